@@ -129,7 +129,7 @@ static void graph_layout(frgi_arena *a, graph *g)
     g->order = TAKE(a, int32_t, g->n);
 }
 
-static void add_half(graph *g, int64_t h, int32_t owner, int32_t other, double w)
+static void add_end(graph *g, int64_t h, int32_t owner, int32_t other, double w)
 {
     g->halves[h] = (half){.w = w, .other = other, .next = g->head[owner]};
     g->head[owner] = (int32_t)h;
@@ -140,8 +140,8 @@ static void add_half(graph *g, int64_t h, int32_t owner, int32_t other, double w
 static int64_t add_edge(graph *g, int64_t e, int32_t i, int32_t j, double w)
 {
     for (int c = 0; c < g->split; c++, e++) {
-        add_half(g, 2 * e, i, j, w / g->split);
-        add_half(g, 2 * e + 1, j, i, w / g->split);
+        add_end(g, 2 * e, i, j, w / g->split);
+        add_end(g, 2 * e + 1, j, i, w / g->split);
     }
     return e;
 }

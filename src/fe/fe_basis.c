@@ -302,7 +302,7 @@ frg_status frgi_basis_create(fe_basis *b, frg_context *ctx, const fe_rows *g,
         copy_values(b, slopes, n_slopes);
     }
     for (int64_t i = 0; i < g->n; i++) {
-        b->mass += weight_of(g, i);
+        b->total_weight += weight_of(g, i);
         if (b->root_weight) {
             b->root_weight[i] = sqrt(g->weight[i]);
         }

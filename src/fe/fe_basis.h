@@ -52,7 +52,7 @@ typedef struct {
     int64_t n_coef;        /* R: columns of A_r */
     int64_t n_elim_coef;   /* columns of U */
     bool centred;          /* some factor has an intercept: constants are in the range of D */
-    double mass;           /* sum of the weights */
+    double total_weight;           /* sum of the weights */
     double *root_weight;   /* n: sqrt(w); NULL: all 1 */
     int n_z;               /* slopes of different values, */
     double *z; /* n each, in the rows' order; NULL where nobody asks for an exact rank */
@@ -111,7 +111,7 @@ void frgi_basis_scatter(const fe_basis_work *w, int64_t k, const double *z, doub
                         fe_basis_audit *total);
 /** norm2 <- sum of w z^2 and square <- sum of w (z - mean)^2, the mean being 0 where no factor has an
  *  intercept. */
-void frgi_basis_spread(const fe_basis_work *w, int64_t k, const double *z, double *norm2,
+void frgi_basis_moments(const fe_basis_work *w, int64_t k, const double *z, double *norm2,
                        double *square);
 
 #pragma GCC visibility pop

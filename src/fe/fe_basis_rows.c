@@ -237,10 +237,10 @@ void frgi_basis_transposed(const void *data, int64_t k, const double *y, double 
 
 /* ---- residuals and their audit ------------------------------------------------------------------ */
 
-INLINE void raise(double *top, const double *v, ptrdiff_t k)
+INLINE void raise(double *max_abs, const double *v, ptrdiff_t k)
 {
     for (ptrdiff_t c = 0; c < k; c++) {
-        top[c] = fabs(v[c]) > top[c] ? fabs(v[c]) : top[c];
+        max_abs[c] = fabs(v[c]) > max_abs[c] ? fabs(v[c]) : max_abs[c];
     }
 }
 
@@ -280,9 +280,9 @@ void frgi_basis_residual(const fe_basis_work *w, int64_t k, const double *c, dou
     const fe_basis *b = w->b;
 #pragma omp parallel for num_threads(w->threads) schedule(static, 1) if (b->g->n_chunks > 1)
     for (int i = 0; i < b->g->n_chunks; i++) {
-        double *top = w->sums + i * BASIS_MAX_LANES;
-        memset(top, 0, BASIS_MAX_LANES * sizeof *top);
-        FOR_WIDTH(k, residual_chunk, b, i, c, z, elim, top)
+        double *max_abs = w->sums + i * BASIS_MAX_LANES;
+        memset(max_abs, 0, BASIS_MAX_LANES * sizeof *max_abs);
+        FOR_WIDTH(k, residual_chunk, b, i, c, z, elim, max_abs)
     }
     for (int64_t l = 0; effect && l < k; l++) {
         effect[l] = 0;
@@ -385,15 +385,15 @@ static void add_powers(const fe_basis_work *w, int64_t k, const double *z, const
     }
 }
 
-void frgi_basis_spread(const fe_basis_work *w, int64_t k, const double *z, double *norm2,
-                       double *square)
+void frgi_basis_moments(const fe_basis_work *w, int64_t k, const double *z, double *norm2,
+                        double *square)
 {
     double mean[BASIS_MAX_LANES] = {0}, sum[BASIS_MAX_LANES];
     add_powers(w, k, z, mean, true, norm2);
-    if (w->b->centred && w->b->mass > 0) {
+    if (w->b->centred && w->b->total_weight > 0) {
         add_powers(w, k, z, mean, false, sum);
         for (int64_t l = 0; l < k; l++) {
-            mean[l] = sum[l] / w->b->mass;
+            mean[l] = sum[l] / w->b->total_weight;
         }
     }
     add_powers(w, k, z, mean, true, square);

@@ -61,13 +61,12 @@ failed:
 }
 
 void frgi_fe_bordered_apply(const fe_bordered *b, const fe_coef_ops *ops, const fe_row_work *w,
-                            int threads, int lanes, bool brief, size_t size, const void *p,
-                            double *y)
+                            int threads, int lanes, bool low, size_t size, const void *p, double *y)
 {
     const int64_t t = b->width, pieces = count_pieces(b), n = b->lean.n_coef;
     const void *p_large = (const char *)p + (size_t)(b->first * lanes) * size;
     double *y_large = y + b->first * lanes;
-    frgi_fe_apply(&b->lean, ops, w, threads, lanes, brief, p_large, y_large);
+    frgi_fe_apply(&b->lean, ops, w, threads, lanes, low, p_large, y_large);
 #pragma omp parallel for num_threads(threads) schedule(static) if (n * t > 1 << 16)
     for (int64_t i = 0; i < pieces; i++) {
         const int64_t begin = i * PIECE, end = begin + PIECE < n ? begin + PIECE : n;

@@ -29,9 +29,9 @@ typedef struct {
 
 /** Leaves width 0 where the form does not apply.  b must be zeroed before. */
 FRG_MUST_USE frg_status frgi_fe_bordered_create(fe_bordered *b, frg_context *ctx, const fe_rows *g);
-/** y <- S p, brief as in frgi_fe_apply; p as the steps `ops` take it, of elements of `size` bytes. */
+/** y <- S p, low as in frgi_fe_apply; p as the steps `ops` take it, of elements of `size` bytes. */
 void frgi_fe_bordered_apply(const fe_bordered *b, const fe_coef_ops *ops, const fe_row_work *w,
-                            int threads, int lanes, bool brief, size_t size, const void *p,
+                            int threads, int lanes, bool low, size_t size, const void *p,
                             double *y);
 size_t frgi_fe_bordered_bytes(const fe_bordered *b);
 void frgi_fe_bordered_destroy(fe_bordered *b, frg_context *ctx);

@@ -46,7 +46,7 @@ struct fe_cascade {
     bool refused;    /* S does not fit fill_cap */
     fe_schur schur;  /* n > 0 once assembled */
     bool bordered_tried;
-    bool has_short;       /* with it: float32 products through the rows are faster */
+    bool has_low;         /* with it: float32 products through the rows are faster */
     fe_bordered bordered; /* the rows' product where all factors but one are small */
     bool chosen;
     solver choice;               /* beyond the rows */
@@ -264,15 +264,15 @@ static const fe_coef_ops *coef_ops(const product *p)
     return frgi_fe_coef_ops(p->c->isa, p->f32, p->kind);
 }
 
-static void rows_product(const product *p, int lanes, bool brief, const void *a, double *y)
+static void rows_product(const product *p, int lanes, bool low, const void *a, double *y)
 {
     const fe_cascade *c = p->c;
     if (c->bordered.width > 0) {
-        frgi_fe_bordered_apply(&c->bordered, coef_ops(p), p->work, c->threads, lanes, brief,
+        frgi_fe_bordered_apply(&c->bordered, coef_ops(p), p->work, c->threads, lanes, low,
                                p->f32 ? sizeof(float) : sizeof(double), a, y);
         return;
     }
-    frgi_fe_apply(c->g, coef_ops(p), p->work, c->threads, lanes, brief, a, y);
+    frgi_fe_apply(c->g, coef_ops(p), p->work, c->threads, lanes, low, a, y);
 }
 
 static void times_rows(const void *data, int lanes, const void *a, double *y)
@@ -280,7 +280,7 @@ static void times_rows(const void *data, int lanes, const void *a, double *y)
     rows_product(data, lanes, false, a, y);
 }
 
-static void times_rows_short(const void *data, int lanes, const void *a, double *y)
+static void times_rows_low(const void *data, int lanes, const void *a, double *y)
 {
     rows_product(data, lanes, true, a, y);
 }
@@ -320,8 +320,7 @@ static frg_status build_bordered(fe_cascade *c, frg_context *ctx)
 {
     if (!c->bordered_tried) {
         TRY(frgi_fe_bordered_create(&c->bordered, ctx, c->g));
-        c->has_short =
-            frgi_fe_has_short(c->bordered.width > 0 ? &c->bordered.lean : c->g, c->threads);
+        c->has_low = frgi_fe_has_low(c->bordered.width > 0 ? &c->bordered.lean : c->g, c->threads);
         c->bordered_tried = true;
     }
     return FRG_OK;
@@ -359,7 +358,7 @@ static frg_status run_cg(fe_cascade *c, frg_context *ctx, solver which, const fe
     const fe_system s = {
         .n = c->g->n_coef,
         .times = which == SOLVER_ROWS ? times_rows : times_schur,
-        .times_short = which == SOLVER_ROWS && c->has_short ? times_rows_short : NULL,
+        .times_low = which == SOLVER_ROWS && c->has_low ? times_rows_low : NULL,
         .data = &p,
         .inverse_diag = jacobi(c, which),
         .precondition = which == SOLVER_AC ? apply_ac : NULL,

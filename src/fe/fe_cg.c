@@ -10,9 +10,9 @@
  *
  * and its smallest eigenvalue bounds the error (error_bound of fourge/fe.h).
  *
- * The last step of a column needs no product where its length is known beforehand: on a graph that mixes well alpha
- * settles after a few steps, and with a length that is wrong by a part e the step leaves e |r| beside what it
- * would leave.  What it has left the last pass over the rows sees.
+ * The last step of a column needs no product where alpha can be predicted: on a graph that mixes
+ * well alpha converges after a few steps, and a relative error e of alpha adds e |r| to the
+ * residual.  The last pass over the rows audits what is left.
  *
  * A column that nothing else can take over, because the method is forced, is given up once two forecasts agree that it
  * needs 4 times the steps it has left (`forecast` of fe_cg_target).  d_k is the logarithm of what step k has left over
@@ -20,8 +20,9 @@
  *
  *     d_k (k/2) / (d_(k/2) - d_k)   and   d_k sqrt(theta_max / theta_min) / 2
  *
- * steps are in sight.  The first is too large on a plateau before superlinear convergence, the second where few
- * eigenvalues are small: neither is a bound, and a column that is given up may have been right to go on.
+ * are two forecasts of the steps still needed.  The first is too large on a plateau before
+ * superlinear convergence, the second where few eigenvalues are small: neither is a bound, and a
+ * column that is given up may have been right to go on.
  */
 #include "fe/fe_cg.h"
 #include "fe/fe_ritz.h"
@@ -29,17 +30,17 @@
 #include <math.h>
 #include <string.h>
 
-enum { PROBE_STEPS = 12, FORESIGHT_STEPS = 6 /* so many show how fast a column contracts */ };
+enum { PROBE_STEPS = 12, FORECAST_STEPS = 6 /* so many show how fast a column contracts */ };
 static const double PROBE_GOAL = 1e-11;
 enum {
-    FE_SHORT_LEVELS = 8192, /* below, the lines of four columns lie in the nearer caches anyway */
-    FE_SHORT_SUM = 1024     /* rows of a level of either factor that are added up in float32 */
+    FE_LOW_LEVELS = 8192, /* below, the pairs of four columns lie in the nearer caches anyway */
+    FE_LOW_SUM = 1024     /* rows of a level of either factor that are added up in float32 */
 };
 enum {
     FORECAST_CHECKS = 32
 }; /* of the steps a column may make; the first after an eighth of them */
-static const double FORECAST_CAUTION = 4; /* so many times the steps left are in sight */
-static const double SHORT = 1e-6; /* a product in float32 is taken to be wrong by this part */
+static const double FORECAST_CAUTION = 4; /* the forecast exceeds the steps left by this factor */
+static const double LOW_ERROR = 1e-6;     /* relative error assumed of a product in float32 */
 static const double CAUTION =
     3; /* a step of known length is taken to leave so many times what it should */
 
@@ -111,10 +112,10 @@ static void update(const cg *c, const double *alpha, double sums[FE_SUMS][FE_MAX
     for (int64_t i = 0; i < c->pieces; i++) {
         const double *piece = w->sums + i * stride;
         for (int k = 0; k < c->lanes; k++) {
-            const double top = piece[FE_SUM_TOP * c->lanes + k];
+            const double max_mean = piece[FE_SUM_MAX * c->lanes + k];
             sums[FE_SUM_RHO][k] += piece[FE_SUM_RHO * c->lanes + k];
             sums[FE_SUM_GRADIENT][k] += piece[FE_SUM_GRADIENT * c->lanes + k];
-            sums[FE_SUM_TOP][k] = top > sums[FE_SUM_TOP][k] ? top : sums[FE_SUM_TOP][k];
+            sums[FE_SUM_MAX][k] = max_mean > sums[FE_SUM_MAX][k] ? max_mean : sums[FE_SUM_MAX][k];
         }
     }
 }
@@ -144,24 +145,24 @@ static void precondition(const cg *c, double *rho)
 static double largest_mean(const fe_cg_target *t, double energy)
 {
     const double left = t->within - energy;
-    const double mean = 0.5 * t->tol * sqrt((left > t->noise ? left : t->noise) / t->mass);
+    const double mean = 0.5 * t->tol * sqrt((left > t->noise ? left : t->noise) / t->total_weight);
     return mean > t->floor ? mean : t->floor;
 }
 
 /** Is the column's residual at the target? */
-static int at_target(const fe_cg_target *t, double energy, double gradient, double top)
+static int at_target(const fe_cg_target *t, double energy, double gradient, double max_mean)
 {
-    if (!(t->mass > 0) || top == 0) {
+    if (!(t->total_weight > 0) || max_mean == 0) {
         return 1;
     }
-    return top <= largest_mean(t, energy) && sqrt(gradient) <= 0.5 * t->tol * sqrt(t->total);
+    return max_mean <= largest_mean(t, energy) && sqrt(gradient) <= 0.5 * t->tol * sqrt(t->total);
 }
 
 /** d_k of a column that is not at its target. */
-static double distance(const fe_cg_target *t, double energy, double gradient, double top)
+static double distance(const fe_cg_target *t, double energy, double gradient, double max_mean)
 {
     return log(
-        fmax(top / largest_mean(t, energy), sqrt(gradient) / (0.5 * t->tol * sqrt(t->total))));
+        fmax(max_mean / largest_mean(t, energy), sqrt(gradient) / (0.5 * t->tol * sqrt(t->total))));
 }
 
 /** Does the forecast of a column's steps exceed its limit?  The contraction so far is taken for
@@ -170,15 +171,16 @@ static int exceeds_forecast_limit(const fe_cg_target *t, int64_t steps, double f
                                   double gradient)
 {
     const double goal = 0.5 * t->tol * sqrt(t->total);
-    if (t->forecast_limit == 0 || steps < FORESIGHT_STEPS || !(first > goal * goal)) {
+    if (t->forecast_limit == 0 || steps < FORECAST_STEPS || !(first > goal * goal)) {
         return 0;
     }
     const double gained = log(first / gradient), wanted = log(first / (goal * goal));
     return !(gained * (double)t->forecast_limit > wanted * (double)steps);
 }
 
-/** Steps that two forecasts have in sight for a column at a distance `now`, `before` at half its steps. */
-static double steps_in_sight(const cg *c, int k, int64_t steps, double before, double now)
+/** The smaller of two forecasts of the steps of a column at a distance `now`, `before` at half its
+ *  steps. */
+static double forecast_steps(const cg *c, int k, int64_t steps, double before, double now)
 {
     const int64_t known = steps < FE_HISTORY ? steps : FE_HISTORY;
     const double *const diagonal = c->w->diagonal + k, *const below2 = c->w->below2 + k;
@@ -189,67 +191,69 @@ static double steps_in_sight(const cg *c, int k, int64_t steps, double before, d
     return fmin(by_gain, isnan(by_spectrum) ? 0 : by_spectrum);
 }
 
-/** What the last two steps of a column were like. */
+/** The last step of a column. */
 typedef struct {
-    double alpha, drift; /* length, and by what part it differed from the one before */
-    double gradient, top, rate;
+    double alpha, alpha_change; /* its length, and the relative change since the step before */
+    double gradient, max_mean, rate;
     int64_t steps;
-} gait;
+} step_record;
 
-static void follow(gait *g, double alpha, double gradient, double top)
+static void record_step(step_record *g, double alpha, double gradient, double max_mean)
 {
-    g->drift = fabs(alpha / g->alpha - 1);
-    g->rate = fmax(top / g->top, sqrt(gradient / g->gradient));
+    g->alpha_change = fabs(alpha / g->alpha - 1);
+    g->rate = fmax(max_mean / g->max_mean, sqrt(gradient / g->gradient));
     g->alpha = alpha;
     g->gradient = gradient;
-    g->top = top;
+    g->max_mean = max_mean;
     g->steps++;
 }
 
-/** Will one more step, as long as the last one, surely reach the target?  The drift and the contraction are
- *  the worse ones of the last two steps. */
-static int sees_the_end(const fe_cg_target *t, double energy, const gait *before, const gait *now)
+/** Is one more step, as long as the last one, predicted to reach the target?  The change of alpha
+ *  and the contraction are the larger ones of the last two steps. */
+static int converges_next(const fe_cg_target *t, double energy, const step_record *before,
+                          const step_record *now)
 {
     const double rate = now->rate > before->rate ? now->rate : before->rate;
-    const double drift = now->drift > before->drift ? now->drift : before->drift;
-    const double leaves = CAUTION * (rate + drift);
-    return now->steps > 3 && leaves < 0.5 &&
-           at_target(t, energy, leaves * leaves * now->gradient, leaves * now->top);
+    const double alpha_change =
+        now->alpha_change > before->alpha_change ? now->alpha_change : before->alpha_change;
+    const double reduction = CAUTION * (rate + alpha_change);
+    return now->steps > 3 && reduction < 0.5 &&
+           at_target(t, energy, reduction * reduction * now->gradient, reduction * now->max_mean);
 }
 
-/** q <- S p.  What a product's rounding leaves in a column's residual is a part of the residual at that step: once it
- *  is small beside the target, float32 will do (inexact Krylov, van den Eshof and Sleijpen 2004).  Each column takes
- *  the one that is its own; where they differ both are made. */
+/** q <- S p.  The rounding of a product adds a fraction of the residual at that step: once this is
+ *  small beside the target, float32 suffices (inexact Krylov, van den Eshof and Sleijpen 2004).
+ *  Each column has its own precision; where they differ both products are made. */
 static void multiply(const cg *c, const fe_cg_target *target, const fe_cg_column *column,
                      double sums[FE_SUMS][FE_MAX_LANES])
 {
     const fe_cg_work *w = c->w;
-    bool brief[FE_MAX_LANES] = {false};
-    int running = 0, brief_ones = 0;
+    bool low[FE_MAX_LANES] = {false};
+    int running = 0, n_low = 0;
     for (int k = 0; k < c->lanes; k++) {
         if (column[k].done || column[k].given_up) {
             continue;
         }
         running++;
-        brief[k] = c->s->times_short &&
-                   at_target(&target[k], column[k].energy, SHORT * SHORT * sums[FE_SUM_GRADIENT][k],
-                             SHORT * sums[FE_SUM_TOP][k]);
-        brief_ones += brief[k];
+        low[k] = c->s->times_low && at_target(&target[k], column[k].energy,
+                                              LOW_ERROR * LOW_ERROR * sums[FE_SUM_GRADIENT][k],
+                                              LOW_ERROR * sums[FE_SUM_MAX][k]);
+        n_low += low[k];
     }
-    if (brief_ones < running) {
+    if (n_low < running) {
         c->s->times(c->s->data, c->lanes, w->p, w->q);
     }
-    if (brief_ones == 0) {
+    if (n_low == 0) {
         return;
     }
-    double *const y = brief_ones < running ? w->z : w->q;
-    c->s->times_short(c->s->data, c->lanes, w->p, y);
+    double *const y = n_low < running ? w->z : w->q;
+    c->s->times_low(c->s->data, c->lanes, w->p, y);
     for (int64_t j = 0; y != w->q && j < c->n * c->lanes; j++) {
-        w->q[j] = brief[j % c->lanes] ? y[j] : w->q[j];
+        w->q[j] = low[j % c->lanes] ? y[j] : w->q[j];
     }
 }
 
-/** The last step of the columns that see the end, along the direction in w->p. */
+/** The last step of the columns that are predicted to converge, along the direction in w->p. */
 static void advance(const cg *c, const double *alpha)
 {
     FOR_PIECES(c, i)
@@ -266,9 +270,9 @@ typedef struct {
     double last[FE_MAX_LANES]; /* the step without a product that follows this one; 0: none */
     double carry[FE_MAX_LANES], carry2[FE_MAX_LANES]; /* beta/alpha, beta/alpha^2 */
     double sums[FE_SUMS][FE_MAX_LANES];               /* of the residual */
-    gait walk[FE_MAX_LANES];
+    step_record history[FE_MAX_LANES];
     double distance[FORECAST_CHECKS + 1][FE_MAX_LANES]; /* after each 32nd of a column's steps */
-} march;
+} recurrence;
 
 static bool is_running(const fe_cg_column *column)
 {
@@ -276,13 +280,13 @@ static bool is_running(const fe_cg_column *column)
 }
 
 /** a = 0, r = b, p = M^-1 b.  Returns how many columns have anything to do. */
-static int start(const cg *c, march *m, const fe_cg_target *target, fe_cg_column *column)
+static int start(const cg *c, recurrence *m, const fe_cg_target *target, fe_cg_column *column)
 {
     const size_t bytes = (size_t)(c->n * c->lanes) * sizeof(double);
     memset(c->w->x, 0, bytes);
     memset(c->w->p, 0, bytes);
     memset(c->w->q, 0, bytes);
-    *m = (march){.rho = {0}};
+    *m = (recurrence){.rho = {0}};
     update(c, m->alpha, m->sums); /* a step of length 0: the sums of the start */
     memcpy(m->rho, m->sums[FE_SUM_RHO], sizeof m->rho);
     precondition(c, m->rho);
@@ -290,10 +294,10 @@ static int start(const cg *c, march *m, const fe_cg_target *target, fe_cg_column
     memcpy(m->first_gradient, m->sums[FE_SUM_GRADIENT], sizeof m->first_gradient);
     int running = 0;
     for (int k = 0; k < c->lanes; k++) {
-        const double top = m->sums[FE_SUM_TOP][k];
+        const double max_mean = m->sums[FE_SUM_MAX][k];
         /* a right-hand side of rounding alone: a Krylov space made of it would only enlarge it */
-        const int done =
-            top <= target[k].floor || at_target(&target[k], 0, m->sums[FE_SUM_GRADIENT][k], top);
+        const int done = max_mean <= target[k].floor ||
+                         at_target(&target[k], 0, m->sums[FE_SUM_GRADIENT][k], max_mean);
         column[k] = (fe_cg_column){.done = done, .given_up = !done && target[k].most <= 0};
         running += is_running(&column[k]);
     }
@@ -302,7 +306,7 @@ static int start(const cg *c, march *m, const fe_cg_target *target, fe_cg_column
 }
 
 /** q = S p,  alpha = rho / p'q,  a += alpha p,  r -= alpha q;  next = r'M^-1 r. */
-static void step_along(const cg *c, march *m, const fe_cg_target *target, fe_cg_column *column,
+static void step_along(const cg *c, recurrence *m, const fe_cg_target *target, fe_cg_column *column,
                        double *next)
 {
     double curvature[FE_MAX_LANES];
@@ -319,8 +323,9 @@ static void step_along(const cg *c, march *m, const fe_cg_target *target, fe_cg_
     precondition(c, next);
 }
 
-/** The steps in sight for lane k, where these are so many more than it has left that it is given up; else 0. */
-static double forecast(const cg *c, march *m, int64_t step, int k, const fe_cg_target *target,
+/** The steps forecast for lane k, where they are so many more than it has left that it is given up;
+ *  else 0. */
+static double forecast(const cg *c, recurrence *m, int64_t step, int k, const fe_cg_target *target,
                        const fe_cg_column *column)
 {
     const int64_t each = target->most / FORECAST_CHECKS;
@@ -330,20 +335,20 @@ static double forecast(const cg *c, march *m, int64_t step, int k, const fe_cg_t
     const int64_t check = step / each;
     double *const past = &m->distance[0][k];
     past[check * FE_MAX_LANES] =
-        distance(target, column->energy, m->sums[FE_SUM_GRADIENT][k], m->sums[FE_SUM_TOP][k]);
+        distance(target, column->energy, m->sums[FE_SUM_GRADIENT][k], m->sums[FE_SUM_MAX][k]);
     if (check % 2 != 0 || check < FORECAST_CHECKS / 8) {
         return 0;
     }
     const double steps =
-        steps_in_sight(c, k, step, past[check / 2 * FE_MAX_LANES], past[check * FE_MAX_LANES]);
+        forecast_steps(c, k, step, past[check / 2 * FE_MAX_LANES], past[check * FE_MAX_LANES]);
     return steps > FORECAST_CAUTION * (double)(target->most - step) ? steps : 0;
 }
 
 /** beta = next / rho of lane k, its entries of the Lanczos matrix, and whether it goes on. */
-static void judge(const cg *c, march *m, int64_t step, int k, double next,
-                  const fe_cg_target *target, fe_cg_column *column)
+static void update_lane(const cg *c, recurrence *m, int64_t step, int k, double next,
+                        const fe_cg_target *target, fe_cg_column *column)
 {
-    const double gradient = m->sums[FE_SUM_GRADIENT][k], top = m->sums[FE_SUM_TOP][k];
+    const double gradient = m->sums[FE_SUM_GRADIENT][k], max_mean = m->sums[FE_SUM_MAX][k];
     if (m->alpha[k] == 0) { /* nothing left in the range of S: as good as it gets */
         column->done = 1;
         return;
@@ -357,14 +362,14 @@ static void judge(const cg *c, march *m, int64_t step, int k, double next,
     m->carry2[k] = m->carry[k] / m->alpha[k];
     m->rho[k] = next;
     column->steps = step + 1;
-    column->done = at_target(target, column->energy, gradient, top);
-    column->in_sight = column->done ? 0 : forecast(c, m, step + 1, k, target, column);
+    column->done = at_target(target, column->energy, gradient, max_mean);
+    column->steps_forecast = column->done ? 0 : forecast(c, m, step + 1, k, target, column);
     column->given_up =
-        !column->done && (column->steps >= target->most || column->in_sight > 0 ||
+        !column->done && (column->steps >= target->most || column->steps_forecast > 0 ||
                           exceeds_forecast_limit(target, step + 1, m->first_gradient[k], gradient));
-    const gait before = m->walk[k];
-    follow(&m->walk[k], m->alpha[k], gradient, top);
-    if (is_running(column) && sees_the_end(target, column->energy, &before, &m->walk[k])) {
+    const step_record before = m->history[k];
+    record_step(&m->history[k], m->alpha[k], gradient, max_mean);
+    if (is_running(column) && converges_next(target, column->energy, &before, &m->history[k])) {
         m->last[k] = m->alpha[k];
         column->energy += m->alpha[k] * m->rho[k];
         column->done = column->unseen = 1;
@@ -372,7 +377,7 @@ static void judge(const cg *c, march *m, int64_t step, int k, double next,
     }
 }
 
-static void finish(const cg *c, const march *m, fe_cg_column *column)
+static void finish(const cg *c, const recurrence *m, fe_cg_column *column)
 {
     for (int k = 0; k < c->lanes; k++) {
         fe_cg_column *col = &column[k];
@@ -391,7 +396,7 @@ frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_coef_op
                           fe_cg_column *column)
 {
     const cg c = {s, ops, ops64, w, lanes, frg_threads(ctx), s->n, fe_pieces(s->n)};
-    march m;
+    recurrence m;
     frg_status status = FRG_OK;
     int running = start(&c, &m, target, column);
     for (int64_t step = 0; status == FRG_OK && running > 0 && step < max_steps; step++) {
@@ -401,7 +406,7 @@ frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_coef_op
         running = 0;
         for (int k = 0; k < lanes; k++) {
             if (is_running(&column[k])) {
-                judge(&c, &m, step, k, next[k], &target[k], &column[k]);
+                update_lane(&c, &m, step, k, next[k], &target[k], &column[k]);
                 worst = fmax(worst, sqrt(m.sums[FE_SUM_GRADIENT][k] / target[k].total));
             }
             running += is_running(&column[k]);
@@ -433,7 +438,7 @@ frg_status frgi_fe_cg_predict(frg_context *ctx, const fe_system *s, const fe_coe
         random[i] = z[0] - 0.5;
     }
     s->times(s->data, 1, random, w->r);
-    const fe_cg_target never = {.mass = 1, .total = 1, .within = 1, .most = PROBE_STEPS};
+    const fe_cg_target never = {.total_weight = 1, .total = 1, .within = 1, .most = PROBE_STEPS};
     fe_cg_column column;
     const frg_status status =
         frgi_fe_cg_run(ctx, s, ops, ops, w, 1, PROBE_STEPS, "probe", &never, &column);
@@ -453,11 +458,11 @@ const fe_coef_ops *frgi_fe_coef_ops(frgi_isa isa, int f32, int kind)
     return &tables[isa][f32][kind];
 }
 
-bool frgi_fe_has_short(const fe_rows *g, int threads)
+bool frgi_fe_has_low(const fe_rows *g, int threads)
 {
     enum { PIECES = 64 };
     int64_t longest[PIECES] = {0}; /* rows of an eliminated level, piece by piece */
-    if (g->n_remaining != 1 || g->weight || g->n_coef < FE_SHORT_LEVELS) {
+    if (g->n_remaining != 1 || g->weight || g->n_coef < FE_LOW_LEVELS) {
         return false;
     }
 #pragma omp parallel for num_threads(threads) schedule(static) if (g->n_chunks > 1)
@@ -468,37 +473,37 @@ bool frgi_fe_has_short(const fe_rows *g, int threads)
             longest[i] = rows > longest[i] ? rows : longest[i];
         }
     }
-    bool are_short = true;
+    bool sums_fit = true;
     for (int64_t i = 0; i < PIECES; i++) {
-        are_short = are_short && longest[i] <= FE_SHORT_SUM;
+        sums_fit = sums_fit && longest[i] <= FE_LOW_SUM;
     }
     for (int64_t l = 0; l < g->n_coef; l++) {
-        are_short = are_short && g->level_weight[l] <= FE_SHORT_SUM;
+        sums_fit = sums_fit && g->level_weight[l] <= FE_LOW_SUM;
     }
-    return are_short;
+    return sums_fit;
 }
 
 void frgi_fe_apply(const fe_rows *g, const fe_coef_ops *ops, const fe_row_work *w, int threads,
-                   int lanes, bool brief, const void *p, double *y)
+                   int lanes, bool low, const void *p, double *y)
 {
     enum { PIECE = 512 };
     const int64_t length = 2 * g->n_coef * lanes, pieces = (g->n_coef + PIECE - 1) / PIECE;
-    float *const lines = (float *)(void *)w->partial;
+    float *const pairs = (float *)(void *)w->partial;
 #pragma omp parallel for num_threads(threads) schedule(static, 1) if (g->n_chunks > 1)
     for (int k = 0; k < g->n_chunks; k++) {
-        if (brief) {
-            ops->apply_short(g, k, p, lines + k * length);
+        if (low) {
+            ops->apply_low(g, k, p, pairs + k * length);
         } else {
             ops->apply(g, k, p, w->partial + k * length);
         }
     }
-    if (!brief) {
-        frgi_fe_add_lines(g, ops->add_lines, w->partial, threads, y);
+    if (!low) {
+        frgi_fe_add_pairs(g, ops->add_pairs, w->partial, threads, y);
         return;
     }
 #pragma omp parallel for num_threads(threads) schedule(static) if (g->n_chunks > 1)
     for (int64_t i = 0; i < pieces; i++) {
         const int64_t end = (i + 1) * PIECE;
-        ops->add_short(g, i * PIECE, end < g->n_coef ? end : g->n_coef, p, lines, y);
+        ops->add_low(g, i * PIECE, end < g->n_coef ? end : g->n_coef, p, pairs, y);
     }
 }

@@ -20,7 +20,7 @@ typedef void (*fe_product)(const void *data, int lanes, const void *p, double *y
 typedef struct {
     int64_t n;
     fe_product times;
-    fe_product times_short; /* the same, rounded to float32; NULL: there is none */
+    fe_product times_low; /* the same in float32 (low precision); NULL: there is none */
     const void *data;
     const double *inverse_diag; /* n: Jacobi; used where precondition is NULL */
     fe_product precondition;    /* z <- M^-1 r */
@@ -30,10 +30,10 @@ typedef struct {
 
 /** When a column's residual is small enough, in the units of the column. */
 typedef struct {
-    double mass;   /* sum of the weights */
-    double within; /* sum of squares that the remaining energy is taken from */
-    double noise;  /* what is left of it below this is rounding */
-    double total;  /* sum of squares about the mean */
+    double total_weight; /* sum of the weights */
+    double within;       /* sum of squares that the remaining energy is taken from */
+    double noise;        /* what is left of it below this is rounding */
+    double total;        /* sum of squares about the mean */
     double tol;
     double floor;           /* level means below it are rounding */
     double lambda;          /* smallest Ritz value that the column has seen; NaN: none */
@@ -45,27 +45,27 @@ typedef struct {
 
 typedef struct {
     int64_t steps;
-    int done;        /* reached the target, or is taken there by a step of known length */
-    int unseen;      /* of the steps, those without a product: 0 or 1, the last */
-    int given_up;    /* too many steps forecast, or its own are used up */
-    double in_sight; /* steps beyond those made, where the forecast has given it up; else 0 */
-    int escalated;   /* set by the cascade: a solver beyond the rows was used */
-    double energy;   /* b'a so far: what the iterate has taken from `within` */
-    double rate;     /* mean contraction of the residual a step */
-    double lambda;   /* smallest Ritz value of M^-1 S; NaN before the first step */
+    int done;              /* reached the target, or is taken there by a step of known length */
+    int unseen;            /* of the steps, those without a product: 0 or 1, the last */
+    int given_up;          /* too many steps forecast, or its own are used up */
+    double steps_forecast; /* steps beyond those made, where the forecast has given it up; else 0 */
+    int escalated;         /* set by the cascade: a solver beyond the rows was used */
+    double energy;         /* b'a so far: what the iterate has taken from `within` */
+    double rate;           /* mean contraction of the residual a step */
+    double lambda;         /* smallest Ritz value of M^-1 S; NaN before the first step */
 } fe_cg_column;
 
 /** The coefficient passes of one CPU level, width and type of the search direction p, over coefficients
  *  begin .. end-1 (apply: over one chunk of the rows). */
 typedef struct {
-    /** lines <- p and D_r' W (I - P_1) D_r p over the chunk */
-    void (*apply)(const fe_rows *g, int chunk, const void *p, double *lines);
-    fe_add_lines *add_lines;
-    /** The same in float32, for one remaining factor without weights: lines <- p and -D_r' P_1 D_r
-     *  p; y <- N p and what the lines of all chunks have gathered. */
-    void (*apply_short)(const fe_rows *g, int chunk, const void *p, float *lines);
-    void (*add_short)(const fe_rows *g, int64_t begin, int64_t end, const void *p,
-                      const float *lines, double *y);
+    /** pairs <- p and D_r' W (I - P_1) D_r p over the chunk */
+    void (*apply)(const fe_rows *g, int chunk, const void *p, double *pairs);
+    fe_add_pairs *add_pairs;
+    /** The same in float32, for one remaining factor without weights: pairs <- p and -D_r' P_1 D_r
+     *  p; y <- N p and the sums in the pairs of all chunks. */
+    void (*apply_low)(const fe_rows *g, int chunk, const void *p, float *pairs);
+    void (*add_low)(const fe_rows *g, int64_t begin, int64_t end, const void *p, const float *pairs,
+                    double *y);
     /** Levels begin .. end-1 of the large factor of fe_bordered.h, p_large and y_large their
      *  coefficients: y_large += B_12 p_T,  sum (T x lanes) <- B_12' p_large, B_12 the coupling
      *  block */
@@ -81,7 +81,8 @@ typedef struct {
     void (*advance)(int64_t begin, int64_t end, const double *alpha, const void *p, double *x);
     /** sum <- p . q */
     void (*dot)(int64_t begin, int64_t end, const void *p, const double *q, double *sum);
-    /** x += alpha p, r -= alpha q;  rho <- r . d r,  gradient <- r . r / N,  top <- max |r| / N */
+    /** x += alpha p, r -= alpha q;  rho <- r . d r,  gradient <- r . r / N,  max_mean <- max |r| /
+     *  N */
     void (*update)(int64_t begin, int64_t end, const double *alpha, const void *p, const double *q,
                    const double *d, const double *level_inverse, double *x, double *r,
                    double *sums);
@@ -92,14 +93,15 @@ typedef struct {
 
 /** The table for a type of the search direction (0: f64, 1: f32) and lanes 1 << kind. */
 const fe_coef_ops *frgi_fe_coef_ops(frgi_isa isa, int f32, int kind);
-/** y <- S p through the rows, over all chunks; brief: by apply_short. */
+/** y <- S p through the rows, over all chunks; low: by apply_low. */
 void frgi_fe_apply(const fe_rows *g, const fe_coef_ops *ops, const fe_row_work *w, int threads,
-                   int lanes, bool brief, const void *p, double *y);
-/** Is there a product in float32 that gains anything?  Its sums are short, and the coefficients far. */
-bool frgi_fe_has_short(const fe_rows *g, int threads);
+                   int lanes, bool low, const void *p, double *y);
+/** Is a product in float32 faster and exact enough?  Its sums have few terms, and its pairs outgrow
+ *  the caches. */
+bool frgi_fe_has_low(const fe_rows *g, int threads);
 
 /** Sums of one piece as `update` leaves them. */
-enum { FE_SUM_RHO, FE_SUM_GRADIENT, FE_SUM_TOP, FE_SUMS };
+enum { FE_SUM_RHO, FE_SUM_GRADIENT, FE_SUM_MAX, FE_SUMS };
 
 typedef struct {
     double *x, *r, *q;         /* n x lanes */

@@ -2,7 +2,7 @@
  *
  *     apply       each u:  t = sum w (D_r p) / N_u;  several other factors: sum[l] += w (D_r p - t)
  *                 one remaining factor:  sum[l] -= w t,  and N p once, with the first chunk
- *     apply_short the latter in float32 but for N p, which add_short adds with the sums of the chunks
+ *     apply_low the latter in float32 but for N p, which add_low adds with the sums of the chunks
  *     coupling    B_12 p_T and B_12' p_F where all factors but one are small;  block22  B_22 p_T
  *     spmv        q = S p with the assembled S
  *     advance     x += alpha p
@@ -10,10 +10,10 @@
  *     update      x += alpha p,  r -= alpha q,  and the sums of the stopping test
  *     direction   p = M^-1 r + beta p
  *
- * apply copies p into each chunk's lines (fe_lanes.tmpl.h), where it is gathered at random beside the sums.
- * In float32 (dtype mixed), whatever p is rounded to is the direction that x, q and alpha are computed with, in
- * double: the recurrence residual stays the true one, and only conjugacy is lost to 1e-7, which costs a few
- * steps and no accuracy.
+ * apply copies p into each chunk's pairs (fe_lanes.tmpl.h), where it is gathered at random beside
+ * the sums.  In float32 (dtype mixed), whatever p is rounded to is the direction that x, q and
+ * alpha are computed with, in double: the recurrence residual stays the true one, and only
+ * conjugacy is lost to 1e-7, which costs a few steps and no accuracy.
  *
  * Text parameters: coef (type of p), LANES, vec, FN(name) for the lanes, CN(name) for the type as well.
  */
@@ -36,15 +36,15 @@ INLINE void CN(give)(void *p, int64_t l, vec v)
     }
 }
 
-/** Fetches the lines of the row FE_ROWS_AHEAD further. */
-INLINE void CN(fetch_ahead)(const int32_t *index, int remaining, const double *lines)
+/** Fetches the pairs of the row FE_ROWS_AHEAD further. */
+INLINE void CN(fetch_ahead)(const int32_t *index, int remaining, const double *pairs)
 {
     for (int q = 0; q < remaining; q++) {
-        __builtin_prefetch(lines + (int64_t)index[FE_ROWS_AHEAD * remaining + q] * 2 * LANES, 1);
+        __builtin_prefetch(pairs + (int64_t)index[FE_ROWS_AHEAD * remaining + q] * 2 * LANES, 1);
     }
 }
 
-INLINE void CN(apply_body)(const fe_rows *g, int chunk, double *lines, const int weighted,
+INLINE void CN(apply_body)(const fe_rows *g, int chunk, double *pairs, const int weighted,
                            const int known_remaining)
 {
     const int remaining = known_remaining ? known_remaining : g->n_remaining;
@@ -53,17 +53,17 @@ INLINE void CN(apply_body)(const fe_rows *g, int chunk, double *lines, const int
     const int64_t *const start = g->elim_start;
     const double *const inverse = g->elim_inverse;
     const int64_t last = g->chunk_elim[chunk + 1];
-    const bool far = FN(is_far)(g);
+    const bool prefetch = FN(exceeds_cache)(g);
     for (int64_t u = g->chunk_elim[chunk]; u < last; u++) {
         const int64_t begin = start[u], end = start[u + 1];
         vec s = FN(zero)();
         fe_fetch_numbers(all, begin, end, remaining);
         for (int64_t i = begin; i < end; i++) {
-            if (far) {
-                CN(fetch_ahead)(all + i * remaining, remaining, lines);
+            if (prefetch) {
+                CN(fetch_ahead)(all + i * remaining, remaining, pairs);
             }
             for (int q = 0; q < remaining; q++) {
-                const vec v = FN(value)(lines, all[i * remaining + q]);
+                const vec v = FN(value)(pairs, all[i * remaining + q]);
                 s += weight ? weight[i] * v : v;
             }
         }
@@ -72,53 +72,53 @@ INLINE void CN(apply_body)(const fe_rows *g, int chunk, double *lines, const int
             const int32_t *index = all + i * remaining;
             vec v = FN(zero)() - mean;
             for (int q = 0; q < remaining; q++) {
-                v += FN(value)(lines, index[q]);
+                v += FN(value)(pairs, index[q]);
             }
             v = weight ? weight[i] * v : v;
             for (int q = 0; q < remaining; q++) {
-                FN(add)(lines, index[q], v);
+                FN(add)(pairs, index[q], v);
             }
         }
     }
 }
 
-static void CN(apply)(const fe_rows *g, int chunk, const void *p, double *lines)
+static void CN(apply)(const fe_rows *g, int chunk, const void *p, double *pairs)
 {
     const bool diagonal = g->n_remaining == 1 && chunk == 0;
     for (int64_t l = 0; l < g->n_coef; l++) {
         const vec v = CN(take)(p, l);
-        FN(open_line)(lines, l, v, diagonal ? v * g->level_weight[l] : FN(zero)());
+        FN(open_pair)(pairs, l, v, diagonal ? v * g->level_weight[l] : FN(zero)());
     }
     if (g->n_remaining == 1) {
         if (g->weight) {
-            FN(single)(g, chunk, lines, 1, FN(is_far)(g));
+            FN(single)(g, chunk, pairs, 1, FN(exceeds_cache)(g));
         } else {
-            FN(single)(g, chunk, lines, 0, FN(is_far)(g));
+            FN(single)(g, chunk, pairs, 0, FN(exceeds_cache)(g));
         }
     } else if (g->weight) {
-        CN(apply_body)(g, chunk, lines, 1, 0);
+        CN(apply_body)(g, chunk, pairs, 1, 0);
     } else if (g->n_remaining == 2) {
-        CN(apply_body)(g, chunk, lines, 0, 2);
+        CN(apply_body)(g, chunk, pairs, 0, 2);
     } else {
-        CN(apply_body)(g, chunk, lines, 0, 0);
+        CN(apply_body)(g, chunk, pairs, 0, 0);
     }
 }
 
-static void CN(apply_short)(const fe_rows *g, int chunk, const void *p, float *lines)
+static void CN(apply_low)(const fe_rows *g, int chunk, const void *p, float *pairs)
 {
     for (int64_t l = 0; l < g->n_coef; l++) {
-        FN(short_open_line)(lines, l, __builtin_convertvector(CN(take)(p, l), svec), (svec){0});
+        FN(low_open_pair)(pairs, l, __builtin_convertvector(CN(take)(p, l), svec), (svec){0});
     }
-    FN(short_single)(g, chunk, lines, 0, true);
+    FN(low_single)(g, chunk, pairs, 0, true);
 }
 
-static void CN(add_short)(const fe_rows *g, int64_t begin, int64_t end, const void *p,
-                          const float *lines, double *y)
+static void CN(add_low)(const fe_rows *g, int64_t begin, int64_t end, const void *p,
+                        const float *pairs, double *y)
 {
     for (int64_t l = begin; l < end; l++) {
         vec sum = CN(take)(p, l) * g->level_weight[l];
         for (int64_t k = 0; k < g->n_chunks; k++) {
-            sum += __builtin_convertvector(FN(short_at)(lines, 2 * (k * g->n_coef + l) + 1), vec);
+            sum += __builtin_convertvector(FN(low_at)(pairs, 2 * (k * g->n_coef + l) + 1), vec);
         }
         FN(put)(y, l, sum);
     }
@@ -140,7 +140,7 @@ static void CN(update)(int64_t begin, int64_t end, const double *alpha, const vo
                        double *r, double *sums)
 {
     const vec step = FN(at)(alpha, 0);
-    vec rho = FN(zero)(), gradient = FN(zero)(), top = FN(zero)();
+    vec rho = FN(zero)(), gradient = FN(zero)(), max_mean = FN(zero)();
     for (int64_t l = begin; l < end; l++) {
         FN(put)(x, l, FN(at)(x, l) + step * CN(take)(p, l));
         const vec left = FN(at)(r, l) - step * FN(at)(q, l);
@@ -148,11 +148,11 @@ static void CN(update)(int64_t begin, int64_t end, const double *alpha, const vo
         const vec mean = left * level_inverse[l];
         rho += left * (left * d[l]);
         gradient += left * mean;
-        top = FN(larger)(top, FN(absolute)(mean));
+        max_mean = FN(larger)(max_mean, FN(absolute)(mean));
     }
     FN(spill)(sums + FE_SUM_RHO * LANES, rho);
     FN(spill)(sums + FE_SUM_GRADIENT * LANES, gradient);
-    FN(spill)(sums + FE_SUM_TOP * LANES, top);
+    FN(spill)(sums + FE_SUM_MAX * LANES, max_mean);
 }
 
 static void CN(advance)(int64_t begin, int64_t end, const double *alpha, const void *p, double *x)

@@ -254,13 +254,13 @@ static int64_t list_members(const fe_split *s, int64_t elim, int64_t tag, int64_
 }
 
 /** N_u, added in the order in which a level's count is: a level on all rows has exactly this count. */
-static double elim_mass(const fe_rows *g, int64_t elim)
+static double elim_weight(const fe_rows *g, int64_t elim)
 {
-    double mass = 0;
+    double total_weight = 0;
     for (int64_t i = g->elim_start[elim]; i < g->elim_start[elim + 1]; i++) {
-        mass += g->weight ? g->weight[i] : 1;
+        total_weight += g->weight ? g->weight[i] : 1;
     }
-    return mass;
+    return total_weight;
 }
 
 /** The classes that one thread lists. */
@@ -288,7 +288,7 @@ static void list_share(const fe_split *s, fe_classes *m, const share *p, int64_t
         m->of[c] = (fe_class_sums){.start = first,
                                    .end = first + count,
                                    .factor = m->times[c] * g->elim_inverse[u],
-                                   .mass = elim_mass(g, u)};
+                                   .total_weight = elim_weight(g, u)};
         first += count;
     }
     memset(p->seen, 0, (size_t)g->n_coef * sizeof *p->seen);

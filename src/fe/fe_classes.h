@@ -25,9 +25,9 @@ typedef struct {
 } fe_member;
 
 typedef struct {
-    int64_t start, end; /* its members */
-    double factor;      /* t_c / N_c */
-    double mass;        /* N_c */
+    int64_t start, end;  /* its members */
+    double factor;       /* t_c / N_c */
+    double total_weight; /* N_c */
 } fe_class_sums;
 
 typedef struct {

@@ -80,12 +80,12 @@ typedef int64_t mask8 __attribute__((vector_size(64)));
 #define ROW_OPS(suf, lanes)                                                                        \
     {                                                                                              \
         .rhs = rhs_##suf##_##lanes, .residual = residual_##suf##_##lanes,                          \
-        .add_lines = add_lines_##lanes                                                             \
+        .add_pairs = add_pairs_##lanes                                                             \
     }
 #define COEF_OPS(suf, lanes)                                                                       \
     {                                                                                              \
-        .apply = apply_##suf##_##lanes, .add_lines = add_lines_##lanes,                            \
-        .apply_short = apply_short_##suf##_##lanes, .add_short = add_short_##suf##_##lanes,        \
+        .apply = apply_##suf##_##lanes, .add_pairs = add_pairs_##lanes,                            \
+        .apply_low = apply_low_##suf##_##lanes, .add_low = add_low_##suf##_##lanes,                \
         .coupling = coupling_##suf##_##lanes, .block22 = block22_##suf##_##lanes,                  \
         .spmv = spmv_##suf##_##lanes, .advance = advance_##suf##_##lanes,                          \
         .dot = dot_##suf##_##lanes, .update = update_##suf##_##lanes,                              \

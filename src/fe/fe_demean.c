@@ -1,4 +1,4 @@
-/* fe_demean.c - a run of the demeaner: solve, write, judge, refine, report.
+/* fe_demean.c - a run of the demeaner: solve, write, verify, refine, report.
  *
  * A run takes the columns in blocks.  For each block the story is (letters of fe_rows.h):
  *
@@ -18,41 +18,42 @@
 #include <string.h>
 
 #include "fe/fe_demean_plan.h"
-#include "fe/fe_judge.h"
 #include "fe/fe_subproblems.h"
+#include "fe/fe_verify.h"
 
 enum { MAX_ROUNDS = 4 };
 static const double NOISE = 1e-13; /* of a sum of squares: what its rounding may be */
 
-/* ---- judging a column --------------------------------------------------------------------------- */
+/* ---- verifying a column
+ * ------------------------------------------------------------------------- */
 
 /** What is known of one column in the course of its run. */
 typedef struct {
     fe_column_size size;
-    double within;   /* sum of w (x - eliminated level's mean)^2 */
-    double floor;    /* level means that are rounding in the solve at hand, */
-    double noise;    /* and the sum of squares */
-    double scale;    /* power of two that brings the column near 1 */
-    double lambda;   /* smallest Ritz value seen */
-    int lane;        /* its place in the block */
-    bool direct;     /* the last solve used the direct factor: no solver does better */
-    bool dull;       /* the last refinement did not halve the level means */
-    bool escalated;  /* a solver beyond the rows was used */
-    double in_sight; /* steps, where a forecast has given it up; else 0 */
+    double within;         /* sum of w (x - eliminated level's mean)^2 */
+    double floor;          /* level means that are rounding in the solve at hand, */
+    double noise;          /* and the sum of squares */
+    double scale;          /* power of two that brings the column near 1 */
+    double lambda;         /* smallest Ritz value seen */
+    int lane;              /* its place in the block */
+    bool direct;           /* the last solve used the direct factor: no solver does better */
+    bool stagnated;        /* the last refinement did not halve the level means */
+    bool escalated;        /* a solver beyond the rows was used */
+    double steps_forecast; /* steps, where a forecast has given it up; else 0 */
 } column_state;
 
 static column_state study_column(const fe_moments *m, int k, double epsilon)
 {
-    const double mass = m->weight[k];
-    const double total = mass > 0 ? m->square[k] - m->sum[k] / mass * m->sum[k] : 0;
-    column_state c = {.size = {.mass = mass,
+    const double total_weight = m->weight[k];
+    const double total = total_weight > 0 ? m->square[k] - m->sum[k] / total_weight * m->sum[k] : 0;
+    column_state c = {.size = {.total_weight = total_weight,
                                .total = fmax(total, m->within[k]),
-                               .top = m->top[k],
+                               .max_abs = m->max_abs[k],
                                .epsilon = epsilon},
                       .within = m->within[k],
                       .lambda = (double)NAN,
                       .lane = k};
-    const double deviation = mass > 0 ? sqrt(c.size.total / mass) : 0;
+    const double deviation = total_weight > 0 ? sqrt(c.size.total / total_weight) : 0;
     c.floor = 16 * epsilon * deviation;
     c.noise = NOISE * c.size.total;
     c.scale = deviation > 0 ? ldexp(1, -ilogb(deviation)) : 1;
@@ -102,15 +103,15 @@ static void name_worst(const fe_rows *g, const coef_audit *a, int64_t worst_elim
 
 /** Fills the certificate of column k from the sums s that the last pass left; `error` is the
  *  cascade's || W^(1/2) D_r S^+ s ||^2.  s may be d->left, which the subproblems use. */
-static void judge(const frg_demean *d, const column_state *c, const fe_elim_audit *u, int k,
-                  const double *s, int lanes, double error, frg_demean_column *out)
+static void verify(const frg_demean *d, const column_state *c, const fe_elim_audit *u, int k,
+                   const double *s, int lanes, double error, frg_demean_column *out)
 {
     const fe_rows *g = &d->rows;
     const coef_audit a = audit_coefficients(g, s, lanes, k);
     const fe_column_audit audit = {.square = u->square[k],
                                    .gradient = a.gradient + u->gradient[k],
                                    .mean = fmax(a.mean, u->mean[k])};
-    frgi_fe_judge(d->opts.tol, g->n_factors, &c->size, &audit, fabs(error) + u->gradient[k], out);
+    frgi_fe_verify(d->opts.tol, g->n_factors, &c->size, &audit, fabs(error) + u->gradient[k], out);
     name_worst(g, &a, u->worst[k], u->mean[k] >= a.mean, out);
     fe_subproblems *const subproblems = frgi_fe_cascade_subproblems(d->cascade);
     if (subproblems) {
@@ -132,7 +133,7 @@ typedef struct {
     frg_status stopped; /* the heartbeat's word, once it has spoken */
     int64_t given_up;   /* columns that a forecast has given up, and of the first */
     int64_t first_given_up;
-    double in_sight;
+    double steps_forecast;
 } run;
 
 static fe_block block_of(const frg_array *a, int64_t column, int live)
@@ -143,14 +144,14 @@ static fe_block block_of(const frg_array *a, int64_t column, int live)
 }
 
 /** Is a column's largest value so small that its weighted squares may be no numbers any more? */
-static bool vanishes(const frg_demean *d, double top)
+static bool vanishes(const frg_demean *d, double max_abs)
 {
-    return top > 0 && top * d->rows.weight_root < FE_SMALLEST;
+    return max_abs > 0 && max_abs * d->rows.weight_root < FE_SMALLEST;
 }
 
 /** A column whose largest value is `top`, NaN where its values are not all finite. */
 static frg_status refuse_column(const frg_demean *d, const frg_array *in, int64_t column,
-                                double top)
+                                double max_abs)
 {
     frg_context *ctx = d->ctx;
     for (int64_t i = 0; i < in->shape[0]; i++) {
@@ -158,7 +159,7 @@ static frg_status refuse_column(const frg_demean *d, const frg_array *in, int64_
                                                   (ptrdiff_t)frg_sizeof(in->dtype);
         const double v = in->dtype == FRG_F32 ? (double)*(const float *)(const void *)p
                                               : *(const double *)(const void *)p;
-        if (!(fabs(v) <= FE_LARGEST) || (vanishes(d, top) && fabs(v) == top)) {
+        if (!(fabs(v) <= FE_LARGEST) || (vanishes(d, max_abs) && fabs(v) == max_abs)) {
             return frgi_fe_refuse_value(ctx, i, column, v);
         }
     }
@@ -179,7 +180,7 @@ static fe_cg_target target_of(const frg_demean *d, const column_state *c, double
                               int64_t made)
 {
     const double s = c->scale;
-    return (fe_cg_target){.mass = c->size.mass,
+    return (fe_cg_target){.total_weight = c->size.total_weight,
                           .within = within * s * s,
                           .noise = c->noise * s * s,
                           .total = c->size.total * s * s,
@@ -214,7 +215,7 @@ static frg_status solve_block(run *r, const fe_block_work *w, fe_cascade_start s
     scale_lanes(w->answer, d->rows.n_coef, lanes, inverse);
     for (int k = 0; k < live; k++) {
         columns[k].iterations += column[k].steps;
-        state[k].in_sight = column[k].in_sight;
+        state[k].steps_forecast = column[k].steps_forecast;
         state[k].escalated = state[k].escalated || column[k].escalated;
         columns[k].status = column[k].done ? FRG_OK : FRG_MAX_ITER;
         state[k].lambda = column[k].lambda < state[k].lambda || isnan(state[k].lambda)
@@ -224,26 +225,27 @@ static frg_status solve_block(run *r, const fe_block_work *w, fe_cascade_start s
     return FRG_OK;
 }
 
-/** top[k] <- the largest |a| of column k */
-static void largest_coefficients(const double *a, int64_t n, int lanes, double *top)
+/** max_abs[k] <- the largest |a| of column k */
+static void largest_coefficients(const double *a, int64_t n, int lanes, double *max_abs)
 {
-    memset(top, 0, (size_t)lanes * sizeof *top);
+    memset(max_abs, 0, (size_t)lanes * sizeof *max_abs);
     for (int64_t l = 0; l < n; l++) {
         for (int k = 0; k < lanes; k++) {
             const double v = fabs(a[l * lanes + k]);
-            top[k] = v > top[k] ? v : top[k];
+            max_abs[k] = v > max_abs[k] ? v : max_abs[k];
         }
     }
 }
 
 /** Does the result hold? */
-static bool holds(const frg_demean *d, const column_state *c, const frg_demean_column *report)
+static bool accepted(const frg_demean *d, const column_state *c, const frg_demean_column *report)
 {
     return frgi_fe_accepted(d->opts.tol, report) || (report->converged && c->direct);
 }
 
 /** Are the level means below tol, or below what the column's type can show? */
-static bool sharp(const frg_demean *d, const column_state *c, const frg_demean_column *report)
+static bool within_tolerance(const frg_demean *d, const column_state *c,
+                             const frg_demean_column *report)
 {
     return report->audit <= fmax(d->opts.tol, 4 * c->size.epsilon);
 }
@@ -252,10 +254,10 @@ static bool sharp(const frg_demean *d, const column_state *c, const frg_demean_c
  *  their rounding.  The result is stored to its own size, so that one more round takes most of them out. */
 static bool finished(const frg_demean *d, const column_state *c, const frg_demean_column *report)
 {
-    return holds(d, c, report) && (c->dull || sharp(d, c, report));
+    return accepted(d, c, report) && (c->stagnated || within_tolerance(d, c, report));
 }
 
-/** One round: solve for what is left, take it out of the result, judge again. */
+/** One round: solve for what is left, take it out of the result, verify again. */
 static frg_status refine_once(run *r, const fe_block_effects *b, int k, bool escalate,
                               column_state *state, double *square, frg_demean_column *report)
 {
@@ -265,9 +267,9 @@ static frg_status refine_once(run *r, const fe_block_effects *b, int k, bool esc
     const int lanes = 1 << b->kind;
     const fe_block x = block_of(&r->out, b->first_column + k, 1);
     const double before = report->audit;
-    if (!(report->converged && sharp(d, state, report)) && !report->absorbed) {
+    if (!(report->converged && within_tolerance(d, state, report)) && !report->absorbed) {
         /* what is subtracted now is of the size of the result, not of the input or of its effects */
-        state->floor = 16 * state->size.epsilon * sqrt(*square / state->size.mass);
+        state->floor = 16 * state->size.epsilon * sqrt(*square / state->size.total_weight);
         state->noise = NOISE * *square;
     }
     const fe_row_ops *ops = frgi_fe_row_ops(frgi_context_isa(d->ctx), r->f32, 0);
@@ -293,9 +295,9 @@ static frg_status refine_once(run *r, const fe_block_effects *b, int k, bool esc
     *square = audit.square[0];
     double error;
     frgi_fe_cascade_error(d->cascade, w, d->left, &state->lambda, false, &error);
-    judge(d, state, &audit, 0, d->left, 1, error, report);
+    verify(d, state, &audit, 0, d->left, 1, error, report);
     state->direct = frgi_fe_cascade_is_direct(d->cascade);
-    state->dull = report->audit > 0.5 * before;
+    state->stagnated = report->audit > 0.5 * before;
     return FRG_OK;
 }
 
@@ -307,8 +309,8 @@ static void refine(run *r, const fe_block_effects *b, int k, column_state *state
 {
     const frg_demean *d = r->d;
     const bool may_escalate = d->opts.method == FRG_FE_AUTO;
-    bool escalate = may_escalate && report->converged && !holds(d, state, report);
-    for (int round = 0; round < MAX_ROUNDS && r->stopped == FRG_OK && state->in_sight == 0 &&
+    bool escalate = may_escalate && report->converged && !accepted(d, state, report);
+    for (int round = 0; round < MAX_ROUNDS && r->stopped == FRG_OK && state->steps_forecast == 0 &&
                         !finished(d, state, report);
          round++) {
         const double before = report->gradient;
@@ -318,17 +320,17 @@ static void refine(run *r, const fe_block_effects *b, int k, column_state *state
         if (refine_once(r, b, k, escalate, state, &square, report) < 0) {
             return;
         }
-        escalate = may_escalate && !holds(d, state, report) &&
+        escalate = may_escalate && !accepted(d, state, report) &&
                    (report->gradient > 0.5 * before || report->converged);
     }
 }
 
 /** A column that does not hold: was it given up? */
-static void note_forecast(run *r, int64_t column, double in_sight)
+static void note_forecast(run *r, int64_t column, double steps_forecast)
 {
-    if (in_sight > 0 && r->given_up++ == 0) {
+    if (steps_forecast > 0 && r->given_up++ == 0) {
         r->first_given_up = column;
-        r->in_sight = in_sight;
+        r->steps_forecast = steps_forecast;
     }
 }
 
@@ -345,7 +347,7 @@ static void warn_forecast(const run *r)
               "sight",
               (long long)r->first_given_up + 1, others,
               (long long)r->columns[r->first_given_up].iterations, (long long)d->opts.max_iter,
-              frgi_fe_cascade_method(d->cascade), r->in_sight);
+              frgi_fe_cascade_method(d->cascade), r->steps_forecast);
 }
 
 static frg_status run_block(run *r, const fe_block_effects *b)
@@ -360,12 +362,12 @@ static frg_status run_block(run *r, const fe_block_effects *b)
     frg_demean_column *columns = r->columns + b->first_column;
     column_state state[FE_MAX_LANES];
     double within[FE_MAX_LANES], lambda[FE_MAX_LANES] = {0}, error[FE_MAX_LANES];
-    double top[FE_MAX_LANES];
+    double max_abs[FE_MAX_LANES];
 
     fe_moments moments;
     frgi_fe_rhs(g, ops, &w->rows, threads, lanes, &x, w->cg.r, &moments);
     for (int k = 0; k < b->live; k++) {
-        const double largest = moments.top[k];
+        const double largest = moments.max_abs[k];
         if (!(largest <= FE_LARGEST) || !isfinite(moments.square[k]) || vanishes(d, largest)) {
             return refuse_column(d, &r->in, b->first_column + k, largest);
         }
@@ -379,14 +381,14 @@ static frg_status run_block(run *r, const fe_block_effects *b)
     memcpy(b->coef, w->answer, (size_t)(g->n_coef * lanes) * sizeof(double));
     fe_elim_audit audit;
     frgi_fe_residual(g, ops, &w->rows, threads, lanes, &x, &y, w->answer, w->keep, b->elim, &audit);
-    largest_coefficients(w->answer, g->n_coef, lanes, top);
+    largest_coefficients(w->answer, g->n_coef, lanes, max_abs);
     for (int k = 0; k < b->live; k++) {
-        state[k].size.effect = fmax(top[k], audit.effect[k]);
+        state[k].size.effect = fmax(max_abs[k], audit.effect[k]);
         lambda[k] = state[k].lambda;
     }
     frgi_fe_cascade_error(d->cascade, w, w->keep, lambda, false, error);
     for (int k = 0; k < b->live; k++) {
-        judge(d, &state[k], &audit, k, w->keep, lanes, error[k], &columns[k]);
+        verify(d, &state[k], &audit, k, w->keep, lanes, error[k], &columns[k]);
         state[k].direct = frgi_fe_cascade_is_direct(d->cascade) && g->n_coef > 0;
         if (!finished(d, &state[k], &columns[k])) {
             refine(r, b, k, &state[k], audit.square[k], &columns[k]);
@@ -396,11 +398,11 @@ static frg_status run_block(run *r, const fe_block_effects *b)
         frgi_fe_subproblems_commit(frgi_fe_cascade_subproblems(d->cascade), b->live);
     }
     for (int k = 0; k < b->live; k++) {
-        if (holds(d, &state[k], &columns[k])) {
+        if (accepted(d, &state[k], &columns[k])) {
             columns[k].status = FRG_OK;
             continue;
         }
-        note_forecast(r, b->first_column + k, state[k].in_sight);
+        note_forecast(r, b->first_column + k, state[k].steps_forecast);
         if (r->stopped != FRG_OK) {
             columns[k].status = r->stopped;
         } else if (columns[k].status == FRG_OK) {
@@ -454,8 +456,8 @@ frg_status frgi_fe_demean_run(frg_demean *d, frg_array in, frg_array out,
     TRY_TO(done, frgi_fe_demean_prepare(d, p));
     memset(d->reports, 0, (size_t)p * sizeof *d->reports);
     frg_demean_column *reports = r.columns = d->reports;
-    if (d->reference) {
-        TRY_TO(done, frgi_fe_reference_run(d->reference, d->ctx, in, out, reports));
+    if (d->row_lsmr) {
+        TRY_TO(done, frgi_fe_row_lsmr_run(d->row_lsmr, d->ctx, in, out, reports));
     } else if (d->rows.n > 0) {
         for (int i = 0; i < d->n_blocks; i++) {
             TRY_TO(done, run_block(&r, &d->blocks[i]));

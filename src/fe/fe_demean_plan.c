@@ -121,13 +121,13 @@ frg_status frg_demean_create(frg_demean **out, frg_context *ctx, frg_array codes
     TRY_TO(failed, frgi_fe_cascade_create(&d->cascade, ctx, &d->rows, &d->opts));
     const bool by_rows = is_by_rows(&opts);
     if (by_rows || d->has_slopes) {
-        TRY_TO(failed, frgi_fe_reference_create(&d->reference, ctx, &d->rows, slopes, n_slopes,
-                                                no_intercept, &d->opts));
+        TRY_TO(failed, frgi_fe_row_lsmr_create(&d->row_lsmr, ctx, &d->rows, slopes, n_slopes,
+                                               no_intercept, &d->opts));
     }
     if (!by_rows && d->has_slopes && opts.method != FRG_FE_CG &&
         opts.precond == FRG_FE_PRECOND_AUTO) {
-        TRY_TO(failed, frgi_fe_reference_factor(d->reference, ctx, frgi_fe_fill_cap(ctx, &d->opts),
-                                                opts.method == FRG_FE_DIRECT));
+        TRY_TO(failed, frgi_fe_row_lsmr_factor(d->row_lsmr, ctx, frgi_fe_fill_cap(ctx, &d->opts),
+                                               opts.method == FRG_FE_DIRECT));
     }
     d->setup_seconds = frgi_seconds() - began;
     *out = d;
@@ -144,7 +144,7 @@ void frg_demean_destroy(frg_demean *d)
     }
     frg_context *ctx = d->ctx;
     frgi_arena_close(&d->arena, ctx);
-    frgi_fe_reference_destroy(d->reference, ctx);
+    frgi_fe_row_lsmr_destroy(d->row_lsmr, ctx);
     frgi_fe_cascade_destroy(d->cascade, ctx);
     frgi_fe_rows_destroy(&d->rows, ctx);
     DROP(ctx, &d);
@@ -183,7 +183,7 @@ static void lay_out_run(frgi_arena *a, frg_demean *d, int64_t p)
 {
     const fe_rows *g = &d->rows;
     d->reports = TAKE(a, frg_demean_column, p);
-    if (d->reference) {
+    if (d->row_lsmr) {
         return; /* it has work memory of its own */
     }
     bool used[FE_LANE_KINDS] = {[0] = true}; /* refinements go column by column */
@@ -235,8 +235,8 @@ frg_status frg_demean_effects(const frg_demean *d, int64_t column, double *alpha
     REQUIRE(d->ctx, d->arena.base && column >= 0 && column < d->columns,
             "column %lld is not one of the last run's %lld", (long long)column,
             (long long)d->columns);
-    if (d->reference) {
-        return frgi_fe_reference_effects(d->reference, column, alpha);
+    if (d->row_lsmr) {
+        return frgi_fe_row_lsmr_effects(d->row_lsmr, column, alpha);
     }
     const fe_rows *g = &d->rows;
     const fe_block_effects *b = d->blocks;
@@ -268,18 +268,18 @@ frg_demean_report frg_demean_get_report(const frg_demean *d)
     if (!d)
         return (frg_demean_report){0};
     const fe_rows *g = &d->rows;
-    const size_t own = d->reference ? frgi_fe_reference_factor_bytes(d->reference) : 0;
+    const size_t own = d->row_lsmr ? frgi_fe_row_lsmr_factor_bytes(d->row_lsmr) : 0;
     const size_t factor = frgi_fe_cascade_factor_bytes(d->cascade) + own;
-    const size_t reference = d->reference ? frgi_fe_reference_bytes(d->reference) - own : 0;
+    const size_t row_lsmr = d->row_lsmr ? frgi_fe_row_lsmr_bytes(d->row_lsmr) - own : 0;
     const int64_t levels =
-        d->reference ? frgi_fe_reference_levels(d->reference) : g->n_elim + g->n_coef;
+        d->row_lsmr ? frgi_fe_row_lsmr_levels(d->row_lsmr) : g->n_elim + g->n_coef;
     return (frg_demean_report){.n = g->n,
                                .n_factors = g->n_factors,
                                .levels = levels,
-                               .method = d->reference ? frgi_fe_reference_method(d->reference)
-                                                      : frgi_fe_cascade_method(d->cascade),
+                               .method = d->row_lsmr ? frgi_fe_row_lsmr_method(d->row_lsmr)
+                                                     : frgi_fe_cascade_method(d->cascade),
                                .plan_bytes =
-                                   frgi_fe_rows_bytes(g) + factor + reference + d->arena.bytes,
+                                   frgi_fe_rows_bytes(g) + factor + row_lsmr + d->arena.bytes,
                                .factor_bytes = factor,
                                .n_parts = count_subproblems(d)};
 }
@@ -332,8 +332,8 @@ frg_status frg_demean_get_rank(frg_demean *d, frg_demean_rank *out)
                          .exact = g->n_factors <= 2 && asked != FRG_DOF_NAIVE};
     TRY(frgi_fe_components(g, d->ctx, 0, -1, &r.components));
     if (d->has_slopes) {
-        TRY(frgi_fe_reference_rank(d->reference, d->ctx, rank_work(d, asked == FRG_DOF_AUTO),
-                                   &r.rank, &r.method));
+        TRY(frgi_fe_row_lsmr_rank(d->row_lsmr, d->ctx, rank_work(d, asked == FRG_DOF_AUTO), &r.rank,
+                                  &r.method));
         r.exact = strcmp(r.method, "exact") == 0;
         *out = r;
         return FRG_OK;
@@ -367,15 +367,15 @@ static size_t shape_bytes(frg_context *ctx, const frg_demean_shape *shape, const
 {
     frg_demean d = {.ctx = ctx, .opts = *opts, .rows = *g};
     frgi_arena a = {0};
-    size_t reference = 0;
+    size_t row_lsmr = 0;
     if (is_by_rows(opts) || shape->n_slopes || shape->no_intercept) {
-        reference = frgi_fe_reference_shape(g, shape->slopes, shape->n_slopes, shape->no_intercept,
-                                            opts, shape->p);
+        row_lsmr = frgi_fe_row_lsmr_shape(g, shape->slopes, shape->n_slopes, shape->no_intercept,
+                                          opts, shape->p);
         TAKE(&a, frg_demean_column, shape->p);
     } else {
         lay_out_run(&a, &d, shape->p);
     }
-    return frgi_fe_rows_bytes(g) + reference + a.used;
+    return frgi_fe_rows_bytes(g) + row_lsmr + a.used;
 }
 
 static frg_status check_shape(frg_context *ctx, const frg_demean_shape *s)

@@ -7,7 +7,7 @@
 
 #include "fe/fe_cascade.h"
 #include "fe/fe_demean.h"
-#include "fe/fe_reference.h"
+#include "fe/fe_row_lsmr.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -24,7 +24,7 @@ struct frg_demean {
     frg_demean_opts opts;
     fe_rows rows;
     fe_cascade *cascade;
-    fe_reference *reference; /* the row-space path; NULL where the cascade solves */
+    fe_row_lsmr *row_lsmr; /* the row-space path; NULL where the cascade solves */
     bool has_slopes;
     /* memory of the run, grown by the first run of a shape and kept */
     int64_t columns; /* the shape it was laid out for */

@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "fe/fe_gram.h"
-#include "fe/fe_stray.h"
+#include "fe/fe_mistyped.h"
 
 /* ---- variables ---------------------------------------------------------------------------------- */
 
@@ -39,7 +39,7 @@ static frg_status make_categories(frgi_variable *v, frg_context *ctx, const frgi
         const frg_column *c;
         TRY(frgi_column_find(&c, ctx, s, child, marked ? 2 : 0, table));
         if (!first && !marked && c->kind == FRG_CATEGORY) {
-            TRY(frgi_refuse_stray(ctx, s, child, c));
+            TRY(frgi_refuse_mistyped(ctx, s, child, c));
         }
         if (first || marked || c->kind == FRG_CATEGORY) {
             v->factor[v->n_factors++] = c;
@@ -66,7 +66,7 @@ static frg_status make_variable(frgi_variable *v, frg_context *ctx, const frgi_s
     TRY(frgi_program_create(&v->number, ctx, s, v->node, table));
     const bool text = v->number.column && v->number.column->kind == FRG_CATEGORY;
     if (text) {
-        TRY(frgi_refuse_stray(ctx, s, v->node, v->number.column));
+        TRY(frgi_refuse_mistyped(ctx, s, v->node, v->number.column));
     }
     v->kind = text ? VARIABLE_FACTOR : VARIABLE_NUMBER;
     v->has_number = !text;
@@ -191,7 +191,7 @@ static frg_status no_level(const designer *b, const frgi_levels *l, const frg_co
 }
 
 /** Sets mask[code] for the levels that a constant or c(...) names; TRUE is the first level. */
-static frg_status mark_levels(const designer *b, const frgi_levels *l, const frg_column *c,
+static frg_status flag_levels(const designer *b, const frgi_levels *l, const frg_column *c,
                               int32_t value, unsigned char *mask)
 {
     const frgi_syntax *const s = &b->f->syntax;
@@ -244,7 +244,7 @@ static frg_status choose_levels(const designer *b, int32_t id, int which, unsign
         }
         *named = true;
         memset(mask, 0, (size_t)l->n);
-        status = mark_levels(b, l, v->factor[which], child - 1, mask);
+        status = flag_levels(b, l, v->factor[which], child - 1, mask);
         for (int32_t code = 0; code < l->n; code++) {
             chosen[code] &= keeps ? mask[code] : !mask[code];
         }

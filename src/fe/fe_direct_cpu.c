@@ -36,8 +36,8 @@ typedef v4 vector;
 enum { VECTORS = sizeof(v8) / sizeof(vector) };
 
 /** Columns 4h .. 4h+3 of the tile, in halves: c -= sum_k a_k b_k[c]. */
-static inline void minus_half(ptrdiff_t n, const double *restrict a, const double *restrict b,
-                              v4 *restrict c)
+static inline void subtract_columns(ptrdiff_t n, const double *restrict a, const double *restrict b,
+                                    v4 *restrict c)
 {
     v4 c00 = c[0], c01 = c[1], c10 = c[2], c11 = c[3], c20 = c[4], c21 = c[5], c30 = c[6],
        c31 = c[7];
@@ -89,8 +89,8 @@ static inline void minus(ptrdiff_t n, const double *restrict a, const double *re
     c[6] = c6;
     c[7] = c7;
 #else
-    minus_half(n, a, b, (v4 *)c);
-    minus_half(n, a, b + 4, (v4 *)(c + 4));
+    subtract_columns(n, a, b, (v4 *)c);
+    subtract_columns(n, a, b + 4, (v4 *)(c + 4));
 #endif
 }
 

@@ -227,14 +227,14 @@ static void measure_elim(const normaliser *w)
     }
     for (int s = 0; s < w->f->formula.n_slopes; s++) {
         const double *const z = frame->slopes + s * frame->n;
-        double top = 0, square = 0;
+        double max_abs = 0, square = 0;
         for (int64_t i = 0; i < frame->n; i++) {
-            top = fmax(top, fabs(z[i]));
+            max_abs = fmax(max_abs, fabs(z[i]));
         }
-        for (int64_t i = 0; i < frame->n && top > 0; i++) {
-            square += z[i] / top * (z[i] / top);
+        for (int64_t i = 0; i < frame->n && max_abs > 0; i++) {
+            square += z[i] / max_abs * (z[i] / max_abs);
         }
-        const double size = top * sqrt(square / (double)frame->n);
+        const double size = max_abs * sqrt(square / (double)frame->n);
         for (int64_t l = 0; l < frame->levels[w->f->formula.slopes[s].effect]; l++) {
             w->elim[w->a->slope[s] + l] = size > 0 ? 1 / size : 1;
         }
@@ -242,7 +242,7 @@ static void measure_elim(const normaliser *w)
 }
 
 /** column <- D v */
-static void spread(const normaliser *w, const double *v)
+static void broadcast(const normaliser *w, const double *v)
 {
     const frgi_frame *const frame = &w->f->frame;
     const int64_t n = frame->n;
@@ -272,7 +272,7 @@ static frg_status draw(const normaliser *w, uint64_t stream, double *v, int64_t 
         frgi_philox(SEED, stream, (uint64_t)l, 0, bits);
         v[l] = w->elim[l] * ldexp((double)bits[0] - 0x1p31, -31);
     }
-    spread(w, v);
+    broadcast(w, v);
     const frg_status status = frgi_fe_demean_run(w->plan, column, column, &report, NULL);
     TRY(status);
     TRY(frg_demean_effects(w->plan, 0, w->alpha));

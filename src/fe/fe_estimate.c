@@ -3,8 +3,9 @@
  *     drop what is absorbed or collinear, by name            (Cholesky of the correlations, in formula order)
  *     b = (X~'W X~)^-1 X~'W y~,   e = y~ - X~ b              (refined where a step of it still moves b)
  *
- * Dangers: a column that the effects absorb leaves round-off, not zero, so it is judged against its variation
- * before demeaning; everything is judged on the correlation scale, so that units do not matter.
+ * Dangers: a column that the effects absorb leaves round-off, not zero, so it is compared with its
+ * variation before demeaning; everything is compared on the correlation scale, so that units do not
+ * matter.
  */
 #include <math.h>
 #include <string.h>
@@ -27,7 +28,7 @@ typedef struct {
     double *correlation; /* p x p, then its Cholesky rows; X'WX itself under collin=fixest */
     double *relation;    /* p */
     unsigned char *kept; /* p */
-} judge;
+} screening;
 
 /** Is the variation left, `square`, round-off beside what the column had? */
 static bool is_absorbed(const frg_fe *f, int c, double square, double share)
@@ -43,7 +44,7 @@ static bool is_absorbed(const frg_fe *f, int c, double square, double share)
 }
 
 /** "collinear with x1, x2": the kept columns before column j that it is a combination of. */
-static frg_status name_relation(const judge *w, int j, frgi_text *text)
+static frg_status name_relation(const screening *w, int j, frgi_text *text)
 {
     enum { NAMED = 8 };
     const frg_fe *const f = w->f;
@@ -73,7 +74,7 @@ static frg_status name_relation(const judge *w, int j, frgi_text *text)
     return FRG_OK;
 }
 
-static frg_status drop_term(const judge *w, int j)
+static frg_status drop_term(const screening *w, int j)
 {
     frg_fe *const f = w->f;
     const char *const why = f->frame.n_effects ? "absorbed by the fixed effects"
@@ -128,7 +129,7 @@ done:
 }
 
 /** Correlations of the columns that have variation; the others become rows of zeros, which are dropped. */
-static void correlate(const judge *w)
+static void correlate(const screening *w)
 {
     const frg_fe *const f = w->f;
     const int p = f->p;
@@ -147,7 +148,7 @@ static void correlate(const judge *w)
     }
 }
 
-static frg_status keep_columns(judge *w)
+static frg_status keep_columns(screening *w)
 {
     frg_fe *const f = w->f;
     correlate(w);
@@ -168,7 +169,7 @@ static frg_status keep_columns(judge *w)
 /* ---- estimates ---------------------------------------------------------------------------------- */
 
 /** bread <- (X'WX)^-1 through the correlations. */
-static frg_status invert(const judge *w)
+static frg_status invert(const screening *w)
 {
     frg_fe *const f = w->f;
     const int64_t k = f->k;
@@ -193,7 +194,7 @@ static frg_status invert(const judge *w)
 }
 
 /** b += bread g; returns the largest change in units of y's scale. */
-static double improve(const judge *w, const double *gradient, double y_scale)
+static double improve(const screening *w, const double *gradient, double y_scale)
 {
     const frg_fe *const f = w->f;
     const int64_t k = f->k;
@@ -210,7 +211,7 @@ static double improve(const judge *w, const double *gradient, double y_scale)
 }
 
 /** b and e; rss by the way. */
-static frg_status solve(judge *w)
+static frg_status solve(screening *w)
 {
     frg_fe *const f = w->f;
     const int k = f->k;
@@ -237,7 +238,7 @@ done:
     return status;
 }
 
-static frg_status make_judge(judge *w)
+static frg_status allocate_screening(screening *w)
 {
     const frg_fe *const f = w->f;
     const int64_t p = f->p;
@@ -258,7 +259,7 @@ static frg_status allocate_estimates(frg_fe *f)
 }
 
 /** y without variation: its round-off must not become estimates. */
-static void judge_depvar(judge *w)
+static void check_depvar(screening *w)
 {
     frg_fe *const f = w->f;
     f->perfect = is_absorbed(f, 0, w->gram[frgi_packed(f->p, f->p)], ABSORBED_Y);
@@ -272,10 +273,10 @@ static void judge_depvar(judge *w)
 
 frg_status frgi_fe_estimate(frg_fe *f)
 {
-    judge w = {.f = f};
+    screening w = {.f = f};
     frg_status status;
     TRY(allocate_estimates(f));
-    TRY_TO(done, make_judge(&w));
+    TRY_TO(done, allocate_screening(&w));
     for (int j = 0; j < f->p; j++) {
         f->x[j] = f->matrix + (j + 1) * f->frame.n;
     }
@@ -285,7 +286,7 @@ frg_status frgi_fe_estimate(frg_fe *f)
     if (frgi_fe_gives_up(f)) {
         goto done;
     }
-    judge_depvar(&w);
+    check_depvar(&w);
     TRY_TO(done, keep_columns(&w));
     if (frgi_fe_gives_up(f)) {
         goto done;

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fe/fe_stray.h"
+#include "fe/fe_mistyped.h"
 #include "fe/fe_weights.h"
 
 typedef enum { KEEP, MISSING, SUBSET, ZERO_WEIGHT, REASONS } reason;
@@ -38,7 +38,7 @@ static frg_status need_mask(framer *b)
 }
 
 /** Marks the rows where the program is NaN, or also 0 (`zero`), unless they are marked already. */
-static frg_status mark(framer *b, const frgi_program *p, reason why, bool zero)
+static frg_status exclude(framer *b, const frgi_program *p, reason why, bool zero)
 {
     const int64_t n = b->f->n_rows;
     const int threads = frgi_pass_threads(b->ctx, n);
@@ -67,20 +67,20 @@ static frg_status mark(framer *b, const frgi_program *p, reason why, bool zero)
     return FRG_OK;
 }
 
-static frg_status mark_missing(framer *b, const frgi_program *p)
+static frg_status exclude_missing(framer *b, const frgi_program *p)
 {
-    return frgi_program_may_miss(p) ? mark(b, p, MISSING, false) : FRG_OK;
+    return frgi_program_may_miss(p) ? exclude(b, p, MISSING, false) : FRG_OK;
 }
 
-static frg_status mark_missing_column(framer *b, const frg_column *c)
+static frg_status exclude_missing_column(framer *b, const frg_column *c)
 {
-    return mark_missing(b, &(frgi_program){.column = c});
+    return exclude_missing(b, &(frgi_program){.column = c});
 }
 
-static frg_status mark_missing_key(framer *b, const frgi_key *key)
+static frg_status exclude_missing_key(framer *b, const frgi_key *key)
 {
     for (int i = 0; i < key->n; i++) {
-        TRY(mark_missing_column(b, key->columns[i]));
+        TRY(exclude_missing_column(b, key->columns[i]));
     }
     return FRG_OK;
 }
@@ -94,28 +94,28 @@ static int64_t count_marked(const framer *b, reason why)
     return count;
 }
 
-static frg_status mark_all_missing(framer *b)
+static frg_status exclude_all_missing(framer *b)
 {
     const frgi_frame_input *const in = b->in;
-    TRY(mark_missing(b, in->depvar));
+    TRY(exclude_missing(b, in->depvar));
     for (int32_t id = 0; id < in->formula->names.count; id++) {
         const frgi_variable *const v = &in->variables[id];
         if (v->has_number) {
-            TRY(mark_missing(b, &v->number));
+            TRY(exclude_missing(b, &v->number));
         }
         for (int k = 0; k < v->n_factors; k++) {
-            TRY(mark_missing_column(b, v->factor[k]));
+            TRY(exclude_missing_column(b, v->factor[k]));
         }
     }
     for (int q = 0; q < b->f->n_effects; q++) {
-        TRY(mark_missing_key(b, &b->f->keys[q]));
+        TRY(exclude_missing_key(b, &b->f->keys[q]));
     }
     if (b->weights) {
-        TRY(mark_missing_column(b, b->weights));
+        TRY(exclude_missing_column(b, b->weights));
     }
     const int64_t before = count_marked(b, MISSING);
     for (int k = 0; k < in->n_clusters; k++) {
-        TRY(mark_missing_key(b, &in->clusters[k]));
+        TRY(exclude_missing_key(b, &in->clusters[k]));
     }
     const int64_t added = count_marked(b, MISSING) - before;
     if (added) {
@@ -126,7 +126,7 @@ static frg_status mark_all_missing(framer *b)
     return FRG_OK;
 }
 
-static frg_status mark_missing_slopes(framer *b)
+static frg_status exclude_missing_slopes(framer *b)
 {
     const frgi_formula *const f = b->in->formula;
     for (int k = 0; k < f->n_slopes; k++) {
@@ -134,8 +134,8 @@ static frg_status mark_missing_slopes(framer *b)
         TRY(frgi_program_create(&p, b->ctx, &f->syntax, f->slopes[k].node, b->in->table));
         const bool text = p.column && p.column->kind == FRG_CATEGORY;
         const frg_status status =
-            text ? frgi_refuse_stray(b->ctx, &f->syntax, f->slopes[k].node, p.column)
-                 : mark_missing(b, &p);
+            text ? frgi_refuse_mistyped(b->ctx, &f->syntax, f->slopes[k].node, p.column)
+                 : exclude_missing(b, &p);
         frgi_program_destroy(&p, b->ctx);
         TRY(status);
         if (text) {
@@ -147,7 +147,7 @@ static frg_status mark_missing_slopes(framer *b)
     return FRG_OK;
 }
 
-static frg_status mark_subset(framer *b)
+static frg_status exclude_subset(framer *b)
 {
     const char *const text = b->in->options->subset;
     frgi_syntax s;
@@ -157,13 +157,13 @@ static frg_status mark_subset(framer *b)
     TRY_TO(done, frgi_formula_check_expression(&s, b->ctx, s.section[0]));
     TRY_TO(done, frgi_program_create(&p, b->ctx, &s, s.section[0], b->in->table));
     if (p.column && p.column->kind == FRG_CATEGORY) {
-        TRY_TO(done, frgi_refuse_stray(b->ctx, &s, s.section[0], p.column));
+        TRY_TO(done, frgi_refuse_mistyped(b->ctx, &s, s.section[0], p.column));
         frgi_syntax_at(&s, b->ctx, s.section[0]);
         status = frgi_fail(b->ctx, E_TYPE, __FILE__, __LINE__, "subset: column '%s' holds text",
                            p.column->name);
         goto done;
     }
-    status = mark(b, &p, SUBSET, true);
+    status = exclude(b, &p, SUBSET, true);
 done:
     frgi_program_destroy(&p, b->ctx);
     frgi_syntax_free(&s, b->ctx);
@@ -171,7 +171,7 @@ done:
 }
 
 /** Refuses bad weights of rows still in use and marks zeros. */
-static frg_status mark_weights(framer *b)
+static frg_status exclude_weights(framer *b)
 {
     const bool whole = b->in->options->weights_kind == FRG_WEIGHTS_FREQUENCY;
     double w[FRGI_BLOCK];
@@ -535,7 +535,7 @@ static frg_status find_inputs(framer *b)
     if (in->options->weights) {
         TRY(frgi_column_named(&b->weights, b->ctx, in->options->weights, "weights", in->table));
         if (b->weights->kind == FRG_CATEGORY) {
-            TRY(frgi_refuse_stray(b->ctx, NULL, 0, b->weights));
+            TRY(frgi_refuse_mistyped(b->ctx, NULL, 0, b->weights));
             FAIL(b->ctx, E_TYPE, "weights: column '%s' holds text", b->weights->name);
         }
     }
@@ -638,13 +638,13 @@ static frg_status check_regressors(const framer *b)
 static frg_status build(framer *b)
 {
     TRY(find_inputs(b));
-    TRY(mark_missing_slopes(b));
-    TRY(mark_all_missing(b));
+    TRY(exclude_missing_slopes(b));
+    TRY(exclude_all_missing(b));
     if (b->in->options->subset) {
-        TRY(mark_subset(b));
+        TRY(exclude_subset(b));
     }
     if (b->weights) {
-        TRY(mark_weights(b));
+        TRY(exclude_weights(b));
     }
     TRY(list_rows(b));
     TRY(check_regressors(b));

@@ -11,26 +11,26 @@ INLINE vec FN(zero)(void)
 #define elem     double
 #define values   vec
 #define LN(name) FN(name)
-#include "fe/fe_lines.tmpl.h"
+#include "fe/fe_pairs.tmpl.h"
 #undef elem
 #undef values
 #undef LN
 #define elem     float
 #define values   svec
-#define LN(name) FN(short_##name)
-#include "fe/fe_lines.tmpl.h"
+#define LN(name) FN(low_##name)
+#include "fe/fe_pairs.tmpl.h"
 #undef elem
 #undef values
 #undef LN
 
 /** to[l] = the sums of level l, chunk after chunk, begin <= l < end */
-static void FN(add_lines)(const fe_rows *g, int64_t begin, int64_t end, const double *lines,
+static void FN(add_pairs)(const fe_rows *g, int64_t begin, int64_t end, const double *pairs,
                           double *to)
 {
     for (int64_t l = begin; l < end; l++) {
-        vec sum = FN(at)(lines, 2 * l + 1);
+        vec sum = FN(at)(pairs, 2 * l + 1);
         for (int64_t k = 1; k < g->n_chunks; k++) {
-            sum += FN(at)(lines, 2 * (k * g->n_coef + l) + 1);
+            sum += FN(at)(pairs, 2 * (k * g->n_coef + l) + 1);
         }
         FN(put)(to, l, sum);
     }
@@ -63,8 +63,8 @@ INLINE bool FN(any_larger)(vec a, vec b)
     return any != 0;
 }
 
-/** Do the lines of all levels outgrow the nearer caches? */
-INLINE bool FN(is_far)(const fe_rows *g)
+/** Do the pairs of all levels outgrow the nearer caches? */
+INLINE bool FN(exceeds_cache)(const fe_rows *g)
 {
     return 2 * g->n_coef * LANES * (int64_t)sizeof(double) > FE_NEAR_BYTES;
 }

@@ -22,7 +22,7 @@
 #include "fe/fe_graph.h"
 #include "fe/fe_prime.h"
 
-enum { SMALL_LEVELS = 256, PATIENCE = 64 };
+enum { SMALL_LEVELS = 256, DEPENDENT_LIMIT = 64 };
 static const int64_t OFFSETS_MOST = (int64_t)1 << 24;
 static const double WORK_MOST = 2e9; /* multiply-adds */
 
@@ -88,7 +88,7 @@ static void add(int64_t *to, const int64_t *from, int64_t t, int64_t sign)
 }
 
 /** The root of l; l's offset is then from it, or from a child of it. */
-static int32_t climb(field *m, int32_t l)
+static int32_t find_root(field *m, int32_t l)
 {
     while (m->parent[m->parent[l]] != m->parent[l]) {
         const int32_t up = m->parent[l];
@@ -118,7 +118,7 @@ static int join_row(field *m, const int32_t *row, const int32_t *first)
     if (a == b) {
         return 0;
     }
-    const int32_t root_a = climb(m, a), root_b = climb(m, b);
+    const int32_t root_a = find_root(m, a), root_b = find_root(m, b);
     if (root_a == root_b) {
         return 0;
     }
@@ -139,7 +139,7 @@ static int join_row(field *m, const int32_t *row, const int32_t *first)
 static void flatten(field *m)
 {
     for (int32_t l = 0; l < m->levels; l++) {
-        climb(m, l);
+        find_root(m, l);
     }
 }
 
@@ -202,7 +202,7 @@ static uint64_t product_of(const field *m, const int32_t *row)
 static void take_rows(field *m)
 {
     const fe_rows *const g = m->g;
-    const int64_t patience = m->width > PATIENCE ? m->width : PATIENCE;
+    const int64_t limit = m->width > DEPENDENT_LIMIT ? m->width : DEPENDENT_LIMIT;
     int64_t dependent = 0; /* in turn */
     bool drawn = false;
     for (int64_t u = 0; u < g->n_elim && m->rank < m->bound && m->work <= WORK_MOST; u++) {
@@ -215,7 +215,7 @@ static void take_rows(field *m)
             }
             drawn = false;
             dependent = take_row(m, row, first) ? 0 : dependent + 1;
-            if (dependent == patience) {
+            if (dependent == limit) {
                 draw(m);
                 drawn = true;
                 dependent = 0;

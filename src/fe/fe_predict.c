@@ -170,7 +170,7 @@ static frg_status check_kinds(const predictor *p, const frgi_variable *variables
     return FRG_OK;
 }
 
-static void mark_unseen(const predictor *p, const frgi_variable *variables,
+static void flag_unseen(const predictor *p, const frgi_variable *variables,
                         const frgi_factor_codes *codes)
 {
     for (int32_t id = 0; id < p->f->formula.names.count; id++) {
@@ -192,7 +192,7 @@ static frg_status add_terms(const predictor *p)
     TRY_TO(done, frgi_variables_create(&variables, f->ctx, &f->formula, p->table));
     TRY_TO(done, check_kinds(p, variables));
     TRY_TO(done, frgi_design_match(&f->design, &codes, f->ctx, variables, p->n));
-    mark_unseen(p, variables, codes);
+    flag_unseen(p, variables, codes);
     const int64_t cells = frgi_design_scratch(&f->design, variables);
     TRY_TO(done, NEW(f->ctx, &scratch, cells * FRGI_BLOCK, "predictions"));
     for (int j = 0; j < f->k; j++) {

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "fe/fe_stray.h"
+#include "fe/fe_mistyped.h"
 
 static const double missing = (double)NAN;
 
@@ -256,7 +256,8 @@ static frg_status compile_node(compiler *c, int32_t node)
     for (int32_t i = 0; i < n && !wraps; i++) {
         const typed *const operand = &c->stack[c->depth - 1 - i];
         if (operand->type == TYPE_TEXT) {
-            TRY(frgi_refuse_stray(c->ctx, c->s, operand->node, c->p->steps[operand->step].column));
+            TRY(frgi_refuse_mistyped(c->ctx, c->s, operand->node,
+                                     c->p->steps[operand->step].column));
         }
         if (operand->type != TYPE_NUMBER) {
             return wrong_type(c, node, "numbers are needed here, this is text");

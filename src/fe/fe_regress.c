@@ -11,8 +11,8 @@
  */
 #include "fe/fe_regress.h"
 #include "fe/fe_demean.h"
-#include "fe/fe_judge.h"
-#include "fe/fe_stray.h"
+#include "fe/fe_verify.h"
+#include "fe/fe_mistyped.h"
 
 #include <math.h>
 #include <omp.h>
@@ -452,7 +452,7 @@ static frg_status make_depvar(frg_fe *f)
     const frgi_syntax *const s = &f->formula.syntax;
     TRY(frgi_program_create(&f->depvar, f->ctx, s, s->left, f->table));
     if (f->depvar.column && f->depvar.column->kind == FRG_CATEGORY) {
-        TRY(frgi_refuse_stray(f->ctx, s, s->left, f->depvar.column));
+        TRY(frgi_refuse_mistyped(f->ctx, s, s->left, f->depvar.column));
         frgi_syntax_at(s, f->ctx, s->left);
         FAIL(f->ctx, E_TYPE, "the dependent variable '%s' holds text", f->depvar.column->name);
     }

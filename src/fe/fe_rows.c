@@ -32,10 +32,10 @@ static int largest_factor(const fe_rows *g)
     return best;
 }
 
-/** Are the eliminated levels told by the scan alone?  Ascending codes have as many levels as they
- *  change, others at most as many as the largest code allows or as they change.  Returns the
+/** Does the scan alone determine the eliminated factor?  Ascending codes have as many levels as
+ *  they change, others at most as many as the largest code allows or as they change.  Returns the
  *  factor, or -1. */
-static int told_elims(const fe_codes *c, const fe_factor_codes *f)
+static int factor_by_scan(const fe_codes *c, const fe_factor_codes *f)
 {
     int64_t most = -1;
     int best = 0;
@@ -48,26 +48,26 @@ static int told_elims(const fe_codes *c, const fe_factor_codes *f)
     return f[best].scan.descents == 0 ? best : -1;
 }
 
-/** Levels of all factors and which of these are the eliminated levels.  Where the scan tells the
- *  eliminated levels, the others are taken to have every code up to their largest, and are counted
- *  while the rows are laid out. */
+/** Levels of all factors and which of these are the eliminated levels.  Where the scan determines
+ *  the eliminated factor, the others are taken to have every code up to their largest, and are
+ *  counted while the rows are laid out. */
 static frg_status study_factors(fe_rows *g, frg_context *ctx, const fe_codes *c, fe_factor_codes *f)
 {
-    const int told = told_elims(c, f), threads = g->n < FE_SMALL_ROWS ? 1 : frg_threads(ctx);
+    const int by_scan = factor_by_scan(c, f), threads = g->n < FE_SMALL_ROWS ? 1 : frg_threads(ctx);
     for (int q = 0; q < c->q; q++) {
         g->factor[q].levels = f[q].scan.changes + 1;
-        if (q == told || (told < 0 && f[q].scan.descents == 0)) {
+        if (q == by_scan || (by_scan < 0 && f[q].scan.descents == 0)) {
             continue;
         }
-        if (told >= 0 && !frgi_fe_codes_are_wide(c, &f[q]) && threads * f[q].codes <= c->n) {
+        if (by_scan >= 0 && !frgi_fe_codes_are_wide(c, &f[q]) && threads * f[q].codes <= c->n) {
             g->factor[q].levels = f[q].codes;
             TRY(frgi_fe_codes_open_tables(ctx, &f[q], threads));
         } else {
             TRY(frgi_fe_codes_count(ctx, c, q, &f[q], &g->factor[q]));
         }
     }
-    g->elim_factor = told >= 0 ? told : largest_factor(g);
-    for (int q = 0; told < 0 && q < c->q; q++) {
+    g->elim_factor = by_scan >= 0 ? by_scan : largest_factor(g);
+    for (int q = 0; by_scan < 0 && q < c->q; q++) {
         if (q != g->elim_factor && f[q].scan.descents == 0) {
             TRY(frgi_fe_codes_count(ctx, c, q, &f[q], &g->factor[q]));
         }
@@ -301,18 +301,18 @@ static void take_weights(fe_rows *g, const frg_array *weights, const frgi_weight
 }
 
 /** N_u, N_l and their inverses.  Unweighted counts are exact in any order; weights are added row by row. */
-static void weigh_levels(fe_rows *g, const fe_factor_codes *f, int threads)
+static void sum_weights(fe_rows *g, const fe_factor_codes *f, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static) if (g->n >= FE_SMALL_ROWS)
     for (int64_t u = 0; u < g->n_elim; u++) {
-        double mass = (double)(g->elim_start[u + 1] - g->elim_start[u]);
+        double total_weight = (double)(g->elim_start[u + 1] - g->elim_start[u]);
         if (g->weight) {
-            mass = 0;
+            total_weight = 0;
             for (int64_t i = g->elim_start[u]; i < g->elim_start[u + 1]; i++) {
-                mass += g->weight[i];
+                total_weight += g->weight[i];
             }
         }
-        g->elim_inverse[u] = mass > 0 ? 1 / mass : 0;
+        g->elim_inverse[u] = total_weight > 0 ? 1 / total_weight : 0;
     }
     const bool counted = !g->weight;
     memset(g->level_weight, 0, (size_t)g->n_coef * sizeof *g->level_weight);
@@ -399,7 +399,7 @@ static frg_status lay_out(layout *b, frg_context *ctx, const frg_array *weights,
     TRY(NEW(ctx, &g->elim_inverse, g->n_elim, "weights of the eliminated levels"));
     TRY(NEW(ctx, &g->level_weight, g->n_coef, "level weights"));
     TRY(NEW(ctx, &g->level_inverse, g->n_coef, "level weights"));
-    weigh_levels(g, b->f, frg_threads(ctx));
+    sum_weights(g, b->f, frg_threads(ctx));
     return frgi_fe_rows_cut(g, ctx);
 }
 
@@ -509,7 +509,7 @@ void frgi_fe_row_work_layout(frgi_arena *a, const fe_rows *g, int lanes, fe_row_
     w->audit = TAKE(a, fe_elim_audit, g->n_chunks);
 }
 
-void frgi_fe_add_lines(const fe_rows *g, fe_add_lines *add, const double *lines, int threads,
+void frgi_fe_add_pairs(const fe_rows *g, fe_add_pairs *add, const double *pairs, int threads,
                        double *to)
 {
     enum { PIECE = 512 };
@@ -517,7 +517,7 @@ void frgi_fe_add_lines(const fe_rows *g, fe_add_lines *add, const double *lines,
 #pragma omp parallel for num_threads(threads) schedule(static) if (g->n_chunks > 1 && pieces > 16)
     for (int64_t p = 0; p < pieces; p++) {
         const int64_t end = (p + 1) * PIECE;
-        add(g, p * PIECE, end < g->n_coef ? end : g->n_coef, lines, to);
+        add(g, p * PIECE, end < g->n_coef ? end : g->n_coef, pairs, to);
     }
 }
 
@@ -550,7 +550,7 @@ static void merge_moments(fe_moments *t, const fe_moments *m, int lanes)
         t->sum[k] += m->sum[k] + gap * m->weight[k];
         t->weight[k] += m->weight[k];
         t->within[k] += m->within[k];
-        t->top[k] = m->top[k] > t->top[k] ? m->top[k] : t->top[k];
+        t->max_abs[k] = m->max_abs[k] > t->max_abs[k] ? m->max_abs[k] : t->max_abs[k];
     }
 }
 
@@ -594,7 +594,7 @@ void frgi_fe_residual(const fe_rows *g, const fe_row_ops *ops, const fe_row_work
         memset(&w->audit[k], 0, sizeof w->audit[k]);
         ops->residual(g, k, x, out, a, w->partial + k * length, elim_effect, &w->audit[k]);
     }
-    frgi_fe_add_lines(g, ops->add_lines, w->partial, threads, s);
+    frgi_fe_add_pairs(g, ops->add_pairs, w->partial, threads, s);
     *total = w->audit[0];
     for (int k = 1; k < g->n_chunks; k++) {
         merge_audits(total, &w->audit[k], lanes);

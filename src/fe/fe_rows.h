@@ -28,10 +28,10 @@
 enum { FE_MAX_LANES = 8, FE_LANE_KINDS = 4 }; /* columns carried together: 1, 2, 4 or 8 */
 enum {
     FE_KEPT_ROWS = 64,      /* of an eliminated level, which the last pass does not compute twice */
-    FE_STREAM_AHEAD = 1024, /* numbers of columns in a row that are fetched ahead: memory is far; */
+    FE_STREAM_AHEAD = 1024, /* numbers of columns in a row that are fetched ahead of their use; */
     FE_NUMBERS_AHEAD = 2048, /* bytes of coefficient numbers that are; */
     FE_ROWS_AHEAD = 48,      /* rows that are, where `order` scatters them; */
-    FE_NEAR_BYTES = 1 << 19, /* and their lines, where all of them are more than this */
+    FE_NEAR_BYTES = 1 << 19, /* and their pairs, where all of them take more than this */
     FE_LINE = 64             /* bytes of a line of a cache */
 };
 
@@ -85,12 +85,12 @@ typedef struct {
 
 /** Sums over the rows of one chunk, one value a lane. */
 typedef struct {
-    double weight[FE_MAX_LANES]; /* sum of w */
-    double shift[FE_MAX_LANES];  /* a value near the column's mean */
-    double sum[FE_MAX_LANES];    /* sum of w (x - shift) */
-    double square[FE_MAX_LANES]; /* sum of w (x - shift)^2 */
-    double within[FE_MAX_LANES]; /* sum of w (x - eliminated level's mean)^2 */
-    double top[FE_MAX_LANES];    /* largest |x| */
+    double weight[FE_MAX_LANES];  /* sum of w */
+    double shift[FE_MAX_LANES];   /* a value near the column's mean */
+    double sum[FE_MAX_LANES];     /* sum of w (x - shift) */
+    double square[FE_MAX_LANES];  /* sum of w (x - shift)^2 */
+    double within[FE_MAX_LANES];  /* sum of w (x - eliminated level's mean)^2 */
+    double max_abs[FE_MAX_LANES]; /* largest |x| */
 } fe_moments;
 
 /** The eliminated levels' part of the audit of a residual, one value a lane. */
@@ -102,19 +102,19 @@ typedef struct {
     int64_t worst[FE_MAX_LANES];   /* the eliminated level where `mean` was found */
 } fe_elim_audit;
 
-/** to[l] = sum over chunks of what the lines of level l have gathered, begin <= l < end. */
-typedef void fe_add_lines(const fe_rows *g, int64_t begin, int64_t end, const double *lines,
+/** to[l] = sum over chunks of the sums in the pairs of level l, begin <= l < end. */
+typedef void fe_add_pairs(const fe_rows *g, int64_t begin, int64_t end, const double *pairs,
                           double *to);
 
 /** The passes over one chunk; every array of coefficients is R x lanes, row-major. */
 typedef struct {
     /** partial += D_r' W (I - P_1) x, and the moments of x */
     void (*rhs)(const fe_rows *g, int chunk, const fe_block *x, double *partial, fe_moments *m);
-    /** out <- (I - P_1)(x - D_r a);  lines <- a and D_r' W out;  elim_effect <- the eliminated
+    /** out <- (I - P_1)(x - D_r a);  pairs <- a and D_r' W out;  elim_effect <- the eliminated
      *  levels' means taken out */
     void (*residual)(const fe_rows *g, int chunk, const fe_block *x, const fe_block *out,
-                     const double *a, double *lines, double *elim_effect, fe_elim_audit *audit);
-    fe_add_lines *add_lines;
+                     const double *a, double *pairs, double *elim_effect, fe_elim_audit *audit);
+    fe_add_pairs *add_pairs;
 } fe_row_ops;
 
 /** The table for a column type (0: f64, 1: f32) and lanes 1 << kind, at the CPU level `isa`; empty
@@ -138,7 +138,7 @@ void frgi_fe_rows_destroy(fe_rows *g, frg_context *ctx);
 
 /** Work memory of the passes, for blocks of `lanes` columns. */
 typedef struct {
-    double *partial;      /* n_chunks x R x 2 x lanes: lines, or sums alone in the first half */
+    double *partial;      /* n_chunks x R x 2 x lanes: pairs, or sums alone in the first half */
     fe_moments *moments;  /* n_chunks */
     fe_elim_audit *audit; /* n_chunks */
 } fe_row_work;
@@ -150,8 +150,8 @@ void frgi_fe_rhs(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, 
 void frgi_fe_residual(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, int threads,
                       int lanes, const fe_block *x, const fe_block *out, const double *a, double *s,
                       double *elim_effect, fe_elim_audit *total);
-/** to (R x lanes) <- the sums of all chunks' lines, chunk after chunk. */
-void frgi_fe_add_lines(const fe_rows *g, fe_add_lines *add, const double *lines, int threads,
+/** to (R x lanes) <- the sums in all chunks' pairs, chunk after chunk. */
+void frgi_fe_add_pairs(const fe_rows *g, fe_add_pairs *add, const double *pairs, int threads,
                        double *to);
 
 #pragma GCC visibility pop

@@ -84,21 +84,21 @@ INLINE void RN(fetch_row)(const fe_block *x, const fe_block *out, const uint32_t
 }
 
 /** Fetches the coefficients of row i + FE_ROWS_AHEAD. */
-INLINE void RN(fetch_levels)(const int32_t *index, int remaining, const double *lines,
+INLINE void RN(fetch_levels)(const int32_t *index, int remaining, const double *pairs,
                              const int paired)
 {
     for (int q = 0; q < remaining; q++) {
         const int64_t l = index[FE_ROWS_AHEAD * remaining + q];
-        __builtin_prefetch(lines + l * (paired ? 2 : 1) * LANES, 1);
+        __builtin_prefetch(pairs + l * (paired ? 2 : 1) * LANES, 1);
     }
 }
 
 /** sum over the row's coefficients of their values */
-INLINE vec RN(gather)(const double *lines, const int32_t *index, int remaining)
+INLINE vec RN(gather)(const double *pairs, const int32_t *index, int remaining)
 {
-    vec v = FN(value)(lines, index[0]);
+    vec v = FN(value)(pairs, index[0]);
     for (int q = 1; q < remaining; q++) {
-        v += FN(value)(lines, index[q]);
+        v += FN(value)(pairs, index[q]);
     }
     return v;
 }
@@ -120,12 +120,12 @@ INLINE void RN(rhs_body)(const fe_rows *g, int chunk, const fe_block *x, double 
     const int64_t first = g->chunk_elim[chunk], last = g->chunk_elim[chunk + 1];
     const int64_t first_row = g->elim_start[first];
     const vec shift = RN(load)(x, order ? order[first_row] : first_row, live, adjacent);
-    vec sum = FN(zero)(), square = FN(zero)(), within = FN(zero)(), top = FN(zero)();
-    double mass = 0;
+    vec sum = FN(zero)(), square = FN(zero)(), within = FN(zero)(), max_abs = FN(zero)();
+    double total_weight = 0;
     const int32_t *const all = g->index;
     const int64_t *const start = g->elim_start;
     const double *const inverses = g->elim_inverse;
-    const bool far = FN(is_far)(g);
+    const bool prefetch = FN(exceeds_cache)(g);
 
     for (int64_t u = first; u < last; u++) {
         const int64_t begin = start[u], end = start[u + 1];
@@ -135,49 +135,49 @@ INLINE void RN(rhs_body)(const fe_rows *g, int chunk, const fe_block *x, double 
         for (int64_t i = begin; i < end; i++) {
             const vec v = RN(load)(x, order ? order[i] : i, live, adjacent), d = v - base;
             RN(fetch_row)(x, NULL, order, i);
-            if (far) {
+            if (prefetch) {
                 RN(fetch_levels)(all + i * remaining, remaining, partial, 0);
             }
             s += weight ? weight[i] * d : d;
-            top = FN(larger)(top, FN(absolute)(v));
+            max_abs = FN(larger)(max_abs, FN(absolute)(v));
         }
         const double inverse = inverses[u];
         const vec mean = s * inverse;
-        vec spread = FN(zero)();
+        vec deviation = FN(zero)();
         for (int64_t i = begin; i < end; i++) {
             const vec d = RN(load)(x, order ? order[i] : i, live, adjacent) - base - mean;
             const vec wd = weight ? weight[i] * d : d;
-            spread += wd * d;
+            deviation += wd * d;
             RN(scatter)(partial, all + i * remaining, remaining, wd);
         }
         const double n_u = inverse > 0 ? 1 / inverse : 0;
         const vec c = base - shift + mean;
-        mass += n_u;
+        total_weight += n_u;
         sum += n_u * c;
-        within += spread;
-        square += spread + n_u * c * c;
+        within += deviation;
+        square += deviation + n_u * c * c;
     }
     FN(spill)(m->shift, shift);
     FN(spill)(m->sum, sum);
     FN(spill)(m->square, square);
     FN(spill)(m->within, within);
-    FN(spill)(m->top, top);
+    FN(spill)(m->max_abs, max_abs);
     for (int k = 0; k < LANES; k++) {
-        m->weight[k] = mass;
+        m->weight[k] = total_weight;
     }
 }
 
 /** x - D_r a of one row, less the eliminated level's first row of x. */
 INLINE vec RN(less_effects)(const fe_block *x, const uint32_t *order, int64_t i, vec base,
-                            const double *lines, const int32_t *all, int remaining, const int live,
+                            const double *pairs, const int32_t *all, int remaining, const int live,
                             const int adjacent)
 {
     const vec z = RN(load)(x, order ? order[i] : i, live, adjacent) - base;
-    return remaining ? z - RN(gather)(lines, all + i * remaining, remaining) : z;
+    return remaining ? z - RN(gather)(pairs, all + i * remaining, remaining) : z;
 }
 
 INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *in, const fe_block *to,
-                              double *lines, double *elim_effect, fe_elim_audit *audit,
+                              double *pairs, double *elim_effect, fe_elim_audit *audit,
                               const int plain, const int known_remaining, const int live,
                               const int adjacent)
 {
@@ -189,7 +189,7 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *in, c
     const int32_t *const all = g->index;
     const int64_t *const start = g->elim_start;
     const double *const inverses = g->elim_inverse;
-    const bool far = FN(is_far)(g);
+    const bool prefetch = FN(exceeds_cache)(g);
     const int64_t first = g->chunk_elim[chunk], last = g->chunk_elim[chunk + 1];
     vec kept[FE_KEPT_ROWS];
     fe_stream stream;
@@ -209,11 +209,11 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *in, c
         fe_fetch_numbers(all, begin, end, remaining);
         for (int64_t i = begin; i < end; i++) {
             RN(fetch_row)(x, streams ? NULL : out, order, i);
-            if (far) {
-                RN(fetch_levels)(all + i * remaining, remaining, lines, 1);
+            if (prefetch) {
+                RN(fetch_levels)(all + i * remaining, remaining, pairs, 1);
             }
             const vec z =
-                RN(less_effects)(x, order, i, base, lines, all, remaining, live, adjacent);
+                RN(less_effects)(x, order, i, base, pairs, all, remaining, live, adjacent);
             if (i < keep) {
                 kept[i - begin] = z;
             }
@@ -224,7 +224,7 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *in, c
         vec left = FN(zero)();
         for (int64_t i = begin; i < end; i++) {
             const vec z = i < keep ? kept[i - begin]
-                                   : RN(less_effects)(x, order, i, base, lines, all, remaining,
+                                   : RN(less_effects)(x, order, i, base, pairs, all, remaining,
                                                       live, adjacent);
             const vec r = z - mean;
             if (streams) {
@@ -236,7 +236,7 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *in, c
             left += wr;
             square += wr * r;
             for (int q = 0; q < remaining; q++) {
-                FN(add)(lines, all[i * remaining + q], wr);
+                FN(add)(pairs, all[i * remaining + q], wr);
             }
         }
         FN(put)(elim_effect, u, base + mean);
@@ -312,32 +312,32 @@ static void RN(rhs)(const fe_rows *g, int chunk, const fe_block *x, double *part
 }
 
 static void RN(residual)(const fe_rows *g, int chunk, const fe_block *x, const fe_block *out,
-                         const double *a, double *lines, double *elim_effect, fe_elim_audit *audit)
+                         const double *a, double *pairs, double *elim_effect, fe_elim_audit *audit)
 {
     const RN(layout) in = RN(layout_of)(g, x);
     for (int64_t l = 0; l < g->n_coef; l++) {
-        FN(open_line)(lines, l, FN(at)(a, l), FN(zero)());
+        FN(open_pair)(pairs, l, FN(at)(a, l), FN(zero)());
     }
     switch (in == RN(layout_of)(g, out) ? in : RN(GENERAL)) {
     case RN(WHOLE):
 #define LIVE LANES
-        BY_REMAINING(residual_body, g, chunk, x, out, lines, elim_effect, audit)
+        BY_REMAINING(residual_body, g, chunk, x, out, pairs, elim_effect, audit)
         return;
 #undef LIVE
 #if LANES > 2
     case RN(ONE_IDLE):
 #define LIVE (LANES - 1)
-        BY_REMAINING(residual_body, g, chunk, x, out, lines, elim_effect, audit)
+        BY_REMAINING(residual_body, g, chunk, x, out, pairs, elim_effect, audit)
         return;
 #undef LIVE
 #endif
 #if LANES > 1
     case RN(COLUMNS):
-        RN(residual_body)(g, chunk, x, out, lines, elim_effect, audit, 1, 0, LANES, 0);
+        RN(residual_body)(g, chunk, x, out, pairs, elim_effect, audit, 1, 0, LANES, 0);
         return;
 #endif
     default:
-        RN(residual_body)(g, chunk, x, out, lines, elim_effect, audit, 0, 0, 0, 0);
+        RN(residual_body)(g, chunk, x, out, pairs, elim_effect, audit, 0, 0, 0, 0);
     }
 }
 #undef BY_REMAINING

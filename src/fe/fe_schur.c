@@ -85,10 +85,11 @@ static void gather_row(const fe_split *s, const fe_classes *m, accumulator *a, i
     for (int64_t k = m->level_start[level]; k < m->level_start[level + 1]; k++) {
         const int64_t c = m->level_class[k];
         fetch_classes(m, k, all);
-        const double mine = count_of(m, c, level), mass = m->of[c].mass, factor = m->of[c].factor;
+        const double mine = count_of(m, c, level), total_weight = m->of[c].total_weight,
+                     factor = m->of[c].factor;
         for (int64_t j = m->of[c].start; j < m->of[c].end; j++) {
             const fe_member *o = &m->members[j];
-            const double other = o->level == level ? mass - mine : -o->count;
+            const double other = o->level == level ? total_weight - mine : -o->count;
             add_entry(a, level, o->level, factor * mine * other);
         }
         if (s->n_sparse > 1) {

@@ -12,7 +12,7 @@
  *
  * Dangers: values whose sizes are 2^61 apart and more may be the same modulo p; then there is no count.  Columns that
  * depend on each other but for the rounding of their values (z and 0.1 z) are independent here, and not for the
- * demeaner: fe_reference_rank.c looks at both counts.
+ * demeaner: fe_row_lsmr_rank.c looks at both counts.
  *
  * Cost: two passes over the rows with (columns of an eliminated level)^2 products each; then the
  * sparse factor.
@@ -24,7 +24,7 @@
 
 #include "fe/fe_prime.h"
 #include "fe/fe_prime_rank.h"
-#include "fe/fe_reference_plan.h"
+#include "fe/fe_row_lsmr_plan.h"
 
 enum { EXPONENTS = 61 };
 
@@ -238,7 +238,8 @@ frg_status frgi_fe_slope_rank(const fe_basis *b, frg_context *ctx, double work_m
     lay_out(&memory, &m);
     memset(m.slot, -1, (size_t)b->n_coef * sizeof *m.slot);
     if (make_images(&m)) {
-        status = frgi_prime_rank(ctx, b->n_coef, each_row, &m, work_most, byte_cap, &remaining_rank);
+        status =
+            frgi_prime_rank(ctx, b->n_coef, each_row, &m, work_most, byte_cap, &remaining_rank);
         *rank = status >= 0 && remaining_rank >= 0 ? m.elim_ranks + remaining_rank : -1;
     }
     frgi_arena_close(&memory, ctx);

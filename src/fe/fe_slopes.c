@@ -9,8 +9,8 @@
  * Their lower triangles are stored side by side and added up row by row of S in the order of the
  * eliminated levels, so that any number of threads gives the same bits; the transpose of the
  * pattern has sorted rows.  A coefficient that the eliminated levels explain but for rounding
- * (diagonal below EXPLAINED, where 1 is the most) gets a row of zeros: its pivot could not be told
- * from noise, relative to its own diagonal.
+ * (diagonal below EXPLAINED, where 1 is the most) gets a row of zeros: its pivot could not be
+ * distinguished from noise, relative to its own diagonal.
  *
  * Memory while it is assembled: 4 bytes times the sum of t_u^2, which also bounds the time, and 12 bytes a coefficient
  * and thread; nothing is added up where the former are more than PRODUCTS_A_ROW a row or half of byte_cap.  Afterwards:

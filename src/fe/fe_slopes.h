@@ -22,7 +22,7 @@ typedef struct fe_slopes fe_slopes;
  *  whatever it costs, E_TOO_BIG above byte_cap. */
 FRG_MUST_USE frg_status frgi_fe_slopes_create(fe_slopes **out, frg_context *ctx, const fe_basis *b,
                                               size_t byte_cap, bool forced);
-/** v <- S^+ p, R x k row-major: a fe_reference_precond.  data is a fe_slopes. */
+/** v <- S^+ p, R x k row-major: a fe_row_lsmr_precond.  data is a fe_slopes. */
 void frgi_fe_slopes_solve(const void *data, int64_t k, const double *p, double *v);
 /** rank S: the factor's pivots. */
 int64_t frgi_fe_slopes_rank(const fe_slopes *s);

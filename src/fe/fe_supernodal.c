@@ -399,7 +399,7 @@ typedef struct {
     int64_t done, total; /* supernodes */
 } watch;
 
-static frg_status look(watch *w, double flops)
+static frg_status poll(watch *w, double flops)
 {
     w->since += flops;
     return frgi_direct_poll(w->ctx, &w->since, w->done, w->total);
@@ -431,7 +431,7 @@ static frg_status subtract(const frgi_supernodal *t, const frgi_supernodal_work 
                     column[w->address[r]] -= tile[PANEL * (c - PANEL * j) + r - PANEL * i];
             }
         }
-        const frg_status status = look(stops, (double)(PANEL * n) * (double)(end - PANEL * j));
+        const frg_status status = poll(stops, (double)(PANEL * n) * (double)(end - PANEL * j));
         if (status)
             return status;
     }
@@ -491,7 +491,7 @@ frg_status frgi_supernodal_factor(const frgi_supernodal *t, const frgi_supernoda
         const frgi_panels panels = panels_of(t, s, w->panels, w->inverse, w->lowest);
         for (int64_t i = 0; i < panel_count(t, s) && !status; i++) {
             *nulls += w->ops->factor(&panels, i);
-            status = look(&stops, (double)TILE * (double)panels.blocks * (double)panels.columns);
+            status = poll(&stops, (double)TILE * (double)panels.blocks * (double)panels.columns);
         }
         if (status)
             return status;

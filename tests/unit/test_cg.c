@@ -41,7 +41,7 @@ static void solve_within(frg_context *ctx, diagonal *a, int lanes, const double 
     for (int64_t i = 0; i < N; i++)
         ones[i] = 1;
     for (int k = 0; k < lanes; k++)
-        target[k] = (fe_cg_target){.mass = N,
+        target[k] = (fe_cg_target){.total_weight = N,
                                    .within = 1e12 * N,
                                    .total = 1e12 * N,
                                    .tol = 1e-16,
@@ -162,12 +162,13 @@ static void forecast_gives_up(void)
     CHECK(!column[0].done && column[0].given_up);
     CHECK_SAYS(column[0].steps >= 125 && column[0].steps <= 500, "given up after %" PRId64,
                column[0].steps);
-    CHECK(column[0].in_sight > 4 * (double)(1000 - column[0].steps));
-    CHECK(column[1].done && column[1].in_sight == 0);
+    CHECK(column[0].steps_forecast > 4 * (double)(1000 - column[0].steps));
+    CHECK(column[1].done && column[1].steps_forecast == 0);
     for (int most = 1000; most <= 1010; most += 10) { /* not asked to, or with the steps it needs */
         solve_within(ctx, &a, 2, b, x, most == 1000 ? 1000 : 10 * N, most > 1000, column);
         CHECK_INT(column[0].done, most > 1000);
-        CHECK(column[0].in_sight == 0 && (column[0].steps == 1000 || column[0].steps > N / 2));
+        CHECK(column[0].steps_forecast == 0 &&
+              (column[0].steps == 1000 || column[0].steps > N / 2));
     }
     frg_context_destroy(ctx);
 }

@@ -2,7 +2,7 @@
  * data made for it. */
 #include <float.h>
 
-#include "fe/fe_judge.h"
+#include "fe/fe_verify.h"
 #include "fourge/fe.h"
 #include "test.h"
 
@@ -486,13 +486,16 @@ static void judged(void)
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         const double mass = 50, size = 1, total = mass * size * size;
-        const fe_column_size c = {
-            .mass = mass, .total = total, .top = 3, .effect = 1, .epsilon = table[i].epsilon};
+        const fe_column_size c = {.total_weight = mass,
+                                  .total = total,
+                                  .max_abs = 3,
+                                  .effect = 1,
+                                  .epsilon = table[i].epsilon};
         const fe_column_audit a = {.square = total,
                                    .gradient = table[i].gradient * table[i].gradient * 2 * total,
                                    .mean = table[i].mean * size};
         frg_demean_column column = {0};
-        frgi_fe_judge(table[i].tol, 2, &c, &a, table[i].bound * table[i].bound * total, &column);
+        frgi_fe_verify(table[i].tol, 2, &c, &a, table[i].bound * table[i].bound * total, &column);
         CHECK_SAYS((column.converged != 0) == table[i].converged, "case %zu", i);
         CHECK_SAYS(frgi_fe_accepted(table[i].tol, &column) == table[i].accepted, "case %zu", i);
         CHECK(!column.absorbed);

@@ -66,7 +66,7 @@ static void check_moments(const panel *d, const fe_rows *g, const fe_moments *m,
     CHECK_NEAR(m->square[k] - m->sum[k] / m->weight[k] * m->sum[k], (double)t.total,
                200 * n_u * (double)t.total);
     CHECK_NEAR(m->within[k], (double)t.within, 2 * n_u * (double)t.within);
-    CHECK(m->top[k] == (double)t.top);
+    CHECK(m->max_abs[k] == (double)t.top);
     for (int64_t l = 0; l < g->n_coef; l++)
         CHECK_NEAR(b[l * lanes + k], (double)t.b[l],
                    10 * n_u * deviation * (double)d->n / (double)g->n_coef);

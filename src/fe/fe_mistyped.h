@@ -1,6 +1,6 @@
-/* fe_stray.h - text columns that stand where numbers were meant. */
-#ifndef FRGI_FE_STRAY_H
-#define FRGI_FE_STRAY_H
+/* fe_mistyped.h - text columns that stand where numbers were meant. */
+#ifndef FRGI_FE_MISTYPED_H
+#define FRGI_FE_MISTYPED_H
 
 #include "fe/fe_syntax.h"
 #include "fourge/table.h"
@@ -9,8 +9,8 @@
 
 /** E_TYPE, with the place of `node` (s NULL: none), for a text column most of whose cells are numbers or dates; FRG_OK for columns of
  *  words, and for those whose labels have an order that somebody gave them. */
-FRG_MUST_USE frg_status frgi_refuse_stray(frg_context *ctx, const frgi_syntax *s, int32_t node,
-                                          const frg_column *c);
+FRG_MUST_USE frg_status frgi_refuse_mistyped(frg_context *ctx, const frgi_syntax *s, int32_t node,
+                                             const frg_column *c);
 
 #pragma GCC visibility pop
 #endif

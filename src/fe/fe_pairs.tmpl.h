@@ -1,5 +1,5 @@
-/* fe_lines.tmpl.h - a coefficient's value and its sum side by side in `lines`, R x 2 x LANES: one line of a cache
- * comes and goes for a row's level, not two.
+/* fe_pairs.tmpl.h - a coefficient's value and its sum side by side in `pairs`, R x 2 x LANES: one
+ * line of a cache comes and goes for a row's level, not two.
  *
  *     single      each u:  t = sum w p / N_u;  sum[l] -= w t          one remaining factor
  *
@@ -20,42 +20,43 @@ INLINE void LN(put)(elem *a, int64_t l, values v)
     memcpy(a + l * LANES, &v, sizeof v);
 }
 
-INLINE void LN(open_line)(elem *lines, int64_t l, values value, values sum)
+INLINE void LN(open_pair)(elem *pairs, int64_t l, values value, values sum)
 {
-    LN(put)(lines, 2 * l, value);
-    LN(put)(lines, 2 * l + 1, sum);
+    LN(put)(pairs, 2 * l, value);
+    LN(put)(pairs, 2 * l + 1, sum);
 }
 
-INLINE values LN(value)(const elem *lines, int64_t l)
+INLINE values LN(value)(const elem *pairs, int64_t l)
 {
-    return LN(at)(lines, 2 * l);
+    return LN(at)(pairs, 2 * l);
 }
 
-INLINE void LN(add)(elem *lines, int64_t l, values v)
+INLINE void LN(add)(elem *pairs, int64_t l, values v)
 {
-    LN(put)(lines, 2 * l + 1, LN(at)(lines, 2 * l + 1) + v);
+    LN(put)(pairs, 2 * l + 1, LN(at)(pairs, 2 * l + 1) + v);
 }
 
-/** w times the value of row i's level, whose line FE_ROWS_AHEAD rows on is fetched where lines are far. */
-INLINE values LN(gather)(const elem *lines, const int32_t *index, const double *weight, int64_t i,
-                         bool far)
+/** w times the value of row i's level, whose pair FE_ROWS_AHEAD rows on is prefetched where
+ *  `prefetch`. */
+INLINE values LN(gather)(const elem *pairs, const int32_t *index, const double *weight, int64_t i,
+                         bool prefetch)
 {
-    if (far) {
-        __builtin_prefetch(lines + (int64_t)index[i + FE_ROWS_AHEAD] * 2 * LANES, 1);
+    if (prefetch) {
+        __builtin_prefetch(pairs + (int64_t)index[i + FE_ROWS_AHEAD] * 2 * LANES, 1);
     }
-    const values v = LN(value)(lines, index[i]);
+    const values v = LN(value)(pairs, index[i]);
     return weight ? (elem)weight[i] * v : v;
 }
 
 /** The sum of row i's level -= w t */
-INLINE void LN(take_off)(elem *lines, const int32_t *index, const double *weight, int64_t i,
+INLINE void LN(take_off)(elem *pairs, const int32_t *index, const double *weight, int64_t i,
                          values t)
 {
-    LN(add)(lines, index[i], -(weight ? (elem)weight[i] * t : t));
+    LN(add)(pairs, index[i], -(weight ? (elem)weight[i] * t : t));
 }
 
 /** The sums of an eliminated level are taken from while the values of the next one are gathered. */
-INLINE void LN(single)(const fe_rows *g, int chunk, elem *lines, const int weighted, bool far)
+INLINE void LN(single)(const fe_rows *g, int chunk, elem *pairs, const int weighted, bool prefetch)
 {
     const double *weight = weighted ? g->weight : NULL;
     const int32_t *const all = g->index;
@@ -71,19 +72,19 @@ INLINE void LN(single)(const fe_rows *g, int chunk, elem *lines, const int weigh
         fe_fetch_numbers(all, begin, end, 1);
 #pragma GCC unroll 2
         for (int64_t i = 0; i < both; i++) {
-            s += LN(gather)(lines, all, weight, begin + i, far);
-            LN(take_off)(lines, all, weight, at + i, mean);
+            s += LN(gather)(pairs, all, weight, begin + i, prefetch);
+            LN(take_off)(pairs, all, weight, at + i, mean);
         }
         for (int64_t i = begin + both; i < end; i++) {
-            s += LN(gather)(lines, all, weight, i, far);
+            s += LN(gather)(pairs, all, weight, i, prefetch);
         }
         for (at += both; at < begin; at++) {
-            LN(take_off)(lines, all, weight, at, mean);
+            LN(take_off)(pairs, all, weight, at, mean);
         }
         mean = s * (elem)inverse[u];
         begin = end;
     }
     for (; at < begin; at++) {
-        LN(take_off)(lines, all, weight, at, mean);
+        LN(take_off)(pairs, all, weight, at, mean);
     }
 }

@@ -1,4 +1,4 @@
-/* fe_reference.c - the run of the row-space path: blocks of columns through LSMR, audit, refinement.
+/* fe_row_lsmr.c - the run of the row-space path: blocks of columns through LSMR, audit, refinement.
  *
  * For a block of columns x, each scaled by a power of two that brings its largest value near 1:
  *
@@ -15,8 +15,8 @@
  * FRG_STALLED after STALLS rounds in which the failure was not halved.
  *
  * A factor whose smallest pivot is rounding has a direction that D does not have, and effects without bound along it: a
- * column that is lost in their rounding (fe_judge.h), or that refinement with the factor does not serve, goes on without
- * it, unless the factor was asked for by name.
+ * column that is lost in their rounding (fe_verify.h), or that refinement with the factor does not
+ * serve, goes on without it, unless the factor was asked for by name.
  *
  * Error bound: ||W^(1/2)(r - r*)||^2 <= ||g_elims||^2 + ||g_rest||^2 / lambda, because U is taken
  * out exactly; lambda is the smallest Ritz value of LSMR's steps (with a preconditioner g' P^-1 g /
@@ -25,8 +25,8 @@
  * Cost of a step: two passes over the rows.  Memory: (3 n + 8 R) doubles a column of the block and what
  * fe_basis.h says; laid out by the first run of a shape and kept.
  */
-#include "fe/fe_reference.h"
-#include "fe/fe_judge.h"
+#include "fe/fe_row_lsmr.h"
+#include "fe/fe_verify.h"
 
 #include <float.h>
 #include <math.h>
@@ -34,8 +34,8 @@
 
 #include "fe/fe_basis.h"
 #include "fe/fe_lsmr.h"
-#include "fe/fe_reference_plan.h"
 #include "fe/fe_ritz.h"
+#include "fe/fe_row_lsmr_plan.h"
 
 enum { STALLS = 3, ROUNDS_MAX = 30, EXPONENT_MAX = 1000, HISTORY = 512 };
 static const double BOUND = 1e3; /* error_bound may be so many tol */
@@ -52,12 +52,12 @@ static bool counts_exactly(const frg_demean_opts *o)
     return o->dof == FRG_DOF_AUTO || o->dof == FRG_DOF_EXACT;
 }
 
-frg_status frgi_fe_reference_create(fe_reference **out, frg_context *ctx, const fe_rows *g,
-                                    const frg_slope *slopes, int n_slopes, uint64_t no_intercept,
-                                    const frg_demean_opts *o)
+frg_status frgi_fe_row_lsmr_create(fe_row_lsmr **out, frg_context *ctx, const fe_rows *g,
+                                   const frg_slope *slopes, int n_slopes, uint64_t no_intercept,
+                                   const frg_demean_opts *o)
 {
     *out = NULL;
-    fe_reference *f;
+    fe_row_lsmr *f;
     frg_status status;
     TRY(NEW0(ctx, &f, 1, "row-space plan"));
     f->opts = *o;
@@ -66,11 +66,11 @@ frg_status frgi_fe_reference_create(fe_reference **out, frg_context *ctx, const 
     *out = f;
     return FRG_OK;
 failed:
-    frgi_fe_reference_destroy(f, ctx);
+    frgi_fe_row_lsmr_destroy(f, ctx);
     return status;
 }
 
-void frgi_fe_reference_destroy(fe_reference *f, frg_context *ctx)
+void frgi_fe_row_lsmr_destroy(fe_row_lsmr *f, frg_context *ctx)
 {
     if (!f) {
         return;
@@ -81,55 +81,55 @@ void frgi_fe_reference_destroy(fe_reference *f, frg_context *ctx)
     DROP(ctx, &f);
 }
 
-frg_status frgi_fe_reference_factor(fe_reference *f, frg_context *ctx, size_t byte_cap, bool forced)
+frg_status frgi_fe_row_lsmr_factor(fe_row_lsmr *f, frg_context *ctx, size_t byte_cap, bool forced)
 {
     if (f->basis.n_coef == 0 || f->basis.g->n == 0) {
         return FRG_OK;
     }
     TRY(frgi_fe_slopes_create(&f->factor, ctx, &f->basis, byte_cap, forced));
-    f->may_leave = !forced;
+    f->may_drop = !forced;
     if (f->factor) {
-        frgi_fe_reference_precondition(f, frgi_fe_slopes_solve, f->factor);
+        frgi_fe_row_lsmr_precondition(f, frgi_fe_slopes_solve, f->factor);
     }
     return FRG_OK;
 }
 
-const char *frgi_fe_reference_method(const fe_reference *f)
+const char *frgi_fe_row_lsmr_method(const fe_row_lsmr *f)
 {
     return !f->factor ? "lsmr"
            : f->left  ? "lsmr, with and without direct factor"
                       : "lsmr, direct factor";
 }
 
-void frgi_fe_reference_precondition(fe_reference *f, fe_reference_precond *apply, const void *data)
+void frgi_fe_row_lsmr_precondition(fe_row_lsmr *f, fe_row_lsmr_precond *apply, const void *data)
 {
     f->precond = apply;
     f->precond_data = data;
 }
 
-size_t frgi_fe_reference_bytes(const fe_reference *f)
+size_t frgi_fe_row_lsmr_bytes(const fe_row_lsmr *f)
 {
-    return sizeof *f + f->basis.arena.bytes + f->arena.bytes + frgi_fe_reference_factor_bytes(f);
+    return sizeof *f + f->basis.arena.bytes + f->arena.bytes + frgi_fe_row_lsmr_factor_bytes(f);
 }
 
-size_t frgi_fe_reference_factor_bytes(const fe_reference *f)
+size_t frgi_fe_row_lsmr_factor_bytes(const fe_row_lsmr *f)
 {
     return f->factor ? frgi_fe_slopes_bytes(f->factor) : 0;
 }
 
-int64_t frgi_fe_reference_levels(const fe_reference *f)
+int64_t frgi_fe_row_lsmr_levels(const fe_row_lsmr *f)
 {
     return f->basis.n_coef + f->basis.n_elim_coef;
 }
 
 /* ---- memory of a run ---------------------------------------------------------------------------- */
 
-static int64_t block_width(const fe_reference *f, int64_t p)
+static int64_t block_width(const fe_row_lsmr *f, int64_t p)
 {
     return p < f->opts.block ? p : f->opts.block;
 }
 
-static void lay_out_run(frgi_arena *a, fe_reference *f, int64_t p)
+static void lay_out_run(frgi_arena *a, fe_row_lsmr *f, int64_t p)
 {
     const fe_basis *b = &f->basis;
     const int64_t k = block_width(f, p);
@@ -137,7 +137,7 @@ static void lay_out_run(frgi_arena *a, fe_reference *f, int64_t p)
     f->c = TAKE(a, double, b->n_coef *k);
     f->s = TAKE(a, double, b->n_coef *k);
     f->elim = TAKE(a, double, b->n_elim_coef *k);
-    f->effects = TAKE(a, double, frgi_mul((size_t)frgi_fe_reference_levels(f), (size_t)p));
+    f->effects = TAKE(a, double, frgi_mul((size_t)frgi_fe_row_lsmr_levels(f), (size_t)p));
     f->state = TAKE(a, column_state, p);
     f->diagonal = TAKE(a, double, HISTORY *k);
     f->below2 = TAKE(a, double, HISTORY *k);
@@ -148,10 +148,10 @@ static void lay_out_run(frgi_arena *a, fe_reference *f, int64_t p)
     }
 }
 
-size_t frgi_fe_reference_shape(const fe_rows *g, const frg_slope *slopes, int n_slopes,
-                               uint64_t no_intercept, const frg_demean_opts *o, int64_t p)
+size_t frgi_fe_row_lsmr_shape(const fe_rows *g, const frg_slope *slopes, int n_slopes,
+                              uint64_t no_intercept, const frg_demean_opts *o, int64_t p)
 {
-    fe_reference f = {.opts = *o};
+    fe_row_lsmr f = {.opts = *o};
     frgi_arena a = {0};
     const size_t basis =
         frgi_basis_shape(&f.basis, g, slopes, n_slopes, no_intercept, counts_exactly(o));
@@ -159,7 +159,7 @@ size_t frgi_fe_reference_shape(const fe_rows *g, const frg_slope *slopes, int n_
     return sizeof f + basis + a.used;
 }
 
-static frg_status prepare_run(fe_reference *f, frg_context *ctx, int64_t p)
+static frg_status prepare_run(fe_row_lsmr *f, frg_context *ctx, int64_t p)
 {
     if (f->arena.base && f->columns == p) {
         f->work.threads = frg_threads(ctx);
@@ -193,7 +193,7 @@ static int64_t caller_row(const fe_rows *g, int64_t i)
 }
 
 /** z <- the columns times their scales. */
-static void load(const fe_reference *f, const frg_array *a, int64_t first, int64_t k)
+static void load(const fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k)
 {
     const fe_rows *g = f->basis.g;
 #pragma omp parallel for num_threads(f->work.threads) schedule(static) if (g->n_chunks > 1)
@@ -206,7 +206,7 @@ static void load(const fe_reference *f, const frg_array *a, int64_t first, int64
 }
 
 /** The columns <- z over their scales. */
-static void store(const fe_reference *f, const frg_array *a, int64_t first, int64_t k)
+static void store(const fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k)
 {
     const fe_rows *g = f->basis.g;
     void *base = frgi_array_base(a);
@@ -225,30 +225,31 @@ static void store(const fe_reference *f, const frg_array *a, int64_t first, int6
 }
 
 /** Looks at every value before anything is written. */
-static frg_status study_columns(fe_reference *f, frg_context *ctx, const frg_array *in)
+static frg_status study_columns(fe_row_lsmr *f, frg_context *ctx, const frg_array *in)
 {
     for (int64_t c = 0; c < in->shape[1]; c++) {
-        double top = 0;
+        double max_abs = 0;
         for (int64_t i = 0; i < in->shape[0]; i++) {
             const double v = fabs(value_at(in, i, c));
             if (!(v <= FE_LARGEST)) {
                 return frgi_fe_refuse_value(ctx, i, c, value_at(in, i, c));
             }
-            top = v > top ? v : top;
+            max_abs = v > max_abs ? v : max_abs;
         }
-        int e = top > 0 ? ilogb(top) : 0;
+        int e = max_abs > 0 ? ilogb(max_abs) : 0;
         e = e < -EXPONENT_MAX ? -EXPONENT_MAX : e;
         f->state[c] =
             (column_state){.scale = ldexp(1, -e),
                            .unscale = ldexp(1, e),
-                           .top = ldexp(top, -e),
+                           .max_abs = ldexp(max_abs, -e),
                            .epsilon = in->dtype == FRG_F32 ? (double)FLT_EPSILON : DBL_EPSILON,
                            .lambda = (double)NAN};
     }
     return FRG_OK;
 }
 
-/* ---- judging a column --------------------------------------------------------------------------- */
+/* ---- verifying a column
+ * ------------------------------------------------------------------------- */
 
 /** The largest level mean among one remaining factor's coefficients, and the sum of g^2. */
 static void audit_factor(const fe_basis_factor *f, const double *s, int64_t lanes, int64_t k,
@@ -289,37 +290,37 @@ static int64_t label_of(const fe_rows *g, const fe_basis_factor *f, int64_t leve
     return g->factor[f->factor].label ? g->factor[f->factor].label[l] : l;
 }
 
-/** The column's size as the judge takes it. */
-static fe_column_size size_of(const fe_reference *f, const column_state *c)
+/** The column's size as frgi_fe_verify takes it. */
+static fe_column_size size_of(const fe_row_lsmr *f, const column_state *c)
 {
-    return (fe_column_size){.mass = f->basis.mass,
+    return (fe_column_size){.total_weight = f->basis.total_weight,
                             .total = c->total,
-                            .top = c->top,
+                            .max_abs = c->max_abs,
                             .effect = c->effect,
                             .epsilon = c->epsilon};
 }
 
 /** Fills the certificate; error2 is the bound's square, NaN where there is none. */
-static void judge(const fe_reference *f, const column_state *c, const column_audit *a,
-                  double error2, frg_demean_column *out)
+static void verify(const fe_row_lsmr *f, const column_state *c, const column_audit *a,
+                   double error2, frg_demean_column *out)
 {
     const fe_basis *b = &f->basis;
     const fe_column_size size = size_of(f, c);
     const fe_column_audit audit = {a->square, a->eliminated + a->reduced, a->mean};
-    frgi_fe_judge(f->opts.tol, b->g->n_factors, &size, &audit, error2, out);
+    frgi_fe_verify(f->opts.tol, b->g->n_factors, &size, &audit, error2, out);
     out->worst_factor = a->factor->factor;
     out->worst_level = label_of(b->g, a->factor, a->level);
 }
 
-static fe_reference_precond *precond_of(const fe_reference *f, const column_state *c)
+static fe_row_lsmr_precond *precond_of(const fe_row_lsmr *f, const column_state *c)
 {
     return c->plain ? NULL : f->precond;
 }
 
 /** Turns a column away from the preconditioner, where it has one and may. */
-static bool leave_precond(fe_reference *f, column_state *c)
+static bool drop_precond(fe_row_lsmr *f, column_state *c)
 {
-    if (!f->may_leave || !precond_of(f, c)) {
+    if (!f->may_drop || !precond_of(f, c)) {
         return false;
     }
     c->lambda = (double)NAN;
@@ -327,14 +328,14 @@ static bool leave_precond(fe_reference *f, column_state *c)
 }
 
 /** By what factor the column misses what it has to reach; above 1 where it is not accepted. */
-static double failure(const fe_reference *f, const frg_demean_column *c)
+static double failure(const fe_row_lsmr *f, const frg_demean_column *c)
 {
     const double tol = f->opts.tol;
     return fmax(fmax(c->audit, c->gradient) / tol, c->error_bound / (BOUND * tol));
 }
 
 /** The squared bound of || W^(1/2) (r - r*) ||; spoils f->c. */
-static double bound_error(const fe_reference *f, const column_state *c, const column_audit *a,
+static double bound_error(const fe_row_lsmr *f, const column_state *c, const column_audit *a,
                           const double *s, int64_t lanes, int64_t k)
 {
     if (!precond_of(f, c)) {
@@ -355,7 +356,7 @@ static double bound_error(const fe_reference *f, const column_state *c, const co
 /* ---- a block ------------------------------------------------------------------------------------ */
 
 typedef struct {
-    fe_reference *f;
+    fe_row_lsmr *f;
     frg_context *ctx;
     const frg_array *in, *out;
     frg_demean_column *columns;
@@ -365,7 +366,7 @@ typedef struct {
 /** One step of LSMR, and what it adds, where it was not given up, to T = B'B of each column, B being Golub and Kahan's
  *  bidiagonal matrix:
  *      T_jj = al_j^2 + be_(j+1)^2,    T_(j+1,j) = al_(j+1) be_(j+1) */
-static frg_status step_and_remember(const fe_reference *f, frgi_lsmr *e, int64_t steps[])
+static frg_status step_and_remember(const fe_row_lsmr *f, frgi_lsmr *e, int64_t steps[])
 {
     double al[BASIS_MAX_LANES] = {0}; /* before the step; 0: the column has stopped */
     int64_t done[BASIS_MAX_LANES] = {0};
@@ -398,7 +399,7 @@ static frg_status step_and_remember(const fe_reference *f, frgi_lsmr *e, int64_t
  *  the preconditioner, or there is one. */
 static void solve(run *r, int64_t first, int64_t k, double atol, frg_lsmr_column *reports)
 {
-    fe_reference *f = r->f;
+    fe_row_lsmr *f = r->f;
     const fe_basis *b = &f->basis;
     for (int64_t i = 0; b->root_weight && i < b->g->n; i++) {
         for (int64_t c = 0; c < k; c++) {
@@ -435,11 +436,11 @@ static void solve(run *r, int64_t first, int64_t k, double atol, frg_lsmr_column
 }
 
 /** The coefficients of lane c are added to the effects of its column. */
-static void keep_effects(const fe_reference *f, int64_t first, int64_t k)
+static void keep_effects(const fe_row_lsmr *f, int64_t first, int64_t k)
 {
     const fe_basis *b = &f->basis;
     for (int64_t c = 0; c < k; c++) {
-        double *to = f->effects + (first + c) * frgi_fe_reference_levels(f);
+        double *to = f->effects + (first + c) * frgi_fe_row_lsmr_levels(f);
         const double unscale = f->state[first + c].unscale;
         for (int64_t j = 0; j < b->n_coef; j++) {
             to[j] += f->c[j * k + c] * unscale;
@@ -452,7 +453,7 @@ static void keep_effects(const fe_reference *f, int64_t first, int64_t k)
 
 /** z <- (I - U U')(z - [phi] c), the eliminated levels' coefficients into f->elim.  Twice, because
  *  the mean of a column may be many times what is left of it. */
-static void take_out(const fe_reference *f, int64_t k, const double *c, double *effect)
+static void take_out(const fe_row_lsmr *f, int64_t k, const double *c, double *effect)
 {
     memset(f->elim, 0, (size_t)(f->basis.n_elim_coef * k) * sizeof *f->elim);
     frgi_basis_residual(&f->work, k, c, f->z, f->elim, effect);
@@ -460,7 +461,7 @@ static void take_out(const fe_reference *f, int64_t k, const double *c, double *
 }
 
 /** z <- `from` without the effects c and the eliminated levels'. */
-static void subtract(const fe_reference *f, const frg_array *from, int64_t first, int64_t k)
+static void subtract(const fe_row_lsmr *f, const frg_array *from, int64_t first, int64_t k)
 {
     double effect[BASIS_MAX_LANES];
     load(f, from, first, k);
@@ -471,16 +472,16 @@ static void subtract(const fe_reference *f, const frg_array *from, int64_t first
     }
 }
 
-static bool is_lost(const fe_reference *f, const column_state *c)
+static bool is_lost(const fe_row_lsmr *f, const column_state *c)
 {
     const fe_column_size size = size_of(f, c);
     return frgi_fe_is_lost(&size);
 }
 
-/** Writes z with the effects at hand, and judges what was written. */
+/** Writes z with the effects at hand, and verifies what was written. */
 static void finish(run *r, int64_t first, int64_t k)
 {
-    fe_reference *f = r->f;
+    fe_row_lsmr *f = r->f;
     const fe_basis *b = &f->basis;
     keep_effects(f, first, k);
     store(f, r->out, first, k);
@@ -490,7 +491,7 @@ static void finish(run *r, int64_t first, int64_t k)
     for (int64_t c = 0; c < k; c++) {
         column_state *s = &f->state[first + c];
         const column_audit a = audit_column(b, &eliminated, f->s, k, c);
-        judge(f, s, &a, bound_error(f, s, &a, f->s, k, c), &r->columns[first + c]);
+        verify(f, s, &a, bound_error(f, s, &a, f->s, k, c), &r->columns[first + c]);
         s->reduced = sqrt(a.reduced);
         s->size = sqrt(a.square);
     }
@@ -499,7 +500,7 @@ static void finish(run *r, int64_t first, int64_t k)
 /** LSMR again with the result as right-hand side, until it is accepted or nothing more is gained. */
 static frg_status refine(run *r, int64_t column)
 {
-    fe_reference *f = r->f;
+    fe_row_lsmr *f = r->f;
     column_state *c = &f->state[column];
     frg_demean_column *report = &r->columns[column];
     int stalls = 0;
@@ -522,7 +523,7 @@ static frg_status refine(run *r, int64_t column)
         subtract(f, r->out, column, 1);
         finish(r, column, 1);
         stalls = failure(f, report) > 0.5 * before ? stalls + 1 : 0;
-        if (stalls == STALLS && leave_precond(f, c)) {
+        if (stalls == STALLS && drop_precond(f, c)) {
             stalls = 0;
         }
     }
@@ -531,7 +532,7 @@ static frg_status refine(run *r, int64_t column)
 
 /** Sets the lanes to 0 in which nothing but rounding is left for the other factors: a Krylov space made of
  *  rounding has no meaning, and LSMR would take its size for that of A. */
-static void clear_finished(const fe_reference *f, int64_t k, const double *norm2)
+static void clear_finished(const fe_row_lsmr *f, int64_t k, const double *norm2)
 {
     const fe_basis *b = &f->basis;
     fe_basis_audit eliminated;
@@ -551,18 +552,18 @@ static void clear_finished(const fe_reference *f, int64_t k, const double *norm2
 /** The columns' sizes, the solve for their effects, and what is left of them in z. */
 static void begin_block(run *r, int64_t first, int64_t k)
 {
-    fe_reference *f = r->f;
+    fe_row_lsmr *f = r->f;
     const fe_basis *b = &f->basis;
     double norm2[BASIS_MAX_LANES], square[BASIS_MAX_LANES];
     frg_lsmr_column reports[BASIS_MAX_LANES];
     load(f, r->in, first, k);
-    frgi_basis_spread(&f->work, k, f->z, norm2, square);
+    frgi_basis_moments(&f->work, k, f->z, norm2, square);
     for (int64_t c = 0; c < k; c++) {
         f->state[first + c].total = square[c];
         f->state[first + c].effect = 0;
     }
-    memset(f->effects + first * frgi_fe_reference_levels(f), 0,
-           (size_t)(k * frgi_fe_reference_levels(f)) * sizeof *f->effects);
+    memset(f->effects + first * frgi_fe_row_lsmr_levels(f), 0,
+           (size_t)(k * frgi_fe_row_lsmr_levels(f)) * sizeof *f->effects);
     if (b->n_coef > 0 && r->stopped == FRG_OK) {
         take_out(f, k, NULL, NULL);
         clear_finished(f, k, norm2);
@@ -577,7 +578,7 @@ static void begin_block(run *r, int64_t first, int64_t k)
  *  the lost one then without the preconditioner. */
 static void run_block(run *r, int64_t first, int64_t k)
 {
-    fe_reference *f = r->f;
+    fe_row_lsmr *f = r->f;
     bool lost = false;
     memset(r->columns + first, 0, (size_t)k * sizeof *r->columns);
     begin_block(r, first, k);
@@ -590,7 +591,7 @@ static void run_block(run *r, int64_t first, int64_t k)
     if (lost && k > 1) {
         return;
     }
-    if (lost && leave_precond(f, &f->state[first])) {
+    if (lost && drop_precond(f, &f->state[first])) {
         begin_block(r, first, 1);
     }
     finish(r, first, k);
@@ -599,8 +600,8 @@ static void run_block(run *r, int64_t first, int64_t k)
     }
 }
 
-frg_status frgi_fe_reference_run(fe_reference *f, frg_context *ctx, frg_array in, frg_array out,
-                                 frg_demean_column columns[])
+frg_status frgi_fe_row_lsmr_run(fe_row_lsmr *f, frg_context *ctx, frg_array in, frg_array out,
+                                frg_demean_column columns[])
 {
     const int64_t p = in.shape[1];
     run r = {.f = f, .ctx = ctx, .in = &in, .out = &out, .columns = columns};
@@ -618,13 +619,13 @@ frg_status frgi_fe_reference_run(fe_reference *f, frg_context *ctx, frg_array in
     return FRG_OK;
 }
 
-frg_status frgi_fe_reference_effects(const fe_reference *f, int64_t column, double *alpha)
+frg_status frgi_fe_row_lsmr_effects(const fe_row_lsmr *f, int64_t column, double *alpha)
 {
     const fe_basis *b = &f->basis;
     if (!f->arena.base || column < 0 || column >= f->columns) {
         return FRG_BAD_ARG;
     }
-    const double *coef = f->effects + column * frgi_fe_reference_levels(f);
+    const double *coef = f->effects + column * frgi_fe_row_lsmr_levels(f);
     for (int q = 0; q < b->g->n_factors; q++) {
         const fe_basis_factor *q_block = frgi_basis_factor(b, q);
         const int64_t first = q_block->position < 0 ? b->n_coef : q_block->first;

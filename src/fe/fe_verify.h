@@ -1,6 +1,6 @@
-/* fe_judge.h - what is said of a demeaned column, from the sums that its own last pass left. */
-#ifndef FRGI_FE_JUDGE_H
-#define FRGI_FE_JUDGE_H
+/* fe_verify.h - what is said of a demeaned column, from the sums that its own last pass left. */
+#ifndef FRGI_FE_VERIFY_H
+#define FRGI_FE_VERIFY_H
 
 #include "core/core.h"
 #include "fourge/fe.h"
@@ -9,11 +9,11 @@
 
 /** The column that came in. */
 typedef struct {
-    double mass;    /* sum of w */
-    double total;   /* sum of w (x - mean)^2 */
-    double top;     /* largest |x| */
-    double effect;  /* largest |effect| taken out */
-    double epsilon; /* of the column's type */
+    double total_weight; /* sum of w */
+    double total;        /* sum of w (x - mean)^2 */
+    double max_abs;      /* largest |x| */
+    double effect;       /* largest |effect| taken out */
+    double epsilon;      /* of the column's type */
 } fe_column_size;
 
 /** The audit of the column that went out; g_l = sum_i w_i r_i / sqrt(N_l). */
@@ -26,7 +26,7 @@ typedef struct {
 /** Values above it are refused: their squares times the rows would not be finite. */
 #define FE_LARGEST 1e150
 /** Columns with a largest value below it, times the root of the least weight, are refused: their squares are no numbers
- *  any more, and nothing could be told from zero by them. */
+ *  any more, and nothing could be distinguished from zero by them. */
 #define FE_SMALLEST 1e-150
 
 /** Is the column itself lost in the rounding of the effects taken out?  Effects so far beyond it come from a direction
@@ -35,8 +35,8 @@ typedef struct {
 bool frgi_fe_is_lost(const fe_column_size *c);
 /** Fills audit, gradient, error_bound, absorbed and converged; a lost column is neither of the two.  error: an estimate of ||W^(1/2)(r - r*)||^2,
  *  NaN where there is none. */
-void frgi_fe_judge(double tol, int n_factors, const fe_column_size *c, const fe_column_audit *a,
-                   double error, frg_demean_column *out);
+void frgi_fe_verify(double tol, int n_factors, const fe_column_size *c, const fe_column_audit *a,
+                    double error, frg_demean_column *out);
 /** Is nothing left to be done for the column?  A small gradient on a nearly disconnected graph is no small
  *  error, so the bound counts as well. */
 bool frgi_fe_accepted(double tol, const frg_demean_column *c);

@@ -1,4 +1,4 @@
-/* test_reference.c - the row-space path: closed forms of slopes, the dense oracle, ranks, bits, bad input.
+/* test_row_lsmr.c - the row-space path: closed forms of slopes, the dense oracle, ranks, bits, bad input.
  *
  * Tolerances.  One factor is a closed form: rounding alone is left, EXACT times some hundred terms a level.
  * Against the oracle the bound is derived as in test_demean_oracle.c: converged promises
@@ -9,8 +9,8 @@
  */
 #include "fault.h"
 #include "fe/fe_basis.h"
-#include "fe/fe_reference.h"
 #include "fe/fe_ritz.h"
+#include "fe/fe_row_lsmr.h"
 #include "oracle/oracle.h"
 #include "panel.h"
 
@@ -20,7 +20,7 @@ static const double EXACT = 1e-12, LOOSE = 10;
 
 typedef struct {
     fe_rows rows;
-    fe_reference *f;
+    fe_row_lsmr *f;
 } plan;
 
 static frg_status plan_open(plan *p, frg_context *ctx, const panel *d, const frg_demean_opts *o)
@@ -30,8 +30,8 @@ static frg_status plan_open(plan *p, frg_context *ctx, const panel *d, const frg
     *p = (plan){0};
     frg_status s = frgi_fe_rows_create(&p->rows, ctx, &codes, d->weights ? &weights : NULL);
     if (s >= 0)
-        s = frgi_fe_reference_create(&p->f, ctx, &p->rows, d->slopes, d->n_slopes, d->no_intercept,
-                                     o);
+        s = frgi_fe_row_lsmr_create(&p->f, ctx, &p->rows, d->slopes, d->n_slopes, d->no_intercept,
+                                    o);
     if (s < 0)
         frgi_fe_rows_destroy(&p->rows, ctx);
     return s;
@@ -39,14 +39,14 @@ static frg_status plan_open(plan *p, frg_context *ctx, const panel *d, const frg
 
 static void plan_close(plan *p, frg_context *ctx)
 {
-    frgi_fe_reference_destroy(p->f, ctx);
+    frgi_fe_row_lsmr_destroy(p->f, ctx);
     frgi_fe_rows_destroy(&p->rows, ctx);
 }
 
 static frg_status plan_run(const plan *p, frg_context *ctx, const panel *d, double *r,
                            frg_demean_column *columns)
 {
-    return frgi_fe_reference_run(p->f, ctx, panel_columns(d, d->x), panel_columns(d, r), columns);
+    return frgi_fe_row_lsmr_run(p->f, ctx, panel_columns(d, d->x), panel_columns(d, r), columns);
 }
 
 /** Slopes of normal values around `offset`, of the factors given. */
@@ -80,14 +80,14 @@ static void lines(bool intercept, double offset)
     frg_demean_column columns[3];
     CHECK_OK(ctx, plan_open(&p, ctx, &d, &o));
     CHECK_OK(ctx, plan_run(&p, ctx, &d, r, columns));
-    CHECK_INT(frgi_fe_reference_levels(p.f), intercept ? 2 * LEVELS : LEVELS);
+    CHECK_INT(frgi_fe_row_lsmr_levels(p.f), intercept ? 2 * LEVELS : LEVELS);
     int64_t rank;
     const char *method;
-    CHECK_OK(ctx, frgi_fe_reference_rank(p.f, ctx, 1e9, &rank, &method));
+    CHECK_OK(ctx, frgi_fe_row_lsmr_rank(p.f, ctx, 1e9, &rank, &method));
     CHECK(strcmp(method, "exact") == 0 && rank == (intercept ? 2 * LEVELS : LEVELS));
     for (int c = 0; c < d.p; c++) {
         CHECK(columns[c].converged && columns[c].status == FRG_OK && columns[c].iterations == 0);
-        CHECK_OK(ctx, frgi_fe_reference_effects(p.f, c, alpha));
+        CHECK_OK(ctx, frgi_fe_row_lsmr_effects(p.f, c, alpha));
         for (int l = 0; l < LEVELS; l++) {
             long double w1 = 0, wz = 0, wx = 0, zz = 0, zx = 0;
             for (int64_t i = 0; i < d.n; i++) {
@@ -160,10 +160,10 @@ static void degenerate_slopes(void)
         CHECK(column.converged);
         int64_t rank;
         const char *method;
-        CHECK_OK(ctx, frgi_fe_reference_rank(p.f, ctx, 1e9, &rank, &method));
+        CHECK_OK(ctx, frgi_fe_row_lsmr_rank(p.f, ctx, 1e9, &rank, &method));
         CHECK_TEXT(method, "exact");
         CHECK_INT(rank, alone ? 9 : 17);
-        CHECK_OK(ctx, frgi_fe_reference_effects(p.f, 0, alpha));
+        CHECK_OK(ctx, frgi_fe_row_lsmr_effects(p.f, 0, alpha));
         for (int l = 0; l < (alone ? 1 : 3); l++)
             CHECK(alpha[(alone ? 0 : 10) + l] == 0);
         for (int64_t i = 0; i < d.n; i++) {
@@ -306,14 +306,14 @@ static void check_against_oracle(frg_context *ctx, const panel *d, const frg_dem
     frg_demean_column columns[2];
     plan p;
     if (CHECK_OK(ctx, plan_open(&p, ctx, d, o))) {
-        double *alpha = panel_zeros(frgi_fe_reference_levels(p.f), sizeof *alpha);
+        double *alpha = panel_zeros(frgi_fe_row_lsmr_levels(p.f), sizeof *alpha);
         CHECK_OK(ctx, plan_run(&p, ctx, d, r, columns));
         int64_t rank;
         const char *method;
-        CHECK_OK(ctx, frgi_fe_reference_rank(p.f, ctx, 1e9, &rank, &method));
+        CHECK_OK(ctx, frgi_fe_row_lsmr_rank(p.f, ctx, 1e9, &rank, &method));
         CHECK_TEXT(method, "exact");
         CHECK_INT(rank, oracle_rank(want));
-        CHECK_INT(frgi_fe_reference_levels(p.f), oracle_columns(want));
+        CHECK_INT(frgi_fe_row_lsmr_levels(p.f), oracle_columns(want));
         for (int c = 0; c < d->p; c++) {
             const double *x = d->x + c * d->n;
             const double norm = panel_norm(d, x, NULL), rounding = 1e3 * DBL_EPSILON * norm;
@@ -329,7 +329,7 @@ static void check_against_oracle(frg_context *ctx, const panel *d, const frg_dem
             if (!isnan(columns[c].error_bound) && d->no_intercept == 0)
                 CHECK_SAYS(error <= 2 * columns[c].error_bound * centred + rounding / sqrt(lambda),
                            "error %.3g > bound %.3g", error, columns[c].error_bound * centred);
-            CHECK_OK(ctx, frgi_fe_reference_effects(p.f, c, alpha));
+            CHECK_OK(ctx, frgi_fe_row_lsmr_effects(p.f, c, alpha));
             subtract_effects(d, alpha, x, e);
             CHECK_SAYS(panel_norm(d, e, r + c * d->n) <= rounding / sqrt(lambda) * 10,
                        "x - D alpha differs from r by %.3g", panel_norm(d, e, r + c * d->n));
@@ -421,7 +421,7 @@ static void scales_and_strides(void)
     }
     frg_array in = frg_matrix(wide, FRG_F64, n, 2, 4);
     in.stride[1] = 2;
-    CHECK_OK(ctx, frgi_fe_reference_run(p.f, ctx, in, in, columns));
+    CHECK_OK(ctx, frgi_fe_row_lsmr_run(p.f, ctx, in, in, columns));
     for (int c = 0; c < 2; c++)
         CHECK(columns[c].status == FRG_OK && columns[c].converged);
     for (int64_t i = 0; i < n; i++) {
@@ -460,7 +460,7 @@ static void floats(void)
     CHECK_OK(ctx, plan_open(&p, ctx, &d, &o));
     CHECK_OK(ctx, plan_run(&p, ctx, &d, r, columns));
     const frg_array a = frg_matrix_columns(x, FRG_F32, d.n, 2, d.n);
-    CHECK_OK(ctx, frgi_fe_reference_run(p.f, ctx, a, a, columns));
+    CHECK_OK(ctx, frgi_fe_row_lsmr_run(p.f, ctx, a, a, columns));
     for (int c = 0; c < 2; c++)
         CHECK(columns[c].status == FRG_OK && columns[c].converged);
     for (int64_t i = 0; i < 2 * d.n; i++)
@@ -534,7 +534,7 @@ static void preconditioned(void)
     plan p;
     CHECK_OK(ctx, plan_open(&p, ctx, &d, &o));
     CHECK_OK(ctx, plan_run(&p, ctx, &d, want, plain));
-    frgi_fe_reference_precondition(p.f, plain_precond, &p.rows.n_coef);
+    frgi_fe_row_lsmr_precondition(p.f, plain_precond, &p.rows.n_coef);
     CHECK_OK(ctx, plan_run(&p, ctx, &d, r, columns));
     for (int c = 0; c < d.p; c++) {
         CHECK(columns[c].status == FRG_OK && columns[c].iterations > 0);
@@ -567,8 +567,8 @@ static void rank_bound(void)
         if (same)
             d.slopes[1].z = d.slopes[0].z;
         CHECK_OK(ctx, plan_open(&p, ctx, &d, &o));
-        CHECK_INT(frgi_fe_reference_levels(p.f), 2 * (1700 + 1650));
-        CHECK_OK(ctx, frgi_fe_reference_rank(p.f, ctx, 1e6, &rank, &method));
+        CHECK_INT(frgi_fe_row_lsmr_levels(p.f), 2 * (1700 + 1650));
+        CHECK_OK(ctx, frgi_fe_row_lsmr_rank(p.f, ctx, 1e6, &rank, &method));
         CHECK_TEXT(method, "bound");
         CHECK_INT(rank, 2 * (1700 + 1650) - 1 - same);
         plan_close(&p, ctx);
@@ -607,7 +607,7 @@ static void bad_input(void)
         CHECK(strstr(frg_message(ctx), "column 2, row 5"));
         CHECK_BITS(r, zeros, (size_t)(2 * d.n) * sizeof *r);
     }
-    CHECK_STATUS(frgi_fe_reference_effects(p.f, 2, r), FRG_BAD_ARG);
+    CHECK_STATUS(frgi_fe_row_lsmr_effects(p.f, 2, r), FRG_BAD_ARG);
     plan_close(&p, ctx);
     free(r);
     free(zeros);
@@ -628,7 +628,7 @@ static frg_status fault_run(frg_context *ctx, void *user, uint64_t *hash)
         const char *method;
         s = plan_run(&p, ctx, d, r, columns);
         if (s >= 0)
-            s = frgi_fe_reference_rank(p.f, ctx, 1e9, &rank, &method);
+            s = frgi_fe_row_lsmr_rank(p.f, ctx, 1e9, &rank, &method);
         if (s >= 0)
             fault_hash(hash, r, (size_t)(d->n * d->p) * sizeof *r);
         plan_close(&p, ctx);
@@ -663,8 +663,8 @@ static void second_run(void)
     m.fail_from = true;
     CHECK_OK(ctx, plan_run(&p, ctx, &d, r, columns));
     CHECK_INT(m.injected, 0);
-    CHECK(frgi_fe_reference_bytes(p.f) > (size_t)d.n * 2 * sizeof(double));
-    CHECK((int64_t)frgi_fe_reference_bytes(p.f) <= m.live_bytes);
+    CHECK(frgi_fe_row_lsmr_bytes(p.f) > (size_t)d.n * 2 * sizeof(double));
+    CHECK((int64_t)frgi_fe_row_lsmr_bytes(p.f) <= m.live_bytes);
     m.fail_at = 0;
     plan_close(&p, ctx);
     free(r);

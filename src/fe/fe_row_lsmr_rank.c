@@ -1,4 +1,4 @@
-/* fe_reference_rank.c - the rank of D with varying slopes.
+/* fe_row_lsmr_rank.c - the rank of D with varying slopes.
  *
  * With the eliminated levels' columns U orthonormal, rank D = rank U + rank S, S = A_r'(I - U U')
  * A_r, whose diagonal is at most 1.  Where S is small enough it is assembled densely, one
@@ -21,7 +21,7 @@
 
 #include "fe/fe_cascade.h"
 #include "fe/fe_graph.h"
-#include "fe/fe_reference_plan.h"
+#include "fe/fe_row_lsmr_plan.h"
 #include "linalg/blas.h"
 
 enum { EXACT_MAX = 3000, PANEL = 48 };
@@ -276,7 +276,7 @@ done:
 /* ---- the count ---------------------------------------------------------------------------------- */
 
 /** By pivots where there are any, else the bound. */
-static frg_status numerical_rank(const fe_reference *f, frg_context *ctx, int64_t *rank,
+static frg_status numerical_rank(const fe_row_lsmr *f, frg_context *ctx, int64_t *rank,
                                  const char **method)
 {
     const fe_basis *const b = &f->basis;
@@ -292,8 +292,8 @@ static frg_status numerical_rank(const fe_reference *f, frg_context *ctx, int64_
     return bound_rank(b, ctx, rank);
 }
 
-frg_status frgi_fe_reference_rank(const fe_reference *f, frg_context *ctx, double work_most,
-                                  int64_t *rank, const char **method)
+frg_status frgi_fe_row_lsmr_rank(const fe_row_lsmr *f, frg_context *ctx, double work_most,
+                                 int64_t *rank, const char **method)
 {
     int64_t exact;
     TRY(numerical_rank(f, ctx, rank, method));

@@ -1,5 +1,5 @@
-/* fe_judge.c - the test of a demeaned column; every path of the demeaner ends here. */
-#include "fe/fe_judge.h"
+/* fe_verify.c - the test of a demeaned column; every path of the demeaner ends here. */
+#include "fe/fe_verify.h"
 
 #include <float.h>
 #include <math.h>
@@ -12,24 +12,24 @@ static const double ROUNDINGS = 64; /* of the numbers that are subtracted */
 /** Level means below it are rounding: 64 roundings of the largest numbers that were subtracted. */
 static double rounding_floor(const fe_column_size *c)
 {
-    return ROUNDINGS * c->epsilon * (c->top + c->effect);
+    return ROUNDINGS * c->epsilon * (c->max_abs + c->effect);
 }
 
 /** sqrt(sum of w (x - mean)^2 / N) */
 static double deviation(const fe_column_size *c)
 {
-    return c->mass > 0 ? sqrt(c->total / c->mass) : 0;
+    return c->total_weight > 0 ? sqrt(c->total / c->total_weight) : 0;
 }
 
 bool frgi_fe_is_lost(const fe_column_size *c)
 {
-    return DBL_EPSILON * c->effect > LOST * deviation(c) + ROUNDINGS * DBL_EPSILON * c->top;
+    return DBL_EPSILON * c->effect > LOST * deviation(c) + ROUNDINGS * DBL_EPSILON * c->max_abs;
 }
 
-void frgi_fe_judge(double tol, int n_factors, const fe_column_size *c, const fe_column_audit *a,
-                   double error, frg_demean_column *out)
+void frgi_fe_verify(double tol, int n_factors, const fe_column_size *c, const fe_column_audit *a,
+                    double error, frg_demean_column *out)
 {
-    const double size = c->mass > 0 ? sqrt(a->square / c->mass) : 0;
+    const double size = c->total_weight > 0 ? sqrt(a->square / c->total_weight) : 0;
     const double input = deviation(c);
     const double floor = rounding_floor(c);
     const bool varies = c->total > 0, lost = frgi_fe_is_lost(c);

@@ -1,11 +1,11 @@
-/* fe_stray.c - text columns that stand where numbers were meant.
+/* fe_mistyped.c - text columns that stand where numbers were meant.
  *
  * One cell that is no number makes a column of a text file text, and text is categories: an indicator for each of a
  * hundred thousand different numbers, or of hundreds of days where a trend was meant, is a silent answer to another
  * question.  So a column most of whose cells are numbers (or dates, which are text always) is refused, and the cell is
  * named; words are categories, as in fixest.
  */
-#include "fe/fe_stray.h"
+#include "fe/fe_mistyped.h"
 
 #include <string.h>
 
@@ -20,8 +20,8 @@ static int shown(const char *label)
     return n;
 }
 
-frg_status frgi_refuse_stray(frg_context *ctx, const frgi_syntax *s, int32_t node,
-                             const frg_column *c)
+frg_status frgi_refuse_mistyped(frg_context *ctx, const frgi_syntax *s, int32_t node,
+                                const frg_column *c)
 {
     frg_column_census k;
     if (c->ordered) {

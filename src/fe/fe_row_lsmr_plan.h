@@ -1,18 +1,18 @@
-/* fe_reference_plan.h - the inside of the row-space path, shared by its run and its rank. */
-#ifndef FRGI_FE_REFERENCE_PLAN_H
-#define FRGI_FE_REFERENCE_PLAN_H
+/* fe_row_lsmr_plan.h - the inside of the row-space path, shared by its run and its rank. */
+#ifndef FRGI_FE_ROW_LSMR_PLAN_H
+#define FRGI_FE_ROW_LSMR_PLAN_H
 
 #include "fe/fe_basis.h"
 #include "fe/fe_lsmr.h"
-#include "fe/fe_reference.h"
+#include "fe/fe_row_lsmr.h"
 #include "fe/fe_slopes.h"
 
 #pragma GCC visibility push(hidden)
 
 /** What is known of one column in the course of its run; sizes are of the scaled column. */
 typedef struct {
-    double scale, unscale; /* powers of two: top is near 1 */
-    double top;            /* largest |x| */
+    double scale, unscale; /* powers of two: max_abs is near 1 */
+    double max_abs;        /* largest |x| */
     double total;          /* sum of w (x - mean)^2 */
     double effect;         /* largest |part of one factor in one row| */
     double epsilon;        /* of the caller's type */
@@ -32,13 +32,13 @@ typedef struct {
     int64_t level;
 } column_audit;
 
-struct fe_reference {
+struct fe_row_lsmr {
     fe_basis basis;
     frg_demean_opts opts;
-    fe_reference_precond *precond; /* NULL: none */
+    fe_row_lsmr_precond *precond; /* NULL: none */
     const void *precond_data;
     fe_slopes *factor; /* the preconditioner, where it is this; or NULL */
-    bool may_leave;    /* the preconditioner, for columns that it does not serve */
+    bool may_drop;     /* the preconditioner, for columns that it does not serve */
     bool left;         /* by a column of the last run */
     /* memory of the run */
     int64_t columns; /* it was laid out for */
