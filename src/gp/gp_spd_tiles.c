@@ -16,7 +16,7 @@ static ptrdiff_t pieces_of(ptrdiff_t k)
 
 static ptrdiff_t panel_bytes(ptrdiff_t k)
 {
-    return pieces_of(k) * BF16_PARTS * BF16_BYTES;
+    return pieces_of(k) * BF16_TERMS * BF16_BYTES;
 }
 
 size_t frgi_spd_split_bytes(ptrdiff_t rows, ptrdiff_t k)
@@ -33,10 +33,10 @@ TILES_INLINE void split_piece(const float *v, const float *w, unsigned char *row
         x[i] = _mm512_load_ps(v + i * BF16_TILE);
         y[i] = w ? _mm512_load_ps(w + i * BF16_TILE) : _mm512_setzero_ps();
     }
-    for (ptrdiff_t part = 0; part < BF16_PARTS; part++) {
+    for (ptrdiff_t part = 0; part < BF16_TERMS; part++) {
         __m512i words[BF16_TILE];
         for (int i = 0; i < BF16_TILE; i++) {
-            words[i] = bf16_part(&x[i], &y[i]);
+            words[i] = bf16_split(&x[i], &y[i]);
             _mm512_store_si512(rows + part * BF16_BYTES + i * 64, words[i]);
         }
         bf16_transpose(words);
@@ -53,8 +53,8 @@ ON_TILES void frgi_spd_split(ptrdiff_t k, ptrdiff_t rows, const float *panel,
             const float *const v = panel + kk * BF16_TILE;
             split_piece(v, kk + BF16_TILE < k ? v + BF16_TILE * BF16_TILE : NULL, as_rows,
                         as_columns);
-            as_rows += BF16_PARTS * BF16_BYTES;
-            as_columns += BF16_PARTS * BF16_BYTES;
+            as_rows += BF16_TERMS * BF16_BYTES;
+            as_columns += BF16_TERMS * BF16_BYTES;
         }
     }
 }

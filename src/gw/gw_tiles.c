@@ -52,7 +52,7 @@ TILES_INLINE void split(const float *rows, int64_t n, int64_t rank, float scale,
         __m512 x = load_points(rows, n, rank, scale, r0 + r, i);
         __m512 y = load_points(rows, n, rank, scale, r0 + r + BF16_TILE, i);
         for (int part = 0; part < PARTS; part++) {
-            words[part][r] = bf16_part(&x, &y);
+            words[part][r] = bf16_split(&x, &y);
         }
     }
 }

@@ -67,7 +67,7 @@ static void take_rooms(frgi_products *p, frgi_arena *a)
     const bool own = usual == PRODUCT_BLAS && frgi_context_isa(p->ctx) == ISA_V4;
     const frgi_product_way way = own ? PRODUCT_AVX2 : usual;
     for (int t = 0; t < p->count; t++) {
-        frgi_product_room_take(a, &p->rooms[t], way);
+        frgi_product_workspace_take(a, &p->rooms[t], way);
     }
 }
 

@@ -36,7 +36,7 @@ typedef struct {
 typedef struct {
     frg_context *ctx;
     frgi_arena arena;
-    frgi_product_room *rooms; /* NULL: of doubles */
+    frgi_product_workspace *rooms; /* NULL: of doubles */
     int count;
 } frgi_products;
 
@@ -112,7 +112,7 @@ typedef struct {
     frgi_spaces s;
     int32_t *of_x, *of_y; /* which they are */
     float *linear;
-    double square; /* what energies are times, to be in the caller's units (with a linear cost: scaled ones) */
+    double square; /* scale of energies to the caller's units (with a linear cost: scaled ones) */
 } frgi_gw_problem;
 /** To be closed, failed or not. */
 FRG_MUST_USE frg_status frgi_gw_problem_open(frg_gw *g, frgi_gw_problem *p);

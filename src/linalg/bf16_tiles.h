@@ -12,15 +12,16 @@
  * A panel is 16 rows (or columns) of C with all its k, in pieces of 32 of k: tiles hi, mid and lo, 1 KB each.  A word
  * of a tile pairs k with k + 16.  Tiles of rows have a line for each pair, those of columns one for each column.
  *
- * Dangers: numbers below 2^-126 count as zero, also as parts of larger ones; an infinity becomes NaN.  The tiles'
- * shape belongs to the thread: between bf16_open() and bf16_close() nobody else may set it. */
+ * Dangers: numbers below 2^-126 count as zero, also as terms of larger ones; an infinity becomes
+ * NaN.  The tiles' shape belongs to the thread: between bf16_open() and bf16_close() nobody else
+ * may set it. */
 #ifndef FRGI_BF16_TILES_H
 #define FRGI_BF16_TILES_H
 
 enum {
     BF16_TILE = 16,    /* rows of a tile */
     BF16_DEPTH = 32,   /* of k in a tile */
-    BF16_PARTS = 3,    /* hi, mid, lo */
+    BF16_TERMS = 3,    /* hi, mid, lo */
     BF16_BYTES = 1024, /* of a tile */
     BF16_BLOCK = 32,   /* of C in registers, each way */
 };
@@ -41,8 +42,8 @@ TILES_INLINE __m512i bf16_nearest(__m512 x)
     return _mm512_and_si512(_mm512_add_epi32(_mm512_castps_si512(x), half), keep);
 }
 
-/** The next parts of x and y, and what is left of them. */
-TILES_INLINE __m512i bf16_part(__m512 *x, __m512 *y)
+/** The next terms of x and y, and what is left of them. */
+TILES_INLINE __m512i bf16_split(__m512 *x, __m512 *y)
 {
     const __m512i p = bf16_nearest(*x), q = bf16_nearest(*y);
     *x = _mm512_sub_ps(*x, _mm512_castsi512_ps(p));
@@ -50,8 +51,8 @@ TILES_INLINE __m512i bf16_part(__m512 *x, __m512 *y)
     return _mm512_or_si512(_mm512_srli_epi32(p, 16), q);
 }
 
-/** The last parts: what is left after two has eight bits, but where it is below 2^-126. */
-TILES_INLINE __m512i bf16_rest(__m512 x, __m512 y)
+/** The last terms: what is left after two has eight bits, but where it is below 2^-126. */
+TILES_INLINE __m512i bf16_split_last(__m512 x, __m512 y)
 {
     const __m512i keep = _mm512_set1_epi32((int)0xffff0000);
     return _mm512_or_si512(_mm512_srli_epi32(_mm512_castps_si512(x), 16),
@@ -165,7 +166,7 @@ TILES_INLINE void bf16_add(ptrdiff_t pieces, bool together, const unsigned char 
                            const unsigned char *r1)
 {
     enum { HI, MID, LO };
-    const ptrdiff_t piece = BF16_PARTS * BF16_BYTES, end = pieces * piece;
+    const ptrdiff_t piece = BF16_TERMS * BF16_BYTES, end = pieces * piece;
     __asm__ volatile("" ::: "memory"); /* what was packed is in memory */
     for (ptrdiff_t at = 0; at < end; at += piece) {
         LOAD_COLUMNS(LO);

@@ -14,8 +14,9 @@
  * to 0.4 MB, then 32 rows, packed to what stays in L1 and multiplied with the weight; 2 x 2 tiles of C in registers,
  * where they are loaded from C and stored to it: a detour by a buffer waited for the tile unit in every block.
  *
- * Dangers: tiles take numbers below 2^-126 for zero, also parts of larger ones: who calls keeps operands away from
- * that (soap_step.c).  An infinity becomes NaN.  Bits do not depend on threads: one product, one thread.
+ * Dangers: tiles take numbers below 2^-126 for zero, also terms of larger ones: who calls keeps
+ * operands away from that (soap_step.c).  An infinity becomes NaN.  Bits do not depend on threads:
+ * one product, one thread.
  *
  * References: Henry, Tang and Heinecke (2019), Leveraging the bfloat16 datatype for higher-precision computations;
  * Goto and van de Geijn (2008) for the loops. */
@@ -38,18 +39,19 @@ frgi_product_way frgi_product_way_of(const frg_context *ctx)
                                              : PRODUCT_BLAS;
 }
 
-void frgi_product_room_take(frgi_arena *arena, frgi_product_room *room, frgi_product_way way)
+void frgi_product_workspace_take(frgi_arena *arena, frgi_product_workspace *work,
+                                 frgi_product_way way)
 {
-    const size_t bytes = (size_t)DEEP / BF16_DEPTH * BF16_PARTS * BF16_BYTES;
+    const size_t bytes = (size_t)DEEP / BF16_DEPTH * BF16_TERMS * BF16_BYTES;
     const struct {
         size_t columns, rows;
     } packed[] = {
         [PRODUCT_AVX2] = {frgi_product_avx2_columns(), frgi_product_avx2_rows()},
         [PRODUCT_TILES] = {COLUMNS / BF16_TILE * bytes, BF16_BLOCK / BF16_TILE * bytes},
     };
-    room->way = way;
-    room->columns = way == PRODUCT_BLAS ? NULL : frgi_take(arena, packed[way].columns);
-    room->rows = way == PRODUCT_BLAS ? NULL : frgi_take(arena, packed[way].rows);
+    work->way = way;
+    work->columns = way == PRODUCT_BLAS ? NULL : frgi_take(arena, packed[way].columns);
+    work->rows = way == PRODUCT_BLAS ? NULL : frgi_take(arena, packed[way].rows);
 }
 
 typedef frgi_product_target target;
@@ -60,15 +62,15 @@ static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b)
     return a < b ? a : b;
 }
 
-bool frgi_product_is_own(const frgi_product_room *room, ptrdiff_t least)
+bool frgi_product_is_own(const frgi_product_workspace *work, ptrdiff_t least)
 {
-    return room->way != PRODUCT_BLAS && least >= SMALLEST;
+    return work->way != PRODUCT_BLAS && least >= SMALLEST;
 }
 
 /** Is the product to be computed here, and not by BLAS? */
-static bool ours(const frgi_product_room *room, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k)
+static bool ours(const frgi_product_workspace *work, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k)
 {
-    return frgi_product_is_own(room, smaller(m, smaller(n, k)));
+    return frgi_product_is_own(work, smaller(m, smaller(n, k)));
 }
 
 #if defined(__x86_64__)
@@ -144,9 +146,9 @@ TILES_INLINE void pack_tile(const operand *o, float weight, ptrdiff_t i, ptrdiff
     for (int r = 0; r < BF16_TILE; r++) {
         __m512 x = _mm512_mul_ps(w, _mm512_castsi512_ps(a[r]));
         __m512 y = _mm512_mul_ps(w, _mm512_castsi512_ps(b[r]));
-        _mm512_store_si512(to + r * 64, bf16_part(&x, &y));
-        _mm512_store_si512(to + BF16_BYTES + r * 64, bf16_part(&x, &y));
-        _mm512_store_si512(to + 2 * BF16_BYTES + r * 64, bf16_rest(x, y));
+        _mm512_store_si512(to + r * 64, bf16_split(&x, &y));
+        _mm512_store_si512(to + BF16_BYTES + r * 64, bf16_split(&x, &y));
+        _mm512_store_si512(to + 2 * BF16_BYTES + r * 64, bf16_split_last(x, y));
     }
 }
 
@@ -155,7 +157,7 @@ ON_TILES static void pack(const operand *o, float weight, ptrdiff_t i, ptrdiff_t
                           ptrdiff_t depth, bool rows_of_k, unsigned char *to)
 {
     for (ptrdiff_t at = 0; at < count; at += BF16_TILE) {
-        for (ptrdiff_t q = 0; q < depth; q += BF16_DEPTH, to += BF16_PARTS * BF16_BYTES) {
+        for (ptrdiff_t q = 0; q < depth; q += BF16_DEPTH, to += BF16_TERMS * BF16_BYTES) {
             if (rows_of_k) {
                 pack_tile(o, weight, i + at, k + q, true, to);
             } else {
@@ -200,7 +202,7 @@ TILES_INLINE void add_block(const target *t, ptrdiff_t i, ptrdiff_t j, float pas
                             const unsigned char *columns, const unsigned char *rows)
 {
     _Alignas(64) float sums[BF16_BLOCK * BF16_BLOCK];
-    const ptrdiff_t pieces = depth / BF16_DEPTH, panel = pieces * BF16_PARTS * BF16_BYTES;
+    const ptrdiff_t pieces = depth / BF16_DEPTH, panel = pieces * BF16_TERMS * BF16_BYTES;
     const bool is_whole = i + BF16_BLOCK <= t->m && j + BF16_BLOCK <= t->n && !(t->lower && i == j);
     float *const c = t->c + j * t->ldc + i;
     if (past == 0) {
@@ -226,11 +228,11 @@ static ptrdiff_t whole(ptrdiff_t n, ptrdiff_t step)
 }
 
 /** All rows of C_each by the packed columns jc .. jc + nc, over `depth` of k. */
-ON_TILES static void add_slab(const frgi_product_room *room, const target *t, const operand *rows,
-                              ptrdiff_t each, ptrdiff_t jc, ptrdiff_t nc, ptrdiff_t kc,
-                              ptrdiff_t depth)
+ON_TILES static void add_slab(const frgi_product_workspace *work, const target *t,
+                              const operand *rows, ptrdiff_t each, ptrdiff_t jc, ptrdiff_t nc,
+                              ptrdiff_t kc, ptrdiff_t depth)
 {
-    const ptrdiff_t panel = depth / BF16_DEPTH * BF16_PARTS * BF16_BYTES;
+    const ptrdiff_t panel = depth / BF16_DEPTH * BF16_TERMS * BF16_BYTES;
     const float past = kc == 0 ? t->past : 1;
     target mine = *t;
     operand own = *rows;
@@ -238,10 +240,10 @@ ON_TILES static void add_slab(const frgi_product_room *room, const target *t, co
     own.x += each * t->step;
     for (ptrdiff_t i = t->lower ? jc : 0; i < t->m; i += BF16_BLOCK) {
         const ptrdiff_t end = t->lower ? smaller(nc, i + BF16_BLOCK - jc) : nc;
-        pack(&own, t->weight, i, BF16_BLOCK, kc, depth, true, room->rows);
+        pack(&own, t->weight, i, BF16_BLOCK, kc, depth, true, work->rows);
         for (ptrdiff_t j = 0; j < end; j += BF16_BLOCK) {
-            add_block(&mine, i, jc + j, past, depth, room->columns + j / BF16_TILE * panel,
-                      room->rows);
+            add_block(&mine, i, jc + j, past, depth, work->columns + j / BF16_TILE * panel,
+                      work->rows);
         }
     }
 }
@@ -253,7 +255,7 @@ static ptrdiff_t depth_for(const target *t)
     return t->ldc % 1024 == 0 ? DEEP : INNER;
 }
 
-ON_TILES static void multiply_on_tiles(const frgi_product_room *room, const target *t,
+ON_TILES static void multiply_on_tiles(const frgi_product_workspace *work, const target *t,
                                        const operand *rows, const operand *columns)
 {
     const ptrdiff_t most = depth_for(t);
@@ -262,9 +264,9 @@ ON_TILES static void multiply_on_tiles(const frgi_product_room *room, const targ
         const ptrdiff_t nc = whole(smaller(t->n - jc, COLUMNS), BF16_BLOCK);
         for (ptrdiff_t kc = 0; kc < t->k; kc += most) {
             const ptrdiff_t depth = whole(smaller(t->k - kc, most), BF16_DEPTH);
-            pack(columns, 1, jc, nc, kc, depth, false, room->columns);
+            pack(columns, 1, jc, nc, kc, depth, false, work->columns);
             for (ptrdiff_t each = 0; each < t->count; each++) {
-                add_slab(room, t, rows, each, jc, nc, kc, depth);
+                add_slab(work, t, rows, each, jc, nc, kc, depth);
             }
         }
     }
@@ -272,78 +274,79 @@ ON_TILES static void multiply_on_tiles(const frgi_product_room *room, const targ
 }
 
 #else
-static void multiply_on_tiles(const frgi_product_room *room, const target *t, const operand *rows,
-                              const operand *columns)
+static void multiply_on_tiles(const frgi_product_workspace *work, const target *t,
+                              const operand *rows, const operand *columns)
 {
-    (void)room, (void)t, (void)rows, (void)columns; /* no room has tiles here */
+    (void)work, (void)t, (void)rows, (void)columns; /* there are no tiles here */
 }
 #endif
 
-static void multiply(const frgi_product_room *room, const target *t, const operand *rows,
+static void multiply(const frgi_product_workspace *work, const target *t, const operand *rows,
                      const operand *columns)
 {
-    (room->way == PRODUCT_TILES ? multiply_on_tiles : frgi_product_avx2)(room, t, rows, columns);
+    (work->way == PRODUCT_TILES ? multiply_on_tiles : frgi_product_avx2)(work, t, rows, columns);
 }
 
-void frgi_product_blend(const frgi_product_room *room, char trans_a, char trans_b, ptrdiff_t m,
+void frgi_product_blend(const frgi_product_workspace *work, char trans_a, char trans_b, ptrdiff_t m,
                         ptrdiff_t n, ptrdiff_t k, float weight, const float *a, ptrdiff_t lda,
                         const float *b, ptrdiff_t ldb, float past, float *c, ptrdiff_t ldc)
 {
-    if (!ours(room, m, n, k)) {
+    if (!ours(work, m, n, k)) {
         frgi_sgemm(trans_a, trans_b, (int)m, (int)n, (int)k, weight, a, (int)lda, b, (int)ldb, past,
                    c, (int)ldc);
         return;
     }
     const target t = {
         .m = m, .n = n, .k = k, .past = past, .weight = weight, .c = c, .ldc = ldc, .count = 1};
-    multiply(room, &t, &(operand){a, lda, m, k, trans_a == 'N', false},
+    multiply(work, &t, &(operand){a, lda, m, k, trans_a == 'N', false},
              &(operand){b, ldb, n, k, trans_b == 'T', false});
 }
 
-void frgi_product(const frgi_product_room *room, char trans_a, char trans_b, ptrdiff_t m,
+void frgi_product(const frgi_product_workspace *work, char trans_a, char trans_b, ptrdiff_t m,
                   ptrdiff_t n, ptrdiff_t k, const float *a, ptrdiff_t lda, const float *b,
                   ptrdiff_t ldb, float *c, ptrdiff_t ldc)
 {
-    frgi_product_blend(room, trans_a, trans_b, m, n, k, 1, a, lda, b, ldb, 0, c, ldc);
+    frgi_product_blend(work, trans_a, trans_b, m, n, k, 1, a, lda, b, ldb, 0, c, ldc);
 }
 
-void frgi_product_each(const frgi_product_room *room, char trans_b, ptrdiff_t count, ptrdiff_t step,
-                       ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const float *a, ptrdiff_t lda,
-                       const float *b, ptrdiff_t ldb, float *c, ptrdiff_t ldc)
+void frgi_product_each(const frgi_product_workspace *work, char trans_b, ptrdiff_t count,
+                       ptrdiff_t step, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const float *a,
+                       ptrdiff_t lda, const float *b, ptrdiff_t ldb, float *c, ptrdiff_t ldc)
 {
-    if (!ours(room, m, n, k)) {
+    if (!ours(work, m, n, k)) {
         for (ptrdiff_t i = 0; i < count; i++) {
-            frgi_product(room, 'N', trans_b, m, n, k, a + i * step, lda, b, ldb, c + i * step, ldc);
+            frgi_product(work, 'N', trans_b, m, n, k, a + i * step, lda, b, ldb, c + i * step, ldc);
         }
         return;
     }
     const target t = {
         .m = m, .n = n, .k = k, .weight = 1, .c = c, .ldc = ldc, .count = count, .step = step};
-    multiply(room, &t, &(operand){a, lda, m, k, true, false},
+    multiply(work, &t, &(operand){a, lda, m, k, true, false},
              &(operand){b, ldb, n, k, trans_b == 'T', false});
 }
 
-void frgi_product_symmetric(const frgi_product_room *room, ptrdiff_t m, ptrdiff_t n, const float *a,
-                            ptrdiff_t lda, const float *b, ptrdiff_t ldb, float *c, ptrdiff_t ldc)
+void frgi_product_symmetric(const frgi_product_workspace *work, ptrdiff_t m, ptrdiff_t n,
+                            const float *a, ptrdiff_t lda, const float *b, ptrdiff_t ldb, float *c,
+                            ptrdiff_t ldc)
 {
-    if (!ours(room, m, n, m)) {
+    if (!ours(work, m, n, m)) {
         frgi_ssymm((int)m, (int)n, a, (int)lda, b, (int)ldb, c, (int)ldc);
         return;
     }
     const target t = {.m = m, .n = n, .k = m, .weight = 1, .c = c, .ldc = ldc, .count = 1};
-    multiply(room, &t, &(operand){a, lda, m, m, false, true},
+    multiply(work, &t, &(operand){a, lda, m, m, false, true},
              &(operand){b, ldb, n, m, false, false});
 }
 
-void frgi_product_square(const frgi_product_room *room, char trans, ptrdiff_t n, ptrdiff_t k,
+void frgi_product_square(const frgi_product_workspace *work, char trans, ptrdiff_t n, ptrdiff_t k,
                          float weight, const float *a, ptrdiff_t lda, float past, float *c,
                          ptrdiff_t ldc)
 {
-    if (room->way != PRODUCT_TILES || !ours(room, n, n, k)) {
+    if (work->way != PRODUCT_TILES || !ours(work, n, n, k)) {
         frgi_ssyrk(trans, (int)n, (int)k, weight, a, (int)lda, past, c, (int)ldc);
         return;
     }
     const target t = {n, n, k, past, weight, true, c, ldc, 1, 0};
     const operand x = {a, lda, n, k, trans == 'N', false};
-    multiply(room, &t, &x, &x);
+    multiply(work, &t, &x, &x);
 }

@@ -3,11 +3,12 @@
  *     C (16 x 6) += sum_k a_k b_k'     twelve registers of C, two of a_k, b_k by broadcasts: 12 operations an
  *                                      8 loads, which the two units and the two load ports of a core just keep up with
  *
- * Loops: `depth` of k (at most 256, in equal parts) for 516 columns of C, packed in panels of 6, which stay in the last
- * cache level; then 192 rows, packed in panels of 16 to 196 KB of L2; a panel of columns, 6 KB, stays in L1 while all
- * rows go by it.  GFLOP/s on a Zen 3 core of 100, beside OpenBLAS: orders 128, 256, 384 86, 92, 94 and 80, 87, 90;
- * symmetric operands 85, 92, 92 and 76, 85, 88; from 512 on equal.  Squares A A' stay with OpenBLAS, which is faster
- * along the diagonal.
+ * Loops: `depth` of k (at most 256, in equal pieces) for 516 columns of C, packed in panels of 6,
+ * which stay in the last cache level; then 192 rows, packed in panels of 16 to 196 KB of L2; a
+ * panel of columns, 6 KB, stays in L1 while all rows go by it.  GFLOP/s on a Zen 3 core of 100,
+ * beside OpenBLAS: orders 128, 256, 384 86, 92, 94 and 80, 87, 90; symmetric operands 85, 92, 92
+ * and 76, 85, 88; from 512 on equal.  Squares A A' stay with OpenBLAS, which is faster along the
+ * diagonal.
  *
  * Bits do not depend on threads: one product, one thread; nor on `count`.
  *
@@ -47,7 +48,7 @@ static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b)
     return a < b ? a : b;
 }
 
-static ptrdiff_t parts(ptrdiff_t n, ptrdiff_t most)
+static ptrdiff_t pieces_of(ptrdiff_t n, ptrdiff_t most)
 {
     return (n + most - 1) / most;
 }
@@ -171,7 +172,7 @@ AVX2_INLINE void give(const target *t, float *c, float past, __m256 low, __m256 
 }
 
 /** The same for what lies within C. */
-AVX2_INLINE void give_part(const target *t, ptrdiff_t i, float *c, float past, __m256 low,
+AVX2_INLINE void give_edge(const target *t, ptrdiff_t i, float *c, float past, __m256 low,
                            __m256 high)
 {
     _Alignas(32) float sums[ROWS];
@@ -211,17 +212,17 @@ ON_AVX2 static void block(const target *t, ptrdiff_t i, ptrdiff_t j, float past,
         if (all_rows && q < width) {
             give(t, c, past, x[q], y[q]);
         } else if (q < width) {
-            give_part(t, i, c, past, x[q], y[q]);
+            give_edge(t, i, c, past, x[q], y[q]);
         }
     }
 }
 
 /** All rows of one C by the packed columns jc .. jc + nc, over `depth` of k. */
-static void add_slab(const frgi_product_room *room, const target *t, const operand *rows,
+static void add_slab(const frgi_product_workspace *work, const target *t, const operand *rows,
                      ptrdiff_t jc, ptrdiff_t nc, ptrdiff_t kc, ptrdiff_t depth)
 {
-    float *const packed = (float *)(void *)room->rows;
-    const float *const columns = (const float *)(const void *)room->columns;
+    float *const packed = (float *)(void *)work->rows;
+    const float *const columns = (const float *)(const void *)work->columns;
     const float past = kc == 0 ? t->past : 1;
     for (ptrdiff_t ic = 0; ic < t->m; ic += MOST_ROWS) {
         const ptrdiff_t mc = smaller(t->m - ic, MOST_ROWS);
@@ -234,28 +235,29 @@ static void add_slab(const frgi_product_room *room, const target *t, const opera
     }
 }
 
-void frgi_product_avx2(const frgi_product_room *room, const target *t, const operand *rows,
+void frgi_product_avx2(const frgi_product_workspace *work, const target *t, const operand *rows,
                        const operand *columns)
 {
-    const ptrdiff_t pieces = parts(t->k, DEPTH), depth = parts(parts(t->k, pieces), 8) * 8;
+    const ptrdiff_t pieces = pieces_of(t->k, DEPTH),
+                    depth = pieces_of(pieces_of(t->k, pieces), 8) * 8;
     for (ptrdiff_t jc = 0; jc < t->n; jc += MOST_COLUMNS) {
         const ptrdiff_t nc = smaller(t->n - jc, MOST_COLUMNS);
         for (ptrdiff_t kc = 0; kc < t->k; kc += depth) {
-            pack_columns(columns, jc, nc, kc, depth, (float *)(void *)room->columns);
+            pack_columns(columns, jc, nc, kc, depth, (float *)(void *)work->columns);
             for (ptrdiff_t each = 0; each < t->count; each++) {
                 target mine = *t;
                 operand own = *rows;
                 mine.c += each * t->step;
                 own.x += each * t->step;
-                add_slab(room, &mine, &own, jc, nc, kc, depth);
+                add_slab(work, &mine, &own, jc, nc, kc, depth);
             }
         }
     }
 }
 #else
-void frgi_product_avx2(const frgi_product_room *room, const frgi_product_target *t,
+void frgi_product_avx2(const frgi_product_workspace *work, const frgi_product_target *t,
                        const frgi_product_operand *rows, const frgi_product_operand *columns)
 {
-    (void)room, (void)t, (void)rows, (void)columns; /* no room goes this way here */
+    (void)work, (void)t, (void)rows, (void)columns; /* not chosen on this machine */
 }
 #endif

@@ -27,7 +27,7 @@ typedef struct {
 /** Bytes of packed operands, and the product itself, on AVX2: product_avx2.c. */
 size_t frgi_product_avx2_columns(void);
 size_t frgi_product_avx2_rows(void);
-void frgi_product_avx2(const frgi_product_room *room, const frgi_product_target *t,
+void frgi_product_avx2(const frgi_product_workspace *work, const frgi_product_target *t,
                        const frgi_product_operand *rows, const frgi_product_operand *columns);
 
 #pragma GCC visibility pop

@@ -1,11 +1,12 @@
-/* qr_batch.c - the public batched QR: plans rooms for the threads, hands them matrices, largest first.
+/* qr_batch.c - the public batched QR: plans workspaces for the threads, hands them matrices,
+ * largest first.
  *
  * One matrix is factored by one thread where there are enough of them: panels do not scale inside a matrix.  What
  * is left over when they are dealt evenly (a single one, the fifth of five on two threads) is factored first, by all
- * threads, each of which copies and updates some columns: bits depend on the matrix alone.  A matrix is copied into a
- * room (by columns, in the type that is computed in), factored there and its result copied out, so that q may be a and
- * any strides serve.  Cost 8/3 n^3 flops and two passes of O(mn); memory: a room per thread for the largest matrix that
- * it may see. */
+ * threads, each of which copies and updates some columns: bits depend on the matrix alone.  A
+ * matrix is copied into a workspace (by columns, in the type that is computed in), factored there
+ * and its result copied out, so that q may be a and any strides serve.  Cost 8/3 n^3 flops and two
+ * passes of O(mn); memory: a workspace per thread for the largest matrix that it may see. */
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -28,10 +29,10 @@ struct frg_qr {
     int64_t n_items;
     int threads;
     shape *shapes;
-    int64_t *order;        /* items, most work first */
-    frg_qr_report *report; /* where the caller wants none */
-    frgi_qr_room *rooms;   /* [thread][f32, f64] */
-    void **old;            /* a second copy of the columns to fall back on, one a thread */
+    int64_t *order;                /* items, most work first */
+    frg_qr_report *report;         /* where the caller wants none */
+    frgi_qr_workspace *workspaces; /* [thread][f32, f64] */
+    void **old;                    /* a second copy of the columns to fall back on, one a thread */
     frgi_arena arena;
 };
 
@@ -152,12 +153,12 @@ static int64_t shared_items(const frg_qr *qr)
     return shared;
 }
 
-/** Rooms: the first thread's for all matrices, the others' for those that threads factor alone; runs twice over the
- *  arena. */
+/** Workspaces: the first thread's for all matrices, the others' for those that threads factor
+ *  alone; runs twice over the arena. */
 static void layout(frg_qr *qr)
 {
     frgi_arena *const a = &qr->arena;
-    const bool ladder = qr->opts.method == FRG_QR_CHOLESKY;
+    const bool cholesky = qr->opts.method == FRG_QR_CHOLESKY;
     const bool gram = qr->opts.verify == FRG_QR_VERIFY_FULL;
     const frgi_product_way way = frgi_product_way_of(qr->ctx);
     const int64_t shared = shared_items(qr);
@@ -176,8 +177,8 @@ static void layout(frg_qr *qr)
             old = s->old && bytes > old ? bytes : old;
         }
         for (int t = 0; t < 2; t++) {
-            frgi_qr_room_take(a, &qr->rooms[2 * thread + t], way, t, &extents[t], team, ladder,
-                              gram, r);
+            frgi_qr_workspace_take(a, &qr->workspaces[2 * thread + t], way, t, &extents[t], team,
+                                   cholesky, gram, r);
         }
         qr->old[thread] = frgi_take(a, old);
     }
@@ -209,14 +210,14 @@ frg_status frg_qr_create(frg_qr **out, frg_context *ctx, int64_t n_items, const 
     TRY_TO(failed, NEW0(ctx, &qr->shapes, n_items, "shapes"));
     TRY_TO(failed, NEW(ctx, &qr->order, n_items, "order"));
     TRY_TO(failed, NEW0(ctx, &qr->report, n_items, "reports"));
-    TRY_TO(failed, NEW0(ctx, &qr->rooms, 2 * qr->threads, "rooms"));
-    TRY_TO(failed, NEW0(ctx, &qr->old, qr->threads, "rooms"));
+    TRY_TO(failed, NEW0(ctx, &qr->workspaces, 2 * qr->threads, "workspaces"));
+    TRY_TO(failed, NEW0(ctx, &qr->old, qr->threads, "workspaces"));
     for (int64_t i = 0; i < n_items; i++) {
         TRY_TO(failed, check_item(ctx, &items[i], i, &qr->shapes[i]));
     }
     order_items(qr);
     layout(qr);
-    TRY_TO(failed, frgi_arena_open(&qr->arena, ctx, "room for the matrices of a batched QR"));
+    TRY_TO(failed, frgi_arena_open(&qr->arena, ctx, "workspaces of a batched QR"));
     layout(qr);
     *out = qr;
     return FRG_OK;
@@ -235,7 +236,7 @@ void frg_qr_destroy(frg_qr *qr)
     DROP(ctx, &qr->shapes);
     DROP(ctx, &qr->order);
     DROP(ctx, &qr->report);
-    DROP(ctx, &qr->rooms);
+    DROP(ctx, &qr->workspaces);
     DROP(ctx, &qr->old);
     DROP(ctx, &qr);
 }
@@ -254,14 +255,14 @@ static bool same_shape(const shape *a, const shape *b)
 
 typedef struct {
     const frgi_qr_ops *ops;
-    frgi_qr_room *room;
+    frgi_qr_workspace *work;
     const void *old;
 } scaling;
 
 static void scale_column(void *user, ptrdiff_t j)
 {
     const scaling *const s = user;
-    frgi_qr_scale_column(s->ops, s->room, j, s->old);
+    frgi_qr_scale_column(s->ops, s->work, j, s->old);
 }
 
 static void factor_item(const frg_qr *qr, int thread, int team, const frg_qr_item *item,
@@ -269,26 +270,26 @@ static void factor_item(const frg_qr *qr, int thread, int team, const frg_qr_ite
 {
     const bool f64 = is_f64(s->dtype);
     const frgi_qr_ops *const ops = frgi_qr_ops_of(qr->ctx, f64);
-    frgi_qr_room room = qr->rooms[2 * thread + f64];
+    frgi_qr_workspace work = qr->workspaces[2 * thread + f64];
     const double tol = qr->opts.ortho_tol;
-    frgi_qr_wish wish = {.method = qr->opts.method,
-                         .verify = qr->opts.verify,
-                         .ortho_tol = tol > 0 ? tol
-                                      : f64   ? 1e-13
-                                              : 1e-5};
-    frgi_qr_room_shape(ops, &room, s->m, s->n);
-    room.x.team = team;
+    frgi_qr_request request = {.method = qr->opts.method,
+                               .verify = qr->opts.verify,
+                               .ortho_tol = tol > 0 ? tol
+                                            : f64   ? 1e-13
+                                                    : 1e-5};
+    frgi_qr_workspace_shape(ops, &work, s->m, s->n);
+    work.x.team = team;
     if (!s->r) {
-        room.r = NULL;
+        work.r = NULL;
     }
     if (s->old) {
-        frgi_qr_take(&item->old, f64, room.x.rows, s->n, room.x.ld, qr->old[thread], team, NULL,
+        frgi_qr_take(&item->old, f64, work.x.rows, s->n, work.x.ld, qr->old[thread], team, NULL,
                      NULL);
-        wish.old = qr->old[thread];
+        request.old = qr->old[thread];
     }
-    frgi_qr_take(&item->a, f64, room.x.rows, room.x.columns, room.x.ld, room.x.a, team,
-                 scale_column, &(scaling){ops, &room, wish.old});
-    frgi_qr_solve(ops, &room, &wish, report);
+    frgi_qr_take(&item->a, f64, work.x.rows, work.x.columns, work.x.ld, work.x.a, team,
+                 scale_column, &(scaling){ops, &work, request.old});
+    frgi_qr_solve(ops, &work, &request, report);
     if (report->flags & FRG_QR_NONFINITE) {
         frgi_qr_fill(&item->q, NAN);
         if (s->r) {
@@ -296,13 +297,14 @@ static void factor_item(const frg_qr *qr, int thread, int team, const frg_qr_ite
         }
         return;
     }
-    frgi_qr_give(&item->q, f64, room.x.ld, room.q, team);
+    frgi_qr_give(&item->q, f64, work.x.ld, work.q, team);
     if (s->r) {
-        frgi_qr_give(&item->r, f64, s->n, room.r, team);
+        frgi_qr_give(&item->r, f64, s->n, work.r, team);
     }
 }
 
-/** Is the run to go on with matrix k?  The caller's thread reports and asks, the others look. */
+/** Is the run to go on with matrix k?  The caller's thread calls the heartbeat, the others poll the
+ *  context. */
 static bool goes_on(frg_context *ctx, int64_t k, int64_t n, int *stop)
 {
     int now;

@@ -82,7 +82,7 @@ static void copy_columns(const copying *c, ptrdiff_t from, ptrdiff_t to)
     }
 }
 
-static void strip(const copying *c, ptrdiff_t from)
+static void copy_tile_columns(const copying *c, ptrdiff_t from)
 {
     const ptrdiff_t n = (ptrdiff_t)c->a->shape[1], to = from + TILE_SIDE;
     if (c->in) {
@@ -100,13 +100,13 @@ static void copy(const copying *c, int team)
 {
     if (team == 1) { /* within a region of the caller's */
         for (ptrdiff_t j = 0; j < c->columns; j += TILE_SIDE) {
-            strip(c, j);
+            copy_tile_columns(c, j);
         }
         return;
     }
 #pragma omp parallel for schedule(static) num_threads(team)
     for (ptrdiff_t j = 0; j < c->columns; j += TILE_SIDE) {
-        strip(c, j);
+        copy_tile_columns(c, j);
     }
 }
 

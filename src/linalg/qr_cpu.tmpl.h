@@ -186,7 +186,7 @@ INLINE ptrdiff_t FN(whole)(ptrdiff_t width)
 }
 
 /** x <- T'w (`transposed`), else T w, with the half of T that is not zero, by chunks. */
-static void FN(turn)(const FN(panel) * p, ptrdiff_t whole, bool transposed, ptrdiff_t columns)
+static void FN(multiply_t)(const FN(panel) * p, ptrdiff_t whole, bool transposed, ptrdiff_t columns)
 {
     const real *const t = transposed ? p->t : p->t2;
     for (ptrdiff_t i = 0; i < whole; i += CHUNK) {
@@ -207,7 +207,7 @@ static void FN(apply)(const FN(panel) * p, ptrdiff_t width, bool transposed, ptr
     FN(inner)
     (p->rows - zeros, whole, p->v_rows + zeros * CHUNK, p->chunk, c + zeros, ld, columns, p->w,
      p->ldw);
-    FN(turn)(p, whole, transposed, columns);
+    FN(multiply_t)(p, whole, transposed, columns);
     FN(outer)(p->rows, width, p->v_tiles, p->ldw, p->x, p->ldw, c, ld, columns);
 }
 
@@ -348,7 +348,7 @@ static void FN(leaf)(ptrdiff_t rows, real *restrict a, ptrdiff_t ld, ptrdiff_t f
 }
 
 /** One round of the transposition below: the blocks of s lanes beside the diagonal change places. */
-INLINE void FN(turn_round)(const int s, FN(oct_mask) low, FN(oct_mask) high, FN(oct) x[QR_LEAF])
+INLINE void FN(transpose_step)(const int s, FN(oct_mask) low, FN(oct_mask) high, FN(oct) x[QR_LEAF])
 {
     UNROLL(8)
     for (int j = 0; j < QR_LEAF; j++) {
@@ -364,11 +364,11 @@ INLINE void FN(turn_round)(const int s, FN(oct_mask) low, FN(oct_mask) high, FN(
  *  rounds.  The lanes that stand there are constants, which make one instruction of every exchange. */
 INLINE void FN(place_rows)(const FN(panel) * p, ptrdiff_t at, ptrdiff_t i, FN(oct) x[QR_LEAF])
 {
-    FN(turn_round)
+    FN(transpose_step)
     (1, (FN(oct_mask)){0, 8, 2, 10, 4, 12, 6, 14}, (FN(oct_mask)){1, 9, 3, 11, 5, 13, 7, 15}, x);
-    FN(turn_round)
+    FN(transpose_step)
     (2, (FN(oct_mask)){0, 1, 8, 9, 4, 5, 12, 13}, (FN(oct_mask)){2, 3, 10, 11, 6, 7, 14, 15}, x);
-    FN(turn_round)
+    FN(transpose_step)
     (4, (FN(oct_mask)){0, 1, 2, 3, 8, 9, 10, 11}, (FN(oct_mask)){4, 5, 6, 7, 12, 13, 14, 15}, x);
     const int step = CHUNK < (int)QR_LEAF ? CHUNK : QR_LEAF;
     UNROLL(8)
@@ -596,7 +596,7 @@ static void FN(form_own)(const FN(panel) * p, real *a, ptrdiff_t ld)
             memset(a + (at + j) * ld, 0, (size_t)p->rows * sizeof(real));
             a[(at + j) * ld + at + j] = 1;
         }
-        FN(turn)(p, whole, false, QR_LEAF);
+        FN(multiply_t)(p, whole, false, QR_LEAF);
         FN(outer)(p->rows, p->width, p->v_tiles, p->ldw, p->x, p->ldw, a + at * ld, ld, QR_LEAF);
     }
 }
@@ -687,8 +687,8 @@ INLINE void FN(probe_add)(const int columns, ptrdiff_t rows, ptrdiff_t j, const 
 }
 
 /** The largest error of q'y of so many columns, which should be their signs. */
-INLINE double FN(probe_look)(const int columns, ptrdiff_t rows, ptrdiff_t j, const real *restrict q,
-                             ptrdiff_t ld, const real *restrict y)
+INLINE double FN(probe_columns)(const int columns, ptrdiff_t rows, ptrdiff_t j,
+                                const real *restrict q, ptrdiff_t ld, const real *restrict y)
 {
     vec sum[4] = {{0}};
     double worst = 0;
@@ -720,8 +720,8 @@ static double FN(probe)(ptrdiff_t rows, ptrdiff_t n, const void *q_, ptrdiff_t l
         FN(probe_add)(1, rows, j, q + j * ld, ld, y);
     }
     for (ptrdiff_t j = 0; j < n; j += j < whole ? APART : 1) {
-        const double error = j < whole ? FN(probe_look)(APART, rows, j, q + j * ld, ld, y)
-                                       : FN(probe_look)(1, rows, j, q + j * ld, ld, y);
+        const double error = j < whole ? FN(probe_columns)(APART, rows, j, q + j * ld, ld, y)
+                                       : FN(probe_columns)(1, rows, j, q + j * ld, ld, y);
         worst = error <= worst ? worst : error;
     }
     return worst;

@@ -1,4 +1,4 @@
-/* qr_engine.c - one matrix: scale its columns, choose a way, factor, fix signs, look at what came out.
+/* qr_engine.c - one matrix: scale its columns, choose a method, factor, fix signs, verify Q.
  *
  * Columns are scaled by powers of two first, which changes neither Q nor a bit of R and keeps squares in range.
  *
@@ -7,10 +7,11 @@
  *
  * The smallest pivot p = min R_jj^2 of the unit-diagonal Gram guards the second one.  It does not bound the
  * condition alone (a bidiagonal R with r_jj^2 = 0.21 leaves 0.3 after one pass), so that norm(R^-1)^2 is
- * estimated besides.  Ladder: p >= 0.2 and norm(R^-1)^2 <= 16: one pass.  p >= 1e-4: a second pass.  Below: a
- * shift of 20 n u on the diagonal, then two more passes.  A pass that leaves F = Q'Q - I with norm <= 1e-3 is
- * repaired by Q (I - triu(F, 1) - diag(F) / 2), whose error is norm(F)^2.  Else Householder, on the matrix that
- * was kept.  Without the forced ladder only the one-pass rung is tried, and only on a caller's hint.
+ * estimated besides.  Cascade: p >= 0.2 and norm(R^-1)^2 <= 16: one pass.  p >= 1e-4: a second
+ * pass.  Below: a shift of 20 n u on the diagonal, then two more passes.  A pass that leaves F =
+ * Q'Q - I with norm <= 1e-3 is repaired by Q (I - triu(F, 1) - diag(F) / 2), whose error is
+ * norm(F)^2.  Else Householder, on the matrix that was kept.  Unless Cholesky is forced, only one
+ * pass is tried, and only on a caller's hint.
  *
  * References: Schreiber and Van Loan (1989), compact WY; Yamamoto, Nakatsukasa, Yanagisawa and Fukaya (2015),
  * CholeskyQR2; Fukaya et al. (2020), shifted CholeskyQR3. */
@@ -31,7 +32,7 @@ enum {
        1.03 at 256, 3.7 and 4.7 at 512, 26 and 31 at 1024, 225 and 193 at 2048 */
     ONE_PASS_FROM = 1536,
     /* columns up to which panels are narrow: their own work, which runs at half the speed of what they do to the columns
-       after them, is the larger a part the fewer columns there are */
+       after them, is the larger a share the fewer columns there are */
     NARROW_UP_TO = 512,
 };
 
@@ -70,7 +71,8 @@ static int small_int(ptrdiff_t x)
 #define UNIT  UNIT_F64
 #include "linalg/qr_engine.tmpl.h"
 
-/* ---- rooms --------------------------------------------------------------------------------------- */
+/* ---- workspaces
+ * ---------------------------------------------------------------------------------- */
 
 const frgi_qr_ops *frgi_qr_ops_of(const frg_context *ctx, bool f64)
 {
@@ -99,42 +101,43 @@ void frgi_qr_extend(frgi_qr_extent *e, int64_t m, int64_t n)
     e->tall = stack > 0 && n > e->tall ? n : e->tall;
 }
 
-void frgi_qr_room_take(frgi_arena *arena, frgi_qr_room *room, frgi_product_way way, bool f64,
-                       const frgi_qr_extent *e, int team, bool ladder, bool gram, bool r)
+void frgi_qr_workspace_take(frgi_arena *arena, frgi_qr_workspace *work, frgi_product_way way,
+                            bool f64, const frgi_qr_extent *e, int team, bool cholesky, bool gram,
+                            bool r)
 {
     const size_t element = f64 ? sizeof(double) : sizeof(float);
     const size_t ld = (size_t)frgi_qr_rounded(e->m, QR_ROW_STEP) + 2 * QR_ROW_STEP;
     const size_t rows = (size_t)frgi_qr_rounded(e->rows, QR_ROW_STEP) + 2 * QR_ROW_STEP;
     const size_t columns = (size_t)frgi_qr_rounded(e->n, QR_BLOCK), wide = QR_PANEL;
     const size_t count = (size_t)e->n, matrix = frgi_mul(e->elements, element);
-    *room = (frgi_qr_room){.f64 = f64};
-    room->x.a = frgi_take(arena, matrix);
-    room->x.diagonal = frgi_take(arena, columns * element);
-    room->x.v_leaf = frgi_take(arena, rows * QR_LEAF * element);
-    room->x.v_tiles = frgi_take(arena, rows * wide * element);
-    room->x.v_rows = frgi_take(arena, rows * wide * element);
-    room->x.t = frgi_take(arena, columns * wide * element);
-    room->x.small = frgi_take(arena, (wide + 2 * QR_BAND * (size_t)team) * wide * element);
-    frgi_qr_wide_take(arena, &room->wide, f64 ? PRODUCT_BLAS : way, rows, columns, team);
-    frgi_qr_tall_take(arena, &room->tall, way, f64, e->tall, e->stack, team);
-    room->strip = frgi_take(arena, (ld + columns) * QR_BLOCK * element);
-    room->inverse = frgi_take(arena, columns * QR_BLOCK * element);
-    room->norm2 = TAKE(arena, double, count);
-    room->factor = TAKE(arena, double, count);
-    if (ladder) {
-        room->other = frgi_take(arena, matrix);
+    *work = (frgi_qr_workspace){.f64 = f64};
+    work->x.a = frgi_take(arena, matrix);
+    work->x.diagonal = frgi_take(arena, columns * element);
+    work->x.v_leaf = frgi_take(arena, rows * QR_LEAF * element);
+    work->x.v_tiles = frgi_take(arena, rows * wide * element);
+    work->x.v_rows = frgi_take(arena, rows * wide * element);
+    work->x.t = frgi_take(arena, columns * wide * element);
+    work->x.small = frgi_take(arena, (wide + 2 * QR_BAND * (size_t)team) * wide * element);
+    frgi_qr_wide_take(arena, &work->wide, f64 ? PRODUCT_BLAS : way, rows, columns, team);
+    frgi_qr_tall_take(arena, &work->tall, way, f64, e->tall, e->stack, team);
+    work->panel = frgi_take(arena, (ld + columns) * QR_BLOCK * element);
+    work->inverse = frgi_take(arena, columns * QR_BLOCK * element);
+    work->norm2 = TAKE(arena, double, count);
+    work->factor = TAKE(arena, double, count);
+    if (cholesky) {
+        work->other = frgi_take(arena, matrix);
     }
-    if (ladder || gram) {
-        room->gram = frgi_take(arena, frgi_mul(frgi_mul(count, count), element));
+    if (cholesky || gram) {
+        work->gram = frgi_take(arena, frgi_mul(frgi_mul(count, count), element));
     }
     if (r) {
-        room->r = frgi_take(arena, frgi_mul(frgi_mul(count, count), element));
+        work->r = frgi_take(arena, frgi_mul(frgi_mul(count, count), element));
     }
 }
 
-void frgi_qr_room_shape(const frgi_qr_ops *ops, frgi_qr_room *room, int64_t m, int64_t n)
+void frgi_qr_workspace_shape(const frgi_qr_ops *ops, frgi_qr_workspace *work, int64_t m, int64_t n)
 {
-    frgi_qr_matrix *const x = &room->x;
+    frgi_qr_matrix *const x = &work->x;
     x->m = (ptrdiff_t)m;
     x->n = (ptrdiff_t)n;
     x->rows = frgi_qr_rounded(m, QR_ROW_STEP);
@@ -146,81 +149,82 @@ void frgi_qr_room_shape(const frgi_qr_ops *ops, frgi_qr_room *room, int64_t m, i
 
 /* ---- one matrix ---------------------------------------------------------------------------------- */
 
-static char *column(const frgi_qr_room *room, const void *base, ptrdiff_t j)
+static char *column(const frgi_qr_workspace *work, const void *base, ptrdiff_t j)
 {
-    const size_t element = room->f64 ? sizeof(double) : sizeof(float);
-    return (char *)base + (size_t)(j * room->x.ld) * element;
+    const size_t element = work->f64 ? sizeof(double) : sizeof(float);
+    return (char *)base + (size_t)(j * work->x.ld) * element;
 }
 
-void frgi_qr_scale_column(const frgi_qr_ops *ops, frgi_qr_room *room, ptrdiff_t j, const void *old)
+void frgi_qr_scale_column(const frgi_qr_ops *ops, frgi_qr_workspace *work, ptrdiff_t j,
+                          const void *old)
 {
-    void *const a = column(room, room->x.a, j);
-    const double top = ops->largest(room->x.rows, a);
-    if (!(top > 0)) {
-        room->factor[j] = 0;
-        room->norm2[j] = isnan(top) ? top : old ? 1 : 0;
+    void *const a = column(work, work->x.a, j);
+    const double max_abs = ops->largest(work->x.rows, a);
+    if (!(max_abs > 0)) {
+        work->factor[j] = 0;
+        work->norm2[j] = isnan(max_abs) ? max_abs : old ? 1 : 0;
         if (old) {
             const size_t bytes =
-                (size_t)room->x.rows * (room->f64 ? sizeof(double) : sizeof(float));
-            memcpy(a, column(room, old, j), bytes);
+                (size_t)work->x.rows * (work->f64 ? sizeof(double) : sizeof(float));
+            memcpy(a, column(work, old, j), bytes);
         }
         return;
     }
     int exponent;
-    (void)frexp(top, &exponent);
-    room->factor[j] = ldexp(1, -exponent);
+    (void)frexp(max_abs, &exponent);
+    work->factor[j] = ldexp(1, -exponent);
     if (abs(exponent) > 120) { /* 2^-exponent itself may be beyond the type's range */
         const int half = exponent / 2;
-        (void)ops->scale(room->x.rows, ldexp(1, -half), a);
+        (void)ops->scale(work->x.rows, ldexp(1, -half), a);
         exponent -= half;
     }
-    room->norm2[j] = ops->scale(room->x.rows, ldexp(1, -exponent), a);
+    work->norm2[j] = ops->scale(work->x.rows, ldexp(1, -exponent), a);
 }
 
-static bool all_finite(const frgi_qr_room *room)
+static bool all_finite(const frgi_qr_workspace *work)
 {
     bool finite = true;
-    for (ptrdiff_t j = 0; j < room->x.n; j++) {
-        finite = finite && !isnan(room->norm2[j]);
+    for (ptrdiff_t j = 0; j < work->x.n; j++) {
+        finite = finite && !isnan(work->norm2[j]);
     }
     return finite;
 }
 
-static void take_r(const frgi_qr_room *room)
+static void take_r(const frgi_qr_workspace *work)
 {
-    if (room->r) {
-        (room->f64 ? take_r_f64 : take_r_f32)(room);
+    if (work->r) {
+        (work->f64 ? take_r_f64 : take_r_f32)(work);
     }
 }
 
-static void solve_tall(const frgi_qr_ops *ops, const frgi_qr_room *room)
+static void solve_tall(const frgi_qr_ops *ops, const frgi_qr_workspace *work)
 {
-    frgi_qr_room second = *room;
-    frgi_qr_tall_factor(ops, &room->tall, &room->x, room->f64, &second.x);
+    frgi_qr_workspace second = *work;
+    frgi_qr_tall_factor(ops, &work->tall, &work->x, work->f64, &second.x);
     take_r(&second);
-    frgi_qr_tall_form(ops, &room->tall, &room->x, room->f64, &second.x);
+    frgi_qr_tall_form(ops, &work->tall, &work->x, work->f64, &second.x);
 }
 
-static void solve_householder(const frgi_qr_ops *ops, frgi_qr_room *room)
+static void solve_householder(const frgi_qr_ops *ops, frgi_qr_workspace *work)
 {
-    room->q = room->x.a;
-    if (frgi_qr_is_tall(room->x.m, room->x.n)) {
-        solve_tall(ops, room);
-    } else if (frgi_qr_is_wide(&room->wide, &room->x)) {
-        frgi_qr_wide_factor(ops, &room->wide, &room->x);
-        take_r(room);
-        frgi_qr_wide_form(ops, &room->wide, &room->x);
+    work->q = work->x.a;
+    if (frgi_qr_is_tall(work->x.m, work->x.n)) {
+        solve_tall(ops, work);
+    } else if (frgi_qr_is_wide(&work->wide, &work->x)) {
+        frgi_qr_wide_factor(ops, &work->wide, &work->x);
+        take_r(work);
+        frgi_qr_wide_form(ops, &work->wide, &work->x);
     } else {
-        ops->factor(&room->x);
-        take_r(room);
-        ops->form(&room->x);
+        ops->factor(&work->x);
+        take_r(work);
+        ops->form(&work->x);
     }
 }
 
-static bool all_zero(const frgi_qr_room *room)
+static bool all_zero(const frgi_qr_workspace *work)
 {
-    for (ptrdiff_t j = 0; j < room->x.n; j++) {
-        if (room->factor[j] != 0) {
+    for (ptrdiff_t j = 0; j < work->x.n; j++) {
+        if (work->factor[j] != 0) {
             return false;
         }
     }
@@ -228,57 +232,58 @@ static bool all_zero(const frgi_qr_room *room)
 }
 
 /** Q is the old basis itself, not its refactorisation. */
-static void keep_old(frgi_qr_room *room, frg_qr_report *report)
+static void keep_old(frgi_qr_workspace *work, frg_qr_report *report)
 {
-    room->q = room->x.a;
-    if (room->r) {
-        const size_t element = room->f64 ? sizeof(double) : sizeof(float);
-        memset(room->r, 0, (size_t)(room->x.n * room->x.n) * element);
+    work->q = work->x.a;
+    if (work->r) {
+        const size_t element = work->f64 ? sizeof(double) : sizeof(float);
+        memset(work->r, 0, (size_t)(work->x.n * work->x.n) * element);
     }
     report->rank = 0;
     report->pivot = 0;
     report->flags |= FRG_QR_DEFICIENT;
 }
 
-static void solve(const frgi_qr_ops *ops, frgi_qr_room *room, const frgi_qr_wish *wish,
+static void solve(const frgi_qr_ops *ops, frgi_qr_workspace *work, const frgi_qr_request *request,
                   frg_qr_report *report)
 {
     *report = (frg_qr_report){.method = FRG_QR_HOUSEHOLDER, .passes = 1, .orthogonality = NAN};
-    if (!all_finite(room)) {
+    if (!all_finite(work)) {
         report->flags = FRG_QR_NONFINITE;
         report->pivot = NAN;
         return;
     }
-    if (wish->old && all_zero(room)) {
-        keep_old(room, report);
+    if (request->old && all_zero(work)) {
+        keep_old(work, report);
     } else {
-        const bool forced = wish->method == FRG_QR_CHOLESKY;
+        const bool forced = request->method == FRG_QR_CHOLESKY;
         bool done = false;
-        if (forced || (wish->method == FRG_QR_AUTO && wish->hint >= HINT_TRIES && room->other &&
-                       room->x.n >= ONE_PASS_FROM)) {
-            done = (room->f64 ? ladder_f64 : ladder_f32)(ops, room, wish, forced, report);
+        if (forced || (request->method == FRG_QR_AUTO && request->hint >= HINT_TRIES &&
+                       work->other && work->x.n >= ONE_PASS_FROM)) {
+            done = (work->f64 ? cholesky_passes_f64 : cholesky_passes_f32)(ops, work, request,
+                                                                           forced, report);
         }
-        if (wish->method == FRG_QR_VENDOR) {
+        if (request->method == FRG_QR_VENDOR) {
             report->method = FRG_QR_VENDOR;
-            (room->f64 ? vendor_f64 : vendor_f32)(room);
+            (work->f64 ? vendor_f64 : vendor_f32)(work);
         } else if (!done) {
             report->method = FRG_QR_HOUSEHOLDER;
-            solve_householder(ops, room);
+            solve_householder(ops, work);
         }
-        (room->f64 ? settle_f64 : settle_f32)(room, report);
+        (work->f64 ? fix_signs_f64 : fix_signs_f32)(work, report);
     }
-    if (wish->verify == FRG_QR_VERIFY_PROBE) {
+    if (request->verify == FRG_QR_VERIFY_PROBE) {
         report->orthogonality =
-            ops->probe(room->x.rows, room->x.n, room->q, room->x.ld, room->strip);
-    } else if (wish->verify == FRG_QR_VERIFY_FULL) {
-        report->orthogonality = (room->f64 ? verify_f64 : verify_f32)(room);
+            ops->probe(work->x.rows, work->x.n, work->q, work->x.ld, work->panel);
+    } else if (request->verify == FRG_QR_VERIFY_FULL) {
+        report->orthogonality = (work->f64 ? verify_f64 : verify_f32)(work);
     }
 }
 
-void frgi_qr_solve(const frgi_qr_ops *ops, frgi_qr_room *room, const frgi_qr_wish *wish,
+void frgi_qr_solve(const frgi_qr_ops *ops, frgi_qr_workspace *work, const frgi_qr_request *request,
                    frg_qr_report *report)
 {
     const unsigned mode = frgi_keep_denormals(); /* as the other threads of a team do */
-    solve(ops, room, wish, report);
+    solve(ops, work, request, report);
     frgi_restore_denormals(mode);
 }

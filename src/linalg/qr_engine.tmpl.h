@@ -1,14 +1,15 @@
-/* qr_engine.tmpl.h - the Cholesky ladder, LAPACK's way, signs and R; included once per element type.
+/* qr_engine.tmpl.h - Cholesky QR in one to four passes, LAPACK's QR, signs and R; included once per
+ * element type.
  *
  * Text parameters: real, SUF, UNIT, and GEMM, TRSV, GEQRF, ORGQR of the BLAS front. */
 
 /** Upper triangle (whole blocks of it) of gram <- q'q. */
-static void FN(form_gram)(const frgi_qr_room *room, const real *q)
+static void FN(form_gram)(const frgi_qr_workspace *work, const real *q)
 {
     enum { WIDTH = 128 };
-    const int m = small_int(room->x.m), n = small_int(room->x.n), ld = small_int(room->x.ld);
-    real *const c = room->gram;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(room->x.team) if (room->x.team > 1)
+    const int m = small_int(work->x.m), n = small_int(work->x.n), ld = small_int(work->x.ld);
+    real *const c = work->gram;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(work->x.team) if (work->x.team > 1)
     for (int j = 0; j < n; j += WIDTH) {
         const int width = n - j < WIDTH ? n - j : WIDTH;
         GEMM('T', 'N', j + width, width, m, 1, q, ld, q + (ptrdiff_t)j * ld, ld, 0,
@@ -61,11 +62,11 @@ static double FN(block_factor)(int width, const real *c, ptrdiff_t ld, real *r, 
 }
 
 /** Rows k .. k + width of the trailing part, whose columns begin at `at`, less what the rows above make of them. */
-static void FN(catch_up)(const frgi_qr_room *room, int k, int width, real *at)
+static void FN(update_panel)(const frgi_qr_workspace *work, int k, int width, real *at)
 {
     enum { COLUMNS = 512 };
-    const int n = small_int(room->x.n), left = n - k;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(room->x.team) if (room->x.team > 1)
+    const int n = small_int(work->x.n), left = n - k;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(work->x.team) if (work->x.team > 1)
     for (int j = 0; j < (k > 0 ? left : 0); j += COLUMNS) {
         const int columns = left - j < COLUMNS ? left - j : COLUMNS;
         real *const to = at + (ptrdiff_t)j * n;
@@ -74,17 +75,17 @@ static void FN(catch_up)(const frgi_qr_room *room, int k, int width, real *at)
 }
 
 /** gram -> R in its upper triangle, inverses of the diagonal blocks in `inverse`; the smallest pivot. */
-static double FN(cholesky)(const frgi_qr_room *room)
+static double FN(cholesky)(const frgi_qr_workspace *work)
 {
-    const int n = small_int(room->x.n);
-    real *const c = room->gram, *const strip = room->strip;
+    const int n = small_int(work->x.n);
+    real *const c = work->gram, *const panel = work->panel;
     real r[QR_BLOCK * QR_BLOCK];
     double smallest = INFINITY;
     for (int k = 0; k < n; k += QR_BLOCK) {
         const int width = n - k < QR_BLOCK ? n - k : QR_BLOCK, right = n - k - width;
         real *const at = c + (ptrdiff_t)k * n, *const inverse =
-                                                   (real *)room->inverse + k * QR_BLOCK;
-        FN(catch_up)(room, k, width, at);
+                                                   (real *)work->inverse + k * QR_BLOCK;
+        FN(update_panel)(work, k, width, at);
         const double pivot = FN(block_factor)(width, at + k, n, r, inverse);
         if (!(pivot > 0)) {
             return pivot;
@@ -97,11 +98,11 @@ static double FN(cholesky)(const frgi_qr_room *room)
         }
         real *const beside = at + (ptrdiff_t)width * n + k;
         for (int j = 0; j < right; j++) {
-            memcpy(strip + (ptrdiff_t)j * QR_BLOCK, beside + (ptrdiff_t)j * n,
-                   (size_t)width * sizeof *strip);
+            memcpy(panel + (ptrdiff_t)j * QR_BLOCK, beside + (ptrdiff_t)j * n,
+                   (size_t)width * sizeof *panel);
         }
         if (right > 0) {
-            GEMM('T', 'N', width, right, width, 1, inverse, QR_BLOCK, strip, QR_BLOCK, 0, beside,
+            GEMM('T', 'N', width, right, width, 1, inverse, QR_BLOCK, panel, QR_BLOCK, 0, beside,
                  n);
         }
     }
@@ -109,11 +110,11 @@ static double FN(cholesky)(const frgi_qr_room *room)
 }
 
 /** Rows from .. of  q <- q R^-1. */
-static void FN(divide_rows)(const frgi_qr_room *room, real *q, int from, int rows)
+static void FN(trsm_rows)(const frgi_qr_workspace *work, real *q, int from, int rows)
 {
-    const int n = small_int(room->x.n), ld = small_int(room->x.ld);
-    const real *const c = room->gram;
-    real *const strip = (real *)room->strip + from;
+    const int n = small_int(work->x.n), ld = small_int(work->x.ld);
+    const real *const c = work->gram;
+    real *const panel = (real *)work->panel + from;
     for (int k = 0; k < n; k += QR_BLOCK) {
         const int width = n - k < QR_BLOCK ? n - k : QR_BLOCK;
         real *const at = q + (ptrdiff_t)k * ld + from;
@@ -121,29 +122,29 @@ static void FN(divide_rows)(const frgi_qr_room *room, real *q, int from, int row
             GEMM('N', 'N', rows, width, k, -1, q + from, ld, c + (ptrdiff_t)k * n, n, 1, at, ld);
         }
         for (int j = 0; j < width; j++) {
-            memcpy(strip + (ptrdiff_t)j * ld, at + (ptrdiff_t)j * ld, (size_t)rows * sizeof *strip);
+            memcpy(panel + (ptrdiff_t)j * ld, at + (ptrdiff_t)j * ld, (size_t)rows * sizeof *panel);
         }
-        GEMM('N', 'N', rows, width, width, 1, strip, ld, (real *)room->inverse + k * QR_BLOCK,
+        GEMM('N', 'N', rows, width, width, 1, panel, ld, (real *)work->inverse + k * QR_BLOCK,
              QR_BLOCK, 0, at, ld);
     }
 }
 
 /** q <- q R^-1 in place. */
-static void FN(divide)(const frgi_qr_room *room, real *q)
+static void FN(trsm)(const frgi_qr_workspace *work, real *q)
 {
     enum { ROWS = 512 };
-    const int m = small_int(room->x.m);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(room->x.team) if (room->x.team > 1)
+    const int m = small_int(work->x.m);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(work->x.team) if (work->x.team > 1)
     for (int i = 0; i < m; i += ROWS) {
-        FN(divide_rows)(room, q, i, m - i < ROWS ? m - i : ROWS);
+        FN(trsm_rows)(work, q, i, m - i < ROWS ? m - i : ROWS);
     }
 }
 
 /** q <- q U in place, U the upper triangle of gram. */
-static void FN(multiply)(const frgi_qr_room *room, real *q)
+static void FN(multiply)(const frgi_qr_workspace *work, real *q)
 {
-    const int m = small_int(room->x.m), n = small_int(room->x.n), ld = small_int(room->x.ld);
-    real *const c = room->gram, *const strip = room->strip;
+    const int m = small_int(work->x.m), n = small_int(work->x.n), ld = small_int(work->x.ld);
+    real *const c = work->gram, *const panel = work->panel;
     for (int k = (n - 1) / QR_BLOCK * QR_BLOCK; k >= 0; k -= QR_BLOCK) {
         const int width = n - k < QR_BLOCK ? n - k : QR_BLOCK;
         real *const at = q + (ptrdiff_t)k * ld;
@@ -152,8 +153,8 @@ static void FN(multiply)(const frgi_qr_room *room, real *q)
                 c[(ptrdiff_t)(k + j) * n + k + i] = 0;
             }
         }
-        memcpy(strip, at, (size_t)((ptrdiff_t)width * ld) * sizeof *strip);
-        GEMM('N', 'N', m, width, width, 1, strip, ld, c + (ptrdiff_t)k * n + k, n, 0, at, ld);
+        memcpy(panel, at, (size_t)((ptrdiff_t)width * ld) * sizeof *panel);
+        GEMM('N', 'N', m, width, width, 1, panel, ld, c + (ptrdiff_t)k * n + k, n, 0, at, ld);
         if (k > 0) {
             GEMM('N', 'N', m, width, k, 1, q, ld, c + (ptrdiff_t)k * n, n, 1, at, ld);
         }
@@ -161,10 +162,10 @@ static void FN(multiply)(const frgi_qr_room *room, real *q)
 }
 
 /** Two steps of inverse iteration on R'R: an estimate of norm(R^-1)^2 from below. */
-static double FN(inverse_norm)(const frgi_qr_room *room)
+static double FN(inverse_norm)(const frgi_qr_workspace *work)
 {
-    const int n = small_int(room->x.n);
-    real *const x = room->strip;
+    const int n = small_int(work->x.n);
+    real *const x = work->panel;
     double norm = sqrt((double)n), next = 0;
     for (int i = 0; i < n; i++) {
         x[i] = __builtin_popcount((unsigned)i) % 2 ? -1 : 1;
@@ -173,8 +174,8 @@ static double FN(inverse_norm)(const frgi_qr_room *room)
         for (int i = 0; i < n; i++) {
             x[i] = (real)((double)x[i] / norm);
         }
-        TRSV('T', n, room->gram, n, x);
-        TRSV('N', n, room->gram, n, x);
+        TRSV('T', n, work->gram, n, x);
+        TRSV('N', n, work->gram, n, x);
         next = 0;
         for (int i = 0; i < n; i++) {
             next += (double)x[i] * (double)x[i];
@@ -185,90 +186,90 @@ static double FN(inverse_norm)(const frgi_qr_room *room)
 }
 
 /** gram <- F = Q'Q - I; norm(F) of the whole, and the largest entry. */
-static double FN(defect)(const frgi_qr_room *room, const real *q, double *largest)
+static double FN(defect)(const frgi_qr_workspace *work, const real *q, double *largest)
 {
-    const ptrdiff_t n = room->x.n;
-    real *const c = room->gram;
-    double sum = 0, top = 0;
-    FN(form_gram)(room, q);
+    const ptrdiff_t n = work->x.n;
+    real *const c = work->gram;
+    double sum = 0, max_abs = 0;
+    FN(form_gram)(work, q);
     for (ptrdiff_t j = 0; j < n; j++) {
         c[j * n + j] -= 1;
         for (ptrdiff_t i = 0; i <= j; i++) {
             const double f = fabs((double)c[j * n + i]);
             sum += (i < j ? 2 : 1) * f * f;
-            top = f <= top ? top : f;
+            max_abs = f <= max_abs ? max_abs : f;
         }
     }
-    *largest = top;
+    *largest = max_abs;
     return sqrt(sum);
 }
 
-static double FN(verify)(const frgi_qr_room *room)
+static double FN(verify)(const frgi_qr_workspace *work)
 {
     double largest;
-    (void)FN(defect)(room, room->q, &largest);
+    (void)FN(defect)(work, work->q, &largest);
     return largest;
 }
 
 /** The first pass on the columns of `other`; false: it broke down. */
-static bool FN(first_pass)(frgi_qr_room *room, bool forced, bool *shifted, bool *suffices,
+static bool FN(first_pass)(frgi_qr_workspace *work, bool forced, bool *shifted, bool *suffices,
                            frg_qr_report *report)
 {
-    const ptrdiff_t n = room->x.n;
-    real *const c = room->gram, *const q = room->other;
-    FN(form_gram)(room, q);
+    const ptrdiff_t n = work->x.n;
+    real *const c = work->gram, *const q = work->other;
+    FN(form_gram)(work, q);
     for (ptrdiff_t j = 0; j < n; j++) {
         c[j * n + j] = 1;
     }
-    double pivot = FN(cholesky)(room);
+    double pivot = FN(cholesky)(work);
     report->passes = 1;
-    *suffices = pivot >= ONE_PASS_PIVOT && FN(inverse_norm)(room) <= ONE_PASS_INVERSE;
+    *suffices = pivot >= ONE_PASS_PIVOT && FN(inverse_norm)(work) <= ONE_PASS_INVERSE;
     if (!forced && !*suffices) {
         return false;
     }
     *shifted = !(pivot >= TWO_PASS_PIVOT);
     if (*shifted) {
         report->flags |= FRG_QR_SHIFTED;
-        FN(form_gram)(room, q);
+        FN(form_gram)(work, q);
         for (ptrdiff_t j = 0; j < n; j++) {
             c[j * n + j] = (real)(1 + 20 * (double)n * UNIT);
         }
-        if (!(FN(cholesky)(room) > 0)) {
+        if (!(FN(cholesky)(work) > 0)) {
             return false;
         }
     }
-    FN(divide)(room, q);
+    FN(trsm)(work, q);
     return true;
 }
 
 /** true: `other` holds Q and report->passes says how; false: x.a is as it was, but for the scaling. */
-static bool FN(ladder)(const frgi_qr_ops *ops, frgi_qr_room *room, const frgi_qr_wish *wish,
-                       bool forced, frg_qr_report *report)
+static bool FN(cholesky_passes)(const frgi_qr_ops *ops, frgi_qr_workspace *work,
+                                const frgi_qr_request *request, bool forced, frg_qr_report *report)
 {
-    const ptrdiff_t n = room->x.n, ld = room->x.ld;
+    const ptrdiff_t n = work->x.n, ld = work->x.ld;
     bool shifted = false, suffices = false;
     for (ptrdiff_t j = 0; j < n; j++) {
-        if (room->factor[j] == 0) {
+        if (work->factor[j] == 0) {
             report->flags |= forced ? FRG_QR_FELL_BACK : 0u;
             return false;
         }
-        const double scale = 1 / sqrt(room->norm2[j]);
-        room->factor[j] *= scale;
-        room->norm2[j] = ops->scale(room->x.rows, scale, (real *)room->x.a + j * ld);
+        const double scale = 1 / sqrt(work->norm2[j]);
+        work->factor[j] *= scale;
+        work->norm2[j] = ops->scale(work->x.rows, scale, (real *)work->x.a + j * ld);
     }
-    memcpy(room->other, room->x.a, (size_t)(n * ld) * sizeof(real));
-    bool done = FN(first_pass)(room, forced, &shifted, &suffices, report);
-    if (done && !(suffices && wish->ortho_tol >= 1e-5)) {
+    memcpy(work->other, work->x.a, (size_t)(n * ld) * sizeof(real));
+    bool done = FN(first_pass)(work, forced, &shifted, &suffices, report);
+    if (done && !(suffices && request->ortho_tol >= 1e-5)) {
         done = false;
         while (report->passes < MOST_PASSES) {
             double largest;
-            const double norm = FN(defect)(room, room->other, &largest);
-            if (largest <= wish->ortho_tol / 4) {
+            const double norm = FN(defect)(work, work->other, &largest);
+            if (largest <= request->ortho_tol / 4) {
                 done = true;
                 break;
             }
             report->passes++;
-            real *const f = room->gram;
+            real *const f = work->gram;
             if (norm <= FIRST_ORDER) {
                 for (ptrdiff_t j = 0; j < n; j++) {
                     for (ptrdiff_t i = 0; i < j; i++) {
@@ -276,8 +277,8 @@ static bool FN(ladder)(const frgi_qr_ops *ops, frgi_qr_room *room, const frgi_qr
                     }
                     f[j * n + j] = 1 - f[j * n + j] / 2;
                 }
-                FN(multiply)(room, room->other);
-                done = norm * norm + 2 * UNIT * sqrt((double)n) <= wish->ortho_tol;
+                FN(multiply)(work, work->other);
+                done = norm * norm + 2 * UNIT * sqrt((double)n) <= request->ortho_tol;
                 if (done) {
                     break;
                 }
@@ -290,10 +291,10 @@ static bool FN(ladder)(const frgi_qr_ops *ops, frgi_qr_room *room, const frgi_qr
             for (ptrdiff_t j = 0; j < n; j++) {
                 f[j * n + j] += 1;
             }
-            if (!(FN(cholesky)(room) > 0)) {
+            if (!(FN(cholesky)(work) > 0)) {
                 break;
             }
-            FN(divide)(room, room->other);
+            FN(trsm)(work, work->other);
         }
     }
     if (!done) {
@@ -301,84 +302,84 @@ static bool FN(ladder)(const frgi_qr_ops *ops, frgi_qr_room *room, const frgi_qr
         return false;
     }
     /* R = Q'A: its diagonal gives the pivots, the whole of it is kept where it is wanted */
-    real *const diagonal = room->x.diagonal;
+    real *const diagonal = work->x.diagonal;
     for (ptrdiff_t j = 0; j < n; j++) {
-        const real *const q = (real *)room->other + j * ld, *const a = (real *)room->x.a + j * ld;
+        const real *const q = (real *)work->other + j * ld, *const a = (real *)work->x.a + j * ld;
         real sum = 0;
 #pragma omp simd reduction(+ : sum)
-        for (ptrdiff_t i = 0; i < room->x.rows; i++) {
+        for (ptrdiff_t i = 0; i < work->x.rows; i++) {
             sum += q[i] * a[i];
         }
         diagonal[j] = sum;
     }
-    if (room->r) {
-        const int m = small_int(room->x.m), count = small_int(n), apart = small_int(ld);
-        real *const r = room->r;
-        GEMM('T', 'N', count, count, m, 1, room->other, apart, room->x.a, apart, 0, r, count);
+    if (work->r) {
+        const int m = small_int(work->x.m), count = small_int(n), apart = small_int(ld);
+        real *const r = work->r;
+        GEMM('T', 'N', count, count, m, 1, work->other, apart, work->x.a, apart, 0, r, count);
         for (ptrdiff_t j = 0; j < n; j++) {
             for (ptrdiff_t i = 0; i < n; i++) {
-                r[j * n + i] = i > j ? 0 : (real)((double)r[j * n + i] / room->factor[j]);
+                r[j * n + i] = i > j ? 0 : (real)((double)r[j * n + i] / work->factor[j]);
             }
         }
     }
     report->method = FRG_QR_CHOLESKY;
-    room->q = room->other;
+    work->q = work->other;
     return true;
 }
 
 /** r <- R of the unscaled matrix, from the upper triangle of x.a. */
-static void FN(take_r)(const frgi_qr_room *room)
+static void FN(take_r)(const frgi_qr_workspace *work)
 {
-    const ptrdiff_t n = room->x.n;
-    real *const r = room->r;
+    const ptrdiff_t n = work->x.n;
+    real *const r = work->r;
     for (ptrdiff_t j = 0; j < n; j++) {
-        const real *const a = (const real *)room->x.a + j * room->x.ld;
-        const double unscale = room->factor[j] == 0 ? 0 : 1 / room->factor[j];
+        const real *const a = (const real *)work->x.a + j * work->x.ld;
+        const double unscale = work->factor[j] == 0 ? 0 : 1 / work->factor[j];
         for (ptrdiff_t i = 0; i < n; i++) {
             r[j * n + i] = i > j ? 0 : (real)((double)a[i] * unscale);
         }
     }
 }
 
-static void FN(vendor)(frgi_qr_room *room)
+static void FN(vendor)(frgi_qr_workspace *work)
 {
-    const int m = small_int(room->x.m), n = small_int(room->x.n), ld = small_int(room->x.ld);
-    real *const tau = room->inverse, *const diagonal = room->x.diagonal, *const a = room->x.a;
-    GEQRF(m, n, a, ld, tau, room->strip);
+    const int m = small_int(work->x.m), n = small_int(work->x.n), ld = small_int(work->x.ld);
+    real *const tau = work->inverse, *const diagonal = work->x.diagonal, *const a = work->x.a;
+    GEQRF(m, n, a, ld, tau, work->panel);
     for (int j = 0; j < n; j++) {
         diagonal[j] = a[(ptrdiff_t)j * ld + j];
     }
-    if (room->r) {
-        FN(take_r)(room);
+    if (work->r) {
+        FN(take_r)(work);
     }
-    ORGQR(m, n, a, ld, tau, room->strip);
-    room->q = a;
+    ORGQR(m, n, a, ld, tau, work->panel);
+    work->q = a;
 }
 
 /** Pivots, rank and signs: R_jj >= 0; where it is rounding alone (|R_jj| <= u norm of the column), its sign is
  *  dropped and the largest entry of the column of Q is made positive instead. */
-static void FN(settle)(frgi_qr_room *room, frg_qr_report *report)
+static void FN(fix_signs)(frgi_qr_workspace *work, frg_qr_report *report)
 {
-    const ptrdiff_t m = room->x.m, n = room->x.n;
-    const real *const diagonal = room->x.diagonal;
+    const ptrdiff_t m = work->x.m, n = work->x.n;
+    const real *const diagonal = work->x.diagonal;
     const double noise = 4 * (double)(n + 16) * UNIT;
     report->pivot = INFINITY;
     for (ptrdiff_t j = 0; j < n; j++) {
-        real *const q = (real *)room->q + j * room->x.ld;
-        real *const r = room->r ? (real *)room->r + j * n + j : NULL;
+        real *const q = (real *)work->q + j * work->x.ld;
+        real *const r = work->r ? (real *)work->r + j * n + j : NULL;
         const double d = (double)diagonal[j];
-        const double kept = room->norm2[j] > 0 ? d * d / room->norm2[j] : 0;
-        const double pivot = room->factor[j] == 0 ? 0 : kept;
+        const double kept = work->norm2[j] > 0 ? d * d / work->norm2[j] : 0;
+        const double pivot = work->factor[j] == 0 ? 0 : kept;
         bool flip = d < 0;
         report->pivot = pivot < report->pivot ? pivot : report->pivot;
         report->rank += pivot > noise * noise;
         report->flags |= pivot > noise * noise ? 0u : FRG_QR_DEFICIENT;
         if (kept <= UNIT * UNIT) {
-            ptrdiff_t top = 0;
+            ptrdiff_t max_abs = 0;
             for (ptrdiff_t i = 1; i < m; i++) {
-                top = fabs((double)q[i]) > fabs((double)q[top]) ? i : top;
+                max_abs = fabs((double)q[i]) > fabs((double)q[max_abs]) ? i : max_abs;
             }
-            flip = q[top] < 0;
+            flip = q[max_abs] < 0;
         }
         for (ptrdiff_t i = 0; flip && i < m; i++) {
             q[i] = -q[i];

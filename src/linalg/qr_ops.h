@@ -20,7 +20,8 @@ enum {
     QR_ROW_STEP = 16, /* rows are rounded up to it: the longest vector */
 };
 
-/** One matrix and the room to factor it.  All pointers are 64-byte aligned arrays of the element type. */
+/** One matrix and the workspace to factor it.  All pointers are 64-byte aligned arrays of the
+ *  element type. */
 typedef struct {
     ptrdiff_t m, n;    /* m >= n */
     ptrdiff_t rows;    /* m rounded up to QR_ROW_STEP */
@@ -39,7 +40,7 @@ typedef struct {
 } frgi_qr_matrix;
 
 typedef struct {
-    ptrdiff_t narrow; /* columns of a panel of a matrix that has few (frgi_qr_room_shape) */
+    ptrdiff_t narrow; /* columns of a panel of a matrix that has few (frgi_qr_workspace_shape) */
     /** a <- V below the diagonal and R on and above it; fills diagonal and t.  Columns are expected to be
      *  scaled to norms near 1: what is left of one is taken for zero below u^2. */
     void (*factor)(const frgi_qr_matrix *x);
@@ -49,7 +50,8 @@ typedef struct {
     double (*largest)(ptrdiff_t rows, const void *column);
     /** column <- factor column; returns its sum of squares. */
     double (*scale)(ptrdiff_t rows, double factor, void *column);
-    /** max |Q'(Q x) - x| for x = +-1 in turns of 1, 2, 4, ...; y: rows of room. */
+    /** max |Q'(Q x) - x| for x = +-1, alternating with periods 1, 2, 4, ...; y: `rows` elements of
+     *  workspace. */
     double (*probe)(ptrdiff_t rows, ptrdiff_t n, const void *q, ptrdiff_t ld, void *y);
 } frgi_qr_ops;
 

@@ -17,10 +17,10 @@
 #include "linalg/blas.h"
 
 enum {
-    ROWS = 2048, /* of a block, at least; the last has up to twice as many */
-    HEIGHT = 8,  /* rows of a block for each column, at least */
-    BLOCKS = 4,  /* from so many on a matrix is tall */
-    STRIP = 512, /* rows of Q that are computed at a time */
+    ROWS = 2048,       /* of a block, at least; the last has up to twice as many */
+    HEIGHT = 8,        /* rows of a block for each column, at least */
+    BLOCKS = 4,        /* from so many on a matrix is tall */
+    BUFFER_ROWS = 512, /* rows of Q that are computed at a time */
 };
 
 static ptrdiff_t block_rows(int64_t n)
@@ -61,18 +61,18 @@ void frgi_qr_tall_take(frgi_arena *arena, frgi_qr_tall *tall, frgi_product_way w
     if (stack == 0) {
         return;
     }
-    tall->blocks = TAKE(arena, frgi_qr_block_room, team);
+    tall->blocks = TAKE(arena, frgi_qr_block_workspace, team);
     for (int i = 0; i < team; i++) {
-        frgi_qr_block_room b = {
+        frgi_qr_block_workspace b = {
             .x = {.v_leaf = frgi_take(arena, rows * QR_LEAF * element),
                   .v_tiles = frgi_take(arena, rows * wide * element),
                   .v_rows = frgi_take(arena, rows * wide * element),
                   .t = frgi_take(arena, (columns + wide) * wide * element),
                   .small = frgi_take(arena, (wide + 2 * QR_BAND) * wide * element),
                   .diagonal = frgi_take(arena, columns * element)},
-            .strip = frgi_take(arena, STRIP * columns * element),
+            .buffer = frgi_take(arena, BUFFER_ROWS * columns * element),
         };
-        frgi_product_room_take(arena, &b.product, f64 ? PRODUCT_BLAS : way);
+        frgi_product_workspace_take(arena, &b.product, f64 ? PRODUCT_BLAS : way);
         if (tall->blocks) {
             tall->blocks[i] = b;
         }
@@ -85,22 +85,22 @@ typedef struct {
     const frgi_qr_ops *ops;
     const frgi_qr_tall *tall;
     const frgi_qr_matrix *x;
-    const frgi_qr_matrix *top;
+    const frgi_qr_matrix *stacked;
     size_t element;
 } level;
 
-typedef void (*block_step)(const level *l, frgi_qr_block_room *room, ptrdiff_t i);
+typedef void (*block_step)(const level *l, frgi_qr_block_workspace *work, ptrdiff_t i);
 
 static ptrdiff_t blocks_of(const frgi_qr_matrix *x)
 {
     return x->m / block_rows(x->n);
 }
 
-static frgi_qr_matrix block_at(const level *l, const frgi_qr_block_room *room, ptrdiff_t i)
+static frgi_qr_matrix block_at(const level *l, const frgi_qr_block_workspace *work, ptrdiff_t i)
 {
     const ptrdiff_t step = block_rows(l->x->n), first = i * step;
     const bool last = i + 1 == blocks_of(l->x);
-    frgi_qr_matrix b = *l->x, own = room->x;
+    frgi_qr_matrix b = *l->x, own = work->x;
     b.m = last ? b.m - first : step;
     b.rows = last ? b.rows - first : step;
     b.team = 1;
@@ -134,11 +134,11 @@ static void each_block(const level *l, block_step step)
 }
 
 /** A_i <- Q_i; R_i goes to the stack. */
-static void factor_block(const level *l, frgi_qr_block_room *room, ptrdiff_t i)
+static void factor_block(const level *l, frgi_qr_block_workspace *work, ptrdiff_t i)
 {
-    const frgi_qr_matrix b = block_at(l, room, i);
-    const size_t ld = (size_t)b.ld * l->element, n = (size_t)b.n, to_ld = (size_t)l->top->ld;
-    char *const to = (char *)l->top->a + (size_t)i * n * l->element;
+    const frgi_qr_matrix b = block_at(l, work, i);
+    const size_t ld = (size_t)b.ld * l->element, n = (size_t)b.n, to_ld = (size_t)l->stacked->ld;
+    char *const to = (char *)l->stacked->a + (size_t)i * n * l->element;
     l->ops->factor(&b);
     for (size_t j = 0; j < n; j++) {
         memcpy(to + j * to_ld * l->element, (char *)b.a + j * ld, (j + 1) * l->element);
@@ -147,52 +147,53 @@ static void factor_block(const level *l, frgi_qr_block_room *room, ptrdiff_t i)
 }
 
 /** Q_i <- Q_i P_i. */
-static void multiply_block(const level *l, frgi_qr_block_room *room, ptrdiff_t i)
+static void multiply_block(const level *l, frgi_qr_block_workspace *work, ptrdiff_t i)
 {
-    const frgi_qr_matrix b = block_at(l, room, i);
+    const frgi_qr_matrix b = block_at(l, work, i);
     const size_t ld = (size_t)b.ld;
-    const char *const p = (const char *)l->top->a + (size_t)(i * b.n) * l->element;
-    for (ptrdiff_t first = 0; first < b.rows; first += STRIP) {
-        const ptrdiff_t rows = b.rows - first < STRIP ? b.rows - first : STRIP;
+    const char *const p = (const char *)l->stacked->a + (size_t)(i * b.n) * l->element;
+    for (ptrdiff_t first = 0; first < b.rows; first += BUFFER_ROWS) {
+        const ptrdiff_t rows = b.rows - first < BUFFER_ROWS ? b.rows - first : BUFFER_ROWS;
         char *const q = (char *)b.a + (size_t)first * l->element;
         if (l->element == sizeof(double)) {
             frgi_dgemm('N', 'N', (int)rows, (int)b.n, (int)b.n, 1, (double *)(void *)q, (int)ld,
-                       (const double *)(const void *)p, (int)l->top->ld, 0, room->strip, (int)rows);
+                       (const double *)(const void *)p, (int)l->stacked->ld, 0, work->buffer,
+                       (int)rows);
         } else {
-            frgi_product(&room->product, 'N', 'N', rows, b.n, b.n, (float *)(void *)q, b.ld,
-                         (const float *)(const void *)p, l->top->ld, room->strip, rows);
+            frgi_product(&work->product, 'N', 'N', rows, b.n, b.n, (float *)(void *)q, b.ld,
+                         (const float *)(const void *)p, l->stacked->ld, work->buffer, rows);
         }
         const size_t line = (size_t)rows * l->element;
         for (size_t j = 0; j < (size_t)b.n; j++) {
-            memcpy(q + j * ld * l->element, (char *)room->strip + j * line, line);
+            memcpy(q + j * ld * l->element, (char *)work->buffer + j * line, line);
         }
     }
 }
 
 static level level_of(const frgi_qr_ops *ops, const frgi_qr_tall *tall, const frgi_qr_matrix *x,
-                      bool f64, const frgi_qr_matrix *top)
+                      bool f64, const frgi_qr_matrix *stacked)
 {
-    return (level){ops, tall, x, top, f64 ? sizeof(double) : sizeof(float)};
+    return (level){ops, tall, x, stacked, f64 ? sizeof(double) : sizeof(float)};
 }
 
 void frgi_qr_tall_factor(const frgi_qr_ops *ops, const frgi_qr_tall *tall, const frgi_qr_matrix *x,
-                         bool f64, frgi_qr_matrix *top)
+                         bool f64, frgi_qr_matrix *stacked)
 {
-    const level l = level_of(ops, tall, x, f64, top);
-    *top = *x;
-    top->m = blocks_of(x) * x->n;
-    top->rows = stack_rows(x->m, x->n);
-    top->ld = stack_distance(top->rows);
-    top->a = tall->stack;
-    memset(top->a, 0, (size_t)(top->ld * top->columns) * l.element);
+    const level l = level_of(ops, tall, x, f64, stacked);
+    *stacked = *x;
+    stacked->m = blocks_of(x) * x->n;
+    stacked->rows = stack_rows(x->m, x->n);
+    stacked->ld = stack_distance(stacked->rows);
+    stacked->a = tall->stack;
+    memset(stacked->a, 0, (size_t)(stacked->ld * stacked->columns) * l.element);
     each_block(&l, factor_block);
-    ops->factor(top);
+    ops->factor(stacked);
 }
 
 void frgi_qr_tall_form(const frgi_qr_ops *ops, const frgi_qr_tall *tall, const frgi_qr_matrix *x,
-                       bool f64, const frgi_qr_matrix *top)
+                       bool f64, const frgi_qr_matrix *stacked)
 {
-    const level l = level_of(ops, tall, x, f64, top);
-    ops->form(top);
+    const level l = level_of(ops, tall, x, f64, stacked);
+    ops->form(stacked);
     each_block(&l, multiply_block);
 }

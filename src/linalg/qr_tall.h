@@ -9,14 +9,14 @@
 
 /** What a thread needs for a block of rows. */
 typedef struct {
-    frgi_qr_matrix x; /* its room alone: v_leaf, v_tiles, v_rows, t, small, diagonal */
-    void *strip;      /* some rows of Q */
-    frgi_product_room product;
-} frgi_qr_block_room;
+    frgi_qr_matrix x; /* its workspace alone: v_leaf, v_tiles, v_rows, t, small, diagonal */
+    void *buffer;     /* some rows of Q */
+    frgi_product_workspace product;
+} frgi_qr_block_workspace;
 
 /** blocks is NULL where no matrix is tall. */
 typedef struct {
-    frgi_qr_block_room *blocks; /* one a thread of the team */
+    frgi_qr_block_workspace *blocks; /* one a thread of the team */
     void *stack; /* the blocks' R on top of each other: the matrix of the second level */
 } frgi_qr_tall;
 
@@ -28,12 +28,12 @@ size_t frgi_qr_stack_elements(int64_t m, int64_t n);
  *  (see core.h). */
 void frgi_qr_tall_take(frgi_arena *arena, frgi_qr_tall *tall, frgi_product_way way, bool f64,
                        int64_t n, size_t stack, int team);
-/** R, in `top`'s upper triangle and diagonal, of x.a. */
+/** R, in `stacked`'s upper triangle and diagonal, of x.a. */
 void frgi_qr_tall_factor(const frgi_qr_ops *ops, const frgi_qr_tall *tall, const frgi_qr_matrix *x,
-                         bool f64, frgi_qr_matrix *top);
+                         bool f64, frgi_qr_matrix *stacked);
 /** x.a <- Q. */
 void frgi_qr_tall_form(const frgi_qr_ops *ops, const frgi_qr_tall *tall, const frgi_qr_matrix *x,
-                       bool f64, const frgi_qr_matrix *top);
+                       bool f64, const frgi_qr_matrix *stacked);
 
 #pragma GCC visibility pop
 #endif

@@ -6,8 +6,8 @@
  *     others   C <- C - V T'(V'C);  where Q is formed, T in place of T' and the blocks in reverse
  *
  * The diagonal of V'V is summed in double, as what T makes of it decides how orthogonal Q is.  Columns of C may be dealt
- * in any parts: products are our own at every size that occurs here (the last block takes what would be less than 32
- * columns), so that bits do not depend on the team.
+ * in any ranges: products are our own at every size that occurs here (the last block takes what
+ * would be less than 32 columns), so that bits do not depend on the team.
  *
  * Cost: 2 n 128^2 flops a block more than panels alone.  Danger: tiles lose numbers below 2^-126, which columns scaled
  * to norms near 1 do not feel. */
@@ -18,8 +18,8 @@
 
 enum {
     WIDE = 128,
-    LEAST = 32, /* a product's least size */
-    PART = 128, /* columns of a part, at least */
+    LEAST = 32,  /* a product's least size */
+    RANGE = 128, /* columns of a range, at least */
     /* columns from which this gains: 0.99 of the time of panels at 512, 0.92 at 640, 0.85 at 1024; 1.05 at 448 */
     WORTH_IT = 4 * WIDE,
 };
@@ -31,12 +31,12 @@ void frgi_qr_wide_take(frgi_arena *arena, frgi_qr_wide *wide, frgi_product_way w
     if (way != PRODUCT_TILES || columns < WORTH_IT) {
         return;
     }
-    wide->products = TAKE(arena, frgi_product_room, team);
+    wide->products = TAKE(arena, frgi_product_workspace, team);
     for (int i = 0; i < team; i++) {
-        frgi_product_room room;
-        frgi_product_room_take(arena, &room, way);
+        frgi_product_workspace work;
+        frgi_product_workspace_take(arena, &work, way);
         if (wide->products) {
-            wide->products[i] = room;
+            wide->products[i] = work;
         }
     }
     wide->v = TAKE(arena, float, ld *WIDE);
@@ -44,7 +44,7 @@ void frgi_qr_wide_take(frgi_arena *arena, frgi_qr_wide *wide, frgi_product_way w
     wide->w = TAKE(arena, float, columns *WIDE);
     wide->x = TAKE(arena, float, columns *WIDE);
     wide->gram = TAKE(arena, float, WIDE *WIDE);
-    wide->half = TAKE(arena, float, WIDE *WIDE);
+    wide->product = TAKE(arena, float, WIDE *WIDE);
 }
 
 bool frgi_qr_is_wide(const frgi_qr_wide *wide, const frgi_qr_matrix *x)
@@ -121,9 +121,9 @@ static void make_t(const frgi_qr_wide *wide, const frgi_qr_matrix *b, float *t)
         for (ptrdiff_t j = 0; j < WIDE; j += 2 * n) {
             float *const first = t + j * WIDE + j, *const second = first + n * WIDE + n;
             frgi_product(wide->products, 'T', 'N', n, n, n, gram + j * WIDE + j + n, WIDE, second,
-                         WIDE, wide->half, WIDE);
-            frgi_product_blend(wide->products, 'N', 'N', n, n, n, -1, first, WIDE, wide->half, WIDE,
-                               0, first + n * WIDE, WIDE);
+                         WIDE, wide->product, WIDE);
+            frgi_product_blend(wide->products, 'N', 'N', n, n, n, -1, first, WIDE, wide->product,
+                               WIDE, 0, first + n * WIDE, WIDE);
         }
     }
 }
@@ -138,7 +138,7 @@ typedef struct {
 } update;
 
 /** Columns from .. of  C <- C - V T'(V'C) or C - V T (V'C). */
-static void update_columns(const update *u, const frgi_product_room *room, ptrdiff_t from,
+static void update_columns(const update *u, const frgi_product_workspace *work, ptrdiff_t from,
                            ptrdiff_t count)
 {
     const frgi_qr_matrix *const b = u->b;
@@ -148,25 +148,25 @@ static void update_columns(const update *u, const frgi_product_room *room, ptrdi
     for (ptrdiff_t j = 0; zeros && j < count; j++) {
         memset(c + j * b->ld, 0, (size_t)zeros * sizeof *c);
     }
-    frgi_product(room, 'T', 'N', WIDE, count, b->rows - zeros, u->wide->v + zeros, b->ld, c + zeros,
+    frgi_product(work, 'T', 'N', WIDE, count, b->rows - zeros, u->wide->v + zeros, b->ld, c + zeros,
                  b->ld, w, WIDE);
-    frgi_product(room, u->transposed ? 'T' : 'N', 'N', WIDE, count, WIDE, u->t, WIDE, w, WIDE, x,
+    frgi_product(work, u->transposed ? 'T' : 'N', 'N', WIDE, count, WIDE, u->t, WIDE, w, WIDE, x,
                  WIDE);
-    frgi_product_blend(room, 'N', 'N', b->rows, count, WIDE, -1, u->wide->v, b->ld, x, WIDE, 1, c,
+    frgi_product_blend(work, 'N', 'N', b->rows, count, WIDE, -1, u->wide->v, b->ld, x, WIDE, 1, c,
                        b->ld);
 }
 
 static void update_all(const update *u)
 {
     const int team = u->b->team;
-    const ptrdiff_t parts = team > 1 && u->columns > PART ? u->columns / PART : 1;
+    const ptrdiff_t ranges = team > 1 && u->columns > RANGE ? u->columns / RANGE : 1;
     if (team == 1) { /* within a region of the caller's */
         update_columns(u, u->wide->products, 0, u->columns);
         return;
     }
 #pragma omp parallel for schedule(dynamic, 1) num_threads(team)
-    for (ptrdiff_t i = 0; i < parts; i++) {
-        const ptrdiff_t from = u->columns * i / parts, to = u->columns * (i + 1) / parts;
+    for (ptrdiff_t i = 0; i < ranges; i++) {
+        const ptrdiff_t from = u->columns * i / ranges, to = u->columns * (i + 1) / ranges;
         update_columns(u, &u->wide->products[omp_get_thread_num()], from, to - from);
     }
 }

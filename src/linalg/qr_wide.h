@@ -9,11 +9,11 @@
 
 /** What wide blocks need beside the matrix; v is NULL where the machine has no tiles. */
 typedef struct {
-    float *v;                    /* ld x 128: V of the block in hand, explicit */
-    float *t;                    /* columns x 128: T of every block */
-    float *gram, *half;          /* 128 x 128: V'V, and what T is made by */
-    float *w, *x;                /* columns x 128: V'C and T'V'C */
-    frgi_product_room *products; /* one a thread of the team */
+    float *v;                         /* ld x 128: V of the block in hand, explicit */
+    float *t;                         /* columns x 128: T of every block */
+    float *gram, *product;            /* 128 x 128: V'V, and what T is made by */
+    float *w, *x;                     /* columns x 128: V'C and T'V'C */
+    frgi_product_workspace *products; /* one a thread of the team */
 } frgi_qr_wide;
 
 /** For matrices of so many rows and columns, by `team` threads; runs twice over an arena (see core.h). */

@@ -28,9 +28,9 @@ void frgi_eigen(int k, double *a, double *values, double *v)
     for (int i = 0; i < k; i++) {
         v[(size_t)i * ld + (size_t)i] = 1;
     }
-    bool turned = true;
-    for (int sweep = 0; sweep < SWEEPS && turned; sweep++) {
-        turned = false;
+    bool rotated = true;
+    for (int sweep = 0; sweep < SWEEPS && rotated; sweep++) {
+        rotated = false;
         for (int p = 0; p < k; p++) {
             for (int q = p + 1; q < k; q++) {
                 const double app = a[(size_t)p * ld + (size_t)p],
@@ -39,7 +39,7 @@ void frgi_eigen(int k, double *a, double *values, double *v)
                 if (fabs(apq) <= DBL_EPSILON * sqrt(fabs(app)) * sqrt(fabs(aqq)) || apq == 0) {
                     continue;
                 }
-                turned = true;
+                rotated = true;
                 const double theta = (aqq - app) / (2 * apq);
                 const double t = (theta < 0 ? -1 : 1) / (fabs(theta) + sqrt(1 + theta * theta));
                 const double c = 1 / sqrt(1 + t * t), s = t * c;

@@ -504,9 +504,9 @@ static soap_room layout_room(const frg_soap *soap, frgi_arena *a, int t, const e
         const int team = t == 0 ? soap->threads : 1; /* it leads where all take part */
         frgi_qr_extent largest = {0};
         frgi_qr_extend(&largest, e->size, e->size);
-        frgi_qr_room_take(a, &room.qr, way, false, &largest, team, true, true, false);
+        frgi_qr_workspace_take(a, &room.qr, way, false, &largest, team, true, true, false);
     }
-    frgi_product_room_take(a, &room.product, way);
+    frgi_product_workspace_take(a, &room.product, way);
     room.g = TAKE(a, float, e->count);
     room.x = TAKE(a, float, 2 * e->count);
     room.y = TAKE(a, float, 2 * e->count);

@@ -34,7 +34,7 @@ static bool is_diagonal(const soap_factor *f)
 static void permutation_basis(soap_factor *f, soap_room *room)
 {
     const ptrdiff_t n = f->size;
-    int32_t *const rank = room->qr.strip;
+    int32_t *const rank = room->qr.panel;
     for (ptrdiff_t j = 0; j < n; j++) {
         f->order[j] = (int32_t)j;
         f->lambda[j] = (double)f->k[j * n + j];
@@ -106,7 +106,7 @@ void frgi_soap_eigh_close(frg_soap *soap)
 static bool eigen_basis(const frg_soap *soap, soap_factor *f, soap_room *room, int thread)
 {
     const ptrdiff_t n = f->size;
-    float *const a = room->qr.other, *const values = room->qr.strip;
+    float *const a = room->qr.other, *const values = room->qr.panel;
     memcpy(a, f->k, (size_t)(n * n) * sizeof *a);
     if (!frgi_ssyevd((int)n, a, (int)n, values, soap->eigh_work[thread], work_length(n),
                      soap->eigh_integers[thread], integer_length(n)) ||

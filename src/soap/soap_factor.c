@@ -41,7 +41,7 @@ static void columns_of_square(const void *job, const soap_room *room, ptrdiff_t 
                               ptrdiff_t count)
 {
     const averaging *const s = job;
-    const frgi_product_room *const product = frgi_soap_products(s->p, room);
+    const frgi_product_workspace *const product = frgi_soap_products(s->p, room);
     const ptrdiff_t step = s->trans == 'N' ? 1 : s->ld, end = from + count;
     const float *const x = s->x + from * step;
     float *const to = s->to + from * s->n;
@@ -159,7 +159,7 @@ static void columns_of_product(const void *job, const soap_room *room, ptrdiff_t
                                ptrdiff_t count)
 {
     const factor_job *const j = job;
-    const frgi_qr_room *const qr = &j->lead->qr;
+    const frgi_qr_workspace *const qr = &j->lead->qr;
     const ptrdiff_t n = j->f->size;
     frgi_product_symmetric(frgi_soap_products(j->p, room), n, count, j->f->k, n, j->f->q + from * n,
                            n, (float *)qr->other + from * qr->x.ld, qr->x.ld);
@@ -177,7 +177,7 @@ static void quotients(const void *job, const soap_room *room, ptrdiff_t from, pt
 {
     (void)room;
     const factor_job *const jb = job;
-    const frgi_qr_room *const qr = &jb->lead->qr;
+    const frgi_qr_workspace *const qr = &jb->lead->qr;
     const ptrdiff_t n = jb->f->size;
     for (ptrdiff_t j = from; j < from + count; j++) {
         jb->soap->ops->inner(n, jb->f->q + j * n, (const float *)qr->other + j * qr->x.ld,
@@ -206,7 +206,7 @@ void frgi_soap_look(const frg_soap *soap, const soap_param *p, soap_factor *f, s
 {
     const frg_soap_opts *const o = &soap->groups[p->group];
     const double start = frgi_seconds();
-    frgi_qr_room_shape(soap->qr, &room->qr, f->size, f->size);
+    frgi_qr_workspace_shape(soap->qr, &room->qr, f->size, f->size);
     room->qr.x.team = room->team;
     multiply(p, f, room);
     rayleigh(soap, f, room);
@@ -308,7 +308,7 @@ static void sort_after(const frg_soap *soap, const soap_param *p, soap_factor *f
     float *const w = room->qr.other;
     multiply(p, f, room);
     rayleigh(soap, f, room);
-    frgi_soap_sort_places(f->size, f->lambda, f->order, room->qr.strip);
+    frgi_soap_sort_places(f->size, f->lambda, f->order, room->qr.panel);
     if (o->moment2_order == FRG_MOMENT2_FOLLOW) {
         return;
     }
@@ -325,7 +325,7 @@ static void columns_to_factor(const void *job, const soap_room *room, ptrdiff_t 
 {
     (void)room;
     const factor_job *const j = job;
-    frgi_qr_room *const qr = &j->lead->qr;
+    frgi_qr_workspace *const qr = &j->lead->qr;
     const ptrdiff_t n = j->f->size, ld = qr->x.ld;
     for (ptrdiff_t p = from; p < from + count; p++) {
         const ptrdiff_t slot = j->f->order[p];
@@ -348,7 +348,7 @@ static void columns_of_basis(const void *job, const soap_room *room, ptrdiff_t f
 {
     (void)room;
     const factor_job *const j = job;
-    const frgi_qr_room *const qr = &j->lead->qr;
+    const frgi_qr_workspace *const qr = &j->lead->qr;
     const ptrdiff_t n = j->f->size;
     const bool stays = j->soap->groups[j->p->group].moment2_order == FRG_MOMENT2_FOLLOW;
     for (ptrdiff_t p = from; p < from + count; p++) {
@@ -368,10 +368,10 @@ bool frgi_soap_orthonormalise(const frg_soap *soap, const soap_param *param, soa
         float *const a = (float *)room->qr.x.a + p * ld;
         memset(a, 0, (size_t)room->qr.x.rows * sizeof *a);
     }
-    const frgi_qr_wish wish = {.method = o->qr_method,
-                               .verify = last ? FRG_QR_VERIFY_PROBE : FRG_QR_VERIFY_NONE,
-                               .ortho_tol = o->ortho_tol,
-                               .hint = f->hint};
+    const frgi_qr_request wish = {.method = o->qr_method,
+                                  .verify = last ? FRG_QR_VERIFY_PROBE : FRG_QR_VERIFY_NONE,
+                                  .ortho_tol = o->ortho_tol,
+                                  .hint = f->hint};
     frgi_qr_solve(soap->qr, &room->qr, &wish, &f->report);
     if (f->report.flags & FRG_QR_NONFINITE) {
         return false;
@@ -401,7 +401,7 @@ static void refresh_by_qr(const frg_soap *soap, const soap_param *p, soap_factor
     const bool before = o->sort_when == FRG_SORT_BEFORE_QR;
     const bool moves = o->moment2_order != FRG_MOMENT2_FOLLOW;
     if (before) {
-        frgi_soap_sort_places(f->size, f->lambda, f->order, room->qr.strip);
+        frgi_soap_sort_places(f->size, f->lambda, f->order, room->qr.panel);
     }
     for (int s = 0; s < o->power_iter_steps; s++) {
         if (s > 0) {
@@ -428,7 +428,7 @@ void frgi_soap_refresh(frg_soap *soap, const soap_param *p, soap_factor *f, soap
 {
     const frg_soap_opts *const o = &soap->groups[p->group];
     const double start = frgi_seconds();
-    frgi_qr_room_shape(soap->qr, &room->qr, f->size, f->size);
+    frgi_qr_workspace_shape(soap->qr, &room->qr, f->size, f->size);
     room->qr.x.team = room->team;
     f->report = (frg_qr_report){.orthogonality = NAN};
     f->done = SOAP_UNTOUCHED;

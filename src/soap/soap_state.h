@@ -78,8 +78,8 @@ enum { SOAP_FACTORS, SOAP_REFRESH, SOAP_PROJECT, SOAP_UPDATE, SOAP_TIMES };
 
 /** Memory of one thread, for the largest parameter and factor. */
 typedef struct {
-    frgi_qr_room qr;
-    frgi_product_room product;
+    frgi_qr_workspace qr;
+    frgi_product_workspace product;
     float *g, *x, *y; /* count, 2 count, 2 count */
     int team; /* threads on the task in hand: this one's and those of the rooms that follow */
     double seconds[SOAP_TIMES];
@@ -181,7 +181,7 @@ const float *frgi_soap_gradient(const frg_soap *soap, const soap_param *p, soap_
 typedef enum { SOAP_IN, SOAP_OUT, SOAP_TURN } soap_direction;
 /** The room for products of a parameter.  Tiles take numbers below 2^-126 for zero, also as the last eight bits of
  *  a larger one: gradients below 2^-40, whose squares are averaged, stay away from them. */
-const frgi_product_room *frgi_soap_products(const soap_param *p, const soap_room *room);
+const frgi_product_workspace *frgi_soap_products(const soap_param *p, const soap_room *room);
 /** Contracts `copies` tensors along one axis with its factors' q (or q', or turn). */
 void frgi_soap_contract(const soap_param *p, const soap_room *room, int axis, soap_direction way,
                         int copies, const float *from, float *to);

@@ -170,9 +170,9 @@ const float *frgi_soap_gradient(const frg_soap *soap, const soap_param *p, soap_
 
 /* ---- contractions -------------------------------------------------------------------------------- */
 
-const frgi_product_room *frgi_soap_products(const soap_param *p, const soap_room *room)
+const frgi_product_workspace *frgi_soap_products(const soap_param *p, const soap_room *room)
 {
-    static const frgi_product_room without = {0};
+    static const frgi_product_workspace without = {0};
     const double faint = 0x1p-40;
     const bool lost = room->product.way == PRODUCT_TILES && p->largest > 0 &&
                       __builtin_ldexp(p->largest, -p->exponent) < faint;

@@ -18,7 +18,7 @@ enum { LD = 301, SPACE = LD * LD };
 typedef struct {
     frg_context *ctx;
     frgi_arena arena;
-    frgi_product_room room;
+    frgi_product_workspace room;
     float *a, *b, *c, *old;
 } work;
 
@@ -45,7 +45,7 @@ static bool open_work(work *w, frgi_product_way way)
 {
     *w = (work){.ctx = test_context()};
     for (int pass = 0; pass < 2; pass++) {
-        frgi_product_room_take(&w->arena, &w->room, possible(w, way));
+        frgi_product_workspace_take(&w->arena, &w->room, possible(w, way));
         w->a = TAKE(&w->arena, float, SPACE);
         w->b = TAKE(&w->arena, float, SPACE);
         w->c = TAKE(&w->arena, float, SPACE);

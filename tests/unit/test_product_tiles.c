@@ -55,14 +55,14 @@ static void factor(int rows, int n, int team, float *q, double *orthogonality, d
 {
     frg_context *ctx = test_context();
     frgi_arena arena = {0};
-    frgi_qr_room room;
+    frgi_qr_workspace room;
     frgi_qr_extent extent = {0};
     frg_qr_report report;
     frgi_qr_extend(&extent, rows, n);
-    frgi_qr_room_take(&arena, &room, PRODUCT_TILES, false, &extent, team, false, true, false);
+    frgi_qr_workspace_take(&arena, &room, PRODUCT_TILES, false, &extent, team, false, true, false);
     CHECK_OK(ctx, frgi_arena_open(&arena, ctx, "a test"));
-    frgi_qr_room_take(&arena, &room, PRODUCT_TILES, false, &extent, team, false, true, false);
-    frgi_qr_room_shape(frgi_qr_ops_of(ctx, false), &room, rows, n);
+    frgi_qr_workspace_take(&arena, &room, PRODUCT_TILES, false, &extent, team, false, true, false);
+    frgi_qr_workspace_shape(frgi_qr_ops_of(ctx, false), &room, rows, n);
     room.x.team = team;
     CHECK(frgi_qr_is_wide(&room.wide, &room.x));
     float *const a = room.x.a;
@@ -79,7 +79,7 @@ static void factor(int rows, int n, int team, float *q, double *orthogonality, d
     for (int j = 0; j < n; j++) {
         frgi_qr_scale_column(frgi_qr_ops_of(ctx, false), &room, j, NULL);
     }
-    const frgi_qr_wish wish = {.method = FRG_QR_HOUSEHOLDER, .verify = FRG_QR_VERIFY_FULL};
+    const frgi_qr_request wish = {.method = FRG_QR_HOUSEHOLDER, .verify = FRG_QR_VERIFY_FULL};
     frgi_qr_solve(frgi_qr_ops_of(ctx, false), &room, &wish, &report);
     CHECK_INT(report.method, FRG_QR_HOUSEHOLDER);
     *orthogonality = report.orthogonality;

@@ -131,8 +131,9 @@ static void check_matrix(frg_context *ctx, const char *name, const matrix *x, bo
     const double u = f64 ? 0x1p-53 : 0x1p-24;
     CHECK_SAYS(orthogonality <= (f64 ? 1e-13 : 1e-5), "%s %lld x %lld %s: orthogonality %.2g", name,
                (long long)m, (long long)n, frg_dtype_name(t), orthogonality);
-    /* a second pass ends at rounding, not at what the ladder has to reach: sums of n in the Gram matrix and as long ones
-     * in the solve, each a random walk of sqrt(n) roundings of up to 4 u, in any entry of n^2 */
+    /* a second pass ends at rounding, not at what the cascade has to reach: sums of n in the Gram
+     * matrix and as long ones in the solve, each a random walk of sqrt(n) roundings of up to 4 u,
+     * in any entry of n^2 */
     if (!f64 && report->method == FRG_QR_CHOLESKY && report->passes > 1)
         CHECK_SAYS(orthogonality <= 8 * u * sqrt((double)n) + 2e-7,
                    "%s %lld x %lld by %d passes: orthogonality %.2g", name, (long long)m,
@@ -448,7 +449,8 @@ static void signs_of_completions(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- the ladder ---------------------------------------------------------------------------------- */
+/* ---- the cascade
+ * --------------------------------------------------------------------------------- */
 
 /** R bidiagonal with r_jj^2 = 0.21, r_j,j+1 = -sqrt(0.79): every pivot is 0.21, yet one pass leaves 0.3: norm(R^-1)^2
  *  is 1e7 at order 12 already. */
@@ -472,7 +474,7 @@ static void bidiagonal(void)
     frg_context_destroy(ctx);
 }
 
-static void ladder(void)
+static void cascade(void)
 {
     frg_context *ctx = test_context();
     frg_qr_report report;
@@ -1053,7 +1055,7 @@ static const test_case cases[] = {
     {"ranks", ranks},
     {"signs of completions", signs_of_completions},
     {"bidiagonal", bidiagonal},
-    {"ladder", ladder},
+    {"cascade", cascade},
     {"independence", independence},
     {"teams", teams},
     {"tall torture", tall_torture},
