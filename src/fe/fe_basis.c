@@ -234,13 +234,13 @@ static void lay_out(frgi_arena *a, fe_basis *b, const frg_slope *slopes, int n_s
     b->root_weight = g->weight ? TAKE(a, double, g->n) : NULL;
     b->z = keep_values ? TAKE(a, double, frgi_mul((size_t)g->n, (size_t)b->n_z)) : NULL;
     b->remaining = TAKE(a, fe_basis_factor, g->n_remaining);
-    b->n_coef = 0;
+    b->n_reduced = 0;
     b->centred = false;
     for (int q = 0; q < g->n_factors; q++) {
         fe_basis_factor f = shape_of(g, q, slopes, n_slopes, no_intercept);
         b->centred = b->centred || f.intercept;
-        f.first = f.position < 0 ? 0 : b->n_coef;
-        b->n_coef += f.position < 0 ? 0 : f.levels * f.width;
+        f.first = f.position < 0 ? 0 : b->n_reduced;
+        b->n_reduced += f.position < 0 ? 0 : f.levels * f.width;
         lay_out_factor(a, g, &f);
         if (f.position < 0) {
             b->elim = f;
@@ -248,7 +248,7 @@ static void lay_out(frgi_arena *a, fe_basis *b, const frg_slope *slopes, int n_s
             b->remaining[f.position] = f;
         }
     }
-    b->n_elim_coef = b->elim.levels * b->elim.width;
+    b->n_elim_columns = b->elim.levels * b->elim.width;
 }
 
 static frg_status check_slopes(frg_context *ctx, const fe_rows *g, const frg_slope *slopes,

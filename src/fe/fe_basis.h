@@ -49,8 +49,8 @@ typedef struct {
     const fe_rows *g;
     fe_basis_factor elim;
     fe_basis_factor *remaining; /* g->n_remaining, as in a row of g->index */
-    int64_t n_coef;        /* R: columns of A_r */
-    int64_t n_elim_coef;   /* columns of U */
+    int64_t n_reduced;        /* R: columns of A_r */
+    int64_t n_elim_columns;   /* columns of U */
     bool centred;          /* some factor has an intercept: constants are in the range of D */
     double total_weight;           /* sum of the weights */
     double *root_weight;   /* n: sqrt(w); NULL: all 1 */
@@ -101,7 +101,7 @@ void frgi_basis_work_layout(frgi_arena *a, const fe_basis *b, int64_t lanes, fe_
 void frgi_basis_times(const void *data, int64_t k, const double *c, double *y);
 void frgi_basis_transposed(const void *data, int64_t k, const double *y, double *x);
 /** z <- z - [phi of the remaining factors] c (c may be NULL), then its projection on the eliminated
- *  levels is taken out and added to `elim` (n_elim_coef x k).  effect[k], where not NULL: the
+ *  levels is taken out and added to `elim` (n_elim_columns x k).  effect[k], where not NULL: the
  *  largest |part of one factor in one row|.  Here z carries no factor W^(1/2), so rows of weight 0
  *  have their residuals too. */
 void frgi_basis_residual(const fe_basis_work *w, int64_t k, const double *c, double *z,

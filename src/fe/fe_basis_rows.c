@@ -41,7 +41,7 @@ void frgi_basis_work_layout(frgi_arena *a, const fe_basis *b, int64_t lanes, fe_
 {
     const size_t chunks = (size_t)b->g->n_chunks;
     w->b = b;
-    w->partial = TAKE(a, double, frgi_mul(chunks * (size_t)lanes, (size_t)b->n_coef));
+    w->partial = TAKE(a, double, frgi_mul(chunks * (size_t)lanes, (size_t)b->n_reduced));
     w->along = TAKE(a, double, chunks *(size_t)lanes *(size_t)b->elim.width);
     w->sums = TAKE(a, double, chunks *BASIS_MAX_LANES);
     w->audit = TAKE(a, fe_basis_audit, chunks);
@@ -222,7 +222,7 @@ void frgi_basis_transposed(const void *data, int64_t k, const double *y, double 
 {
     const fe_basis_work *w = data;
     const fe_basis *b = w->b;
-    const int64_t length = b->n_coef * k;
+    const int64_t length = b->n_reduced * k;
 #pragma omp parallel for num_threads(w->threads) schedule(static, 1) if (b->g->n_chunks > 1)
     for (int i = 0; i < b->g->n_chunks; i++) {
         double *partial = w->partial + i * length, *along = w->along + i * b->elim.width * k;
@@ -334,7 +334,7 @@ void frgi_basis_scatter(const fe_basis_work *w, int64_t k, const double *z, doub
                         fe_basis_audit *total)
 {
     const fe_basis *b = w->b;
-    const int64_t length = b->n_coef * k;
+    const int64_t length = b->n_reduced * k;
 #pragma omp parallel for num_threads(w->threads) schedule(static, 1) if (b->g->n_chunks > 1)
     for (int i = 0; i < b->g->n_chunks; i++) {
         double *partial = w->partial + i * length, *along = w->along + i * b->elim.width * k;

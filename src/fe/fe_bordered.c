@@ -13,7 +13,7 @@ enum { PIECE = 1024 };
 
 static int64_t count_pieces(const fe_bordered *b)
 {
-    return (b->lean.n_coef + PIECE - 1) / PIECE;
+    return (b->lean.n_reduced + PIECE - 1) / PIECE;
 }
 
 static void take_large(fe_bordered *b, const fe_rows *g, int large, int threads)
@@ -46,12 +46,12 @@ frg_status frgi_fe_bordered_create(fe_bordered *b, frg_context *ctx, const fe_ro
     const fe_factor *f = &g->factor[large < g->elim_factor ? large : large + 1];
     b->lean = *g;
     b->lean.n_remaining = 1;
-    b->lean.n_coef = f->levels;
+    b->lean.n_reduced = f->levels;
     b->lean.level_weight = g->level_weight + f->first;
     b->lean.level_inverse = g->level_inverse + f->first;
     b->lean.index = NULL;
     b->first = f->first;
-    TRY_TO(failed, NEW(ctx, &b->lean.index, g->n + FE_ROWS_AHEAD, "coefficient numbers"));
+    TRY_TO(failed, NEW(ctx, &b->lean.index, g->n + FE_ROWS_AHEAD, "reduced indices"));
     TRY_TO(failed, NEW(ctx, &b->sums, count_pieces(b) * b->width * FE_MAX_LANES, "border"));
     take_large(b, g, large, frg_threads(ctx));
     return FRG_OK;
@@ -60,10 +60,10 @@ failed:
     return status;
 }
 
-void frgi_fe_bordered_apply(const fe_bordered *b, const fe_coef_ops *ops, const fe_row_work *w,
+void frgi_fe_bordered_apply(const fe_bordered *b, const fe_reduced_ops *ops, const fe_row_work *w,
                             int threads, int lanes, bool low, size_t size, const void *p, double *y)
 {
-    const int64_t t = b->width, pieces = count_pieces(b), n = b->lean.n_coef;
+    const int64_t t = b->width, pieces = count_pieces(b), n = b->lean.n_reduced;
     const void *p_large = (const char *)p + (size_t)(b->first * lanes) * size;
     double *y_large = y + b->first * lanes;
     frgi_fe_apply(&b->lean, ops, w, threads, lanes, low, p_large, y_large);
@@ -83,7 +83,8 @@ void frgi_fe_bordered_apply(const fe_bordered *b, const fe_coef_ops *ops, const 
 
 size_t frgi_fe_bordered_bytes(const fe_bordered *b)
 {
-    return b->width == 0 ? 0 : (size_t)(b->lean.n * 4 + (b->first + b->lean.n_coef) * b->width * 8);
+    return b->width == 0 ? 0
+                         : (size_t)(b->lean.n * 4 + (b->first + b->lean.n_reduced) * b->width * 8);
 }
 
 void frgi_fe_bordered_destroy(fe_bordered *b, frg_context *ctx)

@@ -11,8 +11,8 @@
 
 #include "fe/fe_approx_chol.h"
 #include "fe/fe_bordered.h"
-#include "fe/fe_classes.h"
 #include "fe/fe_direct.h"
+#include "fe/fe_groups.h"
 #include "fe/fe_schur.h"
 #include "fe/fe_subproblems.h"
 #include "fe/fe_union.h"
@@ -56,9 +56,10 @@ struct fe_cascade {
     frgi_direct *direct;
     bool factored;
     frgi_ac *ac;
-    int32_t *null_set; /* n_coef: sets of levels whose indicator z has S z = 0; made when needed */
-    double *ones;      /* Jacobi turned off */
-    double *scratch;   /* of a factor's solves */
+    int32_t
+        *null_set;   /* n_reduced: sets of levels whose indicator z has S z = 0; made when needed */
+    double *ones;    /* Jacobi turned off */
+    double *scratch; /* of a factor's solves */
     size_t scratch_doubles;
     solver used;
 };
@@ -68,9 +69,9 @@ void frgi_fe_block_work_layout(frgi_arena *a, const fe_rows *g, int kind, fe_blo
     const int lanes = 1 << kind;
     w->kind = kind;
     frgi_fe_row_work_layout(a, g, lanes, &w->rows);
-    frgi_fe_cg_layout(a, g->n_coef, lanes, &w->cg);
-    w->answer = TAKE(a, double, frgi_mul((size_t)g->n_coef, (size_t)lanes));
-    w->keep = TAKE(a, double, frgi_mul((size_t)g->n_coef, (size_t)lanes));
+    frgi_fe_cg_layout(a, g->n_reduced, lanes, &w->cg);
+    w->answer = TAKE(a, double, frgi_mul((size_t)g->n_reduced, (size_t)lanes));
+    w->keep = TAKE(a, double, frgi_mul((size_t)g->n_reduced, (size_t)lanes));
 }
 
 frg_status frgi_fe_cascade_create(fe_cascade **out, frg_context *ctx, const fe_rows *g,
@@ -115,7 +116,7 @@ size_t frgi_fe_fill_cap(const frg_context *ctx, const frg_demean_opts *o)
 /** Bytes that S may take: an entry for each product, but no more of them than pairs of levels. */
 static double schur_bytes(const fe_cascade *c)
 {
-    const double levels = (double)c->g->n_coef;
+    const double levels = (double)c->g->n_reduced;
     return 12 * fmin(c->products, levels * levels);
 }
 
@@ -259,20 +260,20 @@ typedef struct {
     int kind, f32; /* width, and type of the search direction */
 } product;
 
-static const fe_coef_ops *coef_ops(const product *p)
+static const fe_reduced_ops *reduced_ops(const product *p)
 {
-    return frgi_fe_coef_ops(p->c->isa, p->f32, p->kind);
+    return frgi_fe_reduced_ops(p->c->isa, p->f32, p->kind);
 }
 
 static void rows_product(const product *p, int lanes, bool low, const void *a, double *y)
 {
     const fe_cascade *c = p->c;
     if (c->bordered.width > 0) {
-        frgi_fe_bordered_apply(&c->bordered, coef_ops(p), p->work, c->threads, lanes, low,
+        frgi_fe_bordered_apply(&c->bordered, reduced_ops(p), p->work, c->threads, lanes, low,
                                p->f32 ? sizeof(float) : sizeof(double), a, y);
         return;
     }
-    frgi_fe_apply(c->g, coef_ops(p), p->work, c->threads, lanes, low, a, y);
+    frgi_fe_apply(c->g, reduced_ops(p), p->work, c->threads, lanes, low, a, y);
 }
 
 static void times_rows(const void *data, int lanes, const void *a, double *y)
@@ -290,7 +291,7 @@ static void times_schur(const void *data, int lanes, const void *a, double *y)
     (void)lanes;
     const product *p = data;
     const fe_schur *s = &p->c->schur;
-    const fe_coef_ops *ops = coef_ops(p);
+    const fe_reduced_ops *ops = reduced_ops(p);
     enum { ROWS = 512 };
     const int64_t pieces = (s->n + ROWS - 1) / ROWS;
 #pragma omp parallel for num_threads(p->c->threads)                                                \
@@ -356,7 +357,7 @@ static frg_status run_cg(fe_cascade *c, frg_context *ctx, solver which, const fe
         TRY(build_bordered(c, ctx));
     }
     const fe_system s = {
-        .n = c->g->n_coef,
+        .n = c->g->n_reduced,
         .times = which == SOLVER_ROWS ? times_rows : times_schur,
         .times_low = which == SOLVER_ROWS && c->has_low ? times_rows_low : NULL,
         .data = &p,
@@ -366,8 +367,8 @@ static frg_status run_cg(fe_cascade *c, frg_context *ctx, solver which, const fe
         .level_inverse = c->g->level_inverse,
     };
     const frg_status status =
-        frgi_fe_cg_run(ctx, &s, coef_ops(&p), frgi_fe_coef_ops(c->isa, 0, w->kind), &w->cg, lanes,
-                       max_steps, solver_names[which], target, column);
+        frgi_fe_cg_run(ctx, &s, reduced_ops(&p), frgi_fe_reduced_ops(c->isa, 0, w->kind), &w->cg,
+                       lanes, max_steps, solver_names[which], target, column);
     for (int64_t j = 0; j < s.n * lanes; j++) {
         w->answer[j] += w->cg.x[j];
     }
@@ -408,7 +409,7 @@ static frg_status find_null_sets(fe_cascade *c, frg_context *ctx)
 static void project_on_range(const fe_cascade *c, const fe_block_work *w)
 {
     const int lanes = 1 << w->kind;
-    const int64_t n = c->g->n_coef;
+    const int64_t n = c->g->n_reduced;
     double *const sum = w->cg.q, *const weight = w->cg.z;
     memset(sum, 0, (size_t)(n * lanes) * sizeof *sum);
     memset(weight, 0, (size_t)n * sizeof *weight);
@@ -434,7 +435,7 @@ static void solve_direct(fe_cascade *c, const fe_block_work *w, int rounds, bool
                          fe_cg_column *column)
 {
     const int lanes = 1 << w->kind;
-    const int64_t length = c->g->n_coef * lanes;
+    const int64_t length = c->g->n_reduced * lanes;
     const product p = {c, &w->rows, w->kind, 0};
     for (int round = 1; round <= rounds; round++) {
         if (project) {
@@ -465,12 +466,12 @@ static frg_status probe(fe_cascade *c, frg_context *ctx, solver which, const fe_
                         double *steps)
 {
     const product p = {c, &single->rows, 0, 0};
-    const fe_system s = {.n = c->g->n_coef,
+    const fe_system s = {.n = c->g->n_reduced,
                          .times = which == SOLVER_ROWS ? times_rows : times_schur,
                          .data = &p,
                          .inverse_diag = jacobi(c, which),
                          .level_inverse = c->g->level_inverse};
-    return frgi_fe_cg_predict(ctx, &s, coef_ops(&p), &single->cg, steps);
+    return frgi_fe_cg_predict(ctx, &s, reduced_ops(&p), &single->cg, steps);
 }
 
 /** Splits S into the subproblems of its components where several of them are large; tried once. */
@@ -577,7 +578,7 @@ static frg_status choose(fe_cascade *c, frg_context *ctx, const fe_block_work *s
 static frg_status study(fe_cascade *c, frg_context *ctx)
 {
     if (c->products < 0) {
-        const double products = frgi_fe_classes_estimate(c->g, frg_seed(ctx));
+        const double products = frgi_fe_groups_estimate(c->g, frg_seed(ctx));
         if (products > WORTH_PRODUCTS * (double)c->g->n) {
             TRY(split_components(c, ctx));
             c->beyond = c->subproblems != NULL;
@@ -605,7 +606,7 @@ static int drop_finished(const fe_rows *g, const fe_block_work *w, const fe_cg_c
         target[k].within -= column[k].energy;
         target[k].most -= column[k].steps;
         left += !column[k].done;
-        for (int64_t l = 0; column[k].done && l < g->n_coef; l++) {
+        for (int64_t l = 0; column[k].done && l < g->n_reduced; l++) {
             w->cg.r[l * lanes + k] = 0;
         }
     }
@@ -647,7 +648,7 @@ static frg_status escalate(fe_cascade *c, frg_context *ctx, const fe_block_work 
                            const fe_cg_target *target, fe_cg_column *column)
 {
     /* the probe takes the work memory of one column: what w holds is kept aside when they are the same */
-    const size_t bytes = (size_t)c->g->n_coef * sizeof(double);
+    const size_t bytes = (size_t)c->g->n_reduced * sizeof(double);
     const bool shared = single->cg.r == w->cg.r;
     if (shared) {
         memcpy(w->cg.z, w->cg.r, bytes);
@@ -691,11 +692,11 @@ frg_status frgi_fe_cascade_solve(fe_cascade *c, frg_context *ctx, const fe_block
     fe_cg_target target[FE_MAX_LANES];
     fe_cg_column before[FE_MAX_LANES] = {0};
     memcpy(target, goal, (size_t)lanes * sizeof *target);
-    memset(w->answer, 0, (size_t)(c->g->n_coef * lanes) * sizeof(double));
+    memset(w->answer, 0, (size_t)(c->g->n_reduced * lanes) * sizeof(double));
     memset(column, 0, (size_t)lanes * sizeof *column);
     if (c->opts.precond == FRG_FE_PRECOND_OFF && !c->ones) {
-        TRY(NEW(ctx, &c->ones, c->g->n_coef, "ones"));
-        for (int64_t i = 0; i < c->g->n_coef; i++) {
+        TRY(NEW(ctx, &c->ones, c->g->n_reduced, "ones"));
+        for (int64_t i = 0; i < c->g->n_reduced; i++) {
             c->ones[i] = 1;
         }
     }
@@ -735,7 +736,7 @@ void frgi_fe_cascade_error(const fe_cascade *c, const fe_block_work *w, const do
                          : frgi_fe_cascade_begins_beyond(c) ? c->choice
                                                             : SOLVER_ROWS;
     const int lanes = 1 << w->kind;
-    const int64_t length = c->g->n_coef * lanes;
+    const int64_t length = c->g->n_reduced * lanes;
     const product p = {c, &w->rows, w->kind, 0};
     double *z = w->cg.z;
     if (which == SOLVER_SUBPROBLEMS) {
@@ -755,7 +756,7 @@ void frgi_fe_cascade_error(const fe_cascade *c, const fe_block_work *w, const do
     }
     for (int k = 0; k < lanes; k++) {
         double sum = 0;
-        for (int64_t i = 0; i < c->g->n_coef; i++) {
+        for (int64_t i = 0; i < c->g->n_reduced; i++) {
             sum += s[i * lanes + k] * z[i * lanes + k];
         }
         error[k] = which == SOLVER_DIRECT ? sum : sum / lambda[k];
@@ -777,7 +778,7 @@ fe_subproblems *frgi_fe_cascade_subproblems(const fe_cascade *c)
 
 const char *frgi_fe_cascade_method(const fe_cascade *c)
 {
-    if (c->g->n_coef == 0) {
+    if (c->g->n_reduced == 0) {
         return "closed form";
     }
     if (c->used == SOLVER_SUBPROBLEMS) {

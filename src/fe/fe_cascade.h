@@ -29,8 +29,8 @@ typedef struct {
     int kind;
     fe_row_work rows;
     fe_cg_work cg;  /* cg.r takes the right-hand side and keeps what is left of it */
-    double *answer; /* n_coef x lanes */
-    double *keep;   /* n_coef x lanes: the caller's */
+    double *answer; /* n_reduced x lanes */
+    double *keep;   /* n_reduced x lanes: the caller's */
 } fe_block_work;
 void frgi_fe_block_work_layout(frgi_arena *a, const fe_rows *g, int kind, fe_block_work *w);
 

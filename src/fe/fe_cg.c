@@ -64,7 +64,7 @@ void frgi_fe_cg_layout(frgi_arena *a, int64_t n, int lanes, fe_cg_work *w)
 /** Everything one run carries. */
 typedef struct {
     const fe_system *s;
-    const fe_coef_ops *ops, *ops64; /* for the direction's type, and for double */
+    const fe_reduced_ops *ops, *ops64; /* for the direction's type, and for double */
     const fe_cg_work *w;
     int lanes, threads;
     int64_t n, pieces;
@@ -84,7 +84,8 @@ static inline int64_t piece_end(const cg *c, int64_t piece)
 /* clang-format on */
 
 /** total[k] = p_k . q_k */
-static void dots(const cg *c, const fe_coef_ops *ops, const void *p, const double *q, double *total)
+static void dots(const cg *c, const fe_reduced_ops *ops, const void *p, const double *q,
+                 double *total)
 {
     FOR_PIECES(c, i)
     {
@@ -390,8 +391,8 @@ static void finish(const cg *c, const recurrence *m, fe_cg_column *column)
     }
 }
 
-frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_coef_ops *ops,
-                          const fe_coef_ops *ops64, const fe_cg_work *w, int lanes,
+frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_reduced_ops *ops,
+                          const fe_reduced_ops *ops64, const fe_cg_work *w, int lanes,
                           int64_t max_steps, const char *phase, const fe_cg_target *target,
                           fe_cg_column *column)
 {
@@ -428,7 +429,7 @@ frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_coef_op
     return status;
 }
 
-frg_status frgi_fe_cg_predict(frg_context *ctx, const fe_system *s, const fe_coef_ops *ops,
+frg_status frgi_fe_cg_predict(frg_context *ctx, const fe_system *s, const fe_reduced_ops *ops,
                               const fe_cg_work *w, double *steps)
 {
     double *random = w->p;
@@ -448,13 +449,13 @@ frg_status frgi_fe_cg_predict(frg_context *ctx, const fe_system *s, const fe_coe
 }
 
 #pragma GCC visibility push(hidden)
-DECLARE_LEVELS(fe_coef_ops[2][FE_LANE_KINDS], frgi_fe_coef_table);
+DECLARE_LEVELS(fe_reduced_ops[2][FE_LANE_KINDS], frgi_fe_reduced_table);
 #pragma GCC visibility pop
 
-const fe_coef_ops *frgi_fe_coef_ops(frgi_isa isa, int f32, int kind)
+const fe_reduced_ops *frgi_fe_reduced_ops(frgi_isa isa, int f32, int kind)
 {
-    static const fe_coef_ops(*const tables[ISA_COUNT])[FE_LANE_KINDS] =
-        EACH_LEVEL(frgi_fe_coef_table);
+    static const fe_reduced_ops(*const tables[ISA_COUNT])[FE_LANE_KINDS] =
+        EACH_LEVEL(frgi_fe_reduced_table);
     return &tables[isa][f32][kind];
 }
 
@@ -462,7 +463,7 @@ bool frgi_fe_has_low(const fe_rows *g, int threads)
 {
     enum { PIECES = 64 };
     int64_t longest[PIECES] = {0}; /* rows of an eliminated level, piece by piece */
-    if (g->n_remaining != 1 || g->weight || g->n_coef < FE_LOW_LEVELS) {
+    if (g->n_remaining != 1 || g->weight || g->n_reduced < FE_LOW_LEVELS) {
         return false;
     }
 #pragma omp parallel for num_threads(threads) schedule(static) if (g->n_chunks > 1)
@@ -477,17 +478,17 @@ bool frgi_fe_has_low(const fe_rows *g, int threads)
     for (int64_t i = 0; i < PIECES; i++) {
         sums_fit = sums_fit && longest[i] <= FE_LOW_SUM;
     }
-    for (int64_t l = 0; l < g->n_coef; l++) {
+    for (int64_t l = 0; l < g->n_reduced; l++) {
         sums_fit = sums_fit && g->level_weight[l] <= FE_LOW_SUM;
     }
     return sums_fit;
 }
 
-void frgi_fe_apply(const fe_rows *g, const fe_coef_ops *ops, const fe_row_work *w, int threads,
+void frgi_fe_apply(const fe_rows *g, const fe_reduced_ops *ops, const fe_row_work *w, int threads,
                    int lanes, bool low, const void *p, double *y)
 {
     enum { PIECE = 512 };
-    const int64_t length = 2 * g->n_coef * lanes, pieces = (g->n_coef + PIECE - 1) / PIECE;
+    const int64_t length = 2 * g->n_reduced * lanes, pieces = (g->n_reduced + PIECE - 1) / PIECE;
     float *const pairs = (float *)(void *)w->partial;
 #pragma omp parallel for num_threads(threads) schedule(static, 1) if (g->n_chunks > 1)
     for (int k = 0; k < g->n_chunks; k++) {
@@ -504,6 +505,6 @@ void frgi_fe_apply(const fe_rows *g, const fe_coef_ops *ops, const fe_row_work *
 #pragma omp parallel for num_threads(threads) schedule(static) if (g->n_chunks > 1)
     for (int64_t i = 0; i < pieces; i++) {
         const int64_t end = (i + 1) * PIECE;
-        ops->add_low(g, i * PIECE, end < g->n_coef ? end : g->n_coef, p, pairs, y);
+        ops->add_low(g, i * PIECE, end < g->n_reduced ? end : g->n_reduced, p, pairs, y);
     }
 }

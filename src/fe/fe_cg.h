@@ -55,8 +55,8 @@ typedef struct {
     double lambda;         /* smallest Ritz value of M^-1 S; NaN before the first step */
 } fe_cg_column;
 
-/** The coefficient passes of one CPU level, width and type of the search direction p, over coefficients
- *  begin .. end-1 (apply: over one chunk of the rows). */
+/** The passes over the reduced unknowns of one CPU level, width and type of the search direction p,
+ *  over reduced unknowns begin .. end-1 (apply: over one chunk of the rows). */
 typedef struct {
     /** pairs <- p and D_r' W (I - P_1) D_r p over the chunk */
     void (*apply)(const fe_rows *g, int chunk, const void *p, double *pairs);
@@ -67,7 +67,7 @@ typedef struct {
     void (*add_low)(const fe_rows *g, int64_t begin, int64_t end, const void *p, const float *pairs,
                     double *y);
     /** Levels begin .. end-1 of the large factor of fe_bordered.h, p_large and y_large their
-     *  coefficients: y_large += B_12 p_T,  sum (T x lanes) <- B_12' p_large, B_12 the coupling
+     *  reduced unknowns: y_large += B_12 p_T,  sum (T x lanes) <- B_12' p_large, B_12 the coupling
      *  block */
     void (*coupling)(int64_t begin, int64_t end, int64_t t, const double *b12, const int32_t *level,
                      const void *p, const void *p_large, double *y_large, double *sum);
@@ -89,12 +89,12 @@ typedef struct {
     /** p <- d r + beta p  (d NULL: p <- z + beta p, with z in place of r) */
     void (*direction)(int64_t begin, int64_t end, const double *beta, const double *d,
                       const double *r, void *p);
-} fe_coef_ops;
+} fe_reduced_ops;
 
 /** The table for a type of the search direction (0: f64, 1: f32) and lanes 1 << kind. */
-const fe_coef_ops *frgi_fe_coef_ops(frgi_isa isa, int f32, int kind);
+const fe_reduced_ops *frgi_fe_reduced_ops(frgi_isa isa, int f32, int kind);
 /** y <- S p through the rows, over all chunks; low: by apply_low. */
-void frgi_fe_apply(const fe_rows *g, const fe_coef_ops *ops, const fe_row_work *w, int threads,
+void frgi_fe_apply(const fe_rows *g, const fe_reduced_ops *ops, const fe_row_work *w, int threads,
                    int lanes, bool low, const void *p, double *y);
 /** Is a product in float32 faster and exact enough?  Its sums have few terms, and its pairs outgrow
  *  the caches. */
@@ -115,18 +115,19 @@ enum { FE_HISTORY = 1024 };
 void frgi_fe_cg_layout(frgi_arena *a, int64_t n, int lanes, fe_cg_work *w);
 /** Runs on w->r = b, w->x = 0 until every column is done, has given up or has made max_steps steps or its own most.
  *  phase names the operator in the progress reports.  Returns FRG_OK, or the heartbeat's status. */
-FRG_MUST_USE frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_coef_ops *ops,
-                                       const fe_coef_ops *ops64, const fe_cg_work *w, int lanes,
-                                       int64_t max_steps, const char *phase,
-                                       const fe_cg_target *target, fe_cg_column *column);
+FRG_MUST_USE frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s,
+                                       const fe_reduced_ops *ops, const fe_reduced_ops *ops64,
+                                       const fe_cg_work *w, int lanes, int64_t max_steps,
+                                       const char *phase, const fe_cg_target *target,
+                                       fe_cg_column *column);
 
 /** Steps that a right-hand side in the range of S will need, from a few steps on b = S z with z random: a
  *  matter of the graph and the seed.  w is laid out for one column, ops are of doubles. */
 FRG_MUST_USE frg_status frgi_fe_cg_predict(frg_context *ctx, const fe_system *s,
-                                           const fe_coef_ops *ops, const fe_cg_work *w,
+                                           const fe_reduced_ops *ops, const fe_cg_work *w,
                                            double *steps);
 
-/** Pieces of the coefficients: a function of n alone, so that sums have one order. */
+/** Pieces of the reduced unknowns: a function of n alone, so that sums have one order. */
 enum { FE_PIECE = 4096 };
 static inline int64_t fe_pieces(int64_t n)
 {

@@ -85,7 +85,7 @@ INLINE void CN(apply_body)(const fe_rows *g, int chunk, double *pairs, const int
 static void CN(apply)(const fe_rows *g, int chunk, const void *p, double *pairs)
 {
     const bool diagonal = g->n_remaining == 1 && chunk == 0;
-    for (int64_t l = 0; l < g->n_coef; l++) {
+    for (int64_t l = 0; l < g->n_reduced; l++) {
         const vec v = CN(take)(p, l);
         FN(open_pair)(pairs, l, v, diagonal ? v * g->level_weight[l] : FN(zero)());
     }
@@ -106,7 +106,7 @@ static void CN(apply)(const fe_rows *g, int chunk, const void *p, double *pairs)
 
 static void CN(apply_low)(const fe_rows *g, int chunk, const void *p, float *pairs)
 {
-    for (int64_t l = 0; l < g->n_coef; l++) {
+    for (int64_t l = 0; l < g->n_reduced; l++) {
         FN(low_open_pair)(pairs, l, __builtin_convertvector(CN(take)(p, l), svec), (svec){0});
     }
     FN(low_single)(g, chunk, pairs, 0, true);
@@ -118,13 +118,13 @@ static void CN(add_low)(const fe_rows *g, int64_t begin, int64_t end, const void
     for (int64_t l = begin; l < end; l++) {
         vec sum = CN(take)(p, l) * g->level_weight[l];
         for (int64_t k = 0; k < g->n_chunks; k++) {
-            sum += __builtin_convertvector(FN(low_at)(pairs, 2 * (k * g->n_coef + l) + 1), vec);
+            sum += __builtin_convertvector(FN(low_at)(pairs, 2 * (k * g->n_reduced + l) + 1), vec);
         }
         FN(put)(y, l, sum);
     }
 }
 
-/* ---- conjugate gradients, one pass each over coefficients begin .. end-1 ---- */
+/* ---- conjugate gradients, one pass each over reduced unknowns begin .. end-1 ---- */
 
 static void CN(dot)(int64_t begin, int64_t end, const void *p, const double *q, double *sum)
 {

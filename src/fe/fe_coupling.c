@@ -24,14 +24,15 @@ enum {
 static bool in_border(const fe_rows *g, int r)
 {
     const int64_t levels = fe_remaining_levels(g, r);
-    if (levels > BORDER_LEVELS || 4 * levels > g->n_coef || levels * g->n_coef > 2 * g->n + 4096) {
+    if (levels > BORDER_LEVELS || 4 * levels > g->n_reduced ||
+        levels * g->n_reduced > 2 * g->n + 4096) {
         return false;
     }
     int64_t small = 0;
     for (int q = 0; q < g->n_remaining; q++) {
         small += fe_remaining_levels(g, q) <= levels ? fe_remaining_levels(g, q) : 0;
     }
-    return small <= BORDER_LEVELS && 2 * small <= g->n_coef;
+    return small <= BORDER_LEVELS && 2 * small <= g->n_reduced;
 }
 
 fe_split frgi_fe_split_factors(const fe_rows *g)
@@ -68,7 +69,8 @@ typedef struct {
     const int32_t *rows; /* of the eliminated level that set it */
     int64_t n;
     double inverse; /* sum of 1 / N_u over the eliminated levels that shared it */
-    double *before; /* n_coef: coupling_rows when the pattern was set; NULL: updated row by row */
+    double
+        *before; /* n_reduced: coupling_rows when the pattern was set; NULL: updated row by row */
 } pattern;
 
 /** Do the rows of eliminated level u show the small levels of the pattern?  Weights make every
@@ -128,7 +130,7 @@ static void close_pattern(const fe_split *s, pattern *p, fe_coupling *b)
             b->block22[i * t + j] -= p->inverse * p->t[i] * p->t[j];
         }
     }
-    for (int64_t l = 0; p->before && p->n > 0 && l < s->g->n_coef; l++) {
+    for (int64_t l = 0; p->before && p->n > 0 && l < s->g->n_reduced; l++) {
         const double rows = rint(coupling_rows(s, b, l) - p->before[l]);
         if (rows == 0) {
             continue;
@@ -145,7 +147,7 @@ static void close_pattern(const fe_split *s, pattern *p, fe_coupling *b)
  *  a pass over the coupling block, which so many rows pay for. */
 static inline bool may_change(const fe_rows *g, int64_t first, int64_t u, int64_t changes)
 {
-    return changes < FREE_CHANGES + (g->elim_start[u] - g->elim_start[first]) / g->n_coef;
+    return changes < FREE_CHANGES + (g->elim_start[u] - g->elim_start[first]) / g->n_reduced;
 }
 
 /** One row of eliminated level u: + w where a small level meets another level, - w t_u / N_u in the
@@ -232,7 +234,7 @@ frg_status frgi_fe_coupling_gather(fe_coupling *out, frg_context *ctx, const fe_
                                    bool only_few)
 {
     const fe_rows *g = s->g;
-    const int64_t t = s->width, coupling = g->n_coef * t, size = coupling + t * t;
+    const int64_t t = s->width, coupling = g->n_reduced * t, size = coupling + t * t;
     const size_t bytes = frgi_mul((size_t)(size * g->n_chunks), sizeof(double));
     const int64_t copies = bytes <= MAX_COPIES_BYTES ? g->n_chunks : 1;
     double *sums = NULL, *pattern_work = NULL;
@@ -241,11 +243,11 @@ frg_status frgi_fe_coupling_gather(fe_coupling *out, frg_context *ctx, const fe_
     *out = (fe_coupling){0};
     TRY_TO(done, NEW(ctx, &few, copies, "border patterns"));
     TRY_TO(done, NEW0(ctx, &sums, size * copies, "border of the Schur complement"));
-    TRY_TO(done, NEW0(ctx, &pattern_work, (t + g->n_coef) * copies, "border patterns"));
+    TRY_TO(done, NEW0(ctx, &pattern_work, (t + g->n_reduced) * copies, "border patterns"));
 #pragma omp parallel for num_threads(frg_threads(ctx)) schedule(static, 1) if (copies > 1)
     for (int64_t k = 0; k < copies; k++) {
         fe_coupling b = {sums + k * size, sums + k * size + coupling};
-        double *work = pattern_work + k * (t + g->n_coef);
+        double *work = pattern_work + k * (t + g->n_reduced);
         const int64_t first = copies > 1 ? g->chunk_elim[k] : 0;
         const int64_t last = copies > 1 ? g->chunk_elim[k + 1] : g->n_elim;
         few[k] = !g->weight && gather_chunk(s, first, last, true, work, work + t, &b);

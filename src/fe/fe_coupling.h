@@ -3,12 +3,12 @@
  *
  * The levels of small factors (years, say) meet almost every other level.  With t_u the counts of
  * an eliminated level over the T levels of all small factors, c_u those over the sparse ones
- * (weighted, N_u in all), e and f the sparse and the small coefficients of a row,
+ * (weighted, N_u in all), e and f the sparse and the small unknowns of a row,
  *
- *     B_12 = sum over rows of w e f'  -  sum_u c_u t_u' / N_u          n_coef x T
+ *     B_12 = sum over rows of w e f'  -  sum_u c_u t_u' / N_u          n_reduced x T
  *     B_22 = sum over rows of w f f'  -  sum_u t_u t_u' / N_u          T x T, l, l: N_l - t_u^2 / N_u
  *
- * Rows 0 .. n_coef-1 of the coupling block belong to the sparse levels; the (2,2) block is the
+ * Rows 0 .. n_reduced-1 of the coupling block belong to the sparse levels; the (2,2) block is the
  * border's own.  It costs a pass over the rows.  Sums are kept a chunk of eliminated levels and
  * added in the order of the chunks, so that threads change no bit.
  */
@@ -20,22 +20,22 @@
 #pragma GCC visibility push(hidden)
 
 /** Which remaining factors are sparse and which form the border; positions in the row's
- *  coefficients. */
+ *  reduced unknowns. */
 typedef struct {
     const fe_rows *g;
     int n_sparse, n_small;
     int sparse[64], small[64];
     int64_t width; /* T: levels of the border */
     int64_t small_offset
-        [64]; /* of a small factor's levels within the border, less their first coefficient */
+        [64]; /* of a small factor's levels within the border, less their first reduced unknown */
 } fe_split;
 
 typedef struct {
-    double *coupling; /* n_coef x T */
+    double *coupling; /* n_reduced x T */
     double *block22;  /* T x T, in the same memory */
 } fe_coupling;
 
-/** Levels and first coefficient of remaining factor r (0 .. n_remaining-1). */
+/** Levels and first reduced unknown of remaining factor r (0 .. n_remaining-1). */
 static inline int64_t fe_remaining_levels(const fe_rows *g, int r)
 {
     return g->factor[r < g->elim_factor ? r : r + 1].levels;
@@ -46,16 +46,16 @@ static inline int64_t fe_remaining_first(const fe_rows *g, int r)
     return g->factor[r < g->elim_factor ? r : r + 1].first;
 }
 
-/** Where the level of small factor q in a row with these coefficients sits in the border. */
+/** Where the level of small factor q in a row with these reduced unknowns sits in the border. */
 static inline int64_t fe_small_level(const fe_split *s, const int32_t *index, int q)
 {
     return index[s->small[q]] + s->small_offset[q];
 }
 
 fe_split frgi_fe_split_factors(const fe_rows *g);
-/** Where a border coefficient sits in the border, or -1 for a sparse one. */
+/** Where a border unknown sits in the border, or -1 for a sparse one. */
 int64_t frgi_fe_border_place(const fe_split *s, int32_t level);
-/** *out: the border's coefficients, in the order of the columns of the coupling block. */
+/** *out: the border's reduced unknowns, in the order of the columns of the coupling block. */
 FRG_MUST_USE frg_status frgi_fe_border_levels(frg_context *ctx, const fe_split *s, int32_t **out);
 /** Both blocks, of all eliminated levels.  only_few: they are NULL where some chunk has many
  *  patterns. */

@@ -98,9 +98,9 @@ typedef int64_t mask8 __attribute__((vector_size(64)));
 
 #pragma GCC visibility push(hidden)
 extern const fe_row_ops CAT2(frgi_fe_row_table, ISA)[2][FE_LANE_KINDS];
-extern const fe_coef_ops CAT2(frgi_fe_coef_table, ISA)[2][FE_LANE_KINDS];
+extern const fe_reduced_ops CAT2(frgi_fe_reduced_table, ISA)[2][FE_LANE_KINDS];
 #pragma GCC visibility pop
 const fe_row_ops CAT2(frgi_fe_row_table, ISA)[2][FE_LANE_KINDS] = {WIDTHS(ROW_OPS, f64),
                                                                    WIDTHS(ROW_OPS, f32)};
-const fe_coef_ops CAT2(frgi_fe_coef_table, ISA)[2][FE_LANE_KINDS] = {WIDTHS(COEF_OPS, f64),
-                                                                     WIDTHS(COEF_OPS, f32)};
+const fe_reduced_ops CAT2(frgi_fe_reduced_table, ISA)[2][FE_LANE_KINDS] = {WIDTHS(COEF_OPS, f64),
+                                                                           WIDTHS(COEF_OPS, f32)};

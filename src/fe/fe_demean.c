@@ -60,16 +60,16 @@ static column_state study_column(const fe_moments *m, int k, double epsilon)
     return c;
 }
 
-/** The largest level mean over the coefficients, where it is, and the sum of s^2 / N. */
+/** The largest level mean over the reduced unknowns, where it is, and the sum of s^2 / N. */
 typedef struct {
     double mean, gradient;
     int64_t worst;
-} coef_audit;
+} reduced_audit;
 
-static coef_audit audit_coefficients(const fe_rows *g, const double *s, int lanes, int k)
+static reduced_audit audit_reduced(const fe_rows *g, const double *s, int lanes, int k)
 {
-    coef_audit a = {.worst = -1};
-    for (int64_t l = 0; l < g->n_coef; l++) {
+    reduced_audit a = {.worst = -1};
+    for (int64_t l = 0; l < g->n_reduced; l++) {
         const double v = s[l * lanes + k], mean = fabs(v) * g->level_inverse[l];
         a.gradient += v * v * g->level_inverse[l];
         a.worst = mean > a.mean ? l : a.worst;
@@ -83,7 +83,7 @@ static int32_t label_of(const fe_factor *f, int64_t level)
     return f->label ? f->label[level] : (int32_t)level;
 }
 
-static void name_worst(const fe_rows *g, const coef_audit *a, int64_t worst_elim, bool is_elim,
+static void name_worst(const fe_rows *g, const reduced_audit *a, int64_t worst_elim, bool is_elim,
                        frg_demean_column *out)
 {
     if (is_elim || a->worst < 0) {
@@ -107,7 +107,7 @@ static void verify(const frg_demean *d, const column_state *c, const fe_elim_aud
                    const double *s, int lanes, double error, frg_demean_column *out)
 {
     const fe_rows *g = &d->rows;
-    const coef_audit a = audit_coefficients(g, s, lanes, k);
+    const reduced_audit a = audit_reduced(g, s, lanes, k);
     const fe_column_audit audit = {.square = u->square[k],
                                    .gradient = a.gradient + u->gradient[k],
                                    .mean = fmax(a.mean, u->mean[k])};
@@ -115,7 +115,7 @@ static void verify(const frg_demean *d, const column_state *c, const fe_elim_aud
     name_worst(g, &a, u->worst[k], u->mean[k] >= a.mean, out);
     fe_subproblems *const subproblems = frgi_fe_cascade_subproblems(d->cascade);
     if (subproblems) {
-        for (int64_t l = 0; l < g->n_coef; l++) {
+        for (int64_t l = 0; l < g->n_reduced; l++) {
             d->left[l] = fabs(s[l * lanes + k]) * g->level_inverse[l];
         }
         frgi_fe_subproblems_record(subproblems, c->lane, d->left,
@@ -207,12 +207,12 @@ static frg_status solve_block(run *r, const fe_block_work *w, fe_cascade_start s
         target[k] = k < live ? target_of(d, &state[k], within[k], columns[k].iterations)
                              : (fe_cg_target){.lambda = (double)NAN, .lane = k};
     }
-    scale_lanes(w->cg.r, d->rows.n_coef, lanes, factor);
+    scale_lanes(w->cg.r, d->rows.n_reduced, lanes, factor);
     const frg_status status =
         frgi_fe_cascade_solve(d->cascade, d->ctx, w, &d->work[0], start, target, column);
     TRY(status);
     r->stopped = status != FRG_OK ? status : r->stopped;
-    scale_lanes(w->answer, d->rows.n_coef, lanes, inverse);
+    scale_lanes(w->answer, d->rows.n_reduced, lanes, inverse);
     for (int k = 0; k < live; k++) {
         columns[k].iterations += column[k].steps;
         state[k].steps_forecast = column[k].steps_forecast;
@@ -226,7 +226,7 @@ static frg_status solve_block(run *r, const fe_block_work *w, fe_cascade_start s
 }
 
 /** max_abs[k] <- the largest |a| of column k */
-static void largest_coefficients(const double *a, int64_t n, int lanes, double *max_abs)
+static void largest_reduced(const double *a, int64_t n, int lanes, double *max_abs)
 {
     memset(max_abs, 0, (size_t)lanes * sizeof *max_abs);
     for (int64_t l = 0; l < n; l++) {
@@ -276,7 +276,7 @@ static frg_status refine_once(run *r, const fe_block_effects *b, int k, bool esc
     const fe_cascade_start start = escalate           ? FE_FROM_FACTOR
                                    : state->escalated ? FE_FROM_ASSEMBLED
                                                       : FE_FROM_ROWS;
-    if (g->n_coef > 0) {
+    if (g->n_reduced > 0) {
         /* not the sums that the last pass left: their total is that of the eliminated levels'
          * roundings, and what is outside the range of S would end in one level of each component */
         fe_moments moments;
@@ -286,8 +286,8 @@ static frg_status refine_once(run *r, const fe_block_effects *b, int k, bool esc
     fe_elim_audit audit;
     frgi_fe_residual(g, ops, &w->rows, frg_threads(d->ctx), 1, &x, &x, w->answer, d->left,
                      d->refined_elim, &audit);
-    for (int64_t l = 0; l < g->n_coef; l++) {
-        b->coef[l * lanes + k] += w->answer[l];
+    for (int64_t l = 0; l < g->n_reduced; l++) {
+        b->reduced[l * lanes + k] += w->answer[l];
     }
     for (int64_t u = 0; u < g->n_elim; u++) {
         b->elim[u * lanes + k] += d->refined_elim[u];
@@ -375,13 +375,13 @@ static frg_status run_block(run *r, const fe_block_effects *b)
         within[k] = state[k].within;
         columns[k] = (frg_demean_column){.status = FRG_OK, .error_bound = NAN};
     }
-    if (g->n_coef > 0) {
+    if (g->n_reduced > 0) {
         TRY(solve_block(r, w, FE_FROM_ROWS, within, b->live, state, columns));
     }
-    memcpy(b->coef, w->answer, (size_t)(g->n_coef * lanes) * sizeof(double));
+    memcpy(b->reduced, w->answer, (size_t)(g->n_reduced * lanes) * sizeof(double));
     fe_elim_audit audit;
     frgi_fe_residual(g, ops, &w->rows, threads, lanes, &x, &y, w->answer, w->keep, b->elim, &audit);
-    largest_coefficients(w->answer, g->n_coef, lanes, max_abs);
+    largest_reduced(w->answer, g->n_reduced, lanes, max_abs);
     for (int k = 0; k < b->live; k++) {
         state[k].size.effect = fmax(max_abs[k], audit.effect[k]);
         lambda[k] = state[k].lambda;
@@ -389,7 +389,7 @@ static frg_status run_block(run *r, const fe_block_effects *b)
     frgi_fe_cascade_error(d->cascade, w, w->keep, lambda, false, error);
     for (int k = 0; k < b->live; k++) {
         verify(d, &state[k], &audit, k, w->keep, lanes, error[k], &columns[k]);
-        state[k].direct = frgi_fe_cascade_is_direct(d->cascade) && g->n_coef > 0;
+        state[k].direct = frgi_fe_cascade_is_direct(d->cascade) && g->n_reduced > 0;
         if (!finished(d, &state[k], &columns[k])) {
             refine(r, b, k, &state[k], audit.square[k], &columns[k]);
         }

@@ -1,9 +1,9 @@
 /* fe_demean_plan.c - the demeaner's plan: options, making it, the memory of a run, what it knows afterwards.
  *
  * A run of p columns takes them in blocks as wide as the CPU level's lanes.  Every block keeps its
- * effects (n_elim and n_coef numbers a lane); the work memory of a width is shared by all blocks of
- * that width.  One layout, taken with and without a base, is both the allocation and the bound that
- * a dry run prints.
+ * effects (n_elim and n_reduced numbers a lane); the work memory of a width is shared by all blocks
+ * of that width.  One layout, taken with and without a base, is both the allocation and the bound
+ * that a dry run prints.
  */
 #include <string.h>
 
@@ -193,9 +193,9 @@ static void lay_out_run(frgi_arena *a, frg_demean *d, int64_t p)
         int kind;
         const int live = next_width(p - c, widest(d), &kind);
         double *elim = TAKE(a, double, g->n_elim << kind);
-        double *coef = TAKE(a, double, g->n_coef << kind);
+        double *reduced = TAKE(a, double, g->n_reduced << kind);
         if (a->base) {
-            d->blocks[d->n_blocks] = (fe_block_effects){c, live, kind, elim, coef};
+            d->blocks[d->n_blocks] = (fe_block_effects){c, live, kind, elim, reduced};
         }
         used[kind] = true;
         d->n_blocks++;
@@ -207,7 +207,7 @@ static void lay_out_run(frgi_arena *a, frg_demean *d, int64_t p)
         }
     }
     d->refined_elim = TAKE(a, double, g->n_elim);
-    d->left = TAKE(a, double, g->n_coef);
+    d->left = TAKE(a, double, g->n_reduced);
 }
 
 frg_status frgi_fe_demean_prepare(frg_demean *d, int64_t p)
@@ -249,7 +249,7 @@ frg_status frg_demean_effects(const frg_demean *d, int64_t column, double *alpha
             if (q == g->elim_factor) {
                 alpha[g->elim_level ? g->elim_level[l] : l] = b->elim[l * lanes + k];
             } else {
-                alpha[l] = b->coef[(g->factor[q].first + l) * lanes + k];
+                alpha[l] = b->reduced[(g->factor[q].first + l) * lanes + k];
             }
         }
         alpha += g->factor[q].levels;
@@ -272,7 +272,7 @@ frg_demean_report frg_demean_get_report(const frg_demean *d)
     const size_t factor = frgi_fe_cascade_factor_bytes(d->cascade) + own;
     const size_t row_lsmr = d->row_lsmr ? frgi_fe_row_lsmr_bytes(d->row_lsmr) - own : 0;
     const int64_t levels =
-        d->row_lsmr ? frgi_fe_row_lsmr_levels(d->row_lsmr) : g->n_elim + g->n_coef;
+        d->row_lsmr ? frgi_fe_row_lsmr_levels(d->row_lsmr) : g->n_elim + g->n_reduced;
     return (frg_demean_report){.n = g->n,
                                .n_factors = g->n_factors,
                                .levels = levels,

@@ -15,8 +15,8 @@
 typedef struct {
     int64_t first_column;
     int live, kind;
-    double *elim; /* n_elim x lanes */
-    double *coef; /* n_coef x lanes */
+    double *elim;    /* n_elim x lanes */
+    double *reduced; /* n_reduced x lanes */
 } fe_block_effects;
 
 struct frg_demean {
@@ -32,7 +32,7 @@ struct frg_demean {
     frgi_arena arena;
     fe_block_work work[FE_LANE_KINDS]; /* by kind */
     double *refined_elim;              /* n_elim: the eliminated levels' part of a refinement */
-    double *left;                      /* n_coef: the sums that a refinement leaves */
+    double *left;                      /* n_reduced: the sums that a refinement leaves */
     fe_block_effects *blocks;
     frg_demean_column *reports; /* p */
     double setup_seconds;

@@ -44,8 +44,8 @@ static int64_t levels_of_remaining(const fe_rows *g, int r)
 
 static frg_status lone_vertices(const fe_rows *g, frg_context *ctx, int32_t **parent)
 {
-    TRY(NEW(ctx, parent, g->n_coef, "components"));
-    for (int64_t l = 0; l < g->n_coef; l++) {
+    TRY(NEW(ctx, parent, g->n_reduced, "components"));
+    for (int64_t l = 0; l < g->n_reduced; l++) {
         (*parent)[l] = (int32_t)l;
     }
     return FRG_OK;
@@ -98,11 +98,11 @@ frg_status frgi_fe_label_components(const fe_rows *g, frg_context *ctx, int32_t 
     }
     /* a root is the smallest of its component: it is numbered before any other asks for its number */
     int32_t next = 0;
-    for (int64_t l = 0; l < g->n_coef; l++) {
+    for (int64_t l = 0; l < g->n_reduced; l++) {
         const int32_t root = fe_root_of(parent, (int32_t)l);
         parent[l] = root;
     }
-    for (int64_t l = 0; l < g->n_coef; l++) {
+    for (int64_t l = 0; l < g->n_reduced; l++) {
         parent[l] = parent[l] == l ? next++ : parent[parent[l]];
     }
     *label = parent;
@@ -111,7 +111,7 @@ frg_status frgi_fe_label_components(const fe_rows *g, frg_context *ctx, int32_t 
 
 frg_status frgi_fe_count_rank(const fe_rows *g, frg_context *ctx, frg_fe_dof how, int64_t *rank)
 {
-    int64_t levels = g->n_elim + g->n_coef, redundant = 0;
+    int64_t levels = g->n_elim + g->n_reduced, redundant = 0;
     for (int q = 1; q < g->n_factors && g->n > 0; q++) {
         int64_t most = 1;
         const int earlier = how == FRG_DOF_NAIVE || (how == FRG_DOF_FIRSTPAIR && q > 1) ? 0 : q;

@@ -12,9 +12,9 @@
 FRG_MUST_USE frg_status frgi_fe_components(const fe_rows *g, frg_context *ctx, int p, int q,
                                            int64_t *out);
 
-/** *label <- the component of each coefficient in the graph of all factors, numbered by their smallest
- *  coefficients; NULL, and nothing allocated, where there is one component: a graph of few levels and many rows
- *  shows that within its first rows. */
+/** *label <- the component of each reduced unknown in the graph of all factors, numbered by their
+ *  smallest reduced unknowns; NULL, and nothing allocated, where there is one component: a graph of
+ *  few levels and many rows shows that within its first rows. */
 FRG_MUST_USE frg_status frgi_fe_label_components(const fe_rows *g, frg_context *ctx,
                                                  int32_t **label, int64_t *count);
 

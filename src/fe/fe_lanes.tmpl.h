@@ -30,7 +30,7 @@ static void FN(add_pairs)(const fe_rows *g, int64_t begin, int64_t end, const do
     for (int64_t l = begin; l < end; l++) {
         vec sum = FN(at)(pairs, 2 * l + 1);
         for (int64_t k = 1; k < g->n_chunks; k++) {
-            sum += FN(at)(pairs, 2 * (k * g->n_coef + l) + 1);
+            sum += FN(at)(pairs, 2 * (k * g->n_reduced + l) + 1);
         }
         FN(put)(to, l, sum);
     }
@@ -66,5 +66,5 @@ INLINE bool FN(any_larger)(vec a, vec b)
 /** Do the pairs of all levels outgrow the nearer caches? */
 INLINE bool FN(exceeds_cache)(const fe_rows *g)
 {
-    return 2 * g->n_coef * LANES * (int64_t)sizeof(double) > FE_NEAR_BYTES;
+    return 2 * g->n_reduced * LANES * (int64_t)sizeof(double) > FE_NEAR_BYTES;
 }

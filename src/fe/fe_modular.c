@@ -29,7 +29,7 @@ static const double WORK_MOST = 2e9; /* multiply-adds */
 typedef struct {
     const fe_rows *g;
     int large;          /* place of f among the remaining factors */
-    int32_t first;      /* its first coefficient */
+    int32_t first;      /* its first reduced unknown */
     int64_t levels;     /* of f */
     int64_t width;      /* T */
     int64_t bound;      /* no more vectors can be independent */
@@ -38,7 +38,7 @@ typedef struct {
     int32_t *parent;    /* levels */
     int32_t *size;      /* levels: of the tree of a root */
     int64_t *offset;    /* levels x T */
-    int32_t *small;     /* R: place of a coefficient among the T */
+    int32_t *small;     /* R: place of a reduced unknown among the T */
     int64_t *vector;    /* T */
     uint64_t *reduced;  /* T */
     uint64_t *basis;    /* T x T: row j has its first entry, 1, at column j, or is empty */
@@ -256,7 +256,7 @@ static void lay_out(frgi_arena *a, field *m)
     m->parent = TAKE(a, int32_t, m->levels);
     m->size = TAKE(a, int32_t, m->levels);
     m->offset = TAKE(a, int64_t, m->levels * m->width);
-    m->small = TAKE(a, int32_t, m->g->n_coef);
+    m->small = TAKE(a, int32_t, m->g->n_reduced);
     m->vector = TAKE(a, int64_t, m->width);
     m->reduced = TAKE(a, uint64_t, m->width);
     m->basis = TAKE(a, uint64_t, m->width * m->width);
@@ -272,7 +272,7 @@ static void prepare(const field *m)
         m->parent[l] = (int32_t)l;
         m->size[l] = 1;
     }
-    for (int64_t l = 0; l < m->g->n_coef; l++) {
+    for (int64_t l = 0; l < m->g->n_reduced; l++) {
         m->small[l] = l >= m->first && l < m->first + m->levels ? -1 : next++;
     }
     memset(m->offset, 0, (size_t)(m->levels * m->width) * sizeof *m->offset);

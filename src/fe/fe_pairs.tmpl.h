@@ -1,5 +1,5 @@
-/* fe_pairs.tmpl.h - a coefficient's value and its sum side by side in `pairs`, R x 2 x LANES: one
- * line of a cache comes and goes for a row's level, not two.
+/* fe_pairs.tmpl.h - a reduced unknown's value and its sum side by side in `pairs`, R x 2 x LANES:
+ * one line of a cache comes and goes for a row's level, not two.
  *
  *     single      each u:  t = sum w p / N_u;  sum[l] -= w t          one remaining factor
  *

@@ -83,7 +83,7 @@ void frgi_fe_row_lsmr_destroy(fe_row_lsmr *f, frg_context *ctx)
 
 frg_status frgi_fe_row_lsmr_factor(fe_row_lsmr *f, frg_context *ctx, size_t byte_cap, bool forced)
 {
-    if (f->basis.n_coef == 0 || f->basis.g->n == 0) {
+    if (f->basis.n_reduced == 0 || f->basis.g->n == 0) {
         return FRG_OK;
     }
     TRY(frgi_fe_slopes_create(&f->factor, ctx, &f->basis, byte_cap, forced));
@@ -119,7 +119,7 @@ size_t frgi_fe_row_lsmr_factor_bytes(const fe_row_lsmr *f)
 
 int64_t frgi_fe_row_lsmr_levels(const fe_row_lsmr *f)
 {
-    return f->basis.n_coef + f->basis.n_elim_coef;
+    return f->basis.n_reduced + f->basis.n_elim_columns;
 }
 
 /* ---- memory of a run ---------------------------------------------------------------------------- */
@@ -134,16 +134,16 @@ static void lay_out_run(frgi_arena *a, fe_row_lsmr *f, int64_t p)
     const fe_basis *b = &f->basis;
     const int64_t k = block_width(f, p);
     f->z = TAKE(a, double, frgi_mul((size_t)b->g->n, (size_t)k));
-    f->c = TAKE(a, double, b->n_coef *k);
-    f->s = TAKE(a, double, b->n_coef *k);
-    f->elim = TAKE(a, double, b->n_elim_coef *k);
+    f->c = TAKE(a, double, b->n_reduced *k);
+    f->s = TAKE(a, double, b->n_reduced *k);
+    f->elim = TAKE(a, double, b->n_elim_columns *k);
     f->effects = TAKE(a, double, frgi_mul((size_t)frgi_fe_row_lsmr_levels(f), (size_t)p));
     f->state = TAKE(a, column_state, p);
     f->diagonal = TAKE(a, double, HISTORY *k);
     f->below2 = TAKE(a, double, HISTORY *k);
     frgi_basis_work_layout(a, b, k, &f->work);
-    f->engine = (frgi_lsmr){.m = b->g->n, .n = b->n_coef, .k = k};
-    if (b->n_coef > 0) {
+    f->engine = (frgi_lsmr){.m = b->g->n, .n = b->n_reduced, .k = k};
+    if (b->n_reduced > 0) {
         frgi_lsmr_layout(a, &f->engine);
     }
 }
@@ -341,7 +341,7 @@ static double bound_error(const fe_row_lsmr *f, const column_state *c, const col
     if (!precond_of(f, c)) {
         return a->reduced > 0 ? a->eliminated + a->reduced / c->lambda : a->eliminated;
     }
-    const int64_t n = f->basis.n_coef;
+    const int64_t n = f->basis.n_reduced;
     double *one = f->c, sum = 0;
     for (int64_t j = 0; j < n; j++) {
         one[j] = s[j * lanes + k];
@@ -442,11 +442,11 @@ static void keep_effects(const fe_row_lsmr *f, int64_t first, int64_t k)
     for (int64_t c = 0; c < k; c++) {
         double *to = f->effects + (first + c) * frgi_fe_row_lsmr_levels(f);
         const double unscale = f->state[first + c].unscale;
-        for (int64_t j = 0; j < b->n_coef; j++) {
+        for (int64_t j = 0; j < b->n_reduced; j++) {
             to[j] += f->c[j * k + c] * unscale;
         }
-        for (int64_t j = 0; j < b->n_elim_coef; j++) {
-            to[b->n_coef + j] += f->elim[j * k + c] * unscale;
+        for (int64_t j = 0; j < b->n_elim_columns; j++) {
+            to[b->n_reduced + j] += f->elim[j * k + c] * unscale;
         }
     }
 }
@@ -455,7 +455,7 @@ static void keep_effects(const fe_row_lsmr *f, int64_t first, int64_t k)
  *  the mean of a column may be many times what is left of it. */
 static void take_out(const fe_row_lsmr *f, int64_t k, const double *c, double *effect)
 {
-    memset(f->elim, 0, (size_t)(f->basis.n_elim_coef * k) * sizeof *f->elim);
+    memset(f->elim, 0, (size_t)(f->basis.n_elim_columns * k) * sizeof *f->elim);
     frgi_basis_residual(&f->work, k, c, f->z, f->elim, effect);
     frgi_basis_residual(&f->work, k, NULL, f->z, f->elim, NULL);
 }
@@ -465,7 +465,7 @@ static void subtract(const fe_row_lsmr *f, const frg_array *from, int64_t first,
 {
     double effect[BASIS_MAX_LANES];
     load(f, from, first, k);
-    take_out(f, k, f->basis.n_coef > 0 ? f->c : NULL, effect);
+    take_out(f, k, f->basis.n_reduced > 0 ? f->c : NULL, effect);
     for (int64_t c = 0; c < k; c++) {
         column_state *s = &f->state[first + c];
         s->effect = effect[c] > s->effect ? effect[c] : s->effect;
@@ -564,12 +564,12 @@ static void begin_block(run *r, int64_t first, int64_t k)
     }
     memset(f->effects + first * frgi_fe_row_lsmr_levels(f), 0,
            (size_t)(k * frgi_fe_row_lsmr_levels(f)) * sizeof *f->effects);
-    if (b->n_coef > 0 && r->stopped == FRG_OK) {
+    if (b->n_reduced > 0 && r->stopped == FRG_OK) {
         take_out(f, k, NULL, NULL);
         clear_finished(f, k, norm2);
         solve(r, first, k, FIRST * f->opts.tol, reports);
     } else {
-        memset(f->c, 0, (size_t)(b->n_coef * k) * sizeof *f->c);
+        memset(f->c, 0, (size_t)(b->n_reduced * k) * sizeof *f->c);
     }
     subtract(f, r->in, first, k);
 }
@@ -628,7 +628,7 @@ frg_status frgi_fe_row_lsmr_effects(const fe_row_lsmr *f, int64_t column, double
     const double *coef = f->effects + column * frgi_fe_row_lsmr_levels(f);
     for (int q = 0; q < b->g->n_factors; q++) {
         const fe_basis_factor *q_block = frgi_basis_factor(b, q);
-        const int64_t first = q_block->position < 0 ? b->n_coef : q_block->first;
+        const int64_t first = q_block->position < 0 ? b->n_reduced : q_block->first;
         frgi_basis_effects(b, q_block, coef + first, alpha);
         alpha += q_block->levels * q_block->width;
     }

@@ -32,7 +32,7 @@ FRG_MUST_USE frg_status frgi_fe_row_lsmr_create(fe_row_lsmr **out, frg_context *
 
 /** v <- P^-1 p (R x k, row-major), P symmetric, positive (semi)definite and the same in every call, close to
  *  N^(-1/2) S N^(-1/2) with S of fe_rows.h: a solver for S itself is wrapped as v = N^(1/2) S^+ N^(1/2) p.
- *  For designs without slopes; R = g->n_coef, in g's numbering.  1 <= k <= 32. */
+ *  For designs without slopes; R = g->n_reduced, in g's numbering.  1 <= k <= 32. */
 typedef void fe_row_lsmr_precond(const void *data, int64_t k, const double *p, double *v);
 void frgi_fe_row_lsmr_precondition(fe_row_lsmr *f, fe_row_lsmr_precond *apply, const void *data);
 

@@ -190,7 +190,7 @@ static int row_width(const fe_basis *b)
 
 static frg_status dense_rank(const fe_basis *b, frg_context *ctx, int64_t *rank)
 {
-    dense d = {.b = b, .n = b->n_coef};
+    dense d = {.b = b, .n = b->n_reduced};
     frgi_arena memory = {0};
     lay_out(&memory, &d, row_width(b));
     TRY(frgi_arena_open(&memory, ctx, "rank of the effects"));
@@ -208,7 +208,7 @@ static frg_status dense_rank(const fe_basis *b, frg_context *ctx, int64_t *rank)
  *  touch, from above. */
 static double assembly_work(const fe_basis *b)
 {
-    const double width = row_width(b), n = (double)b->n_coef;
+    const double width = row_width(b), n = (double)b->n_reduced;
     double work = 0;
     for (int64_t u = 0; u < b->g->n_elim; u++) {
         const double rows = (double)(b->g->elim_start[u + 1] - b->g->elim_start[u]);
@@ -281,7 +281,7 @@ static frg_status numerical_rank(const fe_row_lsmr *f, frg_context *ctx, int64_t
 {
     const fe_basis *const b = &f->basis;
     *method = "pivots";
-    if (b->n_coef <= EXACT_MAX && assembly_work(b) <= WORK_MAX) {
+    if (b->n_reduced <= EXACT_MAX && assembly_work(b) <= WORK_MAX) {
         return dense_rank(b, ctx, rank);
     }
     if (f->factor) {

@@ -1,7 +1,7 @@
 /* fe_rows.c - reads codes and weights into the layout of fe_rows.h, and runs the passes over all chunks.
  *
  * Cost: two passes over the codes, one that scans and one that lays out; data that are sorted by their largest factor, as panels are,
- * keep their order and nothing but compact coefficient numbers is stored (4 bytes a row and factor).
+ * keep their order and nothing but compact reduced indices is stored (4 bytes a row and factor).
  * Others are counted and sorted once (4 more bytes a row).
  */
 #include "fe/fe_rows.h"
@@ -17,7 +17,7 @@
 enum {
     MAX_CHUNKS = 64,
     ROWS_PER_COPIED_LEVEL =
-        32 /* a chunk's copy of the coefficients is worth it from so many rows a level */
+        32 /* a chunk's copy of the reduced unknowns is worth it from so many rows a level */
 };
 
 /* ---- the factors -------------------------------------------------------------------------------- */
@@ -231,7 +231,7 @@ static void fill_piece(const layout *b, int64_t begin, int64_t end)
     }
 }
 
-/** One pass over the codes, piece by piece: the eliminated levels' runs, the coefficient numbers,
+/** One pass over the codes, piece by piece: the eliminated levels' runs, the reduced indices,
  *  the counts that are missing. */
 static void lay_rows(const layout *b, int threads)
 {
@@ -255,17 +255,17 @@ static void lay_rows(const layout *b, int threads)
     }
 }
 
-/** Where the coefficients of each factor begin. */
+/** Where the reduced unknowns of each factor begin. */
 static frg_status place_factors(fe_rows *g, frg_context *ctx)
 {
-    g->n_coef = 0;
+    g->n_reduced = 0;
     for (int q = 0; q < g->n_factors; q++) {
-        g->factor[q].first = q == g->elim_factor ? -1 : g->n_coef;
-        g->n_coef += q == g->elim_factor ? 0 : g->factor[q].levels;
+        g->factor[q].first = q == g->elim_factor ? -1 : g->n_reduced;
+        g->n_reduced += q == g->elim_factor ? 0 : g->factor[q].levels;
     }
-    if (g->n_coef > INT32_MAX) {
+    if (g->n_reduced > INT32_MAX) {
         FAIL(ctx, E_TOO_BIG, "%lld levels beside the largest factor are more than 2^31",
-             (long long)g->n_coef);
+             (long long)g->n_reduced);
     }
     return FRG_OK;
 }
@@ -315,7 +315,7 @@ static void sum_weights(fe_rows *g, const fe_factor_codes *f, int threads)
         g->elim_inverse[u] = total_weight > 0 ? 1 / total_weight : 0;
     }
     const bool counted = !g->weight;
-    memset(g->level_weight, 0, (size_t)g->n_coef * sizeof *g->level_weight);
+    memset(g->level_weight, 0, (size_t)g->n_reduced * sizeof *g->level_weight);
     for (int q = 0; q < g->n_factors; q++) {
         if (q == g->elim_factor || !counted || f[q].narrow) {
             continue;
@@ -335,19 +335,20 @@ static void sum_weights(fe_rows *g, const fe_factor_codes *f, int threads)
         }
         r++;
     }
-    for (int64_t l = 0; l < g->n_coef; l++) {
+    for (int64_t l = 0; l < g->n_reduced; l++) {
         g->level_inverse[l] = g->level_weight[l] > 0 ? 1 / g->level_weight[l] : 0;
     }
 }
 
-/** A power of two of chunks: as many as the rows pay for, since each costs a copy of the coefficients. */
-static int choose_chunks(int64_t n, int64_t n_coef)
+/** A power of two of chunks: as many as the rows pay for, since each costs a copy of the reduced
+ *  unknowns. */
+static int choose_chunks(int64_t n, int64_t n_reduced)
 {
     if (n < FE_SMALL_ROWS) {
         return 1;
     }
     int chunks = 2;
-    while (chunks < MAX_CHUNKS && n / (2 * chunks) >= ROWS_PER_COPIED_LEVEL * (n_coef + 64)) {
+    while (chunks < MAX_CHUNKS && n / (2 * chunks) >= ROWS_PER_COPIED_LEVEL * (n_reduced + 64)) {
         chunks *= 2;
     }
     return chunks;
@@ -372,7 +373,7 @@ static void cut_chunks(fe_rows *g)
 
 frg_status frgi_fe_rows_cut(fe_rows *g, frg_context *ctx)
 {
-    g->n_chunks = choose_chunks(g->n, g->n_coef);
+    g->n_chunks = choose_chunks(g->n, g->n_reduced);
     TRY(NEW(ctx, &g->chunk_elim, g->n_chunks + 1, "chunks"));
     cut_chunks(g);
     return FRG_OK;
@@ -387,7 +388,7 @@ static frg_status lay_out(layout *b, frg_context *ctx, const frg_array *weights,
     const fe_factor_codes *elim = &b->f[g->elim_factor];
     const bool grouped = g->n == 0 || elim->scan.changes + 1 == g->n_elim;
     TRY(grouped ? prepare_runs(b, ctx, &b->first_elim) : sort_rows(g, ctx, b->c, elim));
-    TRY(NEW(ctx, &g->index, (g->n + FE_ROWS_AHEAD) * g->n_remaining, "coefficient numbers"));
+    TRY(NEW(ctx, &g->index, (g->n + FE_ROWS_AHEAD) * g->n_remaining, "reduced indices"));
     memset(g->index + g->n * g->n_remaining, 0,
            (size_t)(FE_ROWS_AHEAD * g->n_remaining) * sizeof *g->index);
     lay_rows(b, frg_threads(ctx));
@@ -397,8 +398,8 @@ static frg_status lay_out(layout *b, frg_context *ctx, const frg_array *weights,
         take_weights(g, weights, range);
     }
     TRY(NEW(ctx, &g->elim_inverse, g->n_elim, "weights of the eliminated levels"));
-    TRY(NEW(ctx, &g->level_weight, g->n_coef, "level weights"));
-    TRY(NEW(ctx, &g->level_inverse, g->n_coef, "level weights"));
+    TRY(NEW(ctx, &g->level_weight, g->n_reduced, "level weights"));
+    TRY(NEW(ctx, &g->level_inverse, g->n_reduced, "level weights"));
     sum_weights(g, b->f, frg_threads(ctx));
     return frgi_fe_rows_cut(g, ctx);
 }
@@ -458,17 +459,17 @@ void frgi_fe_rows_shape(fe_rows *g, int elim_factor, bool weighted)
     g->elim_factor = elim_factor;
     g->n_remaining = g->n_factors - 1;
     g->n_elim = g->factor[elim_factor].levels;
-    g->n_coef = -g->n_elim;
+    g->n_reduced = -g->n_elim;
     for (int q = 0; q < g->n_factors; q++) {
-        g->n_coef += g->factor[q].levels;
+        g->n_reduced += g->factor[q].levels;
     }
-    g->n_chunks = choose_chunks(g->n, g->n_coef);
+    g->n_chunks = choose_chunks(g->n, g->n_reduced);
 }
 
 size_t frgi_fe_rows_bytes(const fe_rows *g)
 {
     const int64_t per_row = (g->n_remaining + (g->order ? 1 : 0)) * 4 + (g->weight ? 8 : 0);
-    return (size_t)(g->n * per_row + g->n_elim * (g->elim_level ? 20 : 16) + g->n_coef * 16);
+    return (size_t)(g->n * per_row + g->n_elim * (g->elim_level ? 20 : 16) + g->n_reduced * 16);
 }
 
 void frgi_fe_rows_destroy(fe_rows *g, frg_context *ctx)
@@ -504,7 +505,7 @@ const fe_row_ops *frgi_fe_row_ops(frgi_isa isa, int f32, int kind)
 void frgi_fe_row_work_layout(frgi_arena *a, const fe_rows *g, int lanes, fe_row_work *w)
 {
     w->partial =
-        TAKE(a, double, frgi_mul((size_t)g->n_chunks * (size_t)g->n_coef, (size_t)lanes * 2));
+        TAKE(a, double, frgi_mul((size_t)g->n_chunks * (size_t)g->n_reduced, (size_t)lanes * 2));
     w->moments = TAKE(a, fe_moments, g->n_chunks);
     w->audit = TAKE(a, fe_elim_audit, g->n_chunks);
 }
@@ -513,11 +514,11 @@ void frgi_fe_add_pairs(const fe_rows *g, fe_add_pairs *add, const double *pairs,
                        double *to)
 {
     enum { PIECE = 512 };
-    const int64_t pieces = (g->n_coef + PIECE - 1) / PIECE;
+    const int64_t pieces = (g->n_reduced + PIECE - 1) / PIECE;
 #pragma omp parallel for num_threads(threads) schedule(static) if (g->n_chunks > 1 && pieces > 16)
     for (int64_t p = 0; p < pieces; p++) {
         const int64_t end = (p + 1) * PIECE;
-        add(g, p * PIECE, end < g->n_coef ? end : g->n_coef, pairs, to);
+        add(g, p * PIECE, end < g->n_reduced ? end : g->n_reduced, pairs, to);
     }
 }
 
@@ -557,7 +558,7 @@ static void merge_moments(fe_moments *t, const fe_moments *m, int lanes)
 void frgi_fe_rhs(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, int threads,
                  int lanes, const fe_block *x, double *b, fe_moments *total)
 {
-    const int64_t length = g->n_coef * lanes;
+    const int64_t length = g->n_reduced * lanes;
 #pragma omp parallel for num_threads(threads) schedule(static, 1) if (g->n_chunks > 1)
     for (int k = 0; k < g->n_chunks; k++) {
         memset(w->partial + k * length, 0, (size_t)length * sizeof(double));
@@ -588,7 +589,7 @@ void frgi_fe_residual(const fe_rows *g, const fe_row_ops *ops, const fe_row_work
                       int lanes, const fe_block *x, const fe_block *out, const double *a, double *s,
                       double *elim_effect, fe_elim_audit *total)
 {
-    const int64_t length = 2 * g->n_coef * lanes;
+    const int64_t length = 2 * g->n_reduced * lanes;
 #pragma omp parallel for num_threads(threads) schedule(static, 1) if (g->n_chunks > 1)
     for (int k = 0; k < g->n_chunks; k++) {
         memset(&w->audit[k], 0, sizeof w->audit[k]);

@@ -1,22 +1,22 @@
 /* fe_rows.h - the rows of a design, grouped by the levels of its largest factor, and the passes over them.
  *
  * Letters.  The largest factor is eliminated: its levels are the *eliminated levels* u = 0..U-1
- * (workers, say); the levels of all other factors are the R *coefficients* (firms, years, ...),
+ * (workers, say); the levels of all other factors are the R *reduced unknowns* (firms, years, ...),
  * numbered through.  N_u and N_l are weighted counts.  P_1 is the weighted projection on the
- * eliminated levels' dummies, D_r the dummies of the coefficients:
+ * eliminated levels' dummies, D_r the dummies of the reduced unknowns:
  *
  *     S = D_r' W (I - P_1) D_r        the Schur complement of the normal equations
  *
  * Layout: rows of an eliminated level stand together (`order` maps them to the caller's rows when
- * the data are not sorted so), each with its n_remaining coefficient numbers; sums over an
+ * the data are not sorted so), each with its n_remaining reduced indices; sums over an
  * eliminated level therefore live in registers.
  *
  *     elim_start  |0      |3  |5         ...        U+1
  *     index       |4 9 4  |7 1|...                  n x n_remaining
  *
  * Chunks are stretches of whole eliminated levels; their number depends on the data alone.  Every
- * pass adds what it scatters into the chunk's own copy of a coefficient vector, and the copies are
- * added in chunk order: the bits do not depend on the number of threads.
+ * pass adds what it scatters into the chunk's own copy of a vector of reduced unknowns, and the
+ * copies are added in chunk order: the bits do not depend on the number of threads.
  */
 #ifndef FRGI_FE_ROWS_H
 #define FRGI_FE_ROWS_H
@@ -29,7 +29,7 @@ enum { FE_MAX_LANES = 8, FE_LANE_KINDS = 4 }; /* columns carried together: 1, 2,
 enum {
     FE_KEPT_ROWS = 64,      /* of an eliminated level, which the last pass does not compute twice */
     FE_STREAM_AHEAD = 1024, /* numbers of columns in a row that are fetched ahead of their use; */
-    FE_NUMBERS_AHEAD = 2048, /* bytes of coefficient numbers that are; */
+    FE_NUMBERS_AHEAD = 2048, /* bytes of reduced indices that are; */
     FE_ROWS_AHEAD = 48,      /* rows that are, where `order` scatters them; */
     FE_NEAR_BYTES = 1 << 19, /* and their pairs, where all of them take more than this */
     FE_LINE = 64             /* bytes of a line of a cache */
@@ -39,7 +39,7 @@ enum {
 typedef struct {
     int64_t levels; /* that occur */
     int32_t *label; /* level -> code, ascending; NULL: the same (no gaps) */
-    int64_t first;  /* its first coefficient; -1 for the eliminated levels */
+    int64_t first;  /* its first reduced unknown; -1 for the eliminated levels */
 } fe_factor;
 
 typedef struct {
@@ -48,7 +48,7 @@ typedef struct {
     int elim_factor;       /* which of the caller's factors the eliminated levels are */
     int n_remaining;       /* n_factors - 1 */
     int64_t n_elim;        /* U */
-    int64_t n_coef;        /* R */
+    int64_t n_reduced;     /* R */
     fe_factor *factor;     /* n_factors */
     int64_t *elim_start;   /* U + 1 */
     int32_t *elim_level;   /* eliminated level -> level of the eliminated factor; NULL: the same */
@@ -63,9 +63,9 @@ typedef struct {
     int64_t *chunk_elim; /* n_chunks + 1: first eliminated level of each chunk */
 } fe_rows;
 
-/** Fetches the coefficient numbers of rows begin .. end-1, FE_NUMBERS_AHEAD bytes further: between lines that are
- *  anywhere the hardware does not follow the stream.  GCC drops calls of a function that only fetches where it has
- *  not inlined them before. */
+/** Fetches the reduced indices of rows begin .. end-1, FE_NUMBERS_AHEAD bytes further: between
+ *  lines that are anywhere the hardware does not follow the stream.  GCC drops calls of a function
+ *  that only fetches where it has not inlined them before. */
 static inline __attribute__((always_inline)) void
 fe_fetch_numbers(const int32_t *index, int64_t begin, int64_t end, int remaining)
 {
@@ -106,7 +106,7 @@ typedef struct {
 typedef void fe_add_pairs(const fe_rows *g, int64_t begin, int64_t end, const double *pairs,
                           double *to);
 
-/** The passes over one chunk; every array of coefficients is R x lanes, row-major. */
+/** The passes over one chunk; every array of reduced unknowns is R x lanes, row-major. */
 typedef struct {
     /** partial += D_r' W (I - P_1) x, and the moments of x */
     void (*rhs)(const fe_rows *g, int chunk, const fe_block *x, double *partial, fe_moments *m);

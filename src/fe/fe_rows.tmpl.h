@@ -11,9 +11,10 @@
  * its rows reads what the first has left in the L1 cache, so x comes from memory once; z of the
  * first FE_KEPT_ROWS rows of an eliminated level is kept there.
  *
- * Columns come from memory as long streams, and the coefficients of a row as lines that are anywhere: both
- * are asked for some rows ahead, the latter where a vector of coefficients is larger than FE_NEAR_BYTES.
- * Columns that no cache holds are written past the caches (fe_stream.h).
+ * Columns come from memory as long streams, and the reduced unknowns of a row as lines that are
+ * anywhere: both are asked for some rows ahead, the latter where a vector of reduced unknowns is
+ * larger than FE_NEAR_BYTES.  Columns that no cache holds are written past the caches
+ * (fe_stream.h).
  *
  * Text parameters: real, LANES, vec (LANES doubles), FN(name) for the lanes, RN(name) for the column type
  * as well.  The bodies are inlined
@@ -83,7 +84,7 @@ INLINE void RN(fetch_row)(const fe_block *x, const fe_block *out, const uint32_t
     }
 }
 
-/** Fetches the coefficients of row i + FE_ROWS_AHEAD. */
+/** Fetches the reduced unknowns of row i + FE_ROWS_AHEAD. */
 INLINE void RN(fetch_levels)(const int32_t *index, int remaining, const double *pairs,
                              const int paired)
 {
@@ -93,7 +94,7 @@ INLINE void RN(fetch_levels)(const int32_t *index, int remaining, const double *
     }
 }
 
-/** sum over the row's coefficients of their values */
+/** sum over the row's reduced unknowns of their values */
 INLINE vec RN(gather)(const double *pairs, const int32_t *index, int remaining)
 {
     vec v = FN(value)(pairs, index[0]);
@@ -315,7 +316,7 @@ static void RN(residual)(const fe_rows *g, int chunk, const fe_block *x, const f
                          const double *a, double *pairs, double *elim_effect, fe_elim_audit *audit)
 {
     const RN(layout) in = RN(layout_of)(g, x);
-    for (int64_t l = 0; l < g->n_coef; l++) {
+    for (int64_t l = 0; l < g->n_reduced; l++) {
         FN(open_pair)(pairs, l, FN(at)(a, l), FN(zero)());
     }
     switch (in == RN(layout_of)(g, out) ? in : RN(GENERAL)) {

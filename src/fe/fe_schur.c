@@ -1,7 +1,8 @@
-/* fe_schur.c - assembling; letters and formulas in fe_schur.h, fe_classes.h and fe_coupling.h.
+/* fe_schur.c - assembling; letters and formulas in fe_schur.h, fe_groups.h and fe_coupling.h.
  *
- * Row f of S is gathered from the classes that contain f (Gustavson's row-wise product: a marker array takes
- * the sparse sums), so rows are independent of one another and any number of threads gives the same bits.
+ * Row f of S is gathered from the groups that contain f (Gustavson's row-wise product: a marker
+ * array takes the sparse sums), so rows are independent of one another and any number of threads
+ * gives the same bits.
  *
  * The diagonal is sum_u c (N_u - c) / N_u, of terms >= 0: a level that only ever stands alone gets exactly
  * 0 and is seen as such, where N_l - sum c^2 / N_u would leave rounding of either sign.
@@ -13,15 +14,15 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "fe/fe_classes.h"
+#include "fe/fe_groups.h"
 
 /* ---- rows of S ---------------------------------------------------------------------------------- */
 
 /** A sparse row under construction. */
 typedef struct {
-    int64_t *seen; /* n_coef: the row (+ 1) that last touched the level */
-    double *sum;   /* n_coef */
-    int32_t *list; /* n_coef + 1: levels touched */
+    int64_t *seen; /* n_reduced: the row (+ 1) that last touched the level */
+    double *sum;   /* n_reduced */
+    int32_t *list; /* n_reduced + 1: levels touched */
     int64_t count;
 } accumulator;
 
@@ -35,7 +36,7 @@ static inline void add_entry(accumulator *a, int64_t row, int32_t level, double 
     a->sum[level] = (fresh ? 0 : a->sum[level]) + v;
 }
 
-static double count_of(const fe_classes *m, int64_t c, int32_t level)
+static double count_of(const fe_groups *m, int64_t c, int32_t level)
 {
     int64_t j = m->of[c].start;
     while (m->members[j].level != level) {
@@ -44,7 +45,8 @@ static double count_of(const fe_classes *m, int64_t c, int32_t level)
     return m->members[j].count;
 }
 
-/** Joint appearance of two sparse factors in the rows of a class: + w times for each other level. */
+/** Joint appearance of two sparse factors in the rows of a group: + w times for each other
+ *  level. */
 static void add_joint(const fe_split *s, accumulator *a, int64_t elim, double times, int32_t level)
 {
     const fe_rows *g = s->g;
@@ -62,29 +64,29 @@ static void add_joint(const fe_split *s, accumulator *a, int64_t elim, double ti
     }
 }
 
-/** Fetches the sums of a class of the level 2 FE_ELIM_AHEAD further, and the members of one
+/** Fetches the sums of a group of the level 2 FE_ELIM_AHEAD further, and the members of one
  *  FE_ELIM_AHEAD further.  GCC drops calls of a function that only fetches where it has not inlined
  *  them before. */
-static inline __attribute__((always_inline)) void fetch_classes(const fe_classes *m, int64_t k,
-                                                                int64_t end)
+static inline __attribute__((always_inline)) void fetch_groups(const fe_groups *m, int64_t k,
+                                                               int64_t end)
 {
     if (k + 2 * FE_ELIM_AHEAD < end) {
-        __builtin_prefetch(&m->of[m->level_class[k + 2 * FE_ELIM_AHEAD]], 0);
+        __builtin_prefetch(&m->of[m->level_group[k + 2 * FE_ELIM_AHEAD]], 0);
     }
     if (k + FE_ELIM_AHEAD < end) {
-        __builtin_prefetch(&m->members[m->of[m->level_class[k + FE_ELIM_AHEAD]].start], 0);
+        __builtin_prefetch(&m->members[m->of[m->level_group[k + FE_ELIM_AHEAD]].start], 0);
     }
 }
 
 /** Row `level` of the sparse part: the diagonal comes first in the list. */
-static void gather_row(const fe_split *s, const fe_classes *m, accumulator *a, int32_t level)
+static void gather_row(const fe_split *s, const fe_groups *m, accumulator *a, int32_t level)
 {
-    const int64_t all = m->level_start[m->levels]; /* the next rows' classes follow */
+    const int64_t all = m->level_start[m->levels]; /* the next rows' groups follow */
     a->count = 0;
     add_entry(a, level, level, 0);
     for (int64_t k = m->level_start[level]; k < m->level_start[level + 1]; k++) {
-        const int64_t c = m->level_class[k];
-        fetch_classes(m, k, all);
+        const int64_t c = m->level_group[k];
+        fetch_groups(m, k, all);
         const double mine = count_of(m, c, level), total_weight = m->of[c].total_weight,
                      factor = m->of[c].factor;
         for (int64_t j = m->of[c].start; j < m->of[c].end; j++) {
@@ -139,7 +141,7 @@ static void accumulator_destroy(frg_context *ctx, accumulator *a)
 }
 
 /** Row `level` of S into a: sparse part, then the border; or the dense row of a border level. */
-static void whole_row(const fe_split *s, const fe_classes *m, const fe_coupling *b,
+static void whole_row(const fe_split *s, const fe_groups *m, const fe_coupling *b,
                       const fe_schur *out, accumulator *a, int32_t level)
 {
     const int64_t place = s->width > 0 ? frgi_fe_border_place(s, level) : -1, t = s->width;
@@ -151,7 +153,7 @@ static void whole_row(const fe_split *s, const fe_classes *m, const fe_coupling 
         return;
     }
     a->count = 0;
-    for (int64_t l = 0; l < s->g->n_coef; l++) {
+    for (int64_t l = 0; l < s->g->n_reduced; l++) {
         const int64_t other = frgi_fe_border_place(s, (int32_t)l);
         add_entry(a, level, (int32_t)l,
                   other < 0 ? b->coupling[l * t + place] : b->block22[place * t + other]);
@@ -172,22 +174,22 @@ static void clean_row(const fe_rows *g, accumulator *a, int32_t level)
     }
 }
 
-/** Entries that row l has at most: itself, the border, the other members of its classes. */
-static double bound_row(const fe_split *s, const fe_classes *m, int64_t l)
+/** Entries that row l has at most: itself, the border, the other members of its groups. */
+static double bound_row(const fe_split *s, const fe_groups *m, int64_t l)
 {
-    const double n = (double)s->g->n_coef;
+    const double n = (double)s->g->n_reduced;
     double length = 1 + (double)s->width;
     for (int64_t k = m->level_start[l]; k < m->level_start[l + 1]; k++) {
-        const int64_t c = m->level_class[k];
+        const int64_t c = m->level_group[k];
         length += (double)(m->of[c].end - m->of[c].start - 1);
     }
     return length > n || (s->width > 0 && frgi_fe_border_place(s, (int32_t)l) >= 0) ? n : length;
 }
 
 /** Bounds of the rows' lengths, summed: bound[l] is where row l may begin. */
-static double bound_rows(const fe_split *s, const fe_classes *m, int threads, int64_t *bound)
+static double bound_rows(const fe_split *s, const fe_groups *m, int threads, int64_t *bound)
 {
-    const int64_t n = s->g->n_coef;
+    const int64_t n = s->g->n_reduced;
     double total = 0;
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
     for (int64_t l = 0; l < n; l++) {
@@ -216,7 +218,7 @@ static frg_status poll(frg_context *ctx, int64_t done, int64_t total)
 }
 
 /** Rows in parallel, each into its bound; then they are moved together.  A stop leaves the rows that follow. */
-static frg_status write_rows(frg_context *ctx, const fe_split *s, const fe_classes *m,
+static frg_status write_rows(frg_context *ctx, const fe_split *s, const fe_groups *m,
                              const fe_coupling *b, int threads, fe_schur *out)
 {
     accumulator *a = NULL;
@@ -279,10 +281,10 @@ done:
 frg_status frgi_fe_schur_create(fe_schur *out, frg_context *ctx, const fe_rows *g, size_t byte_cap)
 {
     const fe_split s = frgi_fe_split_factors(g);
-    fe_classes m = {0};
+    fe_groups m = {0};
     fe_coupling b = {0};
     frg_status status;
-    out->n = g->n_coef;
+    out->n = g->n_reduced;
     /* arrays of all levels a thread, as long as they do not outweigh the rows */
     const int64_t worth = g->n_chunks > 1 ? 1 + g->n / (out->n + 1) : 1;
     const int threads = worth < frg_threads(ctx) ? (int)worth : frg_threads(ctx);
@@ -290,8 +292,8 @@ frg_status frgi_fe_schur_create(fe_schur *out, frg_context *ctx, const fe_rows *
     if (status != FRG_OK) {
         goto done;
     }
-    TRY_TO(done, frgi_fe_classes_create(&m, ctx, &s, threads));
-    out->classes = m.n;
+    TRY_TO(done, frgi_fe_groups_create(&m, ctx, &s, threads));
+    out->groups = m.n;
     TRY_TO(done, NEW(ctx, &out->starts, out->n + 1, "Schur complement"));
     const double bytes = 12 * bound_rows(&s, &m, threads, out->starts);
     if (bytes > (double)byte_cap) {
@@ -310,7 +312,7 @@ frg_status frgi_fe_schur_create(fe_schur *out, frg_context *ctx, const fe_rows *
     status = status == FRG_OK ? poll(ctx, out->n, out->n) : status;
 done:
     DROP(ctx, &b.coupling);
-    frgi_fe_classes_destroy(&m, ctx);
+    frgi_fe_groups_destroy(&m, ctx);
     if (status != FRG_OK) {
         frgi_fe_schur_destroy(out, ctx);
     }

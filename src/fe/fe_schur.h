@@ -1,12 +1,13 @@
 /* fe_schur.h - the Schur complement of the eliminated levels as an explicit sparse matrix.
  *
- * An eliminated level u with counts c_u over the coefficients (weighted, N_u in all) contributes
+ * An eliminated level u with counts c_u over the reduced unknowns (weighted, N_u in all)
+ * contributes
  *
- *     S_u = sum over its rows of w e e'  -  c_u c_u' / N_u,      e: the row's coefficients
+ *     S_u = sum over its rows of w e e'  -  c_u c_u' / N_u,      e: the row's reduced unknowns
  *
- * Eliminated levels with the same rows contribute the same: they are merged into classes first
- * (fe_classes.h; the difficult benchmark has 1e5 eliminated levels and 2174 classes).  Eliminated
- * levels all of whose rows share one coefficient contribute nothing.
+ * Eliminated levels with the same rows contribute the same: they are merged into groups first
+ * (fe_groups.h; the difficult benchmark has 1e5 eliminated levels and 2174 groups).  Eliminated
+ * levels all of whose rows share one reduced unknown contribute nothing.
  *
  * The levels of small factors (years, say) meet almost every other level, so that their rows of S are dense:
  * they form the *border*, accumulated in a dense coupling block, T wide, and a (2,2) block
@@ -27,8 +28,8 @@ typedef struct {
     double *values;
     double *inverse_diag; /* n: 1 / S_ll, 0 where S_ll = 0 */
     int64_t n_border;
-    int32_t *border; /* the border's coefficients, to be eliminated last */
-    int64_t classes; /* of eliminated levels that contribute */
+    int32_t *border; /* the border's reduced unknowns, to be eliminated last */
+    int64_t groups;  /* of eliminated levels that contribute */
 } fe_schur;
 
 /** Assembles S; E_TOO_BIG when it would take more than byte_cap.  s must be zeroed before.

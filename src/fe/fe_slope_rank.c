@@ -219,7 +219,7 @@ static void lay_out(frgi_arena *a, field *m)
     m->pivot = TAKE(a, int, width);
     m->at = TAKE(a, int32_t, columns * (width + 1));
     m->value = TAKE(a, uint64_t, columns * (width + 1));
-    m->slot = TAKE(a, int32_t, m->b->n_coef);
+    m->slot = TAKE(a, int32_t, m->b->n_reduced);
 }
 
 frg_status frgi_fe_slope_rank(const fe_basis *b, frg_context *ctx, double work_most,
@@ -230,16 +230,16 @@ frg_status frgi_fe_slope_rank(const fe_basis *b, frg_context *ctx, double work_m
     int64_t remaining_rank = -1;
     frg_status status = FRG_OK;
     *rank = -1;
-    if (!b->z || b->n_coef > INT32_MAX) {
+    if (!b->z || b->n_reduced > INT32_MAX) {
         return FRG_OK;
     }
     lay_out(&memory, &m);
     TRY(frgi_arena_open(&memory, ctx, "exact rank of the effects"));
     lay_out(&memory, &m);
-    memset(m.slot, -1, (size_t)b->n_coef * sizeof *m.slot);
+    memset(m.slot, -1, (size_t)b->n_reduced * sizeof *m.slot);
     if (make_images(&m)) {
         status =
-            frgi_prime_rank(ctx, b->n_coef, each_row, &m, work_most, byte_cap, &remaining_rank);
+            frgi_prime_rank(ctx, b->n_reduced, each_row, &m, work_most, byte_cap, &remaining_rank);
         *rank = status >= 0 && remaining_rank >= 0 ? m.elim_ranks + remaining_rank : -1;
     }
     frgi_arena_close(&memory, ctx);

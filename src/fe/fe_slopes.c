@@ -1,20 +1,20 @@
 /* fe_slopes.c - assembles S of fe_slopes.h one eliminated level after the other, decides whether
  * its factor pays, and builds it.
  *
- * An eliminated level u touches t_u coefficients.  Its block of S is dense on them, with phi the
- * orthonormal columns:
+ * An eliminated level u touches t_u reduced unknowns.  Its block of S is dense on them, with phi
+ * the orthonormal columns:
  *
  *     M_u = sum over its rows of w a a'  -  sum over its columns j of c_j c_j',     c_j = sum w phi_j a
  *
  * Their lower triangles are stored side by side and added up row by row of S in the order of the
  * eliminated levels, so that any number of threads gives the same bits; the transpose of the
- * pattern has sorted rows.  A coefficient that the eliminated levels explain but for rounding
+ * pattern has sorted rows.  A reduced unknown that the eliminated levels explain but for rounding
  * (diagonal below EXPLAINED, where 1 is the most) gets a row of zeros: its pivot could not be
  * distinguished from noise, relative to its own diagonal.
  *
- * Memory while it is assembled: 4 bytes times the sum of t_u^2, which also bounds the time, and 12 bytes a coefficient
- * and thread; nothing is added up where the former are more than PRODUCTS_A_ROW a row or half of byte_cap.  Afterwards:
- * the factor.
+ * Memory while it is assembled: 4 bytes times the sum of t_u^2, which also bounds the time, and 12
+ * bytes a reduced unknown and thread; nothing is added up where the former are more than
+ * PRODUCTS_A_ROW a row or half of byte_cap.  Afterwards: the factor.
  */
 #include "fe/fe_slopes.h"
 
@@ -44,8 +44,7 @@ struct fe_slopes {
 
 /** What a thread makes eliminated levels with, and rows of S. */
 typedef struct {
-    int32_t
-        *slot; /* R: place among the level's coefficients, or the last row that met it; -1: none */
+    int32_t *slot;  /* R: place among the level's unknowns, or the last row that met it; -1: none */
     int32_t *place; /* of one row of the data */
     double *value;
     double *along; /* widest */
@@ -65,8 +64,8 @@ typedef struct {
     double *block; /* t_u (t_u + 1) / 2: rows of the lower triangle */
 } level_blocks;
 
-/** Numbers the coefficients of eliminated level u from 0 on; returns how many there are.  to may be
- *  NULL. */
+/** Numbers the reduced unknowns of eliminated level u from 0 on; returns how many there are.  to
+ *  may be NULL. */
 static int32_t touch(const level_blocks *m, const worker *w, int64_t u, int32_t *to)
 {
     const fe_rows *g = m->b->g;
@@ -151,7 +150,7 @@ static void fill_block(const level_blocks *m, const worker *k, int64_t u)
 
 static void lay_out_touched(frgi_arena *a, level_blocks *m, int row_width)
 {
-    const int64_t n = m->b->n_coef;
+    const int64_t n = m->b->n_reduced;
     m->of = TAKE(a, worker, m->threads);
     m->first_touched = TAKE(a, int64_t, m->b->g->n_elim + 1);
     m->first_entry = TAKE(a, int64_t, m->b->g->n_elim + 1);
@@ -235,7 +234,7 @@ typedef struct {
     int64_t n;
     frgi_arena arena, entries;
     int64_t *starts;   /* n + 1 */
-    int64_t *first;    /* n + 1: coefficient -> its eliminated levels, */
+    int64_t *first;    /* n + 1: reduced unknown -> its eliminated levels, */
     int32_t *elim;     /* and they; */
     int32_t *position; /* its place in each */
     int64_t *next;     /* n */
@@ -264,7 +263,7 @@ static void lay_out_entries(frgi_arena *a, sparse *s)
     s->values = TAKE(a, double, s->starts[s->n]);
 }
 
-/** The eliminated levels of every coefficient, in their order. */
+/** The eliminated levels of every reduced unknown, in their order. */
 static void invert(sparse *s, const level_blocks *m)
 {
     const int64_t incidences = m->first_touched[m->b->g->n_elim];
@@ -445,7 +444,7 @@ static frg_status predict_steps(const sparse *s, frg_context *ctx, double *steps
     const fe_system system = {
         .n = s->n, .times = times, .data = s, .inverse_diag = w.ones, .level_inverse = w.ones};
     const frg_status status = frgi_fe_cg_predict(
-        ctx, &system, frgi_fe_coef_ops(frgi_context_isa(ctx), 0, 0), &w.cg, steps);
+        ctx, &system, frgi_fe_reduced_ops(frgi_context_isa(ctx), 0, 0), &w.cg, steps);
     frgi_arena_close(&memory, ctx);
     return status;
 }
@@ -457,7 +456,7 @@ static int64_t list_border(const fe_basis *b, int32_t *list)
     for (int r = 0; r < b->g->n_remaining; r++) {
         const fe_basis_factor *f = &b->remaining[r];
         const int64_t size = f->levels * f->width;
-        for (int64_t j = 0; size <= SMALL_FACTOR && size < b->n_coef && j < size; j++) {
+        for (int64_t j = 0; size <= SMALL_FACTOR && size < b->n_reduced && j < size; j++) {
             list[count++] = (int32_t)(f->first + j);
         }
     }
@@ -516,7 +515,7 @@ frg_status frgi_fe_slopes_create(fe_slopes **out, frg_context *ctx, const fe_bas
                                  size_t byte_cap, bool forced)
 {
     *out = NULL;
-    sparse s = {.n = b->n_coef};
+    sparse s = {.n = b->n_reduced};
     fe_slopes *f = NULL;
     frg_status status;
     const double capacity = (double)byte_cap / (2 * sizeof(double)),

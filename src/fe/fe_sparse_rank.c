@@ -72,7 +72,7 @@ static int64_t merge_elim(counter *c, int64_t u)
 
 static void merge_levels(counter *c)
 {
-    for (int64_t l = 0; l < c->g->n_coef; l++) {
+    for (int64_t l = 0; l < c->g->n_reduced; l++) {
         c->class_of[l] = (int32_t)l;
     }
     int64_t merged = 1;
@@ -83,7 +83,7 @@ static void merge_levels(counter *c)
         }
         c->merged += merged;
     }
-    for (int64_t l = 0; l < c->g->n_coef; l++) {
+    for (int64_t l = 0; l < c->g->n_reduced; l++) {
         c->class_of[l] = fe_root_of(c->class_of, (int32_t)l);
     }
 }
@@ -151,10 +151,10 @@ frg_status frgi_fe_sparse_rank(const fe_rows *g, frg_context *ctx, double work_m
     counter c = {.g = g};
     int64_t left = -1;
     *rank = -1;
-    TRY(NEW(ctx, &c.class_of, g->n_coef, "classes of levels"));
+    TRY(NEW(ctx, &c.class_of, g->n_reduced, "classes of levels"));
     merge_levels(&c);
     const frg_status status =
-        frgi_prime_rank(ctx, g->n_coef, each_difference, &c, work_most, byte_cap, &left);
+        frgi_prime_rank(ctx, g->n_reduced, each_difference, &c, work_most, byte_cap, &left);
     *rank = left < 0 ? -1 : g->n_elim + c.merged + left;
     DROP(ctx, &c.class_of);
     return status;

@@ -24,7 +24,7 @@ enum {
 
 typedef struct {
     fe_rows rows;
-    int32_t *level; /* rows.n_coef: the whole's coefficient */
+    int32_t *level; /* rows.n_reduced: the whole's reduced unknown */
     int64_t components;
     fe_cascade *cascade;
     frgi_arena arena[FE_LANE_KINDS];
@@ -55,7 +55,7 @@ typedef struct {
 
 static void study_components(const fe_rows *g, const int32_t *label, component *c)
 {
-    for (int64_t l = 0; l < g->n_coef; l++) {
+    for (int64_t l = 0; l < g->n_reduced; l++) {
         c[label[l]].levels++;
     }
     for (int64_t u = 0; u < g->n_elim; u++) { /* by the component of its first row */
@@ -96,9 +96,9 @@ static int64_t assign_subproblems(const fe_rows *g, component *c, int64_t count)
  *  each unknown. */
 static void count_subproblems(const fe_rows *g, const int32_t *owner, subproblem *p)
 {
-    for (int64_t l = 0; l < g->n_coef; l++) {
+    for (int64_t l = 0; l < g->n_reduced; l++) {
         if (owner[l] >= 0) {
-            p[owner[l]].rows.n_coef++;
+            p[owner[l]].rows.n_reduced++;
         }
     }
     for (int64_t u = 0; u < g->n_elim; u++) {
@@ -116,13 +116,13 @@ static frg_status allocate_subproblem(frg_context *ctx, const fe_rows *g, subpro
     r->n_factors = g->n_factors;
     r->elim_factor = g->elim_factor;
     r->n_remaining = g->n_remaining;
-    TRY(NEW(ctx, &p->level, r->n_coef, "subproblem's levels"));
+    TRY(NEW(ctx, &p->level, r->n_reduced, "subproblem's levels"));
     TRY(NEW0(ctx, &r->factor, r->n_factors, "subproblem's factors"));
     TRY(NEW(ctx, &r->elim_start, r->n_elim + 1, "subproblem's eliminated levels"));
     TRY(NEW(ctx, &r->elim_inverse, r->n_elim, "subproblem's eliminated levels"));
     TRY(NEW(ctx, &r->index, (r->n + FE_ROWS_AHEAD) * r->n_remaining, "subproblem's rows"));
-    TRY(NEW(ctx, &r->level_weight, r->n_coef, "subproblem's levels"));
-    TRY(NEW(ctx, &r->level_inverse, r->n_coef, "subproblem's levels"));
+    TRY(NEW(ctx, &r->level_weight, r->n_reduced, "subproblem's levels"));
+    TRY(NEW(ctx, &r->level_inverse, r->n_reduced, "subproblem's levels"));
     if (g->weight) {
         TRY(NEW(ctx, &r->weight, r->n, "subproblem's weights"));
     }
@@ -137,13 +137,13 @@ static void take_levels(const fe_rows *g, const int32_t *owner, int64_t n, subpr
                         int32_t *place)
 {
     for (int64_t i = 0; i < n; i++) {
-        p[i].rows.n_coef = 0;
+        p[i].rows.n_reduced = 0;
     }
     for (int q = 0; q < g->n_factors; q++) {
         for (int64_t i = 0; i < n; i++) {
             const bool eliminated = q == g->elim_factor;
             p[i].rows.factor[q] = (fe_factor){.levels = eliminated ? p[i].rows.n_elim : 0,
-                                              .first = eliminated ? -1 : p[i].rows.n_coef};
+                                              .first = eliminated ? -1 : p[i].rows.n_reduced};
         }
         for (int64_t l = g->factor[q].first;
              q != g->elim_factor && l < g->factor[q].first + g->factor[q].levels; l++) {
@@ -152,10 +152,10 @@ static void take_levels(const fe_rows *g, const int32_t *owner, int64_t n, subpr
             }
             subproblem *mine = &p[owner[l]];
             fe_rows *r = &mine->rows;
-            place[l] = (int32_t)r->n_coef;
-            mine->level[r->n_coef] = (int32_t)l;
-            r->level_weight[r->n_coef] = g->level_weight[l];
-            r->level_inverse[r->n_coef++] = g->level_inverse[l];
+            place[l] = (int32_t)r->n_reduced;
+            mine->level[r->n_reduced] = (int32_t)l;
+            r->level_weight[r->n_reduced] = g->level_weight[l];
+            r->level_inverse[r->n_reduced++] = g->level_inverse[l];
             r->factor[q].levels++;
         }
     }
@@ -221,7 +221,7 @@ static frg_status make_cascade(subproblem *p, frg_context *ctx, const fe_rows *g
     return frgi_fe_cascade_create(&p->cascade, ctx, &p->rows, &own);
 }
 
-/** place: n_coef, takes the numbers within the subproblems */
+/** place: n_reduced, takes the numbers within the subproblems */
 static frg_status build_subproblems(fe_subproblems *p, frg_context *ctx, const fe_rows *g,
                                     const frg_demean_opts *o, const int32_t *owner, int32_t *place)
 {
@@ -260,13 +260,13 @@ frg_status frgi_fe_subproblems_create(fe_subproblems **out, frg_context *ctx, co
     TRY_TO(done, NEW0(ctx, &p, 1, "subproblems"));
     p->n = n;
     TRY_TO(done, NEW0(ctx, &p->of, n, "subproblems"));
-    TRY_TO(done, NEW0(ctx, &place, g->n_coef, "numbers within the subproblems"));
+    TRY_TO(done, NEW0(ctx, &place, g->n_reduced, "numbers within the subproblems"));
     for (int64_t i = 0; i < count; i++) {
         if (c[i].subproblem >= 0) {
             p->of[c[i].subproblem].components++;
         }
     }
-    for (int64_t l = 0; l < g->n_coef; l++) {
+    for (int64_t l = 0; l < g->n_reduced; l++) {
         label[l] = c[label[l]].subproblem;
     }
     TRY_TO(done, build_subproblems(p, ctx, g, o, label, place));
@@ -317,7 +317,7 @@ static frg_status need_work(subproblem *p, frg_context *ctx, int kind)
 
 static void gather(const subproblem *p, int lanes, const double *from, double *to)
 {
-    for (int64_t l = 0; l < p->rows.n_coef; l++) {
+    for (int64_t l = 0; l < p->rows.n_reduced; l++) {
         memcpy(to + l * lanes, from + (int64_t)p->level[l] * lanes, (size_t)lanes * sizeof *to);
     }
 }
@@ -327,7 +327,7 @@ static void scatter(const subproblem *p, int lanes, const double *a, const doubl
                     double *energy)
 {
     memset(energy, 0, (size_t)lanes * sizeof *energy);
-    for (int64_t l = 0; l < p->rows.n_coef; l++) {
+    for (int64_t l = 0; l < p->rows.n_reduced; l++) {
         const int64_t to = (int64_t)p->level[l] * lanes;
         for (int k = 0; k < lanes; k++) {
             whole[to + k] += a[l * lanes + k];
@@ -492,7 +492,7 @@ void frgi_fe_subproblems_record(fe_subproblems *p, int lane, const double *mean,
         double *const own = mine->work[0].keep;
         double most = 0;
         gather(mine, 1, mean, own);
-        for (int64_t l = 0; l < mine->rows.n_coef; l++) {
+        for (int64_t l = 0; l < mine->rows.n_reduced; l++) {
             most = own[l] > most ? own[l] : most;
         }
         mine->seen[lane] = most * scale;
@@ -547,7 +547,7 @@ frg_demean_part frgi_fe_subproblems_get(const fe_subproblems *p, int64_t i)
         i -= count;
     }
     return (frg_demean_part){.n = mine->rows.n,
-                             .levels = mine->rows.n_elim + mine->rows.n_coef,
+                             .levels = mine->rows.n_elim + mine->rows.n_reduced,
                              .components = mine->components,
                              .iterations = mine->steps,
                              .audit = mine->audit,

@@ -36,9 +36,9 @@ size_t frgi_fe_subproblems_bytes(const fe_subproblems *p);
 /** Rank of S: the sum over the subproblems of what frgi_fe_cascade_count counts. */
 FRG_MUST_USE frg_status frgi_fe_subproblems_rank(fe_subproblems *p, frg_context *ctx,
                                                  bool cheap_only, int64_t *rank);
-/** Records the level means of a column's result (n_coef of the whole), whose largest times `scale`
- *  is its audit; lane: as in the targets of its solves.  What was recorded last for a block's
- *  columns counts once it is committed. */
+/** Records the level means of a column's result (n_reduced of the whole), whose largest times
+ *  `scale` is its audit; lane: as in the targets of its solves.  What was recorded last for a
+ *  block's columns counts once it is committed. */
 void frgi_fe_subproblems_record(fe_subproblems *p, int lane, const double *mean, double scale);
 void frgi_fe_subproblems_commit(fe_subproblems *p, int lanes);
 /** The number of subproblems, with those that a subproblem was split into in its place, and the

@@ -55,7 +55,7 @@ static void solve_within(frg_context *ctx, diagonal *a, int lanes, const double 
     const fe_system s = {
         .n = N, .times = times, .data = a, .inverse_diag = ones, .level_inverse = ones};
     const int kind = lanes == 1 ? 0 : 1;
-    const fe_coef_ops *ops = frgi_fe_coef_ops(frgi_context_isa(ctx), 0, kind);
+    const fe_reduced_ops *ops = frgi_fe_reduced_ops(frgi_context_isa(ctx), 0, kind);
     CHECK_OK(ctx, frgi_fe_cg_run(ctx, &s, ops, ops, &w, lanes, most, "test", target, column));
     memcpy(x, w.x, (size_t)(N * lanes) * sizeof *x);
     frgi_arena_close(&arena, ctx);
@@ -222,8 +222,8 @@ static void prediction(void)
         const fe_system s = {
             .n = N, .times = times, .data = &a, .inverse_diag = ones, .level_inverse = ones};
         double steps;
-        CHECK_OK(ctx, frgi_fe_cg_predict(ctx, &s, frgi_fe_coef_ops(frgi_context_isa(ctx), 0, 0), &w,
-                                         &steps));
+        CHECK_OK(ctx, frgi_fe_cg_predict(ctx, &s, frgi_fe_reduced_ops(frgi_context_isa(ctx), 0, 0),
+                                         &w, &steps));
         /* c = 3: the residual falls by (c - 1) / (c + 1) = 1/2 a step, 36.5 steps to 1e-11; a mean over 12 of them has the
          * constant 2 of Chebyshev's bound, 2^(1/12) in the rate, and at most c from energy to residual norms */
         const double low_bound[] = {1, 25}, high_bound[] = {1, 45};

@@ -101,8 +101,8 @@ static void take_means(const design *d, const panel *p, const long double *z,
 static void gather(const design *d, const fe_rows *g, const panel *p, const long double *r,
                    long double *to, long double *count)
 {
-    memset(to, 0, (size_t)g->n_coef * sizeof *to);
-    memset(count, 0, (size_t)g->n_coef * sizeof *count);
+    memset(to, 0, (size_t)g->n_reduced * sizeof *to);
+    memset(count, 0, (size_t)g->n_reduced * sizeof *count);
     for (int64_t i = 0; i < d->n; i++)
         for (int q = 1; q < d->q; q++) {
             const int64_t l = g->factor[q].first + p->codes[i * d->q + q];
@@ -125,8 +125,8 @@ static truth truth_of(const design *d, const fe_rows *g)
                    .r = panel_zeros(d->n, sizeof(long double)),
                    .lone = panel_zeros(d->n, sizeof(long double)),
                    .mean = panel_zeros(d->units, sizeof(long double)),
-                   .s = panel_zeros(g->n_coef, sizeof(long double)),
-                   .count = panel_zeros(g->n_coef, sizeof(long double))};
+                   .s = panel_zeros(g->n_reduced, sizeof(long double)),
+                   .count = panel_zeros(g->n_reduced, sizeof(long double))};
 }
 
 static void truth_free(truth *t)
@@ -186,7 +186,7 @@ static void check_residual(const design *d, const fe_rows *g, const panel *p, co
             off = fmax(off, fabs((double)(effect[u * lanes + k] - t.mean[u])));
             largest = fmax(largest, fabs((double)t.mean[u]));
         }
-        for (int64_t l = 0; l < g->n_coef; l++)
+        for (int64_t l = 0; l < g->n_reduced; l++)
             wrong = fmax(wrong, fabs((double)(s[l * lanes + k] - t.s[l])) / bound_of_sum(d, &t, l));
         CHECK_SAYS(gap <= row + stored, "column %d: r is off by %g", k, gap);
         CHECK_SAYS(off <= row, "column %d: effects are off by %g", k, off);
@@ -207,7 +207,7 @@ static void check_rhs(const design *d, const fe_rows *g, const panel *p, const d
     for (int k = 0; k < d->live; k++) {
         double wrong = 0;
         study(d, g, p, NULL, k, &t);
-        for (int64_t l = 0; l < g->n_coef; l++)
+        for (int64_t l = 0; l < g->n_reduced; l++)
             wrong = fmax(wrong,
                          fabs((double)(b[l * lanes_of(d) + k] - t.s[l])) / bound_of_sum(d, &t, l));
         CHECK_SAYS(wrong <= 1, "column %d: D_r'W (I - P_1) x is off by %g of its bound", k, wrong);
@@ -237,7 +237,7 @@ static void check_apply(const design *d, const fe_rows *g, const panel *p, const
         }
         take_means(d, p, t.z, t.lone, t.r, t.mean);
         gather(d, g, p, t.r, t.s, t.count);
-        for (int64_t l = 0; l < g->n_coef; l++)
+        for (int64_t l = 0; l < g->n_reduced; l++)
             wrong = fmax(wrong, fabs((double)(y[l * lanes + k] - t.s[l])) /
                                     (coarser * bound_of_sum(d, &t, l)));
         CHECK_SAYS(wrong <= 1, "%s: S p is off by %g of its bound", how, wrong);
@@ -250,11 +250,11 @@ static void products(const design *d, frg_context *ctx, const fe_rows *g, const 
                      const fe_row_work *w)
 {
     const int lanes = lanes_of(d);
-    double *const direction = panel_zeros(g->n_coef * lanes, sizeof *direction);
-    double *const y = panel_zeros(g->n_coef * lanes, sizeof *y);
-    float *const rounded = panel_zeros(g->n_coef * lanes, sizeof *rounded);
-    const fe_coef_ops *ops = frgi_fe_coef_ops(frgi_context_isa(ctx), d->f32, d->kind);
-    for (int64_t l = 0; l < g->n_coef * lanes; l++) {
+    double *const direction = panel_zeros(g->n_reduced * lanes, sizeof *direction);
+    double *const y = panel_zeros(g->n_reduced * lanes, sizeof *y);
+    float *const rounded = panel_zeros(g->n_reduced * lanes, sizeof *rounded);
+    const fe_reduced_ops *ops = frgi_fe_reduced_ops(frgi_context_isa(ctx), d->f32, d->kind);
+    for (int64_t l = 0; l < g->n_reduced * lanes; l++) {
         rounded[l] = (float)test_normal();
         direction[l] = (double)rounded[l];
     }
@@ -287,10 +287,10 @@ static void passes(const design *d, frg_context *ctx)
     frgi_fe_row_work_layout(&arena, &g, lanes, &w);
     CHECK_OK(ctx, frgi_arena_open(&arena, ctx, "work"));
     frgi_fe_row_work_layout(&arena, &g, lanes, &w);
-    double *const a = panel_zeros(g.n_coef * lanes, sizeof *a);
-    double *const s = panel_zeros(g.n_coef * lanes, sizeof *s);
+    double *const a = panel_zeros(g.n_reduced * lanes, sizeof *a);
+    double *const s = panel_zeros(g.n_reduced * lanes, sizeof *s);
     double *const effect = panel_zeros(g.n_elim * lanes, sizeof *effect);
-    for (int64_t l = 0; l < g.n_coef * lanes; l++)
+    for (int64_t l = 0; l < g.n_reduced * lanes; l++)
         a[l] = test_normal();
     fe_block x, out;
     fe_moments moments;

@@ -21,7 +21,7 @@ static truth study(const panel *d, const fe_rows *g, int column)
     const int64_t units = g->factor[g->elim_factor].levels;
     truth t = {.unit_weight = calloc((size_t)units, sizeof(long double)),
                .unit_mean = calloc((size_t)units, sizeof(long double)),
-               .b = calloc((size_t)g->n_coef, sizeof(long double))};
+               .b = calloc((size_t)g->n_reduced, sizeof(long double))};
     for (int64_t i = 0; i < d->n; i++) {
         const long double w = weight_of(d, i), x = d->x[column * d->n + i];
         const int32_t u = d->codes[i * d->q + g->elim_factor];
@@ -67,9 +67,9 @@ static void check_moments(const panel *d, const fe_rows *g, const fe_moments *m,
                200 * n_u * (double)t.total);
     CHECK_NEAR(m->within[k], (double)t.within, 2 * n_u * (double)t.within);
     CHECK(m->max_abs[k] == (double)t.top);
-    for (int64_t l = 0; l < g->n_coef; l++)
+    for (int64_t l = 0; l < g->n_reduced; l++)
         CHECK_NEAR(b[l * lanes + k], (double)t.b[l],
-                   10 * n_u * deviation * (double)d->n / (double)g->n_coef);
+                   10 * n_u * deviation * (double)d->n / (double)g->n_reduced);
     truth_free(&t);
 }
 
@@ -94,7 +94,7 @@ static void check_pass(frg_context *ctx, int64_t n, int kind, bool weighted, boo
     fe_rows g = {0};
     if (ops->rhs &&
         CHECK_OK(ctx, frgi_fe_rows_create(&g, ctx, &codes, weighted ? &weights : NULL))) {
-        double *b = calloc((size_t)(g.n_coef * lanes), sizeof *b);
+        double *b = calloc((size_t)(g.n_reduced * lanes), sizeof *b);
         frgi_arena arena = {0};
         fe_row_work w;
         fe_moments m;

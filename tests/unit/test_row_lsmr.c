@@ -198,7 +198,7 @@ static void orthonormal(void)
     fe_basis b;
     CHECK_OK(ctx, plan_open(&p, ctx, &d, &o));
     CHECK_OK(ctx, frgi_basis_create(&b, ctx, &p.rows, d.slopes, d.n_slopes, 0, false));
-    CHECK(b.elim.rank == 12 && b.elim.width == 3 && b.n_coef == 0);
+    CHECK(b.elim.rank == 12 && b.elim.width == 3 && b.n_reduced == 0);
     for (int64_t l = 0; l < b.elim.levels; l++) {
         double gram[3][3] = {{0}};
         for (int64_t i = 100 * l; i < 100 * l + 100; i++) {
@@ -534,7 +534,7 @@ static void preconditioned(void)
     plan p;
     CHECK_OK(ctx, plan_open(&p, ctx, &d, &o));
     CHECK_OK(ctx, plan_run(&p, ctx, &d, want, plain));
-    frgi_fe_row_lsmr_precondition(p.f, plain_precond, &p.rows.n_coef);
+    frgi_fe_row_lsmr_precondition(p.f, plain_precond, &p.rows.n_reduced);
     CHECK_OK(ctx, plan_run(&p, ctx, &d, r, columns));
     for (int c = 0; c < d.p; c++) {
         CHECK(columns[c].status == FRG_OK && columns[c].iterations > 0);

@@ -1,11 +1,11 @@
-/* fe_classes.c - see fe_classes.h.
+/* fe_groups.c - see fe_groups.h.
  *
  * Equal eliminated levels are found by a hash of their rows in open addressing; the eliminated
- * levels that are the first of their classes, in ascending order, do not depend on the number of
- * threads.  Threads list stretches of the classes and write each level's list from where the
+ * levels that are the first of their groups, in ascending order, do not depend on the number of
+ * threads.  Threads list stretches of the groups and write each level's list from where the
  * threads before them end, so that lists ascend for any number of them.
  */
-#include "fe/fe_classes.h"
+#include "fe/fe_groups.h"
 
 #include <omp.h>
 #include <string.h>
@@ -22,7 +22,7 @@ enum {
  *  likely. */
 typedef struct {
     uint64_t a, b;
-    bool alone; /* all rows have the same sparse coefficient, and there is one sparse factor */
+    bool alone; /* all rows have the same sparse unknown, and there is one sparse factor */
 } elim_hash;
 
 /** Finaliser of MurmurHash3 with other constants (Stafford's variant 13). */
@@ -67,7 +67,7 @@ static elim_hash hash_elim(const fe_split *s, int64_t u)
     return h;
 }
 
-/** Distinct values of a sparse coefficient among the eliminated level's rows, for short eliminated
+/** Distinct values of a sparse unknown among the eliminated level's rows, for short eliminated
  *  levels; rows for long ones. */
 static double distinct_estimate(const fe_split *s, int64_t u)
 {
@@ -90,7 +90,7 @@ static double distinct_estimate(const fe_split *s, int64_t u)
     return distinct;
 }
 
-double frgi_fe_classes_estimate(const fe_rows *g, uint64_t seed)
+double frgi_fe_groups_estimate(const fe_rows *g, uint64_t seed)
 {
     const fe_split s = frgi_fe_split_factors(g);
     elim_hash seen[SAMPLE];
@@ -116,26 +116,26 @@ double frgi_fe_classes_estimate(const fe_rows *g, uint64_t seed)
         return 0;
     }
     const double levels = (double)g->n_elim * contributing / (double)sample;
-    /* m draws from k equal classes show m^2 / 2k equal pairs */
-    const double classes = repeats > 0 ? 0.5 * contributing * contributing / repeats : levels;
-    return products / contributing * (classes < levels ? classes : levels);
+    /* m draws from k equal groups show m^2 / 2k equal pairs */
+    const double groups = repeats > 0 ? 0.5 * contributing * contributing / repeats : levels;
+    return products / contributing * (groups < levels ? groups : levels);
 }
 
-/* ---- merging eliminated levels into classes -------------------------------------------------- */
+/* ---- merging eliminated levels into groups -------------------------------------------------- */
 
 typedef struct {
-    uint64_t a;   /* of the class's eliminated levels; b is looked up where a is equal */
-    int64_t elim; /* the first of the class, -1: free */
+    uint64_t a;   /* of the group's eliminated levels; b is looked up where a is equal */
+    int64_t elim; /* the first of the group, -1: free */
 } slot;
 
-/** Which of `workers` threads looks after a class: the leading digits of its hash say. */
+/** Which of `workers` threads looks after a group: the leading digits of its hash say. */
 static inline int worker_of(const elim_hash *h, int workers)
 {
     return h->alone ? -1 : (int)((h->a >> 32) * (uint64_t)workers >> 32);
 }
 
 /** times[u] <- the eliminated levels whose rows are those of u, where u is the first of them, for
- *  the classes of one thread.  The table has `capacity` slots, a power of two. */
+ *  the groups of one thread.  The table has `capacity` slots, a power of two. */
 static void merge_share(const elim_hash *hash, int64_t n_elim, int worker, int workers, slot *table,
                         int64_t capacity, uint32_t *times)
 {
@@ -186,9 +186,9 @@ static void hash_levels(const fe_split *s, int workers, elim_hash *hash, int64_t
     }
 }
 
-/** Threads find classes apart; the eliminated levels that are the first of their classes do not
+/** Threads find groups apart; the eliminated levels that are the first of their groups do not
  *  depend on their number. */
-static frg_status merge_levels(frg_context *ctx, const fe_split *s, int threads, fe_classes *c)
+static frg_status merge_levels(frg_context *ctx, const fe_split *s, int threads, fe_groups *c)
 {
     const int64_t n_elim = s->g->n_elim;
     const int workers = threads < MAX_WORKERS ? threads : MAX_WORKERS;
@@ -198,7 +198,7 @@ static frg_status merge_levels(frg_context *ctx, const fe_split *s, int threads,
     uint32_t *times = NULL;
     frg_status status;
     TRY_TO(done, NEW(ctx, &hash, n_elim, "hashes of the eliminated levels"));
-    TRY_TO(done, NEW0(ctx, &times, n_elim, "classes of eliminated levels"));
+    TRY_TO(done, NEW0(ctx, &times, n_elim, "groups of eliminated levels"));
     hash_levels(s, workers, hash, counts);
     int64_t contributing = 0;
     for (int p = 0; p < workers; p++) {
@@ -210,9 +210,9 @@ static frg_status merge_levels(frg_context *ctx, const fe_split *s, int threads,
         slots += capacity[p];
         contributing += counts[p];
     }
-    TRY_TO(done, NEW(ctx, &table, slots, "classes of eliminated levels"));
-    TRY_TO(done, NEW(ctx, &c->elim, contributing + 1, "classes of eliminated levels"));
-    TRY_TO(done, NEW(ctx, &c->times, contributing + 1, "classes of eliminated levels"));
+    TRY_TO(done, NEW(ctx, &table, slots, "groups of eliminated levels"));
+    TRY_TO(done, NEW(ctx, &c->elim, contributing + 1, "groups of eliminated levels"));
+    TRY_TO(done, NEW(ctx, &c->times, contributing + 1, "groups of eliminated levels"));
 #pragma omp parallel for num_threads(workers) schedule(static, 1)
     for (int p = 0; p < workers; p++) {
         merge_share(hash, n_elim, p, workers, table + first[p], capacity[p], times);
@@ -230,9 +230,10 @@ done:
     return status;
 }
 
-/* ---- the classes' counts, and the inverted lists ------------------------------------------------ */
+/* ---- the groups' counts, and the inverted lists ------------------------------------------------- */
 
-/** Members of one class, in order of first appearance; place[level] marks those seen (class + 1). */
+/** Members of one group, in order of first appearance; place[level] marks those seen (group +
+ *  1). */
 static int64_t list_members(const fe_split *s, int64_t elim, int64_t tag, int64_t *seen,
                             int32_t *place, fe_member *out)
 {
@@ -263,42 +264,43 @@ static double elim_weight(const fe_rows *g, int64_t elim)
     return total_weight;
 }
 
-/** The classes that one thread lists. */
+/** The groups that one thread lists. */
 typedef struct {
     int64_t begin, end;
     int64_t capacity; /* members at most */
-    int64_t *seen;    /* n_coef: markers; then where its classes go in each level's list */
-    int32_t *place;   /* n_coef */
+    int64_t *seen;    /* n_reduced: markers; then where its groups go in each level's list */
+    int32_t *place;   /* n_reduced */
 } share;
 
-/** Members of the share's classes, from `first` on; seen[l] <- how many of these classes have level l. */
-static void list_share(const fe_split *s, fe_classes *m, const share *p, int64_t first)
+/** Members of the share's groups, from `first` on; seen[l] <- how many of these groups have level
+ *  l. */
+static void list_share(const fe_split *s, fe_groups *m, const share *p, int64_t first)
 {
     const fe_rows *g = s->g;
     for (int64_t c = p->begin; c < p->end; c++) {
         const int64_t u = m->elim[c];
         if (c + 2 * FE_ELIM_AHEAD <
-            p->end) { /* the first members of successive classes are some levels apart */
+            p->end) { /* the first members of successive groups are some levels apart */
             const int64_t soon = m->elim[c + FE_ELIM_AHEAD], later = m->elim[c + 2 * FE_ELIM_AHEAD];
             __builtin_prefetch(&g->index[g->elim_start[soon] * g->n_remaining], 0);
             __builtin_prefetch(&g->elim_start[later], 0);
             __builtin_prefetch(&g->elim_inverse[later], 0);
         }
         const int64_t count = list_members(s, u, c + 1, p->seen, p->place, m->members + first);
-        m->of[c] = (fe_class_sums){.start = first,
+        m->of[c] = (fe_group_sums){.start = first,
                                    .end = first + count,
                                    .factor = m->times[c] * g->elim_inverse[u],
                                    .total_weight = elim_weight(g, u)};
         first += count;
     }
-    memset(p->seen, 0, (size_t)g->n_coef * sizeof *p->seen);
+    memset(p->seen, 0, (size_t)g->n_reduced * sizeof *p->seen);
     for (int64_t j = p->begin < p->end ? m->of[p->begin].start : first; j < first; j++) {
         p->seen[m->members[j].level]++;
     }
 }
 
-/** Members and inverted lists of all classes; threads list stretches of the classes. */
-static frg_status list_classes(frg_context *ctx, const fe_split *s, int threads, fe_classes *m)
+/** Members and inverted lists of all groups; threads list stretches of the groups. */
+static frg_status list_groups(frg_context *ctx, const fe_split *s, int threads, fe_groups *m)
 {
     const fe_rows *g = s->g;
     const int64_t n = m->n;
@@ -308,8 +310,8 @@ static frg_status list_classes(frg_context *ctx, const fe_split *s, int threads,
     frg_status status;
     for (int t = 0; t < workers; t++) {
         work[t] = (share){.begin = n * t / workers, .end = n * (t + 1) / workers};
-        TRY_TO(done, NEW0(ctx, &work[t].seen, g->n_coef, "markers"));
-        TRY_TO(done, NEW(ctx, &work[t].place, g->n_coef, "markers"));
+        TRY_TO(done, NEW0(ctx, &work[t].seen, g->n_reduced, "markers"));
+        TRY_TO(done, NEW(ctx, &work[t].place, g->n_reduced, "markers"));
     }
 #pragma omp parallel for num_threads(workers) schedule(static, 1)
     for (int t = 0; t < workers; t++) {
@@ -321,15 +323,15 @@ static frg_status list_classes(frg_context *ctx, const fe_split *s, int threads,
     for (int t = 0; t < workers; t++) {
         first[t + 1] = first[t] + work[t].capacity;
     }
-    TRY_TO(done, NEW(ctx, &m->of, n, "classes"));
-    TRY_TO(done, NEW(ctx, &m->members, first[workers], "class members"));
-    TRY_TO(done, NEW(ctx, &m->level_start, g->n_coef + 1, "classes of levels"));
+    TRY_TO(done, NEW(ctx, &m->of, n, "groups"));
+    TRY_TO(done, NEW(ctx, &m->members, first[workers], "group members"));
+    TRY_TO(done, NEW(ctx, &m->level_start, g->n_reduced + 1, "groups of levels"));
 #pragma omp parallel for num_threads(workers) schedule(static, 1)
     for (int t = 0; t < workers; t++) {
         list_share(s, m, &work[t], first[t]);
     }
     int64_t used = 0;
-    for (int64_t l = 0; l < g->n_coef; l++) {
+    for (int64_t l = 0; l < g->n_reduced; l++) {
         m->level_start[l] = used;
         for (int t = 0; t < workers; t++) {
             const int64_t count = work[t].seen[l];
@@ -337,13 +339,13 @@ static frg_status list_classes(frg_context *ctx, const fe_split *s, int threads,
             used += count;
         }
     }
-    m->level_start[g->n_coef] = used;
-    TRY_TO(done, NEW(ctx, &m->level_class, used, "classes of levels"));
+    m->level_start[g->n_reduced] = used;
+    TRY_TO(done, NEW(ctx, &m->level_group, used, "groups of levels"));
 #pragma omp parallel for num_threads(workers) schedule(static, 1)
     for (int t = 0; t < workers; t++) {
         for (int64_t c = work[t].begin; c < work[t].end; c++) {
             for (int64_t j = m->of[c].start; j < m->of[c].end; j++) {
-                m->level_class[work[t].seen[m->members[j].level]++] = (int32_t)c;
+                m->level_group[work[t].seen[m->members[j].level]++] = (int32_t)c;
             }
         }
     }
@@ -355,20 +357,20 @@ done:
     return status;
 }
 
-frg_status frgi_fe_classes_create(fe_classes *m, frg_context *ctx, const fe_split *s, int threads)
+frg_status frgi_fe_groups_create(fe_groups *m, frg_context *ctx, const fe_split *s, int threads)
 {
-    m->levels = s->g->n_coef;
+    m->levels = s->g->n_reduced;
     TRY(merge_levels(ctx, s, threads, m));
-    TRY(list_classes(ctx, s, threads, m));
+    TRY(list_groups(ctx, s, threads, m));
     return FRG_OK;
 }
 
-void frgi_fe_classes_destroy(fe_classes *m, frg_context *ctx)
+void frgi_fe_groups_destroy(fe_groups *m, frg_context *ctx)
 {
     DROP(ctx, &m->elim);
     DROP(ctx, &m->times);
     DROP(ctx, &m->of);
     DROP(ctx, &m->members);
     DROP(ctx, &m->level_start);
-    DROP(ctx, &m->level_class);
+    DROP(ctx, &m->level_group);
 }

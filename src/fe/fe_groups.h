@@ -1,0 +1,53 @@
+/* fe_groups.h - eliminated levels with equal rows, merged into groups, and which levels the
+ * groups have.
+ *
+ *     c(l)  count (weighted) of the level l of a sparse factor in the rows of one of group c
+ *     N_c   sum of the weights of its rows
+ *     t_c   eliminated levels of the group
+ *
+ * Eliminated levels with the same rows contribute the same to the Schur complement, so that t_c of
+ * them are one product t_c c c' / N_c.  Eliminated levels all of whose rows share the one sparse
+ * reduced unknown contribute nothing and are in no group.  The lists go both ways: a group's levels
+ * with their counts, and a level's groups.
+ */
+#ifndef FRGI_FE_GROUPS_H
+#define FRGI_FE_GROUPS_H
+
+#include "fe/fe_coupling.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { FE_ELIM_AHEAD = 16 }; /* slots and groups are fetched so many before they are looked at */
+
+typedef struct {
+    int32_t level;
+    double count; /* c(level) */
+} fe_member;
+
+typedef struct {
+    int64_t start, end;  /* its members */
+    double factor;       /* t_c / N_c */
+    double total_weight; /* N_c */
+} fe_group_sums;
+
+typedef struct {
+    int64_t n;
+    int64_t *elim;     /* n: the first of each group, ascending */
+    double *times;     /* n: t_c */
+    fe_group_sums *of; /* n */
+    fe_member *members;
+    int64_t levels;       /* n_reduced */
+    int64_t *level_start; /* levels + 1 */
+    int32_t *level_group; /* groups of each level, ascending */
+} fe_groups;
+
+/** m must be zeroed before; what was built is the caller's to destroy after a failure too. */
+FRG_MUST_USE frg_status frgi_fe_groups_create(fe_groups *m, frg_context *ctx, const fe_split *s,
+                                              int threads);
+void frgi_fe_groups_destroy(fe_groups *m, frg_context *ctx);
+/** Products c c' that remain after merging, guessed from a sample of eliminated levels: what S
+ *  would cost. */
+double frgi_fe_groups_estimate(const fe_rows *g, uint64_t seed);
+
+#pragma GCC visibility pop
+#endif
