@@ -72,22 +72,22 @@ int fe_job_read(cli *c, fe_job *job)
     return cli_fail_read(c, status);
 }
 
-static void take_times(fe_job *job, double parts[3], double *total)
+static void take_times(fe_job *job, double phases[3], double *total)
 {
     const frg_fe_result *f = frg_fe_get(job->fit);
-    parts[0] = f->encode_seconds;
-    parts[1] = f->solve_seconds;
-    parts[2] = f->vcov_seconds;
+    phases[0] = f->encode_seconds;
+    phases[1] = f->solve_seconds;
+    phases[2] = f->vcov_seconds;
     *total = f->total_seconds;
 }
 
-static void medians(fe_job *job, double (*parts)[3])
+static void medians(fe_job *job, double (*phases)[3])
 {
     double *const into[3] = {&job->encode, &job->solve, &job->vcov};
     double *sorted = malloc((size_t)job->n_totals * sizeof *sorted);
     for (int k = 0; sorted && k < 4; k++) {
         for (int i = 0; i < job->n_totals; i++) {
-            sorted[i] = k < 3 ? parts[i][k] : job->totals[i];
+            sorted[i] = k < 3 ? phases[i][k] : job->totals[i];
         }
         *(k < 3 ? into[k] : &job->total) = median_of(sorted, job->n_totals);
     }
@@ -97,9 +97,9 @@ static void medians(fe_job *job, double (*parts)[3])
 int fe_job_fit(cli *c, fe_job *job)
 {
     const int repeats = c->set.repeat;
-    double(*parts)[3] = calloc((size_t)repeats + 2, sizeof *parts);
+    double(*phases)[3] = calloc((size_t)repeats + 2, sizeof *phases);
     job->totals = calloc((size_t)repeats + 2, sizeof *job->totals);
-    int code = parts && job->totals ? 0 : cli_fail_memory(c);
+    int code = phases && job->totals ? 0 : cli_fail_memory(c);
     for (int i = 0; !code && i <= repeats && job->status != FRG_INTERRUPTED;
          i++) { /* 0 is the warm-up of repeats */
         frg_fe_destroy(job->fit);
@@ -119,13 +119,13 @@ int fe_job_fit(cli *c, fe_job *job)
             break;
         }
         const int at = i > 0 ? i - 1 : 0;
-        take_times(job, parts[at], &job->totals[at]);
+        take_times(job, phases[at], &job->totals[at]);
         job->n_totals = at + 1;
     }
     if (!code) {
-        medians(job, parts);
+        medians(job, phases);
     }
-    free(parts);
+    free(phases);
     return code;
 }
 

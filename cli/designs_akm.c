@@ -92,7 +92,7 @@ static void draw_people_and_firms(akm *a)
     }
 }
 
-static void weigh_firms(akm *a, double alpha)
+static void weight_firms(akm *a, double alpha)
 {
     const double scale = a->parameter[RHO] / (2 * (1 + var_psi));
     for (int64_t k = 0; k < a->industries; k++) {
@@ -224,7 +224,7 @@ int make_akm(design_data *d, int64_t rows, const double *parameter, uint64_t see
         const int64_t bins = parameter[RHO] > 0 ? (a.workers < MAX_BINS ? a.workers : MAX_BINS) : 1;
         for (int64_t b = 0; b < bins; b++) {
             const int64_t from = b * a.workers / bins, to = (b + 1) * a.workers / bins;
-            weigh_firms(&a, a.alpha[(from + to) / 2]);
+            weight_firms(&a, a.alpha[(from + to) / 2]);
             for (int64_t w = from; w < to; w++) {
                 walk(&a, d, w);
             }

@@ -87,7 +87,7 @@ FRG_API FRG_MUST_USE frg_status frg_lsmr_solve(frg_context *ctx, const frg_opera
 /* ---- demeaning ---------------------------------------------------------------------------------- */
 
 typedef enum {
-    FRG_FE_AUTO,   /* the way that the graph of the levels suggests; the report names it */
+    FRG_FE_AUTO,   /* the solver that the graph of the levels suggests; the report names it */
     FRG_FE_CG,     /* Jacobi CG on the Schur complement of the largest factor */
     FRG_FE_LSMR,   /* LSMR on A = W^(1/2) D S in row space: the reference */
     FRG_FE_MLSMR,  /* another name of FRG_FE_LSMR */
@@ -207,7 +207,7 @@ typedef struct {
     int n_factors;
     const int64_t *levels;  /* of each factor, those that occur; NULL: not known, so at most one a row */
     int weighted;           /* there are weights */
-    const frg_slope *slopes; /* their z are not looked at */
+    const frg_slope *slopes; /* their z are not read */
     int n_slopes;
     uint64_t no_intercept;  /* as of frg_demean_create */
 } frg_demean_shape;
@@ -313,7 +313,7 @@ typedef struct {
     int n_factors;
     const char *const *factor_name;
     const int64_t *factor_levels;
-    int64_t rank;        /* of the absorbed part, the intercept included */
+    int64_t rank;        /* of the absorbed factors, the intercept included */
     const char *rank_method;
     int64_t df_residual;
     /** Sums with the weights: rss = sum w e^2, tss that of y about its mean (about 0 without an intercept and effects);

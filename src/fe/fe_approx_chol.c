@@ -4,8 +4,9 @@
  * T = w_1 + ... + w_d.  Instead, with R_j = w_j + ... + w_d, each j < d gets one edge, to a k > j drawn with
  * probability w_k / R_{j+1}, of weight w_j R_{j+1} / T.  The expectation is the clique, the number of edges
  * falls by one with every vertex, and the factor stays as sparse as the graph.  As row operations the
- * elimination of v is: for j < d pass the part f_j = w_j / R_j of what is left to j, the rest to d, and the
- * pivot is w_d^2 / T; so a column of the factor is the list (j, f_j) and one pivot.
+ * elimination of v is: for j < d pass the fraction f_j = w_j / R_j of what is left to j, the
+ * remainder to d, and the pivot is w_d^2 / T; so a column of the factor is the list (j, f_j) and
+ * one pivot.
  *
  * AC(k), k = `split`: every edge is k copies of weight w / k at the start, and when a vertex is eliminated its
  * copies to one neighbour are merged down to k.  Smaller pieces have a smaller variance: k = 2 holds where

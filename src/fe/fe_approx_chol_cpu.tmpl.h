@@ -1,6 +1,7 @@
 /* fe_approx_chol_cpu.tmpl.h - the sweeps for right-hand sides 4 and 8 wide: `vec` is one row of them. */
 
-/** For v in order: a part f of what is left of x_v goes to each neighbour, the rest to the last one. */
+/** For v in order: a fraction f of what is left of x_v goes to each neighbour, the remainder to the
+ *  last one. */
 static void FN(forward)(const frgi_ac_factor *a, double *values)
 {
     vec *const x = (vec *)values;

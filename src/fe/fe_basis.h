@@ -6,9 +6,9 @@
  *     [1 z_1 z_2 ..] = [phi_0 phi_1 ..] T_l,   sum over the rows of l of w phi_j phi_k = (j = k),   T_l upper
  *
  * so that A = W^(1/2) [phi of all factors] has orthonormal columns within a factor and ||A||^2 <= Q.  A column
- * whose part orthogonal to those before it is below DEPENDENT of its own norm is dropped there: phi = 0, and
- * the rank loses one.  U is the block of the eliminated levels (fe_rows.h), A_r the blocks of the R
- * other coefficients:
+ * whose component orthogonal to those before it is below DEPENDENT of its own norm is dropped
+ * there: phi = 0, and the rank loses one.  U is the block of the eliminated levels (fe_rows.h), A_r
+ * the blocks of the R other coefficients:
  *
  *     coefficient of level l, column j:  first + l width + j,   numbered through the other factors
  *
@@ -74,7 +74,7 @@ int frgi_basis_row(const fe_basis *b, int64_t row, int32_t *place, double *value
 void frgi_basis_effects(const fe_basis *b, const fe_basis_factor *f, const double *coef,
                         double *alpha);
 
-/** The eliminated levels' part of the audit of z and its size, one value a lane; g_uj = sum over u
+/** The eliminated levels' share of the audit of z and its size, one value a lane; g_uj = sum over u
  *  of w phi_j z. */
 typedef struct {
     double square[BASIS_MAX_LANES];   /* sum of w z^2 */
@@ -102,11 +102,11 @@ void frgi_basis_times(const void *data, int64_t k, const double *c, double *y);
 void frgi_basis_transposed(const void *data, int64_t k, const double *y, double *x);
 /** z <- z - [phi of the remaining factors] c (c may be NULL), then its projection on the eliminated
  *  levels is taken out and added to `elim` (n_elim_columns x k).  effect[k], where not NULL: the
- *  largest |part of one factor in one row|.  Here z carries no factor W^(1/2), so rows of weight 0
- *  have their residuals too. */
+ *  largest |effect of one factor in one row|.  Here z carries no factor W^(1/2), so rows of weight
+ *  0 have their residuals too. */
 void frgi_basis_residual(const fe_basis_work *w, int64_t k, const double *c, double *z,
                          double *elim, double *effect);
-/** s (R x k) <- sum w phi z of the remaining factors, and the eliminated levels' part. */
+/** s (R x k) <- sum w phi z of the remaining factors, and the eliminated levels' share. */
 void frgi_basis_scatter(const fe_basis_work *w, int64_t k, const double *z, double *s,
                         fe_basis_audit *total);
 /** norm2 <- sum of w z^2 and square <- sum of w (z - mean)^2, the mean being 0 where no factor has an

@@ -22,7 +22,7 @@ typedef struct {
     int64_t first;    /* F's first reduced unknown; it has lean.n_reduced */
     int64_t width;    /* T; 0: the design has no such form, or it does not pay */
     int32_t *level;   /* T: reduced unknown of each small level */
-    double *coupling; /* n_reduced x T: S_lT (F's rows are looked at) */
+    double *coupling; /* n_reduced x T: S_lT (F's rows are read) */
     double *block22;  /* T x T: S_TT */
     double *sums;     /* pieces x T x FE_MAX_LANES */
 } fe_bordered;

@@ -316,7 +316,7 @@ static const double *jacobi(const fe_cascade *c, solver which)
     return which == SOLVER_ROWS ? c->g->level_inverse : c->schur.inverse_diag;
 }
 
-/** Small factors leave the rows' product once for all. */
+/** Moves the small factors out of the rows' product, once. */
 static frg_status build_bordered(fe_cascade *c, frg_context *ctx)
 {
     if (!c->bordered_tried) {

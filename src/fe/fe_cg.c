@@ -42,7 +42,7 @@ enum {
 static const double FORECAST_CAUTION = 4; /* the forecast exceeds the steps left by this factor */
 static const double LOW_ERROR = 1e-6;     /* relative error assumed of a product in float32 */
 static const double CAUTION =
-    3; /* a step of known length is taken to leave so many times what it should */
+    3; /* safety factor on the residual predicted after a step without a product */
 
 static void layout_sums(frgi_arena *a, int64_t n, int lanes, fe_cg_work *w)
 {

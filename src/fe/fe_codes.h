@@ -17,7 +17,7 @@ enum {
     FE_CODES_Q = 4           /* kernels for up to so many factors side by side */
 };
 
-/** What one look at a stretch of a factor's codes tells. */
+/** What one pass over a stretch of a factor's codes finds. */
 typedef struct {
     int32_t any, high; /* bitwise or (negative when a code is), largest */
     int64_t changes;   /* rows whose code differs from the row before */

@@ -1,6 +1,6 @@
 /* fe_demean.c - a run of the demeaner: solve, write, verify, refine, report.
  *
- * A run takes the columns in blocks.  For each block the story is (letters of fe_rows.h):
+ * A run takes the columns in blocks.  For each block (letters of fe_rows.h):
  *
  *     b   = D_r' W (I - P_1) x            one pass over the rows, with the moments of x
  *     S a = b                             the cascade of solvers, on the reduced unknowns alone
@@ -343,8 +343,8 @@ static void warn_forecast(const run *r)
         snprintf(others, sizeof others, " (and %lld columns more)", (long long)r->given_up - 1);
     }
     frgi_warn(d->ctx, W_FORECAST,
-              "column %lld%s was given up after %lld of %lld steps (%s): about %.2g more are in "
-              "sight",
+              "column %lld%s was given up after %lld of %lld steps (%s): about %.2g more are "
+              "forecast",
               (long long)r->first_given_up + 1, others,
               (long long)r->columns[r->first_given_up].iterations, (long long)d->opts.max_iter,
               frgi_fe_cascade_method(d->cascade), r->steps_forecast);

@@ -1,4 +1,5 @@
-/* fe_demean_plan.h - what a plan of the demeaner owns: the grouped rows, the way to solve, the memory of a run.
+/* fe_demean_plan.h - what a plan of the demeaner owns: the grouped rows, the solver, the memory of
+ * a run.
  *
  * fe_demean_plan.c makes it and answers questions about it, fe_demean.c runs it.
  */
@@ -31,7 +32,7 @@ struct frg_demean {
     int n_blocks;
     frgi_arena arena;
     fe_block_work work[FE_LANE_KINDS]; /* by kind */
-    double *refined_elim;              /* n_elim: the eliminated levels' part of a refinement */
+    double *refined_elim;              /* n_elim: the eliminated levels' effects in a refinement */
     double *left;                      /* n_reduced: the sums that a refinement leaves */
     fe_block_effects *blocks;
     frg_demean_column *reports; /* p */

@@ -13,16 +13,17 @@
 typedef enum { FRGI_ORDER_RCM, FRGI_ORDER_AMD, FRGI_ORDER_COUNT } frgi_order;
 
 typedef struct {
-    size_t byte_cap;   /* the factor and its index may take this many bytes; 0: no cap */
-    unsigned orders;   /* bit 1 << frgi_order: the candidates; 0: both */
-    double null_pivot; /* a pivot <= this part of its original diagonal is null; default 1e-11 */
+    size_t byte_cap; /* the factor and its index may take this many bytes; 0: no cap */
+    unsigned orders; /* bit 1 << frgi_order: the candidates; 0: both */
+    double
+        null_pivot; /* a pivot <= this fraction of its original diagonal is null; default 1e-11 */
     double
         cheap_flops; /* an envelope of at most this many multiply-adds ends the search; default 1e7 */
     int64_t
         amd_max_nnz; /* AMD is not tried on more entries than this (it can't be interrupted); default 5e7 */
 } frgi_direct_opts;
 
-/** What a candidate would cost.  `tried` 0: not looked at, the figures are 0. */
+/** What a candidate would cost.  `tried` 0: not computed, the figures are 0. */
 typedef struct {
     int tried;
     double flops;       /* multiply-adds of the numeric factor */

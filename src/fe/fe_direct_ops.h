@@ -34,7 +34,8 @@ typedef struct {
     int64_t (*factor)(const frgi_panels *s, ptrdiff_t i);
     /** tile[8 c + r] = sum over n columns of a[8 k + r] b[8 k + c] */
     void (*product)(ptrdiff_t n, const double *a, const double *b, double *tile);
-    /** x (rows of the panels, 4 or 8 wide): the part of L x = b, of L' x = b that panel i does. */
+    /** x (rows of the panels, 4 or 8 wide): the share of panel i in solving L x = b and L' x =
+     *  b. */
     void (*forward[WIDTH_COUNT])(const frgi_panels *s, ptrdiff_t i, double *x);
     void (*backward[WIDTH_COUNT])(const frgi_panels *s, ptrdiff_t i, double *x);
 } frgi_direct_ops;

@@ -199,8 +199,8 @@ frg_status frgi_gram_residual(frg_context *ctx, int k, const double *const *x, c
     return FRG_OK;
 }
 
-/** Every column is summed by one thread in the order of the rows; four of them share the look at the groups
- *  and a line of memory.  What a last bunch of fewer lacks is its last column again. */
+/** Every column is summed by one thread in the order of the rows; four of them share the loads of
+ *  the groups and a line of memory.  What a last bunch of fewer lacks is its last column again. */
 frg_status frgi_gram_by_group(frg_context *ctx, int k, const double *const *x, const double *s,
                               const int32_t *groups, int64_t n, int64_t n_groups, double *sums)
 {

@@ -18,7 +18,7 @@ FRG_MUST_USE frg_status frgi_fe_components(const fe_rows *g, frg_context *ctx, i
 FRG_MUST_USE frg_status frgi_fe_label_components(const fe_rows *g, frg_context *ctx,
                                                  int32_t **label, int64_t *count);
 
-/** Rank of D, or the bound that `how` stands for, for the ways that need no factor:
+/** Rank of D, or the bound that `how` stands for, for the methods that need no factor:
  *    naive      sum of the levels less Q - 1 (fixest)
  *    firstpair  the first two factors exactly, one redundant level for every other
  *    pairwise   for each later factor the most components it has with an earlier one (reghdfe)

@@ -499,8 +499,8 @@ void frgi_lsmr_finish(const frgi_lsmr *s, double *x)
 /* ---- audit -------------------------------------------------------------------------------------- */
 
 /** Does the true residual (norms r, g of A'r - d^2 x, all scaled) bear out a success?  10 times the asked for,
- *  because the recurrence's norms and the true ones part a little, and the rounding of one product, which is
- *  all that a backward stable solver can promise. */
+ *  because the recurrence's norms and the true ones differ a little, and the rounding of one
+ *  product, which is all that a backward stable solver can promise. */
 static bool sound(const frgi_lsmr_rule *rule, double r, double g, double x, double b, double na)
 {
     const double floor_r = 1e3 * 0x1p-52 * (na * x + b);

@@ -43,7 +43,7 @@ typedef struct frgi_vcov {
 struct frg_fe {
     frg_context *ctx;
     const frg_table *table; /* the caller's; it lives as long as the fit */
-    frg_fe_opts options; /* its strings belong to the caller and are not looked at after the fit */
+    frg_fe_opts options;    /* its strings belong to the caller and are not read after the fit */
     frgi_ssc ssc;
     frgi_formula formula;
     frgi_program depvar;

@@ -11,7 +11,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/** T_jj and T_(j,j-1)^2 for j = 0 .. n-1 (the first of the latter is not looked at), `stride` apart.  To
+/** T_jj and T_(j,j-1)^2 for j = 0 .. n-1 (the first of the latter is not read), `stride` apart.  To
  *  1e-3 relative, which is plenty for a bound; NaN where no eigenvalue is left. */
 double frgi_ritz_smallest(const double *diagonal, const double *below2, int64_t stride, int64_t n);
 /** The largest eigenvalue, from above, as accurately; T is positive semidefinite. */

@@ -14,7 +14,7 @@ typedef struct {
     double scale, unscale; /* powers of two: max_abs is near 1 */
     double max_abs;        /* largest |x| */
     double total;          /* sum of w (x - mean)^2 */
-    double effect;         /* largest |part of one factor in one row| */
+    double effect;         /* largest |effect of one factor in one row| */
     double epsilon;        /* of the caller's type */
     double lambda;         /* smallest Ritz value of A'A seen; NaN: none */
     double reduced, size;  /* ||g|| over the reduced unknowns and ||W^(1/2) r|| at the last audit */

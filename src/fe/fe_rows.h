@@ -93,7 +93,7 @@ typedef struct {
     double max_abs[FE_MAX_LANES]; /* largest |x| */
 } fe_moments;
 
-/** The eliminated levels' part of the audit of a residual, one value a lane. */
+/** The eliminated levels' share of the audit of a residual, one value a lane. */
 typedef struct {
     double square[FE_MAX_LANES];   /* sum of w r^2 */
     double gradient[FE_MAX_LANES]; /* sum over eliminated levels of (sum w r)^2 / N_u */

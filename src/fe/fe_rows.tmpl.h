@@ -60,7 +60,8 @@ INLINE void RN(push)(fe_stream *s, vec v, const int live)
     }
 }
 
-/** Do the rows of out leave past the caches?  Only where they lie one behind the other, and x elsewhere. */
+/** Are the rows of out written past the caches?  Only where they lie one behind the other, and x
+ *  elsewhere. */
 INLINE bool RN(streams)(const fe_rows *g, const fe_block *x, const fe_block *out, const int live,
                         const int adjacent)
 {

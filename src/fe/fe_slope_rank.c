@@ -6,13 +6,13 @@
  *
  *     c_i d_i = sum_j c_ij d_j  in its columns, j over pivot rows:  v_i = c_i r_i - sum_j c_ij r_j,
  *
- * r the row's part in the other factors' columns, and rank D = sum of the eliminated levels' ranks
- * + rank of the v_i (fe_prime_rank.h).  The factors c_i save the inverses of the pivots, 100
+ * r the row's entries in the other factors' columns, and rank D = sum of the eliminated levels'
+ * ranks + rank of the v_i (fe_prime_rank.h).  The factors c_i save the inverses of the pivots, 100
  * products each.
  *
  * Dangers: values whose sizes are 2^61 apart and more may be the same modulo p; then there is no count.  Columns that
  * depend on each other but for the rounding of their values (z and 0.1 z) are independent here, and not for the
- * demeaner: fe_row_lsmr_rank.c looks at both counts.
+ * demeaner: fe_row_lsmr_rank.c compares both counts.
  *
  * Cost: two passes over the rows with (columns of an eliminated level)^2 products each; then the
  * sparse factor.

@@ -341,7 +341,8 @@ static void add_row(const sparse *s, const level_blocks *m, const worker *w, int
     s->diagonal[i] = w->sum[i];
 }
 
-/** Coefficients that the eliminated levels explain leave S: their rows and columns become zeros. */
+/** Drops the unknowns that the eliminated levels explain from S: their rows and columns become
+ *  zeros. */
 static void clear_explained(const sparse *s)
 {
     for (int64_t i = 0; i < s->n; i++) {

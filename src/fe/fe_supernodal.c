@@ -392,7 +392,7 @@ static void fill(const frgi_supernodal *t, const frgi_supernodal_work *w, int64_
         lowest[c] = HUGE_VAL;
 }
 
-/** Multiply-adds since the last look at who may have stopped the run. */
+/** Multiply-adds since the last poll of the context's stop. */
 typedef struct {
     frg_context *ctx;
     double since;

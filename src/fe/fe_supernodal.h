@@ -38,7 +38,7 @@ typedef struct {
     const double *matrix; /* values of the pattern */
     const int32_t *order, *place;
     const frgi_direct_ops *ops;
-    double null_pivot;        /* pivots up to this part of the matrix's diagonal are null */
+    double null_pivot;        /* pivots up to this fraction of the matrix's diagonal are null */
     double *panels, *inverse; /* results */
     double *lowest;           /* the pivots' floors: work from here on */
     int64_t *address;         /* tallest */

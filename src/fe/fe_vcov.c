@@ -254,7 +254,8 @@ done:
     return status;
 }
 
-/** K, and in *naive as it is without a look at what depends on what: 0 with slopes, which others count otherwise. */
+/** K, and in *naive as it is without regard to linear dependence: 0 with slopes, which others count
+ *  otherwise. */
 static frg_status count_parameters(const work *w, double *K, int64_t *naive)
 {
     const frg_fe *const f = w->f;

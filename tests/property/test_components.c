@@ -2,7 +2,7 @@
  *
  * A row's residual depends on its own component alone: what a design gives has to be what each component gives by
  * itself, to the error bounds that both report.  The designs are such that no single solver serves
- * all: a ring, where gradients take as many steps as it has levels, beside units of so many firms
+ * all: a ring, where CG takes as many steps as it has levels, beside units of so many firms
  * that their S is too dense, or beside random graphs that fill a factor.
  */
 #include "panel.h"
@@ -301,8 +301,8 @@ static void three_effects(void)
 }
 
 /** Two dense halves that hang together by a row of weight 1e-8, and a residual that needs the mode between them:
- *  gradients leave an error bound that is too large, and that part alone goes on to its factor.  The ring's part has
- *  none to go to, and the third needs none. */
+ *  CG leaves an error bound that is too large, and that subproblem alone goes on to its factor.
+ *  The ring's part has none to go to, and the third needs none. */
 static void escalation(void)
 {
     graph g[] = {ring(test_size(1000, 300)), dense(), dense(), dense()};

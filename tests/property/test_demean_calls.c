@@ -315,7 +315,7 @@ static void steps_of_a_column(void)
         free(r);
         panel_free(&d);
     }
-    CHECK(short_of > 0); /* a cycle takes 200 steps, and forced gradients have nothing else */
+    CHECK(short_of > 0); /* a cycle takes 200 steps, and forced CG has nothing else */
     frg_context_destroy(ctx);
 }
 

@@ -78,7 +78,7 @@ static void check_same(const panel *d, const double *r, const frg_demean_column 
     }
 }
 
-/** Forced ways fail by name and leave the output; auto goes by gradients through the rows and gets there. */
+/** Forced ways fail by name and leave the output; auto runs CG through the rows and converges. */
 static void forbidden_factors(void)
 {
     static const struct {

@@ -391,7 +391,7 @@ static void faint_bridge(void)
 }
 
 /** Effects 1e8 times the residual: the first result has level means that are their rounding, 1e-8 of it.  The
- *  audit holds to tol all the same, on gradients (an expander) and on the factor (a ring, a chain). */
+ *  audit holds to tol all the same, with CG (an expander) and with the factor (a ring, a chain). */
 static void faint_residuals(void)
 {
     graph all[] = {ring(10000), expander(3000, 3), chain(500, 3)};
