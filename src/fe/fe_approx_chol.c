@@ -45,7 +45,7 @@ struct frgi_ac {
     frgi_arena memory;
     int32_t *place;     /* n: number in the order of elimination */
     int32_t *component; /* n */
-    double *weight;     /* components: 1 / vertices, 0 for one that hangs on the ground */
+    double *weight;     /* components: 1 / vertices, 0 for a grounded one */
     int64_t *starts;    /* n + 1 */
     double *inverse;    /* n */
     int32_t *rows;      /* entries; growing blocks */

@@ -159,7 +159,7 @@ INLINE void times_chunk(const fe_basis *b, int chunk, const double *c, double *y
     }
 }
 
-/** Chunks of a product are skipped then: who asked for it looks again, and throws it away. */
+/** Chunks of a product are skipped then: the caller polls again and discards the product. */
 static bool is_stopped(const fe_basis_work *w)
 {
     return w->stops && frgi_stopped(w->stops) != FRG_OK;

@@ -19,9 +19,9 @@
 
 enum {
     ROW_STEPS = 30, /* through the rows before the choice is made again: easy graphs need 5 to 15 */
-    ROW_FORECAST = 60, /* so many forecast, and the choice is made again at once */
-    FEW_STEPS = 20,    /* so few CG iterations need no factor */
-    MANY_STEPS = 150   /* so many pay for an approximate factor */
+    ROW_FORECAST = 60, /* with more iterations forecast the choice is made again at once */
+    FEW_STEPS = 20,    /* CG iterations that need no factor */
+    MANY_STEPS = 150   /* CG iterations that pay for an approximate factor */
 };
 static const double CHEAP_PRODUCTS = 1; /* a row: S is assembled at once */
 static const double WORTH_PRODUCTS =

@@ -39,7 +39,7 @@ FRG_MUST_USE frg_status frgi_fe_cascade_create(fe_cascade **out, frg_context *ct
 /** Where a solve begins. */
 typedef enum {
     FE_FROM_ROWS,      /* where the graph says */
-    FE_FROM_ASSEMBLED, /* beyond the rows: for the refinement of a column that they have not served */
+    FE_FROM_ASSEMBLED, /* beyond the rows: for the refinement of a column that has escalated */
     FE_FROM_FACTOR /* by the factor within fill_cap: the last solver did not halve the residual */
 } fe_cascade_start;
 

@@ -30,7 +30,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { PROBE_STEPS = 12, FORECAST_STEPS = 6 /* so many show how fast a column contracts */ };
+enum { PROBE_STEPS = 12, FORECAST_STEPS = 6 /* steps before the contraction is known */ };
 static const double PROBE_GOAL = 1e-11;
 enum {
     FE_LOW_LEVELS = 8192, /* below, the pairs of four columns lie in the nearer caches anyway */

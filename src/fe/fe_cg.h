@@ -121,8 +121,9 @@ FRG_MUST_USE frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s,
                                        const char *phase, const fe_cg_target *target,
                                        fe_cg_column *column);
 
-/** Steps that a right-hand side in the range of S will need, from a few steps on b = S z with z random: a
- *  matter of the graph and the seed.  w is laid out for one column, ops are of doubles. */
+/** Steps that a right-hand side in the range of S will need, from a few steps on b = S z with z
+ *  random; depends on the graph and the seed alone.  w is laid out for one column, ops are of
+ *  doubles. */
 FRG_MUST_USE frg_status frgi_fe_cg_predict(frg_context *ctx, const fe_system *s,
                                            const fe_reduced_ops *ops, const fe_cg_work *w,
                                            double *steps);

@@ -14,7 +14,7 @@
 enum {
     FE_SMALL_ROWS = 1 << 14, /* below, one chunk and no threads */
     FE_PIECE_ROWS = 1 << 12, /* codes are worked on in pieces that stay in the nearer caches */
-    FE_CODES_Q = 4           /* kernels for up to so many factors side by side */
+    FE_CODES_Q = 4           /* factors that one kernel takes, at most */
 };
 
 /** What one pass over a stretch of a factor's codes finds. */
@@ -53,7 +53,7 @@ typedef struct {
     int64_t codes;   /* length of count and level */
     uint32_t *count; /* rows of each code; NULL where nothing needs them */
     int tables;      /* > 0: count is so many tables, one a thread, still to be filled and added, */
-    int64_t apart;   /* each so many numbers behind the one before: on lines of its own */
+    int64_t apart;   /* distance between tables in numbers: each has cache lines of its own */
     int32_t *level;  /* code -> level; NULL: the same */
     int32_t *narrow; /* n: levels by row, where codes are too far apart for a table */
 } fe_factor_codes;

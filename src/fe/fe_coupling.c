@@ -63,7 +63,7 @@ int64_t frgi_fe_border_place(const fe_split *s, int32_t level)
 
 /* ---- patterns of small levels ------------------------------------------------------------------------ */
 
-/** The pattern of the eliminated levels in hand: their small levels row by row, and as counts. */
+/** The pattern of the current eliminated levels: their small levels row by row, and as counts. */
 typedef struct {
     double *t;           /* T: counts t_u */
     const int32_t *rows; /* of the eliminated level that set it */
@@ -143,8 +143,8 @@ static void close_pattern(const fe_split *s, pattern *p, fe_coupling *b)
     }
 }
 
-/** May the pattern change once more at eliminated level u, the changes so far at hand?  Each takes
- *  a pass over the coupling block, which so many rows pay for. */
+/** May the pattern change once more at eliminated level u, after `changes` of them?  Each takes a
+ *  pass over the coupling block, paid for by n_reduced rows. */
 static inline bool may_change(const fe_rows *g, int64_t first, int64_t u, int64_t changes)
 {
     return changes < FREE_CHANGES + (g->elim_start[u] - g->elim_start[first]) / g->n_reduced;

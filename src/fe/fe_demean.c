@@ -31,7 +31,7 @@ static const double NOISE = 1e-13; /* of a sum of squares: what its rounding may
 typedef struct {
     fe_column_size size;
     double within;         /* sum of w (x - eliminated level's mean)^2 */
-    double floor;          /* level means that are rounding in the solve at hand, */
+    double floor;          /* level means that are rounding in the current solve, */
     double noise;          /* and the sum of squares */
     double scale;          /* power of two that brings the column near 1 */
     double lambda;         /* smallest Ritz value seen */
@@ -130,7 +130,7 @@ typedef struct {
     frg_array in, out;
     int f32;
     frg_demean_column *columns;
-    frg_status stopped; /* the heartbeat's word, once it has spoken */
+    frg_status stopped; /* the heartbeat's status once it has stopped the run */
     int64_t given_up;   /* columns that a forecast has given up, and of the first */
     int64_t first_given_up;
     double steps_forecast;

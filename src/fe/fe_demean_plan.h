@@ -39,7 +39,7 @@ struct frg_demean {
     double setup_seconds;
 };
 
-/** Lays out the memory of a run over p columns, where the last run's does not serve. */
+/** Lays out the memory of a run over p columns, where the last run's is not large enough. */
 FRG_MUST_USE frg_status frgi_fe_demean_prepare(frg_demean *d, int64_t p);
 
 #pragma GCC visibility pop

@@ -185,7 +185,7 @@ static void move_reference(const frgi_effects *a, const frg_fe *f, int64_t *pare
     }
 }
 
-/** What the normalisation of a vector of coefficients goes by. */
+/** What the normalisation of a vector of coefficients needs. */
 typedef struct {
     const frgi_effects *a;
     const frg_fe *f;

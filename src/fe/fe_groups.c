@@ -128,7 +128,7 @@ typedef struct {
     int64_t elim; /* the first of the group, -1: free */
 } slot;
 
-/** Which of `workers` threads looks after a group: the leading digits of its hash say. */
+/** Which of `workers` threads owns a group: the leading digits of its hash say. */
 static inline int worker_of(const elim_hash *h, int workers)
 {
     return h->alone ? -1 : (int)((h->a >> 32) * (uint64_t)workers >> 32);
@@ -162,7 +162,7 @@ static void merge_share(const elim_hash *hash, int64_t n_elim, int worker, int w
     }
 }
 
-/** hash[u] of all eliminated levels, and how many of them each thread looks after. */
+/** hash[u] of all eliminated levels, and how many of them each thread owns. */
 static void hash_levels(const fe_split *s, int workers, elim_hash *hash, int64_t *counts)
 {
     int64_t counted[MAX_WORKERS][MAX_WORKERS] = {

@@ -17,7 +17,7 @@
 
 #pragma GCC visibility push(hidden)
 
-enum { FE_ELIM_AHEAD = 16 }; /* slots and groups are fetched so many before they are looked at */
+enum { FE_ELIM_AHEAD = 16 }; /* slots and groups are prefetched this far ahead of their use */
 
 typedef struct {
     int32_t level;

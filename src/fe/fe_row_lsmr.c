@@ -16,9 +16,9 @@
  *
  * A factor whose smallest pivot is rounding has a direction that D does not have, and effects without bound along it: a
  * column that is lost in their rounding (fe_verify.h), or that refinement with the factor does not
- * serve, goes on without it, unless the factor was asked for by name.
+ * converge for, goes on without it, unless the factor was asked for by name.
  *
- * Error bound: ||W^(1/2)(r - r*)||^2 <= ||g_elims||^2 + ||g_rest||^2 / lambda, because U is taken
+ * Error bound: ||W^(1/2)(r - r*)||^2 <= ||g_eliminated||^2 + ||g_reduced||^2 / lambda, because U is taken
  * out exactly; lambda is the smallest Ritz value of LSMR's steps (with a preconditioner g' P^-1 g /
  * lambda takes its place).
  *
@@ -38,7 +38,7 @@
 #include "fe/fe_row_lsmr_plan.h"
 
 enum { STALLS = 3, ROUNDS_MAX = 30, EXPONENT_MAX = 1000, HISTORY = 512 };
-static const double BOUND = 1e3; /* error_bound may be so many tol */
+static const double BOUND = 1e3; /* error_bound / tol, at most */
 static const double FIRST =
     1.0 / 32; /* of tol: LSMR's atol, since ||g|| is spread unevenly over the levels */
 static const double NOTHING = 4; /* roundings of ||W^(1/2) x||: a gradient that is none */
@@ -360,7 +360,7 @@ typedef struct {
     frg_context *ctx;
     const frg_array *in, *out;
     frg_demean_column *columns;
-    frg_status stopped; /* the heartbeat's word, once it has spoken */
+    frg_status stopped; /* the heartbeat's status once it has stopped the run */
 } run;
 
 /** One step of LSMR, and what it adds, where it was not given up, to T = B'B of each column, B being Golub and Kahan's
@@ -478,7 +478,7 @@ static bool is_lost(const fe_row_lsmr *f, const column_state *c)
     return frgi_fe_is_lost(&size);
 }
 
-/** Writes z with the effects at hand, and verifies what was written. */
+/** Writes z with the current effects, and verifies what was written. */
 static void finish(run *r, int64_t first, int64_t k)
 {
     fe_row_lsmr *f = r->f;

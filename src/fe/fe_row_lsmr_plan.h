@@ -20,7 +20,7 @@ typedef struct {
     double reduced, size;  /* ||g|| over the reduced unknowns and ||W^(1/2) r|| at the last audit */
     double norm_a;         /* LSMR's estimate of ||A||_F in the last round */
     frg_lsmr_stop stop;    /* of the last round */
-    bool plain;            /* without the preconditioner, which has not served it */
+    bool plain;            /* without the preconditioner, which did not converge */
 } column_state;
 
 /** The audit of one column. */
@@ -38,7 +38,7 @@ struct fe_row_lsmr {
     fe_row_lsmr_precond *precond; /* NULL: none */
     const void *precond_data;
     fe_slopes *factor; /* the preconditioner, where it is this; or NULL */
-    bool may_drop;     /* the preconditioner, for columns that it does not serve */
+    bool may_drop;     /* the preconditioner, for columns that do not converge with it */
     bool left;         /* by a column of the last run */
     /* memory of the run */
     int64_t columns; /* it was laid out for */

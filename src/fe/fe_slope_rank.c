@@ -33,14 +33,14 @@ typedef struct {
     int width;          /* columns of an eliminated level */
     int64_t elim_ranks; /* added up */
     uint64_t *image;    /* n a slope that has values of its own, as in b->z */
-    uint64_t *row;      /* width: the eliminated level's columns of the row at hand, reduced */
+    uint64_t *row;      /* width: the eliminated level's columns of the current row, reduced */
     uint64_t scale;     /* c_i */
     uint64_t *along;    /* width: c_ij */
     uint64_t *basis;    /* width x width: reduced pivot rows, */
     uint64_t *made;     /* width x width: of which pivot rows they are made */
     int64_t *pivot_row; /* width */
     int *pivot;         /* width: its column */
-    int32_t *at, *slot; /* places that the vector at hand has; R: their number in it, or -1 */
+    int32_t *at, *slot; /* places that the current vector has; R: their number in it, or -1 */
     uint64_t *value;    /* as at */
     int count;
 } field;

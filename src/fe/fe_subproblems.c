@@ -31,9 +31,9 @@ typedef struct {
     fe_block_work work[FE_LANE_KINDS]; /* by kind, laid out when first asked for */
     int64_t steps;                     /* the most that a solve took */
     double lambda
-        [FE_MAX_LANES]; /* of the columns of the block in hand: the smallest Ritz value seen */
+        [FE_MAX_LANES]; /* of the columns of the current block: the smallest Ritz value seen */
     double error[FE_MAX_LANES]; /* of the last solve, where choose_for_factor has computed it */
-    double seen[FE_MAX_LANES];  /* audits of the columns of the block in hand */
+    double seen[FE_MAX_LANES];  /* audits of the columns of the current block */
     double audit;               /* the largest that was committed */
     bool prepared;
     bool to_factor; /* the current solve factors it */

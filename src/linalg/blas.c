@@ -4,7 +4,8 @@
 #include <omp.h>
 #include <pthread.h>
 
-/* Some builds of OpenBLAS have a prefix before all their names, which their pkg-config tells (scipy-openblas32: scipy_). */
+/* Some builds of OpenBLAS have a prefix before all their names, which their pkg-config names
+ * (scipy-openblas32: scipy_). */
 #ifdef BLAS_SYMBOL_PREFIX
 #define JOINED(prefix, name) prefix##name
 #define PREFIXED(prefix, name) JOINED(prefix, name)
@@ -163,7 +164,7 @@ void frgi_blas_single(void)
     omp_set_num_threads(1);
 }
 
-/* Their `info` tells of arguments alone, which are ours. */
+/* Their `info` reports bad arguments alone, and these are checked. */
 void frgi_sgeqrf(int m, int n, float *a, int lda, float *tau, float *work)
 {
     sgeqrf_(&m, &n, a, &lda, tau, work, &(const int){64 * n}, &(int){0});

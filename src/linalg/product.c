@@ -14,7 +14,7 @@
  * to 0.4 MB, then 32 rows, packed to what stays in L1 and multiplied with the weight; 2 x 2 tiles of C in registers,
  * where they are loaded from C and stored to it: a detour by a buffer waited for the tile unit in every block.
  *
- * Dangers: tiles take numbers below 2^-126 for zero, also terms of larger ones: who calls keeps
+ * Dangers: tiles take numbers below 2^-126 for zero, also terms of larger ones: the caller keeps
  * operands away from that (soap_step.c).  An infinity becomes NaN.  Bits do not depend on threads:
  * one product, one thread.
  *

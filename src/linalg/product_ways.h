@@ -1,4 +1,5 @@
-/* product_ways.h - what product.c tells the ways that it has: where C goes and how the operands lie. */
+/* product_ways.h - the description of a product that product.c hands to its kernels: C and the
+ * operands' layout. */
 #ifndef FRGI_PRODUCT_WAYS_H
 #define FRGI_PRODUCT_WAYS_H
 

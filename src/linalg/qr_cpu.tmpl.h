@@ -169,7 +169,7 @@ static void FN(outer)(ptrdiff_t rows, ptrdiff_t k, const real *v, ptrdiff_t pane
 
 /* ---- a panel and its block reflector -------------------------------------------------------------- */
 
-/** The panel in hand.  Sizes count from its first row and column. */
+/** The current panel.  Sizes count from its first row and column. */
 typedef struct {
     ptrdiff_t rows, width; /* width: columns, a multiple of 8 */
     ptrdiff_t chunk;       /* elements from chunk to chunk of v_rows */

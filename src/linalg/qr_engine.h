@@ -53,7 +53,8 @@ void frgi_qr_extend(frgi_qr_extent *e, int64_t m, int64_t n);
 void frgi_qr_workspace_take(frgi_arena *arena, frgi_qr_workspace *work, frgi_product_way way,
                             bool f64, const frgi_qr_extent *e, int team, bool cholesky, bool gram,
                             bool r);
-/** Sets the shape of the matrix in hand: its rows, columns, ld follow from (m, n) alone; the team is one thread. */
+/** Sets the shape of the current matrix: its rows, columns, ld follow from (m, n) alone; the team
+ *  is one thread. */
 void frgi_qr_workspace_shape(const frgi_qr_ops *ops, frgi_qr_workspace *work, int64_t m, int64_t n);
 /** Column j of x.a to a largest entry in [1/2, 1); one of zeros becomes that of `old`, unless it is NULL.  norm2[j] is NaN
  *  where an entry is not finite.  Callers do it while they have the column in their cache. */

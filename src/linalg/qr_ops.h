@@ -31,12 +31,11 @@ typedef struct {
     int team;          /* threads that update the columns right of a panel */
     void *a;           /* ld x columns */
     void *diagonal;    /* columns: of R, signs as they come */
-    void *v_leaf;      /* rows x 8: the leaf of V in hand, explicit, by columns */
-    void *
-        v_tiles; /* rows x panel: V of the panel in hand, by columns within tiles of three vectors */
-    void *v_rows; /* rows x panel: the same by rows, in chunks of two vectors */
-    void *t;      /* columns x panel: T' of every panel, by chunks of rows */
-    void *small;  /* panel x panel + 2 panel x QR_BAND for each of the team */
+    void *v_leaf;      /* rows x 8: the current leaf of V, explicit, by columns */
+    void *v_tiles; /* rows x panel: V of the current panel, by columns in tiles of three vectors */
+    void *v_rows;  /* rows x panel: the same by rows, in chunks of two vectors */
+    void *t;       /* columns x panel: T' of every panel, by chunks of rows */
+    void *small;   /* panel x panel + 2 panel x QR_BAND for each of the team */
 } frgi_qr_matrix;
 
 typedef struct {

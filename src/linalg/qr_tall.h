@@ -20,7 +20,8 @@ typedef struct {
     void *stack; /* the blocks' R on top of each other: the matrix of the second level */
 } frgi_qr_tall;
 
-/** Is a matrix of so many rows and columns factored by blocks of rows?  It hangs on the shape alone. */
+/** Is a matrix of so many rows and columns factored by blocks of rows?  Depends on the shape
+ *  alone. */
 bool frgi_qr_is_tall(int64_t m, int64_t n);
 /** Elements of the blocks' R of an m x n matrix, as they are stacked; 0 where it is not tall. */
 size_t frgi_qr_stack_elements(int64_t m, int64_t n);

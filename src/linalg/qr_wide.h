@@ -9,7 +9,7 @@
 
 /** What wide blocks need beside the matrix; v is NULL where the machine has no tiles. */
 typedef struct {
-    float *v;                         /* ld x 128: V of the block in hand, explicit */
+    float *v;                         /* ld x 128: V of the current block, explicit */
     float *t;                         /* columns x 128: T of every block */
     float *gram, *product;            /* 128 x 128: V'V, and what T is made by */
     float *w, *x;                     /* columns x 128: V'C and T'V'C */
