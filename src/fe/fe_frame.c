@@ -5,7 +5,7 @@
  *
  * Singletons (levels with one row) are dropped until none is left.  Each level keeps its count and the
  * exclusive or of its rows' numbers: when the count falls to one, that is the row.  A queue of such levels
- * makes it O(n + levels) in all, whatever the length of the cascade; a round is one generation of the queue.
+ * makes it O(n + levels) in all, however many rounds it takes; a round is one generation of the queue.
  */
 #include "fe/fe_frame.h"
 
@@ -365,7 +365,7 @@ done:
 
 /* ---- singletons --------------------------------------------------------------------------------- */
 
-/** One level during the cascade. */
+/** One level during the pruning. */
 typedef struct {
     int64_t count; /* rows left */
     int64_t sum;   /* exclusive or of their numbers */
@@ -378,7 +378,7 @@ typedef struct {
     int64_t *queue; /* levels with one row; each enters once */
     int64_t queued;
     unsigned char *gone;
-} cascade;
+} pruning;
 
 /** Does a single row of this weight make a singleton?  A frequency weight of 2 stands for two rows. */
 static bool is_single(const framer *b, int64_t i)
@@ -386,7 +386,7 @@ static bool is_single(const framer *b, int64_t i)
     return !(has_frequencies(b) && b->f->weights[i] > 1);
 }
 
-static void count_rows(cascade *c)
+static void count_rows(pruning *c)
 {
     const frgi_frame *const f = c->b->f;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(frgi_pass_threads(c->b->ctx, f->n))
@@ -401,7 +401,7 @@ static void count_rows(cascade *c)
 }
 
 /** Takes row i out of all its levels; those left with one row enter the queue. */
-static void drop_row(cascade *c, int64_t i)
+static void drop_row(pruning *c, int64_t i)
 {
     const frgi_frame *const f = c->b->f;
     c->gone[i] = 1;
@@ -420,7 +420,7 @@ static void drop_row(cascade *c, int64_t i)
 }
 
 /** Empties the queue, generation by generation. */
-static void run_cascade(cascade *c)
+static void prune(pruning *c)
 {
     int64_t begin = 0;
     while (begin < c->queued) {
@@ -438,7 +438,7 @@ static void run_cascade(cascade *c)
 static frg_status drop_singletons(framer *b)
 {
     frgi_frame *const f = b->f;
-    cascade c = {.b = b};
+    pruning c = {.b = b};
     int64_t total = 0, singles = 0;
     frg_status status;
     for (int q = 0; q < f->n_effects; q++) {
@@ -459,7 +459,7 @@ static frg_status drop_singletons(framer *b)
             }
         }
         const int64_t before = f->n_singleton;
-        run_cascade(&c);
+        prune(&c);
         if (f->n_singleton > before) {
             TRY_TO(done, remove_rows(b, c.gone, f->n_singleton - before));
         }
