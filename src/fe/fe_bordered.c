@@ -70,15 +70,15 @@ void frgi_fe_bordered_apply(const fe_bordered *b, const fe_reduced_ops *ops, con
 #pragma omp parallel for num_threads(threads) schedule(static) if (n * t > 1 << 16)
     for (int64_t i = 0; i < pieces; i++) {
         const int64_t begin = i * PIECE, end = begin + PIECE < n ? begin + PIECE : n;
-        ops->coupling(begin, end, t, b->coupling + b->first * t, b->level, p, p_large, y_large,
-                      b->sums + i * t * lanes);
+        ops->apply_coupling(begin, end, t, b->coupling + b->first * t, b->level, p, p_large,
+                            y_large, b->sums + i * t * lanes);
     }
     for (int64_t i = 1; i < pieces; i++) {
         for (int64_t j = 0; j < t * lanes; j++) {
             b->sums[j] += b->sums[i * t * lanes + j];
         }
     }
-    ops->block22(t, b->block22, b->level, p, b->sums, y);
+    ops->apply_block22(t, b->block22, b->level, p, b->sums, y);
 }
 
 size_t frgi_fe_bordered_bytes(const fe_bordered *b)

@@ -69,11 +69,12 @@ typedef struct {
     /** Levels begin .. end-1 of the large factor of fe_bordered.h, p_large and y_large their
      *  reduced unknowns: y_large += B_12 p_T,  sum (T x lanes) <- B_12' p_large, B_12 the coupling
      *  block */
-    void (*coupling)(int64_t begin, int64_t end, int64_t t, const double *b12, const int32_t *level,
-                     const void *p, const void *p_large, double *y_large, double *sum);
+    void (*apply_coupling)(int64_t begin, int64_t end, int64_t t, const double *b12,
+                           const int32_t *level, const void *p, const void *p_large,
+                           double *y_large, double *sum);
     /** y_T <- sum + B_22 p_T */
-    void (*block22)(int64_t t, const double *b22, const int32_t *level, const void *p,
-                    const double *sum, double *y);
+    void (*apply_block22)(int64_t t, const double *b22, const int32_t *level, const void *p,
+                          const double *sum, double *y);
     /** y <- A p over rows begin .. end-1 of a CSR matrix */
     void (*spmv)(int64_t begin, int64_t end, const int64_t *starts, const int32_t *columns,
                  const double *values, const void *p, double *y);

@@ -3,7 +3,8 @@
  *     apply       each u:  t = sum w (D_r p) / N_u;  several other factors: sum[l] += w (D_r p - t)
  *                 one remaining factor:  sum[l] -= w t,  and N p once, with the first chunk
  *     apply_low the latter in float32 but for N p, which add_low adds with the sums of the chunks
- *     coupling    B_12 p_T and B_12' p_F where all factors but one are small;  block22  B_22 p_T
+ *     apply_coupling  B_12 p_T and B_12' p_F where all factors but one are small
+ *     apply_block22   B_22 p_T
  *     spmv        q = S p with the assembled S
  *     advance     x += alpha p
  *     dot         p'q
@@ -173,9 +174,9 @@ static void CN(direction)(int64_t begin, int64_t end, const double *beta, const 
     }
 }
 
-static void CN(coupling)(int64_t begin, int64_t end, int64_t t, const double *b12,
-                         const int32_t *level, const void *p, const void *p_large, double *y_large,
-                         double *sum)
+static void CN(apply_coupling)(int64_t begin, int64_t end, int64_t t, const double *b12,
+                               const int32_t *level, const void *p, const void *p_large,
+                               double *y_large, double *sum)
 {
     for (int64_t j = 0; j < t; j++) {
         FN(put)(sum, j, FN(zero)());
@@ -192,8 +193,8 @@ static void CN(coupling)(int64_t begin, int64_t end, int64_t t, const double *b1
     }
 }
 
-static void CN(block22)(int64_t t, const double *b22, const int32_t *level, const void *p,
-                        const double *sum, double *y)
+static void CN(apply_block22)(int64_t t, const double *b22, const int32_t *level, const void *p,
+                              const double *sum, double *y)
 {
     for (int64_t i = 0; i < t; i++) {
         vec v = FN(at)(sum, i);

@@ -46,14 +46,14 @@ static inline int64_t fe_remaining_first(const fe_rows *g, int r)
     return g->factor[r < g->elim_factor ? r : r + 1].first;
 }
 
-/** Where the level of small factor q in a row with these reduced unknowns sits in the border. */
+/** The position in the border of the level of small factor q, in a row with these unknowns. */
 static inline int64_t fe_small_level(const fe_split *s, const int32_t *index, int q)
 {
     return index[s->small[q]] + s->small_offset[q];
 }
 
 fe_split frgi_fe_split_factors(const fe_rows *g);
-/** Where a border unknown sits in the border, or -1 for a sparse one. */
+/** The position of a reduced unknown in the border, or -1 for a sparse one. */
 int64_t frgi_fe_border_place(const fe_split *s, int32_t level);
 /** *out: the border's reduced unknowns, in the order of the columns of the coupling block. */
 FRG_MUST_USE frg_status frgi_fe_border_levels(frg_context *ctx, const fe_split *s, int32_t **out);

@@ -86,10 +86,10 @@ typedef int64_t mask8 __attribute__((vector_size(64)));
     {                                                                                              \
         .apply = apply_##suf##_##lanes, .add_pairs = add_pairs_##lanes,                            \
         .apply_low = apply_low_##suf##_##lanes, .add_low = add_low_##suf##_##lanes,                \
-        .coupling = coupling_##suf##_##lanes, .block22 = block22_##suf##_##lanes,                  \
-        .spmv = spmv_##suf##_##lanes, .advance = advance_##suf##_##lanes,                          \
-        .dot = dot_##suf##_##lanes, .update = update_##suf##_##lanes,                              \
-        .direction = direction_##suf##_##lanes                                                     \
+        .apply_coupling = apply_coupling_##suf##_##lanes,                                          \
+        .apply_block22 = apply_block22_##suf##_##lanes, .spmv = spmv_##suf##_##lanes,              \
+        .advance = advance_##suf##_##lanes, .dot = dot_##suf##_##lanes,                            \
+        .update = update_##suf##_##lanes, .direction = direction_##suf##_##lanes                   \
     }
 #define WIDTHS(ops, suf)                                                                           \
     {                                                                                              \

@@ -1,8 +1,8 @@
 /* fe_groups.h - eliminated levels with equal rows, merged into groups, and which levels the
  * groups have.
  *
- *     c(l)  count (weighted) of the level l of a sparse factor in the rows of one of group c
- *     N_c   sum of the weights of its rows
+ *     c(l)  weighted count of level l of a sparse factor in the rows of one eliminated level of c
+ *     N_c   sum of the weights of those rows
  *     t_c   eliminated levels of the group
  *
  * Eliminated levels with the same rows contribute the same to the Schur complement, so that t_c of
