@@ -14,15 +14,16 @@
  * well alpha converges after a few steps, and a relative error e of alpha adds e |r| to the
  * residual.  The last pass over the rows audits what is left.
  *
- * A column that nothing else can take over, because the method is forced, is given up once two forecasts agree that it
- * needs 4 times the steps it has left (`forecast` of fe_cg_target).  d_k is the logarithm of what step k has left over
- * the target.  From the contraction of the last half of the steps, and from the extreme Ritz values theta of T,
+ * Where the method is forced, so that no other solver follows, a column is given up once two
+ * forecasts agree that it needs 4 times the steps it has left (`forecast` of fe_cg_target).  d_k is
+ * the logarithm of what step k has left over the target.  From the contraction of the last half of
+ * the steps, and from the extreme Ritz values theta of T,
  *
  *     d_k (k/2) / (d_(k/2) - d_k)   and   d_k sqrt(theta_max / theta_min) / 2
  *
  * are two forecasts of the steps still needed.  The first is too large on a plateau before
  * superlinear convergence, the second where few eigenvalues are small: neither is a bound, and a
- * column that is given up may have been right to go on.
+ * column that is given up might have converged.
  */
 #include "fe/fe_cg.h"
 #include "fe/fe_ritz.h"
@@ -140,9 +141,9 @@ static void precondition(const cg *c, double *rho)
     }
 }
 
-/** The level means that a column may have left: half the tolerance, so that the audit will agree.  The energy left is a
- *  difference: where it is noise, the column is absorbed or nearly so, and the level means have to go down to their own
- *  rounding floor. */
+/** The largest level mean allowed: half the tolerance, so that the audit passes.  The energy left
+ *  is a difference: where it is rounding, the column is absorbed or nearly so, and the level means
+ *  must reach their own rounding floor. */
 static double largest_mean(const fe_cg_target *t, double energy)
 {
     const double left = t->within - energy;
@@ -263,7 +264,7 @@ static void advance(const cg *c, const double *alpha)
     }
 }
 
-/** Where the recurrence of every lane stands. */
+/** The state of the recurrence, by lane. */
 typedef struct {
     double rho[FE_MAX_LANES], first_rho[FE_MAX_LANES]; /* r'M^-1 r, now and at the start */
     double first_gradient[FE_MAX_LANES];
@@ -280,7 +281,7 @@ static bool is_running(const fe_cg_column *column)
     return !column->done && !column->given_up;
 }
 
-/** a = 0, r = b, p = M^-1 b.  Returns how many columns have anything to do. */
+/** a = 0, r = b, p = M^-1 b.  Returns how many columns are not finished at the start. */
 static int start(const cg *c, recurrence *m, const fe_cg_target *target, fe_cg_column *column)
 {
     const size_t bytes = (size_t)(c->n * c->lanes) * sizeof(double);
@@ -350,7 +351,7 @@ static void update_lane(const cg *c, recurrence *m, int64_t step, int k, double 
                         const fe_cg_target *target, fe_cg_column *column)
 {
     const double gradient = m->sums[FE_SUM_GRADIENT][k], max_mean = m->sums[FE_SUM_MAX][k];
-    if (m->alpha[k] == 0) { /* nothing left in the range of S: as good as it gets */
+    if (m->alpha[k] == 0) { /* no residual left in the range of S */
         column->done = 1;
         return;
     }

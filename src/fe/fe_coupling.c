@@ -198,8 +198,8 @@ static inline void count_rows(const fe_split *s, int64_t u, fe_coupling *b)
 }
 
 /** The share of eliminated levels first .. last-1 in both blocks, which are zeros before.  few: by
- *  patterns, of rows without weights, which are
- *  counted; false where these turn out to be many, b is of no use then. */
+ *  patterns, of rows without weights, which are counted; false where these turn out to be many, b is
+ *  of no use then. */
 static bool gather_chunk(const fe_split *s, int64_t first, int64_t last, bool few, double *t,
                          double *before, fe_coupling *b)
 {

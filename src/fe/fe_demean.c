@@ -7,10 +7,10 @@
  *     r   = (I - P_1)(x - D_r a)          the second pass writes the result and scatters it by level:
  *     s   = D_r' W r                      the audit, and the right-hand side of a refinement
  *
- * Nothing is claimed that s does not show.  A column that fails the test, or passes it by the rounding of its
- * effects alone, is refined by itself: solve S da = s, r <- (I - P_1)(r - D_r da), at most MAX_ROUNDS times,
- * escalating to the next solver when a round gained little.  max_iter counts the steps of all
- * rounds of a column.
+ * `converged` is decided from s alone.  A column that fails the test, or passes it by the rounding
+ * of its effects alone, is refined by itself: solve S da = s, r <- (I - P_1)(r - D_r da), at most
+ * MAX_ROUNDS times, escalating to the next solver when a round gained little.  max_iter counts the
+ * steps of all rounds of a column.
  */
 #include <float.h>
 #include <math.h>
@@ -22,12 +22,12 @@
 #include "fe/fe_verify.h"
 
 enum { MAX_ROUNDS = 4 };
-static const double NOISE = 1e-13; /* of a sum of squares: what its rounding may be */
+static const double NOISE = 1e-13; /* relative rounding of a sum of squares */
 
 /* ---- verifying a column
  * ------------------------------------------------------------------------- */
 
-/** What is known of one column in the course of its run. */
+/** The state of one column during its run. */
 typedef struct {
     fe_column_size size;
     double within;         /* sum of w (x - eliminated level's mean)^2 */
@@ -143,13 +143,13 @@ static fe_block block_of(const frg_array *a, int64_t column, int live)
                       a->stride[1], live};
 }
 
-/** Is a column's largest value so small that its weighted squares may be no numbers any more? */
+/** Is a column's largest value so small that its weighted squares may underflow? */
 static bool vanishes(const frg_demean *d, double max_abs)
 {
     return max_abs > 0 && max_abs * d->rows.weight_root < FE_SMALLEST;
 }
 
-/** A column whose largest value is `top`, NaN where its values are not all finite. */
+/** Refuses a column whose largest |value| is max_abs, NaN where its values are not all finite. */
 static frg_status refuse_column(const frg_demean *d, const frg_array *in, int64_t column,
                                 double max_abs)
 {
@@ -191,7 +191,7 @@ static fe_cg_target target_of(const frg_demean *d, const column_state *c, double
                           .most = d->opts.max_iter - made};
 }
 
-/** Solves S a = w->cg.r for the block, in each column's own scale, and leaves a in w->answer. */
+/** Solves S a = w->cg.r for the block, each column scaled by its own factor, into w->answer. */
 static frg_status solve_block(run *r, const fe_block_work *w, fe_cascade_start start,
                               const double *within, int live, column_state *state,
                               frg_demean_column *columns)
@@ -243,7 +243,7 @@ static bool accepted(const frg_demean *d, const column_state *c, const frg_demea
     return frgi_fe_accepted(d->opts.tol, report) || (report->converged && c->direct);
 }
 
-/** Are the level means below tol, or below what the column's type can show? */
+/** Are the level means below tol, or below the rounding of the column's type? */
 static bool within_tolerance(const frg_demean *d, const column_state *c,
                              const frg_demean_column *report)
 {
@@ -257,7 +257,8 @@ static bool finished(const frg_demean *d, const column_state *c, const frg_demea
     return accepted(d, c, report) && (c->stagnated || within_tolerance(d, c, report));
 }
 
-/** One round: solve for what is left, take it out of the result, verify again. */
+/** One round of refinement: solves for the effects left in the result, subtracts them and verifies
+ *  again. */
 static frg_status refine_once(run *r, const fe_block_effects *b, int k, bool escalate,
                               column_state *state, double *square, frg_demean_column *report)
 {
@@ -325,7 +326,7 @@ static void refine(run *r, const fe_block_effects *b, int k, column_state *state
     }
 }
 
-/** A column that does not hold: was it given up? */
+/** Counts a column that is not accepted because a forecast gave it up. */
 static void note_forecast(run *r, int64_t column, double steps_forecast)
 {
     if (steps_forecast > 0 && r->given_up++ == 0) {
@@ -334,7 +335,7 @@ static void note_forecast(run *r, int64_t column, double steps_forecast)
     }
 }
 
-/** Says why columns end before the steps that they may make. */
+/** Warns of columns that ended before max_iter because of a forecast. */
 static void warn_forecast(const run *r)
 {
     const frg_demean *d = r->d;

@@ -1,4 +1,4 @@
-/* fe_demean_plan.c - the demeaner's plan: options, making it, the memory of a run, what it knows afterwards.
+/* fe_demean_plan.c - the demeaner's plan: options, creation, the memory of a run, the report.
  *
  * A run of p columns takes them in blocks as wide as the CPU level's lanes.  Every block keeps its
  * effects (n_elim and n_reduced numbers a lane); the work memory of a width is shared by all blocks
@@ -56,7 +56,7 @@ static bool is_by_rows(const frg_demean_opts *o)
     return o->method == FRG_FE_LSMR || o->method == FRG_FE_MLSMR;
 }
 
-/** Options that the method which is asked for does not have are refused rather than left lying. */
+/** Refuses options that the chosen method does not have. */
 static frg_status check_use(frg_context *ctx, const frg_demean_opts *o, bool slopes)
 {
     const bool by_rows = is_by_rows(o), direct = o->method == FRG_FE_DIRECT,
@@ -301,7 +301,8 @@ static double rank_work(const frg_demean *d, bool cheap_only)
     return cheap_only ? RANK_CHEAP + RANK_CHEAP_PER_ROW * (double)d->rows.n : RANK_MOST;
 }
 
-/** A count in integers and a prime field where that is short, else the pivots of a factor, which nothing verifies.
+/** A count in integers and a prime field where that is short, else the pivots of a factor, which is
+ *  not proven.
  *  *rank is -1 where neither is cheap. */
 static frg_status count_rank(const frg_demean *d, bool cheap_only, int64_t *rank, bool *verified)
 {

@@ -2,7 +2,7 @@
  *
  *     formula -> rows, effects, columns (fe_formula.c, fe_frame.c, fe_design.c)
  *     [y~ X~] = [y X] less its projection on the effects     (the demeaner; or less the means, or as they are)
- *     what is absorbed or collinear goes, b, e               (fe_estimate.c)
+ *     drop what is absorbed or collinear, b, e               (fe_estimate.c)
  *     covariances (fe_vcov.c)
  *
  * Without effects but with an intercept the columns are centred and a column of ones is kept beside them: the
@@ -126,7 +126,8 @@ static void fill_runs(const filler *w)
     }
 }
 
-/** The squares of column c, whose mean is this small, may all have vanished: what is left of it says nothing. */
+/** The squares of column c, whose mean is this small, may all have underflowed: what is left of it
+ *  is meaningless. */
 static bool too_small(const frg_fe *f, int c)
 {
     const frgi_moments *const m = &f->moments[c];
@@ -240,7 +241,7 @@ frg_status frgi_fe_plan(const frg_fe *f, frg_demean **out)
     return status;
 }
 
-/** What to do about a column depends on what ended its run. */
+/** The remedy for a column, by what ended its run. */
 static void warn_columns(const frg_fe *f, frg_status end)
 {
     const frgi_error why = end == FRG_TIME_LIMIT    ? E_TIME_LIMIT

@@ -4,15 +4,16 @@
  *
  *     z = (I - U U') x;   LSMR on  min || W^(1/2) z - (I - U U') A_r c ||;   r = (I - U U')(x - A_r c)
  *
- * r is written in the caller's type and the audit is made of what was written.  In the letters of fe_basis.h,
- * with the orthonormal columns phi of level l (N_l the weight, phi_0 = 1 / sqrt(N_l)):
+ * r is written in the caller's type and the audit is computed from what was written.  In the
+ * letters of fe_basis.h, with the orthonormal columns phi of level l (N_l the weight, phi_0 = 1 /
+ * sqrt(N_l)):
  *
  *     g_lj = sum w phi_j r,   eta = ||g|| / (sqrt(Q) ||W^(1/2)(x - mean)||),   level mean = |g_lj| / sqrt(N_l)
  *
  * so a slope counts by its weighted mean with the standardised z.  The mean is 0 in eta where no factor has an
  * intercept.  A column that fails is refined alone, so that its bits stay its own: LSMR on r as the new
- * right-hand side, stopped where the audit should hold.  Status: FRG_MAX_ITER where a round ended by max_iter,
- * FRG_STALLED after STALLS rounds in which the failure was not halved.
+ * right-hand side, stopped where the audit is expected to pass.  Status: FRG_MAX_ITER where a round
+ * ended by max_iter, FRG_STALLED after STALLS rounds in which the failure was not halved.
  *
  * A factor whose smallest pivot is rounding has a direction that D does not have, and effects without bound along it: a
  * column that is lost in their rounding (fe_verify.h), or that refinement with the factor does not
@@ -41,8 +42,8 @@ enum { STALLS = 3, ROUNDS_MAX = 30, EXPONENT_MAX = 1000, HISTORY = 512 };
 static const double BOUND = 1e3; /* error_bound / tol, at most */
 static const double FIRST =
     1.0 / 32; /* of tol: LSMR's atol, since ||g|| is spread unevenly over the levels */
-static const double NOTHING = 4; /* roundings of ||W^(1/2) x||: a gradient that is none */
-static const double AIM = 0.25;  /* a refinement aims below what would just pass */
+static const double NOTHING = 4; /* roundings of ||W^(1/2) x||: a gradient below them is zero */
+static const double AIM = 0.25;  /* a refinement aims at this fraction of the tolerance */
 
 /* ---- plan --------------------------------------------------------------------------------------- */
 
@@ -224,7 +225,7 @@ static void store(const fe_row_lsmr *f, const frg_array *a, int64_t first, int64
     }
 }
 
-/** Looks at every value before anything is written. */
+/** Checks every value before anything is written. */
 static frg_status study_columns(fe_row_lsmr *f, frg_context *ctx, const frg_array *in)
 {
     for (int64_t c = 0; c < in->shape[1]; c++) {
@@ -317,7 +318,7 @@ static fe_row_lsmr_precond *precond_of(const fe_row_lsmr *f, const column_state 
     return c->plain ? NULL : f->precond;
 }
 
-/** Turns a column away from the preconditioner, where it has one and may. */
+/** Drops the preconditioner for a column where it has one and may; returns whether it did. */
 static bool drop_precond(fe_row_lsmr *f, column_state *c)
 {
     if (!f->may_drop || !precond_of(f, c)) {
@@ -327,7 +328,8 @@ static bool drop_precond(fe_row_lsmr *f, column_state *c)
     return f->left = c->plain = true;
 }
 
-/** By what factor the column misses what it has to reach; above 1 where it is not accepted. */
+/** The audit, gradient and bound over their limits, the largest; above 1 where the column is not
+ *  accepted. */
 static double failure(const fe_row_lsmr *f, const frg_demean_column *c)
 {
     const double tol = f->opts.tol;
@@ -497,7 +499,7 @@ static void finish(run *r, int64_t first, int64_t k)
     }
 }
 
-/** LSMR again with the result as right-hand side, until it is accepted or nothing more is gained. */
+/** LSMR again with the result as right-hand side, until it is accepted or stalls. */
 static frg_status refine(run *r, int64_t column)
 {
     fe_row_lsmr *f = r->f;
@@ -549,7 +551,7 @@ static void clear_finished(const fe_row_lsmr *f, int64_t k, const double *norm2)
     }
 }
 
-/** The columns' sizes, the solve for their effects, and what is left of them in z. */
+/** Computes the columns' sizes, solves for their effects and leaves the residuals in z. */
 static void begin_block(run *r, int64_t first, int64_t k)
 {
     fe_row_lsmr *f = r->f;

@@ -17,7 +17,7 @@
 enum {
     MAX_CHUNKS = 64,
     ROWS_PER_COPIED_LEVEL =
-        32 /* a chunk's copy of the reduced unknowns is worth it from so many rows a level */
+        32 /* a chunk's copy of the reduced unknowns pays from this many rows a level */
 };
 
 /* ---- the factors -------------------------------------------------------------------------------- */
@@ -192,7 +192,7 @@ static frg_status sort_rows(fe_rows *g, frg_context *ctx, const fe_codes *c,
     return FRG_OK;
 }
 
-/** Coefficient numbers of one factor for rows begin .. end-1. */
+/** Reduced indices of one factor for rows begin .. end-1. */
 static void fill_factor(const fe_rows *g, const fe_codes *c, const fe_factor_codes *f, int q,
                         int position, int64_t begin, int64_t end)
 {

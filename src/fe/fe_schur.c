@@ -4,8 +4,8 @@
  * array takes the sparse sums), so rows are independent of one another and any number of threads
  * gives the same bits.
  *
- * The diagonal is sum_u c (N_u - c) / N_u, of terms >= 0: a level that only ever stands alone gets exactly
- * 0 and is seen as such, where N_l - sum c^2 / N_u would leave rounding of either sign.
+ * The diagonal is sum_u c (N_u - c) / N_u, of terms >= 0: a level that is alone in all its rows
+ * gets exactly 0, where N_l - sum c^2 / N_u would give rounding of either sign.
  */
 #include "fe/fe_schur.h"
 
@@ -160,8 +160,8 @@ static void whole_row(const fe_split *s, const fe_groups *m, const fe_coupling *
     }
 }
 
-/** Differences of counts that cancel leave rounding: it is taken for the 0 that it stands for, so that a
- *  null pivot is seen as one. */
+/** Differences of counts that cancel leave rounding, which is replaced by 0, so that a null pivot
+ *  is recognised. */
 static void clean_row(const fe_rows *g, accumulator *a, int32_t level)
 {
     const double mine = g->level_weight[level];

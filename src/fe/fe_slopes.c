@@ -42,7 +42,7 @@ struct fe_slopes {
 
 /* ---- eliminated levels ----------------------------------------------------------------------- */
 
-/** What a thread makes eliminated levels with, and rows of S. */
+/** A thread's work memory for eliminated levels and rows of S. */
 typedef struct {
     int32_t *slot;  /* R: place among the level's unknowns, or the last row that met it; -1: none */
     int32_t *place; /* of one row of the data */
@@ -229,7 +229,7 @@ static frg_status fill_blocks(level_blocks *m, frg_context *ctx)
 
 /* ---- S ------------------------------------------------------------------------------------------ */
 
-/** S with both triangles and sorted rows, and what adding it up takes. */
+/** S with both triangles and sorted rows, and the work memory of its assembly. */
 typedef struct {
     int64_t n;
     frgi_arena arena, entries;
@@ -464,7 +464,8 @@ static int64_t list_border(const fe_basis *b, int32_t *list)
     return count;
 }
 
-/** Does a factor pay?  Its cost is known, that of a step of LSMR too, the number of steps is asked last. */
+/** Does a factor pay?  The costs of a factor and of an LSMR step are known; the number of steps is
+ *  probed last. */
 static frg_status compare_costs(const sparse *s, frg_context *ctx, const fe_basis *b,
                                 const frgi_direct *direct, bool *pays)
 {
