@@ -143,7 +143,6 @@ static void descend_and_swap(frgi_descent *d, int64_t most)
 static void run_start(const race *r, int64_t q, frgi_descent *d)
 {
     outcome *const to = &r->out[q];
-    d->parts = r->parts;
     d->steps = 0;
     if (r->s->assigns && r->s->n <= ALL && q == r->count - 1) {
         best_permutation(r->s, &d->plan);
@@ -296,6 +295,7 @@ static frg_status run_race(race *r)
     TRY_TO(done, NEW0(ctx, &d, team, "descents"));
     for (int t = 0; t < team; t++) {
         TRY_TO(done, frgi_descent_open(&d[t], r->s));
+        d[t].parts = r->parts;
     }
     const int64_t each = d[0].most;
     const int64_t most = r->count + r->more;
