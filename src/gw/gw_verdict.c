@@ -280,7 +280,7 @@ static frg_status open_verdict(verdict *v)
     TRY(frgi_gw_problem_open(g, &v->p));
     const frgi_spaces *const s = &v->p.s;
     TRY(frgi_descent_open(&v->d, s));
-    TRY(frgi_features_open(&v->f, s, false, false));
+    TRY(frgi_features_open(&v->f, s, false));
     TRY(NEW(ctx, &v->by_row, s->n, what));
     TRY(NEW(ctx, &v->duals, s->n + s->m, what));
     TRY(NEW(ctx, &v->lowest.entries, v->d.most, what));

@@ -42,13 +42,15 @@ size_t frgi_descent_bytes(int64_t n, int64_t m, bool single)
     return frgi_costs_size(single) * (size_t)(2 * n * frgi_costs_ld(m) + n * m / 3);
 }
 
+/** Costs that are written as a whole, padding included, before they are read: by the thread that
+ *  does it, as the first touch of fresh memory takes as long as some passes over it. */
 static frg_status open_costs(frgi_costs *c, frg_context *ctx, int64_t rows, int64_t columns,
                              bool single)
 {
     char *at = NULL;
     *c = (frgi_costs){NULL, rows, columns, frgi_costs_ld(columns), single};
-    TRY(NEW0(ctx, &at, frgi_mul(frgi_mul((size_t)rows, (size_t)c->ld), frgi_costs_size(single)),
-             "costs of a plan"));
+    TRY(NEW(ctx, &at, frgi_mul(frgi_mul((size_t)rows, (size_t)c->ld), frgi_costs_size(single)),
+            "costs of a plan"));
     c->at = at;
     return FRG_OK;
 }

@@ -180,9 +180,10 @@ typedef struct {
     frgi_spectrum spectrum[2];
     double square; /* sum of squares of the profiles, weighted, of both sides */
 } frgi_features;
-FRG_MUST_USE frg_status frgi_features_open(frgi_features *f, const frgi_spaces *s, bool axes,
-                                           bool lifted);
+FRG_MUST_USE frg_status frgi_features_open(frgi_features *f, const frgi_spaces *s, bool axes);
 void frgi_features_close(frgi_features *f);
+/** What the annealed start in floats needs. */
+FRG_MUST_USE frg_status frgi_features_lift(frgi_features *f);
 /** What starts need that are tried where others do not agree: axes; of floats near distances and spectra. */
 FRG_MUST_USE frg_status frgi_features_more(frgi_features *f);
 bool frgi_may_anneal(const frgi_features *f);

@@ -2,14 +2,18 @@
  *
  *     few points: all starts on all of them, each to its end; where fewer than ENOUGH agree, MORE that are reheated (up to
  *           MANY points as well, in groups, the first ones from spectra and near distances)
- *     more: many starts on COARSE farthest points a side, weighted by what is nearest to them; the best plans of these,
- *           that of profiles and the product's are then starts on all points, each to its end
- *     many: of these, vertices from vertices on costs of some rows, and the best one to its end
+ *     more: many starts on COARSE farthest points a side, weighted by what is nearest to them; the
+ *           best plans of these and that of profiles are then starts on all points, each to its end;
+ *           where fewer than ENOUGH agree, the product and the annealed one
+ *     many: the best plan of MIDDLE farthest points alone, where ENOUGH starts agree there and nothing
+ *           else comes near it; else profiles as well, and the annealed one where these do not agree:
+ *           vertices of which those that are not far above the least take steps on costs of some rows,
+ *           and the best one goes to its end
  *     large: the best coarse plan alone, on costs of more and more rows, never of all
  *
  * Starts are shared out to the threads, which multiply alone then; what a start finds depends on it alone, and of equal
- * energies the first start's plan is kept: the bits do not depend on the threads.  How many starts there are depends on the
- * sizes alone.
+ * energies the first start's plan is kept: the bits do not depend on the threads.  Whether there are
+ * more starts is decided when all before have ended.
  */
 #include "gw/gw_align.h"
 #include "gw/gw_vertex.h"
@@ -27,21 +31,15 @@ enum {
 }; /* points of a side */
 enum { STARTS_OF_TINY = 64, STARTS = 24, TINY = 32, MOST_STARTS = 120 };
 enum { ENOUGH = 3, ENOUGH_OF_MANY = 2, MORE = 32, GROUP = 8, GROUP_OF_MANY = 3, MANY = 1500 };
-enum {
-    GIVEN = 4,
-    GIVEN_OF_MANY = 1,
-    GIVEN_OF_MIDDLE = 2,
-    ROUGH_ROWS = 256,
-    ROUGH_STEPS = 8,
-    FIRST_STEPS = 2
-};
+enum { GIVEN = 4, GIVEN_OF_MANY = 1, GIVEN_OF_MIDDLE = 2, ROUGH_ROWS = 256, ROUGH_STEPS = 2 };
 enum { MOST_STEPS = 100, ROUNDS = 8, MOST_TO_SWAP = 2000 };
 enum { LARGE = 6000, LARGE_STEPS = 3 };
 #define DISTINCT 1e-3 /* of the product's energy: that of plans which are worth another start */
 #define GAIN                                                                                       \
     2e-3 /* of the least energy, by which a group of starts has to lower it for another one */
 #define NEARLY 5e-3 /* of the least energy, of starts that agree */
-#define CUT    1.5 /* energy over the least one behind the first steps, of starts that do not go on */
+#define FAR_ABOVE 20.0 /* energy over the least one, of starts on many points that take no steps */
+#define CUT       1.5  /* the same of starts on fewer points that leave the best one certain */
 #define AS_LOW 1e-6 /* energies of plans that are as good, relative to the product's */
 
 /** What a start came to. */
@@ -60,9 +58,9 @@ typedef struct {
     frgi_features *f;
     const frgi_sparse *given;      /* plans to start from, the first ones */
     int64_t n_given, count, usual; /* usual: of count, those that are not reheated */
-    int64_t
-        more; /* starts that are reheated where fewer than ENOUGH agree, behind the others, as long as */
-    int64_t group;           /* as many of them lower the least energy */
+    int64_t second;                /* starts where fewer than ENOUGH of these agree, and */
+    int64_t more;  /* starts that are reheated where fewer than ENOUGH agree, as long as */
+    int64_t group; /* as many of them lower the least energy */
     int starts[MOST_STARTS]; /* of the others, which */
     int64_t every;           /* > 1: usual ones on costs of some rows alone */
     int64_t most;            /* steps */
@@ -163,9 +161,7 @@ static void run_start(const race *r, int64_t q, frgi_descent *d)
         return;
     }
     to->dual = frgi_descent_dual(d);
-    if (r->every > 1 && q < r->usual) {
-        frgi_descent_rough(d, r->every, FIRST_STEPS);
-    } else {
+    if (r->every == 1 || q >= r->usual) {
         descend_and_swap(d, r->most);
     }
     keep_outcome(r, q, d);
@@ -180,14 +176,25 @@ static int64_t best_of(const race *r)
     return best;
 }
 
+/** The column with most of a row's mass; *at: the row's first entry, behind it the next row's. */
+static int32_t image_of(const frgi_sparse *p, int64_t *at)
+{
+    const int32_t row = p->entries[*at].i;
+    int64_t most = *at;
+    for (; *at < p->count && p->entries[*at].i == row; ++*at) {
+        most = p->entries[*at].mass > p->entries[most].mass ? *at : most;
+    }
+    return p->entries[most].j;
+}
+
 /** Whether most rows of both plans have the same images. */
 static bool is_same_plan(const frgi_sparse *p, const frgi_sparse *q)
 {
-    int64_t same = 0;
-    for (int64_t e = 0; p->count == q->count && e < p->count; e++) {
-        same += p->entries[e].i == q->entries[e].i && p->entries[e].j == q->entries[e].j;
+    int64_t at = 0, to = 0, rows = 0, same = 0;
+    for (; at < p->count && to < q->count; rows++) { /* every row has an entry */
+        same += image_of(p, &at) == image_of(q, &to);
     }
-    return 2 * same > p->count;
+    return 2 * same > rows;
 }
 
 /** How many starts reached the least energy; of more than a few points nearly, by much the same plan. */
@@ -205,31 +212,53 @@ static int64_t reached(const race *r)
     return count;
 }
 
-/** Whether a start goes on behind its first steps: neither far above the best one nor where one before it is. */
-static bool is_worth_more(const race *r, int64_t q)
+/** Which starts take steps from their vertices, to be compared by what they come to: those that are
+ *  not far above the least one, where there are several. */
+static void choose_to_step(const race *r, bool *which)
 {
-    const double energy = r->out[q].energy, least = r->out[best_of(r)].energy;
-    bool first = true;
-    for (int64_t p = 0; p < q; p++) {
-        first = first && fabs(r->out[p].energy - energy) > AS_LOW * fabs(energy);
+    const double most = FAR_ABOVE * fabs(r->out[best_of(r)].energy);
+    int64_t near = 0;
+    for (int64_t q = 0; q < r->count; q++) {
+        near += r->out[q].energy <= most;
     }
-    return first && !r->out[q].settled && energy <= CUT * fabs(least);
+    for (int64_t q = 0; q < r->count; q++) {
+        which[q] = near > 1 && r->out[q].energy <= most && r->out[q].steps == 0;
+    }
 }
 
-static void go_on(const race *r, int64_t q, frgi_descent *d)
+/** Whether enough starts agree, and all others that are not far above them. */
+static bool is_sure(const race *r)
+{
+    const outcome *const best = &r->out[best_of(r)];
+    bool alone = true;
+    for (int64_t q = 0; q < r->count; q++) {
+        const outcome *const o = &r->out[q];
+        alone =
+            alone && (o->energy > CUT * fabs(best->energy) || is_same_plan(&o->plan, &best->plan));
+    }
+    return alone && reached(r) >= ENOUGH;
+}
+
+static void resume(const race *r, int64_t q, frgi_descent *d)
 {
     frgi_descent_resume(d, &r->out[q].plan, r->out[q].energy, r->out[q].is_vertex);
     d->steps = r->out[q].steps;
-    frgi_descent_rough(d, r->every, ROUGH_STEPS - FIRST_STEPS);
+}
+
+static void take_steps(const race *r, int64_t q, frgi_descent *d)
+{
+    resume(r, q, d);
+    frgi_descent_rough(d, r->every, ROUGH_STEPS);
     keep_outcome(r, q, d);
 }
 
-/** Each start of `which` by one of the team's descents. */
+/** Each start of `which` by one of the team's descents, the last first: it takes the longest. */
 static void share_out(const race *r, frgi_descent *d, int team, const bool *which,
                       void (*run)(const race *, int64_t, frgi_descent *))
 {
 #pragma omp parallel for schedule(dynamic, 1) num_threads(team) if (team > 1)
-    for (int64_t q = 0; q < r->count; q++) {
+    for (int64_t last = 0; last < r->count; last++) {
+        const int64_t q = r->count - 1 - last;
         if (which[q] && gw_parts_poll(r->parts, r->s->ctx)) {
             run(r, q, &d[omp_get_thread_num()]);
         }
@@ -250,8 +279,7 @@ static void finish_best(const race *r, frgi_descent *d)
     if (!(r->out[q].energy < (double)INFINITY)) {
         return;
     }
-    frgi_descent_resume(d, &r->out[q].plan, r->out[q].energy, r->out[q].is_vertex);
-    d->steps = r->out[q].steps;
+    resume(r, q, d);
     if (!is_large(r->s->n, r->s->m)) {
         descend_and_swap(d, r->most);
     }
@@ -261,25 +289,55 @@ static void finish_best(const race *r, frgi_descent *d)
     keep_outcome(r, q, d);
 }
 
+/** Starts that agree on enough. */
+static bool agree(const race *r)
+{
+    return reached(r) >= (r->every > 1 ? ENOUGH_OF_MANY : ENOUGH);
+}
+
+/** The next `group` starts; of many points they end behind their first steps. */
+static void run_group(race *r, frgi_descent *d, int team, bool *which, int64_t group)
+{
+    const int64_t before = r->count;
+    r->count += group;
+    for (int64_t q = 0; q < r->count; q++) {
+        which[q] = q >= before;
+    }
+    share_out(r, d, team, which, run_start);
+    if (r->every > 1 && r->count <= r->usual) {
+        choose_to_step(r, which);
+        share_out(r, d, team, which, take_steps);
+    }
+}
+
 /** Groups of more starts where few agree. */
 static frg_status reheat(race *r, frgi_descent *d, int team, bool *which)
 {
-    const int64_t enough = r->every > 1 ? ENOUGH_OF_MANY : ENOUGH;
-    bool gains = r->more > 0 && reached(r) < enough;
+    bool gains = r->more > 0 && !agree(r);
     if (gains) {
         TRY(frgi_features_more(r->f));
     }
     for (int64_t left = r->more; gains && left > 0; left -= r->group) {
         const double before = r->out[best_of(r)].energy;
-        const int64_t group = left < r->group ? left : r->group;
-        for (int64_t q = 0; q < r->count + group; q++) {
-            which[q] = q >= r->count;
-        }
-        r->count += group;
-        share_out(r, d, team, which, run_start);
-        gains = r->out[best_of(r)].energy < before - GAIN * fabs(before) && reached(r) < enough;
+        run_group(r, d, team, which, left < r->group ? left : r->group);
+        gains = r->out[best_of(r)].energy < before - GAIN * fabs(before) && !agree(r);
     }
     return FRG_OK;
+}
+
+/** The usual starts, and more where they do not agree. */
+static frg_status run_groups(race *r, frgi_descent *d, int team, bool *which)
+{
+    const int64_t first = r->count;
+    r->count = 0;
+    r->usual = first + r->second;
+    run_group(r, d, team, which, first);
+    if (r->second > 0 && !agree(r)) {
+        TRY(frgi_features_lift(r->f));
+        run_group(r, d, team, which, r->second);
+    }
+    r->usual = r->count;
+    return reheat(r, d, team, which);
 }
 
 /** All starts; to be closed, failed or not. */
@@ -288,7 +346,8 @@ static frg_status run_race(race *r)
     frg_context *const ctx = r->s->ctx;
     const bool alone = is_large(r->s->n, r->s->m) || !gw_parts_poll(r->parts, ctx);
     const int64_t threads = alone ? 1 : frg_threads(ctx);
-    const int team = (int)(threads < r->count ? threads : r->count);
+    const int64_t most = r->count + r->second + r->more;
+    const int team = (int)(threads < most ? threads : most);
     bool which[MOST_STARTS + GIVEN];
     frgi_descent *d = NULL;
     frg_status status = FRG_OK;
@@ -298,22 +357,14 @@ static frg_status run_race(race *r)
         d[t].parts = r->parts;
     }
     const int64_t each = d[0].most;
-    const int64_t most = r->count + r->more;
-    r->usual = r->count;
     TRY_TO(done, NEW0(ctx, &r->out, most, "plans of starts"));
     TRY_TO(done, NEW(ctx, &r->memory, frgi_mul((size_t)most, (size_t)each), "plans of starts"));
     for (int64_t q = 0; q < most; q++) {
         r->out[q].energy = (double)INFINITY;
         r->out[q].plan.entries = r->memory + q * each;
-        which[q] = true;
     }
-    share_out(r, d, team, which, run_start);
-    TRY_TO(done, reheat(r, d, team, which));
+    TRY_TO(done, run_groups(r, d, team, which));
     if (r->every > 1) {
-        for (int64_t q = 0; q < r->count; q++) {
-            which[q] = is_worth_more(r, q);
-        }
-        share_out(r, d, team, which, go_on);
         finish_best(r, &d[0]);
     }
 done:
@@ -463,12 +514,20 @@ static int64_t fill_starts(race *r, int64_t count)
     return count;
 }
 
-/** Starts on many points: profiles and, where lifted, annealed. */
-static int64_t fill_starts_of_many(race *r)
+/** Starts on more than a few points: profiles; where these and the given ones do not agree the
+ *  product and the annealed one, of many the annealed one alone. */
+static void choose_staged_starts(race *r, bool lifts, bool product)
 {
-    r->starts[0] = 0;
-    r->starts[1] = 2;
-    return r->f->lifted[1].rows ? 2 : 1;
+    int64_t count = 0;
+    r->starts[count++] = 0;
+    if (product) {
+        r->starts[count++] = 1;
+    }
+    if (lifts) {
+        r->starts[count++] = 2;
+    }
+    r->count = r->n_given + 1;
+    r->second = count - 1;
 }
 
 /** Room for plans to start from, and how many there are. */
@@ -476,6 +535,7 @@ typedef struct {
     frgi_sparse plans[GIVEN];
     frgi_entry *memory;
     int64_t count;
+    bool sure; /* the first one is what enough starts came to */
 } given_plans;
 
 /** The best of a race, each with another energy, as plans of the points chosen. */
@@ -527,15 +587,20 @@ static frg_status coarse_plans(const frgi_spaces *s, int64_t wanted, int64_t mos
     TRY_TO(done, coarse_side(s->ctx, &s->x, s->a, n, !few, &small.x, &small.a, &of_x));
     TRY_TO(done, coarse_side(s->ctx, &s->y, s->b, m, !few, &small.y, &small.b, &of_y));
     TRY_TO(done, frgi_spaces_finish(&small));
-    TRY_TO(done, frgi_features_open(&f, &small, few, !few));
+    TRY_TO(done, frgi_features_open(&f, &small, few));
     if (!few) {
         TRY_TO(done, coarse_plans(&small, MIDDLE_COARSE, GIVEN_OF_MIDDLE, &given, max_iter, parts,
                                   starts));
     }
     r.n_given = given.count;
-    r.count = r.n_given + (few ? fill_starts(&r, STARTS) : fill_starts_of_many(&r));
-    *starts += r.count;
+    if (few) {
+        r.count = fill_starts(&r, STARTS);
+    } else {
+        choose_staged_starts(&r, true, false);
+    }
     TRY_TO(done, run_race(&r));
+    *starts += r.count;
+    out->sure = is_sure(&r);
     take_best(&r, most, of_x, of_y, room, out);
 done:
     close_race(&r);
@@ -549,22 +614,24 @@ done:
 
 /* ---- all points ------------------------------------------------------------------------------------------------------ */
 
-/** The starts on all points. */
-static void choose_starts(race *r)
+/** The starts on all points; sure: those of many that were given do. */
+static void choose_starts(race *r, bool sure)
 {
     const int64_t n = r->s->n, m = r->s->m, larger = n > m ? n : m;
     if (larger <= FEW) {
         r->count = fill_starts(r, larger <= TINY ? STARTS_OF_TINY : STARTS);
+    } else if (sure || (is_large(n, m) && r->n_given > 0)) {
+        r->count = r->n_given;
+        return;
     } else {
-        r->count = r->n_given + (larger <= SOME ? fill_starts(r, 3) : fill_starts_of_many(r));
-        r->count = is_large(n, m) && r->n_given > 0 ? r->n_given : r->count;
+        choose_staged_starts(r, larger <= LARGE, larger <= SOME);
     }
-    if (larger <= MANY && frgi_may_anneal(r->f)) {
+    if (larger <= MANY && (larger > FEW || frgi_may_anneal(r->f))) {
         r->more = MORE;
         r->group = larger <= FEW ? MORE : larger <= SOME ? GROUP : GROUP_OF_MANY;
-        const int64_t others = r->f->lifted[1].rows ? FRGI_MORE_STARTS : 0;
+        const int64_t others = larger > FEW ? FRGI_MORE_STARTS : 0;
         for (int64_t q = 0; q < r->more; q++) {
-            r->starts[r->count - r->n_given + q] =
+            r->starts[r->count + r->second - r->n_given + q] =
                 (int)(q < others ? FRGI_SPECTRAL + q : FRGI_REHEATED + q - others);
         }
     }
@@ -605,8 +672,11 @@ static frg_status race_all(const frgi_spaces *s, int64_t max_iter, gw_parts *par
                                   max_iter, parts, &report->starts));
     }
     r.n_given = given.count;
-    TRY_TO(done, frgi_features_open(&f, s, larger <= FEW, larger > FEW && larger <= LARGE));
-    choose_starts(&r);
+    const bool sure = given.sure && given.count > 0 && larger > SOME;
+    if (!sure) {
+        TRY_TO(done, frgi_features_open(&f, s, larger <= FEW));
+    }
+    choose_starts(&r, sure);
     r.every = larger > SOME ? (s->n + ROUGH_ROWS - 1) / ROUGH_ROWS : 1;
     TRY_TO(done, run_race(&r));
     report->starts += r.count;

@@ -46,20 +46,37 @@ typedef struct {
     double x, weight;
 } weighed;
 
-static int by_value(const void *p, const void *q, const void *user)
+/** The order of x, by merges of sorted parts that double; room for as many. */
+static void sort_weighed(weighed *v, weighed *room, int64_t count)
 {
-    (void)user;
-    const double x = ((const weighed *)p)->x, y = ((const weighed *)q)->x;
-    return (x > y) - (x < y);
+    weighed *from = v, *to = room;
+    for (int64_t part = 1; part < count; part *= 2) {
+        for (int64_t first = 0; first < count; first += 2 * part) {
+            const int64_t middle = first + part < count ? first + part : count;
+            const int64_t end = middle + part < count ? middle + part : count;
+            int64_t p = first, q = middle;
+            for (int64_t k = first; k < end; k++) {
+                const bool second = q < end && (p == middle || from[q].x < from[p].x);
+                to[k] = from[second ? q : p];
+                q += second;
+                p += !second;
+            }
+        }
+        weighed *const sorted = to;
+        to = from;
+        from = sorted;
+    }
+    if (from != v) {
+        memcpy(v, from, (size_t)count * sizeof *v);
+    }
 }
 
 /** Means of the quantile function over FRGI_QUANTILES equal parts of (0, 1): their squared differences are never more than
  *  those of the functions. */
-static void quantile_means(weighed *v, int64_t count, double total, double *out)
+static void quantile_means(const weighed *v, int64_t count, double total, double *out)
 {
     double below = 0;
     int64_t r = 0;
-    frgi_sort(v, count, sizeof *v, by_value, NULL);
     memset(out, 0, FRGI_QUANTILES * sizeof *out);
     for (int64_t k = 0; k < count; k++) {
         double has = v[k].weight / total * FRGI_QUANTILES;
@@ -87,11 +104,11 @@ static frg_status side_profiles(frgi_features *f, int side, double *square)
     weighed *room = NULL;
     double *squares = NULL;
     frg_status status = FRG_OK;
-    TRY_TO(done, NEW(s->ctx, &room, frgi_mul((size_t)n, (size_t)count), "profiles of points"));
+    TRY_TO(done, NEW(s->ctx, &room, frgi_mul((size_t)n, 2 * (size_t)count), "profiles of points"));
     TRY_TO(done, NEW(s->ctx, &squares, n, "profiles of points"));
 #pragma omp parallel for schedule(static) num_threads(frg_threads(s->ctx)) if (n > 64)
     for (int64_t i = 0; i < n; i++) {
-        weighed *const v = room + i * count;
+        weighed *const v = room + 2 * i * count;
         double out[FRGI_QUANTILES], total = 0, mean = 0;
         squares[i] = 0;
         if (frgi_stopped(s->ctx) != FRG_OK) { /* no start will use them */
@@ -102,6 +119,7 @@ static frg_status side_profiles(frgi_features *f, int side, double *square)
             v[k] = (weighed){frgi_costs_get(c, i, at), w[at]};
             total += w[at];
         }
+        sort_weighed(v, v + count, count);
         quantile_means(v, count, total, out);
         for (int64_t r = 0; r < FRGI_QUANTILES; r++) {
             const double x = out[r] / sqrt(FRGI_QUANTILES);
@@ -225,7 +243,7 @@ frg_status frgi_features_more(frgi_features *f)
     return FRG_OK;
 }
 
-frg_status frgi_features_open(frgi_features *f, const frgi_spaces *s, bool axes, bool lifted)
+frg_status frgi_features_open(frgi_features *f, const frgi_spaces *s, bool axes)
 {
     const char *const what = "starts of an alignment";
     const size_t size = frgi_costs_size(s->single);
@@ -243,7 +261,12 @@ frg_status frgi_features_open(frgi_features *f, const frgi_spaces *s, bool axes,
         TRY(open_axes(f));
     }
     f->anneals = axes && !s->single;
-    return lifted ? frgi_lifted_open(f->lifted, s) : FRG_OK;
+    return FRG_OK;
+}
+
+frg_status frgi_features_lift(frgi_features *f)
+{
+    return f->lifted[1].rows ? FRG_OK : frgi_lifted_open(f->lifted, f->s);
 }
 
 void frgi_features_close(frgi_features *f)

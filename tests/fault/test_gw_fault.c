@@ -118,7 +118,9 @@ static frg_status lifted(frg_context *ctx, void *user, uint64_t *hash)
     s.x = s.y = (frgi_costs){x, N, N, LD, true};
     frg_status status = frgi_spaces_finish(&s);
     if (status >= 0)
-        status = frgi_features_open(&f, &s, false, true);
+        status = frgi_features_open(&f, &s, false);
+    if (status >= 0)
+        status = frgi_features_lift(&f);
     if (status >= 0)
         status = frgi_descent_open(&d, &s);
     if (status >= 0) {
