@@ -188,6 +188,7 @@ static void align_json(frg_json *j, const cli *c, const void *state)
     frg_json_string(j, "status", frg_status_name(job->status));
     frg_json_string(j, "mode", frg_gw_mode_name(r->mode));
     frg_json_string(j, "mode_reason", r->mode_reason);
+    frg_json_string(j, "dtype", r->dtype == FRG_GW_DTYPE_F64 ? "f64" : "f32");
     frg_json_number(j, "energy", r->energy);
     frg_json_number(j, "gw_distance", sqrt(fmax(r->energy, 0)));
     frg_json_number(j, "objective", r->objective);

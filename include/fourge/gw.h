@@ -263,6 +263,16 @@ typedef enum {
     FRG_GW_START_NEAR     /* annealed on distances that saturate: 1 - exp(-(x / r)^2), r a quantile of them */
 } frg_gw_start;
 typedef enum { FRG_GW_PRESET_NONE, FRG_GW_PRESET_TORCHGW } frg_gw_preset;
+/** What distances, costs, linear problems and line searches are computed in; sums of energies are f64
+ *  always.  f64 is there in the mode vertex for distances euclidean and matrix (others are lengths of
+ *  paths, which are f32), up to 6000 points a side and without a linear cost; else E_UNSUPPORTED, where
+ *  auto would take another mode, too.  Starts of more than 130 points a side are raced in f32 then, and
+ *  the best goes to its end in f64. */
+typedef enum {
+    FRG_GW_DTYPE_AUTO, /* f32; in the mode vertex up to 130 points a side f64, of f32 distances */
+    FRG_GW_DTYPE_F32,
+    FRG_GW_DTYPE_F64
+} frg_gw_dtype;
 
 typedef enum { FRG_GW_LINEAR_AS_GIVEN, FRG_GW_LINEAR_MAX } frg_gw_scale_linear;
 /** Distance of two points from their path lengths z, w to the landmarks: |z - w|; max_l |z_l - w_l| (at most the
@@ -353,6 +363,7 @@ typedef struct {
     frg_gw_start start_from; /* auto; profiles: in the sampled mode without a coarse level, marginals that hold, no linear
                        cost, no rank; vertex: the same, with a linear cost too; a plan or potentials that are given come first */
     uint64_t given; /* 0; bits of the options that frg_gw_give named */
+    frg_gw_dtype dtype; /* auto */
 } frg_gw_opts;
 
 typedef struct {
@@ -398,6 +409,7 @@ typedef struct {
     const char *verdict;          /* "no other start is lower"; "another start is lower": other_energy is below sharpened_energy
                                      by 0.1 %, and a plan of this epsilon from there below this one, entropy counted: W_BEATEN; "another start is lower,
                                      but not with the entropy of epsilon"; "not compared: " and why.  NULL: there was no run */
+    frg_gw_dtype dtype;           /* f32, f64: what the plan came to its end in */
 } frg_gw_report;
 
 typedef struct frg_gw frg_gw;

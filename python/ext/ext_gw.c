@@ -11,6 +11,7 @@
 
 #define AT(type, field) #field, offsetof(type, field)
 
+static const char *const dtypes[] = {"auto", "f32", "f64", NULL};
 static const char *const modes[] = {"auto", "sampled", "exact", "landmark", "vertex", NULL};
 static const char *const distances[] = {"auto",      "landmark", "dijkstra", "precomputed",
                                         "euclidean", "matrix",   "graph",    NULL};
@@ -75,6 +76,7 @@ static const ext_field gw_options[] = {{AT(frg_gw_opts, mode), IS_CHOICE, modes}
                                        {AT(frg_gw_opts, diag_exact), IS_BOOL, NULL},
                                        {AT(frg_gw_opts, auto_store), IS_BOOL, NULL},
                                        {AT(frg_gw_opts, start_from), IS_CHOICE, starts_from},
+                                       {AT(frg_gw_opts, dtype), IS_CHOICE, dtypes},
                                        {NULL, 0, IS_INT, NULL}};
 
 static const ext_field gw_report[] = {{AT(frg_gw_report, n), IS_INT64, NULL},
@@ -113,6 +115,7 @@ static const ext_field gw_report[] = {{AT(frg_gw_report, n), IS_INT64, NULL},
                                       {AT(frg_gw_report, vertex), IS_BOOL, NULL},
                                       {AT(frg_gw_report, symmetric), IS_BOOL, NULL},
                                       {AT(frg_gw_report, rounding_floor), IS_DOUBLE, NULL},
+                                      {AT(frg_gw_report, dtype), IS_CHOICE, dtypes},
                                       {NULL, 0, IS_INT, NULL}};
 
 static const ext_field sinkhorn_options[] = {

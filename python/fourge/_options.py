@@ -193,6 +193,7 @@ class _Alignment(Context, total=False):
     diag_exact: bool
     auto_store: bool
     start_from: Literal["auto", "product", "profiles", "vertex"]
+    dtype: Literal["auto", "f32", "f64"]
 
 
 class _Points(TypedDict, total=False):

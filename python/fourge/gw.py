@@ -475,7 +475,9 @@ def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, s
         mode "auto" takes sampled because of an option and there are up to 1e6 pairs of points; the report's ``started_from``
         names the one that went on, ``vertex_energy`` is that of the vertex it began at), lazy (precomputed distances row by row as they are needed), store_plan
         (the averaged plan is kept), diag_exact (row and column terms from the plan's marginals), auto_store (on the fly where
-        memory has no room for "f32"), and threads, seed, memory_limit, time_limit.
+        memory has no room for "f32"), dtype ("auto": float32, and float64 for the costs of up to 130 points a side in the mode
+        vertex; "f32"; "f64": costs and distances, with distance "euclidean" or "matrix" in the mode vertex, up to 6000 points a
+        side; the report's ``dtype`` says which it was), and threads, seed, memory_limit, time_limit.
 
     Of plans of the modes with entropy the report has ``sharpened_energy`` (conditional gradient from the plan, without the blur
     of epsilon), ``blur`` (what the energy is above it), ``other_energy`` (from starts that know nothing of the plan) and
@@ -684,7 +686,8 @@ def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any
     differentiable, grad_mode    True: the tensor carries gradients, see below; "implicit", "unrolled", "frozen"
     T_init, seed                 plan to start from; of the draws (0)
     s_shared, mixed_precision    warn where given, once a process: the first has no effect in the other package either
-                                 (``mass=`` moves a part); costs are float32 and sums float64 whatever the second is
+                                 (``mass=`` moves a part); costs are float32 and sums float64 whatever the second is: plans
+                                 in float64 are those of ``align(mode="vertex", dtype="f64")``
     verbose                      a bar, which moves by itself: ``verbose_every`` warns where it is not 20
     device                       "cpu" or None
     log                          True: (plan, report)
@@ -700,7 +703,7 @@ def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any
     """
     _options.check(sampled_gw, options)
     _not_done("s_shared", s_shared, (None,), "mass=... moves a part of the mass")
-    _not_done("mixed_precision", mixed_precision, (True,), "costs are float32 and sums float64")
+    _not_done("mixed_precision", mixed_precision, (True,), "costs are float32 and sums float64; align(mode=\"vertex\", dtype=\"f64\") has float64")
     _not_done("verbose_every", verbose_every, (20,), "verbose=True shows a bar, which moves by itself")
     if str(options.pop("device", None) or "cpu") != "cpu":
         raise errors.NoDevice("device: this build of fourge has the CPU alone")

@@ -32,6 +32,16 @@ class Align(unittest.TestCase):
     def setUp(self):
         warnings.simplefilter("ignore")
 
+    def test_dtype_of_an_alignment(self):
+        """Energies of doubles are those of the plan: a copy that is not rounded to floats has none but the rounding of sums."""
+        x = np.random.default_rng(4).standard_normal((140, 2))
+        order = np.random.default_rng(5).permutation(140)
+        found = gw.align(x, x[order], distance="euclidean", dtype="f64")
+        self.assertEqual((found.report["dtype"], found.report["mode"]), ("f64", "vertex"))
+        self.assertEqual(gw.align(x, x[order], distance="euclidean").report["dtype"], "f32")
+        self.assertLess(abs(found.report["energy"]), 140 * 2.0**-52 * 2 * 16)  # distances below 8: squares, both sides
+        np.testing.assert_array_equal(order[found.plan().argmax(1)], np.arange(140))
+
     def test_a_turned_cloud_is_found(self):
         x, y, order = pair()
         found = gw.align(x, y, distance="euclidean", mode="exact", epsilon=0.005, seed=1)

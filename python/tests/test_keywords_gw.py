@@ -145,6 +145,7 @@ def alignment(bare=False, **sampled):
         "preset": ("torchgw", plan_of, on()), "store_plan": (True, plan_of, on(**DAMPED if bare else {})),
         "diag_exact": (True, plan_of, on(mass=0.5)),
         "auto_store": (True, passes("as f32 need"), on(cost_store="f32", memory_limit=LITTLE)),
+        "dtype": ("f64", raises("dtype f64", kind=errors.Unsupported), on()),
         "start_from": ("profiles", reported("started_from"), on()), "anchors": (7, plan_of, on()),
         "damping": (0.3, plan_of, on()), "min_iter": (90, plan_of, on(max_iter=200)), "rho_source": (1.0, plan_of, on()),
         "rho_target": (1.0, plan_of, on()), "lambda_ema_beta": (0.5 if bare else 0.0, plan_of, on(tol=0.0, max_iter=90)),

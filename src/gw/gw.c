@@ -123,6 +123,7 @@ static frg_status check_ranges(frg_context *ctx, const frg_gw_opts *o)
                   {"preset", (double)o->preset, 0, FRG_GW_PRESET_TORCHGW, false},
                   {"scale_linear", (double)o->scale_linear, 0, FRG_GW_LINEAR_MAX, false},
                   {"landmark_metric", (double)o->landmark_metric, 0, FRG_GW_LANDMARK_MID, false},
+                  {"dtype", (double)o->dtype, 0, FRG_GW_DTYPE_F64, false},
                   {"lr_max_iter", (double)o->lr_max_iter, 1, 1e18, false},
                   {"lr_dykstra_max_iter", (double)o->lr_dykstra_max_iter, 1, 1e18, false}};
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
@@ -191,6 +192,41 @@ static frg_status check_together(frg_context *ctx, const frg_gw_opts *o, bool li
     return FRG_OK;
 }
 
+enum { MOST_IN_DOUBLES = 6000 }; /* points of a side: of more costs are never made as a whole */
+
+/** Whether the options leave doubles possible; the mode of auto is checked when it is known. */
+static frg_status check_doubles(frg_context *ctx, const frg_gw_opts *o, bool linear)
+{
+    if (o->mode != FRG_GW_AUTO && o->mode != FRG_GW_VERTEX) {
+        FAIL(ctx, E_UNSUPPORTED, "dtype f64 in the mode %s, which computes in f32: take vertex",
+             frg_gw_mode_name(o->mode));
+    }
+    if (o->distance != FRG_GW_DISTANCE_EUCLIDEAN && o->distance != FRG_GW_DISTANCE_MATRIX) {
+        FAIL(ctx, E_UNSUPPORTED,
+             "dtype f64 with distances other than euclidean and matrix: lengths of paths are f32");
+    }
+    if (linear) {
+        FAIL(ctx, E_UNSUPPORTED, "dtype f64 with a linear cost, which is f32");
+    }
+    return FRG_OK;
+}
+
+/** Whether the mode is the one that has doubles, and sizes are such. */
+static frg_status check_doubles_done(const frg_gw *s)
+{
+    if (s->o.dtype != FRG_GW_DTYPE_F64) {
+        return FRG_OK;
+    }
+    if (s->o.mode != FRG_GW_VERTEX) {
+        FAIL(s->ctx, E_UNSUPPORTED,
+             "dtype f64 in the mode sampled, which computes in f32 (%s): take vertex", s->why);
+    }
+    if (s->x.n > MOST_IN_DOUBLES || s->y.n > MOST_IN_DOUBLES) {
+        FAIL(s->ctx, E_UNSUPPORTED, "dtype f64 with more than %d points a side", MOST_IN_DOUBLES);
+    }
+    return FRG_OK;
+}
+
 static frg_status check_options(frg_context *ctx, frg_gw_opts *o, bool linear)
 {
     TRY(check_ranges(ctx, o));
@@ -198,7 +234,8 @@ static frg_status check_options(frg_context *ctx, frg_gw_opts *o, bool linear)
         frgi_warn(ctx, W_EPSILON, "epsilon was %g", o->epsilon);
         o->epsilon = 1e-4;
     }
-    return check_together(ctx, o, linear);
+    TRY(check_together(ctx, o, linear));
+    return o->dtype == FRG_GW_DTYPE_F64 ? check_doubles(ctx, o, linear) : FRG_OK;
 }
 
 static frg_status take_linear(frg_gw *s, const frg_array *a)
@@ -341,6 +378,9 @@ static frg_status take_start(frg_gw *s, const char *what)
     if (!s->by_auto || s->o.mode != FRG_GW_VERTEX) {
         return FRG_OK;
     }
+    if (s->o.dtype == FRG_GW_DTYPE_F64) {
+        FAIL(s->ctx, E_UNSUPPORTED, "dtype f64 with %s, of which the mode vertex has none", what);
+    }
     frgi_gw_take_mode(s, FRG_GW_SAMPLED, what);
     frgi_level_close(&s->level);
     const frg_status status = open_level(s);
@@ -386,6 +426,8 @@ static frg_status open_all(frg_gw *s, const frg_gw_side *x, const frg_gw_side *y
     s->degenerate = all_plans_alike(s);
     s->state = (struct frgi_state){.ctx = ctx, .report = &s->report, .owner = s};
     frgi_gw_choose_mode(s, option);
+    TRY(check_doubles_done(s));
+    s->report.dtype = FRG_GW_DTYPE_F32;
     TRY(open_level(s));
     s->report.n = s->x.n;
     s->report.m = s->y.n;

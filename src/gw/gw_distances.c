@@ -75,6 +75,21 @@ static frg_status make_blocks(frgi_distances *d)
     return FRG_OK;
 }
 
+/** The data as they are, of dtype f64: points, or the mean of a matrix and its transpose. */
+static frg_status keep_exact(frgi_distances *d, const frg_array *a)
+{
+    const bool dense = d->kind == FRGI_DENSE;
+    const int64_t width = a->shape[1];
+    TRY(NEW(d->ctx, &d->exact, frgi_mul((size_t)d->n, (size_t)width), "distances in f64"));
+    for (int64_t i = 0; i < d->n; i++) {
+        for (int64_t c = 0; c < width; c++) {
+            const double x = value_at(a, i, c);
+            d->exact[i * width + c] = dense ? 0.5 * (x + value_at(a, c, i)) : x;
+        }
+    }
+    return FRG_OK;
+}
+
 static frg_status take_matrix(frgi_distances *d, const frg_array *a, const char *name)
 {
     frg_context *const ctx = d->ctx;
@@ -390,6 +405,9 @@ frg_status frgi_distances_open(frgi_distances *d, frg_context *ctx, const frg_gw
         return status;
     }
     TRY(find_all(d, o));
+    if (o->dtype == FRG_GW_DTYPE_F64) {
+        TRY(keep_exact(d, side->data));
+    }
     d->seconds = frgi_seconds() - begin - d->graph_seconds;
     return FRG_OK;
 }
@@ -403,6 +421,7 @@ void frgi_distances_close(frgi_distances *d)
     DROP(d->ctx, &d->points);
     DROP(d->ctx, &d->blocks);
     DROP(d->ctx, &d->all);
+    DROP(d->ctx, &d->exact);
     DROP(d->ctx, &d->cache);
     DROP(d->ctx, &d->at);
     DROP(d->ctx, &d->owner);
@@ -655,6 +674,31 @@ frg_status frgi_distances_cross(frgi_distances *d, const int32_t *from, int64_t 
     }
     DROP(d->ctx, &rows);
     return status;
+}
+
+/** |x - y| of d coordinates. */
+static double distance_of(const double *x, const double *y, int64_t d)
+{
+    double sum = 0;
+    for (int64_t c = 0; c < d; c++) {
+        sum += (x[c] - y[c]) * (x[c] - y[c]);
+    }
+    return sqrt(sum);
+}
+
+void frgi_distances_exact(const frgi_distances *d, const int32_t *from, int64_t n_from,
+                          const int32_t *to, int64_t n_to, double *out)
+{
+    const bool dense = d->kind == FRGI_DENSE;
+#pragma omp parallel for schedule(static)                                                          \
+    num_threads(frg_threads(d->ctx)) if (n_from * n_to > 10000)
+    for (int64_t r = 0; r < n_from; r++) {
+        const double *const row = d->exact + from[r] * (dense ? d->n : d->d);
+        for (int64_t q = 0; q < n_to; q++) {
+            const double x = dense ? row[to[q]] : distance_of(row, d->exact + to[q] * d->d, d->d);
+            out[r * n_to + q] = (double)d->scale * (isinf(x) ? (double)d->beyond : x);
+        }
+    }
 }
 
 frg_status frgi_distances_subset(frgi_distances *out, frgi_distances *d, const int32_t *nodes,

@@ -19,6 +19,7 @@ typedef struct {
     float *dense;
     frg_gw_landmark_metric metric; /* of VECTOR */
     int64_t d;                     /* VECTOR: coordinates of a point */
+    double *exact; /* of dtype f64: the points (n x d) or distances (n x n) that were given */
     float *points;                 /* n x d */
     float *blocks;                 /* the same, 16 side by side */
     float *all; /* n x n scaled distances of few vectors; NULL: from the points each time */
@@ -52,6 +53,9 @@ FRG_MUST_USE frg_status frgi_distances_centred(frgi_distances *d, const int32_t 
 /** out[r * n_to + q] <- scaled distances from[r] - to[q]. */
 FRG_MUST_USE frg_status frgi_distances_cross(frgi_distances *d, const int32_t *from, int64_t n_from,
                                              const int32_t *to, int64_t n_to, float *out);
+/** The same from what was given, in doubles; d->exact is there. */
+void frgi_distances_exact(const frgi_distances *d, const int32_t *from, int64_t n_from,
+                          const int32_t *to, int64_t n_to, double *out);
 /** Scaled distances of count points to all n: rows[r * n + i] of nodes[r], which stands for shares[r] of the weight. */
 typedef struct {
     const int32_t *nodes;

@@ -47,7 +47,8 @@ static uint64_t hash_options(const frg_gw *s)
                               (double)o->diag_exact,
                               (double)s->level.smooths};
     const uint64_t seed = s->level.seed;
-    uint64_t h = frg_hash(0, numbers, sizeof numbers);
+    const frg_gw_dtype dtype = o->mode == FRG_GW_VERTEX ? o->dtype : FRG_GW_DTYPE_AUTO;
+    uint64_t h = frg_hash((uint64_t)dtype, numbers, sizeof numbers);
     h = frg_hash(h, &seed, sizeof seed);
     h = frg_hash(h, frg_version(), (int64_t)strlen(frg_version()));
     return frg_hash(h, frg_isa(s->ctx), (int64_t)strlen(frg_isa(s->ctx)));

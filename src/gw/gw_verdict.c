@@ -277,7 +277,7 @@ static frg_status open_verdict(verdict *v)
     frg_context *const ctx = g->ctx;
     const char *const what = "a verdict";
     char *at = NULL;
-    TRY(frgi_gw_problem_open(g, &v->p));
+    TRY(frgi_gw_problem_open(g, FRG_GW_DTYPE_AUTO, &v->p));
     const frgi_spaces *const s = &v->p.s;
     TRY(frgi_descent_open(&v->d, s));
     TRY(frgi_features_open(&v->f, s, false));

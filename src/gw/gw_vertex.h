@@ -114,8 +114,8 @@ typedef struct {
     float *linear;
     double square; /* scale of energies to the caller's units (with a linear cost: scaled ones) */
 } frgi_gw_problem;
-/** To be closed, failed or not. */
-FRG_MUST_USE frg_status frgi_gw_problem_open(frg_gw *g, frgi_gw_problem *p);
+/** In floats or in doubles; auto: by the number of points.  To be closed, failed or not. */
+FRG_MUST_USE frg_status frgi_gw_problem_open(frg_gw *g, frg_gw_dtype dtype, frgi_gw_problem *p);
 void frgi_gw_problem_close(frgi_gw_problem *p);
 
 /* ---- the annealed start in floats (gw_vertex_anneal.c) ---- */

@@ -420,8 +420,10 @@ static frg_status dense_side(frgi_distances *d, const int32_t *nodes, int64_t n,
                              double unit, frgi_costs *c)
 {
     enum { BATCH = 64 };
+    const bool exact = !single && d->exact;
     char *at = NULL;
     float *rows = NULL;
+    double *wide = NULL;
     frg_status status = FRG_OK;
     *c = (frgi_costs){NULL, n, n, frgi_costs_ld(n), single};
     TRY_TO(done,
@@ -429,17 +431,24 @@ static frg_status dense_side(frgi_distances *d, const int32_t *nodes, int64_t n,
                 "distances of an alignment"));
     c->at = at;
     TRY_TO(done, NEW(d->ctx, &rows, frgi_mul(BATCH, (size_t)n), "distances of an alignment"));
+    TRY_TO(done, NEW(d->ctx, &wide, exact ? BATCH * n : 1, "distances of an alignment"));
     for (int64_t first = 0; first < n; first += BATCH) {
         const int64_t many = n - first < BATCH ? n - first : BATCH;
-        TRY_TO(done, frgi_distances_cross(d, nodes + first, many, nodes, n, rows));
+        if (exact) {
+            frgi_distances_exact(d, nodes + first, many, nodes, n, wide);
+        } else {
+            TRY_TO(done, frgi_distances_cross(d, nodes + first, many, nodes, n, rows));
+        }
         for (int64_t r = 0; r < many; r++) {
             for (int64_t k = 0; k < n; k++) {
-                put(c, first + r, k, unit * (double)rows[r * n + k]);
+                const int64_t from = r * n + k;
+                put(c, first + r, k, unit * (exact ? wide[from] : (double)rows[from]));
             }
         }
     }
 done:
     DROP(d->ctx, &rows);
+    DROP(d->ctx, &wide);
     return status;
 }
 
@@ -714,14 +723,23 @@ done:
 
 /* ---- an alignment ------------------------------------------------------------------------------------------------------ */
 
+/** Whether starts are raced in floats. */
+static bool is_single(frg_gw_dtype dtype, int64_t n, int64_t m)
+{
+    return dtype == FRG_GW_DTYPE_F32 || n > FEW || m > FEW;
+}
+
 bool frgi_gw_fits_vertex(const frg_gw *g)
 {
     const int64_t n = g->x.n, m = g->y.n;
-    const bool single = n > FEW || m > FEW;
+    const bool single = is_single(g->o.dtype, n, m);
     const int threads = frg_threads(g->ctx) < 2 || is_large(n, m) ? 1 : 2;
     const double bytes = (double)frgi_spaces_bytes(n, m, single) +
                          threads * (double)frgi_descent_bytes(n, m, single);
-    return bytes < 0.5 * (double)frgi_memory_allowed(g->ctx);
+    const double in_doubles =
+        (double)frgi_spaces_bytes(n, m, false) + (double)frgi_descent_bytes(n, m, false);
+    return fmax(bytes, g->o.dtype == FRG_GW_DTYPE_F64 ? in_doubles : 0) <
+           0.5 * (double)frgi_memory_allowed(g->ctx);
 }
 
 /** The plan by rows of all points. */
@@ -745,7 +763,7 @@ static frg_status keep_plan(frg_gw *g, const frgi_sparse *p, const int32_t *of_x
     return FRG_OK;
 }
 
-frg_status frgi_gw_problem_open(frg_gw *g, frgi_gw_problem *p)
+frg_status frgi_gw_problem_open(frg_gw *g, frg_gw_dtype dtype, frgi_gw_problem *p)
 {
     frg_context *const ctx = g->ctx;
     const double theta = g->o.linear_weight;
@@ -757,7 +775,7 @@ frg_status frgi_gw_problem_open(frg_gw *g, frgi_gw_problem *p)
     frgi_spaces *const s = &p->s;
     TRY(weighty(ctx, g->a, g->x.n, &p->of_x, &s->a, &s->n));
     TRY(weighty(ctx, g->b, g->y.n, &p->of_y, &s->b, &s->m));
-    s->single = s->n > FEW || s->m > FEW;
+    s->single = dtype != FRG_GW_DTYPE_F64 && is_single(dtype, s->n, s->m);
     TRY(dense_side(&g->x, p->of_x, s->n, s->single, theta > 0 ? 1 : unit_x / most, &s->x));
     TRY(dense_side(&g->y, p->of_y, s->m, s->single, theta > 0 ? 1 : unit_y / most, &s->y));
     if (g->linear && theta > 0) {
@@ -783,6 +801,32 @@ void frgi_gw_problem_close(frgi_gw_problem *p)
     }
 }
 
+/** The best plan of a race in floats to its end in doubles; p becomes that problem. */
+static frg_status end_in_doubles(frg_gw *g, frgi_gw_problem *p, gw_parts *parts, frgi_sparse *plan)
+{
+    frg_gw_report *const r = &g->report;
+    frgi_descent d = {0};
+    frg_status status = FRG_OK;
+    frgi_gw_problem_close(p);
+    TRY_TO(done, frgi_gw_problem_open(g, FRG_GW_DTYPE_F64, p));
+    TRY_TO(done, frgi_descent_open(&d, &p->s));
+    d.parts = parts;
+    frgi_descent_resume(&d, plan, frgi_sparse_energy(&p->s, plan), r->vertex != 0);
+    descend_and_swap(&d, g->o.max_iter);
+    TRY_TO(done, GROW(g->ctx, &plan->entries, d.plan.count + 1, "a plan"));
+    memcpy(plan->entries, d.plan.entries, (size_t)d.plan.count * sizeof *plan->entries);
+    plan->count = d.plan.count;
+    r->energy = d.energy;
+    r->vertex = d.is_vertex;
+    r->outer_iterations += d.steps;
+    r->reason = !gw_parts_go_on(parts) ? FRG_GW_CANCELLED
+                : d.settled            ? FRG_GW_STATIONARY
+                                       : FRG_GW_MAX_ITER;
+done:
+    frgi_descent_close(&d);
+    return status;
+}
+
 frg_status frgi_gw_vertex(frg_gw *g)
 {
     frg_gw_report *const r = &g->report;
@@ -791,8 +835,14 @@ frg_status frgi_gw_vertex(frg_gw *g)
     frgi_sparse plan = {0};
     frg_status status = FRG_OK;
     r->lower_bound = (double)NAN;
-    TRY_TO(done, frgi_gw_problem_open(g, &p));
+    const bool doubles = g->o.dtype == FRG_GW_DTYPE_F64;
+    const frg_gw_dtype raced = doubles ? FRG_GW_DTYPE_AUTO : g->o.dtype; /* few in doubles */
+    TRY_TO(done, frgi_gw_problem_open(g, raced, &p));
     TRY_TO(done, race_all(&p.s, g->o.max_iter, &parts, &plan, r));
+    if (doubles && p.s.single) {
+        TRY_TO(done, end_in_doubles(g, &p, &parts, &plan));
+    }
+    r->dtype = p.s.single ? FRG_GW_DTYPE_F32 : FRG_GW_DTYPE_F64;
     TRY_TO(done, keep_plan(g, &plan, p.of_x, p.of_y));
     r->objective = r->energy;
     r->energy *= p.square;

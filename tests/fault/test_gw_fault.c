@@ -83,8 +83,10 @@ static frg_status vertices(frg_context *ctx, void *user, uint64_t *hash)
         const frg_array x = frg_matrix(j->x, FRG_F64, N, 2, 2),
                         y = frg_matrix(j->y, FRG_F64, N, 2, 2);
         frg_gw *s = (frg_gw *)j;
+        frg_gw_opts o = j->o;
+        o.dtype = way ? FRG_GW_DTYPE_F64 : FRG_GW_DTYPE_AUTO;
         status = frg_gw_create(&s, ctx, (frg_gw_side){.data = &x, .weights = way ? weights : NULL},
-                               (frg_gw_side){.data = &y}, NULL, &j->o);
+                               (frg_gw_side){.data = &y}, NULL, &o);
         if (status < 0) {
             CHECK(s == NULL);
             return status;

@@ -271,7 +271,8 @@ static const field others[] = {
     GW(diag_exact, INT, 1, DECIDES, AUTO),
     GW(auto_store, INT, 1, LEAVES_BITS, AUTO),
     GW(start_from, INT, FRG_GW_START_PRODUCT, DECIDES, AUTO),
-    GW(given, INT64, 1, LEAVES_BITS, AUTO)}; /* of a mode that is asked for */
+    GW(given, INT64, 1, LEAVES_BITS, AUTO),               /* of a mode that is asked for */
+    GW(dtype, INT, FRG_GW_DTYPE_F32, LEAVES_BITS, AUTO)}; /* of modes that have no other */
 enum { OTHERS = sizeof others / sizeof *others };
 
 /** Opens a solver with the option of f at its other value; f NULL: with none. */

@@ -762,6 +762,123 @@ static void disagreeing(void)
     frg_context_destroy(ctx);
 }
 
+/* E of a plan with one image for every row, from the distances that were given, in long double. */
+static long double energy_of(const double *c, const double *d, const int32_t *image, int64_t n)
+{
+    long double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < n; k++) {
+            const long double gap = (long double)c[i * n + k] - d[image[i] * n + image[k]];
+            sum += gap * gap;
+        }
+    return sum / (long double)(n * n);
+}
+
+/* E and its plan by one type. */
+static frg_gw_report by_dtype(frg_context *ctx, const double *c, const double *d, int64_t n,
+                              frg_gw_dtype dtype, double *plan, int32_t *image)
+{
+    const frg_array ac = matrix(c, n, n), ad = matrix(d, n, n);
+    frg_gw_opts o = vertex_options(FRG_GW_DISTANCE_MATRIX);
+    o.dtype = dtype;
+    const frg_gw_report r = align_sides(ctx, (frg_gw_side){.data = &ac}, (frg_gw_side){.data = &ad},
+                                        NULL, &o, plan, NULL);
+    for (int64_t i = 0; i < n; i++) {
+        image[i] = 0;
+        for (int64_t j = 1; j < n; j++)
+            image[i] = plan[i * n + j] > plan[i * n + image[i]] ? (int32_t)j : image[i];
+    }
+    return r;
+}
+
+/* By doubles E is that of the plan and the distances given but for n + 8 roundings of sums of all
+ * squares, 2^-52 each, twice.  Floats round distances by 2^-25 on average, and 2 sqrt(E) 2^-25 / n of
+ * that remains in the mean: far more for 40 points.  Both find the same images (but for some of equal
+ * energy), doubles no higher ones. */
+static void doubles(void)
+{
+    frg_context *ctx = test_context();
+    const int64_t sizes[] = {40, 140, 200};
+    int64_t further = 0;
+    for (int k = 0; k < 3; k++) {
+        const int64_t n = sizes[k];
+        double *const x = malloc(sizeof(double) * (size_t)(6 * n + 3 * n * n)), *const y =
+                                                                                    x + 3 * n;
+        double *const c = y + 3 * n, *const d = c + n * n, *const plan = d + n * n;
+        int32_t *const image = malloc(sizeof(int32_t) * (size_t)(2 * n)), *const other = image + n;
+        double squares = 0;
+        int64_t same = 0;
+        points(x, n, 3);
+        for (int64_t i = 0; i < 3 * n; i++)
+            y[3 * (n - 1 - i / 3) + i % 3] = x[i] + 0.02 * test_normal();
+        distances_of(x, n, 3, c);
+        distances_of(y, n, 3, d);
+        for (int64_t q = 0; q < n * n; q++)
+            squares += (c[q] * c[q] + d[q] * d[q]) / (double)(n * n);
+        const frg_gw_report f = by_dtype(ctx, c, d, n, FRG_GW_DTYPE_F32, plan, other);
+        const frg_gw_report r = by_dtype(ctx, c, d, n, FRG_GW_DTYPE_F64, plan, image);
+        const long double energy = energy_of(c, d, image, n), of_floats = energy_of(c, d, other, n);
+        const double bound = 2 * (double)(n + 8) * 0x1p-52 * squares;
+        CHECK(f.dtype == FRG_GW_DTYPE_F32 && r.dtype == FRG_GW_DTYPE_F64);
+        CHECK(r.vertex && r.reason == FRG_GW_STATIONARY);
+        CHECK_SAYS(fabsl(r.energy - energy) <= bound, "%g of %g", (double)(r.energy - energy),
+                   bound);
+        CHECK_SAYS(energy <= of_floats + bound, "%g, floats %g", (double)energy, (double)of_floats);
+        further += fabsl(f.energy - of_floats) > bound;
+        for (int64_t i = 0; i < n; i++)
+            same += image[i] == other[i];
+        CHECK_SAYS(k == 0 || 10 * same >= 9 * n, "%lld of %lld", (long long)same, (long long)n);
+        free(image);
+        free(x);
+    }
+    CHECK_SAYS(further > 0, "%lld", (long long)further);
+    frg_context_destroy(ctx);
+}
+
+/* What has no doubles says so and names what has. */
+static void doubles_refused(void)
+{
+    enum { N = 12 };
+    frg_context *ctx = test_context();
+    double x[N * 3], cost[N * N] = {0};
+    points(x, N, 3);
+    const frg_array ax = matrix(x, N, 3), linear = matrix(cost, N, N);
+    static const struct {
+        frg_gw_mode mode;
+        frg_gw_distance distance;
+        double epsilon, weight;
+        const char *says;
+    } cases_of[] = {{FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN, 0.001, 0, "take vertex"},
+                    {FRG_GW_EXACT, FRG_GW_DISTANCE_EUCLIDEAN, 0.001, 0, "mode exact"},
+                    {FRG_GW_AUTO, FRG_GW_DISTANCE_EUCLIDEAN, 0.01, 0, "epsilon is given"},
+                    {FRG_GW_VERTEX, FRG_GW_DISTANCE_AUTO, 0.001, 0, "euclidean and matrix"},
+                    {FRG_GW_VERTEX, FRG_GW_DISTANCE_EUCLIDEAN, 0.001, 0.5, "a linear cost"}};
+    for (size_t k = 0; k < sizeof cases_of / sizeof *cases_of; k++) {
+        frg_gw_opts o = default_options(cases_of[k].distance);
+        frg_gw *s = NULL;
+        o.mode = cases_of[k].mode;
+        o.epsilon = cases_of[k].epsilon;
+        o.linear_weight = cases_of[k].weight;
+        o.k = 3;
+        o.dtype = FRG_GW_DTYPE_F64;
+        const frg_gw_side side = {.data = &ax};
+        const frg_status status =
+            frg_gw_create(&s, ctx, side, side, o.linear_weight > 0 ? &linear : NULL, &o);
+        CHECK_STATUS(status, FRG_UNSUPPORTED);
+        CHECK_SAYS(strstr(frg_message(ctx), cases_of[k].says), "%s", frg_message(ctx));
+    }
+    frg_gw_opts o = default_options(FRG_GW_DISTANCE_EUCLIDEAN);
+    frg_gw *s = NULL;
+    o.dtype = FRG_GW_DTYPE_F64;
+    const frg_gw_side side = {.data = &ax};
+    CHECK_OK(ctx, frg_gw_create(&s, ctx, side, side, NULL, &o));
+    CHECK_STATUS(frg_gw_start_plan(s, linear), FRG_UNSUPPORTED);
+    CHECK_OK(ctx, frg_gw_run(s, NULL));
+    CHECK(frg_gw_get(s)->dtype == FRG_GW_DTYPE_F64 && frg_gw_get(s)->mode == FRG_GW_VERTEX);
+    frg_gw_destroy(s);
+    frg_context_destroy(ctx);
+}
+
 /* An epsilon beside auto: sampled steps begin at the vertex, which finds every point of a copy, and end in its basin.  At the
  * last epsilon, 5e-4 of the largest squared distance, a point shares its mass with those within a few hundredths of the
  * diameter; of a hundred random points most keep half of it.  Another start that is given is taken. */
@@ -1015,6 +1132,8 @@ static const test_case cases[] = {{"exact transport", exact_transport},
                                   {"threads", threads},
                                   {"agreeing", agreeing},
                                   {"disagreeing", disagreeing},
+                                  {"doubles", doubles},
+                                  {"doubles refused", doubles_refused},
                                   {"choices", choices},
                                   {"entropic", entropic},
                                   {"refusals", refusals}};
