@@ -7,8 +7,8 @@
  * Lengthscales are cut where scaled coordinates would overflow (gp_build.c); beyond FAR spreads that would join points
  * which are apart.
  *
- * Waves need the fraction of a turn: beyond TURNS of them from the centre nothing is left of it, sines are taken as 0 and
- * a point would be alike to all others (k = 1, a negative variance).
+ * Periodic kernels need the fraction of a period: at more than TURNS periods from the centre rounding leaves none of it,
+ * sines are taken as 0 and a point would be alike to all others (k = 1, a negative variance).
  */
 #include <math.h>
 
@@ -179,7 +179,7 @@ frg_status frgi_gp_check_new_points(const frg_gp *gp, const double *x, ptrdiff_t
     return FRG_OK;
 }
 
-/* ---- waves -------------------------------------------------------------------------------------- */
+/* ---- periodic kernels --------------------------------------------------------------------------- */
 
 static double parameter(const frg_gp *gp, const frgi_gp_node *node, int group, int i)
 {
@@ -201,7 +201,7 @@ static double mixture_turns(const frg_gp *gp, const frgi_gp_node *node, int c, d
     return most;
 }
 
-/** How often a leaf turns over a distance in its column c; 0 for leaves without waves. */
+/** How often a leaf turns over a distance in its column c; 0 for leaves that are not periodic. */
 static double turns(const frg_gp *gp, const frgi_gp_node *node, int c, double distance)
 {
     switch (node->kind) {

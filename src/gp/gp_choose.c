@@ -6,8 +6,8 @@
  *
  *     lengthscales   LEVELS of them from the nearest spacing s of the points to their range R, s (R / s)^t
  *     periods        the peaks of a periodogram (gp_period.c) and twice the first; beside them lengthscales as they are, R, or
- *                    LASTING R (a wave that changes within the range and one that does not are two optima), and waves of
- *                    any form or near to a sine
+ *                    LASTING R (an oscillation whose form changes within the range and one whose form
+ *                    does not are two optima), and periodic functions of any form or near to a sine
  *     noise          1/2 mean (y_i - y_j)^2 of nearest neighbours i, j, and fractions of var(y)
  *     variances, shapes   a few factors
  *
@@ -28,7 +28,7 @@
 #include "gp/gp_tree.h"
 
 enum { MOST = 160, GROUP = 10, LEVELS = 6, SWEEPS = 2, MOST_VALUES = 140 };
-#define LASTING 32. /* ranges: a wave that hardly changes over the data */
+#define LASTING 32. /* ranges: the form of an oscillation hardly changes over the data */
 #define SMOOTH  4.  /* lengthscale of a periodic leaf near to a sine */
 
 typedef struct {
@@ -365,8 +365,8 @@ static void set_shape(choice *c, int i, double times)
     const frgi_gp_kernel *const k = c->gp->kernel;
     for (int at = 0; at < k->n_nodes; at++) {
         const frgi_gp_node *const node = &k->node[at];
-        const bool waves = node->kind == GP_PERIODIC || node->kind == GP_PERIODIC_GPYTORCH;
-        if (!waves || i < node->group[1].first ||
+        const bool periodic = node->kind == GP_PERIODIC || node->kind == GP_PERIODIC_GPYTORCH;
+        if (!periodic || i < node->group[1].first ||
             i >= node->group[1].first + node->group[1].count) {
             continue;
         }

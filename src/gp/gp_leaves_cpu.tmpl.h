@@ -1,4 +1,5 @@
-/* gp_leaves_cpu.tmpl.h - leaves without waves: radial, linear, poly, const and white, the user's; once for each type.
+/* gp_leaves_cpu.tmpl.h - kernels that are not periodic: radial, linear, poly, const and white, the
+ * user's; included once for each type.
  *
  * Letters: D_k = x_ik - x_jk (raw, centred), u_k = D_k / l_k (the slots are scaled), s = sum u_k^2.  A radial leaf
  * leaves in aux[0] its slope q = -2 dk/ds,

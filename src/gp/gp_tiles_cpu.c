@@ -41,7 +41,7 @@ static const double TWO_PI = 6.283185307179586476925;
 
 #include "gp/gp_leaves_cpu.tmpl.h"
 
-#include "gp/gp_waves_cpu.tmpl.h"
+#include "gp/gp_periodic_cpu.tmpl.h"
 
 #include "gp/gp_tiles_cpu.tmpl.h"
 
@@ -62,7 +62,7 @@ static const double TWO_PI = 6.283185307179586476925;
 
 #include "gp/gp_leaves_cpu.tmpl.h"
 
-#include "gp/gp_waves_cpu.tmpl.h"
+#include "gp/gp_periodic_cpu.tmpl.h"
 
 #include "gp/gp_tiles_cpu.tmpl.h"
 

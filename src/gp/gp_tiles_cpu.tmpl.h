@@ -1,5 +1,5 @@
 /* gp_tiles_cpu.tmpl.h - an expression over one patch of pairs: operators, the table of kinds, weights, in and out;
- * included once for each type, after gp_patch, gp_leaves and gp_waves.
+ * included once for each type, after gp_patch, gp_leaves and gp_periodic.
  *
  * Products over children are taken apart by prefixes and suffixes, never by division.
  *

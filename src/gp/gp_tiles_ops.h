@@ -33,7 +33,7 @@ typedef struct {
     int slot; /* first of dims */
     int n_groups;
     frgi_gp_group group[GP_GROUPS];
-    const void *constant; /* of the arithmetic's type, see gp_leaves_cpu.tmpl.h and gp_waves_cpu.tmpl.h */
+    const void *constant; /* of the arithmetic's type, see gp_leaves and gp_periodic */
 } frgi_gp_step;
 
 typedef struct {

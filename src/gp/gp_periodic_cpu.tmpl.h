@@ -1,4 +1,4 @@
-/* gp_waves_cpu.tmpl.h - leaves with waves: periodic, cosine, spectral mixtures; included once for each type.
+/* gp_periodic_cpu.tmpl.h - periodic kernels: periodic, cosine, spectral mixture; included once for each type.
  *
  * D_k = x_ik - x_jk (raw, centred).  Products over columns are taken apart by prefixes and suffixes, never by division.
  *
@@ -15,14 +15,14 @@
 static void FN(periodic_forward)(const frgi_gp_program *g, frgi_gp_patch *p, int at)
 {
     const frgi_gp_step *const step = &g->step[at];
-    const real *const half = FN(constants)(step), *const weight = half + step->dims;
+    const real *const frequency = FN(constants)(step), *const weight = frequency + step->dims;
     const int m = p->m;
     for (int j = 0; j < p->cols; j++) {
         real *restrict value = FN(values)(p, at) + j * GP_ROWS;
         FN(set)(value, 0, m);
         for (int k = 0; k < step->dims; k++) {
             const real *restrict x = FN(rows)(p, step->slot + k);
-            const real c = FN(cols)(g, p, step->slot + k)[j], turn = half[k], w = weight[k];
+            const real c = FN(cols)(g, p, step->slot + k)[j], turn = frequency[k], w = weight[k];
             EACH_ROW(i)
             {
                 real sine, cosine;
@@ -41,12 +41,12 @@ static void FN(periodic_forward)(const frgi_gp_program *g, frgi_gp_patch *p, int
 static void FN(periodic_parameters)(const frgi_gp_program *g, frgi_gp_patch *p, int at)
 {
     const frgi_gp_step *const step = &g->step[at];
-    const real *const half = FN(constants)(step), *const weight = half + step->dims;
+    const real *const frequency = FN(constants)(step), *const weight = frequency + step->dims;
     const int m = p->m;
     real *restrict of_l = FN(lane)(p, 0), *restrict of_p = FN(lane)(p, 1);
     for (int k = 0; k < step->dims; k++) {
         const real *restrict x = FN(rows)(p, step->slot + k);
-        const real turn = half[k];
+        const real turn = frequency[k];
         FN(set)(of_l, 0, m);
         FN(set)(of_p, 0, m);
         for (int j = 0; j < p->cols; j++) {
@@ -75,12 +75,12 @@ static void FN(periodic_parameters)(const frgi_gp_program *g, frgi_gp_patch *p, 
 static void FN(periodic_inputs)(const frgi_gp_program *g, frgi_gp_patch *p, int at)
 {
     const frgi_gp_step *const step = &g->step[at];
-    const real *const half = FN(constants)(step), *const weight = half + step->dims;
+    const real *const frequency = FN(constants)(step), *const weight = frequency + step->dims;
     const int m = p->m;
     real *restrict part = FN(lane)(p, 0);
     for (int k = 0; k < step->dims; k++) {
         const real *restrict x = FN(rows)(p, step->slot + k);
-        const real turn = half[k];
+        const real turn = frequency[k];
         FN(set)(part, 0, m);
         for (int j = 0; j < p->cols; j++) {
             const real *restrict adjoint = FN(adjoints)(p, at) + j * GP_ROWS;
@@ -123,7 +123,7 @@ ALWAYS void FN(leave_one_out)(int count, int m, const real *restrict factor,
 }
 
 /** cosine[k] = cos 2 pi f_k D_k and sine[k] */
-ALWAYS void FN(waves)(const frgi_gp_program *g, const frgi_gp_patch *p,
+ALWAYS void FN(cosines)(const frgi_gp_program *g, const frgi_gp_patch *p,
                              const frgi_gp_step *step, int j, const real *f, real *restrict cosine,
                              real *restrict sine)
 {
@@ -145,7 +145,7 @@ static void FN(cosine_forward)(const frgi_gp_program *g, frgi_gp_patch *p, int a
     real *restrict cosine = FN(lane)(p, 0), *restrict sine = FN(lane)(p, step->dims);
     for (int j = 0; j < p->cols; j++) {
         real *restrict value = FN(values)(p, at) + j * GP_ROWS;
-        FN(waves)(g, p, step, j, FN(constants)(step), cosine, sine);
+        FN(cosines)(g, p, step, j, FN(constants)(step), cosine, sine);
         FN(set)(value, 1, m);
         for (int k = 0; k < step->dims; k++) {
             EACH_ROW(i)
@@ -166,7 +166,7 @@ ALWAYS void FN(cosine_sums)(const frgi_gp_program *g, frgi_gp_patch *p, int at, 
     real *restrict others = FN(lane)(p, 2 * dims), *restrict all = FN(lane)(p, 3 * dims);
     for (int j = 0; j < p->cols; j++) {
         const real *restrict adjoint = FN(adjoints)(p, at) + j * GP_ROWS;
-        FN(waves)(g, p, step, j, f, cosine, sine);
+        FN(cosines)(g, p, step, j, f, cosine, sine);
         FN(leave_one_out)(dims, m, cosine, others, all);
         for (int k = 0; k < dims; k++) {
             const real *restrict x = FN(rows)(p, step->slot + k);
@@ -193,7 +193,7 @@ static inline void FN(component)(const frgi_gp_program *g, const frgi_gp_patch *
     const int m = p->m, dims = step->dims;
     const real *const w = FN(constants)(step), *const mu = w + step->degree + q * dims;
     const real *const a = w + step->degree + (step->degree + q) * dims;
-    FN(waves)(g, p, step, j, mu, cosine, sine);
+    FN(cosines)(g, p, step, j, mu, cosine, sine);
     FN(set)(e, 0, m);
     for (int k = 0; k < dims; k++) {
         const real *restrict x = FN(rows)(p, step->slot + k);
@@ -272,13 +272,13 @@ ALWAYS void FN(mixture_sums)(const frgi_gp_program *g, frgi_gp_patch *p, int at,
                 EACH_ROW(i)
                 {
                     const real d = x[i] - c;
-                    const double wave =
+                    const double oscillation =
                         turn * (double)(e[i] * sine[k * GP_ROWS + i] * others[k * GP_ROWS + i]);
                     const double bell = width * (double)(d * all[i]);
                     if (inputs) {
-                        gx[i] -= 2 * bell + wave;
+                        gx[i] -= 2 * bell + oscillation;
                     } else {
-                        of_mu[i] -= (double)d * wave;
+                        of_mu[i] -= (double)d * oscillation;
                         of_v[i] -= (double)d * bell;
                     }
                 }
@@ -287,7 +287,7 @@ ALWAYS void FN(mixture_sums)(const frgi_gp_program *g, frgi_gp_patch *p, int at,
     }
 }
 
-/** One column's sum over components as GPyTorch has it, w exp(-a D^2) cos 2 pi mu D; `sine` is its twin. */
+/** One column's sum over components as GPyTorch has it, w exp(-a D^2) cos 2 pi mu D; `sine`: with sin. */
 static inline void FN(bell)(const frgi_gp_step *step, int q, int k, real c, const real *restrict x,
                             int m, real *restrict cosine, real *restrict sine)
 {
@@ -373,13 +373,13 @@ ALWAYS void FN(mixture_product_sums)(const frgi_gp_program *g, frgi_gp_patch *p,
                     const double d = (double)(x[i] - c),
                                  outer = (double)(adjoint[i] * others[k * GP_ROWS + i]);
                     const double term = outer * (double)work[i];
-                    const double wave = turn * outer * (double)work[GP_ROWS + i],
+                    const double oscillation = turn * outer * (double)work[GP_ROWS + i],
                                  bell = width * d * term;
                     if (inputs) {
-                        gx[i] -= bell + wave;
+                        gx[i] -= bell + oscillation;
                     } else {
                         of_w[i] += term;
-                        of_mu[i] -= d * wave;
+                        of_mu[i] -= d * oscillation;
                         of_s[i] -= d * bell;
                     }
                 }
