@@ -452,7 +452,7 @@ static frg_status create_like(frg_gp **out, frg_context *ctx, const given *g, co
                               const frg_gp_opts *o, const frg_gp *model)
 {
     if (model && model->unset && model->d == g->d && model->q == g->q && !o->noise_groups) {
-        return frgi_gp_sibling(out, ctx, model);
+        return frgi_gp_empty_copy(out, ctx, model);
     }
     TRY(create_parts(out, ctx, g->n, g->d, g->q, kernel, o));
     frg_gp *const gp = *out;
@@ -461,10 +461,10 @@ static frg_status create_like(frg_gp **out, frg_context *ctx, const given *g, co
     return FRG_OK;
 }
 
-frg_status frgi_gp_create_from(frg_gp **parked, frg_context *ctx, frg_array x, frg_array y,
+frg_status frgi_gp_create_from(frg_gp **reused, frg_context *ctx, frg_array x, frg_array y,
                                const char *kernel, const frg_gp_opts *o, const frg_gp *model)
 {
-    frg_gp *gp = *parked;
+    frg_gp *gp = *reused;
     frg_gp_opts opts;
     ptrdiff_t masked;
     given g;
@@ -472,11 +472,11 @@ frg_status frgi_gp_create_from(frg_gp **parked, frg_context *ctx, frg_array x, f
     TRY(check_data(ctx, &x, &y, &opts, &g, &masked));
     if (gp && (!gp->unset || gp->d != g.d || gp->q != g.q || gp->capacity < g.n - masked)) {
         frg_gp_destroy(gp);
-        gp = *parked = NULL;
+        gp = *reused = NULL;
     }
     if (!gp) {
-        TRY(create_like(parked, ctx, &g, kernel, &opts, model));
-        gp = *parked;
+        TRY(create_like(reused, ctx, &g, kernel, &opts, model));
+        gp = *reused;
     }
     clear(gp);
     return fill(gp, &g, masked);

@@ -46,17 +46,17 @@ typedef struct {
     frg_context **contexts; /* one a thread */
     frgi_slab *slabs;       /* one a thread */
     frgi_arena *rooms;      /* one a thread: of its lanes */
-    frg_gp **parked;        /* LANES_MOST a thread: what members leave for the next ones */
+    frg_gp **pool;          /* LANES_MOST a thread: what members leave for the next ones */
     frg_gp *model;          /* the expression of all, parsed once; without points */
 } batch;
 
 /* ---- members ------------------------------------------------------------------------------------ */
 
-static frg_status open_member(frg_gp **parked, frg_context *ctx, const batch *b,
+static frg_status open_member(frg_gp **reused, frg_context *ctx, const batch *b,
                               const frg_gp_member *m)
 {
-    TRY(frgi_gp_create_from(parked, ctx, m->x, m->y, b->kernel, b->opts, b->model));
-    return m->theta ? frg_gp_update_parameters(*parked, m->theta) : FRG_OK;
+    TRY(frgi_gp_create_from(reused, ctx, m->x, m->y, b->kernel, b->opts, b->model));
+    return m->theta ? frg_gp_update_parameters(*reused, m->theta) : FRG_OK;
 }
 
 /** What a thread's context has to say since the last time goes to the member that it was about. */
@@ -156,13 +156,13 @@ static frg_status run_room(const batch *b, frgi_gp_batch_room *r, int thread, bo
 static void run_unit(const batch *b, const unit *u, int thread)
 {
     frg_context *const ctx = b->contexts[thread];
-    frg_gp **const parked = b->parked + thread * LANES_MOST;
+    frg_gp **const pool = b->pool + thread * LANES_MOST;
     frg_gp *gp[LANES_MOST] = {NULL};
     bool gradient = false, done[LANES_MOST] = {false};
     for (int64_t i = 0; i < u->count; i++) {
         frg_gp_member *const m = &b->members[b->order[u->first + i]];
-        m->status = open_member(&parked[i], ctx, b, m);
-        gp[i] = m->status == FRG_OK ? parked[i] : NULL;
+        m->status = open_member(&pool[i], ctx, b, m);
+        gp[i] = m->status == FRG_OK ? pool[i] : NULL;
         report(ctx, m);
         gradient |= m->gradient != NULL;
     }
@@ -278,7 +278,7 @@ static frg_status open_threads(batch *b)
     TRY(frgi_slab_open(b->slabs, b->threads, b->ctx, thread_bytes(b)));
     TRY(NEW0(b->ctx, &b->contexts, b->threads, "threads of a batch"));
     TRY(NEW0(b->ctx, &b->rooms, b->threads, "threads of a batch"));
-    TRY(NEW0(b->ctx, &b->parked, b->threads * LANES_MOST, "threads of a batch"));
+    TRY(NEW0(b->ctx, &b->pool, b->threads * LANES_MOST, "threads of a batch"));
     for (int t = 0; t < b->threads; t++)
         TRY(frgi_context_fork(&b->contexts[t], b->ctx, b->threads, &b->slabs[t]));
     return FRG_OK;
@@ -289,9 +289,9 @@ static void close_thread(const batch *b, int t)
 {
     if (b->contexts[t] && b->rooms)
         frgi_arena_close(&b->rooms[t], b->contexts[t]);
-    for (int i = 0; b->parked && i < LANES_MOST; i++) {
-        frg_gp_destroy(b->parked[t * LANES_MOST + i]);
-        b->parked[t * LANES_MOST + i] = NULL;
+    for (int i = 0; b->pool && i < LANES_MOST; i++) {
+        frg_gp_destroy(b->pool[t * LANES_MOST + i]);
+        b->pool[t * LANES_MOST + i] = NULL;
     }
 }
 
@@ -303,7 +303,7 @@ static void close_threads(batch *b)
     }
     DROP(b->ctx, &b->contexts);
     DROP(b->ctx, &b->rooms);
-    DROP(b->ctx, &b->parked);
+    DROP(b->ctx, &b->pool);
     if (b->slabs)
         frgi_slab_close(b->slabs, b->ctx);
     DROP(b->ctx, &b->slabs);

@@ -573,7 +573,7 @@ frg_status frgi_gp_choose_start(frg_gp *gp, int starts)
     memset(marks, 0, (size_t)gp->n * sizeof *marks);
     measure_units(&c);
     c.n = choose_rows(&c, marks, rows);
-    frg_status status = frgi_gp_part(&c.part, gp, c.n, rows);
+    frg_status status = frgi_gp_subset(&c.part, gp, c.n, rows);
     if (status == FRG_OK) {
         c.part->jitter_told = true;
         measure(&c, ones, room);

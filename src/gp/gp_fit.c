@@ -10,7 +10,7 @@
  * evaluation that fails (not positive definite; f32 not good enough) is a step that is not taken.  A start that
  * fails is tried again up to five times: with ten times the noise where noise is free, elsewhere else.
  *
- * Starts of up to a thousand points go side by side, one a thread, each on a twin of the process: larger ones use the
+ * Starts of up to a thousand points go side by side, one a thread, each on a copy of the process: larger ones use the
  * threads themselves.  The result is the same to the bit: a start knows nothing of another.
  *
  * Letters: p free coordinates, u a point, theta all parameters.  Memory p^2 + O(p); time is the likelihood's.
@@ -476,7 +476,7 @@ static frg_status open_worker(worker *w, const fit *m, int parts)
                .keeping = m->keeping};
     w->told = m->opts.starts;
     TRY(frgi_context_fork(&w->ctx, m->gp->ctx, parts, NULL));
-    TRY(frgi_gp_twin(&f->gp, w->ctx, m->gp));
+    TRY(frgi_gp_worker_copy(&f->gp, w->ctx, m->gp));
     lay_out(&w->memory, f);
     TRY(frgi_arena_open(&w->memory, w->ctx, "work memory of the fit"));
     lay_out(&w->memory, f);

@@ -81,7 +81,7 @@ struct frg_gp {
     double mean_start;         /* "const(v)": v, NaN: mean(y) */
     bool mean_fixed;           /* "const(v!)" */
 
-    frgi_gp_sizes sizes;       /* as they were measured last; siblings need not do it again */
+    frgi_gp_sizes sizes;       /* as they were measured last; copies need not do it again */
     frgi_arena memory;         /* everything below that grows with n */
     frgi_spd_shape shape;      /* of `matrix` */
     frg_gp_storage storage;
@@ -134,7 +134,7 @@ struct frg_gp {
     void *save_user;
     const frg_checkpoint *from; /* the state that the next fit goes on from, NULL: none */
     struct frgi_gp_keeping *keeping; /* of the fit under way, where states are wanted (gp_state.h) */
-    bool shares;               /* expression, names and unset are another's (gp_twin.c) */
+    bool shares;               /* expression, names and unset are another's (gp_copy.c) */
 };
 
 /* ---- gp.c ---- */
@@ -192,14 +192,14 @@ FRG_MUST_USE frg_status frgi_gp_sampled_error(frg_gp *gp, double *error);
  *  matrix is forgotten.  Fills nothing else: the caller writes the new rows of x, y and so on, then calls
  *  frgi_gp_refresh.  On failure the process is as before. */
 FRG_MUST_USE frg_status frgi_gp_resize(frg_gp *gp, ptrdiff_t n);
-/** frg_gp_create in *parked, which is NULL or what an earlier call with this expression and these options left there:
- *  a process with room enough takes the new data as a new one would.  The caller destroys *parked at the end, also
+/** frg_gp_create in *reused, which is NULL or what an earlier call with this expression and these options left there:
+ *  a process with room enough takes the new data as a new one would.  The caller destroys *reused at the end, also
  *  after a failure.  model: NULL, or such a process (on any context) that outlives it, whose expression may serve. */
-FRG_MUST_USE frg_status frgi_gp_create_from(frg_gp **parked, frg_context *ctx, frg_array x, frg_array y,
+FRG_MUST_USE frg_status frgi_gp_create_from(frg_gp **reused, frg_context *ctx, frg_array x, frg_array y,
                                             const char *kernel, const frg_gp_opts *o, const frg_gp *model);
 /** *kept grows to hold what `measured` counted; its contents are lost where it does. */
 FRG_MUST_USE frg_status frgi_gp_need_memory(frg_gp *gp, frgi_arena *kept, frgi_arena measured, const char *what);
-/** Measures gp->sizes for n points, once: a model's siblings begin with them. */
+/** Measures gp->sizes for n points, once: a model's copies begin with them. */
 void frgi_gp_measure_sizes(frg_gp *gp, ptrdiff_t n, int threads);
 /** Bytes of the arena for n points. */
 size_t frgi_gp_memory_bytes(const frg_gp *gp, ptrdiff_t n);
@@ -226,14 +226,14 @@ FRG_MUST_USE frg_status frgi_gp_check_phases(frg_gp *gp, const char *name, const
 /** E_PRECISION_GP where m points more (m x d row-major) would make a column unresolved that is not so now. */
 FRG_MUST_USE frg_status frgi_gp_check_new_points(const frg_gp *gp, const double *x, ptrdiff_t m);
 
-/* ---- gp_twin.c ---- */
+/* ---- gp_copy.c ---- */
 
 /** Another process at the same data and parameters, on ctx; it shares what never changes. */
-FRG_MUST_USE frg_status frgi_gp_twin(frg_gp **out, frg_context *ctx, const frg_gp *gp);
+FRG_MUST_USE frg_status frgi_gp_worker_copy(frg_gp **out, frg_context *ctx, const frg_gp *gp);
 /** A process in float64 of m of the rows, at the same parameters and on the same context, whose factor has no jitter. */
-FRG_MUST_USE frg_status frgi_gp_part(frg_gp **out, const frg_gp *gp, ptrdiff_t m, const ptrdiff_t *rows);
+FRG_MUST_USE frg_status frgi_gp_subset(frg_gp **out, const frg_gp *gp, ptrdiff_t m, const ptrdiff_t *rows);
 /** One without points, with the parameters as the expression left them; model: of frgi_gp_create_from. */
-FRG_MUST_USE frg_status frgi_gp_sibling(frg_gp **out, frg_context *ctx, const frg_gp *model);
+FRG_MUST_USE frg_status frgi_gp_empty_copy(frg_gp **out, frg_context *ctx, const frg_gp *model);
 
 /* ---- gp_mean.c ---- */
 

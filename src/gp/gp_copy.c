@@ -1,8 +1,9 @@
-/* gp_twin.c - a process beside another, on a context of its own: what never changes is shared (the expression, names of
- * columns and parameters), and the other one must outlive it.
+/* gp_copy.c - copies of a process on contexts of their own: the expression and the names of columns and parameters, which
+ * never change, are shared with the original, which must outlive them.
  *
- * A twin has its data and parameters too, so that two threads can search at once; the way of storing is the other's, so
- * that both compute the same bits.  A sibling has neither yet: members of a batch are parsed once. */
+ * A worker copy has the data, parameters and storage of the original, so that two threads search at once and compute
+ * the same bits.  An empty copy has no data: a batch parses its expression once and fills one copy a member.  A subset
+ * has some of the rows. */
 #include <string.h>
 
 #include "gp/gp_room.h"
@@ -27,39 +28,39 @@ static void copy_data(frg_gp *to, const frg_gp *from)
 static frg_status share(frg_gp **out, frg_context *ctx, const frg_gp *gp, const frgi_gp_param *from)
 {
     const size_t count = (size_t)gp->params.count;
-    frg_gp *twin;
+    frg_gp *copy;
     frg_status status;
-    TRY(NEW(ctx, &twin, 1, "process"));
-    *twin = *gp;
-    twin->shares = true;
-    twin->ctx = twin->params.ctx = ctx;
-    twin->params.p = NULL;
-    twin->theta = twin->gradient = NULL;
-    twin->printed = NULL;
-    twin->trace = NULL;
-    twin->n_trace = 0;
-    twin->starts = NULL;
-    twin->save = NULL;
-    twin->from = NULL;
-    twin->keeping = NULL;
-    twin->memory = twin->loo_memory = twin->information_memory = (frgi_arena){0};
-    twin->n = twin->capacity = 0;
-    twin->swapped = twin->sticky = false;
-    twin->jitter = 0;
-    TRY_TO(failed, NEW(ctx, &twin->params.p, count, "parameters"));
-    TRY_TO(failed, NEW(ctx, &twin->theta, count, "parameters"));
-    TRY_TO(failed, NEW0(ctx, &twin->gradient, count, "the gradient"));
-    memcpy(twin->params.p, from, count * sizeof *from);
-    twin->params.room = twin->params.count;
-    memcpy(twin->theta, gp->theta, count * sizeof *gp->theta);
-    *out = twin;
+    TRY(NEW(ctx, &copy, 1, "process"));
+    *copy = *gp;
+    copy->shares = true;
+    copy->ctx = copy->params.ctx = ctx;
+    copy->params.p = NULL;
+    copy->theta = copy->gradient = NULL;
+    copy->printed = NULL;
+    copy->trace = NULL;
+    copy->n_trace = 0;
+    copy->starts = NULL;
+    copy->save = NULL;
+    copy->from = NULL;
+    copy->keeping = NULL;
+    copy->memory = copy->loo_memory = copy->information_memory = (frgi_arena){0};
+    copy->n = copy->capacity = 0;
+    copy->swapped = copy->sticky = false;
+    copy->jitter = 0;
+    TRY_TO(failed, NEW(ctx, &copy->params.p, count, "parameters"));
+    TRY_TO(failed, NEW(ctx, &copy->theta, count, "parameters"));
+    TRY_TO(failed, NEW0(ctx, &copy->gradient, count, "the gradient"));
+    memcpy(copy->params.p, from, count * sizeof *from);
+    copy->params.room = copy->params.count;
+    memcpy(copy->theta, gp->theta, count * sizeof *gp->theta);
+    *out = copy;
     return FRG_OK;
 failed:
-    frg_gp_destroy(twin);
+    frg_gp_destroy(copy);
     return status;
 }
 
-frg_status frgi_gp_sibling(frg_gp **out, frg_context *ctx, const frg_gp *model)
+frg_status frgi_gp_empty_copy(frg_gp **out, frg_context *ctx, const frg_gp *model)
 {
     return share(out, ctx, model, model->unset);
 }
@@ -82,7 +83,7 @@ static void copy_row(frg_gp *to, ptrdiff_t at, const frg_gp *from, ptrdiff_t row
     }
 }
 
-frg_status frgi_gp_part(frg_gp **out, const frg_gp *gp, ptrdiff_t m, const ptrdiff_t *rows)
+frg_status frgi_gp_subset(frg_gp **out, const frg_gp *gp, ptrdiff_t m, const ptrdiff_t *rows)
 {
     frg_gp *part;
     frg_status status;
@@ -102,18 +103,18 @@ failed:
     return status;
 }
 
-frg_status frgi_gp_twin(frg_gp **out, frg_context *ctx, const frg_gp *gp)
+frg_status frgi_gp_worker_copy(frg_gp **out, frg_context *ctx, const frg_gp *gp)
 {
-    frg_gp *twin;
+    frg_gp *copy;
     frg_status status;
-    TRY(share(&twin, ctx, gp, gp->params.p));
-    twin->opts.storage = gp->storage;
-    TRY_TO(failed, frgi_gp_resize(twin, gp->n));
-    copy_data(twin, gp);
-    frgi_gp_refresh(twin);
-    *out = twin;
+    TRY(share(&copy, ctx, gp, gp->params.p));
+    copy->opts.storage = gp->storage;
+    TRY_TO(failed, frgi_gp_resize(copy, gp->n));
+    copy_data(copy, gp);
+    frgi_gp_refresh(copy);
+    *out = copy;
     return FRG_OK;
 failed:
-    frg_gp_destroy(twin);
+    frg_gp_destroy(copy);
     return status;
 }
