@@ -439,7 +439,7 @@ failed:
 static void clear(frg_gp *gp)
 {
     memcpy(gp->params.p, gp->unset, (size_t)gp->params.count * sizeof *gp->unset);
-    gp->lenient = gp->jitter_told = false;
+    gp->relaxed = gp->jitter_warned = false;
     gp->n = 0; /* no rows to keep */
     gp->jitter = 0;
     gp->n_trace = 0;
@@ -548,7 +548,7 @@ frg_status frg_gp_update_parameters(frg_gp *gp, const double *theta)
     }
     REQUIRE(gp->ctx, theta || gp->params.count == 0, "theta is NULL");
     TRY(frgi_gp_set_theta(gp, theta));
-    gp->lenient = gp->lenient && gp->state != MATRIX_NONE; /* other parameters than a fit's */
+    gp->relaxed = gp->relaxed && gp->state != MATRIX_NONE; /* other parameters than a fit's */
     return FRG_OK;
 }
 

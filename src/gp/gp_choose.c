@@ -575,7 +575,7 @@ frg_status frgi_gp_choose_start(frg_gp *gp, int starts)
     c.n = choose_rows(&c, marks, rows);
     frg_status status = frgi_gp_subset(&c.part, gp, c.n, rows);
     if (status == FRG_OK) {
-        c.part->jitter_told = true;
+        c.part->jitter_warned = true;
         measure(&c, ones, room);
         keep_likely(&c);
     }

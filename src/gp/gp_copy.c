@@ -45,7 +45,7 @@ static frg_status share(frg_gp **out, frg_context *ctx, const frg_gp *gp, const 
     copy->keeping = NULL;
     copy->memory = copy->loo_memory = copy->information_memory = (frgi_arena){0};
     copy->n = copy->capacity = 0;
-    copy->swapped = copy->sticky = false;
+    copy->swapped = copy->monotone = false;
     copy->jitter = 0;
     TRY_TO(failed, NEW(ctx, &copy->params.p, count, "parameters"));
     TRY_TO(failed, NEW(ctx, &copy->theta, count, "parameters"));
@@ -95,7 +95,7 @@ frg_status frgi_gp_subset(frg_gp **out, const frg_gp *gp, ptrdiff_t m, const ptr
         copy_row(part, i, gp, rows[i]);
     }
     frgi_gp_refresh(part);
-    frgi_gp_set_sticky(part, true); /* no warnings about points that nobody asked for */
+    frgi_gp_set_monotone(part, true); /* no warnings about points that nobody asked for */
     *out = part;
     return FRG_OK;
 failed:

@@ -5,8 +5,8 @@
  *     f(u) = -(ell + log prior) / n,   df/du_i = -(d ell / d log v_i) D_ii / n
  *     H    = D (AI + curvature of the prior) D / n
  *
- * Jitter that an iterate has is sticky within one start, so that f is continuous; a trial that was not taken leaves none. The
- * best point is evaluated again without it.  An
+ * Within one start the jitter of the iterates never decreases (monotone), so that f is continuous; a trial that was not
+ * taken leaves it as it was.  The best point is evaluated again without it.  An
  * evaluation that fails (not positive definite; f32 not good enough) is a step that is not taken.  A start that
  * fails is tried again up to five times: with ten times the noise where noise is free, elsewhere else.
  *
@@ -319,11 +319,11 @@ static frg_status search_from(fit *m)
                                    .tol = m->opts.tol,
                                    .relative = RELATIVE,
                                    .rate = m->opts.learning_rate};
-    const bool told = m->gp->jitter_told; /* one warning for all starts */
-    frgi_gp_set_sticky(m->gp, false);     /* no promotion, jitter or matrix of the start before */
+    const bool warned = m->gp->jitter_warned; /* one warning for all starts */
+    frgi_gp_set_monotone(m->gp, false); /* no promotion, jitter or matrix of the start before */
     frgi_gp_forget(m->gp);
-    frgi_gp_set_sticky(m->gp, true);
-    m->gp->jitter_told = told;
+    frgi_gp_set_monotone(m->gp, true);
+    m->gp->jitter_warned = warned;
     m->now.trace.n = 0;
     m->now.f = m->seen.f = (double)INFINITY;
     m->jitter = 0;
@@ -463,7 +463,7 @@ typedef struct {
     frg_context *ctx;
     frgi_arena memory;
     fit fit;
-    int told; /* the start that the context's warning is about */
+    int warned; /* the start that the context's warning is about */
 } worker;
 
 static frg_status open_worker(worker *w, const fit *m, int parts)
@@ -474,7 +474,7 @@ static frg_status open_worker(worker *w, const fit *m, int parts)
                .began = m->began,
                .each = m->each,
                .keeping = m->keeping};
-    w->told = m->opts.starts;
+    w->warned = m->opts.starts;
     TRY(frgi_context_fork(&w->ctx, m->gp->ctx, parts, NULL));
     TRY(frgi_gp_worker_copy(&f->gp, w->ctx, m->gp));
     lay_out(&w->memory, f);
@@ -498,8 +498,8 @@ static void close_worker(worker *w)
 static void run_worker(worker *w, int start, atomic_int *halted)
 {
     const frg_status status = take_start(&w->fit, start);
-    if (frg_warning_count(w->ctx) > 0 && start < w->told) {
-        w->told = start; /* a search warns of its jitter alone, and once */
+    if (frg_warning_count(w->ctx) > 0 && start < w->warned) {
+        w->warned = start; /* a search warns of its jitter alone, and once */
     }
     if (is_hard(status) || was_stopped(status)) {
         atomic_store(halted, (int)status);
@@ -539,7 +539,7 @@ static frg_status take_best(fit *m, const worker *w, int threads)
     const worker *first = &w[0], *warned = &w[0];
     for (int t = 1; t < threads; t++) {
         first = is_better(&w[t].fit.best, &first->fit.best) ? &w[t] : first;
-        warned = w[t].told < warned->told ? &w[t] : warned;
+        warned = w[t].warned < warned->warned ? &w[t] : warned;
     }
     const candidate *const found = &first->fit.best;
     candidate *const best = &m->best;
@@ -556,7 +556,7 @@ static frg_status take_best(fit *m, const worker *w, int threads)
     best->status = found->status;
     best->ended = found->ended;
     best->start = found->start;
-    if (warned->told < m->opts.starts) {
+    if (warned->warned < m->opts.starts) {
         frgi_warn(m->gp->ctx, W_JITTER, "%s", frg_warning_message(warned->ctx, 0));
     }
     return FRG_OK;
@@ -609,7 +609,7 @@ static frg_status run_starts(fit *m)
         return (frg_status)atomic_load(&m->keeping->failed);
     }
     if (together) { /* as if the process itself had searched */
-        frgi_gp_set_sticky(m->gp, true);
+        frgi_gp_set_monotone(m->gp, true);
     } else {
         begin(m);
         if (m->keeping) {
@@ -644,11 +644,11 @@ void frgi_gp_mark_active(frg_gp *gp)
     frgi_gp_list ended = {0};
     for (int i = 0; i < ps->count; i++) {
         frgi_gp_param *const p = &ps->p[i];
-        const double v = gp->theta[i], slack = 1e-9 * fabs(v);
+        const double v = gp->theta[i], margin = 1e-9 * fabs(v);
         const bool moved = !ps->p[frgi_gp_params_leader(ps, i)].fixed;
         const frgi_gp_range r = frgi_gp_params_range(ps, i);
         p->std_error = (double)NAN;
-        p->active = !moved ? 0 : v <= r.lower + slack ? -1 : v >= r.upper - slack ? 1 : 0;
+        p->active = !moved ? 0 : v <= r.lower + margin ? -1 : v >= r.upper - margin ? 1 : 0;
         if (p->active != 0 && p->tie == 0) {
             char label[96];
             frgi_gp_params_label(ps, i, label);
@@ -674,12 +674,12 @@ static frg_status final_norm(fit *m, double *norm)
 }
 
 /** The process at its best point, evaluated once more without the jitter of the search. */
-static frg_status settle(fit *m)
+static frg_status finish(fit *m)
 {
     frg_gp *gp = m->gp;
     candidate *best = &m->best;
-    frgi_gp_set_sticky(gp,
-                       false); /* a warning about the result stands beside that about the search */
+    frgi_gp_set_monotone(
+        gp, false); /* a warning about the result stands beside that about the search */
     TRY(frgi_gp_set_theta(gp, best->theta));
     if (gp->jitter > 0) {
         frgi_gp_forget(gp);
@@ -793,7 +793,7 @@ static frg_status run(fit *m)
     } else if (m->to.count > 0) {
         TRY(run_starts(m));
     }
-    TRY(settle(m));
+    TRY(finish(m));
     return m->offers && was_stopped(m->best.status) ? frgi_gp_state_offer(m->keeping, 1) : FRG_OK;
 }
 
@@ -849,7 +849,7 @@ frg_status frg_gp_fit(frg_gp *gp, const frg_gp_fit_opts *o, frg_gp_fit_result *o
     report(&m, out);
     status = m.best.status;
 failed:
-    frgi_gp_set_sticky(gp, false);
+    frgi_gp_set_monotone(gp, false);
     if (status < 0) {
         put_back(gp, before);
     }

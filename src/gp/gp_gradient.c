@@ -26,7 +26,7 @@ static const double MIXED_ROUNDING = 4, MIXED_ACCURACY = 1e-5;
 
 /* ---- matrices ----------------------------------------------------------------------------------- */
 
-/** The factor once more, at the jitter that the value settled on.  All that is kept follows from this factor and from nothing
+/** The factor once more, at the jitter of the value.  All that is kept follows from this factor and from nothing
  *  else, so that a process read from a file has it to the bit: after an update it was another in its last bits. */
 static frg_status refactor(frg_gp *gp)
 {
@@ -168,7 +168,7 @@ static bool is_accurate(const frg_gp *gp, const double *gradient)
     }
     const double n = (double)gp->n, part = fmin(1, MIXED_ROUNDING / sqrt(n));
     return part * (double)FLT_EPSILON * gp->rounding <=
-           MIXED_ACCURACY * (largest + (gp->lenient ? n : 0));
+           MIXED_ACCURACY * (largest + (gp->relaxed ? n : 0));
 }
 
 /** mixed: the pass in f32.  *enough: its guards held. */
@@ -197,7 +197,7 @@ static frg_status pass_by_mode(frg_gp *gp, double *gradient, double *dx)
         if (status != FRG_OK || enough) {
             return status;
         }
-        if (!gp->value.promoted && !gp->sticky) {
+        if (!gp->value.promoted && !gp->monotone) {
             frgi_warn(gp->ctx, W_PRECISION_GP,
                       "float32 is not enough here: the inverse was "
                       "computed in float64");

@@ -124,24 +124,24 @@ typedef struct {
     ptrdiff_t row, col, step; /* strides of a matrix and of a vector */
     bool inverse;
     int threads; /* groups at a time */
-    size_t matrix_bytes, work_bytes, judge_bytes;
+    size_t matrix_bytes, work_bytes, error_bytes;
     char *matrices;          /* one a group with an inverse, one a thread otherwise */
     char *work;              /* one a thread */
-    char *judge;             /* one a thread: what the judgement needs */
+    char *error_memory;             /* one a thread: of the error bounds */
     char *a;                 /* count x n: r, z, a */
     double *iq, *ld, *error; /* count; error: of ell */
     frgi_spd_pivots *pivots; /* groups */
     frg_status *status;      /* groups */
 } job;
 
-/** What the judgement of a member works in. */
+/** Work memory of the error bounds of a member. */
 typedef struct {
     double *roots; /* n: L_ii */
     double *r, *a; /* n, of f32 */
     void *trust;
-} judgement;
+} error_work;
 
-static size_t lay_out_judgement(char *memory, const frgi_spd_shape *s, judgement *k)
+static size_t lay_out_error_work(char *memory, const frgi_spd_shape *s, error_work *k)
 {
     frgi_arena arena = {.base = memory, .bytes = SIZE_MAX};
     const bool single = s->dtype == FRG_F32;
@@ -158,7 +158,7 @@ static void lay_out(frgi_arena *arena, job *j)
     const int64_t matrices = j->inverse ? j->groups : j->threads;
     j->matrices = frgi_take(arena, frgi_mul((size_t)matrices, j->matrix_bytes));
     j->work = frgi_take(arena, frgi_mul((size_t)j->threads, j->work_bytes));
-    j->judge = frgi_take(arena, frgi_mul((size_t)j->threads, j->judge_bytes));
+    j->error_memory = frgi_take(arena, frgi_mul((size_t)j->threads, j->error_bytes));
     j->a = frgi_take(arena, frgi_mul(frgi_mul((size_t)j->count, (size_t)j->s.n), size));
     j->iq = TAKE(arena, double, j->count);
     j->ld = TAKE(arena, double, j->count);
@@ -185,7 +185,7 @@ static char *work_of(const job *j)
     return j->work + thread_of(j) * j->work_bytes;
 }
 
-/* ---- judgement ---- */
+/* ---- error bounds ---- */
 
 static double ell_of(const job *j, int64_t m)
 {
@@ -213,7 +213,7 @@ static bool is_accurate(const job *j, int64_t m)
 }
 
 /** error[m] of a group's members by the bound of the dense steps. */
-static void bound_errors(const job *j, int64_t g, const char *matrix, const judgement *k)
+static void bound_errors(const job *j, int64_t g, const char *matrix, const error_work *k)
 {
     const ptrdiff_t n = j->s.n;
     const char *const from = member(&j->k, j->first[g]);
@@ -253,7 +253,7 @@ static frg_status given_rows(void *user, ptrdiff_t first, ptrdiff_t count, doubl
 
 /** error[m] of a group's members in f32 by residuals in f64, where that is less than the bound. */
 static frg_status estimate_errors(const job *j, int64_t g, const char *matrix, char *work,
-                                  const judgement *k)
+                                  const error_work *k)
 {
     const ptrdiff_t n = j->s.n;
     given_matrix given = {j, (const float *)(const void *)member(&j->k, j->first[g])};
@@ -281,10 +281,10 @@ static frg_status estimate_errors(const job *j, int64_t g, const char *matrix, c
 }
 
 /** FRG_BROKE_DOWN where f32 is not good enough for a member of the group. */
-static frg_status judge(const job *j, int64_t g, const char *matrix, char *work)
+static frg_status check_errors(const job *j, int64_t g, const char *matrix, char *work)
 {
-    judgement k;
-    lay_out_judgement(j->judge + thread_of(j) * j->judge_bytes, &j->s, &k);
+    error_work k;
+    lay_out_error_work(j->error_memory + thread_of(j) * j->error_bytes, &j->s, &k);
     bound_errors(j, g, matrix, &k);
     bool enough = true;
     for (int64_t m = j->first[g]; m < j->first[g + 1]; m++)
@@ -364,7 +364,7 @@ static frg_status value(const job *j, int64_t g)
         j->ld[j->first[g] + c] = logdet;
     }
     TRY(frgi_spd_backward(j->ctx, &j->s, matrix, q, b, n, work));
-    return judge(j, g, matrix, work);
+    return check_errors(j, g, matrix, work);
 }
 
 static frg_status invert(const job *j, int64_t g)
@@ -536,7 +536,7 @@ frg_status frg_gp_invquad_logdet(frg_context *ctx, frg_array k, frg_array r, dou
     j.threads = j.groups >= team && n < ONE_A_THREAD_BELOW ? team : 1;
     j.matrix_bytes = frgi_mul((size_t)frgi_spd_elements(&j.s), frg_sizeof(k.dtype));
     j.work_bytes = frgi_spd_work_bytes(&j.s, team);
-    j.judge_bytes = lay_out_judgement(NULL, &j.s, &(judgement){0});
+    j.error_bytes = lay_out_error_work(NULL, &j.s, &(error_work){0});
     lay_out(&arena, &j);
     TRY_TO(done, frgi_arena_open(&arena, ctx, "factors of the matrices"));
     lay_out(&arena, &j);

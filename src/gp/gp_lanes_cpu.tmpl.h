@@ -148,7 +148,7 @@ INLINE void FN(build)(const frgi_gp_lanes_kind kind, const frgi_gp_lanes *g)
 /* ---- factor ---- */
 
 /** p where it is a pivot, 1 where it is not; the first row that is not is noted. */
-INLINE vec FN(judge)(frgi_gp_lanes *g, vec p, ptrdiff_t row)
+INLINE vec FN(check_pivot)(frgi_gp_lanes *g, vec p, ptrdiff_t row)
 {
     const vec zero = {0};
     const FN(mask) good = (p > zero) & (p < zero + (real)(sizeof(real) == 4 ? 3e38 : 1e308));
@@ -175,7 +175,7 @@ INLINE vec FN(judge)(frgi_gp_lanes *g, vec p, ptrdiff_t row)
 INLINE void FN(factor_square)(frgi_gp_lanes *g, vec s[B][B], vec reciprocal[B], ptrdiff_t row)
 {
     for (int j = 0; j < B; j++) {
-        const vec l = FN(root)(FN(judge)(g, s[j][j], row + j)), r = 1 / l;
+        const vec l = FN(root)(FN(check_pivot)(g, s[j][j], row + j)), r = 1 / l;
         s[j][j] = l;
         reciprocal[j] = r;
         for (int i = j + 1; i < B; i++)

@@ -306,7 +306,7 @@ const frgi_gp_bound *frgi_gp_need_other_bound(frg_gp *gp)
 void frgi_gp_refresh(frg_gp *gp)
 {
     const ptrdiff_t n = gp->n, d = gp->d, m = gp->profile.count;
-    gp->sticky = false;
+    gp->monotone = false;
     frgi_gp_forget(gp); /* and the process's own arithmetic is back */
     frgi_gp_measure_columns(gp);
     gp->shape = frgi_spd_plan(n, own_dtype(gp));

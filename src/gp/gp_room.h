@@ -99,10 +99,10 @@ struct frg_gp {
 
     frgi_gp_state state;
     double jitter;             /* added to the diagonal, absolute */
-    bool sticky;               /* within a fit: jitter (and a promotion) never goes back */
-    bool lenient;              /* in a fit, and at what it found: f32 is held to |ell| + n, not to |ell| + 1 */
-    bool rounding_told;        /* the warning about this value is out */
-    bool jitter_told;          /* the fit's warning is out; frgi_gp_set_sticky clears it */
+    bool monotone;             /* within a fit: jitter (and a promotion) never goes back */
+    bool relaxed;              /* in a fit, at its result: the error of f32 is compared with |ell| + n, not |ell| + 1 */
+    bool rounding_warned;      /* W_ROUNDING_GP was given for this value */
+    bool jitter_warned;        /* W_JITTER was given in this fit; frgi_gp_set_monotone clears it */
     double *residual;          /* n x q: r */
     double *alpha;             /* n x q: K^-1 r, valid from MATRIX_FACTOR on; one column in f64 is L^-T z by L while L
                                   is there, by the rows of L^-1 while K^-1 is: the same whatever was asked before */
@@ -162,7 +162,7 @@ void frgi_gp_widen(ptrdiff_t n, const float *from, double *to);
 /** Again in f64 where auto_promote allows it, E_PRECISION_GP where not: the inverse in f32 was no inverse. */
 FRG_MUST_USE frg_status frgi_gp_promote(frg_gp *gp);
 /** The value from a factor that was not made here (an update, a file): matrix holds L at gp->jitter, noise and
- *  diagonal are filled, the expression is bound; residual, solves, judgement -> MATRIX_FACTOR. */
+ *  diagonal are filled, the expression is bound; residual, solves, check of the accuracy -> MATRIX_FACTOR. */
 FRG_MUST_USE frg_status frgi_gp_take_factor(frg_gp *gp);
 /** L^-1 r, a, what is profiled and the likelihood once more from the L that is there and its logdet. */
 FRG_MUST_USE frg_status frgi_gp_solve_anew(frg_gp *gp);
@@ -175,7 +175,7 @@ FRG_MUST_USE frg_status frgi_gp_need_inverse(frg_gp *gp);
 /** Forgets the matrix after theta or the data changed. */
 void frgi_gp_forget(frg_gp *gp);
 /** Starts (jitter 0, kept from then on) or ends a stretch of evaluations with one continuous objective. */
-void frgi_gp_set_sticky(frg_gp *gp, bool sticky);
+void frgi_gp_set_monotone(frg_gp *gp, bool monotone);
 /** What an evaluation at gp->theta has left, as if it had been made, but for the matrix: another one factors anew. */
 void frgi_gp_recall(frg_gp *gp, frg_status status, const frg_gp_value *value, double jitter, bool swapped);
 /** gp->theta <- theta (checked), forgets the matrix where a value differs. */

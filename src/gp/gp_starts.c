@@ -4,7 +4,7 @@
  * has no gradient to follow: the mean absolute correlation c of a sample of pairs tells, below 1e-6 or above
  * 1 - 1e-6.  Then l_k = sqrt(d) median |x_ik - x_jk| over the pairs, so that a typical pair has s near 1.
  *
- * A column of y that is constant is told of.
+ * A constant column of y gives a warning.
  *
  * Random starts are functions of (seed, number of the start, parameter): the same for any number of threads and
  * whatever starts come before.

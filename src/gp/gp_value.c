@@ -6,7 +6,7 @@
  *     with a profiled scale: K is R, r is r / sqrt(f), and ell loses N/2 log f (gp_scale.c)
  *
  * n^3/3 flop.  Jitter: 0 first; where a pivot is not positive K is built again with j0 10^t times its mean
- * diagonal, t = 0, 1, ...  Within a fit (sticky) it never goes back, so that the objective stays one function.
+ * diagonal, t = 0, 1, ...  Within a fit (monotone) it never goes back, so that the objective stays one function.
  * A pivot that is rounding counts as not positive: two equal points without noise leave 1e-16 or -1e-16 by chance,
  * and the logarithm of the first would be a value made of noise.
  *
@@ -68,18 +68,18 @@ void frgi_gp_forget(frg_gp *gp)
     gp->state = MATRIX_NONE;
     gp->bound = gp->other.bound = NULL;
     gp->other_ready = gp->kept_ready = false;
-    if (gp->swapped && !gp->sticky) {
+    if (gp->swapped && !gp->monotone) {
         swap_sides(gp);
     }
 }
 
-void frgi_gp_set_sticky(frg_gp *gp, bool sticky)
+void frgi_gp_set_monotone(frg_gp *gp, bool monotone)
 {
-    gp->sticky = sticky;
-    gp->jitter_told = false;
-    if (sticky) {
+    gp->monotone = monotone;
+    gp->jitter_warned = false;
+    if (monotone) {
         gp->jitter = 0;
-        gp->lenient = true;
+        gp->relaxed = true;
     }
 }
 
@@ -155,7 +155,7 @@ static bool goes_along(const frg_gp *gp)
     return gp->q + gp->profile.count == 1;
 }
 
-/** Does a go along with the inverse?  In f64 alone: where f32 is judged, L must be there. */
+/** Does a go along with the inverse?  In f64 alone: the check of f32 needs L. */
 bool frgi_gp_carries(const frg_gp *gp)
 {
     return goes_along(gp) && gp->shape.dtype == FRG_F64;
@@ -276,13 +276,13 @@ static const char *describe_closest(const frg_gp *gp, char text[PAIR_ROOM])
     return text;
 }
 
-static void tell_jitter(frg_gp *gp)
+static void warn_jitter(frg_gp *gp)
 {
     char pair[PAIR_ROOM];
-    if (gp->sticky && gp->jitter_told) {
+    if (gp->monotone && gp->jitter_warned) {
         return;
     }
-    gp->jitter_told = true;
+    gp->jitter_warned = true;
     frgi_warn(gp->ctx, W_JITTER,
               "jitter %.3g was added to the diagonal after %d tr%s: pivot %lld was not positive%s",
               gp->jitter, gp->value.jitter_tries, gp->value.jitter_tries == 1 ? "y" : "ies",
@@ -302,7 +302,7 @@ static frg_status factor_with_jitter(frg_gp *gp, bool may_raise)
         }
         if (gp->value.pivot < 0) {
             gp->value.pivot = gp->pivots.pivot;
-            if (!gp->jitter_told) {
+            if (!gp->jitter_warned) {
                 find_closest(gp);
             }
         }
@@ -384,7 +384,7 @@ static frg_status solve(frg_gp *gp, bool swept)
     return status;
 }
 
-/* ---- judgement ---------------------------------------------------------------------------------- */
+/* ---- accuracy ----------------------------------------------------------------------------------- */
 
 /** The L_ii are in scratch. */
 static void bound_error(frg_gp *gp)
@@ -430,7 +430,7 @@ static void fill_value(frg_gp *gp)
 /** On the way of a fit ell goes through 0, where nothing is relative to it: a thousandth of a unit a point will do. */
 static double error_allowed(const frg_gp *gp)
 {
-    return gp->opts.accuracy * (fabs(gp->value.log_likelihood) + (gp->lenient ? (double)gp->n : 1));
+    return gp->opts.accuracy * (fabs(gp->value.log_likelihood) + (gp->relaxed ? (double)gp->n : 1));
 }
 
 static bool is_accurate(const frg_gp *gp)
@@ -439,20 +439,20 @@ static bool is_accurate(const frg_gp *gp)
 }
 
 /** In f64 nothing better is at hand, so that the bound is a warning: once a value, of a fit at its end. */
-static void tell_rounding(frg_gp *gp)
+static void warn_rounding(frg_gp *gp)
 {
     const frg_gp_value *const v = &gp->value;
-    if (gp->sticky || gp->rounding_told || gp->shape.dtype != FRG_F64 || is_accurate(gp)) {
+    if (gp->monotone || gp->rounding_warned || gp->shape.dtype != FRG_F64 || is_accurate(gp)) {
         return;
     }
-    gp->rounding_told = true;
+    gp->rounding_warned = true;
     frgi_warn(gp->ctx, W_ROUNDING_GP,
               "the log-likelihood %.6g may be wrong by %.2g in float64, %.2g is asked for",
               v->log_likelihood, v->error_estimate, error_allowed(gp));
 }
 
 /** FRG_BROKE_DOWN where f32 is not good enough. */
-static frg_status judge(frg_gp *gp)
+static frg_status check_accuracy(frg_gp *gp)
 {
     if (gp->shape.dtype == FRG_F64 || is_accurate(gp)) {
         return FRG_OK;
@@ -466,7 +466,7 @@ static frg_status judge(frg_gp *gp)
     return is_accurate(gp) ? FRG_OK : FRG_BROKE_DOWN;
 }
 
-/** Factor, solves and judgement in the arithmetic at hand.  FRG_NOT_POSDEF and FRG_BROKE_DOWN (too inaccurate)
+/** Factor, solves and check of the accuracy in the arithmetic at hand.  FRG_NOT_POSDEF and FRG_BROKE_DOWN (too inaccurate)
  *  are not recorded yet. */
 static frg_status evaluate(frg_gp *gp, bool may_raise)
 {
@@ -485,7 +485,7 @@ static frg_status evaluate(frg_gp *gp, bool may_raise)
     if (status == FRG_OK) {
         fill_value(gp);
         gp->value.factor_seconds += frgi_seconds() - began;
-        status = judge(gp);
+        status = check_accuracy(gp);
     }
     return status;
 }
@@ -541,7 +541,7 @@ static frg_status promote(frg_gp *gp)
     gp->value.pivot = gp->value.closest[0] = gp->value.closest[1] = -1;
     swap_sides(gp);
     const frg_status status = evaluate(gp, true);
-    if (status == FRG_OK && !gp->sticky) {
+    if (status == FRG_OK && !gp->monotone) {
         frgi_warn(gp->ctx, W_PRECISION_GP, "float32 is not enough here: computed in float64");
     }
     return status;
@@ -562,12 +562,12 @@ void frgi_gp_recall(frg_gp *gp, frg_status status, const frg_gp_value *value, do
     gp->jitter = jitter;
     gp->value = *value;
     if (status == FRG_OK && value->jitter_tries > 0) {
-        tell_jitter(gp);
+        warn_jitter(gp);
     }
 }
 
 /** The end of an evaluation that began at kept_jitter: a step that is not taken leaves the objective alone. */
-static frg_status settle(frg_gp *gp, frg_status status, double kept_jitter, frgi_gp_state done)
+static frg_status finish(frg_gp *gp, frg_status status, double kept_jitter, frgi_gp_state done)
 {
     if (status == FRG_OK && !isfinite(gp->value.log_likelihood)) {
         status = FRG_BROKE_DOWN;
@@ -578,7 +578,7 @@ static frg_status settle(frg_gp *gp, frg_status status, double kept_jitter, frgi
         return status;
     }
     if (gp->value.jitter_tries > 0) {
-        tell_jitter(gp);
+        warn_jitter(gp);
     }
     gp->state = done;
     return FRG_OK;
@@ -587,23 +587,23 @@ static frg_status settle(frg_gp *gp, frg_status status, double kept_jitter, frgi
 frg_status frgi_gp_value(frg_gp *gp)
 {
     if (gp->state != MATRIX_NONE) {
-        tell_rounding(gp);
+        warn_rounding(gp);
         return FRG_OK;
     }
-    const double kept_jitter = gp->sticky ? gp->jitter : 0;
+    const double kept_jitter = gp->monotone ? gp->jitter : 0;
     gp->jitter = kept_jitter;
     gp->value = (frg_gp_value){
         .pivot = -1, .closest = {-1, -1}, .trace_residual = (double)NAN, .jitter = gp->jitter};
-    gp->rounding_told = false;
+    gp->rounding_warned = false;
     frgi_gp_noise(gp, gp->noise);
     frgi_gp_mean_residual(gp);
     frg_status status = evaluate(gp, !may_promote(gp));
     if ((status == FRG_NOT_POSDEF || status == FRG_BROKE_DOWN) && may_promote(gp)) {
         status = promote(gp);
     }
-    status = settle(gp, status, kept_jitter, sweeps(gp) ? MATRIX_INVERSE : MATRIX_FACTOR);
+    status = finish(gp, status, kept_jitter, sweeps(gp) ? MATRIX_INVERSE : MATRIX_FACTOR);
     if (status == FRG_OK) {
-        tell_rounding(gp);
+        warn_rounding(gp);
     }
     return status;
 }
@@ -616,7 +616,7 @@ frg_status frgi_gp_promote(frg_gp *gp)
     }
     frgi_gp_mean_residual(gp); /* a profiled mean has been taken out of it */
     const frg_status status = promote(gp);
-    return settle(gp, status, gp->jitter, sweeps(gp) ? MATRIX_INVERSE : MATRIX_FACTOR);
+    return finish(gp, status, gp->jitter, sweeps(gp) ? MATRIX_INVERSE : MATRIX_FACTOR);
 }
 
 static frg_status solve_anew(frg_gp *gp)
@@ -640,12 +640,12 @@ frg_status frgi_gp_take_factor(frg_gp *gp)
     gp->state = MATRIX_NONE;
     gp->other_ready = false; /* an inverse and alpha in f32 were of the factor before */
     gp->value = (frg_gp_value){.pivot = -1, .closest = {-1, -1}, .trace_residual = (double)NAN};
-    gp->rounding_told = false;
+    gp->rounding_warned = false;
     gp->logdet = frgi_spd_logdet(gp->ctx, &gp->shape, gp->matrix, gp->work, &gp->pivots);
     frgi_spd_diagonal(&gp->shape, gp->matrix, gp->scratch);
     const frg_status status = solve_anew(gp);
     if (status == FRG_OK) {
         fill_value(gp);
     }
-    return settle(gp, status, gp->jitter, MATRIX_FACTOR);
+    return finish(gp, status, gp->jitter, MATRIX_FACTOR);
 }

@@ -58,7 +58,7 @@ static void duplicates(void)
 }
 
 /** Within a fit the jitter stays once it was needed: the objective is one function. */
-static void sticky_jitter(void)
+static void monotone_jitter(void)
 {
     frg_context *ctx = test_context();
     gp_data g;
@@ -75,7 +75,7 @@ static void sticky_jitter(void)
     const double rougher[2] = {1.2, 0.01};
     frg_gp_value v;
     CHECK(gp->value.jitter == 0);
-    frgi_gp_set_sticky(gp, true);
+    frgi_gp_set_monotone(gp, true);
     CHECK_OK(ctx, frg_gp_update_parameters(gp, smooth));
     CHECK_OK(ctx, frg_gp_eval(gp, &v));
     CHECK(v.jitter > 0 && frg_warning_count(ctx) == 1);
@@ -86,7 +86,7 @@ static void sticky_jitter(void)
     CHECK_OK(ctx, frg_gp_update_parameters(gp, rougher));
     CHECK_OK(ctx, frg_gp_eval(gp, &v));
     CHECK(v.jitter == jitter && frg_warning_count(ctx) == 1);
-    frgi_gp_set_sticky(gp, false);
+    frgi_gp_set_monotone(gp, false);
     CHECK_OK(ctx, frg_gp_update_parameters(gp, rough));
     const double again = gp_data_value(ctx, gp);
     CHECK_BITS(&again, &free_of_jitter, sizeof again);
@@ -620,7 +620,7 @@ static const test_case cases[] = {
     {"released", released},
     {"lost_phases", lost_phases},
     {"duplicates", duplicates},
-    {"sticky jitter", sticky_jitter},
+    {"monotone jitter", monotone_jitter},
     {"cusp", cusp},
     {"not a covariance", not_a_covariance},
     {"interrupted", interrupted},
