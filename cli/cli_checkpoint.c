@@ -76,7 +76,7 @@ uint64_t hash_table(const frg_table *t)
     return h;
 }
 
-/* ---- keeping ------------------------------------------------------------------------------------ */
+/* ---- saving states ------------------------------------------------------------------------------ */
 
 int keeper_open(keeper *k, cli *c, const char *solver, int64_t item, uint64_t data)
 {

@@ -42,7 +42,7 @@ static frg_status share(frg_gp **out, frg_context *ctx, const frg_gp *gp, const 
     copy->starts = NULL;
     copy->save = NULL;
     copy->from = NULL;
-    copy->keeping = NULL;
+    copy->fit_state = NULL;
     copy->memory = copy->loo_memory = copy->information_memory = (frgi_arena){0};
     copy->n = copy->capacity = 0;
     copy->swapped = copy->monotone = false;

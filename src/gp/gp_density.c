@@ -20,7 +20,7 @@ static void remove_mean(const frg_gp *gp, const frgi_gp_density *k)
     const ptrdiff_t n = gp->n;
     for (ptrdiff_t c = 0; c < gp->q; c++) {
         for (ptrdiff_t m = 0; m < gp->profile.count; m++) {
-            const double *const e = gp->profile.half + m * n, *const u = k->u + c * n;
+            const double *const e = gp->profile.correction + m * n, *const u = k->u + c * n;
             double sum = 0;
             for (ptrdiff_t i = 0; i < n; i++) {
                 sum += e[i] * u[i];

@@ -26,7 +26,7 @@ typedef struct {
         all;        /* s: outcomes times outputs; all = t + sets m: the test points first */
     double *points; /* all x d */
     double *mean, *variance; /* all x q, all */
-    double *half, *basis;    /* n x all, profile.count x all */
+    double *forward, *basis; /* n x all, profile.count x all */
     double *y;               /* sets x s x m: outcomes, candidates side by side */
     double *noise;           /* sets x m */
     double *cross;           /* t x m, column-major: C, then B */
@@ -45,7 +45,7 @@ static void lay_out(frgi_arena *a, fantasy *f)
     f->points = TAKE(a, double, frgi_mul(all, (size_t)gp->d));
     f->mean = TAKE(a, double, frgi_mul(all, (size_t)gp->q));
     f->variance = TAKE(a, double, all);
-    f->half = TAKE(a, double, frgi_mul((size_t)gp->n, all));
+    f->forward = TAKE(a, double, frgi_mul((size_t)gp->n, all));
     f->basis = TAKE(a, double, frgi_mul((size_t)gp->profile.count, all));
     f->y = TAKE(a, double, frgi_mul(frgi_mul(sets, s), m));
     f->noise = TAKE(a, double, frgi_mul(sets, m));
@@ -82,8 +82,8 @@ static void condition(const fantasy *f, ptrdiff_t first, ptrdiff_t rows, ptrdiff
                       double *out, ptrdiff_t ld)
 {
     const int n = (int)f->gp->n, count = (int)f->gp->profile.count, m = (int)f->m;
-    frgi_dgemm('T', 'N', (int)rows, m, n, -1, f->half + first * n, n, f->half + candidates * n, n,
-               1, out, (int)ld);
+    frgi_dgemm('T', 'N', (int)rows, m, n, -1, f->forward + first * n, n,
+               f->forward + candidates * n, n, 1, out, (int)ld);
     if (count > 0) {
         frgi_dgemm('T', 'N', (int)rows, m, count, 1, f->basis + first * count, count,
                    f->basis + candidates * count, count, 1, out, (int)ld);
@@ -183,7 +183,7 @@ static frg_status run(fantasy *f, bool observed)
 {
     frg_gp *const gp = f->gp;
     const frgi_gp_wanted w = {
-        .mean = f->mean, .variance = f->variance, .half = f->half, .basis = f->basis};
+        .mean = f->mean, .variance = f->variance, .forward = f->forward, .basis = f->basis};
     frg_status status = frgi_gp_posterior(gp, f->points, f->all, &w);
     frgi_gp_set_points(gp, f->points, f->t, f->test_memory, &f->test);
     for (ptrdiff_t set = 0; set < f->sets && status == FRG_OK; set++) {

@@ -62,7 +62,7 @@ typedef struct {
     candidate now, best;
     candidate seen; /* theta, f, value: the best value of this start, taken or not */
     double jitter;  /* of the last iterate */
-    struct frgi_gp_keeping *keeping; /* NULL: no states are wanted */
+    struct frgi_gp_fit_state *fit_state; /* NULL: no states are wanted */
     frgi_gp_cursor cursor;
     bool offers;        /* this thread hands states out */
     double elapsed;     /* when the last answer was given */
@@ -122,9 +122,9 @@ static frg_status ask(fit *m, frgi_gp_question question, answer_fn *compute, int
     frg_gp *const gp = m->gp;
     frgi_gp_answer a = {.question = question, .start = m->cursor.start, .numbers = numbers};
     bool known = false;
-    if (m->keeping) {
+    if (m->fit_state) {
         a.point = frg_hash(0, gp->theta, gp->params.count * (int64_t)sizeof *gp->theta);
-        TRY(frgi_gp_state_recall(m->keeping, &m->cursor, &a, out, &known));
+        TRY(frgi_gp_state_recall(m->fit_state, &m->cursor, &a, out, &known));
     }
     if (known) {
         m->elapsed = a.seconds;
@@ -133,14 +133,14 @@ static frg_status ask(fit *m, frgi_gp_question question, answer_fn *compute, int
     }
     const frg_status raw = compute(m, out), status = taken(m, raw);
     m->elapsed = frgi_seconds() - m->began;
-    if (m->keeping && (status == FRG_OK || status == FRG_NOT_POSDEF)) {
+    if (m->fit_state && (status == FRG_OK || status == FRG_NOT_POSDEF)) {
         a.numbers = status == FRG_OK ? numbers : 0;
         a.status = raw;
         a.swapped = gp->swapped;
         a.jitter = gp->jitter;
         a.seconds = m->elapsed;
         a.value = gp->value;
-        TRY(frgi_gp_state_add(m->keeping, &m->cursor, &a, out));
+        TRY(frgi_gp_state_add(m->fit_state, &m->cursor, &a, out));
     }
     return status;
 }
@@ -258,7 +258,7 @@ static frg_status objective_accepted(void *user, const double *u, double f, doub
     (void)u;
     TRY(note(m, f, norm));
     if (m->offers) {
-        TRY(frgi_gp_state_offer(m->keeping, 0));
+        TRY(frgi_gp_state_offer(m->fit_state, 0));
     }
     return frgi_heartbeat(m->gp->ctx, &(frg_progress){.solver = "gp",
                                                       .phase = method_name(m->method),
@@ -360,7 +360,7 @@ static frg_status run_start(fit *m, int start)
 {
     double *theta = m->now.theta;
     frg_status status = FRG_NOT_POSDEF;
-    m->cursor = m->keeping ? frgi_gp_state_seek(m->keeping, start) : (frgi_gp_cursor){0};
+    m->cursor = m->fit_state ? frgi_gp_state_seek(m->fit_state, start) : (frgi_gp_cursor){0};
     memcpy(theta, m->given, (size_t)m->gp->params.count * sizeof *theta);
     if (start > 0) {
         frgi_gp_random_start(m->gp, start, theta);
@@ -473,7 +473,7 @@ static frg_status open_worker(worker *w, const fit *m, int parts)
                .method = m->method,
                .began = m->began,
                .each = m->each,
-               .keeping = m->keeping};
+               .fit_state = m->fit_state};
     w->warned = m->opts.starts;
     TRY(frgi_context_fork(&w->ctx, m->gp->ctx, parts, NULL));
     TRY(frgi_gp_worker_copy(&f->gp, w->ctx, m->gp));
@@ -605,15 +605,15 @@ static frg_status run_starts(fit *m)
     const int threads = team < m->opts.starts ? team : m->opts.starts;
     const bool together = threads > 1 && run_together(m, threads);
     frg_status status = FRG_OK;
-    if (m->keeping && atomic_load(&m->keeping->failed) < 0) {
-        return (frg_status)atomic_load(&m->keeping->failed);
+    if (m->fit_state && atomic_load(&m->fit_state->failed) < 0) {
+        return (frg_status)atomic_load(&m->fit_state->failed);
     }
     if (together) { /* as if the process itself had searched */
         frgi_gp_set_monotone(m->gp, true);
     } else {
         begin(m);
-        if (m->keeping) {
-            frgi_gp_state_rewind(m->keeping);
+        if (m->fit_state) {
+            frgi_gp_state_rewind(m->fit_state);
         }
         status = run_in_turn(m);
     }
@@ -794,7 +794,7 @@ static frg_status run(fit *m)
         TRY(run_starts(m));
     }
     TRY(finish(m));
-    return m->offers && was_stopped(m->best.status) ? frgi_gp_state_offer(m->keeping, 1) : FRG_OK;
+    return m->offers && was_stopped(m->best.status) ? frgi_gp_state_offer(m->fit_state, 1) : FRG_OK;
 }
 
 /** The run, with the state that is wanted or that it goes on from. */
@@ -804,17 +804,17 @@ static frg_status run_kept(fit *m)
     if (!gp->save && !gp->from) {
         return run(m);
     }
-    struct frgi_gp_keeping keeping;
+    struct frgi_gp_fit_state fit_state;
     frgi_gp_coordinates_set(&m->to, m->method == FRG_GP_ADAM, m->opts.standardize);
     frg_status status =
-        frgi_gp_state_open(&keeping, gp, &m->opts, m->method, m->to.count, &m->began);
+        frgi_gp_state_open(&fit_state, gp, &m->opts, m->method, m->to.count, &m->began);
     if (status >= 0) {
-        m->keeping = &keeping;
+        m->fit_state = &fit_state;
         m->offers = gp->save != NULL;
         status = run(m);
     }
-    gp->keeping = NULL;
-    frgi_gp_state_close(&keeping);
+    gp->fit_state = NULL;
+    frgi_gp_state_close(&fit_state);
     return status;
 }
 

@@ -113,7 +113,7 @@ static double inverse_at(const frg_gp *gp, ptrdiff_t i, ptrdiff_t j)
     double p = gp->shape.dtype == FRG_F64 ? ((const double *)gp->matrix)[at]
                                           : (double)((const float *)gp->matrix)[at];
     for (ptrdiff_t k = 0; k < gp->profile.count; k++) {
-        p -= gp->profile.half[k * n + i] * gp->profile.half[k * n + j];
+        p -= gp->profile.correction[k * n + i] * gp->profile.correction[k * n + j];
     }
     return p;
 }

@@ -61,7 +61,7 @@ frg_status frgi_gp_need_inverse(frg_gp *gp)
     const double began = frgi_seconds();
     const bool carries = frgi_gp_carries(gp);
     if (carries) {
-        memcpy(gp->alpha, gp->half, (size_t)gp->n * sizeof(double));
+        memcpy(gp->alpha, gp->forward, (size_t)gp->n * sizeof(double));
     }
     const frg_status status =
         frgi_spd_inverse(gp->ctx, &gp->shape, gp->matrix, carries ? gp->alpha : NULL, gp->work);

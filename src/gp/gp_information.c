@@ -96,7 +96,7 @@ static void add_block(const frg_gp *gp, const work *k, int first, double factor,
         for (int t = 0; t <= s; t++) {
             double sum = dot(n, k->inverse ? k->v + s * n : k->s + s * n, k->s + t * n);
             for (ptrdiff_t m = 0; m < gp->profile.count; m++) {
-                const double *const e = gp->profile.half + m * n;
+                const double *const e = gp->profile.correction + m * n;
                 sum -= dot(n, e, k->v + s * n) * dot(n, e, k->v + t * n);
             }
             out[(first + s) * p + first + t] += factor * sum;

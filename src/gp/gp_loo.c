@@ -35,7 +35,7 @@ static void remove_mean(frg_gp *gp)
 {
     const frgi_spd_shape *const s = &gp->shape;
     const ptrdiff_t n = gp->n, m = gp->profile.count;
-    const double *const e = gp->profile.half;
+    const double *const e = gp->profile.correction;
     for (ptrdiff_t j = 0; j < n; j++) {
         for (ptrdiff_t i = j; i < n; i++) {
             double sum = 0;
@@ -61,7 +61,7 @@ static frg_status find_precisions(const frg_gp *gp, double *c)
     for (ptrdiff_t i = 0; i < n; i++) {
         const double whole = c[i];
         for (ptrdiff_t k = 0; k < gp->profile.count; k++) {
-            c[i] -= gp->profile.half[k * n + i] * gp->profile.half[k * n + i];
+            c[i] -= gp->profile.correction[k * n + i] * gp->profile.correction[k * n + i];
         }
         REQUIRE(gp->ctx, c[i] > 1e-12 * whole,
                 "row %lld alone carries a coefficient of the mean: without it nothing is left to "

@@ -271,23 +271,23 @@ bool frgi_gp_mean_profile(frg_gp *gp)
     return true;
 }
 
-void frgi_gp_mean_half(frg_gp *gp)
+void frgi_gp_mean_correction(frg_gp *gp)
 {
     const ptrdiff_t n = gp->n, m = gp->profile.count;
     const double *const root = gp->profile.root;
     const double weight = sqrt((double)gp->q);
     for (ptrdiff_t a = 0; a < m; a++) { /* E R' = K^-1 H, column after column */
-        double *const e = gp->profile.half + a * n;
+        double *const e = gp->profile.correction + a * n;
         memcpy(e, gp->profile.solved + a * n, (size_t)n * sizeof *e);
         for (ptrdiff_t k = 0; k < a; k++) {
-            subtract(n, root[a * m + k], gp->profile.half + k * n, e);
+            subtract(n, root[a * m + k], gp->profile.correction + k * n, e);
         }
         for (ptrdiff_t i = 0; i < n; i++) {
             e[i] /= root[a * m + a];
         }
     }
     for (ptrdiff_t i = 0; gp->q > 1 && i < n * m; i++) {
-        gp->profile.extra[i] = weight * gp->profile.half[i];
+        gp->profile.extra[i] = weight * gp->profile.correction[i];
     }
 }
 
@@ -314,7 +314,7 @@ static void profiled_dx(const frg_gp *gp, const double *a, double *dx)
         for (ptrdiff_t j = k; j < m; j++) {
             t[j] = ((j == k) - dot(j - k, root + j * m + k, t + k)) / root[j * m + j];
             for (ptrdiff_t i = 0; i < n; i++) {
-                dx[i * d + k - 1] -= (double)gp->q * t[j] * gp->profile.half[j * n + i];
+                dx[i * d + k - 1] -= (double)gp->q * t[j] * gp->profile.correction[j * n + i];
             }
         }
     }

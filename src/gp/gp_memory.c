@@ -106,7 +106,7 @@ static void lay_out(frgi_arena *a, frg_gp *gp, ptrdiff_t n)
     gp->spread = TAKE(a, double, d);
     gp->residual = TAKE(a, double, n *q);
     gp->alpha = TAKE(a, double, n *(q + m));
-    gp->half = TAKE(a, double, n);
+    gp->forward = TAKE(a, double, n);
     gp->swept = TAKE(a, double, n);
     gp->noise = TAKE(a, double, n);
     gp->diagonal = TAKE(a, double, n);
@@ -114,8 +114,8 @@ static void lay_out(frgi_arena *a, frg_gp *gp, ptrdiff_t n)
     gp->dx = TAKE(a, double, n *d);
     if (m > 0) {
         gp->profile.basis = TAKE(a, double, n *m);
-        gp->profile.half = TAKE(a, double, n *m);
-        gp->profile.extra = q > 1 ? TAKE(a, double, n *m) : gp->profile.half;
+        gp->profile.correction = TAKE(a, double, n *m);
+        gp->profile.extra = q > 1 ? TAKE(a, double, n *m) : gp->profile.correction;
         gp->profile.root = TAKE(a, double, m *m);
         gp->profile.beta = TAKE(a, double, m *q);
     }

@@ -32,7 +32,7 @@ typedef struct {
     void *solved;       /* n x block: L^-1 k_t, then K^-1 k_t */
     double *weights;    /* block x n, of the derivatives */
     double *self;       /* m: k_tt */
-    double *half;       /* n x m: V, of a covariance or for the caller */
+    double *forward;    /* n x m: V, of a covariance or for the caller */
     double *basis;      /* count x m: R^-1 u of a profiled mean */
     double *slope;      /* count: R^-T of it */
     void *bound_memory; /* of the new points among themselves */
@@ -40,7 +40,7 @@ typedef struct {
 
 static bool solves(const frgi_gp_wanted *w)
 {
-    return !w->prior && (w->variance || w->covariance || w->variance_dx || w->half);
+    return !w->prior && (w->variance || w->covariance || w->variance_dx || w->forward);
 }
 
 static void lay_out(frgi_arena *a, predictor *p)
@@ -54,9 +54,9 @@ static void lay_out(frgi_arena *a, predictor *p)
     p->solved = solves(w) ? frgi_take(a, frgi_mul(frgi_mul(block, n), size)) : NULL;
     p->weights = w->mean_dx || w->variance_dx ? TAKE(a, double, frgi_mul(block, n)) : NULL;
     p->self = TAKE(a, double, m);
-    p->half = w->half                      ? w->half
-              : w->covariance && !w->prior ? TAKE(a, double, frgi_mul(n, m))
-                                           : NULL;
+    p->forward = w->forward                   ? w->forward
+                 : w->covariance && !w->prior ? TAKE(a, double, frgi_mul(n, m))
+                                              : NULL;
     p->basis = w->basis ? w->basis : TAKE(a, double, m *(size_t)gp->profile.count);
     p->slope = TAKE(a, double, gp->profile.count);
     p->bound_memory = NULL;
@@ -199,10 +199,10 @@ static void block_variance(const predictor *p, ptrdiff_t first, ptrdiff_t rows)
 }
 
 /** Keeps V of the block for the covariance. */
-static void block_half(const predictor *p, ptrdiff_t first, ptrdiff_t rows)
+static void block_forward(const predictor *p, ptrdiff_t first, ptrdiff_t rows)
 {
     const ptrdiff_t n = p->gp->n;
-    double *const to = p->half + first * n;
+    double *const to = p->forward + first * n;
     for (ptrdiff_t k = 0; k < rows * n; k++) {
         to[k] = entry(p->gp->shape.dtype, p->solved, k);
     }
@@ -301,7 +301,7 @@ static frg_status covariance(predictor *p)
     double *const c = p->want->covariance;
     TRY(prior_covariance(p));
     if (!p->want->prior) {
-        add_gram(gp->ctx, m, gp->n, -1, p->half, c);
+        add_gram(gp->ctx, m, gp->n, -1, p->forward, c);
         if (gp->profile.count > 0) {
             add_gram(gp->ctx, m, gp->profile.count, 1, p->basis, c);
         }
@@ -360,8 +360,8 @@ static frg_status block(predictor *p, ptrdiff_t first, ptrdiff_t rows)
     if (w->variance) {
         block_variance(p, first, rows);
     }
-    if (w->covariance || w->half) {
-        block_half(p, first, rows);
+    if (w->covariance || w->forward) {
+        block_forward(p, first, rows);
     }
     return w->variance_dx ? block_variance_dx(p, first, rows) : FRG_OK;
 }
@@ -384,7 +384,7 @@ static void scale_results(const predictor *p)
         multiply(gp->scale, w->variance, m);
         multiply(gp->scale, w->covariance, m * m);
         multiply(gp->scale, w->variance_dx, m * gp->d);
-        multiply(unit, w->half, gp->n * m);
+        multiply(unit, w->forward, gp->n * m);
         multiply(unit, w->basis, gp->profile.count * m);
     }
 }

@@ -14,9 +14,9 @@ typedef struct {
     double *covariance;  /* m x m, column-major, both triangles */
     double *mean_dx;     /* m x d, row-major, of the first column of y */
     double *variance_dx; /* m x d, row-major */
-    double *half;        /* n x m: L^-1 k_t */
+    double *forward;     /* n x m: L^-1 k_t */
     double *basis;       /* profile.count x m: R^-1 (h_t - H'K^-1 k_t) of a profiled mean */
-    bool prior;          /* without the data: neither derivatives nor half */
+    bool prior;          /* without the data: neither derivatives nor forward */
     bool observed;       /* noise of a new observation on the diagonal */
     double floor;        /* least variance, noise included */
 } frgi_gp_wanted;

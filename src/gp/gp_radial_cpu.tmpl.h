@@ -1,7 +1,7 @@
 /* gp_radial_cpu.tmpl.h - [variance *] one radial leaf, in few loops; included once for each type.
  *
  * The general interpreter writes every step's values down; here a pair costs its squares (3d operations), one
- * exponential, and one store.  With c = sqrt(3 s) and the like, f the variance and E the part worth keeping:
+ * exponential, and one store.  With c = sqrt(3 s) and the like, f the variance and E the array that is kept:
  *
  *                  E                C = E times              dC/ds = -1/2 E times
  *     rbf          f e^(-s/2)       1                        1

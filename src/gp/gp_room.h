@@ -40,7 +40,7 @@ typedef struct {
     ptrdiff_t count;  /* m columns of H: 1, and the centred inputs; 0 where the mean is not profiled */
     double *basis;    /* H, n x m column-major, as everything of n here */
     double *solved;   /* K^-1 H, n x m: the columns behind alpha */
-    double *half;     /* E = K^-1 H R^-T, n x m: E E' is what K^-1 loses when beta is estimated */
+    double *correction; /* E = K^-1 H R^-T, n x m: E E' is what K^-1 loses when beta is estimated */
     double *extra;    /* sqrt(q) E */
     double *root;     /* R, m x m row-major, lower: R R' = H' K^-1 H */
     double *beta;     /* m x q */
@@ -106,7 +106,7 @@ struct frg_gp {
     double *residual;          /* n x q: r */
     double *alpha;             /* n x q: K^-1 r, valid from MATRIX_FACTOR on; one column in f64 is L^-T z by L while L
                                   is there, by the rows of L^-1 while K^-1 is: the same whatever was asked before */
-    double *half;              /* n: z = L^-1 r of the one column that goes along */
+    double *forward;           /* n: z = L^-1 r of the one column that goes along */
     double *swept;             /* n: L^-T z as a sweep of factor and inverse leaves it */
     bool sweeps;               /* the inverse will be wanted too: one sweep does both */
     void *trust_memory;        /* f32: of frgi_gp_sampled_error */
@@ -133,7 +133,7 @@ struct frg_gp {
     frg_gp_saver save;         /* of fits; NULL: nobody wants states */
     void *save_user;
     const frg_checkpoint *from; /* the state that the next fit goes on from, NULL: none */
-    struct frgi_gp_keeping *keeping; /* of the fit under way, where states are wanted (gp_state.h) */
+    struct frgi_gp_fit_state *fit_state; /* of the fit under way, where states are wanted (gp_state.h) */
     bool shares;               /* expression, names and unset are another's (gp_copy.c) */
 };
 
@@ -251,7 +251,7 @@ void frgi_gp_mean_residual(frg_gp *gp);
  *  alpha), z_y <- z_y - z_H beta.  False where H'K^-1 H is singular in this arithmetic. */
 bool frgi_gp_mean_profile(frg_gp *gp);
 /** After the second solve: E from K^-1 H. */
-void frgi_gp_mean_half(frg_gp *gp);
+void frgi_gp_mean_correction(frg_gp *gp);
 /** Adds (dm/db)' a to the means' entries of gradient, and dm/dx a to dx (NULL: not wanted). */
 void frgi_gp_mean_gradient(const frg_gp *gp, const double *a, double *gradient, double *dx);
 /** Mean function at points x (m x d row-major) under the current parameters, column c of y.  Profiled means

@@ -74,7 +74,7 @@ static int64_t length_of(const frgi_gp_answer *a)
     return (int64_t)sizeof *a + a->numbers * (int64_t)sizeof(double);
 }
 
-static void answer_at(const struct frgi_gp_keeping *s, int64_t place, frgi_gp_answer *a)
+static void answer_at(const struct frgi_gp_fit_state *s, int64_t place, frgi_gp_answer *a)
 {
     memcpy(a, s->from + place, sizeof *a);
 }
@@ -85,7 +85,7 @@ static bool could_be_refused(int64_t status)
 }
 
 /** An answer that the process could have given: a row or a promotion that it does not have would be followed. */
-static bool is_sound(const struct frgi_gp_keeping *s, const frgi_gp_answer *a)
+static bool is_sound(const struct frgi_gp_fit_state *s, const frgi_gp_answer *a)
 {
     const int64_t p = s->free, n = s->gp->n, *const rows = a->value.closest;
     const int64_t numbers[GP_QUESTIONS] = {1, p, p * p};
@@ -101,7 +101,7 @@ static bool is_sound(const struct frgi_gp_keeping *s, const frgi_gp_answer *a)
 }
 
 /** Counts the answers of each start in first[1 + start], checks them all; false where the bytes are none. */
-static bool count_answers(struct frgi_gp_keeping *s, int64_t *count)
+static bool count_answers(struct frgi_gp_fit_state *s, int64_t *count)
 {
     frgi_gp_answer a;
     *count = 0;
@@ -119,7 +119,7 @@ static bool count_answers(struct frgi_gp_keeping *s, int64_t *count)
 }
 
 /** Where the answers of each start lie, in their order. */
-static frg_status index_answers(struct frgi_gp_keeping *s)
+static frg_status index_answers(struct frgi_gp_fit_state *s)
 {
     int64_t count;
     frgi_gp_answer a;
@@ -142,7 +142,7 @@ static frg_status index_answers(struct frgi_gp_keeping *s)
     return FRG_OK;
 }
 
-static frg_status take_up(struct frgi_gp_keeping *s, const frg_checkpoint *c)
+static frg_status take_up(struct frgi_gp_fit_state *s, const frg_checkpoint *c)
 {
     int64_t bytes = 0;
     const void *const head = frg_checkpoint_get(c, "fit", &bytes);
@@ -173,18 +173,18 @@ static frg_status take_up(struct frgi_gp_keeping *s, const frg_checkpoint *c)
     return FRG_OK;
 }
 
-frg_status frgi_gp_state_open(struct frgi_gp_keeping *s, frg_gp *gp, const frg_gp_fit_opts *o,
+frg_status frgi_gp_state_open(struct frgi_gp_fit_state *s, frg_gp *gp, const frg_gp_fit_opts *o,
                               frg_gp_optimizer method, int free, double *began)
 {
     const frg_checkpoint *const from = gp->from;
     gp->from = NULL;
-    *s = (struct frgi_gp_keeping){.ctx = gp->ctx,
-                                  .gp = gp,
-                                  .save = gp->save,
-                                  .user = gp->save_user,
-                                  .began = *began,
-                                  .free = free,
-                                  .head = {.starts = o->starts}};
+    *s = (struct frgi_gp_fit_state){.ctx = gp->ctx,
+                                    .gp = gp,
+                                    .save = gp->save,
+                                    .user = gp->save_user,
+                                    .began = *began,
+                                    .free = free,
+                                    .head = {.starts = o->starts}};
     omp_init_lock(&s->lock);
     if (gp->opts.user_kernel) {
         FAIL(gp->ctx, E_UNSUPPORTED, "the fit of a kernel of the user cannot be kept");
@@ -195,11 +195,11 @@ frg_status frgi_gp_state_open(struct frgi_gp_keeping *s, frg_gp *gp, const frg_g
         TRY(take_up(s, from));
     }
     *began = s->began;
-    gp->keeping = s;
+    gp->fit_state = s;
     return FRG_OK;
 }
 
-void frgi_gp_state_close(struct frgi_gp_keeping *s)
+void frgi_gp_state_close(struct frgi_gp_fit_state *s)
 {
     omp_destroy_lock(&s->lock);
     DROP(s->ctx, &s->answers);
@@ -207,14 +207,14 @@ void frgi_gp_state_close(struct frgi_gp_keeping *s)
     DROP(s->ctx, &s->first);
 }
 
-void frgi_gp_state_rewind(struct frgi_gp_keeping *s)
+void frgi_gp_state_rewind(struct frgi_gp_fit_state *s)
 {
     s->head.bytes = s->taken;
 }
 
 /* ---- handing out ------------------------------------------------------------------------------------ */
 
-frgi_gp_cursor frgi_gp_state_seek(const struct frgi_gp_keeping *s, int start)
+frgi_gp_cursor frgi_gp_state_seek(const struct frgi_gp_fit_state *s, int start)
 {
     frgi_gp_cursor c = {.start = start};
     frgi_gp_answer a;
@@ -234,7 +234,7 @@ frgi_gp_cursor frgi_gp_state_seek(const struct frgi_gp_keeping *s, int start)
 }
 
 /** The next answer of the state, which must be one to the question of a. */
-static frg_status next_answer(const struct frgi_gp_keeping *s, const frgi_gp_cursor *c,
+static frg_status next_answer(const struct frgi_gp_fit_state *s, const frgi_gp_cursor *c,
                               const frgi_gp_answer *a, frgi_gp_answer *found)
 {
     answer_at(s, s->place[c->next], found);
@@ -246,7 +246,7 @@ static frg_status next_answer(const struct frgi_gp_keeping *s, const frgi_gp_cur
     return FRG_OK;
 }
 
-static frg_status noted(struct frgi_gp_keeping *s, frg_status status)
+static frg_status noted(struct frgi_gp_fit_state *s, frg_status status)
 {
     if (status < 0) {
         atomic_store(&s->failed, (int)status);
@@ -254,7 +254,7 @@ static frg_status noted(struct frgi_gp_keeping *s, frg_status status)
     return status < 0 ? status : FRG_OK;
 }
 
-static frg_status recall(const struct frgi_gp_keeping *s, frgi_gp_cursor *c, frgi_gp_answer *a,
+static frg_status recall(const struct frgi_gp_fit_state *s, frgi_gp_cursor *c, frgi_gp_answer *a,
                          double *out, bool *known)
 {
     *known = c->next < c->anew;
@@ -270,13 +270,14 @@ static frg_status recall(const struct frgi_gp_keeping *s, frgi_gp_cursor *c, frg
     return FRG_OK;
 }
 
-frg_status frgi_gp_state_recall(struct frgi_gp_keeping *s, frgi_gp_cursor *c, frgi_gp_answer *a,
+frg_status frgi_gp_state_recall(struct frgi_gp_fit_state *s, frgi_gp_cursor *c, frgi_gp_answer *a,
                                 double *out, bool *known)
 {
     return noted(s, recall(s, c, a, out, known));
 }
 
-static frg_status append(struct frgi_gp_keeping *s, const frgi_gp_answer *a, const double *numbers)
+static frg_status append(struct frgi_gp_fit_state *s, const frgi_gp_answer *a,
+                         const double *numbers)
 {
     const int64_t bytes = s->head.bytes + length_of(a);
     if (bytes > s->room) {
@@ -290,7 +291,7 @@ static frg_status append(struct frgi_gp_keeping *s, const frgi_gp_answer *a, con
 }
 
 /** The answer that was computed is that of the state. */
-static frg_status compare(const struct frgi_gp_keeping *s, frgi_gp_cursor *c,
+static frg_status compare(const struct frgi_gp_fit_state *s, frgi_gp_cursor *c,
                           const frgi_gp_answer *a, const double *numbers)
 {
     frgi_gp_answer was;
@@ -306,8 +307,8 @@ static frg_status compare(const struct frgi_gp_keeping *s, frgi_gp_cursor *c,
     return FRG_OK;
 }
 
-frg_status frgi_gp_state_add(struct frgi_gp_keeping *s, frgi_gp_cursor *c, const frgi_gp_answer *a,
-                             const double *numbers)
+frg_status frgi_gp_state_add(struct frgi_gp_fit_state *s, frgi_gp_cursor *c,
+                             const frgi_gp_answer *a, const double *numbers)
 {
     frg_status status = FRG_OK;
     if (c->next < c->end) {
@@ -320,7 +321,7 @@ frg_status frgi_gp_state_add(struct frgi_gp_keeping *s, frgi_gp_cursor *c, const
     return noted(s, status);
 }
 
-frg_status frgi_gp_state_offer(struct frgi_gp_keeping *s, int stopped)
+frg_status frgi_gp_state_offer(struct frgi_gp_fit_state *s, int stopped)
 {
     frg_status status = FRG_OK;
     if (s->save) {
@@ -348,9 +349,9 @@ frg_status frg_gp_fit_save(const frg_gp *gp, frg_checkpoint *c)
         return FRG_BAD_ARG;
     }
     REQUIRE(gp->ctx, c, "c is NULL");
-    REQUIRE(gp->ctx, gp->keeping,
+    REQUIRE(gp->ctx, gp->fit_state,
             "there is no state: call frg_gp_fit_keep, and this from its call");
-    const struct frgi_gp_keeping *const s = gp->keeping;
+    const struct frgi_gp_fit_state *const s = gp->fit_state;
     TRY(frg_checkpoint_put(c, "fit", &s->head, sizeof s->head));
     return frg_checkpoint_put(c, "answers", s->answers, s->head.bytes);
 }

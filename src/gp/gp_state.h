@@ -43,7 +43,7 @@ typedef struct {
 } frgi_gp_state_head;
 
 /** The state of a fit under way; all starts share it. */
-struct frgi_gp_keeping {
+struct frgi_gp_fit_state {
     frg_context *ctx;
     const frg_gp *gp;
     frg_gp_saver save; /* NULL: nobody wants states */
@@ -62,22 +62,22 @@ struct frgi_gp_keeping {
 
 /** Takes up what frg_gp_fit_keep and frg_gp_fit_resume have left in gp; began: of the fit, moved back by the time of the
  *  state.  Close it in any case. */
-FRG_MUST_USE frg_status frgi_gp_state_open(struct frgi_gp_keeping *s, frg_gp *gp,
+FRG_MUST_USE frg_status frgi_gp_state_open(struct frgi_gp_fit_state *s, frg_gp *gp,
                                            const frg_gp_fit_opts *o, frg_gp_optimizer method,
                                            int free, double *began);
-void frgi_gp_state_close(struct frgi_gp_keeping *s);
+void frgi_gp_state_close(struct frgi_gp_fit_state *s);
 /** Forgets what was answered since the state: all starts begin again. */
-void frgi_gp_state_rewind(struct frgi_gp_keeping *s);
-frgi_gp_cursor frgi_gp_state_seek(const struct frgi_gp_keeping *s, int start);
+void frgi_gp_state_rewind(struct frgi_gp_fit_state *s);
+frgi_gp_cursor frgi_gp_state_seek(const struct frgi_gp_fit_state *s, int start);
 /** The answer to a->question at a->point, with a->numbers numbers where there is one, into *a and out; *known: it is
  *  there.  E_MISMATCH where the state has another question there. */
-FRG_MUST_USE frg_status frgi_gp_state_recall(struct frgi_gp_keeping *s, frgi_gp_cursor *c,
+FRG_MUST_USE frg_status frgi_gp_state_recall(struct frgi_gp_fit_state *s, frgi_gp_cursor *c,
                                              frgi_gp_answer *a, double *out, bool *known);
 /** Keeps an answer that was computed, or compares it with the one of the state. */
-FRG_MUST_USE frg_status frgi_gp_state_add(struct frgi_gp_keeping *s, frgi_gp_cursor *c,
+FRG_MUST_USE frg_status frgi_gp_state_add(struct frgi_gp_fit_state *s, frgi_gp_cursor *c,
                                           const frgi_gp_answer *a, const double *numbers);
 /** Calls the one who keeps states; on the thread that called frg_gp_fit alone. */
-FRG_MUST_USE frg_status frgi_gp_state_offer(struct frgi_gp_keeping *s, int stopped);
+FRG_MUST_USE frg_status frgi_gp_state_offer(struct frgi_gp_fit_state *s, int stopped);
 
 #pragma GCC visibility pop
 #endif

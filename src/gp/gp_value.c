@@ -371,7 +371,7 @@ static frg_status solve(frg_gp *gp, bool swept)
         return FRG_BROKE_DOWN;
     }
     if (frgi_gp_carries(gp)) {
-        memcpy(gp->half, gp->alpha, (size_t)gp->n * sizeof(double));
+        memcpy(gp->forward, gp->alpha, (size_t)gp->n * sizeof(double));
     }
     if (swept) {
         memcpy(gp->alpha, gp->swept, (size_t)gp->n * sizeof(double));
@@ -379,7 +379,7 @@ static frg_status solve(frg_gp *gp, bool swept)
     }
     const frg_status status = solve_triangle(gp, true);
     if (m > 0 && status == FRG_OK) {
-        frgi_gp_mean_half(gp);
+        frgi_gp_mean_correction(gp);
     }
     return status;
 }
