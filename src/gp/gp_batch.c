@@ -1,10 +1,10 @@
 /* gp_batch.c - many independent processes with one expression.
  *
- * Members are sorted by columns and rows, so that those side by side have about the same size, and cut into units: as
+ * Members are sorted by columns and rows, so that those side by side have about the same size, and cut into tasks: as
  * many as a vector has lanes where a lane can hold them (gp_lanes.h: [variance *] rbf or matern of all columns, one
  * column of y, nothing profiled, up to 128 rows in f64 and 200 in f32), one elsewhere.  Whether a member goes into a
  * lane follows from its own shape and from the call, never from how many neighbours it finds: its bits would.
- * Threads take units; each has a context of its own.  A member is a process like any other, so that checks,
+ * Threads take tasks; each has a context of its own.  A member is a process like any other, so that checks,
  * starts and means are the same; the next member takes its place, memory and expression.  Lanes only stand in for its
  * value and gradient.  What a lane cannot do well - a pivot that is not positive or rounding, f32 that is not accurate enough - is done again for
  * that member alone.
@@ -29,7 +29,7 @@ enum { MEMBER_BYTES = 4096 }; /* of what does not grow with n */
 typedef struct {
     int64_t first, count; /* in order */
     bool lanes;           /* of a size for lanes */
-} unit;
+} task;
 
 typedef struct {
     frg_context *ctx;
@@ -37,9 +37,9 @@ typedef struct {
     const frg_gp_opts *opts;
     const frg_gp_fit_opts *fit; /* NULL: value and gradient */
     frg_gp_member *members;
-    int64_t count, n_units;
+    int64_t count, n_tasks;
     int64_t *order;
-    unit *units;
+    task *tasks;
     frg_dtype lane_type;
     int width; /* lanes to use, 1: none */
     int threads;
@@ -127,7 +127,7 @@ static bool take_member(const batch *b, const frgi_gp_batch_room *r, int lane, f
 }
 
 /** What a fit does before its first step: it may have something to say about a member. */
-static frg_status check_starts(const batch *b, const unit *u, const frgi_gp_batch_room *r,
+static frg_status check_starts(const batch *b, const task *u, const frgi_gp_batch_room *r,
                                frg_context *ctx)
 {
     for (int64_t i = 0; b->fit && i < u->count; i++)
@@ -151,9 +151,9 @@ static frg_status run_room(const batch *b, frgi_gp_batch_room *r, int thread, bo
     return frgi_gp_run_lanes(ctx, &b->rooms[thread], r, gradient);
 }
 
-/** Lanes for the members of a unit that can be in them; the others, and those that failed, alone.  What goes into
+/** Lanes for the members of a task that can be in them; the others, and those that failed, alone.  What goes into
  *  lanes depends on shapes and expression alone, so that a bad member changes no other's bits. */
-static void run_unit(const batch *b, const unit *u, int thread)
+static void run_task(const batch *b, const task *u, int thread)
 {
     frg_context *const ctx = b->contexts[thread];
     frg_gp **const pool = b->pool + thread * LANES_MOST;
@@ -185,9 +185,9 @@ static void run_unit(const batch *b, const unit *u, int thread)
     }
 }
 
-/* ---- units -------------------------------------------------------------------------------------- */
+/* ---- tasks -------------------------------------------------------------------------------------- */
 
-/** Largest first: the last units are then short ones, and threads end together. */
+/** Largest first: the last tasks are then short ones, and threads end together. */
 static int by_size(const void *one, const void *two, const void *members)
 {
     const frg_gp_member *const m = members;
@@ -201,7 +201,7 @@ static int by_size(const void *one, const void *two, const void *members)
     return i < j ? -1 : i > j;
 }
 
-/** How many members from the i-th on have its columns, and so may share a unit. */
+/** How many members from the i-th on have its columns, and so may share a task. */
 static int64_t alike(const batch *b, int64_t i)
 {
     const frg_array *const x = &b->members[b->order[i]].x;
@@ -212,12 +212,12 @@ static int64_t alike(const batch *b, int64_t i)
     return end - i;
 }
 
-/** The largest unit for so many members: as many units as the lanes ask for, rounded up to whole rounds of the threads
+/** The largest task for so many members: as many tasks as the lanes ask for, rounded up to whole rounds of the threads
  *  where there is more than one, so that all threads end together. */
-static int64_t even_unit(const batch *b, int64_t count)
+static int64_t even_task(const batch *b, int64_t count)
 {
-    const int64_t units = (count + b->width - 1) / b->width, t = b->threads,
-                  rounds = (units + t - 1) / t;
+    const int64_t tasks = (count + b->width - 1) / b->width, t = b->threads,
+                  rounds = (tasks + t - 1) / t;
     return rounds > 1 ? (count + rounds * t - 1) / (rounds * t) : b->width;
 }
 
@@ -231,15 +231,15 @@ static void cut(batch *b)
     }
     if (!sorted)
         frgi_sort(b->order, b->count, sizeof *b->order, by_size, b->members);
-    for (int64_t i = 0, end = 0, size = 1; i < b->count; i += b->units[b->n_units++].count) {
+    for (int64_t i = 0, end = 0, size = 1; i < b->count; i += b->tasks[b->n_tasks++].count) {
         const frg_array *const x = &b->members[b->order[i]].x;
         const bool lanes = b->width > 1 && x->ndim == 2 && x->shape[0] <= most;
         if (lanes && i >= end) {
             end = i + alike(b, i);
-            size = even_unit(b, end - i);
+            size = even_task(b, end - i);
         }
         const int64_t count = !lanes ? 1 : size < end - i ? size : end - i;
-        b->units[b->n_units] = (unit){i, count, lanes};
+        b->tasks[b->n_tasks] = (task){i, count, lanes};
     }
 }
 
@@ -258,7 +258,7 @@ static frg_status probe(batch *b)
     return status == FRG_NO_MEMORY ? status : FRG_OK;
 }
 
-/** What a thread needs at one time, but for names and the like: a unit of the largest members. */
+/** What a thread needs at one time, but for names and the like: a task of the largest members. */
 static size_t thread_bytes(const batch *b)
 {
     const frg_array *const x = &b->members[b->order[0]].x;
@@ -325,13 +325,13 @@ static void explain(const batch *b, int64_t i)
     frg_gp_destroy(gp);
 }
 
-/** Whether the call is to end before unit u. */
+/** Whether the call is to end before task u. */
 static frg_status look(const batch *b, int64_t u)
 {
     const frg_progress p = {.solver = "gp",
                             .phase = "batch",
                             .done = u,
-                            .total = b->n_units,
+                            .total = b->n_tasks,
                             .residual = (double)NAN,
                             .target = (double)NAN};
     return frgi_heartbeat(b->ctx, &p);
@@ -350,20 +350,20 @@ static void tell_stopped(const batch *b, frg_status stopped)
     }
 }
 
-static frg_status run_units(batch *b)
+static frg_status run_tasks(batch *b)
 {
     for (int64_t i = 0; i < b->count; i++) {
         b->members[i].status = FRG_INTERRUPTED;
         b->members[i].message[0] = '\0';
         b->members[i].n_warnings = 0;
     }
-    int stopped = (int)look(b, 0); /* then written by thread 0 alone, which may get no unit */
+    int stopped = (int)look(b, 0); /* then written by thread 0 alone, which may get no task */
 #pragma omp parallel num_threads(b->threads)
     {
         const int me = omp_get_thread_num();
         const unsigned mode = frgi_flush_denormals();
 #pragma omp for schedule(dynamic) nowait
-        for (int64_t u = 0; u < b->n_units; u++) {
+        for (int64_t u = 0; u < b->n_tasks; u++) {
             int stop = 0;
             if (me == 0 && u > 0 && stopped == FRG_OK) {
                 stop = (int)look(b, u);
@@ -373,10 +373,10 @@ static frg_status run_units(batch *b)
 #pragma omp atomic read
             stop = stopped;
             if (stop == FRG_OK)
-                run_unit(b, &b->units[u], me);
+                run_task(b, &b->tasks[u], me);
         }
         frgi_restore_denormals(mode);
-        close_thread(b, me); /* while others have a unit left */
+        close_thread(b, me); /* while others have a task left */
     }
     if (stopped != FRG_OK) {
         tell_stopped(b, (frg_status)stopped);
@@ -420,16 +420,16 @@ static frg_status run_batch(batch *b)
     b->width = lanes_of_call(b);
     TRY_TO(done, probe(b));
     TRY_TO(done, NEW(b->ctx, &b->order, b->count, "order of a batch"));
-    TRY_TO(done, NEW(b->ctx, &b->units, b->count, "units of a batch"));
+    TRY_TO(done, NEW(b->ctx, &b->tasks, b->count, "tasks of a batch"));
     b->threads = (int)frgi_team_size(b->ctx, true);
     cut(b);
-    b->threads = b->threads < b->n_units ? b->threads : (int)b->n_units;
+    b->threads = b->threads < b->n_tasks ? b->threads : (int)b->n_tasks;
     TRY_TO(done, open_threads(b));
-    status = run_units(b);
+    status = run_tasks(b);
 done:
     close_threads(b);
     DROP(b->ctx, &b->order);
-    DROP(b->ctx, &b->units);
+    DROP(b->ctx, &b->tasks);
     return status;
 }
 

@@ -25,7 +25,7 @@ struct frgi_gp_bound {
     frgi_gp_patch *patch;   /* per thread */
     double **user_rows;     /* per thread */
     frgi_team_share *share; /* per thread */
-    double *partial;        /* units x (parameters + 1) */
+    double *partial;        /* tasks x (parameters + 1) */
     double *user_theta;
 };
 

@@ -2,9 +2,9 @@
  *
  *     C_ij,    1/2 sum_ij W_ij dC_ij/dlog theta,    sum_j W_ij dk(x_i, x_j)/dx_i,    dC/dlog theta_t a
  *
- * A unit is a stretch of GP_ROWS rows of one tile row with all their columns; it writes rows, or sums, that no
- * other unit touches.  Sums of a pass are kept per unit (a double for each parameter) and added in the order of the
- * units, so the bits do not depend on the number of threads.
+ * A task is a stretch of GP_ROWS rows of one tile row with all their columns; it writes rows, or sums, that no
+ * other task touches.  Sums of a pass are kept per task (a double for each parameter) and added in the order of the
+ * tasks, so the bits do not depend on the number of threads.
  *
  *     columns ->   tile 0        tile 1
  *     rows 0-63    patch patch | .
@@ -20,30 +20,30 @@
 
 enum { SERIAL_ROWS = 192, SERIAL_ROWS_RADIAL = 400 }; /* below, threads cost more than they bring */
 
-/* ---- units -------------------------------------------------------------------------------------- */
+/* ---- tasks -------------------------------------------------------------------------------------- */
 
 /** A stretch of rows of one tile row. */
 typedef struct {
     ptrdiff_t tile, row, rows; /* rows 0: there is none */
     ptrdiff_t first;           /* as a point */
-} unit;
+} task;
 
-static ptrdiff_t units_a_tile(const frgi_spd_shape *s)
+static ptrdiff_t tasks_a_tile(const frgi_spd_shape *s)
 {
     return (s->tile + GP_ROWS - 1) / GP_ROWS;
 }
 
-static unit unit_at(const frgi_spd_shape *s, ptrdiff_t u)
+static task task_at(const frgi_spd_shape *s, ptrdiff_t u)
 {
-    const ptrdiff_t each = units_a_tile(s);
-    unit x = {.tile = u / each, .row = u % each * GP_ROWS};
+    const ptrdiff_t each = tasks_a_tile(s);
+    task x = {.tile = u / each, .row = u % each * GP_ROWS};
     const ptrdiff_t left = frgi_spd_rows(s, x.tile) - x.row;
     x.rows = left < 0 ? 0 : left < GP_ROWS ? left : GP_ROWS;
     x.first = x.tile * s->tile + x.row;
     return x;
 }
 
-static void load(const frgi_gp_bound *b, frgi_gp_patch *p, const unit *x)
+static void load(const frgi_gp_bound *b, frgi_gp_patch *p, const task *x)
 {
     frgi_gp_set_rows(p, x->first, x->rows, true);
     b->ops->load_rows(&b->program, &b->points, x->first, p);
@@ -56,7 +56,7 @@ static int team(const frgi_gp_bound *b, ptrdiff_t n)
     return n < most || omp_in_parallel() ? 1 : b->threads;
 }
 
-typedef void (*unit_body)(const frgi_gp_bound *b, const frgi_spd_shape *s, const void *job,
+typedef void (*task_body)(const frgi_gp_bound *b, const frgi_spd_shape *s, const void *job,
                           ptrdiff_t u, frgi_gp_patch *p);
 
 typedef struct {
@@ -64,35 +64,35 @@ typedef struct {
     const frgi_gp_bound *b;
     const frgi_spd_shape *s;
     const void *job;
-    unit_body body;
+    task_body body;
 } sweep;
 
 static void sweep_body(void *run, int me)
 {
     sweep *const w = run;
-    const ptrdiff_t each = units_a_tile(w->s);
+    const ptrdiff_t each = tasks_a_tile(w->s);
     const frgi_team_rows rows = {.rows = w->s->tiles, .each = each};
     frgi_team_deal(&w->team, me, &rows);
     frgi_team_meet(&w->team);
     for (ptrdiff_t i, row; (i = frgi_team_take_dealt(&w->team, me, &rows, &row)) >= 0;) {
         const ptrdiff_t u = row * each + i;
-        if (unit_at(w->s, u).rows > 0) {
+        if (task_at(w->s, u).rows > 0) {
             w->body(w->b, w->s, w->job, u, &w->b->patch[me]);
         }
     }
 }
 
-/** Runs body for all units.  Threads have the tile rows that they have in the dense core, and so find what they wrote
+/** Runs body for all tasks.  Threads have the tile rows that they have in the dense core, and so find what they wrote
  *  in their own cache. */
-static void run_units(const frgi_gp_bound *b, const frgi_spd_shape *s, const void *job,
-                      unit_body body)
+static void run_tasks(const frgi_gp_bound *b, const frgi_spd_shape *s, const void *job,
+                      task_body body)
 {
     sweep w = {.b = b, .s = s, .job = job, .body = body};
     frgi_team_run(&w.team, b->share, team(b, s->n), sweep_body, &w);
 }
 
-/** Columns of tile `col` that lie on or below the diagonal for some row of the unit. */
-static ptrdiff_t columns_below(const frgi_spd_shape *s, const unit *x, ptrdiff_t col)
+/** Columns of tile `col` that lie on or below the diagonal for some row of the task. */
+static ptrdiff_t columns_below(const frgi_spd_shape *s, const task *x, ptrdiff_t col)
 {
     return col < x->tile ? s->tile : x->row + x->rows;
 }
@@ -103,11 +103,11 @@ typedef struct {
     char *a, *kept;
 } build_job;
 
-static void build_unit(const frgi_gp_bound *b, const frgi_spd_shape *s, const void *job,
+static void build_task(const frgi_gp_bound *b, const frgi_spd_shape *s, const void *job,
                        ptrdiff_t u, frgi_gp_patch *p)
 {
     const build_job *const to = job;
-    const unit x = unit_at(s, u);
+    const task x = task_at(s, u);
     load(b, p, &x);
     p->lower = b->program.radial;
     for (ptrdiff_t col = 0; col <= x.tile; col++) {
@@ -133,7 +133,7 @@ frg_status frgi_gp_build(frg_context *ctx, const frgi_gp_bound *b, const frgi_sp
     REQUIRE(ctx, s->n == b->points.n && s->dtype == b->points.dtype,
             "the shape is not that of the points");
     const build_job job = {.a = a, .kept = kept};
-    run_units(b, s, &job, build_unit);
+    run_tasks(b, s, &job, build_task);
     return FRG_OK;
 }
 
@@ -143,7 +143,7 @@ typedef struct {
     const frgi_gp_pass *pass;
 } pass_job;
 
-static frgi_gp_weights weights_of(const frgi_spd_shape *s, const frgi_gp_pass *pass, const unit *x,
+static frgi_gp_weights weights_of(const frgi_spd_shape *s, const frgi_gp_pass *pass, const task *x,
                                   ptrdiff_t col)
 {
     const bool above = col > x->tile;
@@ -197,12 +197,12 @@ static double add_rows(const double *x)
     return sum;
 }
 
-static void pass_unit(const frgi_gp_bound *b, const frgi_spd_shape *s, const void *job, ptrdiff_t u,
+static void pass_task(const frgi_gp_bound *b, const frgi_spd_shape *s, const void *job, ptrdiff_t u,
                       frgi_gp_patch *p)
 {
     const frgi_gp_pass *const pass = ((const pass_job *)job)->pass;
     const frgi_gp_program *const g = &b->program;
-    const unit x = unit_at(s, u);
+    const task x = task_at(s, u);
     _Alignas(64) double wide[GP_PATCH];
     double *const trace = p->sum + (ptrdiff_t)g->n_parameters * GP_ROWS;
     memset(p->sum, 0, sizeof *p->sum * (size_t)(g->n_parameters + 1) * GP_ROWS);
@@ -240,13 +240,13 @@ static void pass_unit(const frgi_gp_bound *b, const frgi_spd_shape *s, const voi
 }
 
 /** dx_i = sum over all j: the pairs above the diagonal are visited as well, so that a row has one owner. */
-static void inputs_unit(const frgi_gp_bound *b, const frgi_spd_shape *s, const void *job,
+static void inputs_task(const frgi_gp_bound *b, const frgi_spd_shape *s, const void *job,
                         ptrdiff_t u, frgi_gp_patch *p)
 {
     const frgi_gp_pass *const pass = ((const pass_job *)job)->pass;
     const frgi_gp_program *const g = &b->program;
     const ptrdiff_t d = b->points.d;
-    const unit x = unit_at(s, u);
+    const task x = task_at(s, u);
     _Alignas(64) double wide[GP_PATCH];
     memset(p->gx, 0, sizeof *p->gx * (size_t)(d * GP_ROWS));
     load(b, p, &x);
@@ -281,12 +281,12 @@ frg_status frgi_gp_run_pass(frg_context *ctx, const frgi_gp_bound *b, const frgi
     }
     const pass_job job = {.pass = pass};
     const int stride = b->program.n_parameters + 1;
-    const ptrdiff_t units = units_a_tile(s) * s->tiles;
-    run_units(b, s, &job, pass_unit);
+    const ptrdiff_t tasks = tasks_a_tile(s) * s->tiles;
+    run_tasks(b, s, &job, pass_task);
     for (int t = 0; t < stride; t++) {
         double sum = 0;
-        for (ptrdiff_t u = 0; u < units; u++) {
-            sum += unit_at(s, u).rows > 0 ? b->partial[u * stride + t] : 0;
+        for (ptrdiff_t u = 0; u < tasks; u++) {
+            sum += task_at(s, u).rows > 0 ? b->partial[u * stride + t] : 0;
         }
         if (t < b->program.n_parameters) {
             pass->gradient[t] = sum;
@@ -299,7 +299,7 @@ frg_status frgi_gp_run_pass(frg_context *ctx, const frgi_gp_bound *b, const frgi
         pass->gradient[scale] = *pass->scale;
     }
     if (pass->dx) {
-        run_units(b, s, &job, inputs_unit);
+        run_tasks(b, s, &job, inputs_task);
     }
     return FRG_OK;
 }
@@ -312,12 +312,12 @@ typedef struct {
 } product_job;
 
 /** The root's adjoint is a_j in every row: the sums over j are then entries of dC/dlog theta a. */
-static void product_unit(const frgi_gp_bound *b, const frgi_spd_shape *s, const void *job,
+static void product_task(const frgi_gp_bound *b, const frgi_spd_shape *s, const void *job,
                          ptrdiff_t u, frgi_gp_patch *p)
 {
     const product_job *const to = job;
     const frgi_gp_program *const g = &b->program;
-    const unit x = unit_at(s, u);
+    const task x = task_at(s, u);
     memset(p->sum, 0, sizeof *p->sum * (size_t)g->n_parameters * GP_ROWS);
     load(b, p, &x);
     p->by_row = true;
@@ -339,6 +339,6 @@ frg_status frgi_gp_derivative_products(frg_context *ctx, const frgi_gp_bound *b,
 {
     REQUIRE(ctx, s->n == b->points.n, "the shape is not that of the points");
     const product_job job = {.a = a, .v = v};
-    run_units(b, s, &job, product_unit);
+    run_tasks(b, s, &job, product_task);
     return FRG_OK;
 }

@@ -33,10 +33,10 @@ enum { MOST = 160, GROUP = 10, LEVELS = 6, SWEEPS = 2, MOST_VALUES = 140 };
 
 typedef struct {
     frg_gp *gp, *part;
-    ptrdiff_t n;   /* points of part */
-    double *unit;  /* d: standard deviations of the columns, 1 where that is 0 */
-    double *best;  /* parameters that were best so far */
-    double *trial; /* ... and those to be tried */
+    ptrdiff_t n;       /* points of part */
+    double *deviation; /* d: standard deviations of the columns, 1 where that is 0 */
+    double *best;      /* parameters that were best so far */
+    double *trial;     /* ... and those to be tried */
     double
         *spacing; /* of each parameter that is a length or a period: nearest distance and range */
     double *range;
@@ -49,14 +49,14 @@ typedef struct {
 
 /* ---- points ------------------------------------------------------------------------------------- */
 
-static void measure_units(choice *c)
+static void measure_deviations(choice *c)
 {
     const frg_gp *const gp = c->gp;
     for (ptrdiff_t k = 0; k < gp->d; k++) {
         const double mean = frgi_gp_mean_of(gp->x + k, gp->n, gp->d);
         const double deviation =
             sqrt(frgi_gp_sum_of(gp->x + k, gp->n, gp->d, mean, 2) / (double)gp->n);
-        c->unit[k] = deviation > 0 && isfinite(deviation) ? deviation : 1;
+        c->deviation[k] = deviation > 0 && isfinite(deviation) ? deviation : 1;
     }
 }
 
@@ -64,7 +64,7 @@ static double distance(const choice *c, const double *a, const double *b)
 {
     double s = 0;
     for (ptrdiff_t k = 0; k < c->gp->d; k++) {
-        const double u = (a[k] - b[k]) / c->unit[k];
+        const double u = (a[k] - b[k]) / c->deviation[k];
         s += u * u;
     }
     return s;
@@ -126,9 +126,9 @@ static int ascending(const void *a, const void *b, const void *unused)
     return (x > y) - (x < y);
 }
 
-/** Median over the points of part of the smallest distance that is not 0, over the columns that p sees, each divided by unit;
- *  0 where there is none.  *y2: 1/2 mean (y_i - y_j)^2 of those nearest (or NULL). */
-static double nearest_distance(const choice *c, const frgi_gp_param *p, const double *unit,
+/** Median over the points of part of the smallest distance that is not 0, over the columns that p sees, each divided by
+ *  its deviation; 0 where there is none.  *y2: 1/2 mean (y_i - y_j)^2 of those nearest (or NULL). */
+static double nearest_distance(const choice *c, const frgi_gp_param *p, const double *deviation,
                                double *room, double *y2)
 {
     const frg_gp *const part = c->part;
@@ -141,8 +141,9 @@ static double nearest_distance(const choice *c, const frgi_gp_param *p, const do
             double s = 0;
             for (ptrdiff_t k = 0; k < part->d; k++) {
                 const double u =
-                    sees(p, k) ? (part->x[i * part->d + k] - part->x[j * part->d + k]) / unit[k]
-                               : 0;
+                    sees(p, k)
+                        ? (part->x[i * part->d + k] - part->x[j * part->d + k]) / deviation[k]
+                        : 0;
                 s += u * u;
             }
             if (s > 0 && s < least) {
@@ -197,7 +198,7 @@ static void measure_parameter(choice *c, int i, const double *ones, double *room
     }
     all.column =
         -1; /* alone, many dimensions leave next to no distance between columns' nearest values */
-    c->spacing[i] = nearest_distance(c, &all, c->unit, room, NULL) * c->unit[p->column];
+    c->spacing[i] = nearest_distance(c, &all, c->deviation, room, NULL) * c->deviation[p->column];
 }
 
 /* ---- a common factor of all variances ----------------------------------------------------------- */
@@ -502,7 +503,7 @@ static void lay_out(frgi_arena *a, choice *c, ptrdiff_t **rows, bool **marks, do
                     double **room)
 {
     const ptrdiff_t p = c->gp->params.count;
-    c->unit = TAKE(a, double, c->gp->d);
+    c->deviation = TAKE(a, double, c->gp->d);
     *ones = TAKE(a, double, c->gp->d);
     c->best = TAKE(a, double, p);
     c->trial = TAKE(a, double, p);
@@ -522,7 +523,7 @@ static void measure(choice *c, double *ones, double *room)
         ones[k] = 1;
     }
     double squares = 0;
-    nearest_distance(c, &all, c->unit, room, &squares);
+    nearest_distance(c, &all, c->deviation, room, &squares);
     const double mean = frgi_gp_mean_of(gp->y, gp->n, 1);
     c->neighbours = squares / (frgi_gp_sum_of(gp->y, gp->n, 1, mean, 2) / (double)gp->n);
     for (int i = 0; i < gp->params.count; i++) {
@@ -571,7 +572,7 @@ frg_status frgi_gp_choose_start(frg_gp *gp, int starts)
     TRY(frgi_arena_open(&a, gp->ctx, "the choice of a start"));
     lay_out(&a, &c, &rows, &marks, &ones, &room);
     memset(marks, 0, (size_t)gp->n * sizeof *marks);
-    measure_units(&c);
+    measure_deviations(&c);
     c.n = choose_rows(&c, marks, rows);
     frg_status status = frgi_gp_subset(&c.part, gp, c.n, rows);
     if (status == FRG_OK) {

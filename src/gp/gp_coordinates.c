@@ -15,7 +15,7 @@ void frgi_gp_coordinates_take(frgi_arena *a, const frg_gp *gp, frgi_gp_coordinat
     c->index = TAKE(a, int, p);
     c->of = TAKE(a, int, p);
     c->shift = TAKE(a, double, p);
-    c->unit = TAKE(a, double, p);
+    c->scale = TAKE(a, double, p);
     c->lower = TAKE(a, double, p);
     c->upper = TAKE(a, double, p);
     c->range = TAKE(a, frgi_gp_range, p);
@@ -33,8 +33,8 @@ static double deviation(const double *v, ptrdiff_t n, ptrdiff_t stride)
     return sd > 0 && isfinite(sd) ? sd : 1;
 }
 
-/** The natural unit of parameter i: 1, or for means that of y over that of their input. */
-static double unit_of(const frg_gp *gp, int i)
+/** The natural scale of parameter i: 1, or for means that of y over that of their input. */
+static double natural_scale(const frg_gp *gp, int i)
 {
     const frgi_gp_params *const ps = &gp->params;
     if (ps->p[i].role != GP_ROLE_MEAN) {
@@ -66,7 +66,7 @@ static double value_of(const frgi_gp_coordinates *c, int k, double raw)
 static double bound_of(const frgi_gp_coordinates *c, int k, double value, double side)
 {
     const double raw = isfinite(value) ? raw_of(c, k, value) : (double)NAN;
-    return isfinite(raw) ? (raw - c->shift[k]) / c->unit[k] : side * (double)INFINITY;
+    return isfinite(raw) ? (raw - c->shift[k]) / c->scale[k] : side * (double)INFINITY;
 }
 
 void frgi_gp_coordinates_set(frgi_gp_coordinates *c, bool raw, bool standardize)
@@ -83,7 +83,7 @@ void frgi_gp_coordinates_set(frgi_gp_coordinates *c, bool raw, bool standardize)
         c->index[k] = i;
         c->range[k] = frgi_gp_params_range(&gp->params, i);
         c->of[i] = k;
-        c->unit[k] = standardize ? unit_of(gp, i) : 1;
+        c->scale[k] = standardize ? natural_scale(gp, i) : 1;
         c->shift[k] = standardize && p->role == GP_ROLE_MEAN ? gp->theta[i] : 0;
         c->lower[k] = bound_of(c, k, c->range[k].lower, -1);
         c->upper[k] = bound_of(c, k, c->range[k].upper, 1);
@@ -99,14 +99,14 @@ void frgi_gp_coordinates_of(const frgi_gp_coordinates *c, const double *theta, d
     for (int k = 0; k < c->count; k++) {
         const double raw = raw_of(c, k, theta[c->index[k]]);
         const double inside = isfinite(raw) ? raw : raw > 0 ? INFINITE_RAW : -INFINITE_RAW;
-        u[k] = (inside - c->shift[k]) / c->unit[k];
+        u[k] = (inside - c->shift[k]) / c->scale[k];
     }
 }
 
 void frgi_gp_coordinates_values(const frgi_gp_coordinates *c, const double *u, double *theta)
 {
     for (int k = 0; k < c->count; k++) {
-        const double v = value_of(c, k, c->shift[k] + c->unit[k] * u[k]);
+        const double v = value_of(c, k, c->shift[k] + c->scale[k] * u[k]);
         theta[c->index[k]] = frgi_gp_within(c->range[k], v);
     }
     frgi_gp_params_follow(&c->gp->params, theta);
@@ -116,12 +116,12 @@ void frgi_gp_coordinates_values(const frgi_gp_coordinates *c, const double *u, d
 static double scale(const frgi_gp_coordinates *c, int k)
 {
     if (!c->raw) {
-        return c->unit[k];
+        return c->scale[k];
     }
     const frgi_gp_param *const p = parameter(c, k);
     const double v = c->gp->theta[c->index[k]], raw = frgi_gp_transform_raw(p, v);
     const double slope = isfinite(raw) ? frgi_gp_transform_slope(p, raw) : 0;
-    return (p->per_value ? slope : slope / v) * c->unit[k];
+    return (p->per_value ? slope : slope / v) * c->scale[k];
 }
 
 void frgi_gp_coordinates_gradient(const frgi_gp_coordinates *c, const double *gradient, double *g)

@@ -2,7 +2,7 @@
  *
  *     u_c = (raw_c - shift_c) / unit_c,   raw = log v (means: v), or T^-1(v) where Adam goes on what its users know
  *
- * Shift 0 and unit 1 but for means, which are shifted to their start and measured in standard deviations of y (slopes:
+ * Shift 0 and scale 1 but for means, which are shifted to their start and measured in standard deviations of y (slopes:
  * of y over those of x), so that one step length suits all. */
 #ifndef FRGI_GP_COORDINATES_H
 #define FRGI_GP_COORDINATES_H
@@ -17,14 +17,14 @@ typedef struct {
     bool raw;             /* on T^-1(v), as torch has it; false: on logarithms whatever the transform */
     int *index;           /* the parameter of each coordinate; others may be tied to it */
     int *of;              /* the coordinate of each parameter, -1: fixed */
-    double *shift, *unit; /* of each coordinate */
+    double *shift, *scale; /* of each coordinate */
     double *lower, *upper;
     frgi_gp_range *range; /* of the values */
 } frgi_gp_coordinates;
 
 /** Memory for the parameters of a process, from a measuring or an open arena. */
 void frgi_gp_coordinates_take(frgi_arena *a, const frg_gp *gp, frgi_gp_coordinates *c);
-/** At the parameters that the process has; standardize: means have a shift and a unit. */
+/** At the parameters that the process has; standardize: means have a shift and a scale. */
 void frgi_gp_coordinates_set(frgi_gp_coordinates *c, bool raw, bool standardize);
 /** u <- the coordinates of theta; a value at the end of its transform, whose raw value is infinite, is put beside it. */
 void frgi_gp_coordinates_of(const frgi_gp_coordinates *c, const double *theta, double *u);

@@ -18,7 +18,7 @@
 #include "gp/gp_reader.h"
 #include "linalg/blas.h"
 
-enum { STRIP = 64, TRIES = 6 };
+enum { CHUNK = 64, TRIES = 6 };
 
 typedef struct {
     frg_gp *gp;
@@ -116,7 +116,7 @@ static frg_status factor_set(const fantasy *f, ptrdiff_t set, double unit)
 }
 
 /** Test points first .. first + rows - 1 of the set whose candidates lie at `c`. */
-static void predict_strip(const fantasy *f, ptrdiff_t set, ptrdiff_t c, ptrdiff_t first,
+static void predict_chunk(const fantasy *f, ptrdiff_t set, ptrdiff_t c, ptrdiff_t first,
                           ptrdiff_t rows)
 {
     const ptrdiff_t m = f->m, t = f->t, s = f->s;
@@ -170,8 +170,8 @@ static frg_status predict_set(const fantasy *f, ptrdiff_t set)
         {
             frgi_blas_single();
 #pragma omp for schedule(static)
-            for (ptrdiff_t first = 0; first < t; first += STRIP) {
-                predict_strip(f, set, c, first, t - first < STRIP ? t - first : STRIP);
+            for (ptrdiff_t first = 0; first < t; first += CHUNK) {
+                predict_chunk(f, set, c, first, t - first < CHUNK ? t - first : CHUNK);
             }
         }
     }

@@ -21,7 +21,7 @@
 #include "gp/gp_density.h"
 #include "linalg/blas.h"
 
-enum { GATHERED = 128, STRIP = 64 };
+enum { GATHERED = 128, CHUNK = 64 };
 
 static const double LOG_2PI = 1.8378770664093454836;
 
@@ -39,7 +39,7 @@ typedef struct {
     bool wants_gradient;
     frgi_gp_density density;
     double *weight; /* D_B / (2 q) */
-    double *strip,
+    double *inverse_columns,
         *product; /* n x (most + GATHERED): P_:B of the blocks gathered, and times their weights */
     double *tile; /* f32: a tile of the update a thread */
     ptrdiff_t gathered; /* columns of both */
@@ -60,7 +60,7 @@ static void lay_out(frgi_arena *a, const frg_gp *gp, folding *f)
     const ptrdiff_t columns = f->wants_gradient ? f->most + GATHERED : 0;
     const bool single = f->wants_gradient && gp->shape.dtype == FRG_F32;
     f->weight = TAKE(a, double, f->wants_gradient ? f->most * f->most : 0);
-    f->strip = TAKE(a, double, gp->n *columns);
+    f->inverse_columns = TAKE(a, double, gp->n *columns);
     f->product = TAKE(a, double, gp->n *columns);
     f->tile = TAKE(a, double, single ? gp->shape.tile * gp->shape.tile *frg_threads(gp->ctx) : 0);
 }
@@ -184,8 +184,8 @@ static frg_status predict_block(frg_gp *gp, folding *f, ptrdiff_t fold, double *
 /* ---- gradient ----------------------------------------------------------------------------------- */
 
 /** weight <- (P_BB^-1 + 1/q sum_c u_c u_c') / 2 of the block at hand; u of its rows goes where all rows have theirs. */
-static void weigh_block(const frg_gp *gp, const folding *f, const frgi_spd_shape *s,
-                        const ptrdiff_t *row)
+static void block_weight(const frg_gp *gp, const folding *f, const frgi_spd_shape *s,
+                         const ptrdiff_t *row)
 {
     const ptrdiff_t m = s->n;
     for (ptrdiff_t j = 0; j < m; j++) {
@@ -204,7 +204,7 @@ static void weigh_block(const frg_gp *gp, const folding *f, const frgi_spd_shape
     }
 }
 
-/** second <- second + product strip', tile by tile; nothing is gathered any more. */
+/** second <- second + product (P_:B)', tile by tile; nothing is gathered any more. */
 static void add_gathered(const frg_gp *gp, folding *f)
 {
     const frgi_spd_shape *const s = &gp->shape;
@@ -226,7 +226,7 @@ static void add_gathered(const frg_gp *gp, folding *f)
             double *const to = single ? own : (double *)f->density.second + at;
             const int ld = single ? rows : (int)s->ld;
             frgi_dgemm('N', 'T', rows, columns, k, 1, f->product + row * s->tile, n,
-                       f->strip + column * s->tile, n, single ? 0 : 1, to, ld);
+                       f->inverse_columns + column * s->tile, n, single ? 0 : 1, to, ld);
             for (ptrdiff_t j = 0; single && j < columns; j++) {
                 float *const narrow = (float *)f->density.second + at + j * s->ld;
                 for (ptrdiff_t i = 0; i < rows; i++) {
@@ -245,23 +245,25 @@ static void gather_columns(const frg_gp *gp, folding *f, ptrdiff_t fold)
     const ptrdiff_t *const row = f->row + f->begin[fold];
     const ptrdiff_t m = f->begin[fold + 1] - f->begin[fold], n = gp->n;
     const frgi_spd_shape s = frgi_spd_plan(m, FRG_F64);
-    double *const strip = f->strip + f->gathered * n, *const product = f->product + f->gathered * n;
-    weigh_block(gp, f, &s, row);
+    double *const inverse_columns = f->inverse_columns + f->gathered * n, *const product =
+                                                                              f->product +
+                                                                              f->gathered * n;
+    block_weight(gp, f, &s, row);
     const frgi_blas_guard guard = frgi_blas_begin();
 #pragma omp parallel num_threads(frg_threads(gp->ctx))
     {
         frgi_blas_single();
 #pragma omp for schedule(static)
-        for (ptrdiff_t first = 0; first < n; first += STRIP) {
-            const ptrdiff_t end = first + STRIP < n ? first + STRIP : n;
+        for (ptrdiff_t first = 0; first < n; first += CHUNK) {
+            const ptrdiff_t end = first + CHUNK < n ? first + CHUNK : n;
             for (ptrdiff_t j = 0; j < m; j++) {
                 for (ptrdiff_t i = first; i < end; i++) {
-                    strip[i + j * n] =
+                    inverse_columns[i + j * n] =
                         i >= row[j] ? inverse_at(gp, i, row[j]) : inverse_at(gp, row[j], i);
                 }
             }
-            frgi_dgemm('N', 'N', (int)(end - first), (int)m, (int)m, 1, strip + first, (int)n,
-                       f->weight, (int)m, 0, product + first, (int)n);
+            frgi_dgemm('N', 'N', (int)(end - first), (int)m, (int)m, 1, inverse_columns + first,
+                       (int)n, f->weight, (int)m, 0, product + first, (int)n);
         }
     }
     frgi_blas_end(guard);

@@ -18,7 +18,7 @@
 #include "gp/gp_reader.h"
 #include "linalg/blas.h"
 
-enum { BLOCK = 256, STRIP = 32, TILE = 64 };
+enum { BLOCK = 256, CHUNK = 32, TILE = 64 };
 
 /** One call's memory. */
 typedef struct {
@@ -73,7 +73,7 @@ static double entry(frg_dtype t, const void *v, ptrdiff_t i)
 
 /* ---- means -------------------------------------------------------------------------------------- */
 
-/** out[i] += sum_j k_ij a_j in the units of y, strips of new points in parallel, j in order. */
+/** out[i] += sum_j k_ij a_j in the units of y, chunks of new points in parallel, j in order. */
 static void add_products(const predictor *p, ptrdiff_t rows, const double *a, double *out)
 {
     const ptrdiff_t n = p->gp->n;
@@ -82,9 +82,9 @@ static void add_products(const predictor *p, ptrdiff_t rows, const double *a, do
     const float *const narrow = p->cross;
     const bool single = p->gp->shape.dtype == FRG_F32;
 #pragma omp parallel for schedule(static) num_threads(frg_threads(p->gp->ctx))
-    for (ptrdiff_t from = 0; from < rows; from += STRIP) {
-        const ptrdiff_t to = from + STRIP < rows ? from + STRIP : rows;
-        double sum[STRIP] = {0};
+    for (ptrdiff_t from = 0; from < rows; from += CHUNK) {
+        const ptrdiff_t to = from + CHUNK < rows ? from + CHUNK : rows;
+        double sum[CHUNK] = {0};
         for (ptrdiff_t j = 0; j < n; j++) {
             for (ptrdiff_t i = from; i < to; i++) {
                 sum[i - from] +=

@@ -3,7 +3,7 @@
  * Sizes.  A pivot block of nb columns costs nb n^2 flop of products with its inverse, of n^3 in all, and the
  * update reads and writes the matrix once a block: nb grows with n from 32 to 96.  Tiles of 288 rows waste at most
  * 144 n elements over n^2/2; one tile up to ONE_TILE rows, tiles of 144 as long as 288 would be too few to share out
- * (both are multiples of the blocks and of any unit).  Tile rows lie in one piece each, as threads have them: what a
+ * (both are multiples of the blocks and of any chunk).  Tile rows lie in one piece each, as threads have them: what a
  * prefetcher reads on past an end is seldom the other core's.  No column starts a multiple of 512 bytes after the
  * last one: such strides fall on few cache sets. */
 #include "gp/gp_spd_run.h"
@@ -11,7 +11,7 @@
 #include <math.h>
 
 enum { ONE_TILE = 288, FINE_TILE_ROWS = 144, FINE_TILES_TO = 700, TILE_ROWS = 288 };
-enum { CACHE_STRIDE = 512, FINE_UNITS_BELOW = 1500 };
+enum { CACHE_STRIDE = 512, FINE_CHUNKS_BELOW = 1500 };
 /* Rows from which splitting for the CPU's tiles costs less than they gain. */
 enum { TILES_FROM = 900 };
 
@@ -44,12 +44,12 @@ static const frgi_spd_ops *kernels(const frg_context *ctx, frg_dtype dtype)
     return &levels[frgi_context_isa(ctx)][dtype == FRG_F64 ? SPD_F64 : SPD_F32];
 }
 
-/** Rows of a unit: all of a tile where one thread does them, so that few calls each have what fills the register tile;
+/** Rows of a chunk: all of a tile where one thread does them, so that few calls each have what fills the register tile;
  *  the register tile's where a step has little to share out, several tiles' elsewhere. */
-static ptrdiff_t unit_rows(const frgi_spd_shape *s, bool tiles)
+static ptrdiff_t chunk_rows(const frgi_spd_shape *s, bool tiles)
 {
     const ptrdiff_t tile = 3 * SPD_LINE / (ptrdiff_t)frg_sizeof(s->dtype);
-    return s->n < SPD_THREADS_FROM ? s->tile : s->n < FINE_UNITS_BELOW && !tiles ? tile : 96;
+    return s->n < SPD_THREADS_FROM ? s->tile : s->n < FINE_CHUNKS_BELOW && !tiles ? tile : 96;
 }
 
 static bool may_split(const frgi_spd_shape *s)
@@ -57,15 +57,15 @@ static bool may_split(const frgi_spd_shape *s)
     return s->dtype == FRG_F32 && s->n >= TILES_FROM;
 }
 
-/** The most is needed without tiles, whose units are larger; what they need beside is laid out in any case, so that
+/** The most is needed without tiles, whose chunks are larger; what they need beside is laid out in any case, so that
  *  the bytes do not depend on the machine. */
 static frgi_spd_run *lay_out(frgi_arena *a, const frgi_spd_shape *s, int threads, bool tiles)
 {
     const size_t size = frg_sizeof(s->dtype),
                  square = frgi_mul((size_t)(s->block * s->block), size);
-    const ptrdiff_t strip = unit_rows(s, tiles), a_tile = (s->tile + strip - 1) / strip;
+    const ptrdiff_t chunk = chunk_rows(s, tiles), a_tile = (s->tile + chunk - 1) / chunk;
     frgi_spd_run *const r = TAKE(a, frgi_spd_run, 1);
-    frgi_spd_run head = {.s = s, .size = size, .strip = strip, .strips = a_tile * s->tiles};
+    frgi_spd_run head = {.s = s, .size = size, .chunk = chunk, .chunks = a_tile * s->tiles};
     head.blocks = (s->padded + s->block - 1) / s->block;
     head.team.share = TAKE(a, frgi_team_share, threads);
     for (int i = 0; i < 2; i++) {

@@ -15,7 +15,7 @@
  * regions are two calls, so that a value costs a third of a gradient, or one where both are wanted: all that the
  * inverse's step p needs is there after the factor's.  The bits are the same.
  *
- * Threads: tile rows are dealt to them by turns, and a tile goes through the steps in one order whoever does them,
+ * Threads: tile rows are dealt to them cyclically, and a tile goes through the steps in one order whoever does them,
  * so the bits do not depend on their number.  Calls open their own parallel regions, or run alone inside one.
  */
 #ifndef FRGI_GP_SPD_H

@@ -58,13 +58,15 @@ typedef enum { STORE_SET, STORE_NEGATIVE, STORE_MINUS, STORE_PLUS } store;
 
 #define OPS(t)                                                                                     \
     {                                                                                              \
-        .cholesky = cholesky_##t, .invert = invert_##t, .turn_over = turn_over_##t,                \
-        .divide = divide_##t, .retire = retire_##t, .turn = turn_##t, .square = square_##t,        \
-        .pack = pack_##t, .pack_turned = pack_turned_##t, .pack_symmetric = pack_symmetric_##t,    \
+        .cholesky = cholesky_##t, .invert = invert_##t, .transpose = transpose_##t,                \
+        .trsm = trsm_##t, .update_panel = update_panel_##t,                                        \
+        .transpose_panel = transpose_panel_##t, .square = square_##t, .pack = pack_##t,            \
+        .pack_transposed = pack_transposed_##t, .pack_symmetric = pack_symmetric_##t,              \
         .update = {[SPD_MINUS] = update_minus_##t, [SPD_PLUS] = update_plus_##t},                  \
         .forward = forward_##t, .backward = backward_##t,                                          \
         .times = {[SPD_MINUS] = times_minus_##t, [SPD_PLUS] = times_plus_##t},                     \
-        .times_turned = {[SPD_MINUS] = turned_minus_##t, [SPD_PLUS] = turned_plus_##t},            \
+        .times_transposed =                                                                        \
+            {[SPD_MINUS] = transposed_minus_##t, [SPD_PLUS] = transposed_plus_##t},                \
         .times_symmetric = times_symmetric_##t                                                     \
     }
 const frgi_spd_ops JOIN(frgi_spd_ops,

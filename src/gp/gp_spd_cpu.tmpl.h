@@ -193,8 +193,8 @@ INLINE void FN(divide_in)(ptrdiff_t k, ptrdiff_t rows, FN(place) x, const real *
     }
 }
 
-static void FN(divide)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *z,
-                       ptrdiff_t ldz, void *p)
+static void FN(trsm)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *z,
+                     ptrdiff_t ldz, void *p)
 {
     FN(divide_in)(k, rows, (FN(place)){a, GROUP, ld}, z, ldz, (FN(place)){p, k * GROUP, GROUP});
 }
@@ -227,7 +227,7 @@ INLINE void FN(exchange)(vec *v, const int s)
 }
 
 /** to[r * ldt + c] <- from[r + c * ld], a square of LANES. */
-INLINE void FN(turn_lanes)(const real *from, ptrdiff_t ld, real *to, ptrdiff_t ldt)
+INLINE void FN(transpose_lanes)(const real *from, ptrdiff_t ld, real *to, ptrdiff_t ldt)
 {
     vec v[LANES];
 #pragma GCC unroll 16
@@ -244,7 +244,7 @@ INLINE void FN(turn_lanes)(const real *from, ptrdiff_t ld, real *to, ptrdiff_t l
         FN(keep)(to + r * ldt, v[r]);
 }
 #else
-INLINE void FN(turn_lanes)(const real *from, ptrdiff_t ld, real *to, ptrdiff_t ldt)
+INLINE void FN(transpose_lanes)(const real *from, ptrdiff_t ld, real *to, ptrdiff_t ldt)
 {
     for (int c = 0; c < LANES; c++)
         for (int r = 0; r < LANES; r++)
@@ -253,21 +253,21 @@ INLINE void FN(turn_lanes)(const real *from, ptrdiff_t ld, real *to, ptrdiff_t l
 #endif
 
 /** The same for a square of a group. */
-INLINE void FN(turn_square)(const real *from, ptrdiff_t ld, real *to, ptrdiff_t ldt)
+INLINE void FN(transpose_square)(const real *from, ptrdiff_t ld, real *to, ptrdiff_t ldt)
 {
     for (int c = 0; c < GROUP; c += LANES)
         for (int r = 0; r < GROUP; r += LANES)
-            FN(turn_lanes)(from + r + c * ld, ld, to + r * ldt + c, ldt);
+            FN(transpose_lanes)(from + r + c * ld, ld, to + r * ldt + c, ldt);
 }
 
-static void FN(pack_turned)(ptrdiff_t k, ptrdiff_t rows, const void *from, ptrdiff_t ld,
-                            const double *scale, void *to)
+static void FN(pack_transposed)(ptrdiff_t k, ptrdiff_t rows, const void *from, ptrdiff_t ld,
+                                const double *scale, void *to)
 {
     const real *const a = from;
     real *p = to;
     for (ptrdiff_t r = 0; r < rows; r += GROUP)
         for (ptrdiff_t kk = 0; kk < k; kk += GROUP, p += GROUP * GROUP) {
-            FN(turn_square)(a + kk + r * ld, ld, p, GROUP);
+            FN(transpose_square)(a + kk + r * ld, ld, p, GROUP);
             for (int c = 0; scale && c < GROUP; c++)
                 for (int v = 0; v < GROUP; v += LANES)
                     FN(keep)(p + c * GROUP + v, FN(load)(p + c * GROUP + v) * (real)scale[kk + c]);
@@ -285,8 +285,8 @@ static void FN(pack_symmetric)(ptrdiff_t k, const void *from, ptrdiff_t ld, cons
                 (i >= j ? a[i + j * ld] : a[j + i * ld]) * (scale ? (real)scale[j] : 1);
 }
 
-static void FN(retire)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *t,
-                       ptrdiff_t ldz, void *p)
+static void FN(update_panel)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *t,
+                             ptrdiff_t ldz, void *p)
 {
     FN(pack)(k, rows, a, ld, NULL, p);
     for (ptrdiff_t r = 0; r < rows; r += 3 * GROUP) {
@@ -300,10 +300,10 @@ static void FN(retire)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const
     }
 }
 
-static void FN(turn)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *z,
-                     const void *t, ptrdiff_t ldz, void *p)
+static void FN(transpose_panel)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *z,
+                                const void *t, ptrdiff_t ldz, void *p)
 {
-    FN(pack_turned)(k, rows, a, ld, NULL, p);
+    FN(pack_transposed)(k, rows, a, ld, NULL, p);
     FN(divide_in)(k, rows, (FN(place)){p, k * GROUP, GROUP}, z, ldz, (FN(place)){NULL, 0, 0});
     for (ptrdiff_t r = 0; r < k; r += SLOPE_GROUPS * GROUP) {
         const ptrdiff_t groups = FN(slope_groups)(k - r);
@@ -412,7 +412,7 @@ INLINE void FN(invert_group)(const FN(square_of) * l, const real *reciprocal, re
 #pragma GCC unroll 4
         for (int v = 0; v < PARTS; v++)
             FN(keep)(rows + i * GROUP + v * LANES, x.at[i][v]);
-    FN(turn_square)(rows, GROUP, z, ldz);
+    FN(transpose_square)(rows, GROUP, z, ldz);
 }
 
 /** Cholesky factor and inverse of a group's square. */
@@ -495,7 +495,7 @@ static ptrdiff_t FN(cholesky)(ptrdiff_t k, void *block, ptrdiff_t ld, void *inve
         if (bad >= 0)
             return q + bad;
         if (rows > 0) {
-            FN(divide)(GROUP, rows, d + GROUP, ld, zq, ldz, scratch);
+            FN(trsm)(GROUP, rows, d + GROUP, ld, zq, ldz, scratch);
             FN(update_minus)(GROUP, rows, scratch, rows, scratch, d + GROUP * (ld + 1), ld, 0);
         }
     }
@@ -512,13 +512,13 @@ static void FN(invert)(ptrdiff_t k, const void *lower, ptrdiff_t ld, void *inver
     FN(complete)(k, l, ld, z, ldz);
 }
 
-static void FN(turn_over)(ptrdiff_t k, const void *inverse, void *turned, ptrdiff_t ldz)
+static void FN(transpose)(ptrdiff_t k, const void *inverse, void *transposed, ptrdiff_t ldz)
 {
     const real *const z = inverse;
-    real *const t = turned;
+    real *const t = transposed;
     for (ptrdiff_t g = 0; g < k; g += GROUP) {
         for (ptrdiff_t j = 0; j <= g; j += GROUP)
-            FN(turn_square)(z + g + j * ldz, ldz, t + g * ldz + j, ldz);
+            FN(transpose_square)(z + g + j * ldz, ldz, t + g * ldz + j, ldz);
         for (ptrdiff_t i = g; i < g + GROUP; i++)
             memset(t + i * ldz + g + GROUP, 0, (size_t)(k - g - GROUP) * sizeof(real));
     }
@@ -621,8 +621,9 @@ INLINE void FN(add_totals)(const store how, vec *v, real *to)
 }
 
 /** y (k x q) -= or += a' x, 8 columns of a at a time. */
-INLINE void FN(turned)(const store how, ptrdiff_t rows, ptrdiff_t k, const real *a, ptrdiff_t ld,
-                       ptrdiff_t q, const real *x, ptrdiff_t ldx, real *y, ptrdiff_t ldy)
+INLINE void FN(transposed)(const store how, ptrdiff_t rows, ptrdiff_t k, const real *a,
+                           ptrdiff_t ld, ptrdiff_t q, const real *x, ptrdiff_t ldx, real *y,
+                           ptrdiff_t ldy)
 {
     for (ptrdiff_t c = 0; c < k; c += SPD_COLUMNS, a += SPD_COLUMNS * ld) {
         for (ptrdiff_t j = 0; j < q; j++) {
@@ -638,26 +639,26 @@ INLINE void FN(turned)(const store how, ptrdiff_t rows, ptrdiff_t k, const real 
     }
 }
 
-static void FN(turned_minus)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t ld, ptrdiff_t q,
-                             const void *x, ptrdiff_t ldx, void *y, ptrdiff_t ldy)
+static void FN(transposed_minus)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t ld,
+                                 ptrdiff_t q, const void *x, ptrdiff_t ldx, void *y, ptrdiff_t ldy)
 {
-    FN(turned)(STORE_MINUS, rows, k, a, ld, q, x, ldx, y, ldy);
+    FN(transposed)(STORE_MINUS, rows, k, a, ld, q, x, ldx, y, ldy);
 }
 
-static void FN(turned_plus)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t ld, ptrdiff_t q,
-                            const void *x, ptrdiff_t ldx, void *y, ptrdiff_t ldy)
+static void FN(transposed_plus)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t ld,
+                                ptrdiff_t q, const void *x, ptrdiff_t ldx, void *y, ptrdiff_t ldy)
 {
-    FN(turned)(STORE_PLUS, rows, k, a, ld, q, x, ldx, y, ldy);
+    FN(transposed)(STORE_PLUS, rows, k, a, ld, q, x, ldx, y, ldy);
 }
 
-/** The triangle of one group: column j (or row j, where it is turned) without its diagonal, over that; and the reciprocal
+/** The triangle of one group: column j (transposed: row j) without its diagonal, over that; and the reciprocal
  *  diagonal. */
 typedef struct {
     FN(square_of) part;
     vec reciprocal[PARTS];
 } FN(triangle);
 
-INLINE void FN(take_triangle)(FN(triangle) * t, const real *l, ptrdiff_t ld, const int turned)
+INLINE void FN(take_triangle)(FN(triangle) * t, const real *l, ptrdiff_t ld, const int transposed)
 {
     real reciprocal[GROUP] __attribute__((aligned(SPD_LINE)));
     real square[GROUP * GROUP] __attribute__((aligned(SPD_LINE)));
@@ -666,9 +667,9 @@ INLINE void FN(take_triangle)(FN(triangle) * t, const real *l, ptrdiff_t ld, con
     for (int j = 0; j < GROUP; j++)
         for (int v = 0; v < GROUP; v += LANES)
             FN(keep)(square + j * GROUP + v, FN(below)(l + j * ld, v, j));
-    if (turned) {
+    if (transposed) {
         real rows[GROUP * GROUP] __attribute__((aligned(SPD_LINE)));
-        FN(turn_square)(square, GROUP, rows, GROUP);
+        FN(transpose_square)(square, GROUP, rows, GROUP);
         memcpy(square, rows, sizeof rows);
     }
 #pragma GCC unroll 16
@@ -724,7 +725,7 @@ static void FN(backward)(ptrdiff_t k, const void *lower, ptrdiff_t ld, ptrdiff_t
     real *const x = to;
     FN(triangle) t;
     for (ptrdiff_t g = k - GROUP; g >= 0; g -= GROUP) {
-        FN(turned)
+        FN(transposed)
         (STORE_MINUS, k - g - GROUP, GROUP, l + g + GROUP + g * ld, ld, q, x + g + GROUP, ldx,
          x + g, ldx);
         FN(take_triangle)(&t, l + g * (ld + 1), ld, 1);

@@ -8,7 +8,7 @@
  * a format that serves as left operand (vectors along rows) and as right one (broadcasts).
  *
  * z is the inverse of a pivot block's triangular factor, column-major with leading dimension ldz, zero above
- * the diagonal inside its squares of a group and undefined above those; t is z turned over, zero where z would be. */
+ * the diagonal inside its squares of a group and undefined above those; t is z', zero where z would be. */
 #ifndef FRGI_GP_SPD_OPS_H
 #define FRGI_GP_SPD_OPS_H
 
@@ -25,27 +25,27 @@ typedef struct {
      *  row whose pivot (*pivot) is not positive, or -1. */
     ptrdiff_t (*cholesky)(ptrdiff_t k, void *a, ptrdiff_t ld, void *z, ptrdiff_t ldz, void *scratch,
                           double *pivot);
-    /** z <- inverse of the lower triangle l, the same bits; t <- z turned over. */
+    /** z <- inverse of the lower triangle l, the same bits; t <- z'. */
     void (*invert)(ptrdiff_t k, const void *l, ptrdiff_t ld, void *z, ptrdiff_t ldz);
-    void (*turn_over)(ptrdiff_t k, const void *z, void *t, ptrdiff_t ldz);
+    void (*transpose)(ptrdiff_t k, const void *z, void *t, ptrdiff_t ldz);
 
     /** a (rows x k) <- a z', packed into p as well. */
-    void (*divide)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *z, ptrdiff_t ldz,
-                   void *p);
+    void (*trsm)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *z, ptrdiff_t ldz,
+                 void *p);
     /** p <- a packed (rows x k), and a <- -a z. */
-    void (*retire)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *t, ptrdiff_t ldz,
-                   void *p);
+    void (*update_panel)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *t,
+                         ptrdiff_t ldz, void *p);
     /** p <- a' z' packed (a: k x rows), and a <- z' p'. */
-    void (*turn)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *z, const void *t,
-                 ptrdiff_t ldz, void *p);
+    void (*transpose_panel)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *z,
+                            const void *t, ptrdiff_t ldz, void *p);
     /** a (k x k, lower) <- z' z. */
     void (*square)(ptrdiff_t k, const void *t, ptrdiff_t ldz, void *a, ptrdiff_t ld);
 
     /** p <- a with column kk times scale[kk], packed: a is rows x k; k x rows; k x k and symmetric (lower). */
     void (*pack)(ptrdiff_t k, ptrdiff_t rows, const void *a, ptrdiff_t ld, const double *scale,
                  void *p);
-    void (*pack_turned)(ptrdiff_t k, ptrdiff_t rows, const void *a, ptrdiff_t ld,
-                        const double *scale, void *p);
+    void (*pack_transposed)(ptrdiff_t k, ptrdiff_t rows, const void *a, ptrdiff_t ld,
+                            const double *scale, void *p);
     void (*pack_symmetric)(ptrdiff_t k, const void *a, ptrdiff_t ld, const double *scale, void *p);
 
     /** c (rows x cols) -= or += a b' where row + below >= column; above that it may write anything into the
@@ -59,8 +59,8 @@ typedef struct {
     /** y (rows x q) -= or += a x, a: rows x k; y (k x q) -= or += a' x; y += a x for a symmetric (lower). */
     void (*times[2])(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t ld, ptrdiff_t q,
                      const void *x, ptrdiff_t ldx, void *y, ptrdiff_t ldy);
-    void (*times_turned[2])(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t ld, ptrdiff_t q,
-                            const void *x, ptrdiff_t ldx, void *y, ptrdiff_t ldy);
+    void (*times_transposed[2])(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t ld,
+                                ptrdiff_t q, const void *x, ptrdiff_t ldx, void *y, ptrdiff_t ldy);
     void (*times_symmetric)(ptrdiff_t k, const void *a, ptrdiff_t ld, ptrdiff_t q, const void *x,
                             ptrdiff_t ldx, void *y, ptrdiff_t ldy);
 } frgi_spd_ops;

@@ -1,4 +1,4 @@
-/* gp_spd_run.h - what the drivers of the dense core share: kernels, scratch and the cutting into units. */
+/* gp_spd_run.h - what the drivers of the dense core share: kernels, scratch and the cutting into tasks. */
 #ifndef FRGI_GP_SPD_RUN_H
 #define FRGI_GP_SPD_RUN_H
 
@@ -18,7 +18,7 @@ typedef struct {
     const frgi_spd_ops *ops;
     char *a;
     size_t size; /* bytes of an element */
-    ptrdiff_t blocks, strip;
+    ptrdiff_t blocks, chunk;
 
     char *panel[2];    /* padded x block, packed; of even and odd steps, as the next two are */
     char *z[2], *t[2]; /* inverses of pivot blocks */
@@ -28,7 +28,7 @@ typedef struct {
     bool
         tiles; /* updates go over the CPU's tiles: the panel is there as two operands of them as well */
     unsigned char *as_rows, *as_columns;
-    ptrdiff_t strips; /* of rows, over all tile rows */
+    ptrdiff_t chunks; /* of rows, over all tile rows */
 
     /* what a driver keeps */
     const char *phase;
@@ -67,13 +67,13 @@ static inline char *frgi_spd_panel(const frgi_spd_run *r, ptrdiff_t p, ptrdiff_t
 {
     return r->panel[p & 1] + (size_t)(row * k) * r->size;
 }
-/** Strip number u: its rows; n may be 0 past the end. */
-static inline ptrdiff_t frgi_spd_strip(const frgi_spd_run *r, ptrdiff_t u, ptrdiff_t *row)
+/** Chunk number u: its rows; n may be 0 past the end. */
+static inline ptrdiff_t frgi_spd_chunk(const frgi_spd_run *r, ptrdiff_t u, ptrdiff_t *row)
 {
-    const ptrdiff_t a_tile = (r->s->tile + r->strip - 1) / r->strip;
-    const ptrdiff_t tile = u / a_tile * r->s->tile, from = tile + u % a_tile * r->strip;
+    const ptrdiff_t a_tile = (r->s->tile + r->chunk - 1) / r->chunk;
+    const ptrdiff_t tile = u / a_tile * r->s->tile, from = tile + u % a_tile * r->chunk;
     const ptrdiff_t tile_end = tile + r->s->tile < r->s->padded ? tile + r->s->tile : r->s->padded;
-    const ptrdiff_t end = from + r->strip < tile_end ? from + r->strip : tile_end;
+    const ptrdiff_t end = from + r->chunk < tile_end ? from + r->chunk : tile_end;
     *row = from;
     return end > from ? end - from : 0;
 }

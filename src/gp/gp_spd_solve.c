@@ -2,7 +2,7 @@
  *
  * Columns are copied into the packed panel's room, `block` of them at a time at most, padded with zero rows and to
  * 1 or a multiple of 8 columns; pivot blocks go one after another, and below (forward) or before (backward) them
- * strips of rows or columns are handed out.  Memory-bound: n^2/2 elements are read a chunk of columns, twice by
+ * chunks of rows or columns are handed out.  Memory-bound: n^2/2 elements are read a chunk of columns, twice by
  * frgi_spd_times (rows by their owners, then columns by theirs, so that no two write the same place). */
 #include <string.h>
 
@@ -20,11 +20,11 @@ static char *column(const frgi_spd_run *r, char *x, ptrdiff_t row)
     return x + (size_t)row * r->size;
 }
 
-/** Rows [from, to) of strip u within [lo, hi). */
-static bool strip_in(const frgi_spd_run *r, ptrdiff_t u, ptrdiff_t lo, ptrdiff_t hi,
+/** Rows [from, to) of chunk u within [lo, hi). */
+static bool chunk_in(const frgi_spd_run *r, ptrdiff_t u, ptrdiff_t lo, ptrdiff_t hi,
                      ptrdiff_t *from, ptrdiff_t *to)
 {
-    ptrdiff_t row, end = frgi_spd_strip(r, u, &row);
+    ptrdiff_t row, end = frgi_spd_chunk(r, u, &row);
     end += row;
     *from = row > lo ? row : lo;
     *to = end < hi ? end : hi;
@@ -40,10 +40,10 @@ static void forward_body(void *run, int me)
         if (me == 0)
             r->ops->forward(b.k, frgi_spd_entry(r, b.first, b.first), ld, r->q,
                             column(r, r->panel[0], b.first), ldx);
-        frgi_team_offer_equal(&r->team, me, r->strips);
+        frgi_team_offer_equal(&r->team, me, r->chunks);
         frgi_team_meet(&r->team);
         for (ptrdiff_t u, from, to; (u = frgi_team_take(&r->team, me)) >= 0;) {
-            if (strip_in(r, u, b.end, r->s->padded, &from, &to))
+            if (chunk_in(r, u, b.end, r->s->padded, &from, &to))
                 r->ops->times[SPD_MINUS](to - from, b.k, frgi_spd_entry(r, from, b.first), ld, r->q,
                                          column(r, r->panel[0], b.first), ldx,
                                          column(r, r->panel[0], from), ldx);
@@ -61,19 +61,19 @@ static void backward_body(void *run, int me)
         if (me == 0)
             r->ops->backward(b.k, frgi_spd_entry(r, b.first, b.first), ld, r->q,
                              column(r, r->panel[0], b.first), ldx);
-        frgi_team_offer_equal(&r->team, me, r->strips);
+        frgi_team_offer_equal(&r->team, me, r->chunks);
         frgi_team_meet(&r->team);
         for (ptrdiff_t u, from, to; (u = frgi_team_take(&r->team, me)) >= 0;) {
-            if (strip_in(r, u, 0, b.first, &from, &to))
-                r->ops->times_turned[SPD_MINUS](b.k, to - from, frgi_spd_entry(r, b.first, from),
-                                                ld, r->q, column(r, r->panel[0], b.first), ldx,
-                                                column(r, r->panel[0], from), ldx);
+            if (chunk_in(r, u, 0, b.first, &from, &to))
+                r->ops->times_transposed[SPD_MINUS](
+                    b.k, to - from, frgi_spd_entry(r, b.first, from), ld, r->q,
+                    column(r, r->panel[0], b.first), ldx, column(r, r->panel[0], from), ldx);
         }
         frgi_team_meet(&r->team);
     }
 }
 
-/** Rows of a strip times what stands left of it, and of its own diagonal square. */
+/** Rows of a chunk times what stands left of it, and of its own diagonal square. */
 static void times_rows(frgi_spd_run *r, ptrdiff_t from, ptrdiff_t to)
 {
     const ptrdiff_t ld = r->s->ld, ldx = r->s->padded, tile = r->s->tile;
@@ -87,26 +87,27 @@ static void times_rows(frgi_spd_run *r, ptrdiff_t from, ptrdiff_t to)
                             column(r, r->panel[0], from), ldx, y, ldx);
 }
 
-/** Columns of a strip, turned, times what stands below its diagonal square. */
+/** Columns of a chunk, transposed, times what stands below its diagonal square. */
 static void times_columns(frgi_spd_run *r, ptrdiff_t from, ptrdiff_t to)
 {
     const ptrdiff_t ld = r->s->ld, ldx = r->s->padded, tile = r->s->tile;
     for (ptrdiff_t c = to, end; c < r->s->padded; c = end) {
         end = c / tile * tile + tile < r->s->padded ? c / tile * tile + tile : r->s->padded;
-        r->ops->times_turned[SPD_PLUS](end - c, to - from, frgi_spd_entry(r, c, from), ld, r->q,
-                                       column(r, r->panel[0], c), ldx, column(r, r->b, from), ldx);
+        r->ops->times_transposed[SPD_PLUS](end - c, to - from, frgi_spd_entry(r, c, from), ld, r->q,
+                                           column(r, r->panel[0], c), ldx, column(r, r->b, from),
+                                           ldx);
     }
 }
 
 static void times_body(void *run, int me)
 {
     frgi_spd_run *const r = run;
-    for (int turned = 0; turned < 2; turned++) {
-        frgi_team_offer_equal(&r->team, me, r->strips);
+    for (int transposed = 0; transposed < 2; transposed++) {
+        frgi_team_offer_equal(&r->team, me, r->chunks);
         frgi_team_meet(&r->team);
         for (ptrdiff_t u, from, to; (u = frgi_team_take(&r->team, me)) >= 0;) {
-            if (strip_in(r, u, 0, r->s->padded, &from, &to))
-                (turned ? times_columns : times_rows)(r, from, to);
+            if (chunk_in(r, u, 0, r->s->padded, &from, &to))
+                (transposed ? times_columns : times_rows)(r, from, to);
         }
         frgi_team_meet(&r->team);
     }

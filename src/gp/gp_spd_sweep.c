@@ -13,7 +13,7 @@
  *
  * After the last step B is the inverse: row p of B starts as -(L^-1) row p before L_pp^-1 (the triangular inverse
  * grows below the diagonal) and is what the symmetric sweep of Bientinesi, Gunter and van de Geijn (2008) leaves,
- * with the sign already turned.  The panel is packed once and serves as both operands of the update.
+ * with the sign already changed.  The panel is packed once and serves as both operands of the update.
  *
  * Two barriers a step.  While the others update, thread 0 works ahead: the next diagonal block is brought up to
  * date, factored and inverted first, then it joins them.  Panels of even and odd steps lie apart: a line that the
@@ -41,10 +41,10 @@ typedef struct {
     int stretches;
 } region;
 
-/** The part of a unit in a stretch of rows: rows [row, row_end), columns [col, col_end). */
+/** Where a task lies within a stretch of rows: rows [row, row_end), columns [col, col_end). */
 typedef struct {
     ptrdiff_t row, row_end, col, col_end;
-} part;
+} rectangle;
 
 static ptrdiff_t later(ptrdiff_t a, ptrdiff_t b)
 {
@@ -57,12 +57,12 @@ static ptrdiff_t sooner(ptrdiff_t a, ptrdiff_t b)
 }
 
 /** Of `rows` rows from `row` on and the columns of tile column `col`. */
-static part clip(const frgi_spd_run *r, const region *g, int stretch, ptrdiff_t row, ptrdiff_t rows,
-                 ptrdiff_t col)
+static rectangle clip(const frgi_spd_run *r, const region *g, int stretch, ptrdiff_t row,
+                      ptrdiff_t rows, ptrdiff_t col)
 {
     const ptrdiff_t first = col * r->s->tile;
-    part x = {later(row, g->rows[stretch].from), sooner(row + rows, g->rows[stretch].to),
-              later(first, g->col_from), sooner(first + r->s->tile, g->col_to)};
+    rectangle x = {later(row, g->rows[stretch].from), sooner(row + rows, g->rows[stretch].to),
+                   later(first, g->col_from), sooner(first + r->s->tile, g->col_to)};
     x.col_end = sooner(x.col_end, x.row_end);
     return x;
 }
@@ -81,8 +81,8 @@ static void split(const frgi_spd_run *r, const frgi_spd_block *b, ptrdiff_t row,
                        split_at(r->as_rows, row, b->k), split_at(r->as_columns, row, b->k));
 }
 
-static void update_part(const frgi_spd_run *r, int sign, const part *x, const frgi_spd_block *b,
-                        char *to)
+static void update_rectangle(const frgi_spd_run *r, int sign, const rectangle *x,
+                             const frgi_spd_block *b, char *to)
 {
     const ptrdiff_t k = b->k;
     const ptrdiff_t rows = x->row_end - x->row, cols = x->col_end - x->col, ld = r->s->ld;
@@ -95,43 +95,43 @@ static void update_part(const frgi_spd_run *r, int sign, const part *x, const fr
                              frgi_spd_panel(r, b->p, x->col, k), to, ld, x->row - x->col);
 }
 
-/** The step of b on a strip of rows within tile column `col`. */
-static void update_unit(const frgi_spd_run *r, const region *g, const frgi_spd_block *b,
-                        ptrdiff_t strip, ptrdiff_t col, char *to)
+/** The step of b on a chunk of rows within tile column `col`. */
+static void update_task(const frgi_spd_run *r, const region *g, const frgi_spd_block *b,
+                        ptrdiff_t chunk, ptrdiff_t col, char *to)
 {
     ptrdiff_t row;
-    const ptrdiff_t rows = frgi_spd_strip(r, strip, &row);
+    const ptrdiff_t rows = frgi_spd_chunk(r, chunk, &row);
     for (int i = 0; i < g->stretches; i++) {
-        const part x = clip(r, g, i, row, rows, col);
+        const rectangle x = clip(r, g, i, row, rows, col);
         if (x.row < x.row_end && x.col < x.col_end)
-            update_part(r, g->rows[i].sign, &x, b,
-                        to + (size_t)frgi_spd_at(r->s, x.row, x.col) * r->size);
+            update_rectangle(r, g->rows[i].sign, &x, b,
+                             to + (size_t)frgi_spd_at(r->s, x.row, x.col) * r->size);
     }
 }
 
-static frgi_team_rows update_units(const frgi_spd_run *r)
+static frgi_team_rows update_tasks(const frgi_spd_run *r)
 {
-    return (frgi_team_rows){.rows = r->s->tiles, .each = r->strips / r->s->tiles, .triangle = true};
+    return (frgi_team_rows){.rows = r->s->tiles, .each = r->chunks / r->s->tiles, .triangle = true};
 }
 
 static void update(frgi_spd_run *r, int me, const region *g, const frgi_spd_block *b, char *to)
 {
-    const frgi_team_rows units = update_units(r);
-    for (ptrdiff_t u, row; (u = frgi_team_take_dealt(&r->team, me, &units, &row)) >= 0;)
-        update_unit(r, g, b, row * units.each + u % units.each, u / units.each, to);
+    const frgi_team_rows tasks = update_tasks(r);
+    for (ptrdiff_t u, row; (u = frgi_team_take_dealt(&r->team, me, &tasks, &row)) >= 0;)
+        update_task(r, g, b, row * tasks.each + u % tasks.each, u / tasks.each, to);
 }
 
-/** The strips of a panel, and where `diagonal` the pivot block as one unit more: strip number r->strips. */
-static frgi_team_rows panel_units(const frgi_spd_run *r, bool diagonal)
+/** The chunks of a panel, and where `diagonal` the pivot block as one task more: chunk number r->chunks. */
+static frgi_team_rows panel_tasks(const frgi_spd_run *r, bool diagonal)
 {
-    return (frgi_team_rows){.rows = r->s->tiles, .each = r->strips / r->s->tiles, .more = diagonal};
+    return (frgi_team_rows){.rows = r->s->tiles, .each = r->chunks / r->s->tiles, .more = diagonal};
 }
 
-static ptrdiff_t take_strip(frgi_spd_run *r, int me, const frgi_team_rows *units)
+static ptrdiff_t take_chunk(frgi_spd_run *r, int me, const frgi_team_rows *tasks)
 {
     ptrdiff_t row;
-    const ptrdiff_t u = frgi_team_take_dealt(&r->team, me, units, &row);
-    return u < 0 ? u : row * units->each + u;
+    const ptrdiff_t u = frgi_team_take_dealt(&r->team, me, tasks, &row);
+    return u < 0 ? u : row * tasks->each + u;
 }
 
 /** The caller's callback is called on the caller's thread alone. */
@@ -190,15 +190,15 @@ static void update_ahead(frgi_spd_run *r, frgi_spd_block b)
                               r->s->ld, 0);
 }
 
-static void divide_strip(frgi_spd_run *r, frgi_spd_block b, ptrdiff_t strip)
+static void solve_chunk(frgi_spd_run *r, frgi_spd_block b, ptrdiff_t chunk)
 {
-    ptrdiff_t row, end = frgi_spd_strip(r, strip, &row);
+    ptrdiff_t row, end = frgi_spd_chunk(r, chunk, &row);
     end += row;
     row = later(row, b.end);
     if (row >= end)
         return;
-    r->ops->divide(b.k, end - row, frgi_spd_entry(r, row, b.first), r->s->ld, r->z[b.p & 1],
-                   r->s->block, frgi_spd_panel(r, b.p, row, b.k));
+    r->ops->trsm(b.k, end - row, frgi_spd_entry(r, row, b.first), r->s->ld, r->z[b.p & 1],
+                 r->s->block, frgi_spd_panel(r, b.p, row, b.k));
     split(r, &b, row, end - row);
     if (r->b)
         r->ops->times[SPD_MINUS](end - row, b.k, frgi_spd_entry(r, row, b.first), r->s->ld, 1,
@@ -209,19 +209,19 @@ static void divide_strip(frgi_spd_run *r, frgi_spd_block b, ptrdiff_t strip)
 static void factor_body(void *run, int me)
 {
     frgi_spd_run *const r = run;
-    const frgi_team_rows strips = panel_units(r, false), units = update_units(r);
+    const frgi_team_rows chunks = panel_tasks(r, false), tasks = update_tasks(r);
     if (me == 0)
         factor_block(r, 0);
     for (ptrdiff_t p = 0; p + 1 < r->blocks; p++) {
         const frgi_spd_block b = frgi_spd_block_at(r, p), next = frgi_spd_block_at(r, p + 1);
-        frgi_team_deal(&r->team, me, &strips);
+        frgi_team_deal(&r->team, me, &chunks);
         frgi_team_meet(&r->team);
         if (r->status != FRG_OK)
             return;
-        for (ptrdiff_t u; (u = take_strip(r, me, &strips)) >= 0;)
-            divide_strip(r, b, u);
+        for (ptrdiff_t u; (u = take_chunk(r, me, &chunks)) >= 0;)
+            solve_chunk(r, b, u);
         const region g = {b.end, r->s->padded, {{next.end, r->s->padded, SPD_MINUS}}, 1};
-        frgi_team_deal(&r->team, me, &units);
+        frgi_team_deal(&r->team, me, &tasks);
         frgi_team_meet(&r->team);
         if (me == 0) {
             update_ahead(r, b);
@@ -328,7 +328,7 @@ static void invert_block(frgi_spd_run *r, ptrdiff_t p)
 {
     const frgi_spd_block b = frgi_spd_block_at(r, p);
     r->ops->invert(b.k, frgi_spd_entry(r, b.first, b.first), r->s->ld, r->z[p & 1], r->s->block);
-    r->ops->turn_over(b.k, r->z[p & 1], r->t[p & 1], r->s->block);
+    r->ops->transpose(b.k, r->z[p & 1], r->t[p & 1], r->s->block);
 }
 
 /** a_j += V_j z_p for rows of the packed panel before the pivot block; a_p = L_pp^-T z_p where they are its own. */
@@ -347,30 +347,30 @@ static void carry(const frgi_spd_run *r, const frgi_spd_block *b, ptrdiff_t row,
                                 to + (size_t)i * r->size, group);
 }
 
-/** Strips of the panel; one more unit than strips is the diagonal block. */
-static void invert_strip(frgi_spd_run *r, frgi_spd_block b, ptrdiff_t strip)
+/** Chunks of the panel; the task behind the last chunk is the diagonal block. */
+static void invert_chunk(frgi_spd_run *r, frgi_spd_block b, ptrdiff_t chunk)
 {
     const void *const z = r->z[b.p & 1], *const t = r->t[b.p & 1];
     const ptrdiff_t ld = r->s->ld, ldz = r->s->block;
-    if (strip == r->strips) {
+    if (chunk == r->chunks) {
         r->ops->square(b.k, t, ldz, frgi_spd_entry(r, b.first, b.first), ld);
         if (r->b)
             carry(r, &b, b.first, b.k);
         return;
     }
-    ptrdiff_t row, end = frgi_spd_strip(r, strip, &row);
+    ptrdiff_t row, end = frgi_spd_chunk(r, chunk, &row);
     end += row;
     const ptrdiff_t before = sooner(end, b.first), after = later(row, b.end);
     if (row < before) {
-        r->ops->turn(b.k, before - row, frgi_spd_entry(r, b.first, row), ld, z, t, ldz,
-                     frgi_spd_panel(r, b.p, row, b.k));
+        r->ops->transpose_panel(b.k, before - row, frgi_spd_entry(r, b.first, row), ld, z, t, ldz,
+                                frgi_spd_panel(r, b.p, row, b.k));
         split(r, &b, row, before - row);
         if (r->b)
             carry(r, &b, row, before - row);
     }
     if (after < end) {
-        r->ops->retire(b.k, end - after, frgi_spd_entry(r, after, b.first), ld, t, ldz,
-                       frgi_spd_panel(r, b.p, after, b.k));
+        r->ops->update_panel(b.k, end - after, frgi_spd_entry(r, after, b.first), ld, t, ldz,
+                             frgi_spd_panel(r, b.p, after, b.k));
         split(r, &b, after, end - after);
     }
 }
@@ -378,20 +378,20 @@ static void invert_strip(frgi_spd_run *r, frgi_spd_block b, ptrdiff_t strip)
 static void inverse_body(void *run, int me)
 {
     frgi_spd_run *const r = run;
-    const frgi_team_rows strips = panel_units(r, true), units = update_units(r);
+    const frgi_team_rows chunks = panel_tasks(r, true), tasks = update_tasks(r);
     if (me == 0)
         invert_block(r, 0);
     for (ptrdiff_t p = 0; p < r->blocks; p++) {
         const frgi_spd_block b = frgi_spd_block_at(r, p);
-        frgi_team_deal(&r->team, me, &strips);
+        frgi_team_deal(&r->team, me, &chunks);
         frgi_team_meet(&r->team);
         if (r->status != FRG_OK)
             return;
-        for (ptrdiff_t u; (u = take_strip(r, me, &strips)) >= 0;)
-            invert_strip(r, b, u);
+        for (ptrdiff_t u; (u = take_chunk(r, me, &chunks)) >= 0;)
+            invert_chunk(r, b, u);
         const region g = {
             0, b.first, {{0, b.first, SPD_PLUS}, {b.end, r->s->padded, SPD_MINUS}}, 2};
-        frgi_team_deal(&r->team, me, &units);
+        frgi_team_deal(&r->team, me, &tasks);
         frgi_team_meet(&r->team);
         if (me == 0) {
             if (p + 1 < r->blocks)
@@ -421,7 +421,7 @@ static void both_block(frgi_spd_run *r, ptrdiff_t p)
     factor_block(r, p);
     if (r->status != FRG_OK)
         return;
-    r->ops->turn_over(b.k, r->z[p & 1], r->t[p & 1], r->s->block); /* z is the factor's */
+    r->ops->transpose(b.k, r->z[p & 1], r->t[p & 1], r->s->block); /* z is the factor's */
     for (ptrdiff_t i = b.first; i < sooner(b.end, r->s->n); i++)
         r->roots[i] = root_at(r, i);
 }
@@ -429,25 +429,25 @@ static void both_block(frgi_spd_run *r, ptrdiff_t p)
 static void both_body(void *run, int me)
 {
     frgi_spd_run *const r = run;
-    const frgi_team_rows strips = panel_units(r, true), units = update_units(r);
+    const frgi_team_rows chunks = panel_tasks(r, true), tasks = update_tasks(r);
     if (me == 0)
         both_block(r, 0);
     for (ptrdiff_t p = 0; p < r->blocks; p++) {
         const frgi_spd_block b = frgi_spd_block_at(r, p), next = frgi_spd_block_at(r, p + 1);
         const bool last = p + 1 == r->blocks;
-        frgi_team_deal(&r->team, me, &strips);
+        frgi_team_deal(&r->team, me, &chunks);
         frgi_team_meet(&r->team);
         if (r->status != FRG_OK)
             return;
-        for (ptrdiff_t u; (u = take_strip(r, me, &strips)) >= 0;) {
-            if (u < r->strips)
-                divide_strip(r, b, u);
-            invert_strip(r, b, u);
+        for (ptrdiff_t u; (u = take_chunk(r, me, &chunks)) >= 0;) {
+            if (u < r->chunks)
+                solve_chunk(r, b, u);
+            invert_chunk(r, b, u);
         }
         const region inverse = {
             0, b.first, {{0, b.first, SPD_PLUS}, {b.end, r->s->padded, SPD_MINUS}}, 2};
         const region factor = {b.end, r->s->padded, {{next.end, r->s->padded, SPD_MINUS}}, !last};
-        frgi_team_deal(&r->team, me, &units);
+        frgi_team_deal(&r->team, me, &tasks);
         frgi_team_meet(&r->team);
         if (me == 0 && !last) {
             update_ahead(r, b);
@@ -455,10 +455,10 @@ static void both_body(void *run, int me)
         }
         if (me == 0)
             poll(r, p);
-        for (ptrdiff_t u, row; (u = frgi_team_take_dealt(&r->team, me, &units, &row)) >= 0;) {
-            const ptrdiff_t strip = row * units.each + u % units.each, col = u / units.each;
-            update_unit(r, &inverse, &b, strip, col, r->a);
-            update_unit(r, &factor, &b, strip, col, r->a);
+        for (ptrdiff_t u, row; (u = frgi_team_take_dealt(&r->team, me, &tasks, &row)) >= 0;) {
+            const ptrdiff_t chunk = row * tasks.each + u % tasks.each, col = u / tasks.each;
+            update_task(r, &inverse, &b, chunk, col, r->a);
+            update_task(r, &factor, &b, chunk, col, r->a);
         }
     }
 }
@@ -475,21 +475,21 @@ frg_status frgi_spd_sweep(frg_context *ctx, const frgi_spd_shape *s, void *a, vo
 
 /* ---- congruence ---- */
 
-static void scale_strip(frgi_spd_run *r, frgi_spd_block b, const double *scale, ptrdiff_t strip)
+static void scale_chunk(frgi_spd_run *r, frgi_spd_block b, const double *scale, ptrdiff_t chunk)
 {
     const ptrdiff_t ld = r->s->ld;
-    if (strip == r->strips) {
+    if (chunk == r->chunks) {
         r->ops->pack_symmetric(b.k, frgi_spd_entry(r, b.first, b.first), ld, scale,
                                frgi_spd_panel(r, b.p, b.first, b.k));
         split(r, &b, b.first, b.k);
         return;
     }
-    ptrdiff_t row, end = frgi_spd_strip(r, strip, &row);
+    ptrdiff_t row, end = frgi_spd_chunk(r, chunk, &row);
     end += row;
     const ptrdiff_t before = sooner(end, b.first), after = later(row, b.end);
     if (row < before) {
-        r->ops->pack_turned(b.k, before - row, frgi_spd_entry(r, b.first, row), ld, scale,
-                            frgi_spd_panel(r, b.p, row, b.k));
+        r->ops->pack_transposed(b.k, before - row, frgi_spd_entry(r, b.first, row), ld, scale,
+                                frgi_spd_panel(r, b.p, row, b.k));
         split(r, &b, row, before - row);
     }
     if (after < end) {
@@ -502,20 +502,20 @@ static void scale_strip(frgi_spd_run *r, frgi_spd_block b, const double *scale, 
 static void congruence_body(void *run, int me)
 {
     frgi_spd_run *const r = run;
-    const frgi_team_rows strips = panel_units(r, true), units = update_units(r);
+    const frgi_team_rows chunks = panel_tasks(r, true), tasks = update_tasks(r);
     const region g = {0, r->s->padded, {{0, r->s->padded, SPD_PLUS}}, 1};
     double scale[SPD_BLOCK_MAX];
     for (ptrdiff_t p = 0; p < r->blocks; p++) {
         const frgi_spd_block b = frgi_spd_block_at(r, p);
         for (ptrdiff_t i = 0; i < b.k; i++)
             scale[i] = b.first + i < r->s->n ? sqrt(r->scale[b.first + i]) : 0;
-        frgi_team_deal(&r->team, me, &strips);
+        frgi_team_deal(&r->team, me, &chunks);
         frgi_team_meet(&r->team);
         if (r->status != FRG_OK)
             return;
-        for (ptrdiff_t u; (u = take_strip(r, me, &strips)) >= 0;)
-            scale_strip(r, b, scale, u);
-        frgi_team_deal(&r->team, me, &units);
+        for (ptrdiff_t u; (u = take_chunk(r, me, &chunks)) >= 0;)
+            scale_chunk(r, b, scale, u);
+        frgi_team_deal(&r->team, me, &tasks);
         frgi_team_meet(&r->team);
         if (me == 0)
             poll(r, p);

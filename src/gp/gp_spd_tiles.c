@@ -1,9 +1,9 @@
 /* gp_spd_tiles.c - the update of the dense core in float32 on the CPU's tiles (AMX), see linalg/bf16_tiles.h.
  *
- * A strip's part of the packed panel is split into bfloat16 once, as rows and as columns of C, and then read by all
+ * The packed panel of a chunk is split into bfloat16 once, as rows and as columns of C, and then read by all
  * updates of the step: 12 bytes an element beside 4.  One core multiplies at 490 GFLOP/s instead of 140.
  *
- * Each entry's sum runs over k in the same order, whatever the unit it is computed in and the thread. */
+ * Each entry's sum runs over k in the same order, whatever the chunk and the thread. */
 #include "gp/gp_spd_ops.h"
 #include "linalg/bf16_tiles.h"
 

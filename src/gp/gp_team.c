@@ -152,18 +152,18 @@ ptrdiff_t frgi_team_take(frgi_team *t, int me)
     return -1;
 }
 
-static ptrdiff_t units_of_row(const frgi_team_rows *r, ptrdiff_t row)
+static ptrdiff_t tasks_of_row(const frgi_team_rows *r, ptrdiff_t row)
 {
     return r->triangle ? (row + 1) * r->each : r->each;
 }
 
-/** Units of the threads before `me`. */
+/** Tasks of the threads before `me`. */
 static ptrdiff_t dealt_before(const frgi_team_rows *r, int threads, int me)
 {
-    ptrdiff_t units = 0;
+    ptrdiff_t tasks = 0;
     for (ptrdiff_t row = 0; row < r->rows; row++)
-        units += row % threads < me ? units_of_row(r, row) : 0;
-    return units;
+        tasks += row % threads < me ? tasks_of_row(r, row) : 0;
+    return tasks;
 }
 
 void frgi_team_deal(frgi_team *t, int me, const frgi_team_rows *r)
@@ -175,15 +175,15 @@ void frgi_team_deal(frgi_team *t, int me, const frgi_team_rows *r)
 
 ptrdiff_t frgi_team_take_dealt(frgi_team *t, int me, const frgi_team_rows *r, ptrdiff_t *row)
 {
-    ptrdiff_t unit = frgi_team_take(t, me);
-    for (int owner = 0; unit >= 0 && owner < t->threads; owner++) {
+    ptrdiff_t task = frgi_team_take(t, me);
+    for (int owner = 0; task >= 0 && owner < t->threads; owner++) {
         for (*row = owner; *row < r->rows; *row += t->threads) {
-            const ptrdiff_t units = units_of_row(r, *row);
-            if (unit < units)
-                return unit;
-            unit -= units;
+            const ptrdiff_t tasks = tasks_of_row(r, *row);
+            if (task < tasks)
+                return task;
+            task -= tasks;
         }
     }
     *row = r->rows;
-    return unit;
+    return task;
 }

@@ -1,7 +1,7 @@
 /* gp_team.h - threads that go through many short phases together.
  *
- * One parallel region serves a whole factorisation.  A phase is a range of units, cut into one share a thread;
- * who has finished the own share from its front takes from the end of another's.  Units write to different
+ * One parallel region serves a whole factorisation.  A phase is a range of tasks, cut into one share a thread;
+ * who has finished the own share from its front takes from the end of another's.  Tasks write to different
  * places and their arithmetic knows nothing of threads, so the bits do not depend on who does what.
  *
  *     frgi_team_offer_equal(t, me, n);    before the barrier that opens the phase
@@ -47,17 +47,17 @@ void frgi_team_meet(frgi_team *t);
 /** An equal share of 0 .. count-1. */
 void frgi_team_offer_equal(frgi_team *t, int me, ptrdiff_t count);
 
-/** Units in rows that are dealt to the threads by turns: row i has `each` of them, or (i + 1) each where the rows are
- *  those of a triangle; `more` (0 or 1) is for one unit beside them, which counts as a row behind the last. */
+/** Tasks in rows that are dealt to the threads by turns: row i has `each` of them, or (i + 1) each where the rows are
+ *  those of a triangle; `more` (0 or 1) is for one task beside them, which counts as a row behind the last. */
 typedef struct {
     ptrdiff_t rows, each;
     bool triangle;
     int more;
 } frgi_team_rows;
 void frgi_team_deal(frgi_team *t, int me, const frgi_team_rows *r);
-/** frgi_team_take for units so dealt: *row and the number within it, -1 when none is left. */
+/** frgi_team_take for tasks so dealt: *row and the number within it, -1 when none is left. */
 ptrdiff_t frgi_team_take_dealt(frgi_team *t, int me, const frgi_team_rows *r, ptrdiff_t *row);
-/** The next unit, -1 when none is left. */
+/** The next task, -1 when none is left. */
 ptrdiff_t frgi_team_take(frgi_team *t, int me);
 
 #pragma GCC visibility pop

@@ -129,7 +129,7 @@ frg_status frgi_gp_build_jittered(frg_gp *gp)
     return FRG_OK;
 }
 
-static double unit_roundoff(const frg_gp *gp)
+static double roundoff(const frg_gp *gp)
 {
     return gp->shape.dtype == FRG_F32 ? (double)FLT_EPSILON / 2 : DBL_EPSILON / 2;
 }
@@ -137,7 +137,7 @@ static double unit_roundoff(const frg_gp *gp)
 /** Is every pivot more than its own rounding?  The L_ii are in scratch. */
 static bool is_regular(frg_gp *gp)
 {
-    const double unit = SINGULAR * unit_roundoff(gp);
+    const double unit = SINGULAR * roundoff(gp);
     for (ptrdiff_t i = 0; i < gp->n; i++) {
         const double pivot = gp->scratch[i] * gp->scratch[i];
         if (!(pivot > unit * sqrt((double)i + 1) * (gp->diagonal[i] + gp->jitter))) {
