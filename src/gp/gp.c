@@ -279,7 +279,7 @@ static frg_status parse_all(frg_gp *gp, const char *kernel, const frg_gp_opts *o
 }
 
 /** Everything that does not grow with n.  o->noise_groups: of `rows` rows. */
-static frg_status create_parts(frg_gp **out, frg_context *ctx, int64_t rows, int64_t d, int64_t q,
+static frg_status create_empty(frg_gp **out, frg_context *ctx, int64_t rows, int64_t d, int64_t q,
                                const char *kernel, const frg_gp_opts *o)
 {
     frg_gp *gp;
@@ -426,7 +426,7 @@ frg_status frg_gp_create(frg_gp **out, frg_context *ctx, frg_array x, frg_array 
     given g;
     TRY(take_opts(ctx, &opts, o));
     TRY(check_data(ctx, &x, &y, &opts, &g, &masked));
-    TRY(create_parts(&gp, ctx, g.n, g.d, g.q, kernel, &opts));
+    TRY(create_empty(&gp, ctx, g.n, g.d, g.q, kernel, &opts));
     TRY_TO(failed, fill(gp, &g, masked));
     *out = gp;
     return FRG_OK;
@@ -454,7 +454,7 @@ static frg_status create_like(frg_gp **out, frg_context *ctx, const given *g, co
     if (model && model->unset && model->d == g->d && model->q == g->q && !o->noise_groups) {
         return frgi_gp_empty_copy(out, ctx, model);
     }
-    TRY(create_parts(out, ctx, g->n, g->d, g->q, kernel, o));
+    TRY(create_empty(out, ctx, g->n, g->d, g->q, kernel, o));
     frg_gp *const gp = *out;
     TRY(NEW(ctx, &gp->unset, gp->params.count, "parameters"));
     memcpy(gp->unset, gp->params.p, (size_t)gp->params.count * sizeof *gp->unset);
@@ -499,11 +499,11 @@ frg_status frg_gp_estimate(frg_context *ctx, int64_t n, int64_t d, int64_t q, co
     }
     frg_gp *gp;
     const size_t before = frg_bytes_held(ctx);
-    TRY(create_parts(&gp, ctx, n, d, q, kernel, &opts));
-    const size_t parts = frg_bytes_held(ctx) - before;
+    TRY(create_empty(&gp, ctx, n, d, q, kernel, &opts));
+    const size_t others = frg_bytes_held(ctx) - before;
     const size_t points = frgi_gp_memory_bytes(gp, (ptrdiff_t)n);
     frg_gp_destroy(gp);
-    *bytes = frgi_add(parts, points);
+    *bytes = frgi_add(others, points);
     return FRG_OK;
 }
 

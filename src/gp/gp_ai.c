@@ -66,7 +66,7 @@ static double damped_step(region *r)
 }
 
 /** Gradient and information where the last value was asked; the iterate is there. */
-static frg_status look_closely(region *r)
+static frg_status ask_derivatives(region *r)
 {
     frg_status status = frgi_gp_ask_gradient(r->o, r->g, r->count);
     if (status == FRG_OK) {
@@ -103,7 +103,7 @@ static frg_status run(region *r)
     }
     frg_status status = frgi_gp_ask_value(r->o, r->x, &r->f, r->count);
     if (status == FRG_OK) {
-        status = look_closely(r);
+        status = ask_derivatives(r);
     }
     int rejected = 0, idle = 0;
     while (status == FRG_OK && r->count->norm > r->s->tol) {
@@ -133,7 +133,7 @@ static frg_status run(region *r)
         r->f = f;
         memcpy(r->x, r->trial, (size_t)r->n * sizeof *r->x);
         r->count->iterations++;
-        status = look_closely(r);
+        status = ask_derivatives(r);
         if (status == FRG_OK && won <= r->s->relative * fmax(scale, fabs(f))) {
             if (is_done(r)) {
                 break;

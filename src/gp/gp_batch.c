@@ -43,11 +43,11 @@ typedef struct {
     frg_dtype lane_type;
     int width; /* lanes to use, 1: none */
     int threads;
-    frg_context **contexts; /* one a thread */
-    frgi_slab *slabs;       /* one a thread */
-    frgi_arena *rooms;      /* one a thread: of its lanes */
-    frg_gp **pool;          /* LANES_MOST a thread: what members leave for the next ones */
-    frg_gp *model;          /* the expression of all, parsed once; without points */
+    frg_context **contexts;  /* one a thread */
+    frgi_slab *slabs;        /* one a thread */
+    frgi_arena *lane_memory; /* one a thread: of its lanes */
+    frg_gp **pool;           /* LANES_MOST a thread: what members leave for the next ones */
+    frg_gp *model;           /* the expression of all, parsed once; without points */
 } batch;
 
 /* ---- members ------------------------------------------------------------------------------------ */
@@ -109,13 +109,13 @@ static frg_status fit_alone(const batch *b, frg_gp *gp, frg_gp_member *m)
 }
 
 /** A member out of its lane; false where it has to be done alone. */
-static bool take_member(const batch *b, const frgi_gp_batch_room *r, int lane, frg_gp_member *m)
+static bool take_member(const batch *b, const frgi_gp_batch_lanes *r, int lane, frg_gp_member *m)
 {
     frg_gp *const gp = r->gp[lane];
     if (b->fit) { /* frgi_gp_adam_lanes has left value and gradient in gp */
         if (m->fitted)
             memcpy(m->fitted, gp->theta, (size_t)gp->params.count * sizeof *m->fitted);
-        frgi_gp_mark_active(gp);
+        frgi_gp_set_active(gp);
     } else {
         if (!frgi_gp_take_value(r, lane))
             return false;
@@ -127,7 +127,7 @@ static bool take_member(const batch *b, const frgi_gp_batch_room *r, int lane, f
 }
 
 /** What a fit does before its first step: it may have something to say about a member. */
-static frg_status check_starts(const batch *b, const task *u, const frgi_gp_batch_room *r,
+static frg_status check_starts(const batch *b, const task *u, const frgi_gp_batch_lanes *r,
                                frg_context *ctx)
 {
     for (int64_t i = 0; b->fit && i < u->count; i++)
@@ -138,17 +138,17 @@ static frg_status check_starts(const batch *b, const task *u, const frgi_gp_batc
     return FRG_OK;
 }
 
-static frg_status run_room(const batch *b, frgi_gp_batch_room *r, int thread, bool gradient,
-                           bool done[LANES_MOST])
+static frg_status run_lanes(const batch *b, frgi_gp_batch_lanes *r, int thread, bool gradient,
+                            bool done[LANES_MOST])
 {
     frg_context *const ctx = b->contexts[thread];
     if (r->g.n == 0)
         return FRG_OK;
     if (b->fit)
-        return frgi_gp_adam_lanes(ctx, &b->rooms[thread], r, b->fit, done);
+        return frgi_gp_adam_lanes(ctx, &b->lane_memory[thread], r, b->fit, done);
     for (int l = 0; l < LANES_MOST; l++)
         done[l] = r->gp[l] != NULL;
-    return frgi_gp_run_lanes(ctx, &b->rooms[thread], r, gradient);
+    return frgi_gp_run_lanes(ctx, &b->lane_memory[thread], r, gradient);
 }
 
 /** Lanes for the members of a task that can be in them; the others, and those that failed, alone.  What goes into
@@ -166,11 +166,11 @@ static void run_task(const batch *b, const task *u, int thread)
         report(ctx, m);
         gradient |= m->gradient != NULL;
     }
-    frgi_gp_batch_room r;
-    frgi_gp_room_open(&r, b->ctx, b->lane_type, gp, u->lanes ? (int)u->count : 0);
+    frgi_gp_batch_lanes r;
+    frgi_gp_lanes_open(&r, b->ctx, b->lane_type, gp, u->lanes ? (int)u->count : 0);
     frg_status ran = check_starts(b, u, &r, ctx);
     if (ran == FRG_OK)
-        ran = run_room(b, &r, thread, gradient, done);
+        ran = run_lanes(b, &r, thread, gradient, done);
     for (int64_t i = 0; i < u->count; i++) {
         frg_gp_member *const m = &b->members[b->order[u->first + i]];
         if (!gp[i])
@@ -268,7 +268,7 @@ static size_t thread_bytes(const batch *b)
     const size_t member = frgi_gp_memory_bytes(b->model, n);
     frgi_gp_measure_sizes(b->model, n, 1); /* as the threads' contexts have one each */
     const size_t lanes =
-        frgi_gp_room_bytes(frgi_gp_lanes_of(b->ctx, b->lane_type), b->lane_type, n, x->shape[1]);
+        frgi_gp_lanes_bytes(frgi_gp_lanes_of(b->ctx, b->lane_type), b->lane_type, n, x->shape[1]);
     return lanes + (size_t)b->width * (member + MEMBER_BYTES);
 }
 
@@ -277,7 +277,7 @@ static frg_status open_threads(batch *b)
     TRY(NEW0(b->ctx, &b->slabs, b->threads, "threads of a batch"));
     TRY(frgi_slab_open(b->slabs, b->threads, b->ctx, thread_bytes(b)));
     TRY(NEW0(b->ctx, &b->contexts, b->threads, "threads of a batch"));
-    TRY(NEW0(b->ctx, &b->rooms, b->threads, "threads of a batch"));
+    TRY(NEW0(b->ctx, &b->lane_memory, b->threads, "threads of a batch"));
     TRY(NEW0(b->ctx, &b->pool, b->threads * LANES_MOST, "threads of a batch"));
     for (int t = 0; t < b->threads; t++)
         TRY(frgi_context_fork(&b->contexts[t], b->ctx, b->threads, &b->slabs[t]));
@@ -287,8 +287,8 @@ static frg_status open_threads(batch *b)
 /** What thread t has held its members in. */
 static void close_thread(const batch *b, int t)
 {
-    if (b->contexts[t] && b->rooms)
-        frgi_arena_close(&b->rooms[t], b->contexts[t]);
+    if (b->contexts[t] && b->lane_memory)
+        frgi_arena_close(&b->lane_memory[t], b->contexts[t]);
     for (int i = 0; b->pool && i < LANES_MOST; i++) {
         frg_gp_destroy(b->pool[t * LANES_MOST + i]);
         b->pool[t * LANES_MOST + i] = NULL;
@@ -302,7 +302,7 @@ static void close_threads(batch *b)
         frg_context_destroy(b->contexts[t]);
     }
     DROP(b->ctx, &b->contexts);
-    DROP(b->ctx, &b->rooms);
+    DROP(b->ctx, &b->lane_memory);
     DROP(b->ctx, &b->pool);
     if (b->slabs)
         frgi_slab_close(b->slabs, b->ctx);
@@ -326,7 +326,7 @@ static void explain(const batch *b, int64_t i)
 }
 
 /** Whether the call is to end before task u. */
-static frg_status look(const batch *b, int64_t u)
+static frg_status poll(const batch *b, int64_t u)
 {
     const frg_progress p = {.solver = "gp",
                             .phase = "batch",
@@ -357,7 +357,7 @@ static frg_status run_tasks(batch *b)
         b->members[i].message[0] = '\0';
         b->members[i].n_warnings = 0;
     }
-    int stopped = (int)look(b, 0); /* then written by thread 0 alone, which may get no task */
+    int stopped = (int)poll(b, 0); /* then written by thread 0 alone, which may get no task */
 #pragma omp parallel num_threads(b->threads)
     {
         const int me = omp_get_thread_num();
@@ -366,7 +366,7 @@ static frg_status run_tasks(batch *b)
         for (int64_t u = 0; u < b->n_tasks; u++) {
             int stop = 0;
             if (me == 0 && u > 0 && stopped == FRG_OK) {
-                stop = (int)look(b, u);
+                stop = (int)poll(b, u);
 #pragma omp atomic write
                 stopped = stop;
             }

@@ -15,25 +15,25 @@ typedef struct {
     frg_dtype type;
     frg_gp *gp[LANES_MOST]; /* NULL: idle */
     void *x, *reciprocal, *variance, *live, *diagonal, *residual;
-} frgi_gp_batch_room;
+} frgi_gp_batch_lanes;
 
 /** Bytes of the lanes of members with n rows and d columns. */
-size_t frgi_gp_room_bytes(const frgi_gp_lanes_ops *ops, frg_dtype type, ptrdiff_t n, ptrdiff_t d);
-/** Sizes the room for the processes in it; they have one leaf kind and as many columns. */
-void frgi_gp_room_open(frgi_gp_batch_room *r, const frg_context *ctx, frg_dtype type,
-                       frg_gp *const *gp, int count);
+size_t frgi_gp_lanes_bytes(const frgi_gp_lanes_ops *ops, frg_dtype type, ptrdiff_t n, ptrdiff_t d);
+/** Sizes the lanes for the processes in them; they have one leaf kind and as many columns. */
+void frgi_gp_lanes_open(frgi_gp_batch_lanes *r, const frg_context *ctx, frg_dtype type,
+                        frg_gp *const *gp, int count);
 /** Value, and where asked the gradient's sums, of every lane at gp->theta; *kept holds the memory. */
-FRG_MUST_USE frg_status frgi_gp_run_lanes(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_room *r,
-                                          bool gradient);
+FRG_MUST_USE frg_status frgi_gp_run_lanes(frg_context *ctx, frgi_arena *kept,
+                                          frgi_gp_batch_lanes *r, bool gradient);
 /** gp->value from a lane; false where the lane's answer is not good enough. */
-bool frgi_gp_take_value(const frgi_gp_batch_room *r, int lane);
+bool frgi_gp_take_value(const frgi_gp_batch_lanes *r, int lane);
 /** gp->gradient from a lane, after its value, and the trace residual. */
-void frgi_gp_take_gradient(const frgi_gp_batch_room *r, int lane);
+void frgi_gp_take_gradient(const frgi_gp_batch_lanes *r, int lane);
 
-/** Adam's fit of all processes of the room side by side, those marked lost alone afterwards: done[i] tells which have
+/** Adam's fit of all processes of the lanes side by side, those marked lost alone afterwards: done[i] tells which have
  *  their last point, its value and gradient in gp. */
 FRG_MUST_USE frg_status frgi_gp_adam_lanes(frg_context *ctx, frgi_arena *kept,
-                                           frgi_gp_batch_room *r, const frg_gp_fit_opts *o,
+                                           frgi_gp_batch_lanes *r, const frg_gp_fit_opts *o,
                                            bool done[LANES_MOST]);
 
 #pragma GCC visibility pop

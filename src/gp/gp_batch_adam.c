@@ -1,7 +1,7 @@
 /* gp_batch_adam.c - Adam on the processes of one vector side by side.
  *
  * The steps and coordinates are those of a fit of one process (gp_adam.h, gp_coordinates.h).  A process whose lane has no good
- * value at some point is lost to the room: it returns to its start and is fitted alone, and stands still meanwhile. */
+ * value at some point leaves the lanes: it returns to its start and is fitted alone; its lane stands still. */
 #include <math.h>
 #include <string.h>
 
@@ -56,7 +56,7 @@ static frg_status lose(frg_gp *gp, const search *s, bool *done)
     return frgi_gp_set_theta(gp, s->start);
 }
 
-static frg_status steps(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_room *r,
+static frg_status steps(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_lanes *r,
                         const frg_gp_fit_opts *o, search s[LANES_MOST], double *theta,
                         bool done[LANES_MOST])
 {
@@ -86,7 +86,7 @@ static frg_status steps(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_room *
     return FRG_OK;
 }
 
-frg_status frgi_gp_adam_lanes(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_room *r,
+frg_status frgi_gp_adam_lanes(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_lanes *r,
                               const frg_gp_fit_opts *o, bool done[LANES_MOST])
 {
     search s[LANES_MOST];

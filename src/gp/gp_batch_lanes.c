@@ -42,7 +42,7 @@ static frgi_gp_lanes_kind lane_kind(const frgi_gp_node *leaf)
     }
 }
 
-static void put(const frgi_gp_batch_room *r, void *at, ptrdiff_t i, int lane, double v)
+static void put(const frgi_gp_batch_lanes *r, void *at, ptrdiff_t i, int lane, double v)
 {
     const ptrdiff_t k = i * r->ops->width + lane;
     if (r->type == FRG_F64)
@@ -51,13 +51,13 @@ static void put(const frgi_gp_batch_room *r, void *at, ptrdiff_t i, int lane, do
         ((float *)at)[k] = (float)v;
 }
 
-static double get(const frgi_gp_batch_room *r, const void *at, ptrdiff_t i, int lane)
+static double get(const frgi_gp_batch_lanes *r, const void *at, ptrdiff_t i, int lane)
 {
     const ptrdiff_t k = i * r->ops->width + lane;
     return r->type == FRG_F64 ? ((const double *)at)[k] : (double)((const float *)at)[k];
 }
 
-static void lay_out(frgi_arena *a, frgi_gp_batch_room *r)
+static void lay_out(frgi_arena *a, frgi_gp_batch_lanes *r)
 {
     frgi_gp_lanes *const g = &r->g;
     const size_t vector = (size_t)r->ops->width * frg_sizeof(r->type), rows = vector * (size_t)g->n;
@@ -80,16 +80,16 @@ static void lay_out(frgi_arena *a, frgi_gp_batch_room *r)
     g->residual = r->residual;
 }
 
-size_t frgi_gp_room_bytes(const frgi_gp_lanes_ops *ops, frg_dtype type, ptrdiff_t n, ptrdiff_t d)
+size_t frgi_gp_lanes_bytes(const frgi_gp_lanes_ops *ops, frg_dtype type, ptrdiff_t n, ptrdiff_t d)
 {
     frgi_arena measured = {0};
-    frgi_gp_batch_room r = {.ops = ops, .type = type, .g = {.n = n + LANES_BLOCK, .d = d}};
+    frgi_gp_batch_lanes r = {.ops = ops, .type = type, .g = {.n = n + LANES_BLOCK, .d = d}};
     r.g.ld = frgi_gp_lanes_ld(r.g.n);
     lay_out(&measured, &r);
     return measured.used;
 }
 
-static void idle_lane(const frgi_gp_batch_room *r, int lane, ptrdiff_t from)
+static void idle_lane(const frgi_gp_batch_lanes *r, int lane, ptrdiff_t from)
 {
     for (ptrdiff_t i = from; i < r->g.n; i++) {
         put(r, r->live, i, lane, 0);
@@ -106,8 +106,8 @@ static double length_of(const frg_gp *gp, const frgi_gp_node *leaf, ptrdiff_t k)
 }
 
 /** A column of a lane: n numbers `step` vectors apart, from `from` by columns of `width`, less `centre`. */
-static void put_column(const frgi_gp_batch_room *r, void *at, ptrdiff_t step, int lane, ptrdiff_t n,
-                       const double *from, ptrdiff_t width, double less)
+static void put_column(const frgi_gp_batch_lanes *r, void *at, ptrdiff_t step, int lane,
+                       ptrdiff_t n, const double *from, ptrdiff_t width, double less)
 {
     const ptrdiff_t stride = step * r->ops->width;
     double *const wide = (double *)at + lane;
@@ -118,12 +118,12 @@ static void put_column(const frgi_gp_batch_room *r, void *at, ptrdiff_t step, in
         narrow[i * stride] = (float)(from[i * width] - less);
 }
 
-static char *vector_at(const frgi_gp_batch_room *r, void *at, ptrdiff_t i)
+static char *vector_at(const frgi_gp_batch_lanes *r, void *at, ptrdiff_t i)
 {
     return (char *)at + (size_t)(i * r->ops->width) * frg_sizeof(r->type);
 }
 
-static void fill_lane(const frgi_gp_batch_room *r, int lane)
+static void fill_lane(const frgi_gp_batch_lanes *r, int lane)
 {
     frg_gp *const gp = r->gp[lane];
     int scale = -1;
@@ -145,7 +145,7 @@ static void fill_lane(const frgi_gp_batch_room *r, int lane)
     idle_lane(r, lane, gp ? gp->n : 0);
 }
 
-bool frgi_gp_take_value(const frgi_gp_batch_room *r, int lane)
+bool frgi_gp_take_value(const frgi_gp_batch_lanes *r, int lane)
 {
     frg_gp *const gp = r->gp[lane];
     const double u = r->type == FRG_F64 ? DBL_EPSILON / 2 : (double)(FLT_EPSILON / 2),
@@ -173,7 +173,7 @@ bool frgi_gp_take_value(const frgi_gp_batch_room *r, int lane)
     return isfinite(v->log_likelihood) && v->error_estimate <= most;
 }
 
-void frgi_gp_take_gradient(const frgi_gp_batch_room *r, int lane)
+void frgi_gp_take_gradient(const frgi_gp_batch_lanes *r, int lane)
 {
     frg_gp *const gp = r->gp[lane];
     const frgi_gp_params *const ps = &gp->params;
@@ -206,10 +206,10 @@ void frgi_gp_take_gradient(const frgi_gp_batch_room *r, int lane)
     gp->value.trace_residual = fabs(trace - (double)gp->n) / (double)gp->n;
 }
 
-void frgi_gp_room_open(frgi_gp_batch_room *r, const frg_context *ctx, frg_dtype type,
-                       frg_gp *const *gp, int count)
+void frgi_gp_lanes_open(frgi_gp_batch_lanes *r, const frg_context *ctx, frg_dtype type,
+                        frg_gp *const *gp, int count)
 {
-    *r = (frgi_gp_batch_room){.ops = frgi_gp_lanes_of(ctx, type), .type = type};
+    *r = (frgi_gp_batch_lanes){.ops = frgi_gp_lanes_of(ctx, type), .type = type};
     for (int l = 0; l < count; l++) {
         int scale;
         const frgi_gp_node *const leaf = gp[l] ? lane_leaf(gp[l], &scale) : NULL;
@@ -225,7 +225,7 @@ void frgi_gp_room_open(frgi_gp_batch_room *r, const frg_context *ctx, frg_dtype 
     r->g.ld = frgi_gp_lanes_ld(r->g.n);
 }
 
-frg_status frgi_gp_run_lanes(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_room *r,
+frg_status frgi_gp_run_lanes(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_lanes *r,
                              bool gradient)
 {
     for (int l = 0; l < r->ops->width; l++) {

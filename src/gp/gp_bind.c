@@ -67,7 +67,7 @@ static int count_constants(const frgi_gp_node *node)
     }
 }
 
-static ptrdiff_t units_of(ptrdiff_t n)
+static ptrdiff_t tasks_of(ptrdiff_t n)
 {
     return n / GP_CHUNK +
            2; /* tiles are multiples of a vector, at least GP_CHUNK rows but for the last */
@@ -140,7 +140,7 @@ static frgi_gp_bound *lay_out(frgi_arena *a, const frgi_gp_kernel *k, frg_dtype 
     head.patch = TAKE(a, frgi_gp_patch, threads);
     head.user_rows = TAKE(a, double *, threads);
     head.share = TAKE(a, frgi_team_share, threads);
-    head.partial = TAKE(a, double, units_of(n) * (k->n_parameters + 1));
+    head.partial = TAKE(a, double, tasks_of(n) * (k->n_parameters + 1));
     head.user_theta = TAKE(a, double, k->has_user ? k->user.n_parameters : 0);
     lay_out_nodes(a, k, n, &head, b != NULL);
     for (int t = 0; t < threads; t++) {

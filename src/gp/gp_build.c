@@ -226,7 +226,7 @@ static void pass_task(const frgi_gp_bound *b, const frgi_spd_shape *s, const voi
                 continue;
             }
             b->ops->forward(g, p);
-            b->ops->weigh(g, &w, p);
+            b->ops->seed_weights(g, &w, p);
             if (pass->trace) {
                 b->ops->trace(g, &w, p, trace);
             }
@@ -263,7 +263,7 @@ static void inputs_task(const frgi_gp_bound *b, const frgi_spd_shape *s, const v
                 widen(p, &w, wide);
             }
             b->ops->forward(g, p);
-            b->ops->weigh(g, &w, p);
+            b->ops->seed_weights(g, &w, p);
             b->ops->backward(g, p);
             b->ops->inputs(g, p);
         }
@@ -324,7 +324,7 @@ static void product_task(const frgi_gp_bound *b, const frgi_spd_shape *s, const 
     for (ptrdiff_t j = 0; j < s->n; j += GP_COLS) {
         frgi_gp_set_cols(p, j, s->n);
         b->ops->forward(g, p);
-        b->ops->spread(g, to->a + j, p);
+        b->ops->seed_columns(g, to->a + j, p);
         b->ops->backward(g, p);
         b->ops->parameters(g, p);
     }

@@ -108,12 +108,12 @@ static void measure(const rows *r, ptrdiff_t k0, ptrdiff_t count, extent e[TILE]
             most[i] = 0;
         }
     }
-    const double *const part[2] = {r->x, r->more};
+    const double *const points[2] = {r->x, r->more};
     const ptrdiff_t rows_of[2] = {r->n, r->m};
     for (int p = 0; p < 2; p++) {
         const ptrdiff_t steps = whole ? rows_of[p] > 0 : rows_of[p];
         for (ptrdiff_t i = 0; i < steps; i++) {
-            reach(part[p] + i * r->d + k0, whole ? rows_of[p] * count : count, period, centre,
+            reach(points[p] + i * r->d + k0, whole ? rows_of[p] * count : count, period, centre,
                   most);
         }
     }

@@ -32,8 +32,8 @@ enum { MOST = 160, GROUP = 10, LEVELS = 6, SWEEPS = 2, MOST_VALUES = 140 };
 #define SMOOTH  4.  /* lengthscale of a periodic leaf near to a sine */
 
 typedef struct {
-    frg_gp *gp, *part;
-    ptrdiff_t n;       /* points of part */
+    frg_gp *gp, *subset;
+    ptrdiff_t n;       /* points of the subset */
     double *deviation; /* d: standard deviations of the columns, 1 where that is 0 */
     double *best;      /* parameters that were best so far */
     double *trial;     /* ... and those to be tried */
@@ -71,7 +71,7 @@ static double distance(const choice *c, const double *a, const double *b)
 }
 
 /** Marks the GROUP rows nearest to `row`, itself among them. */
-static void mark_group(const choice *c, ptrdiff_t row, bool *marks)
+static void choose_group(const choice *c, ptrdiff_t row, bool *selected)
 {
     const frg_gp *const gp = c->gp;
     double nearest[GROUP];
@@ -93,20 +93,20 @@ static void mark_group(const choice *c, ptrdiff_t row, bool *marks)
         }
     }
     for (int k = 0; k < count; k++) {
-        marks[at[k]] = true;
+        selected[at[k]] = true;
     }
 }
 
 /** All rows, or neighbours of rows that are spread evenly over the order of the data; their number. */
-static ptrdiff_t choose_rows(const choice *c, bool *marks, ptrdiff_t *rows)
+static ptrdiff_t choose_rows(const choice *c, bool *selected, ptrdiff_t *rows)
 {
     const ptrdiff_t n = c->gp->n;
     ptrdiff_t count = 0;
     for (ptrdiff_t g = 0; g < MOST / GROUP && n > MOST; g++) {
-        mark_group(c, (2 * g + 1) * n / (2 * (MOST / GROUP)), marks);
+        choose_group(c, (2 * g + 1) * n / (2 * (MOST / GROUP)), selected);
     }
     for (ptrdiff_t i = 0; i < n; i++) {
-        if (n <= MOST || marks[i]) {
+        if (n <= MOST || selected[i]) {
             rows[count++] = i;
         }
     }
@@ -126,24 +126,24 @@ static int ascending(const void *a, const void *b, const void *unused)
     return (x > y) - (x < y);
 }
 
-/** Median over the points of part of the smallest distance that is not 0, over the columns that p sees, each divided by
- *  its deviation; 0 where there is none.  *y2: 1/2 mean (y_i - y_j)^2 of those nearest (or NULL). */
+/** Median over the points of the subset of the smallest distance that is not 0, over the columns that p sees, each
+ *  divided by its deviation; 0 where there is none.  *y2: 1/2 mean (y_i - y_j)^2 of those nearest (or NULL). */
 static double nearest_distance(const choice *c, const frgi_gp_param *p, const double *deviation,
-                               double *room, double *y2)
+                               double *work, double *y2)
 {
-    const frg_gp *const part = c->part;
+    const frg_gp *const subset = c->subset;
     ptrdiff_t count = 0;
     double squares = 0;
-    for (ptrdiff_t i = 0; i < part->n; i++) {
+    for (ptrdiff_t i = 0; i < subset->n; i++) {
         double least = HUGE_VAL;
         ptrdiff_t who = i;
-        for (ptrdiff_t j = 0; j < part->n; j++) {
+        for (ptrdiff_t j = 0; j < subset->n; j++) {
             double s = 0;
-            for (ptrdiff_t k = 0; k < part->d; k++) {
+            for (ptrdiff_t k = 0; k < subset->d; k++) {
                 const double u =
-                    sees(p, k)
-                        ? (part->x[i * part->d + k] - part->x[j * part->d + k]) / deviation[k]
-                        : 0;
+                    sees(p, k) ? (subset->x[i * subset->d + k] - subset->x[j * subset->d + k]) /
+                                     deviation[k]
+                               : 0;
                 s += u * u;
             }
             if (s > 0 && s < least) {
@@ -152,15 +152,15 @@ static double nearest_distance(const choice *c, const frgi_gp_param *p, const do
             }
         }
         if (who != i) {
-            room[count++] = sqrt(least);
-            squares += 0.5 * (part->y[i] - part->y[who]) * (part->y[i] - part->y[who]);
+            work[count++] = sqrt(least);
+            squares += 0.5 * (subset->y[i] - subset->y[who]) * (subset->y[i] - subset->y[who]);
         }
     }
-    frgi_sort(room, count, sizeof *room, ascending, NULL);
+    frgi_sort(work, count, sizeof *work, ascending, NULL);
     if (y2) {
         *y2 = count > 0 ? squares / (double)count : (double)NAN;
     }
-    return count > 0 ? room[count / 2] : 0;
+    return count > 0 ? work[count / 2] : 0;
 }
 
 static double range_of(const frg_gp *gp, ptrdiff_t k)
@@ -175,7 +175,7 @@ static double range_of(const frg_gp *gp, ptrdiff_t k)
 }
 
 /** Nearest distance and range of a length or a period; of an entry of a vector in units of its column. */
-static void measure_parameter(choice *c, int i, const double *ones, double *room)
+static void measure_parameter(choice *c, int i, const double *ones, double *work)
 {
     const frg_gp *const gp = c->gp;
     const frgi_gp_param *const p = &gp->params.p[i];
@@ -193,18 +193,18 @@ static void measure_parameter(choice *c, int i, const double *ones, double *room
         return;
     }
     if (p->column < 0) {
-        c->spacing[i] = nearest_distance(c, p, ones, room, NULL);
+        c->spacing[i] = nearest_distance(c, p, ones, work, NULL);
         return;
     }
     all.column =
         -1; /* alone, many dimensions leave next to no distance between columns' nearest values */
-    c->spacing[i] = nearest_distance(c, &all, c->deviation, room, NULL) * c->deviation[p->column];
+    c->spacing[i] = nearest_distance(c, &all, c->deviation, work, NULL) * c->deviation[p->column];
 }
 
 /* ---- a common factor of all variances ----------------------------------------------------------- */
 
 /** Marks one free variance for each term below a node; false where there is a term without. */
-static bool mark_scales(const choice *c, int at, bool *marks)
+static bool choose_scales(const choice *c, int at, bool *selected)
 {
     const frgi_gp_kernel *const k = c->gp->kernel;
     const frgi_gp_node *const node = &k->node[at];
@@ -215,10 +215,10 @@ static bool mark_scales(const choice *c, int at, bool *marks)
         all = all && frgi_gp_params_moves(&c->gp->params, node->group[0].first + e);
     }
     for (int e = 0; all && e < node->group[0].count; e++) {
-        marks[node->group[0].first + e] = true;
+        selected[node->group[0].first + e] = true;
     }
     for (int i = 0; i < node->children && !(all && node->kind != GP_SUM); i++) {
-        const bool good = mark_scales(c, frgi_gp_child(k, at, i), marks);
+        const bool good = choose_scales(c, frgi_gp_child(k, at, i), selected);
         all = node->kind == GP_SUM ? good && (i == 0 || all) : good;
         if (node->kind == GP_SUM && !good) {
             return false;
@@ -233,7 +233,7 @@ static void find_scales(choice *c)
     const frgi_gp_params *const ps = &c->gp->params;
     const frg_gp *const gp = c->gp;
     c->profiles = !gp->opts.profile_scale && !gp->has_known_noise &&
-                  mark_scales(c, gp->kernel->n_nodes - 1, c->scales);
+                  choose_scales(c, gp->kernel->n_nodes - 1, c->scales);
     for (int i = ps->noise_first; i < ps->noise_first + ps->noise_count; i++) {
         c->scales[i] = true;
     }
@@ -252,7 +252,7 @@ static void find_scales(choice *c)
 static double profile(choice *c)
 {
     const frgi_gp_params *const ps = &c->gp->params;
-    const double count = frgi_gp_scale_count(c->part), f = c->part->quad / count;
+    const double count = frgi_gp_scale_count(c->subset), f = c->subset->quad / count;
     if (!c->profiles || !(f > 0) || !isfinite(f)) {
         return 0;
     }
@@ -265,13 +265,13 @@ static double profile(choice *c)
     for (int i = 0; i < ps->count; i++) {
         c->trial[i] *= c->scales[i] ? f : 1;
     }
-    return 0.5 * c->part->quad * (1 - 1 / f) - 0.5 * count * log(f);
+    return 0.5 * c->subset->quad * (1 - 1 / f) - 0.5 * count * log(f);
 }
 
 /** Evaluates what stands in trial, which becomes best where it is better. */
 static frg_status try_it(choice *c)
 {
-    frg_gp *const part = c->part;
+    frg_gp *const subset = c->subset;
     const frgi_gp_params *const ps = &c->gp->params;
     if (c->stopped != FRG_OK || c->gp->start_values >= MOST_VALUES) {
         return c->stopped;
@@ -282,9 +282,9 @@ static frg_status try_it(choice *c)
         }
     }
     frgi_gp_params_follow(ps, c->trial);
-    TRY(frgi_gp_set_theta(part, c->trial));
+    TRY(frgi_gp_set_theta(subset, c->trial));
     c->gp->start_values++;
-    const frg_status status = frgi_gp_value(part);
+    const frg_status status = frgi_gp_value(subset);
     if (status == FRG_NOT_POSDEF || status == FRG_BROKE_DOWN || status == FRG_BAD_DATA) {
         return FRG_OK;
     }
@@ -293,7 +293,7 @@ static frg_status try_it(choice *c)
     if (status != FRG_OK) {
         return status;
     }
-    const double objective = part->value.log_likelihood + part->value.log_prior + profile(c);
+    const double objective = subset->value.log_likelihood + subset->value.log_prior + profile(c);
     if (objective > c->objective) {
         frgi_gp_params_follow(ps, c->trial);
         memcpy(c->best, c->trial, (size_t)ps->count * sizeof *c->best);
@@ -499,8 +499,8 @@ static frg_status try_all(choice *c)
 
 /* ---- the choice --------------------------------------------------------------------------------- */
 
-static void lay_out(frgi_arena *a, choice *c, ptrdiff_t **rows, bool **marks, double **ones,
-                    double **room)
+static void lay_out(frgi_arena *a, choice *c, ptrdiff_t **rows, bool **selected, double **ones,
+                    double **work)
 {
     const ptrdiff_t p = c->gp->params.count;
     c->deviation = TAKE(a, double, c->gp->d);
@@ -509,13 +509,13 @@ static void lay_out(frgi_arena *a, choice *c, ptrdiff_t **rows, bool **marks, do
     c->trial = TAKE(a, double, p);
     c->spacing = TAKE(a, double, p);
     c->range = TAKE(a, double, p);
-    *room = TAKE(a, double, MOST);
+    *work = TAKE(a, double, MOST);
     *rows = TAKE(a, ptrdiff_t, c->gp->n);
     c->scales = TAKE(a, bool, p);
-    *marks = TAKE(a, bool, c->gp->n);
+    *selected = TAKE(a, bool, c->gp->n);
 }
 
-static void measure(choice *c, double *ones, double *room)
+static void measure(choice *c, double *ones, double *work)
 {
     const frg_gp *const gp = c->gp;
     const frgi_gp_param all = {.column = -1, .columns = UINT64_MAX};
@@ -523,7 +523,7 @@ static void measure(choice *c, double *ones, double *room)
         ones[k] = 1;
     }
     double squares = 0;
-    nearest_distance(c, &all, c->deviation, room, &squares);
+    nearest_distance(c, &all, c->deviation, work, &squares);
     const double mean = frgi_gp_mean_of(gp->y, gp->n, 1);
     c->neighbours = squares / (frgi_gp_sum_of(gp->y, gp->n, 1, mean, 2) / (double)gp->n);
     for (int i = 0; i < gp->params.count; i++) {
@@ -531,7 +531,7 @@ static void measure(choice *c, double *ones, double *room)
         c->spacing[i] = c->range[i] = 0;
         c->scales[i] = false;
         if (role == GP_ROLE_LENGTH || role == GP_ROLE_PERIOD) {
-            measure_parameter(c, i, ones, room);
+            measure_parameter(c, i, ones, work);
         }
     }
 }
@@ -560,24 +560,24 @@ frg_status frgi_gp_choose_start(frg_gp *gp, int starts)
 {
     choice c = {.gp = gp, .objective = -HUGE_VAL};
     ptrdiff_t *rows;
-    bool *marks;
-    double *ones, *room;
+    bool *selected;
+    double *ones, *work;
     frgi_arena a = {0};
     gp->start_values = gp->start_points = 0;
     const bool chosen = chooses(gp);
     if (gp->n < 3 || !(chosen || starts > 1)) {
         return FRG_OK;
     }
-    lay_out(&a, &c, &rows, &marks, &ones, &room);
+    lay_out(&a, &c, &rows, &selected, &ones, &work);
     TRY(frgi_arena_open(&a, gp->ctx, "the choice of a start"));
-    lay_out(&a, &c, &rows, &marks, &ones, &room);
-    memset(marks, 0, (size_t)gp->n * sizeof *marks);
+    lay_out(&a, &c, &rows, &selected, &ones, &work);
+    memset(selected, 0, (size_t)gp->n * sizeof *selected);
     measure_deviations(&c);
-    c.n = choose_rows(&c, marks, rows);
-    frg_status status = frgi_gp_subset(&c.part, gp, c.n, rows);
+    c.n = choose_rows(&c, selected, rows);
+    frg_status status = frgi_gp_subset(&c.subset, gp, c.n, rows);
     if (status == FRG_OK) {
-        c.part->jitter_warned = true;
-        measure(&c, ones, room);
+        c.subset->jitter_warned = true;
+        measure(&c, ones, work);
         keep_likely(&c);
     }
     if (status == FRG_OK && chosen) {
@@ -588,7 +588,7 @@ frg_status frgi_gp_choose_start(frg_gp *gp, int starts)
     if (status == FRG_OK && c.objective > -HUGE_VAL) {
         status = frgi_gp_set_theta(gp, c.best);
     }
-    frg_gp_destroy(c.part);
+    frg_gp_destroy(c.subset);
     frgi_arena_close(&a, gp->ctx);
     return status;
 }

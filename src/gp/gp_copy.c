@@ -51,7 +51,7 @@ static frg_status share(frg_gp **out, frg_context *ctx, const frg_gp *gp, const 
     TRY_TO(failed, NEW(ctx, &copy->theta, count, "parameters"));
     TRY_TO(failed, NEW0(ctx, &copy->gradient, count, "the gradient"));
     memcpy(copy->params.p, from, count * sizeof *from);
-    copy->params.room = copy->params.count;
+    copy->params.capacity = copy->params.count;
     memcpy(copy->theta, gp->theta, count * sizeof *gp->theta);
     *out = copy;
     return FRG_OK;
@@ -85,21 +85,21 @@ static void copy_row(frg_gp *to, ptrdiff_t at, const frg_gp *from, ptrdiff_t row
 
 frg_status frgi_gp_subset(frg_gp **out, const frg_gp *gp, ptrdiff_t m, const ptrdiff_t *rows)
 {
-    frg_gp *part;
+    frg_gp *subset;
     frg_status status;
-    TRY(share(&part, gp->ctx, gp, gp->params.p));
-    part->opts.precision = FRG_GP_F64;
-    part->opts.jitter = FRG_GP_JITTER_NONE;
-    TRY_TO(failed, frgi_gp_resize(part, m));
+    TRY(share(&subset, gp->ctx, gp, gp->params.p));
+    subset->opts.precision = FRG_GP_F64;
+    subset->opts.jitter = FRG_GP_JITTER_NONE;
+    TRY_TO(failed, frgi_gp_resize(subset, m));
     for (ptrdiff_t i = 0; i < m; i++) {
-        copy_row(part, i, gp, rows[i]);
+        copy_row(subset, i, gp, rows[i]);
     }
-    frgi_gp_refresh(part);
-    frgi_gp_set_monotone(part, true); /* no warnings about points that nobody asked for */
-    *out = part;
+    frgi_gp_refresh(subset);
+    frgi_gp_set_monotone(subset, true); /* no warnings about points that nobody asked for */
+    *out = subset;
     return FRG_OK;
 failed:
-    frg_gp_destroy(part);
+    frg_gp_destroy(subset);
     return status;
 }
 

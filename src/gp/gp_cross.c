@@ -128,7 +128,7 @@ static void visit_self(const frgi_gp_bound *b, const frgi_gp_points *points, ptr
             frgi_gp_set_cols(p, j, rows);
             b->ops->forward(&g, p);
             if (gx) {
-                b->ops->mark(&g, p);
+                b->ops->seed_diagonal(&g, p);
                 b->ops->backward(&g, p);
                 b->ops->inputs(&g, p);
             } else {

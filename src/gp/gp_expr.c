@@ -2,7 +2,7 @@
  *
  *     expression := sum                                        top level: one term may be noise[(value)]
  *     sum        := product { "+" product }
- *     product    := [ number marks "*" ] factor { "*" factor }  the number is a variance, as is the word scale
+ *     product    := [ number suffix "*" ] factor { "*" factor }  the number is a variance, as is the word scale
  *     factor     := "(" sum ")" | "on" "(" columns ";" sum ")" | "scale" [ "(" value ")" ] | leaf
  *     leaf, value                            see gp_expr_leaf.c, gp_scan.h
  *     columns    := column { "," column }    column := name | "name" | number from 1
@@ -21,10 +21,10 @@ enum { DEPTH_LIMIT = 64, LENGTH_LIMIT = 1 << 20 };
 static frg_status push_column(frgi_gp_parser *p, int column)
 {
     frgi_gp_kernel *const k = p->k;
-    if (k->n_column == k->room_column) {
-        const int room = k->room_column ? 2 * k->room_column : 64;
-        TRY(GROW(p->scan.ctx, &k->column, room, "the kernel's columns"));
-        k->room_column = room;
+    if (k->n_column == k->column_capacity) {
+        const int capacity = k->column_capacity ? 2 * k->column_capacity : 64;
+        TRY(GROW(p->scan.ctx, &k->column, capacity, "the kernel's columns"));
+        k->column_capacity = capacity;
     }
     k->column[k->n_column++] = column;
     return FRG_OK;
@@ -311,12 +311,12 @@ static frg_status copy_names(frgi_gp_kernel *k, frg_context *ctx, const char *co
     for (ptrdiff_t c = 0; c < k->d; c++) {
         char own[24] = "x";
         int digits = 1;
-        for (ptrdiff_t rest = c + 1; rest >= 10; rest /= 10) {
+        for (ptrdiff_t number = c + 1; number >= 10; number /= 10) {
             digits++;
         }
         own[digits + 1] = '\0';
-        for (ptrdiff_t rest = c + 1, i = digits; i > 0; i--, rest /= 10) {
-            own[i] = (char)('0' + rest % 10);
+        for (ptrdiff_t number = c + 1, i = digits; i > 0; i--, number /= 10) {
+            own[i] = (char)('0' + number % 10);
         }
         const char *const name = names ? names[c] : own;
         TRY(frgi_strdup(ctx, &k->names[c], name, strlen(name)));

@@ -108,8 +108,8 @@ static void number_name(char out[GP_WORD_LENGTH + 16], const char *name, int use
     if (use > 1) {
         char digits[12];
         int n = 0;
-        for (int rest = use; rest > 0; rest /= 10) {
-            digits[n++] = (char)('0' + rest % 10);
+        for (int number = use; number > 0; number /= 10) {
+            digits[n++] = (char)('0' + number % 10);
         }
         while (n > 0) {
             out[length++] = digits[--n];
@@ -131,7 +131,7 @@ frg_status frgi_gp_add_scale(frgi_gp_parser *p, frgi_gp_written v, int *paramete
 /** What was written for one group: the values stand in the parser's list until the leaf is complete. */
 typedef struct {
     frgi_gp_written *list;
-    int count, room;
+    int count, capacity;
     bool vector, given;
     int at;
 } written;
@@ -146,10 +146,10 @@ typedef struct {
 
 static frg_status push_value(frgi_gp_parser *p, written *w, frgi_gp_written v)
 {
-    if (w->count == w->room) {
-        const int room = w->room ? 2 * w->room : 8;
-        TRY(GROW(p->scan.ctx, &w->list, room, "the kernel's values"));
-        w->room = room;
+    if (w->count == w->capacity) {
+        const int capacity = w->capacity ? 2 * w->capacity : 8;
+        TRY(GROW(p->scan.ctx, &w->list, capacity, "the kernel's values"));
+        w->capacity = capacity;
     }
     w->list[w->count++] = v;
     return FRG_OK;

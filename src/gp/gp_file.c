@@ -285,8 +285,8 @@ static const char *check_frame(source *s, uint32_t *version)
     }
     uLong crc = crc32(0, NULL, 0);
     for (size_t from = 0; from < count - 4; from += 1u << 30) { /* zlib counts in unsigned int */
-        const size_t part = count - 4 - from < 1u << 30 ? count - 4 - from : 1u << 30;
-        crc = crc32(crc, whole + from, (uInt)part);
+        const size_t piece = count - 4 - from < 1u << 30 ? count - 4 - from : 1u << 30;
+        crc = crc32(crc, whole + from, (uInt)piece);
     }
     if ((uint32_t)crc != (uint32_t)from_little(whole + count - 4, 4)) {
         return "its checksum does not hold";
@@ -356,9 +356,9 @@ typedef struct {
     const unsigned char *parameters;
     double *x, *y, *noise, *mean;
     int32_t *groups;
-} parts;
+} contents;
 
-static void release(parts *p, frg_context *ctx, int64_t d)
+static void release(contents *p, frg_context *ctx, int64_t d)
 {
     for (int64_t k = 0; p->names && k < d; k++) {
         DROP(ctx, &p->names[k]);
@@ -387,7 +387,7 @@ static frg_status get_groups(source *s, frg_context *ctx, int32_t **out, int64_t
     return FRG_OK;
 }
 
-static frg_status read_parts(source *s, frg_context *ctx, const model *m, parts *p)
+static frg_status read_contents(source *s, frg_context *ctx, const model *m, contents *p)
 {
     enum { PARAMETER_BYTES = 4 * 4 + 7 * 8 };
     TRY(get_text(s, ctx, &p->kernel));
@@ -486,7 +486,8 @@ static frg_status refuse(frg_context *ctx, const char *name, const char *why)
 }
 
 /** Parameters and factor into a process that has its data. */
-static frg_status complete(frg_gp *gp, const model *m, const parts *p, source *s, const char *name)
+static frg_status complete(frg_gp *gp, const model *m, const contents *p, source *s,
+                           const char *name)
 {
     frg_context *ctx = gp->ctx;
     gp->masked = (ptrdiff_t)m->masked;
@@ -516,10 +517,10 @@ static frg_status complete(frg_gp *gp, const model *m, const parts *p, source *s
 
 static frg_status build(frg_gp **out, frg_context *ctx, model *m, source *s, const char *name)
 {
-    parts p = {0};
+    contents p = {0};
     frg_gp *gp = NULL;
     frg_status status;
-    TRY_TO(done, read_parts(s, ctx, m, &p));
+    TRY_TO(done, read_contents(s, ctx, m, &p));
     if (s->short_of || !p.parameters) {
         status = refuse(ctx, name, "it ends before its data");
         goto done;

@@ -32,7 +32,7 @@ static const double RELATIVE = 2.2e-9; /* of L-BFGS-B's customary factr = 1e7 */
 /** A trace under way. */
 typedef struct {
     frg_gp_trace *rows;
-    int64_t n, room;
+    int64_t n, capacity;
 } record;
 
 /** The best point of a start, and all that must be remembered of it. */
@@ -228,10 +228,10 @@ static double objective_rounding(void *user)
 static frg_status note(fit *m, double f, double norm)
 {
     record *t = &m->now.trace;
-    if (t->n == t->room) {
-        const int64_t room = t->room > 0 ? 2 * t->room : FIRST_TRACE;
-        TRY(GROW(m->gp->ctx, &t->rows, room, "the trace of the fit"));
-        t->room = room;
+    if (t->n == t->capacity) {
+        const int64_t capacity = t->capacity > 0 ? 2 * t->capacity : FIRST_TRACE;
+        TRY(GROW(m->gp->ctx, &t->rows, capacity, "the trace of the fit"));
+        t->capacity = capacity;
     }
     t->rows[t->n++] = (frg_gp_trace){.log_likelihood = m->gp->value.log_likelihood,
                                      .gradient_norm = norm,
@@ -544,7 +544,7 @@ static frg_status take_best(fit *m, const worker *w, int threads)
     const candidate *const found = &first->fit.best;
     candidate *const best = &m->best;
     TRY(GROW(m->gp->ctx, &best->trace.rows, found->trace.n, "the trace of the fit"));
-    best->trace.n = best->trace.room = found->trace.n;
+    best->trace.n = best->trace.capacity = found->trace.n;
     memcpy(best->theta, found->theta, (size_t)m->gp->params.count * sizeof *best->theta);
     if (found->trace.n > 0) {
         memcpy(best->trace.rows, found->trace.rows,
@@ -638,7 +638,7 @@ static frg_status run_starts(fit *m)
 
 /* ---- the end ------------------------------------------------------------------------------------ */
 
-void frgi_gp_mark_active(frg_gp *gp)
+void frgi_gp_set_active(frg_gp *gp)
 {
     frgi_gp_params *const ps = &gp->params;
     frgi_gp_list ended = {0};
@@ -684,7 +684,7 @@ static frg_status finish(fit *m)
     if (gp->jitter > 0) {
         frgi_gp_forget(gp);
     }
-    frgi_gp_mark_active(gp);
+    frgi_gp_set_active(gp);
     if (was_stopped(best->status)) {
         return FRG_OK;
     }

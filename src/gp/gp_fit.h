@@ -20,7 +20,7 @@ FRG_MUST_USE frg_status frgi_gp_periods(const frg_gp *gp, ptrdiff_t column, doub
 void frgi_gp_random_start(const frg_gp *gp, int64_t number, double *theta);
 
 /** Which parameters ended at a bound, with one warning for all; forgets their standard errors. */
-void frgi_gp_mark_active(frg_gp *gp);
+void frgi_gp_set_active(frg_gp *gp);
 
 #pragma GCC visibility pop
 #endif

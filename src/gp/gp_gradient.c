@@ -166,8 +166,8 @@ static bool is_accurate(const frg_gp *gp, const double *gradient)
     for (int i = 0; i < gp->params.kernel_count; i++) {
         largest = fmax(largest, fabs(gradient[i]));
     }
-    const double n = (double)gp->n, part = fmin(1, MIXED_ROUNDING / sqrt(n));
-    return part * (double)FLT_EPSILON * gp->rounding <=
+    const double n = (double)gp->n, share = fmin(1, MIXED_ROUNDING / sqrt(n));
+    return share * (double)FLT_EPSILON * gp->rounding <=
            MIXED_ACCURACY * (largest + (gp->relaxed ? n : 0));
 }
 

@@ -243,7 +243,7 @@ static void join_tied(const frgi_gp_params *ps, double *a, double *curvature)
 }
 
 /** Rows and columns of the free parameters alone, scaled to a unit diagonal; scale[] takes the roots. */
-static int free_part(const frg_gp *gp, double *a, const double *curvature, double *scale)
+static int free_block(const frg_gp *gp, double *a, const double *curvature, double *scale)
 {
     const int p = gp->params.count;
     int count = 0;
@@ -286,7 +286,7 @@ frg_status frgi_gp_standard_errors(frg_gp *gp)
         curvature[i] = gp->params.p[i].fixed ? 0 : curvature[i];
     }
     join_tied(&gp->params, k.small, curvature);
-    const int count = free_part(gp, k.small, curvature, scale);
+    const int count = free_block(gp, k.small, curvature, scale);
     const bool found = count > 0 && frgi_inverse(count, k.small, FLAT, 1, NULL);
     int row = 0;
     for (int i = 0; i < p; i++) {

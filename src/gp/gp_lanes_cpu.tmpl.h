@@ -68,9 +68,9 @@ INLINE vec FN(root)(vec x)
 /** The smaller of s and FAR, by masks: a choice of numbers becomes branches where there is AVX2 alone. */
 INLINE vec FN(near)(vec s)
 {
-    const vec far = (vec){0} + FAR;
-    const FN(mask) beyond = s > far;
-    return (vec)(((FN(mask))far & beyond) | ((FN(mask))s & ~beyond));
+    const vec limit = (vec){0} + FAR;
+    const FN(mask) beyond = s > limit;
+    return (vec)(((FN(mask))limit & beyond) | ((FN(mask))s & ~beyond));
 }
 
 /** value <- k and slope <- -2 dk/ds over it (k is kept, not its slope) of B vectors of squared distances; either may
@@ -353,10 +353,10 @@ static void FN(multiply_triangles)(const frgi_gp_lanes *g)
 
 /* ---- gradient ---- */
 
-INLINE void FN(add)(double *sum, vec part)
+INLINE void FN(add)(double *sum, vec partial)
 {
     for (int l = 0; l < WIDTH; l++)
-        sum[l] += (double)part[l];
+        sum[l] += (double)partial[l];
 }
 
 /** sum_{i>j} W_ij C_ij, and times q/k u_k^2, of all columns together where they have one length; a row's sums in the

@@ -385,7 +385,7 @@ static void minimise_subspace(search *q, const double *c)
 
 typedef struct {
     double step, f, slope;
-} mark;
+} trial_point;
 
 /** x_i + move, in the box; at a bound where it ends within its rounding of one: an ulp inside, the gradient that
  *  pushes against the bound would count as one that is left. */
@@ -414,17 +414,17 @@ static double longest_step(const search *q)
     double longest = 1e10;
     for (int i = 0; i < q->n; i++) {
         const double d = q->d[i];
-        const double room = d > 0   ? (q->o->upper[i] - q->x[i]) / d
+        const double step = d > 0   ? (q->o->upper[i] - q->x[i]) / d
                             : d < 0 ? (q->o->lower[i] - q->x[i]) / d
                                     : (double)INFINITY;
-        longest = room < longest ? room : longest;
+        longest = step < longest ? step : longest;
     }
     return longest > 1 ? longest : 1;
 }
 
 /** A step between the ends of the bracket: the minimiser of the parabola through lo's value and slope and hi's
  *  value, kept away from both ends; towards lo where hi has no value. */
-static double between(const mark *lo, const mark *hi)
+static double between(const trial_point *lo, const trial_point *hi)
 {
     const double width = hi->step - lo->step;
     if (!isfinite(hi->f)) {
@@ -441,11 +441,11 @@ static double between(const mark *lo, const mark *hi)
 static frg_status wolfe(search *q, double slope0, double first, double *f)
 {
     const double longest = longest_step(q);
-    mark lo = {0, q->f, slope0}, hi = {0, 0, 0};
+    trial_point lo = {0, q->f, slope0}, hi = {0, 0, 0};
     bool closed = false;
     double step = first < longest ? first : longest;
     for (int trial = 0; trial < MAX_TRIALS; trial++) {
-        mark now = {step, (double)INFINITY, 0};
+        trial_point now = {step, (double)INFINITY, 0};
         place(q, step);
         frg_status status = frgi_gp_ask_value(q->o, q->trial, &now.f, q->count);
         bool down = status == FRG_OK && now.f <= q->f + ARMIJO * step * slope0 && now.f < lo.f;

@@ -100,12 +100,12 @@ static void FN(radial_parameters)(const frgi_gp_program *g, frgi_gp_patch *p, in
 {
     const frgi_gp_step *const step = &g->step[at];
     const int m = p->m;
-    real *restrict part = FN(lane)(p, 0);
+    real *restrict partial = FN(lane)(p, 0);
     const real *restrict weight = FN(radial_weight)(g, p, at), *restrict s = FN(aux)(p, at, 1);
     const bool vector = step->group[0].vector;
     for (int k = 0; k < (vector ? step->dims : 1); k++) {
         const real *restrict x = FN(rows)(p, step->slot + k);
-        FN(set)(part, 0, m);
+        FN(set)(partial, 0, m);
         for (int j = 0; j < p->cols; j++) {
             const real c = FN(cols)(g, p, step->slot + k)[j];
             const real *restrict w = weight + j * GP_ROWS, *restrict sj = s + j * GP_ROWS;
@@ -113,29 +113,29 @@ static void FN(radial_parameters)(const frgi_gp_program *g, frgi_gp_patch *p, in
                 EACH_ROW(i)
                 {
                     const real u = x[i] - c;
-                    part[i] += w[i] * (u * u);
+                    partial[i] += w[i] * (u * u);
                 }
             } else {
                 EACH_ROW(i)
                 {
-                    part[i] += w[i] * sj[i];
+                    partial[i] += w[i] * sj[i];
                 }
             }
         }
-        FN(flush)(p->sum + (ptrdiff_t)(step->group[0].first + k) * GP_ROWS, part, 1, m);
+        FN(flush)(p->sum + (ptrdiff_t)(step->group[0].first + k) * GP_ROWS, partial, 1, m);
     }
     if (step->kind == GP_RQ) {
         const real *restrict adjoint = FN(adjoints)(p, at), *restrict value = FN(values)(p, at);
         const real *restrict extra = FN(aux)(p, at, 2);
-        FN(set)(part, 0, m);
+        FN(set)(partial, 0, m);
         for (int j = 0; j < p->cols; j++) {
             EACH_ROW(i)
             {
-                part[i] +=
+                partial[i] +=
                     adjoint[j * GP_ROWS + i] * value[j * GP_ROWS + i] * extra[j * GP_ROWS + i];
             }
         }
-        FN(flush)(p->sum + (ptrdiff_t)step->group[1].first * GP_ROWS, part, 1, m);
+        FN(flush)(p->sum + (ptrdiff_t)step->group[1].first * GP_ROWS, partial, 1, m);
     }
 }
 
@@ -143,21 +143,21 @@ static void FN(radial_inputs)(const frgi_gp_program *g, frgi_gp_patch *p, int at
 {
     const frgi_gp_step *const step = &g->step[at];
     const int m = p->m;
-    real *restrict part = FN(lane)(p, 0);
+    real *restrict partial = FN(lane)(p, 0);
     const real *restrict weight = FN(radial_weight)(g, p, at);
     for (int k = 0; k < step->dims; k++) {
         const frgi_gp_slot *const slot = &g->slot[step->slot + k];
         const real *restrict x = FN(rows)(p, step->slot + k);
-        FN(set)(part, 0, m);
+        FN(set)(partial, 0, m);
         for (int j = 0; j < p->cols; j++) {
             const real c = FN(cols)(g, p, step->slot + k)[j];
             const real *restrict w = weight + j * GP_ROWS;
             EACH_ROW(i)
             {
-                part[i] += w[i] * (x[i] - c);
+                partial[i] += w[i] * (x[i] - c);
             }
         }
-        FN(flush)(p->gx + (ptrdiff_t)slot->column * GP_ROWS, part, -slot->factor, m);
+        FN(flush)(p->gx + (ptrdiff_t)slot->column * GP_ROWS, partial, -slot->factor, m);
     }
 }
 
@@ -191,13 +191,13 @@ static void FN(linear_forward)(const frgi_gp_program *g, frgi_gp_patch *p, int a
     }
 }
 
-/** sum_j g (or g slope), each times the column's x_jk where k >= 0, into part. */
+/** sum_j g (or g slope), each times the column's x_jk where k >= 0, into partial. */
 static void FN(linear_sum)(const frgi_gp_program *g, frgi_gp_patch *p, int at, int k,
-                           real *restrict part)
+                           real *restrict partial)
 {
     const frgi_gp_step *const step = &g->step[at];
     const int m = p->m;
-    FN(set)(part, 0, m);
+    FN(set)(partial, 0, m);
     for (int j = 0; j < p->cols; j++) {
         const real *restrict adjoint = FN(adjoints)(p, at) + j * GP_ROWS;
         const real *restrict slope = FN(aux)(p, at, 0) + j * GP_ROWS;
@@ -205,12 +205,12 @@ static void FN(linear_sum)(const frgi_gp_program *g, frgi_gp_patch *p, int at, i
         if (step->kind == GP_LINEAR) {
             EACH_ROW(i)
             {
-                part[i] += adjoint[i] * c;
+                partial[i] += adjoint[i] * c;
             }
         } else {
             EACH_ROW(i)
             {
-                part[i] += adjoint[i] * slope[i] * c;
+                partial[i] += adjoint[i] * slope[i] * c;
             }
         }
     }
@@ -221,32 +221,33 @@ static void FN(linear_parameters)(const frgi_gp_program *g, frgi_gp_patch *p, in
     const frgi_gp_step *const step = &g->step[at];
     const real *const constant = FN(constants)(step);
     const int m = p->m;
-    real *restrict part = FN(lane)(p, 0);
+    real *restrict partial = FN(lane)(p, 0);
     if (step->kind == GP_POLY) {
-        FN(linear_sum)(g, p, at, -1, part);
-        FN(flush)(p->sum + (ptrdiff_t)step->group[0].first * GP_ROWS, part, (double)constant[0], m);
+        FN(linear_sum)(g, p, at, -1, partial);
+        FN(flush)
+        (p->sum + (ptrdiff_t)step->group[0].first * GP_ROWS, partial, (double)constant[0], m);
         return;
     }
     for (int k = 0; k < step->dims; k++) {
         const real *restrict x = FN(rows)(p, step->slot + k);
-        FN(linear_sum)(g, p, at, k, part);
+        FN(linear_sum)(g, p, at, k, partial);
         EACH_ROW(i)
         {
-            part[i] *= x[i];
+            partial[i] *= x[i];
         }
         const int t = step->group[0].first + (step->group[0].vector ? k : 0);
-        FN(flush)(p->sum + (ptrdiff_t)t * GP_ROWS, part, (double)constant[k], m);
+        FN(flush)(p->sum + (ptrdiff_t)t * GP_ROWS, partial, (double)constant[k], m);
     }
 }
 
 static void FN(linear_inputs)(const frgi_gp_program *g, frgi_gp_patch *p, int at)
 {
     const frgi_gp_step *const step = &g->step[at];
-    real *restrict part = FN(lane)(p, 0);
+    real *restrict partial = FN(lane)(p, 0);
     for (int k = 0; k < step->dims; k++) {
         const double v = step->kind == GP_LINEAR ? (double)FN(constants)(step)[k] : 1;
-        FN(linear_sum)(g, p, at, k, part);
-        FN(flush)(p->gx + (ptrdiff_t)g->slot[step->slot + k].column * GP_ROWS, part, v, p->m);
+        FN(linear_sum)(g, p, at, k, partial);
+        FN(flush)(p->gx + (ptrdiff_t)g->slot[step->slot + k].column * GP_ROWS, partial, v, p->m);
     }
 }
 
@@ -272,15 +273,15 @@ static void FN(variance_parameters)(const frgi_gp_program *g, frgi_gp_patch *p, 
 {
     const int m = p->m;
     const real *restrict adjoint = FN(adjoints)(p, at), *restrict value = FN(values)(p, at);
-    real *restrict part = FN(lane)(p, 0);
-    FN(set)(part, 0, m);
+    real *restrict partial = FN(lane)(p, 0);
+    FN(set)(partial, 0, m);
     for (int j = 0; j < p->cols; j++) {
         EACH_ROW(i)
         {
-            part[i] += adjoint[j * GP_ROWS + i] * value[j * GP_ROWS + i];
+            partial[i] += adjoint[j * GP_ROWS + i] * value[j * GP_ROWS + i];
         }
     }
-    FN(flush)(p->sum + (ptrdiff_t)g->step[at].group[0].first * GP_ROWS, part, 1, m);
+    FN(flush)(p->sum + (ptrdiff_t)g->step[at].group[0].first * GP_ROWS, partial, 1, m);
 }
 
 static void FN(user_forward)(const frgi_gp_program *g, frgi_gp_patch *p, int at)

@@ -201,20 +201,20 @@ frg_status frgi_gp_resize(frg_gp *gp, ptrdiff_t n)
     next.n = n;
     if (n > gp->capacity) {
         const size_t allowed = frgi_memory_allowed(gp->ctx), held = frg_bytes_held(gp->ctx);
-        ptrdiff_t room = n;
+        ptrdiff_t capacity = n;
         if (gp->capacity > 0) { /* a first append is seldom the last */
-            room += n / 8;
-            room = frgi_add(frgi_gp_memory_bytes(gp, room), held) <= allowed ? room : n;
+            capacity += n / 8;
+            capacity = frgi_add(frgi_gp_memory_bytes(gp, capacity), held) <= allowed ? capacity : n;
         }
         frgi_arena measure = {0};
-        lay_out(&measure, &next, room);
+        lay_out(&measure, &next, capacity);
         if (frgi_add(measure.used, held) > allowed) {
-            return refuse_size(gp, room, frgi_add(measure.used, held), allowed);
+            return refuse_size(gp, capacity, frgi_add(measure.used, held), allowed);
         }
         TRY(frgi_arena_open(&measure, gp->ctx, "the covariance matrix and its data"));
         next.memory = measure;
         next.memory.used = 0;
-        lay_out(&next.memory, &next, room);
+        lay_out(&next.memory, &next, capacity);
     }
     if (gp->capacity > 0) {
         keep_data(&next, gp);

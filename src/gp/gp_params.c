@@ -45,20 +45,20 @@ void frgi_gp_params_close(frgi_gp_params *ps)
     *ps = (frgi_gp_params){.ctx = ps->ctx};
 }
 
-static frg_status make_room(frgi_gp_params *ps)
+static frg_status grow(frgi_gp_params *ps)
 {
-    if (ps->count < ps->room) {
+    if (ps->count < ps->capacity) {
         return FRG_OK;
     }
-    const int room = ps->room ? 2 * ps->room : 16;
-    TRY(GROW(ps->ctx, &ps->p, room, "the parameters"));
-    ps->room = room;
+    const int capacity = ps->capacity ? 2 * ps->capacity : 16;
+    TRY(GROW(ps->ctx, &ps->p, capacity, "the parameters"));
+    ps->capacity = capacity;
     return FRG_OK;
 }
 
 frg_status frgi_gp_params_add(frgi_gp_params *ps, const char *name, frgi_gp_param p)
 {
-    TRY(make_room(ps));
+    TRY(grow(ps));
     const frgi_gp_param *const last = ps->count ? &ps->p[ps->count - 1] : NULL;
     if (last && p.entry > 0 && strcmp(last->name, name) == 0) {
         p.name = last->name;
@@ -219,7 +219,7 @@ typedef struct {
     ptrdiff_t count;
 } view;
 
-static view look(const frgi_gp_param *p, const moments *m)
+static view view_of(const frgi_gp_param *p, const moments *m)
 {
     view v = {0};
     double squares = 0;
@@ -244,7 +244,7 @@ static double node_dims(const frgi_gp_param *p, const moments *m)
 /** Start, and the unit that bounds are multiples of.  Infinite where squares of what varies underflow. */
 static double natural_start(const frgi_gp_param *p, const moments *m, double *unit)
 {
-    const view v = look(p, m);
+    const view v = view_of(p, m);
     const double range = v.range > 0 ? v.range : 1;
     const double length = v.deviation > 0 ? 0.5 * sqrt(node_dims(p, m)) * v.deviation
                           : v.range > 0   ? HUGE_VAL

@@ -1,7 +1,7 @@
 /* gp_params.h - the parameter vector: values, transforms, bounds, priors, fixings, starts.
  *
  * Order: the kernel's tree depth-first (a node: variance or scale, lengthscales 1..d, others), noise, mean.
- * The optimisers work on raw values v = T(raw); gradients inside the room are per log v, or per v where v may
+ * The optimisers work on raw values v = T(raw); gradients inside src/gp are per log v, or per v where v may
  * be negative (means, identity transform): `per_value`.
  */
 #ifndef FRGI_GP_PARAMS_H
@@ -63,7 +63,7 @@ typedef struct {
 typedef struct {
     frg_context *ctx;
     frgi_gp_param *p;
-    int count, room;
+    int count, capacity;
     int kernel_count;  /* the first ones, of the kernel */
     int noise_first, noise_count;
     int mean_first, mean_count;

@@ -49,13 +49,13 @@ static inline void FN(set)(real *restrict x, real value, int m)
     }
 }
 
-/** total += part: from the patch's arithmetic to double */
-static inline void FN(flush)(double *restrict total, const real *restrict part, double factor,
+/** total += partial: from the patch's arithmetic to double */
+static inline void FN(flush)(double *restrict total, const real *restrict partial, double factor,
                              int m)
 {
     EACH_ROW(i)
     {
-        total[i] += factor * (double)part[i];
+        total[i] += factor * (double)partial[i];
     }
 }
 

@@ -77,11 +77,11 @@ static void FN(periodic_inputs)(const frgi_gp_program *g, frgi_gp_patch *p, int 
     const frgi_gp_step *const step = &g->step[at];
     const real *const frequency = FN(constants)(step), *const weight = frequency + step->dims;
     const int m = p->m;
-    real *restrict part = FN(lane)(p, 0);
+    real *restrict partial = FN(lane)(p, 0);
     for (int k = 0; k < step->dims; k++) {
         const real *restrict x = FN(rows)(p, step->slot + k);
         const real turn = frequency[k];
-        FN(set)(part, 0, m);
+        FN(set)(partial, 0, m);
         for (int j = 0; j < p->cols; j++) {
             const real *restrict adjoint = FN(adjoints)(p, at) + j * GP_ROWS;
             const real *restrict value = FN(values)(p, at) + j * GP_ROWS;
@@ -90,11 +90,11 @@ static void FN(periodic_inputs)(const frgi_gp_program *g, frgi_gp_patch *p, int 
             {
                 real sine, cosine;
                 EF(turns)((x[i] - c) * turn, &sine, &cosine);
-                part[i] += adjoint[i] * value[i] * (sine * cosine);
+                partial[i] += adjoint[i] * value[i] * (sine * cosine);
             }
         }
         const double factor = -4 * TWO_PI * (double)turn * (double)weight[k];
-        FN(flush)(p->gx + (ptrdiff_t)g->slot[step->slot + k].column * GP_ROWS, part, factor, m);
+        FN(flush)(p->gx + (ptrdiff_t)g->slot[step->slot + k].column * GP_ROWS, partial, factor, m);
     }
 }
 
@@ -241,14 +241,14 @@ static void FN(mixture_forward)(const frgi_gp_program *g, frgi_gp_patch *p, int 
 ALWAYS void FN(mixture_sums)(const frgi_gp_program *g, frgi_gp_patch *p, int at, bool inputs)
 {
     const frgi_gp_step *const step = &g->step[at];
-    const int m = p->m, dims = step->dims, parts = step->degree;
-    const real *const w = FN(constants)(step), *const mu = w + parts, *const a = mu + parts * dims;
+    const int m = p->m, dims = step->dims, terms = step->degree;
+    const real *const w = FN(constants)(step), *const mu = w + terms, *const a = mu + terms * dims;
     real *restrict cosine = FN(lane)(p, 0), *restrict sine = FN(lane)(p, dims);
     real *restrict others = FN(lane)(p, 2 * dims), *restrict all = FN(lane)(p, 3 * dims);
     real *restrict e = FN(lane)(p, 3 * dims + 1);
     for (int j = 0; j < p->cols; j++) {
         const real *restrict adjoint = FN(adjoints)(p, at) + j * GP_ROWS;
-        for (int q = 0; q < parts; q++) {
+        for (int q = 0; q < terms; q++) {
             FN(component)(g, p, step, j, q, cosine, sine, e);
             FN(leave_one_out)(dims, m, cosine, others, all);
             EACH_ROW(i)
@@ -291,8 +291,8 @@ ALWAYS void FN(mixture_sums)(const frgi_gp_program *g, frgi_gp_patch *p, int at,
 static inline void FN(bell)(const frgi_gp_step *step, int q, int k, real c, const real *restrict x,
                             int m, real *restrict cosine, real *restrict sine)
 {
-    const int dims = step->dims, parts = step->degree;
-    const real *const w = FN(constants)(step), *const mu = w + parts, *const a = mu + parts * dims;
+    const int dims = step->dims, terms = step->degree;
+    const real *const w = FN(constants)(step), *const mu = w + terms, *const a = mu + terms * dims;
     const real weight = w[q], turn = mu[q * dims + k], width = a[q * dims + k];
     EACH_ROW(i)
     {
@@ -347,8 +347,8 @@ ALWAYS void FN(mixture_product_sums)(const frgi_gp_program *g, frgi_gp_patch *p,
                                      bool inputs)
 {
     const frgi_gp_step *const step = &g->step[at];
-    const int m = p->m, dims = step->dims, parts = step->degree;
-    const real *const w = FN(constants)(step), *const mu = w + parts, *const a = mu + parts * dims;
+    const int m = p->m, dims = step->dims, terms = step->degree;
+    const real *const w = FN(constants)(step), *const mu = w + terms, *const a = mu + terms * dims;
     real *restrict factor = FN(lane)(p, 0), *restrict others = FN(lane)(p, dims);
     real *restrict all = FN(lane)(p, 2 * dims), *restrict work = FN(lane)(p, 2 * dims + 1);
     for (int j = 0; j < p->cols; j++) {
@@ -359,7 +359,7 @@ ALWAYS void FN(mixture_product_sums)(const frgi_gp_program *g, frgi_gp_patch *p,
             const real *restrict x = FN(rows)(p, step->slot + k);
             const real c = FN(cols)(g, p, step->slot + k)[j];
             double *restrict gx = p->gx + (ptrdiff_t)g->slot[step->slot + k].column * GP_ROWS;
-            for (int q = 0; q < parts; q++) {
+            for (int q = 0; q < terms; q++) {
                 const double turn = TWO_PI * (double)mu[q * dims + k],
                              width = 2 * (double)a[q * dims + k];
                 double *restrict of_w = p->sum + (ptrdiff_t)(step->group[0].first + q) * GP_ROWS;

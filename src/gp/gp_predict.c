@@ -235,14 +235,14 @@ static frg_status block_variance_dx(const predictor *p, ptrdiff_t first, ptrdiff
             p->weights[i + j * rows] = -2 * w;
         }
     }
-    double *part; /* the kernel's routine overwrites */
-    TRY(NEW(gp->ctx, &part, rows * d, "gradients of the variance"));
+    double *term; /* the kernel's routine overwrites */
+    TRY(NEW(gp->ctx, &term, rows * d, "gradients of the variance"));
     const frg_status status =
-        frgi_gp_cross_dx(gp->ctx, gp->bound, &p->points, first, rows, p->weights, rows, part);
+        frgi_gp_cross_dx(gp->ctx, gp->bound, &p->points, first, rows, p->weights, rows, term);
     for (ptrdiff_t k = 0; k < rows * d && status >= 0; k++) {
-        out[k] += part[k];
+        out[k] += term[k];
     }
-    DROP(gp->ctx, &part);
+    DROP(gp->ctx, &term);
     return status;
 }
 

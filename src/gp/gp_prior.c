@@ -80,7 +80,7 @@ static jet density_smooth_box(const frgi_gp_prior *p, double v)
 }
 
 /** log(1 + c s^2 / v^2) */
-static jet horseshoe_part(double c, double s, double v)
+static jet horseshoe_term(double c, double s, double v)
 {
     const double t = c * s * s, q = v * v + t;
     return (jet){log1p(t / (v * v)), -2 * t / (v * q), 2 * t * (3 * v * v + t) / (v * v * q * q)};
@@ -89,7 +89,7 @@ static jet horseshoe_part(double c, double s, double v)
 static jet density_horseshoe(const frgi_gp_prior *p, double v)
 {
     const double scale = 0.5 / sqrt(2 * M_PI * M_PI * M_PI);
-    const jet low = horseshoe_part(4, p->a, v), high = horseshoe_part(2, p->a, v);
+    const jet low = horseshoe_term(4, p->a, v), high = horseshoe_term(2, p->a, v);
     const double m = 0.5 * low.value + high.value, first = (0.5 * low.first + high.first) / m;
     return (jet){log(scale * m), first, (0.5 * low.second + high.second) / m - first * first};
 }

@@ -135,8 +135,8 @@ static inline void FN(clip)(real *restrict x, int rows)
 }
 
 /** W and K^-1 of the first m rows of the patch, halved on the diagonal, 0 above it and beyond the rows. */
-static void FN(radial_weigh)(const frgi_gp_weights *w, frgi_gp_patch *p, int m,
-                             real *restrict weight, real *restrict inverse)
+static void FN(radial_weights)(const frgi_gp_weights *w, frgi_gp_patch *p, int m,
+                               real *restrict weight, real *restrict inverse)
 {
     const bool plain = FN(is_plain)(w);
     real *restrict a = FN(lane)(p, 0);
@@ -156,7 +156,7 @@ static void FN(radial_weigh)(const frgi_gp_weights *w, frgi_gp_patch *p, int m,
                 wj[i] = a[i] * aj - from[i];
             }
         } else {
-            FN(weigh_column)(w, p, j, wj);
+            FN(weights_column)(w, p, j, wj);
             EACH_LINE(i, begin)
             {
                 vj[i] = from[i];
@@ -313,7 +313,7 @@ static inline int FN(end)(const frgi_gp_patch *p, int i)
 
 /** part_k[i] <- sum_j G (x_ik - x_jk)^2 for LINE rows and `count` columns of x: what is read of G serves them all. */
 ALWAYS void FN(length_sums)(const frgi_gp_program *g, const frgi_gp_patch *p, int slot,
-                            const int count, int i, const real *weight, real *part)
+                            const int count, int i, const real *weight, real *partial)
 {
     const int end = FN(end)(p, i);
     FN(vec) sum[2][PIECES], x[2][PIECES];
@@ -340,7 +340,7 @@ ALWAYS void FN(length_sums)(const frgi_gp_program *g, const frgi_gp_patch *p, in
     for (int k = 0; k < count; k++)
 #pragma GCC unroll 4
         for (int v = 0; v < PIECES; v++)
-            ((FN(vec) *)(part + k * GP_ROWS + i))[v] = sum[k][v];
+            ((FN(vec) *)(partial + k * GP_ROWS + i))[v] = sum[k][v];
 }
 
 /** Sums of rows behind the last one, which may be anything, become 0. */
@@ -357,22 +357,22 @@ ALWAYS void FN(length_pair)(const frgi_gp_program *g, frgi_gp_patch *p, int k, c
 {
     const frgi_gp_step *const step = &g->step[0];
     const int m = FN(lines)(p);
-    real *const part = FN(lane)(p, 0);
+    real *const partial = FN(lane)(p, 0);
     for (int i = 0; i < m; i += LINE)
-        FN(length_sums)(g, p, step->slot + k, count, i, weight, part);
-    FN(clip_sums)(p, part, count);
+        FN(length_sums)(g, p, step->slot + k, count, i, weight, partial);
+    FN(clip_sums)(p, partial, count);
     for (int c = 0; c < count; c++) {
         double *const total = p->sum + (ptrdiff_t)(step->group[0].first + k + c) * GP_ROWS;
-        FN(flush)(total, part + c * GP_ROWS, 1, p->m);
+        FN(flush)(total, partial + c * GP_ROWS, 1, p->m);
     }
 }
 
 static void FN(lengths)(const frgi_gp_program *g, frgi_gp_patch *p, const real *weight)
 {
-    real *const part = FN(lane)(p, 0);
+    real *const partial = FN(lane)(p, 0);
     int k = 0;
-    FN(set)(part, 0, p->m); /* rows behind the last line */
-    FN(set)(part + GP_ROWS, 0, p->m);
+    FN(set)(partial, 0, p->m); /* rows behind the last line */
+    FN(set)(partial + GP_ROWS, 0, p->m);
     for (; k + 2 <= g->step[0].dims; k += 2)
         FN(length_pair)(g, p, k, 2, weight);
     if (k < g->step[0].dims)
@@ -390,7 +390,7 @@ static FN(weight_source)
     if (FN(is_plain)(w) && p->cols % 4 == 0 && diagonal < lines) {
         inside = diagonal > 0 ? (int)((diagonal + LINE - 1) / LINE * LINE) : 0;
     }
-    FN(radial_weigh)(w, p, inside, weight, inverse);
+    FN(radial_weights)(w, p, inside, weight, inverse);
     FN(weight_source) from = {.inside = inside, .near = inverse};
     if (inside < lines) {
         real *const a = FN(lane)(p, 4);

@@ -2,7 +2,7 @@
  *
  *     K = f R,   f = r'R^-1 r / N,   N = n q, or (n - m) q under REML
  *
- * The room computes with R and the residual r / sqrt(f): with a = R^-1 r / sqrt(f) everything that is of W = a a' - q R^-1
+ * The code computes with R and the residual r / sqrt(f): with a = R^-1 r / sqrt(f) everything that is of W = a a' - q R^-1
  * is what it would be of K, for f is where ell has no slope.  What is in units of y is multiplied where it leaves: means
  * by sqrt(f), variances by f.  Jones, Schonlau and Welch (1998).
  */

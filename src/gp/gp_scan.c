@@ -1,7 +1,7 @@
 /* gp_scan.c - tokens, numbers and values of kernel expressions.
  *
- *     value := number marks | marks | "@" name [ "[" number "]" ]
- *     marks := [ "!" ] [ "in" "(" number "," number ")" ]
+ *     value := number suffix | suffix | "@" name [ "[" number "]" ]
+ *     suffix := [ "!" ] [ "in" "(" number "," number ")" ]
  *
  * Numbers carry no sign: parameters are positive.  The text is anybody's; nothing beyond its length is read.
  */
@@ -199,7 +199,7 @@ static frg_status parse_number(frgi_gp_scan *p, double *out)
 }
 
 /** [ "!" ] [ "in(lo,hi)" ] */
-static frg_status parse_marks(frgi_gp_scan *p, frgi_gp_written *v)
+static frg_status parse_suffix(frgi_gp_scan *p, frgi_gp_written *v)
 {
     const int begin = p->now.at;
     if (frgi_gp_shows(p, '!')) {
@@ -271,5 +271,5 @@ frg_status frgi_gp_parse_value(frgi_gp_scan *p, frgi_gp_written *v)
     if (p->now.kind == TOKEN_NUMBER) {
         TRY(parse_number(p, &v->value));
     }
-    return parse_marks(p, v);
+    return parse_suffix(p, v);
 }

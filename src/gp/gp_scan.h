@@ -31,7 +31,7 @@ typedef struct {
     frgi_decimal *decimal; /* opened for the first number that needs it */
 } frgi_gp_scan;
 
-/** A number with its marks, as in 0.5! or 0.5 in(0.1,2) or in(0.1,2); or the parameter to follow, as in @rbf.l or
+/** A number with its suffix, as in 0.5! or 0.5 in(0.1,2) or in(0.1,2); or the parameter to follow, as in @rbf.l or
  *  @rbf.l[2]. */
 typedef struct {
     double value, lower, upper; /* NaN: not given */

@@ -36,7 +36,7 @@ enum { VECTOR_ROWS = 2, TILE_COLUMNS = 4 };
 enum { PIECES = SPD_LINE / VECTOR_BYTES }; /* vectors a group */
 /* Groups of rows at a time of a triangle: fewer leave less of what lies beside its slope, if they fill the registers. */
 enum { SLOPE_GROUPS = VECTOR_BYTES == 64 ? 2 : 3 };
-enum { SPREAD_FROM = 32 }; /* terms of a sum that are worth cutting into stretches */
+enum { SPLIT_FROM = 32 }; /* terms of a sum that are worth cutting into stretches */
 
 /** What a tile does with what it has summed. */
 typedef enum { STORE_SET, STORE_NEGATIVE, STORE_MINUS, STORE_PLUS } store;

@@ -61,7 +61,7 @@ INLINE void FN(tile)(const store how, const int vectors, const int columns, ptrd
     const bool adds = how == STORE_MINUS || how == STORE_PLUS;
     const real *next = c.at + FN(within)(first, c.group) + SPD_COLUMNS * c.column;
     for (ptrdiff_t kk = 0; kk < k;) {
-        const ptrdiff_t stop = adds && k >= SPREAD_FROM ? kk + k / columns : k;
+        const ptrdiff_t stop = adds && k >= SPLIT_FROM ? kk + k / columns : k;
         if (adds) {
 #pragma GCC unroll 3
             for (int v = 0; v < vectors; v++)
@@ -349,7 +349,7 @@ typedef struct {
 } FN(square_of);
 
 /** Lane `lane` of v in all lanes. */
-INLINE vec FN(spread)(vec v, const int lane)
+INLINE vec FN(broadcast)(vec v, const int lane)
 {
     const FN(mask) none = {0};
     return FRGI_SHUFFLE(v, v, none + (whole)lane);
@@ -370,11 +370,11 @@ INLINE void FN(eliminate_columns)(FN(square_of) * c, real *p)
 {
 #pragma GCC unroll 16
     for (int j = 0; j < GROUP; j++) {
-        const vec pivot = FN(spread)(c->at[j][j / LANES], j % LANES), over = 1 / pivot;
+        const vec pivot = FN(broadcast)(c->at[j][j / LANES], j % LANES), over = 1 / pivot;
         p[j] = pivot[0];
 #pragma GCC unroll 16
         for (int k = j + 1; k < GROUP; k++) {
-            const vec s = FN(spread)(c->at[j][k / LANES], k % LANES) * over;
+            const vec s = FN(broadcast)(c->at[j][k / LANES], k % LANES) * over;
 #pragma GCC unroll 4
             for (int v = k / LANES; v < PARTS; v++)
                 c->at[k][v] -= c->at[j][v] * s;
@@ -401,7 +401,7 @@ INLINE void FN(invert_group)(const FN(square_of) * l, const real *reciprocal, re
             x.at[j][v] *= reciprocal[j];
 #pragma GCC unroll 16
         for (int i = j + 1; i < GROUP; i++) {
-            const vec s = FN(spread)(l->at[j][i / LANES], i % LANES);
+            const vec s = FN(broadcast)(l->at[j][i / LANES], i % LANES);
 #pragma GCC unroll 4
             for (int v = 0; v <= j / LANES; v++)
                 x.at[i][v] -= x.at[j][v] * s;
@@ -654,7 +654,7 @@ static void FN(transposed_plus)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrd
 /** The triangle of one group: column j (transposed: row j) without its diagonal, over that; and the reciprocal
  *  diagonal. */
 typedef struct {
-    FN(square_of) part;
+    FN(square_of) scaled;
     vec reciprocal[PARTS];
 } FN(triangle);
 
@@ -676,7 +676,7 @@ INLINE void FN(take_triangle)(FN(triangle) * t, const real *l, ptrdiff_t ld, con
     for (int j = 0; j < GROUP; j++)
 #pragma GCC unroll 4
         for (int v = 0; v < PARTS; v++)
-            t->part.at[j][v] = FN(load)(square + j * GROUP + v * LANES) * reciprocal[j];
+            t->scaled.at[j][v] = FN(load)(square + j * GROUP + v * LANES) * reciprocal[j];
 #pragma GCC unroll 4
     for (int v = 0; v < PARTS; v++)
         t->reciprocal[v] = FN(load)(reciprocal + v * LANES);
@@ -692,10 +692,10 @@ INLINE void FN(eliminate)(const FN(triangle) * t, real *x, const int last_first)
 #pragma GCC unroll 16
     for (int n = 0; n < GROUP; n++) {
         const int j = last_first ? GROUP - 1 - n : n;
-        const vec s = FN(spread)(y[j / LANES], j % LANES);
+        const vec s = FN(broadcast)(y[j / LANES], j % LANES);
 #pragma GCC unroll 4
         for (int v = 0; v < PARTS; v++)
-            y[v] -= t->part.at[j][v] * s;
+            y[v] -= t->scaled.at[j][v] * s;
     }
 #pragma GCC unroll 4
     for (int v = 0; v < PARTS; v++)

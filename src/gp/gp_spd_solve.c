@@ -1,6 +1,6 @@
 /* gp_spd_solve.c - triangular solves and products with a few columns.
  *
- * Columns are copied into the packed panel's room, `block` of them at a time at most, padded with zero rows and to
+ * Columns are copied into the memory of the packed panel, `block` of them at a time at most, padded with zero rows and to
  * 1 or a multiple of 8 columns; pivot blocks go one after another, and below (forward) or before (backward) them
  * chunks of rows or columns are handed out.  Memory-bound: n^2/2 elements are read a chunk of columns, twice by
  * frgi_spd_times (rows by their owners, then columns by theirs, so that no two write the same place). */
@@ -113,7 +113,7 @@ static void times_body(void *run, int me)
     }
 }
 
-/* ---- columns in and out of the padded room ---- */
+/* ---- columns in and out of the padded memory ---- */
 
 static void take_columns(const frgi_spd_run *r, ptrdiff_t q, const char *b, ptrdiff_t ldb)
 {

@@ -33,15 +33,15 @@ TILES_INLINE void split_piece(const float *v, const float *w, unsigned char *row
         x[i] = _mm512_load_ps(v + i * BF16_TILE);
         y[i] = w ? _mm512_load_ps(w + i * BF16_TILE) : _mm512_setzero_ps();
     }
-    for (ptrdiff_t part = 0; part < BF16_TERMS; part++) {
+    for (ptrdiff_t term = 0; term < BF16_TERMS; term++) {
         __m512i words[BF16_TILE];
         for (int i = 0; i < BF16_TILE; i++) {
             words[i] = bf16_split(&x[i], &y[i]);
-            _mm512_store_si512(rows + part * BF16_BYTES + i * 64, words[i]);
+            _mm512_store_si512(rows + term * BF16_BYTES + i * 64, words[i]);
         }
         bf16_transpose(words);
         for (int i = 0; i < BF16_TILE; i++)
-            _mm512_store_si512(columns + part * BF16_BYTES + i * 64, words[i]);
+            _mm512_store_si512(columns + term * BF16_BYTES + i * 64, words[i]);
     }
 }
 

@@ -68,7 +68,7 @@ static int ascending(const void *a, const void *b, const void *unused)
 }
 
 /** Median of |x_ik - x_jk| (or, for k < 0, of the distance) over a sample of pairs; 0 where all are equal. */
-static double median_distance(const frg_gp *gp, ptrdiff_t k, double *room, ptrdiff_t most)
+static double median_distance(const frg_gp *gp, ptrdiff_t k, double *work, ptrdiff_t most)
 {
     const ptrdiff_t n = gp->n, d = gp->d;
     ptrdiff_t count = 0;
@@ -80,21 +80,21 @@ static double median_distance(const frg_gp *gp, ptrdiff_t k, double *room, ptrdi
         for (ptrdiff_t c = k < 0 ? 0 : k; c < (k < 0 ? d : k + 1); c++) {
             s += (a[c] - b[c]) * (a[c] - b[c]);
         }
-        room[count] = sqrt(s);
+        work[count] = sqrt(s);
         count += s > 0;
     }
-    frgi_sort(room, count, sizeof *room, ascending, NULL);
-    return count > 0 ? room[count / 2] : 0;
+    frgi_sort(work, count, sizeof *work, ascending, NULL);
+    return count > 0 ? work[count / 2] : 0;
 }
 
 static frg_status rescale(frg_gp *gp, double correlation)
 {
     const ptrdiff_t most = 2 * gp->n < 4096 ? 2 * gp->n : 4096;
     const int count = gp->params.count;
-    double *room;
+    double *work;
     int changed = 0;
-    TRY(NEW(gp->ctx, &room, most + count, "a sample of distances"));
-    double *const theta = room + most;
+    TRY(NEW(gp->ctx, &work, most + count, "a sample of distances"));
+    double *const theta = work + most;
     memcpy(theta, gp->theta, (size_t)count * sizeof *theta);
     for (int i = 0; i < count; i++) {
         const frgi_gp_param *p = &gp->params.p[i];
@@ -102,7 +102,7 @@ static frg_status rescale(frg_gp *gp, double correlation)
             continue;
         }
         const double l =
-            median_distance(gp, p->column, room, most) * (p->column < 0 ? 1 : sqrt((double)gp->d));
+            median_distance(gp, p->column, work, most) * (p->column < 0 ? 1 : sqrt((double)gp->d));
         if (l > 0) {
             theta[i] = frgi_gp_within(frgi_gp_params_range(&gp->params, i), l);
             changed++;
@@ -110,7 +110,7 @@ static frg_status rescale(frg_gp *gp, double correlation)
     }
     frgi_gp_params_follow(&gp->params, theta);
     const frg_status status = frgi_gp_set_theta(gp, theta);
-    DROP(gp->ctx, &room);
+    DROP(gp->ctx, &work);
     if (changed > 0 && status >= 0) {
         frgi_warn(gp->ctx, W_RESCALED,
                   "the mean correlation at the start is %.1e: %d lengthscale%s set to the median "

@@ -166,7 +166,7 @@ static frg_status take_up(struct frgi_gp_fit_state *s, const frg_checkpoint *c)
     }
     TRY(index_answers(s));
     TRY(GROW(s->ctx, &s->answers, s->taken + 1, "the state of a fit"));
-    s->room = s->taken + 1;
+    s->capacity = s->taken + 1;
     memcpy(s->answers, s->from, (size_t)s->taken);
     s->head.bytes = s->taken;
     s->began -= was.seconds;
@@ -280,9 +280,9 @@ static frg_status append(struct frgi_gp_fit_state *s, const frgi_gp_answer *a,
                          const double *numbers)
 {
     const int64_t bytes = s->head.bytes + length_of(a);
-    if (bytes > s->room) {
+    if (bytes > s->capacity) {
         TRY(GROW(s->ctx, &s->answers, 2 * bytes, "the state of a fit"));
-        s->room = 2 * bytes;
+        s->capacity = 2 * bytes;
     }
     memcpy(s->answers + s->head.bytes, a, sizeof *a);
     memcpy(s->answers + s->head.bytes + sizeof *a, numbers, (size_t)a->numbers * sizeof *numbers);

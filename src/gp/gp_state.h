@@ -52,7 +52,7 @@ struct frgi_gp_fit_state {
     double began;  /* of the fit's clock */
     int free;      /* coordinates */
     char *answers; /* so far; `bytes` of the head are filled */
-    int64_t room;
+    int64_t capacity;
     const char *from;       /* those of the state that the fit goes on from */
     int64_t taken;          /* its bytes */
     omp_lock_t lock;        /* of the answers: starts side by side add to them */

@@ -143,10 +143,10 @@ ptrdiff_t frgi_team_take(frgi_team *t, int me)
         _Atomic uint64_t *const range = &t->share[(me + n) % t->threads].range[side];
         uint64_t now = atomic_load_explicit(range, memory_order_acquire);
         while ((uint32_t)now < now >> 32) {
-            const uint64_t rest = n == 0 ? now + 1 : now - ((uint64_t)1 << 32);
-            if (atomic_compare_exchange_weak_explicit(range, &now, rest, memory_order_acq_rel,
+            const uint64_t left = n == 0 ? now + 1 : now - ((uint64_t)1 << 32);
+            if (atomic_compare_exchange_weak_explicit(range, &now, left, memory_order_acq_rel,
                                                       memory_order_acquire))
-                return n == 0 ? (ptrdiff_t)(uint32_t)now : (ptrdiff_t)(rest >> 32);
+                return n == 0 ? (ptrdiff_t)(uint32_t)now : (ptrdiff_t)(left >> 32);
         }
     }
     return -1;

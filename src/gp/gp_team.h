@@ -40,7 +40,7 @@ typedef struct {
 
 /** Threads for a problem: those of the context, or one inside a parallel region or where there is too little. */
 int frgi_team_size(const frg_context *ctx, bool worth_it);
-/** Runs body(user, me) on `threads` threads, or fewer where there are fewer; share: room for `threads`. */
+/** Runs body(user, me) on `threads` threads, or fewer where there are fewer; share: `threads` of them. */
 void frgi_team_run(frgi_team *t, frgi_team_share *share, int threads,
                    void (*body)(void *user, int me), void *user);
 void frgi_team_meet(frgi_team *t);

@@ -71,8 +71,9 @@ static const double TWO_PI = 6.283185307179586476925;
 #define TABLE(suf)                                                                                 \
     {                                                                                              \
         .forward = forward_##suf, .backward = backward_##suf, .parameters = parameters_##suf,      \
-        .inputs = inputs_##suf, .weigh = weigh_##suf, .trace = trace_##suf, .store = store_##suf,  \
-        .spread = spread_##suf, .copy_weights = copy_weights_##suf, .mark = mark_##suf,            \
+        .inputs = inputs_##suf, .seed_weights = seed_weights_##suf, .trace = trace_##suf,          \
+        .store = store_##suf, .seed_columns = seed_columns_##suf,                                  \
+        .copy_weights = copy_weights_##suf, .seed_diagonal = seed_diagonal_##suf,                  \
         .read_diagonal = read_diagonal_##suf, .load_rows = load_rows_##suf,                        \
                                                                                                    \
         .fill_slot = fill_slot_##suf, .radial_build = radial_build_##suf,                          \

@@ -200,8 +200,8 @@ static inline real FN(entry)(const frgi_gp_weights *w, ptrdiff_t i, ptrdiff_t j)
 }
 
 /** One column of W without regard to the diagonal. */
-static inline void FN(weigh_column)(const frgi_gp_weights *w, const frgi_gp_patch *p, int j,
-                                    real *restrict to)
+static inline void FN(weights_column)(const frgi_gp_weights *w, const frgi_gp_patch *p, int j,
+                                      real *restrict to)
 {
     const real sign = w->alpha ? -(real)w->q : 1;
     if (w->transposed || w->diagonal) {
@@ -240,12 +240,12 @@ static inline void FN(weigh_column)(const frgi_gp_weights *w, const frgi_gp_patc
     }
 }
 
-static void FN(weigh)(const frgi_gp_program *g, const frgi_gp_weights *w, frgi_gp_patch *p)
+static void FN(seed_weights)(const frgi_gp_program *g, const frgi_gp_weights *w, frgi_gp_patch *p)
 {
     real *const root = FN(adjoints)(p, g->n_steps - 1);
     for (int j = 0; j < p->cols; j++) {
         real *const to = root + j * GP_ROWS;
-        FN(weigh_column)(w, p, j, to);
+        FN(weights_column)(w, p, j, to);
         const ptrdiff_t same = p->j0 + j - p->i0;
         for (ptrdiff_t i = 0; !w->full && i < same && i < p->m; i++) {
             to[i] = 0;
@@ -256,7 +256,7 @@ static void FN(weigh)(const frgi_gp_program *g, const frgi_gp_weights *w, frgi_g
     }
 }
 
-static void FN(spread)(const frgi_gp_program *g, const double *a, frgi_gp_patch *p)
+static void FN(seed_columns)(const frgi_gp_program *g, const double *a, frgi_gp_patch *p)
 {
     for (int j = 0; j < p->cols; j++) {
         FN(set)(FN(adjoints)(p, g->n_steps - 1) + j * GP_ROWS, (real)a[j], p->m);
@@ -274,7 +274,7 @@ static void FN(copy_weights)(const frgi_gp_program *g, const double *w, ptrdiff_
     }
 }
 
-static void FN(mark)(const frgi_gp_program *g, frgi_gp_patch *p)
+static void FN(seed_diagonal)(const frgi_gp_program *g, frgi_gp_patch *p)
 {
     real *const root = FN(adjoints)(p, g->n_steps - 1);
     for (int j = 0; j < p->cols; j++) {

@@ -90,15 +90,15 @@ typedef struct {
     /** gx += g dk/dx_i */
     void (*inputs)(const frgi_gp_program *g, frgi_gp_patch *p);
     /** the root's adjoint <- W, 0 beyond `rows` */
-    void (*weigh)(const frgi_gp_program *g, const frgi_gp_weights *w, frgi_gp_patch *p);
+    void (*seed_weights)(const frgi_gp_program *g, const frgi_gp_weights *w, frgi_gp_patch *p);
     /** trace[i] += sum_j inverse_ij C_ij over the pairs of the patch, those below the diagonal twice */
     void (*trace)(const frgi_gp_program *g, const frgi_gp_weights *w, const frgi_gp_patch *p,
                   double *trace);
     /** the root's adjoint <- a_j in every row; <- w[i + j * ld], 0 beyond `rows`; <- 2 where row and column have
      *  the same place, 0 elsewhere */
-    void (*spread)(const frgi_gp_program *g, const double *a, frgi_gp_patch *p);
+    void (*seed_columns)(const frgi_gp_program *g, const double *a, frgi_gp_patch *p);
     void (*copy_weights)(const frgi_gp_program *g, const double *w, ptrdiff_t ld, frgi_gp_patch *p);
-    void (*mark)(const frgi_gp_program *g, frgi_gp_patch *p);
+    void (*seed_diagonal)(const frgi_gp_program *g, frgi_gp_patch *p);
     /** diagonal[j] <- the root's value of row j0 + j and column j */
     void (*read_diagonal)(const frgi_gp_program *g, const frgi_gp_patch *p, double *diagonal);
     /** the root's value into out[i + j * ld], exactly `rows` x `cols` */

@@ -64,7 +64,7 @@ struct frgi_gp_kernel {
     int noise;        /* parameter, -1: no noise(...) */
     ptrdiff_t d;
     int32_t *column;
-    int n_column, room_column;
+    int n_column, column_capacity;
     char **names; /* d, for printing on(...) */
     bool has_user;
     frg_gp_user_kernel user;

@@ -369,17 +369,17 @@ frg_status frg_gp_update_remove(frg_gp *gp, int64_t i)
 /** Columns i .. n-1 of the factor follow the noise of point i; *good is false where they cannot. */
 static frg_status rotate_noise(frg_gp *gp, ptrdiff_t i, double change, bool *good)
 {
-    const ptrdiff_t n = gp->n, rest = n - i;
+    const ptrdiff_t n = gp->n, order = n - i;
     double *l; /* the trailing triangle, and w behind it */
-    TRY(NEW0(gp->ctx, &l, packed(rest, rest) + rest, "work memory of the update"));
-    for (ptrdiff_t j = 0; j < rest; j++) {
-        frgi_gp_read_column(&gp->shape, gp->matrix, i + j, i + j, n, l + packed(rest, j));
+    TRY(NEW0(gp->ctx, &l, packed(order, order) + order, "work memory of the update"));
+    for (ptrdiff_t j = 0; j < order; j++) {
+        frgi_gp_read_column(&gp->shape, gp->matrix, i + j, i + j, n, l + packed(order, j));
     }
-    double *const w = l + packed(rest, rest);
+    double *const w = l + packed(order, order);
     w[0] = sqrt(fabs(change));
-    *good = rotate_in(l, rest, 0, change < 0 ? -1 : 1, w);
-    for (ptrdiff_t j = 0; j < rest && *good; j++) {
-        frgi_gp_write_column(&gp->shape, gp->matrix, i + j, i + j, n, l + packed(rest, j));
+    *good = rotate_in(l, order, 0, change < 0 ? -1 : 1, w);
+    for (ptrdiff_t j = 0; j < order && *good; j++) {
+        frgi_gp_write_column(&gp->shape, gp->matrix, i + j, i + j, n, l + packed(order, j));
     }
     DROP(gp->ctx, &l);
     return FRG_OK;

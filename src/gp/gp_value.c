@@ -34,7 +34,7 @@ static const double LOG_2PI = 1.8378770664093454836;
 static const double SINGULAR = 4;
 enum {
     CLOSEST_MOST = 5000,
-    PAIR_ROOM = 160
+    PAIR_BYTES = 160
 }; /* points whose pairs are looked through after a failure */
 
 /* ---- states ------------------------------------------------------------------------------------- */
@@ -260,7 +260,7 @@ static void find_closest(frg_gp *gp)
 }
 
 /** "; the closest points are rows 3 and 7, at the distance 0" */
-static const char *describe_closest(const frg_gp *gp, char text[PAIR_ROOM])
+static const char *describe_closest(const frg_gp *gp, char text[PAIR_BYTES])
 {
     const int64_t i = gp->value.closest[0], j = gp->value.closest[1];
     text[0] = '\0';
@@ -269,7 +269,7 @@ static const char *describe_closest(const frg_gp *gp, char text[PAIR_ROOM])
     }
     const double distance = sqrt(squared_distance(gp, i, j));
     const bool differ = distance <= 0 && gp->y[i] != gp->y[j];
-    snprintf(text, PAIR_ROOM,
+    snprintf(text, PAIR_BYTES,
              "; the closest points are rows %lld and %lld%s, at the distance %.3g%s",
              frgi_nth(gp->ctx, i), frgi_nth(gp->ctx, j), gp->masked ? " of those kept" : "",
              distance, differ ? ": inconsistent duplicates, their y differ" : "");
@@ -278,7 +278,7 @@ static const char *describe_closest(const frg_gp *gp, char text[PAIR_ROOM])
 
 static void warn_jitter(frg_gp *gp)
 {
-    char pair[PAIR_ROOM];
+    char pair[PAIR_BYTES];
     if (gp->monotone && gp->jitter_warned) {
         return;
     }
@@ -492,7 +492,7 @@ static frg_status evaluate(frg_gp *gp, bool may_raise)
 
 static frg_status refuse(frg_gp *gp, frg_status status)
 {
-    char pair[PAIR_ROOM];
+    char pair[PAIR_BYTES];
     const frg_gp_value *const v = &gp->value;
     if (status == FRG_NOT_POSDEF && gp->pivots.pivot < 0) {
         FAIL(gp->ctx, E_NOT_POSDEF, "the columns of the profiled mean are collinear under K");
@@ -504,13 +504,13 @@ static frg_status refuse(frg_gp *gp, frg_status status)
              gp->pivots.value / mean_diagonal(gp), gp->jitter, v->jitter_tries,
              describe_closest(gp, pair));
     }
-    const ptrdiff_t far = frgi_gp_unresolved(gp);
-    if (status == FRG_BROKE_DOWN && far >= 0) {
+    const ptrdiff_t apart = frgi_gp_unresolved(gp);
+    if (status == FRG_BROKE_DOWN && apart >= 0) {
         FAIL(gp->ctx, E_PRECISION_GP,
              "column %s has a value at %.3g from the others, which lie within about %.2g: in %s "
              "they "
              "would be one point",
-             gp->column_names[far], gp->largest[far], gp->spread[far],
+             gp->column_names[apart], gp->largest[apart], gp->spread[apart],
              frg_dtype_name(gp->shape.dtype));
     }
     const ptrdiff_t lost = frgi_gp_lost_phase(gp);
