@@ -1,8 +1,8 @@
-/* csv.c - text to a table: waves of text go through header, index and columns, once or twice.
+/* csv.c - text to a table: segments of text go through header, index and columns, once or twice.
  *
  * The second pass is for columns that turned out to be categories after numbers had been read: only the
  * text says whether "1" or "1.0" stood there.  It opens the file again; of a pipe, which cannot be opened
- * again, the text is kept.  Memory: the columns (8 bytes a number, 4 a code), two waves and their index; for
+ * again, the text is kept.  Memory: the columns (8 bytes a number, 4 a code), two segments and their index; for
  * a pipe the text besides.  Work in parallel regions allocates nothing and touches no context, and only
  * the calling thread calls the file table.
  */
@@ -26,9 +26,9 @@ int64_t frgi_csv_line_at(const frgi_csv_reader *t, int b, const char *at)
 {
     int64_t line = t->lines + 1;
     for (int i = 0; i < b; i++) {
-        line += t->waves.blocks[i].lines;
+        line += t->segments.blocks[i].lines;
     }
-    return line + frgi_count_newlines(t->waves.blocks[b].text, at);
+    return line + frgi_count_newlines(t->segments.blocks[b].text, at);
 }
 
 void frgi_csv_place(const frgi_csv_reader *t, int64_t line)
@@ -38,7 +38,7 @@ void frgi_csv_place(const frgi_csv_reader *t, int64_t line)
 
 static frg_status report_index(const frgi_csv_reader *t, int b)
 {
-    const frgi_csv_index *const x = &t->waves.blocks[b];
+    const frgi_csv_index *const x = &t->segments.blocks[b];
     const char *row = x->text + x->used;
     if (x->end == INDEX_GARBAGE) {
         frgi_csv_place(t, frgi_csv_line_at(t, b, x->text + x->at));
@@ -62,7 +62,7 @@ static frg_status report_index(const frgi_csv_reader *t, int b)
 
 static frg_status check_index(const frgi_csv_reader *t)
 {
-    const frgi_waves *const w = &t->waves;
+    const frgi_segments *const w = &t->segments;
     for (int b = 0; b < w->n_blocks; b++) {
         if (w->blocks[b].end != INDEX_DONE) {
             return report_index(t, b);
@@ -92,13 +92,13 @@ static void drop_text(frgi_csv_reader *t)
     t->n_kept = 0;
 }
 
-/** Copies the text of the wave that the second pass of a pipe would need; of a long pipe nothing is kept. */
+/** Copies the text of the segment that the second pass of a pipe would need; of a long pipe nothing is kept. */
 static frg_status keep_text(frgi_csv_reader *t, int64_t from)
 {
     if (!t->keep || t->again || t->let_go) {
         return FRG_OK;
     }
-    t->kept_bytes += t->waves.used - from;
+    t->kept_bytes += t->segments.used - from;
     if (t->kept_bytes > (t->steps->keep ? t->steps->keep : frgi_csv_default_steps.keep)) {
         t->let_go = true;
         drop_text(t);
@@ -109,28 +109,29 @@ static frg_status keep_text(frgi_csv_reader *t, int64_t from)
         TRY(GROW(t->ctx, &t->kept, room, "text of a pipe"));
         t->kept_room = room;
     }
-    const int64_t count = t->waves.used - from;
+    const int64_t count = t->segments.used - from;
     char *copy;
     TRY(NEW(t->ctx, &copy, count, "text of a pipe"));
-    memcpy(copy, t->waves.now.text + from, (size_t)count);
+    memcpy(copy, t->segments.now.text + from, (size_t)count);
     t->kept[t->n_kept++] = (frgi_span){copy, count};
     return FRG_OK;
 }
 
 static frg_status report_progress(const frgi_csv_reader *t)
 {
-    const frg_progress p = {
-        .solver = "table",
-        .phase = "read",
-        .done = frgi_source_consumed(t->waves.source),
-        .total = frgi_source_total(t->waves.source) > 0 ? frgi_source_total(t->waves.source) : 0,
-        .residual = __builtin_nan(""),
-        .target = __builtin_nan("")};
+    const frg_progress p = {.solver = "table",
+                            .phase = "read",
+                            .done = frgi_source_consumed(t->segments.source),
+                            .total = frgi_source_total(t->segments.source) > 0
+                                         ? frgi_source_total(t->segments.source)
+                                         : 0,
+                            .residual = __builtin_nan(""),
+                            .target = __builtin_nan("")};
     return frgi_heartbeat(t->ctx, &p);
 }
 
 /** One reading of the whole text into the active columns; FRG_INTERRUPTED, FRG_TIME_LIMIT pass through. */
-static frg_status read_waves(frgi_csv_reader *t)
+static frg_status read_segments(frgi_csv_reader *t)
 {
     TRY(frgi_csv_read_header(t));
     for (int64_t from = 0;; from = 0) {
@@ -138,32 +139,32 @@ static frg_status read_waves(frgi_csv_reader *t)
         if (beat != FRG_OK) {
             return beat;
         }
-        TRY(frgi_waves_index(&t->waves));
+        TRY(frgi_segments_index(&t->segments));
         TRY(check_index(t));
         list_active(t);
-        TRY(frgi_waves_prepare(&t->waves));
+        TRY(frgi_segments_prepare(&t->segments));
         TRY(frgi_csv_convert(t));
         TRY(keep_text(t, from));
-        t->rows += t->waves.rows;
-        for (int b = 0; b < t->waves.n_blocks; b++) {
-            t->lines += t->waves.blocks[b].lines;
+        t->rows += t->segments.rows;
+        for (int b = 0; b < t->segments.n_blocks; b++) {
+            t->lines += t->segments.blocks[b].lines;
         }
-        if (t->waves.now.last) {
+        if (t->segments.now.last) {
             return FRG_OK;
         }
-        frgi_waves_swap(&t->waves);
+        frgi_segments_swap(&t->segments);
     }
 }
 
 static frg_status read_pass(frgi_csv_reader *t, frgi_source *source)
 {
     t->rows = t->lines = 0;
-    frg_status status = frgi_waves_open(&t->waves, t->ctx, source, t->steps);
-    t->waves.delimiter = t->opts->delimiter;
+    frg_status status = frgi_segments_open(&t->segments, t->ctx, source, t->steps);
+    t->segments.delimiter = t->opts->delimiter;
     if (status == FRG_OK) {
-        status = read_waves(t);
+        status = read_segments(t);
     }
-    frgi_waves_close(&t->waves);
+    frgi_segments_close(&t->segments);
     return status;
 }
 

@@ -1,6 +1,6 @@
 /* csv.h - the parts of the text reader, which csv.c puts together.
  *
- *     wave     the bytes in memory at a time, cut into blocks that begin at a row and end at one
+ *     segment     the bytes in memory at a time, cut into blocks that begin at a row and end at one
  *     index    where each cell of a block ends: rows x columns positions
  *     cells    one column of one block by its index
  *     kernels  what runs over every byte, compiled once per CPU level
@@ -13,7 +13,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/** Readable bytes before and after the text of a wave: kernels load 64 at a time. */
+/** Readable bytes before and after the text of a segment: kernels load 64 at a time. */
 enum { FRGI_CSV_MARGIN = 64 };
 
 /* ---- the meaning of one cell -------------------------------------------------------------------- */
@@ -61,7 +61,7 @@ typedef enum {
     INDEX_GARBAGE    /* text behind the closing quote before `at` */
 } frgi_index_end;
 
-/** Text of whole rows (the last block of a wave may end within one) and the ends of its cells. */
+/** Text of whole rows (the last block of a segment may end within one) and the ends of its cells. */
 typedef struct {
     const char *text;
     int64_t count; /* bytes */
@@ -120,9 +120,9 @@ typedef struct {
 } frgi_csv_kernels;
 const frgi_csv_kernels *frgi_csv_kernels_for(const frg_context *ctx);
 
-/* ---- waves -------------------------------------------------------------------------------------- */
+/* ---- segments -------------------------------------------------------------------------------------- */
 
-enum { FRGI_CSV_BLOCKS = 16 }; /* of a wave, at most */
+enum { FRGI_CSV_BLOCKS = 16 }; /* of a segment, at most */
 
 typedef struct {
     char *memory, *text; /* text = memory + margin */
@@ -131,9 +131,9 @@ typedef struct {
     int n_cuts; /* 0: not cut yet */
     int64_t cut[FRGI_CSV_BLOCKS + 1]; /* where the blocks begin and end */
     int64_t n_quotes;
-} frgi_wave;
+} frgi_segment;
 
-/** The text in memory: the wave whose rows are being parsed and the one that is read meanwhile. */
+/** The text in memory: the segment whose rows are being parsed and the one that is read meanwhile. */
 typedef struct {
     frg_context *ctx;
     frgi_source *source;
@@ -143,7 +143,7 @@ typedef struct {
     int64_t n_columns;
     bool by_grammar; /* quotes stand in unquoted cells: counting them does not do */
 
-    frgi_wave now, next;
+    frgi_segment now, next;
     int64_t start; /* of the rows in now.text: behind the header, then 0 */
     int64_t used;  /* the end of the whole rows in now.text */
     int64_t rows;
@@ -151,21 +151,21 @@ typedef struct {
     frgi_csv_index blocks[FRGI_CSV_BLOCKS];
     uint32_t *ends[FRGI_CSV_BLOCKS]; /* memory of the blocks' indexes: one before, then ends_room */
     int64_t ends_room[FRGI_CSV_BLOCKS];
-} frgi_waves;
+} frgi_segments;
 
-/** Opens on a source, which it does not own, and fills the first wave. */
-FRG_MUST_USE frg_status frgi_waves_open(frgi_waves *w, frg_context *ctx, frgi_source *source,
-                                        const frgi_csv_steps *steps);
-void frgi_waves_close(frgi_waves *w);
+/** Opens on a source, which it does not own, and fills the first segment. */
+FRG_MUST_USE frg_status frgi_segments_open(frgi_segments *w, frg_context *ctx, frgi_source *source,
+                                           const frgi_csv_steps *steps);
+void frgi_segments_close(frgi_segments *w);
 /** Makes `now` larger and reads on, for a row that does not fit. */
-FRG_MUST_USE frg_status frgi_waves_enlarge(frgi_waves *w);
-/** Cuts [start, length) into blocks and indexes them; at least one row unless `now` is the last wave. */
-FRG_MUST_USE frg_status frgi_waves_index(frgi_waves *w);
+FRG_MUST_USE frg_status frgi_segments_enlarge(frgi_segments *w);
+/** Cuts [start, length) into blocks and indexes them; at least one row unless `now` is the last segment. */
+FRG_MUST_USE frg_status frgi_segments_index(frgi_segments *w);
 /** Gives `next` room and the rest of `now` behind `used`; then reading into it needs no memory. */
-FRG_MUST_USE frg_status frgi_waves_prepare(frgi_waves *w);
-/** Reads the next wave and cuts it, while other threads work on `now`. */
-FRG_MUST_USE frg_status frgi_waves_read(frgi_waves *w);
-void frgi_waves_swap(frgi_waves *w);
+FRG_MUST_USE frg_status frgi_segments_prepare(frgi_segments *w);
+/** Reads the next segment and cuts it, while other threads work on `now`. */
+FRG_MUST_USE frg_status frgi_segments_read(frgi_segments *w);
+void frgi_segments_swap(frgi_segments *w);
 
 /* ---- dictionaries ------------------------------------------------------------------------------- */
 

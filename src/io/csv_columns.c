@@ -1,10 +1,10 @@
-/* csv_columns.c - the columns of a wave: their memory, values, kinds and codes.
+/* csv_columns.c - the columns of a segment: their memory, values, kinds and codes.
  *
- *     reserve      all memory that the blocks of the wave will write to
+ *     reserve      all memory that the blocks of the segment will write to
  *     convert      every column of every block with the kind the column has so far, in parallel
  *     settle       the kind over all blocks; where it is more general than it was:
- *         missing -> integer -> number    earlier rows in place, the blocks of the wave again
- *         anything else -> category       the blocks again; if earlier waves had values, their text is
+ *         missing -> integer -> number    earlier rows in place, the blocks of the segment again
+ *         anything else -> category       the blocks again; if earlier segments had values, their text is
  *                                         gone, and the column waits for the second pass
  *     encode       the blocks' new strings into the dictionaries, in file order
  *
@@ -15,7 +15,7 @@
 
 #include "io/csv_reader.h"
 
-/* ---- memory between waves ----------------------------------------------------------------------- */
+/* ---- memory between segments ----------------------------------------------------------------------- */
 
 size_t frgi_csv_value_bytes(frgi_cell_kind kind)
 {
@@ -26,9 +26,9 @@ size_t frgi_csv_value_bytes(frgi_cell_kind kind)
  *  as many again. */
 static int64_t expected_rows(const frgi_csv_reader *t, int64_t rows)
 {
-    const int64_t total = frgi_source_total(t->waves.source);
-    const int64_t consumed = frgi_source_consumed(t->waves.source);
-    if (t->waves.now.last) {
+    const int64_t total = frgi_source_total(t->segments.source);
+    const int64_t consumed = frgi_source_consumed(t->segments.source);
+    if (t->segments.now.last) {
         return rows;
     }
     if (total <= 0 || consumed <= 0) {
@@ -45,7 +45,7 @@ static frg_status reserve_rows(frgi_csv_reader *t, frgi_csv_column *c, int64_t r
     }
     const int64_t room = expected_rows(t, rows);
     const size_t bytes = frgi_mul((size_t)room, frgi_csv_value_bytes(c->kind));
-    TRY(frgi_source_bounded(t->waves.source, bytes));
+    TRY(frgi_source_bounded(t->segments.source, bytes));
     TRY(frgi_resize(t->ctx, &c->values, bytes, c->name));
     c->room = room;
     return FRG_OK;
@@ -59,8 +59,8 @@ static frg_status reserve_fresh(frgi_csv_reader *t)
         n_text += c->pending && c->kind == CELL_TEXT;
     }
     int64_t most_rows = 0, longest = 0;
-    for (int b = 0; b < t->waves.n_blocks; b++) {
-        const frgi_csv_index *const x = &t->waves.blocks[b];
+    for (int b = 0; b < t->segments.n_blocks; b++) {
+        const frgi_csv_index *const x = &t->segments.blocks[b];
         const int64_t need = x->rows * n_text;
         if (n_text > 0 && (!t->fresh[b] || t->fresh_room[b] < need)) {
             DROP(t->ctx, &t->fresh[b]);
@@ -83,12 +83,12 @@ static frg_status reserve_fresh(frgi_csv_reader *t)
             TRY(NEW0(t->ctx, &s->slots, slots, "new strings of a block"));
             s->n_slots = slots;
         }
-        if (t->waves.now.n_quotes > 0 && (!s->cell || t->scratch_cell < longest)) {
+        if (t->segments.now.n_quotes > 0 && (!s->cell || t->scratch_cell < longest)) {
             DROP(t->ctx, &s->cell);
             TRY(NEW(t->ctx, &s->cell, longest, "a cell"));
         }
     }
-    if (n_text > 0 && t->waves.now.n_quotes > 0 && t->scratch_cell < longest) {
+    if (n_text > 0 && t->segments.now.n_quotes > 0 && t->scratch_cell < longest) {
         t->scratch_cell = longest;
     }
     return FRG_OK;
@@ -97,14 +97,14 @@ static frg_status reserve_fresh(frgi_csv_reader *t)
 /** Room for what the parallel part writes: nothing is allocated there. */
 static frg_status reserve(frgi_csv_reader *t)
 {
-    TRY(frgi_source_bounded(t->waves.source, 0)); /* labels grow too */
+    TRY(frgi_source_bounded(t->segments.source, 0)); /* labels grow too */
     for (int64_t k = 0; k < t->n_active; k++) {
         frgi_csv_column *const c = &t->columns[t->active[k]];
         if (c->pending && c->kind != CELL_MISSING) {
-            TRY(reserve_rows(t, c, t->rows + t->waves.rows));
+            TRY(reserve_rows(t, c, t->rows + t->segments.rows));
         }
     }
-    const int64_t parts = t->waves.n_blocks * t->n_active;
+    const int64_t parts = t->segments.n_blocks * t->n_active;
     if (t->parts_room < parts) {
         DROP(t->ctx, &t->parts);
         t->parts_room = 0;
@@ -119,7 +119,7 @@ static frg_status reserve(frgi_csv_reader *t)
 /** Converts the pending columns of block b, whose first row is `row` of the table. */
 static void convert_block(frgi_csv_reader *t, int b, int64_t row, frgi_encode_scratch *scratch)
 {
-    const frgi_csv_kernels *const kernels = t->waves.kernels;
+    const frgi_csv_kernels *const kernels = t->segments.kernels;
     int64_t n_fresh = 0;
     for (int64_t k = 0; k < t->n_active; k++) {
         const frgi_csv_column *const c = &t->columns[t->active[k]];
@@ -128,7 +128,7 @@ static void convert_block(frgi_csv_reader *t, int b, int64_t row, frgi_encode_sc
         }
         frgi_csv_part *const part = &t->parts[b * t->n_active + k];
         *part = (frgi_csv_part){.kind = c->kind, .fresh = n_fresh, .broken = -1};
-        const frgi_cells cells = {.index = &t->waves.blocks[b],
+        const frgi_cells cells = {.index = &t->segments.blocks[b],
                                   .n_columns = t->n_columns,
                                   .column = t->active[k],
                                   .rules = &t->rules};
@@ -156,11 +156,11 @@ static void convert_block(frgi_csv_reader *t, int b, int64_t row, frgi_encode_sc
     }
 }
 
-/** All blocks; with `read`, the calling thread reads the next wave before it takes part. */
-static frg_status convert_wave(frgi_csv_reader *t, bool read)
+/** All blocks; with `read`, the calling thread reads the next segment before it takes part. */
+static frg_status convert_segment(frgi_csv_reader *t, bool read)
 {
     frg_status status = FRG_OK;
-    frgi_waves *const w = &t->waves;
+    frgi_segments *const w = &t->segments;
     int64_t row[FRGI_CSV_BLOCKS] = {t->rows};
     for (int b = 1; b < w->n_blocks; b++) {
         row[b] = row[b - 1] + w->blocks[b - 1].rows;
@@ -169,7 +169,7 @@ static frg_status convert_wave(frgi_csv_reader *t, bool read)
     {
         const int thread = omp_get_thread_num();
         if (thread == 0 && read) {
-            status = frgi_waves_read(w);
+            status = frgi_segments_read(w);
         }
 #pragma omp for schedule(dynamic, 1)
         for (int b = 0; b < w->n_blocks; b++) {
@@ -198,7 +198,7 @@ void frgi_csv_fill_missing(frgi_csv_column *c, int64_t rows)
     }
 }
 
-/** Gives the column a more general kind; its rows of earlier waves follow, those of this wave do not. */
+/** Gives the column a more general kind; its rows of earlier segments follow, those of this segment do not. */
 static frg_status promote(frgi_csv_reader *t, frgi_csv_column *c, frgi_cell_kind kind)
 {
     if (c->kind == CELL_INTEGER && kind == CELL_NUMBER) {
@@ -217,7 +217,7 @@ static frg_status promote(frgi_csv_reader *t, frgi_csv_column *c, frgi_cell_kind
         DROP(t->ctx, &c->values);
         c->room = 0;
         c->kind = kind;
-        TRY(reserve_rows(t, c, t->rows + t->waves.rows));
+        TRY(reserve_rows(t, c, t->rows + t->segments.rows));
         frgi_csv_fill_missing(c, t->rows);
         return FRG_OK;
     }
@@ -233,12 +233,12 @@ static frg_status settle(frgi_csv_reader *t, int64_t k)
     frgi_csv_column *const c = &t->columns[t->active[k]];
     frgi_cell_kind kind = c->kind;
     int64_t missing = 0;
-    for (int b = 0; b < t->waves.n_blocks; b++) {
+    for (int b = 0; b < t->segments.n_blocks; b++) {
         const frgi_csv_part *const part = &t->parts[b * t->n_active + k];
         kind = frgi_cell_join(kind, part->kind);
         missing += part->n_missing;
         if (part->broken >= 0) {
-            const frgi_csv_index *const x = &t->waves.blocks[b];
+            const frgi_csv_index *const x = &t->segments.blocks[b];
             frgi_csv_place(
                 t, frgi_csv_line_at(t, b,
                                     x->text + x->ends[part->broken * t->n_columns + t->active[k]]));
@@ -255,12 +255,12 @@ static frg_status settle(frgi_csv_reader *t, int64_t k)
     return FRG_OK;
 }
 
-/** A good guess at the kinds before the first wave saves converting it twice. */
+/** A good guess at the kinds before the first segment saves converting it twice. */
 static void guess_kinds(frgi_csv_reader *t)
 {
-    for (int64_t k = 0; k < t->n_active && t->waves.n_blocks > 0; k++) {
+    for (int64_t k = 0; k < t->n_active && t->segments.n_blocks > 0; k++) {
         frgi_csv_column *const c = &t->columns[t->active[k]];
-        frgi_csv_index first = t->waves.blocks[0];
+        frgi_csv_index first = t->segments.blocks[0];
         first.rows = first.rows < 100 ? first.rows : 100;
         const frgi_cells cells = {
             .index = &first, .n_columns = t->n_columns, .column = t->active[k], .rules = &t->rules};
@@ -274,7 +274,7 @@ static void guess_kinds(frgi_csv_reader *t)
 static frg_status put_fresh(frgi_csv_reader *t, frgi_csv_column *c, int b, frgi_fresh *f)
 {
     frgi_cell_text cell = {
-        .s = t->waves.blocks[b].text + f->start, .n = f->count, .doubled = f->doubled};
+        .s = t->segments.blocks[b].text + f->start, .n = f->count, .doubled = f->doubled};
     const char *s = cell.s;
     int64_t n = cell.n;
     if (cell.doubled) {
@@ -301,7 +301,7 @@ static frg_status merge_strings(frgi_csv_reader *t, int64_t k, bool *any)
 {
     frgi_csv_column *const c = &t->columns[t->active[k]];
     int64_t count = 0, bytes = 0;
-    for (int b = 0; b < t->waves.n_blocks; b++) {
+    for (int b = 0; b < t->segments.n_blocks; b++) {
         const frgi_csv_part *const part = &t->parts[b * t->n_active + k];
         count += part->n_fresh;
         for (int64_t i = 0; i < part->n_fresh; i++) {
@@ -313,7 +313,7 @@ static frg_status merge_strings(frgi_csv_reader *t, int64_t k, bool *any)
     }
     *any = true;
     TRY(frgi_dictionary_reserve(&c->dictionary, t->ctx, count, bytes));
-    for (int b = 0; b < t->waves.n_blocks; b++) {
+    for (int b = 0; b < t->segments.n_blocks; b++) {
         const frgi_csv_part *const part = &t->parts[b * t->n_active + k];
         for (int64_t i = 0; i < part->n_fresh; i++) {
             TRY(put_fresh(t, c, b, &t->fresh[b][part->fresh + i]));
@@ -331,7 +331,7 @@ static void recode_block(frgi_csv_reader *t, int b, int64_t row)
         if (c->fresh && part->n_fresh > 0) {
             const frgi_fresh *const fresh = t->fresh[b] + part->fresh;
             int32_t *const codes = (int32_t *)c->values + row;
-            for (int64_t r = 0; r < t->waves.blocks[b].rows; r++) {
+            for (int64_t r = 0; r < t->segments.blocks[b].rows; r++) {
                 codes[r] = codes[r] <= -2 ? (int32_t)fresh[-2 - codes[r]].hash : codes[r];
             }
         }
@@ -347,12 +347,12 @@ static frg_status encode(frgi_csv_reader *t)
         }
     }
     int64_t row[FRGI_CSV_BLOCKS] = {t->rows};
-    for (int b = 1; b < t->waves.n_blocks; b++) {
-        row[b] = row[b - 1] + t->waves.blocks[b - 1].rows;
+    for (int b = 1; b < t->segments.n_blocks; b++) {
+        row[b] = row[b - 1] + t->segments.blocks[b - 1].rows;
     }
 #pragma omp parallel for schedule(dynamic, 1)                                                      \
-    num_threads(t->n_scratch) if (any && t->waves.n_blocks > 1)
-    for (int b = 0; b < t->waves.n_blocks; b++) {
+    num_threads(t->n_scratch) if (any && t->segments.n_blocks > 1)
+    for (int b = 0; b < t->segments.n_blocks; b++) {
         recode_block(t, b, row[b]);
     }
     for (int64_t k = 0; k < t->n_active; k++) {
@@ -372,7 +372,7 @@ frg_status frgi_csv_convert(frgi_csv_reader *t)
     bool pending = true;
     for (bool first = true; pending; first = false) {
         TRY(reserve(t));
-        TRY(convert_wave(t, first));
+        TRY(convert_segment(t, first));
         pending = false;
         for (int64_t k = 0; k < t->n_active; k++) {
             if (t->columns[t->active[k]].pending) {

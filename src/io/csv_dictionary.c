@@ -1,7 +1,7 @@
 /* csv_dictionary.c - strings to codes in order of first appearance, whoever parses which block.
  *
- * While the blocks of a wave are parsed the dictionary is only read.  A string that it lacks gets a code of
- * the block (-2, -3, ... in order of appearance in it).  After the wave the blocks' new strings are put into
+ * While the blocks of a segment are parsed the dictionary is only read.  A string that it lacks gets a code of
+ * the block (-2, -3, ... in order of appearance in it).  After the segment the blocks' new strings are put into
  * the dictionary block by block, which is file order, and these codes are replaced.  So the codes depend on
  * the file alone, and a column whose strings are all known costs one look-up a row.
  *

@@ -7,21 +7,21 @@ enum { MARK_BYTES = 4 }; /* of the longest mark that a file begins with */
 
 static frg_status check_beginning(frgi_csv_reader *t)
 {
-    while (!t->waves.now.last && t->waves.now.length < MARK_BYTES) {
-        TRY(frgi_waves_enlarge(&t->waves));
+    while (!t->segments.now.last && t->segments.now.length < MARK_BYTES) {
+        TRY(frgi_segments_enlarge(&t->segments));
     }
-    const frgi_wave *const wave = &t->waves.now;
-    const char *const s = wave->text;
-    if (wave->length == 0) {
+    const frgi_segment *const segment = &t->segments.now;
+    const char *const s = segment->text;
+    if (segment->length == 0) {
         frgi_csv_place(t, 1);
         FAIL(t->ctx, E_FORMAT, "'%s' is empty", t->input->name);
     }
-    if (wave->length >= 2 && (memcmp(s, "\xff\xfe", 2) == 0 || memcmp(s, "\xfe\xff", 2) == 0)) {
+    if (segment->length >= 2 && (memcmp(s, "\xff\xfe", 2) == 0 || memcmp(s, "\xfe\xff", 2) == 0)) {
         frgi_csv_place(t, 1);
         FAIL(t->ctx, E_FORMAT, "'%s' is UTF-16; convert it: iconv -f UTF-16 -t UTF-8",
              t->input->name);
     }
-    if (wave->length >= 4 && memcmp(s, "\x28\xb5\x2f\xfd", 4) == 0) {
+    if (segment->length >= 4 && memcmp(s, "\x28\xb5\x2f\xfd", 4) == 0) {
         frgi_csv_place(t, 1);
         FAIL(t->ctx, E_FILE_TYPE,
              "'%s' is compressed by zstd; csv and tsv are read plain or as .gz", t->input->name);
@@ -33,7 +33,7 @@ static frg_status check_beginning(frgi_csv_reader *t)
  *  are then counted. */
 static frg_status find_first_row(frgi_csv_reader *t, int64_t *begin, int64_t *cells)
 {
-    frgi_waves *const w = &t->waves;
+    frgi_segments *const w = &t->segments;
     for (;;) {
         const char *s = w->now.text, *const e = s + w->now.length;
         s += e - s >= 3 && memcmp(s, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
@@ -61,12 +61,12 @@ static frg_status find_first_row(frgi_csv_reader *t, int64_t *begin, int64_t *ce
                  : how == CELL_OPEN  ? "a quote is not closed before the end"
                                      : "the file has no rows");
         }
-        TRY(frgi_waves_enlarge(w));
+        TRY(frgi_segments_enlarge(w));
     }
 }
 
 /** A .txt file is separated by tabs if its first line that is not blank has one, else by commas. */
-static frg_status guess_delimiter(frgi_waves *w)
+static frg_status guess_delimiter(frgi_segments *w)
 {
     for (;;) {
         const char *s = w->now.text, *const e = s + w->now.length;
@@ -78,7 +78,7 @@ static frg_status guess_delimiter(frgi_waves *w)
             w->delimiter = memchr(s, '\t', (size_t)((newline ? newline : e) - s)) ? '\t' : ',';
             return FRG_OK;
         }
-        TRY(frgi_waves_enlarge(w));
+        TRY(frgi_segments_enlarge(w));
     }
 }
 
@@ -147,7 +147,7 @@ static frg_status add_name(frgi_csv_reader *t, int64_t column, int64_t line, con
 
 static frg_status name_columns(frgi_csv_reader *t, int64_t begin, frgi_dictionary *seen)
 {
-    const frgi_waves *const w = &t->waves;
+    const frgi_segments *const w = &t->segments;
     const char *s = w->now.text + begin, *const e = w->now.text + w->start;
     const int64_t line = 1 + frgi_count_newlines(w->now.text, s);
     for (int64_t i = 0; i < t->n_columns; i++) {
@@ -183,12 +183,12 @@ static frg_status choose_columns(frgi_csv_reader *t)
 frg_status frgi_csv_read_header(frgi_csv_reader *t)
 {
     TRY(check_beginning(t));
-    if (!t->waves.delimiter) {
-        TRY(guess_delimiter(&t->waves));
+    if (!t->segments.delimiter) {
+        TRY(guess_delimiter(&t->segments));
     }
     int64_t begin, cells;
     TRY(find_first_row(t, &begin, &cells));
-    t->waves.n_columns = cells;
+    t->segments.n_columns = cells;
     if (!t->columns) {
         TRY(NEW0(t->ctx, &t->columns, cells, "columns"));
         t->n_columns = cells;
@@ -203,8 +203,8 @@ frg_status frgi_csv_read_header(frgi_csv_reader *t)
         FAIL(t->ctx, E_READ, "'%s' was changed while it was read", t->input->name);
     }
     if (!t->opts->header) {
-        t->waves.start = begin;
+        t->segments.start = begin;
     }
-    t->lines = frgi_count_newlines(t->waves.now.text, t->waves.now.text + t->waves.start);
+    t->lines = frgi_count_newlines(t->segments.now.text, t->segments.now.text + t->segments.start);
     return FRG_OK;
 }

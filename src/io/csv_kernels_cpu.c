@@ -200,7 +200,7 @@ static void index_block(frgi_csv_index *x, char delimiter, int64_t n_columns)
         }
     }
     for (int64_t at = x->used; at < x->count;
-         at++) { /* the unfinished row of a wave's last block */
+         at++) { /* the unfinished row of a segment's last block */
         x->lines -= x->text[at] == '\n';
     }
     x->open = q.inside != 0;

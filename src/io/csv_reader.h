@@ -11,7 +11,7 @@ typedef struct {
     char *name;
     bool wanted;  /* asked for */
     bool active;  /* converted in this pass */
-    bool pending; /* to be converted in this wave */
+    bool pending; /* to be converted in this segment */
     bool fresh;   /* has just been, to codes of the blocks */
     bool again;   /* needs the second pass */
     frgi_cell_kind kind;
@@ -36,13 +36,13 @@ typedef struct {
     const frgi_csv_steps *steps;
     frgi_decimal *decimal;
     frgi_cell_rules rules;
-    frgi_waves waves;
+    frgi_segments segments;
 
     frgi_csv_column *columns;
     int64_t n_columns;
     int64_t *active; /* numbers of the active columns */
     int64_t n_active;
-    int64_t rows, lines; /* before this wave, in this pass */
+    int64_t rows, lines; /* before this segment, in this pass */
 
     frgi_csv_part *parts; /* block b, active column k: at [b * n_active + k] */
     int64_t parts_room;
@@ -66,10 +66,10 @@ int64_t frgi_csv_line_at(const frgi_csv_reader *t, int b, const char *at);
 /** The next failure is at this line of the input. */
 void frgi_csv_place(const frgi_csv_reader *t, int64_t line);
 
-/** Sets waves.start behind the header; in the first pass makes the columns. */
+/** Sets segments.start behind the header; in the first pass makes the columns. */
 FRG_MUST_USE frg_status frgi_csv_read_header(frgi_csv_reader *t);
 
-/** Converts the active columns of the wave's rows and reads the next wave meanwhile. */
+/** Converts the active columns of the segment's rows and reads the next segment meanwhile. */
 FRG_MUST_USE frg_status frgi_csv_convert(frgi_csv_reader *t);
 /** Bytes of a value in memory. */
 size_t frgi_csv_value_bytes(frgi_cell_kind kind);

@@ -106,9 +106,9 @@ bool frgi_is_utf8(const char *s, int64_t n);
 
 /** Sizes of the text reader's steps.  No result depends on the first two; tests make them tiny. */
 typedef struct {
-    int64_t block; /* bytes parsed by one thread at a time */
-    int64_t wave;  /* bytes read at a time */
-    int64_t keep;  /* bytes of a pipe that are kept for a second pass at most; 0: as by default */
+    int64_t block;   /* bytes parsed by one thread at a time */
+    int64_t segment; /* bytes read at a time */
+    int64_t keep;    /* bytes of a pipe that are kept for a second pass at most; 0: as by default */
 } frgi_csv_steps;
 extern const frgi_csv_steps frgi_csv_default_steps;
 

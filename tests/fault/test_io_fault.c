@@ -58,8 +58,8 @@ static frg_status parse_body(frg_context *ctx, void *user, uint64_t *hash)
     return s;
 }
 
-/** Small steps: several waves, growing arrays, the second pass. */
-static frg_status waves_body(frg_context *ctx, void *user, uint64_t *hash)
+/** Small steps: several segments, growing arrays, the second pass. */
+static frg_status segments_body(frg_context *ctx, void *user, uint64_t *hash)
 {
     const byte_string *const b = user;
     const frgi_span span = {(const char *)b->data, (int64_t)b->count};
@@ -84,7 +84,7 @@ static void memory_for_parsing(void)
     byte_string text = {0}, packed = {0}, zip = {0}, array = {0};
     make_text(&text, 40);
     CHECK(fault_sweep("csv", parse_body, &text, 2) > 20);
-    CHECK(fault_sweep("csv in waves", waves_body, &text, 2) > 40);
+    CHECK(fault_sweep("csv in segments", segments_body, &text, 2) > 40);
     add_deflated(&packed, text.data, text.count, 31);
     CHECK(fault_sweep("csv.gz", parse_body, &packed, 1) > 20);
     const double x[4] = {1, 2, 3, 4};

@@ -60,12 +60,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     frg_table_defaults(&o, sizeof o);
     o.delimiter = "\0,\t;"[data[0] & 3];
     o.header = !(data[0] & 4);
-    const int64_t wave = 1 + 7 * (data[0] >> 3);
+    const int64_t segment = 1 + 7 * (data[0] >> 3);
     const frgi_span span = {(const char *)data + 1, (int64_t)size - 1};
     frg_table *a, *b;
     const frg_status s = read_in_steps(&a, ctx, &span, &o, frgi_csv_default_steps);
     insist((s == FRG_OK) == (a != NULL));
-    const frg_status r = read_in_steps(&b, ctx, &span, &o, (frgi_csv_steps){wave / 3 + 1, wave, 0});
+    const frg_status r =
+        read_in_steps(&b, ctx, &span, &o, (frgi_csv_steps){segment / 3 + 1, segment, 0});
     insist(r == s);
     if (s == FRG_OK) {
         insist(frg_table_rows(a) == frg_table_rows(b));

@@ -338,8 +338,8 @@ static void any_steps(void)
                 if (CHECK_OK(ctx, parse_in_steps(&t, ctx, &b, steps[s]))) {
                     const uint64_t got = table_hash(t);
                     want = s == 0 && k == 0 ? got : want;
-                    CHECK_SAYS(got == want, "block %d, wave %d, %d threads: another table",
-                               (int)steps[s].block, (int)steps[s].wave, threads[k]);
+                    CHECK_SAYS(got == want, "block %d, segment %d, %d threads: another table",
+                               (int)steps[s].block, (int)steps[s].segment, threads[k]);
                     CHECK_INT(frg_table_find(t, "i")->kind, FRG_INTEGER);
                     CHECK_INT(frg_table_find(t, "late")->kind, FRG_CATEGORY);
                     CHECK_INT(frg_table_find(t, "flag")->kind, FRG_BOOL);
@@ -354,7 +354,7 @@ static void any_steps(void)
     }
 }
 
-/** What a kind that changes after waves and blocks makes of the cells before it. */
+/** What a kind that changes after segments and blocks makes of the cells before it. */
 static void kinds_that_change(void)
 {
     static const struct {
@@ -481,7 +481,7 @@ static void errors(void)
     frg_context_destroy(ctx);
 }
 
-/** The line is counted over blocks and waves. */
+/** The line is counted over blocks and segments. */
 static void line_of_a_late_error(void)
 {
     frg_context *ctx = test_context();
@@ -491,8 +491,8 @@ static void line_of_a_late_error(void)
         add_bytes(&b, i % 3 ? "1,2\n" : "\"x\ny\",2\n", i % 3 ? 4 : 8);
     add_bytes(&b, "1,2,3\n", 6); /* 1 + 500 rows + 167 second lines + 1 */
     frg_table *t;
-    for (int64_t wave = 1; wave < 100000; wave *= 7) {
-        CHECK_STATUS(parse_in_steps(&t, ctx, &b, (frgi_csv_steps){wave / 5 + 1, wave, 0}),
+    for (int64_t segment = 1; segment < 100000; segment *= 7) {
+        CHECK_STATUS(parse_in_steps(&t, ctx, &b, (frgi_csv_steps){segment / 5 + 1, segment, 0}),
                      FRG_BAD_DATA);
         CHECK_TEXT(frg_error_where(ctx), "t.csv:669");
     }
@@ -632,12 +632,12 @@ static void files_and_pipes(void)
         d.no_size = pipe;
         frg_context *ctx = test_context_with(2, NULL, &d.table);
         int64_t reads = 0;
-        for (int64_t wave = 100; wave < 1 << 24; wave *= 30, reads++) {
+        for (int64_t segment = 100; segment < 1 << 24; segment *= 30, reads++) {
             frg_table_opts o;
             frg_table_defaults(&o, sizeof o);
             o.delimiter = ',';
             const frgi_input input = {.path = path, .name = path};
-            const frgi_csv_steps steps = {wave / 3, wave, 0};
+            const frgi_csv_steps steps = {segment / 3, segment, 0};
             frgi_source *source;
             CHECK_OK(ctx, frgi_source_open(&source, ctx, &input, true));
             CHECK_OK(ctx, frgi_csv_read(&t, ctx, &input, source, &o, &steps));
@@ -924,7 +924,7 @@ static void interrupted(void)
     frg_context_destroy(ctx);
 }
 
-/** A number takes 8 bytes, 2 % more rows are reserved, and two waves and an index of 8 MiB each are there
+/** A number takes 8 bytes, 2 % more rows are reserved, and two segments and an index of 8 MiB each are there
  *  besides, with some kilobytes around. */
 static void memory_of_a_large_text(void)
 {

@@ -1,11 +1,11 @@
-/* csv_wave.c - text in waves of some MB, each cut into blocks of whole rows and indexed by all threads.
+/* csv_segment.c - text in segments of some MB, each cut into blocks of whole rows and indexed by all threads.
  *
  *     now    | rows of block 0 | rows of block 1 | ... | rest |      parsed
  *     next   | rest | bytes that are being read ...           |      read meanwhile
  *
  * Where a block may begin is known from the quotes in front of it: an even number means that a newline ends
- * a row.  Whoever reads a wave counts them, a fiftieth of the work, and moves each block to the first row
- * that begins in it; so a wave needs two parallel parts, index and conversion.  The cuts depend on the text
+ * a row.  Whoever reads a segment counts them, a fiftieth of the work, and moves each block to the first row
+ * that begins in it; so a segment needs two parallel parts, index and conversion.  The cuts depend on the text
  * alone.  Once a block turned out to hold a quote
  * that does not count (see csv_kernels_cpu.c) the cuts and the index follow the grammar from there on.
  */
@@ -16,45 +16,45 @@
 enum { INDEX_LEAST = 128 };
 
 const frgi_csv_steps frgi_csv_default_steps = {
-    .block = 256 << 10, .wave = 4 << 20, .keep = 32 << 20};
+    .block = 256 << 10, .segment = 4 << 20, .keep = 32 << 20};
 
-static frg_status fill(frgi_source *source, frgi_wave *wave)
+static frg_status fill(frgi_source *source, frgi_segment *segment)
 {
-    const int64_t want = wave->room - wave->length;
+    const int64_t want = segment->room - segment->length;
     int64_t got;
-    TRY(frgi_source_get(source, wave->text + wave->length, want, &got));
-    wave->length += got;
-    wave->n_cuts = 0;
-    wave->last = got < want;
-    if (wave->last && wave->length > 0 && wave->text[wave->length - 1] != '\n') {
-        wave->text[wave->length++] = '\n'; /* the margin has room for it */
+    TRY(frgi_source_get(source, segment->text + segment->length, want, &got));
+    segment->length += got;
+    segment->n_cuts = 0;
+    segment->last = got < want;
+    if (segment->last && segment->length > 0 && segment->text[segment->length - 1] != '\n') {
+        segment->text[segment->length++] = '\n'; /* the margin has room for it */
     }
     /* what kernels load behind the text decides nothing, and is the same every time */
-    memset(wave->text + wave->length, 0, FRGI_CSV_MARGIN - 1);
+    memset(segment->text + segment->length, 0, FRGI_CSV_MARGIN - 1);
     return FRG_OK;
 }
 
-static frg_status make_room(frgi_wave *wave, frg_context *ctx, int64_t room)
+static frg_status make_room(frgi_segment *segment, frg_context *ctx, int64_t room)
 {
     const size_t bytes = frgi_add((size_t)room, 2 * FRGI_CSV_MARGIN);
-    TRY(frgi_resize(ctx, (void **)&wave->memory, bytes, "text"));
-    wave->text = wave->memory + FRGI_CSV_MARGIN;
-    wave->room = room;
-    memset(wave->memory, 0, FRGI_CSV_MARGIN);
+    TRY(frgi_resize(ctx, (void **)&segment->memory, bytes, "text"));
+    segment->text = segment->memory + FRGI_CSV_MARGIN;
+    segment->room = room;
+    memset(segment->memory, 0, FRGI_CSV_MARGIN);
     return FRG_OK;
 }
 
-frg_status frgi_waves_open(frgi_waves *w, frg_context *ctx, frgi_source *source,
-                           const frgi_csv_steps *steps)
+frg_status frgi_segments_open(frgi_segments *w, frg_context *ctx, frgi_source *source,
+                              const frgi_csv_steps *steps)
 {
-    *w = (frgi_waves){
+    *w = (frgi_segments){
         .ctx = ctx, .source = source, .kernels = frgi_csv_kernels_for(ctx), .steps = *steps};
     const int64_t size = frgi_source_size(source);
-    TRY(make_room(&w->now, ctx, size >= 0 && size < steps->wave ? size + 1 : steps->wave));
+    TRY(make_room(&w->now, ctx, size >= 0 && size < steps->segment ? size + 1 : steps->segment));
     return fill(source, &w->now);
 }
 
-void frgi_waves_close(frgi_waves *w)
+void frgi_segments_close(frgi_segments *w)
 {
     DROP(w->ctx, &w->now.memory);
     DROP(w->ctx, &w->next.memory);
@@ -63,7 +63,7 @@ void frgi_waves_close(frgi_waves *w)
     }
 }
 
-frg_status frgi_waves_enlarge(frgi_waves *w)
+frg_status frgi_segments_enlarge(frgi_segments *w)
 {
     if (w->now.room > INT64_MAX / 4) {
         FAIL(w->ctx, E_MEMORY, "a row of the text does not fit in memory");
@@ -73,7 +73,7 @@ frg_status frgi_waves_enlarge(frgi_waves *w)
     return fill(w->source, &w->now);
 }
 
-frg_status frgi_waves_prepare(frgi_waves *w)
+frg_status frgi_segments_prepare(frgi_segments *w)
 {
     if (w->now.last) {
         return FRG_OK;
@@ -87,9 +87,9 @@ frg_status frgi_waves_prepare(frgi_waves *w)
     return FRG_OK;
 }
 
-void frgi_waves_swap(frgi_waves *w)
+void frgi_segments_swap(frgi_segments *w)
 {
-    const frgi_wave now = w->now;
+    const frgi_segment now = w->now;
     w->now = w->next;
     w->next = now;
     w->start = 0;
@@ -112,66 +112,70 @@ static int64_t next_row(const char *text, int64_t from, int64_t length, bool odd
     return length;
 }
 
-static void cut_by_quotes(const frgi_waves *w, frgi_wave *wave, const int64_t bound[], int n)
+static void cut_by_quotes(const frgi_segments *w, frgi_segment *segment, const int64_t bound[],
+                          int n)
 {
-    wave->n_quotes = 0;
+    segment->n_quotes = 0;
     for (int b = 1; b <= n; b++) {
         const int64_t length = bound[b] - bound[b - 1];
-        wave->n_quotes += w->kernels->count_quotes(wave->text + bound[b - 1], length);
+        segment->n_quotes += w->kernels->count_quotes(segment->text + bound[b - 1], length);
         /* a row may span several blocks: no need to look for its end again */
-        wave->cut[b] = wave->cut[b - 1] >= bound[b]
-                           ? wave->cut[b - 1]
-                           : next_row(wave->text, bound[b], wave->length, wave->n_quotes & 1);
+        segment->cut[b] =
+            segment->cut[b - 1] >= bound[b]
+                ? segment->cut[b - 1]
+                : next_row(segment->text, bound[b], segment->length, segment->n_quotes & 1);
     }
 }
 
-static void cut_by_grammar(const frgi_waves *w, frgi_wave *wave, const int64_t bound[], int n)
+static void cut_by_grammar(const frgi_segments *w, frgi_segment *segment, const int64_t bound[],
+                           int n)
 {
-    const char *s = wave->text + wave->cut[0], *const e = wave->text + wave->length, *end;
-    wave->n_quotes = 1; /* there are some */
+    const char *s = segment->text + segment->cut[0], *const e = segment->text + segment->length,
+               *end;
+    segment->n_quotes = 1; /* there are some */
     for (int b = 1; b < n; b++) {
-        wave->cut[b] = wave->length;
+        segment->cut[b] = segment->length;
     }
     for (int b = 1; s < e && b < n; s = end + 1) {
         if (frgi_cell_find_end(s, e, w->delimiter, &end) != CELL_WHOLE) {
             return; /* the block's index will say why */
         }
-        for (; b < n && *end == '\n' && end + 1 - wave->text >= bound[b]; b++) {
-            wave->cut[b] = end + 1 - wave->text;
+        for (; b < n && *end == '\n' && end + 1 - segment->text >= bound[b]; b++) {
+            segment->cut[b] = end + 1 - segment->text;
         }
     }
 }
 
-static void cut_wave(const frgi_waves *w, frgi_wave *wave, int64_t start)
+static void cut_segment(const frgi_segments *w, frgi_segment *segment, int64_t start)
 {
-    const int64_t length = wave->length - start, wanted = length / w->steps.block + 1;
+    const int64_t length = segment->length - start, wanted = length / w->steps.block + 1;
     const int n = wanted < FRGI_CSV_BLOCKS ? (int)wanted : FRGI_CSV_BLOCKS;
     int64_t bound[FRGI_CSV_BLOCKS + 1];
     for (int b = 0; b <= n; b++) {
         bound[b] = start + length / n * b + length % n * b / n;
     }
-    wave->cut[0] = start;
-    (w->by_grammar ? cut_by_grammar : cut_by_quotes)(w, wave, bound, n);
-    wave->cut[n] = wave->length;
-    wave->n_cuts = n;
+    segment->cut[0] = start;
+    (w->by_grammar ? cut_by_grammar : cut_by_quotes)(w, segment, bound, n);
+    segment->cut[n] = segment->length;
+    segment->n_cuts = n;
 }
 
-frg_status frgi_waves_read(frgi_waves *w)
+frg_status frgi_segments_read(frgi_segments *w)
 {
     if (w->now.last) {
         return FRG_OK;
     }
     TRY(fill(w->source, &w->next));
-    cut_wave(w, &w->next, 0);
+    cut_segment(w, &w->next, 0);
     return FRG_OK;
 }
 
 /* ---- the index ---------------------------------------------------------------------------------- */
 
-static frg_status make_index_room(frgi_waves *w, int b, int64_t room)
+static frg_status make_index_room(frgi_segments *w, int b, int64_t room)
 {
     if (w->ends_room[b] < room) {
-        room += room / 16; /* the blocks of the next wave are about as long */
+        room += room / 16; /* the blocks of the next segment are about as long */
         DROP(w->ctx, &w->ends[b]);
         w->ends_room[b] = 0;
         TRY(NEW(w->ctx, &w->ends[b], room + 1, "index of a block"));
@@ -184,12 +188,12 @@ static frg_status make_index_room(frgi_waves *w, int b, int64_t room)
 }
 
 /** The blocks between the cuts, empty ones left out. */
-static frg_status make_blocks(frgi_waves *w)
+static frg_status make_blocks(frgi_segments *w)
 {
-    const frgi_wave *const wave = &w->now;
+    const frgi_segment *const segment = &w->now;
     w->n_blocks = 0;
-    for (int c = 0; c < wave->n_cuts; c++) {
-        const int64_t count = wave->cut[c + 1] - wave->cut[c];
+    for (int c = 0; c < segment->n_cuts; c++) {
+        const int64_t count = segment->cut[c + 1] - segment->cut[c];
         if (count == 0) {
             continue;
         }
@@ -197,13 +201,13 @@ static frg_status make_blocks(frgi_waves *w)
             FAIL(w->ctx, E_FORMAT, "a row is longer than 4 GB; is a quote not closed?");
         }
         const int b = w->n_blocks++;
-        w->blocks[b] = (frgi_csv_index){.text = wave->text + wave->cut[c], .count = count};
+        w->blocks[b] = (frgi_csv_index){.text = segment->text + segment->cut[c], .count = count};
         TRY(make_index_room(w, b, count / 4 + INDEX_LEAST));
     }
     return FRG_OK;
 }
 
-static void index_blocks(frgi_waves *w, frgi_index_end which)
+static void index_blocks(frgi_segments *w, frgi_index_end which)
 {
 #pragma omp parallel for schedule(dynamic, 1) num_threads(frg_threads(w->ctx)) if (w->n_blocks > 1)
     for (int b = 0; b < w->n_blocks; b++) {
@@ -216,10 +220,10 @@ static void index_blocks(frgi_waves *w, frgi_index_end which)
 }
 
 /** Most cells have more than three bytes; a block where they do not gets the room of the worst case. */
-static frg_status index_once(frgi_waves *w)
+static frg_status index_once(frgi_segments *w)
 {
     if (!w->now.n_cuts) {
-        cut_wave(w, &w->now, w->start);
+        cut_segment(w, &w->now, w->start);
     }
     TRY(make_blocks(w));
     index_blocks(w, INDEX_DONE);
@@ -236,7 +240,7 @@ static frg_status index_once(frgi_waves *w)
     return FRG_OK;
 }
 
-frg_status frgi_waves_index(frgi_waves *w)
+frg_status frgi_segments_index(frgi_segments *w)
 {
     for (;;) {
         TRY(index_once(w));
@@ -262,6 +266,6 @@ frg_status frgi_waves_index(frgi_waves *w)
         if (w->used > w->start || w->now.last) {
             return FRG_OK;
         }
-        TRY(frgi_waves_enlarge(w));
+        TRY(frgi_segments_enlarge(w));
     }
 }
