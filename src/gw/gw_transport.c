@@ -560,7 +560,7 @@ void frgi_transport_pass(frgi_transport *t)
     const bool parallel = (double)s->rows * (double)s->ld > 2e4;
     /* costs as much as the others that are compared: what is stored is neither made nor passed over */
     const bool usual = parallel && !s->fresh && !marking && (s->x || !t->kept);
-    const int threads = frgi_crowd_team(&t->crowd, t->threads);
+    const int threads = frgi_oversubscription_team(&t->oversubscription, t->threads);
     const double began = frgi_seconds();
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (parallel)
     for (int64_t c = 0; c < s->chunks; c++) {
@@ -576,7 +576,8 @@ void frgi_transport_pass(frgi_transport *t)
     }
     if (usual) {
         const double share = chunk == ops->marked ? t->share : 1;
-        frgi_crowd_saw(&t->crowd, t->threads, (frgi_seconds() - began) / fmax(share, 0.01));
+        frgi_oversubscription_note(&t->oversubscription, t->threads,
+                                   (frgi_seconds() - began) / fmax(share, 0.01));
     }
     int64_t lost = 0, far = 0;
     double low = (double)INFINITY, high = -(double)INFINITY;

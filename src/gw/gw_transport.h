@@ -10,7 +10,7 @@
 #ifndef FRGI_GW_TRANSPORT_H
 #define FRGI_GW_TRANSPORT_H
 
-#include "core/crowd.h"
+#include "core/oversubscription.h"
 #include "gw/gw_floor.h"
 #include "gw/gw_sweep.h"
 
@@ -59,7 +59,7 @@ typedef struct {
     double k; /* log2(e) / epsilon */
     bool accelerate;
     int threads;
-    frgi_crowd crowd; /* whether a pass is for all of them */
+    frgi_oversubscription oversubscription; /* whether a pass is for all of them */
     char *scratch;
     size_t scratch_bytes; /* of one thread */
     frgi_columns_result *blocks;

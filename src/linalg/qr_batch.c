@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/crowd.h"
+#include "core/oversubscription.h"
 #include "linalg/blas.h"
 #include "linalg/qr_copy.h"
 #include "linalg/qr_engine.h"

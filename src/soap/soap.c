@@ -42,7 +42,7 @@ frg_status frg_soap_create(frg_soap **out, frg_context *ctx, const frg_soap_opts
     soap->ops = tables[frgi_context_isa(ctx)];
     soap->qr = frgi_qr_ops_of(ctx, false);
     soap->threads = soap->most = frg_threads(ctx);
-    soap->crowd[0] = soap->crowd[1] = frgi_crowd_doubtful();
+    soap->oversubscription[0] = soap->oversubscription[1] = frgi_oversubscription_doubtful();
     TRY_TO(failed, frg_soap_add_group(soap, o ? o : &defaults, NULL));
     *out = soap;
     return FRG_OK;

@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "core/core.h"
-#include "core/crowd.h"
+#include "core/oversubscription.h"
 #include "fourge/soap.h"
 #include "linalg/product.h"
 #include "linalg/qr_engine.h"
@@ -96,10 +96,10 @@ struct frg_soap {
     const soap_ops *ops;
     const frgi_qr_ops *qr;
     int threads;
-    int most;            /* of them at the step in hand */
-    frgi_crowd crowd[2]; /* of steps without and with new bases */
-    double work;         /* of the step in hand, multiply-adds */
-    bool worth_more;     /* some loop of it is worth several threads */
+    int most;                                  /* of them at the step in hand */
+    frgi_oversubscription oversubscription[2]; /* of steps without and with new bases */
+    double work;                               /* of the step in hand, multiply-adds */
+    bool worth_more;                           /* some loop of it is worth several threads */
     int64_t n_groups, room_groups;
     frg_soap_opts *groups;
     int64_t n_params, room_params;

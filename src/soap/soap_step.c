@@ -597,7 +597,7 @@ static bool run_pass(frg_soap *soap, const frg_array grads[], frg_soap_order ord
 }
 
 /** Steps without and with new bases are watched apart, as one takes many times as long as the other. */
-static frgi_crowd *crowd_of(frg_soap *soap)
+static frgi_oversubscription *oversubscription_of(frg_soap *soap)
 {
     bool anew = false;
     for (int64_t i = 0; i < soap->n_params; i++) {
@@ -605,18 +605,19 @@ static frgi_crowd *crowd_of(frg_soap *soap)
             anew |= soap->params[i]->factors[k].due;
         }
     }
-    return &soap->crowd[anew];
+    return &soap->oversubscription[anew];
 }
 
 /** What the step has taken, where that tells whether its threads gain: one thread would take some 0.1 s at most, so that
  *  trying it costs little.  Eigendecompositions are none of the loops that the next steps have. */
-static void note_seconds(frg_soap *soap, frgi_crowd *crowd, bool by_eigh, double seconds)
+static void note_seconds(frg_soap *soap, frgi_oversubscription *oversubscription, bool by_eigh,
+                         double seconds)
 {
     static const double MOST_WORK = 4e9;
     if (soap->work >= MOST_WORK) {
-        *crowd = frgi_crowd_doubtful();
+        *oversubscription = frgi_oversubscription_doubtful();
     } else if (soap->worth_more && !by_eigh) {
-        frgi_crowd_saw(crowd, soap->threads, seconds / soap->work);
+        frgi_oversubscription_note(oversubscription, soap->threads, seconds / soap->work);
     }
 }
 
@@ -637,8 +638,8 @@ frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n, frg
     look_at_gradients(soap);
     TRY(judge_gradients(soap, &report));
     TRY(decide(soap, &eigh));
-    frgi_crowd *const crowd = crowd_of(soap);
-    soap->most = frgi_crowd_team(crowd, soap->threads);
+    frgi_oversubscription *const oversubscription = oversubscription_of(soap);
+    soap->most = frgi_oversubscription_team(oversubscription, soap->threads);
     if (eigh > 0) {
         TRY(frgi_soap_eigh_open(soap, eigh));
     }
@@ -659,7 +660,7 @@ frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n, frg
     frgi_blas_end(guard);
     frgi_soap_sum_times(soap, &report);
     /* before a refresh beside the caller, which counts work of its own, begins */
-    note_seconds(soap, crowd, eigh > 0, frgi_seconds() - start);
+    note_seconds(soap, oversubscription, eigh > 0, frgi_seconds() - start);
     soap->late = (frg_soap_report){0};
     if (later) {
         frgi_soap_launch(soap);

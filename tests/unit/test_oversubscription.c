@@ -1,26 +1,29 @@
-/* test_crowd.c - who does a pass, by what the passes before took. */
-#include "core/crowd.h"
+/* test_oversubscription.c - who does a pass, by what the passes before took. */
+#include "core/oversubscription.h"
 #include "test.h"
 
 enum { THREADS = 2, PASSES = 4000 };
 
 /** Passes alone among so many, where one takes `alone`, or `together` and every `period`-th `slow`. */
-static int passes_alone_from(frgi_crowd c, int threads, double together, double alone, double slow,
-                             int period)
+static int passes_alone_from(frgi_oversubscription c, int threads, double together, double alone,
+                             double slow, int period)
 {
     int count = 0;
     for (int i = 0; i < PASSES; i++) {
-        const int team = frgi_crowd_team(&c, threads);
+        const int team = frgi_oversubscription_team(&c, threads);
         CHECK(team == threads || team == 1);
         count += team == 1;
-        frgi_crowd_saw(&c, threads, team == 1 ? alone : i % period == 0 ? slow : together);
+        frgi_oversubscription_note(&c, threads,
+                                   team == 1         ? alone
+                                   : i % period == 0 ? slow
+                                                     : together);
     }
     return count;
 }
 
 static int passes_alone(int threads, double together, double alone, double slow, int period)
 {
-    return passes_alone_from((frgi_crowd){0}, threads, together, alone, slow, period);
+    return passes_alone_from((frgi_oversubscription){0}, threads, together, alone, slow, period);
 }
 
 /** Nobody else: one thread is tried for 4 of 516 passes, so for 28 to 32 of 4000. */
@@ -54,7 +57,7 @@ static void all_wait(void)
 /** In doubt it is tried after 8 already; where it is slower it is tried as seldom as ever then. */
 static void doubtful(void)
 {
-    const frgi_crowd c = frgi_crowd_doubtful();
+    const frgi_oversubscription c = frgi_oversubscription_doubtful();
     int alone = passes_alone_from(c, THREADS, 80, 2, 80, 1);
     CHECK_SAYS(alone >= PASSES - 8 - 7 * 8, "%d", alone);
     alone = passes_alone_from(c, THREADS, 1, 2, 1, 1);
@@ -79,12 +82,12 @@ static void once(void)
 /** Others come and go: after they have gone at most 4096 passes more are alone. */
 static void calm_again(void)
 {
-    frgi_crowd c = {0};
+    frgi_oversubscription c = {0};
     int alone = 0;
     for (int i = 0; i < 20000; i++) {
-        const int team = frgi_crowd_team(&c, THREADS);
+        const int team = frgi_oversubscription_team(&c, THREADS);
         alone += i >= 10000 && team == 1;
-        frgi_crowd_saw(&c, THREADS, team == 1 ? 2 : i < 10000 ? 80 : 1);
+        frgi_oversubscription_note(&c, THREADS, team == 1 ? 2 : i < 10000 ? 80 : 1);
     }
     CHECK_SAYS(alone <= 4096 + 10000 / 100, "%d", alone);
 }

@@ -1,5 +1,5 @@
-/* crowd.c - stretches of passes together and alone, and which of them goes on. */
-#include "core/crowd.h"
+/* oversubscription.c - stretches of passes together and alone, and which of them goes on. */
+#include "core/oversubscription.h"
 
 enum {
     WINDOW = 8, /* passes together that are looked at */
@@ -20,19 +20,19 @@ int frgi_team_for(int most, double work)
     return worth < 2 ? 1 : worth < most ? (int)worth : most;
 }
 
-frgi_crowd frgi_crowd_doubtful(void)
+frgi_oversubscription frgi_oversubscription_doubtful(void)
 {
-    return (frgi_crowd){.sure = UNTRIED};
+    return (frgi_oversubscription){.sure = UNTRIED};
 }
 
-static void begin(frgi_crowd *c, bool alone)
+static void begin(frgi_oversubscription *c, bool alone)
 {
     c->alone = alone;
     c->passes = 0;
     c->seconds = 0;
 }
 
-static void saw_together(frgi_crowd *c, double seconds)
+static void saw_together(frgi_oversubscription *c, double seconds)
 {
     c->least = c->least == 0 || seconds < c->least ? seconds : c->least;
     if (c->passes < WINDOW) {
@@ -47,14 +47,14 @@ static void saw_together(frgi_crowd *c, double seconds)
 
 /** The first stretch alone: one pass in a window may have waited for something that does not come again, so that it costs
  *  no more than waiting did, beside passes together that wait for nothing. */
-static int first_stretch(const frgi_crowd *c)
+static int first_stretch(const frgi_oversubscription *c)
 {
     const double waited = WINDOW * (c->together - c->least);
     const double dearer = c->seconds / TRIAL - c->least;
     return waited < STAY * dearer ? (int)(waited / dearer) : STAY;
 }
 
-static void saw_alone(frgi_crowd *c)
+static void saw_alone(frgi_oversubscription *c)
 {
     if (c->passes == TRIAL) {
         const bool faster = c->seconds < TRIAL * c->together;
@@ -68,7 +68,7 @@ static void saw_alone(frgi_crowd *c)
     }
 }
 
-void frgi_crowd_saw(frgi_crowd *c, int threads, double seconds)
+void frgi_oversubscription_note(frgi_oversubscription *c, int threads, double seconds)
 {
     if (threads == 1) {
         return;

@@ -1,11 +1,11 @@
-/* crowd.h - whether threads that meet after every pass still gain, on a machine whose cores others use too.
+/* oversubscription.h - whether threads that meet after every pass still gain, on a machine whose cores others use too.
  *
  * A pass of 0.05 ms that waits for a thread which another program has put aside takes a time slice, some ms: two threads
  * were then ten times as slow as one.  What passes took tells: where they are slow or uneven, some are done by one thread,
  * and as long as that is faster so are the next ones.  For work whose bits do not depend on the number of threads.
  */
-#ifndef FRGI_CORE_CROWD_H
-#define FRGI_CORE_CROWD_H
+#ifndef FRGI_CORE_OVERSUBSCRIPTION_H
+#define FRGI_CORE_OVERSUBSCRIPTION_H
 
 #include <stdbool.h>
 
@@ -21,19 +21,19 @@ typedef struct {
     double seconds;  /* a unit of work, summed over the stretch */
     double together; /* mean of the stretch before */
     double least;    /* of any pass together */
-} frgi_crowd;
+} frgi_oversubscription;
 
 /** A beginning that tries one thread after the first passes together, in place of hundreds: for passes that can be slow all
  *  alike, as beside another library's threads that spin. */
-frgi_crowd frgi_crowd_doubtful(void);
+frgi_oversubscription frgi_oversubscription_doubtful(void);
 
 /** How many of the threads the next pass should have. */
-static inline int frgi_crowd_team(const frgi_crowd *c, int threads)
+static inline int frgi_oversubscription_team(const frgi_oversubscription *c, int threads)
 {
     return c->alone ? 1 : threads;
 }
 
-/** Takes note of a pass by so many threads at hand: seconds a unit of work, the unit the caller's. */
-void frgi_crowd_saw(frgi_crowd *c, int threads, double seconds);
+/** Takes note of a pass by so many threads at hand: seconds per work, in units of the caller's. */
+void frgi_oversubscription_note(frgi_oversubscription *c, int threads, double seconds);
 
 #endif
