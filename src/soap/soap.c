@@ -12,7 +12,7 @@
  * refreshes, whose turns are dealt over all of its factors).  All that can fail,
  * options, shapes, callbacks, memory, is done before the first byte of state changes.
  *
- * Memory: m, v, K, Q of every parameter; per thread one room for the largest: 5 tensors, 2 matrices, a panel. */
+ * Memory: m, v, K, Q of every parameter; per thread one workspace for the largest: 5 tensors, 2 matrices, a panel. */
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -66,7 +66,7 @@ static void drop_plan(frg_soap *soap)
 {
     frgi_arena_close(&soap->arena, soap->ctx);
     soap->arena = (frgi_arena){0};
-    DROP(soap->ctx, &soap->rooms);
+    DROP(soap->ctx, &soap->workspaces);
     DROP(soap->ctx, &soap->factor_tasks);
     DROP(soap->ctx, &soap->param_tasks);
     DROP(soap->ctx, &soap->costs);
@@ -104,9 +104,9 @@ frg_status frg_soap_add_group(frg_soap *soap, const frg_soap_opts *o, int *group
     frg_soap_defaults(&taken, sizeof taken, FRG_SOAP_EMERGING);
     TRY(frgi_take_opts(ctx, &taken, sizeof taken, o));
     TRY(frgi_soap_check(ctx, &taken));
-    if (soap->n_groups == soap->room_groups) {
-        TRY(GROW(ctx, &soap->groups, 2 * soap->room_groups + 2, "groups"));
-        soap->room_groups = 2 * soap->room_groups + 2;
+    if (soap->n_groups == soap->groups_capacity) {
+        TRY(GROW(ctx, &soap->groups, 2 * soap->groups_capacity + 2, "groups"));
+        soap->groups_capacity = 2 * soap->groups_capacity + 2;
     }
     soap->groups[soap->n_groups] = taken;
     if (group) {
@@ -274,7 +274,8 @@ static int blocks_of(const frg_soap_opts *o, const soap_param *p, int axis)
 static void layout_param(const frg_soap_opts *o, soap_param *p)
 {
     frgi_arena *const a = &p->state;
-    const bool turns = o->moment2_order == FRG_MOMENT2_ROTATE || o->warmup_v == FRG_WARMUP_V_ROTATE;
+    const bool rotates =
+        o->moment2_order == FRG_MOMENT2_ROTATE || o->warmup_v == FRG_WARMUP_V_ROTATE;
     p->m = TAKE(a, float, p->count);
     p->v = TAKE(a, float, p->count);
     for (int i = 0; i < p->n_factors; i++) {
@@ -282,7 +283,7 @@ static void layout_param(const frg_soap_opts *o, soap_param *p)
         const size_t square = frgi_mul((size_t)f->size, (size_t)f->size);
         f->k = TAKE(a, float, square);
         f->q = TAKE(a, float, square);
-        f->turn = turns ? TAKE(a, float, square) : NULL;
+        f->rotation = rotates ? TAKE(a, float, square) : NULL;
         f->lambda = TAKE(a, double, f->size);
         f->order = TAKE(a, int32_t, f->size);
     }
@@ -409,9 +410,9 @@ frg_status frg_soap_add_param(frg_soap *soap, int group, frg_array w, const char
         FAIL(ctx, E_ALIAS, "w of %s shares memory with the parameter '%s'",
              name ? name : "the parameter", owner->name);
     }
-    if (soap->n_params == soap->room_params) {
-        TRY(GROW(ctx, &soap->params, 2 * soap->room_params + 16, "parameters"));
-        soap->room_params = 2 * soap->room_params + 16;
+    if (soap->n_params == soap->params_capacity) {
+        TRY(GROW(ctx, &soap->params, 2 * soap->params_capacity + 16, "parameters"));
+        soap->params_capacity = 2 * soap->params_capacity + 16;
     }
     soap_param *p = NULL;
     TRY(NEW0(ctx, &p, 1, "a parameter"));
@@ -470,7 +471,7 @@ static void deal_duties(frg_soap *soap)
             }
             const double n = (double)t->factor->size;
             load[least] += n * n * n;
-            t->factor->turn_of_duty = least;
+            t->factor->refresh_offset = least;
         }
     }
 }
@@ -495,22 +496,22 @@ static extent extent_of(const frg_soap *soap)
     return e;
 }
 
-/** The room of thread t. */
-static soap_room layout_room(const frg_soap *soap, frgi_arena *a, int t, const extent *e)
+/** The workspace of thread t. */
+static soap_workspace layout_workspace(const frg_soap *soap, frgi_arena *a, int t, const extent *e)
 {
     const frgi_product_way way = frgi_product_way_of(soap->ctx);
-    soap_room room = {.team = 1};
+    soap_workspace work = {.team = 1};
     if (e->size > 0) {
         const int team = t == 0 ? soap->threads : 1; /* it leads where all take part */
         frgi_qr_extent largest = {0};
         frgi_qr_extend(&largest, e->size, e->size);
-        frgi_qr_workspace_take(a, &room.qr, way, false, &largest, team, true, true, false);
+        frgi_qr_workspace_take(a, &work.qr, way, false, &largest, team, true, true, false);
     }
-    frgi_product_workspace_take(a, &room.product, way);
-    room.g = TAKE(a, float, e->count);
-    room.x = TAKE(a, float, 2 * e->count);
-    room.y = TAKE(a, float, 2 * e->count);
-    return room;
+    frgi_product_workspace_take(a, &work.product, way);
+    work.g = TAKE(a, float, e->count);
+    work.x = TAKE(a, float, 2 * e->count);
+    work.y = TAKE(a, float, 2 * e->count);
+    return work;
 }
 
 static size_t task_bytes(const frg_soap *soap, int64_t factors)
@@ -523,7 +524,7 @@ size_t frgi_soap_plan_bytes(const frg_soap *soap)
     frgi_arena counted = {0};
     const extent e = extent_of(soap);
     for (int t = 0; t < soap->threads; t++) {
-        (void)layout_room(soap, &counted, t, &e);
+        (void)layout_workspace(soap, &counted, t, &e);
     }
     return frgi_add(counted.used, task_bytes(soap, e.factors));
 }
@@ -542,7 +543,7 @@ frg_status frgi_soap_plan(frg_soap *soap)
     TRY(NEW(ctx, &soap->param_tasks, soap->n_params, "tasks"));
     TRY(NEW(ctx, &soap->costs, n > soap->n_params ? n : soap->n_params, "tasks"));
     TRY(NEW(ctx, &soap->ranges, soap->n_params, "ranges"));
-    TRY(NEW0(ctx, &soap->rooms, soap->threads, "rooms"));
+    TRY(NEW0(ctx, &soap->workspaces, soap->threads, "workspaces"));
     frgi_soap_note_ranges(soap);
     for (int64_t i = 0; i < soap->n_params; i++) {
         soap_param *const p = soap->params[i];
@@ -560,7 +561,7 @@ frg_status frgi_soap_plan(frg_soap *soap)
     deal_duties(soap);
     for (int pass = 0; pass < 2; pass++) {
         for (int t = 0; t < soap->threads; t++) {
-            soap->rooms[t] = layout_room(soap, &soap->arena, t, &e);
+            soap->workspaces[t] = layout_workspace(soap, &soap->arena, t, &e);
         }
         if (pass == 0) {
             TRY(frgi_arena_open(&soap->arena, ctx, "room for the threads of an optimizer"));

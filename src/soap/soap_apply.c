@@ -8,7 +8,7 @@
  *
  *     original  m lives in the parameter's own coordinates (label 0) and enters beside G: one product with G and
  *               m stacked.  No change of basis concerns it.  Three pairs of products a step.
- *     eigen     m lives in the basis; before a change it leaves (label 0), and whoever finds label 0 enters it
+ *     eigen     m lives in the basis; before a change it is projected back (label 0), and whoever finds label 0 enters it
  *               again, whether or not anything was refreshed in between.  Two pairs, and two at each refresh.
  *
  * The label is compared before every use, in every build. */
@@ -31,22 +31,22 @@ static void copy(ptrdiff_t n, const float *from, float *to)
 }
 
 /** m <- m contracted; the label says what it becomes. */
-static void move_moment(soap_param *p, soap_direction way, int64_t label, soap_room *room)
+static void move_moment(soap_param *p, soap_direction way, int64_t label, soap_workspace *work)
 {
-    copy(p->count, p->m, room->x);
-    copy(p->count, frgi_soap_contract_all(p, room, way, 1, room->x, room->y), p->m);
+    copy(p->count, p->m, work->x);
+    copy(p->count, frgi_soap_contract_all(p, work, way, 1, work->x, work->y), p->m);
     p->label = label;
 }
 
-void frgi_soap_leave(const frg_soap *soap, soap_param *p, soap_room *room)
+void frgi_soap_project_back(const frg_soap *soap, soap_param *p, soap_workspace *work)
 {
     (void)soap;
     const double start = frgi_seconds();
     if (p->label != 0) {
         assert(p->label == p->generation);
-        move_moment(p, SOAP_OUT, 0, room);
+        move_moment(p, SOAP_OUT, 0, work);
     }
-    room->seconds[SOAP_PROJECT] += frgi_seconds() - start;
+    work->seconds[SOAP_PROJECT] += frgi_seconds() - start;
 }
 
 void frgi_soap_rescale(const frg_soap *soap, soap_param *p, int exponent)
@@ -81,7 +81,7 @@ static void identity(ptrdiff_t n, float *x)
 
 /** After a warm-up v describes raw coordinates and may be begun anew.  Where bases were rotated:
  *  v <- sum over old coordinates of (Q_old'Q_new)^2 v, along every axis that a factor of turned. */
-void frgi_soap_turn(const frg_soap *soap, soap_param *p, soap_room *room)
+void frgi_soap_rotate(const frg_soap *soap, soap_param *p, soap_workspace *work)
 {
     if (p->first && soap->groups[p->group].warmup_v == FRG_WARMUP_V_RESET) {
         memset(p->v, 0, (size_t)p->count * sizeof *p->v);
@@ -94,12 +94,12 @@ void frgi_soap_turn(const frg_soap *soap, soap_param *p, soap_room *room)
         }
         for (int i = first; i < end && any; i++) {
             if (!p->factors[i].rotated) {
-                identity(p->factors[i].size, p->factors[i].turn);
+                identity(p->factors[i].size, p->factors[i].rotation);
             }
         }
         if (any) {
-            copy(p->count, p->v, room->x);
-            frgi_soap_contract(p, room, axis, SOAP_TURN, 1, room->x, p->v);
+            copy(p->count, p->v, work->x);
+            frgi_soap_contract(p, work, axis, SOAP_ROTATE, 1, work->x, p->v);
         }
         for (int i = first; i < end; i++) {
             p->factors[i].rotated = false;
@@ -142,7 +142,7 @@ float *frgi_soap_in_order(const soap_param *p, float *x, float *y)
     return x;
 }
 
-void frgi_soap_straighten(soap_param *p, soap_room *room)
+void frgi_soap_apply_permutation(soap_param *p, soap_workspace *work)
 {
     int last = -1;
     for (int k = 0; k < p->n_factors; k++) {
@@ -151,17 +151,17 @@ void frgi_soap_straighten(soap_param *p, soap_room *room)
             continue;
         }
         last = axis;
-        copy(p->count, p->v, room->x);
-        reorder(p, axis, room->x, p->v);
+        copy(p->count, p->v, work->x);
+        reorder(p, axis, work->x, p->v);
         if (p->label != 0) {
-            copy(p->count, p->m, room->x);
-            reorder(p, axis, room->x, p->m);
+            copy(p->count, p->m, work->x);
+            reorder(p, axis, work->x, p->m);
         }
     }
     for (int k = 0; k < p->n_factors; k++) {
         soap_factor *const f = &p->factors[k];
-        float *const q = room->qr.other;
-        double *const lambda = room->qr.norm2;
+        float *const q = work->qr.other;
+        double *const lambda = work->qr.norm2;
         for (ptrdiff_t i = 0; i < f->size; i++) {
             copy(f->size, f->q + f->order[i] * f->size, q + i * f->size);
             lambda[i] = f->lambda[f->order[i]];
@@ -238,41 +238,42 @@ typedef struct {
     float *m, *to;
 } stacking;
 
-static void stack_part(const void *job, const soap_room *room, ptrdiff_t from, ptrdiff_t count)
+static void stack_slice(const void *job, const soap_workspace *work, ptrdiff_t from,
+                        ptrdiff_t count)
 {
-    (void)room;
+    (void)work;
     const stacking *const s = job;
     s->ops->blend(count, s->rate, s->g + from, s->m + from);
     copy(count, s->g + from, s->to + from);
     copy(count, s->m + from, s->to + s->count + from);
 }
 
-/** P in room->x; the first moment in its basis beside it at *in_basis, NULL where Adam keeps it itself. */
-static float *enter(const frg_soap *soap, soap_param *p, const float *g, soap_room *room,
+/** P in work->x; the first moment in its basis beside it at *in_basis, NULL where Adam keeps it itself. */
+static float *enter(const frg_soap *soap, soap_param *p, const float *g, soap_workspace *work,
                     const float **in_basis)
 {
     const frg_soap_opts *const o = &soap->groups[p->group];
     *in_basis = NULL;
     if (p->generation == 0) {
-        copy(p->count, g, room->x);
-        return room->x;
+        copy(p->count, g, work->x);
+        return work->x;
     }
     if (frgi_soap_original(o)) {
         if (p->label != 0) { /* the option was changed since */
-            move_moment(p, SOAP_OUT, 0, room);
+            move_moment(p, SOAP_OUT, 0, work);
         }
-        const stacking s = {soap->ops, p->count, (float)(1 - o->beta1), g, p->m, room->x};
-        frgi_soap_share(room, p->count, SOAP_ELEMENTS, stack_part, &s);
-        float *const both = frgi_soap_contract_all(p, room, SOAP_IN, 2, room->x, room->y);
+        const stacking s = {soap->ops, p->count, (float)(1 - o->beta1), g, p->m, work->x};
+        frgi_soap_share(work, p->count, SOAP_ELEMENTS, stack_slice, &s);
+        float *const both = frgi_soap_contract_all(p, work, SOAP_IN, 2, work->x, work->y);
         *in_basis = both + p->count;
         return both;
     }
     if (p->label != p->generation) {
         assert(p->label == 0);
-        move_moment(p, SOAP_IN, p->generation, room);
+        move_moment(p, SOAP_IN, p->generation, work);
     }
-    copy(p->count, g, room->x);
-    return frgi_soap_contract_all(p, room, SOAP_IN, 1, room->x, room->y);
+    copy(p->count, g, work->x);
+    return frgi_soap_contract_all(p, work, SOAP_IN, 1, work->x, work->y);
 }
 
 typedef struct {
@@ -282,9 +283,10 @@ typedef struct {
     const float *in_basis;
 } adaption;
 
-static void adapt_part(const void *job, const soap_room *room, ptrdiff_t from, ptrdiff_t count)
+static void adapt_slice(const void *job, const soap_workspace *work, ptrdiff_t from,
+                        ptrdiff_t count)
 {
-    (void)room;
+    (void)work;
     const adaption *const a = job;
     a->ops->adam(count, a->adam, a->p + from, a->m ? a->m + from : NULL,
                  a->in_basis ? a->in_basis + from : NULL, a->v + from);
@@ -318,21 +320,21 @@ static double rescaling(const frg_soap *soap, const soap_param *p, const float *
     return scale;
 }
 
-void frgi_soap_apply(const frg_soap *soap, soap_param *p, soap_room *room)
+void frgi_soap_apply(const frg_soap *soap, soap_param *p, soap_workspace *work)
 {
     const frg_soap_opts *const o = &soap->groups[p->group];
     const double start = frgi_seconds();
     const frg_array w = frgi_soap_oriented(p, &p->w);
-    const float *g = frgi_soap_gradient(soap, p, room);
+    const float *g = frgi_soap_gradient(soap, p, work);
     if (o->weight_decay_method == FRG_DECAY_L2 && o->weight_decay != 0) {
-        if (g != room->g) {
-            copy(p->count, g, room->g);
-            g = room->g;
+        if (g != work->g) {
+            copy(p->count, g, work->g);
+            g = work->g;
         }
-        frgi_soap_add(&w, ldexp(o->weight_decay, -p->exponent), room->g);
+        frgi_soap_add(&w, ldexp(o->weight_decay, -p->exponent), work->g);
     }
     const float *in_basis;
-    float *const x = enter(soap, p, g, room, &in_basis);
+    float *const x = enter(soap, p, g, work, &in_basis);
     const bool stored = in_basis == NULL;
     /* the invariant of the head of this file */
     assert(p->label == (frgi_soap_original(o) || p->generation == 0 ? 0 : p->generation));
@@ -340,15 +342,15 @@ void frgi_soap_apply(const frg_soap *soap, soap_param *p, soap_room *room)
     const double top = o->denom_floor > 0 ? soap->ops->largest(p->count, x) : 0;
     const update_rule rule = rule_of(o, p, top);
     const adaption step = {soap->ops, &rule.adam, x, stored ? p->m : NULL, p->v, in_basis};
-    frgi_soap_share(room, p->count, SOAP_ELEMENTS, adapt_part, &step);
+    frgi_soap_share(work, p->count, SOAP_ELEMENTS, adapt_slice, &step);
     const double adapted = frgi_seconds();
-    float *const other = x == room->x ? room->y : room->x;
+    float *const other = x == work->x ? work->y : work->x;
     const float *const d =
-        p->generation > 0 ? frgi_soap_contract_all(p, room, SOAP_OUT, 1, x, other) : x;
+        p->generation > 0 ? frgi_soap_contract_all(p, work, SOAP_OUT, 1, x, other) : x;
     const double left = frgi_seconds();
-    frgi_soap_give(soap->ops, room, &w, rule.keep, rule.after, rule.lr * rescaling(soap, p, d),
+    frgi_soap_give(soap->ops, work, &w, rule.keep, rule.after, rule.lr * rescaling(soap, p, d),
                    frgi_soap_rounding(o, p), d);
     p->step++;
-    room->seconds[SOAP_PROJECT] += entered - start + left - adapted;
-    room->seconds[SOAP_UPDATE] += adapted - entered + frgi_seconds() - left;
+    work->seconds[SOAP_PROJECT] += entered - start + left - adapted;
+    work->seconds[SOAP_UPDATE] += adapted - entered + frgi_seconds() - left;
 }

@@ -20,7 +20,7 @@ static void *work(void *handle)
 void frgi_soap_launch(frg_soap *soap)
 {
     for (int t = 0; t < soap->threads; t++) {
-        memset(soap->rooms[t].seconds, 0, sizeof soap->rooms[t].seconds);
+        memset(soap->workspaces[t].seconds, 0, sizeof soap->workspaces[t].seconds);
     }
     soap->pending = true;
     soap->in_flight = pthread_create(&soap->worker, NULL, work, soap) == 0;

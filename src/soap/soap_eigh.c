@@ -31,10 +31,10 @@ static bool is_diagonal(const soap_factor *f)
 }
 
 /** Q of a diagonal K: the permutation that sorts it. */
-static void permutation_basis(soap_factor *f, soap_room *room)
+static void permutation_basis(soap_factor *f, soap_workspace *work)
 {
     const ptrdiff_t n = f->size;
-    int32_t *const rank = room->qr.panel;
+    int32_t *const rank = work->qr.panel;
     for (ptrdiff_t j = 0; j < n; j++) {
         f->order[j] = (int32_t)j;
         f->lambda[j] = (double)f->k[j * n + j];
@@ -103,10 +103,10 @@ void frgi_soap_eigh_close(frg_soap *soap)
 }
 
 /** Eigenvectors of K by columns, descending. */
-static bool eigen_basis(const frg_soap *soap, soap_factor *f, soap_room *room, int thread)
+static bool eigen_basis(const frg_soap *soap, soap_factor *f, soap_workspace *work, int thread)
 {
     const ptrdiff_t n = f->size;
-    float *const a = room->qr.other, *const values = room->qr.panel;
+    float *const a = work->qr.other, *const values = work->qr.panel;
     memcpy(a, f->k, (size_t)(n * n) * sizeof *a);
     if (!frgi_ssyevd((int)n, a, (int)n, values, soap->eigh_work[thread], work_length(n),
                      soap->eigh_integers[thread], integer_length(n)) ||
@@ -122,11 +122,11 @@ static bool eigen_basis(const frg_soap *soap, soap_factor *f, soap_room *room, i
 }
 
 /** Second moments of a warm-up turn into the first basis, where that is asked for: Q_old = I. */
-static void turn_from_coordinates(const frg_soap_opts *o, const soap_param *p, soap_factor *f)
+static void rotation_from_coordinates(const frg_soap_opts *o, const soap_param *p, soap_factor *f)
 {
     if (p->first && o->warmup_v == FRG_WARMUP_V_ROTATE && !f->lost) {
         for (ptrdiff_t i = 0; i < f->size * f->size; i++) {
-            f->turn[i] = f->q[i] * f->q[i];
+            f->rotation[i] = f->q[i] * f->q[i];
         }
         f->rotated = true;
     }
@@ -144,11 +144,11 @@ bool frgi_soap_rescue(frg_soap *soap, const soap_param *p, soap_factor *f)
     const size_t square = frgi_mul((size_t)n, (size_t)n);
     if (NEW(soap->ctx, &a, frgi_add(frgi_mul(3, square), (size_t)(8 * n + 1)), "a basis") >= 0 &&
         NEW(soap->ctx, &integers, integer_length(n), "a basis") >= 0) {
-        double *const values = a + square, *const work = values + n;
+        double *const values = a + square, *const scratch = values + n;
         for (ptrdiff_t i = 0; i < n * n; i++) {
             a[i] = (double)f->k[i];
         }
-        done = frgi_dsyevd((int)n, a, (int)n, values, work, work_length(n), integers,
+        done = frgi_dsyevd((int)n, a, (int)n, values, scratch, work_length(n), integers,
                            integer_length(n));
         for (ptrdiff_t i = 0; i < n * n && done; i++) {
             done = isfinite(a[i]);
@@ -164,7 +164,7 @@ bool frgi_soap_rescue(frg_soap *soap, const soap_param *p, soap_factor *f)
     DROP(soap->ctx, &a);
     DROP(soap->ctx, &integers);
     f->lost = !done;
-    turn_from_coordinates(&soap->groups[p->group], p, f);
+    rotation_from_coordinates(&soap->groups[p->group], p, f);
     return done;
 }
 
@@ -195,12 +195,12 @@ bool frgi_soap_follows(const frg_soap_opts *o, const soap_param *p, const soap_f
 
 /** Q = orth(G'U), U the basis of the shorter axis. */
 static void follow(const frg_soap *soap, const soap_param *p, soap_factor *f,
-                   const soap_factor *shorter, soap_room *room)
+                   const soap_factor *shorter, soap_workspace *work)
 {
-    const ptrdiff_t n = f->size, k = shorter->size, ld = room->qr.x.ld;
-    const float *const g = frgi_soap_gradient(soap, p, room); /* as columns: dims[1] x dims[0] */
-    float *const a = room->qr.other;
-    frgi_product_blend(frgi_soap_products(p, room), f->axis == 1 ? 'N' : 'T', 'N', n, k, k, 1, g,
+    const ptrdiff_t n = f->size, k = shorter->size, ld = work->qr.x.ld;
+    const float *const g = frgi_soap_gradient(soap, p, work); /* as columns: dims[1] x dims[0] */
+    float *const a = work->qr.other;
+    frgi_product_blend(frgi_soap_products(p, work), f->axis == 1 ? 'N' : 'T', 'N', n, k, k, 1, g,
                        p->dims[1], shorter->q, k, 0, a, ld);
     for (ptrdiff_t j = 0; j < n; j++) {
         f->lambda[j] = j < k ? shorter->lambda[j] : 0;
@@ -210,23 +210,23 @@ static void follow(const frg_soap *soap, const soap_param *p, soap_factor *f,
         memset(a + j * ld, 0, (size_t)n * sizeof *a);
     }
     f->hint = 0;
-    f->done = frgi_soap_orthonormalise(soap, p, f, room, 0, true) ? SOAP_BY_QR : SOAP_FAILED;
+    f->done = frgi_soap_orthonormalise(soap, p, f, work, 0, true) ? SOAP_BY_QR : SOAP_FAILED;
 }
 
-void frgi_soap_decompose(const frg_soap *soap, const soap_param *p, soap_factor *f, soap_room *room,
-                         int thread)
+void frgi_soap_decompose(const frg_soap *soap, const soap_param *p, soap_factor *f,
+                         soap_workspace *work, int thread)
 {
     const frg_soap_opts *const o = &soap->groups[p->group];
     const soap_factor *const shorter = leader(o, p, f);
     f->norm = frgi_soap_norm(soap, f);
     f->done = frgi_soap_of_norm(f->norm, SOAP_BY_EIGH);
     if (f->done == SOAP_BY_EIGH && is_diagonal(f) && (!shorter || is_diagonal(shorter))) {
-        permutation_basis(f, room);
+        permutation_basis(f, work);
     } else if (f->done == SOAP_BY_EIGH && shorter && shorter->done == SOAP_BY_EIGH) {
-        follow(soap, p, f, shorter, room);
-    } else if (f->done == SOAP_BY_EIGH && (shorter || !eigen_basis(soap, f, room, thread))) {
+        follow(soap, p, f, shorter, work);
+    } else if (f->done == SOAP_BY_EIGH && (shorter || !eigen_basis(soap, f, work, thread))) {
         f->done = SOAP_FAILED;
     }
     f->lost = f->done == SOAP_FAILED || f->done == SOAP_UNTOUCHED;
-    turn_from_coordinates(o, p, f);
+    rotation_from_coordinates(o, p, f);
 }

@@ -10,7 +10,7 @@
  * in the 20 refreshes that second moments remember (noise that stays the same adds up).  Columns with lambda_j above that
  * have no ridge: it would slow them by c u norm(K) / lambda_j, more than all rounding does to them.  K is read through its
  * lower triangle alone, everywhere.  min lambda_j^2 / norm(W_j)^2 lies below every pivot of the factorisation:
- * the hint by which the engine tries the one-pass Cholesky way.  Memory: the room of the thread, 2 n^2.
+ * the hint by which the engine tries the one-pass Cholesky way.  Memory: the workspace of the thread, 2 n^2.
  *
  * References: Vyas et al. (2024), SOAP; Gupta, Koren and Singer (2018), Shampoo; Lin et al. (2025), KL-Shampoo. */
 #include <math.h>
@@ -19,9 +19,9 @@
 #include "linalg/blas.h"
 #include "soap/soap_state.h"
 
-static const double UNIT = 0x1p-24;
+static const double ROUNDOFF = 0x1p-24;
 enum {
-    SQUARE_COLUMNS = 512, /* at least, of a part of a triangle */
+    SQUARE_COLUMNS = 512, /* at least, of a slice of a triangle */
     COLUMNS = 64          /* of other matrices */
 };
 
@@ -37,11 +37,11 @@ typedef struct {
 } averaging;
 
 /** Columns from .. of the lower triangle: the block on the diagonal and what is below it. */
-static void columns_of_square(const void *job, const soap_room *room, ptrdiff_t from,
+static void columns_of_square(const void *job, const soap_workspace *work, ptrdiff_t from,
                               ptrdiff_t count)
 {
     const averaging *const s = job;
-    const frgi_product_workspace *const product = frgi_soap_products(s->p, room);
+    const frgi_product_workspace *const product = frgi_soap_products(s->p, work);
     const ptrdiff_t step = s->trans == 'N' ? 1 : s->ld, end = from + count;
     const float *const x = s->x + from * step;
     float *const to = s->to + from * s->n;
@@ -55,7 +55,7 @@ static void columns_of_square(const void *job, const soap_room *room, ptrdiff_t 
 }
 
 /** k <- past k + weight mat(x) mat(x)' over the factor's block. */
-static void rank_update(const soap_param *p, const soap_factor *f, const soap_room *room,
+static void rank_update(const soap_param *p, const soap_factor *f, const soap_workspace *work,
                         float past, float weight, const float *x)
 {
     ptrdiff_t outer = 1, inner = 1;
@@ -66,19 +66,19 @@ static void rank_update(const soap_param *p, const soap_factor *f, const soap_ro
     const ptrdiff_t d = p->dims[f->axis];
     averaging s = {p, 'N', f->size, outer, d, x + f->at, past, weight, f->k};
     if (inner == 1) {
-        frgi_soap_share(room, f->size, SQUARE_COLUMNS, columns_of_square, &s);
+        frgi_soap_share(work, f->size, SQUARE_COLUMNS, columns_of_square, &s);
         return;
     }
     for (ptrdiff_t o = 0; o < outer; o++) {
         s = (averaging){p,      'T',    f->size, inner, inner, x + (o * d + f->at) * inner,
                         s.past, weight, f->k};
-        frgi_soap_share(room, f->size, SQUARE_COLUMNS, columns_of_square, &s);
+        frgi_soap_share(work, f->size, SQUARE_COLUMNS, columns_of_square, &s);
         s.past = 1;
     }
 }
 
 /** x (rows x columns, the last index fastest) times weight^(1/2) along the axis of the factors that follow. */
-static void weigh(const soap_param *p, int axis, double floor, bool unit, float *x)
+static void kl_weigh(const soap_param *p, int axis, double floor, bool unit, float *x)
 {
     const ptrdiff_t rows = p->dims[0], columns = p->dims[1];
     for (int i = 0; i < p->n_factors; i++) {
@@ -112,25 +112,25 @@ int frgi_soap_power(const frg_soap_opts *o)
 }
 
 void frgi_soap_accumulate(const frg_soap *soap, const soap_param *p, soap_factor *f,
-                          soap_room *room)
+                          soap_workspace *work)
 {
     const frg_soap_opts *const o = &soap->groups[p->group];
     const double start = frgi_seconds();
     const double beta = frgi_soap_shampoo_beta(o, p->step + 1);
-    const float *x = frgi_soap_gradient(soap, p, room);
+    const float *x = frgi_soap_gradient(soap, p, work);
     double weight = 1 - beta;
     if (o->use_kl_shampoo) { /* G Q_other diag(lambda)^-1/2, over the other axis' length */
         const int other = 1 - f->axis;
         const double floor = ldexp(fmax(o->eps, 1e-30), -frgi_soap_power(o) * p->exponent);
         if (has_axis(p, other)) {
-            frgi_soap_contract(p, room, other, SOAP_IN, 1, x, room->x);
-            weigh(p, other, floor, o->kl_init == FRG_KL_UNIT && p->step == 0, room->x);
-            x = room->x;
+            frgi_soap_contract(p, work, other, SOAP_IN, 1, x, work->x);
+            kl_weigh(p, other, floor, o->kl_init == FRG_KL_UNIT && p->step == 0, work->x);
+            x = work->x;
         }
         weight /= (double)p->dims[other];
     }
-    rank_update(p, f, room, (float)beta, (float)weight, x);
-    room->seconds[SOAP_FACTORS] += frgi_seconds() - start;
+    rank_update(p, f, work, (float)beta, (float)weight, x);
+    work->seconds[SOAP_FACTORS] += frgi_seconds() - start;
 }
 
 /* ---- looking ------------------------------------------------------------------------------------- */
@@ -146,36 +146,36 @@ double frgi_soap_norm(const frg_soap *soap, const soap_factor *f)
     return sqrt(sum);
 }
 
-/** A factor and the matrices of the room that leads its team. */
+/** A factor and the matrices of the workspace that leads its team. */
 typedef struct {
     const frg_soap *soap;
     const soap_param *p;
     soap_factor *f;
-    soap_room *lead;
+    soap_workspace *lead;
     double floor;
 } factor_job;
 
-static void columns_of_product(const void *job, const soap_room *room, ptrdiff_t from,
+static void columns_of_product(const void *job, const soap_workspace *work, ptrdiff_t from,
                                ptrdiff_t count)
 {
     const factor_job *const j = job;
     const frgi_qr_workspace *const qr = &j->lead->qr;
     const ptrdiff_t n = j->f->size;
-    frgi_product_symmetric(frgi_soap_products(j->p, room), n, count, j->f->k, n, j->f->q + from * n,
+    frgi_product_symmetric(frgi_soap_products(j->p, work), n, count, j->f->k, n, j->f->q + from * n,
                            n, (float *)qr->other + from * qr->x.ld, qr->x.ld);
 }
 
-/** W = K Q in room->qr.other. */
-static void multiply(const soap_param *p, soap_factor *f, soap_room *room)
+/** W = K Q in work->qr.other. */
+static void multiply(const soap_param *p, soap_factor *f, soap_workspace *work)
 {
-    const factor_job j = {.p = p, .f = f, .lead = room};
-    frgi_soap_share_product(room, p, f->size, f->size, columns_of_product, &j);
+    const factor_job j = {.p = p, .f = f, .lead = work};
+    frgi_soap_share_product(work, p, f->size, f->size, columns_of_product, &j);
 }
 
 /** lambda_j, and norm(W_j)^2 beside it. */
-static void quotients(const void *job, const soap_room *room, ptrdiff_t from, ptrdiff_t count)
+static void quotients(const void *job, const soap_workspace *work, ptrdiff_t from, ptrdiff_t count)
 {
-    (void)room;
+    (void)work;
     const factor_job *const jb = job;
     const frgi_qr_workspace *const qr = &jb->lead->qr;
     const ptrdiff_t n = jb->f->size;
@@ -186,14 +186,14 @@ static void quotients(const void *job, const soap_room *room, ptrdiff_t from, pt
 }
 
 /** lambda of every slot, norm(K Q) = norm(K), and the smallest lambda^2 / norm(W_j)^2, from W in
- *  room->qr.other. */
-static void rayleigh(const frg_soap *soap, soap_factor *f, soap_room *room)
+ *  work->qr.other. */
+static void rayleigh(const frg_soap *soap, soap_factor *f, soap_workspace *work)
 {
-    const factor_job job = {.soap = soap, .f = f, .lead = room};
+    const factor_job job = {.soap = soap, .f = f, .lead = work};
     double hint = 1, sum = 0;
-    frgi_soap_share(room, f->size, COLUMNS, quotients, &job);
+    frgi_soap_share(work, f->size, COLUMNS, quotients, &job);
     for (ptrdiff_t j = 0; j < f->size; j++) {
-        const double ww = room->qr.norm2[j];
+        const double ww = work->qr.norm2[j];
         const double ratio = ww > 0 ? f->lambda[j] * f->lambda[j] / ww : 0;
         hint = ratio < hint ? ratio : hint;
         sum += ww;
@@ -202,16 +202,17 @@ static void rayleigh(const frg_soap *soap, soap_factor *f, soap_room *room)
     f->norm = sqrt(sum);
 }
 
-void frgi_soap_look(const frg_soap *soap, const soap_param *p, soap_factor *f, soap_room *room)
+void frgi_soap_rayleigh(const frg_soap *soap, const soap_param *p, soap_factor *f,
+                        soap_workspace *work)
 {
     const frg_soap_opts *const o = &soap->groups[p->group];
     const double start = frgi_seconds();
-    frgi_qr_workspace_shape(soap->qr, &room->qr, f->size, f->size);
-    room->qr.x.team = room->team;
-    multiply(p, f, room);
-    rayleigh(soap, f, room);
+    frgi_qr_workspace_shape(soap->qr, &work->qr, f->size, f->size);
+    work->qr.x.team = work->team;
+    multiply(p, f, work);
+    rayleigh(soap, f, work);
     f->norm = frgi_soap_norm(soap, f); /* of K itself: the test is finer than the rounding of K Q */
-    f->looked = true;
+    f->tested = true;
     double sum = 0;
     for (ptrdiff_t j = 0; j < f->size; j++) {
         sum += f->lambda[j] * f->lambda[j];
@@ -219,10 +220,10 @@ void frgi_soap_look(const frg_soap *soap, const soap_param *p, soap_factor *f, s
     if (o->adaptive_form == FRG_ADAPTIVE_DIAGONAL) {
         f->passes = sqrt(sum) >= (1 - o->adaptive_tolerance) * f->norm;
     } else {
-        const double rest = f->norm * f->norm - sum;
-        f->passes = sqrt(rest > 0 ? rest : 0) <= o->adaptive_tolerance * f->norm;
+        const double remainder = f->norm * f->norm - sum;
+        f->passes = sqrt(remainder > 0 ? remainder : 0) <= o->adaptive_tolerance * f->norm;
     }
-    room->seconds[SOAP_REFRESH] += frgi_seconds() - start;
+    work->seconds[SOAP_REFRESH] += frgi_seconds() - start;
 }
 
 /** Larger first, NaN last, equal ones by place: the same on every machine that has the same numbers. */
@@ -266,22 +267,22 @@ void frgi_soap_sort_places(ptrdiff_t n, const double *lambda, int32_t *slots, in
 
 /* ---- refresh ------------------------------------------------------------------------------------- */
 
-/** turn[old slot, new slot] = (Q_old'Q_new)^2: Q_old, of before the first iteration, stands in turn, the new basis by places
- *  in room->qr.q; q, which it is about to replace, is room for the product. */
-static void keep_turn(soap_factor *f, const float *q_new, ptrdiff_t ld)
+/** rotation[old slot, new slot] = (Q_old'Q_new)^2: Q_old, of before the first iteration, stands in rotation, the new basis
+ *  by places in work->qr.q; q, which it is about to replace, holds the product. */
+static void keep_rotation(soap_factor *f, const float *q_new, ptrdiff_t ld)
 {
     const int n = (int)f->size;
-    frgi_sgemm('T', 'N', n, n, n, 1, f->turn, n, q_new, (int)ld, 0, f->q, n);
+    frgi_sgemm('T', 'N', n, n, n, 1, f->rotation, n, q_new, (int)ld, 0, f->q, n);
     for (ptrdiff_t i = 0; i < f->size * f->size; i++) {
-        f->turn[i] = f->q[i] * f->q[i];
+        f->rotation[i] = f->q[i] * f->q[i];
     }
     f->rotated = true;
 }
 
 /** Where columns are moved, the quotients move with them and places are slots again. */
-static void move_quotients(soap_factor *f, soap_room *room)
+static void move_quotients(soap_factor *f, soap_workspace *work)
 {
-    double *const sorted = room->qr.norm2;
+    double *const sorted = work->qr.norm2;
     for (ptrdiff_t p = 0; p < f->size; p++) {
         sorted[p] = f->lambda[f->order[p]];
     }
@@ -302,28 +303,29 @@ static void sort_columns(const soap_factor *f, float *x, float *w)
 }
 
 /** Columns are sorted by the quotients of the basis that has just been found (which cost a product). */
-static void sort_after(const frg_soap *soap, const soap_param *p, soap_factor *f, soap_room *room)
+static void sort_after(const frg_soap *soap, const soap_param *p, soap_factor *f,
+                       soap_workspace *work)
 {
     const frg_soap_opts *const o = &soap->groups[p->group];
-    float *const w = room->qr.other;
-    multiply(p, f, room);
-    rayleigh(soap, f, room);
-    frgi_soap_sort_places(f->size, f->lambda, f->order, room->qr.panel);
+    float *const w = work->qr.other;
+    multiply(p, f, work);
+    rayleigh(soap, f, work);
+    frgi_soap_sort_places(f->size, f->lambda, f->order, work->qr.panel);
     if (o->moment2_order == FRG_MOMENT2_FOLLOW) {
         return;
     }
     sort_columns(f, f->q, w);
     if (f->rotated) {
-        sort_columns(f, f->turn, w);
+        sort_columns(f, f->rotation, w);
     }
-    move_quotients(f, room);
+    move_quotients(f, work);
 }
 
 /** Columns of A = W + max(0, floor - lambda) Q in their order, scaled. */
-static void columns_to_factor(const void *job, const soap_room *room, ptrdiff_t from,
+static void columns_to_factor(const void *job, const soap_workspace *work, ptrdiff_t from,
                               ptrdiff_t count)
 {
-    (void)room;
+    (void)work;
     const factor_job *const j = job;
     frgi_qr_workspace *const qr = &j->lead->qr;
     const ptrdiff_t n = j->f->size, ld = qr->x.ld;
@@ -343,10 +345,10 @@ static void columns_to_factor(const void *job, const soap_room *room, ptrdiff_t 
 }
 
 /** Columns of the new basis to their places: the slots where second moments stay. */
-static void columns_of_basis(const void *job, const soap_room *room, ptrdiff_t from,
+static void columns_of_basis(const void *job, const soap_workspace *work, ptrdiff_t from,
                              ptrdiff_t count)
 {
-    (void)room;
+    (void)work;
     const factor_job *const j = job;
     const frgi_qr_workspace *const qr = &j->lead->qr;
     const ptrdiff_t n = j->f->size;
@@ -358,84 +360,84 @@ static void columns_of_basis(const void *job, const soap_room *room, ptrdiff_t f
 }
 
 bool frgi_soap_orthonormalise(const frg_soap *soap, const soap_param *param, soap_factor *f,
-                              soap_room *room, double floor, bool last)
+                              soap_workspace *work, double floor, bool last)
 {
     const frg_soap_opts *const o = &soap->groups[param->group];
-    const ptrdiff_t n = f->size, ld = room->qr.x.ld;
-    const factor_job job = {soap, param, f, room, floor};
-    frgi_soap_share(room, n, COLUMNS, columns_to_factor, &job);
-    for (ptrdiff_t p = n; p < room->qr.x.columns; p++) {
-        float *const a = (float *)room->qr.x.a + p * ld;
-        memset(a, 0, (size_t)room->qr.x.rows * sizeof *a);
+    const ptrdiff_t n = f->size, ld = work->qr.x.ld;
+    const factor_job job = {soap, param, f, work, floor};
+    frgi_soap_share(work, n, COLUMNS, columns_to_factor, &job);
+    for (ptrdiff_t p = n; p < work->qr.x.columns; p++) {
+        float *const a = (float *)work->qr.x.a + p * ld;
+        memset(a, 0, (size_t)work->qr.x.rows * sizeof *a);
     }
-    const frgi_qr_request wish = {.method = o->qr_method,
-                                  .verify = last ? FRG_QR_VERIFY_PROBE : FRG_QR_VERIFY_NONE,
-                                  .ortho_tol = o->ortho_tol,
-                                  .hint = f->hint};
-    frgi_qr_solve(soap->qr, &room->qr, &wish, &f->report);
+    const frgi_qr_request wanted = {.method = o->qr_method,
+                                 .verify = last ? FRG_QR_VERIFY_PROBE : FRG_QR_VERIFY_NONE,
+                                 .ortho_tol = o->ortho_tol,
+                                 .hint = f->hint};
+    frgi_qr_solve(soap->qr, &work->qr, &wanted, &f->report);
     if (f->report.flags & FRG_QR_NONFINITE) {
         return false;
     }
     if (last && f->done == SOAP_BY_QR && o->moment2_order == FRG_MOMENT2_ROTATE) {
-        keep_turn(f, room->qr.q, ld);
+        keep_rotation(f, work->qr.q, ld);
     }
-    frgi_soap_share(room, n, COLUMNS, columns_of_basis, &job);
+    frgi_soap_share(work, n, COLUMNS, columns_of_basis, &job);
     return true;
 }
 
 static void refresh_by_qr(const frg_soap *soap, const soap_param *p, soap_factor *f,
-                          soap_room *room)
+                          soap_workspace *work)
 {
     const frg_soap_opts *const o = &soap->groups[p->group];
-    if (!f->looked) {
-        multiply(p, f, room);
-        rayleigh(soap, f, room);
+    if (!f->tested) {
+        multiply(p, f, work);
+        rayleigh(soap, f, work);
     }
     f->done = frgi_soap_of_norm(f->norm, SOAP_BY_QR);
     if (f->done != SOAP_BY_QR) {
         return;
     }
     if (o->moment2_order == FRG_MOMENT2_ROTATE) {
-        memcpy(f->turn, f->q, (size_t)(f->size * f->size) * sizeof *f->q);
+        memcpy(f->rotation, f->q, (size_t)(f->size * f->size) * sizeof *f->q);
     }
     const bool before = o->sort_when == FRG_SORT_BEFORE_QR;
     const bool moves = o->moment2_order != FRG_MOMENT2_FOLLOW;
     if (before) {
-        frgi_soap_sort_places(f->size, f->lambda, f->order, room->qr.panel);
+        frgi_soap_sort_places(f->size, f->lambda, f->order, work->qr.panel);
     }
     for (int s = 0; s < o->power_iter_steps; s++) {
         if (s > 0) {
-            multiply(p, f, room);
-            rayleigh(soap, f, room);
+            multiply(p, f, work);
+            rayleigh(soap, f, work);
             f->hint = 0;
         }
-        if (!frgi_soap_orthonormalise(soap, p, f, room, o->ridge_c * UNIT * f->norm,
+        if (!frgi_soap_orthonormalise(soap, p, f, work, o->ridge_c * ROUNDOFF * f->norm,
                                       s + 1 == o->power_iter_steps)) {
             f->done = SOAP_FAILED;
             return;
         }
         if (moves) {
-            move_quotients(f, room);
+            move_quotients(f, work);
         }
     }
     if (!before) {
-        sort_after(soap, p, f, room);
+        sort_after(soap, p, f, work);
     }
 }
 
-void frgi_soap_refresh(frg_soap *soap, const soap_param *p, soap_factor *f, soap_room *room,
+void frgi_soap_refresh(frg_soap *soap, const soap_param *p, soap_factor *f, soap_workspace *work,
                        int thread)
 {
     const frg_soap_opts *const o = &soap->groups[p->group];
     const double start = frgi_seconds();
-    frgi_qr_workspace_shape(soap->qr, &room->qr, f->size, f->size);
-    room->qr.x.team = room->team;
+    frgi_qr_workspace_shape(soap->qr, &work->qr, f->size, f->size);
+    work->qr.x.team = work->team;
     f->report = (frg_qr_report){.orthogonality = NAN};
     f->done = SOAP_UNTOUCHED;
     if (p->first || f->lost || o->use_eigh) {
-        frgi_soap_decompose(soap, p, f, room, thread);
+        frgi_soap_decompose(soap, p, f, work, thread);
     } else {
-        refresh_by_qr(soap, p, f, room);
+        refresh_by_qr(soap, p, f, work);
     }
-    room->seconds[SOAP_REFRESH] += frgi_seconds() - start;
+    work->seconds[SOAP_REFRESH] += frgi_seconds() - start;
 }

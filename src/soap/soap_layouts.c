@@ -12,7 +12,7 @@
 #include "linalg/half.h"
 #include "soap/soap_state.h"
 
-enum { KEY_ROOM = 40, LAYOUTS = FRG_LAYOUT_PYTORCH_OPTIMIZER + 1 };
+enum { KEY_BYTES = 40, LAYOUTS = FRG_LAYOUT_PYTORCH_OPTIMIZER + 1 };
 typedef enum { KIND_Q, KIND_K, KIND_LAMBDA, FACTOR_KINDS } factor_kind;
 
 static const struct {
@@ -57,7 +57,7 @@ static frg_status check_layout(frg_soap *soap, const char *path, frg_soap_layout
 
 /** The key of a factor's part, which is its name in the file as well. */
 static void factor_key(const soap_param *p, frg_soap_layout layout, int i, factor_kind kind,
-                       char key[KEY_ROOM])
+                       char key[KEY_BYTES])
 {
     const int axis = p->factors[i].axis;
     int first = i, last = i;
@@ -68,16 +68,16 @@ static void factor_key(const soap_param *p, frg_soap_layout layout, int i, facto
         last++;
     }
     if (LAYOUT[layout].sides) {
-        snprintf(key, KEY_ROOM, "%s", SIDES[kind][axis]);
+        snprintf(key, KEY_BYTES, "%s", SIDES[kind][axis]);
     } else if (first < last) {
-        snprintf(key, KEY_ROOM, "%s.%d.%d", LISTS[kind], axis, i - first);
+        snprintf(key, KEY_BYTES, "%s.%d.%d", LISTS[kind], axis, i - first);
     } else {
-        snprintf(key, KEY_ROOM, "%s.%d", LISTS[kind], axis);
+        snprintf(key, KEY_BYTES, "%s.%d", LISTS[kind], axis);
     }
 }
 
 /** Part number `at` of a parameter: bases, factors, quotients where the layout has them, moments.  false: no more. */
-static bool part_key(const soap_param *p, frg_soap_layout layout, int at, char key[KEY_ROOM])
+static bool tensor_key(const soap_param *p, frg_soap_layout layout, int at, char key[KEY_BYTES])
 {
     const int kinds = LAYOUT[layout].sides ? FACTOR_KINDS : KIND_LAMBDA;
     const char *const moments[2] = {LAYOUT[layout].moment, "exp_avg_sq"};
@@ -87,7 +87,7 @@ static bool part_key(const soap_param *p, frg_soap_layout layout, int at, char k
     }
     at -= kinds * p->n_factors;
     if (at < 2) {
-        snprintf(key, KEY_ROOM, "%s", moments[at]);
+        snprintf(key, KEY_BYTES, "%s", moments[at]);
     }
     return at < 2;
 }
@@ -109,28 +109,28 @@ typedef struct {
     frg_soap *soap;
     frg_soap_layout layout;
     frgi_npz_writer *file;
-    float *room;
+    float *work;
 } exporter;
 
 static frg_status put(const exporter *e, int64_t id, const char *key, const frg_array *a)
 {
-    char name[2 * KEY_ROOM];
+    char name[2 * KEY_BYTES];
     snprintf(name, sizeof name, "state.%" PRId64 ".%s", id, key);
     return frgi_npz_add(e->file, name, a);
 }
 
-static frg_status put_part(const exporter *e, int64_t id, const char *key)
+static frg_status put_tensor(const exporter *e, int64_t id, const char *key)
 {
     frg_soap *const soap = e->soap;
     frg_array a;
     TRY(frg_soap_state_shape(soap, id, key, &a));
-    a.data = e->room;
+    a.data = e->work;
     TRY(frg_soap_state_get(soap, id, key, a));
     size_t count = 1;
     for (int d = 0; d < a.ndim; d++) {
         count *= (size_t)a.shape[d];
     }
-    if (isnan(soap->ops->largest((ptrdiff_t)count, e->room))) {
+    if (isnan(soap->ops->largest((ptrdiff_t)count, e->work))) {
         FAIL(soap->ctx, E_STATE, "%s of '%s' is beyond single precision", key,
              soap->params[id]->name);
     }
@@ -141,14 +141,14 @@ static frg_status put_part(const exporter *e, int64_t id, const char *key)
 static frg_status put_empty(const exporter *e, int64_t id)
 {
     const soap_param *const p = e->soap->params[id];
-    const frg_array none = frg_vector(e->room, FRG_F32, 0);
+    const frg_array none = frg_vector(e->work, FRG_F32, 0);
     for (int axis = 0; axis < (p->axes > 0 ? p->axes : 1); axis++) {
         bool has = false;
         for (int i = 0; i < p->n_factors; i++) {
             has |= p->factors[i].axis == axis;
         }
         for (int kind = KIND_Q; kind < KIND_LAMBDA && !has; kind++) {
-            char key[KEY_ROOM];
+            char key[KEY_BYTES];
             snprintf(key, sizeof key, "%s.%d", LISTS[kind], axis);
             TRY(put(e, id, key, &none));
         }
@@ -168,13 +168,13 @@ static frg_status put_param(const exporter *e, int64_t id)
     const double beta = o->shampoo_beta < 0 ? o->beta2 : o->shampoo_beta;
     const frg_array step = scalar(&p->step, FRG_I64), shampoo = scalar(&beta, FRG_F64),
                     frequency = scalar(&o->precondition_frequency, FRG_I64);
-    char key[KEY_ROOM];
+    char key[KEY_BYTES];
     if (!p->started) { /* nobody has a state for what never had a gradient */
         return FRG_OK;
     }
-    for (int at = 0; part_key(p, e->layout, at, key); at++) {
+    for (int at = 0; tensor_key(p, e->layout, at, key); at++) {
         if (!is_basis(key) || p->generation > 0 || LAYOUT[e->layout].unchanged) {
-            TRY(put_part(e, id, key));
+            TRY(put_tensor(e, id, key));
         }
     }
     if (LAYOUT[e->layout].empty) {
@@ -198,7 +198,7 @@ static frg_status put_groups(const exporter *e)
             most = steps > most ? steps : most;
         }
         const frg_array step = scalar(&most, FRG_I64);
-        char name[KEY_ROOM];
+        char name[KEY_BYTES];
         snprintf(name, sizeof name, "param_groups.%" PRId64 ".step", g);
         TRY(frgi_npz_add(e->file, name, &step));
     }
@@ -229,14 +229,14 @@ frg_status frg_soap_export(frg_soap *soap, const char *path, frg_soap_layout lay
     }
     exporter e = {.soap = soap, .layout = layout};
     frg_status status;
-    TRY(NEW(soap->ctx, &e.room, most, "a part of the state"));
+    TRY(NEW(soap->ctx, &e.work, most, "a part of the state"));
     TRY_TO(failed, frgi_npz_open(&e.file, soap->ctx, path));
     TRY_TO(failed, put_all(&e));
-    DROP(soap->ctx, &e.room);
+    DROP(soap->ctx, &e.work);
     return frgi_npz_commit(&e.file);
 failed:
     frgi_npz_abandon(&e.file);
-    DROP(soap->ctx, &e.room);
+    DROP(soap->ctx, &e.work);
     return status;
 }
 
@@ -253,7 +253,7 @@ typedef struct {
     frg_soap_layout layout;
     const char *path;
     member *members;
-    int64_t n, room, next; /* next: where the last search ended; members mostly come in order */
+    int64_t n, capacity, next; /* next: where the last search ended; members mostly come in order */
 } importer;
 
 static frg_status take_member(void *to, const char *name, frg_npy *array)
@@ -261,9 +261,9 @@ static frg_status take_member(void *to, const char *name, frg_npy *array)
     importer *const im = to;
     frg_context *const ctx = im->soap->ctx;
     frg_status status;
-    if (im->n == im->room) {
-        TRY_TO(failed, GROW(ctx, &im->members, 2 * im->room + 16, "members of an archive"));
-        im->room = 2 * im->room + 16;
+    if (im->n == im->capacity) {
+        TRY_TO(failed, GROW(ctx, &im->members, 2 * im->capacity + 16, "members of an archive"));
+        im->capacity = 2 * im->capacity + 16;
     }
     member *const m = &im->members[im->n];
     *m = (member){.array = array};
@@ -332,7 +332,7 @@ static int64_t count_of(const frg_array *a)
 }
 
 /** Of the shape that the handle has, f32 or f64, finite. */
-static frg_status check_part(const importer *im, int64_t id, const char *key, const member *m)
+static frg_status check_tensor(const importer *im, int64_t id, const char *key, const member *m)
 {
     frg_context *const ctx = im->soap->ctx;
     frg_array want, a = frg_npy_array(m->array);
@@ -384,7 +384,7 @@ typedef struct {
 static frg_status find_step(importer *im, int64_t id, found *f)
 {
     const bool own = LAYOUT[im->layout].own_step;
-    char name[KEY_ROOM];
+    char name[KEY_BYTES];
     snprintf(name, sizeof name, "param_groups.%d.step", im->soap->params[id]->group);
     member *m = own ? find(im, id, "step") : NULL;
     for (int64_t i = 0; i < im->n && !own && !m; i++) {
@@ -402,15 +402,15 @@ static frg_status find_step(importer *im, int64_t id, found *f)
     return FRG_OK;
 }
 
-static frg_status look_at_param(importer *im, int64_t id, found *f)
+static frg_status examine_param(importer *im, int64_t id, found *f)
 {
     const soap_param *const p = im->soap->params[id];
-    char key[KEY_ROOM];
+    char key[KEY_BYTES];
     int missing = 0, bases = 0;
     bool identity = true;
     const char *absent = NULL;
     *f = (found){.any = false};
-    for (int at = 0; part_key(p, im->layout, at, key); at++) {
+    for (int at = 0; tensor_key(p, im->layout, at, key); at++) {
         const member *const m = find(im, id, file_key(key));
         f->any |= m != NULL;
         if (!m && is_basis(key)) {
@@ -418,7 +418,7 @@ static frg_status look_at_param(importer *im, int64_t id, found *f)
         } else if (!m) {
             absent = file_key(key)[0] == 'e' ? "a moment" : "a factor";
         } else {
-            TRY(check_part(im, id, key, m));
+            TRY(check_tensor(im, id, key, m));
             bases += is_basis(key);
             TRY(is_basis(key) ? check_basis(im, m, &identity) : FRG_OK);
         }
@@ -434,7 +434,7 @@ static frg_status look_at_param(importer *im, int64_t id, found *f)
 }
 
 /** Parts that nobody asked for: the handle has less than the file. */
-static frg_status check_rest(importer *im)
+static frg_status check_others(importer *im)
 {
     for (int64_t id = 0; id < im->soap->n_params; id++) {
         for (int i = 0; i < 2; i++) {
@@ -452,14 +452,14 @@ static frg_status check_rest(importer *im)
     return FRG_OK;
 }
 
-/** Nothing fails here: all was looked at. */
+/** Nothing fails here: all was tested at. */
 static frg_status set_param(importer *im, int64_t id, const found *f)
 {
-    char key[KEY_ROOM];
+    char key[KEY_BYTES];
     frg_soap *const soap = im->soap;
     soap_param *const p = soap->params[id];
     frgi_soap_clear(p);
-    for (int at = 0; f->any && part_key(p, im->layout, at, key); at++) {
+    for (int at = 0; f->any && tensor_key(p, im->layout, at, key); at++) {
         const member *const m = find(im, id, file_key(key));
         if (m && (!is_basis(key) || f->bases)) {
             TRY(frg_soap_state_set(soap, id, key, frg_npy_array(m->array)));
@@ -469,16 +469,16 @@ static frg_status set_param(importer *im, int64_t id, const found *f)
     return f->any ? frg_soap_state_set(soap, id, "step", frg_vector(&f->step, FRG_I64, 1)) : FRG_OK;
 }
 
-static frg_status import_all(importer *im, found *parts)
+static frg_status import_all(importer *im, found *tensors)
 {
     frg_soap *const soap = im->soap;
     for (int64_t i = 0; i < soap->n_params; i++) {
-        TRY(look_at_param(im, i, &parts[i]));
+        TRY(examine_param(im, i, &tensors[i]));
     }
-    TRY(check_rest(im));
+    TRY(check_others(im));
     TRY(frgi_soap_plan(soap));
     for (int64_t i = 0; i < soap->n_params; i++) {
-        TRY(set_param(im, i, &parts[i]));
+        TRY(set_param(im, i, &tensors[i]));
     }
     return FRG_OK;
 }
@@ -492,14 +492,14 @@ frg_status frg_soap_import_bytes(frg_soap *soap, const void *bytes, int64_t coun
             bytes ? "given" : "NULL", (long long)count);
     frgi_soap_wait(soap);
     importer im = {.soap = soap, .layout = layout, .path = name};
-    found *parts = NULL;
+    found *tensors = NULL;
     frg_status status;
     TRY_TO(done, frgi_npz_each(ctx, bytes, count, name, take_member, &im));
-    TRY_TO(done, NEW0(ctx, &parts, soap->n_params, "parts of the state"));
-    TRY_TO(done, import_all(&im, parts));
+    TRY_TO(done, NEW0(ctx, &tensors, soap->n_params, "parts of the state"));
+    TRY_TO(done, import_all(&im, tensors));
 done:
     drop_members(&im);
-    DROP(ctx, &parts);
+    DROP(ctx, &tensors);
     return status;
 }
 

@@ -1,8 +1,8 @@
 /* soap_save.c - the whole state in a file, and back.
  *
- *     "FRGSOAP1" | mark u32 | parameters i64 | each: shape, layout, counters, m, v, factors | checksum u64
+ *     "FRGSOAP1" | byte order u32 | parameters i64 | each: shape, layout, counters, m, v, factors | checksum u64
  *
- * Numbers are those of the machine (the mark tells its byte order), moments in the basis they are stored in, so
+ * Numbers are those of the machine (the second field tells its byte order), moments in the basis they are stored in, so
  * that a resumed run has the same bits.  A load goes over the bytes twice: first it checks everything against the
  * handle, then it copies, so that a file that is wrong anywhere changes nothing.  The checksum is FNV-1a over
  * words of 8 bytes. */
@@ -11,7 +11,7 @@
 #include "soap/soap_state.h"
 
 static const char MAGIC[8] = {'F', 'R', 'G', 'S', 'O', 'A', 'P', '1'};
-static const uint32_t MARK = 0x01020304;
+static const uint32_t BYTE_ORDER = 0x01020304;
 
 typedef struct {
     uint64_t hash, word;
@@ -210,7 +210,7 @@ static range all_of(const frg_soap *soap)
 static frg_status walk(stream *s, frg_soap *soap, range which)
 {
     TRY(same(s, MAGIC, sizeof MAGIC, "the version", NULL));
-    TRY(same(s, &MARK, sizeof MARK, "the byte order", NULL));
+    TRY(same(s, &BYTE_ORDER, sizeof BYTE_ORDER, "the byte order", NULL));
     TRY(same(s, &which.count, sizeof which.count, "the number of parameters", NULL));
     for (int64_t i = 0; i < which.count; i++) {
         TRY(walk_param(s, soap->params[which.first + i]));
@@ -226,14 +226,15 @@ static frg_status write_all(stream *s, frg_soap *soap, range which)
     return put(s, &sum, sizeof sum);
 }
 
-static frg_status to_bytes(frg_soap *soap, range which, void *bytes, int64_t room, int64_t *count)
+static frg_status to_bytes(frg_soap *soap, range which, void *bytes, int64_t capacity,
+                           int64_t *count)
 {
     REQUIRE(soap->ctx, count, "count is NULL");
     TRY(frgi_soap_open(soap));
     stream s = {.ctx = soap->ctx, .writes = true};
     TRY(write_all(&s, soap, which));
-    REQUIRE(soap->ctx, !bytes || room >= s.count, "room for %lld bytes, the state has %lld",
-            (long long)room, (long long)s.count);
+    REQUIRE(soap->ctx, !bytes || capacity >= s.count, "room for %lld bytes, the state has %lld",
+            (long long)capacity, (long long)s.count);
     if (bytes) {
         s = (stream){.ctx = soap->ctx, .writes = true, .to = bytes, .sum = HASH_START};
         TRY(write_all(&s, soap, which));
@@ -287,12 +288,12 @@ failed:
     return status;
 }
 
-frg_status frg_soap_save_bytes(frg_soap *soap, void *bytes, int64_t room, int64_t *count)
+frg_status frg_soap_save_bytes(frg_soap *soap, void *bytes, int64_t capacity, int64_t *count)
 {
     if (!soap) {
         FAIL(NULL, E_ARG, "soap is NULL");
     }
-    return to_bytes(soap, all_of(soap), bytes, room, count);
+    return to_bytes(soap, all_of(soap), bytes, capacity, count);
 }
 
 frg_status frg_soap_load_bytes(frg_soap *soap, const void *bytes, int64_t count, const char *name)
@@ -313,11 +314,11 @@ static frg_status check_id(const frg_soap *soap, int64_t id)
     return FRG_OK;
 }
 
-frg_status frg_soap_save_param(frg_soap *soap, int64_t id, void *bytes, int64_t room,
+frg_status frg_soap_save_param(frg_soap *soap, int64_t id, void *bytes, int64_t capacity,
                                int64_t *count)
 {
     TRY(check_id(soap, id));
-    return to_bytes(soap, (range){id, 1}, bytes, room, count);
+    return to_bytes(soap, (range){id, 1}, bytes, capacity, count);
 }
 
 frg_status frg_soap_load_param(frg_soap *soap, int64_t id, const void *bytes, int64_t count,

@@ -1,4 +1,4 @@
-/* soap_step.c - one step over all parameters: look at the gradients, decide, then three parallel loops.
+/* soap_step.c - one step over all parameters: measure the gradients, decide, then three parallel loops.
  *
  * Everything that can fail comes first: shapes, aliases, callbacks of the frequency, memory.  From the first
  * write on nothing does: an eigendecomposition that does not converge leaves its basis, and says so. */
@@ -50,14 +50,14 @@ static frg_status check_gradients(frg_soap *soap, const frg_array grads[], int64
     return FRG_OK;
 }
 
-static void look_at_gradient(const frg_soap *soap, soap_param *p, soap_room *room)
+static void measure_gradient(const frg_soap *soap, soap_param *p, soap_workspace *work)
 {
     const float *g;
     if (p->grad->dtype == FRG_F32 && frgi_soap_contiguous(p->grad)) {
         g = (const float *)(const void *)frgi_array_base(p->grad);
     } else {
-        frgi_soap_take(p->grad, 1, room->g);
-        g = room->g;
+        frgi_soap_take(p->grad, 1, work->g);
+        g = work->g;
     }
     p->largest = soap->ops->largest(p->count, g);
 }
@@ -72,7 +72,7 @@ static int team_for(frg_soap *soap, double work)
     return team;
 }
 
-static void look_at_gradients(frg_soap *soap)
+static void measure_gradients(frg_soap *soap)
 {
     enum { ELEMENT = 8 }; /* reading one takes as long as so many multiply-adds */
     double work = 0;
@@ -83,13 +83,14 @@ static void look_at_gradients(frg_soap *soap)
 #pragma omp parallel for schedule(dynamic, 1) num_threads(team)
     for (int64_t i = 0; i < soap->n_params; i++) {
         if (soap->param_tasks[i].param->grad) {
-            look_at_gradient(soap, soap->param_tasks[i].param, &soap->rooms[omp_get_thread_num()]);
+            measure_gradient(soap, soap->param_tasks[i].param,
+                             &soap->workspaces[omp_get_thread_num()]);
         }
     }
 }
 
 /** What to do about NaN and infinities, by the groups' policies. */
-static frg_status judge_gradients(frg_soap *soap, frg_soap_report *report)
+static frg_status apply_policies(frg_soap *soap, frg_soap_report *report)
 {
     const char *first = NULL;
     for (int64_t i = 0; i < soap->n_params; i++) {
@@ -116,12 +117,12 @@ static frg_status judge_gradients(frg_soap *soap, frg_soap_report *report)
 
 /* ---- what is due --------------------------------------------------------------------------------- */
 
-/** Is a refresh due at the parameter's step, for a factor whose turn is so many steps early? */
-static bool due_now(const frg_soap_opts *o, const soap_param *p, int64_t turn, int64_t freq)
+/** Is a refresh due at the parameter's step, for a factor that is refreshed so many steps early? */
+static bool due_now(const frg_soap_opts *o, const soap_param *p, int64_t offset, int64_t freq)
 {
     const bool after = o->order == FRG_UPDATE_FIRST; /* counts the step just made */
     const bool early = p->step <= o->precondition_warmup_steps && o->precondition_warmup_steps > 0;
-    return early || (p->step + (after ? 1 : 0) + turn) % freq == 0;
+    return early || (p->step + (after ? 1 : 0) + offset) % freq == 0;
 }
 
 /** Emerging-Optimizers 0.2 makes eigenvectors at the end of Adam's warm-up where a refresh is due there.  Else its bases
@@ -135,11 +136,11 @@ static bool begins_at_identity(const frg_soap_opts *o, const soap_param *p)
 static void decide_factor(const frg_soap *soap, const soap_param *p, soap_factor *f, int64_t freq)
 {
     const frg_soap_opts *const o = &soap->groups[p->group];
-    const int64_t turn = o->stagger ? f->turn_of_duty % freq : 0;
-    f->looked = f->passes = false;
+    const int64_t offset = o->stagger ? f->refresh_offset % freq : 0;
+    f->tested = f->passes = false;
     f->done = SOAP_UNTOUCHED;
-    f->due =
-        p->first || ((p->generation > 0 || begins_at_identity(o, p)) && due_now(o, p, turn, freq));
+    f->due = p->first ||
+             ((p->generation > 0 || begins_at_identity(o, p)) && due_now(o, p, offset, freq));
     f->refresh = f->due;
     const bool none = f->due && (p->first || f->lost);
     f->fresh = none && (frgi_soap_shampoo_beta(o, p->step + 1) <= 0 || !f->k ||
@@ -157,7 +158,7 @@ static frg_status decide(frg_soap *soap, ptrdiff_t *eigh)
     for (int64_t i = 0; i < soap->n_params; i++) {
         soap_param *const p = soap->params[i];
         const frg_soap_opts *const o = &soap->groups[p->group];
-        p->first = p->leaves = false;
+        p->first = p->basis_changes = false;
         for (int k = 0; k < p->n_factors; k++) {
             p->factors[k].due = p->factors[k].refresh = false;
             p->factors[k].done = SOAP_UNTOUCHED;
@@ -233,42 +234,42 @@ static bool waits(const frg_soap_opts *o, const soap_param *p, const soap_factor
 }
 
 /** The adaptive test, and the new basis where nothing has to wait for it. */
-static void examine_task(frg_soap *soap, const soap_task *t, soap_room *room, int thread)
+static void examine_task(frg_soap *soap, const soap_task *t, soap_workspace *work, int thread)
 {
     const frg_soap_opts *const o = &soap->groups[t->param->group];
     soap_factor *const f = t->factor;
     if (tests(o, t->param, f)) {
-        frgi_soap_look(soap, t->param, f, room);
+        frgi_soap_rayleigh(soap, t->param, f, work);
         if (!adaptive_over_parameter(o)) {
             f->refresh = !f->passes;
         }
     }
     if (f->refresh && !waits(o, t->param, f)) {
-        frgi_soap_refresh(soap, t->param, f, room, thread);
+        frgi_soap_refresh(soap, t->param, f, work, thread);
         f->refresh = false;
     }
-    f->looked = false; /* the room will hold another product by then */
+    f->tested = false; /* the workspace will hold another product by then */
 }
 
 /** KL weights are the Rayleigh quotients of the old factor in the old basis. */
-static void weigh_task(frg_soap *soap, const soap_task *t, soap_room *room)
+static void kl_weigh_task(frg_soap *soap, const soap_task *t, soap_workspace *work)
 {
     const frg_soap_opts *const o = &soap->groups[t->param->group];
     if (o->use_kl_shampoo && o->sort_when == FRG_SORT_BEFORE_QR) {
-        frgi_soap_look(soap, t->param, t->factor, room);
-        t->factor->looked = t->factor->passes = false; /* that was the old factor's test */
+        frgi_soap_rayleigh(soap, t->param, t->factor, work);
+        t->factor->tested = t->factor->passes = false; /* that was the old factor's test */
     }
 }
 
 typedef enum {
-    LOOP_WEIGH,
+    LOOP_KL_WEIGHTS,
     LOOP_COLLECT, /* K and what examine_task does */
     LOOP_ACCUMULATE,
     LOOP_EXAMINE,
-    LOOP_LEAVE,
+    LOOP_PROJECT_BACK,
     LOOP_REFRESH,
     LOOP_FOLLOW, /* first bases that come from another's */
-    LOOP_TURN,
+    LOOP_ROTATE,
     LOOP_APPLY
 } loop_kind;
 
@@ -279,38 +280,38 @@ static bool follows(const frg_soap *soap, const soap_task *t)
 
 static void do_task(frg_soap *soap, loop_kind kind, const soap_task *t, int thread)
 {
-    soap_room *const room = &soap->rooms[thread];
+    soap_workspace *const work = &soap->workspaces[thread];
     switch (kind) {
-    case LOOP_WEIGH:
-        weigh_task(soap, t, room);
+    case LOOP_KL_WEIGHTS:
+        kl_weigh_task(soap, t, work);
         break;
     case LOOP_COLLECT:
-        frgi_soap_accumulate(soap, t->param, t->factor, room);
-        examine_task(soap, t, room, thread);
+        frgi_soap_accumulate(soap, t->param, t->factor, work);
+        examine_task(soap, t, work, thread);
         break;
     case LOOP_ACCUMULATE:
-        frgi_soap_accumulate(soap, t->param, t->factor, room);
+        frgi_soap_accumulate(soap, t->param, t->factor, work);
         break;
     case LOOP_EXAMINE:
-        examine_task(soap, t, room, thread);
+        examine_task(soap, t, work, thread);
         break;
-    case LOOP_LEAVE:
-        if (t->param->leaves) {
-            frgi_soap_leave(soap, t->param, room);
+    case LOOP_PROJECT_BACK:
+        if (t->param->basis_changes) {
+            frgi_soap_project_back(soap, t->param, work);
         }
         break;
     case LOOP_REFRESH:
     case LOOP_FOLLOW:
         if (t->factor->refresh && follows(soap, t) == (kind == LOOP_FOLLOW)) {
-            frgi_soap_refresh(soap, t->param, t->factor, room, thread);
+            frgi_soap_refresh(soap, t->param, t->factor, work, thread);
         }
         break;
-    case LOOP_TURN:
-        frgi_soap_turn(soap, t->param, room);
+    case LOOP_ROTATE:
+        frgi_soap_rotate(soap, t->param, work);
         break;
     case LOOP_APPLY:
         if (t->param->updates) {
-            frgi_soap_apply(soap, t->param, room);
+            frgi_soap_apply(soap, t->param, work);
         }
         break;
     }
@@ -327,7 +328,7 @@ static void run_task(frg_soap *soap, loop_kind kind, const soap_task *t, int thr
     }
 }
 
-static bool turns(const soap_param *p)
+static bool rotates(const soap_param *p)
 {
     bool any = p->first; /* warmup_v */
     for (int k = 0; k < p->n_factors; k++) {
@@ -345,11 +346,11 @@ static double cost_of(const frg_soap *soap, loop_kind kind, const soap_task *t)
     const soap_param *const p = t->param;
     const soap_factor *const f = t->factor;
     const double count = (double)p->count;
-    if (!p->grad || (kind == LOOP_TURN && !turns(p)) || (kind == LOOP_LEAVE && !p->leaves) ||
-        (kind == LOOP_APPLY && !p->updates)) {
+    if (!p->grad || (kind == LOOP_ROTATE && !rotates(p)) ||
+        (kind == LOOP_PROJECT_BACK && !p->basis_changes) || (kind == LOOP_APPLY && !p->updates)) {
         return 0;
     }
-    if (kind == LOOP_TURN) {
+    if (kind == LOOP_ROTATE) {
         return -t->cost;
     }
     if (!f) {
@@ -360,10 +361,10 @@ static double cost_of(const frg_soap *soap, loop_kind kind, const soap_task *t)
     const bool last = kind == LOOP_REFRESH || kind == LOOP_FOLLOW;
     const bool here = last ? follows(soap, t) == (kind == LOOP_FOLLOW)
                            : kind != LOOP_ACCUMULATE && !waits(o, p, f);
-    const bool looks = !last && kind != LOOP_ACCUMULATE && tests(o, p, f);
+    const bool needs_product = !last && kind != LOOP_ACCUMULATE && tests(o, p, f);
     double cost = kind == LOOP_COLLECT || kind == LOOP_ACCUMULATE ? n * count : 0;
-    cost += looks || kind == LOOP_WEIGH ? 2 * n * n * n : 0;
-    if (f->refresh && here && kind != LOOP_WEIGH) {
+    cost += needs_product || kind == LOOP_KL_WEIGHTS ? 2 * n * n * n : 0;
+    if (f->refresh && here && kind != LOOP_KL_WEIGHTS) {
         const bool by_eigh = frgi_soap_decomposes(o, p, f);
         cost += (by_eigh ? 20 : 5) * n * n * n;
         return by_eigh || f->size < WORTH_IT ? -cost : cost;
@@ -375,7 +376,7 @@ static double cost_of(const frg_soap *soap, loop_kind kind, const soap_task *t)
 static void run_shared(frg_soap *soap, loop_kind kind, int team, int64_t shared,
                        const soap_task *tasks)
 {
-    soap_room *const lead = &soap->rooms[0];
+    soap_workspace *const lead = &soap->workspaces[0];
     double before[SOAP_TIMES];
     memcpy(before, lead->seconds, sizeof before);
     const int was = omp_get_max_threads();
@@ -394,7 +395,7 @@ static void run_shared(frg_soap *soap, loop_kind kind, int team, int64_t shared,
 
 static void run_loop(frg_soap *soap, loop_kind kind)
 {
-    const bool by_param = kind == LOOP_LEAVE || kind == LOOP_TURN || kind == LOOP_APPLY;
+    const bool by_param = kind == LOOP_PROJECT_BACK || kind == LOOP_ROTATE || kind == LOOP_APPLY;
     const soap_task *const tasks = by_param ? soap->param_tasks : soap->factor_tasks;
     const int64_t n = by_param ? soap->n_params : soap->n_tasks;
     double work = 0;
@@ -418,8 +419,8 @@ static void run_loop(frg_soap *soap, loop_kind kind)
     }
 }
 
-/** Which bases change, once all factors were looked at: a parameter's moment leaves only then. */
-static bool settle_refreshes(frg_soap *soap)
+/** Which bases change, once all factors were tested: a parameter's moment is projected back only then. */
+static bool decide_refreshes(frg_soap *soap)
 {
     bool any = false;
     for (int64_t i = 0; i < soap->n_params; i++) {
@@ -434,9 +435,9 @@ static bool settle_refreshes(frg_soap *soap)
         }
         for (int k = 0; k < p->n_factors; k++) {
             p->factors[k].refresh = p->factors[k].refresh && !all_pass;
-            p->leaves |= p->factors[k].refresh;
+            p->basis_changes |= p->factors[k].refresh;
         }
-        any |= p->leaves;
+        any |= p->basis_changes;
     }
     return any;
 }
@@ -492,22 +493,22 @@ static void count_generations(frg_soap *soap, frg_soap_report *report)
     }
 }
 
-static void weigh(frg_soap *soap)
+static void apply_kl_weights(frg_soap *soap)
 {
     bool any = false;
     for (int64_t g = 0; g < soap->n_groups; g++) {
         any |= soap->groups[g].use_kl_shampoo != 0;
     }
     if (any) {
-        run_loop(soap, LOOP_WEIGH);
+        run_loop(soap, LOOP_KL_WEIGHTS);
     }
 }
 
 /** The bases that had to wait. */
 static void change_waiting(frg_soap *soap)
 {
-    if (settle_refreshes(soap)) {
-        run_loop(soap, LOOP_LEAVE);
+    if (decide_refreshes(soap)) {
+        run_loop(soap, LOOP_PROJECT_BACK);
         run_loop(soap, LOOP_REFRESH);
         run_loop(soap, LOOP_FOLLOW);
     }
@@ -522,7 +523,7 @@ void frgi_soap_change_bases(frg_soap *soap)
 void frgi_soap_end_refresh(frg_soap *soap, frg_soap_report *report)
 {
     count_generations(soap, report);
-    run_loop(soap, LOOP_TURN);
+    run_loop(soap, LOOP_ROTATE);
 }
 
 void frgi_soap_end_eigh(frg_soap *soap)
@@ -538,7 +539,7 @@ void frgi_soap_end_eigh(frg_soap *soap)
 
 static void refresh_bases(frg_soap *soap, frg_soap_report *report)
 {
-    weigh(soap);
+    apply_kl_weights(soap);
     run_loop(soap, LOOP_COLLECT);
     change_waiting(soap);
     frgi_soap_end_refresh(soap, report);
@@ -561,7 +562,7 @@ void frgi_soap_sum_times(const frg_soap *soap, frg_soap_report *report)
                                     &report->project_seconds, &report->update_seconds};
     for (int t = 0; t < soap->threads; t++) {
         for (int k = 0; k < SOAP_TIMES; k++) {
-            *to[k] += soap->rooms[t].seconds[k];
+            *to[k] += soap->workspaces[t].seconds[k];
         }
     }
 }
@@ -575,7 +576,7 @@ static bool run_pass(frg_soap *soap, const frg_array grads[], frg_soap_order ord
     for (int64_t i = 0; i < soap->n_params; i++) {
         soap_param *const p = soap->params[i];
         const bool mine = p->updates_in_order == (int)order;
-        p->grad = mine && p->takes_part ? &grads[i] : NULL;
+        p->grad = mine && p->active ? &grads[i] : NULL;
         any |= p->grad != NULL;
     }
     if (!any) {
@@ -588,7 +589,7 @@ static bool run_pass(frg_soap *soap, const frg_array grads[], frg_soap_order ord
     }
     run_loop(soap, LOOP_APPLY);
     if (goes_on(soap)) {
-        weigh(soap);
+        apply_kl_weights(soap);
         run_loop(soap, LOOP_ACCUMULATE);
         return true;
     }
@@ -635,8 +636,8 @@ frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n, frg
     TRY(check_gradients(soap, grads, n));
     soap->work = 0;
     soap->worth_more = false;
-    look_at_gradients(soap);
-    TRY(judge_gradients(soap, &report));
+    measure_gradients(soap);
+    TRY(apply_policies(soap, &report));
     TRY(decide(soap, &eigh));
     frgi_oversubscription *const oversubscription = oversubscription_of(soap);
     soap->most = frgi_oversubscription_team(oversubscription, soap->threads);
@@ -645,13 +646,13 @@ frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n, frg
     }
     for (int64_t i = 0; i < n; i++) {
         soap_param *const p = soap->params[i];
-        p->takes_part = p->grad != NULL;
+        p->active = p->grad != NULL;
         p->updates_in_order = (int)soap->groups[p->group].order;
         report.updated += p->grad && p->updates;
         report.long_axes += p->grad ? p->long_axes : 0;
     }
     for (int t = 0; t < soap->threads; t++) {
-        memset(soap->rooms[t].seconds, 0, sizeof soap->rooms[t].seconds);
+        memset(soap->workspaces[t].seconds, 0, sizeof soap->workspaces[t].seconds);
     }
     const frgi_blas_guard guard = frgi_blas_begin();
     rescale(soap);

@@ -2,7 +2,7 @@
  *
  * Tasks are dealt to threads whole, as a factor alone is fastest on one.  Where that leaves threads idle, because one
  * factor is most of the work or the last ones cannot be dealt evenly, the largest are done first, each by all threads:
- * columns of products, of matrices and ranges of elements are dealt in parts that depend on the sizes alone, so that the
+ * columns of products, of matrices and ranges of elements are dealt in slices that depend on the sizes alone, so that the
  * bits are those of one thread. */
 #include <omp.h>
 
@@ -10,46 +10,46 @@
 #include "linalg/blas.h"
 #include "soap/soap_state.h"
 
-enum { BLAS_COLUMNS = 256, COLUMNS = 128 }; /* of a part of a product */
+enum { BLAS_COLUMNS = 256, COLUMNS = 128 }; /* of a slice of a product */
 
-static ptrdiff_t part_start(ptrdiff_t n, ptrdiff_t parts, ptrdiff_t i)
+static ptrdiff_t slice_start(ptrdiff_t n, ptrdiff_t slices, ptrdiff_t i)
 {
-    return n / parts * i + (n % parts < i ? n % parts : i);
+    return n / slices * i + (n % slices < i ? n % slices : i);
 }
 
-void frgi_soap_share(const soap_room *room, ptrdiff_t n, ptrdiff_t width, soap_part part,
+void frgi_soap_share(const soap_workspace *work, ptrdiff_t n, ptrdiff_t width, soap_slice slice,
                      const void *job)
 {
-    const ptrdiff_t parts = n / width > 1 ? n / width : 1;
-    if (room->team == 1) { /* within a region of the caller's */
-        for (ptrdiff_t i = 0; i < parts; i++) {
-            part(job, room, part_start(n, parts, i),
-                 part_start(n, parts, i + 1) - part_start(n, parts, i));
+    const ptrdiff_t slices = n / width > 1 ? n / width : 1;
+    if (work->team == 1) { /* within a region of the caller's */
+        for (ptrdiff_t i = 0; i < slices; i++) {
+            slice(job, work, slice_start(n, slices, i),
+                  slice_start(n, slices, i + 1) - slice_start(n, slices, i));
         }
         return;
     }
-#pragma omp parallel num_threads(room->team)
+#pragma omp parallel num_threads(work->team)
     {
-        const soap_room *const mine = room + omp_get_thread_num();
+        const soap_workspace *const mine = work + omp_get_thread_num();
         const unsigned mode = frgi_flush_denormals();
         frgi_blas_single();
 #pragma omp for schedule(dynamic, 1)
-        for (ptrdiff_t i = 0; i < parts; i++) {
-            part(job, mine, part_start(n, parts, i),
-                 part_start(n, parts, i + 1) - part_start(n, parts, i));
+        for (ptrdiff_t i = 0; i < slices; i++) {
+            slice(job, mine, slice_start(n, slices, i),
+                  slice_start(n, slices, i + 1) - slice_start(n, slices, i));
         }
         frgi_restore_denormals(mode);
     }
 }
 
-void frgi_soap_share_product(const soap_room *room, const soap_param *p, ptrdiff_t columns,
-                             ptrdiff_t least, soap_part part, const void *job)
+void frgi_soap_share_product(const soap_workspace *work, const soap_param *p, ptrdiff_t columns,
+                             ptrdiff_t least, soap_slice slice, const void *job)
 {
-    const bool own = frgi_product_is_own(frgi_soap_products(p, room), least);
-    if (room->team == 1 && own) {
-        part(job, room, 0, columns);
+    const bool own = frgi_product_is_own(frgi_soap_products(p, work), least);
+    if (work->team == 1 && own) {
+        slice(job, work, 0, columns);
     } else {
-        frgi_soap_share(room, columns, own ? COLUMNS : BLAS_COLUMNS, part, job);
+        frgi_soap_share(work, columns, own ? COLUMNS : BLAS_COLUMNS, slice, job);
     }
 }
 

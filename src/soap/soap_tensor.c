@@ -122,21 +122,22 @@ typedef struct {
     float *w;
 } writing;
 
-static void write_part(const void *job, const soap_room *room, ptrdiff_t from, ptrdiff_t count)
+static void write_slice(const void *job, const soap_workspace *work, ptrdiff_t from,
+                        ptrdiff_t count)
 {
-    (void)room;
+    (void)work;
     const writing *const j = job;
     j->ops->write(count, j->keep, j->after, j->lr, j->d + from, j->w + from);
 }
 
-void frgi_soap_give(const soap_ops *ops, const soap_room *room, const frg_array *a, double keep,
-                    bool after, double lr, soap_rounding rounding, const float *d)
+void frgi_soap_give(const soap_ops *ops, const soap_workspace *work, const frg_array *a,
+                    double keep, bool after, double lr, soap_rounding rounding, const float *d)
 {
     const row_walk w = walk_of(a);
     if (a->dtype == FRG_F32 && frgi_soap_contiguous(a)) {
         const writing job = {ops,   (float)keep, (float)lr,
                              after, d,           (float *)(void *)frgi_array_base(a)};
-        frgi_soap_share(room, (ptrdiff_t)(w.rows * w.length), SOAP_ELEMENTS, write_part, &job);
+        frgi_soap_share(work, (ptrdiff_t)(w.rows * w.length), SOAP_ELEMENTS, write_slice, &job);
         return;
     }
     uint32_t words[4] = {0};
@@ -157,26 +158,26 @@ void frgi_soap_give(const soap_ops *ops, const soap_room *room, const frg_array 
     }
 }
 
-const float *frgi_soap_gradient(const frg_soap *soap, const soap_param *p, soap_room *room)
+const float *frgi_soap_gradient(const frg_soap *soap, const soap_param *p, soap_workspace *work)
 {
     const bool maximize = soap->groups[p->group].maximize != 0;
     const frg_array g = frgi_soap_oriented(p, p->grad);
     if (g.dtype == FRG_F32 && frgi_soap_contiguous(&g) && !maximize && p->exponent == 0) {
         return (const float *)(const void *)frgi_array_base(&g);
     }
-    frgi_soap_take(&g, __builtin_ldexp(maximize ? -1 : 1, -p->exponent), room->g);
-    return room->g;
+    frgi_soap_take(&g, __builtin_ldexp(maximize ? -1 : 1, -p->exponent), work->g);
+    return work->g;
 }
 
 /* ---- contractions -------------------------------------------------------------------------------- */
 
-const frgi_product_workspace *frgi_soap_products(const soap_param *p, const soap_room *room)
+const frgi_product_workspace *frgi_soap_products(const soap_param *p, const soap_workspace *work)
 {
     static const frgi_product_workspace without = {0};
-    const double faint = 0x1p-40;
-    const bool lost = room->product.way == PRODUCT_TILES && p->largest > 0 &&
-                      __builtin_ldexp(p->largest, -p->exponent) < faint;
-    return lost ? &without : &room->product;
+    const double tiny = 0x1p-40;
+    const bool lost = work->product.way == PRODUCT_TILES && p->largest > 0 &&
+                      __builtin_ldexp(p->largest, -p->exponent) < tiny;
+    return lost ? &without : &work->product;
 }
 
 /** The contraction of one block of an axis. */
@@ -191,32 +192,33 @@ typedef struct {
 
 static const float *matrix_of(const contraction *c)
 {
-    return c->way == SOAP_TURN ? c->f->turn : c->f->q;
+    return c->way == SOAP_ROTATE ? c->f->rotation : c->f->q;
 }
 
 /** inner = 1: some of the `outer` columns. */
-static void columns_of_fibres(const void *job, const soap_room *room, ptrdiff_t from,
+static void columns_of_fibres(const void *job, const soap_workspace *work, ptrdiff_t from,
                               ptrdiff_t count)
 {
     const contraction *const c = job;
     const ptrdiff_t n = c->f->size, at = c->f->at + from * c->d;
-    frgi_product(frgi_soap_products(c->p, room), c->way == SOAP_OUT ? 'N' : 'T', 'N', n, count, n,
+    frgi_product(frgi_soap_products(c->p, work), c->way == SOAP_OUT ? 'N' : 'T', 'N', n, count, n,
                  matrix_of(c), n, c->from + at, c->d, c->to + at, c->d);
 }
 
 /** Some columns of every matrix. */
-static void columns_of_each(const void *job, const soap_room *room, ptrdiff_t from, ptrdiff_t count)
+static void columns_of_each(const void *job, const soap_workspace *work, ptrdiff_t from,
+                            ptrdiff_t count)
 {
     const contraction *const c = job;
     const ptrdiff_t n = c->f->size, m = c->inner, at = c->f->at * m;
     const bool out = c->way == SOAP_OUT;
-    frgi_product_each(frgi_soap_products(c->p, room), out ? 'T' : 'N', c->outer, c->d * m, m, count,
+    frgi_product_each(frgi_soap_products(c->p, work), out ? 'T' : 'N', c->outer, c->d * m, m, count,
                       n, c->from + at, m, matrix_of(c) + (out ? from : from * n), n,
                       c->to + at + from * m, m);
 }
 
-void frgi_soap_contract(const soap_param *p, const soap_room *room, int axis, soap_direction way,
-                        int copies, const float *from, float *to)
+void frgi_soap_contract(const soap_param *p, const soap_workspace *work, int axis,
+                        soap_direction way, int copies, const float *from, float *to)
 {
     ptrdiff_t outer = copies, inner = 1;
     for (int a = 0; a < p->axes; a++) {
@@ -228,22 +230,22 @@ void frgi_soap_contract(const soap_param *p, const soap_room *room, int axis, so
             const contraction c = {p, &p->factors[i], way, outer, p->dims[axis], inner, from, to};
             const ptrdiff_t n = c.f->size;
             if (inner == 1) {
-                frgi_soap_share_product(room, p, outer, n, columns_of_fibres, &c);
+                frgi_soap_share_product(work, p, outer, n, columns_of_fibres, &c);
             } else {
-                frgi_soap_share_product(room, p, n, inner < n ? inner : n, columns_of_each, &c);
+                frgi_soap_share_product(work, p, n, inner < n ? inner : n, columns_of_each, &c);
             }
         }
     }
 }
 
-float *frgi_soap_contract_all(const soap_param *p, const soap_room *room, soap_direction way,
+float *frgi_soap_contract_all(const soap_param *p, const soap_workspace *work, soap_direction way,
                               int copies, float *x, float *y)
 {
     int last = -1;
     for (int i = 0; i < p->n_factors; i++) {
         if (p->factors[i].axis != last) {
             last = p->factors[i].axis;
-            frgi_soap_contract(p, room, last, way, copies, x, y);
+            frgi_soap_contract(p, work, last, way, copies, x, y);
             float *const other = x;
             x = y;
             y = other;

@@ -1,7 +1,7 @@
 /* soap_views.c - parts of the state by the names and conventions of the peers' checkpoints.
  *
  * exp_avg and exp_avg_sq stand in the bases, columns in descending order of the eigenvalues, whatever the
- * handle stores; a power of two taken off huge gradients is put back.  Setting a part first straightens the
+ * handle stores; a power of two taken off huge gradients is put back.  Setting a part first applies the permutation of the
  * parameter, so that bases and moments that are set one after the other belong together: set bases first. */
 #include <math.h>
 #include <stdio.h>
@@ -11,20 +11,20 @@
 #include "soap/soap_state.h"
 
 typedef enum {
-    PART_NONE,
-    PART_STEP,
-    PART_M,
-    PART_M_PLAIN,
-    PART_V,
-    PART_K,
-    PART_Q,
-    PART_LAMBDA
-} part_kind;
+    STATE_NONE,
+    STATE_STEP,
+    STATE_M,
+    STATE_M_PLAIN,
+    STATE_V,
+    STATE_K,
+    STATE_Q,
+    STATE_LAMBDA
+} tensor_kind;
 
 typedef struct {
-    part_kind kind;
+    tensor_kind kind;
     soap_factor *factor;
-} part;
+} state_tensor;
 
 /** "3" or "3.1" after a dot: axis and block. */
 static bool read_place(const char *text, int *axis, int *block)
@@ -57,25 +57,26 @@ static soap_factor *factor_at(const soap_param *p, int axis, int block)
 
 static const struct {
     const char *key;
-    part_kind kind;
+    tensor_kind kind;
     int axis; /* -1: none, -2: a number follows */
 } KEYS[] = {
-    {"step", PART_STEP, -1},
-    {"exp_avg", PART_M, -1},
-    {"exp_avg.plain", PART_M_PLAIN, -1},
-    {"exp_avg_sq", PART_V, -1},
-    {"GG.", PART_K, -2},
-    {"Q.", PART_Q, -2},
-    {"eig.", PART_LAMBDA, -2},
-    {"L", PART_K, 0},
-    {"R", PART_K, 1},
-    {"Q_L", PART_Q, 0},
-    {"Q_R", PART_Q, 1},
-    {"eigvals_L", PART_LAMBDA, 0},
-    {"eigvals_R", PART_LAMBDA, 1},
+    {"step", STATE_STEP, -1},
+    {"exp_avg", STATE_M, -1},
+    {"exp_avg.plain", STATE_M_PLAIN, -1},
+    {"exp_avg_sq", STATE_V, -1},
+    {"GG.", STATE_K, -2},
+    {"Q.", STATE_Q, -2},
+    {"eig.", STATE_LAMBDA, -2},
+    {"L", STATE_K, 0},
+    {"R", STATE_K, 1},
+    {"Q_L", STATE_Q, 0},
+    {"Q_R", STATE_Q, 1},
+    {"eigvals_L", STATE_LAMBDA, 0},
+    {"eigvals_R", STATE_LAMBDA, 1},
 };
 
-static frg_status find_part(frg_soap *soap, int64_t id, const char *key, soap_param **p, part *out)
+static frg_status find_tensor(frg_soap *soap, int64_t id, const char *key, soap_param **p,
+                              state_tensor *out)
 {
     if (!soap) {
         FAIL(NULL, E_ARG, "soap is NULL");
@@ -86,7 +87,7 @@ static frg_status find_part(frg_soap *soap, int64_t id, const char *key, soap_pa
             (long long)id, (long long)soap->n_params - 1);
     REQUIRE(ctx, key, "key is NULL");
     *p = soap->params[id];
-    *out = (part){PART_NONE, NULL};
+    *out = (state_tensor){STATE_NONE, NULL};
     for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
         const size_t length = strlen(KEYS[i].key);
         int axis = KEYS[i].axis, block = 0;
@@ -98,7 +99,7 @@ static frg_status find_part(frg_soap *soap, int64_t id, const char *key, soap_pa
         out->kind = KEYS[i].kind;
         if (axis >= 0) {
             out->factor = factor_at(*p, axis, block);
-            out->kind = out->factor ? out->kind : PART_NONE;
+            out->kind = out->factor ? out->kind : STATE_NONE;
         }
         return FRG_OK;
     }
@@ -108,31 +109,31 @@ static frg_status find_part(frg_soap *soap, int64_t id, const char *key, soap_pa
          key);
 }
 
-static frg_array shape_of(const soap_param *p, const part *x)
+static frg_array shape_of(const soap_param *p, const state_tensor *x)
 {
     frg_array a = {.dtype = FRG_F32};
     switch (x->kind) {
-    case PART_NONE:
+    case STATE_NONE:
         break;
-    case PART_STEP:
+    case STATE_STEP:
         a.ndim = 1;
         a.shape[0] = a.stride[0] = 1;
         a.dtype = FRG_I64;
         break;
-    case PART_M:
-    case PART_M_PLAIN:
-    case PART_V:
+    case STATE_M:
+    case STATE_M_PLAIN:
+    case STATE_V:
         a.ndim = p->stacked ? p->axes : p->w.ndim;
         for (int d = 0; d < a.ndim; d++) {
             a.shape[d] = p->stacked ? (int64_t)p->dims[d] : p->w.shape[d];
         }
         break;
-    case PART_LAMBDA:
+    case STATE_LAMBDA:
         a.ndim = 1;
         a.shape[0] = x->factor->size;
         break;
-    case PART_K:
-    case PART_Q:
+    case STATE_K:
+    case STATE_Q:
         a.ndim = 2;
         a.shape[0] = a.shape[1] = x->factor->size;
         break;
@@ -148,8 +149,8 @@ static frg_array shape_of(const soap_param *p, const part *x)
 frg_status frg_soap_reset(frg_soap *soap, int64_t id)
 {
     soap_param *p = NULL;
-    part step;
-    TRY(find_part(soap, id, "step", &p, &step));
+    state_tensor step;
+    TRY(find_tensor(soap, id, "step", &p, &step));
     TRY(frgi_soap_open(soap));
     frgi_soap_clear(p);
     return FRG_OK;
@@ -158,29 +159,30 @@ frg_status frg_soap_reset(frg_soap *soap, int64_t id)
 frg_status frg_soap_state_shape(frg_soap *soap, int64_t id, const char *key, frg_array *shape)
 {
     soap_param *p;
-    part x;
-    TRY(find_part(soap, id, key, &p, &x));
+    state_tensor x;
+    TRY(find_tensor(soap, id, key, &p, &x));
     REQUIRE(soap->ctx, shape, "shape is NULL");
     *shape = shape_of(p, &x);
     return FRG_OK;
 }
 
-static frg_status check_there(frg_soap *soap, const soap_param *p, const part *x, const char *key)
+static frg_status check_there(frg_soap *soap, const soap_param *p, const state_tensor *x,
+                              const char *key)
 {
-    if (x->kind == PART_NONE) {
+    if (x->kind == STATE_NONE) {
         FAIL(soap->ctx, E_SHAPE, "'%s' has no part %s", p->name, key);
     }
     return FRG_OK;
 }
 
-static frg_status check_array(frg_soap *soap, const soap_param *p, const part *x, const char *key,
-                              const frg_array *a)
+static frg_status check_array(frg_soap *soap, const soap_param *p, const state_tensor *x,
+                              const char *key, const frg_array *a)
 {
     const frg_array want = shape_of(p, x);
     frg_context *const ctx = soap->ctx;
     TRY(check_there(soap, p, x, key));
     const unsigned types =
-        1u << FRG_F32 | 1u << FRG_F64 | (x->kind == PART_STEP ? 1u << FRG_I64 : 0);
+        1u << FRG_F32 | 1u << FRG_F64 | (x->kind == STATE_STEP ? 1u << FRG_I64 : 0);
     TRY(frgi_array_check(ctx, a, key, want.ndim, types));
     for (int d = 0; d < want.ndim; d++) {
         if (a->shape[d] != want.shape[d]) {
@@ -221,25 +223,25 @@ static double get(const frg_array *a, int64_t i, int64_t j)
 }
 
 /** The first moment in the bases, columns in their order. */
-static const float *moment_in_bases(const soap_param *p, const soap_room *room)
+static const float *moment_in_bases(const soap_param *p, const soap_workspace *work)
 {
-    float *values = room->x;
+    float *values = work->x;
     memcpy(values, p->m, (size_t)p->count * sizeof *values);
     if (p->label == 0 && p->generation > 0) {
-        values = frgi_soap_contract_all(p, room, SOAP_IN, 1, values, room->y);
+        values = frgi_soap_contract_all(p, work, SOAP_IN, 1, values, work->y);
     }
-    return frgi_soap_in_order(p, values, values == room->x ? room->y : room->x);
+    return frgi_soap_in_order(p, values, values == work->x ? work->y : work->x);
 }
 
 /** The first moment in the parameter's own coordinates. */
-static const float *moment_outside(const soap_param *p, const soap_room *room)
+static const float *moment_outside(const soap_param *p, const soap_workspace *work)
 {
-    memcpy(room->x, p->m, (size_t)p->count * sizeof *p->m);
-    return p->label == 0 ? room->x : frgi_soap_contract_all(p, room, SOAP_OUT, 1, room->x, room->y);
+    memcpy(work->x, p->m, (size_t)p->count * sizeof *p->m);
+    return p->label == 0 ? work->x : frgi_soap_contract_all(p, work, SOAP_OUT, 1, work->x, work->y);
 }
 
 /** A factor of the gradients as they are, over the one that is kept. */
-static double unit_of(const frg_soap *soap, const soap_param *p)
+static double factor_scale(const frg_soap *soap, const soap_param *p)
 {
     return ldexp(1, frgi_soap_power(&soap->groups[p->group]) * p->exponent);
 }
@@ -247,30 +249,30 @@ static double unit_of(const frg_soap *soap, const soap_param *p)
 frg_status frg_soap_state_get(frg_soap *soap, int64_t id, const char *key, frg_array to)
 {
     soap_param *p;
-    part x;
-    TRY(find_part(soap, id, key, &p, &x));
+    state_tensor x;
+    TRY(find_tensor(soap, id, key, &p, &x));
     TRY(check_array(soap, p, &x, key, &to));
-    soap_room *const room = &soap->rooms[0];
+    soap_workspace *const work = &soap->workspaces[0];
     const soap_factor *const f = x.factor;
     const ptrdiff_t n = f ? f->size : 0;
-    const double once = ldexp(1, p->exponent), unit = unit_of(soap, p);
+    const double once = ldexp(1, p->exponent), unit = factor_scale(soap, p);
     switch (x.kind) {
-    case PART_NONE:
+    case STATE_NONE:
         break;
-    case PART_STEP:
+    case STATE_STEP:
         put(&to, 0, 0, (double)p->step);
         break;
-    case PART_M:
-        frgi_soap_put(&to, once, moment_in_bases(p, room));
+    case STATE_M:
+        frgi_soap_put(&to, once, moment_in_bases(p, work));
         break;
-    case PART_M_PLAIN:
-        frgi_soap_put(&to, once, moment_outside(p, room));
+    case STATE_M_PLAIN:
+        frgi_soap_put(&to, once, moment_outside(p, work));
         break;
-    case PART_V:
-        memcpy(room->x, p->v, (size_t)p->count * sizeof *p->v);
-        frgi_soap_put(&to, once * once, frgi_soap_in_order(p, room->x, room->y));
+    case STATE_V:
+        memcpy(work->x, p->v, (size_t)p->count * sizeof *p->v);
+        frgi_soap_put(&to, once * once, frgi_soap_in_order(p, work->x, work->y));
         break;
-    case PART_K:
+    case STATE_K:
         for (ptrdiff_t j = 0; j < n; j++) {
             for (ptrdiff_t i = j; i < n; i++) {
                 put(&to, i, j, unit * (double)f->k[j * n + i]);
@@ -278,14 +280,14 @@ frg_status frg_soap_state_get(frg_soap *soap, int64_t id, const char *key, frg_a
             }
         }
         break;
-    case PART_Q:
+    case STATE_Q:
         for (ptrdiff_t j = 0; j < n; j++) {
             for (ptrdiff_t i = 0; i < n; i++) {
                 put(&to, i, j, (double)f->q[f->order[j] * n + i]);
             }
         }
         break;
-    case PART_LAMBDA:
+    case STATE_LAMBDA:
         for (ptrdiff_t j = 0; j < n; j++) {
             put(&to, j, 0, unit * f->lambda[f->order[j]]);
         }
@@ -297,41 +299,41 @@ frg_status frg_soap_state_get(frg_soap *soap, int64_t id, const char *key, frg_a
 frg_status frg_soap_state_view(frg_soap *soap, int64_t id, const char *key, frg_soap_view *view)
 {
     soap_param *p;
-    part x;
-    TRY(find_part(soap, id, key, &p, &x));
+    state_tensor x;
+    TRY(find_tensor(soap, id, key, &p, &x));
     REQUIRE(soap->ctx, view, "view is NULL");
     TRY(check_there(soap, p, &x, key));
-    if (x.kind == PART_M_PLAIN) {
+    if (x.kind == STATE_M_PLAIN) {
         FAIL(soap->ctx, E_OPTION, "%s is not kept by itself: see frg_soap_state_get", key);
     }
     TRY(frgi_soap_open(soap));
     const soap_factor *const f = x.factor;
-    const double once = ldexp(1, p->exponent), unit = unit_of(soap, p);
+    const double once = ldexp(1, p->exponent), unit = factor_scale(soap, p);
     *view = (frg_soap_view){.array = shape_of(p, &x), .order = f ? f->order : NULL, .unit = 1};
     switch (x.kind) {
-    case PART_NONE:
-    case PART_M_PLAIN:
+    case STATE_NONE:
+    case STATE_M_PLAIN:
         break;
-    case PART_STEP:
+    case STATE_STEP:
         view->array.data = &p->step;
         break;
-    case PART_M:
+    case STATE_M:
         view->array.data = p->m;
         view->unit = once;
         view->in_bases = p->label != 0;
         break;
-    case PART_V:
+    case STATE_V:
         view->array.data = p->v;
         view->unit = once * once;
         view->in_bases = p->generation > 0;
         break;
-    case PART_K:
-    case PART_Q:
+    case STATE_K:
+    case STATE_Q:
         view->array =
-            frg_matrix_columns(x.kind == PART_K ? f->k : f->q, FRG_F32, f->size, f->size, f->size);
-        view->unit = x.kind == PART_K ? unit : 1;
+            frg_matrix_columns(x.kind == STATE_K ? f->k : f->q, FRG_F32, f->size, f->size, f->size);
+        view->unit = x.kind == STATE_K ? unit : 1;
         break;
-    case PART_LAMBDA:
+    case STATE_LAMBDA:
         view->array = frg_vector(f->lambda, FRG_F64, f->size);
         view->unit = unit;
         break;
@@ -351,36 +353,36 @@ static frg_status set_step(frg_soap *soap, soap_param *p, double step)
 frg_status frg_soap_state_set(frg_soap *soap, int64_t id, const char *key, frg_array from)
 {
     soap_param *p;
-    part x;
-    TRY(find_part(soap, id, key, &p, &x));
+    state_tensor x;
+    TRY(find_tensor(soap, id, key, &p, &x));
     TRY(check_array(soap, p, &x, key, &from));
-    if (x.kind == PART_STEP) {
+    if (x.kind == STATE_STEP) {
         return set_step(soap, p, get(&from, 0, 0));
     }
-    frgi_soap_straighten(p, &soap->rooms[0]);
+    frgi_soap_apply_permutation(p, &soap->workspaces[0]);
     soap_factor *const f = x.factor;
     const ptrdiff_t n = f ? f->size : 0;
-    const double once = ldexp(1, -p->exponent), unit = unit_of(soap, p);
-    if (x.kind == PART_M || x.kind == PART_M_PLAIN) {
+    const double once = ldexp(1, -p->exponent), unit = factor_scale(soap, p);
+    if (x.kind == STATE_M || x.kind == STATE_M_PLAIN) {
         frgi_soap_take(&from, once, p->m);
-        p->label = x.kind == PART_M ? p->generation : 0;
-    } else if (x.kind == PART_V) {
+        p->label = x.kind == STATE_M ? p->generation : 0;
+    } else if (x.kind == STATE_V) {
         frgi_soap_take(&from, once * once, p->v);
     }
     for (ptrdiff_t j = 0; j < n; j++) {
-        if (x.kind == PART_LAMBDA) {
+        if (x.kind == STATE_LAMBDA) {
             f->lambda[j] = get(&from, j, 0) / unit;
             continue;
         }
         for (ptrdiff_t i = 0; i < n; i++) {
-            if (x.kind == PART_K) {
+            if (x.kind == STATE_K) {
                 f->k[j * n + i] = (float)(get(&from, i, j) / unit);
             } else {
                 f->q[j * n + i] = (float)get(&from, i, j);
             }
         }
     }
-    if (x.kind == PART_Q && p->generation == 0) {
+    if (x.kind == STATE_Q && p->generation == 0) {
         p->generation = 1;
         p->started = true;
     }
