@@ -81,7 +81,7 @@ int cli_read_table(const cli *c, const char *path, frg_table **out);
 /** Row i of a column as a number, codes as they are; NaN where missing. */
 double cli_number_at(const frg_column *k, int64_t i);
 /** The row that makes text of a column of numbers, -1: it is none of them; 0 or the exit code. */
-int cli_find_stray(const cli *c, const frg_column *k, int64_t *row);
+int cli_find_mistyped(const cli *c, const frg_column *k, int64_t *row);
 /** Refuses a column of text, by the cell that makes it text where there are few such (`hint` is what to do then); the exit
  *  code. */
 int cli_refuse_text(const cli *c, const char *path, const frg_column *k, const char *hint);

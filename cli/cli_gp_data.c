@@ -101,7 +101,7 @@ static int other_columns(const cli *c, gp_data *d)
         }
         if (!used && k->kind == FRG_CATEGORY) {
             int64_t row;
-            const int code = cli_find_stray(c, k, &row);
+            const int code = cli_find_mistyped(c, k, &row);
             if (code || row >= 0) {
                 return code ? code : cli_refuse_text(c, d->path, k, mend_or_leave);
             }

@@ -43,19 +43,19 @@ double cli_number_at(const frg_column *k, int64_t i)
                                              : (double)k->codes[i];
 }
 
-int cli_find_stray(const cli *c, const frg_column *k, int64_t *row)
+int cli_find_mistyped(const cli *c, const frg_column *k, int64_t *row)
 {
-    frg_column_census census = {.stray = -1};
+    frg_column_inference inference = {.mistyped = -1};
     const frg_status status =
-        k->kind == FRG_CATEGORY ? frg_column_count(&census, c->ctx, k) : FRG_OK;
-    *row = census.stray;
+        k->kind == FRG_CATEGORY ? frg_column_count(&inference, c->ctx, k) : FRG_OK;
+    *row = inference.mistyped;
     return status < 0 ? cli_fail_library(c, status) : 0;
 }
 
 int cli_refuse_text(const cli *c, const char *path, const frg_column *k, const char *hint)
 {
     int64_t row;
-    const int code = cli_find_stray(c, k, &row);
+    const int code = cli_find_mistyped(c, k, &row);
     if (code) {
         return code;
     }

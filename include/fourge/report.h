@@ -16,7 +16,7 @@ extern "C" {
 
 /** Writes JSON into growing memory; errors are kept and come out of frg_json_finish alone.
  *  NULL keys are for array elements.  Doubles are the shortest text that reads back to the same value;
- *  NaN and infinities are null with a sibling "KEY_note". */
+ *  NaN and infinities are null with a "KEY_note" beside them. */
 typedef struct frg_json frg_json;
 FRG_API FRG_MUST_USE frg_status frg_json_create(frg_json **out, frg_context *ctx);
 /** on: everything on one line, as JSON lines want it.  Default: indented by two.  Call it first. */

@@ -86,10 +86,10 @@ typedef struct {
     int64_t first_date; /* row; -1: there is none */
     /** where most cells are numbers, with commas or not, the row of the first word, else date, else number with commas: what
      *  made text of the column; -1 of a column of words or dates */
-    int64_t stray;
-} frg_column_census;
+    int64_t mistyped;
+} frg_column_inference;
 /** Tells columns of words from those of numbers that few cells made text, which to take for categories is a mistake. */
-FRG_API FRG_MUST_USE frg_status frg_column_count(frg_column_census *out, frg_context *ctx,
+FRG_API FRG_MUST_USE frg_status frg_column_count(frg_column_inference *out, frg_context *ctx,
                                                  const frg_column *c);
 
 /** Writes csv (shortest text of the same double), whole or not at all: FRG_INTERRUPTED where frg_interrupt came meanwhile. */

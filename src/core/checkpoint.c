@@ -208,7 +208,7 @@ frg_status frg_checkpoint_save(const frg_checkpoint *c, const char *path)
     TRY_TO(done, older_name(c->ctx, &older, path));
     TRY_TO(done, frgi_writer_open(&w, c->ctx, path));
     TRY_TO(done, put_all(c, w));
-    TRY_TO(done, frgi_writer_settle(
+    TRY_TO(done, frgi_writer_sync(
                      &w)); /* a full disk has to be known before the last state loses its name */
     /* there may be none yet; then this fails, and nothing is lost */
     const bool renamed = files->rename(path, older.text, files->user) == 0;

@@ -210,19 +210,19 @@ frg_status frgi_fail(frg_context *ctx, frgi_error id, const char *file, int line
 
 void frgi_warn(frg_context *ctx, frgi_error id, const char *format, ...)
 {
-    char message[MESSAGE_ROOM];
+    char message[MESSAGE_BYTES];
     va_list args;
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
     frgi_log(ctx, 0, "%s", message);
     /* a warning that memory has no room for is dropped: it must not turn a result into a failure */
-    if (ctx->n_warnings == ctx->room_warnings) {
-        const int room = 2 * ctx->room_warnings + 8;
-        if (GROW(ctx, &ctx->warnings, room, "warnings") < 0) {
+    if (ctx->n_warnings == ctx->warnings_capacity) {
+        const int capacity = 2 * ctx->warnings_capacity + 8;
+        if (GROW(ctx, &ctx->warnings, capacity, "warnings") < 0) {
             return;
         }
-        ctx->room_warnings = room;
+        ctx->warnings_capacity = capacity;
     }
     frgi_warning *w = &ctx->warnings[ctx->n_warnings];
     if (frgi_strdup(ctx, &w->message, message, strlen(message)) < 0) {
@@ -246,7 +246,7 @@ void frgi_log(frg_context *ctx, int level, const char *format, ...)
     if (!ctx->on_log) {
         return;
     }
-    char line[MESSAGE_ROOM];
+    char line[MESSAGE_BYTES];
     va_list args;
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
@@ -305,7 +305,7 @@ void frg_warnings_clear(frg_context *ctx)
         DROP(ctx, &ctx->warnings[i].message);
     }
     DROP(ctx, &ctx->warnings);
-    ctx->n_warnings = ctx->room_warnings = 0;
+    ctx->n_warnings = ctx->warnings_capacity = 0;
 }
 
 /* ---- running ------------------------------------------------------------------------------------ */

@@ -6,7 +6,7 @@
 
 #include "core/core.h"
 
-enum { MESSAGE_ROOM = 1024, WHERE_ROOM = 256, KEPT_BLOCKS = 64 };
+enum { MESSAGE_BYTES = 1024, WHERE_BYTES = 256, KEPT_BLOCKS = 64 };
 
 typedef struct {
     frgi_error id;
@@ -38,11 +38,11 @@ struct frg_context {
     atomic_int interrupted;
 
     frgi_error error;
-    char message[MESSAGE_ROOM];
-    char where[WHERE_ROOM];
-    char next_where[WHERE_ROOM]; /* set by frgi_at for the next failure */
+    char message[MESSAGE_BYTES];
+    char where[WHERE_BYTES];
+    char next_where[WHERE_BYTES]; /* set by frgi_at for the next failure */
     frgi_warning *warnings;
-    int n_warnings, room_warnings;
+    int n_warnings, warnings_capacity;
 };
 
 #pragma GCC visibility push(hidden)

@@ -1,4 +1,4 @@
-/* core.h - what every room may use: errors, memory, threads, random numbers, time.
+/* core.h - what every folder of src may use: errors, memory, threads, random numbers, time.
  *
  * The four macros of the error discipline, and no others:
  *
@@ -114,7 +114,7 @@ void frgi_arena_close(frgi_arena *a, frg_context *ctx);
 /** A growing byte string, always NUL-terminated once something was appended. */
 typedef struct {
     char *text;
-    size_t length, room;
+    size_t length, capacity;
 } frgi_text;
 FRG_MUST_USE frg_status frgi_text_append(frg_context *ctx, frgi_text *t, const char *s,
                                          size_t length);
@@ -147,7 +147,7 @@ FRG_MUST_USE frg_status frgi_writer_open(frgi_writer **out, frg_context *ctx, co
 FRG_MUST_USE frg_status frgi_writer_put(frgi_writer *w, const void *bytes, size_t count);
 /** Writes and closes all that the next call publishes: what can fail of a full disk has failed then.  On failure the
  *  writer is given up. */
-FRG_MUST_USE frg_status frgi_writer_settle(frgi_writer **w);
+FRG_MUST_USE frg_status frgi_writer_sync(frgi_writer **w);
 /** Publishes the file and closes; on failure nothing is left behind and the old file stands. */
 FRG_MUST_USE frg_status frgi_writer_commit(frgi_writer **w);
 /** Gives up: closes and removes the temporary file.  NULL is fine. */

@@ -362,20 +362,20 @@ frg_status frgi_read_file(frg_context *ctx, const char *path, char **bytes, size
     TRY(frgi_reader_open(&r, ctx, path));
     const int64_t size = frgi_reader_size(&r, ctx);
     r.stops = size < 0; /* who has a size does not wait */
-    size_t room = size >= 0 ? (size_t)size + 1 : (size_t)1 << 16, used = 0;
+    size_t capacity = size >= 0 ? (size_t)size + 1 : (size_t)1 << 16, used = 0;
     char *text;
     frg_status status;
-    TRY_TO(done, NEW(ctx, &text, room, "file contents"));
+    TRY_TO(done, NEW(ctx, &text, capacity, "file contents"));
     for (;;) {
         size_t got;
-        TRY_TO(failed, frgi_reader_get(&r, ctx, text + used, room - used, &got));
+        TRY_TO(failed, frgi_reader_get(&r, ctx, text + used, capacity - used, &got));
         used += got;
-        if (used < room) {
+        if (used < capacity) {
             break;
         }
-        room = frgi_mul(room, 2);
-        TRY_TO(failed, frgi_endless(ctx, path, (int64_t)used, room));
-        TRY_TO(failed, GROW(ctx, &text, room, "file contents"));
+        capacity = frgi_mul(capacity, 2);
+        TRY_TO(failed, frgi_endless(ctx, path, (int64_t)used, capacity));
+        TRY_TO(failed, GROW(ctx, &text, capacity, "file contents"));
     }
     status = r.stops ? frgi_stopped(ctx) : FRG_OK;
     if (status != FRG_OK) { /* what was read may not be all there is */
@@ -393,7 +393,7 @@ done:
 
 /* ---- writers ------------------------------------------------------------------------------------ */
 
-enum { WRITE_ROOM = 1 << 16, STANDARD_OUTPUT = 1 };
+enum { WRITE_BYTES = 1 << 16, STANDARD_OUTPUT = 1 };
 
 struct frgi_writer {
     frg_context *ctx;
@@ -403,7 +403,7 @@ struct frgi_writer {
     bool unnamed;  /* the file has no name yet */
     char *path, *temporary;
     size_t used;
-    char buffer[WRITE_ROOM];
+    char buffer[WRITE_BYTES];
 };
 
 /** The file that will be replaced: what a symbolic link in its place points to, if that is there. */
@@ -418,12 +418,12 @@ static frg_status name_target(frgi_writer *w, const char *path)
 }
 
 /* more names than there are writers of one file at a time */
-enum { NAMES = 1000, NAME_ROOM = sizeof ".999.fourge.tmp" };
+enum { NAMES = 1000, NAME_BYTES = sizeof ".999.fourge.tmp" };
 
 /** The i-th name of a temporary file of w, i < NAMES, into w->temporary. */
 static void name_temporary(frgi_writer *w, int i)
 {
-    snprintf(w->temporary, strlen(w->path) + NAME_ROOM, "%s.%03d%s", w->path, i, TEMPORARY);
+    snprintf(w->temporary, strlen(w->path) + NAME_BYTES, "%s.%03d%s", w->path, i, TEMPORARY);
 }
 
 /** A new file beside the target: without a name where the system has such, else under one that no other writer has. */
@@ -483,7 +483,7 @@ frg_status frgi_writer_open(frgi_writer **out, frg_context *ctx, const char *pat
     int handle = w->standard ? STANDARD_OUTPUT : open_file(ctx, path, 'd');
     w->direct = handle >= 0;
     if (handle == -ENODEV || handle == -ENOENT) {
-        TRY_TO(failed, NEW(ctx, &w->temporary, strlen(w->path) + NAME_ROOM, "a file's name"));
+        TRY_TO(failed, NEW(ctx, &w->temporary, strlen(w->path) + NAME_BYTES, "a file's name"));
         handle = open_temporary(w);
     }
     if (handle < 0) {
@@ -528,11 +528,11 @@ static frg_status flush(frgi_writer *w, const char *bytes, size_t count)
 
 frg_status frgi_writer_put(frgi_writer *w, const void *bytes, size_t count)
 {
-    if (count > WRITE_ROOM - w->used) {
+    if (count > WRITE_BYTES - w->used) {
         TRY(flush(w, w->buffer, w->used));
         w->used = 0;
     }
-    if (count > WRITE_ROOM) {
+    if (count > WRITE_BYTES) {
         return flush(w, bytes, count);
     }
     memcpy(w->buffer + w->used, bytes, count);
@@ -557,7 +557,7 @@ static void close_handle(const frgi_writer *w)
 
 /** Everything is on the disk.  The file stays open: closing it would give its lock away before it has its name, and
  *  what a close could say the sync has said. */
-static frg_status settle(frgi_writer *w)
+static frg_status finish_temporary(frgi_writer *w)
 {
     const frg_files *files = &w->ctx->files;
     TRY(flush(w, w->buffer, w->used));
@@ -566,9 +566,9 @@ static frg_status settle(frgi_writer *w)
     return error ? write_failed(w, -error) : FRG_OK;
 }
 
-frg_status frgi_writer_settle(frgi_writer **writer)
+frg_status frgi_writer_sync(frgi_writer **writer)
 {
-    const frg_status status = settle(*writer);
+    const frg_status status = finish_temporary(*writer);
     if (status < 0) {
         frgi_writer_abandon(writer);
     }
@@ -577,7 +577,7 @@ frg_status frgi_writer_settle(frgi_writer **writer)
 
 frg_status frgi_writer_commit(frgi_writer **writer)
 {
-    TRY(frgi_writer_settle(writer));
+    TRY(frgi_writer_sync(writer));
     frgi_writer *w = *writer;
     const frg_files *files = &w->ctx->files;
     if (!w->direct) {

@@ -2,7 +2,7 @@
  *
  *     | 64 bytes: struct block | the caller's bytes ... |
  *
- * The header in front keeps the size, so that free and resize need no size and the count cannot drift.
+ * The header in front keeps the size, so that free and resize need no size and the count stays right.
  *
  * Large blocks of the system's allocator are not given back at once: fresh pages cost as much as a pass or two
  * over them (the kernel clears them), and a plan that is made anew needs the same sizes again.  A context
@@ -24,8 +24,8 @@ enum {
 };
 
 typedef struct {
-    size_t bytes; /* the caller's */
-    size_t room;  /* of the block, this header included */
+    size_t bytes;    /* the caller's */
+    size_t capacity; /* of the block, this header included */
 } block;
 
 /** Blocks of a huge page and more are aligned to it and advised: the first touch of a fresh 24 MB buffer
@@ -82,9 +82,9 @@ size_t frgi_add(size_t a, size_t b)
 static void drop_kept(frg_context *ctx, int i)
 {
     block *b = ctx->kept[i];
-    ctx->kept_bytes -= b->room;
+    ctx->kept_bytes -= b->capacity;
     ctx->kept[i] = ctx->kept[--ctx->n_kept];
-    ctx->allocator.free(b, b->room, ctx->allocator.user);
+    ctx->allocator.free(b, b->capacity, ctx->allocator.user);
 }
 
 void frgi_drop_kept(frg_context *ctx)
@@ -99,9 +99,9 @@ static block *take_kept(frg_context *ctx, size_t total)
 {
     int best = -1;
     for (int i = 0; i < ctx->n_kept; i++) {
-        const size_t room = ((const block *)ctx->kept[i])->room;
-        if (room >= total && room - total <= total / 4 &&
-            (best < 0 || room < ((const block *)ctx->kept[best])->room)) {
+        const size_t capacity = ((const block *)ctx->kept[i])->capacity;
+        if (capacity >= total && capacity - total <= total / 4 &&
+            (best < 0 || capacity < ((const block *)ctx->kept[best])->capacity)) {
             best = i;
         }
     }
@@ -109,7 +109,7 @@ static block *take_kept(frg_context *ctx, size_t total)
         return NULL;
     }
     block *b = ctx->kept[best];
-    ctx->kept_bytes -= b->room;
+    ctx->kept_bytes -= b->capacity;
     ctx->kept[best] = ctx->kept[--ctx->n_kept];
     return b;
 }
@@ -124,17 +124,17 @@ static bool over_limit(const frg_context *ctx, size_t more)
 /** Keeps a block that the caller has freed; false where it has to go. */
 static bool keep(frg_context *ctx, block *b)
 {
-    if (ctx->allocator.alloc != system_alloc || b->room < LEAST_KEPT ||
-        ctx->n_kept == KEPT_BLOCKS || ctx->kept_bytes + b->room > 2 * ctx->peak ||
-        over_limit(ctx, b->room)) {
+    if (ctx->allocator.alloc != system_alloc || b->capacity < LEAST_KEPT ||
+        ctx->n_kept == KEPT_BLOCKS || ctx->kept_bytes + b->capacity > 2 * ctx->peak ||
+        over_limit(ctx, b->capacity)) {
         return false;
     }
     /* whole huge pages, less the one with the header: what lies behind the block is not ours */
-    if (b->room >= LEAST_MARKED) {
-        madvise((char *)b + HUGE_PAGE, (b->room / HUGE_PAGE - 1) * HUGE_PAGE, MADV_FREE);
+    if (b->capacity >= LEAST_MARKED) {
+        madvise((char *)b + HUGE_PAGE, (b->capacity / HUGE_PAGE - 1) * HUGE_PAGE, MADV_FREE);
     }
     ctx->kept[ctx->n_kept++] = b;
-    ctx->kept_bytes += b->room;
+    ctx->kept_bytes += b->capacity;
     return true;
 }
 
@@ -158,7 +158,7 @@ static block *get_block(frg_context *ctx, size_t total)
         b = ctx->allocator.alloc(total, ctx->allocator.user);
     }
     if (b) {
-        b->room = total;
+        b->capacity = total;
     }
     return b;
 }
@@ -214,7 +214,7 @@ void frgi_free(frg_context *ctx, void **p)
     block *b = block_of(*p);
     ctx->held -= b->bytes + ALIGN;
     if (!keep(ctx, b)) {
-        ctx->allocator.free(b, b->room, ctx->allocator.user);
+        ctx->allocator.free(b, b->capacity, ctx->allocator.user);
     }
     *p = NULL;
 }

@@ -26,12 +26,12 @@ static size_t rounded(size_t bytes)
 static void *take(size_t bytes, void *user)
 {
     frgi_slab *const s = user;
-    const size_t room = rounded(bytes);
-    if (!s->base || room > s->bytes - s->used) {
+    const size_t capacity = rounded(bytes);
+    if (!s->base || capacity > s->bytes - s->used) {
         return s->below.alloc(bytes, s->below.user);
     }
     void *const p = s->base + s->used;
-    s->used += room;
+    s->used += capacity;
     return p;
 }
 

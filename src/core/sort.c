@@ -2,7 +2,7 @@
  *
  * The C library's qsort takes memory behind our allocator's back, and sorts otherwise when it cannot have any; this
  * one takes none and always sorts the same way.  It is not stable: where order among equals matters the comparison
- * must settle it.
+ * must decide it.
  */
 #include <string.h>
 

@@ -161,16 +161,16 @@ frg_status frg_device_parse(const char *text, frg_device *out)
         if (strncmp(text, kinds[i].name, length) != 0) {
             continue;
         }
-        const char *rest = text + length;
+        const char *left = text + length;
         int index = 0;
-        if (*rest == ':' && kinds[i].kind != FRG_CPU) {
-            const char *digit = ++rest;
-            for (; *digit >= '0' && *digit <= '9' && digit - rest < 4; digit++) {
+        if (*left == ':' && kinds[i].kind != FRG_CPU) {
+            const char *digit = ++left;
+            for (; *digit >= '0' && *digit <= '9' && digit - left < 4; digit++) {
                 index = index * 10 + (*digit - '0');
             }
-            rest = digit == rest ? rest - 1 : digit;
+            left = digit == left ? left - 1 : digit;
         }
-        if (*rest == '\0') {
+        if (*left == '\0') {
             *out = (frg_device){kinds[i].kind, index};
             return FRG_OK;
         }

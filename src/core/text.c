@@ -5,22 +5,22 @@
 
 #include "core/core.h"
 
-static frg_status make_room(frg_context *ctx, frgi_text *t, size_t more)
+static frg_status reserve(frg_context *ctx, frgi_text *t, size_t more)
 {
     const size_t needed = frgi_add(frgi_add(t->length, more), 1);
-    if (needed <= t->room) {
+    if (needed <= t->capacity) {
         return FRG_OK;
     }
-    const size_t doubled = frgi_mul(t->room, 2);
-    const size_t room = needed > doubled ? frgi_add(needed, 64) : doubled;
-    TRY(GROW(ctx, &t->text, room, "text"));
-    t->room = room;
+    const size_t doubled = frgi_mul(t->capacity, 2);
+    const size_t capacity = needed > doubled ? frgi_add(needed, 64) : doubled;
+    TRY(GROW(ctx, &t->text, capacity, "text"));
+    t->capacity = capacity;
     return FRG_OK;
 }
 
 frg_status frgi_text_append(frg_context *ctx, frgi_text *t, const char *s, size_t length)
 {
-    TRY(make_room(ctx, t, length));
+    TRY(reserve(ctx, t, length));
     memcpy(t->text + t->length, s, length);
     t->length += length;
     t->text[t->length] = '\0';
@@ -34,7 +34,7 @@ frg_status frgi_text_printf(frg_context *ctx, frgi_text *t, const char *format, 
     va_copy(again, args);
     const int length = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    const frg_status status = make_room(ctx, t, length > 0 ? (size_t)length : 0);
+    const frg_status status = reserve(ctx, t, length > 0 ? (size_t)length : 0);
     if (status == FRG_OK && length > 0) {
         vsnprintf(t->text + t->length, (size_t)length + 1, format, again);
         t->length += (size_t)length;

@@ -23,13 +23,13 @@ static int shown(const char *label)
 frg_status frgi_refuse_mistyped(frg_context *ctx, const frgi_syntax *s, int32_t node,
                                 const frg_column *c)
 {
-    frg_column_census k;
+    frg_column_inference k;
     if (c->ordered) {
         return FRG_OK;
     }
     TRY(frg_column_count(&k, ctx, c));
     const bool most_dates = k.dates > k.words + k.numbers + k.commas;
-    if (!most_dates && k.stray < 0) {
+    if (!most_dates && k.mistyped < 0) {
         return FRG_OK;
     }
     if (s) {
@@ -41,13 +41,13 @@ frg_status frgi_refuse_mistyped(frg_context *ctx, const frgi_syntax *s, int32_t 
              "move it right of the bar for effects, or give the days as numbers for a trend",
              c->name, c->labels[c->codes[k.first_date]], c->name);
     }
-    const char *const label = c->labels[c->codes[k.stray]];
+    const char *const label = c->labels[c->codes[k.mistyped]];
     if (k.words + k.dates == 0) {
         FAIL(ctx, E_TYPE,
              "column '%s' holds numbers with commas: row %lld is '%.*s'; write decimals behind a "
              "point and thousands without a separator, or factor(%s) where each value is meant as "
              "a category",
-             c->name, (long long)k.stray + 1, shown(label), label, c->name);
+             c->name, (long long)k.mistyped + 1, shown(label), label, c->name);
     }
     const int64_t others = k.words + k.dates + k.commas;
     FAIL(ctx, E_TYPE,
@@ -55,5 +55,5 @@ frg_status frgi_refuse_mistyped(frg_context *ctx, const frgi_syntax *s, int32_t 
          "'%.*s'; mend it, name it as a word for missing values (--na), or write factor(%s) "
          "where each value is meant as a category",
          c->name, (long long)others, (long long)(k.numbers + others), others == 1 ? "s" : "",
-         (long long)k.stray + 1, shown(label), label, c->name);
+         (long long)k.mistyped + 1, shown(label), label, c->name);
 }

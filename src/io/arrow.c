@@ -443,7 +443,7 @@ static bool take_number(const char **s, char end, int *out)
 }
 
 /** d:PRECISION,SCALE or d:PRECISION,SCALE,BITS; false for widths that are not read. */
-static bool settle_decimal(column *c, const char *format)
+static bool decide_decimal(column *c, const char *format)
 {
     int precision, scale, bits = 128;
     const char *s = format + 2; /* after "d:" */
@@ -456,14 +456,14 @@ static bool settle_decimal(column *c, const char *format)
     return bits == 32 || bits == 64 || bits == 128;
 }
 
-static frg_status settle_format(const arrow_read *r, column *c)
+static frg_status decide_format(const arrow_read *r, column *c)
 {
     const struct ArrowSchema *const s = r->schema->children[c->child];
     const char *const values = s->dictionary ? s->dictionary->format : s->format;
     format_row index = {.read = AS_NONE};
     const bool known = find_format(values, &c->row) &&
                        (!s->dictionary || find_format(s->format, &index)) &&
-                       (c->row.read != AS_DECIMAL || settle_decimal(c, values));
+                       (c->row.read != AS_DECIMAL || decide_decimal(c, values));
     if (!known || (s->dictionary && (c->row.kind != FRG_CATEGORY || index.kind != FRG_INTEGER))) {
         frgi_at(r->ctx, "column '%s'", c->name);
         FAIL(r->ctx, E_FILE_TYPE,
@@ -488,7 +488,7 @@ static frg_status add_columns(const arrow_read *r, frg_table *t, const frg_table
             FAIL(r->ctx, E_FORMAT, "column %lld %s", (long long)k + 1,
                  *c.name ? "has the name of another" : "has no name");
         }
-        frg_status status = settle_format(r, &c);
+        frg_status status = decide_format(r, &c);
         if (status == FRG_OK) {
             status = read_column(r, &c);
         }
@@ -530,9 +530,9 @@ static frg_status producer_failed(frg_context *ctx, struct ArrowArrayStream *str
 static frg_status take_batches(frg_table *t, struct ArrowArrayStream *stream, int64_t n_columns)
 {
     for (;;) {
-        if (t->n_batches == t->room_batches) {
-            TRY(GROW(t->ctx, &t->batches, 2 * t->room_batches + 4, "batches of a table"));
-            t->room_batches = 2 * t->room_batches + 4;
+        if (t->n_batches == t->batches_capacity) {
+            TRY(GROW(t->ctx, &t->batches, 2 * t->batches_capacity + 4, "batches of a table"));
+            t->batches_capacity = 2 * t->batches_capacity + 4;
         }
         struct ArrowArray *const next = &t->batches[t->n_batches];
         *next = (struct ArrowArray){.release = NULL};
@@ -559,7 +559,7 @@ void frgi_batches_release(frg_table *t)
     for (int64_t b = 0; b < t->n_batches; b++) {
         t->batches[b].release(&t->batches[b]);
     }
-    t->n_batches = t->room_batches = 0;
+    t->n_batches = t->batches_capacity = 0;
     DROP(t->ctx, &t->batches);
 }
 

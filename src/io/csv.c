@@ -104,10 +104,10 @@ static frg_status keep_text(frgi_csv_reader *t, int64_t from)
         drop_text(t);
         return FRG_OK;
     }
-    if (t->n_kept == t->kept_room) {
-        const int64_t room = t->kept_room ? 2 * t->kept_room : 16;
-        TRY(GROW(t->ctx, &t->kept, room, "text of a pipe"));
-        t->kept_room = room;
+    if (t->n_kept == t->kept_capacity) {
+        const int64_t capacity = t->kept_capacity ? 2 * t->kept_capacity : 16;
+        TRY(GROW(t->ctx, &t->kept, capacity, "text of a pipe"));
+        t->kept_capacity = capacity;
     }
     const int64_t count = t->segments.used - from;
     char *copy;
@@ -185,7 +185,7 @@ static frg_status read_again(frgi_csv_reader *t)
         c->active = c->again;
         if (c->again) {
             c->kind = CELL_TEXT;
-            c->room = c->n_missing = 0;
+            c->capacity = c->n_missing = 0;
         }
     }
     if (!any) {
@@ -210,9 +210,9 @@ static frg_status read_again(frgi_csv_reader *t)
 /** The dictionary becomes labels: its text goes to *m, the rest is freed. */
 static frg_status make_labels(frg_context *ctx, frgi_dictionary *d, frgi_column_memory *m)
 {
-    if (d->text_room > d->used + d->used / 4) {
+    if (d->text_capacity > d->used + d->used / 4) {
         TRY(GROW(ctx, &d->text, d->used, "labels of a column"));
-        d->text_room = d->used;
+        d->text_capacity = d->used;
     }
     DROP(ctx, &d->slots);
     TRY(NEW(ctx, &m->labels, d->count, "labels of a column"));
@@ -234,7 +234,7 @@ static frg_status make_column(frgi_csv_reader *t, frgi_csv_column *c, frg_table 
     const frg_column_kind kind = kinds[c->kind];
     const bool empty = c->kind == CELL_MISSING;
     c->kind = empty ? CELL_NUMBER : c->kind;
-    if (!c->values || c->room > t->rows + t->rows / 8 + 1024) {
+    if (!c->values || c->capacity > t->rows + t->rows / 8 + 1024) {
         const size_t bytes = frgi_mul((size_t)t->rows, frgi_csv_value_bytes(c->kind));
         TRY(frgi_resize(t->ctx, &c->values, bytes, c->name));
     }

@@ -55,7 +55,7 @@ frgi_cell_kind frgi_cell_read(const frgi_cell_rules *r, const char *s, const cha
 
 typedef enum {
     INDEX_DONE,
-    INDEX_ROOM,      /* `ends` is too short */
+    INDEX_FULL,      /* `ends` is too short */
     INDEX_RAGGED,    /* the row at `at` has `found` cells */
     INDEX_IRREGULAR, /* a quote inside an unquoted cell, or text behind a closing quote */
     INDEX_GARBAGE    /* text behind the closing quote before `at` */
@@ -67,7 +67,7 @@ typedef struct {
     int64_t count; /* bytes */
     uint32_t *
         ends; /* ends[row * n_columns + column]: the delimiter or newline; ends[-1] is UINT32_MAX */
-    int64_t room; /* of ends, from 0 on */
+    int64_t capacity; /* of ends, from 0 on */
 
     frgi_index_end end;
     int64_t rows;
@@ -126,7 +126,7 @@ enum { FRGI_CSV_BLOCKS = 16 }; /* of a segment, at most */
 
 typedef struct {
     char *memory, *text; /* text = memory + margin */
-    int64_t room, length;
+    int64_t capacity, length;
     bool last;  /* the end of the file is in it; its last line ends in a newline */
     int n_cuts; /* 0: not cut yet */
     int64_t cut[FRGI_CSV_BLOCKS + 1]; /* where the blocks begin and end */
@@ -149,8 +149,9 @@ typedef struct {
     int64_t rows;
     int n_blocks;
     frgi_csv_index blocks[FRGI_CSV_BLOCKS];
-    uint32_t *ends[FRGI_CSV_BLOCKS]; /* memory of the blocks' indexes: one before, then ends_room */
-    int64_t ends_room[FRGI_CSV_BLOCKS];
+    uint32_t
+        *ends[FRGI_CSV_BLOCKS]; /* memory of the blocks' indexes: one before, then ends_capacity */
+    int64_t ends_capacity[FRGI_CSV_BLOCKS];
 } frgi_segments;
 
 /** Opens on a source, which it does not own, and fills the first segment. */
@@ -161,7 +162,7 @@ void frgi_segments_close(frgi_segments *w);
 FRG_MUST_USE frg_status frgi_segments_enlarge(frgi_segments *w);
 /** Cuts [start, length) into blocks and indexes them; at least one row unless `now` is the last segment. */
 FRG_MUST_USE frg_status frgi_segments_index(frgi_segments *w);
-/** Gives `next` room and the rest of `now` behind `used`; then reading into it needs no memory. */
+/** Gives `next` memory and the rest of `now` behind `used`; then reading into it needs no memory. */
 FRG_MUST_USE frg_status frgi_segments_prepare(frgi_segments *w);
 /** Reads the next segment and cuts it, while other threads work on `now`. */
 FRG_MUST_USE frg_status frgi_segments_read(frgi_segments *w);
@@ -172,9 +173,9 @@ void frgi_segments_swap(frgi_segments *w);
 /** Strings numbered in the order in which they were put in. */
 typedef struct {
     char *text; /* one after another, each ended by NUL */
-    int64_t used, text_room;
+    int64_t used, text_capacity;
     int64_t *starts; /* of each in text */
-    int64_t count, starts_room;
+    int64_t count, starts_capacity;
     struct frgi_slot *slots; /* open addressing, a power of two of them, at most half full */
     int64_t n_slots;
 } frgi_dictionary;
@@ -185,7 +186,7 @@ int32_t frgi_dictionary_find(const frgi_dictionary *d, const char *s, int64_t n,
 /** Room for `count` more strings of `bytes` bytes in all. */
 FRG_MUST_USE frg_status frgi_dictionary_reserve(frgi_dictionary *d, frg_context *ctx, int64_t count,
                                                 int64_t bytes);
-/** The number of the string, which is put in if it is not there; room must have been reserved. */
+/** The number of the string, which is put in if it is not there; memory must have been reserved. */
 int32_t frgi_dictionary_put(frgi_dictionary *d, const char *s, int64_t n, uint64_t hash);
 void frgi_dictionary_free(frgi_dictionary *d, frg_context *ctx);
 

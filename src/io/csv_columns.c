@@ -2,7 +2,7 @@
  *
  *     reserve      all memory that the blocks of the segment will write to
  *     convert      every column of every block with the kind the column has so far, in parallel
- *     settle       the kind over all blocks; where it is more general than it was:
+ *     decide_kind  the kind over all blocks; where it is more general than it was:
  *         missing -> integer -> number    earlier rows in place, the blocks of the segment again
  *         anything else -> category       the blocks again; if earlier segments had values, their text is
  *                                         gone, and the column waits for the second pass
@@ -40,14 +40,14 @@ static int64_t expected_rows(const frgi_csv_reader *t, int64_t rows)
 
 static frg_status reserve_rows(frgi_csv_reader *t, frgi_csv_column *c, int64_t rows)
 {
-    if (rows <= c->room && c->values) {
+    if (rows <= c->capacity && c->values) {
         return FRG_OK;
     }
-    const int64_t room = expected_rows(t, rows);
-    const size_t bytes = frgi_mul((size_t)room, frgi_csv_value_bytes(c->kind));
+    const int64_t capacity = expected_rows(t, rows);
+    const size_t bytes = frgi_mul((size_t)capacity, frgi_csv_value_bytes(c->kind));
     TRY(frgi_source_bounded(t->segments.source, bytes));
     TRY(frgi_resize(t->ctx, &c->values, bytes, c->name));
-    c->room = room;
+    c->capacity = capacity;
     return FRG_OK;
 }
 
@@ -62,11 +62,11 @@ static frg_status reserve_fresh(frgi_csv_reader *t)
     for (int b = 0; b < t->segments.n_blocks; b++) {
         const frgi_csv_index *const x = &t->segments.blocks[b];
         const int64_t need = x->rows * n_text;
-        if (n_text > 0 && (!t->fresh[b] || t->fresh_room[b] < need)) {
+        if (n_text > 0 && (!t->fresh[b] || t->fresh_capacity[b] < need)) {
             DROP(t->ctx, &t->fresh[b]);
-            t->fresh_room[b] = 0;
+            t->fresh_capacity[b] = 0;
             TRY(NEW(t->ctx, &t->fresh[b], need, "new strings of a block"));
-            t->fresh_room[b] = need;
+            t->fresh_capacity[b] = need;
         }
         most_rows = x->rows > most_rows ? x->rows : most_rows;
         longest = x->count > longest ? x->count : longest;
@@ -105,11 +105,11 @@ static frg_status reserve(frgi_csv_reader *t)
         }
     }
     const int64_t parts = t->segments.n_blocks * t->n_active;
-    if (t->parts_room < parts) {
+    if (t->parts_capacity < parts) {
         DROP(t->ctx, &t->parts);
-        t->parts_room = 0;
+        t->parts_capacity = 0;
         TRY(NEW(t->ctx, &t->parts, parts, "counts of the blocks"));
-        t->parts_room = parts;
+        t->parts_capacity = parts;
     }
     return reserve_fresh(t);
 }
@@ -215,7 +215,7 @@ static frg_status promote(frgi_csv_reader *t, frgi_csv_column *c, frgi_cell_kind
     /* nothing but strings of the NA list so far; in a number column it may be "nan", which is a label */
     if (t->rows == 0 || (c->n_missing == t->rows && c->kind != CELL_NUMBER)) {
         DROP(t->ctx, &c->values);
-        c->room = 0;
+        c->capacity = 0;
         c->kind = kind;
         TRY(reserve_rows(t, c, t->rows + t->segments.rows));
         frgi_csv_fill_missing(c, t->rows);
@@ -228,7 +228,7 @@ static frg_status promote(frgi_csv_reader *t, frgi_csv_column *c, frgi_cell_kind
 }
 
 /** A column's kind over all blocks; counts its missing values once it is final. */
-static frg_status settle(frgi_csv_reader *t, int64_t k)
+static frg_status decide_kind(frgi_csv_reader *t, int64_t k)
 {
     frgi_csv_column *const c = &t->columns[t->active[k]];
     frgi_cell_kind kind = c->kind;
@@ -376,7 +376,7 @@ frg_status frgi_csv_convert(frgi_csv_reader *t)
         pending = false;
         for (int64_t k = 0; k < t->n_active; k++) {
             if (t->columns[t->active[k]].pending) {
-                TRY(settle(t, k));
+                TRY(decide_kind(t, k));
             }
             pending |= t->columns[t->active[k]].pending;
         }

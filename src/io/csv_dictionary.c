@@ -81,7 +81,7 @@ int32_t frgi_dictionary_find(const frgi_dictionary *d, const char *s, int64_t n,
 }
 
 /** The smallest of least, 2 least, 4 least, ... that is enough. */
-static int64_t doubled_room(int64_t least, int64_t enough)
+static int64_t doubled_capacity(int64_t least, int64_t enough)
 {
     while (least < enough) {
         least *= 2;
@@ -117,18 +117,18 @@ frg_status frgi_dictionary_reserve(frgi_dictionary *d, frg_context *ctx, int64_t
     if (strings > INT32_MAX - 2) {
         FAIL(ctx, E_UNSUPPORTED, "a column has more than %d different strings", INT32_MAX - 2);
     }
-    if (text > d->text_room) {
-        const int64_t room = doubled_room(TEXT_LEAST, text);
-        TRY(GROW(ctx, &d->text, room, "strings of a column"));
-        d->text_room = room;
+    if (text > d->text_capacity) {
+        const int64_t capacity = doubled_capacity(TEXT_LEAST, text);
+        TRY(GROW(ctx, &d->text, capacity, "strings of a column"));
+        d->text_capacity = capacity;
     }
-    if (strings > d->starts_room) {
-        const int64_t room = doubled_room(STARTS_LEAST, strings);
-        TRY(GROW(ctx, &d->starts, room, "strings of a column"));
-        d->starts_room = room;
+    if (strings > d->starts_capacity) {
+        const int64_t capacity = doubled_capacity(STARTS_LEAST, strings);
+        TRY(GROW(ctx, &d->starts, capacity, "strings of a column"));
+        d->starts_capacity = capacity;
     }
     if (2 * strings > d->n_slots) {
-        TRY(grow_slots(d, ctx, doubled_room(SLOTS_LEAST, 2 * strings)));
+        TRY(grow_slots(d, ctx, doubled_capacity(SLOTS_LEAST, 2 * strings)));
     }
     return FRG_OK;
 }

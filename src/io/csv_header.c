@@ -3,11 +3,11 @@
 
 #include "io/csv_reader.h"
 
-enum { MARK_BYTES = 4 }; /* of the longest mark that a file begins with */
+enum { BOM_BYTES = 4 }; /* of the longest mark that a file begins with */
 
 static frg_status check_beginning(frgi_csv_reader *t)
 {
-    while (!t->segments.now.last && t->segments.now.length < MARK_BYTES) {
+    while (!t->segments.now.last && t->segments.now.length < BOM_BYTES) {
         TRY(frgi_segments_enlarge(&t->segments));
     }
     const frgi_segment *const segment = &t->segments.now;

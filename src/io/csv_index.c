@@ -64,8 +64,8 @@ static bool index_row(frgi_csv_index *x, char delimiter, int64_t n_columns)
             return false;
         }
         if (cells < n_columns) {
-            if (ends + cells >= x->ends + x->room) {
-                x->end = INDEX_ROOM;
+            if (ends + cells >= x->ends + x->capacity) {
+                x->end = INDEX_FULL;
                 return false;
             }
             ends[cells] = (uint32_t)(end - x->text);

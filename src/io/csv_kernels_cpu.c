@@ -160,8 +160,8 @@ static void index_block(frgi_csv_index *x, char delimiter, int64_t n_columns)
     quote_state q = {.before = 1};
     bool regular = true;
     for (int64_t base = 0; base < x->count; base += 64) {
-        if (fields + 64 > x->room) {
-            x->end = INDEX_ROOM;
+        if (fields + 64 > x->capacity) {
+            x->end = INDEX_FULL;
             return;
         }
         const char *const p = x->text + base;

@@ -15,8 +15,8 @@ typedef struct {
     bool fresh;   /* has just been, to codes of the blocks */
     bool again;   /* needs the second pass */
     frgi_cell_kind kind;
-    void *values; /* int64_t, double or int32_t by the kind; NULL while all are missing */
-    int64_t room; /* rows */
+    void *values;     /* int64_t, double or int32_t by the kind; NULL while all are missing */
+    int64_t capacity; /* rows */
     int64_t n_missing;
     frgi_dictionary dictionary;
 } frgi_csv_column;
@@ -45,9 +45,9 @@ typedef struct {
     int64_t rows, lines; /* before this segment, in this pass */
 
     frgi_csv_part *parts; /* block b, active column k: at [b * n_active + k] */
-    int64_t parts_room;
+    int64_t parts_capacity;
     frgi_fresh *fresh[FRGI_CSV_BLOCKS];
-    int64_t fresh_room[FRGI_CSV_BLOCKS];
+    int64_t fresh_capacity[FRGI_CSV_BLOCKS];
     frgi_encode_scratch *scratch; /* one a thread */
     int n_scratch;
     int64_t scratch_cell; /* bytes of each */
@@ -55,7 +55,7 @@ typedef struct {
     bool keep;  /* the input cannot be opened again */
     bool again; /* this is the second pass */
     frgi_span *kept;
-    int64_t n_kept, kept_room, kept_bytes;
+    int64_t n_kept, kept_capacity, kept_bytes;
     bool let_go; /* the pipe grew too long to be kept */
 } frgi_csv_reader;
 

@@ -20,7 +20,7 @@ const frgi_csv_steps frgi_csv_default_steps = {
 
 static frg_status fill(frgi_source *source, frgi_segment *segment)
 {
-    const int64_t want = segment->room - segment->length;
+    const int64_t want = segment->capacity - segment->length;
     int64_t got;
     TRY(frgi_source_get(source, segment->text + segment->length, want, &got));
     segment->length += got;
@@ -34,12 +34,12 @@ static frg_status fill(frgi_source *source, frgi_segment *segment)
     return FRG_OK;
 }
 
-static frg_status make_room(frgi_segment *segment, frg_context *ctx, int64_t room)
+static frg_status reserve(frgi_segment *segment, frg_context *ctx, int64_t capacity)
 {
-    const size_t bytes = frgi_add((size_t)room, 2 * FRGI_CSV_MARGIN);
+    const size_t bytes = frgi_add((size_t)capacity, 2 * FRGI_CSV_MARGIN);
     TRY(frgi_resize(ctx, (void **)&segment->memory, bytes, "text"));
     segment->text = segment->memory + FRGI_CSV_MARGIN;
-    segment->room = room;
+    segment->capacity = capacity;
     memset(segment->memory, 0, FRGI_CSV_MARGIN);
     return FRG_OK;
 }
@@ -50,7 +50,7 @@ frg_status frgi_segments_open(frgi_segments *w, frg_context *ctx, frgi_source *s
     *w = (frgi_segments){
         .ctx = ctx, .source = source, .kernels = frgi_csv_kernels_for(ctx), .steps = *steps};
     const int64_t size = frgi_source_size(source);
-    TRY(make_room(&w->now, ctx, size >= 0 && size < steps->segment ? size + 1 : steps->segment));
+    TRY(reserve(&w->now, ctx, size >= 0 && size < steps->segment ? size + 1 : steps->segment));
     return fill(source, &w->now);
 }
 
@@ -65,11 +65,11 @@ void frgi_segments_close(frgi_segments *w)
 
 frg_status frgi_segments_enlarge(frgi_segments *w)
 {
-    if (w->now.room > INT64_MAX / 4) {
+    if (w->now.capacity > INT64_MAX / 4) {
         FAIL(w->ctx, E_MEMORY, "a row of the text does not fit in memory");
     }
-    TRY(frgi_source_bounded(w->source, 2 * (size_t)w->now.room));
-    TRY(make_room(&w->now, w->ctx, 2 * w->now.room));
+    TRY(frgi_source_bounded(w->source, 2 * (size_t)w->now.capacity));
+    TRY(reserve(&w->now, w->ctx, 2 * w->now.capacity));
     return fill(w->source, &w->now);
 }
 
@@ -78,9 +78,9 @@ frg_status frgi_segments_prepare(frgi_segments *w)
     if (w->now.last) {
         return FRG_OK;
     }
-    if (w->next.room < w->now.room) {
+    if (w->next.capacity < w->now.capacity) {
         DROP(w->ctx, &w->next.memory);
-        TRY(make_room(&w->next, w->ctx, w->now.room));
+        TRY(reserve(&w->next, w->ctx, w->now.capacity));
     }
     w->next.length = w->now.length - w->used;
     memcpy(w->next.text, w->now.text + w->used, (size_t)w->next.length);
@@ -172,18 +172,18 @@ frg_status frgi_segments_read(frgi_segments *w)
 
 /* ---- the index ---------------------------------------------------------------------------------- */
 
-static frg_status make_index_room(frgi_segments *w, int b, int64_t room)
+static frg_status reserve_index(frgi_segments *w, int b, int64_t capacity)
 {
-    if (w->ends_room[b] < room) {
-        room += room / 16; /* the blocks of the next segment are about as long */
+    if (w->ends_capacity[b] < capacity) {
+        capacity += capacity / 16; /* the blocks of the next segment are about as long */
         DROP(w->ctx, &w->ends[b]);
-        w->ends_room[b] = 0;
-        TRY(NEW(w->ctx, &w->ends[b], room + 1, "index of a block"));
-        w->ends_room[b] = room;
+        w->ends_capacity[b] = 0;
+        TRY(NEW(w->ctx, &w->ends[b], capacity + 1, "index of a block"));
+        w->ends_capacity[b] = capacity;
         w->ends[b][0] = UINT32_MAX;
     }
     w->blocks[b].ends = w->ends[b] + 1;
-    w->blocks[b].room = w->ends_room[b];
+    w->blocks[b].capacity = w->ends_capacity[b];
     return FRG_OK;
 }
 
@@ -202,7 +202,7 @@ static frg_status make_blocks(frgi_segments *w)
         }
         const int b = w->n_blocks++;
         w->blocks[b] = (frgi_csv_index){.text = segment->text + segment->cut[c], .count = count};
-        TRY(make_index_room(w, b, count / 4 + INDEX_LEAST));
+        TRY(reserve_index(w, b, count / 4 + INDEX_LEAST));
     }
     return FRG_OK;
 }
@@ -219,7 +219,7 @@ static void index_blocks(frgi_segments *w, frgi_index_end which)
     }
 }
 
-/** Most cells have more than three bytes; a block where they do not gets the room of the worst case. */
+/** Most cells have more than three bytes; a block where they do not gets the capacity of the worst case. */
 static frg_status index_once(frgi_segments *w)
 {
     if (!w->now.n_cuts) {
@@ -229,13 +229,13 @@ static frg_status index_once(frgi_segments *w)
     index_blocks(w, INDEX_DONE);
     bool again = false;
     for (int b = 0; b < w->n_blocks; b++) {
-        if (w->blocks[b].end == INDEX_ROOM) {
-            TRY(make_index_room(w, b, w->blocks[b].count + INDEX_LEAST));
+        if (w->blocks[b].end == INDEX_FULL) {
+            TRY(reserve_index(w, b, w->blocks[b].count + INDEX_LEAST));
             again = true;
         }
     }
     if (again) {
-        index_blocks(w, INDEX_ROOM);
+        index_blocks(w, INDEX_FULL);
     }
     return FRG_OK;
 }

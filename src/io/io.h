@@ -1,4 +1,4 @@
-/* io.h - what the files of this room share: sources of bytes, tables under construction, and the parsers.
+/* io.h - what the files of src/io share: sources of bytes, tables under construction, and the parsers.
  *
  * Every parser takes bytes and their number, never a file: a source feeds it from a file, a pipe, a gzip
  * stream or memory, so that a fuzzer reaches each parser without a file.
@@ -77,13 +77,13 @@ typedef struct {
 
 struct frg_table {
     frg_context *ctx;
-    int64_t n, n_columns, room;
+    int64_t n, n_columns, capacity;
     frg_column *columns;
     frgi_column_memory *memory;
     int64_t *
-        index; /* 4 room places, open addressing by the hash of the name: a column's number + 1, 0: free */
+        index; /* 4 capacity places, open addressing by the hash of the name: a column's number + 1, 0: free */
     struct ArrowArray *batches; /* kept for the columns they lend */
-    int64_t n_batches, room_batches;
+    int64_t n_batches, batches_capacity;
 };
 
 /** Appends a column that takes over `memory` (on failure it stays the caller's). */

@@ -2,7 +2,7 @@
  *
  * The first 64 KB are read when the source is opened, so that its kind can be seen before it is consumed.
  * Plain files are then read straight into the caller's memory.  A gzip stream (RFC 1952) is a sequence of
- * members, each with its CRC, which zlib checks; zeros after the last one (of a tape) are passed over.
+ * members, each with its CRC, which zlib checks; zeros after the last one (padding) are passed over.
  */
 #include <string.h>
 #include <zlib.h>
@@ -25,8 +25,8 @@ struct frgi_source {
     int64_t made;       /* bytes inflated */
     int64_t asked;      /* `taken` when it was last asked whether to stop */
 
-    char *room;       /* HEAD bytes, for a file */
-    const char *next; /* stored bytes that wait: in room or in a span */
+    char *buffer;     /* HEAD bytes, for a file */
+    const char *next; /* stored bytes that wait: in buffer or in a span */
     int64_t waiting;
     bool dry; /* nothing is left behind `waiting` */
 
@@ -63,8 +63,8 @@ static frg_status refill(frgi_source *s)
     }
     if (s->reader.path) {
         size_t got;
-        TRY(frgi_reader_get(&s->reader, s->ctx, s->room, HEAD, &got));
-        s->next = s->room;
+        TRY(frgi_reader_get(&s->reader, s->ctx, s->buffer, HEAD, &got));
+        s->next = s->buffer;
         s->waiting = (int64_t)got;
         s->dry = got < HEAD;
         return FRG_OK;
@@ -109,7 +109,7 @@ static frg_status open_stored(frgi_source *s)
         const int64_t size = frgi_reader_size(&s->reader, s->ctx);
         s->total = size > 0 ? size : -1; /* some kernels' files have size 0 and contents */
         s->reader.stops = s->input->stops && s->total < 0; /* who has a size does not wait */
-        return NEW(s->ctx, &s->room, HEAD, "read buffer");
+        return NEW(s->ctx, &s->buffer, HEAD, "read buffer");
     }
     for (int64_t i = 0; i < s->input->n_spans; i++) {
         s->total += s->input->spans[i].count;
@@ -149,7 +149,7 @@ void frgi_source_close(frgi_source **source)
         inflateEnd(&s->z);
     }
     frgi_reader_close(&s->reader, s->ctx);
-    DROP(s->ctx, &s->room);
+    DROP(s->ctx, &s->buffer);
     DROP(s->ctx, source);
 }
 
@@ -308,24 +308,24 @@ frg_status frgi_source_get(frgi_source *s, void *to, int64_t bytes, int64_t *got
 frg_status frgi_source_slurp(frgi_source *s, char **bytes, int64_t *count)
 {
     const int64_t size = frgi_source_size(s);
-    int64_t room = size >= 0 ? size - s->taken + 1 : HEAD;
+    int64_t capacity = size >= 0 ? size - s->taken + 1 : HEAD;
     char *text;
-    TRY(NEW(s->ctx, &text, room, "file contents"));
+    TRY(NEW(s->ctx, &text, capacity, "file contents"));
     for (*count = 0;;) {
         int64_t got;
-        frg_status status = frgi_source_get(s, text + *count, room - *count, &got);
+        frg_status status = frgi_source_get(s, text + *count, capacity - *count, &got);
         *count += got;
-        if (status == FRG_OK && *count < room) {
+        if (status == FRG_OK && *count < capacity) {
             *bytes = text;
             return FRG_OK;
         }
         if (status == FRG_OK) {
-            room = room < INT64_MAX / 2 ? 2 * room : INT64_MAX;
-            status =
-                size >= 0 ? FRG_OK : frgi_endless(s->ctx, s->input->name, s->taken, (size_t)room);
+            capacity = capacity < INT64_MAX / 2 ? 2 * capacity : INT64_MAX;
+            status = size >= 0 ? FRG_OK
+                               : frgi_endless(s->ctx, s->input->name, s->taken, (size_t)capacity);
         }
         if (status == FRG_OK) {
-            status = GROW(s->ctx, &text, room, "file contents");
+            status = GROW(s->ctx, &text, capacity, "file contents");
         }
         if (status < 0) {
             DROP(s->ctx, &text);

@@ -34,7 +34,7 @@ typedef struct {
     int64_t line; /* counted from 1; 0: binary, the place is a byte */
     const frgi_decimal *decimal;
     frg_mesh *mesh;
-    int64_t room, edge_room;
+    int64_t capacity, edge_capacity;
 } parser;
 
 static const int64_t POINTS_MOST = INT32_MAX - 2;
@@ -141,10 +141,10 @@ static frg_status add_point(parser *p, const double x[3])
     if (m->n >= POINTS_MOST) {
         return refuse(p, E_FORMAT, "there are more points than can be counted", NULL);
     }
-    if (m->n == p->room) {
-        const int64_t room = p->room ? 2 * p->room : 1024;
-        TRY(GROW(p->ctx, &m->xyz, 3 * room, "points of a file"));
-        p->room = room;
+    if (m->n == p->capacity) {
+        const int64_t capacity = p->capacity ? 2 * p->capacity : 1024;
+        TRY(GROW(p->ctx, &m->xyz, 3 * capacity, "points of a file"));
+        p->capacity = capacity;
     }
     memcpy(m->xyz + 3 * m->n++, x, 3 * sizeof *x);
     return FRG_OK;
@@ -153,10 +153,10 @@ static frg_status add_point(parser *p, const double x[3])
 static frg_status add_edge(parser *p, int64_t from, int64_t to)
 {
     frg_mesh *const m = p->mesh;
-    if (m->n_edges == p->edge_room) {
-        const int64_t room = p->edge_room ? 2 * p->edge_room : 1024;
-        TRY(GROW(p->ctx, &m->ends, 2 * room, "edges of a file"));
-        p->edge_room = room;
+    if (m->n_edges == p->edge_capacity) {
+        const int64_t capacity = p->edge_capacity ? 2 * p->edge_capacity : 1024;
+        TRY(GROW(p->ctx, &m->ends, 2 * capacity, "edges of a file"));
+        p->edge_capacity = capacity;
     }
     m->ends[2 * m->n_edges] = (int32_t)from;
     m->ends[2 * m->n_edges++ + 1] = (int32_t)to;
@@ -215,8 +215,8 @@ static frg_status read_off(parser *p)
         return refuse(p, E_FORMAT, "OFF, COFF, NOFF, CNOFF or STOFF is expected", &w);
     }
     word ahead;
-    parser look = *p;
-    if (!next_word(&look, &ahead) && !next_line(p, '#')) {
+    parser peek = *p;
+    if (!next_word(&peek, &ahead) && !next_line(p, '#')) {
         return refuse(p, E_TRUNCATED, "the file ends before its counts", NULL);
     }
     for (int c = 0; c < 3; c++) {
@@ -551,9 +551,9 @@ static frg_status parse(parser *p)
     if (!next_line(p, '#')) {
         return refuse(p, E_FORMAT, "the file is empty", NULL);
     }
-    parser look = *p;
+    parser peek = *p;
     word w;
-    next_word(&look, &w);
+    next_word(&peek, &w);
     if (word_is(&w, "ply")) {
         TRY(read_ply(p));
     } else {

@@ -11,8 +11,8 @@ struct frg_npy {
     bool is_bool; /* stored as bool, held as int64 */
 };
 
-enum { NPY_HEADER_ROOM = 256 };
+enum { NPY_HEADER_BYTES = 256 };
 /** The head of an .npy file of version 1.0 for a host view; its length. */
-int frgi_npy_header(const frg_array *a, bool fortran, char text[NPY_HEADER_ROOM]);
+int frgi_npy_header(const frg_array *a, bool fortran, char text[NPY_HEADER_BYTES]);
 
 #endif

@@ -27,21 +27,21 @@ static bool is_fortran(const frg_array *a)
     return rising && !falling && a->stride[0] >= 0;
 }
 
-int frgi_npy_header(const frg_array *a, bool fortran, char text[NPY_HEADER_ROOM])
+int frgi_npy_header(const frg_array *a, bool fortran, char text[NPY_HEADER_BYTES])
 {
-    enum { ROOM = NPY_HEADER_ROOM - 10 }; /* behind magic, version and length */
+    enum { HEADER_BYTES = NPY_HEADER_BYTES - 10 }; /* behind magic, version and length */
     const char order = frg_sizeof(a->dtype) == 1                   ? '|'
                        : __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<'
                                                                    : '>';
-    int n = snprintf(text + 10, ROOM, "{'descr': '%c%s', 'fortran_order': %s, 'shape': (", order,
-                     descr[a->dtype], fortran ? "True" : "False");
+    int n = snprintf(text + 10, HEADER_BYTES, "{'descr': '%c%s', 'fortran_order': %s, 'shape': (",
+                     order, descr[a->dtype], fortran ? "True" : "False");
     for (int d = 0; d < a->ndim; d++) {
-        n += snprintf(text + 10 + n, ROOM - (size_t)n, "%lld%s", (long long)a->shape[d],
+        n += snprintf(text + 10 + n, HEADER_BYTES - (size_t)n, "%lld%s", (long long)a->shape[d],
                       a->ndim == 1      ? ","
                       : d + 1 < a->ndim ? ", "
                                         : "");
     }
-    n += snprintf(text + 10 + n, ROOM - (size_t)n, "), }");
+    n += snprintf(text + 10 + n, HEADER_BYTES - (size_t)n, "), }");
     const int whole = (10 + n + 1 + ALIGN - 1) / ALIGN * ALIGN;
     memset(text + 10 + n, ' ', (size_t)(whole - 10 - n));
     text[whole - 1] = '\n';
@@ -122,7 +122,7 @@ static frg_status put_array(frgi_writer *w, frg_context *ctx, const frg_array *a
     for (int d = 0; d < a->ndim; d++) {
         axis[d] = fortran ? d : a->ndim - 1 - d;
     }
-    char header[NPY_HEADER_ROOM];
+    char header[NPY_HEADER_BYTES];
     TRY(frgi_writer_put(w, header, (size_t)frgi_npy_header(a, fortran, header)));
     char *gather;
     TRY(NEW(ctx, &gather, GATHER, "write buffer"));

@@ -23,7 +23,7 @@ struct frgi_npz_writer {
     frgi_writer *out;
     uint64_t at;
     entry *entries;
-    int64_t n, room;
+    int64_t n, capacity;
 };
 
 /* ---- records -------------------------------------------------------------------------------------- */
@@ -131,9 +131,9 @@ frg_status frgi_npz_open(frgi_npz_writer **out, frg_context *ctx, const char *pa
 
 static frg_status new_entry(frgi_npz_writer *w, const char *name, entry **out)
 {
-    if (w->n == w->room) {
-        TRY(GROW(w->ctx, &w->entries, 2 * w->room + 16, "an archive"));
-        w->room = 2 * w->room + 16;
+    if (w->n == w->capacity) {
+        TRY(GROW(w->ctx, &w->entries, 2 * w->capacity + 16, "an archive"));
+        w->capacity = 2 * w->capacity + 16;
     }
     entry *const e = &w->entries[w->n];
     *e = (entry){.local = w->at};
@@ -145,7 +145,7 @@ static frg_status new_entry(frgi_npz_writer *w, const char *name, entry **out)
 
 frg_status frgi_npz_add(frgi_npz_writer *w, const char *name, const frg_array *a)
 {
-    char header[NPY_HEADER_ROOM];
+    char header[NPY_HEADER_BYTES];
     const size_t head = (size_t)frgi_npy_header(a, false, header);
     size_t body = frg_sizeof(a->dtype);
     for (int d = 0; d < a->ndim; d++) {

@@ -45,10 +45,10 @@ void frg_table_destroy(frg_table *t)
     DROP(t->ctx, &t);
 }
 
-/** The place in the index of a column of that name: the first such, or else a free one.  room is a power of two. */
+/** The place in the index of a column of that name: the first such, or else a free one.  capacity is a power of two. */
 static int64_t place_of(const frg_table *t, const char *name)
 {
-    const int64_t places = 4 * t->room;
+    const int64_t places = 4 * t->capacity;
     int64_t at = (int64_t)(frg_hash(0, name, (int64_t)strlen(name)) & (uint64_t)(places - 1));
     while (t->index[at] > 0 && strcmp(t->columns[t->index[at] - 1].name, name) != 0) {
         at = (at + 1) & (places - 1);
@@ -65,7 +65,7 @@ static void enter(frg_table *t, int64_t i)
 
 static void enter_all(frg_table *t)
 {
-    memset(t->index, 0, (size_t)(4 * t->room) * sizeof *t->index);
+    memset(t->index, 0, (size_t)(4 * t->capacity) * sizeof *t->index);
     for (int64_t i = 0; i < t->n_columns; i++) {
         enter(t, i);
     }
@@ -74,12 +74,12 @@ static void enter_all(frg_table *t)
 frg_status frgi_table_adopt(frg_table *t, frgi_column_memory memory, frg_column_kind kind,
                             int64_t n_missing, int64_t n_labels)
 {
-    if (t->n_columns == t->room) {
-        const int64_t room = t->room ? 2 * t->room : COLUMNS_LEAST;
-        TRY(GROW(t->ctx, &t->columns, room, "columns of a table"));
-        TRY(GROW(t->ctx, &t->memory, room, "columns of a table"));
-        TRY(GROW(t->ctx, &t->index, 4 * room, "columns of a table"));
-        t->room = room;
+    if (t->n_columns == t->capacity) {
+        const int64_t capacity = t->capacity ? 2 * t->capacity : COLUMNS_LEAST;
+        TRY(GROW(t->ctx, &t->columns, capacity, "columns of a table"));
+        TRY(GROW(t->ctx, &t->memory, capacity, "columns of a table"));
+        TRY(GROW(t->ctx, &t->index, 4 * capacity, "columns of a table"));
+        t->capacity = capacity;
         enter_all(t);
     }
     t->memory[t->n_columns] = memory;

@@ -10,7 +10,7 @@
 #include "fourge/report.h"
 #include "io/io.h"
 
-enum { NUMBER_ROOM = 32, ROWS_A_LOOK = 1024 };
+enum { NUMBER_BYTES = 32, ROWS_A_POLL = 1024 };
 
 static frg_status put(frgi_writer *w, const char *s)
 {
@@ -42,7 +42,7 @@ static frg_status put_text(frgi_writer *w, const char *s, char delimiter)
 
 static frg_status put_integer(frgi_writer *w, int64_t value)
 {
-    char text[NUMBER_ROOM], *p = text + NUMBER_ROOM;
+    char text[NUMBER_BYTES], *p = text + NUMBER_BYTES;
     uint64_t x = value < 0 ? -(uint64_t)value : (uint64_t)value;
     do {
         *--p = (char)('0' + x % 10);
@@ -51,7 +51,7 @@ static frg_status put_integer(frgi_writer *w, int64_t value)
     if (value < 0) {
         *--p = '-';
     }
-    return frgi_writer_put(w, p, (size_t)(text + NUMBER_ROOM - p));
+    return frgi_writer_put(w, p, (size_t)(text + NUMBER_BYTES - p));
 }
 
 static frg_status put_number(frgi_writer *w, double value)
@@ -59,7 +59,7 @@ static frg_status put_number(frgi_writer *w, double value)
     if (value - value != 0) { /* infinite */
         return put(w, value < 0 ? "-inf" : "inf");
     }
-    char text[NUMBER_ROOM];
+    char text[NUMBER_BYTES];
     return frgi_writer_put(w, text, (size_t)frg_format_double(value, text));
 }
 
@@ -109,7 +109,7 @@ static frg_status put_table(frgi_writer *w, frg_context *ctx, const frg_table *t
     }
     TRY(put(w, "\n"));
     for (int64_t row = 0; row < t->n; row++) {
-        if (row % ROWS_A_LOOK == 0 && frgi_write_stops(&watch)) {
+        if (row % ROWS_A_POLL == 0 && frgi_write_stops(&watch)) {
             return FRG_INTERRUPTED;
         }
         for (int64_t c = 0; c < t->n_columns; c++) {

@@ -84,18 +84,18 @@ void frg_report_destroy(frg_report *r)
 /* ---- building ----------------------------------------------------------------------------------- */
 
 /** Room for one more item in a growing array of `size` bytes each. */
-static frg_status make_room(frg_context *ctx, void **items, int64_t count, int64_t *room,
-                            size_t size)
+static frg_status reserve(frg_context *ctx, void **items, int64_t count, int64_t *capacity,
+                          size_t size)
 {
-    if (count < *room)
+    if (count < *capacity)
         return FRG_OK;
-    const int64_t more = *room ? 2 * *room : 8;
+    const int64_t more = *capacity ? 2 * *capacity : 8;
     TRY(frgi_resize(ctx, items, frgi_mul((size_t)more, size), "report"));
-    *room = more;
+    *capacity = more;
     return FRG_OK;
 }
-#define ROOM(r, items, count, room)                                                                \
-    make_room((r)->ctx, (void **)&(items), (count), &(room), sizeof *(items))
+#define RESERVE(r, items, count, capacity)                                                         \
+    reserve((r)->ctx, (void **)&(items), (count), &(capacity), sizeof *(items))
 
 static frg_status no_table_open(frg_report *r)
 {
@@ -111,7 +111,7 @@ static frg_status append(frg_report *r, frgi_element_kind kind, const char *text
                          frgi_element **out)
 {
     TRY(no_table_open(r));
-    TRY(ROOM(r, r->elements, r->n_elements, r->room));
+    TRY(RESERVE(r, r->elements, r->n_elements, r->capacity));
     frgi_element *const e = &r->elements[r->n_elements];
     *e = (frgi_element){.kind = kind};
     TRY(copy_text(r->ctx, &e->text, text));
@@ -184,7 +184,7 @@ static frg_status add_column(frg_report *r, const char *name, frg_align align)
     frgi_report_table *t;
     TRY(open_table(r, &t));
     REQUIRE(r->ctx, t->n_cells == 0, "report: a column after the cells");
-    TRY(ROOM(r, t->columns, t->n_columns, t->columns_room));
+    TRY(RESERVE(r, t->columns, t->n_columns, t->columns_capacity));
     t->columns[t->n_columns] = (frgi_report_column){.align = align};
     TRY(copy_text(r->ctx, &t->columns[t->n_columns].name, name));
     t->n_columns++;
@@ -201,7 +201,7 @@ static frg_status add_cell(frg_report *r, frgi_cell cell, const char *text)
     frgi_report_table *t;
     TRY(open_table(r, &t));
     REQUIRE(r->ctx, t->n_columns > 0, "report: a cell before the columns");
-    TRY(ROOM(r, t->cells, t->n_cells, t->cells_room));
+    TRY(RESERVE(r, t->cells, t->n_cells, t->cells_capacity));
     if (cell.kind == CELL_TEXT)
         TRY(copy_text(r->ctx, &cell.text, text));
     t->cells[t->n_cells++] = cell;

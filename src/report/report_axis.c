@@ -58,9 +58,9 @@ static frgi_axis linear_axis(double low, double high, int wanted)
     const double largest = fmax(fabs(low), fabs(high));
     const double least = fmax(largest * 1e-9, 1e-290);
     if (!(high - low >= least)) { /* a constant: room for it in the middle */
-        const double room = fmax(largest * 0.1, least);
-        low -= largest > 0 ? room : 1;
-        high += largest > 0 ? room : 1;
+        const double margin = fmax(largest * 0.1, least);
+        low -= largest > 0 ? margin : 1;
+        high += largest > 0 ? margin : 1;
     }
     frgi_axis a = {.low = low, .high = high};
     linear_ticks(&a, wanted);

@@ -10,7 +10,8 @@
 
 enum { MARKED_AT_MOST = 40 };
 
-static const char *const dashes[FRGI_SVG_LOOKS] = {"", "7 4", "2 3", "10 3 2 3", "12 5", "5 2 1 2"};
+static const char *const dashes[FRGI_SVG_STYLES] = {"",         "7 4",  "2 3",
+                                                    "10 3 2 3", "12 5", "5 2 1 2"};
 
 /* ---- points ------------------------------------------------------------------------------------- */
 
@@ -134,10 +135,10 @@ static void put_curve(pen *n, const frgi_drawing *d, int s, const double *values
 
 static void put_line(frgi_sink *k, const frgi_drawing *d, int s)
 {
-    const int look = s % FRGI_SVG_LOOKS;
-    frgi_putf(k, "<path class=\"line s%d\"", look + 1);
-    if (dashes[look][0])
-        frgi_putf(k, " stroke-dasharray=\"%s\"", dashes[look]);
+    const int style = s % FRGI_SVG_STYLES;
+    frgi_putf(k, "<path class=\"line s%d\"", style + 1);
+    if (dashes[style][0])
+        frgi_putf(k, " stroke-dasharray=\"%s\"", dashes[style]);
     frgi_put(k, " d=\"");
     pen n = {.k = k, .column = NAN, .along_y = d->p->horizontal};
     put_curve(&n, d, s, d->p->series[s].y, false, false);
@@ -146,7 +147,7 @@ static void put_line(frgi_sink *k, const frgi_drawing *d, int s)
 
 static void put_band(frgi_sink *k, const frgi_drawing *d, int s)
 {
-    frgi_putf(k, "<path class=\"band s%d\" d=\"", s % FRGI_SVG_LOOKS + 1);
+    frgi_putf(k, "<path class=\"band s%d\" d=\"", s % FRGI_SVG_STYLES + 1);
     pen n = {.k = k, .column = NAN, .along_y = d->p->horizontal};
     put_curve(&n, d, s, d->p->series[s].high, false, true);
     put_curve(&n, d, s, d->p->series[s].low, true, true);
@@ -156,7 +157,7 @@ static void put_band(frgi_sink *k, const frgi_drawing *d, int s)
 static void put_links(frgi_sink *k, const frgi_drawing *d, int s)
 {
     const frgi_series *const series = &d->p->series[s];
-    frgi_putf(k, "<path class=\"link s%d\" d=\"M0 0", s % FRGI_SVG_LOOKS + 1);
+    frgi_putf(k, "<path class=\"link s%d\" d=\"M0 0", s % FRGI_SVG_STYLES + 1);
     for (int64_t i = 0; i < series->n; i += 2) {
         const frgi_point a = place(d, frgi_position(series, i), series->y[i]),
                          b = place(d, frgi_position(series, i + 1), series->y[i + 1]);
@@ -171,13 +172,13 @@ static void put_links(frgi_sink *k, const frgi_drawing *d, int s)
 /* ---- markers ------------------------------------------------------------------------------------ */
 
 /** One marker as a subpath: disc, open square, diamond, open triangle, cross, open diamond. */
-static void put_marker(frgi_sink *k, frgi_point q, int look, double r)
+static void put_marker(frgi_sink *k, frgi_point q, int style, double r)
 {
     typedef struct {
         int corners;
         double at[8]; /* x, y in units of r */
     } shape;
-    static const shape shapes[FRGI_SVG_LOOKS] = {
+    static const shape shapes[FRGI_SVG_STYLES] = {
         {0, {0}},
         {4, {-0.9, -0.9, 0.9, -0.9, 0.9, 0.9, -0.9, 0.9}},
         {4, {0, -1.25, 1.25, 0, 0, 1.25, -1.25, 0}},
@@ -185,7 +186,7 @@ static void put_marker(frgi_sink *k, frgi_point q, int look, double r)
         {2, {-0.95, -0.95, 0.95, 0.95}},
         {4, {0, -1.25, 1.25, 0, 0, 1.25, -1.25, 0}},
     };
-    const shape *const f = &shapes[look];
+    const shape *const f = &shapes[style];
     if (f->corners == 0) {
         frgi_put_point(k, "M", (frgi_point){q.x - r, q.y});
         for (int half = 0; half < 2; half++) {
@@ -211,21 +212,22 @@ static void put_marker(frgi_sink *k, frgi_point q, int look, double r)
     }
 }
 
-static bool open_marker(int look)
+static bool open_marker(int style)
 {
-    return look % 2 == 1;
+    return style % 2 == 1;
 }
 
-static void put_marks(frgi_sink *k, const frgi_drawing *d, int s, double r)
+static void put_markers(frgi_sink *k, const frgi_drawing *d, int s, double r)
 {
     const frgi_series *const series = &d->p->series[s];
-    const int look = s % FRGI_SVG_LOOKS;
+    const int style = s % FRGI_SVG_STYLES;
     const double shift = dodge(d->p, s);
-    frgi_putf(k, "<path class=\"mark s%d%s\" d=\"M0 0", look + 1, open_marker(look) ? " open" : "");
+    frgi_putf(k, "<path class=\"mark s%d%s\" d=\"M0 0", style + 1,
+              open_marker(style) ? " open" : "");
     for (int64_t i = 0; i < series->n; i++) {
         const frgi_point q = place(d, frgi_position(series, i) + shift, series->y[i]);
         if (is_point(q))
-            put_marker(k, q, look, r);
+            put_marker(k, q, style, r);
     }
     frgi_put(k, "\"/>\n");
 }
@@ -234,7 +236,7 @@ static void put_whiskers(frgi_sink *k, const frgi_drawing *d, int s)
 {
     const frgi_series *const series = &d->p->series[s];
     const double shift = dodge(d->p, s);
-    frgi_putf(k, "<path class=\"whisker s%d\" d=\"M0 0", s % FRGI_SVG_LOOKS + 1);
+    frgi_putf(k, "<path class=\"whisker s%d\" d=\"M0 0", s % FRGI_SVG_STYLES + 1);
     for (int64_t i = 0; i < series->n; i++) {
         const double position = frgi_position(series, i) + shift;
         const frgi_point a = place(d, position, series->low[i]),
@@ -261,17 +263,17 @@ void frgi_put_series(frgi_sink *k, const frgi_drawing *d, int s)
     else if (series->style != FRG_POINTS)
         put_line(k, d, s);
     if (series->style == FRG_POINTS)
-        put_marks(k, d, s, series->n > 400 ? 1.6 : 3.6);
+        put_markers(k, d, s, series->n > 400 ? 1.6 : 3.6);
     else if (series->style == FRG_LINE && series->n <= MARKED_AT_MOST)
-        put_marks(k, d, s, 2.2);
+        put_markers(k, d, s, 2.2);
 }
 
 /* ---- the legend's samples ---------------------------------------------------------------------- */
 
-void frgi_put_sample(frgi_sink *k, const frgi_series *s, int look, double x, double y)
+void frgi_put_sample(frgi_sink *k, const frgi_series *s, int style, double x, double y)
 {
     if (s->style == FRG_BAND) {
-        frgi_putf(k, "<path class=\"band s%d\" d=\"", look + 1);
+        frgi_putf(k, "<path class=\"band s%d\" d=\"", style + 1);
         frgi_put_point(k, "M", (frgi_point){x, y - 5});
         frgi_put_point(k, "L", (frgi_point){x + 22, y - 5});
         frgi_put_point(k, "L", (frgi_point){x + 22, y + 5});
@@ -280,17 +282,18 @@ void frgi_put_sample(frgi_sink *k, const frgi_series *s, int look, double x, dou
     }
     if (s->y && (s->style != FRG_POINTS || s->low)) {
         const bool is_link = s->style == FRG_LINKS;
-        const bool dashed = s->style != FRG_POINTS && !is_link && dashes[look][0];
-        frgi_putf(k, "<path class=\"%s s%d\"%s%s%s d=\"", is_link ? "link" : "line", look + 1,
-                  dashed ? " stroke-dasharray=\"" : "", dashed ? dashes[look] : "",
+        const bool dashed = s->style != FRG_POINTS && !is_link && dashes[style][0];
+        frgi_putf(k, "<path class=\"%s s%d\"%s%s%s d=\"", is_link ? "link" : "line", style + 1,
+                  dashed ? " stroke-dasharray=\"" : "", dashed ? dashes[style] : "",
                   dashed ? "\"" : "");
         frgi_put_point(k, "M", (frgi_point){x, y});
         frgi_put_point(k, "L", (frgi_point){x + 22, y});
         frgi_put(k, "\"/>\n");
     }
     if (s->style == FRG_POINTS || (s->style == FRG_LINE && s->n <= MARKED_AT_MOST)) {
-        frgi_putf(k, "<path class=\"mark s%d%s\" d=\"", look + 1, open_marker(look) ? " open" : "");
-        put_marker(k, (frgi_point){x + 11, y}, look, s->style == FRG_POINTS ? 3.4 : 2.2);
+        frgi_putf(k, "<path class=\"mark s%d%s\" d=\"", style + 1,
+                  open_marker(style) ? " open" : "");
+        put_marker(k, (frgi_point){x + 11, y}, style, s->style == FRG_POINTS ? 3.4 : 2.2);
         frgi_put(k, "\"/>\n");
     }
 }

@@ -247,7 +247,7 @@ void frg_json_string(frg_json *j, const char *key, const char *value)
     ends(j);
 }
 
-/** NaN and infinities have no JSON: null, and in objects a sibling KEY_note that says which it was. */
+/** NaN and infinities have no JSON: null, and in objects a KEY_note beside it that says which it was. */
 static void put_not_finite(frg_json *j, const char *key, double value)
 {
     put_null(j);

@@ -1,4 +1,4 @@
-/* report_parts.h - what the files of this room share: the output sink, escaping, the report's elements. */
+/* report_parts.h - what the files of src/report share: the output sink, escaping, the report's elements. */
 #ifndef FRGI_REPORT_PARTS_H
 #define FRGI_REPORT_PARTS_H
 
@@ -47,8 +47,8 @@ extern const frgi_escapes frgi_escapes_text, frgi_escapes_markdown, frgi_escapes
 
 /** fold: white space of any kind becomes a blank (running text), instead of \n and \t (names). */
 void frgi_put_escaped(frgi_sink *k, const char *s, const frgi_escapes *e, bool fold);
-/** A name in at most `room` cells, with an ellipsis for what does not fit. */
-void frgi_put_elided(frgi_sink *k, const frgi_escapes *e, const char *s, int64_t room);
+/** A name in at most `cells` cells, with an ellipsis for what does not fit. */
+void frgi_put_elided(frgi_sink *k, const frgi_escapes *e, const char *s, int64_t cells);
 /** Display width of a name as frgi_put_escaped writes it; errors go to the sink. */
 int64_t frgi_escaped_width(frgi_sink *k, const char *s, const frgi_escapes *e);
 
@@ -75,7 +75,7 @@ typedef struct {
 typedef struct {
     frgi_report_column *columns;
     frgi_cell *cells; /* row by row */
-    int64_t n_columns, columns_room, n_cells, cells_room;
+    int64_t n_columns, columns_capacity, n_cells, cells_capacity;
 } frgi_report_table;
 
 /** An owned copy of a frg_series; low and high are both set or both NULL. */
@@ -118,7 +118,7 @@ struct frg_report {
     frg_context *ctx;
     char *title;
     frgi_element *elements;
-    int64_t n_elements, room;
+    int64_t n_elements, capacity;
     bool table_open; /* the last element is a table that still takes cells */
     frg_status status;
     frgi_text rendered;

@@ -177,8 +177,8 @@ int64_t frgi_escaped_width(frgi_sink *k, const char *s, const frgi_escapes *e)
     return width;
 }
 
-/** Bytes of the longest run of whole characters of s that is shown in `room` cells. */
-static size_t fitting(frgi_sink *k, const char *s, int64_t room)
+/** Bytes of the longest run of whole characters of s that is shown in `cells` cells. */
+static size_t fitting(frgi_sink *k, const char *s, int64_t cells)
 {
     const char *p = s;
     while (*p && k->status >= 0) {
@@ -186,22 +186,22 @@ static size_t fitting(frgi_sink *k, const char *s, int64_t room)
         frgi_utf8_next(&next);
         char one[8] = {0};
         memcpy(one, p, (size_t)(next - p));
-        room -= frgi_escaped_width(k, one, &frgi_escapes_text);
-        if (room < 0)
+        cells -= frgi_escaped_width(k, one, &frgi_escapes_text);
+        if (cells < 0)
             break;
         p = next;
     }
     return (size_t)(p - s);
 }
 
-void frgi_put_elided(frgi_sink *k, const frgi_escapes *e, const char *s, int64_t room)
+void frgi_put_elided(frgi_sink *k, const frgi_escapes *e, const char *s, int64_t cells)
 {
-    size_t length = fitting(k, s, room);
+    size_t length = fitting(k, s, cells);
     if (!s[length]) {
         frgi_put_escaped(k, s, e, false);
         return;
     }
-    length = fitting(k, s, room - 1);
+    length = fitting(k, s, cells - 1);
     frgi_sink head = {.ctx = k->ctx, .status = k->status};
     frgi_put_bytes(&head, s, length);
     if (head.status >= 0)

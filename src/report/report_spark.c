@@ -2,14 +2,14 @@
  *
  *     residual  █▇▆▅▅▄▃▃▂▁  1 → 2.1e-11
  *
- * A curve longer than the room is averaged over equal stretches, on the log scale where the plot has one.
+ * A curve longer than the line is averaged over equal stretches, on the log scale where the plot has one.
  * Points that are missing, and values without a logarithm, leave a blank.
  */
 #include <math.h>
 
 #include "report/report_parts.h"
 
-enum { LONGEST = 60, SHORTEST = 8, NUMBERS_ROOM = 24 };
+enum { LONGEST = 60, SHORTEST = 8, NUMBERS_WIDTH = 24 };
 
 static double height(const frgi_plot *p, double y)
 {
@@ -80,8 +80,10 @@ void frgi_put_sparks(frgi_sink *k, const frgi_plot *p, const frgi_escapes *e, in
         names = w > names ? w : names;
         names = names < longest ? names : longest;
     }
-    const int64_t room = width - names - NUMBERS_ROOM;
-    const int64_t cells = room > LONGEST ? LONGEST : room < SHORTEST ? SHORTEST : room;
+    const int64_t available = width - names - NUMBERS_WIDTH;
+    const int64_t cells = available > LONGEST    ? LONGEST
+                          : available < SHORTEST ? SHORTEST
+                                                 : available;
     for (int s = 0; s < p->n_series; s++) {
         const frgi_series *const series = &p->series[s];
         if (series->style != FRG_LINE || series->n == 0)

@@ -126,8 +126,8 @@ static void put_categories(frgi_sink *k, const frgi_drawing *d)
     const frgi_plot *const p = d->p;
     const double slot = (d->right - d->left) / (p->n_categories > 0 ? p->n_categories : 1);
     const int every = p->horizontal ? 1 : (int)ceil(5 * CHARACTER / slot);
-    const int64_t room = p->horizontal ? (int64_t)(TEXT_AT_MOST / CHARACTER)
-                                       : (int64_t)(slot * every / CHARACTER) - 1;
+    const int64_t available = p->horizontal ? (int64_t)(TEXT_AT_MOST / CHARACTER)
+                                            : (int64_t)(slot * every / CHARACTER) - 1;
     /* a name stands amid the room of `every` positions */
     for (int c = every / 2; c + every / 2 < p->n_categories; c += every) {
         const double share = frgi_axis_place(&d->positions, c + 1);
@@ -135,7 +135,7 @@ static void put_categories(frgi_sink *k, const frgi_drawing *d)
             open_text(k, d->left - 12, d->top + share * (d->bottom - d->top) + 4, "end", "name");
         else
             open_text(k, d->left + share * (d->right - d->left), d->bottom + 21, "middle", "name");
-        frgi_put_elided(k, &frgi_escapes_html, p->categories[c], room > 3 ? room : 3);
+        frgi_put_elided(k, &frgi_escapes_html, p->categories[c], available > 3 ? available : 3);
         frgi_put(k, "</text>\n");
     }
     if (!p->horizontal)
@@ -247,7 +247,7 @@ static void put_legend(frgi_sink *k, const frgi_plot *p, double top)
             y += LEGEND_ROW;
             x = 0;
         }
-        frgi_put_sample(k, &p->series[s], s % FRGI_SVG_LOOKS, x + 1, y + 10.5);
+        frgi_put_sample(k, &p->series[s], s % FRGI_SVG_STYLES, x + 1, y + 10.5);
         open_text(k, x + SAMPLE, y + 15, "start", "name");
         frgi_put_elided(k, &frgi_escapes_html, p->series[s].name,
                         (int64_t)(TEXT_AT_MOST / CHARACTER));
@@ -283,8 +283,8 @@ static bool spans(const frgi_plot *p, span *values, span *positions)
 /** A little room on both sides, so that markers do not sit on the edge. */
 static span padded(span s, double share)
 {
-    const double room = (s.high / 2 - s.low / 2) * 2 * share;
-    return isfinite(room) ? (span){s.low - room, s.high + room} : s;
+    const double margin = (s.high / 2 - s.low / 2) * 2 * share;
+    return isfinite(margin) ? (span){s.low - margin, s.high + margin} : s;
 }
 
 static double label_width(const frgi_drawing *d)
@@ -334,8 +334,8 @@ static frgi_drawing lay_out(const frgi_plot *p, span values, span positions)
     d.values = p->log_y ? frgi_axis_make(values.low, values.high, true, 8)
                         : frgi_axis_make(padded(values, 0.04).low, padded(values, 0.04).high, false,
                                          p->horizontal ? 7 : 6);
-    const span room = p->categories ? positions : padded(positions, 0.02);
-    d.positions = frgi_axis_make(room.low, room.high, false, 8);
+    const span range = p->categories ? positions : padded(positions, 0.02);
+    d.positions = frgi_axis_make(range.low, range.high, false, 8);
     if (p->categories) { /* names instead of ticks, at their places */
         d.positions.low = positions.low;
         d.positions.high = positions.high;

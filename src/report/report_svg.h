@@ -6,8 +6,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/** Pixels; looks of series (colour, dashes, marker) before they repeat. */
-enum { FRGI_SVG_WIDTH = 680, FRGI_SVG_LOOKS = 6 };
+/** Pixels; styles of series (colour, dashes, marker) before they repeat. */
+enum { FRGI_SVG_WIDTH = 680, FRGI_SVG_STYLES = 6 };
 
 typedef struct {
     const frgi_plot *p;
@@ -32,7 +32,7 @@ int frgi_point_series(const frgi_plot *p, int n);
 /** Series s of the drawing: band, intervals, line, markers. */
 void frgi_put_series(frgi_sink *k, const frgi_drawing *d, int s);
 /** The legend's sample of a series with its left end at (x, y). */
-void frgi_put_sample(frgi_sink *k, const frgi_series *s, int look, double x, double y);
+void frgi_put_sample(frgi_sink *k, const frgi_series *s, int style, double x, double y);
 
 #pragma GCC visibility pop
 #endif

@@ -98,7 +98,7 @@ static void put_facts(frgi_sink *k, const frgi_element *facts, int64_t n, int wi
         const int64_t w = frgi_escaped_width(k, facts[i].text, &frgi_escapes_text);
         names = w > names && w <= width / 2 ? w : names;
     }
-    const int64_t room = width - names - GAP > 8 ? width - names - GAP : 8;
+    const int64_t available = width - names - GAP > 8 ? width - names - GAP : 8;
     for (int64_t i = 0; i < n; i++) {
         char buffer[32];
         const int64_t w = frgi_escaped_width(k, facts[i].text, &frgi_escapes_text);
@@ -107,7 +107,7 @@ static void put_facts(frgi_sink *k, const frgi_element *facts, int64_t n, int wi
         else
             put_paragraph(k, facts[i].text, false, width, 0);
         frgi_put_times(k, " ", names + GAP - (w <= names ? w : 0));
-        put_paragraph(k, frgi_cell_words(&facts[i].fact, buffer), false, room, names + GAP);
+        put_paragraph(k, frgi_cell_words(&facts[i].fact, buffer), false, available, names + GAP);
     }
 }
 
@@ -143,14 +143,14 @@ static int64_t panel_end(const int64_t *widths, int64_t columns, int64_t first, 
     return j;
 }
 
-/** One line of a row: the part of each cell from rest[j] on that fits; true while any cell has more. */
+/** One line of a row: the part of each cell from done[j] on that fits; true while any cell has more. */
 static bool put_row_line(frgi_sink *k, const frgi_grid *g, const frgi_report_table *t, int64_t row,
-                         const int64_t *widths, size_t *rest, int64_t first, int64_t end)
+                         const int64_t *widths, size_t *done, int64_t first, int64_t end)
 {
     bool more = false;
     int64_t blanks = 0; /* held back: no line ends in blanks */
     for (int64_t j = first > 0 ? 0 : first; j < end; j = j == 0 && first > 0 ? first : j + 1) {
-        const char *const s = g->text + g->start[row * g->columns + j] + rest[j];
+        const char *const s = g->text + g->start[row * g->columns + j] + done[j];
         size_t next;
         const size_t length = line_of(s, widths[j], &next);
         const int64_t free_cells = widths[j] - frgi_text_width(s, length);
@@ -163,7 +163,7 @@ static bool put_row_line(frgi_sink *k, const frgi_grid *g, const frgi_report_tab
             blanks += free_cells;
         }
         blanks += GAP;
-        rest[j] += next;
+        done[j] += next;
         more |= s[next] != '\0';
     }
     while (k->status >= 0 && k->text.length && k->text.text[k->text.length - 1] == ' ')
@@ -173,10 +173,10 @@ static bool put_row_line(frgi_sink *k, const frgi_grid *g, const frgi_report_tab
 }
 
 static void put_row(frgi_sink *k, const frgi_grid *g, const frgi_report_table *t, int64_t row,
-                    const int64_t *widths, size_t *rest, int64_t first, int64_t end)
+                    const int64_t *widths, size_t *done, int64_t first, int64_t end)
 {
-    memset(rest, 0, (size_t)g->columns * sizeof *rest);
-    while (put_row_line(k, g, t, row, widths, rest, first, end) && k->status >= 0) {
+    memset(done, 0, (size_t)g->columns * sizeof *done);
+    while (put_row_line(k, g, t, row, widths, done, first, end) && k->status >= 0) {
     }
 }
 
@@ -187,7 +187,7 @@ static void put_rule(frgi_sink *k, const char *mark, int64_t length)
 }
 
 static void put_panels(frgi_sink *k, const frgi_grid *g, const frgi_report_table *t,
-                       const int64_t *widths, size_t *rest, int width)
+                       const int64_t *widths, size_t *done, int width)
 {
     for (int64_t first = 0, end; first < g->columns && k->status >= 0; first = end) {
         int64_t used;
@@ -195,10 +195,10 @@ static void put_panels(frgi_sink *k, const frgi_grid *g, const frgi_report_table
         if (first > 0)
             frgi_put(k, "\n");
         put_rule(k, "━", used);
-        put_row(k, g, t, 0, widths, rest, first, end);
+        put_row(k, g, t, 0, widths, done, first, end);
         put_rule(k, "─", used);
         for (int64_t i = 1; i <= g->rows; i++)
-            put_row(k, g, t, i, widths, rest, first, end);
+            put_row(k, g, t, i, widths, done, first, end);
         put_rule(k, "━", used);
     }
 }
@@ -206,14 +206,14 @@ static void put_panels(frgi_sink *k, const frgi_grid *g, const frgi_report_table
 static frg_status put_table(frgi_sink *k, const frgi_report_table *t, int width)
 {
     frgi_grid g;
-    size_t *rest = NULL;
+    size_t *done = NULL;
     TRY(frgi_grid_make(&g, k->ctx, t, &frgi_escapes_text));
-    const frg_status status = NEW(k->ctx, &rest, g.columns, "report");
+    const frg_status status = NEW(k->ctx, &done, g.columns, "report");
     if (status >= 0) {
         narrow(&g, g.natural, width);
-        put_panels(k, &g, t, g.natural, rest, width);
+        put_panels(k, &g, t, g.natural, done, width);
     }
-    DROP(k->ctx, &rest);
+    DROP(k->ctx, &done);
     frgi_grid_free(&g, k->ctx);
     return status;
 }

@@ -117,7 +117,7 @@ static frg_status make_body(frg_context *ctx, void *user, uint64_t *hash)
         s = frg_table_add_bools(t, "b", (const int32_t[]){1, -1});
     if (s == FRG_OK)
         s = frg_table_write(t, ctx, in_folder("made.csv"));
-    frg_column_census k = {0};
+    frg_column_inference k = {0};
     if (s == FRG_OK)
         s = frg_column_count(&k, ctx, frg_table_find(t, "c"));
     fault_hash(hash, &k, s == FRG_OK ? sizeof k : 0);

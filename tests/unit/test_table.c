@@ -267,13 +267,13 @@ static void round_trip(void)
 }
 
 /** Text columns by what most of their cells read as: numbers as the reader has them, so that 0x10 is none. */
-static void census(void)
+static void inference(void)
 {
     static const struct {
         const char *cells; /* a line each, "-" is missing */
-        frg_column_census is;
+        frg_column_inference is;
     } table[] = {
-        {"1\n 2.5\nx\n-\n1e3 \n", {.numbers = 3, .words = 1, .first_date = -1, .stray = 2}},
+        {"1\n 2.5\nx\n-\n1e3 \n", {.numbers = 3, .words = 1, .first_date = -1, .mistyped = 2}},
         {"1\n2024-02-29\n2\nx\n3\n", {3, 1, 0, 1, 1, 3}},
         {"1\n2\n29.02.2024 10:00\n", {2, 1, 0, 0, 2, 2}},
         {"1\n2\nx\ny\n", {2, 0, 0, 2, -1, -1}}, /* no more numbers than others */
@@ -294,21 +294,21 @@ static void census(void)
     o.header = 0;
     o.delimiter = ';';
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        const frg_column_census *const is = &table[i].is;
+        const frg_column_inference *const is = &table[i].is;
         frg_table *t = NULL;
-        frg_column_census got;
+        frg_column_inference got;
         CHECK_OK(ctx, frg_table_parse(&t, ctx, table[i].cells, (int64_t)strlen(table[i].cells),
                                       "cells", &o));
         CHECK_OK(ctx, frg_column_count(&got, ctx, frg_table_column(t, 0)));
         CHECK_SAYS(got.numbers == is->numbers && got.dates == is->dates &&
                        got.commas == is->commas && got.words == is->words &&
-                       got.first_date == is->first_date && got.stray == is->stray,
+                       got.first_date == is->first_date && got.mistyped == is->mistyped,
                    "column %zu: %" PRId64 " numbers, %" PRId64 " dates, %" PRId64
-                   " words, date %" PRId64 ", stray %" PRId64,
-                   i, got.numbers, got.dates, got.words, got.first_date, got.stray);
+                   " words, date %" PRId64 ", mistyped %" PRId64,
+                   i, got.numbers, got.dates, got.words, got.first_date, got.mistyped);
         frg_table_destroy(t);
     }
-    frg_column_census got;
+    frg_column_inference got;
     const frg_column numbers = {.name = "x", .kind = FRG_NUMBER};
     CHECK_STATUS(frg_column_count(&got, ctx, &numbers), FRG_BAD_ARG);
     CHECK_INT(frg_bytes_held(ctx), 0);
@@ -319,6 +319,6 @@ static const test_case cases[] = {
     {"made of arrays", made_of_arrays}, {"many columns", many_columns},
     {"names by hash", names_by_hash},   {"formulas", formulas},
     {"nearest name", nearest_name},     {"written", written},
-    {"round trip", round_trip},         {"census", census},
+    {"round trip", round_trip},         {"inference", inference},
 };
 TEST_MAIN(cases)

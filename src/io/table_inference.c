@@ -1,7 +1,7 @@
-/* table_census.c - what the cells of a text column read as.
+/* table_inference.c - what the cells of a text column read as.
  *
  * One cell that is no number makes a column of a text file text.  Who takes text for categories, or leaves it out,
- * would then answer another question in silence; the census tells such columns from those of words.
+ * would then answer another question in silence; the inferred types tell such columns from those of words.
  */
 #include <string.h>
 
@@ -47,10 +47,10 @@ static bool is_number(const frgi_decimal *decimal, const char *s)
     return end[strspn(end, " \t")] == '\0' && frgi_decimal_parse(decimal, s, end, &unused);
 }
 
-frg_status frg_column_count(frg_column_census *out, frg_context *ctx, const frg_column *c)
+frg_status frg_column_count(frg_column_inference *out, frg_context *ctx, const frg_column *c)
 {
-    REQUIRE(ctx, out && c, "frg_column_count takes a place for the census and a column");
-    *out = (frg_column_census){.first_date = -1, .stray = -1};
+    REQUIRE(ctx, out && c, "frg_column_count takes a place for the inferred types and a column");
+    *out = (frg_column_inference){.first_date = -1, .mistyped = -1};
     REQUIRE(ctx, c->kind == FRG_CATEGORY, "column '%s' is not of text", c->name);
     int64_t cells[KINDS] = {0}, first[KINDS] = {-1, -1, -1, -1};
     frgi_decimal *decimal = NULL;
@@ -71,14 +71,16 @@ frg_status frg_column_count(frg_column_census *out, frg_context *ctx, const frg_
             cells[at]++;
         }
     }
-    *out = (frg_column_census){.numbers = cells[NUMBER],
-                               .dates = cells[DATE],
-                               .commas = cells[COMMAS],
-                               .words = cells[WORD],
-                               .first_date = first[DATE],
-                               .stray = -1};
+    *out = (frg_column_inference){.numbers = cells[NUMBER],
+                                  .dates = cells[DATE],
+                                  .commas = cells[COMMAS],
+                                  .words = cells[WORD],
+                                  .first_date = first[DATE],
+                                  .mistyped = -1};
     if (cells[NUMBER] + cells[COMMAS] > cells[DATE] + cells[WORD]) {
-        out->stray = cells[WORD] > 0 ? first[WORD] : cells[DATE] > 0 ? first[DATE] : first[COMMAS];
+        out->mistyped = cells[WORD] > 0   ? first[WORD]
+                        : cells[DATE] > 0 ? first[DATE]
+                                          : first[COMMAS];
     }
 done:
     DROP(ctx, &kind);
