@@ -88,9 +88,9 @@ static int read_member(cli *c, batch *b, int64_t i)
 
 static int read_members(cli *c, batch *b)
 {
-    const size_t room = b->n > 0 ? (size_t)b->n : 1;
-    b->data = calloc(room, sizeof *b->data);
-    b->members = calloc(room, sizeof *b->members);
+    const size_t count = b->n > 0 ? (size_t)b->n : 1;
+    b->data = calloc(count, sizeof *b->data);
+    b->members = calloc(count, sizeof *b->members);
     int code = b->data && b->members ? 0 : cli_fail_memory(c);
     for (int64_t i = 0; i < b->n && !code; i++) {
         code = read_member(c, b, i);

@@ -7,12 +7,12 @@
 
 #include "gp_job.h"
 
-void gp_label(const frg_gp_parameter *p, char *text, size_t room)
+void gp_label(const frg_gp_parameter *p, char *text, size_t size)
 {
     if (p->entry < 0) {
-        snprintf(text, room, "%s", p->name);
+        snprintf(text, size, "%s", p->name);
     } else {
-        snprintf(text, room, "%s[%d]", p->name, p->entry + 1);
+        snprintf(text, size, "%s[%d]", p->name, p->entry + 1);
     }
 }
 

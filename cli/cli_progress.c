@@ -60,7 +60,7 @@ static void measure(progress_state *p, const frg_progress *now)
     p->slope_log = level;
 }
 
-/** Seconds to go, NaN where that can't be told. */
+/** Seconds to go, NaN where that is not known. */
 static double eta(const progress_state *p, const frg_progress *now)
 {
     if (now->residual > 0 && now->target > 0 && p->slope < 0) {

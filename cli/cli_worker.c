@@ -33,7 +33,7 @@ void worker_unlock(worker *w)
 }
 
 /** With the lock, which is not given back: the work stands still where it would change what is shown. */
-static void leave(const worker *w, frg_status why)
+static void abandon(const worker *w, frg_status why)
 {
     cli *const c = w->c;
     frg_context *fresh;
@@ -42,7 +42,7 @@ static void leave(const worker *w, frg_status why)
     }
     c->ctx = fresh;
     c->left_bytes = w->peak_bytes;
-    cli_end(c, w->leave(w->job, why));
+    cli_end(c, w->abandon(w->job, why));
 }
 
 /** Waits for the end of the work or the next look, with the lock. */
@@ -76,8 +76,8 @@ int worker_run(worker *w)
         const frg_status why = cli_over(w->c);
         asked = why == FRG_OK ? 0 : asked > 0 ? asked : now_seconds();
         if (asked > 0 && now_seconds() - asked > GRACE && !w->has_ended &&
-            (!w->may_leave || w->may_leave(w->job))) {
-            leave(w, why);
+            (!w->may_abandon || w->may_abandon(w->job))) {
+            abandon(w, why);
         }
     }
     pthread_mutex_unlock(&w->lock);

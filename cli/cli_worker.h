@@ -7,14 +7,14 @@
 #include "cli.h"
 
 /** `work` runs on a thread, and the caller's waits.  The work may hear of a signal or the time limit by cli_over and end; where
- *  it has not 0.03 s later, the program ends: `leave` shows what there is and gives the exit code.  What both threads see is
+ *  it has not 0.03 s later, the program ends: `abandon` shows what there is and gives the exit code.  What both threads see is
  *  changed by the work between worker_lock and worker_unlock alone.  Nothing of the work's is freed then, and c->ctx is a
  *  new context: the old one is still in use. */
 typedef struct worker {
     cli *c;
     int (*work)(void *job); /* its exit code */
-    int (*leave)(void *job, frg_status why);
-    int (*may_leave)(
+    int (*abandon)(void *job, frg_status why);
+    int (*may_abandon)(
         void *job); /* NULL: at any time; 0: not before the work changes something or ends */
     void *job;
     /* worker_run's own */

@@ -109,7 +109,7 @@ static double plain_value(const process_job *job, const double theta[PARAMETERS]
     double *const l = job->factor, *const z = job->work;
     double ell = -0.5 * (double)n * log(2 * acos(-1));
     for (int64_t i = 0; i < n; i++) {
-        double rest = job->y[i];
+        double residual = job->y[i];
         for (int64_t j = 0; j <= i; j++) {
             double square = 0, sum = i == j ? theta[2] : 0;
             for (int d = 0; d < INPUTS; d++) {
@@ -123,9 +123,9 @@ static double plain_value(const process_job *job, const double theta[PARAMETERS]
             l[i * n + j] = i == j ? sqrt(sum) : sum / l[j * n + j];
         }
         for (int64_t k = 0; k < i; k++) {
-            rest -= l[i * n + k] * z[k];
+            residual -= l[i * n + k] * z[k];
         }
-        z[i] = rest / l[i * n + i];
+        z[i] = residual / l[i * n + i];
         ell -= log(l[i * n + i]) + 0.5 * z[i] * z[i];
     }
     return ell;

@@ -141,12 +141,12 @@ static frg_status make(cli *c, gp_job *job)
 
 static int add_noise(const cli *c, gp_job *job)
 {
-    const size_t room = strlen(job->kernel) + sizeof " + noise";
-    char *with = malloc(room);
+    const size_t length = strlen(job->kernel) + sizeof " + noise";
+    char *with = malloc(length);
     if (!with) {
         return cli_fail_memory(c);
     }
-    snprintf(with, room, "%s + noise", job->kernel);
+    snprintf(with, length, "%s + noise", job->kernel);
     free(job->kernel);
     job->kernel = with;
     return 0;

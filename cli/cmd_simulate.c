@@ -294,7 +294,7 @@ static int make_and_write(void *job)
 }
 
 /** The designs are plain loops that nobody can stop; the writers of the library end by themselves. */
-static int may_leave(void *job)
+static int may_abandon(void *job)
 {
     const simulation *const s = job;
     if (s->writes) {
@@ -303,7 +303,7 @@ static int may_leave(void *job)
     return !s->writes;
 }
 
-static int leave(void *job, frg_status why)
+static int abandon(void *job, frg_status why)
 {
     return cli_check(((simulation *)job)->cli, why, "the data were made");
 }
@@ -311,7 +311,8 @@ static int leave(void *job, frg_status why)
 static int simulate(cli *c, simulation *s)
 {
     const design_data *const d = &s->data;
-    worker w = {.c = c, .work = make_and_write, .leave = leave, .may_leave = may_leave, .job = s};
+    worker w = {
+        .c = c, .work = make_and_write, .abandon = abandon, .may_abandon = may_abandon, .job = s};
     s->worker = &w;
     const int code = worker_run(&w);
     if (code) {

@@ -265,7 +265,7 @@ static double qr_residual(const qr_job *j)
     double worst = j->r ? 0 : (double)NAN;
     const int64_t m = j->m, n = j->n;
     for (int64_t i = 0; i < j->count && j->r; i++) {
-        double rest = 0, all = 0;
+        double residual = 0, all = 0;
         if (j->reports[i].flags & FRG_QR_NONFINITE) {
             continue;
         }
@@ -277,10 +277,10 @@ static double qr_residual(const qr_job *j)
                 for (int64_t p = 0; p <= k; p++) {
                     sum -= soap_element(&q, row, p) * soap_element(&r, p, k);
                 }
-                rest += sum * sum;
+                residual += sum * sum;
             }
         }
-        worst = fmax(worst, all > 0 ? sqrt(rest / all) : sqrt(rest));
+        worst = fmax(worst, all > 0 ? sqrt(residual / all) : sqrt(residual));
     }
     return worst;
 }

@@ -379,7 +379,7 @@ static int work(void *job)
     return code || j->status != FRG_OK ? code : verify(c, j);
 }
 
-static int leave(void *job, frg_status why)
+static int abandon(void *job, frg_status why)
 {
     bench_job *const j = job;
     j->status = why;
@@ -390,7 +390,7 @@ static int leave(void *job, frg_status why)
 /** Runs the job and shows it; the exit code. */
 static int run(cli *c, int (*show)(bench_job *j, int code), FILE *to)
 {
-    bench_job j = {.worker = {.c = c, .work = work, .leave = leave, .job = &j},
+    bench_job j = {.worker = {.c = c, .work = work, .abandon = abandon, .job = &j},
                    .show = show,
                    .to = to,
                    .orthogonality = (double)NAN};

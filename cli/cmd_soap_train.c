@@ -103,7 +103,7 @@ static int work(void *job)
     return code;
 }
 
-static int may_leave(void *job)
+static int may_abandon(void *job)
 {
     const train_job *const j = job;
     return !j->worker.c->set.checkpoint || training_may_leave(&j->run);
@@ -126,7 +126,7 @@ static int show(train_job *j, int code)
     return code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(j->run.status);
 }
 
-static int leave(void *job, frg_status why)
+static int abandon(void *job, frg_status why)
 {
     train_job *const j = job;
     cli *const c = j->worker.c;
@@ -200,7 +200,7 @@ int soap_train(cli *c)
     if (!label) {
         return cli_fail(c, "E_OPTION", "--label", NULL, "--label names the column to learn");
     }
-    train_job j = {.worker = {.c = c, .work = work, .leave = leave, .may_leave = may_leave},
+    train_job j = {.worker = {.c = c, .work = work, .abandon = abandon, .may_abandon = may_abandon},
                    .data = c->arguments[1],
                    .target = c->set.soap_target};
     soap_options(c, &j.opts);

@@ -217,7 +217,7 @@ static const option_spec *letter_option(char letter, unsigned mask)
     return NULL;
 }
 
-/** -threads is no -t: a word behind one dash that nearly is a long option is told as that. */
+/** -threads is no -t: a word behind one dash that nearly is a long option is reported as that. */
 static int unknown_letter(const cli *c, char letter, const char *word, unsigned mask)
 {
     char where[8], hint[80] = "--help lists the options";
@@ -461,7 +461,7 @@ static int check_job(cli *c)
     return 0;
 }
 
-/** What printf could not write is an error too; a reader that has enough is told as by SIGPIPE. */
+/** What printf could not write is an error too; a reader that has enough is reported as by SIGPIPE. */
 static int flushed(int code)
 {
     if ((fflush(stdout) == 0 && !ferror(stdout)) || code > 1) {

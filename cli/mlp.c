@@ -72,12 +72,12 @@ int mlp_create(mlp *net, const cli *c, int layers, const int64_t size[], int64_t
                uint64_t seed)
 {
     *net = (mlp){.layers = layers, .batch = batch};
-    int64_t room = 0;
+    int64_t floats = 0;
     for (int l = 0; l <= layers; l++) {
         net->size[l] = size[l];
-        room += 2 * batch * size[l] + (l > 0 ? 3 * size[l - 1] * size[l] + 2 * size[l] : 0);
+        floats += 2 * batch * size[l] + (l > 0 ? 3 * size[l - 1] * size[l] + 2 * size[l] : 0);
     }
-    net->memory = calloc((size_t)room, sizeof(float));
+    net->memory = calloc((size_t)floats, sizeof(float));
     if (!net->memory) {
         return cli_fail_memory(c);
     }

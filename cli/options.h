@@ -2,7 +2,7 @@
  *
  * One row of option_table describes an option completely: name, type, range, place in `settings`, help.  The
  * parser, --help, the man pages, the completions, the Markdown reference and --options-json are readers of
- * that table, so that they cannot drift apart.  Solver options point straight into the library's option
+ * that table, so that they always agree.  Solver options point straight into the library's option
  * structs, whose defaults functions fill them; the default shown in the help is read back from there.
  */
 #ifndef FOURGE_CLI_OPTIONS_H

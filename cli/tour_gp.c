@@ -30,11 +30,11 @@ typedef struct {
     char path[PATH_MAX];
     tour_command command;
     hindsight past;
-} part;
+} gp_tour;
 
 static void release(void *state)
 {
-    part *p = state;
+    gp_tour *p = state;
     if (p) {
         gp_job_release(&p->job);
         tour_command_release(&p->command);
@@ -42,7 +42,7 @@ static void release(void *state)
     }
 }
 
-static int fit(cli *c, part *p)
+static int fit(cli *c, gp_tour *p)
 {
     int code = tour_find_data(c, "co2.csv", p->path, sizeof p->path);
     if (code) {
@@ -87,7 +87,7 @@ static void count_months(hindsight *h, const double *y, const double *mean, cons
 }
 
 /** The first `n` months fitted as all were; mean and variance of each of the others. */
-static frg_status look_back(cli *c, part *p, int64_t n, double *mean, double *variance)
+static frg_status predict_past(cli *c, gp_tour *p, int64_t n, double *mean, double *variance)
 {
     const gp_data *const d = &p->job.data;
     const int64_t left = d->n - n;
@@ -112,7 +112,7 @@ static frg_status look_back(cli *c, part *p, int64_t n, double *mean, double *va
     return status;
 }
 
-static int check_forecast(cli *c, part *p)
+static int check_forecast(cli *c, gp_tour *p)
 {
     enum { LEAST = 240 }; /* twenty years to learn from */
     const int64_t n = p->job.data.n - AHEAD;
@@ -123,14 +123,14 @@ static int check_forecast(cli *c, part *p)
     if (!mean) {
         return cli_fail_memory(c);
     }
-    const frg_status status = look_back(c, p, n, mean, mean + AHEAD);
+    const frg_status status = predict_past(c, p, n, mean, mean + AHEAD);
     free(mean);
     return status < 0 ? cli_fail_library(c, status) : 0;
 }
 
 static int run(cli *c, void **state)
 {
-    part *p = calloc(1, sizeof *p);
+    gp_tour *p = calloc(1, sizeof *p);
     int code = p ? fit(c, p) : cli_fail_memory(c);
     code = code ? code : check_forecast(c, p);
     if (code) {
@@ -147,7 +147,7 @@ typedef struct {
     double data_end;
 } months;
 
-static int forecast(const part *p, months *f)
+static int forecast(const gp_tour *p, months *f)
 {
     const gp_data *const d = &p->job.data;
     f->band.n = MONTHS;
@@ -161,7 +161,7 @@ static int forecast(const part *p, months *f)
     return gp_band_predict(&p->job, &f->band);
 }
 
-static void draw(frg_report *r, const part *p, const months *f)
+static void draw(frg_report *r, const gp_tour *p, const months *f)
 {
     const gp_data *const d = &p->job.data;
     int64_t from = 0;
@@ -178,7 +178,7 @@ static void draw(frg_report *r, const part *p, const months *f)
 }
 
 /** The value of a parameter of the process, NaN where it has none of that name. */
-static double parameter(const part *p, const char *name)
+static double parameter(const gp_tour *p, const char *name)
 {
     for (int i = 0; i < frg_gp_parameter_count(p->job.gp); i++) {
         frg_gp_parameter k;
@@ -194,7 +194,7 @@ static double parameter(const part *p, const char *name)
 }
 
 /** The last month of the forecast in words, and what such a forecast was worth before. */
-static void say_how_far(frg_report *r, const part *p, const months *f)
+static void say_how_far(frg_report *r, const gp_tour *p, const months *f)
 {
     char text[640];
     const int last = MONTHS - 1;
@@ -217,7 +217,7 @@ static void say_how_far(frg_report *r, const part *p, const months *f)
 
 static void picture(frg_report *r, const cli *c, const void *state, int full)
 {
-    const part *const p = state;
+    const gp_tour *const p = state;
     months f;
     (void)c;
     (void)full;
@@ -230,7 +230,7 @@ static void picture(frg_report *r, const cli *c, const void *state, int full)
 
 static void report(frg_report *r, cli *c, void *state, int full)
 {
-    part *p = state;
+    gp_tour *p = state;
     char text[400];
     frg_report_heading(r, "Carbon dioxide at Mauna Loa: a Gaussian process with a kernel to read");
     frg_report_paragraph(
@@ -252,13 +252,13 @@ static void report(frg_report *r, cli *c, void *state, int full)
 
 static void json(frg_json *j, const cli *c, const void *state)
 {
-    const part *p = state;
+    const gp_tour *p = state;
     gp_json_build(j, c, &p->job);
 }
 
 static int exit_code(const void *state)
 {
-    const part *p = state;
+    const gp_tour *p = state;
     return frg_status_exit_code(p->job.status);
 }
 

@@ -3,7 +3,7 @@
  * AdamW and SOAP start from the same weights and see the same batches, each at every rate of one
  * list, so that neither is tuned more than the other.  All runs take step t before any takes step
  * t + 1: what else the machine does at a time falls upon all of them alike.  Every fifth place is
- * kept back and judged by at the end.
+ * kept back and measured by at the end.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -165,7 +165,7 @@ static frg_status train(mountains *m, const cli *c)
 }
 
 /** The error on the places that were kept back; the network's gradients are lost. */
-static void judge(contender *k, const mountains *m)
+static void measure(contender *k, const mountains *m)
 {
     int64_t rows[BATCH];
     float target[BATCH];
@@ -188,7 +188,7 @@ static void compare(mountains *m)
     for (int k = 0; k < 2; k++) {
         m->best[k] = k * RATES;
         for (int i = k * RATES; i < (k + 1) * RATES; i++) {
-            judge(&m->run[i], m);
+            measure(&m->run[i], m);
             if (!(m->run[m->best[k]].error[last] <= m->run[i].error[last])) {
                 m->best[k] = i;
             }

@@ -126,7 +126,7 @@ typedef struct {
     /** Quotients q_j'K q_j below ridge_c u norm_F(K), u = 2^-24, are raised to it for a refresh, so that directions in
      *  which K is rounding noise stay where they were: they turn by about 0.2 / ridge_c a refresh.  64. */
     double ridge_c;
-    /** What the Cholesky ladder must reach, max |Q'Q - I|, before it falls back to Householder (which keeps 1e-5
+    /** What the Cholesky cascade must reach, max |Q'Q - I|, before it falls back to Householder (which keeps 1e-5
      *  anyway); 1e-5.  Below that a pass that would suffice is verified by one more Gram matrix. */
     double ortho_tol;
     frg_soap_nonfinite nonfinite; /* skip */
@@ -192,7 +192,7 @@ typedef struct {
     int largest_axis;            /* of it, after merging */
     size_t state_bytes;          /* moments, factors, bases: what frg_soap_state_bytes tells */
     size_t bytes;                /* with the workspaces of the threads: frg_soap_bytes between steps */
-    size_t peak_bytes;           /* the most during the next step: with the room for its eigendecompositions */
+    size_t peak_bytes;           /* the most during the next step: with the workspace of its eigendecompositions */
     /** Seconds of the next step, where every parameter has a gradient; of a later one that refreshes every basis; of one
      *  that refreshes none.  A guess from counts of operations and the speeds of one machine for each CPU level: within a
      *  factor of three on an idle machine where steps take more than some milliseconds. */
@@ -230,8 +230,8 @@ FRG_API size_t frg_soap_bytes(const frg_soap *soap);
  *  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped while it waited for a pipe, the handle as it was; so of frg_soap_import. */
 FRG_API FRG_MUST_USE frg_status frg_soap_save(frg_soap *soap, const char *path);
 FRG_API FRG_MUST_USE frg_status frg_soap_load(frg_soap *soap, const char *path);
-/** The same to `room` bytes, *count <- how many the state takes; bytes NULL: the count alone. */
-FRG_API FRG_MUST_USE frg_status frg_soap_save_bytes(frg_soap *soap, void *bytes, int64_t room,
+/** The same to `capacity` bytes, *count <- how many the state takes; bytes NULL: the count alone. */
+FRG_API FRG_MUST_USE frg_status frg_soap_save_bytes(frg_soap *soap, void *bytes, int64_t capacity,
                                                     int64_t *count);
 /** The same from bytes. */
 FRG_API FRG_MUST_USE frg_status frg_soap_load_bytes(frg_soap *soap, const void *bytes,
@@ -240,7 +240,7 @@ FRG_API FRG_MUST_USE frg_status frg_soap_load_bytes(frg_soap *soap, const void *
 /** The state of one parameter: the bytes that a handle with it alone has.  So a run goes on with its parameters dealt
  *  to other handles (other ranks), to the bit; but that the turns of staggered refreshes are dealt anew. */
 FRG_API FRG_MUST_USE frg_status frg_soap_save_param(frg_soap *soap, int64_t id, void *bytes,
-                                                    int64_t room, int64_t *count);
+                                                    int64_t capacity, int64_t *count);
 FRG_API FRG_MUST_USE frg_status frg_soap_load_param(frg_soap *soap, int64_t id, const void *bytes,
                                                     int64_t count, const char *name);
 

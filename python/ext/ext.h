@@ -118,7 +118,7 @@ int ext_is_late(void);
  *  0, or -1 with fourge.errors.Internal where the call comes out of a callback of the one it would wait for, and with
  *  KeyboardInterrupt where Ctrl-C ends the wait. */
 int ext_enter(ext_context *c);
-void ext_leave(ext_context *c);
+void ext_exit(ext_context *c);
 /** For destructors: nothing to wait for where the thread's own call is the one. */
 int ext_enter_free(ext_context *c);
 

@@ -9,7 +9,7 @@
 /** The contexts of one call, each once, by address. */
 typedef struct {
     ext_context **all, *first[4];
-    int n, room;
+    int n, capacity;
 } contexts;
 
 static int add(contexts *s, ext_context *c)
@@ -21,8 +21,8 @@ static int add(contexts *s, ext_context *c)
     if (!c || (at > 0 && s->all[at - 1] == c)) {
         return 0;
     }
-    if (s->n == s->room) {
-        ext_context **const more = PyMem_Malloc(2 * (size_t)s->room * sizeof(ext_context *));
+    if (s->n == s->capacity) {
+        ext_context **const more = PyMem_Malloc(2 * (size_t)s->capacity * sizeof(ext_context *));
         if (!more) {
             PyErr_NoMemory();
             return -1;
@@ -32,7 +32,7 @@ static int add(contexts *s, ext_context *c)
             PyMem_Free(s->all);
         }
         s->all = more;
-        s->room *= 2;
+        s->capacity *= 2;
     }
     memmove(s->all + at + 1, s->all + at, (size_t)(s->n - at) * sizeof(ext_context *));
     s->all[at] = c;
@@ -73,10 +73,10 @@ static int add_arguments(contexts *s, const ext_state *types, PyObject *o, int d
     return 0;
 }
 
-static void leave(contexts *s)
+static void exit_all(contexts *s)
 {
     while (s->n > 0) {
-        ext_leave(s->all[--s->n]);
+        ext_exit(s->all[--s->n]);
     }
     if (s->all != s->first) {
         PyMem_Free(s->all);
@@ -89,7 +89,7 @@ static int enter(contexts *s)
     const int n = s->n;
     for (s->n = 0; s->n < n; s->n++) {
         if (ext_enter(s->all[s->n]) < 0) {
-            leave(s);
+            exit_all(s);
             return -1;
         }
     }
@@ -108,13 +108,13 @@ static PyObject *checked(PyObject *result)
 
 PyObject *ext_call_method(PyCFunction f, PyObject *self, PyObject *args)
 {
-    contexts s = {.room = 4};
+    contexts s = {.capacity = 4};
     s.all = s.first;
     if (add_object(&s, (ext_object *)self) < 0 || enter(&s) < 0) {
         return NULL;
     }
     PyObject *const result = checked(f(self, args));
-    leave(&s);
+    exit_all(&s);
     return result;
 }
 
@@ -122,11 +122,11 @@ PyObject *ext_call_method(PyCFunction f, PyObject *self, PyObject *args)
 static int enter_arguments(contexts *s, PyObject *module, PyObject *args)
 {
     enum { DEPTH = 3 }; /* the arguments, a list of queries, a query */
-    *s = (contexts){.room = 4};
+    *s = (contexts){.capacity = 4};
     s->all = s->first;
     if (module && add_arguments(s, ext_state_of(module), args, DEPTH) < 0) {
         s->n = 0;
-        leave(s);
+        exit_all(s);
         return -1;
     }
     return enter(s);
@@ -140,7 +140,7 @@ PyObject *ext_call_function(PyCFunction f, PyObject *self, PyObject *args)
         return NULL;
     }
     PyObject *const result = checked(f(self, args));
-    leave(&s);
+    exit_all(&s);
     return result;
 }
 
@@ -151,7 +151,7 @@ PyObject *ext_call_new(newfunc f, PyTypeObject *type, PyObject *args, PyObject *
         return NULL;
     }
     PyObject *const result = checked(f(type, args, kwargs));
-    leave(&s);
+    exit_all(&s);
     return result;
 }
 
@@ -163,7 +163,7 @@ void ext_call_free(destructor f, PyObject *self)
     const int entered = c && ext_enter_free(c);
     f(self);
     if (entered) {
-        ext_leave(c);
+        ext_exit(c);
     }
     Py_XDECREF((PyObject *)c);
 }

@@ -253,7 +253,7 @@ static void end_bar(ext_context *c)
     PyErr_Clear(); /* other functions have no such attribute */
 }
 
-void ext_leave(ext_context *c)
+void ext_exit(ext_context *c)
 {
     if (c->shown || frg_warning_count(c->ctx) > 0) {
         PyObject *type, *value, *trace;
@@ -382,7 +382,7 @@ static PyObject *context_held(PyObject *self, PyObject *unused)
         return NULL;
     }
     const size_t held = frg_bytes_held(c->ctx);
-    ext_leave(c);
+    ext_exit(c);
     return PyLong_FromSize_t(held);
 }
 
@@ -394,7 +394,7 @@ static PyObject *context_peak(PyObject *self, PyObject *unused)
         return NULL;
     }
     const size_t peak = frg_peak_bytes(c->ctx);
-    ext_leave(c);
+    ext_exit(c);
     return PyLong_FromSize_t(peak);
 }
 

@@ -1,4 +1,4 @@
-/* ext_gp.c - the Gaussian-process room: processes with their data, and the dense core. */
+/* ext_gp.c - Gaussian processes: processes with their data, and the dense core. */
 #include "fourge/checkpoint.h"
 #include "fourge/gp.h"
 

@@ -1,4 +1,4 @@
-/* ext_soap.c - the SOAP room: a handle over parameters that lie in other libraries' memory.
+/* ext_soap.c - SOAP: a handle over parameters that lie in other libraries' memory.
  *
  * Weights and gradients come as DLPack capsules or as buffers.  Those of the weights are held as long as the handle
  * is; gradients are held during a step. */
@@ -116,7 +116,7 @@ typedef struct {
     PyObject *held;      /* capsules and views that the handle points to */
     PyObject *functions; /* {group: its frequency} */
     int64_t n;           /* parameters */
-    frg_array *views;    /* room for as many gradients */
+    frg_array *views;    /* as many gradients */
     frg_soap_report report;
 } ext_soap;
 
@@ -456,10 +456,10 @@ static PyObject *soap_state_set(PyObject *self, PyObject *args)
 }
 
 /** The state of parameter `id`, of all for -1. */
-static frg_status save_state(frg_soap *soap, int64_t id, void *to, int64_t room, int64_t *count)
+static frg_status save_state(frg_soap *soap, int64_t id, void *to, int64_t capacity, int64_t *count)
 {
-    return id < 0 ? frg_soap_save_bytes(soap, to, room, count)
-                  : frg_soap_save_param(soap, id, to, room, count);
+    return id < 0 ? frg_soap_save_bytes(soap, to, capacity, count)
+                  : frg_soap_save_param(soap, id, to, capacity, count);
 }
 
 static PyObject *state_bytes(PyObject *self, int64_t id)

@@ -1,4 +1,4 @@
-/* gp_room.h - what the files of the room share: the process, its storage, and the states of its matrix.
+/* gp_room.h - what the files of src/gp share: the process, its storage, and the states of its matrix.
  *
  *     MATRIX_NONE -> build, jitter, factor -> MATRIX_FACTOR -> inverse -> MATRIX_INVERSE
  *
@@ -63,7 +63,7 @@ struct frg_gp {
     frgi_text *printed;        /* the expression with current values, for the report */
 
     ptrdiff_t n, d, q, masked;
-    ptrdiff_t capacity;        /* points there is room for (frgi_gp_resize) */
+    ptrdiff_t capacity;        /* points that the memory holds (frgi_gp_resize) */
     double *x;                 /* n x d row-major, as given */
     double *y;                 /* n x q column-major */
     bool has_known_noise, has_groups;
@@ -188,12 +188,12 @@ FRG_MUST_USE frg_status frgi_gp_sampled_error(frg_gp *gp, double *error);
 
 /* ---- gp_memory.c ---- */
 
-/** The number of points becomes n: room is made, the data of the first min(n, old n) points are kept, the
+/** The number of points becomes n: memory is taken, the data of the first min(n, old n) points are kept, the
  *  matrix is forgotten.  Fills nothing else: the caller writes the new rows of x, y and so on, then calls
  *  frgi_gp_refresh.  On failure the process is as before. */
 FRG_MUST_USE frg_status frgi_gp_resize(frg_gp *gp, ptrdiff_t n);
 /** frg_gp_create in *reused, which is NULL or what an earlier call with this expression and these options left there:
- *  a process with room enough takes the new data as a new one would.  The caller destroys *reused at the end, also
+ *  a process of enough capacity takes the new data as a new one would.  The caller destroys *reused at the end, also
  *  after a failure.  model: NULL, or such a process (on any context) that outlives it, whose expression may serve. */
 FRG_MUST_USE frg_status frgi_gp_create_from(frg_gp **reused, frg_context *ctx, frg_array x, frg_array y,
                                             const char *kernel, const frg_gp_opts *o, const frg_gp *model);

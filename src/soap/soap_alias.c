@@ -2,7 +2,7 @@
  *
  * Arrays that interleave, as blocks of columns of one matrix do, reach over each other and share nothing.  So reaches are
  * compared first, by a search over the parameters in the order of their addresses, and where two meet, the numbers
- * themselves: every run of one is tested for in the other, axis by axis from the longest stride down.  Of an axis whose
+ * themselves: every run of one is looked for in the other, axis by axis from the longest stride down.  Of an axis whose
  * blocks lie apart only the first and the last one that the run meets are open. */
 #include <string.h>
 

@@ -452,7 +452,7 @@ static frg_status check_others(importer *im)
     return FRG_OK;
 }
 
-/** Nothing fails here: all was tested at. */
+/** Nothing fails here: all was examined. */
 static frg_status set_param(importer *im, int64_t id, const found *f)
 {
     char key[KEY_BYTES];
