@@ -91,7 +91,7 @@ static void choose_isa(frg_context *ctx)
 }
 
 /** The machine's memory, or what control groups leave of it. */
-static size_t look_at_memory(void)
+static size_t read_memory(void)
 {
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     const size_t all = pages > 0 && page > 0 ? frgi_mul((size_t)pages, (size_t)page) : SIZE_MAX;
@@ -106,7 +106,7 @@ size_t frgi_machine_memory(const frg_context *ctx)
     atomic_size_t *const known = &((frg_context *)(uintptr_t)ctx)->machine_memory;
     size_t bytes = atomic_load_explicit(known, memory_order_relaxed);
     if (bytes == 0) {
-        bytes = look_at_memory();
+        bytes = read_memory();
         atomic_store_explicit(known, bytes, memory_order_relaxed);
     }
     return bytes;

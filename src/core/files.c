@@ -209,7 +209,7 @@ const frg_files *frg_system_files(void)
     return &table;
 }
 
-enum { LOOK_AGAIN = 100 /* ms until a wait looks whether the run is to stop */ };
+enum { READ_AGAIN = 100 /* ms until a wait looks whether the run is to stop */ };
 
 /** Whether handles are descriptors and paths the system's: other tables have neither pipes to wait for nor files
  *  without names. */
@@ -298,7 +298,7 @@ static bool wait_for_bytes(const frgi_reader *r, const frg_context *ctx)
         if (r->stops && frgi_stopped(ctx) != FRG_OK) {
             return false;
         }
-        ready = poll(&one, 1, LOOK_AGAIN);
+        ready = poll(&one, 1, READ_AGAIN);
         ready = ready < 0 && errno == EINTR ? 0 : ready;
     }
     return true; /* what is wrong with it the read will tell */

@@ -283,7 +283,7 @@ static void close_reader(frgi_csv_reader *t)
     }
     DROP(t->ctx, &t->columns);
     DROP(t->ctx, &t->active);
-    DROP(t->ctx, &t->parts);
+    DROP(t->ctx, &t->converted);
     for (int b = 0; b < FRGI_CSV_BLOCKS; b++) {
         DROP(t->ctx, &t->fresh[b]);
     }

@@ -94,7 +94,7 @@ static frg_status reserve_fresh(frgi_csv_reader *t)
     return FRG_OK;
 }
 
-/** Room for what the parallel part writes: nothing is allocated there. */
+/** Memory for what the parallel part writes: nothing is allocated there. */
 static frg_status reserve(frgi_csv_reader *t)
 {
     TRY(frgi_source_bounded(t->segments.source, 0)); /* labels grow too */
@@ -104,12 +104,12 @@ static frg_status reserve(frgi_csv_reader *t)
             TRY(reserve_rows(t, c, t->rows + t->segments.rows));
         }
     }
-    const int64_t parts = t->segments.n_blocks * t->n_active;
-    if (t->parts_capacity < parts) {
-        DROP(t->ctx, &t->parts);
-        t->parts_capacity = 0;
-        TRY(NEW(t->ctx, &t->parts, parts, "counts of the blocks"));
-        t->parts_capacity = parts;
+    const int64_t count = t->segments.n_blocks * t->n_active;
+    if (t->converted_capacity < count) {
+        DROP(t->ctx, &t->converted);
+        t->converted_capacity = 0;
+        TRY(NEW(t->ctx, &t->converted, count, "counts of the blocks"));
+        t->converted_capacity = count;
     }
     return reserve_fresh(t);
 }
@@ -126,31 +126,31 @@ static void convert_block(frgi_csv_reader *t, int b, int64_t row, frgi_encode_sc
         if (!c->pending) {
             continue;
         }
-        frgi_csv_part *const part = &t->parts[b * t->n_active + k];
-        *part = (frgi_csv_part){.kind = c->kind, .fresh = n_fresh, .broken = -1};
+        frgi_csv_converted *const converted = &t->converted[b * t->n_active + k];
+        *converted = (frgi_csv_converted){.kind = c->kind, .fresh = n_fresh, .broken = -1};
         const frgi_cells cells = {.index = &t->segments.blocks[b],
                                   .n_columns = t->n_columns,
                                   .column = t->active[k],
                                   .rules = &t->rules};
-        int64_t *const missing = &part->n_missing;
+        int64_t *const missing = &converted->n_missing;
         switch (c->kind) {
         case CELL_MISSING:
-            part->kind = frgi_cells_missing(&cells, missing);
+            converted->kind = frgi_cells_missing(&cells, missing);
             break;
         case CELL_INTEGER:
-            part->kind = kernels->integers(&cells, (int64_t *)c->values + row, missing);
+            converted->kind = kernels->integers(&cells, (int64_t *)c->values + row, missing);
             break;
         case CELL_NUMBER:
-            part->kind = kernels->numbers(&cells, (double *)c->values + row, missing);
+            converted->kind = kernels->numbers(&cells, (double *)c->values + row, missing);
             break;
         case CELL_BOOL:
-            part->kind = frgi_cells_bools(&cells, (int32_t *)c->values + row, missing);
+            converted->kind = frgi_cells_bools(&cells, (int32_t *)c->values + row, missing);
             break;
         case CELL_TEXT:
-            part->n_fresh =
+            converted->n_fresh =
                 frgi_cells_encode(&cells, &c->dictionary, (int32_t *)c->values + row,
-                                  t->fresh[b] + n_fresh, scratch, missing, &part->broken);
-            n_fresh += part->n_fresh > 0 ? part->n_fresh : 0;
+                                  t->fresh[b] + n_fresh, scratch, missing, &converted->broken);
+            n_fresh += converted->n_fresh > 0 ? converted->n_fresh : 0;
             break;
         }
     }
@@ -234,14 +234,14 @@ static frg_status decide_kind(frgi_csv_reader *t, int64_t k)
     frgi_cell_kind kind = c->kind;
     int64_t missing = 0;
     for (int b = 0; b < t->segments.n_blocks; b++) {
-        const frgi_csv_part *const part = &t->parts[b * t->n_active + k];
-        kind = frgi_cell_join(kind, part->kind);
-        missing += part->n_missing;
-        if (part->broken >= 0) {
+        const frgi_csv_converted *const converted = &t->converted[b * t->n_active + k];
+        kind = frgi_cell_join(kind, converted->kind);
+        missing += converted->n_missing;
+        if (converted->broken >= 0) {
             const frgi_csv_index *const x = &t->segments.blocks[b];
             frgi_csv_place(
-                t, frgi_csv_line_at(t, b,
-                                    x->text + x->ends[part->broken * t->n_columns + t->active[k]]));
+                t, frgi_csv_line_at(
+                       t, b, x->text + x->ends[converted->broken * t->n_columns + t->active[k]]));
             FAIL(t->ctx, E_FORMAT, "text follows the closing quote of a cell of column '%s'",
                  c->name);
         }
@@ -302,10 +302,10 @@ static frg_status merge_strings(frgi_csv_reader *t, int64_t k, bool *any)
     frgi_csv_column *const c = &t->columns[t->active[k]];
     int64_t count = 0, bytes = 0;
     for (int b = 0; b < t->segments.n_blocks; b++) {
-        const frgi_csv_part *const part = &t->parts[b * t->n_active + k];
-        count += part->n_fresh;
-        for (int64_t i = 0; i < part->n_fresh; i++) {
-            bytes += t->fresh[b][part->fresh + i].count;
+        const frgi_csv_converted *const converted = &t->converted[b * t->n_active + k];
+        count += converted->n_fresh;
+        for (int64_t i = 0; i < converted->n_fresh; i++) {
+            bytes += t->fresh[b][converted->fresh + i].count;
         }
     }
     if (count == 0) {
@@ -314,9 +314,9 @@ static frg_status merge_strings(frgi_csv_reader *t, int64_t k, bool *any)
     *any = true;
     TRY(frgi_dictionary_reserve(&c->dictionary, t->ctx, count, bytes));
     for (int b = 0; b < t->segments.n_blocks; b++) {
-        const frgi_csv_part *const part = &t->parts[b * t->n_active + k];
-        for (int64_t i = 0; i < part->n_fresh; i++) {
-            TRY(put_fresh(t, c, b, &t->fresh[b][part->fresh + i]));
+        const frgi_csv_converted *const converted = &t->converted[b * t->n_active + k];
+        for (int64_t i = 0; i < converted->n_fresh; i++) {
+            TRY(put_fresh(t, c, b, &t->fresh[b][converted->fresh + i]));
         }
     }
     return FRG_OK;
@@ -327,9 +327,9 @@ static void recode_block(frgi_csv_reader *t, int b, int64_t row)
 {
     for (int64_t k = 0; k < t->n_active; k++) {
         const frgi_csv_column *const c = &t->columns[t->active[k]];
-        const frgi_csv_part *const part = &t->parts[b * t->n_active + k];
-        if (c->fresh && part->n_fresh > 0) {
-            const frgi_fresh *const fresh = t->fresh[b] + part->fresh;
+        const frgi_csv_converted *const converted = &t->converted[b * t->n_active + k];
+        if (c->fresh && converted->n_fresh > 0) {
+            const frgi_fresh *const fresh = t->fresh[b] + converted->fresh;
             int32_t *const codes = (int32_t *)c->values + row;
             for (int64_t r = 0; r < t->segments.blocks[b].rows; r++) {
                 codes[r] = codes[r] <= -2 ? (int32_t)fresh[-2 - codes[r]].hash : codes[r];

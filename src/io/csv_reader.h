@@ -27,7 +27,7 @@ typedef struct {
     int64_t n_missing;
     int64_t fresh, n_fresh; /* its new strings: from here on in the block's list */
     int64_t broken;         /* row of a cell with text behind its quotes, -1: none */
-} frgi_csv_part;
+} frgi_csv_converted;
 
 typedef struct {
     frg_context *ctx;
@@ -44,8 +44,8 @@ typedef struct {
     int64_t n_active;
     int64_t rows, lines; /* before this segment, in this pass */
 
-    frgi_csv_part *parts; /* block b, active column k: at [b * n_active + k] */
-    int64_t parts_capacity;
+    frgi_csv_converted *converted; /* block b, active column k: at [b * n_active + k] */
+    int64_t converted_capacity;
     frgi_fresh *fresh[FRGI_CSV_BLOCKS];
     int64_t fresh_capacity[FRGI_CSV_BLOCKS];
     frgi_encode_scratch *scratch; /* one a thread */

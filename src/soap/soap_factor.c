@@ -78,7 +78,7 @@ static void rank_update(const soap_param *p, const soap_factor *f, const soap_wo
 }
 
 /** x (rows x columns, the last index fastest) times weight^(1/2) along the axis of the factors that follow. */
-static void kl_weigh(const soap_param *p, int axis, double floor, bool unit, float *x)
+static void kl_scale(const soap_param *p, int axis, double floor, bool unit, float *x)
 {
     const ptrdiff_t rows = p->dims[0], columns = p->dims[1];
     for (int i = 0; i < p->n_factors; i++) {
@@ -124,7 +124,7 @@ void frgi_soap_accumulate(const frg_soap *soap, const soap_param *p, soap_factor
         const double floor = ldexp(fmax(o->eps, 1e-30), -frgi_soap_power(o) * p->exponent);
         if (has_axis(p, other)) {
             frgi_soap_contract(p, work, other, SOAP_IN, 1, x, work->x);
-            kl_weigh(p, other, floor, o->kl_init == FRG_KL_UNIT && p->step == 0, work->x);
+            kl_scale(p, other, floor, o->kl_init == FRG_KL_UNIT && p->step == 0, work->x);
             x = work->x;
         }
         weight /= (double)p->dims[other];

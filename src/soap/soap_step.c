@@ -252,7 +252,7 @@ static void examine_task(frg_soap *soap, const soap_task *t, soap_workspace *wor
 }
 
 /** KL weights are the Rayleigh quotients of the old factor in the old basis. */
-static void kl_weigh_task(frg_soap *soap, const soap_task *t, soap_workspace *work)
+static void kl_scale_task(frg_soap *soap, const soap_task *t, soap_workspace *work)
 {
     const frg_soap_opts *const o = &soap->groups[t->param->group];
     if (o->use_kl_shampoo && o->sort_when == FRG_SORT_BEFORE_QR) {
@@ -283,7 +283,7 @@ static void do_task(frg_soap *soap, loop_kind kind, const soap_task *t, int thre
     soap_workspace *const work = &soap->workspaces[thread];
     switch (kind) {
     case LOOP_KL_WEIGHTS:
-        kl_weigh_task(soap, t, work);
+        kl_scale_task(soap, t, work);
         break;
     case LOOP_COLLECT:
         frgi_soap_accumulate(soap, t->param, t->factor, work);
