@@ -39,7 +39,7 @@ typedef struct {
     frg_qr_method method;
     frg_qr_verify verify; /* default FRG_QR_VERIFY_PROBE */
     double
-        ortho_tol; /* what the Cholesky cascade must reach; 0 (default): 1e-5 in f32, 1e-13 in f64 */
+        ortho_tol; /* what the Cholesky passes must reach; 0 (default): 1e-5 in f32, 1e-13 in f64 */
 } frg_qr_opts;
 
 /** One matrix, of at most 33 554 431 rows.  q may be a itself.  Any strides; a and q in f32, f64, bf16 or f16 (16-bit numbers are
@@ -55,9 +55,9 @@ typedef struct {
 enum {
     FRG_QR_NONFINITE = 1, /* NaN or infinity in A: Q and R are NaN */
     FRG_QR_DEFICIENT =
-        2, /* columns depend on others: their part of Q is an orthonormal completion */
+        2, /* columns depend on others: their columns of Q are an orthonormal completion */
     FRG_QR_FELL_BACK = 4, /* the cascade ended at Householder */
-    FRG_QR_SHIFTED = 8,   /* the cascade needed a shift */
+    FRG_QR_SHIFTED = 8,   /* the Cholesky passes needed a shift */
     FRG_QR_NOT_DONE = 16  /* the run was stopped before it: Q and R are as they were */
 };
 
