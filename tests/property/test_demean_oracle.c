@@ -214,8 +214,9 @@ static void check_design(frg_context *ctx, const panel *d, const frg_demean_opts
     else if (CHECK_SAYS(s == FRG_OK, "%s: %s: %s", name, frg_status_name(s), frg_message(ctx))) {
         for (int c = 0; c < d->p; c++)
             check_column(d, o, lambda, c, r + c * d->n, &columns[c], name);
-        /* slopes are no small integers: below 1e-12 a pivot in double is as good as zero */
-        if (d->n_slopes && lambda < 1e-12)
+        /* slopes are no small integers, and a pivot is at least lambda of its diagonal: the factor takes one below 1e-9 for
+         * null */
+        if (d->n_slopes && lambda < 1e-9)
             printf("# %s: lambda %.3g, rank %" PRId64 ", oracle %" PRId64 "\n", name, lambda,
                    report.rank.rank, oracle_rank(o));
         else if (report.rank.exact)
