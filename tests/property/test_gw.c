@@ -1320,7 +1320,9 @@ static void without_weight(void)
         CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax, .weights = a},
                                     (frg_gw_side){.data = &ay, .weights = b}, NULL, &o));
         const frg_status status = frg_gw_run(s, NULL);
-        CHECK_SAYS(status >= 0 && status != FRG_STALLED, "case %d: %s %s", c,
+        /* clouds without a common shape have many optima: another start may be lower, which is said */
+        const bool beaten = status == FRG_STALLED && frg_gw_get(s)->reason == FRG_GW_BEATEN;
+        CHECK_SAYS(beaten || (status >= 0 && status != FRG_STALLED), "case %d: %s %s", c,
                    frg_status_name(status), frg_message(ctx));
         if (status < 0) {
             frg_gw_destroy(s);
