@@ -31,6 +31,7 @@ static void numbers_of(const frgi_level *l, int64_t t, frgi_state_numbers *v)
                               .floor_steps = l->floor.steps,
                               .floor_stale = l->floor.stale,
                               .floor_least = l->floor.least,
+                              .smooth_from = l->smooth_from,
                               .averaged = l->averaged,
                               .count = l->count,
                               .room = l->room,
@@ -72,6 +73,7 @@ static void numbers_back(frgi_level *l, const frgi_state_numbers *v)
     l->bad = v->bad;
     l->stale = v->stale;
     l->floor = (frgi_floor){v->floor_least, v->floor_steps, v->floor_stale};
+    l->smooth_from = v->smooth_from;
     l->averaged = v->averaged;
     l->count = v->count;
     l->room = v->room;
@@ -98,9 +100,10 @@ static void numbers_back(frgi_level *l, const frgi_state_numbers *v)
 static bool are_sound(const frgi_state_numbers *v, int64_t n_start)
 {
     enum { MOST = 1 << 30 };
-    const int64_t counts[] = {v->turn,     v->t,         v->outer,       v->coarse,     v->inner,
-                              v->step,     v->truncated, v->passes,      v->bad,        v->stale,
-                              v->averaged, v->run,       v->floor_steps, v->floor_stale};
+    const int64_t counts[] = {v->turn,        v->t,           v->outer,      v->coarse,
+                              v->inner,       v->step,        v->truncated,  v->passes,
+                              v->bad,         v->stale,       v->averaged,   v->run,
+                              v->floor_steps, v->floor_stale, v->smooth_from};
     const bool factors = v->phase == FRGI_FACTOR_STARTS || v->phase == FRGI_FACTORS;
     const bool starts =
         v->phase == FRGI_COARSE_STARTS || v->phase == FRGI_STARTS || v->phase == FRGI_FACTOR_STARTS;
@@ -141,17 +144,22 @@ static void add(struct frgi_state *s, const char *name, int number, void *live, 
     }
 }
 
+/** Pairs of the plan before the last q ones: those of a broad coarse plan may be more than this level draws. */
+static int64_t pairs_of_age(const frgi_level *l, int q)
+{
+    return l->age_count[q] > l->room ? l->age_count[q] : l->room;
+}
+
 /** The arrays that the next step of l depends on. */
 static void list_parts(frgi_level *l)
 {
     struct frgi_state *const s = l->state;
     const frgi_sweep *const w = &l->t.s;
-    const size_t pairs = (size_t)l->room * sizeof(frgi_pair);
     s->n_parts = 0;
     add(s, "F", -1, w->F, (size_t)w->n * sizeof *w->F);
     add(s, "G", -1, w->G, (size_t)w->m * sizeof *w->G);
     for (int q = 0; q < FRGI_AGES && q < l->n_ages; q++) {
-        add(s, "age", q, l->ages[q], pairs);
+        add(s, "age", q, l->ages[q], (size_t)pairs_of_age(l, q) * sizeof(frgi_pair));
     }
     if (frgi_level_averages(l)) {
         add(s, "past", -1, l->t.kept, (size_t)w->rows * (size_t)w->ld * sizeof(float));
@@ -272,8 +280,8 @@ static bool arrays_are_sound(const frgi_level *l)
     for (int q = 0; q < FRGI_AGES + FRGI_STARTS_HELD; q++) {
         const frgi_pair *const pairs =
             q < FRGI_AGES ? (q < l->n_ages ? l->ages[q] : NULL) : l->starts[q - FRGI_AGES].pairs;
-        sound = sound && (q >= FRGI_AGES || q >= l->n_ages || l->age_count[q] <= l->room);
-        const int64_t room = q < FRGI_AGES ? l->room : l->starts[q - FRGI_AGES].room;
+        const int64_t room = q < FRGI_AGES ? (q < l->n_ages ? pairs_of_age(l, q) : 0)
+                                           : l->starts[q - FRGI_AGES].room;
         for (int64_t r = 0; pairs && r < room; r++) {
             sound = sound && pairs[r].i >= 0 && pairs[r].i < w->n && pairs[r].j >= 0 &&
                     pairs[r].j < w->m;
@@ -301,6 +309,9 @@ static bool rooms_are_sound(const frgi_level *l, const frgi_state_numbers *v)
     for (int q = 0; q < FRGI_STARTS_HELD; q++) {
         const int64_t room = v->start_room[q];
         sound = sound && (!v->start_filled[q] || room == usual || room == most);
+    }
+    for (int64_t q = 0; q < v->n_ages; q++) {
+        sound = sound && v->age_count[q] <= most;
     }
     return sound;
 }

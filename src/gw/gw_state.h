@@ -33,7 +33,7 @@ typedef struct {
     uint64_t options, data;                     /* hashes */
     int64_t phase, turn, t;                     /* the loop, which of its runs, the step in it */
     int64_t outer, coarse, inner, started_from; /* of the report */
-    int64_t run, step, n_ages, truncated, passes, bad, stale, averaged, count, room;
+    int64_t run, step, n_ages, truncated, passes, bad, stale, smooth_from, averaged, count, room;
     int64_t age_count[FRGI_AGES], age_used[FRGI_AGES];
     int64_t floor_steps, floor_stale;
     double epsilon, best, ema, k, slack_g, slack_f, past_k, floor_least, vertex_energy;

@@ -196,6 +196,27 @@ static void same_bits(void)
     close_path(path);
 }
 
+/** The steps after a coarse start average from the first or, of a broad plan, from the second on: which, the state says. */
+static void last_steps(void)
+{
+    static result whole, resumed;
+    const kind *k = kinds;
+    while (strcmp(k->name, "a plan that is kept") != 0)
+        k++;
+    open_path(path);
+    for (int draw = 0; draw < 8; draw++) {
+        make_points();
+        const int64_t calls = run_to(k, 1, 0, RUNS_ON, &whole);
+        for (int64_t at = calls - 2; at <= calls; at++) {
+            run_to(k, 1, at, IS_KILLED, &resumed);
+            go_on(k, 1, &resumed);
+            CHECK_SAYS(memcmp(whole.plan, resumed.plan, sizeof whole.plan) == 0,
+                       "draw %d, state %" PRId64 " of %" PRId64, draw, at, calls);
+        }
+    }
+    close_path(path);
+}
+
 /* The mode vertex has one state, before its starts, from which a run begins anew. */
 static void begins_anew(void)
 {
@@ -352,6 +373,8 @@ static void other_options(void)
     }
 }
 
-static const test_case cases[] = {
-    {"same bits", same_bits}, {"begins anew", begins_anew}, {"other options", other_options}};
+static const test_case cases[] = {{"same bits", same_bits},
+                                  {"last steps", last_steps},
+                                  {"begins anew", begins_anew},
+                                  {"other options", other_options}};
 TEST_MAIN(cases)
