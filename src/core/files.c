@@ -535,8 +535,10 @@ frg_status frgi_writer_put(frgi_writer *w, const void *bytes, size_t count)
     if (count > WRITE_BYTES) {
         return flush(w, bytes, count);
     }
-    memcpy(w->buffer + w->used, bytes, count);
-    w->used += count;
+    if (count > 0) { /* bytes may be NULL else */
+        memcpy(w->buffer + w->used, bytes, count);
+        w->used += count;
+    }
     return FRG_OK;
 }
 
