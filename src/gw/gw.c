@@ -192,10 +192,8 @@ static frg_status check_together(frg_context *ctx, const frg_gw_opts *o, bool li
     return FRG_OK;
 }
 
-enum { MOST_IN_DOUBLES = 6000 }; /* points of a side: of more costs are never made as a whole */
-
-/** Whether the options leave doubles possible; the mode of auto is checked when it is known. */
-static frg_status check_doubles(frg_context *ctx, const frg_gw_opts *o, bool linear)
+/** dtype f64 beside the other options; what auto takes is checked when it is known. */
+static frg_status check_f64_options(frg_context *ctx, const frg_gw_opts *o, bool linear)
 {
     if (o->mode != FRG_GW_AUTO && o->mode != FRG_GW_VERTEX) {
         FAIL(ctx, E_UNSUPPORTED, "dtype f64 in the mode %s, which computes in f32: take vertex",
@@ -211,8 +209,8 @@ static frg_status check_doubles(frg_context *ctx, const frg_gw_opts *o, bool lin
     return FRG_OK;
 }
 
-/** Whether the mode is the one that has doubles, and sizes are such. */
-static frg_status check_doubles_done(const frg_gw *s)
+/** dtype f64 beside the mode that is taken and the numbers of points. */
+static frg_status check_f64_mode(const frg_gw *s)
 {
     if (s->o.dtype != FRG_GW_DTYPE_F64) {
         return FRG_OK;
@@ -221,8 +219,8 @@ static frg_status check_doubles_done(const frg_gw *s)
         FAIL(s->ctx, E_UNSUPPORTED,
              "dtype f64 in the mode sampled, which computes in f32 (%s): take vertex", s->why);
     }
-    if (s->x.n > MOST_IN_DOUBLES || s->y.n > MOST_IN_DOUBLES) {
-        FAIL(s->ctx, E_UNSUPPORTED, "dtype f64 with more than %d points a side", MOST_IN_DOUBLES);
+    if (s->x.n > FRGI_WHOLE_COSTS || s->y.n > FRGI_WHOLE_COSTS) {
+        FAIL(s->ctx, E_UNSUPPORTED, "dtype f64 with more than %d points a side", FRGI_WHOLE_COSTS);
     }
     return FRG_OK;
 }
@@ -235,7 +233,7 @@ static frg_status check_options(frg_context *ctx, frg_gw_opts *o, bool linear)
         o->epsilon = 1e-4;
     }
     TRY(check_together(ctx, o, linear));
-    return o->dtype == FRG_GW_DTYPE_F64 ? check_doubles(ctx, o, linear) : FRG_OK;
+    return o->dtype == FRG_GW_DTYPE_F64 ? check_f64_options(ctx, o, linear) : FRG_OK;
 }
 
 static frg_status take_linear(frg_gw *s, const frg_array *a)
@@ -426,7 +424,7 @@ static frg_status open_all(frg_gw *s, const frg_gw_side *x, const frg_gw_side *y
     s->degenerate = all_plans_alike(s);
     s->state = (struct frgi_state){.ctx = ctx, .report = &s->report, .owner = s};
     frgi_gw_choose_mode(s, option);
-    TRY(check_doubles_done(s));
+    TRY(check_f64_mode(s));
     s->report.dtype = FRG_GW_DTYPE_F32;
     TRY(open_level(s));
     s->report.n = s->x.n;

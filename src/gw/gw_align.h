@@ -5,6 +5,8 @@
 #include "gw/gw_lowrank.h"
 #include "gw/gw_state.h"
 
+enum { FRGI_WHOLE_COSTS = 6000 }; /* points of a side up to which the mode vertex makes all costs */
+
 struct frg_gw {
     frg_context *ctx;
     frg_gw_opts o;

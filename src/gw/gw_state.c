@@ -144,7 +144,7 @@ static void add(struct frgi_state *s, const char *name, int number, void *live, 
     }
 }
 
-/** Pairs of the plan before the last q ones: those of a broad coarse plan may be more than this level draws. */
+/** Pairs that are kept of the plan q steps ago: as many as this level draws, or as came from a broad coarse plan. */
 static int64_t pairs_of_age(const frgi_level *l, int q)
 {
     return l->age_count[q] > l->room ? l->age_count[q] : l->room;

@@ -33,7 +33,7 @@ enum { STARTS_OF_TINY = 64, STARTS = 24, TINY = 32, MOST_STARTS = 120 };
 enum { ENOUGH = 3, ENOUGH_OF_MANY = 2, MORE = 32, GROUP = 8, GROUP_OF_MANY = 3, MANY = 1500 };
 enum { GIVEN = 4, GIVEN_OF_MANY = 1, GIVEN_OF_MIDDLE = 2, ROUGH_ROWS = 256, ROUGH_STEPS = 2 };
 enum { MOST_STEPS = 100, ROUNDS = 8, MOST_TO_SWAP = 2000 };
-enum { LARGE = 6000, LARGE_STEPS = 3 };
+enum { LARGE_STEPS = 3 };
 #define DISTINCT 1e-3 /* of the product's energy: that of plans which are worth another start */
 #define GAIN                                                                                       \
     2e-3 /* of the least energy, by which a group of starts has to lower it for another one */
@@ -268,7 +268,7 @@ static void share_out(const race *r, frgi_descent *d, int team, const bool *whic
 /** Larger than what costs of all rows are made for. */
 static bool is_large(int64_t n, int64_t m)
 {
-    return n > LARGE || m > LARGE;
+    return n > FRGI_WHOLE_COSTS || m > FRGI_WHOLE_COSTS;
 }
 
 /** The best one goes to its end: on all rows, of large problems on more and more of them. */
@@ -633,7 +633,7 @@ static void choose_starts(race *r, bool sure)
         r->count = r->n_given;
         return;
     } else {
-        choose_staged_starts(r, larger <= LARGE, larger <= SOME);
+        choose_staged_starts(r, larger <= FRGI_WHOLE_COSTS, larger <= SOME);
     }
     if (larger <= MANY && (larger > FEW || frgi_may_anneal(r->f))) {
         r->more = MORE;
