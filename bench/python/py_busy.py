@@ -23,6 +23,7 @@ root = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(root / "bench" / "peers"))
 from common import THREADS, report  # noqa: E402
 
+import fourge  # noqa: E402, F401  before NumPy, which may load GCC's runtime itself, as Debian's does: it would spin for long
 import numpy as np  # noqa: E402
 
 VARIABLES = {"default": {}, "runtime": {"GOMP_SPINCOUNT": "300000"}, "active": {"OMP_WAIT_POLICY": "active"},

@@ -3,7 +3,8 @@
 Submodules are imported when they are first used: ``fourge.fe``.
 
 Threads that have done their share of a loop spin for about 0.1 ms and sleep then, which suits idle and busy machines alike;
-OMP_WAIT_POLICY or GOMP_SPINCOUNT in the environment, set before the import, say otherwise.
+OMP_WAIT_POLICY or GOMP_SPINCOUNT in the environment, set before the import, say otherwise.  Where Debian's NumPy is in use,
+import fourge first: its BLAS loads the same OpenMP runtime, which then spins for milliseconds on busy machines.
 """
 
 import importlib

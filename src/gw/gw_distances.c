@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/oversubscription.h"
 #include "gw/gw_room.h"
 
 enum { FEW_POINTS = 1024, BATCH = 64 };
@@ -625,8 +626,10 @@ static frg_status cross_vectors(const frgi_distances *d, const int32_t *from, in
             }
         }
     }
-#pragma omp parallel for schedule(static)                                                          \
-    num_threads(frg_threads(d->ctx)) if (n_from * n_to > 10000)
+    /* a root costs about as much as sixteen products */
+    const double work = (double)n_from * (double)n_to * (double)(d->d + 16);
+    const int team = frgi_team_for(frg_threads(d->ctx), work);
+#pragma omp parallel for schedule(static) num_threads(team)
     for (int64_t r0 = 0; r0 < n_from; r0 += FRGI_QUERIES) {
         const float *queries[FRGI_QUERIES];
         const int64_t r1 = r0 + FRGI_QUERIES < n_from ? r0 + FRGI_QUERIES : n_from;
