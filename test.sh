@@ -70,7 +70,7 @@ run_programs() {
 
 # ---- the ordinary tests ----
 # shellcheck disable=SC2086 # lists of words
-need_packages $BUILD_PACKAGES $TEST_PACKAGES
+need_packages $BUILD_PACKAGES $TEST_PACKAGES ${full:+$FULL_PACKAGES}
 build "$root/build" all -DCMAKE_BUILD_TYPE=Release -DFOURGE_WERROR=ON -DFOURGE_TESTS=ON -DFOURGE_PYTHON=ON \
     "-DFOURGE_CPU_LEVELS=plain;v3;v4"
 rm -rf "$logs"
@@ -121,9 +121,6 @@ fi
 
 # ---- what --full adds ----
 if [ -n "$full" ]; then
-    # shellcheck disable=SC2086 # lists of words
-    need_packages $FULL_PACKAGES
-
     # ---- the levels below the machine's own, one of them with OpenBLAS held to the kernels that it has for AVX2 ----
     own=$("$root/build/fourge" --version | sed -n 's/^CPU level: //p')
     missing=

@@ -1,9 +1,10 @@
-/* bench_calls.c - tiny calls through the C interface: what bench/python/py_calls.py subtracts from the same calls in Python.
+/* bench_calls.c - tiny calls through the C interface: what bench/python/py_calls.py subtracts from
+ * the same calls in Python.
  *
  *     build/bench_calls [BATCHES [REPEATS]]
  *
- * One JSON line a call: the median over batches of the microseconds of a call, with a context of its own where
- * the call of Python makes one ("fresh"). */
+ * One JSON line a call: the median over batches of the microseconds of a call, with a context of
+ * its own where the call of Python makes one ("fresh"). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* bench_csv.c - times reading a text file: bench_csv FILE [--threads N] [--repeat N] [--rows N]
  *                                          [--sum COLUMN=VALUE]... [--columns A,B,...]
  *
- * Reads once to warm the page cache, checks the number of rows and the sums asked for (relative error 1e-9;
- * a category's codes are summed), then times N readings and prints one JSON line: the best and the median
- * seconds, MB/s of the best, and the most memory held.
+ * Reads once to warm the page cache, checks the number of rows and the sums asked for (relative
+ * error 1e-9; a category's codes are summed), then times N readings and prints one JSON line: the
+ * best and the median seconds, MB/s of the best, and the most memory held.
  */
 #include <math.h>
 #include <stdio.h>

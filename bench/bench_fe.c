@@ -1,11 +1,13 @@
-/* bench_fe.c - times demeaning and small regressions: bench_fe [--threads N] [--repeat N] FOLDER... | --small
+/* bench_fe.c - times demeaning and small regressions: bench_fe [--threads N] [--repeat N] FOLDER...
+ * | --small
  *
- * FOLDER holds columns.npy (n x p f64) and codes.npy (n x Q i32), as bench/peers/fe_peers.py saves them.  The
- * plan is made anew in every repetition, as the peers' set-up is in theirs; the audit of the last result is
- * recomputed here, level by level, before a time is printed.  Beside it stands what one pass takes that reads
- * codes and columns and writes a result with the same threads: the machine's own cost of so many rows.  --small times a whole regression on 1000 rows
- * with 3 effects and 1 regressor, plan included, whose coefficient is compared with that of plain alternating projections.
- * One JSON line a case: best and median seconds.
+ * FOLDER holds columns.npy (n x p f64) and codes.npy (n x Q i32), as bench/peers/fe_peers.py saves
+ * them.  The plan is made anew in every repetition, as the peers' set-up is in theirs; the audit of
+ * the last result is recomputed here, level by level, before a time is printed.  Beside it stands
+ * what one pass takes that reads codes and columns and writes a result with the same threads: the
+ * machine's own cost of so many rows.  --small times a whole regression on 1000 rows with 3 effects
+ * and 1 regressor, plan included, whose coefficient is compared with that of plain alternating
+ * projections. One JSON line a case: best and median seconds.
  */
 #include <math.h>
 #include <stdio.h>

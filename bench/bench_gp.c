@@ -1,4 +1,5 @@
-/* bench_gp.c - times exact Gaussian processes: bench_gp [--job J] [--n 50,100,...] [--dtype f64|f32|mixed]
+/* bench_gp.c - times exact Gaussian processes: bench_gp [--job J] [--n 50,100,...] [--dtype
+ * f64|f32|mixed]
  *              [--threads N] [--repeat N] [--storage full|packed] [--data FOLDER]
  *
  *     step      value and gradient at new parameters, as one step of a fit
@@ -11,11 +12,12 @@
  *     batch     value and gradient of 200 processes in one call (seconds of all)
  *     fits      200 fits as above in one call
  *
- * Inputs: FOLDER/gp_x.npy and gp_y.npy as bench/peers/gp_peers.py saves them (the first n rows), or made here the
- * same way: x uniform in [0, 1]^5, y = sum_k sin(2 pi x_k) / sqrt 5 + 0.1 N(0, 1).  Model: scale * RBF + noise
- * above 1e-4 + constant mean, at GPyTorch's starts (softplus of 0).  Before a time is printed the value is compared
- * with a factorisation of plain loops here (n <= 1000), the gradient with differences of values, the rest with
- * what they must satisfy.  One JSON line a case: best and median seconds.
+ * Inputs: FOLDER/gp_x.npy and gp_y.npy as bench/peers/gp_peers.py saves them (the first n rows), or
+ * made here the same way: x uniform in [0, 1]^5, y = sum_k sin(2 pi x_k) / sqrt 5 + 0.1 N(0, 1).
+ * Model: scale * RBF + noise above 1e-4 + constant mean, at GPyTorch's starts (softplus of 0).
+ * Before a time is printed the value is compared with a factorisation of plain loops here (n <=
+ * 1000), the gradient with differences of values, the rest with what they must satisfy.  One JSON
+ * line a case: best and median seconds.
  */
 #include <math.h>
 #include <stdio.h>
@@ -58,7 +60,7 @@ typedef struct {
     frg_gp_fit_result fit;
 } bench;
 
-/* ---- inputs ------------------------------------------------------------------------------------- */
+/* ---- inputs ---------------------------------------------------------------------------------- */
 
 /** splitmix64. */
 static double uniform(uint64_t *state)
@@ -120,7 +122,7 @@ static int load(bench *b)
            (read_rows(b, "gp_x", b->x, b->n, DIMS) && read_rows(b, "gp_y", b->y, b->n, 1));
 }
 
-/* ---- checks ------------------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static double kernel(const bench *b, int64_t i, int64_t j)
 {
@@ -196,7 +198,7 @@ static int check_step(bench *b)
     return good && agree("the trace residual", b->value.trace_residual, 0, exact ? 1e-7 : 1e-3);
 }
 
-/* ---- jobs --------------------------------------------------------------------------------------- */
+/* ---- jobs ------------------------------------------------------------------------------------ */
 
 /** Parameters that differ from those of the last call by a rounding, so that nothing is kept. */
 static frg_status move(bench *b, int round)
@@ -334,7 +336,8 @@ static int run_predict(bench *b, int round)
     return round >= 0 || error < 0.8; /* the mean alone leaves 0.6 with n = 50, 0.1 with 5000 */
 }
 
-/** Members share x; the y of member k is the single problem's with a share of its neighbours': all different. */
+/** Members share x; the y of member k is the single problem's with a share of its neighbours': all
+ *  different. */
 static int prepare_batch(bench *b)
 {
     const int64_t n = b->n;
@@ -402,7 +405,7 @@ static const job jobs[] = {{"step", NULL, run_step},
                            {"batch", prepare_batch, run_batch},
                            {"fits", prepare_batch, run_fits}};
 
-/* ---- one case ----------------------------------------------------------------------------------- */
+/* ---- one case -------------------------------------------------------------------------------- */
 
 static int open_process(bench *b)
 {

@@ -1,16 +1,20 @@
-/* bench_gw.c - times paths, Sinkhorn's iteration and alignments: bench_gw [--threads N] [--repeat N] FOLDER
+/* bench_gw.c - times paths, Sinkhorn's iteration and alignments: bench_gw [--threads N] [--repeat
+ * N] FOLDER
  *
- * FOLDER holds spiral400.npy, roll500.npy and the others that bench/peers/gw_peers.py saves.  Points of the two
- * curves come in order of their angle, so Spearman's rank correlation of an alignment is that of indices; its
- * absolute value counts, because a mirrored curve is as good.  One JSON line a case: best and median seconds of
- * the whole call (graph, distances, start, polish, energy), after one warm-up.
+ * FOLDER holds spiral400.npy, roll500.npy and the others that bench/peers/gw_peers.py saves.
+ * Points of the two curves come in order of their angle, so Spearman's rank correlation of an
+ * alignment is that of indices; its absolute value counts, because a mirrored curve is as good.
+ * One JSON line a case: best and median seconds of the whole call (graph, distances, start, polish,
+ * energy), after one warm-up.
  *
  * A line is printed where the result held, outside the timing:
- *     alignments  |rho| is at least 0.998 on curves; the columns are off by at most 1e-4 before rounding, all marginals by
- *                 1e-9 after (L1); of the clouds the exact energies from three seeds are within 2 % of the lowest of all
- *                 cases on the same points at the same epsilon
+ *     alignments |rho| is at least 0.998 on curves; the columns are off by at most 1e-4 before
+ *     rounding, all marginals by
+ *                 1e-9 after (L1); of the clouds the exact energies from three seeds are within 2 %
+ *                 of the lowest of all cases on the same points at the same epsilon
  *     paths       five rows are those of a plain Dijkstra in double
- *     Sinkhorn    P = exp((f + g - C) / epsilon) in double has the marginals: 64 rows and 64 columns
+ *     Sinkhorn    P = exp((f + g - C) / epsilon) in double has the marginals: 64 rows and 64
+ *                 columns
  */
 #include <math.h>
 #include <stdbool.h>
@@ -88,7 +92,7 @@ static double spearman(const int64_t *match, int64_t n, int64_t m)
     return yy > 0 ? fabs(xy) / sqrt(xx * yy) : 0;
 }
 
-/* ---- cases ------------------------------------------------------------------------------------------- */
+/* ---- cases ----------------------------------------------------------------------------------- */
 
 typedef struct {
     const char *name, *x, *y;
@@ -135,7 +139,8 @@ static double exact_energy(const frg_context *like, uint64_t seed, const frg_arr
     return energy;
 }
 
-/** *line <- the case's line, NULL where its result did not hold; the energies of clouds are still to be compared. */
+/** *line <- the case's line, NULL where its result did not hold; the energies of clouds are still
+ *  to be compared. */
 static int align(frg_context *ctx, const char *folder, const align_case *c, int repeats,
                  double *energies, char **line)
 {
@@ -224,7 +229,8 @@ done:
     return failed;
 }
 
-/** Prints the lines of cases whose results held; of the clouds those whose energies are near the lowest on the same points. */
+/** Prints the lines of cases whose results held; of the clouds those whose energies are near the
+ *  lowest on the same points. */
 static int print_alignments(const align_case *cases, size_t count, double (*energies)[SEEDS],
                             char **lines)
 {
@@ -335,7 +341,8 @@ done:
     return failed;
 }
 
-/** Largest relative error of 64 rows and 64 columns of exp((f + g - C) / epsilon), summed in double. */
+/** Largest relative error of 64 rows and 64 columns of exp((f + g - C) / epsilon), summed in
+ *  double. */
 static double marginal_error(const frg_sinkhorn *s, const float *cost, int64_t n, int64_t m,
                              double epsilon)
 {
@@ -360,7 +367,8 @@ static double marginal_error(const frg_sinkhorn *s, const float *cost, int64_t n
     return worst;
 }
 
-/** f32 costs of [0, 1]: those of FOLDER/costNxM.npy where it is there, as the peers' are, or made here. */
+/** f32 costs of [0, 1]: those of FOLDER/costNxM.npy where it is there, as the peers' are, or made
+ *  here. */
 static float *costs(frg_context *ctx, const char *folder, int64_t n, int64_t m)
 {
     char name[64], path[PATH_ROOM];
@@ -399,7 +407,8 @@ typedef struct {
     double bound; /* of the marginals: what rounding of the exponents leaves of a sum over a line */
 } sinkhorn_form;
 
-/** Bytes a second that as many threads read of `size` bytes, the best of five: what a pass could reach at most. */
+/** Bytes a second that as many threads read of `size` bytes, the best of five: what a pass could
+ *  reach at most. */
 static double read_speed(frg_context *ctx, int64_t size)
 {
     const int64_t count = size / 8;
@@ -422,7 +431,8 @@ static double read_speed(frg_context *ctx, int64_t size)
     return right ? (double)size / best : (double)NAN;
 }
 
-/** 100 forced passes from costs in memory to potentials, what the peers' time is too; `passes_seconds` are the passes' alone. */
+/** 100 forced passes from costs in memory to potentials, what the peers' time is too;
+ *  `passes_seconds` are the passes' alone. */
 static int sinkhorn(frg_context *ctx, const char *folder, const sinkhorn_form *form, int64_t n,
                     int64_t m, int repeats)
 {
@@ -523,8 +533,8 @@ int main(int argc, char **argv)
                 "[--case TEXT] FOLDER\n");
         return 2;
     }
-    /* a sum over a line of exponents in [0, 20]: f32 rounds each by 20 * 2^-24, u16 by 20 / 2^17, bf16 an entry by 2^-9,
-     * all of which the sum averages; the passes leave less */
+    /* a sum over a line of exponents in [0, 20]: f32 rounds each by 20 * 2^-24, u16 by 20 / 2^17,
+     * bf16 an entry by 2^-9, all of which the sum averages; the passes leave less */
     enum { SMALL_FORMS = 4 };
     static const sinkhorn_form forms[] = {
         {"f32", FRG_GW_STORE_F32, FRG_GW_DOMAIN_LOG, 4, 1e-5},

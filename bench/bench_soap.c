@@ -1,20 +1,22 @@
-/* bench_soap.c - times the batched QR beside a loop of LAPACK: bench_soap --job qr [--threads N] [--repeat N]
- * and a step over one parameter, which all threads share: bench_soap --job one [--rows N] [--columns N]
- * and what share of sgemm's speed one core has in the QR and in a step: bench_soap --job share [--order N]
+/* bench_soap.c - times the batched QR beside a loop of LAPACK: bench_soap --job qr [--threads N]
+ * [--repeat N] and a step over one parameter, which all threads share: bench_soap --job one [--rows
+ * N] [--columns N] and what share of sgemm's speed one core has in the QR and in a step: bench_soap
+ * --job share [--order N]
  *
- * Batches of the optimizer's sizes (64 of order 256, 96 of 512, 60 of 1024, f32), by default; --count and --order
- * name one.  Three kinds of inputs:
+ * Batches of the optimizer's sizes (64 of order 256, 96 of 512, 60 of 1024, f32), by default;
+ * --count and --order name one.  Three kinds of inputs:
  *
  *     cold      Gaussian entries
- *     flat      K Q after ten steps of the optimizer's own iteration, K the average of N N', N Gaussian
+ *     flat      K Q after ten steps of the optimizer's own iteration, K the average of N N', N
+ *               Gaussian
  *     power     the same with N -> diag(1/i) N
  *
  * and two tall matrices, cold: --job tall.
  *
- * The peer is OpenBLAS' sgeqrf and sorgqr, matrix after matrix, given all threads.  Both sides start from the same
- * columns and leave Q; orthogonality of every Q of both sides is computed in the timed repetitions' results
- * before a time is printed.  One JSON line a case; a line's seconds are medians of interleaved runs.  The whole
- * step is timed by `fourge soap bench`. */
+ * The peer is OpenBLAS' sgeqrf and sorgqr, matrix after matrix, given all threads.  Both sides
+ * start from the same columns and leave Q; orthogonality of every Q of both sides is computed in
+ * the timed repetitions' results before a time is printed.  One JSON line a case; a line's seconds
+ * are medians of interleaved runs.  The whole step is timed by `fourge soap bench`. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -236,9 +238,9 @@ static double cpu_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/** Speeds of one core by CPU time, which neighbours disturb least, in turns, best of the repetitions: sgemm of order n, the
- *  QR with its Q (8/3 n^3), a step with a refresh over an n x n parameter (7 n^3 2 + 14/3 n^3 2).  OMP_NUM_THREADS=1 holds
- *  sgemm to one core. */
+/** Speeds of one core by CPU time, which neighbours disturb least, in turns, best of the
+ *  repetitions: sgemm of order n, the QR with its Q (8/3 n^3), a step with a refresh over an n x n
+ *  parameter (7 n^3 2 + 14/3 n^3 2).  OMP_NUM_THREADS=1 holds sgemm to one core. */
 static void bench_share(frg_context *ctx, int n, int repeats)
 {
     const size_t square = (size_t)n * (size_t)n;

@@ -1,8 +1,9 @@
-/* address_space.c - ends a program whose address space is limited to less than OpenBLAS takes before main.
+/* address_space.c - ends a program whose address space is limited to less than OpenBLAS takes
+ * before main.
  *
- * OpenBLAS maps a buffer for each of its threads when it is loaded, and tries for ever where it does not get them, so
- * that main is never reached.  What stands in .preinit_array runs before that.  The C library alone is ready then, and
- * of it nothing is used but system calls.
+ * OpenBLAS maps a buffer for each of its threads when it is loaded, and tries for ever where it
+ * does not get them, so that main is never reached.  What stands in .preinit_array runs before
+ * that.  The C library alone is ready then, and of it nothing is used but system calls.
  */
 #include <sched.h>
 #include <string.h>
@@ -30,7 +31,8 @@ static size_t number_in(char *const *environment, const char *name)
     return number;
 }
 
-/** The threads that OpenBLAS starts with: the cores of this process, or fewer as its variables say. */
+/** The threads that OpenBLAS starts with: the cores of this process, or fewer as its variables
+ *  say. */
 static size_t openblas_threads(char *const *environment)
 {
     static const char *const names[] = {"OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS",

@@ -1,12 +1,15 @@
-/* bench_lines.h - what the parts of `fourge bench` share: a JSON line for every case, as soon as it is ready. */
+/* bench_lines.h - what the parts of `fourge bench` share: a JSON line for every case, as soon as it
+ * is ready. */
 #ifndef FOURGE_CLI_BENCH_LINES_H
 #define FOURGE_CLI_BENCH_LINES_H
 
 #include "cli.h"
 
-/** Before a case, whose memory and warnings are its own; 0: it is slow, and --quick leaves it out. */
+/** Before a case, whose memory and warnings are its own; 0: it is slow, and --quick leaves it
+ *  out. */
 int bench_case_begins(cli *c, int slow);
-/** An object with the schema, the bench, the machine and the build; what is measured comes between. */
+/** An object with the schema, the bench, the machine and the build; what is measured comes
+ *  between. */
 int bench_line_begin(cli *c, const char *bench, int repeats, frg_json **j);
 /** Writes it as one line and destroys it; 0 or the exit code. */
 int bench_line_end(cli *c, frg_json *j, FILE *to);

@@ -1,8 +1,9 @@
 /* char_set.c - a text as a table of what stands before a character and what it is.
  *
- * A row has the 32 characters before a place, each as seven numbers +-1, the bits of its code; its class is the
- * character that follows, among those that the text has.  The network reads them as it reads any table: a model of a
- * language without attention, which examples/char_transformer.c has. */
+ * A row has the 32 characters before a place, each as seven numbers +-1, the bits of its code; its
+ * class is the character that follows, among those that the text has.  The network reads them as it
+ * reads any table: a model of a language without attention, which examples/char_transformer.c
+ * has. */
 #include <stdlib.h>
 
 #include "mlp.h"

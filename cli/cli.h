@@ -1,4 +1,5 @@
-/* cli.h - what the files of the program share.  The program uses the public headers of fourge alone. */
+/* cli.h - what the files of the program share.  The program uses the public headers of fourge
+ * alone. */
 #ifndef FOURGE_CLI_H
 #define FOURGE_CLI_H
 
@@ -10,7 +11,8 @@
 #include "fourge/table.h"
 #include "options.h"
 
-/* Sanitizers' runtimes are not ready before main's libraries are: nothing stands in .preinit_array then. */
+/* Sanitizers' runtimes are not ready before main's libraries are: nothing stands in .preinit_array
+ * then. */
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
 #define FOURGE_SANITIZED
@@ -20,12 +22,12 @@
 #define FOURGE_SANITIZED
 #endif
 
-/* ---- progress ----------------------------------------------------------------------------------- */
+/* ---- progress -------------------------------------------------------------------------------- */
 
 enum { TRACE_ROOM = 4096 };
 
-/** Residuals by iteration, for the convergence curve.  When full, every other point goes and the stride
- *  doubles, so that any number of iterations fits. */
+/** Residuals by iteration, for the convergence curve.  When full, every other point goes and the
+ *  stride doubles, so that any number of iterations fits. */
 typedef struct {
     int64_t n, stride, seen;
     double iteration[TRACE_ROOM], residual[TRACE_ROOM];
@@ -45,7 +47,7 @@ typedef struct {
     int keep_trace;
 } progress_state;
 
-/* ---- the program -------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 struct cli {
     const command_spec *command;
@@ -72,26 +74,31 @@ struct cli {
 /** Makes the context from the options; returns 0 or the exit code after an error was shown. */
 int cli_open(cli *c);
 void cli_close(cli *c);
-/** Ends the program at once, as after a command with that exit code: threads that still compute end with it. */
+/** Ends the program at once, as after a command with that exit code: threads that still compute end
+ *  with it. */
 void cli_end(cli *c, int code);
 /** The options of input tables, checked and handed on; 0 or the exit code. */
 int cli_table_options(cli *c);
-/** A table with rows, as the options have it; 0 or the exit code.  *out is the caller's wherever it is not NULL. */
+/** A table with rows, as the options have it; 0 or the exit code.  *out is the caller's wherever it
+ *  is not NULL. */
 int cli_read_table(const cli *c, const char *path, frg_table **out);
 /** Row i of a column as a number, codes as they are; NaN where missing. */
 double cli_number_at(const frg_column *k, int64_t i);
 /** The row that makes text of a column of numbers, -1: it is none of them; 0 or the exit code. */
 int cli_find_mistyped(const cli *c, const frg_column *k, int64_t *row);
-/** Refuses a column of text, by the cell that makes it text where there are few such (`hint` is what to do then); the exit
- *  code. */
+/** Refuses a column of text, by the cell that makes it text where there are few such (`hint` is
+ *  what to do then); the exit code. */
 int cli_refuse_text(const cli *c, const char *path, const frg_column *k, const char *hint);
-/** Refuses the name of a column that the table of `path` has not: the nearest name, or those there are; the exit code. */
+/** Refuses the name of a column that the table of `path` has not: the nearest name, or those there
+ *  are; the exit code. */
 int cli_no_column(const cli *c, const char *path, const frg_table *t, const char *name);
 /** Whether the option stands on the line. */
 int was_given(const cli *c, const char *name);
-/** Copies the fields of `settings` from `from` on that options on the line have set, of `bytes`, to the same places of `to`. */
+/** Copies the fields of `settings` from `from` on that options on the line have set, of `bytes`, to
+ *  the same places of `to`. */
 void take_given(const cli *c, size_t from, size_t bytes, void *to);
-/** Reads a command line into c, which is zeroed, and checks its words; 0 or the exit code.  Words have to live as long as c. */
+/** Reads a command line into c, which is zeroed, and checks its words; 0 or the exit code.  Words
+ *  have to live as long as c. */
 int cli_read(cli *c, int argc, char **argv);
 /** Reads a command line and runs it in c, which is zeroed; returns the exit code. */
 int cli_run(cli *c, int argc, char **argv);
@@ -100,7 +107,8 @@ int cli_signalled(void);
 /** For loops of the program itself: FRG_INTERRUPTED, FRG_TIME_LIMIT (since cli_open), or FRG_OK. */
 frg_status cli_over(const cli *c);
 
-/** Refuses a line whose results have no folder, or would replace each other or what is read; 0 or the exit code. */
+/** Refuses a line whose results have no folder, or would replace each other or what is read; 0 or
+ *  the exit code. */
 int cli_check_paths(const cli *c);
 /** Whether a result of that name can be made where it shall lie; 0 or the exit code. */
 int cli_check_folder(const cli *c, const char *path);
@@ -118,13 +126,14 @@ int command_simulate(cli *c);
 int command_doctor(cli *c);
 int command_help(cli *c);
 int command_resume(cli *c);
-/** After a command: one that failed with that exit code leaves no file of a run that has only begun. */
+/** After a command: one that failed with that exit code leaves no file of a run that has only
+ *  begun. */
 void checkpoint_end(cli *c, int code);
 
-/* ---- errors ------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
-/** Shows an error of the program itself: `name` is a row of the catalogue ("E_OPTION"); `where` and `hint`
- *  may be NULL (the row's own hint).  Returns the exit code. */
+/** Shows an error of the program itself: `name` is a row of the catalogue ("E_OPTION"); `where` and
+ *  `hint` may be NULL (the row's own hint).  Returns the exit code. */
 int cli_fail(const cli *c, const char *name, const char *where, const char *hint,
              const char *format, ...) FRG_PRINTF(5, 6);
 /** Shows why the last call of the library failed; returns the exit code. */
@@ -132,16 +141,16 @@ int cli_fail_library(const cli *c, frg_status status);
 /** Shows that the time limit or a signal ended the run without a result; returns the exit code. */
 int cli_fail_stopped(const cli *c, frg_status status, const char *hint, const char *format, ...)
     FRG_PRINTF(4, 5);
-/** 0 of a call that came to its end, converged or not; else shows what failed, or that it was stopped before `before`, as
- *  in "the data were read", and returns the exit code. */
+/** 0 of a call that came to its end, converged or not; else shows what failed, or that it was
+ *  stopped before `before`, as in "the data were read", and returns the exit code. */
 int cli_check(const cli *c, frg_status status, const char *before);
 /** The exit code of a read that left no data. */
 int cli_fail_read(const cli *c, frg_status status);
 int cli_fail_memory(const cli *c);
 /** Refuses --format of a text that comes in one form alone. */
 int cli_text_alone(const cli *c, const char *what);
-/** All of a file or, for "-", of standard input, with a zero behind it; the caller frees it.  NULL and an exit code
- *  where it cannot be had. */
+/** All of a file or, for "-", of standard input, with a zero behind it; the caller frees it.  NULL
+ *  and an exit code where it cannot be had. */
 char *cli_read_text(const cli *c, const char *path, size_t *length, int *code);
 /** Prints the context's warnings on stderr unless -q was given. */
 void cli_show_warnings(const cli *c);
@@ -151,7 +160,8 @@ void cli_show_warnings_from(const cli *c, int first);
 const frg_error_entry *find_error(const char *code_or_name);
 int explain_code(const cli *c, const char *code);
 void write_json_string(FILE *file, const char *text);
-/** Text of unknown origin for a terminal: characters that act instead of being seen are spelled out, as \x1b. */
+/** Text of unknown origin for a terminal: characters that act instead of being seen are spelled
+ *  out, as \x1b. */
 void write_visible(FILE *file, const char *text);
 
 void progress_start(progress_state *p, const cli *c);
@@ -159,7 +169,7 @@ int progress_report(const frg_progress *p, void *user);
 void progress_log(int level, const char *line, void *user);
 void progress_clear(progress_state *p);
 
-/* ---- output ------------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 double now_seconds(void);
 /** Writes the finished text to --output (or standard output); returns 0 or the exit code. */
@@ -171,15 +181,17 @@ int write_json(cli *c, frg_json *json);
 /** What fills an object, and a report, with the result of a job. */
 typedef void (*json_writer)(frg_json *, const cli *, const void *job);
 typedef void (*report_writer)(frg_report *, const cli *, const void *job);
-/** The result of `job` as --format asks for it, the report under that title; csv without a table is the object's numbers
- *  and words, a line "name,value" each. */
+/** The result of `job` as --format asks for it, the report under that title; csv without a table is
+ *  the object's numbers and words, a line "name,value" each. */
 int write_result(cli *c, const char *title, json_writer json, report_writer text, const void *job);
 /** The page --report of what `write` writes. */
 int save_page(cli *c, const char *title, report_writer write, const void *job);
-/** The same of what stands in a table for people, with the curve of convergence and the run's facts behind it. */
+/** The same of what stands in a table for people, with the curve of convergence and the run's facts
+ *  behind it. */
 int save_plain_page(cli *c, const char *title, report_writer write, const void *job);
-/** What gave a page: the command line, versions, machine, the settings that are on the line, each as a shell takes it, and
- *  under a heading of their own what the others were.  `line`: whose command it is, c but in the tour. */
+/** What gave a page: the command line, versions, machine, the settings that are on the line, each
+ *  as a shell takes it, and under a heading of their own what the others were.  `line`: whose
+ *  command it is, c but in the tour. */
 void page_run_facts(frg_report *r, const cli *c, const cli *line);
 /** The command line with quotes where a shell needs them; the caller frees it.  NULL: no memory. */
 char *command_text(const cli *line);
@@ -188,7 +200,8 @@ void json_head(frg_json *j, const char *schema);
 void json_foot(frg_json *j, const cli *c);
 /** With --repeat, an array "repeats" of the runs' totals. */
 void repeats_json(frg_json *j, const cli *c, const double *totals, int n);
-/** The parts of a design that were solved apart: an array "parts", empty where there are none; a table. */
+/** The parts of a design that were solved apart: an array "parts", empty where there are none; a
+ *  table. */
 void subproblems_json(frg_json *j, const frg_demean_part *subproblems, int64_t n);
 void subproblems_table(frg_report *r, const frg_demean_part *subproblems, int64_t n);
 typedef enum { SIZE_COUNT, SIZE_BYTES, SIZE_SECONDS } size_kind;
@@ -215,7 +228,7 @@ const char *seconds_text(double seconds, char text[32]);
 /** frg_format_short as a value: 1.2e-9, where printf's %e has e-09. */
 const char *short_text(double value, int digits, char text[32]);
 
-/* ---- the machine -------------------------------------------------------------------------------- */
+/* ---- the machine ----------------------------------------------------------------------------- */
 
 typedef struct {
     char cpu[128];
@@ -226,11 +239,13 @@ typedef struct {
     int64_t memory_limit; /* of the control group, 0: no limit */
     int avx2, avx512;
     double load;  /* programs that run or want to, the mean of the last minute; 0: not known */
-    double steal; /* share of the virtual cores' time that the host gave to others since it started */
+    double steal; /* share of the virtual cores' time that the host gave to others since it
+                     started */
 } machine;
 
 void machine_look(machine *m);
-/** Bytes of address space that OpenBLAS maps when it is loaded, with the variables of `environment`. */
+/** Bytes of address space that OpenBLAS maps when it is loaded, with the variables of
+ *  `environment`. */
 int64_t openblas_address_space(char *const *environment);
 
 #endif

@@ -1,18 +1,19 @@
 /* cli_checkpoint.c - --checkpoint FILE, and `fourge resume FILE`.
  *
- * A state is the command line, the folder it was given in, and what the solver needs: the columns that are demeaned so
- * far with their certificates (the columns that are left are the work that is left), the state of an alignment, the
- * answers of a Gaussian process to its search, or an optimizer with its network.  The options' hash covers the line, the
- * version and the CPU level, because these decide the bits, and not the number of threads, which does not.
+ * A state is the command line, the folder it was given in, and what the solver needs: the columns
+ * that are demeaned so far with their certificates (the columns that are left are the work that is
+ * left), the state of an alignment, the answers of a Gaussian process to its search, or an
+ * optimizer with its network.  The options' hash covers the line, the version and the CPU level,
+ * because these decide the bits, and not the number of threads, which does not.
  *
- * Before it reads its data a run writes a file with the line alone, so that one that is killed before its first state can
- * be started anew by `fourge resume` too.
+ * Before it reads its data a run writes a file with the line alone, so that one that is killed
+ * before its first state can be started anew by `fourge resume` too.
  *
- *     resume FILE WORDS...     the line of FILE but its time limit, then WORDS, as if they had been typed, with the
- *                              state in hand
+ *     resume FILE WORDS...     the line of FILE but its time limit, then WORDS, as if they had been
+ *                              typed, with the state in hand
  *
- * States are written between blocks of columns, so seldom that they take a twentieth of the time at most, and when
- * the run is stopped.
+ * States are written between blocks of columns, so seldom that they take a twentieth of the time at
+ * most, and when the run is stopped.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@
 enum { SHARE = 20 };
 static const char BEGUN[] = "begun"; /* the solver of a file that holds the line alone */
 
-/* ---- the line ----------------------------------------------------------------------------------- */
+/* ---- the line -------------------------------------------------------------------------------- */
 
 /** The words, each ended by NUL; free it. */
 static char *join_words(char **words, int count, int64_t *length)
@@ -76,7 +77,7 @@ uint64_t hash_table(const frg_table *t)
     return h;
 }
 
-/* ---- saving states ------------------------------------------------------------------------------ */
+/* ---- saving states --------------------------------------------------------------------------- */
 
 int keeper_open(keeper *k, cli *c, const char *solver, int64_t item, uint64_t data)
 {
@@ -147,7 +148,8 @@ static int same_line(const char *a, int64_t a_bytes, const char *b, int64_t b_by
            memcmp(a + from_a, b + from_b, (size_t)(a_bytes - from_a)) == 0;
 }
 
-/** Whether a state has the line and the folder of this run, of one that is resumed those of the state it came from. */
+/** Whether a state has the line and the folder of this run, of one that is resumed those of the
+ *  state it came from. */
 static int is_of_run(const frg_checkpoint *state, const cli *c)
 {
     char here[4096] = "";
@@ -163,8 +165,9 @@ static int is_of_run(const frg_checkpoint *state, const cli *c)
     return same;
 }
 
-/** What stands at FILE before the run: nothing, nothing in it, or a state of this line in this folder.  Of another run it is
- *  the work of hours, and what is no checkpoint is nobody's to replace. */
+/** What stands at FILE before the run: nothing, nothing in it, or a state of this line in this
+ *  folder.  Of another run it is the work of hours, and what is no checkpoint is nobody's to
+ *  replace. */
 static int check_replaced(cli *c)
 {
     const char *const path = c->set.checkpoint;
@@ -300,9 +303,10 @@ int keeper_stopped(const cli *c, frg_status status)
                             c->set.checkpoint);
 }
 
-/* ---- going on ----------------------------------------------------------------------------------- */
+/* ---- going on -------------------------------------------------------------------------------- */
 
-/** How many words from this one on are the limit that stopped the run: it was that run's, not the next one's. */
+/** How many words from this one on are the limit that stopped the run: it was that run's, not the
+ *  next one's. */
 static int is_time_limit(const char *word)
 {
     static const char name[] = "--time-limit";
@@ -310,7 +314,8 @@ static int is_time_limit(const char *word)
     return strcmp(word, name) == 0 ? 2 : strncmp(word, name, length) == 0 && word[length] == '=';
 }
 
-/** An option behind FILE that could change numbers: what is finished was computed with the run's own. */
+/** An option behind FILE that could change numbers: what is finished was computed with the run's
+ *  own. */
 static const option_spec *changes_numbers(const char *word)
 {
     static const char *const harmless[] = {"report", "checkpoint"};
@@ -340,7 +345,8 @@ static int check_words(const cli *c)
     return 0;
 }
 
-/** The words of the saved line but its time limit, then those behind FILE; NULL where memory is out.  Free it alone. */
+/** The words of the saved line but its time limit, then those behind FILE; NULL where memory is
+ *  out.  Free it alone. */
 static char **make_words(const cli *c, char *line, int64_t length, int *count)
 {
     *count = 0;

@@ -23,7 +23,8 @@ uint64_t hash_table(const frg_table *t);
 
 /** With --checkpoint, before the data are read: a file with the line alone.  0 or the exit code. */
 int checkpoint_begin(cli *c);
-/** Refuses a resumed state that belongs to another run; returns 0 or the exit code.  Close it in any case. */
+/** Refuses a resumed state that belongs to another run; returns 0 or the exit code.  Close it in
+ *  any case. */
 int keeper_open(keeper *k, cli *c, const char *solver, int64_t item, uint64_t data);
 void keeper_close(keeper *k);
 /** The calls of frg_column_store, user a keeper. */
@@ -32,9 +33,11 @@ frg_status keeper_load(void *user, int64_t n, int64_t p, void *values, frg_demea
 frg_status keeper_save(void *user, int64_t n, int64_t p, const void *values,
                        const frg_demean_column *columns, int64_t done, frg_status worst,
                        int stopped);
-/** Whether a state is due: where the run stops, and so seldom that states take a twentieth of the time. */
+/** Whether a state is due: where the run stops, and so seldom that states take a twentieth of the
+ *  time. */
 int keeper_is_due(const keeper *k, int stopped);
-/** A state with the line and the folder; sections may be put into it before keeper_write, which ends it. */
+/** A state with the line and the folder; sections may be put into it before keeper_write, which
+ *  ends it. */
 frg_status keeper_begin(keeper *k, frg_checkpoint **state);
 /** Writes the state unless status is negative, and destroys it; returns the worse of both. */
 frg_status keeper_write(keeper *k, frg_checkpoint *state, frg_status status);

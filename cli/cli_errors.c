@@ -22,7 +22,8 @@ const frg_error_entry *find_error(const char *code_or_name)
     return NULL;
 }
 
-/** Bytes of the UTF-8 character at `at`; 0: it is none, as in file names of other encodings and in text that was cut. */
+/** Bytes of the UTF-8 character at `at`; 0: it is none, as in file names of other encodings and in
+ *  text that was cut. */
 static int character(const unsigned char *at)
 {
     const int n = *at < 0x80 ? 1 : *at >= 0xf0 ? 4 : *at >= 0xe0 ? 3 : 2;
@@ -35,7 +36,8 @@ static int character(const unsigned char *at)
     return valid && !overlong && !surrogate && !beyond ? n : 0;
 }
 
-/** Whether a character acts instead of being seen: controls, line separators, bidi marks.  `at` is UTF-8 of n bytes. */
+/** Whether a character acts instead of being seen: controls, line separators, bidi marks.  `at` is
+ *  UTF-8 of n bytes. */
 static int acts(const unsigned char *at, int n)
 {
     static const unsigned ranges[][2] = {
@@ -96,8 +98,8 @@ static int has_word(const char *message, const char *word, size_t length)
     return 0;
 }
 
-/** Does the message already name the place, its first word and all numbers behind it?  "formula:9" is named by
- *  "formula, column 9: ..."; "source, row 2" is not by a message about the source. */
+/** Does the message already name the place, its first word and all numbers behind it?  "formula:9"
+ *  is named by "formula, column 9: ..."; "source, row 2" is not by a message about the source. */
 static int names_place(const char *message, const char *where)
 {
     const size_t first = strcspn(where, ":,");

@@ -1,5 +1,6 @@
-/* cli_fe_report.c - a regression as people read it: facts, table, fit, certificate; in the page also plots,
- * every column's certificate, the options and the versions.  One text for all formats of frg_report. */
+/* cli_fe_report.c - a regression as people read it: facts, table, fit, certificate; in the page
+ * also plots, every column's certificate, the options and the versions.  One text for all formats
+ * of frg_report. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -49,7 +50,7 @@ void vcov_words(const frg_fe_vcov *v, char *text, size_t room)
     snprintf(text, room, "%s", l.text);
 }
 
-/* ---- head --------------------------------------------------------------------------------------- */
+/* ---- head ------------------------------------------------------------------------------------ */
 
 static void rows_fact(frg_report *r, const frg_fe_result *f)
 {
@@ -125,11 +126,11 @@ static void head(frg_report *r, const fe_job *job, const frg_fe_result *f)
     frg_report_fact(r, "Std. errors", text);
 }
 
-/* ---- the table ---------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
-/** Decimals of the estimates, their errors and intervals, the same for the whole table, so that its points stand
- *  in line: four digits of the smallest standard error, three
- *  where that is below 1e-4.  -1: magnitudes differ too much for that. */
+/** Decimals of the estimates, their errors and intervals, the same for the whole table, so that its
+ *  points stand in line: four digits of the smallest standard error, three where that is below
+ *  1e-4.  -1: magnitudes differ too much for that. */
 static int common_decimals(const frg_fe_result *f)
 {
     double smallest = (double)INFINITY, largest = 0;
@@ -147,7 +148,8 @@ static int common_decimals(const frg_fe_result *f)
     return most <= 9 && (largest <= 0 || log10(largest) + most < 12) ? most : -1;
 }
 
-/** A number for programs, or text with fixed decimals for people; what is not known is not available. */
+/** A number for programs, or text with fixed decimals for people; what is not known is not
+ *  available. */
 static void cell(frg_report *r, double x, int decimals, int digits)
 {
     char text[40];
@@ -261,9 +263,10 @@ static void dropped_terms(frg_report *r, const frg_fe_result *f)
     }
 }
 
-/* ---- foot --------------------------------------------------------------------------------------- */
+/* ---- foot ------------------------------------------------------------------------------------ */
 
-/** Where others count K naively and get another number: what it does to their errors, and how to have it. */
+/** Where others count K naively and get another number: what it does to their errors, and how to
+ *  have it. */
 static void naive_fact(frg_report *r, const frg_fe_result *f, const frg_fe_vcov *v)
 {
     if (v->k_naive == 0 || v->k_naive == v->k) {
@@ -367,7 +370,7 @@ static void time_fact(frg_report *r, const cli *c, const fe_job *job)
     frg_report_fact(r, "Time", l.text);
 }
 
-/* ---- the page ----------------------------------------------------------------------------------- */
+/* ---- the page -------------------------------------------------------------------------------- */
 
 void fe_intervals_add(fe_intervals *p, const frg_coefficient *k, double (*scale)(double))
 {

@@ -1,8 +1,10 @@
-/* cli_gp_batch.c - `fourge gp batch LIST`: one small process for each table that LIST names, all in one call.
+/* cli_gp_batch.c - `fourge gp batch LIST`: one small process for each table that LIST names, all in
+ * one call.
  *
- * LIST is a text file with the name of a table in each line; what follows a # and blank lines are passed over.
- * Sizes may differ; the expression, --y and --x are the same for all.  A member that fails, or whose table cannot be
- * used, is marked, the others do not notice, and the exit code is 1.
+ * LIST is a text file with the name of a table in each line; what follows a # and blank lines are
+ * passed over. Sizes may differ; the expression, --y and --x are the same for all.  A member that
+ * fails, or whose table cannot be used, is marked, the others do not notice, and the exit code is
+ * 1.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -65,7 +67,8 @@ static int read_list(const cli *c, batch *b, const char *path)
                                "'%s' names no tables", path);
 }
 
-/** The table of member i, whose error has been said where it cannot be used: what else there is goes on. */
+/** The table of member i, whose error has been said where it cannot be used: what else there is
+ *  goes on. */
 static int read_member(cli *c, batch *b, int64_t i)
 {
     gp_data *d = &b->data[i];
@@ -139,7 +142,7 @@ static int name_parameters(cli *c, batch *b, gp_job *job)
     return 0;
 }
 
-/* ---- showing ------------------------------------------------------------------------------------ */
+/* ---- showing --------------------------------------------------------------------------------- */
 
 static void numbers(frg_json *j, const char *key, const batch *b, const double *values)
 {
@@ -208,7 +211,8 @@ static void batch_json(frg_json *j, const cli *c, const void *of)
     json_foot(j, c);
 }
 
-/** Columns of csv, which has no title, are called as the keys of the JSON are: "gradient.rbf.l", "parameters.rbf.l". */
+/** Columns of csv, which has no title, are called as the keys of the JSON are: "gradient.rbf.l",
+ *  "parameters.rbf.l". */
 static void batch_table(frg_report *r, const cli *c, const batch *b)
 {
     const char *const of = c->set.format != FORMAT_CSV ? ""

@@ -8,9 +8,10 @@
 
 enum { MOST_COLUMNS = 4096, MOST_GROUPS = 4096 };
 
-/* ---- names -------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
-/** Splits "a, `b c`,d" at commas outside backticks; the words are the caller's to free.  -1: no memory. */
+/** Splits "a, `b c`,d" at commas outside backticks; the words are the caller's to free.  -1: no
+ *  memory. */
 static int split_names(const char *text, char ***out)
 {
     int n = 0;
@@ -45,7 +46,7 @@ static void free_names(char **names)
     free(names);
 }
 
-/* ---- columns ------------------------------------------------------------------------------------ */
+/* ---- columns --------------------------------------------------------------------------------- */
 
 static const char mend_or_leave[] = "mend the cell, or leave the column out with --x";
 
@@ -82,7 +83,8 @@ static int take_columns(const cli *c, const gp_data *d, char **names, int count,
     return code;
 }
 
-/** All columns of numbers that have no other part to play.  One that a cell made text is not left out in silence. */
+/** All columns of numbers that have no other part to play.  One that a cell made text is not left
+ *  out in silence. */
 static int other_columns(const cli *c, gp_data *d)
 {
     const settings *s = &c->set;
@@ -179,7 +181,7 @@ int gp_data_read_columns(cli *c, gp_data *d, const char *path, const char *const
     return code ? code : take_columns(c, d, d->x_names, d->d, &d->x, 0);
 }
 
-/* ---- noise and means ---------------------------------------------------------------------------- */
+/* ---- noise and means ------------------------------------------------------------------------- */
 
 int gp_data_noise(cli *c, gp_data *d, const char *column)
 {

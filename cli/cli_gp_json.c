@@ -1,4 +1,5 @@
-/* cli_gp_json.c - Gaussian processes as JSON: schemas fourge.gp.value/1, .fit/1, .predict/1, .loo/1, .sample/1. */
+/* cli_gp_json.c - Gaussian processes as JSON: schemas fourge.gp.value/1, .fit/1, .predict/1,
+ * .loo/1, .sample/1. */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
-/* cli_gp_report.c - Gaussian processes as people read them: facts, parameters, predictions; in the page also the
- * posterior band, leave-one-out residuals, the trace of the fit, options and versions. */
+/* cli_gp_report.c - Gaussian processes as people read them: facts, parameters, predictions; in the
+ * page also the posterior band, leave-one-out residuals, the trace of the fit, options and
+ * versions. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ void gp_label(const frg_gp_parameter *p, char *text, size_t size)
     }
 }
 
-/* ---- head --------------------------------------------------------------------------------------- */
+/* ---- head ------------------------------------------------------------------------------------ */
 
 static void data_fact(frg_report *r, const gp_job *job, const frg_gp_report *g)
 {
@@ -92,7 +93,7 @@ static void time_fact(frg_report *r, const cli *c, const gp_job *job)
     frg_report_fact(r, "Time", text);
 }
 
-/* ---- tables ------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 static void columns(frg_report *r, const char *const *names, int count)
 {
@@ -235,7 +236,7 @@ static void loo_table(frg_report *r, const gp_job *job)
     frg_report_table_close(r);
 }
 
-/* ---- plots -------------------------------------------------------------------------------------- */
+/* ---- plots ----------------------------------------------------------------------------------- */
 
 static int ascending(const void *a, const void *b)
 {
@@ -392,7 +393,7 @@ static void pictures(frg_report *r, const cli *c, const gp_job *job)
     page_run_facts(r, c, job->line ? job->line : c);
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 void gp_report_build(frg_report *r, const cli *c, const gp_job *job, int full)
 {

@@ -1,7 +1,9 @@
-/* cli_gw_page.c - --report of an alignment: its outer iterations, its matches, both clouds and the joint embedding.
+/* cli_gw_page.c - --report of an alignment: its outer iterations, its matches, both clouds and the
+ * joint embedding.
  *
- * A match of a point is the largest entry of its row of the plan.  Large clouds are shown by points at equal steps of
- * their order, and the captions say how many.  Points of three coordinates are seen along (1, 1, 1):
+ * A match of a point is the largest entry of its row of the plan.  Large clouds are shown by points
+ * at equal steps of their order, and the captions say how many.  Points of three coordinates are
+ * seen along (1, 1, 1):
  *
  *     u = (x - y) / sqrt(2),   v = (2 z - x - y) / sqrt(6)
  */
@@ -31,7 +33,7 @@ static const char *share_text(int64_t shown, int64_t all, char text[80])
     return text;
 }
 
-/* ---- iterations ----------------------------------------------------------------------------------------- */
+/* ---- iterations ------------------------------------------------------------------------------ */
 
 /** "1 to 20 starts, 21 to 120 outer". */
 static void phases_fact(frg_report *r, const frg_gw_iteration *rows, int64_t n)
@@ -126,7 +128,7 @@ static void iterations(frg_report *r, const frg_gw *s)
     free(room);
 }
 
-/* ---- matches -------------------------------------------------------------------------------------------- */
+/* ---- matches --------------------------------------------------------------------------------- */
 
 typedef struct {
     int64_t n, m, count;  /* points, and how many of the source are here */
@@ -190,7 +192,7 @@ static void matches_plot(frg_report *r, const matches *found)
     free(x);
 }
 
-/* ---- clouds --------------------------------------------------------------------------------------------- */
+/* ---- clouds ---------------------------------------------------------------------------------- */
 
 /** Points in the plane: (what their coordinates give - corner) * scale, moved right by `right`. */
 typedef struct {

@@ -1,4 +1,5 @@
-/* cli_output.c - results to files and standard output, the JSON keys all commands share, numbers as words. */
+/* cli_output.c - results to files and standard output, the JSON keys all commands share, numbers as
+ * words. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -25,9 +26,10 @@ int terminal_width(void)
     return size.ws_col < 40 ? 0 : size.ws_col > 120 ? 120 : size.ws_col;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------ */
+/* ---- writing --------------------------------------------------------------------------------- */
 
-/** Where another result has standard output, the table for people goes beside the messages, or nowhere with -q. */
+/** Where another result has standard output, the table for people goes beside the messages, or
+ *  nowhere with -q. */
 static int write_standard_output(const cli *c, const char *text, int64_t length)
 {
     const int taken = standard_output_taker(c) != NULL;
@@ -85,7 +87,8 @@ static const frg_report_format formats[] = {
     [FORMAT_MD] = FRG_MARKDOWN, [FORMAT_TEX] = FRG_LATEX,
 };
 
-/** The report as --format has it; *empty, where it is asked for: there was nothing to write, as in csv without a table. */
+/** The report as --format has it; *empty, where it is asked for: there was nothing to write, as in
+ *  csv without a table. */
 static int render(cli *c, frg_report *report, int *empty)
 {
     const char *text;
@@ -173,7 +176,7 @@ int write_result(cli *c, const char *title, json_writer json, report_writer text
     return code;
 }
 
-/* ---- JSON --------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 void json_head(frg_json *j, const char *schema)
 {
@@ -218,7 +221,7 @@ void repeats_json(frg_json *j, const cli *c, const double *totals, int n)
     }
 }
 
-/* ---- words -------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 static int ascending(const void *a, const void *b)
 {

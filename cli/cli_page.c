@@ -1,4 +1,5 @@
-/* cli_page.c - --report: a result as one page of HTML, with the run that gave it: command, versions, options. */
+/* cli_page.c - --report: a result as one page of HTML, with the run that gave it: command,
+ * versions, options. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -6,7 +7,8 @@
 
 #include "cli.h"
 
-/** A word as a shell takes it; `plain` words are left as they are.  Returns its length, which may be beyond `room`. */
+/** A word as a shell takes it; `plain` words are left as they are.  Returns its length, which may
+ *  be beyond `room`. */
 static size_t shell_word(const char *word, int plain, char *text, size_t room)
 {
     size_t used = 0;
@@ -43,7 +45,8 @@ char *command_text(const cli *line)
     return text;
 }
 
-/** Options that the numbers can hang on: those that only some commands have, and of the others a limit that was given. */
+/** Options that the numbers can hang on: those that only some commands have, and of the others a
+ *  limit that was given. */
 static int is_of_the_run(const option_spec *k, const cli *line)
 {
     return k->state == OPTION_READY && k->kind != KIND_OUTPUT && k->commands & line->command->bit &&

@@ -1,8 +1,10 @@
-/* cli_paths.c - what can be said of a line's files before the work: folders that are not there, and files named twice,
- * two results for one file or for standard output, or a result in the place of what is read.
+/* cli_paths.c - what can be said of a line's files before the work: folders that are not there, and
+ * files named twice, two results for one file or for standard output, or a result in the place of
+ * what is read.
  *
- * Results appear whole, by a rename, so that the second of two would silently be all that is left, and a table of
- * data would be gone.  An array may take the place of the array that it goes on from.
+ * Results appear whole, by a rename, so that the second of two would silently be all that is left,
+ * and a table of data would be gone.  An array may take the place of the array that it goes on
+ * from.
  */
 #include <errno.h>
 #include <string.h>
@@ -39,7 +41,8 @@ static int folder_of(const char *path, char folder[FOLDER_ROOM], struct stat *s)
     return S_ISDIR(s->st_mode) ? 0 : ENOTDIR;
 }
 
-/** Files that are there have a number, others a name in a folder that has one: ./r.html is r.html. */
+/** Files that are there have a number, others a name in a folder that has one: ./r.html is
+ *  r.html. */
 static int same_file(const char *a, const char *b)
 {
     struct stat x, y;
@@ -56,7 +59,8 @@ static int same_file(const char *a, const char *b)
     return x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/** The values of the options of one kind, behind the n files there are; standard: "-" alone, or all but that. */
+/** The values of the options of one kind, behind the n files there are; standard: "-" alone, or all
+ *  but that. */
 static int gather(const cli *c, option_kind kind, int standard, named_file *files, int n)
 {
     for (const option_spec *o = option_table; o->name && n < MAX_FILES; o++) {
@@ -120,7 +124,8 @@ const char *standard_output_taker(const cli *c)
     return NULL;
 }
 
-/** A result for standard output is alone there; the table then is for standard error, see write_output. */
+/** A result for standard output is alone there; the table then is for standard error, see
+ *  write_output. */
 static int check_standard_output(const cli *c)
 {
     named_file out[MAX_FILES];

@@ -1,7 +1,8 @@
 /* cli_progress.c - the line that shows how far a run is, and the trace for the convergence curve.
  *
- * Krylov residuals fall about geometrically, so log10(residual) is a line in time; its slope, measured over
- * the intervals between two displays and smoothed, gives the time at which the target is crossed:
+ * Krylov residuals fall about geometrically, so log10(residual) is a line in time; its slope,
+ * measured over the intervals between two displays and smoothed, gives the time at which the target
+ * is crossed:
  *
  *     eta = (log10(target) - log10(residual)) / slope
  */

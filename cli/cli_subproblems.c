@@ -1,4 +1,5 @@
-/* cli_subproblems.c - what became of the components of a design that were solved apart: for JSON and for people. */
+/* cli_subproblems.c - what became of the components of a design that were solved apart: for JSON
+ * and for people. */
 #include "cli.h"
 
 void subproblems_json(frg_json *j, const frg_demean_part *subproblems, int64_t n)

@@ -1,4 +1,5 @@
-/* cli_tables.c - the options of input tables as the library takes them, and their columns as numbers. */
+/* cli_tables.c - the options of input tables as the library takes them, and their columns as
+ * numbers. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,8 @@
-/* cli_worker.c - a thread for work that nobody can stop: a step of an optimizer, LAPACK's decompositions, plain loops.
+/* cli_worker.c - a thread for work that nobody can stop: a step of an optimizer, LAPACK's
+ * decompositions, plain loops.
  *
- * The caller's thread waits and looks for signals and the time limit.  Where the work goes on for longer after one than a
- * short step takes, the process ends under it: it has nothing to finish. */
+ * The caller's thread waits and looks for signals and the time limit.  Where the work goes on for
+ * longer after one than a short step takes, the process ends under it: it has nothing to finish. */
 #include "cli_worker.h"
 
 #include <time.h>
@@ -32,7 +33,8 @@ void worker_unlock(worker *w)
     pthread_mutex_unlock(&w->lock);
 }
 
-/** With the lock, which is not given back: the work stands still where it would change what is shown. */
+/** With the lock, which is not given back: the work stands still where it would change what is
+ *  shown. */
 static void abandon(const worker *w, frg_status why)
 {
     cli *const c = w->c;

@@ -1,4 +1,5 @@
-/* cli_worker.h - work that nobody can stop, on a thread of its own, which a stop leaves to itself. */
+/* cli_worker.h - work that nobody can stop, on a thread of its own, which a stop leaves to
+ * itself. */
 #ifndef FOURGE_CLI_WORKER_H
 #define FOURGE_CLI_WORKER_H
 
@@ -6,10 +7,11 @@
 
 #include "cli.h"
 
-/** `work` runs on a thread, and the caller's waits.  The work may hear of a signal or the time limit by cli_over and end; where
- *  it has not 0.03 s later, the program ends: `abandon` shows what there is and gives the exit code.  What both threads see is
- *  changed by the work between worker_lock and worker_unlock alone.  Nothing of the work's is freed then, and c->ctx is a
- *  new context: the old one is still in use. */
+/** `work` runs on a thread, and the caller's waits.  The work may hear of a signal or the time
+ *  limit by cli_over and end; where it has not 0.03 s later, the program ends: `abandon` shows what
+ *  there is and gives the exit code.  What both threads see is changed by the work between
+ *  worker_lock and worker_unlock alone.  Nothing of the work's is freed then, and c->ctx is a new
+ *  context: the old one is still in use. */
 typedef struct worker {
     cli *c;
     int (*work)(void *job); /* its exit code */

@@ -1,8 +1,10 @@
-/* cmd_bench.c - `fourge bench`: verifies, then times; a JSON line for each case.  Here are the lines and fe.
+/* cmd_bench.c - `fourge bench`: verifies, then times; a JSON line for each case.  Here are the
+ * lines and fe.
  *
- * Verified is the result that is timed: the audit is computed again from the result by the plainest text there
- * is, level sums in long double, and compared with the tolerance, before any time is believed.  Times run
- * from int32 codes and columns in memory to the result in memory, plan included.
+ * Verified is the result that is timed: the audit is computed again from the result by the plainest
+ * text there is, level sums in long double, and compared with the tolerance, before any time is
+ * believed.  Times run from int32 codes and columns in memory to the result in memory, plan
+ * included.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -50,9 +52,10 @@ static void release(bench_run *b)
     free(b->totals);
 }
 
-/* ---- verifying ---------------------------------------------------------------------------------- */
+/* ---- verifying ------------------------------------------------------------------------------- */
 
-/** max |level mean| of column c over its standard deviation; over the input's where nothing is left. */
+/** max |level mean| of column c over its standard deviation; over the input's where nothing is
+ *  left. */
 static double audit_column(const bench_run *b, int c, long double *sums, long double *sizes,
                            int64_t room)
 {
@@ -106,8 +109,8 @@ static int verify(const cli *c, bench_run *b, const char *name)
     if (!had_memory) {
         return cli_fail_memory(c);
     }
-    /* the two audits differ by the rounding of their sums alone; 10 leaves room for that at the tolerance, which f32
-     * columns have no lower than this */
+    /* the two audits differ by the rounding of their sums alone; 10 leaves room for that at the
+     * tolerance, which f32 columns have no lower than this */
     const double least = c->set.fe.demean.dtype == FRG_FE_F32 ? 3.6e-7 : 0;
     if (b->status == FRG_OK && !(b->audit <= 10 * fmax(c->set.fe.demean.tol, least))) {
         return cli_fail(c, "E_BUG", name, NULL,
@@ -118,7 +121,7 @@ static int verify(const cli *c, bench_run *b, const char *name)
     return 0;
 }
 
-/* ---- timing ------------------------------------------------------------------------------------- */
+/* ---- timing ---------------------------------------------------------------------------------- */
 
 int bench_check(const cli *c, frg_status status)
 {
@@ -242,7 +245,7 @@ void bench_line_seconds(frg_json *j, double *seconds, int repeats)
     frg_json_close_object(j);
 }
 
-/* ---- one design --------------------------------------------------------------------------------- */
+/* ---- one design ------------------------------------------------------------------------------ */
 
 static int show(cli *c, const bench_run *b, const char *name, int repeats, FILE *to)
 {

@@ -1,7 +1,8 @@
-/* cmd_bench_gp.c - `fourge bench gp`: verifies, then times, values with gradients of Gaussian processes.
+/* cmd_bench_gp.c - `fourge bench gp`: verifies, then times, values with gradients of Gaussian
+ * processes.
  *
- * 5 inputs, normal; y = sin(sum x) + 0.1 e; scale * rbf + noise, all at log 2 (GPyTorch's start), mean zero.  A step is
- * what an optimizer asks for: new parameters, log-likelihood and gradient.
+ * 5 inputs, normal; y = sin(sum x) + 0.1 e; scale * rbf + noise, all at log 2 (GPyTorch's start),
+ * mean zero.  A step is what an optimizer asks for: new parameters, log-likelihood and gradient.
  *
  * Verified is the process that is timed: its value against a plain Cholesky factor in f64,
  *
@@ -85,7 +86,8 @@ static int prepare(cli *c, process_job *job, int repeats)
     return status < 0 ? cli_fail_library(c, status) : 0;
 }
 
-/** Parameters that differ from those before, if by little: nothing of the last step can be used again. */
+/** Parameters that differ from those before, if by little: nothing of the last step can be used
+ *  again. */
 static frg_status run_once(cli *c, void *state, double *seconds)
 {
     process_job *const job = state;
@@ -131,8 +133,8 @@ static double plain_value(const process_job *job, const double theta[PARAMETERS]
     return ell;
 }
 
-/** Errors a point.  Differences with steps of 1e-5 in the logarithm are good to 1e-8 a point: 1e-10 by their curvature,
- *  1e-11 / 1e-5 times the roundings of ell; float32 promises 1e-3. */
+/** Errors a point.  Differences with steps of 1e-5 in the logarithm are good to 1e-8 a point: 1e-10
+ *  by their curvature, 1e-11 / 1e-5 times the roundings of ell; float32 promises 1e-3. */
 static int verify(cli *c, void *state)
 {
     process_job *const job = state;

@@ -1,11 +1,12 @@
 /* cmd_bench_gw.c - `fourge bench gw`: verifies, then times, alignments of two noisy curves.
  *
- * A spiral in the plane and a roll in space: radius 0.3 .. 1 and angle 0 .. 9 rise with the index, both coordinates
- * of the plane get noise of 0.05 on the radius, the roll a uniform third coordinate.  Points come in order of their
- * angle, so the rank correlation rho of an alignment is that of indices; a mirrored curve is as good.
+ * A spiral in the plane and a roll in space: radius 0.3 .. 1 and angle 0 .. 9 rise with the index,
+ * both coordinates of the plane get noise of 0.05 on the radius, the roll a uniform third
+ * coordinate.  Points come in order of their angle, so the rank correlation rho of an alignment is
+ * that of indices; a mirrored curve is as good.
  *
- * Verified is the plan that is timed: |rho| >= 0.998, and the sums of its rows and columns, made again row by row,
- * within 1e-9 of the weights (L1).
+ * Verified is the plan that is timed: |rho| >= 0.998, and the sums of its rows and columns, made
+ * again row by row, within 1e-9 of the weights (L1).
  */
 #include <math.h>
 #include <stdlib.h>

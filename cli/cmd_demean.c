@@ -1,7 +1,7 @@
 /* cmd_demean.c - `fourge demean`: arrays in, arrays out.
  *
- * seconds.total = setup + solve, from arrays in memory to arrays in memory.  The result takes the place of the
- * input in memory, except under --repeat, which needs the input again.
+ * seconds.total = setup + solve, from arrays in memory to arrays in memory.  The result takes the
+ * place of the input in memory, except under --repeat, which needs the input again.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -41,7 +41,7 @@ static void release(demean_job *d)
     free(d->totals);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static int read_matrix(cli *c, const char *option, const char *path, frg_npy **file, frg_array *a)
 {
@@ -103,7 +103,8 @@ static int check_shapes(const cli *c, const demean_job *d)
     return 0;
 }
 
-/** Codes of other widths become int32.  What does not fit is refused with its place, never folded. */
+/** Codes of other widths become int32.  What does not fit is refused with its place, never
+ *  folded. */
 static int narrow_codes(const cli *c, demean_job *d, frg_array *codes)
 {
     *codes = d->codes;
@@ -183,7 +184,7 @@ static int place_result(const cli *c, demean_job *d)
     return d->columns && d->totals ? 0 : cli_fail_memory(c);
 }
 
-/* ---- running ------------------------------------------------------------------------------------ */
+/* ---- running --------------------------------------------------------------------------------- */
 
 /** Copies columns that lie one after another to the place of the result. */
 static void copy_columns(const char *from, const frg_array *to)
@@ -347,7 +348,7 @@ static int run_all(cli *c, demean_job *d)
     return code;
 }
 
-/* ---- showing ------------------------------------------------------------------------------------ */
+/* ---- showing --------------------------------------------------------------------------------- */
 
 static void demean_json(frg_json *j, const cli *c, const void *job)
 {
@@ -453,9 +454,10 @@ static void demean_text(frg_report *r, const cli *c, const void *job)
     subproblems_table(r, d->subproblems, report.n_parts);
 }
 
-/* ---- dry run ------------------------------------------------------------------------------------ */
+/* ---- dry run --------------------------------------------------------------------------------- */
 
-/** The levels that occur, or one a row where the codes are too far apart to be counted in little memory. */
+/** The levels that occur, or one a row where the codes are too far apart to be counted in little
+ *  memory. */
 static int count_levels(const cli *c, const frg_array *codes, int64_t *levels)
 {
     enum { CODES_A_ROW = 16, CODES = 1 << 16 };
@@ -515,7 +517,7 @@ static int estimate(cli *c, demean_job *d)
                       : show_estimate(c, "fourge.demean.estimate/1", &size);
 }
 
-/* ---- the command -------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int job(cli *c, demean_job *d)
 {

@@ -1,4 +1,5 @@
-/* cmd_doctor.c - `fourge doctor`: what on this machine holds fourge back, one line of advice each. */
+/* cmd_doctor.c - `fourge doctor`: what on this machine holds fourge back, one line of advice
+ * each. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -93,7 +94,8 @@ static void check_threads(advice *a, const machine *m, int threads)
     }
 }
 
-/** What is left of the cores beside so many others' programs: each thread that has a core of its own. */
+/** What is left of the cores beside so many others' programs: each thread that has a core of its
+ *  own. */
 static int threads_beside(const machine *m, double others)
 {
     return (int)fmax(1, floor(m->affinity - others + 0.5));
@@ -122,8 +124,8 @@ static void check_load(advice *a, const machine *m, int threads)
     }
 }
 
-/** Threads that spin beside others' programs, or beside more threads than there are cores, take the time of those that
- *  they wait for. */
+/** Threads that spin beside others' programs, or beside more threads than there are cores, take the
+ *  time of those that they wait for. */
 static void check_waiting(advice *a, const machine *m, int threads)
 {
     const char *const policy = getenv("OMP_WAIT_POLICY"), *const spins = getenv("GOMP_SPINCOUNT");

@@ -7,7 +7,7 @@
 #include "cli_checkpoint.h"
 #include "fe_job.h"
 
-/* ---- fitting ------------------------------------------------------------------------------------ */
+/* ---- fitting --------------------------------------------------------------------------------- */
 
 enum { MOST_NAMED = 256 };
 
@@ -33,9 +33,9 @@ static void take_name(const char *name, void *user)
     }
 }
 
-/** Reads the columns that the formula and the options name and leaves the rest of a wide file alone.  When one is not
- *  there all are read, so that the fit can say where in the formula; of a pipe, which gives its data once, the reader
- *  says it. */
+/** Reads the columns that the formula and the options name and leaves the rest of a wide file
+ *  alone.  When one is not there all are read, so that the fit can say where in the formula; of a
+ *  pipe, which gives its data once, the reader says it. */
 static frg_status read_named(cli *c, const char *formula, const frg_fe_opts *fit, const char *path,
                              frg_table **out)
 {
@@ -137,7 +137,7 @@ void fe_job_release(fe_job *job)
     *job = (fe_job){0};
 }
 
-/* ---- with a checkpoint -------------------------------------------------------------------------- */
+/* ---- with a checkpoint ----------------------------------------------------------------------- */
 
 static frg_status load_columns(void *user, int64_t n, int64_t p, double *values,
                                frg_demean_column *columns, int64_t *done, frg_status *worst)
@@ -167,7 +167,7 @@ static int fit_kept(cli *c, fe_job *job)
     return code;
 }
 
-/* ---- files beside the result -------------------------------------------------------------------- */
+/* ---- files beside the result ----------------------------------------------------------------- */
 
 static int write_table(cli *c, frg_table *t, frg_status status, const char *path)
 {
@@ -311,7 +311,7 @@ static int save_files(cli *c, const fe_job *job)
     return code;
 }
 
-/* ---- the result --------------------------------------------------------------------------------- */
+/* ---- the result ------------------------------------------------------------------------------ */
 
 static void json_of(frg_json *j, const cli *c, const void *job)
 {
@@ -330,7 +330,7 @@ static int show(cli *c, const fe_job *job)
     return write_result(c, title, json_of, text_of, job);
 }
 
-/* ---- dry run ------------------------------------------------------------------------------------ */
+/* ---- dry run --------------------------------------------------------------------------------- */
 
 static int estimate(cli *c, const fe_job *job)
 {
@@ -342,7 +342,7 @@ static int estimate(cli *c, const fe_job *job)
     return show_estimate(c, "fourge.fe.estimate/1", &size);
 }
 
-/* ---- the command -------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int model_options(cli *c)
 {

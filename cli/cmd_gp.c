@@ -1,7 +1,8 @@
-/* cmd_gp.c - `fourge gp value|fit|predict|loo|sample|batch`: reads, computes, writes what was asked for.
+/* cmd_gp.c - `fourge gp value|fit|predict|loo|sample|batch`: reads, computes, writes what was asked
+ * for.
  *
- * seconds.total runs from arrays in memory to the result in memory: making the process and the computation, without
- * reading and writing.
+ * seconds.total runs from arrays in memory to the result in memory: making the process and the
+ * computation, without reading and writing.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -16,7 +17,8 @@ typedef struct {
     const char *name, *arguments;
     int least, most; /* arguments behind the name */
     int stands_on_data;
-    int model_arguments; /* behind the command where the first of them is a MODEL; 0: none is taken */
+    int model_arguments; /* behind the command where the first of them is a MODEL; 0: none is
+                            taken */
 } subcommand;
 
 static const subcommand subcommands[GP_SUBCOMMANDS] = {
@@ -34,7 +36,7 @@ static int is_model(const cli *c, gp_subcommand what)
     return c->n_arguments == subcommands[what].model_arguments && !c->set.y;
 }
 
-/* ---- options ------------------------------------------------------------------------------------ */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static int check_arguments(const cli *c, gp_subcommand what)
 {
@@ -48,7 +50,8 @@ static int check_arguments(const cli *c, gp_subcommand what)
                     given == 1 ? "" : "s");
 }
 
-/** Numbers of a fit mean nothing without one, and those of a process nothing beside a model that has its own. */
+/** Numbers of a fit mean nothing without one, and those of a process nothing beside a model that
+ *  has its own. */
 static int check_given(const cli *c, gp_subcommand what)
 {
     const settings *s = &c->set;
@@ -118,7 +121,7 @@ static int check_kept(const cli *c)
     return 0;
 }
 
-/* ---- the process -------------------------------------------------------------------------------- */
+/* ---- the process ----------------------------------------------------------------------------- */
 
 static int has_parameter(const frg_gp *gp, const char *start)
 {
@@ -152,7 +155,8 @@ static int add_noise(const cli *c, gp_job *job)
     return 0;
 }
 
-/** An expression without the words has no noise; one with them may have them as the name of a column. */
+/** An expression without the words has no noise; one with them may have them as the name of a
+ *  column. */
 int gp_job_create(cli *c, gp_job *job)
 {
     const int fits = job->what == GP_FIT || c->set.batch_fit;
@@ -219,7 +223,7 @@ static int load_model(cli *c, gp_job *job)
     return status != FRG_OK ? cli_fail_read(c, status) : 0;
 }
 
-/* ---- computing ---------------------------------------------------------------------------------- */
+/* ---- computing ------------------------------------------------------------------------------- */
 
 /** Vectors of the job, sized once the process is there. */
 static int need(const cli *c, double **p, int64_t rows, int64_t columns)
@@ -362,7 +366,7 @@ int gp_job_run(cli *c, gp_job *job)
     return code;
 }
 
-/* ---- predictions and draws ---------------------------------------------------------------------- */
+/* ---- predictions and draws ------------------------------------------------------------------- */
 
 static int read_new(cli *c, gp_job *job, const char *path)
 {
@@ -496,7 +500,7 @@ static int run_sample(cli *c, gp_job *job)
     return code;
 }
 
-/* ---- showing ------------------------------------------------------------------------------------ */
+/* ---- showing --------------------------------------------------------------------------------- */
 
 static void result_json(frg_json *j, const cli *c, const void *job)
 {
@@ -549,7 +553,8 @@ static int show_size(cli *c, const gp_data *d, size_t bytes)
     return show_sizes(c, "fourge.gp.estimate/1", lines, sizeof lines / sizeof *lines);
 }
 
-/** Of the process that a job would make: on its data or, for draws of a prior, on the new points. */
+/** Of the process that a job would make: on its data or, for draws of a prior, on the new
+ *  points. */
 static int estimate(cli *c, gp_job *job)
 {
     const int prior = job->what == GP_SAMPLE && c->n_arguments == 2;
@@ -565,7 +570,7 @@ static int estimate(cli *c, gp_job *job)
     return status < 0 ? cli_fail_library(c, status) : show_size(c, d, bytes);
 }
 
-/* ---- the command -------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int compute(cli *c, gp_job *job)
 {

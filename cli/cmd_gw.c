@@ -26,7 +26,7 @@ static const char *store_name(frg_gw_store store)
     return names[store];
 }
 
-/* ---- align ------------------------------------------------------------------------------------------ */
+/* ---- align ----------------------------------------------------------------------------------- */
 
 typedef struct {
     gw_input x, y, linear, start;
@@ -112,7 +112,8 @@ static frg_status run_kept(cli *c, frg_gw *solver, int *code)
     return status;
 }
 
-/** Tells which options of an alignment stand on the line: those of the entropic modes are given at whatever value. */
+/** Tells which options of an alignment stand on the line: those of the entropic modes are given at
+ *  whatever value. */
 static void name_given(const cli *c, frg_gw_opts *o)
 {
     const size_t first = offsetof(settings, gw.align), end = first + sizeof *o;
@@ -403,7 +404,7 @@ int gw_align(cli *c)
     return code;
 }
 
-/* ---- sinkhorn ----------------------------------------------------------------------------------------- */
+/* ---- sinkhorn -------------------------------------------------------------------------------- */
 
 typedef struct {
     gw_input cost;
@@ -602,7 +603,7 @@ int gw_sinkhorn(cli *c)
     return code;
 }
 
-/* ---- paths ------------------------------------------------------------------------------------------- */
+/* ---- paths ----------------------------------------------------------------------------------- */
 
 typedef struct {
     gw_input in;
@@ -739,7 +740,7 @@ int gw_paths(cli *c)
     return code;
 }
 
-/* ---- energy ------------------------------------------------------------------------------------------- */
+/* ---- energy ---------------------------------------------------------------------------------- */
 
 int gw_dense_side(cli *c, const char *path, gw_input *in, double **out, int64_t *n, double *read)
 {
@@ -854,7 +855,7 @@ int gw_energy(cli *c)
     return code;
 }
 
-/* ---- the command ---------------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 int command_gw(cli *c)
 {

@@ -1,10 +1,11 @@
-/* cmd_gw_shapes.c - what `fourge gw` makes of several spaces: barycenters, and the joint embedding of an alignment. */
+/* cmd_gw_shapes.c - what `fourge gw` makes of several spaces: barycenters, and the joint embedding
+ * of an alignment. */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "gw_job.h"
 
-/* ---- embedding ------------------------------------------------------------------------------------------ */
+/* ---- embedding ------------------------------------------------------------------------------- */
 
 /** The graph of one side: as given, or of the nearest neighbours of its points. */
 static int side_graph(cli *c, const gw_input *in, frg_graph **own, const frg_graph **graph)
@@ -64,7 +65,7 @@ int gw_write_embedding(cli *c, gw_alignment *a)
     return code;
 }
 
-/* ---- barycenter ------------------------------------------------------------------------------------------- */
+/* ---- barycenter ------------------------------------------------------------------------------ */
 
 typedef struct {
     int count;

@@ -13,7 +13,7 @@
 #include "cli_worker.h"
 #include "simulate.h"
 
-/* ---- parameters --------------------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
 static int parameter_index(const design *k, const char *name, size_t length)
 {
@@ -108,7 +108,7 @@ int design_codes(const design_data *d, int32_t **codes, int *n_factors)
     return 0;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------ */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 typedef struct {
     const design *design;
@@ -223,7 +223,7 @@ static int ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-/* ---- showing ------------------------------------------------------------------------------------ */
+/* ---- showing --------------------------------------------------------------------------------- */
 
 static void list_designs(void)
 {
@@ -276,7 +276,7 @@ static void simulation_text(frg_report *r, const cli *c, const void *job)
     frg_report_fact(r, "Time", seconds_text(s->seconds, text));
 }
 
-/* ---- the command -------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int make_and_write(void *job)
 {
@@ -293,7 +293,8 @@ static int make_and_write(void *job)
     return code;
 }
 
-/** The designs are plain loops that nobody can stop; the writers of the library end by themselves. */
+/** The designs are plain loops that nobody can stop; the writers of the library end by
+ *  themselves. */
 static int may_abandon(void *job)
 {
     const simulation *const s = job;

@@ -7,7 +7,7 @@
 #include "mlp.h"
 #include "soap_job.h"
 
-/* ---- options ------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 void soap_options(cli *c, frg_soap_opts *o)
 {
@@ -20,7 +20,7 @@ void soap_options(cli *c, frg_soap_opts *o)
     c->set.soap = *o; /* a page shows those of the profile */
 }
 
-/* ---- before the steps ---------------------------------------------------------------------------- */
+/* ---- before the steps ------------------------------------------------------------------------ */
 
 static size_line line_of(const char *key, size_kind kind, double value, const char *label)
 {
@@ -94,7 +94,7 @@ frg_status soap_prepare(cli *c, frg_soap *soap, int *shown)
     return status;
 }
 
-/* ---- qr ------------------------------------------------------------------------------------------ */
+/* ---- qr -------------------------------------------------------------------------------------- */
 
 typedef struct {
     frg_npy *file;
@@ -391,7 +391,7 @@ static int qr_command(cli *c)
     return code;
 }
 
-/* ---- the command --------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 int command_soap(cli *c)
 {

@@ -1,9 +1,11 @@
-/* cmd_soap_bench.c - fourge soap bench, fourge bench soap: the optimizer's step on the matrices of transformer layers.
+/* cmd_soap_bench.c - fourge soap bench, fourge bench soap: the optimizer's step on the matrices of
+ * transformer layers.
  *
- * Per layer (3h x h), (h x h), (f x h), (h x f).  Gradients: gaussian, 1e-3 N; powerlaw,
- * 1e-3 U diag(1/i) N diag(1/j) V' with fixed rotations U and V, made of log2(n) rounds of rotations of pairs, so
- * that one costs n log n.  Gradients are made outside the clock.  Each refresh estimates the orthogonality of
- * its basis within the timed step; after the run every basis is checked in full.
+ * Per layer (3h x h), (h x h), (f x h), (h x f).  Gradients: gaussian, 1e-3 N; powerlaw, 1e-3 U
+ * diag(1/i) N diag(1/j) V' with fixed rotations U and V, made of log2(n) rounds of rotations of
+ * pairs, so that one costs n log n.  Gradients are made outside the clock.  Each refresh estimates
+ * the orthogonality of its basis within the timed step; after the run every basis is checked in
+ * full.
  *
  * Nothing outlives the command but figures of whole steps, so that a stop ends it within a step. */
 #include <math.h>
@@ -26,7 +28,8 @@ typedef struct bench_job {
     int64_t (*shape)[2];
     float **w, **g;
     frg_array *grads;
-    /* --batched-qr on: one handle, whose step refreshes all; off: one for every parameter, p of handle p % handles */
+    /* --batched-qr on: one handle, whose step refreshes all; off: one for every parameter, p of
+     * handle p % handles */
     int64_t handles;
     frg_soap **soap;
     double *seconds;
@@ -212,7 +215,8 @@ static int run_steps(cli *c, bench_job *j)
     return 0;
 }
 
-/** max |Q'Q - I| of one basis, by the batched QR's own measure would prove little: here by plain sums. */
+/** max |Q'Q - I| of one basis, by the batched QR's own measure would prove little: here by plain
+ *  sums. */
 static double defect(const float *q, int64_t n)
 {
     double worst = 0;
@@ -268,7 +272,8 @@ static int verify(const cli *c, bench_job *j)
     return 0;
 }
 
-/** Of a step that refreshes everything: factors mn(m+n), three pairs of products 6 mn(m+n), K Q and QR 14/3 n^3. */
+/** Of a step that refreshes everything: factors mn(m+n), three pairs of products 6 mn(m+n), K Q and
+ *  QR 14/3 n^3. */
 static double step_flops(const bench_job *j)
 {
     double sum = 0;
@@ -424,7 +429,7 @@ int soap_bench(cli *c)
     return c->set.dry_run ? estimate(c) : run(c, show_steps, NULL);
 }
 
-/* ---- fourge bench soap -------------------------------------------------------------------------- */
+/* ---- fourge bench soap ----------------------------------------------------------------------- */
 
 typedef struct {
     int hidden, mlp, gradients;

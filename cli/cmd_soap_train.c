@@ -1,5 +1,5 @@
-/* cmd_soap_train.c - fourge soap train: a classifier of digits, of the next character of a text, or of a table's rows,
- * trained by SOAP or AdamW. */
+/* cmd_soap_train.c - fourge soap train: a classifier of digits, of the next character of a text, or
+ * of a table's rows, trained by SOAP or AdamW. */
 #include <math.h>
 #include <string.h>
 
@@ -83,7 +83,8 @@ static uint64_t hash_set(const training_set *set)
     return frg_hash(h, set->label, set->rows * (int64_t)sizeof *set->label);
 }
 
-/** Steps are long where the data have many columns: a stop leaves the one in hand, and the file has the state before it. */
+/** Steps are long where the data have many columns: a stop leaves the one in hand, and the file has
+ *  the state before it. */
 static int work(void *job)
 {
     train_job *const j = job;
@@ -139,7 +140,8 @@ static int abandon(void *job, frg_status why)
     return show(j, kept < 0 ? cli_fail_library(c, kept) : keeper_stopped(c, why));
 }
 
-/** AdamW has neither factors nor a profile, and a text no columns: options that could do nothing are refused. */
+/** AdamW has neither factors nor a profile, and a text no columns: options that could do nothing
+ *  are refused. */
 static int check_train(const cli *c, int text)
 {
     static const char *const of_adam[] = {"lr",

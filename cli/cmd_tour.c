@@ -51,7 +51,7 @@ int tour_find_data(const cli *c, const char *file, char *path, size_t room)
                     "the data of the tour, %s, are not found beside the program", file);
 }
 
-/* ---- commands ------------------------------------------------------------------------------------- */
+/* ---- commands -------------------------------------------------------------------------------- */
 
 static int add_word(tour_command *k, const char *start, const char *text)
 {
@@ -111,7 +111,7 @@ void tour_command_fact(frg_report *r, const tour_command *k)
     free(text);
 }
 
-/* ---- what is shown -------------------------------------------------------------------------------- */
+/* ---- what is shown --------------------------------------------------------------------------- */
 
 /** Pictures first, then what they come from. */
 static void build(frg_report *r, cli *c, void *const *states, double seconds, int full)

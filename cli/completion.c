@@ -43,9 +43,10 @@ static void first_words(const command_spec *k)
     }
 }
 
-/* ---- bash --------------------------------------------------------------------------------------- */
+/* ---- bash ------------------------------------------------------------------------------------ */
 
-/** One case for each option whose value has words, which are not the same for all commands; the rest completes to files. */
+/** One case for each option whose value has words, which are not the same for all commands; the
+ *  rest completes to files. */
 static void bash_values(void)
 {
     for (const option_spec *o = option_table; o->name; o++) {
@@ -126,7 +127,7 @@ static void bash(void)
          "complete -o filenames -F _fourge fourge");
 }
 
-/* ---- zsh ---------------------------------------------------------------------------------------- */
+/* ---- zsh ------------------------------------------------------------------------------------- */
 
 /** A description inside single quotes and brackets: both are taken out of the text. */
 static void zsh_text(const char *text)
@@ -200,7 +201,7 @@ static void zsh(void)
          "_fourge \"$@\"");
 }
 
-/* ---- fish --------------------------------------------------------------------------------------- */
+/* ---- fish ------------------------------------------------------------------------------------ */
 
 static void fish_text(const char *text)
 {

@@ -1,8 +1,8 @@
 /* designs.c - the table of simulated designs, and the panel designs of the speed comparisons.
  *
- * simple, difficult: Butts' fixest benchmarks.  worker_firm, small_world: workers who move rarely, and only to
- * neighbouring firms, but for a few far jumps.  hard: FixedEffectModels.jl's benchmark.  gravity: trade between
- * pairs of countries over years.
+ * simple, difficult: Butts' fixest benchmarks.  worker_firm, small_world: workers who move rarely,
+ * and only to neighbouring firms, but for a few far jumps.  hard: FixedEffectModels.jl's benchmark.
+ * gravity: trade between pairs of countries over years.
  */
 #include "designs.h"
 
@@ -24,7 +24,7 @@ static int64_t at_least(int64_t x, int64_t low)
     return x > low ? x : low;
 }
 
-/* ---- memory and outcomes ------------------------------------------------------------------------ */
+/* ---- memory and outcomes --------------------------------------------------------------------- */
 
 int design_allocate(design_data *d, int64_t n, int p, const char *const *names, unsigned factors)
 {
@@ -92,7 +92,7 @@ int design_outcome(design_data *d, random_stream *r, int squares)
     return 0;
 }
 
-/* ---- simple and difficult ----------------------------------------------------------------------- */
+/* ---- simple and difficult -------------------------------------------------------------------- */
 
 static int make_panel(design_data *d, int64_t rows, const double *parameter, uint64_t seed,
                       int difficult)
@@ -123,12 +123,12 @@ static int make_difficult(design_data *d, int64_t rows, const double *parameter,
     return make_panel(d, rows, parameter, seed, 1);
 }
 
-/* ---- worker_firm and small_world ---------------------------------------------------------------- */
+/* ---- worker_firm and small_world ------------------------------------------------------------- */
 
 enum { WF_COVARIATES, WF_EFFECTS, WF_PERIODS, WF_MOVE, WF_REACH, WF_SIZE, WF_FAR };
 
-/** Each year a worker moves with probability `move` by U{-reach .. reach} firms; of the moves a share `far`
- *  goes anywhere. */
+/** Each year a worker moves with probability `move` by U{-reach .. reach} firms; of the moves a
+ *  share `far` goes anywhere. */
 static int make_worker_firm(design_data *d, int64_t rows, const double *parameter, uint64_t seed)
 {
     const int64_t periods = (int64_t)parameter[WF_PERIODS], reach = (int64_t)parameter[WF_REACH];
@@ -157,7 +157,7 @@ static int make_worker_firm(design_data *d, int64_t rows, const double *paramete
     return design_outcome(d, &r, 0);
 }
 
-/* ---- hard, fixest_difficult --------------------------------------------------------------------- */
+/* ---- hard, fixest_difficult ------------------------------------------------------------------ */
 
 /** Worker uniform, firm uniform within 10 of worker / 8. */
 static int make_hard(design_data *d, int64_t rows, const double *parameter, uint64_t seed)
@@ -202,13 +202,13 @@ static int make_fixest_difficult(design_data *d, int64_t rows, const double *par
     return design_outcome(d, &r, 0);
 }
 
-/* ---- gravity ------------------------------------------------------------------------------------ */
+/* ---- gravity --------------------------------------------------------------------------------- */
 
 static const char *const gravity_ids[] = {"exporter", "importer", "year",
                                           "exp_year", "imp_year", "pair"};
 
-/** Trade ~ Poisson(exp(-0.5 + effects + 0.3 rta)); columns: y = log(1 + trade), rta, log distance, which the
- *  pairs absorb. */
+/** Trade ~ Poisson(exp(-0.5 + effects + 0.3 rta)); columns: y = log(1 + trade), rta, log distance,
+ *  which the pairs absorb. */
 static int make_gravity(design_data *d, int64_t rows, const double *parameter, uint64_t seed)
 {
     const int64_t years = (int64_t)parameter[0];
@@ -254,7 +254,7 @@ static int make_gravity(design_data *d, int64_t rows, const double *parameter, u
     return 0;
 }
 
-/* ---- the table ---------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 #define COVARIATES                                                                                 \
     {                                                                                              \

@@ -37,10 +37,10 @@ extern const design design_table[];
 const design *find_design(const char *name);
 void design_free(design_data *d);
 
-/* ---- for the files that make designs ------------------------------------------------------------ */
+/* ---- for the files that make designs --------------------------------------------------------- */
 
-/** xoshiro256** (Blackman and Vigna 2018), seeded by splitmix64; one sequential stream a data set, so that the
- *  numbers depend on the seed alone. */
+/** xoshiro256** (Blackman and Vigna 2018), seeded by splitmix64; one sequential stream a data set,
+ *  so that the numbers depend on the seed alone. */
 typedef struct {
     uint64_t state[4];
     double spare; /* the second normal of a pair */
@@ -53,7 +53,8 @@ double random_normal(random_stream *r);            /* polar method of Marsaglia 
 int64_t random_below(random_stream *r, int64_t n); /* 0 .. n-1 */
 double random_poisson(random_stream *r, double mean);
 
-/** Allocates n rows; `names` are the ids, ending with NULL.  Returns 0, or -1 when memory ran out. */
+/** Allocates n rows; `names` are the ids, ending with NULL.  Returns 0, or -1 when memory ran
+ *  out. */
 int design_allocate(design_data *d, int64_t n, int p, const char *const *names, unsigned factors);
 /** x_j ~ N(0,1), y = sum_j beta_j x_j + a N(0,1) effect of every level of each factor + N(0,1);
  *  squares: x2 is x1 squared with coefficient 0.05, as in the speed designs. */

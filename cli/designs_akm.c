@@ -1,15 +1,17 @@
-/* designs_akm.c - workers, firms and industries with sorting, after Abowd, Kramarz and Margolis (1999).
+/* designs_akm.c - workers, firms and industries with sorting, after Abowd, Kramarz and Margolis
+ * (1999).
  *
  *     y_it = sum_j 0.5 x_itj + alpha_i + psi_J(i,t) + phi_t + eps_it
  *
- * alpha ~ N(0, 1), psi ~ N(0, 0.5), phi ~ N(0, 0.1), eps ~ N(0, 1).  Firm sizes are Pareto, u^(-1/gamma), coupled to
- * psi by a Gaussian copula of correlation 0.6.  Each period a worker moves with probability delta to another
- * firm, drawn with probability proportional to
+ * alpha ~ N(0, 1), psi ~ N(0, 0.5), phi ~ N(0, 0.1), eps ~ N(0, 1).  Firm sizes are Pareto,
+ * u^(-1/gamma), coupled to psi by a Gaussian copula of correlation 0.6.  Each period a worker moves
+ * with probability delta to another firm, drawn with probability proportional to
  *
- *     exp(-rho (alpha - psi)^2 / (2 (1 + 0.5))) * size * (lambda in the own industry, the rest shared)
+ *     exp(-rho (alpha - psi)^2 / (2 (1 + 0.5))) * size * (lambda in the own industry, the rest
+ *     shared)
  *
- * alpha enters by its rank, in at most 2048 bins, so that the cumulative weights of the firms, grouped by
- * industry, are made once a bin: O(bins * firms) time, O(firms) memory.
+ * alpha enters by its rank, in at most 2048 bins, so that the cumulative weights of the firms,
+ * grouped by industry, are made once a bin: O(bins * firms) time, O(firms) memory.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* designs_graphs.c - designs that are graphs: a row is an edge between a unit and a firm.
  *
- * Paths and cycles run through units and firms in turn: node v is unit v/2 or firm v/2 as v is even or odd,
- * so that edge i, from node i to node i+1, has unit (i+1)/2 and firm i/2.  Every graph also has a year,
- * i mod 10, for three effects.
+ * Paths and cycles run through units and firms in turn: node v is unit v/2 or firm v/2 as v is even
+ * or odd, so that edge i, from node i to node i+1, has unit (i+1)/2 and firm i/2.  Every graph also
+ * has a year, i mod 10, for three effects.
  */
 #include "designs.h"
 

@@ -23,7 +23,8 @@ int fe_job_read(cli *c, fe_job *job);
 int fe_job_fit(cli *c, fe_job *job);
 void fe_job_release(fe_job *job);
 
-/** The table and its facts; `full`: every column's certificate, plots, options and versions as well. */
+/** The table and its facts; `full`: every column's certificate, plots, options and versions as
+ *  well. */
 void fe_report_build(frg_report *r, const cli *c, const fe_job *job, int full);
 void fe_json_build(frg_json *j, const cli *c, const fe_job *job);
 enum { MOST_INTERVALS = 40 };
@@ -33,8 +34,8 @@ typedef struct {
     const char *term[MOST_INTERVALS];
     double estimate[MOST_INTERVALS], low[MOST_INTERVALS], high[MOST_INTERVALS];
 } fe_intervals;
-/** Adds a coefficient, times a scale that NULL leaves at the estimate's own; one without an error, or beyond the most, is left
- *  out. */
+/** Adds a coefficient, times a scale that NULL leaves at the estimate's own; one without an error,
+ *  or beyond the most, is left out. */
 void fe_intervals_add(fe_intervals *p, const frg_coefficient *k, double (*scale)(double));
 /** A plot of them against 0, or nothing where there are none. */
 void fe_intervals_plot(frg_report *r, const fe_intervals *p, const char *caption,

@@ -1,4 +1,5 @@
-/* gp_job.h - one job of `fourge gp`: data, process, result, times; shared by its subcommands and the tour. */
+/* gp_job.h - one job of `fourge gp`: data, process, result, times; shared by its subcommands and
+ * the tour. */
 #ifndef FOURGE_CLI_GP_JOB_H
 #define FOURGE_CLI_GP_JOB_H
 
@@ -83,7 +84,8 @@ void gp_band_plot(frg_report *r, const gp_job *job, const gp_band *b, int64_t fr
                   const frg_plot *words, const char *line, const char *points);
 /** "rbf.l" or "rbf.l[2]". */
 void gp_label(const frg_gp_parameter *p, char *text, size_t size);
-/** The parameters of the process with what is known of them; `full`: plots, options and versions as well. */
+/** The parameters of the process with what is known of them; `full`: plots, options and versions as
+ *  well. */
 void gp_report_build(frg_report *r, const cli *c, const gp_job *job, int full);
 void gp_json_build(frg_json *j, const cli *c, const gp_job *job);
 

@@ -13,8 +13,8 @@ typedef struct {
     frg_mesh *mesh;
 } gw_input;
 
-/** Reads npy, a table of numbers (csv, tsv), a graph (mtx, edges, txt) or a mesh (off, obj, ply: its points, with
- *  --distance graph its edges).  Returns 0 or the exit code. */
+/** Reads npy, a table of numbers (csv, tsv), a graph (mtx, edges, txt) or a mesh (off, obj, ply:
+ *  its points, with --distance graph its edges).  Returns 0 or the exit code. */
 int gw_read(cli *c, const char *path, gw_input *in);
 void gw_release(gw_input *in);
 /** A vector of n doubles from a npy file, any numeric type; *out is malloc's. */
@@ -26,15 +26,15 @@ int gw_write_potentials(cli *c, const double *f, int64_t n, const double *g, int
 /** Keys of a plan in JSON. */
 void gw_plan_json(frg_json *j, const frg_plan_report *p);
 
-/** Distances of one side as a dense matrix: as given, or those that align would use.  *out is malloc's; the seconds of
- *  reading are added to *read. */
+/** Distances of one side as a dense matrix: as given, or those that align would use.  *out is
+ *  malloc's; the seconds of reading are added to *read. */
 int gw_dense_side(cli *c, const char *path, gw_input *in, double **out, int64_t *n, double *read);
 /** An alignment as its page shows it. */
 typedef struct {
     const frg_gw *solver;
     const gw_input *x, *y;
-    double *
-        embedding; /* (n + m) rows of `stride` numbers, of which `dimensions` are coordinates; malloc's; NULL: none */
+    double *embedding; /* (n + m) rows of `stride` numbers, of which `dimensions` are coordinates;
+                          malloc's; NULL: none */
     int64_t dimensions, stride;
 } gw_alignment;
 

@@ -1,4 +1,5 @@
-/* help.c - --help, manual pages, the Markdown reference and --options-json: four readings of one table. */
+/* help.c - --help, manual pages, the Markdown reference and --options-json: four readings of one
+ * table. */
 #include <math.h>
 #include <string.h>
 
@@ -7,9 +8,10 @@
 
 enum { INDENT = 28, WIDTH = 80 };
 
-/* ---- shared ------------------------------------------------------------------------------------- */
+/* ---- shared ---------------------------------------------------------------------------------- */
 
-/** Bytes up to the next blank; a word too long for the line ends after a comma or bar that still fits. */
+/** Bytes up to the next blank; a word too long for the line ends after a comma or bar that still
+ *  fits. */
 static int word_length(const char *text, int room)
 {
     const int length = (int)strcspn(text, " ");
@@ -98,7 +100,7 @@ static void each_group(unsigned mask, const settings *defaults, void (*heading)(
     }
 }
 
-/* ---- text --------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static void text_heading(const char *group)
 {
@@ -162,7 +164,7 @@ static void text_program(void)
          "71 out of memory; 73 cannot create output; 74 input/output error; 130, 143 stopped.");
 }
 
-/* ---- man ---------------------------------------------------------------------------------------- */
+/* ---- man ------------------------------------------------------------------------------------- */
 
 /** Text for troff: backslashes, hyphens and leading dots are its own. */
 static void troff(const char *text)
@@ -251,7 +253,7 @@ static void man_program(void)
     }
 }
 
-/* ---- Markdown ----------------------------------------------------------------------------------- */
+/* ---- Markdown -------------------------------------------------------------------------------- */
 
 static void markdown_heading(const char *group)
 {
@@ -292,7 +294,7 @@ static void markdown_reference(const settings *defaults)
     }
 }
 
-/* ---- JSON --------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static const char *const kind_names[] = {
     [KIND_FLAG] = "flag",        [KIND_COUNT] = "count",        [KIND_TEXT] = "text",
@@ -382,7 +384,7 @@ static void options_json(const command_spec *only, const settings *defaults)
     puts("\n]}");
 }
 
-/* ---- the command -------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int find_or_fail(cli *c, const char *name, const command_spec **out)
 {

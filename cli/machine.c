@@ -1,5 +1,5 @@
-/* machine.c - what this process may use: cores, control groups, memory, CPU, BLAS.  Linux; elsewhere the
- * fields stay 0, which means "not known". */
+/* machine.c - what this process may use: cores, control groups, memory, CPU, BLAS.  Linux;
+ * elsewhere the fields stay 0, which means "not known". */
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static double stolen_share(void)
     return got == FIELDS && all > 0 ? (double)field[STEAL] / (double)all : 0;
 }
 
-/* ---- all together ------------------------------------------------------------------------------- */
+/* ---- all together ---------------------------------------------------------------------------- */
 
 static void look_at_cpu(machine *m)
 {
@@ -60,8 +60,8 @@ static void look_at_cpu(machine *m)
     }
 }
 
-/** "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH SkylakeX MAX_THREADS=64": the first two words name the library, the
- *  first later one with a small letter in it the core whose kernels run. */
+/** "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH SkylakeX MAX_THREADS=64": the first two words name the
+ *  library, the first later one with a small letter in it the core whose kernels run. */
 static void look_at_blas(machine *m)
 {
     char text[256];

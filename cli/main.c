@@ -1,7 +1,9 @@
-/* main.c - the program fourge: reads the command line, sets up signals and the context, runs one command.
+/* main.c - the program fourge: reads the command line, sets up signals and the context, runs one
+ * command.
  *
- * Exit codes: those of frg_status_exit_code, and 130, 143 or 141 where SIGINT, SIGTERM or a closed pipe ended
- * the run.  The first signal asks the solver to stop at its next iteration, the second ends at once.
+ * Exit codes: those of frg_status_exit_code, and 130, 143 or 141 where SIGINT, SIGTERM or a closed
+ * pipe ended the run.  The first signal asks the solver to stop at its next iteration, the second
+ * ends at once.
  */
 #include <errno.h>
 #include <signal.h>
@@ -12,7 +14,7 @@
 
 #include "cli.h"
 
-/* ---- signals ------------------------------------------------------------------------------------ */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 /* a handler can reach nothing but statics */
 static _Atomic(frg_context *) running;
@@ -57,7 +59,7 @@ frg_status cli_over(const cli *c)
                                                            : FRG_OK;
 }
 
-/* ---- the context -------------------------------------------------------------------------------- */
+/* ---- the context ----------------------------------------------------------------------------- */
 
 int cli_open(cli *c)
 {
@@ -94,7 +96,7 @@ void cli_close(cli *c)
     c->ctx = NULL;
 }
 
-/* ---- the command line --------------------------------------------------------------------------- */
+/* ---- the command line ------------------------------------------------------------------------ */
 
 /** How fourge fe asks for what other programs call so; NULL: it is no word of theirs. */
 static const char *word_of_others(const char *name, size_t length)
@@ -173,7 +175,8 @@ void take_given(const cli *c, size_t from, size_t bytes, void *to)
     }
 }
 
-/** The value after an option; text that looks like another option is taken for a forgotten value. */
+/** The value after an option; text that looks like another option is taken for a forgotten
+ *  value. */
 static int needs_value(const cli *c, const option_spec *o)
 {
     char where[80];
@@ -277,7 +280,8 @@ static int argument(cli *c, const char *text)
     return 0;
 }
 
-/** Where the command stands: behind the options before it, whose names say alone whether a value follows; 0: nowhere. */
+/** Where the command stands: behind the options before it, whose names say alone whether a value
+ *  follows; 0: nowhere. */
 static int command_place(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
@@ -323,7 +327,8 @@ static int read_line(cli *c, int argc, char **argv)
     return 0;
 }
 
-/** Errors of the line itself are JSON too where --format json stands on it, before or after them. */
+/** Errors of the line itself are JSON too where --format json stands on it, before or after
+ *  them. */
 static int asks_json(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
@@ -428,7 +433,8 @@ static void list_jobs(const char *jobs, unsigned bits, char *text, size_t room)
     }
 }
 
-/** The subcommand, and the options that others of the command alone know: a word in vain is an error, not a surprise. */
+/** The subcommand, and the options that others of the command alone know: a word in vain is an
+ *  error, not a surprise. */
 static int check_job(cli *c)
 {
     const command_spec *const k = c->command;
@@ -461,7 +467,8 @@ static int check_job(cli *c)
     return 0;
 }
 
-/** What printf could not write is an error too; a reader that has enough is reported as by SIGPIPE. */
+/** What printf could not write is an error too; a reader that has enough is reported as by
+ *  SIGPIPE. */
 static int flushed(int code)
 {
     if ((fflush(stdout) == 0 && !ferror(stdout)) || code > 1) {

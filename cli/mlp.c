@@ -1,7 +1,7 @@
 /* mlp.c - forward and backward of a small network, and the loop that trains it.
  *
- * Products are tiles of 4 rows whose inner loop runs along a row, compiled for three CPU levels; rows are shared
- * by the threads, so bits do not depend on their number. */
+ * Products are tiles of 4 rows whose inner loop runs along a row, compiled for three CPU levels;
+ * rows are shared by the threads, so bits do not depend on their number. */
 #include "mlp.h"
 
 #include <inttypes.h>
@@ -207,7 +207,7 @@ double mlp_squares(mlp *net, const float *target, int64_t rows, int threads)
     return sum / (double)(rows * n);
 }
 
-/* ---- data ---------------------------------------------------------------------------------------- */
+/* ---- data ------------------------------------------------------------------------------------ */
 
 static int by_value(const void *a, const void *b)
 {
@@ -316,7 +316,7 @@ void training_set_destroy(training_set *set)
     *set = (training_set){0};
 }
 
-/* ---- training ------------------------------------------------------------------------------------ */
+/* ---- training -------------------------------------------------------------------------------- */
 
 enum { BATCH = 512 };
 
@@ -497,7 +497,8 @@ static frg_status keep(const training *t, int stopped)
     return status;
 }
 
-/** Half of a step is no state to go on from: before one that may be left in the middle the state is put aside. */
+/** Half of a step is no state to go on from: before one that may be left in the middle the state is
+ *  put aside. */
 static frg_status put_aside(const training *t, double last_step)
 {
     static const double LONG = 0.02; /* seconds: a stop waits for the end of shorter steps */

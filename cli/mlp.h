@@ -1,4 +1,5 @@
-/* mlp.h - a small network with tanh layers and a softmax, to train classifiers: forward, backward, loss. */
+/* mlp.h - a small network with tanh layers and a softmax, to train classifiers: forward, backward,
+ * loss. */
 #ifndef FOURGE_CLI_MLP_H
 #define FOURGE_CLI_MLP_H
 
@@ -6,7 +7,8 @@
 
 enum { MLP_LAYERS_MOST = 8 };
 
-/** Layer l: a_l = tanh(a_{l-1} W_l + b_l), the last one without tanh; W_l is size[l-1] x size[l], row-major. */
+/** Layer l: a_l = tanh(a_{l-1} W_l + b_l), the last one without tanh; W_l is size[l-1] x size[l],
+ *  row-major. */
 typedef struct {
     int layers; /* matrices */
     int64_t size[MLP_LAYERS_MOST + 1];
@@ -24,7 +26,8 @@ int mlp_create(mlp *net, const cli *c, int layers, const int64_t size[], int64_t
 void mlp_destroy(mlp *net);
 /** Mean cross-entropy of the rows in a[0] against labels, and its gradient. */
 double mlp_loss(mlp *net, const int32_t *labels, int threads);
-/** Mean square of output minus target over the first `rows` rows in a[0], and its gradient; target: rows x outputs. */
+/** Mean square of output minus target over the first `rows` rows in a[0], and its gradient; target:
+ *  rows x outputs. */
 double mlp_squares(mlp *net, const float *target, int64_t rows, int threads);
 /** Weights and biases by turns, as parameters of the optimizer's group 0; 0 or the exit code. */
 int mlp_add_params(const cli *c, frg_soap *soap, const mlp *net);
@@ -61,9 +64,10 @@ int training_set_text(training_set *set, const cli *c, const char *path);
 void training_set_destroy(training_set *set);
 struct keeper;
 struct worker;
-/** Trains 256-256 hidden units on batches of 512 until the smoothed loss is at `target` (0: never) or `steps`.
- *  k: keeps the states between steps, and the run goes on from that of a resumed one; NULL: none are wanted.
- *  w: whose work this is, which may be left within a step and then shows *run; NULL: nobody's. */
+/** Trains 256-256 hidden units on batches of 512 until the smoothed loss is at `target` (0: never)
+ *  or `steps`. k: keeps the states between steps, and the run goes on from that of a resumed one;
+ *  NULL: none are wanted. w: whose work this is, which may be left within a step and then shows
+ *  *run; NULL: nobody's. */
 int training_run_make(training_run *run, cli *c, const training_set *set, const frg_soap_opts *o,
                       int steps, double target, struct keeper *k, struct worker *w);
 /** --dry-run: what its steps will take; the exit code. */

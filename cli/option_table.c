@@ -1,7 +1,8 @@
 /* option_table.c - every command and every option of the program, once.
  *
- * Order is the order of the help; rows of one group stand together.  `commands` says who knows an option;
- * the same name may stand twice with different commands (--weights is a column of fe and a file of demean).
+ * Order is the order of the help; rows of one group stand together.  `commands` says who knows an
+ * option; the same name may stand twice with different commands (--weights is a column of fe and a
+ * file of demean).
  */
 #include <math.h>
 
@@ -10,7 +11,8 @@
 #define AT(member) offsetof(settings, member)
 #define SOLVERS    (CMD_FE | CMD_DEMEAN | CMD_TOUR | CMD_BENCH)
 #define TABLES     (CMD_FE | CMD_GP | CMD_GW)
-/* commands with a run that can be followed and stopped; of these the ones with random numbers of their own */
+/* commands with a run that can be followed and stopped; of these the ones with random numbers of
+ * their own */
 #define RUNS  (CMD_ALL & ~(unsigned)(CMD_HELP | CMD_DOCTOR))
 #define DRAWS (RUNS & ~(unsigned)CMD_RESUME)
 
@@ -765,7 +767,11 @@ const option_spec option_table[] = {
      .commands = CMD_FE | CMD_DEMEAN | CMD_GP,
      .jobs = GP_JOBS_OF_DATA | GP_JOBS_OF_POINTS,
      DRY_RUN},
-    {.name = "dry-run", .kind = KIND_FLAG, .commands = CMD_SOAP, .jobs = SOAP_JOBS_OF_STEPS, DRY_RUN},
+    {.name = "dry-run",
+     .kind = KIND_FLAG,
+     .commands = CMD_SOAP,
+     .jobs = SOAP_JOBS_OF_STEPS,
+     DRY_RUN},
 
     /* ---- pages: help ---- */
     {.name = "man",

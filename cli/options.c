@@ -37,7 +37,7 @@ void settings_defaults(settings *s)
     s->soap_batched = 1;
 }
 
-/* ---- finding ------------------------------------------------------------------------------------ */
+/* ---- finding --------------------------------------------------------------------------------- */
 
 const command_spec *find_command(const char *name)
 {
@@ -83,7 +83,7 @@ const char *nearest_command(const char *name)
     return frg_nearest_name(name, names, n);
 }
 
-/* ---- lists of words ----------------------------------------------------------------------------- */
+/* ---- lists of words -------------------------------------------------------------------------- */
 
 int place_of(const char *list, const char *word)
 {
@@ -119,7 +119,7 @@ const char *nearest_of(const char *list, const char *word, char room[256])
     return near && strlen(near) >= 3 ? near : NULL;
 }
 
-/* ---- values ------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 int option_takes_value(const option_spec *o)
 {
@@ -292,7 +292,7 @@ const char *option_store(const option_spec *o, settings *s, const char *value, c
     return NULL;
 }
 
-/* ---- words for the help ------------------------------------------------------------------------- */
+/* ---- words for the help ---------------------------------------------------------------------- */
 
 void option_range_text(const option_spec *o, char *text, size_t room)
 {

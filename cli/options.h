@@ -1,9 +1,10 @@
 /* options.h - the table of commands and options, and everything that reads it.
  *
- * One row of option_table describes an option completely: name, type, range, place in `settings`, help.  The
- * parser, --help, the man pages, the completions, the Markdown reference and --options-json are readers of
- * that table, so that they always agree.  Solver options point straight into the library's option
- * structs, whose defaults functions fill them; the default shown in the help is read back from there.
+ * One row of option_table describes an option completely: name, type, range, place in `settings`,
+ * help.  The parser, --help, the man pages, the completions, the Markdown reference and
+ * --options-json are readers of that table, so that they always agree.  Solver options point
+ * straight into the library's option structs, whose defaults functions fill them; the default shown
+ * in the help is read back from there.
  */
 #ifndef FOURGE_CLI_OPTIONS_H
 #define FOURGE_CLI_OPTIONS_H
@@ -84,7 +85,8 @@ typedef enum {
     KIND_REAL,   /* double */
     KIND_BYTES,  /* int64_t, suffixes K M G T */
     KIND_SIZE,   /* size_t, the same suffixes */
-    KIND_LIST, /* const char *[limit], a value each time it is given; `count` is the place of their number */
+    KIND_LIST,  /* const char *[limit], a value each time it is given; `count` is the place of their
+                   number */
     KIND_DEVICE /* frg_device */
 } option_kind;
 
@@ -110,12 +112,12 @@ typedef struct {
     const char *name;
     char letter; /* 0: none */
     option_kind kind;
-    unsigned commands;    /* those that know it */
+    unsigned commands; /* those that know it */
     unsigned
-        jobs; /* of a command with subcommands, those that do: 1 << place in its jobs; 0: all */
-    size_t field;         /* in settings */
-    size_t count;         /* in settings; lists alone */
-    int limit;            /* most values of a list */
+        jobs;     /* of a command with subcommands, those that do: 1 << place in its jobs; 0: all */
+    size_t field; /* in settings */
+    size_t count; /* in settings; lists alone */
+    int limit;    /* most values of a list */
     const char *value;    /* how the value is called in the help */
     const char *choices;  /* "a|b|c" */
     const char *fallback; /* what the default means, where its value does not say so */
@@ -126,7 +128,8 @@ typedef struct {
     const char *help;
 } option_spec;
 
-/** The subcommands of `fourge gp`, `soap` and `bench` as bits; those of `gw` are in gw_settings.h. */
+/** The subcommands of `fourge gp`, `soap` and `bench` as bits; those of `gw` are in
+ *  gw_settings.h. */
 enum {
     GP_JOB_VALUE = 1,
     GP_JOB_FIT = 2,
@@ -176,15 +179,18 @@ const char *nearest_command(const char *name);
 void settings_defaults(settings *s);
 /** Of the field of a number, a flag or a choice. */
 size_t option_bytes(const option_spec *o);
-/** Stores a value; returns NULL, or what was expected ("a whole number in 1 .. 32"), in `expected`. */
+/** Stores a value; returns NULL, or what was expected ("a whole number in 1 .. 32"), in
+ *  `expected`. */
 const char *option_store(const option_spec *o, settings *s, const char *value, char expected[256]);
 int option_takes_value(const option_spec *o);
 /** The default as the help shows it; "" where there is none. */
 void option_default_text(const option_spec *o, const settings *defaults, char *text, size_t room);
-/** The default of a number or a choice as text, without the words that explain it; "" of other kinds. */
+/** The default of a number or a choice as text, without the words that explain it; "" of other
+ *  kinds. */
 void option_value_text(const option_spec *o, const settings *s, char *text, size_t room);
-/** The values in `s` as the line has them, exactly: several of a list, "yes" or "no" of a flag, none where there is no text.
- *  Returns their number, at most `most`; `number` holds the word of a value that is no text. */
+/** The values in `s` as the line has them, exactly: several of a list, "yes" or "no" of a flag,
+ *  none where there is no text. Returns their number, at most `most`; `number` holds the word of a
+ *  value that is no text. */
 int option_words(const option_spec *o, const settings *s, const char *words[], int most,
                  char number[64]);
 /** The range as text: "1 .. 32", "(0, 1)", ">= 1"; "" where there is none. */

@@ -1,8 +1,8 @@
 /* random.c - the random numbers of the simulated designs.
  *
- * xoshiro256** of Blackman and Vigna (2018), its state filled by splitmix64 from the seed.  Normals by the
- * polar method, two at a time.  Poisson by inversion of products below mean 30, by a rounded normal above,
- * which a simulated design does not tell apart.
+ * xoshiro256** of Blackman and Vigna (2018), its state filled by splitmix64 from the seed.  Normals
+ * by the polar method, two at a time.  Poisson by inversion of products below mean 30, by a rounded
+ * normal above, which a simulated design does not tell apart.
  */
 #include <math.h>
 

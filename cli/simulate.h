@@ -1,4 +1,5 @@
-/* simulate.h - what `simulate` and `bench` share: designs by name, their parameters, their codes. */
+/* simulate.h - what `simulate` and `bench` share: designs by name, their parameters, their
+ * codes. */
 #ifndef FOURGE_CLI_SIMULATE_H
 #define FOURGE_CLI_SIMULATE_H
 

@@ -7,9 +7,11 @@
 enum { MAX_TOUR_WORDS = 64 };
 
 typedef struct {
-    /** Runs the job and leaves its result in *state; 0 or the exit code after an error was shown. */
+    /** Runs the job and leaves its result in *state; 0 or the exit code after an error was
+     *  shown. */
     int (*run)(cli *c, void **state);
-    /** What the page begins with: heading, what came out in words, pictures; `full`: of the page, else of the terminal. */
+    /** What the page begins with: heading, what came out in words, pictures; `full`: of the page,
+     *  else of the terminal. */
     void (*picture)(frg_report *r, const cli *c, const void *state, int full);
     /** Heading, text, tables; `full`: plots and options as well. */
     void (*report)(frg_report *r, cli *c, void *state, int full);
@@ -25,7 +27,8 @@ typedef struct {
     int n;
 } tour_command;
 
-/** Reads the `n` words of a command, and behind them the options of `c` that the command has as well; 0 or the exit code. */
+/** Reads the `n` words of a command, and behind them the options of `c` that the command has as
+ *  well; 0 or the exit code. */
 int tour_command_read(cli *c, const char *const *words, int n, tour_command *out);
 void tour_command_release(tour_command *k);
 /** The fact "Command". */

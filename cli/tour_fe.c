@@ -54,7 +54,7 @@ static int run(cli *c, void **state)
     return code;
 }
 
-/* ---- what is shown ---------------------------------------------------------------------------------- */
+/* ---- what is shown --------------------------------------------------------------------------- */
 
 /** A coefficient of a dummy in log wages, as per cent of the wage. */
 static double per_cent(double log_points)

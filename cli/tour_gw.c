@@ -50,7 +50,7 @@ static void release(void *state)
     }
 }
 
-/* ---- data ------------------------------------------------------------------------------------------- */
+/* ---- data ------------------------------------------------------------------------------------ */
 
 static int read_digits(cli *c, part *p)
 {
@@ -120,7 +120,7 @@ static void distances(const double *z, int64_t images, const int64_t *which, int
     }
 }
 
-/* ---- alignments ------------------------------------------------------------------------------------- */
+/* ---- alignments ------------------------------------------------------------------------------ */
 
 /** Both spaces of a trial; random draws the order of the second's pixels. */
 static int make_spaces(const part *p, trial *t, double *c, double *d, uint64_t *random)
@@ -237,7 +237,7 @@ static int run(cli *c, void **state)
     return code;
 }
 
-/* ---- what is shown ---------------------------------------------------------------------------------- */
+/* ---- what is shown --------------------------------------------------------------------------- */
 
 /** What the splits of a size come to; shares in per cent. */
 typedef struct {

@@ -38,7 +38,7 @@ typedef struct {
     int reached; /* SOAP's step at AdamW's last error, STEPS + 1: it never was there */
 } mountains;
 
-/* ---- data ------------------------------------------------------------------------------------------- */
+/* ---- data ------------------------------------------------------------------------------------ */
 
 /** A column, learnt places first, to mean 0 and variance 1, every `stride` floats; its standard
  *  deviation. */
@@ -101,7 +101,7 @@ static int read_terrain(mountains *m, cli *c)
     return code;
 }
 
-/* ---- training --------------------------------------------------------------------------------------- */
+/* ---- training -------------------------------------------------------------------------------- */
 
 static int make_contender(contender *k, const cli *c, int number)
 {
@@ -222,7 +222,7 @@ static int run(cli *c, void **state)
     return 0;
 }
 
-/* ---- what is shown ---------------------------------------------------------------------------------- */
+/* ---- what is shown --------------------------------------------------------------------------- */
 
 static void say_how_it_went(frg_report *r, const mountains *m)
 {

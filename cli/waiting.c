@@ -1,10 +1,11 @@
 /* waiting.c - how long the program's threads spin at the end of a loop before they sleep.
  *
- * GCC's OpenMP runtime lets them spin 300000 turns, some 3 to 15 ms: beside other programs at work that makes small
- * problems ten to a hundred times slower, as threads spin through the time of those that they wait for.  SPINS turns,
- * about 0.1 ms, bridge the gaps between loops, and are as fast as spinning for ever where nobody else works (bench/busy.sh).
- * The runtime reads its variable when it is loaded, so the program begins once more with the variable set, before any
- * library has begun to work; it does so where the user has set neither that nor the policy.
+ * GCC's OpenMP runtime lets them spin 300000 turns, some 3 to 15 ms: beside other programs at work
+ * that makes small problems ten to a hundred times slower, as threads spin through the time of
+ * those that they wait for.  SPINS turns, about 0.1 ms, bridge the gaps between loops, and are as
+ * fast as spinning for ever where nobody else works (bench/busy.sh). The runtime reads its variable
+ * when it is loaded, so the program begins once more with the variable set, before any library has
+ * begun to work; it does so where the user has set neither that nor the policy.
  */
 #include <string.h>
 #include <unistd.h>

@@ -2,15 +2,18 @@
  *
  *     char_transformer [STEPS [TEXT [RATE [SEED [CURVES]]]]]
  *
- * By default 120 steps on data/shakespeare.txt at the learning rate 3e-3; SEED makes other weights and batches, and
- * a file CURVES gets a line of step, AdamW's loss, SOAP's loss, seconds of both so far.
+ * By default 120 steps on data/shakespeare.txt at the learning rate 3e-3; SEED makes other weights
+ * and batches, and a file CURVES gets a line of step, AdamW's loss, SOAP's loss, seconds of both so
+ * far.
  *
- * Two transformer layers of width 128 read 32 characters and guess the next one at every place.  Forward and
- * backward are written out below; the optimizers are fourge's: matrices of the layers go to a group with factors,
- * embeddings and the output to a group that is plain Adam (max_precond_dim 0).  AdamW is the first group without
- * factors.  Both start from the same weights and see the same batches.
+ * Two transformer layers of width 128 read 32 characters and guess the next one at every place.
+ * Forward and backward are written out below; the optimizers are fourge's: matrices of the layers
+ * go to a group with factors, embeddings and the output to a group that is plain Adam
+ * (max_precond_dim 0).  AdamW is the first group without factors.  Both start from the same weights
+ * and see the same batches.
  *
- *     x = E[character] + P[place];   twice:  x += attention(norm(x)) Wo,  x += relu(norm(x) W1) W2;   norm(x) U
+ *     x = E[character] + P[place];   twice:  x += attention(norm(x)) Wo, x += relu(norm(x) W1) W2;
+ *                                    norm(x) U
  */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
@@ -413,7 +416,8 @@ static double mean_to(const double *losses, int step)
     return sum / n;
 }
 
-/** The whole file, as characters of the vocabulary; NULL where it cannot be read or is too short. */
+/** The whole file, as characters of the vocabulary; NULL where it cannot be read or is too
+ *  short. */
 static unsigned char *read_text(const char *path, long *length)
 {
     FILE *const file = fopen(path, "rb");

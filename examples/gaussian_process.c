@@ -1,4 +1,5 @@
-/* gaussian_process.c - fits a Gaussian process to a noisy wave, predicts beyond it, takes a new point in, and keeps the model.
+/* gaussian_process.c - fits a Gaussian process to a noisy wave, predicts beyond it, takes a new
+ * point in, and keeps the model.
  *
  *     cc gp.c $(pkg-config --cflags --libs fourge) -lm -o gp
  */

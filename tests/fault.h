@@ -1,15 +1,16 @@
 /* fault.h - what fails on purpose: an allocator, a file table, and the sweeps over both.
  *
- * fault_memory is an frg_allocator that refuses the k-th request (that one alone, or every one from it on),
- * counts live blocks and bytes, surrounds each block with guard bytes, fills new memory with 0xA5 and dead
- * memory with 0xDD, and checks the size that comes back with a block.
+ * fault_memory is an frg_allocator that refuses the k-th request (that one alone, or every one from
+ * it on), counts live blocks and bytes, surrounds each block with guard bytes, fills new memory
+ * with 0xA5 and dead memory with 0xDD, and checks the size that comes back with a block.
  *
- * fault_disk is an frg_files over the system's that fails the k-th call of one kind with a given errno,
- * moves a few bytes at a time, or interrupts every second transfer, and counts open handles.
+ * fault_disk is an frg_files over the system's that fails the k-th call of one kind with a given
+ * errno, moves a few bytes at a time, or interrupts every second transfer, and counts open handles.
  *
  * fault_sweep runs a body for k = 1, 2, ... until nothing was refused, in both modes.  Each time:
  *   - the body returns FRG_NO_MEMORY with a message, or copes and gives the fault-free result;
- *   - the same body on the same context, now without faults, gives the fault-free result to the bit;
+ *   - the same body on the same context, now without faults, gives the fault-free result to the
+ *   bit;
  *   - after the context is destroyed no block is alive and no guard byte has changed.
  * fault_sweep_files does the same for every kind of file call.
  *
@@ -34,7 +35,7 @@
 
 #include "test.h"
 
-/* ---- memory ------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 typedef struct {
     _Atomic int64_t calls;    /* requests so far */
@@ -104,7 +105,7 @@ TEST_UNUSED static void fault_memory_open(fault_memory *m)
     m->table = (frg_allocator){.alloc = fault_alloc, .free = fault_free, .user = m};
 }
 
-/* ---- files -------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 typedef enum {
     FAULT_OPEN,
@@ -240,10 +241,10 @@ TEST_UNUSED static void fault_disk_open(fault_disk *d)
                            .user = d};
 }
 
-/* ---- sweeps ------------------------------------------------------------------------------------- */
+/* ---- sweeps ---------------------------------------------------------------------------------- */
 
-/** Makes and destroys everything itself; adds its results to *hash with fault_hash; returns the first
- *  negative status or the last one. */
+/** Makes and destroys everything itself; adds its results to *hash with fault_hash; returns the
+ *  first negative status or the last one. */
 typedef frg_status (*fault_body)(frg_context *ctx, void *user, uint64_t *hash);
 
 enum { FAULT_SWEEP_MAX = 20000 }; /* a body that allocates without end is a failure */
@@ -389,8 +390,9 @@ static bool fault_try_files(const char *name, fault_body body, void *user, const
     return d.injected > 0;
 }
 
-/** Fails the k-th call of every kind with EIO and ENOSPC, interrupts and shortens transfers.  A body that
- *  writes checks by itself that the old file stands after a failure and that no temporary file is left. */
+/** Fails the k-th call of every kind with EIO and ENOSPC, interrupts and shortens transfers.  A
+ *  body that writes checks by itself that the old file stands after a failure and that no temporary
+ *  file is left. */
 TEST_UNUSED static void fault_sweep_files(const char *name, fault_body body, void *user)
 {
     static const fault_case transfers[] = {

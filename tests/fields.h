@@ -1,11 +1,13 @@
-/* fields.h - a table of the fields of an options struct, each with another value: what a test does for every option. */
+/* fields.h - a table of the fields of an options struct, each with another value: what a test does
+ * for every option. */
 #ifndef FOURGE_TESTS_FIELDS_H
 #define FOURGE_TESTS_FIELDS_H
 
 #include "test.h"
 
 typedef enum { FIELD_INT, FIELD_INT64, FIELD_REAL, FIELD_POINTER } field_kind;
-/** What another value of an option means to a run that is resumed: that is refused, or may go on to the same bits. */
+/** What another value of an option means to a run that is resumed: that is refused, or may go on to
+ *  the same bits. */
 typedef enum { DECIDES, LEAVES_BITS } field_effect;
 
 typedef struct {
@@ -31,8 +33,8 @@ static size_t field_bytes(const field *f)
     return f->kind == FIELD_INT ? sizeof(int) : sizeof(int64_t);
 }
 
-/** Whether the `count` fields of the table are all fields of a struct of `bytes` bytes behind struct_size, in its order:
- *  what lies between two of them is padding alone. */
+/** Whether the `count` fields of the table are all fields of a struct of `bytes` bytes behind
+ *  struct_size, in its order: what lies between two of them is padding alone. */
 TEST_UNUSED static void fields_cover(const field *fields, int count, size_t bytes)
 {
     size_t end = sizeof(size_t);

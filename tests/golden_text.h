@@ -1,4 +1,5 @@
-/* golden_text.h - arrays of a text file of tests/golden: name, rows, columns, then the values in row-major order. */
+/* golden_text.h - arrays of a text file of tests/golden: name, rows, columns, then the values in
+ * row-major order. */
 #ifndef FOURGE_TEST_GOLDEN_TEXT_H
 #define FOURGE_TEST_GOLDEN_TEXT_H
 
@@ -7,7 +8,8 @@
 
 #include "test.h"
 
-/** The array `name` of the file at `path` into out; false, after a failed check, where it is not there. */
+/** The array `name` of the file at `path` into out; false, after a failed check, where it is not
+ *  there. */
 static bool golden_array(const char *path, const char *name, double *out)
 {
     FILE *const f = fopen(path, "r");

@@ -100,8 +100,8 @@ TEST_UNUSED static int gp_data_find(const frg_gp *gp, const char *name)
 }
 
 /** Entries agree to `tolerance` of the largest (of 1 where all are smaller). */
-TEST_UNUSED static void gp_data_check(const char *what, const double *got, const double *want, int64_t count,
-                           double tolerance)
+TEST_UNUSED static void gp_data_check(const char *what, const double *got, const double *want,
+                                      int64_t count, double tolerance)
 {
     double scale = 1;
     for (int64_t i = 0; i < count; i++) {
@@ -130,10 +130,12 @@ TEST_UNUSED static double gp_data_density(frg_context *ctx, frg_gp *gp, const do
     return v.log_density;
 }
 
-/** The gradient of f per log v, per value for means: central differences with a step of 1e-5, so that the truncation is
- *  1e-10 of the third derivative and rounding 1e-5 of the value's 1e-13: good to about 1e-6 relative. */
+/** The gradient of f per log v, per value for means: central differences with a step of 1e-5, so
+ *  that the truncation is 1e-10 of the third derivative and rounding 1e-5 of the value's 1e-13:
+ *  good to about 1e-6 relative. */
 TEST_UNUSED static void gp_data_differences(frg_context *ctx, frg_gp *gp,
-                       double (*f)(frg_context *, frg_gp *, const double *), double *gradient)
+                                            double (*f)(frg_context *, frg_gp *, const double *),
+                                            double *gradient)
 {
     double theta[GP_DATA_PARAMETERS];
     const int p = gp_data_theta(gp, theta);

@@ -32,7 +32,8 @@ static inline frg_gw_opts options(frg_gw_distance distance)
     return o;
 }
 
-/** Creates and runs; the plan goes to `plan` (n x m) and its sums to `marginals` where these are not NULL. */
+/** Creates and runs; the plan goes to `plan` (n x m) and its sums to `marginals` where these are
+ *  not NULL. */
 static inline frg_gw_report align_sides(frg_context *ctx, frg_gw_side x, frg_gw_side y,
                                         const frg_array *linear, const frg_gw_opts *o, double *plan,
                                         frg_plan_report *marginals)

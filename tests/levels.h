@@ -1,4 +1,5 @@
-/* levels.h - a check at every CPU level of this machine: a context made within it takes that level. */
+/* levels.h - a check at every CPU level of this machine: a context made within it takes that
+ * level. */
 #ifndef FOURGE_TEST_LEVELS_H
 #define FOURGE_TEST_LEVELS_H
 

@@ -1,4 +1,5 @@
-/* panel.h - panels for the tests of the demeaner: rows, codes, weights, columns, and an audit of their own.
+/* panel.h - panels for the tests of the demeaner: rows, codes, weights, columns, and an audit of
+ * their own.
  *
  * The audit is computed here from the residual alone, in long double, with the definitions of fe.h:
  *
@@ -92,7 +93,8 @@ TEST_UNUSED static panel panel_workers(int64_t n, int q, int p)
     return d;
 }
 
-/** Three well-connected factors of 300, 120 and 12 levels, each of which occurs, 4000 rows, weights, three columns. */
+/** Three well-connected factors of 300, 120 and 12 levels, each of which occurs, 4000 rows,
+ *  weights, three columns. */
 TEST_UNUSED static panel panel_usual(void)
 {
     static const int64_t levels[] = {300, 120, 12};

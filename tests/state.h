@@ -1,5 +1,5 @@
-/* state.h - a run that is stopped or killed at one of its states, for tests of going on: a saver that counts them, writes
- * one into a file and ends the run there. */
+/* state.h - a run that is stopped or killed at one of its states, for tests of going on: a saver
+ * that counts them, writes one into a file and ends the run there. */
 #ifndef FOURGE_TESTS_STATE_H
 #define FOURGE_TESTS_STATE_H
 
@@ -52,7 +52,8 @@ static inline frg_status write_state(keeper *k, const void *solver)
     return status;
 }
 
-/** At a state; stopped: behind the run's end.  Killed runs end with FRG_IO, as if writing had failed. */
+/** At a state; stopped: behind the run's end.  Killed runs end with FRG_IO, as if writing had
+ *  failed. */
 static inline frg_status keep(keeper *k, const void *solver, int stopped)
 {
     if (stopped) {

@@ -10,11 +10,12 @@
  *     static const test_case cases[] = {{"means", means}};
  *     TEST_MAIN(cases)
  *
- * A check that fails prints where and why and the case goes on; every check is an expression that says
- * whether it held, so that `if (!CHECK(p)) return;` is possible.  Checks belong to the main thread.
- * Options: --only NAME (part of a name; may be given several times), --seed N, --threads N, --isa plain|v2|v3|v4, --list.
- * "# random" before the line of a case says that it has drawn random numbers.
- * Random numbers depend on the seed and the name of the case alone: --only repeats what a full run did.
+ * A check that fails prints where and why and the case goes on; every check is an expression that
+ * says whether it held, so that `if (!CHECK(p)) return;` is possible.  Checks belong to the main
+ * thread. Options: --only NAME (part of a name; may be given several times), --seed N, --threads N,
+ * --isa plain|v2|v3|v4, --list. "# random" before the line of a case says that it has drawn random
+ * numbers. Random numbers depend on the seed and the name of the case alone: --only repeats what a
+ * full run did.
  */
 #ifndef FOURGE_TEST_H
 #define FOURGE_TEST_H
@@ -158,7 +159,8 @@ TEST_UNUSED static double test_normal(void)
     return radius * cos(2 * 3.14159265358979323846 * test_uniform());
 }
 
-/** A context with `threads` threads and the given tables (NULL: the system's); NULL after a failed check. */
+/** A context with `threads` threads and the given tables (NULL: the system's); NULL after a failed
+ *  check. */
 TEST_UNUSED static frg_context *test_context_with(int threads, const frg_allocator *allocator,
                                                   const frg_files *files)
 {

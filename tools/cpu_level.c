@@ -1,4 +1,5 @@
-/* cpu_level.c - prints the CPU level of this machine, for FOURGE_CPU_LEVELS=native of CMakeLists.txt. */
+/* cpu_level.c - prints the CPU level of this machine, for FOURGE_CPU_LEVELS=native of
+ * CMakeLists.txt. */
 #include "core/cpu_level.h"
 
 #include <stdio.h>

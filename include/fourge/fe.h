@@ -1,12 +1,12 @@
 /* fe.h - fixed effects: LSMR, demeaning, and the regressions on top.
  *
- * Problem.  Rows i = 1..n with weights w_i >= 0, factors q = 1..Q with levels f_q(i).  D (n x M) holds the
- * dummies of all factors.  For each column b of [y X]
+ * Problem.  Rows i = 1..n with weights w_i >= 0, factors q = 1..Q with levels f_q(i).  D (n x M)
+ * holds the dummies of all factors.  For each column b of [y X]
  *
  *     alpha = argmin || W^(1/2) (b - D alpha) ||,      r = b - D alpha
  *
- * r is unique although alpha is not.  By Frisch, Waugh and Lovell the regression of r_y on r_X has the
- * coefficients of the regression with all dummies.
+ * r is unique although alpha is not.  By Frisch, Waugh and Lovell the regression of r_y on r_X has
+ * the coefficients of the regression with all dummies.
  */
 #ifndef FOURGE_FE_H
 #define FOURGE_FE_H
@@ -18,9 +18,10 @@
 extern "C" {
 #endif
 
-/* ---- LSMR --------------------------------------------------------------------------------------- */
+/* ---- LSMR ------------------------------------------------------------------------------------ */
 
-/** An m x n operator by its products; K columns at once, row-major: element (i, c) at [i * K + c]. */
+/** An m x n operator by its products; K columns at once, row-major: element (i, c) at [i * K +
+ *  c]. */
 typedef struct {
     int64_t m, n;
     /** y <- A x,  x is n x K, y is m x K */
@@ -30,7 +31,8 @@ typedef struct {
     const void *data;
 } frg_operator;
 
-/** Compressed sparse rows: row i holds columns[starts[i] .. starts[i+1]) with `values` (NULL: all 1). */
+/** Compressed sparse rows: row i holds columns[starts[i] .. starts[i+1]) with `values` (NULL: all
+ *  1). */
 typedef struct {
     int64_t m, n;
     const int64_t *starts; /* m + 1 */
@@ -42,15 +44,18 @@ typedef enum { FRG_PRECOND_NONE, FRG_PRECOND_DIAGONAL } frg_lsmr_precond;
 
 typedef struct {
     size_t struct_size;
-    double atol, btol;  /* both 1e-10; see Fong and Saunders (2011), section 5 */
-    double cond_limit;  /* 0: off */
-    double damp;        /* d >= 0 of min ||W^(1/2) (A x - b)||^2 + d^2 ||x||^2, whatever the preconditioner; 0 */
-    int64_t max_iter;   /* 1000 */
-    int block;          /* columns carried together, 1 .. 32; 8.  The result does not depend on it, to the bit */
-    /** diagonal: solves for z of x = C z, C = diag(1 / sqrt(||W^(1/2) a_j||^2 + d^2)), which gives the columns of
-     *  [W^(1/2) A; d I] C unit norm (CSR only).  damp keeps acting on x: the solution is the one without preconditioner.
-     *  (Whoever wants to damp z, as LSMR on a matrix scaled beforehand does, gives A C and damp without preconditioner.)
-     *  Norms and the condition number in the columns' reports are those of the scaled system, norm_r is sqrt of the
+    double atol, btol; /* both 1e-10; see Fong and Saunders (2011), section 5 */
+    double cond_limit; /* 0: off */
+    double damp;       /* d >= 0 of min ||W^(1/2) (A x - b)||^2 + d^2 ||x||^2, whatever the
+                          preconditioner; 0 */
+    int64_t max_iter;  /* 1000 */
+    int block;         /* columns carried together, 1 .. 32; 8.  The result does not depend on it,
+                          to the bit */
+    /** diagonal: solves for z of x = C z, C = diag(1 / sqrt(||W^(1/2) a_j||^2 + d^2)), which gives
+     *  the columns of [W^(1/2) A; d I] C unit norm (CSR only).  damp keeps acting on x: the
+     *  solution is the one without preconditioner. (Whoever wants to damp z, as LSMR on a matrix
+     *  scaled beforehand does, gives A C and damp without preconditioner.) Norms and the condition
+     *  number in the columns' reports are those of the scaled system, norm_r is sqrt of the
      *  minimised sum either way. */
     frg_lsmr_precond precond;
 } frg_lsmr_opts;
@@ -58,15 +63,15 @@ typedef struct {
 /** Why a column stopped; the codes are SciPy's and Fong and Saunders', 8 and 9 are ours. */
 typedef enum {
     FRG_LSMR_RUNNING = 0,
-    FRG_LSMR_CONSISTENT = 1,       /* ||r|| small: the system has a solution */
-    FRG_LSMR_LEAST_SQUARES = 2,    /* ||A'r|| small */
-    FRG_LSMR_COND_LIMIT = 3,       /* not a success */
-    FRG_LSMR_CONSISTENT_EPS = 4,   /* as 1, at machine precision */
-    FRG_LSMR_LEAST_SQUARES_EPS = 5,/* as 2, at machine precision */
-    FRG_LSMR_COND_EPS = 6,         /* not a success */
-    FRG_LSMR_MAX_ITER = 7,         /* not a success */
-    FRG_LSMR_ZERO = 8,             /* b = 0 or A'b = 0: x = 0 is the answer */
-    FRG_LSMR_REFUSED = 9           /* the audit contradicts the stop; not a success */
+    FRG_LSMR_CONSISTENT = 1,        /* ||r|| small: the system has a solution */
+    FRG_LSMR_LEAST_SQUARES = 2,     /* ||A'r|| small */
+    FRG_LSMR_COND_LIMIT = 3,        /* not a success */
+    FRG_LSMR_CONSISTENT_EPS = 4,    /* as 1, at machine precision */
+    FRG_LSMR_LEAST_SQUARES_EPS = 5, /* as 2, at machine precision */
+    FRG_LSMR_COND_EPS = 6,          /* not a success */
+    FRG_LSMR_MAX_ITER = 7,          /* not a success */
+    FRG_LSMR_ZERO = 8,              /* b = 0 or A'b = 0: x = 0 is the answer */
+    FRG_LSMR_REFUSED = 9            /* the audit contradicts the stop; not a success */
 } frg_lsmr_stop;
 
 typedef struct {
@@ -76,15 +81,17 @@ typedef struct {
 } frg_lsmr_column;
 
 FRG_API void frg_lsmr_defaults(frg_lsmr_opts *o, size_t struct_size);
-/** Solves min || W^(1/2) (A x - b) ||^2 + d^2 || x ||^2 for every column of b (m x p, f64, row-major or column-major) into
- *  x (n x p).  weights: m values or NULL.  A column that has stopped is frozen; its bits do not depend on
- *  its neighbours.  Exactly one of op and csr is given.  Returns FRG_MAX_ITER if any column failed. */
-FRG_API FRG_MUST_USE frg_status frg_lsmr_solve(frg_context *ctx, const frg_operator *op, const frg_csr *csr,
-                                               frg_array b, const frg_array *weights, frg_array x,
+/** Solves min || W^(1/2) (A x - b) ||^2 + d^2 || x ||^2 for every column of b (m x p, f64,
+ *  row-major or column-major) into x (n x p).  weights: m values or NULL.  A column that has
+ *  stopped is frozen; its bits do not depend on its neighbours.  Exactly one of op and csr is
+ *  given.  Returns FRG_MAX_ITER if any column failed. */
+FRG_API FRG_MUST_USE frg_status frg_lsmr_solve(frg_context *ctx, const frg_operator *op,
+                                               const frg_csr *csr, frg_array b,
+                                               const frg_array *weights, frg_array x,
                                                const frg_lsmr_opts *o, frg_lsmr_column columns[],
                                                frg_info *info);
 
-/* ---- demeaning ---------------------------------------------------------------------------------- */
+/* ---- demeaning ------------------------------------------------------------------------------- */
 
 typedef enum {
     FRG_FE_AUTO,   /* the solver that the graph of the levels suggests; the report names it */
@@ -96,29 +103,47 @@ typedef enum {
 } frg_fe_method;
 
 /** Schwarz is not there yet: E_UNSUPPORTED.  AC: an approximate Cholesky factor. */
-typedef enum { FRG_FE_PRECOND_AUTO, FRG_FE_PRECOND_OFF, FRG_FE_PRECOND_DIAG, FRG_FE_PRECOND_SCHWARZ, FRG_FE_PRECOND_AC } frg_fe_precond;
+typedef enum {
+    FRG_FE_PRECOND_AUTO,
+    FRG_FE_PRECOND_OFF,
+    FRG_FE_PRECOND_DIAG,
+    FRG_FE_PRECOND_SCHWARZ,
+    FRG_FE_PRECOND_AC
+} frg_fe_precond;
 typedef enum { FRG_FE_F64, FRG_FE_MIXED, FRG_FE_F32 } frg_fe_dtype;
-typedef enum { FRG_DOF_AUTO, FRG_DOF_NAIVE, FRG_DOF_FIRSTPAIR, FRG_DOF_PAIRWISE, FRG_DOF_EXACT } frg_fe_dof;
+typedef enum {
+    FRG_DOF_AUTO,
+    FRG_DOF_NAIVE,
+    FRG_DOF_FIRSTPAIR,
+    FRG_DOF_PAIRWISE,
+    FRG_DOF_EXACT
+} frg_fe_dof;
 
 typedef struct {
     size_t struct_size;
     frg_fe_method method;   /* auto */
     frg_fe_precond precond; /* auto; of methods auto and cg alone */
-    frg_fe_dtype dtype;     /* f64; mixed: search directions of cg in f32, sums and the test in f64 (methods auto and cg,
-                               no slopes); f32: as mixed where cg runs, and tol >= 3.6e-7, what f32 columns can reach */
+    frg_fe_dtype dtype;     /* f64; mixed: search directions of cg in f32, sums and the test in f64
+                               (methods auto and cg, no slopes); f32: as mixed where cg runs, and
+                               tol >= 3.6e-7, what f32 columns can reach */
     double tol;             /* 1e-10: the test of frg_demean_column.converged */
-    int64_t max_iter;       /* 1000 Krylov steps a column, all solvers and rounds together.  Where method or precond bind the run
-                               to cg, on large data, a column ends sooner, not converged and with the warning FRG-FE-109, once
-                               its contraction and its Ritz values both forecast four times the steps it has left, or more */
-    double cond_limit;      /* 0: off; refused where LSMR does not run: methods auto, cg and direct without slopes */
+    int64_t max_iter;       /* 1000 Krylov steps a column, all solvers and rounds together.  Where
+                               method or precond bind the run to cg, on large data, a column ends
+                               sooner, not converged and with the warning FRG-FE-109, once its
+                               contraction and its Ritz values both forecast four times the steps it
+                               has left, or more */
+    double cond_limit;      /* 0: off; refused where LSMR does not run: methods auto, cg and direct
+                               without slopes */
     int block;              /* columns carried together, 1 .. 32; 8 */
-    size_t fill_cap;        /* bytes a factor may take; 0: a quarter of the memory limit or of the machine's; a
-                               method direct or precond ac that needs more is E_TOO_BIG */
-    frg_fe_dof dof;         /* how the rank of D is counted; auto: exact if cheap, else pairwise.  With slopes the rank is
-                               counted whatever the rule */
+    size_t fill_cap;        /* bytes a factor may take; 0: a quarter of the memory limit or of the
+                               machine's; a method direct or precond ac that needs more is
+                               E_TOO_BIG */
+    frg_fe_dof dof;         /* how the rank of D is counted; auto: exact if cheap, else pairwise.
+                               With slopes the rank is counted whatever the rule */
 } frg_demean_opts;
 
-/** One varying slope: the columns z_i D_i for a factor.  A factor without an intercept has slopes alone. */
+/** One varying slope: the columns z_i D_i for a factor.  A factor without an intercept has slopes
+ *  alone. */
 typedef struct {
     int factor;      /* 0 .. Q-1 */
     const double *z; /* n */
@@ -126,27 +151,32 @@ typedef struct {
 
 /** What happened to one column, with the certificate. */
 typedef struct {
-    frg_status status;     /* FRG_OK: converged is true */
-    int64_t iterations;    /* Krylov steps, all solvers and rounds, at most max_iter; of several parts the one that takes most */
-    double audit;          /* max |weighted level mean of r| / sd(r); over sd(b) where absorbed */
-    double gradient;       /* eta = ||g||_2 / (sqrt(Q) ||W^(1/2)(b - mean)||), g_l = sum_i w_i r_i / sqrt(N_l) */
-    double error_bound;    /* ||g|| / (sqrt(lambda) ||W^(1/2)(b - mean)||); NaN where no step gave lambda */
-    int absorbed;          /* ||r|| <= 1e-9 of the centred input */
-    int converged;         /* eta <= tol, and the audit <= tol or the level means at the rounding floor; and the effects
-                              taken out are not so large (1e8 sd(b)) that their rounding hides the column */
-    int64_t worst_factor;  /* where the largest level mean sits */
+    frg_status status;    /* FRG_OK: converged is true */
+    int64_t iterations;   /* Krylov steps, all solvers and rounds, at most max_iter; of several
+                             parts the one that takes most */
+    double audit;         /* max |weighted level mean of r| / sd(r); over sd(b) where absorbed */
+    double gradient;      /* eta = ||g||_2 / (sqrt(Q) ||W^(1/2)(b - mean)||), g_l = sum_i w_i r_i /
+                             sqrt(N_l) */
+    double error_bound;   /* ||g|| / (sqrt(lambda) ||W^(1/2)(b - mean)||); NaN where no step gave
+                             lambda */
+    int absorbed;         /* ||r|| <= 1e-9 of the centred input */
+    int converged;        /* eta <= tol, and the audit <= tol or the level means at the rounding
+                             floor; and the effects taken out are not so large (1e8 sd(b)) that
+                             their rounding hides the column */
+    int64_t worst_factor; /* where the largest level mean sits */
     int64_t worst_level;
 } frg_demean_column;
 
 /** What the plan knows. */
 typedef struct {
     int64_t n, n_factors;
-    int64_t levels;       /* sum of the levels of all factors, empty ones left out */
-    const char *method;   /* the last solver used: "closed form", "cg rows", "cg cells", "cg explicit", "direct",
-                             "direct and cg by components", ... */
-    size_t plan_bytes;    /* held by the plan */
-    size_t factor_bytes;  /* of these, a built factor's */
-    int64_t n_parts;      /* that components of the graph were taken apart into (frg_demean_get_part); 0: none */
+    int64_t levels;      /* sum of the levels of all factors, empty ones left out */
+    const char *method;  /* the last solver used: "closed form", "cg rows", "cg cells", "cg
+                            explicit", "direct", "direct and cg by components", ... */
+    size_t plan_bytes;   /* held by the plan */
+    size_t factor_bytes; /* of these, a built factor's */
+    int64_t n_parts;     /* that components of the graph were taken apart into
+                            (frg_demean_get_part); 0: none */
 } frg_demean_report;
 
 /** A component of the graph, or several, that was solved apart from the others, by the solver that
@@ -156,111 +186,130 @@ typedef struct {
     int64_t levels;     /* of all factors */
     int64_t components; /* connected, with more than one level beside the largest factor's */
     int64_t iterations; /* the most Krylov steps that one solve of it has taken */
-    double audit;       /* of its levels: the largest of all columns demeaned so far, each over its own sd, as
-                           frg_demean_column.audit is */
+    double audit;       /* of its levels: the largest of all columns demeaned so far, each over its
+                           own sd, as frg_demean_column.audit is */
     const char *method; /* as in frg_demean_report */
 } frg_demean_part;
 
 typedef struct frg_demean frg_demean;
 
 FRG_API void frg_demean_defaults(frg_demean_opts *o, size_t struct_size);
-/** codes: n x Q int32, any strides, >= 0, gaps allowed.  weights: n f64 >= 0 or NULL.  slopes: varying slopes,
- *  NULL for none; `no_intercept` has bit q set for a factor with slopes alone.  codes and weights are copied
- *  in the compact form the plan needs; the caller's arrays are not touched later.  A common factor of the weights does not
- *  matter; E_WEIGHT names a positive one that is less than 2^-500 of the largest.  Fewer than 2^32 - 1 rows, 1 .. 64 factors.
- *  Errors: E_SHAPE, E_DTYPE, E_CODES with row and factor, E_WEIGHT, E_MEMORY, E_TOO_BIG. */
-FRG_API FRG_MUST_USE frg_status frg_demean_create(frg_demean **out, frg_context *ctx, frg_array codes,
-                                                  const frg_array *weights, const frg_slope *slopes,
-                                                  int n_slopes, uint64_t no_intercept,
-                                                  const frg_demean_opts *o);
-/** in, out: n x p, f64 or f32, any strides, out may be in.  columns: p reports or NULL.  Values may be as large as 1e150, and
- *  the largest of a column must be 0 or at least 1e-150 (over the root of the least weight beside the largest): E_NOT_FINITE
- *  names what is beyond.
- *  Returns the worst column's status.  Outputs are untouched when the status is negative. */
+/** codes: n x Q int32, any strides, >= 0, gaps allowed.  weights: n f64 >= 0 or NULL.  slopes:
+ *  varying slopes, NULL for none; `no_intercept` has bit q set for a factor with slopes alone.
+ *  codes and weights are copied in the compact form the plan needs; the caller's arrays are not
+ *  touched later.  A common factor of the weights does not matter; E_WEIGHT names a positive one
+ *  that is less than 2^-500 of the largest.  Fewer than 2^32 - 1 rows, 1 .. 64 factors. Errors:
+ *  E_SHAPE, E_DTYPE, E_CODES with row and factor, E_WEIGHT, E_MEMORY, E_TOO_BIG. */
+FRG_API FRG_MUST_USE frg_status frg_demean_create(frg_demean **out, frg_context *ctx,
+                                                  frg_array codes, const frg_array *weights,
+                                                  const frg_slope *slopes, int n_slopes,
+                                                  uint64_t no_intercept, const frg_demean_opts *o);
+/** in, out: n x p, f64 or f32, any strides, out may be in.  columns: p reports or NULL.  Values may
+ *  be as large as 1e150, and the largest of a column must be 0 or at least 1e-150 (over the root of
+ *  the least weight beside the largest): E_NOT_FINITE names what is beyond. Returns the worst
+ *  column's status.  Outputs are untouched when the status is negative. */
 FRG_API FRG_MUST_USE frg_status frg_demean_run(frg_demean *d, frg_array in, frg_array out,
                                                frg_demean_column columns[], frg_info *info);
-/** The effects of the last run: alpha for column c as `levels` values, factor after factor in order of
- *  code (empty codes left out); slopes follow their factor's intercepts.  Not unique; see frg_fe_effects. */
-FRG_API FRG_MUST_USE frg_status frg_demean_effects(const frg_demean *d, int64_t column, double *alpha);
+/** The effects of the last run: alpha for column c as `levels` values, factor after factor in order
+ *  of code (empty codes left out); slopes follow their factor's intercepts.  Not unique; see
+ *  frg_fe_effects. */
+FRG_API FRG_MUST_USE frg_status frg_demean_effects(const frg_demean *d, int64_t column,
+                                                   double *alpha);
 FRG_API frg_demean_report frg_demean_get_report(const frg_demean *d);
 /** Part i of the n_parts of the report, those with the fewest rows first.  Errors: E_ARG. */
-FRG_API FRG_MUST_USE frg_status frg_demean_get_part(const frg_demean *d, int64_t i, frg_demean_part *out);
+FRG_API FRG_MUST_USE frg_status frg_demean_get_part(const frg_demean *d, int64_t i,
+                                                    frg_demean_part *out);
 
 /** The rank of D: what the effects absorb. */
 typedef struct {
     int64_t rank;
     int exact;          /* 0: an upper bound, or, method "pivots", a count that nothing verifies */
-    const char *method; /* "exact", "pairwise", "firstpair", "naive", "pivots" (of a factor in double precision),
-                           "bound" (slopes, from above) */
+    const char *method; /* "exact", "pairwise", "firstpair", "naive", "pivots" (of a factor in
+                           double precision), "bound" (slopes, from above) */
     int64_t components; /* connected components of all levels */
 } frg_demean_rank;
-/** Counts by opts.dof; a pass over the rows for each pair of factors.  The exact rank of three or more factors is
- *  counted in integers and a prime field, where that is too long by the pivots of the
- *  direct factor (E_TOO_BIG where exact is asked for and fill_cap forbids it).  With slopes the count is over the
- *  rationals, as every double is one; columns that depend on each other but for the rounding
- *  of their values (z and 0.1 z) count once, by pivots. */
+/** Counts by opts.dof; a pass over the rows for each pair of factors.  The exact rank of three or
+ *  more factors is counted in integers and a prime field, where that is too long by the pivots of
+ *  the direct factor (E_TOO_BIG where exact is asked for and fill_cap forbids it).  With slopes the
+ *  count is over the rationals, as every double is one; columns that depend on each other but for
+ *  the rounding of their values (z and 0.1 z) count once, by pivots. */
 FRG_API FRG_MUST_USE frg_status frg_demean_get_rank(frg_demean *d, frg_demean_rank *out);
 FRG_API void frg_demean_destroy(frg_demean *d);
 /** A design before there is a plan. */
 typedef struct {
-    int64_t n, p;           /* rows, columns */
+    int64_t n, p; /* rows, columns */
     int n_factors;
-    const int64_t *levels;  /* of each factor, those that occur; NULL: not known, so at most one a row */
-    int weighted;           /* there are weights */
+    const int64_t *levels;   /* of each factor, those that occur; NULL: not known, so at most one a
+                                row */
+    int weighted;            /* there are weights */
     const frg_slope *slopes; /* their z are not read */
     int n_slopes;
-    uint64_t no_intercept;  /* as of frg_demean_create */
+    uint64_t no_intercept; /* as of frg_demean_create */
 } frg_demean_shape;
-/** Bounds before the work: bytes of the plan after a run, and with the largest factor allowed (fill_cap); *seconds is a
- *  guess from designs that need few steps.  E_TOO_BIG: more rows than frg_demean_create takes. */
+/** Bounds before the work: bytes of the plan after a run, and with the largest factor allowed
+ *  (fill_cap); *seconds is a guess from designs that need few steps.  E_TOO_BIG: more rows than
+ *  frg_demean_create takes. */
 FRG_API FRG_MUST_USE frg_status frg_demean_estimate(frg_context *ctx, const frg_demean_shape *shape,
                                                     const frg_demean_opts *o, size_t *plan_bytes,
                                                     size_t *with_factor_bytes, double *seconds);
 
-/* ---- regression --------------------------------------------------------------------------------- */
+/* ---- regression ------------------------------------------------------------------------------ */
 
-typedef enum { FRG_WEIGHTS_ANALYTIC, FRG_WEIGHTS_FREQUENCY, FRG_WEIGHTS_PROBABILITY } frg_weights_kind;
+typedef enum {
+    FRG_WEIGHTS_ANALYTIC,
+    FRG_WEIGHTS_FREQUENCY,
+    FRG_WEIGHTS_PROBABILITY
+} frg_weights_kind;
 
-/** Where a fit keeps demeaned columns while it runs, and finds those of an earlier run of the same fit: y first, then
- *  the regressors, n rows each.  A column's bits do not depend on the others, so that a run that was stopped and
- *  one that was not end with the same bits.  A negative status of a call ends the fit with it. */
+/** Where a fit keeps demeaned columns while it runs, and finds those of an earlier run of the same
+ *  fit: y first, then the regressors, n rows each.  A column's bits do not depend on the others, so
+ *  that a run that was stopped and one that was not end with the same bits.  A negative status of a
+ *  call ends the fit with it. */
 typedef struct {
     int64_t block; /* columns demeaned between two calls of save; 0: 8 */
-    /** Fills the first *done < p columns and their reports; *worst is the worst status of theirs. */
+    /** Fills the first *done < p columns and their reports; *worst is the worst status of
+     *  theirs. */
     frg_status (*load)(void *user, int64_t n, int64_t p, double *values, frg_demean_column *columns,
                        int64_t *done, frg_status *worst);
-    /** The first `done` < p columns are finished.  stopped: the fit ends here, interrupted or out of time. */
-    frg_status (*save)(void *user, int64_t n, int64_t p, const double *values, const frg_demean_column *columns,
-                       int64_t done, frg_status worst, int stopped);
+    /** The first `done` < p columns are finished.  stopped: the fit ends here, interrupted or out
+     *  of time. */
+    frg_status (*save)(void *user, int64_t n, int64_t p, const double *values,
+                       const frg_demean_column *columns, int64_t done, frg_status worst,
+                       int stopped);
     void *user;
 } frg_column_store;
 
-/** What collin_tol is measured by: a column's own variance, or, as fixest does, nothing: the pivots of X'WX in the
- *  units of the data. */
+/** What collin_tol is measured by: a column's own variance, or, as fixest does, nothing: the pivots
+ *  of X'WX in the units of the data. */
 typedef enum { FRG_COLLIN_SHARE, FRG_COLLIN_FIXEST } frg_fe_collin;
 
-/** Which rows are used by the graph that the rows make of the levels of the first two effects (not counting slopes
- *  alone).  Effects of different connected sets cannot be compared with each other (Abowd, Creecy and Kramarz 2002). */
+/** Which rows are used by the graph that the rows make of the levels of the first two effects (not
+ *  counting slopes alone).  Effects of different connected sets cannot be compared with each other
+ *  (Abowd, Creecy and Kramarz 2002). */
 typedef enum { FRG_CONNECTED_ALL, FRG_CONNECTED_LARGEST } frg_fe_connected;
 
 typedef struct {
     size_t struct_size;
-    const char *vcov[8];   /* "iid", "hc1", "cluster=a+b", ...; the first is the one shown; default {"iid"} */
+    const char *vcov[8]; /* "iid", "hc1", "cluster=a+b", ...; the first is the one shown; default
+                            {"iid"} */
     int n_vcov;
-    /** fixest's small-sample rules: "adj=true,fixef=nonnested,cluster.adj=true,cluster.df=min,t.df=min"; NULL: these.
-     *  What fixef leaves out is left out with its slopes (reghdfe's rule; fixest always counts slopes in K). */
+    /** fixest's small-sample rules:
+     *  "adj=true,fixef=nonnested,cluster.adj=true,cluster.df=min,t.df=min"; NULL: these. What fixef
+     *  leaves out is left out with its slopes (reghdfe's rule; fixest always counts slopes in
+     *  K). */
     const char *ssc;
-    const char *weights;   /* name of a column, NULL: none */
+    const char *weights; /* name of a column, NULL: none */
     frg_weights_kind weights_kind;
-    const char *subset;    /* an expression; rows where it is not 0 are kept; NULL: all */
-    int keep_singletons;   /* 0: drop levels with one row, iterated */
-    double collin_tol;     /* 1e-9, of the scale below */
-    double level;          /* 0.95 of the confidence intervals */
-    int keep_effects;      /* 1: recover the fixed effects (needed for predict) */
+    const char *subset;  /* an expression; rows where it is not 0 are kept; NULL: all */
+    int keep_singletons; /* 0: drop levels with one row, iterated */
+    double collin_tol;   /* 1e-9, of the scale below */
+    double level;        /* 0.95 of the confidence intervals */
+    int keep_effects;    /* 1: recover the fixed effects (needed for predict) */
     frg_fe_collin collin;
     const frg_column_store *store; /* NULL: none; not with keep_effects */
-    frg_fe_connected connected;    /* all; largest: the connected set with the most rows (the sum of frequency weights),
-                                      the earlier of two equal ones; singletons are then looked for again */
+    frg_fe_connected connected;    /* all; largest: the connected set with the most rows (the sum of
+                                      frequency weights), the earlier of two equal ones; singletons
+                                      are then looked for again */
     frg_demean_opts demean;        /* the last field, so that it can grow at its end */
 } frg_fe_opts;
 
@@ -276,34 +325,37 @@ typedef struct {
 
 /** One covariance of the estimates. */
 typedef struct {
-    const char *spec;        /* as asked: "cluster=firm" */
-    const char *type;        /* "iid", "hc1", "cluster" */
-    int n_clusters;          /* variables */
+    const char *spec; /* as asked: "cluster=firm" */
+    const char *type; /* "iid", "hc1", "cluster" */
+    int n_clusters;   /* variables */
     const char *cluster_name[4];
     int64_t cluster_count[4];
-    double df_t;             /* of the t distribution */
-    int64_t k;               /* K of the small-sample rule: parameters that count */
-    const char *ssc;         /* the rule in force, all keys */
-    const double *matrix;    /* n_coefficients x n_coefficients */
+    double df_t;          /* of the t distribution */
+    int64_t k;            /* K of the small-sample rule: parameters that count */
+    const char *ssc;      /* the rule in force, all keys */
+    const double *matrix; /* n_coefficients x n_coefficients */
     const frg_coefficient *coefficients;
-    /** A variance was not positive, and the negative eigenvalues of the matrix were set to 0 (Cameron, Gelbach and Miller
-     *  2011).  Where the formula's own variance was not positive the coefficient has no std_error and what follows from it
-     *  (NaN); the other errors are those of the repaired matrix, none smaller than by the formula. */
+    /** A variance was not positive, and the negative eigenvalues of the matrix were set to 0
+     *  (Cameron, Gelbach and Miller 2011).  Where the formula's own variance was not positive the
+     *  coefficient has no std_error and what follows from it (NaN); the other errors are those of
+     *  the repaired matrix, none smaller than by the formula. */
     int projected;
-    double wald_f;           /* b' V^-1 b / k over the regressors without the intercept */
-    int64_t k_naive;         /* K where the effects count as fixest and pyfixest have it: each factor's levels but one, all
-                                of the first, whatever depends on what; dof naive makes it k.  0: not known, slopes */
+    double wald_f;   /* b' V^-1 b / k over the regressors without the intercept */
+    int64_t k_naive; /* K where the effects count as fixest and pyfixest have it: each factor's
+                        levels but one, all of the first, whatever depends on what; dof naive makes
+                        it k.  0: not known, slopes */
 } frg_fe_vcov;
 
 /** A fitted regression; everything lives as long as the frg_fe. */
 typedef struct {
     const char *formula;
     const char *depvar;
-    int64_t n_rows;      /* of the data */
-    int64_t n;           /* used (the sum of the weights for frequency weights) */
+    int64_t n_rows; /* of the data */
+    int64_t n;      /* used (the sum of the weights for frequency weights) */
     int64_t n_missing, n_subset, n_zero_weight, n_singleton, singleton_rounds;
     int64_t n_disconnected; /* rows dropped because they are outside the largest connected set */
-    int64_t n_groups;       /* connected sets before that; 0 with FRG_CONNECTED_ALL, where frg_fe_groups counts them */
+    int64_t n_groups;       /* connected sets before that; 0 with FRG_CONNECTED_ALL, where
+                               frg_fe_groups counts them */
     int n_coefficients;
     const frg_coefficient *coefficients; /* under vcovs[0] */
     int n_dropped;
@@ -313,15 +365,15 @@ typedef struct {
     int n_factors;
     const char *const *factor_name;
     const int64_t *factor_levels;
-    int64_t rank;        /* of the absorbed factors, the intercept included */
+    int64_t rank; /* of the absorbed factors, the intercept included */
     const char *rank_method;
     int64_t df_residual;
-    /** Sums with the weights: rss = sum w e^2, tss that of y about its mean (about 0 without an intercept and effects);
-     *  r2 = 1 - rss / tss, adjusted by (n - 1) / df_residual, within: beside what the effects leave of y (NaN without
-     *  effects); rmse = sqrt(rss / n). */
+    /** Sums with the weights: rss = sum w e^2, tss that of y about its mean (about 0 without an
+     *  intercept and effects); r2 = 1 - rss / tss, adjusted by (n - 1) / df_residual, within:
+     *  beside what the effects leave of y (NaN without effects); rmse = sqrt(rss / n). */
     double r2, r2_adjusted, r2_within, rmse, rss, tss;
-    int converged; /* every demeaned column is */
-    int64_t n_demeaned;  /* columns: y first, then the terms in formula order */
+    int converged;      /* every demeaned column is */
+    int64_t n_demeaned; /* columns: y first, then the terms in formula order */
     const frg_demean_column *columns;
     const char *const *column_names; /* n_demeaned, dropped terms included */
     frg_demean_report demean;
@@ -333,63 +385,70 @@ typedef struct {
 typedef struct frg_fe frg_fe;
 
 FRG_API void frg_fe_defaults(frg_fe_opts *o, size_t struct_size);
-/** Fits `formula` (fixest's grammar, e.g. "y ~ x1 + i(year, ref=1980) | firm^industry + year") on a table.
- *  Text and logicals (FALSE, TRUE) are factors, coded as R codes them.
- *  Rows are dropped in the order missing, subset, zero weight, singletons, connected set.  Returns the demeaner's status:
- *  a fit whose columns did not converge comes back marked.  One that was stopped does not come back with opts.store, nor
- *  with thousands of columns left to estimate: *out is NULL then and the status positive.  The fit reads `data` again for
- *  another covariance, residuals and effects: the table must live as long as the fit; the options need not.
- *  Errors: E_FORMULA with the position, E_COLUMN with the nearest name, E_TYPE (text where numbers were meant, with the
- *  cell), E_TOO_BIG, E_NO_OBS, E_NO_REGRESSOR, E_DF, E_CLUSTER, E_WEIGHT, E_NOT_FINITE. */
+/** Fits `formula` (fixest's grammar, e.g. "y ~ x1 + i(year, ref=1980) | firm^industry + year") on a
+ *  table. Text and logicals (FALSE, TRUE) are factors, coded as R codes them. Rows are dropped in
+ *  the order missing, subset, zero weight, singletons, connected set.  Returns the demeaner's
+ *  status: a fit whose columns did not converge comes back marked.  One that was stopped does not
+ *  come back with opts.store, nor with thousands of columns left to estimate: *out is NULL then and
+ *  the status positive.  The fit reads `data` again for another covariance, residuals and effects:
+ *  the table must live as long as the fit; the options need not. Errors: E_FORMULA with the
+ *  position, E_COLUMN with the nearest name, E_TYPE (text where numbers were meant, with the cell),
+ *  E_TOO_BIG, E_NO_OBS, E_NO_REGRESSOR, E_DF, E_CLUSTER, E_WEIGHT, E_NOT_FINITE. */
 FRG_API FRG_MUST_USE frg_status frg_fe_fit(frg_fe **out, frg_context *ctx, const char *formula,
                                            const frg_table *data, const frg_fe_opts *o);
 /** Takes one column name, which lives for the call alone. */
 typedef void (*frg_column_visitor)(const char *name, void *user);
-/** Names the columns that frg_fe_fit would read (a name may come twice), so that a reader can leave the others
- *  alone.  o may be NULL.  Errors: E_FORMULA as frg_fe_fit. */
-FRG_API FRG_MUST_USE frg_status frg_fe_columns(frg_context *ctx, const char *formula, const frg_fe_opts *o,
-                                               frg_column_visitor each, void *user);
+/** Names the columns that frg_fe_fit would read (a name may come twice), so that a reader can leave
+ *  the others alone.  o may be NULL.  Errors: E_FORMULA as frg_fe_fit. */
+FRG_API FRG_MUST_USE frg_status frg_fe_columns(frg_context *ctx, const char *formula,
+                                               const frg_fe_opts *o, frg_column_visitor each,
+                                               void *user);
 /** What a fit works on, counted without demeaning or solving. */
 typedef struct {
     int64_t n; /* rows used */
     int n_factors;
-    int64_t n_columns; /* y and the regressors, factors and i() expanded */
+    int64_t n_columns;                    /* y and the regressors, factors and i() expanded */
     size_t plan_bytes, with_factor_bytes; /* as frg_demean_estimate; 0 without effects */
     size_t matrix_bytes;                  /* n x n_columns doubles, beside the plan */
     double seconds;                       /* NaN without effects */
 } frg_fe_size;
 /** o may be NULL.  Errors: as frg_fe_fit's of formula, columns and rows. */
-FRG_API FRG_MUST_USE frg_status frg_fe_measure(frg_context *ctx, const char *formula, const frg_table *data,
-                                               const frg_fe_opts *o, frg_fe_size *out);
+FRG_API FRG_MUST_USE frg_status frg_fe_measure(frg_context *ctx, const char *formula,
+                                               const frg_table *data, const frg_fe_opts *o,
+                                               frg_fe_size *out);
 FRG_API const frg_fe_result *frg_fe_get(const frg_fe *f);
 /** Another covariance of the same fit; *out lives as long as f. */
 FRG_API FRG_MUST_USE frg_status frg_fe_vcov_add(frg_fe *f, const char *spec, const char *ssc,
                                                 const frg_fe_vcov **out);
 /** A joint test of linear restrictions. */
 typedef struct {
-    double wald, f;      /* W; W / df1 */
-    int64_t df1;         /* restrictions */
-    double df2;          /* of the covariance's t */
-    double p_f, p_chi2;  /* P(F(df1, df2) > f), P(chi2(df1) > W) */
+    double wald, f;     /* W; W / df1 */
+    int64_t df1;        /* restrictions */
+    double df2;         /* of the covariance's t */
+    double p_f, p_chi2; /* P(F(df1, df2) > f), P(chi2(df1) > W) */
 } frg_fe_test;
-/** R b = q: W = (R b - q)' (R V R')^-1 (R b - q).  v: one of f's covariances; r: rows x n_coefficients, row-major;
- *  q: rows values, NULL: zeros.  Wooldridge (2010), 4.2.3.
- *  Errors: E_ARG (rows that depend on others, a singular or projected covariance, values that are not finite). */
-FRG_API FRG_MUST_USE frg_status frg_fe_wald(const frg_fe *f, const frg_fe_vcov *v, const double *r, const double *q,
-                                            int64_t rows, frg_fe_test *out);
-/** Residuals and fitted values for the rows of the data, NaN where a row was dropped; either may be NULL. */
-FRG_API FRG_MUST_USE frg_status frg_fe_residuals(const frg_fe *f, double *residuals, double *fitted);
-/** group[i] <- the connected set of row i of the data in the graph of the first two effects: 1 is the set with the
- *  most rows, 2 the next, 0 a row that was dropped.  *n_groups, where not NULL, is their number.
- *  Errors: E_OPTION where the formula has fewer than two effects with an intercept. */
+/** R b = q: W = (R b - q)' (R V R')^-1 (R b - q).  v: one of f's covariances; r: rows x
+ *  n_coefficients, row-major; q: rows values, NULL: zeros.  Wooldridge (2010), 4.2.3. Errors: E_ARG
+ *  (rows that depend on others, a singular or projected covariance, values that are not finite). */
+FRG_API FRG_MUST_USE frg_status frg_fe_wald(const frg_fe *f, const frg_fe_vcov *v, const double *r,
+                                            const double *q, int64_t rows, frg_fe_test *out);
+/** Residuals and fitted values for the rows of the data, NaN where a row was dropped; either may be
+ *  NULL. */
+FRG_API FRG_MUST_USE frg_status frg_fe_residuals(const frg_fe *f, double *residuals,
+                                                 double *fitted);
+/** group[i] <- the connected set of row i of the data in the graph of the first two effects: 1 is
+ *  the set with the most rows, 2 the next, 0 a row that was dropped.  *n_groups, where not NULL, is
+ *  their number. Errors: E_OPTION where the formula has fewer than two effects with an
+ *  intercept. */
 FRG_API FRG_MUST_USE frg_status frg_fe_groups(const frg_fe *f, int32_t *group, int64_t *n_groups);
-/** Fixed effects as a table: factor, level, effect, identified.  Normalised as fixest does: the first level
- *  of every factor but the first is 0 in each component, and as many further ones, in their order, as three and more
- *  factors or slopes leave free (to 64; identified is 0 in the table where that does not do).  What is still free, or
- *  beyond what the demeaner can solve, is as the solver left it.  Needs keep_effects. */
+/** Fixed effects as a table: factor, level, effect, identified.  Normalised as fixest does: the
+ *  first level of every factor but the first is 0 in each component, and as many further ones, in
+ *  their order, as three and more factors or slopes leave free (to 64; identified is 0 in the table
+ *  where that does not do).  What is still free, or beyond what the demeaner can solve, is as the
+ *  solver left it.  Needs keep_effects. */
 FRG_API FRG_MUST_USE frg_status frg_fe_effects(const frg_fe *f, frg_table **out);
-/** Predictions for the rows of new data; an unseen level gives NaN and is counted.  Needs keep_effects
- *  when the model has fixed effects. */
+/** Predictions for the rows of new data; an unseen level gives NaN and is counted.  Needs
+ *  keep_effects when the model has fixed effects. */
 FRG_API FRG_MUST_USE frg_status frg_fe_predict(const frg_fe *f, const frg_table *data, double *out,
                                                int64_t *n_unseen);
 FRG_API void frg_fe_destroy(frg_fe *f);

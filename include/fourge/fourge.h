@@ -7,19 +7,22 @@
  *     frg_X_run(plan, ...)                   the work; the second run of a plan allocates nothing
  *     frg_X_destroy(plan)                    accepts NULL and half-built plans
  *
- * A Gaussian process has eval, fit and predict in the place of run, an optimizer step; a regression is created and run
- * by frg_fe_fit.  Single calls (frg_lsmr_solve, frg_gw_embed, ...) give their memory back when they return.
+ * A Gaussian process has eval, fit and predict in the place of run, an optimizer step; a regression
+ * is created and run by frg_fe_fit.  Single calls (frg_lsmr_solve, frg_gw_embed, ...) give their
+ * memory back when they return.
  *
  * Rules that hold everywhere:
- *  - A call that fails (status < 0) leaves its outputs as they were before the call, *out == NULL for
- *    create, and frg_message(ctx) says what was expected, what was found and where.
+ *  - A call that fails (status < 0) leaves its outputs as they were before the call, *out == NULL
+ *    for create, and frg_message(ctx) says what was expected, what was found and where.
  *  - A status > 0 is a usable result that stopped early; it is marked, never hidden.
  *  - The library never prints, exits, changes the locale or the floating-point environment.
- *  - NULL for a handle, a context or the place of a result that is needed is FRG_BAD_ARG; what returns a value instead
- *    of a status answers zeros then (0, NULL, ""), and what returns nothing does nothing.
- *  - Sizes are int64_t; arrays are borrowed views, the library never keeps the caller's pointer longer
- *    than the object that was given it.
- *  - Two contexts are independent; one context, and the plans made from it, belong to one thread at a time.
+ *  - NULL for a handle, a context or the place of a result that is needed is FRG_BAD_ARG; what
+ *    returns a value instead of a status answers zeros then (0, NULL, ""), and what returns nothing
+ *    does nothing.
+ *  - Sizes are int64_t; arrays are borrowed views, the library never keeps the caller's pointer
+ *    longer than the object that was given it.
+ *  - Two contexts are independent; one context, and the plans made from it, belong to one thread at
+ *  a time.
  */
 #ifndef FOURGE_H
 #define FOURGE_H
@@ -40,7 +43,7 @@
 #endif
 
 #if defined(__GNUC__)
-#define FRG_MUST_USE __attribute__((warn_unused_result))
+#define FRG_MUST_USE          __attribute__((warn_unused_result))
 #define FRG_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #else
 #define FRG_MUST_USE
@@ -51,7 +54,7 @@
 extern "C" {
 #endif
 
-/* ---- status ------------------------------------------------------------------------------------- */
+/* ---- status ---------------------------------------------------------------------------------- */
 
 /** Every status with its number, the exit code of the command line, and a sentence. */
 #define FRG_STATUS_LIST(X)                                                                         \
@@ -75,8 +78,9 @@ extern "C" {
     X(FRG_MISMATCH, -12, 65, "a saved object does not belong to these data")                       \
     X(FRG_BUSY, -13, 70, "the object is in use by another thread")
 
-/** 0: done.  > 0: stopped early, outputs are the best iterate, marked.  < 0: failed, outputs as before the call.
- *  FRG_BUSY is the Python package's, whose objects have a lock: no call of the library looks for a second thread. */
+/** 0: done.  > 0: stopped early, outputs are the best iterate, marked.  < 0: failed, outputs as
+ *  before the call. FRG_BUSY is the Python package's, whose objects have a lock: no call of the
+ *  library looks for a second thread. */
 typedef enum {
 #define FRG_STATUS_ENUM(name, number, exit_code, sentence) name = number,
     FRG_STATUS_LIST(FRG_STATUS_ENUM)
@@ -90,7 +94,7 @@ FRG_API const char *frg_status_sentence(frg_status s);
 /** The exit code of the command line for this status. */
 FRG_API int frg_status_exit_code(frg_status s);
 
-/* ---- arrays ------------------------------------------------------------------------------------- */
+/* ---- arrays ---------------------------------------------------------------------------------- */
 
 typedef enum { FRG_F32, FRG_F64, FRG_F16, FRG_BF16, FRG_U8, FRG_U16, FRG_I32, FRG_I64 } frg_dtype;
 typedef enum { FRG_CPU, FRG_CUDA, FRG_OPENCL } frg_device_kind;
@@ -124,9 +128,10 @@ FRG_API frg_array frg_vector(const void *data, frg_dtype t, int64_t n);
 /** Host matrix m x n, row-major, ld >= n elements from row to row. */
 FRG_API frg_array frg_matrix(const void *data, frg_dtype t, int64_t m, int64_t n, int64_t ld);
 /** Host matrix m x n, column-major, ld >= m elements from column to column. */
-FRG_API frg_array frg_matrix_columns(const void *data, frg_dtype t, int64_t m, int64_t n, int64_t ld);
+FRG_API frg_array frg_matrix_columns(const void *data, frg_dtype t, int64_t m, int64_t n,
+                                     int64_t ld);
 
-/* ---- what one solve did ------------------------------------------------------------------------- */
+/* ---- what one solve did ---------------------------------------------------------------------- */
 
 /** Filled on every return, early stops and failures included. */
 typedef struct {
@@ -140,7 +145,7 @@ typedef struct {
     const char *device_name;
 } frg_info;
 
-/* ---- context ------------------------------------------------------------------------------------ */
+/* ---- context --------------------------------------------------------------------------------- */
 
 typedef struct {
     const char *solver;
@@ -151,15 +156,17 @@ typedef struct {
     double seconds;      /* since the run began */
 } frg_progress;
 
-/** Called about once an iteration, on the thread that called the library; non-zero asks the solver to stop
- *  (FRG_INTERRUPTED).  It may call the library on other contexts, and frg_interrupt on this one. */
+/** Called about once an iteration, on the thread that called the library; non-zero asks the solver
+ *  to stop (FRG_INTERRUPTED).  It may call the library on other contexts, and frg_interrupt on this
+ *  one. */
 typedef int (*frg_progress_fn)(const frg_progress *p, void *user);
-/** level 0 warning, 1 information, 2 detail; a line without its end, on the thread that called the library. */
+/** level 0 warning, 1 information, 2 detail; a line without its end, on the thread that called the
+ *  library. */
 typedef void (*frg_log_fn)(int level, const char *line, void *user);
 
-/** Where memory comes from.  alloc returns NULL on failure, at least 64-byte aligned memory otherwise.  Both may be called by
- *  several threads at once: members of a batch and starts of a fit take their own memory.  The table is copied; `user` must
- *  live as long as the context. */
+/** Where memory comes from.  alloc returns NULL on failure, at least 64-byte aligned memory
+ *  otherwise.  Both may be called by several threads at once: members of a batch and starts of a
+ *  fit take their own memory.  The table is copied; `user` must live as long as the context. */
 typedef struct {
     void *(*alloc)(size_t bytes, void *user);
     void (*free)(void *p, size_t bytes, void *user);
@@ -167,11 +174,13 @@ typedef struct {
 } frg_allocator;
 
 /** How files are reached; every read and write of the library goes through it.  Functions return a
- *  negative errno on failure.  A handle is whatever `open` chose (the default: a file descriptor). */
+ *  negative errno on failure.  A handle is whatever `open` chose (the default: a file
+ *  descriptor). */
 typedef struct {
-    /** mode: 'r' reads a file that is there, 'w' makes a new one and fails if it is there, 'd' writes to a device or pipe (else -ENODEV). */
+    /** mode: 'r' reads a file that is there, 'w' makes a new one and fails if it is there, 'd'
+     *  writes to a device or pipe (else -ENODEV). */
     int (*open)(const char *path, char mode, void *user);
-    int64_t (*read)(int handle, void *to, size_t bytes, void *user);        /* 0 at the end */
+    int64_t (*read)(int handle, void *to, size_t bytes, void *user);          /* 0 at the end */
     int64_t (*write)(int handle, const void *from, size_t bytes, void *user); /* may be short */
     int (*sync)(int handle, void *user);
     int (*close)(int handle, void *user);
@@ -185,53 +194,56 @@ typedef struct {
 /** Reserved for communication between ranks; NULL is a single process. */
 struct frg_comm;
 
-/** Options, here and in every header: begin with the _defaults function of the struct and sizeof of it, change what shall be
- *  different, hand it over; NULL is all defaults.  struct_size tells which fields the caller was built with, so that a struct
- *  may grow at its end; one that was not set is refused (FRG_BAD_ARG), and so are fields of a later version that are not 0
- *  (FRG_UNSUPPORTED).  Options are copied; what they point to must live as long as is said at each field. */
+/** Options, here and in every header: begin with the _defaults function of the struct and sizeof of
+ *  it, change what shall be different, hand it over; NULL is all defaults.  struct_size tells which
+ *  fields the caller was built with, so that a struct may grow at its end; one that was not set is
+ *  refused (FRG_BAD_ARG), and so are fields of a later version that are not 0 (FRG_UNSUPPORTED).
+ *  Options are copied; what they point to must live as long as is said at each field. */
 typedef struct {
     size_t struct_size;
-    frg_device device;          /* default cpu */
-    int threads;                /* 0: the cores this process may use (its affinity, its control groups' cpu.max,
-                                   OMP_NUM_THREADS); 1 inside an OpenMP region.  They are OpenMP's, and
-                                   those of GCC's runtime spin for milliseconds where they wait, which
-                                   beside other programs at work makes small problems ten times slower
-                                   and more.  The environment GOMP_SPINCOUNT=2000 lets them sleep after
-                                   0.1 ms; the runtime reads it once, when it is loaded: a program that
-                                   is linked with it is started so (setenv in main comes too late), one
-                                   that loads fourge by dlopen sets it before.  The program fourge and
-                                   the Python package do so themselves. */
-    uint64_t seed;              /* default 0 */
-    int64_t memory_limit;       /* bytes this context may hold at a time; 0: no limit */
-    double time_limit;          /* seconds a run may take, see frg_interrupt for which; 0: no limit */
+    frg_device device;    /* default cpu */
+    int threads;          /* 0: the cores this process may use (its affinity, its control groups'
+                             cpu.max, OMP_NUM_THREADS); 1 inside an OpenMP region. They are
+                             OpenMP's, and those of GCC's runtime spin for milliseconds where they
+                             wait, which beside other programs at work makes small problems ten
+                             times slower and more.  The environment GOMP_SPINCOUNT=2000 lets them
+                             sleep after 0.1 ms; the runtime reads it once, when it is loaded: a
+                             program that is linked with it is started so (setenv in main comes too
+                             late), one that loads fourge by dlopen sets it before.  The program
+                             fourge and the Python package do so themselves. */
+    uint64_t seed;        /* default 0 */
+    int64_t memory_limit; /* bytes this context may hold at a time; 0: no limit */
+    double time_limit;    /* seconds a run may take, see frg_interrupt for which; 0: no limit */
     frg_progress_fn on_progress;
     frg_log_fn on_log;
-    void *user;                 /* handed to both callbacks */
+    void *user;                     /* handed to both callbacks */
     const frg_allocator *allocator; /* NULL: the system's; copied */
     const frg_files *files;         /* NULL: the system's; copied */
-    const struct frg_comm *comm; /* reserved: FRG_UNSUPPORTED unless NULL */
-    void *stream;                /* reserved: FRG_UNSUPPORTED unless NULL */
-    int count_from;             /* 0 or 1: the number of the first row, column, point, member or entry in
-                                   messages of gp; 1 for programs whose users see the rows of a file */
+    const struct frg_comm *comm;    /* reserved: FRG_UNSUPPORTED unless NULL */
+    void *stream;                   /* reserved: FRG_UNSUPPORTED unless NULL */
+    int count_from;                 /* 0 or 1: the number of the first row, column, point, member or
+                                       entry in messages of gp; 1 for programs whose users see the
+                                       rows of a file */
 } frg_context_opts;
 
 typedef struct frg_context frg_context;
 
 FRG_API void frg_context_defaults(frg_context_opts *o, size_t struct_size);
-/** opts NULL: all defaults.  FRG_NO_DEVICE where the device is not there (cpu has the index 0 alone),
- *  FRG_UNSUPPORTED for what is reserved, FRG_NO_MEMORY, FRG_BAD_ARG.
- *  The environment variable FOURGE_ISA (plain, v2, v3, v4) forces a lower CPU level: that one, or the next below that
- *  the library was built with (FOURGE_CPU_LEVELS of CMake; plain, v3 and v4 by default). */
+/** opts NULL: all defaults.  FRG_NO_DEVICE where the device is not there (cpu has the index 0
+ *  alone), FRG_UNSUPPORTED for what is reserved, FRG_NO_MEMORY, FRG_BAD_ARG. The environment
+ *  variable FOURGE_ISA (plain, v2, v3, v4) forces a lower CPU level: that one, or the next below
+ *  that the library was built with (FOURGE_CPU_LEVELS of CMake; plain, v3 and v4 by default). */
 FRG_API FRG_MUST_USE frg_status frg_context_create(frg_context **out, const frg_context_opts *o);
 /** NULL is fine.  Every object made from the context must have been destroyed before. */
 FRG_API void frg_context_destroy(frg_context *ctx);
 
-/** The last failure of a call on ctx: what, where, why.  Never NULL; "" when nothing has failed.  A call that succeeds
- *  does not take it away: whether a call failed is what its status says. */
+/** The last failure of a call on ctx: what, where, why.  Never NULL; "" when nothing has failed.  A
+ *  call that succeeds does not take it away: whether a call failed is what its status says. */
 FRG_API const char *frg_message(const frg_context *ctx);
 /** The place of the last failure (file:line, column, argument); "" where there is none. */
 FRG_API const char *frg_error_where(const frg_context *ctx);
-/** "FRG-FE-012", the row of the catalogue that the last failure belongs to; "" when nothing failed. */
+/** "FRG-FE-012", the row of the catalogue that the last failure belongs to; "" when nothing
+ *  failed. */
 FRG_API const char *frg_error_code(const frg_context *ctx);
 /** What to do about it; "" where there is nothing to say. */
 FRG_API const char *frg_error_hint(const frg_context *ctx);
@@ -253,11 +265,12 @@ FRG_API const char *frg_warning_code(const frg_context *ctx, int i);
 FRG_API const char *frg_warning_message(const frg_context *ctx, int i);
 FRG_API void frg_warnings_clear(frg_context *ctx);
 
-/** Asks the running solver to stop at its next iteration.  Safe from a signal handler and from any thread.
- *  It and the time limit are looked at by: frg_demean_run, frg_lsmr_solve, frg_fe_fit, the evaluations, fits and batches
- *  of gp, frg_gw_create, _run, sinkhorn, barycenters, embeddings, shortest paths, frg_qr_run between matrices, and by
- *  what reads a pipe or a terminal.  Not by: frg_soap_step (a step is made whole or not at all), frg_graph_knn,
- *  energies and gradients of plans, and a supernodal factor while it is built. */
+/** Asks the running solver to stop at its next iteration.  Safe from a signal handler and from any
+ *  thread. It and the time limit are looked at by: frg_demean_run, frg_lsmr_solve, frg_fe_fit, the
+ *  evaluations, fits and batches of gp, frg_gw_create, _run, sinkhorn, barycenters, embeddings,
+ *  shortest paths, frg_qr_run between matrices, and by what reads a pipe or a terminal.  Not by:
+ *  frg_soap_step (a step is made whole or not at all), frg_graph_knn, energies and gradients of
+ *  plans, and a supernodal factor while it is built. */
 FRG_API void frg_interrupt(frg_context *ctx);
 /** Withdraws an earlier frg_interrupt. */
 FRG_API void frg_interrupt_clear(frg_context *ctx);
@@ -271,24 +284,26 @@ FRG_API size_t frg_bytes_held(const frg_context *ctx);
 FRG_API size_t frg_peak_bytes(const frg_context *ctx);
 FRG_API void frg_peak_reset(frg_context *ctx);
 
-/* ---- for programs on top of the library --------------------------------------------------------- */
+/* ---- for programs on top of the library ------------------------------------------------------ */
 
 /** Writes `count` bytes into a file that appears whole or not at all; "-" is standard output. */
-FRG_API FRG_MUST_USE frg_status frg_write_file(frg_context *ctx, const char *path, const void *bytes,
-                                               int64_t count);
+FRG_API FRG_MUST_USE frg_status frg_write_file(frg_context *ctx, const char *path,
+                                               const void *bytes, int64_t count);
 /** The nearest of `count` names by edit distance, for "did you mean"; NULL when none is near. */
 FRG_API const char *frg_nearest_name(const char *name, const char *const *names, int64_t count);
 
-/* ---- the build ---------------------------------------------------------------------------------- */
+/* ---- the build ------------------------------------------------------------------------------- */
 
-FRG_API const char *frg_version(void);     /* "0.1.0" */
-FRG_API const char *frg_commit(void);      /* the commit it was built from, "unknown" outside a checkout */
-FRG_API const char *frg_compiler(void);    /* the compiler that built it: "GCC 12.2.0" */
-FRG_API const char *frg_blas_name(void);   /* the BLAS and the kernels it chose for this machine */
+FRG_API const char *frg_version(void);   /* "0.1.0" */
+FRG_API const char *frg_commit(void);    /* the commit it was built from, "unknown" outside a
+                                            checkout */
+FRG_API const char *frg_compiler(void);  /* the compiler that built it: "GCC 12.2.0" */
+FRG_API const char *frg_blas_name(void); /* the BLAS and the kernels it chose for this machine */
 /** Parses "cpu", "cuda", "cuda:1", "opencl:0".  FRG_BAD_ARG for anything else. */
 FRG_API FRG_MUST_USE frg_status frg_device_parse(const char *text, frg_device *out);
 
-/** What Linux's control groups (containers) leave to this process: cores of its time, and bytes of memory; 0: no limit. */
+/** What Linux's control groups (containers) leave to this process: cores of its time, and bytes of
+ *  memory; 0: no limit. */
 FRG_API double frg_group_cores(void);
 FRG_API int64_t frg_group_memory(void);
 

@@ -1,38 +1,47 @@
 /* gp.h - exact Gaussian processes: likelihood and gradient, fit, prediction.
  *
- * Model.  Inputs X (n x d), outputs y (n, or n x q with one kernel for all columns), parameters theta:
+ * Model.  Inputs X (n x d), outputs y (n, or n x q with one kernel for all columns), parameters
+ * theta:
  *
  *     K = C + N,   C_ij = k(x_i, x_j),   N = diag(nu_i),   r = y - m,   a = K^-1 r,   L L' = K
- *     ell(theta) = -1/2 r'a - sum_i log L_ii - n/2 log 2 pi                       (summed over the q columns)
+ *     ell(theta) = -1/2 r'a - sum_i log L_ii - n/2 log 2 pi                       (summed over the
+ *                                                                                 q columns)
  *     d ell / dt = 1/2 sum_ij W_ij dK_ij/dt,   W = a a' - K^-1
  *
- * One evaluation costs n^3/3 flop for the value and 2 n^3/3 more for the gradient, in n^2/2 (PACKED) or n^2
- * (FULL) elements; the gradient is computed when it is asked for.  Rasmussen and Williams (2006), chapters 2
- * and 5; the in-place inverse follows Bientinesi, Gunter and van de Geijn (2008).
+ * One evaluation costs n^3/3 flop for the value and 2 n^3/3 more for the gradient, in n^2/2
+ * (PACKED) or n^2 (FULL) elements; the gradient is computed when it is asked for.  Rasmussen and
+ * Williams (2006), chapters 2 and 5; the in-place inverse follows Bientinesi, Gunter and van de
+ * Geijn (2008).
  *
  * Kernel expressions (the same text in C, on the command line and in Python):
  *
- *     1.7*rbf(l=0.2) + noise(0.04)          a number in front is a variance; noise is N, not part of C
+ *     1.7*rbf(l=0.2) + noise(0.04)          a number in front is a variance; noise is N, not part
+ *                                           of C
  *     scale * matern52(ard) * on(t; periodic(l=1, p=in(0.5,2))) + linear
  *
- *     rbf matern12 matern32 matern52 rq(l,alpha) periodic(l,p[,form=gpytorch]) linear(v) poly(q,c) cosine(p)
- *     sm(q[,form=gpytorch]) const(v) white(v) user
+ *     rbf matern12 matern32 matern52 rq(l,alpha) periodic(l,p[,form=gpytorch]) linear(v) poly(q,c)
+ *     cosine(p) sm(q[,form=gpytorch]) const(v) white(v) user
  *
- * l=[0.1,0.3] or the word ard gives one lengthscale a dimension, on(a,b; KERNEL) picks columns by name or
- * number, =v! fixes a value, in(lo,hi) bounds one, @name follows a parameter that stands before it (as in
- * rbf(l=0.2)*matern32(l=@rbf.l), or one entry of a vector: @rbf.l[2]), and a value left out is set from the data.
+ * l=[0.1,0.3] or the word ard gives one lengthscale a dimension, on(a,b; KERNEL) picks columns by
+ * name or number, =v! fixes a value, in(lo,hi) bounds one, @name follows a parameter that stands
+ * before it (as in rbf(l=0.2)*matern32(l=@rbf.l), or one entry of a vector: @rbf.l[2]), and a value
+ * left out is set from the data.
  *
- * Gradients are per log of a parameter that is positive (all but means, whose gradients are per value).
+ * Gradients are per log of a parameter that is positive (all but means, whose gradients are per
+ * value).
  *
- * Profiled scale (profile_scale).  The expression is R, up to a factor that the likelihood is maximal at:
+ * Profiled scale (profile_scale).  The expression is R, up to a factor that the likelihood is
+ * maximal at:
  *
- *     K = f R,   f = r'R^-1 r / (n q)   (REML, m columns of H: (n - m) q),   W = a a'/f - q R^-1,  a = R^-1 r
+ *     K = f R,   f = r'R^-1 r / (n q) (REML, m columns of H: (n - m) q), W = a a'/f - q R^-1, a =
+ *                R^-1 r
  *     ell = -1/2 [ n q (log 2 pi f + 1) + q log |R| ]
  *
- * One parameter less to search, and none to start.  Where all of R could be multiplied by free parameters (a variance in
- * every term, and the noise) the first of these is fixed, at 1 unless the expression says more.  Values left out are set
- * as if var(y) were 1; jitter is added to R.  f is in frg_gp_value; predictions, draws, leave-one-out and folds have it;
- * where a theta, y or a point changes it is estimated anew.  Known noise variances, in the units of y, do not go with it.
+ * One parameter less to search, and none to start.  Where all of R could be multiplied by free
+ * parameters (a variance in every term, and the noise) the first of these is fixed, at 1 unless the
+ * expression says more.  Values left out are set as if var(y) were 1; jitter is added to R.  f is
+ * in frg_gp_value; predictions, draws, leave-one-out and folds have it; where a theta, y or a point
+ * changes it is estimated anew.  Known noise variances, in the units of y, do not go with it.
  */
 #ifndef FOURGE_GP_H
 #define FOURGE_GP_H
@@ -44,25 +53,32 @@
 extern "C" {
 #endif
 
-/* ---- options ------------------------------------------------------------------------------------ */
+/* ---- options --------------------------------------------------------------------------------- */
 
-/** f64; f32: all arithmetic in float, sums in double; mixed: factor and value in f64 (the f64 value to the
- *  bit), the inverse in f32 where an estimate says that the gradient is within 1e-5 of its largest component (in a fit, of
- *  that and n), in f64 and `promoted` elsewhere. */
+/** f64; f32: all arithmetic in float, sums in double; mixed: factor and value in f64 (the f64 value
+ *  to the bit), the inverse in f32 where an estimate says that the gradient is within 1e-5 of its
+ *  largest component (in a fit, of that and n), in f64 and `promoted` elsewhere. */
 typedef enum { FRG_GP_F64, FRG_GP_F32, FRG_GP_MIXED } frg_gp_precision;
-/** FULL keeps the kernel beside the factor (n^2 elements), PACKED computes it twice (n^2/2); mixed is PACKED. */
+/** FULL keeps the kernel beside the factor (n^2 elements), PACKED computes it twice (n^2/2); mixed
+ *  is PACKED. */
 typedef enum { FRG_GP_STORAGE_AUTO, FRG_GP_FULL, FRG_GP_PACKED } frg_gp_storage;
 /** Transforms, starts, bounds and priors of other packages, for comparable runs. */
-typedef enum { FRG_GP_PRESET_NONE, FRG_GP_PRESET_GPYTORCH, FRG_GP_PRESET_BOTORCH, FRG_GP_PRESET_SKLEARN } frg_gp_preset;
-/** What a factor that fails is answered with: growing jitter relative to the mean diagonal; GPyTorch's
- *  absolute one; or the failure itself. */
+typedef enum {
+    FRG_GP_PRESET_NONE,
+    FRG_GP_PRESET_GPYTORCH,
+    FRG_GP_PRESET_BOTORCH,
+    FRG_GP_PRESET_SKLEARN
+} frg_gp_preset;
+/** What a factor that fails is answered with: growing jitter relative to the mean diagonal;
+ *  GPyTorch's absolute one; or the failure itself. */
 typedef enum { FRG_GP_JITTER_RELATIVE, FRG_GP_JITTER_GPYTORCH, FRG_GP_JITTER_NONE } frg_gp_jitter;
 /** NaN in y: an error, or the row is left out and counted. */
 typedef enum { FRG_GP_NAN_ERROR, FRG_GP_NAN_MASK } frg_gp_nan;
 
-/** A user's covariance, called for tiles of pairs.  rows: m points, cols: n points, each d values, row-major.
- *  fill writes k(rows_i, cols_j) at k[i + j * ld].  pull adds sum_ij w[i + j * ld] dk_ij/dtheta_t to
- *  gradient[t], per log theta_t.  Both must be safe to call from several threads. */
+/** A user's covariance, called for tiles of pairs.  rows: m points, cols: n points, each d values,
+ *  row-major. fill writes k(rows_i, cols_j) at k[i + j * ld].  pull adds sum_ij w[i + j * ld]
+ *  dk_ij/dtheta_t to gradient[t], per log theta_t.  Both must be safe to call from several
+ *  threads. */
 typedef struct {
     int n_parameters;
     const double *start; /* n_parameters, positive */
@@ -76,8 +92,9 @@ typedef struct {
 typedef struct {
     size_t struct_size;
     const char *const *column_names; /* d names for on(...); NULL: "x1", "x2", ... */
-    const char *mean;                /* "zero", "const" (default), "const(v)", "const(v!)" (fixed), "linear": a
-                                        constant and a slope an input, "profiled", "profiled(linear)", "values" */
+    const char *mean;                /* "zero", "const" (default), "const(v)", "const(v!)" (fixed),
+                                        "linear": a constant and a slope an input, "profiled",
+                                        "profiled(linear)", "values" */
     const double *mean_values;       /* n, for "values" */
     int reml;                        /* 0; 1: restricted likelihood, with a profiled mean */
     const double *noise_variances;   /* n known variances added to N, or NULL */
@@ -86,31 +103,38 @@ typedef struct {
     int prior_jacobian;              /* 0: the mode in the value itself; 1: adds log |dv/draw| */
     frg_gp_preset preset;            /* none */
     frg_gp_precision precision;      /* f64 */
-    frg_gp_storage storage;          /* auto: FULL where 8 n^2 is at most a quarter of the memory allowed */
-    int auto_promote;                /* 0: f32 that is not good enough is an error; 1: run again in f64 */
-    double accuracy;                 /* 1e-3: what f32 must reach in ell, relative to |ell| + 1; in a fit to |ell| + n.  A bound
-                                        (error_estimate) that is above it in f64 is the warning W_ROUNDING_GP */
+    frg_gp_storage storage;          /* auto: FULL where 8 n^2 is at most a quarter of the memory
+                                        allowed */
+    int auto_promote;                /* 0: f32 that is not good enough is an error; 1: run again in
+                                        f64 */
+    double accuracy;                 /* 1e-3: what f32 must reach in ell, relative to |ell| + 1; in
+                                        a fit to |ell| + n.  A bound (error_estimate) that is above
+                                        it in f64 is the warning W_ROUNDING_GP */
     frg_gp_jitter jitter;            /* relative */
     frg_gp_nan nan;                  /* error */
     const frg_gp_user_kernel *user_kernel; /* for the word `user` in the expression */
-    int profile_scale;               /* 0; 1: K = f R, the expression is R and f is estimated (below) */
+    int profile_scale;                     /* 0; 1: K = f R, the expression is R and f is estimated
+                                              (below) */
 } frg_gp_opts;
 
-/* ---- a process with its data -------------------------------------------------------------------- */
+/* ---- a process with its data ----------------------------------------------------------------- */
 
 typedef struct frg_gp frg_gp;
 
 FRG_API void frg_gp_defaults(frg_gp_opts *o, size_t struct_size);
-/** x: n x d, y: n or n x q; f64 or f32, any strides; both are copied.  Values that the expression leaves out
- *  are set from the data (l = 0.5 sqrt(d) sd, variance = var(y), noise = 0.1 var(y), mean = mean(y)).
- *  Errors: E_KERNEL with the position in the text, E_SHAPE, E_DTYPE, E_NOT_FINITE_GP with row and column,
- *  E_NOISE, E_PRIOR, E_TOO_BIG_GP with the bytes needed, allowed, and the storage that would fit. */
-FRG_API FRG_MUST_USE frg_status frg_gp_create(frg_gp **out, frg_context *ctx, frg_array x, frg_array y,
-                                              const char *kernel, const frg_gp_opts *o);
+/** x: n x d, y: n or n x q; f64 or f32, any strides; both are copied.  Values that the expression
+ *  leaves out are set from the data (l = 0.5 sqrt(d) sd, variance = var(y), noise = 0.1 var(y),
+ *  mean = mean(y)). Errors: E_KERNEL with the position in the text, E_SHAPE, E_DTYPE,
+ *  E_NOT_FINITE_GP with row and column, E_NOISE, E_PRIOR, E_TOO_BIG_GP with the bytes needed,
+ *  allowed, and the storage that would fit. */
+FRG_API FRG_MUST_USE frg_status frg_gp_create(frg_gp **out, frg_context *ctx, frg_array x,
+                                              frg_array y, const char *kernel,
+                                              const frg_gp_opts *o);
 FRG_API void frg_gp_destroy(frg_gp *gp);
 /** Bytes that frg_gp_create will hold for n points, before it does. */
 FRG_API FRG_MUST_USE frg_status frg_gp_estimate(frg_context *ctx, int64_t n, int64_t d, int64_t q,
-                                                const char *kernel, const frg_gp_opts *o, size_t *bytes);
+                                                const char *kernel, const frg_gp_opts *o,
+                                                size_t *bytes);
 
 typedef enum { FRG_GP_LOG, FRG_GP_SOFTPLUS, FRG_GP_INTERVAL, FRG_GP_IDENTITY } frg_gp_transform;
 
@@ -120,109 +144,125 @@ typedef struct {
     double value, lower, upper;
     frg_gp_transform transform;
     int fixed;
-    int active; /* after a fit: -1 at the lower bound, 1 at the upper one, 0 inside */
+    int active;       /* after a fit: -1 at the lower bound, 1 at the upper one, 0 inside */
     double std_error; /* of the log parameter (of the value for means); NaN before a fit */
     int tied;         /* the parameter that it follows, -1: none */
 } frg_gp_parameter;
 
 FRG_API int frg_gp_parameter_count(const frg_gp *gp);
-FRG_API FRG_MUST_USE frg_status frg_gp_get_parameter(const frg_gp *gp, int i, frg_gp_parameter *out);
-/** Where the parameter called `name` is: the number of its one entry, or of the first; entries (or NULL): how many it has.
- *  E_PARAMETER lists the names that there are. */
-FRG_API FRG_MUST_USE frg_status frg_gp_find_parameter(const frg_gp *gp, const char *name, int *first, int *entries);
+FRG_API FRG_MUST_USE frg_status frg_gp_get_parameter(const frg_gp *gp, int i,
+                                                     frg_gp_parameter *out);
+/** Where the parameter called `name` is: the number of its one entry, or of the first; entries (or
+ *  NULL): how many it has. E_PARAMETER lists the names that there are. */
+FRG_API FRG_MUST_USE frg_status frg_gp_find_parameter(const frg_gp *gp, const char *name,
+                                                      int *first, int *entries);
 /** Another value, and other bounds, for a parameter. */
 typedef struct {
     const char *name;
     int entry;                  /* -1: all of them */
     double value, lower, upper; /* NaN: as it is */
 } frg_gp_change;
-/** All of the changes or none.  Values must lie within the bounds that hold afterwards, lower < upper, none below 0 where the
- *  parameter is positive (E_PARAMETER), and priors have a density there (E_PRIOR).  Those that are tied to a parameter take
- *  its value and keep bounds of their own.  Under FRG_GP_PRESET_GPYTORCH two finite bounds are an interval, else the lower one
- *  is a softplus's. */
-FRG_API FRG_MUST_USE frg_status frg_gp_update_named(frg_gp *gp, const frg_gp_change *changes, int count);
-/** theta: parameter_count values; nothing is clamped: E_PARAMETER names a value that is not finite, not
- *  positive where it must be, or out of bounds. */
+/** All of the changes or none.  Values must lie within the bounds that hold afterwards, lower <
+ *  upper, none below 0 where the parameter is positive (E_PARAMETER), and priors have a density
+ *  there (E_PRIOR).  Those that are tied to a parameter take its value and keep bounds of their
+ *  own.  Under FRG_GP_PRESET_GPYTORCH two finite bounds are an interval, else the lower one is a
+ *  softplus's. */
+FRG_API FRG_MUST_USE frg_status frg_gp_update_named(frg_gp *gp, const frg_gp_change *changes,
+                                                    int count);
+/** theta: parameter_count values; nothing is clamped: E_PARAMETER names a value that is not finite,
+ *  not positive where it must be, or out of bounds. */
 FRG_API FRG_MUST_USE frg_status frg_gp_update_parameters(frg_gp *gp, const double *theta);
 /** Fixes or frees parameter i, and those tied to it. */
 FRG_API FRG_MUST_USE frg_status frg_gp_update_fixed(frg_gp *gp, int i, int fixed);
-/** Parameter i follows another one (to; -1: goes its own way again): it takes its value at once, and a fit moves both as
- *  one, within the bounds of both.  What i led follows too.  The gradient and the information still hold each parameter's
- *  own part: along a group parts add up.  frg_gp_update_parameters wants equal values. */
+/** Parameter i follows another one (to; -1: goes its own way again): it takes its value at once,
+ *  and a fit moves both as one, within the bounds of both.  What i led follows too.  The gradient
+ *  and the information still hold each parameter's own part: along a group parts add up.
+ *  frg_gp_update_parameters wants equal values. */
 FRG_API FRG_MUST_USE frg_status frg_gp_update_tied(frg_gp *gp, int i, int to);
 
-/* ---- value and gradient ------------------------------------------------------------------------- */
+/* ---- value and gradient ---------------------------------------------------------------------- */
 
 /** One evaluation, with what makes it trustworthy. */
 typedef struct {
     double log_likelihood; /* ell; restricted where reml */
     double log_prior;
-    double per_point;      /* (ell + log prior) / n */
-    double jitter;         /* added to the diagonal; 0: none */
+    double per_point; /* (ell + log prior) / n */
+    double jitter;    /* added to the diagonal; 0: none */
     int jitter_tries;
     int64_t pivot;         /* where the first failure was, -1: none */
-    int64_t closest[2];    /* the closest pair of points after a failure (n <= 5000), -1 otherwise */
+    int64_t closest[2];    /* the closest pair of points after a failure (n <= 5000), -1
+                              otherwise */
     double trace_residual; /* |sum_ij (K^-1)_ij K_ij - n| / n; NaN before a gradient */
     double error_estimate; /* bound on the rounding error of ell */
-    int promoted;          /* the inverse (mixed) or all (f32, auto_promote) was done again in f64 */
+    int promoted;          /* the inverse (mixed) or all (f32, auto_promote) was done again in
+                              f64 */
     frg_gp_storage storage;
-    double build_seconds, factor_seconds, inverse_seconds, gradient_seconds; /* both made in one sweep: inverse */
-    int cusps;             /* 1: the gradient in x was asked of a kernel with a cusp (matern12), where two equal points
-                              have none: it holds 0 for such a pair, the mean of both sides */
-    double scale;          /* f of a profiled scale; 1 */
+    /* both made in one sweep: inverse */
+    double build_seconds, factor_seconds, inverse_seconds, gradient_seconds;
+    int cusps;    /* 1: the gradient in x was asked of a kernel with a cusp (matern12), where two
+                     equal points have none: it holds 0 for such a pair, the mean of both sides */
+    double scale; /* f of a profiled scale; 1 */
 } frg_gp_value;
 
-/** ell at the current parameters.  FRG_NOT_POSDEF (E_NOT_POSDEF names pivot, size and closest pair) when no
- *  jitter helps; parameters and the next call are unharmed. */
+/** ell at the current parameters.  FRG_NOT_POSDEF (E_NOT_POSDEF names pivot, size and closest pair)
+ *  when no jitter helps; parameters and the next call are unharmed. */
 FRG_API FRG_MUST_USE frg_status frg_gp_eval(frg_gp *gp, frg_gp_value *out);
 /** The gradient at the current parameters; evaluates the value first unless it is there.  gradient:
- *  parameter_count values (fixed ones are 0), of ell + log prior, or NULL.  x (n x d), y (n or n x q): gradients
- *  of ell with respect to the data without the rows left out, f64, or NULL. */
-FRG_API FRG_MUST_USE frg_status frg_gp_eval_gradient(frg_gp *gp, double *gradient, const frg_array *x,
-                                                     const frg_array *y, frg_gp_value *out);
-/** Average information, p x p row-major: AI_st = 1/2 (K_s a)' K^-1 (K_t a) (Gilmour, Thompson and Cullis
- *  1995); its inverse is the covariance of the estimates.  Fixed parameters have zero rows. */
+ *  parameter_count values (fixed ones are 0), of ell + log prior, or NULL.  x (n x d), y (n or n x
+ *  q): gradients of ell with respect to the data without the rows left out, f64, or NULL. */
+FRG_API FRG_MUST_USE frg_status frg_gp_eval_gradient(frg_gp *gp, double *gradient,
+                                                     const frg_array *x, const frg_array *y,
+                                                     frg_gp_value *out);
+/** Average information, p x p row-major: AI_st = 1/2 (K_s a)' K^-1 (K_t a) (Gilmour, Thompson and
+ *  Cullis 1995); its inverse is the covariance of the estimates.  Fixed parameters have zero
+ *  rows. */
 FRG_API FRG_MUST_USE frg_status frg_gp_eval_information(frg_gp *gp, double *information);
 
 typedef struct {
     double log_density; /* sum_i log p(y_i | the others) */
     double rmse;
 } frg_gp_loo;
-/** Leave-one-out by one inverse: c_i = (K^-1)_ii, mean y_i - a_i/c_i, variance 1/c_i (noise included); a profiled
- *  mean is estimated anew without each point.  mean, variance: n (n x q for mean, row-major) or NULL; gradient of
- *  the log density, without prior: parameter_count or NULL.  The first call, and that of the information, take
- *  memory of their own.
- *  Rasmussen and Williams (2006), 5.4.2. */
-FRG_API FRG_MUST_USE frg_status frg_gp_eval_loo(frg_gp *gp, double *mean, double *variance, double *gradient,
-                                                frg_gp_loo *out);
-/** Leave-one-out variances of the function itself, 1/c_i - nu_i, as frg_gp_predict gives them without `observed`:
- *  neither noise, jitter nor white(...); n values, negative ones become 0. */
+/** Leave-one-out by one inverse: c_i = (K^-1)_ii, mean y_i - a_i/c_i, variance 1/c_i (noise
+ *  included); a profiled mean is estimated anew without each point.  mean, variance: n (n x q for
+ *  mean, row-major) or NULL; gradient of the log density, without prior: parameter_count or NULL.
+ *  The first call, and that of the information, take memory of their own. Rasmussen and Williams
+ *  (2006), 5.4.2. */
+FRG_API FRG_MUST_USE frg_status frg_gp_eval_loo(frg_gp *gp, double *mean, double *variance,
+                                                double *gradient, frg_gp_loo *out);
+/** Leave-one-out variances of the function itself, 1/c_i - nu_i, as frg_gp_predict gives them
+ *  without `observed`: neither noise, jitter nor white(...); n values, negative ones become 0. */
 FRG_API FRG_MUST_USE frg_status frg_gp_eval_loo_latent(frg_gp *gp, double *variance);
-/** K-fold by the same inverse: rows with one code in folds (n codes 0 .. F-1, F <= n, of the rows that are kept) are
- *  predicted together from all others, P = K^-1: mean y_B - P_BB^-1 a_B, covariance P_BB^-1 (noise included), of which
- *  variance takes the diagonal; log_density is that of each fold's rows together, summed.  sum_B |B|^3 flop more, and
- *  for the gradient of log_density 2 n^3 and a second triangle.  A profiled mean is estimated anew without each fold.
+/** K-fold by the same inverse: rows with one code in folds (n codes 0 .. F-1, F <= n, of the rows
+ *  that are kept) are predicted together from all others, P = K^-1: mean y_B - P_BB^-1 a_B,
+ *  covariance P_BB^-1 (noise included), of which variance takes the diagonal; log_density is that
+ *  of each fold's rows together, summed.  sum_B |B|^3 flop more, and for the gradient of
+ *  log_density 2 n^3 and a second triangle.  A profiled mean is estimated anew without each fold.
  *  mean, variance, gradient: as above. */
-FRG_API FRG_MUST_USE frg_status frg_gp_eval_folds(frg_gp *gp, const int32_t *folds, double *mean, double *variance,
-                                                  double *gradient, frg_gp_loo *out);
+FRG_API FRG_MUST_USE frg_status frg_gp_eval_folds(frg_gp *gp, const int32_t *folds, double *mean,
+                                                  double *variance, double *gradient,
+                                                  frg_gp_loo *out);
 
-/* ---- fit ---------------------------------------------------------------------------------------- */
+/* ---- fit ------------------------------------------------------------------------------------- */
 
 typedef enum { FRG_GP_OPT_AUTO, FRG_GP_AI, FRG_GP_LBFGSB, FRG_GP_ADAM } frg_gp_optimizer;
 
 typedef struct {
     size_t struct_size;
-    frg_gp_optimizer optimizer; /* auto: ai for at most 64 parameters and n >= 200, lbfgsb otherwise */
+    frg_gp_optimizer optimizer; /* auto: ai for at most 64 parameters and n >= 200, lbfgsb
+                                   otherwise */
     int64_t max_iter;           /* 200; steps of adam */
     double tol;                 /* 1e-5: largest projected gradient per point, see frg_gp_fit */
     double learning_rate;       /* 0.1, adam */
-    int starts;                 /* 1; start 0 is the given one (below), others from priors or between the nearest distance of
-                                   the points and their range; log-uniform in the bounds that the text gives */
-    int standardize;            /* 1: means are searched in standard deviations of y; for a kernel whose terms have
-                                   variances of their own that is all that standardising y would change */
+    int starts;                 /* 1; start 0 is the given one (below), others from priors or
+                                   between the nearest distance of the points and their range;
+                                   log-uniform in the bounds that the text gives */
+    int standardize;            /* 1: means are searched in standard deviations of y; for a kernel
+                                   whose terms have variances of their own that is all that
+                                   standardising y would change */
     int standard_errors;        /* 1 */
-    int64_t max_evaluations;    /* 0: no limit; else values that each start may ask for: FRG_MAX_ITER with the best
-                                   point so far (of adam: the last one) where it ended a search */
+    int64_t max_evaluations;    /* 0: no limit; else values that each start may ask for:
+                                   FRG_MAX_ITER with the best point so far (of adam: the last one)
+                                   where it ended a search */
 } frg_gp_fit_opts;
 
 /** One accepted iterate. */
@@ -233,113 +273,133 @@ typedef struct {
 
 /** What became of one start. */
 typedef struct {
-    frg_status status;     /* FRG_INTERRUPTED where its turn did not come */
-    double objective;      /* ell + log prior where it ended, with the jitter of its search; NaN: nowhere */
+    frg_status status; /* FRG_INTERRUPTED where its turn did not come */
+    double objective;  /* ell + log prior where it ended, with the jitter of its search; NaN:
+                          nowhere */
     int64_t iterations, values, gradients, failures;
 } frg_gp_start;
 
 typedef struct {
     frg_status status;
     double log_likelihood;
-    double gradient_norm;    /* projected, per point */
+    double gradient_norm; /* projected, per point */
     int64_t iterations, values, gradients, failures;
     int best_start;
-    const char *optimizer;   /* the one that ran */
+    const char *optimizer; /* the one that ran */
     int64_t n_trace;
     const frg_gp_trace *trace; /* of the best start; lives as long as the process or its next fit */
-    frg_gp_value value;      /* at the optimum */
+    frg_gp_value value;        /* at the optimum */
     double total_seconds;
-    int64_t n_starts;        /* 0 where nothing is free */
+    int64_t n_starts;           /* 0 where nothing is free */
     const frg_gp_start *starts; /* lives as long as the trace */
-    const char *ended;       /* FRG_OK by which test: "gradient", "gain", "rounding", "steps" (adam); "" otherwise */
-    int64_t starts_reached;  /* starts that ended within FRG_GP_REACHED of the best objective, the best one among them */
-    double next_optimum;     /* how far below it the best of the others ended; NaN: there is none */
-    int64_t choice_values, choice_points; /* likelihoods of how many of the points chose the first start; 0: it was given */
+    const char *ended;          /* FRG_OK by which test: "gradient", "gain", "rounding", "steps"
+                                   (adam); "" otherwise */
+    int64_t starts_reached; /* starts that ended within FRG_GP_REACHED of the best objective, the
+                               best one among them */
+    double next_optimum;    /* how far below it the best of the others ended; NaN: there is none */
+    int64_t choice_values, choice_points; /* likelihoods of how many of the points chose the first
+                                             start; 0: it was given */
 } frg_gp_fit_result;
 #define FRG_GP_REACHED 0.01
 
 FRG_API void frg_gp_fit_defaults(frg_gp_fit_opts *o, size_t struct_size);
-/** Maximises ell + log prior over the free parameters within their bounds, from the current ones; leaves
- *  the best parameters in gp.  Free parameters that still have the values that the data gave them begin at likelier ones where
- *  lengthscales or periods are among them: of a few, evaluated on at most 160 points, those of the largest ell + log prior.  A failed factor is a step that is not taken, never a gradient of zero.
- *  ai and lbfgsb: FRG_OK where gradient_norm <= tol; or where a step won next to nothing, or none was found, and a full
- *  step on the average information (components up to 2, a factor of 7) promises to win no more than 2.2e-9 of
- *  max(|ell + log prior|, n), or than error_estimate.  FRG_STALLED: no way on although more is promised.  adam: FRG_OK
- *  once its steps are done, wherever that is. */
-FRG_API FRG_MUST_USE frg_status frg_gp_fit(frg_gp *gp, const frg_gp_fit_opts *o, frg_gp_fit_result *out);
+/** Maximises ell + log prior over the free parameters within their bounds, from the current ones;
+ *  leaves the best parameters in gp.  Free parameters that still have the values that the data gave
+ *  them begin at likelier ones where lengthscales or periods are among them: of a few, evaluated on
+ *  at most 160 points, those of the largest ell + log prior.  A failed factor is a step that is not
+ *  taken, never a gradient of zero. ai and lbfgsb: FRG_OK where gradient_norm <= tol; or where a
+ *  step won next to nothing, or none was found, and a full step on the average information
+ *  (components up to 2, a factor of 7) promises to win no more than 2.2e-9 of max(|ell + log
+ *  prior|, n), or than error_estimate.  FRG_STALLED: no way on although more is promised.  adam:
+ *  FRG_OK once its steps are done, wherever that is. */
+FRG_API FRG_MUST_USE frg_status frg_gp_fit(frg_gp *gp, const frg_gp_fit_opts *o,
+                                           frg_gp_fit_result *out);
 
-/** Called after an accepted iterate, on the thread that called frg_gp_fit; stopped: the fit ends early (interrupted, out of
- *  time).  frg_gp_fit_save gives the state then.  A negative status ends the fit with it. */
+/** Called after an accepted iterate, on the thread that called frg_gp_fit; stopped: the fit ends
+ *  early (interrupted, out of time).  frg_gp_fit_save gives the state then.  A negative status ends
+ *  the fit with it. */
 typedef frg_status (*frg_gp_saver)(void *user, const frg_gp *gp, int stopped);
-/** Who keeps the states of the next fits; NULL: nobody.  A state is what the process has answered so far: p doubles and
- *  about 250 bytes an evaluation, p^2 more where the information is asked for.  Not with a kernel of the user
- *  (E_UNSUPPORTED from frg_gp_fit). */
+/** Who keeps the states of the next fits; NULL: nobody.  A state is what the process has answered
+ *  so far: p doubles and about 250 bytes an evaluation, p^2 more where the information is asked
+ *  for.  Not with a kernel of the user (E_UNSUPPORTED from frg_gp_fit). */
 FRG_API void frg_gp_fit_keep(frg_gp *gp, frg_gp_saver save, void *user);
-/** From within the call: puts the state into c as the sections fit and answers, borrowed until the call returns. */
+/** From within the call: puts the state into c as the sections fit and answers, borrowed until the
+ *  call returns. */
 FRG_API FRG_MUST_USE frg_status frg_gp_fit_save(const frg_gp *gp, frg_checkpoint *c);
-/** The next frg_gp_fit goes on from the state in c, which it needs until it returns, and ends with the bits of the fit
- *  that was not stopped, on any number of threads.  gp: a process of the same data, expression, starting values and
- *  options.  Errors, all of them from frg_gp_fit: E_MISMATCH where these differ (column_names, storage and nan may), or
- *  another version or CPU level wrote it;
- *  E_CHECKPOINT where it is damaged. */
+/** The next frg_gp_fit goes on from the state in c, which it needs until it returns, and ends with
+ *  the bits of the fit that was not stopped, on any number of threads.  gp: a process of the same
+ *  data, expression, starting values and options.  Errors, all of them from frg_gp_fit: E_MISMATCH
+ *  where these differ (column_names, storage and nan may), or another version or CPU level wrote
+ *  it; E_CHECKPOINT where it is damaged. */
 FRG_API FRG_MUST_USE frg_status frg_gp_fit_resume(frg_gp *gp, const frg_checkpoint *c);
 
-/* ---- prediction --------------------------------------------------------------------------------- */
+/* ---- prediction ------------------------------------------------------------------------------ */
 
 typedef struct {
     size_t struct_size;
-    int observed;           /* 0: of the function; 1: of an observation, noise included (known or grouped noise:
-                               its mean over the data) */
-    frg_array *mean;        /* m, or m x q; f64; each may be NULL */
-    frg_array *variance;    /* m */
-    frg_array *covariance;  /* m x m */
-    frg_array *mean_dx;     /* m x d: d mean / d x (q = 1) */
-    frg_array *variance_dx; /* m x d */
-    double variance_floor;  /* 0: negative variances become 0; smaller ones than this become this (GPyTorch has 1e-10
-                               in f64 and 1e-6 in f32, which preset gpytorch takes where this is 0) */
-    const double *mean_values; /* m: m* where the mean of the data was given by "values", whose own mean_dx is not known
-                               and counts as 0; needed there for `mean`, NULL otherwise */
+    int observed;              /* 0: of the function; 1: of an observation, noise included (known or
+                                  grouped noise: its mean over the data) */
+    frg_array *mean;           /* m, or m x q; f64; each may be NULL */
+    frg_array *variance;       /* m */
+    frg_array *covariance;     /* m x m */
+    frg_array *mean_dx;        /* m x d: d mean / d x (q = 1) */
+    frg_array *variance_dx;    /* m x d */
+    double variance_floor;     /* 0: negative variances become 0; smaller ones than this become this
+                                  (GPyTorch has 1e-10 in f64 and 1e-6 in f32, which preset gpytorch
+                                  takes where this is 0) */
+    const double *mean_values; /* m: m* where the mean of the data was given by "values", whose own
+                                  mean_dx is not known and counts as 0; needed there for `mean`,
+                                  NULL otherwise */
 } frg_gp_predict_opts;
 
 FRG_API void frg_gp_predict_defaults(frg_gp_predict_opts *o, size_t struct_size);
-/** At m new points x (m x d): mean m* + k*'a, variance k** - |L^-1 k*|^2, clamped at 0, or at variance_floor
- *  (noise included), with a counted warning.  Refactors where the gradient has taken the factor's place.  Gradients of kernels with a cusp at the
- *  points (matern12) leave out the point's own term there. */
-FRG_API FRG_MUST_USE frg_status frg_gp_predict(frg_gp *gp, frg_array x, const frg_gp_predict_opts *o);
+/** At m new points x (m x d): mean m* + k*'a, variance k** - |L^-1 k*|^2, clamped at 0, or at
+ *  variance_floor (noise included), with a counted warning.  Refactors where the gradient has taken
+ *  the factor's place.  Gradients of kernels with a cusp at the points (matern12) leave out the
+ *  point's own term there. */
+FRG_API FRG_MUST_USE frg_status frg_gp_predict(frg_gp *gp, frg_array x,
+                                               const frg_gp_predict_opts *o);
 typedef struct {
     size_t struct_size;
     int observed;                  /* as in frg_gp_predict_opts */
-    const double *noise_variances; /* sets x m known variances of the candidates, where the process has such */
+    const double *noise_variances; /* sets x m known variances of the candidates, where the process
+                                      has such */
     frg_array *mean;               /* sets x t x s (of q outputs: s q), f64; each may be NULL */
     frg_array *variance;           /* sets x t: it does not depend on y */
 } frg_gp_fantasy_opts;
 
 FRG_API void frg_gp_fantasy_defaults(frg_gp_fantasy_opts *o, size_t struct_size);
-/** Predictions at the t points of `at` (t x d) as they would be after observing candidates: `sets` alternative sets of
- *  m points (x: sets x m x d), each with s alternative outcomes (y: sets x m x s).  The process stays as it is and
- *  its factor serves all sets: n^2 (t + sets m) flop, then sets n m t; equal to frg_gp_update_append and
- *  frg_gp_predict for each, but for a profiled scale, which stays as it is.  With q outputs y is sets x m x s q, the outputs of an outcome side by side. */
-FRG_API FRG_MUST_USE frg_status frg_gp_predict_fantasies(frg_gp *gp, frg_array x, frg_array y, frg_array at,
+/** Predictions at the t points of `at` (t x d) as they would be after observing candidates: `sets`
+ *  alternative sets of m points (x: sets x m x d), each with s alternative outcomes (y: sets x m x
+ *  s).  The process stays as it is and its factor serves all sets: n^2 (t + sets m) flop, then sets
+ *  n m t; equal to frg_gp_update_append and frg_gp_predict for each, but for a profiled scale,
+ *  which stays as it is.  With q outputs y is sets x m x s q, the outputs of an outcome side by
+ *  side. */
+FRG_API FRG_MUST_USE frg_status frg_gp_predict_fantasies(frg_gp *gp, frg_array x, frg_array y,
+                                                         frg_array at,
                                                          const frg_gp_fantasy_opts *o);
-/** count joint draws at x (m x d) into out (count x m; with q outputs count x m x q; f64): of the posterior, or of the
- *  prior.  Where the mean was given by "values" (given_mean of the report) they are of the function without it, as means
- *  of fantasies are: add that of the points.  Draw s is the same whatever count and threads (counter-based, seed of the context). */
-FRG_API FRG_MUST_USE frg_status frg_gp_sample(frg_gp *gp, frg_array x, int64_t count, int prior, int observed,
-                                              frg_array out);
+/** count joint draws at x (m x d) into out (count x m; with q outputs count x m x q; f64): of the
+ *  posterior, or of the prior.  Where the mean was given by "values" (given_mean of the report)
+ *  they are of the function without it, as means of fantasies are: add that of the points.  Draw s
+ *  is the same whatever count and threads (counter-based, seed of the context). */
+FRG_API FRG_MUST_USE frg_status frg_gp_sample(frg_gp *gp, frg_array x, int64_t count, int prior,
+                                              int observed, frg_array out);
 
-/** Adds m points, n^2 m flop; removes point i, O((n-i)^2); replaces y; all equal a refit at the same parameters.
- *  A point that the arithmetic cannot tell from the others beside the rest is refused, and so is what creation refuses;
- *  lengths held for constant columns are free once those are not so. */
+/** Adds m points, n^2 m flop; removes point i, O((n-i)^2); replaces y; all equal a refit at the
+ *  same parameters. A point that the arithmetic cannot tell from the others beside the rest is
+ *  refused, and so is what creation refuses; lengths held for constant columns are free once those
+ *  are not so. */
 FRG_API FRG_MUST_USE frg_status frg_gp_update_append(frg_gp *gp, frg_array x, frg_array y,
                                                      const double *noise_variances);
 FRG_API FRG_MUST_USE frg_status frg_gp_update_remove(frg_gp *gp, int64_t i);
 FRG_API FRG_MUST_USE frg_status frg_gp_update_y(frg_gp *gp, frg_array y);
-/** The known noise variance of point i (of those kept) becomes another: a rank-one update of the factor, O((n-i)^2);
- *  where a smaller one would cost a pivot its digits the next call factors anew. */
+/** The known noise variance of point i (of those kept) becomes another: a rank-one update of the
+ *  factor, O((n-i)^2); where a smaller one would cost a pivot its digits the next call factors
+ *  anew. */
 FRG_API FRG_MUST_USE frg_status frg_gp_update_noise(frg_gp *gp, int64_t i, double variance);
 
-/** Data, expression, parameters and factor in one checked file; a loaded process predicts to the bit.
- *  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped while it waited for a pipe, *out is NULL. */
+/** Data, expression, parameters and factor in one checked file; a loaded process predicts to the
+ *  bit. FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped while it waited for a pipe, *out is NULL. */
 FRG_API FRG_MUST_USE frg_status frg_gp_save(frg_gp *gp, const char *path);
 FRG_API FRG_MUST_USE frg_status frg_gp_load(frg_gp **out, frg_context *ctx, const char *path);
 
@@ -353,52 +413,56 @@ typedef struct {
     frg_gp_storage storage;
     frg_gp_precision precision;
     size_t bytes;
-    const double *x, *y; /* the points that are kept: n x d row-major, n x q column-major; until the process changes */
+    const double *x, *y; /* the points that are kept: n x d row-major, n x q column-major; until the
+                            process changes */
 } frg_gp_report;
 FRG_API frg_gp_report frg_gp_get_report(const frg_gp *gp);
 
-/* ---- many small processes ----------------------------------------------------------------------- */
+/* ---- many small processes -------------------------------------------------------------------- */
 
 /** One member: n x d and n, f64 or f32 views. */
 typedef struct {
     frg_array x, y;
-    const double *theta;  /* parameter_count values, NULL: the expression's and the data's */
-    frg_status status;    /* out: this member's, whatever the others did */
-    frg_gp_value value;   /* out */
-    double *gradient;     /* out: parameter_count, or NULL */
-    double *fitted;       /* out of frg_gp_batch_fit: parameter_count */
-    int n_warnings;       /* out: its warnings, which the context does not have */
-    char message[400];    /* out: the error of a member that failed, else its warnings, "; " between them; cut off */
+    const double *theta; /* parameter_count values, NULL: the expression's and the data's */
+    frg_status status;   /* out: this member's, whatever the others did */
+    frg_gp_value value;  /* out */
+    double *gradient;    /* out: parameter_count, or NULL */
+    double *fitted;      /* out of frg_gp_batch_fit: parameter_count */
+    int n_warnings;      /* out: its warnings, which the context does not have */
+    char message[400];   /* out: the error of a member that failed, else its warnings, "; " between
+                            them; cut off */
 } frg_gp_member;
 
-/** Value (and gradient) of many independent processes with one expression; sizes may differ.  Up to about
- *  n = 128 (f64) and 200 (f32) a SIMD lane holds one member, above that a core does.  FRG_PARTIAL when a
- *  member failed; the others' bits do not depend on it. */
-FRG_API FRG_MUST_USE frg_status frg_gp_batch_eval(frg_context *ctx, int64_t count, frg_gp_member *members,
-                                                  const char *kernel, const frg_gp_opts *o);
-FRG_API FRG_MUST_USE frg_status frg_gp_batch_fit(frg_context *ctx, int64_t count, frg_gp_member *members,
-                                                 const char *kernel, const frg_gp_opts *o,
-                                                 const frg_gp_fit_opts *fit);
+/** Value (and gradient) of many independent processes with one expression; sizes may differ.  Up to
+ *  about n = 128 (f64) and 200 (f32) a SIMD lane holds one member, above that a core does.
+ *  FRG_PARTIAL when a member failed; the others' bits do not depend on it. */
+FRG_API FRG_MUST_USE frg_status frg_gp_batch_eval(frg_context *ctx, int64_t count,
+                                                  frg_gp_member *members, const char *kernel,
+                                                  const frg_gp_opts *o);
+FRG_API FRG_MUST_USE frg_status frg_gp_batch_fit(frg_context *ctx, int64_t count,
+                                                 frg_gp_member *members, const char *kernel,
+                                                 const frg_gp_opts *o, const frg_gp_fit_opts *fit);
 
-/* ---- the dense core ----------------------------------------------------------------------------- */
+/* ---- the dense core -------------------------------------------------------------------------- */
 
-/** For each of the leading batch matrices: inv_quad = r' K^-1 r and logdet = log |K|.  k: (.., n, n), only its
- *  lower triangle is read; r: (.., n); both f64 or both f32, any strides (0 broadcasts).  Outputs of batch
- *  shape; a = K^-1 r (contiguous, shape of r, K's type) and inverse (contiguous, shape of k, symmetric) are
- *  computed where they are not NULL.  The backward of g_iq inv_quad + g_ld logdet is
+/** For each of the leading batch matrices: inv_quad = r' K^-1 r and logdet = log |K|.  k: (.., n,
+ *  n), only its lower triangle is read; r: (.., n); both f64 or both f32, any strides (0
+ *  broadcasts).  Outputs of batch shape; a = K^-1 r (contiguous, shape of r, K's type) and inverse
+ *  (contiguous, shape of k, symmetric) are computed where they are not NULL.  The backward of g_iq
+ *  inv_quad + g_ld logdet is
  *      dK = g_ld K^-1 - g_iq a a',   dr = 2 g_iq a.
- *  ell = -1/2 (inv_quad + logdet + n log 2 pi) of f32 matrices must be within 1e-3 (|ell| + 1) of that of the matrix as it
- *  is given, by a bound or by residuals in f64; E_PRECISION_GP (nothing is written) where it may not be: convert to f64.
- *  In f64 a bound above |ell| is the warning W_ROUNDING_GP.  Members and rows count from 0 in messages. */
+ *  ell = -1/2 (inv_quad + logdet + n log 2 pi) of f32 matrices must be within 1e-3 (|ell| + 1) of
+ *  that of the matrix as it is given, by a bound or by residuals in f64; E_PRECISION_GP (nothing is
+ *  written) where it may not be: convert to f64. In f64 a bound above |ell| is the warning
+ *  W_ROUNDING_GP.  Members and rows count from 0 in messages. */
 FRG_API FRG_MUST_USE frg_status frg_gp_invquad_logdet(frg_context *ctx, frg_array k, frg_array r,
-                                                      double *inv_quad, double *logdet, const frg_array *a,
-                                                      const frg_array *inverse);
-/** dK and dr from what the forward left: g_iq, g_ld one value a batch member, either may be NULL (zero).
- *  inverse may be the array that dk overwrites. */
-FRG_API FRG_MUST_USE frg_status frg_gp_invquad_logdet_backward(frg_context *ctx, const frg_array *inverse,
-                                                               frg_array a, const double *g_iq,
-                                                               const double *g_ld, const frg_array *dk,
-                                                               const frg_array *dr);
+                                                      double *inv_quad, double *logdet,
+                                                      const frg_array *a, const frg_array *inverse);
+/** dK and dr from what the forward left: g_iq, g_ld one value a batch member, either may be NULL
+ *  (zero). inverse may be the array that dk overwrites. */
+FRG_API FRG_MUST_USE frg_status frg_gp_invquad_logdet_backward(
+    frg_context *ctx, const frg_array *inverse, frg_array a, const double *g_iq, const double *g_ld,
+    const frg_array *dk, const frg_array *dr);
 
 #ifdef __cplusplus
 }

@@ -2,15 +2,16 @@
  *
  *     A = Q R,   A (m x n, m >= n),   Q' Q = I,   R upper triangular with a diagonal >= 0
  *
- * A plan is made from the shapes; a run factors one matrix of each shape.  The result of a matrix does not
- * depend on the others, on their order or on the number of threads, to the bit; a bad one disturbs none.
+ * A plan is made from the shapes; a run factors one matrix of each shape.  The result of a matrix
+ * does not depend on the others, on their order or on the number of threads, to the bit; a bad one
+ * disturbs none.
  *
- *     frg_qr_item items[2] = {{.a = frg_matrix(a, FRG_F32, m, n, n), .q = frg_matrix(q, FRG_F32, m, n, n)}, ...};
- *     frg_qr_create(&qr, ctx, 2, items, NULL);
- *     frg_qr_run(qr, items, reports, NULL);
+ *     frg_qr_item items[2] = {{.a = frg_matrix(a, FRG_F32, m, n, n), .q = frg_matrix(q, FRG_F32, m,
+ *     n, n)}, ...}; frg_qr_create(&qr, ctx, 2, items, NULL); frg_qr_run(qr, items, reports, NULL);
  *     frg_qr_destroy(qr);
  *
- * Accuracy (f32, n <= 4096): |Q'Q - I| <= 1e-5 in every entry, norm(A - QR) <= 8 u sqrt(n) norm(A); f64 1e-13.
+ * Accuracy (f32, n <= 4096): |Q'Q - I| <= 1e-5 in every entry, norm(A - QR) <= 8 u sqrt(n) norm(A);
+ * f64 1e-13.
  */
 #ifndef FOURGE_QR_H
 #define FOURGE_QR_H
@@ -42,8 +43,8 @@ typedef struct {
         ortho_tol; /* what the Cholesky passes must reach; 0 (default): 1e-5 in f32, 1e-13 in f64 */
 } frg_qr_opts;
 
-/** One matrix, of at most 33 554 431 rows.  q may be a itself.  Any strides; a and q in f32, f64, bf16 or f16 (16-bit numbers are
- *  computed in f32), r and old in the type that is computed in. */
+/** One matrix, of at most 33 554 431 rows.  q may be a itself.  Any strides; a and q in f32, f64,
+ *  bf16 or f16 (16-bit numbers are computed in f32), r and old in the type that is computed in. */
 typedef struct {
     frg_array a; /* m x n */
     frg_array q; /* m x n */
@@ -73,12 +74,14 @@ typedef struct {
 typedef struct frg_qr frg_qr;
 
 FRG_API void frg_qr_defaults(frg_qr_opts *o, size_t struct_size);
-/** Plans for matrices of the shapes and types of `items`, whose data are not read; owns all memory. */
+/** Plans for matrices of the shapes and types of `items`, whose data are not read; owns all
+ *  memory. */
 FRG_API FRG_MUST_USE frg_status frg_qr_create(frg_qr **out, frg_context *ctx, int64_t n_items,
                                               const frg_qr_item items[], const frg_qr_opts *o);
 /** Factors the items, of the shapes and types of the plan; allocates nothing.  reports may be NULL.
- *  FRG_PARTIAL where a matrix has a NaN or an infinity: its Q and R are NaN, the others are done.  FRG_INTERRUPTED and
- *  FRG_TIME_LIMIT, looked at before each matrix: those with FRG_QR_NOT_DONE are as they were, the others are done. */
+ *  FRG_PARTIAL where a matrix has a NaN or an infinity: its Q and R are NaN, the others are done.
+ *  FRG_INTERRUPTED and FRG_TIME_LIMIT, looked at before each matrix: those with FRG_QR_NOT_DONE are
+ *  as they were, the others are done. */
 FRG_API FRG_MUST_USE frg_status frg_qr_run(frg_qr *qr, const frg_qr_item items[],
                                            frg_qr_report reports[], frg_info *info);
 FRG_API void frg_qr_destroy(frg_qr *qr);

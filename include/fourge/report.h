@@ -1,7 +1,8 @@
-/* report.h - results as text: tables in five formats, JSON, and a self-contained HTML page with SVG plots.
+/* report.h - results as text: tables in five formats, JSON, and a self-contained HTML page with SVG
+ * plots.
  *
- * A report is built once and rendered to any format.  All text handed in is data: it is escaped for the
- * format it is written to, whatever it contains.
+ * A report is built once and rendered to any format.  All text handed in is data: it is escaped for
+ * the format it is written to, whatever it contains.
  */
 #ifndef FOURGE_REPORT_H
 #define FOURGE_REPORT_H
@@ -12,40 +13,45 @@
 extern "C" {
 #endif
 
-/* ---- JSON --------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
-/** Writes JSON into growing memory; errors are kept and come out of frg_json_finish alone.
- *  NULL keys are for array elements.  Doubles are the shortest text that reads back to the same value;
+/** Writes JSON into growing memory; errors are kept and come out of frg_json_finish alone. NULL
+ *  keys are for array elements.  Doubles are the shortest text that reads back to the same value;
  *  NaN and infinities are null with a "KEY_note" beside them. */
 typedef struct frg_json frg_json;
 FRG_API FRG_MUST_USE frg_status frg_json_create(frg_json **out, frg_context *ctx);
 /** on: everything on one line, as JSON lines want it.  Default: indented by two.  Call it first. */
 FRG_API void frg_json_compact(frg_json *j, int on);
-/** on: csv in place of JSON, a line "name,value" for each number, word and truth value: "seconds.total,0.5", "audit.0,1e-11".
- *  Words are quoted, null is an empty cell.  Call it first. */
+/** on: csv in place of JSON, a line "name,value" for each number, word and truth value:
+ *  "seconds.total,0.5", "audit.0,1e-11". Words are quoted, null is an empty cell.  Call it
+ *  first. */
 FRG_API void frg_json_flat(frg_json *j, int on);
 FRG_API void frg_json_open_object(frg_json *j, const char *key);
 FRG_API void frg_json_close_object(frg_json *j);
 FRG_API void frg_json_open_array(frg_json *j, const char *key);
 FRG_API void frg_json_close_array(frg_json *j);
-FRG_API void frg_json_string(frg_json *j, const char *key, const char *value); /* value NULL: null */
+/* value NULL: null */
+FRG_API void frg_json_string(frg_json *j, const char *key, const char *value);
 FRG_API void frg_json_number(frg_json *j, const char *key, double value);
 FRG_API void frg_json_integer(frg_json *j, const char *key, int64_t value);
 FRG_API void frg_json_bool(frg_json *j, const char *key, int value);
-/** The text with a newline at its end, alive until destroy; fails with what went wrong on the way. */
+/** The text with a newline at its end, alive until destroy; fails with what went wrong on the
+ *  way. */
 FRG_API FRG_MUST_USE frg_status frg_json_finish(frg_json *j, const char **text, int64_t *length);
 FRG_API void frg_json_destroy(frg_json *j);
 
-/* ---- reports ------------------------------------------------------------------------------------ */
+/* ---- reports --------------------------------------------------------------------------------- */
 
 typedef enum { FRG_TEXT, FRG_MARKDOWN, FRG_LATEX, FRG_CSV, FRG_HTML } frg_report_format;
 typedef enum { FRG_LEFT, FRG_RIGHT } frg_align;
 
 typedef struct frg_report frg_report;
-FRG_API FRG_MUST_USE frg_status frg_report_create(frg_report **out, frg_context *ctx, const char *title);
+FRG_API FRG_MUST_USE frg_status frg_report_create(frg_report **out, frg_context *ctx,
+                                                  const char *title);
 FRG_API void frg_report_destroy(frg_report *r);
 
-/** The building calls keep the first error for frg_report_render; they may be chained without checks. */
+/** The building calls keep the first error for frg_report_render; they may be chained without
+ *  checks. */
 FRG_API void frg_report_heading(frg_report *r, const char *text);
 FRG_API void frg_report_paragraph(frg_report *r, const char *text);
 /** A line "name: value" of the facts under the heading; consecutive facts form one block. */
@@ -55,45 +61,51 @@ FRG_API void frg_report_fact_number(frg_report *r, const char *name, double valu
 FRG_API void frg_report_table_open(frg_report *r, const char *caption);
 FRG_API void frg_report_table_column(frg_report *r, const char *name, frg_align align);
 FRG_API void frg_report_cell_text(frg_report *r, const char *text);
-FRG_API void frg_report_cell_number(frg_report *r, double value, int digits); /* significant digits */
+/* significant digits */
+FRG_API void frg_report_cell_number(frg_report *r, double value, int digits);
 FRG_API void frg_report_cell_integer(frg_report *r, int64_t value);
 FRG_API void frg_report_table_close(frg_report *r);
 
-/** One series of a plot; low and high give intervals, both or neither.  Points that are NaN are left out.  Links are thin
- *  lines between the points 0 and 1, 2 and 3, ... of an even number. */
+/** One series of a plot; low and high give intervals, both or neither.  Points that are NaN are
+ *  left out.  Links are thin lines between the points 0 and 1, 2 and 3, ... of an even number. */
 typedef struct {
     const char *name;
     int64_t n;
-    const double *x, *y, *low, *high; /* copied; x NULL: 1, 2, ...; y NULL: a band without its line */
+    const double *x, *y, *low, *high; /* copied; x NULL: 1, 2, ...; y NULL: a band without its
+                                         line */
     enum { FRG_LINE, FRG_POINTS, FRG_BAND, FRG_LINKS } style;
 } frg_series;
 
 typedef struct {
     const char *caption;
-    const char *x_label, *y_label;    /* as seen: below the plot, and above its left side; NULL: none */
-    int log_y;                        /* decades on the axis of the values y */
-    int horizontal;                   /* x runs down, y to the right: coefficient plots */
-    const char *const *categories;    /* names of positions x = 1..n_categories; NULL: numeric axis */
+    const char *x_label, *y_label; /* as seen: below the plot, and above its left side; NULL:
+                                      none */
+    int log_y;                     /* decades on the axis of the values y */
+    int horizontal;                /* x runs down, y to the right: coefficient plots */
+    const char *const *categories; /* names of positions x = 1..n_categories; NULL: numeric axis */
     int n_categories;
-    double reference;                 /* a thin line at this value of y; NaN: none */
+    double reference; /* a thin line at this value of y; NaN: none */
     int n_series;
     const frg_series *series;
-    int map;                          /* x and y have one unit, the same length on the page, and no ticks */
+    int map; /* x and y have one unit, the same length on the page, and no ticks */
 } frg_plot;
 /** SVG in HTML, a sparkline or nothing in the text formats. */
 FRG_API void frg_report_plot(frg_report *r, const frg_plot *p);
 
-/** Renders; csv takes the tables alone, with numbers in full precision and a blank line between tables.
- *  width: columns of the terminal for FRG_TEXT, 0: 80.  The text lives until the next render or destroy. */
-FRG_API FRG_MUST_USE frg_status frg_report_render(frg_report *r, frg_report_format format, int width,
-                                                  const char **text, int64_t *length);
+/** Renders; csv takes the tables alone, with numbers in full precision and a blank line between
+ *  tables. width: columns of the terminal for FRG_TEXT, 0: 80.  The text lives until the next
+ *  render or destroy. */
+FRG_API FRG_MUST_USE frg_status frg_report_render(frg_report *r, frg_report_format format,
+                                                  int width, const char **text, int64_t *length);
 /** Renders into a file that appears whole or not at all; "-" is standard output. */
-FRG_API FRG_MUST_USE frg_status frg_report_save(frg_report *r, frg_report_format format, const char *path);
+FRG_API FRG_MUST_USE frg_status frg_report_save(frg_report *r, frg_report_format format,
+                                                const char *path);
 
 /** Shortest decimal text of a double that reads back to the same bits; returns its length, < 32.
  *  "NaN", "Inf" and "-Inf" for the others.  The locale has no say, here or below. */
 FRG_API int frg_format_double(double value, char out[32]);
-/** `digits` significant digits, plain notation where it is short, for people: 0.01230, 1234567, 2.1e-16. */
+/** `digits` significant digits, plain notation where it is short, for people: 0.01230, 1234567,
+ *  2.1e-16. */
 FRG_API int frg_format_short(double value, int digits, char out[32]);
 
 #ifdef __cplusplus

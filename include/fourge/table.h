@@ -1,4 +1,5 @@
-/* table.h - named columns: reading CSV, TSV, npy and npz files, and tables made of the caller's arrays. */
+/* table.h - named columns: reading CSV, TSV, npy and npz files, and tables made of the caller's
+ * arrays. */
 #ifndef FOURGE_TABLE_H
 #define FOURGE_TABLE_H
 
@@ -8,14 +9,15 @@
 extern "C" {
 #endif
 
-/** What a column holds.  Type inference of text files goes over the whole column:
- *  all whole numbers -> INTEGER, all numbers -> NUMBER, TRUE/FALSE only -> BOOL, anything else -> CATEGORY. */
+/** What a column holds.  Type inference of text files goes over the whole column: all whole numbers
+ *  -> INTEGER, all numbers -> NUMBER, TRUE/FALSE only -> BOOL, anything else -> CATEGORY. */
 typedef enum { FRG_NUMBER, FRG_INTEGER, FRG_BOOL, FRG_CATEGORY } frg_column_kind;
 
 #define FRG_MISSING_INTEGER INT64_MIN /* a missing value of an INTEGER column */
-#define FRG_MISSING_CODE (-1)         /* of a BOOL or CATEGORY column; NaN in a NUMBER column */
+#define FRG_MISSING_CODE    (-1)      /* of a BOOL or CATEGORY column; NaN in a NUMBER column */
 
-/** A column of a table; the pointers live as long as the table.  Exactly one of the three arrays is set. */
+/** A column of a table; the pointers live as long as the table.  Exactly one of the three arrays is
+ *  set. */
 typedef struct {
     const char *name;
     frg_column_kind kind;
@@ -26,46 +28,57 @@ typedef struct {
     const int32_t *codes;      /* BOOL: 0, 1; CATEGORY: 0 .. n_labels-1 */
     const char *const *labels; /* CATEGORY: n_labels UTF-8 strings; NULL otherwise */
     int64_t n_labels;
-    int ordered; /* CATEGORY: 1: the labels stand in the order of the levels; 0: in that of first appearance, and who
-                    needs an order sorts them */
+    int ordered; /* CATEGORY: 1: the labels stand in the order of the levels; 0: in that of first
+                    appearance, and who needs an order sorts them */
 } frg_column;
 
 typedef struct frg_table frg_table;
 
 typedef struct {
     size_t struct_size;
-    const char *format;      /* "csv", "tsv", "npy", "npz" or NULL: by the extension (.gz allowed for text) */
-    char delimiter;          /* 0: ',' for csv, tab for tsv */
-    int header;              /* 1 (default): the first line names the columns; 0: they are c1, c2, ... */
-    const char *const *na;   /* strings that mean missing; NULL: "", "NA", "NaN", "nan", "N/A", "null", "NULL", "." */
+    const char *format;    /* "csv", "tsv", "npy", "npz" or NULL: by the extension (.gz allowed for
+                              text) */
+    char delimiter;        /* 0: ',' for csv, tab for tsv */
+    int header;            /* 1 (default): the first line names the columns; 0: they are c1, c2,
+                              ... */
+    const char *const *na; /* strings that mean missing; NULL: "", "NA", "NaN", "nan", "N/A",
+                              "null", "NULL", "." */
     int64_t n_na;
-    const char *const *columns; /* read these alone; NULL: all.  A text file where one of these is there twice is refused */
+    const char *const *columns; /* read these alone; NULL: all.  A text file where one of these is
+                                   there twice is refused */
     int64_t n_columns;
 } frg_table_opts;
 
 FRG_API void frg_table_defaults(frg_table_opts *o, size_t struct_size);
 
-/** Reads a file ("-": standard input).  Text is read in chunks through the context's file table and parsed
- *  by all threads; numbers are converted exactly (correctly rounded); quotes follow RFC 4180; a byte-order
- *  mark and CRLF are accepted.  npy: a 1-D array is column c1, a 2-D array columns c1 .. cp; npz: one column
- *  for each 1-D member, NAME1 .. NAMEp for a 2-D member.
- *  Errors: E_NO_INPUT, E_READ, E_FORMAT with line and column, E_TRUNCATED, E_EXPANSION, E_FILE_TYPE, E_COLUMN. */
+/** Reads a file ("-": standard input).  Text is read in chunks through the context's file table and
+ *  parsed by all threads; numbers are converted exactly (correctly rounded); quotes follow RFC
+ *  4180; a byte-order mark and CRLF are accepted.  npy: a 1-D array is column c1, a 2-D array
+ *  columns c1 .. cp; npz: one column for each 1-D member, NAME1 .. NAMEp for a 2-D member. Errors:
+ *  E_NO_INPUT, E_READ, E_FORMAT with line and column, E_TRUNCATED, E_EXPANSION, E_FILE_TYPE,
+ *  E_COLUMN. */
 FRG_API FRG_MUST_USE frg_status frg_table_read(frg_table **out, frg_context *ctx, const char *path,
                                                const frg_table_opts *o);
 
 /** The same from bytes in memory; `name` stands in messages. */
-FRG_API FRG_MUST_USE frg_status frg_table_parse(frg_table **out, frg_context *ctx, const char *bytes,
-                                                int64_t count, const char *name, const frg_table_opts *o);
+FRG_API FRG_MUST_USE frg_status frg_table_parse(frg_table **out, frg_context *ctx,
+                                                const char *bytes, int64_t count, const char *name,
+                                                const frg_table_opts *o);
 
 /** An empty table of n rows, to which columns are added.  The `add` calls copy. */
 FRG_API FRG_MUST_USE frg_status frg_table_create(frg_table **out, frg_context *ctx, int64_t n);
-FRG_API FRG_MUST_USE frg_status frg_table_add_numbers(frg_table *t, const char *name, const double *values);
-FRG_API FRG_MUST_USE frg_status frg_table_add_integers(frg_table *t, const char *name, const int64_t *values);
-/** The order of the labels is that of the levels, as in formulas: the first is what the others are compared with. */
-FRG_API FRG_MUST_USE frg_status frg_table_add_codes(frg_table *t, const char *name, const int32_t *codes,
-                                                    const char *const *labels, int64_t n_labels);
+FRG_API FRG_MUST_USE frg_status frg_table_add_numbers(frg_table *t, const char *name,
+                                                      const double *values);
+FRG_API FRG_MUST_USE frg_status frg_table_add_integers(frg_table *t, const char *name,
+                                                       const int64_t *values);
+/** The order of the labels is that of the levels, as in formulas: the first is what the others are
+ *  compared with. */
+FRG_API FRG_MUST_USE frg_status frg_table_add_codes(frg_table *t, const char *name,
+                                                    const int32_t *codes, const char *const *labels,
+                                                    int64_t n_labels);
 /** TRUE for 1, FALSE for 0, FRG_MISSING_CODE. */
-FRG_API FRG_MUST_USE frg_status frg_table_add_bools(frg_table *t, const char *name, const int32_t *values);
+FRG_API FRG_MUST_USE frg_status frg_table_add_bools(frg_table *t, const char *name,
+                                                    const int32_t *values);
 FRG_API void frg_table_destroy(frg_table *t);
 
 FRG_API int64_t frg_table_rows(const frg_table *t);
@@ -84,29 +97,34 @@ typedef struct {
     int64_t commas;     /* numbers as some write them: "1,5", "1.234,5", "1,234.50" */
     int64_t words;      /* all others */
     int64_t first_date; /* row; -1: there is none */
-    /** where most cells are numbers, with commas or not, the row of the first word, else date, else number with commas: what
-     *  made text of the column; -1 of a column of words or dates */
+    /** where most cells are numbers, with commas or not, the row of the first word, else date, else
+     *  number with commas: what made text of the column; -1 of a column of words or dates */
     int64_t mistyped;
 } frg_column_inference;
-/** Tells columns of words from those of numbers that few cells made text, which to take for categories is a mistake. */
+/** Tells columns of words from those of numbers that few cells made text, which to take for
+ *  categories is a mistake. */
 FRG_API FRG_MUST_USE frg_status frg_column_count(frg_column_inference *out, frg_context *ctx,
                                                  const frg_column *c);
 
-/** Writes csv (shortest text of the same double), whole or not at all: FRG_INTERRUPTED where frg_interrupt came meanwhile. */
-FRG_API FRG_MUST_USE frg_status frg_table_write(const frg_table *t, frg_context *ctx, const char *path);
+/** Writes csv (shortest text of the same double), whole or not at all: FRG_INTERRUPTED where
+ *  frg_interrupt came meanwhile. */
+FRG_API FRG_MUST_USE frg_status frg_table_write(const frg_table *t, frg_context *ctx,
+                                                const char *path);
 
-/* ---- npy arrays --------------------------------------------------------------------------------- */
+/* ---- npy arrays ------------------------------------------------------------------------------ */
 
 /** One array of an .npy file, in memory of the library; free with frg_npy_destroy. */
 typedef struct frg_npy frg_npy;
-/** Reads bool, integers and floats of any width (float16 too), C or Fortran order, either byte order.
- *  dtype of the view: f64, f32, i32 or i64 as stored (other integer types widen to i64, float16 to f32).
- *  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped before all was there, *out is NULL; so of frg_table_read. */
+/** Reads bool, integers and floats of any width (float16 too), C or Fortran order, either byte
+ *  order. dtype of the view: f64, f32, i32 or i64 as stored (other integer types widen to i64,
+ *  float16 to f32). FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped before all was there, *out is NULL; so
+ *  of frg_table_read. */
 FRG_API FRG_MUST_USE frg_status frg_npy_read(frg_npy **out, frg_context *ctx, const char *path);
 /** Up to FRG_MAX_DIM axes; the view borrows from the frg_npy. */
 FRG_API frg_array frg_npy_array(const frg_npy *a);
 FRG_API void frg_npy_destroy(frg_npy *a);
-/** Writes a host view, in Fortran order where it is column-major; FRG_INTERRUPTED as of frg_table_write. */
+/** Writes a host view, in Fortran order where it is column-major; FRG_INTERRUPTED as of
+ *  frg_table_write. */
 FRG_API FRG_MUST_USE frg_status frg_npy_write(frg_context *ctx, const char *path, frg_array a);
 
 #ifdef __cplusplus

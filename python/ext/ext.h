@@ -1,8 +1,9 @@
 /* ext.h - the Python extension `fourge._fourge`: what its files share.
  *
- * The stable ABI of Python 3.11, the public headers of fourge, and nothing else; no NumPy.  Arrays come in by
- * the buffer protocol and results go out as dicts, bytes and into the caller's buffers; the Python files of
- * the package give them names and shapes.  The interpreter lock is released while the library works.
+ * The stable ABI of Python 3.11, the public headers of fourge, and nothing else; no NumPy.  Arrays
+ * come in by the buffer protocol and results go out as dicts, bytes and into the caller's buffers;
+ * the Python files of the package give them names and shapes.  The interpreter lock is released
+ * while the library works.
  */
 #ifndef FOURGE_PYTHON_EXT_H
 #define FOURGE_PYTHON_EXT_H
@@ -16,7 +17,7 @@
 #include "fourge/gw.h"
 #include "fourge/table.h"
 
-/* ---- structs by table --------------------------------------------------------------------------- */
+/* ---- structs by table ------------------------------------------------------------------------ */
 
 typedef enum { IS_DOUBLE, IS_INT, IS_BOOL, IS_INT64, IS_SIZE, IS_TEXT, IS_CHOICE } ext_kind;
 
@@ -57,7 +58,7 @@ typedef struct {
 extern const ext_options ext_context_takes[], ext_fe_takes[], ext_gp_takes[], ext_graph_takes[],
     ext_gw_takes[], ext_gw_calls_takes[], ext_qr_takes[];
 
-/* ---- the module --------------------------------------------------------------------------------- */
+/* ---- the module ------------------------------------------------------------------------------ */
 
 typedef struct {
     PyObject *context_type, *table_type, *fe_type, *gp_type, *soap_type, *graph_type,
@@ -66,7 +67,8 @@ typedef struct {
 } ext_state;
 ext_state *ext_state_of(PyObject *module);
 
-/** Whether a call that has all its result or none has none: it failed, was stopped, or a callback raised. */
+/** Whether a call that has all its result or none has none: it failed, was stopped, or a callback
+ *  raised. */
 int ext_has_failed(frg_status status);
 /** Raises what the status and the context's message say; always returns NULL. */
 PyObject *ext_raise(PyObject *module, frg_status status, const frg_context *ctx);
@@ -98,13 +100,14 @@ PyObject *ext_failed(PyObject *self, frg_status status);
 PyObject *ext_answer(PyObject *self, frg_status status);
 enum { EXT_TYPE = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC };
 
-/* ---- without the interpreter lock ---------------------------------------------------------------- */
+/* ---- without the interpreter lock ------------------------------------------------------------ */
 
 void ext_lock_give(void);
 void ext_lock_take(void);
 /** Work of the library, without the interpreter lock; whatever may take long or report progress. */
 #define EXT_WORK(...) (ext_lock_give(), (void)(__VA_ARGS__), ext_lock_take())
-/** For callbacks out of EXT_WORK, in the thread that does it: the lock for a moment; the answer goes to ext_lock_return. */
+/** For callbacks out of EXT_WORK, in the thread that does it: the lock for a moment; the answer
+ *  goes to ext_lock_return. */
 int ext_lock_borrow(void);
 void ext_lock_return(int away);
 /** Of the clock. */
@@ -112,11 +115,11 @@ double ext_seconds(void);
 /** Whether the process is about to end and this thread is not the one that ends it. */
 int ext_is_late(void);
 
-/* ---- one call at a time ------------------------------------------------------------------------- */
+/* ---- one call at a time ---------------------------------------------------------------------- */
 
-/** A context and what is made from it serve one call at a time; others wait here, without the interpreter lock.
- *  0, or -1 with fourge.errors.Internal where the call comes out of a callback of the one it would wait for, and with
- *  KeyboardInterrupt where Ctrl-C ends the wait. */
+/** A context and what is made from it serve one call at a time; others wait here, without the
+ *  interpreter lock. 0, or -1 with fourge.errors.Internal where the call comes out of a callback of
+ *  the one it would wait for, and with KeyboardInterrupt where Ctrl-C ends the wait. */
 int ext_enter(ext_context *c);
 void ext_exit(ext_context *c);
 /** For destructors: nothing to wait for where the thread's own call is the one. */
@@ -164,11 +167,12 @@ const frg_plan *ext_gw_plan(PyObject *solver);
 /** A table as {name: (kind, bytes, labels or None)}. */
 PyObject *ext_table_dict(const frg_table *t);
 
-/** A view of an object that has a buffer; release it with PyBuffer_Release.  0, or -1 with an exception that
- *  names the argument. */
+/** A view of an object that has a buffer; release it with PyBuffer_Release.  0, or -1 with an
+ *  exception that names the argument. */
 int ext_array(PyObject *object, const char *name, int writable, Py_buffer *buffer, frg_array *out);
 
-/** The view of a DLPack capsule, which the caller keeps as long as the view is used.  0, or -1 with TypeError. */
+/** The view of a DLPack capsule, which the caller keeps as long as the view is used.  0, or -1 with
+ *  TypeError. */
 int ext_tensor(PyObject *capsule, const char *name, frg_array *out);
 
 /** The buffers that one call holds; released together. */

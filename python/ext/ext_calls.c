@@ -1,7 +1,8 @@
 /* ext_calls.c - calls with their contexts to themselves.
  *
- * An object has the context that it was made with; what reads others besides (an alignment its graphs, an embedding
- * its alignments) holds theirs as well, in the order of their addresses, so that no two calls wait for each other. */
+ * An object has the context that it was made with; what reads others besides (an alignment its
+ * graphs, an embedding its alignments) holds theirs as well, in the order of their addresses, so
+ * that no two calls wait for each other. */
 #include <string.h>
 
 #include "ext.h"

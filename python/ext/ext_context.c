@@ -1,7 +1,9 @@
-/* ext_context.c - the context: progress and signals, forks and the end of the process, and whose turn it is.
+/* ext_context.c - the context: progress and signals, forks and the end of the process, and whose
+ * turn it is.
  *
- * A call of the library runs without the interpreter lock and gives it back for a moment, through the thread state
- * that it came with, whenever a callback is due: so callbacks run in the interpreter that called. */
+ * A call of the library runs without the interpreter lock and gives it back for a moment, through
+ * the thread state that it came with, whenever a callback is due: so callbacks run in the
+ * interpreter that called. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -9,9 +11,9 @@
 
 #include "ext.h"
 
-/* Daemon threads could compute on while the process ends: without an interpreter to ask for signals, and in memory that
- * the BLAS gives back at exit().  Their calls are stopped before, by what atexit runs, and raise SystemExit, which ends
- * a thread without a word. */
+/* Daemon threads could compute on while the process ends: without an interpreter to ask for
+ * signals, and in memory that the BLAS gives back at exit().  Their calls are stopped before, by
+ * what atexit runs, and raise SystemExit, which ends a thread without a word. */
 static atomic_ulong ending; /* the main thread where the process is about to end, 0 before */
 static atomic_int running;  /* calls in the library, or waiting for another one */
 
@@ -53,7 +55,7 @@ static int watch_the_end(void)
     return done ? 0 : -1;
 }
 
-/* ---- the interpreter lock ------------------------------------------------------------------------ */
+/* ---- the interpreter lock -------------------------------------------------------------------- */
 
 /** What this thread gave the interpreter lock away with; NULL while it has it. */
 static _Thread_local PyThreadState *given;
@@ -86,7 +88,7 @@ void ext_lock_return(int away)
     }
 }
 
-/* ---- progress and signals ------------------------------------------------------------------------ */
+/* ---- progress and signals -------------------------------------------------------------------- */
 
 double ext_seconds(void)
 {
@@ -113,7 +115,8 @@ static int is_stopped(ext_context *c, const frg_progress *p)
     return stop;
 }
 
-/** Called by the solver about once an iteration in the caller's thread; looks at most 20 times a second. */
+/** Called by the solver about once an iteration in the caller's thread; looks at most 20 times a
+ *  second. */
 static int on_progress(const frg_progress *p, void *user)
 {
     if (ext_is_late()) {
@@ -131,11 +134,11 @@ static int on_progress(const frg_progress *p, void *user)
     return stop;
 }
 
-/* ---- forks --------------------------------------------------------------------------------------- */
+/* ---- forks ----------------------------------------------------------------------------------- */
 
-/* A child of fork() has none of its parent's threads: OpenMP would wait for its pool for ever, a lock for a holder
- * that is not there.  Contexts of a child have one thread, which changes no bit; those of its parent with more, or
- * in use when it forked, are refused. */
+/* A child of fork() has none of its parent's threads: OpenMP would wait for its pool for ever, a
+ * lock for a holder that is not there.  Contexts of a child have one thread, which changes no bit;
+ * those of its parent with more, or in use when it forked, are refused. */
 static int forks;
 
 static void count_fork(void)
@@ -153,9 +156,10 @@ static int refuse_forked(void)
     return -1;
 }
 
-/* ---- whose turn it is ---------------------------------------------------------------------------- */
+/* ---- whose turn it is ------------------------------------------------------------------------ */
 
-/** Waits for the lock without the interpreter's.  With `stops` a signal ends the wait, as it would end the call. */
+/** Waits for the lock without the interpreter's.  With `stops` a signal ends the wait, as it would
+ *  end the call. */
 static int wait_for(const ext_context *c, int stops)
 {
     enum { SLICE = 50000 }; /* microseconds */
@@ -206,7 +210,7 @@ int ext_enter_free(ext_context *c)
     return c->owner != me && c->forks == forks && take(c, me, 0) == 0;
 }
 
-/* ---- warnings: of the thread whose call had them -------------------------------------------------- */
+/* ---- warnings: of the thread whose call had them --------------------------------------------- */
 
 enum { WARNINGS_KEPT = 100 }; /* of a thread that does not ask for them */
 
@@ -286,7 +290,7 @@ static PyObject *context_warnings(PyObject *self, PyObject *unused)
     return list || PyErr_Occurred() ? list : PyList_New(0);
 }
 
-/* ---- the type ------------------------------------------------------------------------------------ */
+/* ---- the type -------------------------------------------------------------------------------- */
 
 static const ext_field context_fields[] = {
     {"threads", offsetof(frg_context_opts, threads), IS_INT, NULL},
@@ -347,8 +351,8 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     return (PyObject *)c;
 }
 
-/** A function for progress may hold what holds the context; it was there before, so that a cycle has another object
- *  that can let go, and tp_clear is not needed. */
+/** A function for progress may hold what holds the context; it was there before, so that a cycle
+ *  has another object that can let go, and tp_clear is not needed. */
 static int context_visit(PyObject *self, visitproc visit, void *arg)
 {
     const ext_context *const c = (ext_context *)self;

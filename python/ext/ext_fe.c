@@ -149,9 +149,10 @@ static const ext_field result_fields[] = {{AT(frg_fe_result, formula), IS_TEXT, 
                                           {AT(frg_fe_result, total_seconds), IS_DOUBLE, NULL},
                                           {NULL, 0, IS_INT, NULL}};
 
-/* ---- demean ------------------------------------------------------------------------------------- */
+/* ---- demean ---------------------------------------------------------------------------------- */
 
-/** One demeaning from plan to report, without the interpreter lock; seconds: of the plan, of the run. */
+/** One demeaning from plan to report, without the interpreter lock; seconds: of the plan, of the
+ *  run. */
 static frg_status run_demean(frg_demean **plan, frg_context *ctx, frg_array codes,
                              const frg_array *weights, frg_array in, frg_array out,
                              const frg_demean_opts *o, frg_demean_column *columns, double *seconds)
@@ -233,7 +234,7 @@ static PyObject *demean(PyObject *module, PyObject *args)
     return result;
 }
 
-/* ---- lsmr --------------------------------------------------------------------------------------- */
+/* ---- lsmr ------------------------------------------------------------------------------------ */
 
 static PyObject *lsmr(PyObject *module, PyObject *args)
 {
@@ -281,7 +282,7 @@ static PyObject *lsmr(PyObject *module, PyObject *args)
     return result;
 }
 
-/* ---- regressions -------------------------------------------------------------------------------- */
+/* ---- regressions ----------------------------------------------------------------------------- */
 
 typedef struct {
     EXT_HEAD
@@ -457,7 +458,8 @@ static PyObject *fe_vcov(PyObject *self, PyObject *args)
     return v ? vcov_dict(v, frg_fe_get(f->fit)->n_coefficients) : NULL;
 }
 
-/** wald(spec, ssc, r, q) -> dict: a joint test under a covariance that result() or vcov() has given. */
+/** wald(spec, ssc, r, q) -> dict: a joint test under a covariance that result() or vcov() has
+ *  given. */
 static PyObject *fe_wald(PyObject *self, PyObject *args)
 {
     ext_fe *const f = (ext_fe *)self;
@@ -492,7 +494,8 @@ static PyObject *fe_wald(PyObject *self, PyObject *args)
                                   : ext_fields_get(&test, test_fields);
 }
 
-/** residuals(residuals, fitted): fills two float64 arrays of n_rows, NaN where a row was dropped. */
+/** residuals(residuals, fitted): fills two float64 arrays of n_rows, NaN where a row was
+ *  dropped. */
 static PyObject *fe_residuals(PyObject *self, PyObject *args)
 {
     ext_fe *const f = (ext_fe *)self;
@@ -615,7 +618,7 @@ static PyObject *fe_columns(PyObject *module, PyObject *args)
     return names;
 }
 
-/* ---- with the context to themselves ---------------------------------------------------------------- */
+/* ---- with the context to themselves ---------------------------------------------------------- */
 
 EXT_FUNCTION(demean)
 EXT_FUNCTION(lsmr)

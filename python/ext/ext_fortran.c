@@ -1,8 +1,9 @@
 /* ext_fortran.c - the one function of Fortran's runtime that the LAPACK part of OpenBLAS calls.
  *
- * With OpenBLAS inside the package this is what is left of libgfortran: sormtr and its relatives put two
- * letters of options together before they ask for a block size.  Twelve lines here save the wheel a library
- * of 3 MB.  The name and the arguments are those of gfortran 8 and later; lengths come before their text.
+ * With OpenBLAS inside the package this is what is left of libgfortran: sormtr and its relatives
+ * put two letters of options together before they ask for a block size.  Twelve lines here save the
+ * wheel a library of 3 MB.  The name and the arguments are those of gfortran 8 and later; lengths
+ * come before their text.
  */
 #include <stddef.h>
 #include <string.h>

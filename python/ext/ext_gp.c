@@ -144,7 +144,7 @@ static void gp_free(PyObject *self)
     ext_drop(self);
 }
 
-/* ---- life --------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 /** Gp(context, x, y, kernel, options, mean_values, noise_variances, noise_groups, column_names). */
 static PyObject *gp_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -232,7 +232,7 @@ static PyObject *gp_save(PyObject *self, PyObject *args)
     return status < 0 ? ext_failed(self, status) : Py_NewRef(Py_None);
 }
 
-/* ---- parameters --------------------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
 static PyObject *gp_parameters(PyObject *self, PyObject *unused)
 {
@@ -268,7 +268,8 @@ static PyObject *gp_update(PyObject *self, PyObject *args)
     return status < 0 ? ext_failed(self, status) : Py_NewRef(Py_None);
 }
 
-/** set(changes): a list of (name, entry, value, lower, upper), NaN stays, entry -1: all; all of them or none. */
+/** set(changes): a list of (name, entry, value, lower, upper), NaN stays, entry -1: all; all of
+ *  them or none. */
 static PyObject *gp_set(PyObject *self, PyObject *args)
 {
     PyObject *list;
@@ -342,7 +343,7 @@ static PyObject *gp_report(PyObject *self, PyObject *unused)
     return dict;
 }
 
-/* ---- value, gradient, leave-one-out ------------------------------------------------------------- */
+/* ---- value, gradient, leave-one-out ---------------------------------------------------------- */
 
 static PyObject *gp_value(PyObject *self, PyObject *unused)
 {
@@ -384,8 +385,9 @@ static PyObject *gp_gradient(PyObject *self, PyObject *args)
     return ext_has_failed(status) ? ext_failed(self, status) : ext_gp_value_dict(&v);
 }
 
-/** step(y, theta, gradient, dx, dy): values at other observations and parameters; gradient, x and y are filled and
- *  may be None.  Returns the log likelihood alone: for loops that make small steps. */
+/** step(y, theta, gradient, dx, dy): values at other observations and parameters; gradient, x and y
+ *  are filled and may be None.  Returns the log likelihood alone: for loops that make small
+ *  steps. */
 static PyObject *gp_step(PyObject *self, PyObject *args)
 {
     PyObject *y, *theta, *gradient, *x_out, *y_out;
@@ -431,7 +433,8 @@ static PyObject *gp_information(PyObject *self, PyObject *args)
     return ext_has_failed(status) ? ext_failed(self, status) : Py_NewRef(Py_None);
 }
 
-/** Means and variances of left-out points: of one at a time, or of a fold where `folds` has codes. */
+/** Means and variances of left-out points: of one at a time, or of a fold where `folds` has
+ *  codes. */
 static PyObject *left_out(PyObject *self, PyObject *codes, PyObject *const outs[3])
 {
     ext_held h = {.n = 0};
@@ -491,7 +494,7 @@ static PyObject *gp_loo_latent(PyObject *self, PyObject *args)
     return ext_has_failed(status) ? ext_failed(self, status) : Py_NewRef(Py_None);
 }
 
-/* ---- fit and prediction ------------------------------------------------------------------------- */
+/* ---- fit and prediction ---------------------------------------------------------------------- */
 
 /** What became of each start. */
 static PyObject *starts_of(const frg_gp_fit_result *r)
@@ -584,8 +587,8 @@ static PyObject *gp_fit(PyObject *self, PyObject *args)
     return dict;
 }
 
-/** predict(x, observed, variance_floor, mean_values, mean, variance, covariance, mean_dx, variance_dx): fills what is not
- *  None of the last five. */
+/** predict(x, observed, variance_floor, mean_values, mean, variance, covariance, mean_dx,
+ *  variance_dx): fills what is not None of the last five. */
 static PyObject *gp_predict(PyObject *self, PyObject *args)
 {
     PyObject *x, *values, *outs[5];
@@ -715,9 +718,10 @@ static PyObject *gp_update_noise(PyObject *self, PyObject *args)
     return ext_has_failed(status) ? ext_failed(self, status) : Py_NewRef(Py_None);
 }
 
-/* ---- the dense core ----------------------------------------------------------------------------- */
+/* ---- the dense core -------------------------------------------------------------------------- */
 
-/** invquad_logdet(context, k, r, inv_quad, logdet, a, inverse): fills; a and inverse may be None. */
+/** invquad_logdet(context, k, r, inv_quad, logdet, a, inverse): fills; a and inverse may be
+ *  None. */
 static PyObject *invquad_logdet(PyObject *module, PyObject *args)
 {
     PyObject *context, *k, *r, *inv_quad, *logdet, *a, *inverse;
@@ -740,7 +744,8 @@ static PyObject *invquad_logdet(PyObject *module, PyObject *args)
     return ext_has_failed(status) ? ext_raise(module, status, c->ctx) : Py_NewRef(Py_None);
 }
 
-/** invquad_logdet_backward(context, inverse, a, g_inv_quad, g_logdet, dk, dr): inverse, g_* and d* may be None. */
+/** invquad_logdet_backward(context, inverse, a, g_inv_quad, g_logdet, dk, dr): inverse, g_* and d*
+ *  may be None. */
 static PyObject *invquad_logdet_backward(PyObject *module, PyObject *args)
 {
     PyObject *context, *inverse, *a, *g_iq, *g_ld, *dk, *dr;
@@ -764,7 +769,7 @@ static PyObject *invquad_logdet_backward(PyObject *module, PyObject *args)
     return ext_has_failed(status) ? ext_raise(module, status, c->ctx) : Py_NewRef(Py_None);
 }
 
-/* ---- with the context to themselves ---------------------------------------------------------------- */
+/* ---- with the context to themselves ---------------------------------------------------------- */
 
 EXT_FUNCTION(invquad_logdet)
 EXT_FUNCTION(invquad_logdet_backward)

@@ -78,7 +78,8 @@ static frg_status count_parameters(frg_context *ctx, const frg_gp_member *one, c
     return status;
 }
 
-/** The parameters of each member, by the first good one with as many columns; 0 where there is none. */
+/** The parameters of each member, by the first good one with as many columns; 0 where there is
+ *  none. */
 static int measure(many *m, frg_context *ctx, const char *kernel, const frg_gp_opts *o)
 {
     for (int64_t i = 0; i < m->n; i++) {
@@ -149,7 +150,8 @@ static PyObject *results(const many *m)
     return list;
 }
 
-/** gp_many(context, problems, kernel, options, columns, gradients, fit) -> a dict a problem; fit: options or None. */
+/** gp_many(context, problems, kernel, options, columns, gradients, fit) -> a dict a problem; fit:
+ *  options or None. */
 static PyObject *gp_many(PyObject *module, PyObject *args)
 {
     PyObject *context, *list, *options, *columns, *fit;
@@ -195,7 +197,7 @@ static PyObject *gp_many(PyObject *module, PyObject *args)
     return result;
 }
 
-/* ---- with the context to itself -------------------------------------------------------------------- */
+/* ---- with the context to itself -------------------------------------------------------------- */
 
 EXT_FUNCTION(gp_many)
 

@@ -254,7 +254,7 @@ static PyObject *graph_landmarks(PyObject *self, PyObject *args)
     return ext_has_failed(status) ? ext_failed(self, status) : PyLong_FromLongLong(found);
 }
 
-/* ---- with the context to themselves ---------------------------------------------------------------- */
+/* ---- with the context to themselves ---------------------------------------------------------- */
 
 EXT_FUNCTION(graph_knn)
 EXT_FUNCTION(graph_csr)

@@ -1,6 +1,7 @@
 /* ext_gw.c - the Gromov-Wasserstein room: Sinkhorn, alignments, and what is made of their plans.
  *
- * A solver of either kind owns a plan that is never stored; both types share the methods that read it. */
+ * A solver of either kind owns a plan that is never stored; both types share the methods that read
+ * it. */
 #include <math.h>
 #include <string.h>
 
@@ -232,7 +233,7 @@ const frg_plan *ext_gw_plan(PyObject *self)
     return p;
 }
 
-/* ---- solvers --------------------------------------------------------------------------------------- */
+/* ---- solvers --------------------------------------------------------------------------------- */
 
 /** Sinkhorn(context, cost, a, b, options): the cost is held. */
 static PyObject *sinkhorn_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -394,7 +395,8 @@ static frg_status save_state(void *user, const frg_gw *gw, int stopped)
     return status;
 }
 
-/** keep(path, every): the run writes its state there every so many seconds, and when it is stopped. */
+/** keep(path, every): the run writes its state there every so many seconds, and when it is
+ *  stopped. */
 static PyObject *gw_keep(PyObject *self, PyObject *args)
 {
     ext_gw *const s = self_of(self);
@@ -543,7 +545,7 @@ static PyObject *gw_factors(PyObject *self, PyObject *args)
     return ext_answer(self, status);
 }
 
-/* ---- plans ----------------------------------------------------------------------------------------- */
+/* ---- plans ----------------------------------------------------------------------------------- */
 
 static PyObject *plan_get(PyObject *self, PyObject *unused)
 {
@@ -685,7 +687,7 @@ static PyObject *plan_vjp(PyObject *self, PyObject *args)
     return ext_answer(self, status);
 }
 
-/* ---- with the context to themselves ---------------------------------------------------------------- */
+/* ---- with the context to themselves ---------------------------------------------------------- */
 
 EXT_METHOD(solver_run)
 EXT_METHOD(solver_potentials)

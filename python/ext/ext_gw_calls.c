@@ -1,4 +1,5 @@
-/* ext_gw_calls.c - the functions of the Gromov-Wasserstein room: energies, bounds, gradients, barycenters, embeddings. */
+/* ext_gw_calls.c - the functions of the Gromov-Wasserstein room: energies, bounds, gradients,
+ * barycenters, embeddings. */
 #include "fourge/gw.h"
 
 #include "ext.h"
@@ -155,7 +156,8 @@ static PyObject *barycenter(PyObject *module, PyObject *args)
                : ext_fields_get(&r, barycenter_report);
 }
 
-/** gw_landmark_bounds(z, w) -> (lower, upper): float32 distances of two nodes to the same landmarks. */
+/** gw_landmark_bounds(z, w) -> (lower, upper): float32 distances of two nodes to the same
+ *  landmarks. */
 static PyObject *landmark_bounds(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -199,7 +201,8 @@ static PyObject *energy(PyObject *module, PyObject *args)
     return ext_has_failed(status) ? ext_raise(module, status, ctx->ctx) : PyFloat_FromDouble(e);
 }
 
-/** emd(context, cost, a, b, plan, f, g) -> {cost, entries, optimal}: fills the last three; a and b may be None. */
+/** emd(context, cost, a, b, plan, f, g) -> {cost, entries, optimal}: fills the last three; a and b
+ *  may be None. */
 static PyObject *emd(PyObject *module, PyObject *args)
 {
     PyObject *context, *cost, *a, *b, *plan, *f, *g;
@@ -215,8 +218,7 @@ static PyObject *emd(PyObject *module, PyObject *args)
     if (ext_hold(&h, cost, "cost", 0, &from) == 0 && ext_hold(&h, plan, "plan", 1, &to) == 0) {
         const int64_t n = from.shape[0], m = from.ndim > 1 ? from.shape[1] : 1;
         const double *const wa = ext_values(&h, a, "a", 0, FRG_F64, n);
-        const double *const wb =
-            PyErr_Occurred() ? NULL : ext_values(&h, b, "b", 0, FRG_F64, m);
+        const double *const wb = PyErr_Occurred() ? NULL : ext_values(&h, b, "b", 0, FRG_F64, m);
         double *const to_f = PyErr_Occurred() ? NULL : ext_values(&h, f, "f", 1, FRG_F64, n);
         double *const to_g = PyErr_Occurred() ? NULL : ext_values(&h, g, "g", 1, FRG_F64, m);
         if (!PyErr_Occurred()) {
@@ -228,8 +230,8 @@ static PyObject *emd(PyObject *module, PyObject *args)
                                   : ext_fields_get(&r, emd_report);
 }
 
-/** gw_gradient(context, c, d, plan, linear, linear_weight, epsilon, dc, dd, dlinear, da, db): linear may be None; the
- *  last five are filled where they are not. */
+/** gw_gradient(context, c, d, plan, linear, linear_weight, epsilon, dc, dd, dlinear, da, db):
+ *  linear may be None; the last five are filled where they are not. */
 static PyObject *gradient(PyObject *module, PyObject *args)
 {
     PyObject *context, *c, *d, *plan, *linear, *dc, *dd, *dlinear, *da, *db;
@@ -322,7 +324,7 @@ static PyObject *embed(PyObject *module, PyObject *args)
                                   : PyLong_FromLongLong(found);
 }
 
-/* ---- with the context to themselves ---------------------------------------------------------------- */
+/* ---- with the context to themselves ---------------------------------------------------------- */
 
 EXT_FUNCTION(embed)
 EXT_FUNCTION(gradient)

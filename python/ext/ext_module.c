@@ -16,7 +16,8 @@ int ext_has_failed(frg_status status)
 
 PyObject *ext_raise(PyObject *module, frg_status status, const frg_context *ctx)
 {
-    if (PyErr_Occurred()) { /* a callback's exception, Ctrl-C among them, says more than "interrupted" */
+    if (PyErr_Occurred()) { /* a callback's exception, Ctrl-C among them, says more than
+                               "interrupted" */
         return NULL;
     }
     if (ext_is_late()) {
@@ -37,7 +38,7 @@ PyObject *ext_raise(PyObject *module, frg_status status, const frg_context *ctx)
     return NULL;
 }
 
-/* ---- structs by table --------------------------------------------------------------------------- */
+/* ---- structs by table ------------------------------------------------------------------------ */
 
 static int set_choice(int *to, const ext_field *f, PyObject *value)
 {
@@ -220,7 +221,7 @@ PyObject *ext_list_of(const void *first, int64_t n, size_t size, const ext_field
     return list;
 }
 
-/* ---- arrays ------------------------------------------------------------------------------------- */
+/* ---- arrays ---------------------------------------------------------------------------------- */
 
 static int find_dtype(const char *format, Py_ssize_t bytes, frg_dtype *out)
 {
@@ -335,7 +336,7 @@ void *ext_values(ext_held *h, PyObject *object, const char *name, int writable, 
     return a->data;
 }
 
-/* ---- the module --------------------------------------------------------------------------------- */
+/* ---- the module ------------------------------------------------------------------------------ */
 
 static PyObject *version(PyObject *module, PyObject *unused)
 {

@@ -158,7 +158,8 @@ static PyObject *reports_of(const factoring *f)
     return list;
 }
 
-/** qr(context, stacks, options) -> one report a matrix; stacks: a list of (a, q, r), r may be None. */
+/** qr(context, stacks, options) -> one report a matrix; stacks: a list of (a, q, r), r may be
+ *  None. */
 static PyObject *qr(PyObject *module, PyObject *args)
 {
     PyObject *context, *list, *options;
@@ -183,7 +184,7 @@ static PyObject *qr(PyObject *module, PyObject *args)
     return result;
 }
 
-/* ---- with the context to itself -------------------------------------------------------------------- */
+/* ---- with the context to itself -------------------------------------------------------------- */
 
 EXT_FUNCTION(qr)
 

@@ -1,7 +1,7 @@
 /* ext_soap.c - SOAP: a handle over parameters that lie in other libraries' memory.
  *
- * Weights and gradients come as DLPack capsules or as buffers.  Those of the weights are held as long as the handle
- * is; gradients are held during a step. */
+ * Weights and gradients come as DLPack capsules or as buffers.  Those of the weights are held as
+ * long as the handle is; gradients are held during a step. */
 #include <string.h>
 
 #include "fourge/soap.h"
@@ -125,7 +125,7 @@ static ext_soap *self_of(PyObject *self)
     return (ext_soap *)self;
 }
 
-/* ---- groups ------------------------------------------------------------------------------------- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 /** A Python function of the step as a frequency; 0, which is refused, where it raises. */
 static int64_t call_frequency(int64_t t0, void *function)
@@ -248,7 +248,8 @@ static PyObject *soap_add_group(PyObject *self, PyObject *args)
                : PyLong_FromLong(group);
 }
 
-/** set_group(group, options, frequency): changes what is named; frequency None takes a function away. */
+/** set_group(group, options, frequency): changes what is named; frequency None takes a function
+ *  away. */
 static PyObject *soap_set_group(PyObject *self, PyObject *args)
 {
     PyObject *options, *frequency;
@@ -281,9 +282,10 @@ static PyObject *soap_get_group(PyObject *self, PyObject *args)
     return status < 0 ? ext_failed(self, status) : ext_fields_get(&o, soap_options);
 }
 
-/* ---- parameters and steps ------------------------------------------------------------------------- */
+/* ---- parameters and steps -------------------------------------------------------------------- */
 
-/** The view of a capsule, which its owner keeps, or of a buffer through a memoryview that goes to *held. */
+/** The view of a capsule, which its owner keeps, or of a buffer through a memoryview that goes to
+ *  *held. */
 static int view_of(PyObject *object, const char *name, int writable, PyObject **held,
                    frg_array *out)
 {
@@ -391,7 +393,7 @@ static PyObject *soap_get_report(PyObject *self, PyObject *unused)
     return ext_fields_get(&self_of(self)->report, soap_report);
 }
 
-/* ---- state ---------------------------------------------------------------------------------------- */
+/* ---- state ----------------------------------------------------------------------------------- */
 
 /** state_shape(id, key) -> tuple, or None for a part that the parameter does not have. */
 static PyObject *soap_state_shape(PyObject *self, PyObject *args)
@@ -574,7 +576,7 @@ static PyObject *soap_bytes(PyObject *self, PyObject *unused)
                          (unsigned long long)frg_soap_bytes(soap));
 }
 
-/* ---- with the context to themselves ---------------------------------------------------------------- */
+/* ---- with the context to themselves ---------------------------------------------------------- */
 
 EXT_METHOD(soap_add_group)
 EXT_METHOD(soap_set_group)

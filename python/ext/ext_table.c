@@ -46,7 +46,8 @@ static PyObject *table_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return status < 0 ? ext_raise(module, status, c->ctx) : wrap(type, c, t);
 }
 
-/** from_arrow(context, capsule, columns): reads an Arrow stream; columns is a list of names or None. */
+/** from_arrow(context, capsule, columns): reads an Arrow stream; columns is a list of names or
+ *  None. */
 static PyObject *table_from_arrow(PyObject *type, PyObject *args)
 {
     PyObject *const module = PyType_GetModule((PyTypeObject *)type), *object, *capsule, *columns;
@@ -77,7 +78,8 @@ static PyObject *table_from_arrow(PyObject *type, PyObject *args)
                                   : wrap((PyTypeObject *)type, c, t);
 }
 
-/** add(name, array, labels): float64 -> numbers, int64 -> integers, int32 with labels -> codes, without -> booleans. */
+/** add(name, array, labels): float64 -> numbers, int64 -> integers, int32 with labels -> codes,
+ *  without -> booleans. */
 static PyObject *table_add(PyObject *self, PyObject *args)
 {
     ext_table *const t = (ext_table *)self;
@@ -163,7 +165,7 @@ static PyObject *table_rows(PyObject *self, PyObject *unused)
     return PyLong_FromLongLong(frg_table_rows(((ext_table *)self)->table));
 }
 
-/* ---- with the context to themselves ---------------------------------------------------------------- */
+/* ---- with the context to themselves ---------------------------------------------------------- */
 
 EXT_FUNCTION(table_from_arrow)
 EXT_METHOD(table_add)

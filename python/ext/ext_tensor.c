@@ -1,8 +1,9 @@
-/* ext_tensor.c - tensors by DLPack: CPU memory of other libraries, bfloat16 among it, without a copy.
+/* ext_tensor.c - tensors by DLPack: CPU memory of other libraries, bfloat16 among it, without a
+ * copy.
  *
- * A capsule "dltensor" (or "dltensor_versioned", from version 1.0 on) describes memory that lives as long as the
- * capsule.  It is read and never taken over, so its own destructor frees what its maker made for it.
- * https://dmlc.github.io/dlpack/latest/c_api.html */
+ * A capsule "dltensor" (or "dltensor_versioned", from version 1.0 on) describes memory that lives
+ * as long as the capsule.  It is read and never taken over, so its own destructor frees what its
+ * maker made for it. https://dmlc.github.io/dlpack/latest/c_api.html */
 #include <string.h>
 
 #include "ext.h"

@@ -9,9 +9,9 @@
  *     64  table            for each section its name, bytes, checksum: 16 + 8 + 8 bytes
  *     ..  the sections, one after another, up to the end of the file
  *
- * Saving goes through the writer, which publishes whole files alone; before that the last file is renamed, so that
- * a file that turns out to be damaged later leaves the one before it.  Loading trusts nothing: every length is
- * checked against the bytes that are there before it is used.
+ * Saving goes through the writer, which publishes whole files alone; before that the last file is
+ * renamed, so that a file that turns out to be damaged later leaves the one before it.  Loading
+ * trusts nothing: every length is checked against the bytes that are there before it is used.
  */
 #include "core/checkpoint_bytes.h"
 
@@ -46,7 +46,7 @@ struct frg_checkpoint {
     char *memory; /* of a loaded one */
 };
 
-/* ---- hashing ------------------------------------------------------------------------------------ */
+/* ---- hashing --------------------------------------------------------------------------------- */
 
 static uint64_t fold(uint64_t a, uint64_t b)
 {
@@ -54,7 +54,8 @@ static uint64_t fold(uint64_t a, uint64_t b)
     return (uint64_t)p ^ (uint64_t)(p >> 64);
 }
 
-/** 64 x 64 -> 128 bit products folded, 8 bytes at a time; an odd constant keeps zeros from staying zero. */
+/** 64 x 64 -> 128 bit products folded, 8 bytes at a time; an odd constant keeps zeros from staying
+ *  zero. */
 uint64_t frg_hash(uint64_t seed, const void *bytes, int64_t count)
 {
     const uint64_t k0 = 0x9e3779b97f4a7c15, k1 = 0xe7037ed1a0b428db;
@@ -79,7 +80,7 @@ static uint64_t head_checksum(const frg_checkpoint *c)
                     (int64_t)(sizeof(entry) * c->head.sections));
 }
 
-/* ---- making ------------------------------------------------------------------------------------- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 frg_status frg_checkpoint_create(frg_checkpoint **out, frg_context *ctx, const char *solver,
                                  uint64_t options, uint64_t data)
@@ -174,7 +175,7 @@ void frg_checkpoint_destroy(frg_checkpoint *c)
     }
 }
 
-/* ---- files -------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static frg_status older_name(frg_context *ctx, frgi_text *name, const char *path)
 {

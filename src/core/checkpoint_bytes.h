@@ -7,7 +7,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/** Takes *bytes over, a block of the context's allocator, also on failure.  name stands in messages. */
+/** Takes *bytes over, a block of the context's allocator, also on failure.  name stands in
+ *  messages. */
 FRG_MUST_USE frg_status frgi_checkpoint_parse(frg_checkpoint **out, frg_context *ctx, char **bytes,
                                               size_t count, const char *name);
 

@@ -22,8 +22,8 @@ void frg_context_defaults(frg_context_opts *o, size_t struct_size)
     memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
 }
 
-/** Cores in this process's affinity mask, not more than its control groups give it time on, nor than OMP_NUM_THREADS;
- *  1 inside a parallel region. */
+/** Cores in this process's affinity mask, not more than its control groups give it time on, nor
+ *  than OMP_NUM_THREADS; 1 inside a parallel region. */
 static int default_threads(void)
 {
     if (omp_in_parallel()) {
@@ -60,8 +60,8 @@ static frgi_isa highest_isa(frgi_isa most)
 
 static const char *const isa_names[ISA_COUNT] = {"plain", "v2", "v3", "v4"};
 
-/** The CPU has tiles of bfloat16, and the kernel lets this process use them: their 8 KB of registers have to be
- *  asked for, once a process; asking again changes nothing. */
+/** The CPU has tiles of bfloat16, and the kernel lets this process use them: their 8 KB of
+ *  registers have to be asked for, once a process; asking again changes nothing. */
 static bool has_tiles(void)
 {
 #if defined(__x86_64__) && defined(__linux__)
@@ -75,8 +75,8 @@ static bool has_tiles(void)
 #endif
 }
 
-/** The machine's level, or the lower one that FOURGE_ISA asks for, or the next below that the library has; "v4" is v4 without
- *  tiles. */
+/** The machine's level, or the lower one that FOURGE_ISA asks for, or the next below that the
+ *  library has; "v4" is v4 without tiles. */
 static void choose_isa(frg_context *ctx)
 {
     const char *const asked = getenv("FOURGE_ISA");
@@ -99,8 +99,9 @@ static size_t read_memory(void)
     return given > 0 && given < all ? given : all;
 }
 
-/** Looked at once, and by the contexts alone that ask: plans of small problems are made by the thousand, and each asks
- *  what it may take; contexts for one short call are made by the thousand too.  Two threads that look see the same. */
+/** Looked at once, and by the contexts alone that ask: plans of small problems are made by the
+ *  thousand, and each asks what it may take; contexts for one short call are made by the thousand
+ *  too.  Two threads that look see the same. */
 size_t frgi_machine_memory(const frg_context *ctx)
 {
     atomic_size_t *const known = &((frg_context *)(uintptr_t)ctx)->machine_memory;
@@ -172,7 +173,7 @@ void frg_context_destroy(frg_context *ctx)
     allocator.free(ctx, sizeof *ctx, allocator.user);
 }
 
-/* ---- errors and warnings ------------------------------------------------------------------------ */
+/* ---- errors and warnings --------------------------------------------------------------------- */
 
 long long frgi_nth(const frg_context *ctx, int64_t i)
 {
@@ -308,7 +309,7 @@ void frg_warnings_clear(frg_context *ctx)
     ctx->n_warnings = ctx->warnings_capacity = 0;
 }
 
-/* ---- running ------------------------------------------------------------------------------------ */
+/* ---- running --------------------------------------------------------------------------------- */
 
 double frgi_seconds(void)
 {
@@ -438,7 +439,7 @@ void frg_peak_reset(frg_context *ctx)
     ctx->peak = ctx->held;
 }
 
-/* ---- the build ---------------------------------------------------------------------------------- */
+/* ---- the build ------------------------------------------------------------------------------- */
 
 #define TEXT_OF(x)      #x
 #define DOTTED(a, b, c) TEXT_OF(a) "." TEXT_OF(b) "." TEXT_OF(c)

@@ -49,7 +49,8 @@ struct frg_context {
 /** What control groups leave to this process, read by `files`: cores, bytes; 0: all there are. */
 double frgi_group_cores(const frg_files *files);
 double frgi_group_memory(const frg_files *files);
-/** What this process may use of the machine's memory; a look at the files of the control groups takes 20 to 30 us. */
+/** What this process may use of the machine's memory; a look at the files of the control groups
+ *  takes 20 to 30 us. */
 size_t frgi_machine_memory(const frg_context *ctx);
 /** Gives the kept blocks back. */
 void frgi_drop_kept(frg_context *ctx);

@@ -3,8 +3,10 @@
  * The four macros of the error discipline, and no others:
  *
  *     FAIL(ctx, E_SHAPE, "codes has %lld rows, columns has %lld", a, b);   records and returns
- *     REQUIRE(ctx, n >= 0, "n must be >= 0, got %lld", n);                 FAIL(ctx, E_ARG, ...) unless
- *     TRY(call(...));                                                      returns a negative status
+ *     REQUIRE(ctx, n >= 0, "n must be >= 0, got %lld", n);                 FAIL(ctx, E_ARG, ...)
+ *                                                                          unless
+ *     TRY(call(...));                                                      returns a negative
+ *                                                                          status
  *     TRY_TO(failed, call(...));                                           jumps with `status` set
  *
  * `assert` is for our bugs, REQUIRE for the caller's mistakes, statuses for the world's failures.
@@ -22,7 +24,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* ---- errors ------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 typedef enum {
     E_NONE,
@@ -56,27 +58,31 @@ FRG_MUST_USE frg_status frgi_fail(frg_context *ctx, frgi_error id, const char *f
                                   const char *format, ...) FRG_PRINTF(5, 6);
 /** Sets the place ("data.csv:17", "column 3", "--vcov") that the next frgi_fail on ctx reports. */
 void frgi_at(frg_context *ctx, const char *format, ...) FRG_PRINTF(2, 3);
-/** The number that messages give row (column, point, member) i, i from 0: see frg_context_opts.count_from. */
+/** The number that messages give row (column, point, member) i, i from 0: see
+ *  frg_context_opts.count_from. */
 long long frgi_nth(const frg_context *ctx, int64_t i);
-/** Adds a warning (a W_* row); the list grows with the context's allocator and drops what does not fit. */
+/** Adds a warning (a W_* row); the list grows with the context's allocator and drops what does not
+ *  fit. */
 void frgi_warn(frg_context *ctx, frgi_error id, const char *format, ...) FRG_PRINTF(3, 4);
 /** Whether the run has a warning of that row already. */
 bool frgi_has_warned(const frg_context *ctx, frgi_error id);
-/** W_SPREADSHEET, once a run, where a spreadsheet that opens a csv may take `text` for a formula. */
+/** W_SPREADSHEET, once a run, where a spreadsheet that opens a csv may take `text` for a
+ *  formula. */
 void frgi_warn_of_formula(frg_context *ctx, const char *text);
 void frgi_log(frg_context *ctx, int level, const char *format, ...) FRG_PRINTF(3, 4);
 
-/* ---- memory ------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /** a * b, a + b for sizes in bytes; SIZE_MAX on overflow, which every allocation refuses. */
 size_t frgi_mul(size_t a, size_t b);
 size_t frgi_add(size_t a, size_t b);
 
-/** One block of the context's allocator: 64-byte aligned, counted, under the memory limit.
- *  `what` names it in the message.  *out is NULL on failure.  bytes 0 gives a valid, empty block. */
+/** One block of the context's allocator: 64-byte aligned, counted, under the memory limit. `what`
+ *  names it in the message.  *out is NULL on failure.  bytes 0 gives a valid, empty block. */
 FRG_MUST_USE frg_status frgi_alloc(frg_context *ctx, void **out, size_t bytes, const char *what);
 FRG_MUST_USE frg_status frgi_calloc(frg_context *ctx, void **out, size_t bytes, const char *what);
-/** Grows or shrinks *p (NULL is an empty block) and keeps its contents; *p is untouched on failure. */
+/** Grows or shrinks *p (NULL is an empty block) and keeps its contents; *p is untouched on
+ *  failure. */
 FRG_MUST_USE frg_status frgi_resize(frg_context *ctx, void **p, size_t bytes, const char *what);
 /** NULL is fine; *p becomes NULL. */
 void frgi_free(frg_context *ctx, void **p);
@@ -89,7 +95,8 @@ void frgi_free(frg_context *ctx, void **p);
     frgi_resize((ctx), (void **)(p), frgi_mul((size_t)(count), sizeof **(p)), (what))
 #define DROP(ctx, p) frgi_free((ctx), (void **)(p))
 
-/** Bytes the context may hold in all: its limit, or what the machine and its control groups give where it has none. */
+/** Bytes the context may hold in all: its limit, or what the machine and its control groups give
+ *  where it has none. */
 size_t frgi_memory_allowed(const frg_context *ctx);
 
 /** An arena: one block, carved.  Layout code runs twice over one text, first with a NULL base to
@@ -109,7 +116,7 @@ void *frgi_take(frgi_arena *a, size_t bytes);
 FRG_MUST_USE frg_status frgi_arena_open(frgi_arena *a, frg_context *ctx, const char *what);
 void frgi_arena_close(frgi_arena *a, frg_context *ctx);
 
-/* ---- strings ------------------------------------------------------------------------------------ */
+/* ---- strings --------------------------------------------------------------------------------- */
 
 /** A growing byte string, always NUL-terminated once something was appended. */
 typedef struct {
@@ -126,27 +133,27 @@ FRG_MUST_USE frg_status frgi_strdup(frg_context *ctx, char **out, const char *s,
 /** The nearest of `count` names to `name` by edit distance, or NULL when none is near. */
 const char *frgi_nearest(const char *name, const char *const *names, int64_t count);
 enum { FRGI_ADVICE = 320 };
-/** What to say behind the name of a column that is none of n: the nearest name, or those there are, as far as there is room
- *  for them.  name(of, i) is that of the i-th. */
+/** What to say behind the name of a column that is none of n: the nearest name, or those there are,
+ *  as far as there is room for them.  name(of, i) is that of the i-th. */
 const char *frgi_column_advice(char advice[FRGI_ADVICE], const char *near, int64_t n,
                                const char *(*name)(const void *of, int64_t i), const void *of);
 
-/* ---- sorting ------------------------------------------------------------------------------------ */
+/* ---- sorting --------------------------------------------------------------------------------- */
 
 /** < 0, 0, > 0 as a stands before, beside, behind b. */
 typedef int (*frgi_compare)(const void *a, const void *b, const void *user);
 /** Sorts n elements of at most 64 bytes in place, without memory; not stable. */
 void frgi_sort(void *first, int64_t n, size_t size, frgi_compare compare, const void *user);
 
-/* ---- files -------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 /** A writer that appears under its name complete or not at all: temporary file beside it, sync,
  *  rename, sync of the folder.  path "-" is standard output. */
 typedef struct frgi_writer frgi_writer;
 FRG_MUST_USE frg_status frgi_writer_open(frgi_writer **out, frg_context *ctx, const char *path);
 FRG_MUST_USE frg_status frgi_writer_put(frgi_writer *w, const void *bytes, size_t count);
-/** Writes and closes all that the next call publishes: what can fail of a full disk has failed then.  On failure the
- *  writer is given up. */
+/** Writes and closes all that the next call publishes: what can fail of a full disk has failed
+ *  then.  On failure the writer is given up. */
 FRG_MUST_USE frg_status frgi_writer_sync(frgi_writer **w);
 /** Publishes the file and closes; on failure nothing is left behind and the old file stands. */
 FRG_MUST_USE frg_status frgi_writer_commit(frgi_writer **w);
@@ -169,22 +176,26 @@ FRG_MUST_USE frg_status frgi_reader_get(frgi_reader *r, frg_context *ctx, void *
                                         size_t *got);
 int64_t frgi_reader_size(const frgi_reader *r, const frg_context *ctx); /* -1: not known */
 void frgi_reader_close(frgi_reader *r, frg_context *ctx);
-/** The whole file in one block of the context's allocator.  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped while it waited for
- *  a pipe or a terminal; *bytes is NULL, as after every failure. */
-/** Of an input without a size that has not ended after `bytes`: E_MEMORY where what is held and `more` on top of it are
- *  more than three quarters of the memory there is, so that a stream without end never takes all of it. */
-FRG_MUST_USE frg_status frgi_endless(frg_context *ctx, const char *name, int64_t bytes, size_t more);
+/** The whole file in one block of the context's allocator.  FRG_INTERRUPTED, FRG_TIME_LIMIT:
+ *  stopped while it waited for a pipe or a terminal; *bytes is NULL, as after every failure. */
+/** Of an input without a size that has not ended after `bytes`: E_MEMORY where what is held and
+ *  `more` on top of it are more than three quarters of the memory there is, so that a stream
+ *  without end never takes all of it. */
+FRG_MUST_USE frg_status frgi_endless(frg_context *ctx, const char *name, int64_t bytes,
+                                     size_t more);
 FRG_MUST_USE frg_status frgi_read_file(frg_context *ctx, const char *path, char **bytes,
                                        size_t *count);
 
-/* ---- running ------------------------------------------------------------------------------------ */
+/* ---- running --------------------------------------------------------------------------------- */
 
 /** CPU level of the kernels: index into every table of kernels.  PLAIN is C without level flags. */
 typedef enum { ISA_PLAIN, ISA_V2, ISA_V3, ISA_V4, ISA_COUNT } frgi_isa;
 frgi_isa frgi_context_isa(const frg_context *ctx);
-/** Does the CPU multiply tiles of bfloat16 (AMX), and may we?  Never where FOURGE_ISA names a level. */
+/** Does the CPU multiply tiles of bfloat16 (AMX), and may we?  Never where FOURGE_ISA names a
+ *  level. */
 bool frgi_context_tiles(const frg_context *ctx);
-/** What stands in an initialiser for a level that the build has: FOURGE_LEVELS is a sum of 1 (plain), 2, 4 and 8 (v4). */
+/** What stands in an initialiser for a level that the build has: FOURGE_LEVELS is a sum of 1
+ *  (plain), 2, 4 and 8 (v4). */
 #if FOURGE_LEVELS & 2
 #define WITH_V2(item) item,
 #else
@@ -200,15 +211,18 @@ bool frgi_context_tiles(const frg_context *ctx);
 #else
 #define WITH_V4(item)
 #endif
-/** Declares what a *_cpu.c exports once per level: DECLARE_LEVELS(frgi_x_ops, frgi_x_ops) for objects,
- *  DECLARE_LEVELS(frgi_x_ops[2], frgi_x_table) for arrays. */
+/** Declares what a *_cpu.c exports once per level: DECLARE_LEVELS(frgi_x_ops, frgi_x_ops) for
+ *  objects, DECLARE_LEVELS(frgi_x_ops[2], frgi_x_table) for arrays. */
 #define DECLARE_LEVELS(type, name)                                                                 \
     extern const __typeof__(type) name##_plain, name##_v2, name##_v3, name##_v4
-/** Initialises an array of ISA_COUNT from what a *_cpu.c exports once per level: EACH_LEVEL(&frgi_x_ops) for
- *  objects, EACH_LEVEL(frgi_x_table) for arrays.  Levels that the build has not are NULL, and no context takes them. */
+/** Initialises an array of ISA_COUNT from what a *_cpu.c exports once per level:
+ *  EACH_LEVEL(&frgi_x_ops) for objects, EACH_LEVEL(frgi_x_table) for arrays.  Levels that the build
+ *  has not are NULL, and no context takes them. */
 #define EACH_LEVEL(name)                                                                           \
-    {[ISA_PLAIN] = name##_plain, WITH_V2([ISA_V2] = name##_v2) WITH_V3([ISA_V3] = name##_v3)       \
-                                     WITH_V4([ISA_V4] = name##_v4)}
+    {                                                                                              \
+        [ISA_PLAIN] = name##_plain,                                                                \
+        WITH_V2([ISA_V2] = name##_v2) WITH_V3([ISA_V3] = name##_v3) WITH_V4([ISA_V4] = name##_v4)  \
+    }
 
 double frgi_seconds(void); /* monotonic */
 /** The heartbeat of a solver: reports progress, polls the interrupt flag and the time limit.
@@ -227,18 +241,21 @@ FRG_MUST_USE frg_status frgi_slab_open(frgi_slab *slabs, int count, frg_context 
 void frgi_slab_close(frgi_slab *slabs, frg_context *ctx);
 frg_allocator frgi_slab_allocator(frgi_slab *s);
 
-/** A context for one of `parts` threads that work side by side: one thread, the slab's allocator or the parent's, files,
- *  seed, CPU level and clock, its share of the memory left; it stops when the parent is interrupted.  No callbacks. */
+/** A context for one of `parts` threads that work side by side: one thread, the slab's allocator or
+ *  the parent's, files, seed, CPU level and clock, its share of the memory left; it stops when the
+ *  parent is interrupted.  No callbacks. */
 FRG_MUST_USE frg_status frgi_context_fork(frg_context **out, frg_context *parent, int parts,
                                           frgi_slab *slab);
 
-/** Philox4x32-10 (Salmon et al. 2011): key = (seed, stream), counter = (index, step); four words. */
+/** Philox4x32-10 (Salmon et al. 2011): key = (seed, stream), counter = (index, step); four
+ *  words. */
 void frgi_philox(uint64_t seed, uint64_t stream, uint64_t index, uint64_t step, uint32_t out[4]);
-/** The same as two uniforms in the open interval (0, 1), and as two independent normals (Box-Muller). */
+/** The same as two uniforms in the open interval (0, 1), and as two independent normals
+ *  (Box-Muller). */
 void frgi_uniforms(uint64_t seed, uint64_t stream, uint64_t index, uint64_t step, double out[2]);
 void frgi_normals(uint64_t seed, uint64_t stream, uint64_t index, uint64_t step, double out[2]);
 
-/* ---- arrays ------------------------------------------------------------------------------------- */
+/* ---- arrays ---------------------------------------------------------------------------------- */
 
 /** Is it a usable host view of `ndim` axes and dtype among `allowed` (a bit mask 1 << dtype)?
  *  `name` stands in the message.  Checks shape, strides, NULL data and overflow. */
@@ -249,9 +266,11 @@ static inline char *frgi_array_base(const frg_array *a)
     return (char *)a->data + a->offset;
 }
 
-/** Copies a caller's options (NULL: none) over defaults, min(struct_size, known) bytes, so that old callers work.  E_OPTION
- *  for a struct_size that was not set, E_UNSUPPORTED for fields of a later version that are not 0. */
-FRG_MUST_USE frg_status frgi_take_opts(frg_context *ctx, void *into, size_t known, const void *from);
+/** Copies a caller's options (NULL: none) over defaults, min(struct_size, known) bytes, so that old
+ *  callers work.  E_OPTION for a struct_size that was not set, E_UNSUPPORTED for fields of a later
+ *  version that are not 0. */
+FRG_MUST_USE frg_status frgi_take_opts(frg_context *ctx, void *into, size_t known,
+                                       const void *from);
 
 #pragma GCC visibility pop
 #endif

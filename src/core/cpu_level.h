@@ -1,5 +1,5 @@
-/* cpu_level.h - which of the levels of x86-64 code this machine runs; nothing else of the library, so that CMake asks it, too
- * (tools/cpu_level.c).
+/* cpu_level.h - which of the levels of x86-64 code this machine runs; nothing else of the library,
+ * so that CMake asks it, too (tools/cpu_level.c).
  */
 #ifndef FRGI_CORE_CPU_LEVEL_H
 #define FRGI_CORE_CPU_LEVEL_H

@@ -1,9 +1,10 @@
 /* denormals.h - denormal numbers as zeros, while a thread computes.
  *
- * Kernels of far points, plans and moments that decay fill whole arrays with numbers below 1e-308 (1e-38 in float),
- * or with products that fall there, and a processor that hands these to microcode takes a hundred times as long for
- * each.  Every thread of a parallel region enters and leaves by itself, so that the bits do not depend on who computes
- * and the caller's threads, those of OpenMP among them, keep the mode they had.
+ * Kernels of far points, plans and moments that decay fill whole arrays with numbers below 1e-308
+ * (1e-38 in float), or with products that fall there, and a processor that hands these to microcode
+ * takes a hundred times as long for each.  Every thread of a parallel region enters and leaves by
+ * itself, so that the bits do not depend on who computes and the caller's threads, those of OpenMP
+ * among them, keep the mode they had.
  */
 #ifndef FRGI_CORE_DENORMALS_H
 #define FRGI_CORE_DENORMALS_H

@@ -1,12 +1,15 @@
-/* files.c - the system's file table, readers that retry, and writers that publish whole files or none.
+/* files.c - the system's file table, readers that retry, and writers that publish whole files or
+ * none.
  *
- * A writer's order (power may fail between any two steps): temporary file in the same folder, write,
- * sync the file, rename over the old one, sync the folder.  Devices and pipes are written to as they are.
+ * A writer's order (power may fail between any two steps): temporary file in the same folder,
+ * write, sync the file, rename over the old one, sync the folder.  Devices and pipes are written to
+ * as they are.
  *
- * The temporary file has no name (O_TMPFILE) where the system has such files: a killed process leaves nothing.  It
- * gets one by linkat, which does not replace: NAME where nothing is there, else NAME.I.fourge.tmp, renamed at once.
- * Where files need names from the start they have that one.  Whoever writes a temporary file holds its lock
- * (flock) until it is renamed; one without a lock is a killed process's, and goes to the next that wants its name.
+ * The temporary file has no name (O_TMPFILE) where the system has such files: a killed process
+ * leaves nothing.  It gets one by linkat, which does not replace: NAME where nothing is there, else
+ * NAME.I.fourge.tmp, renamed at once. Where files need names from the start they have that one.
+ * Whoever writes a temporary file holds its lock (flock) until it is renamed; one without a lock is
+ * a killed process's, and goes to the next that wants its name.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +24,7 @@
 
 #include "core/context.h"
 
-/* ---- the system's table ------------------------------------------------------------------------- */
+/* ---- the system's table ---------------------------------------------------------------------- */
 
 static const char TEMPORARY[] = ".fourge.tmp"; /* how names of temporary files end */
 
@@ -39,8 +42,9 @@ static bool is_same_file(int fd, const char *path)
            opened.st_dev == named.st_dev;
 }
 
-/** Removes a temporary file that nobody has locked.  Its name cannot pass to another file in between: who made
- *  that one would have had to remove this one first, for which the lock is needed. */
+/** Removes a temporary file that nobody has locked.  Its name cannot pass to another file in
+ *  between: who made that one would have had to remove this one first, for which the lock is
+ *  needed. */
 static void remove_abandoned(const char *path)
 {
     struct stat s;
@@ -78,7 +82,8 @@ static int open_named(const char *path)
     if (fd < 0) {
         return -errno;
     }
-    /* somebody may have found it before it was locked; file systems without locks leave it at that */
+    /* somebody may have found it before it was locked; file systems without locks leave it at
+     * that */
     const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
     if (locked && is_same_file(fd, path)) {
         return fd;
@@ -92,7 +97,8 @@ static void name_of_handle(int handle, char name[32])
     snprintf(name, 32, "/proc/self/fd/%d", handle);
 }
 
-/** A file without a name in the folder of `path`, locked; negative where there are none or they could not be named. */
+/** A file without a name in the folder of `path`, locked; negative where there are none or they
+ *  could not be named. */
 static int open_unnamed(const char *path)
 {
     char folder[PATH_MAX], name[32];
@@ -211,8 +217,8 @@ const frg_files *frg_system_files(void)
 
 enum { READ_AGAIN = 100 /* ms until a wait looks whether the run is to stop */ };
 
-/** Whether handles are descriptors and paths the system's: other tables have neither pipes to wait for nor files
- *  without names. */
+/** Whether handles are descriptors and paths the system's: other tables have neither pipes to wait
+ *  for nor files without names. */
 static bool has_system_files(const frg_context *ctx)
 {
     return ctx->files.open == system_open && ctx->files.rename == system_rename;
@@ -263,7 +269,7 @@ static int open_pipe(const char *path)
     return fd < 0 ? -errno : fd;
 }
 
-/* ---- readers ------------------------------------------------------------------------------------ */
+/* ---- readers --------------------------------------------------------------------------------- */
 
 frg_status frgi_reader_open(frgi_reader *r, frg_context *ctx, const char *path)
 {
@@ -287,8 +293,8 @@ frg_status frgi_reader_open(frgi_reader *r, frg_context *ctx, const char *path)
     return FRG_OK;
 }
 
-/** Waits until a read will not; false where the run was stopped before.  Other tables than the system's have no
- *  descriptors to ask. */
+/** Waits until a read will not; false where the run was stopped before.  Other tables than the
+ *  system's have no descriptors to ask. */
 static bool wait_for_bytes(const frgi_reader *r, const frg_context *ctx)
 {
     struct pollfd one = {.fd = r->handle, .events = POLLIN};
@@ -391,7 +397,7 @@ done:
     return status;
 }
 
-/* ---- writers ------------------------------------------------------------------------------------ */
+/* ---- writers --------------------------------------------------------------------------------- */
 
 enum { WRITE_BYTES = 1 << 16, STANDARD_OUTPUT = 1 };
 
@@ -406,7 +412,8 @@ struct frgi_writer {
     char buffer[WRITE_BYTES];
 };
 
-/** The file that will be replaced: what a symbolic link in its place points to, if that is there. */
+/** The file that will be replaced: what a symbolic link in its place points to, if that is
+ *  there. */
 static frg_status name_target(frgi_writer *w, const char *path)
 {
     struct stat s;
@@ -426,7 +433,8 @@ static void name_temporary(frgi_writer *w, int i)
     snprintf(w->temporary, strlen(w->path) + NAME_BYTES, "%s.%03d%s", w->path, i, TEMPORARY);
 }
 
-/** A new file beside the target: without a name where the system has such, else under one that no other writer has. */
+/** A new file beside the target: without a name where the system has such, else under one that no
+ *  other writer has. */
 static int open_temporary(frgi_writer *w)
 {
     const bool system = has_system_files(w->ctx);
@@ -447,8 +455,8 @@ static int open_temporary(frgi_writer *w)
     return handle;
 }
 
-/** Gives the finished file its name; 0 or the error's negative number.  Nothing is allocated here: of several files
- *  that are published together none is left out for want of memory. */
+/** Gives the finished file its name; 0 or the error's negative number.  Nothing is allocated here:
+ *  of several files that are published together none is left out for want of memory. */
 static int publish(frgi_writer *w)
 {
     const frg_files *const files = &w->ctx->files;
@@ -557,8 +565,8 @@ static void close_handle(const frgi_writer *w)
     }
 }
 
-/** Everything is on the disk.  The file stays open: closing it would give its lock away before it has its name, and
- *  what a close could say the sync has said. */
+/** Everything is on the disk.  The file stays open: closing it would give its lock away before it
+ *  has its name, and what a close could say the sync has said. */
 static frg_status finish_temporary(frgi_writer *w)
 {
     const frg_files *files = &w->ctx->files;
@@ -589,7 +597,8 @@ frg_status frgi_writer_commit(frgi_writer **writer)
             frgi_writer_abandon(writer);
             return status;
         }
-        /* the new file is in place; whether its name survives a power failure is all that can go wrong */
+        /* the new file is in place; whether its name survives a power failure is all that can go
+         * wrong */
         files->sync_folder(w->path, files->user);
     }
     close_handle(w);

@@ -1,10 +1,12 @@
 /* groups.c - what the control groups of Linux leave to this process: cores and memory.
  *
- * A process is in one group of each hierarchy, and every group up to the root may set a limit; the tightest holds.
- * Version 2 has one hierarchy ("0::/path" in /proc/self/cgroup) with cpu.max and memory.max, version 1 one for each
- * controller or for some ("4:memory:/path", "1:cpu,cpuacct:/path").  In a container the groups above its own are often
- * out of sight, and what it sees as the root has the limits.  These files are the machine's answers, as those of sysconf
- * are, and no input: they are reached by the table that is given, and what cannot be read is no limit.
+ * A process is in one group of each hierarchy, and every group up to the root may set a limit; the
+ * tightest holds. Version 2 has one hierarchy ("0::/path" in /proc/self/cgroup) with cpu.max and
+ * memory.max, version 1 one for each controller or for some ("4:memory:/path",
+ * "1:cpu,cpuacct:/path").  In a container the groups above its own are often out of sight, and what
+ * it sees as the root has the limits.  These files are the machine's answers, as those of sysconf
+ * are, and no input: they are reached by the table that is given, and what cannot be read is no
+ * limit.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -31,7 +33,8 @@ static void read_text(const frg_files *files, const char *path, char text[TEXT])
     text[used] = '\0';
 }
 
-/** Whether the controller is among the names of a line, "cpu,cpuacct:..."; version 2 has one without letters. */
+/** Whether the controller is among the names of a line, "cpu,cpuacct:..."; version 2 has one
+ *  without letters. */
 static bool is_named(const char *names, const char *controller)
 {
     const size_t length = strlen(controller);
@@ -47,7 +50,8 @@ static bool is_named(const char *names, const char *controller)
     }
 }
 
-/** This process's group below the root of a controller's hierarchy, "" for the root: of lines "n:controllers:/path". */
+/** This process's group below the root of a controller's hierarchy, "" for the root: of lines
+ *  "n:controllers:/path". */
 static void find_group(const char *groups, const char *controller, char group[GROUP])
 {
     group[0] = '\0';

@@ -2,13 +2,15 @@
  *
  *     | 64 bytes: struct block | the caller's bytes ... |
  *
- * The header in front keeps the size, so that free and resize need no size and the count stays right.
+ * The header in front keeps the size, so that free and resize need no size and the count stays
+ * right.
  *
- * Large blocks of the system's allocator are not given back at once: fresh pages cost as much as a pass or two
- * over them (the kernel clears them), and a plan that is made anew needs the same sizes again.  A context
- * keeps what it has freed, at most twice what it had in use at one time (one step's blocks are not the next one's)
- * and never beyond its memory limit, and marks large ones so that the kernel may take the pages whenever it is short of
- * some.  Marking interrupts the other cores (their address translations end), which takes some 40 us.
+ * Large blocks of the system's allocator are not given back at once: fresh pages cost as much as a
+ * pass or two over them (the kernel clears them), and a plan that is made anew needs the same sizes
+ * again.  A context keeps what it has freed, at most twice what it had in use at one time (one
+ * step's blocks are not the next one's) and never beyond its memory limit, and marks large ones so
+ * that the kernel may take the pages whenever it is short of some.  Marking interrupts the other
+ * cores (their address translations end), which takes some 40 us.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,9 +30,9 @@ typedef struct {
     size_t capacity; /* of the block, this header included */
 } block;
 
-/** Blocks of a huge page and more are aligned to it and advised: the first touch of a fresh 24 MB buffer
- *  costs 6.6 ms with 4 KB pages and 1.1 ms with huge ones.  A tail of more than half a page is filled up to
- *  one; in small pages it would take hundreds of faults. */
+/** Blocks of a huge page and more are aligned to it and advised: the first touch of a fresh 24 MB
+ *  buffer costs 6.6 ms with 4 KB pages and 1.1 ms with huge ones.  A tail of more than half a page
+ *  is filled up to one; in small pages it would take hundreds of faults. */
 static void *system_alloc(size_t bytes, void *user)
 {
     (void)user;
@@ -77,7 +79,7 @@ size_t frgi_add(size_t a, size_t b)
     return __builtin_add_overflow(a, b, &sum) ? SIZE_MAX : sum;
 }
 
-/* ---- kept blocks -------------------------------------------------------------------------------- */
+/* ---- kept blocks ----------------------------------------------------------------------------- */
 
 static void drop_kept(frg_context *ctx, int i)
 {
@@ -138,9 +140,10 @@ static bool keep(frg_context *ctx, block *b)
     return true;
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
-/** A block of `total` bytes, kept or fresh.  Where memory is short, kept ones make room for a fresh one. */
+/** A block of `total` bytes, kept or fresh.  Where memory is short, kept ones make room for a fresh
+ *  one. */
 static block *get_block(frg_context *ctx, size_t total)
 {
     block *b = total >= LEAST_KEPT ? take_kept(ctx, total) : NULL;

@@ -4,8 +4,8 @@
 enum {
     WINDOW = 8, /* passes together that are looked at */
     TRIAL = 4,  /* passes alone that tell */
-    STAY =
-        64, /* passes alone where they were faster, at most; twice as many each time they are again */
+    STAY = 64,  /* passes alone where they were faster, at most; twice as many each time they are
+                   again */
     STAY_MOST = 4096,
     UNTRIED = 512 /* passes together until one thread is tried anyway: all may be slow alike */
 };
@@ -13,8 +13,8 @@ static const double UNEVEN = 2; /* a mean of so many times the fastest pass: oth
 
 int frgi_team_for(int most, double work)
 {
-    /* multiply-adds of a thread, about 0.15 ms: threads that sleep take 0.05 ms to come, and where another library's threads
-     * spin on their cores milliseconds */
+    /* multiply-adds of a thread, about 0.15 ms: threads that sleep take 0.05 ms to come, and where
+     * another library's threads spin on their cores milliseconds */
     static const double WORTH_IT = 1 << 22;
     const double worth = work / WORTH_IT;
     return worth < 2 ? 1 : worth < most ? (int)worth : most;
@@ -45,8 +45,9 @@ static void saw_together(frgi_oversubscription *c, double seconds)
     begin(c, try_alone);
 }
 
-/** The first stretch alone: one pass in a window may have waited for something that does not come again, so that it costs
- *  no more than waiting did, beside passes together that wait for nothing. */
+/** The first stretch alone: one pass in a window may have waited for something that does not come
+ *  again, so that it costs no more than waiting did, beside passes together that wait for
+ *  nothing. */
 static int first_stretch(const frgi_oversubscription *c)
 {
     const double waited = WINDOW * (c->together - c->least);

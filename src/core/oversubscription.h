@@ -1,15 +1,18 @@
-/* oversubscription.h - whether threads that meet after every pass still gain, on a machine whose cores others use too.
+/* oversubscription.h - whether threads that meet after every pass still gain, on a machine whose
+ * cores others use too.
  *
- * A pass of 0.05 ms that waits for a thread which another program has put aside takes a time slice, some ms: two threads
- * were then ten times as slow as one.  What passes took tells: where they are slow or uneven, some are done by one thread,
- * and as long as that is faster so are the next ones.  For work whose bits do not depend on the number of threads.
+ * A pass of 0.05 ms that waits for a thread which another program has put aside takes a time slice,
+ * some ms: two threads were then ten times as slow as one.  What passes took tells: where they are
+ * slow or uneven, some are done by one thread, and as long as that is faster so are the next ones.
+ * For work whose bits do not depend on the number of threads.
  */
 #ifndef FRGI_CORE_OVERSUBSCRIPTION_H
 #define FRGI_CORE_OVERSUBSCRIPTION_H
 
 #include <stdbool.h>
 
-/** How many of `most` threads a loop of so many multiply-adds is worth: one where they would wait longer than they work. */
+/** How many of `most` threads a loop of so many multiply-adds is worth: one where they would wait
+ *  longer than they work. */
 int frgi_team_for(int most, double work);
 
 /** All zeros at the beginning. */
@@ -23,8 +26,8 @@ typedef struct {
     double least;    /* of any pass together */
 } frgi_oversubscription;
 
-/** A beginning that tries one thread after the first passes together, in place of hundreds: for passes that can be slow all
- *  alike, as beside another library's threads that spin. */
+/** A beginning that tries one thread after the first passes together, in place of hundreds: for
+ *  passes that can be slow all alike, as beside another library's threads that spin. */
 frgi_oversubscription frgi_oversubscription_doubtful(void);
 
 /** How many of the threads the next pass should have. */

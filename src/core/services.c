@@ -1,4 +1,5 @@
-/* services.c - what programs on top of the library need of the core: whole files, and spelling help. */
+/* services.c - what programs on top of the library need of the core: whole files, and spelling
+ * help. */
 #include "core/core.h"
 
 frg_status frg_write_file(frg_context *ctx, const char *path, const void *bytes, int64_t count)

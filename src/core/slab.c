@@ -1,12 +1,12 @@
 /* slab.c - one block that the contexts of threads take their memory from.
  *
- * A call that makes and frees a few small blocks a thread pays more for them than for what it does in them: what is
- * freed at the top of the heap goes back to the system, and the next call's first touch of each page is a fault.  A
- * block of the parent's is kept by the parent (memory.c).
+ * A call that makes and frees a few small blocks a thread pays more for them than for what it does
+ * in them: what is freed at the top of the heap goes back to the system, and the next call's first
+ * touch of each page is a fault.  A block of the parent's is kept by the parent (memory.c).
  *
- * A share is handed out from its front; what does not fit comes from the parent's allocator.  What is freed comes back
- * where it was the last taken.  Where every block is to be seen - a caller's allocator, a memory limit, a sanitizer -
- * there is no slab.
+ * A share is handed out from its front; what does not fit comes from the parent's allocator.  What
+ * is freed comes back where it was the last taken.  Where every block is to be seen - a caller's
+ * allocator, a memory limit, a sanitizer - there is no slab.
  */
 #include "core/context.h"
 

@@ -1,8 +1,8 @@
 /* sort.c - heapsort (Williams 1964, Floyd's sift): n log n comparisons in place.
  *
- * The C library's qsort takes memory behind our allocator's back, and sorts otherwise when it cannot have any; this
- * one takes none and always sorts the same way.  It is not stable: where order among equals matters the comparison
- * must decide it.
+ * The C library's qsort takes memory behind our allocator's back, and sorts otherwise when it
+ * cannot have any; this one takes none and always sorts the same way.  It is not stable: where
+ * order among equals matters the comparison must decide it.
  */
 #include <string.h>
 

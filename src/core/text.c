@@ -64,8 +64,9 @@ static unsigned lower(char c)
     return c >= 'A' && c <= 'Z' ? (unsigned)c | 0x20 : (unsigned char)c;
 }
 
-/** Twice the Levenshtein distance of a and b whatever their case, and 1 between names that their case alone tells apart;
- *  transpositions left out; names over LONGEST_NAME bytes, and those that share no place, are far from all. */
+/** Twice the Levenshtein distance of a and b whatever their case, and 1 between names that their
+ *  case alone tells apart; transpositions left out; names over LONGEST_NAME bytes, and those that
+ *  share no place, are far from all. */
 static size_t distance(const char *a, const char *b)
 {
     const size_t m = strlen(a), n = strlen(b);

@@ -1,32 +1,33 @@
 /* fe_approx_chol.c - approximate Cholesky factor of a graph Laplacian by sampled elimination.
  *
- * Eliminating vertex v with edges w_1 <= ... <= w_d turns its star into a clique with edges w_j w_k / T,
- * T = w_1 + ... + w_d.  Instead, with R_j = w_j + ... + w_d, each j < d gets one edge, to a k > j drawn with
- * probability w_k / R_{j+1}, of weight w_j R_{j+1} / T.  The expectation is the clique, the number of edges
- * falls by one with every vertex, and the factor stays as sparse as the graph.  As row operations the
- * elimination of v is: for j < d pass the fraction f_j = w_j / R_j of what is left to j, the
- * remainder to d, and the pivot is w_d^2 / T; so a column of the factor is the list (j, f_j) and
- * one pivot.
+ * Eliminating vertex v with edges w_1 <= ... <= w_d turns its star into a clique with edges w_j w_k
+ * / T, T = w_1 + ... + w_d.  Instead, with R_j = w_j + ... + w_d, each j < d gets one edge, to a k
+ * > j drawn with probability w_k / R_{j+1}, of weight w_j R_{j+1} / T.  The expectation is the
+ * clique, the number of edges falls by one with every vertex, and the factor stays as sparse as the
+ * graph.  As row operations the elimination of v is: for j < d pass the fraction f_j = w_j / R_j of
+ * what is left to j, the remainder to d, and the pivot is w_d^2 / T; so a column of the factor is
+ * the list (j, f_j) and one pivot.
  *
- * AC(k), k = `split`: every edge is k copies of weight w / k at the start, and when a vertex is eliminated its
- * copies to one neighbour are merged down to k.  Smaller pieces have a smaller variance: k = 2 holds where
- * k = 1 now and then fails, for twice the entries.  A sampled edge from a neighbour to itself is dropped, as
- * it adds nothing to a Laplacian.
+ * AC(k), k = `split`: every edge is k copies of weight w / k at the start, and when a vertex is
+ * eliminated its copies to one neighbour are merged down to k.  Smaller pieces have a smaller
+ * variance: k = 2 holds where k = 1 now and then fails, for twice the entries.  A sampled edge from
+ * a neighbour to itself is dropped, as it adds nothing to a Laplacian.
  *
- * Order: smallest current degree first, from a bucket queue.  A tree is eliminated leaf by leaf without any
- * sample: exactly.  Randomness is Philox with key (seed, vertex, step), so that the factor depends on the
- * seed alone.
+ * Order: smallest current degree first, from a bucket queue.  A tree is eliminated leaf by leaf
+ * without any sample: exactly.  Randomness is Philox with key (seed, vertex, step), so that the
+ * factor depends on the seed alone.
  *
- * A matrix with surplus on the diagonal is the Laplacian of the graph with one more vertex, the ground, joined
- * by the surplus (Gremban 1996); the ground is never eliminated and its value is 0.
+ * A matrix with surplus on the diagonal is the Laplacian of the graph with one more vertex, the
+ * ground, joined by the surplus (Gremban 1996); the ground is never eliminated and its value is 0.
  *
- * Data: half-edges 2 e and 2 e + 1 are the two ends of edge e; each lies in the list of the vertex it belongs
- * to and names the other one.  An edge of v that is resampled keeps its two halves: that of j stays in j's
- * list and names k, that of v moves to k's list.  Memory while building: 16 bytes a half and 16 an edge; kept:
- * 12 bytes an entry of the factor and some 40 a vertex.  Time: about linear times log of the degrees.
+ * Data: half-edges 2 e and 2 e + 1 are the two ends of edge e; each lies in the list of the vertex
+ * it belongs to and names the other one.  An edge of v that is resampled keeps its two halves: that
+ * of j stays in j's list and names k, that of v moves to k's list.  Memory while building: 16 bytes
+ * a half and 16 an edge; kept: 12 bytes an entry of the factor and some 40 a vertex.  Time: about
+ * linear times log of the degrees.
  *
- * References: Gao, Kyng, Spielman (2023), "Robust and practical solution of Laplacian equations by approximate
- * elimination"; Kyng, Sachdeva (2016). */
+ * References: Gao, Kyng, Spielman (2023), "Robust and practical solution of Laplacian equations by
+ * approximate elimination"; Kyng, Sachdeva (2016). */
 #include "fe/fe_approx_chol.h"
 
 #include <math.h>
@@ -59,7 +60,7 @@ void frgi_ac_defaults(frgi_ac_opts *o)
     *o = (frgi_ac_opts){.split = 2, .seed = 0};
 }
 
-/* ---- the graph ---------------------------------------------------------------------------------- */
+/* ---- the graph ------------------------------------------------------------------------------- */
 
 typedef struct {
     double w; /* 0: deleted */
@@ -194,7 +195,7 @@ static void label(frgi_ac *f, const graph *g)
     }
 }
 
-/* ---- the queue by degree ------------------------------------------------------------------------ */
+/* ---- the queue by degree --------------------------------------------------------------------- */
 
 static int64_t bucket_of(const graph *g, int32_t v)
 {
@@ -239,7 +240,7 @@ static int32_t smallest(graph *g)
     return g->bucket[g->lowest];
 }
 
-/* ---- elimination -------------------------------------------------------------------------------- */
+/* ---- elimination ----------------------------------------------------------------------------- */
 
 static bool by_other(spoke a, spoke b)
 {
@@ -268,7 +269,8 @@ static void sort(spoke *s, int64_t count, bool (*less)(spoke, spoke))
     }
 }
 
-/** The live edges of v, more than `split` copies to one neighbour merged into that many of equal weight. */
+/** The live edges of v, more than `split` copies to one neighbour merged into that many of equal
+ *  weight. */
 static int64_t gather(graph *g, int32_t v)
 {
     int64_t count = 0, kept = 0;
@@ -397,7 +399,7 @@ static frg_status eliminate_all(frgi_ac *f, graph *g, uint64_t seed)
     return FRG_OK;
 }
 
-/* ---- life --------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static const frgi_ac_ops *ops_of(const frg_context *ctx)
 {
@@ -507,7 +509,7 @@ void frgi_ac_destroy(frgi_ac *f)
     DROP(ctx, &f);
 }
 
-/* ---- application -------------------------------------------------------------------------------- */
+/* ---- application ----------------------------------------------------------------------------- */
 
 static size_t group_scratch(const frgi_ac *f)
 {
@@ -524,7 +526,8 @@ size_t frgi_ac_scratch(const frgi_ac *f, int64_t k)
     return frgi_mul(group_scratch(f), (size_t)groups_of(k)) + LANES;
 }
 
-/** means (components x w) of x (n x w, in the order of elimination); 0 for components on the ground. */
+/** means (components x w) of x (n x w, in the order of elimination); 0 for components on the
+ *  ground. */
 static void means(const frgi_ac *f, int64_t w, const double *x, double *mean)
 {
     memset(mean, 0, (size_t)(f->components * w) * sizeof *mean);

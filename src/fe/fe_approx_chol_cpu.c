@@ -1,4 +1,5 @@
-/* fe_approx_chol_cpu.c - the sweeps of fe_approx_chol_ops.h; this text is compiled once per CPU level. */
+/* fe_approx_chol_cpu.c - the sweeps of fe_approx_chol_ops.h; this text is compiled once per CPU
+ * level. */
 #include "fe/fe_approx_chol_ops.h"
 
 #define JOIN_(a, b) a##_##b

@@ -1,4 +1,5 @@
-/* fe_approx_chol_cpu.tmpl.h - the sweeps for right-hand sides 4 and 8 wide: `vec` is one row of them. */
+/* fe_approx_chol_cpu.tmpl.h - the sweeps for right-hand sides 4 and 8 wide: `vec` is one row of
+ * them. */
 
 /** For v in order: a fraction f of what is left of x_v goes to each neighbour, the remainder to the
  *  last one. */

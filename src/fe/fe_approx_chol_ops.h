@@ -1,4 +1,5 @@
-/* fe_approx_chol_ops.h - the two sweeps of the approximate Cholesky factor, one table per CPU level. */
+/* fe_approx_chol_ops.h - the two sweeps of the approximate Cholesky factor, one table per CPU
+ * level. */
 #ifndef FRGI_FE_APPROX_CHOL_OPS_H
 #define FRGI_FE_APPROX_CHOL_OPS_H
 
@@ -6,8 +7,9 @@
 
 #pragma GCC visibility push(hidden)
 
-/** Vertices are numbered in the order of their elimination; entries starts[v] .. starts[v+1]-1 of vertex v are
- *  (row, f), the last with f = 1.  A vertex without entries is the last of its component. */
+/** Vertices are numbered in the order of their elimination; entries starts[v] .. starts[v+1]-1 of
+ *  vertex v are (row, f), the last with f = 1.  A vertex without entries is the last of its
+ *  component. */
 typedef struct {
     int64_t n;
     const int64_t *starts;

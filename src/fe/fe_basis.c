@@ -1,14 +1,17 @@
-/* fe_basis.c - makes the columns of each level orthonormal, and takes coefficients back to intercept and slopes.
+/* fe_basis.c - makes the columns of each level orthonormal, and takes coefficients back to
+ * intercept and slopes.
  *
- * Modified Gram-Schmidt with one re-orthogonalisation ("twice is enough", Giraud, Langou and Rozloznik 2005),
- * all levels of a factor at once: a pass over the rows adds the products up by level, another subtracts.
- * For column j and every level, with z scaled by a power of two so that squares neither overflow nor vanish:
+ * Modified Gram-Schmidt with one re-orthogonalisation ("twice is enough", Giraud, Langou and
+ * Rozloznik 2005), all levels of a factor at once: a pass over the rows adds the products up by
+ * level, another subtracts. For column j and every level, with z scaled by a power of two so that
+ * squares neither overflow nor vanish:
  *
  *     twice, for i < j:  t = sum w phi_i z_j;   z_j <- z_j - t phi_i;   T_ij <- T_ij + t
  *     T_jj = ||z_j||,    phi_j = z_j / T_jj,    or 0 where T_jj <= DEPENDENT ||z_j at the start||
  *
- * Dangers: z nearly constant in a level beside the intercept (calendar years) loses digits to cancellation,
- * which the second pass restores; z of 1e-150 or 1e150.  Cost: O(n width^2) a factor, at plan time.
+ * Dangers: z nearly constant in a level beside the intercept (calendar years) loses digits to
+ * cancellation, which the second pass restores; z of 1e-150 or 1e150.  Cost: O(n width^2) a factor,
+ * at plan time.
  */
 #include "fe/fe_basis.h"
 
@@ -18,7 +21,7 @@
 enum { EXPONENT_LIMIT = 1000 };
 static const double DEPENDENT = 1e-9;
 
-/* ---- one factor --------------------------------------------------------------------------------- */
+/* ---- one factor ------------------------------------------------------------------------------ */
 
 /** What Gram-Schmidt works with: a value a level, and the level of every row. */
 typedef struct {
@@ -198,7 +201,7 @@ done:
     return status;
 }
 
-/* ---- the basis ---------------------------------------------------------------------------------- */
+/* ---- the basis ------------------------------------------------------------------------------- */
 
 static void lay_out_factor(frgi_arena *a, const fe_rows *g, fe_basis_factor *f)
 {

@@ -1,20 +1,24 @@
-/* fe_basis.h - the columns of D with varying slopes, made orthonormal level by level, and products with them.
+/* fe_basis.h - the columns of D with varying slopes, made orthonormal level by level, and products
+ * with them.
  *
- * Letters.  Factor q has in each of its levels l the columns 1 (its intercept, unless it has slopes alone) and
- * z_1, z_2, ... on the rows of l.  With respect to the weights they become orthonormal functions of the row:
+ * Letters.  Factor q has in each of its levels l the columns 1 (its intercept, unless it has slopes
+ * alone) and z_1, z_2, ... on the rows of l.  With respect to the weights they become orthonormal
+ * functions of the row:
  *
- *     [1 z_1 z_2 ..] = [phi_0 phi_1 ..] T_l,   sum over the rows of l of w phi_j phi_k = (j = k),   T_l upper
+ *     [1 z_1 z_2 ..] = [phi_0 phi_1 ..] T_l,   sum over the rows of l of w phi_j phi_k = (j = k),
+ *                                              T_l upper
  *
- * so that A = W^(1/2) [phi of all factors] has orthonormal columns within a factor and ||A||^2 <= Q.  A column
- * whose component orthogonal to those before it is below DEPENDENT of its own norm is dropped
- * there: phi = 0, and the rank loses one.  U is the block of the eliminated levels (fe_rows.h), A_r
- * the blocks of the R other coefficients:
+ * so that A = W^(1/2) [phi of all factors] has orthonormal columns within a factor and ||A||^2 <=
+ * Q.  A column whose component orthogonal to those before it is below DEPENDENT of its own norm is
+ * dropped there: phi = 0, and the rank loses one.  U is the block of the eliminated levels
+ * (fe_rows.h), A_r the blocks of the R other coefficients:
  *
  *     coefficient of level l, column j:  first + l width + j,   numbered through the other factors
  *
- * Memory: 8 n bytes a slope, as much for the values of each that an exact rank is asked for, 8 n for weights, and (width^2 + slopes + 1) 8 bytes a level.  Cost of a product:
- * n (columns of a row) multiply-adds a lane.  Chunks are those of fe_rows.h: any number of threads and any
- * number of lanes give the same bits.
+ * Memory: 8 n bytes a slope, as much for the values of each that an exact rank is asked for, 8 n
+ * for weights, and (width^2 + slopes + 1) 8 bytes a level.  Cost of a product: n (columns of a row)
+ * multiply-adds a lane.  Chunks are those of fe_rows.h: any number of threads and any number of
+ * lanes give the same bits.
  */
 #ifndef FRGI_FE_BASIS_H
 #define FRGI_FE_BASIS_H
@@ -29,7 +33,7 @@ enum { BASIS_MAX_LANES = 32 };
 /** One factor's block. */
 typedef struct {
     int factor;    /* the caller's number */
-    int position;      /* its place in a row of g->index; -1: the eliminated levels */
+    int position;  /* its place in a row of g->index; -1: the eliminated levels */
     int width;     /* columns of a level */
     int intercept; /* 1: the first of them is the intercept */
     int slopes;    /* width - intercept */
@@ -49,12 +53,12 @@ typedef struct {
     const fe_rows *g;
     fe_basis_factor elim;
     fe_basis_factor *remaining; /* g->n_remaining, as in a row of g->index */
-    int64_t n_reduced;        /* R: columns of A_r */
-    int64_t n_elim_columns;   /* columns of U */
-    bool centred;          /* some factor has an intercept: constants are in the range of D */
-    double total_weight;           /* sum of the weights */
-    double *root_weight;   /* n: sqrt(w); NULL: all 1 */
-    int n_z;               /* slopes of different values, */
+    int64_t n_reduced;          /* R: columns of A_r */
+    int64_t n_elim_columns;     /* columns of U */
+    bool centred;               /* some factor has an intercept: constants are in the range of D */
+    double total_weight;        /* sum of the weights */
+    double *root_weight;        /* n: sqrt(w); NULL: all 1 */
+    int n_z;                    /* slopes of different values, */
     double *z; /* n each, in the rows' order; NULL where nobody asks for an exact rank */
     frgi_arena arena;
 } fe_basis;
@@ -68,9 +72,11 @@ size_t frgi_basis_shape(fe_basis *b, const fe_rows *g, const frg_slope *slopes, 
 void frgi_basis_destroy(fe_basis *b, frg_context *ctx);
 /** The block of the caller's factor q. */
 const fe_basis_factor *frgi_basis_factor(const fe_basis *b, int q);
-/** The columns of A_r in which the row is not 0, and its values without W^(1/2); returns how many. */
+/** The columns of A_r in which the row is not 0, and its values without W^(1/2); returns how
+ *  many. */
 int frgi_basis_row(const fe_basis *b, int64_t row, int32_t *place, double *value);
-/** alpha (levels x width values: intercepts, then slope after slope) from the orthonormal coefficients. */
+/** alpha (levels x width values: intercepts, then slope after slope) from the orthonormal
+ *  coefficients. */
 void frgi_basis_effects(const fe_basis *b, const fe_basis_factor *f, const double *coef,
                         double *alpha);
 
@@ -83,15 +89,17 @@ typedef struct {
     int64_t worst[BASIS_MAX_LANES];   /* the eliminated level where it was found */
 } fe_basis_audit;
 
-/** Work memory of the products for up to `lanes` columns; `threads` and `stops` are set before each use. */
+/** Work memory of the products for up to `lanes` columns; `threads` and `stops` are set before each
+ *  use. */
 typedef struct {
     const fe_basis *b;
     int threads;
-    const frg_context *stops; /* once it is stopped the operator's products are left unfinished; NULL: never */
-    double *partial;       /* n_chunks x R x lanes */
-    double *along;         /* n_chunks x width of the eliminated levels x lanes */
-    double *sums;          /* n_chunks x BASIS_MAX_LANES */
-    fe_basis_audit *audit; /* n_chunks */
+    const frg_context *stops; /* once it is stopped the operator's products are left unfinished;
+                                 NULL: never */
+    double *partial;          /* n_chunks x R x lanes */
+    double *along;            /* n_chunks x width of the eliminated levels x lanes */
+    double *sums;             /* n_chunks x BASIS_MAX_LANES */
+    fe_basis_audit *audit;    /* n_chunks */
 } fe_basis_work;
 void frgi_basis_work_layout(frgi_arena *a, const fe_basis *b, int64_t lanes, fe_basis_work *w);
 
@@ -109,10 +117,10 @@ void frgi_basis_residual(const fe_basis_work *w, int64_t k, const double *c, dou
 /** s (R x k) <- sum w phi z of the remaining factors, and the eliminated levels' share. */
 void frgi_basis_scatter(const fe_basis_work *w, int64_t k, const double *z, double *s,
                         fe_basis_audit *total);
-/** norm2 <- sum of w z^2 and square <- sum of w (z - mean)^2, the mean being 0 where no factor has an
- *  intercept. */
+/** norm2 <- sum of w z^2 and square <- sum of w (z - mean)^2, the mean being 0 where no factor has
+ *  an intercept. */
 void frgi_basis_moments(const fe_basis_work *w, int64_t k, const double *z, double *norm2,
-                       double *square);
+                        double *square);
 
 #pragma GCC visibility pop
 #endif

@@ -47,7 +47,7 @@ void frgi_basis_work_layout(frgi_arena *a, const fe_basis *b, int64_t lanes, fe_
     w->audit = TAKE(a, fe_basis_audit, chunks);
 }
 
-/* ---- rows --------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 /** y += a x */
 INLINE void add(double *restrict y, double a, const double *restrict x, ptrdiff_t k)
@@ -131,7 +131,7 @@ INLINE void sum_along(const fe_basis *b, int64_t elim, int j, const double *weig
     }
 }
 
-/* ---- A_r and its transpose ---------------------------------------------------------------------- */
+/* ---- A_r and its transpose ------------------------------------------------------------------- */
 
 INLINE void times_chunk(const fe_basis *b, int chunk, const double *c, double *y, const ptrdiff_t k)
 {
@@ -235,7 +235,7 @@ void frgi_basis_transposed(const void *data, int64_t k, const double *y, double 
     add_chunks(w, length, x);
 }
 
-/* ---- residuals and their audit ------------------------------------------------------------------ */
+/* ---- residuals and their audit --------------------------------------------------------------- */
 
 INLINE void raise(double *max_abs, const double *v, ptrdiff_t k)
 {
@@ -349,7 +349,7 @@ void frgi_basis_scatter(const fe_basis_work *w, int64_t k, const double *z, doub
     }
 }
 
-/* ---- size of a column --------------------------------------------------------------------------- */
+/* ---- size of a column ------------------------------------------------------------------------ */
 
 /** sums <- sum of w (z - mean)^power, power 1 or 2 */
 INLINE void power_chunk(const fe_basis *b, int chunk, const double *z, const double *mean,

@@ -7,8 +7,8 @@
  *     (S p)_F = S_FF p_F + S_FT p_T          S_FF p_F   through the rows, with F's unknowns alone
  *     (S p)_T = S_FT' p_F + S_TT p_T         S_FT       dense, R_F x T, counted once
  *
- * A step then costs what two effects cost and R_F T more, instead of a gather and a scatter a row and small
- * factor.  It takes 4 bytes a row for F's reduced unknowns by themselves.
+ * A step then costs what two effects cost and R_F T more, instead of a gather and a scatter a row
+ * and small factor.  It takes 4 bytes a row for F's reduced unknowns by themselves.
  */
 #ifndef FRGI_FE_BORDERED_H
 #define FRGI_FE_BORDERED_H

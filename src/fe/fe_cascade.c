@@ -26,7 +26,8 @@ enum {
 static const double CHEAP_PRODUCTS = 1; /* a row: S is assembled at once */
 static const double WORTH_PRODUCTS =
     30; /* a row: S is assembled when CG through the rows is slow */
-/* Entries between two factors are differences, w less c_u c_u' / N_u, and carry the rounding of N_u. */
+/* Entries between two factors are differences, w less c_u c_u' / N_u, and carry the rounding of
+ * N_u. */
 static const double NULL_PIVOT = 1e-9;
 static const double FORECAST_WORTH =
     1e8; /* entries in all steps, some tenths of a second: cheaper ones are made */
@@ -106,7 +107,7 @@ void frgi_fe_cascade_destroy(fe_cascade *c, frg_context *ctx)
     DROP(ctx, &c);
 }
 
-/* ---- building ----------------------------------------------------------------------------------- */
+/* ---- building -------------------------------------------------------------------------------- */
 
 size_t frgi_fe_fill_cap(const frg_context *ctx, const frg_demean_opts *o)
 {
@@ -204,7 +205,8 @@ static int factor_of(const fe_rows *g, int32_t level)
     return q;
 }
 
-/** The approximate factor takes a Laplacian: within one factor S is one, across factors it is not. */
+/** The approximate factor takes a Laplacian: within one factor S is one, across factors it is
+ *  not. */
 static frg_status build_ac(fe_cascade *c, frg_context *ctx)
 {
     if (c->ac) {
@@ -252,7 +254,7 @@ done:
     return status;
 }
 
-/* ---- applying ----------------------------------------------------------------------------------- */
+/* ---- applying -------------------------------------------------------------------------------- */
 
 typedef struct {
     const fe_cascade *c;
@@ -404,8 +406,9 @@ static frg_status find_null_sets(fe_cascade *c, frg_context *ctx)
     return FRG_OK;
 }
 
-/** w->cg.r <- r - W z (z'r) / (z'W z) for each z of the null space, W the weights of the levels: what rounding
- *  has left of z'r would all end in the mean of the level that the factor grounds, which may be a light one. */
+/** w->cg.r <- r - W z (z'r) / (z'W z) for each z of the null space, W the weights of the levels:
+ *  what rounding has left of z'r would all end in the mean of the level that the factor grounds,
+ *  which may be a light one. */
 static void project_on_range(const fe_cascade *c, const fe_block_work *w)
 {
     const int lanes = 1 << w->kind;
@@ -429,8 +432,8 @@ static void project_on_range(const fe_cascade *c, const fe_block_work *w)
     }
 }
 
-/** The factor's solution, in every round but the first of what the rounds before have left: x <- x + S^+ r, r <- r - S x;
- *  `project`: of right-hand sides in the range of S. */
+/** The factor's solution, in every round but the first of what the rounds before have left: x <- x
+ *  + S^+ r, r <- r - S x; `project`: of right-hand sides in the range of S. */
 static void solve_direct(fe_cascade *c, const fe_block_work *w, int rounds, bool project,
                          fe_cg_column *column)
 {
@@ -459,7 +462,7 @@ static void solve_direct(fe_cascade *c, const fe_block_work *w, int rounds, bool
     }
 }
 
-/* ---- choosing ----------------------------------------------------------------------------------- */
+/* ---- choosing -------------------------------------------------------------------------------- */
 
 /** CG iterations that an operator will need. */
 static frg_status probe(fe_cascade *c, frg_context *ctx, solver which, const fe_block_work *single,
@@ -647,7 +650,8 @@ static frg_status escalate(fe_cascade *c, frg_context *ctx, const fe_block_work 
                            const fe_block_work *single, fe_cascade_start start,
                            const fe_cg_target *target, fe_cg_column *column)
 {
-    /* the probe takes the work memory of one column: what w holds is kept aside when they are the same */
+    /* the probe takes the work memory of one column: what w holds is kept aside when they are the
+     * same */
     const size_t bytes = (size_t)c->g->n_reduced * sizeof(double);
     const bool shared = single->cg.r == w->cg.r;
     if (shared) {
@@ -763,7 +767,7 @@ void frgi_fe_cascade_error(const fe_cascade *c, const fe_block_work *w, const do
     }
 }
 
-/* ---- reporting ---------------------------------------------------------------------------------- */
+/* ---- reporting ------------------------------------------------------------------------------- */
 
 bool frgi_fe_cascade_is_direct(const fe_cascade *c)
 {

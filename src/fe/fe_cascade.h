@@ -6,11 +6,11 @@
  *     ac            conjugate gradients on S, preconditioned by an approximate Cholesky factor
  *     subproblems   components of the graph, each with a cascade of its own (fe_subproblems.h)
  *
- * The choice depends on the graph alone, never on a column, so that a column's bits do not depend on the
- * columns beside it: a sample of the eliminated levels estimates what S would cost, a probe with a
- * random right-hand side how fast CG contracts, the symbolic analysis what a factor would cost.  A
- * column that one solver does not finish escalates to the next, which begins at the iterate
- * reached.
+ * The choice depends on the graph alone, never on a column, so that a column's bits do not depend
+ * on the columns beside it: a sample of the eliminated levels estimates what S would cost, a probe
+ * with a random right-hand side how fast CG contracts, the symbolic analysis what a factor would
+ * cost.  A column that one solver does not finish escalates to the next, which begins at the
+ * iterate reached.
  */
 #ifndef FRGI_FE_CASCADE_H
 #define FRGI_FE_CASCADE_H
@@ -43,17 +43,18 @@ typedef enum {
     FE_FROM_FACTOR /* by the factor within fill_cap: the last solver did not halve the residual */
 } fe_cascade_start;
 
-/** Solves S a = w->cg.r into w->answer.  `single` is the work memory of one column, for the probe (it may
- *  be w).  column[k].escalated tells whether column k went beyond the rows.  Returns FRG_OK, the
- *  heartbeat's status (w->answer is then the iterate), or a failure to build a solver. */
+/** Solves S a = w->cg.r into w->answer.  `single` is the work memory of one column, for the probe
+ *  (it may be w).  column[k].escalated tells whether column k went beyond the rows.  Returns
+ *  FRG_OK, the heartbeat's status (w->answer is then the iterate), or a failure to build a
+ *  solver. */
 FRG_MUST_USE frg_status frgi_fe_cascade_solve(fe_cascade *c, frg_context *ctx,
                                               const fe_block_work *w, const fe_block_work *single,
                                               fe_cascade_start start, const fe_cg_target *target,
                                               fe_cg_column *column);
-/** error[k] <- an estimate of || W^(1/2) D_r e_k ||^2 over the solution's error e = S^+ s: exact with a
- *  factor, else s'M^-1 s / lambda_k with the solver's preconditioner M.  The solver is the last one
- *  used, or, if `prepared`, the one that solves begin with, which does not depend on the columns.
- *  Uses w->cg.z and w->cg.q. */
+/** error[k] <- an estimate of || W^(1/2) D_r e_k ||^2 over the solution's error e = S^+ s: exact
+ *  with a factor, else s'M^-1 s / lambda_k with the solver's preconditioner M.  The solver is the
+ *  last one used, or, if `prepared`, the one that solves begin with, which does not depend on the
+ *  columns. Uses w->cg.z and w->cg.q. */
 void frgi_fe_cascade_error(const fe_cascade *c, const fe_block_work *w, const double *s,
                            const double *lambda, bool prepared, double *error);
 
@@ -67,7 +68,8 @@ bool frgi_fe_cascade_begins_beyond(const fe_cascade *c);
 /** The subproblems that S was split into; NULL: none. */
 fe_subproblems *frgi_fe_cascade_subproblems(const fe_cascade *c);
 
-/** Bytes a factor may take: fill_cap, or a quarter of the memory limit or of what the process may use. */
+/** Bytes a factor may take: fill_cap, or a quarter of the memory limit or of what the process may
+ *  use. */
 size_t frgi_fe_fill_cap(const frg_context *ctx, const frg_demean_opts *o);
 /** Was the last solve by the direct factor, or by those of the subproblems that needed one, so that
  *  no further solver exists? */
@@ -75,8 +77,9 @@ bool frgi_fe_cascade_is_direct(const fe_cascade *c);
 /** The name of the last solver used. */
 const char *frgi_fe_cascade_method(const fe_cascade *c);
 size_t frgi_fe_cascade_factor_bytes(const fe_cascade *c);
-/** Counts the rank of S by its factor, built for this where it is not there: whatever it costs up to
- *  fill_cap, or, cheap_only, where it costs no more than a pass over the rows; *rank is -1 otherwise. */
+/** Counts the rank of S by its factor, built for this where it is not there: whatever it costs up
+ *  to fill_cap, or, cheap_only, where it costs no more than a pass over the rows; *rank is -1
+ *  otherwise. */
 FRG_MUST_USE frg_status frgi_fe_cascade_count(fe_cascade *c, frg_context *ctx, bool cheap_only,
                                               int64_t *rank);
 void frgi_fe_cascade_destroy(fe_cascade *c, frg_context *ctx);

@@ -1,10 +1,11 @@
 /* fe_cg.c - the recurrence of fe_cg.h (Hestenes and Stiefel 1952), column by column in a block.
  *
- *     q = S p,  alpha = rho / p'q,  a += alpha p,  r -= alpha q,  rho' = r'M^-1 r,  p = M^-1 r + (rho'/rho) p
+ *     q = S p, alpha = rho / p'q, a += alpha p, r -= alpha q, rho' = r'M^-1 r, p = M^-1 r +
+ *     (rho'/rho) p
  *
- * b'a grows by alpha rho a step; what is left of the within sum of squares is the demeaned column's, which
- * gives the scale of the stopping test without touching a row.  The coefficients alpha and beta are the
- * Lanczos matrix of M^-1 S,
+ * b'a grows by alpha rho a step; what is left of the within sum of squares is the demeaned
+ * column's, which gives the scale of the stopping test without touching a row.  The coefficients
+ * alpha and beta are the Lanczos matrix of M^-1 S,
  *
  *     T_jj = 1/alpha_j + beta_(j-1)/alpha_(j-1),   T_(j,j-1)^2 = beta_(j-1)/alpha_(j-1)^2,
  *

@@ -2,9 +2,9 @@
  *
  *     S a = b,   b in the range of S,   preconditioner M^-1: Jacobi (1 / diag) or a callback
  *
- * Columns run side by side and are independent: a column that has stopped is frozen (its step is 0).  Its
- * recurrence residual r divided by the level weights is the level mean of the demeaned column, so the
- * recurrence stops on what the audit will measure.
+ * Columns run side by side and are independent: a column that has stopped is frozen (its step is
+ * 0).  Its recurrence residual r divided by the level weights is the level mean of the demeaned
+ * column, so the recurrence stops on what the audit will measure.
  */
 #ifndef FRGI_FE_CG_H
 #define FRGI_FE_CG_H
@@ -114,8 +114,9 @@ typedef struct {
 enum { FE_HISTORY = 1024 };
 
 void frgi_fe_cg_layout(frgi_arena *a, int64_t n, int lanes, fe_cg_work *w);
-/** Runs on w->r = b, w->x = 0 until every column is done, has given up or has made max_steps steps or its own most.
- *  phase names the operator in the progress reports.  Returns FRG_OK, or the heartbeat's status. */
+/** Runs on w->r = b, w->x = 0 until every column is done, has given up or has made max_steps steps
+ *  or its own most. phase names the operator in the progress reports.  Returns FRG_OK, or the
+ *  heartbeat's status. */
 FRG_MUST_USE frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s,
                                        const fe_reduced_ops *ops, const fe_reduced_ops *ops64,
                                        const fe_cg_work *w, int lanes, int64_t max_steps,

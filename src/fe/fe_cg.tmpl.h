@@ -1,4 +1,5 @@
-/* fe_cg.tmpl.h - the steps of conjugate gradients on S; included for each type of the search direction.
+/* fe_cg.tmpl.h - the steps of conjugate gradients on S; included for each type of the search
+ * direction.
  *
  *     apply       each u:  t = sum w (D_r p) / N_u;  several other factors: sum[l] += w (D_r p - t)
  *                 one remaining factor:  sum[l] -= w t,  and N p once, with the first chunk
@@ -16,7 +17,8 @@
  * alpha are computed with, in double: the recurrence residual stays the true one, and only
  * conjugacy is lost to 1e-7, which costs a few steps and no accuracy.
  *
- * Text parameters: coef (type of p), LANES, vec, FN(name) for the lanes, CN(name) for the type as well.
+ * Text parameters: coef (type of p), LANES, vec, FN(name) for the lanes, CN(name) for the type as
+ * well.
  */
 
 INLINE vec CN(take)(const void *p, int64_t l)

@@ -1,13 +1,13 @@
 /* fe_codes.c - scanning, counting and numbering; see fe_codes.h.
  *
- * Cost: the scan is one pass over the codes; a count is another one over one factor's.  Codes far above the
- * number of rows are sorted instead of counted.
+ * Cost: the scan is one pass over the codes; a count is another one over one factor's.  Codes far
+ * above the number of rows are sorted instead of counted.
  */
 #include "fe/fe_codes.h"
 
 #include <string.h>
 
-/* ---- scanning ----------------------------------------------------------------------------------- */
+/* ---- scanning -------------------------------------------------------------------------------- */
 
 fe_codes frgi_fe_codes_of(const frg_context *ctx, const frg_array *codes)
 {
@@ -92,7 +92,7 @@ frg_status frgi_fe_codes_scan(frg_context *ctx, const fe_codes *c, fe_scan **out
     return FRG_OK;
 }
 
-/* ---- counting levels ---------------------------------------------------------------------------- */
+/* ---- counting levels ------------------------------------------------------------------------- */
 
 frg_status frgi_fe_codes_open_tables(frg_context *ctx, fe_factor_codes *f, int tables)
 {

@@ -1,4 +1,5 @@
-/* fe_codes.h - the caller's codes while the layout of fe_rows.h is built: scanned, counted, numbered.
+/* fe_codes.h - the caller's codes while the layout of fe_rows.h is built: scanned, counted,
+ * numbered.
  *
  *     scan     one pass over all codes: which factor is eliminated, is it sorted, codes of each
  *     count    rows of each code, where a factor's levels must be known
@@ -24,7 +25,8 @@ typedef struct {
     int64_t descents;  /* of these, to a smaller code */
 } fe_scan;
 
-/** Kernels over rows begin .. end-1 of codes that lie side by side (n x q without gaps); [q - 1]. */
+/** Kernels over rows begin .. end-1 of codes that lie side by side (n x q without gaps); [q -
+ *  1]. */
 typedef struct {
     void (*scan[FE_CODES_Q])(const int32_t *codes, int64_t begin, int64_t end, fe_scan *out);
     /** index[i][r] = first[r] + the code of the r-th factor that is not the eliminated levels' */
@@ -84,13 +86,14 @@ static inline int64_t fe_code_piece_end(int64_t n, int64_t piece)
 }
 
 fe_codes frgi_fe_codes_of(const frg_context *ctx, const frg_array *codes);
-/** One pass over all codes: the scan of each factor in each piece (pieces x q, the caller's to drop), and of
- *  all rows in f.  E_CODES for a negative code. */
+/** One pass over all codes: the scan of each factor in each piece (pieces x q, the caller's to
+ *  drop), and of all rows in f.  E_CODES for a negative code. */
 FRG_MUST_USE frg_status frgi_fe_codes_scan(frg_context *ctx, const fe_codes *c, fe_scan **scans,
                                            fe_factor_codes *f);
 /** Is a table of the factor's codes out of proportion to its rows? */
 bool frgi_fe_codes_are_wide(const fe_codes *c, const fe_factor_codes *f);
-/** Levels of factor q: f->count, and f->level or f->narrow where needed; out->levels, out->label. */
+/** Levels of factor q: f->count, and f->level or f->narrow where needed; out->levels,
+ *  out->label. */
 FRG_MUST_USE frg_status frgi_fe_codes_count(frg_context *ctx, const fe_codes *c, int q,
                                             fe_factor_codes *f, fe_factor *out);
 /** The same once f->count is there. */

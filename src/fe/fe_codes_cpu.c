@@ -1,7 +1,8 @@
-/* fe_codes_cpu.c - the kernels of fe_codes.h for 1 to 4 factors side by side, compiled once per CPU level.
+/* fe_codes_cpu.c - the kernels of fe_codes.h for 1 to 4 factors side by side, compiled once per CPU
+ * level.
  *
- * WIDE rows of q codes are q vectors; lane j of vector v belongs to factor (WIDE v + j) mod q.  The row
- * before is the same memory, q codes earlier.  A vector is a register of the level.
+ * WIDE rows of q codes are q vectors; lane j of vector v belongs to factor (WIDE v + j) mod q.  The
+ * row before is the same memory, q codes earlier.  A vector is a register of the level.
  */
 #include "core/registers.h"
 #include "fe/fe_codes.h"

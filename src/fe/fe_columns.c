@@ -1,6 +1,6 @@
-/* fe_columns.c - which columns of a table a fit will read: the names in the formula, the subset, the cluster
- * specifications, and the weights.  A reader that knows them leaves the rest of a wide file alone.
- * One pass over the syntax nodes, O(length of the texts).
+/* fe_columns.c - which columns of a table a fit will read: the names in the formula, the subset,
+ * the cluster specifications, and the weights.  A reader that knows them leaves the rest of a wide
+ * file alone. One pass over the syntax nodes, O(length of the texts).
  */
 #include <string.h>
 

@@ -1,8 +1,9 @@
-/* fe_connected.c - the connected sets of the first two effects (mobility groups; Abowd, Creecy and Kramarz 2002).
+/* fe_connected.c - the connected sets of the first two effects (mobility groups; Abowd, Creecy and
+ * Kramarz 2002).
  *
- * Vertices: the levels of both effects; edges: the rows.  Effects of different sets cannot be compared.  A level of
- * the first effect is the root of every set, and levels are numbered as they appear, so that of two sets of one
- * size the one whose first row comes first is the larger.
+ * Vertices: the levels of both effects; edges: the rows.  Effects of different sets cannot be
+ * compared.  A level of the first effect is the root of every set, and levels are numbered as they
+ * appear, so that of two sets of one size the one whose first row comes first is the larger.
  */
 #include "fe/fe_frame.h"
 #include "fe/fe_union.h"

@@ -17,7 +17,7 @@ enum {
     COUNTS_AHEAD = 96 /* rows whose counts are fetched: one takes no longer than an addition */
 };
 
-/* ---- which factors ------------------------------------------------------------------------------ */
+/* ---- which factors --------------------------------------------------------------------------- */
 
 /** Small factors, as long as a larger one is left to be sparse, and the coupling block takes no
  *  more than the rows. */
@@ -61,7 +61,7 @@ int64_t frgi_fe_border_place(const fe_split *s, int32_t level)
     return -1;
 }
 
-/* ---- patterns of small levels ------------------------------------------------------------------------ */
+/* ---- patterns of small levels ---------------------------------------------------------------- */
 
 /** The pattern of the current eliminated levels: their small levels row by row, and as counts. */
 typedef struct {
@@ -198,8 +198,8 @@ static inline void count_rows(const fe_split *s, int64_t u, fe_coupling *b)
 }
 
 /** The share of eliminated levels first .. last-1 in both blocks, which are zeros before.  few: by
- *  patterns, of rows without weights, which are counted; false where these turn out to be many, b is
- *  of no use then. */
+ *  patterns, of rows without weights, which are counted; false where these turn out to be many, b
+ *  is of no use then. */
 static bool gather_chunk(const fe_split *s, int64_t first, int64_t last, bool few, double *t,
                          double *before, fe_coupling *b)
 {

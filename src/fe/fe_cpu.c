@@ -1,5 +1,5 @@
-/* fe_cpu.c - the steps of the fixed-effects room for one CPU level: one text, two types, four widths (three where
- * registers hold fewer than eight doubles).
+/* fe_cpu.c - the steps of the fixed-effects room for one CPU level: one text, two types, four
+ * widths (three where registers hold fewer than eight doubles).
  *
  * Compiled once per level with -DISA=plain, v3, v4; each compilation exports one table.
  */

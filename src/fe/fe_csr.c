@@ -1,8 +1,8 @@
 /* fe_csr.c - products with a sparse matrix and with its transpose.
  *
- * The transpose is stored too (a counting sort by column, entries of a column in order of row), because a
- * product that scatters needs either atomics or a copy of the result per thread, and neither is as fast as
- * rows that gather.  12 bytes an entry each way. */
+ * The transpose is stored too (a counting sort by column, entries of a column in order of row),
+ * because a product that scatters needs either atomics or a copy of the result per thread, and
+ * neither is as fast as rows that gather.  12 bytes an entry each way. */
 #include "fe/fe_csr.h"
 
 #include <math.h>
@@ -50,7 +50,8 @@ void frgi_csr_pair_fill(frgi_csr_pair *p, const frg_context *ctx, const frg_csr 
     p->ops = frgi_lsmr_ops_of(ctx);
     p->starts = a->starts;
     p->columns = a->columns;
-    /* two places ahead while counting, one while filling: starts_t ends as it should without a copy */
+    /* two places ahead while counting, one while filling: starts_t ends as it should without a
+     * copy */
     memset(p->starts_t, 0, (size_t)(p->n + 2) * sizeof *p->starts_t);
     for (int64_t e = 0; e < p->nnz; e++)
         p->starts_t[a->columns[e] + 2]++;

@@ -1,4 +1,5 @@
-/* fe_csr.h - products with a sparse matrix and with its transpose, K columns wide, on all threads. */
+/* fe_csr.h - products with a sparse matrix and with its transpose, K columns wide, on all
+ * threads. */
 #ifndef FRGI_FE_CSR_H
 #define FRGI_FE_CSR_H
 
@@ -9,8 +10,8 @@
 
 struct frgi_lsmr_ops;
 
-/** A sparse matrix with its transpose, values multiplied by row and column factors.  Rows are independent
- *  of one another in both products, so any number of threads gives the same bits. */
+/** A sparse matrix with its transpose, values multiplied by row and column factors.  Rows are
+ *  independent of one another in both products, so any number of threads gives the same bits. */
 typedef struct {
     int64_t m, n, nnz;
     const int64_t *starts; /* of A, borrowed from the caller */
@@ -23,7 +24,8 @@ typedef struct {
     const struct frgi_lsmr_ops *ops;
 } frgi_csr_pair;
 
-/** Refuses what is no matrix: starts that fall, columns out of range, values that are not finite. */
+/** Refuses what is no matrix: starts that fall, columns out of range, values that are not
+ *  finite. */
 FRG_MUST_USE frg_status frgi_csr_check(frg_context *ctx, const frg_csr *a);
 /** m, n and nnz must be set. */
 void frgi_csr_pair_layout(frgi_arena *arena, frgi_csr_pair *p);

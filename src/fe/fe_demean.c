@@ -4,7 +4,7 @@
  *
  *     b   = D_r' W (I - P_1) x            one pass over the rows, with the moments of x
  *     S a = b                             the cascade of solvers, on the reduced unknowns alone
- *     r   = (I - P_1)(x - D_r a)          the second pass writes the result and scatters it by level:
+ *     r   = (I - P_1)(x - D_r a) the second pass writes the result and scatters it by level:
  *     s   = D_r' W r                      the audit, and the right-hand side of a refinement
  *
  * `converged` is decided from s alone.  A column that fails the test, or passes it by the rounding
@@ -123,7 +123,7 @@ static void verify(const frg_demean *d, const column_state *c, const fe_elim_aud
     }
 }
 
-/* ---- a run -------------------------------------------------------------------------------------- */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 typedef struct {
     frg_demean *d;
@@ -250,8 +250,9 @@ static bool within_tolerance(const frg_demean *d, const column_state *c,
     return report->audit <= fmax(d->opts.tol, 4 * c->size.epsilon);
 }
 
-/** Is nothing left to be done for the column?  Effects a million times the result leave level means that are
- *  their rounding.  The result is stored to its own size, so that one more round takes most of them out. */
+/** Is nothing left to be done for the column?  Effects a million times the result leave level means
+ *  that are their rounding.  The result is stored to its own size, so that one more round takes
+ *  most of them out. */
 static bool finished(const frg_demean *d, const column_state *c, const frg_demean_column *report)
 {
     return accepted(d, c, report) && (c->stagnated || within_tolerance(d, c, report));
@@ -269,7 +270,8 @@ static frg_status refine_once(run *r, const fe_block_effects *b, int k, bool esc
     const fe_block x = block_of(&r->out, b->first_column + k, 1);
     const double before = report->audit;
     if (!(report->converged && within_tolerance(d, state, report)) && !report->absorbed) {
-        /* what is subtracted now is of the size of the result, not of the input or of its effects */
+        /* what is subtracted now is of the size of the result, not of the input or of its
+         * effects */
         state->floor = 16 * state->size.epsilon * sqrt(*square / state->size.total_weight);
         state->noise = NOISE * *square;
     }

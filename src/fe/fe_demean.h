@@ -6,7 +6,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/** frg_demean_run as a part of a run that has begun already: the clock of the time limit goes on. */
+/** frg_demean_run as a part of a run that has begun already: the clock of the time limit goes
+ *  on. */
 frg_status frgi_fe_demean_run(frg_demean *d, frg_array in, frg_array out,
                               frg_demean_column columns[], frg_info *info);
 

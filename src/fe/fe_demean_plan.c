@@ -18,7 +18,7 @@ static const double RANK_MOST = 4e9, RANK_CHEAP = 3e7,
 static const double TOL_F32 =
     3.6e-7; /* three roundings of float32: what float32 columns can reach */
 
-/* ---- options and plan --------------------------------------------------------------------------- */
+/* ---- options and plan ------------------------------------------------------------------------ */
 
 void frg_demean_defaults(frg_demean_opts *o, size_t struct_size)
 {
@@ -150,7 +150,7 @@ void frg_demean_destroy(frg_demean *d)
     DROP(ctx, &d);
 }
 
-/* ---- memory of a run ---------------------------------------------------------------------------- */
+/* ---- memory of a run ------------------------------------------------------------------------- */
 
 /** Columns carried together: the widest the CPU level has, or fewer where fewer are asked for. */
 static int widest(const frg_demean *d)
@@ -162,7 +162,8 @@ static int widest(const frg_demean *d)
     return d->opts.block < 1 << kind ? d->opts.block : 1 << kind;
 }
 
-/** Widths the columns are cut into: 8, 4, 2, 1, with one or two lanes idle where that saves a pass. */
+/** Widths the columns are cut into: 8, 4, 2, 1, with one or two lanes idle where that saves a
+ *  pass. */
 static int next_width(int64_t left, int block, int *kind)
 {
     static const struct {
@@ -225,7 +226,7 @@ frg_status frgi_fe_demean_prepare(frg_demean *d, int64_t p)
     return FRG_OK;
 }
 
-/* ---- what the plan knows ------------------------------------------------------------------------ */
+/* ---- what the plan knows --------------------------------------------------------------------- */
 
 frg_status frg_demean_effects(const frg_demean *d, int64_t column, double *alpha)
 {

@@ -1,17 +1,19 @@
 /* fe_design.c - the columns of the model matrix.
  *
- * Numbers stay single columns.  A text column, and any column as factor(x), as.factor(x) or C(x), expands into
- * indicators of its levels, in sorted order or that of the labels where they have one, by R's rule: in a term, a factor
- * loses its first level (contrasts) when the term without it is in the model too.  A logical column or expression is a
- * factor with the levels FALSE and TRUE.  The empty term is the intercept that the formula has or switches off, and as
- * in fixest the fixed effects stand in for it only beside an i(): `0 + f | firm` begins with all levels of f, and the
- * last is the one that turns out collinear; `0 + f + i(g) | firm` begins without the first.  i(f) and i(f, g), one
- * column for each observed pair, lose their first where there is an intercept, are fixed effects or stands any i() before
- * them, unless ref= says which: of `0 + i(f) + i(g)` g's first is the reference, as in fixest that of `0 + i(f, x) + i(g)`
- * too, whose columns add up to no constant; i(f, x) keeps all.
+ * Numbers stay single columns.  A text column, and any column as factor(x), as.factor(x) or C(x),
+ * expands into indicators of its levels, in sorted order or that of the labels where they have one,
+ * by R's rule: in a term, a factor loses its first level (contrasts) when the term without it is in
+ * the model too.  A logical column or expression is a factor with the levels FALSE and TRUE.  The
+ * empty term is the intercept that the formula has or switches off, and as in fixest the fixed
+ * effects stand in for it only beside an i(): `0 + f | firm` begins with all levels of f, and the
+ * last is the one that turns out collinear; `0 + f + i(g) | firm` begins without the first.  i(f)
+ * and i(f, g), one column for each observed pair, lose their first where there is an intercept, are
+ * fixed effects or stands any i() before them, unless ref= says which: of `0 + i(f) + i(g)` g's
+ * first is the reference, as in fixest that of `0 + i(f, x) + i(g)` too, whose columns add up to no
+ * constant; i(f, x) keeps all.
  *
- * Names follow fixest: "x", "log(x)", "stateCA", "factor(year)1981", "unionTRUE", "year::1981", "year::1981:x",
- * "a::1:b::2", "x1:x2".
+ * Names follow fixest: "x", "log(x)", "stateCA", "factor(year)1981", "unionTRUE", "year::1981",
+ * "year::1981:x", "a::1:b::2", "x1:x2".
  */
 #include "fe/fe_design.h"
 
@@ -21,7 +23,7 @@
 #include "fe/fe_gram.h"
 #include "fe/fe_mistyped.h"
 
-/* ---- variables ---------------------------------------------------------------------------------- */
+/* ---- variables ------------------------------------------------------------------------------- */
 
 /** i(f), i(f, x), i(f, g), i(f, i.g): the prefix makes g a category whatever its type. */
 static frg_status make_categories(frgi_variable *v, frg_context *ctx, const frgi_syntax *s,
@@ -106,7 +108,7 @@ void frgi_variables_destroy(frgi_variable **v, frg_context *ctx, const frgi_form
     DROP(ctx, v);
 }
 
-/* ---- growing the design ------------------------------------------------------------------------- */
+/* ---- growing the design ---------------------------------------------------------------------- */
 
 typedef struct {
     frg_context *ctx;
@@ -120,7 +122,8 @@ typedef struct {
     int64_t n;
 } designer;
 
-/** `more` columns, of which `of` is an atom: refused before they are named, and before the machine starts to swap. */
+/** `more` columns, of which `of` is an atom: refused before they are named, and before the machine
+ *  starts to swap. */
 static frg_status expect(const designer *b, double more, int32_t of)
 {
     const double p = b->d->n + more + 2, allowed = (double)frgi_memory_allowed(b->ctx);
@@ -176,7 +179,7 @@ static frg_status make_levels(designer *b, int32_t id, int which)
                               job.n_levels);
 }
 
-/* ---- i() ---------------------------------------------------------------------------------------- */
+/* ---- i() ------------------------------------------------------------------------------------- */
 
 static frg_status no_level(const designer *b, const frgi_levels *l, const frg_column *c,
                            int32_t node)
@@ -366,7 +369,7 @@ done:
     return status;
 }
 
-/* ---- products of numbers and factors ------------------------------------------------------------ */
+/* ---- products of numbers and factors --------------------------------------------------------- */
 
 /** How many levels the variable has in products: 0 for a number. */
 static int32_t levels_of(const designer *b, int32_t id)
@@ -479,7 +482,7 @@ static frg_status add_term(designer *b, int32_t term, frgi_text *name)
     return FRG_OK;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static frg_status build(designer *b)
 {

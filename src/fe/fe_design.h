@@ -13,7 +13,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* ---- levels ------------------------------------------------------------------------------------- */
+/* ---- levels ---------------------------------------------------------------------------------- */
 
 /** The levels of a category in a sample, to be found again in other data. */
 typedef struct {
@@ -41,7 +41,7 @@ enum { FRGI_LEVEL_UNSEEN = -1, FRGI_LEVEL_MISSING = -2 };
 FRG_MUST_USE frg_status frgi_levels_match(const frgi_levels *l, frg_context *ctx,
                                           const frg_column *c, int32_t *out);
 
-/* ---- variables ---------------------------------------------------------------------------------- */
+/* ---- variables ------------------------------------------------------------------------------- */
 
 typedef enum {
     VARIABLE_NONE,
@@ -64,7 +64,7 @@ FRG_MUST_USE frg_status frgi_variables_create(frgi_variable **out, frg_context *
                                               const frgi_formula *f, const frg_table *table);
 void frgi_variables_destroy(frgi_variable **v, frg_context *ctx, const frgi_formula *f);
 
-/* ---- design ------------------------------------------------------------------------------------- */
+/* ---- design ---------------------------------------------------------------------------------- */
 
 /** The number of the variable (of a logical: [it is true]), or one less it: [it is false]. */
 enum { FRGI_MULTIPLICAND_NUMBER = -1, FRGI_MULTIPLICAND_FALSE = -2 };
@@ -94,8 +94,9 @@ typedef struct {
     int32_t *codes[2];
 } frgi_factor_codes;
 
-/** n rows (rows NULL: the first n).  `constant`: the model has an intercept or fixed effects, so that
- *  i() loses a level, and every factor beside an i().  codes: n_variables, filled; free with frgi_factor_codes_free. */
+/** n rows (rows NULL: the first n).  `constant`: the model has an intercept or fixed effects, so
+ *  that i() loses a level, and every factor beside an i().  codes: n_variables, filled; free with
+ *  frgi_factor_codes_free. */
 FRG_MUST_USE frg_status frgi_design_create(frgi_design *d, frgi_factor_codes **codes,
                                            frg_context *ctx, const frgi_formula *f,
                                            const frgi_variable *variables, bool constant,

@@ -1,19 +1,21 @@
 /* fe_direct.c - direct factor of a sparse symmetric positive semidefinite matrix: choice and front.
  *
- *     analyse:  natural order -> envelope;  Cuthill-McKee -> envelope;  minimum degree -> supernodes
+ *     analyse:  natural order -> envelope; Cuthill-McKee -> envelope; minimum degree -> supernodes
  *               each only if the one before is not so cheap that looking further would cost more
  *     factor:   fe_envelope.c or fe_supernodal.c
  *     solve:    permute up to 4 or 8 columns into scratch, sweep, permute back
  *
- * Prediction costs linear time for the envelopes and AMD's time for the supernodes, and touches no number.
+ * Prediction costs linear time for the envelopes and AMD's time for the supernodes, and touches no
+ * number.
  *
- * Rank.  The matrix is semidefinite: in exact arithmetic a pivot is 0 when its variable depends on those
- * before, and the whole column of L is 0 with it.  So a pivot <= null_pivot times the original diagonal is
- * taken for 0: the variable is grounded, its column of L and its reciprocal pivot are set to 0, and the
- * factor is that of the matrix without it.  Solving then gives a solution for every right-hand side in the
- * range, and n minus the null pivots is the rank.  Where to draw the line: of pivots that ought to be 0,
- * those of grids, rings of 6e4 levels and expanders came to at most 1e-13 of the diagonal, mostly 1e-15;
- * two expanders that hang together by an edge of relative weight 1e-8 have a true one of about 1e-10.
+ * Rank.  The matrix is semidefinite: in exact arithmetic a pivot is 0 when its variable depends on
+ * those before, and the whole column of L is 0 with it.  So a pivot <= null_pivot times the
+ * original diagonal is taken for 0: the variable is grounded, its column of L and its reciprocal
+ * pivot are set to 0, and the factor is that of the matrix without it.  Solving then gives a
+ * solution for every right-hand side in the range, and n minus the null pivots is the rank.  Where
+ * to draw the line: of pivots that ought to be 0, those of grids, rings of 6e4 levels and expanders
+ * came to at most 1e-13 of the diagonal, mostly 1e-15; two expanders that hang together by an edge
+ * of relative weight 1e-8 have a true one of about 1e-10.
  *
  * Memory: index arrays of n while analysed; the factor from the first frgi_direct_factor on. */
 #include "fe/fe_direct.h"
@@ -25,7 +27,8 @@
 #include "fe/fe_envelope.h"
 #include "fe/fe_supernodal.h"
 
-/* Seconds on one thread of a machine with AVX-512 or AVX2; they decide what is tried next and are reported. */
+/* Seconds on one thread of a machine with AVX-512 or AVX2; they decide what is tried next and are
+ * reported. */
 static const double FLOP = 5e-11;        /* a multiply-add of the kernels */
 static const double ENTRY = 3e-9;        /* laying an entry of the matrix into the factor */
 static const double PANEL_PIVOTS = 2e-7; /* the 8 pivots of a panel */
@@ -59,7 +62,7 @@ void frgi_direct_defaults(frgi_direct_opts *o)
     *o = (frgi_direct_opts){.null_pivot = 1e-11, .cheap_flops = 1e7, .amd_max_nnz = 50000000};
 }
 
-/* ---- analysis ----------------------------------------------------------------------------------- */
+/* ---- analysis -------------------------------------------------------------------------------- */
 
 /** The full pattern of an upper triangle, with the number of each entry's value. */
 static frg_status expand(frgi_direct *f, const frgi_symmetric *s)
@@ -267,7 +270,7 @@ frgi_direct_cost frgi_direct_costs(const frgi_direct *f, frgi_order order)
     return f->costs[order];
 }
 
-/* ---- factor ------------------------------------------------------------------------------------- */
+/* ---- factor ---------------------------------------------------------------------------------- */
 
 static int64_t diagonal_size(const frgi_direct *f)
 {
@@ -388,7 +391,7 @@ int frgi_direct_grounded(const frgi_direct *f, int64_t i)
     return f->inverse[f->tree.diagonal[low] + new - f->tree.first[low]] == 0;
 }
 
-/* ---- solve -------------------------------------------------------------------------------------- */
+/* ---- solve ----------------------------------------------------------------------------------- */
 
 static int64_t padded_rows(const frgi_direct *f)
 {

@@ -4,9 +4,10 @@
  *
  *     C[:, c] -= sum_k a_k b_k[c]          a_k: 8 rows of panel i, b_k: 8 rows of panel j, column k
  *
- * held in registers: 8 accumulators of 8 doubles where registers are 512 bits, two passes of 4 otherwise.
- * Vectors are GCC's vector extension, so the same text serves SSE2, AVX2, AVX-512 and other machines.
- * The sums run over k in order for each entry, whatever the tiling: bits depend on the level alone. */
+ * held in registers: 8 accumulators of 8 doubles where registers are 512 bits, two passes of 4
+ * otherwise. Vectors are GCC's vector extension, so the same text serves SSE2, AVX2, AVX-512 and
+ * other machines. The sums run over k in order for each entry, whatever the tiling: bits depend on
+ * the level alone. */
 #include "core/registers.h"
 #include "fe/fe_direct_ops.h"
 

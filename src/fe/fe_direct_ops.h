@@ -40,7 +40,8 @@ typedef struct {
     void (*backward[WIDTH_COUNT])(const frgi_panels *s, ptrdiff_t i, double *x);
 } frgi_direct_ops;
 
-/** The heartbeat of both factors: asks when `since`, the multiply-adds since it last did, is large enough. */
+/** The heartbeat of both factors: asks when `since`, the multiply-adds since it last did, is large
+ *  enough. */
 FRG_MUST_USE frg_status frgi_direct_poll(frg_context *ctx, double *since, int64_t done,
                                          int64_t total);
 

@@ -1,15 +1,17 @@
 /* fe_effects.c - after the fit: residuals, fixed effects, predictions.
  *
- * The demeaner gives for every column c some alpha_c with c = D alpha_c + r_c.  As y~ = X~ b + e, the effects of
- * the regression are alpha_y - sum_j b_j alpha_xj.  They are not unique: in each connected component of the
- * levels a constant can move from one factor to another.  As in fixest the first level (in order of appearance)
- * of every factor but the first is set to 0 in each component.  With two factors that makes them unique; with
- * more, or with slopes, more can be free.  Then further levels are set to 0, in their order, one null vector at a time:
+ * The demeaner gives for every column c some alpha_c with c = D alpha_c + r_c.  As y~ = X~ b + e,
+ * the effects of the regression are alpha_y - sum_j b_j alpha_xj.  They are not unique: in each
+ * connected component of the levels a constant can move from one factor to another.  As in fixest
+ * the first level (in order of appearance) of every factor but the first is set to 0 in each
+ * component.  With two factors that makes them unique; with more, or with slopes, more can be free.
+ * Then further levels are set to 0, in their order, one null vector at a time:
  *
  *     v random,  c = D v,  c = D alpha_c by the demeaner  =>  D (v - alpha_c) = 0
  *
- * Without the references that are set, v - alpha_c is 0 on what they determine and, v being random, nowhere else: its
- * first level that is not 0, the first effect's coming last, is the next reference, as in fixest.  `identified` is 0 where MOST_FREE of them are not enough.
+ * Without the references that are set, v - alpha_c is 0 on what they determine and, v being random,
+ * nowhere else: its first level that is not 0, the first effect's coming last, is the next
+ * reference, as in fixest.  `identified` is 0 where MOST_FREE of them are not enough.
  */
 #include <math.h>
 #include <string.h>
@@ -21,7 +23,7 @@ enum { MOST_FREE = 64, DRAWS = 8, SEED = 1 };
 static const double GONE = 1e-6; /* of a random vector: what a solve leaves where nothing is free */
 static const double PLAIN = 0.02; /* a reference that is less of it is drawn again */
 
-/* ---- residuals ---------------------------------------------------------------------------------- */
+/* ---- residuals ------------------------------------------------------------------------------- */
 
 frg_status frg_fe_residuals(const frg_fe *f, double *residuals, double *fitted)
 {
@@ -56,7 +58,7 @@ frg_status frg_fe_residuals(const frg_fe *f, double *residuals, double *fitted)
     return FRG_OK;
 }
 
-/* ---- connected sets ----------------------------------------------------------------------------- */
+/* ---- connected sets -------------------------------------------------------------------------- */
 
 frg_status frg_fe_groups(const frg_fe *f, int32_t *group, int64_t *n_groups)
 {
@@ -83,7 +85,7 @@ frg_status frg_fe_groups(const frg_fe *f, int32_t *group, int64_t *n_groups)
     return status;
 }
 
-/* ---- the effects as numbers --------------------------------------------------------------------- */
+/* ---- the effects as numbers ------------------------------------------------------------------ */
 
 void frgi_effects_destroy(frgi_effects *a, frg_context *ctx)
 {
@@ -260,8 +262,8 @@ static void broadcast(const normaliser *w, const double *v)
     }
 }
 
-/** v <- a null vector under the references so far; *found: its first level that is not 0, -1 where all are, and -2 where
- *  the demeaner does not tell. */
+/** v <- a null vector under the references so far; *found: its first level that is not 0, -1 where
+ *  all are, and -2 where the demeaner does not tell. */
 static frg_status draw(const normaliser *w, uint64_t stream, double *v, int64_t *found)
 {
     const frg_array column =
@@ -372,7 +374,7 @@ failed:
     return status;
 }
 
-/* ---- the effects as a table --------------------------------------------------------------------- */
+/* ---- the effects as a table ------------------------------------------------------------------ */
 
 typedef struct {
     const frg_fe *f;

@@ -1,15 +1,16 @@
 /* fe_envelope.c - Cholesky factor within the envelope (skyline) of a matrix.
  *
- * L is zero left of the first entry of each row of A, so that nothing but these first columns need be known:
- * the symbolic phase is one pass over the entries.  Rows are taken 8 at a time (panels,
+ * L is zero left of the first entry of each row of A, so that nothing but these first columns need
+ * be known: the symbolic phase is one pass over the entries.  Rows are taken 8 at a time (panels,
  * fe_direct_ops.h) with a common first column rounded down to a multiple of 8, and panel i is
  * computed from those before it:
  *
- *     L_ij = (A_ij - sum_k L_ik L_jk') L_jj^-T    j = start[i] .. i - 1,  k from max(start[i], start[j])
+ *     L_ij = (A_ij - sum_k L_ik L_jk') L_jj^-T    j = start[i] .. i - 1, k from max(start[i],
+ *                                                 start[j])
  *     L_ii = chol(A_ii - sum_k L_ik L_ik')
  *
- * Variables held back to the end have long rows.  They cost what a forward solve with 8 right-hand sides
- * costs, because the sums over k start at start[j].
+ * Variables held back to the end have long rows.  They cost what a forward solve with 8 right-hand
+ * sides costs, because the sums over k start at start[j].
  *
  * Work of panel i in tile products: sum over its j of (j - max(start[i], start[j])); bounded by the
  * smaller of sum (j - start[j]), from prefix sums, and w (w - 1) / 2, w = i - start[i], so that

@@ -1,7 +1,8 @@
 /* fe_estimate.c - from demeaned columns to estimates.
  *
- *     drop what is absorbed or collinear, by name            (Cholesky of the correlations, in formula order)
- *     b = (X~'W X~)^-1 X~'W y~,   e = y~ - X~ b              (refined where a step of it still moves b)
+ *     drop what is absorbed or collinear, by name            (Cholesky of the correlations, in
+ *                                                            formula order)
+ *     b = (X~'W X~)^-1 X~'W y~,   e = y~ - X~ b (refined where a step of it still moves b)
  *
  * Dangers: a column that the effects absorb leaves round-off, not zero, so it is compared with its
  * variation before demeaning; everything is compared on the correlation scale, so that units do not
@@ -19,7 +20,7 @@ static const double ROUND_OFF = 1e-14; /* of a mean: what centring a constant le
 static const double SETTLED = 1e-14;   /* a refinement by less than this share of y is the last */
 enum { PASSES = 3 };
 
-/* ---- collinearity ------------------------------------------------------------------------------- */
+/* ---- collinearity ---------------------------------------------------------------------------- */
 
 typedef struct {
     frg_fe *f;
@@ -128,7 +129,8 @@ done:
     return status;
 }
 
-/** Correlations of the columns that have variation; the others become rows of zeros, which are dropped. */
+/** Correlations of the columns that have variation; the others become rows of zeros, which are
+ *  dropped. */
 static void correlate(const screening *w)
 {
     const frg_fe *const f = w->f;
@@ -166,7 +168,7 @@ static frg_status keep_columns(screening *w)
     return f->result.n_dropped && !frgi_fe_gives_up(f) ? report_dropped(f) : FRG_OK;
 }
 
-/* ---- estimates ---------------------------------------------------------------------------------- */
+/* ---- estimates ------------------------------------------------------------------------------- */
 
 /** bread <- (X'WX)^-1 through the correlations. */
 static frg_status invert(const screening *w)

@@ -1,12 +1,14 @@
 /* fe_formula.c - from nodes to terms and effects.
  *
- * Left of the bar stands R's term algebra: a + b joins, a:b multiplies, a*b = a + b + a:b, -t removes,
- * -1 and 0 switch the intercept off.  A set of terms is a range of one growing array, and the operators work
- * on the last two ranges like a stack machine, so that a chain of any length costs no recursion:
+ * Left of the bar stands R's term algebra: a + b joins, a:b multiplies, a*b = a + b + a:b, -t
+ * removes, -1 and 0 switch the intercept off.  A set of terms is a range of one growing array, and
+ * the operators work on the last two ranges like a stack machine, so that a chain of any length
+ * costs no recursion:
  *
  *     ... | left terms | right terms |        +: the ranges are neighbours already, they become one
  *
- * Right of the bar stands a sum of effects f, f1^f2, f[x], f[[x]]; effects with the same key are merged.
+ * Right of the bar stands a sum of effects f, f1^f2, f[x], f[[x]]; effects with the same key are
+ * merged.
  */
 #include "fe/fe_formula.h"
 
@@ -20,7 +22,7 @@ typedef struct {
     frgi_formula *f;
 } builder;
 
-/* ---- errors that name the place ----------------------------------------------------------------- */
+/* ---- errors that name the place -------------------------------------------------------------- */
 
 /** "formula, column 7: 'a/b': MESSAGE" */
 static frg_status refuse(const frgi_syntax *s, frg_context *ctx, int32_t node, const char *message)
@@ -64,7 +66,7 @@ static const char *later(const frgi_syntax *s, int32_t node)
     return NULL;
 }
 
-/* ---- expressions -------------------------------------------------------------------------------- */
+/* ---- expressions ----------------------------------------------------------------------------- */
 
 static bool is_function(const frgi_syntax *s, int32_t node)
 {
@@ -127,7 +129,7 @@ frg_status frgi_formula_check_expression(const frgi_syntax *s, frg_context *ctx,
     return FRG_OK;
 }
 
-/* ---- names and terms ---------------------------------------------------------------------------- */
+/* ---- names and terms ------------------------------------------------------------------------- */
 
 /** The id of a subtree's text; its node is kept where it stood first. */
 static frg_status intern(builder *b, int32_t node, const char *format, int32_t *id)
@@ -461,7 +463,7 @@ static frg_status build_terms(builder *b, int32_t root)
     return drop_duplicates(b);
 }
 
-/* ---- effects ------------------------------------------------------------------------------------ */
+/* ---- effects --------------------------------------------------------------------------------- */
 
 frg_status frgi_formula_key(const frgi_syntax *s, frg_context *ctx, int32_t first, int32_t last,
                             frgi_key_spec *key)
@@ -534,7 +536,8 @@ static frg_status add_slope(builder *b, int effect, int32_t node)
     return FRG_OK;
 }
 
-/** f, f1^f2, f[x], f[[x]] and f1^f2[x], where the brackets belong to the whole key although they bind to f2. */
+/** f, f1^f2, f[x], f[[x]] and f1^f2[x], where the brackets belong to the whole key although they
+ *  bind to f2. */
 static frg_status add_effect(builder *b, int32_t node)
 {
     frgi_formula *const f = b->f;
@@ -594,7 +597,7 @@ static frg_status build_effects(builder *b, int32_t root)
     return status;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static frg_status build_depvar(builder *b)
 {

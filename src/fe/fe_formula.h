@@ -1,7 +1,7 @@
 /* fe_formula.h - what a formula means: the dependent variable, the terms, the fixed effects.
  *
- * Texts are interned: an atom (a factor of a term, "x", "log(x)", "i(year, ref=1980)") is the id of its
- * text, and nodes[id] is where it first stood in the formula.
+ * Texts are interned: an atom (a factor of a term, "x", "log(x)", "i(year, ref=1980)") is the id of
+ * its text, and nodes[id] is where it first stood in the formula.
  */
 #ifndef FRGI_FE_FORMULA_H
 #define FRGI_FE_FORMULA_H

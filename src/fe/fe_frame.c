@@ -1,11 +1,13 @@
-/* fe_frame.c - which rows are used: missing, subset, zero weight, singletons, connected set, in this order.
+/* fe_frame.c - which rows are used: missing, subset, zero weight, singletons, connected set, in
+ * this order.
  *
- * A mask of one byte a row holds the reason; it exists only once a reason was looked for, and where no row
- * is dropped there is no list of rows either and nothing is copied.
+ * A mask of one byte a row holds the reason; it exists only once a reason was looked for, and where
+ * no row is dropped there is no list of rows either and nothing is copied.
  *
- * Singletons (levels with one row) are dropped until none is left.  Each level keeps its count and the
- * exclusive or of its rows' numbers: when the count falls to one, that is the row.  A queue of such levels
- * makes it O(n + levels) in all, however many rounds it takes; a round is one generation of the queue.
+ * Singletons (levels with one row) are dropped until none is left.  Each level keeps its count and
+ * the exclusive or of its rows' numbers: when the count falls to one, that is the row.  A queue of
+ * such levels makes it O(n + levels) in all, however many rounds it takes; a round is one
+ * generation of the queue.
  */
 #include "fe/fe_frame.h"
 
@@ -30,7 +32,7 @@ typedef struct {
 static const double MOST = 0x1p53;  /* whole numbers that a double counts by ones */
 static const double ROUNDED = 1e-8; /* of what a regressor varies by */
 
-/* ---- missing, subset, weights ------------------------------------------------------------------- */
+/* ---- missing, subset, weights ---------------------------------------------------------------- */
 
 static frg_status need_mask(framer *b)
 {
@@ -202,7 +204,7 @@ static frg_status exclude_weights(framer *b)
     return FRG_OK;
 }
 
-/* ---- the list of rows --------------------------------------------------------------------------- */
+/* ---- the list of rows ------------------------------------------------------------------------ */
 
 static frg_status no_rows(const framer *b)
 {
@@ -324,7 +326,7 @@ static frg_status remove_rows(framer *b, const unsigned char *gone, int64_t coun
     return FRG_OK;
 }
 
-/* ---- keys --------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 frg_status frgi_key_find(frgi_key *key, frg_context *ctx, const frgi_syntax *s,
                          const frgi_key_spec *spec, const char *name, const frg_table *table)
@@ -363,7 +365,7 @@ done:
     return status;
 }
 
-/* ---- singletons --------------------------------------------------------------------------------- */
+/* ---- singletons ------------------------------------------------------------------------------ */
 
 /** One level during the pruning. */
 typedef struct {
@@ -380,7 +382,8 @@ typedef struct {
     unsigned char *gone;
 } pruning;
 
-/** Does a single row of this weight make a singleton?  A frequency weight of 2 stands for two rows. */
+/** Does a single row of this weight make a singleton?  A frequency weight of 2 stands for two
+ *  rows. */
 static bool is_single(const framer *b, int64_t i)
 {
     return !(has_frequencies(b) && b->f->weights[i] > 1);
@@ -472,7 +475,7 @@ done:
     return status;
 }
 
-/* ---- the largest connected set ------------------------------------------------------------------ */
+/* ---- the largest connected set --------------------------------------------------------------- */
 
 /** Drops the rows of all connected sets but the largest. */
 static frg_status drop_disconnected(framer *b)
@@ -501,8 +504,8 @@ done:
     return status;
 }
 
-/** Until both rules hold: without a singleton of a third effect two sets may fall apart, and without the small sets
- *  there may be new singletons. */
+/** Until both rules hold: without a singleton of a third effect two sets may fall apart, and
+ *  without the small sets there may be new singletons. */
 static frg_status drop_by_effects(framer *b)
 {
     const bool singletons = !b->in->options->keep_singletons,
@@ -520,7 +523,7 @@ static frg_status drop_by_effects(framer *b)
     return FRG_OK;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static frg_status find_inputs(framer *b)
 {
@@ -592,7 +595,8 @@ static frg_status evaluate_slopes(framer *b)
     return FRG_OK;
 }
 
-/** Refuses a regressor of whole numbers above 2^53 that vary by little beside what a double rounds them by. */
+/** Refuses a regressor of whole numbers above 2^53 that vary by little beside what a double rounds
+ *  them by. */
 static frg_status check_integers(const framer *b, const frg_column *c)
 {
     const frgi_frame *const f = b->f;

@@ -1,4 +1,5 @@
-/* fe_frame.h - the rows of a regression: which of the table's are used, their weights and effects. */
+/* fe_frame.h - the rows of a regression: which of the table's are used, their weights and
+ * effects. */
 #ifndef FRGI_FE_FRAME_H
 #define FRGI_FE_FRAME_H
 
@@ -47,8 +48,9 @@ FRG_MUST_USE frg_status frgi_frame_create(frgi_frame *f, frg_context *ctx,
                                           const frgi_frame_input *in);
 void frgi_frame_destroy(frgi_frame *f, frg_context *ctx);
 
-/** group[i] <- the connected set of row i in the graph of the first two effects, 1 .. *n_groups, the largest first.
- *  counts: what a row stands for, NULL: 1.  E_OPTION where there are no two effects. */
+/** group[i] <- the connected set of row i in the graph of the first two effects, 1 .. *n_groups,
+ *  the largest first. counts: what a row stands for, NULL: 1.  E_OPTION where there are no two
+ *  effects. */
 FRG_MUST_USE frg_status frgi_connected_rows(int32_t *group, int32_t *n_groups, frg_context *ctx,
                                             const frgi_frame *f, const frgi_formula *formula,
                                             const double *counts);

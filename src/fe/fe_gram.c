@@ -1,8 +1,9 @@
 /* fe_gram.c - ordered sums over rows.
  *
- * Rows come in chunks of FRGI_GRAM_CHUNK; chunks come in at most GROUPS runs of consecutive ones, each run
- * summed by one thread, and the runs are added in order:  ((chunk 0 + chunk 1 + ...) + (run 1) + ...).
- * With many columns a thread takes a tile of G through all chunks in their order, by BLAS.
+ * Rows come in chunks of FRGI_GRAM_CHUNK; chunks come in at most GROUPS runs of consecutive ones,
+ * each run summed by one thread, and the runs are added in order:  ((chunk 0 + chunk 1 + ...) +
+ * (run 1) + ...). With many columns a thread takes a tile of G through all chunks in their order,
+ * by BLAS.
  */
 #include "fe/fe_gram.h"
 

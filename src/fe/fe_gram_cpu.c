@@ -1,7 +1,8 @@
 /* fe_gram_cpu.c - the dot products of fe_gram.c, compiled once per CPU level.
  *
- * A chunk of rows of all columns stays in the nearest caches; a tile of 2 x 4 columns shares its loads, eight
- * sums are in flight.  The order of the additions inside a chunk is the compiler's and the same every time.
+ * A chunk of rows of all columns stays in the nearest caches; a tile of 2 x 4 columns shares its
+ * loads, eight sums are in flight.  The order of the additions inside a chunk is the compiler's and
+ * the same every time.
  */
 #include "fe/fe_gram.h"
 

@@ -96,7 +96,8 @@ frg_status frgi_fe_label_components(const fe_rows *g, frg_context *ctx, int32_t 
         DROP(ctx, &parent);
         return FRG_OK;
     }
-    /* a root is the smallest of its component: it is numbered before any other asks for its number */
+    /* a root is the smallest of its component: it is numbered before any other asks for its
+     * number */
     int32_t next = 0;
     for (int64_t l = 0; l < g->n_reduced; l++) {
         const int32_t root = fe_root_of(parent, (int32_t)l);

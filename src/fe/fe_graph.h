@@ -7,8 +7,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/** Components of the graph whose vertices are the levels of factors p and q (the caller's numbers) and
- *  whose edges are the rows; q < 0: the levels of all factors, a row joining all of its own. */
+/** Components of the graph whose vertices are the levels of factors p and q (the caller's numbers)
+ *  and whose edges are the rows; q < 0: the levels of all factors, a row joining all of its own. */
 FRG_MUST_USE frg_status frgi_fe_components(const fe_rows *g, frg_context *ctx, int p, int q,
                                            int64_t *out);
 
@@ -26,11 +26,12 @@ FRG_MUST_USE frg_status frgi_fe_label_components(const fe_rows *g, frg_context *
 FRG_MUST_USE frg_status frgi_fe_count_rank(const fe_rows *g, frg_context *ctx, frg_fe_dof how,
                                            int64_t *rank);
 
-/** The rank of D for three and more factors, exact, where all but two of them are small and the elimination
- *  in integers stays short (fe_modular.c); -1 otherwise. */
+/** The rank of D for three and more factors, exact, where all but two of them are small and the
+ *  elimination in integers stays short (fe_modular.c); -1 otherwise. */
 FRG_MUST_USE frg_status frgi_fe_modular_rank(const fe_rows *g, frg_context *ctx, int64_t *rank);
-/** The same for factors of any size, by classes of levels and a sparse factor in a prime field of at most work_most
- *  multiply-adds and byte_cap bytes (fe_sparse_rank.c); -1 where that does not do. */
+/** The same for factors of any size, by classes of levels and a sparse factor in a prime field of
+ *  at most work_most multiply-adds and byte_cap bytes (fe_sparse_rank.c); -1 where that does not
+ *  do. */
 FRG_MUST_USE frg_status frgi_fe_sparse_rank(const fe_rows *g, frg_context *ctx, double work_most,
                                             size_t byte_cap, int64_t *rank);
 

@@ -17,8 +17,8 @@ enum {
 
 /* ---- hashing an eliminated level's rows ------------------------------------------------------ */
 
-/** Two independent 64-bit sums over the rows: equal for equal multisets of rows; for different ones with
- *  probability 2^-128 a pair, which no number of eliminated levels that fits a memory makes
+/** Two independent 64-bit sums over the rows: equal for equal multisets of rows; for different ones
+ *  with probability 2^-128 a pair, which no number of eliminated levels that fits a memory makes
  *  likely. */
 typedef struct {
     uint64_t a, b;
@@ -230,7 +230,7 @@ done:
     return status;
 }
 
-/* ---- the groups' counts, and the inverted lists ------------------------------------------------- */
+/* ---- the groups' counts, and the inverted lists ---------------------------------------------- */
 
 /** Members of one group, in order of first appearance; place[level] marks those seen (group +
  *  1). */
@@ -254,7 +254,8 @@ static int64_t list_members(const fe_split *s, int64_t elim, int64_t tag, int64_
     return count;
 }
 
-/** N_u, added in the order in which a level's count is: a level on all rows has exactly this count. */
+/** N_u, added in the order in which a level's count is: a level on all rows has exactly this
+ *  count. */
 static double elim_weight(const fe_rows *g, int64_t elim)
 {
     double total_weight = 0;

@@ -1,8 +1,9 @@
 /* fe_keys.c - dense codes: tables over small ranges, a hash table for the rest.
  *
- * Every key is first turned into 64 bits: an integer (also a whole number stored as double) as itself, any
- * other double as its bits, text and booleans as the code they have.  A table over [least, greatest] serves
- * when it is at most RANGE_FACTOR n long; it costs one pass for the range and one for the codes.
+ * Every key is first turned into 64 bits: an integer (also a whole number stored as double) as
+ * itself, any other double as its bits, text and booleans as the code they have.  A table over
+ * [least, greatest] serves when it is at most RANGE_FACTOR n long; it costs one pass for the range
+ * and one for the codes.
  */
 #include "fe/fe_keys.h"
 
@@ -122,7 +123,7 @@ static int64_t encode_by_table(const frg_column *c, range r, const int64_t *rows
     return count;
 }
 
-/* ---- hash table --------------------------------------------------------------------------------- */
+/* ---- hash table ------------------------------------------------------------------------------ */
 
 typedef struct {
     uint64_t key;
@@ -203,7 +204,7 @@ done:
     return status;
 }
 
-/* ---- columns ------------------------------------------------------------------------------------ */
+/* ---- columns --------------------------------------------------------------------------------- */
 
 static bool fits_table(range r, int64_t n)
 {

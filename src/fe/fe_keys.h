@@ -1,7 +1,7 @@
 /* fe_keys.h - dense codes 0, 1, 2, ... in order of first appearance, for keys of any type.
  *
- * The codes do not depend on the number of threads.  O(n) time; integers of a small range go through a
- * table, everything else through a hash table that grows with the number of levels.
+ * The codes do not depend on the number of threads.  O(n) time; integers of a small range go
+ * through a table, everything else through a hash table that grows with the number of levels.
  */
 #ifndef FRGI_FE_KEYS_H
 #define FRGI_FE_KEYS_H

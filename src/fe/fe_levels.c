@@ -1,4 +1,5 @@
-/* fe_levels.c - the levels of a category: their order, their texts, and finding them in other data. */
+/* fe_levels.c - the levels of a category: their order, their texts, and finding them in other
+ * data. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

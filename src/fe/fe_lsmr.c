@@ -2,30 +2,34 @@
  *
  *     min ||b - A x||^2 + d^2 ||x||^2        for each column b of the block
  *
- * Golub-Kahan bidiagonalisation  A V = U B,  A' U = V L'  and two rotations a step (Fong and Saunders 2011);
- * each column has its own scalars.  Letters, after the paper, with ' for the next step's value:
+ * Golub-Kahan bidiagonalisation A V = U B, A' U = V L' and two rotations a step (Fong and Saunders
+ * 2011); each column has its own scalars.  Letters, after the paper, with ' for the next step's
+ * value:
  *
  *     be, al      norms that normalise u, v           rho, rb       diagonals of R and of R bar
  *     ab, zb      alpha bar, zeta bar                  cb, sb        the last rotation bar
  *     bdd, bd, rd, tt, th, z, dd                       the recurrence of ||r||
- *     na2         ||B||_F^2, an estimate of ||A||^2    mx, mn        largest and smallest diagonal of R bar
+ *     na2         ||B||_F^2, an estimate of ||A||^2 mx, mn largest and smallest diagonal of R bar
  *
  * With a preconditioner P ~ A'A (the same symmetric map every time) the v are P-orthonormal:
  *     p <- A'u - (be / al) p,   v <- P^-1 p,   al <- sqrt(v'p),   v <- v / al
- * one application a step, and all else unchanged; A stands for A P^-1/2 in norms and condition then, and ||x||
- * is left out of the test for consistent systems, because the norm that belongs there is not at hand.
+ * one application a step, and all else unchanged; A stands for A P^-1/2 in norms and condition
+ * then, and ||x|| is left out of the test for consistent systems, because the norm that belongs
+ * there is not at hand.
  *
- * Stopping, t1 = nr / nb, t2 = nar / (na nr), t3 = 1 / cond; the smallest code that holds is reported:
- *     1  t1 <= btol + atol na nx / nb      4  1 + t1 / (1 + na nx / nb) <= 1      8  b = 0 or A'b = 0
- *     2  t2 <= atol                        5  1 + t2 <= 1
- *     3  t3 <= 1 / cond_limit              6  1 + t3 <= 1                         7  max_iter
+ * Stopping, t1 = nr / nb, t2 = nar / (na nr), t3 = 1 / cond; the smallest code that holds is
+ * reported:
+ *     1 t1 <= btol + atol na nx / nb 4 1 + t1 / (1 + na nx / nb) <= 1 8 b = 0 or A'b = 0 2 t2 <=
+ *     atol 5 1 + t2 <= 1 3 t3 <= 1 / cond_limit 6 1 + t3 <= 1 7 max_iter
  *
- * A column that has stopped is frozen: its x is copied out and its lane is fed zeros, so that nothing in it
- * can become infinite; when half of the lanes are idle the vectors are packed.  Columns are scaled by a power
- * of two at the start, which changes no digit and keeps squares of 1e+-150 within range.
+ * A column that has stopped is frozen: its x is copied out and its lane is fed zeros, so that
+ * nothing in it can become infinite; when half of the lanes are idle the vectors are packed.
+ * Columns are scaled by a power of two at the start, which changes no digit and keeps squares of
+ * 1e+-150 within range.
  *
- * Dot products are summed in chunks whose length is fixed, chunk after chunk: any number of threads and any
- * width give the same bits.  Cost of a step: two products and 5 passes over vectors.  Memory: layout(). */
+ * Dot products are summed in chunks whose length is fixed, chunk after chunk: any number of threads
+ * and any width give the same bits.  Cost of a step: two products and 5 passes over vectors.
+ * Memory: layout(). */
 #include "fe/fe_lsmr.h"
 
 #include <math.h>
@@ -41,7 +45,7 @@ const frgi_lsmr_ops *frgi_lsmr_ops_of(const frg_context *ctx)
     return table[frgi_context_isa(ctx)];
 }
 
-/* ---- vectors ------------------------------------------------------------------------------------ */
+/* ---- vectors --------------------------------------------------------------------------------- */
 
 static int64_t chunks_of(int64_t rows)
 {
@@ -139,7 +143,7 @@ static void update(const frgi_lsmr *s, const double *a, const double *b, const d
     add_chunks(s, s->n, sums);
 }
 
-/* ---- columns that stop -------------------------------------------------------------------------- */
+/* ---- columns that stop ----------------------------------------------------------------------- */
 
 static void report(const frgi_lsmr *s, const frgi_lsmr_scalars *q)
 {
@@ -201,7 +205,7 @@ static void pack(frgi_lsmr *s)
     s->width = count;
 }
 
-/* ---- start -------------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 static double inverse(double x)
 {
@@ -294,7 +298,7 @@ void frgi_lsmr_start(frgi_lsmr *s, frg_context *ctx, const frgi_lsmr_operator *o
     pack(s);
 }
 
-/* ---- one iteration ------------------------------------------------------------------------------ */
+/* ---- one iteration --------------------------------------------------------------------------- */
 
 typedef struct {
     double c, s, r;
@@ -387,7 +391,8 @@ static frg_lsmr_stop why_stop(const frgi_lsmr_scalars *q, const frgi_lsmr_rule *
     return FRG_LSMR_RUNNING;
 }
 
-/** Normalises the block's vector y by the square roots of sums; norms[c] 0 for a lane that has stopped. */
+/** Normalises the block's vector y by the square roots of sums; norms[c] 0 for a lane that has
+ *  stopped. */
 static void normalise(const frgi_lsmr *s, int64_t rows, double *y, const double *sums,
                       double *norms)
 {
@@ -399,8 +404,8 @@ static void normalise(const frgi_lsmr *s, int64_t rows, double *y, const double 
     scale(s, rows, factor, y, y);
 }
 
-/** u <- A v - al u, then v from A'u: step 1, in the plain or the preconditioned form.  Where the run is stopped a product
- *  may be unfinished: what was made of it is of no use. */
+/** u <- A v - al u, then v from A'u: step 1, in the plain or the preconditioned form.  Where the
+ *  run is stopped a product may be unfinished: what was made of it is of no use. */
 static frg_status bidiagonalise(frgi_lsmr *s)
 {
     double a[FRGI_LSMR_MAX_BLOCK] = {0}, sums[FRGI_LSMR_MAX_BLOCK], norms[FRGI_LSMR_MAX_BLOCK];
@@ -496,11 +501,11 @@ void frgi_lsmr_finish(const frgi_lsmr *s, double *x)
     }
 }
 
-/* ---- audit -------------------------------------------------------------------------------------- */
+/* ---- audit ----------------------------------------------------------------------------------- */
 
-/** Does the true residual (norms r, g of A'r - d^2 x, all scaled) bear out a success?  10 times the asked for,
- *  because the recurrence's norms and the true ones differ a little, and the rounding of one
- *  product, which is all that a backward stable solver can promise. */
+/** Does the true residual (norms r, g of A'r - d^2 x, all scaled) bear out a success?  10 times the
+ *  asked for, because the recurrence's norms and the true ones differ a little, and the rounding of
+ *  one product, which is all that a backward stable solver can promise. */
 static bool sound(const frgi_lsmr_rule *rule, double r, double g, double x, double b, double na)
 {
     const double floor_r = 1e3 * 0x1p-52 * (na * x + b);

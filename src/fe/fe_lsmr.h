@@ -7,8 +7,8 @@
  *         status = frgi_lsmr_step(&s);         or the heartbeat's FRG_INTERRUPTED, FRG_TIME_LIMIT
  *     frgi_lsmr_finish(&s, x);
  *
- * A run allocates nothing.  A column's bits depend neither on its neighbours nor on k nor on the number of
- * threads, provided that the operator's callbacks have the same property. */
+ * A run allocates nothing.  A column's bits depend neither on its neighbours nor on k nor on the
+ * number of threads, provided that the operator's callbacks have the same property. */
 #ifndef FRGI_FE_LSMR_H
 #define FRGI_FE_LSMR_H
 
@@ -19,8 +19,8 @@
 
 enum { FRGI_LSMR_MAX_BLOCK = 32 };
 
-/** Vectors are row-major, k wide: element (i, c) at [i * k + c].  1 <= k <= 32, any k of it may come:
- *  finished columns are taken out of the block. */
+/** Vectors are row-major, k wide: element (i, c) at [i * k + c].  1 <= k <= 32, any k of it may
+ *  come: finished columns are taken out of the block. */
 typedef struct {
     /** y <- A x, x is n x k, y is m x k */
     void (*times)(const void *data, int64_t k, const double *x, double *y);
@@ -91,8 +91,9 @@ static inline int frgi_lsmr_done(const frgi_lsmr *s)
 }
 /** Copies the answer (n x k); columns still running give their current iterate. */
 void frgi_lsmr_finish(const frgi_lsmr *s, double *x);
-/** Recomputes the residuals of the answer and turns a success that they contradict into FRG_LSMR_REFUSED in
- *  the columns' reports.  For runs without preconditioner, after frgi_lsmr_finish; ends the run's vectors. */
+/** Recomputes the residuals of the answer and turns a success that they contradict into
+ *  FRG_LSMR_REFUSED in the columns' reports.  For runs without preconditioner, after
+ *  frgi_lsmr_finish; ends the run's vectors. */
 void frgi_lsmr_audit(frgi_lsmr *s, const double *b, const double *x);
 
 #pragma GCC visibility pop

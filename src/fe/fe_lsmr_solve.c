@@ -2,11 +2,13 @@
  *
  *     min || W^(1/2) (A x - b) ||^2 + d^2 ||x||^2
  *
- * A sparse matrix is copied once with W^(1/2) and the column scaling in its values, beside its transpose.  An
- * operator's products are wrapped: times, then rows times sqrt(w); rows times sqrt(w), then transposed.
+ * A sparse matrix is copied once with W^(1/2) and the column scaling in its values, beside its
+ * transpose.  An operator's products are wrapped: times, then rows times sqrt(w); rows times
+ * sqrt(w), then transposed.
  *
- * Scaled columns, x = C z, leave the problem what it is: d damps x, not z.  It is that of the rows [W^(1/2) A; d I] C
- * without damping, C = diag(1 / sqrt(||W^(1/2) a_j||^2 + d^2)), whose columns have unit norm.
+ * Scaled columns, x = C z, leave the problem what it is: d damps x, not z.  It is that of the rows
+ * [W^(1/2) A; d I] C without damping, C = diag(1 / sqrt(||W^(1/2) a_j||^2 + d^2)), whose columns
+ * have unit norm.
  *
  * Everything is one arena, opened before the first product: after that the call cannot fail. */
 #include <math.h>
@@ -112,7 +114,8 @@ static frg_status check(const solve *s)
     return check_values(s);
 }
 
-/** Is the damping n rows below A?  Where columns are scaled; else LSMR does it with one rotation a step. */
+/** Is the damping n rows below A?  Where columns are scaled; else LSMR does it with one rotation a
+ *  step. */
 static bool damps_by_rows(const solve *s)
 {
     return s->opts.damp > 0 && s->opts.precond == FRG_PRECOND_DIAGONAL;
@@ -132,7 +135,7 @@ static void layout(frgi_arena *a, solve *s)
     s->reports = TAKE(a, frg_lsmr_column, s->block);
 }
 
-/* ---- the operator ------------------------------------------------------------------------------- */
+/* ---- the operator ---------------------------------------------------------------------------- */
 
 static void times(const void *data, int64_t k, const double *x, double *y)
 {
@@ -172,7 +175,8 @@ static void damped_transposed(const void *data, int64_t k, const double *y, doub
             x[j * k + c] += s->damping[j] * y[(s->m + j) * k + c];
 }
 
-/** columns[j] = 1 / norm of column j of [W^(1/2) A; d I]; 1 for a column of zeros, whose unknown stays 0. */
+/** columns[j] = 1 / norm of column j of [W^(1/2) A; d I]; 1 for a column of zeros, whose unknown
+ *  stays 0. */
 static void column_norms(const solve *s)
 {
     const frg_csr *const a = s->csr;
@@ -206,7 +210,7 @@ static frgi_lsmr_operator prepare(solve *s)
         .times = frgi_csr_pair_times, .transposed = frgi_csr_pair_transposed, .data = &s->pair};
 }
 
-/* ---- the run ------------------------------------------------------------------------------------ */
+/* ---- the run --------------------------------------------------------------------------------- */
 
 static void take_rows(const solve *s, int64_t first, int64_t k)
 {

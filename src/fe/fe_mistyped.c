@@ -1,9 +1,10 @@
 /* fe_mistyped.c - text columns that stand where numbers were meant.
  *
- * One cell that is no number makes a column of a text file text, and text is categories: an indicator for each of a
- * hundred thousand different numbers, or of hundreds of days where a trend was meant, is a silent answer to another
- * question.  So a column most of whose cells are numbers (or dates, which are text always) is refused, and the cell is
- * named; words are categories, as in fixest.
+ * One cell that is no number makes a column of a text file text, and text is categories: an
+ * indicator for each of a hundred thousand different numbers, or of hundreds of days where a trend
+ * was meant, is a silent answer to another question.  So a column most of whose cells are numbers
+ * (or dates, which are text always) is refused, and the cell is named; words are categories, as in
+ * fixest.
  */
 #include "fe/fe_mistyped.h"
 

@@ -4,18 +4,21 @@
  * Delta, where Delta has for every row i of an eliminated level, i0 being the eliminated level's
  * first,
  *
- *     (e_f(i) - e_f(i0)) + (s(i) - s(i0)),     f the larger of the other factors, s = sum of the small ones' e
+ *     (e_f(i) - e_f(i0)) + (s(i) - s(i0)),     f the larger of the other factors, s = sum of the
+ *                                              small ones' e
  *
- * Union-find on the levels of f with offsets: e_l = e_parent + offset_l, an integer vector over the T levels of
- * the small factors.  A row that joins two trees adds one to the rank and defines an offset.  Any row leaves a vector
- * of Z^T, 0 where it joined; these are eliminated modulo the prime 2^61 - 1, where the rank of integer
- * vectors is at most the rational one, and less only if the prime divides their minors.  The search for more
- * ends at sum (m_q - 1) over the small factors, which no such vector can exceed.  Where many vectors in turn were
- * dependent, the others are tried by their product with a random y that is orthogonal to the vectors so far, two
- * gathers a row: an independent one has the product 0 with probability 1 / p.
+ * Union-find on the levels of f with offsets: e_l = e_parent + offset_l, an integer vector over the
+ * T levels of the small factors.  A row that joins two trees adds one to the rank and defines an
+ * offset.  Any row leaves a vector of Z^T, 0 where it joined; these are eliminated modulo the prime
+ * 2^61 - 1, where the rank of integer vectors is at most the rational one, and less only if the
+ * prime divides their minors.  The search for more ends at sum (m_q - 1) over the small factors,
+ * which no such vector can exceed.  Where many vectors in turn were dependent, the others are tried
+ * by their product with a random y that is orthogonal to the vectors so far, two gathers a row: an
+ * independent one has the product 0 with probability 1 / p.
  *
- * Cost: n T at most for the offsets, T^2 a vector that is eliminated; most designs reach the bound after a few
- * hundred rows.  Memory: 8 T bytes a level of f.  Not for T > SMALL_LEVELS: there is fe_sparse_rank.c.
+ * Cost: n T at most for the offsets, T^2 a vector that is eliminated; most designs reach the bound
+ * after a few hundred rows.  Memory: 8 T bytes a level of f.  Not for T > SMALL_LEVELS: there is
+ * fe_sparse_rank.c.
  */
 #include <string.h>
 
@@ -78,7 +81,7 @@ static void eliminate(field *m)
     }
 }
 
-/* ---- trees -------------------------------------------------------------------------------------- */
+/* ---- trees ----------------------------------------------------------------------------------- */
 
 static void add(int64_t *to, const int64_t *from, int64_t t, int64_t sign)
 {
@@ -143,7 +146,7 @@ static void flatten(field *m)
     }
 }
 
-/* ---- vectors that are left ---------------------------------------------------------------------- */
+/* ---- vectors that are left ------------------------------------------------------------------- */
 
 /** Eliminates what row `row` leaves; returns whether it was independent. */
 static bool take_row(field *m, const int32_t *row, const int32_t *first)
@@ -160,7 +163,8 @@ static bool take_row(field *m, const int32_t *row, const int32_t *first)
     return m->rank > before;
 }
 
-/** A random y orthogonal to the basis, from the last column to the first, and its products with the offsets. */
+/** A random y orthogonal to the basis, from the last column to the first, and its products with the
+ *  offsets. */
 static void draw(field *m)
 {
     const int64_t t = m->width;
@@ -225,7 +229,7 @@ static void take_rows(field *m)
     }
 }
 
-/* ---- the count ---------------------------------------------------------------------------------- */
+/* ---- the count ------------------------------------------------------------------------------- */
 
 /** Chooses f and numbers the small factors' levels; false where there are too many. */
 static bool shape(const fe_rows *g, field *m)

@@ -1,4 +1,5 @@
-/* fe_names.h - interned strings: equal texts get equal ids, 0, 1, 2, ... in order of first appearance. */
+/* fe_names.h - interned strings: equal texts get equal ids, 0, 1, 2, ... in order of first
+ * appearance. */
 #ifndef FRGI_FE_NAMES_H
 #define FRGI_FE_NAMES_H
 

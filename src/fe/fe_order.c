@@ -1,13 +1,14 @@
 /* fe_order.c - reverse Cuthill-McKee and a front to SuiteSparse's AMD.
  *
- * Reverse Cuthill-McKee: breadth-first search from an end of the graph, neighbours in order of degree, then
- * the whole order turned round.  The end is found as George and Liu do: search from a vertex of small
- * degree, go to a vertex of smallest degree in the last level, search again, as long as the graph gets
- * longer (at most SEARCHES times).  Every search already is a Cuthill-McKee order, so the last one is kept.
- * Time: a few passes over the entries; no memory but the level of each vertex.
+ * Reverse Cuthill-McKee: breadth-first search from an end of the graph, neighbours in order of
+ * degree, then the whole order turned round.  The end is found as George and Liu do: search from a
+ * vertex of small degree, go to a vertex of smallest degree in the last level, search again, as
+ * long as the graph gets longer (at most SEARCHES times).  Every search already is a Cuthill-McKee
+ * order, so the last one is kept. Time: a few passes over the entries; no memory but the level of
+ * each vertex.
  *
- * AMD's internal routine is called, because it takes its work space from us: the public one calls malloc.
- * It may not be interrupted, so callers cap the number of entries.
+ * AMD's internal routine is called, because it takes its work space from us: the public one calls
+ * malloc. It may not be interrupted, so callers cap the number of entries.
  *
  * References: Cuthill, McKee (1969); George, Liu (1981), chapter 4; Amestoy, Davis, Duff (2004). */
 #include "fe/fe_order.h"
@@ -41,7 +42,8 @@ void frgi_order_natural(int64_t n, const uint8_t *late, int32_t *order)
     append_late(n, late, order, count);
 }
 
-/** Shell's sort by degree with Knuth's gaps; nearly always a few vertices, at a star's centre all of them. */
+/** Shell's sort by degree with Knuth's gaps; nearly always a few vertices, at a star's centre all
+ *  of them. */
 static void sort_by_degree(const frgi_pattern *a, int32_t *v, int64_t count)
 {
     int64_t gap = 1;
@@ -133,7 +135,8 @@ void frgi_order_rcm(const frgi_pattern *a, const uint8_t *late, int32_t *order, 
     append_late(a->n, late, order, count);
 }
 
-/** Copies the pattern of the early variables, without diagonal, renumbered by `early`; returns its length. */
+/** Copies the pattern of the early variables, without diagonal, renumbered by `early`; returns its
+ *  length. */
 static int64_t copy_pattern(const frgi_pattern *a, const int32_t *order, int64_t count,
                             const int32_t *early, int *starts, int *lengths, int *entries)
 {

@@ -6,8 +6,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/** The full pattern, row by row: entry e of row i is (i, columns[e]) with value number e, or where[e] when
- *  the matrix came as an upper triangle and was expanded. */
+/** The full pattern, row by row: entry e of row i is (i, columns[e]) with value number e, or
+ *  where[e] when the matrix came as an upper triangle and was expanded. */
 typedef struct {
     int64_t n;
     const int64_t *starts;
@@ -15,8 +15,9 @@ typedef struct {
     const int64_t *where; /* NULL: entry e has value e */
 } frgi_pattern;
 
-/** Where entry (i, j) of a full pattern goes: to `at` if j <= i, else to `spare`, a place that nobody reads.
- *  Half of the entries lie on each side in no order that a branch predictor could learn; so no branch. */
+/** Where entry (i, j) of a full pattern goes: to `at` if j <= i, else to `spare`, a place that
+ *  nobody reads. Half of the entries lie on each side in no order that a branch predictor could
+ *  learn; so no branch. */
 static inline int64_t frgi_lower(int64_t i, int64_t j, int64_t at, int64_t spare)
 {
     const int64_t above = -(int64_t)(j > i);

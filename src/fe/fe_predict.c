@@ -1,8 +1,9 @@
 /* fe_predict.c - predictions of a fitted regression for other data.
  *
- * A row's levels are found again by value or label.  A level that the fit has not seen has no effect to add: the
- * prediction is NaN and the row is counted.  For a joint key the fit's rows and the new ones are coded together,
- * the fit's first, so that its codes come out as they were and everything beyond them is unseen.
+ * A row's levels are found again by value or label.  A level that the fit has not seen has no
+ * effect to add: the prediction is NaN and the row is counted.  For a joint key the fit's rows and
+ * the new ones are coded together, the fit's first, so that its codes come out as they were and
+ * everything beyond them is unseen.
  */
 #include <math.h>
 #include <string.h>
@@ -42,7 +43,8 @@ done:
     return status;
 }
 
-/** Joins column c > 0 of a key to the codes so far; they and `other` hold the fit's rows, then the new ones. */
+/** Joins column c > 0 of a key to the codes so far; they and `other` hold the fit's rows, then the
+ *  new ones. */
 static frg_status join_column(const predictor *p, const frgi_key *key, int c, int32_t *codes,
                               int64_t *levels, int32_t *other)
 {
@@ -151,7 +153,7 @@ static frg_status add_effects(const predictor *p)
     return status;
 }
 
-/* ---- the terms ---------------------------------------------------------------------------------- */
+/* ---- the terms ------------------------------------------------------------------------------- */
 
 /** A factor must stay a factor and a number a number. */
 static frg_status check_kinds(const predictor *p, const frgi_variable *variables)

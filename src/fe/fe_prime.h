@@ -1,7 +1,7 @@
 /* fe_prime.h - arithmetic modulo the Mersenne prime 2^61 - 1.
  *
- * The rank of an integer matrix modulo a prime is at most its rank over the rationals, and less only if the prime
- * divides all minors of that order. */
+ * The rank of an integer matrix modulo a prime is at most its rank over the rationals, and less
+ * only if the prime divides all minors of that order. */
 #ifndef FRGI_FE_PRIME_H
 #define FRGI_FE_PRIME_H
 

@@ -1,11 +1,13 @@
 /* fe_prime_rank.c - see fe_prime_rank.h.
  *
- * Of vectors v_i, G = sum omega_i v_i v_i' with omega random modulo p = 2^61 - 1 has the rank of the v_i modulo p, but
- * with probability below R^2 / p (Cauchy-Binet and Schwartz-Zippel), and L D L' of G without interchanges has a null
- * pivot for each column that depends on those before it.  No more than the rank is ever counted.  Order: minimum
- * degree; the work is known before it is done.
+ * Of vectors v_i, G = sum omega_i v_i v_i' with omega random modulo p = 2^61 - 1 has the rank of
+ * the v_i modulo p, but with probability below R^2 / p (Cauchy-Binet and Schwartz-Zippel), and L D
+ * L' of G without interchanges has a null pivot for each column that depends on those before it.
+ * No more than the rank is ever counted.  Order: minimum degree; the work is known before it is
+ * done.
  *
- * Cost: two visits of the vectors; then that of a sparse factor of the indices that occur, in 64-bit integers.
+ * Cost: two visits of the vectors; then that of a sparse factor of the indices that occur, in
+ * 64-bit integers.
  */
 #include "fe/fe_prime_rank.h"
 
@@ -31,7 +33,7 @@ typedef struct {
     int64_t *filled;       /* n */
 } counter;
 
-/* ---- G ------------------------------------------------------------------------------------------ */
+/* ---- G --------------------------------------------------------------------------------------- */
 
 static void count_entries(void *to, int64_t id, int count, const int32_t *at, const uint64_t *value)
 {
@@ -113,7 +115,7 @@ static frg_status assemble(counter *c, int64_t indices, frgi_prime_vectors *each
     return FRG_OK;
 }
 
-/* ---- the factor --------------------------------------------------------------------------------- */
+/* ---- the factor ------------------------------------------------------------------------------ */
 
 /** The elimination tree and the lengths of L's columns; returns the multiply-adds of the factor. */
 static double analyse(counter *c, int32_t *flag)
@@ -176,7 +178,8 @@ static int64_t reach(const counter *c, factor *f, int32_t k)
     return top;
 }
 
-/** Row k of L and its pivot; false where a null pivot has an entry below it, which random weights exclude. */
+/** Row k of L and its pivot; false where a null pivot has an entry below it, which random weights
+ *  exclude. */
 static bool eliminate(counter *c, factor *f, int32_t k)
 {
     int64_t top = reach(c, f, k);
@@ -274,7 +277,7 @@ done:
     return status;
 }
 
-/* ---- the rank ----------------------------------------------------------------------------------- */
+/* ---- the rank -------------------------------------------------------------------------------- */
 
 static frg_status count(counter *c, int64_t indices, frgi_prime_vectors *each, void *data,
                         int64_t *rank)

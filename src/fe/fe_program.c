@@ -1,9 +1,10 @@
 /* fe_program.c - expressions of columns: compiled to steps, evaluated in blocks of rows.
  *
- * The nodes are in postfix order already, so compiling is one walk that checks types and evaluating is a
- * stack machine whose cells are blocks of FRGI_BLOCK doubles (they stay in the first-level cache).
- * Missing is NaN and goes through arithmetic; the logical operators follow R: FALSE & NA is FALSE.
- * A text column is its code; a string compared with it becomes the code of the equal label, or -1.
+ * The nodes are in postfix order already, so compiling is one walk that checks types and evaluating
+ * is a stack machine whose cells are blocks of FRGI_BLOCK doubles (they stay in the first-level
+ * cache). Missing is NaN and goes through arithmetic; the logical operators follow R: FALSE & NA is
+ * FALSE. A text column is its code; a string compared with it becomes the code of the equal label,
+ * or -1.
  */
 #include "fe/fe_program.h"
 
@@ -14,7 +15,7 @@
 
 static const double missing = (double)NAN;
 
-/* ---- columns ------------------------------------------------------------------------------------ */
+/* ---- columns --------------------------------------------------------------------------------- */
 
 static const char *name_of_column(const void *table, int64_t i)
 {
@@ -77,7 +78,7 @@ void frgi_column_block(const frg_column *c, const int64_t *rows, int64_t begin, 
     }
 }
 
-/* ---- compiling ---------------------------------------------------------------------------------- */
+/* ---- compiling ------------------------------------------------------------------------------- */
 
 typedef enum { TYPE_NUMBER, TYPE_TEXT, TYPE_STRING, TYPE_SET } value_type;
 
@@ -328,7 +329,7 @@ bool frgi_program_may_miss(const frgi_program *p)
     return may;
 }
 
-/* ---- evaluating --------------------------------------------------------------------------------- */
+/* ---- evaluating ------------------------------------------------------------------------------ */
 
 static double both(double a, double b)
 {

@@ -27,7 +27,8 @@ typedef struct {
     int32_t n_pool;
 } frgi_program;
 
-/** E_COLUMN with the nearest name, E_TYPE where text stands in arithmetic.  A bare text column compiles. */
+/** E_COLUMN with the nearest name, E_TYPE where text stands in arithmetic.  A bare text column
+ *  compiles. */
 FRG_MUST_USE frg_status frgi_program_create(frgi_program *p, frg_context *ctx, const frgi_syntax *s,
                                             int32_t node, const frg_table *table);
 void frgi_program_destroy(frgi_program *p, frg_context *ctx);
@@ -41,8 +42,9 @@ FRG_MUST_USE frg_status frgi_column_named(const frg_column **out, frg_context *c
                                           const char *name, const char *role,
                                           const frg_table *table);
 
-/** Values of n rows from `begin` on (of rows[], or of the table where rows is NULL), n <= FRGI_BLOCK unless
- *  the program is a bare column; scratch: p->stack * FRGI_BLOCK doubles.  Missing is NaN. */
+/** Values of n rows from `begin` on (of rows[], or of the table where rows is NULL), n <=
+ *  FRGI_BLOCK unless the program is a bare column; scratch: p->stack * FRGI_BLOCK doubles.  Missing
+ *  is NaN. */
 void frgi_program_block(const frgi_program *p, const int64_t *rows, int64_t begin, int64_t n,
                         double *out, double *scratch);
 /** Can a row of it be missing at all? */

@@ -1,18 +1,19 @@
 /* fe_regress.c - the regression on top of the demeaner.
  *
  *     formula -> rows, effects, columns (fe_formula.c, fe_frame.c, fe_design.c)
- *     [y~ X~] = [y X] less its projection on the effects     (the demeaner; or less the means, or as they are)
+ *     [y~ X~] = [y X] less its projection on the effects     (the demeaner; or less the means, or
+ *                                                            as they are)
  *     drop what is absorbed or collinear, b, e               (fe_estimate.c)
  *     covariances (fe_vcov.c)
  *
- * Without effects but with an intercept the columns are centred and a column of ones is kept beside them: the
- * Gram matrix is then as well conditioned as the correlations allow.  The intercept as written is
- * mean(y) - mean(x)'b, and its covariances follow by the same linear map.
+ * Without effects but with an intercept the columns are centred and a column of ones is kept beside
+ * them: the Gram matrix is then as well conditioned as the correlations allow.  The intercept as
+ * written is mean(y) - mean(x)'b, and its covariances follow by the same linear map.
  */
 #include "fe/fe_regress.h"
 #include "fe/fe_demean.h"
-#include "fe/fe_verify.h"
 #include "fe/fe_mistyped.h"
+#include "fe/fe_verify.h"
 
 #include <math.h>
 #include <omp.h>
@@ -28,7 +29,7 @@ const char *frgi_fe_term(const frg_fe *f, int32_t c)
     return frgi_names_text(&f->design.names, f->design.columns[c - 1 - f->ones].name);
 }
 
-/* ---- options ------------------------------------------------------------------------------------ */
+/* ---- options --------------------------------------------------------------------------------- */
 
 void frg_fe_defaults(frg_fe_opts *o, size_t struct_size)
 {
@@ -70,7 +71,7 @@ static frg_status check_options(frg_context *ctx, const frg_fe_opts *o)
     return FRG_OK;
 }
 
-/* ---- the matrix --------------------------------------------------------------------------------- */
+/* ---- the matrix ------------------------------------------------------------------------------ */
 
 typedef struct {
     frg_fe *f;
@@ -141,7 +142,8 @@ static bool too_small(const frg_fe *f, int c)
     return largest > 0 && largest * f->frame.weight_root < FE_SMALLEST;
 }
 
-/** Names the first infinite value of a column, or the largest one where that is why its squares are none. */
+/** Names the first infinite value of a column, or the largest one where that is why its squares are
+ *  none. */
 static frg_status not_finite(const frg_fe *f, int c)
 {
     const double *const x = f->matrix + c * f->frame.n;
@@ -208,7 +210,7 @@ static void centre(frg_fe *f)
     }
 }
 
-/* ---- demeaning ---------------------------------------------------------------------------------- */
+/* ---- demeaning ------------------------------------------------------------------------------- */
 
 /** The formula's slopes for the demeaner; *no_intercept: the effects that have slopes alone. */
 static frg_status list_slopes(const frg_fe *f, frg_slope **slopes, uint64_t *no_intercept)
@@ -235,8 +237,8 @@ frg_status frgi_fe_plan(const frg_fe *f, frg_demean **out)
     frg_slope *slopes = NULL;
     TRY(list_slopes(f, &slopes, &no_intercept));
     const frg_status status = frg_demean_create(
-        out, f->ctx, codes, frame->weights ? &weights : NULL,
-        f->formula.n_slopes ? slopes : NULL, f->formula.n_slopes, no_intercept, &f->options.demean);
+        out, f->ctx, codes, frame->weights ? &weights : NULL, f->formula.n_slopes ? slopes : NULL,
+        f->formula.n_slopes, no_intercept, &f->options.demean);
     DROP(f->ctx, &slopes);
     return status;
 }
@@ -268,7 +270,8 @@ static frg_status copy_text(frg_context *ctx, char **out, const char *s)
     return frgi_strdup(ctx, out, s ? s : "", s ? strlen(s) : 0);
 }
 
-/** In blocks of columns that the caller's store keeps; what it has of an earlier run is not done again. */
+/** In blocks of columns that the caller's store keeps; what it has of an earlier run is not done
+ *  again. */
 static frg_status demean_blocks(frg_fe *f, frg_status *worst)
 {
     const frg_column_store *const s = f->options.store;
@@ -365,7 +368,7 @@ static frg_status demean(frg_fe *f, frg_status *worst)
     return FRG_OK;
 }
 
-/* ---- the result --------------------------------------------------------------------------------- */
+/* ---- the result ------------------------------------------------------------------------------ */
 
 static frg_status describe(frg_fe *f)
 {
@@ -434,7 +437,7 @@ static frg_status covariances(frg_fe *f, frgi_vcov_request *requests, int count)
     return FRG_OK;
 }
 
-/* ---- the fit ------------------------------------------------------------------------------------ */
+/* ---- the fit --------------------------------------------------------------------------------- */
 
 static frg_status beat(const frg_fe *f, const char *phase, int64_t done, frg_status worst)
 {

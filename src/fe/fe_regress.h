@@ -1,5 +1,5 @@
-/* fe_regress.h - a fitted regression from the inside: fe_regress.c fits it, fe_vcov.c adds covariances,
- * fe_effects.c recovers the effects, fe_predict.c predicts. */
+/* fe_regress.h - a fitted regression from the inside: fe_regress.c fits it, fe_vcov.c adds
+ * covariances, fe_effects.c recovers the effects, fe_predict.c predicts. */
 #ifndef FRGI_FE_REGRESS_H
 #define FRGI_FE_REGRESS_H
 
@@ -83,8 +83,9 @@ struct frg_fe {
     frg_fe_result result;
 };
 
-/** The context, where what follows the demeaning takes longer than seconds, p^2 (n + 10 p) steps, and a stop has to end
- *  it without a result; NULL: it is done in a stopped run too, whose result is marked. */
+/** The context, where what follows the demeaning takes longer than seconds, p^2 (n + 10 p) steps,
+ *  and a stop has to end it without a result; NULL: it is done in a stopped run too, whose result
+ *  is marked. */
 static inline const frg_context *frgi_fe_stops(const frg_fe *f)
 {
     const double p = f->p, n = (double)f->frame.n;
@@ -96,8 +97,9 @@ static inline bool frgi_fe_gives_up(const frg_fe *f)
     return frgi_fe_stops(f) && frgi_stopped(f->ctx) != FRG_OK;
 }
 
-/** Drops what is absorbed or collinear, by name, and estimates the rest: k, b, bread, e, rss and what was
- *  dropped.  E_NO_REGRESSOR with the reasons where nothing is left.  FRG_OK and no estimates where the fit gives up. */
+/** Drops what is absorbed or collinear, by name, and estimates the rest: k, b, bread, e, rss and
+ *  what was dropped.  E_NO_REGRESSOR with the reasons where nothing is left.  FRG_OK and no
+ *  estimates where the fit gives up. */
 FRG_MUST_USE frg_status frgi_fe_estimate(frg_fe *f);
 
 /** A plan of the fit's effects. */

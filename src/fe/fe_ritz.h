@@ -1,8 +1,9 @@
 /* fe_ritz.h - the smallest eigenvalue that a Krylov method has seen.
  *
- * The method's steps make a symmetric tridiagonal matrix T whose eigenvalues (Ritz values) approach those of
- * the operator from within.  Operators here are singular by construction, and rounding lets their null space
- * into the recurrence: eigenvalues up to RITZ_NOISE stand for that and are left out.
+ * The method's steps make a symmetric tridiagonal matrix T whose eigenvalues (Ritz values) approach
+ * those of the operator from within.  Operators here are singular by construction, and rounding
+ * lets their null space into the recurrence: eigenvalues up to RITZ_NOISE stand for that and are
+ * left out.
  */
 #ifndef FRGI_FE_RITZ_H
 #define FRGI_FE_RITZ_H

@@ -2,29 +2,32 @@
  *
  * For a block of columns x, each scaled by a power of two that brings its largest value near 1:
  *
- *     z = (I - U U') x;   LSMR on  min || W^(1/2) z - (I - U U') A_r c ||;   r = (I - U U')(x - A_r c)
+ *     z = (I - U U') x;   LSMR on min || W^(1/2) z - (I - U U') A_r c ||; r = (I - U U')(x - A_r c)
  *
  * r is written in the caller's type and the audit is computed from what was written.  In the
  * letters of fe_basis.h, with the orthonormal columns phi of level l (N_l the weight, phi_0 = 1 /
  * sqrt(N_l)):
  *
- *     g_lj = sum w phi_j r,   eta = ||g|| / (sqrt(Q) ||W^(1/2)(x - mean)||),   level mean = |g_lj| / sqrt(N_l)
+ *     g_lj = sum w phi_j r,   eta = ||g|| / (sqrt(Q) ||W^(1/2)(x - mean)||), level mean = |g_lj| /
+ *                             sqrt(N_l)
  *
- * so a slope counts by its weighted mean with the standardised z.  The mean is 0 in eta where no factor has an
- * intercept.  A column that fails is refined alone, so that its bits stay its own: LSMR on r as the new
- * right-hand side, stopped where the audit is expected to pass.  Status: FRG_MAX_ITER where a round
- * ended by max_iter, FRG_STALLED after STALLS rounds in which the failure was not halved.
+ * so a slope counts by its weighted mean with the standardised z.  The mean is 0 in eta where no
+ * factor has an intercept.  A column that fails is refined alone, so that its bits stay its own:
+ * LSMR on r as the new right-hand side, stopped where the audit is expected to pass.  Status:
+ * FRG_MAX_ITER where a round ended by max_iter, FRG_STALLED after STALLS rounds in which the
+ * failure was not halved.
  *
- * A factor whose smallest pivot is rounding has a direction that D does not have, and effects without bound along it: a
- * column that is lost in their rounding (fe_verify.h), or that refinement with the factor does not
- * converge for, goes on without it, unless the factor was asked for by name.
+ * A factor whose smallest pivot is rounding has a direction that D does not have, and effects
+ * without bound along it: a column that is lost in their rounding (fe_verify.h), or that refinement
+ * with the factor does not converge for, goes on without it, unless the factor was asked for by
+ * name.
  *
- * Error bound: ||W^(1/2)(r - r*)||^2 <= ||g_eliminated||^2 + ||g_reduced||^2 / lambda, because U is taken
- * out exactly; lambda is the smallest Ritz value of LSMR's steps (with a preconditioner g' P^-1 g /
- * lambda takes its place).
+ * Error bound: ||W^(1/2)(r - r*)||^2 <= ||g_eliminated||^2 + ||g_reduced||^2 / lambda, because U is
+ * taken out exactly; lambda is the smallest Ritz value of LSMR's steps (with a preconditioner g'
+ * P^-1 g / lambda takes its place).
  *
- * Cost of a step: two passes over the rows.  Memory: (3 n + 8 R) doubles a column of the block and what
- * fe_basis.h says; laid out by the first run of a shape and kept.
+ * Cost of a step: two passes over the rows.  Memory: (3 n + 8 R) doubles a column of the block and
+ * what fe_basis.h says; laid out by the first run of a shape and kept.
  */
 #include "fe/fe_row_lsmr.h"
 #include "fe/fe_verify.h"
@@ -45,7 +48,7 @@ static const double FIRST =
 static const double NOTHING = 4; /* roundings of ||W^(1/2) x||: a gradient below them is zero */
 static const double AIM = 0.25;  /* a refinement aims at this fraction of the tolerance */
 
-/* ---- plan --------------------------------------------------------------------------------------- */
+/* ---- plan ------------------------------------------------------------------------------------ */
 
 /** An exact rank needs the slopes' values. */
 static bool counts_exactly(const frg_demean_opts *o)
@@ -123,7 +126,7 @@ int64_t frgi_fe_row_lsmr_levels(const fe_row_lsmr *f)
     return f->basis.n_reduced + f->basis.n_elim_columns;
 }
 
-/* ---- memory of a run ---------------------------------------------------------------------------- */
+/* ---- memory of a run ------------------------------------------------------------------------- */
 
 static int64_t block_width(const fe_row_lsmr *f, int64_t p)
 {
@@ -179,7 +182,7 @@ static frg_status prepare_run(fe_row_lsmr *f, frg_context *ctx, int64_t p)
     return FRG_OK;
 }
 
-/* ---- the caller's columns ----------------------------------------------------------------------- */
+/* ---- the caller's columns -------------------------------------------------------------------- */
 
 static double value_at(const frg_array *a, int64_t row, int64_t column)
 {
@@ -355,7 +358,7 @@ static double bound_error(const fe_row_lsmr *f, const column_state *c, const col
     return sum > 0 ? a->eliminated + sum / c->lambda : a->eliminated;
 }
 
-/* ---- a block ------------------------------------------------------------------------------------ */
+/* ---- a block --------------------------------------------------------------------------------- */
 
 typedef struct {
     fe_row_lsmr *f;
@@ -365,8 +368,8 @@ typedef struct {
     frg_status stopped; /* the heartbeat's status once it has stopped the run */
 } run;
 
-/** One step of LSMR, and what it adds, where it was not given up, to T = B'B of each column, B being Golub and Kahan's
- *  bidiagonal matrix:
+/** One step of LSMR, and what it adds, where it was not given up, to T = B'B of each column, B
+ *  being Golub and Kahan's bidiagonal matrix:
  *      T_jj = al_j^2 + be_(j+1)^2,    T_(j+1,j) = al_(j+1) be_(j+1) */
 static frg_status step_and_remember(const fe_row_lsmr *f, frgi_lsmr *e, int64_t steps[])
 {
@@ -397,8 +400,8 @@ static frg_status step_and_remember(const fe_row_lsmr *f, frgi_lsmr *e, int64_t 
     return status;
 }
 
-/** c <- LSMR's answer for the right-hand side W^(1/2) z, which is made of z in place.  The columns of a block have all
- *  the preconditioner, or there is one. */
+/** c <- LSMR's answer for the right-hand side W^(1/2) z, which is made of z in place.  The columns
+ *  of a block have all the preconditioner, or there is one. */
 static void solve(run *r, int64_t first, int64_t k, double atol, frg_lsmr_column *reports)
 {
     fe_row_lsmr *f = r->f;
@@ -532,8 +535,8 @@ static frg_status refine(run *r, int64_t column)
     return frgi_fe_accepted(f->opts.tol, report) ? FRG_OK : FRG_STALLED;
 }
 
-/** Sets the lanes to 0 in which nothing but rounding is left for the other factors: a Krylov space made of
- *  rounding has no meaning, and LSMR would take its size for that of A. */
+/** Sets the lanes to 0 in which nothing but rounding is left for the other factors: a Krylov space
+ *  made of rounding has no meaning, and LSMR would take its size for that of A. */
 static void clear_finished(const fe_row_lsmr *f, int64_t k, const double *norm2)
 {
     const fe_basis *b = &f->basis;
@@ -576,8 +579,8 @@ static void begin_block(run *r, int64_t first, int64_t k)
     subtract(f, r->in, first, k);
 }
 
-/** Nothing is written of a block with a lost column: each is begun by itself, which gives the others the same bits, and
- *  the lost one then without the preconditioner. */
+/** Nothing is written of a block with a lost column: each is begun by itself, which gives the
+ *  others the same bits, and the lost one then without the preconditioner. */
 static void run_block(run *r, int64_t first, int64_t k)
 {
     fe_row_lsmr *f = r->f;

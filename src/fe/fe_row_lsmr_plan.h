@@ -53,8 +53,9 @@ struct fe_row_lsmr {
     frgi_lsmr engine;
 };
 
-/** The rank of D over the rationals, counted in a prime field by at most work_most multiply-adds and byte_cap bytes
- *  (fe_slope_rank.c); -1 where that does not do or the slopes' values were not kept. */
+/** The rank of D over the rationals, counted in a prime field by at most work_most multiply-adds
+ *  and byte_cap bytes (fe_slope_rank.c); -1 where that does not do or the slopes' values were not
+ *  kept. */
 FRG_MUST_USE frg_status frgi_fe_slope_rank(const fe_basis *b, frg_context *ctx, double work_most,
                                            size_t byte_cap, int64_t *rank);
 

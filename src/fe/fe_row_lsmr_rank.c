@@ -5,16 +5,17 @@
  * eliminated level after the other, and eliminated with diagonal pivots (blocked as in LAPACK's
  * dpstrf; Lucas 2004) down to PIVOT; the count of pivots is the rank.
  *
- * A larger S that has a sparse factor (fe_slopes.h) has as many pivots as that.  Otherwise a bound: the columns kept
- * by each factor for itself, less redundancies between pairs of factors.
- * A column kind that two factors share (intercepts, or slopes with the same values) has a null vector for each
- * connected component of the two: the sum over one side's levels less that over the other's.  For every
- * kind of every factor the earlier factor with the most components counts; these null vectors are independent
- * since each has columns of its own.  Slopes of a factor that dropped a column in some level are left out.
+ * A larger S that has a sparse factor (fe_slopes.h) has as many pivots as that.  Otherwise a bound:
+ * the columns kept by each factor for itself, less redundancies between pairs of factors. A column
+ * kind that two factors share (intercepts, or slopes with the same values) has a null vector for
+ * each connected component of the two: the sum over one side's levels less that over the other's.
+ * For every kind of every factor the earlier factor with the most components counts; these null
+ * vectors are independent since each has columns of its own.  Slopes of a factor that dropped a
+ * column in some level are left out.
  *
- * The count over the rationals (fe_slope_rank.c) is the rank where it is not larger.  Where it is, columns depend on
- * each other but for rounding, and the demeaner, whose columns are dropped at 1e-9, takes them for dependent, too: the
- * pivots stand, and are called that.
+ * The count over the rationals (fe_slope_rank.c) is the rank where it is not larger.  Where it is,
+ * columns depend on each other but for rounding, and the demeaner, whose columns are dropped at
+ * 1e-9, takes them for dependent, too: the pivots stand, and are called that.
  */
 #include <math.h>
 #include <string.h>
@@ -28,7 +29,7 @@ enum { EXACT_MAX = 3000, PANEL = 48 };
 static const double WORK_MAX = 4e9; /* multiply-adds of assembling S */
 static const double PIVOT = 1e-9;
 
-/* ---- S, dense ----------------------------------------------------------------------------------- */
+/* ---- S, dense -------------------------------------------------------------------------------- */
 
 /** Lower triangle, column-major, and what an eliminated level needs to be added. */
 typedef struct {
@@ -105,7 +106,7 @@ static void assemble(const dense *d)
     }
 }
 
-/* ---- its rank ----------------------------------------------------------------------------------- */
+/* ---- its rank -------------------------------------------------------------------------------- */
 
 static void exchange(double *a, double *b)
 {
@@ -129,8 +130,8 @@ static void swap_pivot(double *a, int64_t n, int64_t j, int64_t p)
     exchange(&a[j * n + j], &a[p * n + p]);
 }
 
-/** Cholesky with diagonal pivoting of the lower triangle; done[i] are the squares taken off the diagonal within
- *  a panel. */
+/** Cholesky with diagonal pivoting of the lower triangle; done[i] are the squares taken off the
+ *  diagonal within a panel. */
 static int64_t count_pivots(double *a, int64_t n, double *done)
 {
     for (int64_t begin = 0; begin < n; begin += PANEL) {
@@ -218,7 +219,7 @@ static double assembly_work(const fe_basis *b)
     return work;
 }
 
-/* ---- the bound ---------------------------------------------------------------------------------- */
+/* ---- the bound ------------------------------------------------------------------------------- */
 
 /** Has every level kept every column? */
 static bool complete(const fe_basis_factor *f)
@@ -239,7 +240,8 @@ static bool has_kind(const fe_basis_factor *f, int id)
     return found && complete(f);
 }
 
-/** Most components that factor q has with an earlier factor of the same column kind; 0: there is none. */
+/** Most components that factor q has with an earlier factor of the same column kind; 0: there is
+ *  none. */
 static int64_t redundancy(const fe_basis *b, int q, int id, const int64_t *components)
 {
     int64_t most = 0;
@@ -273,7 +275,7 @@ done:
     return status;
 }
 
-/* ---- the count ---------------------------------------------------------------------------------- */
+/* ---- the count ------------------------------------------------------------------------------- */
 
 /** By pivots where there are any, else the bound. */
 static frg_status numerical_rank(const fe_row_lsmr *f, frg_context *ctx, int64_t *rank,

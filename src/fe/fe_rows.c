@@ -1,8 +1,9 @@
-/* fe_rows.c - reads codes and weights into the layout of fe_rows.h, and runs the passes over all chunks.
+/* fe_rows.c - reads codes and weights into the layout of fe_rows.h, and runs the passes over all
+ * chunks.
  *
- * Cost: two passes over the codes, one that scans and one that lays out; data that are sorted by their largest factor, as panels are,
- * keep their order and nothing but compact reduced indices is stored (4 bytes a row and factor).
- * Others are counted and sorted once (4 more bytes a row).
+ * Cost: two passes over the codes, one that scans and one that lays out; data that are sorted by
+ * their largest factor, as panels are, keep their order and nothing but compact reduced indices is
+ * stored (4 bytes a row and factor). Others are counted and sorted once (4 more bytes a row).
  */
 #include "fe/fe_rows.h"
 
@@ -20,7 +21,7 @@ enum {
         32 /* a chunk's copy of the reduced unknowns pays from this many rows a level */
 };
 
-/* ---- the factors -------------------------------------------------------------------------------- */
+/* ---- the factors ----------------------------------------------------------------------------- */
 
 /** The factor with the most levels is projected out exactly. */
 static int largest_factor(const fe_rows *g)
@@ -75,7 +76,7 @@ static frg_status study_factors(fe_rows *g, frg_context *ctx, const fe_codes *c,
     return FRG_OK;
 }
 
-/* ---- the layout --------------------------------------------------------------------------------- */
+/* ---- the layout ------------------------------------------------------------------------------ */
 
 static frg_status check_weights(frg_context *ctx, const frg_array *weights,
                                 frgi_weight_range *range)
@@ -270,7 +271,8 @@ static frg_status place_factors(fe_rows *g, frg_context *ctx)
     return FRG_OK;
 }
 
-/** The counts of the pass are complete: codes that do not occur are no levels, and the numbers shift. */
+/** The counts of the pass are complete: codes that do not occur are no levels, and the numbers
+ *  shift. */
 static frg_status close_gaps(layout *b, frg_context *ctx)
 {
     bool gaps = false;
@@ -300,7 +302,8 @@ static void take_weights(fe_rows *g, const frg_array *weights, const frgi_weight
     }
 }
 
-/** N_u, N_l and their inverses.  Unweighted counts are exact in any order; weights are added row by row. */
+/** N_u, N_l and their inverses.  Unweighted counts are exact in any order; weights are added row by
+ *  row. */
 static void sum_weights(fe_rows *g, const fe_factor_codes *f, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static) if (g->n >= FE_SMALL_ROWS)
@@ -489,7 +492,7 @@ void frgi_fe_rows_destroy(fe_rows *g, frg_context *ctx)
     DROP(ctx, &g->chunk_elim);
 }
 
-/* ---- the passes --------------------------------------------------------------------------------- */
+/* ---- the passes ------------------------------------------------------------------------------ */
 
 #pragma GCC visibility push(hidden)
 DECLARE_LEVELS(fe_row_ops[2][FE_LANE_KINDS], frgi_fe_row_table);
@@ -542,7 +545,8 @@ static void add_chunks(const fe_rows *g, const double *partial, int threads, int
     }
 }
 
-/** Moments of two sets of rows from the moments of each (Chan, Golub, LeVeque 1983), lane by lane. */
+/** Moments of two sets of rows from the moments of each (Chan, Golub, LeVeque 1983), lane by
+ *  lane. */
 static void merge_moments(fe_moments *t, const fe_moments *m, int lanes)
 {
     for (int k = 0; k < lanes; k++) {

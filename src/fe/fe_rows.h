@@ -1,4 +1,5 @@
-/* fe_rows.h - the rows of a design, grouped by the levels of its largest factor, and the passes over them.
+/* fe_rows.h - the rows of a design, grouped by the levels of its largest factor, and the passes
+ * over them.
  *
  * Letters.  The largest factor is eliminated: its levels are the *eliminated levels* u = 0..U-1
  * (workers, say); the levels of all other factors are the R *reduced unknowns* (firms, years, ...),
@@ -129,8 +130,8 @@ FRG_MUST_USE frg_status frgi_fe_rows_create(fe_rows *g, frg_context *ctx, const 
                                             const frg_array *weights);
 /** Cuts the rows into chunks of whole eliminated levels: the last step of any layout. */
 FRG_MUST_USE frg_status frgi_fe_rows_cut(fe_rows *g, frg_context *ctx);
-/** The sizes of a layout that is not made: g has n, n_factors and the factors' levels, all else is 0 or NULL; the rows
- *  are taken to need an order. */
+/** The sizes of a layout that is not made: g has n, n_factors and the factors' levels, all else is
+ *  0 or NULL; the rows are taken to need an order. */
 void frgi_fe_rows_shape(fe_rows *g, int elim_factor, bool weighted);
 /** Bytes that the layout holds. */
 size_t frgi_fe_rows_bytes(const fe_rows *g);

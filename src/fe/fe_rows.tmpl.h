@@ -1,4 +1,5 @@
-/* fe_rows.tmpl.h - the passes over the rows; included once for each column type and number of lanes.
+/* fe_rows.tmpl.h - the passes over the rows; included once for each column type and number of
+ * lanes.
  *
  *     rhs        each u:  m = sum w x / N_u;              partial[l] += w (x - m)
  *     residual   each u:  z = x - sum_l a[l],  m = sum w z / N_u,  r = z - m, partial[l] += w r
@@ -16,11 +17,10 @@
  * larger than FE_NEAR_BYTES.  Columns that no cache holds are written past the caches
  * (fe_stream.h).
  *
- * Text parameters: real, LANES, vec (LANES doubles), FN(name) for the lanes, RN(name) for the column type
- * as well.  The bodies are inlined
- * with constant arguments: plain (no weights, caller's order), known_remaining (1, or 0 for
- * n_remaining as stored), live (columns in use, 0 for x->live), adjacent (columns side by side in
- * memory).
+ * Text parameters: real, LANES, vec (LANES doubles), FN(name) for the lanes, RN(name) for the
+ * column type as well.  The bodies are inlined with constant arguments: plain (no weights, caller's
+ * order), known_remaining (1, or 0 for n_remaining as stored), live (columns in use, 0 for
+ * x->live), adjacent (columns side by side in memory).
  */
 
 INLINE vec RN(load)(const fe_block *x, int64_t row, const int live, const int adjacent)
@@ -263,8 +263,8 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *in, c
 
 /* ---- dispatch: the common layouts get constants, everything else the general text ---- */
 
-/** Rows side by side in memory (C order) with all lanes in use or all but one; whole blocks of columns
- *  (Fortran order); the rest. */
+/** Rows side by side in memory (C order) with all lanes in use or all but one; whole blocks of
+ *  columns (Fortran order); the rest. */
 typedef enum { RN(WHOLE), RN(ONE_IDLE), RN(COLUMNS), RN(GENERAL) } RN(layout);
 
 static RN(layout) RN(layout_of)(const fe_rows *g, const fe_block *x)

@@ -16,7 +16,7 @@
 
 #include "fe/fe_groups.h"
 
-/* ---- rows of S ---------------------------------------------------------------------------------- */
+/* ---- rows of S ------------------------------------------------------------------------------- */
 
 /** A sparse row under construction. */
 typedef struct {
@@ -122,7 +122,7 @@ static void sort_levels(int32_t *list, int64_t n)
     }
 }
 
-/* ---- assembly ----------------------------------------------------------------------------------- */
+/* ---- assembly -------------------------------------------------------------------------------- */
 
 /** One thread's accumulators. */
 static frg_status accumulator_create(frg_context *ctx, accumulator *a, int64_t n)
@@ -217,7 +217,8 @@ static frg_status poll(frg_context *ctx, int64_t done, int64_t total)
     return frgi_heartbeat(ctx, &p);
 }
 
-/** Rows in parallel, each into its bound; then they are moved together.  A stop leaves the rows that follow. */
+/** Rows in parallel, each into its bound; then they are moved together.  A stop leaves the rows
+ *  that follow. */
 static frg_status write_rows(frg_context *ctx, const fe_split *s, const fe_groups *m,
                              const fe_coupling *b, int threads, fe_schur *out)
 {

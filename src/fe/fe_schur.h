@@ -9,9 +9,9 @@
  * (fe_groups.h; the difficult benchmark has 1e5 eliminated levels and 2174 groups).  Eliminated
  * levels all of whose rows share one reduced unknown contribute nothing.
  *
- * The levels of small factors (years, say) meet almost every other level, so that their rows of S are dense:
- * they form the *border*, accumulated in a dense coupling block, T wide, and a (2,2) block
- * (fe_coupling.h).
+ * The levels of small factors (years, say) meet almost every other level, so that their rows of S
+ * are dense: they form the *border*, accumulated in a dense coupling block, T wide, and a (2,2)
+ * block (fe_coupling.h).
  */
 #ifndef FRGI_FE_SCHUR_H
 #define FRGI_FE_SCHUR_H

@@ -1,8 +1,8 @@
 /* fe_slope_rank.c - the exact rank of D with varying slopes.
  *
- * A double is an integer times a power of two, so that D is a rational matrix and has a rank there, which is counted
- * modulo p = 2^61 - 1, where m 2^e is m 2^(e mod 61).  Row by row the columns of an eliminated
- * level are eliminated by the first of its rows that are independent in them,
+ * A double is an integer times a power of two, so that D is a rational matrix and has a rank there,
+ * which is counted modulo p = 2^61 - 1, where m 2^e is m 2^(e mod 61).  Row by row the columns of
+ * an eliminated level are eliminated by the first of its rows that are independent in them,
  *
  *     c_i d_i = sum_j c_ij d_j  in its columns, j over pivot rows:  v_i = c_i r_i - sum_j c_ij r_j,
  *
@@ -10,9 +10,9 @@
  * ranks + rank of the v_i (fe_prime_rank.h).  The factors c_i save the inverses of the pivots, 100
  * products each.
  *
- * Dangers: values whose sizes are 2^61 apart and more may be the same modulo p; then there is no count.  Columns that
- * depend on each other but for the rounding of their values (z and 0.1 z) are independent here, and not for the
- * demeaner: fe_row_lsmr_rank.c compares both counts.
+ * Dangers: values whose sizes are 2^61 apart and more may be the same modulo p; then there is no
+ * count.  Columns that depend on each other but for the rounding of their values (z and 0.1 z) are
+ * independent here, and not for the demeaner: fe_row_lsmr_rank.c compares both counts.
  *
  * Cost: two passes over the rows with (columns of an eliminated level)^2 products each; then the
  * sparse factor.
@@ -201,7 +201,7 @@ static void each_row(void *data, frgi_prime_take *take, void *to)
     }
 }
 
-/* ---- the count ---------------------------------------------------------------------------------- */
+/* ---- the count ------------------------------------------------------------------------------- */
 
 static void lay_out(frgi_arena *a, field *m)
 {

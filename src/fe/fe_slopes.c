@@ -4,7 +4,7 @@
  * An eliminated level u touches t_u reduced unknowns.  Its block of S is dense on them, with phi
  * the orthonormal columns:
  *
- *     M_u = sum over its rows of w a a'  -  sum over its columns j of c_j c_j',     c_j = sum w phi_j a
+ *     M_u = sum over its rows of w a a' - sum over its columns j of c_j c_j', c_j = sum w phi_j a
  *
  * Their lower triangles are stored side by side and added up row by row of S in the order of the
  * eliminated levels, so that any number of threads gives the same bits; the transpose of the
@@ -227,7 +227,7 @@ static frg_status fill_blocks(level_blocks *m, frg_context *ctx)
     return FRG_OK;
 }
 
-/* ---- S ------------------------------------------------------------------------------------------ */
+/* ---- S --------------------------------------------------------------------------------------- */
 
 /** S with both triangles and sorted rows, and the work memory of its assembly. */
 typedef struct {
@@ -405,7 +405,7 @@ done:
     return status;
 }
 
-/* ---- the choice --------------------------------------------------------------------------------- */
+/* ---- the choice ------------------------------------------------------------------------------ */
 
 static void times(const void *data, int lanes, const void *x, double *y)
 {
@@ -482,7 +482,8 @@ static frg_status compare_costs(const sparse *s, frg_context *ctx, const fe_basi
     return status;
 }
 
-/** Analyses and factors.  f->direct is NULL where it does not pay, or where the heartbeat stopped it. */
+/** Analyses and factors.  f->direct is NULL where it does not pay, or where the heartbeat stopped
+ *  it. */
 static frg_status build(fe_slopes *f, const sparse *s, const fe_basis *b, size_t cap, bool forced)
 {
     frg_context *ctx = f->ctx;

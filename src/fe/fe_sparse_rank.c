@@ -1,16 +1,18 @@
-/* fe_sparse_rank.c - the exact rank of D for factors of any size: union-find first, a sparse factor modulo a prime
- * for what that leaves.
+/* fe_sparse_rank.c - the exact rank of D for factors of any size: union-find first, a sparse factor
+ * modulo a prime for what that leaves.
  *
  * Letters: as in fe_modular.c a row of each eliminated level eliminates it, rank D =
  * n_elim + rank Delta, and Delta has the differences of rows of an eliminated level, e(i) - e(j), e
  * the sum of the indicators of the other factors' levels.
  *
- * 1. A difference in one factor alone is e_a - e_b: levels a and b become one class, and the rank grows by 1.  In the
- *    quotient more differences become such pairs, so that the rows are read again until nothing changes.  Where no
- *    difference is left the count is proven, in integers.  (Workers who stay in a firm tie its years together.)
+ * 1. A difference in one factor alone is e_a - e_b: levels a and b become one class, and the rank
+ *    grows by 1.  In the quotient more differences become such pairs, so that the rows are read
+ *    again until nothing changes.  Where no difference is left the count is proven, in integers.
+ *    (Workers who stay in a firm tie its years together.)
  * 2. The rank of the differences that are left is counted modulo a prime (fe_prime_rank.h).
  *
- * Cost: a few passes over the rows; then that of a sparse factor of the classes that are left, in 64-bit integers.
+ * Cost: a few passes over the rows; then that of a sparse factor of the classes that are left, in
+ * 64-bit integers.
  */
 #include <string.h>
 
@@ -26,10 +28,11 @@ typedef struct {
     int32_t *class_of; /* R: a root after flatten() */
     int64_t merged;
     int64_t recent
-        [RECENT]; /* rows whose differences were taken, by hash; 0: none (row 0 has no row before it) */
+        [RECENT]; /* rows whose differences were taken, by hash; 0: none (row 0 has no row before
+                     it) */
 } counter;
 
-/* ---- classes ------------------------------------------------------------------------------------ */
+/* ---- classes --------------------------------------------------------------------------------- */
 
 /** Merges the two classes where rows a and b differ, if they do in one factor alone. */
 static int merge_rows(counter *c, const int32_t *a, const int32_t *b)
@@ -88,9 +91,10 @@ static void merge_levels(counter *c)
     }
 }
 
-/* ---- what is left ------------------------------------------------------------------------------- */
+/* ---- what is left ---------------------------------------------------------------------------- */
 
-/** The classes of row i that the row before it has not, then those that it has not; returns how many of each. */
+/** The classes of row i that the row before it has not, then those that it has not; returns how
+ *  many of each. */
 static int difference(const counter *c, const int32_t *row, int32_t *classes)
 {
     const int remaining = c->g->n_remaining;
@@ -107,7 +111,8 @@ static int difference(const counter *c, const int32_t *row, int32_t *classes)
     return n;
 }
 
-/** Is it the difference of a row that was taken not long ago?  Most are, where few classes are left. */
+/** Is it the difference of a row that was taken not long ago?  Most are, where few classes are
+ *  left. */
 static bool repeats(counter *c, int64_t i, const int32_t *classes, int half)
 {
     int32_t other[2 * FACTORS];
@@ -143,7 +148,7 @@ static void each_difference(void *data, frgi_prime_take *take, void *to)
     }
 }
 
-/* ---- the count ---------------------------------------------------------------------------------- */
+/* ---- the count ------------------------------------------------------------------------------- */
 
 frg_status frgi_fe_sparse_rank(const fe_rows *g, frg_context *ctx, double work_most,
                                size_t byte_cap, int64_t *rank)

@@ -1,9 +1,9 @@
 /* fe_stream.h - rows that are written one after the other and stored by whole cache lines, past the
  * caches.
  *
- * A store into memory that no cache holds reads the line first: columns larger than the caches cost half as much
- * again as they need.  Rows are kept in `bytes` until lines are full.  Bytes of the first and last line that are
- * not the stream's stay as they are.
+ * A store into memory that no cache holds reads the line first: columns larger than the caches cost
+ * half as much again as they need.  Rows are kept in `bytes` until lines are full.  Bytes of the
+ * first and last line that are not the stream's stay as they are.
  */
 #ifndef FRGI_FE_STREAM_H
 #define FRGI_FE_STREAM_H

@@ -189,7 +189,7 @@ static void take_elims(const fe_rows *g, const int32_t *owner, const int32_t *pl
     }
 }
 
-/* ---- creating ----------------------------------------------------------------------------------- */
+/* ---- creating -------------------------------------------------------------------------------- */
 
 static bool goes_before(const subproblem *x, const subproblem *y)
 {
@@ -300,7 +300,7 @@ void frgi_fe_subproblems_destroy(fe_subproblems *p, frg_context *ctx)
     DROP(ctx, &p);
 }
 
-/* ---- solving ------------------------------------------------------------------------------------ */
+/* ---- solving --------------------------------------------------------------------------------- */
 
 static frg_status need_work(subproblem *p, frg_context *ctx, int kind)
 {
@@ -480,7 +480,7 @@ void frgi_fe_subproblems_error(const fe_subproblems *p, const fe_block_work *w, 
     }
 }
 
-/* ---- reporting ---------------------------------------------------------------------------------- */
+/* ---- reporting ------------------------------------------------------------------------------- */
 
 void frgi_fe_subproblems_record(fe_subproblems *p, int lane, const double *mean, double scale)
 {

@@ -1,27 +1,28 @@
 /* fe_supernodal.c - left-looking supernodal Cholesky factor.
  *
- * Symbolic.  Elimination tree (Liu) in a postorder; column counts by the skeleton's leaves (Gilbert, Ng,
- * Peyton 1994), both almost linear in the entries of A.  Columns j, j+1 with parent[j] = j+1 and counts that
- * differ by one have the same rows below: a supernode.  Then a child that ends where its parent begins is
- * merged into it while the explicit zeros stay few (relaxed supernodes), so that the dense kernels have
- * something to work on.  A merged supernode has the rows of its topmost column, hence the size is known
- * before any row is written.  Rows: i belongs to every supernode on the path from the supernode of k to that
- * of i, for each a_ik != 0, k < i; taking i in order makes every list ascending without a sort.
+ * Symbolic.  Elimination tree (Liu) in a postorder; column counts by the skeleton's leaves
+ * (Gilbert, Ng, Peyton 1994), both almost linear in the entries of A.  Columns j, j+1 with
+ * parent[j] = j+1 and counts that differ by one have the same rows below: a supernode.  Then a
+ * child that ends where its parent begins is merged into it while the explicit zeros stay few
+ * (relaxed supernodes), so that the dense kernels have something to work on.  A merged supernode
+ * has the rows of its topmost column, hence the size is known before any row is written.  Rows: i
+ * belongs to every supernode on the path from the supernode of k to that of i, for each a_ik != 0,
+ * k < i; taking i in order makes every list ascending without a sort.
  *
- * Numeric.  Supernode s gathers what each descendant d passes on, the product of two row ranges of d (one of
- * them the rows that are columns of s), 8 x 8 tiles at a time, then factors its panels by the
- * kernel that the envelope has too.  Descendants wait in a linked list at the supernode of their
- * next row, so that the order of the sums is fixed.  Work space: one map of n, one address per row
- * of the tallest supernode.
+ * Numeric.  Supernode s gathers what each descendant d passes on, the product of two row ranges of
+ * d (one of them the rows that are columns of s), 8 x 8 tiles at a time, then factors its panels by
+ * the kernel that the envelope has too.  Descendants wait in a linked list at the supernode of
+ * their next row, so that the order of the sums is fixed.  Work space: one map of n, one address
+ * per row of the tallest supernode.
  *
- * Letters: n_s columns and m_s rows of supernode s (its columns included), row l of it is column first + l
- * for l < n_s and rows[below + l - n_s] otherwise; l is its place within the panels. */
+ * Letters: n_s columns and m_s rows of supernode s (its columns included), row l of it is column
+ * first + l for l < n_s and rows[below + l - n_s] otherwise; l is its place within the panels. */
 #include "fe/fe_supernodal.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- symbolic ----------------------------------------------------------------------------------- */
+/* ---- symbolic -------------------------------------------------------------------------------- */
 
 /** Temporary arrays of n. */
 typedef struct {
@@ -119,8 +120,8 @@ static int32_t find(int32_t *ancestor, int32_t i)
     return root;
 }
 
-/** counts[j] = entries of column j of L, the diagonal included; columns are in postorder.
- *  Column j is a leaf of row i's subtree when no descendant of j had an entry in row i; each leaf adds 1,
+/** counts[j] = entries of column j of L, the diagonal included; columns are in postorder. Column j
+ *  is a leaf of row i's subtree when no descendant of j had an entry in row i; each leaf adds 1,
  *  and 1 is taken off where the paths of two leaves meet. */
 static void column_counts(const tree *t, const frgi_pattern *a, const int32_t *order,
                           const int32_t *place)
@@ -178,7 +179,8 @@ static bool worth_merging(int64_t n, int64_t m, double z)
     return z <= rule[r].zeros * entries;
 }
 
-/** Supernodes into first (= t->work); zeros of each in `zeros`, indexed by supernode.  Returns the count. */
+/** Supernodes into first (= t->work); zeros of each in `zeros`, indexed by supernode.  Returns the
+ *  count. */
 static int64_t supernodes(const tree *t, int64_t n, double *zeros)
 {
     int32_t *const first = t->work;
@@ -329,7 +331,7 @@ void frgi_supernodal_close(frgi_supernodal *t, frg_context *ctx)
     frgi_arena_close(&t->memory, ctx);
 }
 
-/* ---- numeric ------------------------------------------------------------------------------------ */
+/* ---- numeric --------------------------------------------------------------------------------- */
 
 static int64_t columns_of(const frgi_supernodal *t, int64_t s)
 {
@@ -405,8 +407,8 @@ static frg_status poll(watch *w, double flops)
     return frgi_direct_poll(w->ctx, &w->since, w->done, w->total);
 }
 
-/** Takes from supernode s the product of rows [from, end) of d with rows [from, to), those that are columns
- *  of s; rows are places within d.  map holds the places within s. */
+/** Takes from supernode s the product of rows [from, end) of d with rows [from, to), those that are
+ *  columns of s; rows are places within d.  map holds the places within s. */
 static frg_status subtract(const frgi_supernodal *t, const frgi_supernodal_work *w, int64_t s,
                            int64_t d, int64_t from, int64_t to, int64_t end, watch *stops)
 {

@@ -7,7 +7,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/** Supernode s: columns first[s] .. first[s+1]-1, all with the rows below[s] .. below[s+1]-1 of `rows`. */
+/** Supernode s: columns first[s] .. first[s+1]-1, all with the rows below[s] .. below[s+1]-1 of
+ *  `rows`. */
 typedef struct {
     int64_t n, count;
     int32_t *first;    /* count + 1 */
@@ -21,8 +22,8 @@ typedef struct {
     frgi_arena memory;
 } frgi_supernodal;
 
-/** Elimination tree, column counts, supernodes and their rows.  order is made a postorder of the tree
- *  (order[new] = old); place, its inverse, is written. */
+/** Elimination tree, column counts, supernodes and their rows.  order is made a postorder of the
+ *  tree (order[new] = old); place, its inverse, is written. */
 FRG_MUST_USE frg_status frgi_supernodal_analyse(frgi_supernodal *t, frg_context *ctx,
                                                 const frgi_pattern *a, int32_t *order,
                                                 int32_t *place);

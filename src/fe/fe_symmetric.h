@@ -5,9 +5,9 @@
 
 #include <stdint.h>
 
-/** Compressed rows of an n x n symmetric matrix; borrowed.  Columns within a row may come in any order,
- *  without repetition.  `upper` 0: both (i, j) and (j, i) are stored; 1: only j >= i is.
- *  The diagonal is stored explicitly (a row without one counts as diagonal 0). */
+/** Compressed rows of an n x n symmetric matrix; borrowed.  Columns within a row may come in any
+ *  order, without repetition.  `upper` 0: both (i, j) and (j, i) are stored; 1: only j >= i is. The
+ *  diagonal is stored explicitly (a row without one counts as diagonal 0). */
 typedef struct {
     int64_t n;
     const int64_t *starts;  /* n + 1 */

@@ -6,12 +6,13 @@
  *     expr     := unary { binary expr }               by precedence climbing
  *     binary   := | || & && == != < <= > >= + - * / %in% : ^ **
  *     unary    := { "-" | "+" | "!" } postfix
- *     postfix  := primary { "[" arguments "]" | "[[" arguments "]]" }
- *     primary  := number | "string" | 'string' | name | `name` | name "(" arguments ")" | "(" expr ")"
- *     argument := [ name "=" ] expr
+ *     postfix := primary { "[" arguments "]" | "[[" arguments "]]" } primary := number | "string" |
+ *     'string' | name | `name` | name "(" arguments ")" | "(" expr ")" argument := [ name "=" ]
+ *     expr
  *
- * Dangers: input is hostile (pointer and length, no terminator assumed), so depth is limited, all positions
- * are checked and long chains (a + b + ...) loop instead of recursing.  Linear time and memory.
+ * Dangers: input is hostile (pointer and length, no terminator assumed), so depth is limited, all
+ * positions are checked and long chains (a + b + ...) loop instead of recursing.  Linear time and
+ * memory.
  */
 #include "fe/fe_syntax.h"
 
@@ -44,7 +45,7 @@ typedef struct {
     int32_t end; /* of the last token taken */
 } parser;
 
-/* ---- lexer -------------------------------------------------------------------------------------- */
+/* ---- lexer ----------------------------------------------------------------------------------- */
 
 static bool is_digit(char c)
 {
@@ -66,8 +67,9 @@ static char at(const frgi_syntax *s, int32_t i)
     return i < s->length ? s->text[i] : '\0';
 }
 
-/** Digits, point, exponent.  Up to 19 digits are exact in the integer and 10^0 .. 10^22 are exact doubles,
- *  so a literal with at most 15 digits and such an exponent is correctly rounded; others to 1 ulp or so. */
+/** Digits, point, exponent.  Up to 19 digits are exact in the integer and 10^0 .. 10^22 are exact
+ *  doubles, so a literal with at most 15 digits and such an exponent is correctly rounded; others
+ *  to 1 ulp or so. */
 static int32_t lex_number(const frgi_syntax *s, int32_t i, double *value)
 {
     uint64_t digits = 0;
@@ -165,7 +167,7 @@ static token lex(const frgi_syntax *s, int32_t i)
         .kind = length ? TOKEN_OPERATOR : TOKEN_BAD, .at = i, .length = length ? length : 1};
 }
 
-/* ---- parser ------------------------------------------------------------------------------------- */
+/* ---- parser ---------------------------------------------------------------------------------- */
 
 static bool shows(const parser *p, const char *operator)
 {
@@ -477,7 +479,7 @@ void frgi_syntax_free(frgi_syntax *s, frg_context *ctx)
     *s = (frgi_syntax){0};
 }
 
-/* ---- looking at nodes --------------------------------------------------------------------------- */
+/* ---- looking at nodes ------------------------------------------------------------------------ */
 
 int32_t frgi_syntax_child(const frgi_syntax *s, int32_t node, int32_t i)
 {

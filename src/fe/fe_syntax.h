@@ -1,7 +1,8 @@
 /* fe_syntax.h - the text of a formula as nodes in postfix order.
  *
- * Children come before their parent and a subtree is the contiguous range [node.begin, node], so that every
- * walk over a formula is a loop with a small stack: nothing recurses but the parser, which has a depth limit.
+ * Children come before their parent and a subtree is the contiguous range [node.begin, node], so
+ * that every walk over a formula is a loop with a small stack: nothing recurses but the parser,
+ * which has a depth limit.
  */
 #ifndef FRGI_FE_SYNTAX_H
 #define FRGI_FE_SYNTAX_H

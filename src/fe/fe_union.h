@@ -1,5 +1,5 @@
-/* fe_union.h - union-find with path halving; the smaller label becomes the root, so that labels do not depend on
- * the order in which vertices are joined. */
+/* fe_union.h - union-find with path halving; the smaller label becomes the root, so that labels do
+ * not depend on the order in which vertices are joined. */
 #ifndef FRGI_FE_UNION_H
 #define FRGI_FE_UNION_H
 

@@ -6,24 +6,27 @@
  *     hc1      B (sum_i s_i s_i') B n / (n - 1)                  times (n - 1) / (n - K)
  *     cluster  B (sum_J (-1)^(|J|+1) G_J / (G_J - 1) M_J) B      times (n - 1) / (n - K)
  *
- * over the non-empty subsets J of the cluster variables (Cameron, Gelbach and Miller 2011), M_J the sum over the
- * joint clusters of (sum of scores)(sum of scores)'.  With cluster.df=min every G_J is the least count of the
- * single variables.  `adj` switches the factors with n - K, `cluster.adj` those with G - 1 and hc1's with n - 1, as
- * fixest does (pyfixest has n / (n - K) for hc1 under `adj` and nothing under `cluster.adj`); t has n - K degrees of
- * freedom, for clusters the least count less one (t.df=min).  A sum over subsets need not be positive: where a
- * variance is not, the negative eigenvalues are set to 0, as Cameron, Gelbach and Miller advise.  V = P - N with the
- * projection P and a positive N, so that no variance shrinks; but where V_jj <= 0 the formula says nothing of b_j, and
- * P_jj is what the other coefficients' variances happen to leave there (0 for one coefficient alone; fixest puts
- * eigenvalues of 1e-10 in its place, in the data's units): such a coefficient has no error.
+ * over the non-empty subsets J of the cluster variables (Cameron, Gelbach and Miller 2011), M_J the
+ * sum over the joint clusters of (sum of scores)(sum of scores)'.  With cluster.df=min every G_J is
+ * the least count of the single variables.  `adj` switches the factors with n - K, `cluster.adj`
+ * those with G - 1 and hc1's with n - 1, as fixest does (pyfixest has n / (n - K) for hc1 under
+ * `adj` and nothing under `cluster.adj`); t has n - K degrees of freedom, for clusters the least
+ * count less one (t.df=min).  A sum over subsets need not be positive: where a variance is not, the
+ * negative eigenvalues are set to 0, as Cameron, Gelbach and Miller advise.  V = P - N with the
+ * projection P and a positive N, so that no variance shrinks; but where V_jj <= 0 the formula says
+ * nothing of b_j, and P_jj is what the other coefficients' variances happen to leave there (0 for
+ * one coefficient alone; fixest puts eigenvalues of 1e-10 in its place, in the data's units): such
+ * a coefficient has no error.
  *
- * Scores are squared and B is taken twice, so that columns or residuals of 1e-80 would leave the range of a double though
- * their standard errors are ordinary numbers.  Where exponents are beyond COMMON, everything is computed in powers of two
- * of its own: e = 2^a e', x~_j = 2^-c_j x'_j, B_ij = 2^(c_i + c_j) B'_ij, and so V_ij = 2^(2 a + c_i + c_j) V'_ij.
+ * Scores are squared and B is taken twice, so that columns or residuals of 1e-80 would leave the
+ * range of a double though their standard errors are ordinary numbers.  Where exponents are beyond
+ * COMMON, everything is computed in powers of two of its own: e = 2^a e', x~_j = 2^-c_j x'_j, B_ij
+ * = 2^(c_i + c_j) B'_ij, and so V_ij = 2^(2 a + c_i + c_j) V'_ij.
  *
- * K: none k;  full k + rank of the effects;  nonnested k + rank of the effects that no cluster variable nests,
- * at least 1 for the constant.  Slopes go with their effect, as in reghdfe and FixedEffectModels.jl; fixest counts
- * them under all three rules.  The rank is counted as --dof says; naively it is fixest's
- * sum of the levels - (Q - 1) - sum over the nested of (levels - 1).
+ * K: none k; full k + rank of the effects; nonnested k + rank of the effects that no cluster
+ * variable nests, at least 1 for the constant.  Slopes go with their effect, as in reghdfe and
+ * FixedEffectModels.jl; fixest counts them under all three rules.  The rank is counted as --dof
+ * says; naively it is fixest's sum of the levels - (Q - 1) - sum over the nested of (levels - 1).
  */
 #include <math.h>
 #include <stdio.h>
@@ -39,7 +42,7 @@ static const double SINGULAR = 1e-12;  /* a pivot of correlations: rounding */
 static const double CANCELLED = 1e-13; /* of the sum of its terms: a variance that is rounding */
 enum { COMMON = 200 };                 /* binary digits: sixth powers are numbers still */
 
-/* ---- computing ---------------------------------------------------------------------------------- */
+/* ---- computing ------------------------------------------------------------------------------- */
 
 typedef struct {
     frg_fe *f;
@@ -117,7 +120,7 @@ static frg_status encode_clusters(work *w)
     return FRG_OK;
 }
 
-/* ---- powers of two ------------------------------------------------------------------------------ */
+/* ---- powers of two --------------------------------------------------------------------------- */
 
 /** Half the exponent of v where it is beyond what is common, else 0. */
 static int uncommon(double v)
@@ -169,9 +172,10 @@ static void unscale(const work *w)
     }
 }
 
-/* ---- K ------------------------------------------------------------------------------------------ */
+/* ---- K --------------------------------------------------------------------------------------- */
 
-/** Is a column of the effect's key also a whole cluster variable?  Then a cluster contains the level. */
+/** Is a column of the effect's key also a whole cluster variable?  Then a cluster contains the
+ *  level. */
 static bool is_listed(const frgi_key *effect, const frgi_vcov_request *r)
 {
     for (int k = 0; k < r->n; k++) {
@@ -293,7 +297,7 @@ static frg_status count_parameters(const work *w, double *K, int64_t *naive)
     return FRG_OK;
 }
 
-/* ---- the meat ----------------------------------------------------------------------------------- */
+/* ---- the meat -------------------------------------------------------------------------------- */
 
 static void unpack(int64_t k, const double *packed, double scale, double *full)
 {
@@ -418,7 +422,7 @@ static frg_status add_clusters(work *w)
     return FRG_OK;
 }
 
-/* ---- from meat to matrix ------------------------------------------------------------------------ */
+/* ---- from meat to matrix --------------------------------------------------------------------- */
 
 /** out <- scale a m a for symmetric a. */
 static frg_status sandwich(const frg_fe *f, const double *a, const double *m, double scale,
@@ -467,7 +471,8 @@ static void shift_intercept(const work *w, double *m)
     }
 }
 
-/** Marks the coefficients without a variance: it is negative, or what the rounding of its terms leaves of them. */
+/** Marks the coefficients without a variance: it is negative, or what the rounding of its terms
+ *  leaves of them. */
 static frg_status find_unknown(work *w, double adjust)
 {
     const frg_fe *const f = w->f;
@@ -511,7 +516,8 @@ static void warn_of_projection(const work *w)
         w->v->request.spec, frgi_fe_term(f, f->column_of[first]), more);
 }
 
-/** m_ij <- m_ij (s_i s_j)^power, s_i^2 the variances of all terms added: what is left has no units. */
+/** m_ij <- m_ij (s_i s_j)^power, s_i^2 the variances of all terms added: what is left has no
+ *  units. */
 static void scale_by_terms(const work *w, double *m, int power)
 {
     const int64_t k = w->f->k;
@@ -524,10 +530,10 @@ static void scale_by_terms(const work *w, double *m, int power)
     }
 }
 
-/** The nearest positive semidefinite matrix in place of one with a variance that is not positive, nearest where each
- *  coefficient is measured in the standard error of all terms added, so that units do not matter (in fixest they do).  One
- *  with negative eigenvalues alone stays, as in fixest: its variances are those of the formula, and joint tests see that it
- *  is none. */
+/** The nearest positive semidefinite matrix in place of one with a variance that is not positive,
+ *  nearest where each coefficient is measured in the standard error of all terms added, so that
+ *  units do not matter (in fixest they do).  One with negative eigenvalues alone stays, as in
+ *  fixest: its variances are those of the formula, and joint tests see that it is none. */
 static frg_status project(work *w)
 {
     const frg_fe *const f = w->f;

@@ -1,10 +1,11 @@
-/* fe_vcov_spec.c - what is asked for: "cluster=a+b^c" and "adj=true,fixef=nonnested,...", parsed and printed. */
+/* fe_vcov_spec.c - what is asked for: "cluster=a+b^c" and "adj=true,fixef=nonnested,...", parsed
+ * and printed. */
 #include <stdio.h>
 #include <string.h>
 
 #include "fe/fe_regress.h"
 
-/* ---- the small-sample rule ---------------------------------------------------------------------- */
+/* ---- the small-sample rule ------------------------------------------------------------------- */
 
 typedef enum { KEY_ADJ, KEY_FIXEF, KEY_CLUSTER_ADJ, KEY_CLUSTER_DF, KEY_T_DF, KEYS } ssc_key;
 
@@ -140,7 +141,7 @@ void frgi_ssc_print(const frgi_ssc *ssc, char *out, size_t capacity)
              ssc->cluster_min ? "min" : "conventional", ssc->t_min ? "min" : "conventional");
 }
 
-/* ---- what is asked for -------------------------------------------------------------------------- */
+/* ---- what is asked for ----------------------------------------------------------------------- */
 
 /** Adds the variable at a node: a or a^b. */
 static frg_status add_cluster(frgi_vcov_request *r, frg_context *ctx, const frgi_syntax *s,

@@ -25,23 +25,23 @@ typedef struct {
 
 /** Values above it are refused: their squares times the rows would not be finite. */
 #define FE_LARGEST 1e150
-/** Columns with a largest value below it, times the root of the least weight, are refused: their squares are no numbers
- *  any more, and nothing could be distinguished from zero by them. */
+/** Columns with a largest value below it, times the root of the least weight, are refused: their
+ *  squares are no numbers any more, and nothing could be distinguished from zero by them. */
 #define FE_SMALLEST 1e-150
 
-/** Is the column itself lost in the rounding of the effects taken out?  Effects so far beyond it come from a direction
- *  that D does not have and a factor took for one; what is left then is no residual of the column, however small its
- *  level means are. */
+/** Is the column itself lost in the rounding of the effects taken out?  Effects so far beyond it
+ *  come from a direction that D does not have and a factor took for one; what is left then is no
+ *  residual of the column, however small its level means are. */
 bool frgi_fe_is_lost(const fe_column_size *c);
-/** Fills audit, gradient, error_bound, absorbed and converged; a lost column is neither of the two.  error: an estimate of ||W^(1/2)(r - r*)||^2,
- *  NaN where there is none. */
+/** Fills audit, gradient, error_bound, absorbed and converged; a lost column is neither of the two.
+ *  error: an estimate of ||W^(1/2)(r - r*)||^2, NaN where there is none. */
 void frgi_fe_verify(double tol, int n_factors, const fe_column_size *c, const fe_column_audit *a,
                     double error, frg_demean_column *out);
-/** Is nothing left to be done for the column?  A small gradient on a nearly disconnected graph is no small
- *  error, so the bound counts as well. */
+/** Is nothing left to be done for the column?  A small gradient on a nearly disconnected graph is
+ *  no small error, so the bound counts as well. */
 bool frgi_fe_accepted(double tol, const frg_demean_column *c);
-/** E_NOT_FINITE for a value that is not finite, above FE_LARGEST, or the largest of its column and below FE_SMALLEST; row
- *  and column from 0. */
+/** E_NOT_FINITE for a value that is not finite, above FE_LARGEST, or the largest of its column and
+ *  below FE_SMALLEST; row and column from 0. */
 FRG_MUST_USE frg_status frgi_fe_refuse_value(frg_context *ctx, int64_t row, int64_t column,
                                              double v);
 

@@ -2,8 +2,8 @@
  *
  *     W = (R b - q)' (R V R')^-1 (R b - q),   F = W / df1,   df1 = rows of R
  *
- * F is compared with F(df1, df2), df2 that of the covariance's t, and W with chi squared of df1.  R V R' is scaled to
- * correlations before it is inverted, as the units of the coefficients differ. */
+ * F is compared with F(df1, df2), df2 that of the covariance's t, and W with chi squared of df1.  R
+ * V R' is scaled to correlations before it is inverted, as the units of the coefficients differ. */
 #include <math.h>
 
 #include "fe/fe_regress.h"
@@ -12,8 +12,8 @@
 
 static const double SINGULAR = 1e-12; /* a pivot of correlations: rounding */
 
-/** a (rows x rows) <- R V R', d (rows) <- R b - q; both over the square roots of the diagonal.  False where that is
- *  not positive. */
+/** a (rows x rows) <- R V R', d (rows) <- R b - q; both over the square roots of the diagonal.
+ *  False where that is not positive. */
 static bool restrict_to(const frg_fe_vcov *v, int k, const double *r, const double *q, int rows,
                         double *a, double *d)
 {

@@ -1,8 +1,8 @@
 /* gp.c - the process as callers see it: options, data, parameters, value and gradient.
  *
- * create: options -> shapes -> finite values -> kernel, noise, mean, priors -> memory -> copies -> starts.  Nothing
- * of the caller's is kept: a process lives on its copies.  All memory is taken here, in one arena (gp_memory.c)
- * beside the small parts; an evaluation takes none.
+ * create: options -> shapes -> finite values -> kernel, noise, mean, priors -> memory -> copies ->
+ * starts.  Nothing of the caller's is kept: a process lives on its copies.  All memory is taken
+ * here, in one arena (gp_memory.c) beside the small parts; an evaluation takes none.
  */
 #include <float.h>
 #include <math.h>
@@ -25,7 +25,7 @@ double frgi_gp_largest_y(const frg_gp_opts *o)
 
 enum { FLOATS = 1 << FRG_F32 | 1 << FRG_F64, MOST_GROUPS = 4096, COUNT_MOST = 1 << 28 };
 
-/* ---- options ------------------------------------------------------------------------------------ */
+/* ---- options --------------------------------------------------------------------------------- */
 
 void frg_gp_defaults(frg_gp_opts *o, size_t struct_size)
 {
@@ -79,7 +79,7 @@ static frg_status check_together(const frg_gp *gp)
     return FRG_OK;
 }
 
-/* ---- arrays of the caller ----------------------------------------------------------------------- */
+/* ---- arrays of the caller -------------------------------------------------------------------- */
 
 static void set_element(const frg_array *a, int64_t i, int64_t j, double v)
 {
@@ -184,8 +184,9 @@ static frg_status check_row(const given *g, int64_t i, bool masked)
     return FRG_OK;
 }
 
-/** Bits of numbers without their signs are in the order of the numbers, infinity and NaN last: what is beyond `most` makes
- *  a difference negative. Integers, as a comparison of doubles would not become vector code. */
+/** Bits of numbers without their signs are in the order of the numbers, infinity and NaN last: what
+ *  is beyond `most` makes a difference negative. Integers, as a comparison of doubles would not
+ *  become vector code. */
 static bool all_within(const double *v, int64_t count, double most)
 {
     int64_t limit, outside = 0;
@@ -218,7 +219,7 @@ static frg_status count_groups(frg_context *ctx, const int32_t *groups, int64_t 
     return FRG_OK;
 }
 
-/* ---- a process without its points --------------------------------------------------------------- */
+/* ---- a process without its points ------------------------------------------------------------ */
 
 static frg_status name_columns(frg_gp *gp, const char *const *names)
 {
@@ -333,7 +334,7 @@ void frg_gp_destroy(frg_gp *gp)
     DROP(ctx, &gp);
 }
 
-/* ---- a process with its points ------------------------------------------------------------------ */
+/* ---- a process with its points --------------------------------------------------------------- */
 
 static void copy_rows(frg_gp *gp, const given *g)
 {
@@ -507,7 +508,7 @@ frg_status frg_gp_estimate(frg_context *ctx, int64_t n, int64_t d, int64_t q, co
     return FRG_OK;
 }
 
-/* ---- parameters and report ---------------------------------------------------------------------- */
+/* ---- parameters and report ------------------------------------------------------------------- */
 
 int frg_gp_parameter_count(const frg_gp *gp)
 {
@@ -636,7 +637,7 @@ frg_gp_report frg_gp_get_report(const frg_gp *gp)
                            .y = gp->y};
 }
 
-/* ---- value and gradient ------------------------------------------------------------------------- */
+/* ---- value and gradient ---------------------------------------------------------------------- */
 
 frg_status frg_gp_eval(frg_gp *gp, frg_gp_value *out)
 {

@@ -1,7 +1,9 @@
-/* gp_adam.h - one step of Adam on one coordinate, the arithmetic of torch.optim.Adam (Kingma and Ba 2015):
+/* gp_adam.h - one step of Adam on one coordinate, the arithmetic of torch.optim.Adam (Kingma and Ba
+ * 2015):
  *
  *     m <- m + (1 - b1)(g - m)        v <- b2 v + (1 - b2) g g
- *     x <- x - lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps),   b1 = 0.9, b2 = 0.999, eps = 1e-8
+ *     x <- x - lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps),   b1 = 0.9, b2 = 0.999, eps =
+ *                                                                      1e-8
  */
 #ifndef FRGI_GP_ADAM_H
 #define FRGI_GP_ADAM_H

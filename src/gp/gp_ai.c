@@ -1,17 +1,19 @@
 /* gp_ai.c - a trust region of Levenberg and Marquardt's kind on the average information.
  *
- * Near a maximum of the likelihood the average information AI_st = 1/2 (K_s a)' K^-1 (K_t a) stands for the
- * Hessian of -ell: positive semidefinite everywhere, exact in the mean of observed and expected information, and
- * nearly free once the inverse is there.  A step is that of the damped model (gp_damped.c): every
- * component is cut to 2 (a factor of e^2 = 7 in a log parameter), and the point is moved into the box.  A step that lowers f is kept and mu follows the gain over what the model promised; else mu grows
- * five times, to 0.2 at least.  After three failures in a row, or five steps that won next to nothing where
- * the model promises more, it is wrong here, and L-BFGS-B goes on from the point reached.
+ * Near a maximum of the likelihood the average information AI_st = 1/2 (K_s a)' K^-1 (K_t a) stands
+ * for the Hessian of -ell: positive semidefinite everywhere, exact in the mean of observed and
+ * expected information, and nearly free once the inverse is there.  A step is that of the damped
+ * model (gp_damped.c): every component is cut to 2 (a factor of e^2 = 7 in a log parameter), and
+ * the point is moved into the box.  A step that lowers f is kept and mu follows the gain over what
+ * the model promised; else mu grows five times, to 0.2 at least.  After three failures in a row, or
+ * five steps that won next to nothing where the model promises more, it is wrong here, and L-BFGS-B
+ * goes on from the point reached.
  *
- * Letters: f the objective, g its gradient, H the information in the optimiser's coordinates, mu the damping.
- * Cost beside the objective: n^3/3 a step.
+ * Letters: f the objective, g its gradient, H the information in the optimiser's coordinates, mu
+ * the damping. Cost beside the objective: n^3/3 a step.
  *
- * Gilmour, Thompson and Cullis (1995), Biometrics 51, 1440-1450; More (1978), LNM 630, 105-116; Nielsen (1999),
- * IMM-REP-1999-05.
+ * Gilmour, Thompson and Cullis (1995), Biometrics 51, 1440-1450; More (1978), LNM 630, 105-116;
+ * Nielsen (1999), IMM-REP-1999-05.
  */
 #include <float.h>
 #include <math.h>
@@ -41,7 +43,8 @@ static void lay_out(frgi_arena *a, region *r)
     r->p = TAKE(a, double, n);
 }
 
-/** p <- the damped step, cut and inside the box; returns -(g'p + p'Hp/2), what the model expects to win. */
+/** p <- the damped step, cut and inside the box; returns -(g'p + p'Hp/2), what the model expects to
+ *  win. */
 static double damped_step(region *r)
 {
     const int n = r->n;

@@ -1,15 +1,17 @@
 /* gp_batch.c - many independent processes with one expression.
  *
- * Members are sorted by columns and rows, so that those side by side have about the same size, and cut into tasks: as
- * many as a vector has lanes where a lane can hold them (gp_lanes.h: [variance *] rbf or matern of all columns, one
- * column of y, nothing profiled, up to 128 rows in f64 and 200 in f32), one elsewhere.  Whether a member goes into a
- * lane follows from its own shape and from the call, never from how many neighbours it finds: its bits would.
- * Threads take tasks; each has a context of its own.  A member is a process like any other, so that checks,
- * starts and means are the same; the next member takes its place, memory and expression.  Lanes only stand in for its
- * value and gradient.  What a lane cannot do well - a pivot that is not positive or rounding, f32 that is not accurate enough - is done again for
- * that member alone.
+ * Members are sorted by columns and rows, so that those side by side have about the same size, and
+ * cut into tasks: as many as a vector has lanes where a lane can hold them (gp_lanes.h: [variance
+ * *] rbf or matern of all columns, one column of y, nothing profiled, up to 128 rows in f64 and 200
+ * in f32), one elsewhere.  Whether a member goes into a lane follows from its own shape and from
+ * the call, never from how many neighbours it finds: its bits would. Threads take tasks; each has a
+ * context of its own.  A member is a process like any other, so that checks, starts and means are
+ * the same; the next member takes its place, memory and expression.  Lanes only stand in for its
+ * value and gradient.  What a lane cannot do well - a pivot that is not positive or rounding, f32
+ * that is not accurate enough - is done again for that member alone.
  *
- * Fits by Adam from one start go side by side in lanes too (gp_batch_adam.c); other fits run one a core.
+ * Fits by Adam from one start go side by side in lanes too (gp_batch_adam.c); other fits run one a
+ * core.
  *
  * Memory: per thread one process (a vector of them), n^2 vectors. */
 #include <math.h>
@@ -50,7 +52,7 @@ typedef struct {
     frg_gp *model;           /* the expression of all, parsed once; without points */
 } batch;
 
-/* ---- members ------------------------------------------------------------------------------------ */
+/* ---- members --------------------------------------------------------------------------------- */
 
 static frg_status open_member(frg_gp **reused, frg_context *ctx, const batch *b,
                               const frg_gp_member *m)
@@ -151,8 +153,9 @@ static frg_status run_lanes(const batch *b, frgi_gp_batch_lanes *r, int thread, 
     return frgi_gp_run_lanes(ctx, &b->lane_memory[thread], r, gradient);
 }
 
-/** Lanes for the members of a task that can be in them; the others, and those that failed, alone.  What goes into
- *  lanes depends on shapes and expression alone, so that a bad member changes no other's bits. */
+/** Lanes for the members of a task that can be in them; the others, and those that failed, alone.
+ *  What goes into lanes depends on shapes and expression alone, so that a bad member changes no
+ *  other's bits. */
 static void run_task(const batch *b, const task *u, int thread)
 {
     frg_context *const ctx = b->contexts[thread];
@@ -185,7 +188,7 @@ static void run_task(const batch *b, const task *u, int thread)
     }
 }
 
-/* ---- tasks -------------------------------------------------------------------------------------- */
+/* ---- tasks ----------------------------------------------------------------------------------- */
 
 /** Largest first: the last tasks are then short ones, and threads end together. */
 static int by_size(const void *one, const void *two, const void *members)
@@ -212,8 +215,8 @@ static int64_t alike(const batch *b, int64_t i)
     return end - i;
 }
 
-/** The largest task for so many members: as many tasks as the lanes ask for, rounded up to whole rounds of the threads
- *  where there is more than one, so that all threads end together. */
+/** The largest task for so many members: as many tasks as the lanes ask for, rounded up to whole
+ *  rounds of the threads where there is more than one, so that all threads end together. */
 static int64_t even_task(const batch *b, int64_t count)
 {
     const int64_t tasks = (count + b->width - 1) / b->width, t = b->threads,
@@ -243,7 +246,8 @@ static void cut(batch *b)
     }
 }
 
-/** An expression or an option that no member could have is the call's mistake: found on the first member. */
+/** An expression or an option that no member could have is the call's mistake: found on the first
+ *  member. */
 static frg_status probe(batch *b)
 {
     static const char *const of_the_call[] = {"FRG-GP-001", "FRG-GP-005", "FRG-CORE-006"};
@@ -390,7 +394,8 @@ static frg_status run_tasks(batch *b)
     return FRG_OK;
 }
 
-/** Fits whose members take the same steps at the same time; options that are refused are left to frg_gp_fit. */
+/** Fits whose members take the same steps at the same time; options that are refused are left to
+ *  frg_gp_fit. */
 static bool side_by_side(const frg_gp_fit_opts *o)
 {
     return o->optimizer == FRG_GP_ADAM && o->starts == 1 && o->max_evaluations == 0 &&

@@ -22,7 +22,8 @@ size_t frgi_gp_lanes_bytes(const frgi_gp_lanes_ops *ops, frg_dtype type, ptrdiff
 /** Sizes the lanes for the processes in them; they have one leaf kind and as many columns. */
 void frgi_gp_lanes_open(frgi_gp_batch_lanes *r, const frg_context *ctx, frg_dtype type,
                         frg_gp *const *gp, int count);
-/** Value, and where asked the gradient's sums, of every lane at gp->theta; *kept holds the memory. */
+/** Value, and where asked the gradient's sums, of every lane at gp->theta; *kept holds the
+ *  memory. */
 FRG_MUST_USE frg_status frgi_gp_run_lanes(frg_context *ctx, frgi_arena *kept,
                                           frgi_gp_batch_lanes *r, bool gradient);
 /** gp->value from a lane; false where the lane's answer is not good enough. */
@@ -30,8 +31,8 @@ bool frgi_gp_take_value(const frgi_gp_batch_lanes *r, int lane);
 /** gp->gradient from a lane, after its value, and the trace residual. */
 void frgi_gp_take_gradient(const frgi_gp_batch_lanes *r, int lane);
 
-/** Adam's fit of all processes of the lanes side by side, those marked lost alone afterwards: done[i] tells which have
- *  their last point, its value and gradient in gp. */
+/** Adam's fit of all processes of the lanes side by side, those marked lost alone afterwards:
+ *  done[i] tells which have their last point, its value and gradient in gp. */
 FRG_MUST_USE frg_status frgi_gp_adam_lanes(frg_context *ctx, frgi_arena *kept,
                                            frgi_gp_batch_lanes *r, const frg_gp_fit_opts *o,
                                            bool done[LANES_MOST]);

@@ -1,7 +1,8 @@
 /* gp_batch_adam.c - Adam on the processes of one vector side by side.
  *
- * The steps and coordinates are those of a fit of one process (gp_adam.h, gp_coordinates.h).  A process whose lane has no good
- * value at some point leaves the lanes: it returns to its start and is fitted alone; its lane stands still. */
+ * The steps and coordinates are those of a fit of one process (gp_adam.h, gp_coordinates.h).  A
+ * process whose lane has no good value at some point leaves the lanes: it returns to its start and
+ * is fitted alone; its lane stands still. */
 #include <math.h>
 #include <string.h>
 

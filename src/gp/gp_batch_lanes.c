@@ -1,7 +1,8 @@
-/* gp_batch_lanes.c - processes into the lanes of a vector, and their values and gradients out again.
+/* gp_batch_lanes.c - processes into the lanes of a vector, and their values and gradients out
+ * again.
  *
- * What gp_value.c and gp_gradient.c do for one matrix in tiles is done here for a matrix in a lane; centring, means,
- * noise, priors and the order of the parameters are the process's own. */
+ * What gp_value.c and gp_gradient.c do for one matrix in tiles is done here for a matrix in a lane;
+ * centring, means, noise, priors and the order of the parameters are the process's own. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -12,8 +13,8 @@
 static const double LOG_2PI = 1.8378770664093454836;
 static const double SINGULAR = 4; /* as in gp_value.c */
 
-/** The leaf of an expression that lanes know, of a process that they can hold; NULL elsewhere.  *scale: its
- *  variance's parameter, -1 for none. */
+/** The leaf of an expression that lanes know, of a process that they can hold; NULL elsewhere.
+ *  *scale: its variance's parameter, -1 for none. */
 static const frgi_gp_node *lane_leaf(const frg_gp *gp, int *scale)
 {
     const frgi_gp_kernel *const k = gp->kernel;
@@ -105,7 +106,8 @@ static double length_of(const frg_gp *gp, const frgi_gp_node *leaf, ptrdiff_t k)
     return gp->theta[leaf->group[0].first + (leaf->group[0].count > 1 ? (int)k : 0)];
 }
 
-/** A column of a lane: n numbers `step` vectors apart, from `from` by columns of `width`, less `centre`. */
+/** A column of a lane: n numbers `step` vectors apart, from `from` by columns of `width`, less
+ *  `centre`. */
 static void put_column(const frgi_gp_batch_lanes *r, void *at, ptrdiff_t step, int lane,
                        ptrdiff_t n, const double *from, ptrdiff_t width, double less)
 {

@@ -1,14 +1,16 @@
-/* gp_bind.c - an expression bound to parameter values: a program of steps, its constants, scaled copies of the points.
+/* gp_bind.c - an expression bound to parameter values: a program of steps, its constants, scaled
+ * copies of the points.
  *
  *     radial leaves        x_k / l_k              (k reads (x_ik - x_jk) / l_k as one difference)
- *     linear, polynomial   x_k + centre_k         (points are centred, these are not translation-invariant)
+ *     linear, polynomial   x_k + centre_k (points are centred, these are not translation-invariant)
  *     others               x_k as it is, 1/(2 p_k), 1/l_k^2, v_k, 2 pi^2 v_k ... as constants
  *
- * Memory: n values for a leaf and column that reads x through a factor or shift, and for each thread 8 KB a node and
- * 512 bytes a parameter.
+ * Memory: n values for a leaf and column that reads x through a factor or shift, and for each
+ * thread 8 KB a node and 512 bytes a parameter.
  *
- * Dangers.  Lengthscales of 1e-300 would make scaled coordinates overflow and coincident points NaN: the factor is
- * cut so that the largest is CAP, where different points are still so far apart that k is 0.
+ * Dangers.  Lengthscales of 1e-300 would make scaled coordinates overflow and coincident points
+ * NaN: the factor is cut so that the largest is CAP, where different points are still so far apart
+ * that k is 0.
  */
 #include <math.h>
 #include <string.h>
@@ -30,7 +32,7 @@ static const frgi_gp_tiles_ops *tiles_of(frgi_isa isa, frg_dtype dtype)
     return &levels[isa][dtype == FRG_F32];
 }
 
-/* ---- sizes -------------------------------------------------------------------------------------- */
+/* ---- sizes ----------------------------------------------------------------------------------- */
 
 static bool has_slots(frgi_gp_kind kind)
 {
@@ -90,7 +92,8 @@ static void lay_out_patch(frgi_arena *a, const frgi_gp_kernel *k, const frgi_gp_
     *user_rows = TAKE(a, double, b->program.user_dims *GP_ROWS);
 }
 
-/** What the expression asks of patches: how many slots, the most columns of a leaf and of a user's kernel. */
+/** What the expression asks of patches: how many slots, the most columns of a leaf and of a user's
+ *  kernel. */
 static void count_slots(const frgi_gp_kernel *k, frgi_gp_program *g)
 {
     g->n_slots = g->max_dims = g->user_dims = 0;
@@ -165,7 +168,7 @@ size_t frgi_gp_bound_bytes(const frgi_gp_kernel *k, frg_dtype dtype, ptrdiff_t n
     return a.used;
 }
 
-/* ---- binding ------------------------------------------------------------------------------------ */
+/* ---- binding --------------------------------------------------------------------------------- */
 
 static void put_constant(frgi_gp_bound *b, void *to, int i, double value)
 {

@@ -1,5 +1,5 @@
-/* gp_bound.h - the inside of a bound expression, for what runs it over patches: pairs of the points (gp_build.c) and
- * new points against them (gp_cross.c). */
+/* gp_bound.h - the inside of a bound expression, for what runs it over patches: pairs of the points
+ * (gp_build.c) and new points against them (gp_cross.c). */
 #ifndef FRGI_GP_BOUND_H
 #define FRGI_GP_BOUND_H
 

@@ -1,17 +1,18 @@
-/* gp_build.c - a bound expression over all pairs of its points: building, gradient pass, products with derivatives.
+/* gp_build.c - a bound expression over all pairs of its points: building, gradient pass, products
+ * with derivatives.
  *
- *     C_ij,    1/2 sum_ij W_ij dC_ij/dlog theta,    sum_j W_ij dk(x_i, x_j)/dx_i,    dC/dlog theta_t a
+ *     C_ij,    1/2 sum_ij W_ij dC_ij/dlog theta, sum_j W_ij dk(x_i, x_j)/dx_i, dC/dlog theta_t a
  *
- * A task is a stretch of GP_ROWS rows of one tile row with all their columns; it writes rows, or sums, that no
- * other task touches.  Sums of a pass are kept per task (a double for each parameter) and added in the order of the
- * tasks, so the bits do not depend on the number of threads.
+ * A task is a stretch of GP_ROWS rows of one tile row with all their columns; it writes rows, or
+ * sums, that no other task touches.  Sums of a pass are kept per task (a double for each parameter)
+ * and added in the order of the tasks, so the bits do not depend on the number of threads.
  *
  *     columns ->   tile 0        tile 1
  *     rows 0-63    patch patch | .
  *     rows 64-..   patch patch | patch ...
  *
- * Work: n^2/2 pairs, each what its leaves cost (radial: 3d + 20 operations, backward 3d + 10 more); with input
- * gradients, and for the products, n^2.
+ * Work: n^2/2 pairs, each what its leaves cost (radial: 3d + 20 operations, backward 3d + 10 more);
+ * with input gradients, and for the products, n^2.
  */
 #include <omp.h>
 #include <string.h>
@@ -20,7 +21,7 @@
 
 enum { SERIAL_ROWS = 192, SERIAL_ROWS_RADIAL = 400 }; /* below, threads cost more than they bring */
 
-/* ---- tasks -------------------------------------------------------------------------------------- */
+/* ---- tasks ----------------------------------------------------------------------------------- */
 
 /** A stretch of rows of one tile row. */
 typedef struct {
@@ -82,8 +83,8 @@ static void sweep_body(void *run, int me)
     }
 }
 
-/** Runs body for all tasks.  Threads have the tile rows that they have in the dense core, and so find what they wrote
- *  in their own cache. */
+/** Runs body for all tasks.  Threads have the tile rows that they have in the dense core, and so
+ *  find what they wrote in their own cache. */
 static void run_tasks(const frgi_gp_bound *b, const frgi_spd_shape *s, const void *job,
                       task_body body)
 {
@@ -97,7 +98,7 @@ static ptrdiff_t columns_below(const frgi_spd_shape *s, const task *x, ptrdiff_t
     return col < x->tile ? s->tile : x->row + x->rows;
 }
 
-/* ---- build -------------------------------------------------------------------------------------- */
+/* ---- build ----------------------------------------------------------------------------------- */
 
 typedef struct {
     char *a, *kept;
@@ -137,7 +138,7 @@ frg_status frgi_gp_build(frg_context *ctx, const frgi_gp_bound *b, const frgi_sp
     return FRG_OK;
 }
 
-/* ---- gradient pass ------------------------------------------------------------------------------ */
+/* ---- gradient pass --------------------------------------------------------------------------- */
 
 typedef struct {
     const frgi_gp_pass *pass;
@@ -161,7 +162,8 @@ static frgi_gp_weights weights_of(const frgi_spd_shape *s, const frgi_gp_pass *p
                              .extra_q = pass->extra_q};
 }
 
-/** Does the inverse come in f32 to a pass in f64?  Its patches are widened then: the pass costs n^2, the inverse n^3. */
+/** Does the inverse come in f32 to a pass in f64?  Its patches are widened then: the pass costs
+ *  n^2, the inverse n^3. */
 static bool is_narrow(const frgi_gp_bound *b, const frgi_spd_shape *s)
 {
     return s->dtype != b->points.dtype;
@@ -239,7 +241,8 @@ static void pass_task(const frgi_gp_bound *b, const frgi_spd_shape *s, const voi
     }
 }
 
-/** dx_i = sum over all j: the pairs above the diagonal are visited as well, so that a row has one owner. */
+/** dx_i = sum over all j: the pairs above the diagonal are visited as well, so that a row has one
+ *  owner. */
 static void inputs_task(const frgi_gp_bound *b, const frgi_spd_shape *s, const void *job,
                         ptrdiff_t u, frgi_gp_patch *p)
 {
@@ -304,7 +307,7 @@ frg_status frgi_gp_run_pass(frg_context *ctx, const frgi_gp_bound *b, const frgi
     return FRG_OK;
 }
 
-/* ---- products with derivatives ------------------------------------------------------------------ */
+/* ---- products with derivatives --------------------------------------------------------------- */
 
 typedef struct {
     const double *a;

@@ -1,14 +1,17 @@
-/* gp_centre.c - where the columns of x lie: a centre to take out, and whether the arithmetic resolves what is around it.
+/* gp_centre.c - where the columns of x lie: a centre to take out, and whether the arithmetic
+ * resolves what is around it.
  *
- * Both come from up to 9 rows, spread evenly: the centre is their median, the spread the median of the distances from it
- * that are not 0.  A mean would do for most data, but one row with 1e36 for "missing" moves it out of all others, whose
- * differences are then lost to rounding: every k(x, x') is 1 and the likelihood plausible.
+ * Both come from up to 9 rows, spread evenly: the centre is their median, the spread the median of
+ * the distances from it that are not 0.  A mean would do for most data, but one row with 1e36 for
+ * "missing" moves it out of all others, whose differences are then lost to rounding: every k(x, x')
+ * is 1 and the likelihood plausible.
  *
- * Lengthscales are cut where scaled coordinates would overflow (gp_build.c); beyond FAR spreads that would join points
- * which are apart.
+ * Lengthscales are cut where scaled coordinates would overflow (gp_build.c); beyond FAR spreads
+ * that would join points which are apart.
  *
- * Periodic kernels need the fraction of a period: at more than TURNS periods from the centre rounding leaves none of it,
- * sines are taken as 0 and a point would be alike to all others (k = 1, a negative variance).
+ * Periodic kernels need the fraction of a period: at more than TURNS periods from the centre
+ * rounding leaves none of it, sines are taken as 0 and a point would be alike to all others (k = 1,
+ * a negative variance).
  */
 #include <math.h>
 
@@ -21,7 +24,8 @@ static const double TURNS[2] = {0x1p50,
                                 0x1p21}; /* half of where frgi_turns has whole numbers alone */
 static const double VANISHED = 708;      /* e^-708 is 0 */
 
-/** Nine numbers in ascending order, by 25 exchanges without branches (which are not to be foreseen here). */
+/** Nine numbers in ascending order, by 25 exchanges without branches (which are not to be foreseen
+ *  here). */
 static void sort(double v[SAMPLE])
 {
     static const signed char at[][2] = {{0, 3}, {1, 7}, {2, 5}, {4, 8}, {0, 7}, {2, 4}, {3, 8},
@@ -93,7 +97,8 @@ static void reach(const double *restrict x, ptrdiff_t count, ptrdiff_t period,
     }
 }
 
-/** Columns k0 .. k0 + count - 1, TILE at most.  Where they are all, rows follow each other and SIDE of them go side by side. */
+/** Columns k0 .. k0 + count - 1, TILE at most.  Where they are all, rows follow each other and SIDE
+ *  of them go side by side. */
 static void measure(const rows *r, ptrdiff_t k0, ptrdiff_t count, extent e[TILE])
 {
     const bool whole = count == r->d;
@@ -179,7 +184,7 @@ frg_status frgi_gp_check_new_points(const frg_gp *gp, const double *x, ptrdiff_t
     return FRG_OK;
 }
 
-/* ---- periodic kernels --------------------------------------------------------------------------- */
+/* ---- periodic kernels ------------------------------------------------------------------------ */
 
 static double parameter(const frg_gp *gp, const frgi_gp_node *node, int group, int i)
 {

@@ -1,24 +1,30 @@
-/* gp_choose.c - the start of a fit that the data choose, and the intervals that random starts are drawn from.
+/* gp_choose.c - the start of a fit that the data choose, and the intervals that random starts are
+ * drawn from.
  *
- * The values that an expression leaves out are set from moments of the data (gp_params.c).  A search from there ends in a
- * lesser optimum where a lengthscale is far off, or a period.  So a few other values are tried, on at most MOST points, and
- * the ones of the largest ell + log prior are where the search begins:
+ * The values that an expression leaves out are set from moments of the data (gp_params.c).  A
+ * search from there ends in a lesser optimum where a lengthscale is far off, or a period.  So a few
+ * other values are tried, on at most MOST points, and the ones of the largest ell + log prior are
+ * where the search begins:
  *
- *     lengthscales   LEVELS of them from the nearest spacing s of the points to their range R, s (R / s)^t
- *     periods        the peaks of a periodogram (gp_period.c) and twice the first; beside them lengthscales as they are, R, or
- *                    LASTING R (an oscillation whose form changes within the range and one whose form
- *                    does not are two optima), and periodic functions of any form or near to a sine
+ *     lengthscales   LEVELS of them from the nearest spacing s of the points to their range R, s (R
+ *                    / s)^t
+ *     periods        the peaks of a periodogram (gp_period.c) and twice the first; beside them
+ *                    lengthscales as they are, R, or LASTING R (an oscillation whose form changes
+ *                    within the range and one whose form does not are two optima), and periodic
+ *                    functions of any form or near to a sine
  *     noise          1/2 mean (y_i - y_j)^2 of nearest neighbours i, j, and fractions of var(y)
  *     variances, shapes   a few factors
  *
- * parameter after parameter, the others as they were best, in SWEEPS rounds.  Where every term and the noise has a free
- * variance of its own all of them are multiplied by the f = r'K^-1 r / N that ell is largest at, which costs nothing:
+ * parameter after parameter, the others as they were best, in SWEEPS rounds.  Where every term and
+ * the noise has a free variance of its own all of them are multiplied by the f = r'K^-1 r / N that
+ * ell is largest at, which costs nothing:
  *
  *     ell(f K) = ell(K) + 1/2 r'K^-1 r (1 - 1/f) - N/2 log f
  *
- * A value that somebody gave is never changed.  The points are groups of neighbours spread over the data, so that both short
- * and long distances are among them.  All choices depend on the data alone: the same bits on any number of threads.
- * Cost: about 40 likelihoods of MOST points, O(n) distances from GROUPS points.
+ * A value that somebody gave is never changed.  The points are groups of neighbours spread over the
+ * data, so that both short and long distances are among them.  All choices depend on the data
+ * alone: the same bits on any number of threads. Cost: about 40 likelihoods of MOST points, O(n)
+ * distances from GROUPS points.
  */
 #include <float.h>
 #include <math.h>
@@ -47,7 +53,7 @@ typedef struct {
     frg_status stopped; /* why the search for a start ended early */
 } choice;
 
-/* ---- points ------------------------------------------------------------------------------------- */
+/* ---- points ---------------------------------------------------------------------------------- */
 
 static void measure_deviations(choice *c)
 {
@@ -97,7 +103,8 @@ static void choose_group(const choice *c, ptrdiff_t row, bool *selected)
     }
 }
 
-/** All rows, or neighbours of rows that are spread evenly over the order of the data; their number. */
+/** All rows, or neighbours of rows that are spread evenly over the order of the data; their
+ *  number. */
 static ptrdiff_t choose_rows(const choice *c, bool *selected, ptrdiff_t *rows)
 {
     const ptrdiff_t n = c->gp->n;
@@ -126,8 +133,9 @@ static int ascending(const void *a, const void *b, const void *unused)
     return (x > y) - (x < y);
 }
 
-/** Median over the points of the subset of the smallest distance that is not 0, over the columns that p sees, each
- *  divided by its deviation; 0 where there is none.  *y2: 1/2 mean (y_i - y_j)^2 of those nearest (or NULL). */
+/** Median over the points of the subset of the smallest distance that is not 0, over the columns
+ *  that p sees, each divided by its deviation; 0 where there is none.  *y2: 1/2 mean (y_i - y_j)^2
+ *  of those nearest (or NULL). */
 static double nearest_distance(const choice *c, const frgi_gp_param *p, const double *deviation,
                                double *work, double *y2)
 {
@@ -174,7 +182,8 @@ static double range_of(const frg_gp *gp, ptrdiff_t k)
     return high - low;
 }
 
-/** Nearest distance and range of a length or a period; of an entry of a vector in units of its column. */
+/** Nearest distance and range of a length or a period; of an entry of a vector in units of its
+ *  column. */
 static void measure_parameter(choice *c, int i, const double *ones, double *work)
 {
     const frg_gp *const gp = c->gp;
@@ -201,7 +210,7 @@ static void measure_parameter(choice *c, int i, const double *ones, double *work
     c->spacing[i] = nearest_distance(c, &all, c->deviation, work, NULL) * c->deviation[p->column];
 }
 
-/* ---- a common factor of all variances ----------------------------------------------------------- */
+/* ---- a common factor of all variances -------------------------------------------------------- */
 
 /** Marks one free variance for each term below a node; false where there is a term without. */
 static bool choose_scales(const choice *c, int at, bool *selected)
@@ -227,7 +236,8 @@ static bool choose_scales(const choice *c, int at, bool *selected)
     return all;
 }
 
-/** Is a common factor of all that ell is in units of free, without a prior that would have a say? */
+/** Is a common factor of all that ell is in units of free, without a prior that would have a
+ *  say? */
 static void find_scales(choice *c)
 {
     const frgi_gp_params *const ps = &c->gp->params;
@@ -246,7 +256,7 @@ static void find_scales(choice *c)
     }
 }
 
-/* ---- trials ------------------------------------------------------------------------------------- */
+/* ---- trials ---------------------------------------------------------------------------------- */
 
 /** The parameters of trial at the factor that ell is largest at, and what ell gains by it. */
 static double profile(choice *c)
@@ -354,8 +364,8 @@ static void lengthen(choice *c, ptrdiff_t column, double times)
     }
 }
 
-/** What else changes with a period: lengthscales of its column become so many ranges (0: they stay), the other parameter of
- *  its leaf so many times what the data gave it. */
+/** What else changes with a period: lengthscales of its column become so many ranges (0: they
+ *  stay), the other parameter of its leaf so many times what the data gave it. */
 typedef struct {
     double lengths, shape;
 } company;
@@ -497,7 +507,7 @@ static frg_status try_all(choice *c)
     return c->stopped;
 }
 
-/* ---- the choice --------------------------------------------------------------------------------- */
+/* ---- the choice ------------------------------------------------------------------------------ */
 
 static void lay_out(frgi_arena *a, choice *c, ptrdiff_t **rows, bool **selected, double **ones,
                     double **work)
@@ -536,7 +546,8 @@ static void measure(choice *c, double *ones, double *work)
     }
 }
 
-/** Intervals of random starts: between the nearest distance and the range, and about what the data gave. */
+/** Intervals of random starts: between the nearest distance and the range, and about what the data
+ *  gave. */
 static void keep_likely(choice *c)
 {
     frgi_gp_params *const ps = &c->gp->params;

@@ -1,7 +1,8 @@
 /* gp_coordinates.c - free parameters as coordinates of a search: see gp_coordinates.h.
  *
- * On logarithms standardising y is a shift and changes nothing; so the likelihood stays that of y as given, and
- * nothing has to be turned back.  Bounds go through the same map; one that has no raw value is no bound. */
+ * On logarithms standardising y is a shift and changes nothing; so the likelihood stays that of y
+ * as given, and nothing has to be turned back.  Bounds go through the same map; one that has no raw
+ * value is no bound. */
 #include <math.h>
 
 #include "gp/gp_coordinates.h"

@@ -1,9 +1,9 @@
-/* gp_copy.c - copies of a process on contexts of their own: the expression and the names of columns and parameters, which
- * never change, are shared with the original, which must outlive them.
+/* gp_copy.c - copies of a process on contexts of their own: the expression and the names of columns
+ * and parameters, which never change, are shared with the original, which must outlive them.
  *
- * A worker copy has the data, parameters and storage of the original, so that two threads search at once and compute
- * the same bits.  An empty copy has no data: a batch parses its expression once and fills one copy a member.  A subset
- * has some of the rows. */
+ * A worker copy has the data, parameters and storage of the original, so that two threads search at
+ * once and compute the same bits.  An empty copy has no data: a batch parses its expression once
+ * and fills one copy a member.  A subset has some of the rows. */
 #include <string.h>
 
 #include "gp/gp_room.h"

@@ -1,8 +1,9 @@
 /* gp_cross.c - new points against those of a bound expression, and with themselves.
  *
- *     k(new_i, x_j),   k(new_i, new_i),   sum_j w_ij dk(new_i, x_j)/dnew_i,   dk(new_i, new_i)/dnew_i
+ *     k(new_i, x_j),   k(new_i, new_i), sum_j w_ij dk(new_i, x_j)/dnew_i, dk(new_i, new_i)/dnew_i
  *
- * GP_ROWS new points at a time, with all columns, by one thread: a new point's numbers have one owner.
+ * GP_ROWS new points at a time, with all columns, by one thread: a new point's numbers have one
+ * owner.
  */
 #include <omp.h>
 #include <string.h>
@@ -27,8 +28,8 @@ static void load_new(const frgi_gp_bound *b, frgi_gp_patch *p, double *user_rows
     }
 }
 
-/** What becomes of the pairs of new points and columns: values k(new_i, x_j) at out[i + j ld]; or, where gx is not NULL,
- *  sum_j w[i + j ldw] dk(new_i, x_j)/dnew_i, d numbers a point. */
+/** What becomes of the pairs of new points and columns: values k(new_i, x_j) at out[i + j ld]; or,
+ *  where gx is not NULL, sum_j w[i + j ldw] dk(new_i, x_j)/dnew_i, d numbers a point. */
 typedef struct {
     void *out;
     ptrdiff_t ld;
@@ -37,7 +38,8 @@ typedef struct {
     double *gx;
 } crossing;
 
-/** GP_ROWS new points or fewer, from row `at` of the result on, which are loaded in p, against all columns. */
+/** GP_ROWS new points or fewer, from row `at` of the result on, which are loaded in p, against all
+ *  columns. */
 static void visit_rows(const frgi_gp_bound *b, frgi_gp_patch *p, ptrdiff_t at, ptrdiff_t rows,
                        const crossing *c)
 {
@@ -111,7 +113,8 @@ static frgi_gp_program self_program(const frgi_gp_bound *b, const frgi_gp_patch 
     return g;
 }
 
-/** Visits points with themselves, as those of a process (they have white) or as others; gx NULL: values into diagonal. */
+/** Visits points with themselves, as those of a process (they have white) or as others; gx NULL:
+ *  values into diagonal. */
 static void visit_self(const frgi_gp_bound *b, const frgi_gp_points *points, ptrdiff_t first,
                        ptrdiff_t m, bool training, double *diagonal, double *gx)
 {

@@ -1,19 +1,22 @@
-/* gp_damped.c - steps of a quadratic model whose curvature is an information matrix: see gp_optimise.h.
+/* gp_damped.c - steps of a quadratic model whose curvature is an information matrix: see
+ * gp_optimise.h.
  *
  *     (H + F + mu diag(H)) p = -g        over the coordinates that may move,
  *     F_ii = max(0, |g_i| - H_ii)
  *
- * The floor F is for coordinates in which the likelihood runs out flat, as lengthscales that the data do not ask
- * for: there ell falls like e^-2t and its curvature is 2 |g|, but the information, of second order in the
- * derivative, falls like e^-4t and would send the step anywhere.  On 442 points with 12 parameters it halves the
- * evaluations.
+ * The floor F is for coordinates in which the likelihood runs out flat, as lengthscales that the
+ * data do not ask for: there ell falls like e^-2t and its curvature is 2 |g|, but the information,
+ * of second order in the derivative, falls like e^-4t and would send the step anywhere.  On 442
+ * points with 12 parameters it halves the evaluations.
  *
- * H is scaled to a unit diagonal before it is factored; a direction without information (a zero row) has its floor
- * alone.  Parameters that only count together (a variance times a variance) make H singular, and rounding may take it
- * further: where there is no factor mu grows until there is one.
+ * H is scaled to a unit diagonal before it is factored; a direction without information (a zero
+ * row) has its floor alone.  Parameters that only count together (a variance times a variance) make
+ * H singular, and rounding may take it further: where there is no factor mu grows until there is
+ * one.
  *
- * The promise of a point is what the model wins by its step with the least damping, shortened where a component is longer
- * than the longest that a search takes: where H is singular the rounding of g would send it anywhere.
+ * The promise of a point is what the model wins by its step with the least damping, shortened where
+ * a component is longer than the longest that a search takes: where H is singular the rounding of g
+ * would send it anywhere.
  *
  * Letters: g the gradient, H the information, p the step, mu the damping.  n^3/3 flop a try.
  */
@@ -24,7 +27,8 @@
 enum { MAX_TRIES = 12 };
 static const double FLAT = 1e-10, STEEPER = 10, LEAST_DAMPING = 1e-10;
 
-/** a (n x n, row-major, lower triangle) <- L with a = L L'; p <- a^-1 p.  False where a pivot is not positive. */
+/** a (n x n, row-major, lower triangle) <- L with a = L L'; p <- a^-1 p.  False where a pivot is
+ *  not positive. */
 static bool solve(int n, double *a, double *p)
 {
     for (int j = 0; j < n; j++) {
@@ -66,8 +70,8 @@ void frgi_gp_model_take(frgi_arena *a, int n, frgi_gp_model *m)
     m->scale = TAKE(a, double, n);
 }
 
-/** scale_i = (H + F)_ii^-1/2, 0 where coordinate i stays; H_ii at least |g_i|, so that no coordinate alone goes further
- *  than 1. */
+/** scale_i = (H + F)_ii^-1/2, 0 where coordinate i stays; H_ii at least |g_i|, so that no
+ *  coordinate alone goes further than 1. */
 static void find_scale(const frgi_gp_objective *o, const double *x, const double *g,
                        frgi_gp_model *m)
 {

@@ -1,13 +1,17 @@
-/* gp_expr.c - kernel expressions: recursive-descent parser of sums, products and selections of columns.
+/* gp_expr.c - kernel expressions: recursive-descent parser of sums, products and selections of
+ * columns.
  *
- *     expression := sum                                        top level: one term may be noise[(value)]
+ *     expression := sum                                        top level: one term may be
+ *                                                              noise[(value)]
  *     sum        := product { "+" product }
- *     product    := [ number suffix "*" ] factor { "*" factor }  the number is a variance, as is the word scale
+ *     product    := [ number suffix "*" ] factor { "*" factor } the number is a variance, as is the
+ *                word scale
  *     factor     := "(" sum ")" | "on" "(" columns ";" sum ")" | "scale" [ "(" value ")" ] | leaf
  *     leaf, value                            see gp_expr_leaf.c, gp_scan.h
  *     columns    := column { "," column }    column := name | "name" | number from 1
  *
- * Dangers: the text is anybody's; depth, nodes and parameters are limited, every position is checked, time is linear.
+ * Dangers: the text is anybody's; depth, nodes and parameters are limited, every position is
+ * checked, time is linear.
  */
 #include <math.h>
 #include <string.h>
@@ -16,7 +20,7 @@
 
 enum { DEPTH_LIMIT = 64, LENGTH_LIMIT = 1 << 20 };
 
-/* ---- on(columns; kernel) ------------------------------------------------------------------------ */
+/* ---- on(columns; kernel) --------------------------------------------------------------------- */
 
 static frg_status push_column(frgi_gp_parser *p, int column)
 {
@@ -124,7 +128,7 @@ static frg_status parse_select(frgi_gp_parser *p)
     return frgi_gp_expect(&p->scan, ')', "'+', '*' or ')'");
 }
 
-/* ---- sums and products -------------------------------------------------------------------------- */
+/* ---- sums and products ----------------------------------------------------------------------- */
 
 static frg_status unknown_kernel(const frgi_gp_parser *p)
 {
@@ -230,7 +234,8 @@ static frg_status parse_product(frgi_gp_parser *p)
                                                .group = {{.first = parameter, .count = 1}}});
 }
 
-/** noise, noise(0.04), noise(0.04! in(1e-4,1)): kept aside until the kernel's parameters are complete. */
+/** noise, noise(0.04), noise(0.04! in(1e-4,1)): kept aside until the kernel's parameters are
+ *  complete. */
 static frg_status parse_noise(frgi_gp_parser *p, frgi_gp_written *noise, bool *found)
 {
     if (*found) {

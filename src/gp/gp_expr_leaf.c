@@ -1,12 +1,14 @@
 /* gp_expr_leaf.c - kernel expressions: leaves, their arguments, and the parameters that these are.
  *
  *     leaf       := name [ "(" items ")" ]                     rbf(ard, l=[0.3, 0.5])
- *     items      := item { "," item }        item := "ard" | name "=" values | values | "form" "=" name
+ *     items      := item { "," item } item := "ard" | name "=" values | values | "form" "=" name
  *     values     := value | "[" value { "," value } "]"
- *     value                                  see gp_scan.h; "@" name follows a parameter that stands before it
+ *     value                                  see gp_scan.h; "@" name follows a parameter that
+ *                                            stands before it
  *
- * Parameters are appended to the process's list as they are met, so their order is that of the text.  A leaf's values
- * wait until it is complete: whether one length serves every column is known at its end.
+ * Parameters are appended to the process's list as they are met, so their order is that of the
+ * text.  A leaf's values wait until it is complete: whether one length serves every column is known
+ * at its end.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +16,7 @@
 
 #include "gp/gp_parser.h"
 
-/* ---- nodes and parameters ----------------------------------------------------------------------- */
+/* ---- nodes and parameters -------------------------------------------------------------------- */
 
 frg_status frgi_gp_push_node(frgi_gp_parser *p, frgi_gp_node node)
 {
@@ -42,7 +44,8 @@ static uint64_t columns_seen(const frgi_gp_parser *p)
     return seen;
 }
 
-/** The parameter that `v` follows, and how many entries its name has; *first -1: it follows none. */
+/** The parameter that `v` follows, and how many entries its name has; *first -1: it follows
+ *  none. */
 static frg_status find_tied(const frgi_gp_parser *p, const frgi_gp_written *v, int *first,
                             int *count)
 {
@@ -126,9 +129,10 @@ frg_status frgi_gp_add_scale(frgi_gp_parser *p, frgi_gp_written v, int *paramete
     return frgi_gp_add_parameter(p, name, GP_ROLE_VARIANCE, -1, -1, v, 1);
 }
 
-/* ---- a leaf and its arguments ------------------------------------------------------------------- */
+/* ---- a leaf and its arguments ---------------------------------------------------------------- */
 
-/** What was written for one group: the values stand in the parser's list until the leaf is complete. */
+/** What was written for one group: the values stand in the parser's list until the leaf is
+ *  complete. */
 typedef struct {
     frgi_gp_written *list;
     int count, capacity;

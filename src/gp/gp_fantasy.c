@@ -1,15 +1,19 @@
-/* gp_fantasy.c - predictions as they would be after candidates had been observed, many sets of them on one factor.
+/* gp_fantasy.c - predictions as they would be after candidates had been observed, many sets of them
+ * on one factor.
  *
- * Given the data, test points t and the m candidates c of a set are jointly normal, with the posterior's covariance
+ * Given the data, test points t and the m candidates c of a set are jointly normal, with the
+ * posterior's covariance
  *
  *     C = K_tc - V_t'V_c,   S = K_cc - V_c'V_c + noise = R R',   V = L^-1 K
  *
- * (and the term of a profiled mean, gp_predict.c).  With B = C R^-T an outcome y of the candidates moves
+ * (and the term of a profiled mean, gp_predict.c).  With B = C R^-T an outcome y of the candidates
+ * moves
  *
  *     mean_t <- mean_t + B R^-1 (y - mean_c),   variance_t <- variance_t - sum_j B_tj^2
  *
- * which is what appending them would give, each of q outputs with its own means and the same variances.  V is computed once for all test points and candidates, n^2 (t + sets m)
- * flop; a set costs n m t more, its outcomes share R and B.  Memory n (t + sets m).
+ * which is what appending them would give, each of q outputs with its own means and the same
+ * variances.  V is computed once for all test points and candidates, n^2 (t + sets m) flop; a set
+ * costs n m t more, its outcomes share R and B.  Memory n (t + sets m).
  */
 #include <math.h>
 #include <string.h>
@@ -90,8 +94,8 @@ static void condition(const fantasy *f, ptrdiff_t first, ptrdiff_t rows, ptrdiff
     }
 }
 
-/** root <- R, with as little jitter as it takes: candidates that equal each other or the data have no noise's
- *  worth of variance left where there is no noise. */
+/** root <- R, with as little jitter as it takes: candidates that equal each other or the data have
+ *  no noise's worth of variance left where there is no noise. */
 static frg_status factor_set(const fantasy *f, ptrdiff_t set, double unit)
 {
     const ptrdiff_t m = f->m;
@@ -204,7 +208,7 @@ static frg_status run(fantasy *f, bool observed)
     return status;
 }
 
-/* ---- the public call ---------------------------------------------------------------------------- */
+/* ---- the public call ------------------------------------------------------------------------- */
 
 void frg_gp_fantasy_defaults(frg_gp_fantasy_opts *o, size_t struct_size)
 {

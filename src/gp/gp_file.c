@@ -5,21 +5,24 @@
  *     8 bytes    "FRG-GP\r\n": a transfer that meddles with line ends is seen
  *     u32        version, 1; another one is refused
  *     u64        bytes of the whole file
- *     u32 x 10   precision, storage, jitter policy, mean, columns of a profiled mean, reml, prior jacobian,
- *                auto promote, what is there (bits: known noise 1, groups 2, mean values 4, factor 8, a
- *                profiled scale 16), parameters
+ *     u32 x 10   precision, storage, jitter policy, mean, columns of a profiled mean, reml, prior
+ *                jacobian, auto promote, what is there (bits: known noise 1, groups 2, mean values
+ *                4, factor 8, a profiled scale 16), parameters
  *     f64 x 3    accuracy, jitter in the factor, 0
  *     i64 x 4    n, d, q, rows left out
  *     text       expression (u32 length, bytes), d column names in the same way
- *     parameters u32 transform, fixed + 2 (1 + the parameter it is tied to; 0: none), active + 1, prior;
+ *     parameters u32 transform, fixed + 2 (1 + the parameter it is tied to; 0: none), active + 1,
+ *     prior;
  *                f64 value, lower, upper, standard error, prior a, b, c
- *     f64        x (n d), y (n q, column after column), known noise (n), mean values (n); u32 groups (n)
+ *     f64        x (n d), y (n q, column after column), known noise (n), mean values (n); u32
+ *                groups (n)
  *     f64        the factor's lower triangle, column after column
  *     u32        CRC-32 of all before it
  *
- * The factor is kept so that a loaded process predicts at once and to the bit: what follows from it (K^-1 r) is
- * solved for again by the same code.  Sizes are checked against the length of the file before memory is asked for.
- * A factor in f64 that auto_promote made is left out: the process makes it again.
+ * The factor is kept so that a loaded process predicts at once and to the bit: what follows from it
+ * (K^-1 r) is solved for again by the same code.  Sizes are checked against the length of the file
+ * before memory is asked for. A factor in f64 that auto_promote made is left out: the process makes
+ * it again.
  */
 #include <limits.h>
 #include <math.h>
@@ -33,7 +36,7 @@ static const char MAGIC[8] = "FRG-GP\r\n";
 enum { VERSION = 1, HEAD_BYTES = 20, CHUNK = 512, LONGEST_TEXT = 1 << 20 };
 enum { HAS_NOISE = 1, HAS_GROUPS = 2, HAS_MEAN = 4, HAS_FACTOR = 8, HAS_SCALE = 16, HAS_ALL = 31 };
 
-/* ---- writing ------------------------------------------------------------------------------------ */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 /** Where bytes go; the first error is kept.  Without a writer they are counted. */
 typedef struct {
@@ -202,7 +205,7 @@ done:
     return status;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /** Bytes not read yet; `short_of` is set once something asked for more than is there. */
 typedef struct {
@@ -420,7 +423,8 @@ static const char *mean_text(const model *m)
     return m->mean == GP_MEAN_PROFILED && m->profiled > 1 ? "profiled(linear)" : words[m->mean];
 }
 
-/** The parameters as they were: values, bounds, fixings, priors.  False: they are not those of this process. */
+/** The parameters as they were: values, bounds, fixings, priors.  False: they are not those of this
+ *  process. */
 static bool take_parameters(frg_gp *gp, const unsigned char *bytes, uint32_t count)
 {
     source s = {bytes, SIZE_MAX, false};

@@ -6,9 +6,10 @@
 
 #pragma GCC visibility push(hidden)
 
-/** `name` stands in messages.  E_MODEL where the bytes are not a whole, unchanged model of a known version. */
-FRG_MUST_USE frg_status frgi_gp_parse_model(frg_gp **out, frg_context *ctx, const char *bytes, size_t count,
-                                            const char *name);
+/** `name` stands in messages.  E_MODEL where the bytes are not a whole, unchanged model of a known
+ *  version. */
+FRG_MUST_USE frg_status frgi_gp_parse_model(frg_gp **out, frg_context *ctx, const char *bytes,
+                                            size_t count, const char *name);
 
 #pragma GCC visibility pop
 #endif

@@ -1,19 +1,24 @@
-/* gp_fit.c - the fit: ell + log prior as a function of free coordinates, starts, limits, and what is reported.
+/* gp_fit.c - the fit: ell + log prior as a function of free coordinates, starts, limits, and what
+ * is reported.
  *
- * Coordinates u: gp_coordinates.h; on logarithms, for Adam on v = T(raw) as torch has it.  D_ii = d log v_i / d u_i.
+ * Coordinates u: gp_coordinates.h; on logarithms, for Adam on v = T(raw) as torch has it.  D_ii = d
+ * log v_i / d u_i.
  *
  *     f(u) = -(ell + log prior) / n,   df/du_i = -(d ell / d log v_i) D_ii / n
  *     H    = D (AI + curvature of the prior) D / n
  *
- * Within one start the jitter of the iterates never decreases (monotone), so that f is continuous; a trial that was not
- * taken leaves it as it was.  The best point is evaluated again without it.  An
- * evaluation that fails (not positive definite; f32 not good enough) is a step that is not taken.  A start that
- * fails is tried again up to five times: with ten times the noise where noise is free, elsewhere else.
+ * Within one start the jitter of the iterates never decreases (monotone), so that f is continuous;
+ * a trial that was not taken leaves it as it was.  The best point is evaluated again without it.
+ * An evaluation that fails (not positive definite; f32 not good enough) is a step that is not
+ * taken.  A start that fails is tried again up to five times: with ten times the noise where noise
+ * is free, elsewhere else.
  *
- * Starts of up to a thousand points go side by side, one a thread, each on a copy of the process: larger ones use the
- * threads themselves.  The result is the same to the bit: a start knows nothing of another.
+ * Starts of up to a thousand points go side by side, one a thread, each on a copy of the process:
+ * larger ones use the threads themselves.  The result is the same to the bit: a start knows nothing
+ * of another.
  *
- * Letters: p free coordinates, u a point, theta all parameters.  Memory p^2 + O(p); time is the likelihood's.
+ * Letters: p free coordinates, u a point, theta all parameters.  Memory p^2 + O(p); time is the
+ * likelihood's.
  */
 #include <math.h>
 #include <omp.h>
@@ -100,10 +105,10 @@ static frg_status check_opts(frg_context *ctx, const frg_gp_fit_opts *o)
     return FRG_OK;
 }
 
-/* ---- the objective ------------------------------------------------------------------------------ */
+/* ---- the objective --------------------------------------------------------------------------- */
 
-/** A point at which there is no value, or none good enough, is a step that is not taken: so are periods that leave no phase,
- *  and values that overflow. */
+/** A point at which there is no value, or none good enough, is a step that is not taken: so are
+ *  periods that leave no phase, and values that overflow. */
 static frg_status taken(fit *m, frg_status status)
 {
     if (status != FRG_NOT_POSDEF && status != FRG_BROKE_DOWN && status != FRG_BAD_DATA) {
@@ -115,7 +120,8 @@ static frg_status taken(fit *m, frg_status status)
 
 typedef frg_status answer_fn(fit *m, double *out);
 
-/** The process's answer to a question at its parameters: from the state where it is there, else computed and kept. */
+/** The process's answer to a question at its parameters: from the state where it is there, else
+ *  computed and kept. */
 static frg_status ask(fit *m, frgi_gp_question question, answer_fn *compute, int64_t numbers,
                       double *out)
 {
@@ -269,7 +275,7 @@ static frg_status objective_accepted(void *user, const double *u, double f, doub
                                                       .seconds = frgi_seconds() - m->began});
 }
 
-/* ---- starts ------------------------------------------------------------------------------------- */
+/* ---- starts ---------------------------------------------------------------------------------- */
 
 /** The test that ended a search, as the result has it. */
 static const char *end_of(const fit *m, frg_status status)
@@ -289,7 +295,8 @@ static bool was_stopped(frg_status status)
     return status == FRG_INTERRUPTED || status == FRG_TIME_LIMIT;
 }
 
-/** A search that was stopped between a value and its gradient, or at a trial, ends at the best point that it has seen. */
+/** A search that was stopped between a value and its gradient, or at a trial, ends at the best
+ *  point that it has seen. */
 static void take_best_seen(fit *m)
 {
     if (m->seen.f < m->now.f) {
@@ -457,7 +464,7 @@ static void lay_out(frgi_arena *a, fit *m)
     m->information = m->method == FRG_GP_ADAM ? NULL : TAKE(a, double, p *p);
 }
 
-/* ---- starts side by side ------------------------------------------------------------------------ */
+/* ---- starts side by side --------------------------------------------------------------------- */
 
 typedef struct {
     frg_context *ctx;
@@ -562,7 +569,8 @@ static frg_status take_best(fit *m, const worker *w, int threads)
     return FRG_OK;
 }
 
-/** False where something went wrong: in turn it goes wrong again, or not for want of memory, with its message. */
+/** False where something went wrong: in turn it goes wrong again, or not for want of memory, with
+ *  its message. */
 static bool run_together(fit *m, int threads)
 {
     worker *w;
@@ -636,7 +644,7 @@ static frg_status run_starts(fit *m)
     return status;
 }
 
-/* ---- the end ------------------------------------------------------------------------------------ */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 void frgi_gp_set_active(frg_gp *gp)
 {

@@ -1,17 +1,18 @@
 /* gp_folds.c - predictions of blocks of rows from all others, from one inverse.
  *
- * With P = K^-1, or K^-1 - E E' where a mean H beta is estimated with each block left out, a = P y, and the rows B of
- * one fold:
+ * With P = K^-1, or K^-1 - E E' where a mean H beta is estimated with each block left out, a = P y,
+ * and the rows B of one fold:
  *
  *     mean y_B - P_BB^-1 a_B,   covariance P_BB^-1 (noise included),
- *     log density = 1/2 log |P_BB| - 1/2 a_B' P_BB^-1 a_B - |B|/2 log 2 pi        of the block's rows together
+ *     log density = 1/2 log |P_BB| - 1/2 a_B' P_BB^-1 a_B - |B|/2 log 2 pi        of the block's
+ *                                                                                 rows together
  *
- * for each column of y.  Leave-one-out is the case of blocks of one.  Beyond the inverse sum_B |B|^3 flop, in f64
- * whatever the process's arithmetic; memory |B|^2 of the largest block.
+ * for each column of y.  Leave-one-out is the case of blocks of one.  Beyond the inverse sum_B
+ * |B|^3 flop, in f64 whatever the process's arithmetic; memory |B|^2 of the largest block.
  *
- * Gradient (gp_density.h): P D P = sum_B P_:B D_B P_B:, n^2 |B| flop a block, on tiles of the second triangle; blocks
- * are gathered until there are columns enough for a product to be worth its tile.  Memory 2 n (|B| + 128) more.
- * Rasmussen and Williams (2006), 5.4.2; Dubrule (1983).
+ * Gradient (gp_density.h): P D P = sum_B P_:B D_B P_B:, n^2 |B| flop a block, on tiles of the
+ * second triangle; blocks are gathered until there are columns enough for a product to be worth its
+ * tile.  Memory 2 n (|B| + 128) more. Rasmussen and Williams (2006), 5.4.2; Dubrule (1983).
  */
 #include <math.h>
 #include <omp.h>
@@ -135,7 +136,8 @@ static void gather(const frg_gp *gp, const folding *f, const frgi_spd_shape *s,
     }
 }
 
-/** One block: its means and variances, *density gains its log |P_BB|, f->square its a_B'P_BB^-1 a_B. */
+/** One block: its means and variances, *density gains its log |P_BB|, f->square its a_B'P_BB^-1
+ *  a_B. */
 static frg_status predict_block(frg_gp *gp, folding *f, ptrdiff_t fold, double *density)
 {
     const ptrdiff_t *const row = f->row + f->begin[fold];
@@ -181,9 +183,10 @@ static frg_status predict_block(frg_gp *gp, folding *f, ptrdiff_t fold, double *
     return FRG_OK;
 }
 
-/* ---- gradient ----------------------------------------------------------------------------------- */
+/* ---- gradient -------------------------------------------------------------------------------- */
 
-/** weight <- (P_BB^-1 + 1/q sum_c u_c u_c') / 2 of the block at hand; u of its rows goes where all rows have theirs. */
+/** weight <- (P_BB^-1 + 1/q sum_c u_c u_c') / 2 of the block at hand; u of its rows goes where all
+ *  rows have theirs. */
 static void block_weight(const frg_gp *gp, const folding *f, const frgi_spd_shape *s,
                          const ptrdiff_t *row)
 {
@@ -292,7 +295,7 @@ static frg_status finish_gradient(frg_gp *gp, folding *f, double *gradient)
     return status;
 }
 
-/* ---- all blocks --------------------------------------------------------------------------------- */
+/* ---- all blocks ------------------------------------------------------------------------------ */
 
 static frg_status predict_blocks(frg_gp *gp, folding *f, double *gradient, double *density)
 {

@@ -1,19 +1,22 @@
-/* gp_gradient.c - the gradient at one theta: inverse in place, one pass over pairs, and what needs no pass.
+/* gp_gradient.c - the gradient at one theta: inverse in place, one pass over pairs, and what needs
+ * no pass.
  *
- *     W = a a' - q K^-1 (+ Q under REML),   d ell/dt = 1/2 sum_ij W_ij dK_ij/dt       kernel: the pass
- *     d ell/d nu_i = W_ii / 2,   d ell/d log s_g = s_g/2 sum_{i in g} W_ii            noise: the diagonal
+ *     W = a a' - q K^-1 (+ Q under REML),   d ell/dt = 1/2 sum_ij W_ij dK_ij/dt kernel: the pass
+ *     d ell/d nu_i = W_ii / 2,   d ell/d log s_g = s_g/2 sum_{i in g} W_ii noise: the diagonal
  *     d ell/db = (dm/db)' a,   d ell/dy = -a       (by sqrt(f) of a profiled scale)   mean, data
  *
- * 2 n^3/3 flop for the inverse, O(d n^2) for the pass.  The pass also gives sum_ij (K^-1)_ij C_ij, which with the
- * noise must be n: the trace residual.
+ * 2 n^3/3 flop for the inverse, O(d n^2) for the pass.  The pass also gives sum_ij (K^-1)_ij C_ij,
+ * which with the noise must be n: the trace residual.
  *
- * Mixed: the factor is rounded to f32 and inverted there; the pass, and a, are in f64 (a pass in f32 rounds equal distances
- * equally: on a grid it cost 8e-4 of the gradient where the inverse costs 5e-6), and the scale comes from the diagonal.  What
- * is left is E, the error of the inverse: E is about K^-1 D K^-1 with |D_ij| of eps K_max, so that 1/2 tr(E dK) is at most
- * eps K_max tr K^-1 where it adds up, and 1/sqrt(n) of that where it does not: of 363 processes (eight kernels, n to 900, noise
- * 1e-5 to 0.1, grids among them) the worst had 1.9 / sqrt(n) of it.  MIXED_ROUNDING / sqrt(n) of it must be within 1e-5 of
- * the largest component (in a fit, of that and n), (max L_ii / min L_ii)^2 <= 1e10 and the trace residual at most 1e-3;
- * elsewhere the inverse is done in f64 and the result marked.
+ * Mixed: the factor is rounded to f32 and inverted there; the pass, and a, are in f64 (a pass in
+ * f32 rounds equal distances equally: on a grid it cost 8e-4 of the gradient where the inverse
+ * costs 5e-6), and the scale comes from the diagonal.  What is left is E, the error of the inverse:
+ * E is about K^-1 D K^-1 with |D_ij| of eps K_max, so that 1/2 tr(E dK) is at most eps K_max tr
+ * K^-1 where it adds up, and 1/sqrt(n) of that where it does not: of 363 processes (eight kernels,
+ * n to 900, noise 1e-5 to 0.1, grids among them) the worst had 1.9 / sqrt(n) of it.  MIXED_ROUNDING
+ * / sqrt(n) of it must be within 1e-5 of the largest component (in a fit, of that and n), (max L_ii
+ * / min L_ii)^2 <= 1e10 and the trace residual at most 1e-3; elsewhere the inverse is done in f64
+ * and the result marked.
  */
 #include <float.h>
 #include <math.h>
@@ -24,10 +27,11 @@
 static const double MIXED_SPREAD = 1e10, TRACE_MOST = 1e-3;
 static const double MIXED_ROUNDING = 4, MIXED_ACCURACY = 1e-5;
 
-/* ---- matrices ----------------------------------------------------------------------------------- */
+/* ---- matrices -------------------------------------------------------------------------------- */
 
-/** The factor once more, at the jitter of the value.  All that is kept follows from this factor and from nothing
- *  else, so that a process read from a file has it to the bit: after an update it was another in its last bits. */
+/** The factor once more, at the jitter of the value.  All that is kept follows from this factor and
+ *  from nothing else, so that a process read from a file has it to the bit: after an update it was
+ *  another in its last bits. */
 static frg_status refactor(frg_gp *gp)
 {
     const double seconds = gp->value.build_seconds;
@@ -85,7 +89,7 @@ static frg_status need_low_inverse(frg_gp *gp)
     return status;
 }
 
-/* ---- the pass ----------------------------------------------------------------------------------- */
+/* ---- the pass -------------------------------------------------------------------------------- */
 
 /** W_ii of point i, the diagonal of the inverse being in scratch. */
 static double weight_of(const frg_gp *gp, ptrdiff_t i)
@@ -101,7 +105,8 @@ static double weight_of(const frg_gp *gp, ptrdiff_t i)
     return w;
 }
 
-/** 1/2 sum_ij W_ij C_ij without a pass: sum_ij W_ij K_ij = r'a - q (n - m), m under REML, less the diagonal N. */
+/** 1/2 sum_ij W_ij C_ij without a pass: sum_ij W_ij K_ij = r'a - q (n - m), m under REML, less the
+ *  diagonal N. */
 static double scale_gradient(const frg_gp *gp)
 {
     const ptrdiff_t lost = gp->opts.reml ? gp->profile.count : 0;

@@ -1,11 +1,12 @@
 /* gp_information.c - the average information and the standard errors that follow from it.
  *
  *     AI_st = 1/2 sum_c (K_s a_c)' P (K_t a_c),   K_t = dK/dlog theta_t          (kernel and noise)
- *     AI_bb = M' K^-1 M,   M = dm/db                                             (mean, one block a column of y)
+ *     AI_bb = M' K^-1 M,   M = dm/db (mean, one block a column of y)
  *
- * the mean of the observed and the expected information (Gilmour, Thompson and Cullis 1995): positive semidefinite,
- * and O(p n^2) with a factor or an inverse at hand.  P = K^-1, or K^-1 - E E' where the mean is profiled.  The
- * two blocks do not meet.  A profiled scale f of N observations is taken out of it: with b_s = sum_c a_c'K_s a_c
+ * the mean of the observed and the expected information (Gilmour, Thompson and Cullis 1995):
+ * positive semidefinite, and O(p n^2) with a factor or an inverse at hand.  P = K^-1, or K^-1 - E
+ * E' where the mean is profiled.  The two blocks do not meet.  A profiled scale f of N observations
+ * is taken out of it: with b_s = sum_c a_c'K_s a_c
  *
  *     AI_st - b_s b_t / (2 N)          AI_ff = N/2, AI_sf = b_s/2 per log f
  *
@@ -242,7 +243,8 @@ static void join_tied(const frgi_gp_params *ps, double *a, double *curvature)
     }
 }
 
-/** Rows and columns of the free parameters alone, scaled to a unit diagonal; scale[] takes the roots. */
+/** Rows and columns of the free parameters alone, scaled to a unit diagonal; scale[] takes the
+ *  roots. */
 static int free_block(const frg_gp *gp, double *a, const double *curvature, double *scale)
 {
     const int p = gp->params.count;

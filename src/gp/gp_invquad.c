@@ -1,17 +1,20 @@
-/* gp_invquad.c - r' K^-1 r and log |K| of dense matrices, and their backward: the dense core for other frameworks.
+/* gp_invquad.c - r' K^-1 r and log |K| of dense matrices, and their backward: the dense core for
+ * other frameworks.
  *
  *     K = L L'     z = L^-1 r     inv_quad = z'z     logdet = 2 sum log L_ii     a = L^-T z
  *     dK = g_ld K^-1 - g_iq a a'     dr = 2 g_iq a
  *
- * A batch of matrices is factored first, all of it, and inverted and written afterwards: a member that is not
- * positive definite leaves every output as it was.  Members whose matrix is the same place in memory (stride 0)
- * share one factor.  Many small matrices are done one a thread, few or large ones one after another by all.
+ * A batch of matrices is factored first, all of it, and inverted and written afterwards: a member
+ * that is not positive definite leaves every output as it was.  Members whose matrix is the same
+ * place in memory (stride 0) share one factor.  Many small matrices are done one a thread, few or
+ * large ones one after another by all.
  *
- * Rounding: in f32 the error of ell = -1/2 (inv_quad + logdet + n log 2 pi) must be proved or estimated (gp_trust.c) to be
- * within a thousandth of |ell| + 1, or the call is refused; in f64 a bound above |ell| is a warning.
+ * Rounding: in f32 the error of ell = -1/2 (inv_quad + logdet + n log 2 pi) must be proved or
+ * estimated (gp_trust.c) to be within a thousandth of |ell| + 1, or the call is refused; in f64 a
+ * bound above |ell| is a warning.
  *
- * Memory: the factors, n^2/2 elements each (n^2 up to a few hundred rows); without an inverse one a thread.
- * Cost: n^3/3 flop, n^3 with the inverse.  Rasmussen and Williams (2006), algorithm 2.1. */
+ * Memory: the factors, n^2/2 elements each (n^2 up to a few hundred rows); without an inverse one a
+ * thread. Cost: n^3/3 flop, n^3 with the inverse.  Rasmussen and Williams (2006), algorithm 2.1. */
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -66,7 +69,8 @@ static int64_t members(const frg_array *a, int own_axes)
 
 /* ---- between views and triangles ---- */
 
-/** to[i + j * ld] <- from[i * rows + j * cols] for a square of rows and columns, i >= j + lower where lower. */
+/** to[i + j * ld] <- from[i * rows + j * cols] for a square of rows and columns, i >= j + lower
+ *  where lower. */
 #define COPY_SQUARE(type)                                                                          \
     for (ptrdiff_t j = 0; j < n; j++)                                                              \
         for (ptrdiff_t i = diagonal ? j : 0; i < m; i++)                                           \
@@ -81,7 +85,8 @@ static void copy_square(size_t size, ptrdiff_t m, ptrdiff_t n, bool diagonal, co
         COPY_SQUARE(uint32_t);
 }
 
-/** Copies the lower triangle square by square: in from a view, or out into both triangles of a full matrix. */
+/** Copies the lower triangle square by square: in from a view, or out into both triangles of a full
+ *  matrix. */
 static void copy_triangle(frg_context *ctx, const frgi_spd_shape *s, char *a, char *view,
                           ptrdiff_t row, ptrdiff_t col, bool in)
 {
@@ -127,7 +132,7 @@ typedef struct {
     size_t matrix_bytes, work_bytes, error_bytes;
     char *matrices;          /* one a group with an inverse, one a thread otherwise */
     char *work;              /* one a thread */
-    char *error_memory;             /* one a thread: of the error bounds */
+    char *error_memory;      /* one a thread: of the error bounds */
     char *a;                 /* count x n: r, z, a */
     double *iq, *ld, *error; /* count; error: of ell */
     frgi_spd_pivots *pivots; /* groups */
@@ -316,7 +321,8 @@ static frg_status refuse_single(const job *j, int64_t g)
     if (!isfinite(ell_of(j, m)))
         FAIL(j->ctx, E_RANGE_GP, "%sr'K^-1 r overflows in f32", name_member(j, m, text));
     FAIL(j->ctx, E_PRECISION_GP,
-         "%sthe log-likelihood %.6g may be wrong by %.2g in float32, %.2g is allowed: give k and r in f64",
+         "%sthe log-likelihood %.6g may be wrong by %.2g in float32, %.2g is allowed: give k and r "
+         "in f64",
          name_member(j, m, text), ell_of(j, m), j->error[m], allowed(j, m));
 }
 
@@ -442,7 +448,8 @@ static bool contiguous(const frg_array *a)
     return true;
 }
 
-/** a must have the type of `like` and its shape without the last `drop` axes of it, and n as its last `own`. */
+/** a must have the type of `like` and its shape without the last `drop` axes of it, and n as its
+ *  last `own`. */
 static frg_status same_batch(frg_context *ctx, const frg_array *a, const char *name, int own,
                              int64_t n, const frg_array *like, int drop)
 {
@@ -549,7 +556,8 @@ done:
 
 /* ---- backward ---- */
 
-/** One row of dK: out_j <- g_ld inverse_j - g_iq (a_i a_j), the same bits on both sides of the diagonal. */
+/** One row of dK: out_j <- g_ld inverse_j - g_iq (a_i a_j), the same bits on both sides of the
+ *  diagonal. */
 #define ROW_OF(type)                                                                               \
     for (ptrdiff_t j = 0; j < n; j++) {                                                            \
         const double x = inverse ? ld * (double)((const type *)inverse)[j * inverse_step] : 0;     \

@@ -1,13 +1,15 @@
 /* gp_lanes.h - many small Gaussian processes at a time, each in one lane of a vector.
  *
- * The kernel is variance * radial(l), the same for all lanes; inputs, lengthscales, variances, noise and residuals
- * are each lane's own.  Every array element is a *vector*: one number a lane, frgi_gp_lanes_width of them.  All lanes
- * have n rows, a multiple of 4; a member with fewer has rows that are not live, where K is a unit matrix and nothing
- * adds to anything.
+ * The kernel is variance * radial(l), the same for all lanes; inputs, lengthscales, variances,
+ * noise and residuals are each lane's own.  Every array element is a *vector*: one number a lane,
+ * frgi_gp_lanes_width of them.  All lanes have n rows, a multiple of 4; a member with fewer has
+ * rows that are not live, where K is a unit matrix and nothing adds to anything.
  *
- *     s_ij = sum_k (x_ik - x_jk)^2 / l_k^2     C = variance k(s)     K = C + diag(noise)     W = a a' - K^-1
+ *     s_ij = sum_k (x_ik - x_jk)^2 / l_k^2     C = variance k(s) K = C + diag(noise) W = a a' -
+ *                                              K^-1
  *
- * Nothing a lane holds changes another lane's bits: a pivot that is not positive counts as 1 from there on. */
+ * Nothing a lane holds changes another lane's bits: a pivot that is not positive counts as 1 from
+ * there on. */
 #ifndef FRGI_GP_LANES_H
 #define FRGI_GP_LANES_H
 
@@ -26,7 +28,7 @@ typedef enum {
 
 typedef struct {
     frgi_gp_lanes_kind kind;
-    bool one_length; /* of all columns: length[0] is the sum over them */
+    bool one_length;    /* of all columns: length[0] is the sum over them */
     ptrdiff_t n, d, ld; /* ld: vectors from row to row of the matrix, at least n */
     /* in, vectors */
     const void *x;          /* n x d */
@@ -48,7 +50,8 @@ typedef struct {
     double scale[LANES_MOST];                   /* sum_{i>j} W_ij C_ij */
 } frgi_gp_lanes;
 
-/** Value: build, factor, quad, logdet, alpha.  Gradient, after it: the inverse, length and scale. */
+/** Value: build, factor, quad, logdet, alpha.  Gradient, after it: the inverse, length and
+ *  scale. */
 typedef struct {
     void (*value)(frgi_gp_lanes *g);
     void (*gradient)(frgi_gp_lanes *g);

@@ -1,6 +1,8 @@
-/* gp_lanes_cpu.tmpl.h - the steps of gp_lanes.h for one type; included by gp_lanes_cpu.c for f64 and f32.
+/* gp_lanes_cpu.tmpl.h - the steps of gp_lanes.h for one type; included by gp_lanes_cpu.c for f64
+ * and f32.
  *
- * Text parameters: SUFFIX, real, whole (the integer of its size), ROOT, FAR (squared distances stop here). */
+ * Text parameters: SUFFIX, real, whole (the integer of its size), ROOT, FAR (squared distances stop
+ * here). */
 
 typedef real FN(vec) __attribute__((vector_size(VECTOR_BYTES)));
 typedef whole FN(mask) __attribute__((vector_size(VECTOR_BYTES)));
@@ -29,7 +31,8 @@ INLINE void FN(sum_block)(ptrdiff_t k, const vec *a, ptrdiff_t ar, ptrdiff_t ak,
                 y[c] = b[(half + c) * bc + kk * bk];
 #pragma GCC unroll 4
             for (int r = 0; r < B; r++) {
-                /* volatile: one load for all its products; GCC would read it from memory for each */
+                /* volatile: one load for all its products; GCC would read it from memory for
+                 * each */
                 const vec x = *(const volatile vec *)&a[r * ar + kk * ak];
 #pragma GCC unroll 4
                 for (int c = 0; c < HALF; c++)
@@ -65,7 +68,8 @@ INLINE vec FN(root)(vec x)
 
 /* ---- covariances ---- */
 
-/** The smaller of s and FAR, by masks: a choice of numbers becomes branches where there is AVX2 alone. */
+/** The smaller of s and FAR, by masks: a choice of numbers becomes branches where there is AVX2
+ *  alone. */
 INLINE vec FN(near)(vec s)
 {
     const vec limit = (vec){0} + FAR;
@@ -73,8 +77,8 @@ INLINE vec FN(near)(vec s)
     return (vec)(((FN(mask))limit & beyond) | ((FN(mask))s & ~beyond));
 }
 
-/** value <- k and slope <- -2 dk/ds over it (k is kept, not its slope) of B vectors of squared distances; either may
- *  be NULL.  One loop a step, so that each becomes vector code. */
+/** value <- k and slope <- -2 dk/ds over it (k is kept, not its slope) of B vectors of squared
+ *  distances; either may be NULL.  One loop a step, so that each becomes vector code. */
 INLINE void FN(radial)(const frgi_gp_lanes_kind kind, const vec s[B], real *value, real *slope)
 {
     const real factor = kind == LANES_MATERN12 ? 1 : kind == LANES_MATERN32 ? 3 : 5;
@@ -119,8 +123,8 @@ INLINE void FN(distances)(const vec *u, ptrdiff_t d, ptrdiff_t i, ptrdiff_t j, v
     }
 }
 
-/** C below the diagonal and, once more, above it; columns in blocks of B, the last of which crosses the diagonal:
- *  what it writes above is what belongs there, and the diagonal comes last. */
+/** C below the diagonal and, once more, above it; columns in blocks of B, the last of which crosses
+ *  the diagonal: what it writes above is what belongs there, and the diagonal comes last. */
 INLINE void FN(build)(const frgi_gp_lanes_kind kind, const frgi_gp_lanes *g)
 {
     vec *const a = g->matrix, *const u = g->u;
@@ -359,8 +363,8 @@ INLINE void FN(add)(double *sum, vec partial)
         sum[l] += (double)partial[l];
 }
 
-/** sum_{i>j} W_ij C_ij, and times q/k u_k^2, of all columns together where they have one length; a row's sums in the
- *  arithmetic's type, rows in double. */
+/** sum_{i>j} W_ij C_ij, and times q/k u_k^2, of all columns together where they have one length; a
+ *  row's sums in the arithmetic's type, rows in double. */
 INLINE void FN(sum_pairs)(const frgi_gp_lanes_kind kind, const bool one_length, frgi_gp_lanes *g)
 {
     const vec *const a = g->matrix, *const u = g->u, *const alpha = g->alpha;

@@ -5,19 +5,22 @@
  *     B = theta I - W M W',   W = [Y, theta S],   M = [-D, L'; L, theta S'S]^-1,
  *     D = diag(s_i'y_i),  L_ij = s_i'y_j for i > j,  theta = y'y / s'y of the last pair
  *
- * An iteration: (1) the generalised Cauchy point, the first minimiser of the model along the projected path
- * x - t g, found by walking the breakpoints t_i where coordinates meet their bounds; (2) the minimiser of the
- * model over the coordinates that are free there, projected into the box; (3) a strong Wolfe search (c1 = 1e-4,
- * c2 = 0.9) between x and that point.  Trials ask for the value first: only one that has come down enough is
- * worth its gradient, three times as dear.  A trial without a value is a wall: the search halves towards x.
+ * An iteration: (1) the generalised Cauchy point, the first minimiser of the model along the
+ * projected path x - t g, found by walking the breakpoints t_i where coordinates meet their bounds;
+ * (2) the minimiser of the model over the coordinates that are free there, projected into the box;
+ * (3) a strong Wolfe search (c1 = 1e-4, c2 = 0.9) between x and that point.  Trials ask for the
+ * value first: only one that has come down enough is worth its gradient, three times as dear.  A
+ * trial without a value is a wall: the search halves towards x.
  *
- * Cost beside the objective: O(n m + m^3) an iteration, memory (2 m + 10) n.  Pairs with s'y not above
- * eps y'y are left out, so that B stays positive definite.  When the model fails (a direction that does not go
- * down, a search without success, a step that wins next to nothing where the curvature promises more) the pairs are
- * forgotten and the search starts again from steepest descent; it ends where that fails, or after ten such in a row.
+ * Cost beside the objective: O(n m + m^3) an iteration, memory (2 m + 10) n.  Pairs with s'y not
+ * above eps y'y are left out, so that B stays positive definite.  When the model fails (a direction
+ * that does not go down, a search without success, a step that wins next to nothing where the
+ * curvature promises more) the pairs are forgotten and the search starts again from steepest
+ * descent; it ends where that fails, or after ten such in a row.
  *
- * Byrd, Lu, Nocedal and Zhu (1995), SIAM J. Sci. Comput. 16, 1190-1208; projection of the subspace step: Morales
- * and Nocedal (2011), ACM TOMS 38(1); Nocedal and Wright (2006), Numerical Optimization, 3.5.
+ * Byrd, Lu, Nocedal and Zhu (1995), SIAM J. Sci. Comput. 16, 1190-1208; projection of the subspace
+ * step: Morales and Nocedal (2011), ACM TOMS 38(1); Nocedal and Wright (2006), Numerical
+ * Optimization, 3.5.
  */
 #include <float.h>
 #include <math.h>
@@ -28,7 +31,7 @@
 enum { PAIRS = 10, BASIS = 2 * PAIRS, MAX_TRIALS = 25, MAX_IDLE = PAIRS };
 static const double ARMIJO = 1e-4, CURVATURE = 0.9;
 
-/* ---- asking the objective ----------------------------------------------------------------------- */
+/* ---- asking the objective -------------------------------------------------------------------- */
 
 frg_status frgi_gp_ask_value(const frgi_gp_objective *o, const double *x, double *f,
                              frgi_gp_found *count)
@@ -76,7 +79,7 @@ double frgi_gp_projected_norm(const frgi_gp_objective *o, const double *x, const
     return norm;
 }
 
-/* ---- the model ---------------------------------------------------------------------------------- */
+/* ---- the model ------------------------------------------------------------------------------- */
 
 typedef struct {
     const frgi_gp_objective *o;
@@ -112,7 +115,8 @@ static void basis_row(const search *q, int i, double *w)
     }
 }
 
-/** a (n x n, row-major) and the n x q right-hand sides b <- a^-1 b by elimination with row exchanges. */
+/** a (n x n, row-major) and the n x q right-hand sides b <- a^-1 b by elimination with row
+ *  exchanges. */
 static bool eliminate(int n, double *a, int q, double *b)
 {
     for (int k = 0; k < n; k++) {
@@ -222,7 +226,7 @@ static void learn(search *q)
     }
 }
 
-/* ---- the point the model aims at ---------------------------------------------------------------- */
+/* ---- the point the model aims at ------------------------------------------------------------- */
 
 /** The path parameter at which coordinate i meets its bound on x - t g. */
 static double breakpoint(const search *q, int i)
@@ -245,8 +249,8 @@ static void sort_breakpoints(search *q, const double *t)
     }
 }
 
-/** The path x - t g, bent at every bound that it meets: p = W'd and c = W'(x(t) - x), and along d the model's slope and
- *  bend, from t = `old` on; `ahead` of there it has its minimum. */
+/** The path x - t g, bent at every bound that it meets: p = W'd and c = W'(x(t) - x), and along d
+ *  the model's slope and bend, from t = `old` on; `ahead` of there it has its minimum. */
 typedef struct {
     double p[BASIS], slope, bend, least, old, ahead;
 } path;
@@ -275,7 +279,8 @@ static path begin_path(search *q, double *t)
 }
 
 /** Coordinate b stops at its bound, where t is: with z its way there,
- *  f' <- f' + dt f'' + g^2 + theta g z - g w'M c,   f'' <- f'' - theta g^2 - 2 g w'M p - g^2 w'M w. */
+ *  f'  <- f' + dt f'' + g^2 + theta g z - g w'M c,
+ *  f'' <- f'' - theta g^2 - 2 g w'M p - g^2 w'M w. */
 static void pass_bound(search *q, path *x, int b, double t, double *c)
 {
     const int m = 2 * q->pairs;
@@ -299,7 +304,8 @@ static void pass_bound(search *q, path *x, int b, double t, double *c)
     x->old = t;
 }
 
-/** The generalised Cauchy point, the first minimum of the model along the path; c <- W'(cauchy - x). */
+/** The generalised Cauchy point, the first minimum of the model along the path; c <- W'(cauchy -
+ *  x). */
 static void find_cauchy(search *q, double *c)
 {
     const int n = q->n, m = 2 * q->pairs;
@@ -329,8 +335,8 @@ static void find_cauchy(search *q, double *c)
     }
 }
 
-/** target <- the minimiser of the model over the free coordinates, projected into the box; the Cauchy point where
- *  that does not lead down. */
+/** target <- the minimiser of the model over the free coordinates, projected into the box; the
+ *  Cauchy point where that does not lead down. */
 static void minimise_subspace(search *q, const double *c)
 {
     const int n = q->n, m = 2 * q->pairs;
@@ -381,14 +387,14 @@ static void minimise_subspace(search *q, const double *c)
     }
 }
 
-/* ---- the search along d ------------------------------------------------------------------------- */
+/* ---- the search along d ---------------------------------------------------------------------- */
 
 typedef struct {
     double step, f, slope;
 } trial_point;
 
-/** x_i + move, in the box; at a bound where it ends within its rounding of one: an ulp inside, the gradient that
- *  pushes against the bound would count as one that is left. */
+/** x_i + move, in the box; at a bound where it ends within its rounding of one: an ulp inside, the
+ *  gradient that pushes against the bound would count as one that is left. */
 static double moved_to(const search *q, int i, double move)
 {
     const double to = q->x[i] + move, rounding = 4 * DBL_EPSILON * (fabs(q->x[i]) + fabs(move));
@@ -422,8 +428,8 @@ static double longest_step(const search *q)
     return longest > 1 ? longest : 1;
 }
 
-/** A step between the ends of the bracket: the minimiser of the parabola through lo's value and slope and hi's
- *  value, kept away from both ends; towards lo where hi has no value. */
+/** A step between the ends of the bracket: the minimiser of the parabola through lo's value and
+ *  slope and hi's value, kept away from both ends; towards lo where hi has no value. */
 static double between(const trial_point *lo, const trial_point *hi)
 {
     const double width = hi->step - lo->step;
@@ -436,8 +442,8 @@ static double between(const trial_point *lo, const trial_point *hi)
     return lo->step + share * width;
 }
 
-/** Finds a step with f <= f0 + c1 step slope0 and |slope| <= c2 |slope0|; trial, trial_g and *f are set.
- *  FRG_STALLED: none was found that comes down at all. */
+/** Finds a step with f <= f0 + c1 step slope0 and |slope| <= c2 |slope0|; trial, trial_g and *f are
+ *  set. FRG_STALLED: none was found that comes down at all. */
 static frg_status wolfe(search *q, double slope0, double first, double *f)
 {
     const double longest = longest_step(q);
@@ -488,7 +494,7 @@ static frg_status wolfe(search *q, double slope0, double first, double *f)
     return status == FRG_NOT_POSDEF ? FRG_STALLED : status;
 }
 
-/* ---- iterations --------------------------------------------------------------------------------- */
+/* ---- iterations ------------------------------------------------------------------------------ */
 
 static void lay_out(frgi_arena *a, search *q)
 {
@@ -557,7 +563,8 @@ static frg_status begin(search *q)
     return status == FRG_OK ? tell(q) : status;
 }
 
-/** Is what a full step from x promises too little to go on?  Without a curvature the pairs' own model must do. */
+/** Is what a full step from x promises too little to go on?  Without a curvature the pairs' own
+ *  model must do. */
 static frg_status ask_promise(search *q, bool moved, double own, bool *done)
 {
     double f, promise = own;

@@ -1,12 +1,13 @@
 /* gp_leaves_cpu.tmpl.h - kernels that are not periodic: radial, linear, poly, const and white, the
  * user's; included once for each type.
  *
- * Letters: D_k = x_ik - x_jk (raw, centred), u_k = D_k / l_k (the slots are scaled), s = sum u_k^2.  A radial leaf
- * leaves in aux[0] its slope q = -2 dk/ds,
+ * Letters: D_k = x_ik - x_jk (raw, centred), u_k = D_k / l_k (the slots are scaled), s = sum u_k^2.
+ * A radial leaf leaves in aux[0] its slope q = -2 dk/ds,
  *
  *     dk/dlog l_k = q u_k^2,    dk/dx_ik = -q u_k / l_k
  *
- * in aux[1] s, and in aux[2] (rq) dlog k/dlog alpha.  poly leaves degree (x'x + c)^(degree-1) in aux[0].
+ * in aux[1] s, and in aux[2] (rq) dlog k/dlog alpha.  poly leaves degree (x'x + c)^(degree-1) in
+ * aux[0].
  *
  * Constants of a leaf, one number for each column even where all share a parameter:
  *     rq        alpha                            linear    v_k
@@ -15,7 +16,7 @@
  * Text parameters: real, SUF, SQRT, FAR, FARTHEST, FN(name), EF(name) for exp and its like.
  */
 
-/* ---- radial leaves ------------------------------------------------------------------------------ */
+/* ---- radial leaves --------------------------------------------------------------------------- */
 
 /** value, slope q and, for rq, dlog k/dlog alpha from s. */
 static inline void FN(radial)(frgi_gp_kind kind, real alpha, int m, const real *restrict s,
@@ -161,7 +162,7 @@ static void FN(radial_inputs)(const frgi_gp_program *g, frgi_gp_patch *p, int at
     }
 }
 
-/* ---- linear and poly ---------------------------------------------------------------------------- */
+/* ---- linear and poly ------------------------------------------------------------------------- */
 
 static void FN(linear_forward)(const frgi_gp_program *g, frgi_gp_patch *p, int at)
 {
@@ -251,7 +252,7 @@ static void FN(linear_inputs)(const frgi_gp_program *g, frgi_gp_patch *p, int at
     }
 }
 
-/* ---- constants and the user's kernel ------------------------------------------------------------ */
+/* ---- constants and the user's kernel --------------------------------------------------------- */
 
 static void FN(constant_forward)(const frgi_gp_program *g, frgi_gp_patch *p, int at)
 {

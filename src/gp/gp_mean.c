@@ -4,12 +4,14 @@
  *     const, linear       m = b_0 (+ x'b), parameters b for every column of y
  *     profiled            m = H beta,  beta = (H'K^-1 H)^-1 H'K^-1 y,  H = [1] or [1, x - centre]
  *
- * The profiled mean comes out of the triangular solves that the value needs anyway: with Z = L^-1 H, w = L^-1 y
+ * The profiled mean comes out of the triangular solves that the value needs anyway: with Z = L^-1
+ * H, w = L^-1 y
  *
  *     G = Z'Z = R R',   beta = R^-T R^-1 Z'w,   w <- w - Z beta,   a = L^-T w,   E = K^-1 H R^-T
  *
- * and K^-1 - E E' is the matrix of the restricted likelihood (Harville 1977), 2 q m n^2 flop in all.  y is centred
- * by its columns first: an offset of 1e6 standard deviations would cost six digits of beta.
+ * and K^-1 - E E' is the matrix of the restricted likelihood (Harville 1977), 2 q m n^2 flop in
+ * all.  y is centred by its columns first: an offset of 1e6 standard deviations would cost six
+ * digits of beta.
  */
 #include <math.h>
 #include <string.h>
@@ -21,7 +23,7 @@
 static const double COLLINEAR =
     1e-12; /* remaining share of a column's square that counts as none */
 
-/* ---- reading ------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /** The value between the brackets of "const(v)" and "const(v!)". */
 static frg_status read_constant(frg_gp *gp, const char *from, const char *end)
@@ -160,7 +162,7 @@ frg_status frgi_gp_mean_check(frg_gp *gp)
     return FRG_OK;
 }
 
-/* ---- values ------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 /** Parameters of column c. */
 static const double *coefficients(const frg_gp *gp, ptrdiff_t c)
@@ -205,7 +207,7 @@ void frgi_gp_mean_residual(frg_gp *gp)
     }
 }
 
-/* ---- the profiled mean -------------------------------------------------------------------------- */
+/* ---- the profiled mean ----------------------------------------------------------------------- */
 
 static double dot(ptrdiff_t n, const double *a, const double *b)
 {
@@ -291,9 +293,10 @@ void frgi_gp_mean_correction(frg_gp *gp)
     }
 }
 
-/* ---- gradients ---------------------------------------------------------------------------------- */
+/* ---- gradients ------------------------------------------------------------------------------- */
 
-/** Adds the effect of x through H: d ell/dx = slope a, and of log |H'K^-1 H| under REML -q (K^-1 H G^-1). */
+/** Adds the effect of x through H: d ell/dx = slope a, and of log |H'K^-1 H| under REML -q (K^-1 H
+ *  G^-1). */
 static void profiled_dx(const frg_gp *gp, const double *a, double *dx)
 {
     const ptrdiff_t n = gp->n, d = gp->d, m = gp->profile.count;

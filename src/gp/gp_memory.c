@@ -1,14 +1,16 @@
-/* gp_memory.c - everything of a process that grows with its points: one arena, the points in their arithmetic.
+/* gp_memory.c - everything of a process that grows with its points: one arena, the points in their
+ * arithmetic.
  *
- * Elements for n points, d inputs, q outputs, m columns of a profiled mean, T(n) = n^2 / 2 + O(n tile):
+ * Elements for n points, d inputs, q outputs, m columns of a profiled mean, T(n) = n^2 / 2 + O(n
+ * tile):
  *
  *     data               n (d + q), noise and groups where given
  *     matrix             T(n); FULL: 2 T(n); mixed: T(n) doubles and T(n) floats
  *     points, bound      about 2 n d
  *     r, alpha, nu ...   n (2 q + d + 6), with a profiled mean 4 n m more
  *
- * An evaluation takes nothing beyond it.  Leave-one-out gradients and the information have memory of their own
- * from their first call on.
+ * An evaluation takes nothing beyond it.  Leave-one-out gradients and the information have memory
+ * of their own from their first call on.
  */
 #include <math.h>
 #include <string.h>
@@ -18,7 +20,8 @@
 
 enum { MICRO_ROWS = 8 }; /* shapes are made of whole vectors: no shape in between needs more */
 
-/** The most elements and bytes of scratch of all orders up to n, so that points can be removed in place. */
+/** The most elements and bytes of scratch of all orders up to n, so that points can be removed in
+ *  place. */
 typedef struct {
     size_t matrix, work;
 } dense_bytes;
@@ -72,7 +75,8 @@ void frgi_gp_measure_sizes(frg_gp *gp, ptrdiff_t n, int threads)
     }
 }
 
-/** FULL where asked for, or where both triangles take at most a quarter of the memory; mixed recomputes. */
+/** FULL where asked for, or where both triangles take at most a quarter of the memory; mixed
+ *  recomputes. */
 static frg_gp_storage choose_storage(const frg_gp *gp, ptrdiff_t n)
 {
     const frg_gp_opts *o = &gp->opts;
@@ -151,7 +155,8 @@ size_t frgi_gp_memory_bytes(const frg_gp *gp, ptrdiff_t n)
     return measure.used;
 }
 
-/** Rows (columns of `width` doubles, ld old n -> new n for column-major) move to their place in `to`. */
+/** Rows (columns of `width` doubles, ld old n -> new n for column-major) move to their place in
+ *  `to`. */
 static void keep_columns(double *to, ptrdiff_t to_n, const double *from, ptrdiff_t from_n,
                          ptrdiff_t columns)
 {
@@ -240,7 +245,7 @@ frg_status frgi_gp_need_memory(frg_gp *gp, frgi_arena *kept, frgi_arena measured
     return FRG_OK;
 }
 
-/* ---- points ------------------------------------------------------------------------------------- */
+/* ---- points ---------------------------------------------------------------------------------- */
 
 size_t frgi_gp_points_bytes(const frg_gp *gp, ptrdiff_t m)
 {
@@ -267,7 +272,8 @@ static void fill_points(const frg_gp *gp, const double *x, ptrdiff_t m, frg_dtyp
         .dtype = dtype, .n = m, .d = d, .ld = ld, .x = memory, .centre = gp->centre, .raw = x};
 }
 
-/** The process's own points in one arithmetic, filled when the first expression is bound to them. */
+/** The process's own points in one arithmetic, filled when the first expression is bound to
+ *  them. */
 static void need_points(const frg_gp *gp, frg_dtype dtype, void *memory, frgi_gp_points *points)
 {
     if (points->n == 0) {

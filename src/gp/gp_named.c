@@ -1,7 +1,8 @@
-/* gp_named.c - parameters by their names: where they are, and another value or other bounds for them.
+/* gp_named.c - parameters by their names: where they are, and another value or other bounds for
+ * them.
  *
- * What was not possible leaves everything as it was.  A value goes to the whole of a tied group, bounds belong to the
- * parameter alone: a fit stays within those of all.
+ * What was not possible leaves everything as it was.  A value goes to the whole of a tied group,
+ * bounds belong to the parameter alone: a fit stays within those of all.
  */
 #include <math.h>
 #include <stdio.h>
@@ -46,7 +47,8 @@ frg_status frg_gp_find_parameter(const frg_gp *gp, const char *name, int *first,
     return FRG_OK;
 }
 
-/** Other bounds for p: NaN stays.  GPyTorch's parameters are transformed by what their bounds are. */
+/** Other bounds for p: NaN stays.  GPyTorch's parameters are transformed by what their bounds
+ *  are. */
 static frg_status set_bounds(const frgi_gp_params *ps, int i, double lower, double upper)
 {
     frgi_gp_param *const p = &ps->p[i];

@@ -1,15 +1,17 @@
-/* gp_optimise.h - minimisation in a box of a function that is dear to evaluate and may not be there everywhere.
+/* gp_optimise.h - minimisation in a box of a function that is dear to evaluate and may not be there
+ * everywhere.
  *
- * One interface for the three optimisers, so that they can be tried on plain functions.  f is minimised over
- * lower <= x <= upper (either may be infinite).  A value costs a third of a value with its gradient, so that a
- * trial asks for the value first and for the gradient only where the trial is kept.  A trial that has no value
- * (FRG_NOT_POSDEF: the covariance could not be factored) counts as +infinity: it is never taken and never has
- * a gradient.
+ * One interface for the three optimisers, so that they can be tried on plain functions.  f is
+ * minimised over lower <= x <= upper (either may be infinite).  A value costs a third of a value
+ * with its gradient, so that a trial asks for the value first and for the gradient only where the
+ * trial is kept.  A trial that has no value (FRG_NOT_POSDEF: the covariance could not be factored)
+ * counts as +infinity: it is never taken and never has a gradient.
  *
- * A search has converged (FRG_OK) where the projected gradient is at most tol, and where little is left to be won: after a
- * step that won next to nothing, or where no step down was found, the curvature there is asked for, and a full step
- * of that model (gp_damped.c) must promise no more than `relative` of f, or than the rounding of f.  A small step alone shows nothing:
- * a model that has gone wrong takes small steps anywhere.
+ * A search has converged (FRG_OK) where the projected gradient is at most tol, and where little is
+ * left to be won: after a step that won next to nothing, or where no step down was found, the
+ * curvature there is asked for, and a full step of that model (gp_damped.c) must promise no more
+ * than `relative` of f, or than the rounding of f.  A small step alone shows nothing: a model that
+ * has gone wrong takes small steps anywhere.
  */
 #ifndef FRGI_GP_OPTIMISE_H
 #define FRGI_GP_OPTIMISE_H
@@ -18,16 +20,20 @@
 
 #pragma GCC visibility push(hidden)
 
-/** Callbacks return FRG_OK, FRG_NOT_POSDEF (no value here: another step), another error (the search ends with
- *  it), or a positive status (a limit was met: the search ends with the best point so far). */
+/** Callbacks return FRG_OK, FRG_NOT_POSDEF (no value here: another step), another error (the search
+ *  ends with it), or a positive status (a limit was met: the search ends with the best point so
+ *  far). */
 typedef struct {
     int n;
     const double *lower, *upper;
     frg_status (*value)(void *user, const double *x, double *f);
     frg_status (*gradient)(void *user, double *g);    /* at the x of the last value */
-    frg_status (*information)(void *user, double *h); /* there too: n x n, positive semidefinite; may be NULL */
-    frg_status (*accepted)(void *user, const double *x, double f, double norm); /* an iterate; may be NULL */
-    double (*rounding)(void *user); /* bound on the rounding error of f at the last iterate; may be NULL */
+    frg_status (*information)(void *user, double *h); /* there too: n x n, positive semidefinite;
+                                                         may be NULL */
+    /* an iterate; may be NULL */
+    frg_status (*accepted)(void *user, const double *x, double f, double norm);
+    double (*rounding)(void *user); /* bound on the rounding error of f at the last iterate; may be
+                                       NULL */
     void *user;
 } frgi_gp_objective;
 
@@ -47,36 +53,42 @@ typedef struct {
     int64_t iterations, values, gradients, failures;
 } frgi_gp_found;
 
-/** From x to the best point found, x in the box.  Returns FRG_OK, FRG_MAX_ITER, FRG_STALLED, a callback's positive
- *  status, or an error (FRG_NOT_POSDEF where the start itself has no value).  The counts of `out` are added to. */
-FRG_MUST_USE frg_status frgi_gp_lbfgsb(frg_context *ctx, const frgi_gp_objective *o, const frgi_gp_search *s,
-                                       double *x, frgi_gp_found *out);
+/** From x to the best point found, x in the box.  Returns FRG_OK, FRG_MAX_ITER, FRG_STALLED, a
+ *  callback's positive status, or an error (FRG_NOT_POSDEF where the start itself has no value).
+ *  The counts of `out` are added to. */
+FRG_MUST_USE frg_status frgi_gp_lbfgsb(frg_context *ctx, const frgi_gp_objective *o,
+                                       const frgi_gp_search *s, double *x, frgi_gp_found *out);
 /** Needs `information`; hands over to L-BFGS-B after three steps in a row that did not help. */
-FRG_MUST_USE frg_status frgi_gp_ai(frg_context *ctx, const frgi_gp_objective *o, const frgi_gp_search *s,
-                                   double *x, frgi_gp_found *out);
+FRG_MUST_USE frg_status frgi_gp_ai(frg_context *ctx, const frgi_gp_objective *o,
+                                   const frgi_gp_search *s, double *x, frgi_gp_found *out);
 /** max_iter steps, the last point whatever its value. */
-FRG_MUST_USE frg_status frgi_gp_adam(frg_context *ctx, const frgi_gp_objective *o, const frgi_gp_search *s,
-                                     double *x, frgi_gp_found *out);
+FRG_MUST_USE frg_status frgi_gp_adam(frg_context *ctx, const frgi_gp_objective *o,
+                                     const frgi_gp_search *s, double *x, frgi_gp_found *out);
 
 /** Counted calls of the objective; a value that is not finite is FRG_NOT_POSDEF too. */
 FRG_MUST_USE frg_status frgi_gp_ask_value(const frgi_gp_objective *o, const double *x, double *f,
                                           frgi_gp_found *count);
-FRG_MUST_USE frg_status frgi_gp_ask_gradient(const frgi_gp_objective *o, double *g, frgi_gp_found *count);
+FRG_MUST_USE frg_status frgi_gp_ask_gradient(const frgi_gp_objective *o, double *g,
+                                             frgi_gp_found *count);
 #define FRGI_GP_LONGEST_STEP 2. /* a factor of e^2 = 7 in a log parameter */
 /** The quadratic model at a point (gp_damped.c): h is filled by its user. */
 typedef struct {
-    double *h;             /* n x n */
+    double *h;              /* n x n */
     double *system, *scale; /* work */
-    double *p;             /* the last step */
+    double *p;              /* the last step */
 } frgi_gp_model;
 void frgi_gp_model_take(frgi_arena *a, int n, frgi_gp_model *m);
-/** m->p <- the damped step at x, with no regard to how far bounds are; mu grows where there is none.  False, without a
- *  step, where h or g are not numbers. */
-bool frgi_gp_damped(const frgi_gp_objective *o, const double *x, const double *g, double *mu, frgi_gp_model *m);
+/** m->p <- the damped step at x, with no regard to how far bounds are; mu grows where there is
+ *  none.  False, without a step, where h or g are not numbers. */
+bool frgi_gp_damped(const frgi_gp_objective *o, const double *x, const double *g, double *mu,
+                    frgi_gp_model *m);
 /** What the model wins by a full step from x, of components up to FRGI_GP_LONGEST_STEP. */
-double frgi_gp_promise(const frgi_gp_objective *o, const double *x, const double *g, frgi_gp_model *m);
-/** What promise is small enough for f to be the end of a search, by which test; GP_ENDED_OTHERWISE: it is not. */
-frgi_gp_end frgi_gp_is_end(const frgi_gp_objective *o, const frgi_gp_search *s, double f, double promise);
+double frgi_gp_promise(const frgi_gp_objective *o, const double *x, const double *g,
+                       frgi_gp_model *m);
+/** What promise is small enough for f to be the end of a search, by which test; GP_ENDED_OTHERWISE:
+ *  it is not. */
+frgi_gp_end frgi_gp_is_end(const frgi_gp_objective *o, const frgi_gp_search *s, double f,
+                           double promise);
 /** Largest |g_i| over the coordinates that may move downhill. */
 double frgi_gp_projected_norm(const frgi_gp_objective *o, const double *x, const double *g);
 static inline double frgi_gp_clip(const frgi_gp_objective *o, int i, double x)

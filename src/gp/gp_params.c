@@ -1,15 +1,17 @@
-/* gp_params.c - the parameter vector: its list, transforms, starting values and bounds from the data, checks.
+/* gp_params.c - the parameter vector: its list, transforms, starting values and bounds from the
+ * data, checks.
  *
  * Transforms v = T(raw):
  *     log       v = e^raw
- *     softplus  v = lower + log(1 + e^raw) = lower + max(raw, 0) + log1p(e^-|raw|);  raw = z + log(-expm1(-z)),
+ *     softplus v = lower + log(1 + e^raw) = lower + max(raw, 0) + log1p(e^-|raw|); raw = z +
+ *     log(-expm1(-z)),
  *               z = v - lower, which neither overflows nor loses small z
  *     interval  v = lower + (upper - lower) / (1 + e^-raw)
  *     identity  v = raw, with box bounds
  *
- * Presets are the conventions of GPyTorch (softplus, all raw values 0, noise above 1e-4), of BoTorch (boxes,
- * log-normal priors that grow with sqrt(log d), starts at their modes; Hvarfner, Hellsten and Nardi 2024) and of
- * scikit-learn (logs, 1e-5 .. 1e5, starts at 1).
+ * Presets are the conventions of GPyTorch (softplus, all raw values 0, noise above 1e-4), of
+ * BoTorch (boxes, log-normal priors that grow with sqrt(log d), starts at their modes; Hvarfner,
+ * Hellsten and Nardi 2024) and of scikit-learn (logs, 1e-5 .. 1e5, starts at 1).
  */
 #include <float.h>
 #include <math.h>
@@ -21,7 +23,7 @@
 
 enum { SEEN_MAX = 64 }; /* columns in frgi_gp_param.columns */
 
-/* ---- the list ----------------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 void frgi_gp_params_open(frgi_gp_params *ps, frg_context *ctx)
 {
@@ -118,7 +120,7 @@ const char *frgi_gp_list_text(frgi_gp_list *l)
     return l->text;
 }
 
-/* ---- transforms --------------------------------------------------------------------------------- */
+/* ---- transforms ------------------------------------------------------------------------------ */
 
 double frgi_gp_transform_value(const frgi_gp_param *p, double raw)
 {
@@ -164,9 +166,10 @@ double frgi_gp_transform_slope(const frgi_gp_param *p, double raw)
     }
 }
 
-/* ---- starts from the data ----------------------------------------------------------------------- */
+/* ---- starts from the data -------------------------------------------------------------------- */
 
-/** typical: the variance as a start; infinite, which none can be, where y varies by less than squares can say. */
+/** typical: the variance as a start; infinite, which none can be, where y varies by less than
+ *  squares can say. */
 typedef struct {
     double variance, typical;
     double *centre, *deviation, *range; /* d */
@@ -213,7 +216,8 @@ static bool sees(const frgi_gp_param *p, ptrdiff_t k)
                           : p->columns == UINT64_MAX || (k < SEEN_MAX && (p->columns >> k) & 1);
 }
 
-/** What one parameter's columns look like: root mean square of the deviations, largest range, and their number. */
+/** What one parameter's columns look like: root mean square of the deviations, largest range, and
+ *  their number. */
 typedef struct {
     double deviation, range, square;
     ptrdiff_t count;
@@ -235,13 +239,15 @@ static view view_of(const frgi_gp_param *p, const moments *m)
     return v;
 }
 
-/** How many columns the node sees, for a vector's entry too: sqrt(d) of the length is the node's. */
+/** How many columns the node sees, for a vector's entry too: sqrt(d) of the length is the
+ *  node's. */
 static double node_dims(const frgi_gp_param *p, const moments *m)
 {
     return p->columns == UINT64_MAX ? (double)m->d : fmax(1, __builtin_popcountll(p->columns));
 }
 
-/** Start, and the unit that bounds are multiples of.  Infinite where squares of what varies underflow. */
+/** Start, and the unit that bounds are multiples of.  Infinite where squares of what varies
+ *  underflow. */
 static double natural_start(const frgi_gp_param *p, const moments *m, double *unit)
 {
     const view v = view_of(p, m);
@@ -364,7 +370,8 @@ static void start_gpytorch(frgi_gp_param *p)
     }
 }
 
-/** Lengthscales LogNormal(sqrt 2 + log(d)/2, sqrt 3) from 0.025 on, noise LogNormal(-4, 1) from 1e-4 on. */
+/** Lengthscales LogNormal(sqrt 2 + log(d)/2, sqrt 3) from 0.025 on, noise LogNormal(-4, 1) from
+ *  1e-4 on. */
 static void start_botorch(frgi_gp_param *p, const moments *m)
 {
     const bool is_length = p->role == GP_ROLE_LENGTH;
@@ -382,7 +389,7 @@ static void start_botorch(frgi_gp_param *p, const moments *m)
     }
 }
 
-/* ---- constant columns --------------------------------------------------------------------------- */
+/* ---- constant columns ------------------------------------------------------------------------ */
 
 static bool is_constant(const double *x, ptrdiff_t n, ptrdiff_t d, ptrdiff_t k)
 {
@@ -393,7 +400,8 @@ static bool is_constant(const double *x, ptrdiff_t n, ptrdiff_t d, ptrdiff_t k)
     return i >= n;
 }
 
-/** Has every column that a length or a period divides one value alone?  Then no pair tells anything about it. */
+/** Has every column that a length or a period divides one value alone?  Then no pair tells anything
+ *  about it. */
 static bool sees_nothing(const frgi_gp_param *p, const double *x, ptrdiff_t n, ptrdiff_t d)
 {
     ptrdiff_t seen = 0;
@@ -465,7 +473,8 @@ void frgi_gp_params_release(frgi_gp_params *ps, const double *x, ptrdiff_t n, pt
     follow_fixings(ps);
 }
 
-/** A parameter that follows another one from the text on has all of it but its name and its prior. */
+/** A parameter that follows another one from the text on has all of it but its name and its
+ *  prior. */
 static void follow_leaders(frgi_gp_params *ps)
 {
     for (int i = 0; i < ps->count; i++) {
@@ -518,7 +527,7 @@ frg_status frgi_gp_params_start(frgi_gp_params *ps, const double *x, const doubl
     return FRG_OK;
 }
 
-/* ---- ties --------------------------------------------------------------------------------------- */
+/* ---- ties ------------------------------------------------------------------------------------ */
 
 void frgi_gp_params_follow(const frgi_gp_params *ps, double *theta)
 {
@@ -527,7 +536,7 @@ void frgi_gp_params_follow(const frgi_gp_params *ps, double *theta)
     }
 }
 
-/* ---- ranges and checks -------------------------------------------------------------------------- */
+/* ---- ranges and checks ----------------------------------------------------------------------- */
 
 static bool is_open(const frgi_gp_param *p)
 {
@@ -540,7 +549,8 @@ static void narrow(frgi_gp_range *r, double lower, double upper)
     r->upper = fmin(r->upper, upper);
 }
 
-/** Numbers, of positive parameters normal ones: smaller ones are zeros to whoever computes with them. */
+/** Numbers, of positive parameters normal ones: smaller ones are zeros to whoever computes with
+ *  them. */
 frgi_gp_range frgi_gp_params_range(const frgi_gp_params *ps, int i)
 {
     const int leader = frgi_gp_params_leader(ps, i);

@@ -1,4 +1,5 @@
-/* gp_patch_cpu.tmpl.h - where the parts of a patch lie, and sums over columns of x; included once for each type.
+/* gp_patch_cpu.tmpl.h - where the parts of a patch lie, and sums over columns of x; included once
+ * for each type.
  *
  * Text parameters: real, SUF, LINE, FN(name).
  */
@@ -59,10 +60,10 @@ static inline void FN(flush)(double *restrict total, const real *restrict partia
     }
 }
 
-/* ---- sums over columns of x --------------------------------------------------------------------- */
+/* ---- sums over columns of x ------------------------------------------------------------------ */
 
-/** First row of column j that is wanted: where only pairs on or below the diagonal are, the vector that holds the
- *  diagonal.  The same for LINE columns. */
+/** First row of column j that is wanted: where only pairs on or below the diagonal are, the vector
+ *  that holds the diagonal.  The same for LINE columns. */
 static inline int FN(begin)(const frgi_gp_patch *p, int j)
 {
     const ptrdiff_t same = p->j0 + j - p->i0;
@@ -95,7 +96,8 @@ ALWAYS void FN(add_squares)(const frgi_gp_program *g, const frgi_gp_patch *p, in
     }
 }
 
-/** s of LINE rows and COLUMNS_AT_ONCE columns, over `count` columns of x: 8 vectors of sums in registers. */
+/** s of LINE rows and COLUMNS_AT_ONCE columns, over `count` columns of x: 8 vectors of sums in
+ *  registers. */
 ALWAYS void FN(block_squares)(const frgi_gp_program *g, const frgi_gp_patch *p, int slot, int count,
                               int i, int j, bool more, real *s)
 {
@@ -123,7 +125,8 @@ ALWAYS void FN(block_squares)(const frgi_gp_program *g, const frgi_gp_patch *p, 
             ((FN(vec) *)(s + (j + n) * GP_ROWS + i))[v] = sum[n][v];
 }
 
-/** The same for the first `cols` columns and all columns of x, as many at a time as the L1 cache holds. */
+/** The same for the first `cols` columns and all columns of x, as many at a time as the L1 cache
+ *  holds. */
 static void FN(wide_squares)(const frgi_gp_program *g, const frgi_gp_patch *p,
                              const frgi_gp_step *step, int cols, real *s)
 {
@@ -135,8 +138,9 @@ static void FN(wide_squares)(const frgi_gp_program *g, const frgi_gp_patch *p,
     }
 }
 
-/** Up to MOST_AT_ONCE columns of x at once, their number known to the compiler, so that s stays in a register; where
- *  there are more, by blocks.  Each s is the same sum in the same order in any way. */
+/** Up to MOST_AT_ONCE columns of x at once, their number known to the compiler, so that s stays in
+ *  a register; where there are more, by blocks.  Each s is the same sum in the same order in any
+ *  way. */
 static void FN(squares)(const frgi_gp_program *g, const frgi_gp_patch *p, const frgi_gp_step *step,
                         real *restrict s)
 {
@@ -159,9 +163,8 @@ static void FN(squares)(const frgi_gp_program *g, const frgi_gp_patch *p, const 
 }
 
 /** sum_k v_k x_ik x_jk; v NULL: 1 */
-ALWAYS void FN(products)(const frgi_gp_program *g, const frgi_gp_patch *p,
-                                const frgi_gp_step *step, int j, const real *v, real start,
-                                real *restrict out)
+ALWAYS void FN(products)(const frgi_gp_program *g, const frgi_gp_patch *p, const frgi_gp_step *step,
+                         int j, const real *v, real start, real *restrict out)
 {
     const int m = p->m;
     FN(set)(out, start, m);

@@ -1,13 +1,16 @@
 /* gp_period.c - dominant periods of y along one column of x, from a Lomb-Scargle periodogram.
  *
- * For each frequency f the power is what y = a cos 2 pi f x + b sin 2 pi f x explains of y by least squares, at any spacing of
- * the points (Lomb 1976, Scargle 1982; the sums here are those of the plain normal equations), summed over the columns of y:
+ * For each frequency f the power is what y = a cos 2 pi f x + b sin 2 pi f x explains of y by least
+ * squares, at any spacing of the points (Lomb 1976, Scargle 1982; the sums here are those of the
+ * plain normal equations), summed over the columns of y:
  *
- *     P(f) = (YC^2 SS + YS^2 CC - 2 YC YS CS) / (CC SS - CS^2),   CC = sum cos^2, YC = sum y cos, ...
+ *     P(f) = (YC^2 SS + YS^2 CC - 2 YC YS CS) / (CC SS - CS^2),   CC = sum cos^2, YC = sum y cos,
+ *                                                                 ...
  *
- * after a quadratic trend is taken out of y.  Frequencies are multiples of 1 / (OVER range), from half a cycle over the range to
- * the mean Nyquist frequency (n - 1) / (2 range); a local maximum is refined by a parabola.  cos and sin are rotated from one
- * frequency to the next.  Cost: at most MOST_POINTS x MOST_FREQUENCIES rotations.
+ * after a quadratic trend is taken out of y.  Frequencies are multiples of 1 / (OVER range), from
+ * half a cycle over the range to the mean Nyquist frequency (n - 1) / (2 range); a local maximum is
+ * refined by a parabola.  cos and sin are rotated from one frequency to the next.  Cost: at most
+ * MOST_POINTS x MOST_FREQUENCIES rotations.
  */
 #include <float.h>
 #include <math.h>
@@ -29,7 +32,8 @@ typedef struct {
     int frequencies;
 } periodogram;
 
-/** The r-th of n of `all` rows: all of them, or one at random of each of n stretches, which keeps short periods apart. */
+/** The r-th of n of `all` rows: all of them, or one at random of each of n stretches, which keeps
+ *  short periods apart. */
 static ptrdiff_t row_of(ptrdiff_t r, ptrdiff_t n, ptrdiff_t all)
 {
     const ptrdiff_t begin = r * all / n, end = (r + 1) * all / n;
@@ -77,7 +81,8 @@ static void project_out(double *v, const double *b, ptrdiff_t n)
     }
 }
 
-/** y without its polynomial of DEGREE in x, which is made orthogonal power by power in basis ((DEGREE + 1) x n). */
+/** y without its polynomial of DEGREE in x, which is made orthogonal power by power in basis
+ *  ((DEGREE + 1) x n). */
 static void remove_trend(periodogram *p, double *basis)
 {
     for (int k = 0; k <= DEGREE; k++) {
@@ -141,7 +146,8 @@ static void fill_power(periodogram *p)
     }
 }
 
-/** The frequency, in multiples of 1 / OVER cycles over the range, where a parabola through a local maximum is largest. */
+/** The frequency, in multiples of 1 / OVER cycles over the range, where a parabola through a local
+ *  maximum is largest. */
 static double refined(const double *power, int f)
 {
     const double a = power[f - 1], b = power[f], c = power[f + 1], bend = a - 2 * b + c;

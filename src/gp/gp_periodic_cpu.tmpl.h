@@ -1,6 +1,8 @@
-/* gp_periodic_cpu.tmpl.h - periodic kernels: periodic, cosine, spectral mixture; included once for each type.
+/* gp_periodic_cpu.tmpl.h - periodic kernels: periodic, cosine, spectral mixture; included once for
+ * each type.
  *
- * D_k = x_ik - x_jk (raw, centred).  Products over columns are taken apart by prefixes and suffixes, never by division.
+ * D_k = x_ik - x_jk (raw, centred).  Products over columns are taken apart by prefixes and
+ * suffixes, never by division.
  *
  * Constants of a leaf, one number for each column even where all share a parameter:
  *     periodic  0.5/p_k, then 1/l_k^2 (GPyTorch: 1/l_k)
@@ -10,7 +12,7 @@
  * Text parameters: real, SUF, FAR, FN(name), EF(name) for exp and its like.
  */
 
-/* ---- periodic ----------------------------------------------------------------------------------- */
+/* ---- periodic -------------------------------------------------------------------------------- */
 
 static void FN(periodic_forward)(const frgi_gp_program *g, frgi_gp_patch *p, int at)
 {
@@ -37,7 +39,8 @@ static void FN(periodic_forward)(const frgi_gp_program *g, frgi_gp_patch *p, int
     }
 }
 
-/** dk/dlog l_k = 4 k sin^2 t / l^2 (GPyTorch: 2 k sin^2 t / l),  dk/dlog p_k = 4 k t sin t cos t w. */
+/** dk/dlog l_k = 4 k sin^2 t / l^2 (GPyTorch: 2 k sin^2 t / l), dk/dlog p_k = 4 k t sin t cos t
+ *  w. */
 static void FN(periodic_parameters)(const frgi_gp_program *g, frgi_gp_patch *p, int at)
 {
     const frgi_gp_step *const step = &g->step[at];
@@ -98,11 +101,12 @@ static void FN(periodic_inputs)(const frgi_gp_program *g, frgi_gp_patch *p, int 
     }
 }
 
-/* ---- products over columns: cosine, spectral mixtures ------------------------------------------- */
+/* ---- products over columns: cosine, spectral mixtures ---------------------------------------- */
 
-/** others[k] = product of all factor[k'] but k', each GP_ROWS long; returns the whole product in `all`. */
-ALWAYS void FN(leave_one_out)(int count, int m, const real *restrict factor,
-                                     real *restrict others, real *restrict all)
+/** others[k] = product of all factor[k'] but k', each GP_ROWS long; returns the whole product in
+ *  `all`. */
+ALWAYS void FN(leave_one_out)(int count, int m, const real *restrict factor, real *restrict others,
+                              real *restrict all)
 {
     FN(set)(all, 1, m);
     for (int k = 0; k < count; k++) {
@@ -123,9 +127,8 @@ ALWAYS void FN(leave_one_out)(int count, int m, const real *restrict factor,
 }
 
 /** cosine[k] = cos 2 pi f_k D_k and sine[k] */
-ALWAYS void FN(cosines)(const frgi_gp_program *g, const frgi_gp_patch *p,
-                             const frgi_gp_step *step, int j, const real *f, real *restrict cosine,
-                             real *restrict sine)
+ALWAYS void FN(cosines)(const frgi_gp_program *g, const frgi_gp_patch *p, const frgi_gp_step *step,
+                        int j, const real *f, real *restrict cosine, real *restrict sine)
 {
     const int m = p->m;
     for (int k = 0; k < step->dims; k++) {
@@ -237,7 +240,8 @@ static void FN(mixture_forward)(const frgi_gp_program *g, frgi_gp_patch *p, int 
     }
 }
 
-/** dlog w: term; dlog v: -a D^2 term; dlog mu: -e 2 pi mu D sin times the others; by x: -2 a D term - e 2 pi mu sin. */
+/** dlog w: term; dlog v: -a D^2 term; dlog mu: -e 2 pi mu D sin times the others; by x: -2 a D term
+ *  - e 2 pi mu sin. */
 ALWAYS void FN(mixture_sums)(const frgi_gp_program *g, frgi_gp_patch *p, int at, bool inputs)
 {
     const frgi_gp_step *const step = &g->step[at];
@@ -287,7 +291,8 @@ ALWAYS void FN(mixture_sums)(const frgi_gp_program *g, frgi_gp_patch *p, int at,
     }
 }
 
-/** One column's sum over components as GPyTorch has it, w exp(-a D^2) cos 2 pi mu D; `sine`: with sin. */
+/** One column's sum over components as GPyTorch has it, w exp(-a D^2) cos 2 pi mu D; `sine`: with
+ *  sin. */
 static inline void FN(bell)(const frgi_gp_step *step, int q, int k, real c, const real *restrict x,
                             int m, real *restrict cosine, real *restrict sine)
 {

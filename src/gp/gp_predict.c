@@ -1,15 +1,18 @@
-/* gp_predict.c - the predictive distribution at new points; letters with a t belong to these (t for test).
+/* gp_predict.c - the predictive distribution at new points; letters with a t belong to these (t for
+ * test).
  *
- *     mean = m_t + k_t'a,   variance = k_tt - |L^-1 k_t|^2,   covariance = K_tt - V'V,  V = L^-1 K_t
+ *     mean = m_t + k_t'a,   variance = k_tt - |L^-1 k_t|^2, covariance = K_tt - V'V, V = L^-1 K_t
  *     d mean / dx = dm_t/dx + sum_j a_j dk_tj/dx,
  *     d variance / dx = dk_tt/dx - 2 sum_j (K^-1 k_t)_j dk_tj/dx
  *
- * A profiled mean H beta is estimated, which its variance knows: with u = h_t - H'K^-1 k_t and R R' = H'K^-1 H,
- * + |R^-1 u|^2 (Rasmussen and Williams 2006, 2.42).  A profiled scale multiplies at the end.
+ * A profiled mean H beta is estimated, which its variance knows: with u = h_t - H'K^-1 k_t and R R'
+ * = H'K^-1 H, + |R^-1 u|^2 (Rasmussen and Williams 2006, 2.42).  A profiled scale multiplies at the
+ * end.
  *
- * New points come in blocks of 256: n for a mean, n^2 for a variance, 2 n^2 for its gradient; memory 2 x 256 n, and
- * n m + m^2 for a covariance.  A variance that rounding has made negative becomes 0 and is counted.  Blocks depend
- * on the data alone and every sum has one order: the bits do not depend on the number of threads.
+ * New points come in blocks of 256: n for a mean, n^2 for a variance, 2 n^2 for its gradient;
+ * memory 2 x 256 n, and n m + m^2 for a covariance.  A variance that rounding has made negative
+ * becomes 0 and is counted.  Blocks depend on the data alone and every sum has one order: the bits
+ * do not depend on the number of threads.
  */
 #include <math.h>
 #include <string.h>
@@ -71,7 +74,7 @@ static double entry(frg_dtype t, const void *v, ptrdiff_t i)
     return t == FRG_F64 ? ((const double *)v)[i] : (double)((const float *)v)[i];
 }
 
-/* ---- means -------------------------------------------------------------------------------------- */
+/* ---- means ----------------------------------------------------------------------------------- */
 
 /** out[i] += sum_j k_ij a_j in the units of y, chunks of new points in parallel, j in order. */
 static void add_products(const predictor *p, ptrdiff_t rows, const double *a, double *out)
@@ -131,7 +134,7 @@ static frg_status block_mean_dx(const predictor *p, ptrdiff_t first, ptrdiff_t r
     return FRG_OK;
 }
 
-/* ---- variances ---------------------------------------------------------------------------------- */
+/* ---- variances ------------------------------------------------------------------------------- */
 
 /** solved (n x rows) <- the transpose of cross (rows x n). */
 static void turn(const predictor *p, ptrdiff_t rows)
@@ -246,7 +249,7 @@ static frg_status block_variance_dx(const predictor *p, ptrdiff_t first, ptrdiff
     return status;
 }
 
-/* ---- covariances -------------------------------------------------------------------------------- */
+/* ---- covariances ----------------------------------------------------------------------------- */
 
 /** covariance <- K_tt in its lower triangle. */
 static frg_status prior_covariance(predictor *p)
@@ -314,7 +317,7 @@ static frg_status covariance(predictor *p)
     return FRG_OK;
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 double frgi_gp_new_noise(const frg_gp *gp)
 {
@@ -466,7 +469,7 @@ frg_status frgi_gp_posterior(frg_gp *gp, const double *x, ptrdiff_t m, const frg
     return status;
 }
 
-/* ---- the public call ---------------------------------------------------------------------------- */
+/* ---- the public call ------------------------------------------------------------------------- */
 
 frg_status frgi_gp_take_points(frg_gp *gp, const frg_array *x, const char *name, double **out)
 {
@@ -568,8 +571,9 @@ static frg_status check_mean(const frg_gp *gp, const frg_gp_predict_opts *o, int
     const bool given = gp->mean == GP_MEAN_VALUES;
     REQUIRE(gp->ctx, given || !o->mean_values,
             "mean_values are for a process whose mean is \"values\", this one has another");
-    REQUIRE(gp->ctx, !given || !o->mean || o->mean_values,
-            "the mean of the data was given by values, and mean_values has none for the new points");
+    REQUIRE(
+        gp->ctx, !given || !o->mean || o->mean_values,
+        "the mean of the data was given by values, and mean_values has none for the new points");
     for (int64_t i = 0; o->mean_values && i < m; i++) {
         if (!isfinite(o->mean_values[i])) {
             FAIL(gp->ctx, E_NOT_FINITE_GP, "mean_values: row %lld is %g", frgi_nth(gp->ctx, i),

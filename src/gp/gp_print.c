@@ -1,7 +1,7 @@
 /* gp_print.c - what a kernel expression is like, and its text.
  *
- * The printer writes parentheses wherever the tree has a level, so that its text is parsed into the same tree; values
- * in the shortest decimals that read back to the same bits.
+ * The printer writes parentheses wherever the tree has a level, so that its text is parsed into the
+ * same tree; values in the shortest decimals that read back to the same bits.
  */
 #include <math.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "gp/gp_scan.h"
 #include "gp/gp_words.h"
 
-/* ---- looking at the tree ------------------------------------------------------------------------ */
+/* ---- looking at the tree --------------------------------------------------------------------- */
 
 int frgi_gp_kernel_scale(const frgi_gp_kernel *k)
 {
@@ -28,7 +28,7 @@ bool frgi_gp_kernel_smooth(const frgi_gp_kernel *k)
     return true;
 }
 
-/* ---- printing ----------------------------------------------------------------------------------- */
+/* ---- printing -------------------------------------------------------------------------------- */
 
 typedef struct {
     frg_context *ctx;

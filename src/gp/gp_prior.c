@@ -6,11 +6,12 @@
  *     invgamma(a,b)         a log b - lgamma a - (a+1) log v - b/v
  *     uniform(lo,hi)        loguniform(lo,hi): uniform in log v
  *     smoothbox(lo,hi,sg)   flat inside, normal tails outside
- *     horseshoe(s)          mean of the two bounds of Carvalho, Polson and Scott (2010), theorem 1, in v/s; GPyTorch's,
- *                           without the factor 1/s
+ *     horseshoe(s)          mean of the two bounds of Carvalho, Polson and Scott (2010), theorem 1,
+ *                           in v/s; GPyTorch's, without the factor 1/s
  *
- * All are densities of v; with `jacobian` log |dv/draw| of the parameter's transform is added.  Derivatives are taken
- * with respect to v and then changed to log v:  f' = v p',  f'' = v p' + v^2 p''.
+ * All are densities of v; with `jacobian` log |dv/draw| of the parameter's transform is added.
+ * Derivatives are taken with respect to v and then changed to log v:  f' = v p', f'' = v p' + v^2
+ * p''.
  */
 #include <math.h>
 #include <string.h>
@@ -127,7 +128,7 @@ static const density_word densities[] = {
 };
 enum { DENSITIES = sizeof densities / sizeof *densities };
 
-/* ---- the sum over parameters -------------------------------------------------------------------- */
+/* ---- the sum over parameters ----------------------------------------------------------------- */
 
 /** log |dv/draw| as a function of v. */
 static jet jacobian(const frgi_gp_param *p, double v)
@@ -215,7 +216,7 @@ double frgi_gp_params_prior(const frgi_gp_params *ps, const double *theta, doubl
     return total;
 }
 
-/* ---- the text ----------------------------------------------------------------------------------- */
+/* ---- the text -------------------------------------------------------------------------------- */
 
 enum { WORD_LENGTH = 63, NUMBER_LENGTH = 63 };
 

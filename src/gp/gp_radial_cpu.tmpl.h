@@ -1,7 +1,8 @@
 /* gp_radial_cpu.tmpl.h - [variance *] one radial leaf, in few loops; included once for each type.
  *
- * The general interpreter writes every step's values down; here a pair costs its squares (3d operations), one
- * exponential, and one store.  With c = sqrt(3 s) and the like, f the variance and E the array that is kept:
+ * The general interpreter writes every step's values down; here a pair costs its squares (3d
+ * operations), one exponential, and one store.  With c = sqrt(3 s) and the like, f the variance and
+ * E the array that is kept:
  *
  *                  E                C = E times              dC/ds = -1/2 E times
  *     rbf          f e^(-s/2)       1                        1
@@ -10,11 +11,11 @@
  *     matern52     f e^-c           1 + c + c^2/3            5/3 (1 + c)
  *     rq           f b^-alpha       1                        1/b         b = 1 + s/(2 alpha)
  *
- * The pass reads E where it was kept and needs no exponential then; s is cheaper to compute again than to read.  From
- * WIDE_FROM columns of x on it is the other way round: s is kept.  Distances stay sums of squared differences: on CPUs
- * whose adders are other units than the multipliers they cost what |x|^2 + |y|^2 - 2 x'y does, and lose nothing where
- * points are close.
- * Rows go in whole vectors (LINE elements, 64 bytes), from the one that holds the diagonal on; columns four at a
+ * The pass reads E where it was kept and needs no exponential then; s is cheaper to compute again
+ * than to read.  From WIDE_FROM columns of x on it is the other way round: s is kept.  Distances
+ * stay sums of squared differences: on CPUs whose adders are other units than the multipliers they
+ * cost what |x|^2 + |y|^2 - 2 x'y does, and lose nothing where points are close. Rows go in whole
+ * vectors (LINE elements, 64 bytes), from the one that holds the diagonal on; columns four at a
  * time, so that sums over them are loaded and stored once.
  *
  * Text parameters: real, SUF, LINE, SQRT, FN(name), EF(name).
@@ -74,7 +75,8 @@ static inline real FN(alpha)(const frgi_gp_program *g)
     return g->step[0].kind == GP_RQ ? FN(constants)(&g->step[0])[0] : 0;
 }
 
-/** Where distances cost more than an exponential the pass is left s and not E, unless it needs no s. */
+/** Where distances cost more than an exponential the pass is left s and not E, unless it needs no
+ *  s. */
 static inline bool FN(keeps_squares)(const frgi_gp_program *g)
 {
     const frgi_gp_step *const step = &g->step[0];
@@ -109,7 +111,7 @@ static void FN(radial_build)(const frgi_gp_program *g, frgi_gp_patch *p, void *o
     }
 }
 
-/* ---- the pass ----------------------------------------------------------------------------------- */
+/* ---- the pass -------------------------------------------------------------------------------- */
 
 /** Is W = a a' - K^-1? */
 static inline bool FN(is_plain)(const frgi_gp_weights *w)
@@ -117,7 +119,8 @@ static inline bool FN(is_plain)(const frgi_gp_weights *w)
     return w->alpha && w->q == 1 && !w->beta && !w->extra_q;
 }
 
-/** A line with its diagonal at `at`: half of that, 0 above it. No element is written alone, as the sums read vectors. */
+/** A line with its diagonal at `at`: half of that, 0 above it. No element is written alone, as the
+ *  sums read vectors. */
 static inline void FN(halve)(real *restrict x, int at)
 {
     for (int i = 0; i < LINE; i++) {
@@ -134,7 +137,8 @@ static inline void FN(clip)(real *restrict x, int rows)
     }
 }
 
-/** W and K^-1 of the first m rows of the patch, halved on the diagonal, 0 above it and beyond the rows. */
+/** W and K^-1 of the first m rows of the patch, halved on the diagonal, 0 above it and beyond the
+ *  rows. */
 static void FN(radial_weights)(const frgi_gp_weights *w, frgi_gp_patch *p, int m,
                                real *restrict weight, real *restrict inverse)
 {
@@ -174,8 +178,9 @@ static void FN(radial_weights)(const frgi_gp_weights *w, frgi_gp_patch *p, int m
     }
 }
 
-/** Where W and K^-1 of a pair come from: rows before `inside` have two patches of them; the others, all of whose pairs
- *  lie below the diagonal where alpha is one vector, the inverse itself: W = a_i column_j - inverse_ij. */
+/** Where W and K^-1 of a pair come from: rows before `inside` have two patches of them; the others,
+ *  all of whose pairs lie below the diagonal where alpha is one vector, the inverse itself: W = a_i
+ *  column_j - inverse_ij. */
 typedef struct {
     int inside;
     const real *near; /* the patch of K^-1 */
@@ -184,8 +189,9 @@ typedef struct {
     const real *a, *column;
 } FN(weight_source);
 
-/** Sums over `count` columns from j on, before or in the rows inside:  of_f += W C,  of_k += K^-1 C,  and with G = W q:
- *  of_l += G s where the lengthscale is one, weight <- G where there are many;  of_a += W dC/dlog alpha. */
+/** Sums over `count` columns from j on, before or in the rows inside:  of_f += W C, of_k += K^-1 C,
+ *  and with G = W q: of_l += G s where the lengthscale is one, weight <- G where there are many;
+ *  of_a += W dC/dlog alpha. */
 ALWAYS void FN(radial_sums)(const frgi_gp_patch *p, const frgi_gp_kind kind, const bool vector,
                             const int count, int j, real alpha, const real *restrict s,
                             const real *restrict logs, const real *restrict e, ptrdiff_t ld,
@@ -311,7 +317,8 @@ static inline int FN(end)(const frgi_gp_patch *p, int i)
     return !p->lower || below >= p->cols ? p->cols : below > 0 ? (int)below : 0;
 }
 
-/** part_k[i] <- sum_j G (x_ik - x_jk)^2 for LINE rows and `count` columns of x: what is read of G serves them all. */
+/** part_k[i] <- sum_j G (x_ik - x_jk)^2 for LINE rows and `count` columns of x: what is read of G
+ *  serves them all. */
 ALWAYS void FN(length_sums)(const frgi_gp_program *g, const frgi_gp_patch *p, int slot,
                             const int count, int i, const real *weight, real *partial)
 {
@@ -379,8 +386,9 @@ static void FN(lengths)(const frgi_gp_program *g, frgi_gp_patch *p, const real *
         FN(length_pair)(g, p, k, 1, weight);
 }
 
-/** The rows of the patch that lie below the diagonal in all its columns are read where they are if W = a a' - K^-1 and
- *  columns come in fours, with what stands behind the last row: the sums leave that out. */
+/** The rows of the patch that lie below the diagonal in all its columns are read where they are if
+ *  W = a a' - K^-1 and columns come in fours, with what stands behind the last row: the sums leave
+ *  that out. */
 static FN(weight_source)
     FN(find_weights)(const frgi_gp_weights *w, frgi_gp_patch *p, real *weight, real *inverse)
 {
@@ -404,7 +412,8 @@ static FN(weight_source)
     return from;
 }
 
-/** log(1 + s/(2 alpha)), in a loop of its own: among the sums it keeps them from becoming vector code. */
+/** log(1 + s/(2 alpha)), in a loop of its own: among the sums it keeps them from becoming vector
+ *  code. */
 static void FN(logarithms)(const frgi_gp_patch *p, real alpha, const real *restrict s,
                            real *restrict logs)
 {

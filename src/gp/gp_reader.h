@@ -1,4 +1,5 @@
-/* gp_reader.h - numbers of a caller's array, wherever they lie: any strides, any alignment, f32 or f64. */
+/* gp_reader.h - numbers of a caller's array, wherever they lie: any strides, any alignment, f32 or
+ * f64. */
 #ifndef FRGI_GP_READER_H
 #define FRGI_GP_READER_H
 
@@ -34,7 +35,8 @@ static inline double frgi_gp_element(const frgi_gp_reader *r, int64_t i, int64_t
     return (double)narrow;
 }
 
-/** The numbers where they lie as doubles in one row-major run of so many columns (a vector: 1); NULL elsewhere. */
+/** The numbers where they lie as doubles in one row-major run of so many columns (a vector: 1);
+ *  NULL elsewhere. */
 static inline const double *frgi_gp_run(const frgi_gp_reader *r, int64_t columns)
 {
     const int64_t size = (int64_t)sizeof(double);

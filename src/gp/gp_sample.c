@@ -2,10 +2,11 @@
  *
  *     f = m + L z,   L L' = covariance at the m points,   z independent normals
  *
- * z_i of draw s is a function of (seed of the context, output, s, i) alone (Philox, Box and Muller), so that a draw is the
- * same for any count and any number of threads.  A covariance of close points is singular to rounding: its diagonal
- * gets 0, then 1e-10, 1e-9, ... (f32: 1e-7, ...) of the mean prior variance until it can be factored; a standard
- * deviation is moved by at most the root of that.  m^2 n + m^3/3 flop, then m^2/2 a draw; memory 2 m^2.
+ * z_i of draw s is a function of (seed of the context, output, s, i) alone (Philox, Box and
+ * Muller), so that a draw is the same for any count and any number of threads.  A covariance of
+ * close points is singular to rounding: its diagonal gets 0, then 1e-10, 1e-9, ... (f32: 1e-7, ...)
+ * of the mean prior variance until it can be factored; a standard deviation is moved by at most the
+ * root of that.  m^2 n + m^3/3 flop, then m^2/2 a draw; memory 2 m^2.
  */
 #include <math.h>
 #include <string.h>

@@ -2,9 +2,10 @@
  *
  *     K = f R,   f = r'R^-1 r / N,   N = n q, or (n - m) q under REML
  *
- * The code computes with R and the residual r / sqrt(f): with a = R^-1 r / sqrt(f) everything that is of W = a a' - q R^-1
- * is what it would be of K, for f is where ell has no slope.  What is in units of y is multiplied where it leaves: means
- * by sqrt(f), variances by f.  Jones, Schonlau and Welch (1998).
+ * The code computes with R and the residual r / sqrt(f): with a = R^-1 r / sqrt(f) everything that
+ * is of W = a a' - q R^-1 is what it would be of K, for f is where ell has no slope.  What is in
+ * units of y is multiplied where it leaves: means by sqrt(f), variances by f.  Jones, Schonlau and
+ * Welch (1998).
  */
 #include <float.h>
 #include <math.h>
@@ -14,14 +15,15 @@
 
 static const double ROUNDING = 8 * DBL_EPSILON; /* a residual of so much of y is none */
 
-/* ---- the parameter that is one too many --------------------------------------------------------- */
+/* ---- the parameter that is one too many ------------------------------------------------------ */
 
 static bool is_free(const frgi_gp_params *ps, int i)
 {
     return !ps->p[i].fixed && ps->p[i].tie == 0;
 }
 
-/** The first free parameter that multiplies the node's value by itself, alone or with others of its group; -1: none. */
+/** The first free parameter that multiplies the node's value by itself, alone or with others of its
+ *  group; -1: none. */
 static int variance_of(const frgi_gp_kernel *k, const frgi_gp_params *ps, int at)
 {
     const frgi_gp_node *const node = &k->node[at];
@@ -60,7 +62,7 @@ void frgi_gp_scale_hold(frg_gp *gp)
     }
 }
 
-/* ---- the scale ---------------------------------------------------------------------------------- */
+/* ---- the scale ------------------------------------------------------------------------------- */
 
 double frgi_gp_scale_count(const frg_gp *gp)
 {

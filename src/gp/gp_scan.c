@@ -3,7 +3,8 @@
  *     value := number suffix | suffix | "@" name [ "[" number "]" ]
  *     suffix := [ "!" ] [ "in" "(" number "," number ")" ]
  *
- * Numbers carry no sign: parameters are positive.  The text is anybody's; nothing beyond its length is read.
+ * Numbers carry no sign: parameters are positive.  The text is anybody's; nothing beyond its length
+ * is read.
  */
 #include "gp/gp_scan.h"
 
@@ -144,7 +145,7 @@ void frgi_gp_spell(const frgi_gp_scan *p, const frgi_gp_token *t, char out[GP_WO
     out[length] = '\0';
 }
 
-/* ---- numbers and values ------------------------------------------------------------------------- */
+/* ---- numbers and values ---------------------------------------------------------------------- */
 
 /** Up to 15 digits and a power of ten up to 22 are exact; the rest goes to the table of powers. */
 frg_status frgi_gp_read_number(frgi_gp_scan *p, const frgi_gp_token *t, double *out)

@@ -1,4 +1,5 @@
-/* gp_scan.h - tokens, numbers and values of kernel expressions, and messages that name their place. */
+/* gp_scan.h - tokens, numbers and values of kernel expressions, and messages that name their
+ * place. */
 #ifndef FRGI_GP_SCAN_H
 #define FRGI_GP_SCAN_H
 
@@ -31,8 +32,8 @@ typedef struct {
     frgi_decimal *decimal; /* opened for the first number that needs it */
 } frgi_gp_scan;
 
-/** A number with its suffix, as in 0.5! or 0.5 in(0.1,2) or in(0.1,2); or the parameter to follow, as in @rbf.l or
- *  @rbf.l[2]. */
+/** A number with its suffix, as in 0.5! or 0.5 in(0.1,2) or in(0.1,2); or the parameter to follow,
+ *  as in @rbf.l or @rbf.l[2]. */
 typedef struct {
     double value, lower, upper; /* NaN: not given */
     bool fixed;
@@ -40,8 +41,8 @@ typedef struct {
     int entry;         /* of a vector, from 0; -1: none is named */
 } frgi_gp_written;
 
-static const frgi_gp_written frgi_gp_not_written = {__builtin_nan(""), __builtin_nan(""),
-                                                 __builtin_nan(""), false, {TOKEN_END, 0, 0}, -1};
+static const frgi_gp_written frgi_gp_not_written = {
+    __builtin_nan(""), __builtin_nan(""), __builtin_nan(""), false, {TOKEN_END, 0, 0}, -1};
 
 bool frgi_gp_is_digit(char c);
 bool frgi_gp_is_letter(char c);

@@ -1,11 +1,12 @@
 /* gp_spd.c - layout of the dense core: shapes, scratch, diagonals, copies between layouts.
  *
- * Sizes.  A pivot block of nb columns costs nb n^2 flop of products with its inverse, of n^3 in all, and the
- * update reads and writes the matrix once a block: nb grows with n from 32 to 96.  Tiles of 288 rows waste at most
- * 144 n elements over n^2/2; one tile up to ONE_TILE rows, tiles of 144 as long as 288 would be too few to share out
- * (both are multiples of the blocks and of any chunk).  Tile rows lie in one piece each, as threads have them: what a
- * prefetcher reads on past an end is seldom the other core's.  No column starts a multiple of 512 bytes after the
- * last one: such strides fall on few cache sets. */
+ * Sizes.  A pivot block of nb columns costs nb n^2 flop of products with its inverse, of n^3 in
+ * all, and the update reads and writes the matrix once a block: nb grows with n from 32 to 96.
+ * Tiles of 288 rows waste at most 144 n elements over n^2/2; one tile up to ONE_TILE rows, tiles of
+ * 144 as long as 288 would be too few to share out (both are multiples of the blocks and of any
+ * chunk).  Tile rows lie in one piece each, as threads have them: what a prefetcher reads on past
+ * an end is seldom the other core's.  No column starts a multiple of 512 bytes after the last one:
+ * such strides fall on few cache sets. */
 #include "gp/gp_spd_run.h"
 
 #include <math.h>
@@ -44,8 +45,9 @@ static const frgi_spd_ops *kernels(const frg_context *ctx, frg_dtype dtype)
     return &levels[frgi_context_isa(ctx)][dtype == FRG_F64 ? SPD_F64 : SPD_F32];
 }
 
-/** Rows of a chunk: all of a tile where one thread does them, so that few calls each have what fills the register tile;
- *  the register tile's where a step has little to share out, several tiles' elsewhere. */
+/** Rows of a chunk: all of a tile where one thread does them, so that few calls each have what
+ *  fills the register tile; the register tile's where a step has little to share out, several
+ *  tiles' elsewhere. */
 static ptrdiff_t chunk_rows(const frgi_spd_shape *s, bool tiles)
 {
     const ptrdiff_t tile = 3 * SPD_LINE / (ptrdiff_t)frg_sizeof(s->dtype);
@@ -57,8 +59,8 @@ static bool may_split(const frgi_spd_shape *s)
     return s->dtype == FRG_F32 && s->n >= TILES_FROM;
 }
 
-/** The most is needed without tiles, whose chunks are larger; what they need beside is laid out in any case, so that
- *  the bytes do not depend on the machine. */
+/** The most is needed without tiles, whose chunks are larger; what they need beside is laid out in
+ *  any case, so that the bytes do not depend on the machine. */
 static frgi_spd_run *lay_out(frgi_arena *a, const frgi_spd_shape *s, int threads, bool tiles)
 {
     const size_t size = frg_sizeof(s->dtype),

@@ -1,7 +1,8 @@
 /* gp_spd_cpu.c - the kernels of gp_spd_ops.h for one CPU level: one text, two types.
  *
- * All arithmetic of order n^3 is one shape held in registers, three vectors of rows by 8 columns (24 accumulators
- * of the 32 registers of AVX-512) or by 4 (12 of 16 with AVX2; two by 4 without FMA):
+ * All arithmetic of order n^3 is one shape held in registers, three vectors of rows by 8 columns
+ * (24 accumulators of the 32 registers of AVX-512) or by 4 (12 of 16 with AVX2; two by 4 without
+ * FMA):
  *
  *     c[r][j] = sum_kk a[r][kk] b[j][kk]          a: vectors, b: broadcasts
  *
@@ -34,7 +35,8 @@ enum { VECTOR_ROWS = 2, TILE_COLUMNS = 4 };
 #endif
 #define INDICES FN(INDICES)
 enum { PIECES = SPD_LINE / VECTOR_BYTES }; /* vectors a group */
-/* Groups of rows at a time of a triangle: fewer leave less of what lies beside its slope, if they fill the registers. */
+/* Groups of rows at a time of a triangle: fewer leave less of what lies beside its slope, if they
+ * fill the registers. */
 enum { SLOPE_GROUPS = VECTOR_BYTES == 64 ? 2 : 3 };
 enum { SPLIT_FROM = 32 }; /* terms of a sum that are worth cutting into stretches */
 

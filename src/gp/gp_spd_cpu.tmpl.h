@@ -1,6 +1,8 @@
-/* gp_spd_cpu.tmpl.h - the kernels of gp_spd_ops.h for one type; included by gp_spd_cpu.c for f64 and f32.
+/* gp_spd_cpu.tmpl.h - the kernels of gp_spd_ops.h for one type; included by gp_spd_cpu.c for f64
+ * and f32.
  *
- * Text parameters: SUFFIX, real, whole (the integer of its size), ROOT, INDICES (0, 1, ... a vector's lanes). */
+ * Text parameters: SUFFIX, real, whole (the integer of its size), ROOT, INDICES (0, 1, ... a
+ * vector's lanes). */
 
 typedef real FN(vec) __attribute__((vector_size(VECTOR_BYTES), may_alias));
 typedef whole FN(mask) __attribute__((vector_size(VECTOR_BYTES), may_alias));
@@ -26,7 +28,8 @@ typedef struct {
     real *at;
     ptrdiff_t group, column;
 } FN(place);
-/** The left operand: rows in groups `group` apart, kk in steps of `step`; the right one: column j at j * column. */
+/** The left operand: rows in groups `group` apart, kk in steps of `step`; the right one: column j
+ *  at j * column. */
 typedef struct {
     const real *at;
     ptrdiff_t group, step;
@@ -55,9 +58,9 @@ INLINE void FN(tile)(const store how, const int vectors, const int columns, ptrd
         for (int v = 0; v < vectors; v++) {
             sum[j][v] = (vec){0};
         }
-    /* What the next 8 columns of this row panel are added to is fetched while this one is summed, evenly:
-     * a burst of them would hold up the operands.  So is the right operand of the next 8 columns, which another core
-     * may have packed. */
+    /* What the next 8 columns of this row panel are added to is fetched while this one is summed,
+     * evenly: a burst of them would hold up the operands.  So is the right operand of the next 8
+     * columns, which another core may have packed. */
     const bool adds = how == STORE_MINUS || how == STORE_PLUS;
     const real *next = c.at + FN(within)(first, c.group) + SPD_COLUMNS * c.column;
     for (ptrdiff_t kk = 0; kk < k;) {
@@ -102,8 +105,9 @@ INLINE void FN(tile)(const store how, const int vectors, const int columns, ptrd
         }
 }
 
-/** 1 to 3 groups of rows by 8 columns.  in_place: the left operand is overwritten from column k - 8 on, and
- *  columns of the right one beyond k - 8 + j are zero: later columns first, each with what it needs. */
+/** 1 to 3 groups of rows by 8 columns.  in_place: the left operand is overwritten from column k - 8
+ *  on, and columns of the right one beyond k - 8 + j are zero: later columns first, each with what
+ *  it needs. */
 INLINE void FN(piece)(const store how, const int groups, const int in_place, ptrdiff_t k,
                       FN(left) a, FN(right) b, FN(place) c, const FN(place) * p)
 {
@@ -340,8 +344,8 @@ INLINE vec FN(below)(const real *column, ptrdiff_t first, ptrdiff_t j)
     return (vec)((FN(mask))FN(load)(column + first) & m);
 }
 
-/** The square of a group in registers, column by column; of a lower triangle column j is vectors j / LANES and after,
- *  and what they hold above the diagonal is never used. */
+/** The square of a group in registers, column by column; of a lower triangle column j is vectors j
+ *  / LANES and after, and what they hold above the diagonal is never used. */
 enum { FN(PARTS) = GROUP / LANES };
 #define PARTS FN(PARTS)
 typedef struct {
@@ -364,8 +368,9 @@ INLINE void FN(take_lower)(FN(square_of) * c, const real *a, ptrdiff_t ld)
             c->at[j][v] = FN(load)(a + v * LANES + j * ld);
 }
 
-/** c_k -= c_j c_kj / c_jj for k > j, one pivot j after the other: c_j / sqrt(c_jj) is then column j of L, and between
- *  pivots lies a division but no root (1 / c_jj is finite for every normal number).  p <- the c_jj. */
+/** c_k -= c_j c_kj / c_jj for k > j, one pivot j after the other: c_j / sqrt(c_jj) is then column j
+ *  of L, and between pivots lies a division but no root (1 / c_jj is finite for every normal
+ *  number).  p <- the c_jj. */
 INLINE void FN(eliminate_columns)(FN(square_of) * c, real *p)
 {
 #pragma GCC unroll 16
@@ -382,7 +387,8 @@ INLINE void FN(eliminate_columns)(FN(square_of) * c, real *p)
     }
 }
 
-/** z <- the inverse of l, row by row: z_j *= 1 / l_jj, z_i -= l_ij z_j for i > j, from the unit matrix on. */
+/** z <- the inverse of l, row by row: z_j *= 1 / l_jj, z_i -= l_ij z_j for i > j, from the unit
+ *  matrix on. */
 INLINE void FN(invert_group)(const FN(square_of) * l, const real *reciprocal, real *z,
                              ptrdiff_t ldz)
 {
@@ -457,7 +463,8 @@ static void FN(small_inverse)(const real *a, ptrdiff_t ld, real *z, ptrdiff_t ld
     FN(invert_group)(&l, reciprocal, z, ldz);
 }
 
-/** z's groups on the diagonal are there: what is below them, z_iq = -z_ii sum_q' l_iq' z_q'q, row by row. */
+/** z's groups on the diagonal are there: what is below them, z_iq = -z_ii sum_q' l_iq' z_q'q, row
+ *  by row. */
 static void FN(complete)(ptrdiff_t k, const real *l, ptrdiff_t ld, real *z, ptrdiff_t ldz)
 {
     real row[GROUP * SPD_COLUMNS] __attribute__((aligned(SPD_LINE)));
@@ -575,7 +582,8 @@ static void FN(times_plus)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t
 }
 
 #if defined(__AVX2__)
-/** v[i] <- sums of the halves of v[i] and v[i + s] that differ in bit s: one round of adding up 8 vectors' lanes. */
+/** v[i] <- sums of the halves of v[i] and v[i + s] that differ in bit s: one round of adding up 8
+ *  vectors' lanes. */
 INLINE void FN(fold)(vec *v, const int s)
 {
     const FN(mask) lane = {INDICES};
@@ -651,8 +659,8 @@ static void FN(transposed_plus)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrd
     FN(transposed)(STORE_PLUS, rows, k, a, ld, q, x, ldx, y, ldy);
 }
 
-/** The triangle of one group: column j (transposed: row j) without its diagonal, over that; and the reciprocal
- *  diagonal. */
+/** The triangle of one group: column j (transposed: row j) without its diagonal, over that; and the
+ *  reciprocal diagonal. */
 typedef struct {
     FN(square_of) scaled;
     vec reciprocal[PARTS];
@@ -682,7 +690,8 @@ INLINE void FN(take_triangle)(FN(triangle) * t, const real *l, ptrdiff_t ld, con
         t->reciprocal[v] = FN(load)(reciprocal + v * LANES);
 }
 
-/** The system of one group, in registers: x_i -= l_ij / l_jj x_j for j in the order given, and in the end x_j / l_jj. */
+/** The system of one group, in registers: x_i -= l_ij / l_jj x_j for j in the order given, and in
+ *  the end x_j / l_jj. */
 INLINE void FN(eliminate)(const FN(triangle) * t, real *x, const int last_first)
 {
     vec y[PARTS];

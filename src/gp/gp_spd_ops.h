@@ -1,14 +1,16 @@
 /* gp_spd_ops.h - the kernels of the dense core, one table per CPU level and type.
  *
- * A *group* is 64 bytes of rows: 8 doubles or 16 floats.  Rows and columns come in whole groups, matrices are
- * 64-byte aligned with a leading dimension of whole groups.  Panels are packed group by group,
+ * A *group* is 64 bytes of rows: 8 doubles or 16 floats.  Rows and columns come in whole groups,
+ * matrices are 64-byte aligned with a leading dimension of whole groups.  Panels are packed group
+ * by group,
  *
  *     p[g][kk][group]      entry (row g * group + r, column kk) of a rows x k panel,
  *
  * a format that serves as left operand (vectors along rows) and as right one (broadcasts).
  *
- * z is the inverse of a pivot block's triangular factor, column-major with leading dimension ldz, zero above
- * the diagonal inside its squares of a group and undefined above those; t is z', zero where z would be. */
+ * z is the inverse of a pivot block's triangular factor, column-major with leading dimension ldz,
+ * zero above the diagonal inside its squares of a group and undefined above those; t is z', zero
+ * where z would be. */
 #ifndef FRGI_GP_SPD_OPS_H
 #define FRGI_GP_SPD_OPS_H
 
@@ -21,8 +23,8 @@ enum { SPD_MINUS, SPD_PLUS };
 enum { SPD_BLOCK_MAX = 96 };
 
 typedef struct {
-    /** a (k x k, lower) <- its Cholesky factor, z <- the inverse of that.  scratch: k x 16 elements.  Returns the
-     *  row whose pivot (*pivot) is not positive, or -1. */
+    /** a (k x k, lower) <- its Cholesky factor, z <- the inverse of that.  scratch: k x 16
+     *  elements.  Returns the row whose pivot (*pivot) is not positive, or -1. */
     ptrdiff_t (*cholesky)(ptrdiff_t k, void *a, ptrdiff_t ld, void *z, ptrdiff_t ldz, void *scratch,
                           double *pivot);
     /** z <- inverse of the lower triangle l, the same bits; t <- z'. */
@@ -41,22 +43,25 @@ typedef struct {
     /** a (k x k, lower) <- z' z. */
     void (*square)(ptrdiff_t k, const void *t, ptrdiff_t ldz, void *a, ptrdiff_t ld);
 
-    /** p <- a with column kk times scale[kk], packed: a is rows x k; k x rows; k x k and symmetric (lower). */
+    /** p <- a with column kk times scale[kk], packed: a is rows x k; k x rows; k x k and symmetric
+     *  (lower). */
     void (*pack)(ptrdiff_t k, ptrdiff_t rows, const void *a, ptrdiff_t ld, const double *scale,
                  void *p);
     void (*pack_transposed)(ptrdiff_t k, ptrdiff_t rows, const void *a, ptrdiff_t ld,
                             const double *scale, void *p);
     void (*pack_symmetric)(ptrdiff_t k, const void *a, ptrdiff_t ld, const double *scale, void *p);
 
-    /** c (rows x cols) -= or += a b' where row + below >= column; above that it may write anything into the
-     *  groups that cross. */
+    /** c (rows x cols) -= or += a b' where row + below >= column; above that it may write anything
+     *  into the groups that cross. */
     void (*update[2])(ptrdiff_t k, ptrdiff_t rows, const void *a, ptrdiff_t cols, const void *b,
                       void *c, ptrdiff_t ld, ptrdiff_t below);
 
-    /** x <- l^-1 x and x <- l^-T x for the k x k triangle l; q is 1 or a multiple of 8, as below. */
+    /** x <- l^-1 x and x <- l^-T x for the k x k triangle l; q is 1 or a multiple of 8, as
+     *  below. */
     void (*forward)(ptrdiff_t k, const void *l, ptrdiff_t ld, ptrdiff_t q, void *x, ptrdiff_t ldx);
     void (*backward)(ptrdiff_t k, const void *l, ptrdiff_t ld, ptrdiff_t q, void *x, ptrdiff_t ldx);
-    /** y (rows x q) -= or += a x, a: rows x k; y (k x q) -= or += a' x; y += a x for a symmetric (lower). */
+    /** y (rows x q) -= or += a x, a: rows x k; y (k x q) -= or += a' x; y += a x for a symmetric
+     *  (lower). */
     void (*times[2])(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t ld, ptrdiff_t q,
                      const void *x, ptrdiff_t ldx, void *y, ptrdiff_t ldy);
     void (*times_transposed[2])(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t ld,
@@ -65,8 +70,9 @@ typedef struct {
                             ptrdiff_t ldx, void *y, ptrdiff_t ldy);
 } frgi_spd_ops;
 
-/** The update of f32 on the CPU's tiles (AMX), where frgi_context_tiles: `rows` of a packed panel are split into both
- *  operands, of frgi_spd_split_bytes each; c (rows x cols) -= or += a b' as above, but for blocks of 32 x 32. */
+/** The update of f32 on the CPU's tiles (AMX), where frgi_context_tiles: `rows` of a packed panel
+ *  are split into both operands, of frgi_spd_split_bytes each; c (rows x cols) -= or += a b' as
+ *  above, but for blocks of 32 x 32. */
 size_t frgi_spd_split_bytes(ptrdiff_t rows, ptrdiff_t k);
 void frgi_spd_split(ptrdiff_t k, ptrdiff_t rows, const float *panel, unsigned char *as_rows,
                     unsigned char *as_columns);

@@ -1,4 +1,5 @@
-/* gp_spd_run.h - what the drivers of the dense core share: kernels, scratch and the cutting into tasks. */
+/* gp_spd_run.h - what the drivers of the dense core share: kernels, scratch and the cutting into
+ * tasks. */
 #ifndef FRGI_GP_SPD_RUN_H
 #define FRGI_GP_SPD_RUN_H
 
@@ -25,8 +26,8 @@ typedef struct {
     char *scratch;     /* block x 16 */
     char *side;        /* padded: the right side that goes along with a factor */
     char *solved;      /* padded: what the rows of L^-1 make of it */
-    bool
-        tiles; /* updates go over the CPU's tiles: the panel is there as two operands of them as well */
+    bool tiles; /* updates go over the CPU's tiles: the panel is there as two operands of them as
+                   well */
     unsigned char *as_rows, *as_columns;
     ptrdiff_t chunks; /* of rows, over all tile rows */
 

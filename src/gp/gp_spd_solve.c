@@ -1,9 +1,10 @@
 /* gp_spd_solve.c - triangular solves and products with a few columns.
  *
- * Columns are copied into the memory of the packed panel, `block` of them at a time at most, padded with zero rows and to
- * 1 or a multiple of 8 columns; pivot blocks go one after another, and below (forward) or before (backward) them
- * chunks of rows or columns are handed out.  Memory-bound: n^2/2 elements are read a chunk of columns, twice by
- * frgi_spd_times (rows by their owners, then columns by theirs, so that no two write the same place). */
+ * Columns are copied into the memory of the packed panel, `block` of them at a time at most, padded
+ * with zero rows and to 1 or a multiple of 8 columns; pivot blocks go one after another, and below
+ * (forward) or before (backward) them chunks of rows or columns are handed out.  Memory-bound:
+ * n^2/2 elements are read a chunk of columns, twice by frgi_spd_times (rows by their owners, then
+ * columns by theirs, so that no two write the same place). */
 #include <string.h>
 
 #include "gp/gp_spd_run.h"

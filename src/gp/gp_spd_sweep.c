@@ -1,4 +1,5 @@
-/* gp_spd_sweep.c - Cholesky factor, inverse and congruence: steps over pivot blocks, each one panel and one update.
+/* gp_spd_sweep.c - Cholesky factor, inverse and congruence: steps over pivot blocks, each one panel
+ * and one update.
  *
  * Step p, rows and columns by pivot blocks (B is what the inverse grows in, L_ip the factor below):
  *
@@ -8,20 +9,22 @@
  *                 B_pj = L_pp^-T V_j',  B_ip = -L_ip L_pp^-1     B_ij -= L_ip V_j'   for i > p > j
  *                 B_pp = L_pp^-T L_pp^-1
  *                 (and a_j += V_j z_p  (j < p), a_p = L_pp^-T z_p: a = L^-T z)
- *     both        the steps p of the two, one behind the other: half as many phases, each with the same work
+ *     both        the steps p of the two, one behind the other: half as many phases, each with the
+ *                 same work
  *     congruence  V_i = A_ip diag(w_p)^(1/2)  (all i)            B_ij += V_i V_j'    for all i >= j
  *
- * After the last step B is the inverse: row p of B starts as -(L^-1) row p before L_pp^-1 (the triangular inverse
- * grows below the diagonal) and is what the symmetric sweep of Bientinesi, Gunter and van de Geijn (2008) leaves,
- * with the sign already changed.  The panel is packed once and serves as both operands of the update.
+ * After the last step B is the inverse: row p of B starts as -(L^-1) row p before L_pp^-1 (the
+ * triangular inverse grows below the diagonal) and is what the symmetric sweep of Bientinesi,
+ * Gunter and van de Geijn (2008) leaves, with the sign already changed.  The panel is packed once
+ * and serves as both operands of the update.
  *
- * Two barriers a step.  While the others update, thread 0 works ahead: the next diagonal block is brought up to
- * date, factored and inverted first, then it joins them.  Panels of even and odd steps lie apart: a line that the
- * other core has just read is slow to write to.
+ * Two barriers a step.  While the others update, thread 0 works ahead: the next diagonal block is
+ * brought up to date, factored and inverted first, then it joins them.  Panels of even and odd
+ * steps lie apart: a line that the other core has just read is slow to write to.
  *
- * Cost: n^3/3, 2 n^3/3 and n^3 flop; beyond them about 1.5 nb n^2 for the products with inverses.  Products with
- * L_pp^-1 instead of solves with L_pp: for pivot blocks of a matrix that the factor survives, the error has the
- * size of cond(L_pp) u, as the inverse has anyway. */
+ * Cost: n^3/3, 2 n^3/3 and n^3 flop; beyond them about 1.5 nb n^2 for the products with inverses.
+ * Products with L_pp^-1 instead of solves with L_pp: for pivot blocks of a matrix that the factor
+ * survives, the error has the size of cond(L_pp) u, as the inverse has anyway. */
 #include <float.h>
 #include <math.h>
 #include <omp.h>
@@ -121,7 +124,8 @@ static void update(frgi_spd_run *r, int me, const region *g, const frgi_spd_bloc
         update_task(r, g, b, row * tasks.each + u % tasks.each, u / tasks.each, to);
 }
 
-/** The chunks of a panel, and where `diagonal` the pivot block as one task more: chunk number r->chunks. */
+/** The chunks of a panel, and where `diagonal` the pivot block as one task more: chunk number
+ *  r->chunks. */
 static frgi_team_rows panel_tasks(const frgi_spd_run *r, bool diagonal)
 {
     return (frgi_team_rows){.rows = r->s->tiles, .each = r->chunks / r->s->tiles, .more = diagonal};
@@ -239,7 +243,8 @@ static double root_at(const frgi_spd_run *r, ptrdiff_t i)
                                   : (double)*(const float *)(const void *)at;
 }
 
-/** The sum of 2 log L_ii: mantissas multiplied, exponents added, one logarithm for LN2_CHUNK of them. */
+/** The sum of 2 log L_ii: mantissas multiplied, exponents added, one logarithm for LN2_CHUNK of
+ *  them. */
 static double logarithms(const frgi_spd_run *r, ptrdiff_t n, frgi_spd_pivots *pivots)
 {
     double sum = 0, product = 1, smallest = HUGE_VAL, largest = 0;
@@ -331,7 +336,8 @@ static void invert_block(frgi_spd_run *r, ptrdiff_t p)
     r->ops->transpose(b.k, r->z[p & 1], r->t[p & 1], r->s->block);
 }
 
-/** a_j += V_j z_p for rows of the packed panel before the pivot block; a_p = L_pp^-T z_p where they are its own. */
+/** a_j += V_j z_p for rows of the packed panel before the pivot block; a_p = L_pp^-T z_p where they
+ *  are its own. */
 static void carry(const frgi_spd_run *r, const frgi_spd_block *b, ptrdiff_t row, ptrdiff_t rows)
 {
     const ptrdiff_t group = SPD_LINE / (ptrdiff_t)r->size, k = b->k;

@@ -1,7 +1,9 @@
-/* gp_spd_tiles.c - the update of the dense core in float32 on the CPU's tiles (AMX), see linalg/bf16_tiles.h.
+/* gp_spd_tiles.c - the update of the dense core in float32 on the CPU's tiles (AMX), see
+ * linalg/bf16_tiles.h.
  *
- * The packed panel of a chunk is split into bfloat16 once, as rows and as columns of C, and then read by all
- * updates of the step: 12 bytes an element beside 4.  One core multiplies at 490 GFLOP/s instead of 140.
+ * The packed panel of a chunk is split into bfloat16 once, as rows and as columns of C, and then
+ * read by all updates of the step: 12 bytes an element beside 4.  One core multiplies at 490
+ * GFLOP/s instead of 140.
  *
  * Each entry's sum runs over k in the same order, whatever the chunk and the thread. */
 #include "gp/gp_spd_ops.h"
@@ -78,7 +80,8 @@ TILES_INLINE void make(int sign, const change *b, ptrdiff_t ld)
     }
 }
 
-/** A block's sums are added while the tiles of the next are multiplied: just stored, they would have to be waited for. */
+/** A block's sums are added while the tiles of the next are multiplied: just stored, they would
+ *  have to be waited for. */
 ON_TILES void frgi_spd_update_tiles(int sign, ptrdiff_t k, ptrdiff_t rows, const unsigned char *a,
                                     ptrdiff_t cols, const unsigned char *b, float *c, ptrdiff_t ld,
                                     ptrdiff_t below)

@@ -1,13 +1,15 @@
-/* gp_starts.c - starting values of a fit: what gp_choose.c makes of the values that nobody gave, checked, and random ones.
+/* gp_starts.c - starting values of a fit: what gp_choose.c makes of the values that nobody gave,
+ * checked, and random ones.
  *
- * A start at which K is diagonal to rounding (lengthscales far below all distances) or of rank one (far above)
- * has no gradient to follow: the mean absolute correlation c of a sample of pairs tells, below 1e-6 or above
- * 1 - 1e-6.  Then l_k = sqrt(d) median |x_ik - x_jk| over the pairs, so that a typical pair has s near 1.
+ * A start at which K is diagonal to rounding (lengthscales far below all distances) or of rank one
+ * (far above) has no gradient to follow: the mean absolute correlation c of a sample of pairs
+ * tells, below 1e-6 or above 1 - 1e-6.  Then l_k = sqrt(d) median |x_ik - x_jk| over the pairs, so
+ * that a typical pair has s near 1.
  *
  * A constant column of y gives a warning.
  *
- * Random starts are functions of (seed, number of the start, parameter): the same for any number of threads and
- * whatever starts come before.
+ * Random starts are functions of (seed, number of the start, parameter): the same for any number of
+ * threads and whatever starts come before.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -19,7 +21,7 @@ enum { SAMPLE_ROWS = 32, DRAWS = 64 };
 #define START_STREAM UINT64_C(0x67702d7374617274)
 static const double LEAST_CORRELATION = 1e-6;
 
-/* ---- the given start ---------------------------------------------------------------------------- */
+/* ---- the given start ------------------------------------------------------------------------- */
 
 /** Sums |correlation| over the pairs of one row with all others. */
 static void add_row(const frg_gp *gp, ptrdiff_t row, const void *k, const double *self, double *sum,
@@ -67,7 +69,8 @@ static int ascending(const void *a, const void *b, const void *unused)
     return (x > y) - (x < y);
 }
 
-/** Median of |x_ik - x_jk| (or, for k < 0, of the distance) over a sample of pairs; 0 where all are equal. */
+/** Median of |x_ik - x_jk| (or, for k < 0, of the distance) over a sample of pairs; 0 where all are
+ *  equal. */
 static double median_distance(const frg_gp *gp, ptrdiff_t k, double *work, ptrdiff_t most)
 {
     const ptrdiff_t n = gp->n, d = gp->d;
@@ -154,7 +157,7 @@ frg_status frgi_gp_check_start(frg_gp *gp, int starts)
     return sound || isnan(c) ? FRG_OK : rescale(gp, c);
 }
 
-/* ---- random starts ------------------------------------------------------------------------------ */
+/* ---- random starts --------------------------------------------------------------------------- */
 
 /** A sequence of numbers of one parameter of one start. */
 typedef struct {

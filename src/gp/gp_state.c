@@ -1,15 +1,15 @@
 /* gp_state.c - the answers of a process to its search: kept, written, read back, handed out.
  *
- * An answer is a few hundred bytes and p or p^2 numbers beside an n^3/3 that it cost.  Starts that run side by side share
- * one list; each finds its own in it.  The bytes of a file are never believed: lengths, counts and states of the process
- * are checked before a fit goes on from them.
+ * An answer is a few hundred bytes and p or p^2 numbers beside an n^3/3 that it cost.  Starts that
+ * run side by side share one list; each finds its own in it.  The bytes of a file are never
+ * believed: lengths, counts and states of the process are checked before a fit goes on from them.
  */
 #include "gp/gp_state.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- what a state belongs to ------------------------------------------------------------------------ */
+/* ---- what a state belongs to ----------------------------------------------------------------- */
 
 static uint64_t hash_numbers(uint64_t h, const double *v, ptrdiff_t n)
 {
@@ -67,7 +67,7 @@ static uint64_t hash_data(const frg_gp *gp)
     return gp->groups ? frg_hash(h + 1, gp->groups, gp->n * (int64_t)sizeof *gp->groups) : h;
 }
 
-/* ---- reading ---------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static int64_t length_of(const frgi_gp_answer *a)
 {
@@ -84,7 +84,8 @@ static bool could_be_refused(int64_t status)
     return status == FRG_NOT_POSDEF || status == FRG_BROKE_DOWN || status == FRG_BAD_DATA;
 }
 
-/** An answer that the process could have given: a row or a promotion that it does not have would be followed. */
+/** An answer that the process could have given: a row or a promotion that it does not have would be
+ *  followed. */
 static bool is_sound(const struct frgi_gp_fit_state *s, const frgi_gp_answer *a)
 {
     const int64_t p = s->free, n = s->gp->n, *const rows = a->value.closest;
@@ -100,7 +101,8 @@ static bool is_sound(const struct frgi_gp_fit_state *s, const frgi_gp_answer *a)
            (unsigned)a->value.storage <= FRG_GP_PACKED;
 }
 
-/** Counts the answers of each start in first[1 + start], checks them all; false where the bytes are none. */
+/** Counts the answers of each start in first[1 + start], checks them all; false where the bytes are
+ *  none. */
 static bool count_answers(struct frgi_gp_fit_state *s, int64_t *count)
 {
     frgi_gp_answer a;
@@ -212,7 +214,7 @@ void frgi_gp_state_rewind(struct frgi_gp_fit_state *s)
     s->head.bytes = s->taken;
 }
 
-/* ---- handing out ------------------------------------------------------------------------------------ */
+/* ---- handing out ----------------------------------------------------------------------------- */
 
 frgi_gp_cursor frgi_gp_state_seek(const struct frgi_gp_fit_state *s, int start)
 {
@@ -333,7 +335,7 @@ frg_status frgi_gp_state_offer(struct frgi_gp_fit_state *s, int stopped)
     return noted(s, status);
 }
 
-/* ---- the calls -------------------------------------------------------------------------------------- */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
 void frg_gp_fit_keep(frg_gp *gp, frg_gp_saver save, void *user)
 {

@@ -1,9 +1,10 @@
 /* gp_state.h - where a fit stands: what the process has answered to its search.
  *
- * An optimiser is a function of the values, gradients and informations that it was given.  A state is these answers, in
- * order, of every start: a fit that goes on asks the same questions again, is answered from the state (no flop of the
- * likelihood), and computes from where the answers end.  The last value of a start and what was asked behind it are
- * computed anew, so that the process stands as it stood; other bits there than those of the state are an error.
+ * An optimiser is a function of the values, gradients and informations that it was given.  A state
+ * is these answers, in order, of every start: a fit that goes on asks the same questions again, is
+ * answered from the state (no flop of the likelihood), and computes from where the answers end.
+ * The last value of a start and what was asked behind it are computed anew, so that the process
+ * stands as it stood; other bits there than those of the state are an error.
  */
 #ifndef FRGI_GP_STATE_H
 #define FRGI_GP_STATE_H
@@ -22,7 +23,8 @@ typedef enum {
     GP_QUESTIONS
 } frgi_gp_question;
 
-/** One answer as it lies in a file; `numbers` doubles follow it, none where status is not FRG_OK. */
+/** One answer as it lies in a file; `numbers` doubles follow it, none where status is not
+ *  FRG_OK. */
 typedef struct {
     int64_t question, start, numbers, status, swapped;
     uint64_t point; /* hash of the parameters */
@@ -31,7 +33,8 @@ typedef struct {
     frg_gp_value value;
 } frgi_gp_answer;
 
-/** The answers that a start has in the state: those before `anew` are taken, those from there on computed again. */
+/** The answers that a start has in the state: those before `anew` are taken, those from there on
+ *  computed again. */
 typedef struct {
     int64_t start, next, anew, end;
 } frgi_gp_cursor;
@@ -60,8 +63,8 @@ struct frgi_gp_fit_state {
     int64_t *place, *first; /* where they lie by start, and the first of each start */
 };
 
-/** Takes up what frg_gp_fit_keep and frg_gp_fit_resume have left in gp; began: of the fit, moved back by the time of the
- *  state.  Close it in any case. */
+/** Takes up what frg_gp_fit_keep and frg_gp_fit_resume have left in gp; began: of the fit, moved
+ *  back by the time of the state.  Close it in any case. */
 FRG_MUST_USE frg_status frgi_gp_state_open(struct frgi_gp_fit_state *s, frg_gp *gp,
                                            const frg_gp_fit_opts *o, frg_gp_optimizer method,
                                            int free, double *began);
@@ -69,8 +72,8 @@ void frgi_gp_state_close(struct frgi_gp_fit_state *s);
 /** Forgets what was answered since the state: all starts begin again. */
 void frgi_gp_state_rewind(struct frgi_gp_fit_state *s);
 frgi_gp_cursor frgi_gp_state_seek(const struct frgi_gp_fit_state *s, int start);
-/** The answer to a->question at a->point, with a->numbers numbers where there is one, into *a and out; *known: it is
- *  there.  E_MISMATCH where the state has another question there. */
+/** The answer to a->question at a->point, with a->numbers numbers where there is one, into *a and
+ *  out; *known: it is there.  E_MISMATCH where the state has another question there. */
 FRG_MUST_USE frg_status frgi_gp_state_recall(struct frgi_gp_fit_state *s, frgi_gp_cursor *c,
                                              frgi_gp_answer *a, double *out, bool *known);
 /** Keeps an answer that was computed, or compares it with the one of the state. */

@@ -1,8 +1,8 @@
 /* gp_team.c - barrier and shares of gp_team.h.
  *
- * The barrier spins: a phase of a matrix of 500 rows lasts 20 microseconds, a sleep and a wake-up as much.
- * After about 0.1 ms it sleeps: the thread that it waits for has then been put aside for another program, or for this one,
- * and needs the core. */
+ * The barrier spins: a phase of a matrix of 500 rows lasts 20 microseconds, a sleep and a wake-up
+ * as much. After about 0.1 ms it sleeps: the thread that it waits for has then been put aside for
+ * another program, or for this one, and needs the core. */
 #include "gp/gp_team.h"
 
 #include <omp.h>
@@ -22,7 +22,8 @@ int frgi_team_size(const frg_context *ctx, bool worth_it)
     return worth_it && !omp_in_parallel() ? frg_threads(ctx) : 1;
 }
 
-/** Kernels of far points and their products are denormals: 2000 points of a short length took ten times as long. */
+/** Kernels of far points and their products are denormals: 2000 points of a short length took ten
+ *  times as long. */
 static void run(void (*body)(void *user, int me), void *user, int me)
 {
     const unsigned mode = frgi_flush_denormals();
@@ -63,8 +64,9 @@ static inline void pause_briefly(void)
 }
 
 #if defined(__linux__)
-/** Sleeps as long as no new round has begun; who ends a round reads `asleep` after it has begun the next, and the kernel
- *  reads the round after `asleep` was counted up, so that one of the two sees the other. */
+/** Sleeps as long as no new round has begun; who ends a round reads `asleep` after it has begun the
+ *  next, and the kernel reads the round after `asleep` was counted up, so that one of the two sees
+ *  the other. */
 static void sleep_through(frgi_team *t, unsigned round)
 {
     atomic_fetch_add(&t->asleep, 1);

@@ -1,4 +1,5 @@
-/* gp_tiles_cpu.c - covariance functions over patches of pairs for one CPU level: one text, two types.
+/* gp_tiles_cpu.c - covariance functions over patches of pairs for one CPU level: one text, two
+ * types.
  *
  * Compiled once per level with -DISA=plain, v3, v4; each compilation exports one table.
  */
@@ -23,8 +24,8 @@
         for (int i = base_##i; i < base_##i + LINE; i++)
 #define ALWAYS static inline __attribute__((always_inline))
 
-/* Columns of x: for which the compiler knows the number; of a block that stays in the L1 cache; from which on squares
- * are kept instead of exponentials. */
+/* Columns of x: for which the compiler knows the number; of a block that stays in the L1 cache;
+ * from which on squares are kept instead of exponentials. */
 enum { MOST_AT_ONCE = 8, BLOCK_DIMS = 32, WIDE_FROM = 25 };
 enum { PIECES = 64 / VECTOR_BYTES, COLUMNS_AT_ONCE = 8 / PIECES }; /* 8 vectors of sums */
 

@@ -1,12 +1,12 @@
-/* gp_tiles_cpu.tmpl.h - an expression over one patch of pairs: operators, the table of kinds, weights, in and out;
- * included once for each type, after gp_patch, gp_leaves and gp_periodic.
+/* gp_tiles_cpu.tmpl.h - an expression over one patch of pairs: operators, the table of kinds,
+ * weights, in and out; included once for each type, after gp_patch, gp_leaves and gp_periodic.
  *
  * Products over children are taken apart by prefixes and suffixes, never by division.
  *
  * Text parameters: real, SUF, FN(name).
  */
 
-/* ---- sums, products, scales --------------------------------------------------------------------- */
+/* ---- sums, products, scales ------------------------------------------------------------------ */
 
 static void FN(operator_forward)(const frgi_gp_program *g, frgi_gp_patch *p, int at)
 {
@@ -87,7 +87,7 @@ static void FN(sum_backward)(const frgi_gp_program *g, frgi_gp_patch *p, int at)
     }
 }
 
-/* ---- the table of kinds ------------------------------------------------------------------------- */
+/* ---- the table of kinds ---------------------------------------------------------------------- */
 
 static void FN(cosine_parameters)(const frgi_gp_program *g, frgi_gp_patch *p, int at)
 {
@@ -189,7 +189,7 @@ static void FN(inputs)(const frgi_gp_program *g, frgi_gp_patch *p)
     }
 }
 
-/* ---- weights ------------------------------------------------------------------------------------ */
+/* ---- weights --------------------------------------------------------------------------------- */
 
 /** Entry (i, j) of the patch in the inverse's tile. */
 static inline real FN(entry)(const frgi_gp_weights *w, ptrdiff_t i, ptrdiff_t j)
@@ -305,7 +305,7 @@ static void FN(trace)(const frgi_gp_program *g, const frgi_gp_weights *w, const 
     }
 }
 
-/* ---- in and out --------------------------------------------------------------------------------- */
+/* ---- in and out ------------------------------------------------------------------------------ */
 
 static void FN(store)(const frgi_gp_program *g, const frgi_gp_patch *p, void *out, ptrdiff_t ld)
 {

@@ -1,14 +1,18 @@
-/* gp_tiles_ops.h - an expression ready to run over pairs of points, and the steps over one patch of pairs.
+/* gp_tiles_ops.h - an expression ready to run over pairs of points, and the steps over one patch of
+ * pairs.
  *
- * A patch is GP_ROWS points i by up to GP_COLS points j, column by column:  value[j * GP_ROWS + i].  Its rows are
- * copied into `x` (one slot after another, GP_ROWS each, zeros behind the last), its columns are read where they
- * stand.  A slot is one coordinate of one leaf, in the form in which the leaf wants it:
+ * A patch is GP_ROWS points i by up to GP_COLS points j, column by column:  value[j * GP_ROWS + i].
+ * Its rows are copied into `x` (one slot after another, GP_ROWS each, zeros behind the last), its
+ * columns are read where they stand.  A slot is one coordinate of one leaf, in the form in which
+ * the leaf wants it:
  *
- *     factor * x_column + shift         1/l_k for radial leaves, the centre added back for linear ones
+ *     factor * x_column + shift         1/l_k for radial leaves, the centre added back for linear
+ *                                       ones
  *
- * Forward: the value of every step, in order.  Backward: with the adjoint of the root set to a weight g_ij,
- * adjoints of all steps, then per row i the sums over j of g dk/dlog theta_t or g dk/dx_ik.  Rows beyond `rows` are
- * computed and never used; sums over at most GP_COLS terms are in the arithmetic's type, longer ones in double.
+ * Forward: the value of every step, in order.  Backward: with the adjoint of the root set to a
+ * weight g_ij, adjoints of all steps, then per row i the sums over j of g dk/dlog theta_t or g
+ * dk/dx_ik.  Rows beyond `rows` are computed and never used; sums over at most GP_COLS terms are in
+ * the arithmetic's type, longer ones in double.
  */
 #ifndef FRGI_GP_TILES_OPS_H
 #define FRGI_GP_TILES_OPS_H
@@ -91,11 +95,12 @@ typedef struct {
     void (*inputs)(const frgi_gp_program *g, frgi_gp_patch *p);
     /** the root's adjoint <- W, 0 beyond `rows` */
     void (*seed_weights)(const frgi_gp_program *g, const frgi_gp_weights *w, frgi_gp_patch *p);
-    /** trace[i] += sum_j inverse_ij C_ij over the pairs of the patch, those below the diagonal twice */
+    /** trace[i] += sum_j inverse_ij C_ij over the pairs of the patch, those below the diagonal
+     *  twice */
     void (*trace)(const frgi_gp_program *g, const frgi_gp_weights *w, const frgi_gp_patch *p,
                   double *trace);
-    /** the root's adjoint <- a_j in every row; <- w[i + j * ld], 0 beyond `rows`; <- 2 where row and column have
-     *  the same place, 0 elsewhere */
+    /** the root's adjoint <- a_j in every row; <- w[i + j * ld], 0 beyond `rows`; <- 2 where row
+     *  and column have the same place, 0 elsewhere */
     void (*seed_columns)(const frgi_gp_program *g, const double *a, frgi_gp_patch *p);
     void (*copy_weights)(const frgi_gp_program *g, const double *w, ptrdiff_t ld, frgi_gp_patch *p);
     void (*seed_diagonal)(const frgi_gp_program *g, frgi_gp_patch *p);
@@ -106,7 +111,8 @@ typedef struct {
     /** slots of the rows from m points first, first + 1, ... of a structure of arrays */
     void (*load_rows)(const frgi_gp_program *g, const frgi_gp_points *points, ptrdiff_t first,
                       frgi_gp_patch *p);
-    /** [variance *] one radial leaf: C (and what the pass uses again) of the patch, rows rounded up to 64 bytes */
+    /** [variance *] one radial leaf: C (and what the pass uses again) of the patch, rows rounded up
+     *  to 64 bytes */
     void (*radial_build)(const frgi_gp_program *g, frgi_gp_patch *p, void *out, void *kept,
                          ptrdiff_t ld);
     /** the same for its sums and the trace; kept NULL: computed again */

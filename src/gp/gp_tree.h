@@ -4,8 +4,8 @@
  *
  *     2*rbf*(linear + white)      rbf  linear  white  sum  product  scale
  *
- * A leaf has up to three groups of parameters (l; l and alpha; w, mu and v), each a single number for all columns
- * or a vector.  Columns of a leaf are a stretch of `column`.
+ * A leaf has up to three groups of parameters (l; l and alpha; w, mu and v), each a single number
+ * for all columns or a vector.  Columns of a leaf are a stretch of `column`.
  */
 #ifndef FRGI_GP_TREE_H
 #define FRGI_GP_TREE_H

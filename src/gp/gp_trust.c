@@ -1,14 +1,18 @@
-/* gp_trust.c - how far a value in f32 is off: residuals of its solutions, in f64, on a sample of rows.
+/* gp_trust.c - how far a value in f32 is off: residuals of its solutions, in f64, on a sample of
+ * rows.
  *
- * The factor belongs to K + D, D being the rounding of the kernel and of the factor.  To first order in D
+ * The factor belongs to K + D, D being the rounding of the kernel and of the factor.  To first
+ * order in D
  *
  *     r'(K + D)^-1 r - r'K^-1 r = -a'D a,           D a = r - K a
- *     log |K + D| - log |K| = tr (K + D)^-1 D = E v'D w,   D w = v - K w,  w = (K + D)^-1 v,  v = +-1 at random
+ *     log |K + D| - log |K| = tr (K + D)^-1 D = E v'D w,   D w = v - K w, w = (K + D)^-1 v, v = +-1
+ *                                                          at random
  *
- * so that rows of K in f64 against a and w tell both.  Up to EXACT points the trace is that of all unit vectors; above it is
- * the mean over PROBES vectors v of random signs, and twice its standard error.  Bounds cannot tell: D is far from random where
- * points lie close (rounded kernels of equal distances are equal), up to n / 5 times what independent entries would do, and
- * hardly ever that much.  128 rows in blocks of 16, all where n is less: 128 n kernel values.
+ * so that rows of K in f64 against a and w tell both.  Up to EXACT points the trace is that of all
+ * unit vectors; above it is the mean over PROBES vectors v of random signs, and twice its standard
+ * error.  Bounds cannot tell: D is far from random where points lie close (rounded kernels of equal
+ * distances are equal), up to n / 5 times what independent entries would do, and hardly ever that
+ * much.  128 rows in blocks of 16, all where n is less: 128 n kernel values.
  */
 #include <float.h>
 #include <math.h>
@@ -50,8 +54,8 @@ static double total(const sample *s, double n)
     return n * s->sum / (double)s->count;
 }
 
-/** Twice the standard deviation of a sum of n of them by chance: rounding in the solutions, which is not in D, may cancel
- *  a sum, but not its terms. */
+/** Twice the standard deviation of a sum of n of them by chance: rounding in the solutions, which
+ *  is not in D, may cancel a sum, but not its terms. */
 static double chance(const sample *s, double n)
 {
     return 2 * sqrt(n * s->square / (double)s->count);
@@ -136,7 +140,8 @@ static void add_rows(const work *k, ptrdiff_t n, ptrdiff_t first, ptrdiff_t coun
     }
 }
 
-/** The sampled rows once: quad of the columns, and probe[p] of the probes, each where it is not NULL. */
+/** The sampled rows once: quad of the columns, and probe[p] of the probes, each where it is not
+ *  NULL. */
 static frg_status go_over_rows(const frgi_gp_trust *t, const work *k, sample *quad, sample *probe)
 {
     const ptrdiff_t n = t->shape->n, blocks = (n + BLOCK - 1) / BLOCK;
@@ -186,7 +191,7 @@ frg_status frgi_gp_trust_errors(const frgi_gp_trust *t, double *quad, double *tr
     return FRG_OK;
 }
 
-/* ---- of a process ------------------------------------------------------------------------------- */
+/* ---- of a process ---------------------------------------------------------------------------- */
 
 static frg_status kernel_rows(void *user, ptrdiff_t first, ptrdiff_t count, double *to)
 {

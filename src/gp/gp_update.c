@@ -1,18 +1,23 @@
-/* gp_update.c - points added and removed, one noise or y replaced: the factor follows instead of being made again.
+/* gp_update.c - points added and removed, one noise or y replaced: the factor follows instead of
+ * being made again.
  *
- * Append m points:      K+ = [K, B; B', S],  V = L^-1 B,  L+ = [L, 0; V', chol(S - V'V)]            n^2 m
- * Remove point i:       rows below it, L_33 L_33' + l l' with l = L(i+1.., i), by rotations         2 (n - i)^2
- *     r = hypot(L_kk, l_k), c = r / L_kk, s = l_k / L_kk:  L_jk <- (L_jk + s l_j) / c, l_j <- c l_j - s L_jk
- * Noise of point i:     L L' + d e_i e_i' by the same rotations from l = sqrt(|d|) e_i on            2 (n - i)^2
- * Replace y:            two solves                                                                   2 n^2
+ * Append m points:      K+ = [K, B; B', S], V = L^-1 B, L+ = [L, 0; V', chol(S - V'V)] n^2 m
+ * Remove point i:       rows below it, L_33 L_33' + l l' with l = L(i+1.., i), by rotations 2 (n -
+ *                       i)^2
+ *     r = hypot(L_kk, l_k), c = r / L_kk, s = l_k / L_kk:  L_jk <- (L_jk + s l_j) / c, l_j <- c l_j
+ *     - s L_jk
+ * Noise of point i:     L L' + d e_i e_i' by the same rotations from l = sqrt(|d|) e_i on 2 (n -
+ *                       i)^2
+ * Replace y:            two solves 2 n^2
  *
- * An update equals a refit at the same parameters to rounding: it changes nothing but the factor, which the same
- * solves then use.  Where there is no factor to update (the gradient has taken its place, or nothing was computed
- * yet), where more points come than are there, or in f32, the data change and the next call factors.  A Schur
- * complement that is not positive definite goes the same way, through the jitter policy.
+ * An update equals a refit at the same parameters to rounding: it changes nothing but the factor,
+ * which the same solves then use.  Where there is no factor to update (the gradient has taken its
+ * place, or nothing was computed yet), where more points come than are there, or in f32, the data
+ * change and the next call factors.  A Schur complement that is not positive definite goes the same
+ * way, through the jitter policy.
  *
- * The layout of the tiles depends on n, so that a factor is copied out by columns and back: n^2/2 doubles for the
- * time of the call.
+ * The layout of the tiles depends on n, so that a factor is copied out by columns and back: n^2/2
+ * doubles for the time of the call.
  */
 #include <math.h>
 #include <string.h>
@@ -62,7 +67,7 @@ frg_status frgi_gp_adopt_factor(frg_gp *gp)
     return frgi_gp_take_factor(gp);
 }
 
-/* ---- new values --------------------------------------------------------------------------------- */
+/* ---- new values ------------------------------------------------------------------------------ */
 
 /** y as n rows of q finite values. */
 static frg_status check_y(frg_gp *gp, const frg_array *y, int64_t n)
@@ -109,7 +114,7 @@ frg_status frgi_gp_check_new_noise(frg_gp *gp, const double *v, int64_t m)
     return FRG_OK;
 }
 
-/* ---- append ------------------------------------------------------------------------------------- */
+/* ---- append ---------------------------------------------------------------------------------- */
 
 typedef struct {
     ptrdiff_t n, m;
@@ -269,7 +274,7 @@ done:
     return status;
 }
 
-/* ---- remove ------------------------------------------------------------------------------------- */
+/* ---- remove ---------------------------------------------------------------------------------- */
 
 static void remove_entry(void *values, size_t size, ptrdiff_t n, ptrdiff_t i)
 {
@@ -299,8 +304,8 @@ static frg_status remove_data(frg_gp *gp, ptrdiff_t i)
     return FRG_OK;
 }
 
-/** Columns first .. n-1 of L become those of L L' + sign w w'; w_j at w[j], which is spent.  False where a pivot is
- *  lost: what a millionth is left of has half of its digits at best. */
+/** Columns first .. n-1 of L become those of L L' + sign w w'; w_j at w[j], which is spent.  False
+ *  where a pivot is lost: what a millionth is left of has half of its digits at best. */
 static bool rotate_in(double *l, ptrdiff_t n, ptrdiff_t first, double sign, double *w)
 {
     for (ptrdiff_t k = first; k < n; k++) {
@@ -364,7 +369,7 @@ frg_status frg_gp_update_remove(frg_gp *gp, int64_t i)
     return status;
 }
 
-/* ---- noise -------------------------------------------------------------------------------------- */
+/* ---- noise ----------------------------------------------------------------------------------- */
 
 /** Columns i .. n-1 of the factor follow the noise of point i; *good is false where they cannot. */
 static frg_status rotate_noise(frg_gp *gp, ptrdiff_t i, double change, bool *good)
@@ -409,7 +414,7 @@ frg_status frg_gp_update_noise(frg_gp *gp, int64_t i, double variance)
     return FRG_OK;
 }
 
-/* ---- y ------------------------------------------------------------------------------------------ */
+/* ---- y --------------------------------------------------------------------------------------- */
 
 frg_status frg_gp_update_y(frg_gp *gp, frg_array y)
 {

@@ -1,25 +1,28 @@
-/* gp_value.c - the value at one theta: build, jitter policy, factor, solves, and how far to trust it.
+/* gp_value.c - the value at one theta: build, jitter policy, factor, solves, and how far to trust
+ * it.
  *
  *     K = C + N (+ jitter),  K = L L',  z = L^-1 r,  a = L^-T z
  *     ell = -1/2 |z|^2 - sum_i log L_ii - n/2 log 2 pi                         for each column of y
  *     restricted: ell - 1/2 log |H'K^-1 H| + m/2 log 2 pi
  *     with a profiled scale: K is R, r is r / sqrt(f), and ell loses N/2 log f (gp_scale.c)
  *
- * n^3/3 flop.  Jitter: 0 first; where a pivot is not positive K is built again with j0 10^t times its mean
- * diagonal, t = 0, 1, ...  Within a fit (monotone) it never goes back, so that the objective stays one function.
- * A pivot that is rounding counts as not positive: two equal points without noise leave 1e-16 or -1e-16 by chance,
- * and the logarithm of the first would be a value made of noise.
+ * n^3/3 flop.  Jitter: 0 first; where a pivot is not positive K is built again with j0 10^t times
+ * its mean diagonal, t = 0, 1, ...  Within a fit (monotone) it never goes back, so that the
+ * objective stays one function. A pivot that is rounding counts as not positive: two equal points
+ * without noise leave 1e-16 or -1e-16 by chance, and the logarithm of the first would be a value
+ * made of noise.
  *
- * Rounding.  The factor and the kernel's own rounding change K by some D with |D_ij| of a few u K_max, and ell by
- * 1/2 a'D a - 1/2 tr(K^-1 D).  With independent entries that is about
+ * Rounding.  The factor and the kernel's own rounding change K by some D with |D_ij| of a few u
+ * K_max, and ell by 1/2 a'D a - 1/2 tr(K^-1 D).  With independent entries that is about
  *
  *     u K_max (|a|^2 + sum_i 1 / L_ii^2)
  *
- * and up to n / 5 times as much has been seen where they are not: n / 4 is the bound, 8 at least.  In f64 a bound above
- * the accuracy asked for is a warning: columns far from 0 under linear(v), variances far above the noise.  In f32 a bound
- * that is too large for the accuracy asked for gives way to an estimate (gp_trust.c), and a value that is not good
- * enough by that is refused or computed in f64.  The trace residual is no such guard: a signed sum, it cancels (1e-7
- * beside an error of 2.6 has been seen).
+ * and up to n / 5 times as much has been seen where they are not: n / 4 is the bound, 8 at least.
+ * In f64 a bound above the accuracy asked for is a warning: columns far from 0 under linear(v),
+ * variances far above the noise.  In f32 a bound that is too large for the accuracy asked for gives
+ * way to an estimate (gp_trust.c), and a value that is not good enough by that is refused or
+ * computed in f64.  The trace residual is no such guard: a signed sum, it cancels (1e-7 beside an
+ * error of 2.6 has been seen).
  */
 #include <float.h>
 #include <math.h>
@@ -30,14 +33,15 @@
 #include "gp/gp_trust.h"
 
 static const double LOG_2PI = 1.8378770664093454836;
-/* A pivot within so many times sqrt(i + 1) roundings of its diagonal is none: i subtractions leave that of 0. */
+/* A pivot within so many times sqrt(i + 1) roundings of its diagonal is none: i subtractions leave
+ * that of 0. */
 static const double SINGULAR = 4;
 enum {
     CLOSEST_MOST = 5000,
     PAIR_BYTES = 160
 }; /* points whose pairs are looked through after a failure */
 
-/* ---- states ------------------------------------------------------------------------------------- */
+/* ---- states ---------------------------------------------------------------------------------- */
 
 /** The process's own arithmetic and the other change places. */
 static void swap_sides(frg_gp *gp)
@@ -97,7 +101,7 @@ frg_status frgi_gp_set_theta(frg_gp *gp, const double *theta)
     return FRG_OK;
 }
 
-/* ---- the matrix --------------------------------------------------------------------------------- */
+/* ---- the matrix ------------------------------------------------------------------------------ */
 
 void frgi_gp_noise(const frg_gp *gp, double *nu)
 {
@@ -313,7 +317,7 @@ static frg_status factor_with_jitter(frg_gp *gp, bool may_raise)
     }
 }
 
-/* ---- solves ------------------------------------------------------------------------------------- */
+/* ---- solves ---------------------------------------------------------------------------------- */
 
 void frgi_gp_narrow(ptrdiff_t n, const double *from, float *to)
 {
@@ -358,8 +362,9 @@ static frg_status solve_forward(frg_gp *gp)
     return solve_triangle(gp, false);
 }
 
-/** a, quad, the profiled mean and scale from L^-1 r (and L^-1 H); FRG_NOT_POSDEF with pivot -1 where H'K^-1 H is
- *  singular, FRG_BROKE_DOWN with scale 0 where nothing is left to scale.  swept: a is there. */
+/** a, quad, the profiled mean and scale from L^-1 r (and L^-1 H); FRG_NOT_POSDEF with pivot -1
+ *  where H'K^-1 H is singular, FRG_BROKE_DOWN with scale 0 where nothing is left to scale.  swept:
+ *  a is there. */
 static frg_status solve(frg_gp *gp, bool swept)
 {
     const ptrdiff_t m = gp->profile.count;
@@ -384,7 +389,7 @@ static frg_status solve(frg_gp *gp, bool swept)
     return status;
 }
 
-/* ---- accuracy ----------------------------------------------------------------------------------- */
+/* ---- accuracy -------------------------------------------------------------------------------- */
 
 /** The L_ii are in scratch. */
 static void bound_error(frg_gp *gp)
@@ -427,7 +432,8 @@ static void fill_value(frg_gp *gp)
     v->promoted = gp->swapped;
 }
 
-/** On the way of a fit ell goes through 0, where nothing is relative to it: a thousandth of a unit a point will do. */
+/** On the way of a fit ell goes through 0, where nothing is relative to it: a thousandth of a unit
+ *  a point will do. */
 static double error_allowed(const frg_gp *gp)
 {
     return gp->opts.accuracy * (fabs(gp->value.log_likelihood) + (gp->relaxed ? (double)gp->n : 1));
@@ -438,7 +444,8 @@ static bool is_accurate(const frg_gp *gp)
     return gp->value.error_estimate <= error_allowed(gp); /* not so: NaN */
 }
 
-/** In f64 nothing better is at hand, so that the bound is a warning: once a value, of a fit at its end. */
+/** In f64 nothing better is at hand, so that the bound is a warning: once a value, of a fit at its
+ *  end. */
 static void warn_rounding(frg_gp *gp)
 {
     const frg_gp_value *const v = &gp->value;
@@ -466,8 +473,8 @@ static frg_status check_accuracy(frg_gp *gp)
     return is_accurate(gp) ? FRG_OK : FRG_BROKE_DOWN;
 }
 
-/** Factor, solves and check of the accuracy in the arithmetic at hand.  FRG_NOT_POSDEF and FRG_BROKE_DOWN (too inaccurate)
- *  are not recorded yet. */
+/** Factor, solves and check of the accuracy in the arithmetic at hand.  FRG_NOT_POSDEF and
+ *  FRG_BROKE_DOWN (too inaccurate) are not recorded yet. */
 static frg_status evaluate(frg_gp *gp, bool may_raise)
 {
     if (frgi_gp_unresolved(gp) >= 0 || frgi_gp_lost_phase(gp) >= 0) {
@@ -566,7 +573,8 @@ void frgi_gp_recall(frg_gp *gp, frg_status status, const frg_gp_value *value, do
     }
 }
 
-/** The end of an evaluation that began at kept_jitter: a step that is not taken leaves the objective alone. */
+/** The end of an evaluation that began at kept_jitter: a step that is not taken leaves the
+ *  objective alone. */
 static frg_status finish(frg_gp *gp, frg_status status, double kept_jitter, frgi_gp_state done)
 {
     if (status == FRG_OK && !isfinite(gp->value.log_likelihood)) {

@@ -1,5 +1,5 @@
-/* gp_words.c - the table of leaves: a kernel is added here, in frgi_gp_kind, in gp_leaves_cpu.tmpl.h or
- * gp_periodic_cpu.tmpl.h, and in the table of gp_tiles_cpu.tmpl.h. */
+/* gp_words.c - the table of leaves: a kernel is added here, in frgi_gp_kind, in
+ * gp_leaves_cpu.tmpl.h or gp_periodic_cpu.tmpl.h, and in the table of gp_tiles_cpu.tmpl.h. */
 #include "gp/gp_words.h"
 
 const frgi_gp_leaf_word frgi_gp_leaves[GP_LEAVES] = {

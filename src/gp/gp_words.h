@@ -1,4 +1,5 @@
-/* gp_words.h - the vocabulary of kernel expressions: leaves, their parameters, and how many entries these have. */
+/* gp_words.h - the vocabulary of kernel expressions: leaves, their parameters, and how many entries
+ * these have. */
 #ifndef FRGI_GP_WORDS_H
 #define FRGI_GP_WORDS_H
 

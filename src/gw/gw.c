@@ -1,7 +1,8 @@
 /* gw.c - alignment of two spaces: options, checks, what an alignment is made of.
  *
- * Sides become distances, weights marginals of unit mass where both are to hold; the exponents of a plan are stored
- * where they fit into memory, else made for every pass.  gw_run.c has the order of things.
+ * Sides become distances, weights marginals of unit mass where both are to hold; the exponents of a
+ * plan are stored where they fit into memory, else made for every pass.  gw_run.c has the order of
+ * things.
  */
 #include <math.h>
 #include <string.h>
@@ -12,10 +13,9 @@
 
 const char *frg_gw_reason_name(frg_gw_reason r)
 {
-    static const char *const names[] = {"running",    "converged_change", "converged_plateau",
-                                        "max_iter",   "cancelled",        "stalled_product",
-                                        "degenerate", "stationary",       "rounding_floor",
-                                        "beaten"};
+    static const char *const names[] = {
+        "running",         "converged_change", "converged_plateau", "max_iter",       "cancelled",
+        "stalled_product", "degenerate",       "stationary",        "rounding_floor", "beaten"};
     return (size_t)r < sizeof names / sizeof *names ? names[r] : "?";
 }
 
@@ -83,7 +83,7 @@ void frg_gw_apply_preset(frg_gw_opts *o, frg_gw_preset preset)
     o->polish = 0;
 }
 
-/* ---- checks ----------------------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static frg_status check_ranges(frg_context *ctx, const frg_gw_opts *o)
 {
@@ -296,7 +296,8 @@ static frg_status take_marginals(frg_gw *s, const double *a, const double *b)
     return FRG_OK;
 }
 
-/** Exponents are stored as asked for; left to us, where they fit into a quarter of what is allowed. */
+/** Exponents are stored as asked for; left to us, where they fit into a quarter of what is
+ *  allowed. */
 static frg_status choose_store(frg_gw *s, frgi_keeping *keeping)
 {
     const frgi_form forms[] = {{FRG_GW_STORE_F32, frgi_level_keeping(&s->o, true)},
@@ -335,8 +336,9 @@ static int64_t with_weight(const double *w, int64_t n)
     return count;
 }
 
-/** Is every plan with the marginals as good?  One point, or one that has all the weight: there is but one plan.  Zeros alone on a side: no cross term.
- *  What is taken of each point is to be found even then where marginals are partial or relaxed. */
+/** Is every plan with the marginals as good?  One point, or one that has all the weight: there is
+ *  but one plan.  Zeros alone on a side: no cross term. What is taken of each point is to be found
+ *  even then where marginals are partial or relaxed. */
 static bool all_plans_alike(const frg_gw *s)
 {
     const bool zero_x = !(s->x.most > 0), zero_y = !(s->y.most > 0);
@@ -346,8 +348,9 @@ static bool all_plans_alike(const frg_gw *s)
            (s->o.linear_weight == 0 && (settled ? zero_x || zero_y : zero_x && zero_y));
 }
 
-/** What is left to the mode.  Without sampling a step is as good as its plan: where its columns are further off than the
- *  loop looks for changes, L(P) moves with what one side has more of than the other. */
+/** What is left to the mode.  Without sampling a step is as good as its plan: where its columns are
+ *  further off than the loop looks for changes, L(P) moves with what one side has more of than the
+ *  other. */
 static void settle_options(frg_gw_opts *o)
 {
     const bool exact = o->mode == FRG_GW_EXACT;
@@ -485,7 +488,7 @@ void frg_gw_destroy(frg_gw *s)
     DROP(ctx, &s);
 }
 
-/* ---- starts -------------------------------------------------------------------------------------------- */
+/* ---- starts ---------------------------------------------------------------------------------- */
 
 static double entry(const frg_array *plan, int64_t i, int64_t j)
 {
@@ -495,8 +498,8 @@ static double entry(const frg_array *plan, int64_t i, int64_t j)
                                   : (double)((const float *)(const void *)base)[at];
 }
 
-/** What rounding may leave below 0 in a plan that was computed: its entries are sums and differences of numbers up to the
- *  largest, 4096 roundings of it in f64, 16 in f32. */
+/** What rounding may leave below 0 in a plan that was computed: its entries are sums and
+ *  differences of numbers up to the largest, 4096 roundings of it in f64, 16 in f32. */
 static double plan_noise(const frg_array *plan)
 {
     double most = 0;

@@ -1,4 +1,5 @@
-/* gw_align.h - an alignment, shared by what opens it (gw.c), runs it (gw_run.c) and reads it (gw_results.c). */
+/* gw_align.h - an alignment, shared by what opens it (gw.c), runs it (gw_run.c) and reads it
+ * (gw_results.c). */
 #ifndef FRGI_GW_ALIGN_H
 #define FRGI_GW_ALIGN_H
 
@@ -30,14 +31,16 @@ struct frg_gw {
 
 #pragma GCC visibility push(hidden)
 
-/** The mode vertex (gw_vertex_run.c): the plan as a list, its energy and where it comes from in the report; positive: stopped,
- *  with the best plan so far. */
+/** The mode vertex (gw_vertex_run.c): the plan as a list, its energy and where it comes from in the
+ *  report; positive: stopped, with the best plan so far. */
 FRG_MUST_USE frg_status frgi_gw_vertex(frg_gw *s);
-/** What vertices say of the plan of a run that has come to its end (gw_verdict.c).  Positive: stopped. */
+/** What vertices say of the plan of a run that has come to its end (gw_verdict.c).  Positive:
+ *  stopped. */
 FRG_MUST_USE frg_status frgi_gw_verdict(frg_gw *s);
 /** The name of the first option given that the mode vertex has no part in; NULL: none. */
 const char *frgi_gw_entropic_option(const frg_gw_opts *o);
-/** The mode that auto takes, and why (gw_mode.c).  option: that was given and the mode vertex has no part in, or NULL. */
+/** The mode that auto takes, and why (gw_mode.c).  option: that was given and the mode vertex has
+ *  no part in, or NULL. */
 void frgi_gw_choose_mode(frg_gw *s, const char *option);
 /** The mode is this one because of something given. */
 void frgi_gw_take_mode(frg_gw *s, frg_gw_mode mode, const char *given);

@@ -1,13 +1,15 @@
 /* gw_anchors.c - pairs of points drawn from a plan that is never stored.
  *
- * A row i comes with probability r_i (its mass) by a systematic draw: one uniform number places `count` equally
- * spaced points on the line of cumulative masses, which has the smallest variance there is.  The column comes by
- * inversion of the distribution in row i, which is computed for these rows alone.
+ * A row i comes with probability r_i (its mass) by a systematic draw: one uniform number places
+ * `count` equally spaced points on the line of cumulative masses, which has the smallest variance
+ * there is.  The column comes by inversion of the distribution in row i, which is computed for
+ * these rows alone.
  *
- * The plan that the next step linearises at is the average P_t = sum_q alpha (1 - alpha)^q Pnew_(t-q).  To draw
- * from it draw the age q from that geometric law, then a pair of the plan of that age; pairs are drawn while a
- * plan is the present one and wait.  So no plan is kept.  The law is cut at FRGI_AGES - 1 plans.  Where the averaged
- * plan is kept all the same (gw_kept.c), pairs come from it.
+ * The plan that the next step linearises at is the average P_t = sum_q alpha (1 - alpha)^q
+ * Pnew_(t-q).  To draw from it draw the age q from that geometric law, then a pair of the plan of
+ * that age; pairs are drawn while a plan is the present one and wait.  So no plan is kept.  The law
+ * is cut at FRGI_AGES - 1 plans.  Where the averaged plan is kept all the same (gw_kept.c), pairs
+ * come from it.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -84,7 +86,7 @@ void frgi_draw_product(const frgi_level *l, int64_t count, uint64_t stream, frgi
     shuffle(l, count, s + 4, out, false);
 }
 
-/* ---- columns ---------------------------------------------------------------------------------------- */
+/* ---- columns --------------------------------------------------------------------------------- */
 
 typedef struct {
     frgi_level *l;
@@ -172,7 +174,7 @@ frg_status frgi_draw_start(frgi_level *l)
     return draw(l, l->plan != NULL, l->room, STREAM_START, l->ages[0]);
 }
 
-/* ---- the averaged plan ------------------------------------------------------------------------------ */
+/* ---- the averaged plan ----------------------------------------------------------------------- */
 
 frg_status frgi_keep_ages(frgi_level *l)
 {

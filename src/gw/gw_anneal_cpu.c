@@ -1,4 +1,5 @@
-/* gw_anneal_cpu.c - kernels of dense costs and passes of Sinkhorn's iteration over them, at one CPU level. */
+/* gw_anneal_cpu.c - kernels of dense costs and passes of Sinkhorn's iteration over them, at one CPU
+ * level. */
 #include "gw/gw_anneal.h"
 #include "gw/gw_lanes.h"
 

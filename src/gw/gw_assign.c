@@ -1,10 +1,11 @@
-/* gw_assign.c - assignments from coarse to fine: the duals of a problem of half the rows and columns are where a cold one
- * begins.
+/* gw_assign.c - assignments from coarse to fine: the duals of a problem of half the rows and
+ * columns are where a cold one begins.
  *
- * From every second row p and column the duals u_p of the smaller problem are known, and v_j = min_p c_pj - u_p is feasible
- * and near the end for costs that are smooth in both indices' points: at n = 3000 a tenth of the looks at rows are left.
- * So do costs that have moved far from those of the last duals: where a third of the rows find their column taken these are
- * worse than none (n = 1200: 600000 looks at rows, 25000 from coarse to fine).  The work itself is in gw_assign.tmpl.h.
+ * From every second row p and column the duals u_p of the smaller problem are known, and v_j =
+ * min_p c_pj - u_p is feasible and near the end for costs that are smooth in both indices' points:
+ * at n = 3000 a tenth of the looks at rows are left. So do costs that have moved far from those of
+ * the last duals: where a third of the rows find their column taken these are worse than none (n =
+ * 1200: 600000 looks at rows, 25000 from coarse to fine).  The work itself is in gw_assign.tmpl.h.
  */
 #include "gw/gw_assign.h"
 
@@ -14,7 +15,8 @@ enum {
     SMALLEST = 200, /* of a problem that begins with half of itself */
     LISTED = 500,   /* of one whose paths have lists */
     TOO_MANY =
-        3 /* the part of the rows that find their column taken where the last duals are no longer near */
+        3 /* the part of the rows that find their column taken where the last duals are no longer
+             near */
 };
 
 #pragma GCC visibility push(hidden)

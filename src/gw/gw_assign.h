@@ -1,8 +1,9 @@
-/* gw_assign.h - the linear problems of a vertex: an assignment (gw_assign.c), a transport between other marginals
- * (gw_simplex.c), and what both read the costs with, per CPU level (gw_assign_cpu.c).
+/* gw_assign.h - the linear problems of a vertex: an assignment (gw_assign.c), a transport between
+ * other marginals (gw_simplex.c), and what both read the costs with, per CPU level
+ * (gw_assign_cpu.c).
  *
- * Costs are n rows of ld reals, float or double, ld a multiple of FRGI_ASSIGN_PAD; what stands in the padding is not read as
- * a cost.
+ * Costs are n rows of ld reals, float or double, ld a multiple of FRGI_ASSIGN_PAD; what stands in
+ * the padding is not read as a cost.
  */
 #ifndef FRGI_GW_ASSIGN_H
 #define FRGI_GW_ASSIGN_H
@@ -51,7 +52,8 @@ typedef struct frgi_assign frgi_assign;
 typedef struct {
     /** The least c_j - v_j and the second least, and where the least is (the first of equals). */
     int64_t (*two)(const void *c, const void *v, int64_t ld, double least[2]);
-    /** Each row takes its least column where that is free, warm: by the duals that are there; how many rows wait. */
+    /** Each row takes its least column where that is free, warm: by the duals that are there; how
+     *  many rows wait. */
     int64_t (*begin)(frgi_assign *a, const frgi_costs *c);
     /** The assignment of least cost from there. */
     void (*finish)(frgi_assign *a, const frgi_costs *c, int64_t waiting);
@@ -64,7 +66,8 @@ typedef struct {
 /** The pair of tables for the context's CPU level: [0] doubles, [1] floats. */
 const frgi_assign_ops *frgi_assign_ops_of(const frg_context *ctx);
 
-/** The room of an assignment of n rows to n columns, and the duals from which the next one begins. */
+/** The room of an assignment of n rows to n columns, and the duals from which the next one
+ *  begins. */
 struct frgi_assign {
     int64_t n, ld;
     const frg_context *ctx;
@@ -73,7 +76,8 @@ struct frgi_assign {
     int32_t *column, *row; /* column[i] of row i, row[j] of column j */
     void *v;               /* ld: duals of columns; padding: -FRGI_ASSIGN_FAR */
     void *open, *key,
-        *from; /* ld: v of columns that are not scanned; distances; rows before (integers as wide as a real) */
+        *from; /* ld: v of columns that are not scanned; distances; rows before (integers as wide as
+                  a real) */
     int32_t *scanned, *waiting;  /* n, n */
     int64_t scans;               /* rows that were read, of all solves */
     int32_t *list;               /* n lists of columns; NULL: a path looks at all */
@@ -87,7 +91,8 @@ struct frgi_assign {
 /** To be closed, failed or not. */
 FRG_MUST_USE frg_status frgi_assign_open(frgi_assign *a, frg_context *ctx, int64_t n, bool single);
 void frgi_assign_close(frgi_assign *a, frg_context *ctx);
-/** The assignment of least cost (n x n) into a->column and a->row; of a run that is stopped any assignment. */
+/** The assignment of least cost (n x n) into a->column and a->row; of a run that is stopped any
+ *  assignment. */
 void frgi_assign_solve(frgi_assign *a, const frgi_costs *c);
 
 /** An entry of a plan. */
@@ -101,8 +106,9 @@ typedef struct frgi_simplex frgi_simplex;
 FRG_MUST_USE frg_status frgi_simplex_open(frgi_simplex **out, frg_context *ctx, const double *a,
                                           int64_t n, const double *b, int64_t m, bool single);
 void frgi_simplex_close(frgi_simplex **s, frg_context *ctx);
-/** The vertex of least cost into `out` (*count <= n + m - 1 entries of mass > 0, by rows), beginning with the last one; false:
- *  the most pivots were done before it was reached, and what is there is a vertex none the less. */
+/** The vertex of least cost into `out` (*count <= n + m - 1 entries of mass > 0, by rows),
+ *  beginning with the last one; false: the most pivots were done before it was reached, and what is
+ *  there is a vertex none the less. */
 bool frgi_simplex_solve(frgi_simplex *s, const frgi_costs *c, frgi_entry *out, int64_t *count);
 /** The next solve begins without a tree. */
 void frgi_simplex_forget(frgi_simplex *s);

@@ -1,19 +1,23 @@
-/* gw_assign.tmpl.h - the assignment of rows to columns of least cost, by shortest augmenting paths (Jonker and Volgenant
- * 1987); included once for floats and once for doubles.
+/* gw_assign.tmpl.h - the assignment of rows to columns of least cost, by shortest augmenting paths
+ * (Jonker and Volgenant 1987); included once for floats and once for doubles.
  *
- * Duals of columns v alone are kept; that of row i is min_j c_ij - v_j, which the columns that rows have attain at all times.
+ * Duals of columns v alone are kept; that of row i is min_j c_ij - v_j, which the columns that rows
+ * have attain at all times.
  *
  *     cold: v_j = min_i c_ij (column reduction)
  *     each row takes its least c_ij - v_j where that is free            O(n^2)
- *     two rounds of row reduction: a row takes its least from whoever has it, and v falls by what the second least is above
- *     each row that is left: Dijkstra over the columns, by dense looks at rows, v moved along the tree, augment
+ *     two rounds of row reduction: a row takes its least from whoever has it, and v falls by what
+ *     the second least is above each row that is left: Dijkstra over the columns, by dense looks at
+ *     rows, v moved along the tree, augment
  *
- * A look at a row is one pass over n reals; of many columns the last part has lists of the least ones of each row, and looks
- * at all where the path goes further than they do.  The next assignment begins with the v of this one: where costs have moved little
- * few rows are left over.  Rounding makes duals inexact, never the assignment incomplete: every round of the last part
- * assigns one row.
+ * A look at a row is one pass over n reals; of many columns the last part has lists of the least
+ * ones of each row, and looks at all where the path goes further than they do.  The next assignment
+ * begins with the v of this one: where costs have moved little few rows are left over.  Rounding
+ * makes duals inexact, never the assignment incomplete: every round of the last part assigns one
+ * row.
  *
- * Text parameters: real, vec (LANES reals), mask (the same of integers), whole (such an integer), AN(name), VN(name): a function of gw_lanes.h.
+ * Text parameters: real, vec (LANES reals), mask (the same of integers), whole (such an integer),
+ * AN(name), VN(name): a function of gw_lanes.h.
  */
 
 INLINE vec AN(at)(const real *p)
@@ -74,7 +78,8 @@ static int64_t AN(two)(const void *cost, const void *dual, int64_t ld, double le
     return at;
 }
 
-/** key_j <- min(key_j, c_j - open_j - less), from_j <- row where it falls; the place of the least key, *least. */
+/** key_j <- min(key_j, c_j - open_j - less), from_j <- row where it falls; the place of the least
+ *  key, *least. */
 INLINE int64_t AN(relax)(const real *c, const real *open, int64_t ld, real less, whole row,
                          real *key, whole *from, real *least)
 {
@@ -133,8 +138,8 @@ static int64_t AN(first_come)(frgi_assign *a, const frgi_costs *c)
     return left;
 }
 
-/** One round over the `left` rows that wait; how many wait after it.  A row that is put out of its column goes on at once where
- *  v fell, `most` times in all. */
+/** One round over the `left` rows that wait; how many wait after it.  A row that is put out of its
+ *  column goes on at once where v fell, `most` times in all. */
 static int64_t AN(row_reduction)(frgi_assign *a, const frgi_costs *c, int64_t left)
 {
     real *const v = a->v;
@@ -264,8 +269,9 @@ static bool AN(collect)(frgi_assign *a, const real *c, int64_t i, real most)
     return true;
 }
 
-/** Lists the columns of row i that are least by c_ij - v_j: 44 of them on average, up to the least of half of 64 classes of columns.
- *  Duals only fall until the next problem, so that what is not listed stays above the bound. */
+/** Lists the columns of row i that are least by c_ij - v_j: 44 of them on average, up to the least
+ *  of half of 64 classes of columns. Duals only fall until the next problem, so that what is not
+ *  listed stays above the bound. */
 static void AN(make_list)(frgi_assign *a, const frgi_costs *cost, int64_t i)
 {
     enum { VECTORS = FRGI_ASSIGN_LIST / LANES };
@@ -289,8 +295,8 @@ static void AN(make_list)(frgi_assign *a, const frgi_costs *cost, int64_t i)
     }
 }
 
-/** What a path needs beside keys: the least key of each block of columns, and rows whose columns were looked at by their
- *  lists alone, with the least key that the others can have. */
+/** What a path needs beside keys: the least key of each block of columns, and rows whose columns
+ *  were looked at by their lists alone, with the least key that the others can have. */
 typedef struct {
     real *low;
     int64_t blocks, rows;
@@ -439,8 +445,8 @@ static int64_t AN(begin)(frgi_assign *a, const frgi_costs *c)
     return AN(first_come)(a, c);
 }
 
-/** Rows from place q on that wait take the columns that are free, in order: of a run that is stopped nobody uses the
- *  assignment, which is one all the same. */
+/** Rows from place q on that wait take the columns that are free, in order: of a run that is
+ *  stopped nobody uses the assignment, which is one all the same. */
 static void AN(take_what_is_free)(frgi_assign *a, int64_t q, int64_t left)
 {
     int64_t j = 0;

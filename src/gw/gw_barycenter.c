@@ -1,14 +1,16 @@
 /* gw_barycenter.c - the space in the middle of several.
  *
- *     min over C, P_s of  sum_s share_s (E(C, C_s, P_s) + 2 eps sum P_s (log P_s - 1)),   P_s 1 = p,  P_s' 1 = p_s
+ *     min over C, P_s of sum_s share_s (E(C, C_s, P_s) + 2 eps sum P_s (log P_s - 1)), P_s 1 = p,
+ *     P_s' 1 = p_s
  *
- * in turn (Peyre, Cuturi and Solomon 2016): every P_s by P <- Sinkhorn(L(P)) from where it was, then
+ * in turn (Peyre, Cuturi and Solomon 2016): every P_s by P <- Sinkhorn(L(P)) from where it was,
+ * then
  *
  *     C <- sum_s share_s P_s C_s P_s' / (p p'),
  *
- * the minimiser for given plans.  Distances are divided by the largest of all spaces inside.  All in double; a round
- * costs O(sum_s steps (N n_s (N + n_s))), memory O(sum_s (N n_s + n_s^2)).  The objective falls with every round;
- * which of its minima is reached depends on the start.
+ * the minimiser for given plans.  Distances are divided by the largest of all spaces inside.  All
+ * in double; a round costs O(sum_s steps (N n_s (N + n_s))), memory O(sum_s (N n_s + n_s^2)).  The
+ * objective falls with every round; which of its minima is reached depends on the start.
  */
 #include <math.h>
 #include <stdio.h>
@@ -35,14 +37,14 @@ typedef struct {
     int64_t passes;
 } middle;
 
-/** What rounding may leave of a relative change of plans, 64 times: exponents are distances of 4 at most over epsilon, with 64
- *  inside, and steps pass on what those before left. */
+/** What rounding may leave of a relative change of plans, 64 times: exponents are distances of 4 at
+ *  most over epsilon, with 64 inside, and steps pass on what those before left. */
 static double noise_of(const middle *b)
 {
     return 64 * 0x1p-53 * (64 + 4 / b->o->epsilon);
 }
 
-/* ---- memory and checks ---------------------------------------------------------------------------------------- */
+/* ---- memory and checks ----------------------------------------------------------------------- */
 
 static double read_at(const frg_array *a, int64_t i, int64_t j)
 {
@@ -52,7 +54,8 @@ static double read_at(const frg_array *a, int64_t i, int64_t j)
                                : (double)((const float *)(const void *)base)[at];
 }
 
-/** A square matrix of finite distances >= 0 as doubles, its symmetric part; *most: at least the largest. */
+/** A square matrix of finite distances >= 0 as doubles, its symmetric part; *most: at least the
+ *  largest. */
 static frg_status take_square(frg_context *ctx, const frg_array *a, const char *name, double **out,
                               double *most)
 {
@@ -190,7 +193,7 @@ done:
     return status;
 }
 
-/* ---- a round --------------------------------------------------------------------------------------------------- */
+/* ---- a round --------------------------------------------------------------------------------- */
 
 /** sum_k x_ik^2 w_k */
 static double square_term(const double *row, const double *w, int64_t n)
@@ -333,7 +336,7 @@ static frg_status rounds(middle *b, frg_barycenter_report *r)
     return FRG_MAX_ITER;
 }
 
-/* ---- public ------------------------------------------------------------------------------------------------------- */
+/* ---- public ---------------------------------------------------------------------------------- */
 
 void frg_barycenter_defaults(frg_barycenter_opts *o, size_t struct_size)
 {

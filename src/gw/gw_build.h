@@ -8,13 +8,14 @@
 
 #define FRGI_WHOLE 11585.0f /* largest whole number in factors: 16 products of two are below 2^31 */
 
-/** How factors are kept: as floats, by groups [group][r][8] and panels [panel][r][48]; as whole numbers, two of r in
- *  one int32_t, [group][r / 2][8]; as bfloat16 for the CPU's tiles (gw_tiles.h). */
+/** How factors are kept: as floats, by groups [group][r][8] and panels [panel][r][48]; as whole
+ *  numbers, two of r in one int32_t, [group][r / 2][8]; as bfloat16 for the CPU's tiles
+ *  (gw_tiles.h). */
 typedef enum { FRGI_AS_FLOATS, FRGI_AS_WHOLE, FRGI_AS_TILES } frgi_packed;
 
-/** Factors of a cost c_ij = row_i + column_j - sum_r left_ir right_jr, and what is done to it on the way.
- *  An average over the steps needs no array of its own: the past costs are what is left of the past exponents
- *  without their potentials. */
+/** Factors of a cost c_ij = row_i + column_j - sum_r left_ir right_jr, and what is done to it on
+ *  the way. An average over the steps needs no array of its own: the past costs are what is left of
+ *  the past exponents without their potentials. */
 typedef struct {
     int64_t rank;
     frgi_packed packed;
@@ -31,14 +32,17 @@ typedef struct {
 } frgi_factors;
 
 typedef struct {
-    /** Row i of the exponents, ld floats, from its m costs: x_ij = G0_j + H0_i - k c_ij; zeros in the padding. */
+    /** Row i of the exponents, ld floats, from its m costs: x_ij = G0_j + H0_i - k c_ij; zeros in
+     *  the padding. */
     void (*from_costs)(const frgi_sweep *s, int64_t i, const float *costs, float k, float *out);
-    /** Exponents from factors, a frgi_fill: a panel of the right factor is read once for all groups. */
+    /** Exponents from factors, a frgi_fill: a panel of the right factor is read once for all
+     *  groups. */
     void (*build)(const frgi_sweep *s, int64_t i0, int64_t groups, void *rows);
-    /** How factors are best kept, without tiles: whole numbers are multiplied faster than floats but where a register
-     *  has 16 of these. */
+    /** How factors are best kept, without tiles: whole numbers are multiplied faster than floats
+     *  but where a register has 16 of these. */
     frgi_packed prefers;
-    /** out[panel][r / 2][width] <- rows[r][i] / step to the nearest, two r in one; as pack does it. */
+    /** out[panel][r / 2][width] <- rows[r][i] / step to the nearest, two r in one; as pack does
+     *  it. */
     void (*pack_pairs)(const float *rows, int64_t stride, int64_t rank, int64_t n, int width,
                        float step, int32_t *out, int64_t first, int64_t last);
     /** max |x| */

@@ -1,9 +1,11 @@
-/* gw_build_cpu.c - exponents from costs and from factors of costs for one CPU level; the contract is in gw_build.h.
+/* gw_build_cpu.c - exponents from costs and from factors of costs for one CPU level; the contract
+ * is in gw_build.h.
  *
  *     x_ij = scale sum_r left_ir right_jr + share past_ij + H0_i + G0_j
  *
- * A panel of 48 columns of the right factor is read once for all rows of a fill.  Products are of floats, of pairs of whole
- * numbers of 16 bits (sums of 16 of them are exact), or on the CPU's tiles (gw_tiles.c).
+ * A panel of 48 columns of the right factor is read once for all rows of a fill.  Products are of
+ * floats, of pairs of whole numbers of 16 bits (sums of 16 of them are exact), or on the CPU's
+ * tiles (gw_tiles.c).
  *
  * Compiled once per level with -DISA=plain, v3, v4.
  */
@@ -13,7 +15,7 @@
 #include "gw/gw_tiles.h"
 #include "linalg/elementary.h"
 
-/* ---- exponents from costs ------------------------------------------------------------------------- */
+/* ---- exponents from costs -------------------------------------------------------------------- */
 
 static void from_costs(const frgi_sweep *s, int64_t i, const float *costs, float k, float *out)
 {
@@ -30,7 +32,7 @@ static void from_costs(const frgi_sweep *s, int64_t i, const float *costs, float
     }
 }
 
-/* ---- exponents from factors ----------------------------------------------------------------------- */
+/* ---- exponents from factors ------------------------------------------------------------------ */
 
 #if defined(__AVX512F__)
 enum { TILE_ROWS = 8, TILE_VECTORS = 3 };
@@ -81,8 +83,8 @@ INLINE void pair_product(int64_t pairs, const int32_t *left, const int32_t *righ
     }
 }
 
-/** What the exponents of a tile are made of: x = scale cross + share past costs + H0 + G0, and more where the cost
- *  has more. */
+/** What the exponents of a tile are made of: x = scale cross + share past costs + H0 + G0, and more
+ *  where the cost has more. */
 typedef struct {
     float keep; /* share of the past costs */
     float past; /* and what their exponents are multiplied by; 0: none */
@@ -213,8 +215,8 @@ static void finish_block(const frgi_sweep *s, const frgi_mix *mix, const tile_bl
     }
 }
 
-/** The same on the CPU's tiles.  A block's exponents are made while the next is multiplied: just stored, its products
- *  would have to be waited for. */
+/** The same on the CPU's tiles.  A block's exponents are made while the next is multiplied: just
+ *  stored, its products would have to be waited for. */
 static void build_on_tiles(const frgi_sweep *s, const frgi_mix *mix, int64_t rank, int64_t i0,
                            int64_t i1, int lines, float *out)
 {

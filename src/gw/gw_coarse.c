@@ -1,10 +1,11 @@
 /* gw_coarse.c - the start of a large problem from a small one.
  *
- * Representatives are farthest points; every point belongs to the nearest one, whose weight is the sum.  The
- * small problem keeps the distances of the large one (a graph on the representatives alone would take other
- * ways).  It is solved n_start times with different random numbers, the plan of lowest exact energy is kept:
- * noisy first steps can lock a plan into a fold, and only the energy tells.  The large problem takes over
- * anchors (pairs of representatives are pairs of its points) and potentials (of the nearest representative).
+ * Representatives are farthest points; every point belongs to the nearest one, whose weight is the
+ * sum.  The small problem keeps the distances of the large one (a graph on the representatives
+ * alone would take other ways).  It is solved n_start times with different random numbers, the plan
+ * of lowest exact energy is kept: noisy first steps can lock a plan into a fold, and only the
+ * energy tells.  The large problem takes over anchors (pairs of representatives are pairs of its
+ * points) and potentials (of the nearest representative).
  */
 #include <math.h>
 #include <string.h>
@@ -90,13 +91,15 @@ static double sum_w_log_w(const double *w, int64_t n)
     return sum;
 }
 
-/** sum P log (P / a b') of the present plan, of mass 1: how far it is from telling a point nothing. */
+/** sum P log (P / a b') of the present plan, of mass 1: how far it is from telling a point
+ *  nothing. */
 static double information_of(const frgi_level *l)
 {
     return frgi_plan_entropy(l) + 1 - sum_w_log_w(l->a, l->x->n) - sum_w_log_w(l->b, l->y->n);
 }
 
-/** Some steps for every start; the plan that lowest energies are known of is kept, and the next one. */
+/** Some steps for every start; the plan that lowest energies are known of is kept, and the next
+ *  one. */
 static frg_status try_starts(coarse *c, const frgi_level *fine, int64_t trial,
                              frg_gw_report *report)
 {
@@ -118,7 +121,8 @@ static frg_status try_starts(coarse *c, const frgi_level *fine, int64_t trial,
     return FRG_OK;
 }
 
-/** The rest of the steps from a start, whose place the result takes; its next draws are those of a longer run. */
+/** The rest of the steps from a start, whose place the result takes; its next draws are those of a
+ *  longer run. */
 static frg_status refine(coarse *c, const frgi_level *fine, int64_t q, int64_t trial,
                          frg_gw_report *report)
 {
@@ -157,7 +161,8 @@ static frg_status refine(coarse *c, const frgi_level *fine, int64_t q, int64_t t
     return FRG_OK;
 }
 
-/** Whether two starts found different plans: pairs that are neighbours in X are none in Y for more than a quarter. */
+/** Whether two starts found different plans: pairs that are neighbours in X are none in Y for more
+ *  than a quarter. */
 static frg_status are_different(coarse *c, const frgi_start *one, const frgi_start *other,
                                 bool *out)
 {
@@ -193,8 +198,8 @@ done:
     return status;
 }
 
-/** The start that wins: the lowest energy of the trials, refined; where another plan comes within 5 %, a symmetry that
- *  is nearly one, both are refined and the lower one wins. */
+/** The start that wins: the lowest energy of the trials, refined; where another plan comes within 5
+ *  %, a symmetry that is nearly one, both are refined and the lower one wins. */
 static frg_status best_start(coarse *c, frgi_level *fine, frg_gw_report *report)
 {
     frgi_level *const l = &c->level;
@@ -244,7 +249,8 @@ static void hand_over(const coarse *c, const frgi_start *from, frgi_level *fine)
         fine->ages[0][r].j = c->chosen_y[from->pairs[r].j];
     }
     if (from->information < FRGI_BROAD) {
-        /* a point of a broad plan goes where the cost says on average, noise and all: epsilon does not hide it */
+        /* a point of a broad plan goes where the cost says on average, noise and all: epsilon does
+         * not hide it */
         fine->room = frgi_room_of(fine->o, fine->count_most);
     }
     frgi_kept_reset(fine, false);

@@ -1,8 +1,10 @@
-/* gw_distances.c - distances inside one side: dense, vectors, or rows of shortest paths in a bounded cache.
+/* gw_distances.c - distances inside one side: dense, vectors, or rows of shortest paths in a
+ * bounded cache.
  *
- * One scale a side, found once: the exact maximum of a matrix, in the exact mode, and of a graph in parts, else the largest
- * distance met by two sweeps (the farthest from node 0, then the farthest from that).  What cannot be reached counts as 1.5
- * times the largest, so that no other part is nearer than a point of the same; two sweeps see one part alone.
+ * One scale a side, found once: the exact maximum of a matrix, in the exact mode, and of a graph in
+ * parts, else the largest distance met by two sweeps (the farthest from node 0, then the farthest
+ * from that).  What cannot be reached counts as 1.5 times the largest, so that no other part is
+ * nearer than a point of the same; two sweeps see one part alone.
  */
 #include "gw/gw_distances.h"
 
@@ -20,7 +22,7 @@ static bool is_euclidean(const frgi_distances *d)
     return d->kind == FRGI_VECTOR && d->metric == FRG_GW_LANDMARK_L2;
 }
 
-/* ---- opening -------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static double value_at(const frg_array *a, int64_t i, int64_t j)
 {
@@ -110,7 +112,8 @@ static frg_status take_matrix(frgi_distances *d, const frg_array *a, const char 
             }
             most = x < (double)INFINITY ? fmax(most, x) : most;
             gap = fmax(gap, isfinite(x) ? fabs(x - value_at(a, j, i)) : 0);
-            /* of an asymmetric matrix the two one-sided linearisations have the mean of C and C' in common */
+            /* of an asymmetric matrix the two one-sided linearisations have the mean of C and C' in
+             * common */
             d->dense[i * d->n + j] = (float)(0.5 * (x + value_at(a, j, i)));
         }
         diagonal = fmax(diagonal, value_at(a, i, i));
@@ -148,7 +151,8 @@ static frg_status all_pairs(frgi_distances *d)
     return status;
 }
 
-/** Landmark coordinates; what is infinite becomes 1.5 times the largest before differences are taken. */
+/** Landmark coordinates; what is infinite becomes 1.5 times the largest before differences are
+ *  taken. */
 static frg_status landmark_vectors(frgi_distances *d, int64_t count)
 {
     frg_context *const ctx = d->ctx;
@@ -449,7 +453,7 @@ uint64_t frgi_distances_hash(const frgi_distances *d, uint64_t seed)
     return frg_hash(h, weights, starts[d->n] * (int64_t)sizeof *weights);
 }
 
-/* ---- the cache ------------------------------------------------------------------------------------- */
+/* ---- the cache ------------------------------------------------------------------------------- */
 
 /** A slot for a new row: the oldest that this request does not need (needed[v] set). */
 static int64_t take_slot(frgi_distances *d, const unsigned char *needed)
@@ -530,10 +534,10 @@ static frg_status shrink(frgi_distances *d)
     return GROW(d->ctx, &d->owner, d->slots, "the cache of distances");
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
-/** Lower or upper bounds of path lengths, or their mean, to the points first .. last-1; a point is at distance 0 of
- *  itself. */
+/** Lower or upper bounds of path lengths, or their mean, to the points first .. last-1; a point is
+ *  at distance 0 of itself. */
 static void bounds_row(const frgi_distances *d, int64_t node, int64_t first, int64_t last,
                        float *to)
 {
@@ -553,7 +557,8 @@ frg_status frgi_distances_rows(frgi_distances *d, const int32_t *nodes, int64_t 
     return frgi_distances_centred(d, nodes, count, NULL, out, stride);
 }
 
-/** Up to FRGI_QUERIES rows, of them the points first .. last-1; first is a whole number of blocks. */
+/** Up to FRGI_QUERIES rows, of them the points first .. last-1; first is a whole number of
+ *  blocks. */
 static void strip_of_rows(const frgi_distances *d, const frgi_graph_ops *ops, const int32_t *nodes,
                           int count, int64_t first, int64_t last, const float *means, float *out,
                           int64_t stride)
@@ -777,7 +782,7 @@ void frgi_distances_choose(const double *w, int64_t n, int64_t count, int32_t *n
     }
 }
 
-/* ---- batches of rows ------------------------------------------------------------------------------------ */
+/* ---- batches of rows ------------------------------------------------------------------------- */
 
 frg_status frgi_distances_walk(frgi_distances *d, const double *w, int64_t most,
                                frgi_batch_visitor visit, void *user)

@@ -20,9 +20,9 @@ typedef struct {
     frg_gw_landmark_metric metric; /* of VECTOR */
     int64_t d;                     /* VECTOR: coordinates of a point */
     double *exact; /* of dtype f64: the points (n x d) or distances (n x n) that were given */
-    float *points;                 /* n x d */
-    float *blocks;                 /* the same, 16 side by side */
-    float *all; /* n x n scaled distances of few vectors; NULL: from the points each time */
+    float *points; /* n x d */
+    float *blocks; /* the same, 16 side by side */
+    float *all;    /* n x n scaled distances of few vectors; NULL: from the points each time */
     const frg_graph *graph;
     frg_graph *own_graph;
     /* ROWS: a ring of rows; at[v]: slot of node v, -1: not there */
@@ -36,7 +36,8 @@ typedef struct {
     int64_t components;
 } frgi_distances;
 
-/** Checks and opens.  `name` ("source", "target") stands in messages.  Positive: stopped, without distances. */
+/** Checks and opens.  `name` ("source", "target") stands in messages.  Positive: stopped, without
+ *  distances. */
 FRG_MUST_USE frg_status frgi_distances_open(frgi_distances *d, frg_context *ctx,
                                             const frg_gw_side *side, const frg_gw_opts *o,
                                             const char *name);
@@ -56,7 +57,8 @@ FRG_MUST_USE frg_status frgi_distances_cross(frgi_distances *d, const int32_t *f
 /** The same from what was given, in doubles; d->exact is there. */
 void frgi_distances_exact(const frgi_distances *d, const int32_t *from, int64_t n_from,
                           const int32_t *to, int64_t n_to, double *out);
-/** Scaled distances of count points to all n: rows[r * n + i] of nodes[r], which stands for shares[r] of the weight. */
+/** Scaled distances of count points to all n: rows[r * n + i] of nodes[r], which stands for
+ *  shares[r] of the weight. */
 typedef struct {
     const int32_t *nodes;
     const double *shares;
@@ -64,22 +66,23 @@ typedef struct {
     int64_t count, n;
 } frgi_row_batch;
 typedef void (*frgi_batch_visitor)(void *user, const frgi_row_batch *batch);
-/** Visits the rows of all points, weights w, in batches; `most` and less than all points: of these many at equal steps of the
- *  weights, with equal shares of 1. */
+/** Visits the rows of all points, weights w, in batches; `most` and less than all points: of these
+ *  many at equal steps of the weights, with equal shares of 1. */
 FRG_MUST_USE frg_status frgi_distances_walk(frgi_distances *d, const double *w, int64_t most,
                                             frgi_batch_visitor visit, void *user);
 /** out[i] <- sum_k C_ik^2 w_k, scaled; O(n^2). */
 FRG_MUST_USE frg_status frgi_distances_squares(frgi_distances *d, const double *w, double *out);
 /** count nodes at equal steps of the weights, in order; of n all. */
 void frgi_distances_choose(const double *w, int64_t n, int64_t count, int32_t *nodes);
-/** out[i] <- sum_k C_ik w_k / sum_k w_k, scaled; `most` and less than all points: over these many at equal steps of the
- *  weights. */
+/** out[i] <- sum_k C_ik w_k / sum_k w_k, scaled; `most` and less than all points: over these many
+ *  at equal steps of the weights. */
 FRG_MUST_USE frg_status frgi_distances_means(frgi_distances *d, const double *w, int64_t most,
                                              float *out);
 /** A dense side on some of the points; keeps the scale and the fill. */
 FRG_MUST_USE frg_status frgi_distances_subset(frgi_distances *out, frgi_distances *d,
                                               const int32_t *nodes, int64_t count);
-/** Farthest points from node 0 on, and for every point the nearest of them (a position in `chosen`). */
+/** Farthest points from node 0 on, and for every point the nearest of them (a position in
+ *  `chosen`). */
 FRG_MUST_USE frg_status frgi_distances_spread(frgi_distances *d, int64_t count, int32_t *chosen,
                                               int32_t *nearest);
 

@@ -1,18 +1,21 @@
 /* gw_embed.c - one embedding for several aligned sets.
  *
- * An anchor set Y with a graph, query sets X_q with graphs and plans P_q (n_q x m).  With the weights 1 / (length +
- * 1e-10) on the edges and Lap = diag(W 1) - W,
+ * An anchor set Y with a graph, query sets X_q with graphs and plans P_q (n_q x m).  With the
+ * weights 1 / (length + 1e-10) on the edges and Lap = diag(W 1) - W,
  *
- *     S_q = Lap_q + lambda diag(P_q 1),   S_Y = Lap_Y + lambda sum_q diag(P_q' 1),   H = stack_q S_q^-1 P_q S_Y^-1
+ *     S_q = Lap_q + lambda diag(P_q 1),   S_Y = Lap_Y + lambda sum_q diag(P_q' 1), H = stack_q
+ *                                         S_q^-1 P_q S_Y^-1
  *
- * The leading singular vectors of H are the coordinates: left ones of the queries, right ones of the anchor.
+ * The leading singular vectors of H are the coordinates: left ones of the queries, right ones of
+ * the anchor.
  *
- * Randomised subspace iteration (Halko, Martinsson and Tropp 2011): V <- orth(H' H V) until each of the singular values
- * of H V that are wanted has settled, measured by itself: the first is often thousands of times the others, as the
- * constant is nearly in the null space of a Laplacian.  They come from the eigenvalues of (H V)'(H V).  H is never
- * formed: a product is two sets of solves by conjugate gradients with Jacobi's preconditioner and one pass over each
- * plan.  A column is solved by one thread, so the bits do not depend on how many there are.  Signs: the largest
- * component of each right vector is positive.
+ * Randomised subspace iteration (Halko, Martinsson and Tropp 2011): V <- orth(H' H V) until each of
+ * the singular values of H V that are wanted has settled, measured by itself: the first is often
+ * thousands of times the others, as the constant is nearly in the null space of a Laplacian.  They
+ * come from the eigenvalues of (H V)'(H V).  H is never formed: a product is two sets of solves by
+ * conjugate gradients with Jacobi's preconditioner and one pass over each plan.  A column is solved
+ * by one thread, so the bits do not depend on how many there are.  Signs: the largest component of
+ * each right vector is positive.
  */
 #include <math.h>
 #include <string.h>
@@ -49,7 +52,7 @@ typedef struct {
     int *integers;
 } embedding;
 
-/* ---- S -------------------------------------------------------------------------------------------------- */
+/* ---- S --------------------------------------------------------------------------------------- */
 
 static frg_status open_laplacian(laplacian *s, frg_context *ctx, const frg_graph *g)
 {
@@ -149,7 +152,7 @@ static void solve_block(const embedding *e, const laplacian *s, double *block)
     }
 }
 
-/* ---- H -------------------------------------------------------------------------------------------------- */
+/* ---- H --------------------------------------------------------------------------------------- */
 
 static frg_array block(double *x, int64_t n, int64_t width)
 {
@@ -244,8 +247,9 @@ static frg_status decompose(embedding *e)
     return FRG_OK;
 }
 
-/** Whether the k largest values are those of the round before, which e->before then has: to SETTLED of themselves, or where
- *  rounding in the products leaves no figure of them.  0 before: there was no such round. */
+/** Whether the k largest values are those of the round before, which e->before then has: to SETTLED
+ *  of themselves, or where rounding in the products leaves no figure of them.  0 before: there was
+ *  no such round. */
 static bool have_settled(const embedding *e, int64_t k)
 {
     const double *const now = e->values + e->width - k, most = e->values[e->width - 1];
@@ -292,7 +296,7 @@ static frg_status iterate(embedding *e, int64_t k)
     return FRG_MAX_ITER;
 }
 
-/* ---- in and out -------------------------------------------------------------------------------------------- */
+/* ---- in and out ------------------------------------------------------------------------------ */
 
 /** Column c of `block` times the eigenvector at place, times scale, into column to of out. */
 static void rotate(const double *x, int64_t n, const embedding *e, int64_t place, double scale,

@@ -1,10 +1,11 @@
-/* gw_emd.c - transport at least cost, without entropy: a vertex of the transport polytope and its duals.
+/* gw_emd.c - transport at least cost, without entropy: a vertex of the transport polytope and its
+ * duals.
  *
  *     min <C, P>  over  P 1 = a, P' 1 = b, P >= 0       max f a + g b  over  f_i + g_j <= C_ij
  *
- * Both have one value; f_i + g_j = C_ij wherever P has mass.  As many points of one weight on both sides are an assignment
- * (gw_assign.c), others a transport problem (gw_simplex.c), all in double.  Points without weight are left out; their
- * potentials are the largest that are feasible.
+ * Both have one value; f_i + g_j = C_ij wherever P has mass.  As many points of one weight on both
+ * sides are an assignment (gw_assign.c), others a transport problem (gw_simplex.c), all in double.
+ * Points without weight are left out; their potentials are the largest that are feasible.
  */
 #include <math.h>
 #include <string.h>

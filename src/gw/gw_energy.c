@@ -1,15 +1,19 @@
-/* gw_energy.c - the energy of a plan: estimated from pairs, exact by matrix products, and bounded from below.
+/* gw_energy.c - the energy of a plan: estimated from pairs, exact by matrix products, and bounded
+ * from below.
  *
- *     E(P) = sum_i r_i sum_k C_ik^2 r_k + sum_j c_j sum_l D_jl^2 c_l - 2 <C P D, P>        for unit mass
+ *     E(P) = sum_i r_i sum_k C_ik^2 r_k + sum_j c_j sum_l D_jl^2 c_l - 2 <C P D, P>        for unit
+ *                                                                                          mass
  *
- * The estimate draws two independent sets of pairs from P; h(r, q) = (C(i_r, i_q) - D(j_r, j_q))^2 averaged over
- * all of their products is unbiased, with the variance of its row means and column means (Hoeffding 1948).  Where the
- * marginals hold and the mean distances u_i = sum_k C_ik a_k, v_j = sum_l D_jl b_l are known, most of the variance goes:
- * with C~_ik = C_ik - u_i - u_k + a'u and D~ alike
+ * The estimate draws two independent sets of pairs from P; h(r, q) = (C(i_r, i_q) - D(j_r, j_q))^2
+ * averaged over all of their products is unbiased, with the variance of its row means and column
+ * means (Hoeffding 1948).  Where the marginals hold and the mean distances u_i = sum_k C_ik a_k,
+ * v_j = sum_l D_jl b_l are known, most of the variance goes: with C~_ik = C_ik - u_i - u_k + a'u
+ * and D~ alike
  *
  *     E(P) = sum (C~_ik - D~_jl)^2 P_ij P_kl + 2 sum_ij (u_i - v_j)^2 P_ij - (a'u - b'v)^2
  *
- * as sums of C~ and D~ over one of their points vanish; the middle term is exact, from a look at the plan.
+ * as sums of C~ and D~ over one of their points vanish; the middle term is exact, from a look at
+ * the plan.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +21,7 @@
 
 #include "gw/gw_solver.h"
 
-/* ---- estimate --------------------------------------------------------------------------------------- */
+/* ---- estimate -------------------------------------------------------------------------------- */
 
 static double variance_of_mean(const double *x, int64_t n)
 {
@@ -31,7 +35,8 @@ static double variance_of_mean(const double *x, int64_t n)
     return n > 1 ? square / (double)(n - 1) / (double)n : 0;
 }
 
-/** Distances between the first and the second half of the pairs less those of both ends to all, on average. */
+/** Distances between the first and the second half of the pairs less those of both ends to all, on
+ *  average. */
 static void centre(float *gaps, const frgi_pair *pairs, int64_t count, const float *u, double mean,
                    bool target)
 {
@@ -188,7 +193,7 @@ frg_status frgi_cost_estimate(frgi_level *l, int64_t count, double *cost, double
     return status;
 }
 
-/* ---- exact ------------------------------------------------------------------------------------------ */
+/* ---- exact ----------------------------------------------------------------------------------- */
 
 /** sum x^2 w */
 static double weighted_square(const double *x, const double *w, int64_t n)
@@ -331,7 +336,7 @@ done:
     return status;
 }
 
-/* ---- public ------------------------------------------------------------------------------------------ */
+/* ---- public ---------------------------------------------------------------------------------- */
 
 /** A dense row-major copy of an f64 or f32 view of finite numbers. */
 static frg_status dense_copy(frg_context *ctx, const frg_array *a, const char *name, double **out)

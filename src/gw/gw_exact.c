@@ -1,8 +1,9 @@
-/* gw_exact.c - L(P) without sampling: by two products with the distance matrices, or in the small rank of squared
- * landmark distances.
+/* gw_exact.c - L(P) without sampling: by two products with the distance matrices, or in the small
+ * rank of squared landmark distances.
  *
- * Exact.  The cross term is 2 C P D = (2 C P) D: factors of rank m for the same tiles as the sampled mode's, and
- * C P itself comes from them too (C of rank n times P).  The plan is stored here: n m floats.
+ * Exact.  The cross term is 2 C P D = (2 C P) D: factors of rank m for the same tiles as the
+ * sampled mode's, and C P itself comes from them too (C of rank n times P).  The plan is stored
+ * here: n m floats.
  *
  * Landmark.  C_ik = |z_i - z_k|^2 = U V' with U = [|z|^2, 1, z], V = [1, |z|^2, -2 z], so that
  * 2 C P D = 2 U_x (V_x' P V_y) U_y': one look at the plan and a matrix of (L + 2)^2.
@@ -62,7 +63,7 @@ const char *frgi_exact_idle_option(const frg_gw_opts *o)
     return NULL;
 }
 
-/* ---- exact ------------------------------------------------------------------------------------------ */
+/* ---- exact ----------------------------------------------------------------------------------- */
 
 static void average_row(void *user, int64_t i, const double *row, int64_t chunk)
 {
@@ -163,7 +164,7 @@ done:
     return status;
 }
 
-/* ---- landmark ----------------------------------------------------------------------------------------- */
+/* ---- landmark -------------------------------------------------------------------------------- */
 
 static frg_status landmark_side(frg_context *ctx, const frgi_distances *d, double **u, double **v,
                                 int64_t *wide)
@@ -269,7 +270,7 @@ static void landmark_left(const exact_state *e)
     }
 }
 
-/* ---- the loop -------------------------------------------------------------------------------------------- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 static frg_status one_step(exact_state *e, bool landmark)
 {
@@ -309,7 +310,8 @@ static frg_status one_step(exact_state *e, bool landmark)
     return FRG_OK;
 }
 
-/** What rounding may leave of the change: exponents 2 C P D / epsilon are floats, and so is what is added to them. */
+/** What rounding may leave of the change: exponents 2 C P D / epsilon are floats, and so is what is
+ *  added to them. */
 static double noise_of(const exact_state *e)
 {
     const frgi_level *const l = e->l;

@@ -1,13 +1,15 @@
 /* gw_floor.h - when an iteration has come to where rounding keeps it.
  *
- * What is looked at (an error of marginals, a change of a plan) falls until it is the noise of its own rounding, and then
- * wanders.  The floor is reached where two things hold:
+ * What is looked at (an error of marginals, a change of a plan) falls until it is the noise of its
+ * own rounding, and then wanders.  The floor is reached where two things hold:
  *
- *     value <= noise                                 a bound of what rounding may leave, from the arithmetic
+ *     value <= noise                                 a bound of what rounding may leave, from the
+ *                                                    arithmetic
  *     no new least value for max(8, steps / 4) steps
  *
- * An iteration that converges slowly keeps setting new least values: one that came from 1 to its noise at a rate of r a step
- * has taken log(noise) / log(r) of them, and falls by a further noise^(1/4) in a quarter as many.
+ * An iteration that converges slowly keeps setting new least values: one that came from 1 to its
+ * noise at a rate of r a step has taken log(noise) / log(r) of them, and falls by a further
+ * noise^(1/4) in a quarter as many.
  */
 #ifndef FRGI_GW_FLOOR_H
 #define FRGI_GW_FLOOR_H

@@ -1,23 +1,29 @@
 /* gw_grad.c - derivatives of the value of an alignment, and of a loss through a plan.
  *
- * Value.  J(C, D, M, a, b) = min over plans P of (1-theta) E(P) + 2 theta <M, P> + 2 eps sum P (log P - 1).  At the
- * minimum P itself does not matter to first order (envelope theorem), so with r = P 1, c = P' 1 and mass 1
+ * Value.  J(C, D, M, a, b) = min over plans P of (1-theta) E(P) + 2 theta <M, P> + 2 eps sum P (log
+ * P - 1).  At the minimum P itself does not matter to first order (envelope theorem), so with r = P
+ * 1, c = P' 1 and mass 1
  *
- *     dJ/dC = (1-theta) (2 C .* r r' - 2 P D P'),   dJ/dD alike,   dJ/dM = 2 theta P,   dJ/da = 2 f,  dJ/db = 2 g
+ *     dJ/dC = (1-theta) (2 C .* r r' - 2 P D P'),   dJ/dD alike, dJ/dM = 2 theta P, dJ/da = 2 f,
+ *                                                   dJ/db = 2 g
  *
- * where f_i + g_j = T_ij = (1-theta) L(P)_ij + theta M_ij + eps log P_ij.  f and g are had from T in the least
- * squares sense with the weights P, so that entries that underflowed have no say; each is centred.
+ * where f_i + g_j = T_ij = (1-theta) L(P)_ij + theta M_ij + eps log P_ij.  f and g are had from T
+ * in the least squares sense with the weights P, so that entries that underflowed have no say; each
+ * is centred.
  *
- * Plan.  P_ij = exp((f_i + g_j - L_ij) / eps) with P 1 = a, P' 1 = b.  For G = dLoss/dP the adjoint system is
+ * Plan.  P_ij = exp((f_i + g_j - L_ij) / eps) with P 1 = a, P' 1 = b.  For G = dLoss/dP the adjoint
+ * system is
  *
- *     | diag(a)    P    | |x|   |rowsum(G .* P)|          dLoss/dL = (P / eps) .* (x_i + y_j - G_ij)
- *     |   P'    diag(b) | |y| = |colsum(G .* P)|          dLoss/da = x,  dLoss/db = y  (up to constants)
+ *     | diag(a)    P | |x| |rowsum(G .* P)| dLoss/dL = (P / eps) .* (x_i + y_j - G_ij)
+ *     |   P' diag(b) | |y| = |colsum(G .* P)| dLoss/da = x, dLoss/db = y (up to constants)
  *
- * Both systems are the same one: x is eliminated and (diag(b) - P' diag(1/a) P) y = v - P' diag(1/a) u solved by
- * conjugate gradients preconditioned with diag(b); it is positive semidefinite with the null vector 1, which is
- * projected out.  A step is one pass over the rows of P.  Products of n x n x m: O(n m (n + m)); a step: O(n m).
+ * Both systems are the same one: x is eliminated and (diag(b) - P' diag(1/a) P) y = v - P'
+ * diag(1/a) u solved by conjugate gradients preconditioned with diag(b); it is positive
+ * semidefinite with the null vector 1, which is projected out.  A step is one pass over the rows of
+ * P.  Products of n x n x m: O(n m (n + m)); a step: O(n m).
  *
- * References: Peyre, Cuturi and Solomon (2016); Luise et al. (2018), implicit differentiation of Sinkhorn.
+ * References: Peyre, Cuturi and Solomon (2016); Luise et al. (2018), implicit differentiation of
+ * Sinkhorn.
  */
 #include <math.h>
 #include <string.h>
@@ -25,7 +31,7 @@
 #include "gw/gw_grad.h"
 #include "gw/gw_room.h"
 
-/* ---- the system -------------------------------------------------------------------------------------- */
+/* ---- the system ------------------------------------------------------------------------------ */
 
 /** A plan by rows: dense, or made when it is visited. */
 typedef struct {
@@ -200,7 +206,7 @@ static frg_status solve_system(bipartite *s, const double *u, const double *v, d
     return status;
 }
 
-/* ---- arrays ---------------------------------------------------------------------------------------------- */
+/* ---- arrays ---------------------------------------------------------------------------------- */
 
 static frg_status check_matrix(frg_context *ctx, const frg_array *a, const char *name, int64_t n,
                                int64_t m)
@@ -225,7 +231,7 @@ static frg_status dense_of(frg_context *ctx, const frg_array *a, double **out)
     return FRG_OK;
 }
 
-/* ---- gradients of the value --------------------------------------------------------------------------------- */
+/* ---- gradients of the value ------------------------------------------------------------------ */
 
 typedef struct {
     int64_t n, m;
@@ -405,7 +411,7 @@ done:
     return status;
 }
 
-/* ---- through a plan ------------------------------------------------------------------------------------------ */
+/* ---- through a plan -------------------------------------------------------------------------- */
 
 typedef struct {
     bipartite *s;

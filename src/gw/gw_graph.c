@@ -1,7 +1,7 @@
 /* gw_graph.c - graphs: built from arcs, components, order of proximity.
  *
- * Rows are sorted by two counting sorts (by target, then by tail), parallel arcs are merged on the way: linear
- * in the arcs, and the result does not depend on the order they came in.
+ * Rows are sorted by two counting sorts (by target, then by tail), parallel arcs are merged on the
+ * way: linear in the arcs, and the result does not depend on the order they came in.
  */
 #include "gw/gw_graph.h"
 
@@ -27,7 +27,7 @@ void frg_graph_defaults(frg_graph_opts *o, size_t struct_size)
     }
 }
 
-/* ---- components ----------------------------------------------------------------------------------- */
+/* ---- components ------------------------------------------------------------------------------ */
 
 /* The path is halved on the way (Tarjan and van Leeuwen 1984). */
 int32_t frgi_root_of(int32_t *parent, int32_t v)
@@ -61,7 +61,7 @@ int64_t frgi_components(int64_t n, const frgi_edge *edges, int64_t count, int32_
     return seen;
 }
 
-/* ---- building ------------------------------------------------------------------------------------- */
+/* ---- building -------------------------------------------------------------------------------- */
 
 /** sorted <- edges in order of (by tail ? from : to), stable; at: n + 1 counters. */
 static void sort_edges(const frgi_edge *edges, int64_t count, frgi_edge *sorted, int64_t n,
@@ -180,7 +180,7 @@ void frg_graph_arcs(const frg_graph *g, const int64_t **starts, const int32_t **
     *weights = g->lengths;
 }
 
-/* ---- a caller's graph ----------------------------------------------------------------------------- */
+/* ---- a caller's graph ------------------------------------------------------------------------ */
 
 /** Element i of an integer vector. */
 static int64_t whole(const frg_array *a, int64_t i)
@@ -257,9 +257,10 @@ frg_status frg_graph_csr(frg_graph **out, frg_context *ctx, frg_array starts, fr
     return status;
 }
 
-/* ---- order of proximity --------------------------------------------------------------------------- */
+/* ---- order of proximity ---------------------------------------------------------------------- */
 
-/** Partly sorts order so that the first `want` have the smallest features[.][c] (Hoare's selection). */
+/** Partly sorts order so that the first `want` have the smallest features[.][c] (Hoare's
+ *  selection). */
 static void select_first(const float *features, int64_t d, int64_t c, int32_t *order, int64_t n,
                          int64_t want)
 {

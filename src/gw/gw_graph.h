@@ -38,19 +38,20 @@ struct frg_graph {
     frg_graph_report report;
 };
 
-/** *out <- the graph of `count` edges: loops dropped, parallel arcs merged by the smaller length, and unless
- *  directed every arc in both directions. */
+/** *out <- the graph of `count` edges: loops dropped, parallel arcs merged by the smaller length,
+ *  and unless directed every arc in both directions. */
 FRG_MUST_USE frg_status frgi_graph_build(frg_graph **out, frg_context *ctx, int64_t n,
                                          const frgi_edge *edges, int64_t count, bool directed);
-/** Refuses points whose squared distances would all vanish in f32; most: the largest difference of coordinates. */
+/** Refuses points whose squared distances would all vanish in f32; most: the largest difference of
+ *  coordinates. */
 FRG_MUST_USE frg_status frgi_check_apart(frg_context *ctx, const char *name, double most);
 /** The root of v in a forest of parents. */
 int32_t frgi_root_of(int32_t *parent, int32_t v);
 /** Component of every node, numbered by first appearance; returns how many. */
 int64_t frgi_components(int64_t n, const frgi_edge *edges, int64_t count, int32_t *component);
 
-/** Order of proximity of points with d features, by recursive bisection; blocks of 16 stay together.
- *  order holds 0 .. n-1 on entry in any order. */
+/** Order of proximity of points with d features, by recursive bisection; blocks of 16 stay
+ *  together. order holds 0 .. n-1 on entry in any order. */
 void frgi_bisect(const float *features, int64_t d, int32_t *order, int64_t n);
 
 /** As frg_graph_knn, within a run that has begun; positive: stopped, nothing is written. */
@@ -59,13 +60,13 @@ FRG_MUST_USE frg_status frgi_graph_knn(frg_graph **out, frg_context *ctx, frg_ar
 /** Chooses landmarks as frg_graph_landmarks; rows (count x n) <- the distances by landmark. */
 FRG_MUST_USE frg_status frgi_landmark_rows(const frg_graph *g, int64_t count, int64_t *nodes,
                                            float *rows, int64_t *found);
-/** rows[s] (length n, at rows + s * stride) <- distances from sources[s]; all different.  stops: looks up on the way,
- *  and leaves rows undone where it is stopped (positive status). */
+/** rows[s] (length n, at rows + s * stride) <- distances from sources[s]; all different.  stops:
+ *  looks up on the way, and leaves rows undone where it is stopped (positive status). */
 FRG_MUST_USE frg_status frgi_path_rows(const frg_graph *g, const int32_t *sources, int64_t count,
                                        float *rows, int64_t stride, bool stops,
                                        frg_paths_report *report);
 
-/* ---- steps per CPU level -------------------------------------------------------------------------- */
+/* ---- steps per CPU level --------------------------------------------------------------------- */
 
 /** What a search of 16 sources works in. */
 typedef struct {
@@ -84,30 +85,32 @@ typedef struct {
 enum { FRGI_BUCKETS = 2048 };
 
 typedef struct {
-    /** distance[v][lane] <- the shortest paths from sources[lane]; returns the arcs visited: where these are more than
-     *  most_visits the distances are not the shortest ones. */
+    /** distance[v][lane] <- the shortest paths from sources[lane]; returns the arcs visited: where
+     *  these are more than most_visits the distances are not the shortest ones. */
     int64_t (*search)(const frgi_search *s, const int32_t *sources, int count, int32_t *heads);
     /** out[lane][j] <- distance[place[j]][lane], lanes at a distance of `stride`. */
     void (*spread)(int64_t n, const float *distance, const int32_t *place, int count, float *out,
                    int64_t stride);
-    /** One tile of Floyd and Warshall:  c <- min(c, a (+) b), 64 x 64 tiles of matrices with leading
-     *  dimension ld;  in_order: the steps k in turn, as tiles need that depend on themselves. */
+    /** One tile of Floyd and Warshall:  c <- min(c, a (+) b), 64 x 64 tiles of matrices with
+     *  leading dimension ld; in_order: the steps k in turn, as tiles need that depend on
+     *  themselves. */
     void (*tile)(float *c, const float *a, const float *b, int64_t ld, bool in_order);
-    /** The k nearest points of order[first .. last-1], by rising (squared distance, index), at row node * k of
-     *  both lists.  blocks: the points in `order`, 16 side by side. */
+    /** The k nearest points of order[first .. last-1], by rising (squared distance, index), at row
+     *  node * k of both lists.  blocks: the points in `order`, 16 side by side. */
     void (*nearest)(const float *blocks, const int32_t *order, int64_t n, int64_t d,
                     const float *points, int64_t first, int64_t last, int64_t k, float *squared,
                     int32_t *index);
-    /** For the points first .. last-1 the nearest point of another component: squared distance and index
-     *  (infinite and -1 where there is none). */
+    /** For the points first .. last-1 the nearest point of another component: squared distance and
+     *  index (infinite and -1 where there is none). */
     void (*outside)(const float *blocks, const int32_t *order, int64_t n, int64_t d,
                     const float *points, const int32_t *component, int64_t first, int64_t last,
                     float *squared, int32_t *index);
-    /** out[q * stride + i] <- |point i - query q|, i < n, for up to FRGI_QUERIES of them; blocks of FRGI_LANES points side by
-     *  side. */
+    /** out[q * stride + i] <- |point i - query q|, i < n, for up to FRGI_QUERIES of them; blocks of
+     *  FRGI_LANES points side by side. */
     void (*euclid)(const float *blocks, int64_t n, int64_t d, const float *const *queries,
                    int count, float *out, int64_t stride);
-    /** to[i] <- scale times from[i], of an infinite one times beyond, less means[i] (NULL: 0); to may be from. */
+    /** to[i] <- scale times from[i], of an infinite one times beyond, less means[i] (NULL: 0); to
+     *  may be from. */
     void (*rescale)(const float *from, int64_t n, float scale, float beyond, const float *means,
                     float *to);
     /** The largest finite one, 0 where there is none; *cut where one is infinite. */

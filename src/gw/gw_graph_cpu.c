@@ -1,15 +1,17 @@
 /* gw_graph_cpu.c - searches of 16 sources, min-plus tiles and nearest neighbours for one CPU level.
  *
- * Sixteen sources at once: distance[v] is a vector of 16 lanes, one per source, and a visit of the arc v -> t
+ * Sixteen sources at once: distance[v] is a vector of 16 lanes, one per source, and a visit of the
+ * arc v -> t
  *
  *     distance[t] <- min(distance[t], distance[v] + length)
  *
- * serves all of them.  Sources that lie close together want their nodes in about the same order, so an arc is
- * visited little more than once for all 16 (1.2 to 1.4 times on nearest-neighbour graphs).  Nodes wait in
- * buckets by the distance of what is pending there to the nearest source; the order costs visits, never
- * correctness: the search ends when no lane of any node can be lowered, and as rounding is monotone the
- * result is the same to the bit as Dijkstra's: both are the least, over all paths, of the sums rounded arc by arc.
- * The visits can be exponentially many where lengths fall by halves; the search gives up at a bound.
+ * serves all of them.  Sources that lie close together want their nodes in about the same order, so
+ * an arc is visited little more than once for all 16 (1.2 to 1.4 times on nearest-neighbour
+ * graphs).  Nodes wait in buckets by the distance of what is pending there to the nearest source;
+ * the order costs visits, never correctness: the search ends when no lane of any node can be
+ * lowered, and as rounding is monotone the result is the same to the bit as Dijkstra's: both are
+ * the least, over all paths, of the sums rounded arc by arc. The visits can be exponentially many
+ * where lengths fall by halves; the search gives up at a bound.
  *
  * Compiled once per level with -DISA=plain, v3, v4.
  */
@@ -20,7 +22,7 @@
 
 enum { PARTS = FRGI_LANES / FLOATS }; /* vectors that hold the 16 sources or points of a block */
 
-/* ---- label correction --------------------------------------------------------------------------- */
+/* ---- label correction ------------------------------------------------------------------------ */
 
 INLINE void bucket_remove(const frgi_search *s, int32_t *heads, int32_t v)
 {
@@ -49,8 +51,8 @@ INLINE void bucket_insert(const frgi_search *s, int32_t *heads, int32_t v, int32
 
 enum { ARCS = 64 };
 
-/** distance[t] <- min(distance[t], here + length) over `count` arcs; closer: those that lowered a lane, by
- *  number; returns how many.  Without a branch on what cannot be foreseen. */
+/** distance[t] <- min(distance[t], here + length) over `count` arcs; closer: those that lowered a
+ *  lane, by number; returns how many.  Without a branch on what cannot be foreseen. */
 INLINE int64_t relax(float *distance, const lanes here[PARTS], const frgi_arc *arcs, int64_t count,
                      int32_t closer[ARCS])
 {
@@ -159,7 +161,7 @@ static void spread(int64_t n, const float *distance, const int32_t *place, int c
     }
 }
 
-/* ---- Floyd and Warshall ---------------------------------------------------------------------------- */
+/* ---- Floyd and Warshall ---------------------------------------------------------------------- */
 
 #if defined(__AVX512F__)
 enum { STRIP = 4 };
@@ -212,7 +214,7 @@ static void tile(float *c, const float *a, const float *b, int64_t ld, bool in_o
     }
 }
 
-/* ---- nearest neighbours --------------------------------------------------------------------------- */
+/* ---- nearest neighbours ---------------------------------------------------------------------- */
 
 enum { DIMENSIONS = 64 };
 
@@ -237,8 +239,8 @@ INLINE void some_coordinates(const float *const query[FRGI_QUERIES], const float
     }
 }
 
-/** Squared distances of 4 points to a block of 16; differences are taken first, so equal points are at 0.
- *  Sums of more than 64 dimensions are carried on in double. */
+/** Squared distances of 4 points to a block of 16; differences are taken first, so equal points are
+ *  at 0. Sums of more than 64 dimensions are carried on in double. */
 INLINE void block_distances(const float *const query[FRGI_QUERIES], const float *block, int64_t d,
                             float out[FRGI_QUERIES][FRGI_LANES])
 {
@@ -288,8 +290,8 @@ INLINE void list_insert(float *squared, int32_t *index, int64_t k, float value, 
     index[at] = who;
 }
 
-/** Blocks are visited from the queries' own outwards: the lists are short of their final ones at once, and
- *  few of the later points enter them. */
+/** Blocks are visited from the queries' own outwards: the lists are short of their final ones at
+ *  once, and few of the later points enter them. */
 static void nearest(const float *blocks, const int32_t *order, int64_t n, int64_t d,
                     const float *points, int64_t first, int64_t last, int64_t k, float *squared,
                     int32_t *index)

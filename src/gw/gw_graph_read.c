@@ -1,8 +1,9 @@
 /* gw_graph_read.c - graphs from text: Matrix Market coordinate files and edge lists.
  *
- * Matrix Market (Boisvert, Pozo and Remington 1996): a banner, comments, "rows columns entries", one entry a
- * line, counted from 1.  Edge lists: "from to [weight]" a line, counted from 0; the nodes are 0 .. the largest.
- * Every refusal names the line.  Memory grows with the lines that are there, never with a number in the file.
+ * Matrix Market (Boisvert, Pozo and Remington 1996): a banner, comments, "rows columns entries",
+ * one entry a line, counted from 1.  Edge lists: "from to [weight]" a line, counted from 0; the
+ * nodes are 0 .. the largest. Every refusal names the line.  Memory grows with the lines that are
+ * there, never with a number in the file.
  */
 #include <math.h>
 #include <string.h>

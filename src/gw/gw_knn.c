@@ -1,12 +1,13 @@
 /* gw_knn.c - the graph of the k nearest neighbours, exact, and the edges that join its components.
  *
- * All pairs are looked at, 4 points against 16 at a time: n^2 d / 16 vector steps, about 5 ms for 5000 points
- * in 5 dimensions and a second for 100 000, less than a tree costs up to there.  Differences come before
- * squares, so that equal points are at distance 0 exactly and no digits are lost far from the origin.
+ * All pairs are looked at, 4 points against 16 at a time: n^2 d / 16 vector steps, about 5 ms for
+ * 5000 points in 5 dimensions and a second for 100 000, less than a tree costs up to there.
+ * Differences come before squares, so that equal points are at distance 0 exactly and no digits are
+ * lost far from the origin.
  *
- * Joining follows the rule "take the component of node 0, add the shortest edge that leaves it, repeat", which
- * is Prim's algorithm on the components; Boruvka's finds the same edges (ties apart) in log2(components)
- * searches of all points instead of one for each component.
+ * Joining follows the rule "take the component of node 0, add the shortest edge that leaves it,
+ * repeat", which is Prim's algorithm on the components; Boruvka's finds the same edges (ties apart)
+ * in log2(components) searches of all points instead of one for each component.
  */
 #include <math.h>
 #include <string.h>
@@ -36,7 +37,8 @@ static frg_status load_points(frg_context *ctx, const frg_array *a, search_state
     for (int64_t i = 0; i < s->n; i++) {
         for (int64_t c = 0; c < s->d; c++) {
             const int64_t at = i * a->stride[0] + c * a->stride[1];
-            /* doubles are taken relative to the first point, so that f32 keeps what they differ by */
+            /* doubles are taken relative to the first point, so that f32 keeps what they differ
+             * by */
             const double x = a->dtype == FRG_F64
                                  ? ((const double *)(const void *)base)[at] -
                                        ((const double *)(const void *)base)[c * a->stride[1]]
@@ -110,7 +112,8 @@ static frg_status find_neighbours(frg_context *ctx, search_state *s)
     return status;
 }
 
-/** Is the edge i - index[i] shorter than j - index[j]?  A strict order, so that no round can close a cycle. */
+/** Is the edge i - index[i] shorter than j - index[j]?  A strict order, so that no round can close
+ *  a cycle. */
 static bool shorter(const search_state *s, int64_t i, int64_t j)
 {
     const float a = s->squared[i], b = s->squared[j];
@@ -121,7 +124,8 @@ static bool shorter(const search_state *s, int64_t i, int64_t j)
     return a != b ? a < b : i_low != j_low ? i_low < j_low : i_high < j_high;
 }
 
-/** Joins the components; best, joined: room for one node, one component for each.  Positive: stopped. */
+/** Joins the components; best, joined: room for one node, one component for each.  Positive:
+ *  stopped. */
 static frg_status stitch(frg_context *ctx, search_state *s, int64_t components, int64_t *best,
                          int32_t *joined)
 {
@@ -140,8 +144,8 @@ static frg_status stitch(frg_context *ctx, search_state *s, int64_t components, 
                 *b = i;
             }
         }
-        /* two components may have chosen the same edge, or some of them edges of the same length around a ring: what
-         * is joined already is left */
+        /* two components may have chosen the same edge, or some of them edges of the same length
+         * around a ring: what is joined already is left */
         for (int64_t c = 0; c < components; c++) {
             const int64_t i = best[c];
             const int32_t own = frgi_root_of(joined, (int32_t)c),

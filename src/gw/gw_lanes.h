@@ -1,5 +1,5 @@
-/* gw_lanes.h - vectors of floats and of doubles as wide as the registers, for the *_cpu.c files of this room: a text
- * that needs 16 lanes takes 16 / FLOATS vectors.
+/* gw_lanes.h - vectors of floats and of doubles as wide as the registers, for the *_cpu.c files of
+ * this room: a text that needs 16 lanes takes 16 / FLOATS vectors.
  */
 #ifndef FRGI_GW_LANES_H
 #define FRGI_GW_LANES_H
@@ -192,10 +192,10 @@ INLINE unsigned reals_less(reals a, reals b)
 #endif
 }
 
-/** 2^z = 2^n 2^r: r = z - n in [0, 1) by a minimax polynomial of degree 5 (relative error 7.5e-8, 1.5e-7 with roundings), n
- *  into the exponent.  As z is in units of log 2 there is no reduction by a constant, and r is exact.  With AVX-512 r and 2^n
- *  are an instruction each, and what is below the range becomes 0; elsewhere n is found by adding 1.5 2^23 and z is kept in
- *  -126 .. 127. */
+/** 2^z = 2^n 2^r: r = z - n in [0, 1) by a minimax polynomial of degree 5 (relative error 7.5e-8,
+ *  1.5e-7 with roundings), n into the exponent.  As z is in units of log 2 there is no reduction by
+ *  a constant, and r is exact.  With AVX-512 r and 2^n are an instruction each, and what is below
+ *  the range becomes 0; elsewhere n is found by adding 1.5 2^23 and z is kept in -126 .. 127. */
 INLINE lanes lanes_power(lanes z)
 {
 #if defined(__AVX512F__)

@@ -1,20 +1,23 @@
-/* gw_level.c - one level of the outer iteration: a step, and the loop of steps with annealing and stopping.
+/* gw_level.c - one level of the outer iteration: a step, and the loop of steps with annealing and
+ * stopping.
  *
- * A step of the sampled mode:  anchors (i_r, j_r) from the averaged plan;  Dx, Dy their distances to all points;
+ * A step of the sampled mode:  anchors (i_r, j_r) from the averaged plan; Dx, Dy their distances to
+ * all points;
  *
  *     L_ij = mean_r Dx_ir^2 + mean_r Dy_jr^2 - (2/R) sum_r Dx_ir Dy_jr
  *
- * an unbiased estimate of L(P), and a few passes of Sinkhorn's iteration on it from the potentials of the last
- * step.  The first two terms move potentials alone where the marginals are balanced; they are left out there, so
- * that their noise does not disturb the warm start.  What pairs tell of the mean distances u_i = sum_k C_ik a_k and
- * v_j is known there without them:
+ * an unbiased estimate of L(P), and a few passes of Sinkhorn's iteration on it from the potentials
+ * of the last step.  The first two terms move potentials alone where the marginals are balanced;
+ * they are left out there, so that their noise does not disturb the warm start.  What pairs tell of
+ * the mean distances u_i = sum_k C_ik a_k and v_j is known there without them:
  *
  *     (2/R) sum_r (Dx_ir - u_i)(Dy_jr - v_j) + 2 u_i v_j
  *
- * has the same mean and, distances being further from 0 than from each other, a small part of the variance.
+ * has the same mean and, distances being further from 0 than from each other, a small part of the
+ * variance.
  *
- * Stopping and annealing look at E from pairs that no step has used, every fifth step; with a linear cost at
- * (1 - theta) E + 2 theta <Clin, P>.
+ * Stopping and annealing look at E from pairs that no step has used, every fifth step; with a
+ * linear cost at (1 - theta) E + 2 theta <Clin, P>.
  */
 #include <float.h>
 #include <math.h>
@@ -25,11 +28,15 @@
 
 enum { WIDE_PASSES = 20, NEAR_PASSES = 10, MANY_ANCHORS = 16 };
 enum { MEAN_POINTS = 512 }; /* of vectors and of rows on demand, which are computed each time */
-#define SETTLED    0.01 /* error of columns from which epsilon alone decides how long the rest takes */
+#define SETTLED                                                                                    \
+    0.01                /* error of columns from which epsilon alone decides how long the rest
+                           takes */
 #define WIDEST     16   /* epsilon where a settling begins, in units of the last one */
 #define FLOATS_END 2e-5 /* error of columns where passes in double go on */
-#define CLOSE      1e-6 /* error of columns below which steps' passes are accelerated: they are many */
-#define ROUNDING   0.06 /* log2 units: sampling moves exponents by tens */
+#define CLOSE                                                                                      \
+    1e-6              /* error of columns below which steps' passes are accelerated: they are
+                         many */
+#define ROUNDING 0.06 /* log2 units: sampling moves exponents by tens */
 
 double frgi_epsilon_start(const frg_gw_opts *o)
 {
@@ -54,7 +61,7 @@ bool frgi_is_balanced(const frg_gw_opts *o)
     return isinf(o->rho_source) && isinf(o->rho_target) && !(o->mass > 0);
 }
 
-/* ---- opening -------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 int64_t frgi_room_of(const frg_gw_opts *o, int64_t count)
 {
@@ -195,7 +202,7 @@ void frgi_level_widen(frgi_level *l)
     l->room = frgi_room_of(l->o, l->count);
 }
 
-/* ---- several starts ------------------------------------------------------------------------------------ */
+/* ---- several starts -------------------------------------------------------------------------- */
 
 static void close_start(frg_context *ctx, frgi_start *s)
 {
@@ -289,7 +296,7 @@ void frgi_level_recall(frgi_level *l, const frgi_start *from)
     frgi_kept_reset(l, false);
 }
 
-/* ---- one step ---------------------------------------------------------------------------------------- */
+/* ---- one step -------------------------------------------------------------------------------- */
 
 static void divide_by_largest(const frgi_build_ops *ops, float *rows, int64_t count)
 {
@@ -300,10 +307,10 @@ static void divide_by_largest(const frgi_build_ops *ops, float *rows, int64_t co
     }
 }
 
-/** How factors of R distances up to most_x and most_y are kept: faster than as floats where that is worth it.
- *  Exponents are moved by 2 k / sqrt(R) times the error of a product, root mean square, which has to stay below
- *  ROUNDING:  of whole numbers of steps, sqrt(2) step / sqrt(12) for distances as large as the largest;  of two
- *  bfloat16, 2^-18 of it. */
+/** How factors of R distances up to most_x and most_y are kept: faster than as floats where that is
+ *  worth it. Exponents are moved by 2 k / sqrt(R) times the error of a product, root mean square,
+ *  which has to stay below ROUNDING:  of whole numbers of steps, sqrt(2) step / sqrt(12) for
+ *  distances as large as the largest; of two bfloat16, 2^-18 of it. */
 static frgi_packed way_to_pack(const frgi_level *l, int64_t R, double most_x, double most_y)
 {
     const frgi_packed fast =
@@ -382,7 +389,8 @@ frg_status frgi_level_gather(frgi_level *l)
         divide_by_largest(ops, l->rows_x, R * s->n);
         divide_by_largest(ops, l->rows_y, R * s->m);
     }
-    if (l->means) { /* balanced: no terms of their own, so the means lie where padding follows them */
+    if (l->means) { /* balanced: no terms of their own, so the means lie where padding follows
+                       them */
         memcpy(l->terms, l->means, (size_t)s->n * sizeof *l->terms);
         memcpy(l->terms + s->rows, means_y, (size_t)s->m * sizeof *l->terms);
     }
@@ -432,7 +440,8 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
     const frgi_build_ops *const ops = frgi_build_ops_of(l->ctx);
     const double beta = l->o->lambda_ema_beta;
     const bool averages = frgi_level_averages(l);
-    /* the noise of all steps at one epsilon averages out: a share of 2 / (k + 2), which trusts the later plans more */
+    /* the noise of all steps at one epsilon averages out: a share of 2 / (k + 2), which trusts the
+     * later plans more */
     l->averaged = averages ? l->averaged + 1 : 0;
     const double share = fmin(beta, 2 / (double)(l->averaged + 2));
     const bool plain = frgi_is_balanced(l->o);
@@ -481,8 +490,8 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
     return FRG_OK;
 }
 
-/** Passes to columns of error tol, `most` at most; looks up every few of them.  The last ones are wide where floats
- *  cannot tell an error of tol. */
+/** Passes to columns of error tol, `most` at most; looks up every few of them.  The last ones are
+ *  wide where floats cannot tell an error of tol. */
 static frg_status pass_on(frgi_level *l, double tol, int64_t most)
 {
     enum { AT_ONCE = 10 };
@@ -561,7 +570,7 @@ frg_status frgi_level_step(frgi_level *l, int64_t passes, double tol)
     return FRG_OK;
 }
 
-/* ---- the loop ------------------------------------------------------------------------------------------ */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 int64_t frgi_patience(int64_t min_iter)
 {

@@ -2,22 +2,23 @@
  *
  *     P = Q diag(1/h) W',     Q (n x r) 1 = a,  W (m x r) 1 = b,  Q' 1 = W' 1 = h
  *
- * An outer step draws R anchors from the factors (row ~ a, component ~ Q_i. / a_i, column ~ W_.k / h_k) and
- * linearises the energy: L = -(2/R) Dx Dy' with the columns of Dx and Dy centred, plus terms of rows and columns
- * that no plan with these marginals can feel, plus the linear cost.  Then mirror steps (Scetbon, Cuturi and Peyre
- * 2021, 2022), all in logarithms:
+ * An outer step draws R anchors from the factors (row ~ a, component ~ Q_i. / a_i, column ~ W_.k /
+ * h_k) and linearises the energy: L = -(2/R) Dx Dy' with the columns of Dx and Dy centred, plus
+ * terms of rows and columns that no plan with these marginals can feel, plus the linear cost.  Then
+ * mirror steps (Scetbon, Cuturi and Peyre 2021, 2022), all in logarithms:
  *
  *     grad_Q = L W / h,   grad_W = L' Q / h,   grad_h = -diag(Q' L W) / h^2
  *     xi_Q = (1 - gamma eps) log Q - gamma grad_Q,  the others alike
  *
- * and (Q, W, h) <- the projection of exp(xi) by Dykstra's algorithm in the sense of Kullback and Leibler.  The
- * marginal sets are affine and need no correction; the set h >= h_min has one.  gamma = 10 / max|grad|^2, kept so
- * that 1e-3 / max|grad|^2 <= gamma and gamma eps <= 1: at gamma eps = 1 the memory of the last factors is gone,
- * beyond it would grow.
+ * and (Q, W, h) <- the projection of exp(xi) by Dykstra's algorithm in the sense of Kullback and
+ * Leibler.  The marginal sets are affine and need no correction; the set h >= h_min has one.  gamma
+ * = 10 / max|grad|^2, kept so that 1e-3 / max|grad|^2 <= gamma and gamma eps <= 1: at gamma eps = 1
+ * the memory of the last factors is gone, beyond it would grow.
  *
- * Dykstra's algorithm runs on kernels scaled by their row maxima; where a column of one would be lost to the
- * range of double, the scalings go into the logarithms first.  Memory O((n + m)(r + R)), an outer step
- * O((n + m) r (R + passes)).  The plan handed on is made from the factors, row by row, whenever it is read.
+ * Dykstra's algorithm runs on kernels scaled by their row maxima; where a column of one would be
+ * lost to the range of double, the scalings go into the logarithms first.  Memory O((n + m)(r +
+ * R)), an outer step O((n + m) r (R + passes)).  The plan handed on is made from the factors, row
+ * by row, whenever it is read.
  */
 #include "gw/gw_lowrank.h"
 
@@ -62,7 +63,7 @@ static double uniform(const frgi_level *l, uint64_t stream, int64_t index)
     return u[0];
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static frg_status open_half(half *s, frg_context *ctx, int64_t n, int64_t r, const double *weight)
 {
@@ -137,7 +138,7 @@ void frgi_factored_close(frgi_factored *f, frg_context *ctx)
     DROP(ctx, &f->right);
 }
 
-/* ---- projection -------------------------------------------------------------------------------------------- */
+/* ---- projection ------------------------------------------------------------------------------ */
 
 /** k <- exp(log_k - its row maximum). */
 static void exponentiate(half *s, int64_t r)
@@ -272,7 +273,7 @@ static void mirror(half *s, const double *factor, const double *grad, int64_t r,
     }
 }
 
-/* ---- starts ------------------------------------------------------------------------------------------------ */
+/* ---- starts ---------------------------------------------------------------------------------- */
 
 /** Logarithms of the factors there are, projected in at most so many passes. */
 static frg_status project_again(lowrank *w, int64_t passes)
@@ -286,13 +287,15 @@ static frg_status project_again(lowrank *w, int64_t passes)
     return project(w, passes);
 }
 
-/** Whether the first start is the factors of a dense plan: not where a linear cost has a say and no plan is given. */
+/** Whether the first start is the factors of a dense plan: not where a linear cost has a say and no
+ *  plan is given. */
 static bool begins_dense(const frgi_level *l)
 {
     return l->start || !l->linear;
 }
 
-/** Factors of a dense plan, or positive random ones, |N(0, 1)| + 1; projected.  Positive: stopped, with factors. */
+/** Factors of a dense plan, or positive random ones, |N(0, 1)| + 1; projected.  Positive: stopped,
+ *  with factors. */
 static frg_status start(lowrank *w, uint64_t run)
 {
     frgi_level *const l = w->l;
@@ -320,7 +323,7 @@ static frg_status start(lowrank *w, uint64_t run)
     return project(w, w->l->o->lr_dykstra_max_iter);
 }
 
-/* ---- anchors ------------------------------------------------------------------------------------------------ */
+/* ---- anchors --------------------------------------------------------------------------------- */
 
 static int64_t draw(const double *weight, int64_t n, int64_t stride, double at)
 {
@@ -395,7 +398,7 @@ static frg_status linearise(lowrank *w)
     return centred_rows(l, l->y, l->b, l->rows_y, 1, w->dy);
 }
 
-/* ---- mirror steps --------------------------------------------------------------------------------------------- */
+/* ---- mirror steps ---------------------------------------------------------------------------- */
 
 /** out (n x r) <- left' (n x R) right (R x m) z (m x r); row-major. */
 static void through(const frg_context *ctx, const double *left, int64_t n, const double *right,
@@ -459,7 +462,8 @@ static double entropy(const double *x, int64_t count)
     return sum;
 }
 
-/** Derivatives of <L, Q diag(1/h) W'>; *value <- it and epsilon times the entropies of the factors. */
+/** Derivatives of <L, Q diag(1/h) W'>; *value <- it and epsilon times the entropies of the
+ *  factors. */
 static frg_status derive(lowrank *w, double *value)
 {
     const frgi_level *const l = w->l;
@@ -504,9 +508,10 @@ static frg_status mirror_step(lowrank *w, double pace)
     return project(w, w->l->o->lr_dykstra_max_iter);
 }
 
-/** Mirror steps on one linearisation.  Q and W move at once: where both leap to answer the other as it was, the value may
- *  rise, and do so for ever.  Of a linear cost, which stays as it is, such a step is taken back and made an eighth as
- *  long.  L(P) moves with the plan, and rises on its way are worth taking: at full rank E ended 3 % higher without. */
+/** Mirror steps on one linearisation.  Q and W move at once: where both leap to answer the other as
+ *  it was, the value may rise, and do so for ever.  Of a linear cost, which stays as it is, such a
+ *  step is taken back and made an eighth as long.  L(P) moves with the plan, and rises on its way
+ *  are worth taking: at full rank E ended 3 % higher without. */
 static frg_status mirror_steps(lowrank *w)
 {
     const bool falls = w->l->o->linear_weight > 0;
@@ -545,10 +550,10 @@ static frg_status outer_step(lowrank *w)
     return FRG_OK;
 }
 
-/* ---- energy ----------------------------------------------------------------------------------------------------- */
+/* ---- energy ---------------------------------------------------------------------------------- */
 
-/** What is lowered (E, with a linear cost its share too), from two independent sets of pairs that no step has used;
- *  *error: standard error. */
+/** What is lowered (E, with a linear cost its share too), from two independent sets of pairs that
+ *  no step has used; *error: standard error. */
 static frg_status estimate(lowrank *w, double *energy, double *error)
 {
     enum { COUNT = FRGI_CHECK_PAIRS };
@@ -588,10 +593,11 @@ static frg_status estimate(lowrank *w, double *energy, double *error)
     return status;
 }
 
-/* ---- the loop ----------------------------------------------------------------------------------------------------- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
-/** Some steps from every start; goes on from the one of lowest energy: of random ones against that of a dense plan, lower by
- *  twice its standard error, as the lowest of many estimates is lower than what it estimates. */
+/** Some steps from every start; goes on from the one of lowest energy: of random ones against that
+ *  of a dense plan, lower by twice its standard error, as the lowest of many estimates is lower
+ *  than what it estimates. */
 static frg_status best_start(lowrank *w, int64_t count, int64_t *steps)
 {
     frgi_level *const l = w->l;
@@ -681,7 +687,7 @@ static frg_status loop(lowrank *w, frg_gw_report *report)
     return status;
 }
 
-/* ---- the plan --------------------------------------------------------------------------------------------------- */
+/* ---- the plan -------------------------------------------------------------------------------- */
 
 /** Exponents log2(P_ij / a_i) and the potentials that the sweep wants inside. */
 static void fill(const frgi_sweep *s, int64_t i0, int64_t groups, void *rows)
@@ -705,8 +711,9 @@ static void fill(const frgi_sweep *s, int64_t i0, int64_t groups, void *rows)
     }
 }
 
-/** A factor (n x r) to rows that sum to a and columns that sum to h, sum a = sum h (Altschuler, Weed and Rigollet 2017):
- *  too heavy ones are scaled down, rows first, and what is missing is given in proportion to both. */
+/** A factor (n x r) to rows that sum to a and columns that sum to h, sum a = sum h (Altschuler,
+ *  Weed and Rigollet 2017): too heavy ones are scaled down, rows first, and what is missing is
+ *  given in proportion to both. */
 static void round_factor(half *s, const double *h, int64_t r, double *q)
 {
     double *const row_lacks = s->u, *const column_lacks = s->sums, missing = 0;
@@ -740,8 +747,9 @@ static void round_factor(half *s, const double *h, int64_t r, double *q)
     }
 }
 
-/** The last factors meet their marginals to 1e-7, which steps on the way need not, or as many passes have been made and
- *  they are told to be off; then they are rounded.  Where entries of factors have all but vanished passes gain little. */
+/** The last factors meet their marginals to 1e-7, which steps on the way need not, or as many
+ *  passes have been made and they are told to be off; then they are rounded.  Where entries of
+ *  factors have all but vanished passes gain little. */
 static frg_status settle(lowrank *w)
 {
     enum { PASSES = 5000 };

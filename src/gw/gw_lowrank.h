@@ -16,11 +16,12 @@ typedef struct {
     int64_t ld;
 } frgi_factored;
 
-/** The outer loop on factors: anchors, linearised cost in factors, mirror steps; l's transport holds the plan at
- *  the end, made from the factors whenever rows are asked for, ready to be finished.  f is filled. */
+/** The outer loop on factors: anchors, linearised cost in factors, mirror steps; l's transport
+ *  holds the plan at the end, made from the factors whenever rows are asked for, ready to be
+ *  finished.  f is filled. */
 FRG_MUST_USE frg_status frgi_lowrank_loop(frgi_level *l, frgi_factored *f, frg_gw_report *report);
-/** q, w, h of f <- those of a dense plan: the one that l starts from, or that of groups of points, whose outer steps are
- *  added to *steps (gw_lowrank_start.c).  Positive: stopped, with factors. */
+/** q, w, h of f <- those of a dense plan: the one that l starts from, or that of groups of points,
+ *  whose outer steps are added to *steps (gw_lowrank_start.c).  Positive: stopped, with factors. */
 FRG_MUST_USE frg_status frgi_lowrank_groups(frgi_level *l, frgi_factored *f, int64_t *steps);
 void frgi_factored_close(frgi_factored *f, frg_context *ctx);
 

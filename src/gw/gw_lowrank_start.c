@@ -1,13 +1,15 @@
 /* gw_lowrank_start.c - factors to start from, out of a dense plan.
  *
- * The dense plan T is one that was given, or that of groups of points: farthest points and what is nearest to them, at
- * most 200 a side, so that up to 200 points it is that of the points themselves; it is found by the exact mode at the
- * first epsilon.  Components are the `rank` farthest points of the side with fewer of them, here X, and what is nearest:
+ * The dense plan T is one that was given, or that of groups of points: farthest points and what is
+ * nearest to them, at most 200 a side, so that up to 200 points it is that of the points
+ * themselves; it is found by the exact mode at the first epsilon.  Components are the `rank`
+ * farthest points of the side with fewer of them, here X, and what is nearest:
  *
- *     Q_ic = a_i [i in c],   h_c = sum_i Q_ic,   W_jc = b_j V_cj / sum_c V_cj,   V_cj = sum_i Q_ic T_ij / sum_j T_ij
+ *     Q_ic = a_i [i in c],   h_c = sum_i Q_ic, W_jc = b_j V_cj / sum_c V_cj, V_cj = sum_i Q_ic T_ij
+ *                            / sum_j T_ij
  *
- * where a point has the row of its group.  At full rank Q diag(1/h) W' is T.  A thousandth of each row is spread over all
- * components, as what has no mass at all stays without.
+ * where a point has the row of its group.  At full rank Q diag(1/h) W' is T.  A thousandth of each
+ * row is spread over all components, as what has no mass at all stays without.
  */
 #include <string.h>
 
@@ -33,7 +35,8 @@ typedef struct {
     float *plan; /* groups x groups */
 } grouped;
 
-/** Distances that are not scaled (beyond 2; infinite ones stand for 1.5) to 1 at most: exponents of the exact mode are floats. */
+/** Distances that are not scaled (beyond 2; infinite ones stand for 1.5) to 1 at most: exponents of
+ *  the exact mode are floats. */
 static void bring_near_1(frgi_distances *d)
 {
     float most = 0;

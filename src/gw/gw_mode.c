@@ -5,7 +5,8 @@
  *     more points than the mode vertex has time or memory for       sampled
  *     else                                                          vertex
  *
- * and the plan of the mode vertex is what sampled steps begin at, where they are taken because of an option.
+ * and the plan of the mode vertex is what sampled steps begin at, where they are taken because of
+ * an option.
  *
  * An option counts as given where its value is not the default, or where frg_gw_give named it.
  */
@@ -15,11 +16,12 @@
 
 #include "gw/gw_align.h"
 
-/* Points of the larger side, so that a run takes some ten seconds on two cores: of an assignment, and of transport between
- * other marginals, whose steps cost more. */
+/* Points of the larger side, so that a run takes some ten seconds on two cores: of an assignment,
+ * and of transport between other marginals, whose steps cost more. */
 enum { MOST_ASSIGNED = 6000, MOST_TRANSPORTED = 3000 };
 
-/* Pairs of points up to which sampled steps begin at a vertex: it takes as long as they do, or some times that. */
+/* Pairs of points up to which sampled steps begin at a vertex: it takes as long as they do, or some
+ * times that. */
 #define MOST_PAIRS 1e6
 
 /** An option that the modes with entropy alone have; `given` has a bit for each in this order. */
@@ -103,7 +105,8 @@ static bool any_is_given(const frg_gw_opts *o, const char *names)
     return found;
 }
 
-/** Sampled steps that auto takes because of an option begin at the plan of the mode vertex, unless another start is given. */
+/** Sampled steps that auto takes because of an option begin at the plan of the mode vertex, unless
+ *  another start is given. */
 static void choose_start(frg_gw *s)
 {
     frg_gw_opts *const o = &s->o;

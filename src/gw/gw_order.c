@@ -1,9 +1,10 @@
 /* gw_order.c - rows and columns of a transport problem in an order of proximity, and back.
  *
- * Passes leave out vectors of 16 columns that weigh nothing in 8 rows (gw_sweep.h).  Of a narrow plan that is most of
- * them where points that are near each other come one after another, and none where points come in any order.  The
- * distances to some anchors tell what is near: points are bisected by them, blocks of 16 stay together.  Moving the
- * exponents there and back costs about as much as four passes over them.
+ * Passes leave out vectors of 16 columns that weigh nothing in 8 rows (gw_sweep.h).  Of a narrow
+ * plan that is most of them where points that are near each other come one after another, and none
+ * where points come in any order.  The distances to some anchors tell what is near: points are
+ * bisected by them, blocks of 16 stay together.  Moving the exponents there and back costs about as
+ * much as four passes over them.
  */
 #include <math.h>
 #include <string.h>
@@ -11,8 +12,8 @@
 #include "gw/gw_solver.h"
 
 enum { FEATURES = 16, GROUPS_LOOKED_AT = 16 };
-/* Entries of a plan that is as well polished in any order, and the share of the vectors looked at that has to remain for
- * a move to be worth it. */
+/* Entries of a plan that is as well polished in any order, and the share of the vectors looked at
+ * that has to remain for a move to be worth it. */
 #define SMALL 1e6
 #define WORTH 0.6
 
@@ -51,7 +52,8 @@ static bool weighs(const frgi_sweep *s, const int32_t *row, const int32_t *colum
     return false;
 }
 
-/** Share of the vectors that a marking pass would list, from some groups of rows; NULL: the order as it is. */
+/** Share of the vectors that a marking pass would list, from some groups of rows; NULL: the order
+ *  as it is. */
 static double share_of(const frgi_sweep *s, const int32_t *row, const int32_t *column)
 {
     const int64_t groups = s->n / FRGI_GROUP;
@@ -93,7 +95,8 @@ static void move_all(const int32_t *order, int64_t n, double *const *doubles, fl
     }
 }
 
-/** Rows of x, by cycles: every place is filled from the next one.  Threads have columns of their own. */
+/** Rows of x, by cycles: every place is filled from the next one.  Threads have columns of their
+ *  own. */
 static void move_rows(const int32_t *order, const unsigned char *first, const frgi_transport *t)
 {
     enum { STRIP = 512 };

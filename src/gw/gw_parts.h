@@ -1,4 +1,5 @@
-/* gw_parts.h - parts of a search that threads take by turns: how many are done, and whether it was stopped.
+/* gw_parts.h - parts of a search that threads take by turns: how many are done, and whether it was
+ * stopped.
  *
  * Integers alone, which come out the same in any order.
  */
@@ -35,8 +36,8 @@ static inline bool gw_parts_poll(gw_parts *p, const frg_context *ctx)
     return gw_parts_go_on(p);
 }
 
-/** One more is done.  The first thread of the team reports that `each` of `total` a part are, and asks whether to
- *  stop; ctx NULL: nobody does. */
+/** One more is done.  The first thread of the team reports that `each` of `total` a part are, and
+ *  asks whether to stop; ctx NULL: nobody does. */
 static inline void gw_parts_count(gw_parts *p, frg_context *ctx, const char *phase, int64_t each,
                                   int64_t total)
 {

@@ -2,14 +2,16 @@
  *
  * Which way is taken by the sources asked for:
  *   fewer than 4             Dijkstra with a 4-ary heap, one after the other
- *   more                     label correction with 16 sources at a time (gw_graph_cpu.c); the sources are sorted
- *                            by proximity first, and nodes and arcs are renumbered by it, so that a batch stays
- *                            in one corner of the graph and of memory: n 64 bytes of distances, 320 KB at 5000
- *                            a batch that visits its arcs more than MOST_VISITS times on average, as lengths that fall
+ *   more                     label correction with 16 sources at a time (gw_graph_cpu.c); the
+ *                            sources are sorted by proximity first, and nodes and arcs are
+ *                            renumbered by it, so that a batch stays in one corner of the graph and
+ *                            of memory: n 64 bytes of distances, 320 KB at 5000 a batch that visits
+ *                            its arcs more than MOST_VISITS times on average, as lengths that fall
  *                            by halves make it, is done again by Dijkstra
  *   all, of a dense graph    Floyd and Warshall by tiles of 64 x 64: n^3 instead of n arcs
- * The first two give the same bits: of lengths >= 0, as rounding is monotone, both find the least over all paths of the
- * sums rounded arc by arc from the source on.  The third adds in another order.
+ * The first two give the same bits: of lengths >= 0, as rounding is monotone, both find the least
+ * over all paths of the sums rounded arc by arc from the source on.  The third adds in another
+ * order.
  */
 #include <math.h>
 #include <omp.h>
@@ -20,18 +22,19 @@
 #include "gw/gw_parts.h"
 
 enum { FEW = 4, PIVOTS = 8 };
-/* Dijkstra for 16 sources, 16 times the arcs with a heap, costs about as much as 64 visits of 16 lanes each: a batch
- * that gives up has taken no longer than what follows */
+/* Dijkstra for 16 sources, 16 times the arcs with a heap, costs about as much as 64 visits of 16
+ * lanes each: a batch that gives up has taken no longer than what follows */
 enum { MOST_VISITS = 64 };
 
-/* ---- one source ----------------------------------------------------------------------------------- */
+/* ---- one source ------------------------------------------------------------------------------ */
 
 typedef struct {
     float key;
     int32_t node;
 } heap_entry;
 
-/** Shortest paths from one node by Dijkstra's algorithm with a 4-ary heap; heap: room for arcs + 1 entries. */
+/** Shortest paths from one node by Dijkstra's algorithm with a 4-ary heap; heap: room for arcs + 1
+ *  entries. */
 static void dijkstra(const frg_graph *g, int32_t source, float *distance, heap_entry *heap)
 {
     for (int64_t v = 0; v < g->n; v++) {
@@ -110,7 +113,7 @@ done:
     return status;
 }
 
-/* ---- order of proximity of a bare graph -------------------------------------------------------------- */
+/* ---- order of proximity of a bare graph ------------------------------------------------------ */
 
 /** Distances to a few landmarks stand for coordinates. */
 static frg_status find_order(frg_graph *g)
@@ -144,7 +147,7 @@ failed:
     return status;
 }
 
-/* ---- sixteen sources at a time ----------------------------------------------------------------------- */
+/* ---- sixteen sources at a time --------------------------------------------------------------- */
 
 typedef struct {
     int64_t *starts; /* renumbered by proximity */
@@ -380,7 +383,7 @@ static frg_status one_by_one(const frg_graph *g, const int32_t *sources, int64_t
     return FRG_OK;
 }
 
-/* ---- dense graphs --------------------------------------------------------------------------------- */
+/* ---- dense graphs ---------------------------------------------------------------------------- */
 
 static void fill_dense(const frg_graph *g, float *c, int64_t ld)
 {
@@ -457,7 +460,8 @@ frg_status frgi_path_rows(const frg_graph *g, const int32_t *sources, int64_t co
                           int64_t stride, bool stops, frg_paths_report *report)
 {
     const double start = frgi_seconds();
-    /* measured at 2500 nodes: a visit of an arc for 16 sources costs as much as 6 to 8 steps of tiles */
+    /* measured at 2500 nodes: a visit of an arc for 16 sources costs as much as 6 to 8 steps of
+     * tiles */
     const bool dense = (double)g->report.arcs > (double)g->n * (double)g->n / 6;
     frg_status status;
     if (count < FEW) {
@@ -471,7 +475,7 @@ frg_status frgi_path_rows(const frg_graph *g, const int32_t *sources, int64_t co
     return status;
 }
 
-/* ---- public --------------------------------------------------------------------------------------- */
+/* ---- public ---------------------------------------------------------------------------------- */
 
 /** to[i][j] <- from[i * ld + j] (or its transpose) for any type and strides. */
 static void copy_out(const float *from, int64_t row, int64_t column, const frg_array *to)

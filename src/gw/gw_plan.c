@@ -54,7 +54,7 @@ static void *element(const frg_array *a, int64_t i, int64_t j)
            (i * a->stride[0] + j * a->stride[1]) * (int64_t)frg_sizeof(a->dtype);
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------ */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static void copy_row(void *user, int64_t i, const double *row, int64_t chunk)
 {
@@ -88,7 +88,7 @@ frg_status frg_plan_rows(const frg_plan *p, int64_t first, int64_t last, frg_arr
     return FRG_OK;
 }
 
-/* ---- largest entries --------------------------------------------------------------------------------- */
+/* ---- largest entries ------------------------------------------------------------------------- */
 
 static void top_of_row(void *user, int64_t i, const double *row, int64_t chunk)
 {
@@ -150,7 +150,7 @@ frg_status frg_plan_argmax(const frg_plan *p, int64_t *index)
     return FRG_OK;
 }
 
-/* ---- sparse ------------------------------------------------------------------------------------------ */
+/* ---- sparse ---------------------------------------------------------------------------------- */
 
 static void count_row(void *user, int64_t i, const double *row, int64_t chunk)
 {
@@ -198,7 +198,7 @@ frg_status frg_plan_sparse(const frg_plan *p, double threshold, int64_t *starts,
     return FRG_OK;
 }
 
-/* ---- products ----------------------------------------------------------------------------------------- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 static void apply_row(void *user, int64_t i, const double *row, int64_t chunk)
 {
@@ -261,7 +261,7 @@ frg_status frg_plan_apply(const frg_plan *p, frg_array v, int transposed, frg_ar
     return FRG_OK;
 }
 
-/* ---- labels ------------------------------------------------------------------------------------------- */
+/* ---- labels ---------------------------------------------------------------------------------- */
 
 static void label_row(void *user, int64_t i, const double *row, int64_t chunk)
 {

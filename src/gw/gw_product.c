@@ -1,7 +1,7 @@
 /* gw_product.c - products of dense matrices on the threads of the context.
  *
- * The rows are cut into parts that depend on their number alone, each one call of the BLAS on one thread: bits do not
- * depend on the threads, and a context of one thread wakes no other.
+ * The rows are cut into parts that depend on their number alone, each one call of the BLAS on one
+ * thread: bits do not depend on the threads, and a context of one thread wakes no other.
  */
 #include "gw/gw_room.h"
 #include "linalg/blas.h"

@@ -1,15 +1,16 @@
 /* gw_profiles.c - a start from the points' local distance distributions.
  *
- * That of a point is the distribution of its distances to all others, weights counted.  With the quantile functions p_i(q),
- * q in (0, 1), of one side and r_j(q) of the other,
+ * That of a point is the distribution of its distances to all others, weights counted.  With the
+ * quantile functions p_i(q), q in (0, 1), of one side and r_j(q) of the other,
  *
  *     c_ij = int_0^1 (p_i(q) - r_j(q))^2 dq
  *
- * is the squared Wasserstein distance of the two distributions, and the least transport cost under c bounds E from below
- * (Memoli 2011, the second lower bound).  Isometries leave them as they are, so that of an isometric copy the plan of
- * this problem is the answer, but for points of equal distributions; it knows nothing of random numbers.  QUANTILES of them at
- * (r + 1/2) / QUANTILES have the form that the distances to pairs have in a step, and are solved as a step is, with epsilon
- * lowered to LAST of the mean cost of a random pair.
+ * is the squared Wasserstein distance of the two distributions, and the least transport cost under
+ * c bounds E from below (Memoli 2011, the second lower bound).  Isometries leave them as they are,
+ * so that of an isometric copy the plan of this problem is the answer, but for points of equal
+ * distributions; it knows nothing of random numbers.  QUANTILES of them at (r + 1/2) / QUANTILES
+ * have the form that the distances to pairs have in a step, and are solved as a step is, with
+ * epsilon lowered to LAST of the mean cost of a random pair.
  */
 #include <math.h>
 #include <string.h>
@@ -51,8 +52,8 @@ static void count_batch(void *user, const frgi_row_batch *batch)
     }
 }
 
-/** bins[i * BINS + b] <- weight of the points whose distance from i is in b; distances from LOOKED_AT points at equal
- *  steps of the weights where there are more. */
+/** bins[i * BINS + b] <- weight of the points whose distance from i is in b; distances from
+ *  LOOKED_AT points at equal steps of the weights where there are more. */
 static frg_status count_distances(frgi_distances *d, const double *w, float top, float *bins)
 {
     histograms h = {.ctx = d->ctx, .bins_per_unit = top > 0 ? (float)BINS / top : 0, .bins = bins};
@@ -77,7 +78,8 @@ static void quantiles(const float *bins, double width, int64_t n, float *out)
     }
 }
 
-/** rows[r * n + i] <- quantile r of point i less the mean of that quantile; *spread += the mean square of these. */
+/** rows[r * n + i] <- quantile r of point i less the mean of that quantile; *spread += the mean
+ *  square of these. */
 static frg_status local_distributions(frgi_distances *d, const double *w, bool unit, float *rows,
                                       double *spread)
 {
@@ -113,8 +115,9 @@ done:
     return status;
 }
 
-/** Passes on the factors at epsilon `last`, lowered to it from `first`: without potentials to begin with, passes at the
- *  last one alone would take hundreds to move the mass.  done: stages before. */
+/** Passes on the factors at epsilon `last`, lowered to it from `first`: without potentials to begin
+ *  with, passes at the last one alone would take hundreds to move the mass.  done: stages
+ *  before. */
 static frg_status lower_epsilon(frgi_level *l, double first, double last, int64_t done)
 {
     for (int stage = 0; stage < STAGES; stage++) {

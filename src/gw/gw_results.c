@@ -1,10 +1,11 @@
-/* gw_results.c - what is read of an alignment, and its states between two steps: saved and taken up again. */
+/* gw_results.c - what is read of an alignment, and its states between two steps: saved and taken up
+ * again. */
 #include <math.h>
 #include <string.h>
 
 #include "gw/gw_align.h"
 
-/* ---- saved states ------------------------------------------------------------------------------------------- */
+/* ---- saved states ---------------------------------------------------------------------------- */
 
 /** Of everything that decides the bits of a run but the data. */
 static uint64_t hash_options(const frg_gw *s)
@@ -117,7 +118,7 @@ frg_status frg_gw_resume(frg_gw *s, const frg_checkpoint *c)
     return frgi_state_open(&s->state, c, s->o.n_start);
 }
 
-/* ---- results ------------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 const frg_gw_report *frg_gw_get(const frg_gw *s)
 {
@@ -157,8 +158,9 @@ frg_status frgi_gw_terms(const frg_gw *s, int side, double *out)
     return FRG_OK;
 }
 
-/** The row (side 0) or column terms of the last linearisation, which balanced problems leave out of their exponents:
- *  the mean over the pairs of squared distances to them; in the modes without sampling sum_k C_ik^2 a_k. */
+/** The row (side 0) or column terms of the last linearisation, which balanced problems leave out of
+ *  their exponents: the mean over the pairs of squared distances to them; in the modes without
+ *  sampling sum_k C_ik^2 a_k. */
 static frg_status left_out_terms(const frg_gw *s, int side, double *out)
 {
     const frgi_level *const l = &s->level;

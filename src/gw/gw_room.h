@@ -19,7 +19,8 @@ typedef struct {
     double sum;
     bool given;
 } frgi_weights;
-/** Divides both by their sums; E_MARGINAL where these differ, W_TOTALS where they are not 1, by more than 1e-6. */
+/** Divides both by their sums; E_MARGINAL where these differ, W_TOTALS where they are not 1, by
+ *  more than 1e-6. */
 FRG_MUST_USE frg_status frgi_normalise_weights(frg_context *ctx, frgi_weights a, frgi_weights b);
 /** frg_sinkhorn_run inside of a run, whose time limit goes on. */
 FRG_MUST_USE frg_status frgi_sinkhorn_solve(frg_sinkhorn *s, frg_info *info);

@@ -1,11 +1,14 @@
-/* gw_round.c - the plan of a transport problem: its rows, its marginals, and the rounding after which they hold.
+/* gw_round.c - the plan of a transport problem: its rows, its marginals, and the rounding after
+ * which they hold.
  *
- * Altschuler, Weed and Rigollet (2017), algorithm 2: with rows exact, columns above b are scaled down, and what rows and
- * columns then lack is added as a matrix of rank one,
+ * Altschuler, Weed and Rigollet (2017), algorithm 2: with rows exact, columns above b are scaled
+ * down, and what rows and columns then lack is added as a matrix of rank one,
  *
- *     P <- P diag(y),  y_j = min(1, b_j / col_j),      P <- P + u v',  u = (a - row) / norm1(b - col),  v = b - col
+ *     P <- P diag(y), y_j = min(1, b_j / col_j), P <- P + u v', u = (a - row) / norm1(b - col), v =
+ *     b - col
  *
- * The plan is never stored: row i is p_i 2^(x_ij + G_j), made from its exponents whenever it is asked for. */
+ * The plan is never stored: row i is p_i 2^(x_ij + G_j), made from its exponents whenever it is
+ * asked for. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -13,7 +16,7 @@
 #include "gw/gw_room.h"
 #include "gw/gw_transport.h"
 
-/* ---- rows of the plan --------------------------------------------------------------------------------- */
+/* ---- rows of the plan ------------------------------------------------------------------------ */
 
 /** Whether the plan's rows are those of the exponents that passes look at. */
 static bool is_direct(const frgi_sweep *s)
@@ -125,7 +128,7 @@ void frgi_transport_some_rows(const frgi_transport *t, const int64_t *first, frg
     visit_rows(t, 0, t->s.n, 16, first, visit, user);
 }
 
-/* ---- finishing ---------------------------------------------------------------------------------------- */
+/* ---- finishing ------------------------------------------------------------------------------- */
 
 typedef struct {
     const frgi_transport *t;
@@ -208,8 +211,8 @@ static void rank_one(frgi_transport *t, const double *row)
     }
 }
 
-/** Partial plans carry at most the mass; then rows, which are at most a, and columns above b are scaled down, and what is
- *  missing is added. */
+/** Partial plans carry at most the mass; then rows, which are at most a, and columns above b are
+ *  scaled down, and what is missing is added. */
 static void round_plan(frgi_transport *t, sums_job *job)
 {
     frgi_sweep *const s = &t->s;
@@ -274,7 +277,8 @@ frg_status frgi_transport_finish(frgi_transport *t, bool round, frgi_marginal_er
     TRY_TO(done,
            NEW(t->ctx, &job.parts, frgi_mul((size_t)s->chunks, (size_t)s->ld), "column sums"));
     job.row_sum = row;
-    /* wide passes end nearer than exponents that are filled with other potentials agree with theirs */
+    /* wide passes end nearer than exponents that are filled with other potentials agree with
+     * theirs */
     const bool stays = is_direct(s) && !s->fresh && (s->x || s->store == FRGI_X32W);
     if (!stays || t->far > 0) { /* exponents from their source, with the potentials of the end */
         s->store = is_direct(s) ? s->store : FRGI_X32;

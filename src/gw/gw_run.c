@@ -5,8 +5,9 @@
  *     polish: accelerated passes on the last L to marginals of polish_tol, then rounding
  *     energy, standard error, lower bound
  *
- * References: Peyre, Cuturi and Solomon (2016), entropic Gromov-Wasserstein; Kerdoncuff, Emonet and Sebban (2021),
- * sampled Gromov-Wasserstein; Altschuler, Weed and Rigollet (2017), rounding; Memoli (2011), lower bounds.
+ * References: Peyre, Cuturi and Solomon (2016), entropic Gromov-Wasserstein; Kerdoncuff, Emonet and
+ * Sebban (2021), sampled Gromov-Wasserstein; Altschuler, Weed and Rigollet (2017), rounding; Memoli
+ * (2011), lower bounds.
  */
 #include <math.h>
 #include <string.h>
@@ -21,11 +22,12 @@ enum {
 
 /* Multiply-adds of an exact energy that are worth doing unasked. */
 #define EXACT_ENERGY 2e9
-/* Coordinates, of all pairs of points of both sides, that are worth looking at unasked: for a bound; for a figure. */
+/* Coordinates, of all pairs of points of both sides, that are worth looking at unasked: for a
+ * bound; for a figure. */
 #define ALL_DISTANCES 1e9
 #define FEW_DISTANCES 5e7
 
-/* ---- starts -------------------------------------------------------------------------------------------- */
+/* ---- starts ---------------------------------------------------------------------------------- */
 
 /** Anchors of a plan that is given: independent draws by inversion over all entries. */
 static void draw_from_start(frg_gw *s)
@@ -46,8 +48,8 @@ static void draw_from_start(frg_gw *s)
     }
 }
 
-/** The start from local distance distributions and CANDIDATE_STEPS steps of it: the candidate start, kept until the others
- *  have come to their end. */
+/** The start from local distance distributions and CANDIDATE_STEPS steps of it: the candidate
+ *  start, kept until the others have come to their end. */
 static frg_status run_candidate(frg_gw *s)
 {
     frgi_level *const l = &s->level;
@@ -103,8 +105,8 @@ static frg_status short_starts(frg_gw *s, int64_t starts)
     return FRG_OK;
 }
 
-/** Goes on from the candidate start, where its energy is below that of the present plan by more than the noise of both and
- *  there are steps left. */
+/** Goes on from the candidate start, where its energy is below that of the present plan by more
+ *  than the noise of both and there are steps left. */
 static frg_status go_on_from_candidate(frg_gw *s)
 {
     frgi_level *const l = &s->level;
@@ -134,7 +136,7 @@ static frg_status go_on_from_candidate(frg_gw *s)
                            &s->report.outer_iterations);
 }
 
-/* ---- running --------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 /** Steps at full size after a coarse start. */
 static frg_status fine_steps(frg_gw *s)
@@ -164,7 +166,8 @@ static frg_status fine_steps(frg_gw *s)
     return FRG_OK;
 }
 
-/** Its state says which run it is and no more: one that is taken up begins anew, and ends with the same bits. */
+/** Its state says which run it is and no more: one that is taken up begins anew, and ends with the
+ *  same bits. */
 static frg_status vertex(frg_gw *s)
 {
     TRY(frgi_level_reset(&s->level, 0));
@@ -193,7 +196,8 @@ static void draw_from_list(frgi_level *l, const frgi_transport_list *p)
     }
 }
 
-/** Pairs of the plan of the mode vertex.  Positive: stopped, and the plan is the list that there is. */
+/** Pairs of the plan of the mode vertex.  Positive: stopped, and the plan is the list that there
+ *  is. */
 static frg_status start_at_vertex(frg_gw *s)
 {
     frgi_level *const l = &s->level;
@@ -377,7 +381,8 @@ static double look_at_all(const frgi_distances *d)
     return each * (double)d->n * (double)d->n;
 }
 
-/** E from pairs of points, less of it where the marginals hold and all distances may be looked at. */
+/** E from pairs of points, less of it where the marginals hold and all distances may be looked
+ *  at. */
 static frg_status estimate_energy(frg_gw *s, bool centred)
 {
     frg_gw_report *const r = &s->report;
@@ -398,7 +403,8 @@ done:
     return status;
 }
 
-/** E of a b' from the squared eccentricities of both sides: sum a C^2 a + sum b D^2 b - 2 (a C a) (b D b). */
+/** E of a b' from the squared eccentricities of both sides: sum a C^2 a + sum b D^2 b - 2 (a C a)
+ *  (b D b). */
 static frg_status product_energy(frg_gw *s, const double *square, double *energy)
 {
     frgi_means means = {0};
@@ -459,7 +465,8 @@ static frg_status certify(frg_gw *s)
     return FRG_OK;
 }
 
-/** Exponents of the plan to start from: log2(P_ij / a_i), with the potentials that the sweep wants inside. */
+/** Exponents of the plan to start from: log2(P_ij / a_i), with the potentials that the sweep wants
+ *  inside. */
 static void fill_start(const frgi_sweep *w, int64_t i0, int64_t groups, void *rows)
 {
     const float *const plan = w->source;

@@ -1,17 +1,21 @@
-/* gw_simplex.c - transport between any two marginals at least cost, by the primal network simplex on a dense bipartite graph.
+/* gw_simplex.c - transport between any two marginals at least cost, by the primal network simplex
+ * on a dense bipartite graph.
  *
- * Letters: sources i with weights a, sinks j with weights b, nodes 0 .. n-1 and n .. n+m-1, a spanning tree of n + m - 1
- * arcs i -> j that carry flow, duals with u_i + v_j = c_ij on them.  A pivot takes in an arc of negative c_ij - u_i - v_j,
- * lets as much flow round its cycle as there is and drops the arc that runs dry; the subtree behind it is hung on the other
- * end and its duals moved.
+ * Letters: sources i with weights a, sinks j with weights b, nodes 0 .. n-1 and n .. n+m-1, a
+ * spanning tree of n + m - 1 arcs i -> j that carry flow, duals with u_i + v_j = c_ij on them.  A
+ * pivot takes in an arc of negative c_ij - u_i - v_j, lets as much flow round its cycle as there is
+ * and drops the arc that runs dry; the subtree behind it is hung on the other end and its duals
+ * moved.
  *
- * Weights are whole numbers, a_i S + 1 with S above the number of nodes, the surplus on the largest b: no two parts of
- * them have equal sums but all and nothing (Orden 1956), so that no arc of a tree is empty, every pivot gains and none
- * comes back.  The mass of the result is computed from the weights themselves along the last tree, in double.
+ * Weights are whole numbers, a_i S + 1 with S above the number of nodes, the surplus on the largest
+ * b: no two parts of them have equal sums but all and nothing (Orden 1956), so that no arc of a
+ * tree is empty, every pivot gains and none comes back.  The mass of the result is computed from
+ * the weights themselves along the last tree, in double.
  *
- * A row of costs is looked at as a whole (gw_assign.tmpl.h); pivots take the best arc of the next few rows.  The
- * costs of the next problem are nearly the same in a conditional-gradient iteration, so that it begins with the last tree: that is what a
- * primal method is for, and why this is no library's.
+ * A row of costs is looked at as a whole (gw_assign.tmpl.h); pivots take the best arc of the next
+ * few rows.  The costs of the next problem are nearly the same in a conditional-gradient iteration,
+ * so that it begins with the last tree: that is what a primal method is for, and why this is no
+ * library's.
  */
 #include <math.h>
 #include <string.h>
@@ -36,7 +40,7 @@ struct frgi_simplex {
     int64_t pivots;
 };
 
-/* ---- memory and weights ------------------------------------------------------------------------------------ */
+/* ---- memory and weights ---------------------------------------------------------------------- */
 
 /** w[i] <- S round(T x_i / sum x), at least S. */
 static int64_t whole_weights(const double *x, int64_t n, double units, int64_t spread, int64_t *w)
@@ -121,7 +125,7 @@ void frgi_simplex_close(frgi_simplex **s, frg_context *ctx)
     }
 }
 
-/* ---- the tree ------------------------------------------------------------------------------------------------ */
+/* ---- the tree -------------------------------------------------------------------------------- */
 
 static void hang(frgi_simplex *s, int32_t w, int32_t parent)
 {
@@ -189,8 +193,9 @@ static void measure(frgi_simplex *s, const frgi_costs *c)
     }
 }
 
-/** The first tree: rows one after another send what they have to the nearest sinks that still want some, costs less the
- *  least of their column.  An arc exhausts one of its ends, the last both: a tree. */
+/** The first tree: rows one after another send what they have to the nearest sinks that still want
+ *  some, costs less the least of their column.  An arc exhausts one of its ends, the last both: a
+ *  tree. */
 static void plant(frgi_simplex *s, const frgi_costs *c)
 {
     int64_t *const left = s->flow; /* what nodes still have */
@@ -223,7 +228,8 @@ static void plant(frgi_simplex *s, const frgi_costs *c)
             s->order[arcs++] = (int32_t)(s->n + j);
         }
     }
-    /* arcs of a node as lists: next of end e of arc q at next[q] (source), prev[q] (sink), heads in child */
+    /* arcs of a node as lists: next of end e of arc q at next[q] (source), prev[q] (sink), heads in
+     * child */
     memset(s->child, -1, (size_t)s->nodes * sizeof *s->child);
     for (int64_t q = 0; q < arcs; q++) {
         s->next[q] = s->child[s->depth[q]];
@@ -262,7 +268,7 @@ static void plant(frgi_simplex *s, const frgi_costs *c)
     s->planted = true;
 }
 
-/* ---- pivots -------------------------------------------------------------------------------------------------- */
+/* ---- pivots ---------------------------------------------------------------------------------- */
 
 /** Flow round the cycle of the arc i -> j, and the tree without the arc that runs dry. */
 static void pivot(frgi_simplex *s, int32_t i, int32_t j, double reduced)

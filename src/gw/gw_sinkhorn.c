@@ -1,9 +1,10 @@
 /* gw_sinkhorn.c - entropic transport of a given cost matrix.
  *
- *     min <C, P> + epsilon sum P (log P - 1)   over P 1 = a, P' 1 = b   (or relaxed, or of a part of the mass)
+ *     min <C, P> + epsilon sum P (log P - 1)   over P 1 = a, P' 1 = b (or relaxed, or of a part of
+ *                                              the mass)
  *
- * The reduced and kernel forms store what is left after the potentials are taken out.  They need potentials, so
- * two passes over the caller's costs in f32 come first.
+ * The reduced and kernel forms store what is left after the potentials are taken out.  They need
+ * potentials, so two passes over the caller's costs in f32 come first.
  */
 #include <math.h>
 #include <string.h>
@@ -41,7 +42,7 @@ void frg_sinkhorn_defaults(frg_sinkhorn_opts *o, size_t struct_size)
     }
 }
 
-/* ---- exponents from the caller's matrix -------------------------------------------------------------- */
+/* ---- exponents from the caller's matrix ------------------------------------------------------ */
 
 static const char *cost_row(const frg_array *c, int64_t i)
 {
@@ -99,7 +100,7 @@ static void fill_exponents(const frgi_sweep *s, int64_t i0, int64_t groups, void
     }
 }
 
-/* ---- opening -------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static frg_status check_cost(frg_context *ctx, const frg_array *c, double *low, double *high)
 {
@@ -224,8 +225,8 @@ static frg_status check_options(frg_context *ctx, const frg_sinkhorn_opts *o)
     return FRG_OK;
 }
 
-/** The form of the exponents: the one that is asked for, or where that may fall a smaller one.  Of fixed point that is the
- *  one with the potentials inside, which takes any range of the costs. */
+/** The form of the exponents: the one that is asked for, or where that may fall a smaller one.  Of
+ *  fixed point that is the one with the potentials inside, which takes any range of the costs. */
 static frg_status choose_store(frg_sinkhorn *s, frgi_keeping *keeping)
 {
     static const frgi_form in_logarithms[] = {{FRG_GW_STORE_F64, {FRGI_X64, true, false}},
@@ -339,7 +340,7 @@ void frg_sinkhorn_destroy(frg_sinkhorn *s)
     DROP(ctx, &s);
 }
 
-/* ---- running -------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 frg_status frg_sinkhorn_start(frg_sinkhorn *s, const double *f, const double *g)
 {

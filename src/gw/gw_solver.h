@@ -129,24 +129,27 @@ bool frgi_level_averages(const frgi_level *l);
 FRG_MUST_USE frg_status frgi_level_gather(frgi_level *l);
 /** Passes on the factors in l->left, l->right at l->epsilon. */
 FRG_MUST_USE frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol);
-/** Accelerated passes on the last costs to columns of error tol, `most` at most. Mass that has a long way to
- *  go is carried at larger epsilon first, at most that of the start, halved to l->epsilon.  Positive: stopped. */
+/** Accelerated passes on the last costs to columns of error tol, `most` at most. Mass that has a
+ *  long way to go is carried at larger epsilon first, at most that of the start, halved to
+ *  l->epsilon.  Positive: stopped. */
 FRG_MUST_USE frg_status frgi_level_settle(frgi_level *l, double tol, int64_t most);
 /** One outer step of the sampled mode: anchors, factors, passes, new anchors. */
 FRG_MUST_USE frg_status frgi_level_step(frgi_level *l, int64_t passes, double tol);
 
-/** Keeps the present potentials and pairs as those of start l->run, if its energy is among the lowest. */
+/** Keeps the present potentials and pairs as those of start l->run, if its energy is among the
+ *  lowest. */
 FRG_MUST_USE frg_status frgi_level_remember(frgi_level *l, double energy, double information);
 /** Many pairs a step and room for them, where there is memory. */
 void frgi_level_widen(frgi_level *l);
 /** Goes on from a start that was kept. */
 void frgi_level_recall(frgi_level *l, const frgi_start *from);
-/** Keeps the present pairs and potentials as the candidate start, to be compared with the run that went on. */
+/** Keeps the present pairs and potentials as the candidate start, to be compared with the run that
+ *  went on. */
 FRG_MUST_USE frg_status frgi_level_keep_candidate(frgi_level *l, double energy, double error);
 /** Forgets the first `count` of those held. */
 void frgi_level_forget(frgi_level *l, int count);
-/** Takes a new held-out cost with its standard error into the average, every FRGI_CHECK_EVERY steps; whether the average
- *  is lower than ever, by more than its noise. */
+/** Takes a new held-out cost with its standard error into the average, every FRGI_CHECK_EVERY
+ *  steps; whether the average is lower than ever, by more than its noise. */
 bool frgi_level_falls(frgi_level *l, double cost, double error);
 /** Steps without a fall after which a loop ends. */
 int64_t frgi_patience(int64_t min_iter);
@@ -197,16 +200,18 @@ typedef struct {
 } frgi_means;
 /** O(n^2 + m^2).  u is to be dropped, failed or not. */
 FRG_MUST_USE frg_status frgi_means_open(frgi_means *means, frgi_level *l);
-/** E of the plan, of mass 1, as a U-statistic over two sets of `count` pairs; *error: standard error.
- *  scale_x and scale_y multiply the distances first (to undo the scale of a side).  means: NULL, or for plans whose
- *  marginals hold: what they tell needs no sampling. */
+/** E of the plan, of mass 1, as a U-statistic over two sets of `count` pairs; *error: standard
+ *  error. scale_x and scale_y multiply the distances first (to undo the scale of a side).  means:
+ *  NULL, or for plans whose marginals hold: what they tell needs no sampling. */
 FRG_MUST_USE frg_status frgi_energy_estimate(frgi_level *l, int64_t count, double scale_x,
                                              double scale_y, const frgi_means *means,
                                              double *energy, double *error);
-/** What is lowered, as far as pairs tell, scaled units: E; with a linear cost (1-theta) E + 2 theta <Clin, P>. */
+/** What is lowered, as far as pairs tell, scaled units: E; with a linear cost (1-theta) E + 2 theta
+ *  <Clin, P>. */
 FRG_MUST_USE frg_status frgi_cost_estimate(frgi_level *l, int64_t count, double *cost,
                                            double *error);
-/** With a linear cost: *cost <- (1-theta) mass^2 *cost + 2 theta mass (mean of Clin over the pairs), its error alike. */
+/** With a linear cost: *cost <- (1-theta) mass^2 *cost + 2 theta mass (mean of Clin over the
+ *  pairs), its error alike. */
 void frgi_join_linear(const frgi_level *l, const frgi_pair *pairs, int64_t count, double mass,
                       double *cost, double *error);
 /** sum P (log P - 1) of the present plan: a look at all rows. */
@@ -231,12 +236,13 @@ FRG_MUST_USE frg_status frgi_lower_bound(frg_context *ctx, const double *square_
 
 /** Whether there is such a start; several: it would be one of several. */
 bool frgi_starts_from_distributions(const frgi_level *l, bool several);
-/** Behind a reset: pairs of the plan between local distance distributions, at the epsilon where the run ends: at that of
- *  its beginning plans may be so blurred that nothing would be left of it.  Positive: stopped. */
+/** Behind a reset: pairs of the plan between local distance distributions, at the epsilon where the
+ *  run ends: at that of its beginning plans may be so blurred that nothing would be left of it.
+ *  Positive: stopped. */
 FRG_MUST_USE frg_status frgi_distributions_start(frgi_level *l);
 
-/** Goes on from the pairs that wait at the epsilon where the run ends, where the passes of the first step begin broad.
- *  Positive: stopped. */
+/** Goes on from the pairs that wait at the epsilon where the run ends, where the passes of the
+ *  first step begin broad. Positive: stopped. */
 FRG_MUST_USE frg_status frgi_start_from_pairs(frgi_level *l);
 
 /* ---- start from a coarse level (gw_coarse.c) ---- */
@@ -255,15 +261,16 @@ typedef struct {
     double *room;
 } frgi_order;
 
-/** Moves rows and columns of a stored problem so that passes leave out more, where they do.  To be closed, failed or
- *  not: everything is in its place again then. */
+/** Moves rows and columns of a stored problem so that passes leave out more, where they do.  To be
+ *  closed, failed or not: everything is in its place again then. */
 FRG_MUST_USE frg_status frgi_order_open(frgi_order *o, frgi_level *l);
 void frgi_order_close(frgi_order *o, frgi_level *l);
 
 /** The loop of outer steps of a level (gw_level.c). */
 FRG_MUST_USE frg_status frgi_level_loop(frgi_level *l, int64_t max_iter, int64_t min_iter,
                                         bool anneal, frg_gw_reason *reason, int64_t *steps);
-/** How many starts of `trial` steps each: n_start, or as many as half of max_iter has room for; 1 at least. */
+/** How many starts of `trial` steps each: n_start, or as many as half of max_iter has room for; 1
+ *  at least. */
 int64_t frgi_starts(const frg_gw_opts *o, int64_t trial);
 double frgi_epsilon_start(const frg_gw_opts *o);
 double frgi_epsilon_end(const frg_gw_opts *o);

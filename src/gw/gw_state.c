@@ -1,12 +1,13 @@
-/* gw_state.c - saved states of alignments: what is copied before a step, the call of the one who keeps it, and the way
- * back.  The bytes of a file are never believed: sizes, counts and points are checked before a run goes on from them.
+/* gw_state.c - saved states of alignments: what is copied before a step, the call of the one who
+ * keeps it, and the way back.  The bytes of a file are never believed: sizes, counts and points are
+ * checked before a run goes on from them.
  */
 #include "gw/gw_state.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- numbers ---------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static void numbers_of(const frgi_level *l, int64_t t, frgi_state_numbers *v)
 {
@@ -96,7 +97,8 @@ static void numbers_back(frgi_level *l, const frgi_state_numbers *v)
     }
 }
 
-/** Numbers that a run can go on from: counts in their ranges, nothing that is not a number where it matters. */
+/** Numbers that a run can go on from: counts in their ranges, nothing that is not a number where it
+ *  matters. */
 static bool are_sound(const frgi_state_numbers *v, int64_t n_start)
 {
     enum { MOST = 1 << 30 };
@@ -131,7 +133,7 @@ static bool are_sound(const frgi_state_numbers *v, int64_t n_start)
     return sound;
 }
 
-/* ---- arrays ------------------------------------------------------------------------------------------ */
+/* ---- arrays ---------------------------------------------------------------------------------- */
 
 static void add(struct frgi_state *s, const char *name, int number, void *live, size_t bytes)
 {
@@ -144,7 +146,8 @@ static void add(struct frgi_state *s, const char *name, int number, void *live, 
     }
 }
 
-/** Pairs that are kept of the plan q steps ago: as many as this level draws, or as came from a broad coarse plan. */
+/** Pairs that are kept of the plan q steps ago: as many as this level draws, or as came from a
+ *  broad coarse plan. */
 static int64_t pairs_of_age(const frgi_level *l, int q)
 {
     return l->age_count[q] > l->room ? l->age_count[q] : l->room;
@@ -178,7 +181,7 @@ static void list_parts(frgi_level *l)
     }
 }
 
-/* ---- points ------------------------------------------------------------------------------------------- */
+/* ---- points ---------------------------------------------------------------------------------- */
 
 frg_status frgi_state_point(frgi_level *l, int64_t t)
 {
@@ -218,7 +221,7 @@ frg_status frgi_state_anew(frgi_level *l, frgi_phase phase)
     return status;
 }
 
-/* ---- taking up ---------------------------------------------------------------------------------------- */
+/* ---- taking up ------------------------------------------------------------------------------- */
 
 bool frgi_state_waits(const frgi_level *l, frgi_phase phase)
 {

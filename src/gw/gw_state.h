@@ -1,9 +1,10 @@
-/* gw_state.h - where a run of the outer iteration stands, between two steps, and taking it up again.
+/* gw_state.h - where a run of the outer iteration stands, between two steps, and taking it up
+ * again.
  *
- * A step depends on what is listed here alone: potentials, pairs that wait, the plan or the factors of the modes that
- * keep them, the past costs once they are averaged, and some numbers.  Before every step these are copied, if anybody
- * wants states; a run that stops anywhere later leaves that copy, so that the resumed run does the step again and ends
- * with the same bits.
+ * A step depends on what is listed here alone: potentials, pairs that wait, the plan or the factors
+ * of the modes that keep them, the past costs once they are averaged, and some numbers.  Before
+ * every step these are copied, if anybody wants states; a run that stops anywhere later leaves that
+ * copy, so that the resumed run does the step again and ends with the same bits.
  */
 #ifndef FRGI_GW_STATE_H
 #define FRGI_GW_STATE_H
@@ -66,12 +67,13 @@ void frgi_start_fill(const frgi_level *l, frgi_start *s);
 bool frgi_state_waits(const frgi_level *l, frgi_phase phase);
 /** The turn to begin a phase with: that of a state that waits, else 0. */
 int64_t frgi_state_turn(const frgi_level *l, frgi_phase phase);
-/** At the beginning of the loop of l->phase, l->turn: *t stays, or becomes the step of the state that waits for
- *  this place, which l then has.  E_MISMATCH where that is not below `most`. */
+/** At the beginning of the loop of l->phase, l->turn: *t stays, or becomes the step of the state
+ *  that waits for this place, which l then has.  E_MISMATCH where that is not below `most`. */
 FRG_MUST_USE frg_status frgi_state_enter(frgi_level *l, int64_t most, int64_t *t);
 /** Before step t: the copy, and the call of the one who wants it. */
 FRG_MUST_USE frg_status frgi_state_point(frgi_level *l, int64_t t);
-/** Before work that has no states within: one of this phase that waits is taken up, and the work done as a whole. */
+/** Before work that has no states within: one of this phase that waits is taken up, and the work
+ *  done as a whole. */
 FRG_MUST_USE frg_status frgi_state_anew(frgi_level *l, frgi_phase phase);
 /** The numbers of a checkpoint, checked against the hashes; n_start: how many starts a run has. */
 FRG_MUST_USE frg_status frgi_state_open(struct frgi_state *s, const frg_checkpoint *c,

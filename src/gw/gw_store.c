@@ -1,7 +1,8 @@
 /* gw_store.c - the form of costs that memory has room for.
  *
- * What does not fit is refused before any work, with the bytes that it needs and those of the next smaller form; where the
- * caller lets the form be chosen (auto_store) that one takes its place, and is told.
+ * What does not fit is refused before any work, with the bytes that it needs and those of the next
+ * smaller form; where the caller lets the form be chosen (auto_store) that one takes its place, and
+ * is told.
  */
 #include "gw/gw_store.h"
 

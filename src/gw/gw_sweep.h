@@ -1,30 +1,34 @@
-/* gw_sweep.h - one pass of Sinkhorn's iteration over the rows, and the steps around it, per CPU level.
+/* gw_sweep.h - one pass of Sinkhorn's iteration over the rows, and the steps around it, per CPU
+ * level.
  *
  * Everything here is in units of log 2.  A plan is never stored; its entries are
  *
  *     P_ij = p_i 2^(x_ij + g_j),     x_ij = G0_j + H0_i - k c_ij,     k = log2(e) / epsilon
  *
- * x (the exponents) is stored, or built again for every pass; G0, H0 are the potentials it was built with, so
- * that g, the drift since then, is small and exact in f32, and sums of rows are near 1.  Total potentials:
- * G_j = G0_j + g_j and F_i = log2(p_i) + H0_i, in double.  One full iteration reads x once and takes one 2^ an
- * entry:
+ * x (the exponents) is stored, or built again for every pass; G0, H0 are the potentials it was
+ * built with, so that g, the drift since then, is small and exact in f32, and sums of rows are near
+ * 1.  Total potentials: G_j = G0_j + g_j and F_i = log2(p_i) + H0_i, in double.  One full iteration
+ * reads x once and takes one 2^ an entry:
  *
  *     S_i = sum_j 2^(x_ij + g_j),    p_i = a_i / S_i                            rows exact
- *     col_j = sum_i p_i 2^(x_ij + g_j)                                          error = sum |col - b|
+ *     col_j = sum_i p_i 2^(x_ij + g_j)                                          error = sum |col -
+ *                                                                               b|
  *     G_j <- G_j + log2(b_j / col_j)
  *
- * A row whose sum leaves [1e-24, 1e24] is done again relative to its maximum and counted as far: the exponents
- * are due to be built with new potentials.
+ * A row whose sum leaves [1e-24, 1e24] is done again relative to its maximum and counted as far:
+ * the exponents are due to be built with new potentials.
  *
- * Of a plan with narrow support most powers are 0.  A marking pass lists, for each 8 rows, the vectors of 16
- * columns that hold a weight above 2^-60 of its row (of the lightest column, m b_j 2^-60 of it); passes that follow look
- * at these alone.  While no potential has moved by more than 12 (log2) since, what is left out of a row or of a column
- * is below m 2^-48 of it.
+ * Of a plan with narrow support most powers are 0.  A marking pass lists, for each 8 rows, the
+ * vectors of 16 columns that hold a weight above 2^-60 of its row (of the lightest column, m b_j
+ * 2^-60 of it); passes that follow look at these alone.  While no potential has moved by more than
+ * 12 (log2) since, what is left out of a row or of a column is below m 2^-48 of it.
  *
- * Floats end at errors of 2e-6 to 2e-5 of the mass.  X32W reads the same exponents, which are what they are, and keeps
- * potentials, weights and sums in double: the plan of these exponents to any error.
+ * Floats end at errors of 2e-6 to 2e-5 of the mass.  X32W reads the same exponents, which are what
+ * they are, and keeps potentials, weights and sums in double: the plan of these exponents to any
+ * error.
  *
- * Relaxed marginals, tau = rho / (rho + epsilon):  F_i = tau (log2 a_i + H0_i - log2 S_i), and G_j alike.
+ * Relaxed marginals, tau = rho / (rho + epsilon):  F_i = tau (log2 a_i + H0_i - log2 S_i), and G_j
+ * alike.
  */
 #ifndef FRGI_GW_SWEEP_H
 #define FRGI_GW_SWEEP_H
@@ -52,7 +56,8 @@ typedef enum {
 
 typedef struct frgi_sweep frgi_sweep;
 
-/** Writes the exponents of `groups` times 8 rows from i0 on, ld apart, as float (double where the sweep is X64). */
+/** Writes the exponents of `groups` times 8 rows from i0 on, ld apart, as float (double where the
+ *  sweep is X64). */
 typedef void (*frgi_fill)(const frgi_sweep *s, int64_t i0, int64_t groups, void *rows);
 
 struct frgi_sweep {
@@ -106,22 +111,24 @@ static inline bool frgi_is_wide(const frgi_sweep *s)
 
 /** In the stores K16 and K32 the entries are 2^x and g holds v_j = 2^(G_j - G0_j). */
 typedef struct {
-    /** Runs the pass over chunk; w: scratch of FRGI_SCRATCH_ROWS ld floats (doubles where it is wide). */
+    /** Runs the pass over chunk; w: scratch of FRGI_SCRATCH_ROWS ld floats (doubles where it is
+     *  wide). */
     void (*chunk[FRGI_STORES])(const frgi_sweep *s, int64_t chunk, void *w);
-    /** The same for exponents that are stored (X32, balanced, all mass): all vectors, marking them; the marked
-     *  ones alone. */
+    /** The same for exponents that are stored (X32, balanced, all mass): all vectors, marking them;
+     *  the marked ones alone. */
     void (*marking)(const frgi_sweep *s, int64_t chunk, void *w);
     void (*marked)(const frgi_sweep *s, int64_t chunk, void *w);
     /** From the chunks' sums: col, the error's share of columns first .. last-1, new potentials.
      *  momentum: G <- plain step + momentum (plain step - the last plain step). */
     frgi_columns_result (*columns)(const frgi_sweep *s, int64_t first, int64_t last,
                                    double momentum);
-    /** Stores 8 rows of exponents in the form of s->store: q = (x - low) / step kept in 0 .. 65535 for X16,
-     *  2^x for K32; for K16 of two vectors at a time, the first in the lower halves. */
+    /** Stores 8 rows of exponents in the form of s->store: q = (x - low) / step kept in 0 .. 65535
+     *  for X16, 2^x for K32; for K16 of two vectors at a time, the first in the lower halves. */
     void (*keep)(const frgi_sweep *s, const float *rows, int64_t i0);
-    /** Least and largest exponent of a row's columns that have weight; g is that of s->fresh: 0, or -1e30. */
+    /** Least and largest exponent of a row's columns that have weight; g is that of s->fresh: 0, or
+     *  -1e30. */
     void (*span)(const frgi_sweep *s, const float *exponents, float *least, float *most);
-    /** Row i as the plan's consumers see it, in double: out[j] <- p_i 2^(x_ij + g_j);  exponents: ld
+    /** Row i as the plan's consumers see it, in double: out[j] <- p_i 2^(x_ij + g_j); exponents: ld
      *  floats, or doubles for X64. */
     void (*row)(const frgi_sweep *s, int64_t i, const void *exponents, double *out);
     double (*sum)(const double *x, int64_t n);

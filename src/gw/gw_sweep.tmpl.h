@@ -1,13 +1,15 @@
-/* gw_sweep.tmpl.h - the pass over a chunk of rows; included once for each way of storing exponents or kernels.
+/* gw_sweep.tmpl.h - the pass over a chunk of rows; included once for each way of storing exponents
+ * or kernels.
  *
- * Eight rows at a time.  The sums of a row have to be known before its weights can be added to the columns, so
- * the columns of the eight rows before are added inside the loop that sums these eight: one read of g and one
- * of col serve 16 row elements, and what is read twice (the weights, 192 KB at 6000 columns; of kernels the
- * stored entries themselves) stays in L2.
+ * Eight rows at a time.  The sums of a row have to be known before its weights can be added to the
+ * columns, so the columns of the eight rows before are added inside the loop that sums these eight:
+ * one read of g and one of col serve 16 row elements, and what is read twice (the weights, 192 KB
+ * at 6000 columns; of kernels the stored entries themselves) stays in L2.
  *
- * Text parameters: real, vec (LANES reals), stored (element of x), RN(name), KERNEL: 1 where x holds kernel
- * entries and g holds v.  LOAD(p, v): vec v of the AT_ONCE that are stored from p on; SHIFT(g): what the columns' drift becomes before the
- * row loop; EXPONENT(p, shifted): exponents; ROWS: what is stored of 8 rows.
+ * Text parameters: real, vec (LANES reals), stored (element of x), RN(name), KERNEL: 1 where x
+ * holds kernel entries and g holds v.  LOAD(p, v): vec v of the AT_ONCE that are stored from p on;
+ * SHIFT(g): what the columns' drift becomes before the row loop; EXPONENT(p, shifted): exponents;
+ * ROWS: what is stored of 8 rows.
  */
 
 /** The sums of the weights of 8 rows, and col += p (the weights of the 8 rows before). */

@@ -1,4 +1,5 @@
-/* gw_sweep_cpu.c - the passes of Sinkhorn's iteration for one CPU level; the formulas are in gw_sweep.h.
+/* gw_sweep_cpu.c - the passes of Sinkhorn's iteration for one CPU level; the formulas are in
+ * gw_sweep.h.
  *
  * 2^z in double as in floats (gw_lanes.h), of degree 10: a relative error of 2.9e-16.
  *
@@ -83,8 +84,9 @@ static void settle_rows(const frgi_sweep *s, int64_t first, int64_t last)
     }
 }
 
-/** The exponents of 8 rows: where they are stored or, of a store without memory, in `built`.  Some groups are filled at
- *  a time, so that the right factor is read once for all of them; `done` were visited, `left` are to come. */
+/** The exponents of 8 rows: where they are stored or, of a store without memory, in `built`.  Some
+ *  groups are filled at a time, so that the right factor is read once for all of them; `done` were
+ *  visited, `left` are to come. */
 INLINE const void *exponents_of(const frgi_sweep *s, int64_t i0, void *built, int64_t done,
                                 int64_t left, size_t size)
 {
@@ -98,7 +100,7 @@ INLINE const void *exponents_of(const frgi_sweep *s, int64_t i0, void *built, in
     return at;
 }
 
-/* ---- stores -------------------------------------------------------------------------------------- */
+/* ---- stores ---------------------------------------------------------------------------------- */
 
 INLINE lane_mask load_shorts(const uint16_t *p)
 {
@@ -231,9 +233,10 @@ INLINE const void *kept_rows(const frgi_sweep *s, int64_t i0, void *built, size_
     exponents_of((s), (i0), (built), (done), (left), sizeof(float))
 #include "gw/gw_sweep.tmpl.h"
 
-/* ---- marked vectors ----------------------------------------------------------------------------- */
+/* ---- marked vectors -------------------------------------------------------------------------- */
 
-/** Weights of the marked vectors of 8 rows, [mark][row][column]; their sums, also of what is not marked. */
+/** Weights of the marked vectors of 8 rows, [mark][row][column]; their sums, also of what is not
+ *  marked. */
 INLINE int64_t weigh_vectors(const frgi_sweep *s, const float *x, uint16_t *list, int64_t count,
                              bool mark, float *w, double *sums)
 {
@@ -328,7 +331,7 @@ static void marked(const frgi_sweep *s, int64_t chunk, void *scratch)
     some_of_chunk(s, chunk, scratch, false);
 }
 
-/* ---- keeping ------------------------------------------------------------------------------------- */
+/* ---- keeping --------------------------------------------------------------------------------- */
 
 /** The lower halves of v. */
 INLINE void put_shorts(uint16_t *p, lane_mask v)
@@ -380,7 +383,7 @@ static void span(const frgi_sweep *s, const float *exponents, float *least, floa
     }
 }
 
-/* ---- columns ------------------------------------------------------------------------------------- */
+/* ---- columns --------------------------------------------------------------------------------- */
 
 static frgi_columns_result columns(const frgi_sweep *s, int64_t first, int64_t last,
                                    double momentum)
@@ -447,7 +450,7 @@ static frgi_columns_result columns(const frgi_sweep *s, int64_t first, int64_t l
     return result;
 }
 
-/* ---- rows ----------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static void row(const frgi_sweep *s, int64_t i, const void *exponents, double *out)
 {

@@ -1,15 +1,17 @@
 /* gw_tiles.c - products of two long factors on the CPU's tiles (AMX).
  *
- * A float is taken as the sum of two bfloat16, x = hi + lo + e with |lo| <= 2^-8 |x|, |e| <= 2^-17 |x|; of the products
+ * A float is taken as the sum of two bfloat16, x = hi + lo + e with |lo| <= 2^-8 |x|, |e| <= 2^-17
+ * |x|; of the products
  *
  *     lo hi + hi lo + hi hi
  *
- * are formed, what is left out is below 2^-15 |x y|, of either sign: half the terms of a product in single
- * precision (bf16_tiles.h), and its error is far below what comes of pairs that are drawn (pack_rows in gw_level.c).
- * Three products at sixteen times the speed of fused multiply-adds.
+ * are formed, what is left out is below 2^-15 |x y|, of either sign: half the terms of a product in
+ * single precision (bf16_tiles.h), and its error is far below what comes of pairs that are drawn
+ * (pack_rows in gw_level.c). Three products at sixteen times the speed of fused multiply-adds.
  *
  *     left    a line of 64 bytes for each row, 32 of r and part: [row][r / 32][part][r % 32]
- *     right   tiles of 16 lines of 16 columns: [column / 16][r / 32][part][r % 16][column % 16], r beside r + 16
+ *     right   tiles of 16 lines of 16 columns: [column / 16][r / 32][part][r % 16][column % 16], r
+ *             beside r + 16
  *
  * Lines of the left factor are apart, so that a tile begins at any row.
  *

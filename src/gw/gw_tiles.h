@@ -11,7 +11,8 @@ enum { FRGI_BLOCK_ROWS = 16, FRGI_BLOCK_COLUMNS = 48 };
 
 /** Bytes of a factor of `count` rows or columns. */
 size_t frgi_tiles_bytes(int64_t count, int64_t rank);
-/** The left factor from rows[r][i], n of each, times `scale`; tiles of 16 points first .. last-1. */
+/** The left factor from rows[r][i], n of each, times `scale`; tiles of 16 points first ..
+ *  last-1. */
 void frgi_tiles_pack_left(const float *rows, int64_t n, int64_t rank, float scale, void *out,
                           int64_t first, int64_t last);
 /** The same of the right factor. */

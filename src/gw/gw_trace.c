@@ -1,7 +1,7 @@
 /* gw_trace.c - what the outer iterations of a run knew of themselves, one row an iteration.
  *
- * Rows are of the run as it is now: a run that was taken up from a state has those since then.  Memory: 56 bytes an
- * iteration, kept by the solver for its next run.
+ * Rows are of the run as it is now: a run that was taken up from a state has those since then.
+ * Memory: 56 bytes an iteration, kept by the solver for its next run.
  */
 #include <math.h>
 

@@ -1,20 +1,24 @@
 /* gw_transport.c - Sinkhorn's iteration around the passes of gw_sweep.h.
  *
- * Acceleration: the plain step is a preconditioned ascent of the concave semi-dual in g, so momentum in the
- * manner of Nesterov (1983) with restart (O'Donoghue and Candes 2015) needs no constant of the problem:
+ * Acceleration: the plain step is a preconditioned ascent of the concave semi-dual in g, so
+ * momentum in the manner of Nesterov (1983) with restart (O'Donoghue and Candes 2015) needs no
+ * constant of the problem:
  *
  *     G <- G+ + mu_t (G+ - G+_last),     mu_t = t / (t + 3),     t <- 0 where the error has grown
  *
  * Rows stay exact throughout, so the error is always that of the columns alone.
  *
- * Relaxed marginals: the mean of f - g converges as (1 - epsilon / rho) on its own.  f + l, g - l is the same plan, and
- * the l of the largest dual value is known (Sejourne, Vialard and Peyre 2022); it is taken behind every pass:
+ * Relaxed marginals: the mean of f - g converges as (1 - epsilon / rho) on its own.  f + l, g - l
+ * is the same plan, and the l of the largest dual value is known (Sejourne, Vialard and Peyre
+ * 2022); it is taken behind every pass:
  *
- *     l = (log sum_i a_i exp(-f_i / rho_a) - log sum_j b_j exp(-g_j / rho_b)) / (1 / rho_a + 1 / rho_b)
+ *     l = (log sum_i a_i exp(-f_i / rho_a) - log sum_j b_j exp(-g_j / rho_b)) / (1 / rho_a + 1 /
+ *     rho_b)
  *
- * Partial mass: the virtual row and column leave the mass s between the others to come near as (1 - s / sum a) on its own.
- * It is one more marginal that is known, and its projection is a constant on G, the virtual row as it was.  Behind a plain
- * step to G+ from G, whose columns sum to b with what the virtual row, (sum b - s) softmax(G), has of them then,
+ * Partial mass: the virtual row and column leave the mass s between the others to come near as (1 -
+ * s / sum a) on its own. It is one more marginal that is known, and its projection is a constant on
+ * G, the virtual row as it was.  Behind a plain step to G+ from G, whose columns sum to b with what
+ * the virtual row, (sum b - s) softmax(G), has of them then,
  *
  *     G <- G+ + log2 s / R,     R = sum b - (sum b - s) sum_j 2^(G+_j) / sum_j 2^(G_j)
  */
@@ -61,7 +65,7 @@ static bool is_kernel(const frgi_sweep *s)
     return s->store == FRGI_K32 || s->store == FRGI_K16;
 }
 
-/* ---- opening -------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 /** Bytes of a potential, a weight or a sum of the widest passes that there will be. */
 static size_t real_size(const frgi_keeping *k)
@@ -237,7 +241,7 @@ void frgi_transport_restart(frgi_transport *t)
     }
 }
 
-/* ---- potentials ------------------------------------------------------------------------------------ */
+/* ---- potentials ------------------------------------------------------------------------------ */
 
 /** g from G - G0, in the form of the store. */
 static void set_drift(frgi_transport *t)
@@ -317,7 +321,7 @@ void frgi_transport_widen(frgi_transport *t)
     set_drift(t);
 }
 
-/* ---- the tape ------------------------------------------------------------------------------------------ */
+/* ---- the tape -------------------------------------------------------------------------------- */
 
 void frgi_transport_forget(frgi_transport *t)
 {
@@ -325,7 +329,7 @@ void frgi_transport_forget(frgi_transport *t)
     frgi_transport_watch(t);
 }
 
-/* ---- the floor of rounding ------------------------------------------------------------------------------- */
+/* ---- the floor of rounding ------------------------------------------------------------------- */
 
 void frgi_transport_watch(frgi_transport *t)
 {
@@ -333,9 +337,10 @@ void frgi_transport_watch(frgi_transport *t)
     t->at_floor = false;
 }
 
-/** What rounding may leave of the error: a power is off by its exponent's rounding, of 64 at most where potentials are
- *  inside, half a unit of it, in natural units and relative;  a sum of n in vectors of 16 or in chunks by n / 64 roundings at
- *  most, as they are of either sign;  in double potentials are off by their own, which floats leave to what is inside. */
+/** What rounding may leave of the error: a power is off by its exponent's rounding, of 64 at most
+ *  where potentials are inside, half a unit of it, in natural units and relative; a sum of n in
+ *  vectors of 16 or in chunks by n / 64 roundings at most, as they are of either sign; in double
+ *  potentials are off by their own, which floats leave to what is inside. */
 static double noise_of(const frgi_transport *t)
 {
     const frgi_sweep *const s = &t->s;
@@ -370,7 +375,7 @@ void frgi_transport_end_plain(frgi_transport *t)
     set_drift(t);
 }
 
-/* ---- relaxed marginals --------------------------------------------------------------------------------- */
+/* ---- relaxed marginals ----------------------------------------------------------------------- */
 
 double frgi_log_penalty(const double *w, const double *log_w, const double *x, int64_t n,
                         bool product, double rate)
@@ -409,7 +414,7 @@ static void translate(frgi_transport *t)
     set_drift(t);
 }
 
-/* ---- one pass ---------------------------------------------------------------------------------------- */
+/* ---- one pass -------------------------------------------------------------------------------- */
 
 /** The virtual row of partial transport before the columns, the virtual column after the rows. */
 static void update_slack(frgi_transport *t)
@@ -442,7 +447,8 @@ static void carry_mass(frgi_transport *t)
     set_drift(t);
 }
 
-/** Potentials of columns whose sums are below what f32 can tell, by a sum relative to the largest term. */
+/** Potentials of columns whose sums are below what f32 can tell, by a sum relative to the largest
+ *  term. */
 static void rescue(frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
@@ -510,8 +516,8 @@ static void watch_marks(frgi_transport *t, bool now)
     }
 }
 
-/** The range of fixed point, of the exponents that are about to be stored: none is above it, and what is below weighs
- *  less than e^-40 of its row. */
+/** The range of fixed point, of the exponents that are about to be stored: none is above it, and
+ *  what is below weighs less than e^-40 of its row. */
 static void set_range(frgi_transport *t, const frgi_sweep_ops *ops)
 {
     frgi_sweep *const s = &t->s;
@@ -558,7 +564,8 @@ void frgi_transport_pass(frgi_transport *t)
     }
     const int64_t n_blocks = (s->m + COLUMN_BLOCK - 1) / COLUMN_BLOCK;
     const bool parallel = (double)s->rows * (double)s->ld > 2e4;
-    /* costs as much as the others that are compared: what is stored is neither made nor passed over */
+    /* costs as much as the others that are compared: what is stored is neither made nor passed
+     * over */
     const bool usual = parallel && !s->fresh && !marking && (s->x || !t->kept);
     const int threads = frgi_oversubscription_team(&t->oversubscription, t->threads);
     const double began = frgi_seconds();
@@ -633,7 +640,8 @@ void frgi_transport_pass(frgi_transport *t)
     t->at_floor = frgi_floor_reached(&t->floor, error, noise_of(t));
 }
 
-/** Kernels leave their range; what fixed point has cut off, 2^-57 of a row, comes up to 2^-37 of it. */
+/** Kernels leave their range; what fixed point has cut off, 2^-57 of a row, comes up to 2^-37 of
+ *  it. */
 static double drift_limit(const frgi_transport *t)
 {
     return is_kernel(&t->s) || (t->s.store == FRGI_X16 && t->cut) ? 10 : 60;

@@ -1,11 +1,12 @@
-/* gw_transport.h - a transport problem with given exponents: passes, acceleration, polish, rounding, rows.
+/* gw_transport.h - a transport problem with given exponents: passes, acceleration, polish,
+ * rounding, rows.
  *
  * After frgi_transport_round the plan is
  *
  *     P_ij = p_i y_j 2^(x_ij + g_j) + u_i v_j
  *
- * with the rank-one term of Altschuler, Weed and Rigollet (2017): rows and columns sum to a and b up to the
- * rounding of sums in double.
+ * with the rank-one term of Altschuler, Weed and Rigollet (2017): rows and columns sum to a and b
+ * up to the rounding of sums in double.
  */
 #ifndef FRGI_GW_TRANSPORT_H
 #define FRGI_GW_TRANSPORT_H
@@ -30,8 +31,9 @@ typedef struct {
     bool widens; /* X32 may become X32W */
 } frgi_keeping;
 
-/** What the latest passes began with, for derivatives of the iteration: potentials every FRGI_TAPE_STRIDE passes, the
- *  momentum of each.  A ring: of many passes the last FRGI_TAPE_ROOM - FRGI_TAPE_STRIDE at least. */
+/** What the latest passes began with, for derivatives of the iteration: potentials every
+ *  FRGI_TAPE_STRIDE passes, the momentum of each.  A ring: of many passes the last FRGI_TAPE_ROOM -
+ *  FRGI_TAPE_STRIDE at least. */
 enum {
     FRGI_TAPE_STRIDE = 32,
     FRGI_TAPE_SLOTS = 16,
@@ -71,8 +73,8 @@ typedef struct {
     double share;     /* of the vectors that are listed */
     double *G_marked; /* potentials of the marking pass */
     double total;     /* the mass that is carried */
-    /* after the last pass; error: L1 relative to total, or where the target is relaxed the largest step of G in natural
-     * logarithms, its mean apart */
+    /* after the last pass; error: L1 relative to total, or where the target is relaxed the largest
+     * step of G in natural logarithms, its mean apart */
     double drift, error;
     frgi_floor floor; /* of the errors since frgi_transport_watch */
     bool at_floor;    /* the error is what rounding leaves */
@@ -97,31 +99,33 @@ void frgi_transport_close(frgi_transport *t);
 /** After frgi_transport_finish: ready for passes again, potentials as they are. */
 void frgi_transport_restart(frgi_transport *t);
 
-/** Begins a new regularisation or cost: exponents will be filled by `fill` from `source` during the next pass
- *  with the present potentials inside. */
+/** Begins a new regularisation or cost: exponents will be filled by `fill` from `source` during the
+ *  next pass with the present potentials inside. */
 void frgi_transport_renew(frgi_transport *t, double epsilon, frgi_fill fill, const void *source);
 /** The cost is another one from here on: passes before are none of those that a plan comes from. */
 void frgi_transport_forget(frgi_transport *t);
 /** Errors from here on are those that tell whether the floor of rounding is reached. */
 void frgi_transport_watch(frgi_transport *t);
-/** Potentials G were set from outside: the next pass begins with them.  x is left as it is, and no longer read where
- *  they are too far from those in it. */
+/** Potentials G were set from outside: the next pass begins with them.  x is left as it is, and no
+ *  longer read where they are too far from those in it. */
 void frgi_transport_place(frgi_transport *t);
 /** Passes from here on are wide, over the same exponents; until the next restart. */
 void frgi_transport_widen(frgi_transport *t);
 /** log2 sum_j 2^(x_j) */
 double frgi_log_sum(const double *x, int64_t n);
-/** Partial: the potential of the virtual column from F, as a pass leaves it.  To be called where F was set. */
+/** Partial: the potential of the virtual column from F, as a pass leaves it.  To be called where F
+ *  was set. */
 void frgi_transport_set_slack(frgi_transport *t);
-/** log of sum_i w_i exp(-rate x_i), x_i relative to log_w where `product`; entries of weight 0 left out. */
+/** log of sum_i w_i exp(-rate x_i), x_i relative to log_w where `product`; entries of weight 0 left
+ *  out. */
 double frgi_log_penalty(const double *w, const double *log_w, const double *x, int64_t n,
                         bool product, double rate);
 /** One full iteration; t->error is the L1 error of the columns before it. */
 void frgi_transport_pass(frgi_transport *t);
 /** Of accelerated passes the last one ends on its plain step, not on its extrapolation. */
 void frgi_transport_end_plain(frgi_transport *t);
-/** Passes until error <= tol, it is at the floor of rounding (t->at_floor; not where tol is 0), or `most` are done;
- *  E_NUMERIC where something is not a number. */
+/** Passes until error <= tol, it is at the floor of rounding (t->at_floor; not where tol is 0), or
+ *  `most` are done; E_NUMERIC where something is not a number. */
 FRG_MUST_USE frg_status frgi_transport_solve(frgi_transport *t, double tol, int64_t most);
 
 static inline double frgi_transport_sum(const double *x, int64_t n)
@@ -151,8 +155,9 @@ FRG_MUST_USE frg_status frgi_transport_finish(frgi_transport *t, bool round,
                                               frgi_marginal_error *before,
                                               frgi_marginal_error *after);
 
-/** Calls visit for rows first .. last-1 (P_i., m doubles), cut into `chunks` runs of rows: a run is visited in
- *  order by one thread, so that sums by run have the same bits for any number of threads. */
+/** Calls visit for rows first .. last-1 (P_i., m doubles), cut into `chunks` runs of rows: a run is
+ *  visited in order by one thread, so that sums by run have the same bits for any number of
+ *  threads. */
 typedef void (*frgi_row_visitor)(void *user, int64_t i, const double *row, int64_t chunk);
 void frgi_transport_rows(const frgi_transport *t, int64_t first, int64_t last, int64_t chunks,
                          frgi_row_visitor visit, void *user);

@@ -1,28 +1,31 @@
 /* gw_unroll.c - a loss through the passes that gave a plan, in reverse order.
  *
- * With potentials p, q in natural logarithms, w_ij = exp(p_i + q_j - c_ij / eps) and v_j the virtual row, a pass is
+ * With potentials p, q in natural logarithms, w_ij = exp(p_i + q_j - c_ij / eps) and v_j the
+ * virtual row, a pass is
  *
  *     p_i  = t_a (log a_i - log S_i) + const,   S_i = sum_j exp(q_j - c_ij / eps) + exp(s)
  *     q+_j = t_b (log b_j + q_j - log col_j),   col_j = sum_i w_ij + v_j
  *
- * t = rho / (rho + eps), 1 where marginals hold.  Of derivatives q+~ of the loss by q+ it makes, with
- * h_j = t_b q+~_j / col_j,
+ * t = rho / (rho + eps), 1 where marginals hold.  Of derivatives q+~ of the loss by q+ it makes,
+ * with h_j = t_b q+~_j / col_j,
  *
  *     p~_i = -sum_j h_j w_ij,    e_i = t_a p~_i / sum_j w_ij,    q~_j = -sum_i e_i w_ij,
  *     c~_ij += w_ij (h_j + e_i) / eps,    a~_i += t_a p~_i / a_i,    b~_j += t_b q+~_j / b_j
  *
- * Behind the passes of relaxed marginals l(p, q+) goes from q to p (gw_transport.c): l~ = sum p~ - sum q~ is dealt to
- * both, with the weights of the two sums in l.  And with momentum, q <- q+ + mu (q+ - q+_before), the derivative is dealt to both.  Partial mass: the virtual row
- * and column are one more of each, of cost 0; s is the potential of the column.  What is put on q+ there, z = log(mass / R) with
- * R = B - slack_b r and r = sum exp(q+) / sum exp(q), has the derivatives slack_b r / R softmax(q+) by q+, minus that with
- * softmax(q) by q, and (r - 1) / R by the weights.
+ * Behind the passes of relaxed marginals l(p, q+) goes from q to p (gw_transport.c): l~ = sum p~ -
+ * sum q~ is dealt to both, with the weights of the two sums in l.  And with momentum, q <- q+ + mu
+ * (q+ - q+_before), the derivative is dealt to both.  Partial mass: the virtual row and column are
+ * one more of each, of cost 0; s is the potential of the column.  What is put on q+ there, z =
+ * log(mass / R) with R = B - slack_b r and r = sum exp(q+) / sum exp(q), has the derivatives
+ * slack_b r / R softmax(q+) by q+, minus that with softmax(q) by q, and (r - 1) / R by the weights.
  *
- * The plan itself: rows exact for the last q (balanced), or the last p and q.  Rounding is not differentiated, as it
- * moves a plan by no more than the error of its marginals, nor is what potentials the first of the passes began with.
+ * The plan itself: rows exact for the last q (balanced), or the last p and q.  Rounding is not
+ * differentiated, as it moves a plan by no more than the error of its marginals, nor is what
+ * potentials the first of the passes began with.
  *
- * Memory.  q is known every FRGI_TAPE_STRIDE passes; between them the passes are done once more, so that there are
- * FRGI_TAPE_STRIDE (n + 2 m) doubles beside the arrays of a pass, whatever their number.  Time: that of the passes, and
- * a look at the rows in double for each.
+ * Memory.  q is known every FRGI_TAPE_STRIDE passes; between them the passes are done once more, so
+ * that there are FRGI_TAPE_STRIDE (n + 2 m) doubles beside the arrays of a pass, whatever their
+ * number.  Time: that of the passes, and a look at the rows in double for each.
  */
 #include <math.h>
 #include <string.h>
@@ -47,7 +50,7 @@ typedef struct {
     double slack_pull, slack_now;   /* p~_i -= slack_pull times that */
 } unrolled;
 
-/* ---- rows -------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 /** What the virtual column takes of row i. */
 static double slack_of(const unrolled *w, int64_t i)
@@ -118,9 +121,10 @@ static void through_rows(unrolled *w, const double *G, const double *F, frgi_row
     frgi_sum_chunks(w->sums, w->m, q);
 }
 
-/* ---- passes ------------------------------------------------------------------------------------------ */
+/* ---- passes ---------------------------------------------------------------------------------- */
 
-/** The passes from `first` on once more, `count` of them, from the entry of the tape that `first` has. */
+/** The passes from `first` on once more, `count` of them, from the entry of the tape that `first`
+ *  has. */
 static void replay(unrolled *w, int64_t first, int64_t count)
 {
     frgi_transport *const t = &w->t;
@@ -187,7 +191,8 @@ static void pull_shift(unrolled *w, const double *plain, const double *p, double
             const double share = z->weights[i] * exp(-rate * x - sum);
             const double each = z->sign * pulled * strength / z->rho * share;
             z->by_potential[i] += each;
-            /* and by the weights in the sum; relative to the product log w is taken out of the potential again */
+            /* and by the weights in the sum; relative to the product log w is taken out of the
+             * potential again */
             z->by_weight[i] -=
                 (z->sign * pulled * strength * w->per_epsilon * share + (s->product ? each : 0)) /
                 z->weights[i];
@@ -210,8 +215,8 @@ static void add_softmax(const frgi_sweep *s, const double *potentials, double sc
     }
 }
 
-/** Through what partial mass puts on the plain step, by which the derivative is `pulled`; returns what is to be taken off
- *  the derivative by q, in units of softmax(q). */
+/** Through what partial mass puts on the plain step, by which the derivative is `pulled`; returns
+ *  what is to be taken off the derivative by q, in units of softmax(q). */
 static double pull_raise(unrolled *w, const double *q, const double *plain, double pulled,
                          double *by_plain)
 {
@@ -230,8 +235,8 @@ static double pull_raise(unrolled *w, const double *q, const double *plain, doub
     return each;
 }
 
-/** Through pass r of those replayed: from the derivative by its plain step to that by its q; slack: by s.  by_both: that by
- *  what is put on the step. */
+/** Through pass r of those replayed: from the derivative by its plain step to that by its q; slack:
+ *  by s.  by_both: that by what is put on the step. */
 static void pull_pass(unrolled *w, int64_t r, double by_both, double *by_plain, double *by_q,
                       double *by_slack)
 {
@@ -276,7 +281,8 @@ static void pull_pass(unrolled *w, int64_t r, double by_both, double *by_plain, 
     }
 }
 
-/** All passes of the tape, the last one first; by_q (3 x m): the derivative by the last q, then scratch. */
+/** All passes of the tape, the last one first; by_q (3 x m): the derivative by the last q, then
+ *  scratch. */
 static void pull_passes(unrolled *w, double *by_q)
 {
     const frgi_tape *const tape = &w->from->tape;
@@ -303,7 +309,7 @@ static void pull_passes(unrolled *w, double *by_q)
     }
 }
 
-/* ---- opening ----------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static double *cut(double **from, int64_t count)
 {

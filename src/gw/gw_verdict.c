@@ -1,18 +1,21 @@
 /* gw_verdict.c - what two vertices say of a plan P of the modes with entropy, behind its run.
  *
- *     sharpened   conditional gradient from the vertex that is least to first order at P, min <K(P), V>: what is left of P
- *                 without its entropy.  Where distances are of negative type J is concave, and J(V) <= J(P)
- *     other       the same from starts that know nothing of P: profiles and, of few points, the product of
- *                 gw_vertex_starts.c, and the vertex that sampled steps began at
+ *     sharpened   conditional gradient from the vertex that is least to first order at P, min
+ *                 <K(P), V>: what is left of P without its entropy.  Where distances are of
+ *                 negative type J is concave, and J(V) <= J(P)
+ *     other       the same from starts that know nothing of P: profiles and, of few points, the
+ *                 product of gw_vertex_starts.c, and the vertex that sampled steps began at
  *
- * They are compared with each other, as the entropy blurs every plan: `other` has to be lower by LOWER.  A plan that is blurred
- * as P is has to be lower than P besides, in what the run minimises, entropy counted: so that P is not measured by an energy
- * that a large epsilon keeps every plan from.  That plan comes from V, the other vertex, by a few steps of the exact mode;
- * where V is the one that the run began at and has blurred itself, V as it is.  Then "converged" is not said of P.
+ * They are compared with each other, as the entropy blurs every plan: `other` has to be lower by
+ * LOWER.  A plan that is blurred as P is has to be lower than P besides, in what the run minimises,
+ * entropy counted: so that P is not measured by an energy that a large epsilon keeps every plan
+ * from.  That plan comes from V, the other vertex, by a few steps of the exact mode; where V is the
+ * one that the run began at and has blurred itself, V as it is.  Then "converged" is not said of P.
  *
- * K(P) = -2 (1 - theta) C P D + theta M is one product with each of the distance matrices.  Where n m (n + m) is more than
- * MOST_WORK, or TRANSPORT_WORK where a network simplex has to do what assignments cannot, all this would take as long as the
- * run; it is left out then, and the report says so.
+ * K(P) = -2 (1 - theta) C P D + theta M is one product with each of the distance matrices.  Where n
+ * m (n + m) is more than MOST_WORK, or TRANSPORT_WORK where a network simplex has to do what
+ * assignments cannot, all this would take as long as the run; it is left out then, and the report
+ * says so.
  */
 #include <math.h>
 #include <string.h>
@@ -26,7 +29,7 @@ enum { LOOKS = 3 }; /* at the plan, at what it is without its blur, at other sta
 enum { PASSES = 200, ROUNDS = 4 }; /* of Sinkhorn's iteration; of linearisations */
 #define MOST_WORK      5e8
 #define TRANSPORT_WORK 1e7
-#define LOWER          1e-3 /* of the sharpened energy: two that are as good as each other are nearer */
+#define LOWER          1e-3 /* of the sharpened energy: equally good ones are nearer */
 #define ROUNDING       1e-6 /* of the product's energy: that of costs in floats */
 
 typedef struct {
@@ -45,7 +48,7 @@ typedef struct {
     gw_parts parts;
 } verdict;
 
-/* ---- the plan and its costs ---------------------------------------------------------------------------------------- */
+/* ---- the plan and its costs ------------------------------------------------------------------ */
 
 static double entropy_of(double p)
 {
@@ -162,7 +165,7 @@ static void take_plan(verdict *v)
     v->with_entropy = v->plan + entropy_term(v);
 }
 
-/* ---- vertices ------------------------------------------------------------------------------------------------------- */
+/* ---- vertices -------------------------------------------------------------------------------- */
 
 /** J of where conditional gradient ends from the vertex of least d.now, caller's units. */
 static double descend(verdict *v)
@@ -228,7 +231,8 @@ static void take_duals(verdict *v)
     }
 }
 
-/** vertex <- Sinkhorn's plan for the costs in now, from the potentials in duals, which become its own; J of it. */
+/** vertex <- Sinkhorn's plan for the costs in now, from the potentials in duals, which become its
+ *  own; J of it. */
 static frg_status blur(verdict *v)
 {
     const frgi_spaces *const s = &v->p.s;
@@ -252,8 +256,8 @@ static frg_status blur(verdict *v)
     return status == FRG_OK ? v->parts.status : status;
 }
 
-/** Lowers J of the lowest other vertex, entropy counted, by steps of the exact mode until it is below that of P, ROUNDS at
- *  most.  Positive: stopped. */
+/** Lowers J of the lowest other vertex, entropy counted, by steps of the exact mode until it is
+ *  below that of P, ROUNDS at most.  Positive: stopped. */
 static frg_status blur_other(verdict *v, double gap)
 {
     frg_status status = FRG_OK;
@@ -269,7 +273,7 @@ static frg_status blur_other(verdict *v, double gap)
     return status;
 }
 
-/* ---- the verdict ----------------------------------------------------------------------------------------------------- */
+/* ---- the verdict ----------------------------------------------------------------------------- */
 
 static frg_status open_verdict(verdict *v)
 {

@@ -1,20 +1,24 @@
-/* gw_vertex.c - conditional gradient (Frank and Wolfe 1956) on the energy of a plan, without entropy and without sampling.
+/* gw_vertex.c - conditional gradient (Frank and Wolfe 1956) on the energy of a plan, without
+ * entropy and without sampling.
  *
- *     J(P) = (1 - theta) E(P) + 2 theta <M, P>,     K(P) = -2 (1 - theta) C P D + theta M,     dJ(P)[S] = 2 <K(P), S>
+ *     J(P) = (1 - theta) E(P) + 2 theta <M, P>,     K(P) = -2 (1 - theta) C P D + theta M, dJ(P)[S]
+ *                                                   = 2 <K(P), S>
  *
- * for S of zero marginals (the terms of rows and of columns in E's gradient vanish there).  V is the vertex of the
- * transport polytope where <K(P), V> is least, by an assignment or the network simplex from the last duals or tree.  On
- * the segment J is a quadratic,
+ * for S of zero marginals (the terms of rows and of columns in E's gradient vanish there).  V is
+ * the vertex of the transport polytope where <K(P), V> is least, by an assignment or the network
+ * simplex from the last duals or tree.  On the segment J is a quadratic,
  *
  *     J(P + t (V - P)) = J(P) + 2 t <K(P), V - P> + t^2 <K(V) - K(P), V - P>
  *
- * whose least t in [0, 1] is in closed form.  Where C and D are of negative type (Euclidean distances, trees), it is
- * concave: t = 1, and the plan goes from vertex to vertex (Rioux, Goldfeld and Kato 2023).
+ * whose least t in [0, 1] is in closed form.  Where C and D are of negative type (Euclidean
+ * distances, trees), it is concave: t = 1, and the plan goes from vertex to vertex (Rioux, Goldfeld
+ * and Kato 2023).
  *
- * Plans are lists: a vertex has at most n + m - 1 entries, P those of the vertices that it is made of.  K(V) is kept and
- * moved by the entries that V has changed, each a product of a column of C and a row of D; K(P) mixes as P does.  A step
- * costs n m times the changed entries, a linear problem and looks at n m costs.  Costs of many points are floats; the
- * energies that decide are sums over lists in double.  Costs are used where they are only rounded in floats: a step that
+ * Plans are lists: a vertex has at most n + m - 1 entries, P those of the vertices that it is made
+ * of.  K(V) is kept and moved by the entries that V has changed, each a product of a column of C
+ * and a row of D; K(P) mixes as P does.  A step costs n m times the changed entries, a linear
+ * problem and looks at n m costs.  Costs of many points are floats; the energies that decide are
+ * sums over lists in double.  Costs are used where they are only rounded in floats: a step that
  * gains less than their rounding is the last one.
  */
 #include "gw/gw_vertex.h"
@@ -30,7 +34,7 @@ enum { GATHERED = 256, BLOCK = 128 };
 #define FLOOR_SINGLE 1e-7 /* the same of J's constant: rounding of costs */
 #define FLOOR_DOUBLE 1e-13
 
-/* ---- memory --------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 size_t frgi_spaces_bytes(int64_t n, int64_t m, bool single)
 {
@@ -149,7 +153,7 @@ void frgi_descent_close(frgi_descent *d)
     *d = (frgi_descent){0};
 }
 
-/* ---- spaces ----------------------------------------------------------------------------------------------------- */
+/* ---- spaces ---------------------------------------------------------------------------------- */
 
 /** sum w C^2 w, and sum w C w. */
 static void moments(const frgi_costs *c, const double *w, double *square, double *mean)
@@ -238,7 +242,7 @@ double frgi_sparse_energy(const frgi_spaces *s, const frgi_sparse *p)
     return (1 - s->theta) * (s->constant - 2 * cross) + 2 * s->theta * linear;
 }
 
-/* ---- costs ------------------------------------------------------------------------------------------------------- */
+/* ---- costs ----------------------------------------------------------------------------------- */
 
 void frgi_costs_add(const frgi_products *w, frgi_costs *to, const void *left, int64_t ld_left,
                     const void *right, int64_t ld_right, int64_t count, double scale)
@@ -362,7 +366,7 @@ static double cost_of(const frgi_costs *c, const frgi_sparse *p)
     return sum;
 }
 
-/* ---- lists ------------------------------------------------------------------------------------------------------ */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 static void copy_list(frgi_sparse *to, const frgi_sparse *from)
 {
@@ -370,8 +374,8 @@ static void copy_list(frgi_sparse *to, const frgi_sparse *from)
     to->count = from->count;
 }
 
-/** out <- scale_p p + scale_q q, by rows, entries of both added, those of no mass left out; `most` at most: -1 where that
- *  does not do. */
+/** out <- scale_p p + scale_q q, by rows, entries of both added, those of no mass left out; `most`
+ *  at most: -1 where that does not do. */
 static int64_t add_lists(const frgi_sparse *p, double scale_p, const frgi_sparse *q, double scale_q,
                          frgi_entry *out, int64_t most)
 {
@@ -409,7 +413,7 @@ static int64_t add_lists(const frgi_sparse *p, double scale_p, const frgi_sparse
     return count;
 }
 
-/* ---- steps ------------------------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 /** corner <- the vertex of least cost c. */
 static void least_vertex(frgi_descent *d, const frgi_costs *c)

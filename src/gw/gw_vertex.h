@@ -1,5 +1,6 @@
-/* gw_vertex.h - plans at vertices: conditional gradient without sampling and without entropy (gw_vertex.c), the starts that
- * are raced (gw_vertex_starts.c), and the order of both for an alignment (gw_vertex_run.c).
+/* gw_vertex.h - plans at vertices: conditional gradient without sampling and without entropy
+ * (gw_vertex.c), the starts that are raced (gw_vertex_starts.c), and the order of both for an
+ * alignment (gw_vertex_run.c).
  */
 #ifndef FRGI_GW_VERTEX_H
 #define FRGI_GW_VERTEX_H
@@ -46,8 +47,9 @@ typedef struct {
     int32_t i, k;
 } frgi_exchange;
 
-/** One descent: the plan, the vertex that its linearisation has, and the costs of both.  Costs are half the gradient of
- *  J = (1 - theta) E + 2 theta <linear, P> but for its terms of rows and columns: K(P) = -2 (1 - theta) C P D + theta linear. */
+/** One descent: the plan, the vertex that its linearisation has, and the costs of both.  Costs are
+ *  half the gradient of J = (1 - theta) E + 2 theta <linear, P> but for its terms of rows and
+ *  columns: K(P) = -2 (1 - theta) C P D + theta linear. */
 typedef struct {
     const frgi_spaces *s;
     frgi_products products;
@@ -92,13 +94,15 @@ void frgi_descent_costs(frgi_descent *d, const frgi_sparse *p, int64_t every, fr
 void frgi_descent_begin(frgi_descent *d);
 /** Goes on from a plan of this energy, without duals. */
 void frgi_descent_resume(frgi_descent *d, const frgi_sparse *plan, double energy, bool is_vertex);
-/** Vertices from vertices on costs of some rows alone, as long as J falls; settled: it does no more. */
+/** Vertices from vertices on costs of some rows alone, as long as J falls; settled: it does no
+ *  more. */
 void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most);
 /** Conditional gradient with exact line search, until it gains no more. */
 void frgi_descend(frgi_descent *d, int64_t most);
 /** d->plan <- d->corner, if that is lower. */
 bool frgi_descent_take(frgi_descent *d);
-/** Exchanges images of an assignment's points as long as J falls; whether it did (gw_vertex_swaps.c). */
+/** Exchanges images of an assignment's points as long as J falls; whether it did
+ *  (gw_vertex_swaps.c). */
 bool frgi_descent_swap(frgi_descent *d);
 /** <K, V> of the corner where the descent began. */
 double frgi_descent_dual(const frgi_descent *d);
@@ -133,8 +137,8 @@ FRG_MUST_USE frg_status frgi_lifted_open(frgi_lifted l[2], const frgi_spaces *s)
 FRG_MUST_USE frg_status frgi_lifted_side(frgi_lifted *l, const frgi_spaces *s, int side,
                                          const frgi_costs *c, int steps);
 void frgi_lifted_close(frgi_lifted l[2], frg_context *ctx);
-/** d->now <- the costs of the plan at the last epsilon, which falls from `spread` on; those that are there are held for the
- *  first `held` steps of 20. */
+/** d->now <- the costs of the plan at the last epsilon, which falls from `spread` on; those that
+ *  are there are held for the first `held` steps of 20. */
 void frgi_annealed_costs(const frgi_lifted l[2], double spread, int held, frgi_descent *d);
 
 /* ---- starts from spectra and from near distances, in floats (gw_vertex_spectral.c) ---- */
@@ -158,7 +162,8 @@ void frgi_near_costs(const frgi_lifted l[2], frgi_descent *d);
 /* ---- starts (gw_vertex_starts.c) ---- */
 
 enum { FRGI_AXES = 3, FRGI_NEAR = 2, FRGI_REHEATED = 64 };
-/** Numbers of starts in floats: spectra; near distances; and of each of these three again, cooled from its vertex. */
+/** Numbers of starts in floats: spectra; near distances; and of each of these three again, cooled
+ *  from its vertex. */
 enum {
     FRGI_SPECTRAL = 128,
     FRGI_FIRST_NEAR,
@@ -169,8 +174,9 @@ enum {
 typedef struct {
     const frgi_spaces *s;
     void *profile
-        [2]; /* FRGI_QUANTILES rows of ld: means of the quantiles of distances from a point, over sqrt(PROFILE) */
-    bool whole;    /* of all distances */
+        [2];    /* FRGI_QUANTILES rows of ld: means of the quantiles of distances from a point, over
+                   sqrt(PROFILE) */
+    bool whole; /* of all distances */
     void *mean[2]; /* distances on average */
     void *axes[2]; /* FRGI_AXES rows: classical scaling */
     bool has_axes;
@@ -184,11 +190,13 @@ FRG_MUST_USE frg_status frgi_features_open(frgi_features *f, const frgi_spaces *
 void frgi_features_close(frgi_features *f);
 /** What the annealed start in floats needs. */
 FRG_MUST_USE frg_status frgi_features_lift(frgi_features *f);
-/** What starts need that are tried where others do not agree: axes; of floats near distances and spectra. */
+/** What starts need that are tried where others do not agree: axes; of floats near distances and
+ *  spectra. */
 FRG_MUST_USE frg_status frgi_features_more(frgi_features *f);
 bool frgi_may_anneal(const frgi_features *f);
-/** d->now <- the costs of a start: 0 profiles, 1 product, 2 annealed product, then axes with other signs, turned, random;
- *  from FRGI_REHEATED on two of each of these, cooled from their vertex (frgi_may_anneal); then FRGI_SPECTRAL and on. */
+/** d->now <- the costs of a start: 0 profiles, 1 product, 2 annealed product, then axes with other
+ *  signs, turned, random; from FRGI_REHEATED on two of each of these, cooled from their vertex
+ *  (frgi_may_anneal); then FRGI_SPECTRAL and on. */
 void frgi_start_costs(const frgi_features *f, int which, frgi_descent *d);
 /** frg_gw_start of it. */
 frg_gw_start frgi_start_kind(int which);

@@ -1,10 +1,11 @@
-/* gw_vertex_anneal.c - the annealed start of more than a few points, in floats, on the lifted problem (Rioux, Goldfeld and
- * Kato 2023): distances are Q W Q' of rank FRGI_RANK at most, so that
+/* gw_vertex_anneal.c - the annealed start of more than a few points, in floats, on the lifted
+ * problem (Rioux, Goldfeld and Kato 2023): distances are Q W Q' of rank FRGI_RANK at most, so that
  *
  *     C P D = Q_x [W_x (Q_x' P Q_y) W_y] Q_y'
  *
- * and costs follow from the small matrix in brackets.  A step of cooling takes the powers of n m entries, passes over them
- * and 4 n m FRGI_RANK operations; what the rank leaves out matters at the end alone, which is the descent's.
+ * and costs follow from the small matrix in brackets.  A step of cooling takes the powers of n m
+ * entries, passes over them and 4 n m FRGI_RANK operations; what the rank leaves out matters at the
+ * end alone, which is the descent's.
  */
 #include "gw/gw_anneal.h"
 #include "gw/gw_vertex.h"
@@ -31,7 +32,7 @@ const frgi_anneal_ops *frgi_anneal_ops_of(const frg_context *ctx)
     return table[frgi_context_isa(ctx)];
 }
 
-/* ---- distances of low rank ----------------------------------------------------------------------------------------- */
+/* ---- distances of low rank ------------------------------------------------------------------- */
 
 static frgi_costs floats_at(float *at, int64_t rows, int64_t columns, int64_t ld)
 {
@@ -128,7 +129,7 @@ void frgi_lifted_close(frgi_lifted l[2], frg_context *ctx)
     }
 }
 
-/* ---- cooling --------------------------------------------------------------------------------------------------------- */
+/* ---- cooling --------------------------------------------------------------------------------- */
 
 /** Vectors of a cooling, in the descent's room behind the factors. */
 typedef struct {

@@ -1,19 +1,22 @@
-/* gw_vertex_run.c - an alignment whose plan is a vertex: several starts raced by energy, in this order:
+/* gw_vertex_run.c - an alignment whose plan is a vertex: several starts raced by energy, in this
+ * order:
  *
- *     few points: all starts on all of them, each to its end; where fewer than ENOUGH agree, MORE that are reheated (up to
+ *     few points: all starts on all of them, each to its end; where fewer than ENOUGH agree, MORE
+ *     that are reheated (up to
  *           MANY points as well, in groups, the first ones from spectra and near distances)
  *     more: many starts on COARSE farthest points a side, weighted by what is nearest to them; the
- *           best plans of these and that of profiles are then starts on all points, each to its end;
- *           where fewer than ENOUGH agree, the product and the annealed one
- *     many: the best plan of MIDDLE farthest points alone, where ENOUGH starts agree there and nothing
- *           else comes near it; else profiles as well, and the annealed one where these do not agree:
- *           vertices of which those that are not far above the least take steps on costs of some rows,
- *           and the best one goes to its end
+ *           best plans of these and that of profiles are then starts on all points, each to its
+ *           end; where fewer than ENOUGH agree, the product and the annealed one
+ *     many: the best plan of MIDDLE farthest points alone, where ENOUGH starts agree there and
+ *     nothing
+ *           else comes near it; else profiles as well, and the annealed one where these do not
+ *           agree: vertices of which those that are not far above the least take steps on costs of
+ *           some rows, and the best one goes to its end
  *     large: the best coarse plan alone, on costs of more and more rows, never of all
  *
- * Starts are shared out to the threads, which multiply alone then; what a start finds depends on it alone, and of equal
- * energies the first start's plan is kept: the bits do not depend on the threads.  Whether there are
- * more starts is decided when all before have ended.
+ * Starts are shared out to the threads, which multiply alone then; what a start finds depends on it
+ * alone, and of equal energies the first start's plan is kept: the bits do not depend on the
+ * threads.  Whether there are more starts is decided when all before have ended.
  */
 #include "gw/gw_align.h"
 #include "gw/gw_vertex.h"
@@ -37,10 +40,10 @@ enum { LARGE_STEPS = 3 };
 #define DISTINCT 1e-3 /* of the product's energy: that of plans which are worth another start */
 #define GAIN                                                                                       \
     2e-3 /* of the least energy, by which a group of starts has to lower it for another one */
-#define NEARLY 5e-3 /* of the least energy, of starts that agree */
+#define NEARLY    5e-3 /* of the least energy, of starts that agree */
 #define FAR_ABOVE 20.0 /* energy over the least one, of starts on many points that take no steps */
 #define CUT       1.5  /* the same of starts on fewer points that leave the best one certain */
-#define AS_LOW 1e-6 /* energies of plans that are as good, relative to the product's */
+#define AS_LOW    1e-6 /* energies of plans that are as good, relative to the product's */
 
 /** What a start came to. */
 typedef struct {
@@ -69,7 +72,7 @@ typedef struct {
     gw_parts *parts;
 } race;
 
-/* ---- all permutations --------------------------------------------------------------------------------------------- */
+/* ---- all permutations ------------------------------------------------------------------------ */
 
 enum { ALL = 7 }; /* points whose permutations are all looked at */
 
@@ -112,7 +115,7 @@ static void best_permutation(const frgi_spaces *s, frgi_sparse *plan)
     }
 }
 
-/* ---- one race ----------------------------------------------------------------------------------------------------- */
+/* ---- one race -------------------------------------------------------------------------------- */
 
 static void keep_outcome(const race *r, int64_t q, const frgi_descent *d)
 {
@@ -197,7 +200,8 @@ static bool is_same_plan(const frgi_sparse *p, const frgi_sparse *q)
     return 2 * same > rows;
 }
 
-/** How many starts reached the least energy; of more than a few points nearly, by much the same plan. */
+/** How many starts reached the least energy; of more than a few points nearly, by much the same
+ *  plan. */
 static int64_t reached(const race *r)
 {
     const outcome *const best = &r->out[best_of(r)];
@@ -383,7 +387,7 @@ static void close_race(race *r)
     }
 }
 
-/* ---- spaces -------------------------------------------------------------------------------------------------------- */
+/* ---- spaces ---------------------------------------------------------------------------------- */
 
 /** Points that weigh something, and their weights as shares of all. */
 static frg_status weighty(frg_context *ctx, const double *w, int64_t n, int32_t **nodes,
@@ -513,7 +517,7 @@ done:
     return status;
 }
 
-/* ---- the coarse race ------------------------------------------------------------------------------------------------ */
+/* ---- the coarse race ------------------------------------------------------------------------- */
 
 static int64_t fill_starts(race *r, int64_t count)
 {
@@ -571,7 +575,8 @@ static void take_best(const race *r, int64_t most, const int32_t *of_x, const in
     }
 }
 
-/** The `most` best plans of `wanted` farthest points a side; of more than a few points from plans of fewer again. */
+/** The `most` best plans of `wanted` farthest points a side; of more than a few points from plans
+ *  of fewer again. */
 static frg_status coarse_plans(const frgi_spaces *s, int64_t wanted, int64_t most, given_plans *out,
                                int64_t max_iter, gw_parts *parts, int64_t *starts)
 {
@@ -621,7 +626,7 @@ done:
     return status;
 }
 
-/* ---- all points ------------------------------------------------------------------------------------------------------ */
+/* ---- all points ------------------------------------------------------------------------------ */
 
 /** The starts on all points; sure: those of many that were given do. */
 static void choose_starts(race *r, bool sure)
@@ -646,7 +651,8 @@ static void choose_starts(race *r, bool sure)
     }
 }
 
-/** Starts that reached the least energy, the next energy, and whether several plans have the least one. */
+/** Starts that reached the least energy, the next energy, and whether several plans have the least
+ *  one. */
 static void judge(const race *r, const outcome *best, frg_gw_report *report)
 {
     const double near = AS_LOW * fabs(r->s->product);
@@ -721,7 +727,7 @@ done:
     return status;
 }
 
-/* ---- an alignment ------------------------------------------------------------------------------------------------------ */
+/* ---- an alignment ---------------------------------------------------------------------------- */
 
 /** Whether starts are raced in floats. */
 static bool is_single(frg_gw_dtype dtype, int64_t n, int64_t m)

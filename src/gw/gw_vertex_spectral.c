@@ -1,11 +1,12 @@
-/* gw_vertex_spectral.c - starts on many points where distances alone mislead: adjacency matrices, whose rows hardly differ,
- * and points of many dimensions, whose far distances are mostly noise.
+/* gw_vertex_spectral.c - starts on many points where distances alone mislead: adjacency matrices,
+ * whose rows hardly differ, and points of many dimensions, whose far distances are mostly noise.
  *
- * spectral   -sum_rs (u_r' a)(v_s' b) / ((l_r - m_s)^2 / l^2 + BAND^2) u_r v_s' of the eigenvectors u of C, v of D and their
- *            eigenvalues l, m per point; l^2 the mean of the l_r^2 (Fan, Mao, Wu and Xu 2019).  Signs of eigenvectors
- *            cancel, and vectors of eigenvalues that lie close are not told apart
- * near       the annealed start on 1 - exp(-(x / r)^2), r a quantile of the distances of a side: what is near counts, what is
- *            far is all alike
+ * spectral   -sum_rs (u_r' a)(v_s' b) / ((l_r - m_s)^2 / l^2 + BAND^2) u_r v_s' of the eigenvectors
+ *            u of C, v of D and their eigenvalues l, m per point; l^2 the mean of the l_r^2 (Fan,
+ *            Mao, Wu and Xu 2019).  Signs of eigenvectors cancel, and vectors of eigenvalues that
+ *            lie close are not told apart
+ * near       the annealed start on 1 - exp(-(x / r)^2), r a quantile of the distances of a side:
+ *            what is near counts, what is far is all alike
  *
  * Both read distances of rank FRGI_RANK (gw_vertex_anneal.c).
  */
@@ -22,7 +23,7 @@ enum {
 };
 #define BAND 0.3
 
-/* ---- spectra ----------------------------------------------------------------------------------------------------- */
+/* ---- spectra --------------------------------------------------------------------------------- */
 
 static const char *const what = "spectra of distances";
 
@@ -140,7 +141,7 @@ void frgi_spectral_costs(const frgi_spectrum e[2], frgi_descent *d)
     frgi_costs_add(&d->products, &d->now, e[0].vectors, s->x.ld, half.at, s->y.ld, rank, -1);
 }
 
-/* ---- near distances ------------------------------------------------------------------------------------------------ */
+/* ---- near distances -------------------------------------------------------------------------- */
 
 static int by_size(const void *p, const void *q, const void *user)
 {

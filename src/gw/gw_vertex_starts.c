@@ -1,15 +1,19 @@
-/* gw_vertex_starts.c - costs whose vertices are plans to start from, without looking at any plan before.
+/* gw_vertex_starts.c - costs whose vertices are plans to start from, without looking at any plan
+ * before.
  *
- * profiles   c_ij = int_0^1 (p_i(q) - r_j(q))^2 dq between the quantile functions of the distances from a point (the third lower
- *            bound of Memoli 2011; isometries leave these as they are)
+ * profiles   c_ij = int_0^1 (p_i(q) - r_j(q))^2 dq between the quantile functions of the distances
+ *            from a point (the third lower bound of Memoli 2011; isometries leave these as they
+ *            are)
  * product    K(a b') = -2 (C a)(D b)'
- * annealed   steps of Sinkhorn's iteration on K(P) from the product on, epsilon from the spread of K to a hundredth
- * axes       classical scaling of both sides, K = -sum_r s_r x_ir y_jr with signs s: what symmetries of the axes leave
- * turned     the same with a rotation drawn at random: a start of the small matrix of the lifted problem (Rioux, Goldfeld
- *            and Kato 2023)
+ * annealed   steps of Sinkhorn's iteration on K(P) from the product on, epsilon from the spread of
+ *            K to a hundredth
+ * axes       classical scaling of both sides, K = -sum_r s_r x_ir y_jr with signs s: what
+ *            symmetries of the axes leave
+ * turned     the same with a rotation drawn at random: a start of the small matrix of the lifted
+ *            problem (Rioux, Goldfeld and Kato 2023)
  * random     independent points in place of the axes
- * reheated   the vertex of one of the last three, cooled from an epsilon of a tenth or a thirtieth of the spread on: its costs are
- *            held until then
+ * reheated   the vertex of one of the last three, cooled from an epsilon of a tenth or a thirtieth
+ *            of the spread on: its costs are held until then
  * spectral, near    gw_vertex_spectral.c; reheated from their vertices as well
  */
 #include "gw/gw_vertex.h"
@@ -40,7 +44,7 @@ static void put(const frgi_spaces *s, void *rows, int64_t at, double x)
     }
 }
 
-/* ---- profiles -------------------------------------------------------------------------------------------------- */
+/* ---- profiles -------------------------------------------------------------------------------- */
 
 typedef struct {
     double x, weight;
@@ -71,8 +75,8 @@ static void sort_weighed(weighed *v, weighed *room, int64_t count)
     }
 }
 
-/** Means of the quantile function over FRGI_QUANTILES equal parts of (0, 1): their squared differences are never more than
- *  those of the functions. */
+/** Means of the quantile function over FRGI_QUANTILES equal parts of (0, 1): their squared
+ *  differences are never more than those of the functions. */
 static void quantile_means(const weighed *v, int64_t count, double total, double *out)
 {
     double below = 0;
@@ -139,7 +143,7 @@ done:
     return status;
 }
 
-/* ---- axes --------------------------------------------------------------------------------------------------------- */
+/* ---- axes ------------------------------------------------------------------------------------ */
 
 static void centre(const double *w, double *x, int64_t n)
 {
@@ -176,7 +180,8 @@ static double orthonormal(double *x, int axis, int64_t n)
     return norm;
 }
 
-/** The leading axes of classical scaling, -1/2 of the centred squared distances, by orthogonal iteration. */
+/** The leading axes of classical scaling, -1/2 of the centred squared distances, by orthogonal
+ *  iteration. */
 static frg_status side_axes(frgi_features *f, int side)
 {
     const frgi_spaces *const s = f->s;
@@ -218,7 +223,7 @@ static frg_status side_axes(frgi_features *f, int side)
     return FRG_OK;
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static frg_status open_axes(frgi_features *f)
 {
@@ -357,10 +362,11 @@ static void random_points(const frgi_features *f, int which, int side, void *row
     }
 }
 
-/* ---- annealing --------------------------------------------------------------------------------------------------- */
+/* ---- annealing ------------------------------------------------------------------------------- */
 
-/** now <- -2 (1 - theta) C P D + theta M of the dense plan in vertex.  C P stands behind the potentials in the descent's own
- *  rows, which are more than points are doubles for: other starts run beside this one. */
+/** now <- -2 (1 - theta) C P D + theta M of the dense plan in vertex.  C P stands behind the
+ *  potentials in the descent's own rows, which are more than points are doubles for: other starts
+ *  run beside this one. */
 static void dense_costs(const frgi_features *f, frgi_descent *d)
 {
     const frgi_spaces *const s = f->s;
@@ -397,7 +403,8 @@ static double spread_of(const frgi_spaces *s, const frgi_costs *now)
     return sqrt(fmax(square - sum * sum, 0));
 }
 
-/** One epsilon: the kernel of the costs in `now` with the potentials inside, passes over it, the plan into vertex. */
+/** One epsilon: the kernel of the costs in `now` with the potentials inside, passes over it, the
+ *  plan into vertex. */
 static void cool(const frgi_spaces *s, frgi_descent *d, double epsilon, double *f, double *g)
 {
     const int64_t n = s->n, m = s->m, ld = s->y.ld;
@@ -438,7 +445,8 @@ static void cool(const frgi_spaces *s, frgi_descent *d, double epsilon, double *
     }
 }
 
-/** Of doubles alone: now <- the costs of the plan at the last epsilon; those in now are held for some steps. */
+/** Of doubles alone: now <- the costs of the plan at the last epsilon; those in now are held for
+ *  some steps. */
 static void annealed_costs(const frgi_features *f, double spread, int held, frgi_descent *d)
 {
     const frgi_spaces *const s = f->s;
@@ -463,7 +471,8 @@ static void product_costs(const frgi_features *f, frgi_descent *d)
                    -2 * (1 - s->theta));
 }
 
-/** Cools from the product, or from the vertex of another start, whose costs are held until epsilon is small. */
+/** Cools from the product, or from the vertex of another start, whose costs are held until epsilon
+ *  is small. */
 static void cooled_costs(const frgi_features *f, int which, frgi_descent *d)
 {
     product_costs(f, d);
@@ -484,7 +493,8 @@ static void cooled_costs(const frgi_features *f, int which, frgi_descent *d)
     }
 }
 
-/** Without the linear cost: the descents see it, and what it would hide is what these starts are for. */
+/** Without the linear cost: the descents see it, and what it would hide is what these starts are
+ *  for. */
 static void shape_costs(const frgi_features *f, int which, frgi_descent *d)
 {
     const frgi_spaces *const s = f->s;

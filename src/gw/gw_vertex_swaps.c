@@ -1,12 +1,14 @@
 /* gw_vertex_swaps.c - the last look at an assignment: exchanging the images of two points.
  *
- * A vertex that no other one is lower than to first order can be improved by one that is close, because J is concave along
- * S = w (e_i - e_k)(e_j - e_l)', j and l the images of k and of i, w the weight of a point:
+ * A vertex that no other one is lower than to first order can be improved by one that is close,
+ * because J is concave along S = w (e_i - e_k)(e_j - e_l)', j and l the images of k and of i, w the
+ * weight of a point:
  *
- *     J(P + S) - J(P) = 2 w (K_ij + K_kl - K_il - K_kj) - 2 (1 - theta) w^2 (C_ii + C_kk - 2 C_ik)(D_jj + D_ll - 2 D_jl)
+ *     J(P + S) - J(P) = 2 w (K_ij + K_kl - K_il - K_kj) - 2 (1 - theta) w^2 (C_ii + C_kk - 2
+ *     C_ik)(D_jj + D_ll - 2 D_jl)
  *
- * All pairs are looked at with K at hand; the best ones that share no point are exchanged together, fewer of them where
- * that does not lower J, which is summed anew in double.
+ * All pairs are looked at with K at hand; the best ones that share no point are exchanged together,
+ * fewer of them where that does not lower J, which is summed anew in double.
  */
 #include "gw/gw_vertex.h"
 
@@ -54,7 +56,8 @@ static int64_t look(const frgi_descent *d, const int32_t *image, frgi_exchange *
     return count;
 }
 
-/** image <- that of the plan with the first `most` exchanges whose points are in none before; how many were done. */
+/** image <- that of the plan with the first `most` exchanges whose points are in none before; how
+ *  many were done. */
 static int64_t apply(const frgi_descent *d, const frgi_exchange *e, int64_t count, int64_t most,
                      int32_t *image, bool *taken)
 {

@@ -1,16 +1,19 @@
 /* arrow.c - tables from the Arrow C stream interface.
  *
- * A stream is a schema and record batches (structs with one child a column).  All batches are taken first, so
- * that the number of rows is known; then each wanted column is written into one array, batch after batch.
+ * A stream is a schema and record batches (structs with one child a column).  All batches are taken
+ * first, so that the number of rows is known; then each wanted column is written into one array,
+ * batch after batch.
  *
  *     format      c C s S i I l L   e f g d:   b      tdD tdm tt* ts* tD*   u U vu   n
- *     column      INTEGER           NUMBER     BOOL   INTEGER               CATEGORY NUMBER, all missing
+ *     column      INTEGER NUMBER BOOL INTEGER CATEGORY NUMBER, all missing
  *
- * Element i of an array lies at `offset + i` of its buffers; buffer 0 is the validity bitmap (NULL: all valid).
- * Strings are numbered in order of first appearance; a dictionary array maps its own numbers through a table
- * made once a batch.  The words of an ordered dictionary are numbered before any row is looked at.  Buffers are the producer's word: their lengths cannot be checked.
+ * Element i of an array lies at `offset + i` of its buffers; buffer 0 is the validity bitmap (NULL:
+ * all valid). Strings are numbered in order of first appearance; a dictionary array maps its own
+ * numbers through a table made once a batch.  The words of an ordered dictionary are numbered
+ * before any row is looked at.  Buffers are the producer's word: their lengths cannot be checked.
  *
- * Columns that need no conversion are lent by the batch, which the table then keeps until it is destroyed.
+ * Columns that need no conversion are lent by the batch, which the table then keeps until it is
+ * destroyed.
  */
 #include <math.h>
 #include <string.h>
@@ -108,7 +111,7 @@ static bool may_have_nulls(const slice *s)
     return s->array->null_count != 0 && s->array->n_buffers > 0 && s->array->buffers[0];
 }
 
-/* ---- elements ----------------------------------------------------------------------------------- */
+/* ---- elements -------------------------------------------------------------------------------- */
 
 /** IEEE 754 binary16. */
 static double half(uint16_t h)
@@ -142,7 +145,8 @@ static double number_at(const void *values, element e, int64_t at)
     }
 }
 
-/** A decimal is a whole number over 10^scale: right to an ulp, and exact in both where they fit 53 bits. */
+/** A decimal is a whole number over 10^scale: right to an ulp, and exact in both where they fit 53
+ *  bits. */
 static double decimal_at(const void *values, const column *c, int64_t at)
 {
     __extension__ typedef __int128 wide;
@@ -178,7 +182,8 @@ static int64_t integer_at(const void *values, element e, int64_t at)
     }
 }
 
-/** A string view is 16 bytes: its length, and the bytes themselves (up to 12) or a prefix, a buffer, an offset. */
+/** A string view is 16 bytes: its length, and the bytes themselves (up to 12) or a prefix, a
+ *  buffer, an offset. */
 static frgi_span view_at(const struct ArrowArray *a, int64_t at)
 {
     const char *const view = (const char *)a->buffers[1] + 16 * at;
@@ -202,7 +207,7 @@ static frgi_span string_at(const struct ArrowArray *a, element e, int64_t at)
     return (frgi_span){text + ends[at], ends[at + 1] - ends[at]};
 }
 
-/* ---- columns ------------------------------------------------------------------------------------ */
+/* ---- columns --------------------------------------------------------------------------------- */
 
 static frg_status fill_numbers(const arrow_read *r, column *c, const slice *s, int64_t row)
 {
@@ -412,7 +417,7 @@ static frg_status read_column(const arrow_read *r, column *c)
     return c->row.kind == FRG_CATEGORY ? take_labels(r, c) : FRG_OK;
 }
 
-/* ---- the schema --------------------------------------------------------------------------------- */
+/* ---- the schema ------------------------------------------------------------------------------ */
 
 static bool find_format(const char *format, format_row *out)
 {
@@ -427,7 +432,8 @@ static bool find_format(const char *format, format_row *out)
     return false;
 }
 
-/** Reads [-]digits from *s on, below 1e6 in size, and what follows it up to `end`, which is passed over. */
+/** Reads [-]digits from *s on, below 1e6 in size, and what follows it up to `end`, which is passed
+ *  over. */
 static bool take_number(const char **s, char end, int *out)
 {
     const bool negative = **s == '-';
@@ -517,7 +523,7 @@ static frg_status check_names(const arrow_read *r, const frg_table_opts *o)
     return status;
 }
 
-/* ---- the stream --------------------------------------------------------------------------------- */
+/* ---- the stream ------------------------------------------------------------------------------ */
 
 static frg_status producer_failed(frg_context *ctx, struct ArrowArrayStream *stream, int code)
 {

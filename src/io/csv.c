@@ -1,16 +1,16 @@
 /* csv.c - text to a table: segments of text go through header, index and columns, once or twice.
  *
- * The second pass is for columns that turned out to be categories after numbers had been read: only the
- * text says whether "1" or "1.0" stood there.  It opens the file again; of a pipe, which cannot be opened
- * again, the text is kept.  Memory: the columns (8 bytes a number, 4 a code), two segments and their index; for
- * a pipe the text besides.  Work in parallel regions allocates nothing and touches no context, and only
- * the calling thread calls the file table.
+ * The second pass is for columns that turned out to be categories after numbers had been read: only
+ * the text says whether "1" or "1.0" stood there.  It opens the file again; of a pipe, which cannot
+ * be opened again, the text is kept.  Memory: the columns (8 bytes a number, 4 a code), two
+ * segments and their index; for a pipe the text besides.  Work in parallel regions allocates
+ * nothing and touches no context, and only the calling thread calls the file table.
  */
 #include <string.h>
 
 #include "io/csv_reader.h"
 
-/* ---- messages ----------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 int64_t frgi_count_newlines(const char *s, const char *e)
 {
@@ -71,7 +71,7 @@ static frg_status check_index(const frgi_csv_reader *t)
     return w->now.last && w->used < w->now.length ? report_index(t, w->n_blocks - 1) : FRG_OK;
 }
 
-/* ---- passes ------------------------------------------------------------------------------------- */
+/* ---- passes ---------------------------------------------------------------------------------- */
 
 static void list_active(frgi_csv_reader *t)
 {
@@ -92,7 +92,8 @@ static void drop_text(frgi_csv_reader *t)
     t->n_kept = 0;
 }
 
-/** Copies the text of the segment that the second pass of a pipe would need; of a long pipe nothing is kept. */
+/** Copies the text of the segment that the second pass of a pipe would need; of a long pipe nothing
+ *  is kept. */
 static frg_status keep_text(frgi_csv_reader *t, int64_t from)
 {
     if (!t->keep || t->again || t->let_go) {
@@ -130,7 +131,8 @@ static frg_status report_progress(const frgi_csv_reader *t)
     return frgi_heartbeat(t->ctx, &p);
 }
 
-/** One reading of the whole text into the active columns; FRG_INTERRUPTED, FRG_TIME_LIMIT pass through. */
+/** One reading of the whole text into the active columns; FRG_INTERRUPTED, FRG_TIME_LIMIT pass
+ *  through. */
 static frg_status read_segments(frgi_csv_reader *t)
 {
     TRY(frgi_csv_read_header(t));
@@ -205,7 +207,7 @@ static frg_status read_again(frgi_csv_reader *t)
     return status;
 }
 
-/* ---- the table ---------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 /** The dictionary becomes labels: its text goes to *m, the rest is freed. */
 static frg_status make_labels(frg_context *ctx, frgi_dictionary *d, frgi_column_memory *m)

@@ -16,7 +16,7 @@
 /** Readable bytes before and after the text of a segment: kernels load 64 at a time. */
 enum { FRGI_CSV_MARGIN = 64 };
 
-/* ---- the meaning of one cell -------------------------------------------------------------------- */
+/* ---- the meaning of one cell ----------------------------------------------------------------- */
 
 /** In the order of generality that frgi_cell_join follows. */
 typedef enum { CELL_MISSING, CELL_INTEGER, CELL_NUMBER, CELL_BOOL, CELL_TEXT } frgi_cell_kind;
@@ -47,11 +47,12 @@ frgi_cell_text frgi_cell_unquote(const char *s, const char *e);
 int64_t frgi_cell_copy(const frgi_cell_text *t, char *to);
 
 bool frgi_cell_is_missing(const frgi_cell_rules *r, const char *s, int64_t n);
-/** Reads one raw cell.  INTEGER sets both values, NUMBER *number (NaN is a missing value), BOOL *integer. */
+/** Reads one raw cell.  INTEGER sets both values, NUMBER *number (NaN is a missing value), BOOL
+ *  *integer. */
 frgi_cell_kind frgi_cell_read(const frgi_cell_rules *r, const char *s, const char *e,
                               int64_t *integer, double *number);
 
-/* ---- the index of a block ----------------------------------------------------------------------- */
+/* ---- the index of a block -------------------------------------------------------------------- */
 
 typedef enum {
     INDEX_DONE,
@@ -61,7 +62,8 @@ typedef enum {
     INDEX_GARBAGE    /* text behind the closing quote before `at` */
 } frgi_index_end;
 
-/** Text of whole rows (the last block of a segment may end within one) and the ends of its cells. */
+/** Text of whole rows (the last block of a segment may end within one) and the ends of its
+ *  cells. */
 typedef struct {
     const char *text;
     int64_t count; /* bytes */
@@ -77,15 +79,16 @@ typedef struct {
     bool open; /* the text ends inside quotes */
 } frgi_csv_index;
 
-/** The same index by the grammar alone, cell after cell: for files with quotes in unquoted cells. */
+/** The same index by the grammar alone, cell after cell: for files with quotes in unquoted
+ *  cells. */
 void frgi_csv_index_slow(frgi_csv_index *x, char delimiter, int64_t n_columns);
 
 typedef enum { CELL_WHOLE, CELL_UNFINISHED, CELL_OPEN, CELL_GARBAGE } frgi_cell_end;
-/** Where the cell at s ends: its delimiter or newline in [s, e).  UNFINISHED, OPEN (inside quotes): e comes
- *  first; GARBAGE: *end is the byte behind a closing quote. */
+/** Where the cell at s ends: its delimiter or newline in [s, e).  UNFINISHED, OPEN (inside quotes):
+ *  e comes first; GARBAGE: *end is the byte behind a closing quote. */
 frgi_cell_end frgi_cell_find_end(const char *s, const char *e, char delimiter, const char **end);
 
-/* ---- the columns of a block --------------------------------------------------------------------- */
+/* ---- the columns of a block ------------------------------------------------------------------ */
 
 typedef struct {
     const frgi_csv_index *index;
@@ -93,8 +96,8 @@ typedef struct {
     const frgi_cell_rules *rules;
 } frgi_cells;
 
-/** Raw cell of row r: quotes included, the CR of a CRLF not.  Blank lines, which have no index, stand
- *  before the first cell of the row that follows them. */
+/** Raw cell of row r: quotes included, the CR of a CRLF not.  Blank lines, which have no index,
+ *  stand before the first cell of the row that follows them. */
 static inline void frgi_cell_at(const frgi_cells *c, ptrdiff_t r, const char **s, const char **e)
 {
     const uint32_t *const end = c->index->ends + r * c->n_columns + c->column;
@@ -120,7 +123,7 @@ typedef struct {
 } frgi_csv_kernels;
 const frgi_csv_kernels *frgi_csv_kernels_for(const frg_context *ctx);
 
-/* ---- segments -------------------------------------------------------------------------------------- */
+/* ---- segments -------------------------------------------------------------------------------- */
 
 enum { FRGI_CSV_BLOCKS = 16 }; /* of a segment, at most */
 
@@ -133,7 +136,8 @@ typedef struct {
     int64_t n_quotes;
 } frgi_segment;
 
-/** The text in memory: the segment whose rows are being parsed and the one that is read meanwhile. */
+/** The text in memory: the segment whose rows are being parsed and the one that is read
+ *  meanwhile. */
 typedef struct {
     frg_context *ctx;
     frgi_source *source;
@@ -160,15 +164,17 @@ FRG_MUST_USE frg_status frgi_segments_open(frgi_segments *w, frg_context *ctx, f
 void frgi_segments_close(frgi_segments *w);
 /** Makes `now` larger and reads on, for a row that does not fit. */
 FRG_MUST_USE frg_status frgi_segments_enlarge(frgi_segments *w);
-/** Cuts [start, length) into blocks and indexes them; at least one row unless `now` is the last segment. */
+/** Cuts [start, length) into blocks and indexes them; at least one row unless `now` is the last
+ *  segment. */
 FRG_MUST_USE frg_status frgi_segments_index(frgi_segments *w);
-/** Gives `next` memory and the rest of `now` behind `used`; then reading into it needs no memory. */
+/** Gives `next` memory and the rest of `now` behind `used`; then reading into it needs no
+ *  memory. */
 FRG_MUST_USE frg_status frgi_segments_prepare(frgi_segments *w);
 /** Reads the next segment and cuts it, while other threads work on `now`. */
 FRG_MUST_USE frg_status frgi_segments_read(frgi_segments *w);
 void frgi_segments_swap(frgi_segments *w);
 
-/* ---- dictionaries ------------------------------------------------------------------------------- */
+/* ---- dictionaries ---------------------------------------------------------------------------- */
 
 /** Strings numbered in the order in which they were put in. */
 typedef struct {
@@ -204,8 +210,9 @@ typedef struct {
     char *cell;
 } frgi_encode_scratch;
 
-/** Codes of a column: the dictionary's number, -1 missing, -2 - k for fresh[k].  Returns the number of
- *  fresh strings (fresh has room for one a row), or -1 where a quoted cell is broken (row in *broken). */
+/** Codes of a column: the dictionary's number, -1 missing, -2 - k for fresh[k].  Returns the number
+ *  of fresh strings (fresh has room for one a row), or -1 where a quoted cell is broken (row in
+ *  *broken). */
 int64_t frgi_cells_encode(const frgi_cells *c, const frgi_dictionary *d, int32_t *out,
                           frgi_fresh *fresh, frgi_encode_scratch *scratch, int64_t *n_missing,
                           int64_t *broken);

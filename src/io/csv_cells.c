@@ -1,8 +1,8 @@
 /* csv_cells.c - the meaning of one cell, slowly and completely; the kernels take the plain cases.
  *
- * A cell is what stands between its quotes.  In this order it is missing (a string of the NA list, spaces
- * around it aside), a whole number that fits int64_t, a number, TRUE or FALSE, or text.  Quoted numbers are
- * numbers.  Hexadecimal is text; inf is a number; NaN is a missing number.
+ * A cell is what stands between its quotes.  In this order it is missing (a string of the NA list,
+ * spaces around it aside), a whole number that fits int64_t, a number, TRUE or FALSE, or text.
+ * Quoted numbers are numbers.  Hexadecimal is text; inf is a number; NaN is a missing number.
  */
 #include <string.h>
 
@@ -95,7 +95,8 @@ bool frgi_cell_is_missing(const frgi_cell_rules *r, const char *s, int64_t n)
     return false;
 }
 
-/** [+-]digits within int64_t, the smallest of them (a missing value in tables) and -0 (a number) left out. */
+/** [+-]digits within int64_t, the smallest of them (a missing value in tables) and -0 (a number)
+ *  left out. */
 static bool read_integer(const char *s, int64_t n, int64_t *out)
 {
     const bool negative = n > 0 && *s == '-';

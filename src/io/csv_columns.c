@@ -4,8 +4,8 @@
  *     convert      every column of every block with the kind the column has so far, in parallel
  *     decide_kind  the kind over all blocks; where it is more general than it was:
  *         missing -> integer -> number    earlier rows in place, the blocks of the segment again
- *         anything else -> category       the blocks again; if earlier segments had values, their text is
- *                                         gone, and the column waits for the second pass
+ *         anything else -> category       the blocks again; if earlier segments had values, their
+ *                                         text is gone, and the column waits for the second pass
  *     encode       the blocks' new strings into the dictionaries, in file order
  *
  * Kinds, codes and counts are decided between the parallel parts, in block order.
@@ -15,15 +15,15 @@
 
 #include "io/csv_reader.h"
 
-/* ---- memory between segments ----------------------------------------------------------------------- */
+/* ---- memory between segments ----------------------------------------------------------------- */
 
 size_t frgi_csv_value_bytes(frgi_cell_kind kind)
 {
     return kind == CELL_INTEGER || kind == CELL_NUMBER ? 8 : 4;
 }
 
-/** Rows that the whole input will have at the rate of what was read, with 2 % to spare; for a pipe, half
- *  as many again. */
+/** Rows that the whole input will have at the rate of what was read, with 2 % to spare; for a pipe,
+ *  half as many again. */
 static int64_t expected_rows(const frgi_csv_reader *t, int64_t rows)
 {
     const int64_t total = frgi_source_total(t->segments.source);
@@ -114,7 +114,7 @@ static frg_status reserve(frgi_csv_reader *t)
     return reserve_fresh(t);
 }
 
-/* ---- conversion --------------------------------------------------------------------------------- */
+/* ---- conversion ------------------------------------------------------------------------------ */
 
 /** Converts the pending columns of block b, whose first row is `row` of the table. */
 static void convert_block(frgi_csv_reader *t, int b, int64_t row, frgi_encode_scratch *scratch)
@@ -179,7 +179,7 @@ static frg_status convert_segment(frgi_csv_reader *t, bool read)
     return status;
 }
 
-/* ---- kinds -------------------------------------------------------------------------------------- */
+/* ---- kinds ----------------------------------------------------------------------------------- */
 
 void frgi_csv_fill_missing(frgi_csv_column *c, int64_t rows)
 {
@@ -198,7 +198,8 @@ void frgi_csv_fill_missing(frgi_csv_column *c, int64_t rows)
     }
 }
 
-/** Gives the column a more general kind; its rows of earlier segments follow, those of this segment do not. */
+/** Gives the column a more general kind; its rows of earlier segments follow, those of this segment
+ *  do not. */
 static frg_status promote(frgi_csv_reader *t, frgi_csv_column *c, frgi_cell_kind kind)
 {
     if (c->kind == CELL_INTEGER && kind == CELL_NUMBER) {
@@ -212,7 +213,8 @@ static frg_status promote(frgi_csv_reader *t, frgi_csv_column *c, frgi_cell_kind
         c->kind = kind;
         return FRG_OK;
     }
-    /* nothing but strings of the NA list so far; in a number column it may be "nan", which is a label */
+    /* nothing but strings of the NA list so far; in a number column it may be "nan", which is a
+     * label */
     if (t->rows == 0 || (c->n_missing == t->rows && c->kind != CELL_NUMBER)) {
         DROP(t->ctx, &c->values);
         c->capacity = 0;
@@ -269,7 +271,7 @@ static void guess_kinds(frgi_csv_reader *t)
     }
 }
 
-/* ---- strings ------------------------------------------------------------------------------------ */
+/* ---- strings --------------------------------------------------------------------------------- */
 
 static frg_status put_fresh(frgi_csv_reader *t, frgi_csv_column *c, int b, frgi_fresh *f)
 {

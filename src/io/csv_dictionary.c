@@ -1,12 +1,14 @@
 /* csv_dictionary.c - strings to codes in order of first appearance, whoever parses which block.
  *
- * While the blocks of a segment are parsed the dictionary is only read.  A string that it lacks gets a code of
- * the block (-2, -3, ... in order of appearance in it).  After the segment the blocks' new strings are put into
- * the dictionary block by block, which is file order, and these codes are replaced.  So the codes depend on
- * the file alone, and a column whose strings are all known costs one look-up a row.
+ * While the blocks of a segment are parsed the dictionary is only read.  A string that it lacks
+ * gets a code of the block (-2, -3, ... in order of appearance in it).  After the segment the
+ * blocks' new strings are put into the dictionary block by block, which is file order, and these
+ * codes are replaced.  So the codes depend on the file alone, and a column whose strings are all
+ * known costs one look-up a row.
  *
- * Tables: open addressing with linear probing, at most half full; a slot keeps 32 bits of the hash, so that
- * a string is compared about once.  The hash folds 64 x 64 -> 128 bit products (as wyhash and xxh3 do).
+ * Tables: open addressing with linear probing, at most half full; a slot keeps 32 bits of the hash,
+ * so that a string is compared about once.  The hash folds 64 x 64 -> 128 bit products (as wyhash
+ * and xxh3 do).
  */
 #include <string.h>
 
@@ -155,10 +157,10 @@ void frgi_dictionary_free(frgi_dictionary *d, frg_context *ctx)
     *d = (frgi_dictionary){0};
 }
 
-/* ---- a column of a block ------------------------------------------------------------------------ */
+/* ---- a column of a block --------------------------------------------------------------------- */
 
-/** The block's number of a string that the dictionary lacks.  The same string written with and without
- *  quotes may get two numbers; the dictionary makes them one. */
+/** The block's number of a string that the dictionary lacks.  The same string written with and
+ *  without quotes may get two numbers; the dictionary makes them one. */
 static int64_t put_fresh(const frgi_csv_index *x, const frgi_cell_text *t, uint64_t hash,
                          frgi_fresh *fresh, int64_t *count, frgi_encode_scratch *scratch)
 {
@@ -181,7 +183,8 @@ static int64_t put_fresh(const frgi_csv_index *x, const frgi_cell_text *t, uint6
     }
 }
 
-/** Zeroes the slots that `count` fresh strings took: all, or those from each one's home to a free one. */
+/** Zeroes the slots that `count` fresh strings took: all, or those from each one's home to a free
+ *  one. */
 static void clear_slots(frgi_encode_scratch *scratch, const frgi_fresh *fresh, int64_t count)
 {
     if (count > scratch->n_slots / 16) {

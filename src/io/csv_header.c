@@ -1,4 +1,5 @@
-/* csv_header.c - the first row: what kind of text it is, how many columns, their names, which are wanted. */
+/* csv_header.c - the first row: what kind of text it is, how many columns, their names, which are
+ * wanted. */
 #include <string.h>
 
 #include "io/csv_reader.h"
@@ -29,8 +30,8 @@ static frg_status check_beginning(frgi_csv_reader *t)
     return FRG_OK;
 }
 
-/** Passes over the byte-order mark and blank lines, and reads on until the first row is whole.  Its cells
- *  are then counted. */
+/** Passes over the byte-order mark and blank lines, and reads on until the first row is whole.  Its
+ *  cells are then counted. */
 static frg_status find_first_row(frgi_csv_reader *t, int64_t *begin, int64_t *cells)
 {
     frgi_segments *const w = &t->segments;
@@ -82,7 +83,8 @@ static frg_status guess_delimiter(frgi_segments *w)
     }
 }
 
-/** A name that stands twice is an error where the column is asked for: nobody knows which of the two is meant. */
+/** A name that stands twice is an error where the column is asked for: nobody knows which of the
+ *  two is meant. */
 static frg_status refuse_second(frgi_csv_reader *t, int64_t column, int64_t line)
 {
     const char *const name = t->columns[column].name;

@@ -1,13 +1,15 @@
 /* csv_kernels_cpu.c - what runs over every byte of a text file, once per CPU level.
  *
- * The index: 64 bytes at a time become three 64-bit masks (delimiters, newlines, quotes).  A running XOR of
- * the quotes' mask says which bytes lie inside quotes (Langdale and Lemire, VLDB Journal 28, 2019); the
- * positions of the set bits outside are the ends of the cells.  That counting of quotes is right exactly
- * when every quote opens a cell, closes one, or is one of two in a row, so each is checked for its
- * neighbours, and a block with any other (INDEX_IRREGULAR) is indexed again by the grammar.
+ * The index: 64 bytes at a time become three 64-bit masks (delimiters, newlines, quotes).  A
+ * running XOR of the quotes' mask says which bytes lie inside quotes (Langdale and Lemire, VLDB
+ * Journal 28, 2019); the positions of the set bits outside are the ends of the cells.  That
+ * counting of quotes is right exactly when every quote opens a cell, closes one, or is one of two
+ * in a row, so each is checked for its neighbours, and a block with any other (INDEX_IRREGULAR) is
+ * indexed again by the grammar.
  *
- * The conversions: a column of a block in one loop, eight digits a step, with frgi_cell_read for every cell
- * that is not plainly a number.  Loads run up to 64 bytes past a cell, which FRGI_CSV_MARGIN allows.
+ * The conversions: a column of a block in one loop, eight digits a step, with frgi_cell_read for
+ * every cell that is not plainly a number.  Loads run up to 64 bytes past a cell, which
+ * FRGI_CSV_MARGIN allows.
  */
 #include <string.h>
 
@@ -136,7 +138,8 @@ static int64_t index_with_care(frgi_csv_index *x, int64_t base, uint64_t bits, u
     return fields;
 }
 
-/** Stores the positions of the set bits, eight at a time so that the usual count needs one branch. */
+/** Stores the positions of the set bits, eight at a time so that the usual count needs one
+ *  branch. */
 static inline void store_positions(uint32_t *to, int64_t base, uint64_t bits)
 {
     const uint64_t top = (uint64_t)1 << 63;
@@ -209,7 +212,7 @@ static void index_block(frgi_csv_index *x, char delimiter, int64_t n_columns)
     }
 }
 
-/* ---- conversions -------------------------------------------------------------------------------- */
+/* ---- conversions ----------------------------------------------------------------------------- */
 
 static const uint64_t powers_of_ten[] = {1,
                                          10,
@@ -259,8 +262,8 @@ static inline bool sixteen_digits(const char *end, int64_t k, uint64_t *value)
 #endif
 }
 
-/** The number of the k digits in front of `end`, 0 <= k <= 19.  No branch depends on k: in a column of
- *  random doubles it is as hard to foresee as they are. */
+/** The number of the k digits in front of `end`, 0 <= k <= 19.  No branch depends on k: in a column
+ *  of random doubles it is as hard to foresee as they are. */
 static inline bool nineteen_digits(const char *end, int64_t k, uint64_t *value)
 {
     const int64_t low = k < 16 ? k : 16;
@@ -299,9 +302,9 @@ static inline __m256i last_bytes(int64_t k)
     return _mm256_loadu_si256((const __m256i *)(const void *)((const char *)ramp + k));
 }
 
-/** digits.digits or digits in at most 31 bytes, their value below 10^19.  Bytes in front of the point come
- *  from a load one byte lower, which closes the gap it leaves: one conversion for both parts, and no branch on
- *  where it stands. */
+/** digits.digits or digits in at most 31 bytes, their value below 10^19.  Bytes in front of the
+ *  point come from a load one byte lower, which closes the gap it leaves: one conversion for both
+ *  parts, and no branch on where it stands. */
 static inline bool read_plain(const char *s, const char *e, plain_digits *out)
 {
     const int64_t n = e - s;

@@ -1,13 +1,14 @@
-/* csv_segment.c - text in segments of some MB, each cut into blocks of whole rows and indexed by all threads.
+/* csv_segment.c - text in segments of some MB, each cut into blocks of whole rows and indexed by
+ * all threads.
  *
  *     now    | rows of block 0 | rows of block 1 | ... | rest |      parsed
  *     next   | rest | bytes that are being read ...           |      read meanwhile
  *
- * Where a block may begin is known from the quotes in front of it: an even number means that a newline ends
- * a row.  Whoever reads a segment counts them, a fiftieth of the work, and moves each block to the first row
- * that begins in it; so a segment needs two parallel parts, index and conversion.  The cuts depend on the text
- * alone.  Once a block turned out to hold a quote
- * that does not count (see csv_kernels_cpu.c) the cuts and the index follow the grammar from there on.
+ * Where a block may begin is known from the quotes in front of it: an even number means that a
+ * newline ends a row.  Whoever reads a segment counts them, a fiftieth of the work, and moves each
+ * block to the first row that begins in it; so a segment needs two parallel parts, index and
+ * conversion.  The cuts depend on the text alone.  Once a block turned out to hold a quote that
+ * does not count (see csv_kernels_cpu.c) the cuts and the index follow the grammar from there on.
  */
 #include <string.h>
 
@@ -95,7 +96,7 @@ void frgi_segments_swap(frgi_segments *w)
     w->start = 0;
 }
 
-/* ---- cuts --------------------------------------------------------------------------------------- */
+/* ---- cuts ------------------------------------------------------------------------------------ */
 
 /** The first row that begins at or behind `from`, where `odd` says whether quotes are open. */
 static int64_t next_row(const char *text, int64_t from, int64_t length, bool odd)
@@ -170,7 +171,7 @@ frg_status frgi_segments_read(frgi_segments *w)
     return FRG_OK;
 }
 
-/* ---- the index ---------------------------------------------------------------------------------- */
+/* ---- the index ------------------------------------------------------------------------------- */
 
 static frg_status reserve_index(frgi_segments *w, int b, int64_t capacity)
 {
@@ -219,7 +220,8 @@ static void index_blocks(frgi_segments *w, frgi_index_end which)
     }
 }
 
-/** Most cells have more than three bytes; a block where they do not gets the capacity of the worst case. */
+/** Most cells have more than three bytes; a block where they do not gets the capacity of the worst
+ *  case. */
 static frg_status index_once(frgi_segments *w)
 {
     if (!w->now.n_cuts) {

@@ -1,8 +1,9 @@
 /* decimal.c - numbers of any spelling; the table of powers of five.
  *
- * Powers q >= 0: the first 128 bits of 5^q.  Powers q < 0: those of floor(2^1151 / 5^-q).  Where 5^-q < 2^64
- * (q >= -27) the kept value is rounded up, so that exact halves come out as the test for ties expects them.
- * They are written by tools/make_number_tables.py; test_csv computes them again.
+ * Powers q >= 0: the first 128 bits of 5^q.  Powers q < 0: those of floor(2^1151 / 5^-q).  Where
+ * 5^-q < 2^64 (q >= -27) the kept value is rounded up, so that exact halves come out as the test
+ * for ties expects them. They are written by tools/make_number_tables.py; test_csv computes them
+ * again.
  *
  * Reference: Lemire, Software: Practice and Experience 51 (2021) 1700.
  */
@@ -90,8 +91,8 @@ static const char *read_digits(const char *p, const char *e, int fraction, manti
     return p;
 }
 
-/** Adds [+-]digits to *q; NULL if there are none.  Beyond 10^15 the exact value does not matter: as many
- *  digits would have to stand in front. */
+/** Adds [+-]digits to *q; NULL if there are none.  Beyond 10^15 the exact value does not matter: as
+ *  many digits would have to stand in front. */
 static const char *read_exponent(const char *p, const char *e, int64_t *q)
 {
     const bool negative = p < e && *p == '-';

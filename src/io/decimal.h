@@ -1,9 +1,9 @@
 /* decimal.h - decimal text to double, correctly rounded.
  *
- * A number is w * 10^q with an integer w < 2^64: multiply w by the first 128 bits of 5^q and round the
- * product.  That decides all but a handful of inputs (Lemire, "Number Parsing at a Gigabyte per Second",
- * 2021, sections 5 to 9).  What is left, and numbers of more than 19 digits where w and w + 1 differ, goes
- * to strtod_l in the C locale.
+ * A number is w * 10^q with an integer w < 2^64: multiply w by the first 128 bits of 5^q and round
+ * the product.  That decides all but a handful of inputs (Lemire, "Number Parsing at a Gigabyte per
+ * Second", 2021, sections 5 to 9).  What is left, and numbers of more than 19 digits where w and w
+ * + 1 differ, goes to strtod_l in the C locale.
  */
 #ifndef FRGI_DECIMAL_H
 #define FRGI_DECIMAL_H
@@ -32,8 +32,8 @@ FRG_MUST_USE frg_status frgi_decimal_open(frgi_decimal **out, frg_context *ctx);
 void frgi_decimal_close(frgi_decimal **d, frg_context *ctx);
 
 /** Reads all of [s, e) as [+-]digits[.digits][(e|E)[+-]digits], or inf, infinity, nan in any case.
- *  False, and *out untouched, if it is anything else.  At least one byte that cannot continue a number
- *  must stand at e. */
+ *  False, and *out untouched, if it is anything else.  At least one byte that cannot continue a
+ *  number must stand at e. */
 bool frgi_decimal_parse(const frgi_decimal *d, const char *s, const char *e, double *out);
 
 /** *out = w * 10^q rounded to nearest, ties to even; false where 128 bits do not decide. */
@@ -47,9 +47,9 @@ static inline bool frgi_decimal_scale(uint64_t w, int64_t q, double *out)
         *out = __builtin_inf();
         return true;
     }
-    /* w 2^l with the top bit set, times 5^q 2^(its own scale): 192 bits, of which the first 64 hold the
-       mantissa (53 bits), the rounding bit and at least 9 more; the second word of 5^q matters only when
-       those nine are all ones. */
+    /* w 2^l with the top bit set, times 5^q 2^(its own scale): 192 bits, of which the first 64 hold
+     * the mantissa (53 bits), the rounding bit and at least 9 more; the second word of 5^q matters
+     * only when those nine are all ones. */
     const frgi_power p = frgi_powers_of_five[q - FRGI_POWER_MIN];
     const int lift = __builtin_clzll(w);
     w <<= lift;
@@ -95,8 +95,8 @@ static inline bool frgi_decimal_scale(uint64_t w, int64_t q, double *out)
     return true;
 }
 
-/** The value of 8 digits, '0' already subtracted, the first in the lowest byte: three multiplications
- *  join neighbours to pairs, fours and eight. */
+/** The value of 8 digits, '0' already subtracted, the first in the lowest byte: three
+ *  multiplications join neighbours to pairs, fours and eight. */
 static inline uint64_t frgi_eight_digits(uint64_t x)
 {
     x = x * 10 + (x >> 8);
@@ -105,8 +105,8 @@ static inline uint64_t frgi_eight_digits(uint64_t x)
            32;
 }
 
-/** Reads the k digits in front of `end`, 0 <= k <= 8; the 8 bytes there must be readable.  False if one is
- *  no digit. */
+/** Reads the k digits in front of `end`, 0 <= k <= 8; the 8 bytes there must be readable.  False if
+ *  one is no digit. */
 static inline bool frgi_digits(const char *end, int64_t k, uint64_t *value)
 {
     static const uint64_t keep[9] = {0,

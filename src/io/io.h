@@ -1,7 +1,8 @@
-/* io.h - what the files of src/io share: sources of bytes, tables under construction, and the parsers.
+/* io.h - what the files of src/io share: sources of bytes, tables under construction, and the
+ * parsers.
  *
- * Every parser takes bytes and their number, never a file: a source feeds it from a file, a pipe, a gzip
- * stream or memory, so that a fuzzer reaches each parser without a file.
+ * Every parser takes bytes and their number, never a file: a source feeds it from a file, a pipe, a
+ * gzip stream or memory, so that a fuzzer reaches each parser without a file.
  */
 #ifndef FRGI_IO_H
 #define FRGI_IO_H
@@ -11,7 +12,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* ---- sources ------------------------------------------------------------------------------------ */
+/* ---- sources --------------------------------------------------------------------------------- */
 
 /** Bytes in memory. */
 typedef struct {
@@ -25,12 +26,14 @@ typedef struct {
     const char *name; /* stands in messages */
     const frgi_span *spans;
     int64_t n_spans;
-    /* of a path: a stop ends the bytes early, as of frgi_reader; who reads asks frgi_stopped before they count */
+    /* of a path: a stop ends the bytes early, as of frgi_reader; who reads asks frgi_stopped before
+     * they count */
     bool stops;
 } frgi_input;
 
 typedef struct frgi_source frgi_source;
-/** Opens an input.  With `unpack`, gzip is recognised by its first bytes and read as its contents. */
+/** Opens an input.  With `unpack`, gzip is recognised by its first bytes and read as its
+ *  contents. */
 FRG_MUST_USE frg_status frgi_source_open(frgi_source **out, frg_context *ctx,
                                          const frgi_input *input, bool unpack);
 /** Fills up to `bytes`; *got < bytes only at the end. */
@@ -49,12 +52,13 @@ int64_t frgi_source_consumed(const frgi_source *s);
 int64_t frgi_source_total(const frgi_source *s);
 void frgi_source_close(frgi_source **s);
 
-/** zlib's allocator hooks on a context, so that its memory is counted and its failures are tested. */
+/** zlib's allocator hooks on a context, so that its memory is counted and its failures are
+ *  tested. */
 void *frgi_zlib_alloc(void *ctx, unsigned items, unsigned size);
 void frgi_zlib_free(void *ctx, void *p);
 
-/** Does text of `unpacked` bytes come from `packed` bytes honestly?  1000 times is deflate's practical
- *  limit; the first MiB is free. */
+/** Does text of `unpacked` bytes come from `packed` bytes honestly?  1000 times is deflate's
+ *  practical limit; the first MiB is free. */
 static inline bool frgi_expansion_is_sane(int64_t packed, int64_t unpacked)
 {
     return unpacked <= (1 << 20) || unpacked / 1000 <= packed;
@@ -63,7 +67,7 @@ static inline bool frgi_expansion_is_sane(int64_t packed, int64_t unpacked)
 /** W_EXPANSION, once a run, above 100 times. */
 void frgi_warn_of_expansion(frg_context *ctx, const char *name, int64_t packed, int64_t unpacked);
 
-/* ---- tables ------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 /** One column and the memory behind its pointers. */
 typedef struct {
@@ -81,7 +85,8 @@ struct frg_table {
     frg_column *columns;
     frgi_column_memory *memory;
     int64_t *
-        index; /* 4 capacity places, open addressing by the hash of the name: a column's number + 1, 0: free */
+        index; /* 4 capacity places, open addressing by the hash of the name: a column's number + 1,
+                  0: free */
     struct ArrowArray *batches; /* kept for the columns they lend */
     int64_t n_batches, batches_capacity;
 };
@@ -102,7 +107,7 @@ bool frgi_column_is_wanted(const frg_table_opts *o, const char *name);
 /** Is it UTF-8 (RFC 3629: no surrogates, no overlong forms) without NUL? */
 bool frgi_is_utf8(const char *s, int64_t n);
 
-/* ---- parsers ------------------------------------------------------------------------------------ */
+/* ---- parsers --------------------------------------------------------------------------------- */
 
 /** Sizes of the text reader's steps.  No result depends on the first two; tests make them tiny. */
 typedef struct {
@@ -112,8 +117,8 @@ typedef struct {
 } frgi_csv_steps;
 extern const frgi_csv_steps frgi_csv_default_steps;
 
-/** Text to a table; `source` is the input, opened by the caller, who closes it.  The delimiter 0 is a tab
- *  where the first line has one, else a comma. */
+/** Text to a table; `source` is the input, opened by the caller, who closes it.  The delimiter 0 is
+ *  a tab where the first line has one, else a comma. */
 FRG_MUST_USE frg_status frgi_csv_read(frg_table **out, frg_context *ctx, const frgi_input *input,
                                       frgi_source *source, const frg_table_opts *o,
                                       const frgi_csv_steps *steps);
@@ -124,8 +129,8 @@ FRG_MUST_USE frg_status frgi_npy_parse(frg_npy **out, frg_context *ctx, frgi_sou
 /** The same from bytes. */
 FRG_MUST_USE frg_status frgi_npy_parse_bytes(frg_npy **out, frg_context *ctx, const char *bytes,
                                              int64_t count, const char *name);
-/** Adds the array as columns: one axis, column `single`; two, STEM1 .. STEMp.  Without a table (*t NULL)
- *  makes one of its rows.  Frees the array. */
+/** Adds the array as columns: one axis, column `single`; two, STEM1 .. STEMp.  Without a table (*t
+ *  NULL) makes one of its rows.  Frees the array. */
 FRG_MUST_USE frg_status frgi_npy_to_columns(frg_table **t, frg_context *ctx, frg_npy *a,
                                             const char *single, const char *stem, const char *name);
 /** Takes over an array of an archive, named without its ".npy". */
@@ -137,9 +142,10 @@ FRG_MUST_USE frg_status frgi_npz_each(frg_context *ctx, const char *bytes, int64
 FRG_MUST_USE frg_status frgi_npz_parse(frg_table **out, frg_context *ctx, const char *bytes,
                                        int64_t count, const char *name);
 
-/* ---- what is written ---------------------------------------------------------------------------- */
+/* ---- what is written ------------------------------------------------------------------------- */
 
-/** A stop that comes while it writes ends a writing; the result of a run that was stopped before is written all the same. */
+/** A stop that comes while it writes ends a writing; the result of a run that was stopped before is
+ *  written all the same. */
 typedef struct {
     const frg_context *ctx;
     bool stopped_before;
@@ -155,7 +161,7 @@ static inline bool frgi_write_stops(const frgi_write_watch *w)
     return !w->stopped_before && frgi_stopped(w->ctx) == FRG_INTERRUPTED;
 }
 
-/* ---- an archive that is written ------------------------------------------------------------------ */
+/* ---- an archive that is written -------------------------------------------------------------- */
 
 /** An .npz archive that appears whole or not at all. */
 typedef struct frgi_npz_writer frgi_npz_writer;

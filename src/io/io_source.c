@@ -1,8 +1,9 @@
 /* io_source.c - bytes in order from a file, a pipe, memory, or a gzip stream in any of them.
  *
- * The first 64 KB are read when the source is opened, so that its kind can be seen before it is consumed.
- * Plain files are then read straight into the caller's memory.  A gzip stream (RFC 1952) is a sequence of
- * members, each with its CRC, which zlib checks; zeros after the last one (padding) are passed over.
+ * The first 64 KB are read when the source is opened, so that its kind can be seen before it is
+ * consumed. Plain files are then read straight into the caller's memory.  A gzip stream (RFC 1952)
+ * is a sequence of members, each with its CRC, which zlib checks; zeros after the last one
+ * (padding) are passed over.
  */
 #include <string.h>
 #include <zlib.h>

@@ -1,12 +1,13 @@
 /* mesh_read.c - points and edges of OFF, OBJ and PLY files.
  *
- *     OFF   "OFF", then "points faces edges"; a point a line, its first three numbers; a face a line, "k i1 .. ik"
- *     OBJ   "v x y z", "f i1/.. i2/.. ..", "l i1 i2 ..", counted from 1, or from the last point backwards where < 0;
- *           a line of corners goes on below where a backslash ends it
+ *     OFF   "OFF", then "points faces edges"; a point a line, its first three numbers; a face a
+ *           line, "k i1 .. ik"
+ *     OBJ   "v x y z", "f i1/.. i2/.. ..", "l i1 i2 ..", counted from 1, or from the last point
+ *           backwards where < 0; a line of corners goes on below where a backslash ends it
  *     PLY   a header of elements and their properties; then the elements, a line each or in binary
  *
- * A face gives its sides, closed.  Memory grows with what is there, never with a number in the file; every refusal
- * names the line, or the byte in binary parts.
+ * A face gives its sides, closed.  Memory grows with what is there, never with a number in the
+ * file; every refusal names the line, or the byte in binary parts.
  */
 #include <math.h>
 #include <string.h>
@@ -50,7 +51,7 @@ static frg_status refuse(const parser *p, frgi_error id, const char *why, const 
     FAIL(p->ctx, id, "%s%s%.*s%s", why, w ? ", got '" : "", length, w ? w->text : "", w ? "'" : "");
 }
 
-/* ---- words ------------------------------------------------------------------------------------------ */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 static void step_line(parser *p)
 {
@@ -130,7 +131,7 @@ static frg_status next_count(parser *p, const char *what, int64_t *out)
     return FRG_OK;
 }
 
-/* ---- points and edges --------------------------------------------------------------------------------- */
+/* ---- points and edges ------------------------------------------------------------------------ */
 
 static frg_status add_point(parser *p, const double x[3])
 {
@@ -163,7 +164,8 @@ static frg_status add_edge(parser *p, int64_t from, int64_t to)
     return FRG_OK;
 }
 
-/** A corner of a face or curve: an edge from the last one, remembered in seen[0] first, seen[1] last. */
+/** A corner of a face or curve: an edge from the last one, remembered in seen[0] first, seen[1]
+ *  last. */
 static frg_status add_corner(parser *p, int64_t corner, int64_t seen[2])
 {
     if (!(corner >= 0 && corner < p->mesh->n)) {
@@ -204,7 +206,7 @@ static frg_status listed_face(parser *p)
     return close_face(p, seen);
 }
 
-/* ---- OFF ----------------------------------------------------------------------------------------------- */
+/* ---- OFF ------------------------------------------------------------------------------------- */
 
 static frg_status read_off(parser *p)
 {
@@ -231,7 +233,7 @@ static frg_status read_off(parser *p)
     return FRG_OK;
 }
 
-/* ---- OBJ ----------------------------------------------------------------------------------------------- */
+/* ---- OBJ ------------------------------------------------------------------------------------- */
 
 /** A corner "i", "i/t", "i//n": from 1 on, or backwards from the points so far. */
 static frg_status obj_corner(const parser *p, const word *w, int64_t *out)
@@ -291,7 +293,7 @@ static frg_status read_obj(parser *p)
     return FRG_OK;
 }
 
-/* ---- PLY ----------------------------------------------------------------------------------------------- */
+/* ---- PLY ------------------------------------------------------------------------------------- */
 
 enum { PLY_ELEMENTS = 8, PLY_PROPERTIES = 64 };
 typedef enum { I8, U8, I16, U16, I32, U32, REAL32, REAL64, NO_TYPE } ply_type;
@@ -544,7 +546,7 @@ static frg_status read_ply(parser *p)
     return FRG_OK;
 }
 
-/* ---- any ----------------------------------------------------------------------------------------------- */
+/* ---- any ------------------------------------------------------------------------------------- */
 
 static frg_status parse(parser *p)
 {

@@ -1,11 +1,13 @@
 /* npy.c - NumPy's array files (NEP 1), versions 1 to 3.
  *
- *     "\x93NUMPY" major minor | length (u16, from version 2 on u32) | header | elements
- *     header: {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), } in any order, then spaces, newline
+ *     "\x93NUMPY" major minor | length (u16, from version 2 on u32) | header | elements header:
+ *     {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), } in any order, then spaces,
+ *     newline
  *
- * The header is read by a grammar that knows these three keys and nothing else.  Sizes are checked against
- * the bytes that are there before memory is taken for them.  Types that no view has are widened on the
- * way: half to float, all other integers and bool to int64.  Python objects are never loaded.
+ * The header is read by a grammar that knows these three keys and nothing else.  Sizes are checked
+ * against the bytes that are there before memory is taken for them.  Types that no view has are
+ * widened on the way: half to float, all other integers and bool to int64.  Python objects are
+ * never loaded.
  */
 #include "io/npy.h"
 
@@ -14,7 +16,7 @@
 
 enum { HEADER_MOST = 1 << 20, CHUNK = 1 << 16, NATIVE = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ };
 
-/* ---- element types ------------------------------------------------------------------------------ */
+/* ---- element types --------------------------------------------------------------------------- */
 
 /** IEEE 754 binary16. */
 static float half_to_float(uint16_t h)
@@ -32,8 +34,8 @@ static float half_to_float(uint16_t h)
     return x;
 }
 
-/* Each widens n elements in the machine's byte order and returns the number of the first that does not fit,
-   or n. */
+/* Each widens n elements in the machine's byte order and returns the number of the first that does
+ * not fit, or n. */
 static int64_t widen_half(const void *from, void *to, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -126,7 +128,7 @@ static void swap_bytes(void *data, int64_t n, int size)
     }
 }
 
-/* ---- the header --------------------------------------------------------------------------------- */
+/* ---- the header ------------------------------------------------------------------------------ */
 
 typedef struct {
     const struct element *element;
@@ -364,7 +366,7 @@ static frg_status read_header(frg_context *ctx, frgi_source *source, const char 
     return status;
 }
 
-/* ---- the elements ------------------------------------------------------------------------------- */
+/* ---- the elements ---------------------------------------------------------------------------- */
 
 static frg_status read_widened(frg_npy *a, frgi_source *source, const array_header *h,
                                const char *name)
@@ -475,7 +477,7 @@ frg_status frgi_npy_parse_bytes(frg_npy **out, frg_context *ctx, const char *byt
     return status;
 }
 
-/* ---- public ------------------------------------------------------------------------------------- */
+/* ---- public ---------------------------------------------------------------------------------- */
 
 frg_status frg_npy_read(frg_npy **out, frg_context *ctx, const char *path)
 {

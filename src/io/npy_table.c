@@ -37,7 +37,8 @@ static int64_t count_missing(const frgi_column_memory *m, frg_column_kind kind, 
     return missing;
 }
 
-/** The values of one column; an array that is one column of float64 or int64 hands over its memory. */
+/** The values of one column; an array that is one column of float64 or int64 hands over its
+ *  memory. */
 static frg_status take_values(frg_context *ctx, frg_npy *a, int64_t column, frg_column_kind kind,
                               int64_t n, frgi_column_memory *m)
 {

@@ -1,4 +1,5 @@
-/* npy_write.c - any host view to an .npy file of version 1.0, its header padded to 64 bytes as NumPy does. */
+/* npy_write.c - any host view to an .npy file of version 1.0, its header padded to 64 bytes as
+ * NumPy does. */
 #include <stdio.h>
 #include <string.h>
 

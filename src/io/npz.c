@@ -1,10 +1,10 @@
 /* npz.c - NumPy's archives: a zip file (APPNOTE 6.3) of .npy members, stored or deflated.
  *
- * The central directory at the end is followed, as every reader does; what the local headers repeat has to agree
- * with it, and its entries have to fill it, so that a changed bit either is refused or changes nothing that is used.
- * Sizes of 64 bits are read from their extra field.  A member's declared size is
- * checked against the archive (stored) or against its compressed size (1000 times) before it is allocated,
- * and its CRC after.  Encrypted and split archives are refused.
+ * The central directory at the end is followed, as every reader does; what the local headers repeat
+ * has to agree with it, and its entries have to fill it, so that a changed bit either is refused or
+ * changes nothing that is used. Sizes of 64 bits are read from their extra field.  A member's
+ * declared size is checked against the archive (stored) or against its compressed size (1000 times)
+ * before it is allocated, and its CRC after.  Encrypted and split archives are refused.
  */
 #include <string.h>
 #include <zlib.h>
@@ -146,8 +146,8 @@ static frg_status read_entry(const archive *a, uint64_t *at, member *m)
     return FRG_OK;
 }
 
-/** Whether the local header at p says of the member what the directory does.  A writer that did not know sizes and
- *  checksum beforehand (bit 3 of the flags) has left them 0. */
+/** Whether the local header at p says of the member what the directory does.  A writer that did not
+ *  know sizes and checksum beforehand (bit 3 of the flags) has left them 0. */
 static bool agrees(const unsigned char *p, const member *m)
 {
     member l = {.packed = number(p + 18, 4), .unpacked = number(p + 22, 4), .local = 0};
@@ -306,7 +306,7 @@ frg_status frgi_npz_each(frg_context *ctx, const char *bytes, int64_t count, con
                : malformed(&a, "its directory has more or fewer entries than it says");
 }
 
-/* ---- as a table ----------------------------------------------------------------------------------- */
+/* ---- as a table ------------------------------------------------------------------------------ */
 
 typedef struct {
     frg_context *ctx;

@@ -1,7 +1,8 @@
 /* npz_write.c - arrays into NumPy's archive: a zip file (APPNOTE 6.3) of stored .npy members.
  *
- * Sizes and places are written with 64 bits throughout, so that there is one way for small and large archives.  The
- * checksum of a member stands before its bytes, which are therefore passed over twice. */
+ * Sizes and places are written with 64 bits throughout, so that there is one way for small and
+ * large archives.  The checksum of a member stands before its bytes, which are therefore passed
+ * over twice. */
 #include <string.h>
 #include <zlib.h>
 
@@ -26,7 +27,7 @@ struct frgi_npz_writer {
     int64_t n, capacity;
 };
 
-/* ---- records -------------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 typedef struct {
     unsigned char bytes[96];
@@ -112,7 +113,7 @@ static frg_status put_directory(frgi_npz_writer *w)
     return put(w, tail.bytes, tail.count);
 }
 
-/* ---- the calls ------------------------------------------------------------------------------------ */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
 frg_status frgi_npz_open(frgi_npz_writer **out, frg_context *ctx, const char *path)
 {

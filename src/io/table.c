@@ -6,7 +6,7 @@
 
 enum { COLUMNS_LEAST = 8 };
 
-/* ---- life --------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 frg_status frg_table_create(frg_table **out, frg_context *ctx, int64_t n)
 {
@@ -45,7 +45,8 @@ void frg_table_destroy(frg_table *t)
     DROP(t->ctx, &t);
 }
 
-/** The place in the index of a column of that name: the first such, or else a free one.  capacity is a power of two. */
+/** The place in the index of a column of that name: the first such, or else a free one.  capacity
+ *  is a power of two. */
 static int64_t place_of(const frg_table *t, const char *name)
 {
     const int64_t places = 4 * t->capacity;
@@ -99,7 +100,7 @@ frg_status frgi_table_adopt(frg_table *t, frgi_column_memory memory, frg_column_
     return FRG_OK;
 }
 
-/* ---- columns of the caller's arrays ------------------------------------------------------------- */
+/* ---- columns of the caller's arrays ---------------------------------------------------------- */
 
 static frg_status copy_column(frg_table *t, const char *name, const void *values, size_t size,
                               frgi_column_memory *m)
@@ -222,7 +223,7 @@ frg_status frg_table_add_bools(frg_table *t, const char *name, const int32_t *va
     return finish_column(t, &m, FRG_BOOL, missing, 0, status);
 }
 
-/* ---- looking ------------------------------------------------------------------------------------ */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 int64_t frg_table_rows(const frg_table *t)
 {
@@ -265,7 +266,7 @@ const char *frg_table_nearest(const frg_table *t, const char *name)
     return best;
 }
 
-/* ---- which columns are asked for ---------------------------------------------------------------- */
+/* ---- which columns are asked for ------------------------------------------------------------- */
 
 bool frgi_column_is_wanted(const frg_table_opts *o, const char *name)
 {

@@ -1,7 +1,8 @@
 /* table_inference.c - what the cells of a text column read as.
  *
- * One cell that is no number makes a column of a text file text.  Who takes text for categories, or leaves it out,
- * would then answer another question in silence; the inferred types tell such columns from those of words.
+ * One cell that is no number makes a column of a text file text.  Who takes text for categories, or
+ * leaves it out, would then answer another question in silence; the inferred types tell such
+ * columns from those of words.
  */
 #include <string.h>
 

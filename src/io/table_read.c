@@ -1,4 +1,5 @@
-/* table_read.c - which parser reads a file: by the format asked for, the extension, or the first bytes. */
+/* table_read.c - which parser reads a file: by the format asked for, the extension, or the first
+ * bytes. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>

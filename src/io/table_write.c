@@ -1,8 +1,8 @@
 /* table_write.c - a table as CSV that reads back to the same values.
  *
- * Doubles are written as the shortest text of the same double.  A missing value is an empty cell; in a table
- * of one column, where an empty line would be passed over, it is NA.  A label is quoted where it holds the
- * delimiter, a quote, a line end or spaces at an end, and where it is empty.
+ * Doubles are written as the shortest text of the same double.  A missing value is an empty cell;
+ * in a table of one column, where an empty line would be passed over, it is NA.  A label is quoted
+ * where it holds the delimiter, a quote, a line end or spaces at an end, and where it is empty.
  */
 #include <string.h>
 #include <strings.h>
@@ -17,8 +17,8 @@ static frg_status put(frgi_writer *w, const char *s)
     return frgi_writer_put(w, s, strlen(s));
 }
 
-/* A text that begins with '=' or the like is written as it is too: a mark in front of it, against spreadsheets that
- * compute with it, would be read back as a part of it. */
+/* A text that begins with '=' or the like is written as it is too: a mark in front of it, against
+ * spreadsheets that compute with it, would be read back as a part of it. */
 static frg_status put_text(frgi_writer *w, const char *s, char delimiter)
 {
     const size_t n = strlen(s);

@@ -1,16 +1,19 @@
-/* bf16_tiles.h - the tiles of x86 (AMX) as a kernel for single precision: a 32 x 32 block of C from packed panels.
+/* bf16_tiles.h - the tiles of x86 (AMX) as a kernel for single precision: a 32 x 32 block of C from
+ * packed panels.
  *
- * A float is the sum of three bfloat16, x = hi + mid + lo, each rounded to nearest: |mid| <= 2^-8 |x|, |lo| <= 2^-16 |x|.
- * Of the nine products of two such sums six are formed,
+ * A float is the sum of three bfloat16, x = hi + mid + lo, each rounded to nearest: |mid| <= 2^-8
+ * |x|, |lo| <= 2^-16 |x|. Of the nine products of two such sums six are formed,
  *
  *     lo hi + mid hi + mid mid + hi mid + hi lo + hi hi,
  *
- * the rest is below 2^-23 |a b| and of either sign, 2^-26 as a rule.  Small products come first, while the sums are
- * 2^-8 of what they become: where all of them do (not `together`), their roundings do not count, and as many are
- * left as in a loop of fused multiply-adds; together with hi hi, piece after piece, saves loads where k is short.
+ * the rest is below 2^-23 |a b| and of either sign, 2^-26 as a rule.  Small products come first,
+ * while the sums are 2^-8 of what they become: where all of them do (not `together`), their
+ * roundings do not count, and as many are left as in a loop of fused multiply-adds; together with
+ * hi hi, piece after piece, saves loads where k is short.
  *
- * A panel is 16 rows (or columns) of C with all its k, in pieces of 32 of k: tiles hi, mid and lo, 1 KB each.  A word
- * of a tile pairs k with k + 16.  Tiles of rows have a line for each pair, those of columns one for each column.
+ * A panel is 16 rows (or columns) of C with all its k, in pieces of 32 of k: tiles hi, mid and lo,
+ * 1 KB each.  A word of a tile pairs k with k + 16.  Tiles of rows have a line for each pair, those
+ * of columns one for each column.
  *
  * Dangers: numbers below 2^-126 count as zero, also as terms of larger ones; an infinity becomes
  * NaN.  The tiles' shape belongs to the thread: between bf16_open() and bf16_close() nobody else
@@ -159,8 +162,8 @@ TILES_INLINE void bf16_store(float *block, ptrdiff_t ld)
     __asm__ volatile("" ::: "memory");
 }
 
-/** The sums grow by sum_k of 32 columns and 32 rows, two panels of each; pieces: of 32 of k.  `together` is a constant
- *  at every call. */
+/** The sums grow by sum_k of 32 columns and 32 rows, two panels of each; pieces: of 32 of k.
+ *  `together` is a constant at every call. */
 TILES_INLINE void bf16_add(ptrdiff_t pieces, bool together, const unsigned char *c0,
                            const unsigned char *c1, const unsigned char *r0,
                            const unsigned char *r1)

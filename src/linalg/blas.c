@@ -7,30 +7,30 @@
 /* Some builds of OpenBLAS have a prefix before all their names, which their pkg-config names
  * (scipy-openblas32: scipy_). */
 #ifdef BLAS_SYMBOL_PREFIX
-#define JOINED(prefix, name) prefix##name
-#define PREFIXED(prefix, name) JOINED(prefix, name)
-#define dgemm_ PREFIXED(BLAS_SYMBOL_PREFIX, dgemm_)
-#define dsyrk_ PREFIXED(BLAS_SYMBOL_PREFIX, dsyrk_)
-#define dtrsm_ PREFIXED(BLAS_SYMBOL_PREFIX, dtrsm_)
-#define sgemm_ PREFIXED(BLAS_SYMBOL_PREFIX, sgemm_)
-#define ssyrk_ PREFIXED(BLAS_SYMBOL_PREFIX, ssyrk_)
-#define ssymm_ PREFIXED(BLAS_SYMBOL_PREFIX, ssymm_)
-#define strsv_ PREFIXED(BLAS_SYMBOL_PREFIX, strsv_)
-#define dtrsv_ PREFIXED(BLAS_SYMBOL_PREFIX, dtrsv_)
-#define sgeqrf_ PREFIXED(BLAS_SYMBOL_PREFIX, sgeqrf_)
-#define dgeqrf_ PREFIXED(BLAS_SYMBOL_PREFIX, dgeqrf_)
-#define sorgqr_ PREFIXED(BLAS_SYMBOL_PREFIX, sorgqr_)
-#define dorgqr_ PREFIXED(BLAS_SYMBOL_PREFIX, dorgqr_)
-#define ssyevd_ PREFIXED(BLAS_SYMBOL_PREFIX, ssyevd_)
-#define dsyevd_ PREFIXED(BLAS_SYMBOL_PREFIX, dsyevd_)
-#define openblas_get_parallel PREFIXED(BLAS_SYMBOL_PREFIX, openblas_get_parallel)
+#define JOINED(prefix, name)     prefix##name
+#define PREFIXED(prefix, name)   JOINED(prefix, name)
+#define dgemm_                   PREFIXED(BLAS_SYMBOL_PREFIX, dgemm_)
+#define dsyrk_                   PREFIXED(BLAS_SYMBOL_PREFIX, dsyrk_)
+#define dtrsm_                   PREFIXED(BLAS_SYMBOL_PREFIX, dtrsm_)
+#define sgemm_                   PREFIXED(BLAS_SYMBOL_PREFIX, sgemm_)
+#define ssyrk_                   PREFIXED(BLAS_SYMBOL_PREFIX, ssyrk_)
+#define ssymm_                   PREFIXED(BLAS_SYMBOL_PREFIX, ssymm_)
+#define strsv_                   PREFIXED(BLAS_SYMBOL_PREFIX, strsv_)
+#define dtrsv_                   PREFIXED(BLAS_SYMBOL_PREFIX, dtrsv_)
+#define sgeqrf_                  PREFIXED(BLAS_SYMBOL_PREFIX, sgeqrf_)
+#define dgeqrf_                  PREFIXED(BLAS_SYMBOL_PREFIX, dgeqrf_)
+#define sorgqr_                  PREFIXED(BLAS_SYMBOL_PREFIX, sorgqr_)
+#define dorgqr_                  PREFIXED(BLAS_SYMBOL_PREFIX, dorgqr_)
+#define ssyevd_                  PREFIXED(BLAS_SYMBOL_PREFIX, ssyevd_)
+#define dsyevd_                  PREFIXED(BLAS_SYMBOL_PREFIX, dsyevd_)
+#define openblas_get_parallel    PREFIXED(BLAS_SYMBOL_PREFIX, openblas_get_parallel)
 #define openblas_get_num_threads PREFIXED(BLAS_SYMBOL_PREFIX, openblas_get_num_threads)
 #define openblas_set_num_threads PREFIXED(BLAS_SYMBOL_PREFIX, openblas_set_num_threads)
-#define openblas_get_config PREFIXED(BLAS_SYMBOL_PREFIX, openblas_get_config)
+#define openblas_get_config      PREFIXED(BLAS_SYMBOL_PREFIX, openblas_get_config)
 #endif
 
-/* gfortran (since GCC 8) and LAPACK's callers hand the length of every character behind the other arguments; OpenBLAS
- * does not look at them. */
+/* gfortran (since GCC 8) and LAPACK's callers hand the length of every character behind the other
+ * arguments; OpenBLAS does not look at them. */
 extern void dgemm_(const char *, const char *, const int *, const int *, const int *,
                    const double *, const double *, const int *, const double *, const int *,
                    const double *, double *, const int *, size_t, size_t);
@@ -66,7 +66,8 @@ extern void ssyevd_(const char *, const char *, const int *, float *, const int 
 extern void dsyevd_(const char *, const char *, const int *, double *, const int *, double *,
                     double *, const int *, int *, const int *, int *, size_t, size_t);
 
-/* OpenBLAS answers about itself; another BLAS leaves these unresolved, and weak symbols are then NULL. */
+/* OpenBLAS answers about itself; another BLAS leaves these unresolved, and weak symbols are then
+ * NULL. */
 extern int openblas_get_parallel(void) __attribute__((weak));
 extern int openblas_get_num_threads(void) __attribute__((weak));
 extern void openblas_set_num_threads(int) __attribute__((weak));
@@ -90,7 +91,8 @@ frgi_blas_guard frgi_blas_begin(void)
         g.threads = openblas_get_num_threads();
         openblas_set_num_threads(1);
         break;
-    case PARALLEL_OPENMP: /* the calling thread's own number; those of a team are in a parallel region */
+    case PARALLEL_OPENMP: /* the calling thread's own number; those of a team are in a parallel
+                             region */
         g.threads = omp_get_max_threads();
         frgi_blas_single();
         break;

@@ -2,9 +2,12 @@
  *
  * With I, J, K tiles of rows and columns, X_<I the columns before those of I:
  *
- *     L_JI = (A_JI - L_J,<I L_I,<I') L_II^-T                 column of tiles by column, rows J at once
- *     R_JI = -R_JJ sum_{I <= K < J} L_JK R_KI                the products with R_KI of all rows J at once
- *     P_IJ = sum_{K >= J} R_KI' R_KJ                         all tiles at once, in the free upper triangle
+ *     L_JI = (A_JI - L_J,<I L_I,<I') L_II^-T                 column of tiles by column, rows J at
+ *                                                            once
+ *     R_JI = -R_JJ sum_{I <= K < J} L_JK R_KI                the products with R_KI of all rows J
+ *                                                            at once
+ *     P_IJ = sum_{K >= J} R_KI' R_KJ                         all tiles at once, in the free upper
+ *                                                            triangle
  *
  * Cost k^3 / 3 for each.  Inside a tile plain loops; sums over other tiles are BLAS's.
  */
@@ -34,10 +37,16 @@ static int height(const matrix *m, int i)
     return m->k - i < TILE ? m->k - i : TILE;
 }
 
+/** Threads that share its tiles. */
+static int team(const matrix *m)
+{
+    return m->k > 2 * TILE ? m->threads : 1;
+}
+
 /* One string literal: clang joins none in _Pragma. */
 /* clang-format off */
 #define FOR_TILES(m, i, from)                                                                      \
-    _Pragma("omp parallel for schedule(dynamic, 1) num_threads((m)->threads) if ((m)->k > 2 * TILE)") \
+    _Pragma("omp parallel for schedule(dynamic, 1) num_threads(team(m))")                          \
     for (int i = (from); i < (m)->k; i += TILE)
 /* clang-format on */
 
@@ -62,9 +71,10 @@ static double dot(int n, const double *a, const double *b)
     return s;
 }
 
-/* ---- L ------------------------------------------------------------------------------------------ */
+/* ---- L --------------------------------------------------------------------------------------- */
 
-/** L_ji of row j for columns first .. end-1, the columns before them taken off: 0 where the column's row is dropped. */
+/** L_ji of row j for columns first .. end-1, the columns before them taken off: 0 where the
+ *  column's row is dropped. */
 static void solve_row(const matrix *m, int j, int first, int end, const unsigned char *kept)
 {
     double *const row = at(m, j, first);
@@ -144,7 +154,7 @@ void frgi_cholesky_relation(int k, const double *a, const unsigned char *kept, i
     }
 }
 
-/* ---- R = L^-1 ----------------------------------------------------------------------------------- */
+/* ---- R = L^-1 -------------------------------------------------------------------------------- */
 
 /** R_II of L_II, zeros above its diagonal: R_ji = -(sum_{i <= l < j} L_jl R_li) / L_jj. */
 static void invert_tile(const matrix *m, int first)
@@ -164,7 +174,8 @@ static void invert_tile(const matrix *m, int first)
     }
 }
 
-/** C <- beta C + alpha times the product of the tiles at (j, k) and (k, i); rows of C are ld apart. */
+/** C <- beta C + alpha times the product of the tiles at (j, k) and (k, i); rows of C are ld
+ *  apart. */
 static void multiply(const matrix *m, double alpha, int j, int k, int i, double beta, double *c,
                      int ld)
 {
@@ -172,7 +183,8 @@ static void multiply(const matrix *m, double alpha, int j, int k, int i, double 
                at(m, j, k), m->k, beta, c, ld);
 }
 
-/** The tile at (j, i) <- alpha times the product of the tiles at (j, k) and (k, i), one of which it may be. */
+/** The tile at (j, i) <- alpha times the product of the tiles at (j, k) and (k, i), one of which it
+ *  may be. */
 static void replace(const matrix *m, double alpha, int j, int k, int i)
 {
     double c[TILE * TILE];
@@ -182,7 +194,8 @@ static void replace(const matrix *m, double alpha, int j, int k, int i)
     }
 }
 
-/** The column of tiles below R_II.  Sums come in the order of K, in the place of L_JI, which only the first needs. */
+/** The column of tiles below R_II.  Sums come in the order of K, in the place of L_JI, which only
+ *  the first needs. */
 static void invert_column(const matrix *m, int i)
 {
     FOR_TILES(m, j, i + TILE)
@@ -215,7 +228,7 @@ static bool invert_factor(const matrix *m)
     return true;
 }
 
-/* ---- P = R'R ------------------------------------------------------------------------------------ */
+/* ---- P = R'R --------------------------------------------------------------------------------- */
 
 /** P_IJ for all I before J. */
 static void square_above(const matrix *m, int j)

@@ -1,20 +1,24 @@
-/* elementary.h - exp, log, log(1 + x), sine and cosine of turns, for loops that the compiler turns into vectors.
+/* elementary.h - exp, log, log(1 + x), sine and cosine of turns, for loops that the compiler turns
+ * into vectors.
  *
- * Every function is branch-free straight-line code on one number: selects, adds, shifts and logical operations
- * that SSE2, AVX2 and AVX-512 all have, so that a loop over an array becomes vector code at every CPU level.
- * libm's functions do not (a call each, 10-40 times slower).  Argument reduction by adding 1.5 * 2^52 (2^23 in
- * float), which rounds to an integer and leaves it in the low bits; polynomials are minimax (Remez, relative
- * error below 1/20 of a unit in the last place).
+ * Every function is branch-free straight-line code on one number: selects, adds, shifts and logical
+ * operations that SSE2, AVX2 and AVX-512 all have, so that a loop over an array becomes vector code
+ * at every CPU level. libm's functions do not (a call each, 10-40 times slower).  Argument
+ * reduction by adding 1.5 * 2^52 (2^23 in float), which rounds to an integer and leaves it in the
+ * low bits; polynomials are minimax (Remez, relative error below 1/20 of a unit in the last place).
  *
  *                 error       range and special values
- *     exp         < 1.5 ulp   0 below -708 (-86.9 in float): no subnormal results; inf above 709.78 (88.72)
+ *     exp         < 1.5 ulp 0 below -708 (-86.9 in float): no subnormal results; inf above 709.78
+ *                 (88.72)
  *     log         < 1 ulp     0 -> -inf, < 0 -> NaN, subnormals are right, inf -> inf
  *     log1p       < 1.5 ulp   x >= 0 only
- *     sin, cos    < 2 ulp     of 2 pi x; relative, also near the zeros: the reduction is exact; |x| > 2^51 (2^22)
+ *     sin, cos    < 2 ulp of 2 pi x; relative, also near the zeros: the reduction is exact; |x| >
+ *                 2^51 (2^22)
  *                             are taken as whole numbers
  *
- * NaN goes through all of them.  The bounds are measured by tests/unit/test_elementary.c at every CPU level.
- * Muller (2016), Elementary Functions, chapters 3 and 11; Tang (1990) for the split of log.
+ * NaN goes through all of them.  The bounds are measured by tests/unit/test_elementary.c at every
+ * CPU level. Muller (2016), Elementary Functions, chapters 3 and 11; Tang (1990) for the split of
+ * log.
  */
 #ifndef FRGI_ELEMENTARY_H
 #define FRGI_ELEMENTARY_H
@@ -48,7 +52,7 @@ FRGI_ELEMENTARY float frgi_of_bits_f32(uint32_t u)
     return x;
 }
 
-/* ---- exp: x = k log 2 + r, |r| <= log(2)/2, e^x = 2^k (1 + r + r^2 q(r)) ------------------------- */
+/* ---- exp: x = k log 2 + r, |r| <= log(2)/2, e^x = 2^k (1 + r + r^2 q(r)) --------------------- */
 
 /** 1 + r + r^2 q(r), and t = 1.5 2^52 + k, whose low bits are k. */
 FRGI_ELEMENTARY double frgi_exp_reduced_f64(double x, double *t)
@@ -82,7 +86,8 @@ FRGI_ELEMENTARY float frgi_exp_reduced_f32(float x, float *t)
     return 1 + (r + r * r * q);
 }
 
-/** 2^(k-1) and not 2^k: k = 1024 is reached below the overflow.  What is computed outside the range is replaced. */
+/** 2^(k-1) and not 2^k: k = 1024 is reached below the overflow.  What is computed outside the range
+ *  is replaced. */
 FRGI_ELEMENTARY double frgi_exp_f64(double x)
 {
     double t;
@@ -101,7 +106,8 @@ FRGI_ELEMENTARY float frgi_exp_f32(float x)
     return x > 88.8f ? __builtin_inff() : low;
 }
 
-/** The same for x <= 700 (80 in float): a quarter faster, for kernels, weights and probabilities. */
+/** The same for x <= 700 (80 in float): a quarter faster, for kernels, weights and
+ *  probabilities. */
 FRGI_ELEMENTARY double frgi_exp_low_f64(double x)
 {
     double t;
@@ -116,7 +122,7 @@ FRGI_ELEMENTARY float frgi_exp_low_f32(float x)
     return x < -86.9f ? 0.0f : e * frgi_of_bits_f32((frgi_bits_f32(t) + 127) << 23);
 }
 
-/* ---- log: x = 2^k m, sqrt(1/2) <= m < sqrt(2), f = m - 1, s = f / (2 + f), log m = 2 atanh s ------ */
+/* ---- log: x = 2^k m, sqrt(1/2) <= m < sqrt(2), f = m - 1, s = f / (2 + f), log m = 2 atanh s - */
 
 /** k log 2 + low + log(1 + f); `low` is a small correction. */
 FRGI_ELEMENTARY double frgi_log_sum_f64(double k, double f, double low)
@@ -143,7 +149,8 @@ FRGI_ELEMENTARY float frgi_log_sum_f32(float k, float f, float low)
     return k * 0x1.62e4p-1f - ((half - (s * (half + z * p) + (k * 0x1.7f7d1cp-20f + low))) - f);
 }
 
-/** Exponent as a number and mantissa, from the bits of a positive normal x counted from sqrt(1/2). */
+/** Exponent as a number and mantissa, from the bits of a positive normal x counted from
+ *  sqrt(1/2). */
 FRGI_ELEMENTARY double frgi_log_exponent_f64(uint64_t u)
 {
     return frgi_of_bits_f64((u >> 52) | 0x4330000000000000u) - (0x1p52 + 1023);
@@ -183,8 +190,8 @@ FRGI_ELEMENTARY float frgi_log_f32(float x)
     return x < __builtin_inff() ? proper : x;
 }
 
-/** log(1 + x), x >= 0: where 1 + x stays in the first octave f is x itself, elsewhere what the sum lost,
- *  c = 1 + x - w, comes back as c / w. */
+/** log(1 + x), x >= 0: where 1 + x stays in the first octave f is x itself, elsewhere what the sum
+ *  lost, c = 1 + x - w, comes back as c / w. */
 FRGI_ELEMENTARY double frgi_log1p_f64(double x)
 {
     const double w = 1 + x, lost = x < 1 ? x - (w - 1) : 1 - (w - x);
@@ -203,9 +210,10 @@ FRGI_ELEMENTARY float frgi_log1p_f32(float x)
     return x < __builtin_inff() ? value : x;
 }
 
-/* ---- sine and cosine of 2 pi x: x = q/4 + r, |r| <= 1/8, exactly ---------------------------------- */
+/* ---- sine and cosine of 2 pi x: x = q/4 + r, |r| <= 1/8, exactly ----------------------------- */
 
-/** *sine = sin 2 pi x, *cosine = cos 2 pi x.  An odd q swaps them, bit 1 of q and of q + 1 gives the signs. */
+/** *sine = sin 2 pi x, *cosine = cos 2 pi x.  An odd q swaps them, bit 1 of q and of q + 1 gives
+ *  the signs. */
 FRGI_ELEMENTARY void frgi_turns_f64(double x, double *sine, double *cosine)
 {
     const double size = x < 0 ? -x : x, in = size < 0x1p51 ? x : x - x;

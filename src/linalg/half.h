@@ -1,5 +1,5 @@
-/* half.h - 16-bit floating-point numbers: bf16 (8 bits of exponent, 7 of fraction) and f16 (5 and 10), and elements
- * of any floating type. */
+/* half.h - 16-bit floating-point numbers: bf16 (8 bits of exponent, 7 of fraction) and f16 (5 and
+ * 10), and elements of any floating type. */
 #ifndef FRGI_HALF_H
 #define FRGI_HALF_H
 
@@ -104,8 +104,9 @@ static inline void frgi_element_put(char *at, frg_dtype t, double d)
     }
 }
 
-/** x to one of the two numbers of a 16-bit type around it, the farther from zero with the probability that makes x
- *  the mean; `random` has 32 even bits.  Exact in the type, but for f16 beyond its range. */
+/** x to one of the two numbers of a 16-bit type around it, the farther from zero with the
+ *  probability that makes x the mean; `random` has 32 even bits.  Exact in the type, but for f16
+ *  beyond its range. */
 static inline float frgi_round_randomly(float x, frg_dtype t, uint32_t random)
 {
     if (t == FRG_F16 && x > -0x1p-14f && x < 0x1p-14f) { /* multiples of 2^-24 */

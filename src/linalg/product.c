@@ -1,25 +1,28 @@
 /* product.c - single-precision products on the tiles of x86 (AMX), which multiply bfloat16 alone.
  *
- * A float is split into three bfloat16 and six products of them are formed (bf16_tiles.h): what is left out is less
- * than the rounding of one operation in single precision, and a tile instruction sums 32 products on its own before
- * it adds to C, so that fewer roundings lie on a sum's way than in a loop over k.  Six products at sixteen times the
- * speed of fused multiply-adds (one core: 3.1e12 against 0.21e12 operations a second) leave a gain of 2, packing
- * included (250 to 300 of 516 possible, where sgemm runs at 145).
+ * A float is split into three bfloat16 and six products of them are formed (bf16_tiles.h): what is
+ * left out is less than the rounding of one operation in single precision, and a tile instruction
+ * sums 32 products on its own before it adds to C, so that fewer roundings lie on a sum's way than
+ * in a loop over k.  Six products at sixteen times the speed of fused multiply-adds (one core:
+ * 3.1e12 against 0.21e12 operations a second) leave a gain of 2, packing included (250 to 300 of
+ * 516 possible, where sgemm runs at 145).
  *
  *     C = A B is kept as C' = B' A':   rows of a tile of C' are columns of C
- *     columns   op(B)' in tiles of 16 columns by 32 of k, three tiles (hi, mid, lo) after one another
+ *     columns   op(B)' in tiles of 16 columns by 32 of k, three tiles (hi, mid, lo) after one
+ *               another
  *     rows      op(A)  in tiles of 16 pairs of k by 16 rows
  *
- * Operands that lie the other way are transposed 16 x 16 in registers.  Loops: 128 of k for 512 columns, packed
- * to 0.4 MB, then 32 rows, packed to what stays in L1 and multiplied with the weight; 2 x 2 tiles of C in registers,
- * where they are loaded from C and stored to it: a detour by a buffer waited for the tile unit in every block.
+ * Operands that lie the other way are transposed 16 x 16 in registers.  Loops: 128 of k for 512
+ * columns, packed to 0.4 MB, then 32 rows, packed to what stays in L1 and multiplied with the
+ * weight; 2 x 2 tiles of C in registers, where they are loaded from C and stored to it: a detour by
+ * a buffer waited for the tile unit in every block.
  *
  * Dangers: tiles take numbers below 2^-126 for zero, also terms of larger ones: the caller keeps
  * operands away from that (soap_step.c).  An infinity becomes NaN.  Bits do not depend on threads:
  * one product, one thread.
  *
- * References: Henry, Tang and Heinecke (2019), Leveraging the bfloat16 datatype for higher-precision computations;
- * Goto and van de Geijn (2008) for the loops. */
+ * References: Henry, Tang and Heinecke (2019), Leveraging the bfloat16 datatype for
+ * higher-precision computations; Goto and van de Geijn (2008) for the loops. */
 #include "linalg/product_ways.h"
 
 #include "linalg/bf16_tiles.h"
@@ -107,7 +110,8 @@ TILES_INLINE void ask_for(const float *x, ptrdiff_t ld, ptrdiff_t lines)
     }
 }
 
-/** The 16 x 16 elements at (i, k): v[r] holds k + r of all i where rows_of_k, else i + r of all k. */
+/** The 16 x 16 elements at (i, k): v[r] holds k + r of all i where rows_of_k, else i + r of all
+ *  k. */
 TILES_INLINE void fetch(const operand *o, ptrdiff_t i, ptrdiff_t k, bool rows_of_k,
                         __m512i v[BF16_TILE])
 {
@@ -196,8 +200,9 @@ TILES_INLINE void give_block(const target *t, ptrdiff_t i, ptrdiff_t j, const fl
     }
 }
 
-/** The block of C at (i, j) by packed panels.  Its sums go on from past C, in tiles where C lies, if they can: bits are
- *  the same by way of a buffer, in which a block at an edge of C is another's middle. */
+/** The block of C at (i, j) by packed panels.  Its sums go on from past C, in tiles where C lies,
+ *  if they can: bits are the same by way of a buffer, in which a block at an edge of C is another's
+ *  middle. */
 TILES_INLINE void add_block(const target *t, ptrdiff_t i, ptrdiff_t j, float past, ptrdiff_t depth,
                             const unsigned char *columns, const unsigned char *rows)
 {
@@ -248,8 +253,8 @@ ON_TILES static void add_slab(const frgi_product_workspace *work, const target *
     }
 }
 
-/** Of k at a time.  Columns of C that lie 4096 bytes apart take each other's place in the L1 cache: they are passed over
- *  half as often. */
+/** Of k at a time.  Columns of C that lie 4096 bytes apart take each other's place in the L1 cache:
+ *  they are passed over half as often. */
 static ptrdiff_t depth_for(const target *t)
 {
     return t->ldc % 1024 == 0 ? DEEP : INNER;

@@ -1,5 +1,5 @@
-/* product.h - products of matrices in single precision for one thread: on the CPU's tiles where it has them, by
- * kernels of our own on AVX2.
+/* product.h - products of matrices in single precision for one thread: on the CPU's tiles where it
+ * has them, by kernels of our own on AVX2.
  *
  * All matrices lie by columns.  The `way` of a workspace says how; for matrices too small to gain
  * BLAS computes.  All are as exact as single precision: see product.c.
@@ -25,8 +25,8 @@ frgi_product_way frgi_product_way_of(const frg_context *ctx);
 void frgi_product_workspace_take(frgi_arena *arena, frgi_product_workspace *work,
                                  frgi_product_way way);
 
-/** Are products none of whose sizes is below `least` computed here, not by BLAS?  Then columns of C may be computed by
- *  several calls, and have the same bits. */
+/** Are products none of whose sizes is below `least` computed here, not by BLAS?  Then columns of C
+ *  may be computed by several calls, and have the same bits. */
 bool frgi_product_is_own(const frgi_product_workspace *work, ptrdiff_t least);
 /** C (m x n) <- op(A) op(B); trans 'N' or 'T'. */
 void frgi_product(const frgi_product_workspace *work, char trans_a, char trans_b, ptrdiff_t m,

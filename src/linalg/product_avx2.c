@@ -1,7 +1,9 @@
-/* product_avx2.c - single-precision products by fused multiply-adds on the sixteen registers of AVX2.
+/* product_avx2.c - single-precision products by fused multiply-adds on the sixteen registers of
+ * AVX2.
  *
- *     C (16 x 6) += sum_k a_k b_k'     twelve registers of C, two of a_k, b_k by broadcasts: 12 operations an
- *                                      8 loads, which the two units and the two load ports of a core just keep up with
+ *     C (16 x 6) += sum_k a_k b_k'     twelve registers of C, two of a_k, b_k by broadcasts: 12
+ *                                      operations an 8 loads, which the two units and the two load
+ *                                      ports of a core just keep up with
  *
  * Loops: `depth` of k (at most 256, in equal pieces) for 516 columns of C, packed in panels of 6,
  * which stay in the last cache level; then 192 rows, packed in panels of 16 to 196 KB of L2; a
@@ -53,7 +55,7 @@ static ptrdiff_t pieces_of(ptrdiff_t n, ptrdiff_t most)
     return (n + most - 1) / most;
 }
 
-/* ---- packing --------------------------------------------------------------------------------------- */
+/* ---- packing --------------------------------------------------------------------------------- */
 
 /** The first n of eight lanes. */
 AVX2_INLINE __m256i first_lanes(ptrdiff_t n)
@@ -139,7 +141,8 @@ ON_AVX2 static void pack_rows(const operand *o, ptrdiff_t i, ptrdiff_t count, pt
     }
 }
 
-/** Columns of op(B) in panels of 6.  A store of eight reaches into the next six, which come later. */
+/** Columns of op(B) in panels of 6.  A store of eight reaches into the next six, which come
+ *  later. */
 ON_AVX2 static void pack_columns(const operand *o, ptrdiff_t j, ptrdiff_t count, ptrdiff_t k,
                                  ptrdiff_t depth, float *to)
 {
@@ -154,7 +157,7 @@ ON_AVX2 static void pack_columns(const operand *o, ptrdiff_t j, ptrdiff_t count,
     }
 }
 
-/* ---- the kernel ------------------------------------------------------------------------------------ */
+/* ---- the kernel ------------------------------------------------------------------------------ */
 
 /** Sixteen rows of a column of C. */
 AVX2_INLINE void give(const target *t, float *c, float past, __m256 low, __m256 high)

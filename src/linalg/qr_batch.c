@@ -1,12 +1,13 @@
 /* qr_batch.c - the public batched QR: plans workspaces for the threads, hands them matrices,
  * largest first.
  *
- * One matrix is factored by one thread where there are enough of them: panels do not scale inside a matrix.  What
- * is left over when they are dealt evenly (a single one, the fifth of five on two threads) is factored first, by all
- * threads, each of which copies and updates some columns: bits depend on the matrix alone.  A
- * matrix is copied into a workspace (by columns, in the type that is computed in), factored there
- * and its result copied out, so that q may be a and any strides serve.  Cost 8/3 n^3 flops and two
- * passes of O(mn); memory: a workspace per thread for the largest matrix that it may see. */
+ * One matrix is factored by one thread where there are enough of them: panels do not scale inside a
+ * matrix.  What is left over when they are dealt evenly (a single one, the fifth of five on two
+ * threads) is factored first, by all threads, each of which copies and updates some columns: bits
+ * depend on the matrix alone.  A matrix is copied into a workspace (by columns, in the type that is
+ * computed in), factored there and its result copied out, so that q may be a and any strides serve.
+ * Cost 8/3 n^3 flops and two passes of O(mn); memory: a workspace per thread for the largest matrix
+ * that it may see. */
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -108,7 +109,8 @@ static double work_of(const shape *s)
     return (double)s->m * (double)s->n * (double)s->n;
 }
 
-/** Most work first; equal ones stay in order.  Insertion sort by shell gaps: n log n in practice. */
+/** Most work first; equal ones stay in order.  Insertion sort by shell gaps: n log n in
+ *  practice. */
 static void order_items(frg_qr *qr)
 {
     int64_t gap = 1;
@@ -136,7 +138,8 @@ static void order_items(frg_qr *qr)
     }
 }
 
-/** How many of the largest matrices all threads factor together: by Householder alone, as BLAS has one thread. */
+/** How many of the largest matrices all threads factor together: by Householder alone, as BLAS has
+ *  one thread. */
 static int64_t shared_items(const frg_qr *qr)
 {
     enum { WORTH_IT = 256 }; /* columns from which a team gains */

@@ -1,4 +1,5 @@
-/* qr_copy.c - matrices in and out.  Tiles of 16 x 16 keep both sides in the L1 cache whatever the strides. */
+/* qr_copy.c - matrices in and out.  Tiles of 16 x 16 keep both sides in the L1 cache whatever the
+ * strides. */
 #include "linalg/qr_copy.h"
 
 #include <string.h>

@@ -1,7 +1,8 @@
 /* qr_cpu.c - blocked Householder QR for one CPU level: one text, f32 and f64.
  *
- * Compiled once per level with -DISA=plain, v3, v4; each compilation exports one table.  Vectors are GCC's
- * vector extension, as long as the level's registers, so that no vector is split behind our back.
+ * Compiled once per level with -DISA=plain, v3, v4; each compilation exports one table.  Vectors
+ * are GCC's vector extension, as long as the level's registers, so that no vector is split behind
+ * our back.
  */
 #include <math.h>
 #include <omp.h>
@@ -18,8 +19,8 @@
 #define UNROLL(n)  UNROLL_(GCC unroll n)
 #define UNROLL_(x) _Pragma(#x)
 
-/* TOGETHER: columns that a tile keeps in registers; WIDEST: of inner products, whose tile has two vectors a column
- * where updates have three; BAND: columns updated at a time, which stay in L2. */
+/* TOGETHER: columns that a tile keeps in registers; WIDEST: of inner products, whose tile has two
+ * vectors a column where updates have three; BAND: columns updated at a time, which stay in L2. */
 #if VECTOR_BYTES == 64
 #define TOGETHER 8
 #define WIDEST   8
@@ -57,8 +58,9 @@ typedef int64_t mask_f64 __attribute__((vector_size(VECTOR_BYTES), may_alias));
 #define ROOT    sqrt
 #include "linalg/qr_cpu.tmpl.h"
 
-/* Columns of a narrow panel.  us of one core, factor and form, panels of 16 and 32 (Zen 5 held to AVX2): 64 and 72 at order 128,
- * 407 and 430 at 256, 2940 and 3010 at 512, equal from 640 on.  A chunk of V by rows has to fit. */
+/* Columns of a narrow panel.  us of one core, factor and form, panels of 16 and 32 (Zen 5 held to
+ * AVX2): 64 and 72 at order 128, 407 and 430 at 256, 2940 and 3010 at 512, equal from 640 on.  A
+ * chunk of V by rows has to fit. */
 #define NARROW(suf) (int)CHUNK_##suf < (int)QR_PANEL ? 16 : QR_PANEL
 
 #define OPS(suf)                                                                                   \

@@ -1,20 +1,22 @@
 /* qr_cpu.tmpl.h - Householder QR by panels; included once per element type.
  *
- * Data first.  A trailing update takes a band of some columns C at a time: W = V' C, X = T' W, C -= V X.  V by rows
- * goes through L1 in pieces of 128 rows, each used for all columns of the band, V by columns in tiles of three
- * vectors, likewise; the band itself stays in L2 between the two products.  Neither C nor W is ever packed:
- * both products take single numbers of them as broadcasts and whole vectors of V alone.
+ * Data first.  A trailing update takes a band of some columns C at a time: W = V' C, X = T' W, C -=
+ * V X.  V by rows goes through L1 in pieces of 128 rows, each used for all columns of the band, V
+ * by columns in tiles of three vectors, likewise; the band itself stays in L2 between the two
+ * products.  Neither C nor W is ever packed: both products take single numbers of them as
+ * broadcasts and whole vectors of V alone.
  *
- * A panel is factored 8 columns at a time (a leaf), each leaf first brought up to date with the panel's
- * leaves before it (left-looking), so that the leaf is the only part that runs at the speed of L1.
- * In a leaf one pass per column applies the reflector and already forms the inner products that the next
- * column's reflector needs:
+ * A panel is factored 8 columns at a time (a leaf), each leaf first brought up to date with the
+ * panel's leaves before it (left-looking), so that the leaf is the only part that runs at the speed
+ * of L1. In a leaf one pass per column applies the reflector and already forms the inner products
+ * that the next column's reflector needs:
  *
- *     s_k = sum_{i > r} a_ij a_ik,   beta = -sign(alpha) sqrt(alpha^2 + s_j),   tau = (beta - alpha) / beta
+ *     s_k = sum_{i > r} a_ij a_ik,   beta = -sign(alpha) sqrt(alpha^2 + s_j), tau = (beta - alpha)
+ *                                    / beta
  *     v = (1, a_ij / (alpha - beta)),   w_k = tau (a_rk + s_k / (alpha - beta)),   a_ik -= v_i w_k
  *
- * T comes from the inner products of the V that was stored, with half of v'v on the diagonal of its inverse:
- * I - V T V' is then orthogonal to rounding whatever beta was rounded to.
+ * T comes from the inner products of the V that was stored, with half of v'v on the diagonal of its
+ * inverse: I - V T V' is then orthogonal to rounding whatever beta was rounded to.
  *
  * Text parameters: real, integer (of its width), SUF, UNIT (unit roundoff), ROOT.
  */
@@ -44,9 +46,10 @@ INLINE void FN(store)(real *p, vec x)
     *(vec *)p = x;
 }
 
-/* ---- tiles -------------------------------------------------------------------------------------- */
+/* ---- tiles ----------------------------------------------------------------------------------- */
 
-/** w[vectors LANES x columns] = (first ? 0 : w) + sum_p v_p c_p': rows v_p of a chunk, entries c[j ld + p]. */
+/** w[vectors LANES x columns] = (first ? 0 : w) + sum_p v_p c_p': rows v_p of a chunk, entries c[j
+ *  ld + p]. */
 INLINE void FN(inner_tile)(const int vectors, const int columns, bool first, ptrdiff_t k,
                            const real *restrict v, const real *restrict c, ptrdiff_t ld,
                            real *restrict w, ptrdiff_t ldw)
@@ -93,7 +96,8 @@ INLINE void FN(inner_chunk)(const int vectors, bool first, ptrdiff_t k, const re
     }
 }
 
-/** w (rows x columns) = V' C over k rows, `rows` whole vectors; v starts at a row of the chunks, which are `chunk` apart. */
+/** w (rows x columns) = V' C over k rows, `rows` whole vectors; v starts at a row of the chunks,
+ *  which are `chunk` apart. */
 static void FN(inner)(ptrdiff_t k, ptrdiff_t rows, const real *v, ptrdiff_t chunk, const real *c,
                       ptrdiff_t ld, ptrdiff_t columns, real *w, ptrdiff_t ldw)
 {
@@ -147,7 +151,8 @@ INLINE void FN(outer_tile)(const int vectors, ptrdiff_t k, const real *restrict 
     }
 }
 
-/** `columns` columns of `rows` rows:  C -= V X, X (k x columns), V in tiles that are `panel` columns wide */
+/** `columns` columns of `rows` rows:  C -= V X, X (k x columns), V in tiles that are `panel`
+ *  columns wide */
 static void FN(outer)(ptrdiff_t rows, ptrdiff_t k, const real *v, ptrdiff_t panel, const real *x,
                       ptrdiff_t ldx, real *c, ptrdiff_t ld, ptrdiff_t columns)
 {
@@ -167,7 +172,7 @@ static void FN(outer)(ptrdiff_t rows, ptrdiff_t k, const real *v, ptrdiff_t pane
     }
 }
 
-/* ---- a panel and its block reflector -------------------------------------------------------------- */
+/* ---- a panel and its block reflector --------------------------------------------------------- */
 
 /** The current panel.  Sizes count from its first row and column. */
 typedef struct {
@@ -347,7 +352,8 @@ static void FN(leaf)(ptrdiff_t rows, real *restrict a, ptrdiff_t ld, ptrdiff_t f
     FN(reflect)(7, rows, a, ld, first + 7, s, live);
 }
 
-/** One round of the transposition below: the blocks of s lanes beside the diagonal change places. */
+/** One round of the transposition below: the blocks of s lanes beside the diagonal change
+ *  places. */
 INLINE void FN(transpose_step)(const int s, FN(oct_mask) low, FN(oct_mask) high, FN(oct) x[QR_LEAF])
 {
     UNROLL(8)
@@ -360,8 +366,9 @@ INLINE void FN(transpose_step)(const int s, FN(oct_mask) low, FN(oct_mask) high,
     }
 }
 
-/** Eight rows by columns, x[j] those of column at + j from row i on, go to v_rows: a transposition of 8 x 8 in three
- *  rounds.  The lanes that stand there are constants, which make one instruction of every exchange. */
+/** Eight rows by columns, x[j] those of column at + j from row i on, go to v_rows: a transposition
+ *  of 8 x 8 in three rounds.  The lanes that stand there are constants, which make one instruction
+ *  of every exchange. */
 INLINE void FN(place_rows)(const FN(panel) * p, ptrdiff_t at, ptrdiff_t i, FN(oct) x[QR_LEAF])
 {
     FN(transpose_step)
@@ -443,7 +450,8 @@ INLINE real *FN(t_at)(real *t, ptrdiff_t panel, ptrdiff_t k, ptrdiff_t i)
     return t + i / CHUNK * panel * CHUNK + k * CHUNK + i % CHUNK;
 }
 
-/** Squared norms of the leaf's columns of V: in double, as what T makes of them decides how orthogonal Q is. */
+/** Squared norms of the leaf's columns of V: in double, as what T makes of them decides how
+ *  orthogonal Q is. */
 static void FN(leaf_norms)(const FN(panel) * p, ptrdiff_t at, double norm2[QR_LEAF])
 {
     FN(four_doubles) sum[QR_LEAF] = {{0}};
@@ -522,7 +530,8 @@ INLINE FN(panel) FN(open_panel)(const frgi_qr_matrix *x, ptrdiff_t first)
     };
 }
 
-/** The band whose first column is c, by thread `thread` of the team; where Q is formed it has zeros beside the panel. */
+/** The band whose first column is c, by thread `thread` of the team; where Q is formed it has zeros
+ *  beside the panel. */
 static void FN(update_band)(const frgi_qr_matrix *x, const FN(panel) * p, ptrdiff_t c, int thread,
                             bool transposed)
 {
@@ -554,7 +563,7 @@ static void FN(update)(const frgi_qr_matrix *x, const FN(panel) * p, ptrdiff_t f
     }
 }
 
-/* ---- the two calls ------------------------------------------------------------------------------- */
+/* ---- the two calls --------------------------------------------------------------------------- */
 
 static void FN(factor)(const frgi_qr_matrix *x)
 {
@@ -623,9 +632,10 @@ static void FN(form)(const frgi_qr_matrix *x)
     }
 }
 
-/* ---- columns ------------------------------------------------------------------------------------ */
+/* ---- columns --------------------------------------------------------------------------------- */
 
-/** Without their sign, the bits of floating-point numbers are ordered as integers, infinities and NaN last. */
+/** Without their sign, the bits of floating-point numbers are ordered as integers, infinities and
+ *  NaN last. */
 static double FN(largest)(ptrdiff_t rows, const void *column)
 {
     /* so many at once: one alone would wait for its last result */

@@ -1,20 +1,22 @@
 /* qr_engine.c - one matrix: scale its columns, choose a method, factor, fix signs, verify Q.
  *
- * Columns are scaled by powers of two first, which changes neither Q nor a bit of R and keeps squares in range.
+ * Columns are scaled by powers of two first, which changes neither Q nor a bit of R and keeps
+ * squares in range.
  *
  * Ways:  Householder by panels (qr_cpu.tmpl.h), 8/3 n^3 flops, always good;
- *        Cholesky:  C = A'A with unit diagonal, C = R'R, Q = A R^-1, 7/3 n^3, good while R^-1 is small.
+ *        Cholesky:  C = A'A with unit diagonal, C = R'R, Q = A R^-1, 7/3 n^3, good while R^-1 is
+ *        small.
  *
- * The smallest pivot p = min R_jj^2 of the unit-diagonal Gram guards the second one.  It does not bound the
- * condition alone (a bidiagonal R with r_jj^2 = 0.21 leaves 0.3 after one pass), so that norm(R^-1)^2 is
- * estimated besides.  Cascade: p >= 0.2 and norm(R^-1)^2 <= 16: one pass.  p >= 1e-4: a second
- * pass.  Below: a shift of 20 n u on the diagonal, then two more passes.  A pass that leaves F =
- * Q'Q - I with norm <= 1e-3 is repaired by Q (I - triu(F, 1) - diag(F) / 2), whose error is
- * norm(F)^2.  Else Householder, on the matrix that was kept.  Unless Cholesky is forced, only one
- * pass is tried, and only on a caller's hint.
+ * The smallest pivot p = min R_jj^2 of the unit-diagonal Gram guards the second one.  It does not
+ * bound the condition alone (a bidiagonal R with r_jj^2 = 0.21 leaves 0.3 after one pass), so that
+ * norm(R^-1)^2 is estimated besides.  Cascade: p >= 0.2 and norm(R^-1)^2 <= 16: one pass.  p >=
+ * 1e-4: a second pass.  Below: a shift of 20 n u on the diagonal, then two more passes.  A pass
+ * that leaves F = Q'Q - I with norm <= 1e-3 is repaired by Q (I - triu(F, 1) - diag(F) / 2), whose
+ * error is norm(F)^2.  Else Householder, on the matrix that was kept.  Unless Cholesky is forced,
+ * only one pass is tried, and only on a caller's hint.
  *
- * References: Schreiber and Van Loan (1989), compact WY; Yamamoto, Nakatsukasa, Yanagisawa and Fukaya (2015),
- * CholeskyQR2; Fukaya et al. (2020), shifted CholeskyQR3. */
+ * References: Schreiber and Van Loan (1989), compact WY; Yamamoto, Nakatsukasa, Yanagisawa and
+ * Fukaya (2015), CholeskyQR2; Fukaya et al. (2020), shifted CholeskyQR3. */
 #include "linalg/qr_engine.h"
 
 #include <math.h>
@@ -28,11 +30,11 @@ static const double ONE_PASS_PIVOT = 0.2, ONE_PASS_INVERSE = 16, TWO_PASS_PIVOT 
 static const double FIRST_ORDER = 1e-3, CHOLESKY_AGAIN = 0.3, HINT_TRIES = 0.45;
 enum {
     MOST_PASSES = 4,
-    /* one pass on a hint is tried from this order on.  ms, one AVX-512 core, Householder and one pass: 0.57 and
-       1.03 at 256, 3.7 and 4.7 at 512, 26 and 31 at 1024, 225 and 193 at 2048 */
+    /* one pass on a hint is tried from this order on.  ms, one AVX-512 core, Householder and one
+     * pass: 0.57 and 1.03 at 256, 3.7 and 4.7 at 512, 26 and 31 at 1024, 225 and 193 at 2048 */
     ONE_PASS_FROM = 1536,
-    /* columns up to which panels are narrow: their own work, which runs at half the speed of what they do to the columns
-       after them, is the larger a share the fewer columns there are */
+    /* columns up to which panels are narrow: their own work, which runs at half the speed of what
+     * they do to the columns after them, is the larger a share the fewer columns there are */
     NARROW_UP_TO = 512,
 };
 
@@ -147,7 +149,7 @@ void frgi_qr_workspace_shape(const frgi_qr_ops *ops, frgi_qr_workspace *work, in
     x->team = 1;
 }
 
-/* ---- one matrix ---------------------------------------------------------------------------------- */
+/* ---- one matrix ------------------------------------------------------------------------------ */
 
 static char *column(const frgi_qr_workspace *work, const void *base, ptrdiff_t j)
 {

@@ -56,11 +56,13 @@ void frgi_qr_workspace_take(frgi_arena *arena, frgi_qr_workspace *work, frgi_pro
 /** Sets the shape of the current matrix: its rows, columns, ld follow from (m, n) alone; the team
  *  is one thread. */
 void frgi_qr_workspace_shape(const frgi_qr_ops *ops, frgi_qr_workspace *work, int64_t m, int64_t n);
-/** Column j of x.a to a largest entry in [1/2, 1); one of zeros becomes that of `old`, unless it is NULL.  norm2[j] is NaN
- *  where an entry is not finite.  Callers do it while they have the column in their cache. */
+/** Column j of x.a to a largest entry in [1/2, 1); one of zeros becomes that of `old`, unless it is
+ *  NULL.  norm2[j] is NaN where an entry is not finite.  Callers do it while they have the column
+ *  in their cache. */
 void frgi_qr_scale_column(const frgi_qr_ops *ops, frgi_qr_workspace *work, ptrdiff_t j,
                           const void *old);
-/** Factors x.a, every column scaled, its padding zero.  flags FRG_QR_NONFINITE: nothing was computed. */
+/** Factors x.a, every column scaled, its padding zero.  flags FRG_QR_NONFINITE: nothing was
+ *  computed. */
 void frgi_qr_solve(const frgi_qr_ops *ops, frgi_qr_workspace *work, const frgi_qr_request *request,
                    frg_qr_report *report);
 

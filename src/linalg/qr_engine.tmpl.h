@@ -17,8 +17,9 @@ static void FN(form_gram)(const frgi_qr_workspace *work, const real *q)
     }
 }
 
-/** The width x width block at c (ld apart): upper R by rows in `r` and its inverse by columns in `inverse`
- *  (both QR_BLOCK apart).  Returns the smallest pivot, not above 0 where it broke down. */
+/** The width x width block at c (ld apart): upper R by rows in `r` and its inverse by columns in
+ *  `inverse` (both QR_BLOCK apart).  Returns the smallest pivot, not above 0 where it broke
+ *  down. */
 static double FN(block_factor)(int width, const real *c, ptrdiff_t ld, real *r, real *inverse)
 {
     double smallest = INFINITY;
@@ -61,7 +62,8 @@ static double FN(block_factor)(int width, const real *c, ptrdiff_t ld, real *r, 
     return smallest;
 }
 
-/** Rows k .. k + width of the trailing part, whose columns begin at `at`, less what the rows above make of them. */
+/** Rows k .. k + width of the trailing part, whose columns begin at `at`, less what the rows above
+ *  make of them. */
 static void FN(update_panel)(const frgi_qr_workspace *work, int k, int width, real *at)
 {
     enum { COLUMNS = 512 };
@@ -74,7 +76,8 @@ static void FN(update_panel)(const frgi_qr_workspace *work, int k, int width, re
     }
 }
 
-/** gram -> R in its upper triangle, inverses of the diagonal blocks in `inverse`; the smallest pivot. */
+/** gram -> R in its upper triangle, inverses of the diagonal blocks in `inverse`; the smallest
+ *  pivot. */
 static double FN(cholesky)(const frgi_qr_workspace *work)
 {
     const int n = small_int(work->x.n);
@@ -242,7 +245,8 @@ static bool FN(first_pass)(frgi_qr_workspace *work, bool forced, bool *shifted, 
     return true;
 }
 
-/** true: `other` holds Q and report->passes says how; false: x.a is as it was, but for the scaling. */
+/** true: `other` holds Q and report->passes says how; false: x.a is as it was, but for the
+ *  scaling. */
 static bool FN(cholesky_passes)(const frgi_qr_ops *ops, frgi_qr_workspace *work,
                                 const frgi_qr_request *request, bool forced, frg_qr_report *report)
 {
@@ -356,8 +360,8 @@ static void FN(vendor)(frgi_qr_workspace *work)
     work->q = a;
 }
 
-/** Pivots, rank and signs: R_jj >= 0; where it is rounding alone (|R_jj| <= u norm of the column), its sign is
- *  dropped and the largest entry of the column of Q is made positive instead. */
+/** Pivots, rank and signs: R_jj >= 0; where it is rounding alone (|R_jj| <= u norm of the column),
+ *  its sign is dropped and the largest entry of the column of Q is made positive instead. */
 static void FN(fix_signs)(frgi_qr_workspace *work, frg_qr_report *report)
 {
     const ptrdiff_t m = work->x.m, n = work->x.n;

@@ -2,9 +2,10 @@
  *
  *     A = Q R,  Q = H_1 H_2 ... H_k,   H = I - V T V',   T^-1 + T^-T = V' V      (compact WY)
  *
- * The matrix lies column after column, `rows` apart from `ld`: rows is m rounded up to whole vectors, columns
- * are rounded up to whole leaves of 8, and what was added is zero.  V takes the place of A below the diagonal,
- * then Q takes the place of V, so that one matrix is all that a factorisation touches beside a panel of V.
+ * The matrix lies column after column, `rows` apart from `ld`: rows is m rounded up to whole
+ * vectors, columns are rounded up to whole leaves of 8, and what was added is zero.  V takes the
+ * place of A below the diagonal, then Q takes the place of V, so that one matrix is all that a
+ * factorisation touches beside a panel of V.
  */
 #ifndef FRGI_QR_OPS_H
 #define FRGI_QR_OPS_H
@@ -40,8 +41,8 @@ typedef struct {
 
 typedef struct {
     ptrdiff_t narrow; /* columns of a panel of a matrix that has few (frgi_qr_workspace_shape) */
-    /** a <- V below the diagonal and R on and above it; fills diagonal and t.  Columns are expected to be
-     *  scaled to norms near 1: what is left of one is taken for zero below u^2. */
+    /** a <- V below the diagonal and R on and above it; fills diagonal and t.  Columns are expected
+     *  to be scaled to norms near 1: what is left of one is taken for zero below u^2. */
     void (*factor)(const frgi_qr_matrix *x);
     /** a <- the first `columns` columns of Q from what factor left. */
     void (*form)(const frgi_qr_matrix *x);

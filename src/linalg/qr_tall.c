@@ -1,14 +1,18 @@
-/* qr_tall.c - QR of tall matrices in two levels (TSQR): blocks of rows, and the R that they leave on top of each other.
+/* qr_tall.c - QR of tall matrices in two levels (TSQR): blocks of rows, and the R that they leave
+ * on top of each other.
  *
  *     A_i = Q_i R_i,  i < blocks;     (R_1; R_2; ..) = P R;     Q = (Q_1 P_1; Q_2 P_2; ..)
  *
- * A block stays in the L2 cache, where the panels of the whole matrix go through memory once for every eight columns,
- * and blocks are dealt to threads.  How rows are cut depends on the shape alone, and no sum crosses a block but in the
- * second level: bits do not depend on the team.  Q is orthonormal whatever the rank, as every Q_i and P is.
+ * A block stays in the L2 cache, where the panels of the whole matrix go through memory once for
+ * every eight columns, and blocks are dealt to threads.  How rows are cut depends on the shape
+ * alone, and no sum crosses a block but in the second level: bits do not depend on the team.  Q is
+ * orthonormal whatever the rank, as every Q_i and P is.
  *
- * Cost: 6 m n^2 flops instead of 4, a third of them products.  Memory: R of all blocks, at most 1/8 of the matrix.
+ * Cost: 6 m n^2 flops instead of 4, a third of them products.  Memory: R of all blocks, at most 1/8
+ * of the matrix.
  *
- * References: Demmel, Grigori, Hoemmen and Langou (2012), Communication-optimal parallel and sequential QR and LU. */
+ * References: Demmel, Grigori, Hoemmen and Langou (2012), Communication-optimal parallel and
+ * sequential QR and LU. */
 #include "linalg/qr_tall.h"
 
 #include <omp.h>

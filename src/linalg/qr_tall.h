@@ -25,8 +25,8 @@ typedef struct {
 bool frgi_qr_is_tall(int64_t m, int64_t n);
 /** Elements of the blocks' R of an m x n matrix, as they are stacked; 0 where it is not tall. */
 size_t frgi_qr_stack_elements(int64_t m, int64_t n);
-/** For matrices of at most n columns, and `stack` elements of their blocks' R, 0: none is tall; runs twice over an arena
- *  (see core.h). */
+/** For matrices of at most n columns, and `stack` elements of their blocks' R, 0: none is tall;
+ *  runs twice over an arena (see core.h). */
 void frgi_qr_tall_take(frgi_arena *arena, frgi_qr_tall *tall, frgi_product_way way, bool f64,
                        int64_t n, size_t stack, int team);
 /** R, in `stacked`'s upper triangle and diagonal, of x.a. */

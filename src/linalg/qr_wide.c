@@ -1,16 +1,17 @@
-/* qr_wide.c - Householder QR in single precision by blocks of 128 columns: what they do to the columns after them are
- * products on tiles, which are another unit of the core and several times as fast as its multiply-adds.
+/* qr_wide.c - Householder QR in single precision by blocks of 128 columns: what they do to the
+ * columns after them are products on tiles, which are another unit of the core and several times as
+ * fast as its multiply-adds.
  *
  *     block    factored by its own panels (qr_cpu.tmpl.h)
  *     T        T^-1 = striu(V'V) + diag(V'V) / 2,  by halves:  T_12 = -T_11 (V'V)_12 T_22
  *     others   C <- C - V T'(V'C);  where Q is formed, T in place of T' and the blocks in reverse
  *
- * The diagonal of V'V is summed in double, as what T makes of it decides how orthogonal Q is.  Columns of C may be dealt
- * in any ranges: products are our own at every size that occurs here (the last block takes what
- * would be less than 32 columns), so that bits do not depend on the team.
+ * The diagonal of V'V is summed in double, as what T makes of it decides how orthogonal Q is.
+ * Columns of C may be dealt in any ranges: products are our own at every size that occurs here (the
+ * last block takes what would be less than 32 columns), so that bits do not depend on the team.
  *
- * Cost: 2 n 128^2 flops a block more than panels alone.  Danger: tiles lose numbers below 2^-126, which columns scaled
- * to norms near 1 do not feel. */
+ * Cost: 2 n 128^2 flops a block more than panels alone.  Danger: tiles lose numbers below 2^-126,
+ * which columns scaled to norms near 1 do not feel. */
 #include "linalg/qr_wide.h"
 
 #include <omp.h>
@@ -20,7 +21,8 @@ enum {
     WIDE = 128,
     LEAST = 32,  /* a product's least size */
     RANGE = 128, /* columns of a range, at least */
-    /* columns from which this gains: 0.99 of the time of panels at 512, 0.92 at 640, 0.85 at 1024; 1.05 at 448 */
+    /* columns from which this gains: 0.99 of the time of panels at 512, 0.92 at 640, 0.85 at 1024;
+     * 1.05 at 448 */
     WORTH_IT = 4 * WIDE,
 };
 
@@ -66,7 +68,8 @@ static frgi_qr_matrix block_of(const frgi_qr_matrix *x, ptrdiff_t first)
     return b;
 }
 
-/** V of a block, from what its panels left; a reflector that is none left zeros, and has none on its diagonal. */
+/** V of a block, from what its panels left; a reflector that is none left zeros, and has none on
+ *  its diagonal. */
 static void take_v(const frgi_qr_wide *wide, const frgi_qr_matrix *b)
 {
     for (ptrdiff_t j = 0; j < WIDE; j++) {

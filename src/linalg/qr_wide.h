@@ -1,4 +1,5 @@
-/* qr_wide.h - Householder QR whose updates are products on tiles: blocks of columns wider than panels. */
+/* qr_wide.h - Householder QR whose updates are products on tiles: blocks of columns wider than
+ * panels. */
 #ifndef FRGI_QR_WIDE_H
 #define FRGI_QR_WIDE_H
 
@@ -16,7 +17,8 @@ typedef struct {
     frgi_product_workspace *products; /* one a thread of the team */
 } frgi_qr_wide;
 
-/** For matrices of so many rows and columns, by `team` threads; runs twice over an arena (see core.h). */
+/** For matrices of so many rows and columns, by `team` threads; runs twice over an arena (see
+ *  core.h). */
 void frgi_qr_wide_take(frgi_arena *arena, frgi_qr_wide *wide, frgi_product_way way, size_t ld,
                        size_t columns, int team);
 /** Is the matrix large enough to gain? */

@@ -1,5 +1,6 @@
-/* shuffle.h - lanes of two vectors picked by a vector of numbers: gcc's builtin, and plain lanes where clang, which
- * builds the sanitizer and fuzz targets, has none with numbers known at run time alone. */
+/* shuffle.h - lanes of two vectors picked by a vector of numbers: gcc's builtin, and plain lanes
+ * where clang, which builds the sanitizer and fuzz targets, has none with numbers known at run time
+ * alone. */
 #ifndef FRGI_SHUFFLE_H
 #define FRGI_SHUFFLE_H
 

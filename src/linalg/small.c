@@ -1,7 +1,7 @@
 /* small.c - eigenvalues of a symmetric matrix of a few to a few hundred rows.
  *
- * About 30 k^3.  Cyclic Jacobi (Golub and Van Loan, section 8.5) is chosen for its relative accuracy on graded matrices,
- * which covariances are.
+ * About 30 k^3.  Cyclic Jacobi (Golub and Van Loan, section 8.5) is chosen for its relative
+ * accuracy on graded matrices, which covariances are.
  */
 #include "linalg/small.h"
 

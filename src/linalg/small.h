@@ -6,7 +6,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/** Eigenvalues and eigenvectors (rows of v) of the symmetric a, which is spoilt, by Jacobi's rotations. */
+/** Eigenvalues and eigenvectors (rows of v) of the symmetric a, which is spoilt, by Jacobi's
+ *  rotations. */
 void frgi_eigen(int k, double *a, double *values, double *v);
 
 #pragma GCC visibility pop

@@ -2,16 +2,17 @@
  *
  *     I_x(a, b) = D(x; a, b) * continued fraction,    D = x^a (1-x)^b / B(a, b)
  *
- * The fraction is the even part of Gauss' (DiDonato and Morris 1992, equation 9), summed by Lentz' method; it
- * converges for x <= a / (a + b), elsewhere I_x(a, b) = 1 - I_1-x(b, a).
+ * The fraction is the even part of Gauss' (DiDonato and Morris 1992, equation 9), summed by Lentz'
+ * method; it converges for x <= a / (a + b), elsewhere I_x(a, b) = 1 - I_1-x(b, a).
  *
- * Danger: with a = 5e5 degrees of freedom a log x is large and its rounding error becomes a relative error of
- * D.  D is therefore written as Loader (2000) writes the binomial: through the deviance
- * bd0(x, m) = x log(x/m) + m - x and Stirling's remainders, both small numbers computed without cancellation.
+ * Danger: with a = 5e5 degrees of freedom a log x is large and its rounding error becomes a
+ * relative error of D.  D is therefore written as Loader (2000) writes the binomial: through the
+ * deviance bd0(x, m) = x log(x/m) + m - x and Stirling's remainders, both small numbers computed
+ * without cancellation.
  *
- * Accuracy, measured against 50-digit values on df = 1 .. 1e9, |t| <= 40: 1e-13 relative in the tails.
- * References: C. Loader, "Fast and accurate computation of binomial probabilities", 2000.
- * A. DiDonato, A. Morris, ACM TOMS 18 (1992) 360.  W. Lentz, Applied Optics 15 (1976) 668.
+ * Accuracy, measured against 50-digit values on df = 1 .. 1e9, |t| <= 40: 1e-13 relative in the
+ * tails. References: C. Loader, "Fast and accurate computation of binomial probabilities", 2000. A.
+ * DiDonato, A. Morris, ACM TOMS 18 (1992) 360.  W. Lentz, Applied Optics 15 (1976) 668.
  */
 #include "linalg/stat.h"
 
@@ -33,7 +34,8 @@ static double stirling_remainder(double n)
            n;
 }
 
-/** x log(x/m) + m - x, where d = x - m is given apart: by its series near x = m, where the terms cancel. */
+/** x log(x/m) + m - x, where d = x - m is given apart: by its series near x = m, where the terms
+ *  cancel. */
 static double deviance(double x, double m, double d)
 {
     if (fabs(d) > 0.1 * (x + m)) {
@@ -60,16 +62,17 @@ static double beta_kernel(double x, double y, double a, double b)
     if (a < 16 && b < 16) {
         return exp(a * log(x) + b * log(y) + lgamma(n) - lgamma(a) - lgamma(b));
     }
-    /* B(a, b) = sqrt(2 pi n / (a b)) (a/n)^a (b/n)^b exp(remainders), and
-       a log(x n / a) + b log(y n / b) = -dev(a, nx) - dev(b, ny) with a - nx = -(b - ny) = ay - bx */
+    /* B(a, b) = sqrt(2 pi n / (a b)) (a/n)^a (b/n)^b exp(remainders), and a log(x n / a) + b log(y
+     * n / b) = -dev(a, nx) - dev(b, ny) with a - nx = -(b - ny) = ay - bx */
     const double d = a * y - b * x;
     const double exponent = stirling_remainder(n) - stirling_remainder(a) - stirling_remainder(b) -
                             deviance(a, n * x, d) - deviance(b, n * y, -d);
     return sqrt(a * b / (2 * pi * n)) * exp(exponent);
 }
 
-/** 1 / (beta_0 + alpha_1 / (beta_1 + ...)), so that I_x(a, b) = x^a y^b / B(a, b) times it, for x <= a / (a + b).
- *  lambda = a - (a + b) x is taken as a y - b x: the plain fraction would lose a factor a of precision there. */
+/** 1 / (beta_0 + alpha_1 / (beta_1 + ...)), so that I_x(a, b) = x^a y^b / B(a, b) times it, for x
+ *  <= a / (a + b). lambda = a - (a + b) x is taken as a y - b x: the plain fraction would lose a
+ *  factor a of precision there. */
 static double beta_fraction(double x, double y, double a, double b)
 {
     const double tiny = DBL_MIN * 1e16, lambda = a * y - b * x;
@@ -103,15 +106,15 @@ double frgi_beta_cdf(double x, double y, double a, double b)
                           : 1 - kernel * beta_fraction(y, x, b, a);
 }
 
-/* ---- normal ------------------------------------------------------------------------------------- */
+/* ---- normal ---------------------------------------------------------------------------------- */
 
 double frgi_normal_upper(double z)
 {
     return 0.5 * erfc(z * M_SQRT1_2);
 }
 
-/** P(Z > z) = q for q <= 1/2: a start good to 5e-4 (Abramowitz and Stegun 26.2.23), then Halley's steps on the
- *  logarithm, which is nearly quadratic in z. */
+/** P(Z > z) = q for q <= 1/2: a start good to 5e-4 (Abramowitz and Stegun 26.2.23), then Halley's
+ *  steps on the logarithm, which is nearly quadratic in z. */
 static double normal_upper_quantile(double q)
 {
     if (q <= 0) {
@@ -137,9 +140,10 @@ double frgi_normal_quantile(double p)
     return p < 0.5 ? -normal_upper_quantile(p) : p == 0.5 ? 0 : normal_upper_quantile(1 - p);
 }
 
-/* ---- Student t and F ---------------------------------------------------------------------------- */
+/* ---- Student t and F ------------------------------------------------------------------------- */
 
-/** Beyond this the t distribution is the normal to 1e-16 for |t| < 40 or so (the next term is t^4 / df). */
+/** Beyond this the t distribution is the normal to 1e-16 for |t| < 40 or so (the next term is t^4 /
+ *  df). */
 static const double df_normal = 1e22;
 
 double frgi_t_two_sided(double t, double df)

@@ -1,4 +1,5 @@
-/* stat.h - distribution functions and quantiles: normal, Student t, F; the incomplete beta function. */
+/* stat.h - distribution functions and quantiles: normal, Student t, F; the incomplete beta
+ * function. */
 #ifndef FRGI_STAT_H
 #define FRGI_STAT_H
 

@@ -3,8 +3,8 @@
  *     title, then headings, paragraphs, facts, tables (columns, cells row by row) and plots
  *
  * The building calls copy what they are given and keep the first error; a call after an error does
- * nothing.  The writers (report_text.c and its siblings) read the finished list and know no errors but
- * those of their sink.
+ * nothing.  The writers (report_text.c and its siblings) read the finished list and know no errors
+ * but those of their sink.
  */
 #include <math.h>
 #include <string.h>
@@ -31,7 +31,7 @@ frg_status frg_report_create(frg_report **out, frg_context *ctx, const char *tit
     return status;
 }
 
-/* ---- letting go --------------------------------------------------------------------------------- */
+/* ---- letting go ------------------------------------------------------------------------------ */
 
 static void drop_table(frg_context *ctx, frgi_report_table *t)
 {
@@ -81,7 +81,7 @@ void frg_report_destroy(frg_report *r)
     DROP(ctx, &r);
 }
 
-/* ---- building ----------------------------------------------------------------------------------- */
+/* ---- building -------------------------------------------------------------------------------- */
 
 /** Room for one more item in a growing array of `size` bytes each. */
 static frg_status reserve(frg_context *ctx, void **items, int64_t count, int64_t *capacity,
@@ -239,7 +239,7 @@ void frg_report_table_close(frg_report *r)
     keep(r, close_table(r));
 }
 
-/* ---- plots -------------------------------------------------------------------------------------- */
+/* ---- plots ----------------------------------------------------------------------------------- */
 
 static frg_status copy_doubles(frg_context *ctx, double **out, const double *from, int64_t n)
 {
@@ -309,7 +309,7 @@ void frg_report_plot(frg_report *r, const frg_plot *p)
     keep(r, copy_plot(r, p));
 }
 
-/* ---- rendering ---------------------------------------------------------------------------------- */
+/* ---- rendering ------------------------------------------------------------------------------- */
 
 frg_status frg_report_render(frg_report *r, frg_report_format format, int width, const char **text,
                              int64_t *length)

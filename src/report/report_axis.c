@@ -1,12 +1,13 @@
 /* report_axis.c - axes: where the ticks stand and what they say.
  *
- * Linear: steps of 1, 2 or 5 times 10^m, the smallest that gives no more ticks than wanted.  A tick is
- * computed as (whole number) * step / 10^-m, so that 0.3 is 0.3 and not 0.30000000000000004.  Labels all
- * have the decimals of the step; far from 1 they are divided by a power of ten that the axis states once.
- * Logarithmic: whole decades, every second or third where there are many; the ends are decades too.
+ * Linear: steps of 1, 2 or 5 times 10^m, the smallest that gives no more ticks than wanted.  A tick
+ * is computed as (whole number) * step / 10^-m, so that 0.3 is 0.3 and not 0.30000000000000004.
+ * Labels all have the decimals of the step; far from 1 they are divided by a power of ten that the
+ * axis states once. Logarithmic: whole decades, every second or third where there are many; the
+ * ends are decades too.
  *
- * Data may be anything finite: ranges too narrow for double arithmetic are widened, and those whose length
- * would overflow are cut.
+ * Data may be anything finite: ranges too narrow for double arithmetic are widened, and those whose
+ * length would overflow are cut.
  */
 #include <math.h>
 #include <stdio.h>

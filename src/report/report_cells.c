@@ -1,8 +1,8 @@
 /* report_cells.c - cells as words, and the lining up of decimal points.
  *
- * In a right-aligned column 0.12 should stand over 10.3 with the points in one line.  The `tail` of a cell
- * is what stands from its decimal point on, brackets and stars included; each cell is pushed to the left
- * by the difference to the longest tail of its column:
+ * In a right-aligned column 0.12 should stand over 10.3 with the points in one line.  The `tail` of
+ * a cell is what stands from its decimal point on, brackets and stars included; each cell is pushed
+ * to the left by the difference to the longest tail of its column:
  *
  *      0.1234***        tail 8
  *     (0.0213)          tail 6, pushed by 2

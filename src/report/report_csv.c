@@ -1,7 +1,8 @@
 /* report_csv.c - the tables of a report by RFC 4180 (lines end in LF), numbers in full precision.
  *
- * Text stays as it is, also where a spreadsheet would take it for a formula (a warning says so), control characters included, because another program reads it; a field with a
- * comma, a quote, a line break or a blank at its ends is quoted.  Broken UTF-8 becomes U+FFFD.
+ * Text stays as it is, also where a spreadsheet would take it for a formula (a warning says so),
+ * control characters included, because another program reads it; a field with a comma, a quote, a
+ * line break or a blank at its ends is quoted.  Broken UTF-8 becomes U+FFFD.
  */
 #include <stdio.h>
 #include <string.h>

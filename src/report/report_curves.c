@@ -1,8 +1,9 @@
 /* report_curves.c - what a plot shows: lines, bands, intervals and markers.
  *
- * Colours come from the page's CSS; every series also has its own dash pattern and marker, so that the
- * plot reads in grey.  Long curves are thinned to the first, lowest, highest and last point of each pixel
- * column, which draws the same picture: a million points make a page of some tens of kilobytes.
+ * Colours come from the page's CSS; every series also has its own dash pattern and marker, so that
+ * the plot reads in grey.  Long curves are thinned to the first, lowest, highest and last point of
+ * each pixel column, which draws the same picture: a million points make a page of some tens of
+ * kilobytes.
  */
 #include <math.h>
 
@@ -13,7 +14,7 @@ enum { MARKED_AT_MOST = 40 };
 static const char *const dashes[FRGI_SVG_STYLES] = {"",         "7 4",  "2 3",
                                                     "10 3 2 3", "12 5", "5 2 1 2"};
 
-/* ---- points ------------------------------------------------------------------------------------- */
+/* ---- points ---------------------------------------------------------------------------------- */
 
 /** Series of points among the first n. */
 int frgi_point_series(const frgi_plot *p, int n)
@@ -60,7 +61,7 @@ void frgi_put_point(frgi_sink *k, const char *letter, frgi_point q)
     frgi_put_fixed(k, q.y, 1, true);
 }
 
-/* ---- curves ------------------------------------------------------------------------------------- */
+/* ---- curves ---------------------------------------------------------------------------------- */
 
 typedef struct {
     frgi_sink *k;
@@ -115,7 +116,8 @@ static void curve_to(pen *n, frgi_point q, bool thin)
     n->held++;
 }
 
-/** The curve of `values`, last to first when `backwards`; a missing point lifts the pen unless `joined`. */
+/** The curve of `values`, last to first when `backwards`; a missing point lifts the pen unless
+ *  `joined`. */
 static void put_curve(pen *n, const frgi_drawing *d, int s, const double *values, bool backwards,
                       bool joined)
 {
@@ -169,7 +171,7 @@ static void put_links(frgi_sink *k, const frgi_drawing *d, int s)
     frgi_put(k, "\"/>\n");
 }
 
-/* ---- markers ------------------------------------------------------------------------------------ */
+/* ---- markers --------------------------------------------------------------------------------- */
 
 /** One marker as a subpath: disc, open square, diamond, open triangle, cross, open diamond. */
 static void put_marker(frgi_sink *k, frgi_point q, int style, double r)
@@ -268,7 +270,7 @@ void frgi_put_series(frgi_sink *k, const frgi_drawing *d, int s)
         put_markers(k, d, s, 2.2);
 }
 
-/* ---- the legend's samples ---------------------------------------------------------------------- */
+/* ---- the legend's samples -------------------------------------------------------------------- */
 
 void frgi_put_sample(frgi_sink *k, const frgi_series *s, int style, double x, double y)
 {

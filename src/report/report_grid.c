@@ -1,7 +1,9 @@
-/* report_grid.c - a table as escaped, measured strings: the raw material of text and Markdown tables.
+/* report_grid.c - a table as escaped, measured strings: the raw material of text and Markdown
+ * tables.
  *
- * Row 0 is the header.  Numbers of right-aligned columns carry blanks behind them that line up their
- * decimal points.  All strings lie in one block; `start` has offsets because the block moves as it grows.
+ * Row 0 is the header.  Numbers of right-aligned columns carry blanks behind them that line up
+ * their decimal points.  All strings lie in one block; `start` has offsets because the block moves
+ * as it grows.
  */
 #include <string.h>
 

@@ -1,11 +1,12 @@
 /* report_html.c - one self-contained page, set like a page of a working paper.
  *
- * No scripts and nothing fetched (a content policy in the page says so to the browser as well); light and
- * dark by the reader's preference; prints in black on white.  Tables and figures are numbered.
+ * No scripts and nothing fetched (a content policy in the page says so to the browser as well);
+ * light and dark by the reader's preference; prints in black on white.  Tables and figures are
+ * numbered.
  *
- * Figures in tables: decimal points are lined up by invisible digits that CSS generates from data-p, so
- * that neither a copy of the table nor a screen reader meets them; thousands are parted by a margin, not
- * by a character; a minus is U+2212, an exponent is a power of ten.
+ * Figures in tables: decimal points are lined up by invisible digits that CSS generates from
+ * data-p, so that neither a copy of the table nor a screen reader meets them; thousands are parted
+ * by a margin, not by a character; a minus is U+2212, an exponent is a power of ten.
  */
 #include <string.h>
 
@@ -101,7 +102,7 @@ static void put_caption(frgi_sink *k, const char *what, int number, const char *
     put_in(k, text[0] ? " " : "", text, true, "</figcaption>\n");
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------ */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 /** Figures with a gap in front of every third one, from five figures on (years stay whole). */
 static void put_figures(frgi_sink *k, const char *s, int count)
@@ -141,7 +142,7 @@ static void put_words(frgi_sink *k, const frgi_cell *c)
     frgi_put(k, s + p.end);
 }
 
-/* ---- tables ------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 /** data-p: the characters by which this cell's tail is shorter than its column's longest. */
 static void put_padding(frgi_sink *k, const frgi_report_table *t, int64_t cell, int64_t column_tail)
@@ -202,7 +203,7 @@ static void put_table(frgi_sink *k, const frgi_element *e, int number)
     DROP(k->ctx, &tails);
 }
 
-/* ---- the page ----------------------------------------------------------------------------------- */
+/* ---- the page -------------------------------------------------------------------------------- */
 
 /** A block of facts; long values get lines of their own instead of half a column. */
 static void put_facts(frgi_sink *k, const frgi_element *facts, int64_t n)

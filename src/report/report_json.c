@@ -1,10 +1,10 @@
 /* report_json.c - a JSON writer that cannot write bad JSON.
  *
- * Objects put a member on each line; arrays keep numbers and words on one line and give nested arrays
- * and objects lines of their own.  `compact` writes everything on one line (JSON lines), `flat` a line for each
- * scalar, named by the keys and places that lead to it.
- * The first error is kept and comes out of frg_json_finish: no memory, a key where none belongs or none
- * where one must be, closing what is not open, or a second value after the first.
+ * Objects put a member on each line; arrays keep numbers and words on one line and give nested
+ * arrays and objects lines of their own.  `compact` writes everything on one line (JSON lines),
+ * `flat` a line for each scalar, named by the keys and places that lead to it. The first error is
+ * kept and comes out of frg_json_finish: no memory, a key where none belongs or none where one must
+ * be, closing what is not open, or a second value after the first.
  */
 #include <math.h>
 #include <string.h>
@@ -21,9 +21,9 @@ struct frg_json {
     bool ended;     /* the newline at the end has been put */
     int depth;
     struct {
-        char kind; /* '{' or '[' */
-        bool any;  /* it has a member */
-        bool tall; /* an array with a nested value on a line of its own */
+        char kind;     /* '{' or '[' */
+        bool any;      /* it has a member */
+        bool tall;     /* an array with a nested value on a line of its own */
         size_t path;   /* flat: how much of it leads here */
         int64_t place; /* of the next element of an array */
     } level[DEEPEST + 1];
@@ -247,7 +247,8 @@ void frg_json_string(frg_json *j, const char *key, const char *value)
     ends(j);
 }
 
-/** NaN and infinities have no JSON: null, and in objects a KEY_note beside it that says which it was. */
+/** NaN and infinities have no JSON: null, and in objects a KEY_note beside it that says which it
+ *  was. */
 static void put_not_finite(frg_json *j, const char *key, double value)
 {
     put_null(j);

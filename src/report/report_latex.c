@@ -1,7 +1,7 @@
 /* report_latex.c - a fragment for \input: sections, running text, and booktabs tables.
  *
- * Decimal points are lined up by \phantom figures, so that no package but booktabs is needed.  Plots are
- * left to the HTML report.
+ * Decimal points are lined up by \phantom figures, so that no package but booktabs is needed.
+ * Plots are left to the HTML report.
  */
 #include <string.h>
 
@@ -9,7 +9,8 @@
 
 static const frgi_escapes *const TEX = &frgi_escapes_latex;
 
-/** A number as mathematics: minus signs, and powers of ten for exponents.  Anything else is text. */
+/** A number as mathematics: minus signs, and powers of ten for exponents.  Anything else is
+ *  text. */
 static void put_words(frgi_sink *k, const char *s)
 {
     frgi_number_parts p;

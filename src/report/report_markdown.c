@@ -5,7 +5,8 @@
 
 static const frgi_escapes *const MD = &frgi_escapes_markdown;
 
-/** Running text; a first character that would open a block (heading, list, rule) gets a backslash. */
+/** Running text; a first character that would open a block (heading, list, rule) gets a
+ *  backslash. */
 static void put_running(frgi_sink *k, const char *s)
 {
     s += strspn(s, " \t\r\n\v\f");

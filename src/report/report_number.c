@@ -1,17 +1,19 @@
-/* report_number.c - doubles as decimal text: the shortest that reads back, and rounded ones for people.
+/* report_number.c - doubles as decimal text: the shortest that reads back, and rounded ones for
+ * people.
  *
- * Shortest: Schubfach.  Write v = c 2^q.  Every real number between the midpoints to v's two neighbours
- * reads back as v; with 10^k the largest power of ten not above the length of that interval, it holds at
- * most one multiple of 10^(k+1) and at least one of 10^k.  So two candidates of each length are enough:
+ * Shortest: Schubfach.  Write v = c 2^q.  Every real number between the midpoints to v's two
+ * neighbours reads back as v; with 10^k the largest power of ten not above the length of that
+ * interval, it holds at most one multiple of 10^(k+1) and at least one of 10^k.  So two candidates
+ * of each length are enough:
  *
  *     4 v 10^-k  =  4 c 2^q 10^-k   by one product of c with a 128-bit 10^-k,
  *
- * where bits below the last are folded into it ("round to odd"), so that comparisons with multiples of 4
- * come out exactly as for the infinite product.  Midpoints themselves count when c is even, since readers
- * round ties to even.  No division, no big integers, no libc, so no locale either.
+ * where bits below the last are folded into it ("round to odd"), so that comparisons with multiples
+ * of 4 come out exactly as for the infinite product.  Midpoints themselves count when c is even,
+ * since readers round ties to even.  No division, no big integers, no libc, so no locale either.
  *
- * Rounded: printf's %e is exact in glibc and musl; the digits are picked out of its text, whatever sign
- * the locale puts for the decimal point.
+ * Rounded: printf's %e is exact in glibc and musl; the digits are picked out of its text, whatever
+ * sign the locale puts for the decimal point.
  *
  * Time: about 60 ns a number; memory: the table of 617 powers, 10 kB.
  * Reference: R. Giulietti, "The Schubfach way to render doubles", 2020; A. Bolz, Drachennest, 2020.
@@ -38,8 +40,8 @@ typedef struct {
     int exponent;
 } decimal;
 
-/* floor(q log10 2), floor(q log10 2 + log10(3/4)) and floor(e log2 10), exact for |q| < 1500, |e| < 500.
- * The shifts are of negative numbers too: arithmetic in every compiler that builds this. */
+/* floor(q log10 2), floor(q log10 2 + log10(3/4)) and floor(e log2 10), exact for |q| < 1500, |e| <
+ * 500. The shifts are of negative numbers too: arithmetic in every compiler that builds this. */
 static int floor_log10_pow2(int q)
 {
     return (q * 1262611) >> 22;
@@ -75,8 +77,8 @@ static uint64_t round_to_odd(wide g, uint64_t c)
     return top | (middle > 1);
 }
 
-/** The shortest decimal within the rounding interval of the positive finite double with these fields,
- *  and among the shortest the nearest. */
+/** The shortest decimal within the rounding interval of the positive finite double with these
+ *  fields, and among the shortest the nearest. */
 static decimal shortest(uint64_t fraction, int biased)
 {
     const uint64_t c = biased ? fraction | (UINT64_C(1) << 52) : fraction;
@@ -110,8 +112,8 @@ static decimal shortest(uint64_t fraction, int biased)
 
 enum { DIGITS = 20 };
 
-/** The digits of a positive number at the end of `out`; returns the index of the first.  Groups of eight
- *  are taken off so that most divisions are of 32 bits. */
+/** The digits of a positive number at the end of `out`; returns the index of the first.  Groups of
+ *  eight are taken off so that most divisions are of 32 bits. */
 static int put_digits(char out[DIGITS], uint64_t number)
 {
     int first = DIGITS;

@@ -1,4 +1,5 @@
-/* report_parts.h - what the files of src/report share: the output sink, escaping, the report's elements. */
+/* report_parts.h - what the files of src/report share: the output sink, escaping, the report's
+ * elements. */
 #ifndef FRGI_REPORT_PARTS_H
 #define FRGI_REPORT_PARTS_H
 
@@ -7,7 +8,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* ---- the sink: text that keeps its first error, so that writers read straight -------------------- */
+/* ---- the sink: text that keeps its first error, so that writers read straight ---------------- */
 
 typedef struct {
     frg_context *ctx;
@@ -23,7 +24,7 @@ void frgi_put_times(frgi_sink *k, const char *s, int64_t times);
 /** Fixed notation with `decimals` places, trailing zeros dropped when `trim`; |value| < 1e15. */
 void frgi_put_fixed(frgi_sink *k, double value, int decimals, bool trim);
 
-/* ---- UTF-8 -------------------------------------------------------------------------------------- */
+/* ---- UTF-8 ----------------------------------------------------------------------------------- */
 
 /** The next code point, U+FFFD for broken bytes, 0 (and no advance) at the end. */
 int32_t frgi_utf8_next(const char **s);
@@ -33,9 +34,10 @@ bool frgi_utf8_hidden(int32_t c);
 int frgi_utf8_width(int32_t c);
 int64_t frgi_text_width(const char *s, size_t length);
 
-/* ---- escaping ----------------------------------------------------------------------------------- */
+/* ---- escaping -------------------------------------------------------------------------------- */
 
-/** How one format protects itself.  Hidden characters are shown as \n, \x1b, \u202e in all of them. */
+/** How one format protects itself.  Hidden characters are shown as \n, \x1b, \u202e in all of
+ *  them. */
 typedef struct {
     const char *replace[128]; /* by ASCII character; NULL: as it is */
     const char *only_doubled; /* replaced only in front of themselves: LaTeX ligatures */
@@ -55,7 +57,7 @@ int64_t frgi_escaped_width(frgi_sink *k, const char *s, const frgi_escapes *e);
 /** A field of csv; quoted: in quotes whatever it holds. */
 void frgi_put_csv(frgi_sink *k, const char *s, bool quoted);
 
-/* ---- the report --------------------------------------------------------------------------------- */
+/* ---- the report ------------------------------------------------------------------------------ */
 
 typedef enum { CELL_TEXT, CELL_NUMBER, CELL_INTEGER } frgi_cell_kind;
 
@@ -141,7 +143,8 @@ typedef struct {
 bool frgi_number_split(const char *s, frgi_number_parts *p);
 
 /** The widths that line up the decimal points of a right-aligned column: `tail` is the number of
- *  characters from the decimal point on, 0 for what is not lined up (words, scientific notation). */
+ *  characters from the decimal point on, 0 for what is not lined up (words, scientific
+ *  notation). */
 bool frgi_cell_tail(const frgi_report_table *t, int64_t cell, int64_t *tail);
 int64_t frgi_column_tail(const frgi_report_table *t, int64_t column);
 
@@ -165,8 +168,8 @@ FRG_MUST_USE frg_status frgi_grid_make(frgi_grid *g, frg_context *ctx, const frg
                                        const frgi_escapes *e);
 void frgi_grid_free(frgi_grid *g, frg_context *ctx);
 
-/** Is there anything to show in a text format?  Plots without lines have no sparks, and their caption would
- *  stand alone. */
+/** Is there anything to show in a text format?  Plots without lines have no sparks, and their
+ *  caption would stand alone. */
 bool frgi_has_text(const frgi_element *e);
 /** One line of block characters for each line series: "name  ▇▅▃▁  1.2 → 3e-11". */
 void frgi_put_sparks(frgi_sink *k, const frgi_plot *p, const frgi_escapes *e, int width,
@@ -177,7 +180,7 @@ void frgi_put_svg(frgi_sink *k, const frgi_plot *p, const char *caption, int num
 /** The style rules that the page needs for it. */
 extern const char frgi_svg_style[];
 
-/* ---- axes --------------------------------------------------------------------------------------- */
+/* ---- axes ------------------------------------------------------------------------------------ */
 
 #define FRGI_TICKS 24
 

@@ -1,8 +1,10 @@
-/* report_sink.c - the writers' output: growing text that keeps its first error, and escaping into it.
+/* report_sink.c - the writers' output: growing text that keeps its first error, and escaping into
+ * it.
  *
- * One loop escapes for every format; what differs is a table by ASCII character.  Characters that act
- * instead of being seen (controls, bidi marks, line separators) are spelled out in all formats, so that a
- * column name can neither drive a terminal nor reorder a line; broken UTF-8 becomes U+FFFD.
+ * One loop escapes for every format; what differs is a table by ASCII character.  Characters that
+ * act instead of being seen (controls, bidi marks, line separators) are spelled out in all formats,
+ * so that a column name can neither drive a terminal nor reorder a line; broken UTF-8 becomes
+ * U+FFFD.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -59,7 +61,7 @@ void frgi_put_fixed(frgi_sink *k, double value, int decimals, bool trim)
     frgi_put_bytes(k, text, (size_t)length);
 }
 
-/* ---- escaping ----------------------------------------------------------------------------------- */
+/* ---- escaping -------------------------------------------------------------------------------- */
 
 const frgi_escapes frgi_escapes_text = {.only_doubled = "", .not_in_words = ""};
 
@@ -70,8 +72,8 @@ const frgi_escapes frgi_escapes_html = {
     .not_in_words = "",
 };
 
-/* Blocks cannot start inside a line, so that '#', '-', '+' and digits need care only where a paragraph
- * begins; report_markdown.c does that. */
+/* Blocks cannot start inside a line, so that '#', '-', '+' and digits need care only where a
+ * paragraph begins; report_markdown.c does that. */
 const frgi_escapes frgi_escapes_markdown = {
     .replace = {['\\'] = "\\\\",
                 ['`'] = "\\`",

@@ -2,8 +2,8 @@
  *
  *     residual  █▇▆▅▅▄▃▃▂▁  1 → 2.1e-11
  *
- * A curve longer than the line is averaged over equal stretches, on the log scale where the plot has one.
- * Points that are missing, and values without a logarithm, leave a blank.
+ * A curve longer than the line is averaged over equal stretches, on the log scale where the plot
+ * has one. Points that are missing, and values without a logarithm, leave a blank.
  */
 #include <math.h>
 

@@ -1,8 +1,8 @@
 /* report_svg.c - plots as inline SVG.
  *
- * One drawing has a value axis and a position axis.  Upright plots put positions to the right and values
- * up; horizontal ones put positions down and values to the right (coefficient plots).  Colours come from
- * the page's CSS variables.  Grid lines run across the value axis alone.
+ * One drawing has a value axis and a position axis.  Upright plots put positions to the right and
+ * values up; horizontal ones put positions down and values to the right (coefficient plots).
+ * Colours come from the page's CSS variables.  Grid lines run across the value axis alone.
  *
  *      -o- name of series 1   --s-- name of series 2
  *      y label
@@ -38,7 +38,8 @@ const char frgi_svg_style[] =
     "fill:var(--s6)}\n";
 
 enum { HEIGHT = 260, MAP_LEAST = 120, MAP_MOST = 560, ROW = 27, TEXT_AT_MOST = 270 };
-/* Texts are 12.5 units high, and 19 on a narrow page, where the drawing is half as large: there is room for the latter. */
+/* Texts are 12.5 units high, and 19 on a narrow page, where the drawing is half as large: there is
+ * room for the latter. */
 static const double CHARACTER = 9.5; /* mean width of one at 19 */
 
 typedef struct {
@@ -53,7 +54,7 @@ static void widen(span *s, double v, bool log)
     s->high = fmax(s->high, v);
 }
 
-/* ---- words -------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 static int64_t cells_of(const char *s)
 {
@@ -78,7 +79,7 @@ static void put_segment(frgi_sink *k, const char *class, frgi_point a, frgi_poin
     frgi_put(k, "\"/>\n");
 }
 
-/* ---- axes --------------------------------------------------------------------------------------- */
+/* ---- axes ------------------------------------------------------------------------------------ */
 
 /** The pixel of tick i of an axis that lies between two edges. */
 static double tick_at(const frgi_axis *a, int i, double from, double to)
@@ -120,7 +121,8 @@ static void put_left_axis(frgi_sink *k, const frgi_drawing *d, const frgi_axis *
     }
 }
 
-/** Names at the positions 1..n: beside the rows of a horizontal plot, below the columns of an upright one. */
+/** Names at the positions 1..n: beside the rows of a horizontal plot, below the columns of an
+ *  upright one. */
 static void put_categories(frgi_sink *k, const frgi_drawing *d)
 {
     const frgi_plot *const p = d->p;
@@ -211,7 +213,7 @@ static void put_reference(frgi_sink *k, const frgi_drawing *d)
     }
 }
 
-/* ---- legend ------------------------------------------------------------------------------------- */
+/* ---- legend ---------------------------------------------------------------------------------- */
 
 enum { SAMPLE = 30, LEGEND_GAP = 22, LEGEND_ROW = 24 };
 
@@ -256,7 +258,7 @@ static void put_legend(frgi_sink *k, const frgi_plot *p, double top)
     }
 }
 
-/* ---- the drawing -------------------------------------------------------------------------------- */
+/* ---- the drawing ----------------------------------------------------------------------------- */
 
 /** What the axes must hold; false when no point can be drawn. */
 static bool spans(const frgi_plot *p, span *values, span *positions)
@@ -312,7 +314,8 @@ static void stretch(frgi_axis *a, double length)
     a->high = middle + length / 2;
 }
 
-/** One unit is as long on both axes; the one that is too short for the page has room at its ends. */
+/** One unit is as long on both axes; the one that is too short for the page has room at its
+ *  ends. */
 static void lay_out_map(frgi_drawing *d)
 {
     d->values.power = d->positions.power = 0;

@@ -8,8 +8,8 @@
  *     ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━
  *
  * A table too wide for the terminal first wraps the words of its widest columns at blanks, down to
- * NARROWEST cells each; if that does not do, the columns are dealt out to several panels, each of which
- * repeats the first column.  Numbers are never wrapped or cut.
+ * NARROWEST cells each; if that does not do, the columns are dealt out to several panels, each of
+ * which repeats the first column.  Numbers are never wrapped or cut.
  */
 #include <string.h>
 
@@ -17,8 +17,8 @@
 
 enum { GAP = 2, NARROWEST = 12 };
 
-/** The longest prefix of s that fits into `width` cells and ends at a blank where it can; at least one
- *  character.  Returns its bytes and the bytes to go on after (the blank is swallowed). */
+/** The longest prefix of s that fits into `width` cells and ends at a blank where it can; at least
+ *  one character.  Returns its bytes and the bytes to go on after (the blank is swallowed). */
 static size_t line_of(const char *s, int64_t width, size_t *next)
 {
     int64_t used = 0;
@@ -42,7 +42,8 @@ static size_t line_of(const char *s, int64_t width, size_t *next)
     return (size_t)(p - s);
 }
 
-/** Running text in lines of at most `width` cells; all lines but the first start with `indent` blanks. */
+/** Running text in lines of at most `width` cells; all lines but the first start with `indent`
+ *  blanks. */
 static void put_wrapped(frgi_sink *k, const char *s, int64_t width, int64_t indent)
 {
     bool first = true;
@@ -80,7 +81,7 @@ static void put_heading(frgi_sink *k, const char *s, const char *mark, int width
     frgi_put(k, "\n");
 }
 
-/* ---- facts -------------------------------------------------------------------------------------- */
+/* ---- facts ----------------------------------------------------------------------------------- */
 
 static int64_t fact_count(const frgi_element *e, const frgi_element *end)
 {
@@ -111,7 +112,7 @@ static void put_facts(frgi_sink *k, const frgi_element *facts, int64_t n, int wi
     }
 }
 
-/* ---- tables ------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 /** Narrows the widest columns of words until the table fits or none can give more. */
 static void narrow(const frgi_grid *g, int64_t *widths, int64_t total)
@@ -132,7 +133,8 @@ static void narrow(const frgi_grid *g, int64_t *widths, int64_t total)
     }
 }
 
-/** Columns first .. result-1 (with column 0 repeated in front) fit into the width; at least one does. */
+/** Columns first .. result-1 (with column 0 repeated in front) fit into the width; at least one
+ *  does. */
 static int64_t panel_end(const int64_t *widths, int64_t columns, int64_t first, int64_t total,
                          int64_t *used)
 {
@@ -143,7 +145,8 @@ static int64_t panel_end(const int64_t *widths, int64_t columns, int64_t first, 
     return j;
 }
 
-/** One line of a row: the part of each cell from done[j] on that fits; true while any cell has more. */
+/** One line of a row: the part of each cell from done[j] on that fits; true while any cell has
+ *  more. */
 static bool put_row_line(frgi_sink *k, const frgi_grid *g, const frgi_report_table *t, int64_t row,
                          const int64_t *widths, size_t *done, int64_t first, int64_t end)
 {
@@ -218,7 +221,7 @@ static frg_status put_table(frgi_sink *k, const frgi_report_table *t, int width)
     return status;
 }
 
-/* ---- the report --------------------------------------------------------------------------------- */
+/* ---- the report ------------------------------------------------------------------------------ */
 
 static void put_captioned(frgi_sink *k, const frgi_element *e, int width)
 {

@@ -1,8 +1,10 @@
-/* report_unicode.c - UTF-8 of unknown quality: decoding, display width, and which characters to show.
+/* report_unicode.c - UTF-8 of unknown quality: decoding, display width, and which characters to
+ * show.
  *
- * Column names and file names come from strangers.  Bytes that are not UTF-8 read as U+FFFD, one for each
- * maximal broken part (Unicode 15, section 3.9).  Characters that would steer a terminal, a bidirectional
- * layout or a parser instead of being seen are `hidden` here, and the writers print them as \x1b, \u202e.
+ * Column names and file names come from strangers.  Bytes that are not UTF-8 read as U+FFFD, one
+ * for each maximal broken part (Unicode 15, section 3.9).  Characters that would steer a terminal,
+ * a bidirectional layout or a parser instead of being seen are `hidden` here, and the writers print
+ * them as \x1b, \u202e.
  */
 #include <string.h>
 
@@ -24,8 +26,8 @@ static const range two_wide[] = {
 };
 #undef WIDTH_TWO
 
-/** Controls, line and paragraph separators, bidi marks, invisible operators, byte-order marks, tags and
- *  noncharacters.  The joiners U+200C and U+200D are not here: scripts and emoji need them. */
+/** Controls, line and paragraph separators, bidi marks, invisible operators, byte-order marks, tags
+ *  and noncharacters.  The joiners U+200C and U+200D are not here: scripts and emoji need them. */
 static const range hidden_ranges[] = {
     {0x01, 0x1f},     {0x7f, 0x9f},     {0x61c, 0x61c},     {0x180e, 0x180e}, {0x200b, 0x200b},
     {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f},   {0xfdd0, 0xfdef}, {0xfeff, 0xfeff},

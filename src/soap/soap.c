@@ -2,17 +2,21 @@
  *
  * A step is three parallel loops, largest task first, each task one thread:
  *
- *     collect   every factor of every parameter with a gradient: K, and where nothing hinders it its basis too
- *     factor    the bases that had to wait: for the adaptive test over a parameter, for KL's old factors
+ *     collect   every factor of every parameter with a gradient: K, and where nothing hinders it
+ *               its basis too
+ *     factor    the bases that had to wait: for the adaptive test over a parameter, for KL's old
+ *               factors
  *     apply     every parameter: into the bases, Adam, out, W
  *
- * (in the order apply, collect for the profile that updates first, which may let the bases follow: soap_async.c).
- * Where that leaves threads idle, the largest tasks are done first, each by all of them (soap_team.c).  Tasks share
- * nothing but read-only state, so bits do not depend on threads or on what else is in the handle (but for staggered
- * refreshes, whose turns are dealt over all of its factors).  All that can fail,
- * options, shapes, callbacks, memory, is done before the first byte of state changes.
+ * (in the order apply, collect for the profile that updates first, which may let the bases follow:
+ * soap_async.c). Where that leaves threads idle, the largest tasks are done first, each by all of
+ * them (soap_team.c).  Tasks share nothing but read-only state, so bits do not depend on threads or
+ * on what else is in the handle (but for staggered refreshes, whose turns are dealt over all of its
+ * factors).  All that can fail, options, shapes, callbacks, memory, is done before the first byte
+ * of state changes.
  *
- * Memory: m, v, K, Q of every parameter; per thread one workspace for the largest: 5 tensors, 2 matrices, a panel. */
+ * Memory: m, v, K, Q of every parameter; per thread one workspace for the largest: 5 tensors, 2
+ * matrices, a panel. */
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -21,7 +25,7 @@
 #include "linalg/blas.h"
 #include "soap/soap_state.h"
 
-/* ---- the handle ---------------------------------------------------------------------------------- */
+/* ---- the handle ------------------------------------------------------------------------------ */
 
 frg_status frg_soap_create(frg_soap **out, frg_context *ctx, const frg_soap_opts *o)
 {
@@ -139,8 +143,8 @@ frg_status frg_soap_get_group(const frg_soap *soap, int group, frg_soap_opts *o,
 
 enum { MOST_STEPS = 1024 };
 
-/** Over how many steps a staggered group's refreshes are dealt: the frequency, the largest of a table, many for a function;
- *  a step takes turns by their remainder. */
+/** Over how many steps a staggered group's refreshes are dealt: the frequency, the largest of a
+ *  table, many for a function; a step takes turns by their remainder. */
 static int64_t steps_to_deal(const frg_soap_opts *o)
 {
     int64_t most = o->frequency ? MOST_STEPS : o->precondition_frequency;
@@ -199,7 +203,7 @@ frg_status frg_soap_set_group(frg_soap *soap, int group, const frg_soap_opts *o)
     return FRG_OK;
 }
 
-/* ---- parameters ---------------------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
 /** Is w a stack of matrices that becomes one? */
 static bool stacks(const frg_soap_opts *o, const frg_array *w)
@@ -219,8 +223,8 @@ static void stack_matrices(soap_param *p)
     p->dims[1] = p->swapped ? b * n : n;
 }
 
-/** Sizes after merging.  Left: axes join while their product stays within the limit; fan-in: axis 0 stays, the
- *  others are joined from the right. */
+/** Sizes after merging.  Left: axes join while their product stays within the limit; fan-in: axis 0
+ *  stays, the others are joined from the right. */
 static void merge_axes(const frg_soap_opts *o, soap_param *p)
 {
     if (stacks(o, &p->w)) {
@@ -249,8 +253,8 @@ static void merge_axes(const frg_soap_opts *o, soap_param *p)
     }
 }
 
-/** Would an axis have a factor, were it short enough?  Parameters of one axis have some with precondition_1d alone; axes that
- *  merge into one are none of these. */
+/** Would an axis have a factor, were it short enough?  Parameters of one axis have some with
+ *  precondition_1d alone; axes that merge into one are none of these. */
 static bool wants_factor(const frg_soap_opts *o, const soap_param *p, int axis)
 {
     return p->count > 0 && p->dims[axis] > 1 && o->max_precond_dim != 0 &&
@@ -432,7 +436,7 @@ frg_status frg_soap_add_param(frg_soap *soap, int group, frg_array w, const char
     return FRG_OK;
 }
 
-/* ---- the plan ------------------------------------------------------------------------------------ */
+/* ---- the plan -------------------------------------------------------------------------------- */
 
 static void by_cost(soap_task *tasks, int64_t n)
 {
@@ -452,8 +456,8 @@ static void by_cost(soap_task *tasks, int64_t n)
     }
 }
 
-/** Refreshes of staggered groups are dealt to the steps of the interval, the dearest first, each to the step
- *  that has least so far. */
+/** Refreshes of staggered groups are dealt to the steps of the interval, the dearest first, each to
+ *  the step that has least so far. */
 static void deal_duties(frg_soap *soap)
 {
     for (int64_t g = 0; g < soap->n_groups; g++) {

@@ -1,18 +1,21 @@
 /* soap_alias.c - which arrays share memory: W of two parameters, or W and a gradient.
  *
- * Arrays that interleave, as blocks of columns of one matrix do, reach over each other and share nothing.  So reaches are
- * compared first, by a search over the parameters in the order of their addresses, and where two meet, the numbers
- * themselves: every run of one is looked for in the other, axis by axis from the longest stride down.  Of an axis whose
- * blocks lie apart only the first and the last one that the run meets are open. */
+ * Arrays that interleave, as blocks of columns of one matrix do, reach over each other and share
+ * nothing.  So reaches are compared first, by a search over the parameters in the order of their
+ * addresses, and where two meet, the numbers themselves: every run of one is looked for in the
+ * other, axis by axis from the longest stride down.  Of an axis whose blocks lie apart only the
+ * first and the last one that the run meets are open. */
 #include <string.h>
 
 #include "soap/soap_state.h"
 
-/** Axes of more than one element with strides >= 1 in bytes, longest first, from the lowest address on. */
+/** Axes of more than one element with strides >= 1 in bytes, longest first, from the lowest address
+ *  on. */
 typedef struct {
     intptr_t base;
     int axes;
-    /* one more than there are axes; span: bytes from an axis on, behind the last those of an element */
+    /* one more than there are axes; span: bytes from an axis on, behind the last those of an
+     * element */
     intptr_t count[FRG_MAX_DIM + 1], stride[FRG_MAX_DIM + 1], span[FRG_MAX_DIM + 1];
 } lattice;
 
@@ -83,7 +86,8 @@ static bool has_byte(const lattice *l, int d, intptr_t base, intptr_t first, int
     return found;
 }
 
-/** Is a run of `a` in b?  The last axes of a are one run as long as nothing lies between their elements. */
+/** Is a run of `a` in b?  The last axes of a are one run as long as nothing lies between their
+ *  elements. */
 static bool runs_meet(const lattice *a, int d, intptr_t base, const lattice *b)
 {
     intptr_t bytes = a->span[a->axes];
@@ -126,7 +130,8 @@ void frgi_soap_note_ranges(frg_soap *soap)
     }
 }
 
-/** Does it reach into any parameter's range?  The last that begins before its end is the one whose range ends last. */
+/** Does it reach into any parameter's range?  The last that begins before its end is the one whose
+ *  range ends last. */
 static bool may_share(const frg_soap *soap, soap_range g)
 {
     int64_t low = 0, high = soap->n_params;

@@ -1,15 +1,17 @@
 /* soap_apply.c - one parameter: into the bases, Adam there, out again, W.
  *
- *     P = in(G),  m += (1 - b1) (P - m),  v += (1 - b2) (P P - v),  A = (m / c1) / (sqrt(v / c2) + eps)
- *     D = out(A),  W <- W - lr D
+ *     P = in(G), m += (1 - b1) (P - m), v += (1 - b2) (P P - v), A = (m / c1) / (sqrt(v / c2) +
+ *     eps) D = out(A), W <- W - lr D
  *
- * The basis invariant: where Adam runs, m, v and P are in the same basis.  m carries the number of the basis it
- * is expressed in (label).  Two ways to keep it, by what is cheaper:
+ * The basis invariant: where Adam runs, m, v and P are in the same basis.  m carries the number of
+ * the basis it is expressed in (label).  Two ways to keep it, by what is cheaper:
  *
- *     original  m lives in the parameter's own coordinates (label 0) and enters beside G: one product with G and
+ *     original m lives in the parameter's own coordinates (label 0) and enters beside G: one
+ *     product with G and
  *               m stacked.  No change of basis concerns it.  Three pairs of products a step.
- *     eigen     m lives in the basis; before a change it is projected back (label 0), and whoever finds label 0 enters it
- *               again, whether or not anything was refreshed in between.  Two pairs, and two at each refresh.
+ *     eigen     m lives in the basis; before a change it is projected back (label 0), and whoever
+ *               finds label 0 enters it again, whether or not anything was refreshed in between.
+ *               Two pairs, and two at each refresh.
  *
  * The label is compared before every use, in every build. */
 #include <math.h>
@@ -69,7 +71,7 @@ void frgi_soap_rescale(const frg_soap *soap, soap_param *p, int exponent)
     p->exponent = exponent;
 }
 
-/* ---- second moments where a basis changed ----------------------------------------------------------- */
+/* ---- second moments where a basis changed ---------------------------------------------------- */
 
 static void identity(ptrdiff_t n, float *x)
 {
@@ -174,7 +176,7 @@ void frgi_soap_apply_permutation(soap_param *p, soap_workspace *work)
     }
 }
 
-/* ---- Adam ---------------------------------------------------------------------------------------- */
+/* ---- Adam ------------------------------------------------------------------------------------ */
 
 typedef struct {
     soap_adam adam;
@@ -248,7 +250,8 @@ static void stack_slice(const void *job, const soap_workspace *work, ptrdiff_t f
     copy(count, s->m + from, s->to + s->count + from);
 }
 
-/** P in work->x; the first moment in its basis beside it at *in_basis, NULL where Adam keeps it itself. */
+/** P in work->x; the first moment in its basis beside it at *in_basis, NULL where Adam keeps it
+ *  itself. */
 static float *enter(const frg_soap *soap, soap_param *p, const float *g, soap_workspace *work,
                     const float **in_basis)
 {

@@ -1,9 +1,10 @@
 /* soap_async.c - the refresh of one step while the caller computes the next gradients.
  *
- * Where a step updates first (order FRG_UPDATE_FIRST), nobody needs the new bases before the next step.  With
- * refresh_async the factors are averaged within the call, as they read the gradients; products, QR and the moment's way
- * out of its basis then run on a thread that the handle starts, with the threads of its context.  Whatever looks at
- * the state next waits for it first: the results have the bits of a refresh within the step. */
+ * Where a step updates first (order FRG_UPDATE_FIRST), nobody needs the new bases before the next
+ * step.  With refresh_async the factors are averaged within the call, as they read the gradients;
+ * products, QR and the moment's way out of its basis then run on a thread that the handle starts,
+ * with the threads of its context.  Whatever looks at the state next waits for it first: the
+ * results have the bits of a refresh within the step. */
 #include <string.h>
 
 #include "linalg/blas.h"

@@ -1,7 +1,7 @@
 /* soap_cpu.c - the steps of soap_ops.h; this text is compiled once per CPU level.
  *
- * Plain loops that the compiler makes vectors of.  Sums run in lanes of double inside a block; blocks have a
- * fixed length and are added in order, so that a level gives one result. */
+ * Plain loops that the compiler makes vectors of.  Sums run in lanes of double inside a block;
+ * blocks have a fixed length and are added in order, so that a level gives one result. */
 #include <math.h>
 #include <string.h>
 

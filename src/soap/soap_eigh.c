@@ -1,17 +1,20 @@
-/* soap_eigh.c - bases that do not come from a step of orthogonal iteration: the first ones, those after a failure, and all of
- * them where use_eigh is set.
+/* soap_eigh.c - bases that do not come from a step of orthogonal iteration: the first ones, those
+ * after a failure, and all of them where use_eigh is set.
  *
- *     K = Q diag(lambda) Q',  lambda descending       LAPACK's divide and conquer in f32, in f64 where that fails
+ *     K = Q diag(lambda) Q', lambda descending LAPACK's divide and conquer in f32, in f64 where
+ *     that fails
  *     K diagonal                                      Q: the permutation that sorts it
  *
- * The first two factors of a matrix G are often multiples of G G' and G'G, nothing else (as K = 0 before).  Two
- * decompositions would each turn the bases of close singular values as rounding has it, and P = U'G V would be full of
- * residues there, which Adam's first step makes as large as all others.  So the shorter factor alone is decomposed, and
+ * The first two factors of a matrix G are often multiples of G G' and G'G, nothing else (as K = 0
+ * before).  Two decompositions would each turn the bases of close singular values as rounding has
+ * it, and P = U'G V would be full of residues there, which Adam's first step makes as large as all
+ * others.  So the shorter factor alone is decomposed, and
  *
  *     G'U = V R                                       one QR, columns in the order of U
  *
- * gives the other: P = U'G V = R', diagonal up to what U leaves of K, u norm(K) / s_i beside the column of s_i.  V is
- * completed where G'U has fewer columns.  Half the work of two decompositions or less. */
+ * gives the other: P = U'G V = R', diagonal up to what U leaves of K, u norm(K) / s_i beside the
+ * column of s_i.  V is completed where G'U has fewer columns.  Half the work of two decompositions
+ * or less. */
 #include <math.h>
 #include <string.h>
 
@@ -173,10 +176,10 @@ soap_outcome frgi_soap_of_norm(double norm, soap_outcome otherwise)
     return !isfinite(norm) ? SOAP_FAILED : norm > 0 ? otherwise : SOAP_UNTOUCHED;
 }
 
-/* ---- the second basis of one gradient ------------------------------------------------------------ */
+/* ---- the second basis of one gradient -------------------------------------------------------- */
 
-/** The other factor of a matrix whose factors are those of the gradient in hand alone, where that is the shorter one;
- *  NULL: this factor follows none. */
+/** The other factor of a matrix whose factors are those of the gradient in hand alone, where that
+ *  is the shorter one; NULL: this factor follows none. */
 static const soap_factor *leader(const frg_soap_opts *o, const soap_param *p, const soap_factor *f)
 {
     const bool matrix = p->axes == 2 && p->n_factors == 2 && p->factors[1].axis == 1 &&

@@ -1,18 +1,21 @@
 /* soap_factor.c - one factor: its average, its Rayleigh quotients, its new basis.
  *
  *     K <- beta K + (1 - beta) mat(G) mat(G)'           SYRK, lower triangle
- *     W = K Q,  lambda_j = q_j'W_j                      SYMM; the product serves test, order and refresh
- *     a_j = W_j + max(0, c u norm(K) - lambda_j) q_j, sorted by lambda;  Q = orth(A)
+ *     W = K Q, lambda_j = q_j'W_j SYMM; the product serves test, order and refresh a_j = W_j +
+ *     max(0, c u norm(K) - lambda_j) q_j, sorted by lambda; Q = orth(A)
  *
- * The ridge holds the directions in which K is rounding noise: K Q = 0 there, and orth() of what W has instead is any
- * basis.  Products and averages leave e_j with norm(e_j) of about 0.2 u norm(K) in a column, at orders 24 to 512 and on
- * all CPU levels alike, so that a column raised to c u norm(K) turns by 0.2 / c a refresh: 0.003 with c = 64, and some 0.05
- * in the 20 refreshes that second moments remember (noise that stays the same adds up).  Columns with lambda_j above that
- * have no ridge: it would slow them by c u norm(K) / lambda_j, more than all rounding does to them.  K is read through its
- * lower triangle alone, everywhere.  min lambda_j^2 / norm(W_j)^2 lies below every pivot of the factorisation:
- * the hint by which the engine tries the one-pass Cholesky way.  Memory: the workspace of the thread, 2 n^2.
+ * The ridge holds the directions in which K is rounding noise: K Q = 0 there, and orth() of what W
+ * has instead is any basis.  Products and averages leave e_j with norm(e_j) of about 0.2 u norm(K)
+ * in a column, at orders 24 to 512 and on all CPU levels alike, so that a column raised to c u
+ * norm(K) turns by 0.2 / c a refresh: 0.003 with c = 64, and some 0.05 in the 20 refreshes that
+ * second moments remember (noise that stays the same adds up).  Columns with lambda_j above that
+ * have no ridge: it would slow them by c u norm(K) / lambda_j, more than all rounding does to them.
+ * K is read through its lower triangle alone, everywhere.  min lambda_j^2 / norm(W_j)^2 lies below
+ * every pivot of the factorisation: the hint by which the engine tries the one-pass Cholesky way.
+ * Memory: the workspace of the thread, 2 n^2.
  *
- * References: Vyas et al. (2024), SOAP; Gupta, Koren and Singer (2018), Shampoo; Lin et al. (2025), KL-Shampoo. */
+ * References: Vyas et al. (2024), SOAP; Gupta, Koren and Singer (2018), Shampoo; Lin et al. (2025),
+ * KL-Shampoo. */
 #include <math.h>
 #include <string.h>
 
@@ -25,9 +28,10 @@ enum {
     COLUMNS = 64          /* of other matrices */
 };
 
-/* ---- the average --------------------------------------------------------------------------------- */
+/* ---- the average ----------------------------------------------------------------------------- */
 
-/** k <- past k + weight mat(x) mat(x)' by one matrix of mat(x): lines of k x n ('T') or n x k ('N'). */
+/** k <- past k + weight mat(x) mat(x)' by one matrix of mat(x): lines of k x n ('T') or n x k
+ *  ('N'). */
 typedef struct {
     const soap_param *p;
     char trans;
@@ -77,7 +81,8 @@ static void rank_update(const soap_param *p, const soap_factor *f, const soap_wo
     }
 }
 
-/** x (rows x columns, the last index fastest) times weight^(1/2) along the axis of the factors that follow. */
+/** x (rows x columns, the last index fastest) times weight^(1/2) along the axis of the factors that
+ *  follow. */
 static void kl_scale(const soap_param *p, int axis, double floor, bool unit, float *x)
 {
     const ptrdiff_t rows = p->dims[0], columns = p->dims[1];
@@ -133,7 +138,7 @@ void frgi_soap_accumulate(const frg_soap *soap, const soap_param *p, soap_factor
     work->seconds[SOAP_FACTORS] += frgi_seconds() - start;
 }
 
-/* ---- looking ------------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 double frgi_soap_norm(const frg_soap *soap, const soap_factor *f)
 {
@@ -226,7 +231,8 @@ void frgi_soap_rayleigh(const frg_soap *soap, const soap_param *p, soap_factor *
     work->seconds[SOAP_REFRESH] += frgi_seconds() - start;
 }
 
-/** Larger first, NaN last, equal ones by place: the same on every machine that has the same numbers. */
+/** Larger first, NaN last, equal ones by place: the same on every machine that has the same
+ *  numbers. */
 static bool stands_before(double a, double b, int32_t at_a, int32_t at_b)
 {
     if (isnan(a) || isnan(b)) {
@@ -265,10 +271,11 @@ void frgi_soap_sort_places(ptrdiff_t n, const double *lambda, int32_t *slots, in
     }
 }
 
-/* ---- refresh ------------------------------------------------------------------------------------- */
+/* ---- refresh --------------------------------------------------------------------------------- */
 
-/** rotation[old slot, new slot] = (Q_old'Q_new)^2: Q_old, of before the first iteration, stands in rotation, the new basis
- *  by places in work->qr.q; q, which it is about to replace, holds the product. */
+/** rotation[old slot, new slot] = (Q_old'Q_new)^2: Q_old, of before the first iteration, stands in
+ *  rotation, the new basis by places in work->qr.q; q, which it is about to replace, holds the
+ *  product. */
 static void keep_rotation(soap_factor *f, const float *q_new, ptrdiff_t ld)
 {
     const int n = (int)f->size;
@@ -302,7 +309,8 @@ static void sort_columns(const soap_factor *f, float *x, float *w)
     memcpy(x, w, n * n * sizeof *w);
 }
 
-/** Columns are sorted by the quotients of the basis that has just been found (which cost a product). */
+/** Columns are sorted by the quotients of the basis that has just been found (which cost a
+ *  product). */
 static void sort_after(const frg_soap *soap, const soap_param *p, soap_factor *f,
                        soap_workspace *work)
 {
@@ -371,9 +379,9 @@ bool frgi_soap_orthonormalise(const frg_soap *soap, const soap_param *param, soa
         memset(a, 0, (size_t)work->qr.x.rows * sizeof *a);
     }
     const frgi_qr_request wanted = {.method = o->qr_method,
-                                 .verify = last ? FRG_QR_VERIFY_PROBE : FRG_QR_VERIFY_NONE,
-                                 .ortho_tol = o->ortho_tol,
-                                 .hint = f->hint};
+                                    .verify = last ? FRG_QR_VERIFY_PROBE : FRG_QR_VERIFY_NONE,
+                                    .ortho_tol = o->ortho_tol,
+                                    .hint = f->hint};
     frgi_qr_solve(soap->qr, &work->qr, &wanted, &f->report);
     if (f->report.flags & FRG_QR_NONFINITE) {
         return false;

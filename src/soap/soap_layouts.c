@@ -1,8 +1,8 @@
 /* soap_layouts.c - the state as named arrays in the layouts of other packages, in an .npz archive.
  *
- * "state.ID.PART" is what state_dict()["state"][ID][PART] is there.  The parts of a parameter are walked in one order
- * for both ways, bases first, since moments are set in them (soap_views.c).  An import looks at everything before it
- * changes anything. */
+ * "state.ID.PART" is what state_dict()["state"][ID][PART] is there.  The parts of a parameter are
+ * walked in one order for both ways, bases first, since moments are set in them (soap_views.c).  An
+ * import looks at everything before it changes anything. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -21,7 +21,8 @@ static const struct {
     bool own_step;      /* a step for every parameter */
     bool own_options;   /* precondition_frequency and shampoo_beta as well */
     bool empty,
-        unchanged; /* arrays of no elements for axes without factors; I where there are no bases yet */
+        unchanged; /* arrays of no elements for axes without factors; I where there are no bases
+                      yet */
 } LAYOUT[LAYOUTS] = {
     [FRG_LAYOUT_EMERGING] = {"exp_avg", false, true, false, true, true},
     [FRG_LAYOUT_EMERGING_04] = {"exp_avg", true, true, false, false, true},
@@ -76,7 +77,8 @@ static void factor_key(const soap_param *p, frg_soap_layout layout, int i, facto
     }
 }
 
-/** Part number `at` of a parameter: bases, factors, quotients where the layout has them, moments.  false: no more. */
+/** Part number `at` of a parameter: bases, factors, quotients where the layout has them, moments.
+ *  false: no more. */
 static bool tensor_key(const soap_param *p, frg_soap_layout layout, int at, char key[KEY_BYTES])
 {
     const int kinds = LAYOUT[layout].sides ? FACTOR_KINDS : KIND_LAMBDA;
@@ -103,7 +105,7 @@ static bool is_basis(const char *key)
     return *key == 'Q';
 }
 
-/* ---- out ------------------------------------------------------------------------------------------ */
+/* ---- out ------------------------------------------------------------------------------------- */
 
 typedef struct {
     frg_soap *soap;
@@ -240,7 +242,7 @@ failed:
     return status;
 }
 
-/* ---- in ------------------------------------------------------------------------------------------- */
+/* ---- in -------------------------------------------------------------------------------------- */
 
 typedef struct {
     char *name;
@@ -354,7 +356,8 @@ static frg_status check_tensor(const importer *im, int64_t id, const char *key, 
     return FRG_OK;
 }
 
-/** Are the columns as long as those of a basis, in whatever precision it was saved?  *identity: it is none yet. */
+/** Are the columns as long as those of a basis, in whatever precision it was saved?  *identity: it
+ *  is none yet. */
 static frg_status check_basis(const importer *im, const member *m, bool *identity)
 {
     static const double OFF = 0.05; /* bf16: 2^-8 an entry, so at most 2^-7 here */

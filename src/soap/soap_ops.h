@@ -25,7 +25,8 @@ typedef struct {
     void (*ridge)(ptrdiff_t n, float c, const float *q, const float *w, float *a);
     /** m += rate (x - m) */
     void (*blend)(ptrdiff_t n, float rate, const float *x, float *m);
-    /** v += rate2 (p p - v);  p <- A.  With m NULL the first moment is `in_basis`, else m += rate1 (p - m). */
+    /** v += rate2 (p p - v); p <- A.  With m NULL the first moment is `in_basis`, else m += rate1
+     *  (p - m). */
     void (*adam)(ptrdiff_t n, const soap_adam *a, float *p, float *m, const float *in_basis,
                  float *v);
     /** w = keep w - lr d, or with `after` (w - lr d) keep */

@@ -173,7 +173,8 @@ frg_status frgi_soap_frequency(frg_context *ctx, const frg_soap_opts *o, int64_t
     return FRG_OK;
 }
 
-/** The weight of the past in the factors at the 1-based step t; 0 at t = 1 where bias is corrected. */
+/** The weight of the past in the factors at the 1-based step t; 0 at t = 1 where bias is
+ *  corrected. */
 double frgi_soap_shampoo_beta(const frg_soap_opts *o, int64_t t)
 {
     const double beta = o->shampoo_beta < 0 ? o->beta2 : o->shampoo_beta;

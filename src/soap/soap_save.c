@@ -1,11 +1,12 @@
 /* soap_save.c - the whole state in a file, and back.
  *
- *     "FRGSOAP1" | byte order u32 | parameters i64 | each: shape, layout, counters, m, v, factors | checksum u64
+ *     "FRGSOAP1" | byte order u32 | parameters i64 | each: shape, layout, counters, m, v, factors |
+ *     checksum u64
  *
- * Numbers are those of the machine (the second field tells its byte order), moments in the basis they are stored in, so
- * that a resumed run has the same bits.  A load goes over the bytes twice: first it checks everything against the
- * handle, then it copies, so that a file that is wrong anywhere changes nothing.  The checksum is FNV-1a over
- * words of 8 bytes. */
+ * Numbers are those of the machine (the second field tells its byte order), moments in the basis
+ * they are stored in, so that a resumed run has the same bits.  A load goes over the bytes twice:
+ * first it checks everything against the handle, then it copies, so that a file that is wrong
+ * anywhere changes nothing.  The checksum is FNV-1a over words of 8 bytes. */
 #include <string.h>
 
 #include "soap/soap_state.h"
@@ -48,7 +49,7 @@ static uint64_t hash_end(const checksum *c)
 
 static const checksum HASH_START = {UINT64_C(0xcbf29ce484222325), 0, 0};
 
-/* ---- one text for measuring, writing, checking and copying ------------------------------------------ */
+/* ---- one text for measuring, writing, checking and copying ----------------------------------- */
 
 /** What goes over the state: to a writer, or against bytes. */
 typedef struct {
@@ -269,7 +270,7 @@ static frg_status from_bytes(frg_soap *soap, range which, const void *bytes, int
     return walk(&s, soap, which);
 }
 
-/* ---- the calls ----------------------------------------------------------------------------------- */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
 frg_status frg_soap_save(frg_soap *soap, const char *path)
 {

@@ -1,4 +1,5 @@
-/* soap_size.c - what steps take, before they do: memory by the layouts, time by counts of operations.
+/* soap_size.c - what steps take, before they do: memory by the layouts, time by counts of
+ * operations.
  *
  *     a factor of order n, of a parameter of N numbers, multiply-adds:
  *       average   n N / 2        in the bases and out   3 n N

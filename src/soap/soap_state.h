@@ -1,4 +1,5 @@
-/* soap_state.h - what the files of src/soap share: parameters, factors, the workspaces of threads, phases. */
+/* soap_state.h - what the files of src/soap share: parameters, factors, the workspaces of threads,
+ * phases. */
 #ifndef FRGI_SOAP_STATE_H
 #define FRGI_SOAP_STATE_H
 
@@ -18,9 +19,10 @@ typedef enum { SOAP_UNTOUCHED, SOAP_BY_QR, SOAP_BY_EIGH, SOAP_FAILED } soap_outc
 
 /** A factor: one block of one axis.  Matrices lie by columns, `size` apart.
  *
- *  A column of q keeps its place (slot) when eigenvalues change their order: order[p] is the slot of the p-th
- *  largest, and the second moments never move.  Reordering with the moments following is that, read through
- *  `order`; where they stay with the rank instead, columns are moved and order stays 0, 1, 2, ... */
+ *  A column of q keeps its place (slot) when eigenvalues change their order: order[p] is the slot
+ *  of the p-th largest, and the second moments never move.  Reordering with the moments following
+ *  is that, read through `order`; where they stay with the rank instead, columns are moved and
+ *  order stays 0, 1, 2, ... */
 typedef struct {
     int axis;
     ptrdiff_t at, size; /* along the axis */
@@ -113,7 +115,8 @@ struct frg_soap {
     double *costs;                         /* of the tasks of a loop */
     /* of the parameters by address, each up to where the farthest so far ends */
     soap_range *ranges;
-    /* since the handle was made: tasks that all threads took part in, and loops dealt to several threads */
+    /* since the handle was made: tasks that all threads took part in, and loops dealt to several
+     * threads */
     int64_t tasks_shared, loops_dealt;
     soap_workspace *workspaces;
     frgi_arena arena;
@@ -148,15 +151,16 @@ enum { SOAP_ELEMENTS = 1 << 16 }; /* of a tensor, at least, where those are deal
 /** Slice `from` .. from + count - 1 of a task, by the thread of `work`. */
 typedef void (*soap_slice)(const void *job, const soap_workspace *work, ptrdiff_t from,
                            ptrdiff_t count);
-/** Deals 0 .. n - 1 to the workspace's team in slices of at least `width` (or one), which depend on n and width alone. */
+/** Deals 0 .. n - 1 to the workspace's team in slices of at least `width` (or one), which depend on
+ *  n and width alone. */
 void frgi_soap_share(const soap_workspace *work, ptrdiff_t n, ptrdiff_t width, soap_slice slice,
                      const void *job);
-/** Columns of a product whose other sizes are at least `least`: as above, but in one slice where the team is one and
- *  products are our own, whose bits do not depend on the slices. */
+/** Columns of a product whose other sizes are at least `least`: as above, but in one slice where
+ *  the team is one and products are our own, whose bits do not depend on the slices. */
 void frgi_soap_share_product(const soap_workspace *work, const soap_param *p, ptrdiff_t columns,
                              ptrdiff_t least, soap_slice slice, const void *job);
-/** How many of the first tasks of a loop are to be done by all threads, one after the other; cost: of every task, below
- *  zero for those that one thread has to do. */
+/** How many of the first tasks of a loop are to be done by all threads, one after the other; cost:
+ *  of every task, below zero for those that one thread has to do. */
 int64_t frgi_soap_shared_tasks(int threads, int64_t n, const double cost[]);
 
 /* ---- soap_tensor.c: parameters in and out, contractions ---- */
@@ -165,7 +169,8 @@ bool frgi_soap_contiguous(const frg_array *a);
 frg_array frgi_soap_oriented(const soap_param *p, const frg_array *a);
 /** to <- scale a, in the order of its indices. */
 void frgi_soap_take(const frg_array *a, double scale, float *to);
-/** How 16-bit parameters are rounded: to the nearest, or by random numbers of element, step, name and seed. */
+/** How 16-bit parameters are rounded: to the nearest, or by random numbers of element, step, name
+ *  and seed. */
 typedef struct {
     bool stochastic;
     uint64_t seed, stream, step;
@@ -178,11 +183,13 @@ void frgi_soap_give(const soap_ops *ops, const soap_workspace *work, const frg_a
 void frgi_soap_put(const frg_array *a, double scale, const float *x);
 /** x <- x + scale w */
 void frgi_soap_add(const frg_array *w, double scale, float *x);
-/** The gradient as the factors see it: of sign and scale, contiguous; in work->g unless it lies so already. */
+/** The gradient as the factors see it: of sign and scale, contiguous; in work->g unless it lies so
+ *  already. */
 const float *frgi_soap_gradient(const frg_soap *soap, const soap_param *p, soap_workspace *work);
 typedef enum { SOAP_IN, SOAP_OUT, SOAP_ROTATE } soap_direction;
-/** The workspace for products of a parameter.  Tiles take numbers below 2^-126 for zero, also as the last eight bits of
- *  a larger one: gradients below 2^-40, whose squares are averaged, stay away from them. */
+/** The workspace for products of a parameter.  Tiles take numbers below 2^-126 for zero, also as
+ *  the last eight bits of a larger one: gradients below 2^-40, whose squares are averaged, stay
+ *  away from them. */
 const frgi_product_workspace *frgi_soap_products(const soap_param *p, const soap_workspace *work);
 /** Contracts `copies` tensors along one axis with its factors' q (or q', or rotation). */
 void frgi_soap_contract(const soap_param *p, const soap_workspace *work, int axis,
@@ -192,7 +199,8 @@ float *frgi_soap_contract_all(const soap_param *p, const soap_workspace *work, s
                               int copies, float *x, float *y);
 
 /* ---- soap_factor.c ---- */
-/** A factor of x G is x^power that of G: x^2 for E[G G'], x where KL weights divide by the other factor. */
+/** A factor of x G is x^power that of G: x^2 for E[G G'], x where KL weights divide by the other
+ *  factor. */
 int frgi_soap_power(const frg_soap_opts *o);
 void frgi_soap_accumulate(const frg_soap *soap, const soap_param *p, soap_factor *f,
                           soap_workspace *work);
@@ -204,15 +212,18 @@ void frgi_soap_refresh(frg_soap *soap, const soap_param *p, soap_factor *f, soap
 double frgi_soap_norm(const frg_soap *soap, const soap_factor *f);
 /** Slots by descending lambda[slot], those of equal ones as they were; rank: n elements of work. */
 void frgi_soap_sort_places(ptrdiff_t n, const double *lambda, int32_t *slots, int32_t *rank);
-/** Q <- orth(A), a_j = W_j + max(0, floor - lambda_j) q_j, W in work->qr.other, columns in the order of the slots; false: not finite, Q is as before.
- *  last: the factor's report is of this one, and second moments rotate with it where that is asked for. */
+/** Q <- orth(A), a_j = W_j + max(0, floor - lambda_j) q_j, W in work->qr.other, columns in the
+ *  order of the slots; false: not finite, Q is as before. last: the factor's report is of this one,
+ *  and second moments rotate with it where that is asked for. */
 bool frgi_soap_orthonormalise(const frg_soap *soap, const soap_param *p, soap_factor *f,
                               soap_workspace *work, double floor, bool last);
 
 /* ---- soap_eigh.c ---- */
-/** What becomes of a refresh, by norm(K): K = 0 tells nothing, one with NaN or infinities gives no basis. */
+/** What becomes of a refresh, by norm(K): K = 0 tells nothing, one with NaN or infinities gives no
+ *  basis. */
 soap_outcome frgi_soap_of_norm(double norm, soap_outcome otherwise);
-/** Does its first basis come from that of the parameter's other factor, which must be made before? */
+/** Does its first basis come from that of the parameter's other factor, which must be made
+ *  before? */
 bool frgi_soap_follows(const frg_soap_opts *o, const soap_param *p, const soap_factor *f);
 /** The basis of a factor anew. */
 void frgi_soap_decompose(const frg_soap *soap, const soap_param *p, soap_factor *f,
@@ -243,8 +254,8 @@ void frgi_soap_apply_permutation(soap_param *p, soap_workspace *work);
 FRG_MUST_USE frg_status frgi_soap_forewarn(frg_soap *soap);
 
 /* ---- soap_step.c ---- */
-/** What the next step has to do where every parameter has a gradient: first, due, refresh, fresh of all; *eigh: the
- *  largest order to decompose, 0: none. */
+/** What the next step has to do where every parameter has a gradient: first, due, refresh, fresh of
+ *  all; *eigh: the largest order to decompose, 0: none. */
 FRG_MUST_USE frg_status frgi_soap_foresee(frg_soap *soap, ptrdiff_t *eigh);
 /** Is a factor's basis, when it is due, an eigendecomposition's? */
 bool frgi_soap_decomposes(const frg_soap_opts *o, const soap_param *p, const soap_factor *f);
@@ -252,7 +263,8 @@ bool frgi_soap_decomposes(const frg_soap_opts *o, const soap_param *p, const soa
 void frgi_soap_change_bases(frg_soap *soap);
 /** What follows a change of bases, on the caller's thread. */
 void frgi_soap_end_refresh(frg_soap *soap, frg_soap_report *report);
-/** Frees the workspace for eigendecompositions, once the step's last pass is done, unless every refresh needs it. */
+/** Frees the workspace for eigendecompositions, once the step's last pass is done, unless every
+ *  refresh needs it. */
 void frgi_soap_end_eigh(frg_soap *soap);
 void frgi_soap_sum_times(const frg_soap *soap, frg_soap_report *report);
 
@@ -263,8 +275,8 @@ void frgi_soap_launch(frg_soap *soap);
 void frgi_soap_wait(frg_soap *soap);
 
 /* ---- soap.c ---- */
-/** Waits for a refresh that goes on, and takes the memory of states that have none yet: first in every call that reads or
- *  changes the state. */
+/** Waits for a refresh that goes on, and takes the memory of states that have none yet: first in
+ *  every call that reads or changes the state. */
 FRG_MUST_USE frg_status frgi_soap_open(frg_soap *soap);
 /** The states, the list of tasks, the workspaces of the threads. */
 FRG_MUST_USE frg_status frgi_soap_plan(frg_soap *soap);

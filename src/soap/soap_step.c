@@ -1,7 +1,9 @@
-/* soap_step.c - one step over all parameters: measure the gradients, decide, then three parallel loops.
+/* soap_step.c - one step over all parameters: measure the gradients, decide, then three parallel
+ * loops.
  *
- * Everything that can fail comes first: shapes, aliases, callbacks of the frequency, memory.  From the first
- * write on nothing does: an eigendecomposition that does not converge leaves its basis, and says so. */
+ * Everything that can fail comes first: shapes, aliases, callbacks of the frequency, memory.  From
+ * the first write on nothing does: an eigendecomposition that does not converge leaves its basis,
+ * and says so. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -10,7 +12,7 @@
 #include "linalg/blas.h"
 #include "soap/soap_state.h"
 
-/* ---- the gradients ------------------------------------------------------------------------------- */
+/* ---- the gradients --------------------------------------------------------------------------- */
 
 static frg_status check_gradient(const frg_soap *soap, const soap_param *p, const frg_array *g)
 {
@@ -115,7 +117,7 @@ static frg_status apply_policies(frg_soap *soap, frg_soap_report *report)
     return FRG_OK;
 }
 
-/* ---- what is due --------------------------------------------------------------------------------- */
+/* ---- what is due ----------------------------------------------------------------------------- */
 
 /** Is a refresh due at the parameter's step, for a factor that is refreshed so many steps early? */
 static bool due_now(const frg_soap_opts *o, const soap_param *p, int64_t offset, int64_t freq)
@@ -125,8 +127,9 @@ static bool due_now(const frg_soap_opts *o, const soap_param *p, int64_t offset,
     return early || (p->step + (after ? 1 : 0) + offset) % freq == 0;
 }
 
-/** Emerging-Optimizers 0.2 makes eigenvectors at the end of Adam's warm-up where a refresh is due there.  Else its bases
- *  are I until one is due, which is a step of orthogonal iteration from I. */
+/** Emerging-Optimizers 0.2 makes eigenvectors at the end of Adam's warm-up where a refresh is due
+ *  there.  Else its bases are I until one is due, which is a step of orthogonal iteration from
+ *  I. */
 static bool begins_at_identity(const frg_soap_opts *o, const soap_param *p)
 {
     return o->profile == FRG_SOAP_EMERGING && o->order == FRG_GRAD_FIRST && !o->stagger &&
@@ -197,8 +200,8 @@ frg_status frgi_soap_foresee(frg_soap *soap, ptrdiff_t *eigh)
     return decide(soap, eigh);
 }
 
-/** Gradients beyond 2^40 get a power of two taken off, moments and factors with them, so that squares stay in
- *  range.  It never shrinks again: what such a gradient left behind is as large. */
+/** Gradients beyond 2^40 get a power of two taken off, moments and factors with them, so that
+ *  squares stay in range.  It never shrinks again: what such a gradient left behind is as large. */
 static void rescale(frg_soap *soap)
 {
     static const int most = 40;
@@ -214,7 +217,7 @@ static void rescale(frg_soap *soap)
     }
 }
 
-/* ---- the loops ----------------------------------------------------------------------------------- */
+/* ---- the loops ------------------------------------------------------------------------------- */
 
 static bool adaptive_over_parameter(const frg_soap_opts *o)
 {
@@ -317,8 +320,8 @@ static void do_task(frg_soap *soap, loop_kind kind, const soap_task *t, int thre
     }
 }
 
-/** Moments of what has no gradient for long, as rows of rare words, end at 0: at the least denormal, which times 0.95 is
- *  rounded to itself, a step took eighty times as long. */
+/** Moments of what has no gradient for long, as rows of rare words, end at 0: at the least
+ *  denormal, which times 0.95 is rounded to itself, a step took eighty times as long. */
 static void run_task(frg_soap *soap, loop_kind kind, const soap_task *t, int thread)
 {
     if (t->param->grad) {
@@ -337,7 +340,8 @@ static bool rotates(const soap_param *p)
     return any;
 }
 
-/** Work of a task, in multiply-adds, below zero where one thread has to do it: small ones, eigendecompositions. */
+/** Work of a task, in multiply-adds, below zero where one thread has to do it: small ones,
+ *  eigendecompositions. */
 static double cost_of(const frg_soap *soap, loop_kind kind, const soap_task *t)
 {
     enum {
@@ -419,7 +423,8 @@ static void run_loop(frg_soap *soap, loop_kind kind)
     }
 }
 
-/** Which bases change, once all factors were tested: a parameter's moment is projected back only then. */
+/** Which bases change, once all factors were tested: a parameter's moment is projected back only
+ *  then. */
 static bool decide_refreshes(frg_soap *soap)
 {
     bool any = false;
@@ -452,7 +457,8 @@ static double lowest_quotient(const soap_factor *f)
     return lowest < 0 ? lowest / f->norm : 0;
 }
 
-/** Failed decompositions are tried in double precision; then bases that changed get a new number. */
+/** Failed decompositions are tried in double precision; then bases that changed get a new
+ *  number. */
 static void count_generations(frg_soap *soap, frg_soap_report *report)
 {
     for (int64_t i = 0; i < soap->n_params; i++) {
@@ -567,8 +573,8 @@ void frgi_soap_sum_times(const frg_soap *soap, frg_soap_report *report)
     }
 }
 
-/** Groups that update first and groups that collect first are separate passes over the same lists.  true: bases are
- *  to be changed after the step. */
+/** Groups that update first and groups that collect first are separate passes over the same lists.
+ *  true: bases are to be changed after the step. */
 static bool run_pass(frg_soap *soap, const frg_array grads[], frg_soap_order order,
                      frg_soap_report *report)
 {
@@ -597,7 +603,8 @@ static bool run_pass(frg_soap *soap, const frg_array grads[], frg_soap_order ord
     return false;
 }
 
-/** Steps without and with new bases are watched apart, as one takes many times as long as the other. */
+/** Steps without and with new bases are watched apart, as one takes many times as long as the
+ *  other. */
 static frgi_oversubscription *oversubscription_of(frg_soap *soap)
 {
     bool anew = false;
@@ -609,8 +616,9 @@ static frgi_oversubscription *oversubscription_of(frg_soap *soap)
     return &soap->oversubscription[anew];
 }
 
-/** What the step has taken, where that tells whether its threads gain: one thread would take some 0.1 s at most, so that
- *  trying it costs little.  Eigendecompositions are none of the loops that the next steps have. */
+/** What the step has taken, where that tells whether its threads gain: one thread would take some
+ *  0.1 s at most, so that trying it costs little.  Eigendecompositions are none of the loops that
+ *  the next steps have. */
 static void note_seconds(frg_soap *soap, frgi_oversubscription *oversubscription, bool by_eigh,
                          double seconds)
 {

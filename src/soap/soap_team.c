@@ -1,9 +1,9 @@
 /* soap_team.c - one task by several threads, and which tasks are done so.
  *
- * Tasks are dealt to threads whole, as a factor alone is fastest on one.  Where that leaves threads idle, because one
- * factor is most of the work or the last ones cannot be dealt evenly, the largest are done first, each by all threads:
- * columns of products, of matrices and ranges of elements are dealt in slices that depend on the sizes alone, so that the
- * bits are those of one thread. */
+ * Tasks are dealt to threads whole, as a factor alone is fastest on one.  Where that leaves threads
+ * idle, because one factor is most of the work or the last ones cannot be dealt evenly, the largest
+ * are done first, each by all threads: columns of products, of matrices and ranges of elements are
+ * dealt in slices that depend on the sizes alone, so that the bits are those of one thread. */
 #include <omp.h>
 
 #include "core/denormals.h"
@@ -53,7 +53,7 @@ void frgi_soap_share_product(const soap_workspace *work, const soap_param *p, pt
     }
 }
 
-/* ---- which tasks ----------------------------------------------------------------------------------- */
+/* ---- which tasks ----------------------------------------------------------------------------- */
 
 enum { MOST_THREADS = 64, MOST_SHARED = 16 };
 static const double TEAM_LOSS = 1.25; /* threads on one factor wait for its panels */

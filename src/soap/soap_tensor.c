@@ -1,7 +1,8 @@
-/* soap_tensor.c - parameters and gradients of any strides and type as contiguous f32, and contractions.
+/* soap_tensor.c - parameters and gradients of any strides and type as contiguous f32, and
+ * contractions.
  *
- * A tensor with axes (outer, d, inner), last index fastest, is `outer` matrices X of inner x d by columns.  Then
- * the contraction of the axis with Q (d x d by columns) is
+ * A tensor with axes (outer, d, inner), last index fastest, is `outer` matrices X of inner x d by
+ * columns.  Then the contraction of the axis with Q (d x d by columns) is
  *
  *     in:  Y = X Q          out:  Y = X Q'         inner > 1, matrix by matrix
  *     in:  Y = Q' X         out:  Y = Q X          inner = 1, all at once: X is d x outer
@@ -12,7 +13,7 @@
 #include "linalg/half.h"
 #include "soap/soap_state.h"
 
-/* ---- in and out ---------------------------------------------------------------------------------- */
+/* ---- in and out ------------------------------------------------------------------------------ */
 
 bool frgi_soap_contiguous(const frg_array *a)
 {
@@ -169,7 +170,7 @@ const float *frgi_soap_gradient(const frg_soap *soap, const soap_param *p, soap_
     return work->g;
 }
 
-/* ---- contractions -------------------------------------------------------------------------------- */
+/* ---- contractions ---------------------------------------------------------------------------- */
 
 const frgi_product_workspace *frgi_soap_products(const soap_param *p, const soap_workspace *work)
 {

@@ -1,8 +1,9 @@
 /* soap_views.c - parts of the state by the names and conventions of the peers' checkpoints.
  *
- * exp_avg and exp_avg_sq stand in the bases, columns in descending order of the eigenvalues, whatever the
- * handle stores; a power of two taken off huge gradients is put back.  Setting a part first applies the permutation of the
- * parameter, so that bases and moments that are set one after the other belong together: set bases first. */
+ * exp_avg and exp_avg_sq stand in the bases, columns in descending order of the eigenvalues,
+ * whatever the handle stores; a power of two taken off huge gradients is put back.  Setting a part
+ * first applies the permutation of the parameter, so that bases and moments that are set one after
+ * the other belong together: set bases first. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,7 @@
-/* test_calls_fault.c - failing memory in the public calls that no other sweep makes: what is read of plans, energies,
- * ways to distances, graphs from rows, measures and estimates, groups, predictions and tests of regressions, parameters
- * and folds of processes, groups and states of the optimizer. */
+/* test_calls_fault.c - failing memory in the public calls that no other sweep makes: what is read
+ * of plans, energies, ways to distances, graphs from rows, measures and estimates, groups,
+ * predictions and tests of regressions, parameters and folds of processes, groups and states of the
+ * optimizer. */
 #include "fault.h"
 #include "fourge/fe.h"
 #include "fourge/gp.h"
@@ -105,7 +106,8 @@ static frg_status energies(frg_context *ctx, void *u, uint64_t *h)
     if (s >= 0)
         s = frg_emd(ctx, frg_matrix(C, FRG_F64, N, M, N), a, b, p, f, g, NULL); /* a transport */
     if (s >= 0)
-        s = frg_emd(ctx, c, NULL, NULL, frg_matrix(Q, FRG_F64, N, N, N), f, g, NULL); /* an assignment */
+        /* an assignment */
+        s = frg_emd(ctx, c, NULL, NULL, frg_matrix(Q, FRG_F64, N, N, N), f, g, NULL);
     if (s >= 0) {
         fault_hash(h, P, sizeof P);
         fault_hash(h, Q, sizeof Q);

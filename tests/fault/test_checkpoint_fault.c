@@ -1,5 +1,5 @@
-/* test_checkpoint_fault.c - saved states: round trip, every truncation, every flipped bit, other versions and
- * runs; failing memory and files; the process killed at every file call of a save. */
+/* test_checkpoint_fault.c - saved states: round trip, every truncation, every flipped bit, other
+ * versions and runs; failing memory and files; the process killed at every file call of a save. */
 #include <dirent.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -154,8 +154,9 @@ static frg_status parse(frg_context *ctx, const char *bytes, size_t count)
     return s;
 }
 
-/** The layout of the file: a state that an earlier build of this version wrote is read.  The checksums are of a program of its
- *  own in Python, from the description in checkpoint.h and the formula at frg_hash. */
+/** The layout of the file: a state that an earlier build of this version wrote is read.  The
+ *  checksums are of a program of its own in Python, from the description in checkpoint.h and the
+ *  formula at frg_hash. */
 static void layout(void)
 {
     static const struct {
@@ -298,9 +299,9 @@ static void faults(void)
     leave();
 }
 
-/** A state that cannot be written leaves the last one under its name, and before it the one that was there.  Not
- *  among these: close, which has nothing to tell that the sync before it has not (and comes after the rename, up to
- *  which the file stays locked). */
+/** A state that cannot be written leaves the last one under its name, and before it the one that
+ *  was there.  Not among these: close, which has nothing to tell that the sync before it has not
+ *  (and comes after the rename, up to which the file stays locked). */
 static void full_disk(void)
 {
     static const fault_kind kinds[] = {FAULT_OPEN, FAULT_WRITE, FAULT_SYNC, FAULT_RENAME};
@@ -337,7 +338,7 @@ static void full_disk(void)
     leave();
 }
 
-/* ---- killed ------------------------------------------------------------------------------------- */
+/* ---- killed ---------------------------------------------------------------------------------- */
 
 typedef struct {
     const frg_files *system;
@@ -410,7 +411,8 @@ static int save_and_die(int64_t last)
     return fine ? 0 : 1;
 }
 
-/** Whatever call the process dies in, the next one finds the old state or the new one, and can save again. */
+/** Whatever call the process dies in, the next one finds the old state or the new one, and can save
+ *  again. */
 static void killed(void)
 {
     enter();

@@ -1,4 +1,5 @@
-/* test_demean_fault.c - every allocation of the demeaner failed in turn: create, run, effects, destroy.
+/* test_demean_fault.c - every allocation of the demeaner failed in turn: create, run, effects,
+ * destroy.
  *
  * One design for each path through the cascade, small: the number of allocations does not grow with
  * n.  A run may answer a solver that cannot be built with an earlier one; then it gives the
@@ -111,8 +112,8 @@ static void methods(void)
     }
 }
 
-/** Preconditioners that are asked for, over two factors and three: the approximate factor stands on the blocks of single
- *  factors. */
+/** Preconditioners that are asked for, over two factors and three: the approximate factor stands on
+ *  the blocks of single factors. */
 static void preconditioners(void)
 {
     static const struct {
@@ -153,7 +154,8 @@ static job with_slopes(int64_t n, int64_t levels, frg_fe_method method)
     return j;
 }
 
-/** By LSMR on orthonormal columns of the levels, and by the factor of the Schur complement with slopes. */
+/** By LSMR on orthonormal columns of the levels, and by the factor of the Schur complement with
+ *  slopes. */
 static void slopes(void)
 {
     job chosen = with_slopes(80, 9, FRG_FE_AUTO), factor = with_slopes(240, 40, FRG_FE_DIRECT),

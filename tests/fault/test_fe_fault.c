@@ -1,5 +1,5 @@
-/* test_fe_fault.c - every allocation of a regression failed in turn: fit, another covariance, residuals, effects,
- * predictions. */
+/* test_fe_fault.c - every allocation of a regression failed in turn: fit, another covariance,
+ * residuals, effects, predictions. */
 #include "fault.h"
 #include "fourge/fe.h"
 

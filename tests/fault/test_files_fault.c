@@ -1,8 +1,8 @@
-/* test_files_fault.c - core's reader and writer while files fail: the old file or the new one, whole, and
- * nothing else in the folder. */
+/* test_files_fault.c - core's reader and writer while files fail: the old file or the new one,
+ * whole, and nothing else in the folder. */
 #include <dirent.h>
-#include <math.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -134,7 +134,8 @@ static void reading(void)
     leave();
 }
 
-/** A file without a size, as a pipe is: what is read grows with it, also where it ends with the room there was. */
+/** A file without a size, as a pipe is: what is read grows with it, also where it ends with the
+ *  room there was. */
 static void without_size(void)
 {
     static const int64_t sizes[] = {0, 1, 65535, 65536, 65537, 131072, NEW_BYTES};
@@ -188,7 +189,8 @@ static frg_status put_file(frgi_writer *w, int64_t count, int seed)
     return frgi_writer_put(w, bytes, (size_t)count);
 }
 
-/** A context whose files have names from the start, as where the system has none without: a table of its own. */
+/** A context whose files have names from the start, as where the system has none without: a table
+ *  of its own. */
 static int rename_by_name(const char *from, const char *to, void *user)
 {
     return frg_system_files()->rename(from, to, user);
@@ -253,7 +255,8 @@ static frg_status write_new(frg_context *ctx, const char *name)
     return s;
 }
 
-/** What is replaced keeps its permissions, and a symbolic link goes on pointing to what was written. */
+/** What is replaced keeps its permissions, and a symbolic link goes on pointing to what was
+ *  written. */
 static void in_its_place(void)
 {
     if (!enter())
@@ -276,7 +279,8 @@ static void in_its_place(void)
     leave();
 }
 
-/** Writes the file over and over, the old and the new one by turns, until it is killed or has done it `times`. */
+/** Writes the file over and over, the old and the new one by turns, until it is killed or has done
+ *  it `times`. */
 static pid_t start_writer(bool named, int64_t times, int seed)
 {
     const pid_t child = fork();
@@ -292,7 +296,8 @@ static pid_t start_writer(bool named, int64_t times, int seed)
     _exit(0);
 }
 
-/** A writer killed at any instant leaves the old file or the new one, whole; the next removes what else it left. */
+/** A writer killed at any instant leaves the old file or the new one, whole; the next removes what
+ *  else it left. */
 static void killed_writers(void)
 {
     if (!enter())
@@ -322,7 +327,8 @@ static void killed_writers(void)
     leave();
 }
 
-/** What a killed process left under the first name goes; another's file of that name, in use, stays. */
+/** What a killed process left under the first name goes; another's file of that name, in use,
+ *  stays. */
 static void abandoned(void)
 {
     if (!enter())
@@ -346,7 +352,8 @@ static void abandoned(void)
     leave();
 }
 
-/** Processes that write one file at a time: whoever reads it meanwhile sees one of theirs, whole. */
+/** Processes that write one file at a time: whoever reads it meanwhile sees one of theirs,
+ *  whole. */
 static void racing_writers(void)
 {
     if (!enter())

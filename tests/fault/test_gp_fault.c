@@ -1,4 +1,5 @@
-/* test_gp_fault.c - every allocation of create, value, gradient, leave-one-out and information refused in turn. */
+/* test_gp_fault.c - every allocation of create, value, gradient, leave-one-out and information
+ * refused in turn. */
 #include "fault.h"
 #include "gp_data.h"
 

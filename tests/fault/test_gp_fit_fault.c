@@ -1,5 +1,5 @@
-/* test_gp_fit_fault.c - every allocation of a fit, of predictions, draws, updates and model files failed in turn;
- * every file call of saving and loading. */
+/* test_gp_fit_fault.c - every allocation of a fit, of predictions, draws, updates and model files
+ * failed in turn; every file call of saving and loading. */
 #include <unistd.h>
 
 #include "fault.h"
@@ -39,7 +39,8 @@ static frg_status predict(frg_gp *gp, uint64_t *hash)
     return s;
 }
 
-/** A call that fails leaves the process as it was: n and the prediction are asked for again without faults. */
+/** A call that fails leaves the process as it was: n and the prediction are asked for again without
+ *  faults. */
 static frg_status change(frg_gp *gp, const gp_data *g, uint64_t *hash)
 {
     const int64_t n = frg_gp_get_report(gp).n;

@@ -72,7 +72,8 @@ static frg_status align(frg_context *ctx, void *user, uint64_t *hash)
     return status;
 }
 
-/** Vertices of so few points that every start is tried: with weights an uneven transport, without one an assignment. */
+/** Vertices of so few points that every start is tried: with weights an uneven transport, without
+ *  one an assignment. */
 static frg_status vertices(frg_context *ctx, void *user, uint64_t *hash)
 {
     enum { N = 9 };

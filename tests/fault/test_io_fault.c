@@ -44,7 +44,7 @@ static void hash_table(uint64_t *hash, const frg_table *t)
     fault_hash(hash, &h, sizeof h);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static frg_status parse_body(frg_context *ctx, void *user, uint64_t *hash)
 {
@@ -134,7 +134,7 @@ static void memory_for_tables(void)
     CHECK_INT(count_files(), 0);
 }
 
-/* ---- files -------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static frg_status read_body(frg_context *ctx, void *user, uint64_t *hash)
 {
@@ -244,8 +244,9 @@ static frg_status array_over(frg_context *ctx, void *user, uint64_t *hash)
     return write_over(ctx, write_array_body, hash);
 }
 
-/** Failures of remove leave a temporary file, which no library can help: those calls are not failed.  A close that
- *  fails comes after the sync, which has told of the disk, and after the rename: the new file is there, whole. */
+/** Failures of remove leave a temporary file, which no library can help: those calls are not
+ *  failed.  A close that fails comes after the sync, which has told of the disk, and after the
+ *  rename: the new file is there, whole. */
 static void failing_writes(void)
 {
     static const fault_kind kinds[] = {FAULT_OPEN, FAULT_WRITE, FAULT_SYNC, FAULT_CLOSE,

@@ -84,7 +84,8 @@ static frg_status write_json(frg_context *ctx, void *user, uint64_t *hash)
     return status;
 }
 
-/** Writes a report over an old file: after a failure the old file stands, after success the new one. */
+/** Writes a report over an old file: after a failure the old file stands, after success the new
+ *  one. */
 static frg_status save(frg_context *ctx, void *user, uint64_t *hash)
 {
     const char *const path = user;

@@ -1,4 +1,5 @@
-/* test_soap_fault.c - every allocation and file call of the batched QR and of the optimizer failed in turn. */
+/* test_soap_fault.c - every allocation and file call of the batched QR and of the optimizer failed
+ * in turn. */
 #include <unistd.h>
 
 #include "fault.h"

@@ -16,7 +16,8 @@ static inline void insist(bool held)
         abort();
 }
 
-/** A context of one thread with at most `memory` bytes (0: no limit); NULL: there is none to be had. */
+/** A context of one thread with at most `memory` bytes (0: no limit); NULL: there is none to be
+ *  had. */
 static inline frg_context *fuzz_context(int64_t memory)
 {
     frg_context_opts o;

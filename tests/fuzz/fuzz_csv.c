@@ -1,7 +1,8 @@
-/* fuzz_csv.c - any bytes as a text table: no crash, nothing lost, the same answer in any steps, little memory.
+/* fuzz_csv.c - any bytes as a text table: no crash, nothing lost, the same answer in any steps,
+ * little memory.
  *
- * The first byte chooses the delimiter, whether there is a header, and how small the second reading's steps
- * are; the rest is the file (gzip where it begins as one).
+ * The first byte chooses the delimiter, whether there is a header, and how small the second
+ * reading's steps are; the rest is the file (gzip where it begins as one).
  */
 #include "fourge/table.h"
 #include "io/io.h"

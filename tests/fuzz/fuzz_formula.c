@@ -1,7 +1,9 @@
-/* fuzz_formula.c - formulas and expressions from bytes: parsed, interpreted, printed, and where they parse, fitted.
+/* fuzz_formula.c - formulas and expressions from bytes: parsed, interpreted, printed, and where
+ * they parse, fitted.
  *
- * A small table stands behind, with columns of every type, so that what parses also meets the evaluator, the model
- * matrix and the covariances.  Long inputs stop at the parser: a fit of a thousand terms on nine rows tests nothing.
+ * A small table stands behind, with columns of every type, so that what parses also meets the
+ * evaluator, the model matrix and the covariances.  Long inputs stop at the parser: a fit of a
+ * thousand terms on nine rows tests nothing.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,9 @@
-/* fuzz_gp_kernel.c - kernel expressions and priors from bytes: parsed, printed, parsed again, and run over a few points.
+/* fuzz_gp_kernel.c - kernel expressions and priors from bytes: parsed, printed, parsed again, and
+ * run over a few points.
  *
- * The first line is the expression, the rest (if any) the priors.  What is printed must be read back and printed the
- * same; a covariance over five points must be computed without a trap, whatever the numbers.
+ * The first line is the expression, the rest (if any) the priors.  What is printed must be read
+ * back and printed the same; a covariance over five points must be computed without a trap,
+ * whatever the numbers.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* fuzz_gp_model.c - any bytes as a model of a Gaussian process: no crash, memory by what is there, and a model that
- * is taken predicts.  The checksum is made to hold, or nothing behind it would ever be reached. */
+/* fuzz_gp_model.c - any bytes as a model of a Gaussian process: no crash, memory by what is there,
+ * and a model that is taken predicts.  The checksum is made to hold, or nothing behind it would
+ * ever be reached. */
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>

@@ -1,7 +1,9 @@
-/* fuzz_gw_state.c - any numbers and arrays as the state of an alignment: an error, or a run that ends.
+/* fuzz_gw_state.c - any numbers and arrays as the state of an alignment: an error, or a run that
+ * ends.
  *
- * The first byte chooses the kind of run.  The bytes behind it, where there are enough, take the place of those of a
- * sound state from its end on; the hashes stay, which is all that keeps strange states out of an honest run.
+ * The first byte chooses the kind of run.  The bytes behind it, where there are enough, take the
+ * place of those of a sound state from its end on; the hashes stay, which is all that keeps strange
+ * states out of an honest run.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* fuzz_mesh.c - any bytes as an OFF, OBJ or PLY file: no crash, nothing lost, edges between points alone. */
+/* fuzz_mesh.c - any bytes as an OFF, OBJ or PLY file: no crash, nothing lost, edges between points
+ * alone. */
 #include <math.h>
 
 #include "io/mesh_bytes.h"

@@ -21,7 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
     }
     frg_table_destroy(t);
-    frg_warnings_clear(ctx); /* of an archive that expanded much: they are the context's until then */
+    frg_warnings_clear(ctx); /* of an archive that expanded much: they are the context's until
+                                then */
     if (frg_bytes_held(ctx) != 0)
         abort();
     frg_context_destroy(ctx);

@@ -1,5 +1,6 @@
-/* fuzz_soap.c - any bytes as a saved state of the optimizer, or as an archive in the layouts of others: no crash; a
- * load that fails changes nothing, one that succeeds leaves a handle that steps. */
+/* fuzz_soap.c - any bytes as a saved state of the optimizer, or as an archive in the layouts of
+ * others: no crash; a load that fails changes nothing, one that succeeds leaves a handle that
+ * steps. */
 #include <string.h>
 
 #include "fourge/soap.h"

@@ -1,9 +1,10 @@
 /* replay.c - runs a fuzz target over its corpus without a fuzzer, as an ordinary test.
  *
- * Linked with one tests/fuzz/fuzz_NAME.c; the inputs are the files of tests/fuzz/corpus/NAME, or the files
- * and folders named on the command line.  Each input is fed whole, cut short at up to 32 places, and with
- * up to 32 bytes changed one at a time, both deterministic: a reader that trusts its input dies here, long
- * before the fuzzer runs.  Prints TAP; the last "# file" line names the input that killed the program.
+ * Linked with one tests/fuzz/fuzz_NAME.c; the inputs are the files of tests/fuzz/corpus/NAME, or
+ * the files and folders named on the command line.  Each input is fed whole, cut short at up to 32
+ * places, and with up to 32 bytes changed one at a time, both deterministic: a reader that trusts
+ * its input dies here, long before the fuzzer runs.  Prints TAP; the last "# file" line names the
+ * input that killed the program.
  */
 #include <dirent.h>
 #include <stdint.h>

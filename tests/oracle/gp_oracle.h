@@ -1,10 +1,12 @@
-/* gp_oracle.h - Gaussian processes the slow and certain way: dense, by definition, in quadruple precision.
+/* gp_oracle.h - Gaussian processes the slow and certain way: dense, by definition, in quadruple
+ * precision.
  *
- * The value is the density of y under N(m, K), K entry by entry from the textbook formula of each kernel and a
- * Cholesky factor of three nested loops.  Derivatives are central differences of that value with a step of 1e-9,
- * which in quadruple precision leaves an error of about 1e-18 of the third derivative: no derivative of any
- * kernel stands here.  Exponential, logarithm and cosine are series of their own.  Shares no code with the
- * library.  Cost: n^3 / 3 quadruple operations (60 ns each) for a value; meant for n up to 160.
+ * The value is the density of y under N(m, K), K entry by entry from the textbook formula of each
+ * kernel and a Cholesky factor of three nested loops.  Derivatives are central differences of that
+ * value with a step of 1e-9, which in quadruple precision leaves an error of about 1e-18 of the
+ * third derivative: no derivative of any kernel stands here.  Exponential, logarithm and cosine are
+ * series of their own.  Shares no code with the library.  Cost: n^3 / 3 quadruple operations (60 ns
+ * each) for a value; meant for n up to 160.
  */
 #ifndef FOURGE_GP_ORACLE_H
 #define FOURGE_GP_ORACLE_H
@@ -27,7 +29,8 @@ typedef enum {
     ORACLE_POLY,              /* offset; degree */
     ORACLE_COSINE,            /* prod cos(2 pi D/p): periods */
     ORACLE_SM,                /* weights, means, variances of `degree` components */
-    ORACLE_SM_GPYTORCH, /* the product over columns of sums, exp(-2 pi^2 (D s)^2): weights, means, widths */
+    ORACLE_SM_GPYTORCH, /* the product over columns of sums, exp(-2 pi^2 (D s)^2): weights, means,
+                           widths */
     ORACLE_CONST,
     ORACLE_WHITE
 } gp_oracle_kind;
@@ -69,10 +72,11 @@ typedef struct {
 double gp_oracle_value(const gp_oracle *o, const double *theta);
 /** d ell / d log theta_t for t < mean_first (all p without a mean's), per value from there on. */
 void gp_oracle_gradient(const gp_oracle *o, const double *theta, int p, double *gradient);
-/** d ell / dx (n x d row-major) and d ell / dy (n x q column-major); either may be NULL.  Uses o->x and o->y
- *  as scratch and leaves them as they were. */
+/** d ell / dx (n x d row-major) and d ell / dy (n x q column-major); either may be NULL.  Uses o->x
+ *  and o->y as scratch and leaves them as they were. */
 void gp_oracle_data_gradient(const gp_oracle *o, const double *theta, double *dx, double *dy);
-/** 1/2 sum_c (K_s a)' K^-1 (K_t a) over the p parameters before the mean's, dense, K_t by differences. */
+/** 1/2 sum_c (K_s a)' K^-1 (K_t a) over the p parameters before the mean's, dense, K_t by
+ *  differences. */
 void gp_oracle_information(const gp_oracle *o, const double *theta, int p, double *information);
 
 #endif

@@ -63,7 +63,8 @@ static void project_out(int64_t n, int64_t rank, const quad *q, quad *v)
     }
 }
 
-/** Adds column v of W^(1/2) D: scaled to unit norm to the dense copy, orthonormalised to the basis. */
+/** Adds column v of W^(1/2) D: scaled to unit norm to the dense copy, orthonormalised to the
+ *  basis. */
 static void add_column(oracle *o, quad *v)
 {
     const int64_t n = o->n;

@@ -1,10 +1,11 @@
 /* oracle.h - fixed-effects regression the slow and certain way: dense, in quadruple precision.
  *
- * The columns of W^(1/2) D, every dummy and slope column of every factor, are orthonormalised by modified
- * Gram-Schmidt with one re-orthogonalisation; what is left of a dependent column is rounding, 1e-33 of it,
- * so the rank is a count.  Residuals, coefficients and covariances follow from the basis.  Shares no code
- * and no algorithm with the library, and uses nothing of quadruple precision but + - * /.
- * Cost: O(n M^2) for M columns in all; meant for n and M up to some hundreds.
+ * The columns of W^(1/2) D, every dummy and slope column of every factor, are orthonormalised by
+ * modified Gram-Schmidt with one re-orthogonalisation; what is left of a dependent column is
+ * rounding, 1e-33 of it, so the rank is a count.  Residuals, coefficients and covariances follow
+ * from the basis.  Shares no code and no algorithm with the library, and uses nothing of quadruple
+ * precision but + - * /. Cost: O(n M^2) for M columns in all; meant for n and M up to some
+ * hundreds.
  */
 #ifndef FOURGE_ORACLE_H
 #define FOURGE_ORACLE_H
@@ -32,8 +33,8 @@ int64_t oracle_rank(const oracle *o);
 int64_t oracle_columns(const oracle *o);
 /** r = b - D alpha, the weighted least-squares residual. */
 void oracle_demean(const oracle *o, const double *b, double *r);
-/** The smallest non-zero eigenvalue of A'A, A = W^(1/2) D with columns scaled to unit norm; in double,
- *  right to about 1e-10 of the largest. */
+/** The smallest non-zero eigenvalue of A'A, A = W^(1/2) D with columns scaled to unit norm; in
+ *  double, right to about 1e-10 of the largest. */
 double oracle_smallest_eigenvalue(const oracle *o);
 
 /** Regression of y on the k columns of x (column-major, leading dimension n) and D. */

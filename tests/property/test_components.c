@@ -1,9 +1,9 @@
 /* test_components.c - components of the graph that call for different solvers are solved apart.
  *
- * A row's residual depends on its own component alone: what a design gives has to be what each component gives by
- * itself, to the error bounds that both report.  The designs are such that no single solver serves
- * all: a ring, where CG takes as many steps as it has levels, beside units of so many firms
- * that their S is too dense, or beside random graphs that fill a factor.
+ * A row's residual depends on its own component alone: what a design gives has to be what each
+ * component gives by itself, to the error bounds that both report.  The designs are such that no
+ * single solver serves all: a ring, where CG takes as many steps as it has levels, beside units of
+ * so many firms that their S is too dense, or beside random graphs that fill a factor.
  */
 #include "panel.h"
 
@@ -124,8 +124,9 @@ static outcome demean(const panel *d, int threads)
     return demean_by(d, threads, NULL);
 }
 
-/** What the roundings of r = x - (Q effects) may come to in the norm of the rows of d: Q subtractions a row, each rounded to
- *  2^-53 of a number of at most |x_i| + Q effect.  The reported bound sees of them what level means show, not the rest. */
+/** What the roundings of r = x - (Q effects) may come to in the norm of the rows of d: Q
+ *  subtractions a row, each rounded to 2^-53 of a number of at most |x_i| + Q effect.  The reported
+ *  bound sees of them what level means show, not the rest. */
 static double roundings(const panel *d, const double *x, double effect)
 {
     double mass = 0;
@@ -134,8 +135,8 @@ static double roundings(const panel *d, const double *x, double effect)
     return d->q * 0x1p-53 * (panel_norm(d, x, NULL) + d->q * effect * sqrt(mass));
 }
 
-/** The rows from `first` on of a result are those of the component alone, to what both claim; its own steps too, to
- *  those that a test by the whole's scale may add. */
+/** The rows from `first` on of a result are those of the component alone, to what both claim; its
+ *  own steps too, to those that a test by the whole's scale may add. */
 static void check_alone(const panel *d, const outcome *whole, int64_t first, int64_t n,
                         int64_t part)
 {
@@ -149,7 +150,8 @@ static void check_alone(const panel *d, const outcome *whole, int64_t first, int
         const double gap = panel_norm(&alone, whole->r + c * d->n + first, o.r + c * n);
         const double rounded = roundings(&alone, alone.x + c * n, whole->effect[c]) +
                                roundings(&alone, alone.x + c * n, o.effect[c]);
-        /* a bound from Ritz values is an estimate: ten times; where both are exact their own rounding */
+        /* a bound from Ritz values is an estimate: ten times; where both are exact their own
+         * rounding */
         CHECK_SAYS(gap <=
                        10 * bound + rounded + 1e-12 * panel_centred_norm(&alone, alone.x + c * n),
                    "rows %lld..: column %d differs by %.3g, the bounds say %.3g and roundings %.3g",
@@ -167,7 +169,8 @@ static void check_alone(const panel *d, const outcome *whole, int64_t first, int
     panel_free(&alone);
 }
 
-/** The largest weighted level mean of rows first .. first + n - 1, both factors, over the sd of the whole column. */
+/** The largest weighted level mean of rows first .. first + n - 1, both factors, over the sd of the
+ *  whole column. */
 static double audit_by_hand(const panel *d, const double *r, int64_t first, int64_t n)
 {
     double *const sum = panel_zeros(2 * d->n, sizeof *sum), *const mass =
@@ -215,7 +218,8 @@ static graph sparse(void)
     return random_firms(units, 4, units);
 }
 
-/** A ring beside units of 60 firms each: the S of the latter is not assembled, and the ring's is factored. */
+/** A ring beside units of 60 firms each: the S of the latter is not assembled, and the ring's is
+ *  factored. */
 static void dense_neighbour(void)
 {
     for (int weighted = 0; weighted < 2; weighted++) {
@@ -247,7 +251,8 @@ static void dense_neighbour(void)
     }
 }
 
-/** Middle components make one part, which is taken apart by itself; small ones go with the largest. */
+/** Middle components make one part, which is taken apart by itself; small ones go with the
+ *  largest. */
 static void middle_and_small(void)
 {
     const int64_t p = test_size(1000, 280);
@@ -275,7 +280,8 @@ static void middle_and_small(void)
     panel_free(&d);
 }
 
-/** Three effects: a level of each factor is in one component, the third factor splits the units' second half. */
+/** Three effects: a level of each factor is in one component, the third factor splits the units'
+ *  second half. */
 static void three_effects(void)
 {
     const int64_t p = test_size(2000, 300);
@@ -300,9 +306,9 @@ static void three_effects(void)
     panel_free(&d);
 }
 
-/** Two dense halves that hang together by a row of weight 1e-8, and a residual that needs the mode between them:
- *  CG leaves an error bound that is too large, and that subproblem alone goes on to its factor.
- *  The ring's part has none to go to, and the third needs none. */
+/** Two dense halves that hang together by a row of weight 1e-8, and a residual that needs the mode
+ *  between them: CG leaves an error bound that is too large, and that subproblem alone goes on to
+ *  its factor. The ring's part has none to go to, and the third needs none. */
 static void escalation(void)
 {
     graph g[] = {ring(test_size(1000, 300)), dense(), dense(), dense()};

@@ -1,15 +1,15 @@
 /* test_demean.c - the demeaner: closed forms, and properties that need no reference.
  *
- * Tolerances.  tol = 1e-10 bounds eta, the scaled gradient; on a well-connected random design the smallest
- * eigenvalue of A'A is above 0.01, so residuals are right to 10 tol sqrt(Q) relative: NEAR below.  Where
- * the library solves exactly (one factor, balanced panels, forests) only rounding is left: EXACT allows
- * some hundred units of it, n terms being summed.
+ * Tolerances.  tol = 1e-10 bounds eta, the scaled gradient; on a well-connected random design the
+ * smallest eigenvalue of A'A is above 0.01, so residuals are right to 10 tol sqrt(Q) relative: NEAR
+ * below.  Where the library solves exactly (one factor, balanced panels, forests) only rounding is
+ * left: EXACT allows some hundred units of it, n terms being summed.
  */
 #include "panel.h"
 
 static const double NEAR = 1e-8, EXACT = 1e-13;
 
-/* ---- closed forms ------------------------------------------------------------------------------- */
+/* ---- closed forms ---------------------------------------------------------------------------- */
 
 static void group_means(void)
 {
@@ -154,7 +154,7 @@ static void disconnected(void)
     panel_free(&both);
 }
 
-/* ---- properties --------------------------------------------------------------------------------- */
+/* ---- properties ------------------------------------------------------------------------------ */
 
 static void orthogonal_and_idempotent(void)
 {
@@ -233,9 +233,9 @@ static void affine(void)
     panel_free(&d);
 }
 
-/** A large mean costs the digits that the input lacks, not the convergence: eta is below tol, or the level
- *  means are 64 roundings of the largest input plus the largest effect.  At 1e9 standard deviations the
- *  certificate may fail, but only openly. */
+/** A large mean costs the digits that the input lacks, not the convergence: eta is below tol, or
+ *  the level means are 64 roundings of the largest input plus the largest effect.  At 1e9 standard
+ *  deviations the certificate may fail, but only openly. */
 static void offsets(void)
 {
     static const frg_fe_method methods[] = {FRG_FE_AUTO, FRG_FE_CG, FRG_FE_LSMR};
@@ -394,8 +394,9 @@ static void tiny(void)
     }
 }
 
-/** Codes are scanned in pieces of 4096 rows, several factors at once: lengths around a multiple of it, for
- *  each number of factors on both sides of what fits a vector.  The codes' memory ends with the last row. */
+/** Codes are scanned in pieces of 4096 rows, several factors at once: lengths around a multiple of
+ *  it, for each number of factors on both sides of what fits a vector.  The codes' memory ends with
+ *  the last row. */
 static void piece_edges(void)
 {
     for (int q = 1; q <= 5; q++) {
@@ -412,8 +413,8 @@ static void piece_edges(void)
     }
 }
 
-/** Codes that leave gaps are numbered through after the pass that lays the rows out: the same bits as without
- *  gaps, for sorted units (which the scan alone tells) and for shuffled ones. */
+/** Codes that leave gaps are numbered through after the pass that lays the rows out: the same bits
+ *  as without gaps, for sorted units (which the scan alone tells) and for shuffled ones. */
 static void gaps(void)
 {
     enum { N = 20000, Q = 3 };
@@ -433,8 +434,9 @@ static void gaps(void)
     }
 }
 
-/** Conjugate gradients that are asked for need half as many steps as a cycle has levels: on a long one they end early with
- *  the warning that says why, and claim nothing; a short one costs little and gets all its steps. */
+/** Conjugate gradients that are asked for need half as many steps as a cycle has levels: on a long
+ *  one they end early with the warning that says why, and claim nothing; a short one costs little
+ *  and gets all its steps. */
 static void forecasts(void)
 {
     for (int trial = 0; trial < 3; trial++) {
@@ -460,8 +462,9 @@ static void forecasts(void)
     }
 }
 
-/** People over ten years, at firms at random or in turn, as bench/peers/fe_peers.py has them (simple, difficult).  An
- *  even number of firms, since graphs of turns differ by their common divisor with the years. */
+/** People over ten years, at firms at random or in turn, as bench/peers/fe_peers.py has them
+ *  (simple, difficult).  An even number of firms, since graphs of turns differ by their common
+ *  divisor with the years. */
 static panel people(int64_t n, int q, bool in_turn)
 {
     panel d = panel_make(n, q, 1);
@@ -477,7 +480,8 @@ static panel people(int64_t n, int q, bool in_turn)
 
 enum { FIRMS = 100, STRETCH_ROWS = 160 * FIRMS };
 
-/** The firms of 2000 workers over 8 years among 100 firms; a move by at most 3 may lead out of these. */
+/** The firms of 2000 workers over 8 years among 100 firms; a move by at most 3 may lead out of
+ *  these. */
 static void draw_stretch(int *firm)
 {
     for (int64_t i = 0; i < STRETCH_ROWS; i++) {
@@ -502,8 +506,9 @@ static panel ring_of_workers(const int *firm, int64_t stretches, int q)
     return d;
 }
 
-/** On a ring the bytes of a factor are c n - e, e for the two places where the two ways around meet: what nine times the
- *  rows add is nine times what one times adds.  A hundredth is for the rows that a panel of the factor is filled up to. */
+/** On a ring the bytes of a factor are c n - e, e for the two places where the two ways around
+ *  meet: what nine times the rows add is nine times what one times adds.  A hundredth is for the
+ *  rows that a panel of the factor is filled up to. */
 static void growth_of_factors(void)
 {
     static int firm[STRETCH_ROWS];
@@ -530,9 +535,9 @@ static void growth_of_factors(void)
     }
 }
 
-/** Ten times the rows take ten times of all that is counted: steps over all rows, bytes of the plan and of a factor.
- *  (Of workers among firms: growth of factors.)
- *  A step more is for a stop on the other side of the tolerance, a hundredth for what the rows do not decide. */
+/** Ten times the rows take ten times of all that is counted: steps over all rows, bytes of the plan
+ *  and of a factor. (Of workers among firms: growth of factors.) A step more is for a stop on the
+ *  other side of the tolerance, a hundredth for what the rows do not decide. */
 static void growth(void)
 {
     for (int design = 0; design < 4; design++) {

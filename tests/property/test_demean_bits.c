@@ -1,8 +1,9 @@
-/* test_demean_bits.c - what may not change a bit of the demeaner's results, and what may by rounding alone.
+/* test_demean_bits.c - what may not change a bit of the demeaner's results, and what may by
+ * rounding alone.
  *
- * Bits are equal for any number of threads, for a column alone or in any company, for any block width, and
- * for the first, the second and a fresh plan's run.  CPU levels contract to FMA or do not: they differ by
- * rounding, which the solver's tolerance covers.
+ * Bits are equal for any number of threads, for a column alone or in any company, for any block
+ * width, and for the first, the second and a fresh plan's run.  CPU levels contract to FMA or do
+ * not: they differ by rounding, which the solver's tolerance covers.
  */
 #include "fault.h"
 #include "panel.h"
@@ -123,8 +124,8 @@ static void blocks(void)
     panel_free(&d);
 }
 
-/** So many levels that steps go over to products in float32, column by column: columns of all sizes of effects,
- *  which come there at different steps.  Their audit holds as without. */
+/** So many levels that steps go over to products in float32, column by column: columns of all sizes
+ *  of effects, which come there at different steps.  Their audit holds as without. */
 static void far_levels(void)
 {
     const int64_t levels = 9000, n = test_size(10, 2) * levels;
@@ -146,8 +147,8 @@ static void far_levels(void)
     panel_free(&d);
 }
 
-/** Columns side by side that are larger than the caches leave by whole lines, wherever they begin and whatever
- *  lies around them. */
+/** Columns side by side that are larger than the caches leave by whole lines, wherever they begin
+ *  and whatever lies around them. */
 static void past_caches(void)
 {
     enum { P = 3, ODD = 3 };

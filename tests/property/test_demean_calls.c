@@ -1,4 +1,5 @@
-/* test_demean_calls.c - the demeaner as it is called: layouts, types, effects, stopping, bad input, limits. */
+/* test_demean_calls.c - the demeaner as it is called: layouts, types, effects, stopping, bad input,
+ * limits. */
 #include "panel.h"
 
 static void layouts(void)
@@ -38,7 +39,8 @@ static void layouts(void)
     panel_free(&d);
 }
 
-/** mixed is f64 to 1e-9; f32 arrays come out rounded; f32 alone is right to about 1e-4 and says so. */
+/** mixed is f64 to 1e-9; f32 arrays come out rounded; f32 alone is right to about 1e-4 and says
+ *  so. */
 static void types(void)
 {
     panel d = panel_usual();
@@ -105,7 +107,7 @@ static void effects(void)
     panel_free(&d);
 }
 
-/* ---- stopping ----------------------------------------------------------------------------------- */
+/* ---- stopping -------------------------------------------------------------------------------- */
 
 static int stop_at_third(const frg_progress *p, void *user)
 {
@@ -226,8 +228,8 @@ static int stop_in_assembly(const frg_progress *p, void *user)
     return strcmp(p->phase, "assembly") == 0 && s->calls == s->last;
 }
 
-/** A stop while S is assembled, at each of its calls: the column says so, its result is what its report says, and the
- *  next run of the plan has the bits of one that nobody stopped. */
+/** A stop while S is assembled, at each of its calls: the column says so, its result is what its
+ *  report says, and the next run of the plan has the bits of one that nobody stopped. */
 static void stopped_assembly(void)
 {
     panel d = panel_make(24000, 2, 1);
@@ -273,8 +275,8 @@ static void stopped_assembly(void)
     panel_free(&d);
 }
 
-/** max_iter is the most steps that a column makes, whatever the method, the solvers it goes through and the rounds;
- *  each column says whether that has done. */
+/** max_iter is the most steps that a column makes, whatever the method, the solvers it goes through
+ *  and the rounds; each column says whether that has done. */
 static void steps_of_a_column(void)
 {
     static const struct {
@@ -319,7 +321,7 @@ static void steps_of_a_column(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- bad input ---------------------------------------------------------------------------------- */
+/* ---- bad input ------------------------------------------------------------------------------- */
 
 static void refuse(frg_context *ctx, const panel *d, const frg_demean_opts *o, frg_status want,
                    const char *code, const char *says)
@@ -447,9 +449,9 @@ static void bad_input(void)
     panel_free(&d);
 }
 
-/** Columns carry whatever is drawn: weights, gaps, slopes with and without intercepts, every method; the levels are
- *  counted by the plan.  The bound holds, and known levels leave at most the order of the rows, the numbers of the
- *  levels and a second lane to it: no more than twice. */
+/** Columns carry whatever is drawn: weights, gaps, slopes with and without intercepts, every
+ *  method; the levels are counted by the plan.  The bound holds, and known levels leave at most the
+ *  order of the rows, the numbers of the levels and a second lane to it: no more than twice. */
 static void estimates(void)
 {
     static const frg_fe_method methods[] = {FRG_FE_AUTO, FRG_FE_CG, FRG_FE_LSMR, FRG_FE_MLSMR,
@@ -559,8 +561,9 @@ static void memory_limit(void)
     panel_free(&d);
 }
 
-/** A common factor of the weights that is a power of four changes no bit, however far it takes them from 1; nor does one of the columns change
- *  what is left of them, relative to it.  500 digits and no more lie between two weights. */
+/** A common factor of the weights that is a power of four changes no bit, however far it takes them
+ *  from 1; nor does one of the columns change what is left of them, relative to it.  500 digits and
+ *  no more lie between two weights. */
 static void weights_near_one(void)
 {
     static const int powers[] = {-1000, -700, -332, -2, 2, 332, 700, 1018};

@@ -1,15 +1,18 @@
 /* test_demean_oracle.c - 300 random designs against the dense oracle in quadruple precision.
  *
- * One to four factors, up to 150 rows, 600 of few levels; gaps in codes, disconnected blocks, nested and equal factors, paths,
- * factors of one level, rows that are their own level; weights from none to six decades; varying slopes.
+ * One to four factors, up to 150 rows, 600 of few levels; gaps in codes, disconnected blocks,
+ * nested and equal factors, paths, factors of one level, rows that are their own level; weights
+ * from none to six decades; varying slopes.
  *
- * How near r has to be to the oracle's r*.  e = r - r* lies in the range of D, so with A = W^(1/2) D S
- * of unit columns and lambda the smallest non-zero eigenvalue of A'A,
+ * How near r has to be to the oracle's r*.  e = r - r* lies in the range of D, so with A = W^(1/2)
+ * D S of unit columns and lambda the smallest non-zero eigenvalue of A'A,
  *
- *     ||W^(1/2) e|| <= ||A' W^(1/2) r|| / sqrt(lambda) = eta sqrt(Q) ||W^(1/2)(b - mean)|| / sqrt(lambda),
+ *     ||W^(1/2) e|| <= ||A' W^(1/2) r|| / sqrt(lambda) = eta sqrt(Q) ||W^(1/2)(b - mean)|| /
+ *     sqrt(lambda),
  *
- * and converged promises eta <= tol.  On top comes rounding: n terms a sum, amplified by 1 / sqrt(lambda).
- * lambda is computed by the oracle, so the bound is neither tuned nor the library's own.
+ * and converged promises eta <= tol.  On top comes rounding: n terms a sum, amplified by 1 /
+ * sqrt(lambda). lambda is computed by the oracle, so the bound is neither tuned nor the library's
+ * own.
  */
 #include "oracle/oracle.h"
 #include "panel.h"
@@ -128,7 +131,8 @@ static int64_t count_levels(const panel *d)
     return levels;
 }
 
-/** Components of the graph whose vertices are the levels of all factors and whose edges are the rows. */
+/** Components of the graph whose vertices are the levels of all factors and whose edges are the
+ *  rows. */
 static int64_t count_components(const panel *d)
 {
     int64_t *label =
@@ -208,14 +212,14 @@ static void check_design(frg_context *ctx, const panel *d, const frg_demean_opts
     if (s == FRG_UNSUPPORTED && (opts->method != FRG_FE_AUTO || d->n_slopes))
         test_skip("a method or slopes are not supported");
     else if (s == FRG_STALLED && opts->method == FRG_FE_DIRECT && wide_weights(d))
-        /* a pivot below 1e-9 of its diagonal counts as null, which a true one may be there: the factor alone, which auto
-         * would leave, says that it is not enough */
+        /* a pivot below 1e-9 of its diagonal counts as null, which a true one may be there: the
+         * factor alone, which auto would leave, says that it is not enough */
         printf("# %s: stalled at an audit of %g\n", name, columns[0].audit);
     else if (CHECK_SAYS(s == FRG_OK, "%s: %s: %s", name, frg_status_name(s), frg_message(ctx))) {
         for (int c = 0; c < d->p; c++)
             check_column(d, o, lambda, c, r + c * d->n, &columns[c], name);
-        /* slopes are no small integers, and a pivot is at least lambda of its diagonal: the factor takes one below 1e-9 for
-         * null */
+        /* slopes are no small integers, and a pivot is at least lambda of its diagonal: the factor
+         * takes one below 1e-9 for null */
         if (d->n_slopes && lambda < 1e-9)
             printf("# %s: lambda %.3g, rank %" PRId64 ", oracle %" PRId64 "\n", name, lambda,
                    report.rank.rank, oracle_rank(o));

@@ -1,9 +1,10 @@
-/* test_fe_regression.c - what must hold of a regression on any data: random designs against the oracle in quadruple
- * precision, and the invariances.
+/* test_fe_regression.c - what must hold of a regression on any data: random designs against the
+ * oracle in quadruple precision, and the invariances.
  *
- * Tolerances.  The demeaner promises eta <= 1e-10, a gradient; on the well-connected designs drawn here the error is
- * of that size, so 1e-8 for estimates and 1e-6 for standard errors (the contract's figures) leave room for the
- * condition of the regressors.  Two fits of the same numbers in another order differ by both errors: 1e-9.
+ * Tolerances.  The demeaner promises eta <= 1e-10, a gradient; on the well-connected designs drawn
+ * here the error is of that size, so 1e-8 for estimates and 1e-6 for standard errors (the
+ * contract's figures) leave room for the condition of the regressors.  Two fits of the same numbers
+ * in another order differ by both errors: 1e-9.
  */
 #include "fourge/fe.h"
 #include "oracle/oracle.h"
@@ -100,7 +101,7 @@ static void near(double got, double want, double allowed, const char *what)
                got, want, fabs(got - want), allowed);
 }
 
-/* ---- the oracle --------------------------------------------------------------------------------- */
+/* ---- the oracle ------------------------------------------------------------------------------ */
 
 static void compare_with_oracle(frg_context *ctx, const design *d)
 {
@@ -163,7 +164,7 @@ static void oracle_designs(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- the same numbers otherwise ----------------------------------------------------------------- */
+/* ---- the same numbers otherwise -------------------------------------------------------------- */
 
 static void compare_fits(const frg_fe *f, const frg_fe *g, double scale, double tolerance)
 {
@@ -290,7 +291,8 @@ static void units(void)
     frg_context_destroy(ctx);
 }
 
-/** Far from the origin: 1e8 standard deviations away the estimates keep 8 digits, as centring promises. */
+/** Far from the origin: 1e8 standard deviations away the estimates keep 8 digits, as centring
+ *  promises. */
 static void far_from_the_origin(void)
 {
     frg_context *const ctx = test_context();
@@ -298,7 +300,8 @@ static void far_from_the_origin(void)
     draw(&d, 300, 0, 2);
     e = d;
     for (int64_t i = 0; i < d.n; i++) {
-        /* a shift that is a power of two loses the last bits of x alone, and both designs lose the same */
+        /* a shift that is a power of two loses the last bits of x alone, and both designs lose the
+         * same */
         d.x[0][i] = (d.x[0][i] + 0x1p26) - 0x1p26;
         e.x[0][i] = d.x[0][i] + 0x1p26;
     }
@@ -319,9 +322,10 @@ static void far_from_the_origin(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- keys --------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
-/** The same groups as small integers, sparse integers, fractions, text, booleans in pairs: the same bits. */
+/** The same groups as small integers, sparse integers, fractions, text, booleans in pairs: the same
+ *  bits. */
 static void keys_of_any_type(void)
 {
     enum { N = 300, LEVELS = 12 };
@@ -440,7 +444,7 @@ static void singletons(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- more effects, more terms ------------------------------------------------------------------- */
+/* ---- more effects, more terms ---------------------------------------------------------------- */
 
 /** Another effect never raises the rss; an effect as dummies gives the other estimates the same. */
 static void nested_models(void)
@@ -570,8 +574,8 @@ static void factor_columns(void)
     frg_context_destroy(ctx);
 }
 
-/** y on z, 1e-3 x and x + z: by shares the last one goes whatever its units, by fixest's rule the pivots are
- *  compared with collin_tol as they are, so that a column in small units goes alone. */
+/** y on z, 1e-3 x and x + z: by shares the last one goes whatever its units, by fixest's rule the
+ *  pivots are compared with collin_tol as they are, so that a column in small units goes alone. */
 static void collinear_units(void)
 {
     frg_context *const ctx = test_context();
@@ -622,7 +626,7 @@ static void collinear_units(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- effects and predictions -------------------------------------------------------------------- */
+/* ---- effects and predictions ----------------------------------------------------------------- */
 
 static double effect_of(const frg_table *effects, const char *factor, int64_t level, bool *found)
 {
@@ -640,7 +644,8 @@ static double effect_of(const frg_table *effects, const char *factor, int64_t le
     return 0;
 }
 
-/** Effects and estimates add up to the fitted values, which the predictions of the same rows are. */
+/** Effects and estimates add up to the fitted values, which the predictions of the same rows
+ *  are. */
 static void effects_add_up(void)
 {
     frg_context *const ctx = test_context();
@@ -761,8 +766,8 @@ static void components(void)
     frg_context_destroy(ctx);
 }
 
-/** Levels that the fit has not seen, in effects, in joint effects and in factors, are counted and NaN; a missing
- *  cell is NaN and not counted. */
+/** Levels that the fit has not seen, in effects, in joint effects and in factors, are counted and
+ *  NaN; a missing cell is NaN and not counted. */
 static void predictions_elsewhere(void)
 {
     static const char csv[] = "y,x,f,g,s\n1,2,1,1,a\n2,1,1,2,b\n4,3,2,1,a\n3,3,2,2,b\n7,1,1,1,b\n9,"
@@ -799,8 +804,9 @@ static void predictions_elsewhere(void)
     frg_context_destroy(ctx);
 }
 
-/** The connected sets of f1 and f2 among the rows in use, by spreading labels until nothing changes; of[i] is 1 for
- *  the set with the most rows, ties going to the earlier one, 0 for rows that are not in use.  Returns their number. */
+/** The connected sets of f1 and f2 among the rows in use, by spreading labels until nothing
+ *  changes; of[i] is 1 for the set with the most rows, ties going to the earlier one, 0 for rows
+ *  that are not in use.  Returns their number. */
 static int brute_sets(const design *d, const bool *used, const double *counts, int32_t *of)
 {
     int label[ROWS_MAX], sets = 0;
@@ -857,7 +863,8 @@ static int64_t brute_singletons(const design *d, bool *used, const double *count
     return gone;
 }
 
-/** --connected largest is the fit of the rows that are left, to the bit; the groups are those found by hand. */
+/** --connected largest is the fit of the rows that are left, to the bit; the groups are those found
+ *  by hand. */
 static void largest_connected_set(void)
 {
     frg_context *const ctx = test_context();
@@ -957,7 +964,7 @@ static void largest_connected_set(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- threads ------------------------------------------------------------------------------------ */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 /** 1, 2, 3 and 8 threads: the same bits of everything. */
 static void same_bits(void)

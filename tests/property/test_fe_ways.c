@@ -1,15 +1,17 @@
-/* test_fe_ways.c - ways of the demeaner that are rarely taken, and what it refuses: ranks counted by pivots or not at all,
- * factors that the cap forbids, slopes whose factor is weighed against steps that a probe forecasts, arguments that are off.
+/* test_fe_ways.c - ways of the demeaner that are rarely taken, and what it refuses: ranks counted
+ * by pivots or not at all, factors that the cap forbids, slopes whose factor is weighed against
+ * steps that a probe forecasts, arguments that are off.
  */
 #include "panel.h"
 
-/* ---- ranks -------------------------------------------------------------------------------------- */
+/* ---- ranks ----------------------------------------------------------------------------------- */
 
 enum { UNITS = 3000, EACH = 4, FIRMS = 400, JOBS = 360 };
 
-/** Units whose rows have different firms and jobs, so that no two rows differ in one of them alone and none of their levels
- *  merge.  A job's class, 0, 1 or 2, is the parity of the unit and that of the firm added: three of all columns are
- *  redundant, two of which pairs of factors show; the parities less the classes are zero in every row. */
+/** Units whose rows have different firms and jobs, so that no two rows differ in one of them alone
+ *  and none of their levels merge.  A job's class, 0, 1 or 2, is the parity of the unit and that of
+ *  the firm added: three of all columns are redundant, two of which pairs of factors show; the
+ *  parities less the classes are zero in every row. */
 static panel tied_by_three(void)
 {
     panel d = panel_make(UNITS * EACH, 3, 2);
@@ -41,8 +43,9 @@ static frg_status rank_of(const panel *d, frg_fe_dof dof, size_t fill_cap, frg_d
     return status;
 }
 
-/** The exact count of 760 columns that the rows leave takes 32 bytes an entry, a factor in doubles 8: a cap between them
- *  leaves the pivots, which nothing verifies; one below refuses the exact rank, and makes auto count by pairs. */
+/** The exact count of 760 columns that the rows leave takes 32 bytes an entry, a factor in doubles
+ *  8: a cap between them leaves the pivots, which nothing verifies; one below refuses the exact
+ *  rank, and makes auto count by pairs. */
 static void ranks(void)
 {
     panel d = tied_by_three();
@@ -60,10 +63,11 @@ static void ranks(void)
     panel_free(&d);
 }
 
-/* ---- factors that cannot be had ----------------------------------------------------------------- */
+/* ---- factors that cannot be had -------------------------------------------------------------- */
 
-/** Two results are no further apart than both bounds say; these are estimates by the smallest Ritz value: ten times, and
- *  1e-12 for what is exact but for its rounding.  A NaN stands for a column that took no step. */
+/** Two results are no further apart than both bounds say; these are estimates by the smallest Ritz
+ *  value: ten times, and 1e-12 for what is exact but for its rounding.  A NaN stands for a column
+ *  that took no step. */
 static void check_same(const panel *d, const double *r, const frg_demean_column *of_r,
                        const double *want, const frg_demean_column *of_want)
 {
@@ -115,7 +119,8 @@ static void forbidden_factors(void)
     panel_free(&d);
 }
 
-/** However many rows a unit has, S has no more entries than pairs of levels: a factor of 3 levels fits anywhere. */
+/** However many rows a unit has, S has no more entries than pairs of levels: a factor of 3 levels
+ *  fits anywhere. */
 static void long_units(void)
 {
     panel d = panel_make(60000, 2, 1);
@@ -138,10 +143,11 @@ static void long_units(void)
     panel_free(&d);
 }
 
-/* ---- slopes ------------------------------------------------------------------------------------- */
+/* ---- slopes ---------------------------------------------------------------------------------- */
 
-/** A slope in the second factor of a graph: units among neighbours on a grid, where steps are many and a factor pays, or
- *  among all at random, where steps are few and it fills.  What comes out is what LSMR alone gives, to the bounds. */
+/** A slope in the second factor of a graph: units among neighbours on a grid, where steps are many
+ *  and a factor pays, or among all at random, where steps are few and it fills.  What comes out is
+ *  what LSMR alone gives, to the bounds. */
 static void slopes_weighed(void)
 {
     for (int random = 0; random < 2; random++) {
@@ -180,7 +186,7 @@ static void slopes_weighed(void)
     }
 }
 
-/* ---- what is refused ---------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static void bad_options(void)
 {

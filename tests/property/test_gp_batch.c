@@ -1,4 +1,5 @@
-/* test_gp_batch.c - a batch of processes gives every member what it has alone, whatever stands beside it. */
+/* test_gp_batch.c - a batch of processes gives every member what it has alone, whatever stands
+ * beside it. */
 #include <float.h>
 
 #include "fourge/gp.h"
@@ -63,8 +64,9 @@ static const char *const kernels[] = {"rbf + noise",
                                       "scale*rq + noise",
                                       "scale*rbf + linear + noise"};
 
-/** Values and gradients of cond(K) <= n var / noise: two ways of computing them differ by some n u cond; with noise
- *  no less than a tenth of the variance and n <= 90 that is 90 * 900 u, 2e-11 (f64), 1e-2 (f32) of sums of n terms. */
+/** Values and gradients of cond(K) <= n var / noise: two ways of computing them differ by some n u
+ *  cond; with noise no less than a tenth of the variance and n <= 90 that is 90 * 900 u, 2e-11
+ *  (f64), 1e-2 (f32) of sums of n terms. */
 static void against_single(frg_gp_precision precision)
 {
     static data all[COUNT];
@@ -112,7 +114,8 @@ static void f32(void)
     against_single(FRG_GP_F32);
 }
 
-/** Bad members have a status of their own; the others have the bits of a batch without them, at any thread count. */
+/** Bad members have a status of their own; the others have the bits of a batch without them, at any
+ *  thread count. */
 static void independence(void)
 {
     static data all[COUNT], bad[3];
@@ -152,7 +155,8 @@ static void independence(void)
             CHECK(mixed[3 + i].value.log_likelihood == values[i]);
             CHECK_BITS(all[i].gradient, gradients[i], 4 * sizeof(double));
         }
-        /* noise of nothing at two equal points: the member gets its jitter, its neighbours nothing */
+        /* noise of nothing at two equal points: the member gets its jitter, its neighbours
+         * nothing */
         frg_gp_opts o;
         frg_gp_defaults(&o, sizeof o);
         for (int i = 0; i < 8; i++) {
@@ -205,8 +209,9 @@ static void company(void)
     frg_context_destroy(ctx);
 }
 
-/** A member takes the place of another on the same thread: of one with a constant column (its lengthscale is held), of
- *  one with masked rows, of one with equal points.  None of that is left: the bits are those of a batch of its own. */
+/** A member takes the place of another on the same thread: of one with a constant column (its
+ *  lengthscale is held), of one with masked rows, of one with equal points.  None of that is left:
+ *  the bits are those of a batch of its own. */
 static void succession(void)
 {
     enum { FIRST = 16, ORDINARY = 20, ROWS = 24 };
@@ -337,7 +342,8 @@ static void default_fit(void)
     frg_context_destroy(ctx);
 }
 
-/** Whoever has something to say says it on its own member: jitter, a start that was moved, a bound, an error. */
+/** Whoever has something to say says it on its own member: jitter, a start that was moved, a bound,
+ *  an error. */
 static void messages(void)
 {
     static data all[6];

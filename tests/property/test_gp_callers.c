@@ -1,5 +1,6 @@
-/* test_gp_callers.c - threads of a program that call at once, each with a context and processes of its own: the bits of one
- * caller alone.  Under the thread sanitizer this looks for anything that calls share.
+/* test_gp_callers.c - threads of a program that call at once, each with a context and processes of
+ * its own: the bits of one caller alone.  Under the thread sanitizer this looks for anything that
+ * calls share.
  */
 #include <pthread.h>
 

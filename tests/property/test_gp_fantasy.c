@@ -1,8 +1,8 @@
-/* test_gp_fantasy.c - what would be: fantasies against points that are appended, one noise against a process that was
- * made with it, draws of several outputs against their moments.
+/* test_gp_fantasy.c - what would be: fantasies against points that are appended, one noise against
+ * a process that was made with it, draws of several outputs against their moments.
  *
- * Tolerances: noise 0.05 of the variance and n <= 120, so that cond(K) n eps = 3e-9 bounds what two ways of solving
- * differ by; errors being independent it is about 1e-11, and 1e-9 is asked for.
+ * Tolerances: noise 0.05 of the variance and n <= 120, so that cond(K) n eps = 3e-9 bounds what two
+ * ways of solving differ by; errors being independent it is about 1e-11, and 1e-9 is asked for.
  */
 #include "gp/gp_room.h"
 #include "gp_data.h"
@@ -193,10 +193,11 @@ static void refused_fantasies(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- one noise ---------------------------------------------------------------------------------- */
+/* ---- one noise ------------------------------------------------------------------------------- */
 
-/** The process after its noises changed one by one is the one made with them; the first row, the last one, up and
- *  down.  From 1e9 down to 0.1 a pivot would keep 1e-10 of itself: there the factor is made anew. */
+/** The process after its noises changed one by one is the one made with them; the first row, the
+ *  last one, up and down.  From 1e9 down to 0.1 a pivot would keep 1e-10 of itself: there the
+ *  factor is made anew. */
 static void one_noise(void)
 {
     static gp_data g;
@@ -238,9 +239,10 @@ static void one_noise(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- draws of several outputs ------------------------------------------------------------------- */
+/* ---- draws of several outputs ---------------------------------------------------------------- */
 
-/** The outputs have their own means, one covariance, and nothing in common: 4 sigma of 40 000 draws. */
+/** The outputs have their own means, one covariance, and nothing in common: 4 sigma of 40 000
+ *  draws. */
 static void draws_of_outputs(void)
 {
     enum { POINTS = 2, Q = 2, DRAWS = 40000 };

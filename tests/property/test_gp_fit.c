@@ -1,8 +1,9 @@
-/* test_gp_fit.c - fits of Gaussian processes: evaluations to the optimum, other programs' optima, bounds, starts,
- * limits, failures, units, threads.
+/* test_gp_fit.c - fits of Gaussian processes: evaluations to the optimum, other programs' optima,
+ * bounds, starts, limits, failures, units, threads.
  *
- * Numbers of other programs: the optima of tests/golden/gp_fit.txt (scikit-learn's kernels, the likelihood in NumPy, SciPy's
- * L-BFGS-B; data/diabetes.csv, 442 x 10, y standardised by the population deviation), GPyTorch 1.15.2 with torch 2.15 for Adam.
+ * Numbers of other programs: the optima of tests/golden/gp_fit.txt (scikit-learn's kernels, the
+ * likelihood in NumPy, SciPy's L-BFGS-B; data/diabetes.csv, 442 x 10, y standardised by the
+ * population deviation), GPyTorch 1.15.2 with torch 2.15 for Adam.
  */
 #include "fourge/table.h"
 #include "golden_text.h"
@@ -57,7 +58,7 @@ static int64_t values_until(const frg_gp_fit_result *r, double best, double gap)
 
 #define ARD "1*rbf(l=[0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1]) + noise(0.5)"
 
-/* ---- how fast and how far ----------------------------------------------------------------------- */
+/* ---- how fast and how far -------------------------------------------------------------------- */
 
 static void few_evaluations(void)
 {
@@ -125,8 +126,9 @@ static void as_scipy(void)
     frg_context_destroy(ctx);
 }
 
-/** A plane has two variances that only count together, and a likelihood that rises as the noise falls: the information is
- *  singular all the way, and a factor of it that fails is no reason to call the fit done. */
+/** A plane has two variances that only count together, and a likelihood that rises as the noise
+ *  falls: the information is singular all the way, and a factor of it that fails is no reason to
+ *  call the fit done. */
 static void planes(void)
 {
     static gp_data g = {.n = 60, .d = 2, .q = 1};
@@ -145,8 +147,9 @@ static void planes(void)
         if (gp && CHECK_OK(ctx, frg_gp_fit(gp, &f, &r))) {
             /* both within the rounding of the likelihood, 0.025 */
             CHECK_SAYS(fabs(r.log_likelihood - 191.65) <= 0.05, "%.6f", r.log_likelihood);
-            /* or the rounding bound comes first, by the order of the sums of this build: a full step then promises less than
-             * 0.025 of 60 points, where the wrong ends were at 0.5 a point */
+            /* or the rounding bound comes first, by the order of the sums of this build: a full
+             * step then promises less than 0.025 of 60 points, where the wrong ends were at 0.5 a
+             * point */
             CHECK_SAYS(strcmp(r.ended, "gradient") == 0
                            ? r.gradient_norm <= f.tol
                            : strcmp(r.ended, "rounding") == 0 && r.gradient_norm < 0.01,
@@ -157,8 +160,9 @@ static void planes(void)
     frg_context_destroy(ctx);
 }
 
-/** A likelihood full of teeth along the period, where steps become small far from any optimum: wherever the search ends,
- *  it does not call a gradient of 0.9 a point an end (9e4 times tol; what is left is 1 % of that where rounding ends it). */
+/** A likelihood full of teeth along the period, where steps become small far from any optimum:
+ *  wherever the search ends, it does not call a gradient of 0.9 a point an end (9e4 times tol; what
+ *  is left is 1 % of that where rounding ends it). */
 static void teeth(void)
 {
     static gp_data g = {.n = 100, .d = 2, .q = 1};
@@ -221,7 +225,7 @@ static void as_gpytorch(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- what a user holds or bounds ---------------------------------------------------------------- */
+/* ---- what a user holds or bounds ------------------------------------------------------------- */
 
 static void holds_and_bounds(void)
 {
@@ -255,7 +259,8 @@ static void holds_and_bounds(void)
     frg_context_destroy(ctx);
 }
 
-/** A prior that ends somewhere bounds the search, wherever it starts: the others go on where one parameter has met it. */
+/** A prior that ends somewhere bounds the search, wherever it starts: the others go on where one
+ *  parameter has met it. */
 static void supports(void)
 {
     static gp_data g;
@@ -289,7 +294,8 @@ static void supports(void)
     frg_context_destroy(ctx);
 }
 
-/** A prior without a density where its parameter is held, or anywhere within its bounds, is refused by name. */
+/** A prior without a density where its parameter is held, or anywhere within its bounds, is refused
+ *  by name. */
 static void outside_supports(void)
 {
     static gp_data g;
@@ -322,7 +328,8 @@ static void outside_supports(void)
     frg_context_destroy(ctx);
 }
 
-/** Values that a search's rounding puts at the ends of open intervals, or beyond what numbers are, are moved inside. */
+/** Values that a search's rounding puts at the ends of open intervals, or beyond what numbers are,
+ *  are moved inside. */
 static void open_ends(void)
 {
     static gp_data g = {.n = 2, .d = 1, .q = 1, .x = {0.1, 2.9}, .y = {3e4, -2e4}};
@@ -468,7 +475,7 @@ static void units(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- starts ------------------------------------------------------------------------------------- */
+/* ---- starts ---------------------------------------------------------------------------------- */
 
 static void hopeless_starts(void)
 {
@@ -509,8 +516,8 @@ static void several_starts(void)
         frg_gp_fit_result r = {0};
         f.starts = starts;
         const frg_status s = gp ? frg_gp_fit(gp, &f, &r) : FRG_OK;
-        /* the likelihood of a period has many local optima and saddles side by side: a start may end before it has converged,
-         * and say so */
+        /* the likelihood of a period has many local optima and saddles side by side: a start may
+         * end before it has converged, and say so */
         if (gp && CHECK_SAYS(s == FRG_OK || s == FRG_STALLED || s == FRG_MAX_ITER, "%s",
                              frg_status_name(s))) {
             if (starts == 1) {
@@ -539,9 +546,10 @@ static void several_starts(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- failures and limits ------------------------------------------------------------------------ */
+/* ---- failures and limits --------------------------------------------------------------------- */
 
-/** Copies of points and no noise: most evaluations need jitter or fail; the fit ends all the same. */
+/** Copies of points and no noise: most evaluations need jitter or fail; the fit ends all the
+ *  same. */
 static void survives_failures(void)
 {
     static gp_data g;
@@ -552,7 +560,8 @@ static void survives_failures(void)
     for (int p = 0; p < 3; p++) {
         frg_gp_opts o = gp_data_opts("zero");
         o.jitter = policies[p];
-        /* with a noise that may fall to nothing, smooth kernels lose their positive pivots on the way */
+        /* with a noise that may fall to nothing, smooth kernels lose their positive pivots on the
+         * way */
         frg_gp *gp = gp_data_open(ctx, &g, "1*rbf(l=0.3) + noise(in(1e-18,1))", &o);
         for (int method = FRG_GP_AI; gp && method <= FRG_GP_ADAM; method++) {
             const frg_gp_fit_opts f = fit_opts((frg_gp_optimizer)method);
@@ -582,8 +591,8 @@ static void survives_failures(void)
     frg_context_destroy(ctx);
 }
 
-/** A trial at a huge variance has a value with jitter alone, 1e17 times what the data are; it is not taken, and the points
- *  after it are evaluated without. */
+/** A trial at a huge variance has a value with jitter alone, 1e17 times what the data are; it is
+ *  not taken, and the points after it are evaluated without. */
 static void jitter_of_trials(void)
 {
     static gp_data g = {.n = 30, .d = 2, .q = 1};
@@ -631,7 +640,8 @@ static frg_gp *open_asked(frg_context **ctx, const gp_data *g,
     return gp_data_open(*ctx, g, "scale*rbf(ard) + noise", &o);
 }
 
-/** Starts side by side are asked for in between: stopped there, none is begun any more and the fit says so. */
+/** Starts side by side are asked for in between: stopped there, none is begun any more and the fit
+ *  says so. */
 static void stopped_between_starts(void)
 {
     static gp_data g;
@@ -677,8 +687,8 @@ static int stop_when_spent(const frg_progress *p, void *left)
     return --*(int *)left < 0;
 }
 
-/** Wherever a search is stopped, also before its first value, what it reports is the likelihood of what it leaves, or NaN
- *  with the parameters that it began with. */
+/** Wherever a search is stopped, also before its first value, what it reports is the likelihood of
+ *  what it leaves, or NaN with the parameters that it began with. */
 static void stopped_anywhere(void)
 {
     static gp_data g;
@@ -744,7 +754,7 @@ static void bad_options(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- errors of estimates, precisions, threads --------------------------------------------------- */
+/* ---- errors of estimates, precisions, threads ------------------------------------------------ */
 
 /** A Gauss-Jordan inverse of a small matrix with free rows alone. */
 static void invert(int n, double *a, const bool *use)
@@ -853,8 +863,8 @@ static int stop_after(const frg_progress *p, void *user)
     return ++*(int *)user > 2;
 }
 
-/** Starts on several threads end as one after another: bits, counts, trace, warnings; whatever the optimiser, and where
- *  starts need jitter. */
+/** Starts on several threads end as one after another: bits, counts, trace, warnings; whatever the
+ *  optimiser, and where starts need jitter. */
 static void starts_on_threads(void)
 {
     static const struct {
@@ -946,7 +956,8 @@ static void starts_on_threads(void)
     frg_context_destroy(ctx);
 }
 
-/** A start asks for so many values and no more, and has the best of them (of Adam: the last); enough is no limit. */
+/** A start asks for so many values and no more, and has the best of them (of Adam: the last);
+ *  enough is no limit. */
 static void evaluations(void)
 {
     enum { LIMIT = 5 };

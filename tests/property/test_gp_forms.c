@@ -1,7 +1,7 @@
 /* test_gp_forms.c - one value under every storage, number of threads and precision. */
 #include "gp_data.h"
 
-/* ---- storage, threads, precision ---------------------------------------------------------------- */
+/* ---- storage, threads, precision ------------------------------------------------------------- */
 
 static const char *const usual = "1.2*rbf(l=[0.4,0.5,0.9]) + noise(0.05)";
 static const char *const composed =
@@ -66,7 +66,8 @@ static void any_threads(void)
     }
 }
 
-/** A value alone, and a value with its gradient: the same bits; and so again after another theta. */
+/** A value alone, and a value with its gradient: the same bits; and so again after another
+ *  theta. */
 static void lazy_gradient(void)
 {
     frg_context *ctx = test_context();
@@ -114,8 +115,9 @@ static void within_its_largest(const char *name, const double *got, const double
     }
 }
 
-/** On a grid every distance occurs often, and what is rounded, is rounded equally: gradients in mixed arithmetic are within
- *  1e-5 of their largest component all the same, which is the promise of the header. */
+/** On a grid every distance occurs often, and what is rounded, is rounded equally: gradients in
+ *  mixed arithmetic are within 1e-5 of their largest component all the same, which is the promise
+ *  of the header. */
 static void mixed_on_a_grid(void)
 {
     enum { SIDE = 24, N = SIDE * SIDE };
@@ -173,7 +175,8 @@ static void mixed(void)
         CHECK_BITS(&v[1].log_likelihood, &v[0].log_likelihood, 8);
         CHECK_BITS(&v[1].jitter, &v[0].jitter, 8);
         within_its_largest(kernel, gradient[1], gradient[0], 3, v[1].promoted ? 1e-12 : 1e-5);
-        /* of few points the gradient may be so small beside its sums that it is computed again in f64 at any noise */
+        /* of few points the gradient may be so small beside its sums that it is computed again in
+         * f64 at any noise */
         const int may = k < 4 && (k > 0 || g.n < 300);
         CHECK_SAYS(v[1].promoted == (k >= 4) || may, "%s: promoted %d", kernel, v[1].promoted);
     }

@@ -1,8 +1,10 @@
-/* test_gp_kernels.c - covariance functions over tiles: values against a slow text, derivatives against differences.
+/* test_gp_kernels.c - covariance functions over tiles: values against a slow text, derivatives
+ * against differences.
  *
- * For a symmetric P the pass gives 1/2 sum_ij P_ij dC_ij/dlog theta, so f(theta) = 1/2 sum_ij P_ij C_ij(theta) is a
- * function whose differences are known.  A central difference with step h = 1e-5 in log theta errs by h^2/6 f''' plus
- * u |f| / h: about 1e-10 plus 1e-11 of the sum of absolute terms, so 1e-6 of that sum is asked for.
+ * For a symmetric P the pass gives 1/2 sum_ij P_ij dC_ij/dlog theta, so f(theta) = 1/2 sum_ij P_ij
+ * C_ij(theta) is a function whose differences are known.  A central difference with step h = 1e-5
+ * in log theta errs by h^2/6 f''' plus u |f| / h: about 1e-10 plus 1e-11 of the sum of absolute
+ * terms, so 1e-6 of that sum is asked for.
  */
 #include <math.h>
 
@@ -117,7 +119,7 @@ static double entry(const setting *s, const void *a, ptrdiff_t i, ptrdiff_t j)
     return s->shape.dtype == FRG_F64 ? ((const double *)a)[at] : (double)((const float *)a)[at];
 }
 
-/* ---- the slow text ------------------------------------------------------------------------------ */
+/* ---- the slow text --------------------------------------------------------------------------- */
 
 typedef double (*slow)(const double *x, const double *z, int d, const double *t, bool same);
 
@@ -304,7 +306,7 @@ static double slow_columns(const double *x, const double *z, int d, const double
            exp(-sqrt(scaled(x + 1, z + 1, 1, t + 3, 0)));
 }
 
-/* ---- a user's kernel: t0 exp(-|x - z| / t1) over the columns it sees ----------------------------- */
+/* ---- a user's kernel: t0 exp(-|x - z| / t1) over the columns it sees ------------------------- */
 
 static double user_value(const double *t, const double *x, const double *z, int64_t d)
 {
@@ -347,7 +349,7 @@ static double slow_user(const double *x, const double *z, int d, const double *t
     return t[0] * user_value(t + 1, x + 1, z + 1, 2) * exp(-scaled(x, z, d, t + 3, 0) / 2);
 }
 
-/* ---- the cases ---------------------------------------------------------------------------------- */
+/* ---- the cases ------------------------------------------------------------------------------- */
 
 typedef struct {
     const char *text;
@@ -398,9 +400,9 @@ static double slow_value(const setting *s, const example *e, ptrdiff_t i, ptrdif
     return e->k(s->x + i * s->d, s->x + j * s->d, (int)s->d, s->theta, i == j);
 }
 
-/** f64: the exponent s is a sum of d squares of differences whose coordinates were scaled and centred before, each
- *  rounded to u: |x/l| <= 8 in these data, so s errs by d 2 D 8 u <= 200 u and k by half of that; 1e-13 in all.
- *  f32 in the same way with 2^-24, and up to 16 factors: 2e-4. */
+/** f64: the exponent s is a sum of d squares of differences whose coordinates were scaled and
+ *  centred before, each rounded to u: |x/l| <= 8 in these data, so s errs by d 2 D 8 u <= 200 u and
+ *  k by half of that; 1e-13 in all. f32 in the same way with 2^-24, and up to 16 factors: 2e-4. */
 static void values(void)
 {
     for (int c = 0; c < EXAMPLES; c++) {
@@ -496,7 +498,7 @@ static void gradients(void)
     }
 }
 
-/* ---- inputs ------------------------------------------------------------------------------------- */
+/* ---- inputs ---------------------------------------------------------------------------------- */
 
 /** sum_j P_ij k(x_i, x_j) with x_i replaced by z; the point with itself counts half. */
 static double row_sum(const setting *s, const example *e, const void *p, ptrdiff_t i,
@@ -512,7 +514,8 @@ static double row_sum(const setting *s, const example *e, const void *p, ptrdiff
     return sum;
 }
 
-/** Differences of the slow text with step 1e-5: third derivatives up to 1e3 cost 2e-8 a term, rounding 1e-11. */
+/** Differences of the slow text with step 1e-5: third derivatives up to 1e3 cost 2e-8 a term,
+ *  rounding 1e-11. */
 static void inputs(void)
 {
     for (int c = 0; c < EXAMPLES; c++) {
@@ -571,7 +574,7 @@ static void corners(void)
     close_setting(&s);
 }
 
-/* ---- new points --------------------------------------------------------------------------------- */
+/* ---- new points ------------------------------------------------------------------------------ */
 
 enum { M = 75 };
 
@@ -664,7 +667,7 @@ static void white(void)
     }
 }
 
-/* ---- weights and products ----------------------------------------------------------------------- */
+/* ---- weights and products -------------------------------------------------------------------- */
 
 enum { LONG = 401 };
 
@@ -770,7 +773,7 @@ static void products(void)
     }
 }
 
-/* ---- the same bits, other precisions, other places ---------------------------------------------- */
+/* ---- the same bits, other precisions, other places ------------------------------------------- */
 
 typedef struct {
     double gradient[16], dx[3 * LONG], trace, v[8 * LONG];
@@ -839,9 +842,9 @@ static void wide_leaf(int leaf, double s, double *value, double *slope)
     *slope = leaf ? 5.0 / 3 * (1 + c) * e : e;
 }
 
-/** Many columns of x: more than the compiler knows by number, than a block, than from where squares are kept.  Against
- *  loops over all pairs; where squares are kept, the bits of a pass that computes them again.  Errors as above: f64 d u
- *  a pair, f32 2e-4. */
+/** Many columns of x: more than the compiler knows by number, than a block, than from where squares
+ *  are kept.  Against loops over all pairs; where squares are kept, the bits of a pass that
+ *  computes them again.  Errors as above: f64 d u a pair, f32 2e-4. */
 static void wide(void)
 {
     static const int dims[] = {8, 9, 24, 25, 33, WIDEST};
@@ -896,7 +899,8 @@ static void wide(void)
     }
 }
 
-/** f32: entries of C err by 2e-4 (see values), so sums by no more than the sum of absolute terms times that. */
+/** f32: entries of C err by 2e-4 (see values), so sums by no more than the sum of absolute terms
+ *  times that. */
 static void single_precision(void)
 {
     for (int c = 0; c < EXAMPLES; c++) {
@@ -930,8 +934,8 @@ static void single_precision(void)
     }
 }
 
-/** sum_i x_ik df/dx_ik + df/dlog l_k = 0: scaling column k and its length together changes nothing.  For cosine and
- *  periodic the period takes the length's place. */
+/** sum_i x_ik df/dx_ik + df/dlog l_k = 0: scaling column k and its length together changes nothing.
+ *  For cosine and periodic the period takes the length's place. */
 static void scale_identity(void)
 {
     static const struct {
@@ -1004,8 +1008,8 @@ static void check_extreme(const char *text, frg_dtype dtype, bool vanishes)
     close_setting(&s);
 }
 
-/** Coincident points and lengths at the ends of the range: numbers, and the right ones; the diagonal is exactly the
- *  variance. */
+/** Coincident points and lengths at the ends of the range: numbers, and the right ones; the
+ *  diagonal is exactly the variance. */
 static void extremes(void)
 {
     static const struct {
@@ -1032,7 +1036,8 @@ static void extremes(void)
     }
 }
 
-/** Moving all points changes nothing once the centre is taken out, not even x = 2^20 + [0, 1] in f32. */
+/** Moving all points changes nothing once the centre is taken out, not even x = 2^20 + [0, 1] in
+ *  f32. */
 static void translation(void)
 {
     for (int type = 0; type < 2; type++) {

@@ -44,7 +44,8 @@ static void leave_one_out_gradient(void)
     frg_context_destroy(ctx);
 }
 
-/** Without point i: the value of all less the value of the others is the density of y_i given them. */
+/** Without point i: the value of all less the value of the others is the density of y_i given
+ *  them. */
 static void leave_one_out_refits(void)
 {
     static const struct {
@@ -130,7 +131,7 @@ static void leave_one_out_low(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- blocks of rows ----------------------------------------------------------------------------- */
+/* ---- blocks of rows -------------------------------------------------------------------------- */
 
 /** The rows outside (inside = 0) or inside one fold. */
 static void select_fold(const gp_data *g, const int32_t *folds, int32_t fold, int inside,
@@ -147,9 +148,10 @@ static void select_fold(const gp_data *g, const int32_t *folds, int32_t fold, in
     }
 }
 
-/** Each fold against a process without its rows: means and variances by its prediction, the log density as what the
- *  rows add to the likelihood, ell(all) - ell(others).  A profiled mean's ell(all) belongs to another mean: there the
- *  means and variances alone are compared.  cond(K) = 60 / 0.08, so that 1e-9 leaves four digits of room. */
+/** Each fold against a process without its rows: means and variances by its prediction, the log
+ *  density as what the rows add to the likelihood, ell(all) - ell(others).  A profiled mean's
+ *  ell(all) belongs to another mean: there the means and variances alone are compared.  cond(K) =
+ *  60 / 0.08, so that 1e-9 leaves four digits of room. */
 static void folds_by_refits(void)
 {
     static const char *const means[] = {"const(0.2)", "profiled", "profiled(linear)"};
@@ -209,8 +211,8 @@ static void folds_by_refits(void)
     frg_context_destroy(ctx);
 }
 
-/** Folds of one row are leave-one-out, in every type and for several outputs; one fold of all rows is the prior, and
- *  with a mean to estimate it is none. */
+/** Folds of one row are leave-one-out, in every type and for several outputs; one fold of all rows
+ *  is the prior, and with a mean to estimate it is none. */
 static void folds_at_the_ends(void)
 {
     enum { N = 60 };
@@ -305,8 +307,9 @@ static void folds_gradient(void)
     frg_context_destroy(ctx);
 }
 
-/** Folds of one have the gradient of leave-one-out, in every type, over several storage tiles and for any number of
- *  threads to the bit.  cond(K) = 600 / 0.2: 1e-10 and, in f32, where two triangles of n roundings meet, 1e-3. */
+/** Folds of one have the gradient of leave-one-out, in every type, over several storage tiles and
+ *  for any number of threads to the bit.  cond(K) = 600 / 0.2: 1e-10 and, in f32, where two
+ *  triangles of n roundings meet, 1e-3. */
 static void folds_of_one_gradient(void)
 {
     static gp_data g;
@@ -338,7 +341,8 @@ static void folds_of_one_gradient(void)
     free(each);
 }
 
-/** The function's variance without point i: what a process without it predicts there, white noise and all. */
+/** The function's variance without point i: what a process without it predicts there, white noise
+ *  and all. */
 static void latent_by_refits(void)
 {
     enum { N = 20 };

@@ -1,8 +1,9 @@
-/* test_gp_predict.c - predictions and updates of Gaussian processes against plain dense algebra, differences,
- * refits, moments and themselves.
+/* test_gp_predict.c - predictions and updates of Gaussian processes against plain dense algebra,
+ * differences, refits, moments and themselves.
  *
- * Tolerances: with noise 0.05 of the variance and n <= 150 the condition of K is below 1e5, so that two ways of
- * solving with it differ by at most cond * n * eps = 3e-9 and, errors being independent, by about 1e-11.
+ * Tolerances: with noise 0.05 of the variance and n <= 150 the condition of K is below 1e5, so that
+ * two ways of solving with it differ by at most cond * n * eps = 3e-9 and, errors being
+ * independent, by about 1e-11.
  */
 #include "gp_data.h"
 
@@ -44,9 +45,10 @@ static void random_points(double *x, int64_t n)
         x[i] = 1.4 * test_uniform() - 0.2;
 }
 
-/* ---- against a process that knows the new point ------------------------------------------------- */
+/* ---- against a process that knows the new point ---------------------------------------------- */
 
-/** With y* appended, the joint likelihood splits: ell(y, y*) - ell(y) = log N(y*; mean, variance + noise). */
+/** With y* appended, the joint likelihood splits: ell(y, y*) - ell(y) = log N(y*; mean, variance +
+ *  noise). */
 static void chain_rule(void)
 {
     static gp_data g, h;
@@ -78,8 +80,8 @@ static void chain_rule(void)
     frg_context_destroy(ctx);
 }
 
-/** The same for a profiled mean under REML, whose likelihood is that of the contrasts: the prediction carries the
- *  uncertainty of the mean. */
+/** The same for a profiled mean under REML, whose likelihood is that of the contrasts: the
+ *  prediction carries the uncertainty of the mean. */
 static void chain_rule_profiled(void)
 {
     static gp_data g, h;
@@ -97,8 +99,9 @@ static void chain_rule_profiled(void)
                *b = gp_data_open(ctx, &h, kernels[0], &o);
         answer r = {.covariance = NULL};
         if (a && b && CHECK_OK(ctx, ask(a, h.x + 2 * g.n, 1, 1, 0, &r))) {
-            /* without the term of log |H'H|, which the header leaves out: the contrasts of n and n + 1 points
-             * differ by it, as they do by the Jacobian of centring at other means; both are of H alone */
+            /* without the term of log |H'H|, which the header leaves out: the contrasts of n and n
+             * + 1 points differ by it, as they do by the Jacobian of centring at other means; both
+             * are of H alone */
             const double e = h.y[g.n] - r.mean[0], v = r.variance[0];
             const double density = -0.5 * (e * e / v + log(v) + 1.8378770664093454836);
             CHECK_NEAR(gp_data_value(ctx, b) - gp_data_value(ctx, a), density, 1e-8);
@@ -109,9 +112,10 @@ static void chain_rule_profiled(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- interpolation, noise, blocks --------------------------------------------------------------- */
+/* ---- interpolation, noise, blocks ------------------------------------------------------------ */
 
-/** With the mean given, y ~ N(m, K): what a process without one says of y - m, and m* on it, to rounding. */
+/** With the mean given, y ~ N(m, K): what a process without one says of y - m, and m* on it, to
+ *  rounding. */
 static void given_mean(void)
 {
     enum { M = 7 };
@@ -166,7 +170,8 @@ static void interpolates(void)
     answer r = {.covariance = NULL};
     if (gp && CHECK_OK(ctx, ask(gp, g.x, g.n, 0, 0, &r))) {
         for (int i = 0; i < g.n; i++) {
-            /* y - noise K^-1 y with |K^-1 y| <= 1e4 here; the variance is noise - noise^2 (K^-1)_ii < noise */
+            /* y - noise K^-1 y with |K^-1 y| <= 1e4 here; the variance is noise - noise^2 (K^-1)_ii
+             * < noise */
             CHECK_NEAR(r.mean[i], g.y[i], 1e-5);
             CHECK_SAYS(r.variance[i] < 1.1e-9, "variance %g", r.variance[i]);
         }
@@ -175,7 +180,8 @@ static void interpolates(void)
     frg_context_destroy(ctx);
 }
 
-/** More points than a block, one after another, all at once, with and without noise: the same numbers. */
+/** More points than a block, one after another, all at once, with and without noise: the same
+ *  numbers. */
 static void blocks(void)
 {
     static gp_data g;
@@ -222,7 +228,8 @@ static void covariances(void)
                     worst = fmax(worst, fabs(r.covariance[i * m + j] - r.covariance[j * m + i]));
             }
             CHECK(worst == 0);
-            /* off the diagonal: the variance of the difference of two points from the three of them */
+            /* off the diagonal: the variance of the difference of two points from the three of
+             * them */
             answer *pair = calloc(1, sizeof *pair);
             double four[4], square[4];
             pair->covariance = square;
@@ -238,7 +245,7 @@ static void covariances(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- gradients ---------------------------------------------------------------------------------- */
+/* ---- gradients ------------------------------------------------------------------------------- */
 
 static void gradients(void)
 {
@@ -263,8 +270,8 @@ static void gradients(void)
             x[i] = kept - h;
             CHECK_OK(ctx, ask(gp, x, 5, 0, 0, &down));
             x[i] = kept;
-            /* central differences: h^2/6 f''' <= 1e-10 * 1e3 (third derivatives at lengths of 0.3), rounding
-             * 1e-12 / h = 1e-7 */
+            /* central differences: h^2/6 f''' <= 1e-10 * 1e3 (third derivatives at lengths of 0.3),
+             * rounding 1e-12 / h = 1e-7 */
             CHECK_NEAR(r.mean_dx[i], (up.mean[i / 2] - down.mean[i / 2]) / (2 * h), 1e-6);
             CHECK_NEAR(r.variance_dx[i], (up.variance[i / 2] - down.variance[i / 2]) / (2 * h),
                        1e-6);
@@ -274,7 +281,7 @@ static void gradients(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- draws -------------------------------------------------------------------------------------- */
+/* ---- draws ----------------------------------------------------------------------------------- */
 
 /** Means and covariances of many draws within four standard deviations of what they estimate. */
 static void moments_of(frg_gp *gp, frg_context *ctx, const double *x, int64_t m, int prior,
@@ -337,7 +344,7 @@ static void draws(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- memory that is not zero -------------------------------------------------------------------- */
+/* ---- memory that is not zero ----------------------------------------------------------------- */
 
 /** Blocks come full of NaN. */
 static void *alloc_dirty(size_t bytes, void *user)
@@ -357,8 +364,8 @@ typedef struct {
     double log_likelihood;
 } all_numbers;
 
-/** Draws (first, as long as nothing has been in the memory), value, leave-one-out and predictions of one process; two of
- *  the points asked for are equal. */
+/** Draws (first, as long as nothing has been in the memory), value, leave-one-out and predictions
+ *  of one process; two of the points asked for are equal. */
 static void fill_all(const frg_allocator *memory, const gp_data *g, const frg_gp_opts *o,
                      const char *kernel, all_numbers *out)
 {
@@ -400,7 +407,7 @@ static void dirty_memory(void)
     }
 }
 
-/* ---- updates ------------------------------------------------------------------------------------ */
+/* ---- updates --------------------------------------------------------------------------------- */
 
 /** Two processes at the same parameters say the same. */
 static void compare(frg_context *ctx, frg_gp *a, frg_gp *b)
@@ -611,10 +618,11 @@ static frg_status change(int which, frg_gp *gp, gp_data *g, double *noise)
     }
 }
 
-/** In mixed arithmetic the inverse and a = K^-1 r in f32 follow every update.  Eigenvalues of K are from 0.1 to 80: an
- *  inverse in f32 is off by 800 u = 5e-5 of its size, a gradient of 70 points by 4e-3 at most, and of the new values,
- *  whose r'K^-1 r is about 300 and not 70, by 16e-3.  So large a gradient is not computed in f64: one near 0, of values
- *  with more noise than the model has, rightly is. */
+/** In mixed arithmetic the inverse and a = K^-1 r in f32 follow every update.  Eigenvalues of K are
+ *  from 0.1 to 80: an inverse in f32 is off by 800 u = 5e-5 of its size, a gradient of 70 points by
+ *  4e-3 at most, and of the new values, whose r'K^-1 r is about 300 and not 70, by 16e-3.  So large
+ *  a gradient is not computed in f64: one near 0, of values with more noise than the model has,
+ *  rightly is. */
 static void mixed_follows(void)
 {
     static gp_data g;
@@ -668,7 +676,8 @@ static void duplicates(void)
     frg_context_destroy(ctx);
 }
 
-/** Points of a second block, and a mean without slopes: what a point has does not depend on those before it. */
+/** Points of a second block, and a mean without slopes: what a point has does not depend on those
+ *  before it. */
 static void second_block(void)
 {
     static gp_data g;
@@ -703,7 +712,7 @@ static void second_block(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- threads and bad input ---------------------------------------------------------------------- */
+/* ---- threads and bad input ------------------------------------------------------------------- */
 
 static void threads(void)
 {
@@ -778,7 +787,8 @@ static void bad_input(void)
     frg_context_destroy(ctx);
 }
 
-/** No variance is below the floor, those above are untouched; GPyTorch's preset brings GPyTorch's. */
+/** No variance is below the floor, those above are untouched; GPyTorch's preset brings
+ *  GPyTorch's. */
 static void variance_floor(void)
 {
     enum { N = 30 };
@@ -829,8 +839,8 @@ static void variance_floor(void)
     frg_context_destroy(ctx);
 }
 
-/** What an update leaves is judged as what is factored anew: the bound on the error has the largest diagonal of K, noise
- *  included, as its factor. */
+/** What an update leaves is judged as what is factored anew: the bound on the error has the largest
+ *  diagonal of K, noise included, as its factor. */
 static void judged_after_an_update(void)
 {
     static gp_data g;
@@ -845,7 +855,8 @@ static void judged_after_an_update(void)
         (whole = refit(ctx, &g, kernel, &o, gp))) {
         CHECK_OK(ctx, frg_gp_eval(gp, &kept));
         CHECK_OK(ctx, frg_gp_eval(whole, &anew));
-        /* sums over 39 points of squares that carry a few hundred roundings, at a condition below 20 */
+        /* sums over 39 points of squares that carry a few hundred roundings, at a condition below
+         * 20 */
         CHECK_NEAR(kept.error_estimate / anew.error_estimate, 1, 1e-11);
     }
     frg_gp_destroy(whole);

@@ -1,9 +1,11 @@
-/* test_gp_scale.c - a profiled scale f: the process K = f R against the one whose expression says f R.
+/* test_gp_scale.c - a profiled scale f: the process K = f R against the one whose expression says f
+ * R.
  *
- * At one theta the second one ("plain") has the same K, so that value, predictions, leave-one-out, folds, draws and
- * fantasies are the same numbers; of its gradient the direction log f has 0, the others are the same.  Two ways of rounding
- * with cond(K) below 1e5 and n <= 60: 1e-9, as in test_gp_predict.c.  Gradients that go through f (of leave-one-out, of
- * folds) by differences: 1e-6.
+ * At one theta the second one ("plain") has the same K, so that value, predictions, leave-one-out,
+ * folds, draws and fantasies are the same numbers; of its gradient the direction log f has 0, the
+ * others are the same.  Two ways of rounding with cond(K) below 1e5 and n <= 60: 1e-9, as in
+ * test_gp_predict.c.  Gradients that go through f (of leave-one-out, of folds) by differences:
+ * 1e-6.
  */
 #include <unistd.h>
 
@@ -69,7 +71,7 @@ static void close_pair(pair *b)
     frg_gp_destroy(b->plain);
 }
 
-/* ---- value and gradient ------------------------------------------------------------------------- */
+/* ---- value and gradient ---------------------------------------------------------------------- */
 
 static void values(void)
 {
@@ -126,8 +128,8 @@ static void gradients(void)
     frg_context_destroy(ctx);
 }
 
-/** The information of plain in the coordinates (theta, log f), where log f moves both variances and the noise, less what
- *  an estimated log f takes away. */
+/** The information of plain in the coordinates (theta, log f), where log f moves both variances and
+ *  the noise, less what an estimated log f takes away. */
 static void information(void)
 {
     frg_context *ctx = test_context();
@@ -166,7 +168,7 @@ static void information(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- what leaves in the units of y -------------------------------------------------------------- */
+/* ---- what leaves in the units of y ----------------------------------------------------------- */
 
 typedef struct {
     double mean[T * 3], variance[T], covariance[T * T], mean_dx[2 * T], variance_dx[2 * T];
@@ -316,10 +318,11 @@ static void left_out_gradients(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- fits, updates, files ----------------------------------------------------------------------- */
+/* ---- fits, updates, files -------------------------------------------------------------------- */
 
-/** The optimum over l, noise and f is the same point by both ways, and so are the errors of what both search; a search
- *  ends within 1e-5 of a gradient a point, so that ell agrees to the square of that and log theta to about 1e-4. */
+/** The optimum over l, noise and f is the same point by both ways, and so are the errors of what
+ *  both search; a search ends within 1e-5 of a gradient a point, so that ell agrees to the square
+ *  of that and log theta to about 1e-4. */
 static void fits(void)
 {
     static const frg_gp_optimizer ways[] = {FRG_GP_AI, FRG_GP_LBFGSB};
@@ -435,7 +438,7 @@ static void files(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- types, threads, batches -------------------------------------------------------------------- */
+/* ---- types, threads, batches ----------------------------------------------------------------- */
 
 static void precisions(void)
 {
@@ -466,7 +469,8 @@ static void precisions(void)
     }
 }
 
-/** What f32 is worth does not depend on the units of y: where the bound is too large, residuals say so in those of R. */
+/** What f32 is worth does not depend on the units of y: where the bound is too large, residuals say
+ *  so in those of R. */
 static void judged_by_shape(void)
 {
     static gp_data g;
@@ -521,7 +525,7 @@ static void batches(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- what is held, and what is refused ---------------------------------------------------------- */
+/* ---- what is held, and what is refused ------------------------------------------------------- */
 
 static void held(void)
 {

@@ -1,11 +1,13 @@
-/* test_gp_starts.c - starts that the data choose: periods that are in the data, lengthscales that go with x, given values that
- * stay, data with next to nothing to choose from, the optimum that one start finds, and what a fit says of its starts. */
+/* test_gp_starts.c - starts that the data choose: periods that are in the data, lengthscales that
+ * go with x, given values that stay, data with next to nothing to choose from, the optimum that one
+ * start finds, and what a fit says of its starts. */
 #include "gp/gp_fit.h"
 #include "gp_data.h"
 
 static const double TURN = 6.283185307179586;
 
-/** n points in ascending order or not, uniform in [0, range], y a wave of `cycles` over the range with noise. */
+/** n points in ascending order or not, uniform in [0, range], y a wave of `cycles` over the range
+ *  with noise. */
 static void wave(gp_data *g, int64_t n, double range, double cycles, double noise)
 {
     const double phase = TURN * test_uniform();
@@ -16,12 +18,13 @@ static void wave(gp_data *g, int64_t n, double range, double cycles, double nois
     }
 }
 
-/* ---- periods ------------------------------------------------------------------------------------ */
+/* ---- periods --------------------------------------------------------------------------------- */
 
-/** The highest peak is at the frequency of the wave, within a quarter of the resolution 1 / range: its standard deviation is
- *  sqrt(6) sigma / (pi A sqrt(n)) / range = 0.03 / range at sigma = 0.3, A = 1, n = 60 (a grid step is 0.2 / range, refined by
- *  a parabola), and a peak of noise as high as n A^2 / 4 = 15, where noise has sigma^2 = 0.09 on average, has the chance
- *  e^-166 at each frequency; what one wave leaks to other frequencies of random points is below its peak. */
+/** The highest peak is at the frequency of the wave, within a quarter of the resolution 1 / range:
+ *  its standard deviation is sqrt(6) sigma / (pi A sqrt(n)) / range = 0.03 / range at sigma = 0.3,
+ *  A = 1, n = 60 (a grid step is 0.2 / range, refined by a parabola), and a peak of noise as high
+ *  as n A^2 / 4 = 15, where noise has sigma^2 = 0.09 on average, has the chance e^-166 at each
+ *  frequency; what one wave leaks to other frequencies of random points is below its peak. */
 static void finds_periods(void)
 {
     static gp_data g;
@@ -74,9 +77,10 @@ static void finds_two_under_a_trend(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- lengthscales ------------------------------------------------------------------------------- */
+/* ---- lengthscales ---------------------------------------------------------------------------- */
 
-/** x times a power of two: every lengthscale and period of the start has it as a factor, everything else has the same bits. */
+/** x times a power of two: every lengthscale and period of the start has it as a factor, everything
+ *  else has the same bits. */
 static void goes_with_x(void)
 {
     static gp_data g, scaled;
@@ -109,7 +113,8 @@ static void goes_with_x(void)
     frg_context_destroy(ctx);
 }
 
-/** The start is at least as likely as the values of the data's moments, and lies within the bounds. */
+/** The start is at least as likely as the values of the data's moments, and lies within the
+ *  bounds. */
 static void is_no_worse(void)
 {
     static gp_data g;
@@ -123,7 +128,8 @@ static void is_no_worse(void)
         const double before = gp ? gp_data_value(ctx, gp) : 0;
         if (gp && CHECK_OK(ctx, frgi_gp_choose_start(gp, 1))) {
             const double now = gp_data_value(ctx, gp);
-            /* the factor of all variances is predicted: both sides have rounding of a likelihood of order n */
+            /* the factor of all variances is predicted: both sides have rounding of a likelihood of
+             * order n */
             CHECK_SAYS(now >= before - 1e-7 * (fabs(before) + 70), "%s: %g after %g", kernels[k],
                        now, before);
             CHECK_OK(ctx, frgi_gp_params_check(&gp->params, gp->theta));
@@ -133,7 +139,7 @@ static void is_no_worse(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- what is given ------------------------------------------------------------------------------ */
+/* ---- what is given --------------------------------------------------------------------------- */
 
 /** Values of the text, of a call, and of an earlier fit are where a fit begins. */
 static void given_values_stay(void)
@@ -170,7 +176,7 @@ static void given_values_stay(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- little to choose from ---------------------------------------------------------------------- */
+/* ---- little to choose from ------------------------------------------------------------------- */
 
 static void odd_data(void)
 {
@@ -204,7 +210,7 @@ static void odd_data(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- the optimum -------------------------------------------------------------------------------- */
+/* ---- the optimum ----------------------------------------------------------------------------- */
 
 static frg_status fit_of(frg_context *ctx, const gp_data *g, const char *kernel, int starts,
                          frg_gp_fit_result *r)
@@ -230,8 +236,9 @@ static void fixed_wave(gp_data *g, double cycles, double trend)
     }
 }
 
-/** One start ends no lower than one from the values that made the data, by the 0.01 of bench/gp_starts; from the moments of the
- *  data alone it ends 60 and more lower, in a process whose y is noise or changes slowly. */
+/** One start ends no lower than one from the values that made the data, by the 0.01 of
+ *  bench/gp_starts; from the moments of the data alone it ends 60 and more lower, in a process
+ *  whose y is noise or changes slowly. */
 static void finds_the_optimum(void)
 {
     static gp_data g;
@@ -256,8 +263,9 @@ static void finds_the_optimum(void)
     frg_context_destroy(ctx);
 }
 
-/** The start has the period of the wave, or twice it, to 3 % (a third of the resolution at 10 cycles): another one loses the
- *  n / 2 log(1 + A^2 / (2 sigma^2)), about 180, that the wave is worth, or pays for a lengthscale below a tenth of the range. */
+/** The start has the period of the wave, or twice it, to 3 % (a third of the resolution at 10
+ *  cycles): another one loses the n / 2 log(1 + A^2 / (2 sigma^2)), about 180, that the wave is
+ *  worth, or pays for a lengthscale below a tenth of the range. */
 static void starts_at_the_period(void)
 {
     static gp_data g;
@@ -278,7 +286,7 @@ static void starts_at_the_period(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- what is said ------------------------------------------------------------------------------- */
+/* ---- what is said ---------------------------------------------------------------------------- */
 
 static void says_who_reached_it(void)
 {
@@ -331,7 +339,8 @@ static void same_on_threads(void)
     }
 }
 
-/** Random lengthscales lie between the nearest distance and the range, periods between the shortest of the periodogram and it. */
+/** Random lengthscales lie between the nearest distance and the range, periods between the shortest
+ *  of the periodogram and it. */
 static void random_within_reach(void)
 {
     static gp_data g;

@@ -1,4 +1,5 @@
-/* test_gp_state.c - fits that are stopped, killed or refused anywhere and go on: the same bits, or an error. */
+/* test_gp_state.c - fits that are stopped, killed or refused anywhere and go on: the same bits, or
+ * an error. */
 #include "fields.h"
 #include "gp_data.h"
 #include "state.h"
@@ -186,8 +187,9 @@ static void same_bits(void)
     close_path(path);
 }
 
-/** A fit of starts side by side that is killed again and again; which of them a state has, and in which order, is the
- *  threads' matter, and so is whether the first thread gets to its next state at all. */
+/** A fit of starts side by side that is killed again and again; which of them a state has, and in
+ *  which order, is the threads' matter, and so is whether the first thread gets to its next state
+ *  at all. */
 static void again_and_again(void)
 {
     static result whole, resumed;
@@ -290,7 +292,7 @@ static void refusals(void)
     close_path(path);
 }
 
-/* ---- states of other options ---------------------------------------------------------------------------- */
+/* ---- states of other options ----------------------------------------------------------------- */
 
 static const char *const other_names[] = {"a", "b"};
 static double other_values[POINTS], other_noise[POINTS];
@@ -300,7 +302,8 @@ static int32_t other_groups[POINTS];
 #define GP_TO(name, pointer, what)  FIELD_TO(frg_gp_opts, name, pointer, what, 0)
 #define FIT(name, kind, value)      FIELD(frg_gp_fit_opts, name, kind, value, DECIDES, 1)
 
-/* mean_values go with the mean "values" alone, and a kernel of the user, which cannot be kept, with its word. */
+/* mean_values go with the mean "values" alone, and a kernel of the user, which cannot be kept, with
+ * its word. */
 static const field others[] = {GP_TO(column_names, other_names, LEAVES_BITS),
                                GP_TO(mean, "linear", DECIDES),
                                GP_TO(mean_values, other_values, DECIDES),
@@ -331,7 +334,8 @@ enum {
     FIT_OTHERS = sizeof fit_others / sizeof *fit_others
 };
 
-/** A fit with the option of f at its other value, up to its third state where `keeps` is there, from `c` where that is. */
+/** A fit with the option of f at its other value, up to its third state where `keeps` is there,
+ *  from `c` where that is. */
 static frg_status fit_other(frg_context *ctx, const field *f, keeper *keeps,
                             const frg_checkpoint *c, double *theta)
 {

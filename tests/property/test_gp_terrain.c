@@ -1,12 +1,16 @@
 /* test_gp_terrain.c - 5589 heights of real ground against the exact answer that a grid has.
  *
- * On a grid of m by l cells an rbf with a lengthscale each way is a product, and with A = U diag(a) U', B = V diag(b) V'
+ * On a grid of m by l cells an rbf with a lengthscale each way is a product, and with A = U diag(a)
+ * U', B = V diag(b) V'
  *
- *     K = f A (x) B + s I,   Z = U' Y V,   ell = -1/2 sum_ij [ Z_ij^2 / t_ij + log t_ij + log 2 pi ],   t_ij = f a_i b_j + s
- *     d ell/dlog s = s/2 sum_ij (Z_ij^2 / t_ij^2 - 1 / t_ij),   d ell/dlog f: the same with f a_i b_j in the place of s
+ *     K = f A (x) B + s I,   Z = U' Y V, ell = -1/2 sum_ij [ Z_ij^2 / t_ij + log t_ij + log 2 pi ],
+ *                            t_ij = f a_i b_j + s
+ *     d ell/dlog s = s/2 sum_ij (Z_ij^2 / t_ij^2 - 1 / t_ij),   d ell/dlog f: the same with f a_i
+ *                                                               b_j in the place of s
  *
- * m^3 + l^3 flop (cyclic Jacobi), which knows nothing of the library.  cond(K) is below f m l / s = 1e5 and n u of it 6e-8;
- * errors being independent 1e-9 of the terms' sum holds in f64.  In f32 the library says itself what it is worth.
+ * m^3 + l^3 flop (cyclic Jacobi), which knows nothing of the library.  cond(K) is below f m l / s =
+ * 1e5 and n u of it 6e-8; errors being independent 1e-9 of the terms' sum holds in f64.  In f32 the
+ * library says itself what it is worth.
  */
 #include "fourge/table.h"
 #include "gp_data.h"
@@ -58,7 +62,7 @@ static bool load(terrain *t)
     return true;
 }
 
-/* ---- the answer of the grid --------------------------------------------------------------------- */
+/* ---- the answer of the grid ------------------------------------------------------------------ */
 
 /** Turns rows and columns p, q of a (n x n) so that a_pq = 0; v collects the turns. */
 static void turn(int64_t n, double *a, double *v, int64_t p, int64_t q)
@@ -140,7 +144,7 @@ static answer of_grid(const terrain *t)
     return r;
 }
 
-/* ---- the library -------------------------------------------------------------------------------- */
+/* ---- the library ----------------------------------------------------------------------------- */
 
 static void against_the_grid(frg_gp_precision precision, bool slopes)
 {

@@ -1,7 +1,8 @@
 /* test_gp_ties.c - parameters that go together.
  *
- * A process whose three lengthscales are tied is the one with a single lengthscale: same likelihood, same optimum,
- * same standard errors.  Optima are compared to what the searches stop at, 1e-5 of the gradient a point.
+ * A process whose three lengthscales are tied is the one with a single lengthscale: same
+ * likelihood, same optimum, same standard errors.  Optima are compared to what the searches stop
+ * at, 1e-5 of the gradient a point.
  */
 #include <unistd.h>
 
@@ -126,7 +127,8 @@ static void files(void)
     frg_context_destroy(ctx);
 }
 
-/** Ties written in the expression are those made by call; the expression as it is printed has them again. */
+/** Ties written in the expression are those made by call; the expression as it is printed has them
+ *  again. */
 static void written(void)
 {
     static const struct {
@@ -256,7 +258,8 @@ static void found(void)
     frg_context_destroy(ctx);
 }
 
-/** Set by name, or said in the expression: the same value and the same fit, bit for bit; a fit ends at the new bound. */
+/** Set by name, or said in the expression: the same value and the same fit, bit for bit; a fit ends
+ *  at the new bound. */
 static void named(void)
 {
     static gp_data g;
@@ -328,7 +331,8 @@ static void not_named(void)
     frg_context_destroy(ctx);
 }
 
-/** A follower's value is the leader's too; under GPyTorch's transforms two bounds are an interval. */
+/** A follower's value is the leader's too; under GPyTorch's transforms two bounds are an
+ *  interval. */
 static void named_ties(void)
 {
     static gp_data g;

@@ -1,13 +1,15 @@
-/* test_gp_value.c - values, gradients and information against the oracle, differences and identities.
+/* test_gp_value.c - values, gradients and information against the oracle, differences and
+ * identities.
  *
- * Differences: central with a step of 1e-5 in log v, so that the truncation is 1e-10 of the third derivative and
- * rounding 1e-5 of the value's 1e-13: 1e-6 relative is asked for.  Against the oracle, which knows the answer to
- * 15 digits, 1e-9 relative to the sum of |terms| is: condition of K below 1e5 times 2^-53 times n.
+ * Differences: central with a step of 1e-5 in log v, so that the truncation is 1e-10 of the third
+ * derivative and rounding 1e-5 of the value's 1e-13: 1e-6 relative is asked for.  Against the
+ * oracle, which knows the answer to 15 digits, 1e-9 relative to the sum of |terms| is: condition of
+ * K below 1e5 times 2^-53 times n.
  */
 #include "gp_data.h"
 #include "oracle/gp_oracle.h"
 
-/* ---- against the oracle ------------------------------------------------------------------------- */
+/* ---- against the oracle ---------------------------------------------------------------------- */
 
 enum { NODES = 8 };
 
@@ -276,7 +278,7 @@ static void information_by_oracle(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- by differences ----------------------------------------------------------------------------- */
+/* ---- by differences -------------------------------------------------------------------------- */
 
 static void priors(void)
 {
@@ -311,7 +313,7 @@ static void priors(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- identities --------------------------------------------------------------------------------- */
+/* ---- identities ------------------------------------------------------------------------------ */
 
 /** Radial kernels depend on x_k / l_k alone: sum_i x_ik d ell/dx_ik + d ell/dlog l_k = 0. */
 static void scale_identity(void)
@@ -403,7 +405,8 @@ static void permuted(void)
     frg_context_destroy(ctx);
 }
 
-/** Stationary kernels do not see an offset: what remains is the rounding of x itself, 1e6 times 1e-16. */
+/** Stationary kernels do not see an offset: what remains is the rounding of x itself, 1e6 times
+ *  1e-16. */
 static void translated(void)
 {
     static const char *const kernels[] = {"1.2*rbf(l=0.4) + noise(0.05)",
@@ -538,7 +541,8 @@ static void ask(frg_context *ctx, frg_gp *gp, const double *x, const char *order
     }
 }
 
-/** Factor and inverse come in one sweep or one after the other, as is asked for: no answer knows of it. */
+/** Factor and inverse come in one sweep or one after the other, as is asked for: no answer knows of
+ *  it. */
 static void any_order(void)
 {
     static gp_data g;

@@ -1,15 +1,16 @@
-/* test_graphs.c - badly connected graphs: the right answer or an honest status, never a false "converged".
+/* test_graphs.c - badly connected graphs: the right answer or an honest status, never a false
+ * "converged".
  *
- * Rows are edges between the levels of two factors.  A planted residual is known without solving anything:
- * around an even cycle of edges the signs +1, -1, ... are orthogonal to every dummy, so
+ * Rows are edges between the levels of two factors.  A planted residual is known without solving
+ * anything: around an even cycle of edges the signs +1, -1, ... are orthogonal to every dummy, so
  *
  *     b = D g + r*,   r*_i = c_i / w_i,   c a sum of such cycles,   D' W r* = 0 exactly,
  *
  * with cycles closed by edges outside a spanning forest.  On a forest r* = 0.
  *
- * What has to hold of each column.  FRG_OK: the audit recomputed here passes, and
- * ||W^(1/2)(r - r*)|| <= 1e3 tol ||W^(1/2)(b - mean)||, which is what fe.h promises (a larger error bound
- * goes on to the direct factor, or is FRG_STALLED); ten times that is allowed, for the bound rests on an
+ * What has to hold of each column.  FRG_OK: the audit recomputed here passes, and ||W^(1/2)(r -
+ * r*)|| <= 1e3 tol ||W^(1/2)(b - mean)||, which is what fe.h promises (a larger error bound goes on
+ * to the direct factor, or is FRG_STALLED); ten times that is allowed, for the bound rests on an
  * estimated eigenvalue.  Any other status: positive, and the column says that it did not converge.
  */
 #include "panel.h"
@@ -37,7 +38,7 @@ static void edge(graph *g, int64_t a, int64_t b)
     g->m[1] = b >= g->m[1] ? b + 1 : g->m[1];
 }
 
-/* ---- the graphs --------------------------------------------------------------------------------- */
+/* ---- the graphs ------------------------------------------------------------------------------ */
 
 static graph path(int64_t edges)
 {
@@ -126,7 +127,7 @@ static graph joined(graph half)
     return half;
 }
 
-/* ---- planted residuals -------------------------------------------------------------------------- */
+/* ---- planted residuals ----------------------------------------------------------------------- */
 
 typedef struct {
     int64_t *parent_edge, *parent, *depth; /* of a vertex; parent -1 at a root */
@@ -224,7 +225,7 @@ static panel plant(graph *g, bool weighted, double **want)
     return d;
 }
 
-/* ---- checks ------------------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 /** Returns the largest relative error of the columns that say they converged. */
 static double check_honest(const panel *d, const frg_demean_opts *o, const double *want,
@@ -248,7 +249,8 @@ static double check_honest(const panel *d, const frg_demean_opts *o, const doubl
         double largest = 0;
         for (int64_t i = 0; i < d->n; i++)
             largest = fmax(largest, fabs(b[i]));
-        /* the level means at the rounding floor of what was subtracted; effects grow along a path */
+        /* the level means at the rounding floor of what was subtracted; effects grow along a
+         * path */
         const double floor_mean = 64 * DBL_EPSILON * largest * sqrt((double)d->n);
         CHECK_SAYS(a.gradient <= 1.01 * tol + 1e-14, "%s: eta is %.3g, reported %.3g", name,
                    a.gradient, column->gradient);
@@ -390,8 +392,9 @@ static void faint_bridge(void)
     }
 }
 
-/** Effects 1e8 times the residual: the first result has level means that are their rounding, 1e-8 of it.  The
- *  audit holds to tol all the same, with CG (an expander) and with the factor (a ring, a chain). */
+/** Effects 1e8 times the residual: the first result has level means that are their rounding, 1e-8
+ *  of it.  The audit holds to tol all the same, with CG (an expander) and with the factor (a ring,
+ *  a chain). */
 static void faint_residuals(void)
 {
     graph all[] = {ring(10000), expander(3000, 3), chain(500, 3)};
@@ -424,7 +427,8 @@ static void faint_residuals(void)
     }
 }
 
-/** Three factors: a third that is a function of the others' parity adds null directions, not residuals. */
+/** Three factors: a third that is a function of the others' parity adds null directions, not
+ *  residuals. */
 static void third_factor(void)
 {
     for (size_t k = 0; k < sizeof graphs / sizeof *graphs; k++) {
@@ -454,8 +458,9 @@ static double distance(const panel *d, const double *a, const double *b)
     return worst;
 }
 
-/** Trends of firms among workers that rarely leave: LSMR's steps grow with the length of the firms' chain, the
- *  factor of S needs none of them.  Both give the same residuals, to what error_bound allows. */
+/** Trends of firms among workers that rarely leave: LSMR's steps grow with the length of the firms'
+ *  chain, the factor of S needs none of them.  Both give the same residuals, to what error_bound
+ *  allows. */
 static void firm_trends(void)
 {
     for (int q = 2; q <= 3; q++) {
@@ -491,8 +496,8 @@ static void firm_trends(void)
     }
 }
 
-/** A ring of 2 m edges, four rows each, with slopes in one factor: 3 m - 1 independent columns, counted by the
- *  sparse factor; and what happens where the cap forbids it. */
+/** A ring of 2 m edges, four rows each, with slopes in one factor: 3 m - 1 independent columns,
+ *  counted by the sparse factor; and what happens where the cap forbids it. */
 static void slopes_rank_and_cap(void)
 {
     const int64_t m = 2000;
@@ -524,9 +529,10 @@ static void slopes_rank_and_cap(void)
     panel_free(&d);
 }
 
-/** 3000 units, 200 firms, 9 years: one column of the firms and one of the years are redundant.  Where even firms
- *  are seen in even years alone, the parity is in both, and one more is.  The count is in integers, with no
- *  factor built, so that a design whose S is dense has its exact rank too. */
+/** 3000 units, 200 firms, 9 years: one column of the firms and one of the years are redundant.
+ *  Where even firms are seen in even years alone, the parity is in both, and one more is.  The
+ *  count is in integers, with no factor built, so that a design whose S is dense has its exact rank
+ *  too. */
 static void exact_rank_in_integers(void)
 {
     for (int bound = 0; bound < 2; bound++) {
@@ -595,9 +601,9 @@ static double apart(const panel *d, const double *a, const double *b)
     return panel_norm(d, a, b) / panel_centred_norm(d, d->x);
 }
 
-/** Slopes of z near 1e5 whose variation is near 100: D has rank 7 in 8 columns, and the pivot that is nothing but
- *  rounding is (1e5 / 100)^2 roundings, which passes for one.  The sum of squares that is left is from Gram and Schmidt
- *  in quadruple precision. */
+/** Slopes of z near 1e5 whose variation is near 100: D has rank 7 in 8 columns, and the pivot that
+ *  is nothing but rounding is (1e5 / 100)^2 roundings, which passes for one.  The sum of squares
+ *  that is left is from Gram and Schmidt in quadruple precision. */
 static void slopes_with_offset(void)
 {
     static const double rows[10][6] = {
@@ -646,8 +652,9 @@ static void slopes_with_offset(void)
     panel_free(&d);
 }
 
-/** Trends by calendar year in two factors, one of them without a constant, in tables of a few rows: what is said to be
- *  converged is what the row-space path finds without any factor, whichever columns stand beside it. */
+/** Trends by calendar year in two factors, one of them without a constant, in tables of a few rows:
+ *  what is said to be converged is what the row-space path finds without any factor, whichever
+ *  columns stand beside it. */
 static void calendar_years(void)
 {
     int converged = 0;

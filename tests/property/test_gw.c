@@ -1,4 +1,5 @@
-/* test_gw.c - alignments: closed forms, isometries, marginals, unbiased sampling, threads, energies, refusals. */
+/* test_gw.c - alignments: closed forms, isometries, marginals, unbiased sampling, threads,
+ * energies, refusals. */
 #include "gw_data.h"
 
 #include "gw/gw_solver.h"
@@ -113,8 +114,9 @@ static void one_point(void)
     frg_context_destroy(ctx);
 }
 
-/* T2: two points against two have two best plans, of E (d1 - d2)^2 / 2; at the last epsilon, 5e-4 of the largest distance
- * squared, exp(-d1 d2 / epsilon) of the mass is elsewhere: nothing.  Weights come out to 1e-12, distances in f32. */
+/* T2: two points against two have two best plans, of E (d1 - d2)^2 / 2; at the last epsilon, 5e-4
+ * of the largest distance squared, exp(-d1 d2 / epsilon) of the mass is elsewhere: nothing.
+ * Weights come out to 1e-12, distances in f32. */
 static void two_points(void)
 {
     frg_context *ctx = test_context();
@@ -128,8 +130,8 @@ static void two_points(void)
     frg_context_destroy(ctx);
 }
 
-/** y <- x with its points (n of d coordinates) in another random order, point 0 kept, mirrored at a random plane and
- *  moved: point j of y is point order[j] of x. */
+/** y <- x with its points (n of d coordinates) in another random order, point 0 kept, mirrored at a
+ *  random plane and moved: point j of y is point order[j] of x. */
 static void copy_of(const double *x, int64_t n, int64_t d, double *y, int64_t *order)
 {
     double *const normal = malloc((size_t)d * sizeof *normal), square = 0;
@@ -155,8 +157,8 @@ static void copy_of(const double *x, int64_t n, int64_t d, double *y, int64_t *o
     free(normal);
 }
 
-/** An uneven cloud, so that no symmetry comes near: a bent ball, a quarter of the points beside it, each the farthest of
- *  some random ones from those before. */
+/** An uneven cloud, so that no symmetry comes near: a bent ball, a quarter of the points beside it,
+ *  each the farthest of some random ones from those before. */
 static void apart(double *x, int64_t n, int64_t d)
 {
     enum { TRIED = 100 };
@@ -189,8 +191,9 @@ static void apart(double *x, int64_t n, int64_t d)
     free(at);
 }
 
-/** E of the plan of c (n x n) with itself, weights 1 / n, that P <- plan of L(P) at this epsilon comes to from the start
- *  (n x n), all in double.  Products and scaled kernels as they are written down. */
+/** E of the plan of c (n x n) with itself, weights 1 / n, that P <- plan of L(P) at this epsilon
+ *  comes to from the start (n x n), all in double.  Products and scaled kernels as they are written
+ *  down. */
 static double blurred_energy(const double *c, int64_t n, double epsilon, const double *start)
 {
     double *const p = calloc((size_t)(n * n), sizeof *p),
@@ -268,16 +271,19 @@ static double *doubles(int64_t count)
     return malloc(sizeof(double) * (size_t)count);
 }
 
-/* T3: X against a copy of itself, by all ways to distances.  The landmarks of both are the same, as point 0 is.
- * Telling i from k by their distances to the others, mean_l (C_il - C_kl)^2, is worth g epsilon at the end, 5e-4 of the
- * largest distance squared, and what is left of E is the blur of that, some g exp(-g) epsilon.  In 14 dimensions g is 12
- * at least for straight distances and 28 for path lengths, squares of straight ones more: with 80 pairs 1e-7 and less are
- * left, 1e-6 is asked for.  Differences of path lengths to 50 landmarks are another metric, with g = 3: the best plan
- * there is at this epsilon, found in double from the identity, has E = 5e-5 to 1e-4, so that no solver can have less; the
- * fixed point next to ours is the same.  With 1000 pairs a step E is within 8 % of it:
- * noise d of the exponents of those pairs that E comes from raises it by d^2 / 2 of itself, and averaged over the steps it
- * is 0.1 as a rule (0.02 to 0.18 over clouds and CPU levels), of which 0.4 is four times; of 80 pairs it is 0.6.  From there on, at an epsilon of 1e-4 with g = 15, 1e-6 is asked for again; and so it is of all points as
- * landmarks and their lower bounds, which are path lengths. */
+/* T3: X against a copy of itself, by all ways to distances.  The landmarks of both are the same, as
+ * point 0 is. Telling i from k by their distances to the others, mean_l (C_il - C_kl)^2, is worth g
+ * epsilon at the end, 5e-4 of the largest distance squared, and what is left of E is the blur of
+ * that, some g exp(-g) epsilon.  In 14 dimensions g is 12 at least for straight distances and 28
+ * for path lengths, squares of straight ones more: with 80 pairs 1e-7 and less are left, 1e-6 is
+ * asked for.  Differences of path lengths to 50 landmarks are another metric, with g = 3: the best
+ * plan there is at this epsilon, found in double from the identity, has E = 5e-5 to 1e-4, so that
+ * no solver can have less; the fixed point next to ours is the same.  With 1000 pairs a step E is
+ * within 8 % of it: noise d of the exponents of those pairs that E comes from raises it by d^2 / 2
+ * of itself, and averaged over the steps it is 0.1 as a rule (0.02 to 0.18 over clouds and CPU
+ * levels), of which 0.4 is four times; of 80 pairs it is 0.6.  From there on, at an epsilon of 1e-4
+ * with g = 15, 1e-6 is asked for again; and so it is of all points as landmarks and their lower
+ * bounds, which are path lengths. */
 static void copies(void)
 {
     enum { D = 14 };
@@ -313,7 +319,8 @@ static void copies(void)
             o.mode = each[e].mode;
             o.max_iter = 2000;
             if (each[e]
-                    .blurred) { /* what rounding gives is 1e-7 of E then; passes for a start without potentials */
+                    .blurred) { /* what rounding gives is 1e-7 of E then; passes for a start without
+                                   potentials */
                 o.polish_tol = 1e-6;
                 o.anchors = 1000;
                 o.epsilon = finer ? 1e-4 : o.epsilon;
@@ -335,7 +342,8 @@ static void copies(void)
             CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 0, N, matrix(plan, N, N)));
             CHECK_OK(ctx, frg_gw_distances(s, 0, matrix(used, N, N)));
             frg_gw_destroy(s);
-            /* what the solver divides by: of a matrix the largest, of landmarks that of two sweeps from point 0 */
+            /* what the solver divides by: of a matrix the largest, of landmarks that of two sweeps
+             * from point 0 */
             double most = 0;
             int64_t far = 0;
             for (int i = 0; i < N * N; i++)
@@ -382,10 +390,11 @@ static void copies(void)
     frg_context_destroy(ctx);
 }
 
-/* The plan between the distributions of distances is that of an isometric copy, whatever the random numbers: as the only
- * start it finds the points of several clouds, and left to itself the run ends there too, however the others end.  With
- * noise of 0.02 besides, where points are some 0.3 apart.  Nine in ten are asked for: epsilon, 5e-4 of the largest distance
- * squared, may leave the weight of points nearer to each other than most on both; a wrong optimum has a few of them. */
+/* The plan between the distributions of distances is that of an isometric copy, whatever the random
+ * numbers: as the only start it finds the points of several clouds, and left to itself the run ends
+ * there too, however the others end.  With noise of 0.02 besides, where points are some 0.3 apart.
+ * Nine in ten are asked for: epsilon, 5e-4 of the largest distance squared, may leave the weight of
+ * points nearer to each other than most on both; a wrong optimum has a few of them. */
 static void from_profiles(void)
 {
     enum { N = 100, D = 3, CLOUDS = 3 };
@@ -467,8 +476,8 @@ static void marginals(void)
     o.polish_tol = 1e-6;
     align(ctx, matrix(x, N, 2), matrix(y, M, 3), &o, NULL, &p);
     CHECK(p.rounded && p.source_error <= 1e-12 && p.target_error <= 1e-12);
-    /* what is asked for, below what floats tell (1e-6 too); rows are scaled last, in double.  On the fly exponents are the
-     * same whenever they are filled */
+    /* what is asked for, below what floats tell (1e-6 too); rows are scaled last, in double.  On
+     * the fly exponents are the same whenever they are filled */
     for (int way = 0; way < 6; way++) {
         frg_gw_opts tight = o;
         tight.mode = way % 3 == 2 ? FRG_GW_EXACT : FRG_GW_SAMPLED;
@@ -521,8 +530,10 @@ static void marginals(void)
     frg_context_destroy(ctx);
 }
 
-/* However little of the mass is carried: the plan is there in full before it is rounded (the tolerance of the polish is of
- * the mass), it is no product, whose energy is above 1 here, and costs little, as the cloud is aligned with itself.  A second run of the same solver gives the same bits. */
+/* However little of the mass is carried: the plan is there in full before it is rounded (the
+ * tolerance of the polish is of the mass), it is no product, whose energy is above 1 here, and
+ * costs little, as the cloud is aligned with itself.  A second run of the same solver gives the
+ * same bits. */
 static void little_mass(void)
 {
     enum { N = 30 };
@@ -562,7 +573,8 @@ static void little_mass(void)
     frg_context_destroy(ctx);
 }
 
-/* T7: the mean of every entry of the sampled L is that of the plan its pairs are drawn from, and they follow the plan. */
+/* T7: the mean of every entry of the sampled L is that of the plan its pairs are drawn from, and
+ * they follow the plan. */
 static void sampling_by(bool multinomial)
 {
     enum { N = 12, R = 24, ROUNDS = 4000 };
@@ -632,8 +644,8 @@ static void sampling_by(bool multinomial)
         const double expected = plan[i] * R * ROUNDS;
         chi += (count[i] - expected) * (count[i] - expected) / fmax(expected, 1e-9);
     }
-    /* 143 degrees of freedom: mean 143, deviation 17, between probabilities of 1e-3 either way; systematic rows make it
-     * smaller, by up to the 11 of the rows */
+    /* 143 degrees of freedom: mean 143, deviation 17, between probabilities of 1e-3 either way;
+     * systematic rows make it smaller, by up to the 11 of the rows */
     CHECK_SAYS(chi < 143 + 3.4 * 17 && chi > 143 - 3 * 17 - (multinomial ? 0 : 11), "chi-square %g",
                chi);
     frgi_level_close(&l);
@@ -737,7 +749,8 @@ static void cache(void)
     frg_context_destroy(ctx);
 }
 
-/* A row that several threads share, in pieces, is the row of one thread; with a mean of its own taken off each entry. */
+/* A row that several threads share, in pieces, is the row of one thread; with a mean of its own
+ * taken off each entry. */
 static void shared_rows(void)
 {
     enum { N = 2053, MOST = 9 };
@@ -778,7 +791,8 @@ static void shared_rows(void)
     free(means);
 }
 
-/* Averaged plans, damping 1, the preset, storage on the fly, several scales: all end with marginals that hold. */
+/* Averaged plans, damping 1, the preset, storage on the fly, several scales: all end with marginals
+ * that hold. */
 static void settings(void)
 {
     enum { N = 70, M = 60 };
@@ -818,7 +832,8 @@ static void settings(void)
     frg_context_destroy(ctx);
 }
 
-/* J from the plan's rows, term by term.  Distances are kept in f32 and at most 1: E is off by 4 x 2^-24 at most. */
+/* J from the plan's rows, term by term.  Distances are kept in f32 and at most 1: E is off by 4 x
+ * 2^-24 at most. */
 static void objective(void)
 {
     enum { N = 13, M = 11 };
@@ -867,7 +882,8 @@ static void objective(void)
     frg_context_destroy(ctx);
 }
 
-/* Two regular polygons: every rotation is as good.  The plan either breaks the symmetry or says that it did not. */
+/* Two regular polygons: every rotation is as good.  The plan either breaks the symmetry or says
+ * that it did not. */
 static void symmetric(void)
 {
     enum { N = 24 };
@@ -923,8 +939,9 @@ static void lines(void)
     frg_context_destroy(ctx);
 }
 
-/* T8: X and Y exchanged, or points of X in another order, in the exact mode: the plan transposed, its rows in that
- * order.  Passes make rows exact before columns, so that the two differ by what the columns are off at the end. */
+/* T8: X and Y exchanged, or points of X in another order, in the exact mode: the plan transposed,
+ * its rows in that order.  Passes make rows exact before columns, so that the two differ by what
+ * the columns are off at the end. */
 static void exchanged(void)
 {
     enum { N = 24, M = 20 };
@@ -962,7 +979,8 @@ static void exchanged(void)
     frg_context_destroy(ctx);
 }
 
-/* T8 with what is usual, annealed: epsilon falls where the plan has settled, whichever side is called X. */
+/* T8 with what is usual, annealed: epsilon falls where the plan has settled, whichever side is
+ * called X. */
 static void exchanged_annealed(void)
 {
     enum { N = 14, M = 11 };
@@ -988,8 +1006,9 @@ static void exchanged_annealed(void)
     frg_context_destroy(ctx);
 }
 
-/* P = exp((f + g - L) / epsilon) with all terms of L, in the exact mode: L from the plan by hand.  L is made of f32
- * distances in [0, 1]: 4 x 2^-24 / epsilon = 5e-6 relative, and the plan moved less than tol in the last step. */
+/* P = exp((f + g - L) / epsilon) with all terms of L, in the exact mode: L from the plan by hand.
+ * L is made of f32 distances in [0, 1]: 4 x 2^-24 / epsilon = 5e-6 relative, and the plan moved
+ * less than tol in the last step. */
 static void potentials(void)
 {
     enum { N = 12, M = 10 };
@@ -1032,11 +1051,12 @@ static void potentials(void)
     frg_context_destroy(ctx);
 }
 
-/* From the plan and the potentials of a run that has settled the first step of the exact mode has next to no passes to make,
- * from the plan alone it has them all.  Settled is a change of 1e-7 (Frobenius): columns are then off by
- * sqrt(N M) 1e-7 = 5e-6 (L1) at most when that step begins, and a pass or two bring them to the 1e-6 that is asked for.  A
- * change of 1e-5, where a run ends by itself, would leave 5e-4 to passes whose rate is the problem's.  Potentials are f32
- * exponents' once more, so that three passes are let pass.  E moves by 2 |<L, dP>|, 5e-6 of the largest L. */
+/* From the plan and the potentials of a run that has settled the first step of the exact mode has
+ * next to no passes to make, from the plan alone it has them all.  Settled is a change of 1e-7
+ * (Frobenius): columns are then off by sqrt(N M) 1e-7 = 5e-6 (L1) at most when that step begins,
+ * and a pass or two bring them to the 1e-6 that is asked for.  A change of 1e-5, where a run ends
+ * by itself, would leave 5e-4 to passes whose rate is the problem's.  Potentials are f32 exponents'
+ * once more, so that three passes are let pass.  E moves by 2 |<L, dP>|, 5e-6 of the largest L. */
 static void warm(void)
 {
     enum { N = 60, M = 50 };
@@ -1111,8 +1131,9 @@ static void warm(void)
     frg_context_destroy(ctx);
 }
 
-/* f32 exponents of 1100 x 1100 take 4.8 MB: in 4 MB they are refused, or made on the fly where that may be; left to us they
- * are where they would take more than a quarter.  Sizes that no index holds are refused, of one number all of them. */
+/* f32 exponents of 1100 x 1100 take 4.8 MB: in 4 MB they are refused, or made on the fly where that
+ * may be; left to us they are where they would take more than a quarter.  Sizes that no index holds
+ * are refused, of one number all of them. */
 static void forms_by_memory(void)
 {
     enum { N = 1100 };
@@ -1235,8 +1256,8 @@ static void no_steps(void)
     frg_context_destroy(ctx);
 }
 
-/* Lazy rows are the rows of all pairs; bounds from landmarks stay on their side of them; a scaled linear cost is the
- * cost that was scaled before. */
+/* Lazy rows are the rows of all pairs; bounds from landmarks stay on their side of them; a scaled
+ * linear cost is the cost that was scaled before. */
 static void ways_to_distances(void)
 {
     enum { N = 50, M = 45 };
@@ -1293,8 +1314,9 @@ static void ways_to_distances(void)
     frg_context_destroy(ctx);
 }
 
-/* Points without weight are not there: their rows and columns are 0, and the others have the plan of a problem
- * without them, up to what their mere distances add to the scale, which is given here. */
+/* Points without weight are not there: their rows and columns are 0, and the others have the plan
+ * of a problem without them, up to what their mere distances add to the scale, which is given
+ * here. */
 static void without_weight(void)
 {
     enum { N = 40, M = 36 };
@@ -1320,7 +1342,8 @@ static void without_weight(void)
         CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax, .weights = a},
                                     (frg_gw_side){.data = &ay, .weights = b}, NULL, &o));
         const frg_status status = frg_gw_run(s, NULL);
-        /* clouds without a common shape have many optima: another start may be lower, which is said */
+        /* clouds without a common shape have many optima: another start may be lower, which is
+         * said */
         const bool beaten = status == FRG_STALLED && frg_gw_get(s)->reason == FRG_GW_BEATEN;
         CHECK_SAYS(beaten || (status >= 0 && status != FRG_STALLED), "case %d: %s %s", c,
                    frg_status_name(status), frg_message(ctx));
@@ -1340,7 +1363,8 @@ static void without_weight(void)
     frg_context_destroy(ctx);
 }
 
-/* What cannot be computed is refused, never returned as a plan of NaN; what can be ends with marginals that hold. */
+/* What cannot be computed is refused, never returned as a plan of NaN; what can be ends with
+ * marginals that hold. */
 static void extremes(void)
 {
     enum { N = 40, M = 36 };
@@ -1544,7 +1568,8 @@ static void refusals(void)
     linear[7] = -1;
     CHECK_STATUS(frg_gw_start_plan(s, whole), FRG_BAD_DATA);
     linear[0] =
-        0.2; /* what rounding leaves below 0 of differences of entries as large as the largest, and more than that */
+        0.2; /* what rounding leaves below 0 of differences of entries as large as the largest, and
+                more than that */
     linear[7] = -2e-24;
     CHECK_OK(ctx, frg_gw_start_plan(s, whole));
     linear[7] = -0.2 * 0x1p-40;
@@ -1579,8 +1604,8 @@ static void refusals(void)
     frg_context_destroy(ctx);
 }
 
-/* By the step number epsilon falls from the first to a tenth of it, in all modes: the last of four steps has
- * 0.05 x 10^(-3/4). */
+/* By the step number epsilon falls from the first to a tenth of it, in all modes: the last of four
+ * steps has 0.05 x 10^(-3/4). */
 static void annealed_by_steps(void)
 {
     frg_context *ctx = test_context();
@@ -1604,8 +1629,9 @@ static void annealed_by_steps(void)
     frg_context_destroy(ctx);
 }
 
-/* A linear cost alone whose rows end where padding does: 0 on the diagonal and 1 beside it leaves exp(-1 / 0.05) of the
- * mass there.  With the same cost in every step the plan stops to change, at the last epsilon. */
+/* A linear cost alone whose rows end where padding does: 0 on the diagonal and 1 beside it leaves
+ * exp(-1 / 0.05) of the mass there.  With the same cost in every step the plan stops to change, at
+ * the last epsilon. */
 static void linear_cost_of_whole_panels(void)
 {
     enum { N = 48 };
@@ -1653,7 +1679,8 @@ static void bad_sides(void)
     CHECK_STATUS(frg_gw_create(&s, ctx, side, (frg_gw_side){.data = &none}, NULL, &o), FRG_BAD_ARG);
     CHECK_STATUS(frg_gw_create(&s, ctx, side, (frg_gw_side){.data = &flat}, NULL, &o), FRG_BAD_ARG);
     CHECK_STATUS(frg_gw_create(&s, ctx, side, (frg_gw_side){0}, NULL, &o), FRG_BAD_ARG);
-    /* weights: all 0, one not finite; another sum is said, and that of one side alone is the other's too */
+    /* weights: all 0, one not finite; another sum is said, and that of one side alone is the
+     * other's too */
     static const double bad[] = {0, NAN, INFINITY};
     for (int k = 0; k < 3; k++) {
         for (int i = 0; i < 10; i++)
@@ -1747,7 +1774,8 @@ static void linear_without_weight(void)
     frg_context_destroy(ctx);
 }
 
-/* Coordinates that are no numbers here, or too large for squares in f32; sides that are not what the distance takes. */
+/* Coordinates that are no numbers here, or too large for squares in f32; sides that are not what
+ * the distance takes. */
 static void what_points_are(void)
 {
     frg_context *ctx = test_context();
@@ -1816,8 +1844,8 @@ static void choices(void)
     frg_context_destroy(ctx);
 }
 
-/* A tolerance that every change meets ends the modes without sampling after the second step, the first that has a change,
- * and after min_iter where that is more. */
+/* A tolerance that every change meets ends the modes without sampling after the second step, the
+ * first that has a change, and after min_iter where that is more. */
 static void least_steps(void)
 {
     enum { N = 20 };

@@ -30,8 +30,9 @@ static frg_barycenter_opts options(double epsilon)
     return o;
 }
 
-/* A line and the same three times as long: with matching plans the minimiser is the mean of the distances, (1-s) + 3 s
- * times the line.  Entropy blurs a plan by exp(-gap / epsilon), here below 1e-6. */
+/* A line and the same three times as long: with matching plans the minimiser is the mean of the
+ * distances, (1-s) + 3 s times the line.  Entropy blurs a plan by exp(-gap / epsilon), here below
+ * 1e-6. */
 static void scaled_copies(void)
 {
     frg_context *ctx = test_context();
@@ -55,7 +56,8 @@ static void scaled_copies(void)
     frg_context_destroy(ctx);
 }
 
-/* Fewer points than the space has: distances stay symmetric, within the space's, and the energy is small. */
+/* Fewer points than the space has: distances stay symmetric, within the space's, and the energy is
+ * small. */
 static void smaller(void)
 {
     frg_context *ctx = test_context();
@@ -82,7 +84,8 @@ static bool golden(const char *name, double *out)
     return golden_array(FOURGE_SOURCE_DIR "/tests/golden/gw_barycenter.txt", name, out);
 }
 
-/* POT's entropic barycenter of the same start with twice the epsilon: both solve every plan to the end. */
+/* POT's entropic barycenter of the same start with twice the epsilon: both solve every plan to the
+ * end. */
 static void as_pot(void)
 {
     enum { SIZE = 5 };
@@ -161,8 +164,8 @@ static int slowly(const frg_progress *p, void *user)
     return 0;
 }
 
-/* The time limit is of all rounds together: 400 of them take 8 s here, the solves inside them take well below a
- * millisecond each. */
+/* The time limit is of all rounds together: 400 of them take 8 s here, the solves inside them take
+ * well below a millisecond each. */
 static void time_limit(void)
 {
     frg_context_opts c;

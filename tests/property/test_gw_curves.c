@@ -1,8 +1,9 @@
 /* test_gw_curves.c - a spiral in the plane against a roll in space, by all three ways to distances.
  *
- * Radius 0.3 .. 1 and angle 0 .. 9 rise with the index, both coordinates of the plane get noise of 0.05 on the radius,
- * the roll a uniform third coordinate.  Points come in order of their angle: Spearman's correlation of an alignment is
- * that of indices, its absolute value counts, as a mirrored curve is as good.
+ * Radius 0.3 .. 1 and angle 0 .. 9 rise with the index, both coordinates of the plane get noise of
+ * 0.05 on the radius, the roll a uniform third coordinate.  Points come in order of their angle:
+ * Spearman's correlation of an alignment is that of indices, its absolute value counts, as a
+ * mirrored curve is as good.
  */
 #include "fourge/gw.h"
 #include "test.h"
@@ -83,8 +84,8 @@ static double align(uint64_t seed, const double *x, int64_t n, const double *y, 
     return rho;
 }
 
-/* T23.  Nine of ten pairs, each with every stream of random numbers: a graph may have a short circuit, and no alignment
- * of its distances is then the one of the angles. */
+/* T23.  Nine of ten pairs, each with every stream of random numbers: a graph may have a short
+ * circuit, and no alignment of its distances is then the one of the angles. */
 static void spirals(int way)
 {
     const int64_t n = test_size(400, 200), m = test_size(500, 250), pairs = test_size(PAIRS, 2);

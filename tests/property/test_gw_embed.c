@@ -14,7 +14,8 @@ typedef struct {
     int64_t dimensions;
 } problem;
 
-/* A cloud, and a cost that leaves nothing but the identity: other entries are exp(-1 / 0.01) of the diagonal. */
+/* A cloud, and a cost that leaves nothing but the identity: other entries are exp(-1 / 0.01) of the
+ * diagonal. */
 static problem make(void)
 {
     problem p = {.dimensions = 3};
@@ -42,7 +43,8 @@ static frg_status open_both(frg_context *ctx, problem *p, frg_graph **g, frg_sin
     return status;
 }
 
-/* T20: two identical sets and the plan that says so: H is symmetric, so both have the same coordinates. */
+/* T20: two identical sets and the plan that says so: H is symmetric, so both have the same
+ * coordinates. */
 static void identical_sets_of(double scale)
 {
     frg_context *ctx = test_context();
@@ -79,7 +81,8 @@ static void identical_sets_of(double scale)
     /* S 1 = lambda / N 1 here, so that the leading vector is the constant one */
     for (int j = 0; j < N; j++)
         CHECK_NEAR(anchor[j * 3], 1 / sqrt(N), 1e-6);
-    /* H is S^-2 / N: its vectors are those of S, whose residuals the squared solves leave at about 1e-5 */
+    /* H is S^-2 / N: its vectors are those of S, whose residuals the squared solves leave at about
+     * 1e-5 */
     const int64_t *starts;
     const int32_t *targets;
     const float *lengths;
@@ -106,14 +109,16 @@ static void identical_sets(void)
     identical_sets_of(1);
 }
 
-/* Lengths of 1/5: Laplacians are five times as large beside lambda, and the first singular value of H, that of the
- * constant, is 25 times as far above the others, 1e5 of them and more: it may not hide that these have not settled. */
+/* Lengths of 1/5: Laplacians are five times as large beside lambda, and the first singular value of
+ * H, that of the constant, is 25 times as far above the others, 1e5 of them and more: it may not
+ * hide that these have not settled. */
 static void short_lengths(void)
 {
     identical_sets_of(0.2);
 }
 
-/* More dimensions than there are: N - 1; the same bits for any number of threads; two queries share a space. */
+/* More dimensions than there are: N - 1; the same bits for any number of threads; two queries share
+ * a space. */
 static void sizes_and_threads(void)
 {
     problem p = make();

@@ -1,4 +1,5 @@
-/* test_gw_floor.c - tolerances that no arithmetic reaches: every iteration stops at its floor of rounding and says so.
+/* test_gw_floor.c - tolerances that no arithmetic reaches: every iteration stops at its floor of
+ * rounding and says so.
  *
  * Counted, not timed: 2000 passes at most, where the limits allow millions.
  */
@@ -7,8 +8,8 @@
 enum { PASSES = 2000, LIMIT = 1000000 };
 #define NEVER 1e-300
 
-/** Points in the plane whose distances have no symmetry, another set for each `set`.  Not random: how many passes a plan
- *  takes to settle has no bound over all sets of points. */
+/** Points in the plane whose distances have no symmetry, another set for each `set`.  Not random:
+ *  how many passes a plan takes to settle has no bound over all sets of points. */
 static void place(double *x, int64_t n, int set)
 {
     for (int64_t i = 0; i < 2 * n; i++)
@@ -26,8 +27,9 @@ static frg_gw_opts unreachable(frg_gw_mode mode)
     return o;
 }
 
-/** Alignments of n and n + 1 points.  Change and error are those of floats at the least: a plan's entries are off by
- *  2^-24 (64 + 2 log2(e) / epsilon) of themselves where exponents are (gw_exact.c), and no floor lies above that. */
+/** Alignments of n and n + 1 points.  Change and error are those of floats at the least: a plan's
+ *  entries are off by 2^-24 (64 + 2 log2(e) / epsilon) of themselves where exponents are
+ *  (gw_exact.c), and no floor lies above that. */
 static void align_both(frg_gw_mode mode, int64_t n, int64_t rank, bool ends_at_floor)
 {
     frg_context *ctx = test_context();
@@ -76,8 +78,8 @@ static void low_rank(void)
     align_both(FRG_GW_SAMPLED, 5, 3, false);
 }
 
-/** Every form of costs, balanced and relaxed: stalled, with the least error that was reached; a pass more leaves no less
- *  than half of what the bound of gw_transport.c has. */
+/** Every form of costs, balanced and relaxed: stalled, with the least error that was reached; a
+ *  pass more leaves no less than half of what the bound of gw_transport.c has. */
 static void sinkhorn(void)
 {
     enum { N = 5, M = 7 };

@@ -30,7 +30,8 @@ static frg_status align(frg_context *ctx, frg_gw_side x, frg_gw_side y, const fr
     return status;
 }
 
-/* Against one point there is one plan, whatever makes distances and whatever the linear cost says. */
+/* Against one point there is one plan, whatever makes distances and whatever the linear cost
+ * says. */
 static void single_points(void)
 {
     enum { N = 6 };
@@ -65,8 +66,8 @@ static void single_points(void)
     frg_context_destroy(ctx);
 }
 
-/* Marginals that need not hold are part of the answer even against one point: five points close together and one far
- * away, and the far one is left out, or gets less. */
+/* Marginals that need not hold are part of the answer even against one point: five points close
+ * together and one far away, and the far one is left out, or gets less. */
 static void part_of_many(void)
 {
     enum { N = 6 };
@@ -93,8 +94,8 @@ static void part_of_many(void)
     frg_context_destroy(ctx);
 }
 
-/* Equal points: the plan is a b' and nothing stalls; a linear cost decides alone; what is taken of the
- * points of the other side follows their distances. */
+/* Equal points: the plan is a b' and nothing stalls; a linear cost decides alone; what is taken of
+ * the points of the other side follows their distances. */
 static void equal_points(void)
 {
     enum { N = 4, M = 6 };
@@ -199,7 +200,8 @@ static void beyond_single(void)
     frg_context_destroy(ctx);
 }
 
-/* One point that has all the weight is the only one: there is one plan, and nobody is told that it says nothing. */
+/* One point that has all the weight is the only one: there is one plan, and nobody is told that it
+ * says nothing. */
 static void all_weight_on_one(void)
 {
     enum { N = 5, M = 4 };
@@ -264,7 +266,8 @@ static int tasks(void)
     return count;
 }
 
-/* The first case, as threads that another one woke would serve this one too: the BLAS had its own for energies. */
+/* The first case, as threads that another one woke would serve this one too: the BLAS had its own
+ * for energies. */
 static void one_thread_alone(void)
 {
     enum { N = 120, M = 130 };

@@ -1,4 +1,5 @@
-/* test_gw_lowrank.c - plans in factors: their marginals, their energy beside the dense plan's, memory, threads. */
+/* test_gw_lowrank.c - plans in factors: their marginals, their energy beside the dense plan's,
+ * memory, threads. */
 #include "fault.h"
 #include "fourge/gw.h"
 
@@ -48,9 +49,10 @@ static frg_gw *align(frg_context *ctx, const double *x, int64_t n, const double 
     return s;
 }
 
-/* T21.  The factors' marginals hold to 1e-4 (asked for: 1e-7 in L1), the rounded plan's to sums in double.  The
- * blurs of Q and of W add, so that at full rank the plan is about as blurred as the dense one of twice the epsilon:
- * its energy is at most 5 % above that one's.  Energy falls with the rank. */
+/* T21.  The factors' marginals hold to 1e-4 (asked for: 1e-7 in L1), the rounded plan's to sums in
+ * double.  The blurs of Q and of W add, so that at full rank the plan is about as blurred as the
+ * dense one of twice the epsilon: its energy is at most 5 % above that one's.  Energy falls with
+ * the rank. */
 static void factors(void)
 {
     enum { N = 30, M = 36 };
@@ -143,11 +145,12 @@ static double entropy_of_factors(frg_context *ctx, const frg_gw *s, int n, int m
     return entropy(q, n * r) + entropy(w, m * r) + entropy(h, r);
 }
 
-/** energy[0 .. 3] of a pair of clouds: dense at epsilon, from there at twice it; factors of full rank; these from the first
- *  plan, from Y to X.  Each is that of the plan handed out, to the rounding of distances in float: 2^-23 of a gap's two
- *  terms, of the order of the distances' squares.  lost[2 .. 3]: what the factors' E - 2 epsilon (H(Q) + H(W) + H(h)) has
- *  above that of the first plan P written as factors, Q = P, W and h its columns' weights, or the other way round, all in
- *  units of E. */
+/** energy[0 .. 3] of a pair of clouds: dense at epsilon, from there at twice it; factors of full
+ *  rank; these from the first plan, from Y to X.  Each is that of the plan handed out, to the
+ *  rounding of distances in float: 2^-23 of a gap's two terms, of the order of the distances'
+ *  squares.  lost[2 .. 3]: what the factors' E - 2 epsilon (H(Q) + H(W) + H(h)) has above that of
+ *  the first plan P written as factors, Q = P, W and h its columns' weights, or the other way
+ *  round, all in units of E. */
 static void energies_of_a_pair(frg_context *ctx, double *energy, double *lost)
 {
     enum { N = SAME_N, M = SAME_M };
@@ -205,15 +208,18 @@ static int rising(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* T21 at the same epsilon.  With c for the components and full rank, P is the law of the ends of a chain i - c - j, and what
- * is lowered, <L, P> - epsilon (H(Q) + H(W) + H(h)), pays each leg its own entropy: where L grows as a square around what
- * matches, each leg has the spread of a dense plan at epsilon, spreads add, and the plan is about one of 2 epsilon.  So
- * energies of factors are near the dense ones and not theirs.
+/* T21 at the same epsilon.  With c for the components and full rank, P is the law of the ends of a
+ * chain i - c - j, and what is lowered, <L, P> - epsilon (H(Q) + H(W) + H(h)), pays each leg its
+ * own entropy: where L grows as a square around what matches, each leg has the spread of a dense
+ * plan at epsilon, spreads add, and the plan is about one of 2 epsilon.  So energies of factors are
+ * near the dense ones and not theirs.
  *
- * What has to hold of the least value of E - 2 epsilon (H(Q) + H(W) + H(h)), in units of the scale's square: it is not above
- * that of any factors, the dense plan's among them, which are allowed at full rank.  Both sides come from what is handed out.
- * One start may end in another valley (one pair in 275 did, its energy 16 % up): the median of eleven is judged.  The 5 %
- * are the specification's; 0.3 to 2.9 % were seen, by either start, and 3 % of the dense plan at twice epsilon. */
+ * What has to hold of the least value of E - 2 epsilon (H(Q) + H(W) + H(h)), in units of the
+ * scale's square: it is not above that of any factors, the dense plan's among them, which are
+ * allowed at full rank.  Both sides come from what is handed out. One start may end in another
+ * valley (one pair in 275 did, its energy 16 % up): the median of eleven is judged.  The 5 % are
+ * the specification's; 0.3 to 2.9 % were seen, by either start, and 3 % of the dense plan at twice
+ * epsilon. */
 static void at_the_same_epsilon(void)
 {
     frg_context *ctx = test_context();
@@ -245,8 +251,9 @@ static void at_the_same_epsilon(void)
     frg_context_destroy(ctx);
 }
 
-/* Of five points a side epsilon leaves hardly more than one weight a row, and passes come near the marginals as slowly as
- * 1 / their number: what they are off is told, and the factors handed out are rounded.  Sums of at most 36 doubles. */
+/* Of five points a side epsilon leaves hardly more than one weight a row, and passes come near the
+ * marginals as slowly as 1 / their number: what they are off is told, and the factors handed out
+ * are rounded.  Sums of at most 36 doubles. */
 static void marginals_of_factors(void)
 {
     enum { N = 5, RANK = 5, SEEDS = 12 };
@@ -296,8 +303,8 @@ static void marginals_of_factors(void)
     printf("# %d of %d runs say that passes did not end\n", (int)warned, SEEDS);
 }
 
-/* Nothing of size n m: 2000 x 2333 in f32 would be 19 MB.  (Below 2e9 products n m (n + m) the energy is computed
- * exactly, from a dense plan.) */
+/* Nothing of size n m: 2000 x 2333 in f32 would be 19 MB.  (Below 2e9 products n m (n + m) the
+ * energy is computed exactly, from a dense plan.) */
 static void memory_grows_with_the_points(void)
 {
     const int64_t n = test_size(2000, 1200), m = n + n / 6;
@@ -318,8 +325,9 @@ static void memory_grows_with_the_points(void)
     frg_gw *s = align(ctx, x, n, y, m, &o);
     CHECK_OK(ctx, frg_plan_argmax(frg_gw_plan(s), match));
     const size_t peak = frg_peak_bytes(ctx) - before;
-    /* 64 chunks of column sums, and about 40 vectors of doubles a rank, anchor or neighbour; besides the distances of
-     * at most 1024 points of each side, which the coarse start keeps in float */
+    /* 64 chunks of column sums, and about 40 vectors of doubles a rank, anchor or neighbour;
+     * besides the distances of at most 1024 points of each side, which the coarse start keeps in
+     * float */
     const int64_t coarse = 2 * 1024 * 1024 * (int64_t)sizeof(float);
     CHECK_SAYS(peak < (size_t)((n + m) * 8 * (40 + 64 + 8 * (4 + 20 + 10)) + coarse), "%zu bytes",
                peak);
@@ -350,10 +358,11 @@ static void threads(void)
     }
 }
 
-/* Equal points say nothing and the linear cost does: the plan leaves the product and carries mass along it.  Mass that
- * lies in blocks of 1 / rank on the diagonal costs rank times 1 / (6 rank^3) / (1 / rank), 1 / (6 rank^2); the product
- * costs 1/6.  The blur of epsilon is a tenth of the blocks' length, on both ends of each, and points are 1/60 apart: 8 % more,
- * 20 % are let pass.  Every start has blocks and gets there, however it is judged: what judges is the next test's. */
+/* Equal points say nothing and the linear cost does: the plan leaves the product and carries mass
+ * along it.  Mass that lies in blocks of 1 / rank on the diagonal costs rank times 1 / (6 rank^3) /
+ * (1 / rank), 1 / (6 rank^2); the product costs 1/6.  The blur of epsilon is a tenth of the blocks'
+ * length, on both ends of each, and points are 1/60 apart: 8 % more, 20 % are let pass.  Every
+ * start has blocks and gets there, however it is judged: what judges is the next test's. */
 static void a_linear_cost_alone(void)
 {
     enum { N = 60, M = 70, RANK = 5 };
@@ -386,10 +395,11 @@ static void a_linear_cost_alone(void)
     frg_context_destroy(ctx);
 }
 
-/* A linear cost of 0 and 1 in four interleaved blocks and equal points: steps in which both factors answered the other
- * as it had been ended at 1, where the product has 3/4.  Four ranks or more carry everything at 0.  With four of them
- * two blocks may share one from the first step on, which costs 1/4 for each such pair: of 24 starts, of the same energy
- * but for the linear cost, one is without, and it has to be chosen. */
+/* A linear cost of 0 and 1 in four interleaved blocks and equal points: steps in which both factors
+ * answered the other as it had been ended at 1, where the product has 3/4.  Four ranks or more
+ * carry everything at 0.  With four of them two blocks may share one from the first step on, which
+ * costs 1/4 for each such pair: of 24 starts, of the same energy but for the linear cost, one is
+ * without, and it has to be chosen. */
 static void blocks_of_a_linear_cost(void)
 {
     enum { N = 40, M = 36 };
@@ -481,8 +491,8 @@ static void memory(void)
     fault_sweep("factors", sweep_once, x, 1);
 }
 
-/* Steps end where the held-out cost, looked at every 5 of them from min_iter on, has not fallen for 20 steps or half of
- * min_iter; never at an epsilon above the last one. */
+/* Steps end where the held-out cost, looked at every 5 of them from min_iter on, has not fallen for
+ * 20 steps or half of min_iter; never at an epsilon above the last one. */
 static void when_they_end(void)
 {
     static const struct {
@@ -523,7 +533,8 @@ static void when_they_end(void)
     frg_context_destroy(ctx);
 }
 
-/* Distances that are not scaled, a million times epsilon and more: the dense start takes them to 1. */
+/* Distances that are not scaled, a million times epsilon and more: the dense start takes them to
+ * 1. */
 static void not_scaled(void)
 {
     enum { N = 20, M = 24 };
@@ -552,7 +563,8 @@ static int at_once(const frg_progress *p, void *user)
     return *(int *)user == 2;
 }
 
-/* A progress function that says stop once, in the second step of the dense start: that ends the run, with a plan. */
+/* A progress function that says stop once, in the second step of the dense start: that ends the
+ * run, with a plan. */
 static void stopped_in_the_dense_start(void)
 {
     enum { N = 20, M = 24 };

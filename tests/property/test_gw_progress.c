@@ -68,8 +68,8 @@ static frg_gw *open_kind(frg_context *ctx, const kind *k)
     return s;
 }
 
-/* Whether a call comes behind `done` of the same phase, 0 at its beginning.  A polish looks up every 10 passes, and where
- * passes in double take over. */
+/* Whether a call comes behind `done` of the same phase, 0 at its beginning.  A polish looks up
+ * every 10 passes, and where passes in double take over. */
 static bool comes_behind(const call *c, const kind *k, int64_t done)
 {
     if (strcmp(c->phase, "polish") == 0)
@@ -78,7 +78,8 @@ static bool comes_behind(const call *c, const kind *k, int64_t done)
            (strcmp(c->phase, "factors") == 0 && done == 0 ? k->first_factor + 1 : done + 1);
 }
 
-/** Of every outer iteration there is a row, of the last run alone, and costs are estimated where pairs tell of them. */
+/** Of every outer iteration there is a row, of the last run alone, and costs are estimated where
+ *  pairs tell of them. */
 static void check_trace(frg_gw *s, const kind *k)
 {
     for (int run = 0; s && run < 2; run++) {
@@ -101,8 +102,8 @@ static void check_trace(frg_gw *s, const kind *k)
     }
 }
 
-/* Steps are counted one by one up to the total at most; a loop may begin anew for another start.  As many are told as
- * the report has. */
+/* Steps are counted one by one up to the total at most; a loop may begin anew for another start.
+ * As many are told as the report has. */
 static void steps(void)
 {
     for (size_t q = 0; q < sizeof kinds / sizeof *kinds; q++) {
@@ -141,8 +142,8 @@ static void steps(void)
     }
 }
 
-/* Parts of a run's time do not overlap, and a run has none of the time of those before: of five runs together the parts
- * would be more than the last one's whole. */
+/* Parts of a run's time do not overlap, and a run has none of the time of those before: of five
+ * runs together the parts would be more than the last one's whole. */
 static void seconds(void)
 {
     frg_context *ctx = test_context();

@@ -1,6 +1,6 @@
-/* test_gw_sampled.c - what sampled alignments are known to get wrong: tolerances that any plan meets, annealing that
- * hangs on the limit of steps, scales that hang on the draw, energies of a draw, seeds, graphs of the caller, costs
- * below 0. */
+/* test_gw_sampled.c - what sampled alignments are known to get wrong: tolerances that any plan
+ * meets, annealing that hangs on the limit of steps, scales that hang on the draw, energies of a
+ * draw, seeds, graphs of the caller, costs below 0. */
 #include "gw_data.h"
 
 #include "gw/gw_solver.h"
@@ -13,8 +13,8 @@ static double *cloud(int64_t n, int64_t d)
     return x;
 }
 
-/* Tolerances are of the mass, not of an entry: with n points no marginal is more than 1/n off, which is below the
- * tolerance here, so that a test of the largest error would end at once. */
+/* Tolerances are of the mass, not of an entry: with n points no marginal is more than 1/n off,
+ * which is below the tolerance here, so that a test of the largest error would end at once. */
 static void tolerances(void)
 {
     const int64_t n = test_size(700, 300);
@@ -43,7 +43,8 @@ static void tolerances(void)
     frg_context_destroy(ctx);
 }
 
-/* Epsilon falls with progress: a run that settles does not know how many steps it might have taken. */
+/* Epsilon falls with progress: a run that settles does not know how many steps it might have
+ * taken. */
 static void limits_of_steps(void)
 {
     enum { N = 50, M = 45 };
@@ -127,7 +128,8 @@ static void read_plan(bed *t, double *plan)
              frg_plan_rows(&view, 0, t->ax.shape[0], matrix(plan, t->ax.shape[0], t->ay.shape[0])));
 }
 
-/** (2/R) sum_r (C(i_r, i) - u_i)(D(j_r, j) - v_j) + 2 u_i v_j of the last step's pairs, u and v the means of C and D. */
+/** (2/R) sum_r (C(i_r, i) - u_i)(D(j_r, j) - v_j) + 2 u_i v_j of the last step's pairs, u and v the
+ *  means of C and D. */
 static void cross_term(const bed *t, const double *c, const double *d, double *cross)
 {
     const int n = (int)t->ax.shape[0], m = (int)t->ay.shape[0], R = (int)t->l.o->anchors;
@@ -152,11 +154,12 @@ static frgi_packed way_to_pack(const frg_context *ctx, int R)
                                      : frgi_build_ops_of(ctx)->prefers;
 }
 
-/* Steps by hand: log2 P_ij = F_i + G_j + log2(e) / epsilon times the cross term of the pairs, C and D divided by
- * their largest distance, whatever was drawn, and no terms of rows and columns, which no balanced plan can feel.
- * Exponents are up to 60 in f32: 60 x 2^-23 with the roundings of R terms.  Of many pairs distances may be taken to
- * the nearest 1/11585 of the largest, each off by half of that: products by 1/11585 of the largest two, and twice their
- * mean is in the cost; or as two bfloat16, products off by 3 x 2^-18 at most.  40 rows are blocks of 16 and one of 8.
+/* Steps by hand: log2 P_ij = F_i + G_j + log2(e) / epsilon times the cross term of the pairs, C and
+ * D divided by their largest distance, whatever was drawn, and no terms of rows and columns, which
+ * no balanced plan can feel. Exponents are up to 60 in f32: 60 x 2^-23 with the roundings of R
+ * terms.  Of many pairs distances may be taken to the nearest 1/11585 of the largest, each off by
+ * half of that: products by 1/11585 of the largest two, and twice their mean is in the cost; or as
+ * two bfloat16, products off by 3 x 2^-18 at most.  40 rows are blocks of 16 and one of 8.
  * Averaged: the share of a new term is 2 / (k + 2) from the second step on, 0.5 at most.  Then E of
  * that plan within five standard errors of its estimate. */
 static void steps_by_hand(const int R)
@@ -185,7 +188,8 @@ static void steps_by_hand(const int R)
         open_level(&t, &o, NULL);
         t.l.smooths = averaged;
         t.l.smooth_from = 1;
-        /* the largest of two sweeps: no point lies further from where they began than half of the largest of all, at least */
+        /* the largest of two sweeps: no point lies further from where they began than half of the
+         * largest of all, at least */
         CHECK((double)t.sx.most <= 1.0001 * most_c && (double)t.sx.most >= 0.5 * most_c);
         CHECK((double)t.sy.most <= 1.0001 * most_d && (double)t.sy.most >= 0.5 * most_d);
         for (int i = 0; i < N * N && !averaged; i++)
@@ -240,8 +244,9 @@ static void one_step(void)
     steps_by_hand(41); /* an odd number */
 }
 
-/* Exponents may be moved by 0.06, root mean square.  Of 20 pairs at epsilon 1e-6 2 log2(e) 1e6 / sqrt(20) times 2^-18 of
- * the largest product, which is 0.1 or more of squares of 1, is 0.25; whole numbers move them further. */
+/* Exponents may be moved by 0.06, root mean square.  Of 20 pairs at epsilon 1e-6 2 log2(e) 1e6 /
+ * sqrt(20) times 2^-18 of the largest product, which is 0.1 or more of squares of 1, is 0.25; whole
+ * numbers move them further. */
 static void small_epsilon(void)
 {
     bed t = make_bed(30, 26);
@@ -257,8 +262,9 @@ static void small_epsilon(void)
     drop_bed(&t);
 }
 
-/* Means of distances: all of a matrix; of many vectors some hundred at equal steps of the weights, which are off by no
- * more than five standard errors of an independent draw; rows of the padding and points without weight left out. */
+/* Means of distances: all of a matrix; of many vectors some hundred at equal steps of the weights,
+ * which are off by no more than five standard errors of an independent draw; rows of the padding
+ * and points without weight left out. */
 static void means(void)
 {
     enum { N = 700 };
@@ -296,9 +302,9 @@ static void means(void)
     frg_context_destroy(ctx);
 }
 
-/* Pairs are centred by the same means whether shortest paths are there or come when they are needed, where all points
- * are looked at.  Centred rows are rows less the means, to the rounding of a product and a sum of numbers up to 2, of
- * vectors and of paths, of which some are infinite. */
+/* Pairs are centred by the same means whether shortest paths are there or come when they are
+ * needed, where all points are looked at.  Centred rows are rows less the means, to the rounding of
+ * a product and a sum of numbers up to 2, of vectors and of paths, of which some are infinite. */
 static void centred(void)
 {
     enum { N = 60, M = 50, ROWS = 7 };
@@ -336,8 +342,8 @@ static void centred(void)
     drop_bed(&t);
 }
 
-/* The seed decides and nothing else: the same plan again, another one for another seed; a graph of the caller's is the
- * graph of nearest neighbours where it has its arcs. */
+/* The seed decides and nothing else: the same plan again, another one for another seed; a graph of
+ * the caller's is the graph of nearest neighbours where it has its arcs. */
 static void seeds_and_graphs(void)
 {
     enum { N = 40, M = 35 };
@@ -384,8 +390,9 @@ static void seeds_and_graphs(void)
     free(y);
 }
 
-/* A constant taken off the linear cost changes no plan and must not change when a run ends: below 0 too, and with a
- * damping of 1.  Costs are multiples of 1/64, so that both are exact in f32; exponents are rounded elsewhere. */
+/* A constant taken off the linear cost changes no plan and must not change when a run ends: below 0
+ * too, and with a damping of 1.  Costs are multiples of 1/64, so that both are exact in f32;
+ * exponents are rounded elsewhere. */
 static void costs_below_zero(void)
 {
     enum { N = 40, M = 36 };
@@ -417,8 +424,9 @@ static void costs_below_zero(void)
     frg_context_destroy(ctx);
 }
 
-/* What the plateau and the starts look at where a linear cost counts: (1 - theta) E + 2 theta <Clin, P> of the present
- * plan, partial mass too, within five standard errors; its entropy to rounding of floats. */
+/* What the plateau and the starts look at where a linear cost counts: (1 - theta) E + 2 theta
+ * <Clin, P> of the present plan, partial mass too, within five standard errors; its entropy to
+ * rounding of floats. */
 static void costs_of_both(void)
 {
     enum { N = 30, M = 26, PAD = 48 };
@@ -461,9 +469,9 @@ static void costs_of_both(void)
     drop_bed(&t);
 }
 
-/* The cost of pairs (1 - theta) s^2 E + 2 theta s <Clin>, s the mass, and its standard error, which adds that of a mean of
- * independent draws to E's as the sides of a right angle: by two passes over the pairs here, in doubles.  Nothing of it
- * without a linear cost. */
+/* The cost of pairs (1 - theta) s^2 E + 2 theta s <Clin>, s the mass, and its standard error, which
+ * adds that of a mean of independent draws to E's as the sides of a right angle: by two passes over
+ * the pairs here, in doubles.  Nothing of it without a linear cost. */
 static void error_of_both(void)
 {
     enum { N = 9, M = 7, PAD = 48, COUNT = 25 };
@@ -497,8 +505,9 @@ static void error_of_both(void)
     drop_bed(&t);
 }
 
-/* What is kept of the plans of four steps against averages made here; terms of L from the marginals of the average.
- * Floats: 2^-24 of each entry and again of what is left of it in the next averages, 1e-7. */
+/* What is kept of the plans of four steps against averages made here; terms of L from the marginals
+ * of the average. Floats: 2^-24 of each entry and again of what is left of it in the next averages,
+ * 1e-7. */
 static void kept(void)
 {
     enum { N = 30, M = 26 };
@@ -540,7 +549,8 @@ static void kept(void)
                 const double gap = hypot(x[8] - x[2 * k], x[9] - x[2 * k + 1]) / (double)t.sx.most;
                 term += gap * gap * rows[k] / total;
             }
-            if (kind) { /* in units of epsilon, of points whose marginals the passes left 1e-6 off at most */
+            if (kind) { /* in units of epsilon, of points whose marginals the passes left 1e-6 off
+                           at most */
                 const double unit = 1.4426950408889634 / t.l.epsilon;
                 CHECK_NEAR((double)t.l.terms[4], term * unit, 1e-4);
                 CHECK_NEAR((double)t.l.terms[t.l.t.s.rows + 3], column_term * unit, 1e-4);
@@ -606,9 +616,9 @@ static double *distances(const double *x, int64_t n, int64_t d)
     return c;
 }
 
-/* Behind a coarse level a broad plan, of clouds that have little to do with each other, gets more pairs: the noise of
- * few sharpens it, which lowers E and raises the objective; a narrow one does not.  The objective is within a tenth of
- * what 1 nat of information costs of the exact mode's. */
+/* Behind a coarse level a broad plan, of clouds that have little to do with each other, gets more
+ * pairs: the noise of few sharpens it, which lowers E and raises the objective; a narrow one does
+ * not.  The objective is within a tenth of what 1 nat of information costs of the exact mode's. */
 static void broad(void)
 {
     enum { N = 200, M = 230 };
@@ -643,8 +653,8 @@ static void broad(void)
     free(e);
 }
 
-/* Pairs of a step come from the latest plans, with the shares alpha (1 - alpha)^q of the average, and from all rows alike:
- * five standard deviations. */
+/* Pairs of a step come from the latest plans, with the shares alpha (1 - alpha)^q of the average,
+ * and from all rows alike: five standard deviations. */
 static void ages(void)
 {
     enum { N = 12, M = 14, R = 20000, STEPS = 3 };
@@ -673,8 +683,9 @@ static void ages(void)
     drop_bed(&t);
 }
 
-/* T19: where the cost stays the same the first look sets the mark and patience / 5 looks more end the run: 20 steps
- * before the first, patience steps more, and no noise to hide it, as all pairs cost the same. */
+/* T19: where the cost stays the same the first look sets the mark and patience / 5 looks more end
+ * the run: 20 steps before the first, patience steps more, and no noise to hide it, as all pairs
+ * cost the same. */
 static void patience(void)
 {
     enum { N = 20, M = 24 };
@@ -700,7 +711,8 @@ static void patience(void)
     frg_context_destroy(ctx);
 }
 
-/* A plan on noisy copies of points, whose cost is linear; in_order: the points come along a line. */
+/* A plan on noisy copies of points, whose cost is linear; in_order: the points come along a
+ * line. */
 static bed make_narrow(int n, int m, bool in_order, float *linear, int64_t ld)
 {
     bed t = make_bed(n, m);
@@ -724,11 +736,12 @@ static bed make_narrow(int n, int m, bool in_order, float *linear, int64_t ld)
     return t;
 }
 
-/* Points in any order, a narrow plan: in an order of proximity passes leave most of it out, and afterwards everything is
- * in its place, the exponents to the bit, though they were built again on the way.  What is left out is below m 2^-48 of
- * a row, so that 40 passes over everything give the same potentials to the roundings of f32, 40 times 2^-23 of exponents
- * up to 20, in another order of sums; and the tape of what passes began with.  Once a potential has moved by more than 12
- * the lists of what weighs something are void. */
+/* Points in any order, a narrow plan: in an order of proximity passes leave most of it out, and
+ * afterwards everything is in its place, the exponents to the bit, though they were built again on
+ * the way.  What is left out is below m 2^-48 of a row, so that 40 passes over everything give the
+ * same potentials to the roundings of f32, 40 times 2^-23 of exponents up to 20, in another order
+ * of sums; and the tape of what passes began with.  Once a potential has moved by more than 12 the
+ * lists of what weighs something are void. */
 static void order(void)
 {
     enum { N = 1010, M = 1003, PASSES = 40 };

@@ -1,4 +1,5 @@
-/* test_gw_state.c - alignments that are stopped, killed or refused anywhere and go on: the same bits, or an error. */
+/* test_gw_state.c - alignments that are stopped, killed or refused anywhere and go on: the same
+ * bits, or an error. */
 #include "fields.h"
 #include "fourge/gw.h"
 #include "state.h"
@@ -196,7 +197,8 @@ static void same_bits(void)
     close_path(path);
 }
 
-/** The steps after a coarse start average from the first or, of a broad plan, from the second on: which, the state says. */
+/** The steps after a coarse start average from the first or, of a broad plan, from the second on:
+ *  which, the state says. */
 static void last_steps(void)
 {
     static result whole, resumed;
@@ -241,10 +243,11 @@ static void begins_anew(void)
     close_path(path);
 }
 
-/* ---- states of other options ---------------------------------------------------------------------------- */
+/* ---- states of other options ----------------------------------------------------------------- */
 
-/* An option of every kind at a value that it has not got by default, and the distances with which it matters.  One that
- * decides bits is refused by a run that is resumed; of the others a run may be at one value and go on at another. */
+/* An option of every kind at a value that it has not got by default, and the distances with which
+ * it matters.  One that decides bits is refused by a run that is resumed; of the others a run may
+ * be at one value and go on at another. */
 #define GW(name, kind, value, what, distance)                                                      \
     FIELD(frg_gw_opts, name, kind, value, what, FRG_GW_DISTANCE_##distance)
 static const field others[] = {
@@ -324,7 +327,8 @@ static frg_gw *open_other(frg_context *ctx, const field *f, frg_gw_distance dist
     return s;
 }
 
-/** A run that goes on with another value of an option that leaves bits alone ends with the plan of the first one. */
+/** A run that goes on with another value of an option that leaves bits alone ends with the plan of
+ *  the first one. */
 static void ends_alike(frg_context *ctx, const field *f, frg_gw_distance distance, frg_gw *resumed)
 {
     static result whole, ended;

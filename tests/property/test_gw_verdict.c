@@ -1,13 +1,15 @@
-/* test_gw_verdict.c - what is said of plans of the modes with entropy: energies without the blur and from other starts.
+/* test_gw_verdict.c - what is said of plans of the modes with entropy: energies without the blur
+ * and from other starts.
  *
- * All energies are recomputed in double from distances in double; floats of a run are off by 2^-24 of the constant in E for
- * each of a few sums, 1e-6 of the product's energy at the most.
+ * All energies are recomputed in double from distances in double; floats of a run are off by 2^-24
+ * of the constant in E for each of a few sums, 1e-6 of the product's energy at the most.
  */
 #include "gw_data.h"
 
 #define ROUNDING 1e-6
 
-/** Points on a line in steps that grow: turned round they are nearly the same, so that the mirror image is a minimum. */
+/** Points on a line in steps that grow: turned round they are nearly the same, so that the mirror
+ *  image is a minimum. */
 static void on_a_line(double *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
@@ -47,8 +49,9 @@ static frg_gw_report run_from(frg_context *ctx, const frg_gw_opts *o, frg_gw_sid
     return r;
 }
 
-/** From the mirror image the exact mode stays there: it is said that the answer is another, with a warning that names what to
- *  do; from the answer nothing is.  Of both the blur is what E has above that of the permutation. */
+/** From the mirror image the exact mode stays there: it is said that the answer is another, with a
+ *  warning that names what to do; from the answer nothing is.  Of both the blur is what E has above
+ *  that of the permutation. */
 static void beaten(void)
 {
     enum { N = 30 };
@@ -121,7 +124,8 @@ static void broad(void)
     frg_context_destroy(ctx);
 }
 
-/** With a linear cost energies are J without entropy, scaled; points without weight count nothing. */
+/** With a linear cost energies are J without entropy, scaled; points without weight count
+ *  nothing. */
 static void fused(void)
 {
     enum { N = 24, M = 21 };

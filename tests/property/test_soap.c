@@ -1,12 +1,13 @@
 /* test_soap.c - the optimizer against a literal double-precision one (tests/oracle/oracle_soap.c).
  *
- * What is compared is W after every step.  Two things make bases of two programs differ by more than rounding,
- * and the cases avoid them: eigenvalues that are equal (gradients are Gaussian, and a parameter that is not
- * square first warms up until its factors have full rank), and Adam on numbers that are rounding residues (eps is
- * far above u times the gradients: 0.05 against 1e-6).  A residue r of the projections, about 4 u times the
- * norm of a row of G, about 2e-6, moves the update by r / eps = 4e-5; bases differ by u over relative gaps, which
- * for 8 Gaussian eigenvalues are 1e-2 and now and then 1e-4: 6e-4.  Hence 3e-3 lr per step, against updates of
- * size lr; a wrong basis, decay or order shows as 1e-1 lr. */
+ * What is compared is W after every step.  Two things make bases of two programs differ by more
+ * than rounding, and the cases avoid them: eigenvalues that are equal (gradients are Gaussian, and
+ * a parameter that is not square first warms up until its factors have full rank), and Adam on
+ * numbers that are rounding residues (eps is far above u times the gradients: 0.05 against 1e-6).
+ * A residue r of the projections, about 4 u times the norm of a row of G, about 2e-6, moves the
+ * update by r / eps = 4e-5; bases differ by u over relative gaps, which for 8 Gaussian eigenvalues
+ * are 1e-2 and now and then 1e-4: 6e-4.  Hence 3e-3 lr per step, against updates of size lr; a
+ * wrong basis, decay or order shows as 1e-1 lr. */
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -53,7 +54,7 @@ static int64_t count_of(int axes, const int64_t d[])
     return n;
 }
 
-/* ---- options ------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static int64_t three_then_two(int64_t t0, void *user)
 {
@@ -212,11 +213,11 @@ static void against_the_oracle(void)
         compare(&scenarios[i]);
 }
 
-/* ---- gaps ---------------------------------------------------------------------------------------- */
+/* ---- gaps ------------------------------------------------------------------------------------ */
 
-/** W after each of `steps` steps on G_t = H diag(s) J + noise, H and J reflections, within 1e-5 of the oracle's in the
- *  norm.  Eigenvalues s^2 are apart by a factor of 4 and eps is of the size of s, so that rounding has nothing that
- *  enlarges it: some u a step. */
+/** W after each of `steps` steps on G_t = H diag(s) J + noise, H and J reflections, within 1e-5 of
+ *  the oracle's in the norm.  Eigenvalues s^2 are apart by a factor of 4 and eps is of the size of
+ *  s, so that rounding has nothing that enlarges it: some u a step. */
 static void gapped(const scenario *c)
 {
     enum { N = 6 };
@@ -292,8 +293,8 @@ static void wide_gaps(void)
         gapped(&rows[i]);
 }
 
-/** Eigenvalues that cross at step 5: the library keeps columns in their slots, the oracle moves them and the second
- *  moments with them, or without. */
+/** Eigenvalues that cross at step 5: the library keeps columns in their slots, the oracle moves
+ *  them and the second moments with them, or without. */
 static void crossing(void)
 {
     static const frg_soap_moment2 orders[] = {FRG_MOMENT2_FOLLOW, FRG_MOMENT2_RANK};
@@ -328,12 +329,12 @@ static void crossing(void)
     }
 }
 
-/* ---- the ridge ------------------------------------------------------------------------------------ */
+/* ---- the ridge ------------------------------------------------------------------------------- */
 
 enum { RIDGED = 16, RIDGED_STEPS = 30 };
 
-/** norm(W - W_exact) / norm(W_exact) after 30 steps on gradients diag(i^-1/2) N diag(j^-1/2): of the library in w; of the literal
- *  algorithm in double on K + 64 u norm_F(K) I in place of K. */
+/** norm(W - W_exact) / norm(W_exact) after 30 steps on gradients diag(i^-1/2) N diag(j^-1/2): of
+ *  the library in w; of the literal algorithm in double on K + 64 u norm_F(K) I in place of K. */
 static void distances(double *of_library, double *of_ridge, float *w, const frg_soap_opts *o)
 {
     enum { N = RIDGED * RIDGED };
@@ -341,7 +342,8 @@ static void distances(double *of_library, double *of_ridge, float *w, const frg_
     double zero[N] = {0}, exact_g[N], sums[3] = {0};
     float g[N];
     frg_context *ctx = test_context();
-    soap_oracle *exact = soap_oracle_create(o, 2, d, zero), *ridged = soap_oracle_create(o, 2, d, zero);
+    soap_oracle *exact = soap_oracle_create(o, 2, d, zero),
+                *ridged = soap_oracle_create(o, 2, d, zero);
     ridged->ridge = 64 * 0x1p-24;
     frg_soap *soap = NULL;
     memset(w, 0, N * sizeof *w);
@@ -377,9 +379,10 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/** Where no quotient is below 64 u norm(K) the ridge has no part in a trajectory: its bits are those without one, and all that
- *  rounding does is less than half of what a ridge of that size alone would do to the exact trajectory (some tenth; the
- *  median of nine, since single draws have close eigenvalues). */
+/** Where no quotient is below 64 u norm(K) the ridge has no part in a trajectory: its bits are
+ *  those without one, and all that rounding does is less than half of what a ridge of that size
+ *  alone would do to the exact trajectory (some tenth; the median of nine, since single draws have
+ *  close eigenvalues). */
 static void ridge(void)
 {
     enum { DRAWS = 9 };

@@ -1,7 +1,9 @@
-/* emulated_tiles.h - the instructions of AMX that bf16_tiles.h uses, in plain C: what is written for them runs on CPUs without.
+/* emulated_tiles.h - the instructions of AMX that bf16_tiles.h uses, in plain C: what is written
+ * for them runs on CPUs without.
  *
- * Included before bf16_tiles.h.  Intel, Architecture Instruction Set Extensions: TDPBF16PS sums the products of the even and
- * of the odd halves of words apart, one k after another, and adds both sums to C; products of two bfloat16 are exact. */
+ * Included before bf16_tiles.h.  Intel, Architecture Instruction Set Extensions: TDPBF16PS sums the
+ * products of the even and of the odd halves of words apart, one k after another, and adds both
+ * sums to C; products of two bfloat16 are exact. */
 #ifndef EMULATED_TILES_H
 #define EMULATED_TILES_H
 

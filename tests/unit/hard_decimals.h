@@ -1,7 +1,7 @@
 /* hard_decimals.h - decimal texts and the bits of their nearest doubles, after Python's float().
  *
- * Halves between two doubles and what lies next to them, both ends of the range, subnormals, more than 19
- * digits, and numbers that other parsers are known to have got wrong.
+ * Halves between two doubles and what lies next to them, both ends of the range, subnormals, more
+ * than 19 digits, and numbers that other parsers are known to have got wrong.
  */
 #include <stdint.h>
 

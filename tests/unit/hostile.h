@@ -88,7 +88,8 @@ TEST_UNUSED static void hostile_name(int i, char *out)
     }
 }
 
-/** Decodes UTF-8 by the table of RFC 3629; -1 where it is broken, and *p passes the broken part alone. */
+/** Decodes UTF-8 by the table of RFC 3629; -1 where it is broken, and *p passes the broken part
+ *  alone. */
 TEST_UNUSED static int32_t strict_utf8(const unsigned char **p)
 {
     static const struct {
@@ -138,7 +139,8 @@ TEST_UNUSED static bool harmless(const char *text)
     return true;
 }
 
-/** Is `text` what `name` becomes when each broken part is replaced by U+FFFD and nothing else changes? */
+/** Is `text` what `name` becomes when each broken part is replaced by U+FFFD and nothing else
+ *  changes? */
 TEST_UNUSED static bool same_but_broken(const char *text, const char *name)
 {
     const unsigned char *t = (const unsigned char *)text, *n = (const unsigned char *)name;

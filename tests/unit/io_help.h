@@ -1,4 +1,5 @@
-/* io_help.h - for the tests of src/io: tables as text, bytes of gzip and zip files, temporary files. */
+/* io_help.h - for the tests of src/io: tables as text, bytes of gzip and zip files, temporary
+ * files. */
 #ifndef FOURGE_IO_HELP_H
 #define FOURGE_IO_HELP_H
 
@@ -7,7 +8,7 @@
 #include "fault.h"
 #include "fourge/table.h"
 
-/* ---- tables ------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 /** FNV-1a over everything a table says, values by their bits. */
 TEST_UNUSED static uint64_t table_hash(const frg_table *t)
@@ -30,8 +31,8 @@ TEST_UNUSED static uint64_t table_hash(const frg_table *t)
     return hash;
 }
 
-/** The table as "name:kind value value ...|name:kind ...": kind n i b c, missing values "?", codes with
- *  their labels, all in one static-free buffer of the caller. */
+/** The table as "name:kind value value ...|name:kind ...": kind n i b c, missing values "?", codes
+ *  with their labels, all in one static-free buffer of the caller. */
 TEST_UNUSED static const char *table_text(const frg_table *t, char *to, size_t room)
 {
     size_t used = 0;
@@ -69,7 +70,7 @@ TEST_UNUSED static frg_status parse_text(frg_table **t, frg_context *ctx, const 
     return frg_table_parse(t, ctx, text, (int64_t)strlen(text), "t.csv", o);
 }
 
-/* ---- bytes -------------------------------------------------------------------------------------- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 typedef struct {
     unsigned char *data;
@@ -210,7 +211,7 @@ TEST_UNUSED static void add_npy(byte_string *b, int version, const char *header,
     add_bytes(b, bytes, count);
 }
 
-/* ---- files -------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 TEST_UNUSED static bool write_file(const char *path, const void *bytes, size_t count)
 {

@@ -1,10 +1,10 @@
-/* test_approx_chol.c - the approximate Cholesky factor: exact where it must be, symmetric, a preconditioner
- * that conjugate gradients need few steps with. */
+/* test_approx_chol.c - the approximate Cholesky factor: exact where it must be, symmetric, a
+ * preconditioner that conjugate gradients need few steps with. */
 #include "unit/laplacians.h"
 
 #include "fe/fe_approx_chol.h"
 
-/* ---- graphs ------------------------------------------------------------------------------------- */
+/* ---- graphs ---------------------------------------------------------------------------------- */
 
 static double inner(int64_t n, const double *x, const double *y)
 {
@@ -77,10 +77,10 @@ static void apply(const frgi_ac *f, int64_t k, const double *b, double *x)
     free(scratch);
 }
 
-/* ---- cases -------------------------------------------------------------------------------------- */
+/* ---- cases ----------------------------------------------------------------------------------- */
 
-/** On a forest no edge is ever sampled: P is A.  Errors: a path of n edges adds up n roundings of numbers as
- *  large as the potential differences. */
+/** On a forest no edge is ever sampled: P is A.  Errors: a path of n edges adds up n roundings of
+ *  numbers as large as the potential differences. */
 static void forests(void)
 {
     frg_context *const ctx = test_context();
@@ -128,8 +128,9 @@ static void forests(void)
     frg_context_destroy(ctx);
 }
 
-/** A tree with surplus is not a tree with the ground any more, but a vertex of its own is: x = b / surplus;
- *  and a path grounded at one end is one: potentials are sums of currents times resistances. */
+/** A tree with surplus is not a tree with the ground any more, but a vertex of its own is: x = b /
+ *  surplus; and a path grounded at one end is one: potentials are sums of currents times
+ *  resistances. */
 static void grounded(void)
 {
     frg_context *const ctx = test_context();
@@ -186,7 +187,8 @@ static void symmetric(void)
     frg_context_destroy(ctx);
 }
 
-/** Preconditioned conjugate gradients to a residual of 1e-10 of b; returns the steps, 1000 at most. */
+/** Preconditioned conjugate gradients to a residual of 1e-10 of b; returns the steps, 1000 at
+ *  most. */
 static int steps_of_cg(matrix a, const frgi_ac *f)
 {
     const int64_t n = a.n;
@@ -222,10 +224,11 @@ static int steps_of_cg(matrix a, const frgi_ac *f)
     return steps;
 }
 
-/** CG takes at most sqrt(kappa) / 2 ln(2 / eps) steps to bring the energy norm of the error down by eps.  The
- *  paper reports relative condition numbers of a few units for AC and less for AC2, growing with log n: kappa
- *  up to 16 (AC) and 9 (AC2), eps = 1e-10 over a factor 100 for the residual's norm, allow 57 and 43 steps.
- *  Diagonal scaling needs hundreds: the ring's kappa is about (n / w)^2. */
+/** CG takes at most sqrt(kappa) / 2 ln(2 / eps) steps to bring the energy norm of the error down by
+ *  eps.  The paper reports relative condition numbers of a few units for AC and less for AC2,
+ *  growing with log n: kappa up to 16 (AC) and 9 (AC2), eps = 1e-10 over a factor 100 for the
+ *  residual's norm, allow 57 and 43 steps. Diagonal scaling needs hundreds: the ring's kappa is
+ *  about (n / w)^2. */
 static void conjugate_gradients(void)
 {
     frg_context *const ctx = test_context();
@@ -280,7 +283,8 @@ static void strictly_dominant(void)
     frg_context_destroy(ctx);
 }
 
-/** The factor depends on the seed alone; a column's bits neither on its neighbours nor on the threads. */
+/** The factor depends on the seed alone; a column's bits neither on its neighbours nor on the
+ *  threads. */
 static void same_bits(void)
 {
     const matrix a = expander(700, 4, 2);
@@ -351,10 +355,11 @@ static void invert(double a[SMALL][SMALL], double inverse[SMALL][SMALL])
     }
 }
 
-/** Every step replaces a star by a graph whose expectation is the star's Schur complement, so the expectation
- *  of P is A, entry by entry.  P is found by inverting what is applied to the unit vectors; the mean over 4000
- *  seeds may be off by 5 of its standard errors, taken from the same sample (56 entries, 2 splits: by chance
- *  once in 1e4 seeds of the test), and at least one entry has to vary at all. */
+/** Every step replaces a star by a graph whose expectation is the star's Schur complement, so the
+ *  expectation of P is A, entry by entry.  P is found by inverting what is applied to the unit
+ *  vectors; the mean over 4000 seeds may be off by 5 of its standard errors, taken from the same
+ *  sample (56 entries, 2 splits: by chance once in 1e4 seeds of the test), and at least one entry
+ *  has to vary at all. */
 static void unbiased(void)
 {
     frg_context *const ctx = test_context_with(1, NULL, NULL);

@@ -105,7 +105,8 @@ static struct ArrowArrayStream stream_of(producer *p)
         __VA_ARGS__                                                                                \
     }
 
-/** Two batches, the second sliced by one row: a number with a null, small integers, text, a dictionary. */
+/** Two batches, the second sliced by one row: a number with a null, small integers, text, a
+ *  dictionary. */
 static producer two_batches(void)
 {
     static const double x0[] = {1.5, 2.5}, x1[] = {99, 3.5, 4.5};
@@ -202,7 +203,8 @@ static int small_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out
     return 0;
 }
 
-/** Ten times the batches ask for a few more blocks, not for ten times as many: 2^14 / 2^10 is four doublings. */
+/** Ten times the batches ask for a few more blocks, not for ten times as many: 2^14 / 2^10 is four
+ *  doublings. */
 static void many_batches(void)
 {
     int64_t calls[2];

@@ -1,5 +1,5 @@
-/* test_cg.c - conjugate gradients on operators whose spectrum is known: products are counted, and the residual that a
- * column ends with is computed. */
+/* test_cg.c - conjugate gradients on operators whose spectrum is known: products are counted, and
+ * the residual that a column ends with is computed. */
 #include "test.h"
 
 #include "fe/fe_cg.h"
@@ -21,8 +21,8 @@ static void times(const void *data, int lanes, const void *p, double *y)
             y[i * lanes + k] = a->eigenvalue[i] * ((const double *)p)[i * lanes + k];
 }
 
-/** The eigenvalues that a graph has where everything meets everything: 1 + 0.04 cos t, t from 0 to pi; and `others` at
- *  `at`, apart from these. */
+/** The eigenvalues that a graph has where everything meets everything: 1 + 0.04 cos t, t from 0 to
+ *  pi; and `others` at `at`, apart from these. */
 static void fill(diagonal *a, int64_t others, double at)
 {
     for (int64_t i = 0; i < N; i++)
@@ -93,7 +93,8 @@ static void last_step_without_product(void)
     frg_context_destroy(ctx);
 }
 
-/** Eigenvalues apart from the others make steps of different lengths: whatever is taken to be done has to be. */
+/** Eigenvalues apart from the others make steps of different lengths: whatever is taken to be done
+ *  has to be. */
 static void what_is_done_is_done(void)
 {
     static double b[N], x[N];
@@ -145,8 +146,9 @@ static void columns_apart(void)
     frg_context_destroy(ctx);
 }
 
-/** The eigenvalues of a long path, 2 - 2 cos(pi i / N), need about N steps, as no Ritz value gets near the smallest before:
- *  with 1000 to make, a column is given up before half of them, and a column beside it that has little to do is not. */
+/** The eigenvalues of a long path, 2 - 2 cos(pi i / N), need about N steps, as no Ritz value gets
+ *  near the smallest before: with 1000 to make, a column is given up before half of them, and a
+ *  column beside it that has little to do is not. */
 static void forecast_gives_up(void)
 {
     static double b[N * 2], x[N * 2];
@@ -173,10 +175,10 @@ static void forecast_gives_up(void)
     frg_context_destroy(ctx);
 }
 
-/** Eigenvalues spread evenly over [1 / condition, 1]: the contraction is the same in every step, (c - 1) / (c + 1) with
- *  c = sqrt(condition) <= 30, and both forecasts are right within a factor of 2 (N eigenvalues lie too close for CG to take
- *  single ones out).  A column that has just the steps that it
- *  needs is never given up, and is the same as without a forecast. */
+/** Eigenvalues spread evenly over [1 / condition, 1]: the contraction is the same in every step, (c
+ *  - 1) / (c + 1) with c = sqrt(condition) <= 30, and both forecasts are right within a factor of 2
+ *  (N eigenvalues lie too close for CG to take single ones out).  A column that has just the steps
+ *  that it needs is never given up, and is the same as without a forecast. */
 static void forecast_lets_finish(void)
 {
     static double b[N], x[N], same[N];
@@ -200,7 +202,8 @@ static void forecast_lets_finish(void)
     frg_context_destroy(ctx);
 }
 
-/** The prediction is the number of steps to 1e-11 at the mean contraction of the first 12, of which it makes no more. */
+/** The prediction is the number of steps to 1e-11 at the mean contraction of the first 12, of which
+ *  it makes no more. */
 static void prediction(void)
 {
     static diagonal a;
@@ -224,8 +227,9 @@ static void prediction(void)
         double steps;
         CHECK_OK(ctx, frgi_fe_cg_predict(ctx, &s, frgi_fe_reduced_ops(frgi_context_isa(ctx), 0, 0),
                                          &w, &steps));
-        /* c = 3: the residual falls by (c - 1) / (c + 1) = 1/2 a step, 36.5 steps to 1e-11; a mean over 12 of them has the
-         * constant 2 of Chebyshev's bound, 2^(1/12) in the rate, and at most c from energy to residual norms */
+        /* c = 3: the residual falls by (c - 1) / (c + 1) = 1/2 a step, 36.5 steps to 1e-11; a mean
+         * over 12 of them has the constant 2 of Chebyshev's bound, 2^(1/12) in the rate, and at
+         * most c from energy to residual norms */
         const double low_bound[] = {1, 25}, high_bound[] = {1, 45};
         CHECK_SAYS(steps >= low_bound[trial] && steps <= high_bound[trial], "case %d: %g steps",
                    trial, steps);

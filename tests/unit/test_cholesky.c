@@ -1,7 +1,7 @@
 /* test_cholesky.c - dense factors by tiles, beside plain loops in long double.
  *
- * Tolerances.  Matrices are A = I + V V' / k with V normal: condition below 10, so that an entry of the factor or the
- * inverse is known to some k eps of 1; 64 k eps is asked for.
+ * Tolerances.  Matrices are A = I + V V' / k with V normal: condition below 10, so that an entry of
+ * the factor or the inverse is known to some k eps of 1; 64 k eps is asked for.
  */
 #include <float.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* test_core.c - the core: statuses, contexts, memory, arenas, text, random numbers, views, heartbeats. */
+/* test_core.c - the core: statuses, contexts, memory, arenas, text, random numbers, views,
+ * heartbeats. */
 #include <errno.h>
 
 #include "core/context.h"
@@ -22,7 +23,8 @@ static void statuses(void)
     CHECK(*frg_status_name((frg_status)99) && *frg_status_sentence((frg_status)-99));
 }
 
-/** Codes are for ever: unique, FRG-ROOM-NNN, warnings from 101 on; every row has a sentence and a hint. */
+/** Codes are for ever: unique, FRG-ROOM-NNN, warnings from 101 on; every row has a sentence and a
+ *  hint. */
 static void catalogue(void)
 {
     int rows = 0;
@@ -63,7 +65,8 @@ static void philox(void)
     CHECK(u[0] == (0x6627e8d5e169p0 * 16 + 0xc + 0.5) * 0x1p-52);
     CHECK(u[1] == (0xbc57ac4c9b00p0 * 16 + 0xd + 0.5) * 0x1p-52);
 
-    /* moments of 2e5 normals: the mean has deviation 0.0022, the variance 0.0032, skew 0.0055; 5 of each */
+    /* moments of 2e5 normals: the mean has deviation 0.0022, the variance 0.0032, skew 0.0055; 5 of
+     * each */
     double sum = 0, squares = 0, cubes = 0;
     const int pairs = 100000;
     for (int i = 0; i < pairs; i++) {
@@ -153,7 +156,8 @@ static void contexts(void)
                    bad[i] ? bad[i] : "(NULL)");
 }
 
-/* A machine of small files: path, text, path, text, ... NULL; the handle is the place of the text. */
+/* A machine of small files: path, text, path, text, ... NULL; the handle is the place of the
+ * text. */
 static int tell_open(const char *path, char mode, void *user)
 {
     const char *const *const files = user;
@@ -301,7 +305,8 @@ static void memory(void)
     CHECK_INT(m.broken, 0);
 }
 
-/* Large blocks of the system's allocator come back; those of another one, and small ones, need not. */
+/* Large blocks of the system's allocator come back; those of another one, and small ones, need
+ * not. */
 static void kept_blocks(void)
 {
     frg_context_opts o;
@@ -424,8 +429,10 @@ static void arena(void)
     CHECK(m.live_blocks == 0 && m.broken == 0);
 }
 
-/* A thread's context takes from its share while there is room; where blocks are to be counted there is none. */
-/** As many changes as a third of the letters, and one, are a spelling mistake; the first of the nearest is named. */
+/* A thread's context takes from its share while there is room; where blocks are to be counted there
+ * is none. */
+/** As many changes as a third of the letters, and one, are a spelling mistake; the first of the
+ *  nearest is named. */
 static void nearest_names(void)
 {
     static const struct {
@@ -680,7 +687,8 @@ static int ask(const frg_progress *p, void *user)
     return --*(int *)user < 0;
 }
 
-/** A size that was not set is no silent default; shorter ones keep what they lack; longer ones may only hold zeros there. */
+/** A size that was not set is no silent default; shorter ones keep what they lack; longer ones may
+ *  only hold zeros there. */
 static void options(void)
 {
     typedef struct {

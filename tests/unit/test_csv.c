@@ -1,5 +1,5 @@
-/* test_csv.c - text to tables: decimals bit for bit, kinds, quotes, errors, and the same table for any
- * number of threads, any steps and any CPU level. */
+/* test_csv.c - text to tables: decimals bit for bit, kinds, quotes, errors, and the same table for
+ * any number of threads, any steps and any CPU level. */
 #include "unit/hard_decimals.h"
 #include "unit/io_help.h"
 
@@ -21,7 +21,7 @@ static frg_context *level_context(const char *level)
     return ctx;
 }
 
-/* ---- decimals ----------------------------------------------------------------------------------- */
+/* ---- decimals -------------------------------------------------------------------------------- */
 
 enum { N_HARD = sizeof hard_decimals / sizeof *hard_decimals };
 
@@ -68,7 +68,8 @@ static void check_power(int q, frgi_power want)
 }
 
 /** The powers of five, by multiplying and dividing a big integer by five, a word at a time:
- *  floor(floor(x / a) / b) = floor(x / (a b)), so that 2^1151 is divided exactly again and again. */
+ *  floor(floor(x / a) / b) = floor(x / (a b)), so that 2^1151 is divided exactly again and
+ *  again. */
 static void powers_of_five(void)
 {
     uint64_t big[WORDS] = {1};
@@ -113,7 +114,8 @@ static void numbers_in_columns(void)
         if (i < N_HARD) {
             s = hard_decimals[i].text;
             memcpy(&want[i], &hard_decimals[i].bits, 8);
-        } else { /* bits of every exponent, values near 1 with 1 to 20 digits, zeros in front of digits */
+        } else { /* bits of every exponent, values near 1 with 1 to 20 digits, zeros in front of
+                    digits */
             const uint64_t bits = test_random();
             memcpy(&want[i], &bits, 8);
             if (i % 2 && want[i] - want[i] == 0)
@@ -147,7 +149,7 @@ static void numbers_in_columns(void)
     drop_bytes(&text);
 }
 
-/* ---- what text means ---------------------------------------------------------------------------- */
+/* ---- what text means ------------------------------------------------------------------------- */
 
 static const struct {
     const char *text, *table;
@@ -280,9 +282,10 @@ static void options(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- steps and threads -------------------------------------------------------------------------- */
+/* ---- steps and threads ----------------------------------------------------------------------- */
 
-/** A table with everything: kinds that change late, quotes with newlines, blank lines, stray quotes. */
+/** A table with everything: kinds that change late, quotes with newlines, blank lines, stray
+ *  quotes. */
 static void make_text(byte_string *b, int64_t rows, bool stray)
 {
     static const char *const odd[] = {"\"a\nb\"", "\"x\"\"y\"", "", "NA", "plain", "\"q,r\""};
@@ -367,7 +370,8 @@ static void kinds_that_change(void)
         {"a\nTRUE\nNA\n1\n", "a:c 0=TRUE ? 1=1"},
         {"a\n1\n2\nTRUE\n", "a:c 0=1 1=2 2=TRUE"},
         {"a\n2.5\nNA\nfalse\n", "a:c 0=2.5 ? 1=false"},
-        /* no string of the NA list: a missing number, and a label where it turns out that labels are read */
+        /* no string of the NA list: a missing number, and a label where it turns out that labels
+         * are read */
         {"a\nNAN\nNAN\nx\n", "a:c 0=NAN 0=NAN 1=x"},
         {"a\nNAN\nNA\n1\n", "a:n ? ? 1"},
     };
@@ -421,7 +425,7 @@ static void many_blocks(void)
     drop_bytes(&b);
 }
 
-/* ---- errors ------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static const struct {
     const char *text;
@@ -550,7 +554,7 @@ static void wrong_calls(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- gzip --------------------------------------------------------------------------------------- */
+/* ---- gzip ------------------------------------------------------------------------------------ */
 
 static void check_gzip(frg_context *ctx, const byte_string *b, const char *code)
 {
@@ -608,7 +612,7 @@ static void gzip(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- files -------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 /** From a file, from a pipe (no size), and with the second pass over either: the same table. */
 static void files_and_pipes(void)
@@ -655,8 +659,8 @@ static void files_and_pipes(void)
     drop_bytes(&b);
 }
 
-/** A pipe longer than what is kept of it is streamed: its kinds are right, memory is that of the columns, and a
- *  column that turns to text too late is an error with its name. */
+/** A pipe longer than what is kept of it is streamed: its kinds are right, memory is that of the
+ *  columns, and a column that turns to text too late is an error with its name. */
 static void long_pipes(void)
 {
     char path[] = "/tmp/fourge_csv_XXXXXX";
@@ -700,7 +704,8 @@ static void long_pipes(void)
                 CHECK(frg_table_find(t, "x")->numbers[N - 1] == N - 0.5);
                 CHECK_INT(frg_table_find(t, "id")->kind, late ? FRG_CATEGORY : FRG_INTEGER);
             }
-            /* columns that double as they grow are largest when half of the text is there, at the earliest */
+            /* columns that double as they grow are largest when half of the text is there, at the
+             * earliest */
             const size_t peak = frg_peak_bytes(ctx);
             if (kept)
                 CHECK_SAYS(peak >= streamed + b.count / 2 - KEEP,
@@ -715,7 +720,7 @@ static void long_pipes(void)
     remove(path);
 }
 
-/* ---- without end -------------------------------------------------------------------------------- */
+/* ---- without end ----------------------------------------------------------------------------- */
 
 /** A stream of `kind` that goes on until `most` bytes were read of it. */
 typedef struct {
@@ -795,8 +800,8 @@ static frg_status read_whole(frg_context *ctx, const frgi_input *input, int how)
     return s;
 }
 
-/** A stream without end is refused before it takes the memory that the machine has, and told by its name; one that
- *  ends is not. */
+/** A stream without end is refused before it takes the memory that the machine has, and told by its
+ *  name; one that ends is not. */
 static void streams_without_end(void)
 {
     const frgi_input input = {.path = "endless.csv", .name = "endless.csv"};
@@ -827,7 +832,8 @@ static void streams_without_end(void)
     }
 }
 
-/** What is packed has no size before its end, so its table is bounded as that of a stream; plain text in memory has one. */
+/** What is packed has no size before its end, so its table is bounded as that of a stream; plain
+ *  text in memory has one. */
 static void packed_beyond_memory(void)
 {
     byte_string b = {0};
@@ -924,8 +930,8 @@ static void interrupted(void)
     frg_context_destroy(ctx);
 }
 
-/** A number takes 8 bytes, 2 % more rows are reserved, and two segments and an index of 8 MiB each are there
- *  besides, with some kilobytes around. */
+/** A number takes 8 bytes, 2 % more rows are reserved, and two segments and an index of 8 MiB each
+ *  are there besides, with some kilobytes around. */
 static void memory_of_a_large_text(void)
 {
     enum { ROWS = 60000, COLUMNS = 20 };

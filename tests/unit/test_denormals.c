@@ -65,8 +65,8 @@ static void pull(const double *theta, int64_t m, const double *rows, int64_t n, 
     gradient[0] += 0;
 }
 
-/** A kernel of the caller's is asked from within: on one thread and on several denormals are zeros there, and the
- *  threads have theirs back. */
+/** A kernel of the caller's is asked from within: on one thread and on several denormals are zeros
+ *  there, and the threads have theirs back. */
 static void processes(void)
 {
 #if defined(__SSE2__)
@@ -93,10 +93,11 @@ static void processes(void)
 #endif
 }
 
-/** Moments of what has no gradient any more are 0 after as many steps as it takes to get below FLT_MIN:
- *  0.05 x 1e-12 x 0.95^1100 = 1.6e-38, 40 steps more are 2e-39.  With denormals they would never be: 0.95 times the
- *  least of them is rounded to itself.  At levels without FMA the change of a step, (1 - beta) m, is flushed before it
- *  is added: a moment stays where that is less than FLT_MIN, which is no denormal either. */
+/** Moments of what has no gradient any more are 0 after as many steps as it takes to get below
+ *  FLT_MIN: 0.05 x 1e-12 x 0.95^1100 = 1.6e-38, 40 steps more are 2e-39.  With denormals they would
+ *  never be: 0.95 times the least of them is rounded to itself.  At levels without FMA the change
+ *  of a step, (1 - beta) m, is flushed before it is added: a moment stays where that is less than
+ *  FLT_MIN, which is no denormal either. */
 static void moments(void)
 {
 #if defined(__SSE2__)

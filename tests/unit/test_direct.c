@@ -3,7 +3,7 @@
 
 #include "fe/fe_direct.h"
 
-/* ---- matrices ----------------------------------------------------------------------------------- */
+/* ---- matrices -------------------------------------------------------------------------------- */
 
 /** The entries with column >= row. */
 static matrix upper_half(matrix a)
@@ -36,7 +36,8 @@ static void shuffle(int32_t *p, int64_t n)
     }
 }
 
-/** A ring of half-width w, `border` more vertices joined to all of it at the end, numbered by chance or not. */
+/** A ring of half-width w, `border` more vertices joined to all of it at the end, numbered by
+ *  chance or not. */
 static matrix ring(int32_t n, int32_t w, int32_t border, bool permuted)
 {
     edge *const e = malloc((size_t)n * (size_t)(w + border) * sizeof *e);
@@ -73,7 +74,7 @@ static matrix grid(int32_t g)
     return a;
 }
 
-/* ---- factor and check --------------------------------------------------------------------------- */
+/* ---- factor and check ------------------------------------------------------------------------ */
 
 enum { ENVELOPE = 1u << FRGI_ORDER_RCM, DEGREE = 1u << FRGI_ORDER_AMD };
 
@@ -99,9 +100,10 @@ static void solve(const frgi_direct *f, int64_t k, double *x)
     free(scratch);
 }
 
-/** Solves for right-hand sides of the range and checks the residual.  Cholesky's backward error is at most
- *  n eps |L||L'| per entry (Higham 2002, theorem 10.4), |L||L'| <= n max a_ii; what is seen is far below
- *  n^2 eps, the bound taken is 100 n eps max|a_ii| max|x|, for the sums have at most a few hundred terms. */
+/** Solves for right-hand sides of the range and checks the residual.  Cholesky's backward error is
+ *  at most n eps |L||L'| per entry (Higham 2002, theorem 10.4), |L||L'| <= n max a_ii; what is seen
+ *  is far below n^2 eps, the bound taken is 100 n eps max|a_ii| max|x|, for the sums have at most a
+ *  few hundred terms. */
 static void check_residual(const frgi_direct *f, matrix a, int64_t k, const char *name)
 {
     double *const truth = numbers(a.n * k), *const b = malloc((size_t)(a.n * k) * sizeof *b + 1);
@@ -156,14 +158,16 @@ static void dense_solve(matrix a, const double *b, double *x)
     free(d);
 }
 
-/* ---- cases -------------------------------------------------------------------------------------- */
+/* ---- cases ----------------------------------------------------------------------------------- */
 
-/** Random graphs of `parts` components, some with a surplus: rank n minus the components without one.
+/** Random graphs of `parts` components, some with a surplus: rank n minus the components without
+ *  one.
  *
- *  Rounding leaves of a pivot that ought to be 0 about eps times the trace of its component: with v the null vector that is 1
- *  at the pivot's variable, here all ones, it is at most v' dA v for the backward error |dA_ij| <= n eps sqrt(a_ii a_jj).  Of
- *  the variable's own diagonal that is 120 * 20 * e^2 eps = 4e-12 where weights lie within e^-1 to e, below the line of 1e-11;
- *  weights over e^-6 to e^6 bring it to some 1e-10, so that there the equations alone are checked. */
+ *  Rounding leaves of a pivot that ought to be 0 about eps times the trace of its component: with v
+ *  the null vector that is 1 at the pivot's variable, here all ones, it is at most v' dA v for the
+ *  backward error |dA_ij| <= n eps sqrt(a_ii a_jj).  Of the variable's own diagonal that is 120 *
+ *  20 * e^2 eps = 4e-12 where weights lie within e^-1 to e, below the line of 1e-11; weights over
+ *  e^-6 to e^6 bring it to some 1e-10, so that there the equations alone are checked. */
 static void random_laplacians(void)
 {
     frg_context *const ctx = test_context();
@@ -207,8 +211,8 @@ static void random_laplacians(void)
     frg_context_destroy(ctx);
 }
 
-/** Strictly dominant: kappa <= max (2 d_i) / min surplus, and the error of a stable solver is at most
- *  about n eps kappa relative to max|x|. */
+/** Strictly dominant: kappa <= max (2 d_i) / min surplus, and the error of a stable solver is at
+ *  most about n eps kappa relative to max|x|. */
 static void against_dense(void)
 {
     frg_context *const ctx = test_context();
@@ -270,7 +274,8 @@ static void rings_and_grids(void)
     frg_context_destroy(ctx);
 }
 
-/** The border of a ring costs flops in proportion to n: 2 n takes less than 2.2 times as many as n. */
+/** The border of a ring costs flops in proportion to n: 2 n takes less than 2.2 times as many as
+ *  n. */
 static void border(void)
 {
     frg_context *const ctx = test_context();
@@ -412,7 +417,8 @@ static void weak_bridge(void)
     frg_context_destroy(ctx);
 }
 
-/** What is predicted is what is held, and a cap below it is refused before any number is touched. */
+/** What is predicted is what is held, and a cap below it is refused before any number is
+ *  touched. */
 static void predictions(void)
 {
     frg_context *const ctx = test_context();
@@ -505,7 +511,8 @@ static frg_context *watched(frg_progress_fn stop)
     return ctx;
 }
 
-/** Of a full matrix of 800 one supernode is all there is, 1.7e8 multiply-adds: looks come before it is done. */
+/** Of a full matrix of 800 one supernode is all there is, 1.7e8 multiply-adds: looks come before it
+ *  is done. */
 static void interruption_within_a_supernode(void)
 {
     frg_context *const ctx = watched(stop_within);

@@ -1,7 +1,8 @@
-/* test_distributions.c - tails and quantiles against 60-digit values (mpmath 1.3, betainc and erfinv).
+/* test_distributions.c - tails and quantiles against 60-digit values (mpmath 1.3, betainc and
+ * erfinv).
  *
- * The bound is 1e-13 relative, in the tails too: the exponent of a tail of e^-500 carries 500 roundings of half an
- * ulp, 6e-14, and the continued fraction a few more.
+ * The bound is 1e-13 relative, in the tails too: the exponent of a tail of e^-500 carries 500
+ * roundings of half an ulp, 6e-14, and the continued fraction a few more.
  */
 #include "linalg/stat.h"
 #include "test.h"

@@ -1,6 +1,8 @@
-/* test_elementary.c - exp, log, log1p, sine and cosine in vector loops against long double libm, at every CPU level.
+/* test_elementary.c - exp, log, log1p, sine and cosine in vector loops against long double libm, at
+ * every CPU level.
  *
- * The long double of x86 has 11 bits more than double, so its own error is below 2^-10 units in the last place.
+ * The long double of x86 has 11 bits more than double, so its own error is below 2^-10 units in the
+ * last place.
  */
 #include "linalg/elementary.h"
 #include "test.h"
@@ -12,7 +14,8 @@ typedef struct {
     void (*f32)(const float *x, float *y, int64_t n);
 } loops;
 
-/* One loop a function, type and level; the functions are inlined into it and take its instruction set. */
+/* One loop a function, type and level; the functions are inlined into it and take its instruction
+ * set. */
 #define LOOP(name, level, target, type, call)                                                      \
     target static void name##_##type##_##level(const type *restrict x, type *restrict y,           \
                                                int64_t n)                                          \
@@ -126,8 +129,8 @@ static void measure(const char *name, const loops levels[LEVELS], long double (*
     }
 }
 
-/* The bounds of the header: half a unit of the last rounding, the same of the step before it, and the error of
- * the reduction. */
+/* The bounds of the header: half a unit of the last rounding, the same of the step before it, and
+ * the error of the reduction. */
 static void exponentials(void)
 {
     measure("exp", exp_loops, expl, -1, 1, false, 1.5);

@@ -1,4 +1,5 @@
-/* test_fe_columns.c - which columns a fit reads: formula, subset, weights, clusters, and no function names. */
+/* test_fe_columns.c - which columns a fit reads: formula, subset, weights, clusters, and no
+ * function names. */
 #include "fault.h"
 #include "fourge/fe.h"
 #include "test.h"

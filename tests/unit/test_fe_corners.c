@@ -1,12 +1,12 @@
-/* test_fe_corners.c - where two rules of a regression meet: what of a row, a column, a level or a count only shows in
- * data made for it. */
+/* test_fe_corners.c - where two rules of a regression meet: what of a row, a column, a level or a
+ * count only shows in data made for it. */
 #include <float.h>
 
 #include "fe/fe_verify.h"
 #include "fourge/fe.h"
 #include "test.h"
 
-/* ---- help --------------------------------------------------------------------------------------- */
+/* ---- help ------------------------------------------------------------------------------------ */
 
 static frg_table *parse(frg_context *ctx, const char *csv)
 {
@@ -48,10 +48,10 @@ static frg_fe *fit(frg_context *ctx, const char *formula, const frg_table *t, co
     return CHECK_OK(ctx, frg_fe_fit(&f, ctx, formula, t, o)) ? f : NULL;
 }
 
-/* ---- rows --------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
-/** Slopes alone span nothing where their value is 0, so that a level of one row is no singleton, and their effect is
- *  none of the two whose connected sets are asked for. */
+/** Slopes alone span nothing where their value is 0, so that a level of one row is no singleton,
+ *  and their effect is none of the two whose connected sets are asked for. */
 static void slopes_alone(void)
 {
     frg_context *const ctx = test_context();
@@ -107,10 +107,10 @@ static void rounds_of_frequencies(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- columns ------------------------------------------------------------------------------------ */
+/* ---- columns --------------------------------------------------------------------------------- */
 
-/** Centring a constant leaves rounding, whose share of itself is 1: it is judged beside the mean.  No constant of
- *  these is a sum of few powers of two, so that means are rounded. */
+/** Centring a constant leaves rounding, whose share of itself is 1: it is judged beside the mean.
+ *  No constant of these is a sum of few powers of two, so that means are rounded. */
 static void constants(void)
 {
     enum { N = 1000 };
@@ -135,8 +135,8 @@ static void constants(void)
     frg_context_destroy(ctx);
 }
 
-/** A regressor of which 1e-7 is left is absorbed (1e-6 is the limit), a dependent variable of which 1e-7 is left is
- *  estimated (1e-9 is). */
+/** A regressor of which 1e-7 is left is absorbed (1e-6 is the limit), a dependent variable of which
+ *  1e-7 is left is estimated (1e-9 is). */
 static void shares_left(void)
 {
     enum { N = 400 };
@@ -161,8 +161,9 @@ static void shares_left(void)
     frg_context_destroy(ctx);
 }
 
-/** x and x + 1e-4 e: the normal equations have a condition of 1e8 or more and lose as much, 2e-8; the refined estimates
- *  are as good as y, which is rounded: eps * 1e4 / sqrt(N), with a factor of 100 to spare. */
+/** x and x + 1e-4 e: the normal equations have a condition of 1e8 or more and lose as much, 2e-8;
+ *  the refined estimates are as good as y, which is rounded: eps * 1e4 / sqrt(N), with a factor of
+ *  100 to spare. */
 static void refined(void)
 {
     enum { N = 500 };
@@ -206,7 +207,7 @@ static void many_dropped(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- levels ------------------------------------------------------------------------------------- */
+/* ---- levels ---------------------------------------------------------------------------------- */
 
 /** -0 is the level 0; two levels of one text are told apart by a number. */
 static void names_of_levels(void)
@@ -232,8 +233,9 @@ static void names_of_levels(void)
     frg_context_destroy(ctx);
 }
 
-/** Labels that come in an order keep it: "low" is what the others are compared with, though "high" is the first in the
- *  alphabet and in the rows; "none", which no row has, is no level.  Booleans are named by their truth. */
+/** Labels that come in an order keep it: "low" is what the others are compared with, though "high"
+ *  is the first in the alphabet and in the rows; "none", which no row has, is no level.  Booleans
+ *  are named by their truth. */
 static void order_of_levels(void)
 {
     enum { N = 12 };
@@ -266,8 +268,8 @@ static void order_of_levels(void)
     frg_context_destroy(ctx);
 }
 
-/** Levels by table and by hash, of whole numbers and others: 0 and -0 are one, integers beyond 2^53 are as many as
- *  there are, and doubles go up to it. */
+/** Levels by table and by hash, of whole numbers and others: 0 and -0 are one, integers beyond 2^53
+ *  are as many as there are, and doubles go up to it. */
 static void keys(void)
 {
     enum { N = 6 };
@@ -314,8 +316,8 @@ static void keys(void)
     frg_context_destroy(ctx);
 }
 
-/** Joint levels are written with '_'.  A rank that was not counted exactly is warned of; that the effects are
- *  unique is seen without it. */
+/** Joint levels are written with '_'.  A rank that was not counted exactly is warned of; that the
+ *  effects are unique is seen without it. */
 static void effects(void)
 {
     frg_context *const ctx = test_context();
@@ -346,9 +348,10 @@ static void effects(void)
     frg_context_destroy(ctx);
 }
 
-/** Two blocks of f and g that a third factor joins, and slopes in two factors.  Planted effects whose first levels are 0,
- *  those of g in both blocks and of h's slope too, are the only ones under the normalisation: found by every method, to
- *  what a tolerance of 1e-10 leaves on graphs of a few levels. */
+/** Two blocks of f and g that a third factor joins, and slopes in two factors.  Planted effects
+ *  whose first levels are 0, those of g in both blocks and of h's slope too, are the only ones
+ *  under the normalisation: found by every method, to what a tolerance of 1e-10 leaves on graphs of
+ *  a few levels. */
 static void further_references(void)
 {
     enum { N = 240, LEVELS = 12 };
@@ -437,10 +440,10 @@ static void changed_kinds(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- counts ------------------------------------------------------------------------------------- */
+/* ---- counts ---------------------------------------------------------------------------------- */
 
-/** As many coefficients as rows: without adj= there is an answer, with one degree of freedom for t, as fixest has it,
- *  and no adjusted R2. */
+/** As many coefficients as rows: without adj= there is an answer, with one degree of freedom for t,
+ *  as fixest has it, and no adjusted R2. */
 static void no_freedom(void)
 {
     frg_context *const ctx = test_context();
@@ -458,10 +461,11 @@ static void no_freedom(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- what is said of a column ------------------------------------------------------------------- */
+/* ---- what is said of a column ---------------------------------------------------------------- */
 
-/** The gradient counts to tol, or to four roundings of the column's type where these are more; level means to tol, or
- *  to the rounding floor, 64 roundings of the largest numbers; the bound on the error to 1000 tol. */
+/** The gradient counts to tol, or to four roundings of the column's type where these are more;
+ *  level means to tol, or to the rounding floor, 64 roundings of the largest numbers; the bound on
+ *  the error to 1000 tol. */
 static void judged(void)
 {
     const double tiny = FLT_EPSILON, none = (double)NAN;
@@ -503,10 +507,10 @@ static void judged(void)
     }
 }
 
-/* ---- numbers that few cells make text ----------------------------------------------------------- */
+/* ---- numbers that few cells make text -------------------------------------------------------- */
 
-/** A column most of whose cells are numbers is refused wherever a number was meant; words, and what factor(), i() or an
- *  effect asks for, are categories. */
+/** A column most of whose cells are numbers is refused wherever a number was meant; words, and what
+ *  factor(), i() or an effect asks for, are categories. */
 static void strays(void)
 {
     static const char csv[] = "y,x,h,w,f,o\n"
@@ -561,7 +565,8 @@ static void strays(void)
     }
     frg_table_destroy(t);
 
-    /* labels that somebody put in order are categories whatever they look like; so are numbers that were given as text */
+    /* labels that somebody put in order are categories whatever they look like; so are numbers that
+     * were given as text */
     static const char *const labels[] = {"1", "2", "3", "more"};
     static const int32_t codes[] = {0, 1, 2, 0, 1, 2, 3, 0};
     static const double y[] = {1, 2, 4, 3, 7, 6, 5, 9};
@@ -576,7 +581,8 @@ static void strays(void)
     frg_fe_destroy(f);
     frg_table_destroy(given);
 
-    /* a long cell is shown by whole characters: 39 letters and the first byte of an o with dots do not fit into 40 */
+    /* a long cell is shown by whole characters: 39 letters and the first byte of an o with dots do
+     * not fit into 40 */
     static const char before[] = "y,x\n1,1\n2,2\n4,3\n5,",
                       long_cell[] = "abcdefghijklmnopqrstuvwxyzabcdefghijklm\xc3\xb6zz\n";
     char text[120];
@@ -589,7 +595,7 @@ static void strays(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- thousands of columns ----------------------------------------------------------------------- */
+/* ---- thousands of columns -------------------------------------------------------------------- */
 
 typedef struct {
     frg_context *ctx;
@@ -604,8 +610,8 @@ static int stop_there(const frg_progress *p, void *user)
     return 0;
 }
 
-/** Text of 2100 levels is 2099 indicators, as in fixest: their size is refused under a limit before they are made, and
- *  a stop ends the fit, which takes many seconds, without a result. */
+/** Text of 2100 levels is 2099 indicators, as in fixest: their size is refused under a limit before
+ *  they are made, and a stop ends the fit, which takes many seconds, without a result. */
 static void thousands(void)
 {
     enum { LEVELS = 2100, ROWS = 2 * LEVELS };
@@ -662,10 +668,10 @@ static void thousands(void)
     }
 }
 
-/* ---- dates -------------------------------------------------------------------------------------- */
+/* ---- dates ----------------------------------------------------------------------------------- */
 
-/** Dates in text are keys; as a regressor they are no number, and hundreds of indicators only where factor() or i()
- *  asks for them. */
+/** Dates in text are keys; as a regressor they are no number, and hundreds of indicators only where
+ *  factor() or i() asks for them. */
 static void dates(void)
 {
     static const char csv[] =

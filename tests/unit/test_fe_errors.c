@@ -1,5 +1,5 @@
-/* test_fe_errors.c - bad input to a regression, and what the answer must be: every row of the table of bad input
- * that applies, with its code, the culprit in the message and the place. */
+/* test_fe_errors.c - bad input to a regression, and what the answer must be: every row of the table
+ * of bad input that applies, with its code, the culprit in the message and the place. */
 #include "fourge/fe.h"
 #include "test.h"
 
@@ -64,7 +64,7 @@ static void check_mistakes(const char *csv, const mistake table[], size_t count)
     frg_context_destroy(ctx);
 }
 
-/* ---- names and types ---------------------------------------------------------------------------- */
+/* ---- names and types ------------------------------------------------------------------------- */
 
 static void by_weight_q(frg_fe_opts *o)
 {
@@ -128,7 +128,7 @@ static void names_and_types(void)
     check_mistakes(panel, table, sizeof table / sizeof *table);
 }
 
-/* ---- rows --------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static void subset_none(frg_fe_opts *o)
 {
@@ -331,7 +331,7 @@ static void level_without_weight(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- models ------------------------------------------------------------------------------------- */
+/* ---- models ---------------------------------------------------------------------------------- */
 
 static void clustered_by_one(frg_fe_opts *o)
 {
@@ -399,7 +399,8 @@ static bool warned(const frg_context *ctx, const char *code)
     return false;
 }
 
-/** y constant within the effects: R2 is 1, the errors are 0, a warning says that they mean nothing. */
+/** y constant within the effects: R2 is 1, the errors are 0, a warning says that they mean
+ *  nothing. */
 static void absorbed_depvar(void)
 {
     static const char *const formulas[] = {"same ~ x | f", "one ~ x", "same ~ x + z | f + g"};
@@ -501,7 +502,7 @@ static void reasons(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- stops -------------------------------------------------------------------------------------- */
+/* ---- stops ----------------------------------------------------------------------------------- */
 
 enum { RING = 1200 };
 
@@ -568,7 +569,8 @@ static void interrupted(void)
     frg_context_destroy(ctx);
 }
 
-/** A category of as many levels as rows: n^2 numbers are more than the limit, and the message says what to do. */
+/** A category of as many levels as rows: n^2 numbers are more than the limit, and the message says
+ *  what to do. */
 static void too_big(void)
 {
     enum { N = 3000 };
@@ -597,7 +599,7 @@ static void too_big(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- calls -------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static void calls(void)
 {

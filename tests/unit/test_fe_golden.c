@@ -1,9 +1,11 @@
-/* test_fe_golden.c - regressions against the peers' numbers in tests/golden, and the published ones.
+/* test_fe_golden.c - regressions against the peers' numbers in tests/golden, and the published
+ * ones.
  *
- * tests/golden/README.md says what the columns are.  One fit an id, every line of it compared.  Tolerances are
- * the contract's, 1e-8 relative for estimates and 1e-6 for standard errors, and what follows from them:
+ * tests/golden/README.md says what the columns are.  One fit an id, every line of it compared.
+ * Tolerances are the contract's, 1e-8 relative for estimates and 1e-6 for standard errors, and what
+ * follows from them:
  *
- *     t             2e-6 relative                 p    d(log p) = t dt, and -log p > t^2 / 2:  4e-6 (1 + |log p|)
+ *     t             2e-6 relative p d(log p) = t dt, and -log p > t^2 / 2:  4e-6 (1 + |log p|)
  *     covariance    2e-6 sd_a sd_b                Wald f    4e-6 relative
  *     fitted, residual, effect     1e-8 of the largest of them in the fit
  */
@@ -47,7 +49,7 @@ typedef struct {
     int checked, fits;
 } golden;
 
-/* ---- files -------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static char *slurp(const char *path)
 {
@@ -90,7 +92,7 @@ static const frg_table *table_of(golden *g, const char *name)
     return g->table[g->n_tables++];
 }
 
-/* ---- one fit ------------------------------------------------------------------------------------ */
+/* ---- one fit --------------------------------------------------------------------------------- */
 
 static const char *given(const char *s)
 {
@@ -170,7 +172,7 @@ static bool compare(golden *g, const line *l, double got, double allowed)
                       allowed + published);
 }
 
-/* ---- quantities --------------------------------------------------------------------------------- */
+/* ---- quantities ------------------------------------------------------------------------------ */
 
 /** Those of one coefficient. */
 static bool compare_coefficient(golden *g, const line *l)
@@ -327,7 +329,7 @@ static void compare_line(golden *g, const line *l)
     CHECK_SAYS(false, "%s: the quantity '%s' is not known", l->field[ID], l->field[QUANTITY]);
 }
 
-/* ---- one file ----------------------------------------------------------------------------------- */
+/* ---- one file -------------------------------------------------------------------------------- */
 
 static void run_file(const char *name)
 {

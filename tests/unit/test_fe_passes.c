@@ -1,10 +1,13 @@
-/* test_fe_passes.c - every instance of the passes over the rows against their definitions in long double: both types of
- * columns, 1 to 8 lanes with some idle, rows or columns side by side in memory, 1 to 4 factors, weights and units of none,
- * rows in the order of the units or not, coefficients near and far.
+/* test_fe_passes.c - every instance of the passes over the rows against their definitions in long
+ * double: both types of columns, 1 to 8 lanes with some idle, rows or columns side by side in
+ * memory, 1 to 4 factors, weights and units of none, rows in the order of the units or not,
+ * coefficients near and far.
  *
- *     residual   r = (I - P_1)(x - D_r a),  D_r' W r,  the unit effects P_1 (x - D_r a),  the units' audit
+ *     residual   r = (I - P_1)(x - D_r a), D_r' W r, the unit effects P_1 (x - D_r a), the units'
+ *                audit
  *     rhs        D_r' W (I - P_1) x
- *     apply      D_r' W (I - P_1) D_r p, in double, of directions in float32, and in float32 throughout
+ *     apply      D_r' W (I - P_1) D_r p, in double, of directions in float32, and in float32
+ *                throughout
  *
  * A unit without weight has no mean: its effect is the value of its first row.
  */
@@ -26,7 +29,8 @@ static int lanes_of(const design *d)
     return 1 << d->kind;
 }
 
-/** Codes of a design; every level occurs, and units have about the same rows but the first, which has 70 more. */
+/** Codes of a design; every level occurs, and units have about the same rows but the first, which
+ *  has 70 more. */
 static panel codes_of(const design *d)
 {
     panel p = panel_make(d->n, d->q, lanes_of(d));
@@ -73,7 +77,8 @@ static double weight_of(const panel *p, int64_t i)
     return p->weights ? p->weights[i] : 1;
 }
 
-/** r[i] <- z[i] less its unit's mean, the first value where the unit has no weight; mean[u]: what was taken off. */
+/** r[i] <- z[i] less its unit's mean, the first value where the unit has no weight; mean[u]: what
+ *  was taken off. */
 static void take_means(const design *d, const panel *p, const long double *z,
                        const long double *lone, long double *r, long double *mean)
 {
@@ -111,9 +116,9 @@ static void gather(const design *d, const fe_rows *g, const panel *p, const long
         }
 }
 
-/** The numbers of the reference, long double, and what a pass in double may be from them: the longest sum has 80 rows of
- *  a unit, or as many as a level has, each term and each partial sum rounded to 2^-53 of `top`, the largest number that a
- *  row's terms have between them. */
+/** The numbers of the reference, long double, and what a pass in double may be from them: the
+ *  longest sum has 80 rows of a unit, or as many as a level has, each term and each partial sum
+ *  rounded to 2^-53 of `top`, the largest number that a row's terms have between them. */
 typedef struct {
     long double *z, *r, *mean, *s, *count, *lone;
     double top;
@@ -159,7 +164,8 @@ static void study(const design *d, const fe_rows *g, const panel *p, const doubl
     gather(d, g, p, t->r, t->s, t->count);
 }
 
-/** What a sum over a level's rows may be off: its rows each by their own error and by the sum's roundings, weights to 2. */
+/** What a sum over a level's rows may be off: its rows each by their own error and by the sum's
+ *  roundings, weights to 2. */
 static double bound_of_sum(const design *d, const truth *t, int64_t l)
 {
     const double rows = 2 * (double)t->count[l] + 1;

@@ -1,5 +1,5 @@
-/* test_fe_rows.c - the first pass over the rows against its definition in long double: moments of every column of a block,
- * and b = D_r' W (I - P_1) x. */
+/* test_fe_rows.c - the first pass over the rows against its definition in long double: moments of
+ * every column of a block, and b = D_r' W (I - P_1) x. */
 #include "test.h"
 
 #include "fe/fe_rows.h"
@@ -53,9 +53,9 @@ static void truth_free(const truth *t)
     free(t->b);
 }
 
-/** A sum of n terms is wrong by n u of the sum of their sizes at most: 6e4 1.1e-16 = 7e-12 here.  Differences from the shift
- *  are no larger than 10 deviations for normal numbers and the mean is taken out of the sum of squares by
- *  (sum)^2 / weight <= 100 total, hence the factor. */
+/** A sum of n terms is wrong by n u of the sum of their sizes at most: 6e4 1.1e-16 = 7e-12 here.
+ *  Differences from the shift are no larger than 10 deviations for normal numbers and the mean is
+ *  taken out of the sum of squares by (sum)^2 / weight <= 100 total, hence the factor. */
 static void check_moments(const panel *d, const fe_rows *g, const fe_moments *m, const double *b,
                           int lanes, int k)
 {

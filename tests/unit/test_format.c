@@ -67,7 +67,8 @@ static void shortest_subnormal(void)
     check_shortest(from_bits((UINT64_C(1) << 52) - 1));
 }
 
-/** The gap below a power of two is half the gap above: the one place where intervals are lopsided. */
+/** The gap below a power of two is half the gap above: the one place where intervals are
+ *  lopsided. */
 static void shortest_edges(void)
 {
     for (uint64_t biased = 1; biased < 2047; biased++)
@@ -152,7 +153,8 @@ static void rounded(void)
     }
 }
 
-/** The error is at most half a unit of the last digit, plus the double rounding of reading it back. */
+/** The error is at most half a unit of the last digit, plus the double rounding of reading it
+ *  back. */
 static void rounded_random(void)
 {
     for (int i = 0; i < 20000; i++) {

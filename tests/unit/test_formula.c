@@ -3,7 +3,7 @@
 #include "fe/fe_program.h"
 #include "test.h"
 
-/* ---- meanings ----------------------------------------------------------------------------------- */
+/* ---- meanings -------------------------------------------------------------------------------- */
 
 /** "y ~ [1 +] a + b:c | f^g{x} + h{only z}" of a parsed formula. */
 static void describe(const frgi_formula *f, char *out, size_t room)
@@ -87,7 +87,7 @@ static void meanings(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- what is wrong ------------------------------------------------------------------------------ */
+/* ---- what is wrong --------------------------------------------------------------------------- */
 
 static void mistakes(void)
 {
@@ -243,7 +243,7 @@ static void depth_and_length(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- values ------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static double expression(frg_context *ctx, const frg_table *table, const char *text, int64_t row)
 {

@@ -1,8 +1,9 @@
 /* test_gp.c - values and gradients of Gaussian processes: closed forms and scikit-learn's numbers.
  *
- * Closed forms are met to 1e-12 relative in f64 (2e-5 in f32): n <= 100, condition below 1e4, so that rounding
- * leaves n u cond = 1e-10 at the very most and, errors being independent, about 1e-13.  scikit-learn's numbers
- * carry its own rounding and its alpha = 0: 1e-10 for values, 1e-8 for gradients, as both sum n^2 terms.
+ * Closed forms are met to 1e-12 relative in f64 (2e-5 in f32): n <= 100, condition below 1e4, so
+ * that rounding leaves n u cond = 1e-10 at the very most and, errors being independent, about
+ * 1e-13.  scikit-learn's numbers carry its own rounding and its alpha = 0: 1e-10 for values, 1e-8
+ * for gradients, as both sum n^2 terms.
  */
 #include "gp/gp_room.h"
 #include "gp_data.h"
@@ -20,7 +21,7 @@ static frg_gp *open_small(frg_context *ctx, const double *x, const double *y, in
     return gp;
 }
 
-/* ---- closed forms ------------------------------------------------------------------------------- */
+/* ---- closed forms ---------------------------------------------------------------------------- */
 
 static const frg_gp_precision precisions[] = {FRG_GP_F64, FRG_GP_F32, FRG_GP_MIXED};
 
@@ -99,7 +100,8 @@ static void diagonal(void)
     frg_context_destroy(ctx);
 }
 
-/** K = (1 - rho) I + rho 11': const(rho) + noise(1 - rho); Sherman and Morrison, and the determinant lemma. */
+/** K = (1 - rho) I + rho 11': const(rho) + noise(1 - rho); Sherman and Morrison, and the
+ *  determinant lemma. */
 static void equicorrelated(void)
 {
     frg_context *ctx = test_context();
@@ -122,7 +124,8 @@ static void equicorrelated(void)
     frg_context_destroy(ctx);
 }
 
-/** Matern-1/2 on sorted points is Markov: y_i | y_{i-1} is normal with mean e_i y_{i-1}, variance 1 - e_i^2. */
+/** Matern-1/2 on sorted points is Markov: y_i | y_{i-1} is normal with mean e_i y_{i-1}, variance 1
+ *  - e_i^2. */
 static void markov(void)
 {
     frg_context *ctx = test_context();
@@ -173,7 +176,7 @@ static void linear_kernel(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- scikit-learn's numbers --------------------------------------------------------------------- */
+/* ---- scikit-learn's numbers ------------------------------------------------------------------ */
 
 enum { ID, DATA, KNOWN, KERNEL, QUANTITY, TERM, VALUE, FIELDS, LINE = 1024 };
 

@@ -1,4 +1,5 @@
-/* test_gp_expr.c - kernel expressions: grammar, parameters, messages, and text that is parsed back into the same tree. */
+/* test_gp_expr.c - kernel expressions: grammar, parameters, messages, and text that is parsed back
+ * into the same tree. */
 #include "fault.h"
 #include "gp/gp_tree.h"
 #include "test.h"
@@ -415,7 +416,7 @@ static void random_texts(void)
     }
 }
 
-/* ---- every allocation fails in turn ------------------------------------------------------------- */
+/* ---- every allocation fails in turn ---------------------------------------------------------- */
 
 static frg_status body(frg_context *ctx, void *user, uint64_t *hash)
 {

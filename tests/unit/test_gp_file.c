@@ -1,4 +1,5 @@
-/* test_gp_file.c - model files: the same predictions to the bit, and nothing that is not whole and unchanged. */
+/* test_gp_file.c - model files: the same predictions to the bit, and nothing that is not whole and
+ * unchanged. */
 #include "gp/gp_file.h"
 
 #include <unistd.h>
@@ -172,8 +173,8 @@ static void lives_on(void)
     frg_context_destroy(ctx);
 }
 
-/** A factor that an update made gives way to a fresh one once the gradient has taken its place: what is saved then is
- *  what predicts, before and behind the file.  330 points: several tiles. */
+/** A factor that an update made gives way to a fresh one once the gradient has taken its place:
+ *  what is saved then is what predicts, before and behind the file.  330 points: several tiles. */
 static void updated(void)
 {
     static gp_data g;

@@ -1,8 +1,9 @@
-/* test_gp_input.c - what a process refuses, and how it says so; parameters at their ends; the report; memory. */
+/* test_gp_input.c - what a process refuses, and how it says so; parameters at their ends; the
+ * report; memory. */
 #include "gp/gp_room.h"
 #include "gp_data.h"
 
-/* ---- bad input ---------------------------------------------------------------------------------- */
+/* ---- bad input ------------------------------------------------------------------------------- */
 
 static void expect(frg_context *ctx, const gp_data *g, const char *kernel, const frg_gp_opts *o,
                    const char *code, const char *says)
@@ -248,7 +249,7 @@ static void masked_rows(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- parameters --------------------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
 static void bad_parameters(void)
 {
@@ -291,8 +292,8 @@ static void bad_parameters(void)
     frg_context_destroy(ctx);
 }
 
-/** Data whose squares underflow set no start, as those whose squares overflow; smaller than all doubles they are not, and
- *  with numbers of one's own they go. */
+/** Data whose squares underflow set no start, as those whose squares overflow; smaller than all
+ *  doubles they are not, and with numbers of one's own they go. */
 static void tiny_data(void)
 {
     frg_context *ctx = test_context();

@@ -1,11 +1,13 @@
-/* test_gp_invquad.c - inv_quad and logdet of dense matrices: closed forms, differences, batches, views, faults. */
+/* test_gp_invquad.c - inv_quad and logdet of dense matrices: closed forms, differences, batches,
+ * views, faults. */
 #include <float.h>
 #include <time.h>
 
 #include "fourge/gp.h"
 #include "test.h"
 
-/** K = (1 - c) I + c 1 1': |K| = (1 - c)^(n-1) (1 + (n-1) c), K^-1 = (I - c/(1 + (n-1) c) 1 1') / (1 - c). */
+/** K = (1 - c) I + c 1 1': |K| = (1 - c)^(n-1) (1 + (n-1) c), K^-1 = (I - c/(1 + (n-1) c) 1 1') /
+ *  (1 - c). */
 static void equicorrelated(void)
 {
     static const int64_t sizes[] = {1, 2, 7, 16, 33, 100, 210, 450};
@@ -31,7 +33,8 @@ static void equicorrelated(void)
         CHECK_OK(ctx, frg_gp_invquad_logdet(ctx, frg_matrix(k, FRG_F64, n, n, n),
                                             frg_vector(r, FRG_F64, n), &iq, &ld, &av, &xv));
         const double m = (double)n, f = c / (1 + (m - 1) * c);
-        /* condition number (1 + (n-1) c) / (1 - c) = 194 at n = 450; errors below (n + 20) u of it */
+        /* condition number (1 + (n-1) c) / (1 - c) = 194 at n = 450; errors below (n + 20) u of
+         * it */
         const double tolerance = (m + 20) * DBL_EPSILON * (1 + (m - 1) * c) / (1 - c);
         CHECK_NEAR(ld, (m - 1) * log(1 - c) + log(1 + (m - 1) * c), tolerance);
         CHECK_NEAR(iq, (square - f * sum * sum) / (1 - c), tolerance);
@@ -68,7 +71,8 @@ static void posdef(double *k, int64_t n)
     free(b);
 }
 
-/** f(K, r) = g_iq inv_quad + g_ld logdet by central differences in each entry; K moved symmetrically. */
+/** f(K, r) = g_iq inv_quad + g_ld logdet by central differences in each entry; K moved
+ *  symmetrically. */
 static void differences(void)
 {
     enum { N = 6 };
@@ -102,7 +106,8 @@ static void differences(void)
                     f[side] = weights[w].iq * iq + weights[w].ld * ld;
                 }
                 *one = *two = old;
-                /* an entry off the diagonal stands twice; error h^2 f''' / 6 + 2 u f / h, both below 1e-9 here */
+                /* an entry off the diagonal stands twice; error h^2 f''' / 6 + 2 u f / h, both
+                 * below 1e-9 here */
                 const double want = j > i    ? dr[i]
                                     : i == j ? dk[i * N + i]
                                              : dk[i * N + j] + dk[j * N + i];
@@ -187,7 +192,8 @@ static void batches(frg_dtype t, int64_t n, int threads)
                 if (kind == 0) {
                     CHECK(iq[m] == iq1);
                     CHECK_BITS(a + (size_t)(m * n) * size, a1, (size_t)n * size);
-                } else { /* several columns are solved together: the same up to rounding, cond(K) < 6 */
+                } else { /* several columns are solved together: the same up to rounding, cond(K) <
+                            6 */
                     const double u = t == FRG_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
                     CHECK_NEAR(iq[m], iq1, 48 * ((double)n + 20) * u);
                 }
@@ -329,7 +335,8 @@ static float hilbert(int64_t i, int64_t j)
     return 1 / (float)(i + j + 1);
 }
 
-/** Hilbert's matrix of order 8, rounded to f32, has a smallest eigenvalue of 2 roundings of its largest. */
+/** Hilbert's matrix of order 8, rounded to f32, has a smallest eigenvalue of 2 roundings of its
+ *  largest. */
 static void hilbert_in_single(void)
 {
     enum { N = 8 };
@@ -363,9 +370,10 @@ static void hilbert_in_single(void)
     frg_context_destroy(ctx);
 }
 
-/** f32 keeps what it promises, to within a thousandth of |ell| + 1 of what f64 says (2^29 times as accurate), on kernels
- *  from well to badly conditioned, and is taken where K is at most 260 / 0.05 times as large as its smallest eigenvalue: an
- *  error of n u cond / 4 at the very most, 0.02 |z|^2 here, and of the order of u cond sqrt(n) = 5e-3 for the estimate. */
+/** f32 keeps what it promises, to within a thousandth of |ell| + 1 of what f64 says (2^29 times as
+ *  accurate), on kernels from well to badly conditioned, and is taken where K is at most 260 / 0.05
+ *  times as large as its smallest eigenvalue: an error of n u cond / 4 at the very most, 0.02 |z|^2
+ *  here, and of the order of u cond sqrt(n) = 5e-3 for the estimate. */
 static void single_is_judged(void)
 {
     frg_context *ctx = test_context();
@@ -396,7 +404,8 @@ static void single_is_judged(void)
     frg_context_destroy(ctx);
 }
 
-/** A value that is rounding alone is a warning, with its member; cond of Hilbert's matrix is 5e5 at order 5, 2e16 at 12. */
+/** A value that is rounding alone is a warning, with its member; cond of Hilbert's matrix is 5e5 at
+ *  order 5, 2e16 at 12. */
 static void double_is_judged(void)
 {
     for (int64_t n = 5; n <= 12; n += 7) {
@@ -435,7 +444,8 @@ static int not_older_than_the_call(const frg_progress *p, void *called)
     return 0;
 }
 
-/** A call's time begins with the call: what passed since the last one is not in its progress or limit. */
+/** A call's time begins with the call: what passed since the last one is not in its progress or
+ *  limit. */
 static void own_time(void)
 {
     double k[9], r[3] = {1, 2, 3}, x[9], iq, ld, called;

@@ -1,4 +1,5 @@
-/* test_gp_lanes.c - one process a lane against plain loops in long double; lanes do not see each other. */
+/* test_gp_lanes.c - one process a lane against plain loops in long double; lanes do not see each
+ * other. */
 #include <float.h>
 
 #include "core/core.h"
@@ -180,7 +181,8 @@ static void evaluate(frg_context *ctx, room *m, frgi_arena *a, frg_dtype t, cons
     m->ops->gradient(&m->g);
 }
 
-/** Noise 0.2 and variance at most 1.5: cond(K) <= 1 + 1.5 n / 0.2; errors of n u cond, and u of the terms added. */
+/** Noise 0.2 and variance at most 1.5: cond(K) <= 1 + 1.5 n / 0.2; errors of n u cond, and u of the
+ *  terms added. */
 static void compare(const room *m, int lane, const problem *p)
 {
     const answer w = plain(p);

@@ -1,4 +1,5 @@
-/* test_gp_optimise.c - the three optimisers on plain functions: valleys, boxes, walls, torch's own numbers. */
+/* test_gp_optimise.c - the three optimisers on plain functions: valleys, boxes, walls, torch's own
+ * numbers. */
 #include "gp/gp_optimise.h"
 #include "test.h"
 
@@ -198,8 +199,9 @@ static void valley(void)
             o.x[i] = i % 2 ? 1 : -1.2;
         run(frgi_gp_lbfgsb, &p, exact, &o);
         CHECK_INT(o.status, FRG_OK);
-        /* the gradient is below 1e-9 and the smallest curvature at 1 is about 0.4 (n = 2), 0.3 (n = 10);
-         * with 10 coordinates there is a second minimum near x_1 = -1, which has no gradient either */
+        /* the gradient is below 1e-9 and the smallest curvature at 1 is about 0.4 (n = 2), 0.3 (n =
+         * 10); with 10 coordinates there is a second minimum near x_1 = -1, which has no gradient
+         * either */
         for (int i = 0; i < n && o.found.f < 1; i++)
             CHECK_NEAR(o.x[i], 1, 1e-8);
         CHECK_SAYS(o.found.values < (n == 2 ? 60 : 120), "%d: %" PRId64 " values", n,
@@ -209,7 +211,8 @@ static void valley(void)
     }
 }
 
-/** SciPy's optimum of the valley of ten coordinates with x_1 <= 0.5 (its own tolerance leaves 7 digits). */
+/** SciPy's optimum of the valley of ten coordinates with x_1 <= 0.5 (its own tolerance leaves 7
+ *  digits). */
 static void valley_in_box(void)
 {
     plain p = {.n = 10, .f = rosen, .g = rosen_gradient, .wall = (double)INFINITY};
@@ -232,8 +235,8 @@ static void valley_in_box(void)
     CHECK_NEAR(o.found.f, 7.594812948951196, 1e-7);
 }
 
-/** Every subset of active bounds is tried: the one whose free part is stationary and feasible and whose
- *  multipliers have the right sign is the minimum. */
+/** Every subset of active bounds is tried: the one whose free part is stationary and feasible and
+ *  whose multipliers have the right sign is the minimum. */
 static double best_by_enumeration(int n, const double *matrix, const double *centre,
                                   const double *lower, const double *upper)
 {
@@ -344,8 +347,9 @@ static void walls(void)
     }
 }
 
-/** The minimum lies behind a wall: steps that win less and less before it are no convergence, where a full step of the
- *  model promises more than they win; and neither is the gain of a model whose matrix has no factor. */
+/** The minimum lies behind a wall: steps that win less and less before it are no convergence, where
+ *  a full step of the model promises more than they win; and neither is the gain of a model whose
+ *  matrix has no factor. */
 static void no_false_claims(void)
 {
     optimiser *const methods[] = {frgi_gp_lbfgsb, frgi_gp_ai};
@@ -411,8 +415,9 @@ static void limits(void)
     }
 }
 
-/** With Gauss and Newton's matrix the valley takes no more values than without it (SciPy: 44); without knowledge of a coordinate the trust region still moves
- *  along it, and what it cannot do L-BFGS-B does. */
+/** With Gauss and Newton's matrix the valley takes no more values than without it (SciPy: 44);
+ *  without knowledge of a coordinate the trust region still moves along it, and what it cannot do
+ *  L-BFGS-B does. */
 static void information_helps(void)
 {
     plain p = {.n = 2, .f = rosen, .g = rosen_gradient, .h = rosen_gauss, .wall = (double)INFINITY};
@@ -422,7 +427,8 @@ static void information_helps(void)
     o.x[1] = 1;
     run(frgi_gp_ai, &p, exact, &o);
     CHECK_INT(o.status, FRG_OK);
-    /* it ends where 10 roundings of 1 can be won at most: sqrt(2 * 2.2e-15 / 0.4) at the smallest curvature */
+    /* it ends where 10 roundings of 1 can be won at most: sqrt(2 * 2.2e-15 / 0.4) at the smallest
+     * curvature */
     CHECK_NEAR(o.x[0], 1, 1.1e-7);
     CHECK_SAYS(o.found.values <= 50, "%" PRId64 " values", o.found.values);
     CHECK(!p.rose);
@@ -438,9 +444,10 @@ static void information_helps(void)
     CHECK_NEAR(o.x[0], 0, 1e-8);
 }
 
-/** On f = (x - c)^2 / 2 with an information of h instead of 1 a step is p = -e / (h (1 + mu)), e = x - c, while |e| <= h; the
- *  model expects -(e p + h p^2 / 2), f falls by -(e p + p^2 / 2), and mu follows their ratio: by max(1/5, 1 - (2 gain - 1)^3)
- *  (Nielsen 1999), from 1/100 on.  The recurrence, step by step. */
+/** On f = (x - c)^2 / 2 with an information of h instead of 1 a step is p = -e / (h (1 + mu)), e =
+ *  x - c, while |e| <= h; the model expects -(e p + h p^2 / 2), f falls by -(e p + p^2 / 2), and mu
+ *  follows their ratio: by max(1/5, 1 - (2 gain - 1)^3) (Nielsen 1999), from 1/100 on.  The
+ *  recurrence, step by step. */
 static void damping_follows_the_gain(void)
 {
     static const double shown[] = {1, 0.75, 0.6, 1.3};
@@ -493,15 +500,16 @@ static void adam_as_torch(void)
         run(frgi_gp_adam, &p, (frgi_gp_search){.max_iter = torch[k].steps, .rate = 0.1}, &o);
         CHECK_INT(o.status, FRG_OK);
         CHECK_INT(o.found.iterations, torch[k].steps);
-        /* the gradient itself is rounded otherwise (x^2 by pow): a few units a step, which the valley multiplies */
+        /* the gradient itself is rounded otherwise (x^2 by pow): a few units a step, which the
+         * valley multiplies */
         for (int i = 0; i < 2; i++)
             CHECK_NEAR(o.x[i], torch[k].x[i], 1e-13 * (double)torch[k].steps);
         CHECK(o.found.f == rosen(2, o.x));
     }
 }
 
-/** A first step is the rate along every coordinate (less eps / |g|).  Where it has no value it is halved until it has,
- *  and where it never has the search stays at its start. */
+/** A first step is the rate along every coordinate (less eps / |g|).  Where it has no value it is
+ *  halved until it has, and where it never has the search stays at its start. */
 static void adam_before_a_wall(void)
 {
     static const struct {

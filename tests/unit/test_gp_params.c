@@ -36,7 +36,7 @@ static void close_setting(setting *s)
     frg_context_destroy(s->ctx);
 }
 
-/* ---- transforms --------------------------------------------------------------------------------- */
+/* ---- transforms ------------------------------------------------------------------------------ */
 
 static void transforms(void)
 {
@@ -54,7 +54,8 @@ static void transforms(void)
             const double slope =
                 (frgi_gp_transform_value(p, raw + h) - frgi_gp_transform_value(p, raw - h)) /
                 (2 * h);
-            /* the inverse cannot know more of raw than v tells: an error of u in v - lower is u |v| / slope */
+            /* the inverse cannot know more of raw than v tells: an error of u in v - lower is u |v|
+             * / slope */
             const double blur = 1e-15 * (fabs(v) + 1) / frgi_gp_transform_slope(p, raw);
             CHECK_SAYS(fabs(frgi_gp_transform_raw(p, v) - raw) <=
                            1e-13 * (1 + fabs(raw)) + 4 * blur,
@@ -74,7 +75,7 @@ static void transforms(void)
     CHECK_NEAR(frgi_gp_transform_value(&softplus, 0), log(2), 1e-15);
 }
 
-/* ---- starts ------------------------------------------------------------------------------------- */
+/* ---- starts ---------------------------------------------------------------------------------- */
 
 static void natural(void)
 {
@@ -122,7 +123,8 @@ static void natural(void)
     close_setting(&s);
 }
 
-/** A length is held where all columns that it, and those tied to it, divide are constant: not for one of several. */
+/** A length is held where all columns that it, and those tied to it, divide are constant: not for
+ *  one of several. */
 static void held(void)
 {
     static const struct {
@@ -191,7 +193,7 @@ static void presets(void)
     close_setting(&s);
 }
 
-/* ---- checks ------------------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static void checks(void)
 {
@@ -239,7 +241,7 @@ static void checks(void)
     close_setting(&s);
 }
 
-/* ---- priors ------------------------------------------------------------------------------------- */
+/* ---- priors ---------------------------------------------------------------------------------- */
 
 typedef struct {
     const char *text;
@@ -248,8 +250,8 @@ typedef struct {
     double at[3];     /* where derivatives are looked at */
 } density;
 
-/* The horseshoe is the mean of a lower and an upper bound, and of both signs: half of 0.963 (by the integral of
- * log(1 + c/x^2), 2 pi sqrt c), less what lies beyond 1e6. */
+/* The horseshoe is the mean of a lower and an upper bound, and of both signs: half of 0.963 (by the
+ * integral of log(1 + c/x^2), 2 pi sqrt c), less what lies beyond 1e6. */
 static const density densities[] = {
     {"gamma(3,6)", 0, 20, 1, {0.1, 0.5, 2}},
     {"gamma(0.5,2)", 0, 40, 1, {0.1, 0.5, 2}},
@@ -298,7 +300,8 @@ static void check_density(const density *c, frg_gp_transform transform, bool jac
     snprintf(text, sizeof text, " a = %s ", c->text);
     if (CHECK_OK(ctx, frgi_gp_params_priors(&ps, text))) {
         for (int i = 0; i < 3; i++) {
-            /* differences in log v or v: h^2/12 of the fourth derivative, below 1e4, and 4 u |log p| / h^2 */
+            /* differences in log v or v: h^2/12 of the fourth derivative, below 1e4, and 4 u |log
+             * p| / h^2 */
             const double v = c->at[i], h = 1e-4, up = ps.p[0].per_value ? v + h : v * exp(h);
             const double down = ps.p[0].per_value ? v - h : v * exp(-h),
                          middle = log_density(&ps, v);
@@ -332,7 +335,8 @@ static void priors(void)
     }
 }
 
-/** The change of variables keeps the mass: with the jacobian, exp(log p) integrates to 1 over raw. */
+/** The change of variables keeps the mass: with the jacobian, exp(log p) integrates to 1 over
+ *  raw. */
 static void jacobians(void)
 {
     static const frg_gp_transform all[] = {FRG_GP_LOG, FRG_GP_SOFTPLUS};
@@ -404,9 +408,10 @@ static void prior_texts(void)
     close_setting(&s);
 }
 
-/** Starts drawn from gamma(a, b) have the mean a/b and the variance a/b^2, also with a below 1, where another formula is used.
- *  COUNT draws of a fixed seed: the mean is within 5 a^0.5/b COUNT^-0.5; the variance within 5 times its own deviation, of
- *  (fourth moment - variance^2)/COUNT with the fourth moment (3 a^2 + 6 a)/b^4. */
+/** Starts drawn from gamma(a, b) have the mean a/b and the variance a/b^2, also with a below 1,
+ *  where another formula is used. COUNT draws of a fixed seed: the mean is within 5 a^0.5/b
+ *  COUNT^-0.5; the variance within 5 times its own deviation, of (fourth moment - variance^2)/COUNT
+ *  with the fourth moment (3 a^2 + 6 a)/b^4. */
 static void starts_from_gamma(void)
 {
     enum { COUNT = 20000 };

@@ -1,11 +1,15 @@
 /* test_gp_spd.c - the dense core against plain loops in long double.
  *
- * Matrices are B B'/n + I with normal B: the eigenvalues of B B'/n are below 4.5 (Marchenko-Pastur, with room for
- * small n), so the norm is below 6 and that of the inverse at most 1.  With u the unit roundoff:
+ * Matrices are B B'/n + I with normal B: the eigenvalues of B B'/n are below 4.5 (Marchenko-Pastur,
+ * with room for small n), so the norm is below 6 and that of the inverse at most 1.  With u the
+ * unit roundoff:
  *
- *     |A - L L'|   <= (n + 20) u sqrt(a_ii a_jj)             Higham (2002), theorem 10.3; + 20 for products with
- *                                                            the inverses of pivot blocks, cond(L_pp) <= 2.5
- *     |X - A^-1|   <= 8 (n + 20) u |A^-1| |A| |A^-1|         theorem 14.2 and what follows; <= 48 (n + 20) u
+ *     |A - L L'|   <= (n + 20) u sqrt(a_ii a_jj) Higham (2002), theorem 10.3; + 20 for products
+ *                  with
+ *                                                            the inverses of pivot blocks,
+ *                                                            cond(L_pp) <= 2.5
+ *     |X - A^-1|   <= 8 (n + 20) u |A^-1| |A| |A^-1| theorem 14.2 and what follows; <= 48 (n + 20)
+ *                  u
  *
  * both far above what is seen (errors grow with sqrt n), far below what a wrong entry makes. */
 #include <float.h>
@@ -199,11 +203,12 @@ static double norm(const double *x, ptrdiff_t n)
     return sqrt(s);
 }
 
-/* LARGE_F32: from 900 rows on float32 goes over the CPU's tiles, where it has them; odd for their edges. */
+/* LARGE_F32: from 900 rows on float32 goes over the CPU's tiles, where it has them; odd for their
+ * edges. */
 enum { COLUMNS = 11, LARGE = 1600, LARGE_F32 = 1231 };
 
-/** Factor and inverse in one sweep have the bits of the two calls: the inverse is in p->a, L^-1 y in z; and L^-T z by
- *  the rows of L^-1 is x, with a product's error.  Leaves that in solved. */
+/** Factor and inverse in one sweep have the bits of the two calls: the inverse is in p->a, L^-1 y
+ *  in z; and L^-T z by the rows of L^-1 is x, with a product's error.  Leaves that in solved. */
 static void one_sweep(problem *p, const char *y, const char *z, const double *x, double logdet,
                       const frgi_spd_pivots *pivots, double *solved)
 {

@@ -1,4 +1,5 @@
-/* test_gp_team.c - threads that meet: nobody goes on before all have come, and who waits long sleeps. */
+/* test_gp_team.c - threads that meet: nobody goes on before all have come, and who waits long
+ * sleeps. */
 #include <time.h>
 
 #include "gp/gp_team.h"
@@ -24,7 +25,8 @@ static void come_and_go(void *user, int me)
     }
 }
 
-/** More threads than the two cores of the smallest machines: some wait asleep, and none for ever. */
+/** More threads than the two cores of the smallest machines: some wait asleep, and none for
+ *  ever. */
 static void all_come(void)
 {
     meeting m = {.here = 0};
@@ -51,8 +53,8 @@ static double cpu_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/** Three threads wait 5 times 0.1 s for the fourth: asleep they take below a millisecond each time, under the thread
- *  sanitizer some, and spinning 0.5 s on a single core that is free. */
+/** Three threads wait 5 times 0.1 s for the fourth: asleep they take below a millisecond each time,
+ *  under the thread sanitizer some, and spinning 0.5 s on a single core that is free. */
 static void waits_asleep(void)
 {
     meeting m = {.here = 0};

@@ -1,4 +1,5 @@
-/* test_gp_trouble.c - equal points, jitter, kernels that are no covariance, interruption; nothing allocated twice. */
+/* test_gp_trouble.c - equal points, jitter, kernels that are no covariance, interruption; nothing
+ * allocated twice. */
 #include "gp/gp_room.h"
 #include "gp_data.h"
 
@@ -144,7 +145,7 @@ static void not_a_covariance(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- limits, memory ----------------------------------------------------------------------------- */
+/* ---- limits, memory -------------------------------------------------------------------------- */
 
 static void interrupted(void)
 {
@@ -221,8 +222,9 @@ static void no_allocation(void)
     frg_context_destroy(ctx);
 }
 
-/** matern12 at two equal points: no NaN, and the mean of both sides, which central differences of the value give: their
- *  truncation is about 100 h (h |h| is odd) and their rounding 1e-13 / h, 1e-5 together for h = 1e-7. */
+/** matern12 at two equal points: no NaN, and the mean of both sides, which central differences of
+ *  the value give: their truncation is about 100 h (h |h| is odd) and their rounding 1e-13 / h,
+ *  1e-5 together for h = 1e-7. */
 static void cusp(void)
 {
     static gp_data g;
@@ -260,11 +262,12 @@ static void cusp(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- rows far from all others ------------------------------------------------------------------- */
+/* ---- rows far from all others ---------------------------------------------------------------- */
 
 enum { BULK = 24, FAR_MOST = 6 };
 
-/** `far` rows at about `size`, each as many rows after the last as fit; their k with any other row is 0. */
+/** `far` rows at about `size`, each as many rows after the last as fit; their k with any other row
+ *  is 0. */
 static void with_outliers(const gp_data *bulk, int far, double size, gp_data *to)
 {
     const int64_t step = far > 0 ? (BULK + far) / far : BULK + 1;
@@ -277,8 +280,8 @@ static void with_outliers(const gp_data *bulk, int far, double size, gp_data *to
     }
 }
 
-/** Each row far away adds log N(0.5; 0, 1.1), and the others are as they are without it: a centre at the mean would put
- *  them all at one point. */
+/** Each row far away adds log N(0.5; 0, 1.1), and the others are as they are without it: a centre
+ *  at the mean would put them all at one point. */
 static void outliers(void)
 {
     static const double sizes[] = {1e3, 1e7, 1e10, 9.96921e36, 1e100};
@@ -349,8 +352,8 @@ static frg_status append_one(frg_gp *gp, double x, double y)
                                 NULL);
 }
 
-/** A point that the arithmetic cannot hold beside the others is refused when it comes, and nothing has changed then;
- *  one that it can hold adds what the outliers above do. */
+/** A point that the arithmetic cannot hold beside the others is refused when it comes, and nothing
+ *  has changed then; one that it can hold adds what the outliers above do. */
 static void outliers_to_come(void)
 {
     const double own = -0.5 * (0.25 / 1.1 + log(1.1) + 1.8378770664093454836);
@@ -395,7 +398,8 @@ static void outliers_to_come(void)
     frg_context_destroy(ctx);
 }
 
-/** One value that joins all others in float32, in any column of any row, is found and named, at creation and later. */
+/** One value that joins all others in float32, in any column of any row, is found and named, at
+ *  creation and later. */
 static void outliers_in_columns(void)
 {
     enum { ROWS = 19 };
@@ -428,7 +432,8 @@ static void outliers_in_columns(void)
     frg_context_destroy(ctx);
 }
 
-/** A length that was held for a constant column is free once another value has come; one that the caller fixed is not. */
+/** A length that was held for a constant column is free once another value has come; one that the
+ *  caller fixed is not. */
 static void released(void)
 {
     static const char *const kernels[] = {"1*rbf + noise(0.1)", "1*rbf(ard) + noise(0.1)"};
@@ -460,7 +465,7 @@ static void released(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- waves far away ----------------------------------------------------------------------------- */
+/* ---- waves far away -------------------------------------------------------------------------- */
 
 /** Mean and variance at x. */
 static frg_status predict_one(frg_gp *gp, double x, double *mean, double *variance)
@@ -473,8 +478,8 @@ static frg_status predict_one(frg_gp *gp, double x, double *mean, double *varian
     return frg_gp_predict(gp, frg_matrix(&x, FRG_F64, 1, 1, 1), &o);
 }
 
-/** Where no phase is left of a coordinate it is named, in prediction, appending and evaluation; 500 000 periods on all is
- *  as at the start; leaves that die away do not care. */
+/** Where no phase is left of a coordinate it is named, in prediction, appending and evaluation; 500
+ *  000 periods on all is as at the start; leaves that die away do not care. */
 static void lost_phases(void)
 {
     static const struct {
@@ -522,7 +527,8 @@ static void lost_phases(void)
     frg_context_destroy(ctx);
 }
 
-/** Messages count from 0, or from 1 where the context says so, in the contexts of a batch's threads too. */
+/** Messages count from 0, or from 1 where the context says so, in the contexts of a batch's threads
+ *  too. */
 static void counting(void)
 {
     static gp_data g;
@@ -552,8 +558,9 @@ static void counting(void)
     }
 }
 
-/** K = x x' + 0.1 I in closed form: |K| = 0.1^(n-1) (0.1 + x'x), r'K^-1 r = 10 (y'y - (x'y)^2 / (0.1 + x'x)), the last
- *  difference in terms of deviations: y'y - (x'y)^2 / x'x + 0.1 (x'y)^2 / (x'x (0.1 + x'x)). */
+/** K = x x' + 0.1 I in closed form: |K| = 0.1^(n-1) (0.1 + x'x), r'K^-1 r = 10 (y'y - (x'y)^2 /
+ *  (0.1 + x'x)), the last difference in terms of deviations: y'y - (x'y)^2 / x'x + 0.1 (x'y)^2 /
+ *  (x'x (0.1 + x'x)). */
 static double exact_line(const gp_data *g)
 {
     long double xx = 0, xy = 0, rest = 0;
@@ -571,9 +578,10 @@ static double exact_line(const gp_data *g)
                              n * logl(2 * 3.14159265358979323846L)));
 }
 
-/** In f64 a value that may be wrong by more than the accuracy asked for says so: a line far from the origin, whose products
- *  have lost the noise.  Where there is no warning the value is that accurate; a thousandth of the bound is asked for as well,
- *  so that both sides are seen.  A fit says it once, a batch of its member. */
+/** In f64 a value that may be wrong by more than the accuracy asked for says so: a line far from
+ *  the origin, whose products have lost the noise.  Where there is no warning the value is that
+ *  accurate; a thousandth of the bound is asked for as well, so that both sides are seen.  A fit
+ *  says it once, a batch of its member. */
 static void far_lines(void)
 {
     static gp_data g;

@@ -1,7 +1,7 @@
 /* test_gram.c - Gram matrices on both sides of the width from which they are made tile by tile.
  *
- * Tolerance: a sum of n products of normal numbers, added by chunks of 512, is known to (512 + n / 512) eps of the sum of
- * their absolute values, which is about n; 1024 n eps is asked for.
+ * Tolerance: a sum of n products of normal numbers, added by chunks of 512, is known to (512 + n /
+ * 512) eps of the sum of their absolute values, which is about n; 1024 n eps is asked for.
  */
 #include <float.h>
 #include <string.h>

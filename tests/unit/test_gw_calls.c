@@ -1,4 +1,5 @@
-/* test_gw_calls.c - what the calls on an alignment and its plan refuse, with which status and word; types of what they fill. */
+/* test_gw_calls.c - what the calls on an alignment and its plan refuse, with which status and word;
+ * types of what they fill. */
 #include "gw_data.h"
 
 enum { N = 6, M = 5 };
@@ -122,7 +123,8 @@ static void solvers(void)
     CHECK_OK(ctx, frg_gw_distances(s, 0, frg_matrix(narrow, FRG_F32, N, N, N)));
     for (int i = 0; i < N; i++)
         for (int j = 0; j < N; j++) {
-            /* coordinates are whole numbers: each distance is a root rounded to f32, scaled and back: two roundings more */
+            /* coordinates are whole numbers: each distance is a root rounded to f32, scaled and
+             * back: two roundings more */
             CHECK_NEAR(wide[i * N + j], hypot(x[2 * i] - x[2 * j], x[2 * i + 1] - x[2 * j + 1]),
                        4 * 0x1p-24);
             CHECK((double)narrow[i * N + j] == (double)(float)wide[i * N + j]);

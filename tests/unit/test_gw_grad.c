@@ -113,9 +113,9 @@ static double value(problem *p)
     return j;
 }
 
-/* Central differences of fourth order, (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12 h:  off by h^4 |J^(5)| / 30 and some
- * eps |J| / h, here 1e-11 in all at h = 1e-3.  So every derivative is asked for to 1e-6 of itself, not of the largest, but
- * for NOISE of that one. */
+/* Central differences of fourth order, (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12 h:  off by h^4
+ * |J^(5)| / 30 and some eps |J| / h, here 1e-11 in all at h = 1e-3.  So every derivative is asked
+ * for to 1e-6 of itself, not of the largest, but for NOISE of that one. */
 #define NOISE 1e-9
 static bool is_near(double got, double want, double most)
 {
@@ -185,7 +185,7 @@ static void values(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- through a plan ---------------------------------------------------------------------------------- */
+/* ---- through a plan -------------------------------------------------------------------------- */
 
 static frg_sinkhorn *transport(frg_context *ctx, const double *cost, const problem *p)
 {
@@ -214,7 +214,8 @@ static double loss(frg_context *ctx, const double *cost, const problem *p, const
     return sum;
 }
 
-/* T18.  The passes end at 1e-14 of the marginals: differences of fourth order are off by some 1e-14 / h, 1e-11. */
+/* T18.  The passes end at 1e-14 of the marginals: differences of fourth order are off by some 1e-14
+ * / h, 1e-11. */
 static void plans(void)
 {
     static const double ways[] = {1, -1, 2, -2}, weights[] = {8, -8, -1, 1};
@@ -262,7 +263,7 @@ static void plans(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- through its passes ------------------------------------------------------------------------------ */
+/* ---- through its passes ---------------------------------------------------------------------- */
 
 typedef struct {
     const char *name;
@@ -305,8 +306,9 @@ static double loss_of_few(frg_context *ctx, const problem *p, const unrolled_cas
     return sum;
 }
 
-/* The same number of passes on either side of a difference, far from converged ones too: the derivative is that of
- * the passes, and off by no more than O(h^2) |J'''| and rounding / h, about 1e-8 of the largest entry (some units). */
+/* The same number of passes on either side of a difference, far from converged ones too: the
+ * derivative is that of the passes, and off by no more than O(h^2) |J'''| and rounding / h, about
+ * 1e-8 of the largest entry (some units). */
 static void unrolled_differences(frg_context *ctx, const unrolled_case *how)
 {
     problem p = make();
@@ -366,7 +368,8 @@ static void unrolled(void)
     frg_context_destroy(ctx);
 }
 
-/* Of many passes the tape holds the last ones alone, and they are enough: each contracts what came before. */
+/* Of many passes the tape holds the last ones alone, and they are enough: each contracts what came
+ * before. */
 static void unrolled_settles(void)
 {
     frg_context *ctx = test_context();
@@ -394,7 +397,8 @@ static void unrolled_settles(void)
     frg_context_destroy(ctx);
 }
 
-/* Exponents far from their potentials are built anew on the way, in f32, with rows and columns without weight. */
+/* Exponents far from their potentials are built anew on the way, in f32, with rows and columns
+ * without weight. */
 static void unrolled_in_floats(void)
 {
     enum { ROWS = 60, COLUMNS = 70 };
@@ -427,8 +431,9 @@ static void unrolled_in_floats(void)
                               matrix(out[wide], ROWS, COLUMNS), NULL, NULL));
         frg_sinkhorn_destroy(s);
     }
-    /* exponents of 115 in f32 are off by 115 2^-24 = 7e-6, entries of the derivative, at most |g| / epsilon times an
-     * entry of the plan, by some times that: 1e-5 max|g| max P / epsilon at most */
+    /* exponents of 115 in f32 are off by 115 2^-24 = 7e-6, entries of the derivative, at most |g| /
+     * epsilon times an entry of the plan, by some times that: 1e-5 max|g| max P / epsilon at
+     * most */
     for (int i = 0; i < ROWS * COLUMNS; i++)
         CHECK_NEAR(out[0][i], out[1][i], 1e-5 * 4 / 60.0 / 0.5 * 8);
     frg_context_destroy(ctx);

@@ -1,8 +1,9 @@
-/* test_gw_paths.c - graphs, nearest neighbours, shortest paths and landmarks against plain references.
+/* test_gw_paths.c - graphs, nearest neighbours, shortest paths and landmarks against plain
+ * references.
  *
- * The reference for lengths of paths is Floyd and Warshall in double.  Besides, the least fixed point of
- * d(t) = min over arcs (d(v) + length) in f32 is unique, as rounding is monotone: every search has to give its bits,
- * whatever its order.
+ * The reference for lengths of paths is Floyd and Warshall in double.  Besides, the least fixed
+ * point of d(t) = min over arcs (d(v) + length) in f32 is unique, as rounding is monotone: every
+ * search has to give its bits, whatever its order.
  */
 #include "fourge/gw.h"
 #include "gw/gw_graph.h"
@@ -96,7 +97,8 @@ static void float_sums(const frg_graph *g, int64_t source, float *d)
     }
 }
 
-/** All pairs by Floyd and Warshall in double, from the edges as they were added: malloc's, n x n. */
+/** All pairs by Floyd and Warshall in double, from the edges as they were added: malloc's, n x
+ *  n. */
 static double *all_pairs(const shape *s, bool directed)
 {
     const int64_t n = s->n;
@@ -117,9 +119,10 @@ static double *all_pairs(const shape *s, bool directed)
     return d;
 }
 
-/** A path of h arcs has h - 1 additions, each off by 2^-24 of its sum, all terms positive, and h < n; so the least of the
- *  rounded sums is within n 2^-24 of the least sum, of itself.  Floyd and Warshall's tiles add parts of paths in
- *  another order, as many of them.  Doubles' own n 2^-53 is nothing beside it. */
+/** A path of h arcs has h - 1 additions, each off by 2^-24 of its sum, all terms positive, and h <
+ *  n; so the least of the rounded sums is within n 2^-24 of the least sum, of itself.  Floyd and
+ *  Warshall's tiles add parts of paths in another order, as many of them.  Doubles' own n 2^-53 is
+ *  nothing beside it. */
 static void check_lengths(const float *got, const double *want, int64_t n)
 {
     for (int64_t v = 0; v < n && test_now.failures == 0; v++)
@@ -136,8 +139,8 @@ static frg_graph *build(frg_context *ctx, shape *s, bool directed)
     return g;
 }
 
-/** All pairs, a few scattered sources, and single ones: the lengths of the paths, and all the same bits, those of sums in
- *  float along the path. */
+/** All pairs, a few scattered sources, and single ones: the lengths of the paths, and all the same
+ *  bits, those of sums in float along the path. */
 static void compare(frg_context *ctx, shape s, bool directed)
 {
     double *const exact = all_pairs(&s, directed);
@@ -156,7 +159,8 @@ static void compare(frg_context *ctx, shape s, bool directed)
     CHECK_OK(ctx, frg_graph_paths(g, backwards, n, rows, &report));
     free(backwards);
     CHECK_SAYS(strncmp(report.method, "label correction", 16) == 0, "by %s", report.method);
-    /* a batch looks at every arc that it reaches once or more; of a graph in parts it does not reach all */
+    /* a batch looks at every arc that it reaches once or more; of a graph in parts it does not
+     * reach all */
     CHECK(report.relaxations_per_arc >= (frg_graph_get(g).components == 1 && n > 1 ? 1 : 0));
     int64_t sources[7];
     for (int i = 0; i < 7; i++)
@@ -195,9 +199,10 @@ static void shapes(void)
     frg_context_destroy(ctx);
 }
 
-/** Triangles in a row, their two ways of lengths that fall by halves: a search that takes the last node first relaxes the
- *  last triangle once for each way through those before, 2^triangles times.  Visits are bounded: 64 an arc, and what one
- *  node more has of arcs.  Dijkstra's are the bits; on one thread and on three. */
+/** Triangles in a row, their two ways of lengths that fall by halves: a search that takes the last
+ *  node first relaxes the last triangle once for each way through those before, 2^triangles times.
+ *  Visits are bounded: 64 an arc, and what one node more has of arcs.  Dijkstra's are the bits; on
+ *  one thread and on three. */
 static void ladder(void)
 {
     enum { TRIANGLES = 24, N = 2 * TRIANGLES + 1 };
@@ -237,8 +242,9 @@ static void ladder(void)
     free(bits);
 }
 
-/** A graph in two parts, node 0 in the narrow one: the distance of parts is 1.5 times the largest of all, the same however
- *  distances are held, so that no other part is nearer than a point of the same. */
+/** A graph in two parts, node 0 in the narrow one: the distance of parts is 1.5 times the largest
+ *  of all, the same however distances are held, so that no other part is nearer than a point of the
+ *  same. */
 static void parts(void)
 {
     enum { NEAR = 9, FAR = 20, N = NEAR + FAR };
@@ -327,8 +333,8 @@ static int count_looks(const frg_progress *p, void *user)
     return l->calls == l->most;
 }
 
-/** All pairs of a dense graph ask whether to stop after each row of tiles, n 64^2 additions, and not after n^2 64 of them
- *  alone, which takes long where n is large; a stop is heeded at once. */
+/** All pairs of a dense graph ask whether to stop after each row of tiles, n 64^2 additions, and
+ *  not after n^2 64 of them alone, which takes long where n is large; a stop is heeded at once. */
 static void dense_looks(void)
 {
     enum { N = 150, TILES = 3 };
@@ -380,7 +386,7 @@ static void threads_and_strides(void)
     free(wide);
 }
 
-/* ---- nearest neighbours --------------------------------------------------------------------------- */
+/* ---- nearest neighbours ---------------------------------------------------------------------- */
 
 static double squared(const float *x, int64_t i, int64_t j, int64_t d)
 {
@@ -391,7 +397,8 @@ static double squared(const float *x, int64_t i, int64_t j, int64_t d)
     return s;
 }
 
-/** Is j among the k nearest of i by (distance, index)?  Distances that differ by rounding count as either. */
+/** Is j among the k nearest of i by (distance, index)?  Distances that differ by rounding count as
+ *  either. */
 static void neighbours(void)
 {
     static const int64_t shapes_of[][3] = {{97, 1, 1},  {97, 2, 5},   {130, 3, 12}, {64, 5, 63},
@@ -441,8 +448,8 @@ static void neighbours(void)
     frg_context_destroy(ctx);
 }
 
-/** The edges of the stitched graph are those of the rule "join the component of node 0 by the shortest edge
- *  that leaves it, again and again". */
+/** The edges of the stitched graph are those of the rule "join the component of node 0 by the
+ *  shortest edge that leaves it, again and again". */
 static void stitching(void)
 {
     enum { N = 90, D = 2 };
@@ -500,7 +507,8 @@ static void stitching(void)
     frg_context_destroy(ctx);
 }
 
-/** Points on a grid: many edges of the same length join components, and one fewer than there are components is taken. */
+/** Points on a grid: many edges of the same length join components, and one fewer than there are
+ *  components is taken. */
 static void stitching_ties(void)
 {
     enum { N = 40 };
@@ -566,8 +574,8 @@ static int stop_at_search(const frg_progress *p, void *user)
     return *searches_left == 0;
 }
 
-/** A stop in the search of neighbours, and in the one that joins components, leaves no graph, no memory, and a context
- *  that goes on; an alignment ends with it as with one in the paths. */
+/** A stop in the search of neighbours, and in the one that joins components, leaves no graph, no
+ *  memory, and a context that goes on; an alignment ends with it as with one in the paths. */
 static void stopped(void)
 {
     enum { N = 60 };
@@ -618,7 +626,7 @@ static void stopped(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- landmarks ------------------------------------------------------------------------------------ */
+/* ---- landmarks ------------------------------------------------------------------------------- */
 
 static void landmarks(void)
 {
@@ -677,7 +685,7 @@ static void landmarks(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- graphs of the caller ------------------------------------------------------------------------- */
+/* ---- graphs of the caller -------------------------------------------------------------------- */
 
 static void caller(void)
 {
@@ -714,7 +722,7 @@ static void caller(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- files ---------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static void files(void)
 {

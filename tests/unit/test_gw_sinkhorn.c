@@ -1,7 +1,7 @@
 /* test_gw_sinkhorn.c - Sinkhorn's iteration in every form against the textbook's, in double.
  *
- * The reference alternates f = epsilon (log a - lse(g - c)), g = epsilon (log b - lse(f - c)) with log-sum-exps
- * of its own: two passes where the library has one.
+ * The reference alternates f = epsilon (log a - lse(g - c)), g = epsilon (log b - lse(f - c)) with
+ * log-sum-exps of its own: two passes where the library has one.
  */
 #include "fourge/gw.h"
 #include "test.h"
@@ -138,9 +138,8 @@ static void stores(void)
         frg_gw_store store;
         frg_gw_domain domain;
         frg_gw_kernel_store kernel;
-        double
-            tv; /* half the largest relative error of an entry: rounding of exponents up to 30 in f32,
-                      half a step of fixed point times log 2, 2^-9 of bf16 */
+        double tv; /* half the largest relative error of an entry: rounding of exponents up to 30 in
+                      f32, half a step of fixed point times log 2, 2^-9 of bf16 */
     } each[] = {{"f64", FRG_GW_STORE_F64, FRG_GW_DOMAIN_LOG, 0, 1e-9},
                 {"f32", FRG_GW_STORE_F32, FRG_GW_DOMAIN_LOG, 0, 1e-5},
                 {"fly", FRG_GW_STORE_FLY, FRG_GW_DOMAIN_LOG, 0, 1e-5},
@@ -222,7 +221,8 @@ static void relaxed(void)
             step(&p);
         fill_plan(&p);
         frg_sinkhorn *s = solve(ctx, &p, &o, plan);
-        /* kind 2: rows are made exact at the end, which moves them by g / rho, 1e-7 of their weight */
+        /* kind 2: rows are made exact at the end, which moves them by g / rho, 1e-7 of their
+         * weight */
         CHECK_SAYS(distance(&p, plan) <= (kind == 2 ? 1e-7 : 1e-9), "kind %d: %g", kind,
                    distance(&p, plan));
         const frg_plan_report r = frg_plan_get(frg_sinkhorn_plan(s));
@@ -237,8 +237,9 @@ static void relaxed(void)
     frg_context_destroy(ctx);
 }
 
-/* Penalties far above epsilon: on its own the mean of f - g comes near by (1 - epsilon / rho) a pass, 4000 of them for
- * 1e-9 here; moved behind every pass it takes as many as balanced marginals do. */
+/* Penalties far above epsilon: on its own the mean of f - g comes near by (1 - epsilon / rho) a
+ * pass, 4000 of them for 1e-9 here; moved behind every pass it takes as many as balanced marginals
+ * do. */
 static void barely_relaxed(void)
 {
     frg_context *ctx = test_context();
@@ -274,8 +275,8 @@ static void barely_relaxed(void)
     frg_context_destroy(ctx);
 }
 
-/** Partial transport as transport: a virtual column takes sum(a) - mass of the rows, a virtual row sum(b) - mass of the
- *  columns, free of cost, and nothing goes between these two. */
+/** Partial transport as transport: a virtual column takes sum(a) - mass of the rows, a virtual row
+ *  sum(b) - mass of the columns, free of cost, and nothing goes between these two. */
 static problem with_virtual(const problem *p, double mass)
 {
     const int64_t n = p->n + 1, m = p->m + 1;
@@ -290,7 +291,8 @@ static problem with_virtual(const problem *p, double mass)
     return e;
 }
 
-/** Runs the reference until its columns hold to 1e-13; returns the share of the error that an iteration leaves. */
+/** Runs the reference until its columns hold to 1e-13; returns the share of the error that an
+ *  iteration leaves. */
 static double converge(problem *e)
 {
     double error = 1, middle = 0;
@@ -306,7 +308,8 @@ static double converge(problem *e)
     return pow(error / middle, 1 / (double)(t - 1 - from));
 }
 
-/* The plan of the reference, the mass asked for within the marginals; a point that fits nowhere carries nothing. */
+/* The plan of the reference, the mass asked for within the marginals; a point that fits nowhere
+ * carries nothing. */
 static void partial(void)
 {
     frg_context *ctx = test_context();
@@ -390,7 +393,8 @@ static void wide(void)
     frg_context_destroy(ctx);
 }
 
-/** Potentials of the targets after `passes` in f32, beside the reference's: the largest difference. */
+/** Potentials of the targets after `passes` in f32, beside the reference's: the largest
+ *  difference. */
 static double potentials_apart(frg_context *ctx, const problem *p, frg_sinkhorn_opts *o,
                                int64_t passes)
 {
@@ -415,7 +419,8 @@ static problem make_far(double epsilon, double far)
     return p;
 }
 
-/* A target that is 10000 epsilon away from all: its sum vanishes in f32, its potential comes of a sum of its own. */
+/* A target that is 10000 epsilon away from all: its sum vanishes in f32, its potential comes of a
+ * sum of its own. */
 static void lost_column(void)
 {
     frg_context *ctx = test_context();
@@ -428,9 +433,9 @@ static void lost_column(void)
     o.cost_store = FRG_GW_STORE_F32;
     for (int64_t t = 1; t <= 5; t++) {
         step(&p);
-        /* Exponents of 14427 are 2^-10 apart, half of it in cost units is 1.7e-5, and no pass makes potentials that differ
-         * differ more; from the second pass on they are made with the potential inside, at most 32, 2^-19 apart: 3.3e-8 a
-         * pass. */
+        /* Exponents of 14427 are 2^-10 apart, half of it in cost units is 1.7e-5, and no pass makes
+         * potentials that differ differ more; from the second pass on they are made with the
+         * potential inside, at most 32, 2^-19 apart: 3.3e-8 a pass. */
         const double apart = potentials_apart(ctx, &p, &o, t);
         CHECK_SAYS(apart <= 1.8e-5, "pass %d: %g", (int)t, apart);
     }
@@ -455,8 +460,8 @@ static void lost_column_relaxed(void)
         p.tau_b = 0.5;
         for (int t = 0; t < 200; t++)
             step(&p);
-        /* exponents of 300 are 2^-15 apart, half of it in cost units 5.3e-7, half of that in the potential; the step of
-         * the others goes through f32 as well */
+        /* exponents of 300 are 2^-15 apart, half of it in cost units 5.3e-7, half of that in the
+         * potential; the step of the others goes through f32 as well */
         const double apart = potentials_apart(ctx, &p, &o, 200);
         CHECK_SAYS(apart <= 1e-6, "product %d: %g", product, apart);
         release(&p);
@@ -464,7 +469,8 @@ static void lost_column_relaxed(void)
     frg_context_destroy(ctx);
 }
 
-/* The only pass loses a column that weighs less than the tolerance: the plain step it ends on has its potential. */
+/* The only pass loses a column that weighs less than the tolerance: the plain step it ends on has
+ * its potential. */
 static void lost_in_the_last_pass(void)
 {
     frg_context *ctx = test_context();
@@ -543,8 +549,9 @@ static void warm(void)
     frg_context_destroy(ctx);
 }
 
-/* The first two passes of the reduced forms are over the costs as they came: a run that ends within them, at the
- * tolerance or at the limit of passes, tells the error of the last one as any other form does. */
+/* The first two passes of the reduced forms are over the costs as they came: a run that ends within
+ * them, at the tolerance or at the limit of passes, tells the error of the last one as any other
+ * form does. */
 static void ends_early(void)
 {
     static const struct {
@@ -680,8 +687,8 @@ static void divide_by_sum(double *w, int64_t n)
         w[i] /= sum;
 }
 
-/** Both sums, of the first side and of the second, of which a negative one is that of uniform weights not given: what
- *  balanced problems make of them. */
+/** Both sums, of the first side and of the second, of which a negative one is that of uniform
+ *  weights not given: what balanced problems make of them. */
 static void sums(void)
 {
     static const struct {
@@ -806,9 +813,9 @@ static void refusals(void)
     frg_context_destroy(ctx);
 }
 
-/** A plan along a line: most powers are 0, and passes over stored exponents leave them out; made on the fly nothing
- *  is left out.  Both see the same exponents and differ by the order of sums: 200 passes times 2^-22 in the
- *  logarithm of an entry are 5e-5 of it. */
+/** A plan along a line: most powers are 0, and passes over stored exponents leave them out; made on
+ *  the fly nothing is left out.  Both see the same exponents and differ by the order of sums: 200
+ *  passes times 2^-22 in the logarithm of an entry are 5e-5 of it. */
 static void narrow(void)
 {
     enum { N = 160, M = 245, PASSES = 200 };
@@ -848,10 +855,11 @@ static void narrow(void)
     frg_context_destroy(ctx);
 }
 
-/** exp((f + g - c) / epsilon) of the potentials handed out misses its marginals by what is reported, in fixed point as in
- *  f32.  The last step makes its columns exact over the stored costs, and what the rows miss is at most the error before
- *  it.  Stored exponents are off by half a step: their range is at most three times the costs', once of the costs
- *  and once of either potential. */
+/** exp((f + g - c) / epsilon) of the potentials handed out misses its marginals by what is
+ *  reported, in fixed point as in f32.  The last step makes its columns exact over the stored
+ *  costs, and what the rows miss is at most the error before it.  Stored exponents are off by half
+ *  a step: their range is at most three times the costs', once of the costs and once of either
+ *  potential. */
 static void keeps_its_word(frg_context *ctx, const problem *p, frg_gw_store store, double range)
 {
     frg_sinkhorn_opts o;
@@ -942,9 +950,9 @@ static bool three_passes(frg_context *ctx, const problem *p, frg_sinkhorn_opts o
     return true;
 }
 
-/* Exponents of 1000 x 1000 take 8, 4, 2 and 0 MB as f64, f32, u16r and fly, all else less than 1.3 MB.  What has no room is
- * refused and the next form named; where it may fall, the first form with room is taken, is told, and has the bits of
- * that form. */
+/* Exponents of 1000 x 1000 take 8, 4, 2 and 0 MB as f64, f32, u16r and fly, all else less than 1.3
+ * MB.  What has no room is refused and the next form named; where it may fall, the first form with
+ * room is taken, is told, and has the bits of that form. */
 static void forms_by_memory(void)
 {
     enum { N = 1000 };
@@ -1007,7 +1015,8 @@ static void forms_by_memory(void)
     release(&p);
 }
 
-/* Sizes that an index, or 2^63 bytes, cannot hold, before any work: one cost is all of the matrix. */
+/* Sizes that an index, or 2^63 bytes, cannot hold, before any work: one cost is all of the
+ * matrix. */
 static void limits_of_an_index(void)
 {
     frg_context *ctx = test_context();

@@ -1,4 +1,5 @@
-/* test_gw_vertex.c - linear problems of a vertex: assignments and transport, against all permutations and by duality. */
+/* test_gw_vertex.c - linear problems of a vertex: assignments and transport, against all
+ * permutations and by duality. */
 #include "gw_data.h"
 
 #include "gw/gw_anneal.h"
@@ -19,7 +20,8 @@ static void put(frgi_costs *c, int64_t i, int64_t j, double x)
         ((double *)c->at)[i * c->ld + j] = x;
 }
 
-/* Kinds: independent; whole numbers (ties); squared distances of points (smooth); a product of rank one. */
+/* Kinds: independent; whole numbers (ties); squared distances of points (smooth); a product of rank
+ * one. */
 static void draw(frgi_costs *c, int kind)
 {
     double *const x = malloc((size_t)(2 * (c->rows + c->columns)) * sizeof *x);
@@ -56,7 +58,8 @@ static double assigned(const frgi_assign *a, const frgi_costs *c)
     return sum;
 }
 
-/* The dual value sum_i min_j (c_ij - v_j) + sum_j v_j of any v is below the cost of any assignment. */
+/* The dual value sum_i min_j (c_ij - v_j) + sum_j v_j of any v is below the cost of any
+ * assignment. */
 static double dual_value(const frgi_assign *a, const frgi_costs *c)
 {
     double sum = 0;
@@ -72,8 +75,8 @@ static double dual_value(const frgi_assign *a, const frgi_costs *c)
     return sum;
 }
 
-/* A dual moves a few times by sums of costs of size c: its error is some units of c, as many as moves, n of them at most, and
- * an assignment is as far off as n duals are. */
+/* A dual moves a few times by sums of costs of size c: its error is some units of c, as many as
+ * moves, n of them at most, and an assignment is as far off as n duals are. */
 static double slack_of(const frgi_costs *c)
 {
     double most = 0;
@@ -178,7 +181,7 @@ static void transports(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- alignments ------------------------------------------------------------------------------------------- */
+/* ---- alignments ------------------------------------------------------------------------------ */
 
 static frg_gw_opts default_options(frg_gw_distance distance)
 {
@@ -201,8 +204,9 @@ static void points(double *x, int64_t n, int64_t d)
         x[i] = test_normal() / (double)(1 + i % d);
 }
 
-/* By default: a copy of a cloud of random points in another order and turned has the energy 0, which nothing else has: each point is
- * found, and the energy is that of distances rounded to floats (2^-23 of the largest, squared). */
+/* By default: a copy of a cloud of random points in another order and turned has the energy 0,
+ * which nothing else has: each point is found, and the energy is that of distances rounded to
+ * floats (2^-23 of the largest, squared). */
 static void copies(void)
 {
     const int64_t sizes[] = {3, 8, 30, 90, 140, 300, 470};
@@ -266,8 +270,9 @@ static double least_energy(const double *c, const double *d, int n, int *order, 
     return least;
 }
 
-/* Independent clouds and random symmetric matrices of six points: no permutation is lower.  Distances are floats: an error of
- * 2^-24 in each of them, twice the largest of which is the derivative of a square. */
+/* Independent clouds and random symmetric matrices of six points: no permutation is lower.
+ * Distances are floats: an error of 2^-24 in each of them, twice the largest of which is the
+ * derivative of a square. */
 static void all_permutations(void)
 {
     frg_context *ctx = test_context();
@@ -295,8 +300,8 @@ static void all_permutations(void)
     frg_context_destroy(ctx);
 }
 
-/* Weights, some of them 0, other numbers of points, a linear cost: marginals hold, the energy is that of the plan, and no
- * vertex of the linearisation is lower to first order. */
+/* Weights, some of them 0, other numbers of points, a linear cost: marginals hold, the energy is
+ * that of the plan, and no vertex of the linearisation is lower to first order. */
 static void stationary(void)
 {
     frg_context *ctx = test_context();
@@ -338,7 +343,8 @@ static void stationary(void)
         CHECK_OK(ctx, frg_gw_energy(ctx, ac, ad, matrix(plan, n, m), &energy));
         if (!fused) /* distances are floats, their sums are not */
             CHECK_NEAR(r.energy, energy, 1e-6 * r.energy_product);
-        /* half the gradient at the plan, distances scaled by the largest of a side where a linear cost is weighed */
+        /* half the gradient at the plan, distances scaled by the largest of a side where a linear
+         * cost is weighed */
         double most_c = 0, most_d = 0, of_plan = 0, of_best = 0;
         for (int64_t i = 0; i < n * n; i++)
             most_c = fmax(most_c, c[i]);
@@ -376,8 +382,9 @@ static void stationary(void)
         CHECK(frgi_simplex_solve(s, &k_of, best, &count));
         for (int64_t e = 0; e < count; e++)
             of_best += best[e].mass * frgi_costs_get(&k_of, best[e].i, best[e].j);
-        /* the last step gained less than 1e-7 of the constant (of floats), and its length is at most 1: where J is curved
-         * by q the slope is at most sqrt(4 gain q), and q is below 8 of the constant */
+        /* the last step gained less than 1e-7 of the constant (of floats), and its length is at
+         * most 1: where J is curved by q the slope is at most sqrt(4 gain q), and q is below 8 of
+         * the constant */
         const double constant = fused ? 2 : r.energy_product + 2 * most_c * most_d;
         CHECK_SAYS(of_plan - of_best <= 1e-3 * constant, "slope %g, constant %g", of_plan - of_best,
                    constant);
@@ -390,9 +397,10 @@ static void stationary(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- parts of a descent ------------------------------------------------------------------------------------ */
+/* ---- parts of a descent ---------------------------------------------------------------------- */
 
-/* Distances of n points a side, of their own (kind 0) or any symmetric numbers with a diagonal (kind 1), equal weights. */
+/* Distances of n points a side, of their own (kind 0) or any symmetric numbers with a diagonal
+ * (kind 1), equal weights. */
 static frgi_spaces spaces_of(frg_context *ctx, int64_t n, bool single, int kind, float *linear)
 {
     frgi_spaces s = {
@@ -427,7 +435,8 @@ static void free_spaces(frgi_spaces *s)
     free(s->a);
 }
 
-/* Behind a descent and its exchanges no exchange of two images is lower, J summed anew for each; J has fallen. */
+/* Behind a descent and its exchanges no exchange of two images is lower, J summed anew for each; J
+ * has fallen. */
 static void exchanges(void)
 {
     frg_context *ctx = test_context();
@@ -468,8 +477,9 @@ static void exchanges(void)
     frg_context_destroy(ctx);
 }
 
-/* Of as many axes as points Q W Q' is all of C; costs of the annealed plan are those of a plan whose vertex is no higher than
- * the product, as J is concave for Euclidean distances and each step of cooling lowers it but for its entropy. */
+/* Of as many axes as points Q W Q' is all of C; costs of the annealed plan are those of a plan
+ * whose vertex is no higher than the product, as J is concave for Euclidean distances and each step
+ * of cooling lowers it but for its entropy. */
 static void annealed(void)
 {
     frg_context *ctx = test_context();
@@ -506,9 +516,10 @@ static void annealed(void)
     frg_context_destroy(ctx);
 }
 
-/* Eigenvectors of distances of full rank: C u = n l u.  The lifting is a product of floats of n terms, as the eigenvalues are.
- * The costs of a copy in another order are symmetric behind it: signs of eigenvectors and turns among those of equal
- * eigenvalues cancel.  They move as the eigenvalues do, times 2 / BAND^3 = 75 and the largest eigenvalue over l, sqrt(n). */
+/* Eigenvectors of distances of full rank: C u = n l u.  The lifting is a product of floats of n
+ * terms, as the eigenvalues are. The costs of a copy in another order are symmetric behind it:
+ * signs of eigenvectors and turns among those of equal eigenvalues cancel.  They move as the
+ * eigenvalues do, times 2 / BAND^3 = 75 and the largest eigenvalue over l, sqrt(n). */
 static void spectra(void)
 {
     frg_context *ctx = test_context();
@@ -550,8 +561,8 @@ static void spectra(void)
     frg_context_destroy(ctx);
 }
 
-/* A descent goes on from a plan of more entries than a vertex has, the product, and falls; the list of its last vertex has room
- * for n + m. */
+/* A descent goes on from a plan of more entries than a vertex has, the product, and falls; the list
+ * of its last vertex has room for n + m. */
 static void resumed(void)
 {
     enum { N = 12 };
@@ -581,7 +592,8 @@ static int by_value(const void *p, const void *q)
     return (x > y) - (x < y);
 }
 
-/* Near distances are 1 - exp(-(x / r)^2), r the quantile of the positive ones, and their start is no worse than the product. */
+/* Near distances are 1 - exp(-(x / r)^2), r the quantile of the positive ones, and their start is
+ * no worse than the product. */
 static void near(void)
 {
     frg_context *ctx = test_context();
@@ -633,7 +645,8 @@ static void near(void)
     frg_context_destroy(ctx);
 }
 
-/* Powers and a pass, against doubles: 1.5e-7 of a power, sums of up to 37 terms, a scaling from two of them. */
+/* Powers and a pass, against doubles: 1.5e-7 of a power, sums of up to 37 terms, a scaling from two
+ * of them. */
 static void passes(void)
 {
     frg_context *ctx = test_context();
@@ -675,7 +688,8 @@ static void passes(void)
     frg_context_destroy(ctx);
 }
 
-/* The same bits from any number of threads: other numbers of points, a copy, and so many that starts are cut and reheated. */
+/* The same bits from any number of threads: other numbers of points, a copy, and so many that
+ * starts are cut and reheated. */
 static void threads(void)
 {
     const int64_t sizes[][2] = {{150, 140}, {150, 150}, {460, 460}};
@@ -706,9 +720,10 @@ static double distance_of(const double *x, int64_t i, int64_t k)
 }
 
 /* A noisy copy in another order, the same for every seed: the starts that come first agree, so that
- * there are no others (24 coarse ones; 4 of their plans and profiles; of 460 points at most 4 starts
- * in between and the one that these agree on), and the plan is as low as the copy's own but for float
- * distances, 2^-23 of the largest: (e + 2^-23)^2 where their mean error e is a hundredth. */
+ * there are no others (24 coarse ones; 4 of their plans and profiles; of 460 points at most 4
+ * starts in between and the one that these agree on), and the plan is as low as the copy's own but
+ * for float distances, 2^-23 of the largest: (e + 2^-23)^2 where their mean error e is a
+ * hundredth. */
 static void agreeing(void)
 {
     frg_context *ctx = test_context();
@@ -792,9 +807,9 @@ static frg_gw_report by_dtype(frg_context *ctx, const double *c, const double *d
 }
 
 /* By doubles E is that of the plan and the distances given but for n + 8 roundings of sums of all
- * squares, 2^-52 each, twice.  Floats round distances by 2^-25 on average, and 2 sqrt(E) 2^-25 / n of
- * that remains in the mean: far more for 40 points.  Both find the same images (but for some of equal
- * energy), doubles no higher ones. */
+ * squares, 2^-52 each, twice.  Floats round distances by 2^-25 on average, and 2 sqrt(E) 2^-25 / n
+ * of that remains in the mean: far more for 40 points.  Both find the same images (but for some of
+ * equal energy), doubles no higher ones. */
 static void doubles(void)
 {
     frg_context *ctx = test_context();
@@ -879,9 +894,10 @@ static void doubles_refused(void)
     frg_context_destroy(ctx);
 }
 
-/* An epsilon beside auto: sampled steps begin at the vertex, which finds every point of a copy, and end in its basin.  At the
- * last epsilon, 5e-4 of the largest squared distance, a point shares its mass with those within a few hundredths of the
- * diameter; of a hundred random points most keep half of it.  Another start that is given is taken. */
+/* An epsilon beside auto: sampled steps begin at the vertex, which finds every point of a copy, and
+ * end in its basin.  At the last epsilon, 5e-4 of the largest squared distance, a point shares its
+ * mass with those within a few hundredths of the diameter; of a hundred random points most keep
+ * half of it.  Another start that is given is taken. */
 static void entropic(void)
 {
     enum { N = 100 };
@@ -925,8 +941,9 @@ static void entropic(void)
     frg_context_destroy(ctx);
 }
 
-/* What auto takes, and what it says of it: vertex, but where something is given that this mode has no part in, be it at its
- * default, where not all mass is carried or marginals are relaxed, and where there are too many points. */
+/* What auto takes, and what it says of it: vertex, but where something is given that this mode has
+ * no part in, be it at its default, where not all mass is carried or marginals are relaxed, and
+ * where there are too many points. */
 static void choices(void)
 {
     enum { N = 12, MANY = 3001 };
@@ -1027,8 +1044,8 @@ static void refusals(void)
     frg_context_destroy(ctx);
 }
 
-/* frg_emd: marginals, and duals that are feasible and have the plan's cost; points without weight, any mass.  Errors: 64
- * roundings of the largest cost along a path of the tree. */
+/* frg_emd: marginals, and duals that are feasible and have the plan's cost; points without weight,
+ * any mass.  Errors: 64 roundings of the largest cost along a path of the tree. */
 static void exact_transport(void)
 {
     enum { MOST = 40 };
@@ -1077,7 +1094,8 @@ static void exact_transport(void)
     frg_context_destroy(ctx);
 }
 
-/* Of a run that is stopped an assignment is complete, and looks at no path any more; frg_emd leaves its outputs alone. */
+/* Of a run that is stopped an assignment is complete, and looks at no path any more; frg_emd leaves
+ * its outputs alone. */
 static void stopped(void)
 {
     enum { MOST = 600 };

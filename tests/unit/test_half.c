@@ -1,11 +1,13 @@
-/* test_half.c - 16-bit numbers: all 65536 of each type there and back, ties, and the two neighbours of random rounding. */
+/* test_half.c - 16-bit numbers: all 65536 of each type there and back, ties, and the two neighbours
+ * of random rounding. */
 #include "linalg/half.h"
 
 #include <math.h>
 
 #include "test.h"
 
-/** The number with these fields: sign, `exponent` bits of exponent, `fraction` bits of fraction (IEEE 754, 3.4). */
+/** The number with these fields: sign, `exponent` bits of exponent, `fraction` bits of fraction
+ *  (IEEE 754, 3.4). */
 static double by_fields(unsigned h, int exponent, int fraction)
 {
     const int e = (int)(h >> fraction) & ((1 << exponent) - 1), bias = (1 << (exponent - 1)) - 1;
@@ -37,8 +39,8 @@ static void all_of_them(void)
     CHECK_INT(wrong, 0);
 }
 
-/** Between two neighbours: the midpoint to the even one, a little beside it to the nearer, of both signs.  Above the largest
- *  number the neighbour is 65536, which is infinity. */
+/** Between two neighbours: the midpoint to the even one, a little beside it to the nearer, of both
+ *  signs.  Above the largest number the neighbour is 65536, which is infinity. */
 static void ties(void)
 {
     int wrong = 0;
@@ -60,10 +62,10 @@ static void ties(void)
     CHECK_INT(wrong, 0);
 }
 
-/** The ten top bits of the random numbers that count are tried: of 32 for denormals of f16, of those below the fraction else (13
- *  of f16, 16 of bf16), so many bits up.
- *  x lies a share of `part` above `low` on the way to `high`: with random numbers in equal steps it goes to `high` that share of
- *  the times, up to one step. */
+/** The ten top bits of the random numbers that count are tried: of 32 for denormals of f16, of
+ *  those below the fraction else (13 of f16, 16 of bf16), so many bits up. x lies a share of `part`
+ *  above `low` on the way to `high`: with random numbers in equal steps it goes to `high` that
+ *  share of the times, up to one step. */
 static void check_share(frg_dtype t, int shift, double low, double high, double part)
 {
     enum { STEPS = 1 << 10 };

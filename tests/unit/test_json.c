@@ -80,7 +80,8 @@ static void compact(void)
     frg_context_destroy(ctx);
 }
 
-/** A line for each scalar; words are quoted, names where csv wants it, and what is null is empty. */
+/** A line for each scalar; words are quoted, names where csv wants it, and what is null is
+ *  empty. */
 static void flat(void)
 {
     frg_context *ctx = test_context();
@@ -123,7 +124,7 @@ static void flat(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- misuse ------------------------------------------------------------------------------------- */
+/* ---- misuse ---------------------------------------------------------------------------------- */
 
 static void key_in_array(frg_json *j)
 {
@@ -188,7 +189,7 @@ static void misuse(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- reading back ------------------------------------------------------------------------------- */
+/* ---- reading back ---------------------------------------------------------------------------- */
 
 /** Decodes one JSON string at *p into out, by RFC 8259; false when it is none. */
 static bool read_string(const char **p, char *out)

@@ -1,10 +1,11 @@
-/* test_lsmr.c - LSMR against its definition, dense solutions and SciPy, and the promises of fe.h. */
+/* test_lsmr.c - LSMR against its definition, dense solutions and SciPy, and the promises of
+ * fe.h. */
 #include "fault.h"
 
 #include "fe/fe_csr.h"
 #include "fe/fe_lsmr.h"
 
-/* ---- problems ----------------------------------------------------------------------------------- */
+/* ---- problems -------------------------------------------------------------------------------- */
 
 typedef struct {
     frg_csr csr;
@@ -29,7 +30,8 @@ static void sparse_free(sparse a)
     free(a.values);
 }
 
-/** `each` entries a row in different columns, values normal times 10^(-spread j / n) for column j. */
+/** `each` entries a row in different columns, values normal times 10^(-spread j / n) for column
+ *  j. */
 static sparse random_sparse(int64_t m, int64_t n, int64_t each, double spread)
 {
     sparse a = sparse_new(m, n, m * each);
@@ -45,8 +47,9 @@ static sparse random_sparse(int64_t m, int64_t n, int64_t each, double spread)
     return a;
 }
 
-/** Makes the first n rows 24 I + E in the scale of the columns.  E has at most each - 1 entries in a row and in a column:
- *  for |normal| <= 5 and each <= 3 its norm is at most 10, and no singular value of A is below 14. */
+/** Makes the first n rows 24 I + E in the scale of the columns.  E has at most each - 1 entries in
+ *  a row and in a column: for |normal| <= 5 and each <= 3 its norm is at most 10, and no singular
+ *  value of A is below 14. */
 static void lead_with_diagonal(const sparse *a, int64_t each, double spread)
 {
     const int64_t n = a->csr.n;
@@ -169,7 +172,7 @@ static void check_close(const double *x, const double *want, int64_t n, double t
                largest(want, n));
 }
 
-/* ---- SciPy -------------------------------------------------------------------------------------- */
+/* ---- SciPy ----------------------------------------------------------------------------------- */
 
 static double *read_doubles(FILE *f, int64_t n)
 {
@@ -180,10 +183,10 @@ static double *read_doubles(FILE *f, int64_t n)
     return x;
 }
 
-/** One problem of tests/golden/lsmr.txt.  The same iterate of the same recurrence: it differs by rounding,
- *  amplified by the loss of orthogonality of the Golub-Kahan vectors, which over some 15 steps with condition
- *  numbers of a few tens stays below 1e-8.  ||r|| and ||A'r|| may be all rounding at the end: compared on the
- *  scale of ||b|| and ||A|| ||b||. */
+/** One problem of tests/golden/lsmr.txt.  The same iterate of the same recurrence: it differs by
+ *  rounding, amplified by the loss of orthogonality of the Golub-Kahan vectors, which over some 15
+ *  steps with condition numbers of a few tens stays below 1e-8.  ||r|| and ||A'r|| may be all
+ *  rounding at the end: compared on the scale of ||b|| and ||A|| ||b||. */
 static bool golden_problem(FILE *f, frg_context *ctx)
 {
     char name[64];
@@ -251,7 +254,7 @@ static void scipy_golden(void)
     fclose(f);
 }
 
-/* ---- the definition ----------------------------------------------------------------------------- */
+/* ---- the definition -------------------------------------------------------------------------- */
 
 enum { DM = 30, DN = 12 };
 
@@ -290,8 +293,8 @@ static void orthonormalise(long double q[DN][DN], int k, long double *v)
 }
 
 /** Iterate k is the x of the Krylov space span{g, Gg, ..., G^(k-1) g}, g = A'b, G = A'A, that makes
- *  ||A'(b - A x)|| = ||g - G x|| smallest: found here from an orthonormal basis and its normal equations in
- *  long double, whose conditioning is cond(G)^2 <= (50^2)^2 = 6e6. */
+ *  ||A'(b - A x)|| = ||g - G x|| smallest: found here from an orthonormal basis and its normal
+ *  equations in long double, whose conditioning is cond(G)^2 <= (50^2)^2 = 6e6. */
 static void definition(void)
 {
     frg_context *const ctx = test_context();
@@ -333,11 +336,12 @@ static void definition(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- dense solutions ---------------------------------------------------------------------------- */
+/* ---- dense solutions ------------------------------------------------------------------------- */
 
-/** Weights, damping and column scaling against the dense solution.  ||A'r|| <= atol ||A|| ||r|| gives an error
- *  of at most atol cond^2 ||r|| / ||A||: with atol 1e-13 and cond below 1e3, 1e-6 at worst.  (cond: singular values
- *  of the unscaled A are 14 to 64, weights 0.1 to 10, columns apart by 100 where they are not scaled and then damped.) */
+/** Weights, damping and column scaling against the dense solution.  ||A'r|| <= atol ||A|| ||r||
+ *  gives an error of at most atol cond^2 ||r|| / ||A||: with atol 1e-13 and cond below 1e3, 1e-6 at
+ *  worst.  (cond: singular values of the unscaled A are 14 to 64, weights 0.1 to 10, columns apart
+ *  by 100 where they are not scaled and then damped.) */
 static void against_dense(void)
 {
     frg_context *const ctx = test_context();
@@ -365,7 +369,8 @@ static void against_dense(void)
                                      weighted ? &weights : NULL, frg_vector(x, FRG_F64, n), &o,
                                      &column, NULL));
         check_close(x, want, n, 1e-6, "dense");
-        /* ||r|| is within 1e-12 of its minimum, by the same bound; the sums below are exact to 1e-14 */
+        /* ||r|| is within 1e-12 of its minimum, by the same bound; the sums below are exact to
+         * 1e-14 */
         const double sum = sum_of_squares(&a.csr, weighted ? w : NULL, o.damp, b, want);
         CHECK_SAYS(fabs(column.norm_r - sqrt(sum)) <= 1e-9 * sqrt(sum), "norm_r %g for %g",
                    column.norm_r, sqrt(sum));
@@ -376,7 +381,8 @@ static void against_dense(void)
     frg_context_destroy(ctx);
 }
 
-/** A diagonal matrix with three different values ends after three steps; a tall unit vector after one. */
+/** A diagonal matrix with three different values ends after three steps; a tall unit vector after
+ *  one. */
 static void closed_forms(void)
 {
     frg_context *const ctx = test_context();
@@ -459,7 +465,7 @@ static void diagonal_preconditioner(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- operators, layouts, bits ------------------------------------------------------------------- */
+/* ---- operators, layouts, bits ---------------------------------------------------------------- */
 
 static void operator_times(const void *data, int64_t k, const double *x, double *y)
 {
@@ -496,7 +502,8 @@ static void operators_and_layouts(void)
     }
     const frg_array weights = frg_vector(w, FRG_F64, M);
     frg_lsmr_column columns[P];
-    /* the operator's sums are rounded otherwise and may end a step apart: at 1e-13 that is kappa^2 1e-13 of x, kappa below 100 */
+    /* the operator's sums are rounded otherwise and may end a step apart: at 1e-13 that is kappa^2
+     * 1e-13 of x, kappa below 100 */
     frg_lsmr_opts o = defaults();
     o.atol = o.btol = 1e-13;
     CHECK_OK(ctx, frg_lsmr_solve(ctx, NULL, &a.csr, frg_matrix(b, FRG_F64, M, P, P), &weights,
@@ -517,8 +524,8 @@ static void operators_and_layouts(void)
     frg_context_destroy(ctx);
 }
 
-/** 33 columns that stop at different times, one of them zero: the same bits for every width of the block and
- *  every number of threads.  5000 rows are three chunks. */
+/** 33 columns that stop at different times, one of them zero: the same bits for every width of the
+ *  block and every number of threads.  5000 rows are three chunks. */
 static void check_same_bits(double damp)
 {
     enum { M = 5000, N = 300, P = 33 };
@@ -600,7 +607,7 @@ static void scales(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- the preconditioned form -------------------------------------------------------------------- */
+/* ---- the preconditioned form ----------------------------------------------------------------- */
 
 typedef struct {
     const double *diagonal; /* of P^-1 */
@@ -664,7 +671,8 @@ static void run_engine(frg_context *ctx, const frg_csr *a, int64_t k, const doub
     frgi_arena_close(&memory, ctx);
 }
 
-/** P = A'A ends after one step; P = diag(A'A) takes the steps of scaled columns and gives their answer. */
+/** P = A'A ends after one step; P = diag(A'A) takes the steps of scaled columns and gives their
+ *  answer. */
 static void preconditioned(void)
 {
     frg_context *const ctx = test_context();
@@ -703,7 +711,7 @@ static void preconditioned(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- refusals, interruptions, faults ------------------------------------------------------------ */
+/* ---- refusals, interruptions, faults --------------------------------------------------------- */
 
 static void bad_input(void)
 {
@@ -762,7 +770,8 @@ static int count_calls(const frg_progress *p, void *user)
     return ++c->calls == c->stop_at;
 }
 
-/** Stopped in the second block: the first is done, the second has its iterate, the third is zero. */
+/** Stopped in the second block: the first is done, the second has its iterate, the third is
+ *  zero. */
 static void interruption(void)
 {
     enum { M = 200, N = 40, P = 3 };
@@ -830,8 +839,9 @@ static void stopping_transposed(const void *data, int64_t k, const double *y, do
         memset(x, 0, (size_t)(s->a->n * k) * sizeof *x);
 }
 
-/** Stopped in the first product of a step or in its second: the step is given up, and the answer is that of the steps before
- *  to the last bit.  Products: A'u of the start, then A v and A'u of each step. */
+/** Stopped in the first product of a step or in its second: the step is given up, and the answer is
+ *  that of the steps before to the last bit.  Products: A'u of the start, then A v and A'u of each
+ *  step. */
 static void stopped_within_a_step(void)
 {
     enum { M = 200, N = 40, STEPS = 5, PLACES = 3 };
@@ -864,8 +874,8 @@ typedef struct {
     int *calls;
 } drifting;
 
-/** An operator that is another one, 1e-5 away, at every call: the recurrence comes to believe in a gradient of
- *  1e-10, the products of the answer say 1e-5. */
+/** An operator that is another one, 1e-5 away, at every call: the recurrence comes to believe in a
+ *  gradient of 1e-10, the products of the answer say 1e-5. */
 static void drifting_times(const void *data, int64_t k, const double *x, double *y)
 {
     const drifting *const d = data;

@@ -1,4 +1,5 @@
-/* test_mesh.c - OFF, OBJ and PLY: points and edges, every file cut anywhere, what is refused and where. */
+/* test_mesh.c - OFF, OBJ and PLY: points and edges, every file cut anywhere, what is refused and
+ * where. */
 #include "fault.h"
 #include "fourge/gw.h"
 #include "io/mesh_bytes.h"
@@ -66,7 +67,8 @@ static frg_status parse_text(frg_context *ctx, const char *text, int64_t count, 
     return s;
 }
 
-/* Files that say how much they hold are refused wherever they are cut, but for the end of the last word. */
+/* Files that say how much they hold are refused wherever they are cut, but for the end of the last
+ * word. */
 static void cut(void)
 {
     static const char *const files[] = {CORPUS "square.off", CORPUS "ascii.ply",

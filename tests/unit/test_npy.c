@@ -1,9 +1,10 @@
-/* test_npy.c - arrays of every type, order and version; archives; and headers and sizes that lie. */
+/* test_npy.c - arrays of every type, order and version; archives; and headers and sizes that
+ * lie. */
 #include "unit/io_help.h"
 
 #include "io/io.h"
 
-/* ---- types -------------------------------------------------------------------------------------- */
+/* ---- types ----------------------------------------------------------------------------------- */
 
 /** Two elements, little-endian, and what they are. */
 static const struct {
@@ -102,7 +103,7 @@ static void every_half(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- headers ------------------------------------------------------------------------------------ */
+/* ---- headers --------------------------------------------------------------------------------- */
 
 static const struct {
     const char *header;
@@ -217,7 +218,7 @@ static void cut_and_changed(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- writing ------------------------------------------------------------------------------------ */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 /** Element (i, j, k, l) of any view, as its bytes. */
 static const char *element_at(const frg_array *a, const int64_t i[FRG_MAX_DIM])
@@ -300,7 +301,7 @@ static void write_and_read(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- tables ------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 /** Files that a stop falls into: the second large read asks for it. */
 typedef struct {
@@ -320,7 +321,8 @@ static int64_t read_and_stop(int handle, void *to, size_t bytes, void *user)
     return n;
 }
 
-/** A stop ends the reading of a large file after the piece that it falls into, as an array and as a table. */
+/** A stop ends the reading of a large file after the piece that it falls into, as an array and as a
+ *  table. */
 static void stopped_within(void)
 {
     enum { ROWS = 6 << 20, PIECE = 8 << 20 };
@@ -406,7 +408,7 @@ static void npy_as_table(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- archives ----------------------------------------------------------------------------------- */
+/* ---- archives -------------------------------------------------------------------------------- */
 
 typedef struct {
     byte_string x, k, m;
@@ -457,7 +459,8 @@ static void archives(void)
         for (size_t cut = front; cut < b.count; cut++) {
             CHECK(parse_zip(&t, ctx, &(byte_string){.data = b.data, .count = cut}) < 0 && !t);
         }
-        /* a bit changed anywhere: refused, or a bit of a time or the like, that nothing is read from */
+        /* a bit changed anywhere: refused, or a bit of a time or the like, that nothing is read
+         * from */
         for (size_t bit = 0; bit < 8 * b.count; bit++) {
             b.data[bit / 8] ^= (unsigned char)(1 << bit % 8);
             if (parse_zip(&t, ctx, &b) == FRG_OK)
@@ -474,7 +477,8 @@ static void archives(void)
     frg_context_destroy(ctx);
 }
 
-/** Members are found by one pass over the directory, and their names by a table: many are read at once. */
+/** Members are found by one pass over the directory, and their names by a table: many are read at
+ *  once. */
 static void many_members(void)
 {
     enum { MEMBERS = 20000 };

@@ -4,7 +4,8 @@
 
 enum { THREADS = 2, PASSES = 4000 };
 
-/** Passes alone among so many, where one takes `alone`, or `together` and every `period`-th `slow`. */
+/** Passes alone among so many, where one takes `alone`, or `together` and every `period`-th
+ *  `slow`. */
 static int passes_alone_from(frgi_oversubscription c, int threads, double together, double alone,
                              double slow, int period)
 {
@@ -39,8 +40,8 @@ static void uneven_a_little(void)
     CHECK(passes_alone(THREADS, 1, 2, 1.2, 2) <= 32);
 }
 
-/** Every third pass waits for a time slice: 8 together, then 64, 128, .. alone and 8 together after each, so at most 7
- *  windows in 4000. */
+/** Every third pass waits for a time slice: 8 together, then 64, 128, .. alone and 8 together after
+ *  each, so at most 7 windows in 4000. */
 static void waits(void)
 {
     const int alone = passes_alone(THREADS, 1, 2, 80, 3);
@@ -64,15 +65,16 @@ static void doubtful(void)
     CHECK_SAYS(alone >= 32 && alone <= 36, "%d", alone);
 }
 
-/** One in 8 is slow, and one thread would be slower still: it is tried for 4 passes after 8, not more. */
+/** One in 8 is slow, and one thread would be slower still: it is tried for 4 passes after 8, not
+ *  more. */
 static void slow_for_another_reason(void)
 {
     const int alone = passes_alone(THREADS, 1, 10, 40, 8);
     CHECK_SAYS(alone <= PASSES / 3 + 1, "%d", alone);
 }
 
-/** One pass waited as long as 16 passes take: alone they are dearer by 1 each, so 4 on trial, 4 + 16 in all, and 4 on
- *  trial once more. */
+/** One pass waited as long as 16 passes take: alone they are dearer by 1 each, so 4 on trial, 4 +
+ *  16 in all, and 4 on trial once more. */
 static void once(void)
 {
     const int alone = passes_alone(THREADS, 1, 2, 17, PASSES);

@@ -1,9 +1,10 @@
-/* Products of matrices on tiles, by the kernels of AVX2 and by BLAS beside sums in double precision.
+/* Products of matrices on tiles, by the kernels of AVX2 and by BLAS beside sums in double
+ * precision.
  *
- * Bound of an entry with |a|'|b| = s: tiles leave out less than 2u s (u = 2^-24), sum 16 products of each half of a
- * word one after another, add six such sums for every 32 of k to past C, and round that and the weight's multiples once;
- * every rounding is at most u s.  BLAS and AVX2 round at most k times.  (16 + 1 + 6 ceil(k / 32) + 2 + 2) u s and (k + 2) u s
- * hold for both below. */
+ * Bound of an entry with |a|'|b| = s: tiles leave out less than 2u s (u = 2^-24), sum 16 products
+ * of each half of a word one after another, add six such sums for every 32 of k to past C, and
+ * round that and the weight's multiples once; every rounding is at most u s.  BLAS and AVX2 round
+ * at most k times.  (16 + 1 + 6 ceil(k / 32) + 2 + 2) u s and (k + 2) u s hold for both below. */
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -94,7 +95,8 @@ static double b_turned(const work *w, int j, int k)
     return (double)w->b[k * LD + j];
 }
 
-/** C = past old + weight (left right'), within rounding; what lies outside C or above `lower` is untouched. */
+/** C = past old + weight (left right'), within rounding; what lies outside C or above `lower` is
+ *  untouched. */
 static bool right(const work *w, int m, int n, int k, element left, element other, double past,
                   double weight, bool lower)
 {
@@ -257,8 +259,8 @@ static void not_finite(void)
 
 extern int openblas_get_parallel(void) __attribute__((weak));
 
-/** Between the guards an OpenMP build of OpenBLAS runs on the thread that calls it, whatever number of threads there
- *  is; guards may stand in each other. */
+/** Between the guards an OpenMP build of OpenBLAS runs on the thread that calls it, whatever number
+ *  of threads there is; guards may stand in each other. */
 static void one_thread(void)
 {
     enum { WITH_OPENMP = 2 };

@@ -1,6 +1,6 @@
-/* test_product_tiles.c - products on tiles, and the QR by wide blocks that is made of them, on CPUs without tiles: the same
- * text as the library's over tiles in plain C (emulated_tiles.h), by the tests of test_product.c.  It needs AVX-512, which
- * packs; bounds as there. */
+/* test_product_tiles.c - products on tiles, and the QR by wide blocks that is made of them, on CPUs
+ * without tiles: the same text as the library's over tiles in plain C (emulated_tiles.h), by the
+ * tests of test_product.c.  It needs AVX-512, which packs; bounds as there. */
 #if defined(__x86_64__)
 #define EMULATED_TILES
 #include "emulated_tiles.h"
@@ -49,8 +49,8 @@ static void non_finite(void)
     with_products(not_finite);
 }
 
-/** Q of a matrix of `rows` x n by a team, a column of it zero and another one a copy: its distance from orthogonal, and that
- *  of A from Q Q'A over the largest column. */
+/** Q of a matrix of `rows` x n by a team, a column of it zero and another one a copy: its distance
+ *  from orthogonal, and that of A from Q Q'A over the largest column. */
 static void factor(int rows, int n, int team, float *q, double *orthogonality, double *residual)
 {
     frg_context *ctx = test_context();
@@ -113,9 +113,10 @@ static void factor(int rows, int n, int team, float *q, double *orthogonality, d
     frg_context_destroy(ctx);
 }
 
-/** Blocks of 128: four whole ones and a last one of 20 columns more, a column that is zero, one twice.  Householder's Q is
- *  within m n^(1/2) u of orthogonal and A as near to its span (Higham 2002, 19.4: gamma_mn with constants; rounding errors
- *  that do not conspire come to its root); u = 2^-24.  The bits are those of one thread. */
+/** Blocks of 128: four whole ones and a last one of 20 columns more, a column that is zero, one
+ *  twice.  Householder's Q is within m n^(1/2) u of orthogonal and A as near to its span (Higham
+ *  2002, 19.4: gamma_mn with constants; rounding errors that do not conspire come to its root); u =
+ *  2^-24.  The bits are those of one thread. */
 static void wide_qr(void)
 {
     enum { ROWS = 540, N = 532 };

@@ -1,8 +1,10 @@
-/* test_qr.c - the batched QR: bounds on torture matrices, independence of the members, what is reported.
+/* test_qr.c - the batched QR: bounds on torture matrices, independence of the members, what is
+ * reported.
  *
- * Bounds.  u = 2^-24 or 2^-53.  Every Q: |Q'Q - I| <= 1e-5 (f32) and 1e-13 (f64), the contract of qr.h; residual
- * norm(A - QR) <= 8 u sqrt(n) norm(A), besides one unit for the scaling where a column is denormal.
- * Checks are computed here in double (long double for f64) from what was returned. */
+ * Bounds.  u = 2^-24 or 2^-53.  Every Q: |Q'Q - I| <= 1e-5 (f32) and 1e-13 (f64), the contract of
+ * qr.h; residual norm(A - QR) <= 8 u sqrt(n) norm(A), besides one unit for the scaling where a
+ * column is denormal. Checks are computed here in double (long double for f64) from what was
+ * returned. */
 #include "fault.h"
 #include "fourge/qr.h"
 #include "linalg/half.h"
@@ -89,9 +91,10 @@ static void measure(const matrix *x, const void *q, const void *r, bool f64, dou
 
 enum { TALL = 4 * 2048 }; /* rows from which blocks of rows are factored by themselves */
 
-/** What sums over m rows add to a residual, in units of u: m / lanes squares are added one after the other, a random walk
- *  of sqrt(m / lanes) / 3 roundings in their sum, half as many in a norm, and a column meets two (its block's and its
- *  scale's).  Builds of the address sanitizer have no vectors; those of the others are a register of the level wide. */
+/** What sums over m rows add to a residual, in units of u: m / lanes squares are added one after
+ *  the other, a random walk of sqrt(m / lanes) / 3 roundings in their sum, half as many in a norm,
+ *  and a column meets two (its block's and its scale's).  Builds of the address sanitizer have no
+ *  vectors; those of the others are a register of the level wide. */
 static double of_long_sums(const frg_context *ctx, int64_t m, size_t size)
 {
 #if defined(__SANITIZE_ADDRESS__)
@@ -191,7 +194,8 @@ static void wide_panels(void)
     frg_context_destroy(ctx);
 }
 
-/** By wide blocks, too: no column of a triangle has anything to reflect; Q = I and R = A to the bit. */
+/** By wide blocks, too: no column of a triangle has anything to reflect; Q = I and R = A to the
+ *  bit. */
 static void triangle(void)
 {
     enum { N = 520 };
@@ -218,7 +222,7 @@ static void triangle(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- torture ------------------------------------------------------------------------------------ */
+/* ---- torture --------------------------------------------------------------------------------- */
 
 static void graded(matrix *x, double condition)
 {
@@ -452,8 +456,8 @@ static void signs_of_completions(void)
 /* ---- the cascade
  * --------------------------------------------------------------------------------- */
 
-/** R bidiagonal with r_jj^2 = 0.21, r_j,j+1 = -sqrt(0.79): every pivot is 0.21, yet one pass leaves 0.3: norm(R^-1)^2
- *  is 1e7 at order 12 already. */
+/** R bidiagonal with r_jj^2 = 0.21, r_j,j+1 = -sqrt(0.79): every pivot is 0.21, yet one pass leaves
+ *  0.3: norm(R^-1)^2 is 1e7 at order 12 already. */
 static void bidiagonal(void)
 {
     frg_context *ctx = test_context();
@@ -506,7 +510,7 @@ static void cascade(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- members do not know each other -------------------------------------------------------------- */
+/* ---- members do not know each other ---------------------------------------------------------- */
 
 enum { MEMBERS = 13 };
 
@@ -565,7 +569,8 @@ static void independence(void)
     }
 }
 
-/** Matrices that a team factors (those left over when they are dealt to the threads) have the bits of one thread. */
+/** Matrices that a team factors (those left over when they are dealt to the threads) have the bits
+ *  of one thread. */
 static void teams(void)
 {
     enum { COUNT = 4 }; /* the last by blocks of 128 columns where the machine has tiles */
@@ -604,7 +609,7 @@ static void teams(void)
     }
 }
 
-/* ---- tall matrices: blocks of rows, of at least 2048 and at least four ------------------------------- */
+/* ---- tall matrices: blocks of rows, of at least 2048 and at least four ----------------------- */
 
 /** Nothing in the first blocks, and little in the last. */
 static void empty_rows(matrix *x, double unused)
@@ -648,7 +653,8 @@ static void tall_torture(void)
     frg_context_destroy(ctx);
 }
 
-/** R is one of a kind: LAPACK's, but for the rounding of both, n^(1/2) u norm(A) each and a few times that. */
+/** R is one of a kind: LAPACK's, but for the rounding of both, n^(1/2) u norm(A) each and a few
+ *  times that. */
 static void tall_like_lapack(void)
 {
     enum { M = TALL + 100, N = 20 };
@@ -714,8 +720,8 @@ static size_t bytes_of(int threads, int64_t n, const int64_t shapes[][2])
     return bytes;
 }
 
-/** A room is as large as one matrix after the other needs, not as the longest column times the most columns; threads
- *  have none for a matrix that all factor together. */
+/** A room is as large as one matrix after the other needs, not as the longest column times the most
+ *  columns; threads have none for a matrix that all factor together. */
 static void rooms_by_need(void)
 {
     static const int64_t shapes[][2] = {{40000, 8}, {600, 560}};
@@ -753,7 +759,7 @@ static void tall_bad(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- layouts and types --------------------------------------------------------------------------- */
+/* ---- layouts and types ----------------------------------------------------------------------- */
 
 static uint16_t bf16_of(float x)
 {
@@ -849,7 +855,7 @@ static void old_basis(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- calls --------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 enum { SIDE = 20, THREE = 3 };
 
@@ -862,8 +868,8 @@ static bool all_nan(const void *x, frg_dtype t)
     return all;
 }
 
-/** Three matrices that all types have (1 on the diagonal, denormals of f16 beside it); then the second one holds `bad`: its Q
- *  and R are NaN, its neighbours keep their bits. */
+/** Three matrices that all types have (1 on the diagonal, denormals of f16 beside it); then the
+ *  second one holds `bad`: its Q and R are NaN, its neighbours keep their bits. */
 static void spoil(frg_dtype type, double bad)
 {
     static double a[THREE][SIDE * SIDE], q[2][THREE][SIDE * SIDE], r[2][THREE][SIDE * SIDE];

@@ -1,14 +1,16 @@
-/* test_qr_large.c - the bounds of qr.h at the order where they end, 4096, in single precision, and at orders whose last
- * block of 128 columns has every kind of rest.
+/* test_qr_large.c - the bounds of qr.h at the order where they end, 4096, in single precision, and
+ * at orders whose last block of 128 columns has every kind of rest.
  *
- * All of Q'Q would take as long as the factorisation in plain loops of double precision: some columns j are taken,
- * their products with every column, and the residual A e_j - Q R e_j.  The bounds are the contract's: 1e-5 for an
- * entry, 8 u sqrt(n) in the norm, here of a column's residual over norm(A), u = 2^-24. */
+ * All of Q'Q would take as long as the factorisation in plain loops of double precision: some
+ * columns j are taken, their products with every column, and the residual A e_j - Q R e_j.  The
+ * bounds are the contract's: 1e-5 for an entry, 8 u sqrt(n) in the norm, here of a column's
+ * residual over norm(A), u = 2^-24. */
 #include "fourge/qr.h"
 #include "test.h"
 
-/** 1: Gaussian entries and 2 sqrt(n) on the diagonal, which keep the least singular value near sqrt(n); 2: columns that shrink by 1e12 from the first to the last; 3: every column twice;
- *  4: every fifth column zero. */
+/** 1: Gaussian entries and 2 sqrt(n) on the diagonal, which keep the least singular value near
+ *  sqrt(n); 2: columns that shrink by 1e12 from the first to the last; 3: every column twice; 4:
+ *  every fifth column zero. */
 static float entry(int kind, int64_t i, int64_t j, int64_t n)
 {
     const double x = kind == 4 && j % 5 == 3 ? 0 : test_normal();

@@ -1,9 +1,10 @@
-/* test_rank.c - the exact rank of D, by classes of levels and a sparse factor in a prime field, against dense
- * elimination.
+/* test_rank.c - the exact rank of D, by classes of levels and a sparse factor in a prime field,
+ * against dense elimination.
  *
- * The dense rank is taken modulo three primes below 2^31, other ones than the library's, and the largest counts: the
- * rank modulo a prime is never more than the rational one, so that a disagreement is a mistake somewhere.  For
- * designs whose rank is known by hand it is compared with that.  Slopes are quarters, and integers in the dense matrix.
+ * The dense rank is taken modulo three primes below 2^31, other ones than the library's, and the
+ * largest counts: the rank modulo a prime is never more than the rational one, so that a
+ * disagreement is a mistake somewhere.  For designs whose rank is known by hand it is compared with
+ * that.  Slopes are quarters, and integers in the dense matrix.
  */
 #include "core/core.h"
 #include "fault.h"
@@ -15,7 +16,7 @@
 
 enum { MOST = 160 }; /* rows of a dense design */
 
-/* ---- dense elimination -------------------------------------------------------------------------- */
+/* ---- dense elimination ----------------------------------------------------------------------- */
 
 static uint64_t power(uint64_t a, uint64_t e, uint64_t p)
 {
@@ -73,7 +74,7 @@ static int64_t dense_rank(const panel *d)
     return most;
 }
 
-/* ---- ours --------------------------------------------------------------------------------------- */
+/* ---- ours ------------------------------------------------------------------------------------ */
 
 static int64_t sparse_rank(const panel *d, double work_most, size_t byte_cap)
 {
@@ -88,8 +89,8 @@ static int64_t sparse_rank(const panel *d, double work_most, size_t byte_cap)
     return rank;
 }
 
-/** Random designs of three to five factors: sparse ones, ones with a common parity, Latin squares with holes, and
- *  copies of a factor. */
+/** Random designs of three to five factors: sparse ones, ones with a common parity, Latin squares
+ *  with holes, and copies of a factor. */
 static void random_designs(void)
 {
     int below = 0, left = 0;
@@ -132,7 +133,8 @@ static void random_designs(void)
                left);
 }
 
-/** A Latin square of order m: all differences are in two factors, so that nothing merges; rank 3 m - 2. */
+/** A Latin square of order m: all differences are in two factors, so that nothing merges; rank 3 m
+ *  - 2. */
 static void latin_square(void)
 {
     const int64_t m = test_size(150, 40);
@@ -150,10 +152,11 @@ static void latin_square(void)
     panel_free(&d);
 }
 
-/** 5000 units that seldom leave their firm, 600 firms and 500 occupations of the firms' parity: three redundant
- *  columns, and no factor can be had.  The public count says exact; so it does, by the prime field, where every row
- *  changes firm (563 of them) and occupation: there the Schur complement on the firms and occupations has by NumPy's
- *  eigvalsh two eigenvalues of 1e-14, and the next is 0.011. */
+/** 5000 units that seldom leave their firm, 600 firms and 500 occupations of the firms' parity:
+ *  three redundant columns, and no factor can be had.  The public count says exact; so it does, by
+ *  the prime field, where every row changes firm (563 of them) and occupation: there the Schur
+ *  complement on the firms and occupations has by NumPy's eigvalsh two eigenvalues of 1e-14, and
+ *  the next is 0.011. */
 static void two_large_factors(void)
 {
     for (int kind = 0; kind < 2; kind++) {
@@ -184,7 +187,7 @@ static void two_large_factors(void)
     }
 }
 
-/* ---- slopes ------------------------------------------------------------------------------------- */
+/* ---- slopes ---------------------------------------------------------------------------------- */
 
 static void add_slopes(panel *d, int count)
 {
@@ -206,8 +209,9 @@ static frg_demean_rank public_rank(const panel *d, frg_fe_dof dof)
     return rank;
 }
 
-/** Up to four slopes on one to three factors, with and without intercepts: quarters between -2 and 2, most of them
- *  repeated in other factors, constant in levels or zero there, or a function of another factor. */
+/** Up to four slopes on one to three factors, with and without intercepts: quarters between -2 and
+ *  2, most of them repeated in other factors, constant in levels or zero there, or a function of
+ *  another factor. */
 static void random_slopes(void)
 {
     int below = 0;
@@ -254,9 +258,10 @@ static void random_slopes(void)
     CHECK_SAYS(below > test_size(200, 10), "%d below", below);
 }
 
-/** 3000 units and 2500 years of a connected design, too many for dense pivots, both with their trend: one redundancy
- *  for the constants and one for the trend.  Doubles of any size; as powers of two of another scale; and a second
- *  trend that is 0.1 times the first but for rounding, which counts as the same. */
+/** 3000 units and 2500 years of a connected design, too many for dense pivots, both with their
+ *  trend: one redundancy for the constants and one for the trend.  Doubles of any size; as powers
+ *  of two of another scale; and a second trend that is 0.1 times the first but for rounding, which
+ *  counts as the same. */
 static void large_slopes(void)
 {
     const int64_t units = test_size(3000, 300), years = test_size(2500, 250);
@@ -344,7 +349,7 @@ static void slope_faults(void)
     panel_free(&d);
 }
 
-/* ---- vectors modulo 2^61 - 1 -------------------------------------------------------------------- */
+/* ---- vectors modulo 2^61 - 1 ----------------------------------------------------------------- */
 
 enum { VECTORS = 14, INDICES = 10 };
 static const uint64_t PRIME = ((uint64_t)1 << 61) - 1;
@@ -404,8 +409,8 @@ static int64_t prime_rank(frg_context *ctx, vectors *v)
     return rank;
 }
 
-/** sum of v v' over (1, 0), (0, 1) and (4, u) has the determinant 1 + u^2 + 4^2, which is 0 for this u although the
- *  rank is 2: equal weights do not do. */
+/** sum of v v' over (1, 0), (0, 1) and (4, u) has the determinant 1 + u^2 + 4^2, which is 0 for
+ *  this u although the rank is 2: equal weights do not do. */
 static void isotropic_vectors(void)
 {
     frg_context *ctx = test_context();
@@ -415,8 +420,8 @@ static void isotropic_vectors(void)
     frg_context_destroy(ctx);
 }
 
-/** Random combinations of a few vectors, of small numbers, their negatives and any numbers below the prime.  The library's
- *  count is wrong with probability 1e2 / 2^61. */
+/** Random combinations of a few vectors, of small numbers, their negatives and any numbers below
+ *  the prime.  The library's count is wrong with probability 1e2 / 2^61. */
 static void random_vectors(void)
 {
     frg_context *ctx = test_context();

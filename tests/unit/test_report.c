@@ -1,4 +1,5 @@
-/* test_report.c - what each format looks like, that hostile text stays text, and that plots bear any data. */
+/* test_report.c - what each format looks like, that hostile text stays text, and that plots bear
+ * any data. */
 #include <unistd.h>
 
 #include "hostile.h"
@@ -42,7 +43,7 @@ static void add_table(frg_report *r)
     frg_report_table_close(r);
 }
 
-/* ---- the formats -------------------------------------------------------------------------------- */
+/* ---- the formats ----------------------------------------------------------------------------- */
 
 static void text_format(void)
 {
@@ -221,7 +222,7 @@ static void html_format(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- width -------------------------------------------------------------------------------------- */
+/* ---- width ----------------------------------------------------------------------------------- */
 
 static int64_t widest_line(const char *text)
 {
@@ -260,7 +261,8 @@ static void display_width(void)
                    "width of %s", cases[i].text);
 }
 
-/** 14 columns do not fit 80 cells: panels repeat the first column, and every number is there whole. */
+/** 14 columns do not fit 80 cells: panels repeat the first column, and every number is there
+ *  whole. */
 static void wide_tables(void)
 {
     frg_context *ctx = test_context();
@@ -292,7 +294,7 @@ static void wide_tables(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- misuse ------------------------------------------------------------------------------------- */
+/* ---- misuse ---------------------------------------------------------------------------------- */
 
 static void cell_without_table(frg_report *r)
 {
@@ -371,7 +373,7 @@ static void misuse(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- hostile text ------------------------------------------------------------------------------- */
+/* ---- hostile text ---------------------------------------------------------------------------- */
 
 static frg_report *hostile_report(frg_context *ctx, const char *name)
 {
@@ -403,7 +405,8 @@ static frg_report *hostile_report(frg_context *ctx, const char *name)
     return r;
 }
 
-/** Tags nest, attributes are quoted, '&' begins one of our entities, and no tag is one we do not write. */
+/** Tags nest, attributes are quoted, '&' begins one of our entities, and no tag is one we do not
+ *  write. */
 static bool well_formed(const char *html)
 {
     static const char *const known[] = {
@@ -453,7 +456,8 @@ static bool well_formed(const char *html)
     return depth == 0;
 }
 
-/** Braces balance, and in the table every row has one '&' and ends in \\; no special character is bare. */
+/** Braces balance, and in the table every row has one '&' and ends in \\; no special character is
+ *  bare. */
 static bool tame_latex(const char *tex)
 {
     static const char *const commands[] = {"section",
@@ -595,7 +599,7 @@ static void hostile(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- plots -------------------------------------------------------------------------------------- */
+/* ---- plots ----------------------------------------------------------------------------------- */
 
 /** All numbers in path data are finite and near the drawing. */
 static bool drawable(const char *html)
@@ -704,8 +708,9 @@ static void numbers_at(const char *html, const char *before, int n, double *a, d
     }
 }
 
-/** A unit to the right is as long as a unit up, whatever the cloud's shape; links have both ends; what is not a number has
- *  none.  Coordinates are written to 0.1 px, so that lengths are off by 0.1 at most. */
+/** A unit to the right is as long as a unit up, whatever the cloud's shape; links have both ends;
+ *  what is not a number has none.  Coordinates are written to 0.1 px, so that lengths are off by
+ *  0.1 at most. */
 static void maps(void)
 {
     static const double tall[] = {0, 1, 1, 1, (double)NAN, 0, 0, 0},
@@ -729,7 +734,8 @@ static void maps(void)
                 numbers_at(links, "M", q + 1, &x[2 * q], &y[2 * q]);
                 numbers_at(links, "L", q, &x[2 * q + 1], &y[2 * q + 1]);
             }
-            /* tall: the first link is one unit across, the second nine up; wide: the first is nine across and one up */
+            /* tall: the first link is one unit across, the second nine up; wide: the first is nine
+             * across and one up */
             const double across = (x[1] - x[0]) / (wide ? 9 : 1),
                          up = wide ? y[0] - y[1] : (y[2] - y[3]) / 9;
             CHECK_NEAR(across, up, 0.2);
@@ -783,7 +789,8 @@ static void long_curves(void)
     const char *const html = rendered(ctx, r, FRG_HTML, 0);
     CHECK(drawable(html));
     CHECK_SAYS(strlen(html) < 100000, "%zu bytes", strlen(html));
-    /* the axis is padded by 0.04 of the range, so the spike stands at 0.04 / 1.08 of the area's height */
+    /* the axis is padded by 0.04 of the range, so the spike stands at 0.04 / 1.08 of the area's
+     * height */
     const char *p = strstr(html, "class=\"line");
     double top = INFINITY;
     while (p && (p = strpbrk(p, " \"LM")) && strncmp(p, "\"/>", 3) != 0) {
@@ -805,7 +812,8 @@ static void ticks(void)
         const double b = a + fabs(test_normal()) * scale;
         const int wanted = 3 + (int)test_below(8);
         const frgi_axis x = frgi_axis_make(a, b, false, wanted);
-        /* steps are at most 2.5 times finer than asked for, so that n <= wanted + 1 and n >= wanted / 2.5 - 1 */
+        /* steps are at most 2.5 times finer than asked for, so that n <= wanted + 1 and n >= wanted
+         * / 2.5 - 1 */
         CHECK_SAYS(x.n >= 1 && x.n <= wanted + 1 && 2.5 * (x.n + 1) >= wanted,
                    "[%g, %g]: %d ticks for %d", a, b, x.n, wanted);
         const double unit = x.step / pow(10, floor(log10(x.step) + 1e-9));
@@ -822,7 +830,7 @@ static void ticks(void)
     CHECK(isnan(frgi_axis_place(&log, -1)));
 }
 
-/* ---- files -------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static void saving(void)
 {

@@ -1,8 +1,10 @@
-/* test_report_page.c - whole pages to the byte: every element, kind of series, axis and legend of a report, in every format.
+/* test_report_page.c - whole pages to the byte: every element, kind of series, axis and legend of a
+ * report, in every format.
  *
- * tests/golden/report.html, report.txt, report.md and report.tex were read and looked at when they were written; a change of
- * the looks changes them too: `FOURGE_TEST_WRITE=FOLDER test_report_page` writes them anew into a folder, for the eye.  All
- * coordinates are sums and products of a few halves and tenths, which compilers round alike.
+ * tests/golden/report.html, report.txt, report.md and report.tex were read and looked at when they
+ * were written; a change of the looks changes them too: `FOURGE_TEST_WRITE=FOLDER test_report_page`
+ * writes them anew into a folder, for the eye.  All coordinates are sums and products of a few
+ * halves and tenths, which compilers round alike.
  */
 #include "fourge/report.h"
 #include "test.h"
@@ -42,7 +44,8 @@ static void add_table(frg_report *r, int columns)
     frg_report_table_close(r);
 }
 
-/** Lines and bands over numbers: dashes of all looks, a legend of two rows, a gap, a reference, ticks with a power. */
+/** Lines and bands over numbers: dashes of all looks, a legend of two rows, a gap, a reference,
+ *  ticks with a power. */
 static void add_lines(frg_report *r)
 {
     enum { N = 9, SERIES = 7 };
@@ -113,7 +116,8 @@ static void add_coefficients(frg_report *r, int horizontal, int series)
                                    .series = s});
 }
 
-/** Decades with ticks between; a line too long for marks, lying; many names, of which each third or so has room. */
+/** Decades with ticks between; a line too long for marks, lying; many names, of which each third or
+ *  so has room. */
 static void add_scales(frg_report *r)
 {
     enum { DECADES = 5, LONG = 41, NAMES = 40 };
@@ -153,7 +157,8 @@ static void add_scales(frg_report *r)
                                    .series = &c});
 }
 
-/** More points than two a pixel: the curve keeps the first, lowest, highest and last of a column; a cloud has small marks. */
+/** More points than two a pixel: the curve keeps the first, lowest, highest and last of a column; a
+ *  cloud has small marks. */
 static void add_many(frg_report *r)
 {
     enum { CURVE = 3000, CLOUD = 401 };
@@ -206,8 +211,8 @@ static void write_text(const char *folder, const char *name, const char *text)
     }
 }
 
-/** The first line in which two texts differ, with the line that was wanted; what stands behind "<footer>fourge " is the
- *  version. */
+/** The first line in which two texts differ, with the line that was wanted; what stands behind
+ *  "<footer>fourge " is the version. */
 static void compare(const char *name, const char *got, const char *want)
 {
     for (int line = 1; *got || *want; line++) {

@@ -1,11 +1,13 @@
-/* test_row_lsmr.c - the row-space path: closed forms of slopes, the dense oracle, ranks, bits, bad input.
+/* test_row_lsmr.c - the row-space path: closed forms of slopes, the dense oracle, ranks, bits, bad
+ * input.
  *
- * Tolerances.  One factor is a closed form: rounding alone is left, EXACT times some hundred terms a level.
- * Against the oracle the bound is derived as in test_demean_oracle.c: converged promises
- * ||A' W^(1/2) r|| <= tol sqrt(Q) ||W^(1/2)(b - mean)|| for A with orthonormal columns in each factor, so
- * ||W^(1/2)(r - r*)|| is at most that over sqrt(lambda), lambda the smallest non-zero eigenvalue of A'A.  The
- * oracle's lambda is of unit columns that are not orthonormal within a level; where z is centred and weights
- * are mild the two differ by a factor below 10, which LOOSE allows for.
+ * Tolerances.  One factor is a closed form: rounding alone is left, EXACT times some hundred terms
+ * a level. Against the oracle the bound is derived as in test_demean_oracle.c: converged promises
+ * ||A' W^(1/2) r|| <= tol sqrt(Q) ||W^(1/2)(b - mean)|| for A with orthonormal columns in each
+ * factor, so ||W^(1/2)(r - r*)|| is at most that over sqrt(lambda), lambda the smallest non-zero
+ * eigenvalue of A'A.  The oracle's lambda is of unit columns that are not orthonormal within a
+ * level; where z is centred and weights are mild the two differ by a factor below 10, which LOOSE
+ * allows for.
  */
 #include "fault.h"
 #include "fe/fe_basis.h"
@@ -16,7 +18,7 @@
 
 static const double EXACT = 1e-12, LOOSE = 10;
 
-/* ---- a plan over a panel ------------------------------------------------------------------------ */
+/* ---- a plan over a panel --------------------------------------------------------------------- */
 
 typedef struct {
     fe_rows rows;
@@ -61,7 +63,7 @@ static void add_slopes(panel *d, int count, const int factor[], double offset)
     }
 }
 
-/* ---- closed forms ------------------------------------------------------------------------------- */
+/* ---- closed forms ---------------------------------------------------------------------------- */
 
 /** f[z]: a weighted straight line for each level; f[[z]]: a line through the origin. */
 static void lines(bool intercept, double offset)
@@ -137,7 +139,8 @@ static void slope_alone(void)
     lines(false, 1);
 }
 
-/** z constant in some levels beside the intercept, zero in others: the slope there is 0, the rank less. */
+/** z constant in some levels beside the intercept, zero in others: the slope there is 0, the rank
+ *  less. */
 static void degenerate_slopes(void)
 {
     frg_context *ctx = test_context();
@@ -179,10 +182,10 @@ static void degenerate_slopes(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- parts -------------------------------------------------------------------------------------- */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
-/** Columns 1, z, z^2 with z near 1000 are orthonormal to rounding all the same: what the second pass of
- *  Gram-Schmidt is for (one pass leaves 1e-16 times the cancellation, some 1e9 here). */
+/** Columns 1, z, z^2 with z near 1000 are orthonormal to rounding all the same: what the second
+ *  pass of Gram-Schmidt is for (one pass leaves 1e-16 times the cancellation, some 1e9 here). */
 static void orthonormal(void)
 {
     frg_context *ctx = test_context();
@@ -215,7 +218,8 @@ static void orthonormal(void)
     frg_context_destroy(ctx);
 }
 
-/** T = tridiag(-1, 2, -1) has the eigenvalues 2 - 2 cos(j pi / (n + 1)); one of 0 beside it is noise. */
+/** T = tridiag(-1, 2, -1) has the eigenvalues 2 - 2 cos(j pi / (n + 1)); one of 0 beside it is
+ *  noise. */
 static void ritz_values(void)
 {
     enum { N = 50 };
@@ -230,7 +234,7 @@ static void ritz_values(void)
     CHECK(isnan(frgi_ritz_smallest(diagonal, below2, 2, 0)));
 }
 
-/* ---- the oracle --------------------------------------------------------------------------------- */
+/* ---- the oracle ------------------------------------------------------------------------------ */
 
 static oracle *oracle_of(const panel *d)
 {
@@ -355,7 +359,7 @@ static void random_designs(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- bits, types, scales ------------------------------------------------------------------------ */
+/* ---- bits, types, scales --------------------------------------------------------------------- */
 
 /** Two factors of 60 and 25 levels, slopes on both, enough rows for several chunks. */
 static panel sloped_panel(int p)
@@ -472,7 +476,7 @@ static void floats(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- stops -------------------------------------------------------------------------------------- */
+/* ---- stops ----------------------------------------------------------------------------------- */
 
 static void marked(frg_status want, int64_t steps, frg_context *ctx, const frg_demean_opts *o)
 {
@@ -550,9 +554,10 @@ static void preconditioned(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- ranks too large for elimination ------------------------------------------------------------ */
+/* ---- ranks too large for elimination --------------------------------------------------------- */
 
-/** Connected factors with their intercepts and the same slope: one redundancy for each column kind. */
+/** Connected factors with their intercepts and the same slope: one redundancy for each column
+ *  kind. */
 static void rank_bound(void)
 {
     frg_context *ctx = test_context();
@@ -577,7 +582,7 @@ static void rank_bound(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- bad input, memory -------------------------------------------------------------------------- */
+/* ---- bad input, memory ----------------------------------------------------------------------- */
 
 static void bad_input(void)
 {

@@ -1,4 +1,5 @@
-/* test_small.c - Jacobi's eigenvalues: small rotations keep each where it was, and graded matrices keep their digits. */
+/* test_small.c - Jacobi's eigenvalues: small rotations keep each where it was, and graded matrices
+ * keep their digits. */
 #include "linalg/small.h"
 #include "test.h"
 
@@ -12,8 +13,9 @@ static void near_identity(int k, double *b)
             b[i * k + j] = b[j * k + i] = i == j ? 1 : 0.1 / k * (2 * test_uniform() - 1);
 }
 
-/** Rotations are by at most an eighth of a turn (the smaller root t of t^2 + 2 theta t - 1), so that eigenvalues which are far
- *  apart do not change places: each is in the disc about its diagonal entry, and its vector is next to its axis. */
+/** Rotations are by at most an eighth of a turn (the smaller root t of t^2 + 2 theta t - 1), so
+ *  that eigenvalues which are far apart do not change places: each is in the disc about its
+ *  diagonal entry, and its vector is next to its axis. */
 static void in_place(void)
 {
     for (int k = 1; k <= MOST; k++) {
@@ -61,8 +63,9 @@ static double inverse_diagonal(int k, const double *b, double *inverse)
     return (double)log_det;
 }
 
-/** A = D B D with d_i = 10^-i in a random order: the eigenvalues have relative errors of a few k eps, as the condition of B is below
- *  1.3 (Demmel and Veselic 1992), 16 digits apart as they are.  Sum, product and sum of inverses show it at both ends. */
+/** A = D B D with d_i = 10^-i in a random order: the eigenvalues have relative errors of a few k
+ *  eps, as the condition of B is below 1.3 (Demmel and Veselic 1992), 16 digits apart as they are.
+ *  Sum, product and sum of inverses show it at both ends. */
 static void graded(void)
 {
     for (int k = 2; k <= MOST; k++) {

@@ -1,5 +1,6 @@
-/* test_soap_corners.c - rules of the optimizer that only show where two things meet: factors under KL weights by hand,
- * scaled gradients with every option that has a scale, columns that changed places, blocks of an axis, tests in turns. */
+/* test_soap_corners.c - rules of the optimizer that only show where two things meet: factors under
+ * KL weights by hand, scaled gradients with every option that has a scale, columns that changed
+ * places, blocks of an axis, tests in turns. */
 #include "soap_data.h"
 
 static frg_soap_opts options(frg_soap_profile profile)
@@ -12,12 +13,13 @@ static frg_soap_opts options(frg_soap_profile profile)
     return o;
 }
 
-/* ---- KL weights ------------------------------------------------------------------------------------ */
+/* ---- KL weights ------------------------------------------------------------------------------ */
 
 enum { M = 5, N = 3 };
 
-/** L += (1 - beta) (G diag(max(R_jj, eps))^-1 G' / N - L), R alike over M, in the bases I of a warm-up, whose quotients
- *  are the diagonals; both from the old ones, and 1/eps at the first step. */
+/** L += (1 - beta) (G diag(max(R_jj, eps))^-1 G' / N - L), R alike over M, in the bases I of a
+ *  warm-up, whose quotients are the diagonals; both from the old ones, and 1/eps at the first
+ *  step. */
 static void kl_average(double beta, double eps, const double *g, double *l, double *r)
 {
     double next[M * M + N * N] = {0}, *const next_r = next + M * M;
@@ -47,8 +49,8 @@ static void check_factor(frg_context *ctx, frg_soap *soap, const char *key, int 
         CHECK_NEAR((double)k[i] / top, want[i] / top, 1e-6); /* some 10 roundings of u */
 }
 
-/** Factors of a matrix that is not square, some quotients below eps; for gradients of size 1, and for such that pass 2^40
- *  at the second step, where units change. */
+/** Factors of a matrix that is not square, some quotients below eps; for gradients of size 1, and
+ *  for such that pass 2^40 at the second step, where units change. */
 static void kl_factors(void)
 {
     static const double scales[] = {1, 0x1p38};
@@ -76,10 +78,11 @@ static void kl_factors(void)
     }
 }
 
-/* ---- scale ------------------------------------------------------------------------------------------ */
+/* ---- scale ----------------------------------------------------------------------------------- */
 
-/** Gradients, eps and what else has their scale times 2^38: the same W to rounding of the bases (see test_soap.c).  The
- *  fourth gradient is beyond 2^40, where units change and what was averaged before goes along. */
+/** Gradients, eps and what else has their scale times 2^38: the same W to rounding of the bases
+ *  (see test_soap.c).  The fourth gradient is beyond 2^40, where units change and what was averaged
+ *  before goes along. */
 static void scaled_gradients(void)
 {
     enum { SIZE = 8, STEPS = 10 };
@@ -133,10 +136,10 @@ static void scaled_gradients(void)
     }
 }
 
-/* ---- columns, blocks, turns ------------------------------------------------------------------------- */
+/* ---- columns, blocks, turns ------------------------------------------------------------------ */
 
-/** A part of the state that is read and set again moves columns that changed places; the run goes on as it was, whether
- *  the first moment is in the bases or not. */
+/** A part of the state that is read and set again moves columns that changed places; the run goes
+ *  on as it was, whether the first moment is in the bases or not. */
 static void parts_that_are_set(void)
 {
     enum { SIZE = 8, STEPS = 12 };
@@ -167,8 +170,9 @@ static void parts_that_are_set(void)
     }
 }
 
-/** A parameter that is reset goes on as in an optimizer that sees it for the first time, to the bit, its neighbour as if nothing
- *  had been; also where the refresh of the step before is still under way. */
+/** A parameter that is reset goes on as in an optimizer that sees it for the first time, to the
+ *  bit, its neighbour as if nothing had been; also where the refresh of the step before is still
+ *  under way. */
 static void reset_alone(void)
 {
     enum { SIZE = 12, STEPS = 4 };
@@ -234,8 +238,8 @@ static void wrong_parts(void)
     frg_context_destroy(ctx);
 }
 
-/** Two blocks of a vector are two vectors, also where one of them passes the adaptive test while second moments are
- *  recombined along the axis that both lie on. */
+/** Two blocks of a vector are two vectors, also where one of them passes the adaptive test while
+ *  second moments are recombined along the axis that both lie on. */
 static void blocks_in_turn(void)
 {
     enum { HALF = 4, STEPS = 10 };
@@ -275,7 +279,8 @@ static void blocks_in_turn(void)
     frg_context_destroy(ctx);
 }
 
-/** Over a parameter only the factors that are due have to pass; a first basis is made whatever the test says. */
+/** Over a parameter only the factors that are due have to pass; a first basis is made whatever the
+ *  test says. */
 static void tests_in_turns(void)
 {
     enum { SIZE = 6 };
@@ -326,9 +331,10 @@ static double least_kept(int n, int count, const float *p, const float *q)
     return least;
 }
 
-/** Directions that no gradient has had keep their vectors over 20 refreshes of K = U C_t U' with new C_t and U of rank 3.  A
- *  refresh turns such a column by 0.2 / ridge_c in the mean (soap_factor.c), the worst of 21 columns by less than 1 / ridge_c, in
- *  the worst case always the same way: 20 / 64, a cosine of 0.95.  Without the ridge they are gone. */
+/** Directions that no gradient has had keep their vectors over 20 refreshes of K = U C_t U' with
+ *  new C_t and U of rank 3.  A refresh turns such a column by 0.2 / ridge_c in the mean
+ *  (soap_factor.c), the worst of 21 columns by less than 1 / ridge_c, in the worst case always the
+ *  same way: 20 / 64, a cosine of 0.95.  Without the ridge they are gone. */
 static void empty_directions(void)
 {
     enum { SIZE = 24, RANK = 3, STEPS = 21 };
@@ -391,10 +397,10 @@ static void chances(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- what a review found --------------------------------------------------------------------------- */
+/* ---- what a review found --------------------------------------------------------------------- */
 
-/** A group that updates first beside one that takes the gradient first: both make their first bases in the first step, and
- *  each steps as it does alone. */
+/** A group that updates first beside one that takes the gradient first: both make their first bases
+ *  in the first step, and each steps as it does alone. */
 static void both_orders(void)
 {
     frg_context *ctx = test_context_with(2, NULL, NULL);
@@ -427,8 +433,8 @@ static int64_t four(int64_t t0, void *user)
     return 4;
 }
 
-/** Four factors take turns in four steps whether the frequency is a number, a table or a function, and from the step on
- *  at which stagger is switched on. */
+/** Four factors take turns in four steps whether the frequency is a number, a table or a function,
+ *  and from the step on at which stagger is switched on. */
 static void stagger_by_any_name(void)
 {
     static const int64_t table[1][2] = {{0, 4}};
@@ -458,8 +464,8 @@ static void stagger_by_any_name(void)
     }
 }
 
-/** A basis that zero gradients could not give is made at the next due step, under KL weights and whatever scope the
- *  adaptive test has. */
+/** A basis that zero gradients could not give is made at the next due step, under KL weights and
+ *  whatever scope the adaptive test has. */
 static void lost_under_kl(void)
 {
     for (int scope = 0; scope < 2; scope++) {
@@ -484,8 +490,9 @@ static void lost_under_kl(void)
     }
 }
 
-/** Options at their ends: the largest block is the whole axis, the least eps under KL weights is a floor that factors
- *  survive, and a factor beyond what LAPACK can count is refused with its remedy. */
+/** Options at their ends: the largest block is the whole axis, the least eps under KL weights is a
+ *  floor that factors survive, and a factor beyond what LAPACK can count is refused with its
+ *  remedy. */
 static void ends(void)
 {
     frg_context *ctx = test_context();

@@ -1,5 +1,6 @@
-/* test_soap_effects.c - what options and guards are for, by what they do: the noise floor, first bases, merged and blocked axes, one
- * Cholesky pass on a hint, memory, options and gradients that are refused. */
+/* test_soap_effects.c - what options and guards are for, by what they do: the noise floor, first
+ * bases, merged and blocked axes, one Cholesky pass on a hint, memory, options and gradients that
+ * are refused. */
 #include "soap_data.h"
 
 static frg_soap_opts options(void)
@@ -11,11 +12,12 @@ static frg_soap_opts options(void)
     return o;
 }
 
-/* ---- the noise floor ------------------------------------------------------------------------------- */
+/* ---- the noise floor ------------------------------------------------------------------------- */
 
 enum { FLOOR_MOST = 128 };
 
-/** norm(-W / lr - U V') / norm(U V') after one step from W = 0 on G = U diag(s) V' of order n, s from 2 to 2 / n, or all 2. */
+/** norm(-W / lr - U V') / norm(U V') after one step from W = 0 on G = U diag(s) V' of order n, s
+ *  from 2 to 2 / n, or all 2. */
 static double first_step(int n, double floor, bool equal)
 {
     enum { N2 = FLOOR_MOST * FLOOR_MOST };
@@ -59,11 +61,12 @@ static double first_step(int n, double floor, bool equal)
     return sqrt(off);
 }
 
-/** P of the first step is diagonal but for residues r, which Adam makes r / (|r| + eps), n - 1 in a row of length 1 that is
- *  right: some sqrt(n - 1).  They are up to 2 u max|P| each, from a product and a factorisation, where the second basis
- *  follows the first, however close singular values lie (two decompositions of equal ones give any P), so that over a floor
- *  of 16 u sqrt(n) max|P| all n^2 of them come to 2 n / (16 sqrt(n)) of norm(U V') = sqrt(n), an eighth whatever n is, and
- *  are linear in it.  Seen: 0.11 at most at order 16 (4000 draws), 0.05 to 0.07 at orders 64 to 128. */
+/** P of the first step is diagonal but for residues r, which Adam makes r / (|r| + eps), n - 1 in a
+ *  row of length 1 that is right: some sqrt(n - 1).  They are up to 2 u max|P| each, from a product
+ *  and a factorisation, where the second basis follows the first, however close singular values lie
+ *  (two decompositions of equal ones give any P), so that over a floor of 16 u sqrt(n) max|P| all
+ *  n^2 of them come to 2 n / (16 sqrt(n)) of norm(U V') = sqrt(n), an eighth whatever n is, and are
+ *  linear in it.  Seen: 0.11 at most at order 16 (4000 draws), 0.05 to 0.07 at orders 64 to 128. */
 static void noise_floor(void)
 {
     static const int orders[] = {16, 64, 96, FLOOR_MOST};
@@ -79,7 +82,7 @@ static void noise_floor(void)
         }
 }
 
-/* ---- first bases ------------------------------------------------------------------------------------- */
+/* ---- first bases ----------------------------------------------------------------------------- */
 
 /** norm of Q'KQ - diag(lambda) over norm(K), of an axis. */
 static double off_diagonal(frg_context *ctx, frg_soap *soap, int axis, int64_t n)
@@ -100,8 +103,9 @@ static double off_diagonal(frg_context *ctx, frg_soap *soap, int axis, int64_t n
     return sqrt(off / norm);
 }
 
-/** First bases are eigenvectors with their values, whichever way they are made (backward error: some n u), and made the
- *  way that the options allow: the second one follows where both factors are those of one gradient. */
+/** First bases are eigenvectors with their values, whichever way they are made (backward error:
+ *  some n u), and made the way that the options allow: the second one follows where both factors
+ *  are those of one gradient. */
 static void first_bases(void)
 {
     enum { M = 12, N = 7 };
@@ -162,10 +166,10 @@ static void first_bases(void)
         }
 }
 
-/* ---- merged and blocked axes ------------------------------------------------------------------------ */
+/* ---- merged and blocked axes ----------------------------------------------------------------- */
 
-/** A tensor of four axes whose axes are merged, up to the limit of a factor, is the tensor of the shape that they merge to, to
- *  the bit. */
+/** A tensor of four axes whose axes are merged, up to the limit of a factor, is the tensor of the
+ *  shape that they merge to, to the bit. */
 static void merged(void)
 {
     static const int64_t shape[4] = {2, 3, 4, 2};
@@ -191,7 +195,8 @@ static void merged(void)
         frg_soap *plain = optimizer(ctx, &o, tensor(w[0], rows[r].axes, rows[r].to));
         o.merge_dims = 1;
         o.merge_rule = rows[r].rule;
-        o.precondition_1d = 0; /* which is about parameters of one axis, not about axes that become one */
+        o.precondition_1d = 0; /* which is about parameters of one axis, not about axes that become
+                                  one */
         frg_soap *soap = optimizer(ctx, &o, tensor(w[1], 4, shape));
         for (int k = 0; k < rows[r].axes; k++) {
             char key[16];
@@ -214,9 +219,9 @@ static void merged(void)
     }
 }
 
-/** A stack of b matrices m x n steps as the matrix b m x n, or m x b n where n <= m, to the bit, with KL weights and
- *  without; its moments and factors have that shape.  A matrix made of parts of rows has gaps, as the one it is held
- *  against: W without gaps is written in f32. */
+/** A stack of b matrices m x n steps as the matrix b m x n, or m x b n where n <= m, to the bit,
+ *  with KL weights and without; its moments and factors have that shape.  A matrix made of parts of
+ *  rows has gaps, as the one it is held against: W without gaps is written in f32. */
 static void stacked(void)
 {
     enum { MOST = 96, STEPS = 8 };
@@ -269,7 +274,8 @@ static void stacked(void)
     }
 }
 
-/** Blocks of rows of a matrix whose columns have no factor are matrices of their own, the last one shorter. */
+/** Blocks of rows of a matrix whose columns have no factor are matrices of their own, the last one
+ *  shorter. */
 static void blocked(void)
 {
     enum { ROWS = 8, COLUMNS = 9, BLOCK = 3, PARTS = 3 };
@@ -305,10 +311,11 @@ static void blocked(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- one Cholesky pass on a hint --------------------------------------------------------------------- */
+/* ---- one Cholesky pass on a hint ------------------------------------------------------------- */
 
-/** A basis of order 1536 whose K Q is nearly orthogonal is refreshed by one Cholesky pass, one that is not by
- *  Householder; both within the bounds of qr.h (of a probe: sums of SIZE entries, here a tenth of that). */
+/** A basis of order 1536 whose K Q is nearly orthogonal is refreshed by one Cholesky pass, one that
+ *  is not by Householder; both within the bounds of qr.h (of a probe: sums of SIZE entries, here a
+ *  tenth of that). */
 static void one_pass(void)
 {
     const int64_t size = test_size(1536, 96), columns = size + 1;
@@ -339,8 +346,9 @@ static void one_pass(void)
     }
 }
 
-/** A pass that suffices is taken as it is from 1e-5 on, verified below, where the second one mends what it left (some u
- *  sqrt(n), more than a quarter of 1e-6), and what no pass reaches is Householder's. */
+/** A pass that suffices is taken as it is from 1e-5 on, verified below, where the second one mends
+ *  what it left (some u sqrt(n), more than a quarter of 1e-6), and what no pass reaches is
+ *  Householder's. */
 static void ortho_tol(void)
 {
     enum { SIZE = 64 };
@@ -372,8 +380,8 @@ static void ortho_tol(void)
     }
 }
 
-/** Factors of gradients of rank 2 have quotients of 0, which rounding makes negative, by no more than a column's sum of
- *  SIZE products, u SIZE; those of I and more have none. */
+/** Factors of gradients of rank 2 have quotients of 0, which rounding makes negative, by no more
+ *  than a column's sum of SIZE products, u SIZE; those of I and more have none. */
 static void indefinite(void)
 {
     enum { SIZE = 24, STEPS = 6 };
@@ -405,10 +413,10 @@ static void indefinite(void)
     }
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
-/** Everything of a handle over 12 layers is at most 1.25 times the factors, bases and moments, by two threads, after the
- *  eigendecompositions of the first step. */
+/** Everything of a handle over 12 layers is at most 1.25 times the factors, bases and moments, by
+ *  two threads, after the eigendecompositions of the first step. */
 static void memory(void)
 {
     enum { H = 64, LAYERS = 12 };
@@ -436,10 +444,10 @@ static void memory(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- what is refused ---------------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
-/** Every option with a range is refused outside it, by name, by a new handle and by a group that is changed; the group
- *  stays as it was. */
+/** Every option with a range is refused outside it, by name, by a new handle and by a group that is
+ *  changed; the group stays as it was. */
 static void every_option(void)
 {
     enum kind { REAL, WORD, LONG };
@@ -618,8 +626,8 @@ static void mark(const frg_array *a, const char *from, bool *bytes)
             }
 }
 
-/** Two parameters are refused just where they have a byte in common: arrays with random strides, forwards and
- *  backwards, of three types, against marks on the bytes. */
+/** Two parameters are refused just where they have a byte in common: arrays with random strides,
+ *  forwards and backwards, of three types, against marks on the bytes. */
 static void shared_bytes(void)
 {
     enum { ROOM = 2048, MIDDLE = 1024, ROUNDS = 4000 }; /* a reach is at most 3 3 12 8 bytes */

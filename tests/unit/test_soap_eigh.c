@@ -1,7 +1,8 @@
-/* test_soap_eigh.c - bases by eigendecomposition that fail: float32, then double, then the basis stays, then again.
+/* test_soap_eigh.c - bases by eigendecomposition that fail: float32, then double, then the basis
+ * stays, then again.
  *
- * LAPACK's routines fail on no matrix that can be had on purpose, so that this program has them under their own names
- * and hands calls on to LAPACK unless they are to fail. */
+ * LAPACK's routines fail on no matrix that can be had on purpose, so that this program has them
+ * under their own names and hands calls on to LAPACK unless they are to fail. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -12,7 +13,7 @@
 
 enum { N = 8, STEPS = 9, MOST_CALLS = 64 };
 
-/* ---- LAPACK that fails ----------------------------------------------------------------------------- */
+/* ---- LAPACK that fails ----------------------------------------------------------------------- */
 
 typedef enum { WORKS, FAILS, GIVES_NAN } outcome;
 
@@ -62,7 +63,7 @@ void dsyevd_(const char *job, const char *part, const int *n, double *a, const i
 SYEVD(ssyevd_, float, f32, n32)
 SYEVD(dsyevd_, double, f64, n64)
 
-/* ---- runs ------------------------------------------------------------------------------------------ */
+/* ---- runs ------------------------------------------------------------------------------------ */
 
 typedef struct {
     frg_context *ctx;
@@ -110,7 +111,8 @@ static void get(run *r, const char *key, int64_t n, float *to)
     CHECK_OK(r->ctx, frg_soap_state_get(r->soap, 0, key, view));
 }
 
-/** Both bases are eigenvectors of their factors with their values, descending: Q'KQ = diag(lambda) to N u norm(K). */
+/** Both bases are eigenvectors of their factors with their values, descending: Q'KQ = diag(lambda)
+ *  to N u norm(K). */
 static void check_bases(run *r)
 {
     static const char *const keys[2][3] = {{"GG.0", "Q.0", "eig.0"}, {"GG.1", "Q.1", "eig.1"}};
@@ -141,7 +143,8 @@ static void check_identity(run *r)
         CHECK(left[i] == (i % (N + 1) == 0) && right[i] == left[i]);
 }
 
-/** The first link: float32 fails, or gives NaN and says that it did not; double precision makes the basis. */
+/** The first link: float32 fails, or gives NaN and says that it did not; double precision makes the
+ *  basis. */
 static void double_precision_steps_in(void)
 {
     static const outcome kinds[] = {FAILS, GIVES_NAN};
@@ -207,8 +210,9 @@ static void moments_turn_with_the_rescue(void)
     frg_context_destroy(ctx);
 }
 
-/** The second and third: double precision fails as well, the basis stays the identity with a warning, and is tried again
- *  whenever it is due.  That is a warm-up by Adam of as many steps, to the bit. */
+/** The second and third: double precision fails as well, the basis stays the identity with a
+ *  warning, and is tried again whenever it is due.  That is a warm-up by Adam of as many steps, to
+ *  the bit. */
 static void the_basis_waits(void)
 {
     static const struct {
@@ -250,8 +254,8 @@ static void the_basis_waits(void)
     }
 }
 
-/** One factor of two fails; what waits is saved with the state, and the adaptive test does not hide it: the same bits
- *  from a state taken in between. */
+/** One factor of two fails; what waits is saved with the state, and the adaptive test does not hide
+ *  it: the same bits from a state taken in between. */
 static void one_factor_waits(void)
 {
     frg_context *ctx = test_context_with(1, NULL, NULL);
@@ -289,8 +293,8 @@ static void one_factor_waits(void)
     frg_context_destroy(ctx);
 }
 
-/** With use_eigh a later one that fails leaves the basis of the step before, and the run goes on as if it had not been
- *  due; the memory for the second attempt may be missing as well. */
+/** With use_eigh a later one that fails leaves the basis of the step before, and the run goes on as
+ *  if it had not been due; the memory for the second attempt may be missing as well. */
 static void a_later_basis_stays(void)
 {
     for (int missing = 0; missing < 2; missing++) {
@@ -329,7 +333,8 @@ static void a_later_basis_stays(void)
     }
 }
 
-/** Policy propagate: NaN go into K as they do in other packages; bases stay orthogonal, nothing aborts. */
+/** Policy propagate: NaN go into K as they do in other packages; bases stay orthogonal, nothing
+ *  aborts. */
 static void not_a_number(void)
 {
     frg_context *ctx = test_context_with(1, NULL, NULL);

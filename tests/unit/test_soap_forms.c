@@ -1,4 +1,5 @@
-/* test_soap_forms.c - closed forms, the basis invariant, saved states, views, and what must be refused. */
+/* test_soap_forms.c - closed forms, the basis invariant, saved states, views, and what must be
+ * refused. */
 #include <unistd.h>
 
 #include "fault.h"
@@ -15,9 +16,10 @@ static frg_soap_opts options(frg_soap_profile profile)
     return o;
 }
 
-/* ---- closed forms --------------------------------------------------------------------------------- */
+/* ---- closed forms ---------------------------------------------------------------------------- */
 
-/** 1 x 1 and diagonal gradients: the bases are permutations, SOAP is Adam: W = -lr g / (|g| + eps) at t = 1. */
+/** 1 x 1 and diagonal gradients: the bases are permutations, SOAP is Adam: W = -lr g / (|g| + eps)
+ *  at t = 1. */
 static void diagonal(void)
 {
     frg_context *ctx = test_context();
@@ -83,8 +85,8 @@ static void rank_one(void)
     frg_context_destroy(ctx);
 }
 
-/** The same G = sum_i s_i u_i v_i' at every step: bias-corrected moments are those of G, so that every direction moves
- *  by lr s_i / (s_i + eps) a step. */
+/** The same G = sum_i s_i u_i v_i' at every step: bias-corrected moments are those of G, so that
+ *  every direction moves by lr s_i / (s_i + eps) a step. */
 static void constant(void)
 {
     enum { M = 6, N = 4, STEPS = 15 };
@@ -112,7 +114,8 @@ static void constant(void)
     const frg_array grad = matrix(g, M, N);
     for (int t = 1; t <= STEPS; t++) {
         CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, NULL));
-        /* residues of 4 u s = 1e-6 off the diagonal over eps: 24 entries of 2e-6 a step, and what they add up to */
+        /* residues of 4 u s = 1e-6 off the diagonal over eps: 24 entries of 2e-6 a step, and what
+         * they add up to */
         for (int i = 0; i < M * N; i++)
             CHECK_NEAR((double)w[i], -t * moves[i], 1e-5 * t);
     }
@@ -167,12 +170,14 @@ static void equivariance(void)
     frg_context_destroy(ctx);
 }
 
-/** What rounding to f32, of u each, can have done to an entry of AdamW: bounds of the errors of m, v and W. */
+/** What rounding to f32, of u each, can have done to an entry of AdamW: bounds of the errors of m,
+ *  v and W. */
 typedef struct {
     double m, v, w;
 } adamw_error;
 
-/** One step of AdamW in double, and the errors that a step in f32 adds to those so far, to first order in u. */
+/** One step of AdamW in double, and the errors that a step in f32 adds to those so far, to first
+ *  order in u. */
 static void adamw_step(const frg_soap_opts *o, int t, double g, double *w, double *m, double *v,
                        adamw_error *e)
 {
@@ -192,8 +197,8 @@ static void adamw_step(const frg_soap_opts *o, int t, double g, double *w, doubl
     e->w += o->lr * to_a + u * (3 * fabs(*w) + 5 * o->lr * fabs(a));
 }
 
-/** No factors: AdamW, decay first, within the errors of its own roundings, entry by entry; and the same bits from factors that
- *  wait for a warm-up without end. */
+/** No factors: AdamW, decay first, within the errors of its own roundings, entry by entry; and the
+ *  same bits from factors that wait for a warm-up without end. */
 static void adamw(void)
 {
     enum { N = 60 };
@@ -258,8 +263,8 @@ static void clip(void)
     frg_context_destroy(ctx);
 }
 
-/** Both divisors are kept off zero by their constants, 1e-7 and 1e-30, which count where updates are as short: d = 1 / (1 + eps)
- *  with c1 = c2 = 1. */
+/** Both divisors are kept off zero by their constants, 1e-7 and 1e-30, which count where updates
+ *  are as short: d = 1 / (1 + eps) with c1 = c2 = 1. */
 static void short_updates(void)
 {
     static const struct {
@@ -294,10 +299,11 @@ static void short_updates(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- the basis invariant -------------------------------------------------------------------------- */
+/* ---- the basis invariant --------------------------------------------------------------------- */
 
-/** Every factor passes the adaptive test at every step: the moment must not stay outside its basis (what the
- *  review of the batched-QR pull request found).  Equal to the bit to a run with no refresh due. */
+/** Every factor passes the adaptive test at every step: the moment must not stay outside its basis
+ *  (what the review of the batched-QR pull request found).  Equal to the bit to a run with no
+ *  refresh due. */
 static void all_skip_leaves_momentum_in_its_basis(void)
 {
     enum { N = 6, STEPS = 20 };
@@ -429,7 +435,7 @@ static void crossing(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- hard gradients ------------------------------------------------------------------------------- */
+/* ---- hard gradients -------------------------------------------------------------------------- */
 
 static void spikes(void)
 {
@@ -454,10 +460,11 @@ static void spikes(void)
                 CHECK(isfinite(w[i]));
                 moved = fmaxf(moved, fabsf(w[i] - before[i]));
             }
-            /* a basis that turns leaves m large where v is small, so that steps may be long while the spike is in m (in
-               the oracle's double precision as often as here: 1 of 30 runs moves an entry by 10 lr after 20 steps).
-               Of 1e5 what is left after 190 steps is 0.05 * 0.95^190 * 1e5 = 0.3, and steps are Adam's:
-               |m| <= sqrt(v) (1 - b1) / sqrt(1 - b2), some lr an entry, 384 of them rotated */
+            /* a basis that turns leaves m large where v is small, so that steps may be long while
+             * the spike is in m (in the oracle's double precision as often as here: 1 of 30 runs
+             * moves an entry by 10 lr after 20 steps). Of 1e5 what is left after 190 steps is 0.05
+             * * 0.95^190 * 1e5 = 0.3, and steps are Adam's: |m| <= sqrt(v) (1 - b1) / sqrt(1 - b2),
+             * some lr an entry, 384 of them rotated */
             CHECK_SAYS(k == 2 || t <= 200 || moved <= 10 * (float)o.lr,
                        "spike %g, step %d: an entry moved by %g", sizes[k], t, (double)moved);
         }
@@ -530,7 +537,7 @@ static void not_finite(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- independence --------------------------------------------------------------------------------- */
+/* ---- independence ---------------------------------------------------------------------------- */
 
 /** Any number of threads, together or alone: the same bits. */
 static void bits(void)
@@ -599,7 +606,7 @@ static void allocates_nothing(void)
     CHECK_INT(memory.live_blocks, 0);
 }
 
-/* ---- types and strides ---------------------------------------------------------------------------- */
+/* ---- types and strides ----------------------------------------------------------------------- */
 
 static float half_of(uint16_t h, bool bf16)
 {
@@ -650,8 +657,9 @@ static void half_parameters(void)
     frg_context_destroy(ctx);
 }
 
-/** Updates of 1/20 unit: to the nearest they are lost; by chance they arrive in the mean.  The number of N N units
- *  gone up after T steps is binomial with variance below N N T / 20: five deviations. */
+/** Updates of 1/20 unit: to the nearest they are lost; by chance they arrive in the mean.  The
+ *  number of N N units gone up after T steps is binomial with variance below N N T / 20: five
+ *  deviations. */
 static void rounded_by_chance(void)
 {
     enum { N = 40, T = 40 };
@@ -731,7 +739,8 @@ static void strides(void)
     frg_context_destroy(ctx);
 }
 
-/** Merged: (6, 2, 3) is (6, 6); blocks of the whole length are no blocks; blocks split gradients apart. */
+/** Merged: (6, 2, 3) is (6, 6); blocks of the whole length are no blocks; blocks split gradients
+ *  apart. */
 static void merged_and_blocked(void)
 {
     frg_context *ctx = test_context();
@@ -777,8 +786,9 @@ static void merged_and_blocked(void)
     frg_context_destroy(ctx);
 }
 
-/** A refresh after the step is the one within it, to the bit: over steps, in saved states at any time, with tests that
- *  skip, with options changed between steps, and where a handle is destroyed while one goes on. */
+/** A refresh after the step is the one within it, to the bit: over steps, in saved states at any
+ *  time, with tests that skip, with options changed between steps, and where a handle is destroyed
+ *  while one goes on. */
 static void refresh_after_the_step(void)
 {
     enum { PARAMS = 3, SIZE = 40 * 24, STEPS = 9 };
@@ -867,7 +877,7 @@ static void late_parameter(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- the state ------------------------------------------------------------------------------------ */
+/* ---- the state ------------------------------------------------------------------------------- */
 
 enum { SM = 7, SN = 5 };
 
@@ -915,8 +925,8 @@ static void resume(void)
     remove(path);
 }
 
-/** Parts read from one handle and set in another under the peers' names: the same trajectory to rounding, from
- *  GG.i and Q.i as from L, R, Q_L, Q_R. */
+/** Parts read from one handle and set in another under the peers' names: the same trajectory to
+ *  rounding, from GG.i and Q.i as from L, R, Q_L, Q_R. */
 static void parts(void)
 {
     static const char *const layouts[2][8] = {
@@ -1052,7 +1062,7 @@ static void damaged_states(void)
     remove(path);
 }
 
-/* ---- refusals ------------------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 static int64_t zero_frequency(int64_t t0, void *user)
 {
@@ -1060,7 +1070,8 @@ static int64_t zero_frequency(int64_t t0, void *user)
     return t0 < 2 ? 1 : 0;
 }
 
-/** Options of which one leaves another nothing to act on are refused, by name, at the start and later. */
+/** Options of which one leaves another nothing to act on are refused, by name, at the start and
+ *  later. */
 static void contradictions(void)
 {
     frg_context *ctx = test_context();

@@ -1,8 +1,10 @@
-/* test_soap_golden.c - trajectories of pytorch_optimizer's SOAP (tests/golden/soap.txt) and of Emerging-Optimizers'
- * (soap_emerging.txt; with KL weights and stacks of matrices), both of tools/make_soap_golden.py.
+/* test_soap_golden.c - trajectories of pytorch_optimizer's SOAP (tests/golden/soap.txt) and of
+ * Emerging-Optimizers' (soap_emerging.txt; with KL weights and stacks of matrices), both of
+ * tools/make_soap_golden.py.
  *
- * Both sides compute in f32.  What differs is rounding: residues of 4e-7 times the norm of G in the bases, over
- * eps = 0.05, and bases that differ by u over relative gaps; as in test_soap.c, 3e-3 lr a step at most. */
+ * Both sides compute in f32.  What differs is rounding: residues of 4e-7 times the norm of G in the
+ * bases, over eps = 0.05, and bases that differ by u over relative gaps; as in test_soap.c, 3e-3 lr
+ * a step at most. */
 #include "soap_data.h"
 
 enum { MOST = 64 };

@@ -1,4 +1,5 @@
-/* test_soap_layouts.c - the optimizer's state in the layouts of other packages: out, in, on, and what is refused. */
+/* test_soap_layouts.c - the optimizer's state in the layouts of other packages: out, in, on, and
+ * what is refused. */
 #include <unistd.h>
 
 #include "fourge/table.h"
@@ -11,7 +12,8 @@ static const frg_soap_layout layouts[] = {FRG_LAYOUT_EMERGING, FRG_LAYOUT_EMERGI
                                           FRG_LAYOUT_NIKHILVYAS, FRG_LAYOUT_PYTORCH_OPTIMIZER};
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 
-/** A weight, a bias, a tensor of three axes (a stack for the layout of two axes), and a weight with one factor. */
+/** A weight, a bias, a tensor of three axes (a stack for the layout of two axes), and a weight with
+ *  one factor. */
 typedef struct {
     frg_soap *soap;
     float w[PARAMS][ROOM];
@@ -108,8 +110,8 @@ static void write_file(const char *path, const unsigned char *bytes, size_t coun
         fclose(f);
 }
 
-/** Out and in and out again gives the same file; two that came in from it go on to the same bits, and so does, up to
- *  rounding, the one that went out.  After no step, the first and some. */
+/** Out and in and out again gives the same file; two that came in from it go on to the same bits,
+ *  and so does, up to rounding, the one that went out.  After no step, the first and some. */
 static void round_trips(void)
 {
     static unsigned char first[FILE_ROOM], again[FILE_ROOM];
@@ -178,7 +180,7 @@ static void across(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- files that are changed ------------------------------------------------------------------------ */
+/* ---- files that are changed ------------------------------------------------------------------ */
 
 typedef enum { LEAVE, DROP_IT, RENAME, OTHER_SHAPE, NOT_FINITE, DOUBLED, AS_INTEGER, ADD } change;
 
@@ -233,8 +235,8 @@ static void rewrite(frg_context *ctx, const unsigned char *bytes, size_t count, 
     CHECK_OK(ctx, frgi_npz_commit(&e->to));
 }
 
-/** Each is refused and leaves the handle as it was, to the bit; what is only called otherwise, or is not of the
- *  state, is taken. */
+/** Each is refused and leaves the handle as it was, to the bit; what is only called otherwise, or
+ *  is not of the state, is taken. */
 static void changed_files(void)
 {
     static const struct {
@@ -291,7 +293,8 @@ static void changed_files(void)
     }
 }
 
-/** A file cut off anywhere, or with any byte of its arrays or directory changed, changes nothing. */
+/** A file cut off anywhere, or with any byte of its arrays or directory changed, changes
+ *  nothing. */
 static void damaged_files(void)
 {
     static unsigned char bytes[FILE_ROOM], before[FILE_ROOM], after[FILE_ROOM];
@@ -331,7 +334,8 @@ static void damaged_files(void)
     frg_context_destroy(ctx);
 }
 
-/** Bases that are I, of a gradient along the axes, are bases in the file too: the run goes on with them. */
+/** Bases that are I, of a gradient along the axes, are bases in the file too: the run goes on with
+ *  them. */
 static void bases_of_the_axes(void)
 {
     frg_context *ctx = test_context();
@@ -364,7 +368,7 @@ static void bases_of_the_axes(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- the state where it lies ------------------------------------------------------------------------- */
+/* ---- the state where it lies ----------------------------------------------------------------- */
 
 enum { ROWS = 6, COLUMNS = 5, COUNT = ROWS * COLUMNS };
 
@@ -380,7 +384,8 @@ static frg_soap_view view_named(frg_context *ctx, frg_soap *soap, const char *ke
     return v;
 }
 
-/** A moment without a copy is the copy, by the orders of the columns of both axes where it stands in the bases. */
+/** A moment without a copy is the copy, by the orders of the columns of both axes where it stands
+ *  in the bases. */
 static void same_moment(frg_context *ctx, frg_soap *soap, const char *key,
                         const int32_t *const order[2])
 {
@@ -424,8 +429,8 @@ static bool same_factor(frg_context *ctx, frg_soap *soap, int axis, const int32_
     return moved;
 }
 
-/** Views are the copies, of gradients of ordinary size and beyond 2^40, with columns that change places; who looks sees
- *  the same run. */
+/** Views are the copies, of gradients of ordinary size and beyond 2^40, with columns that change
+ *  places; who looks sees the same run. */
 static void views(void)
 {
     bool moved = false;

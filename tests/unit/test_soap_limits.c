@@ -1,4 +1,5 @@
-/* test_soap_limits.c - the optimizer at the ends of its options and of the numbers' range, and dealt to other handles. */
+/* test_soap_limits.c - the optimizer at the ends of its options and of the numbers' range, and
+ * dealt to other handles. */
 #include "soap_data.h"
 
 enum { M = 12, N = 7, SIZE = M * N };
@@ -16,8 +17,8 @@ static bool all_finite(const float *x, int64_t n)
     return fine;
 }
 
-/** Rates and betas at their ends: W is finite, bases are orthogonal (a probe sums M entries); at lr 0 W stays to the
- *  bit. */
+/** Rates and betas at their ends: W is finite, bases are orthogonal (a probe sums M entries); at lr
+ *  0 W stays to the bit. */
 static void ends_of_options(void)
 {
     static const struct {
@@ -65,8 +66,8 @@ static void ends_of_options(void)
     }
 }
 
-/** A hundred steps without a gradient after five with one: moments and factors decay into denormals, nothing is NaN,
- *  W comes to rest, and gradients that come again are followed. */
+/** A hundred steps without a gradient after five with one: moments and factors decay into
+ *  denormals, nothing is NaN, W comes to rest, and gradients that come again are followed. */
 static void long_silence(void)
 {
     for (int profile = 0; profile < 3; profile++) {
@@ -99,10 +100,11 @@ static void long_silence(void)
     }
 }
 
-/** With eps 0 the update does not see the scale of the gradients: powers of two change no bit as long as squares of
- *  what matters stay in range (LAPACK scales matrices of norms beyond 3e-16 .. 3e15 by what is no power of two, and has thresholds that do not scale).
- *  At the ends of the range W is finite; where gradients are large it moves by lr a step and entry, in the mean by more
- *  than one lr in eight steps. */
+/** With eps 0 the update does not see the scale of the gradients: powers of two change no bit as
+ *  long as squares of what matters stay in range (LAPACK scales matrices of norms beyond 3e-16 ..
+ *  3e15 by what is no power of two, and has thresholds that do not scale). At the ends of the range
+ *  W is finite; where gradients are large it moves by lr a step and entry, in the mean by more than
+ *  one lr in eight steps. */
 static void scales(void)
 {
     static const double scale[] = {1,       0x1p-4,  0x1p20,  0x1p60,   0x1p80,
@@ -140,7 +142,8 @@ static void scales(void)
     }
 }
 
-/** Parameters of one handle go to two, to four, and back, in the middle of a run: the bits of the run in one. */
+/** Parameters of one handle go to two, to four, and back, in the middle of a run: the bits of the
+ *  run in one. */
 static void dealt_anew(void)
 {
     enum { PARAMS = 4, STEPS = 12 };
@@ -214,7 +217,8 @@ static void dealt_anew(void)
     }
 }
 
-/** Every bit of a state: a load fails and nothing has changed.  Another byte order and version, too. */
+/** Every bit of a state: a load fails and nothing has changed.  Another byte order and version,
+ *  too. */
 static void every_bit(void)
 {
     frg_context *ctx = test_context();
@@ -253,7 +257,8 @@ static void every_bit(void)
     frg_context_destroy(ctx);
 }
 
-/** Shapes with axes of length one and none, up to the four axes of an array: finite, whatever is merged or blocked. */
+/** Shapes with axes of length one and none, up to the four axes of an array: finite, whatever is
+ *  merged or blocked. */
 static void shapes(void)
 {
     static const struct {
@@ -323,7 +328,7 @@ static void shapes(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- sizes before the steps ------------------------------------------------------------------------- */
+/* ---- sizes before the steps ------------------------------------------------------------------ */
 
 static frg_context *context_with(int64_t limit)
 {
@@ -336,7 +341,8 @@ static frg_context *context_with(int64_t limit)
     return ctx;
 }
 
-/** Axes longer than the limit of every profile have no factor and are counted; the state is that of the factors there are. */
+/** Axes longer than the limit of every profile have no factor and are counted; the state is that of
+ *  the factors there are. */
 static void long_axes(void)
 {
     enum { LONG = 10001, SHORT = 3 };
@@ -375,8 +381,8 @@ static void long_axes(void)
     }
 }
 
-/** Where no axis has a factor for its length, the step is that of plain Adam, to the bit; blocks do not change which axes
- *  are too long, and 0 is no limit of length. */
+/** Where no axis has a factor for its length, the step is that of plain Adam, to the bit; blocks do
+ *  not change which axes are too long, and 0 is no limit of length. */
 static void limits_of_length(void)
 {
     static const struct {
@@ -410,8 +416,8 @@ static void limits_of_length(void)
     }
 }
 
-/** What is said before the first step is what is there after it: state and workspaces to the byte, the most while bases are
- *  decomposed.  Nothing is taken for it. */
+/** What is said before the first step is what is there after it: state and workspaces to the byte,
+ *  the most while bases are decomposed.  Nothing is taken for it. */
 static void sizes(void)
 {
     for (int profile = 0; profile < 3; profile++) {
@@ -455,8 +461,9 @@ static void count_lines(int level, const char *line, void *user)
     *lines += level == 0 && strstr(line, "will take about") != NULL;
 }
 
-/** A step of more than a second is warned of when the memory is taken, once until a parameter is added; one of less is not.
- *  Nothing of the size is computed here: memory that is not touched is none. */
+/** A step of more than a second is warned of when the memory is taken, once until a parameter is
+ *  added; one of less is not. Nothing of the size is computed here: memory that is not touched is
+ *  none. */
 static void slow_steps(void)
 {
     enum { LONG = 3000 };
@@ -503,7 +510,8 @@ static void slow_steps(void)
     frg_context_destroy(ctx);
 }
 
-/** Lists grow as parameters and groups are added: each keeps its own rate.  One number is Adam's: w = -lr g / |g|. */
+/** Lists grow as parameters and groups are added: each keeps its own rate.  One number is Adam's: w
+ *  = -lr g / |g|. */
 static void many(void)
 {
     enum { PARAMS = 100, GROUPS = 20 };

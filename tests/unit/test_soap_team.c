@@ -1,5 +1,5 @@
-/* test_soap_team.c - factors and parameters that all threads share: the bits of one thread, which tasks are shared, and what
- * is too small for several threads. */
+/* test_soap_team.c - factors and parameters that all threads share: the bits of one thread, which
+ * tasks are shared, and what is too small for several threads. */
 #include "fourge/soap.h"
 #include "soap/soap_state.h"
 #include "test.h"
@@ -97,8 +97,8 @@ static void bits_of_one_thread(void)
     }
 }
 
-/** The largest tasks are shared where that ends sooner: one that is most of the work, one left over; never an
- *  eigendecomposition, nothing where the work deals evenly. */
+/** The largest tasks are shared where that ends sooner: one that is most of the work, one left
+ *  over; never an eigendecomposition, nothing where the work deals evenly. */
 static void which_tasks(void)
 {
     static const struct {
@@ -150,7 +150,8 @@ static int64_t dealt(int threads, int64_t order)
     return count;
 }
 
-/** A thread that is not woken waits for nobody: small work is one thread's, and loops without work are none. */
+/** A thread that is not woken waits for nobody: small work is one thread's, and loops without work
+ *  are none. */
 static void small_work(void)
 {
     static const struct {

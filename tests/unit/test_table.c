@@ -87,8 +87,8 @@ static double seconds_of_columns(frg_context *ctx, int tables, int columns)
     return (double)(clock() - began) / CLOCKS_PER_SEC;
 }
 
-/** A name is found by its hash: columns cost the same in one table as in many.  Where names are compared one by one
- *  it takes 30000 / 1000 times as long; caches account for a factor below 4. */
+/** A name is found by its hash: columns cost the same in one table as in many.  Where names are
+ *  compared one by one it takes 30000 / 1000 times as long; caches account for a factor below 4. */
 static void names_by_hash(void)
 {
     frg_context *ctx = test_context();
@@ -101,7 +101,8 @@ static void names_by_hash(void)
     frg_context_destroy(ctx);
 }
 
-/** Text that a spreadsheet would compute with is written as it is, reads back, and is warned of once. */
+/** Text that a spreadsheet would compute with is written as it is, reads back, and is warned of
+ *  once. */
 static void formulas(void)
 {
     static const struct {
@@ -266,7 +267,8 @@ static void round_trip(void)
     frg_context_destroy(ctx);
 }
 
-/** Text columns by what most of their cells read as: numbers as the reader has them, so that 0x10 is none. */
+/** Text columns by what most of their cells read as: numbers as the reader has them, so that 0x10
+ *  is none. */
 static void inference(void)
 {
     static const struct {

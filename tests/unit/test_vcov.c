@@ -1,9 +1,10 @@
-/* test_vcov.c - covariances by their definition, the small-sample rules by their counts, specs by their errors. */
+/* test_vcov.c - covariances by their definition, the small-sample rules by their counts, specs by
+ * their errors. */
 #include "fourge/fe.h"
 #include "linalg/small.h"
 #include "test.h"
 
-/* ---- help --------------------------------------------------------------------------------------- */
+/* ---- help ------------------------------------------------------------------------------------ */
 
 static frg_fe_opts options(const char *vcov)
 {
@@ -27,7 +28,8 @@ static frg_table *integers_and_numbers(frg_context *ctx, int64_t n, int n_int,
     return t;
 }
 
-/** fixest's own example: 20 rows, fe1 with 3 levels of 4, 3, 3 rows twice, fe2 with 5 levels of 2 rows twice. */
+/** fixest's own example: 20 rows, fe1 with 3 levels of 4, 3, 3 rows twice, fe2 with 5 levels of 2
+ *  rows twice. */
 static frg_table *twenty(frg_context *ctx)
 {
     int64_t fe1[20], fe2[20];
@@ -44,9 +46,10 @@ static frg_table *twenty(frg_context *ctx)
                                 (const char *const[]){"y", "x"}, (const double *const[]){y, x});
 }
 
-/* ---- K ------------------------------------------------------------------------------------------ */
+/* ---- K --------------------------------------------------------------------------------------- */
 
-/** The counts of fixest's test suite: 6 nested, 1 none, 8 full, 7 full with the exact rank; 2 with both. */
+/** The counts of fixest's test suite: 6 nested, 1 none, 8 full, 7 full with the exact rank; 2 with
+ *  both. */
 static void counts(void)
 {
     static const struct {
@@ -86,8 +89,8 @@ static void counts(void)
     frg_context_destroy(ctx);
 }
 
-/** A joint effect and an effect that is coarser data are nested without being listed; three effects of which
- *  one is nested count the rank of the other two. */
+/** A joint effect and an effect that is coarser data are nested without being listed; three effects
+ *  of which one is nested count the rank of the other two. */
 static void nesting(void)
 {
     enum { N = 240 };
@@ -146,7 +149,7 @@ static void nesting(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- definitions -------------------------------------------------------------------------------- */
+/* ---- definitions ----------------------------------------------------------------------------- */
 
 enum { ROWS = 200, K = 3 };
 
@@ -203,7 +206,8 @@ static void dense(const sample *s, const double *w, long double inverse[K][K], l
         e[i] = s->y[i] - b[0] - b[1] * s->x[i] - b[2] * s->z[i];
 }
 
-/** v += factor * B (sum over groups of score sums squared) B; groups are the rows that agree in `keys`. */
+/** v += factor * B (sum over groups of score sums squared) B; groups are the rows that agree in
+ *  `keys`. */
 static void add_clusters(const sample *s, const double *w, int n_keys, const int64_t *const keys[],
                          long double factor, long double v[K][K])
 {
@@ -242,13 +246,15 @@ static int64_t count_groups(int n_keys, const int64_t *const keys[])
     return count;
 }
 
-/** gross: the sum of the terms' absolute variances, which is what rounding is relative to; `want` where there is one term. */
+/** gross: the sum of the terms' absolute variances, which is what rounding is relative to; `want`
+ *  where there is one term. */
 static void check_matrix(const frg_fe_vcov *v, long double want[K][K], long double gross[K][K],
                          const char *what)
 {
     for (int p = 0; p < K; p++)
         for (int q = 0; q < K; q++) {
-            /* condition of X'X below 1e4, so 1e-11 of the scale is generous and still tells every factor */
+            /* condition of X'X below 1e4, so 1e-11 of the scale is generous and still tells every
+             * factor */
             const double scale = sqrt(fabs((double)(gross[p][p] * gross[q][q])));
             const double error = fabs(v->matrix[p * K + q] - (double)want[p][q]);
             CHECK_SAYS(error <= 1e-11 * scale, "%s (%d, %d): %.17g, expected %.17Lg", what, p, q,
@@ -256,8 +262,8 @@ static void check_matrix(const frg_fe_vcov *v, long double want[K][K], long doub
         }
 }
 
-/** 1 to 4 ways, both counts of the clusters, against the double sum over pairs of rows; of one sample in four or so a
- *  covariance has negative eigenvalues and no negative variance. */
+/** 1 to 4 ways, both counts of the clusters, against the double sum over pairs of rows; of one
+ *  sample in four or so a covariance has negative eigenvalues and no negative variance. */
 static void multiway_sample(void)
 {
     static const char *const specs[] = {"cluster=a", "cluster=a+b", "cluster=a+b+c",
@@ -445,7 +451,8 @@ static void added_later(void)
     frg_context_destroy(ctx);
 }
 
-/** One restriction is a t test, all slopes are wald_f, and what restrictions are called does not matter. */
+/** One restriction is a t test, all slopes are wald_f, and what restrictions are called does not
+ *  matter. */
 static void joint_tests(void)
 {
     frg_context *const ctx = test_context();
@@ -491,9 +498,10 @@ static void joint_tests(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- negative eigenvalues ----------------------------------------------------------------------- */
+/* ---- negative eigenvalues -------------------------------------------------------------------- */
 
-/** Two clusters a variable and opposite errors: the joint clusters take more away than the single ones give. */
+/** Two clusters a variable and opposite errors: the joint clusters take more away than the single
+ *  ones give. */
 static void projection(void)
 {
     enum { N = 16 };
@@ -527,8 +535,8 @@ static void projection(void)
     frg_context_destroy(ctx);
 }
 
-/** A repaired covariance has directions of variance 0, by the repair alone: it has no joint test, nor one of a
- *  coefficient whose variance is positive. */
+/** A repaired covariance has directions of variance 0, by the repair alone: it has no joint test,
+ *  nor one of a coefficient whose variance is positive. */
 static void projection_and_tests(void)
 {
     enum { N = 18, DRAWS = 40 };
@@ -573,7 +581,7 @@ static void projection_and_tests(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- eigenvalues -------------------------------------------------------------------------------- */
+/* ---- eigenvalues ----------------------------------------------------------------------------- */
 
 /** A = V' diag(values) V to rounding, V orthogonal. */
 static void eigenvalues(void)
@@ -607,7 +615,7 @@ static void eigenvalues(void)
     }
 }
 
-/* ---- specs -------------------------------------------------------------------------------------- */
+/* ---- specs ----------------------------------------------------------------------------------- */
 
 static void wrong_specs(void)
 {
@@ -659,10 +667,11 @@ static void wrong_specs(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- units -------------------------------------------------------------------------------------- */
+/* ---- units ----------------------------------------------------------------------------------- */
 
-/** A standard error is that of the coefficient's unit, and no weight's: powers of two in y, x, z and w change its
- *  exponent and none of its digits, as far as it is a number itself, though the squares of the scores are none. */
+/** A standard error is that of the coefficient's unit, and no weight's: powers of two in y, x, z
+ *  and w change its exponent and none of its digits, as far as it is a number itself, though the
+ *  squares of the scores are none. */
 static void units(void)
 {
     enum { N = 120 };

@@ -1,0 +1,27 @@
+#!/bin/sh
+# The form of C files: what clang-format 14 makes of them by .clang-format, and 100 columns in the library, the program and
+# the extension, comments included (clang-format moves no comment).
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+. "$here/tap.sh"
+scratch=$(mktemp -d)
+cd "$root" || exit 1
+
+# Tracked files and new ones that git does not ignore; outside a checkout, all of these folders.
+{ git ls-files -co --exclude-standard 2>/dev/null || find src include cli python tests bench examples -type f; } |
+    grep -E '\.[ch]$' >"$scratch/files"
+
+formatted() {
+    xargs -P "$(nproc)" -n 16 clang-format-14 --dry-run -Werror <"$scratch/files"
+}
+if command -v clang-format-14 >/dev/null; then
+    check "clang-format has nothing to change" formatted
+else
+    skip "clang-format has nothing to change" "clang-format-14 is not installed (Debian: apt-get install clang-format-14)"
+fi
+
+grep -E '^(src|include|cli|python/ext)/' "$scratch/files" | LC_ALL=C.UTF-8 xargs grep -nE '^.{101,}' >"$scratch/wide"
+check "no line is wider than 100 columns" empty "$scratch/wide"
+
+finish
