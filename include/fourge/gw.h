@@ -595,7 +595,7 @@ typedef struct {
 } frg_gw_gradients;
 /** dJ/dC = (1-theta)(2 C .* r r' - 2 P D P'), dJ/dlinear = 2 theta P, dJ/da = 2 f (by the envelope
  *  theorem; J's gradient, not E's).  It does not flow through the scale, the choice of neighbours
- *  or the anchors. FRG_MAX_ITER: the potentials behind a and b did not settle. */
+ *  or the anchors. FRG_MAX_ITER: the potentials behind a and b did not converge. */
 FRG_API FRG_MUST_USE frg_status frg_gw_gradient(frg_context *ctx, const frg_gw_point *at,
                                                 const frg_gw_gradients *out);
 

@@ -298,10 +298,10 @@ static frg_status take_marginals(frg_gw *s, const double *a, const double *b)
 
 /** Exponents are stored as asked for; left to us, where they fit into a quarter of what is
  *  allowed. */
-static frg_status choose_store(frg_gw *s, frgi_keeping *keeping)
+static frg_status choose_store(frg_gw *s, frgi_cost_storage *storage)
 {
-    const frgi_form forms[] = {{FRG_GW_STORE_F32, frgi_level_keeping(&s->o, true)},
-                               {FRG_GW_STORE_FLY, frgi_level_keeping(&s->o, false)}};
+    const frgi_form forms[] = {{FRG_GW_STORE_F32, frgi_level_storage(&s->o, true)},
+                               {FRG_GW_STORE_FLY, frgi_level_storage(&s->o, false)}};
     const double bytes = 4.0 * (double)s->x.n * (double)s->y.n;
     const bool small = bytes < 0.25 * (double)frgi_memory_allowed(s->ctx);
     const bool fly = s->o.cost_store == FRG_GW_STORE_FLY || s->o.rank > 0 ||
@@ -311,7 +311,7 @@ static frg_status choose_store(frg_gw *s, frgi_keeping *keeping)
         TRY(frgi_fit_store(s->ctx, s->x.n, s->y.n, forms, 2, s->o.auto_store != 0, &chosen));
     }
     s->report.cost_store = chosen->store;
-    *keeping = chosen->keeping;
+    *storage = chosen->storage;
     return FRG_OK;
 }
 
@@ -326,7 +326,7 @@ bool frgi_gw_is_multiscale(const frg_gw *s)
             (o->multiscale == FRG_GW_MULTISCALE_AUTO && (double)s->x.n * (double)s->y.n > 1e6));
 }
 
-/** Points that weigh anything. */
+/** Points of positive weight. */
 static int64_t with_weight(const double *w, int64_t n)
 {
     int64_t count = 0;
@@ -342,16 +342,16 @@ static int64_t with_weight(const double *w, int64_t n)
 static bool all_plans_alike(const frg_gw *s)
 {
     const bool zero_x = !(s->x.most > 0), zero_y = !(s->y.most > 0);
-    const bool settled = frgi_is_balanced(&s->o);
+    const bool known = frgi_is_balanced(&s->o);
     const bool single = with_weight(s->a, s->x.n) == 1 || with_weight(s->b, s->y.n) == 1;
-    return (settled && single) ||
-           (s->o.linear_weight == 0 && (settled ? zero_x || zero_y : zero_x && zero_y));
+    return (known && single) ||
+           (s->o.linear_weight == 0 && (known ? zero_x || zero_y : zero_x && zero_y));
 }
 
 /** What is left to the mode.  Without sampling a step is as good as its plan: where its columns are
  *  further off than the loop looks for changes, L(P) moves with what one side has more of than the
  *  other. */
-static void settle_options(frg_gw_opts *o)
+static void resolve_options(frg_gw_opts *o)
 {
     const bool exact = o->mode == FRG_GW_EXACT;
     o->max_inner = o->max_inner > 0 ? o->max_inner : exact ? 100 : 3;
@@ -363,11 +363,11 @@ static void settle_options(frg_gw_opts *o)
 /** What the mode keeps between its steps. */
 static frg_status open_level(frg_gw *s)
 {
-    frgi_keeping keeping;
-    TRY(choose_store(s, &keeping));
-    TRY(frgi_level_open(&s->level, s->ctx, &s->o, &s->x, &s->y, s->a, s->b, s->linear, keeping,
-                        keeping.stored && frgi_gw_is_multiscale(s)));
-    s->level.smooths = keeping.stored && s->o.mode == FRG_GW_SAMPLED;
+    frgi_cost_storage storage;
+    TRY(choose_store(s, &storage));
+    TRY(frgi_level_open(&s->level, s->ctx, &s->o, &s->x, &s->y, s->a, s->b, s->linear, storage,
+                        storage.stored && frgi_gw_is_multiscale(s)));
+    s->level.smooths = storage.stored && s->o.mode == FRG_GW_SAMPLED;
     s->level.state = &s->state;
     s->level.trace = &s->trace;
     return FRG_OK;
@@ -395,7 +395,7 @@ static frg_status open_all(frg_gw *s, const frg_gw_side *x, const frg_gw_side *y
     frg_context *const ctx = s->ctx;
     TRY(check_options(ctx, &s->o, linear != NULL));
     const char *const option = frgi_gw_entropic_option(&s->o); /* before what is left to the mode */
-    settle_options(&s->o);
+    resolve_options(&s->o);
     if (s->o.mode == FRG_GW_LANDMARK && (s->o.distance == FRG_GW_DISTANCE_AUTO)) {
         s->o.distance = FRG_GW_DISTANCE_LANDMARK;
     }

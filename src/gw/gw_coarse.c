@@ -46,7 +46,7 @@ static frg_status open_coarse(coarse *c, frgi_level *fine)
     TRY(frgi_distances_subset(&c->x, fine->x, c->chosen_x, c->n));
     TRY(frgi_distances_subset(&c->y, fine->y, c->chosen_y, c->m));
     TRY(frgi_level_open(&c->level, ctx, fine->o, &c->x, &c->y, c->a, c->b, NULL,
-                        frgi_level_keeping(fine->o, true), true));
+                        frgi_level_storage(fine->o, true), true));
     c->level.smooths = true;
     c->level.state = fine->state;
     c->level.trace = fine->trace;
@@ -67,7 +67,7 @@ static void close_coarse(coarse *c, frg_context *ctx)
 }
 
 /** E of the plan with exact row and column sums, so that energies of different starts compare. */
-static frg_status settled_energy(frgi_level *l, double *energy)
+static frg_status final_energy(frgi_level *l, double *energy)
 {
     frgi_marginal_error before, after;
     frgi_plan_sums sums;
@@ -115,7 +115,7 @@ static frg_status try_starts(coarse *c, const frgi_level *fine, int64_t trial,
             return status;
         }
         double energy;
-        TRY(settled_energy(l, &energy));
+        TRY(final_energy(l, &energy));
         TRY(frgi_level_remember(l, energy, information_of(l)));
     }
     return FRG_OK;
@@ -219,7 +219,7 @@ static frg_status best_start(coarse *c, frgi_level *fine, frg_gw_report *report)
         l->turn = two ? q + 1 : 0;
         status = refine(c, fine, q, trial, report);
         if (status == FRG_OK && two) {
-            TRY(settled_energy(l, &l->starts[q].energy));
+            TRY(final_energy(l, &l->starts[q].energy));
         }
     }
     if (status == FRG_OK && two && l->starts[1].energy < l->starts[0].energy) {

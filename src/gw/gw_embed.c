@@ -10,7 +10,7 @@
  * the anchor.
  *
  * Randomised subspace iteration (Halko, Martinsson and Tropp 2011): V <- orth(H' H V) until each of
- * the singular values of H V that are wanted has settled, measured by itself: the first is often
+ * the singular values of H V that are wanted has converged, measured by itself: the first is often
  * thousands of times the others, as the constant is nearly in the null space of a Laplacian.  They
  * come from the eigenvalues of (H V)'(H V).  H is never formed: a product is two sets of solves by
  * conjugate gradients with Jacobi's preconditioner and one pass over each plan.  A column is solved
@@ -250,15 +250,15 @@ static frg_status decompose(embedding *e)
 /** Whether the k largest values are those of the round before, which e->before then has: to SETTLED
  *  of themselves, or where rounding in the products leaves no figure of them.  0 before: there was
  *  no such round. */
-static bool have_settled(const embedding *e, int64_t k)
+static bool have_converged(const embedding *e, int64_t k)
 {
     const double *const now = e->values + e->width - k, most = e->values[e->width - 1];
-    bool settled = e->before[k - 1] > 0;
+    bool converged = e->before[k - 1] > 0;
     for (int64_t q = 0; q < k; q++) {
-        settled = settled && fabs(now[q] - e->before[q]) <= SETTLED * now[q] + ROUNDED * most;
+        converged = converged && fabs(now[q] - e->before[q]) <= SETTLED * now[q] + ROUNDED * most;
     }
     memcpy(e->before, now, (size_t)k * sizeof *now);
-    return settled;
+    return converged;
 }
 
 static frg_status iterate(embedding *e, int64_t k)
@@ -285,7 +285,7 @@ static frg_status iterate(embedding *e, int64_t k)
         if (beat != FRG_OK) {
             return beat;
         }
-        if (have_settled(e, k)) {
+        if (have_converged(e, k)) {
             return FRG_OK;
         }
         TRY(product_back(e));

@@ -232,7 +232,7 @@ static frg_status dense_sums(frg_context *ctx, const frg_context *stops, int64_t
     for (int64_t i = 0; i < n; i++) {
         r[i] = ops->sum(p + i * m, m);
         ops->add(q, p + i * m, 1, m);
-        out->cross += ops->weigh(cp + i * m, pd + i * m, m);
+        out->cross += ops->multiply(cp + i * m, pd + i * m, m);
     }
     for (int64_t i = 0; i < n; i++) {
         out->x += r[i] * weighted_square(c + i * n, r, n);

@@ -31,8 +31,8 @@ typedef struct {
     double *image;                     /* n x wide_y: P V_y */
     double change;                     /* Frobenius norm, exact mode */
     double *change_rows, *square_rows; /* squares of the change and of the plan */
-    double norm;  /* what the change is relative to: of the plan, 1 for potentials */
-    bool settled; /* at this epsilon */
+    double norm;    /* what the change is relative to: of the plan, 1 for potentials */
+    bool converged; /* at this epsilon */
 } exact_state;
 
 const char *frgi_exact_idle_option(const frg_gw_opts *o)
@@ -293,7 +293,7 @@ static frg_status one_step(exact_state *e, bool landmark)
         fold_core(e, l->o->damping);
         e->change = l->change;
         e->norm = 1;
-        e->settled = l->change < SETTLED_FAR;
+        e->converged = l->change < SETTLED_FAR;
     } else {
         frgi_transport_rows(&l->t, 0, l->x->n, 64, average_row, e);
         double square = 0, whole = 0;
@@ -303,7 +303,7 @@ static frg_status one_step(exact_state *e, bool landmark)
         }
         e->change = sqrt(square);
         e->norm = sqrt(whole);
-        e->settled = e->change < SETTLED * e->norm;
+        e->converged = e->change < SETTLED * e->norm;
     }
     l->spent.sample += frgi_seconds() - begin;
     l->step++;
@@ -361,7 +361,7 @@ static frg_status loop(exact_state *e, bool landmark, frg_gw_reason *reason, int
             break;
         }
         /* the next epsilon once the plan has settled at this one */
-        if (o->anneal == FRG_GW_ANNEAL_PROGRESS && e->settled) {
+        if (o->anneal == FRG_GW_ANNEAL_PROGRESS && e->converged) {
             l->epsilon = fmax(end, l->epsilon * pow(10, -0.125));
         }
     }

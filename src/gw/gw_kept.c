@@ -121,9 +121,9 @@ static void fold_sums(frgi_level *l)
         l->sums[i] += alpha * (s->mass[i] - l->sums[i]);
     }
     for (int64_t j = 0; j < s->m; j++) {
-        /* of partial columns the virtual row had 2^(slack_f + G) with the G before the step to b */
+        /* of partial columns the dummy row had 2^(dummy_f + G) with the G before the step to b */
         const double others =
-            s->slack_b > 0 && s->b[j] > 0 ? exp2(s->slack_f + s->G[j] - s->log_b[j]) : 0;
+            s->dummy_b > 0 && s->b[j] > 0 ? exp2(s->dummy_f + s->G[j] - s->log_b[j]) : 0;
         l->sums[s->n + j] += alpha * (s->col[j] * (1 - others) - l->sums[s->n + j]);
     }
 }

@@ -68,10 +68,10 @@ int64_t frgi_room_of(const frg_gw_opts *o, int64_t count)
     return (int64_t)ceil((double)count * fmin(1 / o->damping, 4)) + 8;
 }
 
-frgi_keeping frgi_level_keeping(const frg_gw_opts *o, bool store)
+frgi_cost_storage frgi_level_storage(const frg_gw_opts *o, bool store)
 {
     const bool widens = o->polish && o->polish_tol < FLOATS_END && o->rank == 0;
-    return (frgi_keeping){.store = FRGI_X32, .stored = store, .widens = widens};
+    return (frgi_cost_storage){.store = FRGI_X32, .stored = store, .widens = widens};
 }
 
 /** Means of the distances to every point, where pairs are centred by them. */
@@ -99,7 +99,7 @@ static size_t room_of_factor(int64_t points, int64_t rank)
 
 frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o, frgi_distances *x,
                            frgi_distances *y, const double *a, const double *b, const float *linear,
-                           frgi_keeping keeping, bool may_widen)
+                           frgi_cost_storage storage, bool may_widen)
 {
     memset(l, 0, sizeof *l);
     *l = (frgi_level){.ctx = ctx, .o = o, .x = x, .y = y, .a = a, .b = b, .linear = linear};
@@ -112,7 +112,7 @@ frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o
                                 .rho_b = o->rho_target,
                                 .product = o->reference == FRG_GW_REFERENCE_PRODUCT,
                                 .mass = o->mass};
-    TRY(frgi_transport_open(&l->t, ctx, x->n, y->n, keeping, &how));
+    TRY(frgi_transport_open(&l->t, ctx, x->n, y->n, storage, &how));
     const frgi_sweep *const s = &l->t.s;
     l->count = o->anchors;
     l->count_most = may_widen ? FRGI_WIDE * o->anchors : o->anchors;
@@ -171,7 +171,7 @@ void frgi_level_potentials(frgi_level *l)
         s->mass[i] = s->a[i];
     }
     l->t.k = 0; /* whatever epsilon was */
-    frgi_transport_set_slack(&l->t);
+    frgi_transport_set_dummy(&l->t);
 }
 
 frg_status frgi_level_reset(frgi_level *l, uint64_t run)
@@ -288,7 +288,7 @@ void frgi_level_recall(frgi_level *l, const frgi_start *from)
     frgi_transport_restart(&l->t);
     memcpy(l->t.s.F, from->F, (size_t)l->t.s.n * sizeof *from->F);
     memcpy(l->t.s.G, from->G, (size_t)l->t.s.m * sizeof *from->G);
-    frgi_transport_set_slack(&l->t);
+    frgi_transport_set_dummy(&l->t);
     memcpy(l->ages[0], from->pairs, (size_t)from->room * sizeof *from->pairs);
     l->n_ages = 1;
     l->age_used[0] = 0;
@@ -473,7 +473,7 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
         l->factors.past =
             l->t.kept; /* the costs are in the exponents: only their potentials change */
         l->factors.keep = 1;
-        const bool far = l->t.far > 0 || l->t.drift > 60;
+        const bool far = l->t.far > 0 || l->t.increment > 60;
         if (far) { /* rows are read after this: their exponents have to be near 0 */
             frgi_transport_renew(&l->t, l->epsilon, ops->build, &l->factors);
             passes += p == passes - 1 && passes < most;
@@ -499,7 +499,7 @@ static frg_status pass_on(frgi_level *l, double tol, int64_t most)
     const int64_t before = l->t.passes;
     frgi_transport_watch(&l->t);
     for (int64_t left = most; left > 0 && status == FRG_OK; left = most - (l->t.passes - before)) {
-        const bool widens = l->t.keeping.widens && tol < FLOATS_END && !frgi_is_wide(&l->t.s);
+        const bool widens = l->t.storage.widens && tol < FLOATS_END && !frgi_is_wide(&l->t.s);
         const double goal = widens ? FLOATS_END : tol;
         TRY(frgi_transport_solve(&l->t, goal, left < AT_ONCE ? left : AT_ONCE));
         if (goal > 0 && (l->t.error <= goal || l->t.at_floor)) {
@@ -513,8 +513,8 @@ static frg_status pass_on(frgi_level *l, double tol, int64_t most)
     return status;
 }
 
-/** frgi_level_settle in the order of the points as it is. */
-static frg_status settle(frgi_level *l, double tol, int64_t most)
+/** frgi_level_final_passes in the order of the points as it is. */
+static frg_status final_passes(frgi_level *l, double tol, int64_t most)
 {
     const double epsilon = l->epsilon;
     const int64_t before = l->t.passes;
@@ -541,12 +541,12 @@ static frg_status settle(frgi_level *l, double tol, int64_t most)
     return pass_on(l, tol, most - (l->t.passes - before));
 }
 
-frg_status frgi_level_settle(frgi_level *l, double tol, int64_t most)
+frg_status frgi_level_final_passes(frgi_level *l, double tol, int64_t most)
 {
     frgi_order order;
     frg_status status = frgi_order_open(&order, l);
     if (status >= 0) {
-        status = settle(l, tol, most);
+        status = final_passes(l, tol, most);
     }
     frgi_order_close(&order, l);
     return status;

@@ -748,9 +748,9 @@ static void round_factor(half *s, const double *h, int64_t r, double *q)
 }
 
 /** The last factors meet their marginals to 1e-7, which steps on the way need not, or as many
- *  passes have been made and they are told to be off; then they are rounded.  Where entries of
- *  factors have all but vanished passes gain little. */
-static frg_status settle(lowrank *w)
+ *  passes have been made and a warning says how far they are off; then they are rounded.  Where
+ *  entries of factors have all but vanished passes gain little. */
+static frg_status final_passes(lowrank *w)
 {
     enum { PASSES = 5000 };
     const frg_gw_opts *const o = w->l->o;
@@ -819,7 +819,7 @@ frg_status frgi_lowrank_loop(frgi_level *l, frgi_factored *f, frg_gw_report *rep
         status = loop(&w, report);
     }
     if (status >= 0) { /* stopped or not: the factors there are */
-        const frg_status settled = settle(&w);
+        const frg_status settled = final_passes(&w);
         status = settled < 0 ? settled : status;
     }
     if (status >= 0) {

@@ -103,7 +103,7 @@ static frg_status solve_groups(grouped *g, frgi_level *l, int64_t *steps)
     o.max_inner = GROUP_PASSES;
     frg_status status = frgi_level_open(&level, l->ctx, &o, &g->sides[0].among, &g->sides[1].among,
                                         g->sides[0].mass, g->sides[1].mass, NULL,
-                                        frgi_level_keeping(&o, true), false);
+                                        frgi_level_storage(&o, true), false);
     if (status >= 0) {
         level.trace = l->trace;
         level.is_coarse = true;

@@ -1,6 +1,6 @@
 /* gw_order.c - rows and columns of a transport problem in an order of proximity, and back.
  *
- * Passes leave out vectors of 16 columns that weigh nothing in 8 rows (gw_sweep.h).  Of a narrow
+ * Passes leave out vectors of 16 columns that are negligible in 8 rows (gw_sweep.h).  Of a narrow
  * plan that is most of them where points that are near each other come one after another, and none
  * where points come in any order.  The distances to some anchors tell what is near: points are
  * bisected by them, blocks of 16 stay together.  Moving the exponents there and back costs about as
@@ -35,16 +35,16 @@ static frg_status bisect(frg_context *ctx, const float *rows, int64_t R, int64_t
     return FRG_OK;
 }
 
-/** Whether 8 rows weigh anything in the 16 columns from place j0 on. */
+/** Whether 8 rows have a weight that counts in the 16 columns from place j0 on. */
 static bool weighs(const frgi_sweep *s, const int32_t *row, const int32_t *column, int64_t i0,
-                   int64_t j0, float faint)
+                   int64_t j0, float negligible)
 {
     const float *const x = s->x, *const g = s->g;
     for (int64_t p = i0; p < i0 + FRGI_GROUP && p < s->n; p++) {
         const float *const at = x + (row ? row[p] : p) * s->ld;
         for (int64_t q = j0; q < j0 + FRGI_MARK && q < s->m; q++) {
             const int64_t j = column ? column[q] : q;
-            if (at[j] + g[j] > faint) {
+            if (at[j] + g[j] > negligible) {
                 return true;
             }
         }
@@ -57,12 +57,12 @@ static bool weighs(const frgi_sweep *s, const int32_t *row, const int32_t *colum
 static double share_of(const frgi_sweep *s, const int32_t *row, const int32_t *column)
 {
     const int64_t groups = s->n / FRGI_GROUP;
-    const float faint = log2f(s->faint);
+    const float negligible = log2f(s->negligible);
     int64_t listed = 0, looked_at = 0;
     for (int64_t q = 0; q < GROUPS_LOOKED_AT; q++) {
         const int64_t i0 = q * groups / GROUPS_LOOKED_AT * FRGI_GROUP;
         for (int64_t j0 = 0; j0 < s->m; j0 += FRGI_MARK) {
-            listed += weighs(s, row, column, i0, j0, faint);
+            listed += weighs(s, row, column, i0, j0, negligible);
             looked_at++;
         }
     }
@@ -144,10 +144,10 @@ static void move(const int32_t *row, const int32_t *column, const frgi_order *o,
                             s->H0,
                             s->F,
                             s->p,
-                            s->slack,
+                            s->dummy,
                             s->mass,
                             NULL};
-    double *columns[COLUMNS + 2 * FRGI_TAPE_SLOTS + 2] = {
+    double *columns[COLUMNS + 2 * FRGI_SAVED_SLOTS + 2] = {
         (double *)(uintptr_t)s->b, (double *)(uintptr_t)s->log_b, s->G0, s->G, s->G_last, s->col};
     float *const row_floats[] = {s->past_h, NULL}, *const column_floats[] = {
                                                        s->past_g, frgi_is_wide(s) ? NULL : s->g,
@@ -156,10 +156,10 @@ static void move(const int32_t *row, const int32_t *column, const frgi_order *o,
     if (frgi_is_wide(s)) {
         *last++ = s->g;
     }
-    const int64_t slots = (t->tape.passes + FRGI_TAPE_STRIDE - 1) / FRGI_TAPE_STRIDE;
-    for (int64_t q = 0; q < slots && q < FRGI_TAPE_SLOTS; q++) {
-        *last++ = t->tape.G + q * s->ld;
-        *last++ = t->tape.G_last + q * s->ld;
+    const int64_t slots = (t->saved.passes + FRGI_SAVED_STRIDE - 1) / FRGI_SAVED_STRIDE;
+    for (int64_t q = 0; q < slots && q < FRGI_SAVED_SLOTS; q++) {
+        *last++ = t->saved.G + q * s->ld;
+        *last++ = t->saved.G_last + q * s->ld;
     }
     move_all(row, s->n, rows, row_floats, o->room);
     move_all(column, s->m, columns, column_floats, o->room);

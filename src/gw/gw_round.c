@@ -156,7 +156,7 @@ static void plan_sums(const frgi_transport *t, sums_job *job, bool exact_rows)
                 plan_row(t, i,
                          (const char *)rows + (size_t)((i - i0) * s->ld) * frgi_exponent_size(s),
                          out);
-                const double sum = ops->weigh(out, t->y, s->m);
+                const double sum = ops->multiply(out, t->y, s->m);
                 const double scale = exact_rows && s->a[i] > 0 ? s->a[i] / sum : 1;
                 s->p[i] *= scale;
                 job->row_sum[i] = scale * sum;

@@ -345,7 +345,7 @@ static frg_status polish(frg_gw *s, bool may_pass)
         const int64_t had = l->t.passes;
         l->t.accelerate = !relaxed;
         l->t.since = 0;
-        status = frgi_level_settle(l, s->o.polish_tol, s->o.polish_passes);
+        status = frgi_level_final_passes(l, s->o.polish_tol, s->o.polish_passes);
         l->t.accelerate = false;
         TRY(status);
         l->inner += l->t.passes - had;

@@ -227,7 +227,7 @@ static frg_status check_options(frg_context *ctx, const frg_sinkhorn_opts *o)
 
 /** The form of the exponents: the one that is asked for, or where that may fall a smaller one.  Of
  *  fixed point that is the one with the potentials inside, which takes any range of the costs. */
-static frg_status choose_store(frg_sinkhorn *s, frgi_keeping *keeping)
+static frg_status choose_store(frg_sinkhorn *s, frgi_cost_storage *storage)
 {
     static const frgi_form in_logarithms[] = {{FRG_GW_STORE_F64, {FRGI_X64, true, false}},
                                               {FRG_GW_STORE_F32, {FRGI_X32, true, false}},
@@ -255,7 +255,7 @@ static frg_status choose_store(frg_sinkhorn *s, frgi_keeping *keeping)
     TRY(frgi_fit_store(s->ctx, s->cost.shape[0], s->cost.shape[1], forms, count,
                        s->o.auto_store != 0, &chosen));
     s->report.cost_store = chosen->store;
-    *keeping = chosen->keeping;
+    *storage = chosen->storage;
     return FRG_OK;
 }
 
@@ -264,8 +264,8 @@ static frg_status set_up(frg_sinkhorn *s, const double *a, const double *b)
     frg_context *const ctx = s->ctx;
     const int64_t n = s->cost.shape[0], m = s->cost.shape[1];
     double low = 0, high = 0, sum_a, sum_b;
-    frgi_keeping keeping;
-    TRY(choose_store(s, &keeping));
+    frgi_cost_storage storage;
+    TRY(choose_store(s, &storage));
     TRY(check_cost(ctx, &s->cost, &low, &high));
     REQUIRE(ctx, s->report.cost_store != FRG_GW_STORE_U16 || (high - low) / s->o.epsilon <= 1300,
             "the costs span %g, more than 1300 epsilon: u16r or f32 stores them", high - low);
@@ -290,7 +290,7 @@ static frg_status set_up(frg_sinkhorn *s, const double *a, const double *b)
                                 .rho_b = s->o.rho_target,
                                 .product = s->o.reference == FRG_GW_REFERENCE_PRODUCT,
                                 .mass = partial ? s->o.mass : 0};
-    TRY(frgi_transport_open(&s->t, ctx, n, m, keeping, &how));
+    TRY(frgi_transport_open(&s->t, ctx, n, m, storage, &how));
     s->t.accelerate = s->o.accel == FRG_GW_ACCEL_MOMENTUM && !relaxed;
     return FRG_OK;
 }
@@ -353,7 +353,7 @@ frg_status frg_sinkhorn_start(frg_sinkhorn *s, const double *f, const double *g)
         REQUIRE(s->ctx, isfinite(f[i]), "f is %g at %lld", f[i], (long long)i + 1);
         w->F[i] = w->a[i] > 0 ? k * f[i] : w->log_a[i];
     }
-    frgi_transport_set_slack(&s->t);
+    frgi_transport_set_dummy(&s->t);
     for (int64_t j = 0; g && j < w->m; j++) {
         REQUIRE(s->ctx, isfinite(g[j]), "g is %g at %lld", g[j], (long long)j + 1);
         w->G[j] = k * g[j];

@@ -110,10 +110,10 @@ typedef struct {
 
 FRG_MUST_USE frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o,
                                         frgi_distances *x, frgi_distances *y, const double *a,
-                                        const double *b, const float *linear, frgi_keeping keeping,
-                                        bool may_widen);
+                                        const double *b, const float *linear,
+                                        frgi_cost_storage storage, bool may_widen);
 /** What a level keeps of its exponents where they are stored, or are not. */
-frgi_keeping frgi_level_keeping(const frg_gw_opts *o, bool store);
+frgi_cost_storage frgi_level_storage(const frg_gw_opts *o, bool store);
 /** Room for the pairs of a step with `count` of them. */
 int64_t frgi_room_of(const frg_gw_opts *o, int64_t count);
 void frgi_level_close(frgi_level *l);
@@ -132,7 +132,7 @@ FRG_MUST_USE frg_status frgi_level_solve(frgi_level *l, int64_t passes, double t
 /** Accelerated passes on the last costs to columns of error tol, `most` at most. Mass that has a
  *  long way to go is carried at larger epsilon first, at most that of the start, halved to
  *  l->epsilon.  Positive: stopped. */
-FRG_MUST_USE frg_status frgi_level_settle(frgi_level *l, double tol, int64_t most);
+FRG_MUST_USE frg_status frgi_level_final_passes(frgi_level *l, double tol, int64_t most);
 /** One outer step of the sampled mode: anchors, factors, passes, new anchors. */
 FRG_MUST_USE frg_status frgi_level_step(frgi_level *l, int64_t passes, double tol);
 

@@ -40,8 +40,8 @@ static void numbers_of(const frgi_level *l, int64_t t, frgi_state_numbers *v)
                               .best = l->best,
                               .ema = l->ema,
                               .k = l->t.k,
-                              .slack_g = w->slack_g,
-                              .slack_f = w->slack_f,
+                              .dummy_g = w->dummy_g,
+                              .dummy_f = w->dummy_f,
                               .past_k = w->past_k,
                               .vertex_energy = s->report->vertex_energy};
     memcpy(v->age_count, l->age_count, sizeof v->age_count);
@@ -82,8 +82,8 @@ static void numbers_back(frgi_level *l, const frgi_state_numbers *v)
     l->best = v->best;
     l->ema = v->ema;
     l->t.k = v->k;
-    w->slack_g = v->slack_g;
-    w->slack_f = v->slack_f;
+    w->dummy_g = v->dummy_g;
+    w->dummy_f = v->dummy_f;
     w->past_k = v->past_k;
     memcpy(l->age_count, v->age_count, sizeof v->age_count);
     memcpy(l->age_used, v->age_used, sizeof v->age_used);
@@ -116,8 +116,8 @@ static bool are_sound(const frgi_state_numbers *v, int64_t n_start)
     bool sound = v->phase > FRGI_PHASE_NONE && v->phase < FRGI_PHASES && v->turn < turns &&
                  v->started_from >= 0 && v->started_from <= (int64_t)FRG_GW_START_GIVEN &&
                  v->n_ages >= !factors && v->n_ages <= FRGI_AGES && v->epsilon > 0 &&
-                 isfinite(v->epsilon) && v->k >= 0 && isfinite(v->k) && isfinite(v->slack_g) &&
-                 isfinite(v->slack_f) && isfinite(v->past_k) && !(v->best < 0 && isinf(v->best));
+                 isfinite(v->epsilon) && v->k >= 0 && isfinite(v->k) && isfinite(v->dummy_g) &&
+                 isfinite(v->dummy_f) && isfinite(v->past_k) && !(v->best < 0 && isinf(v->best));
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         sound = sound && counts[i] >= 0 && counts[i] <= INT64_MAX / 4;
     }

@@ -37,7 +37,7 @@ typedef struct {
     int64_t run, step, n_ages, truncated, passes, bad, stale, smooth_from, averaged, count, room;
     int64_t age_count[FRGI_AGES], age_used[FRGI_AGES];
     int64_t floor_steps, floor_stale;
-    double epsilon, best, ema, k, slack_g, slack_f, past_k, floor_least, vertex_energy;
+    double epsilon, best, ema, k, dummy_g, dummy_f, past_k, floor_least, vertex_energy;
     int64_t start_run[FRGI_STARTS_HELD], start_filled[FRGI_STARTS_HELD],
         start_room[FRGI_STARTS_HELD];
     double start_energy[FRGI_STARTS_HELD], start_epsilon[FRGI_STARTS_HELD],

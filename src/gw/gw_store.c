@@ -2,7 +2,7 @@
  *
  * What does not fit is refused before any work, with the bytes that it needs and those of the next
  * smaller form; where the caller lets the form be chosen (auto_store) that one takes its place, and
- * is told.
+ * is named.
  */
 #include "gw/gw_store.h"
 
@@ -19,9 +19,9 @@ frg_status frgi_fit_store(frg_context *ctx, int64_t n, int64_t m, const frgi_for
 {
     const size_t allowed = frgi_memory_allowed(ctx), held = frg_bytes_held(ctx);
     const size_t left = allowed > held ? allowed - held : 0;
-    const size_t first = frgi_transport_bytes(ctx, n, m, forms[0].keeping);
+    const size_t first = frgi_transport_bytes(ctx, n, m, forms[0].storage);
     for (int q = 0; q < count; q++) {
-        if (frgi_transport_bytes(ctx, n, m, forms[q].keeping) > left || (q > 0 && !falls)) {
+        if (frgi_transport_bytes(ctx, n, m, forms[q].storage) > left || (q > 0 && !falls)) {
             continue;
         }
         *chosen = &forms[q];
@@ -38,5 +38,5 @@ frg_status frgi_fit_store(frg_context *ctx, int64_t n, int64_t m, const frgi_for
     FAIL(ctx, E_MEMORY,
          "costs as %s need %zu bytes, %zu are left; as %s they need %zu (auto_store)",
          store_name(forms[0].store), first, left, store_name(forms[1].store),
-         frgi_transport_bytes(ctx, n, m, forms[1].keeping));
+         frgi_transport_bytes(ctx, n, m, forms[1].storage));
 }

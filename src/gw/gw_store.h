@@ -10,7 +10,7 @@
 /** A form of the costs as it is asked for, and what a transport problem keeps of it. */
 typedef struct {
     frg_gw_store store;
-    frgi_keeping keeping;
+    frgi_cost_storage storage;
 } frgi_form;
 
 /** *chosen <- the first of `count` forms of an n x m problem, falling in size, that memory has room

@@ -6,7 +6,8 @@
  *     P_ij = p_i 2^(x_ij + g_j),     x_ij = G0_j + H0_i - k c_ij,     k = log2(e) / epsilon
  *
  * x (the exponents) is stored, or built again for every pass; G0, H0 are the potentials it was
- * built with, so that g, the drift since then, is small and exact in f32, and sums of rows are near
+ * built with, so that g, the increment since then, is small and exact in f32, and sums of rows are
+ * near
  * 1.  Total potentials: G_j = G0_j + g_j and F_i = log2(p_i) + H0_i, in double.  One full iteration
  * reads x once and takes one 2^ an entry:
  *
@@ -41,7 +42,7 @@ enum { FRGI_FILL_GROUPS = 4 }; /* filled at a time */
 enum { FRGI_GROUP = 8, FRGI_PANEL = 48, FRGI_PAD = 48, FRGI_MARK = 16 };
 enum { FRGI_SCRATCH_ROWS = (1 + FRGI_FILL_GROUPS) * FRGI_GROUP }; /* weights of 8 rows, exponents */
 #define FRGI_LOST       1e-32 /* f32 cannot tell a column sum this small */
-#define FRGI_FAINT      0x1p-60
+#define FRGI_NEGLIGIBLE 0x1p-60
 #define FRGI_MARKS_HOLD 12 /* log2 units that a potential may move */
 
 typedef enum {
@@ -75,30 +76,30 @@ struct frgi_sweep {
     const double *log_a, *log_b; /* log2, -1e30 where the weight is 0 */
     double tau_a, tau_b;         /* 1: balanced */
     bool product;                /* the entropy is relative to a b' */
-    double slack_a, slack_b;     /* partial: weight of the virtual column and row; 0: none */
-    double slack_g, slack_f;     /* and their potentials, log2 */
-    double *slack;               /* n: what the virtual column takes of each row */
+    double dummy_a, dummy_b;     /* partial: weight of the dummy column and row; 0: none */
+    double dummy_g, dummy_f;     /* and their potentials, log2 */
+    double *dummy;               /* n: what the dummy column takes of each row */
 
     double *H0, *G0; /* potentials in x; whole floats, so that both precisions mean the same */
     float *base_h, *base_g; /* the same as floats */
     float *past_h, *past_g; /* those that are in x since it was filled, and their k */
     double past_k;
-    double *F, *G;   /* total potentials; F is an output of a pass */
-    double *G_last;  /* what the plain step gave last, for the extrapolation */
-    double *p;       /* n */
-    double *mass;    /* n: sum of each row of the plan */
-    void *g;         /* ld: float, or double for X64 and X32W */
-    int64_t *far;    /* chunks: rows that were far from their potentials */
-    uint16_t *lists; /* X32: for each 8 rows the marked vectors */
-    int64_t *listed; /* their number */
-    float faint;     /* a weight that is not marked is below this share of its row */
-    void *partial;   /* chunks x ld column sums, float or double */
-    double *col;     /* m */
+    double *F, *G;    /* total potentials; F is an output of a pass */
+    double *G_last;   /* what the plain step gave last, for the extrapolation */
+    double *p;        /* n */
+    double *mass;     /* n: sum of each row of the plan */
+    void *g;          /* ld: float, or double for X64 and X32W */
+    int64_t *far;     /* chunks: rows that were far from their potentials */
+    uint16_t *lists;  /* X32: for each 8 rows the marked vectors */
+    int64_t *listed;  /* their number */
+    float negligible; /* a weight that is not marked is below this share of its row */
+    void *partial;    /* chunks x ld column sums, float or double */
+    double *col;      /* m */
 };
 
 typedef struct {
     double error;     /* sum |col - b| */
-    double drift;     /* max |G - G0| */
+    double increment; /* max |G - G0| */
     double low, high; /* of the steps of G */
     int64_t lost; /* columns of weight whose sum is below FRGI_LOST; their potential is as before */
 } frgi_columns_result;
@@ -138,7 +139,7 @@ typedef struct {
     double (*gaps)(const float *x, const float *y, double scale_x, double scale_y, int64_t n,
                    double *columns);
     /** row <- y row; returns its sum. */
-    double (*weigh)(double *row, const double *y, int64_t m);
+    double (*multiply)(double *row, const double *y, int64_t m);
     /** to += scale row */
     void (*add)(double *to, const double *row, double scale, int64_t m);
 } frgi_sweep_ops;

@@ -8,8 +8,8 @@
  *
  * Text parameters: real, vec (LANES reals), stored (element of x), RN(name), KERNEL: 1 where x
  * holds kernel entries and g holds v.  LOAD(p, v): vec v of the AT_ONCE that are stored from p on;
- * SHIFT(g): what the columns' drift becomes before the row loop; EXPONENT(p, shifted): exponents;
- * ROWS: what is stored of 8 rows.
+ * SHIFT(g): what the columns' increment becomes before the row loop; EXPONENT(p, shifted):
+ * exponents; ROWS: what is stored of 8 rows.
  */
 
 /** The sums of the weights of 8 rows, and col += p (the weights of the 8 rows before). */
@@ -108,7 +108,7 @@ static double RN(far_row)(const frgi_sweep *s, const stored *x, real *w, double 
 }
 #endif
 
-/** p of row i from the sum of its weights, and what settle_rows needs. */
+/** p of row i from the sum of its weights, and what final_rows needs. */
 INLINE real RN(end_of_row)(const frgi_sweep *s, const stored *x, int64_t i, real *w, double sum,
                            int64_t *far)
 {
@@ -123,11 +123,11 @@ INLINE real RN(end_of_row)(const frgi_sweep *s, const stored *x, int64_t i, real
         ++*far;
     }
 #endif
-    /* a row that is too far for any but the virtual column: all of it, in finite numbers */
-    const double exponent = fmin(s->slack_g + guess, 1000);
-    const double virtual_weight = s->slack_a > 0 ? power_of_two(exponent) : 0;
-    const double p = finish_row(s, i, sum + virtual_weight, guess);
-    s->slack[i] = p * virtual_weight;
+    /* a row that is too far for any but the dummy column: all of it, in finite numbers */
+    const double exponent = fmin(s->dummy_g + guess, 1000);
+    const double dummy_weight = s->dummy_a > 0 ? power_of_two(exponent) : 0;
+    const double p = finish_row(s, i, sum + dummy_weight, guess);
+    s->dummy[i] = p * dummy_weight;
     return (real)p;
 }
 
@@ -157,6 +157,6 @@ static void RN(chunk)(const frgi_sweep *s, int64_t chunk, void *scratch)
         before = x;
     }
     RN(flush)(s, before, p, w, col);
-    settle_rows(s, first * FRGI_GROUP, last * FRGI_GROUP);
+    final_rows(s, first * FRGI_GROUP, last * FRGI_GROUP);
     frgi_restore_denormals(mode);
 }

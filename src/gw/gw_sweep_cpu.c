@@ -55,7 +55,7 @@ INLINE double power_of_two(double z)
     return frgi_exp_f64(z * LN_2);
 }
 
-/** p_i; the sum is relative to 2^guess. Both wait in F and mass for settle_rows. */
+/** p_i; the sum is relative to 2^guess. Both wait in F and mass for final_rows. */
 INLINE double finish_row(const frgi_sweep *s, int64_t i, double sum, double guess)
 {
     s->F[i] = guess;
@@ -71,16 +71,16 @@ INLINE double finish_row(const frgi_sweep *s, int64_t i, double sum, double gues
 }
 
 /** F and mass of rows first .. last-1 of a chunk: logarithms in vectors. */
-static void settle_rows(const frgi_sweep *s, int64_t first, int64_t last)
+static void final_rows(const frgi_sweep *s, int64_t first, int64_t last)
 {
     const double tau = s->tau_a, weight = tau == 1 || s->product ? 1 : tau;
     const double *restrict const p = s->p, *restrict const log_a = s->log_a;
-    const double *restrict const slack = s->slack;
+    const double *restrict const dummy = s->dummy;
     double *restrict const F = s->F, *restrict const mass = s->mass;
     last = last < s->n ? last : s->n;
     for (int64_t i = first; i < last; i++) {
         F[i] = weight * log_a[i] + tau * (F[i] - frgi_log_f64(mass[i]) * LOG2_E);
-        mass[i] = p[i] * mass[i] - slack[i];
+        mass[i] = p[i] * mass[i] - dummy[i];
     }
 }
 
@@ -265,7 +265,7 @@ INLINE int64_t weigh_vectors(const frgi_sweep *s, const float *x, uint16_t *list
         }
         if (!mark) {
             kept++;
-        } else if (lanes_less(lanes_all(s->faint), most)) {
+        } else if (lanes_less(lanes_all(s->negligible), most)) {
             list[kept++] = (uint16_t)k;
         }
     }
@@ -317,7 +317,7 @@ INLINE void some_of_chunk(const frgi_sweep *s, int64_t chunk, void *scratch, boo
             }
         }
     }
-    settle_rows(s, first * FRGI_GROUP, last * FRGI_GROUP);
+    final_rows(s, first * FRGI_GROUP, last * FRGI_GROUP);
     frgi_restore_denormals(mode);
 }
 
@@ -331,7 +331,7 @@ static void marked(const frgi_sweep *s, int64_t chunk, void *scratch)
     some_of_chunk(s, chunk, scratch, false);
 }
 
-/* ---- keeping --------------------------------------------------------------------------------- */
+/* ---- storage --------------------------------------------------------------------------------- */
 
 /** The lower halves of v. */
 INLINE void put_shorts(uint16_t *p, lane_mask v)
@@ -411,8 +411,8 @@ static frgi_columns_result columns(const frgi_sweep *s, int64_t first, int64_t l
             if (kernel) {
                 sum[j - from] *= (double)((const float *)s->g)[j];
             }
-            if (s->slack_b > 0) {
-                sum[j - from] += power_of_two(s->slack_f + s->G[j]);
+            if (s->dummy_b > 0) {
+                sum[j - from] += power_of_two(s->dummy_f + s->G[j]);
             }
         }
         double step[BLOCK];
@@ -438,12 +438,12 @@ static frgi_columns_result columns(const frgi_sweep *s, int64_t first, int64_t l
             result.low = fmin(result.low, next - s->G[j]);
             result.high = fmax(result.high, next - s->G[j]);
             s->G[j] = next;
-            const double drift = next - s->G0[j];
-            result.drift = fmax(result.drift, fabs(drift));
+            const double increment = next - s->G0[j];
+            result.increment = fmax(result.increment, fabs(increment));
             if (wide) {
-                ((double *)s->g)[j] = drift;
+                ((double *)s->g)[j] = increment;
             } else {
-                ((float *)s->g)[j] = (float)(kernel ? power_of_two(drift) : drift);
+                ((float *)s->g)[j] = (float)(kernel ? power_of_two(increment) : increment);
             }
         }
     }
@@ -512,7 +512,7 @@ static double gaps(const float *restrict x, const float *restrict y, double scal
     return s;
 }
 
-static double weigh(double *restrict row, const double *restrict y, int64_t m)
+static double multiply(double *restrict row, const double *restrict y, int64_t m)
 {
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -548,5 +548,5 @@ const frgi_sweep_ops CAT(frgi_sweep_ops, ISA) = {.chunk = {[FRGI_X32] = x32_chun
                                                  .sum = sum_of,
                                                  .entropy = entropy,
                                                  .gaps = gaps,
-                                                 .weigh = weigh,
+                                                 .multiply = multiply,
                                                  .add = add};

@@ -15,10 +15,10 @@
  *     l = (log sum_i a_i exp(-f_i / rho_a) - log sum_j b_j exp(-g_j / rho_b)) / (1 / rho_a + 1 /
  *     rho_b)
  *
- * Partial mass: the virtual row and column leave the mass s between the others to come near as (1 -
+ * Partial mass: the dummy row and column leave the mass s between the others to come near as (1 -
  * s / sum a) on its own. It is one more marginal that is known, and its projection is a constant on
- * G, the virtual row as it was.  Behind a plain step to G+ from G, whose columns sum to b with what
- * the virtual row, (sum b - s) softmax(G), has of them then,
+ * G, the dummy row as it was.  Behind a plain step to G+ from G, whose columns sum to b with what
+ * the dummy row, (sum b - s) softmax(G), has of them then,
  *
  *     G <- G+ + log2 s / R,     R = sum b - (sum b - s) sum_j 2^(G+_j) / sum_j 2^(G_j)
  */
@@ -68,7 +68,7 @@ static bool is_kernel(const frgi_sweep *s)
 /* ---- opening --------------------------------------------------------------------------------- */
 
 /** Bytes of a potential, a weight or a sum of the widest passes that there will be. */
-static size_t real_size(const frgi_keeping *k)
+static size_t real_size(const frgi_cost_storage *k)
 {
     return k->store == FRGI_X64 || k->widens ? sizeof(double) : sizeof(float);
 }
@@ -76,8 +76,8 @@ static size_t real_size(const frgi_keeping *k)
 static void layout(frgi_arena *a, frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
-    const bool with_store = t->keeping.stored;
-    const size_t real = real_size(&t->keeping);
+    const bool with_store = t->storage.stored;
+    const size_t real = real_size(&t->storage);
     const int64_t n_blocks = s->ld / COLUMN_BLOCK + 1;
     s->a = TAKE(a, double, s->n);
     s->b = TAKE(a, double, s->m);
@@ -93,11 +93,11 @@ static void layout(frgi_arena *a, frgi_transport *t)
     s->G = TAKE(a, double, s->ld);
     s->G_last = TAKE(a, double, s->ld);
     s->p = TAKE(a, double, s->rows);
-    s->slack = TAKE(a, double, s->rows);
+    s->dummy = TAKE(a, double, s->rows);
     s->mass = TAKE(a, double, s->rows);
     s->col = TAKE(a, double, s->ld);
-    t->tape.G = TAKE(a, double, FRGI_TAPE_SLOTS * s->ld);
-    t->tape.G_last = TAKE(a, double, FRGI_TAPE_SLOTS * s->ld);
+    t->saved.G = TAKE(a, double, FRGI_SAVED_SLOTS * s->ld);
+    t->saved.G_last = TAKE(a, double, FRGI_SAVED_SLOTS * s->ld);
     t->y = TAKE(a, double, s->ld);
     t->u = TAKE(a, double, s->rows);
     t->v = TAKE(a, double, s->ld);
@@ -137,48 +137,48 @@ double frgi_log_sum(const double *x, int64_t n)
     return top + log2(sum);
 }
 
-void frgi_transport_set_slack(frgi_transport *t)
+void frgi_transport_set_dummy(frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
-    if (s->slack_a > 0) {
-        s->slack_g = log2(s->slack_a) - frgi_log_sum(s->F, s->n);
+    if (s->dummy_a > 0) {
+        s->dummy_g = log2(s->dummy_a) - frgi_log_sum(s->F, s->n);
     }
 }
 
 /** Shapes and what memory they need. */
 static void measure(frgi_transport *t, const frg_context *ctx, int64_t n, int64_t m,
-                    frgi_keeping keeping)
+                    frgi_cost_storage storage)
 {
     memset(t, 0, sizeof *t);
-    t->keeping = keeping;
+    t->storage = storage;
     t->threads = frg_threads(ctx);
     frgi_sweep *const s = &t->s;
     s->n = n;
     s->m = m;
     s->rows = (n + FRGI_GROUP - 1) / FRGI_GROUP * FRGI_GROUP;
     const int64_t pad =
-        keeping.store == FRGI_K16 ? 2 * FRGI_PAD : FRGI_PAD; /* two vectors lie in one */
+        storage.store == FRGI_K16 ? 2 * FRGI_PAD : FRGI_PAD; /* two vectors lie in one */
     s->ld = (m + pad - 1) / pad * pad;
     /* at most 64, of whole fills; of the data alone, so that bits do not depend on threads */
     const int64_t fill = FRGI_FILL_GROUPS * FRGI_GROUP, each = (n + 64 * fill - 1) / (64 * fill);
     s->chunks = (n + each * fill - 1) / (each * fill);
-    s->store = keeping.store;
-    t->scratch_bytes = (size_t)(FRGI_SCRATCH_ROWS * s->ld) * real_size(&keeping) + 64;
+    s->store = storage.store;
+    t->scratch_bytes = (size_t)(FRGI_SCRATCH_ROWS * s->ld) * real_size(&storage) + 64;
     t->scratch_bytes = (t->scratch_bytes + 63) / 64 * 64;
     layout(&t->memory, t);
 }
 
-size_t frgi_transport_bytes(const frg_context *ctx, int64_t n, int64_t m, frgi_keeping keeping)
+size_t frgi_transport_bytes(const frg_context *ctx, int64_t n, int64_t m, frgi_cost_storage storage)
 {
     frgi_transport t;
-    measure(&t, ctx, n, m, keeping);
+    measure(&t, ctx, n, m, storage);
     return t.memory.used;
 }
 
 frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n, int64_t m,
-                               frgi_keeping keeping, const frgi_marginals *how)
+                               frgi_cost_storage storage, const frgi_marginals *how)
 {
-    measure(t, ctx, n, m, keeping);
+    measure(t, ctx, n, m, storage);
     t->ctx = ctx;
     t->how = *how;
     frgi_sweep *const s = &t->s;
@@ -192,8 +192,8 @@ frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n, i
     const double mass_a = frgi_transport_sum(s->a, n), mass_b = frgi_transport_sum(s->b, m);
     t->total = how->mass > 0 ? how->mass : mass_b;
     if (how->mass > 0) {
-        s->slack_a = mass_a - how->mass;
-        s->slack_b = mass_b - how->mass;
+        s->dummy_a = mass_a - how->mass;
+        s->dummy_b = mass_b - how->mass;
     }
     for (int64_t j = 0; j < s->ld; j++) {
         s->G[j] = s->G0[j] = s->G_last[j] = 0;
@@ -202,17 +202,17 @@ frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n, i
     }
     for (int64_t i = 0; i < s->rows; i++) {
         s->F[i] = i < n ? s->log_a[i] : 0;
-        s->H0[i] = s->p[i] = s->slack[i] = s->mass[i] = t->u[i] = 0;
-        s->base_h[i] = i < n ? 0 : (float)NO_WEIGHT; /* rows of the padding weigh nothing */
+        s->H0[i] = s->p[i] = s->dummy[i] = s->mass[i] = t->u[i] = 0;
+        s->base_h[i] = i < n ? 0 : (float)NO_WEIGHT; /* rows of the padding have no weight */
     }
     double least = 1 / (double)m; /* of the columns' weights */
     for (int64_t j = 0; j < m; j++) {
         least = s->b[j] > 0 ? fmin(least, s->b[j] / mass_b) : least;
     }
-    s->faint = (float)(FRGI_FAINT * least * (double)m);
+    s->negligible = (float)(FRGI_NEGLIGIBLE * least * (double)m);
     t->kept = s->x;
-    if (keeping.stored) { /* rows beyond n stay finite */
-        const size_t row = (size_t)s->ld * element(keeping.store);
+    if (storage.stored) { /* rows beyond n stay finite */
+        const size_t row = (size_t)s->ld * element(storage.store);
         memset((char *)s->x + (size_t)n * row, 0, (size_t)(s->rows - n) * row);
     }
     return FRG_OK;
@@ -229,7 +229,7 @@ void frgi_transport_restart(frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
     s->x = t->kept;
-    s->store = t->keeping.store;
+    s->store = t->storage.store;
     t->rounded = false;
     frgi_transport_forget(t);
     for (int64_t j = 0; j < s->ld; j++) {
@@ -244,14 +244,14 @@ void frgi_transport_restart(frgi_transport *t)
 /* ---- potentials ------------------------------------------------------------------------------ */
 
 /** g from G - G0, in the form of the store. */
-static void set_drift(frgi_transport *t)
+static void set_increments(frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
     const double none = is_kernel(s) ? 0 : NO_WEIGHT;
     for (int64_t j = 0; j < s->ld; j++) {
         const bool live = j < s->m && s->b[j] > 0;
-        const double drift = live ? s->G[j] - s->G0[j] : 0;
-        const double value = !live ? none : is_kernel(s) ? exp2(drift) : drift;
+        const double increment = live ? s->G[j] - s->G0[j] : 0;
+        const double value = !live ? none : is_kernel(s) ? exp2(increment) : increment;
         if (frgi_is_wide(s)) {
             ((double *)s->g)[j] = value;
         } else {
@@ -288,25 +288,25 @@ void frgi_transport_renew(frgi_transport *t, double epsilon, frgi_fill fill, con
     s->fill = fill;
     s->source = source;
     s->fresh = true;
-    s->slack_g *= scale;
+    s->dummy_g *= scale;
     t->momentum = 0;
     t->since = 0;
     t->error = INFINITY;
-    t->drift = 0;
+    t->increment = 0;
     t->rounded = false;
     t->marks = false;
-    set_drift(t);
+    set_increments(t);
 }
 
 void frgi_transport_place(frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
-    double drift = 0;
+    double increment = 0;
     for (int64_t j = 0; j < s->m; j++) {
-        drift = s->b[j] > 0 ? fmax(drift, fabs(s->G[j] - s->G0[j])) : drift;
+        increment = s->b[j] > 0 ? fmax(increment, fabs(s->G[j] - s->G0[j])) : increment;
     }
-    if (drift <= 60) {
-        set_drift(t);
+    if (increment <= 60) {
+        set_increments(t);
         return;
     }
     s->store = s->store == FRGI_X64 ? FRGI_X64 : FRGI_X32;
@@ -318,14 +318,14 @@ void frgi_transport_widen(frgi_transport *t)
 {
     t->s.store = FRGI_X32W;
     frgi_transport_watch(t);
-    set_drift(t);
+    set_increments(t);
 }
 
-/* ---- the tape -------------------------------------------------------------------------------- */
+/* ---- saved iterates -------------------------------------------------------------------------- */
 
 void frgi_transport_forget(frgi_transport *t)
 {
-    t->tape.passes = 0;
+    t->saved.passes = 0;
     frgi_transport_watch(t);
 }
 
@@ -355,13 +355,13 @@ static double noise_of(const frgi_transport *t)
 static void record(frgi_transport *t)
 {
     const frgi_sweep *const s = &t->s;
-    frgi_tape *const tape = &t->tape;
-    const int64_t at = tape->passes++ % FRGI_TAPE_ROOM, slot = at / FRGI_TAPE_STRIDE;
-    tape->momentum[at] = t->momentum;
-    if (at % FRGI_TAPE_STRIDE == 0) {
-        memcpy(tape->G + slot * s->ld, s->G, (size_t)s->ld * sizeof *s->G);
-        memcpy(tape->G_last + slot * s->ld, s->G_last, (size_t)s->ld * sizeof *s->G_last);
-        tape->slack_g[slot] = s->slack_g;
+    frgi_saved_iterates *const saved = &t->saved;
+    const int64_t at = saved->passes++ % FRGI_SAVED_MOST, slot = at / FRGI_SAVED_STRIDE;
+    saved->momentum[at] = t->momentum;
+    if (at % FRGI_SAVED_STRIDE == 0) {
+        memcpy(saved->G + slot * s->ld, s->G, (size_t)s->ld * sizeof *s->G);
+        memcpy(saved->G_last + slot * s->ld, s->G_last, (size_t)s->ld * sizeof *s->G_last);
+        saved->dummy_g[slot] = s->dummy_g;
     }
 }
 
@@ -371,8 +371,8 @@ void frgi_transport_end_plain(frgi_transport *t)
     for (int64_t j = 0; j < s->m; j++) { /* columns without weight have none */
         s->G[j] = s->b[j] > 0 ? s->G_last[j] : s->G[j];
     }
-    t->tape.momentum[(t->tape.passes - 1) % FRGI_TAPE_ROOM] = 0;
-    set_drift(t);
+    t->saved.momentum[(t->saved.passes - 1) % FRGI_SAVED_MOST] = 0;
+    set_increments(t);
 }
 
 /* ---- relaxed marginals ----------------------------------------------------------------------- */
@@ -410,23 +410,23 @@ static void translate(frgi_transport *t)
     for (int64_t j = 0; j < s->m; j++) {
         s->G[j] -= s->b[j] > 0 ? t->shift : 0;
     }
-    t->drift += fabs(t->shift);
-    set_drift(t);
+    t->increment += fabs(t->shift);
+    set_increments(t);
 }
 
 /* ---- one pass -------------------------------------------------------------------------------- */
 
-/** The virtual row of partial transport before the columns, the virtual column after the rows. */
-static void update_slack(frgi_transport *t)
+/** The dummy row of partial transport before the columns, the dummy column after the rows. */
+static void update_dummy(frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
-    if (s->slack_b > 0) {
-        s->slack_f = log2(s->slack_b) - frgi_log_sum(s->G, s->m);
+    if (s->dummy_b > 0) {
+        s->dummy_f = log2(s->dummy_b) - frgi_log_sum(s->G, s->m);
     }
-    if (s->slack_a > 0) {
-        const double taken = frgi_transport_sum(s->slack, s->n);
-        t->blocks[0].error = fabs(taken - s->slack_a);
-        s->slack_g += log2(s->slack_a / fmax(taken, 1e-300));
+    if (s->dummy_a > 0) {
+        const double taken = frgi_transport_sum(s->dummy, s->n);
+        t->blocks[0].error = fabs(taken - s->dummy_a);
+        s->dummy_g += log2(s->dummy_a / fmax(taken, 1e-300));
     }
 }
 
@@ -434,8 +434,8 @@ static void update_slack(frgi_transport *t)
 static void carry_mass(frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
-    const double all = s->slack_b + t->total, before = log2(s->slack_b) - s->slack_f;
-    const double left = all - s->slack_b * exp2(frgi_log_sum(s->G_last, s->m) - before);
+    const double all = s->dummy_b + t->total, before = log2(s->dummy_b) - s->dummy_f;
+    const double left = all - s->dummy_b * exp2(frgi_log_sum(s->G_last, s->m) - before);
     t->raised = left > 1e-9 * t->total ? log2(t->total / left) : 0;
     for (int64_t j = 0; j < s->m; j++) {
         if (s->b[j] > 0) {
@@ -443,8 +443,8 @@ static void carry_mass(frgi_transport *t)
             s->G_last[j] += t->raised;
         }
     }
-    t->drift += fabs(t->raised);
-    set_drift(t);
+    t->increment += fabs(t->raised);
+    set_increments(t);
 }
 
 /** Potentials of columns whose sums are below what f32 can tell, by a sum relative to the largest
@@ -478,9 +478,9 @@ static void rescue(frgi_transport *t)
                       ? s->G[j] + s->log_b[j] - log_col
                       : (s->product ? 1 : s->tau_b) * s->log_b[j] + s->tau_b * (s->G[j] - log_col);
         s->G_last[j] = s->G[j];
-        t->drift = fmax(t->drift, fabs(s->G[j] - s->G0[j]));
+        t->increment = fmax(t->increment, fabs(s->G[j] - s->G0[j]));
     }
-    set_drift(t);
+    set_increments(t);
 }
 
 typedef void (*chunk_pass)(const frgi_sweep *, int64_t, void *);
@@ -489,7 +489,7 @@ typedef void (*chunk_pass)(const frgi_sweep *, int64_t, void *);
 static chunk_pass choose_pass(const frgi_transport *t, const frgi_sweep_ops *ops)
 {
     const frgi_sweep *const s = &t->s;
-    const bool balanced = s->tau_a == 1 && s->tau_b == 1 && !(s->slack_a > 0) && !(s->slack_b > 0);
+    const bool balanced = s->tau_a == 1 && s->tau_b == 1 && !(s->dummy_a > 0) && !(s->dummy_b > 0);
     const bool may = t->skips && balanced && s->x && s->store == FRGI_X32 && !s->fresh &&
                      s->ld / FRGI_MARK <= UINT16_MAX;
     if (!may || (t->marks && t->share > 0.6)) {
@@ -547,6 +547,29 @@ static void set_range(frgi_transport *t, const frgi_sweep_ops *ops)
     s->step = (most - s->low) / 65535;
 }
 
+/** What the blocks of columns tell, in their order, behind an error that was there before. */
+static frgi_columns_result of_all_blocks(const frgi_transport *t, double error, int64_t count)
+{
+    frgi_columns_result all = {error, 0, (double)INFINITY, -(double)INFINITY, 0};
+    for (int64_t b = 0; b < count; b++) {
+        all.error += t->blocks[b].error;
+        all.increment = fmax(all.increment, t->blocks[b].increment);
+        all.lost += t->blocks[b].lost;
+        all.low = fmin(all.low, t->blocks[b].low);
+        all.high = fmax(all.high, t->blocks[b].high);
+    }
+    return all;
+}
+
+static int64_t rows_far(const frgi_sweep *s)
+{
+    int64_t far = 0;
+    for (int64_t c = 0; c < s->chunks; c++) {
+        far += s->far[c];
+    }
+    return far;
+}
+
 void frgi_transport_pass(frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
@@ -556,7 +579,7 @@ void frgi_transport_pass(frgi_transport *t)
     if (s->fresh && s->x && s->store == FRGI_X16) {
         set_range(t, ops);
     }
-    if (t->tape.G) {
+    if (t->saved.G) {
         record(t);
     }
     if (marking) {
@@ -574,7 +597,7 @@ void frgi_transport_pass(frgi_transport *t)
         chunk(s, c, t->scratch + (size_t)omp_get_thread_num() * t->scratch_bytes);
     }
     t->blocks[0].error = 0;
-    update_slack(t);
+    update_dummy(t);
     double error = t->blocks[0].error;
 #pragma omp parallel for schedule(static) num_threads(threads) if (n_blocks > 1)
     for (int64_t b = 0; b < n_blocks; b++) {
@@ -586,19 +609,9 @@ void frgi_transport_pass(frgi_transport *t)
         frgi_oversubscription_note(&t->oversubscription, t->threads,
                                    (frgi_seconds() - began) / fmax(share, 0.01));
     }
-    int64_t lost = 0, far = 0;
-    double low = (double)INFINITY, high = -(double)INFINITY;
-    t->drift = 0;
-    for (int64_t c = 0; c < s->chunks; c++) {
-        far += s->far[c];
-    }
-    for (int64_t b = 0; b < n_blocks; b++) {
-        error += t->blocks[b].error;
-        t->drift = fmax(t->drift, t->blocks[b].drift);
-        lost += t->blocks[b].lost;
-        low = fmin(low, t->blocks[b].low);
-        high = fmax(high, t->blocks[b].high);
-    }
+    const frgi_columns_result all = of_all_blocks(t, error, n_blocks);
+    error = all.error;
+    t->increment = all.increment;
     t->bytes += s->x ? (chunk == ops->marked ? t->share : 1) * (double)s->rows * (double)s->ld *
                            (double)element(s->store)
                      : 0;
@@ -608,11 +621,11 @@ void frgi_transport_pass(frgi_transport *t)
         s->past_k = t->k;
     }
     s->fresh = false;
-    t->far = far;
-    if (lost) {
+    t->far = rows_far(s);
+    if (all.lost) {
         rescue(t);
     }
-    if (s->slack_b > 0) {
+    if (s->dummy_b > 0) {
         carry_mass(t);
     }
     if (marking || t->marks) {
@@ -622,12 +635,12 @@ void frgi_transport_pass(frgi_transport *t)
     if (s->tau_a < 1 || s->tau_b < 1) {
         translate(t);
         /* relaxed columns come near b no further than they have to */
-        const double step = lost ? 1 : fmax(high - low, 0) / 2 / FRGI_LOG2_E;
+        const double step = all.lost ? 1 : fmax(all.high - all.low, 0) / 2 / FRGI_LOG2_E;
         error = s->tau_b < 1 && isfinite(error) ? step : error;
     }
     t->passes++;
     t->since++;
-    if (!t->accelerate || t->since < PLAIN_PASSES || lost) {
+    if (!t->accelerate || t->since < PLAIN_PASSES || all.lost) {
         t->momentum = 0;
     } else if (error > 1.0 * t->error) {
         t->since = PLAIN_PASSES; /* restart */
@@ -642,7 +655,7 @@ void frgi_transport_pass(frgi_transport *t)
 
 /** Kernels leave their range; what fixed point has cut off, 2^-57 of a row, comes up to 2^-37 of
  *  it. */
-static double drift_limit(const frgi_transport *t)
+static double increment_limit(const frgi_transport *t)
 {
     return is_kernel(&t->s) || (t->s.store == FRGI_X16 && t->cut) ? 10 : 60;
 }
@@ -665,7 +678,7 @@ frg_status frgi_transport_solve(frgi_transport *t, double tol, int64_t most)
             }
             break;
         }
-        if (t->far > 0 || t->drift > drift_limit(t)) {
+        if (t->far > 0 || t->increment > increment_limit(t)) {
             const double error = t->error; /* still that of the latest pass */
             frgi_transport_renew(t, FRGI_LOG2_E / t->k, t->s.fill, t->s.source);
             t->error = error;

@@ -29,22 +29,22 @@ typedef struct {
     frgi_store store;
     bool stored; /* false: they are filled for every pass */
     bool widens; /* X32 may become X32W */
-} frgi_keeping;
+} frgi_cost_storage;
 
 /** What the latest passes began with, for derivatives of the iteration: potentials every
- *  FRGI_TAPE_STRIDE passes, the momentum of each.  A ring: of many passes the last FRGI_TAPE_ROOM -
- *  FRGI_TAPE_STRIDE at least. */
+ *  FRGI_SAVED_STRIDE passes, the momentum of each.  A ring: of many passes the last FRGI_SAVED_MOST
+ *  - FRGI_SAVED_STRIDE at least. */
 enum {
-    FRGI_TAPE_STRIDE = 32,
-    FRGI_TAPE_SLOTS = 16,
-    FRGI_TAPE_ROOM = FRGI_TAPE_STRIDE * FRGI_TAPE_SLOTS
+    FRGI_SAVED_STRIDE = 32,
+    FRGI_SAVED_SLOTS = 16,
+    FRGI_SAVED_MOST = FRGI_SAVED_STRIDE * FRGI_SAVED_SLOTS
 };
 typedef struct {
     int64_t passes;     /* over this cost at this epsilon */
     double *G, *G_last; /* slots x ld */
-    double slack_g[FRGI_TAPE_SLOTS];
-    double momentum[FRGI_TAPE_ROOM]; /* of the step that ends the pass */
-} frgi_tape;
+    double dummy_g[FRGI_SAVED_SLOTS];
+    double momentum[FRGI_SAVED_MOST]; /* of the step that ends the pass */
+} frgi_saved_iterates;
 
 /** A plan that is a list instead: its entries by rows. */
 typedef struct {
@@ -75,7 +75,7 @@ typedef struct {
     double total;     /* the mass that is carried */
     /* after the last pass; error: L1 relative to total, or where the target is relaxed the largest
      * step of G in natural logarithms, its mean apart */
-    double drift, error;
+    double increment, error;
     frgi_floor floor; /* of the errors since frgi_transport_watch */
     bool at_floor;    /* the error is what rounding leaves */
     double shift;     /* relaxed: what the last pass moved from G to F */
@@ -83,18 +83,19 @@ typedef struct {
     double momentum;
     int64_t since, passes, far;
     double bytes; /* read from the store so far */
-    frgi_tape tape;
+    frgi_saved_iterates saved;
     frgi_arena memory;
     void *kept; /* s.x as it was opened: finishing reads exponents from their source */
-    frgi_keeping keeping;
+    frgi_cost_storage storage;
 } frgi_transport;
 
 /** a and b are copied. */
 FRG_MUST_USE frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n,
-                                            int64_t m, frgi_keeping keeping,
+                                            int64_t m, frgi_cost_storage storage,
                                             const frgi_marginals *how);
 /** Bytes that it would take. */
-size_t frgi_transport_bytes(const frg_context *ctx, int64_t n, int64_t m, frgi_keeping keeping);
+size_t frgi_transport_bytes(const frg_context *ctx, int64_t n, int64_t m,
+                            frgi_cost_storage storage);
 void frgi_transport_close(frgi_transport *t);
 /** After frgi_transport_finish: ready for passes again, potentials as they are. */
 void frgi_transport_restart(frgi_transport *t);
@@ -113,9 +114,9 @@ void frgi_transport_place(frgi_transport *t);
 void frgi_transport_widen(frgi_transport *t);
 /** log2 sum_j 2^(x_j) */
 double frgi_log_sum(const double *x, int64_t n);
-/** Partial: the potential of the virtual column from F, as a pass leaves it.  To be called where F
+/** Partial: the potential of the dummy column from F, as a pass leaves it.  To be called where F
  *  was set. */
-void frgi_transport_set_slack(frgi_transport *t);
+void frgi_transport_set_dummy(frgi_transport *t);
 /** log of sum_i w_i exp(-rate x_i), x_i relative to log_w where `product`; entries of weight 0 left
  *  out. */
 double frgi_log_penalty(const double *w, const double *log_w, const double *x, int64_t n,

@@ -1,7 +1,7 @@
 /* gw_unroll.c - a loss through the passes that gave a plan, in reverse order.
  *
  * With potentials p, q in natural logarithms, w_ij = exp(p_i + q_j - c_ij / eps) and v_j the
- * virtual row, a pass is
+ * dummy row, a pass is
  *
  *     p_i  = t_a (log a_i - log S_i) + const,   S_i = sum_j exp(q_j - c_ij / eps) + exp(s)
  *     q+_j = t_b (log b_j + q_j - log col_j),   col_j = sum_i w_ij + v_j
@@ -14,17 +14,17 @@
  *
  * Behind the passes of relaxed marginals l(p, q+) goes from q to p (gw_transport.c): l~ = sum p~ -
  * sum q~ is dealt to both, with the weights of the two sums in l.  And with momentum, q <- q+ + mu
- * (q+ - q+_before), the derivative is dealt to both.  Partial mass: the virtual row and column are
+ * (q+ - q+_before), the derivative is dealt to both.  Partial mass: the dummy row and column are
  * one more of each, of cost 0; s is the potential of the column.  What is put on q+ there, z =
- * log(mass / R) with R = B - slack_b r and r = sum exp(q+) / sum exp(q), has the derivatives
- * slack_b r / R softmax(q+) by q+, minus that with softmax(q) by q, and (r - 1) / R by the weights.
+ * log(mass / R) with R = B - dummy_b r and r = sum exp(q+) / sum exp(q), has the derivatives
+ * dummy_b r / R softmax(q+) by q+, minus that with softmax(q) by q, and (r - 1) / R by the weights.
  *
  * The plan itself: rows exact for the last q (balanced), or the last p and q.  Rounding is not
  * differentiated, as it moves a plan by no more than the error of its marginals, nor is what
  * potentials the first of the passes began with.
  *
- * Memory.  q is known every FRGI_TAPE_STRIDE passes; between them the passes are done once more, so
- * that there are FRGI_TAPE_STRIDE (n + 2 m) doubles beside the arrays of a pass, whatever their
+ * Memory.  q is known every FRGI_SAVED_STRIDE passes; between them the passes are done once more,
+ * so that there are FRGI_SAVED_STRIDE (n + 2 m) doubles beside the arrays of a pass, whatever their
  * number.  Time: that of the passes, and a look at the rows in double for each.
  */
 #include <math.h>
@@ -42,21 +42,21 @@ typedef struct {
     double *room, *doubles;
     double per_epsilon;
     bool exact_rows; /* the plan's rows are those of its last q */
-    /* of the passes between two entries of the tape */
-    double *q, *plain, *p, slack_g[FRGI_TAPE_STRIDE]; /* before l has gone over, z is put on */
+    /* of the passes between two saved iterates */
+    double *q, *plain, *p, dummy_g[FRGI_SAVED_STRIDE]; /* before l has gone over, z is put on */
     /* of one pass */
     double *h, *extra, *sums;       /* m; n: what the plan and l add to p~; chunks x m */
-    double *by_a, *by_b, *of_slack; /* n, m, n: e_i times what the virtual column takes of row i */
-    double slack_pull, slack_now;   /* p~_i -= slack_pull times that */
+    double *by_a, *by_b, *of_dummy; /* n, m, n: e_i times what the dummy column takes of row i */
+    double dummy_pull, dummy_now;   /* p~_i -= dummy_pull times that */
 } unrolled;
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/** What the virtual column takes of row i. */
-static double slack_of(const unrolled *w, int64_t i)
+/** What the dummy column takes of row i. */
+static double dummy_of(const unrolled *w, int64_t i)
 {
     const frgi_sweep *const s = &w->t.s;
-    return s->slack_a > 0 && s->a[i] > 0 ? exp2(s->F[i] + w->slack_now) : 0;
+    return s->dummy_a > 0 && s->a[i] > 0 ? exp2(s->F[i] + w->dummy_now) : 0;
 }
 
 static void add_entry(const unrolled *w, int64_t i, int64_t j, double value)
@@ -89,8 +89,8 @@ static void pass_row(void *user, int64_t i, const double *row, int64_t chunk)
 {
     unrolled *const w = user;
     const frgi_sweep *const s = &w->t.s;
-    double *const sums = w->sums + chunk * w->m, slack = slack_of(w, i);
-    double pull = w->extra[i] - w->slack_pull * slack, mass = slack;
+    double *const sums = w->sums + chunk * w->m, dummy = dummy_of(w, i);
+    double pull = w->extra[i] - w->dummy_pull * dummy, mass = dummy;
     for (int64_t j = 0; j < w->m; j++) {
         pull -= w->h[j] * row[j];
         mass += row[j];
@@ -101,7 +101,7 @@ static void pass_row(void *user, int64_t i, const double *row, int64_t chunk)
         add_entry(w, i, j, row[j] * (w->h[j] + each));
     }
     w->extra[i] = 0;
-    w->of_slack[i] = each * slack;
+    w->of_dummy[i] = each * dummy;
     w->by_a[i] += s->a[i] > 0 ? (s->product ? 1 : s->tau_a) * pull / s->a[i] : 0;
 }
 
@@ -123,22 +123,22 @@ static void through_rows(unrolled *w, const double *G, const double *F, frgi_row
 
 /* ---- passes ---------------------------------------------------------------------------------- */
 
-/** The passes from `first` on once more, `count` of them, from the entry of the tape that `first`
+/** The passes from `first` on once more, `count` of them, from the saved iterate that `first`
  *  has. */
 static void replay(unrolled *w, int64_t first, int64_t count)
 {
     frgi_transport *const t = &w->t;
     frgi_sweep *const s = &t->s;
-    const frgi_tape *const tape = &w->from->tape;
-    const int64_t slot = first % FRGI_TAPE_ROOM / FRGI_TAPE_STRIDE;
-    memcpy(s->G, tape->G + slot * w->ld, (size_t)w->ld * sizeof *s->G);
+    const frgi_saved_iterates *const saved = &w->from->saved;
+    const int64_t slot = first % FRGI_SAVED_MOST / FRGI_SAVED_STRIDE;
+    memcpy(s->G, saved->G + slot * w->ld, (size_t)w->ld * sizeof *s->G);
     frgi_transport_place(t); /* may renew, which sets G_last */
-    memcpy(s->G_last, tape->G_last + slot * w->ld, (size_t)w->ld * sizeof *s->G_last);
-    s->slack_g = tape->slack_g[slot];
+    memcpy(s->G_last, saved->G_last + slot * w->ld, (size_t)w->ld * sizeof *s->G_last);
+    s->dummy_g = saved->dummy_g[slot];
     for (int64_t r = 0; r < count; r++) {
         memcpy(w->q + r * w->m, s->G, (size_t)w->m * sizeof *s->G);
-        w->slack_g[r] = s->slack_g;
-        t->momentum = tape->momentum[(first + r) % FRGI_TAPE_ROOM];
+        w->dummy_g[r] = s->dummy_g;
+        t->momentum = saved->momentum[(first + r) % FRGI_SAVED_MOST];
         frgi_transport_pass(t);
         for (int64_t j = 0; j < w->m; j++) {
             w->plain[r * w->m + j] = s->G_last[j] - (s->b[j] > 0 ? t->raised : 0);
@@ -223,11 +223,11 @@ static double pull_raise(unrolled *w, const double *q, const double *plain, doub
     const frgi_sweep *const s = &w->t.s;
     const double mass = w->t.total;
     const double ratio = exp2(frgi_log_sum(plain, w->m) - frgi_log_sum(q, w->m));
-    const double left = s->slack_b + mass - s->slack_b * ratio;
+    const double left = s->dummy_b + mass - s->dummy_b * ratio;
     if (!(left > 1e-9 * mass)) {
         return 0;
     }
-    const double each = pulled * s->slack_b * ratio / left;
+    const double each = pulled * s->dummy_b * ratio / left;
     add_softmax(s, plain, each, by_plain);
     for (int64_t j = 0; j < w->m; j++) {
         w->by_b[j] += pulled * (ratio - 1) / left;
@@ -235,10 +235,10 @@ static double pull_raise(unrolled *w, const double *q, const double *plain, doub
     return each;
 }
 
-/** Through pass r of those replayed: from the derivative by its plain step to that by its q; slack:
+/** Through pass r of those replayed: from the derivative by its plain step to that by its q; dummy:
  *  by s.  by_both: that by what is put on the step. */
 static void pull_pass(unrolled *w, int64_t r, double by_both, double *by_plain, double *by_q,
-                      double *by_slack)
+                      double *by_dummy)
 {
     frgi_sweep *const s = &w->t.s;
     const double *const q = w->q + r * w->m, *const plain = w->plain + r * w->m;
@@ -246,7 +246,7 @@ static void pull_pass(unrolled *w, int64_t r, double by_both, double *by_plain, 
     if (s->tau_a < 1 || s->tau_b < 1) {
         pull_shift(w, plain, w->p + r * w->n, by_plain);
     }
-    const double raise = s->slack_b > 0 ? pull_raise(w, q, plain, by_both, by_plain) : 0;
+    const double raise = s->dummy_b > 0 ? pull_raise(w, q, plain, by_both, by_plain) : 0;
     for (int64_t j = 0; j < w->m; j++) {
         const bool live = s->b[j] > 0;
         w->h[j] = live ? s->tau_b * by_plain[j] * exp2(-log_column(s, q[j], plain[j], j)) : 0;
@@ -256,54 +256,54 @@ static void pull_pass(unrolled *w, int64_t r, double by_both, double *by_plain, 
     for (int64_t j = 0; j < w->m; j++) {
         sums += s->b[j] > 0 ? exp2(q[j] - top) : 0;
     }
-    /* the virtual row: v_j = slack_b softmax(q)_j */
-    for (int64_t j = 0; j < w->m && s->slack_b > 0; j++) {
-        of_row -= s->b[j] > 0 ? w->h[j] * s->slack_b * exp2(q[j] - top) / sums : 0;
+    /* the dummy row: v_j = dummy_b softmax(q)_j */
+    for (int64_t j = 0; j < w->m && s->dummy_b > 0; j++) {
+        of_row -= s->b[j] > 0 ? w->h[j] * s->dummy_b * exp2(q[j] - top) / sums : 0;
     }
     memcpy(s->F, w->p + r * w->n, (size_t)w->n * sizeof *s->F);
-    w->slack_now = w->slack_g[r];
+    w->dummy_now = w->dummy_g[r];
     for (int64_t i = 0; i < w->n; i++) {
-        taken += slack_of(w, i);
+        taken += dummy_of(w, i);
     }
-    w->slack_pull = taken > 0 ? *by_slack / taken : 0;
+    w->dummy_pull = taken > 0 ? *by_dummy / taken : 0;
     through_rows(w, q, w->p + r * w->n, pass_row, by_q);
-    for (int64_t j = 0; j < w->m && s->slack_b > 0; j++) {
+    for (int64_t j = 0; j < w->m && s->dummy_b > 0; j++) {
         by_q[j] -= s->b[j] > 0 ? of_row * exp2(q[j] - top) / sums : 0;
-        w->by_b[j] += of_row / s->slack_b;
+        w->by_b[j] += of_row / s->dummy_b;
     }
     add_softmax(s, q, -raise, by_q);
-    for (int64_t i = 0; i < w->n && s->slack_a > 0; i++) {
-        w->by_a[i] += *by_slack / s->slack_a;
+    for (int64_t i = 0; i < w->n && s->dummy_a > 0; i++) {
+        w->by_a[i] += *by_dummy / s->dummy_a;
     }
-    *by_slack = 0;
+    *by_dummy = 0;
     for (int64_t i = 0; i < w->n; i++) {
-        *by_slack -= w->of_slack[i];
+        *by_dummy -= w->of_dummy[i];
     }
 }
 
-/** All passes of the tape, the last one first; by_q (3 x m): the derivative by the last q, then
+/** All passes that are saved, the last one first; by_q (3 x m): the derivative by the last q, then
  *  scratch. */
 static void pull_passes(unrolled *w, double *by_q)
 {
-    const frgi_tape *const tape = &w->from->tape;
+    const frgi_saved_iterates *const saved = &w->from->saved;
     double *const by_plain = by_q + w->m, *const later =
                                               by_plain + w->m; /* by the plain step before */
-    double by_slack = 0;
-    int64_t end = tape->passes;
-    const int64_t whole = (end - 1) / FRGI_TAPE_STRIDE * FRGI_TAPE_STRIDE;
-    const int64_t oldest = whole - FRGI_TAPE_ROOM + FRGI_TAPE_STRIDE;
+    double by_dummy = 0;
+    int64_t end = saved->passes;
+    const int64_t whole = (end - 1) / FRGI_SAVED_STRIDE * FRGI_SAVED_STRIDE;
+    const int64_t oldest = whole - FRGI_SAVED_MOST + FRGI_SAVED_STRIDE;
     memset(later, 0, (size_t)w->m * sizeof *later);
-    for (int64_t first = whole; first >= 0 && first >= oldest; first -= FRGI_TAPE_STRIDE) {
+    for (int64_t first = whole; first >= 0 && first >= oldest; first -= FRGI_SAVED_STRIDE) {
         replay(w, first, end - first);
         for (int64_t r = end - first - 1; r >= 0; r--) {
-            const double mu = tape->momentum[(first + r) % FRGI_TAPE_ROOM];
+            const double mu = saved->momentum[(first + r) % FRGI_SAVED_MOST];
             double by_both = 0;
             for (int64_t j = 0; j < w->m; j++) {
                 by_plain[j] = (1 + mu) * by_q[j] + later[j];
                 by_both += w->t.s.b[j] > 0 ? by_q[j] + later[j] : 0;
                 later[j] = -mu * by_q[j];
             }
-            pull_pass(w, r, by_both, by_plain, by_q, &by_slack);
+            pull_pass(w, r, by_both, by_plain, by_q, &by_dummy);
         }
         end = first;
     }
@@ -324,21 +324,21 @@ static frg_status open_unrolled(unrolled *w, frg_context *ctx)
     const frgi_sweep *const known = &w->from->s;
     const int64_t n = w->n, m = w->m, ld = w->ld, rows = s->rows;
     const int64_t each = 9 * rows + 9 * ld + 4 * m + FRGI_GRAD_CHUNKS * m;
-    TRY(NEW0(ctx, &w->room, frgi_mul(FRGI_TAPE_STRIDE, (size_t)(n + 2 * m)), "a derivative"));
+    TRY(NEW0(ctx, &w->room, frgi_mul(FRGI_SAVED_STRIDE, (size_t)(n + 2 * m)), "a derivative"));
     TRY(NEW0(ctx, &w->doubles, each, "a derivative"));
     double *room = w->room, *at = w->doubles;
-    w->p = cut(&room, FRGI_TAPE_STRIDE * n);
-    w->q = cut(&room, FRGI_TAPE_STRIDE * m);
-    w->plain = cut(&room, FRGI_TAPE_STRIDE * m);
+    w->p = cut(&room, FRGI_SAVED_STRIDE * n);
+    w->q = cut(&room, FRGI_SAVED_STRIDE * m);
+    w->plain = cut(&room, FRGI_SAVED_STRIDE * m);
     s->F = cut(&at, rows);
     s->H0 = cut(&at, rows);
     s->p = cut(&at, rows);
-    s->slack = cut(&at, rows);
+    s->dummy = cut(&at, rows);
     s->mass = cut(&at, rows);
     s->base_h = (float *)(void *)cut(&at, rows);
     w->extra = cut(&at, rows);
     w->by_a = cut(&at, rows);
-    w->of_slack = cut(&at, rows);
+    w->of_dummy = cut(&at, rows);
     s->G = cut(&at, ld);
     s->G0 = cut(&at, ld);
     s->G_last = cut(&at, ld);
@@ -354,7 +354,7 @@ static frg_status open_unrolled(unrolled *w, frg_context *ctx)
     memcpy(s->G, known->G, (size_t)ld * sizeof *s->G);
     memcpy(s->G0, known->G0, (size_t)ld * sizeof *s->G0);
     memcpy(s->base_g, known->base_g, (size_t)ld * sizeof *s->base_g);
-    w->t.tape.G = NULL; /* nothing is recorded */
+    w->t.saved.G = NULL; /* nothing is recorded */
     w->t.rounded = w->t.skips = w->t.marks = w->t.accelerate = false;
     return FRG_OK;
 }
@@ -378,7 +378,7 @@ frg_status frgi_unrolled_vjp(const frgi_transport *t, const frg_array *g, const 
     TRY_TO(done, open_unrolled(&w, ctx));
     TRY_TO(done, NEW0(ctx, &by_q, 3 * w.m, "a derivative"));
     through_rows(&w, t->s.G, t->s.F, plan_row, by_q);
-    if (t->tape.passes > 0) {
+    if (t->saved.passes > 0) {
         pull_passes(&w, by_q);
     }
     if (holds) {

@@ -38,7 +38,7 @@ typedef struct {
     frgi_features f;
     frgi_descent d;
     frgi_costs turned;   /* P' C: m x n */
-    int32_t *place;      /* of a point among those that weigh something, -1: it does not */
+    int32_t *place;      /* of a point among those of positive weight, -1: none */
     double *by_row;      /* sum_j p (log p - 1) */
     double *duals;       /* n + m */
     frgi_sparse lowest;  /* the lowest other vertex; no entries: the one that the run began at */
@@ -83,7 +83,7 @@ static void take_row(void *user, int64_t i, const double *row, int64_t chunk)
     }
 }
 
-/** The same of a plan of those that weigh something. */
+/** The same of a plan of those of positive weight. */
 static void take_place(void *user, int64_t i, const double *row, int64_t chunk)
 {
     (void)chunk;

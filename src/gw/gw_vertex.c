@@ -452,7 +452,7 @@ void frgi_descent_begin(frgi_descent *d)
     least_vertex(d, &d->now);
     copy_list(&d->plan, &d->corner);
     d->is_vertex = true;
-    d->settled = d->known = false;
+    d->stationary = d->known = false;
     d->last.count = 0;
     d->energy =
         gw_parts_poll(d->parts, d->s->ctx) ? frgi_sparse_energy(d->s, &d->plan) : (double)INFINITY;
@@ -468,7 +468,7 @@ void frgi_descent_resume(frgi_descent *d, const frgi_sparse *plan, double energy
     copy_list(&d->plan, plan);
     d->energy = energy;
     d->is_vertex = is_vertex;
-    d->settled = d->known = d->assign.warm = false;
+    d->stationary = d->known = d->assign.warm = false;
     d->last.count = 0;
     if (d->simplex) {
         frgi_simplex_forget(d->simplex);
@@ -508,7 +508,7 @@ void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most)
         d->steps++;
         gw_parts_count(d->parts, d->s->ctx, "vertex", 1, 0);
         if (!(energy < d->energy * (1 - 1e-6))) {
-            d->settled = true;
+            d->stationary = true;
             break;
         }
         copy_list(&d->plan, &d->corner);
@@ -558,7 +558,7 @@ bool frgi_descent_take(frgi_descent *d)
     }
     corner_costs(d);
     become_corner(d, energy);
-    d->settled = false;
+    d->stationary = false;
     return true;
 }
 
@@ -595,7 +595,7 @@ void frgi_descend(frgi_descent *d, int64_t most)
     if (!d->known) {
         know_costs(d);
     }
-    for (int64_t step = 0; step < most && !d->settled && gw_parts_go_on(d->parts); step++) {
+    for (int64_t step = 0; step < most && !d->stationary && gw_parts_go_on(d->parts); step++) {
         double gain;
         least_vertex(d, &d->now);
         corner_costs(d);
@@ -605,9 +605,9 @@ void frgi_descend(frgi_descent *d, int64_t most)
         const double t = line_search(d, &gain);
         d->steps++;
         gw_parts_count(d->parts, d->s->ctx, "vertex", 1, 0);
-        d->settled =
+        d->stationary =
             !(gain > fmax(NO_GAIN * fabs(d->energy), floor)) || (t >= 1 && !take_corner(d));
-        if (!d->settled && t < 1 && !move_inside(d, t, gain)) {
+        if (!d->stationary && t < 1 && !move_inside(d, t, gain)) {
             break;
         }
     }

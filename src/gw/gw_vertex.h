@@ -58,12 +58,12 @@ typedef struct {
     frgi_costs now, vertex;         /* K of plan, of corner */
     frgi_sparse plan, corner, last; /* last: whose costs `vertex` has */
     frgi_sparse room;
-    int64_t most;             /* entries of a plan */
-    void *left, *right;       /* rows of distances that are multiplied */
-    double energy;            /* J of plan; infinite: none yet */
-    bool is_vertex, settled;  /* settled: no vertex is lower to first order */
-    bool known;               /* now has the costs of plan, vertex those of last */
-    frgi_exchange *exchanges; /* of assignments: n; NULL of others */
+    int64_t most;               /* entries of a plan */
+    void *left, *right;         /* rows of distances that are multiplied */
+    double energy;              /* J of plan; infinite: none yet */
+    bool is_vertex, stationary; /* stationary: no vertex is lower to first order */
+    bool known;                 /* now has the costs of plan, vertex those of last */
+    frgi_exchange *exchanges;   /* of assignments: n; NULL of others */
     int32_t *images;
     bool *taken;
     int64_t steps;
@@ -94,7 +94,7 @@ void frgi_descent_costs(frgi_descent *d, const frgi_sparse *p, int64_t every, fr
 void frgi_descent_begin(frgi_descent *d);
 /** Goes on from a plan of this energy, without duals. */
 void frgi_descent_resume(frgi_descent *d, const frgi_sparse *plan, double energy, bool is_vertex);
-/** Vertices from vertices on costs of some rows alone, as long as J falls; settled: it does no
+/** Vertices from vertices on costs of some rows alone, as long as J falls; stationary: it does no
  *  more. */
 void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most);
 /** Conditional gradient with exact line search, until it gains no more. */
@@ -111,7 +111,7 @@ void frgi_descent_first(const frgi_spaces *s, frgi_sparse *plan);
 
 /* ---- the problem of an alignment (gw_vertex_run.c) ---- */
 
-/** Its points that weigh something as two dense spaces. */
+/** Its points of positive weight as two dense spaces. */
 typedef struct {
     frgi_spaces s;
     int32_t *of_x, *of_y; /* which they are */

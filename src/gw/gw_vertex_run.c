@@ -49,7 +49,7 @@ enum { LARGE_STEPS = 3 };
 typedef struct {
     double energy;
     frgi_sparse plan; /* borrowed from one block */
-    bool is_vertex, settled;
+    bool is_vertex, stationary;
     frg_gw_start kind;
     int64_t steps;
     double dual; /* <K, V> of the first vertex */
@@ -124,7 +124,7 @@ static void keep_outcome(const race *r, int64_t q, const frgi_descent *d)
     to->plan.count = d->plan.count;
     memcpy(to->plan.entries, d->plan.entries, (size_t)d->plan.count * sizeof *d->plan.entries);
     to->is_vertex = d->is_vertex;
-    to->settled = d->settled;
+    to->stationary = d->stationary;
     to->steps = d->steps;
     to->kind = q < r->n_given ? FRG_GW_START_COARSE : frgi_start_kind(r->starts[q - r->n_given]);
 }
@@ -133,7 +133,7 @@ static void keep_outcome(const race *r, int64_t q, const frgi_descent *d)
 static void descend_and_swap(frgi_descent *d, int64_t most)
 {
     frgi_descend(d, most);
-    for (int round = 0; round < ROUNDS && d->settled && d->is_vertex && d->exchanges &&
+    for (int round = 0; round < ROUNDS && d->stationary && d->is_vertex && d->exchanges &&
                         d->s->n <= MOST_TO_SWAP && frgi_descent_swap(d);
          round++) {
         frgi_descend(d, most);
@@ -149,7 +149,7 @@ static void run_start(const race *r, int64_t q, frgi_descent *d)
         best_permutation(r->s, &d->plan);
         d->energy = frgi_sparse_energy(r->s, &d->plan);
         d->is_vertex = true;
-        d->settled = false;
+        d->stationary = false;
         frgi_descend(d, r->most);
         keep_outcome(r, q, d);
         return;
@@ -389,7 +389,7 @@ static void close_race(race *r)
 
 /* ---- spaces ---------------------------------------------------------------------------------- */
 
-/** Points that weigh something, and their weights as shares of all. */
+/** Points of positive weight, and their weights as shares of all. */
 static frg_status weighty(frg_context *ctx, const double *w, int64_t n, int32_t **nodes,
                           double **share, int64_t *count)
 {
@@ -712,7 +712,7 @@ static frg_status race_all(const frgi_spaces *s, int64_t max_iter, gw_parts *par
     report->vertex = best->is_vertex;
     report->energy = best->energy;
     report->reason = !gw_parts_go_on(parts) ? FRG_GW_CANCELLED
-                     : !best->settled       ? FRG_GW_MAX_ITER
+                     : !best->stationary    ? FRG_GW_MAX_ITER
                      : is_large(s->n, s->m) ? FRG_GW_CONVERGED_PLATEAU
                                             : FRG_GW_STATIONARY;
     status = NEW(s->ctx, &out->entries, best->plan.count + s->n + s->m, "a plan");
@@ -826,7 +826,7 @@ static frg_status end_in_doubles(frg_gw *g, frgi_gw_problem *p, gw_parts *parts,
     r->vertex = d.is_vertex;
     r->outer_iterations += d.steps;
     r->reason = !gw_parts_go_on(parts) ? FRG_GW_CANCELLED
-                : d.settled            ? FRG_GW_STATIONARY
+                : d.stationary         ? FRG_GW_STATIONARY
                                        : FRG_GW_MAX_ITER;
 done:
     frgi_descent_close(&d);

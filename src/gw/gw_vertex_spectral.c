@@ -4,7 +4,7 @@
  * spectral   -sum_rs (u_r' a)(v_s' b) / ((l_r - m_s)^2 / l^2 + BAND^2) u_r v_s' of the eigenvectors
  *            u of C, v of D and their eigenvalues l, m per point; l^2 the mean of the l_r^2 (Fan,
  *            Mao, Wu and Xu 2019).  Signs of eigenvectors cancel, and vectors of eigenvalues that
- *            lie close are not told apart
+ *            lie close are not distinguished
  * near       the annealed start on 1 - exp(-(x / r)^2), r a quantile of the distances of a side:
  *            what is near counts, what is far is all alike
  *

@@ -600,7 +600,7 @@ static void sampling_by(bool multinomial)
     CHECK_OK(ctx, frgi_distances_open(&sx, ctx, &(frg_gw_side){.data = &ax}, &o, "source"));
     CHECK_OK(ctx, frgi_distances_open(&sy, ctx, &(frg_gw_side){.data = &ay}, &o, "target"));
     CHECK_OK(ctx, frgi_level_open(&l, ctx, &o, &sx, &sy, uniform, uniform, NULL,
-                                  frgi_level_keeping(&o, true), false));
+                                  frgi_level_storage(&o, true), false));
     CHECK_OK(ctx, frgi_level_reset(&l, 0));
     CHECK_OK(ctx, frgi_level_step(&l, 40, 0));
     double total = 0;

@@ -99,7 +99,7 @@ static void open_level(bed *t, const frg_gw_opts *o, const float *linear)
     CHECK_OK(t->ctx,
              frgi_distances_open(&t->sy, t->ctx, &(frg_gw_side){.data = &t->ay}, o, "target"));
     CHECK_OK(t->ctx, frgi_level_open(&t->l, t->ctx, o, &t->sx, &t->sy, t->a, t->b, linear,
-                                     frgi_level_keeping(o, true), false));
+                                     frgi_level_storage(o, true), false));
     CHECK_OK(t->ctx, frgi_level_reset(&t->l, 0));
 }
 
@@ -759,7 +759,7 @@ static void order(void)
         frgi_order places = {0};
         open_level(&t, &o, linear);
         frgi_transport *const w = &t.l.t;
-        CHECK_NEAR((double)w->s.faint, 0x1p-60 * t.b[0] * M, 1e-6 * 0x1p-60);
+        CHECK_NEAR((double)w->s.negligible, 0x1p-60 * t.b[0] * M, 1e-6 * 0x1p-60);
         CHECK_OK(t.ctx, frgi_level_step(&t.l, 100, 0));
         frgi_transport_renew(w, o.epsilon, w->s.fill,
                              w->s.source); /* potentials in the exponents */
@@ -784,7 +784,7 @@ static void order(void)
             CHECK_BITS(w->s.x, x, (size_t)(rows * ld) * sizeof *x);
         memcpy(x, w->s.x, (size_t)(rows * ld) * sizeof *x);
         double worst = 0, error = 0;
-        const double *const taped = w->tape.G + 4 * ld; /* the 129th pass over this cost */
+        const double *const taped = w->saved.G + 4 * ld; /* the 129th pass over this cost */
         for (int j = 0; j < M && !moved; j++)
             worst = fmax(worst, fmax(fabs(w->s.G[j] - G[j]), fabs(taped[j] - G[M + j])));
         CHECK_SAYS(worst < 1e-4, "potentials are %g apart", worst);
