@@ -137,6 +137,9 @@ if [ -n "$full" ]; then
         fi
     done
 
+    if asked tidy; then
+        run "tidy" 240 sh "$root/tests/build/tidy.sh"
+    fi
     if asked browser_pages; then
         # shellcheck disable=SC2086 # a list of words
         need_packages $BROWSER_PACKAGES

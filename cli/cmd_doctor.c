@@ -36,7 +36,7 @@ static void add(advice *a, const char *format, ...)
 
 static int number_of(const char *text)
 {
-    return text && *text ? atoi(text) : 0;
+    return text && *text ? (int)strtol(text, NULL, 10) : 0;
 }
 
 static void check_blas(advice *a, const machine *m)
