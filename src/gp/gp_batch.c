@@ -22,6 +22,7 @@
 
 #include "core/denormals.h"
 #include "gp/gp_batch.h"
+#include "gp/gp_create.h"
 #include "gp/gp_fit.h"
 #include "gp/gp_team.h"
 
@@ -78,9 +79,10 @@ static void report(frg_context *ctx, frg_gp_member *m)
 
 static void give(frg_gp_member *m, const frg_gp *gp, bool gradient)
 {
-    m->value = gp->value;
+    m->value = gp->result.value;
     if (gradient && m->gradient)
-        memcpy(m->gradient, gp->gradient, (size_t)gp->params.count * sizeof *m->gradient);
+        memcpy(m->gradient, gp->vectors.gradient,
+               (size_t)gp->model.params.count * sizeof *m->gradient);
 }
 
 /** A member on its own: value, and the gradient where it is asked for. */
@@ -88,7 +90,7 @@ static frg_status evaluate_alone(frg_gp *gp, frg_gp_member *m)
 {
     frg_status status = frgi_gp_value(gp);
     if (status == FRG_OK && m->gradient)
-        status = frgi_gp_gradient(gp, gp->gradient, NULL, NULL);
+        status = frgi_gp_gradient(gp, gp->vectors.gradient, NULL, NULL);
     if (status == FRG_OK)
         give(m, gp, true);
     return status;
@@ -102,7 +104,7 @@ static frg_status fit_alone(const batch *b, frg_gp *gp, frg_gp_member *m)
         return fitted;
     m->value = result.value;
     if (m->fitted)
-        memcpy(m->fitted, gp->theta, (size_t)gp->params.count * sizeof *m->fitted);
+        memcpy(m->fitted, gp->model.theta, (size_t)gp->model.params.count * sizeof *m->fitted);
     if (m->gradient) {
         const frg_status status = frg_gp_eval_gradient(gp, m->gradient, NULL, NULL, NULL);
         return status == FRG_OK ? fitted : status;
@@ -116,7 +118,7 @@ static bool take_member(const batch *b, const frgi_gp_batch_lanes *r, int lane, 
     frg_gp *const gp = r->gp[lane];
     if (b->fit) { /* frgi_gp_adam_lanes has left value and gradient in gp */
         if (m->fitted)
-            memcpy(m->fitted, gp->theta, (size_t)gp->params.count * sizeof *m->fitted);
+            memcpy(m->fitted, gp->model.theta, (size_t)gp->model.params.count * sizeof *m->fitted);
         frgi_gp_set_active(gp);
     } else {
         if (!frgi_gp_take_value(r, lane))
@@ -254,7 +256,7 @@ static frg_status probe(batch *b)
     const frg_status status = frgi_gp_create_from(&b->model, b->ctx, b->members[0].x,
                                                   b->members[0].y, b->kernel, b->opts, NULL);
     if (b->model) {
-        frgi_arena_close(&b->model->memory, b->ctx);
+        frgi_arena_close(&b->model->memory.arena, b->ctx);
     }
     for (size_t i = 0; status < 0 && i < sizeof of_the_call / sizeof *of_the_call; i++)
         if (strcmp(frg_error_code(b->ctx), of_the_call[i]) == 0)

@@ -3,7 +3,7 @@
 #define FRGI_GP_BATCH_H
 
 #include "gp/gp_lanes.h"
-#include "gp/gp_room.h"
+#include "gp/gp_process.h"
 #include "gp/gp_tree.h"
 
 #pragma GCC visibility push(hidden)

@@ -19,7 +19,7 @@ typedef struct {
 
 static void lay_out(frgi_arena *a, const frg_gp *gp, search *s)
 {
-    const int p = gp->params.count;
+    const int p = gp->model.params.count;
     frgi_gp_coordinates_take(a, gp, &s->to);
     s->u = TAKE(a, double, p);
     s->g = TAKE(a, double, p);
@@ -31,19 +31,19 @@ static void lay_out(frgi_arena *a, const frg_gp *gp, search *s)
 static void start(const frg_gp *gp, bool standardize, search *s)
 {
     frgi_gp_coordinates_set(&s->to, true, standardize);
-    frgi_gp_coordinates_of(&s->to, gp->theta, s->u);
-    memset(s->m, 0, (size_t)gp->params.count * sizeof *s->m);
-    memset(s->v, 0, (size_t)gp->params.count * sizeof *s->v);
-    memcpy(s->start, gp->theta, (size_t)gp->params.count * sizeof *s->start);
+    frgi_gp_coordinates_of(&s->to, gp->model.theta, s->u);
+    memset(s->m, 0, (size_t)gp->model.params.count * sizeof *s->m);
+    memset(s->v, 0, (size_t)gp->model.params.count * sizeof *s->v);
+    memcpy(s->start, gp->model.theta, (size_t)gp->model.params.count * sizeof *s->start);
 }
 
 static frg_status move(frg_gp *gp, const frg_gp_fit_opts *o, int64_t t, search *s, double *theta)
 {
     const frgi_gp_adam_step now = frgi_gp_adam_at(o->learning_rate, t);
-    memcpy(theta, gp->theta, (size_t)gp->params.count * sizeof *theta);
-    frgi_gp_coordinates_gradient(&s->to, gp->gradient, s->g);
+    memcpy(theta, gp->model.theta, (size_t)gp->model.params.count * sizeof *theta);
+    frgi_gp_coordinates_gradient(&s->to, gp->vectors.gradient, s->g);
     for (int k = 0; k < s->to.count; k++) {
-        const double g = -s->g[k] / (double)gp->n;
+        const double g = -s->g[k] / (double)gp->data.n;
         s->u[k] -= frgi_gp_adam_move(&now, g, &s->m[k], &s->v[k]);
         s->u[k] = fmin(fmax(s->u[k], s->to.lower[k]), s->to.upper[k]);
     }
@@ -98,7 +98,7 @@ frg_status frgi_gp_adam_lanes(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_
         if (!done[l])
             continue;
         lay_out(&a, r->gp[l], &s[l]);
-        most = r->gp[l]->params.count > most ? r->gp[l]->params.count : most;
+        most = r->gp[l]->model.params.count > most ? r->gp[l]->model.params.count : most;
     }
     double *theta = TAKE(&a, double, most);
     TRY(frgi_arena_open(&a, ctx, "searches of fits side by side"));

@@ -17,13 +17,13 @@ static const double SINGULAR = 4; /* as in gp_value.c */
  *  *scale: its variance's parameter, -1 for none. */
 static const frgi_gp_node *lane_leaf(const frg_gp *gp, int *scale)
 {
-    const frgi_gp_kernel *const k = gp->kernel;
+    const frgi_gp_kernel *const k = gp->model.kernel;
     const frgi_gp_node *const leaf = &k->node[0];
     *scale = k->n_nodes == 2 && k->node[1].kind == GP_SCALE ? k->node[1].group[0].first : -1;
     if (leaf->kind < GP_RBF || leaf->kind > GP_MATERN52 || k->n_nodes > 2 ||
         (k->n_nodes == 2 && *scale < 0))
         return NULL;
-    return leaf->dims <= LANES_MOST_DIMS && gp->q == 1 && gp->mean != GP_MEAN_PROFILED &&
+    return leaf->dims <= LANES_MOST_DIMS && gp->data.q == 1 && gp->mean.kind != GP_MEAN_PROFILED &&
                    !gp->opts.reml && !gp->opts.profile_scale
                ? leaf
                : NULL;
@@ -103,7 +103,7 @@ static void idle_lane(const frgi_gp_batch_lanes *r, int lane, ptrdiff_t from)
 
 static double length_of(const frg_gp *gp, const frgi_gp_node *leaf, ptrdiff_t k)
 {
-    return gp->theta[leaf->group[0].first + (leaf->group[0].count > 1 ? (int)k : 0)];
+    return gp->model.theta[leaf->group[0].first + (leaf->group[0].count > 1 ? (int)k : 0)];
 }
 
 /** A column of a lane: n numbers `step` vectors apart, from `from` by columns of `width`, less
@@ -130,47 +130,47 @@ static void fill_lane(const frgi_gp_batch_lanes *r, int lane)
     frg_gp *const gp = r->gp[lane];
     int scale = -1;
     const frgi_gp_node *const leaf = gp ? lane_leaf(gp, &scale) : NULL;
-    const double variance = scale >= 0 ? gp->theta[scale] : 1, one = 1;
+    const double variance = scale >= 0 ? gp->model.theta[scale] : 1, one = 1;
     put(r, r->variance, 0, lane, variance);
     for (ptrdiff_t k = 0; k < r->g.d; k++)
         put(r, r->reciprocal, k, lane, leaf ? 1 / length_of(gp, leaf, k) : 1);
     if (gp) {
-        put_column(r, r->live, 1, lane, gp->n, &one, 0, 0);
-        put_column(r, r->diagonal, 1, lane, gp->n, gp->noise, 1, -variance);
-        put_column(r, r->residual, 1, lane, gp->n, gp->residual, 1, 0);
+        put_column(r, r->live, 1, lane, gp->data.n, &one, 0, 0);
+        put_column(r, r->diagonal, 1, lane, gp->data.n, gp->vectors.noise, 1, -variance);
+        put_column(r, r->residual, 1, lane, gp->data.n, gp->vectors.residual, 1, 0);
         for (ptrdiff_t k = 0; k < r->g.d; k++) {
-            const ptrdiff_t column = gp->kernel->column[leaf->column + k];
-            put_column(r, vector_at(r, r->x, k), r->g.d, lane, gp->n, gp->x + column, gp->d,
-                       gp->centre[column]);
+            const ptrdiff_t column = gp->model.kernel->column[leaf->column + k];
+            put_column(r, vector_at(r, r->x, k), r->g.d, lane, gp->data.n, gp->data.x + column,
+                       gp->data.d, gp->columns.centre[column]);
         }
     }
-    idle_lane(r, lane, gp ? gp->n : 0);
+    idle_lane(r, lane, gp ? gp->data.n : 0);
 }
 
 bool frgi_gp_take_value(const frgi_gp_batch_lanes *r, int lane)
 {
     frg_gp *const gp = r->gp[lane];
     const double u = r->type == FRG_F64 ? DBL_EPSILON / 2 : (double)(FLT_EPSILON / 2),
-                 n = (double)gp->n;
+                 n = (double)gp->data.n;
     double largest = 0, square = 0, inverse = 0;
     bool regular = r->g.pivot[lane] < 0 && frgi_gp_unresolved(gp) < 0;
-    for (ptrdiff_t i = 0; i < gp->n && regular; i++) {
+    for (ptrdiff_t i = 0; i < gp->data.n && regular; i++) {
         const double l = get(r, r->g.root, i, lane), d = get(r, r->diagonal, i, lane);
-        gp->alpha[i] = get(r, r->g.alpha, i, lane);
+        gp->vectors.alpha[i] = get(r, r->g.alpha, i, lane);
         largest = d > largest ? d : largest;
-        square += gp->alpha[i] * gp->alpha[i];
+        square += gp->vectors.alpha[i] * gp->vectors.alpha[i];
         inverse += 1 / (l * l);
         regular = l * l > SINGULAR * u * sqrt((double)i + 1) * d;
     }
     if (!regular)
         return false;
-    frg_gp_value *const v = &gp->value;
+    frg_gp_value *const v = &gp->result.value;
     *v = (frg_gp_value){
         .pivot = -1, .closest = {-1, -1}, .trace_residual = (double)NAN, .storage = FRG_GP_FULL};
     v->log_likelihood = -0.5 * (r->g.quad[lane] + r->g.logdet[lane] + n * LOG_2PI);
-    v->log_prior = frgi_gp_params_prior(&gp->params, gp->theta, NULL, NULL);
-    v->per_point = (v->log_likelihood + v->log_prior) / (double)(gp->n + gp->masked);
-    v->error_estimate = frgi_gp_rounding_bound(r->type, gp->n, largest * (square + inverse));
+    v->log_prior = frgi_gp_params_prior(&gp->model.params, gp->model.theta, NULL, NULL);
+    v->per_point = (v->log_likelihood + v->log_prior) / (double)(gp->data.n + gp->data.masked);
+    v->error_estimate = frgi_gp_rounding_bound(r->type, gp->data.n, largest * (square + inverse));
     const double most = gp->opts.accuracy * (fabs(v->log_likelihood) + 1);
     return isfinite(v->log_likelihood) && v->error_estimate <= most;
 }
@@ -178,34 +178,35 @@ bool frgi_gp_take_value(const frgi_gp_batch_lanes *r, int lane)
 void frgi_gp_take_gradient(const frgi_gp_batch_lanes *r, int lane)
 {
     frg_gp *const gp = r->gp[lane];
-    const frgi_gp_params *const ps = &gp->params;
-    double *const out = gp->gradient;
+    const frgi_gp_params *const ps = &gp->model.params;
+    double *const out = gp->vectors.gradient;
     int scale;
     const frgi_gp_node *const leaf = lane_leaf(gp, &scale);
     memset(out, 0, (size_t)ps->count * sizeof *out);
     double weights = 0, weighted = 0;
-    for (ptrdiff_t i = 0; i < gp->n; i++) {
-        const double w = gp->alpha[i] * gp->alpha[i] - get(r, r->g.matrix, i * r->g.ld + i, lane);
+    for (ptrdiff_t i = 0; i < gp->data.n; i++) {
+        const double w = gp->vectors.alpha[i] * gp->vectors.alpha[i] -
+                         get(r, r->g.matrix, i * r->g.ld + i, lane);
         weights += w;
         weighted += w * get(r, r->diagonal, i, lane);
-        if (gp->groups)
-            out[ps->noise_first + gp->groups[i]] += w;
+        if (gp->data.groups)
+            out[ps->noise_first + gp->data.groups[i]] += w;
     }
-    if (!gp->groups && ps->noise_count > 0) /* in the loop every sum would go through memory */
+    if (!gp->data.groups && ps->noise_count > 0) /* in the loop every sum would go through memory */
         out[ps->noise_first] = weights;
     for (int g = 0; g < ps->noise_count; g++)
-        out[ps->noise_first + g] *= 0.5 * gp->theta[ps->noise_first + g];
+        out[ps->noise_first + g] *= 0.5 * gp->model.theta[ps->noise_first + g];
     for (int k = 0; k < leaf->group[0].count; k++)
         out[leaf->group[0].first + k] += r->g.length[k][lane];
     if (scale >= 0)
-        out[scale] = r->g.scale[lane] + 0.5 * weights * gp->theta[scale];
-    frgi_gp_mean_gradient(gp, gp->alpha, out, NULL);
-    frgi_gp_params_prior(ps, gp->theta, out, NULL);
+        out[scale] = r->g.scale[lane] + 0.5 * weights * gp->model.theta[scale];
+    frgi_gp_mean_gradient(gp, gp->vectors.alpha, out, NULL);
+    frgi_gp_params_prior(ps, gp->model.theta, out, NULL);
     for (int i = 0; i < ps->count; i++)
         out[i] = ps->p[i].fixed ? 0 : out[i];
     /* sum W_ij K_ij = r'a - tr(K^-1 K) */
     const double trace = r->g.quad[lane] - 2 * r->g.scale[lane] - weighted;
-    gp->value.trace_residual = fabs(trace - (double)gp->n) / (double)gp->n;
+    gp->result.value.trace_residual = fabs(trace - (double)gp->data.n) / (double)gp->data.n;
 }
 
 void frgi_gp_lanes_open(frgi_gp_batch_lanes *r, const frg_context *ctx, frg_dtype type,
@@ -217,7 +218,7 @@ void frgi_gp_lanes_open(frgi_gp_batch_lanes *r, const frg_context *ctx, frg_dtyp
         const frgi_gp_node *const leaf = gp[l] ? lane_leaf(gp[l], &scale) : NULL;
         if (!leaf)
             continue;
-        const ptrdiff_t rows = (gp[l]->n + LANES_BLOCK - 1) / LANES_BLOCK * LANES_BLOCK;
+        const ptrdiff_t rows = (gp[l]->data.n + LANES_BLOCK - 1) / LANES_BLOCK * LANES_BLOCK;
         r->gp[l] = gp[l];
         r->g.kind = lane_kind(leaf);
         r->g.one_length = leaf->group[0].count == 1;
@@ -234,7 +235,7 @@ frg_status frgi_gp_run_lanes(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_l
         if (!r->gp[l])
             continue;
         frgi_gp_mean_residual(r->gp[l]);
-        frgi_gp_noise(r->gp[l], r->gp[l]->noise);
+        frgi_gp_noise(r->gp[l], r->gp[l]->vectors.noise);
     }
     frgi_arena measured = {0};
     lay_out(&measured, r);

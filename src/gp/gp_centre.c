@@ -15,7 +15,7 @@
  */
 #include <math.h>
 
-#include "gp/gp_room.h"
+#include "gp/gp_process.h"
 #include "gp/gp_tree.h"
 
 enum { SAMPLE = 9, TILE = 32, SIDE = 8 };
@@ -136,15 +136,15 @@ static ptrdiff_t tile_at(ptrdiff_t k0, ptrdiff_t d)
 
 void frgi_gp_measure_columns(frg_gp *gp)
 {
-    const rows r = {.x = gp->x, .n = gp->n, .d = gp->d};
+    const rows r = {.x = gp->data.x, .n = gp->data.n, .d = gp->data.d};
     extent e[TILE];
-    for (ptrdiff_t k = 0; k < gp->d; k++) {
+    for (ptrdiff_t k = 0; k < gp->data.d; k++) {
         if (k % TILE == 0) {
-            measure(&r, k, tile_at(k, gp->d), e);
+            measure(&r, k, tile_at(k, gp->data.d), e);
         }
-        gp->centre[k] = e[k % TILE].centre;
-        gp->largest[k] = e[k % TILE].largest;
-        gp->spread[k] = e[k % TILE].spread;
+        gp->columns.centre[k] = e[k % TILE].centre;
+        gp->columns.largest[k] = e[k % TILE].largest;
+        gp->columns.spread[k] = e[k % TILE].spread;
     }
 }
 
@@ -155,8 +155,9 @@ static bool is_resolved(double largest, double spread, bool single)
 
 ptrdiff_t frgi_gp_unresolved(const frg_gp *gp)
 {
-    for (ptrdiff_t k = 0; k < gp->d; k++) {
-        if (!is_resolved(gp->largest[k], gp->spread[k], gp->shape.dtype == FRG_F32)) {
+    for (ptrdiff_t k = 0; k < gp->data.d; k++) {
+        if (!is_resolved(gp->columns.largest[k], gp->columns.spread[k],
+                         gp->own.shape.dtype == FRG_F32)) {
             return k;
         }
     }
@@ -165,20 +166,21 @@ ptrdiff_t frgi_gp_unresolved(const frg_gp *gp)
 
 frg_status frgi_gp_check_new_points(const frg_gp *gp, const double *x, ptrdiff_t m)
 {
-    const rows r = {.x = gp->x, .more = x, .n = gp->n, .m = m, .d = gp->d};
+    const rows r = {.x = gp->data.x, .more = x, .n = gp->data.n, .m = m, .d = gp->data.d};
     const bool single = gp->opts.precision == FRG_GP_F32 && !gp->opts.auto_promote;
     extent e[TILE];
-    for (ptrdiff_t k = 0; k < gp->d; k++) {
+    for (ptrdiff_t k = 0; k < gp->data.d; k++) {
         if (k % TILE == 0) {
-            measure(&r, k, tile_at(k, gp->d), e);
+            measure(&r, k, tile_at(k, gp->data.d), e);
         }
         const extent *const now = &e[k % TILE];
-        if (is_resolved(gp->largest[k], gp->spread[k], single) &&
+        if (is_resolved(gp->columns.largest[k], gp->columns.spread[k], single) &&
             !is_resolved(now->largest, now->spread, single)) {
             FAIL(gp->ctx, E_PRECISION_GP,
                  "column %s would have a value at %.3g from the others, which lie within about "
                  "%.2g: in %s they would be one point",
-                 gp->column_names[k], now->largest, now->spread, single ? "float32" : "float64");
+                 gp->data.column_names[k], now->largest, now->spread,
+                 single ? "float32" : "float64");
         }
     }
     return FRG_OK;
@@ -189,7 +191,7 @@ frg_status frgi_gp_check_new_points(const frg_gp *gp, const double *x, ptrdiff_t
 static double parameter(const frg_gp *gp, const frgi_gp_node *node, int group, int i)
 {
     const frgi_gp_group *const g = &node->group[group];
-    return gp->theta[g->first + (g->count > 1 ? i : 0)];
+    return gp->model.theta[g->first + (g->count > 1 ? i : 0)];
 }
 
 /** Turns of a mixture's components that are not 0 at that distance. */
@@ -228,10 +230,10 @@ static double turns(const frg_gp *gp, const frgi_gp_node *node, int c, double di
 /** A column for whose distance from the centre a leaf has no phase; -1: none. */
 static ptrdiff_t lost_phase(const frg_gp *gp, const double *distance, bool single)
 {
-    for (int n = 0; n < gp->kernel->n_nodes; n++) {
-        const frgi_gp_node *const node = &gp->kernel->node[n];
+    for (int n = 0; n < gp->model.kernel->n_nodes; n++) {
+        const frgi_gp_node *const node = &gp->model.kernel->node[n];
         for (int c = 0; c < node->dims && node->kind >= GP_PERIODIC; c++) {
-            const ptrdiff_t column = gp->kernel->column[node->column + c];
+            const ptrdiff_t column = gp->model.kernel->column[node->column + c];
             if (turns(gp, node, c, distance[column]) > TURNS[single]) {
                 return column;
             }
@@ -242,18 +244,18 @@ static ptrdiff_t lost_phase(const frg_gp *gp, const double *distance, bool singl
 
 ptrdiff_t frgi_gp_lost_phase(const frg_gp *gp)
 {
-    return lost_phase(gp, gp->largest, gp->shape.dtype == FRG_F32);
+    return lost_phase(gp, gp->columns.largest, gp->own.shape.dtype == FRG_F32);
 }
 
 frg_status frgi_gp_check_phases(frg_gp *gp, const char *name, const double *x, ptrdiff_t m)
 {
     const bool single = gp->opts.precision == FRG_GP_F32 && !gp->opts.auto_promote;
     double *distance;
-    TRY(NEW(gp->ctx, &distance, gp->d, "distances of a point"));
+    TRY(NEW(gp->ctx, &distance, gp->data.d, "distances of a point"));
     ptrdiff_t lost = -1, i = 0;
     for (; i < m && lost < 0; i++) {
-        for (ptrdiff_t k = 0; k < gp->d; k++) {
-            distance[k] = fabs(x[i * gp->d + k] - gp->centre[k]);
+        for (ptrdiff_t k = 0; k < gp->data.d; k++) {
+            distance[k] = fabs(x[i * gp->data.d + k] - gp->columns.centre[k]);
         }
         lost = lost_phase(gp, distance, single);
     }
@@ -262,8 +264,8 @@ frg_status frgi_gp_check_phases(frg_gp *gp, const char *name, const double *x, p
         FAIL(gp->ctx, E_PHASE,
              "%s is %g in row %lld, column %s: so many periods from the others that its phase is "
              "unknown in %s",
-             name, x[(i - 1) * gp->d + lost], frgi_nth(gp->ctx, i - 1), gp->column_names[lost],
-             single ? "float32" : "float64");
+             name, x[(i - 1) * gp->data.d + lost], frgi_nth(gp->ctx, i - 1),
+             gp->data.column_names[lost], single ? "float32" : "float64");
     }
     return FRG_OK;
 }

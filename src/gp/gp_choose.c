@@ -58,10 +58,10 @@ typedef struct {
 static void measure_deviations(choice *c)
 {
     const frg_gp *const gp = c->gp;
-    for (ptrdiff_t k = 0; k < gp->d; k++) {
-        const double mean = frgi_gp_mean_of(gp->x + k, gp->n, gp->d);
-        const double deviation =
-            sqrt(frgi_gp_sum_of(gp->x + k, gp->n, gp->d, mean, 2) / (double)gp->n);
+    for (ptrdiff_t k = 0; k < gp->data.d; k++) {
+        const double mean = frgi_gp_mean_of(gp->data.x + k, gp->data.n, gp->data.d);
+        const double deviation = sqrt(
+            frgi_gp_sum_of(gp->data.x + k, gp->data.n, gp->data.d, mean, 2) / (double)gp->data.n);
         c->deviation[k] = deviation > 0 && isfinite(deviation) ? deviation : 1;
     }
 }
@@ -69,7 +69,7 @@ static void measure_deviations(choice *c)
 static double distance(const choice *c, const double *a, const double *b)
 {
     double s = 0;
-    for (ptrdiff_t k = 0; k < c->gp->d; k++) {
+    for (ptrdiff_t k = 0; k < c->gp->data.d; k++) {
         const double u = (a[k] - b[k]) / c->deviation[k];
         s += u * u;
     }
@@ -83,8 +83,8 @@ static void choose_group(const choice *c, ptrdiff_t row, bool *selected)
     double nearest[GROUP];
     ptrdiff_t at[GROUP];
     int count = 0;
-    for (ptrdiff_t i = 0; i < gp->n; i++) {
-        const double s = distance(c, gp->x + row * gp->d, gp->x + i * gp->d);
+    for (ptrdiff_t i = 0; i < gp->data.n; i++) {
+        const double s = distance(c, gp->data.x + row * gp->data.d, gp->data.x + i * gp->data.d);
         int k = count < GROUP ? count++ : GROUP;
         while (k > 0 && s < nearest[k - 1]) {
             if (k < GROUP) {
@@ -107,7 +107,7 @@ static void choose_group(const choice *c, ptrdiff_t row, bool *selected)
  *  number. */
 static ptrdiff_t choose_rows(const choice *c, bool *selected, ptrdiff_t *rows)
 {
-    const ptrdiff_t n = c->gp->n;
+    const ptrdiff_t n = c->gp->data.n;
     ptrdiff_t count = 0;
     for (ptrdiff_t g = 0; g < MOST / GROUP && n > MOST; g++) {
         choose_group(c, (2 * g + 1) * n / (2 * (MOST / GROUP)), selected);
@@ -142,16 +142,16 @@ static double nearest_distance(const choice *c, const frgi_gp_param *p, const do
     const frg_gp *const subset = c->subset;
     ptrdiff_t count = 0;
     double squares = 0;
-    for (ptrdiff_t i = 0; i < subset->n; i++) {
+    for (ptrdiff_t i = 0; i < subset->data.n; i++) {
         double least = HUGE_VAL;
         ptrdiff_t who = i;
-        for (ptrdiff_t j = 0; j < subset->n; j++) {
+        for (ptrdiff_t j = 0; j < subset->data.n; j++) {
             double s = 0;
-            for (ptrdiff_t k = 0; k < subset->d; k++) {
-                const double u =
-                    sees(p, k) ? (subset->x[i * subset->d + k] - subset->x[j * subset->d + k]) /
-                                     deviation[k]
-                               : 0;
+            for (ptrdiff_t k = 0; k < subset->data.d; k++) {
+                const double u = sees(p, k) ? (subset->data.x[i * subset->data.d + k] -
+                                               subset->data.x[j * subset->data.d + k]) /
+                                                  deviation[k]
+                                            : 0;
                 s += u * u;
             }
             if (s > 0 && s < least) {
@@ -161,7 +161,8 @@ static double nearest_distance(const choice *c, const frgi_gp_param *p, const do
         }
         if (who != i) {
             work[count++] = sqrt(least);
-            squares += 0.5 * (subset->y[i] - subset->y[who]) * (subset->y[i] - subset->y[who]);
+            squares += 0.5 * (subset->data.y[i] - subset->data.y[who]) *
+                       (subset->data.y[i] - subset->data.y[who]);
         }
     }
     frgi_sort(work, count, sizeof *work, ascending, NULL);
@@ -174,8 +175,8 @@ static double nearest_distance(const choice *c, const frgi_gp_param *p, const do
 static double range_of(const frg_gp *gp, ptrdiff_t k)
 {
     double low = HUGE_VAL, high = -HUGE_VAL;
-    for (ptrdiff_t i = 0; i < gp->n; i++) {
-        const double v = gp->x[i * gp->d + k];
+    for (ptrdiff_t i = 0; i < gp->data.n; i++) {
+        const double v = gp->data.x[i * gp->data.d + k];
         low = v < low ? v : low;
         high = v > high ? v : high;
     }
@@ -187,10 +188,10 @@ static double range_of(const frg_gp *gp, ptrdiff_t k)
 static void measure_parameter(choice *c, int i, const double *ones, double *work)
 {
     const frg_gp *const gp = c->gp;
-    const frgi_gp_param *const p = &gp->params.p[i];
+    const frgi_gp_param *const p = &gp->model.params.p[i];
     frgi_gp_param all = *p;
     double squares = 0;
-    for (ptrdiff_t k = 0; k < gp->d; k++) {
+    for (ptrdiff_t k = 0; k < gp->data.d; k++) {
         if (sees(p, k)) {
             const double r = range_of(gp, k);
             squares += r * r;
@@ -198,7 +199,7 @@ static void measure_parameter(choice *c, int i, const double *ones, double *work
     }
     c->range[i] = sqrt(squares);
     if (p->role == GP_ROLE_PERIOD) { /* as far as the periodogram goes */
-        c->spacing[i] = 2 * c->range[i] / (double)(gp->n - 1);
+        c->spacing[i] = 2 * c->range[i] / (double)(gp->data.n - 1);
         return;
     }
     if (p->column < 0) {
@@ -215,13 +216,13 @@ static void measure_parameter(choice *c, int i, const double *ones, double *work
 /** Marks one free variance for each term below a node; false where there is a term without. */
 static bool choose_scales(const choice *c, int at, bool *selected)
 {
-    const frgi_gp_kernel *const k = c->gp->kernel;
+    const frgi_gp_kernel *const k = c->gp->model.kernel;
     const frgi_gp_node *const node = &k->node[at];
     const bool own = node->kind == GP_SCALE || node->kind == GP_LINEAR || node->kind == GP_SM ||
                      node->kind == GP_CONST || node->kind == GP_WHITE;
     bool all = own;
     for (int e = 0; own && e < node->group[0].count; e++) {
-        all = all && frgi_gp_params_moves(&c->gp->params, node->group[0].first + e);
+        all = all && frgi_gp_params_moves(&c->gp->model.params, node->group[0].first + e);
     }
     for (int e = 0; all && e < node->group[0].count; e++) {
         selected[node->group[0].first + e] = true;
@@ -240,10 +241,10 @@ static bool choose_scales(const choice *c, int at, bool *selected)
  *  say? */
 static void find_scales(choice *c)
 {
-    const frgi_gp_params *const ps = &c->gp->params;
+    const frgi_gp_params *const ps = &c->gp->model.params;
     const frg_gp *const gp = c->gp;
-    c->profiles = !gp->opts.profile_scale && !gp->has_known_noise &&
-                  choose_scales(c, gp->kernel->n_nodes - 1, c->scales);
+    c->profiles = !gp->opts.profile_scale && !gp->data.has_known_noise &&
+                  choose_scales(c, gp->model.kernel->n_nodes - 1, c->scales);
     for (int i = ps->noise_first; i < ps->noise_first + ps->noise_count; i++) {
         c->scales[i] = true;
     }
@@ -261,8 +262,8 @@ static void find_scales(choice *c)
 /** The parameters of trial at the factor that ell is largest at, and what ell gains by it. */
 static double profile(choice *c)
 {
-    const frgi_gp_params *const ps = &c->gp->params;
-    const double count = frgi_gp_scale_count(c->subset), f = c->subset->quad / count;
+    const frgi_gp_params *const ps = &c->gp->model.params;
+    const double count = frgi_gp_scale_count(c->subset), f = c->subset->state.quad / count;
     if (!c->profiles || !(f > 0) || !isfinite(f)) {
         return 0;
     }
@@ -275,15 +276,15 @@ static double profile(choice *c)
     for (int i = 0; i < ps->count; i++) {
         c->trial[i] *= c->scales[i] ? f : 1;
     }
-    return 0.5 * c->subset->quad * (1 - 1 / f) - 0.5 * count * log(f);
+    return 0.5 * c->subset->state.quad * (1 - 1 / f) - 0.5 * count * log(f);
 }
 
 /** Evaluates what stands in trial, which becomes best where it is better. */
 static frg_status try_it(choice *c)
 {
     frg_gp *const subset = c->subset;
-    const frgi_gp_params *const ps = &c->gp->params;
-    if (c->stopped != FRG_OK || c->gp->start_values >= MOST_VALUES) {
+    const frgi_gp_params *const ps = &c->gp->model.params;
+    if (c->stopped != FRG_OK || c->gp->result.start_values >= MOST_VALUES) {
         return c->stopped;
     }
     for (int i = 0; i < ps->count; i++) {
@@ -293,7 +294,7 @@ static frg_status try_it(choice *c)
     }
     frgi_gp_params_follow(ps, c->trial);
     TRY(frgi_gp_set_theta(subset, c->trial));
-    c->gp->start_values++;
+    c->gp->result.start_values++;
     const frg_status status = frgi_gp_value(subset);
     if (status == FRG_NOT_POSDEF || status == FRG_BROKE_DOWN || status == FRG_BAD_DATA) {
         return FRG_OK;
@@ -303,7 +304,8 @@ static frg_status try_it(choice *c)
     if (status != FRG_OK) {
         return status;
     }
-    const double objective = subset->value.log_likelihood + subset->value.log_prior + profile(c);
+    const double objective =
+        subset->result.value.log_likelihood + subset->result.value.log_prior + profile(c);
     if (objective > c->objective) {
         frgi_gp_params_follow(ps, c->trial);
         memcpy(c->best, c->trial, (size_t)ps->count * sizeof *c->best);
@@ -314,14 +316,15 @@ static frg_status try_it(choice *c)
 
 static void begin_trial(choice *c)
 {
-    memcpy(c->trial, c->best, (size_t)c->gp->params.count * sizeof *c->trial);
+    memcpy(c->trial, c->best, (size_t)c->gp->model.params.count * sizeof *c->trial);
 }
 
 /** One that the data gave its value, and that nobody has changed since. */
 static bool is_open(const frg_gp *gp, int i)
 {
-    const frgi_gp_param *const p = &gp->params.p[i];
-    return p->natural > 0 && gp->theta[i] == p->natural && frgi_gp_params_moves(&gp->params, i);
+    const frgi_gp_param *const p = &gp->model.params.p[i];
+    return p->natural > 0 && gp->model.theta[i] == p->natural &&
+           frgi_gp_params_moves(&gp->model.params, i);
 }
 
 /** The first of the entries i, i + 1, ... of one vector; `end` is behind the last. */
@@ -356,8 +359,8 @@ static frg_status try_lengths(choice *c, int first, int end)
 /** Lengthscales of the column become so many times its range. */
 static void lengthen(choice *c, ptrdiff_t column, double times)
 {
-    for (int i = 0; i < c->gp->params.count; i++) {
-        const frgi_gp_param *const p = &c->gp->params.p[i];
+    for (int i = 0; i < c->gp->model.params.count; i++) {
+        const frgi_gp_param *const p = &c->gp->model.params.p[i];
         if (p->role == GP_ROLE_LENGTH && is_open(c->gp, i) && sees(p, column) && c->range[i] > 0) {
             c->trial[i] = times * c->range[i];
         }
@@ -373,7 +376,7 @@ typedef struct {
 /** The lengthscale of the leaf that has the period i, where nobody gave it. */
 static void set_shape(choice *c, int i, double times)
 {
-    const frgi_gp_kernel *const k = c->gp->kernel;
+    const frgi_gp_kernel *const k = c->gp->model.kernel;
     for (int at = 0; at < k->n_nodes; at++) {
         const frgi_gp_node *const node = &k->node[at];
         const bool periodic = node->kind == GP_PERIODIC || node->kind == GP_PERIODIC_GPYTORCH;
@@ -384,7 +387,7 @@ static void set_shape(choice *c, int i, double times)
         for (int e = 0; e < node->group[0].count; e++) {
             const int shape = node->group[0].first + e;
             if (is_open(c->gp, shape)) {
-                c->trial[shape] = times * c->gp->params.p[shape].natural;
+                c->trial[shape] = times * c->gp->model.params.p[shape].natural;
             }
         }
     }
@@ -409,7 +412,7 @@ static frg_status try_period(choice *c, int i, ptrdiff_t column, double period)
 
 static frg_status try_periods(choice *c, int i)
 {
-    const frgi_gp_param *const p = &c->gp->params.p[i];
+    const frgi_gp_param *const p = &c->gp->model.params.p[i];
     ptrdiff_t column = 0;
     double periods[FRGI_GP_PERIODS];
     int count;
@@ -441,7 +444,7 @@ static frg_status try_noise(choice *c, int first, int end)
     for (size_t k = 0; k < sizeof fractions / sizeof *fractions; k++) {
         begin_trial(c);
         for (int i = first; i < end; i++) {
-            const double v = fractions[k] * 10 * c->gp->params.p[i].natural; /* 0.1 var(y) */
+            const double v = fractions[k] * 10 * c->gp->model.params.p[i].natural; /* 0.1 var(y) */
             c->trial[i] = is_open(c->gp, i) && v > 0 ? v : c->trial[i];
         }
         TRY(try_it(c));
@@ -452,8 +455,8 @@ static frg_status try_noise(choice *c, int first, int end)
 static int open_of(const frg_gp *gp, frgi_gp_role role)
 {
     int count = 0;
-    for (int i = 0; i < gp->params.count; i++) {
-        count += gp->params.p[i].role == role && is_open(gp, i);
+    for (int i = 0; i < gp->model.params.count; i++) {
+        count += gp->model.params.p[i].role == role && is_open(gp, i);
     }
     return count;
 }
@@ -465,7 +468,7 @@ static frg_status try_parameter(choice *c, int first, int end)
     for (int i = first; i < end; i++) {
         open = open || is_open(c->gp, i);
     }
-    switch (open ? c->gp->params.p[first].role : GP_ROLE_USER) {
+    switch (open ? c->gp->model.params.p[first].role : GP_ROLE_USER) {
     case GP_ROLE_LENGTH:
         return try_lengths(c, first, end);
     case GP_ROLE_PERIOD:
@@ -491,8 +494,8 @@ static frg_status try_parameter(choice *c, int first, int end)
 
 static frg_status try_all(choice *c)
 {
-    const frgi_gp_params *const ps = &c->gp->params;
-    memcpy(c->best, c->gp->theta, (size_t)ps->count * sizeof *c->best);
+    const frgi_gp_params *const ps = &c->gp->model.params;
+    memcpy(c->best, c->gp->model.theta, (size_t)ps->count * sizeof *c->best);
     begin_trial(c);
     TRY(try_it(c));
     for (int sweep = 0; sweep < SWEEPS; sweep++) {
@@ -512,32 +515,33 @@ static frg_status try_all(choice *c)
 static void lay_out(frgi_arena *a, choice *c, ptrdiff_t **rows, bool **selected, double **ones,
                     double **work)
 {
-    const ptrdiff_t p = c->gp->params.count;
-    c->deviation = TAKE(a, double, c->gp->d);
-    *ones = TAKE(a, double, c->gp->d);
+    const ptrdiff_t p = c->gp->model.params.count;
+    c->deviation = TAKE(a, double, c->gp->data.d);
+    *ones = TAKE(a, double, c->gp->data.d);
     c->best = TAKE(a, double, p);
     c->trial = TAKE(a, double, p);
     c->spacing = TAKE(a, double, p);
     c->range = TAKE(a, double, p);
     *work = TAKE(a, double, MOST);
-    *rows = TAKE(a, ptrdiff_t, c->gp->n);
+    *rows = TAKE(a, ptrdiff_t, c->gp->data.n);
     c->scales = TAKE(a, bool, p);
-    *selected = TAKE(a, bool, c->gp->n);
+    *selected = TAKE(a, bool, c->gp->data.n);
 }
 
 static void measure(choice *c, double *ones, double *work)
 {
     const frg_gp *const gp = c->gp;
     const frgi_gp_param all = {.column = -1, .columns = UINT64_MAX};
-    for (ptrdiff_t k = 0; k < gp->d; k++) {
+    for (ptrdiff_t k = 0; k < gp->data.d; k++) {
         ones[k] = 1;
     }
     double squares = 0;
     nearest_distance(c, &all, c->deviation, work, &squares);
-    const double mean = frgi_gp_mean_of(gp->y, gp->n, 1);
-    c->neighbours = squares / (frgi_gp_sum_of(gp->y, gp->n, 1, mean, 2) / (double)gp->n);
-    for (int i = 0; i < gp->params.count; i++) {
-        const frgi_gp_role role = gp->params.p[i].role;
+    const double mean = frgi_gp_mean_of(gp->data.y, gp->data.n, 1);
+    c->neighbours =
+        squares / (frgi_gp_sum_of(gp->data.y, gp->data.n, 1, mean, 2) / (double)gp->data.n);
+    for (int i = 0; i < gp->model.params.count; i++) {
+        const frgi_gp_role role = gp->model.params.p[i].role;
         c->spacing[i] = c->range[i] = 0;
         c->scales[i] = false;
         if (role == GP_ROLE_LENGTH || role == GP_ROLE_PERIOD) {
@@ -550,11 +554,11 @@ static void measure(choice *c, double *ones, double *work)
  *  gave. */
 static void keep_likely(choice *c)
 {
-    frgi_gp_params *const ps = &c->gp->params;
+    frgi_gp_params *const ps = &c->gp->model.params;
     for (int i = 0; i < ps->count; i++) {
         frgi_gp_param *const p = &ps->p[i];
         const bool measured = c->range[i] > c->spacing[i] && c->spacing[i] > 0;
-        const double value = p->natural > 0 ? p->natural : c->gp->theta[i];
+        const double value = p->natural > 0 ? p->natural : c->gp->model.theta[i];
         p->likely[0] = measured ? c->spacing[i] : 0.01 * value;
         p->likely[1] = measured ? c->range[i] : (p->role == GP_ROLE_NOISE ? 10 : 100) * value;
         p->likely[0] = p->per_value ? 0 : p->likely[0];
@@ -564,7 +568,8 @@ static void keep_likely(choice *c)
 /** Is there something to choose whose value nobody gave? */
 static bool chooses(const frg_gp *gp)
 {
-    return !gp->kernel->has_user && open_of(gp, GP_ROLE_LENGTH) + open_of(gp, GP_ROLE_PERIOD) > 0;
+    return !gp->model.kernel->has_user &&
+           open_of(gp, GP_ROLE_LENGTH) + open_of(gp, GP_ROLE_PERIOD) > 0;
 }
 
 frg_status frgi_gp_choose_start(frg_gp *gp, int starts)
@@ -574,25 +579,25 @@ frg_status frgi_gp_choose_start(frg_gp *gp, int starts)
     bool *selected;
     double *ones, *work;
     frgi_arena a = {0};
-    gp->start_values = gp->start_points = 0;
+    gp->result.start_values = gp->result.start_points = 0;
     const bool chosen = chooses(gp);
-    if (gp->n < 3 || !(chosen || starts > 1)) {
+    if (gp->data.n < 3 || !(chosen || starts > 1)) {
         return FRG_OK;
     }
     lay_out(&a, &c, &rows, &selected, &ones, &work);
     TRY(frgi_arena_open(&a, gp->ctx, "the choice of a start"));
     lay_out(&a, &c, &rows, &selected, &ones, &work);
-    memset(selected, 0, (size_t)gp->n * sizeof *selected);
+    memset(selected, 0, (size_t)gp->data.n * sizeof *selected);
     measure_deviations(&c);
     c.n = choose_rows(&c, selected, rows);
     frg_status status = frgi_gp_subset(&c.subset, gp, c.n, rows);
     if (status == FRG_OK) {
-        c.subset->jitter_warned = true;
+        c.subset->mode.jitter_warned = true;
         measure(&c, ones, work);
         keep_likely(&c);
     }
     if (status == FRG_OK && chosen) {
-        gp->start_points = c.n;
+        gp->result.start_points = c.n;
         find_scales(&c);
         status = try_all(&c);
     }

@@ -3,7 +3,7 @@
 #ifndef FRGI_GP_COLUMNS_H
 #define FRGI_GP_COLUMNS_H
 
-#include "gp/gp_room.h"
+#include "gp/gp_process.h"
 
 /** Place of entry (i, j), i >= j; the rows below it in the same tile follow. */
 static inline ptrdiff_t frgi_gp_place(const frgi_spd_shape *s, ptrdiff_t i, ptrdiff_t j)

@@ -11,7 +11,7 @@ static const double INFINITE_RAW = 5; /* where a search starts whose raw value i
 
 void frgi_gp_coordinates_take(frgi_arena *a, const frg_gp *gp, frgi_gp_coordinates *c)
 {
-    const size_t p = (size_t)gp->params.count;
+    const size_t p = (size_t)gp->model.params.count;
     c->gp = gp;
     c->index = TAKE(a, int, p);
     c->of = TAKE(a, int, p);
@@ -37,19 +37,19 @@ static double deviation(const double *v, ptrdiff_t n, ptrdiff_t stride)
 /** The natural scale of parameter i: 1, or for means that of y over that of their input. */
 static double natural_scale(const frg_gp *gp, int i)
 {
-    const frgi_gp_params *const ps = &gp->params;
+    const frgi_gp_params *const ps = &gp->model.params;
     if (ps->p[i].role != GP_ROLE_MEAN) {
         return 1;
     }
-    const int width = ps->mean_count / (int)gp->q, k = i - ps->mean_first;
-    const double sd = deviation(gp->y + k / width * gp->n, gp->n, 1);
+    const int width = ps->mean_count / (int)gp->data.q, k = i - ps->mean_first;
+    const double sd = deviation(gp->data.y + k / width * gp->data.n, gp->data.n, 1);
     const int input = k % width - 1;
-    return input < 0 ? sd : sd / deviation(gp->x + input, gp->n, gp->d);
+    return input < 0 ? sd : sd / deviation(gp->data.x + input, gp->data.n, gp->data.d);
 }
 
 static const frgi_gp_param *parameter(const frgi_gp_coordinates *c, int k)
 {
-    return &c->gp->params.p[c->index[k]];
+    return &c->gp->model.params.p[c->index[k]];
 }
 
 static double raw_of(const frgi_gp_coordinates *c, int k, double value)
@@ -75,23 +75,23 @@ void frgi_gp_coordinates_set(frgi_gp_coordinates *c, bool raw, bool standardize)
     const frg_gp *const gp = c->gp;
     c->raw = raw;
     c->count = 0;
-    for (int i = 0; i < gp->params.count; i++) {
-        const frgi_gp_param *const p = &gp->params.p[i];
-        if (!frgi_gp_params_moves(&gp->params, i)) {
+    for (int i = 0; i < gp->model.params.count; i++) {
+        const frgi_gp_param *const p = &gp->model.params.p[i];
+        if (!frgi_gp_params_moves(&gp->model.params, i)) {
             continue;
         }
         const int k = c->count++;
         c->index[k] = i;
-        c->range[k] = frgi_gp_params_range(&gp->params, i);
+        c->range[k] = frgi_gp_params_range(&gp->model.params, i);
         c->of[i] = k;
         c->scale[k] = standardize ? natural_scale(gp, i) : 1;
-        c->shift[k] = standardize && p->role == GP_ROLE_MEAN ? gp->theta[i] : 0;
+        c->shift[k] = standardize && p->role == GP_ROLE_MEAN ? gp->model.theta[i] : 0;
         c->lower[k] = bound_of(c, k, c->range[k].lower, -1);
         c->upper[k] = bound_of(c, k, c->range[k].upper, 1);
     }
-    for (int i = 0; i < gp->params.count; i++) {
-        const int leader = frgi_gp_params_leader(&gp->params, i);
-        c->of[i] = gp->params.p[leader].fixed ? -1 : c->of[leader];
+    for (int i = 0; i < gp->model.params.count; i++) {
+        const int leader = frgi_gp_params_leader(&gp->model.params, i);
+        c->of[i] = gp->model.params.p[leader].fixed ? -1 : c->of[leader];
     }
 }
 
@@ -110,7 +110,7 @@ void frgi_gp_coordinates_values(const frgi_gp_coordinates *c, const double *u, d
         const double v = value_of(c, k, c->shift[k] + c->scale[k] * u[k]);
         theta[c->index[k]] = frgi_gp_within(c->range[k], v);
     }
-    frgi_gp_params_follow(&c->gp->params, theta);
+    frgi_gp_params_follow(&c->gp->model.params, theta);
 }
 
 /** d log v / d u_k (for means dv / d u_k) at the parameters of the process. */
@@ -120,7 +120,7 @@ static double scale(const frgi_gp_coordinates *c, int k)
         return c->scale[k];
     }
     const frgi_gp_param *const p = parameter(c, k);
-    const double v = c->gp->theta[c->index[k]], raw = frgi_gp_transform_raw(p, v);
+    const double v = c->gp->model.theta[c->index[k]], raw = frgi_gp_transform_raw(p, v);
     const double slope = isfinite(raw) ? frgi_gp_transform_slope(p, raw) : 0;
     return (p->per_value ? slope : slope / v) * c->scale[k];
 }
@@ -130,7 +130,7 @@ void frgi_gp_coordinates_gradient(const frgi_gp_coordinates *c, const double *gr
     for (int k = 0; k < c->count; k++) {
         g[k] = 0;
     }
-    for (int i = 0; i < c->gp->params.count; i++) {
+    for (int i = 0; i < c->gp->model.params.count; i++) {
         if (c->of[i] >= 0) {
             g[c->of[i]] += gradient[i];
         }
@@ -143,7 +143,7 @@ void frgi_gp_coordinates_gradient(const frgi_gp_coordinates *c, const double *gr
 void frgi_gp_coordinates_curvature(const frgi_gp_coordinates *c, const double *all,
                                    const double *more, double *h)
 {
-    const int p = c->gp->params.count, n = c->count;
+    const int p = c->gp->model.params.count, n = c->count;
     for (int k = 0; k < n * n; k++) {
         h[k] = 0;
     }

@@ -8,7 +8,7 @@
 #ifndef FRGI_GP_COORDINATES_H
 #define FRGI_GP_COORDINATES_H
 
-#include "gp/gp_room.h"
+#include "gp/gp_process.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -12,7 +12,7 @@
 #ifndef FRGI_GP_DENSITY_H
 #define FRGI_GP_DENSITY_H
 
-#include "gp/gp_room.h"
+#include "gp/gp_process.h"
 
 #pragma GCC visibility push(hidden)
 

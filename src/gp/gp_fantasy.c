@@ -18,6 +18,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "gp/gp_create.h"
 #include "gp/gp_predict.h"
 #include "gp/gp_reader.h"
 #include "linalg/blas.h"
@@ -46,10 +47,10 @@ static void lay_out(frgi_arena *a, fantasy *f)
     const frg_gp *const gp = f->gp;
     const size_t all = (size_t)f->all, m = (size_t)f->m, t = (size_t)f->t, s = (size_t)f->s;
     const size_t sets = (size_t)f->sets;
-    f->points = TAKE(a, double, frgi_mul(all, (size_t)gp->d));
-    f->mean = TAKE(a, double, frgi_mul(all, (size_t)gp->q));
+    f->points = TAKE(a, double, frgi_mul(all, (size_t)gp->data.d));
+    f->mean = TAKE(a, double, frgi_mul(all, (size_t)gp->data.q));
     f->variance = TAKE(a, double, all);
-    f->forward = TAKE(a, double, frgi_mul((size_t)gp->n, all));
+    f->forward = TAKE(a, double, frgi_mul((size_t)gp->data.n, all));
     f->basis = TAKE(a, double, frgi_mul((size_t)gp->profile.count, all));
     f->y = TAKE(a, double, frgi_mul(frgi_mul(sets, s), m));
     f->noise = TAKE(a, double, frgi_mul(sets, m));
@@ -59,8 +60,8 @@ static void lay_out(frgi_arena *a, fantasy *f)
     f->raw = TAKE(a, double, frgi_mul(t > m ? t : m, m));
     f->test_memory = frgi_take(a, frgi_gp_points_bytes(gp, f->t));
     f->points_memory = frgi_take(a, frgi_gp_points_bytes(gp, f->m));
-    f->bound_memory =
-        frgi_take(a, frgi_gp_bound_bytes(gp->kernel, gp->shape.dtype, f->m, frg_threads(gp->ctx)));
+    f->bound_memory = frgi_take(
+        a, frgi_gp_bound_bytes(gp->model.kernel, gp->own.shape.dtype, f->m, frg_threads(gp->ctx)));
     f->to_mean = TAKE(a, double, frgi_mul(frgi_mul(sets, t), s));
     f->to_variance = TAKE(a, double, frgi_mul(sets, t));
 }
@@ -70,13 +71,13 @@ static frg_status prior_block(const fantasy *f, const frgi_gp_bound *b,
                               const frgi_gp_points *points, double *out)
 {
     const ptrdiff_t rows = points->n;
-    const bool wide = f->gp->shape.dtype == FRG_F64;
+    const bool wide = f->gp->own.shape.dtype == FRG_F64;
     TRY(frgi_gp_cross(f->gp->ctx, b, points, 0, rows, wide ? (void *)out : f->raw, rows));
     if (!wide) {
         frgi_gp_widen(rows * f->m, f->raw, out);
     }
     for (ptrdiff_t i = 0; f->gp->opts.profile_scale && i < rows * f->m; i++) {
-        out[i] *= f->gp->scale;
+        out[i] *= f->gp->state.scale;
     }
     return FRG_OK;
 }
@@ -85,7 +86,7 @@ static frg_status prior_block(const fantasy *f, const frgi_gp_bound *b,
 static void condition(const fantasy *f, ptrdiff_t first, ptrdiff_t rows, ptrdiff_t candidates,
                       double *out, ptrdiff_t ld)
 {
-    const int n = (int)f->gp->n, count = (int)f->gp->profile.count, m = (int)f->m;
+    const int n = (int)f->gp->data.n, count = (int)f->gp->profile.count, m = (int)f->m;
     frgi_dgemm('T', 'N', (int)rows, m, n, -1, f->forward + first * n, n,
                f->forward + candidates * n, n, 1, out, (int)ld);
     if (count > 0) {
@@ -135,7 +136,7 @@ static void predict_chunk(const fantasy *f, ptrdiff_t set, ptrdiff_t c, ptrdiff_
         f->to_variance[set * t + first + i] = v > 0 ? v : 0;
         for (ptrdiff_t k = 0; k < s; k++) {
             const double *const z = f->y + (set * s + k) * m;
-            double mean = f->mean[k % f->gp->q * f->all + first + i];
+            double mean = f->mean[k % f->gp->data.q * f->all + first + i];
             for (ptrdiff_t j = 0; j < m; j++) {
                 mean += b[i + j * t] * z[j];
             }
@@ -150,16 +151,16 @@ static frg_status predict_set(const fantasy *f, ptrdiff_t set)
     const ptrdiff_t m = f->m, t = f->t, c = t + set * m;
     double unit = 0;
     frgi_gp_points points;
-    frgi_gp_set_points(gp, f->points + c * gp->d, m, f->points_memory, &points);
-    const frgi_gp_bound *const bound = frgi_gp_bind(gp->ctx, gp->kernel, gp->theta, &points,
-                                                    f->bound_memory, frg_threads(gp->ctx));
+    frgi_gp_set_points(gp, f->points + c * gp->data.d, m, f->points_memory, &points);
+    const frgi_gp_bound *const bound = frgi_gp_bind(gp->ctx, gp->model.kernel, gp->model.theta,
+                                                    &points, f->bound_memory, frg_threads(gp->ctx));
     TRY(prior_block(f, bound, &points, f->schur));
     TRY(prior_block(f, bound, &f->test, f->cross));
     for (ptrdiff_t i = 0; i < m; i++) {
         frgi_gp_self_training(bound, &points, i, 1, &f->schur[i + i * m]);
-        f->schur[i + i * m] = gp->scale * f->schur[i + i * m];
+        f->schur[i + i * m] = gp->state.scale * f->schur[i + i * m];
         unit += f->schur[i + i * m] / (double)m;
-        f->schur[i + i * m] += gp->scale * f->noise[set * m + i];
+        f->schur[i + i * m] += gp->state.scale * f->noise[set * m + i];
     }
     const frgi_blas_guard guard = frgi_blas_begin();
     condition(f, c, m, c, f->schur, m);
@@ -167,7 +168,7 @@ static frg_status predict_set(const fantasy *f, ptrdiff_t set)
     if (status == FRG_OK) { /* R^-1 (y - mean_c) of all outcomes */
         double *const z = f->y + set * f->s * m;
         for (ptrdiff_t k = 0; k < f->s * m; k++) {
-            z[k] -= f->mean[k / m % gp->q * f->all + c + k % m];
+            z[k] -= f->mean[k / m % gp->data.q * f->all + c + k % m];
         }
         frgi_dtrsm('L', 'N', (int)m, (int)f->s, 1, f->root, (int)m, z, (int)m);
 #pragma omp parallel num_threads(frg_threads(gp->ctx))
@@ -225,19 +226,20 @@ static frg_status check_shapes(const frg_gp *gp, const frg_array *x, const frg_a
     TRY(frgi_array_check(ctx, x, "x", 3, floats));
     TRY(frgi_array_check(ctx, y, "y", 3, floats));
     TRY(frgi_array_check(ctx, at, "at", 2, floats));
-    if (x->shape[2] != gp->d || at->shape[1] != gp->d || y->shape[0] != x->shape[0] ||
+    if (x->shape[2] != gp->data.d || at->shape[1] != gp->data.d || y->shape[0] != x->shape[0] ||
         y->shape[1] != x->shape[1]) {
         FAIL(ctx, E_SHAPE,
              "x must be sets x m x %lld, y sets x m x s, at t x %lld: got %lld x %lld x %lld, "
              "%lld x %lld x %lld, %lld x %lld",
-             (long long)gp->d, (long long)gp->d, (long long)x->shape[0], (long long)x->shape[1],
-             (long long)x->shape[2], (long long)y->shape[0], (long long)y->shape[1],
-             (long long)y->shape[2], (long long)at->shape[0], (long long)at->shape[1]);
+             (long long)gp->data.d, (long long)gp->data.d, (long long)x->shape[0],
+             (long long)x->shape[1], (long long)x->shape[2], (long long)y->shape[0],
+             (long long)y->shape[1], (long long)y->shape[2], (long long)at->shape[0],
+             (long long)at->shape[1]);
     }
     const int64_t sets = x->shape[0], t = at->shape[0], s = y->shape[2];
-    if (s % gp->q != 0) {
+    if (s % gp->data.q != 0) {
         FAIL(ctx, E_SHAPE, "y has %lld columns a point, which is no multiple of the %lld outputs",
-             (long long)s, (long long)gp->q);
+             (long long)s, (long long)gp->data.q);
     }
     if (o->mean) {
         TRY(frgi_array_check(ctx, o->mean, "mean", 3, 1u << FRG_F64));
@@ -272,8 +274,9 @@ static frg_status take_data(fantasy *f, const frg_array *x, const frg_array *y, 
                             const double *noise)
 {
     const frg_gp *const gp = f->gp;
-    const ptrdiff_t d = gp->d, m = f->m;
-    const double learned = gp->params.noise_count > 0 ? gp->theta[gp->params.noise_first] : 0;
+    const ptrdiff_t d = gp->data.d, m = f->m;
+    const double learned =
+        gp->model.params.noise_count > 0 ? gp->model.theta[gp->model.params.noise_first] : 0;
     const double most_x = frgi_gp_largest_x(&gp->opts), most_y = frgi_gp_largest_y(&gp->opts);
     const frgi_gp_reader tests = frgi_gp_read(at), points = frgi_gp_read(x),
                          values = frgi_gp_read(y);

@@ -111,11 +111,11 @@ static void put_parameter(sink *s, const frgi_gp_param *p, double value)
 
 static void put_factor(sink *s, const frg_gp *gp, double *column)
 {
-    for (ptrdiff_t j = 0; j < gp->n; j++) {
+    for (ptrdiff_t j = 0; j < gp->data.n; j++) {
         if (s->writer) {
-            frgi_gp_read_column(&gp->shape, gp->matrix, j, j, gp->n, column);
+            frgi_gp_read_column(&gp->own.shape, gp->own.matrix, j, j, gp->data.n, column);
         }
-        put_doubles(s, column, gp->n - j);
+        put_doubles(s, column, gp->data.n - j);
     }
 }
 
@@ -124,12 +124,12 @@ static void put_model(sink *s, const frg_gp *gp, const char *kernel, uint32_t th
                       double *column)
 {
     const uint32_t choices[] = {
-        (uint32_t)gp->opts.precision, (uint32_t)gp->opts.storage,  (uint32_t)gp->opts.jitter,
-        (uint32_t)gp->mean,           (uint32_t)gp->profile.count, gp->opts.reml != 0,
-        gp->params.jacobian,          gp->opts.auto_promote != 0,  there,
-        (uint32_t)gp->params.count};
-    const double numbers[] = {gp->opts.accuracy, gp->jitter, 0};
-    const ptrdiff_t sizes[] = {gp->n, gp->d, gp->q, gp->masked};
+        (uint32_t)gp->opts.precision,    (uint32_t)gp->opts.storage,  (uint32_t)gp->opts.jitter,
+        (uint32_t)gp->mean.kind,         (uint32_t)gp->profile.count, gp->opts.reml != 0,
+        gp->model.params.jacobian,       gp->opts.auto_promote != 0,  there,
+        (uint32_t)gp->model.params.count};
+    const double numbers[] = {gp->opts.accuracy, gp->state.jitter, 0};
+    const ptrdiff_t sizes[] = {gp->data.n, gp->data.d, gp->data.q, gp->data.masked};
     put_bytes(s, MAGIC, sizeof MAGIC);
     put_u32(s, VERSION);
     put_u64(s, size);
@@ -141,18 +141,18 @@ static void put_model(sink *s, const frg_gp *gp, const char *kernel, uint32_t th
         put_u64(s, (uint64_t)sizes[i]);
     }
     put_text(s, kernel);
-    for (ptrdiff_t k = 0; k < gp->d; k++) {
-        put_text(s, gp->column_names[k]);
+    for (ptrdiff_t k = 0; k < gp->data.d; k++) {
+        put_text(s, gp->data.column_names[k]);
     }
-    for (int i = 0; i < gp->params.count; i++) {
-        put_parameter(s, &gp->params.p[i], gp->theta[i]);
+    for (int i = 0; i < gp->model.params.count; i++) {
+        put_parameter(s, &gp->model.params.p[i], gp->model.theta[i]);
     }
-    put_doubles(s, gp->x, gp->n * gp->d);
-    put_doubles(s, gp->y, gp->n * gp->q);
-    put_doubles(s, gp->known_noise, gp->known_noise ? gp->n : 0);
-    put_doubles(s, gp->given_mean, gp->given_mean ? gp->n : 0);
-    for (ptrdiff_t i = 0; gp->groups && i < gp->n; i++) {
-        put_u32(s, (uint32_t)gp->groups[i]);
+    put_doubles(s, gp->data.x, gp->data.n * gp->data.d);
+    put_doubles(s, gp->data.y, gp->data.n * gp->data.q);
+    put_doubles(s, gp->data.known_noise, gp->data.known_noise ? gp->data.n : 0);
+    put_doubles(s, gp->data.given_mean, gp->data.given_mean ? gp->data.n : 0);
+    for (ptrdiff_t i = 0; gp->data.groups && i < gp->data.n; i++) {
+        put_u32(s, (uint32_t)gp->data.groups[i]);
     }
     if (there & HAS_FACTOR) {
         put_factor(s, gp, column);
@@ -162,8 +162,9 @@ static void put_model(sink *s, const frg_gp *gp, const char *kernel, uint32_t th
 static frg_status write_model(frg_gp *gp, const char *path, const char *kernel, bool with_factor,
                               double *column)
 {
-    const uint32_t there = (gp->known_noise ? HAS_NOISE : 0u) | (gp->groups ? HAS_GROUPS : 0u) |
-                           (gp->given_mean ? HAS_MEAN : 0u) | (with_factor ? HAS_FACTOR : 0u) |
+    const uint32_t there = (gp->data.known_noise ? HAS_NOISE : 0u) |
+                           (gp->data.groups ? HAS_GROUPS : 0u) |
+                           (gp->data.given_mean ? HAS_MEAN : 0u) | (with_factor ? HAS_FACTOR : 0u) |
                            (gp->opts.profile_scale ? HAS_SCALE : 0u);
     sink count = {0}, s = {0};
     put_model(&count, gp, kernel, there, 0, column);
@@ -193,11 +194,11 @@ frg_status frg_gp_save(frg_gp *gp, const char *path)
     if (status != FRG_OK && status != FRG_NOT_POSDEF && status != FRG_BROKE_DOWN) {
         return status;
     }
-    const bool with_factor = status == FRG_OK && !gp->swapped;
+    const bool with_factor = status == FRG_OK && !gp->state.swapped;
     frgi_text kernel = {0};
     double *column = NULL;
-    TRY_TO(done, frgi_gp_kernel_print(gp->kernel, ctx, &gp->params, &kernel));
-    TRY_TO(done, NEW(ctx, &column, gp->n, "a column of the factor"));
+    TRY_TO(done, frgi_gp_kernel_print(gp->model.kernel, ctx, &gp->model.params, &kernel));
+    TRY_TO(done, NEW(ctx, &column, gp->data.n, "a column of the factor"));
     status = write_model(gp, path, kernel.text, with_factor, column);
 done:
     DROP(ctx, &column);
@@ -428,11 +429,11 @@ static const char *mean_text(const model *m)
 static bool take_parameters(frg_gp *gp, const unsigned char *bytes, uint32_t count)
 {
     source s = {bytes, SIZE_MAX, false};
-    if (count != (uint32_t)gp->params.count) {
+    if (count != (uint32_t)gp->model.params.count) {
         return false;
     }
     for (uint32_t i = 0; i < count; i++) {
-        frgi_gp_param *const p = &gp->params.p[i];
+        frgi_gp_param *const p = &gp->model.params.p[i];
         const uint32_t transform = get_u32(&s), fixed = get_u32(&s), active = get_u32(&s);
         const uint32_t prior = get_u32(&s);
         const uint32_t tie = fixed / 2;
@@ -444,7 +445,7 @@ static bool take_parameters(frg_gp *gp, const unsigned char *bytes, uint32_t cou
         p->fixed = fixed % 2 != 0;
         p->tie = (int)tie;
         p->active = (int)active - 1;
-        gp->theta[i] = p->value = get_double(&s);
+        gp->model.theta[i] = p->value = get_double(&s);
         p->lower = get_double(&s);
         p->upper = get_double(&s);
         p->std_error = get_double(&s);
@@ -457,7 +458,7 @@ static bool take_parameters(frg_gp *gp, const unsigned char *bytes, uint32_t cou
         }
     }
     for (uint32_t i = 0; i < count; i++) { /* who is followed follows no one */
-        if (gp->params.p[frgi_gp_params_leader(&gp->params, (int)i)].tie > 0) {
+        if (gp->model.params.p[frgi_gp_params_leader(&gp->model.params, (int)i)].tie > 0) {
             return false;
         }
     }
@@ -467,9 +468,9 @@ static bool take_parameters(frg_gp *gp, const unsigned char *bytes, uint32_t cou
 /** False: a pivot that no factor has. */
 static bool read_factor(frg_gp *gp, source *s, double *column)
 {
-    for (ptrdiff_t j = 0; j < gp->n; j++) {
-        const unsigned char *const from = get_bytes(s, (size_t)(gp->n - j) * 8);
-        for (ptrdiff_t i = 0; from && i < gp->n - j; i++) {
+    for (ptrdiff_t j = 0; j < gp->data.n; j++) {
+        const unsigned char *const from = get_bytes(s, (size_t)(gp->data.n - j) * 8);
+        for (ptrdiff_t i = 0; from && i < gp->data.n - j; i++) {
             column[i] = double_at(from + 8 * i);
             if (!isfinite(column[i])) {
                 return false;
@@ -478,7 +479,7 @@ static bool read_factor(frg_gp *gp, source *s, double *column)
         if (!from || !(column[0] > 0)) {
             return false;
         }
-        frgi_gp_write_column(&gp->shape, gp->matrix, j, j, gp->n, column);
+        frgi_gp_write_column(&gp->own.shape, gp->own.matrix, j, j, gp->data.n, column);
     }
     return true;
 }
@@ -494,23 +495,23 @@ static frg_status complete(frg_gp *gp, const model *m, const contents *p, source
                            const char *name)
 {
     frg_context *ctx = gp->ctx;
-    gp->masked = (ptrdiff_t)m->masked;
+    gp->data.masked = (ptrdiff_t)m->masked;
     if (!take_parameters(gp, p->parameters, m->n_params)) {
         return refuse(ctx, name, "its parameters are not those of its expression");
     }
-    if (frgi_gp_params_check(&gp->params, gp->theta) < 0) {
+    if (frgi_gp_params_check(&gp->model.params, gp->model.theta) < 0) {
         return refuse(ctx, name, "a parameter is out of its bounds");
     }
     frgi_gp_forget(gp);
     if (m->there & HAS_FACTOR) {
         double *column;
-        TRY(NEW(ctx, &column, gp->n, "a column of the factor"));
+        TRY(NEW(ctx, &column, gp->data.n, "a column of the factor"));
         const bool good = read_factor(gp, s, column);
         DROP(ctx, &column);
         if (!good) {
             return refuse(ctx, name, "its factor is damaged");
         }
-        gp->jitter = m->jitter;
+        gp->state.jitter = m->jitter;
         const frg_status status = frgi_gp_adopt_factor(gp);
         if (status != FRG_OK) {
             return status < 0 ? refuse(ctx, name, "its factor is not that of its data") : status;

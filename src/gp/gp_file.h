@@ -2,7 +2,7 @@
 #ifndef FRGI_GP_FILE_H
 #define FRGI_GP_FILE_H
 
-#include "gp/gp_room.h"
+#include "gp/gp_process.h"
 
 #pragma GCC visibility push(hidden)
 

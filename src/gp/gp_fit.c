@@ -27,6 +27,7 @@
 
 #include "gp/gp_coordinates.h"
 #include "gp/gp_fit.h"
+#include "gp/gp_information.h"
 #include "gp/gp_optimise.h"
 #include "gp/gp_state.h"
 #include "gp/gp_team.h"
@@ -129,7 +130,8 @@ static frg_status ask(fit *m, frgi_gp_question question, answer_fn *compute, int
     frgi_gp_answer a = {.question = question, .start = m->cursor.start, .numbers = numbers};
     bool known = false;
     if (m->fit_state) {
-        a.point = frg_hash(0, gp->theta, gp->params.count * (int64_t)sizeof *gp->theta);
+        a.point =
+            frg_hash(0, gp->model.theta, gp->model.params.count * (int64_t)sizeof *gp->model.theta);
         TRY(frgi_gp_state_recall(m->fit_state, &m->cursor, &a, out, &known));
     }
     if (known) {
@@ -142,10 +144,10 @@ static frg_status ask(fit *m, frgi_gp_question question, answer_fn *compute, int
     if (m->fit_state && (status == FRG_OK || status == FRG_NOT_POSDEF)) {
         a.numbers = status == FRG_OK ? numbers : 0;
         a.status = raw;
-        a.swapped = gp->swapped;
-        a.jitter = gp->jitter;
+        a.swapped = gp->state.swapped;
+        a.jitter = gp->state.jitter;
         a.seconds = m->elapsed;
-        a.value = gp->value;
+        a.value = gp->result.value;
         TRY(frgi_gp_state_add(m->fit_state, &m->cursor, &a, out));
     }
     return status;
@@ -153,14 +155,15 @@ static frg_status ask(fit *m, frgi_gp_question question, answer_fn *compute, int
 
 static frg_status compute_value(fit *m, double *f)
 {
-    if (m->gp->state == MATRIX_NONE) {
-        m->gp->jitter = m->jitter;
+    if (m->gp->state.matrix == MATRIX_NONE) {
+        m->gp->state.jitter = m->jitter;
     }
-    m->gp->sweeps = m->method == FRG_GP_ADAM; /* the gradient is asked for at every step */
+    m->gp->mode.with_inverse =
+        m->method == FRG_GP_ADAM; /* the gradient is asked for at every step */
     const frg_status status = frgi_gp_value(m->gp);
-    m->gp->sweeps = false;
-    const frg_gp_value *v = &m->gp->value;
-    *f = -(v->log_likelihood + v->log_prior) / (double)m->gp->n;
+    m->gp->mode.with_inverse = false;
+    const frg_gp_value *v = &m->gp->result.value;
+    *f = -(v->log_likelihood + v->log_prior) / (double)m->gp->data.n;
     return status;
 }
 
@@ -175,9 +178,10 @@ static frg_status objective_value(void *user, const double *u, double *f)
     TRY(frgi_gp_set_theta(m->gp, m->theta));
     const frg_status status = ask(m, GP_ASKED_VALUE, compute_value, 1, f);
     if (status == FRG_OK && *f < m->seen.f) { /* recalled ones too: a resumed fit may stop */
-        memcpy(m->seen.theta, m->gp->theta, (size_t)m->gp->params.count * sizeof *m->seen.theta);
+        memcpy(m->seen.theta, m->gp->model.theta,
+               (size_t)m->gp->model.params.count * sizeof *m->seen.theta);
         m->seen.f = *f;
-        m->seen.value = m->gp->value;
+        m->seen.value = m->gp->result.value;
     }
     return status;
 }
@@ -190,7 +194,7 @@ static frg_status compute_gradient(fit *m, double *g)
     }
     frgi_gp_coordinates_gradient(&m->to, m->gradient, g);
     for (int c = 0; c < m->to.count; c++) {
-        g[c] = -g[c] / (double)m->gp->n;
+        g[c] = -g[c] / (double)m->gp->data.n;
     }
     return FRG_OK;
 }
@@ -204,16 +208,16 @@ static frg_status objective_gradient(void *user, double *g)
 static frg_status compute_information(fit *m, double *h)
 {
     const frg_gp *gp = m->gp;
-    const size_t p = (size_t)gp->params.count;
+    const size_t p = (size_t)gp->model.params.count;
     const frg_status status = frgi_gp_information(m->gp, m->information);
     if (status != FRG_OK) {
         return status;
     }
     memset(m->gradient, 0, p * sizeof *m->gradient);
-    frgi_gp_params_prior(&gp->params, gp->theta, NULL, m->gradient);
+    frgi_gp_params_prior(&gp->model.params, gp->model.theta, NULL, m->gradient);
     frgi_gp_coordinates_curvature(&m->to, m->information, m->gradient, h);
     for (int k = 0; k < m->to.count * m->to.count; k++) {
-        h[k] /= (double)gp->n;
+        h[k] /= (double)gp->data.n;
     }
     return FRG_OK;
 }
@@ -228,7 +232,7 @@ static frg_status objective_information(void *user, double *h)
 static double objective_rounding(void *user)
 {
     const fit *const m = user;
-    return m->now.value.error_estimate / (double)m->gp->n;
+    return m->now.value.error_estimate / (double)m->gp->data.n;
 }
 
 static frg_status note(fit *m, double f, double norm)
@@ -239,16 +243,17 @@ static frg_status note(fit *m, double f, double norm)
         TRY(GROW(m->gp->ctx, &t->rows, capacity, "the trace of the fit"));
         t->capacity = capacity;
     }
-    t->rows[t->n++] = (frg_gp_trace){.log_likelihood = m->gp->value.log_likelihood,
+    t->rows[t->n++] = (frg_gp_trace){.log_likelihood = m->gp->result.value.log_likelihood,
                                      .gradient_norm = norm,
                                      .seconds = m->elapsed,
                                      .values = m->found.values,
                                      .gradients = m->found.gradients};
-    memcpy(m->now.theta, m->gp->theta, (size_t)m->gp->params.count * sizeof *m->now.theta);
-    m->now.value = m->gp->value;
+    memcpy(m->now.theta, m->gp->model.theta,
+           (size_t)m->gp->model.params.count * sizeof *m->now.theta);
+    m->now.value = m->gp->result.value;
     m->now.f = f;
     m->now.norm = norm;
-    m->jitter = m->gp->jitter;
+    m->jitter = m->gp->state.jitter;
     return FRG_OK;
 }
 
@@ -300,7 +305,8 @@ static bool was_stopped(frg_status status)
 static void take_best_seen(fit *m)
 {
     if (m->seen.f < m->now.f) {
-        memcpy(m->now.theta, m->seen.theta, (size_t)m->gp->params.count * sizeof *m->now.theta);
+        memcpy(m->now.theta, m->seen.theta,
+               (size_t)m->gp->model.params.count * sizeof *m->now.theta);
         m->now.f = m->seen.f;
         m->now.value = m->seen.value;
         m->now.norm = (double)NAN;
@@ -326,11 +332,11 @@ static frg_status search_from(fit *m)
                                    .tol = m->opts.tol,
                                    .relative = RELATIVE,
                                    .rate = m->opts.learning_rate};
-    const bool warned = m->gp->jitter_warned; /* one warning for all starts */
+    const bool warned = m->gp->mode.jitter_warned; /* one warning for all starts */
     frgi_gp_set_monotone(m->gp, false); /* no promotion, jitter or matrix of the start before */
     frgi_gp_forget(m->gp);
     frgi_gp_set_monotone(m->gp, true);
-    m->gp->jitter_warned = warned;
+    m->gp->mode.jitter_warned = warned;
     m->now.trace.n = 0;
     m->now.f = m->seen.f = (double)INFINITY;
     m->jitter = 0;
@@ -348,7 +354,7 @@ static frg_status search_from(fit *m)
 /** Another start after one that could not be evaluated: more noise, or another place. */
 static void move_start(const fit *m, int start, int attempt, double *theta)
 {
-    const frgi_gp_params *ps = &m->gp->params;
+    const frgi_gp_params *ps = &m->gp->model.params;
     bool moved = false;
     for (int i = ps->noise_first; i < ps->noise_first + ps->noise_count; i++) {
         const double upper = frgi_gp_params_range(ps, i).upper;
@@ -368,7 +374,7 @@ static frg_status run_start(fit *m, int start)
     double *theta = m->now.theta;
     frg_status status = FRG_NOT_POSDEF;
     m->cursor = m->fit_state ? frgi_gp_state_seek(m->fit_state, start) : (frgi_gp_cursor){0};
-    memcpy(theta, m->given, (size_t)m->gp->params.count * sizeof *theta);
+    memcpy(theta, m->given, (size_t)m->gp->model.params.count * sizeof *theta);
     if (start > 0) {
         frgi_gp_random_start(m->gp, start, theta);
     }
@@ -408,13 +414,14 @@ static frg_status take_start(fit *m, int start)
 {
     m->found = (frgi_gp_found){0};
     const frg_status status = run_start(m, start);
-    m->each[start] = (frg_gp_start){
-        .status = status,
-        .objective = status >= 0 && isfinite(m->now.f) ? -m->now.f * (double)m->gp->n : (double)NAN,
-        .iterations = m->found.iterations,
-        .values = m->found.values,
-        .gradients = m->found.gradients,
-        .failures = m->found.failures};
+    m->each[start] = (frg_gp_start){.status = status,
+                                    .objective = status >= 0 && isfinite(m->now.f)
+                                                     ? -m->now.f * (double)m->gp->data.n
+                                                     : (double)NAN,
+                                    .iterations = m->found.iterations,
+                                    .values = m->found.values,
+                                    .gradients = m->found.gradients,
+                                    .failures = m->found.failures};
     keep_better(m);
     return status;
 }
@@ -435,7 +442,7 @@ static frg_status run_in_turn(fit *m)
         return FRG_OK;
     }
     TRY(m->refused);
-    TRY(frgi_gp_params_check_priors(&m->gp->params, m->gp->theta, true));
+    TRY(frgi_gp_params_check_priors(&m->gp->model.params, m->gp->model.theta, true));
     FAIL(m->gp->ctx, E_NOT_POSDEF, "the objective is not finite at any of the starts");
 }
 
@@ -443,10 +450,10 @@ static frg_status run_in_turn(fit *m)
 static void begin(fit *m)
 {
     const frg_gp *const gp = m->gp;
-    const size_t bytes = (size_t)gp->params.count * sizeof *m->given;
-    memcpy(m->given, gp->theta, bytes);
-    memcpy(m->theta, gp->theta, bytes);
-    memcpy(m->best.theta, gp->theta, bytes);
+    const size_t bytes = (size_t)gp->model.params.count * sizeof *m->given;
+    memcpy(m->given, gp->model.theta, bytes);
+    memcpy(m->theta, gp->model.theta, bytes);
+    memcpy(m->best.theta, gp->model.theta, bytes);
     m->best.f = (double)INFINITY;
     m->best.value.log_likelihood = (double)NAN;
     frgi_gp_coordinates_set(&m->to, m->method == FRG_GP_ADAM, m->opts.standardize);
@@ -454,7 +461,7 @@ static void begin(fit *m)
 
 static void lay_out(frgi_arena *a, fit *m)
 {
-    const size_t p = (size_t)m->gp->params.count;
+    const size_t p = (size_t)m->gp->model.params.count;
     double **const vectors[] = {&m->u,         &m->theta,      &m->given,     &m->gradient,
                                 &m->now.theta, &m->best.theta, &m->seen.theta};
     frgi_gp_coordinates_take(a, m->gp, &m->to);
@@ -552,7 +559,7 @@ static frg_status take_best(fit *m, const worker *w, int threads)
     candidate *const best = &m->best;
     TRY(GROW(m->gp->ctx, &best->trace.rows, found->trace.n, "the trace of the fit"));
     best->trace.n = best->trace.capacity = found->trace.n;
-    memcpy(best->theta, found->theta, (size_t)m->gp->params.count * sizeof *best->theta);
+    memcpy(best->theta, found->theta, (size_t)m->gp->model.params.count * sizeof *best->theta);
     if (found->trace.n > 0) {
         memcpy(best->trace.rows, found->trace.rows,
                (size_t)found->trace.n * sizeof *best->trace.rows);
@@ -609,7 +616,7 @@ static frg_status prepare_starts(fit *m)
 static frg_status run_starts(fit *m)
 {
     frg_context *const ctx = m->gp->ctx;
-    const int team = frgi_team_size(ctx, m->opts.starts > 1 && m->gp->n <= TOGETHER_MOST);
+    const int team = frgi_team_size(ctx, m->opts.starts > 1 && m->gp->data.n <= TOGETHER_MOST);
     const int threads = team < m->opts.starts ? team : m->opts.starts;
     const bool together = threads > 1 && run_together(m, threads);
     frg_status status = FRG_OK;
@@ -648,11 +655,11 @@ static frg_status run_starts(fit *m)
 
 void frgi_gp_set_active(frg_gp *gp)
 {
-    frgi_gp_params *const ps = &gp->params;
+    frgi_gp_params *const ps = &gp->model.params;
     frgi_gp_list ended = {0};
     for (int i = 0; i < ps->count; i++) {
         frgi_gp_param *const p = &ps->p[i];
-        const double v = gp->theta[i], margin = 1e-9 * fabs(v);
+        const double v = gp->model.theta[i], margin = 1e-9 * fabs(v);
         const bool moved = !ps->p[frgi_gp_params_leader(ps, i)].fixed;
         const frgi_gp_range r = frgi_gp_params_range(ps, i);
         p->std_error = (double)NAN;
@@ -661,7 +668,7 @@ void frgi_gp_set_active(frg_gp *gp)
             char label[96];
             frgi_gp_params_label(ps, i, label);
             frgi_gp_list_add(&ended, "%s at its %s one, %g", label,
-                             p->active < 0 ? "lower" : "upper", gp->theta[i]);
+                             p->active < 0 ? "lower" : "upper", gp->model.theta[i]);
         }
     }
     if (ended.count > 0) {
@@ -675,7 +682,7 @@ static frg_status final_norm(fit *m, double *norm)
 {
     const frgi_gp_objective box = {.n = m->to.count, .lower = m->to.lower, .upper = m->to.upper};
     double *g = m->now.theta; /* no longer needed */
-    frgi_gp_coordinates_of(&m->to, m->gp->theta, m->u);
+    frgi_gp_coordinates_of(&m->to, m->gp->model.theta, m->u);
     const frg_status status = objective_gradient(m, g);
     *norm = status == FRG_OK ? frgi_gp_projected_norm(&box, m->u, g) : (double)NAN;
     return status == FRG_NOT_POSDEF ? FRG_OK : status;
@@ -689,7 +696,7 @@ static frg_status finish(fit *m)
     frgi_gp_set_monotone(
         gp, false); /* a warning about the result stands beside that about the search */
     TRY(frgi_gp_set_theta(gp, best->theta));
-    if (gp->jitter > 0) {
+    if (gp->state.jitter > 0) {
         frgi_gp_forget(gp);
     }
     frgi_gp_set_active(gp);
@@ -699,7 +706,7 @@ static frg_status finish(fit *m)
     frg_status status = frgi_gp_value(gp);
     TRY(status);
     if (status == FRG_OK) {
-        best->value = gp->value;
+        best->value = gp->result.value;
     }
     if (status == FRG_OK && m->method == FRG_GP_ADAM) {
         status = final_norm(m, &best->norm);
@@ -709,8 +716,8 @@ static frg_status finish(fit *m)
         status = frgi_gp_standard_errors(gp);
         TRY(status);
     }
-    for (int i = 0; i < gp->params.count; i++) { /* at a bound the curvature tells no error */
-        frgi_gp_param *p = &gp->params.p[i];
+    for (int i = 0; i < gp->model.params.count; i++) { /* at a bound the curvature tells no error */
+        frgi_gp_param *p = &gp->model.params.p[i];
         p->std_error = p->active != 0 ? (double)NAN : p->std_error;
     }
     best->status = was_stopped(status) ? status : best->status;
@@ -738,14 +745,14 @@ static void compare_starts(const frg_gp_start *starts, int64_t count, frg_gp_fit
 static void report(fit *m, frg_gp_fit_result *out)
 {
     frg_gp *gp = m->gp;
-    DROP(gp->ctx, &gp->trace);
-    gp->trace = m->best.trace.rows;
-    gp->n_trace = m->best.trace.n;
+    DROP(gp->ctx, &gp->result.trace);
+    gp->result.trace = m->best.trace.rows;
+    gp->result.n_trace = m->best.trace.n;
     m->best.trace.rows = NULL;
-    DROP(gp->ctx, &gp->starts);
-    gp->starts = m->each;
+    DROP(gp->ctx, &gp->result.starts);
+    gp->result.starts = m->each;
     m->each = NULL;
-    const int64_t count = gp->starts ? m->opts.starts : 0;
+    const int64_t count = gp->result.starts ? m->opts.starts : 0;
     *out = (frg_gp_fit_result){.status = m->best.status,
                                .log_likelihood = m->best.value.log_likelihood,
                                .gradient_norm = m->best.norm,
@@ -755,41 +762,41 @@ static void report(fit *m, frg_gp_fit_result *out)
                                .failures = m->found.failures,
                                .best_start = m->best.start,
                                .optimizer = method_name(m->method),
-                               .n_trace = gp->n_trace,
-                               .trace = gp->trace,
+                               .n_trace = gp->result.n_trace,
+                               .trace = gp->result.trace,
                                .value = m->best.value,
                                .total_seconds = frgi_seconds() - m->began,
                                .ended = m->best.ended ? m->best.ended : "",
                                .n_starts = count,
-                               .starts = gp->starts,
-                               .choice_values = gp->start_values,
-                               .choice_points = gp->start_points};
-    compare_starts(gp->starts, count, out);
+                               .starts = gp->result.starts,
+                               .choice_values = gp->result.start_values,
+                               .choice_points = gp->result.start_points};
+    compare_starts(gp->result.starts, count, out);
 }
 
 static frg_gp_optimizer choose(const frg_gp *gp, frg_gp_optimizer asked)
 {
     int free = 0;
-    for (int i = 0; i < gp->params.count; i++) {
-        free += frgi_gp_params_moves(&gp->params, i);
+    for (int i = 0; i < gp->model.params.count; i++) {
+        free += frgi_gp_params_moves(&gp->model.params, i);
     }
     if (asked != FRG_GP_OPT_AUTO) {
         return asked;
     }
-    return free <= AI_MOST && gp->n >= AI_FROM ? FRG_GP_AI : FRG_GP_LBFGSB;
+    return free <= AI_MOST && gp->data.n >= AI_FROM ? FRG_GP_AI : FRG_GP_LBFGSB;
 }
 
 static void put_back(frg_gp *gp, const double *theta)
 {
-    for (int i = 0; i < gp->params.count; i++) {
-        gp->theta[i] = gp->params.p[i].value = theta[i];
+    for (int i = 0; i < gp->model.params.count; i++) {
+        gp->model.theta[i] = gp->model.params.p[i].value = theta[i];
     }
     frgi_gp_forget(gp);
 }
 
 static frg_status run(fit *m)
 {
-    TRY(frgi_gp_params_check_priors(&m->gp->params, m->gp->theta, false));
+    TRY(frgi_gp_params_check_priors(&m->gp->model.params, m->gp->model.theta, false));
     const frg_status began = frgi_gp_check_start(m->gp, m->opts.starts);
     TRY(began);
     begin(m);
@@ -809,7 +816,7 @@ static frg_status run(fit *m)
 static frg_status run_kept(fit *m)
 {
     frg_gp *const gp = m->gp;
-    if (!gp->save && !gp->from) {
+    if (!gp->saving.save && !gp->saving.from) {
         return run(m);
     }
     struct frgi_gp_fit_state fit_state;
@@ -818,10 +825,10 @@ static frg_status run_kept(fit *m)
         frgi_gp_state_open(&fit_state, gp, &m->opts, m->method, m->to.count, &m->began);
     if (status >= 0) {
         m->fit_state = &fit_state;
-        m->offers = gp->save != NULL;
+        m->offers = gp->saving.save != NULL;
         status = run(m);
     }
-    gp->fit_state = NULL;
+    gp->saving.fit_state = NULL;
     frgi_gp_state_close(&fit_state);
     return status;
 }
@@ -840,10 +847,10 @@ frg_status frg_gp_fit(frg_gp *gp, const frg_gp_fit_opts *o, frg_gp_fit_result *o
     m.method = choose(gp, m.opts.optimizer);
     frgi_arena a = {0};
     double *before; /* the parameters to go back to */
-    const size_t count = (size_t)gp->params.count;
+    const size_t count = (size_t)gp->model.params.count;
     lay_out(&a, &m);
     TRY(NEW(ctx, &before, count, "the parameters before the fit"));
-    memcpy(before, gp->theta, count * sizeof *before);
+    memcpy(before, gp->model.theta, count * sizeof *before);
     frg_status status;
     TRY_TO(failed, frgi_arena_open(&a, ctx, "work memory of the fit"));
     lay_out(&a, &m);

@@ -3,7 +3,7 @@
 #ifndef FRGI_GP_FIT_H
 #define FRGI_GP_FIT_H
 
-#include "gp/gp_room.h"
+#include "gp/gp_process.h"
 
 #pragma GCC visibility push(hidden)
 

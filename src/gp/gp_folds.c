@@ -49,34 +49,35 @@ typedef struct {
 static void lay_out(frgi_arena *a, const frg_gp *gp, folding *f)
 {
     f->begin = TAKE(a, ptrdiff_t, f->folds + 2);
-    f->row = TAKE(a, ptrdiff_t, gp->n);
+    f->row = TAKE(a, ptrdiff_t, gp->data.n);
     f->block = TAKE(a, double, f->elements);
     f->column = TAKE(a, double, f->most);
-    f->a = TAKE(a, double, f->most * gp->q);
-    f->e = TAKE(a, double, f->most * gp->q);
-    f->mean = TAKE(a, double, gp->n * gp->q);
-    f->variance = TAKE(a, double, gp->n);
+    f->a = TAKE(a, double, f->most * gp->data.q);
+    f->e = TAKE(a, double, f->most * gp->data.q);
+    f->mean = TAKE(a, double, gp->data.n * gp->data.q);
+    f->variance = TAKE(a, double, gp->data.n);
     f->work = frgi_take(a, f->work_bytes);
     frgi_gp_density_take(a, gp, f->wants_gradient, &f->density);
     const ptrdiff_t columns = f->wants_gradient ? f->most + GATHERED : 0;
-    const bool single = f->wants_gradient && gp->shape.dtype == FRG_F32;
+    const bool single = f->wants_gradient && gp->own.shape.dtype == FRG_F32;
     f->weight = TAKE(a, double, f->wants_gradient ? f->most * f->most : 0);
-    f->inverse_columns = TAKE(a, double, gp->n *columns);
-    f->product = TAKE(a, double, gp->n *columns);
-    f->tile = TAKE(a, double, single ? gp->shape.tile * gp->shape.tile *frg_threads(gp->ctx) : 0);
+    f->inverse_columns = TAKE(a, double, gp->data.n *columns);
+    f->product = TAKE(a, double, gp->data.n *columns);
+    f->tile =
+        TAKE(a, double, single ? gp->own.shape.tile * gp->own.shape.tile *frg_threads(gp->ctx) : 0);
 }
 
 /** begin and row from the codes; begin is one ahead while rows are dealt out. */
 static void sort_rows(const frg_gp *gp, const int32_t *codes, folding *f)
 {
     memset(f->begin, 0, (size_t)(f->folds + 2) * sizeof *f->begin);
-    for (ptrdiff_t i = 0; i < gp->n; i++) {
+    for (ptrdiff_t i = 0; i < gp->data.n; i++) {
         f->begin[codes[i] + 2]++;
     }
     for (ptrdiff_t k = 0; k < f->folds; k++) {
         f->begin[k + 2] += f->begin[k + 1];
     }
-    for (ptrdiff_t i = 0; i < gp->n; i++) {
+    for (ptrdiff_t i = 0; i < gp->data.n; i++) {
         f->row[f->begin[codes[i] + 1]++] = i;
     }
 }
@@ -86,14 +87,14 @@ static frg_status measure(const frg_gp *gp, const int32_t *codes, folding *f)
 {
     ptrdiff_t *size;
     f->folds = 0;
-    for (ptrdiff_t i = 0; i < gp->n; i++) {
-        REQUIRE(gp->ctx, codes[i] >= 0 && codes[i] < gp->n,
+    for (ptrdiff_t i = 0; i < gp->data.n; i++) {
+        REQUIRE(gp->ctx, codes[i] >= 0 && codes[i] < gp->data.n,
                 "the fold of row %lld is %d; folds are numbered 0 .. F - 1 with F <= n",
                 frgi_nth(gp->ctx, i), codes[i]);
         f->folds = codes[i] >= f->folds ? codes[i] + 1 : f->folds;
     }
     TRY(NEW0(gp->ctx, &size, f->folds, "sizes of folds"));
-    for (ptrdiff_t i = 0; i < gp->n; i++) {
+    for (ptrdiff_t i = 0; i < gp->data.n; i++) {
         size[codes[i]]++;
     }
     for (ptrdiff_t k = 0; k < f->folds; k++) {
@@ -110,9 +111,9 @@ static frg_status measure(const frg_gp *gp, const int32_t *codes, folding *f)
 
 static double inverse_at(const frg_gp *gp, ptrdiff_t i, ptrdiff_t j)
 {
-    const ptrdiff_t at = frgi_gp_place(&gp->shape, i, j), n = gp->n;
-    double p = gp->shape.dtype == FRG_F64 ? ((const double *)gp->matrix)[at]
-                                          : (double)((const float *)gp->matrix)[at];
+    const ptrdiff_t at = frgi_gp_place(&gp->own.shape, i, j), n = gp->data.n;
+    double p = gp->own.shape.dtype == FRG_F64 ? ((const double *)gp->own.matrix)[at]
+                                              : (double)((const float *)gp->own.matrix)[at];
     for (ptrdiff_t k = 0; k < gp->profile.count; k++) {
         p -= gp->profile.correction[k * n + i] * gp->profile.correction[k * n + j];
     }
@@ -129,9 +130,9 @@ static void gather(const frg_gp *gp, const folding *f, const frgi_spd_shape *s,
         }
         frgi_gp_write_column(s, f->block, j, j, s->n, f->column + j);
     }
-    for (ptrdiff_t c = 0; c < gp->q; c++) {
+    for (ptrdiff_t c = 0; c < gp->data.q; c++) {
         for (ptrdiff_t i = 0; i < s->n; i++) {
-            f->a[c * s->n + i] = gp->alpha[c * gp->n + row[i]];
+            f->a[c * s->n + i] = gp->vectors.alpha[c * gp->data.n + row[i]];
         }
     }
 }
@@ -141,9 +142,9 @@ static void gather(const frg_gp *gp, const folding *f, const frgi_spd_shape *s,
 static frg_status predict_block(frg_gp *gp, folding *f, ptrdiff_t fold, double *density)
 {
     const ptrdiff_t *const row = f->row + f->begin[fold];
-    const ptrdiff_t m = f->begin[fold + 1] - f->begin[fold], n = gp->n, q = gp->q;
+    const ptrdiff_t m = f->begin[fold + 1] - f->begin[fold], n = gp->data.n, q = gp->data.q;
     const frgi_spd_shape s = frgi_spd_plan(m, FRG_F64);
-    const double unit = sqrt(gp->scale);
+    const double unit = sqrt(gp->state.scale);
     frgi_spd_pivots pivots;
     double logdet;
     gather(gp, f, &s, row);
@@ -174,10 +175,10 @@ static frg_status predict_block(frg_gp *gp, folding *f, ptrdiff_t fold, double *
     frgi_spd_diagonal(&s, f->block, f->column);
     *density += 0.5 * (double)q * (logdet - (double)m * LOG_2PI);
     for (ptrdiff_t i = 0; i < m; i++) {
-        f->variance[row[i]] = gp->scale * f->column[i];
+        f->variance[row[i]] = gp->state.scale * f->column[i];
         for (ptrdiff_t c = 0; c < q; c++) {
             f->square += f->a[c * m + i] * f->e[c * m + i];
-            f->mean[c * n + row[i]] = gp->y[c * n + row[i]] - unit * f->e[c * m + i];
+            f->mean[c * n + row[i]] = gp->data.y[c * n + row[i]] - unit * f->e[c * m + i];
         }
     }
     return FRG_OK;
@@ -194,15 +195,15 @@ static void block_weight(const frg_gp *gp, const folding *f, const frgi_spd_shap
     for (ptrdiff_t j = 0; j < m; j++) {
         for (ptrdiff_t i = j; i < m; i++) {
             double w = f->block[frgi_gp_place(s, i, j)];
-            for (ptrdiff_t c = 0; c < gp->q; c++) {
-                w += f->e[c * m + i] * f->e[c * m + j] / (double)gp->q;
+            for (ptrdiff_t c = 0; c < gp->data.q; c++) {
+                w += f->e[c * m + i] * f->e[c * m + j] / (double)gp->data.q;
             }
             f->weight[i + j * m] = f->weight[j + i * m] = 0.5 * w;
         }
     }
-    for (ptrdiff_t c = 0; c < gp->q; c++) {
+    for (ptrdiff_t c = 0; c < gp->data.q; c++) {
         for (ptrdiff_t i = 0; i < m; i++) {
-            f->density.u[c * gp->n + row[i]] = f->e[c * m + i];
+            f->density.u[c * gp->data.n + row[i]] = f->e[c * m + i];
         }
     }
 }
@@ -210,8 +211,8 @@ static void block_weight(const frg_gp *gp, const folding *f, const frgi_spd_shap
 /** second <- second + product (P_:B)', tile by tile; nothing is gathered any more. */
 static void add_gathered(const frg_gp *gp, folding *f)
 {
-    const frgi_spd_shape *const s = &gp->shape;
-    const int n = (int)gp->n, k = (int)f->gathered;
+    const frgi_spd_shape *const s = &gp->own.shape;
+    const int n = (int)gp->data.n, k = (int)f->gathered;
     const bool single = s->dtype == FRG_F32;
     const frgi_blas_guard guard = frgi_blas_begin();
 #pragma omp parallel num_threads(frg_threads(gp->ctx))
@@ -246,7 +247,7 @@ static void add_gathered(const frg_gp *gp, folding *f)
 static void gather_columns(const frg_gp *gp, folding *f, ptrdiff_t fold)
 {
     const ptrdiff_t *const row = f->row + f->begin[fold];
-    const ptrdiff_t m = f->begin[fold + 1] - f->begin[fold], n = gp->n;
+    const ptrdiff_t m = f->begin[fold + 1] - f->begin[fold], n = gp->data.n;
     const frgi_spd_shape s = frgi_spd_plan(m, FRG_F64);
     double *const inverse_columns = f->inverse_columns + f->gathered * n, *const product =
                                                                               f->product +
@@ -275,22 +276,22 @@ static void gather_columns(const frg_gp *gp, folding *f, ptrdiff_t fold)
 
 static void begin_gradient(frg_gp *gp, folding *f)
 {
-    const size_t elements = (size_t)frgi_spd_elements(&gp->shape);
-    gp->kept_ready = gp->kept_ready && f->density.second != gp->kept;
-    memset(f->density.second, 0, elements * frg_sizeof(gp->shape.dtype));
+    const size_t elements = (size_t)frgi_spd_elements(&gp->own.shape);
+    gp->state.kept_ready = gp->state.kept_ready && f->density.second != gp->own.kept;
+    memset(f->density.second, 0, elements * frg_sizeof(gp->own.shape.dtype));
     f->gathered = 0;
 }
 
 static frg_status finish_gradient(frg_gp *gp, folding *f, double *gradient)
 {
     add_gathered(gp, f);
-    f->density.scale_slope = 0.5 * (f->square - (double)(gp->n * gp->q));
+    f->density.scale_slope = 0.5 * (f->square - (double)(gp->data.n * gp->data.q));
     frg_status status = frgi_gp_density_apply(gp, &f->density);
     if (status == FRG_OK) {
-        status = frgi_gp_density_pass(gp, &f->density, gp->gradient);
+        status = frgi_gp_density_pass(gp, &f->density, gp->vectors.gradient);
     }
     if (status == FRG_OK) {
-        memcpy(gradient, gp->gradient, (size_t)gp->params.count * sizeof *gradient);
+        memcpy(gradient, gp->vectors.gradient, (size_t)gp->model.params.count * sizeof *gradient);
     }
     return status;
 }
@@ -323,16 +324,16 @@ static frg_status predict_blocks(frg_gp *gp, folding *f, double *gradient, doubl
 static frg_status predict_all(frg_gp *gp, folding *f, double *mean, double *variance,
                               double *gradient, frg_gp_loo *out)
 {
-    const ptrdiff_t n = gp->n, q = gp->q;
+    const ptrdiff_t n = gp->data.n, q = gp->data.q;
     double density = 0, square = 0;
     const frg_status status = predict_blocks(gp, f, gradient, &density);
     if (status != FRG_OK) {
         return status;
     }
-    density -= 0.5 * (f->square + (double)(n * q) * log(gp->scale));
+    density -= 0.5 * (f->square + (double)(n * q) * log(gp->state.scale));
     for (ptrdiff_t i = 0; i < n; i++) {
         for (ptrdiff_t c = 0; c < q; c++) {
-            const double e = gp->y[c * n + i] - f->mean[c * n + i];
+            const double e = gp->data.y[c * n + i] - f->mean[c * n + i];
             square += e * e;
             if (mean) {
                 mean[i * q + c] = f->mean[c * n + i];

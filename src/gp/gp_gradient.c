@@ -22,7 +22,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gp/gp_room.h"
+#include "gp/gp_process.h"
 
 static const double MIXED_SPREAD = 1e10, TRACE_MOST = 1e-3;
 static const double MIXED_ROUNDING = 4, MIXED_ACCURACY = 1e-5;
@@ -34,58 +34,60 @@ static const double MIXED_ROUNDING = 4, MIXED_ACCURACY = 1e-5;
  *  another in its last bits. */
 static frg_status refactor(frg_gp *gp)
 {
-    const double seconds = gp->value.build_seconds;
-    gp->state = MATRIX_NONE;
+    const double seconds = gp->result.value.build_seconds;
+    gp->state.matrix = MATRIX_NONE;
     frg_status status = frgi_gp_build_jittered(gp);
     if (status == FRG_OK) {
-        status =
-            frgi_spd_factor(gp->ctx, &gp->shape, gp->matrix, gp->work, &gp->logdet, &gp->pivots);
+        status = frgi_spd_factor(gp->ctx, &gp->own.shape, gp->own.matrix, gp->vectors.work,
+                                 &gp->state.logdet, &gp->state.pivots);
     }
     if (status == FRG_OK) {
         status = frgi_gp_solve_anew(gp);
     }
-    gp->value.build_seconds = seconds;
-    gp->state = status == FRG_OK ? MATRIX_FACTOR : MATRIX_NONE;
+    gp->result.value.build_seconds = seconds;
+    gp->state.matrix = status == FRG_OK ? MATRIX_FACTOR : MATRIX_NONE;
     return status;
 }
 
 frg_status frgi_gp_need_factor(frg_gp *gp)
 {
-    return gp->state == MATRIX_INVERSE ? refactor(gp) : frgi_gp_value(gp);
+    return gp->state.matrix == MATRIX_INVERSE ? refactor(gp) : frgi_gp_value(gp);
 }
 
 frg_status frgi_gp_need_inverse(frg_gp *gp)
 {
-    gp->sweeps = true;
+    gp->mode.with_inverse = true;
     const frg_status valued = frgi_gp_value(gp);
-    gp->sweeps = false;
-    if (valued != FRG_OK || gp->state == MATRIX_INVERSE) {
+    gp->mode.with_inverse = false;
+    if (valued != FRG_OK || gp->state.matrix == MATRIX_INVERSE) {
         return valued;
     }
     const double began = frgi_seconds();
     const bool carries = frgi_gp_carries(gp);
     if (carries) {
-        memcpy(gp->alpha, gp->forward, (size_t)gp->n * sizeof(double));
+        memcpy(gp->vectors.alpha, gp->vectors.forward, (size_t)gp->data.n * sizeof(double));
     }
     const frg_status status =
-        frgi_spd_inverse(gp->ctx, &gp->shape, gp->matrix, carries ? gp->alpha : NULL, gp->work);
-    gp->value.inverse_seconds += frgi_seconds() - began;
-    gp->state = status == FRG_OK ? MATRIX_INVERSE : MATRIX_NONE;
+        frgi_spd_inverse(gp->ctx, &gp->own.shape, gp->own.matrix,
+                         carries ? gp->vectors.alpha : NULL, gp->vectors.work);
+    gp->result.value.inverse_seconds += frgi_seconds() - began;
+    gp->state.matrix = status == FRG_OK ? MATRIX_INVERSE : MATRIX_NONE;
     return status;
 }
 
 /** mixed: the inverse in f32 from the factor in f64, which stays. */
 static frg_status need_low_inverse(frg_gp *gp)
 {
-    if (gp->other_ready) {
+    if (gp->state.low_inverse) {
         return FRG_OK;
     }
     const double began = frgi_seconds();
     frgi_gp_side *const low = &gp->other;
-    frgi_spd_convert(gp->ctx, &gp->shape, gp->matrix, &low->shape, low->matrix);
-    const frg_status status = frgi_spd_inverse(gp->ctx, &low->shape, low->matrix, NULL, gp->work);
-    gp->other_ready = status == FRG_OK;
-    gp->value.inverse_seconds += frgi_seconds() - began;
+    frgi_spd_convert(gp->ctx, &gp->own.shape, gp->own.matrix, &low->shape, low->matrix);
+    const frg_status status =
+        frgi_spd_inverse(gp->ctx, &low->shape, low->matrix, NULL, gp->vectors.work);
+    gp->state.low_inverse = status == FRG_OK;
+    gp->result.value.inverse_seconds += frgi_seconds() - began;
     return status;
 }
 
@@ -94,10 +96,10 @@ static frg_status need_low_inverse(frg_gp *gp)
 /** W_ii of point i, the diagonal of the inverse being in scratch. */
 static double weight_of(const frg_gp *gp, ptrdiff_t i)
 {
-    const ptrdiff_t n = gp->n;
-    double w = -(double)gp->q * gp->scratch[i];
-    for (ptrdiff_t c = 0; c < gp->q; c++) {
-        w += gp->alpha[c * n + i] * gp->alpha[c * n + i];
+    const ptrdiff_t n = gp->data.n;
+    double w = -(double)gp->data.q * gp->vectors.scratch[i];
+    for (ptrdiff_t c = 0; c < gp->data.q; c++) {
+        w += gp->vectors.alpha[c * n + i] * gp->vectors.alpha[c * n + i];
     }
     for (ptrdiff_t c = 0; gp->opts.reml && c < gp->profile.count; c++) {
         w += gp->profile.extra[c * n + i] * gp->profile.extra[c * n + i];
@@ -110,9 +112,9 @@ static double weight_of(const frg_gp *gp, ptrdiff_t i)
 static double scale_gradient(const frg_gp *gp)
 {
     const ptrdiff_t lost = gp->opts.reml ? gp->profile.count : 0;
-    double sum = gp->quad - (double)(gp->q * (gp->n - lost));
-    for (ptrdiff_t i = 0; i < gp->n; i++) {
-        sum -= (gp->noise[i] + gp->jitter) * weight_of(gp, i);
+    double sum = gp->state.quad - (double)(gp->data.q * (gp->data.n - lost));
+    for (ptrdiff_t i = 0; i < gp->data.n; i++) {
+        sum -= (gp->vectors.noise[i] + gp->state.jitter) * weight_of(gp, i);
     }
     return 0.5 * sum;
 }
@@ -121,17 +123,17 @@ static double scale_gradient(const frg_gp *gp)
 static frg_status run_pass(frg_gp *gp, bool low, double *gradient, double *dx)
 {
     const double began = frgi_seconds();
-    const frgi_spd_shape *const shape = low ? &gp->other.shape : &gp->shape;
-    const void *const inverse = low ? gp->other.matrix : gp->matrix;
-    const bool single = gp->shape.dtype == FRG_F32;
-    frgi_spd_diagonal(shape, inverse, gp->scratch);
+    const frgi_spd_shape *const shape = low ? &gp->other.shape : &gp->own.shape;
+    const void *const inverse = low ? gp->other.matrix : gp->own.matrix;
+    const bool single = gp->own.shape.dtype == FRG_F32;
+    frgi_spd_diagonal(shape, inverse, gp->vectors.scratch);
     const double scale = single ? 0 : scale_gradient(gp); /* in f32 the difference cancels */
     double trace;
     const frgi_gp_pass pass = {
         .inverse = inverse,
-        .alpha = single ? (const void *)gp->solved_low : gp->alpha,
-        .q = gp->q,
-        .kept = gp->kept_ready && !low ? gp->kept : NULL,
+        .alpha = single ? (const void *)gp->vectors.solved_low : gp->vectors.alpha,
+        .q = gp->data.q,
+        .kept = gp->state.kept_ready && !low ? gp->own.kept : NULL,
         .extra = gp->opts.reml ? gp->profile.extra : NULL,
         .extra_q = gp->opts.reml ? gp->profile.count : 0,
         .scale = single ? NULL : &scale,
@@ -143,21 +145,21 @@ static frg_status run_pass(frg_gp *gp, bool low, double *gradient, double *dx)
     if (status != FRG_OK) {
         return status;
     }
-    for (ptrdiff_t i = 0; i < gp->n; i++) {
-        trace += gp->scratch[i] * (gp->noise[i] + gp->jitter);
+    for (ptrdiff_t i = 0; i < gp->data.n; i++) {
+        trace += gp->vectors.scratch[i] * (gp->vectors.noise[i] + gp->state.jitter);
     }
-    gp->value.trace_residual = fabs(trace - (double)gp->n) / (double)gp->n;
-    gp->value.gradient_seconds += frgi_seconds() - began;
+    gp->result.value.trace_residual = fabs(trace - (double)gp->data.n) / (double)gp->data.n;
+    gp->result.value.gradient_seconds += frgi_seconds() - began;
     return FRG_OK;
 }
 
 static void noise_gradient(const frg_gp *gp, double *gradient)
 {
-    const int count = gp->params.noise_count;
-    const double *const s = gp->theta + gp->params.noise_first;
-    double *const out = gradient + gp->params.noise_first;
-    for (ptrdiff_t i = 0; count > 0 && i < gp->n; i++) {
-        out[gp->groups ? gp->groups[i] : 0] += weight_of(gp, i);
+    const int count = gp->model.params.noise_count;
+    const double *const s = gp->model.theta + gp->model.params.noise_first;
+    double *const out = gradient + gp->model.params.noise_first;
+    for (ptrdiff_t i = 0; count > 0 && i < gp->data.n; i++) {
+        out[gp->data.groups ? gp->data.groups[i] : 0] += weight_of(gp, i);
     }
     for (int g = 0; g < count; g++) {
         out[g] *= 0.5 * s[g];
@@ -168,27 +170,27 @@ static void noise_gradient(const frg_gp *gp, double *gradient)
 static bool is_accurate(const frg_gp *gp, const double *gradient)
 {
     double largest = 0;
-    for (int i = 0; i < gp->params.kernel_count; i++) {
+    for (int i = 0; i < gp->model.params.kernel_count; i++) {
         largest = fmax(largest, fabs(gradient[i]));
     }
-    const double n = (double)gp->n, share = fmin(1, MIXED_ROUNDING / sqrt(n));
-    return share * (double)FLT_EPSILON * gp->rounding <=
-           MIXED_ACCURACY * (largest + (gp->relaxed ? n : 0));
+    const double n = (double)gp->data.n, share = fmin(1, MIXED_ROUNDING / sqrt(n));
+    return share * (double)FLT_EPSILON * gp->state.rounding <=
+           MIXED_ACCURACY * (largest + (gp->mode.relaxed ? n : 0));
 }
 
 /** mixed: the pass in f32.  *enough: its guards held. */
 static frg_status pass_low(frg_gp *gp, double *gradient, double *dx, bool *enough)
 {
-    const double spread = gp->pivots.largest / gp->pivots.smallest;
+    const double spread = gp->state.pivots.largest / gp->state.pivots.smallest;
     frg_status status = FRG_OK;
-    *enough = spread * spread <= MIXED_SPREAD && !gp->value.promoted;
-    if (*enough && !gp->other_ready) {
+    *enough = spread * spread <= MIXED_SPREAD && !gp->result.value.promoted;
+    if (*enough && !gp->state.low_inverse) {
         status = frgi_gp_need_factor(gp); /* leave-one-out may have inverted it */
         status = status == FRG_OK ? need_low_inverse(gp) : status;
     }
     if (*enough && status == FRG_OK) {
         status = run_pass(gp, true, gradient, dx);
-        *enough = gp->value.trace_residual <= TRACE_MOST && is_accurate(gp, gradient);
+        *enough = gp->result.value.trace_residual <= TRACE_MOST && is_accurate(gp, gradient);
     }
     return status;
 }
@@ -202,12 +204,12 @@ static frg_status pass_by_mode(frg_gp *gp, double *gradient, double *dx)
         if (status != FRG_OK || enough) {
             return status;
         }
-        if (!gp->value.promoted && !gp->monotone) {
+        if (!gp->result.value.promoted && !gp->mode.monotone) {
             frgi_warn(gp->ctx, W_PRECISION_GP,
                       "float32 is not enough here: the inverse was "
                       "computed in float64");
         }
-        gp->value.promoted = 1;
+        gp->result.value.promoted = 1;
     }
     const frg_status status = frgi_gp_need_inverse(gp);
     return status == FRG_OK ? run_pass(gp, false, gradient, dx) : status;
@@ -220,26 +222,26 @@ frg_status frgi_gp_gradient(frg_gp *gp, double *gradient, double *dx, double *dy
     if (status == FRG_OK) {
         status = pass_by_mode(gp, gradient, dx);
     }
-    if (status == FRG_OK && gp->shape.dtype == FRG_F32 &&
-        !(gp->value.trace_residual <= TRACE_MOST)) {
+    if (status == FRG_OK && gp->own.shape.dtype == FRG_F32 &&
+        !(gp->result.value.trace_residual <= TRACE_MOST)) {
         status = frgi_gp_promote(gp);
         status = status == FRG_OK ? pass_by_mode(gp, gradient, dx) : status;
     }
     if (status != FRG_OK) {
         return status;
     }
-    const frgi_gp_params *const ps = &gp->params;
+    const frgi_gp_params *const ps = &gp->model.params;
     for (int i = ps->kernel_count; i < ps->count; i++) {
         gradient[i] = 0;
     }
     noise_gradient(gp, gradient);
-    frgi_gp_mean_gradient(gp, gp->alpha, gradient, dx);
-    frgi_gp_params_prior(ps, gp->theta, gradient, NULL);
+    frgi_gp_mean_gradient(gp, gp->vectors.alpha, gradient, dx);
+    frgi_gp_params_prior(ps, gp->model.theta, gradient, NULL);
     for (int i = 0; i < ps->count; i++) {
         gradient[i] = ps->p[i].fixed ? 0 : gradient[i];
     }
-    for (ptrdiff_t i = 0; dy && i < gp->n * gp->q; i++) {
-        dy[i] = -gp->alpha[i] / sqrt(gp->scale);
+    for (ptrdiff_t i = 0; dy && i < gp->data.n * gp->data.q; i++) {
+        dy[i] = -gp->vectors.alpha[i] / sqrt(gp->state.scale);
     }
     return FRG_OK;
 }

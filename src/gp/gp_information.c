@@ -16,7 +16,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "gp/gp_room.h"
+#include "gp/gp_information.h"
+#include "gp/gp_process.h"
 #include "linalg/cholesky.h"
 
 static const double FLAT = 1e-14; /* a pivot of the scaled information that counts as none */
@@ -34,12 +35,12 @@ typedef struct {
 
 static void lay_out(frgi_arena *a, const frg_gp *gp, work *k)
 {
-    const frgi_gp_params *const ps = &gp->params;
+    const frgi_gp_params *const ps = &gp->model.params;
     const int covariance = ps->kernel_count + ps->noise_count;
-    const int mean = ps->mean_count / (int)gp->q;
+    const int mean = ps->mean_count / (int)gp->data.q;
     const int columns = covariance > mean ? covariance : mean;
     const bool single = gp->opts.precision == FRG_GP_F32;
-    k->n = gp->n;
+    k->n = gp->data.n;
     k->v = TAKE(a, double, k->n *columns);
     k->s = TAKE(a, double, k->n *columns);
     k->low[0] = single ? TAKE(a, float, k->n *columns) : NULL;
@@ -52,8 +53,8 @@ static frg_status open_work(frg_gp *gp, work *k)
 {
     frgi_arena measure = {0};
     lay_out(&measure, gp, k);
-    TRY(frgi_gp_need_memory(gp, &gp->information_memory, measure, "the information"));
-    lay_out(&gp->information_memory, gp, k);
+    TRY(frgi_gp_need_memory(gp, &gp->memory.information, measure, "the information"));
+    lay_out(&gp->memory.information, gp, k);
     return FRG_OK;
 }
 
@@ -61,8 +62,8 @@ static frg_status open_work(frg_gp *gp, work *k)
 static frg_status solve(frg_gp *gp, work *k)
 {
     const ptrdiff_t n = k->n, size = n * k->columns;
-    const bool single = gp->shape.dtype == FRG_F32;
-    k->inverse = gp->state == MATRIX_INVERSE;
+    const bool single = gp->own.shape.dtype == FRG_F32;
+    k->inverse = gp->state.matrix == MATRIX_INVERSE;
     memcpy(k->s, k->v, (size_t)size * sizeof *k->s);
     if (single) {
         frgi_gp_narrow(size, k->v, k->low[0]);
@@ -70,10 +71,11 @@ static frg_status solve(frg_gp *gp, work *k)
     }
     const void *const from = single ? (const void *)k->low[0] : k->v;
     void *const to = single ? (void *)k->low[1] : k->s;
-    const frg_status status =
-        k->inverse
-            ? frgi_spd_times(gp->ctx, &gp->shape, gp->matrix, k->columns, from, n, to, n, gp->work)
-            : frgi_spd_forward(gp->ctx, &gp->shape, gp->matrix, k->columns, to, n, gp->work);
+    const frg_status status = k->inverse
+                                  ? frgi_spd_times(gp->ctx, &gp->own.shape, gp->own.matrix,
+                                                   k->columns, from, n, to, n, gp->vectors.work)
+                                  : frgi_spd_forward(gp->ctx, &gp->own.shape, gp->own.matrix,
+                                                     k->columns, to, n, gp->vectors.work);
     if (single) {
         frgi_gp_widen(size, k->low[1], k->s);
     }
@@ -92,7 +94,7 @@ static double dot(ptrdiff_t n, const double *a, const double *b)
 /** Adds factor v_s' P v_t to the block that begins at parameter `first`. */
 static void add_block(const frg_gp *gp, const work *k, int first, double factor, double *out)
 {
-    const ptrdiff_t n = k->n, p = gp->params.count;
+    const ptrdiff_t n = k->n, p = gp->model.params.count;
     for (int s = 0; s < k->columns; s++) {
         for (int t = 0; t <= s; t++) {
             double sum = dot(n, k->inverse ? k->v + s * n : k->s + s * n, k->s + t * n);
@@ -111,20 +113,20 @@ static void add_block(const frg_gp *gp, const work *k, int first, double factor,
 /** Columns s_g a restricted to the group, behind the kernel's. */
 static void noise_products(const frg_gp *gp, const double *a, double *v)
 {
-    const frgi_gp_params *const ps = &gp->params;
-    memset(v, 0, (size_t)(gp->n * ps->noise_count) * sizeof *v);
-    for (ptrdiff_t i = 0; ps->noise_count > 0 && i < gp->n; i++) {
-        const int g = gp->groups ? gp->groups[i] : 0;
-        v[g * gp->n + i] = gp->theta[ps->noise_first + g] * a[i];
+    const frgi_gp_params *const ps = &gp->model.params;
+    memset(v, 0, (size_t)(gp->data.n * ps->noise_count) * sizeof *v);
+    for (ptrdiff_t i = 0; ps->noise_count > 0 && i < gp->data.n; i++) {
+        const int g = gp->data.groups ? gp->data.groups[i] : 0;
+        v[g * gp->data.n + i] = gp->model.theta[ps->noise_first + g] * a[i];
     }
 }
 
 static void mean_columns(const frg_gp *gp, double *v)
 {
-    const ptrdiff_t n = gp->n, width = gp->params.mean_count / gp->q;
+    const ptrdiff_t n = gp->data.n, width = gp->model.params.mean_count / gp->data.q;
     for (ptrdiff_t k = 0; k < width; k++) {
         for (ptrdiff_t i = 0; i < n; i++) {
-            v[k * n + i] = k == 0 ? 1 : gp->x[i * gp->d + k - 1];
+            v[k * n + i] = k == 0 ? 1 : gp->data.x[i * gp->data.d + k - 1];
         }
     }
 }
@@ -132,7 +134,7 @@ static void mean_columns(const frg_gp *gp, double *v)
 /** The part of the information that a scale which is estimated too takes away. */
 static void remove_scale(const frg_gp *gp, const work *k, double *out)
 {
-    const ptrdiff_t p = gp->params.count;
+    const ptrdiff_t p = gp->model.params.count;
     const double share = 0.5 / frgi_gp_scale_count(gp);
     for (int s = 0; s < k->columns; s++) {
         for (int t = 0; t < k->columns; t++) {
@@ -143,14 +145,14 @@ static void remove_scale(const frg_gp *gp, const work *k, double *out)
 
 static frg_status fill(frg_gp *gp, work *k, double *out)
 {
-    const frgi_gp_params *const ps = &gp->params;
-    const ptrdiff_t n = gp->n;
+    const frgi_gp_params *const ps = &gp->model.params;
+    const ptrdiff_t n = gp->data.n;
     frg_status status = FRG_OK;
     k->columns = ps->kernel_count + ps->noise_count;
     memset(k->slope, 0, (size_t)k->columns * sizeof *k->slope);
-    for (ptrdiff_t c = 0; k->columns > 0 && c < gp->q && status == FRG_OK; c++) {
-        const double *const a = gp->alpha + c * n;
-        status = frgi_gp_derivative_products(gp->ctx, gp->bound, &gp->shape, a, k->v);
+    for (ptrdiff_t c = 0; k->columns > 0 && c < gp->data.q && status == FRG_OK; c++) {
+        const double *const a = gp->vectors.alpha + c * n;
+        status = frgi_gp_derivative_products(gp->ctx, gp->own.bound, &gp->own.shape, a, k->v);
         noise_products(gp, a, k->v + ps->kernel_count * n);
         for (int t = 0; t < k->columns && status == FRG_OK; t++) {
             k->slope[t] += dot(n, a, k->v + t * n);
@@ -163,13 +165,13 @@ static frg_status fill(frg_gp *gp, work *k, double *out)
     if (gp->opts.profile_scale && status == FRG_OK) {
         remove_scale(gp, k, out);
     }
-    k->columns = ps->mean_count / (int)gp->q;
+    k->columns = ps->mean_count / (int)gp->data.q;
     if (k->columns > 0 && status == FRG_OK) {
         mean_columns(gp, k->v);
         status = solve(gp, k);
     }
-    for (int c = 0; k->columns > 0 && c < gp->q && status == FRG_OK; c++) {
-        add_block(gp, k, ps->mean_first + c * k->columns, 1 / gp->scale, out);
+    for (int c = 0; k->columns > 0 && c < gp->data.q && status == FRG_OK; c++) {
+        add_block(gp, k, ps->mean_first + c * k->columns, 1 / gp->state.scale, out);
     }
     return status;
 }
@@ -177,12 +179,12 @@ static frg_status fill(frg_gp *gp, work *k, double *out)
 /** With the memory at hand. */
 static frg_status find(frg_gp *gp, work *k, double *information)
 {
-    const int p = gp->params.count;
+    const int p = gp->model.params.count;
     memset(information, 0, (size_t)p * (size_t)p * sizeof *information);
     const frg_status status = fill(gp, k, information);
     for (int s = 0; s < p; s++) {
         for (int t = 0; t < p; t++) {
-            if (gp->params.p[s].fixed || gp->params.p[t].fixed) {
+            if (gp->model.params.p[s].fixed || gp->model.params.p[t].fixed) {
                 information[s * p + t] = 0;
             }
         }
@@ -216,7 +218,7 @@ frg_status frg_gp_eval_information(frg_gp *gp, double *information)
     TRY(open_work(gp, &k));
     status = find(gp, &k, k.small);
     if (status == FRG_OK) {
-        const size_t p = (size_t)gp->params.count;
+        const size_t p = (size_t)gp->model.params.count;
         memcpy(information, k.small, p * p * sizeof *information);
     }
     return status;
@@ -247,7 +249,7 @@ static void join_tied(const frgi_gp_params *ps, double *a, double *curvature)
  *  roots. */
 static int free_block(const frg_gp *gp, double *a, const double *curvature, double *scale)
 {
-    const int p = gp->params.count;
+    const int p = gp->model.params.count;
     int count = 0;
     for (int s = 0; s < p; s++) {
         scale[s] = sqrt(a[s * p + s] + curvature[s]);
@@ -269,7 +271,7 @@ static int free_block(const frg_gp *gp, double *a, const double *curvature, doub
 frg_status frgi_gp_standard_errors(frg_gp *gp)
 {
     work k;
-    const int p = gp->params.count;
+    const int p = gp->model.params.count;
     frg_status status = frgi_gp_value(gp);
     if (status != FRG_OK) {
         return status;
@@ -283,22 +285,23 @@ frg_status frgi_gp_standard_errors(frg_gp *gp)
     TRY(NEW0(gp->ctx, &gradient, 3 * p + 1, "standard errors"));
     scale = gradient + p;
     curvature = scale + p;
-    frgi_gp_params_prior(&gp->params, gp->theta, gradient, curvature);
+    frgi_gp_params_prior(&gp->model.params, gp->model.theta, gradient, curvature);
     for (int i = 0; i < p; i++) {
-        curvature[i] = gp->params.p[i].fixed ? 0 : curvature[i];
+        curvature[i] = gp->model.params.p[i].fixed ? 0 : curvature[i];
     }
-    join_tied(&gp->params, k.small, curvature);
+    join_tied(&gp->model.params, k.small, curvature);
     const int count = free_block(gp, k.small, curvature, scale);
     const bool found = count > 0 && frgi_inverse(count, k.small, FLAT, 1, NULL);
     int row = 0;
     for (int i = 0; i < p; i++) {
         const bool known = found && scale[i] > 0;
-        gp->params.p[i].std_error =
+        gp->model.params.p[i].std_error =
             known ? sqrt(k.small[row * count + row]) / scale[i] : (double)NAN;
         row += scale[i] > 0;
     }
     for (int i = 0; i < p; i++) {
-        gp->params.p[i].std_error = gp->params.p[frgi_gp_params_leader(&gp->params, i)].std_error;
+        gp->model.params.p[i].std_error =
+            gp->model.params.p[frgi_gp_params_leader(&gp->model.params, i)].std_error;
     }
     DROP(gp->ctx, &gradient);
     return FRG_OK;

@@ -29,16 +29,16 @@ typedef struct {
 
 static void lay_out(frgi_arena *a, const frg_gp *gp, work *k, bool gradient)
 {
-    k->c = TAKE(a, double, gp->n);
-    k->w = TAKE(a, double, gp->n);
+    k->c = TAKE(a, double, gp->data.n);
+    k->w = TAKE(a, double, gp->data.n);
     frgi_gp_density_take(a, gp, gradient, &k->density);
 }
 
 /** The matrix K^-1 becomes P = K^-1 - E E'. */
 static void remove_mean(frg_gp *gp)
 {
-    const frgi_spd_shape *const s = &gp->shape;
-    const ptrdiff_t n = gp->n, m = gp->profile.count;
+    const frgi_spd_shape *const s = &gp->own.shape;
+    const ptrdiff_t n = gp->data.n, m = gp->profile.count;
     const double *const e = gp->profile.correction;
     for (ptrdiff_t j = 0; j < n; j++) {
         for (ptrdiff_t i = j; i < n; i++) {
@@ -49,9 +49,10 @@ static void remove_mean(frg_gp *gp)
             const ptrdiff_t at =
                 frgi_spd_tile(s, i / s->tile, j / s->tile) + i % s->tile + j % s->tile * s->ld;
             if (s->dtype == FRG_F64) {
-                ((double *)gp->matrix)[at] -= sum;
+                ((double *)gp->own.matrix)[at] -= sum;
             } else {
-                ((float *)gp->matrix)[at] = (float)((double)((float *)gp->matrix)[at] - sum);
+                ((float *)gp->own.matrix)[at] =
+                    (float)((double)((float *)gp->own.matrix)[at] - sum);
             }
         }
     }
@@ -60,8 +61,8 @@ static void remove_mean(frg_gp *gp)
 /** c = diag P from the inverse at hand. */
 static frg_status find_precisions(const frg_gp *gp, double *c)
 {
-    const ptrdiff_t n = gp->n;
-    frgi_spd_diagonal(&gp->shape, gp->matrix, c);
+    const ptrdiff_t n = gp->data.n;
+    frgi_spd_diagonal(&gp->own.shape, gp->own.matrix, c);
     for (ptrdiff_t i = 0; i < n; i++) {
         const double whole = c[i];
         for (ptrdiff_t k = 0; k < gp->profile.count; k++) {
@@ -77,15 +78,15 @@ static frg_status find_precisions(const frg_gp *gp, double *c)
 
 static frg_status find_gradient(frg_gp *gp, work *k, double *gradient)
 {
-    const ptrdiff_t n = gp->n, q = gp->q;
+    const ptrdiff_t n = gp->data.n, q = gp->data.q;
     frgi_gp_density *const to = &k->density;
     to->scale_slope = -0.5 * (double)(n * q);
     for (ptrdiff_t i = 0; i < n; i++) {
         k->w[i] = 0;
         for (ptrdiff_t c = 0; c < q; c++) {
-            const double u = gp->alpha[c * n + i] / k->c[i];
+            const double u = gp->vectors.alpha[c * n + i] / k->c[i];
             to->u[c * n + i] = u;
-            to->scale_slope += 0.5 * u * gp->alpha[c * n + i];
+            to->scale_slope += 0.5 * u * gp->vectors.alpha[c * n + i];
             k->w[i] += 0.5 * (1 / k->c[i] + u * u) / (double)q;
         }
     }
@@ -94,8 +95,9 @@ static frg_status find_gradient(frg_gp *gp, work *k, double *gradient)
         if (gp->profile.count > 0) {
             remove_mean(gp);
         }
-        gp->kept_ready = gp->kept_ready && to->second != gp->kept;
-        status = frgi_spd_congruence(gp->ctx, &gp->shape, gp->matrix, k->w, to->second, gp->work);
+        gp->state.kept_ready = gp->state.kept_ready && to->second != gp->own.kept;
+        status = frgi_spd_congruence(gp->ctx, &gp->own.shape, gp->own.matrix, k->w, to->second,
+                                     gp->vectors.work);
     }
     if (status == FRG_OK) {
         status = frgi_gp_density_pass(gp, to, gradient);
@@ -120,30 +122,30 @@ frg_status frg_gp_eval_loo(frg_gp *gp, double *mean, double *variance, double *g
     work k;
     frgi_arena measure = {0};
     lay_out(&measure, gp, &k, gradient != NULL);
-    TRY(frgi_gp_need_memory(gp, &gp->loo_memory, measure, "leave-one-out"));
-    lay_out(&gp->loo_memory, gp, &k, gradient != NULL);
+    TRY(frgi_gp_need_memory(gp, &gp->memory.loo, measure, "leave-one-out"));
+    lay_out(&gp->memory.loo, gp, &k, gradient != NULL);
     TRY(find_precisions(gp, k.c));
     if (gradient) {
-        status = find_gradient(gp, &k, gp->gradient);
+        status = find_gradient(gp, &k, gp->vectors.gradient);
         if (status != FRG_OK) {
             return status;
         }
-        memcpy(gradient, gp->gradient, (size_t)gp->params.count * sizeof *gradient);
+        memcpy(gradient, gp->vectors.gradient, (size_t)gp->model.params.count * sizeof *gradient);
     }
-    const ptrdiff_t n = gp->n, q = gp->q;
-    const double unit = sqrt(gp->scale);
-    double density = -0.5 * (double)(n * q) * log(gp->scale), square = 0;
+    const ptrdiff_t n = gp->data.n, q = gp->data.q;
+    const double unit = sqrt(gp->state.scale);
+    double density = -0.5 * (double)(n * q) * log(gp->state.scale), square = 0;
     for (ptrdiff_t i = 0; i < n; i++) {
         for (ptrdiff_t c = 0; c < q; c++) {
-            const double a = gp->alpha[c * n + i], e = a / k.c[i];
+            const double a = gp->vectors.alpha[c * n + i], e = a / k.c[i];
             density += 0.5 * (log(k.c[i]) - a * e - LOG_2PI);
             square += unit * e * unit * e;
             if (mean) {
-                mean[i * q + c] = gp->y[c * n + i] - unit * e;
+                mean[i * q + c] = gp->data.y[c * n + i] - unit * e;
             }
         }
         if (variance) {
-            variance[i] = gp->scale / k.c[i];
+            variance[i] = gp->state.scale / k.c[i];
         }
     }
     if (out) {
@@ -162,10 +164,12 @@ frg_status frg_gp_eval_loo_latent(frg_gp *gp, double *variance)
     if (status != FRG_OK) {
         return status;
     }
-    frgi_gp_white(frgi_gp_need_bound(gp), &gp->points, 0, gp->n, gp->scratch);
-    for (ptrdiff_t i = 0; i < gp->n; i++) {
+    frgi_gp_white(frgi_gp_need_bound(gp), &gp->own.points, 0, gp->data.n, gp->vectors.scratch);
+    for (ptrdiff_t i = 0; i < gp->data.n; i++) {
         variance[i] =
-            fmax(variance[i] - gp->scale * (gp->noise[i] + gp->jitter + gp->scratch[i]), 0);
+            fmax(variance[i] - gp->state.scale * (gp->vectors.noise[i] + gp->state.jitter +
+                                                  gp->vectors.scratch[i]),
+                 0);
     }
     return FRG_OK;
 }

@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gp/gp_room.h"
+#include "gp/gp_process.h"
 #include "io/decimal.h"
 #include "linalg/cholesky.h"
 
@@ -28,12 +28,12 @@ static const double COLLINEAR =
 /** The value between the brackets of "const(v)" and "const(v!)". */
 static frg_status read_constant(frg_gp *gp, const char *from, const char *end)
 {
-    gp->mean_fixed = end > from && end[-1] == '!';
+    gp->mean.fixed = end > from && end[-1] == '!';
     frgi_decimal *numbers;
     TRY(frgi_decimal_open(&numbers, gp->ctx));
-    const bool good = frgi_decimal_parse(numbers, from, end - gp->mean_fixed, &gp->mean_start);
+    const bool good = frgi_decimal_parse(numbers, from, end - gp->mean.fixed, &gp->mean.start);
     frgi_decimal_close(&numbers, gp->ctx);
-    if (!good || !isfinite(gp->mean_start)) {
+    if (!good || !isfinite(gp->mean.start)) {
         FAIL(gp->ctx, E_OPTION, "mean: const(%.*s) does not hold a number", (int)(end - from),
              from);
     }
@@ -44,7 +44,7 @@ frg_status frgi_gp_mean_parse(frg_gp *gp, const char *text)
 {
     static const struct {
         const char *name;
-        frgi_gp_mean mean;
+        frgi_gp_mean_kind mean;
         bool all_columns; /* profiled: the inputs beside the constant */
     } words[] = {
         {"zero", GP_MEAN_ZERO, false},
@@ -54,20 +54,20 @@ frg_status frgi_gp_mean_parse(frg_gp *gp, const char *text)
         {"profiled(linear)", GP_MEAN_PROFILED, true},
         {"values", GP_MEAN_VALUES, false},
     };
-    gp->mean_start = (double)NAN;
+    gp->mean.start = (double)NAN;
     const char *const word = text ? text : "const";
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (strcmp(word, words[i].name) == 0) {
-            gp->mean = words[i].mean;
-            gp->profile.count = gp->mean != GP_MEAN_PROFILED ? 0
-                                : words[i].all_columns       ? 1 + gp->d
-                                                             : 1;
+            gp->mean.kind = words[i].mean;
+            gp->profile.count = gp->mean.kind != GP_MEAN_PROFILED ? 0
+                                : words[i].all_columns            ? 1 + gp->data.d
+                                                                  : 1;
             return FRG_OK;
         }
     }
     const size_t length = strlen(word);
     if (strncmp(word, "const(", 6) == 0 && word[length - 1] == ')') {
-        gp->mean = GP_MEAN_CONST;
+        gp->mean.kind = GP_MEAN_CONST;
         return read_constant(gp, word + 6, word + length - 1);
     }
     FAIL(
@@ -79,21 +79,21 @@ frg_status frgi_gp_mean_parse(frg_gp *gp, const char *text)
 
 static double column_mean(const frg_gp *gp, ptrdiff_t c)
 {
-    return frgi_gp_mean_of(gp->y + c * gp->n, gp->n, 1);
+    return frgi_gp_mean_of(gp->data.y + c * gp->data.n, gp->data.n, 1);
 }
 
 frg_status frgi_gp_mean_add(frg_gp *gp)
 {
-    const ptrdiff_t width = gp->mean == GP_MEAN_CONST    ? 1
-                            : gp->mean == GP_MEAN_LINEAR ? 1 + gp->d
-                                                         : 0;
-    frgi_gp_params *const ps = &gp->params;
+    const ptrdiff_t width = gp->mean.kind == GP_MEAN_CONST    ? 1
+                            : gp->mean.kind == GP_MEAN_LINEAR ? 1 + gp->data.d
+                                                              : 0;
+    frgi_gp_params *const ps = &gp->model.params;
     ps->mean_first = ps->count;
-    ps->mean_count = (int)(width * gp->q);
-    for (ptrdiff_t k = 0; k < width * gp->q; k++) {
-        const double start = k % width != 0 ? 0 : gp->mean_start;
+    ps->mean_count = (int)(width * gp->data.q);
+    for (ptrdiff_t k = 0; k < width * gp->data.q; k++) {
+        const double start = k % width != 0 ? 0 : gp->mean.start;
         TRY(frgi_gp_params_add(ps, "mean",
-                               (frgi_gp_param){.entry = width * gp->q == 1 ? -1 : (int)k,
+                               (frgi_gp_param){.entry = width * gp->data.q == 1 ? -1 : (int)k,
                                                .role = GP_ROLE_MEAN,
                                                .column = -1,
                                                .value = start,
@@ -101,7 +101,7 @@ frg_status frgi_gp_mean_add(frg_gp *gp)
                                                .lower = -INFINITY,
                                                .upper = INFINITY,
                                                .transform = FRG_GP_IDENTITY,
-                                               .fixed = gp->mean_fixed,
+                                               .fixed = gp->mean.fixed,
                                                .per_value = true,
                                                .std_error = (double)NAN}));
     }
@@ -110,8 +110,8 @@ frg_status frgi_gp_mean_add(frg_gp *gp)
 
 void frgi_gp_mean_start(frg_gp *gp)
 {
-    const frgi_gp_params *const ps = &gp->params;
-    const ptrdiff_t width = ps->mean_count / gp->q;
+    const frgi_gp_params *const ps = &gp->model.params;
+    const ptrdiff_t width = ps->mean_count / gp->data.q;
     for (ptrdiff_t k = 0; k < ps->mean_count; k++) {
         double *const value = &ps->p[ps->mean_first + k].value;
         const double start = gp->opts.preset == FRG_GP_PRESET_NONE ? column_mean(gp, k / width) : 0;
@@ -121,7 +121,7 @@ void frgi_gp_mean_start(frg_gp *gp)
 
 frg_status frgi_gp_mean_check(frg_gp *gp)
 {
-    const ptrdiff_t n = gp->n, m = gp->profile.count;
+    const ptrdiff_t n = gp->data.n, m = gp->profile.count;
     if (m == 0) {
         return FRG_OK;
     }
@@ -158,7 +158,7 @@ frg_status frgi_gp_mean_check(frg_gp *gp)
     REQUIRE(gp->ctx, dropped == m,
             "mean: column %s is constant or a combination of those before it; leave it out or use "
             "mean profiled",
-            gp->column_names[dropped - 1]);
+            gp->data.column_names[dropped - 1]);
     return FRG_OK;
 }
 
@@ -167,21 +167,23 @@ frg_status frgi_gp_mean_check(frg_gp *gp)
 /** Parameters of column c. */
 static const double *coefficients(const frg_gp *gp, ptrdiff_t c)
 {
-    return gp->theta + gp->params.mean_first + c * (gp->params.mean_count / gp->q);
+    return gp->model.theta + gp->model.params.mean_first +
+           c * (gp->model.params.mean_count / gp->data.q);
 }
 
 void frgi_gp_mean_at(const frg_gp *gp, ptrdiff_t m, const double *x, ptrdiff_t c, double *out)
 {
-    const ptrdiff_t d = gp->d;
-    const bool profiled = gp->mean == GP_MEAN_PROFILED, given = gp->mean == GP_MEAN_LINEAR;
+    const ptrdiff_t d = gp->data.d;
+    const bool profiled = gp->mean.kind == GP_MEAN_PROFILED,
+               given = gp->mean.kind == GP_MEAN_LINEAR;
     const double *const b = profiled ? gp->profile.beta + c * gp->profile.count
-                            : given || gp->mean == GP_MEAN_CONST ? coefficients(gp, c)
-                                                                 : NULL;
+                            : given || gp->mean.kind == GP_MEAN_CONST ? coefficients(gp, c)
+                                                                      : NULL;
     const ptrdiff_t slopes = given ? d : profiled ? gp->profile.count - 1 : 0;
     for (ptrdiff_t i = 0; i < m; i++) {
         double sum = b ? b[0] : 0;
         for (ptrdiff_t k = 0; k < slopes; k++) {
-            sum += b[1 + k] * (x[i * d + k] - (profiled ? gp->centre[k] : 0));
+            sum += b[1 + k] * (x[i * d + k] - (profiled ? gp->columns.centre[k] : 0));
         }
         out[i] = sum;
     }
@@ -189,20 +191,20 @@ void frgi_gp_mean_at(const frg_gp *gp, ptrdiff_t m, const double *x, ptrdiff_t c
 
 void frgi_gp_mean_residual(frg_gp *gp)
 {
-    const ptrdiff_t n = gp->n;
-    for (ptrdiff_t c = 0; c < gp->q; c++) {
-        double *const r = gp->residual + c * n;
-        const double *const y = gp->y + c * n;
-        const double constant = gp->mean == GP_MEAN_CONST      ? *coefficients(gp, c)
-                                : gp->mean == GP_MEAN_PROFILED ? column_mean(gp, c)
-                                                               : 0;
-        if (gp->mean == GP_MEAN_LINEAR) {
-            frgi_gp_mean_at(gp, n, gp->x, c, r);
+    const ptrdiff_t n = gp->data.n;
+    for (ptrdiff_t c = 0; c < gp->data.q; c++) {
+        double *const r = gp->vectors.residual + c * n;
+        const double *const y = gp->data.y + c * n;
+        const double constant = gp->mean.kind == GP_MEAN_CONST      ? *coefficients(gp, c)
+                                : gp->mean.kind == GP_MEAN_PROFILED ? column_mean(gp, c)
+                                                                    : 0;
+        if (gp->mean.kind == GP_MEAN_LINEAR) {
+            frgi_gp_mean_at(gp, n, gp->data.x, c, r);
         }
         for (ptrdiff_t i = 0; i < n; i++) {
-            r[i] = y[i] - (gp->mean == GP_MEAN_LINEAR   ? r[i]
-                           : gp->mean == GP_MEAN_VALUES ? gp->given_mean[i]
-                                                        : constant);
+            r[i] = y[i] - (gp->mean.kind == GP_MEAN_LINEAR   ? r[i]
+                           : gp->mean.kind == GP_MEAN_VALUES ? gp->data.given_mean[i]
+                                                             : constant);
         }
     }
 }
@@ -248,13 +250,13 @@ static bool factor_gram(ptrdiff_t n, ptrdiff_t m, const double *z, double *root,
 
 bool frgi_gp_mean_profile(frg_gp *gp)
 {
-    const ptrdiff_t n = gp->n, m = gp->profile.count;
+    const ptrdiff_t n = gp->data.n, m = gp->profile.count;
     const double *const z = gp->profile.solved, *const root = gp->profile.root;
     if (!factor_gram(n, m, z, gp->profile.root, &gp->profile.logdet)) {
         return false;
     }
-    for (ptrdiff_t c = 0; c < gp->q; c++) {
-        double *const w = gp->alpha + c * n, *const b = gp->profile.beta + c * m;
+    for (ptrdiff_t c = 0; c < gp->data.q; c++) {
+        double *const w = gp->vectors.alpha + c * n, *const b = gp->profile.beta + c * m;
         for (ptrdiff_t a = 0; a < m; a++) {
             b[a] = (dot(n, z + a * n, w) - dot(a, root + a * m, b)) / root[a * m + a];
         }
@@ -266,7 +268,7 @@ bool frgi_gp_mean_profile(frg_gp *gp)
         }
         for (ptrdiff_t a = 0; a < m; a++) {
             subtract(n, b[a], z + a * n, w);
-            subtract(n, b[a], gp->profile.basis + a * n, gp->residual + c * n);
+            subtract(n, b[a], gp->profile.basis + a * n, gp->vectors.residual + c * n);
         }
         b[0] += column_mean(gp, c);
     }
@@ -275,9 +277,9 @@ bool frgi_gp_mean_profile(frg_gp *gp)
 
 void frgi_gp_mean_correction(frg_gp *gp)
 {
-    const ptrdiff_t n = gp->n, m = gp->profile.count;
+    const ptrdiff_t n = gp->data.n, m = gp->profile.count;
     const double *const root = gp->profile.root;
-    const double weight = sqrt((double)gp->q);
+    const double weight = sqrt((double)gp->data.q);
     for (ptrdiff_t a = 0; a < m; a++) { /* E R' = K^-1 H, column after column */
         double *const e = gp->profile.correction + a * n;
         memcpy(e, gp->profile.solved + a * n, (size_t)n * sizeof *e);
@@ -288,7 +290,7 @@ void frgi_gp_mean_correction(frg_gp *gp)
             e[i] /= root[a * m + a];
         }
     }
-    for (ptrdiff_t i = 0; gp->q > 1 && i < n * m; i++) {
+    for (ptrdiff_t i = 0; gp->data.q > 1 && i < n * m; i++) {
         gp->profile.extra[i] = weight * gp->profile.correction[i];
     }
 }
@@ -299,10 +301,10 @@ void frgi_gp_mean_correction(frg_gp *gp)
  *  G^-1). */
 static void profiled_dx(const frg_gp *gp, const double *a, double *dx)
 {
-    const ptrdiff_t n = gp->n, d = gp->d, m = gp->profile.count;
-    const double unit = 1 / sqrt(gp->scale);
+    const ptrdiff_t n = gp->data.n, d = gp->data.d, m = gp->profile.count;
+    const double unit = 1 / sqrt(gp->state.scale);
     for (ptrdiff_t k = 1; k < m; k++) {
-        for (ptrdiff_t c = 0; c < gp->q; c++) {
+        for (ptrdiff_t c = 0; c < gp->data.q; c++) {
             for (ptrdiff_t i = 0; i < n; i++) {
                 dx[i * d + k - 1] += unit * a[c * n + i] * gp->profile.beta[c * m + k];
             }
@@ -312,12 +314,12 @@ static void profiled_dx(const frg_gp *gp, const double *a, double *dx)
         return;
     }
     const double *const root = gp->profile.root;
-    double *const t = gp->scratch; /* column k of R^-1: K^-1 H G^-1 = E R^-1 */
+    double *const t = gp->vectors.scratch; /* column k of R^-1: K^-1 H G^-1 = E R^-1 */
     for (ptrdiff_t k = 1; k < m; k++) {
         for (ptrdiff_t j = k; j < m; j++) {
             t[j] = ((j == k) - dot(j - k, root + j * m + k, t + k)) / root[j * m + j];
             for (ptrdiff_t i = 0; i < n; i++) {
-                dx[i * d + k - 1] -= (double)gp->q * t[j] * gp->profile.correction[j * n + i];
+                dx[i * d + k - 1] -= (double)gp->data.q * t[j] * gp->profile.correction[j * n + i];
             }
         }
     }
@@ -325,22 +327,23 @@ static void profiled_dx(const frg_gp *gp, const double *a, double *dx)
 
 void frgi_gp_mean_gradient(const frg_gp *gp, const double *a, double *gradient, double *dx)
 {
-    const ptrdiff_t n = gp->n, d = gp->d;
-    const double unit = 1 / sqrt(gp->scale);
-    if (dx && gp->mean == GP_MEAN_PROFILED) {
+    const ptrdiff_t n = gp->data.n, d = gp->data.d;
+    const double unit = 1 / sqrt(gp->state.scale);
+    if (dx && gp->mean.kind == GP_MEAN_PROFILED) {
         profiled_dx(gp, a, dx);
     }
-    const ptrdiff_t width = gp->params.mean_count / gp->q;
-    for (ptrdiff_t k = 0; k < gp->params.mean_count; k++) {
+    const ptrdiff_t width = gp->model.params.mean_count / gp->data.q;
+    for (ptrdiff_t k = 0; k < gp->model.params.mean_count; k++) {
         const double *const column = a + k / width * n;
         const ptrdiff_t input = k % width - 1;
         double sum = 0;
         for (ptrdiff_t i = 0; i < n; i++) {
-            sum += input < 0 ? column[i] : column[i] * gp->x[i * d + input];
+            sum += input < 0 ? column[i] : column[i] * gp->data.x[i * d + input];
         }
-        gradient[gp->params.mean_first + k] += unit * sum;
+        gradient[gp->model.params.mean_first + k] += unit * sum;
         for (ptrdiff_t i = 0; dx && input >= 0 && i < n; i++) {
-            dx[i * d + input] += unit * column[i] * gp->theta[gp->params.mean_first + k];
+            dx[i * d + input] +=
+                unit * column[i] * gp->model.theta[gp->model.params.mean_first + k];
         }
     }
 }

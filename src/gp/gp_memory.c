@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gp/gp_room.h"
+#include "gp/gp_process.h"
 #include "gp/gp_trust.h"
 
 enum { MICRO_ROWS = 8 }; /* shapes are made of whole vectors: no shape in between needs more */
@@ -57,7 +57,7 @@ static bool has_other(const frg_gp *gp)
 
 void frgi_gp_measure_sizes(frg_gp *gp, ptrdiff_t n, int threads)
 {
-    frgi_gp_sizes *const s = &gp->sizes;
+    frgi_gp_sizes *const s = &gp->memory.sizes;
     const frg_gp_opts *const o = &gp->opts;
     if (s->n == n && s->threads == threads && s->precision == o->precision) {
         return;
@@ -71,7 +71,7 @@ void frgi_gp_measure_sizes(frg_gp *gp, ptrdiff_t n, int threads)
             s->matrix[i] = dense.matrix;
             s->work[i] = dense.work;
         }
-        s->bound[i] = frgi_gp_bound_bytes(gp->kernel, dtype, n, threads);
+        s->bound[i] = frgi_gp_bound_bytes(gp->model.kernel, dtype, n, threads);
     }
 }
 
@@ -97,25 +97,25 @@ static size_t points_bytes(ptrdiff_t n, ptrdiff_t d, frg_dtype dtype)
 static void lay_out(frgi_arena *a, frg_gp *gp, ptrdiff_t n)
 {
     const int threads = frg_threads(gp->ctx);
-    const ptrdiff_t d = gp->d, q = gp->q, m = gp->profile.count;
+    const ptrdiff_t d = gp->data.d, q = gp->data.q, m = gp->profile.count;
     const frg_gp_opts *o = &gp->opts;
-    gp->capacity = n;
-    gp->x = TAKE(a, double, n *d);
-    gp->y = TAKE(a, double, n *q);
-    gp->known_noise = gp->has_known_noise ? TAKE(a, double, n) : NULL;
-    gp->groups = gp->has_groups ? TAKE(a, int32_t, n) : NULL;
-    gp->given_mean = gp->mean == GP_MEAN_VALUES ? TAKE(a, double, n) : NULL;
-    gp->centre = TAKE(a, double, d);
-    gp->largest = TAKE(a, double, d);
-    gp->spread = TAKE(a, double, d);
-    gp->residual = TAKE(a, double, n *q);
-    gp->alpha = TAKE(a, double, n *(q + m));
-    gp->forward = TAKE(a, double, n);
-    gp->swept = TAKE(a, double, n);
-    gp->noise = TAKE(a, double, n);
-    gp->diagonal = TAKE(a, double, n);
-    gp->scratch = TAKE(a, double, n);
-    gp->dx = TAKE(a, double, n *d);
+    gp->data.capacity = n;
+    gp->data.x = TAKE(a, double, n *d);
+    gp->data.y = TAKE(a, double, n *q);
+    gp->data.known_noise = gp->data.has_known_noise ? TAKE(a, double, n) : NULL;
+    gp->data.groups = gp->data.has_groups ? TAKE(a, int32_t, n) : NULL;
+    gp->data.given_mean = gp->mean.kind == GP_MEAN_VALUES ? TAKE(a, double, n) : NULL;
+    gp->columns.centre = TAKE(a, double, d);
+    gp->columns.largest = TAKE(a, double, d);
+    gp->columns.spread = TAKE(a, double, d);
+    gp->vectors.residual = TAKE(a, double, n *q);
+    gp->vectors.alpha = TAKE(a, double, n *(q + m));
+    gp->vectors.forward = TAKE(a, double, n);
+    gp->vectors.swept = TAKE(a, double, n);
+    gp->vectors.noise = TAKE(a, double, n);
+    gp->vectors.diagonal = TAKE(a, double, n);
+    gp->vectors.scratch = TAKE(a, double, n);
+    gp->vectors.dx = TAKE(a, double, n *d);
     if (m > 0) {
         gp->profile.basis = TAKE(a, double, n *m);
         gp->profile.correction = TAKE(a, double, n *m);
@@ -124,22 +124,22 @@ static void lay_out(frgi_arena *a, frg_gp *gp, ptrdiff_t n)
         gp->profile.beta = TAKE(a, double, m *q);
     }
     if (o->precision == FRG_GP_F32) {
-        gp->solved_low = TAKE(a, float, n *(q + m));
-        gp->trust_memory = frgi_take(a, frgi_gp_trust_bytes(n));
+        gp->vectors.solved_low = TAKE(a, float, n *(q + m));
+        gp->vectors.trust_memory = frgi_take(a, frgi_gp_trust_bytes(n));
     }
     frgi_gp_measure_sizes(gp, n, threads);
-    const frgi_gp_sizes *const s = &gp->sizes;
+    const frgi_gp_sizes *const s = &gp->memory.sizes;
     const bool shared = o->precision == FRG_GP_F32; /* one triangle for f32 and f64: the larger */
     const size_t matrix = shared && s->matrix[1] > s->matrix[0] ? s->matrix[1] : s->matrix[0];
-    gp->storage = choose_storage(gp, n);
-    gp->matrix = frgi_take(a, matrix);
-    gp->kept = gp->storage == FRG_GP_FULL ? frgi_take(a, matrix) : NULL;
-    gp->work = frgi_take(a, s->work[0] > s->work[1] ? s->work[0] : s->work[1]);
-    gp->points_memory = frgi_take(a, points_bytes(n, d, own_dtype(gp)));
-    gp->bound_memory = frgi_take(a, s->bound[0]);
+    gp->memory.storage = choose_storage(gp, n);
+    gp->own.matrix = frgi_take(a, matrix);
+    gp->own.kept = gp->memory.storage == FRG_GP_FULL ? frgi_take(a, matrix) : NULL;
+    gp->vectors.work = frgi_take(a, s->work[0] > s->work[1] ? s->work[0] : s->work[1]);
+    gp->own.points_memory = frgi_take(a, points_bytes(n, d, own_dtype(gp)));
+    gp->own.bound_memory = frgi_take(a, s->bound[0]);
     if (has_other(gp)) {
-        gp->other.matrix = shared ? gp->matrix : frgi_take(a, s->matrix[1]);
-        gp->other.kept = shared ? gp->kept : NULL;
+        gp->other.matrix = shared ? gp->own.matrix : frgi_take(a, s->matrix[1]);
+        gp->other.kept = shared ? gp->own.kept : NULL;
     }
     if (shared) {
         gp->other.points_memory = frgi_take(a, points_bytes(n, d, second_dtype(gp)));
@@ -170,17 +170,17 @@ static void keep_columns(double *to, ptrdiff_t to_n, const double *from, ptrdiff
 
 static void keep_data(frg_gp *to, const frg_gp *from)
 {
-    const size_t rows = (size_t)(to->n < from->n ? to->n : from->n);
-    memmove(to->x, from->x, rows * (size_t)to->d * sizeof *to->x);
-    keep_columns(to->y, to->n, from->y, from->n, to->q);
-    if (to->known_noise) {
-        memmove(to->known_noise, from->known_noise, rows * sizeof *to->known_noise);
+    const size_t rows = (size_t)(to->data.n < from->data.n ? to->data.n : from->data.n);
+    memmove(to->data.x, from->data.x, rows * (size_t)to->data.d * sizeof *to->data.x);
+    keep_columns(to->data.y, to->data.n, from->data.y, from->data.n, to->data.q);
+    if (to->data.known_noise) {
+        memmove(to->data.known_noise, from->data.known_noise, rows * sizeof *to->data.known_noise);
     }
-    if (to->groups) {
-        memmove(to->groups, from->groups, rows * sizeof *to->groups);
+    if (to->data.groups) {
+        memmove(to->data.groups, from->data.groups, rows * sizeof *to->data.groups);
     }
-    if (to->given_mean) {
-        memmove(to->given_mean, from->given_mean, rows * sizeof *to->given_mean);
+    if (to->data.given_mean) {
+        memmove(to->data.given_mean, from->data.given_mean, rows * sizeof *to->data.given_mean);
     }
 }
 
@@ -188,11 +188,11 @@ static frg_status refuse_size(const frg_gp *gp, ptrdiff_t n, size_t needed, size
 {
     frg_gp packed = *gp;
     packed.opts.storage = FRG_GP_PACKED;
-    const size_t least =
-        frgi_add(frgi_gp_memory_bytes(&packed, n), frg_bytes_held(gp->ctx) - gp->memory.bytes);
+    const size_t least = frgi_add(frgi_gp_memory_bytes(&packed, n),
+                                  frg_bytes_held(gp->ctx) - gp->memory.arena.bytes);
     packed.opts.precision = FRG_GP_F32;
-    const size_t single =
-        frgi_add(frgi_gp_memory_bytes(&packed, n), frg_bytes_held(gp->ctx) - gp->memory.bytes);
+    const size_t single = frgi_add(frgi_gp_memory_bytes(&packed, n),
+                                   frg_bytes_held(gp->ctx) - gp->memory.arena.bytes);
     const char *const fits = least <= allowed    ? "packed storage fits"
                              : single <= allowed ? "packed storage in f32 fits"
                                                  : "no storage fits";
@@ -203,11 +203,11 @@ static frg_status refuse_size(const frg_gp *gp, ptrdiff_t n, size_t needed, size
 frg_status frgi_gp_resize(frg_gp *gp, ptrdiff_t n)
 {
     frg_gp next = *gp;
-    next.n = n;
-    if (n > gp->capacity) {
+    next.data.n = n;
+    if (n > gp->data.capacity) {
         const size_t allowed = frgi_memory_allowed(gp->ctx), held = frg_bytes_held(gp->ctx);
         ptrdiff_t capacity = n;
-        if (gp->capacity > 0) { /* a first append is seldom the last */
+        if (gp->data.capacity > 0) { /* a first append is seldom the last */
             capacity += n / 8;
             capacity = frgi_add(frgi_gp_memory_bytes(gp, capacity), held) <= allowed ? capacity : n;
         }
@@ -217,19 +217,19 @@ frg_status frgi_gp_resize(frg_gp *gp, ptrdiff_t n)
             return refuse_size(gp, capacity, frgi_add(measure.used, held), allowed);
         }
         TRY(frgi_arena_open(&measure, gp->ctx, "the covariance matrix and its data"));
-        next.memory = measure;
-        next.memory.used = 0;
-        lay_out(&next.memory, &next, capacity);
+        next.memory.arena = measure;
+        next.memory.arena.used = 0;
+        lay_out(&next.memory.arena, &next, capacity);
     }
-    if (gp->capacity > 0) {
+    if (gp->data.capacity > 0) {
         keep_data(&next, gp);
     }
-    if (next.memory.base != gp->memory.base) {
-        frgi_arena_close(&gp->memory, gp->ctx);
+    if (next.memory.arena.base != gp->memory.arena.base) {
+        frgi_arena_close(&gp->memory.arena, gp->ctx);
     }
     *gp = next;
-    frgi_arena_close(&gp->loo_memory, gp->ctx);
-    frgi_arena_close(&gp->information_memory, gp->ctx);
+    frgi_arena_close(&gp->memory.loo, gp->ctx);
+    frgi_arena_close(&gp->memory.information, gp->ctx);
     frgi_gp_forget(gp);
     return FRG_OK;
 }
@@ -249,16 +249,16 @@ frg_status frgi_gp_need_memory(frg_gp *gp, frgi_arena *kept, frgi_arena measured
 
 size_t frgi_gp_points_bytes(const frg_gp *gp, ptrdiff_t m)
 {
-    return points_bytes(m, gp->d, gp->shape.dtype);
+    return points_bytes(m, gp->data.d, gp->own.shape.dtype);
 }
 
 static void fill_points(const frg_gp *gp, const double *x, ptrdiff_t m, frg_dtype dtype,
                         void *memory, frgi_gp_points *out)
 {
-    const ptrdiff_t d = gp->d, size = (ptrdiff_t)frg_sizeof(dtype);
+    const ptrdiff_t d = gp->data.d, size = (ptrdiff_t)frg_sizeof(dtype);
     const ptrdiff_t ld = (m * size + 63) / 64 * 64 / size;
     for (ptrdiff_t k = 0; k < d; k++) {
-        const double centre = gp->centre[k];
+        const double centre = gp->columns.centre[k];
         double *const wide = (double *)memory + k * ld;
         float *const narrow = (float *)memory + k * ld;
         for (ptrdiff_t i = 0; dtype == FRG_F64 && i < m; i++) {
@@ -268,8 +268,13 @@ static void fill_points(const frg_gp *gp, const double *x, ptrdiff_t m, frg_dtyp
             narrow[i] = (float)(x[i * d + k] - centre);
         }
     }
-    *out = (frgi_gp_points){
-        .dtype = dtype, .n = m, .d = d, .ld = ld, .x = memory, .centre = gp->centre, .raw = x};
+    *out = (frgi_gp_points){.dtype = dtype,
+                            .n = m,
+                            .d = d,
+                            .ld = ld,
+                            .x = memory,
+                            .centre = gp->columns.centre,
+                            .raw = x};
 }
 
 /** The process's own points in one arithmetic, filled when the first expression is bound to
@@ -277,25 +282,25 @@ static void fill_points(const frg_gp *gp, const double *x, ptrdiff_t m, frg_dtyp
 static void need_points(const frg_gp *gp, frg_dtype dtype, void *memory, frgi_gp_points *points)
 {
     if (points->n == 0) {
-        fill_points(gp, gp->x, gp->n, dtype, memory, points);
-        points->largest = gp->largest;
+        fill_points(gp, gp->data.x, gp->data.n, dtype, memory, points);
+        points->largest = gp->columns.largest;
     }
 }
 
 void frgi_gp_set_points(const frg_gp *gp, const double *x, ptrdiff_t m, void *memory,
                         frgi_gp_points *out)
 {
-    fill_points(gp, x, m, gp->shape.dtype, memory, out);
+    fill_points(gp, x, m, gp->own.shape.dtype, memory, out);
 }
 
 const frgi_gp_bound *frgi_gp_need_bound(frg_gp *gp)
 {
-    if (!gp->bound) {
-        need_points(gp, gp->shape.dtype, gp->points_memory, &gp->points);
-        gp->bound = frgi_gp_bind(gp->ctx, gp->kernel, gp->theta, &gp->points, gp->bound_memory,
-                                 frg_threads(gp->ctx));
+    if (!gp->own.bound) {
+        need_points(gp, gp->own.shape.dtype, gp->own.points_memory, &gp->own.points);
+        gp->own.bound = frgi_gp_bind(gp->ctx, gp->model.kernel, gp->model.theta, &gp->own.points,
+                                     gp->own.bound_memory, frg_threads(gp->ctx));
     }
-    return gp->bound;
+    return gp->own.bound;
 }
 
 const frgi_gp_bound *frgi_gp_need_other_bound(frg_gp *gp)
@@ -303,27 +308,28 @@ const frgi_gp_bound *frgi_gp_need_other_bound(frg_gp *gp)
     frgi_gp_side *const o = &gp->other;
     if (!o->bound) {
         need_points(gp, o->shape.dtype, o->points_memory, &o->points);
-        o->bound = frgi_gp_bind(gp->ctx, gp->kernel, gp->theta, &o->points, o->bound_memory,
-                                frg_threads(gp->ctx));
+        o->bound = frgi_gp_bind(gp->ctx, gp->model.kernel, gp->model.theta, &o->points,
+                                o->bound_memory, frg_threads(gp->ctx));
     }
     return o->bound;
 }
 
 void frgi_gp_refresh(frg_gp *gp)
 {
-    const ptrdiff_t n = gp->n, d = gp->d, m = gp->profile.count;
-    gp->monotone = false;
+    const ptrdiff_t n = gp->data.n, d = gp->data.d, m = gp->profile.count;
+    gp->mode.monotone = false;
     frgi_gp_forget(gp); /* and the process's own arithmetic is back */
     frgi_gp_measure_columns(gp);
-    gp->shape = frgi_spd_plan(n, own_dtype(gp));
-    gp->points = gp->other.points = (frgi_gp_points){.n = 0};
+    gp->own.shape = frgi_spd_plan(n, own_dtype(gp));
+    gp->own.points = gp->other.points = (frgi_gp_points){.n = 0};
     if (has_other(gp)) {
         gp->other.shape = frgi_spd_plan(n, second_dtype(gp));
     }
-    gp->profile.solved = gp->alpha + n * gp->q;
+    gp->profile.solved = gp->vectors.alpha + n * gp->data.q;
     for (ptrdiff_t c = 0; c < m; c++) {
         for (ptrdiff_t i = 0; i < n; i++) {
-            gp->profile.basis[c * n + i] = c == 0 ? 1 : gp->x[i * d + c - 1] - gp->centre[c - 1];
+            gp->profile.basis[c * n + i] =
+                c == 0 ? 1 : gp->data.x[i * d + c - 1] - gp->columns.centre[c - 1];
         }
     }
 }

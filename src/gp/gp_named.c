@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gp/gp_room.h"
+#include "gp/gp_process.h"
 
 /** E_PARAMETER with the names that there are. */
 static frg_status refuse_name(const frg_gp *gp, const char *name)
 {
-    const frgi_gp_params *const ps = &gp->params;
+    const frgi_gp_params *const ps = &gp->model.params;
     char names[640] = "none";
     for (int i = 0, used = 0; i < ps->count && used < (int)sizeof names; i++) {
         if (ps->p[i].entry <= 0) {
@@ -29,7 +29,7 @@ frg_status frg_gp_find_parameter(const frg_gp *gp, const char *name, int *first,
     if (!gp) {
         return FRG_BAD_ARG;
     }
-    const frgi_gp_params *const ps = &gp->params;
+    const frgi_gp_params *const ps = &gp->model.params;
     REQUIRE(gp->ctx, name && first, "name or first is NULL");
     int i = 0, end;
     while (i < ps->count && strcmp(ps->p[i].name, name) != 0) {
@@ -74,7 +74,7 @@ static frg_status change(frg_gp *gp, const frg_gp_change *c, double *theta)
 {
     int first, entries;
     TRY(frg_gp_find_parameter(gp, c->name, &first, &entries));
-    frgi_gp_params *const ps = &gp->params;
+    frgi_gp_params *const ps = &gp->model.params;
     REQUIRE(gp->ctx, c->entry >= -1 && c->entry < entries, "%s has %d entr%s, %d is none of them",
             c->name, entries, entries == 1 ? "y" : "ies", c->entry);
     const int begin = first + (c->entry < 0 ? 0 : c->entry);
@@ -95,9 +95,9 @@ static frg_status change_all(frg_gp *gp, const frg_gp_change *changes, int count
     for (int k = 0; k < count; k++) {
         TRY(change(gp, &changes[k], theta));
     }
-    frgi_gp_params_follow(&gp->params, theta);
-    TRY(frgi_gp_params_check(&gp->params, theta));
-    return frgi_gp_params_check_priors(&gp->params, theta, true);
+    frgi_gp_params_follow(&gp->model.params, theta);
+    TRY(frgi_gp_params_check(&gp->model.params, theta));
+    return frgi_gp_params_check_priors(&gp->model.params, theta, true);
 }
 
 frg_status frg_gp_update_named(frg_gp *gp, const frg_gp_change *changes, int count)
@@ -107,7 +107,7 @@ frg_status frg_gp_update_named(frg_gp *gp, const frg_gp_change *changes, int cou
     }
     REQUIRE(gp->ctx, count >= 0 && (changes || count == 0), "changes is NULL, or count is %d",
             count);
-    const frgi_gp_params *const ps = &gp->params;
+    const frgi_gp_params *const ps = &gp->model.params;
     const size_t all = (size_t)ps->count;
     frgi_gp_param *before;
     double *theta = NULL;
@@ -115,7 +115,7 @@ frg_status frg_gp_update_named(frg_gp *gp, const frg_gp_change *changes, int cou
     frg_status status = NEW(gp->ctx, &theta, all, "the parameters after a change");
     if (status == FRG_OK) {
         memcpy(before, ps->p, all * sizeof *before);
-        memcpy(theta, gp->theta, all * sizeof *theta);
+        memcpy(theta, gp->model.theta, all * sizeof *theta);
         status = change_all(gp, changes, count, theta);
         if (status < 0) {
             memcpy(ps->p, before, all * sizeof *before);

@@ -48,17 +48,17 @@ static ptrdiff_t row_of(ptrdiff_t r, ptrdiff_t n, ptrdiff_t all)
 static void take_points(periodogram *p, const frg_gp *gp, ptrdiff_t column)
 {
     double low = HUGE_VAL, high = -HUGE_VAL;
-    for (ptrdiff_t i = 0; i < gp->n; i++) {
-        const double v = gp->x[i * gp->d + column];
+    for (ptrdiff_t i = 0; i < gp->data.n; i++) {
+        const double v = gp->data.x[i * gp->data.d + column];
         low = v < low ? v : low;
         high = v > high ? v : high;
     }
     p->range = high - low;
     for (ptrdiff_t r = 0; r < p->n && p->range > 0; r++) {
-        const ptrdiff_t i = row_of(r, p->n, gp->n);
-        p->x[r] = (gp->x[i * gp->d + column] - low) / p->range;
+        const ptrdiff_t i = row_of(r, p->n, gp->data.n);
+        p->x[r] = (gp->data.x[i * gp->data.d + column] - low) / p->range;
         for (ptrdiff_t c = 0; c < p->q; c++) {
-            p->y[c * p->n + r] = gp->y[c * gp->n + i];
+            p->y[c * p->n + r] = gp->data.y[c * gp->data.n + i];
         }
     }
 }
@@ -194,12 +194,12 @@ static void lay_out(frgi_arena *a, periodogram *p, double **basis)
 frg_status frgi_gp_periods(const frg_gp *gp, ptrdiff_t column, double periods[FRGI_GP_PERIODS],
                            int *count)
 {
-    periodogram p = {.n = gp->n < MOST_POINTS ? gp->n : MOST_POINTS, .q = gp->q};
+    periodogram p = {.n = gp->data.n < MOST_POINTS ? gp->data.n : MOST_POINTS, .q = gp->data.q};
     double *basis;
-    const ptrdiff_t wanted = OVER * (gp->n - 1) / 2 + 2;
+    const ptrdiff_t wanted = OVER * (gp->data.n - 1) / 2 + 2;
     p.frequencies = wanted < MOST_FREQUENCIES ? (int)wanted : MOST_FREQUENCIES;
     *count = 0;
-    if (gp->n < 4) {
+    if (gp->data.n < 4) {
         return FRG_OK;
     }
     frgi_arena a = {0};

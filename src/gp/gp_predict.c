@@ -17,6 +17,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "gp/gp_create.h"
 #include "gp/gp_predict.h"
 #include "gp/gp_reader.h"
 #include "linalg/blas.h"
@@ -50,7 +51,7 @@ static void lay_out(frgi_arena *a, predictor *p)
 {
     const frg_gp *gp = p->gp;
     const frgi_gp_wanted *w = p->want;
-    const size_t size = frg_sizeof(gp->shape.dtype), n = (size_t)gp->n, m = (size_t)p->m;
+    const size_t size = frg_sizeof(gp->own.shape.dtype), n = (size_t)gp->data.n, m = (size_t)p->m;
     const size_t block = m < BLOCK ? m : BLOCK;
     p->points_memory = frgi_take(a, frgi_gp_points_bytes(gp, p->m));
     p->cross = frgi_take(a, frgi_mul(frgi_mul(block, n > m ? n : m), size));
@@ -64,8 +65,8 @@ static void lay_out(frgi_arena *a, predictor *p)
     p->slope = TAKE(a, double, gp->profile.count);
     p->bound_memory = NULL;
     if (w->covariance) {
-        p->bound_memory = frgi_take(
-            a, frgi_gp_bound_bytes(gp->kernel, gp->shape.dtype, p->m, frg_threads(gp->ctx)));
+        p->bound_memory = frgi_take(a, frgi_gp_bound_bytes(gp->model.kernel, gp->own.shape.dtype,
+                                                           p->m, frg_threads(gp->ctx)));
     }
 }
 
@@ -79,11 +80,11 @@ static double entry(frg_dtype t, const void *v, ptrdiff_t i)
 /** out[i] += sum_j k_ij a_j in the units of y, chunks of new points in parallel, j in order. */
 static void add_products(const predictor *p, ptrdiff_t rows, const double *a, double *out)
 {
-    const ptrdiff_t n = p->gp->n;
-    const double unit = sqrt(p->gp->scale);
+    const ptrdiff_t n = p->gp->data.n;
+    const double unit = sqrt(p->gp->state.scale);
     const double *const wide = p->cross;
     const float *const narrow = p->cross;
-    const bool single = p->gp->shape.dtype == FRG_F32;
+    const bool single = p->gp->own.shape.dtype == FRG_F32;
 #pragma omp parallel for schedule(static) num_threads(frg_threads(p->gp->ctx))
     for (ptrdiff_t from = 0; from < rows; from += CHUNK) {
         const ptrdiff_t to = from + CHUNK < rows ? from + CHUNK : rows;
@@ -103,8 +104,8 @@ static void add_products(const predictor *p, ptrdiff_t rows, const double *a, do
 /** weights (rows x n) <- a_j in every row, in the units of y. */
 static void spread(const predictor *p, ptrdiff_t rows, const double *a)
 {
-    const double unit = sqrt(p->gp->scale);
-    for (ptrdiff_t j = 0; j < p->gp->n; j++) {
+    const double unit = sqrt(p->gp->state.scale);
+    for (ptrdiff_t j = 0; j < p->gp->data.n; j++) {
         for (ptrdiff_t i = 0; i < rows; i++) {
             p->weights[i + j * rows] = unit * a[j];
         }
@@ -114,8 +115,8 @@ static void spread(const predictor *p, ptrdiff_t rows, const double *a)
 /** Slope k of the mean function. */
 static double mean_slope(const frg_gp *gp, ptrdiff_t k)
 {
-    if (gp->mean == GP_MEAN_LINEAR) {
-        return gp->theta[gp->params.mean_first + 1 + k];
+    if (gp->mean.kind == GP_MEAN_LINEAR) {
+        return gp->model.theta[gp->model.params.mean_first + 1 + k];
     }
     return gp->profile.count > 1 ? gp->profile.beta[1 + k] : 0;
 }
@@ -123,12 +124,12 @@ static double mean_slope(const frg_gp *gp, ptrdiff_t k)
 static frg_status block_mean_dx(const predictor *p, ptrdiff_t first, ptrdiff_t rows)
 {
     const frg_gp *gp = p->gp;
-    double *const out = p->want->mean_dx + first * gp->d;
-    spread(p, rows, gp->alpha);
-    TRY(frgi_gp_cross_dx(gp->ctx, gp->bound, &p->points, first, rows, p->weights, rows, out));
+    double *const out = p->want->mean_dx + first * gp->data.d;
+    spread(p, rows, gp->vectors.alpha);
+    TRY(frgi_gp_cross_dx(gp->ctx, gp->own.bound, &p->points, first, rows, p->weights, rows, out));
     for (ptrdiff_t i = 0; i < rows; i++) {
-        for (ptrdiff_t k = 0; k < gp->d; k++) {
-            out[i * gp->d + k] += mean_slope(gp, k);
+        for (ptrdiff_t k = 0; k < gp->data.d; k++) {
+            out[i * gp->data.d + k] += mean_slope(gp, k);
         }
     }
     return FRG_OK;
@@ -139,8 +140,8 @@ static frg_status block_mean_dx(const predictor *p, ptrdiff_t first, ptrdiff_t r
 /** solved (n x rows) <- the transpose of cross (rows x n). */
 static void turn(const predictor *p, ptrdiff_t rows)
 {
-    const ptrdiff_t n = p->gp->n;
-    const bool single = p->gp->shape.dtype == FRG_F32;
+    const ptrdiff_t n = p->gp->data.n;
+    const bool single = p->gp->own.shape.dtype == FRG_F32;
 #pragma omp parallel for schedule(static) num_threads(frg_threads(p->gp->ctx))
     for (ptrdiff_t i = 0; i < rows; i++) {
         for (ptrdiff_t j = 0; j < n; j++) {
@@ -171,15 +172,15 @@ static double square_sum(frg_dtype t, const void *v, ptrdiff_t from, ptrdiff_t n
 static void block_basis(const predictor *p, ptrdiff_t first, ptrdiff_t rows)
 {
     const frg_gp *gp = p->gp;
-    const ptrdiff_t n = gp->n, d = gp->d, count = gp->profile.count;
+    const ptrdiff_t n = gp->data.n, d = gp->data.d, count = gp->profile.count;
     const double *const root = gp->profile.root;
     for (ptrdiff_t i = 0; i < rows; i++) {
         double *const u = p->basis + (first + i) * count;
         for (ptrdiff_t a = 0; a < count; a++) {
-            u[a] = a == 0 ? 1 : p->x[(first + i) * d + a - 1] - gp->centre[a - 1];
+            u[a] = a == 0 ? 1 : p->x[(first + i) * d + a - 1] - gp->columns.centre[a - 1];
             const double *const z = gp->profile.solved + a * n;
             for (ptrdiff_t j = 0; j < n; j++) {
-                u[a] -= z[j] * entry(gp->shape.dtype, p->cross, i + j * rows);
+                u[a] -= z[j] * entry(gp->own.shape.dtype, p->cross, i + j * rows);
             }
             for (ptrdiff_t k = 0; k < a; k++) {
                 u[a] -= root[a * count + k] * u[k];
@@ -192,10 +193,10 @@ static void block_basis(const predictor *p, ptrdiff_t first, ptrdiff_t rows)
 static void block_variance(const predictor *p, ptrdiff_t first, ptrdiff_t rows)
 {
     const frg_gp *gp = p->gp;
-    const ptrdiff_t n = gp->n, count = gp->profile.count;
+    const ptrdiff_t n = gp->data.n, count = gp->profile.count;
 #pragma omp parallel for schedule(static) num_threads(frg_threads(gp->ctx))
     for (ptrdiff_t i = 0; i < rows; i++) {
-        double v = p->self[first + i] - square_sum(gp->shape.dtype, p->solved, i * n, n);
+        double v = p->self[first + i] - square_sum(gp->own.shape.dtype, p->solved, i * n, n);
         v += square_sum(FRG_F64, p->basis, (first + i) * count, count);
         p->want->variance[first + i] = v;
     }
@@ -204,20 +205,21 @@ static void block_variance(const predictor *p, ptrdiff_t first, ptrdiff_t rows)
 /** Keeps V of the block for the covariance. */
 static void block_forward(const predictor *p, ptrdiff_t first, ptrdiff_t rows)
 {
-    const ptrdiff_t n = p->gp->n;
+    const ptrdiff_t n = p->gp->data.n;
     double *const to = p->forward + first * n;
     for (ptrdiff_t k = 0; k < rows * n; k++) {
-        to[k] = entry(p->gp->shape.dtype, p->solved, k);
+        to[k] = entry(p->gp->own.shape.dtype, p->solved, k);
     }
 }
 
 static frg_status block_variance_dx(const predictor *p, ptrdiff_t first, ptrdiff_t rows)
 {
     const frg_gp *gp = p->gp;
-    const ptrdiff_t n = gp->n, d = gp->d, count = gp->profile.count;
+    const ptrdiff_t n = gp->data.n, d = gp->data.d, count = gp->profile.count;
     double *const out = p->want->variance_dx + first * d;
-    TRY(frgi_spd_backward(gp->ctx, &gp->shape, gp->matrix, rows, p->solved, n, gp->work));
-    frgi_gp_self_dx(gp->bound, &p->points, first, rows, out);
+    TRY(frgi_spd_backward(gp->ctx, &gp->own.shape, gp->own.matrix, rows, p->solved, n,
+                          gp->vectors.work));
+    frgi_gp_self_dx(gp->own.bound, &p->points, first, rows, out);
     for (ptrdiff_t i = 0; i < rows; i++) {
         const double *const t = p->basis + (first + i) * count, *const root = gp->profile.root;
         for (ptrdiff_t a = count - 1; a >= 0; a--) { /* s = R^-T t */
@@ -231,7 +233,7 @@ static frg_status block_variance_dx(const predictor *p, ptrdiff_t first, ptrdiff
             }
         }
         for (ptrdiff_t j = 0; j < n; j++) {
-            double w = entry(gp->shape.dtype, p->solved, j + i * n);
+            double w = entry(gp->own.shape.dtype, p->solved, j + i * n);
             for (ptrdiff_t a = 0; a < count; a++) {
                 w += gp->profile.solved[a * n + j] * p->slope[a];
             }
@@ -241,7 +243,7 @@ static frg_status block_variance_dx(const predictor *p, ptrdiff_t first, ptrdiff
     double *term; /* the kernel's routine overwrites */
     TRY(NEW(gp->ctx, &term, rows * d, "gradients of the variance"));
     const frg_status status =
-        frgi_gp_cross_dx(gp->ctx, gp->bound, &p->points, first, rows, p->weights, rows, term);
+        frgi_gp_cross_dx(gp->ctx, gp->own.bound, &p->points, first, rows, p->weights, rows, term);
     for (ptrdiff_t k = 0; k < rows * d && status >= 0; k++) {
         out[k] += term[k];
     }
@@ -257,14 +259,14 @@ static frg_status prior_covariance(predictor *p)
     const frg_gp *gp = p->gp;
     const ptrdiff_t m = p->m;
     double *const c = p->want->covariance;
-    const frgi_gp_bound *b = frgi_gp_bind(gp->ctx, gp->kernel, gp->theta, &p->points,
+    const frgi_gp_bound *b = frgi_gp_bind(gp->ctx, gp->model.kernel, gp->model.theta, &p->points,
                                           p->bound_memory, frg_threads(gp->ctx));
     for (ptrdiff_t first = 0; first < m; first += BLOCK) {
         const ptrdiff_t rows = m - first < BLOCK ? m - first : BLOCK;
         TRY(frgi_gp_cross(gp->ctx, b, &p->points, first, rows, p->cross, rows));
         for (ptrdiff_t j = 0; j < m; j++) {
             for (ptrdiff_t i = 0; i < rows; i++) {
-                c[first + i + j * m] = entry(gp->shape.dtype, p->cross, i + j * rows);
+                c[first + i + j * m] = entry(gp->own.shape.dtype, p->cross, i + j * rows);
             }
         }
     }
@@ -304,7 +306,7 @@ static frg_status covariance(predictor *p)
     double *const c = p->want->covariance;
     TRY(prior_covariance(p));
     if (!p->want->prior) {
-        add_gram(gp->ctx, m, gp->n, -1, p->forward, c);
+        add_gram(gp->ctx, m, gp->data.n, -1, p->forward, c);
         if (gp->profile.count > 0) {
             add_gram(gp->ctx, m, gp->profile.count, 1, p->basis, c);
         }
@@ -322,16 +324,16 @@ static frg_status covariance(predictor *p)
 double frgi_gp_new_noise(const frg_gp *gp)
 {
     double sum = 0;
-    if (!gp->known_noise && !gp->groups) {
-        sum = gp->params.noise_count > 0 ? gp->theta[gp->params.noise_first] : 0;
+    if (!gp->data.known_noise && !gp->data.groups) {
+        sum = gp->model.params.noise_count > 0 ? gp->model.theta[gp->model.params.noise_first] : 0;
     } else {
-        frgi_gp_noise(gp, gp->scratch);
-        for (ptrdiff_t i = 0; i < gp->n; i++) {
-            sum += gp->scratch[i];
+        frgi_gp_noise(gp, gp->vectors.scratch);
+        for (ptrdiff_t i = 0; i < gp->data.n; i++) {
+            sum += gp->vectors.scratch[i];
         }
-        sum /= (double)gp->n;
+        sum /= (double)gp->data.n;
     }
-    return gp->scale * sum;
+    return gp->state.scale * sum;
 }
 
 static frg_status block(predictor *p, ptrdiff_t first, ptrdiff_t rows)
@@ -347,9 +349,9 @@ static frg_status block(predictor *p, ptrdiff_t first, ptrdiff_t rows)
     if (status != FRG_OK) {
         return status;
     }
-    TRY(frgi_gp_cross(gp->ctx, gp->bound, &p->points, first, rows, p->cross, rows));
-    for (ptrdiff_t c = 0; c < gp->q && w->mean; c++) {
-        add_products(p, rows, gp->alpha + c * gp->n, w->mean + first + c * p->m);
+    TRY(frgi_gp_cross(gp->ctx, gp->own.bound, &p->points, first, rows, p->cross, rows));
+    for (ptrdiff_t c = 0; c < gp->data.q && w->mean; c++) {
+        add_products(p, rows, gp->vectors.alpha + c * gp->data.n, w->mean + first + c * p->m);
     }
     if (w->mean_dx) {
         TRY(block_mean_dx(p, first, rows));
@@ -359,7 +361,8 @@ static frg_status block(predictor *p, ptrdiff_t first, ptrdiff_t rows)
     }
     block_basis(p, first, rows);
     turn(p, rows);
-    TRY(frgi_spd_forward(gp->ctx, &gp->shape, gp->matrix, rows, p->solved, gp->n, gp->work));
+    TRY(frgi_spd_forward(gp->ctx, &gp->own.shape, gp->own.matrix, rows, p->solved, gp->data.n,
+                         gp->vectors.work));
     if (w->variance) {
         block_variance(p, first, rows);
     }
@@ -382,12 +385,12 @@ static void scale_results(const predictor *p)
     const frg_gp *const gp = p->gp;
     const frgi_gp_wanted *const w = p->want;
     const ptrdiff_t m = p->m;
-    const double unit = sqrt(gp->scale);
+    const double unit = sqrt(gp->state.scale);
     if (gp->opts.profile_scale) {
-        multiply(gp->scale, w->variance, m);
-        multiply(gp->scale, w->covariance, m * m);
-        multiply(gp->scale, w->variance_dx, m * gp->d);
-        multiply(unit, w->forward, gp->n * m);
+        multiply(gp->state.scale, w->variance, m);
+        multiply(gp->state.scale, w->covariance, m * m);
+        multiply(gp->state.scale, w->variance_dx, m * gp->data.d);
+        multiply(unit, w->forward, gp->data.n * m);
         multiply(unit, w->basis, gp->profile.count * m);
     }
 }
@@ -426,8 +429,8 @@ static frg_status run(predictor *p)
     const frgi_gp_wanted *w = p->want;
     frgi_gp_set_points(gp, p->x, p->m, p->points_memory, &p->points);
     frgi_gp_need_bound(gp); /* the prior alone asks for no factor */
-    frgi_gp_self(gp->bound, &p->points, 0, p->m, p->self);
-    for (ptrdiff_t c = 0; c < gp->q && w->mean; c++) {
+    frgi_gp_self(gp->own.bound, &p->points, 0, p->m, p->self);
+    for (ptrdiff_t c = 0; c < gp->data.q && w->mean; c++) {
         frgi_gp_mean_at(gp, p->m, p->x, c, w->mean + c * p->m);
         for (ptrdiff_t i = 0; w->given && i < p->m; i++) {
             w->mean[i + c * p->m] += w->given[i];
@@ -476,18 +479,18 @@ frg_status frgi_gp_take_points(frg_gp *gp, const frg_array *x, const char *name,
     frg_context *ctx = gp->ctx;
     *out = NULL;
     TRY(frgi_array_check(ctx, x, name, 2, 1u << FRG_F64 | 1u << FRG_F32));
-    if (x->shape[1] != gp->d) {
+    if (x->shape[1] != gp->data.d) {
         FAIL(ctx, E_SHAPE, "%s has %lld columns, the process has %lld", name,
-             (long long)x->shape[1], (long long)gp->d);
+             (long long)x->shape[1], (long long)gp->data.d);
     }
     double *copy;
     const frgi_gp_reader from = frgi_gp_read(x);
     const double most = frgi_gp_largest_x(&gp->opts);
-    TRY(NEW(ctx, &copy, frgi_mul((size_t)x->shape[0], (size_t)gp->d), "new points"));
+    TRY(NEW(ctx, &copy, frgi_mul((size_t)x->shape[0], (size_t)gp->data.d), "new points"));
     for (int64_t i = 0; i < x->shape[0]; i++) {
-        for (int64_t k = 0; k < gp->d; k++) {
+        for (int64_t k = 0; k < gp->data.d; k++) {
             const double v = frgi_gp_element(&from, i, k, 0);
-            copy[i * gp->d + k] = v;
+            copy[i * gp->data.d + k] = v;
             if (fabs(v) <= most) {
                 continue;
             }
@@ -496,7 +499,7 @@ frg_status frgi_gp_take_points(frg_gp *gp, const frg_array *x, const char *name,
                 return frgi_gp_refuse_size(ctx, name, i, k, v, most);
             }
             FAIL(ctx, E_NOT_FINITE_GP, "%s: row %lld, column %s is %g", name, frgi_nth(ctx, i),
-                 gp->column_names[k], v);
+                 gp->data.column_names[k], v);
         }
     }
     const frg_status status = frgi_gp_check_phases(gp, name, copy, (ptrdiff_t)x->shape[0]);
@@ -552,14 +555,14 @@ static void deliver(const frg_array *a, int64_t m, int64_t columns, const double
 
 static frg_status check_outputs(const frg_gp *gp, const frg_gp_predict_opts *o, int64_t m)
 {
-    TRY(check_output(gp, o->mean, "mean", m, gp->q));
+    TRY(check_output(gp, o->mean, "mean", m, gp->data.q));
     TRY(check_output(gp, o->variance, "variance", m, 1));
     TRY(check_output(gp, o->covariance, "covariance", m, m));
-    TRY(check_output(gp, o->mean_dx, "mean_dx", m, gp->d));
-    TRY(check_output(gp, o->variance_dx, "variance_dx", m, gp->d));
-    REQUIRE(gp->ctx, !o->mean_dx || gp->q == 1,
-            "mean_dx needs a process with one output, this one has %lld", (long long)gp->q);
-    if ((o->mean_dx || o->variance_dx) && !frgi_gp_kernel_smooth(gp->kernel)) {
+    TRY(check_output(gp, o->mean_dx, "mean_dx", m, gp->data.d));
+    TRY(check_output(gp, o->variance_dx, "variance_dx", m, gp->data.d));
+    REQUIRE(gp->ctx, !o->mean_dx || gp->data.q == 1,
+            "mean_dx needs a process with one output, this one has %lld", (long long)gp->data.q);
+    if ((o->mean_dx || o->variance_dx) && !frgi_gp_kernel_smooth(gp->model.kernel)) {
         frgi_log(gp->ctx, 1, "the kernel has a cusp at each point: there its gradient counts as 0");
     }
     return FRG_OK;
@@ -568,7 +571,7 @@ static frg_status check_outputs(const frg_gp *gp, const frg_gp_predict_opts *o, 
 /** Has a process whose mean was given that of the new points? */
 static frg_status check_mean(const frg_gp *gp, const frg_gp_predict_opts *o, int64_t m)
 {
-    const bool given = gp->mean == GP_MEAN_VALUES;
+    const bool given = gp->mean.kind == GP_MEAN_VALUES;
     REQUIRE(gp->ctx, given || !o->mean_values,
             "mean_values are for a process whose mean is \"values\", this one has another");
     REQUIRE(
@@ -586,8 +589,8 @@ static frg_status check_mean(const frg_gp *gp, const frg_gp_predict_opts *o, int
 static void lay_out_results(frgi_arena *a, frgi_gp_wanted *w, const frg_gp *gp,
                             const frg_gp_predict_opts *o, ptrdiff_t m)
 {
-    const size_t rows = (size_t)m, d = (size_t)gp->d;
-    w->mean = o->mean ? TAKE(a, double, rows *(size_t)gp->q) : NULL;
+    const size_t rows = (size_t)m, d = (size_t)gp->data.d;
+    w->mean = o->mean ? TAKE(a, double, rows *(size_t)gp->data.q) : NULL;
     w->variance = o->variance ? TAKE(a, double, rows) : NULL;
     w->covariance = o->covariance ? TAKE(a, double, frgi_mul(rows, rows)) : NULL;
     w->mean_dx = o->mean_dx ? TAKE(a, double, rows *d) : NULL;
@@ -608,7 +611,7 @@ frg_status frg_gp_predict(frg_gp *gp, frg_array x, const frg_gp_predict_opts *gi
     }
     double *points;
     TRY(frgi_gp_take_points(gp, &x, "x", &points));
-    const ptrdiff_t m = (ptrdiff_t)x.shape[0], d = gp->d;
+    const ptrdiff_t m = (ptrdiff_t)x.shape[0], d = gp->data.d;
     frgi_gp_wanted w = {.observed = o.observed != 0,
                         .floor = least_variance(gp, o.variance_floor),
                         .given = o.mean_values};
@@ -621,7 +624,7 @@ frg_status frg_gp_predict(frg_gp *gp, frg_array x, const frg_gp_predict_opts *gi
     lay_out_results(&a, &w, gp, &o, m);
     status = frgi_gp_posterior(gp, points, m, &w);
     if (status == FRG_OK) {
-        deliver(o.mean, m, gp->q, w.mean, 1, m);
+        deliver(o.mean, m, gp->data.q, w.mean, 1, m);
         deliver(o.variance, m, 1, w.variance, 1, 0);
         deliver(o.covariance, m, m, w.covariance, 1, m);
         deliver(o.mean_dx, m, d, w.mean_dx, d, 1);

@@ -3,7 +3,7 @@
 #ifndef FRGI_GP_PREDICT_H
 #define FRGI_GP_PREDICT_H
 
-#include "gp/gp_room.h"
+#include "gp/gp_process.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -27,7 +27,7 @@ typedef struct {
 static void lay_out(frgi_arena *a, sampler *q, const frg_gp *gp, ptrdiff_t m)
 {
     const int threads = frg_threads(gp->ctx);
-    q->mean = TAKE(a, double, m * gp->q);
+    q->mean = TAKE(a, double, m * gp->data.q);
     q->covariance = TAKE(a, double, frgi_mul((size_t)m, (size_t)m));
     q->self = TAKE(a, double, m);
     q->shape = frgi_spd_plan(m, FRG_F64);
@@ -104,10 +104,10 @@ static void draw_all(const frg_gp *gp, const sampler *q, ptrdiff_t m, int64_t co
     for (int t = 0; t < threads; t++) { /* a thread takes a stretch of the draws */
         double *const z = q->z + t * m, *const f = q->f + t * m;
         for (int64_t s = count * t / threads; s < count * (t + 1) / threads; s++) {
-            for (ptrdiff_t c = 0; c < gp->q; c++) {
+            for (ptrdiff_t c = 0; c < gp->data.q; c++) {
                 draw(gp, q, m, s, c, z, f);
                 double *const to = (double *)(void *)frgi_array_base(out) + s * out->stride[0] +
-                                   (gp->q > 1 ? c * out->stride[2] : 0);
+                                   (gp->data.q > 1 ? c * out->stride[2] : 0);
                 for (ptrdiff_t i = 0; i < m; i++) {
                     to[i * out->stride[1]] = f[i];
                 }
@@ -150,19 +150,19 @@ frg_status frg_gp_sample(frg_gp *gp, frg_array x, int64_t count, int prior, int 
     frg_context *ctx = gp->ctx;
     frgi_run_begins(ctx);
     REQUIRE(ctx, count >= 0, "count must be >= 0, got %lld", (long long)count);
-    if (gp->q > 1 && out.ndim != 3) {
+    if (gp->data.q > 1 && out.ndim != 3) {
         FAIL(ctx, E_SHAPE, "out must be count x m x %lld: the process has that many outputs",
-             (long long)gp->q);
+             (long long)gp->data.q);
     }
-    TRY(frgi_array_check(ctx, &out, "out", gp->q > 1 ? 3 : 2, 1u << FRG_F64));
+    TRY(frgi_array_check(ctx, &out, "out", gp->data.q > 1 ? 3 : 2, 1u << FRG_F64));
     double *points;
     TRY(frgi_gp_take_points(gp, &x, "x", &points));
     frg_status status = FRG_OK;
     if (out.shape[0] != count || out.shape[1] != x.shape[0] ||
-        (gp->q > 1 && out.shape[2] != gp->q)) {
+        (gp->data.q > 1 && out.shape[2] != gp->data.q)) {
         DROP(ctx, &points);
         FAIL(ctx, E_SHAPE, "out must be %lld x %lld%s, got %lld x %lld", (long long)count,
-             (long long)x.shape[0], gp->q > 1 ? " x the outputs" : "", (long long)out.shape[0],
+             (long long)x.shape[0], gp->data.q > 1 ? " x the outputs" : "", (long long)out.shape[0],
              (long long)out.shape[1]);
     }
     if (count > 0 && x.shape[0] > 0) {

@@ -10,7 +10,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "gp/gp_room.h"
+#include "gp/gp_process.h"
 #include "gp/gp_tree.h"
 
 static const double ROUNDING = 8 * DBL_EPSILON; /* a residual of so much of y is none */
@@ -48,9 +48,10 @@ static int variance_of(const frgi_gp_kernel *k, const frgi_gp_params *ps, int at
 
 void frgi_gp_scale_hold(frg_gp *gp)
 {
-    frgi_gp_params *const ps = &gp->params;
-    const int at =
-        gp->opts.profile_scale ? variance_of(gp->kernel, ps, gp->kernel->n_nodes - 1) : -1;
+    frgi_gp_params *const ps = &gp->model.params;
+    const int at = gp->opts.profile_scale
+                       ? variance_of(gp->model.kernel, ps, gp->model.kernel->n_nodes - 1)
+                       : -1;
     bool moves = at >= 0;
     for (int i = ps->noise_first; i < ps->noise_first + ps->noise_count; i++) {
         moves = moves && is_free(ps, i);
@@ -66,7 +67,7 @@ void frgi_gp_scale_hold(frg_gp *gp)
 
 double frgi_gp_scale_count(const frg_gp *gp)
 {
-    return (double)(gp->q * (gp->n - (gp->opts.reml ? gp->profile.count : 0)));
+    return (double)(gp->data.q * (gp->data.n - (gp->opts.reml ? gp->profile.count : 0)));
 }
 
 static double largest_of(const double *v, ptrdiff_t n)
@@ -80,25 +81,26 @@ static double largest_of(const double *v, ptrdiff_t n)
 
 bool frgi_gp_scale_profile(frg_gp *gp)
 {
-    const ptrdiff_t all = gp->n * gp->q;
-    gp->quad = 0;
+    const ptrdiff_t all = gp->data.n * gp->data.q;
+    gp->state.quad = 0;
     for (ptrdiff_t i = 0; i < all; i++) {
-        gp->quad += gp->alpha[i] * gp->alpha[i];
+        gp->state.quad += gp->vectors.alpha[i] * gp->vectors.alpha[i];
     }
     if (!gp->opts.profile_scale) {
         return true;
     }
     const double count = frgi_gp_scale_count(gp);
-    gp->scale = 0;
-    if (!(count > 0 && largest_of(gp->residual, all) > ROUNDING * largest_of(gp->y, all))) {
+    gp->state.scale = 0;
+    if (!(count > 0 &&
+          largest_of(gp->vectors.residual, all) > ROUNDING * largest_of(gp->data.y, all))) {
         return false;
     }
-    gp->scale = gp->quad / count;
-    const double divide = 1 / sqrt(gp->scale);
+    gp->state.scale = gp->state.quad / count;
+    const double divide = 1 / sqrt(gp->state.scale);
     for (ptrdiff_t i = 0; i < all; i++) {
-        gp->alpha[i] *= divide;
-        gp->residual[i] *= divide;
+        gp->vectors.alpha[i] *= divide;
+        gp->vectors.residual[i] *= divide;
     }
-    gp->quad = count;
-    return gp->scale > 0;
+    gp->state.quad = count;
+    return gp->state.scale > 0;
 }

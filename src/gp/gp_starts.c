@@ -29,8 +29,8 @@ static void add_row(const frg_gp *gp, ptrdiff_t row, const void *k, const double
 {
     const double *const wide = k;
     const float *const narrow = k;
-    for (ptrdiff_t j = 0; j < gp->n; j++) {
-        const double c = gp->shape.dtype == FRG_F64 ? wide[j] : (double)narrow[j];
+    for (ptrdiff_t j = 0; j < gp->data.n; j++) {
+        const double c = gp->own.shape.dtype == FRG_F64 ? wide[j] : (double)narrow[j];
         const double size = sqrt(self[row] * self[j]);
         if (j != row && size > 0) {
             *sum += fabs(c) / size;
@@ -42,17 +42,17 @@ static void add_row(const frg_gp *gp, ptrdiff_t row, const void *k, const double
 /** The mean absolute correlation of a sample of pairs; NaN where there is none. */
 static frg_status mean_correlation(frg_gp *gp, double *out)
 {
-    const ptrdiff_t n = gp->n, rows = n < SAMPLE_ROWS ? n : SAMPLE_ROWS;
+    const ptrdiff_t n = gp->data.n, rows = n < SAMPLE_ROWS ? n : SAMPLE_ROWS;
     double *self, sum = 0, pairs = 0;
     TRY(NEW(gp->ctx, &self, 2 * n, "a sample of correlations"));
     void *const k = self + n;
     frgi_gp_forget(gp); /* a fit begins afresh */
     const frgi_gp_bound *const b = frgi_gp_need_bound(gp);
-    frgi_gp_self(b, &gp->points, 0, n, self);
+    frgi_gp_self(b, &gp->own.points, 0, n, self);
     frg_status status = FRG_OK;
     for (ptrdiff_t r = 0; r < rows && status >= 0; r++) {
         const ptrdiff_t row = r * n / rows;
-        status = frgi_gp_cross(gp->ctx, b, &gp->points, row, 1, k, 1);
+        status = frgi_gp_cross(gp->ctx, b, &gp->own.points, row, 1, k, 1);
         if (status >= 0) {
             add_row(gp, row, k, self, &sum, &pairs);
         }
@@ -73,12 +73,13 @@ static int ascending(const void *a, const void *b, const void *unused)
  *  equal. */
 static double median_distance(const frg_gp *gp, ptrdiff_t k, double *work, ptrdiff_t most)
 {
-    const ptrdiff_t n = gp->n, d = gp->d;
+    const ptrdiff_t n = gp->data.n, d = gp->data.d;
     ptrdiff_t count = 0;
     for (ptrdiff_t i = 0; i < most;
          i++) { /* pairs i apart by strides that share no factor with each other */
-        const double *const a = gp->x + (i * 7919) % n * d, *const b =
-                                                                gp->x + (i * 104729 + 1) % n * d;
+        const double *const a = gp->data.x + (i * 7919) % n * d, *const b =
+                                                                     gp->data.x +
+                                                                     (i * 104729 + 1) % n * d;
         double s = 0;
         for (ptrdiff_t c = k < 0 ? 0 : k; c < (k < 0 ? d : k + 1); c++) {
             s += (a[c] - b[c]) * (a[c] - b[c]);
@@ -92,26 +93,26 @@ static double median_distance(const frg_gp *gp, ptrdiff_t k, double *work, ptrdi
 
 static frg_status rescale(frg_gp *gp, double correlation)
 {
-    const ptrdiff_t most = 2 * gp->n < 4096 ? 2 * gp->n : 4096;
-    const int count = gp->params.count;
+    const ptrdiff_t most = 2 * gp->data.n < 4096 ? 2 * gp->data.n : 4096;
+    const int count = gp->model.params.count;
     double *work;
     int changed = 0;
     TRY(NEW(gp->ctx, &work, most + count, "a sample of distances"));
     double *const theta = work + most;
-    memcpy(theta, gp->theta, (size_t)count * sizeof *theta);
+    memcpy(theta, gp->model.theta, (size_t)count * sizeof *theta);
     for (int i = 0; i < count; i++) {
-        const frgi_gp_param *p = &gp->params.p[i];
-        if (p->role != GP_ROLE_LENGTH || !frgi_gp_params_moves(&gp->params, i)) {
+        const frgi_gp_param *p = &gp->model.params.p[i];
+        if (p->role != GP_ROLE_LENGTH || !frgi_gp_params_moves(&gp->model.params, i)) {
             continue;
         }
-        const double l =
-            median_distance(gp, p->column, work, most) * (p->column < 0 ? 1 : sqrt((double)gp->d));
+        const double l = median_distance(gp, p->column, work, most) *
+                         (p->column < 0 ? 1 : sqrt((double)gp->data.d));
         if (l > 0) {
-            theta[i] = frgi_gp_within(frgi_gp_params_range(&gp->params, i), l);
+            theta[i] = frgi_gp_within(frgi_gp_params_range(&gp->model.params, i), l);
             changed++;
         }
     }
-    frgi_gp_params_follow(&gp->params, theta);
+    frgi_gp_params_follow(&gp->model.params, theta);
     const frg_status status = frgi_gp_set_theta(gp, theta);
     DROP(gp->ctx, &work);
     if (changed > 0 && status >= 0) {
@@ -126,13 +127,13 @@ static frg_status rescale(frg_gp *gp, double correlation)
 /** Constant columns of y are fitted by the mean alone: every variance goes to its lower bound. */
 static void tell_constant(const frg_gp *gp)
 {
-    for (ptrdiff_t c = 0; c < gp->q; c++) {
-        const double *const y = gp->y + c * gp->n;
+    for (ptrdiff_t c = 0; c < gp->data.q; c++) {
+        const double *const y = gp->data.y + c * gp->data.n;
         ptrdiff_t same = 1;
-        while (same < gp->n && y[same] == y[0]) {
+        while (same < gp->data.n && y[same] == y[0]) {
             same++;
         }
-        if (same == gp->n) {
+        if (same == gp->data.n) {
             frgi_warn(
                 gp->ctx, W_CONSTANT_Y,
                 "column %lld of y is constant: it says nothing about variances and lengthscales",
@@ -143,7 +144,7 @@ static void tell_constant(const frg_gp *gp)
 
 frg_status frgi_gp_check_start(frg_gp *gp, int starts)
 {
-    if (gp->n < 2) {
+    if (gp->data.n < 2) {
         return FRG_OK;
     }
     tell_constant(gp);
@@ -235,15 +236,15 @@ static double from_prior(const frgi_gp_prior *p, draws *r)
 
 void frgi_gp_random_start(const frg_gp *gp, int64_t number, double *theta)
 {
-    for (int i = 0; i < gp->params.count; i++) {
-        const frgi_gp_param *p = &gp->params.p[i];
+    for (int i = 0; i < gp->model.params.count; i++) {
+        const frgi_gp_param *p = &gp->model.params.p[i];
         draws r = {frg_seed(gp->ctx), (uint64_t)number, (uint64_t)i * DRAWS};
-        if (!frgi_gp_params_moves(&gp->params, i)) {
+        if (!frgi_gp_params_moves(&gp->model.params, i)) {
             continue;
         }
         double v = from_prior(&p->prior, &r);
         const bool bounded = isfinite(p->upper) && p->lower > 0;
-        const frgi_gp_range range = frgi_gp_params_range(&gp->params, i);
+        const frgi_gp_range range = frgi_gp_params_range(&gp->model.params, i);
         const double low = fmax(p->likely[0], range.lower), high = fmin(p->likely[1], range.upper);
         if (isnan(v) && !p->bounded && low > 0 && low < high) {
             v = log_uniform(&r, low, high);
@@ -256,5 +257,5 @@ void frgi_gp_random_start(const frg_gp *gp, int64_t number, double *theta)
             theta[i] = frgi_gp_within(range, v);
         }
     }
-    frgi_gp_params_follow(&gp->params, theta);
+    frgi_gp_params_follow(&gp->model.params, theta);
 }

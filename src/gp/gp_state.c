@@ -28,7 +28,7 @@ static frg_status hash_options(const frg_gp *gp, const frg_gp_fit_opts *o, frg_g
                               (double)o->standardize,
                               (double)o->standard_errors,
                               (double)o->max_evaluations,
-                              (double)gp->mean,
+                              (double)gp->mean.kind,
                               (double)g->reml,
                               (double)g->prior_jacobian,
                               (double)g->preset,
@@ -42,15 +42,16 @@ static frg_status hash_options(const frg_gp *gp, const frg_gp_fit_opts *o, frg_g
     h = frg_hash(h, &seed, sizeof seed);
     h = frg_hash(h, frg_version(), (int64_t)strlen(frg_version()));
     h = frg_hash(h, frg_isa(gp->ctx), (int64_t)strlen(frg_isa(gp->ctx)));
-    for (int i = 0; i < gp->params.count; i++) {
-        const frgi_gp_param *const p = &gp->params.p[i];
+    for (int i = 0; i < gp->model.params.count; i++) {
+        const frgi_gp_param *const p = &gp->model.params.p[i];
         const double of[] = {
-            gp->theta[i], p->lower,   p->upper,   (double)p->transform, p->fixed,
-            p->tie,       p->prior.a, p->prior.b, p->prior.c,           (double)p->prior.kind};
+            gp->model.theta[i], p->lower,   p->upper,   (double)p->transform, p->fixed, p->tie,
+            p->prior.a,         p->prior.b, p->prior.c, (double)p->prior.kind};
         h = hash_numbers(h, of, sizeof of / sizeof *of);
     }
     frgi_text kernel = {0};
-    const frg_status status = frgi_gp_kernel_print(gp->kernel, gp->ctx, &gp->params, &kernel);
+    const frg_status status =
+        frgi_gp_kernel_print(gp->model.kernel, gp->ctx, &gp->model.params, &kernel);
     *hash = status < 0 ? 0 : frg_hash(h, kernel.text, (int64_t)strlen(kernel.text));
     frgi_text_free(gp->ctx, &kernel);
     return status;
@@ -58,13 +59,15 @@ static frg_status hash_options(const frg_gp *gp, const frg_gp_fit_opts *o, frg_g
 
 static uint64_t hash_data(const frg_gp *gp)
 {
-    const int64_t sizes[] = {gp->n, gp->d, gp->q};
+    const int64_t sizes[] = {gp->data.n, gp->data.d, gp->data.q};
     uint64_t h = frg_hash(0, sizes, sizeof sizes);
-    h = hash_numbers(h, gp->x, gp->n * gp->d);
-    h = hash_numbers(h, gp->y, gp->n * gp->q);
-    h = hash_numbers(h, gp->known_noise, gp->n);
-    h = hash_numbers(h, gp->given_mean, gp->n);
-    return gp->groups ? frg_hash(h + 1, gp->groups, gp->n * (int64_t)sizeof *gp->groups) : h;
+    h = hash_numbers(h, gp->data.x, gp->data.n * gp->data.d);
+    h = hash_numbers(h, gp->data.y, gp->data.n * gp->data.q);
+    h = hash_numbers(h, gp->data.known_noise, gp->data.n);
+    h = hash_numbers(h, gp->data.given_mean, gp->data.n);
+    return gp->data.groups
+               ? frg_hash(h + 1, gp->data.groups, gp->data.n * (int64_t)sizeof *gp->data.groups)
+               : h;
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -88,7 +91,7 @@ static bool could_be_refused(int64_t status)
  *  followed. */
 static bool is_sound(const struct frgi_gp_fit_state *s, const frgi_gp_answer *a)
 {
-    const int64_t p = s->free, n = s->gp->n, *const rows = a->value.closest;
+    const int64_t p = s->free, n = s->gp->data.n, *const rows = a->value.closest;
     const int64_t numbers[GP_QUESTIONS] = {1, p, p * p};
     const bool promotes = s->gp->opts.precision == FRG_GP_F32 && s->gp->opts.auto_promote;
     return a->question >= 0 && a->question < GP_QUESTIONS && a->start >= 0 &&
@@ -178,12 +181,12 @@ static frg_status take_up(struct frgi_gp_fit_state *s, const frg_checkpoint *c)
 frg_status frgi_gp_state_open(struct frgi_gp_fit_state *s, frg_gp *gp, const frg_gp_fit_opts *o,
                               frg_gp_optimizer method, int free, double *began)
 {
-    const frg_checkpoint *const from = gp->from;
-    gp->from = NULL;
+    const frg_checkpoint *const from = gp->saving.from;
+    gp->saving.from = NULL;
     *s = (struct frgi_gp_fit_state){.ctx = gp->ctx,
                                     .gp = gp,
-                                    .save = gp->save,
-                                    .user = gp->save_user,
+                                    .save = gp->saving.save,
+                                    .user = gp->saving.user,
                                     .began = *began,
                                     .free = free,
                                     .head = {.starts = o->starts}};
@@ -197,7 +200,7 @@ frg_status frgi_gp_state_open(struct frgi_gp_fit_state *s, frg_gp *gp, const frg
         TRY(take_up(s, from));
     }
     *began = s->began;
-    gp->fit_state = s;
+    gp->saving.fit_state = s;
     return FRG_OK;
 }
 
@@ -340,8 +343,8 @@ frg_status frgi_gp_state_offer(struct frgi_gp_fit_state *s, int stopped)
 void frg_gp_fit_keep(frg_gp *gp, frg_gp_saver save, void *user)
 {
     if (gp) {
-        gp->save = save;
-        gp->save_user = user;
+        gp->saving.save = save;
+        gp->saving.user = user;
     }
 }
 
@@ -351,9 +354,9 @@ frg_status frg_gp_fit_save(const frg_gp *gp, frg_checkpoint *c)
         return FRG_BAD_ARG;
     }
     REQUIRE(gp->ctx, c, "c is NULL");
-    REQUIRE(gp->ctx, gp->fit_state,
+    REQUIRE(gp->ctx, gp->saving.fit_state,
             "there is no state: call frg_gp_fit_keep, and this from its call");
-    const struct frgi_gp_fit_state *const s = gp->fit_state;
+    const struct frgi_gp_fit_state *const s = gp->saving.fit_state;
     TRY(frg_checkpoint_put(c, "fit", &s->head, sizeof s->head));
     return frg_checkpoint_put(c, "answers", s->answers, s->head.bytes);
 }
@@ -364,6 +367,6 @@ frg_status frg_gp_fit_resume(frg_gp *gp, const frg_checkpoint *c)
         return FRG_BAD_ARG;
     }
     REQUIRE(gp->ctx, c, "c is NULL");
-    gp->from = c;
+    gp->saving.from = c;
     return FRG_OK;
 }

@@ -12,7 +12,7 @@
 #include <omp.h>
 #include <stdatomic.h>
 
-#include "gp/gp_room.h"
+#include "gp/gp_process.h"
 
 #pragma GCC visibility push(hidden)
 

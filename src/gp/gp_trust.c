@@ -18,7 +18,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gp/gp_room.h"
+#include "gp/gp_process.h"
 #include "gp/gp_trust.h"
 
 enum { BLOCK = TRUST_BLOCK, BLOCKS = 8, PROBES = 16, EXACT = 128 };
@@ -201,7 +201,7 @@ static frg_status kernel_rows(void *user, ptrdiff_t first, ptrdiff_t count, doub
     TRY(frgi_gp_cross(gp->ctx, wide->bound, &wide->points, first, count, to, BLOCK));
     frgi_gp_white(wide->bound, &wide->points, first, count, white);
     for (ptrdiff_t b = 0; b < count; b++) {
-        to[b + (first + b) * BLOCK] += white[b] + gp->noise[first + b] + gp->jitter;
+        to[b + (first + b) * BLOCK] += white[b] + gp->vectors.noise[first + b] + gp->state.jitter;
     }
     return FRG_OK;
 }
@@ -210,17 +210,17 @@ frg_status frgi_gp_sampled_error(frg_gp *gp, double *error)
 {
     frgi_gp_need_other_bound(gp);
     const frgi_gp_trust t = {.ctx = gp->ctx,
-                             .shape = &gp->shape,
-                             .factor = gp->matrix,
-                             .work = gp->work,
-                             .memory = gp->trust_memory,
-                             .q = gp->q,
-                             .r = gp->residual,
-                             .a = gp->alpha,
+                             .shape = &gp->own.shape,
+                             .factor = gp->own.matrix,
+                             .work = gp->vectors.work,
+                             .memory = gp->vectors.trust_memory,
+                             .q = gp->data.q,
+                             .r = gp->vectors.residual,
+                             .a = gp->vectors.alpha,
                              .rows = kernel_rows,
                              .user = gp};
     double quad, trace;
     TRY(frgi_gp_trust_errors(&t, &quad, &trace));
-    *error = 0.5 * (quad + (double)gp->q * trace);
+    *error = 0.5 * (quad + (double)gp->data.q * trace);
     return FRG_OK;
 }

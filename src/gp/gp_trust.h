@@ -2,6 +2,7 @@
 #ifndef FRGI_GP_TRUST_H
 #define FRGI_GP_TRUST_H
 
+#include "fourge/gp.h"
 #include "gp/gp_spd.h"
 
 #pragma GCC visibility push(hidden)
@@ -33,6 +34,10 @@ double frgi_gp_rounding_bound(frg_dtype t, ptrdiff_t n, double rounding);
 /** Is an error of ell in f64 worth a warning: larger than ell itself, and than a thousandth, which
  *  changes no conclusion? */
 bool frgi_gp_is_rounding(double ell, double error);
+
+/** An estimate of how far ell in f32 is off, from residuals in f64 on a sample of rows; alpha must
+ *  be there. */
+FRG_MUST_USE frg_status frgi_gp_sampled_error(frg_gp *gp, double *error);
 
 #pragma GCC visibility pop
 #endif

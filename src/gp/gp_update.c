@@ -23,12 +23,14 @@
 #include <string.h>
 
 #include "gp/gp_columns.h"
+#include "gp/gp_create.h"
 #include "gp/gp_predict.h"
 #include "gp/gp_reader.h"
 
 static bool can_update(const frg_gp *gp)
 {
-    return gp->state == MATRIX_FACTOR && gp->shape.dtype == FRG_F64 && !gp->swapped;
+    return gp->state.matrix == MATRIX_FACTOR && gp->own.shape.dtype == FRG_F64 &&
+           !gp->state.swapped;
 }
 
 /** Place of column j in a triangle of n rows stored by columns without gaps. */
@@ -39,19 +41,20 @@ static ptrdiff_t packed(ptrdiff_t n, ptrdiff_t j)
 
 static void copy_factor(const frg_gp *gp, double *to)
 {
-    for (ptrdiff_t j = 0; j < gp->n; j++) {
-        frgi_gp_read_column(&gp->shape, gp->matrix, j, j, gp->n, to + packed(gp->n, j));
+    for (ptrdiff_t j = 0; j < gp->data.n; j++) {
+        frgi_gp_read_column(&gp->own.shape, gp->own.matrix, j, j, gp->data.n,
+                            to + packed(gp->data.n, j));
     }
 }
 
 /** Rows n .. padded-1 become those of a unit matrix, as a factor leaves them. */
 static void pad(frg_gp *gp)
 {
-    const frgi_spd_shape *const s = &gp->shape;
+    const frgi_spd_shape *const s = &gp->own.shape;
     const double zero = 0, one = 1;
     for (ptrdiff_t j = 0; j < s->padded; j++) {
         for (ptrdiff_t i = j > s->n ? j : s->n; i < s->padded; i++) {
-            frgi_gp_write_column(s, gp->matrix, j, i, i + 1, i == j ? &one : &zero);
+            frgi_gp_write_column(s, gp->own.matrix, j, i, i + 1, i == j ? &one : &zero);
         }
     }
 }
@@ -59,10 +62,11 @@ static void pad(frg_gp *gp)
 frg_status frgi_gp_adopt_factor(frg_gp *gp)
 {
     pad(gp);
-    frgi_gp_noise(gp, gp->noise);
-    frgi_gp_self_training(frgi_gp_need_bound(gp), &gp->points, 0, gp->n, gp->diagonal);
-    for (ptrdiff_t i = 0; i < gp->n; i++) {
-        gp->diagonal[i] += gp->noise[i];
+    frgi_gp_noise(gp, gp->vectors.noise);
+    frgi_gp_self_training(frgi_gp_need_bound(gp), &gp->own.points, 0, gp->data.n,
+                          gp->vectors.diagonal);
+    for (ptrdiff_t i = 0; i < gp->data.n; i++) {
+        gp->vectors.diagonal[i] += gp->vectors.noise[i];
     }
     return frgi_gp_take_factor(gp);
 }
@@ -75,9 +79,9 @@ static frg_status check_y(frg_gp *gp, const frg_array *y, int64_t n)
     frg_context *ctx = gp->ctx;
     TRY(frgi_array_check(ctx, y, "y", y->ndim == 1 ? 1 : 2, 1u << FRG_F64 | 1u << FRG_F32));
     const int64_t q = y->ndim == 1 ? 1 : y->shape[1];
-    if (y->shape[0] != n || q != gp->q) {
+    if (y->shape[0] != n || q != gp->data.q) {
         FAIL(ctx, E_SHAPE, "y is %lld x %lld, the process needs %lld x %lld",
-             (long long)y->shape[0], (long long)q, (long long)n, (long long)gp->q);
+             (long long)y->shape[0], (long long)q, (long long)n, (long long)gp->data.q);
     }
     const frgi_gp_reader from = frgi_gp_read(y);
     const double most = frgi_gp_largest_y(&gp->opts);
@@ -99,17 +103,17 @@ static frg_status check_y(frg_gp *gp, const frg_array *y, int64_t n)
 frg_status frgi_gp_check_new_noise(frg_gp *gp, const double *v, int64_t m)
 {
     frg_context *ctx = gp->ctx;
-    REQUIRE(ctx, !gp->known_noise == !v,
-            gp->known_noise ? "noise_variances of the new points are needed"
-                            : "noise_variances are given, and the process was made without");
+    REQUIRE(ctx, !gp->data.known_noise == !v,
+            gp->data.known_noise ? "noise_variances of the new points are needed"
+                                 : "noise_variances are given, and the process was made without");
     for (int64_t i = 0; i < m && v; i++) {
         if (!(v[i] >= 0) || isinf(v[i])) {
             FAIL(ctx, E_NOISE, "noise variance %lld is %g", frgi_nth(ctx, i), v[i]);
         }
     }
-    if (gp->groups || gp->given_mean) {
+    if (gp->data.groups || gp->data.given_mean) {
         FAIL(ctx, E_UNSUPPORTED, "points cannot be added to a process with %s: make a new one",
-             gp->groups ? "noise groups" : "given mean values");
+             gp->data.groups ? "noise groups" : "given mean values");
     }
     return FRG_OK;
 }
@@ -135,7 +139,7 @@ static void lay_out(frgi_arena *a, const frg_gp *gp, growth *g)
     g->cross = TAKE(a, double, m *n);
     g->points_memory = frgi_take(a, frgi_gp_points_bytes(gp, g->m));
     g->bound_memory =
-        frgi_take(a, frgi_gp_bound_bytes(gp->kernel, FRG_F64, g->m, frg_threads(gp->ctx)));
+        frgi_take(a, frgi_gp_bound_bytes(gp->model.kernel, FRG_F64, g->m, frg_threads(gp->ctx)));
 }
 
 bool frgi_gp_factor_schur(ptrdiff_t m, double *a)
@@ -161,22 +165,23 @@ bool frgi_gp_factor_schur(ptrdiff_t m, double *a)
 static frg_status prepare(frg_gp *gp, const growth *g, const double *noise, bool *good)
 {
     const ptrdiff_t n = g->n, m = g->m;
-    const double learned = gp->params.noise_count > 0 ? gp->theta[gp->params.noise_first] : 0;
+    const double learned =
+        gp->model.params.noise_count > 0 ? gp->model.theta[gp->model.params.noise_first] : 0;
     frgi_gp_points points;
     frgi_gp_set_points(gp, g->x, m, g->points_memory, &points);
-    const frgi_gp_bound *const self = frgi_gp_bind(gp->ctx, gp->kernel, gp->theta, &points,
-                                                   g->bound_memory, frg_threads(gp->ctx));
+    const frgi_gp_bound *const self = frgi_gp_bind(gp->ctx, gp->model.kernel, gp->model.theta,
+                                                   &points, g->bound_memory, frg_threads(gp->ctx));
     copy_factor(gp, g->factor);
-    TRY(frgi_gp_cross(gp->ctx, gp->bound, &points, 0, m, g->cross, m));
+    TRY(frgi_gp_cross(gp->ctx, gp->own.bound, &points, 0, m, g->cross, m));
     TRY(frgi_gp_cross(gp->ctx, self, &points, 0, m, g->schur, m));
     for (ptrdiff_t i = 0; i < m; i++) {
         for (ptrdiff_t j = 0; j < n; j++) {
             g->v[j + i * n] = g->cross[i + j * m];
         }
         frgi_gp_self_training(self, &points, i, 1, &g->schur[i + i * m]);
-        g->schur[i + i * m] += learned + (noise ? noise[i] : 0) + gp->jitter;
+        g->schur[i + i * m] += learned + (noise ? noise[i] : 0) + gp->state.jitter;
     }
-    TRY(frgi_spd_forward(gp->ctx, &gp->shape, gp->matrix, m, g->v, n, gp->work));
+    TRY(frgi_spd_forward(gp->ctx, &gp->own.shape, gp->own.matrix, m, g->v, n, gp->vectors.work));
     for (ptrdiff_t j = 0; j < m; j++) {
         for (ptrdiff_t i = j; i < m; i++) {
             double sum = 0;
@@ -194,13 +199,15 @@ static void write_grown(frg_gp *gp, const growth *g)
 {
     const ptrdiff_t n = g->n, m = g->m;
     for (ptrdiff_t j = 0; j < n; j++) {
-        frgi_gp_write_column(&gp->shape, gp->matrix, j, j, n, g->factor + packed(n, j));
+        frgi_gp_write_column(&gp->own.shape, gp->own.matrix, j, j, n, g->factor + packed(n, j));
         for (ptrdiff_t i = 0; i < m; i++) { /* the row V' below */
-            frgi_gp_write_column(&gp->shape, gp->matrix, j, n + i, n + i + 1, &g->v[j + i * n]);
+            frgi_gp_write_column(&gp->own.shape, gp->own.matrix, j, n + i, n + i + 1,
+                                 &g->v[j + i * n]);
         }
     }
     for (ptrdiff_t j = 0; j < m; j++) {
-        frgi_gp_write_column(&gp->shape, gp->matrix, n + j, n + j, n + m, g->schur + j + j * m);
+        frgi_gp_write_column(&gp->own.shape, gp->own.matrix, n + j, n + j, n + m,
+                             g->schur + j + j * m);
     }
 }
 
@@ -208,19 +215,19 @@ static void write_grown(frg_gp *gp, const growth *g)
 static frg_status add_data(frg_gp *gp, const double *x, const frg_array *y, const double *noise,
                            ptrdiff_t m)
 {
-    const ptrdiff_t n = gp->n, d = gp->d;
+    const ptrdiff_t n = gp->data.n, d = gp->data.d;
     const frgi_gp_reader from = frgi_gp_read(y);
     TRY(frgi_gp_resize(gp, n + m));
-    memcpy(gp->x + n * d, x, (size_t)(m * d) * sizeof *x);
-    for (ptrdiff_t c = 0; c < gp->q; c++) {
+    memcpy(gp->data.x + n * d, x, (size_t)(m * d) * sizeof *x);
+    for (ptrdiff_t c = 0; c < gp->data.q; c++) {
         for (ptrdiff_t i = 0; i < m; i++) {
-            gp->y[c * gp->n + n + i] = frgi_gp_element(&from, i, c, 0);
+            gp->data.y[c * gp->data.n + n + i] = frgi_gp_element(&from, i, c, 0);
         }
     }
-    if (gp->known_noise) {
-        memcpy(gp->known_noise + n, noise, (size_t)m * sizeof *noise);
+    if (gp->data.known_noise) {
+        memcpy(gp->data.known_noise + n, noise, (size_t)m * sizeof *noise);
     }
-    frgi_gp_params_release(&gp->params, gp->x, gp->n, d);
+    frgi_gp_params_release(&gp->model.params, gp->data.x, gp->data.n, d);
     frgi_gp_refresh(gp);
     return FRG_OK;
 }
@@ -228,13 +235,13 @@ static frg_status add_data(frg_gp *gp, const double *x, const frg_array *y, cons
 static frg_status append(frg_gp *gp, double *x, const frg_array *y, const double *noise,
                          ptrdiff_t m)
 {
-    if (!can_update(gp) || m > gp->n) {
+    if (!can_update(gp) || m > gp->data.n) {
         return add_data(gp, x, y, noise, m);
     }
-    growth g = {.n = gp->n, .m = m, .x = x};
+    growth g = {.n = gp->data.n, .m = m, .x = x};
     frgi_arena a = {0};
     bool good = false;
-    const double jitter = gp->jitter;
+    const double jitter = gp->state.jitter;
     lay_out(&a, gp, &g);
     TRY(frgi_arena_open(&a, gp->ctx, "work memory of the update"));
     lay_out(&a, gp, &g);
@@ -243,7 +250,7 @@ static frg_status append(frg_gp *gp, double *x, const frg_array *y, const double
         status = add_data(gp, x, y, noise, m);
     }
     if (status == FRG_OK && good) {
-        gp->jitter = jitter;
+        gp->state.jitter = jitter;
         write_grown(gp, &g);
         status = frgi_gp_adopt_factor(gp);
     } else if (status == FRG_OK) {
@@ -285,19 +292,19 @@ static void remove_entry(void *values, size_t size, ptrdiff_t n, ptrdiff_t i)
 /** Row i leaves the data; no memory is needed, so that nothing can fail. */
 static frg_status remove_data(frg_gp *gp, ptrdiff_t i)
 {
-    const ptrdiff_t n = gp->n;
-    remove_entry(gp->x, (size_t)gp->d * sizeof *gp->x, n, i);
-    for (ptrdiff_t c = 0; c < gp->q; c++) {
-        remove_entry(gp->y + c * n, sizeof *gp->y, n, i);
+    const ptrdiff_t n = gp->data.n;
+    remove_entry(gp->data.x, (size_t)gp->data.d * sizeof *gp->data.x, n, i);
+    for (ptrdiff_t c = 0; c < gp->data.q; c++) {
+        remove_entry(gp->data.y + c * n, sizeof *gp->data.y, n, i);
     }
-    if (gp->known_noise) {
-        remove_entry(gp->known_noise, sizeof *gp->known_noise, n, i);
+    if (gp->data.known_noise) {
+        remove_entry(gp->data.known_noise, sizeof *gp->data.known_noise, n, i);
     }
-    if (gp->groups) {
-        remove_entry(gp->groups, sizeof *gp->groups, n, i);
+    if (gp->data.groups) {
+        remove_entry(gp->data.groups, sizeof *gp->data.groups, n, i);
     }
-    if (gp->given_mean) {
-        remove_entry(gp->given_mean, sizeof *gp->given_mean, n, i);
+    if (gp->data.given_mean) {
+        remove_entry(gp->data.given_mean, sizeof *gp->data.given_mean, n, i);
     }
     TRY(frgi_gp_resize(gp, n - 1));
     frgi_gp_refresh(gp);
@@ -330,11 +337,12 @@ static void write_without(frg_gp *gp, const double *l, ptrdiff_t n, ptrdiff_t i)
         const double *const column = l + packed(n, j) - j;
         const ptrdiff_t to = j > i ? j - 1 : j;
         if (j < i) {
-            frgi_gp_write_column(&gp->shape, gp->matrix, to, to, i, column + j);
+            frgi_gp_write_column(&gp->own.shape, gp->own.matrix, to, to, i, column + j);
         }
         if (j != i) {
             const ptrdiff_t from = j > i ? j : i + 1; /* rows below the one that has gone */
-            frgi_gp_write_column(&gp->shape, gp->matrix, to, from - 1, n - 1, column + from);
+            frgi_gp_write_column(&gp->own.shape, gp->own.matrix, to, from - 1, n - 1,
+                                 column + from);
         }
     }
 }
@@ -344,7 +352,7 @@ frg_status frg_gp_update_remove(frg_gp *gp, int64_t i)
     if (!gp) {
         return FRG_BAD_ARG;
     }
-    const ptrdiff_t n = gp->n;
+    const ptrdiff_t n = gp->data.n;
     frgi_run_begins(gp->ctx);
     REQUIRE(gp->ctx, i >= 0 && i < n, "point %lld does not exist, there are %lld", (long long)i,
             (long long)n);
@@ -355,13 +363,13 @@ frg_status frg_gp_update_remove(frg_gp *gp, int64_t i)
         return remove_data(gp, (ptrdiff_t)i);
     }
     double *factor;
-    const double jitter = gp->jitter;
+    const double jitter = gp->state.jitter;
     TRY(NEW(gp->ctx, &factor, packed(n, n), "work memory of the update"));
     copy_factor(gp, factor);
     const bool good = rotate_in(factor, n, (ptrdiff_t)i + 1, 1, factor + packed(n, i) - i);
     frg_status status = remove_data(gp, (ptrdiff_t)i);
     if (status == FRG_OK && good) {
-        gp->jitter = jitter;
+        gp->state.jitter = jitter;
         write_without(gp, factor, n, (ptrdiff_t)i);
         status = frgi_gp_adopt_factor(gp);
     }
@@ -374,17 +382,17 @@ frg_status frg_gp_update_remove(frg_gp *gp, int64_t i)
 /** Columns i .. n-1 of the factor follow the noise of point i; *good is false where they cannot. */
 static frg_status rotate_noise(frg_gp *gp, ptrdiff_t i, double change, bool *good)
 {
-    const ptrdiff_t n = gp->n, order = n - i;
+    const ptrdiff_t n = gp->data.n, order = n - i;
     double *l; /* the trailing triangle, and w behind it */
     TRY(NEW0(gp->ctx, &l, packed(order, order) + order, "work memory of the update"));
     for (ptrdiff_t j = 0; j < order; j++) {
-        frgi_gp_read_column(&gp->shape, gp->matrix, i + j, i + j, n, l + packed(order, j));
+        frgi_gp_read_column(&gp->own.shape, gp->own.matrix, i + j, i + j, n, l + packed(order, j));
     }
     double *const w = l + packed(order, order);
     w[0] = sqrt(fabs(change));
     *good = rotate_in(l, order, 0, change < 0 ? -1 : 1, w);
     for (ptrdiff_t j = 0; j < order && *good; j++) {
-        frgi_gp_write_column(&gp->shape, gp->matrix, i + j, i + j, n, l + packed(order, j));
+        frgi_gp_write_column(&gp->own.shape, gp->own.matrix, i + j, i + j, n, l + packed(order, j));
     }
     DROP(gp->ctx, &l);
     return FRG_OK;
@@ -396,17 +404,17 @@ frg_status frg_gp_update_noise(frg_gp *gp, int64_t i, double variance)
         return FRG_BAD_ARG;
     }
     frgi_run_begins(gp->ctx);
-    REQUIRE(gp->ctx, gp->known_noise, "the process was made without noise_variances");
-    REQUIRE(gp->ctx, i >= 0 && i < gp->n, "point %lld does not exist, there are %lld", (long long)i,
-            (long long)gp->n);
+    REQUIRE(gp->ctx, gp->data.known_noise, "the process was made without noise_variances");
+    REQUIRE(gp->ctx, i >= 0 && i < gp->data.n, "point %lld does not exist, there are %lld",
+            (long long)i, (long long)gp->data.n);
     if (!(variance >= 0) || isinf(variance)) {
         FAIL(gp->ctx, E_NOISE, "the noise variance of point %lld is %g", (long long)i, variance);
     }
     bool good = false;
     if (can_update(gp)) {
-        TRY(rotate_noise(gp, (ptrdiff_t)i, variance - gp->known_noise[i], &good));
+        TRY(rotate_noise(gp, (ptrdiff_t)i, variance - gp->data.known_noise[i], &good));
     }
-    gp->known_noise[i] = variance;
+    gp->data.known_noise[i] = variance;
     if (good) {
         return frgi_gp_adopt_factor(gp);
     }
@@ -422,12 +430,12 @@ frg_status frg_gp_update_y(frg_gp *gp, frg_array y)
         return FRG_BAD_ARG;
     }
     frgi_run_begins(gp->ctx);
-    TRY(check_y(gp, &y, gp->n));
+    TRY(check_y(gp, &y, gp->data.n));
     const bool keeps = can_update(gp);
     const frgi_gp_reader from = frgi_gp_read(&y);
-    for (ptrdiff_t c = 0; c < gp->q; c++) {
-        for (ptrdiff_t i = 0; i < gp->n; i++) {
-            gp->y[c * gp->n + i] = frgi_gp_element(&from, i, c, 0);
+    for (ptrdiff_t c = 0; c < gp->data.q; c++) {
+        for (ptrdiff_t i = 0; i < gp->data.n; i++) {
+            gp->data.y[c * gp->data.n + i] = frgi_gp_element(&from, i, c, 0);
         }
     }
     if (keeps) {

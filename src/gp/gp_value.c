@@ -29,7 +29,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gp/gp_room.h"
+#include "gp/gp_process.h"
 #include "gp/gp_trust.h"
 
 static const double LOG_2PI = 1.8378770664093454836;
@@ -46,55 +46,42 @@ enum {
 /** The process's own arithmetic and the other change places. */
 static void swap_sides(frg_gp *gp)
 {
-    const frgi_gp_side own = {.shape = gp->shape,
-                              .matrix = gp->matrix,
-                              .kept = gp->kept,
-                              .points_memory = gp->points_memory,
-                              .bound_memory = gp->bound_memory,
-                              .points = gp->points,
-                              .bound = gp->bound};
-    const frgi_gp_side *const o = &gp->other;
-    gp->shape = o->shape;
-    gp->matrix = o->matrix;
-    gp->kept = o->kept;
-    gp->points_memory = o->points_memory;
-    gp->bound_memory = o->bound_memory;
-    gp->points = o->points;
-    gp->bound = o->bound;
+    const frgi_gp_side own = gp->own;
+    gp->own = gp->other;
     gp->other = own;
-    gp->swapped = !gp->swapped;
-    gp->state = MATRIX_NONE;
-    gp->kept_ready = false;
+    gp->state.swapped = !gp->state.swapped;
+    gp->state.matrix = MATRIX_NONE;
+    gp->state.kept_ready = false;
 }
 
 void frgi_gp_forget(frg_gp *gp)
 {
-    gp->state = MATRIX_NONE;
-    gp->bound = gp->other.bound = NULL;
-    gp->other_ready = gp->kept_ready = false;
-    if (gp->swapped && !gp->monotone) {
+    gp->state.matrix = MATRIX_NONE;
+    gp->own.bound = gp->other.bound = NULL;
+    gp->state.low_inverse = gp->state.kept_ready = false;
+    if (gp->state.swapped && !gp->mode.monotone) {
         swap_sides(gp);
     }
 }
 
 void frgi_gp_set_monotone(frg_gp *gp, bool monotone)
 {
-    gp->monotone = monotone;
-    gp->jitter_warned = false;
+    gp->mode.monotone = monotone;
+    gp->mode.jitter_warned = false;
     if (monotone) {
-        gp->jitter = 0;
-        gp->relaxed = true;
+        gp->state.jitter = 0;
+        gp->mode.relaxed = true;
     }
 }
 
 frg_status frgi_gp_set_theta(frg_gp *gp, const double *theta)
 {
-    TRY(frgi_gp_params_check(&gp->params, theta));
-    const size_t bytes = (size_t)gp->params.count * sizeof *theta;
-    if (memcmp(gp->theta, theta, bytes) != 0) {
-        memcpy(gp->theta, theta, bytes);
-        for (int i = 0; i < gp->params.count; i++) {
-            gp->params.p[i].value = theta[i];
+    TRY(frgi_gp_params_check(&gp->model.params, theta));
+    const size_t bytes = (size_t)gp->model.params.count * sizeof *theta;
+    if (memcmp(gp->model.theta, theta, bytes) != 0) {
+        memcpy(gp->model.theta, theta, bytes);
+        for (int i = 0; i < gp->model.params.count; i++) {
+            gp->model.params.p[i].value = theta[i];
         }
         frgi_gp_forget(gp);
     }
@@ -105,48 +92,49 @@ frg_status frgi_gp_set_theta(frg_gp *gp, const double *theta)
 
 void frgi_gp_noise(const frg_gp *gp, double *nu)
 {
-    const double *const learned = gp->theta + gp->params.noise_first;
-    const int count = gp->params.noise_count;
-    for (ptrdiff_t i = 0; i < gp->n; i++) {
-        nu[i] = (gp->known_noise ? gp->known_noise[i] : 0) + (count == 0   ? 0
-                                                              : gp->groups ? learned[gp->groups[i]]
-                                                                           : learned[0]);
+    const double *const learned = gp->model.theta + gp->model.params.noise_first;
+    const int count = gp->model.params.noise_count;
+    for (ptrdiff_t i = 0; i < gp->data.n; i++) {
+        nu[i] = (gp->data.known_noise ? gp->data.known_noise[i] : 0) +
+                (count == 0        ? 0
+                 : gp->data.groups ? learned[gp->data.groups[i]]
+                                   : learned[0]);
     }
 }
 
 frg_status frgi_gp_build_jittered(frg_gp *gp)
 {
     const double began = frgi_seconds();
-    const frg_status status =
-        frgi_gp_build(gp->ctx, frgi_gp_need_bound(gp), &gp->shape, gp->matrix, gp->kept);
+    const frg_status status = frgi_gp_build(gp->ctx, frgi_gp_need_bound(gp), &gp->own.shape,
+                                            gp->own.matrix, gp->own.kept);
     if (status != FRG_OK) {
         return status;
     }
-    gp->kept_ready = gp->kept != NULL;
-    frgi_spd_diagonal(&gp->shape, gp->matrix, gp->diagonal);
-    for (ptrdiff_t i = 0; i < gp->n; i++) {
-        gp->diagonal[i] += gp->noise[i];
-        gp->scratch[i] = gp->diagonal[i] + gp->jitter;
+    gp->state.kept_ready = gp->own.kept != NULL;
+    frgi_spd_diagonal(&gp->own.shape, gp->own.matrix, gp->vectors.diagonal);
+    for (ptrdiff_t i = 0; i < gp->data.n; i++) {
+        gp->vectors.diagonal[i] += gp->vectors.noise[i];
+        gp->vectors.scratch[i] = gp->vectors.diagonal[i] + gp->state.jitter;
     }
-    frgi_spd_set_diagonal(&gp->shape, gp->matrix, gp->scratch);
-    gp->value.build_seconds += frgi_seconds() - began;
+    frgi_spd_set_diagonal(&gp->own.shape, gp->own.matrix, gp->vectors.scratch);
+    gp->result.value.build_seconds += frgi_seconds() - began;
     return FRG_OK;
 }
 
 static double roundoff(const frg_gp *gp)
 {
-    return gp->shape.dtype == FRG_F32 ? (double)FLT_EPSILON / 2 : DBL_EPSILON / 2;
+    return gp->own.shape.dtype == FRG_F32 ? (double)FLT_EPSILON / 2 : DBL_EPSILON / 2;
 }
 
 /** Is every pivot more than its own rounding?  The L_ii are in scratch. */
 static bool is_regular(frg_gp *gp)
 {
     const double unit = SINGULAR * roundoff(gp);
-    for (ptrdiff_t i = 0; i < gp->n; i++) {
-        const double pivot = gp->scratch[i] * gp->scratch[i];
-        if (!(pivot > unit * sqrt((double)i + 1) * (gp->diagonal[i] + gp->jitter))) {
-            gp->pivots.pivot = i;
-            gp->pivots.value = pivot;
+    for (ptrdiff_t i = 0; i < gp->data.n; i++) {
+        const double pivot = gp->vectors.scratch[i] * gp->vectors.scratch[i];
+        if (!(pivot > unit * sqrt((double)i + 1) * (gp->vectors.diagonal[i] + gp->state.jitter))) {
+            gp->state.pivots.pivot = i;
+            gp->state.pivots.value = pivot;
             return false;
         }
     }
@@ -156,19 +144,19 @@ static bool is_regular(frg_gp *gp)
 /** Is there one right side alone?  It goes along with the factor. */
 static bool goes_along(const frg_gp *gp)
 {
-    return gp->q + gp->profile.count == 1;
+    return gp->data.q + gp->profile.count == 1;
 }
 
 /** Does a go along with the inverse?  In f64 alone: the check of f32 needs L. */
 bool frgi_gp_carries(const frg_gp *gp)
 {
-    return goes_along(gp) && gp->shape.dtype == FRG_F64;
+    return goes_along(gp) && gp->own.shape.dtype == FRG_F64;
 }
 
 /** Is K^-1 to come with L, in one sweep? */
 static bool sweeps(const frg_gp *gp)
 {
-    return gp->sweeps && frgi_gp_carries(gp) && gp->opts.precision != FRG_GP_MIXED &&
+    return gp->mode.with_inverse && frgi_gp_carries(gp) && gp->opts.precision != FRG_GP_MIXED &&
            !gp->opts.profile_scale;
 }
 
@@ -176,10 +164,11 @@ static bool sweeps(const frg_gp *gp)
 static frg_status sweep(frg_gp *gp)
 {
     const double began = frgi_seconds();
-    memcpy(gp->alpha, gp->residual, (size_t)gp->n * sizeof(double));
-    const frg_status status = frgi_spd_sweep(gp->ctx, &gp->shape, gp->matrix, gp->alpha, gp->swept,
-                                             gp->scratch, gp->work, &gp->logdet, &gp->pivots);
-    gp->value.inverse_seconds += frgi_seconds() - began;
+    memcpy(gp->vectors.alpha, gp->vectors.residual, (size_t)gp->data.n * sizeof(double));
+    const frg_status status = frgi_spd_sweep(
+        gp->ctx, &gp->own.shape, gp->own.matrix, gp->vectors.alpha, gp->vectors.swept,
+        gp->vectors.scratch, gp->vectors.work, &gp->state.logdet, &gp->state.pivots);
+    gp->result.value.inverse_seconds += frgi_seconds() - began;
     return status == FRG_OK && !is_regular(gp) ? FRG_NOT_POSDEF : status;
 }
 
@@ -187,30 +176,31 @@ static frg_status sweep(frg_gp *gp)
 static frg_status factor(frg_gp *gp)
 {
     const double began = frgi_seconds();
-    const bool single = gp->shape.dtype == FRG_F32, along = goes_along(gp);
-    void *const b = single ? (void *)gp->solved_low : gp->alpha;
+    const bool single = gp->own.shape.dtype == FRG_F32, along = goes_along(gp);
+    void *const b = single ? (void *)gp->vectors.solved_low : gp->vectors.alpha;
     if (along && single) {
-        frgi_gp_narrow(gp->n, gp->residual, gp->solved_low);
+        frgi_gp_narrow(gp->data.n, gp->vectors.residual, gp->vectors.solved_low);
     } else if (along) {
-        memcpy(gp->alpha, gp->residual, (size_t)gp->n * sizeof(double));
+        memcpy(gp->vectors.alpha, gp->vectors.residual, (size_t)gp->data.n * sizeof(double));
     }
-    const frg_status status = frgi_spd_factor_forward(
-        gp->ctx, &gp->shape, gp->matrix, along ? b : NULL, gp->work, &gp->logdet, &gp->pivots);
+    const frg_status status =
+        frgi_spd_factor_forward(gp->ctx, &gp->own.shape, gp->own.matrix, along ? b : NULL,
+                                gp->vectors.work, &gp->state.logdet, &gp->state.pivots);
     if (along && single) {
-        frgi_gp_widen(gp->n, gp->solved_low, gp->alpha);
+        frgi_gp_widen(gp->data.n, gp->vectors.solved_low, gp->vectors.alpha);
     }
-    frgi_spd_diagonal(&gp->shape, gp->matrix, gp->scratch);
-    gp->value.factor_seconds += frgi_seconds() - began;
+    frgi_spd_diagonal(&gp->own.shape, gp->own.matrix, gp->vectors.scratch);
+    gp->result.value.factor_seconds += frgi_seconds() - began;
     return status == FRG_OK && !is_regular(gp) ? FRG_NOT_POSDEF : status;
 }
 
 static double mean_diagonal(const frg_gp *gp)
 {
     double sum = 0;
-    for (ptrdiff_t i = 0; i < gp->n; i++) {
-        sum += gp->diagonal[i];
+    for (ptrdiff_t i = 0; i < gp->data.n; i++) {
+        sum += gp->vectors.diagonal[i];
     }
-    return sum / (double)gp->n;
+    return sum / (double)gp->data.n;
 }
 
 /** The next jitter above the current one; false where the policy has no more. */
@@ -221,7 +211,7 @@ static bool raise_jitter(frg_gp *gp)
         int tries;
     } policy[2][2] = {/* relative, gpytorch */ {{1e-10, 6}, {1e-8, 3}} /* f64 */,
                       {{1e-7, 5}, {1e-6, 3}} /* f32 */};
-    const bool single = gp->shape.dtype == FRG_F32,
+    const bool single = gp->own.shape.dtype == FRG_F32,
                relative = gp->opts.jitter == FRG_GP_JITTER_RELATIVE;
     const double unit = relative ? mean_diagonal(gp) : 1;
     if (gp->opts.jitter == FRG_GP_JITTER_NONE || !(unit > 0 && isfinite(unit))) {
@@ -229,8 +219,8 @@ static bool raise_jitter(frg_gp *gp)
     }
     double level = policy[single][!relative].first * unit;
     for (int t = 0; t < policy[single][!relative].tries; t++) {
-        if (level > gp->jitter * (1 + DBL_EPSILON)) {
-            gp->jitter = level;
+        if (level > gp->state.jitter * (1 + DBL_EPSILON)) {
+            gp->state.jitter = level;
             return true;
         }
         level *= 10;
@@ -241,8 +231,8 @@ static bool raise_jitter(frg_gp *gp)
 static double squared_distance(const frg_gp *gp, ptrdiff_t i, ptrdiff_t j)
 {
     double sum = 0;
-    for (ptrdiff_t k = 0; k < gp->d; k++) {
-        const double difference = gp->x[i * gp->d + k] - gp->x[j * gp->d + k];
+    for (ptrdiff_t k = 0; k < gp->data.d; k++) {
+        const double difference = gp->data.x[i * gp->data.d + k] - gp->data.x[j * gp->data.d + k];
         sum += difference * difference;
     }
     return sum;
@@ -251,13 +241,13 @@ static double squared_distance(const frg_gp *gp, ptrdiff_t i, ptrdiff_t j)
 static void find_closest(frg_gp *gp)
 {
     double least = INFINITY;
-    for (ptrdiff_t i = 1; gp->n <= CLOSEST_MOST && i < gp->n && least > 0; i++) {
+    for (ptrdiff_t i = 1; gp->data.n <= CLOSEST_MOST && i < gp->data.n && least > 0; i++) {
         for (ptrdiff_t j = 0; j < i; j++) {
             const double square = squared_distance(gp, i, j);
             if (square < least) {
                 least = square;
-                gp->value.closest[0] = j;
-                gp->value.closest[1] = i;
+                gp->result.value.closest[0] = j;
+                gp->result.value.closest[1] = i;
             }
         }
     }
@@ -266,16 +256,16 @@ static void find_closest(frg_gp *gp)
 /** "; the closest points are rows 3 and 7, at the distance 0" */
 static const char *describe_closest(const frg_gp *gp, char text[PAIR_BYTES])
 {
-    const int64_t i = gp->value.closest[0], j = gp->value.closest[1];
+    const int64_t i = gp->result.value.closest[0], j = gp->result.value.closest[1];
     text[0] = '\0';
     if (i < 0) {
         return text;
     }
     const double distance = sqrt(squared_distance(gp, i, j));
-    const bool differ = distance <= 0 && gp->y[i] != gp->y[j];
+    const bool differ = distance <= 0 && gp->data.y[i] != gp->data.y[j];
     snprintf(text, PAIR_BYTES,
              "; the closest points are rows %lld and %lld%s, at the distance %.3g%s",
-             frgi_nth(gp->ctx, i), frgi_nth(gp->ctx, j), gp->masked ? " of those kept" : "",
+             frgi_nth(gp->ctx, i), frgi_nth(gp->ctx, j), gp->data.masked ? " of those kept" : "",
              distance, differ ? ": inconsistent duplicates, their y differ" : "");
     return text;
 }
@@ -283,14 +273,15 @@ static const char *describe_closest(const frg_gp *gp, char text[PAIR_BYTES])
 static void warn_jitter(frg_gp *gp)
 {
     char pair[PAIR_BYTES];
-    if (gp->monotone && gp->jitter_warned) {
+    if (gp->mode.monotone && gp->mode.jitter_warned) {
         return;
     }
-    gp->jitter_warned = true;
+    gp->mode.jitter_warned = true;
     frgi_warn(gp->ctx, W_JITTER,
               "jitter %.3g was added to the diagonal after %d tr%s: pivot %lld was not positive%s",
-              gp->jitter, gp->value.jitter_tries, gp->value.jitter_tries == 1 ? "y" : "ies",
-              frgi_nth(gp->ctx, gp->value.pivot), describe_closest(gp, pair));
+              gp->state.jitter, gp->result.value.jitter_tries,
+              gp->result.value.jitter_tries == 1 ? "y" : "ies",
+              frgi_nth(gp->ctx, gp->result.value.pivot), describe_closest(gp, pair));
 }
 
 /** K = L L' with as little jitter as it takes.  Records no failure. */
@@ -304,16 +295,16 @@ static frg_status factor_with_jitter(frg_gp *gp, bool may_raise)
         if (status != FRG_NOT_POSDEF) {
             return status;
         }
-        if (gp->value.pivot < 0) {
-            gp->value.pivot = gp->pivots.pivot;
-            if (!gp->jitter_warned) {
+        if (gp->result.value.pivot < 0) {
+            gp->result.value.pivot = gp->state.pivots.pivot;
+            if (!gp->mode.jitter_warned) {
                 find_closest(gp);
             }
         }
         if (!may_raise || !raise_jitter(gp)) {
             return FRG_NOT_POSDEF;
         }
-        gp->value.jitter_tries++;
+        gp->result.value.jitter_tries++;
     }
 }
 
@@ -336,17 +327,19 @@ void frgi_gp_widen(ptrdiff_t n, const float *from, double *to)
 /** alpha (and the columns of H behind it) <- L^-1 or L^-T of it, in the process's arithmetic. */
 static frg_status solve_triangle(frg_gp *gp, bool transposed)
 {
-    const ptrdiff_t n = gp->n, columns = gp->q + gp->profile.count;
-    const bool single = gp->shape.dtype == FRG_F32;
+    const ptrdiff_t n = gp->data.n, columns = gp->data.q + gp->profile.count;
+    const bool single = gp->own.shape.dtype == FRG_F32;
     if (single) {
-        frgi_gp_narrow(n * columns, gp->alpha, gp->solved_low);
+        frgi_gp_narrow(n * columns, gp->vectors.alpha, gp->vectors.solved_low);
     }
-    void *const b = single ? (void *)gp->solved_low : gp->alpha;
-    const frg_status status =
-        transposed ? frgi_spd_backward(gp->ctx, &gp->shape, gp->matrix, columns, b, n, gp->work)
-                   : frgi_spd_forward(gp->ctx, &gp->shape, gp->matrix, columns, b, n, gp->work);
+    void *const b = single ? (void *)gp->vectors.solved_low : gp->vectors.alpha;
+    const frg_status status = transposed
+                                  ? frgi_spd_backward(gp->ctx, &gp->own.shape, gp->own.matrix,
+                                                      columns, b, n, gp->vectors.work)
+                                  : frgi_spd_forward(gp->ctx, &gp->own.shape, gp->own.matrix,
+                                                     columns, b, n, gp->vectors.work);
     if (single && status == FRG_OK) {
-        frgi_gp_widen(n * columns, gp->solved_low, gp->alpha);
+        frgi_gp_widen(n * columns, gp->vectors.solved_low, gp->vectors.alpha);
     }
     return status;
 }
@@ -354,8 +347,8 @@ static frg_status solve_triangle(frg_gp *gp, bool transposed)
 /** alpha <- L^-1 r, and L^-1 H behind it. */
 static frg_status solve_forward(frg_gp *gp)
 {
-    const ptrdiff_t n = gp->n, m = gp->profile.count;
-    memcpy(gp->alpha, gp->residual, (size_t)(n * gp->q) * sizeof(double));
+    const ptrdiff_t n = gp->data.n, m = gp->profile.count;
+    memcpy(gp->vectors.alpha, gp->vectors.residual, (size_t)(n * gp->data.q) * sizeof(double));
     if (m > 0) {
         memcpy(gp->profile.solved, gp->profile.basis, (size_t)(n * m) * sizeof(double));
     }
@@ -369,17 +362,17 @@ static frg_status solve(frg_gp *gp, bool swept)
 {
     const ptrdiff_t m = gp->profile.count;
     if (m > 0 && !frgi_gp_mean_profile(gp)) {
-        gp->pivots.pivot = -1;
+        gp->state.pivots.pivot = -1;
         return FRG_NOT_POSDEF;
     }
     if (!frgi_gp_scale_profile(gp)) {
         return FRG_BROKE_DOWN;
     }
     if (frgi_gp_carries(gp)) {
-        memcpy(gp->forward, gp->alpha, (size_t)gp->n * sizeof(double));
+        memcpy(gp->vectors.forward, gp->vectors.alpha, (size_t)gp->data.n * sizeof(double));
     }
     if (swept) {
-        memcpy(gp->alpha, gp->swept, (size_t)gp->n * sizeof(double));
+        memcpy(gp->vectors.alpha, gp->vectors.swept, (size_t)gp->data.n * sizeof(double));
         return FRG_OK;
     }
     const frg_status status = solve_triangle(gp, true);
@@ -395,64 +388,67 @@ static frg_status solve(frg_gp *gp, bool swept)
 static void bound_error(frg_gp *gp)
 {
     double largest = 0, square = 0, inverse = 0;
-    for (ptrdiff_t i = 0; i < gp->n; i++) {
-        largest = gp->diagonal[i] > largest ? gp->diagonal[i] : largest;
-        inverse += 1 / (gp->scratch[i] * gp->scratch[i]);
+    for (ptrdiff_t i = 0; i < gp->data.n; i++) {
+        largest = gp->vectors.diagonal[i] > largest ? gp->vectors.diagonal[i] : largest;
+        inverse += 1 / (gp->vectors.scratch[i] * gp->vectors.scratch[i]);
     }
-    for (ptrdiff_t i = 0; i < gp->n * gp->q; i++) {
-        square += gp->alpha[i] * gp->alpha[i];
+    for (ptrdiff_t i = 0; i < gp->data.n * gp->data.q; i++) {
+        square += gp->vectors.alpha[i] * gp->vectors.alpha[i];
     }
-    gp->rounding = largest * (square + (double)gp->q * inverse);
-    gp->value.error_estimate = frgi_gp_rounding_bound(gp->shape.dtype, gp->n, gp->rounding);
+    gp->state.rounding = largest * (square + (double)gp->data.q * inverse);
+    gp->result.value.error_estimate =
+        frgi_gp_rounding_bound(gp->own.shape.dtype, gp->data.n, gp->state.rounding);
 }
 
 static void fill_likelihood(frg_gp *gp)
 {
-    const double n = (double)gp->n, q = (double)gp->q;
-    frg_gp_value *const v = &gp->value;
-    v->log_likelihood = -0.5 * (gp->quad + q * gp->logdet + q * n * LOG_2PI);
+    const double n = (double)gp->data.n, q = (double)gp->data.q;
+    frg_gp_value *const v = &gp->result.value;
+    v->log_likelihood = -0.5 * (gp->state.quad + q * gp->state.logdet + q * n * LOG_2PI);
     if (gp->opts.reml) {
         v->log_likelihood += 0.5 * q * ((double)gp->profile.count * LOG_2PI - gp->profile.logdet);
     }
     if (gp->opts.profile_scale) {
-        v->log_likelihood -= 0.5 * frgi_gp_scale_count(gp) * log(gp->scale);
+        v->log_likelihood -= 0.5 * frgi_gp_scale_count(gp) * log(gp->state.scale);
     }
-    v->log_prior = frgi_gp_params_prior(&gp->params, gp->theta, NULL, NULL);
-    v->per_point = (v->log_likelihood + v->log_prior) / (double)(gp->n + gp->masked);
+    v->log_prior = frgi_gp_params_prior(&gp->model.params, gp->model.theta, NULL, NULL);
+    v->per_point = (v->log_likelihood + v->log_prior) / (double)(gp->data.n + gp->data.masked);
 }
 
 static void fill_value(frg_gp *gp)
 {
-    frg_gp_value *const v = &gp->value;
+    frg_gp_value *const v = &gp->result.value;
     fill_likelihood(gp);
-    v->jitter = gp->jitter;
-    v->scale = gp->scale;
+    v->jitter = gp->state.jitter;
+    v->scale = gp->state.scale;
     bound_error(gp);
-    v->storage = gp->storage;
-    v->promoted = gp->swapped;
+    v->storage = gp->memory.storage;
+    v->promoted = gp->state.swapped;
 }
 
 /** On the way of a fit ell goes through 0, where nothing is relative to it: a thousandth of a unit
  *  a point will do. */
 static double error_allowed(const frg_gp *gp)
 {
-    return gp->opts.accuracy * (fabs(gp->value.log_likelihood) + (gp->relaxed ? (double)gp->n : 1));
+    return gp->opts.accuracy *
+           (fabs(gp->result.value.log_likelihood) + (gp->mode.relaxed ? (double)gp->data.n : 1));
 }
 
 static bool is_accurate(const frg_gp *gp)
 {
-    return gp->value.error_estimate <= error_allowed(gp); /* not so: NaN */
+    return gp->result.value.error_estimate <= error_allowed(gp); /* not so: NaN */
 }
 
 /** In f64 nothing better is at hand, so that the bound is a warning: once a value, of a fit at its
  *  end. */
 static void warn_rounding(frg_gp *gp)
 {
-    const frg_gp_value *const v = &gp->value;
-    if (gp->monotone || gp->rounding_warned || gp->shape.dtype != FRG_F64 || is_accurate(gp)) {
+    const frg_gp_value *const v = &gp->result.value;
+    if (gp->mode.monotone || gp->mode.rounding_warned || gp->own.shape.dtype != FRG_F64 ||
+        is_accurate(gp)) {
         return;
     }
-    gp->rounding_warned = true;
+    gp->mode.rounding_warned = true;
     frgi_warn(gp->ctx, W_ROUNDING_GP,
               "the log-likelihood %.6g may be wrong by %.2g in float64, %.2g is asked for",
               v->log_likelihood, v->error_estimate, error_allowed(gp));
@@ -461,7 +457,7 @@ static void warn_rounding(frg_gp *gp)
 /** FRG_BROKE_DOWN where f32 is not good enough. */
 static frg_status check_accuracy(frg_gp *gp)
 {
-    if (gp->shape.dtype == FRG_F64 || is_accurate(gp)) {
+    if (gp->own.shape.dtype == FRG_F64 || is_accurate(gp)) {
         return FRG_OK;
     }
     double error;
@@ -469,7 +465,7 @@ static frg_status check_accuracy(frg_gp *gp)
     if (status != FRG_OK) {
         return status;
     }
-    gp->value.error_estimate = fmin(error, gp->value.error_estimate);
+    gp->result.value.error_estimate = fmin(error, gp->result.value.error_estimate);
     return is_accurate(gp) ? FRG_OK : FRG_BROKE_DOWN;
 }
 
@@ -478,7 +474,7 @@ static frg_status check_accuracy(frg_gp *gp)
 static frg_status evaluate(frg_gp *gp, bool may_raise)
 {
     if (frgi_gp_unresolved(gp) >= 0 || frgi_gp_lost_phase(gp) >= 0) {
-        gp->value.error_estimate = (double)INFINITY;
+        gp->result.value.error_estimate = (double)INFINITY;
         return FRG_BROKE_DOWN;
     }
     frg_status status = factor_with_jitter(gp, may_raise);
@@ -491,7 +487,7 @@ static frg_status evaluate(frg_gp *gp, bool may_raise)
     }
     if (status == FRG_OK) {
         fill_value(gp);
-        gp->value.factor_seconds += frgi_seconds() - began;
+        gp->result.value.factor_seconds += frgi_seconds() - began;
         status = check_accuracy(gp);
     }
     return status;
@@ -500,15 +496,15 @@ static frg_status evaluate(frg_gp *gp, bool may_raise)
 static frg_status refuse(frg_gp *gp, frg_status status)
 {
     char pair[PAIR_BYTES];
-    const frg_gp_value *const v = &gp->value;
-    if (status == FRG_NOT_POSDEF && gp->pivots.pivot < 0) {
+    const frg_gp_value *const v = &gp->result.value;
+    if (status == FRG_NOT_POSDEF && gp->state.pivots.pivot < 0) {
         FAIL(gp->ctx, E_NOT_POSDEF, "the columns of the profiled mean are collinear under K");
     }
     if (status == FRG_NOT_POSDEF) {
         FAIL(gp->ctx, E_NOT_POSDEF,
              "pivot %lld of %lld is %.3g of the mean diagonal with jitter %.3g (%d tries)%s",
-             frgi_nth(gp->ctx, gp->pivots.pivot), (long long)gp->n,
-             gp->pivots.value / mean_diagonal(gp), gp->jitter, v->jitter_tries,
+             frgi_nth(gp->ctx, gp->state.pivots.pivot), (long long)gp->data.n,
+             gp->state.pivots.value / mean_diagonal(gp), gp->state.jitter, v->jitter_tries,
              describe_closest(gp, pair));
     }
     const ptrdiff_t apart = frgi_gp_unresolved(gp);
@@ -517,22 +513,23 @@ static frg_status refuse(frg_gp *gp, frg_status status)
              "column %s has a value at %.3g from the others, which lie within about %.2g: in %s "
              "they "
              "would be one point",
-             gp->column_names[apart], gp->largest[apart], gp->spread[apart],
-             frg_dtype_name(gp->shape.dtype));
+             gp->data.column_names[apart], gp->columns.largest[apart], gp->columns.spread[apart],
+             frg_dtype_name(gp->own.shape.dtype));
     }
     const ptrdiff_t lost = frgi_gp_lost_phase(gp);
     if (status == FRG_BROKE_DOWN && lost >= 0) {
         FAIL(gp->ctx, E_PHASE,
              "column %s has a value at %.3g from the others: so many periods that its phase is "
              "unknown in %s",
-             gp->column_names[lost], gp->largest[lost], frg_dtype_name(gp->shape.dtype));
+             gp->data.column_names[lost], gp->columns.largest[lost],
+             frg_dtype_name(gp->own.shape.dtype));
     }
-    if (status == FRG_BROKE_DOWN && !(gp->scale > 0)) {
+    if (status == FRG_BROKE_DOWN && !(gp->state.scale > 0)) {
         FAIL(gp->ctx, E_OPTION,
              "profile_scale: all residuals are 0 or rounding, nothing is left to estimate from");
     }
     if (status == FRG_BROKE_DOWN && !isfinite(v->log_likelihood)) {
-        FAIL(gp->ctx, E_RANGE_GP, "r'K^-1 r overflows in %s", frg_dtype_name(gp->shape.dtype));
+        FAIL(gp->ctx, E_RANGE_GP, "r'K^-1 r overflows in %s", frg_dtype_name(gp->own.shape.dtype));
     }
     if (status == FRG_BROKE_DOWN) {
         FAIL(gp->ctx, E_PRECISION_GP,
@@ -545,10 +542,10 @@ static frg_status refuse(frg_gp *gp, frg_status status)
 /** f32 gives way to f64 at this theta, and until the end of the fit. */
 static frg_status promote(frg_gp *gp)
 {
-    gp->value.pivot = gp->value.closest[0] = gp->value.closest[1] = -1;
+    gp->result.value.pivot = gp->result.value.closest[0] = gp->result.value.closest[1] = -1;
     swap_sides(gp);
     const frg_status status = evaluate(gp, true);
-    if (status == FRG_OK && !gp->monotone) {
+    if (status == FRG_OK && !gp->mode.monotone) {
         frgi_warn(gp->ctx, W_PRECISION_GP, "float32 is not enough here: computed in float64");
     }
     return status;
@@ -556,18 +553,18 @@ static frg_status promote(frg_gp *gp)
 
 static bool may_promote(const frg_gp *gp)
 {
-    return gp->opts.precision == FRG_GP_F32 && gp->opts.auto_promote && !gp->swapped;
+    return gp->opts.precision == FRG_GP_F32 && gp->opts.auto_promote && !gp->state.swapped;
 }
 
 void frgi_gp_recall(frg_gp *gp, frg_status status, const frg_gp_value *value, double jitter,
                     bool swapped)
 {
-    if (gp->swapped != swapped) {
+    if (gp->state.swapped != swapped) {
         swap_sides(gp);
     }
-    gp->state = MATRIX_NONE;
-    gp->jitter = jitter;
-    gp->value = *value;
+    gp->state.matrix = MATRIX_NONE;
+    gp->state.jitter = jitter;
+    gp->result.value = *value;
     if (status == FRG_OK && value->jitter_tries > 0) {
         warn_jitter(gp);
     }
@@ -575,35 +572,38 @@ void frgi_gp_recall(frg_gp *gp, frg_status status, const frg_gp_value *value, do
 
 /** The end of an evaluation that began at kept_jitter: a step that is not taken leaves the
  *  objective alone. */
-static frg_status finish(frg_gp *gp, frg_status status, double kept_jitter, frgi_gp_state done)
+static frg_status finish(frg_gp *gp, frg_status status, double kept_jitter,
+                         frgi_gp_matrix_state done)
 {
-    if (status == FRG_OK && !isfinite(gp->value.log_likelihood)) {
+    if (status == FRG_OK && !isfinite(gp->result.value.log_likelihood)) {
         status = FRG_BROKE_DOWN;
     }
     if (status != FRG_OK) {
         status = refuse(gp, status);
-        gp->jitter = kept_jitter;
+        gp->state.jitter = kept_jitter;
         return status;
     }
-    if (gp->value.jitter_tries > 0) {
+    if (gp->result.value.jitter_tries > 0) {
         warn_jitter(gp);
     }
-    gp->state = done;
+    gp->state.matrix = done;
     return FRG_OK;
 }
 
 frg_status frgi_gp_value(frg_gp *gp)
 {
-    if (gp->state != MATRIX_NONE) {
+    if (gp->state.matrix != MATRIX_NONE) {
         warn_rounding(gp);
         return FRG_OK;
     }
-    const double kept_jitter = gp->monotone ? gp->jitter : 0;
-    gp->jitter = kept_jitter;
-    gp->value = (frg_gp_value){
-        .pivot = -1, .closest = {-1, -1}, .trace_residual = (double)NAN, .jitter = gp->jitter};
-    gp->rounding_warned = false;
-    frgi_gp_noise(gp, gp->noise);
+    const double kept_jitter = gp->mode.monotone ? gp->state.jitter : 0;
+    gp->state.jitter = kept_jitter;
+    gp->result.value = (frg_gp_value){.pivot = -1,
+                                      .closest = {-1, -1},
+                                      .trace_residual = (double)NAN,
+                                      .jitter = gp->state.jitter};
+    gp->mode.rounding_warned = false;
+    frgi_gp_noise(gp, gp->vectors.noise);
     frgi_gp_mean_residual(gp);
     frg_status status = evaluate(gp, !may_promote(gp));
     if ((status == FRG_NOT_POSDEF || status == FRG_BROKE_DOWN) && may_promote(gp)) {
@@ -620,11 +620,11 @@ frg_status frgi_gp_promote(frg_gp *gp)
 {
     if (!may_promote(gp)) {
         FAIL(gp->ctx, E_PRECISION_GP, "the trace of K^-1 K is off by %.2g of n in %s",
-             gp->value.trace_residual, frg_dtype_name(gp->shape.dtype));
+             gp->result.value.trace_residual, frg_dtype_name(gp->own.shape.dtype));
     }
     frgi_gp_mean_residual(gp); /* a profiled mean has been taken out of it */
     const frg_status status = promote(gp);
-    return finish(gp, status, gp->jitter, sweeps(gp) ? MATRIX_INVERSE : MATRIX_FACTOR);
+    return finish(gp, status, gp->state.jitter, sweeps(gp) ? MATRIX_INVERSE : MATRIX_FACTOR);
 }
 
 static frg_status solve_anew(frg_gp *gp)
@@ -645,15 +645,17 @@ frg_status frgi_gp_solve_anew(frg_gp *gp)
 
 frg_status frgi_gp_take_factor(frg_gp *gp)
 {
-    gp->state = MATRIX_NONE;
-    gp->other_ready = false; /* an inverse and alpha in f32 were of the factor before */
-    gp->value = (frg_gp_value){.pivot = -1, .closest = {-1, -1}, .trace_residual = (double)NAN};
-    gp->rounding_warned = false;
-    gp->logdet = frgi_spd_logdet(gp->ctx, &gp->shape, gp->matrix, gp->work, &gp->pivots);
-    frgi_spd_diagonal(&gp->shape, gp->matrix, gp->scratch);
+    gp->state.matrix = MATRIX_NONE;
+    gp->state.low_inverse = false; /* an inverse and alpha in f32 were of the factor before */
+    gp->result.value =
+        (frg_gp_value){.pivot = -1, .closest = {-1, -1}, .trace_residual = (double)NAN};
+    gp->mode.rounding_warned = false;
+    gp->state.logdet = frgi_spd_logdet(gp->ctx, &gp->own.shape, gp->own.matrix, gp->vectors.work,
+                                       &gp->state.pivots);
+    frgi_spd_diagonal(&gp->own.shape, gp->own.matrix, gp->vectors.scratch);
     const frg_status status = solve_anew(gp);
     if (status == FRG_OK) {
         fill_value(gp);
     }
-    return finish(gp, status, gp->jitter, MATRIX_FACTOR);
+    return finish(gp, status, gp->state.jitter, MATRIX_FACTOR);
 }

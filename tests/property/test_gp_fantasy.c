@@ -4,7 +4,7 @@
  * Tolerances: noise 0.05 of the variance and n <= 120, so that cond(K) n eps = 3e-9 bounds what two
  * ways of solving differ by; errors being independent it is about 1e-11, and 1e-9 is asked for.
  */
-#include "gp/gp_room.h"
+#include "gp/gp_process.h"
 #include "gp_data.h"
 
 enum { N = 70, SETS = 3, M = 4, S = 2, T = 70 };
@@ -129,9 +129,9 @@ static void fantasies_are_appended_points(void)
         random_fantasies(&f);
         if (gp) {
             const double before = gp_data_value(ctx, gp);
-            const void *const factor = gp->matrix;
+            const void *const factor = gp->own.matrix;
             CHECK_OK(ctx, ask(gp, &f, models[k].known ? f.noise : NULL));
-            CHECK(gp->state == MATRIX_FACTOR && gp->matrix == factor && gp->n == N);
+            CHECK(gp->state.matrix == MATRIX_FACTOR && gp->own.matrix == factor && gp->data.n == N);
             CHECK(gp_data_value(ctx, gp) == before);
             against_appended(ctx, &g, models[k].kernel, &o, &f, models[k].tolerance);
         }
@@ -220,7 +220,7 @@ static void one_noise(void)
         gp_data_value(ctx, gp);
         noise[changes[k].row] = changes[k].variance;
         CHECK_OK(ctx, frg_gp_update_noise(gp, changes[k].row, changes[k].variance));
-        CHECK_SAYS((gp->state == MATRIX_FACTOR) == changes[k].keeps, "change %d", (int)k);
+        CHECK_SAYS((gp->state.matrix == MATRIX_FACTOR) == changes[k].keeps, "change %d", (int)k);
         frg_gp *made = gp_data_open(ctx, &g, kernel, &o);
         CHECK_NEAR(gp_data_value(ctx, gp), gp_data_value(ctx, made), 1e-10);
         if (k == 6 && made && CHECK_OK(ctx, frg_gp_eval_gradient(gp, gradient, NULL, NULL, NULL)) &&

@@ -99,13 +99,14 @@ static void goes_with_x(void)
             frg_gp *gp = gp_data_open(ctx, s ? &scaled : &g, kernels[k], NULL);
             if (!gp || !CHECK_OK(ctx, frgi_gp_choose_start(gp, 1)))
                 continue;
-            CHECK(gp->start_values > 5 && gp->start_points == (k == 1 ? gp->start_points : 50));
-            memcpy(theta[s], gp->theta, (size_t)gp->params.count * sizeof **theta);
-            for (int i = 0; s && i < gp->params.count; i++) {
-                const frgi_gp_role role = gp->params.p[i].role;
+            CHECK(gp->result.start_values > 5 &&
+                  gp->result.start_points == (k == 1 ? gp->result.start_points : 50));
+            memcpy(theta[s], gp->model.theta, (size_t)gp->model.params.count * sizeof **theta);
+            for (int i = 0; s && i < gp->model.params.count; i++) {
+                const frgi_gp_role role = gp->model.params.p[i].role;
                 const double want = role == GP_ROLE_LENGTH || role == GP_ROLE_PERIOD ? factor : 1;
                 CHECK_SAYS(theta[1][i] == want * theta[0][i], "%s, %s: %.17g and %.17g", kernels[k],
-                           gp->params.p[i].name, theta[0][i], theta[1][i]);
+                           gp->model.params.p[i].name, theta[0][i], theta[1][i]);
             }
             frg_gp_destroy(gp);
         }
@@ -132,7 +133,7 @@ static void is_no_worse(void)
              * order n */
             CHECK_SAYS(now >= before - 1e-7 * (fabs(before) + 70), "%s: %g after %g", kernels[k],
                        now, before);
-            CHECK_OK(ctx, frgi_gp_params_check(&gp->params, gp->theta));
+            CHECK_OK(ctx, frgi_gp_params_check(&gp->model.params, gp->model.theta));
         }
         frg_gp_destroy(gp);
     }
@@ -277,7 +278,7 @@ static void starts_at_the_period(void)
         wave(&g, 120, 1, cycles, 0.15);
         frg_gp *gp = gp_data_open(ctx, &g, kernels[k % 2], NULL);
         if (gp && CHECK_OK(ctx, frgi_gp_choose_start(gp, 1))) {
-            const double p = gp->theta[gp_data_find(gp, "periodic.p")] * cycles;
+            const double p = gp->model.theta[gp_data_find(gp, "periodic.p")] * cycles;
             CHECK_SAYS(fabs(p - 1) < 0.03 || fabs(p - 2) < 0.06, "%s: %g of the period",
                        kernels[k % 2], p);
         }
@@ -330,7 +331,7 @@ static void same_on_threads(void)
         frg_gp *gp = gp_data_open(ctx, &g, "scale*rbf + scale*on(x1; periodic) + noise", NULL);
         if (gp && CHECK_OK(ctx, frgi_gp_choose_start(gp, 3))) {
             gp_data_theta(gp, theta[threads > 1]);
-            frgi_gp_random_start(gp, 2, gp->theta);
+            frgi_gp_random_start(gp, 2, gp->model.theta);
             if (threads > 1)
                 CHECK_BITS(theta[0], theta[1], 6 * sizeof(double));
         }
@@ -353,7 +354,7 @@ static void random_within_reach(void)
         double theta[GP_DATA_PARAMETERS];
         const int l = gp_data_find(gp, "rbf.l"), p = gp_data_find(gp, "periodic.p");
         for (int start = 1; start <= 200; start++) {
-            memcpy(theta, gp->theta, (size_t)gp->params.count * sizeof *theta);
+            memcpy(theta, gp->model.theta, (size_t)gp->model.params.count * sizeof *theta);
             frgi_gp_random_start(gp, start, theta);
             CHECK_SAYS(theta[l] >= 6 && theta[l] <= 294, "l %g", theta[l]);
             CHECK_SAYS(theta[p] >= 12 && theta[p] <= 294, "p %g", theta[p]);

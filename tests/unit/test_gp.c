@@ -5,7 +5,7 @@
  * 1e-13.  scikit-learn's numbers carry its own rounding and its alpha = 0: 1e-10 for values, 1e-8
  * for gradients, as both sum n^2 terms.
  */
-#include "gp/gp_room.h"
+#include "gp/gp_process.h"
 #include "gp_data.h"
 
 static const double LOG_2PI = 1.8378770664093454836;

@@ -1,6 +1,6 @@
 /* test_gp_input.c - what a process refuses, and how it says so; parameters at their ends; the
  * report; memory. */
-#include "gp/gp_room.h"
+#include "gp/gp_process.h"
 #include "gp_data.h"
 
 /* ---- bad input ------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* test_gp_trouble.c - equal points, jitter, kernels that are no covariance, interruption; nothing
  * allocated twice. */
-#include "gp/gp_room.h"
+#include "gp/gp_process.h"
 #include "gp_data.h"
 
 /* ---- duplicates, jitter --------------------------------------------------------- */
@@ -75,7 +75,7 @@ static void monotone_jitter(void)
                  rough[2] = {1.2, 0.1};
     const double rougher[2] = {1.2, 0.01};
     frg_gp_value v;
-    CHECK(gp->value.jitter == 0);
+    CHECK(gp->result.value.jitter == 0);
     frgi_gp_set_monotone(gp, true);
     CHECK_OK(ctx, frg_gp_update_parameters(gp, smooth));
     CHECK_OK(ctx, frg_gp_eval(gp, &v));

@@ -8,8 +8,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "gp/gp_create.h"
+#include "gp/gp_process.h"
 #include "gp/gp_reader.h"
-#include "gp/gp_room.h"
 
 static const double LARGEST_F32_Y = 1e18, LARGEST_F32_X = 1e38, LARGEST_Y = 1e150;
 
@@ -61,17 +62,17 @@ static frg_status take_opts(frg_context *ctx, frg_gp_opts *o, const frg_gp_opts 
 static frg_status check_together(const frg_gp *gp)
 {
     const frg_gp_opts *const o = &gp->opts;
-    if (o->reml && gp->mean != GP_MEAN_PROFILED) {
+    if (o->reml && gp->mean.kind != GP_MEAN_PROFILED) {
         FAIL(gp->ctx, E_OPTION, "reml needs mean \"profiled\"");
     }
     if (o->profile_scale && o->noise_variances) {
         FAIL(gp->ctx, E_OPTION,
              "profile_scale multiplies the noise too: known noise variances do not go with it");
     }
-    if (gp->mean == GP_MEAN_VALUES && !o->mean_values) {
+    if (gp->mean.kind == GP_MEAN_VALUES && !o->mean_values) {
         FAIL(gp->ctx, E_OPTION, "mean \"values\" needs mean_values");
     }
-    if (gp->mean != GP_MEAN_VALUES && o->mean_values) {
+    if (gp->mean.kind != GP_MEAN_VALUES && o->mean_values) {
         FAIL(gp->ctx, E_OPTION,
              "mean_values are given, and the mean is \"%s\": ask for mean \"values\"",
              o->mean ? o->mean : "const");
@@ -223,15 +224,15 @@ static frg_status count_groups(frg_context *ctx, const int32_t *groups, int64_t 
 
 static frg_status name_columns(frg_gp *gp, const char *const *names)
 {
-    TRY(NEW0(gp->ctx, &gp->column_names, gp->d, "names of the columns"));
-    for (ptrdiff_t k = 0; k < gp->d; k++) {
-        TRY(names ? frgi_text_append(gp->ctx, &gp->names, names[k], strlen(names[k]))
-                  : frgi_text_printf(gp->ctx, &gp->names, "x%lld", (long long)k + 1));
-        TRY(frgi_text_append(gp->ctx, &gp->names, "", 1));
+    TRY(NEW0(gp->ctx, &gp->data.column_names, gp->data.d, "names of the columns"));
+    for (ptrdiff_t k = 0; k < gp->data.d; k++) {
+        TRY(names ? frgi_text_append(gp->ctx, &gp->data.names, names[k], strlen(names[k]))
+                  : frgi_text_printf(gp->ctx, &gp->data.names, "x%lld", (long long)k + 1));
+        TRY(frgi_text_append(gp->ctx, &gp->data.names, "", 1));
     }
-    char *at = gp->names.text; /* now that it moves no more */
-    for (ptrdiff_t k = 0; k < gp->d; k++) {
-        gp->column_names[k] = at;
+    char *at = gp->data.names.text; /* now that it moves no more */
+    for (ptrdiff_t k = 0; k < gp->data.d; k++) {
+        gp->data.column_names[k] = at;
         at += strlen(at) + 1;
     }
     return FRG_OK;
@@ -240,7 +241,7 @@ static frg_status name_columns(frg_gp *gp, const char *const *names)
 /** Groups are learned even where the expression has no noise(...). */
 static frg_status add_group_noise(frg_gp *gp, int groups)
 {
-    frgi_gp_params *const ps = &gp->params;
+    frgi_gp_params *const ps = &gp->model.params;
     if (ps->noise_count == 0) {
         ps->noise_first = ps->count;
         ps->noise_count = 1;
@@ -258,12 +259,12 @@ static frg_status add_group_noise(frg_gp *gp, int groups)
 
 static frg_status parse_all(frg_gp *gp, const char *kernel, const frg_gp_opts *o, int groups)
 {
-    frgi_gp_params *const ps = &gp->params;
+    frgi_gp_params *const ps = &gp->model.params;
     TRY(name_columns(gp, o->column_names));
     TRY(frgi_gp_mean_parse(gp, o->mean));
     TRY(check_together(gp));
-    TRY(frgi_gp_kernel_parse(&gp->kernel, gp->ctx, kernel, gp->d,
-                             (const char *const *)gp->column_names, o->user_kernel, ps));
+    TRY(frgi_gp_kernel_parse(&gp->model.kernel, gp->ctx, kernel, gp->data.d,
+                             (const char *const *)gp->data.column_names, o->user_kernel, ps));
     if (groups > 0) {
         TRY(add_group_noise(gp, groups));
     }
@@ -273,9 +274,9 @@ static frg_status parse_all(frg_gp *gp, const char *kernel, const frg_gp_opts *o
     if (o->priors) {
         TRY(frgi_gp_params_priors(ps, o->priors));
     }
-    TRY(NEW0(gp->ctx, &gp->theta, ps->count, "parameters"));
-    TRY(NEW0(gp->ctx, &gp->gradient, ps->count, "the gradient"));
-    TRY(NEW0(gp->ctx, &gp->printed, 1, "the expression"));
+    TRY(NEW0(gp->ctx, &gp->model.theta, ps->count, "parameters"));
+    TRY(NEW0(gp->ctx, &gp->vectors.gradient, ps->count, "the gradient"));
+    TRY(NEW0(gp->ctx, &gp->model.printed, 1, "the expression"));
     return FRG_OK;
 }
 
@@ -291,12 +292,12 @@ static frg_status create_empty(frg_gp **out, frg_context *ctx, int64_t rows, int
     TRY(NEW0(ctx, &gp, 1, "process"));
     gp->ctx = ctx;
     gp->opts = *o;
-    gp->scale = 1;
-    gp->d = d;
-    gp->q = q;
-    gp->has_known_noise = o->noise_variances != NULL;
-    gp->has_groups = groups > 0;
-    frgi_gp_params_open(&gp->params, ctx);
+    gp->state.scale = 1;
+    gp->data.d = d;
+    gp->data.q = q;
+    gp->data.has_known_noise = o->noise_variances != NULL;
+    gp->data.has_groups = groups > 0;
+    frgi_gp_params_open(&gp->model.params, ctx);
     TRY_TO(failed, parse_all(gp, kernel, o, groups));
     *out = gp;
     return FRG_OK;
@@ -311,25 +312,25 @@ void frg_gp_destroy(frg_gp *gp)
         return;
     }
     frg_context *ctx = gp->ctx;
-    frgi_arena_close(&gp->information_memory, ctx);
-    frgi_arena_close(&gp->loo_memory, ctx);
-    frgi_arena_close(&gp->memory, ctx);
-    DROP(ctx, &gp->trace);
-    DROP(ctx, &gp->starts);
-    if (gp->printed) {
-        frgi_text_free(ctx, gp->printed);
+    frgi_arena_close(&gp->memory.information, ctx);
+    frgi_arena_close(&gp->memory.loo, ctx);
+    frgi_arena_close(&gp->memory.arena, ctx);
+    DROP(ctx, &gp->result.trace);
+    DROP(ctx, &gp->result.starts);
+    if (gp->model.printed) {
+        frgi_text_free(ctx, gp->model.printed);
     }
-    DROP(ctx, &gp->printed);
-    DROP(ctx, &gp->gradient);
-    DROP(ctx, &gp->theta);
-    if (gp->shares) {
-        DROP(ctx, &gp->params.p);
+    DROP(ctx, &gp->model.printed);
+    DROP(ctx, &gp->vectors.gradient);
+    DROP(ctx, &gp->model.theta);
+    if (gp->model.shared) {
+        DROP(ctx, &gp->model.params.p);
     } else {
-        DROP(ctx, &gp->unset);
-        frgi_gp_kernel_destroy(&gp->kernel, ctx);
-        frgi_gp_params_close(&gp->params);
-        frgi_text_free(ctx, &gp->names);
-        DROP(ctx, &gp->column_names);
+        DROP(ctx, &gp->model.unset);
+        frgi_gp_kernel_destroy(&gp->model.kernel, ctx);
+        frgi_gp_params_close(&gp->model.params);
+        frgi_text_free(ctx, &gp->data.names);
+        DROP(ctx, &gp->data.column_names);
     }
     DROP(ctx, &gp);
 }
@@ -339,32 +340,32 @@ void frg_gp_destroy(frg_gp *gp)
 static void copy_rows(frg_gp *gp, const given *g)
 {
     ptrdiff_t to = 0;
-    const double *const x = gp->masked == 0 ? frgi_gp_run(&g->x, g->d) : NULL;
-    const double *const y = gp->masked == 0 && g->q == 1 ? frgi_gp_run(&g->y, 1) : NULL;
+    const double *const x = gp->data.masked == 0 ? frgi_gp_run(&g->x, g->d) : NULL;
+    const double *const y = gp->data.masked == 0 && g->q == 1 ? frgi_gp_run(&g->y, 1) : NULL;
     if (x) {
-        memcpy(gp->x, x, (size_t)(g->n * g->d) * sizeof *x);
+        memcpy(gp->data.x, x, (size_t)(g->n * g->d) * sizeof *x);
     }
     if (y) {
-        memcpy(gp->y, y, (size_t)g->n * sizeof *y);
+        memcpy(gp->data.y, y, (size_t)g->n * sizeof *y);
     }
     for (int64_t i = 0; i < g->n; i++) {
-        if (gp->masked > 0 && is_masked(g, i)) {
+        if (gp->data.masked > 0 && is_masked(g, i)) {
             continue;
         }
-        for (ptrdiff_t k = 0; k < gp->d && !x; k++) {
-            gp->x[to * gp->d + k] = frgi_gp_element(&g->x, i, k, 0);
+        for (ptrdiff_t k = 0; k < gp->data.d && !x; k++) {
+            gp->data.x[to * gp->data.d + k] = frgi_gp_element(&g->x, i, k, 0);
         }
-        for (ptrdiff_t c = 0; c < gp->q && !y; c++) {
-            gp->y[c * gp->n + to] = frgi_gp_element(&g->y, i, c, 0);
+        for (ptrdiff_t c = 0; c < gp->data.q && !y; c++) {
+            gp->data.y[c * gp->data.n + to] = frgi_gp_element(&g->y, i, c, 0);
         }
-        if (gp->known_noise) {
-            gp->known_noise[to] = g->o->noise_variances[i];
+        if (gp->data.known_noise) {
+            gp->data.known_noise[to] = g->o->noise_variances[i];
         }
-        if (gp->groups) {
-            gp->groups[to] = g->o->noise_groups[i];
+        if (gp->data.groups) {
+            gp->data.groups[to] = g->o->noise_groups[i];
         }
-        if (gp->given_mean) {
-            gp->given_mean[to] = g->o->mean_values[i];
+        if (gp->data.given_mean) {
+            gp->data.given_mean[to] = g->o->mean_values[i];
         }
         to++;
     }
@@ -372,16 +373,16 @@ static void copy_rows(frg_gp *gp, const given *g)
 
 static frg_status start_parameters(frg_gp *gp)
 {
-    frgi_gp_params *const ps = &gp->params;
+    frgi_gp_params *const ps = &gp->model.params;
     frgi_gp_mean_start(gp);
-    TRY(frgi_gp_params_start(ps, gp->x, gp->opts.profile_scale ? NULL : gp->y, gp->n, gp->d, gp->q,
-                             gp->opts.preset,
+    TRY(frgi_gp_params_start(ps, gp->data.x, gp->opts.profile_scale ? NULL : gp->data.y, gp->data.n,
+                             gp->data.d, gp->data.q, gp->opts.preset,
                              gp->opts.precision == FRG_GP_F32 ? FRG_F32 : FRG_F64));
     for (int i = 0; i < ps->count; i++) {
-        gp->theta[i] = ps->p[i].value;
+        gp->model.theta[i] = ps->p[i].value;
     }
-    TRY(frgi_gp_params_check(ps, gp->theta));
-    return frgi_gp_params_check_priors(ps, gp->theta, false);
+    TRY(frgi_gp_params_check(ps, gp->model.theta));
+    return frgi_gp_params_check_priors(ps, gp->model.theta, false);
 }
 
 /** Shapes and values; *masked: rows that are left out. */
@@ -405,7 +406,7 @@ static frg_status check_data(frg_context *ctx, const frg_array *x, const frg_arr
 /** Checked data into a process whose parameters are as the expression left them. */
 static frg_status fill(frg_gp *gp, const given *g, ptrdiff_t masked)
 {
-    gp->masked = masked;
+    gp->data.masked = masked;
     TRY(frgi_gp_resize(gp, g->n - masked));
     copy_rows(gp, g);
     frgi_gp_refresh(gp);
@@ -439,26 +440,29 @@ failed:
 /** Everything that the last data or a fit left in the process goes. */
 static void clear(frg_gp *gp)
 {
-    memcpy(gp->params.p, gp->unset, (size_t)gp->params.count * sizeof *gp->unset);
-    gp->relaxed = gp->jitter_warned = false;
-    gp->n = 0; /* no rows to keep */
-    gp->jitter = 0;
-    gp->n_trace = 0;
-    DROP(gp->ctx, &gp->trace);
-    DROP(gp->ctx, &gp->starts);
+    memcpy(gp->model.params.p, gp->model.unset,
+           (size_t)gp->model.params.count * sizeof *gp->model.unset);
+    gp->mode.relaxed = gp->mode.jitter_warned = false;
+    gp->data.n = 0; /* no rows to keep */
+    gp->state.jitter = 0;
+    gp->result.n_trace = 0;
+    DROP(gp->ctx, &gp->result.trace);
+    DROP(gp->ctx, &gp->result.starts);
 }
 
 /** All that does not grow with n, from the model where it has the same columns. */
 static frg_status create_like(frg_gp **out, frg_context *ctx, const given *g, const char *kernel,
                               const frg_gp_opts *o, const frg_gp *model)
 {
-    if (model && model->unset && model->d == g->d && model->q == g->q && !o->noise_groups) {
+    if (model && model->model.unset && model->data.d == g->d && model->data.q == g->q &&
+        !o->noise_groups) {
         return frgi_gp_empty_copy(out, ctx, model);
     }
     TRY(create_empty(out, ctx, g->n, g->d, g->q, kernel, o));
     frg_gp *const gp = *out;
-    TRY(NEW(ctx, &gp->unset, gp->params.count, "parameters"));
-    memcpy(gp->unset, gp->params.p, (size_t)gp->params.count * sizeof *gp->unset);
+    TRY(NEW(ctx, &gp->model.unset, gp->model.params.count, "parameters"));
+    memcpy(gp->model.unset, gp->model.params.p,
+           (size_t)gp->model.params.count * sizeof *gp->model.unset);
     return FRG_OK;
 }
 
@@ -471,7 +475,8 @@ frg_status frgi_gp_create_from(frg_gp **reused, frg_context *ctx, frg_array x, f
     given g;
     TRY(take_opts(ctx, &opts, o));
     TRY(check_data(ctx, &x, &y, &opts, &g, &masked));
-    if (gp && (!gp->unset || gp->d != g.d || gp->q != g.q || gp->capacity < g.n - masked)) {
+    if (gp && (!gp->model.unset || gp->data.d != g.d || gp->data.q != g.q ||
+               gp->data.capacity < g.n - masked)) {
         frg_gp_destroy(gp);
         gp = *reused = NULL;
     }
@@ -512,13 +517,13 @@ frg_status frg_gp_estimate(frg_context *ctx, int64_t n, int64_t d, int64_t q, co
 
 int frg_gp_parameter_count(const frg_gp *gp)
 {
-    return gp ? gp->params.count : 0;
+    return gp ? gp->model.params.count : 0;
 }
 
 static frg_status check_index(const frg_gp *gp, int i)
 {
-    REQUIRE(gp->ctx, i >= 0 && i < gp->params.count, "parameter %d does not exist, there are %d", i,
-            gp->params.count);
+    REQUIRE(gp->ctx, i >= 0 && i < gp->model.params.count,
+            "parameter %d does not exist, there are %d", i, gp->model.params.count);
     return FRG_OK;
 }
 
@@ -528,10 +533,10 @@ frg_status frg_gp_get_parameter(const frg_gp *gp, int i, frg_gp_parameter *out)
         return FRG_BAD_ARG;
     }
     TRY(check_index(gp, i));
-    const frgi_gp_param *const p = &gp->params.p[i];
+    const frgi_gp_param *const p = &gp->model.params.p[i];
     *out = (frg_gp_parameter){.name = p->name,
                               .entry = p->entry,
-                              .value = gp->theta[i],
+                              .value = gp->model.theta[i],
                               .lower = p->lower,
                               .upper = p->upper,
                               .transform = p->transform,
@@ -547,9 +552,10 @@ frg_status frg_gp_update_parameters(frg_gp *gp, const double *theta)
     if (!gp) {
         return FRG_BAD_ARG;
     }
-    REQUIRE(gp->ctx, theta || gp->params.count == 0, "theta is NULL");
+    REQUIRE(gp->ctx, theta || gp->model.params.count == 0, "theta is NULL");
     TRY(frgi_gp_set_theta(gp, theta));
-    gp->relaxed = gp->relaxed && gp->state != MATRIX_NONE; /* other parameters than a fit's */
+    gp->mode.relaxed =
+        gp->mode.relaxed && gp->state.matrix != MATRIX_NONE; /* other parameters than a fit's */
     return FRG_OK;
 }
 
@@ -559,11 +565,11 @@ frg_status frg_gp_update_fixed(frg_gp *gp, int i, int fixed)
         return FRG_BAD_ARG;
     }
     TRY(check_index(gp, i));
-    const int leader = frgi_gp_params_leader(&gp->params, i);
-    for (int k = 0; k < gp->params.count; k++) {
-        if (frgi_gp_params_leader(&gp->params, k) == leader) {
-            gp->params.p[k].fixed = fixed != 0;
-            gp->params.p[k].held = false;
+    const int leader = frgi_gp_params_leader(&gp->model.params, i);
+    for (int k = 0; k < gp->model.params.count; k++) {
+        if (frgi_gp_params_leader(&gp->model.params, k) == leader) {
+            gp->model.params.p[k].fixed = fixed != 0;
+            gp->model.params.p[k].held = false;
         }
     }
     return FRG_OK;
@@ -572,11 +578,11 @@ frg_status frg_gp_update_fixed(frg_gp *gp, int i, int fixed)
 /** Can parameter i have the leader's value, now and in a fit? */
 static frg_status check_tie(const frg_gp *gp, int i, int leader)
 {
-    const frgi_gp_param *const p = &gp->params.p[i], *const q = &gp->params.p[leader];
-    const double v = gp->theta[leader];
+    const frgi_gp_param *const p = &gp->model.params.p[i], *const q = &gp->model.params.p[leader];
+    const double v = gp->model.theta[leader];
     char label[96], other[96];
-    frgi_gp_params_label(&gp->params, i, label);
-    frgi_gp_params_label(&gp->params, leader, other);
+    frgi_gp_params_label(&gp->model.params, i, label);
+    frgi_gp_params_label(&gp->model.params, leader, other);
     REQUIRE(gp->ctx, i != leader, "%s cannot be tied to itself", label);
     REQUIRE(gp->ctx, p->per_value == q->per_value,
             "%s cannot be tied to %s: one of them may be negative, the other may not", label,
@@ -593,7 +599,7 @@ frg_status frg_gp_update_tied(frg_gp *gp, int i, int to)
     if (!gp) {
         return FRG_BAD_ARG;
     }
-    frgi_gp_params *const ps = &gp->params;
+    frgi_gp_params *const ps = &gp->model.params;
     TRY(check_index(gp, i));
     if (to < 0) {
         ps->p[i].tie = 0;
@@ -608,9 +614,9 @@ frg_status frg_gp_update_tied(frg_gp *gp, int i, int to)
             ps->p[k].fixed = ps->p[leader].fixed;
         }
     }
-    frgi_gp_params_follow(ps, gp->theta);
+    frgi_gp_params_follow(ps, gp->model.theta);
     for (int k = 0; k < ps->count; k++) {
-        ps->p[k].value = gp->theta[k];
+        ps->p[k].value = gp->model.theta[k];
     }
     frgi_gp_forget(gp);
     return FRG_OK;
@@ -621,20 +627,21 @@ frg_gp_report frg_gp_get_report(const frg_gp *gp)
     if (!gp) {
         return (frg_gp_report){0};
     }
-    gp->printed->length = 0;
-    const frg_status printed = frgi_gp_kernel_print(gp->kernel, gp->ctx, &gp->params, gp->printed);
-    return (frg_gp_report){.n = gp->n,
-                           .d = gp->d,
-                           .q = gp->q,
-                           .n_masked = gp->masked,
-                           .kernel = printed == FRG_OK ? gp->printed->text : "",
-                           .given_mean = gp->mean == GP_MEAN_VALUES,
-                           .column_names = (const char *const *)gp->column_names,
-                           .storage = gp->storage,
+    gp->model.printed->length = 0;
+    const frg_status printed =
+        frgi_gp_kernel_print(gp->model.kernel, gp->ctx, &gp->model.params, gp->model.printed);
+    return (frg_gp_report){.n = gp->data.n,
+                           .d = gp->data.d,
+                           .q = gp->data.q,
+                           .n_masked = gp->data.masked,
+                           .kernel = printed == FRG_OK ? gp->model.printed->text : "",
+                           .given_mean = gp->mean.kind == GP_MEAN_VALUES,
+                           .column_names = (const char *const *)gp->data.column_names,
+                           .storage = gp->memory.storage,
                            .precision = gp->opts.precision,
-                           .bytes = gp->memory.bytes,
-                           .x = gp->x,
-                           .y = gp->y};
+                           .bytes = gp->memory.arena.bytes,
+                           .x = gp->data.x,
+                           .y = gp->data.y};
 }
 
 /* ---- value and gradient ---------------------------------------------------------------------- */
@@ -647,7 +654,7 @@ frg_status frg_gp_eval(frg_gp *gp, frg_gp_value *out)
     frgi_run_begins(gp->ctx);
     const frg_status status = frgi_gp_value(gp);
     if (status == FRG_OK && out) {
-        *out = gp->value;
+        *out = gp->result.value;
     }
     return status;
 }
@@ -659,9 +666,9 @@ static frg_status check_result(const frg_gp *gp, const frg_array *a, const char 
         return FRG_OK;
     }
     TRY(frgi_array_check(gp->ctx, a, name, a->ndim == 2 || columns > 1 ? 2 : 1, 1u << FRG_F64));
-    if (a->shape[0] != gp->n || (a->ndim == 2 && a->shape[1] != columns)) {
+    if (a->shape[0] != gp->data.n || (a->ndim == 2 && a->shape[1] != columns)) {
         FAIL(gp->ctx, E_SHAPE, "the gradient of %s must have %lld rows and %lld columns", name,
-             (long long)gp->n, (long long)columns);
+             (long long)gp->data.n, (long long)columns);
     }
     return FRG_OK;
 }
@@ -672,27 +679,28 @@ frg_status frg_gp_eval_gradient(frg_gp *gp, double *gradient, const frg_array *x
     if (!gp) {
         return FRG_BAD_ARG;
     }
-    TRY(check_result(gp, x, "x", gp->d));
-    TRY(check_result(gp, y, "y", gp->q));
+    TRY(check_result(gp, x, "x", gp->data.d));
+    TRY(check_result(gp, y, "y", gp->data.q));
     frgi_run_begins(gp->ctx);
-    const frg_status status = frgi_gp_gradient(gp, gp->gradient, x ? gp->dx : NULL, NULL);
+    const frg_status status =
+        frgi_gp_gradient(gp, gp->vectors.gradient, x ? gp->vectors.dx : NULL, NULL);
     if (status != FRG_OK) {
         return status;
     }
     if (gradient) {
-        memcpy(gradient, gp->gradient, (size_t)gp->params.count * sizeof *gradient);
+        memcpy(gradient, gp->vectors.gradient, (size_t)gp->model.params.count * sizeof *gradient);
     }
-    for (ptrdiff_t i = 0; i < gp->n; i++) {
-        for (ptrdiff_t k = 0; x && k < gp->d; k++) {
-            set_element(x, i, k, gp->dx[i * gp->d + k]);
+    for (ptrdiff_t i = 0; i < gp->data.n; i++) {
+        for (ptrdiff_t k = 0; x && k < gp->data.d; k++) {
+            set_element(x, i, k, gp->vectors.dx[i * gp->data.d + k]);
         }
-        for (ptrdiff_t c = 0; y && c < gp->q; c++) {
-            set_element(y, i, c, -gp->alpha[c * gp->n + i] / sqrt(gp->scale));
+        for (ptrdiff_t c = 0; y && c < gp->data.q; c++) {
+            set_element(y, i, c, -gp->vectors.alpha[c * gp->data.n + i] / sqrt(gp->state.scale));
         }
     }
     if (out) {
-        *out = gp->value;
-        out->cusps = x && !frgi_gp_kernel_smooth(gp->kernel);
+        *out = gp->result.value;
+        out->cusps = x && !frgi_gp_kernel_smooth(gp->model.kernel);
     }
     return FRG_OK;
 }

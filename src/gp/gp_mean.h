@@ -1,0 +1,60 @@
+/* gp_mean.h - the mean function: its kind, its parameters, and a mean that is profiled. */
+#ifndef FRGI_GP_MEAN_H
+#define FRGI_GP_MEAN_H
+
+#include "core/core.h"
+#include "fourge/gp.h"
+
+#pragma GCC visibility push(hidden)
+
+typedef enum {
+    GP_MEAN_ZERO,
+    GP_MEAN_CONST,
+    GP_MEAN_LINEAR,
+    GP_MEAN_PROFILED,
+    GP_MEAN_VALUES
+} frgi_gp_mean_kind;
+
+typedef struct {
+    frgi_gp_mean_kind kind;
+    double start; /* "const(v)": v, NaN: mean(y) */
+    bool fixed;   /* "const(v!)" */
+} frgi_gp_mean;
+
+/** Profiled mean H beta: beta = (H' K^-1 H)^-1 H' K^-1 y, valid from MATRIX_FACTOR on. */
+typedef struct {
+    ptrdiff_t count;    /* m columns of H: 1, and the centred inputs; 0 where the mean is not
+                           profiled */
+    double *basis;      /* H, n x m column-major, as everything of n here */
+    double *solved;     /* K^-1 H, n x m: the columns behind alpha */
+    double *correction; /* E = K^-1 H R^-T, n x m: E E' is what K^-1 loses when beta is estimated */
+    double *extra;      /* sqrt(q) E */
+    double *root;       /* R, m x m row-major, lower: R R' = H' K^-1 H */
+    double *beta;       /* m x q */
+    double logdet;      /* log |H' K^-1 H| */
+} frgi_gp_profile;
+
+/** Reads "zero", "const", "const(v)", "const(v!)", "linear", "profiled", "profiled(linear)" or
+ *  "values"; sets gp->mean and profile.count. */
+FRG_MUST_USE frg_status frgi_gp_mean_parse(frg_gp *gp, const char *text);
+/** Appends the parameters, and sets from y what is still open. */
+FRG_MUST_USE frg_status frgi_gp_mean_add(frg_gp *gp);
+void frgi_gp_mean_start(frg_gp *gp);
+/** E_ARG where the columns of a profiled mean are collinear in the data. */
+FRG_MUST_USE frg_status frgi_gp_mean_check(frg_gp *gp);
+/** residual <- y - m, for profiled means y minus its column means. */
+void frgi_gp_mean_residual(frg_gp *gp);
+/** Profiled means, between the two triangular solves: beta from z_H = L^-1 H and z_y = L^-1 y
+ *  (columns of alpha), z_y <- z_y - z_H beta.  False where H'K^-1 H is singular in this
+ *  arithmetic. */
+bool frgi_gp_mean_profile(frg_gp *gp);
+/** After the second solve: E from K^-1 H. */
+void frgi_gp_mean_correction(frg_gp *gp);
+/** Adds (dm/db)' a to the means' entries of gradient, and dm/dx a to dx (NULL: not wanted). */
+void frgi_gp_mean_gradient(const frg_gp *gp, const double *a, double *gradient, double *dx);
+/** Mean function at points x (m x d row-major) under the current parameters, column c of y.
+ *  Profiled means need the factor; given values are unknown elsewhere: 0. */
+void frgi_gp_mean_at(const frg_gp *gp, ptrdiff_t m, const double *x, ptrdiff_t c, double *out);
+
+#pragma GCC visibility pop
+#endif
