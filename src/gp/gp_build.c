@@ -29,12 +29,12 @@ typedef struct {
     ptrdiff_t first;           /* as a point */
 } task;
 
-static ptrdiff_t tasks_a_tile(const frgi_spd_shape *s)
+static ptrdiff_t tasks_a_tile(const frgi_spd_layout *s)
 {
     return (s->tile + GP_ROWS - 1) / GP_ROWS;
 }
 
-static task task_at(const frgi_spd_shape *s, ptrdiff_t u)
+static task task_at(const frgi_spd_layout *s, ptrdiff_t u)
 {
     const ptrdiff_t each = tasks_a_tile(s);
     task x = {.tile = u / each, .row = u % each * GP_ROWS};
@@ -57,13 +57,13 @@ static int team(const frgi_gp_bound *b, ptrdiff_t n)
     return n < most || omp_in_parallel() ? 1 : b->threads;
 }
 
-typedef void (*task_body)(const frgi_gp_bound *b, const frgi_spd_shape *s, const void *job,
+typedef void (*task_body)(const frgi_gp_bound *b, const frgi_spd_layout *s, const void *job,
                           ptrdiff_t u, frgi_gp_patch *p);
 
 typedef struct {
     frgi_team team;
     const frgi_gp_bound *b;
-    const frgi_spd_shape *s;
+    const frgi_spd_layout *s;
     const void *job;
     task_body body;
 } sweep;
@@ -85,7 +85,7 @@ static void sweep_body(void *run, int me)
 
 /** Runs body for all tasks.  Threads have the tile rows that they have in the dense core, and so
  *  find what they wrote in their own cache. */
-static void run_tasks(const frgi_gp_bound *b, const frgi_spd_shape *s, const void *job,
+static void run_tasks(const frgi_gp_bound *b, const frgi_spd_layout *s, const void *job,
                       task_body body)
 {
     sweep w = {.b = b, .s = s, .job = job, .body = body};
@@ -93,7 +93,7 @@ static void run_tasks(const frgi_gp_bound *b, const frgi_spd_shape *s, const voi
 }
 
 /** Columns of tile `col` that lie on or below the diagonal for some row of the task. */
-static ptrdiff_t columns_below(const frgi_spd_shape *s, const task *x, ptrdiff_t col)
+static ptrdiff_t columns_below(const frgi_spd_layout *s, const task *x, ptrdiff_t col)
 {
     return col < x->tile ? s->tile : x->row + x->rows;
 }
@@ -104,7 +104,7 @@ typedef struct {
     char *a, *kept;
 } build_job;
 
-static void build_task(const frgi_gp_bound *b, const frgi_spd_shape *s, const void *job,
+static void build_task(const frgi_gp_bound *b, const frgi_spd_layout *s, const void *job,
                        ptrdiff_t u, frgi_gp_patch *p)
 {
     const build_job *const to = job;
@@ -128,12 +128,12 @@ static void build_task(const frgi_gp_bound *b, const frgi_spd_shape *s, const vo
     }
 }
 
-frg_status frgi_gp_build(frg_context *ctx, const frgi_gp_bound *b, const frgi_spd_shape *s, void *a,
-                         void *kept)
+frg_status frgi_gp_build(frg_context *ctx, const frgi_gp_bound *b, const frgi_spd *a, void *kept)
 {
+    const frgi_spd_layout *const s = &a->layout;
     REQUIRE(ctx, s->n == b->points.n && s->dtype == b->points.dtype,
             "the shape is not that of the points");
-    const build_job job = {.a = a, .kept = kept};
+    const build_job job = {.a = a->elements, .kept = kept};
     run_tasks(b, s, &job, build_task);
     return FRG_OK;
 }
@@ -144,13 +144,13 @@ typedef struct {
     const frgi_gp_pass *pass;
 } pass_job;
 
-static frgi_gp_weights weights_of(const frgi_spd_shape *s, const frgi_gp_pass *pass, const task *x,
+static frgi_gp_weights weights_of(const frgi_spd_layout *s, const frgi_gp_pass *pass, const task *x,
                                   ptrdiff_t col)
 {
     const bool above = col > x->tile;
     const ptrdiff_t tile = above ? frgi_spd_tile(s, col, x->tile) : frgi_spd_tile(s, x->tile, col);
-    return (frgi_gp_weights){.tile =
-                                 (const char *)pass->inverse + (size_t)tile * frg_sizeof(s->dtype),
+    return (frgi_gp_weights){.tile = (const char *)pass->inverse->elements +
+                                     (size_t)tile * frg_sizeof(s->dtype),
                              .ld = s->ld,
                              .row = x->row,
                              .transposed = above,
@@ -164,7 +164,7 @@ static frgi_gp_weights weights_of(const frgi_spd_shape *s, const frgi_gp_pass *p
 
 /** Does the inverse come in f32 to a pass in f64?  Its patches are widened then: the pass costs
  *  n^2, the inverse n^3. */
-static bool is_narrow(const frgi_gp_bound *b, const frgi_spd_shape *s)
+static bool is_narrow(const frgi_gp_bound *b, const frgi_spd_layout *s)
 {
     return s->dtype != b->points.dtype;
 }
@@ -199,8 +199,8 @@ static double add_rows(const double *x)
     return sum;
 }
 
-static void pass_task(const frgi_gp_bound *b, const frgi_spd_shape *s, const void *job, ptrdiff_t u,
-                      frgi_gp_patch *p)
+static void pass_task(const frgi_gp_bound *b, const frgi_spd_layout *s, const void *job,
+                      ptrdiff_t u, frgi_gp_patch *p)
 {
     const frgi_gp_pass *const pass = ((const pass_job *)job)->pass;
     const frgi_gp_program *const g = &b->program;
@@ -243,7 +243,7 @@ static void pass_task(const frgi_gp_bound *b, const frgi_spd_shape *s, const voi
 
 /** dx_i = sum over all j: the pairs above the diagonal are visited as well, so that a row has one
  *  owner. */
-static void inputs_task(const frgi_gp_bound *b, const frgi_spd_shape *s, const void *job,
+static void inputs_task(const frgi_gp_bound *b, const frgi_spd_layout *s, const void *job,
                         ptrdiff_t u, frgi_gp_patch *p)
 {
     const frgi_gp_pass *const pass = ((const pass_job *)job)->pass;
@@ -274,9 +274,9 @@ static void inputs_task(const frgi_gp_bound *b, const frgi_spd_shape *s, const v
     frgi_gp_give_inputs(p, x.rows, d, pass->dx + x.first * d);
 }
 
-frg_status frgi_gp_run_pass(frg_context *ctx, const frgi_gp_bound *b, const frgi_spd_shape *s,
-                            const frgi_gp_pass *pass)
+frg_status frgi_gp_run_pass(frg_context *ctx, const frgi_gp_bound *b, const frgi_gp_pass *pass)
 {
+    const frgi_spd_layout *const s = &pass->inverse->layout;
     REQUIRE(ctx, s->n == b->points.n && (!is_narrow(b, s) || (s->dtype == FRG_F32 && !pass->kept)),
             "the shape is not that of the points");
     if (pass->dx && b->user_node >= 0) {
@@ -315,7 +315,7 @@ typedef struct {
 } product_job;
 
 /** The root's adjoint is a_j in every row: the sums over j are then entries of dC/dlog theta a. */
-static void product_task(const frgi_gp_bound *b, const frgi_spd_shape *s, const void *job,
+static void product_task(const frgi_gp_bound *b, const frgi_spd_layout *s, const void *job,
                          ptrdiff_t u, frgi_gp_patch *p)
 {
     const product_job *const to = job;
@@ -338,8 +338,9 @@ static void product_task(const frgi_gp_bound *b, const frgi_spd_shape *s, const 
 }
 
 frg_status frgi_gp_derivative_products(frg_context *ctx, const frgi_gp_bound *b,
-                                       const frgi_spd_shape *s, const double *a, double *v)
+                                       const frgi_spd *like, const double *a, double *v)
 {
+    const frgi_spd_layout *const s = &like->layout;
     REQUIRE(ctx, s->n == b->points.n, "the shape is not that of the points");
     const product_job job = {.a = a, .v = v};
     run_tasks(b, s, &job, product_task);

@@ -157,7 +157,7 @@ ptrdiff_t frgi_gp_unresolved(const frg_gp *gp)
 {
     for (ptrdiff_t k = 0; k < gp->data.d; k++) {
         if (!is_resolved(gp->columns.largest[k], gp->columns.spread[k],
-                         gp->own.shape.dtype == FRG_F32)) {
+                         frgi_spd_is_single(&gp->own.matrix))) {
             return k;
         }
     }
@@ -244,7 +244,7 @@ static ptrdiff_t lost_phase(const frg_gp *gp, const double *distance, bool singl
 
 ptrdiff_t frgi_gp_lost_phase(const frg_gp *gp)
 {
-    return lost_phase(gp, gp->columns.largest, gp->own.shape.dtype == FRG_F32);
+    return lost_phase(gp, gp->columns.largest, frgi_spd_is_single(&gp->own.matrix));
 }
 
 frg_status frgi_gp_check_phases(frg_gp *gp, const char *name, const double *x, ptrdiff_t m)

@@ -4,14 +4,14 @@
 void frgi_gp_density_take(frgi_arena *a, const frg_gp *gp, bool gradient, frgi_gp_density *k)
 {
     const ptrdiff_t count = gradient ? gp->data.n * gp->data.q : 0;
-    const size_t triangle =
-        frgi_mul((size_t)frgi_spd_elements(&gp->own.shape), frg_sizeof(gp->own.shape.dtype));
+    const frgi_spd *const own = &gp->own.matrix;
+    const size_t bytes = frgi_spd_bytes(frgi_spd_order(own), frgi_spd_dtype(own));
     const bool single = gp->opts.precision == FRG_GP_F32;
     k->u = TAKE(a, double, count);
     k->z = TAKE(a, double, count);
     k->z_low = single ? TAKE(a, float, count) : NULL;
     k->a_low = single ? TAKE(a, float, count) : NULL;
-    k->second = gp->own.kept || !gradient ? gp->own.kept : frgi_take(a, triangle);
+    k->second = frgi_spd_like(own, gp->own.kept || !gradient ? gp->own.kept : frgi_take(a, bytes));
 }
 
 /** z <- z - E E'u. */
@@ -35,13 +35,13 @@ static void remove_mean(const frg_gp *gp, const frgi_gp_density *k)
 frg_status frgi_gp_density_apply(frg_gp *gp, const frgi_gp_density *k)
 {
     const ptrdiff_t n = gp->data.n, q = gp->data.q;
-    const bool single = gp->own.shape.dtype == FRG_F32;
+    const bool single = frgi_spd_is_single(&gp->own.matrix);
     if (single) {
         frgi_gp_narrow(n * q, k->u, k->a_low);
     }
     const frg_status status =
-        frgi_spd_times(gp->ctx, &gp->own.shape, gp->own.matrix, q, single ? (void *)k->a_low : k->u,
-                       n, single ? (void *)k->z_low : k->z, n, gp->vectors.work);
+        frgi_spd_times(gp->ctx, &gp->own.matrix, q, single ? (void *)k->a_low : k->u, n,
+                       single ? (void *)k->z_low : k->z, n);
     if (single) {
         frgi_gp_widen(n * q, k->z_low, k->z);
     }
@@ -62,20 +62,20 @@ frg_status frgi_gp_density_pass(frg_gp *gp, const frgi_gp_density *k, double *gr
 {
     const frgi_gp_params *const ps = &gp->model.params;
     const ptrdiff_t n = gp->data.n, q = gp->data.q;
-    const bool single = gp->own.shape.dtype == FRG_F32;
+    const bool single = frgi_spd_is_single(&gp->own.matrix);
     follow_scale(gp, k);
     if (single) {
         frgi_gp_narrow(n * q, k->z, k->z_low);
         frgi_gp_narrow(n * q, gp->vectors.alpha, k->a_low);
     }
     const frgi_gp_pass pass = {
-        .inverse = k->second,
+        .inverse = &k->second,
         .alpha = single ? (const void *)k->z_low : k->z,
         .beta = single ? (const void *)k->a_low : gp->vectors.alpha,
         .q = q,
         .gradient = gradient,
     };
-    const frg_status status = frgi_gp_run_pass(gp->ctx, gp->own.bound, &gp->own.shape, &pass);
+    const frg_status status = frgi_gp_run_pass(gp->ctx, gp->own.bound, &pass);
     if (status != FRG_OK) {
         return status;
     }
@@ -83,7 +83,7 @@ frg_status frgi_gp_density_pass(frg_gp *gp, const frgi_gp_density *k, double *gr
         gradient[i] = i < ps->kernel_count ? 2 * gradient[i] : 0; /* the pass gives half the sum */
     }
     double *const b = gp->vectors.scratch;
-    frgi_spd_diagonal(&gp->own.shape, k->second, b);
+    frgi_spd_diagonal(&k->second, b);
     for (ptrdiff_t i = 0; ps->noise_count > 0 && i < n; i++) {
         double v = -(double)q * b[i];
         for (ptrdiff_t c = 0; c < q; c++) {

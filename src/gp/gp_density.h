@@ -19,7 +19,7 @@
 typedef struct {
     double *u, *z;        /* n x q */
     float *z_low, *a_low; /* n x q, f32 */
-    void *second;         /* P D P / (2 q), as the pass weighs it by 2 q; gradient alone */
+    frgi_spd second;      /* P D P / (2 q), as the pass weighs it by 2 q; gradient alone */
     double scale_slope;   /* e; 0 where the scale is not profiled */
 } frgi_gp_density;
 

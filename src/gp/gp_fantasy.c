@@ -60,8 +60,9 @@ static void lay_out(frgi_arena *a, fantasy *f)
     f->raw = TAKE(a, double, frgi_mul(t > m ? t : m, m));
     f->test_memory = frgi_take(a, frgi_gp_points_bytes(gp, f->t));
     f->points_memory = frgi_take(a, frgi_gp_points_bytes(gp, f->m));
-    f->bound_memory = frgi_take(
-        a, frgi_gp_bound_bytes(gp->model.kernel, gp->own.shape.dtype, f->m, frg_threads(gp->ctx)));
+    f->bound_memory =
+        frgi_take(a, frgi_gp_bound_bytes(gp->model.kernel, frgi_spd_dtype(&gp->own.matrix), f->m,
+                                         frg_threads(gp->ctx)));
     f->to_mean = TAKE(a, double, frgi_mul(frgi_mul(sets, t), s));
     f->to_variance = TAKE(a, double, frgi_mul(sets, t));
 }
@@ -71,7 +72,7 @@ static frg_status prior_block(const fantasy *f, const frgi_gp_bound *b,
                               const frgi_gp_points *points, double *out)
 {
     const ptrdiff_t rows = points->n;
-    const bool wide = f->gp->own.shape.dtype == FRG_F64;
+    const bool wide = frgi_spd_dtype(&f->gp->own.matrix) == FRG_F64;
     TRY(frgi_gp_cross(f->gp->ctx, b, points, 0, rows, wide ? (void *)out : f->raw, rows));
     if (!wide) {
         frgi_gp_widen(rows * f->m, f->raw, out);

@@ -29,8 +29,8 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "gp/gp_columns.h"
 #include "gp/gp_file.h"
+#include "gp/gp_update.h"
 
 static const char MAGIC[8] = "FRG-GP\r\n";
 enum { VERSION = 1, HEAD_BYTES = 20, CHUNK = 512, LONGEST_TEXT = 1 << 20 };
@@ -113,7 +113,7 @@ static void put_factor(sink *s, const frg_gp *gp, double *column)
 {
     for (ptrdiff_t j = 0; j < gp->data.n; j++) {
         if (s->writer) {
-            frgi_gp_read_column(&gp->own.shape, gp->own.matrix, j, j, gp->data.n, column);
+            frgi_spd_read_column(&gp->own.matrix, j, j, gp->data.n, column);
         }
         put_doubles(s, column, gp->data.n - j);
     }
@@ -479,7 +479,7 @@ static bool read_factor(frg_gp *gp, source *s, double *column)
         if (!from || !(column[0] > 0)) {
             return false;
         }
-        frgi_gp_write_column(&gp->own.shape, gp->own.matrix, j, j, gp->data.n, column);
+        frgi_spd_write_column(&gp->own.matrix, j, j, gp->data.n, column);
     }
     return true;
 }

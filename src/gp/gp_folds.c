@@ -18,7 +18,6 @@
 #include <omp.h>
 #include <string.h>
 
-#include "gp/gp_columns.h"
 #include "gp/gp_density.h"
 #include "linalg/blas.h"
 
@@ -30,19 +29,21 @@ typedef struct {
     ptrdiff_t folds, most; /* most: rows of the largest block */
     ptrdiff_t *begin;      /* folds + 1: where each block starts in `row` */
     ptrdiff_t *row;        /* n: rows by fold, ascending within each */
-    double *block;         /* P_BB, its factor, its inverse */
-    double *column;        /* most */
-    double *a, *e;         /* most x q: a_B and P_BB^-1 a_B */
+    frgi_spd block;        /* P_BB, its factor, its inverse */
+    void *block_memory;
+    double *column; /* most */
+    double *a, *e;  /* most x q: a_B and P_BB^-1 a_B */
     double *mean, *variance;
     double square; /* sum of a_B'P_BB^-1 a_B */
     void *work;
-    size_t elements, work_bytes; /* for every order up to `most` */
+    size_t block_bytes, work_bytes; /* for every order up to `most` */
     bool wants_gradient;
     frgi_gp_density density;
     double *weight; /* D_B / (2 q) */
     double *inverse_columns,
         *product; /* n x (most + GATHERED): P_:B of the blocks gathered, and times their weights */
-    double *tile; /* f32: a tile of the update a thread */
+    double *tile; /* f32: a piece of the update a thread, of tile_elements */
+    ptrdiff_t tile_elements;
     ptrdiff_t gathered; /* columns of both */
 } folding;
 
@@ -50,7 +51,7 @@ static void lay_out(frgi_arena *a, const frg_gp *gp, folding *f)
 {
     f->begin = TAKE(a, ptrdiff_t, f->folds + 2);
     f->row = TAKE(a, ptrdiff_t, gp->data.n);
-    f->block = TAKE(a, double, f->elements);
+    f->block_memory = frgi_take(a, f->block_bytes);
     f->column = TAKE(a, double, f->most);
     f->a = TAKE(a, double, f->most * gp->data.q);
     f->e = TAKE(a, double, f->most * gp->data.q);
@@ -59,12 +60,13 @@ static void lay_out(frgi_arena *a, const frg_gp *gp, folding *f)
     f->work = frgi_take(a, f->work_bytes);
     frgi_gp_density_take(a, gp, f->wants_gradient, &f->density);
     const ptrdiff_t columns = f->wants_gradient ? f->most + GATHERED : 0;
-    const bool single = f->wants_gradient && gp->own.shape.dtype == FRG_F32;
+    const bool single = f->wants_gradient && frgi_spd_is_single(&gp->own.matrix);
     f->weight = TAKE(a, double, f->wants_gradient ? f->most * f->most : 0);
     f->inverse_columns = TAKE(a, double, gp->data.n *columns);
     f->product = TAKE(a, double, gp->data.n *columns);
-    f->tile =
-        TAKE(a, double, single ? gp->own.shape.tile * gp->own.shape.tile *frg_threads(gp->ctx) : 0);
+    const ptrdiff_t step = frgi_spd_step(&gp->own.matrix);
+    f->tile_elements = step * step;
+    f->tile = TAKE(a, double, single ? f->tile_elements *frg_threads(gp->ctx) : 0);
 }
 
 /** begin and row from the codes; begin is one ahead while rows are dealt out. */
@@ -98,11 +100,10 @@ static frg_status measure(const frg_gp *gp, const int32_t *codes, folding *f)
         size[codes[i]]++;
     }
     for (ptrdiff_t k = 0; k < f->folds; k++) {
-        const frgi_spd_shape s = frgi_spd_plan(size[k], FRG_F64);
-        const size_t elements = (size_t)frgi_spd_elements(&s),
-                     bytes = frgi_spd_work_bytes(&s, frg_threads(gp->ctx));
+        const size_t block = frgi_spd_bytes(size[k], FRG_F64),
+                     bytes = frgi_spd_work_bytes(size[k], FRG_F64, frg_threads(gp->ctx));
         f->most = size[k] > f->most ? size[k] : f->most;
-        f->elements = elements > f->elements ? elements : f->elements;
+        f->block_bytes = block > f->block_bytes ? block : f->block_bytes;
         f->work_bytes = bytes > f->work_bytes ? bytes : f->work_bytes;
     }
     DROP(gp->ctx, &size);
@@ -111,9 +112,8 @@ static frg_status measure(const frg_gp *gp, const int32_t *codes, folding *f)
 
 static double inverse_at(const frg_gp *gp, ptrdiff_t i, ptrdiff_t j)
 {
-    const ptrdiff_t at = frgi_gp_place(&gp->own.shape, i, j), n = gp->data.n;
-    double p = gp->own.shape.dtype == FRG_F64 ? ((const double *)gp->own.matrix)[at]
-                                              : (double)((const float *)gp->own.matrix)[at];
+    const ptrdiff_t n = gp->data.n;
+    double p = frgi_spd_get(&gp->own.matrix, i, j);
     for (ptrdiff_t k = 0; k < gp->profile.count; k++) {
         p -= gp->profile.correction[k * n + i] * gp->profile.correction[k * n + j];
     }
@@ -121,18 +121,18 @@ static double inverse_at(const frg_gp *gp, ptrdiff_t i, ptrdiff_t j)
 }
 
 /** block <- P_BB; a_B beside it. */
-static void gather(const frg_gp *gp, const folding *f, const frgi_spd_shape *s,
-                   const ptrdiff_t *row)
+static void gather(const frg_gp *gp, const folding *f, const ptrdiff_t *row)
 {
-    for (ptrdiff_t j = 0; j < s->n; j++) {
-        for (ptrdiff_t i = j; i < s->n; i++) { /* rows ascend: the lower triangle of the inverse */
+    const ptrdiff_t m = frgi_spd_order(&f->block);
+    for (ptrdiff_t j = 0; j < m; j++) {
+        for (ptrdiff_t i = j; i < m; i++) { /* rows ascend: the lower triangle of the inverse */
             f->column[i] = inverse_at(gp, row[i], row[j]);
         }
-        frgi_gp_write_column(s, f->block, j, j, s->n, f->column + j);
+        frgi_spd_write_column(&f->block, j, j, m, f->column + j);
     }
     for (ptrdiff_t c = 0; c < gp->data.q; c++) {
-        for (ptrdiff_t i = 0; i < s->n; i++) {
-            f->a[c * s->n + i] = gp->vectors.alpha[c * gp->data.n + row[i]];
+        for (ptrdiff_t i = 0; i < m; i++) {
+            f->a[c * m + i] = gp->vectors.alpha[c * gp->data.n + row[i]];
         }
     }
 }
@@ -143,17 +143,17 @@ static frg_status predict_block(frg_gp *gp, folding *f, ptrdiff_t fold, double *
 {
     const ptrdiff_t *const row = f->row + f->begin[fold];
     const ptrdiff_t m = f->begin[fold + 1] - f->begin[fold], n = gp->data.n, q = gp->data.q;
-    const frgi_spd_shape s = frgi_spd_plan(m, FRG_F64);
     const double unit = sqrt(gp->state.scale);
     frgi_spd_pivots pivots;
     double logdet;
-    gather(gp, f, &s, row);
-    frgi_spd_diagonal(&s, f->block, f->column);
+    f->block = frgi_spd_place(m, FRG_F64, f->block_memory, f->work);
+    gather(gp, f, row);
+    frgi_spd_diagonal(&f->block, f->column);
     double whole = 0;
     for (ptrdiff_t i = 0; i < m; i++) {
         whole = fmax(whole, f->column[i]);
     }
-    frg_status status = frgi_spd_factor(gp->ctx, &s, f->block, f->work, &logdet, &pivots);
+    frg_status status = frgi_spd_factor(gp->ctx, &f->block, &logdet, &pivots);
     if (status == FRG_NOT_POSDEF ||
         (status == FRG_OK && !(pivots.smallest * pivots.smallest > 1e-12 * whole))) {
         REQUIRE(gp->ctx, gp->profile.count == 0,
@@ -164,15 +164,15 @@ static frg_status predict_block(frg_gp *gp, folding *f, ptrdiff_t fold, double *
              (long long)fold, pivots.value, frgi_nth(gp->ctx, pivots.pivot));
     }
     if (status == FRG_OK) {
-        status = frgi_spd_inverse(gp->ctx, &s, f->block, NULL, f->work);
+        status = frgi_spd_inverse(gp->ctx, &f->block, NULL);
     }
     if (status == FRG_OK) {
-        status = frgi_spd_times(gp->ctx, &s, f->block, q, f->a, m, f->e, m, f->work);
+        status = frgi_spd_times(gp->ctx, &f->block, q, f->a, m, f->e, m);
     }
     if (status != FRG_OK) {
         return status;
     }
-    frgi_spd_diagonal(&s, f->block, f->column);
+    frgi_spd_diagonal(&f->block, f->column);
     *density += 0.5 * (double)q * (logdet - (double)m * LOG_2PI);
     for (ptrdiff_t i = 0; i < m; i++) {
         f->variance[row[i]] = gp->state.scale * f->column[i];
@@ -188,13 +188,12 @@ static frg_status predict_block(frg_gp *gp, folding *f, ptrdiff_t fold, double *
 
 /** weight <- (P_BB^-1 + 1/q sum_c u_c u_c') / 2 of the block at hand; u of its rows goes where all
  *  rows have theirs. */
-static void block_weight(const frg_gp *gp, const folding *f, const frgi_spd_shape *s,
-                         const ptrdiff_t *row)
+static void block_weight(const frg_gp *gp, const folding *f, const ptrdiff_t *row)
 {
-    const ptrdiff_t m = s->n;
+    const ptrdiff_t m = frgi_spd_order(&f->block);
     for (ptrdiff_t j = 0; j < m; j++) {
         for (ptrdiff_t i = j; i < m; i++) {
-            double w = f->block[frgi_gp_place(s, i, j)];
+            double w = frgi_spd_get(&f->block, i, j);
             for (ptrdiff_t c = 0; c < gp->data.q; c++) {
                 w += f->e[c * m + i] * f->e[c * m + j] / (double)gp->data.q;
             }
@@ -208,34 +207,37 @@ static void block_weight(const frg_gp *gp, const folding *f, const frgi_spd_shap
     }
 }
 
-/** second <- second + product (P_:B)', tile by tile; nothing is gathered any more. */
+/** second <- second + product (P_:B)' on one piece of it. */
+static void add_piece(const frg_gp *gp, const folding *f, ptrdiff_t row, ptrdiff_t column)
+{
+    const frgi_spd_piece to = frgi_spd_piece_at(&f->density.second, row, column);
+    const bool single = frgi_spd_is_single(&gp->own.matrix);
+    double *const own = single ? f->tile + omp_get_thread_num() * f->tile_elements : to.at;
+    frgi_dgemm('N', 'T', (int)to.rows, (int)to.columns, (int)f->gathered, 1, f->product + row,
+               (int)gp->data.n, f->inverse_columns + column, (int)gp->data.n, single ? 0 : 1, own,
+               single ? (int)to.rows : (int)to.ld);
+    for (ptrdiff_t j = 0; single && j < to.columns; j++) {
+        float *const narrow = (float *)to.at + j * to.ld;
+        for (ptrdiff_t i = 0; i < to.rows; i++) {
+            narrow[i] += (float)own[i + j * to.rows];
+        }
+    }
+}
+
+/** second <- second + product (P_:B)', piece by piece; nothing is gathered any more. */
 static void add_gathered(const frg_gp *gp, folding *f)
 {
-    const frgi_spd_shape *const s = &gp->own.shape;
-    const int n = (int)gp->data.n, k = (int)f->gathered;
-    const bool single = s->dtype == FRG_F32;
+    const ptrdiff_t step = frgi_spd_step(&f->density.second);
+    const ptrdiff_t steps = (gp->data.n + step - 1) / step;
     const frgi_blas_guard guard = frgi_blas_begin();
 #pragma omp parallel num_threads(frg_threads(gp->ctx))
     {
         frgi_blas_single();
-        double *const own = single ? f->tile + omp_get_thread_num() * s->tile * s->tile : NULL;
 #pragma omp for schedule(static, 1)
-        for (ptrdiff_t t = 0; t < s->tiles * s->tiles; t++) {
-            const ptrdiff_t row = t / s->tiles, column = t % s->tiles;
-            if (row < column) {
-                continue;
-            }
-            const int rows = (int)frgi_spd_rows(s, row), columns = (int)frgi_spd_rows(s, column);
-            const ptrdiff_t at = frgi_spd_tile(s, row, column);
-            double *const to = single ? own : (double *)f->density.second + at;
-            const int ld = single ? rows : (int)s->ld;
-            frgi_dgemm('N', 'T', rows, columns, k, 1, f->product + row * s->tile, n,
-                       f->inverse_columns + column * s->tile, n, single ? 0 : 1, to, ld);
-            for (ptrdiff_t j = 0; single && j < columns; j++) {
-                float *const narrow = (float *)f->density.second + at + j * s->ld;
-                for (ptrdiff_t i = 0; i < rows; i++) {
-                    narrow[i] += (float)own[i + j * rows];
-                }
+        for (ptrdiff_t t = 0; t < steps * steps; t++) {
+            const ptrdiff_t row = t / steps, column = t % steps;
+            if (row >= column) {
+                add_piece(gp, f, row * step, column * step);
             }
         }
     }
@@ -248,11 +250,10 @@ static void gather_columns(const frg_gp *gp, folding *f, ptrdiff_t fold)
 {
     const ptrdiff_t *const row = f->row + f->begin[fold];
     const ptrdiff_t m = f->begin[fold + 1] - f->begin[fold], n = gp->data.n;
-    const frgi_spd_shape s = frgi_spd_plan(m, FRG_F64);
     double *const inverse_columns = f->inverse_columns + f->gathered * n, *const product =
                                                                               f->product +
                                                                               f->gathered * n;
-    block_weight(gp, f, &s, row);
+    block_weight(gp, f, row);
     const frgi_blas_guard guard = frgi_blas_begin();
 #pragma omp parallel num_threads(frg_threads(gp->ctx))
     {
@@ -276,9 +277,8 @@ static void gather_columns(const frg_gp *gp, folding *f, ptrdiff_t fold)
 
 static void begin_gradient(frg_gp *gp, folding *f)
 {
-    const size_t elements = (size_t)frgi_spd_elements(&gp->own.shape);
-    gp->state.kept_ready = gp->state.kept_ready && f->density.second != gp->own.kept;
-    memset(f->density.second, 0, elements * frg_sizeof(gp->own.shape.dtype));
+    gp->state.kept_ready = gp->state.kept_ready && f->density.second.elements != gp->own.kept;
+    frgi_spd_clear(&f->density.second);
     f->gathered = 0;
 }
 

@@ -38,8 +38,7 @@ static frg_status refactor(frg_gp *gp)
     gp->state.matrix = MATRIX_NONE;
     frg_status status = frgi_gp_build_jittered(gp);
     if (status == FRG_OK) {
-        status = frgi_spd_factor(gp->ctx, &gp->own.shape, gp->own.matrix, gp->vectors.work,
-                                 &gp->state.logdet, &gp->state.pivots);
+        status = frgi_spd_factor(gp->ctx, &gp->own.matrix, &gp->state.logdet, &gp->state.pivots);
     }
     if (status == FRG_OK) {
         status = frgi_gp_solve_anew(gp);
@@ -68,8 +67,7 @@ frg_status frgi_gp_need_inverse(frg_gp *gp)
         memcpy(gp->vectors.alpha, gp->vectors.forward, (size_t)gp->data.n * sizeof(double));
     }
     const frg_status status =
-        frgi_spd_inverse(gp->ctx, &gp->own.shape, gp->own.matrix,
-                         carries ? gp->vectors.alpha : NULL, gp->vectors.work);
+        frgi_spd_inverse(gp->ctx, &gp->own.matrix, carries ? gp->vectors.alpha : NULL);
     gp->result.value.inverse_seconds += frgi_seconds() - began;
     gp->state.matrix = status == FRG_OK ? MATRIX_INVERSE : MATRIX_NONE;
     return status;
@@ -83,9 +81,8 @@ static frg_status need_low_inverse(frg_gp *gp)
     }
     const double began = frgi_seconds();
     frgi_gp_side *const low = &gp->other;
-    frgi_spd_convert(gp->ctx, &gp->own.shape, gp->own.matrix, &low->shape, low->matrix);
-    const frg_status status =
-        frgi_spd_inverse(gp->ctx, &low->shape, low->matrix, NULL, gp->vectors.work);
+    frgi_spd_convert(gp->ctx, &gp->own.matrix, &low->matrix);
+    const frg_status status = frgi_spd_inverse(gp->ctx, &low->matrix, NULL);
     gp->state.low_inverse = status == FRG_OK;
     gp->result.value.inverse_seconds += frgi_seconds() - began;
     return status;
@@ -123,10 +120,9 @@ static double scale_gradient(const frg_gp *gp)
 static frg_status run_pass(frg_gp *gp, bool low, double *gradient, double *dx)
 {
     const double began = frgi_seconds();
-    const frgi_spd_shape *const shape = low ? &gp->other.shape : &gp->own.shape;
-    const void *const inverse = low ? gp->other.matrix : gp->own.matrix;
-    const bool single = gp->own.shape.dtype == FRG_F32;
-    frgi_spd_diagonal(shape, inverse, gp->vectors.scratch);
+    const frgi_spd *const inverse = low ? &gp->other.matrix : &gp->own.matrix;
+    const bool single = frgi_spd_is_single(&gp->own.matrix);
+    frgi_spd_diagonal(inverse, gp->vectors.scratch);
     const double scale = single ? 0 : scale_gradient(gp); /* in f32 the difference cancels */
     double trace;
     const frgi_gp_pass pass = {
@@ -141,7 +137,7 @@ static frg_status run_pass(frg_gp *gp, bool low, double *gradient, double *dx)
         .dx = dx,
         .trace = &trace,
     };
-    const frg_status status = frgi_gp_run_pass(gp->ctx, frgi_gp_need_bound(gp), shape, &pass);
+    const frg_status status = frgi_gp_run_pass(gp->ctx, frgi_gp_need_bound(gp), &pass);
     if (status != FRG_OK) {
         return status;
     }
@@ -222,7 +218,7 @@ frg_status frgi_gp_gradient(frg_gp *gp, double *gradient, double *dx, double *dy
     if (status == FRG_OK) {
         status = pass_by_mode(gp, gradient, dx);
     }
-    if (status == FRG_OK && gp->own.shape.dtype == FRG_F32 &&
+    if (status == FRG_OK && frgi_spd_is_single(&gp->own.matrix) &&
         !(gp->result.value.trace_residual <= TRACE_MOST)) {
         status = frgi_gp_promote(gp);
         status = status == FRG_OK ? pass_by_mode(gp, gradient, dx) : status;

@@ -62,7 +62,7 @@ static frg_status open_work(frg_gp *gp, work *k)
 static frg_status solve(frg_gp *gp, work *k)
 {
     const ptrdiff_t n = k->n, size = n * k->columns;
-    const bool single = gp->own.shape.dtype == FRG_F32;
+    const bool single = frgi_spd_is_single(&gp->own.matrix);
     k->inverse = gp->state.matrix == MATRIX_INVERSE;
     memcpy(k->s, k->v, (size_t)size * sizeof *k->s);
     if (single) {
@@ -71,11 +71,9 @@ static frg_status solve(frg_gp *gp, work *k)
     }
     const void *const from = single ? (const void *)k->low[0] : k->v;
     void *const to = single ? (void *)k->low[1] : k->s;
-    const frg_status status = k->inverse
-                                  ? frgi_spd_times(gp->ctx, &gp->own.shape, gp->own.matrix,
-                                                   k->columns, from, n, to, n, gp->vectors.work)
-                                  : frgi_spd_forward(gp->ctx, &gp->own.shape, gp->own.matrix,
-                                                     k->columns, to, n, gp->vectors.work);
+    const frg_status status =
+        k->inverse ? frgi_spd_times(gp->ctx, &gp->own.matrix, k->columns, from, n, to, n)
+                   : frgi_spd_forward(gp->ctx, &gp->own.matrix, k->columns, to, n);
     if (single) {
         frgi_gp_widen(size, k->low[1], k->s);
     }
@@ -152,7 +150,7 @@ static frg_status fill(frg_gp *gp, work *k, double *out)
     memset(k->slope, 0, (size_t)k->columns * sizeof *k->slope);
     for (ptrdiff_t c = 0; k->columns > 0 && c < gp->data.q && status == FRG_OK; c++) {
         const double *const a = gp->vectors.alpha + c * n;
-        status = frgi_gp_derivative_products(gp->ctx, gp->own.bound, &gp->own.shape, a, k->v);
+        status = frgi_gp_derivative_products(gp->ctx, gp->own.bound, &gp->own.matrix, a, k->v);
         noise_products(gp, a, k->v + ps->kernel_count * n);
         for (int t = 0; t < k->columns && status == FRG_OK; t++) {
             k->slope[t] += dot(n, a, k->v + t * n);

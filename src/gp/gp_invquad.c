@@ -87,27 +87,26 @@ static void copy_square(size_t size, ptrdiff_t m, ptrdiff_t n, bool diagonal, co
 
 /** Copies the lower triangle square by square: in from a view, or out into both triangles of a full
  *  matrix. */
-static void copy_triangle(frg_context *ctx, const frgi_spd_shape *s, char *a, char *view,
-                          ptrdiff_t row, ptrdiff_t col, bool in)
+static void copy_triangle(frg_context *ctx, const frgi_spd *a, char *view, ptrdiff_t row,
+                          ptrdiff_t col, bool in)
 {
-    const size_t size = frg_sizeof(s->dtype);
-    const ptrdiff_t squares = (s->n + SQUARE - 1) / SQUARE;
-    const int threads = frgi_team_size(ctx, s->n >= COPY_THREADS_FROM);
+    const size_t size = frg_sizeof(frgi_spd_dtype(a));
+    const ptrdiff_t order = frgi_spd_order(a);
+    const ptrdiff_t squares = (order + SQUARE - 1) / SQUARE;
+    const int threads = frgi_team_size(ctx, order >= COPY_THREADS_FROM);
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (ptrdiff_t c = 0; c < squares; c++) {
-        const ptrdiff_t j = c * SQUARE, n = s->n - j < SQUARE ? s->n - j : SQUARE;
-        for (ptrdiff_t i = j; i < s->n; i += SQUARE) {
-            const ptrdiff_t m = s->n - i < SQUARE ? s->n - i : SQUARE;
-            char *const tile = a + (size_t)(frgi_spd_tile(s, i / s->tile, j / s->tile) +
-                                            i % s->tile + j % s->tile * s->ld) *
-                                       size;
+        const ptrdiff_t j = c * SQUARE, n = order - j < SQUARE ? order - j : SQUARE;
+        for (ptrdiff_t i = j; i < order; i += SQUARE) {
+            const ptrdiff_t m = order - i < SQUARE ? order - i : SQUARE;
+            const frgi_spd_piece p = frgi_spd_piece_at(a, i, j);
             char *const lower = view + (i * row + j * col) * (ptrdiff_t)size;
             char *const upper = view + (j * row + i * col) * (ptrdiff_t)size;
             if (in) {
-                copy_square(size, m, n, i == j, lower, row, col, tile, 1, s->ld);
+                copy_square(size, m, n, i == j, lower, row, col, p.at, 1, p.ld);
             } else {
-                copy_square(size, m, n, i == j, tile, 1, s->ld, lower, row, col);
-                copy_square(size, m, n, i == j, tile, 1, s->ld, upper, col, row);
+                copy_square(size, m, n, i == j, p.at, 1, p.ld, lower, row, col);
+                copy_square(size, m, n, i == j, p.at, 1, p.ld, upper, col, row);
             }
         }
     }
@@ -122,7 +121,8 @@ static double at(frg_dtype t, const void *x, ptrdiff_t i)
 
 typedef struct {
     frg_context *ctx;
-    frgi_spd_shape s;
+    ptrdiff_t n; /* order */
+    frg_dtype dtype;
     int64_t count, groups;
     int64_t *first; /* of each group of members that share a matrix; groups + 1 */
     batch k, r;
@@ -146,25 +146,25 @@ typedef struct {
     void *trust;
 } error_work;
 
-static size_t lay_out_error_work(char *memory, const frgi_spd_shape *s, error_work *k)
+static size_t lay_out_error_work(char *memory, const job *j, error_work *k)
 {
     frgi_arena arena = {.base = memory, .bytes = SIZE_MAX};
-    const bool single = s->dtype == FRG_F32;
-    k->roots = TAKE(&arena, double, s->n);
-    k->r = TAKE(&arena, double, single ? s->n : 0);
-    k->a = TAKE(&arena, double, single ? s->n : 0);
-    k->trust = frgi_take(&arena, single ? frgi_gp_trust_bytes(s->n) : 0);
+    const bool single = j->dtype == FRG_F32;
+    k->roots = TAKE(&arena, double, j->n);
+    k->r = TAKE(&arena, double, single ? j->n : 0);
+    k->a = TAKE(&arena, double, single ? j->n : 0);
+    k->trust = frgi_take(&arena, single ? frgi_gp_trust_bytes(j->n) : 0);
     return arena.used;
 }
 
 static void lay_out(frgi_arena *arena, job *j)
 {
-    const size_t size = frg_sizeof(j->s.dtype);
+    const size_t size = frg_sizeof(j->dtype);
     const int64_t matrices = j->inverse ? j->groups : j->threads;
     j->matrices = frgi_take(arena, frgi_mul((size_t)matrices, j->matrix_bytes));
     j->work = frgi_take(arena, frgi_mul((size_t)j->threads, j->work_bytes));
     j->error_memory = frgi_take(arena, frgi_mul((size_t)j->threads, j->error_bytes));
-    j->a = frgi_take(arena, frgi_mul(frgi_mul((size_t)j->count, (size_t)j->s.n), size));
+    j->a = frgi_take(arena, frgi_mul(frgi_mul((size_t)j->count, (size_t)j->n), size));
     j->iq = TAKE(arena, double, j->count);
     j->ld = TAKE(arena, double, j->count);
     j->error = TAKE(arena, double, j->count);
@@ -172,36 +172,31 @@ static void lay_out(frgi_arena *arena, job *j)
     j->status = TAKE(arena, frg_status, j->groups);
 }
 
-static char *matrix_of(const job *j, int64_t group)
-{
-    return j->matrices + (size_t)(j->inverse       ? group
-                                  : j->threads > 1 ? omp_get_thread_num()
-                                                   : 0) *
-                             j->matrix_bytes;
-}
-
 static size_t thread_of(const job *j)
 {
     return j->threads > 1 ? (size_t)omp_get_thread_num() : 0;
 }
 
-static char *work_of(const job *j)
+/** The matrix of a group, with the work of the thread that asks. */
+static frgi_spd matrix_of(const job *j, int64_t group)
 {
-    return j->work + thread_of(j) * j->work_bytes;
+    const size_t place = j->inverse ? (size_t)group : thread_of(j);
+    return frgi_spd_place(j->n, j->dtype, j->matrices + place * j->matrix_bytes,
+                          j->work + thread_of(j) * j->work_bytes);
 }
 
 /* ---- error bounds ---- */
 
 static double ell_of(const job *j, int64_t m)
 {
-    return -0.5 * (j->iq[m] + j->ld[m] + (double)j->s.n * LOG_2PI);
+    return -0.5 * (j->iq[m] + j->ld[m] + (double)j->n * LOG_2PI);
 }
 
 static bool is_finite_column(const job *j, int64_t m)
 {
     const char *const r = member(&j->r, m);
-    for (ptrdiff_t i = 0; i < j->s.n; i++)
-        if (!isfinite(at(j->s.dtype, r, i * j->step)))
+    for (ptrdiff_t i = 0; i < j->n; i++)
+        if (!isfinite(at(j->dtype, r, i * j->step)))
             return false;
     return true;
 }
@@ -218,23 +213,23 @@ static bool is_accurate(const job *j, int64_t m)
 }
 
 /** error[m] of a group's members by the bound of the dense steps. */
-static void bound_errors(const job *j, int64_t g, const char *matrix, const error_work *k)
+static void bound_errors(const job *j, int64_t g, const frgi_spd *matrix, const error_work *k)
 {
-    const ptrdiff_t n = j->s.n;
+    const ptrdiff_t n = j->n;
     const char *const from = member(&j->k, j->first[g]);
     double largest = 0, inverse = 0;
-    frgi_spd_diagonal(&j->s, matrix, k->roots);
+    frgi_spd_diagonal(matrix, k->roots);
     for (ptrdiff_t i = 0; i < n; i++) {
-        largest = fmax(largest, at(j->s.dtype, from, i * (j->row + j->col)));
+        largest = fmax(largest, at(j->dtype, from, i * (j->row + j->col)));
         inverse += 1 / (k->roots[i] * k->roots[i]);
     }
     for (int64_t m = j->first[g]; m < j->first[g + 1]; m++) {
         double square = 0;
         for (ptrdiff_t i = 0; i < n; i++) {
-            const double a = at(j->s.dtype, j->a, i + m * n);
+            const double a = at(j->dtype, j->a, i + m * n);
             square += a * a;
         }
-        j->error[m] = frgi_gp_rounding_bound(j->s.dtype, n, largest * (square + inverse));
+        j->error[m] = frgi_gp_rounding_bound(j->dtype, n, largest * (square + inverse));
     }
 }
 
@@ -248,7 +243,7 @@ static frg_status given_rows(void *user, ptrdiff_t first, ptrdiff_t count, doubl
 {
     const given_matrix *const u = user;
     const job *const j = u->j;
-    for (ptrdiff_t c = 0; c < j->s.n; c++)
+    for (ptrdiff_t c = 0; c < j->n; c++)
         for (ptrdiff_t b = 0; b < count; b++) {
             const ptrdiff_t i = first + b, row = i > c ? i : c, col = i > c ? c : i;
             to[b + c * TRUST_BLOCK] = (double)u->k[row * j->row + col * j->col];
@@ -257,15 +252,13 @@ static frg_status given_rows(void *user, ptrdiff_t first, ptrdiff_t count, doubl
 }
 
 /** error[m] of a group's members in f32 by residuals in f64, where that is less than the bound. */
-static frg_status estimate_errors(const job *j, int64_t g, const char *matrix, char *work,
+static frg_status estimate_errors(const job *j, int64_t g, const frgi_spd *matrix,
                                   const error_work *k)
 {
-    const ptrdiff_t n = j->s.n;
+    const ptrdiff_t n = j->n;
     given_matrix given = {j, (const float *)(const void *)member(&j->k, j->first[g])};
     const frgi_gp_trust t = {.ctx = j->ctx,
-                             .shape = &j->s,
                              .factor = matrix,
-                             .work = work,
                              .memory = k->trust,
                              .q = 1,
                              .r = k->r,
@@ -286,17 +279,17 @@ static frg_status estimate_errors(const job *j, int64_t g, const char *matrix, c
 }
 
 /** FRG_BROKE_DOWN where f32 is not good enough for a member of the group. */
-static frg_status check_errors(const job *j, int64_t g, const char *matrix, char *work)
+static frg_status check_errors(const job *j, int64_t g, const frgi_spd *matrix)
 {
     error_work k;
-    lay_out_error_work(j->error_memory + thread_of(j) * j->error_bytes, &j->s, &k);
+    lay_out_error_work(j->error_memory + thread_of(j) * j->error_bytes, j, &k);
     bound_errors(j, g, matrix, &k);
     bool enough = true;
     for (int64_t m = j->first[g]; m < j->first[g + 1]; m++)
         enough = enough && is_accurate(j, m);
-    if (enough || j->s.dtype == FRG_F64)
+    if (enough || j->dtype == FRG_F64)
         return FRG_OK;
-    TRY(estimate_errors(j, g, matrix, work, &k));
+    TRY(estimate_errors(j, g, matrix, &k));
     for (int64_t m = j->first[g]; m < j->first[g + 1]; m++)
         if (!is_accurate(j, m))
             return FRG_BROKE_DOWN;
@@ -347,35 +340,36 @@ static void warn_of_rounding(const job *j)
 
 static frg_status value(const job *j, int64_t g)
 {
-    char *const matrix = matrix_of(j, g), *const work = work_of(j);
-    copy_triangle(j->ctx, &j->s, matrix, member(&j->k, j->first[g]), j->row, j->col, true);
+    const frgi_spd matrix = matrix_of(j, g);
+    copy_triangle(j->ctx, &matrix, member(&j->k, j->first[g]), j->row, j->col, true);
     double logdet;
-    const frg_status status = frgi_spd_factor(j->ctx, &j->s, matrix, work, &logdet, &j->pivots[g]);
+    const frg_status status = frgi_spd_factor(j->ctx, &matrix, &logdet, &j->pivots[g]);
     if (status != FRG_OK)
         return status;
-    const ptrdiff_t n = j->s.n, q = j->first[g + 1] - j->first[g];
-    const size_t size = frg_sizeof(j->s.dtype);
+    const ptrdiff_t n = j->n, q = j->first[g + 1] - j->first[g];
+    const size_t size = frg_sizeof(j->dtype);
     char *const b = j->a + (size_t)(j->first[g] * n) * size;
     for (ptrdiff_t c = 0; c < q; c++)
         copy_square(size, n, 1, false, member(&j->r, j->first[g] + c), j->step, 0,
                     b + (size_t)(c * n) * size, 1, 0);
-    TRY(frgi_spd_forward(j->ctx, &j->s, matrix, q, b, n, work));
+    TRY(frgi_spd_forward(j->ctx, &matrix, q, b, n));
     for (ptrdiff_t c = 0; c < q; c++) {
         double sum = 0;
         for (ptrdiff_t i = 0; i < n; i++) {
-            const double z = at(j->s.dtype, b, i + c * n);
+            const double z = at(j->dtype, b, i + c * n);
             sum += z * z;
         }
         j->iq[j->first[g] + c] = sum;
         j->ld[j->first[g] + c] = logdet;
     }
-    TRY(frgi_spd_backward(j->ctx, &j->s, matrix, q, b, n, work));
-    return check_errors(j, g, matrix, work);
+    TRY(frgi_spd_backward(j->ctx, &matrix, q, b, n));
+    return check_errors(j, g, &matrix);
 }
 
 static frg_status invert(const job *j, int64_t g)
 {
-    return frgi_spd_inverse(j->ctx, &j->s, matrix_of(j, g), NULL, work_of(j));
+    const frgi_spd matrix = matrix_of(j, g);
+    return frgi_spd_inverse(j->ctx, &matrix, NULL);
 }
 
 /** Every group through `step`; the first one that fails, in their order, gives the status. */
@@ -402,7 +396,7 @@ static frg_status not_posdef(const job *j, int64_t g)
 {
     char text[64];
     FAIL(j->ctx, E_NOT_POSDEF, "%sthe pivot of row %lld of %lld is %.6g",
-         name_member(j, j->first[g], text), frgi_nth(j->ctx, j->pivots[g].pivot), (long long)j->s.n,
+         name_member(j, j->first[g], text), frgi_nth(j->ctx, j->pivots[g].pivot), (long long)j->n,
          j->pivots[g].value);
 }
 
@@ -419,18 +413,20 @@ static frg_status run(job *j, double *inv_quad, double *logdet, const frg_array 
         status = each_group(j, invert, &failed);
     if (status != FRG_OK)
         return status;
-    const size_t n = (size_t)j->s.n, size = frg_sizeof(j->s.dtype), count = (size_t)j->count;
+    const size_t n = (size_t)j->n, size = frg_sizeof(j->dtype), count = (size_t)j->count;
     if (inv_quad)
         memcpy(inv_quad, j->iq, count * sizeof *inv_quad);
     if (logdet)
         memcpy(logdet, j->ld, count * sizeof *logdet);
     if (a)
         memcpy(frgi_array_base(a), j->a, count * n * size);
-    for (int64_t g = 0; j->inverse && g < j->groups; g++)
+    for (int64_t g = 0; j->inverse && g < j->groups; g++) {
+        const frgi_spd matrix = matrix_of(j, g);
         for (int64_t m = j->first[g]; m < j->first[g + 1]; m++)
-            copy_triangle(j->ctx, &j->s, matrix_of(j, g),
-                          frgi_array_base(inverse) + (size_t)m * n * n * size, j->s.n, 1, false);
-    if (j->s.dtype == FRG_F64)
+            copy_triangle(j->ctx, &matrix, frgi_array_base(inverse) + (size_t)m * n * n * size,
+                          j->n, 1, false);
+    }
+    if (j->dtype == FRG_F64)
         warn_of_rounding(j);
     return FRG_OK;
 }
@@ -528,7 +524,8 @@ frg_status frg_gp_invquad_logdet(frg_context *ctx, frg_array k, frg_array r, dou
         return FRG_OK;
     }
     job j = {.ctx = ctx,
-             .s = frgi_spd_plan(n, k.dtype),
+             .n = n,
+             .dtype = k.dtype,
              .count = count,
              .k = batch_of(&k, 2),
              .r = batch_of(&r, 1)};
@@ -541,9 +538,9 @@ frg_status frg_gp_invquad_logdet(frg_context *ctx, frg_array k, frg_array r, dou
     TRY_TO(done, find_groups(&j));
     const int team = frgi_team_size(ctx, true);
     j.threads = j.groups >= team && n < ONE_A_THREAD_BELOW ? team : 1;
-    j.matrix_bytes = frgi_mul((size_t)frgi_spd_elements(&j.s), frg_sizeof(k.dtype));
-    j.work_bytes = frgi_spd_work_bytes(&j.s, team);
-    j.error_bytes = lay_out_error_work(NULL, &j.s, &(error_work){0});
+    j.matrix_bytes = frgi_spd_bytes(n, k.dtype);
+    j.work_bytes = frgi_spd_work_bytes(n, k.dtype, team);
+    j.error_bytes = lay_out_error_work(NULL, &j, &(error_work){0});
     lay_out(&arena, &j);
     TRY_TO(done, frgi_arena_open(&arena, ctx, "factors of the matrices"));
     lay_out(&arena, &j);

@@ -66,20 +66,19 @@ size_t frgi_gp_bound_bytes(const frgi_gp_kernel *k, frg_dtype dtype, ptrdiff_t n
 frgi_gp_bound *frgi_gp_bind(const frg_context *ctx, const frgi_gp_kernel *k, const double *theta,
                             const frgi_gp_points *points, void *memory, int threads);
 
-/** C into the lower triangle of `a` (diagonal tiles: lower part at least), nothing added to the
- *  diagonal; kept: NULL, or a second triangle of the same shape that receives what the pass can use
- *  again (the exponential). Rows of a tile are written up to the next whole vector of 64 bytes:
- *  s->ld must be a multiple of that. */
-FRG_MUST_USE frg_status frgi_gp_build(frg_context *ctx, const frgi_gp_bound *b,
-                                      const frgi_spd_shape *s, void *a, void *kept);
+/** C into the lower triangle of `a`, nothing added to the diagonal; kept: NULL, or the elements of a
+ *  second matrix of the same order and type that receive what the pass can use again (the
+ *  exponential). Rows of a tile are written up to the next whole vector of 64 bytes. */
+FRG_MUST_USE frg_status frgi_gp_build(frg_context *ctx, const frgi_gp_bound *b, const frgi_spd *a,
+                                      void *kept);
 
 /** What a gradient pass needs and gives. */
 typedef struct {
-    const void *inverse; /* K^-1, or P itself where alpha is NULL; shape s, whose type is that of
-                            the points or f32 */
-    const void *alpha;   /* n x q, column-major with ld n, of the points' type: W = alpha alpha' - q
+    const frgi_spd *inverse; /* K^-1, or P itself where alpha is NULL; its type is that of the
+                                points or f32 */
+    const void *alpha; /* n x q, column-major with ld n, of the points' type: W = alpha alpha' - q
                             K^-1 */
-    const void *beta;    /* NULL, or n x q: W = (alpha beta' + beta alpha')/2 - q K^-1 */
+    const void *beta;  /* NULL, or n x q: W = (alpha beta' + beta alpha')/2 - q K^-1 */
     ptrdiff_t q;
     const void *kept;    /* from frgi_gp_build, or NULL: recomputed */
     const double *extra; /* NULL, or n x extra_q, column-major: W gains sum of outer products
@@ -94,10 +93,11 @@ typedef struct {
     double *trace;       /* NULL, or one value: sum_ij inverse_ij C_ij */
 } frgi_gp_pass;
 FRG_MUST_USE frg_status frgi_gp_run_pass(frg_context *ctx, const frgi_gp_bound *b,
-                                         const frgi_spd_shape *s, const frgi_gp_pass *pass);
-/** v (n x p, column-major) <- dC/dlog theta_t a for every kernel parameter t: O(p n^2). */
+                                         const frgi_gp_pass *pass);
+/** v (n x p, column-major) <- dC/dlog theta_t a for every kernel parameter t: O(p n^2). like: a
+ *  matrix of these points, by whose tiles the rows are dealt out. */
 FRG_MUST_USE frg_status frgi_gp_derivative_products(frg_context *ctx, const frgi_gp_bound *b,
-                                                    const frgi_spd_shape *s, const double *a,
+                                                    const frgi_spd *like, const double *a,
                                                     double *v);
 
 /** m other points against the bound ones: out[i + j * ld] = k(new_i, x_j), i < m; and k(new_i,

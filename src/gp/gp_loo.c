@@ -37,7 +37,6 @@ static void lay_out(frgi_arena *a, const frg_gp *gp, work *k, bool gradient)
 /** The matrix K^-1 becomes P = K^-1 - E E'. */
 static void remove_mean(frg_gp *gp)
 {
-    const frgi_spd_shape *const s = &gp->own.shape;
     const ptrdiff_t n = gp->data.n, m = gp->profile.count;
     const double *const e = gp->profile.correction;
     for (ptrdiff_t j = 0; j < n; j++) {
@@ -46,14 +45,7 @@ static void remove_mean(frg_gp *gp)
             for (ptrdiff_t k = 0; k < m; k++) {
                 sum += e[k * n + i] * e[k * n + j];
             }
-            const ptrdiff_t at =
-                frgi_spd_tile(s, i / s->tile, j / s->tile) + i % s->tile + j % s->tile * s->ld;
-            if (s->dtype == FRG_F64) {
-                ((double *)gp->own.matrix)[at] -= sum;
-            } else {
-                ((float *)gp->own.matrix)[at] =
-                    (float)((double)((float *)gp->own.matrix)[at] - sum);
-            }
+            frgi_spd_add(&gp->own.matrix, i, j, -sum);
         }
     }
 }
@@ -62,7 +54,7 @@ static void remove_mean(frg_gp *gp)
 static frg_status find_precisions(const frg_gp *gp, double *c)
 {
     const ptrdiff_t n = gp->data.n;
-    frgi_spd_diagonal(&gp->own.shape, gp->own.matrix, c);
+    frgi_spd_diagonal(&gp->own.matrix, c);
     for (ptrdiff_t i = 0; i < n; i++) {
         const double whole = c[i];
         for (ptrdiff_t k = 0; k < gp->profile.count; k++) {
@@ -95,9 +87,8 @@ static frg_status find_gradient(frg_gp *gp, work *k, double *gradient)
         if (gp->profile.count > 0) {
             remove_mean(gp);
         }
-        gp->state.kept_ready = gp->state.kept_ready && to->second != gp->own.kept;
-        status = frgi_spd_congruence(gp->ctx, &gp->own.shape, gp->own.matrix, k->w, to->second,
-                                     gp->vectors.work);
+        gp->state.kept_ready = gp->state.kept_ready && to->second.elements != gp->own.kept;
+        status = frgi_spd_congruence(gp->ctx, &gp->own.matrix, k->w, &to->second);
     }
     if (status == FRG_OK) {
         status = frgi_gp_density_pass(gp, to, gradient);

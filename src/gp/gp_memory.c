@@ -30,10 +30,9 @@ static dense_bytes most_dense(ptrdiff_t n, frg_dtype dtype, int threads)
 {
     dense_bytes most = {0};
     for (ptrdiff_t k = n; k > 0; k -= MICRO_ROWS) {
-        const frgi_spd_shape s = frgi_spd_plan(k, dtype);
-        const size_t matrix = frgi_mul((size_t)frgi_spd_elements(&s), frg_sizeof(dtype));
+        const size_t matrix = frgi_spd_bytes(k, dtype);
         most.matrix = matrix > most.matrix ? matrix : most.matrix;
-        const size_t work = frgi_spd_work_bytes(&s, threads);
+        const size_t work = frgi_spd_work_bytes(k, dtype, threads);
         most.work = work > most.work ? work : most.work;
     }
     return most;
@@ -132,13 +131,15 @@ static void lay_out(frgi_arena *a, frg_gp *gp, ptrdiff_t n)
     const bool shared = o->precision == FRG_GP_F32; /* one triangle for f32 and f64: the larger */
     const size_t matrix = shared && s->matrix[1] > s->matrix[0] ? s->matrix[1] : s->matrix[0];
     gp->memory.storage = choose_storage(gp, n);
-    gp->own.matrix = frgi_take(a, matrix);
+    void *const elements = frgi_take(a, matrix);
     gp->own.kept = gp->memory.storage == FRG_GP_FULL ? frgi_take(a, matrix) : NULL;
-    gp->vectors.work = frgi_take(a, s->work[0] > s->work[1] ? s->work[0] : s->work[1]);
+    void *const work = frgi_take(a, s->work[0] > s->work[1] ? s->work[0] : s->work[1]);
+    gp->own.matrix = frgi_spd_place(gp->data.n, own_dtype(gp), elements, work);
     gp->own.points_memory = frgi_take(a, points_bytes(n, d, own_dtype(gp)));
     gp->own.bound_memory = frgi_take(a, s->bound[0]);
     if (has_other(gp)) {
-        gp->other.matrix = shared ? gp->own.matrix : frgi_take(a, s->matrix[1]);
+        void *const others = shared ? elements : frgi_take(a, s->matrix[1]);
+        gp->other.matrix = frgi_spd_place(gp->data.n, second_dtype(gp), others, work);
         gp->other.kept = shared ? gp->own.kept : NULL;
     }
     if (shared) {
@@ -249,7 +250,7 @@ frg_status frgi_gp_need_memory(frg_gp *gp, frgi_arena *kept, frgi_arena measured
 
 size_t frgi_gp_points_bytes(const frg_gp *gp, ptrdiff_t m)
 {
-    return points_bytes(m, gp->data.d, gp->own.shape.dtype);
+    return points_bytes(m, gp->data.d, frgi_spd_dtype(&gp->own.matrix));
 }
 
 static void fill_points(const frg_gp *gp, const double *x, ptrdiff_t m, frg_dtype dtype,
@@ -290,13 +291,13 @@ static void need_points(const frg_gp *gp, frg_dtype dtype, void *memory, frgi_gp
 void frgi_gp_set_points(const frg_gp *gp, const double *x, ptrdiff_t m, void *memory,
                         frgi_gp_points *out)
 {
-    fill_points(gp, x, m, gp->own.shape.dtype, memory, out);
+    fill_points(gp, x, m, frgi_spd_dtype(&gp->own.matrix), memory, out);
 }
 
 const frgi_gp_bound *frgi_gp_need_bound(frg_gp *gp)
 {
     if (!gp->own.bound) {
-        need_points(gp, gp->own.shape.dtype, gp->own.points_memory, &gp->own.points);
+        need_points(gp, frgi_spd_dtype(&gp->own.matrix), gp->own.points_memory, &gp->own.points);
         gp->own.bound = frgi_gp_bind(gp->ctx, gp->model.kernel, gp->model.theta, &gp->own.points,
                                      gp->own.bound_memory, frg_threads(gp->ctx));
     }
@@ -307,7 +308,7 @@ const frgi_gp_bound *frgi_gp_need_other_bound(frg_gp *gp)
 {
     frgi_gp_side *const o = &gp->other;
     if (!o->bound) {
-        need_points(gp, o->shape.dtype, o->points_memory, &o->points);
+        need_points(gp, frgi_spd_dtype(&o->matrix), o->points_memory, &o->points);
         o->bound = frgi_gp_bind(gp->ctx, gp->model.kernel, gp->model.theta, &o->points,
                                 o->bound_memory, frg_threads(gp->ctx));
     }
@@ -320,10 +321,10 @@ void frgi_gp_refresh(frg_gp *gp)
     gp->mode.monotone = false;
     frgi_gp_forget(gp); /* and the process's own arithmetic is back */
     frgi_gp_measure_columns(gp);
-    gp->own.shape = frgi_spd_plan(n, own_dtype(gp));
+    frgi_spd_reorder(&gp->own.matrix, n, own_dtype(gp));
     gp->own.points = gp->other.points = (frgi_gp_points){.n = 0};
     if (has_other(gp)) {
-        gp->other.shape = frgi_spd_plan(n, second_dtype(gp));
+        frgi_spd_reorder(&gp->other.matrix, n, second_dtype(gp));
     }
     gp->profile.solved = gp->vectors.alpha + n * gp->data.q;
     for (ptrdiff_t c = 0; c < m; c++) {

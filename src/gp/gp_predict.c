@@ -51,7 +51,8 @@ static void lay_out(frgi_arena *a, predictor *p)
 {
     const frg_gp *gp = p->gp;
     const frgi_gp_wanted *w = p->want;
-    const size_t size = frg_sizeof(gp->own.shape.dtype), n = (size_t)gp->data.n, m = (size_t)p->m;
+    const size_t size = frg_sizeof(frgi_spd_dtype(&gp->own.matrix)), n = (size_t)gp->data.n,
+                 m = (size_t)p->m;
     const size_t block = m < BLOCK ? m : BLOCK;
     p->points_memory = frgi_take(a, frgi_gp_points_bytes(gp, p->m));
     p->cross = frgi_take(a, frgi_mul(frgi_mul(block, n > m ? n : m), size));
@@ -65,8 +66,9 @@ static void lay_out(frgi_arena *a, predictor *p)
     p->slope = TAKE(a, double, gp->profile.count);
     p->bound_memory = NULL;
     if (w->covariance) {
-        p->bound_memory = frgi_take(a, frgi_gp_bound_bytes(gp->model.kernel, gp->own.shape.dtype,
-                                                           p->m, frg_threads(gp->ctx)));
+        p->bound_memory =
+            frgi_take(a, frgi_gp_bound_bytes(gp->model.kernel, frgi_spd_dtype(&gp->own.matrix),
+                                             p->m, frg_threads(gp->ctx)));
     }
 }
 
@@ -84,7 +86,7 @@ static void add_products(const predictor *p, ptrdiff_t rows, const double *a, do
     const double unit = sqrt(p->gp->state.scale);
     const double *const wide = p->cross;
     const float *const narrow = p->cross;
-    const bool single = p->gp->own.shape.dtype == FRG_F32;
+    const bool single = frgi_spd_is_single(&p->gp->own.matrix);
 #pragma omp parallel for schedule(static) num_threads(frg_threads(p->gp->ctx))
     for (ptrdiff_t from = 0; from < rows; from += CHUNK) {
         const ptrdiff_t to = from + CHUNK < rows ? from + CHUNK : rows;
@@ -141,7 +143,7 @@ static frg_status block_mean_dx(const predictor *p, ptrdiff_t first, ptrdiff_t r
 static void turn(const predictor *p, ptrdiff_t rows)
 {
     const ptrdiff_t n = p->gp->data.n;
-    const bool single = p->gp->own.shape.dtype == FRG_F32;
+    const bool single = frgi_spd_is_single(&p->gp->own.matrix);
 #pragma omp parallel for schedule(static) num_threads(frg_threads(p->gp->ctx))
     for (ptrdiff_t i = 0; i < rows; i++) {
         for (ptrdiff_t j = 0; j < n; j++) {
@@ -180,7 +182,7 @@ static void block_basis(const predictor *p, ptrdiff_t first, ptrdiff_t rows)
             u[a] = a == 0 ? 1 : p->x[(first + i) * d + a - 1] - gp->columns.centre[a - 1];
             const double *const z = gp->profile.solved + a * n;
             for (ptrdiff_t j = 0; j < n; j++) {
-                u[a] -= z[j] * entry(gp->own.shape.dtype, p->cross, i + j * rows);
+                u[a] -= z[j] * entry(frgi_spd_dtype(&gp->own.matrix), p->cross, i + j * rows);
             }
             for (ptrdiff_t k = 0; k < a; k++) {
                 u[a] -= root[a * count + k] * u[k];
@@ -196,7 +198,8 @@ static void block_variance(const predictor *p, ptrdiff_t first, ptrdiff_t rows)
     const ptrdiff_t n = gp->data.n, count = gp->profile.count;
 #pragma omp parallel for schedule(static) num_threads(frg_threads(gp->ctx))
     for (ptrdiff_t i = 0; i < rows; i++) {
-        double v = p->self[first + i] - square_sum(gp->own.shape.dtype, p->solved, i * n, n);
+        double v =
+            p->self[first + i] - square_sum(frgi_spd_dtype(&gp->own.matrix), p->solved, i * n, n);
         v += square_sum(FRG_F64, p->basis, (first + i) * count, count);
         p->want->variance[first + i] = v;
     }
@@ -208,7 +211,7 @@ static void block_forward(const predictor *p, ptrdiff_t first, ptrdiff_t rows)
     const ptrdiff_t n = p->gp->data.n;
     double *const to = p->forward + first * n;
     for (ptrdiff_t k = 0; k < rows * n; k++) {
-        to[k] = entry(p->gp->own.shape.dtype, p->solved, k);
+        to[k] = entry(frgi_spd_dtype(&p->gp->own.matrix), p->solved, k);
     }
 }
 
@@ -217,8 +220,7 @@ static frg_status block_variance_dx(const predictor *p, ptrdiff_t first, ptrdiff
     const frg_gp *gp = p->gp;
     const ptrdiff_t n = gp->data.n, d = gp->data.d, count = gp->profile.count;
     double *const out = p->want->variance_dx + first * d;
-    TRY(frgi_spd_backward(gp->ctx, &gp->own.shape, gp->own.matrix, rows, p->solved, n,
-                          gp->vectors.work));
+    TRY(frgi_spd_backward(gp->ctx, &gp->own.matrix, rows, p->solved, n));
     frgi_gp_self_dx(gp->own.bound, &p->points, first, rows, out);
     for (ptrdiff_t i = 0; i < rows; i++) {
         const double *const t = p->basis + (first + i) * count, *const root = gp->profile.root;
@@ -233,7 +235,7 @@ static frg_status block_variance_dx(const predictor *p, ptrdiff_t first, ptrdiff
             }
         }
         for (ptrdiff_t j = 0; j < n; j++) {
-            double w = entry(gp->own.shape.dtype, p->solved, j + i * n);
+            double w = entry(frgi_spd_dtype(&gp->own.matrix), p->solved, j + i * n);
             for (ptrdiff_t a = 0; a < count; a++) {
                 w += gp->profile.solved[a * n + j] * p->slope[a];
             }
@@ -266,7 +268,8 @@ static frg_status prior_covariance(predictor *p)
         TRY(frgi_gp_cross(gp->ctx, b, &p->points, first, rows, p->cross, rows));
         for (ptrdiff_t j = 0; j < m; j++) {
             for (ptrdiff_t i = 0; i < rows; i++) {
-                c[first + i + j * m] = entry(gp->own.shape.dtype, p->cross, i + j * rows);
+                c[first + i + j * m] =
+                    entry(frgi_spd_dtype(&gp->own.matrix), p->cross, i + j * rows);
             }
         }
     }
@@ -361,8 +364,7 @@ static frg_status block(predictor *p, ptrdiff_t first, ptrdiff_t rows)
     }
     block_basis(p, first, rows);
     turn(p, rows);
-    TRY(frgi_spd_forward(gp->ctx, &gp->own.shape, gp->own.matrix, rows, p->solved, gp->data.n,
-                         gp->vectors.work));
+    TRY(frgi_spd_forward(gp->ctx, &gp->own.matrix, rows, p->solved, gp->data.n));
     if (w->variance) {
         block_variance(p, first, rows);
     }

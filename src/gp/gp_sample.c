@@ -11,16 +11,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "gp/gp_columns.h"
 #include "gp/gp_predict.h"
 
 #define SAMPLE_STREAM UINT64_C(0x6770206472617773)
 
 typedef struct {
     double *mean, *covariance, *self; /* m x q, m x m, m */
-    frgi_spd_shape shape;
-    double *matrix;
-    void *work;
+    frgi_spd matrix;
     double *z, *f; /* threads x m */
 } sampler;
 
@@ -30,9 +27,9 @@ static void lay_out(frgi_arena *a, sampler *q, const frg_gp *gp, ptrdiff_t m)
     q->mean = TAKE(a, double, m * gp->data.q);
     q->covariance = TAKE(a, double, frgi_mul((size_t)m, (size_t)m));
     q->self = TAKE(a, double, m);
-    q->shape = frgi_spd_plan(m, FRG_F64);
-    q->matrix = TAKE(a, double, frgi_spd_elements(&q->shape));
-    q->work = frgi_take(a, frgi_spd_work_bytes(&q->shape, threads));
+    void *const elements = frgi_take(a, frgi_spd_bytes(m, FRG_F64));
+    void *const work = frgi_take(a, frgi_spd_work_bytes(m, FRG_F64, threads));
+    q->matrix = frgi_spd_place(m, FRG_F64, elements, work);
     q->z = TAKE(a, double, (size_t)m *(size_t)threads);
     q->f = TAKE(a, double, (size_t)m *(size_t)threads);
 }
@@ -51,14 +48,13 @@ static frg_status factor(frg_gp *gp, sampler *q, ptrdiff_t m)
         for (ptrdiff_t j = 0; j < m; j++) {
             const double kept = q->covariance[j + j * m];
             q->covariance[j + j * m] = kept + jitter;
-            frgi_gp_write_column(&q->shape, q->matrix, j, j, m, q->covariance + j + j * m);
+            frgi_spd_write_column(&q->matrix, j, j, m, q->covariance + j + j * m);
             q->covariance[j + j * m] = kept;
         }
-        const frg_status status =
-            frgi_spd_factor(gp->ctx, &q->shape, q->matrix, q->work, &logdet, &pivots);
+        const frg_status status = frgi_spd_factor(gp->ctx, &q->matrix, &logdet, &pivots);
         if (status == FRG_OK) {
             for (ptrdiff_t j = 0; j < m; j++) {
-                frgi_gp_read_column(&q->shape, q->matrix, j, j, m, q->covariance + j + j * m);
+                frgi_spd_read_column(&q->matrix, j, j, m, q->covariance + j + j * m);
             }
             if (jitter > 0) {
                 frgi_log(gp->ctx, 1, "draws: %.2g was added to the variances", jitter);

@@ -10,6 +10,7 @@
 #include "gp/gp_spd_run.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { ONE_TILE = 288, FINE_TILE_ROWS = 144, FINE_TILES_TO = 700, TILE_ROWS = 288 };
 enum { CACHE_STRIDE = 512, FINE_CHUNKS_BELOW = 1500 };
@@ -21,10 +22,10 @@ static ptrdiff_t round_up(ptrdiff_t n, ptrdiff_t to)
     return (n + to - 1) / to * to;
 }
 
-frgi_spd_shape frgi_spd_plan(ptrdiff_t n, frg_dtype dtype)
+static frgi_spd_layout plan(ptrdiff_t n, frg_dtype dtype)
 {
     const ptrdiff_t size = (ptrdiff_t)frg_sizeof(dtype), group = SPD_LINE / size;
-    frgi_spd_shape s = {.dtype = dtype, .n = n, .padded = round_up(n > 0 ? n : 1, group)};
+    frgi_spd_layout s = {.dtype = dtype, .n = n, .padded = round_up(n > 0 ? n : 1, group)};
     s.block = n <= 72 ? 32 : n <= 280 ? (size == 8 ? 40 : 48) : n <= 700 ? 48 : 96;
     s.tile = s.padded <= ONE_TILE ? s.padded : n <= FINE_TILES_TO ? FINE_TILE_ROWS : TILE_ROWS;
     s.tiles = (s.padded + s.tile - 1) / s.tile;
@@ -32,9 +33,31 @@ frgi_spd_shape frgi_spd_plan(ptrdiff_t n, frg_dtype dtype)
     return s;
 }
 
-ptrdiff_t frgi_spd_elements(const frgi_spd_shape *s)
+static ptrdiff_t elements(const frgi_spd_layout *s)
 {
     return s->tiles * (s->tiles + 1) / 2 * s->ld * s->tile;
+}
+
+frgi_spd frgi_spd_place(ptrdiff_t n, frg_dtype dtype, void *elements, void *work)
+{
+    return (frgi_spd){.layout = plan(n, dtype), .elements = elements, .work = work};
+}
+
+void frgi_spd_reorder(frgi_spd *a, ptrdiff_t n, frg_dtype dtype)
+{
+    a->layout = plan(n, dtype);
+}
+
+size_t frgi_spd_bytes(ptrdiff_t n, frg_dtype dtype)
+{
+    const frgi_spd_layout s = plan(n, dtype);
+    return frgi_mul((size_t)elements(&s), frg_sizeof(dtype));
+}
+
+void frgi_spd_clear(const frgi_spd *a)
+{
+    const size_t size = frg_sizeof(a->layout.dtype);
+    memset(a->elements, 0, frgi_mul((size_t)elements(&a->layout), size));
 }
 
 /* ---- scratch ---- */
@@ -48,20 +71,20 @@ static const frgi_spd_ops *kernels(const frg_context *ctx, frg_dtype dtype)
 /** Rows of a chunk: all of a tile where one thread does them, so that few calls each have what
  *  fills the register tile; the register tile's where a step has little to share out, several
  *  tiles' elsewhere. */
-static ptrdiff_t chunk_rows(const frgi_spd_shape *s, bool tiles)
+static ptrdiff_t chunk_rows(const frgi_spd_layout *s, bool tiles)
 {
     const ptrdiff_t tile = 3 * SPD_LINE / (ptrdiff_t)frg_sizeof(s->dtype);
     return s->n < SPD_THREADS_FROM ? s->tile : s->n < FINE_CHUNKS_BELOW && !tiles ? tile : 96;
 }
 
-static bool may_split(const frgi_spd_shape *s)
+static bool may_split(const frgi_spd_layout *s)
 {
     return s->dtype == FRG_F32 && s->n >= TILES_FROM;
 }
 
 /** The most is needed without tiles, whose chunks are larger; what they need beside is laid out in
  *  any case, so that the bytes do not depend on the machine. */
-static frgi_spd_run *lay_out(frgi_arena *a, const frgi_spd_shape *s, int threads, bool tiles)
+static frgi_spd_run *lay_out(frgi_arena *a, const frgi_spd_layout *s, int threads, bool tiles)
 {
     const size_t size = frg_sizeof(s->dtype),
                  square = frgi_mul((size_t)(s->block * s->block), size);
@@ -86,21 +109,23 @@ static frgi_spd_run *lay_out(frgi_arena *a, const frgi_spd_shape *s, int threads
     return r;
 }
 
-size_t frgi_spd_work_bytes(const frgi_spd_shape *s, int threads)
+size_t frgi_spd_work_bytes(ptrdiff_t n, frg_dtype dtype, int threads)
 {
+    const frgi_spd_layout s = plan(n, dtype);
     frgi_arena a = {0};
-    lay_out(&a, s, threads, false);
+    lay_out(&a, &s, threads, false);
     return a.used;
 }
 
-frgi_spd_run *frgi_spd_begin(frg_context *ctx, const frgi_spd_shape *s, const void *a, void *work)
+frgi_spd_run *frgi_spd_begin(frg_context *ctx, const frgi_spd *a)
 {
-    frgi_arena arena = {.base = work, .bytes = SIZE_MAX};
+    const frgi_spd_layout *const s = &a->layout;
+    frgi_arena arena = {.base = a->work, .bytes = SIZE_MAX};
     const bool tiles = may_split(s) && frgi_context_tiles(ctx);
     frgi_spd_run *const r = lay_out(&arena, s, frgi_team_size(ctx, true), tiles);
     r->ctx = ctx;
     r->ops = kernels(ctx, s->dtype);
-    r->a = (char *)(uintptr_t)a;
+    r->a = a->elements;
     return r;
 }
 
@@ -111,27 +136,29 @@ void frgi_spd_go(frgi_spd_run *r, ptrdiff_t rows, void (*body)(void *run, int me
 
 /* ---- diagonals and copies ---- */
 
-void frgi_spd_diagonal(const frgi_spd_shape *s, const void *a, double *d)
+void frgi_spd_diagonal(const frgi_spd *a, double *d)
 {
+    const frgi_spd_layout *const s = &a->layout;
     for (ptrdiff_t t = 0; t < s->tiles; t++) {
         const ptrdiff_t rows = frgi_spd_rows(s, t), at = frgi_spd_tile(s, t, t);
         double *const to = d + t * s->tile;
         for (ptrdiff_t i = 0; s->dtype == FRG_F64 && i < rows; i++)
-            to[i] = ((const double *)a)[at + i * (s->ld + 1)];
+            to[i] = ((const double *)a->elements)[at + i * (s->ld + 1)];
         for (ptrdiff_t i = 0; s->dtype == FRG_F32 && i < rows; i++)
-            to[i] = (double)((const float *)a)[at + i * (s->ld + 1)];
+            to[i] = (double)((const float *)a->elements)[at + i * (s->ld + 1)];
     }
 }
 
-void frgi_spd_set_diagonal(const frgi_spd_shape *s, void *a, const double *d)
+void frgi_spd_set_diagonal(const frgi_spd *a, const double *d)
 {
+    const frgi_spd_layout *const s = &a->layout;
     for (ptrdiff_t t = 0; t < s->tiles; t++) {
         const ptrdiff_t rows = frgi_spd_rows(s, t), at = frgi_spd_tile(s, t, t);
         const double *const from = d + t * s->tile;
         for (ptrdiff_t i = 0; s->dtype == FRG_F64 && i < rows; i++)
-            ((double *)a)[at + i * (s->ld + 1)] = from[i];
+            ((double *)a->elements)[at + i * (s->ld + 1)] = from[i];
         for (ptrdiff_t i = 0; s->dtype == FRG_F32 && i < rows; i++)
-            ((float *)a)[at + i * (s->ld + 1)] = (float)from[i];
+            ((float *)a->elements)[at + i * (s->ld + 1)] = (float)from[i];
     }
 }
 
@@ -140,7 +167,7 @@ static void convert_run(ptrdiff_t n, frg_dtype from, const void *restrict a, frg
                         void *restrict b)
 {
     if (from == to) {
-        __builtin_memcpy(b, a, (size_t)n * frg_sizeof(from));
+        memcpy(b, a, (size_t)n * frg_sizeof(from));
     } else if (from == FRG_F64) {
         for (ptrdiff_t i = 0; i < n; i++)
             ((float *)b)[i] = (float)((const double *)a)[i];
@@ -150,29 +177,29 @@ static void convert_run(ptrdiff_t n, frg_dtype from, const void *restrict a, frg
     }
 }
 
-static ptrdiff_t left_in_tile(const frgi_spd_shape *s, ptrdiff_t i)
+static ptrdiff_t left_in_tile(const frgi_spd_layout *s, ptrdiff_t i)
 {
     const ptrdiff_t end = (i / s->tile + 1) * s->tile;
     return (end < s->n ? end : s->n) - i;
 }
 
-/** What the factor wrote beside the data: a unit matrix in the rows behind them. */
-static void pad_copy(const frgi_spd_shape *s, void *b)
+void frgi_spd_pad(const frgi_spd *a)
 {
+    const frgi_spd_layout *const s = &a->layout;
     for (ptrdiff_t i = s->n; i < s->padded; i++) {
         for (ptrdiff_t j = 0; j <= i; j++) {
             const ptrdiff_t k = frgi_spd_at(s, i, j);
             if (s->dtype == FRG_F64)
-                ((double *)b)[k] = i == j;
+                ((double *)a->elements)[k] = i == j;
             else
-                ((float *)b)[k] = (float)(i == j);
+                ((float *)a->elements)[k] = (float)(i == j);
         }
     }
 }
 
-void frgi_spd_convert(frg_context *ctx, const frgi_spd_shape *from, const void *a,
-                      const frgi_spd_shape *to, void *b)
+void frgi_spd_convert(frg_context *ctx, const frgi_spd *a, const frgi_spd *b)
 {
+    const frgi_spd_layout *const from = &a->layout, *const to = &b->layout;
     const size_t size_a = frg_sizeof(from->dtype), size_b = frg_sizeof(to->dtype);
     const int threads = frgi_team_size(ctx, from->n > ONE_TILE);
 #pragma omp parallel for num_threads(threads) schedule(static, 16)
@@ -180,9 +207,54 @@ void frgi_spd_convert(frg_context *ctx, const frgi_spd_shape *from, const void *
         for (ptrdiff_t i = j, n; i < from->n; i += n) {
             const ptrdiff_t one = left_in_tile(from, i), two = left_in_tile(to, i);
             n = one < two ? one : two;
-            convert_run(n, from->dtype, (const char *)a + (size_t)frgi_spd_at(from, i, j) * size_a,
-                        to->dtype, (char *)b + (size_t)frgi_spd_at(to, i, j) * size_b);
+            convert_run(n, from->dtype,
+                        (const char *)a->elements + (size_t)frgi_spd_at(from, i, j) * size_a,
+                        to->dtype, (char *)b->elements + (size_t)frgi_spd_at(to, i, j) * size_b);
         }
     }
-    pad_copy(to, b);
+    frgi_spd_pad(b);
+}
+
+/* ---- entries and columns ---- */
+
+void frgi_spd_add(const frgi_spd *a, ptrdiff_t i, ptrdiff_t j, double v)
+{
+    const ptrdiff_t k = frgi_spd_at(&a->layout, i, j);
+    if (a->layout.dtype == FRG_F64)
+        ((double *)a->elements)[k] += v;
+    else
+        ((float *)a->elements)[k] = (float)((double)((float *)a->elements)[k] + v);
+}
+
+void frgi_spd_read_column(const frgi_spd *a, ptrdiff_t j, ptrdiff_t from, ptrdiff_t end, double *v)
+{
+    const frg_dtype dtype = a->layout.dtype;
+    for (ptrdiff_t i = from, n; i < end; i += n) {
+        const ptrdiff_t behind = left_in_tile(&a->layout, i), at = frgi_spd_at(&a->layout, i, j);
+        n = behind < end - i ? behind : end - i;
+        convert_run(n, dtype, (const char *)a->elements + (size_t)at * frg_sizeof(dtype), FRG_F64,
+                    v + i - from);
+    }
+}
+
+void frgi_spd_write_column(const frgi_spd *a, ptrdiff_t j, ptrdiff_t from, ptrdiff_t end,
+                           const double *v)
+{
+    const frg_dtype dtype = a->layout.dtype;
+    for (ptrdiff_t i = from, n; i < end; i += n) {
+        const ptrdiff_t behind = left_in_tile(&a->layout, i), at = frgi_spd_at(&a->layout, i, j);
+        n = behind < end - i ? behind : end - i;
+        convert_run(n, FRG_F64, v + i - from, dtype,
+                    (char *)a->elements + (size_t)at * frg_sizeof(dtype));
+    }
+}
+
+frgi_spd_piece frgi_spd_piece_at(const frgi_spd *a, ptrdiff_t i, ptrdiff_t j)
+{
+    const frgi_spd_layout *const s = &a->layout;
+    return (frgi_spd_piece){.at = (char *)a->elements +
+                                  (size_t)frgi_spd_at(s, i, j) * frg_sizeof(s->dtype),
+                            .ld = s->ld,
+                            .rows = left_in_tile(s, i),
+                            .columns = left_in_tile(s, j)};
 }

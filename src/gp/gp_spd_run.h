@@ -15,7 +15,7 @@ enum { SPD_THREADS_FROM = 380 };
 typedef struct {
     frgi_team team;
     frg_context *ctx;
-    const frgi_spd_shape *s;
+    const frgi_spd_layout *s;
     const frgi_spd_ops *ops;
     char *a;
     size_t size; /* bytes of an element */
@@ -51,14 +51,6 @@ static inline frgi_spd_block frgi_spd_block_at(const frgi_spd_run *r, ptrdiff_t 
     const ptrdiff_t last = end < r->s->padded ? end : r->s->padded;
     return (frgi_spd_block){p, first, last, last - first};
 }
-/** Elements before entry (i, j) of the stored triangle (i's tile row not above j's). */
-static inline ptrdiff_t frgi_spd_at(const frgi_spd_shape *s, ptrdiff_t i, ptrdiff_t j)
-{
-    const ptrdiff_t t = s->tile;
-    if (s->tiles == 1)
-        return i + j * s->ld;
-    return frgi_spd_tile(s, i / t, j / t) + i % t + j % t * s->ld;
-}
 static inline char *frgi_spd_entry(const frgi_spd_run *r, ptrdiff_t i, ptrdiff_t j)
 {
     return r->a + (size_t)frgi_spd_at(r->s, i, j) * r->size;
@@ -79,8 +71,8 @@ static inline ptrdiff_t frgi_spd_chunk(const frgi_spd_run *r, ptrdiff_t u, ptrdi
     return end > from ? end - from : 0;
 }
 
-/** Lays the scratch out; `work` has frgi_spd_work_bytes. */
-frgi_spd_run *frgi_spd_begin(frg_context *ctx, const frgi_spd_shape *s, const void *a, void *work);
+/** Lays the scratch out. */
+frgi_spd_run *frgi_spd_begin(frg_context *ctx, const frgi_spd *a);
 /** Runs body on the threads that are worth it from `rows` rows on. */
 void frgi_spd_go(frgi_spd_run *r, ptrdiff_t rows, void (*body)(void *run, int me));
 

@@ -136,12 +136,12 @@ static void give_columns(const frgi_spd_run *r, const char *from, ptrdiff_t q, c
                (size_t)r->s->n * r->size);
 }
 
-static frg_status solve(frg_context *ctx, const frgi_spd_shape *s, const void *l, ptrdiff_t q,
-                        void *b, ptrdiff_t ldb, void *work, void (*body)(void *, int))
+static frg_status solve(frg_context *ctx, const frgi_spd *l, ptrdiff_t q, void *b, ptrdiff_t ldb,
+                        void (*body)(void *, int))
 {
-    frgi_spd_run *const r = frgi_spd_begin(ctx, s, l, work);
-    for (ptrdiff_t c = 0; c < q; c += s->block) {
-        const ptrdiff_t count = q - c < s->block ? q - c : s->block;
+    frgi_spd_run *const r = frgi_spd_begin(ctx, l);
+    for (ptrdiff_t c = 0; c < q; c += r->s->block) {
+        const ptrdiff_t count = q - c < r->s->block ? q - c : r->s->block;
         char *const at = (char *)b + (size_t)(c * ldb) * r->size;
         r->q = rounded(count);
         take_columns(r, count, at, ldb);
@@ -151,29 +151,29 @@ static frg_status solve(frg_context *ctx, const frgi_spd_shape *s, const void *l
     return FRG_OK;
 }
 
-frg_status frgi_spd_forward(frg_context *ctx, const frgi_spd_shape *s, const void *l, ptrdiff_t q,
-                            void *b, ptrdiff_t ldb, void *work)
+frg_status frgi_spd_forward(frg_context *ctx, const frgi_spd *l, ptrdiff_t q, void *b,
+                            ptrdiff_t ldb)
 {
-    return solve(ctx, s, l, q, b, ldb, work, forward_body);
+    return solve(ctx, l, q, b, ldb, forward_body);
 }
 
-frg_status frgi_spd_backward(frg_context *ctx, const frgi_spd_shape *s, const void *l, ptrdiff_t q,
-                             void *b, ptrdiff_t ldb, void *work)
+frg_status frgi_spd_backward(frg_context *ctx, const frgi_spd *l, ptrdiff_t q, void *b,
+                             ptrdiff_t ldb)
 {
-    return solve(ctx, s, l, q, b, ldb, work, backward_body);
+    return solve(ctx, l, q, b, ldb, backward_body);
 }
 
-frg_status frgi_spd_times(frg_context *ctx, const frgi_spd_shape *s, const void *a, ptrdiff_t q,
-                          const void *x, ptrdiff_t ldx, void *y, ptrdiff_t ldy, void *work)
+frg_status frgi_spd_times(frg_context *ctx, const frgi_spd *a, ptrdiff_t q, const void *x,
+                          ptrdiff_t ldx, void *y, ptrdiff_t ldy)
 {
-    frgi_spd_run *const r = frgi_spd_begin(ctx, s, a, work);
-    const ptrdiff_t most = s->block / 2;
-    r->b = column(r, r->panel[0], most * s->padded);
+    frgi_spd_run *const r = frgi_spd_begin(ctx, a);
+    const ptrdiff_t most = r->s->block / 2;
+    r->b = column(r, r->panel[0], most * r->s->padded);
     for (ptrdiff_t c = 0; c < q; c += most) {
         const ptrdiff_t count = q - c < most ? q - c : most;
         r->q = rounded(count);
         take_columns(r, count, (const char *)x + (size_t)(c * ldx) * r->size, ldx);
-        memset(r->b, 0, (size_t)(r->q * s->padded) * r->size);
+        memset(r->b, 0, (size_t)(r->q * r->s->padded) * r->size);
         frgi_spd_go(r, THREADS_FROM, times_body);
         give_columns(r, r->b, count, (char *)y + (size_t)(c * ldy) * r->size, ldy);
     }

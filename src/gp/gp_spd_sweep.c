@@ -159,7 +159,7 @@ static void poll(frgi_spd_run *r, ptrdiff_t p)
 /** Rows n .. padded-1 become a unit matrix. */
 static void pad(frgi_spd_run *r)
 {
-    const frgi_spd_shape *const s = r->s;
+    const frgi_spd_layout *const s = r->s;
     for (ptrdiff_t j = 0; j < s->padded && s->padded > s->n; j++)
         memset(frgi_spd_entry(r, later(s->n, j), j), 0,
                (size_t)(s->padded - later(s->n, j)) * r->size);
@@ -308,23 +308,22 @@ static frg_status factor_by(frgi_spd_run *r, void (*body)(void *, int), void *b,
     return r->status;
 }
 
-frg_status frgi_spd_factor_forward(frg_context *ctx, const frgi_spd_shape *s, void *a, void *b,
-                                   void *work, double *logdet, frgi_spd_pivots *pivots)
+frg_status frgi_spd_factor_forward(frg_context *ctx, const frgi_spd *a, void *b, double *logdet,
+                                   frgi_spd_pivots *pivots)
 {
-    return factor_by(frgi_spd_begin(ctx, s, a, work), factor_body, b, logdet, pivots);
+    return factor_by(frgi_spd_begin(ctx, a), factor_body, b, logdet, pivots);
 }
 
-frg_status frgi_spd_factor(frg_context *ctx, const frgi_spd_shape *s, void *a, void *work,
-                           double *logdet, frgi_spd_pivots *pivots)
+frg_status frgi_spd_factor(frg_context *ctx, const frgi_spd *a, double *logdet,
+                           frgi_spd_pivots *pivots)
 {
-    return frgi_spd_factor_forward(ctx, s, a, NULL, work, logdet, pivots);
+    return frgi_spd_factor_forward(ctx, a, NULL, logdet, pivots);
 }
 
-double frgi_spd_logdet(frg_context *ctx, const frgi_spd_shape *s, const void *l, void *work,
-                       frgi_spd_pivots *pivots)
+double frgi_spd_logdet(frg_context *ctx, const frgi_spd *l, frgi_spd_pivots *pivots)
 {
     *pivots = (frgi_spd_pivots){.pivot = -1, .value = NAN};
-    return logarithms(frgi_spd_begin(ctx, s, l, work), s->n, pivots);
+    return logarithms(frgi_spd_begin(ctx, l), l->layout.n, pivots);
 }
 
 /* ---- inverse ---- */
@@ -408,9 +407,9 @@ static void inverse_body(void *run, int me)
     }
 }
 
-frg_status frgi_spd_inverse(frg_context *ctx, const frgi_spd_shape *s, void *l, void *b, void *work)
+frg_status frgi_spd_inverse(frg_context *ctx, const frgi_spd *l, void *b)
 {
-    frgi_spd_run *const r = frgi_spd_begin(ctx, s, l, work);
+    frgi_spd_run *const r = frgi_spd_begin(ctx, l);
     r->phase = "inverse";
     take_side(r, b);
     pad(r); /* an updated factor may have come without */
@@ -469,10 +468,10 @@ static void both_body(void *run, int me)
     }
 }
 
-frg_status frgi_spd_sweep(frg_context *ctx, const frgi_spd_shape *s, void *a, void *b, void *solved,
-                          double *roots, void *work, double *logdet, frgi_spd_pivots *pivots)
+frg_status frgi_spd_sweep(frg_context *ctx, const frgi_spd *a, void *b, void *solved, double *roots,
+                          double *logdet, frgi_spd_pivots *pivots)
 {
-    frgi_spd_run *const r = frgi_spd_begin(ctx, s, a, work);
+    frgi_spd_run *const r = frgi_spd_begin(ctx, a);
     r->roots = roots;
     const frg_status status = factor_by(r, both_body, b, logdet, pivots);
     give_side(r, r->solved, solved);
@@ -529,14 +528,14 @@ static void congruence_body(void *run, int me)
     }
 }
 
-frg_status frgi_spd_congruence(frg_context *ctx, const frgi_spd_shape *s, const void *a,
-                               const double *w, void *b, void *work)
+frg_status frgi_spd_congruence(frg_context *ctx, const frgi_spd *a, const double *w,
+                               const frgi_spd *b)
 {
-    frgi_spd_run *const r = frgi_spd_begin(ctx, s, a, work);
+    frgi_spd_run *const r = frgi_spd_begin(ctx, a);
     r->phase = "congruence";
     r->scale = w;
-    r->b = b;
-    memset(b, 0, frgi_mul((size_t)frgi_spd_elements(s), r->size));
+    r->b = b->elements;
+    frgi_spd_clear(b);
     frgi_spd_go(r, SPD_THREADS_FROM, congruence_body);
     return r->status;
 }

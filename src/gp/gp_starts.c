@@ -30,7 +30,7 @@ static void add_row(const frg_gp *gp, ptrdiff_t row, const void *k, const double
     const double *const wide = k;
     const float *const narrow = k;
     for (ptrdiff_t j = 0; j < gp->data.n; j++) {
-        const double c = gp->own.shape.dtype == FRG_F64 ? wide[j] : (double)narrow[j];
+        const double c = frgi_spd_dtype(&gp->own.matrix) == FRG_F64 ? wide[j] : (double)narrow[j];
         const double size = sqrt(self[row] * self[j]);
         if (j != row && size > 0) {
             *sum += fabs(c) / size;

@@ -112,10 +112,10 @@ static void fill_probes(ptrdiff_t n, ptrdiff_t first, double *v)
 /** w <- (L L')^-1 v */
 static frg_status solve_probes(const frgi_gp_trust *t, const work *k)
 {
-    const ptrdiff_t n = t->shape->n;
+    const ptrdiff_t n = frgi_spd_order(t->factor);
     frgi_gp_narrow(n * PROBES, k->v, k->low);
-    TRY(frgi_spd_forward(t->ctx, t->shape, t->factor, PROBES, k->low, n, t->work));
-    TRY(frgi_spd_backward(t->ctx, t->shape, t->factor, PROBES, k->low, n, t->work));
+    TRY(frgi_spd_forward(t->ctx, t->factor, PROBES, k->low, n));
+    TRY(frgi_spd_backward(t->ctx, t->factor, PROBES, k->low, n));
     frgi_gp_widen(n * PROBES, k->low, k->w);
     return FRG_OK;
 }
@@ -144,7 +144,7 @@ static void add_rows(const work *k, ptrdiff_t n, ptrdiff_t first, ptrdiff_t coun
  *  NULL. */
 static frg_status go_over_rows(const frgi_gp_trust *t, const work *k, sample *quad, sample *probe)
 {
-    const ptrdiff_t n = t->shape->n, blocks = (n + BLOCK - 1) / BLOCK;
+    const ptrdiff_t n = frgi_spd_order(t->factor), blocks = (n + BLOCK - 1) / BLOCK;
     for (ptrdiff_t b = 0; b < (blocks < BLOCKS ? blocks : BLOCKS); b++) {
         const ptrdiff_t first = (blocks <= BLOCKS ? b : b * (blocks - 1) / (BLOCKS - 1)) * BLOCK;
         const ptrdiff_t count = n - first < BLOCK ? n - first : BLOCK;
@@ -161,7 +161,8 @@ static frg_status go_over_rows(const frgi_gp_trust *t, const work *k, sample *qu
 
 frg_status frgi_gp_trust_errors(const frgi_gp_trust *t, double *quad, double *trace)
 {
-    const ptrdiff_t n = t->shape->n, batches = trace && n <= EXACT ? (n + PROBES - 1) / PROBES : 1;
+    const ptrdiff_t n = frgi_spd_order(t->factor),
+                    batches = trace && n <= EXACT ? (n + PROBES - 1) / PROBES : 1;
     frgi_arena memory = {.base = t->memory, .bytes = frgi_gp_trust_bytes(n)};
     work k;
     lay_out(&memory, n, &k);
@@ -210,9 +211,7 @@ frg_status frgi_gp_sampled_error(frg_gp *gp, double *error)
 {
     frgi_gp_need_other_bound(gp);
     const frgi_gp_trust t = {.ctx = gp->ctx,
-                             .shape = &gp->own.shape,
-                             .factor = gp->own.matrix,
-                             .work = gp->vectors.work,
+                             .factor = &gp->own.matrix,
                              .memory = gp->vectors.trust_memory,
                              .q = gp->data.q,
                              .r = gp->vectors.residual,

@@ -12,10 +12,8 @@ enum { TRUST_BLOCK = 16 };
 /** A factor in f32 with its solutions, and the matrix that they should belong to. */
 typedef struct {
     frg_context *ctx;
-    const frgi_spd_shape *shape;
-    const void *factor; /* L */
-    void *work;         /* of the dense steps */
-    void *memory;       /* frgi_gp_trust_bytes(n), 64-byte aligned */
+    const frgi_spd *factor; /* L */
+    void *memory;           /* frgi_gp_trust_bytes(n), 64-byte aligned */
     ptrdiff_t q;
     const double *r, *a; /* n x q: right sides, solutions */
     /** to[b + j * TRUST_BLOCK] <- K_{first + b, j} for b < count <= TRUST_BLOCK and all j, in

@@ -22,14 +22,14 @@
 #include <math.h>
 #include <string.h>
 
-#include "gp/gp_columns.h"
 #include "gp/gp_create.h"
 #include "gp/gp_predict.h"
 #include "gp/gp_reader.h"
+#include "gp/gp_update.h"
 
 static bool can_update(const frg_gp *gp)
 {
-    return gp->state.matrix == MATRIX_FACTOR && gp->own.shape.dtype == FRG_F64 &&
+    return gp->state.matrix == MATRIX_FACTOR && frgi_spd_dtype(&gp->own.matrix) == FRG_F64 &&
            !gp->state.swapped;
 }
 
@@ -42,26 +42,13 @@ static ptrdiff_t packed(ptrdiff_t n, ptrdiff_t j)
 static void copy_factor(const frg_gp *gp, double *to)
 {
     for (ptrdiff_t j = 0; j < gp->data.n; j++) {
-        frgi_gp_read_column(&gp->own.shape, gp->own.matrix, j, j, gp->data.n,
-                            to + packed(gp->data.n, j));
-    }
-}
-
-/** Rows n .. padded-1 become those of a unit matrix, as a factor leaves them. */
-static void pad(frg_gp *gp)
-{
-    const frgi_spd_shape *const s = &gp->own.shape;
-    const double zero = 0, one = 1;
-    for (ptrdiff_t j = 0; j < s->padded; j++) {
-        for (ptrdiff_t i = j > s->n ? j : s->n; i < s->padded; i++) {
-            frgi_gp_write_column(s, gp->own.matrix, j, i, i + 1, i == j ? &one : &zero);
-        }
+        frgi_spd_read_column(&gp->own.matrix, j, j, gp->data.n, to + packed(gp->data.n, j));
     }
 }
 
 frg_status frgi_gp_adopt_factor(frg_gp *gp)
 {
-    pad(gp);
+    frgi_spd_pad(&gp->own.matrix);
     frgi_gp_noise(gp, gp->vectors.noise);
     frgi_gp_self_training(frgi_gp_need_bound(gp), &gp->own.points, 0, gp->data.n,
                           gp->vectors.diagonal);
@@ -181,7 +168,7 @@ static frg_status prepare(frg_gp *gp, const growth *g, const double *noise, bool
         frgi_gp_self_training(self, &points, i, 1, &g->schur[i + i * m]);
         g->schur[i + i * m] += learned + (noise ? noise[i] : 0) + gp->state.jitter;
     }
-    TRY(frgi_spd_forward(gp->ctx, &gp->own.shape, gp->own.matrix, m, g->v, n, gp->vectors.work));
+    TRY(frgi_spd_forward(gp->ctx, &gp->own.matrix, m, g->v, n));
     for (ptrdiff_t j = 0; j < m; j++) {
         for (ptrdiff_t i = j; i < m; i++) {
             double sum = 0;
@@ -199,15 +186,13 @@ static void write_grown(frg_gp *gp, const growth *g)
 {
     const ptrdiff_t n = g->n, m = g->m;
     for (ptrdiff_t j = 0; j < n; j++) {
-        frgi_gp_write_column(&gp->own.shape, gp->own.matrix, j, j, n, g->factor + packed(n, j));
+        frgi_spd_write_column(&gp->own.matrix, j, j, n, g->factor + packed(n, j));
         for (ptrdiff_t i = 0; i < m; i++) { /* the row V' below */
-            frgi_gp_write_column(&gp->own.shape, gp->own.matrix, j, n + i, n + i + 1,
-                                 &g->v[j + i * n]);
+            frgi_spd_write_column(&gp->own.matrix, j, n + i, n + i + 1, &g->v[j + i * n]);
         }
     }
     for (ptrdiff_t j = 0; j < m; j++) {
-        frgi_gp_write_column(&gp->own.shape, gp->own.matrix, n + j, n + j, n + m,
-                             g->schur + j + j * m);
+        frgi_spd_write_column(&gp->own.matrix, n + j, n + j, n + m, g->schur + j + j * m);
     }
 }
 
@@ -337,12 +322,11 @@ static void write_without(frg_gp *gp, const double *l, ptrdiff_t n, ptrdiff_t i)
         const double *const column = l + packed(n, j) - j;
         const ptrdiff_t to = j > i ? j - 1 : j;
         if (j < i) {
-            frgi_gp_write_column(&gp->own.shape, gp->own.matrix, to, to, i, column + j);
+            frgi_spd_write_column(&gp->own.matrix, to, to, i, column + j);
         }
         if (j != i) {
             const ptrdiff_t from = j > i ? j : i + 1; /* rows below the one that has gone */
-            frgi_gp_write_column(&gp->own.shape, gp->own.matrix, to, from - 1, n - 1,
-                                 column + from);
+            frgi_spd_write_column(&gp->own.matrix, to, from - 1, n - 1, column + from);
         }
     }
 }
@@ -386,13 +370,13 @@ static frg_status rotate_noise(frg_gp *gp, ptrdiff_t i, double change, bool *goo
     double *l; /* the trailing triangle, and w behind it */
     TRY(NEW0(gp->ctx, &l, packed(order, order) + order, "work memory of the update"));
     for (ptrdiff_t j = 0; j < order; j++) {
-        frgi_gp_read_column(&gp->own.shape, gp->own.matrix, i + j, i + j, n, l + packed(order, j));
+        frgi_spd_read_column(&gp->own.matrix, i + j, i + j, n, l + packed(order, j));
     }
     double *const w = l + packed(order, order);
     w[0] = sqrt(fabs(change));
     *good = rotate_in(l, order, 0, change < 0 ? -1 : 1, w);
     for (ptrdiff_t j = 0; j < order && *good; j++) {
-        frgi_gp_write_column(&gp->own.shape, gp->own.matrix, i + j, i + j, n, l + packed(order, j));
+        frgi_spd_write_column(&gp->own.matrix, i + j, i + j, n, l + packed(order, j));
     }
     DROP(gp->ctx, &l);
     return FRG_OK;

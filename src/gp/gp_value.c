@@ -105,25 +105,25 @@ void frgi_gp_noise(const frg_gp *gp, double *nu)
 frg_status frgi_gp_build_jittered(frg_gp *gp)
 {
     const double began = frgi_seconds();
-    const frg_status status = frgi_gp_build(gp->ctx, frgi_gp_need_bound(gp), &gp->own.shape,
-                                            gp->own.matrix, gp->own.kept);
+    const frg_status status =
+        frgi_gp_build(gp->ctx, frgi_gp_need_bound(gp), &gp->own.matrix, gp->own.kept);
     if (status != FRG_OK) {
         return status;
     }
     gp->state.kept_ready = gp->own.kept != NULL;
-    frgi_spd_diagonal(&gp->own.shape, gp->own.matrix, gp->vectors.diagonal);
+    frgi_spd_diagonal(&gp->own.matrix, gp->vectors.diagonal);
     for (ptrdiff_t i = 0; i < gp->data.n; i++) {
         gp->vectors.diagonal[i] += gp->vectors.noise[i];
         gp->vectors.scratch[i] = gp->vectors.diagonal[i] + gp->state.jitter;
     }
-    frgi_spd_set_diagonal(&gp->own.shape, gp->own.matrix, gp->vectors.scratch);
+    frgi_spd_set_diagonal(&gp->own.matrix, gp->vectors.scratch);
     gp->result.value.build_seconds += frgi_seconds() - began;
     return FRG_OK;
 }
 
 static double roundoff(const frg_gp *gp)
 {
-    return gp->own.shape.dtype == FRG_F32 ? (double)FLT_EPSILON / 2 : DBL_EPSILON / 2;
+    return frgi_spd_is_single(&gp->own.matrix) ? (double)FLT_EPSILON / 2 : DBL_EPSILON / 2;
 }
 
 /** Is every pivot more than its own rounding?  The L_ii are in scratch. */
@@ -150,7 +150,7 @@ static bool goes_along(const frg_gp *gp)
 /** Does a go along with the inverse?  In f64 alone: the check of f32 needs L. */
 bool frgi_gp_carries(const frg_gp *gp)
 {
-    return goes_along(gp) && gp->own.shape.dtype == FRG_F64;
+    return goes_along(gp) && frgi_spd_dtype(&gp->own.matrix) == FRG_F64;
 }
 
 /** Is K^-1 to come with L, in one sweep? */
@@ -165,9 +165,9 @@ static frg_status sweep(frg_gp *gp)
 {
     const double began = frgi_seconds();
     memcpy(gp->vectors.alpha, gp->vectors.residual, (size_t)gp->data.n * sizeof(double));
-    const frg_status status = frgi_spd_sweep(
-        gp->ctx, &gp->own.shape, gp->own.matrix, gp->vectors.alpha, gp->vectors.swept,
-        gp->vectors.scratch, gp->vectors.work, &gp->state.logdet, &gp->state.pivots);
+    const frg_status status =
+        frgi_spd_sweep(gp->ctx, &gp->own.matrix, gp->vectors.alpha, gp->vectors.swept,
+                       gp->vectors.scratch, &gp->state.logdet, &gp->state.pivots);
     gp->result.value.inverse_seconds += frgi_seconds() - began;
     return status == FRG_OK && !is_regular(gp) ? FRG_NOT_POSDEF : status;
 }
@@ -176,20 +176,19 @@ static frg_status sweep(frg_gp *gp)
 static frg_status factor(frg_gp *gp)
 {
     const double began = frgi_seconds();
-    const bool single = gp->own.shape.dtype == FRG_F32, along = goes_along(gp);
+    const bool single = frgi_spd_is_single(&gp->own.matrix), along = goes_along(gp);
     void *const b = single ? (void *)gp->vectors.solved_low : gp->vectors.alpha;
     if (along && single) {
         frgi_gp_narrow(gp->data.n, gp->vectors.residual, gp->vectors.solved_low);
     } else if (along) {
         memcpy(gp->vectors.alpha, gp->vectors.residual, (size_t)gp->data.n * sizeof(double));
     }
-    const frg_status status =
-        frgi_spd_factor_forward(gp->ctx, &gp->own.shape, gp->own.matrix, along ? b : NULL,
-                                gp->vectors.work, &gp->state.logdet, &gp->state.pivots);
+    const frg_status status = frgi_spd_factor_forward(gp->ctx, &gp->own.matrix, along ? b : NULL,
+                                                      &gp->state.logdet, &gp->state.pivots);
     if (along && single) {
         frgi_gp_widen(gp->data.n, gp->vectors.solved_low, gp->vectors.alpha);
     }
-    frgi_spd_diagonal(&gp->own.shape, gp->own.matrix, gp->vectors.scratch);
+    frgi_spd_diagonal(&gp->own.matrix, gp->vectors.scratch);
     gp->result.value.factor_seconds += frgi_seconds() - began;
     return status == FRG_OK && !is_regular(gp) ? FRG_NOT_POSDEF : status;
 }
@@ -211,7 +210,7 @@ static bool raise_jitter(frg_gp *gp)
         int tries;
     } policy[2][2] = {/* relative, gpytorch */ {{1e-10, 6}, {1e-8, 3}} /* f64 */,
                       {{1e-7, 5}, {1e-6, 3}} /* f32 */};
-    const bool single = gp->own.shape.dtype == FRG_F32,
+    const bool single = frgi_spd_is_single(&gp->own.matrix),
                relative = gp->opts.jitter == FRG_GP_JITTER_RELATIVE;
     const double unit = relative ? mean_diagonal(gp) : 1;
     if (gp->opts.jitter == FRG_GP_JITTER_NONE || !(unit > 0 && isfinite(unit))) {
@@ -328,16 +327,14 @@ void frgi_gp_widen(ptrdiff_t n, const float *from, double *to)
 static frg_status solve_triangle(frg_gp *gp, bool transposed)
 {
     const ptrdiff_t n = gp->data.n, columns = gp->data.q + gp->profile.count;
-    const bool single = gp->own.shape.dtype == FRG_F32;
+    const bool single = frgi_spd_is_single(&gp->own.matrix);
     if (single) {
         frgi_gp_narrow(n * columns, gp->vectors.alpha, gp->vectors.solved_low);
     }
     void *const b = single ? (void *)gp->vectors.solved_low : gp->vectors.alpha;
     const frg_status status = transposed
-                                  ? frgi_spd_backward(gp->ctx, &gp->own.shape, gp->own.matrix,
-                                                      columns, b, n, gp->vectors.work)
-                                  : frgi_spd_forward(gp->ctx, &gp->own.shape, gp->own.matrix,
-                                                     columns, b, n, gp->vectors.work);
+                                  ? frgi_spd_backward(gp->ctx, &gp->own.matrix, columns, b, n)
+                                  : frgi_spd_forward(gp->ctx, &gp->own.matrix, columns, b, n);
     if (single && status == FRG_OK) {
         frgi_gp_widen(n * columns, gp->vectors.solved_low, gp->vectors.alpha);
     }
@@ -397,7 +394,7 @@ static void bound_error(frg_gp *gp)
     }
     gp->state.rounding = largest * (square + (double)gp->data.q * inverse);
     gp->result.value.error_estimate =
-        frgi_gp_rounding_bound(gp->own.shape.dtype, gp->data.n, gp->state.rounding);
+        frgi_gp_rounding_bound(frgi_spd_dtype(&gp->own.matrix), gp->data.n, gp->state.rounding);
 }
 
 static void fill_likelihood(frg_gp *gp)
@@ -444,8 +441,8 @@ static bool is_accurate(const frg_gp *gp)
 static void warn_rounding(frg_gp *gp)
 {
     const frg_gp_value *const v = &gp->result.value;
-    if (gp->mode.monotone || gp->mode.rounding_warned || gp->own.shape.dtype != FRG_F64 ||
-        is_accurate(gp)) {
+    if (gp->mode.monotone || gp->mode.rounding_warned ||
+        frgi_spd_dtype(&gp->own.matrix) != FRG_F64 || is_accurate(gp)) {
         return;
     }
     gp->mode.rounding_warned = true;
@@ -457,7 +454,7 @@ static void warn_rounding(frg_gp *gp)
 /** FRG_BROKE_DOWN where f32 is not good enough. */
 static frg_status check_accuracy(frg_gp *gp)
 {
-    if (gp->own.shape.dtype == FRG_F64 || is_accurate(gp)) {
+    if (frgi_spd_dtype(&gp->own.matrix) == FRG_F64 || is_accurate(gp)) {
         return FRG_OK;
     }
     double error;
@@ -514,7 +511,7 @@ static frg_status refuse(frg_gp *gp, frg_status status)
              "they "
              "would be one point",
              gp->data.column_names[apart], gp->columns.largest[apart], gp->columns.spread[apart],
-             frg_dtype_name(gp->own.shape.dtype));
+             frg_dtype_name(frgi_spd_dtype(&gp->own.matrix)));
     }
     const ptrdiff_t lost = frgi_gp_lost_phase(gp);
     if (status == FRG_BROKE_DOWN && lost >= 0) {
@@ -522,14 +519,15 @@ static frg_status refuse(frg_gp *gp, frg_status status)
              "column %s has a value at %.3g from the others: so many periods that its phase is "
              "unknown in %s",
              gp->data.column_names[lost], gp->columns.largest[lost],
-             frg_dtype_name(gp->own.shape.dtype));
+             frg_dtype_name(frgi_spd_dtype(&gp->own.matrix)));
     }
     if (status == FRG_BROKE_DOWN && !(gp->state.scale > 0)) {
         FAIL(gp->ctx, E_OPTION,
              "profile_scale: all residuals are 0 or rounding, nothing is left to estimate from");
     }
     if (status == FRG_BROKE_DOWN && !isfinite(v->log_likelihood)) {
-        FAIL(gp->ctx, E_RANGE_GP, "r'K^-1 r overflows in %s", frg_dtype_name(gp->own.shape.dtype));
+        FAIL(gp->ctx, E_RANGE_GP, "r'K^-1 r overflows in %s",
+             frg_dtype_name(frgi_spd_dtype(&gp->own.matrix)));
     }
     if (status == FRG_BROKE_DOWN) {
         FAIL(gp->ctx, E_PRECISION_GP,
@@ -620,7 +618,7 @@ frg_status frgi_gp_promote(frg_gp *gp)
 {
     if (!may_promote(gp)) {
         FAIL(gp->ctx, E_PRECISION_GP, "the trace of K^-1 K is off by %.2g of n in %s",
-             gp->result.value.trace_residual, frg_dtype_name(gp->own.shape.dtype));
+             gp->result.value.trace_residual, frg_dtype_name(frgi_spd_dtype(&gp->own.matrix)));
     }
     frgi_gp_mean_residual(gp); /* a profiled mean has been taken out of it */
     const frg_status status = promote(gp);
@@ -650,9 +648,8 @@ frg_status frgi_gp_take_factor(frg_gp *gp)
     gp->result.value =
         (frg_gp_value){.pivot = -1, .closest = {-1, -1}, .trace_residual = (double)NAN};
     gp->mode.rounding_warned = false;
-    gp->state.logdet = frgi_spd_logdet(gp->ctx, &gp->own.shape, gp->own.matrix, gp->vectors.work,
-                                       &gp->state.pivots);
-    frgi_spd_diagonal(&gp->own.shape, gp->own.matrix, gp->vectors.scratch);
+    gp->state.logdet = frgi_spd_logdet(gp->ctx, &gp->own.matrix, &gp->state.pivots);
+    frgi_spd_diagonal(&gp->own.matrix, gp->vectors.scratch);
     const frg_status status = solve_anew(gp);
     if (status == FRG_OK) {
         fill_value(gp);

@@ -18,10 +18,9 @@ typedef enum { MATRIX_NONE, MATRIX_FACTOR, MATRIX_INVERSE } frgi_gp_matrix_state
 
 /** The matrix, the points and the bound expression in one arithmetic. */
 typedef struct {
-    frgi_spd_shape shape; /* of `matrix` */
-    void *matrix;         /* K -> L -> K^-1 */
-    void *kept;           /* FULL: h or k; NULL otherwise */
-    void *points_memory;  /* structure-of-arrays copy of x */
+    frgi_spd matrix;     /* K -> L -> K^-1 */
+    void *kept;          /* FULL: h or k, elements of a second matrix; NULL otherwise */
+    void *points_memory; /* structure-of-arrays copy of x */
     frgi_gp_points points;
     void *bound_memory;
     frgi_gp_bound *bound; /* to the current theta; NULL after a change */
@@ -67,7 +66,6 @@ typedef struct {
     double *dx;         /* n x d: gradient with respect to x, before it is handed out */
     double *gradient;   /* params.count: the same */
     float *solved_low;  /* n x (q + m): solutions in f32, where a step is in f32 */
-    void *work;         /* of the dense steps */
     void *trust_memory; /* f32: of frgi_gp_sampled_error */
 } frgi_gp_vectors;
 

@@ -55,7 +55,6 @@ static void run(frg_context *ctx, const frgi_gp_kernel *k, frgi_gp_params *ps, c
                 frg_dtype dtype)
 {
     double theta[RUN_PARAMETERS], gradient[RUN_PARAMETERS], dx[N * D], trace;
-    const frgi_spd_shape s = frgi_spd_plan(N, dtype);
     for (int i = 0; i < ps->count; i++)
         theta[i] = ps->p[i].value;
     double columns[N * D];
@@ -67,12 +66,13 @@ static void run(frg_context *ctx, const frgi_gp_kernel *k, frgi_gp_params *ps, c
     }
     const frgi_gp_points points = {.dtype = dtype, .n = N, .d = D, .ld = N, .x = columns, .raw = x};
     void *const memory = block(frgi_gp_bound_bytes(k, dtype, N, 1));
-    void *const a = block((size_t)frgi_spd_elements(&s) * frg_sizeof(dtype));
+    void *const a = block(frgi_spd_bytes(N, dtype));
+    const frgi_spd matrix = frgi_spd_place(N, dtype, a, NULL);
     const frgi_gp_bound *const b = frgi_gp_bind(ctx, k, theta, &points, memory, 1);
-    const frgi_gp_pass pass = {.inverse = a, .gradient = gradient, .dx = dx, .trace = &trace};
-    if (frgi_gp_build(ctx, b, &s, a, NULL) < 0)
+    const frgi_gp_pass pass = {.inverse = &matrix, .gradient = gradient, .dx = dx, .trace = &trace};
+    if (frgi_gp_build(ctx, b, &matrix, NULL) < 0)
         abort();
-    if (frgi_gp_run_pass(ctx, b, &s, &pass) < 0 && strcmp(frg_error_code(ctx), "FRG-CORE-004") != 0)
+    if (frgi_gp_run_pass(ctx, b, &pass) < 0 && strcmp(frg_error_code(ctx), "FRG-CORE-004") != 0)
         abort();
     free(a);
     free(memory);

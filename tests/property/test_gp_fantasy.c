@@ -129,9 +129,10 @@ static void fantasies_are_appended_points(void)
         random_fantasies(&f);
         if (gp) {
             const double before = gp_data_value(ctx, gp);
-            const void *const factor = gp->own.matrix;
+            const void *const factor = gp->own.matrix.elements;
             CHECK_OK(ctx, ask(gp, &f, models[k].known ? f.noise : NULL));
-            CHECK(gp->state.matrix == MATRIX_FACTOR && gp->own.matrix == factor && gp->data.n == N);
+            CHECK(gp->state.matrix == MATRIX_FACTOR && gp->own.matrix.elements == factor &&
+                  gp->data.n == N);
             CHECK(gp_data_value(ctx, gp) == before);
             against_appended(ctx, &g, models[k].kernel, &o, &f, models[k].tolerance);
         }

@@ -23,7 +23,7 @@ typedef struct {
     frgi_gp_points points;
     void *columns, *memory;
     frgi_gp_bound *bound;
-    frgi_spd_shape shape;
+    frgi_spd m;
     void *a, *kept;
     double centre[WIDEST];
 } setting;
@@ -100,23 +100,24 @@ static bool open_setting(setting *s, const char *text, ptrdiff_t n, ptrdiff_t d,
     s->columns = malloc(sizeof(double) * (size_t)(d * (n + 3) + 1));
     fill_points(s, s->x, n, dtype, s->columns, &s->points);
     s->memory = aligned(frgi_gp_bound_bytes(s->kernel, dtype, n, threads));
-    s->shape = frgi_spd_plan(n, dtype);
-    s->a = aligned((size_t)frgi_spd_elements(&s->shape) * frg_sizeof(dtype));
-    s->kept = aligned((size_t)frgi_spd_elements(&s->shape) * frg_sizeof(dtype));
+    s->a = aligned(frgi_spd_bytes(n, dtype));
+    s->kept = aligned(frgi_spd_bytes(n, dtype));
+    s->m = frgi_spd_place(n, dtype, s->a, NULL);
     rebind(s);
     return true;
 }
 
 /** Entry (i, j), i >= j, of a triangle. */
-static ptrdiff_t place(const frgi_spd_shape *s, ptrdiff_t i, ptrdiff_t j)
+static ptrdiff_t place(const frgi_spd *m, ptrdiff_t i, ptrdiff_t j)
 {
-    return frgi_spd_tile(s, i / s->tile, j / s->tile) + i % s->tile + j % s->tile * s->ld;
+    return frgi_spd_at(&m->layout, i, j);
 }
 
 static double entry(const setting *s, const void *a, ptrdiff_t i, ptrdiff_t j)
 {
-    const ptrdiff_t at = place(&s->shape, i > j ? i : j, i > j ? j : i);
-    return s->shape.dtype == FRG_F64 ? ((const double *)a)[at] : (double)((const float *)a)[at];
+    const ptrdiff_t at = place(&s->m, i > j ? i : j, i > j ? j : i);
+    return frgi_spd_dtype(&s->m) == FRG_F64 ? ((const double *)a)[at]
+                                            : (double)((const float *)a)[at];
 }
 
 /* ---- the slow text --------------------------------------------------------------------------- */
@@ -412,7 +413,7 @@ static void values(void)
             if (open_setting(&s, e->text, N, e->d, type ? FRG_F32 : FRG_F64, test_now.threads,
                              user_of(e))) {
                 double worst = 0, size = 1;
-                CHECK_OK(s.ctx, frgi_gp_build(s.ctx, s.bound, &s.shape, s.a, s.kept));
+                CHECK_OK(s.ctx, frgi_gp_build(s.ctx, s.bound, &s.m, s.kept));
                 for (ptrdiff_t i = 0; i < N; i++) {
                     for (ptrdiff_t j = 0; j <= i; j++) {
                         const double want = slow_value(&s, e, i, j), got = entry(&s, s.a, i, j);
@@ -436,10 +437,10 @@ static void random_weights(setting *s, void *p)
     for (ptrdiff_t i = 0; i < s->n; i++) {
         for (ptrdiff_t j = 0; j <= i; j++) {
             const double v = 2 * test_uniform() - 1;
-            if (s->shape.dtype == FRG_F64)
-                ((double *)p)[place(&s->shape, i, j)] = v;
+            if (frgi_spd_dtype(&s->m) == FRG_F64)
+                ((double *)p)[place(&s->m, i, j)] = v;
             else
-                ((float *)p)[place(&s->shape, i, j)] = (float)v;
+                ((float *)p)[place(&s->m, i, j)] = (float)v;
         }
     }
 }
@@ -449,7 +450,7 @@ static double objective(setting *s, const void *p, double *size)
 {
     double sum = 0;
     *size = 0;
-    CHECK_OK(s->ctx, frgi_gp_build(s->ctx, s->bound, &s->shape, s->a, NULL));
+    CHECK_OK(s->ctx, frgi_gp_build(s->ctx, s->bound, &s->m, NULL));
     for (ptrdiff_t i = 0; i < s->n; i++) {
         for (ptrdiff_t j = 0; j <= i; j++) {
             const double term = (i == j ? 0.5 : 1) * entry(s, p, i, j) * entry(s, s->a, i, j);
@@ -469,13 +470,15 @@ static void gradients(void)
             close_setting(&s);
             continue;
         }
-        void *const p = aligned((size_t)frgi_spd_elements(&s.shape) * sizeof(double));
+        void *const p = aligned(frgi_spd_bytes(frgi_spd_order(&s.m), frgi_spd_dtype(&s.m)));
         double gradient[64], trace, size;
         random_weights(&s, p);
-        const frgi_gp_pass pass = {
-            .inverse = p, .gradient = gradient, .trace = &trace, .kept = s.kept};
-        CHECK_OK(s.ctx, frgi_gp_build(s.ctx, s.bound, &s.shape, s.a, s.kept));
-        CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &s.shape, &pass));
+        const frgi_gp_pass pass = {.inverse = &(frgi_spd){.layout = s.m.layout, .elements = p},
+                                   .gradient = gradient,
+                                   .trace = &trace,
+                                   .kept = s.kept};
+        CHECK_OK(s.ctx, frgi_gp_build(s.ctx, s.bound, &s.m, s.kept));
+        CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &pass));
         const double f = objective(&s, p, &size);
         CHECK_SAYS(fabs(trace - 2 * f) <= 1e-12 * size, "%s: trace %.17g, expected %.17g", e->text,
                    trace, 2 * f);
@@ -524,11 +527,13 @@ static void inputs(void)
         const ptrdiff_t n = 70;
         if (e->no_dx || !open_setting(&s, e->text, n, e->d, FRG_F64, test_now.threads, NULL))
             continue;
-        void *const p = aligned((size_t)frgi_spd_elements(&s.shape) * sizeof(double));
+        void *const p = aligned(frgi_spd_bytes(frgi_spd_order(&s.m), frgi_spd_dtype(&s.m)));
         double *const dx = malloc(sizeof *dx * (size_t)(n * s.d)), gradient[64];
         random_weights(&s, p);
-        const frgi_gp_pass pass = {.inverse = p, .gradient = gradient, .dx = dx};
-        CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &s.shape, &pass));
+        const frgi_gp_pass pass = {.inverse = &(frgi_spd){.layout = s.m.layout, .elements = p},
+                                   .gradient = gradient,
+                                   .dx = dx};
+        CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &pass));
         for (ptrdiff_t i = 0; i < n; i += 13) {
             for (ptrdiff_t k = 0; k < s.d; k++) {
                 double z[8];
@@ -554,18 +559,18 @@ static void corners(void)
     setting s;
     double dx[3 * 10], gradient[4];
     if (open_setting(&s, "user", 10, 3, FRG_F64, 1, &user_kernel)) {
-        const frgi_gp_pass pass = {.inverse = s.a, .gradient = gradient, .dx = dx};
+        const frgi_gp_pass pass = {.inverse = &s.m, .gradient = gradient, .dx = dx};
         random_weights(&s, s.a);
-        CHECK_STATUS(frgi_gp_run_pass(s.ctx, s.bound, &s.shape, &pass), FRG_UNSUPPORTED);
+        CHECK_STATUS(frgi_gp_run_pass(s.ctx, s.bound, &pass), FRG_UNSUPPORTED);
     }
     close_setting(&s);
     if (open_setting(&s, "matern12(l=1)", 10, 3, FRG_F64, 1, NULL)) {
-        const frgi_gp_pass pass = {.inverse = s.a, .gradient = gradient, .dx = dx};
+        const frgi_gp_pass pass = {.inverse = &s.m, .gradient = gradient, .dx = dx};
         for (int i = 0; i < 30; i++)
             ((double *)s.columns)[i % 3 * s.points.ld + i / 3] = 0.5;
         rebind(&s);
         random_weights(&s, s.a);
-        CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &s.shape, &pass));
+        CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &pass));
         for (int i = 0; i < 30; i++)
             CHECK(dx[i] == 0);
         CHECK(gradient[0] == 0);
@@ -684,7 +689,7 @@ static void whole_weights(const setting *s, const frgi_gp_pass *parts, const voi
             }
             for (ptrdiff_t c = 0; c < parts->extra_q; c++)
                 w += parts->extra[c * LONG + i] * parts->extra[c * LONG + j];
-            whole[place(&s->shape, i, j)] = w;
+            whole[place(&s->m, i, j)] = w;
         }
     }
 }
@@ -705,12 +710,12 @@ static void weights(void)
         setting s;
         if (!open_setting(&s, texts[c / 4], LONG, 2, FRG_F64, test_now.threads, NULL))
             return;
-        void *const p = aligned((size_t)frgi_spd_elements(&s.shape) * sizeof(double));
-        void *const whole = aligned((size_t)frgi_spd_elements(&s.shape) * sizeof(double));
+        void *const p = aligned(frgi_spd_bytes(frgi_spd_order(&s.m), frgi_spd_dtype(&s.m)));
+        void *const whole = aligned(frgi_spd_bytes(frgi_spd_order(&s.m), frgi_spd_dtype(&s.m)));
         double gradient[2][16], trace[2];
         const int kind = c % 4;
         random_weights(&s, p);
-        const frgi_gp_pass parts = {.inverse = p,
+        const frgi_gp_pass parts = {.inverse = &(frgi_spd){.layout = s.m.layout, .elements = p},
                                     .alpha = alpha,
                                     .beta = kind >= 2 ? beta : NULL,
                                     .q = kind == 0 ? 1 : 2,
@@ -720,10 +725,12 @@ static void weights(void)
                                     .trace = &trace[0],
                                     .dx = dx[0]};
         whole_weights(&s, &parts, p, whole);
-        const frgi_gp_pass one = {
-            .inverse = whole, .gradient = gradient[1], .dx = dx[1], .trace = &trace[1]};
-        CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &s.shape, &parts));
-        CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &s.shape, &one));
+        const frgi_gp_pass one = {.inverse = &(frgi_spd){.layout = s.m.layout, .elements = whole},
+                                  .gradient = gradient[1],
+                                  .dx = dx[1],
+                                  .trace = &trace[1]};
+        CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &parts));
+        CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &one));
         for (int t = 0; t < s.params.count; t++) /* n^2 terms of size 1 to 10 */
             CHECK_SAYS(fabs(gradient[0][t] - gradient[1][t]) <= 1e-12 * LONG * LONG,
                        "kind %d: %.17g, %.17g", kind, gradient[0][t], gradient[1][t]);
@@ -732,7 +739,7 @@ static void weights(void)
         const double given = 42;
         frgi_gp_pass with_scale = parts;
         with_scale.scale = &given;
-        CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &s.shape, &with_scale));
+        CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &with_scale));
         CHECK(gradient[0][0] == 42 && frgi_gp_kernel_scale(s.kernel) == 0);
         free(p);
         free(whole);
@@ -750,14 +757,14 @@ static void products(void)
         double a[N], *const v = malloc(sizeof *v * (size_t)(s.params.count * N));
         for (int i = 0; i < N; i++)
             a[i] = test_normal();
-        CHECK_OK(s.ctx, frgi_gp_derivative_products(s.ctx, s.bound, &s.shape, a, v));
+        CHECK_OK(s.ctx, frgi_gp_derivative_products(s.ctx, s.bound, &s.m, a, v));
         for (int t = 0; t < s.params.count; t++) {
             const double old = s.theta[t];
             double want[N] = {0};
             for (int side = -1; side < 2; side += 2) {
                 s.theta[t] = old * exp(side * 1e-5);
                 rebind(&s);
-                CHECK_OK(s.ctx, frgi_gp_build(s.ctx, s.bound, &s.shape, s.a, NULL));
+                CHECK_OK(s.ctx, frgi_gp_build(s.ctx, s.bound, &s.m, NULL));
                 for (int i = 0; i < N; i++)
                     for (int j = 0; j < N; j++)
                         want[i] += side * entry(&s, s.a, i, j) * a[j] / 2e-5;
@@ -785,16 +792,17 @@ static size_t run_all(const char *text, frg_dtype dtype, int n_threads, outcome 
     setting s;
     if (!open_setting(&s, text, LONG, 3, dtype, n_threads, NULL))
         return 0;
-    const size_t bytes = (size_t)frgi_spd_elements(&s.shape) * frg_sizeof(dtype);
+    const size_t bytes = frgi_spd_bytes(frgi_spd_order(&s.m), frgi_spd_dtype(&s.m));
     const double a[LONG] = {1, 2, 3};
     memset(o, 0, sizeof *o);
     o->built = aligned(bytes);
-    CHECK_OK(s.ctx, frgi_gp_build(s.ctx, s.bound, &s.shape, o->built, s.kept));
+    CHECK_OK(s.ctx, frgi_gp_build(s.ctx, s.bound,
+                                  &(frgi_spd){.layout = s.m.layout, .elements = o->built}, s.kept));
     random_weights(&s, s.a);
     const frgi_gp_pass pass = {
-        .inverse = s.a, .kept = s.kept, .gradient = o->gradient, .dx = o->dx, .trace = &o->trace};
-    CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &s.shape, &pass));
-    CHECK_OK(s.ctx, frgi_gp_derivative_products(s.ctx, s.bound, &s.shape, a, o->v));
+        .inverse = &s.m, .kept = s.kept, .gradient = o->gradient, .dx = o->dx, .trace = &o->trace};
+    CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &pass));
+    CHECK_OK(s.ctx, frgi_gp_derivative_products(s.ctx, s.bound, &s.m, a, o->v));
     close_setting(&s);
     return bytes;
 }
@@ -858,16 +866,16 @@ static void wide(void)
         write_wide(text, sizeof text, leaves[leaf], d, ard);
         if (!open_setting(&s, text, LONG, d, single ? FRG_F32 : FRG_F64, test_now.threads, NULL))
             return;
-        void *const p = aligned((size_t)frgi_spd_elements(&s.shape) * sizeof(double));
+        void *const p = aligned(frgi_spd_bytes(frgi_spd_order(&s.m), frgi_spd_dtype(&s.m)));
         double gradient[2][WIDEST + 1], trace[2], want[WIDEST + 1] = {0}, size[WIDEST + 1] = {0};
         random_weights(&s, p);
-        CHECK_OK(s.ctx, frgi_gp_build(s.ctx, s.bound, &s.shape, s.a, s.kept));
+        CHECK_OK(s.ctx, frgi_gp_build(s.ctx, s.bound, &s.m, s.kept));
         for (int again = 0; again < 2; again++) {
-            const frgi_gp_pass pass = {.inverse = p,
+            const frgi_gp_pass pass = {.inverse = &(frgi_spd){.layout = s.m.layout, .elements = p},
                                        .kept = again ? NULL : s.kept,
                                        .gradient = gradient[again],
                                        .trace = &trace[again]};
-            CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &s.shape, &pass));
+            CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &pass));
         }
         double worst = 0;
         for (ptrdiff_t i = 0; i < LONG; i++) {
@@ -914,12 +922,14 @@ static void single_precision(void)
             if (!open_setting(&s, e->text, N, e->d, type ? FRG_F32 : FRG_F64, test_now.threads,
                               user_of(e)))
                 return;
-            void *const p = aligned((size_t)frgi_spd_elements(&s.shape) * sizeof(double));
+            void *const p = aligned(frgi_spd_bytes(frgi_spd_order(&s.m), frgi_spd_dtype(&s.m)));
             random_weights(&s, p);
-            const frgi_gp_pass pass = {
-                .inverse = p, .gradient = gradient[type], .kept = s.kept, .trace = &trace[type]};
-            CHECK_OK(s.ctx, frgi_gp_build(s.ctx, s.bound, &s.shape, s.a, s.kept));
-            CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &s.shape, &pass));
+            const frgi_gp_pass pass = {.inverse = &(frgi_spd){.layout = s.m.layout, .elements = p},
+                                       .gradient = gradient[type],
+                                       .kept = s.kept,
+                                       .trace = &trace[type]};
+            CHECK_OK(s.ctx, frgi_gp_build(s.ctx, s.bound, &s.m, s.kept));
+            CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &pass));
             objective(&s, p, &size[type]);
             count = s.params.count;
             free(p);
@@ -951,11 +961,13 @@ static void scale_identity(void)
         setting s;
         if (!open_setting(&s, all[c].text, N, 3, FRG_F64, test_now.threads, NULL))
             return;
-        void *const p = aligned((size_t)frgi_spd_elements(&s.shape) * sizeof(double));
+        void *const p = aligned(frgi_spd_bytes(frgi_spd_order(&s.m), frgi_spd_dtype(&s.m)));
         static double dx[3 * N], gradient[16];
         random_weights(&s, p);
-        const frgi_gp_pass pass = {.inverse = p, .gradient = gradient, .dx = dx};
-        CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &s.shape, &pass));
+        const frgi_gp_pass pass = {.inverse = &(frgi_spd){.layout = s.m.layout, .elements = p},
+                                   .gradient = gradient,
+                                   .dx = dx};
+        CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &pass));
         for (int k = 0; k < 3; k++) {
             double sum = gradient[all[c].first + k], size = 1;
             for (int i = 0; i < N; i++) {
@@ -982,7 +994,7 @@ static void check_extreme(const char *text, frg_dtype dtype, bool vanishes)
         memcpy(column + size, column, size);
     }
     rebind(&s);
-    CHECK_OK(s.ctx, frgi_gp_build(s.ctx, s.bound, &s.shape, s.a, s.kept));
+    CHECK_OK(s.ctx, frgi_gp_build(s.ctx, s.bound, &s.m, s.kept));
     for (int i = 0; i < 20; i++) {
         CHECK_SAYS(entry(&s, s.a, i, i) == (dtype == FRG_F64 ? 1.7 : (double)1.7F), "%s: diagonal",
                    text);
@@ -997,8 +1009,8 @@ static void check_extreme(const char *text, frg_dtype dtype, bool vanishes)
     }
     random_weights(&s, s.a);
     const frgi_gp_pass pass = {
-        .inverse = s.a, .kept = s.kept, .gradient = gradient, .dx = dx, .trace = &trace};
-    CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &s.shape, &pass));
+        .inverse = &s.m, .kept = s.kept, .gradient = gradient, .dx = dx, .trace = &trace};
+    CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &pass));
     for (int t = 0; t < s.params.count; t++)
         CHECK_SAYS(isfinite(gradient[t]), "%s, %s: gradient %d is %g", text, frg_dtype_name(dtype),
                    t, gradient[t]);
@@ -1055,8 +1067,8 @@ static void translation(void)
         far.centre[1] = s.centre[1] + 1048576;
         fill_points(&far, far.x, N, dtype, far.columns, &far.points);
         rebind(&far);
-        CHECK_OK(s.ctx, frgi_gp_build(s.ctx, s.bound, &s.shape, s.a, NULL));
-        CHECK_OK(far.ctx, frgi_gp_build(far.ctx, far.bound, &far.shape, far.a, NULL));
+        CHECK_OK(s.ctx, frgi_gp_build(s.ctx, s.bound, &s.m, NULL));
+        CHECK_OK(far.ctx, frgi_gp_build(far.ctx, far.bound, &far.m, NULL));
         for (int i = 0; i < N; i++) /* x itself keeps 2^-33 behind 2^20 */
             for (int j = 0; j <= i; j++)
                 CHECK_NEAR(entry(&far, far.a, i, j), entry(&s, s.a, i, j), type ? 1e-5 : 1e-8);

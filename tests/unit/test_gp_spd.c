@@ -26,10 +26,9 @@ static double unit(frg_dtype t)
     return t == FRG_F64 ? DBL_EPSILON / 2 : (double)(FLT_EPSILON / 2);
 }
 
-static ptrdiff_t at(const frgi_spd_shape *s, ptrdiff_t i, ptrdiff_t j)
+static ptrdiff_t at(const frgi_spd *m, ptrdiff_t i, ptrdiff_t j)
 {
-    const ptrdiff_t t = s->tile;
-    return frgi_spd_tile(s, i / t, j / t) + i % t + j % t * s->ld;
+    return frgi_spd_at(&m->layout, i, j);
 }
 
 static double get(frg_dtype t, const void *a, ptrdiff_t i)
@@ -48,15 +47,15 @@ static void put(frg_dtype t, void *a, ptrdiff_t i, double v)
 /** A problem: the matrix in full (entries that the type holds exactly), stored, and scratch. */
 typedef struct {
     frg_context *ctx;
-    frgi_spd_shape s;
+    frgi_spd m;
     double *full;
-    void *a, *work;
     size_t bytes;
 } problem;
 
 static problem make(ptrdiff_t n, frg_dtype t, int threads)
 {
-    problem p = {.ctx = test_context_with(threads, NULL, NULL), .s = frgi_spd_plan(n, t)};
+    problem p = {.ctx = test_context_with(threads, NULL, NULL),
+                 .m = frgi_spd_place(n, t, NULL, NULL)};
     double *const b = malloc((size_t)(n * n) * sizeof *b);
     p.full = malloc((size_t)(n * n) * sizeof *p.full);
     const ptrdiff_t m =
@@ -72,26 +71,26 @@ static problem make(ptrdiff_t n, frg_dtype t, int threads)
         }
     }
     free(b);
-    p.bytes = (size_t)frgi_spd_elements(&p.s) * frg_sizeof(t);
-    CHECK_OK(p.ctx, frgi_alloc(p.ctx, &p.a, p.bytes, "test"));
-    CHECK_OK(p.ctx, frgi_alloc(p.ctx, &p.work, frgi_spd_work_bytes(&p.s, threads), "test"));
+    p.bytes = frgi_spd_bytes(n, t);
+    CHECK_OK(p.ctx, frgi_alloc(p.ctx, &p.m.elements, p.bytes, "test"));
+    CHECK_OK(p.ctx, frgi_alloc(p.ctx, &p.m.work, frgi_spd_work_bytes(n, t, threads), "test"));
     return p;
 }
 
 /** Only what the contract says is data; the rest is NaN. */
 static void fill(const problem *p)
 {
-    const ptrdiff_t n = p->s.n;
-    memset(p->a, 0xff, p->bytes);
+    const ptrdiff_t n = frgi_spd_order(&p->m);
+    memset(p->m.elements, 0xff, p->bytes);
     for (ptrdiff_t j = 0; j < n; j++)
         for (ptrdiff_t i = j; i < n; i++)
-            put(p->s.dtype, p->a, at(&p->s, i, j), p->full[i + j * n]);
+            put(frgi_spd_dtype(&p->m), p->m.elements, at(&p->m, i, j), p->full[i + j * n]);
 }
 
 static void drop(problem *p)
 {
-    frgi_free(p->ctx, &p->a);
-    frgi_free(p->ctx, &p->work);
+    frgi_free(p->ctx, &p->m.elements);
+    frgi_free(p->ctx, &p->m.work);
     free(p->full);
     frg_context_destroy(p->ctx);
 }
@@ -99,7 +98,7 @@ static void drop(problem *p)
 /** Plain factor and inverse; l and x are n x n, lower triangles. */
 static void reference(const problem *p, long double *l, long double *x)
 {
-    const ptrdiff_t n = p->s.n;
+    const ptrdiff_t n = frgi_spd_order(&p->m);
     for (ptrdiff_t j = 0; j < n; j++) {
         for (ptrdiff_t i = j; i < n; i++) {
             long double v = p->full[i + j * n];
@@ -135,18 +134,19 @@ static void one_size(ptrdiff_t n, frg_dtype t)
     const double u = unit(t);
     double logdet = NAN, want = 0;
     frgi_spd_pivots pivots;
-    CHECK_STATUS(frgi_spd_factor(p.ctx, &p.s, p.a, p.work, &logdet, &pivots), FRG_OK);
+    CHECK_STATUS(frgi_spd_factor(p.ctx, &p.m, &logdet, &pivots), FRG_OK);
     CHECK_INT(pivots.pivot, -1);
     double smallest = INFINITY, largest = 0;
     double residual = 0;
     for (ptrdiff_t i = 0; i < n; i++) {
         want += 2 * (double)logl(l[i * n + i]);
-        smallest = fmin(smallest, get(t, p.a, at(&p.s, i, i)));
-        largest = fmax(largest, get(t, p.a, at(&p.s, i, i)));
+        smallest = fmin(smallest, get(t, p.m.elements, at(&p.m, i, i)));
+        largest = fmax(largest, get(t, p.m.elements, at(&p.m, i, i)));
         for (ptrdiff_t j = 0; j <= i; j++) {
             long double v = p.full[i + j * n];
             for (ptrdiff_t k = 0; k <= j; k++)
-                v -= (long double)get(t, p.a, at(&p.s, i, k)) * get(t, p.a, at(&p.s, j, k));
+                v -= (long double)get(t, p.m.elements, at(&p.m, i, k)) *
+                     get(t, p.m.elements, at(&p.m, j, k));
             residual =
                 fmax(residual, fabs((double)v) / sqrt(p.full[i + i * n] * p.full[j + j * n]));
         }
@@ -158,11 +158,11 @@ static void one_size(ptrdiff_t n, frg_dtype t)
                "n %td %s: logdet %.17g, %.17g", n, frg_dtype_name(t), logdet, want);
     CHECK(pivots.smallest == smallest && pivots.largest == largest);
 
-    CHECK_STATUS(frgi_spd_inverse(p.ctx, &p.s, p.a, NULL, p.work), FRG_OK);
+    CHECK_STATUS(frgi_spd_inverse(p.ctx, &p.m, NULL), FRG_OK);
     double worst = 0;
     for (ptrdiff_t j = 0; j < n; j++)
         for (ptrdiff_t i = j; i < n; i++)
-            worst = fmax(worst, fabs(get(t, p.a, at(&p.s, i, j)) - (double)x[i + j * n]));
+            worst = fmax(worst, fabs(get(t, p.m.elements, at(&p.m, i, j)) - (double)x[i + j * n]));
     CHECK_SAYS(worst <= 48 * ((double)n + 20) * u, "n %td %s: inverse off by %g u", n,
                frg_dtype_name(t), worst / u);
     free(l);
@@ -186,7 +186,7 @@ static void sizes(void)
 
 static void multiply(const problem *p, const double *x, double *y)
 {
-    const ptrdiff_t n = p->s.n;
+    const ptrdiff_t n = frgi_spd_order(&p->m);
     for (ptrdiff_t i = 0; i < n; i++) {
         long double v = 0;
         for (ptrdiff_t k = 0; k < n; k++)
@@ -207,44 +207,44 @@ static double norm(const double *x, ptrdiff_t n)
  * edges. */
 enum { COLUMNS = 11, LARGE = 1600, LARGE_F32 = 1231 };
 
-/** Factor and inverse in one sweep have the bits of the two calls: the inverse is in p->a, L^-1 y
+/** Factor and inverse in one sweep have the bits of the two calls: the inverse is in p->m.elements, L^-1 y
  *  in z; and L^-T z by the rows of L^-1 is x, with a product's error.  Leaves that in solved. */
 static void one_sweep(problem *p, const char *y, const char *z, const double *x, double logdet,
                       const frgi_spd_pivots *pivots, double *solved)
 {
-    const ptrdiff_t n = p->s.n;
-    const size_t size = frg_sizeof(p->s.dtype);
+    const ptrdiff_t n = frgi_spd_order(&p->m);
+    const size_t size = frg_sizeof(frgi_spd_dtype(&p->m));
     char *const two = malloc(p->bytes), *const b = calloc((size_t)n, size),
                 *const c = calloc((size_t)n, size), *const d = calloc((size_t)n, size);
     double *const roots = calloc((size_t)n, sizeof *roots), *const e =
                                                                 malloc((size_t)n * sizeof *e);
     double again = NAN;
     frgi_spd_pivots found;
-    memcpy(two, p->a, p->bytes);
+    memcpy(two, p->m.elements, p->bytes);
     fill(p);
     memcpy(b, y, (size_t)n * size);
-    CHECK_STATUS(frgi_spd_sweep(p->ctx, &p->s, p->a, b, c, roots, p->work, &again, &found), FRG_OK);
+    CHECK_STATUS(frgi_spd_sweep(p->ctx, &p->m, b, c, roots, &again, &found), FRG_OK);
     CHECK(again == logdet && found.smallest == pivots->smallest &&
           found.largest == pivots->largest && found.pivot == -1);
     CHECK_BITS(b, z, (size_t)n * size);
     ptrdiff_t wrong = 0;
     for (ptrdiff_t j = 0; j < n; j++)
         for (ptrdiff_t i = j; i < n; i++)
-            wrong +=
-                get(p->s.dtype, p->a, at(&p->s, i, j)) != get(p->s.dtype, two, at(&p->s, i, j));
+            wrong += get(frgi_spd_dtype(&p->m), p->m.elements, at(&p->m, i, j)) !=
+                     get(frgi_spd_dtype(&p->m), two, at(&p->m, i, j));
     CHECK_INT(wrong, 0);
     fill(p);
-    CHECK_STATUS(frgi_spd_factor(p->ctx, &p->s, p->a, p->work, &again, &found), FRG_OK);
-    frgi_spd_diagonal(&p->s, p->a, e);
+    CHECK_STATUS(frgi_spd_factor(p->ctx, &p->m, &again, &found), FRG_OK);
+    frgi_spd_diagonal(&p->m, e);
     CHECK_BITS(roots, e, (size_t)n * sizeof *e);
     memcpy(d, z, (size_t)n * size);
-    CHECK_STATUS(frgi_spd_inverse(p->ctx, &p->s, p->a, d, p->work), FRG_OK);
+    CHECK_STATUS(frgi_spd_inverse(p->ctx, &p->m, d), FRG_OK);
     CHECK_BITS(c, d, (size_t)n * size);
     for (ptrdiff_t i = 0; i < n; i++) {
-        solved[i] = get(p->s.dtype, c, i);
+        solved[i] = get(frgi_spd_dtype(&p->m), c, i);
         e[i] = solved[i] - x[i];
     }
-    CHECK_SAYS(norm(e, n) <= 48 * ((double)n + 20) * unit(p->s.dtype) * norm(x, n),
+    CHECK_SAYS(norm(e, n) <= 48 * ((double)n + 20) * unit(frgi_spd_dtype(&p->m)) * norm(x, n),
                "n %td: a off by %g", n, norm(e, n) / norm(x, n));
     free(two);
     free(b);
@@ -276,13 +276,13 @@ static void calls(ptrdiff_t n, frg_dtype t, ptrdiff_t q, int threads, double *ke
     frgi_spd_pivots pivots;
     const double u = unit(t), allowed = 48 * ((double)n + 20) * u;
     memcpy(c, b, (size_t)n * size);
-    CHECK_STATUS(frgi_spd_factor_forward(p.ctx, &p.s, p.a, c, p.work, &logdet, &pivots), FRG_OK);
-    CHECK_STATUS(frgi_spd_forward(p.ctx, &p.s, p.a, q, b, ldb, p.work), FRG_OK);
+    CHECK_STATUS(frgi_spd_factor_forward(p.ctx, &p.m, c, &logdet, &pivots), FRG_OK);
+    CHECK_STATUS(frgi_spd_forward(p.ctx, &p.m, q, b, ldb), FRG_OK);
     if (q == 1)
         CHECK_BITS(b, c, (size_t)n * size);
     char *const z = malloc((size_t)n * size);
     memcpy(z, c, (size_t)n * size);
-    CHECK_STATUS(frgi_spd_backward(p.ctx, &p.s, p.a, q, b, ldb, p.work), FRG_OK);
+    CHECK_STATUS(frgi_spd_backward(p.ctx, &p.m, q, b, ldb), FRG_OK);
     double *const e = malloc((size_t)n * sizeof *e);
     for (ptrdiff_t k = 0; k < q; k++) {
         for (ptrdiff_t i = 0; i < n; i++)
@@ -290,18 +290,18 @@ static void calls(ptrdiff_t n, frg_dtype t, ptrdiff_t q, int threads, double *ke
         CHECK_SAYS(norm(e, n) <= allowed * norm(x + k * n, n), "n %td %s: solve off by %g u", n,
                    frg_dtype_name(t), norm(e, n) / norm(x + k * n, n) / u);
     }
-    CHECK_STATUS(frgi_spd_inverse(p.ctx, &p.s, p.a, NULL, p.work), FRG_OK);
+    CHECK_STATUS(frgi_spd_inverse(p.ctx, &p.m, NULL), FRG_OK);
     for (ptrdiff_t k = 0; k < q; k++)
         for (ptrdiff_t i = 0; i < n; i++)
             put(t, c, i + k * ldb, y[i + k * n]);
-    CHECK_STATUS(frgi_spd_times(p.ctx, &p.s, p.a, q, c, ldb, b, ldb, p.work), FRG_OK);
+    CHECK_STATUS(frgi_spd_times(p.ctx, &p.m, q, c, ldb, b, ldb), FRG_OK);
     for (ptrdiff_t k = 0; k < q; k++) {
         for (ptrdiff_t i = 0; i < n; i++)
             e[i] = get(t, b, i + k * ldb) - x[i + k * n];
         CHECK_SAYS(norm(e, n) <= allowed * norm(x + k * n, n), "n %td %s: product off by %g u", n,
                    frg_dtype_name(t), norm(e, n) / norm(x + k * n, n) / u);
     }
-    frgi_spd_diagonal(&p.s, p.a, d);
+    frgi_spd_diagonal(&p.m, d);
     char *const first = calloc((size_t)n, size);
     for (ptrdiff_t i = 0; i < n; i++)
         put(t, first, i, y[i]);
@@ -383,16 +383,15 @@ static void not_posdef(void)
                 fill(&p);
                 double logdet = 17;
                 frgi_spd_pivots pivots;
-                CHECK_STATUS(frgi_spd_factor(p.ctx, &p.s, p.a, p.work, &logdet, &pivots),
-                             FRG_NOT_POSDEF);
+                CHECK_STATUS(frgi_spd_factor(p.ctx, &p.m, &logdet, &pivots), FRG_NOT_POSDEF);
                 CHECK_INT(pivots.pivot, at_row);
                 CHECK(pivots.value == bad[kind] || (pivots.value != pivots.value && kind == 2));
                 CHECK(logdet == 17);
                 fill(&p);
                 double *const v = calloc((size_t)(3 * n[i]), sizeof *v);
-                CHECK_STATUS(frgi_spd_sweep(p.ctx, &p.s, p.a, v, v + n[i], v + 2 * n[i], p.work,
-                                            &logdet, &pivots),
-                             FRG_NOT_POSDEF);
+                CHECK_STATUS(
+                    frgi_spd_sweep(p.ctx, &p.m, v, v + n[i], v + 2 * n[i], &logdet, &pivots),
+                    FRG_NOT_POSDEF);
                 CHECK_INT(pivots.pivot, at_row);
                 CHECK(logdet == 17);
                 free(v);
@@ -414,7 +413,8 @@ static void congruence(void)
                 w[i] = 0.1 + test_uniform();
             void *b;
             CHECK_OK(p.ctx, frgi_alloc(p.ctx, &b, p.bytes, "test"));
-            CHECK_STATUS(frgi_spd_congruence(p.ctx, &p.s, p.a, w, b, p.work), FRG_OK);
+            const frgi_spd second = frgi_spd_like(&p.m, b);
+            CHECK_STATUS(frgi_spd_congruence(p.ctx, &p.m, w, &second), FRG_OK);
             double worst = 0;
             for (ptrdiff_t j = 0; j < n[m]; j += 3) {
                 for (ptrdiff_t i = j; i < n[m]; i += 2) {
@@ -423,7 +423,7 @@ static void congruence(void)
                         v += p.full[i + k * n[m]] * w[k] * p.full[k + j * n[m]];
                         size += fabs(p.full[i + k * n[m]] * w[k] * p.full[k + j * n[m]]);
                     }
-                    worst = fmax(worst, fabs(v - get(types[t], b, at(&p.s, i, j))) / size);
+                    worst = fmax(worst, fabs(v - get(types[t], b, at(&p.m, i, j))) / size);
                 }
             }
             /* a sum of n terms, each with three roundings */
@@ -437,12 +437,13 @@ static void congruence(void)
 }
 
 /** Entries of the rows behind the data that are not a unit matrix's. */
-static ptrdiff_t wrong_padding(const frgi_spd_shape *s, const void *a)
+static ptrdiff_t wrong_padding(const frgi_spd *m)
 {
+    const frgi_spd_layout *const s = &m->layout;
     ptrdiff_t wrong = 0;
     for (ptrdiff_t i = s->n; i < s->padded; i++)
         for (ptrdiff_t j = 0; j <= i; j++)
-            wrong += get(s->dtype, a, at(s, i, j)) != (i == j);
+            wrong += get(s->dtype, m->elements, at(m, i, j)) != (i == j);
     return wrong;
 }
 
@@ -453,26 +454,26 @@ static void copies(void)
     for (size_t m = 0; m < sizeof n / sizeof *n; m++) {
         problem p = make(n[m], FRG_F32, 3);
         fill(&p);
-        const frgi_spd_shape wide = frgi_spd_plan(n[m], FRG_F64);
+        const size_t bytes = frgi_spd_bytes(n[m], FRG_F64);
         void *b;
-        CHECK_OK(p.ctx,
-                 frgi_alloc(p.ctx, &b, (size_t)frgi_spd_elements(&wide) * sizeof(double), "test"));
-        memset(b, 0xff, (size_t)frgi_spd_elements(&wide) * sizeof(double));
-        frgi_spd_convert(p.ctx, &p.s, p.a, &wide, b);
-        memset(p.a, 0xff, p.bytes);
-        frgi_spd_convert(p.ctx, &wide, b, &p.s, p.a);
-        ptrdiff_t wrong = wrong_padding(&wide, b) + wrong_padding(&p.s, p.a);
+        CHECK_OK(p.ctx, frgi_alloc(p.ctx, &b, bytes, "test"));
+        memset(b, 0xff, bytes);
+        const frgi_spd wide = frgi_spd_place(n[m], FRG_F64, b, NULL);
+        frgi_spd_convert(p.ctx, &p.m, &wide);
+        memset(p.m.elements, 0xff, p.bytes);
+        frgi_spd_convert(p.ctx, &wide, &p.m);
+        ptrdiff_t wrong = wrong_padding(&wide) + wrong_padding(&p.m);
         for (ptrdiff_t j = 0; j < n[m]; j++)
             for (ptrdiff_t i = j; i < n[m]; i++)
                 wrong += get(FRG_F64, b, at(&wide, i, j)) != p.full[i + j * n[m]] ||
-                         get(FRG_F32, p.a, at(&p.s, i, j)) != p.full[i + j * n[m]];
+                         get(FRG_F32, p.m.elements, at(&p.m, i, j)) != p.full[i + j * n[m]];
         CHECK_INT(wrong, 0);
         double *const d = malloc((size_t)n[m] * sizeof *d);
         for (ptrdiff_t i = 0; i < n[m]; i++)
             d[i] = (double)i + 0.5;
-        frgi_spd_set_diagonal(&p.s, p.a, d);
+        frgi_spd_set_diagonal(&p.m, d);
         memset(d, 0, (size_t)n[m] * sizeof *d);
-        frgi_spd_diagonal(&p.s, p.a, d);
+        frgi_spd_diagonal(&p.m, d);
         for (ptrdiff_t i = 0; i < n[m]; i++)
             CHECK(d[i] == (double)i + 0.5);
         free(d);
@@ -501,12 +502,12 @@ static void cancelled(void)
         CHECK_STATUS(frg_context_create(&ctx, &o), FRG_OK);
         double logdet;
         frgi_spd_pivots pivots;
-        CHECK_STATUS(frgi_spd_factor(ctx, &p.s, p.a, p.work, &logdet, &pivots), FRG_INTERRUPTED);
+        CHECK_STATUS(frgi_spd_factor(ctx, &p.m, &logdet, &pivots), FRG_INTERRUPTED);
         left = 1000;
         fill(&p);
-        CHECK_STATUS(frgi_spd_factor(ctx, &p.s, p.a, p.work, &logdet, &pivots), FRG_OK);
+        CHECK_STATUS(frgi_spd_factor(ctx, &p.m, &logdet, &pivots), FRG_OK);
         left = 1;
-        CHECK_STATUS(frgi_spd_inverse(ctx, &p.s, p.a, NULL, p.work), FRG_INTERRUPTED);
+        CHECK_STATUS(frgi_spd_inverse(ctx, &p.m, NULL), FRG_INTERRUPTED);
         frg_context_destroy(ctx);
         drop(&p);
     }
