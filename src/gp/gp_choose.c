@@ -592,7 +592,7 @@ frg_status frgi_gp_choose_start(frg_gp *gp, int starts)
     c.n = choose_rows(&c, selected, rows);
     frg_status status = frgi_gp_subset(&c.subset, gp, c.n, rows);
     if (status == FRG_OK) {
-        c.subset->mode.jitter_warned = true;
+        (void)frgi_gp_mute_jitter(c.subset, true);
         measure(&c, ones, work);
         keep_likely(&c);
     }

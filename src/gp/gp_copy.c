@@ -45,8 +45,7 @@ static frg_status share(frg_gp **out, frg_context *ctx, const frg_gp *gp, const 
     copy->saving.fit_state = NULL;
     copy->memory.arena = copy->memory.loo = copy->memory.information = (frgi_arena){0};
     copy->data.n = copy->data.capacity = 0;
-    copy->state.swapped = copy->mode.monotone = false;
-    copy->state.jitter = 0;
+    frgi_gp_open_state(copy);
     TRY_TO(failed, NEW(ctx, &copy->model.params.p, count, "parameters"));
     TRY_TO(failed, NEW(ctx, &copy->model.theta, count, "parameters"));
     TRY_TO(failed, NEW0(ctx, &copy->vectors.gradient, count, "the gradient"));

@@ -292,7 +292,6 @@ static frg_status create_empty(frg_gp **out, frg_context *ctx, int64_t rows, int
     TRY(NEW0(ctx, &gp, 1, "process"));
     gp->ctx = ctx;
     gp->opts = *o;
-    gp->state.scale = 1;
     gp->data.d = d;
     gp->data.q = q;
     gp->data.has_known_noise = o->noise_variances != NULL;
@@ -442,9 +441,8 @@ static void clear(frg_gp *gp)
 {
     memcpy(gp->model.params.p, gp->model.unset,
            (size_t)gp->model.params.count * sizeof *gp->model.unset);
-    gp->mode.relaxed = gp->mode.jitter_warned = false;
+    frgi_gp_forget_fit(gp);
     gp->data.n = 0; /* no rows to keep */
-    gp->state.jitter = 0;
     gp->result.n_trace = 0;
     DROP(gp->ctx, &gp->result.trace);
     DROP(gp->ctx, &gp->result.starts);
@@ -554,8 +552,7 @@ frg_status frg_gp_update_parameters(frg_gp *gp, const double *theta)
     }
     REQUIRE(gp->ctx, theta || gp->model.params.count == 0, "theta is NULL");
     TRY(frgi_gp_set_theta(gp, theta));
-    gp->mode.relaxed =
-        gp->mode.relaxed && gp->state.matrix != MATRIX_NONE; /* other parameters than a fit's */
+    frgi_gp_parameters_changed(gp);
     return FRG_OK;
 }
 

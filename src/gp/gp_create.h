@@ -1,4 +1,5 @@
-/* gp_create.h - what a process takes of a caller: sizes, and processes that take the place of others. */
+/* gp_create.h - what a process takes of a caller: sizes, and processes that take the place
+ * of others. */
 #ifndef FRGI_GP_CREATE_H
 #define FRGI_GP_CREATE_H
 

@@ -30,7 +30,6 @@
 #include <zlib.h>
 
 #include "gp/gp_file.h"
-#include "gp/gp_update.h"
 
 static const char MAGIC[8] = "FRG-GP\r\n";
 enum { VERSION = 1, HEAD_BYTES = 20, CHUNK = 512, LONGEST_TEXT = 1 << 20 };
@@ -511,7 +510,7 @@ static frg_status complete(frg_gp *gp, const model *m, const contents *p, source
         if (!good) {
             return refuse(ctx, name, "its factor is damaged");
         }
-        gp->state.jitter = m->jitter;
+        frgi_gp_set_jitter(gp, m->jitter);
         const frg_status status = frgi_gp_adopt_factor(gp);
         if (status != FRG_OK) {
             return status < 0 ? refuse(ctx, name, "its factor is not that of its data") : status;

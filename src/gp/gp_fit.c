@@ -156,12 +156,11 @@ static frg_status ask(fit *m, frgi_gp_question question, answer_fn *compute, int
 static frg_status compute_value(fit *m, double *f)
 {
     if (m->gp->state.matrix == MATRIX_NONE) {
-        m->gp->state.jitter = m->jitter;
+        frgi_gp_set_jitter(m->gp, m->jitter);
     }
-    m->gp->mode.with_inverse =
-        m->method == FRG_GP_ADAM; /* the gradient is asked for at every step */
+    frgi_gp_expect_inverse(m->gp, m->method == FRG_GP_ADAM); /* a gradient at every step */
     const frg_status status = frgi_gp_value(m->gp);
-    m->gp->mode.with_inverse = false;
+    frgi_gp_expect_inverse(m->gp, false);
     const frg_gp_value *v = &m->gp->result.value;
     *f = -(v->log_likelihood + v->log_prior) / (double)m->gp->data.n;
     return status;
@@ -336,7 +335,7 @@ static frg_status search_from(fit *m)
     frgi_gp_set_monotone(m->gp, false); /* no promotion, jitter or matrix of the start before */
     frgi_gp_forget(m->gp);
     frgi_gp_set_monotone(m->gp, true);
-    m->gp->mode.jitter_warned = warned;
+    (void)frgi_gp_mute_jitter(m->gp, warned);
     m->now.trace.n = 0;
     m->now.f = m->seen.f = (double)INFINITY;
     m->jitter = 0;

@@ -277,7 +277,7 @@ static void gather_columns(const frg_gp *gp, folding *f, ptrdiff_t fold)
 
 static void begin_gradient(frg_gp *gp, folding *f)
 {
-    gp->state.kept_ready = gp->state.kept_ready && f->density.second.elements != gp->own.kept;
+    frgi_gp_overwrite(gp, &f->density.second);
     frgi_spd_clear(&f->density.second);
     f->gathered = 0;
 }

@@ -1,5 +1,5 @@
-/* gp_gradient.c - the gradient at one theta: inverse in place, one pass over pairs, and what needs
- * no pass.
+/* gp_gradient.c - steps of the gradient at one theta: one pass over pairs with the inverse, and
+ * what needs no pass (gp_value.c calls them).
  *
  *     W = a a' - q K^-1 (+ Q under REML),   d ell/dt = 1/2 sum_ij W_ij dK_ij/dt kernel: the pass
  *     d ell/d nu_i = W_ii / 2,   d ell/d log s_g = s_g/2 sum_{i in g} W_ii noise: the diagonal
@@ -20,73 +20,12 @@
  */
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
+#include "gp/gp_gradient.h"
 #include "gp/gp_process.h"
 
 static const double MIXED_SPREAD = 1e10, TRACE_MOST = 1e-3;
 static const double MIXED_ROUNDING = 4, MIXED_ACCURACY = 1e-5;
-
-/* ---- matrices -------------------------------------------------------------------------------- */
-
-/** The factor once more, at the jitter of the value.  All that is kept follows from this factor and
- *  from nothing else, so that a process read from a file has it to the bit: after an update it was
- *  another in its last bits. */
-static frg_status refactor(frg_gp *gp)
-{
-    const double seconds = gp->result.value.build_seconds;
-    gp->state.matrix = MATRIX_NONE;
-    frg_status status = frgi_gp_build_jittered(gp);
-    if (status == FRG_OK) {
-        status = frgi_spd_factor(gp->ctx, &gp->own.matrix, &gp->state.logdet, &gp->state.pivots);
-    }
-    if (status == FRG_OK) {
-        status = frgi_gp_solve_anew(gp);
-    }
-    gp->result.value.build_seconds = seconds;
-    gp->state.matrix = status == FRG_OK ? MATRIX_FACTOR : MATRIX_NONE;
-    return status;
-}
-
-frg_status frgi_gp_need_factor(frg_gp *gp)
-{
-    return gp->state.matrix == MATRIX_INVERSE ? refactor(gp) : frgi_gp_value(gp);
-}
-
-frg_status frgi_gp_need_inverse(frg_gp *gp)
-{
-    gp->mode.with_inverse = true;
-    const frg_status valued = frgi_gp_value(gp);
-    gp->mode.with_inverse = false;
-    if (valued != FRG_OK || gp->state.matrix == MATRIX_INVERSE) {
-        return valued;
-    }
-    const double began = frgi_seconds();
-    const bool carries = frgi_gp_carries(gp);
-    if (carries) {
-        memcpy(gp->vectors.alpha, gp->vectors.forward, (size_t)gp->data.n * sizeof(double));
-    }
-    const frg_status status =
-        frgi_spd_inverse(gp->ctx, &gp->own.matrix, carries ? gp->vectors.alpha : NULL);
-    gp->result.value.inverse_seconds += frgi_seconds() - began;
-    gp->state.matrix = status == FRG_OK ? MATRIX_INVERSE : MATRIX_NONE;
-    return status;
-}
-
-/** mixed: the inverse in f32 from the factor in f64, which stays. */
-static frg_status need_low_inverse(frg_gp *gp)
-{
-    if (gp->state.low_inverse) {
-        return FRG_OK;
-    }
-    const double began = frgi_seconds();
-    frgi_gp_side *const low = &gp->other;
-    frgi_spd_convert(gp->ctx, &gp->own.matrix, &low->matrix);
-    const frg_status status = frgi_spd_inverse(gp->ctx, &low->matrix, NULL);
-    gp->state.low_inverse = status == FRG_OK;
-    gp->result.value.inverse_seconds += frgi_seconds() - began;
-    return status;
-}
 
 /* ---- the pass -------------------------------------------------------------------------------- */
 
@@ -149,8 +88,11 @@ static frg_status run_pass(frg_gp *gp, bool low, double *gradient, double *dx)
     return FRG_OK;
 }
 
-static void noise_gradient(const frg_gp *gp, double *gradient)
+void frgi_gp_noise_gradient(const frg_gp *gp, double *gradient)
 {
+    for (int i = gp->model.params.kernel_count; i < gp->model.params.count; i++) {
+        gradient[i] = 0;
+    }
     const int count = gp->model.params.noise_count;
     const double *const s = gp->model.theta + gp->model.params.noise_first;
     double *const out = gradient + gp->model.params.noise_first;
@@ -182,7 +124,7 @@ static frg_status pass_low(frg_gp *gp, double *gradient, double *dx, bool *enoug
     *enough = spread * spread <= MIXED_SPREAD && !gp->result.value.promoted;
     if (*enough && !gp->state.low_inverse) {
         status = frgi_gp_need_factor(gp); /* leave-one-out may have inverted it */
-        status = status == FRG_OK ? need_low_inverse(gp) : status;
+        status = status == FRG_OK ? frgi_gp_need_low_inverse(gp) : status;
     }
     if (*enough && status == FRG_OK) {
         status = run_pass(gp, true, gradient, dx);
@@ -191,8 +133,7 @@ static frg_status pass_low(frg_gp *gp, double *gradient, double *dx, bool *enoug
     return status;
 }
 
-/** Inverse and pass in the arithmetic that the mode asks for; f64 where mixed is not enough. */
-static frg_status pass_by_mode(frg_gp *gp, double *gradient, double *dx)
+frg_status frgi_gp_gradient_pass(frg_gp *gp, double *gradient, double *dx)
 {
     if (gp->opts.precision == FRG_GP_MIXED) {
         bool enough;
@@ -211,33 +152,7 @@ static frg_status pass_by_mode(frg_gp *gp, double *gradient, double *dx)
     return status == FRG_OK ? run_pass(gp, false, gradient, dx) : status;
 }
 
-frg_status frgi_gp_gradient(frg_gp *gp, double *gradient, double *dx, double *dy)
+bool frgi_gp_gradient_is_lost(const frg_gp *gp)
 {
-    frg_status status =
-        gp->opts.precision == FRG_GP_MIXED ? frgi_gp_value(gp) : frgi_gp_need_inverse(gp);
-    if (status == FRG_OK) {
-        status = pass_by_mode(gp, gradient, dx);
-    }
-    if (status == FRG_OK && frgi_spd_is_single(&gp->own.matrix) &&
-        !(gp->result.value.trace_residual <= TRACE_MOST)) {
-        status = frgi_gp_promote(gp);
-        status = status == FRG_OK ? pass_by_mode(gp, gradient, dx) : status;
-    }
-    if (status != FRG_OK) {
-        return status;
-    }
-    const frgi_gp_params *const ps = &gp->model.params;
-    for (int i = ps->kernel_count; i < ps->count; i++) {
-        gradient[i] = 0;
-    }
-    noise_gradient(gp, gradient);
-    frgi_gp_mean_gradient(gp, gp->vectors.alpha, gradient, dx);
-    frgi_gp_params_prior(ps, gp->model.theta, gradient, NULL);
-    for (int i = 0; i < ps->count; i++) {
-        gradient[i] = ps->p[i].fixed ? 0 : gradient[i];
-    }
-    for (ptrdiff_t i = 0; dy && i < gp->data.n * gp->data.q; i++) {
-        dy[i] = -gp->vectors.alpha[i] / sqrt(gp->state.scale);
-    }
-    return FRG_OK;
+    return frgi_spd_is_single(&gp->own.matrix) && !(gp->result.value.trace_residual <= TRACE_MOST);
 }

@@ -66,8 +66,8 @@ size_t frgi_gp_bound_bytes(const frgi_gp_kernel *k, frg_dtype dtype, ptrdiff_t n
 frgi_gp_bound *frgi_gp_bind(const frg_context *ctx, const frgi_gp_kernel *k, const double *theta,
                             const frgi_gp_points *points, void *memory, int threads);
 
-/** C into the lower triangle of `a`, nothing added to the diagonal; kept: NULL, or the elements of a
- *  second matrix of the same order and type that receive what the pass can use again (the
+/** C into the lower triangle of `a`, nothing added to the diagonal; kept: NULL, or the elements of
+ *  a second matrix of the same order and type that receive what the pass can use again (the
  *  exponential). Rows of a tile are written up to the next whole vector of 64 bytes. */
 FRG_MUST_USE frg_status frgi_gp_build(frg_context *ctx, const frgi_gp_bound *b, const frgi_spd *a,
                                       void *kept);

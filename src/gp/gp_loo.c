@@ -87,7 +87,7 @@ static frg_status find_gradient(frg_gp *gp, work *k, double *gradient)
         if (gp->profile.count > 0) {
             remove_mean(gp);
         }
-        gp->state.kept_ready = gp->state.kept_ready && to->second.elements != gp->own.kept;
+        frgi_gp_overwrite(gp, &to->second);
         status = frgi_spd_congruence(gp->ctx, &gp->own.matrix, k->w, &to->second);
     }
     if (status == FRG_OK) {

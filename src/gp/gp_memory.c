@@ -318,8 +318,7 @@ const frgi_gp_bound *frgi_gp_need_other_bound(frg_gp *gp)
 void frgi_gp_refresh(frg_gp *gp)
 {
     const ptrdiff_t n = gp->data.n, d = gp->data.d, m = gp->profile.count;
-    gp->mode.monotone = false;
-    frgi_gp_forget(gp); /* and the process's own arithmetic is back */
+    frgi_gp_data_changed(gp); /* and the process's own arithmetic is back */
     frgi_gp_measure_columns(gp);
     frgi_spd_reorder(&gp->own.matrix, n, own_dtype(gp));
     gp->own.points = gp->other.points = (frgi_gp_points){.n = 0};

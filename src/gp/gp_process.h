@@ -5,6 +5,7 @@
 #include "core/core.h"
 #include "fourge/gp.h"
 #include "gp/gp_centre.h"
+#include "gp/gp_matrix.h"
 #include "gp/gp_mean.h"
 #include "gp/gp_memory.h"
 #include "gp/gp_params.h"
@@ -25,8 +26,9 @@ typedef struct {
 
 /** What callers get. */
 typedef struct {
-    frg_gp_value value;  /* of the current theta from MATRIX_FACTOR on */
-    frg_gp_trace *trace; /* of the last fit */
+    frg_gp_value value;   /* of the current theta from MATRIX_FACTOR on */
+    bool rounding_warned; /* W_ROUNDING_GP was given for this value */
+    frg_gp_trace *trace;  /* of the last fit */
     int64_t n_trace;
     frg_gp_start *starts;               /* of the last fit */
     int64_t start_values, start_points; /* likelihoods on how many points that chose its first
@@ -50,10 +52,10 @@ struct frg_gp {
     frgi_gp_mean mean;           /* gp_mean.c */
     frgi_gp_profile profile;     /* gp_mean.c */
     frgi_gp_memory memory;       /* gp_memory.c */
-    frgi_gp_side own, other;  /* gp_value.c; other: f32 for mixed; f64 for f32, with auto_promote a
+    frgi_gp_side own, other;  /* gp_matrix.c; other: f32 for mixed; f64 for f32, with auto_promote a
                                  matrix in the same memory, without one none */
-    frgi_gp_mode mode;        /* gp_value.c */
-    frgi_gp_evaluation state; /* gp_value.c */
+    frgi_gp_mode mode;        /* gp_matrix.c */
+    frgi_gp_evaluation state; /* gp_matrix.c; scale and quad: gp_scale.c */
     frgi_gp_vectors vectors;  /* gp_value.c, gp_gradient.c */
     frgi_gp_result result;    /* gp_value.c, gp_fit.c */
     frgi_gp_saving saving;    /* gp_state.c */

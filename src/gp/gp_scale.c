@@ -48,6 +48,7 @@ static int variance_of(const frgi_gp_kernel *k, const frgi_gp_params *ps, int at
 
 void frgi_gp_scale_hold(frg_gp *gp)
 {
+    gp->state.scale = 1;
     frgi_gp_params *const ps = &gp->model.params;
     const int at = gp->opts.profile_scale
                        ? variance_of(gp->model.kernel, ps, gp->model.kernel->n_nodes - 1)

@@ -2,10 +2,11 @@
  * place.
  *
  * Layout.  The lower triangle is cut into square storage tiles of `tile` rows.  Tile (I, J), I >=
- * J, is stored column-major with leading dimension `ld`; tiles lie row after row (frgi_spd_at).  A diagonal tile is stored whole: what stands above its diagonal is scratch, never read as
- * data.  Rows n .. padded-1 of the last tiles are a unit matrix (adds 0 to the logarithm of the
- * determinant); frgi_spd_factor writes them. A matrix of up to a few hundred rows is one tile, so
- * small and large are one code.
+ * J, is stored column-major with leading dimension `ld`; tiles lie row after row
+ * (frgi_spd_at).  A diagonal tile is stored whole: what stands above its diagonal is scratch, never
+ * read as data.  Rows n .. padded-1 of the last tiles are a unit matrix (adds 0 to the logarithm of
+ * the determinant); frgi_spd_factor writes them. A matrix of up to a few hundred rows is one tile, so
+ * that small and large are one code.
  *
  * Algorithm.  The blocked symmetric sweep (Bientinesi, Gunter, van de Geijn 2008) with pivot blocks
  * of `block` columns.  For the pivot block p with A_pp = L_pp L_pp' and V_i = A_ip L_pp^-T, every
@@ -28,8 +29,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/** Where the entries lie.  The files of the dense core and the passes over pairs (gp_build.c) read it
- *  and nobody else does (tests/build/test_layout.sh). */
+/** Where the entries lie.  The files of the dense core and the passes over pairs (gp_build.c)
+ *  read it, nobody else does (tests/build/test_layout.sh). */
 typedef struct {
     frg_dtype dtype;  /* FRG_F64 or FRG_F32 */
     ptrdiff_t n;      /* order */
@@ -40,15 +41,16 @@ typedef struct {
     ptrdiff_t block;  /* rows of a pivot block */
 } frgi_spd_layout;
 
-/** A symmetric matrix, its factor or its inverse: opaque, read and written by the functions below. */
+/** A symmetric matrix, its factor or its inverse: opaque, read and written by the functions
+ *  below. */
 typedef struct {
     frgi_spd_layout layout; /* depends on the order and the type alone */
     void *elements;
     void *work; /* scratch of the steps; nothing is kept in it between them */
 } frgi_spd;
 
-/** A matrix of order n in memory of frgi_spd_bytes, with scratch of frgi_spd_work_bytes; both 64-byte
- *  aligned, the caller's. */
+/** A matrix of order n in memory of frgi_spd_bytes, with scratch of frgi_spd_work_bytes; both
+ *  64-byte aligned, the caller's. */
 frgi_spd frgi_spd_place(ptrdiff_t n, frg_dtype dtype, void *elements, void *work);
 /** Another matrix of the same order and type, in other memory. */
 static inline frgi_spd frgi_spd_like(const frgi_spd *a, void *elements)

@@ -25,7 +25,6 @@
 #include "gp/gp_create.h"
 #include "gp/gp_predict.h"
 #include "gp/gp_reader.h"
-#include "gp/gp_update.h"
 
 static bool can_update(const frg_gp *gp)
 {
@@ -44,18 +43,6 @@ static void copy_factor(const frg_gp *gp, double *to)
     for (ptrdiff_t j = 0; j < gp->data.n; j++) {
         frgi_spd_read_column(&gp->own.matrix, j, j, gp->data.n, to + packed(gp->data.n, j));
     }
-}
-
-frg_status frgi_gp_adopt_factor(frg_gp *gp)
-{
-    frgi_spd_pad(&gp->own.matrix);
-    frgi_gp_noise(gp, gp->vectors.noise);
-    frgi_gp_self_training(frgi_gp_need_bound(gp), &gp->own.points, 0, gp->data.n,
-                          gp->vectors.diagonal);
-    for (ptrdiff_t i = 0; i < gp->data.n; i++) {
-        gp->vectors.diagonal[i] += gp->vectors.noise[i];
-    }
-    return frgi_gp_take_factor(gp);
 }
 
 /* ---- new values ------------------------------------------------------------------------------ */
@@ -235,7 +222,7 @@ static frg_status append(frg_gp *gp, double *x, const frg_array *y, const double
         status = add_data(gp, x, y, noise, m);
     }
     if (status == FRG_OK && good) {
-        gp->state.jitter = jitter;
+        frgi_gp_set_jitter(gp, jitter);
         write_grown(gp, &g);
         status = frgi_gp_adopt_factor(gp);
     } else if (status == FRG_OK) {
@@ -353,7 +340,7 @@ frg_status frg_gp_update_remove(frg_gp *gp, int64_t i)
     const bool good = rotate_in(factor, n, (ptrdiff_t)i + 1, 1, factor + packed(n, i) - i);
     frg_status status = remove_data(gp, (ptrdiff_t)i);
     if (status == FRG_OK && good) {
-        gp->state.jitter = jitter;
+        frgi_gp_set_jitter(gp, jitter);
         write_without(gp, factor, n, (ptrdiff_t)i);
         status = frgi_gp_adopt_factor(gp);
     }

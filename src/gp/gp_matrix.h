@@ -1,0 +1,132 @@
+/* gp_matrix.h - the matrix of a process and its states.
+ *
+ *     MATRIX_NONE -> build, jitter, factor -> MATRIX_FACTOR -> inverse -> MATRIX_INVERSE
+ *
+ * One buffer goes through all three; changing a parameter or the data returns to NONE.  Prediction
+ * needs the factor and builds it again where the inverse stands. */
+#ifndef FRGI_GP_MATRIX_H
+#define FRGI_GP_MATRIX_H
+
+#include "core/core.h"
+#include "fourge/gp.h"
+#include "gp/gp_kernel.h"
+#include "gp/gp_spd.h"
+
+#pragma GCC visibility push(hidden)
+
+typedef enum { MATRIX_NONE, MATRIX_FACTOR, MATRIX_INVERSE } frgi_gp_matrix_state;
+
+/** The matrix, the points and the bound expression in one arithmetic. */
+typedef struct {
+    frgi_spd matrix;     /* K -> L -> K^-1 */
+    void *kept;          /* FULL: h or k, elements of a second matrix; NULL otherwise */
+    void *points_memory; /* structure-of-arrays copy of x */
+    frgi_gp_points points;
+    void *bound_memory;
+    frgi_gp_bound *bound; /* to the current theta; NULL after a change */
+} frgi_gp_side;
+
+/** How evaluations are made until further notice. */
+typedef struct {
+    bool monotone;      /* within a fit: jitter (and a promotion) never goes back */
+    bool relaxed;       /* in a fit, at its result: the error of f32 is compared with |ell| + n,
+                             not |ell| + 1 */
+    bool with_inverse;  /* the inverse will be wanted too: one sweep does both */
+    bool jitter_warned; /* W_JITTER was given in this fit; frgi_gp_set_monotone clears it */
+} frgi_gp_mode;
+
+/** What the evaluation at the current theta has left beside its vectors. */
+typedef struct {
+    frgi_gp_matrix_state matrix;
+    bool swapped;     /* auto_promote: the other arithmetic has taken the place of f32 */
+    bool low_inverse; /* mixed: the other matrix holds the inverse in f32 */
+    bool kept_ready;  /* what is kept belongs to the matrix */
+    double jitter;    /* added to the diagonal, absolute */
+    double scale;     /* f of a profiled scale: matrix is R, residual r / sqrt(f), alpha R^-1 of it;
+                         1 */
+    double quad;      /* sum_c r_c' a_c */
+    double logdet;    /* log |K| */
+    double rounding; /* K_max (|a|^2 + q sum 1/L_ii^2): times u, what one rounding of each K_ij does
+                         to ell */
+    frgi_spd_pivots pivots; /* of the last factor */
+} frgi_gp_evaluation;
+
+/** The vectors of an evaluation. */
+typedef struct {
+    double *residual;   /* n x q: r */
+    double *alpha;      /* n x q: K^-1 r, valid from MATRIX_FACTOR on; one column in f64 is L^-T z
+                           by L while L is there, by the rows of L^-1 while K^-1 is: the same
+                           whatever was asked before */
+    double *forward;    /* n: z = L^-1 r of the one column that goes along */
+    double *swept;      /* n: L^-T z as a sweep of factor and inverse leaves it */
+    double *noise;      /* n: nu */
+    double *diagonal;   /* n: of K = C + N, without jitter */
+    double *scratch;    /* n */
+    double *dx;         /* n x d: gradient with respect to x, before it is handed out */
+    double *gradient;   /* params.count: the same */
+    float *solved_low;  /* n x (q + m): solutions in f32, where a step is in f32 */
+    void *trust_memory; /* f32: of frgi_gp_sampled_error */
+} frgi_gp_vectors;
+
+/** A new process, or a copy, begins: its own arithmetic, no jitter, outside of a fit. */
+void frgi_gp_open_state(frg_gp *gp);
+/** Forgets the matrix after theta or the data changed. */
+void frgi_gp_forget(frg_gp *gp);
+/** The same after the data changed: a fit is over. */
+void frgi_gp_data_changed(frg_gp *gp);
+/** Other parameters than those that a fit has found. */
+void frgi_gp_parameters_changed(frg_gp *gp);
+/** Nothing is left of a fit: its tolerance, its jitter and its warning. */
+void frgi_gp_forget_fit(frg_gp *gp);
+/** Starts (jitter 0, kept from then on) or ends a stretch of evaluations with one continuous
+ *  objective. */
+void frgi_gp_set_monotone(frg_gp *gp, bool monotone);
+/** The jitter of a factor from elsewhere, or of the evaluation to come. */
+void frgi_gp_set_jitter(frg_gp *gp, double jitter);
+/** Within a fit: is W_JITTER not to be given (again)?  Returns what held before. */
+bool frgi_gp_mute_jitter(frg_gp *gp, bool mute);
+/** Will values be followed by their inverse? */
+void frgi_gp_expect_inverse(frg_gp *gp, bool expected);
+void frgi_gp_set_matrix(frg_gp *gp, frgi_gp_matrix_state state);
+/** What `a` holds is about to be replaced: it may be what was kept for the gradient pass. */
+void frgi_gp_overwrite(frg_gp *gp, const frgi_spd *a);
+/** The process's own arithmetic and the other change places. */
+void frgi_gp_swap_sides(frg_gp *gp);
+
+/** nu_i: the known variances and the learned ones, of all points. */
+void frgi_gp_noise(const frg_gp *gp, double *nu);
+/** K with the current jitter into `matrix`, and what goes with it. */
+FRG_MUST_USE frg_status frgi_gp_build_jittered(frg_gp *gp);
+/** K = L L' with as little jitter as it takes, and z = L^-1 r where r goes along; K^-1 too where
+ *  frgi_gp_sweeps.  Records no failure. */
+FRG_MUST_USE frg_status frgi_gp_factor(frg_gp *gp, bool may_raise);
+/** The same once more, at the jitter that was found. */
+FRG_MUST_USE frg_status frgi_gp_factor_again(frg_gp *gp);
+/** The matrix holds a factor from elsewhere: its logdet, its L_ii in scratch; the state is NONE. */
+void frgi_gp_take_over(frg_gp *gp);
+/** Is there one right side alone?  It goes along with the factor. */
+bool frgi_gp_goes_along(const frg_gp *gp);
+/** Does alpha follow the matrix from L to K^-1: one column in f64? */
+bool frgi_gp_carries(const frg_gp *gp);
+/** Is K^-1 to come with L, in one sweep? */
+bool frgi_gp_sweeps(const frg_gp *gp);
+/** alpha (and the columns of H behind it) <- L^-1 or L^-T of it, in the process's arithmetic. */
+FRG_MUST_USE frg_status frgi_gp_solve_triangle(frg_gp *gp, bool transposed);
+/** MATRIX_FACTOR -> MATRIX_INVERSE. */
+FRG_MUST_USE frg_status frgi_gp_invert(frg_gp *gp);
+/** mixed: the inverse in f32 from the factor in f64, which stays. */
+FRG_MUST_USE frg_status frgi_gp_need_low_inverse(frg_gp *gp);
+
+/** Of K, without jitter. */
+double frgi_gp_mean_diagonal(const frg_gp *gp);
+enum { GP_PAIR_BYTES = 160 };
+/** "; the closest points are rows 3 and 7, at the distance 0", or "" */
+const char *frgi_gp_describe_closest(const frg_gp *gp, char text[GP_PAIR_BYTES]);
+/** W_JITTER, in a fit once. */
+void frgi_gp_warn_jitter(frg_gp *gp);
+
+void frgi_gp_narrow(ptrdiff_t n, const double *from, float *to);
+void frgi_gp_widen(ptrdiff_t n, const float *from, double *to);
+
+#pragma GCC visibility pop
+#endif
