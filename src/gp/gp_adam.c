@@ -1,14 +1,13 @@
 /* gp_adam.c - Adam on raw parameters, step by step what torch.optim.Adam does.
  *
- * The step is that of gp_adam.h; the last point is the result, as there.  Two things are added that
- * torch lacks: the box (of no effect where it is infinite, as for softplus parameters), and a step
- * into a point without a value is halved instead of ending the run.
+ * The step is that of gp_optimise.h; the last point is the result, as there.  Two things are added
+ * that torch lacks: the box (of no effect where it is infinite, as for softplus parameters), and a
+ * step into a point without a value is halved instead of ending the run.
  *
  * Kingma and Ba (2015), ICLR; torch/optim/adam.py, the single-tensor form.
  */
 #include <string.h>
 
-#include "gp/gp_adam.h"
 #include "gp/gp_optimise.h"
 
 enum { MAX_HALVINGS = 12 };

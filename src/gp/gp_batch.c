@@ -10,7 +10,7 @@
  * value and gradient.  What a lane cannot do well - a pivot that is not positive or rounding, f32
  * that is not accurate enough - is done again for that member alone.
  *
- * Fits by Adam from one start go side by side in lanes too (gp_batch_adam.c); other fits run one a
+ * Fits by Adam from one start go side by side in lanes too (gp_batch_lanes.c); other fits run one a
  * core.
  *
  * Memory: per thread one process (a vector of them), n^2 vectors. */
@@ -24,7 +24,7 @@
 #include "gp/gp_batch.h"
 #include "gp/gp_create.h"
 #include "gp/gp_fit.h"
-#include "gp/gp_team.h"
+#include "linalg/team.h"
 
 enum { ROWS_F64 = 128, ROWS_F32 = 200, LANES_FROM = 3 };
 enum { MEMBER_BYTES = 4096 }; /* of what does not grow with n */

@@ -1,10 +1,10 @@
 /* gp_bound.h - the inside of a bound expression, for what runs it over patches: pairs of the points
- * (gp_build.c) and new points against them (gp_cross.c). */
+ * (gp_build.c) and new points against them (gp_build.c). */
 #ifndef FRGI_GP_BOUND_H
 #define FRGI_GP_BOUND_H
 
-#include "gp/gp_team.h"
 #include "gp/gp_tiles_ops.h"
+#include "linalg/team.h"
 
 #pragma GCC visibility push(hidden)
 

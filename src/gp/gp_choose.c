@@ -8,7 +8,7 @@
  *
  *     lengthscales   LEVELS of them from the nearest spacing s of the points to their range R, s (R
  *                    / s)^t
- *     periods        the peaks of a periodogram (gp_period.c) and twice the first; beside them
+ *     periods        the peaks of a periodogram (gp_starts.c) and twice the first; beside them
  *                    lengthscales as they are, R, or LASTING R (an oscillation whose form changes
  *                    within the range and one whose form does not are two optima), and periodic
  *                    functions of any form or near to a sine

@@ -10,7 +10,6 @@
 
 #include "gp/gp_create.h"
 #include "gp/gp_process.h"
-#include "gp/gp_reader.h"
 
 static const double LARGEST_F32_Y = 1e18, LARGEST_F32_X = 1e38, LARGEST_Y = 1e150;
 

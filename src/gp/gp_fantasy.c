@@ -20,7 +20,6 @@
 
 #include "gp/gp_create.h"
 #include "gp/gp_predict.h"
-#include "gp/gp_reader.h"
 #include "linalg/blas.h"
 
 enum { CHUNK = 64, TRIES = 6 };

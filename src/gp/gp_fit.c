@@ -30,7 +30,7 @@
 #include "gp/gp_information.h"
 #include "gp/gp_optimise.h"
 #include "gp/gp_state.h"
-#include "gp/gp_team.h"
+#include "linalg/team.h"
 
 enum { MAX_RESTARTS = 5, AI_MOST = 64, AI_FROM = 200, FIRST_TRACE = 64, TOGETHER_MOST = 1000 };
 static const double RELATIVE = 2.2e-9; /* of L-BFGS-B's customary factr = 1e7 */

@@ -10,7 +10,7 @@
  * for each column of y.  Leave-one-out is the case of blocks of one.  Beyond the inverse sum_B
  * |B|^3 flop, in f64 whatever the process's arithmetic; memory |B|^2 of the largest block.
  *
- * Gradient (gp_density.h): P D P = sum_B P_:B D_B P_B:, n^2 |B| flop a block, on tiles of the
+ * Gradient (gp_loo.h): P D P = sum_B P_:B D_B P_B:, n^2 |B| flop a block, on tiles of the
  * second triangle; blocks are gathered until there are columns enough for a product to be worth its
  * tile.  Memory 2 n (|B| + 128) more. Rasmussen and Williams (2006), 5.4.2; Dubrule (1983).
  */
@@ -18,7 +18,7 @@
 #include <omp.h>
 #include <string.h>
 
-#include "gp/gp_density.h"
+#include "gp/gp_loo.h"
 #include "linalg/blas.h"
 
 enum { GATHERED = 128, CHUNK = 64 };

@@ -21,9 +21,9 @@
 #include <string.h>
 
 #include "fourge/gp.h"
-#include "gp/gp_spd.h"
-#include "gp/gp_team.h"
 #include "gp/gp_trust.h"
+#include "linalg/spd.h"
+#include "linalg/team.h"
 
 static const double LOG_2PI = 1.8378770664093454836;
 static const double ACCURACY = 1e-3; /* the default of frg_gp_opts */

@@ -15,7 +15,7 @@
 
 #include "core/core.h"
 #include "gp/gp_params.h"
-#include "gp/gp_spd.h"
+#include "linalg/spd.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -10,7 +10,7 @@
 #include "core/core.h"
 #include "fourge/gp.h"
 #include "gp/gp_kernel.h"
-#include "gp/gp_spd.h"
+#include "linalg/spd.h"
 
 #pragma GCC visibility push(hidden)
 

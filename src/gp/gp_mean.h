@@ -56,5 +56,13 @@ void frgi_gp_mean_gradient(const frg_gp *gp, const double *a, double *gradient, 
  *  Profiled means need the factor; given values are unknown elsewhere: 0. */
 void frgi_gp_mean_at(const frg_gp *gp, ptrdiff_t m, const double *x, ptrdiff_t c, double *out);
 
+/** Parameters of a profiled scale: fixes one where all of R could be multiplied by free ones. */
+void frgi_gp_scale_hold(frg_gp *gp);
+/** Observations that f is the mean square of: n q, (n - m) q under REML. */
+double frgi_gp_scale_count(const frg_gp *gp);
+/** Between the two triangular solves: quad, f, and residual and alpha divided by its root.  False
+ *  where the residual is rounding. */
+bool frgi_gp_scale_profile(frg_gp *gp);
+
 #pragma GCC visibility pop
 #endif

@@ -9,12 +9,15 @@
  *
  * A search has converged (FRG_OK) where the projected gradient is at most tol, and where little is
  * left to be won: after a step that won next to nothing, or where no step down was found, the
- * curvature there is asked for, and a full step of that model (gp_damped.c) must promise no more
+ * curvature there is asked for, and a full step of that model (below) must promise no more
  * than `relative` of f, or than the rounding of f.  A small step alone shows nothing: a model that
  * has gone wrong takes small steps anywhere.
  */
 #ifndef FRGI_GP_OPTIMISE_H
 #define FRGI_GP_OPTIMISE_H
+
+#include <math.h>
+#include <stdint.h>
 
 #include "core/core.h"
 
@@ -71,7 +74,7 @@ FRG_MUST_USE frg_status frgi_gp_ask_value(const frgi_gp_objective *o, const doub
 FRG_MUST_USE frg_status frgi_gp_ask_gradient(const frgi_gp_objective *o, double *g,
                                              frgi_gp_found *count);
 #define FRGI_GP_LONGEST_STEP 2. /* a factor of e^2 = 7 in a log parameter */
-/** The quadratic model at a point (gp_damped.c): h is filled by its user. */
+/** The quadratic model at a point (below): h is filled by its user. */
 typedef struct {
     double *h;              /* n x n */
     double *system, *scale; /* work */
@@ -94,6 +97,34 @@ double frgi_gp_projected_norm(const frgi_gp_objective *o, const double *x, const
 static inline double frgi_gp_clip(const frgi_gp_objective *o, int i, double x)
 {
     return x < o->lower[i] ? o->lower[i] : x > o->upper[i] ? o->upper[i] : x;
+}
+
+/* One step of Adam on one coordinate, the arithmetic of torch.optim.Adam (Kingma and Ba
+ * 2015):
+ *
+ *     m <- m + (1 - b1)(g - m)        v <- b2 v + (1 - b2) g g
+ *     x <- x - lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps),   b1 = 0.9, b2 = 0.999, eps =
+ *                                                                      1e-8
+ */
+
+/** What step t = 1, 2, ... has in common for all coordinates. */
+typedef struct {
+    double rate; /* lr / (1 - b1^t) */
+    double root; /* sqrt(1 - b2^t) */
+} frgi_gp_adam_step;
+
+static inline frgi_gp_adam_step frgi_gp_adam_at(double rate, int64_t t)
+{
+    return (frgi_gp_adam_step){.rate = rate / (1 - pow(0.9, (double)t)),
+                               .root = sqrt(1 - pow(0.999, (double)t))};
+}
+
+/** What is taken from the coordinate whose gradient is g; moments m and v follow. */
+static inline double frgi_gp_adam_move(const frgi_gp_adam_step *s, double g, double *m, double *v)
+{
+    *m += (1 - 0.9) * (g - *m);
+    *v = 0.999 * *v + (1 - 0.999) * g * g;
+    return s->rate * *m / (sqrt(*v) / s->root + 1e-8);
 }
 
 #pragma GCC visibility pop

@@ -4,7 +4,6 @@
 #define FRGI_GP_PARSER_H
 
 #include "gp/gp_scan.h"
-#include "gp/gp_words.h"
 
 #pragma GCC visibility push(hidden)
 

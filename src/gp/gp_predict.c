@@ -19,7 +19,6 @@
 
 #include "gp/gp_create.h"
 #include "gp/gp_predict.h"
-#include "gp/gp_reader.h"
 #include "linalg/blas.h"
 
 enum { BLOCK = 256, CHUNK = 32, TILE = 64 };

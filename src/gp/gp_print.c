@@ -8,7 +8,6 @@
 
 #include "fourge/report.h"
 #include "gp/gp_scan.h"
-#include "gp/gp_words.h"
 
 /* ---- looking at the tree --------------------------------------------------------------------- */
 

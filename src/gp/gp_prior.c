@@ -48,14 +48,14 @@ static jet density_normal(const frgi_gp_prior *p, double v)
     return log_normal_density(v, p->a, p->b);
 }
 
-static jet density_half_normal(const frgi_gp_prior *p, double v)
+static jet density_halfnormal(const frgi_gp_prior *p, double v)
 {
     jet n = log_normal_density(v, 0, p->a);
     n.value += log(2);
     return n;
 }
 
-static jet density_half_cauchy(const frgi_gp_prior *p, double v)
+static jet density_halfcauchy(const frgi_gp_prior *p, double v)
 {
     const double s = p->a, q = s * s + v * v;
     return (jet){log(2 * s / M_PI) - log(q), -2 * v / q, -2 * (s - v) * (s + v) / (q * q)};
@@ -117,8 +117,8 @@ static const density_word densities[] = {
     {"gamma", GP_PRIOR_GAMMA, 2, POSITIVE, density_gamma, "gamma(3,6)"},
     {"lognormal", GP_PRIOR_LOGNORMAL, 2, ANY, density_lognormal, "lognormal(-4,1)"},
     {"normal", GP_PRIOR_NORMAL, 2, ANY, density_normal, "normal(0,1)"},
-    {"halfnormal", GP_PRIOR_HALF_NORMAL, 1, POSITIVE, density_half_normal, "halfnormal(1)"},
-    {"halfcauchy", GP_PRIOR_HALF_CAUCHY, 1, POSITIVE, density_half_cauchy, "halfcauchy(1)"},
+    {"halfnormal", GP_PRIOR_HALF_NORMAL, 1, POSITIVE, density_halfnormal, "halfnormal(1)"},
+    {"halfcauchy", GP_PRIOR_HALF_CAUCHY, 1, POSITIVE, density_halfcauchy, "halfcauchy(1)"},
     {"invgamma", GP_PRIOR_INVERSE_GAMMA, 2, POSITIVE, density_inverse_gamma, "invgamma(3,1)"},
     {"uniform", GP_PRIOR_UNIFORM, 2, ORDERED, density_uniform, "uniform(0,1)"},
     {"smoothbox", GP_PRIOR_SMOOTH_BOX, 3, BOX, density_smooth_box, "smoothbox(0.1,1,0.01)"},

@@ -9,7 +9,6 @@
 #include "gp/gp_mean.h"
 #include "gp/gp_memory.h"
 #include "gp/gp_params.h"
-#include "gp/gp_scale.h"
 #include "gp/gp_value.h"
 
 #pragma GCC visibility push(hidden)
@@ -55,7 +54,7 @@ struct frg_gp {
     frgi_gp_side own, other;  /* gp_matrix.c; other: f32 for mixed; f64 for f32, with auto_promote a
                                  matrix in the same memory, without one none */
     frgi_gp_mode mode;        /* gp_matrix.c */
-    frgi_gp_evaluation state; /* gp_matrix.c; scale and quad: gp_scale.c */
+    frgi_gp_evaluation state; /* gp_matrix.c; scale and quad: gp_mean.c */
     frgi_gp_vectors vectors;  /* gp_value.c, gp_gradient.c */
     frgi_gp_result result;    /* gp_value.c, gp_fit.c */
     frgi_gp_saving saving;    /* gp_state.c */

@@ -1,9 +1,10 @@
-/* gp_scan.h - tokens, numbers and values of kernel expressions, and messages that name their
- * place. */
+/* gp_scan.h - tokens, numbers, values and the vocabulary of kernel expressions, and messages that
+ * name their place. */
 #ifndef FRGI_GP_SCAN_H
 #define FRGI_GP_SCAN_H
 
 #include "core/core.h"
+#include "gp/gp_tree.h"
 #include "io/decimal.h"
 
 #pragma GCC visibility push(hidden)
@@ -59,6 +60,35 @@ frg_status frgi_gp_unexpected(const frgi_gp_scan *p, const char *expected);
 FRG_MUST_USE frg_status frgi_gp_expect(frgi_gp_scan *p, char sign, const char *expected);
 FRG_MUST_USE frg_status frgi_gp_read_number(frgi_gp_scan *p, const frgi_gp_token *t, double *out);
 FRG_MUST_USE frg_status frgi_gp_parse_value(frgi_gp_scan *p, frgi_gp_written *v);
+
+enum { GP_LEAVES = 13 };
+
+/** How many entries a group has when it is a vector. */
+typedef enum { GP_ONE, GP_PER_COLUMN, GP_PER_COMPONENT, GP_PER_BOTH, GP_PER_USER } frgi_gp_spread;
+
+typedef struct {
+    const char *name;
+    frgi_gp_role role;
+    frgi_gp_spread spread;
+} frgi_gp_group_word;
+
+typedef struct {
+    const char *name;
+    frgi_gp_kind kind;
+    frgi_gp_kind gpytorch; /* with form=gpytorch, the same where there is none */
+    const char *counts;    /* name of an integer argument, NULL: none */
+    int n_groups;
+    frgi_gp_group_word group[GP_GROUPS];
+    const char *example;
+} frgi_gp_leaf_word;
+
+extern const frgi_gp_leaf_word frgi_gp_leaves[GP_LEAVES];
+/** With form=gpytorch the third group of sm is a width, not a variance. */
+extern const frgi_gp_group_word frgi_gp_width_word;
+
+/** The word of a leaf's kind. */
+const frgi_gp_leaf_word *frgi_gp_leaf_of(frgi_gp_kind kind);
+const frgi_gp_group_word *frgi_gp_group_of(const frgi_gp_leaf_word *leaf, frgi_gp_kind kind, int g);
 
 #pragma GCC visibility pop
 #endif

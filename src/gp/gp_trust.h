@@ -3,7 +3,7 @@
 #define FRGI_GP_TRUST_H
 
 #include "fourge/gp.h"
-#include "gp/gp_spd.h"
+#include "linalg/spd.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -24,7 +24,6 @@
 
 #include "gp/gp_create.h"
 #include "gp/gp_predict.h"
-#include "gp/gp_reader.h"
 
 static bool can_update(const frg_gp *gp)
 {

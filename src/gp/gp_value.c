@@ -4,7 +4,7 @@
  *     K = C + N (+ jitter),  K = L L',  z = L^-1 r,  a = L^-T z
  *     ell = -1/2 |z|^2 - sum_i log L_ii - n/2 log 2 pi                         for each column of y
  *     restricted: ell - 1/2 log |H'K^-1 H| + m/2 log 2 pi
- *     with a profiled scale: K is R, r is r / sqrt(f), and ell loses N/2 log f (gp_scale.c)
+ *     with a profiled scale: K is R, r is r / sqrt(f), and ell loses N/2 log f (gp_mean.c)
  *
  * n^3/3 flop.  The jitter of K is that of gp_matrix.c.
  *

@@ -62,8 +62,8 @@ done >"$scratch/unnamed"
 check "the READMEs of the rooms name every file" empty "$scratch/unnamed"
 
 # The symmetric matrix of gp is opaque: its layout is read by the dense core and by the passes over pairs alone.
-grep -rnE 'frgi_spd_layout|frgi_spd_(tile|rows|at) *\(|(\.|->)layout\b' src/gp --include='*.[ch]' |
-    grep -vE '^src/gp/gp_(spd[a-z_]*|build)\.' >"$scratch/tiles"
+grep -rnE 'frgi_spd_layout|frgi_spd_(tile|rows|at) *\(|(\.|->)layout\b' src/gp src/linalg --include='*.[ch]' |
+    grep -vE '^src/(linalg/spd[a-z_]*|gp/gp_build)\.' >"$scratch/tiles"
 check "the tiles of a symmetric matrix are the dense core's" empty "$scratch/tiles"
 
 # Tracked files and new ones that git does not ignore; outside a checkout, all of these folders.

@@ -1,4 +1,4 @@
-/* test_gp_scale.c - a profiled scale f: the process K = f R against the one whose expression says f
+/* test_gp_mean.c - a profiled scale f: the process K = f R against the one whose expression says f
  * R.
  *
  * At one theta the second one ("plain") has the same K, so that value, predictions, leave-one-out,

@@ -1,4 +1,4 @@
-/* test_gp_lanes.c - one process a lane against plain loops in long double; lanes do not see each
+/* test_gp_batch_lanes.c - one process a lane against plain loops in long double; lanes do not see each
  * other. */
 #include <float.h>
 

@@ -15,8 +15,8 @@
 #include <float.h>
 
 #include "core/core.h"
-#include "gp/gp_spd.h"
 #include "levels.h"
+#include "linalg/spd.h"
 #include "test.h"
 
 static const frg_dtype types[] = {FRG_F64, FRG_F32};

@@ -2,7 +2,7 @@
  * sleeps. */
 #include <time.h>
 
-#include "gp/gp_team.h"
+#include "linalg/team.h"
 #include "test.h"
 
 enum { THREADS = 4, ROUNDS = 3000, WAITS = 5 };

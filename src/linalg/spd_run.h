@@ -1,11 +1,11 @@
-/* gp_spd_run.h - what the drivers of the dense core share: kernels, scratch and the cutting into
+/* spd_run.h - what the drivers of the dense core share: kernels, scratch and the cutting into
  * tasks. */
-#ifndef FRGI_GP_SPD_RUN_H
-#define FRGI_GP_SPD_RUN_H
+#ifndef FRGI_SPD_RUN_H
+#define FRGI_SPD_RUN_H
 
-#include "gp/gp_spd.h"
-#include "gp/gp_spd_ops.h"
-#include "gp/gp_team.h"
+#include "linalg/spd.h"
+#include "linalg/spd_ops.h"
+#include "linalg/team.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -1,4 +1,4 @@
-/* gp_density.h - the gradient of the log density that a process gives to rows left out: of each
+/* gp_loo.h - the gradient of the log density that a process gives to rows left out: of each
  * (gp_loo.c) or of blocks (gp_folds.c).
  *
  * P = K^-1, or K^-1 - E E' where a mean H beta is estimated without the rows, a = P y, u_B =
@@ -7,10 +7,10 @@
  *     z = P u,   V = 1/2 (z a' + a z') - 1/2 P D P, d/dt = sum_ij V_ij dK_ij/dt, d/db = (dm/db)' z
  *
  * summed over the columns of y.  A profiled scale f moves with theta too: with e = d/dlog f of the
- * log density, z gains -e/N a (twice that for d/db), in the units of gp_scale.c.  The triangle of P
+ * log density, z gains -e/N a (twice that for d/db), in the units of gp_mean.c.  The triangle of P
  * D P is a second one: FULL has it in `kept`, PACKED takes it. */
-#ifndef FRGI_GP_DENSITY_H
-#define FRGI_GP_DENSITY_H
+#ifndef FRGI_GP_LOO_H
+#define FRGI_GP_LOO_H
 
 #include "gp/gp_process.h"
 

@@ -1,4 +1,4 @@
-/* gp_spd_tiles.c - the update of the dense core in float32 on the CPU's tiles (AMX), see
+/* spd_tiles.c - the update of the dense core in float32 on the CPU's tiles (AMX), see
  * linalg/bf16_tiles.h.
  *
  * The packed panel of a chunk is split into bfloat16 once, as rows and as columns of C, and then
@@ -6,8 +6,8 @@
  * GFLOP/s instead of 140.
  *
  * Each entry's sum runs over k in the same order, whatever the chunk and the thread. */
-#include "gp/gp_spd_ops.h"
 #include "linalg/bf16_tiles.h"
+#include "linalg/spd_ops.h"
 
 #if defined(__x86_64__)
 

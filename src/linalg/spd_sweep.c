@@ -1,4 +1,4 @@
-/* gp_spd_sweep.c - Cholesky factor, inverse and congruence: steps over pivot blocks, each one panel
+/* spd_sweep.c - Cholesky factor, inverse and congruence: steps over pivot blocks, each one panel
  * and one update.
  *
  * Step p, rows and columns by pivot blocks (B is what the inverse grows in, L_ip the factor below):
@@ -30,7 +30,7 @@
 #include <omp.h>
 #include <string.h>
 
-#include "gp/gp_spd_run.h"
+#include "linalg/spd_run.h"
 
 enum { LN2_CHUNK = 64 };
 

@@ -1,4 +1,4 @@
-/* gp_spd_ops.h - the kernels of the dense core, one table per CPU level and type.
+/* spd_ops.h - the kernels of the dense core, one table per CPU level and type.
  *
  * A *group* is 64 bytes of rows: 8 doubles or 16 floats.  Rows and columns come in whole groups,
  * matrices are 64-byte aligned with a leading dimension of whole groups.  Panels are packed group
@@ -11,8 +11,8 @@
  * z is the inverse of a pivot block's triangular factor, column-major with leading dimension ldz,
  * zero above the diagonal inside its squares of a group and undefined above those; t is z', zero
  * where z would be. */
-#ifndef FRGI_GP_SPD_OPS_H
-#define FRGI_GP_SPD_OPS_H
+#ifndef FRGI_SPD_OPS_H
+#define FRGI_SPD_OPS_H
 
 #include "core/core.h"
 

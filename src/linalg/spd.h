@@ -1,12 +1,12 @@
-/* gp_spd.h - symmetric positive definite matrices in one triangle: factor, inverse and solves, in
+/* spd.h - symmetric positive definite matrices in one triangle: factor, inverse and solves, in
  * place.
  *
  * Layout.  The lower triangle is cut into square storage tiles of `tile` rows.  Tile (I, J), I >=
- * J, is stored column-major with leading dimension `ld`; tiles lie row after row
- * (frgi_spd_at).  A diagonal tile is stored whole: what stands above its diagonal is scratch, never
- * read as data.  Rows n .. padded-1 of the last tiles are a unit matrix (adds 0 to the logarithm of
- * the determinant); frgi_spd_factor writes them. A matrix of up to a few hundred rows is one tile, so
- * that small and large are one code.
+ * J, is stored column-major with leading dimension `ld`; tiles lie row after row (frgi_spd_at).  A
+ * diagonal tile is stored whole: what stands above its diagonal is scratch, never read as data.
+ * Rows n .. padded-1 of the last tiles are a unit matrix (adds 0 to the logarithm of the
+ * determinant); frgi_spd_factor writes them. A matrix of up to a few hundred rows is one tile, so
+ * small and large are one code.
  *
  * Algorithm.  The blocked symmetric sweep (Bientinesi, Gunter, van de Geijn 2008) with pivot blocks
  * of `block` columns.  For the pivot block p with A_pp = L_pp L_pp' and V_i = A_ip L_pp^-T, every
@@ -22,8 +22,8 @@
  * whoever does them, so the bits do not depend on their number.  Calls open their own parallel
  * regions, or run alone inside one.
  */
-#ifndef FRGI_GP_SPD_H
-#define FRGI_GP_SPD_H
+#ifndef FRGI_SPD_H
+#define FRGI_SPD_H
 
 #include "core/core.h"
 

@@ -1,9 +1,9 @@
-/* gp_team.c - barrier and shares of gp_team.h.
+/* team.c - barrier and shares of team.h.
  *
  * The barrier spins: a phase of a matrix of 500 rows lasts 20 microseconds, a sleep and a wake-up
  * as much. After about 0.1 ms it sleeps: the thread that it waits for has then been put aside for
  * another program, or for this one, and needs the core. */
-#include "gp/gp_team.h"
+#include "linalg/team.h"
 
 #include <omp.h>
 #include <sched.h>

@@ -1,4 +1,4 @@
-/* gp_team.h - threads that go through many short phases together.
+/* team.h - threads that go through many short phases together.
  *
  * One parallel region serves a whole factorisation.  A phase is a range of tasks, cut into one
  * share a thread; who has finished the own share from its front takes from the end of another's.
@@ -15,8 +15,8 @@
  *
  * Where phase after phase goes over the rows of one matrix, rows are dealt by turns: what a thread
  * has written it finds in its own cache, whatever the shape of the phase. */
-#ifndef FRGI_GP_TEAM_H
-#define FRGI_GP_TEAM_H
+#ifndef FRGI_TEAM_H
+#define FRGI_TEAM_H
 
 #include <stdatomic.h>
 

@@ -1,4 +1,4 @@
-/* gp_spd_solve.c - triangular solves and products with a few columns.
+/* spd_solve.c - triangular solves and products with a few columns.
  *
  * Columns are copied into the memory of the packed panel, `block` of them at a time at most, padded
  * with zero rows and to 1 or a multiple of 8 columns; pivot blocks go one after another, and below
@@ -7,7 +7,7 @@
  * columns by theirs, so that no two write the same place). */
 #include <string.h>
 
-#include "gp/gp_spd_run.h"
+#include "linalg/spd_run.h"
 
 enum { THREADS_FROM = 1500 };
 

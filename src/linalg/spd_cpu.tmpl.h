@@ -1,4 +1,4 @@
-/* gp_spd_cpu.tmpl.h - the kernels of gp_spd_ops.h for one type; included by gp_spd_cpu.c for f64
+/* spd_cpu.tmpl.h - the kernels of spd_ops.h for one type; included by spd_cpu.c for f64
  * and f32.
  *
  * Text parameters: SUFFIX, real, whole (the integer of its size), ROOT, INDICES (0, 1, ... a

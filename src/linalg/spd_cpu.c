@@ -1,4 +1,4 @@
-/* gp_spd_cpu.c - the kernels of gp_spd_ops.h for one CPU level: one text, two types.
+/* spd_cpu.c - the kernels of spd_ops.h for one CPU level: one text, two types.
  *
  * All arithmetic of order n^3 is one shape held in registers, three vectors of rows by 8 columns
  * (24 accumulators of the 32 registers of AVX-512) or by 4 (12 of 16 with AVX2; two by 4 without
@@ -7,7 +7,7 @@
  *     c[r][j] = sum_kk a[r][kk] b[j][kk]          a: vectors, b: broadcasts
  *
  * Sums run over kk in order for each entry, whatever the tiling and the thread. */
-#include "gp/gp_spd_ops.h"
+#include "linalg/spd_ops.h"
 
 #include <math.h>
 #include <string.h>
@@ -47,7 +47,7 @@ typedef enum { STORE_SET, STORE_NEGATIVE, STORE_MINUS, STORE_PLUS } store;
 #define real   double
 #define whole  int64_t
 #define ROOT   sqrt
-#include "gp/gp_spd_cpu.tmpl.h"
+#include "linalg/spd_cpu.tmpl.h"
 #undef SUFFIX
 #undef real
 #undef whole
@@ -56,7 +56,7 @@ typedef enum { STORE_SET, STORE_NEGATIVE, STORE_MINUS, STORE_PLUS } store;
 #define real   float
 #define whole  int32_t
 #define ROOT   sqrtf
-#include "gp/gp_spd_cpu.tmpl.h"
+#include "linalg/spd_cpu.tmpl.h"
 
 #define OPS(t)                                                                                     \
     {                                                                                              \

@@ -1,4 +1,4 @@
-/* gp_spd.c - layout of the dense core: shapes, scratch, diagonals, copies between layouts.
+/* spd.c - layout of the dense core: shapes, scratch, diagonals, copies between layouts.
  *
  * Sizes.  A pivot block of nb columns costs nb n^2 flop of products with its inverse, of n^3 in
  * all, and the update reads and writes the matrix once a block: nb grows with n from 32 to 96.
@@ -7,7 +7,7 @@
  * chunk).  Tile rows lie in one piece each, as threads have them: what a prefetcher reads on past
  * an end is seldom the other core's.  No column starts a multiple of 512 bytes after the last one:
  * such strides fall on few cache sets. */
-#include "gp/gp_spd_run.h"
+#include "linalg/spd_run.h"
 
 #include <math.h>
 #include <string.h>
