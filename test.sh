@@ -5,7 +5,7 @@
 #     ./test.sh --full    besides: the programs at every CPU level that the machine has, all of it under address and
 #                         undefined-behaviour sanitizers, the parallel code under the thread sanitizer, 60 s of fresh
 #                         fuzzing, 60 kills a command, every kind of page in a browser, tests of every room on arm64 under
-#                         qemu; a part of --peers, where these are installed or can be
+#                         qemu; the reference site, and a part of --peers, where what these need is installed or can be
 #     ./test.sh --peers   besides: the Python package beside pyfixest, scikit-learn, torch, gpytorch, POT, anndata;
 #                         installs these, as tools/peers.txt has them, from the package index into a folder that is kept
 #     ./test.sh NAME...   test programs whose name contains NAME
@@ -115,6 +115,7 @@ if [ -n "$peers$full" ] && asked peers; then
         for part in $PEERS_PART; do
             beside_peers 480 "peers, $part" peers "$part"
         done
+        beside_peers 240 "tutorials" . test_readme.Tutorials
     fi
     [ -z "$peers_python" ] || run "test_readme in peers" 240 sh "$root/tests/build/test_readme.sh" "$root/build" "$peers_python"
 fi
@@ -144,6 +145,9 @@ if [ -n "$full" ]; then
         # shellcheck disable=SC2086 # a list of words
         need_packages $BROWSER_PACKAGES
         run "pages in a browser" 300 /usr/bin/python3 "$root/tests/build/browser_pages.py" "$root/build/fourge"
+    fi
+    if asked reference_site; then
+        run "reference site" 120 sh "$root/tests/build/reference_site.sh" "$root/build"
     fi
     if asked test_kills; then
         run "kills, 60 a command" 60:3600 sh "$root/tests/build/test_kills.sh" "$root/build" 60

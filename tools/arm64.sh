@@ -69,7 +69,7 @@ run_wheel() {
     chmod +x "$bare/fourge/bin/fourge"
     status=0
     qemu-aarch64 -L "$FOURGE_ARM64_ROOT" "$bare/fourge/bin/fourge" --version || status=1
-    for name in test_datasets.Datasets test_linalg test_readme; do
+    for name in test_datasets.Datasets test_linalg test_readme.Readme; do
         qemu-aarch64 -L "$FOURGE_ARM64_ROOT" -E LD_LIBRARY_PATH=/usr/lib/aarch64-linux-gnu/openblas-openmp \
             -E PYTHONHOME="$FOURGE_ARM64_ROOT/usr" -E PYTHONPATH="$bare:$FOURGE_ARM64_ROOT/usr/lib/python3/dist-packages" \
             "$FOURGE_ARM64_ROOT/usr/bin/python3.11" "$root/python/tests/run.py" . "$name" || status=1

@@ -97,25 +97,35 @@ build() {
     fi
 }
 
-# peers_environment LOG: makes the environment of tools/peers.txt, or finds the one made before, and sets $peers_python to its
-# interpreter; status 1, with the reason in $peers_missing, where the package index gives it not.  It lies outside of the
-# checkout, under a name of its list's, so that it is kept until the list changes; $FOURGE_PEERS names another interpreter.
+# listed_environment NAME LOG: makes the environment of tools/NAME.txt, or finds the one made before, and
+# sets $listed_python to its interpreter; status 1, with the reason in $missing_environment, where the
+# package index gives it not.  It lies outside of the checkout, under a name of its list's, so that it
+# is kept until the list changes.
+listed_environment() {
+    missing_environment=
+    made=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/fourge/$1-$(cksum <"$root/tools/$1.txt" | cut -d ' ' -f 1)
+    listed_python=$made/bin/python
+    [ ! -f "$made/complete" ] || return 0
+    echo "Installing the packages of tools/$1.txt in $made"
+    mkdir -p "$(dirname "$made")"
+    if ! { rm -rf "$made" && /usr/bin/python3 -m venv "$made" && "$made/bin/pip" install -q --disable-pip-version-check \
+        --retries 1 --timeout 20 -r "$root/tools/$1.txt"; } >"$2" 2>&1; then
+        rm -rf "$made"
+        missing_environment="tools/$1.txt could not be installed: $(grep -m 1 "^ERROR" "$2" || tail -n 1 "$2")"
+        return 1
+    fi
+    : >"$made/complete"
+}
+
+# peers_environment LOG: sets $peers_python to the interpreter of the environment of tools/peers.txt;
+# $FOURGE_PEERS names another.  Status 1, with the reason in $peers_missing, where there is none.
 peers_environment() {
     peers_missing=
     peers_python=${FOURGE_PEERS:-}
     [ -z "$peers_python" ] || return 0
-    made=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/fourge/peers-$(cksum <"$root/tools/peers.txt" | cut -d ' ' -f 1)
-    peers_python=$made/bin/python
-    [ ! -f "$made/complete" ] || return 0
-    echo "Installing the peers in $made"
-    mkdir -p "$(dirname "$made")"
-    if ! { rm -rf "$made" && /usr/bin/python3 -m venv "$made" && "$made/bin/pip" install -q --disable-pip-version-check \
-        --retries 1 --timeout 20 -r "$root/tools/peers.txt"; } >"$1" 2>&1; then
-        rm -rf "$made"
-        peers_missing="the peers of tools/peers.txt could not be installed: $(grep -m 1 "^ERROR" "$1" || tail -n 1 "$1")"
-        return 1
-    fi
-    : >"$made/complete"
+    listed_environment peers "$1" || peers_missing="the peers of $missing_environment"
+    [ -n "$peers_missing" ] || peers_python=$listed_python
+    [ -z "$peers_missing" ]
 }
 
 # peers_sources LOG: unpacks the tests of the packages of tools/peers_sources.txt, which their wheels leave out, into

@@ -694,7 +694,7 @@ def fit_batch(problems: Any, kernel: str, *, theta: Any = None, columns: Any = N
 
 @_options.takes(_options.Unseeded, "context")
 def invquad_logdet(k: Any, r: Any, *, inverse: bool = False, **options: Unpack[_options.Unseeded]) -> tuple[np.ndarray, ...]:
-    """r' K^-1 r and log |K| for each matrix of a batch.
+    """r' K^-1 r and log det K for each matrix of a batch.
 
     Parameters
     ----------
@@ -707,9 +707,9 @@ def invquad_logdet(k: Any, r: Any, *, inverse: bool = False, **options: Unpack[_
     -------
     (inv_quad, logdet, a) or (inv_quad, logdet, a, inverse), a = K^-1 r.
 
-    Raises :class:`fourge.errors.BrokeDown` where float32 may be wrong by more than a thousandth of |ell| + 1 in
+    Raises :class:`fourge.errors.BrokeDown` where float32 may be wrong by more than a thousandth of abs(ell) + 1 in
     ``ell = -1/2 (inv_quad + logdet + n log 2 pi)``: convert both arrays to float64.  In float64 a bound on that error above
-    |ell| is a warning.  threads, memory_limit, time_limit: of the computation.  :class:`fourge.errors.NotPositiveDefinite` names the member and the row, both from 0.
+    abs(ell) is a warning.  threads, memory_limit, time_limit: of the computation.  :class:`fourge.errors.NotPositiveDefinite` names the member and the row, both from 0.
     """
     _options.check(invquad_logdet, options)
     k, r = array(k, "k"), array(r, "r")

@@ -469,7 +469,7 @@ def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, s
         lambda_ema_beta, scale, sampling, multiscale, n_coarse, n_start, fine_steps, polish, round, polish_tol,
         polish_passes, cost_store ("auto", "f32", "fly"), cache_rows, rank (0: no bound), lr_max_iter, lr_dykstra_max_iter,
         preset ("torchgw"; what is named besides stands above it),
-        scale_linear ("none"; "max": `linear` divided by its largest |value|), landmark_metric ("l2", "lower", "upper",
+        scale_linear ("none"; "max": `linear` divided by its largest absolute value), landmark_metric ("l2", "lower", "upper",
         "mid"), start_from ("auto": of several starts one from the plan between the distributions of each point's distances,
         "product": none, "profiles": that alone, "vertex": the plan of that mode, without annealing, which "auto" is where the
         mode "auto" takes sampled because of an option and there are up to 1e6 pairs of points; the report's ``started_from``

@@ -406,12 +406,14 @@ def feols(
         Nothing of the data is ever written, with either value.
     seed : int, optional
         Of fourge's computation; pyfixest's is that of a bootstrap, which there is not.
-    vcov_kwargs, drop_intercept, store_data, lean, solver, demeaner_backend, use_compression, reps,
-    context, split, fsplit
+    vcov_kwargs, drop_intercept, store_data, lean, solver, demeaner_backend
         Taken at pyfixest's defaults, which are what is done; another value raises
         :class:`fourge.errors.Unsupported`, with what there is instead.
-    dof, method, precond, dtype, cond_limit, block, fill_cap, threads, memory_limit, time_limit,
-    progress
+    use_compression, reps, context, split, fsplit
+        As these.
+    dof, method, precond, dtype, cond_limit, block, fill_cap
+        fourge's own, as in :func:`fourge.fe.feols`.
+    threads, memory_limit, time_limit, progress
         fourge's own, as in :func:`fourge.fe.feols`.
 
     Returns

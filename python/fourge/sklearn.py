@@ -427,7 +427,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     Attributes
     ----------
     X_train_, y_train_ : arrays
-        As scikit-learn has them, y_train_ normalised.
+        As scikit-learn has them, `y_train_` normalised.
     kernel_ : kernel or str
         With the parameters fitted.
     log_marginal_likelihood_value_ : float

@@ -107,14 +107,14 @@ def _one_batch(t, inner):
 
 
 def inv_quad_logdet(k: torch.Tensor, r: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """(r' K^-1 r, log |K|) with gradients by one factor and one inverse.
+    """(r' K^-1 r, log det K) with gradients by one factor and one inverse.
 
     Parameters
     ----------
     k : (..., n, n) tensor, float32 or float64, on the CPU; symmetric positive definite, its lower triangle is read
     r : (..., n) tensor of the same type; batch shapes, of any number of axes, broadcast
 
-    In float32 a likelihood -1/2 (r' K^-1 r + log |K| + n log 2 pi) that may be wrong by more than a thousandth of its size
+    In float32 a likelihood -1/2 (r' K^-1 r + log det K + n log 2 pi) that may be wrong by more than a thousandth of its size
     + 1 raises :class:`fourge.errors.BrokeDown`; in float64 a bound on its error above its size is a warning.
 
     The gradient is the symmetric ``g_logdet K^-1 - g_inv_quad a a'`` with ``a = K^-1 r``, and ``2 g_inv_quad a``.

@@ -1,9 +1,10 @@
 #!/bin/sh
-# Every command and every program of README.md and docs, and every command of python/README.md, runs as it stands:
+# Every command and every program of README.md and docs, and every command of docs/tutorials and python/README.md, runs as it
+# stands:
 #
 #     test_readme.sh BUILD [PYTHON]
 #
-# The programs of python/README.md, and what they print, are python/tests/test_readme.py's.
+# The programs of python/README.md and docs/tutorials, and what they print, are python/tests/test_readme.py's.
 #
 # Commands are the lines that are indented by four spaces, up to two spaces and what is said of the command; programs stand
 # between ```c or ```python and ```.  All of them run one after the other in a folder with a copy of the data, so that what one
@@ -61,7 +62,7 @@ END
 }
 
 cd "$root" || exit 1
-for page in README.md docs/*.md python/README.md; do
+for page in README.md docs/*.md docs/tutorials/*.md python/README.md; do
     commands "$root/$page" >"$scratch/commands"
     while IFS= read -r command; do
         where=$(elsewhere "$command")
@@ -73,7 +74,7 @@ for page in README.md docs/*.md python/README.md; do
             check "$page: $command" inside sh -c "$command"
         fi
     done <"$scratch/commands"
-    [ "$page" != python/README.md ] || continue
+    case $page in python/README.md | docs/tutorials/*) continue ;; esac
     rm -f "$scratch"/c.* "$scratch"/python.*
     blocks c "$root/$page"
     blocks python "$root/$page"
