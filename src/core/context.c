@@ -80,14 +80,14 @@ static bool has_tiles(void)
 static void choose_isa(frg_context *ctx)
 {
     const char *const asked = getenv("FOURGE_ISA");
-    ctx->isa = highest_isa(ISA_V4);
-    for (int i = 0; asked && i <= (int)ctx->isa; i++) {
+    ctx->machine.isa = highest_isa(ISA_V4);
+    for (int i = 0; asked && i <= (int)ctx->machine.isa; i++) {
         if (strcmp(asked, isa_names[i]) == 0) {
-            ctx->isa = highest_isa((frgi_isa)i);
+            ctx->machine.isa = highest_isa((frgi_isa)i);
             return;
         }
     }
-    ctx->tiles = ctx->isa == ISA_V4 && has_tiles();
+    ctx->machine.tiles = ctx->machine.isa == ISA_V4 && has_tiles();
 }
 
 /** The machine's memory, or what control groups leave of it. */
@@ -104,7 +104,7 @@ static size_t read_memory(void)
  *  too.  Two threads that look see the same. */
 size_t frgi_machine_memory(const frg_context *ctx)
 {
-    atomic_size_t *const known = &((frg_context *)(uintptr_t)ctx)->machine_memory;
+    atomic_size_t *const known = &((frg_context *)(uintptr_t)ctx)->machine.memory;
     size_t bytes = atomic_load_explicit(known, memory_order_relaxed);
     if (bytes == 0) {
         bytes = read_memory();
@@ -139,16 +139,16 @@ static frg_status create(frg_context **out, const frg_context_opts *o, const frg
         return FRG_NO_MEMORY;
     }
     memset(ctx, 0, sizeof *ctx);
-    ctx->device = opts.device;
-    ctx->threads = opts.threads ? opts.threads : default_threads();
-    ctx->seed = opts.seed;
-    ctx->count_from = opts.count_from;
-    ctx->memory_limit = opts.memory_limit;
-    atomic_init(&ctx->machine_memory, parent ? frgi_machine_memory(parent) : 0);
-    ctx->time_limit = opts.time_limit;
-    ctx->on_progress = opts.on_progress;
-    ctx->on_log = opts.on_log;
-    ctx->user = opts.user;
+    ctx->opts.device = opts.device;
+    ctx->opts.threads = opts.threads ? opts.threads : default_threads();
+    ctx->opts.seed = opts.seed;
+    ctx->opts.count_from = opts.count_from;
+    ctx->opts.memory_limit = opts.memory_limit;
+    atomic_init(&ctx->machine.memory, parent ? frgi_machine_memory(parent) : 0);
+    ctx->opts.time_limit = opts.time_limit;
+    ctx->opts.on_progress = opts.on_progress;
+    ctx->opts.on_log = opts.on_log;
+    ctx->opts.user = opts.user;
     ctx->allocator = *allocator;
     ctx->files = opts.files ? *opts.files : *frg_system_files();
     choose_isa(ctx);
@@ -177,7 +177,7 @@ void frg_context_destroy(frg_context *ctx)
 
 long long frgi_nth(const frg_context *ctx, int64_t i)
 {
-    return (long long)i + ctx->count_from;
+    return (long long)i + ctx->opts.count_from;
 }
 
 void frgi_at(frg_context *ctx, const char *format, ...)
@@ -187,7 +187,7 @@ void frgi_at(frg_context *ctx, const char *format, ...)
     }
     va_list args;
     va_start(args, format);
-    vsnprintf(ctx->next_where, sizeof ctx->next_where, format, args);
+    vsnprintf(ctx->failure.next_where, sizeof ctx->failure.next_where, format, args);
     va_end(args);
 }
 
@@ -198,14 +198,14 @@ frg_status frgi_fail(frg_context *ctx, frgi_error id, const char *file, int line
     if (!ctx) {
         return entry->status;
     }
-    ctx->error = id;
-    memcpy(ctx->where, ctx->next_where, sizeof ctx->where);
-    ctx->next_where[0] = '\0';
+    ctx->failure.error = id;
+    memcpy(ctx->failure.where, ctx->failure.next_where, sizeof ctx->failure.where);
+    ctx->failure.next_where[0] = '\0';
     va_list args;
     va_start(args, format);
-    vsnprintf(ctx->message, sizeof ctx->message, format, args);
+    vsnprintf(ctx->failure.message, sizeof ctx->failure.message, format, args);
     va_end(args);
-    frgi_log(ctx, 2, "%s at %s:%d: %s", entry->code, file, line, ctx->message);
+    frgi_log(ctx, 2, "%s at %s:%d: %s", entry->code, file, line, ctx->failure.message);
     return entry->status;
 }
 
@@ -218,33 +218,33 @@ void frgi_warn(frg_context *ctx, frgi_error id, const char *format, ...)
     va_end(args);
     frgi_log(ctx, 0, "%s", message);
     /* a warning that memory has no room for is dropped: it must not turn a result into a failure */
-    if (ctx->n_warnings == ctx->warnings_capacity) {
-        const int capacity = 2 * ctx->warnings_capacity + 8;
-        if (GROW(ctx, &ctx->warnings, capacity, "warnings") < 0) {
+    if (ctx->warned.count == ctx->warned.capacity) {
+        const int capacity = 2 * ctx->warned.capacity + 8;
+        if (GROW(ctx, &ctx->warned.list, capacity, "warnings") < 0) {
             return;
         }
-        ctx->warnings_capacity = capacity;
+        ctx->warned.capacity = capacity;
     }
-    frgi_warning *w = &ctx->warnings[ctx->n_warnings];
+    frgi_warning *w = &ctx->warned.list[ctx->warned.count];
     if (frgi_strdup(ctx, &w->message, message, strlen(message)) < 0) {
         return;
     }
     w->id = id;
-    ctx->n_warnings++;
+    ctx->warned.count++;
 }
 
 bool frgi_has_warned(const frg_context *ctx, frgi_error id)
 {
     bool found = false;
-    for (int i = 0; i < ctx->n_warnings && !found; i++) {
-        found = ctx->warnings[i].id == id;
+    for (int i = 0; i < ctx->warned.count && !found; i++) {
+        found = ctx->warned.list[i].id == id;
     }
     return found;
 }
 
 void frgi_log(frg_context *ctx, int level, const char *format, ...)
 {
-    if (!ctx->on_log) {
+    if (!ctx->opts.on_log) {
         return;
     }
     char line[MESSAGE_BYTES];
@@ -252,32 +252,32 @@ void frgi_log(frg_context *ctx, int level, const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    ctx->on_log(level, line, ctx->user);
+    ctx->opts.on_log(level, line, ctx->opts.user);
 }
 
 const char *frg_message(const frg_context *ctx)
 {
-    return ctx && ctx->error ? ctx->message : "";
+    return ctx && ctx->failure.error ? ctx->failure.message : "";
 }
 
 const char *frg_error_where(const frg_context *ctx)
 {
-    return ctx && ctx->error ? ctx->where : "";
+    return ctx && ctx->failure.error ? ctx->failure.where : "";
 }
 
 const char *frg_error_code(const frg_context *ctx)
 {
-    return ctx && ctx->error ? frg_error_catalogue((int)ctx->error - 1)->code : "";
+    return ctx && ctx->failure.error ? frg_error_catalogue((int)ctx->failure.error - 1)->code : "";
 }
 
 const char *frg_error_hint(const frg_context *ctx)
 {
-    return ctx && ctx->error ? frg_error_catalogue((int)ctx->error - 1)->hint : "";
+    return ctx && ctx->failure.error ? frg_error_catalogue((int)ctx->failure.error - 1)->hint : "";
 }
 
 int frg_warning_count(const frg_context *ctx)
 {
-    return ctx ? ctx->n_warnings : 0;
+    return ctx ? ctx->warned.count : 0;
 }
 
 const char *frg_warning_code(const frg_context *ctx, int i)
@@ -285,8 +285,9 @@ const char *frg_warning_code(const frg_context *ctx, int i)
     if (!ctx) {
         return "";
     }
-    return i >= 0 && i < ctx->n_warnings ? frg_error_catalogue((int)ctx->warnings[i].id - 1)->code
-                                         : "";
+    return i >= 0 && i < ctx->warned.count
+               ? frg_error_catalogue((int)ctx->warned.list[i].id - 1)->code
+               : "";
 }
 
 const char *frg_warning_message(const frg_context *ctx, int i)
@@ -294,7 +295,7 @@ const char *frg_warning_message(const frg_context *ctx, int i)
     if (!ctx) {
         return "";
     }
-    return i >= 0 && i < ctx->n_warnings ? ctx->warnings[i].message : "";
+    return i >= 0 && i < ctx->warned.count ? ctx->warned.list[i].message : "";
 }
 
 void frg_warnings_clear(frg_context *ctx)
@@ -302,11 +303,11 @@ void frg_warnings_clear(frg_context *ctx)
     if (!ctx) {
         return;
     }
-    for (int i = 0; i < ctx->n_warnings; i++) {
-        DROP(ctx, &ctx->warnings[i].message);
+    for (int i = 0; i < ctx->warned.count; i++) {
+        DROP(ctx, &ctx->warned.list[i].message);
     }
-    DROP(ctx, &ctx->warnings);
-    ctx->n_warnings = ctx->warnings_capacity = 0;
+    DROP(ctx, &ctx->warned.list);
+    ctx->warned.count = ctx->warned.capacity = 0;
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -330,16 +331,17 @@ static bool is_interrupted(const frg_context *ctx)
 
 frg_status frgi_stopped(const frg_context *ctx)
 {
-    const bool over = ctx->time_limit > 0 && frgi_seconds() - ctx->run_began > ctx->time_limit;
+    const bool over =
+        ctx->opts.time_limit > 0 && frgi_seconds() - ctx->run_began > ctx->opts.time_limit;
     return is_interrupted(ctx) ? FRG_INTERRUPTED : over ? FRG_TIME_LIMIT : FRG_OK;
 }
 
 frg_status frgi_heartbeat(frg_context *ctx, const frg_progress *p)
 {
-    if (ctx->on_progress) {
+    if (ctx->opts.on_progress) {
         frg_progress report = *p;
         report.seconds = frgi_seconds() - ctx->run_began;
-        if (ctx->on_progress(&report, ctx->user)) {
+        if (ctx->opts.on_progress(&report, ctx->opts.user)) {
             return FRG_INTERRUPTED;
         }
     }
@@ -355,14 +357,14 @@ static int stop_with_parent(const frg_progress *p, void *parent)
 frg_status frgi_context_fork(frg_context **out, frg_context *parent, int parts, frgi_slab *slab)
 {
     const frg_allocator allocator = slab ? frgi_slab_allocator(slab) : parent->allocator;
-    const int64_t left = parent->memory_limit - (int64_t)parent->held;
+    const int64_t left = parent->opts.memory_limit - (int64_t)parent->heap.held;
     frg_context_opts o;
     frg_context_defaults(&o, sizeof o);
     o.threads = 1;
-    o.seed = parent->seed;
-    o.count_from = parent->count_from;
-    o.memory_limit = parent->memory_limit == 0 ? 0 : left > parts ? left / parts : 1;
-    o.time_limit = parent->time_limit;
+    o.seed = parent->opts.seed;
+    o.count_from = parent->opts.count_from;
+    o.memory_limit = parent->opts.memory_limit == 0 ? 0 : left > parts ? left / parts : 1;
+    o.time_limit = parent->opts.time_limit;
     o.on_progress = stop_with_parent;
     o.user = parent;
     o.allocator = &allocator;
@@ -371,8 +373,8 @@ frg_status frgi_context_fork(frg_context **out, frg_context *parent, int parts, 
     if (status < 0) {
         FAIL(parent, E_MEMORY, "no memory for a thread's context");
     }
-    (*out)->isa = parent->isa;
-    (*out)->tiles = parent->tiles;
+    (*out)->machine.isa = parent->machine.isa;
+    (*out)->machine.tiles = parent->machine.tiles;
     (*out)->run_began = parent->run_began;
     return FRG_OK;
 }
@@ -395,12 +397,12 @@ void frg_interrupt_clear(frg_context *ctx)
 
 int frg_threads(const frg_context *ctx)
 {
-    return ctx ? ctx->threads : 0;
+    return ctx ? ctx->opts.threads : 0;
 }
 
 uint64_t frg_seed(const frg_context *ctx)
 {
-    return ctx ? ctx->seed : 0;
+    return ctx ? ctx->opts.seed : 0;
 }
 
 const char *frg_isa(const frg_context *ctx)
@@ -408,27 +410,27 @@ const char *frg_isa(const frg_context *ctx)
     if (!ctx) {
         return "";
     }
-    return ctx->tiles ? "v4+amx" : isa_names[ctx->isa];
+    return ctx->machine.tiles ? "v4+amx" : isa_names[ctx->machine.isa];
 }
 
 frgi_isa frgi_context_isa(const frg_context *ctx)
 {
-    return ctx->isa;
+    return ctx->machine.isa;
 }
 
 bool frgi_context_tiles(const frg_context *ctx)
 {
-    return ctx->tiles;
+    return ctx->machine.tiles;
 }
 
 size_t frg_bytes_held(const frg_context *ctx)
 {
-    return ctx ? ctx->held : 0;
+    return ctx ? ctx->heap.held : 0;
 }
 
 size_t frg_peak_bytes(const frg_context *ctx)
 {
-    return ctx ? ctx->peak : 0;
+    return ctx ? ctx->heap.peak : 0;
 }
 
 void frg_peak_reset(frg_context *ctx)
@@ -436,7 +438,7 @@ void frg_peak_reset(frg_context *ctx)
     if (!ctx) {
         return;
     }
-    ctx->peak = ctx->held;
+    ctx->heap.peak = ctx->heap.held;
 }
 
 /* ---- the build ------------------------------------------------------------------------------- */

@@ -13,36 +13,57 @@ typedef struct {
     char *message;
 } frgi_warning;
 
-struct frg_context {
+/** What the creator asked for, checked. */
+typedef struct {
     frg_device device;
     int threads;
     uint64_t seed;
     int count_from;
     int64_t memory_limit;
-    atomic_size_t
-        machine_memory; /* what this process may use of it; SIZE_MAX: not known, 0: not looked at */
     double time_limit;
     frg_progress_fn on_progress;
     frg_log_fn on_log;
     void *user;
-    frg_allocator allocator;
-    frg_files files;
+} frgi_context_opts;
+
+/** What the machine is. */
+typedef struct {
     frgi_isa isa;
     bool tiles;
+    atomic_size_t memory; /* that this process may use; SIZE_MAX: not known, 0: not looked at */
+} frgi_machine;
 
+/** Blocks of memory, of memory.c alone. */
+typedef struct {
     size_t held, peak;       /* bytes in use, the blocks' headers included */
     void *kept[KEPT_BLOCKS]; /* freed blocks that wait to be used again, see memory.c */
     int n_kept;
     size_t kept_bytes;
-    double run_began;
-    atomic_int interrupted;
+} frgi_heap;
 
+/** The last error. */
+typedef struct {
     frgi_error error;
     char message[MESSAGE_BYTES];
     char where[WHERE_BYTES];
     char next_where[WHERE_BYTES]; /* set by frgi_at for the next failure */
-    frgi_warning *warnings;
-    int n_warnings, warnings_capacity;
+} frgi_failure;
+
+typedef struct {
+    frgi_warning *list;
+    int count, capacity;
+} frgi_warnings;
+
+struct frg_context {
+    frgi_context_opts opts;
+    frg_allocator allocator;
+    frg_files files;
+    frgi_machine machine;
+    frgi_heap heap;
+    double run_began;
+    atomic_int interrupted;
+    frgi_failure failure;
+    frgi_warnings warned;
 };
 
 #pragma GCC visibility push(hidden)

@@ -350,7 +350,7 @@ void frgi_reader_close(frgi_reader *r, frg_context *ctx)
 frg_status frgi_endless(frg_context *ctx, const char *name, int64_t bytes, size_t more)
 {
     const size_t allowed = frgi_memory_allowed(ctx);
-    if (frgi_add(ctx->held, more) / 3 > allowed / 4) {
+    if (frgi_add(ctx->heap.held, more) / 3 > allowed / 4) {
         frgi_at(ctx, "%s", name);
         FAIL(ctx, E_MEMORY,
              "'%s' has not ended after %lld bytes, and needs more than three quarters of the %zu "

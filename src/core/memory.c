@@ -83,16 +83,16 @@ size_t frgi_add(size_t a, size_t b)
 
 static void drop_kept(frg_context *ctx, int i)
 {
-    block *b = ctx->kept[i];
-    ctx->kept_bytes -= b->capacity;
-    ctx->kept[i] = ctx->kept[--ctx->n_kept];
+    block *b = ctx->heap.kept[i];
+    ctx->heap.kept_bytes -= b->capacity;
+    ctx->heap.kept[i] = ctx->heap.kept[--ctx->heap.n_kept];
     ctx->allocator.free(b, b->capacity, ctx->allocator.user);
 }
 
 void frgi_drop_kept(frg_context *ctx)
 {
-    while (ctx->n_kept > 0) {
-        drop_kept(ctx, ctx->n_kept - 1);
+    while (ctx->heap.n_kept > 0) {
+        drop_kept(ctx, ctx->heap.n_kept - 1);
     }
 }
 
@@ -100,43 +100,43 @@ void frgi_drop_kept(frg_context *ctx)
 static block *take_kept(frg_context *ctx, size_t total)
 {
     int best = -1;
-    for (int i = 0; i < ctx->n_kept; i++) {
-        const size_t capacity = ((const block *)ctx->kept[i])->capacity;
+    for (int i = 0; i < ctx->heap.n_kept; i++) {
+        const size_t capacity = ((const block *)ctx->heap.kept[i])->capacity;
         if (capacity >= total && capacity - total <= total / 4 &&
-            (best < 0 || capacity < ((const block *)ctx->kept[best])->capacity)) {
+            (best < 0 || capacity < ((const block *)ctx->heap.kept[best])->capacity)) {
             best = i;
         }
     }
     if (best < 0) {
         return NULL;
     }
-    block *b = ctx->kept[best];
-    ctx->kept_bytes -= b->capacity;
-    ctx->kept[best] = ctx->kept[--ctx->n_kept];
+    block *b = ctx->heap.kept[best];
+    ctx->heap.kept_bytes -= b->capacity;
+    ctx->heap.kept[best] = ctx->heap.kept[--ctx->heap.n_kept];
     return b;
 }
 
 /** Are `more` bytes besides the kept ones and the ones in use beyond the memory limit? */
 static bool over_limit(const frg_context *ctx, size_t more)
 {
-    return ctx->memory_limit > 0 &&
-           frgi_add(frgi_add(ctx->held, ctx->kept_bytes), more) > (size_t)ctx->memory_limit;
+    return ctx->opts.memory_limit > 0 && frgi_add(frgi_add(ctx->heap.held, ctx->heap.kept_bytes),
+                                                  more) > (size_t)ctx->opts.memory_limit;
 }
 
 /** Keeps a block that the caller has freed; false where it has to go. */
 static bool keep(frg_context *ctx, block *b)
 {
     if (ctx->allocator.alloc != system_alloc || b->capacity < LEAST_KEPT ||
-        ctx->n_kept == KEPT_BLOCKS || ctx->kept_bytes + b->capacity > 2 * ctx->peak ||
-        over_limit(ctx, b->capacity)) {
+        ctx->heap.n_kept == KEPT_BLOCKS ||
+        ctx->heap.kept_bytes + b->capacity > 2 * ctx->heap.peak || over_limit(ctx, b->capacity)) {
         return false;
     }
     /* whole huge pages, less the one with the header: what lies behind the block is not ours */
     if (b->capacity >= LEAST_MARKED) {
         madvise((char *)b + HUGE_PAGE, (b->capacity / HUGE_PAGE - 1) * HUGE_PAGE, MADV_FREE);
     }
-    ctx->kept[ctx->n_kept++] = b;
-    ctx->kept_bytes += b->capacity;
+    ctx->heap.kept[ctx->heap.n_kept++] = b;
+    ctx->heap.kept_bytes += b->capacity;
     return true;
 }
 
@@ -150,13 +150,13 @@ static block *get_block(frg_context *ctx, size_t total)
     if (b) {
         return b;
     }
-    while (ctx->n_kept > 0 &&
-           (frgi_add(frgi_add(ctx->held, total), ctx->kept_bytes) > 2 * ctx->peak ||
+    while (ctx->heap.n_kept > 0 &&
+           (frgi_add(frgi_add(ctx->heap.held, total), ctx->heap.kept_bytes) > 2 * ctx->heap.peak ||
             over_limit(ctx, total))) {
         drop_kept(ctx, 0);
     }
     b = ctx->allocator.alloc(total, ctx->allocator.user);
-    if (!b && ctx->n_kept > 0) {
+    if (!b && ctx->heap.n_kept > 0) {
         frgi_drop_kept(ctx);
         b = ctx->allocator.alloc(total, ctx->allocator.user);
     }
@@ -170,16 +170,16 @@ frg_status frgi_alloc(frg_context *ctx, void **out, size_t bytes, const char *wh
 {
     *out = NULL;
     const size_t total = frgi_add(bytes, ALIGN);
-    const bool over =
-        ctx->memory_limit > 0 && frgi_add(ctx->held, total) > (size_t)ctx->memory_limit;
+    const bool over = ctx->opts.memory_limit > 0 &&
+                      frgi_add(ctx->heap.held, total) > (size_t)ctx->opts.memory_limit;
     block *b = over || total == SIZE_MAX ? NULL : get_block(ctx, total);
     if (!b) {
         FAIL(ctx, E_MEMORY, "%zu bytes for %s could not be had%s; %zu bytes are held", bytes, what,
-             over ? " under the memory limit" : "", ctx->held);
+             over ? " under the memory limit" : "", ctx->heap.held);
     }
     b->bytes = bytes;
-    ctx->held += total;
-    ctx->peak = ctx->held > ctx->peak ? ctx->held : ctx->peak;
+    ctx->heap.held += total;
+    ctx->heap.peak = ctx->heap.held > ctx->heap.peak ? ctx->heap.held : ctx->heap.peak;
     *out = (char *)b + ALIGN;
     return FRG_OK;
 }
@@ -215,7 +215,7 @@ void frgi_free(frg_context *ctx, void **p)
         return;
     }
     block *b = block_of(*p);
-    ctx->held -= b->bytes + ALIGN;
+    ctx->heap.held -= b->bytes + ALIGN;
     if (!keep(ctx, b)) {
         ctx->allocator.free(b, b->capacity, ctx->allocator.user);
     }
@@ -224,7 +224,7 @@ void frgi_free(frg_context *ctx, void **p)
 
 size_t frgi_memory_allowed(const frg_context *ctx)
 {
-    return ctx->memory_limit > 0 ? (size_t)ctx->memory_limit : frgi_machine_memory(ctx);
+    return ctx->opts.memory_limit > 0 ? (size_t)ctx->opts.memory_limit : frgi_machine_memory(ctx);
 }
 
 void *frgi_take(frgi_arena *a, size_t bytes)

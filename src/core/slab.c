@@ -50,7 +50,7 @@ frg_status frgi_slab_open(frgi_slab *slabs, int count, frg_context *ctx, size_t 
 {
     char *base = NULL;
     size_t all = frgi_mul(rounded(each), (size_t)count);
-    if (sanitized || ctx->memory_limit > 0 ||
+    if (sanitized || ctx->opts.memory_limit > 0 ||
         ctx->allocator.alloc != frg_system_allocator()->alloc) {
         all = 0;
     } else {

@@ -338,7 +338,7 @@ static void kept_blocks(void)
     DROP(ctx, &x);
     CHECK_OK(ctx, NEW(ctx, &x, 16 << 20, "bytes"));
     CHECK_OK(ctx, NEW(ctx, &y, 8 << 20, "bytes"));
-    CHECK(ctx->held + ctx->kept_bytes <= (size_t)o.memory_limit);
+    CHECK(ctx->heap.held + ctx->heap.kept_bytes <= (size_t)o.memory_limit);
     DROP(ctx, &x);
     DROP(ctx, &y);
     frg_context_destroy(ctx);
@@ -355,9 +355,9 @@ static void smallest_kept_block(void)
         const char *const wanted = small;
         DROP(ctx, larger_first ? &large : &small);
         DROP(ctx, larger_first ? &small : &large);
-        CHECK_INT(ctx->n_kept, 2);
+        CHECK_INT(ctx->heap.n_kept, 2);
         CHECK_OK(ctx, NEW(ctx, &x, 19 << 19, "bytes"));
-        CHECK(x == wanted && ctx->n_kept == 1);
+        CHECK(x == wanted && ctx->heap.n_kept == 1);
         DROP(ctx, &x);
         frg_context_destroy(ctx);
     }
@@ -374,8 +374,9 @@ static void kept_blocks_at_most(void)
         CHECK_OK(ctx, NEW(ctx, &x[i], EACH, "bytes"));
     for (int i = 0; i < BLOCKS; i++)
         DROP(ctx, &x[i]);
-    CHECK_INT(ctx->n_kept, KEPT_BLOCKS);
-    CHECK(ctx->kept_bytes >= (size_t)KEPT_BLOCKS * EACH && ctx->kept_bytes <= 2 * ctx->peak);
+    CHECK_INT(ctx->heap.n_kept, KEPT_BLOCKS);
+    CHECK(ctx->heap.kept_bytes >= (size_t)KEPT_BLOCKS * EACH &&
+          ctx->heap.kept_bytes <= 2 * ctx->heap.peak);
     frg_context_destroy(ctx);
 }
 
@@ -543,11 +544,11 @@ static void slabs(void)
     /* threads' contexts share what the limit leaves, and get no more than nothing of nothing */
     const int64_t left = o.memory_limit - (int64_t)frg_bytes_held(ctx);
     CHECK_OK(ctx, frgi_context_fork(&one, ctx, 4, NULL));
-    CHECK_INT(one->memory_limit, left / 4);
+    CHECK_INT(one->opts.memory_limit, left / 4);
     frg_context_destroy(one);
     CHECK_OK(ctx, NEW(ctx, &x, left - 66, "bytes"));
     CHECK_OK(ctx, frgi_context_fork(&one, ctx, 4, NULL));
-    CHECK_INT(one->memory_limit, 1);
+    CHECK_INT(one->opts.memory_limit, 1);
     CHECK_STATUS(NEW(one, &y, 1, "bytes"), FRG_NO_MEMORY);
     frg_context_destroy(one);
     DROP(ctx, &x);
@@ -792,15 +793,16 @@ static void forked(void)
     CHECK_OK(ctx, frgi_context_fork(&one, ctx, 2, NULL));
     const frg_progress p = {.solver = "test", .phase = "phase", .residual = NAN, .target = NAN};
     CHECK(frg_threads(one) == 1 && frg_seed(one) == 12345 && frgi_nth(one, 4) == 5);
-    CHECK(one->isa == ctx->isa && one->tiles == ctx->tiles && one->time_limit >= 1e6);
+    CHECK(one->machine.isa == ctx->machine.isa && one->machine.tiles == ctx->machine.tiles &&
+          one->opts.time_limit >= 1e6);
     CHECK(one->run_began >= ctx->run_began && one->run_began <= ctx->run_began);
-    CHECK(one->memory_limit == 0);
+    CHECK(one->opts.memory_limit == 0);
     CHECK_STATUS(frgi_heartbeat(one, &p), FRG_OK);
     frg_interrupt(ctx);
     CHECK_STATUS(frgi_heartbeat(one, &p), FRG_INTERRUPTED);
     frg_interrupt_clear(ctx);
     CHECK_STATUS(frgi_heartbeat(one, &p), FRG_OK);
-    one->time_limit = 500; /* of the run, which began before it was there */
+    one->opts.time_limit = 500; /* of the run, which began before it was there */
     CHECK_STATUS(frgi_heartbeat(one, &p), FRG_TIME_LIMIT);
     frg_context_destroy(one);
     frg_context_destroy(ctx);
