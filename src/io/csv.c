@@ -73,11 +73,13 @@ static frg_status check_index(const frgi_csv_reader *t)
 
 /* ---- passes ---------------------------------------------------------------------------------- */
 
+/** The columns that the segment in hand is converted for. */
 static void list_active(frgi_csv_reader *t)
 {
     t->n_active = 0;
     for (int64_t i = 0; i < t->n_columns; i++) {
-        if (t->columns[i].active) {
+        const frgi_csv_column *const c = &t->columns[i];
+        if (t->again ? c->again : c->wanted && !c->again) {
             t->active[t->n_active++] = i;
         }
     }
@@ -85,36 +87,36 @@ static void list_active(frgi_csv_reader *t)
 
 static void drop_text(frgi_csv_reader *t)
 {
-    for (int64_t i = 0; i < t->n_kept; i++) {
-        void *text = (void *)(uintptr_t)t->kept[i].bytes;
+    for (int64_t i = 0; i < t->pipe.n; i++) {
+        void *text = (void *)(uintptr_t)t->pipe.text[i].bytes;
         frgi_free(t->ctx, &text);
     }
-    t->n_kept = 0;
+    t->pipe.n = 0;
 }
 
 /** Copies the text of the segment that the second pass of a pipe would need; of a long pipe nothing
  *  is kept. */
 static frg_status keep_text(frgi_csv_reader *t, int64_t from)
 {
-    if (!t->keep || t->again || t->let_go) {
+    if (!t->pipe.keep || t->again || t->pipe.let_go) {
         return FRG_OK;
     }
-    t->kept_bytes += t->segments.used - from;
-    if (t->kept_bytes > (t->steps->keep ? t->steps->keep : frgi_csv_default_steps.keep)) {
-        t->let_go = true;
+    t->pipe.bytes += t->segments.used - from;
+    if (t->pipe.bytes > (t->steps->keep ? t->steps->keep : frgi_csv_default_steps.keep)) {
+        t->pipe.let_go = true;
         drop_text(t);
         return FRG_OK;
     }
-    if (t->n_kept == t->kept_capacity) {
-        const int64_t capacity = t->kept_capacity ? 2 * t->kept_capacity : 16;
-        TRY(GROW(t->ctx, &t->kept, capacity, "text of a pipe"));
-        t->kept_capacity = capacity;
+    if (t->pipe.n == t->pipe.capacity) {
+        const int64_t capacity = t->pipe.capacity ? 2 * t->pipe.capacity : 16;
+        TRY(GROW(t->ctx, &t->pipe.text, capacity, "text of a pipe"));
+        t->pipe.capacity = capacity;
     }
     const int64_t count = t->segments.used - from;
     char *copy;
     TRY(NEW(t->ctx, &copy, count, "text of a pipe"));
     memcpy(copy, t->segments.now.text + from, (size_t)count);
-    t->kept[t->n_kept++] = (frgi_span){copy, count};
+    t->pipe.text[t->pipe.n++] = (frgi_span){copy, count};
     return FRG_OK;
 }
 
@@ -176,7 +178,7 @@ static frg_status read_again(frgi_csv_reader *t)
     bool any = false;
     for (int64_t i = 0; i < t->n_columns; i++) {
         frgi_csv_column *const c = &t->columns[i];
-        if (c->again && t->let_go) {
+        if (c->again && t->pipe.let_go) {
             frgi_at(t->ctx, "%s:%s", t->input->name, c->name);
             FAIL(t->ctx, E_READ,
                  "column '%s' turns from numbers to text late in a long pipe, whose beginning is "
@@ -184,7 +186,6 @@ static frg_status read_again(frgi_csv_reader *t)
                  c->name);
         }
         any |= c->again;
-        c->active = c->again;
         if (c->again) {
             c->kind = CELL_TEXT;
             c->capacity = c->n_missing = 0;
@@ -194,10 +195,10 @@ static frg_status read_again(frgi_csv_reader *t)
         return FRG_OK;
     }
     t->again = true;
-    const frgi_input kept = {.name = t->input->name, .spans = t->kept, .n_spans = t->n_kept};
+    const frgi_input kept = {.name = t->input->name, .spans = t->pipe.text, .n_spans = t->pipe.n};
     const int64_t rows = t->rows;
     frgi_source *source;
-    TRY(frgi_source_open(&source, t->ctx, t->keep ? &kept : t->input, true));
+    TRY(frgi_source_open(&source, t->ctx, t->pipe.keep ? &kept : t->input, true));
     const frg_status status = read_pass(t, source);
     frgi_source_close(&source);
     if (status == FRG_OK && t->rows != rows) {
@@ -285,17 +286,17 @@ static void close_reader(frgi_csv_reader *t)
     }
     DROP(t->ctx, &t->columns);
     DROP(t->ctx, &t->active);
-    DROP(t->ctx, &t->converted);
+    DROP(t->ctx, &t->work.converted);
     for (int b = 0; b < FRGI_CSV_BLOCKS; b++) {
-        DROP(t->ctx, &t->fresh[b]);
+        DROP(t->ctx, &t->work.fresh[b]);
     }
-    for (int i = 0; t->scratch && i < t->n_scratch; i++) {
-        DROP(t->ctx, &t->scratch[i].slots);
-        DROP(t->ctx, &t->scratch[i].cell);
+    for (int i = 0; t->work.scratch && i < t->work.n_scratch; i++) {
+        DROP(t->ctx, &t->work.scratch[i].slots);
+        DROP(t->ctx, &t->work.scratch[i].cell);
     }
-    DROP(t->ctx, &t->scratch);
+    DROP(t->ctx, &t->work.scratch);
     drop_text(t);
-    DROP(t->ctx, &t->kept);
+    DROP(t->ctx, &t->pipe.text);
     frgi_decimal_close(&t->decimal, t->ctx);
 }
 
@@ -304,10 +305,10 @@ frg_status frgi_csv_read(frg_table **out, frg_context *ctx, const frgi_input *in
 {
     *out = NULL;
     frgi_csv_reader t = {.ctx = ctx, .input = input, .opts = o, .steps = steps};
-    t.keep = input->path && (frgi_source_total(source) < 0 || strcmp(input->path, "-") == 0);
-    t.n_scratch = frg_threads(ctx);
+    t.pipe.keep = input->path && (frgi_source_total(source) < 0 || strcmp(input->path, "-") == 0);
+    t.work.n_scratch = frg_threads(ctx);
     frg_status status;
-    TRY_TO(done, NEW0(ctx, &t.scratch, t.n_scratch, "scratch of the threads"));
+    TRY_TO(done, NEW0(ctx, &t.work.scratch, t.work.n_scratch, "scratch of the threads"));
     TRY_TO(done, frgi_decimal_open(&t.decimal, ctx));
     frgi_cell_rules_make(&t.rules, t.decimal, o);
     TRY_TO(done, read_pass(&t, source));

@@ -62,11 +62,11 @@ static frg_status reserve_fresh(frgi_csv_reader *t)
     for (int b = 0; b < t->segments.n_blocks; b++) {
         const frgi_csv_index *const x = &t->segments.blocks[b];
         const int64_t need = x->rows * n_text;
-        if (n_text > 0 && (!t->fresh[b] || t->fresh_capacity[b] < need)) {
-            DROP(t->ctx, &t->fresh[b]);
-            t->fresh_capacity[b] = 0;
-            TRY(NEW(t->ctx, &t->fresh[b], need, "new strings of a block"));
-            t->fresh_capacity[b] = need;
+        if (n_text > 0 && (!t->work.fresh[b] || t->work.fresh_capacity[b] < need)) {
+            DROP(t->ctx, &t->work.fresh[b]);
+            t->work.fresh_capacity[b] = 0;
+            TRY(NEW(t->ctx, &t->work.fresh[b], need, "new strings of a block"));
+            t->work.fresh_capacity[b] = need;
         }
         most_rows = x->rows > most_rows ? x->rows : most_rows;
         longest = x->count > longest ? x->count : longest;
@@ -75,21 +75,21 @@ static frg_status reserve_fresh(frgi_csv_reader *t)
     while (slots < 2 * most_rows) {
         slots *= 2;
     }
-    for (int i = 0; n_text > 0 && i < t->n_scratch; i++) {
-        frgi_encode_scratch *const s = &t->scratch[i];
+    for (int i = 0; n_text > 0 && i < t->work.n_scratch; i++) {
+        frgi_encode_scratch *const s = &t->work.scratch[i];
         if (s->n_slots < slots) {
             DROP(t->ctx, &s->slots);
             s->n_slots = 0;
             TRY(NEW0(t->ctx, &s->slots, slots, "new strings of a block"));
             s->n_slots = slots;
         }
-        if (t->segments.now.n_quotes > 0 && (!s->cell || t->scratch_cell < longest)) {
+        if (t->segments.now.n_quotes > 0 && (!s->cell || t->work.cell_bytes < longest)) {
             DROP(t->ctx, &s->cell);
             TRY(NEW(t->ctx, &s->cell, longest, "a cell"));
         }
     }
-    if (n_text > 0 && t->segments.now.n_quotes > 0 && t->scratch_cell < longest) {
-        t->scratch_cell = longest;
+    if (n_text > 0 && t->segments.now.n_quotes > 0 && t->work.cell_bytes < longest) {
+        t->work.cell_bytes = longest;
     }
     return FRG_OK;
 }
@@ -105,11 +105,11 @@ static frg_status reserve(frgi_csv_reader *t)
         }
     }
     const int64_t count = t->segments.n_blocks * t->n_active;
-    if (t->converted_capacity < count) {
-        DROP(t->ctx, &t->converted);
-        t->converted_capacity = 0;
-        TRY(NEW(t->ctx, &t->converted, count, "counts of the blocks"));
-        t->converted_capacity = count;
+    if (t->work.converted_capacity < count) {
+        DROP(t->ctx, &t->work.converted);
+        t->work.converted_capacity = 0;
+        TRY(NEW(t->ctx, &t->work.converted, count, "counts of the blocks"));
+        t->work.converted_capacity = count;
     }
     return reserve_fresh(t);
 }
@@ -126,7 +126,7 @@ static void convert_block(frgi_csv_reader *t, int b, int64_t row, frgi_encode_sc
         if (!c->pending) {
             continue;
         }
-        frgi_csv_converted *const converted = &t->converted[b * t->n_active + k];
+        frgi_csv_converted *const converted = &t->work.converted[b * t->n_active + k];
         *converted = (frgi_csv_converted){.kind = c->kind, .fresh = n_fresh, .broken = -1};
         const frgi_cells cells = {.index = &t->segments.blocks[b],
                                   .n_columns = t->n_columns,
@@ -149,7 +149,7 @@ static void convert_block(frgi_csv_reader *t, int b, int64_t row, frgi_encode_sc
         case CELL_TEXT:
             converted->n_fresh =
                 frgi_cells_encode(&cells, &c->dictionary, (int32_t *)c->values + row,
-                                  t->fresh[b] + n_fresh, scratch, missing, &converted->broken);
+                                  t->work.fresh[b] + n_fresh, scratch, missing, &converted->broken);
             n_fresh += converted->n_fresh > 0 ? converted->n_fresh : 0;
             break;
         }
@@ -165,7 +165,7 @@ static frg_status convert_segment(frgi_csv_reader *t, bool read)
     for (int b = 1; b < w->n_blocks; b++) {
         row[b] = row[b - 1] + w->blocks[b - 1].rows;
     }
-#pragma omp parallel num_threads(t->n_scratch) if (w->n_blocks > 1)
+#pragma omp parallel num_threads(t->work.n_scratch) if (w->n_blocks > 1)
     {
         const int thread = omp_get_thread_num();
         if (thread == 0 && read) {
@@ -173,7 +173,7 @@ static frg_status convert_segment(frgi_csv_reader *t, bool read)
         }
 #pragma omp for schedule(dynamic, 1)
         for (int b = 0; b < w->n_blocks; b++) {
-            convert_block(t, b, row[b], &t->scratch[thread]);
+            convert_block(t, b, row[b], &t->work.scratch[thread]);
         }
     }
     return status;
@@ -225,7 +225,7 @@ static frg_status promote(frgi_csv_reader *t, frgi_csv_column *c, frgi_cell_kind
     }
     DROP(t->ctx, &c->values);
     c->again = true;
-    c->active = c->pending = false;
+    c->pending = false;
     return FRG_OK;
 }
 
@@ -236,7 +236,7 @@ static frg_status decide_kind(frgi_csv_reader *t, int64_t k)
     frgi_cell_kind kind = c->kind;
     int64_t missing = 0;
     for (int b = 0; b < t->segments.n_blocks; b++) {
-        const frgi_csv_converted *const converted = &t->converted[b * t->n_active + k];
+        const frgi_csv_converted *const converted = &t->work.converted[b * t->n_active + k];
         kind = frgi_cell_join(kind, converted->kind);
         missing += converted->n_missing;
         if (converted->broken >= 0) {
@@ -280,8 +280,8 @@ static frg_status put_fresh(frgi_csv_reader *t, frgi_csv_column *c, int b, frgi_
     const char *s = cell.s;
     int64_t n = cell.n;
     if (cell.doubled) {
-        n = frgi_cell_copy(&cell, t->scratch[0].cell);
-        s = t->scratch[0].cell;
+        n = frgi_cell_copy(&cell, t->work.scratch[0].cell);
+        s = t->work.scratch[0].cell;
     }
     const int64_t before = c->dictionary.count;
     const int32_t code = frgi_dictionary_put(&c->dictionary, s, n, f->hash);
@@ -304,10 +304,10 @@ static frg_status merge_strings(frgi_csv_reader *t, int64_t k, bool *any)
     frgi_csv_column *const c = &t->columns[t->active[k]];
     int64_t count = 0, bytes = 0;
     for (int b = 0; b < t->segments.n_blocks; b++) {
-        const frgi_csv_converted *const converted = &t->converted[b * t->n_active + k];
+        const frgi_csv_converted *const converted = &t->work.converted[b * t->n_active + k];
         count += converted->n_fresh;
         for (int64_t i = 0; i < converted->n_fresh; i++) {
-            bytes += t->fresh[b][converted->fresh + i].count;
+            bytes += t->work.fresh[b][converted->fresh + i].count;
         }
     }
     if (count == 0) {
@@ -316,9 +316,9 @@ static frg_status merge_strings(frgi_csv_reader *t, int64_t k, bool *any)
     *any = true;
     TRY(frgi_dictionary_reserve(&c->dictionary, t->ctx, count, bytes));
     for (int b = 0; b < t->segments.n_blocks; b++) {
-        const frgi_csv_converted *const converted = &t->converted[b * t->n_active + k];
+        const frgi_csv_converted *const converted = &t->work.converted[b * t->n_active + k];
         for (int64_t i = 0; i < converted->n_fresh; i++) {
-            TRY(put_fresh(t, c, b, &t->fresh[b][converted->fresh + i]));
+            TRY(put_fresh(t, c, b, &t->work.fresh[b][converted->fresh + i]));
         }
     }
     return FRG_OK;
@@ -329,9 +329,9 @@ static void recode_block(frgi_csv_reader *t, int b, int64_t row)
 {
     for (int64_t k = 0; k < t->n_active; k++) {
         const frgi_csv_column *const c = &t->columns[t->active[k]];
-        const frgi_csv_converted *const converted = &t->converted[b * t->n_active + k];
+        const frgi_csv_converted *const converted = &t->work.converted[b * t->n_active + k];
         if (c->fresh && converted->n_fresh > 0) {
-            const frgi_fresh *const fresh = t->fresh[b] + converted->fresh;
+            const frgi_fresh *const fresh = t->work.fresh[b] + converted->fresh;
             int32_t *const codes = (int32_t *)c->values + row;
             for (int64_t r = 0; r < t->segments.blocks[b].rows; r++) {
                 codes[r] = codes[r] <= -2 ? (int32_t)fresh[-2 - codes[r]].hash : codes[r];
@@ -353,7 +353,7 @@ static frg_status encode(frgi_csv_reader *t)
         row[b] = row[b - 1] + t->segments.blocks[b - 1].rows;
     }
 #pragma omp parallel for schedule(dynamic, 1)                                                      \
-    num_threads(t->n_scratch) if (any && t->segments.n_blocks > 1)
+    num_threads(t->work.n_scratch) if (any && t->segments.n_blocks > 1)
     for (int b = 0; b < t->segments.n_blocks; b++) {
         recode_block(t, b, row[b]);
     }

@@ -174,7 +174,6 @@ static frg_status choose_columns(frgi_csv_reader *t)
     for (int64_t i = 0; i < t->n_columns; i++) {
         names[i] = t->columns[i].name;
         t->columns[i].wanted = frgi_column_is_wanted(t->opts, names[i]);
-        t->columns[i].active = t->columns[i].wanted;
     }
     const frg_status status =
         frgi_columns_exist(t->ctx, t->opts, t->input->name, names, t->n_columns);

@@ -10,7 +10,6 @@
 typedef struct {
     char *name;
     bool wanted;  /* asked for */
-    bool active;  /* converted in this pass */
     bool pending; /* to be converted in this segment */
     bool fresh;   /* has just been, to codes of the blocks */
     bool again;   /* needs the second pass */
@@ -29,6 +28,25 @@ typedef struct {
     int64_t broken;         /* row of a cell with text behind its quotes, -1: none */
 } frgi_csv_converted;
 
+/** Memory of the blocks of a segment, and of the threads that convert them. */
+typedef struct {
+    frgi_csv_converted *converted; /* block b, active column k: at [b * n_active + k] */
+    int64_t converted_capacity;
+    frgi_fresh *fresh[FRGI_CSV_BLOCKS];
+    int64_t fresh_capacity[FRGI_CSV_BLOCKS];
+    frgi_encode_scratch *scratch; /* one a thread */
+    int n_scratch;
+    int64_t cell_bytes; /* of the cell of each */
+} frgi_csv_work;
+
+/** The text of an input that cannot be opened again, of csv.c alone. */
+typedef struct {
+    bool keep; /* the input is such a one */
+    frgi_span *text;
+    int64_t n, capacity, bytes;
+    bool let_go; /* it grew too long to be kept */
+} frgi_csv_pipe;
+
 typedef struct {
     frg_context *ctx;
     const frgi_input *input;
@@ -44,19 +62,9 @@ typedef struct {
     int64_t n_active;
     int64_t rows, lines; /* before this segment, in this pass */
 
-    frgi_csv_converted *converted; /* block b, active column k: at [b * n_active + k] */
-    int64_t converted_capacity;
-    frgi_fresh *fresh[FRGI_CSV_BLOCKS];
-    int64_t fresh_capacity[FRGI_CSV_BLOCKS];
-    frgi_encode_scratch *scratch; /* one a thread */
-    int n_scratch;
-    int64_t scratch_cell; /* bytes of each */
-
-    bool keep;  /* the input cannot be opened again */
+    frgi_csv_work work;
     bool again; /* this is the second pass */
-    frgi_span *kept;
-    int64_t n_kept, kept_capacity, kept_bytes;
-    bool let_go; /* the pipe grew too long to be kept */
+    frgi_csv_pipe pipe;
 } frgi_csv_reader;
 
 /** The newlines in [s, e). */

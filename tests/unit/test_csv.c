@@ -771,7 +771,7 @@ enum { MACHINE = 4 << 20 }; /* bytes of memory of the machine that is pretended 
 static frg_context *small_machine(const frg_files *files)
 {
     frg_context *ctx = test_context_with(2, NULL, files);
-    atomic_store(&ctx->machine_memory, MACHINE);
+    atomic_store(&ctx->machine.memory, MACHINE);
     return ctx;
 }
 
