@@ -1,28 +1,16 @@
-/* soap.c - the handle: groups, parameters, the plan of work, and the step.
+/* soap.c - the handle: groups, parameters, the plan of tasks and workspaces.
  *
- * A step is three parallel loops, largest task first, each task one thread:
- *
- *     collect   every factor of every parameter with a gradient: K, and where nothing hinders it
- *               its basis too
- *     factor    the bases that had to wait: for the adaptive test over a parameter, for KL's old
- *               factors
- *     apply     every parameter: into the bases, Adam, out, W
- *
- * (in the order apply, collect for the profile that updates first, which may let the bases follow:
- * soap_async.c). Where that leaves threads idle, the largest tasks are done first, each by all of
- * them (soap_team.c).  Tasks share nothing but read-only state, so bits do not depend on threads or
- * on what else is in the handle (but for staggered refreshes, whose turns are dealt over all of its
- * factors).  All that can fail, options, shapes, callbacks, memory, is done before the first byte
- * of state changes.
+ * A step (soap_step.c) is a sequence of parallel loops over the tasks of the plan, largest first,
+ * each task one thread.  Where that leaves threads idle, the largest tasks are done first, each by
+ * all of them (soap_team.c).  Tasks share nothing but read-only state, so bits do not depend on
+ * threads or on what else is in the handle (but for staggered refreshes, whose turns are dealt over
+ * all of its factors).
  *
  * Memory: m, v, K, Q of every parameter; per thread one workspace for the largest: 5 tensors, 2
  * matrices, a panel. */
-#include <math.h>
-#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "linalg/blas.h"
 #include "soap/soap_state.h"
 
 /* ---- the handle ------------------------------------------------------------------------------ */
@@ -45,8 +33,9 @@ frg_status frg_soap_create(frg_soap **out, frg_context *ctx, const frg_soap_opts
     soap->ctx = ctx;
     soap->ops = tables[frgi_context_isa(ctx)];
     soap->qr = frgi_qr_ops_of(ctx, false);
-    soap->threads = soap->most = frg_threads(ctx);
-    soap->oversubscription[0] = soap->oversubscription[1] = frgi_oversubscription_doubtful();
+    soap->threads = soap->pace.most = frg_threads(ctx);
+    soap->pace.oversubscription[0] = soap->pace.oversubscription[1] =
+        frgi_oversubscription_doubtful();
     TRY_TO(failed, frg_soap_add_group(soap, o ? o : &defaults, NULL));
     *out = soap;
     return FRG_OK;
@@ -68,15 +57,15 @@ static void drop_param(frg_context *ctx, soap_param **at)
 
 static void drop_plan(frg_soap *soap)
 {
-    frgi_arena_close(&soap->arena, soap->ctx);
-    soap->arena = (frgi_arena){0};
-    DROP(soap->ctx, &soap->workspaces);
-    DROP(soap->ctx, &soap->factor_tasks);
-    DROP(soap->ctx, &soap->param_tasks);
-    DROP(soap->ctx, &soap->costs);
-    DROP(soap->ctx, &soap->ranges);
-    soap->n_tasks = 0;
-    soap->planned = false;
+    frgi_arena_close(&soap->plan.arena, soap->ctx);
+    soap->plan.arena = (frgi_arena){0};
+    DROP(soap->ctx, &soap->plan.workspaces);
+    DROP(soap->ctx, &soap->plan.factor_tasks);
+    DROP(soap->ctx, &soap->plan.param_tasks);
+    DROP(soap->ctx, &soap->plan.costs);
+    DROP(soap->ctx, &soap->plan.ranges);
+    soap->plan.n_factors = 0;
+    soap->plan.ready = false;
 }
 
 void frg_soap_destroy(frg_soap *soap)
@@ -197,7 +186,7 @@ frg_status frg_soap_set_group(frg_soap *soap, int group, const frg_soap_opts *o)
     const frg_soap_opts *const was = &soap->groups[group];
     if (taken.qr_method != was->qr_method || taken.stagger != was->stagger ||
         (taken.stagger && steps_to_deal(&taken) != steps_to_deal(was))) {
-        soap->planned = false;
+        soap->plan.ready = false;
     }
     soap->groups[group] = taken;
     return FRG_OK;
@@ -432,7 +421,7 @@ frg_status frg_soap_add_param(frg_soap *soap, int group, frg_array w, const char
         *id = soap->n_params;
     }
     soap->params[soap->n_params++] = p;
-    soap->planned = soap->forewarned = false;
+    soap->plan.ready = false;
     return FRG_OK;
 }
 
@@ -464,8 +453,8 @@ static void deal_duties(frg_soap *soap)
         const frg_soap_opts *const o = &soap->groups[g];
         double load[MOST_STEPS] = {0};
         const int64_t f = steps_to_deal(o);
-        for (int64_t i = 0; o->stagger && i < soap->n_tasks; i++) {
-            const soap_task *const t = &soap->factor_tasks[i];
+        for (int64_t i = 0; o->stagger && i < soap->plan.n_factors; i++) {
+            const soap_task *const t = &soap->plan.factor_tasks[i];
             if (t->param->group != g) {
                 continue;
             }
@@ -536,18 +525,18 @@ size_t frgi_soap_plan_bytes(const frg_soap *soap)
 frg_status frgi_soap_plan(frg_soap *soap)
 {
     TRY(frgi_soap_open(soap));
-    if (soap->planned) {
+    if (soap->plan.ready) {
         return FRG_OK;
     }
     frg_context *const ctx = soap->ctx;
     drop_plan(soap);
     const extent e = extent_of(soap);
     const int64_t n = e.factors;
-    TRY(NEW(ctx, &soap->factor_tasks, n, "tasks"));
-    TRY(NEW(ctx, &soap->param_tasks, soap->n_params, "tasks"));
-    TRY(NEW(ctx, &soap->costs, n > soap->n_params ? n : soap->n_params, "tasks"));
-    TRY(NEW(ctx, &soap->ranges, soap->n_params, "ranges"));
-    TRY(NEW0(ctx, &soap->workspaces, soap->threads, "workspaces"));
+    TRY(NEW(ctx, &soap->plan.factor_tasks, n, "tasks"));
+    TRY(NEW(ctx, &soap->plan.param_tasks, soap->n_params, "tasks"));
+    TRY(NEW(ctx, &soap->plan.costs, n > soap->n_params ? n : soap->n_params, "tasks"));
+    TRY(NEW(ctx, &soap->plan.ranges, soap->n_params, "ranges"));
+    TRY(NEW0(ctx, &soap->plan.workspaces, soap->threads, "workspaces"));
     frgi_soap_note_ranges(soap);
     for (int64_t i = 0; i < soap->n_params; i++) {
         soap_param *const p = soap->params[i];
@@ -555,23 +544,23 @@ frg_status frgi_soap_plan(frg_soap *soap)
         for (int k = 0; k < p->n_factors; k++) {
             const double d = (double)p->factors[k].size;
             sizes += d;
-            soap->factor_tasks[soap->n_tasks++] =
+            soap->plan.factor_tasks[soap->plan.n_factors++] =
                 (soap_task){p, &p->factors[k], 5 * d * d * d + d * (double)p->count};
         }
-        soap->param_tasks[i] = (soap_task){p, NULL, sizes * (double)p->count};
+        soap->plan.param_tasks[i] = (soap_task){p, NULL, sizes * (double)p->count};
     }
-    by_cost(soap->factor_tasks, soap->n_tasks);
-    by_cost(soap->param_tasks, soap->n_params);
+    by_cost(soap->plan.factor_tasks, soap->plan.n_factors);
+    by_cost(soap->plan.param_tasks, soap->n_params);
     deal_duties(soap);
     for (int pass = 0; pass < 2; pass++) {
         for (int t = 0; t < soap->threads; t++) {
-            soap->workspaces[t] = layout_workspace(soap, &soap->arena, t, &e);
+            soap->plan.workspaces[t] = layout_workspace(soap, &soap->plan.arena, t, &e);
         }
         if (pass == 0) {
-            TRY(frgi_arena_open(&soap->arena, ctx, "room for the threads of an optimizer"));
+            TRY(frgi_arena_open(&soap->plan.arena, ctx, "room for the threads of an optimizer"));
         }
     }
-    soap->planned = true;
+    soap->plan.ready = true;
     return FRG_OK;
 }
 
@@ -593,6 +582,6 @@ size_t frg_soap_bytes(const frg_soap *soap)
     for (int64_t i = 0; i < soap->n_open; i++) {
         states += soap->params[i]->state.bytes;
     }
-    const size_t tasks = soap->planned ? task_bytes(soap, soap->n_tasks) : 0;
-    return states + soap->arena.bytes + soap->eigh.bytes + tasks;
+    const size_t tasks = soap->plan.ready ? task_bytes(soap, soap->plan.n_factors) : 0;
+    return states + soap->plan.arena.bytes + soap->eigh.arena.bytes + tasks;
 }

@@ -120,7 +120,7 @@ static int by_address(const void *a, const void *b, const void *unused)
 
 void frgi_soap_note_ranges(frg_soap *soap)
 {
-    soap_range *const r = soap->ranges;
+    soap_range *const r = soap->plan.ranges;
     for (int64_t i = 0; i < soap->n_params; i++) {
         r[i] = soap->params[i]->range;
     }
@@ -137,19 +137,19 @@ static bool may_share(const frg_soap *soap, soap_range g)
     int64_t low = 0, high = soap->n_params;
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
-        if (soap->ranges[middle].first < g.last) {
+        if (soap->plan.ranges[middle].first < g.last) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    return low > 0 && soap->ranges[low - 1].last > g.first;
+    return low > 0 && soap->plan.ranges[low - 1].last > g.first;
 }
 
 const soap_param *frgi_soap_owner(const frg_soap *soap, const frg_array *a)
 {
     const soap_range range = frgi_soap_range(a);
-    if (!range.first || (soap->planned && !may_share(soap, range))) {
+    if (!range.first || (soap->plan.ready && !may_share(soap, range))) {
         return NULL;
     }
     for (int64_t i = 0; i < soap->n_params; i++) {

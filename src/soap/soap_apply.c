@@ -40,9 +40,8 @@ static void move_moment(soap_param *p, soap_direction way, int64_t label, soap_w
     p->label = label;
 }
 
-void frgi_soap_project_back(const frg_soap *soap, soap_param *p, soap_workspace *work)
+void frgi_soap_project_back(soap_param *p, soap_workspace *work)
 {
-    (void)soap;
     const double start = frgi_seconds();
     if (p->label != 0) {
         assert(p->label == p->generation);
@@ -81,11 +80,19 @@ static void identity(ptrdiff_t n, float *x)
     }
 }
 
+void frgi_soap_set_rotation(soap_factor *f, const float *turn)
+{
+    for (ptrdiff_t i = 0; i < f->size * f->size; i++) {
+        f->rotation[i] = turn[i] * turn[i];
+    }
+    f->rotated = true;
+}
+
 /** After a warm-up v describes raw coordinates and may be begun anew.  Where bases were rotated:
  *  v <- sum over old coordinates of (Q_old'Q_new)^2 v, along every axis that a factor of turned. */
 void frgi_soap_rotate(const frg_soap *soap, soap_param *p, soap_workspace *work)
 {
-    if (p->first && soap->groups[p->group].warmup_v == FRG_WARMUP_V_RESET) {
+    if (p->decided.first && soap->groups[p->group].warmup_v == FRG_WARMUP_V_RESET) {
         memset(p->v, 0, (size_t)p->count * sizeof *p->v);
     }
     for (int first = 0, end; first < p->n_factors; first = end) {
@@ -178,15 +185,7 @@ void frgi_soap_apply_permutation(soap_param *p, soap_workspace *work)
 
 /* ---- Adam ------------------------------------------------------------------------------------ */
 
-typedef struct {
-    soap_adam adam;
-    double lr;         /* what D is multiplied with */
-    double keep;       /* weight decay: what W is multiplied with */
-    bool after;        /* the decay comes after the update */
-    double decay_in_g; /* l2 */
-} update_rule;
-
-static update_rule rule_of(const frg_soap_opts *o, const soap_param *p, double top)
+static soap_rule rule_of(const frg_soap_opts *o, const soap_param *p, double max_abs)
 {
     const double t = (double)(p->step + 1);
     const double c1 = o->correct_bias ? 1 - pow(o->beta1, t) : 1;
@@ -197,8 +196,8 @@ static update_rule rule_of(const frg_soap_opts *o, const soap_param *p, double t
     for (int a = 0; a < p->axes; a++) {
         longest = fmax(longest, (double)p->dims[a]);
     }
-    const double floor = o->denom_floor * 0x1p-24 * sqrt(longest) * top;
-    update_rule r = {
+    const double floor = o->denom_floor * 0x1p-24 * sqrt(longest) * max_abs;
+    soap_rule r = {
         .adam = {.rate1 = (float)(1 - o->beta1),
                  .rate2 = (float)(1 - o->beta2),
                  .from_m = (float)(outside       ? 1
@@ -224,8 +223,7 @@ static update_rule rule_of(const frg_soap_opts *o, const soap_param *p, double t
     case FRG_DECAY_PALM:
         r.keep = 1 - o->lr * o->lr * o->weight_decay;
         break;
-    case FRG_DECAY_L2:
-        r.decay_in_g = o->weight_decay;
+    case FRG_DECAY_L2: /* in the gradient */
         break;
     }
     return r;
@@ -250,33 +248,56 @@ static void stack_slice(const void *job, const soap_workspace *work, ptrdiff_t f
     copy(count, s->m + from, s->to + s->count + from);
 }
 
-/** P in work->x; the first moment in its basis beside it at *in_basis, NULL where Adam keeps it
- *  itself. */
-static float *enter(const frg_soap *soap, soap_param *p, const float *g, soap_workspace *work,
-                    const float **in_basis)
+/** M <- its average with g; g and M into the bases side by side. */
+static void enter_both(const frg_soap *soap, soap_param *p, const float *g, soap_workspace *work,
+                       soap_update *u)
 {
     const frg_soap_opts *const o = &soap->groups[p->group];
-    *in_basis = NULL;
-    if (p->generation == 0) {
-        copy(p->count, g, work->x);
-        return work->x;
+    if (p->label != 0) { /* the option was changed since */
+        move_moment(p, SOAP_OUT, 0, work);
     }
-    if (frgi_soap_original(o)) {
-        if (p->label != 0) { /* the option was changed since */
-            move_moment(p, SOAP_OUT, 0, work);
+    const stacking s = {soap->ops, p->count, (float)(1 - o->beta1), g, p->m, work->x};
+    frgi_soap_share(work, p->count, SOAP_ELEMENTS, stack_slice, &s);
+    u->x = frgi_soap_contract_all(p, work, SOAP_IN, 2, work->x, work->y);
+    u->first = u->x + p->count;
+}
+
+/** The gradient, with the weights in it where the decay is there. */
+static const float *decayed_gradient(const frg_soap *soap, const soap_param *p,
+                                     soap_workspace *work, const frg_array *w)
+{
+    const frg_soap_opts *const o = &soap->groups[p->group];
+    const float *const g = frgi_soap_gradient(soap, p, work);
+    if (o->weight_decay_method != FRG_DECAY_L2 || o->weight_decay == 0) {
+        return g;
+    }
+    if (g != work->g) {
+        copy(p->count, g, work->g);
+    }
+    frgi_soap_add(w, ldexp(o->weight_decay, -p->exponent), work->g);
+    return work->g;
+}
+
+void frgi_soap_enter(const frg_soap *soap, soap_param *p, soap_workspace *work, soap_update *u)
+{
+    const double start = frgi_seconds();
+    const bool original = frgi_soap_original(&soap->groups[p->group]);
+    *u = (soap_update){.w = frgi_soap_oriented(p, &p->w)};
+    const float *const g = decayed_gradient(soap, p, work, &u->w);
+    if (p->generation > 0 && original) {
+        enter_both(soap, p, g, work, u);
+    } else {
+        if (p->label != p->generation) {
+            assert(p->label == 0);
+            move_moment(p, SOAP_IN, p->generation, work);
         }
-        const stacking s = {soap->ops, p->count, (float)(1 - o->beta1), g, p->m, work->x};
-        frgi_soap_share(work, p->count, SOAP_ELEMENTS, stack_slice, &s);
-        float *const both = frgi_soap_contract_all(p, work, SOAP_IN, 2, work->x, work->y);
-        *in_basis = both + p->count;
-        return both;
+        copy(p->count, g, work->x);
+        u->x = p->generation > 0 ? frgi_soap_contract_all(p, work, SOAP_IN, 1, work->x, work->y)
+                                 : work->x;
     }
-    if (p->label != p->generation) {
-        assert(p->label == 0);
-        move_moment(p, SOAP_IN, p->generation, work);
-    }
-    copy(p->count, g, work->x);
-    return frgi_soap_contract_all(p, work, SOAP_IN, 1, work->x, work->y);
+    /* the invariant of the head of this file */
+    assert(p->label == (original || p->generation == 0 ? 0 : p->generation));
+    work->seconds[SOAP_PROJECT] += frgi_seconds() - start;
 }
 
 typedef struct {
@@ -323,37 +344,31 @@ static double rescaling(const frg_soap *soap, const soap_param *p, const float *
     return scale;
 }
 
-void frgi_soap_apply(const frg_soap *soap, soap_param *p, soap_workspace *work)
+void frgi_soap_adam(const frg_soap *soap, soap_param *p, soap_workspace *work, soap_update *u)
 {
     const frg_soap_opts *const o = &soap->groups[p->group];
     const double start = frgi_seconds();
-    const frg_array w = frgi_soap_oriented(p, &p->w);
-    const float *g = frgi_soap_gradient(soap, p, work);
-    if (o->weight_decay_method == FRG_DECAY_L2 && o->weight_decay != 0) {
-        if (g != work->g) {
-            copy(p->count, g, work->g);
-            g = work->g;
-        }
-        frgi_soap_add(&w, ldexp(o->weight_decay, -p->exponent), work->g);
-    }
-    const float *in_basis;
-    float *const x = enter(soap, p, g, work, &in_basis);
-    const bool stored = in_basis == NULL;
-    /* the invariant of the head of this file */
-    assert(p->label == (frgi_soap_original(o) || p->generation == 0 ? 0 : p->generation));
-    const double entered = frgi_seconds();
-    const double top = o->denom_floor > 0 ? soap->ops->largest(p->count, x) : 0;
-    const update_rule rule = rule_of(o, p, top);
-    const adaption step = {soap->ops, &rule.adam, x, stored ? p->m : NULL, p->v, in_basis};
-    frgi_soap_share(work, p->count, SOAP_ELEMENTS, adapt_slice, &step);
-    const double adapted = frgi_seconds();
-    float *const other = x == work->x ? work->y : work->x;
-    const float *const d =
-        p->generation > 0 ? frgi_soap_contract_all(p, work, SOAP_OUT, 1, x, other) : x;
-    const double left = frgi_seconds();
-    frgi_soap_give(soap->ops, work, &w, rule.keep, rule.after, rule.lr * rescaling(soap, p, d),
-                   frgi_soap_rounding(o, p), d);
+    const double max_abs = o->denom_floor > 0 ? soap->ops->largest(p->count, u->x) : 0;
+    u->rule = rule_of(o, p, max_abs);
+    const adaption a = {soap->ops, &u->rule.adam, u->x, u->first ? NULL : p->m, p->v, u->first};
+    frgi_soap_share(work, p->count, SOAP_ELEMENTS, adapt_slice, &a);
+    work->seconds[SOAP_UPDATE] += frgi_seconds() - start;
+}
+
+void frgi_soap_leave(const soap_param *p, soap_workspace *work, soap_update *u)
+{
+    const double start = frgi_seconds();
+    float *const other = u->x == work->x ? work->y : work->x;
+    u->d = p->generation > 0 ? frgi_soap_contract_all(p, work, SOAP_OUT, 1, u->x, other) : u->x;
+    work->seconds[SOAP_PROJECT] += frgi_seconds() - start;
+}
+
+void frgi_soap_write(const frg_soap *soap, soap_param *p, soap_workspace *work, soap_update *u)
+{
+    const double start = frgi_seconds();
+    const soap_rule *const r = &u->rule;
+    frgi_soap_give(soap->ops, work, &u->w, r->keep, r->after, r->lr * rescaling(soap, p, u->d),
+                   frgi_soap_rounding(&soap->groups[p->group], p), u->d);
     p->step++;
-    work->seconds[SOAP_PROJECT] += entered - start + left - adapted;
-    work->seconds[SOAP_UPDATE] += adapted - entered + frgi_seconds() - left;
+    work->seconds[SOAP_UPDATE] += frgi_seconds() - start;
 }

@@ -5,8 +5,6 @@
  * products, QR and the moment's way out of its basis then run on a thread that the handle starts,
  * with the threads of its context.  Whatever looks at the state next waits for it first: the
  * results have the bits of a refresh within the step. */
-#include <string.h>
-
 #include "linalg/blas.h"
 #include "soap/soap_state.h"
 
@@ -20,26 +18,25 @@ static void *work(void *handle)
 
 void frgi_soap_launch(frg_soap *soap)
 {
-    for (int t = 0; t < soap->threads; t++) {
-        memset(soap->workspaces[t].seconds, 0, sizeof soap->workspaces[t].seconds);
-    }
-    soap->pending = true;
-    soap->in_flight = pthread_create(&soap->worker, NULL, work, soap) == 0;
-    if (!soap->in_flight) { /* no thread to be had: the step takes as long as without the option */
+    frgi_soap_clear_times(soap);
+    soap->later.pending = true;
+    soap->later.in_flight = pthread_create(&soap->later.worker, NULL, work, soap) == 0;
+    if (!soap->later
+             .in_flight) { /* no thread to be had: the step takes as long as without the option */
         (void)work(soap);
     }
 }
 
 void frgi_soap_wait(frg_soap *soap)
 {
-    if (!soap || !soap->pending) {
+    if (!soap || !soap->later.pending) {
         return;
     }
-    if (soap->in_flight) {
-        (void)pthread_join(soap->worker, NULL);
+    if (soap->later.in_flight) {
+        (void)pthread_join(soap->later.worker, NULL);
     }
-    soap->pending = soap->in_flight = false;
-    frgi_soap_end_refresh(soap, &soap->late);
-    frgi_soap_end_eigh(soap);
-    frgi_soap_sum_times(soap, &soap->late);
+    soap->later.pending = soap->later.in_flight = false;
+    frgi_soap_end_refresh(soap, &soap->later.report);
+    frgi_soap_eigh_end(soap);
+    frgi_soap_sum_times(soap, &soap->later.report);
 }

@@ -67,22 +67,22 @@ static int integer_length(ptrdiff_t n)
 
 frg_status frgi_soap_eigh_open(frg_soap *soap, ptrdiff_t n)
 {
-    if (n <= soap->eigh_size) {
+    if (n <= soap->eigh.size) {
         return FRG_OK;
     }
     frgi_soap_eigh_close(soap);
-    TRY(NEW0(soap->ctx, &soap->eigh_work, soap->threads, "eigendecompositions"));
-    TRY(NEW0(soap->ctx, &soap->eigh_integers, soap->threads, "eigendecompositions"));
+    TRY(NEW0(soap->ctx, &soap->eigh.work, soap->threads, "eigendecompositions"));
+    TRY(NEW0(soap->ctx, &soap->eigh.integers, soap->threads, "eigendecompositions"));
     for (int pass = 0; pass < 2; pass++) {
         for (int t = 0; t < soap->threads; t++) {
-            soap->eigh_work[t] = TAKE(&soap->eigh, float, work_length(n));
-            soap->eigh_integers[t] = TAKE(&soap->eigh, int, integer_length(n));
+            soap->eigh.work[t] = TAKE(&soap->eigh.arena, float, work_length(n));
+            soap->eigh.integers[t] = TAKE(&soap->eigh.arena, int, integer_length(n));
         }
         if (pass == 0) {
-            TRY(frgi_arena_open(&soap->eigh, soap->ctx, "room for eigendecompositions"));
+            TRY(frgi_arena_open(&soap->eigh.arena, soap->ctx, "room for eigendecompositions"));
         }
     }
-    soap->eigh_size = n;
+    soap->eigh.size = n;
     return FRG_OK;
 }
 
@@ -98,21 +98,32 @@ size_t frgi_soap_eigh_bytes(const frg_soap *soap, ptrdiff_t n)
 
 void frgi_soap_eigh_close(frg_soap *soap)
 {
-    frgi_arena_close(&soap->eigh, soap->ctx);
-    DROP(soap->ctx, &soap->eigh_work);
-    DROP(soap->ctx, &soap->eigh_integers);
-    soap->eigh = (frgi_arena){0};
-    soap->eigh_size = 0;
+    frgi_arena_close(&soap->eigh.arena, soap->ctx);
+    DROP(soap->ctx, &soap->eigh.work);
+    DROP(soap->ctx, &soap->eigh.integers);
+    soap->eigh.arena = (frgi_arena){0};
+    soap->eigh.size = 0;
+}
+
+void frgi_soap_eigh_end(frg_soap *soap)
+{
+    bool again = false;
+    for (int64_t g = 0; g < soap->n_groups; g++) {
+        again |= soap->groups[g].use_eigh != 0;
+    }
+    if (!again) {
+        frgi_soap_eigh_close(soap);
+    }
 }
 
 /** Eigenvectors of K by columns, descending. */
-static bool eigen_basis(const frg_soap *soap, soap_factor *f, soap_workspace *work, int thread)
+static bool eigen_basis(const frg_soap *soap, soap_factor *f, soap_workspace *work)
 {
-    const ptrdiff_t n = f->size;
+    const ptrdiff_t n = f->size, thread = work - soap->plan.workspaces;
     float *const a = work->qr.other, *const values = work->qr.panel;
     memcpy(a, f->k, (size_t)(n * n) * sizeof *a);
-    if (!frgi_ssyevd((int)n, a, (int)n, values, soap->eigh_work[thread], work_length(n),
-                     soap->eigh_integers[thread], integer_length(n)) ||
+    if (!frgi_ssyevd((int)n, a, (int)n, values, soap->eigh.work[thread], work_length(n),
+                     soap->eigh.integers[thread], integer_length(n)) ||
         isnan(soap->ops->largest(n * n, a))) {
         return false;
     }
@@ -127,17 +138,14 @@ static bool eigen_basis(const frg_soap *soap, soap_factor *f, soap_workspace *wo
 /** Second moments of a warm-up turn into the first basis, where that is asked for: Q_old = I. */
 static void rotation_from_coordinates(const frg_soap_opts *o, const soap_param *p, soap_factor *f)
 {
-    if (p->first && o->warmup_v == FRG_WARMUP_V_ROTATE && !f->lost) {
-        for (ptrdiff_t i = 0; i < f->size * f->size; i++) {
-            f->rotation[i] = f->q[i] * f->q[i];
-        }
-        f->rotated = true;
+    if (p->decided.first && o->warmup_v == FRG_WARMUP_V_ROTATE && !f->lost) {
+        frgi_soap_set_rotation(f, f->q);
     }
 }
 
 bool frgi_soap_rescue(frg_soap *soap, const soap_param *p, soap_factor *f)
 {
-    if (!isfinite(f->norm)) {
+    if (!isfinite(f->result.norm)) {
         return false;
     }
     const ptrdiff_t n = f->size;
@@ -188,7 +196,7 @@ static const soap_factor *leader(const frg_soap_opts *o, const soap_param *p, co
         return NULL;
     }
     const soap_factor *const shorter = &p->factors[p->dims[1] < p->dims[0]];
-    return f != shorter && f->fresh && shorter->fresh ? shorter : NULL;
+    return f != shorter && f->decided.fresh && shorter->decided.fresh ? shorter : NULL;
 }
 
 bool frgi_soap_follows(const frg_soap_opts *o, const soap_param *p, const soap_factor *f)
@@ -197,8 +205,8 @@ bool frgi_soap_follows(const frg_soap_opts *o, const soap_param *p, const soap_f
 }
 
 /** Q = orth(G'U), U the basis of the shorter axis. */
-static void follow(const frg_soap *soap, const soap_param *p, soap_factor *f,
-                   const soap_factor *shorter, soap_workspace *work)
+static soap_outcome follow(const frg_soap *soap, const soap_param *p, soap_factor *f,
+                           const soap_factor *shorter, soap_workspace *work)
 {
     const ptrdiff_t n = f->size, k = shorter->size, ld = work->qr.x.ld;
     const float *const g = frgi_soap_gradient(soap, p, work); /* as columns: dims[1] x dims[0] */
@@ -212,24 +220,33 @@ static void follow(const frg_soap *soap, const soap_param *p, soap_factor *f,
     for (ptrdiff_t j = k; j < n; j++) {
         memset(a + j * ld, 0, (size_t)n * sizeof *a);
     }
-    f->hint = 0;
-    f->done = frgi_soap_orthonormalise(soap, p, f, work, 0, true) ? SOAP_BY_QR : SOAP_FAILED;
+    f->result.hint = 0;
+    return frgi_soap_orthonormalise(soap, p, f, work, 0) ? SOAP_BY_QR : SOAP_FAILED;
 }
 
-void frgi_soap_decompose(const frg_soap *soap, const soap_param *p, soap_factor *f,
-                         soap_workspace *work, int thread)
+static soap_outcome make_basis(const frg_soap *soap, const soap_param *p, soap_factor *f,
+                               soap_workspace *work)
 {
-    const frg_soap_opts *const o = &soap->groups[p->group];
-    const soap_factor *const shorter = leader(o, p, f);
-    f->norm = frgi_soap_norm(soap, f);
-    f->done = frgi_soap_of_norm(f->norm, SOAP_BY_EIGH);
-    if (f->done == SOAP_BY_EIGH && is_diagonal(f) && (!shorter || is_diagonal(shorter))) {
+    const soap_factor *const shorter = leader(&soap->groups[p->group], p, f);
+    if (is_diagonal(f) && (!shorter || is_diagonal(shorter))) {
         permutation_basis(f, work);
-    } else if (f->done == SOAP_BY_EIGH && shorter && shorter->done == SOAP_BY_EIGH) {
-        follow(soap, p, f, shorter, work);
-    } else if (f->done == SOAP_BY_EIGH && (shorter || !eigen_basis(soap, f, work, thread))) {
-        f->done = SOAP_FAILED;
+        return SOAP_BY_EIGH;
     }
-    f->lost = f->done == SOAP_FAILED || f->done == SOAP_UNTOUCHED;
-    rotation_from_coordinates(o, p, f);
+    if (shorter && shorter->result.done == SOAP_BY_EIGH) {
+        return follow(soap, p, f, shorter, work);
+    }
+    return !shorter && eigen_basis(soap, f, work) ? SOAP_BY_EIGH : SOAP_FAILED;
+}
+
+soap_outcome frgi_soap_decompose(const frg_soap *soap, const soap_param *p, soap_factor *f,
+                                 soap_workspace *work)
+{
+    f->result.norm = frgi_soap_norm(soap, f);
+    soap_outcome outcome = frgi_soap_of_norm(f->result.norm, SOAP_BY_EIGH);
+    if (outcome == SOAP_BY_EIGH) {
+        outcome = make_basis(soap, p, f, work);
+    }
+    f->lost = outcome == SOAP_FAILED || outcome == SOAP_UNTOUCHED;
+    rotation_from_coordinates(&soap->groups[p->group], p, f);
+    return outcome;
 }

@@ -203,72 +203,78 @@ static void rayleigh(const frg_soap *soap, soap_factor *f, soap_workspace *work)
         hint = ratio < hint ? ratio : hint;
         sum += ww;
     }
-    f->hint = hint;
-    f->norm = sqrt(sum);
+    f->result.hint = hint;
+    f->result.norm = sqrt(sum);
+}
+
+void frgi_soap_begin_factor(soap_factor *f)
+{
+    f->result.passes = false;
+    f->result.done = SOAP_UNTOUCHED;
+}
+
+static void begin_product(const frg_soap *soap, const soap_factor *f, soap_workspace *work)
+{
+    frgi_qr_workspace_shape(soap->qr, &work->qr, f->size, f->size);
+    work->qr.x.team = work->team;
 }
 
 void frgi_soap_rayleigh(const frg_soap *soap, const soap_param *p, soap_factor *f,
                         soap_workspace *work)
 {
-    const frg_soap_opts *const o = &soap->groups[p->group];
     const double start = frgi_seconds();
-    frgi_qr_workspace_shape(soap->qr, &work->qr, f->size, f->size);
-    work->qr.x.team = work->team;
+    begin_product(soap, f, work);
     multiply(p, f, work);
     rayleigh(soap, f, work);
-    f->norm = frgi_soap_norm(soap, f); /* of K itself: the test is finer than the rounding of K Q */
-    f->tested = true;
+    /* of K itself: the test is finer than the rounding of K Q */
+    f->result.norm = frgi_soap_norm(soap, f);
+    work->seconds[SOAP_REFRESH] += frgi_seconds() - start;
+}
+
+/** diagonal     norm(diag(Q'KQ)) >= (1 - tol) norm(K)
+ *  off-diagonal norm(Q'KQ - diag(Q'KQ)) <= tol norm(K) */
+void frgi_soap_test(const frg_soap *soap, const soap_param *p, soap_factor *f, soap_workspace *work)
+{
+    const frg_soap_opts *const o = &soap->groups[p->group];
+    frgi_soap_rayleigh(soap, p, f, work);
+    const double norm = f->result.norm;
     double sum = 0;
     for (ptrdiff_t j = 0; j < f->size; j++) {
         sum += f->lambda[j] * f->lambda[j];
     }
     if (o->adaptive_form == FRG_ADAPTIVE_DIAGONAL) {
-        f->passes = sqrt(sum) >= (1 - o->adaptive_tolerance) * f->norm;
+        f->result.passes = sqrt(sum) >= (1 - o->adaptive_tolerance) * norm;
     } else {
-        const double remainder = f->norm * f->norm - sum;
-        f->passes = sqrt(remainder > 0 ? remainder : 0) <= o->adaptive_tolerance * f->norm;
+        const double remainder = norm * norm - sum;
+        f->result.passes = sqrt(remainder > 0 ? remainder : 0) <= o->adaptive_tolerance * norm;
     }
-    work->seconds[SOAP_REFRESH] += frgi_seconds() - start;
 }
+
+typedef struct {
+    const double *lambda;
+    const int32_t *rank; /* of a slot: the place it had */
+} quotient_order;
 
 /** Larger first, NaN last, equal ones by place: the same on every machine that has the same
  *  numbers. */
-static bool stands_before(double a, double b, int32_t at_a, int32_t at_b)
+static int by_quotient(const void *a, const void *b, const void *user)
 {
-    if (isnan(a) || isnan(b)) {
-        return isnan(a) && isnan(b) ? at_a < at_b : isnan(b);
+    const quotient_order *const by = user;
+    const int32_t i = *(const int32_t *)a, j = *(const int32_t *)b;
+    const double x = by->lambda[i], y = by->lambda[j];
+    if (x == y || (isnan(x) && isnan(y))) {
+        return (by->rank[i] > by->rank[j]) - (by->rank[i] < by->rank[j]);
     }
-    return a > b || (a == b && at_a < at_b);
+    return isnan(x) || x < y ? 1 : -1;
 }
 
-/** Heap sort of places by descending lambda[slot[place]], stable by the tie rule. */
 void frgi_soap_sort_places(ptrdiff_t n, const double *lambda, int32_t *slots, int32_t *rank)
 {
-    /* rank[slot]: the place the slot had */
     for (ptrdiff_t i = 0; i < n; i++) {
         rank[slots[i]] = (int32_t)i;
     }
-    for (ptrdiff_t built = n / 2, end = n; end > 1;) {
-        int32_t x;
-        if (built > 0) {
-            x = slots[--built];
-        } else {
-            x = slots[--end];
-            slots[end] = slots[0];
-        }
-        ptrdiff_t at = built;
-        for (ptrdiff_t child; (child = 2 * at + 1) < end; at = child) {
-            if (child + 1 < end && stands_before(lambda[slots[child]], lambda[slots[child + 1]],
-                                                 rank[slots[child]], rank[slots[child + 1]])) {
-                child++;
-            }
-            if (!stands_before(lambda[x], lambda[slots[child]], rank[x], rank[slots[child]])) {
-                break;
-            }
-            slots[at] = slots[child];
-        }
-        slots[at] = x;
-    }
+    const quotient_order by = {lambda, rank};
+    frgi_sort(slots, n, sizeof *slots, by_quotient, &by);
 }
 
 /* ---- refresh --------------------------------------------------------------------------------- */
@@ -280,10 +286,7 @@ static void keep_rotation(soap_factor *f, const float *q_new, ptrdiff_t ld)
 {
     const int n = (int)f->size;
     frgi_sgemm('T', 'N', n, n, n, 1, f->rotation, n, q_new, (int)ld, 0, f->q, n);
-    for (ptrdiff_t i = 0; i < f->size * f->size; i++) {
-        f->rotation[i] = f->q[i] * f->q[i];
-    }
-    f->rotated = true;
+    frgi_soap_set_rotation(f, f->q);
 }
 
 /** Where columns are moved, the quotients move with them and places are slots again. */
@@ -367,8 +370,9 @@ static void columns_of_basis(const void *job, const soap_workspace *work, ptrdif
     }
 }
 
-bool frgi_soap_orthonormalise(const frg_soap *soap, const soap_param *param, soap_factor *f,
-                              soap_workspace *work, double floor, bool last)
+/** orth(A) by places in work->qr.q. */
+static bool solve_basis(const frg_soap *soap, const soap_param *param, soap_factor *f,
+                        soap_workspace *work, double floor, bool verify)
 {
     const frg_soap_opts *const o = &soap->groups[param->group];
     const ptrdiff_t n = f->size, ld = work->qr.x.ld;
@@ -379,73 +383,106 @@ bool frgi_soap_orthonormalise(const frg_soap *soap, const soap_param *param, soa
         memset(a, 0, (size_t)work->qr.x.rows * sizeof *a);
     }
     const frgi_qr_request wanted = {.method = o->qr_method,
-                                    .verify = last ? FRG_QR_VERIFY_PROBE : FRG_QR_VERIFY_NONE,
+                                    .verify = verify ? FRG_QR_VERIFY_PROBE : FRG_QR_VERIFY_NONE,
                                     .ortho_tol = o->ortho_tol,
-                                    .hint = f->hint};
-    frgi_qr_solve(soap->qr, &work->qr, &wanted, &f->report);
-    if (f->report.flags & FRG_QR_NONFINITE) {
-        return false;
+                                    .hint = f->result.hint};
+    frgi_qr_solve(soap->qr, &work->qr, &wanted, &f->result.report);
+    return !(f->result.report.flags & FRG_QR_NONFINITE);
+}
+
+/** Q <- what solve_basis found. */
+static void place_basis(const frg_soap *soap, const soap_param *param, soap_factor *f,
+                        soap_workspace *work)
+{
+    const factor_job job = {.soap = soap, .p = param, .f = f, .lead = work};
+    frgi_soap_share(work, f->size, COLUMNS, columns_of_basis, &job);
+}
+
+bool frgi_soap_orthonormalise(const frg_soap *soap, const soap_param *p, soap_factor *f,
+                              soap_workspace *work, double floor)
+{
+    const bool finite = solve_basis(soap, p, f, work, floor, true);
+    if (finite) {
+        place_basis(soap, p, f, work);
     }
-    if (last && f->done == SOAP_BY_QR && o->moment2_order == FRG_MOMENT2_ROTATE) {
-        keep_rotation(f, work->qr.q, ld);
+    return finite;
+}
+
+/** W = K Q in work->qr.other, lambda, norm(W). */
+static void product_and_quotients(const frg_soap *soap, const soap_param *p, soap_factor *f,
+                                  soap_workspace *work)
+{
+    multiply(p, f, work);
+    rayleigh(soap, f, work);
+}
+
+/** Q <- orth(K Q), so often as there are steps, the first of which finds its product made. */
+static bool iterate(const frg_soap *soap, const soap_param *p, soap_factor *f, soap_workspace *work)
+{
+    const frg_soap_opts *const o = &soap->groups[p->group];
+    for (int s = 0; s < o->power_iter_steps; s++) {
+        const bool last = s + 1 == o->power_iter_steps;
+        if (s > 0) {
+            product_and_quotients(soap, p, f, work);
+            f->result.hint = 0;
+        }
+        if (!solve_basis(soap, p, f, work, o->ridge_c * ROUNDOFF * f->result.norm, last)) {
+            return false;
+        }
+        if (last && o->moment2_order == FRG_MOMENT2_ROTATE) {
+            keep_rotation(f, work->qr.q, work->qr.x.ld);
+        }
+        place_basis(soap, p, f, work);
+        if (o->moment2_order != FRG_MOMENT2_FOLLOW) {
+            move_quotients(f, work);
+        }
     }
-    frgi_soap_share(work, n, COLUMNS, columns_of_basis, &job);
     return true;
 }
 
-static void refresh_by_qr(const frg_soap *soap, const soap_param *p, soap_factor *f,
-                          soap_workspace *work)
+/** Algorithm 4 of Vyas et al. (2024): S = K Q, Q <- orth(S). */
+static soap_outcome refresh_by_qr(const frg_soap *soap, const soap_param *p, soap_factor *f,
+                                  soap_workspace *work, bool multiplied)
 {
     const frg_soap_opts *const o = &soap->groups[p->group];
-    if (!f->tested) {
-        multiply(p, f, work);
-        rayleigh(soap, f, work);
+    if (!multiplied) {
+        product_and_quotients(soap, p, f, work);
     }
-    f->done = frgi_soap_of_norm(f->norm, SOAP_BY_QR);
-    if (f->done != SOAP_BY_QR) {
-        return;
+    const soap_outcome outcome = frgi_soap_of_norm(f->result.norm, SOAP_BY_QR);
+    if (outcome != SOAP_BY_QR) {
+        return outcome;
     }
     if (o->moment2_order == FRG_MOMENT2_ROTATE) {
         memcpy(f->rotation, f->q, (size_t)(f->size * f->size) * sizeof *f->q);
     }
     const bool before = o->sort_when == FRG_SORT_BEFORE_QR;
-    const bool moves = o->moment2_order != FRG_MOMENT2_FOLLOW;
     if (before) {
         frgi_soap_sort_places(f->size, f->lambda, f->order, work->qr.panel);
     }
-    for (int s = 0; s < o->power_iter_steps; s++) {
-        if (s > 0) {
-            multiply(p, f, work);
-            rayleigh(soap, f, work);
-            f->hint = 0;
-        }
-        if (!frgi_soap_orthonormalise(soap, p, f, work, o->ridge_c * ROUNDOFF * f->norm,
-                                      s + 1 == o->power_iter_steps)) {
-            f->done = SOAP_FAILED;
-            return;
-        }
-        if (moves) {
-            move_quotients(f, work);
-        }
+    if (!iterate(soap, p, f, work)) {
+        return SOAP_FAILED;
     }
     if (!before) {
         sort_after(soap, p, f, work);
     }
+    return SOAP_BY_QR;
 }
 
-void frgi_soap_refresh(frg_soap *soap, const soap_param *p, soap_factor *f, soap_workspace *work,
-                       int thread)
+void frgi_soap_refresh(const frg_soap *soap, const soap_param *p, soap_factor *f,
+                       soap_workspace *work, bool multiplied)
 {
-    const frg_soap_opts *const o = &soap->groups[p->group];
     const double start = frgi_seconds();
-    frgi_qr_workspace_shape(soap->qr, &work->qr, f->size, f->size);
-    work->qr.x.team = work->team;
-    f->report = (frg_qr_report){.orthogonality = NAN};
-    f->done = SOAP_UNTOUCHED;
-    if (p->first || f->lost || o->use_eigh) {
-        frgi_soap_decompose(soap, p, f, work, thread);
-    } else {
-        refresh_by_qr(soap, p, f, work);
-    }
+    begin_product(soap, f, work);
+    f->result.report = (frg_qr_report){.orthogonality = NAN};
+    f->result.done = p->decided.first || f->lost || soap->groups[p->group].use_eigh
+                         ? frgi_soap_decompose(soap, p, f, work)
+                         : refresh_by_qr(soap, p, f, work, multiplied);
     work->seconds[SOAP_REFRESH] += frgi_seconds() - start;
+}
+
+void frgi_soap_end_factor(frg_soap *soap, const soap_param *p, soap_factor *f)
+{
+    if (f->lost && f->result.done == SOAP_FAILED && frgi_soap_rescue(soap, p, f)) {
+        f->result.done = SOAP_BY_EIGH;
+    }
 }

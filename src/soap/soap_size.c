@@ -49,7 +49,7 @@ static void add_param(const frg_soap *soap, const soap_param *p, load *next, loa
         const double by_eigh = 4 * cube / s->eigh;
         const double by_qr = 7.0 / 3 * o->power_iter_steps * cube / s->qr;
         numbers += 3.5 * n * (double)p->count;
-        if (f->due) {
+        if (f->decided.due) {
             const bool alone = frgi_soap_decomposes(o, p, f);
             add_load(next, alone ? by_eigh : by_qr, alone);
         }
@@ -82,7 +82,7 @@ frg_status frg_soap_estimate(frg_soap *soap, frg_soap_size *out)
     REQUIRE(soap->ctx, out, "out is NULL");
     frgi_soap_wait(soap);
     ptrdiff_t eigh;
-    TRY(frgi_soap_foresee(soap, &eigh));
+    TRY(frgi_soap_decide(soap, true, &eigh));
     load next = {0}, refresh = {0}, plain = {0};
     frg_soap_size size = {.parameters = soap->n_params, .state_bytes = frg_soap_state_bytes(soap)};
     for (int64_t i = 0; i < soap->n_params; i++) {
@@ -102,11 +102,11 @@ frg_status frgi_soap_forewarn(frg_soap *soap)
 {
     static const double LONG = 1; /* second */
     frg_soap_size s;
-    if (soap->forewarned) {
+    if (soap->forewarned == soap->n_params) {
         return FRG_OK;
     }
     TRY(frg_soap_estimate(soap, &s));
-    soap->forewarned = true;
+    soap->forewarned = soap->n_params;
     if ((s.next_seconds > LONG || s.refresh_seconds > LONG) && s.factors > 0) {
         frgi_warn(soap->ctx, W_SLOW_STEP,
                   "the next step will take about %.2g s, one that refreshes all bases %.2g s: of "

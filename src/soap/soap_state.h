@@ -17,6 +17,21 @@
 enum { SOAP_ORDER = 32766 }; /* of a factor: LAPACK counts its workspace, 2 n^2, in int */
 typedef enum { SOAP_UNTOUCHED, SOAP_BY_QR, SOAP_BY_EIGH, SOAP_FAILED } soap_outcome;
 
+/** What the step in hand does to a factor: masks of its tasks, which soap_decide.c sets. */
+typedef struct {
+    bool fresh;   /* K was 0 or forgotten before, it has no basis yet */
+    bool due;     /* a new basis is due */
+    bool refresh; /* it is made after all factors were tested */
+} soap_factor_decision;
+
+/** What became of it, as soap_factor.c found it. */
+typedef struct {
+    bool passes;       /* the adaptive test: the basis is good enough to stay */
+    double norm, hint; /* norm_F(K); min lambda_j^2 / norm(K q_j)^2 */
+    frg_qr_report report;
+    soap_outcome done;
+} soap_factor_result;
+
 /** A factor: one block of one axis.  Matrices lie by columns, `size` apart.
  *
  *  A column of q keeps its place (slot) when eigenvalues change their order: order[p] is the slot
@@ -33,17 +48,22 @@ typedef struct {
     int32_t *order;
     int64_t refresh_offset; /* staggered: refreshed where (t0 + this) mod f = 0 */
     bool lost;              /* its eigendecomposition failed, to be tried again */
-    /* of the step in hand; fresh: K was 0 or forgotten before, it has no basis yet */
-    bool fresh, due, refresh, passes, tested, rotated;
-    double norm, hint; /* norm_F(K); min lambda_j^2 / norm(K q_j)^2 */
-    frg_qr_report report;
-    soap_outcome done;
+    bool rotated;           /* rotation is that of the step in hand; soap_apply.c sets it */
+    soap_factor_decision decided;
+    soap_factor_result result;
 } soap_factor;
 
 /** What an array reaches over; nothing where it is empty. */
 typedef struct {
     const char *first, *last; /* one past */
 } soap_range;
+
+/** What the step in hand does to a parameter: masks of its tasks, which soap_decide.c sets. */
+typedef struct {
+    bool first;         /* the first bases are made */
+    bool updates;       /* W moves */
+    bool basis_changes; /* some basis changes after all factors were tested */
+} soap_param_decision;
 
 typedef struct {
     char *name;
@@ -62,18 +82,13 @@ typedef struct {
     size_t state_bytes; /* of state, once it is open */
     frgi_arena state;
     int64_t step;
-    int exponent;       /* moments and factors are those of 2^-exponent G: see frgi_soap_power */
-    bool started;       /* update_first: the first gradient has been seen */
-    int64_t generation; /* of the bases; 0: there are none */
-    int64_t label;      /* basis that m is expressed in; 0: the parameter's own coordinates */
-    /* of the step in hand */
-    const frg_array *grad; /* NULL: left alone */
-    double largest;
-    bool active;
-    int updates_in_order; /* frg_soap_order */
-    bool first;           /* the first bases are made */
-    bool updates;         /* W moves */
-    bool basis_changes;   /* some basis changes */
+    int exponent;          /* moments and factors are those of 2^-exponent G: see frgi_soap_power */
+    bool started;          /* update_first: the first gradient has been seen */
+    int64_t generation;    /* of the bases; 0: there are none */
+    int64_t label;         /* basis that m is expressed in; 0: the parameter's own coordinates */
+    const frg_array *grad; /* of the step in hand; NULL: left alone */
+    double largest;        /* of its numbers; NaN where one is NaN or infinite */
+    soap_param_decision decided;
 } soap_param;
 
 enum { SOAP_FACTORS, SOAP_REFRESH, SOAP_PROJECT, SOAP_UPDATE, SOAP_TIMES };
@@ -93,43 +108,61 @@ typedef struct {
     double cost;
 } soap_task;
 
+/** The tasks and the memory of the threads, made at the first step after a parameter was added. */
+typedef struct {
+    bool ready;
+    int64_t n_factors;
+    soap_task *factor_tasks, *param_tasks; /* most work first */
+    double *costs;                         /* of the tasks of a loop */
+    /* of the parameters by address, each up to where the farthest so far ends */
+    soap_range *ranges;
+    soap_workspace *workspaces; /* one a thread */
+    frgi_arena arena;
+} soap_plan;
+
+/** How many threads the loops have. */
+typedef struct {
+    int most;                                  /* at the step in hand */
+    frgi_oversubscription oversubscription[2]; /* of steps without and with new bases */
+    double work;                               /* of the step in hand, multiply-adds */
+    bool worth_more;                           /* some loop of it is worth several threads */
+    /* since the handle was made: tasks that all threads took part in, and loops dealt to several
+     * threads */
+    int64_t tasks_shared, loops_dealt;
+} soap_pace;
+
+/** Workspaces for eigendecompositions, while there are any: one a thread. */
+typedef struct {
+    frgi_arena arena;
+    float **work;
+    int **integers;
+    ptrdiff_t size;
+} soap_eigh;
+
+/** A refresh that goes on between two steps. */
+typedef struct {
+    bool pending;   /* new bases are to be taken over */
+    bool in_flight; /* a thread that must be waited for makes them */
+    pthread_t worker;
+    frg_soap_report report; /* what it did, for the next step's */
+} soap_later;
+
 struct frg_soap {
     frg_context *ctx;
     const soap_ops *ops;
     const frgi_qr_ops *qr;
     int threads;
-    int most;                                  /* of them at the step in hand */
-    frgi_oversubscription oversubscription[2]; /* of steps without and with new bases */
-    double work;                               /* of the step in hand, multiply-adds */
-    bool worth_more;                           /* some loop of it is worth several threads */
     int64_t n_groups, groups_capacity;
     frg_soap_opts *groups;
     int64_t n_params, params_capacity;
     soap_param **params;
-    int64_t n_open;  /* the first of them have their state */
-    bool forewarned; /* of slow steps */
-    /* made at the first step after a parameter was added */
-    bool planned;
-    int64_t n_tasks;
-    soap_task *factor_tasks, *param_tasks; /* most work first */
-    double *costs;                         /* of the tasks of a loop */
-    /* of the parameters by address, each up to where the farthest so far ends */
-    soap_range *ranges;
-    /* since the handle was made: tasks that all threads took part in, and loops dealt to several
-     * threads */
-    int64_t tasks_shared, loops_dealt;
-    soap_workspace *workspaces;
-    frgi_arena arena;
-    /* workspaces for eigendecompositions, while there are any */
-    frgi_arena eigh;
-    float **eigh_work;
-    int **eigh_integers;
-    ptrdiff_t eigh_size;
-    /* a refresh that goes on between two steps */
-    bool pending,
-        in_flight; /* new bases are to be taken over; a thread that must be waited for makes them */
-    pthread_t worker;
-    frg_soap_report late; /* what it did, for the next step's report */
+    int64_t n_open;       /* the first of them have their state */
+    int64_t forewarned;   /* of slow steps, when there were so many parameters */
+    frg_soap_order order; /* the pass in hand is that of the groups with this order */
+    soap_plan plan;
+    soap_pace pace;
+    soap_eigh eigh;
+    soap_later later;
 };
 
 /* ---- soap_options.c ---- */
@@ -143,7 +176,7 @@ double frgi_soap_shampoo_beta(const frg_soap_opts *o, int64_t t);
 soap_range frgi_soap_range(const frg_array *a);
 /** The parameter that has a number of `a` in its memory; NULL: none. */
 const soap_param *frgi_soap_owner(const frg_soap *soap, const frg_array *a);
-/** soap->ranges, which tell that an array overlaps no parameter without a test of each. */
+/** The plan's ranges, which tell that an array overlaps no parameter without a test of each. */
 void frgi_soap_note_ranges(frg_soap *soap);
 
 /* ---- soap_team.c ---- */
@@ -204,19 +237,26 @@ float *frgi_soap_contract_all(const soap_param *p, const soap_workspace *work, s
 int frgi_soap_power(const frg_soap_opts *o);
 void frgi_soap_accumulate(const frg_soap *soap, const soap_param *p, soap_factor *f,
                           soap_workspace *work);
-/** K q, Rayleigh quotients, the adaptive test. */
+/** Before a step: nothing is known yet. */
+void frgi_soap_begin_factor(soap_factor *f);
+/** W = K Q in work->qr.other, lambda_j = q_j'W_j, norm(K). */
 void frgi_soap_rayleigh(const frg_soap *soap, const soap_param *p, soap_factor *f,
                         soap_workspace *work);
-void frgi_soap_refresh(frg_soap *soap, const soap_param *p, soap_factor *f, soap_workspace *work,
-                       int thread);
+/** That, and the adaptive test of the quotients. */
+void frgi_soap_test(const frg_soap *soap, const soap_param *p, soap_factor *f,
+                    soap_workspace *work);
+/** Q <- orth(K Q), or eigenvectors; multiplied: K Q is that of frgi_soap_test in this workspace. */
+void frgi_soap_refresh(const frg_soap *soap, const soap_param *p, soap_factor *f,
+                       soap_workspace *work, bool multiplied);
+/** After it: a decomposition that failed is tried in double precision, on the caller's thread. */
+void frgi_soap_end_factor(frg_soap *soap, const soap_param *p, soap_factor *f);
 double frgi_soap_norm(const frg_soap *soap, const soap_factor *f);
 /** Slots by descending lambda[slot], those of equal ones as they were; rank: n elements of work. */
 void frgi_soap_sort_places(ptrdiff_t n, const double *lambda, int32_t *slots, int32_t *rank);
 /** Q <- orth(A), a_j = W_j + max(0, floor - lambda_j) q_j, W in work->qr.other, columns in the
- *  order of the slots; false: not finite, Q is as before. last: the factor's report is of this one,
- *  and second moments rotate with it where that is asked for. */
+ *  order of the slots, orthogonality measured; false: not finite, Q is as before. */
 bool frgi_soap_orthonormalise(const frg_soap *soap, const soap_param *p, soap_factor *f,
-                              soap_workspace *work, double floor, bool last);
+                              soap_workspace *work, double floor);
 
 /* ---- soap_eigh.c ---- */
 /** What becomes of a refresh, by norm(K): K = 0 tells nothing, one with NaN or infinities gives no
@@ -226,21 +266,51 @@ soap_outcome frgi_soap_of_norm(double norm, soap_outcome otherwise);
  *  before? */
 bool frgi_soap_follows(const frg_soap_opts *o, const soap_param *p, const soap_factor *f);
 /** The basis of a factor anew. */
-void frgi_soap_decompose(const frg_soap *soap, const soap_param *p, soap_factor *f,
-                         soap_workspace *work, int thread);
+soap_outcome frgi_soap_decompose(const frg_soap *soap, const soap_param *p, soap_factor *f,
+                                 soap_workspace *work);
 /** Tries a failed eigendecomposition in double precision; false: the basis stays. */
 bool frgi_soap_rescue(frg_soap *soap, const soap_param *p, soap_factor *f);
 FRG_MUST_USE frg_status frgi_soap_eigh_open(frg_soap *soap, ptrdiff_t n);
 /** Bytes that it takes. */
 size_t frgi_soap_eigh_bytes(const frg_soap *soap, ptrdiff_t n);
 void frgi_soap_eigh_close(frg_soap *soap);
+/** Closes it once the step's last pass is done, unless every refresh needs it. */
+void frgi_soap_eigh_end(frg_soap *soap);
 
 /* ---- soap_apply.c ---- */
 /** Projects m back from its basis, before that changes. */
-void frgi_soap_project_back(const frg_soap *soap, soap_param *p, soap_workspace *work);
+void frgi_soap_project_back(soap_param *p, soap_workspace *work);
+/** rotation <- the squares of Q_old'Q_new, entry by entry. */
+void frgi_soap_set_rotation(soap_factor *f, const float *turn);
 /** Second moments follow bases that were rotated, where that is asked for. */
 void frgi_soap_rotate(const frg_soap *soap, soap_param *p, soap_workspace *work);
-void frgi_soap_apply(const frg_soap *soap, soap_param *p, soap_workspace *work);
+
+/** Weight decay and scale of an update. */
+typedef struct {
+    soap_adam adam;
+    double lr;   /* what D is multiplied with */
+    double keep; /* weight decay: what W is multiplied with */
+    bool after;  /* the decay comes after the update */
+} soap_rule;
+
+/** A parameter on its way through a step; the arrays lie in the workspace. */
+typedef struct {
+    frg_array w;        /* its axes in the order of dims */
+    float *x;           /* P, then A */
+    const float *first; /* M in the bases; NULL where m itself is, and Adam averages it */
+    const float *d;
+    soap_rule rule;
+} soap_update;
+
+/** P <- in(G); M <- b1 M + (1 - b1) G and in(M), where M is in the parameter's coordinates. */
+void frgi_soap_enter(const frg_soap *soap, soap_param *p, soap_workspace *work, soap_update *u);
+/** V <- b2 V + (1 - b2) P P; A = M / (sqrt(V) + eps); M <- b1 M + (1 - b1) P before, where M is in
+ *  the bases. */
+void frgi_soap_adam(const frg_soap *soap, soap_param *p, soap_workspace *work, soap_update *u);
+/** D <- out(A) */
+void frgi_soap_leave(const soap_param *p, soap_workspace *work, soap_update *u);
+/** W <- keep W - lr D; the parameter's step is done. */
+void frgi_soap_write(const frg_soap *soap, soap_param *p, soap_workspace *work, soap_update *u);
 /** Moments and factors in units of another power of two. */
 void frgi_soap_rescale(const frg_soap *soap, soap_param *p, int exponent);
 
@@ -253,20 +323,73 @@ void frgi_soap_apply_permutation(soap_param *p, soap_workspace *work);
 /** The warning W_SLOW_STEP, where it is due and was not given. */
 FRG_MUST_USE frg_status frgi_soap_forewarn(frg_soap *soap);
 
-/* ---- soap_step.c ---- */
-/** What the next step has to do where every parameter has a gradient: first, due, refresh, fresh of
- *  all; *eigh: the largest order to decompose, 0: none. */
-FRG_MUST_USE frg_status frgi_soap_foresee(frg_soap *soap, ptrdiff_t *eigh);
+/* ---- soap_gradients.c ---- */
+/** The gradients of a step, checked and measured; NaN and infinities by the policies of groups. */
+FRG_MUST_USE frg_status frgi_soap_take_gradients(frg_soap *soap, const frg_array grads[], int64_t n,
+                                                 frg_soap_report *report);
+/** Units of moments and factors in which squares of the gradients are in range. */
+void frgi_soap_fit_range(frg_soap *soap);
+
+/* ---- soap_decide.c ---- */
+/** The masks of the step, before its first write: first, updates, due, fresh; of parameters with a
+ *  gradient, or of `all` as if they had one.  *eigh: the largest order to decompose, 0: none. */
+FRG_MUST_USE frg_status frgi_soap_decide(frg_soap *soap, bool all, ptrdiff_t *eigh);
+/** The mask of the bases that had to wait, once all factors were tested: a parameter's moment is
+ *  projected back only where one changes.  false: none does. */
+bool frgi_soap_decide_waiting(frg_soap *soap);
+/** Has it a gradient, and is it of the pass in hand? */
+bool frgi_soap_in_pass(const frg_soap *soap, const soap_param *p);
+/** Does the adaptive test decide whether a factor's basis changes? */
+bool frgi_soap_tests(const frg_soap_opts *o, const soap_param *p, const soap_factor *f);
+/** Is a basis made before all factors of its parameter were tested?  Not so where the adaptive test
+ *  is over the parameter, where the first moment has to leave first, and with KL weights. */
+bool frgi_soap_at_once(const frg_soap_opts *o, const soap_param *p, const soap_factor *f);
 /** Is a factor's basis, when it is due, an eigendecomposition's? */
 bool frgi_soap_decomposes(const frg_soap_opts *o, const soap_param *p, const soap_factor *f);
+
+/* ---- soap_tasks.c ---- */
+/** A loop of a step over the tasks of all factors or parameters. */
+typedef struct {
+    bool by_param;
+    /** The mask: has the task anything to do?  NULL: all have. */
+    bool (*wanted)(const frg_soap_opts *o, const soap_task *t);
+    /** Of soap_work.c. */
+    double (*cost)(const frg_soap_opts *o, const soap_task *t);
+    void (*run)(frg_soap *soap, const soap_task *t, soap_workspace *work);
+} soap_loop;
+/** The tasks of a loop that are of the pass in hand and wanted. */
+void frgi_soap_run(frg_soap *soap, const soap_loop *loop);
+/** Threads for a loop of so many multiply-adds. */
+int frgi_soap_team_for(frg_soap *soap, double work);
+/** The step has done no work yet. */
+void frgi_soap_begin_pace(frg_soap *soap);
+/** Sets how many threads the step has at most, by the steps before that are like it. */
+void frgi_soap_choose_team(frg_soap *soap);
+/** What the step has taken, for those that follow. */
+void frgi_soap_end_pace(frg_soap *soap, bool by_eigh, double seconds);
+
+/* ---- soap_work.c: costs of tasks ---- */
+double frgi_soap_work_product(const frg_soap_opts *o, const soap_task *t); /* K Q */
+double frgi_soap_work_average(const frg_soap_opts *o, const soap_task *t); /* K */
+double frgi_soap_work_examine(const frg_soap_opts *o, const soap_task *t); /* test, and Q at once */
+double frgi_soap_work_collect(const frg_soap_opts *o, const soap_task *t); /* both of these */
+double frgi_soap_work_refresh(const frg_soap_opts *o, const soap_task *t); /* Q */
+double frgi_soap_work_rotate(const frg_soap_opts *o, const soap_task *t);  /* V follows Q */
+double frgi_soap_work_param(const frg_soap_opts *o, const soap_task *t);   /* of all its axes */
+
+/* ---- soap_report.c ---- */
+/** What a step is about to do. */
+void frgi_soap_count_updates(const frg_soap *soap, frg_soap_report *report);
+/** What the pass in hand has done to the factors, and their warnings. */
+void frgi_soap_count_factors(const frg_soap *soap, frg_soap_report *report);
+void frgi_soap_clear_times(frg_soap *soap);
+void frgi_soap_sum_times(const frg_soap *soap, frg_soap_report *report);
+
+/* ---- soap_step.c ---- */
 /** The adaptive tests and the new bases of the pass in hand. */
 void frgi_soap_change_bases(frg_soap *soap);
 /** What follows a change of bases, on the caller's thread. */
 void frgi_soap_end_refresh(frg_soap *soap, frg_soap_report *report);
-/** Frees the workspace for eigendecompositions, once the step's last pass is done, unless every
- *  refresh needs it. */
-void frgi_soap_end_eigh(frg_soap *soap);
-void frgi_soap_sum_times(const frg_soap *soap, frg_soap_report *report);
 
 /* ---- soap_async.c ---- */
 /** frgi_soap_change_bases on a thread of its own. */

@@ -1,554 +1,229 @@
-/* soap_step.c - one step over all parameters: measure the gradients, decide, then three parallel
- * loops.
+/* soap_step.c - one step over all parameters: SOAP, Vyas et al. (2024), Algorithm 3.
  *
- * Everything that can fail comes first: shapes, aliases, callbacks of the frequency, memory.  From
- * the first write on nothing does: an eigendecomposition that does not converge leaves its basis,
- * and says so. */
-#include <math.h>
-#include <omp.h>
-#include <string.h>
-
-#include "core/denormals.h"
+ *     G' = Q_L' G Q_R                        into the bases
+ *     M <- b1 M + (1 - b1) G,  M' = Q_L' M Q_R
+ *     V <- b2 V + (1 - b2) G' o G'           Adam in the bases
+ *     N' = M' / (sqrt(V) + eps)
+ *     N = Q_L N' Q_R'                        out of them
+ *     W <- W - lr N
+ *     L <- b L + (1 - b) G G',  R <- b R + (1 - b) G'G
+ *     every f steps   Q_L <- Eigenvectors(L, Q_L),  Q_R <- Eigenvectors(R, Q_R)
+ *
+ * with Algorithm 4 for Eigenvectors(K, Q): one step of orthogonal iteration, S = K Q, Q <- orth(S).
+ * In this order for groups of order FRG_UPDATE_FIRST (profile nikhilvyas, the paper's); the others
+ * average and refresh first, so that a step uses the bases that it makes.
+ *
+ * A step is a sequence of loops over the arrays of tasks of all parameters, or of all factors.
+ * What a loop does to a task is decided before (soap_decide.c) and masks it; how tasks are dealt to
+ * threads is in soap_tasks.c.  Everything that can fail comes first: shapes, aliases, callbacks of
+ * the frequency, memory.  From the first write on nothing does: an eigendecomposition that does not
+ * converge leaves its basis, and says so. */
 #include "linalg/blas.h"
 #include "soap/soap_state.h"
 
-/* ---- the gradients --------------------------------------------------------------------------- */
+/* ---- factors and their bases ----------------------------------------------------------------- */
 
-static frg_status check_gradient(const frg_soap *soap, const soap_param *p, const frg_array *g)
+static bool has_weights(const frg_soap_opts *o, const soap_task *t)
 {
-    static const unsigned floats = 1u << FRG_F32 | 1u << FRG_F64 | 1u << FRG_F16 | 1u << FRG_BF16;
-    frg_context *const ctx = soap->ctx;
-    frgi_at(ctx, "%s", p->name);
-    TRY(frgi_array_check(ctx, g, "the gradient", p->w.ndim, floats));
-    for (int d = 0; d < p->w.ndim; d++) {
-        if (g->shape[d] != p->w.shape[d]) {
-            FAIL(ctx, E_SHAPE,
-                 "axis %d of the gradient of '%s' has length %lld, the parameter %lld", d, p->name,
-                 (long long)g->shape[d], (long long)p->w.shape[d]);
-        }
-    }
-    const soap_param *const owner = frgi_soap_owner(soap, g);
-    if (owner) {
-        FAIL(ctx, E_ALIAS, "the gradient of '%s' shares memory with the parameter '%s'", p->name,
-             owner->name);
-    }
-    return FRG_OK;
-}
-
-static frg_status check_gradients(frg_soap *soap, const frg_array grads[], int64_t n)
-{
-    REQUIRE(soap->ctx, n == soap->n_params, "n is %lld, the optimizer has %lld parameters",
-            (long long)n, (long long)soap->n_params);
-    REQUIRE(soap->ctx, grads || n == 0, "grads is NULL");
-    for (int64_t i = 0; i < n; i++) {
-        soap_param *const p = soap->params[i];
-        p->grad = grads[i].data ? &grads[i] : NULL;
-        if (p->grad && p->count > 0) {
-            TRY(check_gradient(soap, p, p->grad));
-        }
-        p->grad = p->count > 0 ? p->grad : NULL;
-    }
-    frgi_at(soap->ctx, "%s", "");
-    return FRG_OK;
-}
-
-static void measure_gradient(const frg_soap *soap, soap_param *p, soap_workspace *work)
-{
-    const float *g;
-    if (p->grad->dtype == FRG_F32 && frgi_soap_contiguous(p->grad)) {
-        g = (const float *)(const void *)frgi_array_base(p->grad);
-    } else {
-        frgi_soap_take(p->grad, 1, work->g);
-        g = work->g;
-    }
-    p->largest = soap->ops->largest(p->count, g);
-}
-
-/** Threads for a loop of so many multiply-adds. */
-static int team_for(frg_soap *soap, double work)
-{
-    const int team = frgi_team_for(soap->most, work);
-    soap->work += work;
-    soap->worth_more |= frgi_team_for(soap->threads, work) > 1;
-    soap->loops_dealt += team > 1;
-    return team;
-}
-
-static void measure_gradients(frg_soap *soap)
-{
-    enum { ELEMENT = 8 }; /* reading one takes as long as so many multiply-adds */
-    double work = 0;
-    for (int64_t i = 0; i < soap->n_params; i++) {
-        work += soap->params[i]->grad ? ELEMENT * (double)soap->params[i]->count : 0;
-    }
-    const int team = team_for(soap, work);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team)
-    for (int64_t i = 0; i < soap->n_params; i++) {
-        if (soap->param_tasks[i].param->grad) {
-            measure_gradient(soap, soap->param_tasks[i].param,
-                             &soap->workspaces[omp_get_thread_num()]);
-        }
-    }
-}
-
-/** What to do about NaN and infinities, by the groups' policies. */
-static frg_status apply_policies(frg_soap *soap, frg_soap_report *report)
-{
-    const char *first = NULL;
-    for (int64_t i = 0; i < soap->n_params; i++) {
-        soap_param *const p = soap->params[i];
-        if (!p->grad || !isnan(p->largest)) {
-            continue;
-        }
-        const frg_soap_nonfinite policy = soap->groups[p->group].nonfinite;
-        if (policy == FRG_NONFINITE_ERROR) {
-            FAIL(soap->ctx, E_GRADIENT, "the gradient of '%s' holds NaN or infinity", p->name);
-        }
-        if (policy == FRG_NONFINITE_SKIP) {
-            first = first ? first : p->name;
-            report->nonfinite++;
-            p->grad = NULL;
-        }
-    }
-    if (report->nonfinite > 0) {
-        frgi_warn(soap->ctx, W_GRADIENT, "%lld parameters were left alone, the first is '%s'",
-                  (long long)report->nonfinite, first);
-    }
-    return FRG_OK;
-}
-
-/* ---- what is due ----------------------------------------------------------------------------- */
-
-/** Is a refresh due at the parameter's step, for a factor that is refreshed so many steps early? */
-static bool due_now(const frg_soap_opts *o, const soap_param *p, int64_t offset, int64_t freq)
-{
-    const bool after = o->order == FRG_UPDATE_FIRST; /* counts the step just made */
-    const bool early = p->step <= o->precondition_warmup_steps && o->precondition_warmup_steps > 0;
-    return early || (p->step + (after ? 1 : 0) + offset) % freq == 0;
-}
-
-/** Emerging-Optimizers 0.2 makes eigenvectors at the end of Adam's warm-up where a refresh is due
- *  there.  Else its bases are I until one is due, which is a step of orthogonal iteration from
- *  I. */
-static bool begins_at_identity(const frg_soap_opts *o, const soap_param *p)
-{
-    return o->profile == FRG_SOAP_EMERGING && o->order == FRG_GRAD_FIRST && !o->stagger &&
-           o->warmup_v == FRG_WARMUP_V_KEEP && p->step >= o->adam_warmup_steps;
-}
-
-static void decide_factor(const frg_soap *soap, const soap_param *p, soap_factor *f, int64_t freq)
-{
-    const frg_soap_opts *const o = &soap->groups[p->group];
-    const int64_t offset = o->stagger ? f->refresh_offset % freq : 0;
-    f->tested = f->passes = false;
-    f->done = SOAP_UNTOUCHED;
-    f->due = p->first ||
-             ((p->generation > 0 || begins_at_identity(o, p)) && due_now(o, p, offset, freq));
-    f->refresh = f->due;
-    const bool none = f->due && (p->first || f->lost);
-    f->fresh = none && (frgi_soap_shampoo_beta(o, p->step + 1) <= 0 || !f->k ||
-                        frgi_soap_norm(soap, f) <= 0);
-}
-
-bool frgi_soap_decomposes(const frg_soap_opts *o, const soap_param *p, const soap_factor *f)
-{
-    return (p->first && !frgi_soap_follows(o, p, f)) || o->use_eigh || f->lost;
-}
-
-static frg_status decide(frg_soap *soap, ptrdiff_t *eigh)
-{
-    *eigh = 0;
-    for (int64_t i = 0; i < soap->n_params; i++) {
-        soap_param *const p = soap->params[i];
-        const frg_soap_opts *const o = &soap->groups[p->group];
-        p->first = p->basis_changes = false;
-        for (int k = 0; k < p->n_factors; k++) {
-            p->factors[k].due = p->factors[k].refresh = false;
-            p->factors[k].done = SOAP_UNTOUCHED;
-        }
-        if (!p->grad) {
-            continue;
-        }
-        const bool after = o->order == FRG_UPDATE_FIRST;
-        int64_t f;
-        TRY(frgi_soap_frequency(soap->ctx, o, p->step, &f));
-        p->updates = !after || p->started;
-        p->first = p->n_factors > 0 && p->generation == 0 &&
-                   (after ? !p->started : p->step >= o->adam_warmup_steps);
-        if (begins_at_identity(o, p)) {
-            p->first = p->first && p->step == o->adam_warmup_steps && due_now(o, p, 0, f);
-        }
-        for (int k = 0; k < p->n_factors; k++) {
-            decide_factor(soap, p, &p->factors[k], f);
-        }
-        for (int k = 0; k < p->n_factors; k++) {
-            const soap_factor *const factor = &p->factors[k];
-            if (factor->due && frgi_soap_decomposes(o, p, factor) && factor->size > *eigh) {
-                *eigh = factor->size;
-            }
-        }
-    }
-    return FRG_OK;
-}
-
-frg_status frgi_soap_foresee(frg_soap *soap, ptrdiff_t *eigh)
-{
-    for (int64_t i = 0; i < soap->n_params; i++) {
-        soap_param *const p = soap->params[i];
-        p->grad = p->count > 0 ? &p->w : NULL;
-    }
-    return decide(soap, eigh);
-}
-
-/** Gradients beyond 2^40 get a power of two taken off, moments and factors with them, so that
- *  squares stay in range.  It never shrinks again: what such a gradient left behind is as large. */
-static void rescale(frg_soap *soap)
-{
-    static const int most = 40;
-    for (int64_t i = 0; i < soap->n_params; i++) {
-        soap_param *const p = soap->params[i];
-        int exponent;
-        if (p->grad && isfinite(p->largest)) {
-            (void)frexp(p->largest, &exponent);
-            if (exponent - p->exponent > most) {
-                frgi_soap_rescale(soap, p, exponent);
-            }
-        }
-    }
-}
-
-/* ---- the loops ------------------------------------------------------------------------------- */
-
-static bool adaptive_over_parameter(const frg_soap_opts *o)
-{
-    return o->use_adaptive_criteria && o->adaptive_scope == FRG_SCOPE_PARAMETER;
-}
-
-static bool tests(const frg_soap_opts *o, const soap_param *p, const soap_factor *f)
-{
-    return o->use_adaptive_criteria && f->due && !p->first && !f->lost;
-}
-
-/** Must a basis wait until all factors of its parameter were seen, or the first moment has left? */
-static bool waits(const frg_soap_opts *o, const soap_param *p, const soap_factor *f)
-{
-    return o->use_kl_shampoo || frgi_soap_follows(o, p, f) ||
-           (!p->first && (adaptive_over_parameter(o) || !frgi_soap_original(o) || p->label != 0));
-}
-
-/** The adaptive test, and the new basis where nothing has to wait for it. */
-static void examine_task(frg_soap *soap, const soap_task *t, soap_workspace *work, int thread)
-{
-    const frg_soap_opts *const o = &soap->groups[t->param->group];
-    soap_factor *const f = t->factor;
-    if (tests(o, t->param, f)) {
-        frgi_soap_rayleigh(soap, t->param, f, work);
-        if (!adaptive_over_parameter(o)) {
-            f->refresh = !f->passes;
-        }
-    }
-    if (f->refresh && !waits(o, t->param, f)) {
-        frgi_soap_refresh(soap, t->param, f, work, thread);
-        f->refresh = false;
-    }
-    f->tested = false; /* the workspace will hold another product by then */
+    (void)t;
+    return o->use_kl_shampoo && o->sort_when == FRG_SORT_BEFORE_QR;
 }
 
 /** KL weights are the Rayleigh quotients of the old factor in the old basis. */
-static void kl_scale_task(frg_soap *soap, const soap_task *t, soap_workspace *work)
+static void find_weights(frg_soap *soap, const soap_task *t, soap_workspace *work)
+{
+    frgi_soap_rayleigh(soap, t->param, t->factor, work);
+}
+
+static void average(frg_soap *soap, const soap_task *t, soap_workspace *work)
+{
+    frgi_soap_accumulate(soap, t->param, t->factor, work);
+}
+
+static bool is_due(const frg_soap_opts *o, const soap_task *t)
+{
+    (void)o;
+    return t->factor->decided.due;
+}
+
+/** The adaptive test, and the new basis where nothing has to wait for it. */
+static void examine(frg_soap *soap, const soap_task *t, soap_workspace *work)
 {
     const frg_soap_opts *const o = &soap->groups[t->param->group];
-    if (o->use_kl_shampoo && o->sort_when == FRG_SORT_BEFORE_QR) {
-        frgi_soap_rayleigh(soap, t->param, t->factor, work);
-        t->factor->tested = t->factor->passes = false; /* that was the old factor's test */
+    const bool tested = frgi_soap_tests(o, t->param, t->factor);
+    if (tested) {
+        frgi_soap_test(soap, t->param, t->factor, work);
+    }
+    if (frgi_soap_at_once(o, t->param, t->factor)) {
+        frgi_soap_refresh(soap, t->param, t->factor, work, tested);
     }
 }
 
-typedef enum {
-    LOOP_KL_WEIGHTS,
-    LOOP_COLLECT, /* K and what examine_task does */
-    LOOP_ACCUMULATE,
-    LOOP_EXAMINE,
-    LOOP_PROJECT_BACK,
-    LOOP_REFRESH,
-    LOOP_FOLLOW, /* first bases that come from another's */
-    LOOP_ROTATE,
-    LOOP_APPLY
-} loop_kind;
-
-static bool follows(const frg_soap *soap, const soap_task *t)
+/** One task, as the average is still in the caches. */
+static void average_and_examine(frg_soap *soap, const soap_task *t, soap_workspace *work)
 {
-    return frgi_soap_follows(&soap->groups[t->param->group], t->param, t->factor);
+    average(soap, t, work);
+    examine(soap, t, work);
 }
 
-static void do_task(frg_soap *soap, loop_kind kind, const soap_task *t, int thread)
+static bool basis_changes(const frg_soap_opts *o, const soap_task *t)
 {
-    soap_workspace *const work = &soap->workspaces[thread];
-    switch (kind) {
-    case LOOP_KL_WEIGHTS:
-        kl_scale_task(soap, t, work);
-        break;
-    case LOOP_COLLECT:
-        frgi_soap_accumulate(soap, t->param, t->factor, work);
-        examine_task(soap, t, work, thread);
-        break;
-    case LOOP_ACCUMULATE:
-        frgi_soap_accumulate(soap, t->param, t->factor, work);
-        break;
-    case LOOP_EXAMINE:
-        examine_task(soap, t, work, thread);
-        break;
-    case LOOP_PROJECT_BACK:
-        if (t->param->basis_changes) {
-            frgi_soap_project_back(soap, t->param, work);
-        }
-        break;
-    case LOOP_REFRESH:
-    case LOOP_FOLLOW:
-        if (t->factor->refresh && follows(soap, t) == (kind == LOOP_FOLLOW)) {
-            frgi_soap_refresh(soap, t->param, t->factor, work, thread);
-        }
-        break;
-    case LOOP_ROTATE:
-        frgi_soap_rotate(soap, t->param, work);
-        break;
-    case LOOP_APPLY:
-        if (t->param->updates) {
-            frgi_soap_apply(soap, t->param, work);
-        }
-        break;
-    }
+    (void)o;
+    return t->param->decided.basis_changes;
 }
 
-/** Moments of what has no gradient for long, as rows of rare words, end at 0: at the least
- *  denormal, which times 0.95 is rounded to itself, a step took eighty times as long. */
-static void run_task(frg_soap *soap, loop_kind kind, const soap_task *t, int thread)
+static void project_back(frg_soap *soap, const soap_task *t, soap_workspace *work)
 {
-    if (t->param->grad) {
-        const unsigned mode = frgi_flush_denormals();
-        do_task(soap, kind, t, thread);
-        frgi_restore_denormals(mode);
-    }
+    (void)soap;
+    frgi_soap_project_back(t->param, work);
 }
 
-static bool rotates(const soap_param *p)
+/** Does its first basis come from that of the parameter's other factor? */
+static bool follows(const frg_soap_opts *o, const soap_task *t)
 {
-    bool any = p->first; /* warmup_v */
-    for (int k = 0; k < p->n_factors; k++) {
-        any |= p->factors[k].rotated;
+    return frgi_soap_follows(o, t->param, t->factor);
+}
+
+static bool leads_refresh(const frg_soap_opts *o, const soap_task *t)
+{
+    return t->factor->decided.refresh && !follows(o, t);
+}
+
+static bool follows_refresh(const frg_soap_opts *o, const soap_task *t)
+{
+    return t->factor->decided.refresh && follows(o, t);
+}
+
+static void refresh(frg_soap *soap, const soap_task *t, soap_workspace *work)
+{
+    frgi_soap_refresh(soap, t->param, t->factor, work, false);
+}
+
+static bool has_rotation(const frg_soap_opts *o, const soap_task *t)
+{
+    (void)o;
+    bool any = t->param->decided.first; /* warmup_v */
+    for (int k = 0; k < t->param->n_factors; k++) {
+        any |= t->param->factors[k].rotated;
     }
     return any;
 }
 
-/** Work of a task, in multiply-adds, below zero where one thread has to do it: small ones,
- *  eigendecompositions. */
-static double cost_of(const frg_soap *soap, loop_kind kind, const soap_task *t)
+static void rotate(frg_soap *soap, const soap_task *t, soap_workspace *work)
 {
-    enum {
-        WORTH_IT = 256
-    }; /* size of a factor, or of a square parameter, from which a team gains */
-    const soap_param *const p = t->param;
-    const soap_factor *const f = t->factor;
-    const double count = (double)p->count;
-    if (!p->grad || (kind == LOOP_ROTATE && !rotates(p)) ||
-        (kind == LOOP_PROJECT_BACK && !p->basis_changes) || (kind == LOOP_APPLY && !p->updates)) {
-        return 0;
-    }
-    if (kind == LOOP_ROTATE) {
-        return -t->cost;
-    }
-    if (!f) {
-        return count >= WORTH_IT * WORTH_IT ? t->cost : -t->cost;
-    }
-    const frg_soap_opts *const o = &soap->groups[p->group];
-    const double n = (double)f->size;
-    const bool last = kind == LOOP_REFRESH || kind == LOOP_FOLLOW;
-    const bool here = last ? follows(soap, t) == (kind == LOOP_FOLLOW)
-                           : kind != LOOP_ACCUMULATE && !waits(o, p, f);
-    const bool needs_product = !last && kind != LOOP_ACCUMULATE && tests(o, p, f);
-    double cost = kind == LOOP_COLLECT || kind == LOOP_ACCUMULATE ? n * count : 0;
-    cost += needs_product || kind == LOOP_KL_WEIGHTS ? 2 * n * n * n : 0;
-    if (f->refresh && here && kind != LOOP_KL_WEIGHTS) {
-        const bool by_eigh = frgi_soap_decomposes(o, p, f);
-        cost += (by_eigh ? 20 : 5) * n * n * n;
-        return by_eigh || f->size < WORTH_IT ? -cost : cost;
-    }
-    return f->size < WORTH_IT ? -cost : cost;
+    frgi_soap_rotate(soap, t->param, work);
 }
 
-/** The first tasks of a loop, which all of the team take part in, one after the other. */
-static void run_shared(frg_soap *soap, loop_kind kind, int team, int64_t shared,
-                       const soap_task *tasks)
-{
-    soap_workspace *const lead = &soap->workspaces[0];
-    double before[SOAP_TIMES];
-    memcpy(before, lead->seconds, sizeof before);
-    const int was = omp_get_max_threads();
-    frgi_blas_single(); /* for what the lead does alone */
-    lead->team = team;
-    for (int64_t i = 0; i < shared; i++) {
-        run_task(soap, kind, &tasks[i], 0);
-    }
-    lead->team = 1;
-    soap->tasks_shared += shared;
-    omp_set_num_threads(was);
-    for (int k = 0; k < SOAP_TIMES; k++) {
-        lead->seconds[k] += (team - 1) * (lead->seconds[k] - before[k]);
-    }
-}
+static const soap_loop FIND_WEIGHTS = {false, has_weights, frgi_soap_work_product, find_weights},
+                       AVERAGE = {false, NULL, frgi_soap_work_average, average},
+                       AVERAGE_AND_EXAMINE = {false, NULL, frgi_soap_work_collect,
+                                              average_and_examine},
+                       EXAMINE = {false, is_due, frgi_soap_work_examine, examine},
+                       PROJECT_BACK = {true, basis_changes, frgi_soap_work_param, project_back},
+                       REFRESH = {false, leads_refresh, frgi_soap_work_refresh, refresh},
+                       REFRESH_FOLLOWERS = {false, follows_refresh, frgi_soap_work_refresh,
+                                            refresh},
+                       ROTATE = {true, has_rotation, frgi_soap_work_rotate, rotate};
 
-static void run_loop(frg_soap *soap, loop_kind kind)
-{
-    const bool by_param = kind == LOOP_PROJECT_BACK || kind == LOOP_ROTATE || kind == LOOP_APPLY;
-    const soap_task *const tasks = by_param ? soap->param_tasks : soap->factor_tasks;
-    const int64_t n = by_param ? soap->n_params : soap->n_tasks;
-    double work = 0;
-    for (int64_t i = 0; i < n; i++) {
-        soap->costs[i] = cost_of(soap, kind, &tasks[i]);
-        work += fabs(soap->costs[i]);
-    }
-    if (work == 0) {
-        return;
-    }
-    const int team = team_for(soap, work);
-    const int64_t shared = frgi_soap_shared_tasks(team, n, soap->costs);
-    run_shared(soap, kind, team, shared, tasks);
-#pragma omp parallel num_threads(team)
-    {
-        frgi_blas_single();
-#pragma omp for schedule(dynamic, 1)
-        for (int64_t i = shared; i < n; i++) {
-            run_task(soap, kind, &tasks[i], omp_get_thread_num());
-        }
-    }
-}
-
-/** Which bases change, once all factors were tested: a parameter's moment is projected back only
- *  then. */
-static bool decide_refreshes(frg_soap *soap)
-{
-    bool any = false;
-    for (int64_t i = 0; i < soap->n_params; i++) {
-        soap_param *const p = soap->params[i];
-        const frg_soap_opts *const o = &soap->groups[p->group];
-        if (!p->grad) {
-            continue;
-        }
-        bool all_pass = adaptive_over_parameter(o) && !p->first;
-        for (int k = 0; k < p->n_factors; k++) {
-            all_pass = all_pass && (!p->factors[k].due || p->factors[k].passes);
-        }
-        for (int k = 0; k < p->n_factors; k++) {
-            p->factors[k].refresh = p->factors[k].refresh && !all_pass;
-            p->basis_changes |= p->factors[k].refresh;
-        }
-        any |= p->basis_changes;
-    }
-    return any;
-}
-
-/** The lowest Rayleigh quotient over norm(K); 0: none is below zero. */
-static double lowest_quotient(const soap_factor *f)
-{
-    double lowest = 0;
-    for (ptrdiff_t j = 0; j < f->size; j++) {
-        lowest = f->lambda[j] < lowest ? f->lambda[j] : lowest;
-    }
-    return lowest < 0 ? lowest / f->norm : 0;
-}
-
-/** Failed decompositions are tried in double precision; then bases that changed get a new
- *  number. */
-static void count_generations(frg_soap *soap, frg_soap_report *report)
-{
-    for (int64_t i = 0; i < soap->n_params; i++) {
-        soap_param *const p = soap->params[i];
-        bool changed = p->grad && p->first;
-        for (int k = 0; k < p->n_factors && p->grad; k++) {
-            soap_factor *const f = &p->factors[k];
-            if (f->lost && f->done == SOAP_FAILED && frgi_soap_rescue(soap, p, f)) {
-                f->done = SOAP_BY_EIGH;
-            }
-            if (f->done == SOAP_FAILED) {
-                report->eigh_failures++;
-                frgi_warn(soap->ctx, W_BASIS, "factor %d of '%s'", k, p->name);
-            }
-            const bool refreshed = f->done == SOAP_BY_QR || f->done == SOAP_BY_EIGH;
-            changed |= refreshed; /* one that failed left its basis */
-            report->due += f->due;
-            report->skipped += f->due && f->passes && !refreshed;
-            report->eigh += f->done == SOAP_BY_EIGH;
-            const double lowest = refreshed ? lowest_quotient(f) : 0;
-            report->indefinite += lowest < 0;
-            report->lowest_quotient = fmin(report->lowest_quotient, lowest);
-            if (f->done == SOAP_BY_QR) {
-                const bool cholesky = f->report.method == FRG_QR_CHOLESKY;
-                report->householder += !cholesky;
-                report->single_pass += cholesky && f->report.passes == 1;
-                report->second_pass += cholesky && f->report.passes > 1;
-                const double error = f->report.orthogonality;
-                report->orthogonality =
-                    error > report->orthogonality ? error : report->orthogonality;
-            }
-        }
-        if (changed) {
-            assert(p->label == 0);
-            p->generation++;
-        }
-        p->started = p->started || p->grad;
-    }
-}
-
-static void apply_kl_weights(frg_soap *soap)
-{
-    bool any = false;
-    for (int64_t g = 0; g < soap->n_groups; g++) {
-        any |= soap->groups[g].use_kl_shampoo != 0;
-    }
-    if (any) {
-        run_loop(soap, LOOP_KL_WEIGHTS);
-    }
-}
-
-/** The bases that had to wait. */
+/** The bases that had to wait until all factors were tested. */
 static void change_waiting(frg_soap *soap)
 {
-    if (decide_refreshes(soap)) {
-        run_loop(soap, LOOP_PROJECT_BACK);
-        run_loop(soap, LOOP_REFRESH);
-        run_loop(soap, LOOP_FOLLOW);
+    if (frgi_soap_decide_waiting(soap)) {
+        /* M <- Q_L M' Q_R': must be before the bases change */
+        frgi_soap_run(soap, &PROJECT_BACK);
+        /* S = K Q, Q <- orth(S): Algorithm 4; the first time Q <- eigenvectors of K */
+        frgi_soap_run(soap, &REFRESH);
+        /* the first time, where G alone made both factors: Q_R <- orth(G'Q_L), after Q_L */
+        frgi_soap_run(soap, &REFRESH_FOLLOWERS);
     }
 }
 
 void frgi_soap_change_bases(frg_soap *soap)
 {
-    run_loop(soap, LOOP_EXAMINE);
+    /* S = K Q, lambda_j = q_j'S_j, the adaptive test; Q <- orth(S) where nothing waits for it */
+    frgi_soap_run(soap, &EXAMINE);
     change_waiting(soap);
+}
+
+/** Bases that changed get a new number. */
+static void count_generations(frg_soap *soap)
+{
+    for (int64_t i = 0; i < soap->n_params; i++) {
+        soap_param *const p = soap->params[i];
+        if (!frgi_soap_in_pass(soap, p)) {
+            continue;
+        }
+        bool changed = p->decided.first;
+        for (int k = 0; k < p->n_factors; k++) {
+            const soap_outcome done = p->factors[k].result.done;
+            changed |=
+                done == SOAP_BY_QR || done == SOAP_BY_EIGH; /* one that failed is as before */
+        }
+        assert(!changed || p->label == 0);
+        p->generation += changed;
+        p->started = true;
+    }
 }
 
 void frgi_soap_end_refresh(frg_soap *soap, frg_soap_report *report)
 {
-    count_generations(soap, report);
-    run_loop(soap, LOOP_ROTATE);
+    for (int64_t i = 0; i < soap->n_params; i++) {
+        soap_param *const p = soap->params[i];
+        for (int k = 0; k < p->n_factors && frgi_soap_in_pass(soap, p); k++) {
+            frgi_soap_end_factor(soap, p, &p->factors[k]);
+        }
+    }
+    frgi_soap_count_factors(soap, report);
+    count_generations(soap);
+    /* moment2_order rotate, warmup_v: V <- (Q_old'Q_new)^2 V along every axis */
+    frgi_soap_run(soap, &ROTATE);
 }
 
-void frgi_soap_end_eigh(frg_soap *soap)
+static void update_bases(frg_soap *soap, frg_soap_report *report)
 {
-    bool again = false;
-    for (int64_t g = 0; g < soap->n_groups; g++) {
-        again |= soap->groups[g].use_eigh != 0;
-    }
-    if (!again) {
-        frgi_soap_eigh_close(soap);
-    }
-}
-
-static void refresh_bases(frg_soap *soap, frg_soap_report *report)
-{
-    apply_kl_weights(soap);
-    run_loop(soap, LOOP_COLLECT);
+    /* KL-Shampoo, Lin et al. (2025): lambda_j = q_j'L q_j, the weights of R's average */
+    frgi_soap_run(soap, &FIND_WEIGHTS);
+    /* L <- b L + (1 - b) G G', R <- b R + (1 - b) G'G; then each as in frgi_soap_change_bases */
+    frgi_soap_run(soap, &AVERAGE_AND_EXAMINE);
     change_waiting(soap);
     frgi_soap_end_refresh(soap, report);
+}
+
+/* ---- parameters ------------------------------------------------------------------------------ */
+
+static bool is_updated(const frg_soap_opts *o, const soap_task *t)
+{
+    (void)o;
+    return t->param->decided.updates;
+}
+
+static void update(frg_soap *soap, const soap_task *t, soap_workspace *work)
+{
+    soap_update u;
+    /* G' = Q_L' G Q_R; M <- b1 M + (1 - b1) G, M' = Q_L' M Q_R */
+    frgi_soap_enter(soap, t->param, work, &u);
+    /* V <- b2 V + (1 - b2) G' o G'; N' = M' / (sqrt(V) + eps) */
+    frgi_soap_adam(soap, t->param, work, &u);
+    /* N = Q_L N' Q_R' */
+    frgi_soap_leave(t->param, work, &u);
+    /* W <- (1 - lr decay) W - lr N */
+    frgi_soap_write(soap, t->param, work, &u);
+}
+
+static const soap_loop UPDATE = {true, is_updated, frgi_soap_work_param, update};
+
+/* ---- the step -------------------------------------------------------------------------------- */
+
+/** Begins the pass of the groups of one order, which share the lists of tasks; false: there are no
+ *  gradients of such. */
+static bool begin_pass(frg_soap *soap, frg_soap_order order)
+{
+    soap->order = order;
+    bool any = false;
+    for (int64_t i = 0; i < soap->n_params; i++) {
+        any |= frgi_soap_in_pass(soap, soap->params[i]);
+    }
+    return any;
 }
 
 /** Does any parameter of the pass in hand leave its refresh to a thread of its own? */
@@ -557,77 +232,29 @@ static bool goes_on(const frg_soap *soap)
     bool any = false;
     for (int64_t i = 0; i < soap->n_params; i++) {
         const soap_param *const p = soap->params[i];
-        any |= p->grad && soap->groups[p->group].refresh_async;
+        any |= frgi_soap_in_pass(soap, p) && soap->groups[p->group].refresh_async;
     }
     return any;
 }
 
-void frgi_soap_sum_times(const frg_soap *soap, frg_soap_report *report)
+/** Both passes; true: bases are to be changed after the step. */
+static bool run_passes(frg_soap *soap, frg_soap_report *report)
 {
-    double *const to[SOAP_TIMES] = {&report->factors_seconds, &report->refresh_seconds,
-                                    &report->project_seconds, &report->update_seconds};
-    for (int t = 0; t < soap->threads; t++) {
-        for (int k = 0; k < SOAP_TIMES; k++) {
-            *to[k] += soap->workspaces[t].seconds[k];
-        }
+    if (begin_pass(soap, FRG_GRAD_FIRST)) {
+        update_bases(soap, report);
+        frgi_soap_run(soap, &UPDATE);
     }
-}
-
-/** Groups that update first and groups that collect first are separate passes over the same lists.
- *  true: bases are to be changed after the step. */
-static bool run_pass(frg_soap *soap, const frg_array grads[], frg_soap_order order,
-                     frg_soap_report *report)
-{
-    bool any = false;
-    for (int64_t i = 0; i < soap->n_params; i++) {
-        soap_param *const p = soap->params[i];
-        const bool mine = p->updates_in_order == (int)order;
-        p->grad = mine && p->active ? &grads[i] : NULL;
-        any |= p->grad != NULL;
-    }
-    if (!any) {
+    if (!begin_pass(soap, FRG_UPDATE_FIRST)) {
         return false;
     }
-    if (order == FRG_GRAD_FIRST) {
-        refresh_bases(soap, report);
-        run_loop(soap, LOOP_APPLY);
-        return false;
-    }
-    run_loop(soap, LOOP_APPLY);
+    frgi_soap_run(soap, &UPDATE);
     if (goes_on(soap)) {
-        apply_kl_weights(soap);
-        run_loop(soap, LOOP_ACCUMULATE);
+        frgi_soap_run(soap, &FIND_WEIGHTS);
+        frgi_soap_run(soap, &AVERAGE); /* reads the gradients: must be before the step returns */
         return true;
     }
-    refresh_bases(soap, report);
+    update_bases(soap, report);
     return false;
-}
-
-/** Steps without and with new bases are watched apart, as one takes many times as long as the
- *  other. */
-static frgi_oversubscription *oversubscription_of(frg_soap *soap)
-{
-    bool anew = false;
-    for (int64_t i = 0; i < soap->n_params; i++) {
-        for (int k = 0; k < soap->params[i]->n_factors; k++) {
-            anew |= soap->params[i]->factors[k].due;
-        }
-    }
-    return &soap->oversubscription[anew];
-}
-
-/** What the step has taken, where that tells whether its threads gain: one thread would take some
- *  0.1 s at most, so that trying it costs little.  Eigendecompositions are none of the loops that
- *  the next steps have. */
-static void note_seconds(frg_soap *soap, frgi_oversubscription *oversubscription, bool by_eigh,
-                         double seconds)
-{
-    static const double MOST_WORK = 4e9;
-    if (soap->work >= MOST_WORK) {
-        *oversubscription = frgi_oversubscription_doubtful();
-    } else if (soap->worth_more && !by_eigh) {
-        frgi_oversubscription_note(oversubscription, soap->threads, seconds / soap->work);
-    }
 }
 
 frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n, frg_soap_report *to)
@@ -639,42 +266,29 @@ frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n, frg
     ptrdiff_t eigh;
     frgi_run_begins(soap->ctx);
     frgi_soap_wait(soap);
-    frg_soap_report report = soap->late;
+    frg_soap_report report = soap->later.report;
     TRY(frg_soap_prepare(soap));
-    TRY(check_gradients(soap, grads, n));
-    soap->work = 0;
-    soap->worth_more = false;
-    measure_gradients(soap);
-    TRY(apply_policies(soap, &report));
-    TRY(decide(soap, &eigh));
-    frgi_oversubscription *const oversubscription = oversubscription_of(soap);
-    soap->most = frgi_oversubscription_team(oversubscription, soap->threads);
+    frgi_soap_begin_pace(soap);
+    TRY(frgi_soap_take_gradients(soap, grads, n, &report));
+    TRY(frgi_soap_decide(soap, false, &eigh));
+    frgi_soap_choose_team(soap);
     if (eigh > 0) {
         TRY(frgi_soap_eigh_open(soap, eigh));
     }
-    for (int64_t i = 0; i < n; i++) {
-        soap_param *const p = soap->params[i];
-        p->active = p->grad != NULL;
-        p->updates_in_order = (int)soap->groups[p->group].order;
-        report.updated += p->grad && p->updates;
-        report.long_axes += p->grad ? p->long_axes : 0;
-    }
-    for (int t = 0; t < soap->threads; t++) {
-        memset(soap->workspaces[t].seconds, 0, sizeof soap->workspaces[t].seconds);
-    }
+    frgi_soap_count_updates(soap, &report);
+    frgi_soap_clear_times(soap);
     const frgi_blas_guard guard = frgi_blas_begin();
-    rescale(soap);
-    (void)run_pass(soap, grads, FRG_GRAD_FIRST, &report);
-    const bool later = run_pass(soap, grads, FRG_UPDATE_FIRST, &report);
+    frgi_soap_fit_range(soap);
+    const bool later = run_passes(soap, &report);
     frgi_blas_end(guard);
     frgi_soap_sum_times(soap, &report);
     /* before a refresh beside the caller, which counts work of its own, begins */
-    note_seconds(soap, oversubscription, eigh > 0, frgi_seconds() - start);
-    soap->late = (frg_soap_report){0};
+    frgi_soap_end_pace(soap, eigh > 0, frgi_seconds() - start);
+    soap->later.report = (frg_soap_report){0};
     if (later) {
         frgi_soap_launch(soap);
     } else {
-        frgi_soap_end_eigh(soap);
+        frgi_soap_eigh_end(soap);
     }
     report.seconds = frgi_seconds() - start;
     if (to) {

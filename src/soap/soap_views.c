@@ -253,7 +253,7 @@ frg_status frg_soap_state_get(frg_soap *soap, int64_t id, const char *key, frg_a
     state_tensor x;
     TRY(find_tensor(soap, id, key, &p, &x));
     TRY(check_array(soap, p, &x, key, &to));
-    soap_workspace *const work = &soap->workspaces[0];
+    soap_workspace *const work = &soap->plan.workspaces[0];
     const soap_factor *const f = x.factor;
     const ptrdiff_t n = f ? f->size : 0;
     const double once = ldexp(1, p->exponent), unit = factor_scale(soap, p);
@@ -360,7 +360,7 @@ frg_status frg_soap_state_set(frg_soap *soap, int64_t id, const char *key, frg_a
     if (x.kind == STATE_STEP) {
         return set_step(soap, p, get(&from, 0, 0));
     }
-    frgi_soap_apply_permutation(p, &soap->workspaces[0]);
+    frgi_soap_apply_permutation(p, &soap->plan.workspaces[0]);
     soap_factor *const f = x.factor;
     const ptrdiff_t n = f ? f->size : 0;
     const double once = ldexp(1, -p->exponent), unit = factor_scale(soap, p);
