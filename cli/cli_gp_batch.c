@@ -205,8 +205,8 @@ static void batch_json(frg_json *j, const cli *c, const void *of)
     }
     frg_json_close_array(j);
     frg_json_open_object(j, "seconds");
-    frg_json_number(j, "read", job->read);
-    frg_json_number(j, "total", job->total);
+    frg_json_number(j, "read", job->times.read);
+    frg_json_number(j, "total", job->times.total);
     frg_json_close_object(j);
     json_foot(j, c);
 }
@@ -259,7 +259,7 @@ static void batch_text(frg_report *r, const cli *c, const void *of)
         snprintf(text, sizeof text, "%" PRId64 ", %" PRId64 " failed", result->members->n,
                  result->failed);
         frg_report_fact(r, "Members", text);
-        frg_report_fact(r, "Time", seconds_text(result->job->total, words));
+        frg_report_fact(r, "Time", seconds_text(result->job->times.total, words));
     }
     batch_table(r, c, result->members);
 }
@@ -293,14 +293,14 @@ int gp_batch(cli *c, gp_job *job)
     int code = read_list(c, &b, job->path);
     code = code ? code : read_members(c, &b);
     code = code ? code : name_parameters(c, &b, job);
-    job->read = now_seconds() - start;
+    job->times.read = now_seconds() - start;
     if (!code) {
         const double begin = now_seconds();
         job->status =
             c->set.batch_fit
                 ? frg_gp_batch_fit(c->ctx, b.n, b.members, job->kernel, &job->opts, &job->fit)
                 : frg_gp_batch_eval(c->ctx, b.n, b.members, job->kernel, &job->opts);
-        job->total = now_seconds() - begin;
+        job->times.total = now_seconds() - begin;
         mark_unread(&b);
         code = job->status < 0 ? cli_fail_library(c, job->status) : show(c, job, &b);
     }

@@ -232,15 +232,15 @@ static void predictions(frg_json *j, const cli *c, const gp_job *job, const frg_
     const int64_t m = job->fresh.n;
     frg_json_integer(j, "m", m);
     frg_json_bool(j, "observed", c->set.observed);
-    if (job->mean) {
-        outputs(j, "mean", job->mean, m, r->q);
-        vector(j, "variance", job->variance, m, 1);
+    if (job->predicted.mean) {
+        outputs(j, "mean", job->predicted.mean, m, r->q);
+        vector(j, "variance", job->predicted.variance, m, 1);
     }
-    if (job->draws) {
+    if (job->predicted.draws) {
         frg_json_bool(j, "prior", c->set.prior_draws || c->n_arguments == 2);
         frg_json_open_array(j, "samples");
-        for (int64_t s = 0; s < job->samples; s++) {
-            outputs(j, NULL, job->draws + s * m * r->q, m, r->q);
+        for (int64_t s = 0; s < job->predicted.samples; s++) {
+            outputs(j, NULL, job->predicted.draws + s * m * r->q, m, r->q);
         }
         frg_json_close_array(j);
     }
@@ -248,25 +248,25 @@ static void predictions(frg_json *j, const cli *c, const gp_job *job, const frg_
 
 static void leave_one_out(frg_json *j, const gp_job *job, const frg_gp_report *r)
 {
-    frg_json_number(j, "log_density", job->loo.log_density);
-    frg_json_number(j, "rmse", job->loo.rmse);
-    outputs(j, "mean", job->loo_mean, r->n, r->q);
-    vector(j, "variance", job->loo_variance, r->n, 1);
-    vector(j, "latent_variance", job->loo_latent, r->n, 1);
+    frg_json_number(j, "log_density", job->loo.facts.log_density);
+    frg_json_number(j, "rmse", job->loo.facts.rmse);
+    outputs(j, "mean", job->loo.mean, r->n, r->q);
+    vector(j, "variance", job->loo.variance, r->n, 1);
+    vector(j, "latent_variance", job->loo.latent, r->n, 1);
 }
 
 static void times(frg_json *j, const cli *c, const gp_job *job)
 {
     const frg_gp_value *v = &job->value;
     frg_json_open_object(j, "seconds");
-    frg_json_number(j, "read", job->read);
+    frg_json_number(j, "read", job->times.read);
     frg_json_number(j, "build", v->build_seconds);
     frg_json_number(j, "factor", v->factor_seconds);
     frg_json_number(j, "inverse", v->inverse_seconds);
     frg_json_number(j, "gradient", v->gradient_seconds);
-    frg_json_number(j, "total", job->total);
+    frg_json_number(j, "total", job->times.total);
     frg_json_close_object(j);
-    repeats_json(j, c, job->totals, job->n_totals);
+    repeats_json(j, c, job->times.totals, job->times.count);
 }
 
 void gp_json_build(frg_json *j, const cli *c, const gp_job *job)

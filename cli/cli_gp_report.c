@@ -87,9 +87,9 @@ static void fit_facts(frg_report *r, const gp_job *job)
 static void time_fact(frg_report *r, const cli *c, const gp_job *job)
 {
     char text[200], a[32], b[32], m[32];
-    snprintf(text, sizeof text, "%s (read %s), %d threads, at most %s", seconds_text(job->total, a),
-             seconds_text(job->read, b), frg_threads(c->ctx),
-             bytes_text((double)frg_peak_bytes(c->ctx), m));
+    snprintf(text, sizeof text, "%s (read %s), %d threads, at most %s",
+             seconds_text(job->times.total, a), seconds_text(job->times.read, b),
+             frg_threads(c->ctx), bytes_text((double)frg_peak_bytes(c->ctx), m));
     frg_report_fact(r, "Time", text);
 }
 
@@ -162,15 +162,15 @@ static void prediction_table(frg_report *r, const gp_job *job, int64_t q)
     for (int k = 0; k < f->d; k++) {
         frg_report_table_column(r, f->x_names[k], FRG_RIGHT);
     }
-    for (int64_t k = 0; k < q && job->mean; k++) {
+    for (int64_t k = 0; k < q && job->predicted.mean; k++) {
         char name[32];
         snprintf(name, sizeof name, "mean%" PRId64, k + 1);
         frg_report_table_column(r, q > 1 ? name : "mean", FRG_RIGHT);
     }
-    if (job->mean) {
+    if (job->predicted.mean) {
         frg_report_table_column(r, "std_dev", FRG_RIGHT);
     }
-    for (int64_t s = 0; s < job->samples * q; s++) {
+    for (int64_t s = 0; s < job->predicted.samples * q; s++) {
         char name[48];
         snprintf(name, sizeof name, q > 1 ? "sample%" PRId64 "_%" PRId64 : "sample%" PRId64,
                  s / q + 1, s % q + 1);
@@ -180,14 +180,14 @@ static void prediction_table(frg_report *r, const gp_job *job, int64_t q)
         for (int k = 0; k < f->d; k++) {
             frg_report_cell_number(r, f->x[i * f->d + k], 6);
         }
-        for (int64_t k = 0; k < q && job->mean; k++) {
-            frg_report_cell_number(r, job->mean[i * q + k], 6);
+        for (int64_t k = 0; k < q && job->predicted.mean; k++) {
+            frg_report_cell_number(r, job->predicted.mean[i * q + k], 6);
         }
-        if (job->mean) {
-            frg_report_cell_number(r, sqrt(job->variance[i]), 4);
+        if (job->predicted.mean) {
+            frg_report_cell_number(r, sqrt(job->predicted.variance[i]), 4);
         }
-        for (int64_t s = 0; s < job->samples * q; s++) {
-            frg_report_cell_number(r, job->draws[(s / q * f->n + i) * q + s % q], 6);
+        for (int64_t s = 0; s < job->predicted.samples * q; s++) {
+            frg_report_cell_number(r, job->predicted.draws[(s / q * f->n + i) * q + s % q], 6);
         }
     }
     frg_report_table_close(r);
@@ -197,9 +197,9 @@ static void prediction_table(frg_report *r, const gp_job *job, int64_t q)
 static void loo_row(frg_report *r, const gp_job *job, int64_t row, int64_t i)
 {
     const gp_data *d = &job->data;
-    const double sd = sqrt(job->loo_variance[i]);
+    const double sd = sqrt(job->loo.variance[i]);
     for (int k = 0; k < d->q; k++) {
-        const double y = d->y[row * d->q + k], mean = job->loo_mean[i * d->q + k], e = y - mean;
+        const double y = d->y[row * d->q + k], mean = job->loo.mean[i * d->q + k], e = y - mean;
         frg_report_cell_integer(r, row + 1);
         if (d->q > 1) {
             frg_report_cell_text(r, d->y_names[k]);
@@ -413,8 +413,8 @@ void gp_report_build(frg_report *r, const cli *c, const gp_job *job, int full)
         fit_facts(r, job);
     }
     if (!tables_alone && job->what == GP_LOO) {
-        frg_report_fact_number(r, "Log density", job->loo.log_density, 9);
-        frg_report_fact_number(r, "RMSE", job->loo.rmse, 6);
+        frg_report_fact_number(r, "Log density", job->loo.facts.log_density, 9);
+        frg_report_fact_number(r, "RMSE", job->loo.facts.rmse, 6);
     }
     if (!tables_alone) {
         time_fact(r, c, job);

@@ -209,7 +209,7 @@ static int read_data(cli *c, gp_job *job)
     job->opts.column_names = (const char *const *)job->data.x_names;
     job->opts.noise_variances = job->data.noise;
     job->opts.noise_groups = job->data.groups;
-    job->read = now_seconds() - start;
+    job->times.read = now_seconds() - start;
     return code;
 }
 
@@ -219,7 +219,7 @@ static int load_model(cli *c, gp_job *job)
     frg_gp_destroy(job->gp);
     job->gp = NULL;
     const frg_status status = frg_gp_load(&job->gp, c->ctx, job->path);
-    job->read = now_seconds() - start;
+    job->times.read = now_seconds() - start;
     return status != FRG_OK ? cli_fail_read(c, status) : 0;
 }
 
@@ -302,11 +302,11 @@ static frg_status loo_of(gp_job *job)
 {
     frg_status status = frg_gp_eval(job->gp, &job->value);
     if (status == FRG_OK) {
-        status =
-            frg_gp_eval_loo(job->gp, job->loo_mean, job->loo_variance, job->gradient, &job->loo);
+        status = frg_gp_eval_loo(job->gp, job->loo.mean, job->loo.variance, job->gradient,
+                                 &job->loo.facts);
     }
     if (status == FRG_OK) {
-        status = frg_gp_eval_loo_latent(job->gp, job->loo_latent);
+        status = frg_gp_eval_loo_latent(job->gp, job->loo.latent);
     }
     return status;
 }
@@ -319,9 +319,9 @@ static int make_room(const cli *c, gp_job *job)
         code = need(c, &job->gradient, frg_gp_parameter_count(job->gp), 1);
     }
     if (!code && job->what == GP_LOO) {
-        code = need(c, &job->loo_mean, r.n, r.q);
-        code = code ? code : need(c, &job->loo_variance, r.n, 1);
-        code = code ? code : need(c, &job->loo_latent, r.n, 1);
+        code = need(c, &job->loo.mean, r.n, r.q);
+        code = code ? code : need(c, &job->loo.variance, r.n, 1);
+        code = code ? code : need(c, &job->loo.latent, r.n, 1);
     }
     return code;
 }
@@ -329,8 +329,8 @@ static int make_room(const cli *c, gp_job *job)
 int gp_job_run(cli *c, gp_job *job)
 {
     const int repeats = c->set.repeat;
-    job->totals = calloc((size_t)repeats + 2, sizeof *job->totals);
-    int code = job->totals ? 0 : cli_fail_memory(c);
+    job->times.totals = calloc((size_t)repeats + 2, sizeof *job->times.totals);
+    int code = job->times.totals ? 0 : cli_fail_memory(c);
     for (int i = 0; !code && i <= repeats && job->status == FRG_OK;
          i++) { /* 0: warm-up of repeats */
         if (i > 0) {
@@ -354,13 +354,13 @@ int gp_job_run(cli *c, gp_job *job)
         if (job->status < 0 || (job->status > 0 && job->what != GP_FIT)) {
             return cli_fail_library(c, job->status);
         }
-        job->n_totals = repeats && i > 0 ? i : 1;
-        job->totals[repeats && i > 0 ? i - 1 : 0] = now_seconds() - start;
+        job->times.count = repeats && i > 0 ? i : 1;
+        job->times.totals[repeats && i > 0 ? i - 1 : 0] = now_seconds() - start;
     }
-    double *sorted = malloc(((size_t)job->n_totals + 1) * sizeof *sorted);
-    if (sorted && job->n_totals > 0) {
-        memcpy(sorted, job->totals, (size_t)job->n_totals * sizeof *sorted);
-        job->total = median_of(sorted, job->n_totals);
+    double *sorted = malloc(((size_t)job->times.count + 1) * sizeof *sorted);
+    if (sorted && job->times.count > 0) {
+        memcpy(sorted, job->times.totals, (size_t)job->times.count * sizeof *sorted);
+        job->times.total = median_of(sorted, job->times.count);
     }
     free(sorted);
     return code;
@@ -389,21 +389,21 @@ static frg_array new_points(const gp_job *job)
 static int draw(cli *c, gp_job *job, int prior)
 {
     const int64_t m = job->fresh.n, q = frg_gp_get_report(job->gp).q;
-    int code = need(c, &job->draws, job->samples, m * q);
+    int code = need(c, &job->predicted.draws, job->predicted.samples, m * q);
     if (code) {
         return code;
     }
-    frg_array out = frg_matrix(job->draws, FRG_F64, job->samples, m, m * q);
+    frg_array out = frg_matrix(job->predicted.draws, FRG_F64, job->predicted.samples, m, m * q);
     out.stride[1] = q;
     if (q > 1) {
         out.ndim = 3;
         out.shape[2] = q;
         out.stride[2] = 1;
     }
-    const frg_status status =
-        frg_gp_sample(job->gp, new_points(job), job->samples, prior, c->set.observed, out);
-    for (int64_t i = 0; job->fresh.mean && i < job->samples * m * q; i++) {
-        job->draws[i] += job->fresh.mean[i / q % m];
+    const frg_status status = frg_gp_sample(job->gp, new_points(job), job->predicted.samples, prior,
+                                            c->set.observed, out);
+    for (int64_t i = 0; job->fresh.mean && i < job->predicted.samples * m * q; i++) {
+        job->predicted.draws[i] += job->fresh.mean[i / q % m];
     }
     return status != FRG_OK ? cli_fail_library(c, status) : 0;
 }
@@ -412,16 +412,16 @@ static int predict(cli *c, gp_job *job)
 {
     const int64_t m = job->fresh.n, q = frg_gp_get_report(job->gp).q;
     double *square = NULL;
-    int code = need(c, &job->mean, m, q);
-    code = code ? code : need(c, &job->variance, m, 1);
+    int code = need(c, &job->predicted.mean, m, q);
+    code = code ? code : need(c, &job->predicted.variance, m, 1);
     if (!code && c->set.covariance) {
         code = need(c, &square, m, m);
     }
     if (code) {
         return code;
     }
-    frg_array mean = frg_matrix(job->mean, FRG_F64, m, q, q);
-    frg_array variance = frg_vector(job->variance, FRG_F64, m);
+    frg_array mean = frg_matrix(job->predicted.mean, FRG_F64, m, q, q);
+    frg_array variance = frg_vector(job->predicted.variance, FRG_F64, m);
     frg_array covariance = frg_matrix(square, FRG_F64, m, m, m);
     frg_gp_predict_opts o;
     frg_gp_predict_defaults(&o, sizeof o);
@@ -438,7 +438,7 @@ static int predict(cli *c, gp_job *job)
     }
     free(square);
     code = status != FRG_OK ? cli_fail_library(c, status) : 0;
-    return !code && job->samples > 0 ? draw(c, job, 0) : code;
+    return !code && job->predicted.samples > 0 ? draw(c, job, 0) : code;
 }
 
 /** The model of a file, or one made of DATA at the numbers of the expression, or fitted to it. */
@@ -463,7 +463,7 @@ static int run_predict(cli *c, gp_job *job)
     code = code ? code : read_new(c, job, c->arguments[2]);
     const double start = now_seconds();
     code = code ? code : predict(c, job);
-    job->total = now_seconds() - start;
+    job->times.total = now_seconds() - start;
     return code;
 }
 
@@ -496,7 +496,7 @@ static int run_sample(cli *c, gp_job *job)
     }
     const double start = now_seconds();
     code = code ? code : draw(c, job, prior || c->set.prior_draws);
-    job->total = now_seconds() - start;
+    job->times.total = now_seconds() - start;
     return code;
 }
 
@@ -617,8 +617,9 @@ void gp_job_release(gp_job *job)
     frg_gp_destroy(job->gp);
     gp_data_release(&job->data);
     gp_data_release(&job->fresh);
-    double *const vectors[] = {job->gradient, job->loo_mean, job->loo_variance, job->loo_latent,
-                               job->mean,     job->variance, job->draws,        job->totals};
+    double *const vectors[] = {job->gradient,        job->loo.mean,       job->loo.variance,
+                               job->loo.latent,      job->predicted.mean, job->predicted.variance,
+                               job->predicted.draws, job->times.totals};
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
         free(vectors[i]);
     }
@@ -644,7 +645,7 @@ int command_gp(cli *c)
                   .path = c->arguments[1],
                   .opts = c->set.gp,
                   .fit = c->set.gp_fit,
-                  .samples = c->set.samples,
+                  .predicted.samples = c->set.samples,
                   .kernel = strdup(c->set.kernel ? c->set.kernel : "")};
     code = job.kernel ? run(c, &job) : cli_fail_memory(c);
     gp_job_release(&job);

@@ -29,6 +29,26 @@ typedef struct {
     int32_t *groups;
 } gp_data;
 
+/** Each point predicted from all others. */
+typedef struct {
+    frg_gp_loo facts;
+    double *mean, *variance, *latent; /* n x q, n, n */
+} gp_left_out;
+
+/** At the new points. */
+typedef struct {
+    double *mean, *variance; /* m x q, m */
+    double *draws;           /* samples x m x q */
+    int64_t samples;
+} gp_predicted;
+
+/** Seconds: of reading, of all, of each repeat. */
+typedef struct {
+    double read, total;
+    double *totals;
+    int count;
+} gp_times;
+
 typedef struct {
     gp_subcommand what;
     int from_model;      /* the process is that of a file */
@@ -44,14 +64,9 @@ typedef struct {
     frg_gp_value value;
     double *gradient; /* parameter_count, NULL: not asked for */
     frg_gp_fit_result result;
-    frg_gp_loo loo;
-    double *loo_mean, *loo_variance, *loo_latent; /* n x q, n, n */
-    double *mean, *variance;                      /* of new points: m x q, m */
-    double *draws;                                /* samples x m x q */
-    int64_t samples;
-    double read, total;
-    double *totals;
-    int n_totals;
+    gp_left_out loo;
+    gp_predicted predicted;
+    gp_times times;
 } gp_job;
 
 /** Reads the columns that --x and --y name (NULL: all others; no y).  0 or the exit code. */

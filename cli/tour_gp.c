@@ -66,7 +66,7 @@ static int fit(cli *c, gp_tour *p)
     const double start = now_seconds();
     code = job->kernel ? gp_data_read(c, &job->data, p->path, s->x, s->y) : cli_fail_memory(c);
     job->opts.column_names = (const char *const *)job->data.x_names;
-    job->read = now_seconds() - start;
+    job->times.read = now_seconds() - start;
     return code ? code : gp_job_run(c, job);
 }
 
