@@ -220,7 +220,11 @@ int show_sizes(cli *c, const char *schema, const size_line *lines, int n);
 int show_estimate(cli *c, const char *schema, const frg_fe_size *size);
 /** Columns of the terminal behind standard output; 0 where there is none. */
 int terminal_width(void);
+/* cli_sort.c */
+void sort_numbers(double *values, int64_t n);
 double median_of(double *values, int n); /* sorts them */
+/** How many of n sorted numbers are below x. */
+int64_t count_below(const double *sorted, int64_t n, double x);
 /** Grouped decimal: 1234567 -> "1,234,567". */
 const char *grouped(int64_t value, char text[32]);
 const char *bytes_text(double bytes, char text[32]);

@@ -238,12 +238,6 @@ static void loo_table(frg_report *r, const gp_job *job)
 
 /* ---- plots ----------------------------------------------------------------------------------- */
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 int gp_band_predict(const gp_job *job, gp_band *b)
 {
     double variance[MOST_BAND] = {0};
@@ -324,7 +318,7 @@ static void loo_plot(frg_report *r, const gp_job *job)
             }
         }
         memcpy(sorted, z, (size_t)used * sizeof *z);
-        qsort(sorted, (size_t)used, sizeof *sorted, ascending);
+        sort_numbers(sorted, used);
         const frg_series series = {
             .name = "residual", .n = used, .x = mean, .y = z, .style = FRG_POINTS};
         char text[160];

@@ -223,21 +223,6 @@ void repeats_json(frg_json *j, const cli *c, const double *totals, int n)
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double median_of(double *values, int n)
-{
-    if (n <= 0) {
-        return NAN;
-    }
-    qsort(values, (size_t)n, sizeof *values, ascending);
-    return n % 2 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]);
-}
-
 const char *grouped(int64_t value, char text[32])
 {
     char digits[24];

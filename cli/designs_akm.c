@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli.h"
 #include "designs.h"
 
 enum {
@@ -70,19 +71,13 @@ static void akm_free(akm *a)
     free(a->industry_weight);
 }
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /** Workers are numbered by rank of alpha, so that a bin is a range of workers. */
 static void draw_people_and_firms(akm *a)
 {
     for (int64_t i = 0; i < a->workers; i++) {
         a->alpha[i] = random_normal(&a->r);
     }
-    qsort(a->alpha, (size_t)a->workers, sizeof *a->alpha, ascending);
+    sort_numbers(a->alpha, a->workers);
     for (int64_t f = 0; f < a->firms; f++) {
         const double z = random_normal(&a->r);
         const double coupled = copula * z + sqrt(1 - copula * copula) * random_normal(&a->r);
@@ -129,16 +124,8 @@ static int64_t draw_firm(akm *a, int64_t own)
         u -= share(a, k, own) * a->industry_weight[k];
     }
     const double target = random_uniform(&a->r) * a->industry_weight[k];
-    int64_t low = a->industry_start[k], high = a->industry_start[k + 1] - 1;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (a->cumulative[middle] < target) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    const int64_t first = a->industry_start[k], last = a->industry_start[k + 1] - 1;
+    return first + count_below(a->cumulative + first, last - first, target);
 }
 
 /** Another firm than `firm`; after some tries (one firm has nearly all the weight) the same. */

@@ -209,12 +209,6 @@ double mlp_squares(mlp *net, const float *target, int64_t rows, int threads)
 
 /* ---- data ------------------------------------------------------------------------------------ */
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /** Classes in ascending order of their values. */
 static int take_labels(training_set *set, cli *c, const frg_column *column)
 {
@@ -225,7 +219,7 @@ static int take_labels(training_set *set, cli *c, const frg_column *column)
     for (int64_t i = 0; i < set->rows; i++) {
         sorted[i] = cli_number_at(column, i);
     }
-    qsort(sorted, (size_t)set->rows, sizeof *sorted, by_value);
+    sort_numbers(sorted, set->rows);
     for (int64_t i = 0; i < set->rows; i++) {
         if (set->classes == 0 || sorted[i] != sorted[set->classes - 1]) {
             sorted[set->classes++] = sorted[i];
@@ -233,9 +227,8 @@ static int take_labels(training_set *set, cli *c, const frg_column *column)
     }
     for (int64_t i = 0; i < set->rows; i++) {
         const double x = cli_number_at(column, i);
-        const double *const at =
-            bsearch(&x, sorted, (size_t)set->classes, sizeof *sorted, by_value);
-        set->label[i] = at ? (int32_t)(at - sorted) : 0;
+        const int64_t at = count_below(sorted, set->classes, x);
+        set->label[i] = at < set->classes && sorted[at] == x ? (int32_t)at : 0;
     }
     free(sorted);
     return 0;

@@ -109,33 +109,20 @@ static double work_of(const shape *s)
     return (double)s->m * (double)s->n * (double)s->n;
 }
 
-/** Most work first; equal ones stay in order.  Insertion sort by shell gaps: n log n in
- *  practice. */
+/** Most work first, equal ones in order. */
+static int by_work(const void *a, const void *b, const void *shapes)
+{
+    const int64_t i = *(const int64_t *)a, j = *(const int64_t *)b;
+    const double x = work_of((const shape *)shapes + i), y = work_of((const shape *)shapes + j);
+    return x != y ? (x < y) - (x > y) : (i > j) - (i < j);
+}
+
 static void order_items(frg_qr *qr)
 {
-    int64_t gap = 1;
     for (int64_t i = 0; i < qr->n_items; i++) {
         qr->order[i] = i;
     }
-    while (gap < qr->n_items / 3) {
-        gap = 3 * gap + 1;
-    }
-    for (; gap > 0; gap /= 3) {
-        for (int64_t i = gap; i < qr->n_items; i++) {
-            const int64_t x = qr->order[i];
-            const double work = work_of(&qr->shapes[x]);
-            int64_t j = i;
-            for (; j >= gap; j -= gap) {
-                const int64_t y = qr->order[j - gap];
-                const double other = work_of(&qr->shapes[y]);
-                if (other > work || (other >= work && y < x)) {
-                    break;
-                }
-                qr->order[j] = y;
-            }
-            qr->order[j] = x;
-        }
-    }
+    frgi_sort(qr->order, qr->n_items, sizeof *qr->order, by_work, qr->shapes);
 }
 
 /** How many of the largest matrices all threads factor together: by Householder alone, as BLAS has

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "core/search.h"
 #include "report/report_parts.h"
 
 typedef struct {
@@ -36,17 +37,16 @@ static const range hidden_ranges[] = {
 
 #define COUNT(a) ((ptrdiff_t)(sizeof(a) / sizeof((a)[0])))
 
+static int ends_before(const void *a, const void *c, const void *unused)
+{
+    (void)unused;
+    return ((const range *)a)->last < *(const int32_t *)c ? -1 : 1;
+}
+
 static bool among(const range *table, ptrdiff_t count, int32_t c)
 {
-    ptrdiff_t low = 0, high = count;
-    while (low < high) {
-        const ptrdiff_t middle = (low + high) / 2;
-        if (table[middle].last < c)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < count && table[low].first <= c;
+    const int64_t at = frgi_count_before(table, count, sizeof *table, &c, ends_before, NULL);
+    return at < count && table[at].first <= c;
 }
 
 int32_t frgi_utf8_next(const char **s)

@@ -7,6 +7,7 @@
  * first and the last one that the run meets are open. */
 #include <string.h>
 
+#include "core/search.h"
 #include "soap/soap_state.h"
 
 /** Axes of more than one element with strides >= 1 in bytes, longest first, from the lowest address
@@ -134,16 +135,10 @@ void frgi_soap_note_ranges(frg_soap *soap)
  *  range ends last. */
 static bool may_share(const frg_soap *soap, soap_range g)
 {
-    int64_t low = 0, high = soap->n_params;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (soap->plan.ranges[middle].first < g.last) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low > 0 && soap->plan.ranges[low - 1].last > g.first;
+    const soap_range end = {.first = g.last};
+    const int64_t before =
+        frgi_count_before(soap->plan.ranges, soap->n_params, sizeof end, &end, by_address, NULL);
+    return before > 0 && soap->plan.ranges[before - 1].last > g.first;
 }
 
 const soap_param *frgi_soap_owner(const frg_soap *soap, const frg_array *a)

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "core/context.h"
+#include "core/search.h"
 #include "fault.h"
 
 static void statuses(void)
@@ -872,6 +873,14 @@ static void sorting(void)
                 sum -= pairs[i][0];
             }
             CHECK_INT(sum, 0);
+            for (int64_t x = -1; x <= n / 2 + 1; x++) { /* keys among them, between and beyond */
+                const int64_t key[2] = {x, 0};
+                int64_t before = 0;
+                for (int64_t i = 0; i < n; i++) {
+                    before += sign * (pairs[i][0] - x) < 0;
+                }
+                CHECK_INT(frgi_count_before(pairs, n, sizeof *pairs, key, by_key, &sign), before);
+            }
         }
     }
 }
