@@ -247,7 +247,7 @@ typedef struct {
                      started */
 } machine;
 
-void machine_look(machine *m);
+void machine_read(machine *m);
 /** Bytes of address space that OpenBLAS maps when it is loaded, with the variables of
  *  `environment`. */
 int64_t openblas_address_space(char *const *environment);

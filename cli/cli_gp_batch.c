@@ -275,7 +275,7 @@ static int show(cli *c, const gp_job *job, const batch *b)
 }
 
 /** Members without a table, whose error read_member has shown. */
-static void mark_unread(batch *b)
+static void fail_unread(batch *b)
 {
     for (int64_t i = 0; i < b->n; i++) {
         frg_gp_member *m = &b->members[i];
@@ -301,7 +301,7 @@ int gp_batch(cli *c, gp_job *job)
                 ? frg_gp_batch_fit(c->ctx, b.n, b.members, job->kernel, &job->opts, &job->fit)
                 : frg_gp_batch_eval(c->ctx, b.n, b.members, job->kernel, &job->opts);
         job->times.total = now_seconds() - begin;
-        mark_unread(&b);
+        fail_unread(&b);
         code = job->status < 0 ? cli_fail_library(c, job->status) : show(c, job, &b);
     }
     release(&b);

@@ -113,7 +113,7 @@ void page_run_facts(frg_report *r, const cli *c, const cli *line)
     char text[1024];
     char *const command = command_text(line);
     machine m;
-    machine_look(&m);
+    machine_read(&m);
     frg_report_heading(r, "Run");
     frg_report_fact(r, "Command", command ? command : "");
     free(command);

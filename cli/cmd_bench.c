@@ -192,7 +192,7 @@ int bench_line_begin(cli *c, const char *bench, int repeats, frg_json **j)
         return cli_fail_library(c, status);
     }
     machine m;
-    machine_look(&m);
+    machine_read(&m);
     frg_json_compact(*j, 1);
     json_head(*j, "fourge.bench/1");
     frg_json_string(*j, "bench", bench);

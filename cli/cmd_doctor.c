@@ -142,7 +142,7 @@ static void check_waiting(advice *a, const machine *m, int threads)
     }
 }
 
-static void check_rest(advice *a, const machine *m, const char *isa)
+static void check_level_and_memory(advice *a, const machine *m, const char *isa)
 {
     char text[32];
     const char *level = getenv("FOURGE_ISA");
@@ -263,11 +263,11 @@ int command_doctor(cli *c)
         return code;
     }
     findings f = {0};
-    machine_look(&f.machine);
+    machine_read(&f.machine);
     check_blas(&f.advice, &f.machine);
     check_threads(&f.advice, &f.machine, frg_threads(c->ctx));
     check_load(&f.advice, &f.machine, frg_threads(c->ctx));
     check_waiting(&f.advice, &f.machine, frg_threads(c->ctx));
-    check_rest(&f.advice, &f.machine, frg_isa(c->ctx));
+    check_level_and_memory(&f.advice, &f.machine, frg_isa(c->ctx));
     return write_result(c, "fourge doctor", doctor_json, doctor_text, &f);
 }

@@ -311,7 +311,7 @@ static frg_status loo_of(gp_job *job)
     return status;
 }
 
-static int make_room(const cli *c, gp_job *job)
+static int take_memory(const cli *c, gp_job *job)
 {
     const frg_gp_report r = frg_gp_get_report(job->gp);
     int code = 0;
@@ -339,7 +339,7 @@ int gp_job_run(cli *c, gp_job *job)
         }
         const double start = now_seconds();
         code = job->from_model ? load_model(c, job) : gp_job_create(c, job);
-        code = code ? code : make_room(c, job);
+        code = code ? code : take_memory(c, job);
         if (code) {
             break;
         }

@@ -107,7 +107,7 @@ static int work(void *job)
 static int may_abandon(void *job)
 {
     const train_job *const j = job;
-    return !j->worker.c->set.checkpoint || training_may_leave(&j->run);
+    return !j->worker.c->set.checkpoint || training_may_stop(&j->run);
 }
 
 /** What the steps that are done have come to; the exit code. */

@@ -48,7 +48,7 @@ static double stolen_share(void)
 
 /* ---- all together ---------------------------------------------------------------------------- */
 
-static void look_at_cpu(machine *m)
+static void read_cpu(machine *m)
 {
     char flags[4096];
     if (!proc_value("/proc/cpuinfo", "model name", m->cpu, sizeof m->cpu)) {
@@ -62,7 +62,7 @@ static void look_at_cpu(machine *m)
 
 /** "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH SkylakeX MAX_THREADS=64": the first two words name the
  *  library, the first later one with a small letter in it the core whose kernels run. */
-static void look_at_blas(machine *m)
+static void read_blas(machine *m)
 {
     char text[256];
     snprintf(text, sizeof text, "%s", frg_blas_name());
@@ -78,11 +78,11 @@ static void look_at_blas(machine *m)
     }
 }
 
-void machine_look(machine *m)
+void machine_read(machine *m)
 {
     memset(m, 0, sizeof *m);
-    look_at_cpu(m);
-    look_at_blas(m);
+    read_cpu(m);
+    read_blas(m);
     m->online = (int)sysconf(_SC_NPROCESSORS_ONLN);
     cpu_set_t set;
     m->affinity = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : m->online;

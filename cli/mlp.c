@@ -507,7 +507,7 @@ static frg_status put_aside(const training *t, double last_step)
     return status;
 }
 
-int training_may_leave(const training_run *run)
+int training_may_stop(const training_run *run)
 {
     return run->kept == run->steps || run->between;
 }

@@ -73,7 +73,7 @@ int training_run_make(training_run *run, cli *c, const training_set *set, const 
 /** --dry-run: what its steps will take; the exit code. */
 int training_estimate(cli *c, const training_set *set, const frg_soap_opts *o);
 /** Whether a run with states can be left now and loses no step. */
-int training_may_leave(const training_run *run);
+int training_may_stop(const training_run *run);
 /** Writes the state before the step that was left, where the file does not have it. */
 frg_status training_keep(const training_run *run, struct keeper *k);
 void training_run_destroy(training_run *run);

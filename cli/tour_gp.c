@@ -194,7 +194,7 @@ static double parameter(const gp_tour *p, const char *name)
 }
 
 /** The last month of the forecast in words, and what such a forecast was worth before. */
-static void say_how_far(frg_report *r, const gp_tour *p, const months *f)
+static void describe_forecast(frg_report *r, const gp_tour *p, const months *f)
 {
     char text[640];
     const int last = MONTHS - 1;
@@ -223,7 +223,7 @@ static void picture(frg_report *r, const cli *c, const void *state, int full)
     (void)full;
     frg_report_heading(r, "Carbon dioxide: what was, and what follows");
     if (forecast(p, &f)) {
-        say_how_far(r, p, &f);
+        describe_forecast(r, p, &f);
         draw(r, p, &f);
     }
 }

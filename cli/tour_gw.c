@@ -162,7 +162,7 @@ static double energy_of(const trial *t, const int64_t *to, const double *c, cons
     return sum / (double)(t->n * t->n);
 }
 
-static void judge(trial *t, const double *c, const double *d)
+static void score(trial *t, const double *c, const double *d)
 {
     t->done = t->n > 0;
     for (int64_t i = 0; i < t->n; i++) {
@@ -193,7 +193,7 @@ static frg_status align(part *p, frg_context *ctx, trial *t, const double *c, co
         t->mode = frg_gw_mode_name(frg_gw_get(s)->mode);
         if (frg_gw_plan(s)) {
             status = frg_plan_argmax(frg_gw_plan(s), t->match);
-            judge(t, c, d);
+            score(t, c, d);
         }
     }
     frg_gw_destroy(s);

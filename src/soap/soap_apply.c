@@ -278,7 +278,7 @@ static const float *decayed_gradient(const frg_soap *soap, const soap_param *p,
     return work->g;
 }
 
-void frgi_soap_enter(const frg_soap *soap, soap_param *p, soap_workspace *work, soap_update *u)
+void frgi_soap_into_bases(const frg_soap *soap, soap_param *p, soap_workspace *work, soap_update *u)
 {
     const double start = frgi_seconds();
     const bool original = frgi_soap_original(&soap->groups[p->group]);
@@ -355,7 +355,7 @@ void frgi_soap_adam(const frg_soap *soap, soap_param *p, soap_workspace *work, s
     work->seconds[SOAP_UPDATE] += frgi_seconds() - start;
 }
 
-void frgi_soap_leave(const soap_param *p, soap_workspace *work, soap_update *u)
+void frgi_soap_out_of_bases(const soap_param *p, soap_workspace *work, soap_update *u)
 {
     const double start = frgi_seconds();
     float *const other = u->x == work->x ? work->y : work->x;

@@ -303,12 +303,13 @@ typedef struct {
 } soap_update;
 
 /** P <- in(G); M <- b1 M + (1 - b1) G and in(M), where M is in the parameter's coordinates. */
-void frgi_soap_enter(const frg_soap *soap, soap_param *p, soap_workspace *work, soap_update *u);
+void frgi_soap_into_bases(const frg_soap *soap, soap_param *p, soap_workspace *work,
+                          soap_update *u);
 /** V <- b2 V + (1 - b2) P P; A = M / (sqrt(V) + eps); M <- b1 M + (1 - b1) P before, where M is in
  *  the bases. */
 void frgi_soap_adam(const frg_soap *soap, soap_param *p, soap_workspace *work, soap_update *u);
 /** D <- out(A) */
-void frgi_soap_leave(const soap_param *p, soap_workspace *work, soap_update *u);
+void frgi_soap_out_of_bases(const soap_param *p, soap_workspace *work, soap_update *u);
 /** W <- keep W - lr D; the parameter's step is done. */
 void frgi_soap_write(const frg_soap *soap, soap_param *p, soap_workspace *work, soap_update *u);
 /** Moments and factors in units of another power of two. */

@@ -201,11 +201,11 @@ static void update(frg_soap *soap, const soap_task *t, soap_workspace *work)
 {
     soap_update u;
     /* G' = Q_L' G Q_R; M <- b1 M + (1 - b1) G, M' = Q_L' M Q_R */
-    frgi_soap_enter(soap, t->param, work, &u);
+    frgi_soap_into_bases(soap, t->param, work, &u);
     /* V <- b2 V + (1 - b2) G' o G'; N' = M' / (sqrt(V) + eps) */
     frgi_soap_adam(soap, t->param, work, &u);
     /* N = Q_L N' Q_R' */
-    frgi_soap_leave(t->param, work, &u);
+    frgi_soap_out_of_bases(t->param, work, &u);
     /* W <- (1 - lr decay) W - lr N */
     frgi_soap_write(soap, t->param, work, &u);
 }
