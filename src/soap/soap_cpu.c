@@ -1,10 +1,11 @@
 /* soap_cpu.c - the steps of soap_ops.h; this text is compiled once per CPU level.
  *
  * Plain loops that the compiler makes vectors of.  Sums run in lanes of double inside a block;
- * blocks have a fixed length and are added in order, so that a level gives one result. */
+ * blocks have a fixed length and are added by one tree, so that a level gives one result. */
 #include <math.h>
 #include <string.h>
 
+#include "core/tree_sum.h"
 #include "soap/soap_ops.h"
 
 #define CAT_(a, b) a##_##b
@@ -30,7 +31,7 @@ static double largest(ptrdiff_t n, const float *x)
 
 static double sum_squares(ptrdiff_t n, const float *x)
 {
-    double all = 0;
+    frgi_tree_sum all = {0};
     for (ptrdiff_t from = 0; from < n; from += BLOCK) {
         const ptrdiff_t to = n - from < BLOCK ? n : from + BLOCK;
         double sum = 0;
@@ -38,9 +39,9 @@ static double sum_squares(ptrdiff_t n, const float *x)
         for (ptrdiff_t i = from; i < to; i++) {
             sum += (double)x[i] * (double)x[i];
         }
-        all += sum;
+        frgi_tree_add(&all, sum);
     }
-    return all;
+    return frgi_tree_total(&all);
 }
 
 static void inner(ptrdiff_t n, const float *q, const float *w, double *qw, double *ww)

@@ -19,6 +19,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/tree_sum.h"
 #include "linalg/blas.h"
 #include "soap/soap_state.h"
 
@@ -142,13 +143,14 @@ void frgi_soap_accumulate(const frg_soap *soap, const soap_param *p, soap_factor
 
 double frgi_soap_norm(const frg_soap *soap, const soap_factor *f)
 {
-    double sum = 0;
+    frgi_tree_sum sum = {0};
     for (ptrdiff_t j = 0; j < f->size; j++) {
         const float *const column = f->k + j * f->size;
         const double diagonal = (double)column[j];
-        sum += 2 * soap->ops->sum_squares(f->size - j - 1, column + j + 1) + diagonal * diagonal;
+        const double below = soap->ops->sum_squares(f->size - j - 1, column + j + 1);
+        frgi_tree_add(&sum, 2 * below + diagonal * diagonal);
     }
-    return sqrt(sum);
+    return sqrt(frgi_tree_total(&sum));
 }
 
 /** A factor and the matrices of the workspace that leads its team. */
@@ -195,16 +197,17 @@ static void quotients(const void *job, const soap_workspace *work, ptrdiff_t fro
 static void rayleigh(const frg_soap *soap, soap_factor *f, soap_workspace *work)
 {
     const factor_job job = {.soap = soap, .f = f, .lead = work};
-    double hint = 1, sum = 0;
+    frgi_tree_sum sum = {0};
+    double hint = 1;
     frgi_soap_share(work, f->size, COLUMNS, quotients, &job);
     for (ptrdiff_t j = 0; j < f->size; j++) {
         const double ww = work->qr.norm2[j];
         const double ratio = ww > 0 ? f->lambda[j] * f->lambda[j] / ww : 0;
         hint = ratio < hint ? ratio : hint;
-        sum += ww;
+        frgi_tree_add(&sum, ww);
     }
     f->result.hint = hint;
-    f->result.norm = sqrt(sum);
+    f->result.norm = sqrt(frgi_tree_total(&sum));
 }
 
 void frgi_soap_begin_factor(soap_factor *f)
@@ -238,10 +241,11 @@ void frgi_soap_test(const frg_soap *soap, const soap_param *p, soap_factor *f, s
     const frg_soap_opts *const o = &soap->groups[p->group];
     frgi_soap_rayleigh(soap, p, f, work);
     const double norm = f->result.norm;
-    double sum = 0;
+    frgi_tree_sum squares = {0};
     for (ptrdiff_t j = 0; j < f->size; j++) {
-        sum += f->lambda[j] * f->lambda[j];
+        frgi_tree_add(&squares, f->lambda[j] * f->lambda[j]);
     }
+    const double sum = frgi_tree_total(&squares);
     if (o->adaptive_form == FRG_ADAPTIVE_DIAGONAL) {
         f->result.passes = sqrt(sum) >= (1 - o->adaptive_tolerance) * norm;
     } else {

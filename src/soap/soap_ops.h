@@ -1,6 +1,7 @@
 /* soap_ops.h - the elementwise steps of the optimizer, one table per CPU level.
  *
- * Everything is f32 and contiguous.  Sums are taken in double over blocks of fixed length. */
+ * Everything is f32 and contiguous.  Sums are taken in double over blocks of fixed length, which
+ * core/tree_sum.h adds. */
 #ifndef FRGI_SOAP_OPS_H
 #define FRGI_SOAP_OPS_H
 
