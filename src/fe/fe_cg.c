@@ -27,7 +27,7 @@
  * column that is given up might have converged.
  */
 #include "fe/fe_cg.h"
-#include "fe/fe_ritz.h"
+#include "sparse/ritz.h"
 
 #include <math.h>
 #include <string.h>

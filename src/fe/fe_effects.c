@@ -18,6 +18,7 @@
 
 #include "fe/fe_demean.h"
 #include "fe/fe_effects.h"
+#include "formula/keys.h"
 
 enum { MOST_FREE = 64, DRAWS = 8, SEED = 1 };
 static const double GONE = 1e-6; /* of a random vector: what a solve leaves where nothing is free */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "fe/fe_effects.h"
+#include "formula/keys.h"
 
 /** Why a row has no prediction: bits of predictor.why. */
 enum { UNSEEN = 1, MISSING = 2 };

@@ -1,6 +1,6 @@
 /* fe_regress.c - the regression on top of the demeaner.
  *
- *     formula -> rows, effects, columns (fe_formula.c, fe_frame.c, fe_design.c)
+ *     formula -> rows, effects, columns (formula.c, fe_frame.c, fe_design.c)
  *     [y~ X~] = [y X] less its projection on the effects     (the demeaner; or less the means, or
  *                                                            as they are)
  *     drop what is absorbed or collinear, b, e               (fe_estimate.c)
@@ -12,8 +12,8 @@
  */
 #include "fe/fe_regress.h"
 #include "fe/fe_demean.h"
-#include "fe/fe_mistyped.h"
 #include "fe/fe_verify.h"
+#include "formula/mistyped.h"
 
 #include <math.h>
 #include <omp.h>

@@ -37,9 +37,9 @@
 #include <string.h>
 
 #include "fe/fe_basis.h"
-#include "fe/fe_lsmr.h"
-#include "fe/fe_ritz.h"
 #include "fe/fe_row_lsmr_plan.h"
+#include "sparse/lsmr.h"
+#include "sparse/ritz.h"
 
 enum { STALLS = 3, ROUNDS_MAX = 30, EXPONENT_MAX = 1000, HISTORY = 512 };
 static const double BOUND = 1e3; /* error_bound / tol, at most */

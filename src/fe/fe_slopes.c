@@ -24,7 +24,7 @@
 
 #include "fe/fe_cg.h"
 #include "fe/fe_codes.h"
-#include "fe/fe_direct.h"
+#include "sparse/direct.h"
 
 enum { FEW_STEPS = 10, SMALL_FACTOR = 256 };
 static const double PRODUCTS_A_ROW = 30;

@@ -34,6 +34,7 @@
 #include <string.h>
 
 #include "fe/fe_regress.h"
+#include "formula/keys.h"
 #include "linalg/cholesky.h"
 #include "linalg/small.h"
 #include "linalg/stat.h"
