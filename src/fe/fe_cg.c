@@ -1,7 +1,7 @@
 /* fe_cg.c - the recurrence of fe_cg.h (Hestenes and Stiefel 1952), column by column in a block.
  *
- *     q = S p, alpha = rho / p'q, a += alpha p, r -= alpha q, rho' = r'M^-1 r, p = M^-1 r +
- *     (rho'/rho) p
+ *     q = S p, alpha = rho / p'q,  a += alpha p,  r -= alpha q,
+ *     rho' = r'M^-1 r,  p = M^-1 r + (rho'/rho) p
  *
  * b'a grows by alpha rho a step; what is left of the within sum of squares is the demeaned
  * column's, which gives the scale of the stopping test without touching a row.  The coefficients

@@ -2,10 +2,10 @@
  *
  * A run takes the columns in blocks.  For each block (letters of fe_rows.h):
  *
- *     b   = D_r' W (I - P_1) x            one pass over the rows, with the moments of x
- *     S a = b                             the cascade of solvers, on the reduced unknowns alone
- *     r   = (I - P_1)(x - D_r a) the second pass writes the result and scatters it by level:
- *     s   = D_r' W r                      the audit, and the right-hand side of a refinement
+ *     b   = D_r' W (I - P_1) x     one pass over the rows, with the moments of x
+ *     S a = b                      the cascade of solvers, on the reduced unknowns alone
+ *     r   = (I - P_1)(x - D_r a)   the second pass writes the result and scatters it by level:
+ *     s   = D_r' W r               the audit, and the right-hand side of a refinement
  *
  * `converged` is decided from s alone.  A column that fails the test, or passes it by the rounding
  * of its effects alone, is refined by itself: solve S da = s, r <- (I - P_1)(r - D_r da), at most
@@ -24,8 +24,7 @@
 enum { MAX_ROUNDS = 4 };
 static const double NOISE = 1e-13; /* relative rounding of a sum of squares */
 
-/* ---- verifying a column
- * ------------------------------------------------------------------------- */
+/* ---- verifying a column ---------------------------------------------------------------------- */
 
 /** The state of one column during its run. */
 typedef struct {

@@ -1,8 +1,7 @@
 /* fe_estimate.c - from demeaned columns to estimates.
  *
- *     drop what is absorbed or collinear, by name            (Cholesky of the correlations, in
- *                                                            formula order)
- *     b = (X~'W X~)^-1 X~'W y~,   e = y~ - X~ b (refined where a step of it still moves b)
+ *     drop what is absorbed or collinear     (Cholesky of the correlations, in formula order)
+ *     b = (X~'W X~)^-1 X~'W y~, e = y~ - X~ b  (refined where a step of it still moves b)
  *
  * Dangers: a column that the effects absorb leaves round-off, not zero, so it is compared with its
  * variation before demeaning; everything is compared on the correlation scale, so that units do not

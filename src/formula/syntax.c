@@ -6,9 +6,10 @@
  *     expr     := unary { binary expr }               by precedence climbing
  *     binary   := | || & && == != < <= > >= + - * / %in% : ^ **
  *     unary    := { "-" | "+" | "!" } postfix
- *     postfix := primary { "[" arguments "]" | "[[" arguments "]]" } primary := number | "string" |
- *     'string' | name | `name` | name "(" arguments ")" | "(" expr ")" argument := [ name "=" ]
- *     expr
+ *     postfix  := primary { "[" arguments "]" | "[[" arguments "]]" }
+ *     primary  := number | "string" | 'string' | name | `name` | name "(" arguments ")"
+ *                 | "(" expr ")"
+ *     argument := [ name "=" ] expr
  *
  * Dangers: input is hostile (pointer and length, no terminator assumed), so depth is limited, all
  * positions are checked and long chains (a + b + ...) loop instead of recursing.  Linear time and

@@ -1,6 +1,6 @@
 /* direct.c - direct factor of a sparse symmetric positive semidefinite matrix: choice and front.
  *
- *     analyse:  natural order -> envelope; Cuthill-McKee -> envelope; minimum degree -> supernodes
+ *     analyse:  natural order -> envelope; Cuthill-McKee -> envelope; minimum degree -> supernodes,
  *               each only if the one before is not so cheap that looking further would cost more
  *     factor:   envelope.c or supernodal.c
  *     solve:    permute up to 4 or 8 columns into scratch, sweep, permute back

@@ -5,8 +5,8 @@
  * direct_ops.h) with a common first column rounded down to a multiple of 8, and panel i is
  * computed from those before it:
  *
- *     L_ij = (A_ij - sum_k L_ik L_jk') L_jj^-T    j = start[i] .. i - 1, k from max(start[i],
- *                                                 start[j])
+ *     L_ij = (A_ij - sum_k L_ik L_jk') L_jj^-T    j = start[i] .. i - 1,
+ *                                                 k from max(start[i], start[j])
  *     L_ii = chol(A_ii - sum_k L_ik L_ik')
  *
  * Variables held back to the end have long rows.  They cost what a forward solve with 8 right-hand

@@ -3,13 +3,12 @@
  *     min ||b - A x||^2 + d^2 ||x||^2        for each column b of the block
  *
  * Golub-Kahan bidiagonalisation A V = U B, A' U = V L' and two rotations a step (Fong and Saunders
- * 2011); each column has its own scalars.  Letters, after the paper, with ' for the next step's
- * value:
+ * 2011); each column has its own scalars.  Letters, after the paper (lsmr.h has them all):
  *
- *     be, al      norms that normalise u, v           rho, rb       diagonals of R and of R bar
- *     ab, zb      alpha bar, zeta bar                  cb, sb        the last rotation bar
- *     bdd, bd, rd, tt, th, z, dd                       the recurrence of ||r||
- *     na2         ||B||_F^2, an estimate of ||A||^2 mx, mn largest and smallest diagonal of R bar
+ *     be, al              norms that normalise u, v
+ *     ab, zb, z           alpha bar, zeta bar, zeta
+ *     rho, rb, cb, sb     diagonals of R and of R bar; the last rotation bar
+ *     bdd, bd, rd, ...    the recurrence of ||r||: beta with two dots, beta dot, rho dot, ...
  *
  * With a preconditioner P ~ A'A (the same symmetric map every time) the v are P-orthonormal:
  *     p <- A'u - (be / al) p,   v <- P^-1 p,   al <- sqrt(v'p),   v <- v / al
@@ -17,10 +16,11 @@
  * then, and ||x|| is left out of the test for consistent systems, because the norm that belongs
  * there is not at hand.
  *
- * Stopping, t1 = nr / nb, t2 = nar / (na nr), t3 = 1 / cond; the smallest code that holds is
- * reported:
- *     1 t1 <= btol + atol na nx / nb 4 1 + t1 / (1 + na nx / nb) <= 1 8 b = 0 or A'b = 0 2 t2 <=
- *     atol 5 1 + t2 <= 1 3 t3 <= 1 / cond_limit 6 1 + t3 <= 1 7 max_iter
+ * Stopping, with t1 = ||r|| / ||b||, t2 = ||A'r|| / (||A|| ||r||), t3 = 1 / cond and
+ * t0 = ||A|| ||x|| / ||b||; the smallest code that holds is reported:
+ *     1  t1 <= btol + atol t0       4  1 + t1 / (1 + t0) <= 1       7  max_iter
+ *     2  t2 <= atol                 5  1 + t2 <= 1                  8  b = 0 or A'b = 0
+ *     3  t3 <= 1 / cond_limit       6  1 + t3 <= 1
  *
  * A column that has stopped is frozen: its x is copied out and its lane is fed zeros, so that
  * nothing in it can become infinite; when half of the lanes are idle the vectors are packed.
@@ -147,17 +147,17 @@ static void update(const frgi_lsmr *s, const double *a, const double *b, const d
 
 static void report(const frgi_lsmr *s, const frgi_lsmr_scalars *q)
 {
-    s->smallest[q->column] = q->smallest;
+    s->smallest[q->column] = q->norm.smallest;
     if (!s->columns)
         return;
     s->columns[q->column] = (frg_lsmr_column){
         .stop = (frg_lsmr_stop)q->stop,
         .iterations = q->k,
-        .norm_r = ldexp(q->nr, q->exponent),
-        .norm_ar = ldexp(q->nar, q->exponent),
-        .norm_a = q->na,
-        .cond_a = q->cond,
-        .norm_x = ldexp(q->nx, q->exponent),
+        .norm_r = ldexp(q->norm.r, q->exponent),
+        .norm_ar = ldexp(q->norm.ar, q->exponent),
+        .norm_a = q->norm.a,
+        .cond_a = q->norm.cond,
+        .norm_x = ldexp(q->norm.x, q->exponent),
     };
 }
 
@@ -271,28 +271,24 @@ void frgi_lsmr_start(frgi_lsmr *s, frg_context *ctx, const frgi_lsmr_operator *o
     memset(s->x, 0, bytes);
     for (int c = 0; c < s->k; c++) {
         frgi_lsmr_scalars *const q = &s->lane[c];
+        const double gradient = al[c] * be[c];
         *q = (frgi_lsmr_scalars){
             .be = be[c],
             .al = al[c],
-            .zb = al[c] * be[c],
-            .ab = al[c],
-            .rho = 1,
-            .rb = 1,
-            .cb = 1,
-            .bdd = be[c],
-            .rd = 1,
-            .na2 = al[c] * al[c],
-            .mn = HUGE_VAL,
-            .nb = be[c],
-            .nr = be[c],
-            .na = al[c],
-            .nar = al[c] * be[c],
-            .cond = 1,
-            .smallest = al[c],
+            .rot = {.ab = al[c], .zb = gradient, .rho = 1, .rb = 1, .cb = 1},
+            .res = {.bdd = be[c], .rd = 1},
+            .norm = {.b = be[c],
+                     .r = be[c],
+                     .ar = gradient,
+                     .a = al[c],
+                     .square = al[c] * al[c],
+                     .mn = HUGE_VAL,
+                     .cond = 1,
+                     .smallest = al[c]},
             .exponent = q->exponent,
             .column = c,
         };
-        if (q->zb == 0)
+        if (q->rot.zb == 0)
             stop(s, c, FRG_LSMR_ZERO);
     }
     pack(s);
@@ -322,16 +318,26 @@ typedef struct {
     double hb, x, h;
 } coefficients;
 
-/** Steps 2 to 6 of the recurrence, except the norm of x. */
-static coefficients advance(frgi_lsmr_scalars *q, double damp)
+/** What a step's rotations leave for the recurrences of the norms. */
+typedef struct {
+    rotation hat, plain; /* that of the damping, that of R */
+    double tb;           /* theta bar */
+    double rt;           /* the diagonal of R bar before its rotation: rho tilde */
+    double z, rb;        /* zeta and rho bar of the step before */
+} rotated;
+
+/** The rotations that make R of the bidiagonal matrix (and of the damping below it) and R bar of
+ *  R; *left for the norms.  Returns the coefficients of
+ *      hb <- h - out.hb hb,   x <- x + out.x hb,   h <- v - out.h h */
+static coefficients rotate_step(frgi_lsmr_rotations *q, double be, double al, double damp,
+                                rotated *left)
 {
-    q->k++;
     const rotation hat = rotate(q->ab, damp);
-    const rotation plain = rotate(hat.r, q->be);
-    const double tn = plain.s * q->al, tb = q->sb * plain.r, rt = q->cb * plain.r;
+    const rotation plain = rotate(hat.r, be);
+    const double tn = plain.s * al, tb = q->sb * plain.r, rt = q->cb * plain.r;
     const rotation bar = rotate(rt, tn);
-    const double z_old = q->z, rb_old = q->rb;
-    q->ab = plain.c * q->al;
+    *left = (rotated){.hat = hat, .plain = plain, .tb = tb, .rt = rt, .z = q->z, .rb = q->rb};
+    q->ab = plain.c * al;
     q->cb = bar.c;
     q->sb = bar.s;
     q->z = bar.c * q->zb;
@@ -343,36 +349,59 @@ static coefficients advance(frgi_lsmr_scalars *q, double damp)
     };
     q->rho = plain.r;
     q->rb = bar.r;
+    return out;
+}
 
-    const double ba = hat.c * q->bdd, bc = -hat.s * q->bdd, bh = plain.c * ba;
-    q->bdd = -plain.s * ba;
+/** ||r||, by one more rotation that makes R bar's transpose triangular. */
+static double residual_norm(frgi_lsmr_residual *q, const frgi_lsmr_rotations *now,
+                            const rotated *left)
+{
+    const double ba = left->hat.c * q->bdd, bc = -left->hat.s * q->bdd, bh = left->plain.c * ba;
+    q->bdd = -left->plain.s * ba;
     const double th_old = q->th;
-    const rotation tilde = rotate(q->rd, tb);
-    q->th = tilde.s * q->rb;
-    q->rd = tilde.c * q->rb;
+    const rotation tilde = rotate(q->rd, left->tb);
+    q->th = tilde.s * now->rb;
+    q->rd = tilde.c * now->rb;
     q->bd = -tilde.s * q->bd + tilde.c * bh;
-    q->tt = quotient(z_old - th_old * q->tt, tilde.r);
-    const double td = quotient(q->z - q->th * q->tt, q->rd);
+    q->tt = quotient(left->z - th_old * q->tt, tilde.r);
+    const double td = quotient(now->z - q->th * q->tt, q->rd);
     q->dd += bc * bc;
-    q->nr = sqrt(q->dd + (q->bd - td) * (q->bd - td) + q->bdd * q->bdd);
-    q->nar = fabs(q->zb);
+    return sqrt(q->dd + (q->bd - td) * (q->bd - td) + q->bdd * q->bdd);
+}
 
-    q->na2 += q->be * q->be;
-    q->na = sqrt(q->na2);
-    q->na2 += q->al * q->al;
-    q->mx = fmax(q->mx, rb_old);
+/** ||A|| from B, its extreme singular values from the diagonal of R bar. */
+static void matrix_norms(frgi_lsmr_scalars *q, const rotated *left)
+{
+    frgi_lsmr_norms *const n = &q->norm;
+    n->square += q->be * q->be;
+    n->a = sqrt(n->square);
+    n->square += q->al * q->al;
+    n->mx = fmax(n->mx, left->rb);
     if (q->k > 1)
-        q->mn = fmin(q->mn, rb_old);
-    q->smallest = fmin(q->mn, rt);
-    q->cond = fmax(q->mx, rt) / q->smallest;
+        n->mn = fmin(n->mn, left->rb);
+    n->smallest = fmin(n->mn, left->rt);
+    n->cond = fmax(n->mx, left->rt) / n->smallest;
+}
+
+/** Steps 2 to 6 of the recurrence, except the norm of x. */
+static coefficients advance(frgi_lsmr_scalars *q, double damp)
+{
+    rotated left;
+    q->k++;
+    const coefficients out = rotate_step(&q->rot, q->be, q->al, damp, &left);
+    q->norm.r = residual_norm(&q->res, &q->rot, &left);
+    q->norm.ar = fabs(q->rot.zb);
+    matrix_norms(q, &left);
     return out;
 }
 
 static frg_lsmr_stop why_stop(const frgi_lsmr_scalars *q, const frgi_lsmr_rule *rule)
 {
-    const double relative_x = q->na * q->nx / q->nb;
-    const double t1 = q->nr / q->nb, t3 = 1 / q->cond;
-    const double t2 = q->na * q->nr > 0 ? q->nar / (q->na * q->nr) : q->nar > 0 ? HUGE_VAL : 0;
+    const double relative_x = q->norm.a * q->norm.x / q->norm.b;
+    const double t1 = q->norm.r / q->norm.b, t3 = 1 / q->norm.cond;
+    const double t2 = q->norm.a * q->norm.r > 0 ? q->norm.ar / (q->norm.a * q->norm.r)
+                      : q->norm.ar > 0          ? HUGE_VAL
+                                                : 0;
     const struct {
         bool holds;
         frg_lsmr_stop code;
@@ -444,7 +473,7 @@ static frg_status heartbeat(const frgi_lsmr *s)
     for (int64_t c = 0; c < s->width; c++) {
         const frgi_lsmr_scalars *const q = &s->lane[c];
         done = q->k > done ? q->k : done;
-        worst = fmax(worst, quotient(q->nar, q->na * q->nr));
+        worst = fmax(worst, quotient(q->norm.ar, q->norm.a * q->norm.r));
     }
     const frg_progress p = {
         .solver = s->rule.solver ? s->rule.solver : "lsmr",
@@ -480,9 +509,9 @@ frg_status frgi_lsmr_step(frgi_lsmr *s)
         frgi_lsmr_scalars *const q = &s->lane[j];
         if (q->stop)
             continue;
-        q->nx = s->op.precond ? 0 : sqrt(sums[j]);
+        q->norm.x = s->op.precond ? 0 : sqrt(sums[j]);
         const frg_lsmr_stop why = why_stop(q, &s->rule);
-        q->nx = sqrt(sums[j]);
+        q->norm.x = sqrt(sums[j]);
         if (why)
             stop(s, j, why);
     }

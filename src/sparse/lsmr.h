@@ -41,17 +41,36 @@ typedef struct {
     const char *solver, *phase; /* of the progress reports; NULL: "lsmr", "" */
 } frgi_lsmr_rule;
 
-/** The scalars of one column, in the letters of lsmr.c. */
+/** The two rotations of a step, in the letters of lsmr.c. */
 typedef struct {
-    double be, al, zb, ab, rho, rb, cb, sb;
-    double bdd, bd, rd, tt, th, z, dd;
-    double na2, mx, mn, nb;
-    double nr, na, nar, nx, cond;
-    double smallest; /* singular value of A (of A P^-1/2) as the steps so far show it, from above */
-    int64_t k;       /* iterations */
-    int exponent;    /* b was multiplied by 2^-exponent */
-    int column;      /* of the caller's block */
-    int stop;        /* frg_lsmr_stop */
+    double ab, zb, z; /* alpha bar, zeta bar, zeta */
+    double rho, rb;   /* diagonals of R and of R bar */
+    double cb, sb;    /* the last rotation bar */
+} frgi_lsmr_rotations;
+
+/** The recurrence of ||r||. */
+typedef struct {
+    double bdd, bd, rd, tt, th, dd;
+} frgi_lsmr_residual;
+
+/** Norms and extreme singular values as the steps so far show them. */
+typedef struct {
+    double b, r, ar, x;  /* ||b||, ||r||, ||A'r||, ||x|| */
+    double a, square;    /* ||B||_F and its square, with the last alpha */
+    double mx, mn, cond; /* largest and smallest diagonal of R bar; condition */
+    double smallest;     /* singular value of A (of A P^-1/2), from above */
+} frgi_lsmr_norms;
+
+/** One column of the block. */
+typedef struct {
+    double be, al; /* norms that normalised u and v */
+    frgi_lsmr_rotations rot;
+    frgi_lsmr_residual res;
+    frgi_lsmr_norms norm;
+    int64_t k;    /* iterations */
+    int exponent; /* b was multiplied by 2^-exponent */
+    int column;   /* of the caller's block */
+    int stop;     /* frg_lsmr_stop */
 } frgi_lsmr_scalars;
 
 typedef struct frgi_lsmr_ops frgi_lsmr_ops;
