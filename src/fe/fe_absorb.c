@@ -49,7 +49,7 @@ static void warn_columns(const frg_fe *f, frg_status end)
     const frgi_error why = end == FRG_TIME_LIMIT    ? E_TIME_LIMIT
                            : end == FRG_INTERRUPTED ? E_STOPPED
                                                     : W_NOT_CONVERGED;
-    for (int c = 0; c <= f->matrix.p; c++) {
+    for (int c = 0; c <= f->data.p; c++) {
         const frg_demean_column *const r = &f->matrix.reports[c];
         if (!r->converged) {
             const char *const name = frgi_fe_column_name(f, c);
@@ -74,7 +74,7 @@ static frg_status copy_text(frg_context *ctx, char **out, const char *s)
 static frg_status demean_blocks(frg_fe *f, frg_status *worst, bool *stopped)
 {
     const frg_column_store *const s = f->policy.options.store;
-    const int64_t n = f->data.frame.n, p = f->matrix.p + 1, block = s->block > 0 ? s->block : 8;
+    const int64_t n = f->data.frame.n, p = f->data.p + 1, block = s->block > 0 ? s->block : 8;
     int64_t done = 0;
     TRY(s->load(s->user, n, p, f->matrix.values, f->matrix.reports, &done, worst));
     REQUIRE(f->ctx, done >= 0 && done < p, "the store has %lld of %lld columns", (long long)done,
@@ -114,14 +114,14 @@ static frg_status copy_subproblems(frg_fe *f, int64_t n)
 /** Demeans in place, all columns at once or in the store's blocks. */
 static frg_status demean(frg_fe *f, frg_status *worst, bool *stopped)
 {
-    const frgi_fe_matrix *const m = &f->matrix;
     const int64_t n = f->data.frame.n;
     *stopped = false;
     if (f->policy.options.store) {
         return demean_blocks(f, worst, stopped);
     }
-    const frg_array all = frg_matrix_columns(m->values, FRG_F64, n, m->p + 1, n);
-    const frg_status status = frgi_fe_demean_run(f->absorbed.plan, all, all, m->reports, NULL);
+    const frg_array all = frg_matrix_columns(f->matrix.values, FRG_F64, n, f->data.p + 1, n);
+    const frg_status status =
+        frgi_fe_demean_run(f->absorbed.plan, all, all, f->matrix.reports, NULL);
     TRY(status);
     *worst = status > 0 ? status : *worst;
     return FRG_OK;
@@ -158,7 +158,7 @@ static void warn_rank(const frg_fe *f)
 frg_status frgi_fe_absorb(frg_fe *f, frg_status *worst, bool *stopped)
 {
     TRY(frgi_fe_plan(f, &f->absorbed.plan));
-    TRY(NEW0(f->ctx, &f->matrix.reports, f->matrix.p + 1, "reports"));
+    TRY(NEW0(f->ctx, &f->matrix.reports, f->data.p + 1, "reports"));
     TRY(demean(f, worst, stopped));
     *stopped = *stopped || frgi_fe_ended(f, worst);
     if (*stopped) {

@@ -35,10 +35,10 @@ static bool is_absorbed(const frg_fe *f, int c, double square, double share)
 {
     const frgi_moments *const m = &f->matrix.moments[c];
     const double floor = ROUND_OFF * fabs(m->mean) * sqrt(m->weight);
-    if (f->data.frame.n_effects == 0 && !f->matrix.ones) {
+    if (f->data.frame.n_effects == 0 && !f->data.ones) {
         return square == 0; /* nothing was projected out */
     }
-    const double before = f->matrix.ones && c == 1 ? m->weight : m->square; /* ones do not vary */
+    const double before = f->data.ones && c == 1 ? m->weight : m->square; /* ones do not vary */
     return (f->matrix.reports && f->matrix.reports[c].absorbed) ||
            square <= fmax(share * share * before, floor * floor);
 }
@@ -50,22 +50,22 @@ static frg_status name_relation(const screening *w, int j, frgi_text *text)
     const frg_fe *const f = w->f;
     int named = 0;
     double remainder = f->matrix.moments[j + 1].mean / w->scale[j], size = fabs(remainder);
-    frgi_cholesky_relation(f->matrix.p, w->correlation, w->kept, j, w->relation);
+    frgi_cholesky_relation(f->data.p, w->correlation, w->kept, j, w->relation);
     for (int i = 0; i < j && f->policy.options.collin == FRG_COLLIN_FIXEST; i++) {
         w->relation[i] *= w->scale[i] / w->scale[j];
     }
-    for (int i = f->matrix.centred; i < j; i++) {
+    for (int i = f->data.centred; i < j; i++) {
         const double share =
             w->kept[i] ? w->relation[i] * f->matrix.moments[i + 1].mean / w->scale[i] : 0;
         remainder -= share;
         size += fabs(share);
     }
     TRY(frgi_text_append(f->ctx, text, "collinear with ", 15));
-    if (f->matrix.centred && fabs(remainder) > 1e-8 * size) {
+    if (f->data.centred && fabs(remainder) > 1e-8 * size) {
         TRY(frgi_text_append(f->ctx, text, "(Intercept)", 11));
         named++;
     }
-    for (int i = f->matrix.centred; i < j && named <= NAMED; i++) {
+    for (int i = f->data.centred; i < j && named <= NAMED; i++) {
         if (w->kept[i] && fabs(w->relation[i]) > 1e-6) {
             TRY(frgi_text_printf(f->ctx, text, "%s%s", named ? ", " : "",
                                  named == NAMED ? "..." : frgi_fe_column_name(f, i + 1)));
@@ -79,7 +79,7 @@ static frg_status drop_term(const screening *w, int j)
 {
     frg_fe *const f = w->f;
     const char *const why = f->data.frame.n_effects ? "absorbed by the fixed effects"
-                            : f->matrix.ones        ? "collinear with (Intercept)"
+                            : f->data.ones          ? "collinear with (Intercept)"
                                                     : "zero in every row";
     frgi_text text = {0};
     char *reason = NULL;
@@ -134,10 +134,10 @@ done:
 static void correlate(const screening *w)
 {
     const frg_fe *const f = w->f;
-    const int p = f->matrix.p;
+    const int p = f->data.p;
     for (int j = 0; j < p; j++) {
         const double square = w->gram[frgi_packed(j, j)];
-        const bool constant = f->matrix.centred && j == 0;
+        const bool constant = f->data.centred && j == 0;
         w->scale[j] = !constant && is_absorbed(f, j + 1, square, ABSORBED) ? 0 : sqrt(square);
     }
     for (int i = 0; i < p; i++) {
@@ -154,10 +154,10 @@ static frg_status keep_columns(screening *w)
 {
     frg_fe *const f = w->f;
     correlate(w);
-    f->fit.k = frgi_cholesky_keep(f->matrix.p, w->correlation, f->policy.options.collin_tol,
-                                  w->kept, frg_threads(f->ctx), frgi_fe_stops(f));
+    f->fit.k = frgi_cholesky_keep(f->data.p, w->correlation, f->policy.options.collin_tol, w->kept,
+                                  frg_threads(f->ctx), frgi_fe_stops(f));
     int k = 0;
-    for (int j = 0; j < f->matrix.p && !frgi_fe_gives_up(f); j++) {
+    for (int j = 0; j < f->data.p && !frgi_fe_gives_up(f); j++) {
         if (w->kept[j]) {
             f->fit.x[k] = f->matrix.values + (j + 1) * f->data.frame.n;
             f->fit.column_of[k++] = j + 1;
@@ -218,13 +218,13 @@ static frg_status solve(screening *w)
 {
     frg_fe *const f = w->f;
     const int k = f->fit.k;
-    const double y_square = w->gram[frgi_packed(f->matrix.p, f->matrix.p)];
+    const double y_square = w->gram[frgi_packed(f->data.p, f->data.p)];
     double *gradient;
     frg_status status = FRG_OK;
     TRY(NEW(f->ctx, &gradient, k + 1, "estimates"));
     for (int j = 0; j < k; j++) {
         f->fit.b[j] = 0;
-        gradient[j] = w->gram[frgi_packed(f->matrix.p, f->fit.column_of[j] - 1)];
+        gradient[j] = w->gram[frgi_packed(f->data.p, f->fit.column_of[j] - 1)];
     }
     const double y_scale = y_square > 0 ? sqrt(y_square) : 1;
     improve(w, gradient, y_scale);
@@ -245,7 +245,7 @@ done:
 static frg_status allocate_screening(screening *w)
 {
     const frg_fe *const f = w->f;
-    const int64_t p = f->matrix.p;
+    const int64_t p = f->data.p;
     TRY(NEW(f->ctx, &w->gram, frgi_packed(p + 1, 0), "a Gram matrix"));
     TRY(NEW(f->ctx, &w->scale, p, "scales"));
     TRY(NEW(f->ctx, &w->correlation, p * p, "correlations"));
@@ -255,10 +255,10 @@ static frg_status allocate_screening(screening *w)
 
 static frg_status allocate_estimates(frg_fe *f)
 {
-    TRY(NEW(f->ctx, &f->fit.x, f->matrix.p + 1, "estimates"));
-    TRY(NEW(f->ctx, &f->fit.column_of, f->matrix.p, "estimates"));
-    TRY(NEW(f->ctx, &f->fit.dropped, f->matrix.p, "dropped terms"));
-    TRY(NEW(f->ctx, &f->fit.b, f->matrix.p, "estimates"));
+    TRY(NEW(f->ctx, &f->fit.x, f->data.p + 1, "estimates"));
+    TRY(NEW(f->ctx, &f->fit.column_of, f->data.p, "estimates"));
+    TRY(NEW(f->ctx, &f->fit.dropped, f->data.p, "dropped terms"));
+    TRY(NEW(f->ctx, &f->fit.b, f->data.p, "estimates"));
     return NEW(f->ctx, &f->fit.e, f->data.frame.n, "residuals");
 }
 
@@ -266,15 +266,13 @@ static frg_status allocate_estimates(frg_fe *f)
 static void check_depvar(screening *w)
 {
     frg_fe *const f = w->f;
-    f->fit.no_variation =
-        is_absorbed(f, 0, w->gram[frgi_packed(f->matrix.p, f->matrix.p)], ABSORBED_Y);
+    f->fit.no_variation = is_absorbed(f, 0, w->gram[frgi_packed(f->data.p, f->data.p)], ABSORBED_Y);
     if (f->fit.no_variation) {
         memset(f->matrix.values, 0, sizeof *f->matrix.values * (size_t)f->data.frame.n);
-        memset(w->gram + frgi_packed(f->matrix.p, 0), 0,
-               sizeof *w->gram * (size_t)(f->matrix.p + 1));
+        memset(w->gram + frgi_packed(f->data.p, 0), 0, sizeof *w->gram * (size_t)(f->data.p + 1));
     }
     f->fit.tss = f->matrix.moments[0].square;
-    f->fit.within = w->gram[frgi_packed(f->matrix.p, f->matrix.p)];
+    f->fit.within = w->gram[frgi_packed(f->data.p, f->data.p)];
 }
 
 frg_status frgi_fe_estimate(frg_fe *f)
@@ -283,12 +281,12 @@ frg_status frgi_fe_estimate(frg_fe *f)
     frg_status status;
     TRY(allocate_estimates(f));
     TRY_TO(done, allocate_screening(&w));
-    for (int j = 0; j < f->matrix.p; j++) {
+    for (int j = 0; j < f->data.p; j++) {
         f->fit.x[j] = f->matrix.values + (j + 1) * f->data.frame.n;
     }
-    f->fit.x[f->matrix.p] = f->matrix.values;
-    TRY_TO(done, frgi_gram(f->ctx, f->matrix.p + 1, f->fit.x, f->data.frame.weights,
-                           f->data.frame.n, w.gram, frgi_fe_stops(f)));
+    f->fit.x[f->data.p] = f->matrix.values;
+    TRY_TO(done, frgi_gram(f->ctx, f->data.p + 1, f->fit.x, f->data.frame.weights, f->data.frame.n,
+                           w.gram, frgi_fe_stops(f)));
     if (frgi_fe_gives_up(f)) {
         goto done;
     }
@@ -300,7 +298,7 @@ frg_status frgi_fe_estimate(frg_fe *f)
     TRY_TO(done, NEW(f->ctx, &f->fit.bread, (int64_t)f->fit.k * f->fit.k, "estimates"));
     TRY_TO(done, invert(&w));
     TRY_TO(done, solve(&w));
-    if (f->matrix.centred) { /* the intercept as written */
+    if (f->data.centred) { /* the intercept as written */
         f->fit.b[0] += f->matrix.moments[0].mean;
         for (int j = 1; j < f->fit.k; j++) {
             f->fit.b[0] -= f->fit.b[j] * f->matrix.moments[f->fit.column_of[j]].mean;

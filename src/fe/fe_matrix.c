@@ -16,11 +16,11 @@ const char *frgi_fe_column_name(const frg_fe *f, int32_t c)
     if (c == 0) {
         return frgi_names_text(&f->data.formula.names, f->data.formula.depvar);
     }
-    if (f->matrix.ones && c == 1) {
+    if (f->data.ones && c == 1) {
         return "(Intercept)";
     }
     return frgi_names_text(&f->data.design.names,
-                           f->data.design.columns[c - 1 - f->matrix.ones].name);
+                           f->data.design.columns[c - 1 - f->data.ones].name);
 }
 
 typedef struct {
@@ -41,16 +41,16 @@ static void fill_block(const filler *w, int64_t block, double *scratch, frgi_mom
     const int64_t n = f->data.frame.n, begin = block * FRGI_BLOCK;
     const int64_t m = n - begin < FRGI_BLOCK ? n - begin : FRGI_BLOCK;
     const double *const weights = f->data.frame.weights ? f->data.frame.weights + begin : NULL;
-    for (int c = 0; c <= f->matrix.p; c++) {
+    for (int c = 0; c <= f->data.p; c++) {
         double *const to = f->matrix.values + c * n + begin;
         if (c == 0) {
             frgi_program_block(&f->data.depvar, rows, begin, m, to, scratch);
-        } else if (f->matrix.ones && c == 1) {
+        } else if (f->data.ones && c == 1) {
             for (ptrdiff_t i = 0; i < m; i++) {
                 to[i] = 1;
             }
         } else {
-            frgi_design_block(&f->data.design, f->data.variables, w->codes, c - 1 - f->matrix.ones,
+            frgi_design_block(&f->data.design, f->data.variables, w->codes, c - 1 - f->data.ones,
                               rows, begin, m, to, scratch);
         }
         moments[c] = frgi_moments_join(moments[c], w->ops->moments(to, weights, m));
@@ -60,7 +60,7 @@ static void fill_block(const filler *w, int64_t block, double *scratch, frgi_mom
 static void fill_runs(const filler *w)
 {
     const frg_fe *const f = w->f;
-    const int columns = f->matrix.p + 1;
+    const int columns = f->data.p + 1;
 #pragma omp parallel for schedule(dynamic, 1)                                                      \
     num_threads(frgi_pass_threads(f->ctx, f->data.frame.n *columns))
     for (int64_t r = 0; r < w->runs; r++) {
@@ -120,7 +120,7 @@ static frg_status not_finite(const frg_fe *f, int c)
 frg_status frgi_fe_fill_matrix(frg_fe *f, frgi_factor_codes *codes)
 {
     enum { RUNS = 64 };
-    const int threads = frgi_pass_threads(f->ctx, f->data.frame.n * (f->matrix.p + 1));
+    const int threads = frgi_pass_threads(f->ctx, f->data.frame.n * (f->data.p + 1));
     filler w = {.f = f,
                 .codes = codes,
                 .ops = frgi_gram_ops_of(f->ctx),
@@ -130,12 +130,12 @@ frg_status frgi_fe_fill_matrix(frg_fe *f, frgi_factor_codes *codes)
     w.runs = w.blocks < RUNS ? w.blocks : RUNS;
     w.scratch_each = stack * FRGI_BLOCK;
     frg_status status;
-    TRY(NEW(f->ctx, &f->matrix.values, (f->matrix.p + 1) * f->data.frame.n, "the model matrix"));
-    TRY(NEW0(f->ctx, &f->matrix.moments, f->matrix.p + 1, "moments"));
-    TRY_TO(done, NEW0(f->ctx, &w.partial, w.runs * (f->matrix.p + 1), "moments"));
+    TRY(NEW(f->ctx, &f->matrix.values, (f->data.p + 1) * f->data.frame.n, "the model matrix"));
+    TRY(NEW0(f->ctx, &f->matrix.moments, f->data.p + 1, "moments"));
+    TRY_TO(done, NEW0(f->ctx, &w.partial, w.runs * (f->data.p + 1), "moments"));
     TRY_TO(done, NEW(f->ctx, &w.scratch, threads * w.scratch_each, "expressions"));
     fill_runs(&w);
-    for (int c = 0; c <= f->matrix.p && !frgi_fe_gives_up(f); c++) {
+    for (int c = 0; c <= f->data.p && !frgi_fe_gives_up(f); c++) {
         if (!isfinite(f->matrix.moments[c].square) || too_small(f, c)) {
             status = not_finite(f, c);
             goto done;
@@ -151,7 +151,7 @@ void frgi_fe_centre(frg_fe *f)
 {
     const int64_t n = f->data.frame.n;
 #pragma omp parallel for schedule(static) num_threads(frgi_pass_threads(f->ctx, n))
-    for (int c = 0; c <= f->matrix.p; c++) {
+    for (int c = 0; c <= f->data.p; c++) {
         double *const x = f->matrix.values + c * n;
         const double mean = c == 1 ? 0 : f->matrix.moments[c].mean;
         for (ptrdiff_t i = 0; i < n; i++) {

@@ -199,7 +199,7 @@ static frg_status add_terms(const predictor *p)
     const int64_t cells = frgi_design_scratch(&f->data.design, variables);
     TRY_TO(done, NEW(f->ctx, &scratch, cells * FRGI_BLOCK, "predictions"));
     for (int j = 0; j < f->fit.k; j++) {
-        const int32_t c = f->fit.column_of[j] - 1 - f->matrix.ones;
+        const int32_t c = f->fit.column_of[j] - 1 - f->data.ones;
         for (int64_t begin = 0; begin < p->n; begin += FRGI_BLOCK) {
             const int64_t n = p->n - begin < FRGI_BLOCK ? p->n - begin : FRGI_BLOCK;
             if (c >= 0) {

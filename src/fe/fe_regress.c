@@ -71,7 +71,7 @@ static frg_status describe_data(frg_fe *f)
     for (int q = 0; q < frame->n_effects; q++) {
         f->report.factor_names[q] = frame->keys[q].name;
     }
-    r->n_demeaned = frame->n_effects ? f->matrix.p + 1 : 0;
+    r->n_demeaned = frame->n_effects ? f->data.p + 1 : 0;
     TRY(NEW(f->ctx, &f->report.column_names, r->n_demeaned, "names"));
     for (int c = 0; c < (int)r->n_demeaned; c++) {
         f->report.column_names[c] = frgi_fe_column_name(f, c);
@@ -222,9 +222,9 @@ static frg_status make_design(frg_fe *f, frgi_factor_codes **codes)
     TRY(frgi_design_create(&f->data.design, codes, f->ctx, &f->data.formula, f->data.variables,
                            spanned || f->data.formula.intercept, f->data.frame.rows,
                            f->data.frame.n));
-    f->matrix.ones = !spanned && f->data.formula.intercept;
-    f->matrix.centred = f->matrix.ones && f->data.frame.n_effects == 0;
-    f->matrix.p = f->data.design.n + f->matrix.ones;
+    f->data.ones = !spanned && f->data.formula.intercept;
+    f->data.centred = f->data.ones && f->data.frame.n_effects == 0;
+    f->data.p = f->data.design.n + f->data.ones;
     return FRG_OK;
 }
 
@@ -234,7 +234,7 @@ static frg_status make_matrix(frg_fe *f)
     frgi_factor_codes *codes = NULL;
     TRY(make_design(f, &codes));
     frg_status status = FRG_OK;
-    if (f->matrix.p == 0 && (!effects || f->data.formula.n_terms)) {
+    if (f->data.p == 0 && (!effects || f->data.formula.n_terms)) {
         status = no_columns(f);
     }
     status = status < 0 ? status : frgi_fe_fill_matrix(f, codes);
@@ -303,7 +303,7 @@ static frg_status project(frg_fe *f, frg_status *worst, bool *stopped)
     if (f->data.frame.n_effects) {
         return frgi_fe_absorb(f, worst, stopped);
     }
-    if (f->matrix.centred) {
+    if (f->data.centred) {
         frgi_fe_centre(f);
     }
     return FRG_OK;
@@ -384,7 +384,7 @@ static frg_status measure(const frg_fe *f, frg_fe_size *out)
     const frgi_frame *const frame = &f->data.frame;
     *out = (frg_fe_size){.n = frame->n,
                          .n_factors = frame->n_effects,
-                         .n_columns = f->matrix.p + 1,
+                         .n_columns = f->data.p + 1,
                          .seconds = (double)NAN};
     out->matrix_bytes = frgi_mul(frgi_mul((size_t)out->n_columns, (size_t)out->n), sizeof(double));
     if (frame->n_effects == 0) {

@@ -49,6 +49,9 @@ typedef struct {
     frgi_variable *variables;
     frgi_frame frame;
     frgi_design design;
+    int p;        /* columns right of y, the ones of an intercept first */
+    bool ones;    /* an intercept that no effect spans: a column of ones, the first */
+    bool centred; /* ones, and no effects at all: the others are centred in place of demeaned */
 } frgi_fe_data;
 
 /** How: as asked for. */
@@ -59,10 +62,7 @@ typedef struct {
 
 /** [y X], then [y~ X~] in its place (fe_matrix.c, fe_absorb.c). */
 typedef struct {
-    int p;          /* columns right of y, the ones of an intercept first */
-    bool ones;      /* an intercept that no effect spans: a column of ones, the first */
-    bool centred;   /* ones, and no effects at all: the others are centred in place of demeaned */
-    double *values; /* n x (p + 1), column-major: y, then X, demeaned or centred */
+    double *values;             /* n x (p + 1), column-major: y, then X, demeaned or centred */
     frgi_moments *moments;      /* p + 1, before demeaning */
     frg_demean_column *reports; /* p + 1; NULL without effects */
 } frgi_fe_matrix;
@@ -118,7 +118,7 @@ struct frg_fe {
  *  is marked. */
 static inline const frg_context *frgi_fe_stops(const frg_fe *f)
 {
-    const double p = f->matrix.p, n = (double)f->data.frame.n;
+    const double p = f->data.p, n = (double)f->data.frame.n;
     return !f->fitted && p * p * (n + 10 * p) > 1e11 ? f->ctx : NULL;
 }
 /** Was such a fit stopped? */
@@ -156,7 +156,7 @@ FRG_MUST_USE frg_status frgi_fe_estimate(frg_fe *f);
 /** Is the first coefficient the intercept? */
 static inline bool frgi_fe_has_intercept(const frg_fe *f)
 {
-    return f->matrix.ones && f->fit.k > 0 && f->fit.column_of[0] == 1;
+    return f->data.ones && f->fit.k > 0 && f->fit.column_of[0] == 1;
 }
 
 FRG_MUST_USE frg_status frgi_ssc_parse(frgi_ssc *ssc, frg_context *ctx, const char *text);

@@ -287,7 +287,7 @@ static frg_status count_parameters(const work *w, double *K, int64_t *naive)
     }
     double rank = f->absorbed.rank;
     if (n_counted == 0) {
-        rank = f->matrix.ones ? 0 : 1; /* the constant, unless it is one of the k */
+        rank = f->data.ones ? 0 : 1; /* the constant, unless it is one of the k */
     } else if (n_counted == 1 && Q > 1 && f->data.formula.n_slopes == 0) {
         rank = (double)f->data.frame.levels[last];
     } else if (n_counted < Q) {
@@ -489,7 +489,7 @@ static frg_status find_unknown(work *w, double adjust)
     TRY(NEW(f->ctx, &w->terms, k, "a covariance"));
     TRY(NEW(f->ctx, &gross, k * k, "a covariance"));
     const frg_status status = sandwich(f, w->bread, w->gross, adjust, gross);
-    if (status >= 0 && f->matrix.centred) {
+    if (status >= 0 && f->data.centred) {
         shift_intercept(w, gross);
     }
     for (int64_t j = 0; j < k && status >= 0; j++) {
@@ -680,7 +680,7 @@ static frg_status compute(work *w)
         TRY(v->request.type == VCOV_HC1 ? add_rows(w) : add_clusters(w));
         TRY(sandwich(f, w->bread, w->meat, adjust, v->matrix));
     }
-    if (f->matrix.centred) {
+    if (f->data.centred) {
         shift_intercept(w, v->matrix);
     }
     TRY(find_unknown(w, adjust));
