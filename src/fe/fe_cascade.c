@@ -9,13 +9,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "fe/fe_approx_chol.h"
 #include "fe/fe_bordered.h"
-#include "fe/fe_direct.h"
 #include "fe/fe_groups.h"
 #include "fe/fe_schur.h"
 #include "fe/fe_subproblems.h"
 #include "fe/fe_union.h"
+#include "sparse/approx_chol.h"
+#include "sparse/direct.h"
 
 enum {
     ROW_STEPS = 30, /* through the rows before the choice is made again: easy graphs need 5 to 15 */

@@ -1,7 +1,7 @@
 /* fe_cg.c - the recurrence of fe_cg.h (Hestenes and Stiefel 1952), column by column in a block.
  *
- *     q = S p, alpha = rho / p'q, a += alpha p, r -= alpha q, rho' = r'M^-1 r, p = M^-1 r +
- *     (rho'/rho) p
+ *     q = S p, alpha = rho / p'q,  a += alpha p,  r -= alpha q,
+ *     rho' = r'M^-1 r,  p = M^-1 r + (rho'/rho) p
  *
  * b'a grows by alpha rho a step; what is left of the within sum of squares is the demeaned
  * column's, which gives the scale of the stopping test without touching a row.  The coefficients
@@ -27,7 +27,7 @@
  * column that is given up might have converged.
  */
 #include "fe/fe_cg.h"
-#include "fe/fe_ritz.h"
+#include "sparse/ritz.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "fe/fe_syntax.h"
+#include "formula/syntax.h"
 #include "fourge/fe.h"
 
 typedef struct {

@@ -5,8 +5,8 @@
  * an eliminated level over the T levels of all small factors, c_u those over the sparse ones
  * (weighted, N_u in all), e and f the sparse and the small unknowns of a row,
  *
- *     B_12 = sum over rows of w e f' - sum_u c_u t_u' / N_u n_reduced x T B_22 = sum over rows of w
- *     f f' - sum_u t_u t_u' / N_u T x T, l, l: N_l - t_u^2 / N_u
+ *     B_12 = sum over rows of w e f' - sum_u c_u t_u' / N_u      n_reduced x T
+ *     B_22 = sum over rows of w f f' - sum_u t_u t_u' / N_u      T x T; l, l: N_l - t_u^2 / N_u
  *
  * Rows 0 .. n_reduced-1 of the coupling block belong to the sparse levels; the (2,2) block is the
  * border's own.  It costs a pass over the rows.  Sums are kept a chunk of eliminated levels and

@@ -2,10 +2,10 @@
  *
  * A run takes the columns in blocks.  For each block (letters of fe_rows.h):
  *
- *     b   = D_r' W (I - P_1) x            one pass over the rows, with the moments of x
- *     S a = b                             the cascade of solvers, on the reduced unknowns alone
- *     r   = (I - P_1)(x - D_r a) the second pass writes the result and scatters it by level:
- *     s   = D_r' W r                      the audit, and the right-hand side of a refinement
+ *     b   = D_r' W (I - P_1) x     one pass over the rows, with the moments of x
+ *     S a = b                      the cascade of solvers, on the reduced unknowns alone
+ *     r   = (I - P_1)(x - D_r a)   the second pass writes the result and scatters it by level:
+ *     s   = D_r' W r               the audit, and the right-hand side of a refinement
  *
  * `converged` is decided from s alone.  A column that fails the test, or passes it by the rounding
  * of its effects alone, is refined by itself: solve S da = s, r <- (I - P_1)(r - D_r da), at most
@@ -24,8 +24,7 @@
 enum { MAX_ROUNDS = 4 };
 static const double NOISE = 1e-13; /* relative rounding of a sum of squares */
 
-/* ---- verifying a column
- * ------------------------------------------------------------------------- */
+/* ---- verifying a column ---------------------------------------------------------------------- */
 
 /** The state of one column during its run. */
 typedef struct {
@@ -353,67 +352,153 @@ static void warn_forecast(const run *r)
               frgi_fe_cascade_method(d->cascade), r->steps_forecast);
 }
 
-static frg_status run_block(run *r, const fe_block_effects *b)
-{
-    frg_demean *d = r->d;
-    const fe_rows *g = &d->rows;
-    const fe_block_work *w = &d->work[b->kind];
-    const int lanes = 1 << b->kind, threads = frg_threads(d->ctx);
-    const fe_row_ops *ops = frgi_fe_row_ops(frgi_context_isa(d->ctx), r->f32, b->kind);
-    const fe_block x = block_of(&r->in, b->first_column, b->live);
-    const fe_block y = block_of(&r->out, b->first_column, b->live);
-    frg_demean_column *columns = r->columns + b->first_column;
-    column_state state[FE_MAX_LANES];
-    double within[FE_MAX_LANES], lambda[FE_MAX_LANES] = {0}, error[FE_MAX_LANES];
-    double max_abs[FE_MAX_LANES];
+/* ---- a block of columns ---------------------------------------------------------------------- */
 
+/** A block on its way: x comes in, r goes out; the reduced unknowns are in w. */
+typedef struct {
+    run *r;
+    const fe_block_effects *effects;
+    const fe_block_work *w;
+    const fe_row_ops *ops;
+    int lanes, live;
+    frg_demean_column *columns;
+    column_state state[FE_MAX_LANES];
+    fe_elim_audit audit;
+} block_run;
+
+static block_run block_run_of(run *r, const fe_block_effects *e)
+{
+    return (block_run){.r = r,
+                       .effects = e,
+                       .w = &r->d->work[e->kind],
+                       .ops = frgi_fe_row_ops(frgi_context_isa(r->d->ctx), r->f32, e->kind),
+                       .lanes = 1 << e->kind,
+                       .live = e->live,
+                       .columns = r->columns + e->first_column};
+}
+
+/** w->cg.r <- b = D_r' W (I - P_1) x, and the columns' sizes.  E_NOT_FINITE for a value that
+ *  cannot be squared and added. */
+static frg_status form_rhs(block_run *b)
+{
+    run *const r = b->r;
+    const frg_demean *d = r->d;
+    const int64_t first = b->effects->first_column;
+    const fe_block x = block_of(&r->in, first, b->live);
     fe_moments moments;
-    frgi_fe_rhs(g, ops, &w->rows, threads, lanes, &x, w->cg.r, &moments);
+    frgi_fe_rhs(&d->rows, b->ops, &b->w->rows, frg_threads(d->ctx), b->lanes, &x, b->w->cg.r,
+                &moments);
     for (int k = 0; k < b->live; k++) {
         const double largest = moments.max_abs[k];
         if (!(largest <= FE_LARGEST) || !isfinite(moments.square[k]) || vanishes(d, largest)) {
-            return refuse_column(d, &r->in, b->first_column + k, largest);
+            return refuse_column(d, &r->in, first + k, largest);
         }
-        state[k] = study_column(&moments, k, r->f32 ? (double)FLT_EPSILON : DBL_EPSILON);
-        within[k] = state[k].within;
-        columns[k] = (frg_demean_column){.status = FRG_OK, .error_bound = NAN};
-    }
-    if (g->n_reduced > 0) {
-        TRY(solve_block(r, w, FE_FROM_ROWS, within, b->live, state, columns));
-    }
-    memcpy(b->reduced, w->answer, (size_t)(g->n_reduced * lanes) * sizeof(double));
-    fe_elim_audit audit;
-    frgi_fe_residual(g, ops, &w->rows, threads, lanes, &x, &y, w->answer, w->keep, b->elim, &audit);
-    largest_reduced(w->answer, g->n_reduced, lanes, max_abs);
-    for (int k = 0; k < b->live; k++) {
-        state[k].size.effect = fmax(max_abs[k], audit.effect[k]);
-        lambda[k] = state[k].lambda;
-    }
-    frgi_fe_cascade_error(d->cascade, w, w->keep, lambda, false, error);
-    for (int k = 0; k < b->live; k++) {
-        verify(d, &state[k], &audit, k, w->keep, lanes, error[k], &columns[k]);
-        state[k].direct = frgi_fe_cascade_is_direct(d->cascade) && g->n_reduced > 0;
-        if (!finished(d, &state[k], &columns[k])) {
-            refine(r, b, k, &state[k], audit.square[k], &columns[k]);
-        }
-    }
-    if (frgi_fe_cascade_subproblems(d->cascade)) {
-        frgi_fe_subproblems_commit(frgi_fe_cascade_subproblems(d->cascade), b->live);
-    }
-    for (int k = 0; k < b->live; k++) {
-        if (accepted(d, &state[k], &columns[k])) {
-            columns[k].status = FRG_OK;
-            continue;
-        }
-        note_forecast(r, b->first_column + k, state[k].steps_forecast);
-        if (r->stopped != FRG_OK) {
-            columns[k].status = r->stopped;
-        } else if (columns[k].status == FRG_OK) {
-            columns[k].status = FRG_STALLED;
-        }
+        b->state[k] = study_column(&moments, k, r->f32 ? (double)FLT_EPSILON : DBL_EPSILON);
+        b->columns[k] = (frg_demean_column){.status = FRG_OK, .error_bound = NAN};
     }
     return FRG_OK;
 }
+
+/** w->answer <- a with S a = b. */
+static frg_status solve_reduced(block_run *b)
+{
+    double within[FE_MAX_LANES];
+    for (int k = 0; k < b->live; k++) {
+        within[k] = b->state[k].within;
+    }
+    if (b->r->d->rows.n_reduced == 0) {
+        return FRG_OK;
+    }
+    return solve_block(b->r, b->w, FE_FROM_ROWS, within, b->live, b->state, b->columns);
+}
+
+/** r <- (I - P_1)(x - D_r a) into the caller's array, w->keep <- s = D_r' W r; the effects are
+ *  kept. */
+static void write_residual(block_run *b)
+{
+    run *const r = b->r;
+    const fe_rows *g = &r->d->rows;
+    const fe_block_effects *e = b->effects;
+    const fe_block x = block_of(&r->in, e->first_column, b->live);
+    const fe_block y = block_of(&r->out, e->first_column, b->live);
+    double max_abs[FE_MAX_LANES];
+    memcpy(e->reduced, b->w->answer, (size_t)(g->n_reduced * b->lanes) * sizeof(double));
+    frgi_fe_residual(g, b->ops, &b->w->rows, frg_threads(r->d->ctx), b->lanes, &x, &y, b->w->answer,
+                     b->w->keep, e->elim, &b->audit);
+    largest_reduced(b->w->answer, g->n_reduced, b->lanes, max_abs);
+    for (int k = 0; k < b->live; k++) {
+        b->state[k].size.effect = fmax(max_abs[k], b->audit.effect[k]);
+    }
+}
+
+/** The certificates of all columns from s, before any is refined: what is said of one depends on
+ *  the solve that they have in common and on no other's refinement. */
+static void verify_block(block_run *b)
+{
+    const frg_demean *d = b->r->d;
+    double lambda[FE_MAX_LANES] = {0}, error[FE_MAX_LANES];
+    for (int k = 0; k < b->live; k++) {
+        lambda[k] = b->state[k].lambda;
+    }
+    frgi_fe_cascade_error(d->cascade, b->w, b->w->keep, lambda, false, error);
+    for (int k = 0; k < b->live; k++) {
+        verify(d, &b->state[k], &b->audit, k, b->w->keep, b->lanes, error[k], &b->columns[k]);
+        b->state[k].direct = frgi_fe_cascade_is_direct(d->cascade) && d->rows.n_reduced > 0;
+    }
+}
+
+/** A status for every column, and the forecasts that gave one up. */
+static void conclude(const block_run *b)
+{
+    run *const r = b->r;
+    fe_subproblems *const subproblems = frgi_fe_cascade_subproblems(r->d->cascade);
+    if (subproblems) {
+        frgi_fe_subproblems_commit(subproblems, b->live);
+    }
+    for (int k = 0; k < b->live; k++) {
+        frg_demean_column *const c = &b->columns[k];
+        if (accepted(r->d, &b->state[k], c)) {
+            c->status = FRG_OK;
+            continue;
+        }
+        note_forecast(r, b->effects->first_column + k, b->state[k].steps_forecast);
+        if (r->stopped != FRG_OK) {
+            c->status = r->stopped;
+        } else if (c->status == FRG_OK) {
+            c->status = FRG_STALLED;
+        }
+    }
+}
+
+/** The algorithm, for one block of columns. */
+static frg_status run_block(run *r, const fe_block_effects *e)
+{
+    block_run b = block_run_of(r, e);
+
+    /* b = D_r' W (I - P_1) x */
+    TRY(form_rhs(&b));
+
+    /* S a = b,  S = D_r' W (I - P_1) D_r */
+    TRY(solve_reduced(&b));
+
+    /* r = (I - P_1)(x - D_r a),  s = D_r' W r */
+    write_residual(&b);
+
+    /* converged where eta = || N^(-1/2) s || / (sqrt(Q) || W^(1/2)(x - mean) ||) <= tol and
+     * max |s_l| / N_l <= tol sd(r);  || W^(1/2)(r - r*) ||^2 = s' S^+ s */
+    verify_block(&b);
+
+    /* S da = s,  r <- (I - P_1)(r - D_r da), column by column where that did not hold */
+    for (int k = 0; k < b.live; k++) {
+        if (!finished(r->d, &b.state[k], &b.columns[k])) {
+            refine(r, e, k, &b.state[k], b.audit.square[k], &b.columns[k]);
+        }
+    }
+    conclude(&b);
+    return FRG_OK;
+}
+
+/* ---- the calls ------------------------------------------------------------------------------- */
 
 static frg_status check_run(frg_demean *d, const frg_array *in, const frg_array *out)
 {

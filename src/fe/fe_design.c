@@ -21,7 +21,8 @@
 #include <string.h>
 
 #include "fe/fe_gram.h"
-#include "fe/fe_mistyped.h"
+#include "formula/keys.h"
+#include "formula/mistyped.h"
 
 /* ---- variables ------------------------------------------------------------------------------- */
 

@@ -7,39 +7,11 @@
 #ifndef FRGI_FE_DESIGN_H
 #define FRGI_FE_DESIGN_H
 
-#include "fe/fe_formula.h"
-#include "fe/fe_keys.h"
-#include "fe/fe_program.h"
+#include "formula/formula.h"
+#include "formula/key_levels.h"
+#include "formula/program.h"
 
 #pragma GCC visibility push(hidden)
-
-/* ---- levels ---------------------------------------------------------------------------------- */
-
-/** The levels of a category in a sample, to be found again in other data. */
-typedef struct {
-    frg_column_kind kind;
-    bool by_text; /* labels without an order of their own */
-    int32_t n;
-    int32_t *sorted; /* codes by value, or by bytes of the label */
-    double *values;  /* by code: numbers, integers, booleans; the label's place */
-    frgi_names text; /* id = code: "1981", "CA", "TRUE" */
-} frgi_levels;
-
-/** Appends `before` and the level in a row: "1981", "CA", "TRUE". */
-FRG_MUST_USE frg_status frgi_level_text(frg_context *ctx, const frg_column *c, int64_t row,
-                                        const char *before, frgi_text *out);
-/** codes: of the n rows, dense. */
-FRG_MUST_USE frg_status frgi_levels_create(frgi_levels *l, frg_context *ctx, const frg_column *c,
-                                           const int64_t *rows, int64_t n, const int32_t *codes,
-                                           int64_t n_levels);
-void frgi_levels_destroy(frgi_levels *l, frg_context *ctx);
-/** The code of a value, -1 where there is none; not for text. */
-int32_t frgi_levels_find(const frgi_levels *l, double value);
-enum { FRGI_LEVEL_UNSEEN = -1, FRGI_LEVEL_MISSING = -2 };
-/** out[i] <- the code of row i of another column, or one of these two.  E_TYPE if the kinds
- *  do not compare. */
-FRG_MUST_USE frg_status frgi_levels_match(const frgi_levels *l, frg_context *ctx,
-                                          const frg_column *c, int32_t *out);
 
 /* ---- variables ------------------------------------------------------------------------------- */
 

@@ -18,6 +18,7 @@
 
 #include "fe/fe_demean.h"
 #include "fe/fe_effects.h"
+#include "formula/keys.h"
 
 enum { MOST_FREE = 64, DRAWS = 8, SEED = 1 };
 static const double GONE = 1e-6; /* of a random vector: what a solve leaves where nothing is free */
@@ -30,9 +31,9 @@ frg_status frg_fe_residuals(const frg_fe *f, double *residuals, double *fitted)
     if (!f) {
         return FRG_BAD_ARG;
     }
-    const frgi_frame *const frame = &f->frame;
+    const frgi_frame *const frame = &f->data.frame;
     double y[FRGI_BLOCK], *scratch;
-    TRY(NEW(f->ctx, &scratch, ((int64_t)f->depvar.stack + 1) * FRGI_BLOCK, "residuals"));
+    TRY(NEW(f->ctx, &scratch, ((int64_t)f->data.depvar.stack + 1) * FRGI_BLOCK, "residuals"));
     for (int64_t i = 0; i < frame->n_rows; i++) {
         if (residuals) {
             residuals[i] = (double)NAN;
@@ -43,14 +44,14 @@ frg_status frg_fe_residuals(const frg_fe *f, double *residuals, double *fitted)
     }
     for (int64_t begin = 0; begin < frame->n; begin += FRGI_BLOCK) {
         const int64_t n = frame->n - begin < FRGI_BLOCK ? frame->n - begin : FRGI_BLOCK;
-        frgi_program_block(&f->depvar, frame->rows, begin, n, y, scratch);
+        frgi_program_block(&f->data.depvar, frame->rows, begin, n, y, scratch);
         for (int64_t i = 0; i < n; i++) {
             const int64_t row = frame->rows ? frame->rows[begin + i] : begin + i;
             if (residuals) {
-                residuals[row] = f->e[begin + i];
+                residuals[row] = f->fit.e[begin + i];
             }
             if (fitted) {
-                fitted[row] = y[i] - f->e[begin + i];
+                fitted[row] = y[i] - f->fit.e[begin + i];
             }
         }
     }
@@ -65,12 +66,12 @@ frg_status frg_fe_groups(const frg_fe *f, int32_t *group, int64_t *n_groups)
     if (!f) {
         return FRG_BAD_ARG;
     }
-    const frgi_frame *const frame = &f->frame;
+    const frgi_frame *const frame = &f->data.frame;
     REQUIRE(f->ctx, group, "frg_fe_groups takes a place for the groups");
     int32_t *of_row, count;
     TRY(NEW(f->ctx, &of_row, frame->n, "connected sets"));
-    const bool frequencies = f->options.weights_kind == FRG_WEIGHTS_FREQUENCY;
-    const frg_status status = frgi_connected_rows(of_row, &count, f->ctx, frame, &f->formula,
+    const bool frequencies = f->policy.options.weights_kind == FRG_WEIGHTS_FREQUENCY;
+    const frg_status status = frgi_connected_rows(of_row, &count, f->ctx, frame, &f->data.formula,
                                                   frequencies ? frame->weights : NULL);
     if (status >= 0) {
         memset(group, 0, (size_t)frame->n_rows * sizeof *group);
@@ -96,15 +97,15 @@ void frgi_effects_destroy(frgi_effects *a, frg_context *ctx)
 /** Factor after factor, its slopes behind its constants: the demeaner's order. */
 static frg_status lay_out(frgi_effects *a, const frg_fe *f)
 {
-    const frgi_formula *const formula = &f->formula;
+    const frgi_formula *const formula = &f->data.formula;
     TRY(NEW(f->ctx, &a->slope, formula->n_slopes, "effects"));
-    for (int q = 0; q < f->frame.n_effects; q++) {
+    for (int q = 0; q < f->data.frame.n_effects; q++) {
         a->constant[q] = formula->effects[q].intercept ? a->total : -1;
-        a->total += formula->effects[q].intercept ? f->frame.levels[q] : 0;
+        a->total += formula->effects[q].intercept ? f->data.frame.levels[q] : 0;
         for (int s = 0; s < formula->n_slopes; s++) {
             if (formula->slopes[s].effect == q) {
                 a->slope[s] = a->total;
-                a->total += f->frame.levels[q];
+                a->total += f->data.frame.levels[q];
             }
         }
     }
@@ -116,13 +117,13 @@ static frg_status combine(frgi_effects *a, const frg_fe *f)
 {
     double *alpha;
     TRY(NEW(f->ctx, &a->value, a->total, "effects"));
-    TRY(frg_demean_effects(f->plan, 0, a->value));
+    TRY(frg_demean_effects(f->absorbed.plan, 0, a->value));
     TRY(NEW(f->ctx, &alpha, a->total, "effects"));
     frg_status status = FRG_OK;
-    for (int j = 0; j < f->k && status >= 0; j++) {
-        status = frg_demean_effects(f->plan, f->column_of[j], alpha);
+    for (int j = 0; j < f->fit.k && status >= 0; j++) {
+        status = frg_demean_effects(f->absorbed.plan, f->fit.column_of[j], alpha);
         for (int64_t l = 0; l < a->total && status >= 0; l++) {
-            a->value[l] -= f->b[j] * alpha[l];
+            a->value[l] -= f->fit.b[j] * alpha[l];
         }
     }
     DROP(f->ctx, &alpha);
@@ -141,18 +142,18 @@ static int64_t root_of(int64_t *parent, int64_t l)
 /** Joins the levels that meet in a row; the least level of a component becomes its root. */
 static int64_t join_levels(const frgi_effects *a, const frg_fe *f, int64_t *parent)
 {
-    const int64_t n = f->frame.n;
+    const int64_t n = f->data.frame.n;
     int64_t components = 0;
     for (int64_t l = 0; l < a->total; l++) {
         parent[l] = l;
     }
     for (int64_t i = 0; i < n; i++) {
         int64_t first = -1;
-        for (int q = 0; q < f->frame.n_effects; q++) {
+        for (int q = 0; q < f->data.frame.n_effects; q++) {
             if (a->constant[q] < 0) {
                 continue;
             }
-            const int64_t l = root_of(parent, a->constant[q] + f->frame.codes[q * n + i]);
+            const int64_t l = root_of(parent, a->constant[q] + f->data.frame.codes[q * n + i]);
             if (first >= 0 && first != l) {
                 const int64_t low = first < l ? first : l;
                 parent[first < l ? l : first] = low;
@@ -162,8 +163,8 @@ static int64_t join_levels(const frgi_effects *a, const frg_fe *f, int64_t *pare
             }
         }
     }
-    for (int q = 0; q < f->frame.n_effects; q++) {
-        for (int64_t l = 0; a->constant[q] >= 0 && l < f->frame.levels[q]; l++) {
+    for (int q = 0; q < f->data.frame.n_effects; q++) {
+        for (int64_t l = 0; a->constant[q] >= 0 && l < f->data.frame.levels[q]; l++) {
             components += parent[a->constant[q] + l] == a->constant[q] + l;
         }
     }
@@ -177,12 +178,12 @@ static void move_reference(const frgi_effects *a, const frg_fe *f, int64_t *pare
     for (int64_t l = 0; l < a->total; l++) {
         shift[l] = (double)NAN;
     }
-    for (int64_t l = 0; l < f->frame.levels[q]; l++) {
+    for (int64_t l = 0; l < f->data.frame.levels[q]; l++) {
         double *const s = &shift[root_of(parent, a->constant[q] + l)];
         *s = isnan(*s) ? value[a->constant[q] + l] : *s;
         value[a->constant[q] + l] -= *s;
     }
-    for (int64_t l = 0; l < f->frame.levels[first]; l++) {
+    for (int64_t l = 0; l < f->data.frame.levels[first]; l++) {
         value[a->constant[first] + l] += shift[root_of(parent, a->constant[first] + l)];
     }
 }
@@ -205,7 +206,7 @@ typedef struct {
 static void set_references(const normaliser *w, double *value)
 {
     int first = -1;
-    for (int q = 0; q < w->f->frame.n_effects; q++) {
+    for (int q = 0; q < w->f->data.frame.n_effects; q++) {
         if (w->a->constant[q] >= 0 && first >= 0) {
             move_reference(w->a, w->f, w->parent, w->shift, q, first, value);
         }
@@ -223,11 +224,11 @@ static void set_references(const normaliser *w, double *value)
 /** Of each coefficient: what is 1 of it, the inverse of a slope's root mean square. */
 static void measure_elim(const normaliser *w)
 {
-    const frgi_frame *const frame = &w->f->frame;
+    const frgi_frame *const frame = &w->f->data.frame;
     for (int64_t l = 0; l < w->a->total; l++) {
         w->elim[l] = 1;
     }
-    for (int s = 0; s < w->f->formula.n_slopes; s++) {
+    for (int s = 0; s < w->f->data.formula.n_slopes; s++) {
         const double *const z = frame->slopes + s * frame->n;
         double max_abs = 0, square = 0;
         for (int64_t i = 0; i < frame->n; i++) {
@@ -237,7 +238,7 @@ static void measure_elim(const normaliser *w)
             square += z[i] / max_abs * (z[i] / max_abs);
         }
         const double size = max_abs * sqrt(square / (double)frame->n);
-        for (int64_t l = 0; l < frame->levels[w->f->formula.slopes[s].effect]; l++) {
+        for (int64_t l = 0; l < frame->levels[w->f->data.formula.slopes[s].effect]; l++) {
             w->elim[w->a->slope[s] + l] = size > 0 ? 1 / size : 1;
         }
     }
@@ -246,7 +247,7 @@ static void measure_elim(const normaliser *w)
 /** column <- D v */
 static void broadcast(const normaliser *w, const double *v)
 {
-    const frgi_frame *const frame = &w->f->frame;
+    const frgi_frame *const frame = &w->f->data.frame;
     const int64_t n = frame->n;
     memset(w->column, 0, sizeof *w->column * (size_t)n);
     for (int q = 0; q < frame->n_effects; q++) {
@@ -254,8 +255,8 @@ static void broadcast(const normaliser *w, const double *v)
             w->column[i] += v[w->a->constant[q] + frame->codes[q * n + i]];
         }
     }
-    for (int s = 0; s < w->f->formula.n_slopes; s++) {
-        const int32_t *const codes = frame->codes + w->f->formula.slopes[s].effect * n;
+    for (int s = 0; s < w->f->data.formula.n_slopes; s++) {
+        const int32_t *const codes = frame->codes + w->f->data.formula.slopes[s].effect * n;
         for (int64_t i = 0; i < n; i++) {
             w->column[i] += frame->slopes[s * n + i] * v[w->a->slope[s] + codes[i]];
         }
@@ -267,7 +268,7 @@ static void broadcast(const normaliser *w, const double *v)
 static frg_status draw(const normaliser *w, uint64_t stream, double *v, int64_t *found)
 {
     const frg_array column =
-        frg_matrix_columns(w->column, FRG_F64, w->f->frame.n, 1, w->f->frame.n);
+        frg_matrix_columns(w->column, FRG_F64, w->f->data.frame.n, 1, w->f->data.frame.n);
     frg_demean_column report;
     for (int64_t l = 0; l < w->a->total; l++) {
         uint32_t bits[4];
@@ -295,13 +296,13 @@ static frg_status set_free(normaliser *w, bool *unique)
 {
     uint64_t stream = 1;
     TRY(frgi_fe_plan(w->f, &w->plan));
-    TRY(NEW(w->f->ctx, &w->column, w->f->frame.n, "null vectors"));
+    TRY(NEW(w->f->ctx, &w->column, w->f->data.frame.n, "null vectors"));
     TRY(NEW(w->f->ctx, &w->alpha, w->a->total, "null vectors"));
     TRY(NEW(w->f->ctx, &w->elim, w->a->total, "null vectors"));
     measure_elim(w);
-    w->first = w->a->constant[0] >= 0 ? w->f->frame.levels[0] : 0;
-    for (int s = 0; s < w->f->formula.n_slopes; s++) {
-        w->first += w->f->formula.slopes[s].effect == 0 ? w->f->frame.levels[0] : 0;
+    w->first = w->a->constant[0] >= 0 ? w->f->data.frame.levels[0] : 0;
+    for (int s = 0; s < w->f->data.formula.n_slopes; s++) {
+        w->first += w->f->data.formula.slopes[s].effect == 0 ? w->f->data.frame.levels[0] : 0;
     }
     for (*unique = false; w->n_free < MOST_FREE; w->n_free++) {
         double **const v = &w->vector[w->n_free];
@@ -334,11 +335,11 @@ static frg_status normalise(frgi_effects *a, const frg_fe *f)
     TRY_TO(done, NEW(f->ctx, &w.parent, a->total, "components"));
     TRY_TO(done, NEW(f->ctx, &w.shift, a->total, "components"));
     const int64_t components = join_levels(a, f, w.parent);
-    for (int q = 0; q < f->frame.n_effects; q++) {
+    for (int q = 0; q < f->data.frame.n_effects; q++) {
         constants += a->constant[q] >= 0;
     }
     const int64_t free = constants > 1 ? (constants - 1) * components : 0;
-    a->identified = f->rank_exact && (double)(a->total - free) == f->rank;
+    a->identified = f->absorbed.rank_exact && (double)(a->total - free) == f->absorbed.rank;
     if (!a->identified) {
         TRY_TO(done, set_free(&w, &a->identified));
     }
@@ -359,10 +360,10 @@ done:
 frg_status frgi_effects_create(frgi_effects *a, const frg_fe *f)
 {
     *a = (frgi_effects){0};
-    if (!f->plan) {
+    if (!f->absorbed.plan) {
         FAIL(f->ctx, E_OPTION, "the fixed effects were not kept: %s",
-             f->frame.n_effects ? "set keep_effects in the options of the fit"
-                                : "the model has none");
+             f->data.frame.n_effects ? "set keep_effects in the options of the fit"
+                                     : "the model has none");
     }
     frg_status status;
     TRY_TO(failed, lay_out(a, f));
@@ -390,11 +391,11 @@ typedef struct {
 static frg_status add_labels(tabulator *t, int q, const int64_t *first, int32_t *ids)
 {
     const frg_fe *const f = t->f;
-    const frgi_key *const key = &f->frame.keys[q];
+    const frgi_key *const key = &f->data.frame.keys[q];
     frgi_text text = {0};
     frg_status status = FRG_OK;
-    for (int64_t l = 0; l < f->frame.levels[q] && status >= 0; l++) {
-        const int64_t row = f->frame.rows ? f->frame.rows[first[l]] : first[l];
+    for (int64_t l = 0; l < f->data.frame.levels[q] && status >= 0; l++) {
+        const int64_t row = f->data.frame.rows ? f->data.frame.rows[first[l]] : first[l];
         text.length = 0;
         for (int c = 0; c < key->n; c++) {
             TRY_TO(done, frgi_level_text(f->ctx, key->columns[c], row, c ? "_" : "", &text));
@@ -420,20 +421,20 @@ static void add_block(tabulator *t, int64_t start, int64_t levels, int32_t facto
 static frg_status add_factor(tabulator *t, int q)
 {
     const frg_fe *const f = t->f;
-    const int64_t levels = f->frame.levels[q];
+    const int64_t levels = f->data.frame.levels[q];
     int64_t *first = NULL;
     int32_t *ids = NULL;
     frg_status status;
     TRY_TO(done, NEW(f->ctx, &first, levels, "levels"));
     TRY_TO(done, NEW(f->ctx, &ids, levels, "levels"));
-    frgi_keys_first(f->frame.n, f->frame.codes + q * f->frame.n, levels, first);
+    frgi_keys_first(f->data.frame.n, f->data.frame.codes + q * f->data.frame.n, levels, first);
     TRY_TO(done, add_labels(t, q, first, ids));
     if (t->a->constant[q] >= 0) {
         add_block(t, t->a->constant[q], levels, q, ids);
     }
-    for (int s = 0; s < f->formula.n_slopes; s++) {
-        if (f->formula.slopes[s].effect == q) {
-            add_block(t, t->a->slope[s], levels, f->frame.n_effects + s, ids);
+    for (int s = 0; s < f->data.formula.n_slopes; s++) {
+        if (f->data.formula.slopes[s].effect == q) {
+            add_block(t, t->a->slope[s], levels, f->data.frame.n_effects + s, ids);
         }
     }
 done:
@@ -449,15 +450,16 @@ static frg_status name_factors(const tabulator *t, frgi_names *names)
     frgi_text text = {0};
     frg_status status = FRG_OK;
     int32_t id;
-    for (int q = 0; q < f->frame.n_effects && status >= 0; q++) {
-        status = frgi_names_intern(names, f->ctx, f->frame.keys[q].name,
-                                   strlen(f->frame.keys[q].name), &id);
+    for (int q = 0; q < f->data.frame.n_effects && status >= 0; q++) {
+        status = frgi_names_intern(names, f->ctx, f->data.frame.keys[q].name,
+                                   strlen(f->data.frame.keys[q].name), &id);
     }
-    for (int s = 0; s < f->formula.n_slopes && status >= 0; s++) {
-        const frgi_slope_spec *const slope = &f->formula.slopes[s];
+    for (int s = 0; s < f->data.formula.n_slopes && status >= 0; s++) {
+        const frgi_slope_spec *const slope = &f->data.formula.slopes[s];
         text.length = 0;
-        TRY_TO(done, frgi_text_printf(f->ctx, &text, "%s[[%s]]", f->frame.keys[slope->effect].name,
-                                      frgi_names_text(&f->formula.names, slope->name)));
+        TRY_TO(done,
+               frgi_text_printf(f->ctx, &text, "%s[[%s]]", f->data.frame.keys[slope->effect].name,
+                                frgi_names_text(&f->data.formula.names, slope->name)));
         status = frgi_names_intern(names, f->ctx, text.text, text.length, &id);
     }
 done:
@@ -503,7 +505,7 @@ frg_status frg_fe_effects(const frg_fe *f, frg_table **out)
     TRY_TO(done, NEW(f->ctx, &t.level, a.total, "effects"));
     TRY_TO(done, NEW(f->ctx, &t.identified, a.total, "effects"));
     TRY_TO(done, NEW(f->ctx, &t.value, a.total, "effects"));
-    for (int q = 0; q < f->frame.n_effects; q++) {
+    for (int q = 0; q < f->data.frame.n_effects; q++) {
         TRY_TO(done, add_factor(&t, q));
     }
     TRY_TO(done, name_factors(&t, &factors));

@@ -16,8 +16,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fe/fe_mistyped.h"
 #include "fe/fe_weights.h"
+#include "formula/keys.h"
+#include "formula/mistyped.h"
 
 typedef enum { KEEP, MISSING, SUBSET, ZERO_WEIGHT, REASONS } reason;
 

@@ -11,7 +11,7 @@
 #include <omp.h>
 #include <string.h>
 
-#include "fe/fe_program.h"
+#include "formula/program.h"
 #include "linalg/blas.h"
 
 enum {

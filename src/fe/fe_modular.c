@@ -23,7 +23,7 @@
 #include <string.h>
 
 #include "fe/fe_graph.h"
-#include "fe/fe_prime.h"
+#include "sparse/prime.h"
 
 enum { SMALL_LEVELS = 256, DEPENDENT_LIMIT = 64 };
 static const int64_t OFFSETS_MOST = (int64_t)1 << 24;
@@ -55,8 +55,8 @@ static void eliminate(field *m)
 {
     const int64_t t = m->width;
     for (int64_t j = 0; j < t; j++) {
-        const int64_t v = m->vector[j] % (int64_t)FE_PRIME;
-        m->reduced[j] = v < 0 ? (uint64_t)v + FE_PRIME : (uint64_t)v;
+        const int64_t v = m->vector[j] % (int64_t)FRGI_PRIME;
+        m->reduced[j] = v < 0 ? (uint64_t)v + FRGI_PRIME : (uint64_t)v;
     }
     for (int64_t j = 0; j < t; j++) {
         const uint64_t lead = m->reduced[j];
@@ -66,17 +66,17 @@ static void eliminate(field *m)
         }
         m->work += (double)t;
         if (!m->has[j]) {
-            const uint64_t scale = fe_prime_inverse(lead);
+            const uint64_t scale = frgi_prime_inverse(lead);
             for (int64_t k = j; k < t; k++) {
-                row[k] = fe_prime_times(m->reduced[k], scale);
+                row[k] = frgi_prime_times(m->reduced[k], scale);
             }
             m->has[j] = 1;
             m->rank++;
             return;
         }
-        const uint64_t minus = fe_prime_minus(lead);
+        const uint64_t minus = frgi_prime_minus(lead);
         for (int64_t k = j; k < t; k++) {
-            m->reduced[k] = fe_prime_plus(m->reduced[k], fe_prime_times(minus, row[k]));
+            m->reduced[k] = frgi_prime_plus(m->reduced[k], frgi_prime_times(minus, row[k]));
         }
     }
 }
@@ -171,19 +171,19 @@ static void draw(field *m)
     for (int64_t j = t - 1; j >= 0; j--) {
         uint32_t word[4];
         frgi_philox(0, 0x72616e6b, (uint64_t)j, (uint64_t)m->rank, word);
-        m->y[j] = m->has[j] ? 0 : ((uint64_t)word[0] << 32 | word[1]) % FE_PRIME;
+        m->y[j] = m->has[j] ? 0 : ((uint64_t)word[0] << 32 | word[1]) % FRGI_PRIME;
         for (int64_t k = j + 1; m->has[j] && k < t; k++) {
-            const uint64_t term = fe_prime_times(m->basis[j * t + k], m->y[k]);
-            m->y[j] = fe_prime_plus(m->y[j], fe_prime_minus(term));
+            const uint64_t term = frgi_prime_times(m->basis[j * t + k], m->y[k]);
+            m->y[j] = frgi_prime_plus(m->y[j], frgi_prime_minus(term));
         }
     }
     for (int64_t l = 0; l < m->levels; l++) {
         const int64_t *const offset = m->offset + l * t;
         uint64_t sum = 0;
         for (int64_t j = 0; j < t; j++) {
-            const int64_t o = offset[j] % (int64_t)FE_PRIME;
-            const uint64_t term = fe_prime_times((uint64_t)(o < 0 ? -o : o), m->y[j]);
-            sum = fe_prime_plus(sum, o < 0 ? fe_prime_minus(term) : term);
+            const int64_t o = offset[j] % (int64_t)FRGI_PRIME;
+            const uint64_t term = frgi_prime_times((uint64_t)(o < 0 ? -o : o), m->y[j]);
+            sum = frgi_prime_plus(sum, o < 0 ? frgi_prime_minus(term) : term);
         }
         m->product[l] = sum;
     }
@@ -196,7 +196,7 @@ static uint64_t product_of(const field *m, const int32_t *row)
     uint64_t sum = m->product[row[m->large] - m->first];
     for (int q = 0; q < m->g->n_remaining; q++) {
         if (q != m->large) {
-            sum = fe_prime_plus(sum, m->y[m->small[row[q]]]);
+            sum = frgi_prime_plus(sum, m->y[m->small[row[q]]]);
         }
     }
     return sum;

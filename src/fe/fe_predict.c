@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "fe/fe_effects.h"
+#include "formula/keys.h"
 
 /** Why a row has no prediction: bits of predictor.why. */
 enum { UNSEEN = 1, MISSING = 2 };
@@ -24,7 +25,7 @@ typedef struct {
 /** codes[i] <- level of the key's column c in row i of the new table. */
 static frg_status match_column(const predictor *p, const frgi_key *key, int c, int32_t *codes)
 {
-    const frgi_frame *const frame = &p->f->frame;
+    const frgi_frame *const frame = &p->f->data.frame;
     frg_context *const ctx = p->f->ctx;
     const frg_column *const fitted = key->columns[c], *column;
     frgi_levels levels = {0};
@@ -48,7 +49,7 @@ done:
 static frg_status join_column(const predictor *p, const frgi_key *key, int c, int32_t *codes,
                               int64_t *levels, int32_t *other)
 {
-    const frgi_frame *const frame = &p->f->frame;
+    const frgi_frame *const frame = &p->f->data.frame;
     frgi_key_job job = {.column = key->columns[c], .codes = other};
     TRY(frgi_keys_encode(p->f->ctx, &job, 1, frame->rows, frame->n));
     TRY(match_column(p, key, c, other + frame->n));
@@ -72,7 +73,7 @@ static frg_status join_column(const predictor *p, const frgi_key *key, int c, in
 static void add_values(const predictor *p, const frgi_effects *a, int q, const int32_t *codes,
                        int64_t levels, const double *slopes)
 {
-    const frgi_formula *const formula = &p->f->formula;
+    const frgi_formula *const formula = &p->f->data.formula;
     for (int64_t i = 0; i < p->n; i++) {
         if (codes[i] < 0 || codes[i] >= levels) {
             p->why[i] |= codes[i] == FRGI_LEVEL_MISSING ? MISSING : UNSEEN;
@@ -92,15 +93,15 @@ static void add_values(const predictor *p, const frgi_effects *a, int q, const i
 static frg_status add_effect(const predictor *p, const frgi_effects *a, int q, const double *slopes)
 {
     const frg_fe *const f = p->f;
-    const frgi_key *const key = &f->frame.keys[q];
-    const int64_t fitted = f->frame.n;
+    const frgi_key *const key = &f->data.frame.keys[q];
+    const int64_t fitted = f->data.frame.n;
     int32_t *codes = NULL, *other = NULL;
     int64_t levels;
     frg_status status;
     TRY_TO(done, NEW(f->ctx, &codes, fitted + p->n, "codes"));
     TRY_TO(done, NEW(f->ctx, &other, key->n > 1 ? fitted + p->n : 0, "codes"));
     frgi_key_job job = {.column = key->columns[0], .codes = codes};
-    TRY_TO(done, frgi_keys_encode(f->ctx, &job, 1, f->frame.rows, fitted));
+    TRY_TO(done, frgi_keys_encode(f->ctx, &job, 1, f->data.frame.rows, fitted));
     TRY_TO(done, match_column(p, key, 0, codes + fitted));
     levels = job.n_levels;
     for (int c = 1; c < key->n; c++) {
@@ -116,11 +117,11 @@ done:
 static frg_status evaluate_slopes(const predictor *p, double **out)
 {
     const frg_fe *const f = p->f;
-    TRY(NEW(f->ctx, out, f->formula.n_slopes * p->n, "slopes"));
-    for (int s = 0; s < f->formula.n_slopes; s++) {
+    TRY(NEW(f->ctx, out, f->data.formula.n_slopes * p->n, "slopes"));
+    for (int s = 0; s < f->data.formula.n_slopes; s++) {
         frgi_program z;
         double *scratch = NULL;
-        TRY(frgi_program_create(&z, f->ctx, &f->formula.syntax, f->formula.slopes[s].node,
+        TRY(frgi_program_create(&z, f->ctx, &f->data.formula.syntax, f->data.formula.slopes[s].node,
                                 p->table));
         const frg_status status =
             NEW(f->ctx, &scratch, ((int64_t)z.stack + 1) * FRGI_BLOCK, "slopes");
@@ -140,12 +141,12 @@ static frg_status add_effects(const predictor *p)
     const frg_fe *const f = p->f;
     frgi_effects a;
     double *slopes = NULL;
-    if (f->frame.n_effects == 0) {
+    if (f->data.frame.n_effects == 0) {
         return FRG_OK;
     }
     TRY(frgi_effects_create(&a, f));
     frg_status status = evaluate_slopes(p, &slopes);
-    for (int q = 0; q < f->frame.n_effects && status >= 0; q++) {
+    for (int q = 0; q < f->data.frame.n_effects && status >= 0; q++) {
         status = add_effect(p, &a, q, slopes);
     }
     DROP(f->ctx, &slopes);
@@ -159,13 +160,13 @@ static frg_status add_effects(const predictor *p)
 static frg_status check_kinds(const predictor *p, const frgi_variable *variables)
 {
     const frg_fe *const f = p->f;
-    for (int32_t id = 0; id < f->formula.names.count; id++) {
-        if (variables[id].kind != f->variables[id].kind ||
-            variables[id].n_factors != f->variables[id].n_factors) {
+    for (int32_t id = 0; id < f->data.formula.names.count; id++) {
+        if (variables[id].kind != f->data.variables[id].kind ||
+            variables[id].n_factors != f->data.variables[id].n_factors) {
             FAIL(f->ctx, E_TYPE,
                  "prediction: '%s' was %s when the model was fitted and is %s in these data",
-                 frgi_names_text(&f->formula.names, id),
-                 f->variables[id].kind == VARIABLE_NUMBER ? "a number" : "a category",
+                 frgi_names_text(&f->data.formula.names, id),
+                 f->data.variables[id].kind == VARIABLE_NUMBER ? "a number" : "a category",
                  variables[id].kind == VARIABLE_NUMBER ? "a number" : "a category");
         }
     }
@@ -175,7 +176,7 @@ static frg_status check_kinds(const predictor *p, const frgi_variable *variables
 static void flag_unseen(const predictor *p, const frgi_variable *variables,
                         const frgi_factor_codes *codes)
 {
-    for (int32_t id = 0; id < p->f->formula.names.count; id++) {
+    for (int32_t id = 0; id < p->f->data.formula.names.count; id++) {
         for (int k = 0; k < variables[id].n_factors; k++) {
             for (int64_t i = 0; i < p->n; i++) {
                 p->why[i] |= codes[id].codes[k][i] == FRGI_LEVEL_UNSEEN ? UNSEEN : 0;
@@ -191,28 +192,28 @@ static frg_status add_terms(const predictor *p)
     frgi_factor_codes *codes = NULL;
     double *scratch = NULL, x[FRGI_BLOCK];
     frg_status status;
-    TRY_TO(done, frgi_variables_create(&variables, f->ctx, &f->formula, p->table));
+    TRY_TO(done, frgi_variables_create(&variables, f->ctx, &f->data.formula, p->table));
     TRY_TO(done, check_kinds(p, variables));
-    TRY_TO(done, frgi_design_match(&f->design, &codes, f->ctx, variables, p->n));
+    TRY_TO(done, frgi_design_match(&f->data.design, &codes, f->ctx, variables, p->n));
     flag_unseen(p, variables, codes);
-    const int64_t cells = frgi_design_scratch(&f->design, variables);
+    const int64_t cells = frgi_design_scratch(&f->data.design, variables);
     TRY_TO(done, NEW(f->ctx, &scratch, cells * FRGI_BLOCK, "predictions"));
-    for (int j = 0; j < f->k; j++) {
-        const int32_t c = f->column_of[j] - 1 - f->ones;
+    for (int j = 0; j < f->fit.k; j++) {
+        const int32_t c = f->fit.column_of[j] - 1 - f->data.ones;
         for (int64_t begin = 0; begin < p->n; begin += FRGI_BLOCK) {
             const int64_t n = p->n - begin < FRGI_BLOCK ? p->n - begin : FRGI_BLOCK;
             if (c >= 0) {
-                frgi_design_block(&f->design, variables, codes, c, NULL, begin, n, x, scratch);
+                frgi_design_block(&f->data.design, variables, codes, c, NULL, begin, n, x, scratch);
             }
             for (ptrdiff_t i = 0; i < n; i++) {
-                p->out[begin + i] += f->b[j] * (c >= 0 ? x[i] : 1);
+                p->out[begin + i] += f->fit.b[j] * (c >= 0 ? x[i] : 1);
             }
         }
     }
 done:
     DROP(f->ctx, &scratch);
-    frgi_factor_codes_free(&codes, f->ctx, f->design.n_variables);
-    frgi_variables_destroy(&variables, f->ctx, &f->formula);
+    frgi_factor_codes_free(&codes, f->ctx, f->data.design.n_variables);
+    frgi_variables_destroy(&variables, f->ctx, &f->data.formula);
     return status;
 }
 

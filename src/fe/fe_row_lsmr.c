@@ -2,14 +2,16 @@
  *
  * For a block of columns x, each scaled by a power of two that brings its largest value near 1:
  *
- *     z = (I - U U') x;   LSMR on min || W^(1/2) z - (I - U U') A_r c ||; r = (I - U U')(x - A_r c)
+ *     z = (I - U U') x
+ *     c = argmin || W^(1/2) z - (I - U U') A_r c ||       by LSMR
+ *     r = (I - U U')(x - A_r c)
  *
  * r is written in the caller's type and the audit is computed from what was written.  In the
  * letters of fe_basis.h, with the orthonormal columns phi of level l (N_l the weight, phi_0 = 1 /
  * sqrt(N_l)):
  *
- *     g_lj = sum w phi_j r,   eta = ||g|| / (sqrt(Q) ||W^(1/2)(x - mean)||), level mean = |g_lj| /
- *                             sqrt(N_l)
+ *     g_lj = sum w phi_j r,   eta = ||g|| / (sqrt(Q) ||W^(1/2)(x - mean)||)
+ *     level mean = |g_lj| / sqrt(N_l)
  *
  * so a slope counts by its weighted mean with the standardised z.  The mean is 0 in eta where no
  * factor has an intercept.  A column that fails is refined alone, so that its bits stay its own:
@@ -37,9 +39,9 @@
 #include <string.h>
 
 #include "fe/fe_basis.h"
-#include "fe/fe_lsmr.h"
-#include "fe/fe_ritz.h"
 #include "fe/fe_row_lsmr_plan.h"
+#include "sparse/lsmr.h"
+#include "sparse/ritz.h"
 
 enum { STALLS = 3, ROUNDS_MAX = 30, EXPONENT_MAX = 1000, HISTORY = 512 };
 static const double BOUND = 1e3; /* error_bound / tol, at most */
@@ -252,8 +254,7 @@ static frg_status study_columns(fe_row_lsmr *f, frg_context *ctx, const frg_arra
     return FRG_OK;
 }
 
-/* ---- verifying a column
- * ------------------------------------------------------------------------- */
+/* ---- verifying a column ---------------------------------------------------------------------- */
 
 /** The largest level mean among one remaining factor's coefficients, and the sum of g^2. */
 static void audit_factor(const fe_basis_factor *f, const double *s, int64_t lanes, int64_t k,

@@ -3,9 +3,9 @@
 #define FRGI_FE_ROW_LSMR_PLAN_H
 
 #include "fe/fe_basis.h"
-#include "fe/fe_lsmr.h"
 #include "fe/fe_row_lsmr.h"
 #include "fe/fe_slopes.h"
+#include "sparse/lsmr.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -17,7 +17,7 @@
 #define FRGI_FE_SCHUR_H
 
 #include "fe/fe_rows.h"
-#include "fe/fe_symmetric.h"
+#include "sparse/symmetric.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -7,7 +7,7 @@
  *     c_i d_i = sum_j c_ij d_j  in its columns, j over pivot rows:  v_i = c_i r_i - sum_j c_ij r_j,
  *
  * r the row's entries in the other factors' columns, and rank D = sum of the eliminated levels'
- * ranks + rank of the v_i (fe_prime_rank.h).  The factors c_i save the inverses of the pivots, 100
+ * ranks + rank of the v_i (prime_rank.h).  The factors c_i save the inverses of the pivots, 100
  * products each.
  *
  * Dangers: values whose sizes are 2^61 apart and more may be the same modulo p; then there is no
@@ -22,9 +22,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "fe/fe_prime.h"
-#include "fe/fe_prime_rank.h"
 #include "fe/fe_row_lsmr_plan.h"
+#include "sparse/prime.h"
+#include "sparse/prime_rank.h"
 
 enum { EXPONENTS = 61 };
 
@@ -51,8 +51,8 @@ static uint64_t image_of(double z)
     int e;
     const uint64_t m = (uint64_t)ldexp(frexp(fabs(z), &e), DBL_MANT_DIG);
     const int shift = ((e - DBL_MANT_DIG) % EXPONENTS + EXPONENTS) % EXPONENTS;
-    const uint64_t size = fe_prime_times(m, (uint64_t)1 << shift);
-    return z < 0 ? fe_prime_minus(size) : size;
+    const uint64_t size = frgi_prime_times(m, (uint64_t)1 << shift);
+    return z < 0 ? frgi_prime_minus(size) : size;
 }
 
 /** Makes the images; false where the sizes of a slope's values are too far apart. */
@@ -86,7 +86,7 @@ static const uint64_t *image(const field *m, const fe_basis_factor *f, int s, in
 static void combine(uint64_t *to, uint64_t e, uint64_t f, const uint64_t *from, int n)
 {
     for (int k = 0; k < n; k++) {
-        to[k] = fe_prime_plus(fe_prime_times(e, to[k]), fe_prime_times(f, from[k]));
+        to[k] = frgi_prime_plus(frgi_prime_times(e, to[k]), frgi_prime_times(f, from[k]));
     }
 }
 
@@ -104,9 +104,9 @@ static void reduce(field *m, int64_t i, int pivots)
         const uint64_t *const basis = m->basis + p * m->width;
         const uint64_t c = m->row[m->pivot[p]], e = basis[m->pivot[p]];
         if (c) {
-            combine(m->row, e, fe_prime_minus(c), basis, m->width);
+            combine(m->row, e, frgi_prime_minus(c), basis, m->width);
             combine(m->along, e, c, m->made + p * m->width, m->width);
-            m->scale = fe_prime_times(e, m->scale);
+            m->scale = frgi_prime_times(e, m->scale);
         }
     }
 }
@@ -123,7 +123,7 @@ static bool take_pivot(const field *m, int64_t i, int p)
     }
     for (int k = 0; k < m->width; k++) {
         m->basis[p * m->width + k] = m->row[k];
-        m->made[p * m->width + k] = k == p ? m->scale : fe_prime_minus(m->along[k]);
+        m->made[p * m->width + k] = k == p ? m->scale : frgi_prime_minus(m->along[k]);
     }
     m->pivot[p] = column;
     m->pivot_row[p] = i;
@@ -138,7 +138,7 @@ static void add_place(field *m, int64_t place, uint64_t value)
         m->at[m->count] = (int32_t)place;
         m->value[m->count++] = 0;
     }
-    m->value[*slot] = fe_prime_plus(m->value[*slot], value);
+    m->value[*slot] = frgi_prime_plus(m->value[*slot], value);
 }
 
 /** v <- v + c r_i */
@@ -153,7 +153,7 @@ static void add_remaining(field *m, int64_t i, uint64_t c)
             add_place(m, first, c);
         }
         for (int s = 0; s < f->slopes; s++) {
-            add_place(m, first + f->intercept + s, fe_prime_times(c, *image(m, f, s, i)));
+            add_place(m, first + f->intercept + s, frgi_prime_times(c, *image(m, f, s, i)));
         }
     }
 }
@@ -193,7 +193,7 @@ static void each_row(void *data, frgi_prime_take *take, void *to)
             }
             add_remaining(m, i, m->scale);
             for (int p = 0; p < pivots; p++) {
-                add_remaining(m, m->pivot_row[p], fe_prime_minus(m->along[p]));
+                add_remaining(m, m->pivot_row[p], frgi_prime_minus(m->along[p]));
             }
             give(m, i, take, to);
         }

@@ -4,7 +4,8 @@
  * An eliminated level u touches t_u reduced unknowns.  Its block of S is dense on them, with phi
  * the orthonormal columns:
  *
- *     M_u = sum over its rows of w a a' - sum over its columns j of c_j c_j', c_j = sum w phi_j a
+ *     M_u = sum over its rows of w a a' - sum over its columns j of c_j c_j'
+ *     c_j = sum over its rows of w phi_j a
  *
  * Their lower triangles are stored side by side and added up row by row of S in the order of the
  * eliminated levels, so that any number of threads gives the same bits; the transpose of the
@@ -24,7 +25,7 @@
 
 #include "fe/fe_cg.h"
 #include "fe/fe_codes.h"
-#include "fe/fe_direct.h"
+#include "sparse/direct.h"
 
 enum { FEW_STEPS = 10, SMALL_FACTOR = 256 };
 static const double PRODUCTS_A_ROW = 30;

@@ -9,7 +9,7 @@
  *    grows by 1.  In the quotient more differences become such pairs, so that the rows are read
  *    again until nothing changes.  Where no difference is left the count is proven, in integers.
  *    (Workers who stay in a firm tie its years together.)
- * 2. The rank of the differences that are left is counted modulo a prime (fe_prime_rank.h).
+ * 2. The rank of the differences that are left is counted modulo a prime (prime_rank.h).
  *
  * Cost: a few passes over the rows; then that of a sparse factor of the classes that are left, in
  * 64-bit integers.
@@ -17,9 +17,9 @@
 #include <string.h>
 
 #include "fe/fe_graph.h"
-#include "fe/fe_prime.h"
-#include "fe/fe_prime_rank.h"
 #include "fe/fe_union.h"
+#include "sparse/prime.h"
+#include "sparse/prime_rank.h"
 
 enum { PASSES = 16, ALL_PAIRS = 12, RECENT = 1 << 12, FACTORS = 64 };
 
@@ -140,7 +140,7 @@ static void each_difference(void *data, frgi_prime_take *take, void *to)
             if (half && !repeats(c, i, classes, half)) {
                 for (int k = 0; k < half; k++) {
                     signs[k] = 1;
-                    signs[half + k] = FE_PRIME - 1;
+                    signs[half + k] = FRGI_PRIME - 1;
                 }
                 take(to, i, 2 * half, classes, signs);
             }

@@ -34,6 +34,7 @@
 #include <string.h>
 
 #include "fe/fe_regress.h"
+#include "formula/keys.h"
 #include "linalg/cholesky.h"
 #include "linalg/small.h"
 #include "linalg/stat.h"
@@ -62,7 +63,7 @@ typedef struct {
     int a;
     int *c;           /* k */
     const double **x; /* k: x' */
-    double *scaled;   /* memory of those that are not f->x */
+    double *scaled;   /* memory of those that are not f->fit.x */
     double *bread;    /* k x k: B' */
 } work;
 
@@ -71,11 +72,11 @@ static frg_status check_complete(const frg_fe *f, const frgi_key *key)
 {
     for (int c = 0; c < key->n; c++) {
         const frg_column *const column = key->columns[c];
-        for (int64_t i = 0; i < f->frame.n && column->n_missing > 0; i++) {
+        for (int64_t i = 0; i < f->data.frame.n && column->n_missing > 0; i++) {
             double value;
-            frgi_column_block(column, f->frame.rows, i, 1, &value);
+            frgi_column_block(column, f->data.frame.rows, i, 1, &value);
             if (isnan(value)) {
-                const long long row = (f->frame.rows ? f->frame.rows[i] : i) + 1;
+                const long long row = (f->data.frame.rows ? f->data.frame.rows[i] : i) + 1;
                 frgi_at(f->ctx, "%s:%lld", column->name, row);
                 FAIL(f->ctx, E_CLUSTER,
                      "cluster variable '%s' is missing in row %lld, which the fit uses; ask for "
@@ -91,22 +92,23 @@ static frg_status encode_clusters(work *w)
 {
     const frg_fe *const f = w->f;
     const frgi_vcov_request *const r = &w->v->request;
-    const int64_t n = f->frame.n;
+    const int64_t n = f->data.frame.n;
     if (r->n == 0) {
         return FRG_OK;
     }
     TRY(NEW(f->ctx, &w->own, r->n * n, "clusters"));
     for (int k = 0; k < r->n; k++) {
         int q = 0;
-        while (q < f->frame.n_effects && strcmp(f->frame.keys[q].name, r->keys[k].name) != 0) {
+        while (q < f->data.frame.n_effects &&
+               strcmp(f->data.frame.keys[q].name, r->keys[k].name) != 0) {
             q++;
         }
-        if (q < f->frame.n_effects) {
-            w->codes[k] = f->frame.codes + q * n;
-            w->groups[k] = f->frame.levels[q];
+        if (q < f->data.frame.n_effects) {
+            w->codes[k] = f->data.frame.codes + q * n;
+            w->groups[k] = f->data.frame.levels[q];
         } else {
             TRY(check_complete(f, &r->keys[k]));
-            TRY(frgi_key_codes(f->ctx, &r->keys[k], 1, f->frame.rows, n, w->own + k * n,
+            TRY(frgi_key_codes(f->ctx, &r->keys[k], 1, f->data.frame.rows, n, w->own + k * n,
                                &w->groups[k]));
             w->codes[k] = w->own + k * n;
         }
@@ -132,26 +134,26 @@ static int uncommon(double v)
 static frg_status scale_columns(work *w)
 {
     const frg_fe *const f = w->f;
-    const int64_t k = f->k, n = f->frame.n;
+    const int64_t k = f->fit.k, n = f->data.frame.n;
     int64_t count = 0;
     TRY(NEW(f->ctx, &w->c, k, "a covariance"));
     TRY(NEW(f->ctx, &w->x, k, "a covariance"));
     TRY(NEW(f->ctx, &w->bread, k * k, "a covariance"));
-    w->a = uncommon(f->rss);
+    w->a = uncommon(f->fit.rss);
     for (int64_t j = 0; j < k; j++) {
-        w->c[j] = uncommon(f->bread[j * k + j]);
+        w->c[j] = uncommon(f->fit.bread[j * k + j]);
         count += w->c[j] != 0;
     }
     for (int64_t i = 0; i < k * k; i++) {
-        w->bread[i] = ldexp(f->bread[i], -w->c[i / k] - w->c[i % k]);
+        w->bread[i] = ldexp(f->fit.bread[i], -w->c[i / k] - w->c[i % k]);
     }
     TRY(NEW(f->ctx, &w->scaled, w->v->request.type == VCOV_IID ? 0 : count * n, "scaled columns"));
     double *next = w->scaled;
     for (int64_t j = 0; j < k; j++) {
-        w->x[j] = f->x[j];
+        w->x[j] = f->fit.x[j];
         if (w->c[j] != 0 && w->v->request.type != VCOV_IID) {
             for (int64_t i = 0; i < n; i++) {
-                next[i] = ldexp(f->x[j][i], w->c[j]);
+                next[i] = ldexp(f->fit.x[j][i], w->c[j]);
             }
             w->x[j] = next;
             next += n;
@@ -163,7 +165,7 @@ static frg_status scale_columns(work *w)
 /** The covariance in the coefficients' own units. */
 static void unscale(const work *w)
 {
-    const int64_t k = w->f->k;
+    const int64_t k = w->f->fit.k;
     for (int i = 0; i < k; i++) {
         for (int j = 0; j < k; j++) {
             double *const v = &w->v->matrix[i * k + j];
@@ -195,17 +197,17 @@ static bool is_listed(const frgi_key *effect, const frgi_vcov_request *r)
 static frg_status is_nested(const work *w, int q, bool *nested)
 {
     const frg_fe *const f = w->f;
-    const int32_t *const codes = f->frame.codes + q * f->frame.n;
+    const int32_t *const codes = f->data.frame.codes + q * f->data.frame.n;
     int32_t *cluster;
-    *nested = is_listed(&f->frame.keys[q], &w->v->request);
+    *nested = is_listed(&f->data.frame.keys[q], &w->v->request);
     if (*nested || w->v->request.n == 0) {
         return FRG_OK;
     }
-    TRY(NEW(f->ctx, &cluster, f->frame.levels[q], "clusters of the levels"));
+    TRY(NEW(f->ctx, &cluster, f->data.frame.levels[q], "clusters of the levels"));
     for (int k = 0; k < w->v->request.n && !*nested; k++) {
-        memset(cluster, 0xff, sizeof *cluster * (size_t)f->frame.levels[q]);
+        memset(cluster, 0xff, sizeof *cluster * (size_t)f->data.frame.levels[q]);
         *nested = true;
-        for (int64_t i = 0; i < f->frame.n && *nested; i++) {
+        for (int64_t i = 0; i < f->data.frame.n && *nested; i++) {
             int32_t *const at = &cluster[codes[i]];
             *nested = *at < 0 || *at == w->codes[k][i];
             *at = w->codes[k][i];
@@ -218,8 +220,8 @@ static frg_status is_nested(const work *w, int q, bool *nested)
 /** The rank of the effects in `chosen` alone. */
 static frg_status rank_of(const frg_fe *f, uint64_t chosen, double *rank)
 {
-    const int64_t n = f->frame.n;
-    const int Q = f->frame.n_effects, n_slopes = f->formula.n_slopes;
+    const int64_t n = f->data.frame.n;
+    const int Q = f->data.frame.n_effects, n_slopes = f->data.formula.n_slopes;
     int32_t *codes = NULL;
     frg_slope *slopes = NULL;
     frg_demean *plan = NULL;
@@ -230,23 +232,24 @@ static frg_status rank_of(const frg_fe *f, uint64_t chosen, double *rank)
     TRY_TO(done, NEW(f->ctx, &slopes, n_slopes, "slopes"));
     for (int q = 0; q < Q; q++) {
         if (chosen >> q & 1) {
-            no_intercept |= (uint64_t)!f->formula.effects[q].intercept << count;
-            memcpy(codes + count * n, f->frame.codes + q * n, sizeof *codes * (size_t)n);
+            no_intercept |= (uint64_t)!f->data.formula.effects[q].intercept << count;
+            memcpy(codes + count * n, f->data.frame.codes + q * n, sizeof *codes * (size_t)n);
             place[q] = count++;
         }
     }
     for (int s = 0; s < n_slopes; s++) {
-        const int q = f->formula.slopes[s].effect;
+        const int q = f->data.formula.slopes[s].effect;
         if (chosen >> q & 1) {
-            slopes[sloped++] = (frg_slope){.factor = place[q], .z = f->frame.slopes + s * n};
+            slopes[sloped++] = (frg_slope){.factor = place[q], .z = f->data.frame.slopes + s * n};
         }
     }
-    const frg_array weights = frg_vector(f->frame.weights, FRG_F64, n);
-    frg_demean_opts counting = f->options.demean; /* nothing is solved, and slopes may be gone */
+    const frg_array weights = frg_vector(f->data.frame.weights, FRG_F64, n);
+    frg_demean_opts counting =
+        f->policy.options.demean; /* nothing is solved, and slopes may be gone */
     counting.cond_limit = 0;
     counting.dtype = FRG_FE_F64;
     TRY_TO(done, frg_demean_create(&plan, f->ctx, frg_matrix_columns(codes, FRG_I32, n, count, n),
-                                   f->frame.weights ? &weights : NULL, sloped ? slopes : NULL,
+                                   f->data.frame.weights ? &weights : NULL, sloped ? slopes : NULL,
                                    sloped, no_intercept, &counting));
     frg_demean_rank found;
     TRY_TO(done, frg_demean_get_rank(plan, &found));
@@ -263,9 +266,9 @@ done:
 static frg_status count_parameters(const work *w, double *K, int64_t *naive)
 {
     const frg_fe *const f = w->f;
-    const int Q = f->frame.n_effects;
-    *K = f->k;
-    *naive = f->formula.n_slopes > 0 ? 0 : f->k;
+    const int Q = f->data.frame.n_effects;
+    *K = f->fit.k;
+    *naive = f->data.formula.n_slopes > 0 ? 0 : f->fit.k;
     if (Q == 0 || w->v->ssc.fixef == SSC_NONE) {
         return FRG_OK;
     }
@@ -280,19 +283,19 @@ static frg_status count_parameters(const work *w, double *K, int64_t *naive)
         counted |= (uint64_t)!nested << q;
         n_counted += !nested;
         last = nested ? last : q;
-        levels += nested ? 0 : f->frame.levels[q];
+        levels += nested ? 0 : f->data.frame.levels[q];
     }
-    double rank = f->rank;
+    double rank = f->absorbed.rank;
     if (n_counted == 0) {
-        rank = f->ones ? 0 : 1; /* the constant, unless it is one of the k */
-    } else if (n_counted == 1 && Q > 1 && f->formula.n_slopes == 0) {
-        rank = (double)f->frame.levels[last];
+        rank = f->data.ones ? 0 : 1; /* the constant, unless it is one of the k */
+    } else if (n_counted == 1 && Q > 1 && f->data.formula.n_slopes == 0) {
+        rank = (double)f->data.frame.levels[last];
     } else if (n_counted < Q) {
         TRY(rank_of(f, counted, &rank));
     }
     *K += rank;
-    if (f->formula.n_slopes == 0) {
-        *naive = n_counted == 0 ? (int64_t)*K : f->k + levels - (n_counted - 1);
+    if (f->data.formula.n_slopes == 0) {
+        *naive = n_counted == 0 ? (int64_t)*K : f->fit.k + levels - (n_counted - 1);
     }
     return FRG_OK;
 }
@@ -317,13 +320,13 @@ static frg_status add_gram(const work *w, const double *const *x, const double *
 {
     const frg_fe *const f = w->f;
     double *packed;
-    TRY(NEW(f->ctx, &packed, frgi_packed(f->k, 0), "a covariance"));
-    const frg_status status = frgi_gram(f->ctx, f->k, x, h, n, packed, frgi_fe_stops(f));
+    TRY(NEW(f->ctx, &packed, frgi_packed(f->fit.k, 0), "a covariance"));
+    const frg_status status = frgi_gram(f->ctx, f->fit.k, x, h, n, packed, frgi_fe_stops(f));
     if (status >= 0) {
-        unpack(f->k, packed, scale, w->meat);
+        unpack(f->fit.k, packed, scale, w->meat);
     }
     if (status >= 0 && w->gross) {
-        unpack(f->k, packed, fabs(scale), w->gross);
+        unpack(f->fit.k, packed, fabs(scale), w->gross);
     }
     DROP(f->ctx, &packed);
     return status;
@@ -333,16 +336,16 @@ static frg_status add_gram(const work *w, const double *const *x, const double *
 static frg_status add_rows(work *w)
 {
     const frg_fe *const f = w->f;
-    const bool frequency = f->options.weights_kind == FRG_WEIGHTS_FREQUENCY;
-    const double *const weights = f->frame.weights;
+    const bool frequency = f->policy.options.weights_kind == FRG_WEIGHTS_FREQUENCY;
+    const double *const weights = f->data.frame.weights;
     const double scale = ldexp(1, -w->a);
-    TRY(NEW(f->ctx, &w->weighted, f->frame.n, "squares of the scores"));
-#pragma omp parallel for schedule(static) num_threads(frgi_pass_threads(f->ctx, f->frame.n))
-    for (int64_t i = 0; i < f->frame.n; i++) {
-        const double e = scale * f->e[i], weight = weights ? weights[i] : 1;
+    TRY(NEW(f->ctx, &w->weighted, f->data.frame.n, "squares of the scores"));
+#pragma omp parallel for schedule(static) num_threads(frgi_pass_threads(f->ctx, f->data.frame.n))
+    for (int64_t i = 0; i < f->data.frame.n; i++) {
+        const double e = scale * f->fit.e[i], weight = weights ? weights[i] : 1;
         w->weighted[i] = frequency ? weight * e * e : weight * e * (weight * e);
     }
-    return add_gram(w, w->x, w->weighted, f->frame.n, 1);
+    return add_gram(w, w->x, w->weighted, f->data.frame.n, 1);
 }
 
 /** meat += scale S'S,  S the sums of the scores by group. */
@@ -352,11 +355,11 @@ static frg_status add_groups(const work *w, const int32_t *codes, int64_t groups
     double *sums = NULL;
     const double **columns = NULL;
     frg_status status;
-    TRY_TO(done, NEW(f->ctx, &sums, f->k * groups, "sums by cluster"));
-    TRY_TO(done, NEW(f->ctx, &columns, f->k, "sums by cluster"));
-    TRY_TO(done,
-           frgi_gram_by_group(f->ctx, f->k, w->x, w->scores, codes, f->frame.n, groups, sums));
-    for (int j = 0; j < f->k; j++) {
+    TRY_TO(done, NEW(f->ctx, &sums, f->fit.k * groups, "sums by cluster"));
+    TRY_TO(done, NEW(f->ctx, &columns, f->fit.k, "sums by cluster"));
+    TRY_TO(done, frgi_gram_by_group(f->ctx, f->fit.k, w->x, w->scores, codes, f->data.frame.n,
+                                    groups, sums));
+    for (int j = 0; j < f->fit.k; j++) {
         columns[j] = sums + j * groups;
     }
     status = add_gram(w, columns, NULL, groups, scale);
@@ -370,7 +373,7 @@ done:
 static frg_status add_subset(const work *w, unsigned subset)
 {
     const frg_fe *const f = w->f;
-    const int64_t n = f->frame.n;
+    const int64_t n = f->data.frame.n;
     int32_t *joint = NULL;
     const int32_t *codes = NULL;
     int64_t groups = 0;
@@ -403,18 +406,18 @@ done:
 static frg_status add_clusters(work *w)
 {
     const frg_fe *const f = w->f;
-    const double scale = ldexp(1, -w->a), *const weights = f->frame.weights;
-    w->scores = f->e;
+    const double scale = ldexp(1, -w->a), *const weights = f->data.frame.weights;
+    w->scores = f->fit.e;
     if (weights || w->a != 0) {
-        TRY(NEW(f->ctx, &w->weighted, f->frame.n, "scores"));
-#pragma omp parallel for schedule(static) num_threads(frgi_pass_threads(f->ctx, f->frame.n))
-        for (int64_t i = 0; i < f->frame.n; i++) {
-            w->weighted[i] = (weights ? weights[i] : 1) * (scale * f->e[i]);
+        TRY(NEW(f->ctx, &w->weighted, f->data.frame.n, "scores"));
+#pragma omp parallel for schedule(static) num_threads(frgi_pass_threads(f->ctx, f->data.frame.n))
+        for (int64_t i = 0; i < f->data.frame.n; i++) {
+            w->weighted[i] = (weights ? weights[i] : 1) * (scale * f->fit.e[i]);
         }
         w->scores = w->weighted;
     }
     if (w->v->request.n > 1) {
-        TRY(NEW0(f->ctx, &w->gross, (int64_t)f->k * f->k, "a covariance"));
+        TRY(NEW0(f->ctx, &w->gross, (int64_t)f->fit.k * f->fit.k, "a covariance"));
     }
     for (unsigned subset = 1; subset < 1u << w->v->request.n; subset++) {
         TRY(add_subset(w, subset));
@@ -428,7 +431,7 @@ static frg_status add_clusters(work *w)
 static frg_status sandwich(const frg_fe *f, const double *a, const double *m, double scale,
                            double *out)
 {
-    const int64_t k = f->k;
+    const int64_t k = f->fit.k;
     double *half;
     TRY(NEW0(f->ctx, &half, k * k, "a covariance"));
     memset(out, 0, sizeof *out * (size_t)k * (size_t)k);
@@ -459,12 +462,13 @@ static frg_status sandwich(const frg_fe *f, const double *a, const double *m, do
 static void shift_intercept(const work *w, double *m)
 {
     const frg_fe *const f = w->f;
-    const int64_t k = f->k;
+    const int64_t k = f->fit.k;
     for (int side = 0; side < 2; side++) { /* rows, then columns */
         for (int j = 0; j < k; j++) {
             double *const first = side ? &m[j * k] : &m[j];
             for (int i = 1; i < k; i++) {
-                const double mean = ldexp(f->moments[f->column_of[i]].mean, w->c[i] - w->c[0]);
+                const double mean =
+                    ldexp(f->matrix.moments[f->fit.column_of[i]].mean, w->c[i] - w->c[0]);
                 *first -= mean * (side ? m[j * k + i] : m[i * k + j]);
             }
         }
@@ -476,7 +480,7 @@ static void shift_intercept(const work *w, double *m)
 static frg_status find_unknown(work *w, double adjust)
 {
     const frg_fe *const f = w->f;
-    const int64_t k = f->k;
+    const int64_t k = f->fit.k;
     double *gross = NULL;
     TRY(NEW0(f->ctx, &w->unknown, k, "a covariance"));
     if (!w->gross) {
@@ -485,7 +489,7 @@ static frg_status find_unknown(work *w, double adjust)
     TRY(NEW(f->ctx, &w->terms, k, "a covariance"));
     TRY(NEW(f->ctx, &gross, k * k, "a covariance"));
     const frg_status status = sandwich(f, w->bread, w->gross, adjust, gross);
-    if (status >= 0 && f->centred) {
+    if (status >= 0 && f->data.centred) {
         shift_intercept(w, gross);
     }
     for (int64_t j = 0; j < k && status >= 0; j++) {
@@ -501,7 +505,7 @@ static void warn_of_projection(const work *w)
 {
     const frg_fe *const f = w->f;
     int first = 0, count = 0;
-    for (int j = f->k - 1; j >= 0; j--) {
+    for (int j = f->fit.k - 1; j >= 0; j--) {
         first = w->unknown[j] ? j : first;
         count += w->unknown[j];
     }
@@ -513,14 +517,14 @@ static void warn_of_projection(const work *w)
         f->ctx, W_PSD,
         "vcov '%s': the variance of '%s'%s is not positive, so that it has no standard error; "
         "for the others the negative eigenvalues of the matrix were set to 0",
-        w->v->request.spec, frgi_fe_term(f, f->column_of[first]), more);
+        w->v->request.spec, frgi_fe_column_name(f, f->fit.column_of[first]), more);
 }
 
 /** m_ij <- m_ij (s_i s_j)^power, s_i^2 the variances of all terms added: what is left has no
  *  units. */
 static void scale_by_terms(const work *w, double *m, int power)
 {
-    const int64_t k = w->f->k;
+    const int64_t k = w->f->fit.k;
     for (int i = 0; i < k; i++) {
         for (int j = 0; j < k; j++) {
             const double s =
@@ -537,7 +541,7 @@ static void scale_by_terms(const work *w, double *m, int power)
 static frg_status project(work *w)
 {
     const frg_fe *const f = w->f;
-    const int64_t k = f->k;
+    const int64_t k = f->fit.k;
     double *const m = w->v->matrix, *a = NULL, *values = NULL, *vectors = NULL;
     frg_status status;
     if (!w->v->v.projected) {
@@ -548,7 +552,7 @@ static frg_status project(work *w)
     TRY_TO(done, NEW(f->ctx, &vectors, k * k, "eigenvalues"));
     scale_by_terms(w, m, -1);
     memcpy(a, m, sizeof *m * (size_t)k * (size_t)k);
-    frgi_eigen(f->k, a, values, vectors);
+    frgi_eigen(f->fit.k, a, values, vectors);
     memset(m, 0, sizeof *m * (size_t)k * (size_t)k);
     for (int l = 0; l < k; l++) {
         for (int i = 0; i < k && values[l] > 0; i++) {
@@ -570,7 +574,7 @@ done:
 static frg_status wald(work *w)
 {
     const frg_fe *const f = w->f;
-    const int64_t k = f->k, first = frgi_fe_has_intercept(f), m = k - first;
+    const int64_t k = f->fit.k, first = frgi_fe_has_intercept(f), m = k - first;
     double *inverse;
     w->v->v.wald_f = (double)NAN;
     if (m == 0) {
@@ -606,17 +610,20 @@ static frg_status wald(work *w)
 static void tabulate(const work *w)
 {
     const frg_fe *const f = w->f;
-    const double df = w->v->v.df_t, quantile = frgi_t_quantile(0.5 + 0.5 * f->options.level, df);
-    for (int j = 0; j < f->k; j++) {
-        const double variance = w->unknown[j] ? (double)NAN : w->v->matrix[(int64_t)j * f->k + j];
-        const double b = f->b[j], error = ldexp(sqrt(variance), w->a + w->c[j]);
-        w->v->coefficients[j] = (frg_coefficient){.term = frgi_fe_term(f, f->column_of[j]),
-                                                  .estimate = b,
-                                                  .std_error = error,
-                                                  .statistic = b / error,
-                                                  .p_value = frgi_t_two_sided(b / error, df),
-                                                  .conf_low = b - quantile * error,
-                                                  .conf_high = b + quantile * error};
+    const double df = w->v->v.df_t,
+                 quantile = frgi_t_quantile(0.5 + 0.5 * f->policy.options.level, df);
+    for (int j = 0; j < f->fit.k; j++) {
+        const double variance =
+            w->unknown[j] ? (double)NAN : w->v->matrix[(int64_t)j * f->fit.k + j];
+        const double b = f->fit.b[j], error = ldexp(sqrt(variance), w->a + w->c[j]);
+        w->v->coefficients[j] =
+            (frg_coefficient){.term = frgi_fe_column_name(f, f->fit.column_of[j]),
+                              .estimate = b,
+                              .std_error = error,
+                              .statistic = b / error,
+                              .p_value = frgi_t_two_sided(b / error, df),
+                              .conf_low = b - quantile * error,
+                              .conf_high = b + quantile * error};
     }
 }
 
@@ -624,7 +631,7 @@ static void describe(const work *w, double K)
 {
     static const char *const types[] = {"iid", "hc1", "cluster"};
     frgi_vcov *const v = w->v;
-    const double left = fmax(w->f->frame.count - K, 1);
+    const double left = fmax(w->f->data.frame.count - K, 1);
     frgi_ssc_print(&v->ssc, v->ssc_text, sizeof v->ssc_text);
     v->v.spec = v->request.spec;
     v->v.type = types[v->request.type];
@@ -644,8 +651,8 @@ static frg_status compute(work *w)
 {
     frg_fe *const f = w->f;
     frgi_vcov *const v = w->v;
-    const int64_t k = f->k;
-    const double n = f->frame.count;
+    const int64_t k = f->fit.k;
+    const double n = f->data.frame.count;
     double K;
     TRY(encode_clusters(w));
     TRY(count_parameters(w, &K, &v->v.k_naive));
@@ -665,7 +672,7 @@ static frg_status compute(work *w)
     const bool single = v->request.type == VCOV_HC1 && v->ssc.cluster_adj;
     const double adjust = (v->ssc.adj ? (n - 1) / (n - K) : 1) * (single ? n / (n - 1) : 1);
     if (v->request.type == VCOV_IID) {
-        const double rss = ldexp(f->rss, -2 * w->a);
+        const double rss = ldexp(f->fit.rss, -2 * w->a);
         for (int64_t i = 0; i < k * k; i++) {
             v->matrix[i] = rss / (n - 1) * adjust * w->bread[i];
         }
@@ -673,7 +680,7 @@ static frg_status compute(work *w)
         TRY(v->request.type == VCOV_HC1 ? add_rows(w) : add_clusters(w));
         TRY(sandwich(f, w->bread, w->meat, adjust, v->matrix));
     }
-    if (f->centred) {
+    if (f->data.centred) {
         shift_intercept(w, v->matrix);
     }
     TRY(find_unknown(w, adjust));
@@ -693,8 +700,8 @@ frg_status frgi_vcov_create(frgi_vcov **out, frg_fe *f, frgi_vcov_request *reque
     w.v->request = *request;
     *request = (frgi_vcov_request){0};
     w.v->ssc = *ssc;
-    if (w.v->request.type == VCOV_IID && f->options.weights_kind == FRG_WEIGHTS_PROBABILITY &&
-        f->frame.weights) {
+    if (w.v->request.type == VCOV_IID &&
+        f->policy.options.weights_kind == FRG_WEIGHTS_PROBABILITY && f->data.frame.weights) {
         w.v->request.type = VCOV_HC1; /* sampling weights have no iid errors; the type says so */
     }
     status = compute(&w);
@@ -714,6 +721,8 @@ done:
         frgi_vcov_destroy(w.v, f->ctx);
         return status;
     }
+    w.v->next = f->report.vcovs;
+    f->report.vcovs = w.v;
     *out = w.v;
     return FRG_OK;
 }
@@ -734,16 +743,14 @@ frg_status frg_fe_vcov_add(frg_fe *f, const char *spec, const char *ssc, const f
         return FRG_BAD_ARG;
     }
     REQUIRE(f->ctx, spec && out, "frg_fe_vcov_add takes a spec and a place for the result");
-    frgi_ssc rule = f->ssc;
+    frgi_ssc rule = f->policy.ssc;
     frgi_vcov_request request;
     frgi_vcov *v;
     if (ssc) {
         TRY(frgi_ssc_parse(&rule, f->ctx, ssc));
     }
-    TRY(frgi_vcov_request_create(&request, f->ctx, spec, f->table));
+    TRY(frgi_vcov_request_create(&request, f->ctx, spec, f->data.table));
     TRY(frgi_vcov_create(&v, f, &request, &rule));
-    v->next = f->vcovs;
-    f->vcovs = v;
     *out = &v->v;
     return FRG_OK;
 }

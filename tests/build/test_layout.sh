@@ -1,6 +1,7 @@
 #!/bin/sh
 # The shape of the tree: which room may include which, unique file names, the public headers alone outside.
-#     core <- linalg, io <- {fe, gp, gw, soap};  core <- report
+#     core <- linalg, io <- sparse, formula <- {fe, gp, gw, soap};  core <- report
+# sparse and formula know neither of each other nor of a solver.
 # A solver never includes another; cli, bench, examples and python include fourge/*.h and their own files only.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -36,12 +37,15 @@ check "core includes core" only src/core "core"
 check "linalg includes core, linalg" only src/linalg "core linalg"
 check "io includes core, io" only src/io "core io"
 check "report includes core, report" only src/report "core report"
+for room in sparse formula; do
+    check "$room includes core, linalg, io, and $room" only "src/$room" "core linalg io $room"
+done
 for room in fe gp gw soap; do
-    check "$room includes the rooms below it, and $room" only "src/$room" "core linalg io $room"
+    check "$room includes the rooms below it, and $room" only "src/$room" "core linalg io sparse formula $room"
 done
 for folder in src/*; do
     case $folder in
-    src/core | src/linalg | src/io | src/report | src/fe | src/gp | src/gw | src/soap) ;;
+    src/core | src/linalg | src/io | src/report | src/sparse | src/formula | src/fe | src/gp | src/gw | src/soap) ;;
     *) check "the room $folder has a place in the order" false ;;
     esac
 done
@@ -51,7 +55,7 @@ for folder in cli examples bench python/ext; do
     fi
 done
 
-# A room's README names every file of it, kernels by what they are of: fe_lsmr for fe_lsmr_cpu.tmpl.h, fe_lsmr_ops.h.
+# A room's README names every file of it, kernels by what they are of: lsmr for lsmr_cpu.c, lsmr_ops.h.
 for folder in src/*; do
     for file in "$folder"/*.[ch] "$folder"/*.def; do
         [ -f "$file" ] || continue
@@ -73,7 +77,7 @@ check "file names are unique" empty "$scratch/twins"
 
 # Sums of doubles are added in the order of their chunks; minima, maxima, counts of integers and the flag that
 # stops a loop are exact in any order, and these files have no others.
-integers='src/(fe/fe_(rows|keys)|gw/gw_(sinkhorn|transport|paths|parts)|gp/gp_batch|linalg/qr_batch)\.[ch]'
+integers='src/(fe/fe_rows|formula/keys|gw/gw_(sinkhorn|transport|paths|parts)|gp/gp_batch|linalg/qr_batch)\.[ch]'
 grep -rnE 'reduction *\(|# *pragma +omp +(atomic|critical)' src --include='*.[ch]' |
     grep -vE "omp simd|^($integers):" >"$scratch/omp"
 check "no reductions or atomics across threads" empty "$scratch/omp"

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fe/fe_formula.h"
-#include "fe/fe_program.h"
+#include "formula/formula.h"
+#include "formula/program.h"
 #include "fourge/fe.h"
 
 #include "fuzz.h"

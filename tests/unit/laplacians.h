@@ -4,7 +4,7 @@
 
 #include "fault.h"
 
-#include "fe/fe_symmetric.h"
+#include "sparse/symmetric.h"
 
 /** A symmetric matrix, full pattern, built entry by entry. */
 typedef struct {

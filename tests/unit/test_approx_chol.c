@@ -2,7 +2,7 @@
  * preconditioner that conjugate gradients need few steps with. */
 #include "unit/laplacians.h"
 
-#include "fe/fe_approx_chol.h"
+#include "sparse/approx_chol.h"
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
 

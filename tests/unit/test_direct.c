@@ -1,7 +1,7 @@
 /* test_direct.c - the direct factor against dense elimination in long double, and its promises. */
 #include "unit/laplacians.h"
 
-#include "fe/fe_direct.h"
+#include "sparse/direct.h"
 
 /* ---- matrices -------------------------------------------------------------------------------- */
 

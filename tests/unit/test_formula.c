@@ -1,6 +1,6 @@
 /* test_formula.c - formulas: what they mean, and where what is wrong with them. */
-#include "fe/fe_formula.h"
-#include "fe/fe_program.h"
+#include "formula/formula.h"
+#include "formula/program.h"
 #include "test.h"
 
 /* ---- meanings -------------------------------------------------------------------------------- */

@@ -2,8 +2,8 @@
  * fe.h. */
 #include "fault.h"
 
-#include "fe/fe_csr.h"
-#include "fe/fe_lsmr.h"
+#include "sparse/csr.h"
+#include "sparse/lsmr.h"
 
 /* ---- problems -------------------------------------------------------------------------------- */
 

@@ -9,9 +9,9 @@
 #include "core/core.h"
 #include "fault.h"
 #include "fe/fe_graph.h"
-#include "fe/fe_prime_rank.h"
 #include "fourge/fe.h"
 #include "panel.h"
+#include "sparse/prime_rank.h"
 #include "test.h"
 
 enum { MOST = 160 }; /* rows of a dense design */

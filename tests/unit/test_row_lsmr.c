@@ -11,10 +11,10 @@
  */
 #include "fault.h"
 #include "fe/fe_basis.h"
-#include "fe/fe_ritz.h"
 #include "fe/fe_row_lsmr.h"
 #include "oracle/oracle.h"
 #include "panel.h"
+#include "sparse/ritz.h"
 
 static const double EXACT = 1e-12, LOOSE = 10;
 

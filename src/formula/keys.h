@@ -1,0 +1,37 @@
+/* keys.h - dense codes 0, 1, 2, ... in order of first appearance, for keys of any type.
+ *
+ * The codes do not depend on the number of threads.  O(n) time; integers of a small range go
+ * through a table, everything else through a hash table that grows with the number of levels.
+ */
+#ifndef FRGI_KEYS_H
+#define FRGI_KEYS_H
+
+#include "core/core.h"
+#include "fourge/table.h"
+
+#pragma GCC visibility push(hidden)
+
+/** One column to encode; no row of it may be missing.  codes has room for the n rows. */
+typedef struct {
+    const frg_column *column;
+    int32_t *codes;
+    int64_t n_levels; /* out */
+} frgi_key_job;
+
+/** Encodes several columns of the same rows (rows NULL: the first n), tables in parallel.
+ *  E_NOT_FINITE for an infinite key, E_TYPE for whole numbers of
+ *  2^53 or more held as doubles, E_TOO_BIG beyond 2^31 - 1 levels. */
+FRG_MUST_USE frg_status frgi_keys_encode(frg_context *ctx, frgi_key_job jobs[], int count,
+                                         const int64_t *rows, int64_t n);
+/** codes <- joint code of (codes, other). */
+FRG_MUST_USE frg_status frgi_keys_join(frg_context *ctx, int64_t n, int32_t *codes,
+                                       int64_t *n_levels, const int32_t *other,
+                                       int64_t other_levels);
+/** Codes that lost rows: dense again, in order of first appearance. */
+FRG_MUST_USE frg_status frgi_keys_compact(frg_context *ctx, int64_t n, int32_t *codes,
+                                          int64_t *n_levels);
+/** first[c] <- the smallest i with codes[i] == c. */
+void frgi_keys_first(int64_t n, const int32_t *codes, int64_t n_levels, int64_t *first);
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,23 @@
+/* prime_rank.h - the rank of many short vectors modulo 2^61 - 1, by a sparse factor. */
+#ifndef FRGI_PRIME_RANK_H
+#define FRGI_PRIME_RANK_H
+
+#include "core/core.h"
+
+#pragma GCC visibility push(hidden)
+
+/** Takes vector `id`: value[k] (below the prime, 0 as well) at index at[k]. */
+typedef void frgi_prime_take(void *to, int64_t id, int count, const int32_t *at,
+                             const uint64_t *value);
+/** Hands all vectors to take(to, ...), each under another id; it is called twice and does the same
+ *  then. */
+typedef void frgi_prime_vectors(void *data, frgi_prime_take *take, void *to);
+
+/** *rank <- the rank modulo the prime of vectors with indices below `indices`; -1 where more than
+ *  work_most multiply-adds or byte_cap bytes would be needed, or where the heartbeat ends it. */
+FRG_MUST_USE frg_status frgi_prime_rank(frg_context *ctx, int64_t indices, frgi_prime_vectors *each,
+                                        void *data, double work_most, size_t byte_cap,
+                                        int64_t *rank);
+
+#pragma GCC visibility pop
+#endif
