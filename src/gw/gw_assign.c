@@ -5,7 +5,10 @@
  * min_p c_pj - u_p is feasible and near the end for costs that are smooth in both indices' points:
  * at n = 3000 a tenth of the looks at rows are left. So do costs that have moved far from those of
  * the last duals: where a third of the rows find their column taken these are worse than none (n =
- * 1200: 600000 looks at rows, 25000 from coarse to fine).  The work itself is in gw_assign.tmpl.h.
+ * 1200: 600000 looks at rows, 25000 from coarse to fine).  Costs of a plan that are summed over
+ * other rows than before have other terms of rows and columns, which are nearly alike for a point
+ * and its image: half of what the last assignment's entries cost more is the column's (n = 5000:
+ * 400000 looks at rows without that, 20000 with it).  The work itself is in gw_assign.tmpl.h.
  */
 #include "gw/gw_assign.h"
 
@@ -56,7 +59,7 @@ frg_status frgi_assign_open(frgi_assign *a, frg_context *ctx, int64_t n, bool si
     char *reals = NULL;
     *a = (frgi_assign){.n = n, .ld = ld, .ctx = ctx, .ops = &frgi_assign_ops_of(ctx)[single]};
     TRY(NEW(ctx, &a->column, frgi_mul(4, (size_t)n), what));
-    TRY(NEW0(ctx, &reals, frgi_mul(4, bytes), what));
+    TRY(NEW0(ctx, &reals, frgi_mul(5, bytes), what));
     a->row = a->column + n;
     a->scanned = a->row + n;
     a->waiting = a->scanned + n;
@@ -64,6 +67,7 @@ frg_status frgi_assign_open(frgi_assign *a, frg_context *ctx, int64_t n, bool si
     a->open = reals + bytes;
     a->key = reals + 2 * bytes;
     a->from = reals + 3 * bytes;
+    a->paid = reals + 4 * bytes;
     if (n >= LISTED) {
         TRY(open_lists(a, ctx, size));
     }
@@ -106,8 +110,9 @@ static int64_t begin_with_half(frgi_assign *a, const frgi_costs *c)
 void frgi_assign_solve(frgi_assign *a, const frgi_costs *c)
 {
     const bool cold = !a->warm && a->half;
+    a->moved = a->moved && a->warm;
     int64_t waiting = cold ? begin_with_half(a, c) : a->ops->begin(a, c);
-    if (!cold && a->half && waiting > a->n / TOO_MANY) {
+    if (!cold && a->half && !a->moved && waiting > a->n / TOO_MANY) {
         waiting = begin_with_half(a, c);
     }
     a->ops->finish(a, c, waiting);

@@ -72,9 +72,13 @@ struct frgi_assign {
     int64_t n, ld;
     const frg_context *ctx;
     const frgi_assign_ops *ops;
-    bool warm;             /* v is that of an assignment that was solved; false: begin anew */
+    bool warm; /* v is that of an assignment that was solved; false: begin anew */
+    /* Costs are sums over other rows than before: warm, they begin from v moved by half of what the
+       entries of the last assignment cost more. */
+    bool moved;
     int32_t *column, *row; /* column[i] of row i, row[j] of column j */
     void *v;               /* ld: duals of columns; padding: -FRGI_ASSIGN_FAR */
+    void *paid;            /* ld: what the entries of the last assignment cost, by columns */
     void *open, *key,
         *from; /* ld: v of columns that are not scanned; distances; rows before (integers as wide as
                   a real) */

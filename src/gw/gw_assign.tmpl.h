@@ -433,6 +433,10 @@ static void AN(augment_by_lists)(frgi_assign *a, const frgi_costs *c, int64_t st
 static int64_t AN(begin)(frgi_assign *a, const frgi_costs *c)
 {
     real *const v = a->v;
+    for (int64_t j = 0; j < a->n && a->warm && a->moved; j++) {
+        const real costs = ((const real *)c->at)[a->row[j] * c->ld + j];
+        v[j] += (costs - ((const real *)a->paid)[j]) / 2;
+    }
     for (int64_t i = 0; i < a->n; i++) {
         a->column[i] = a->row[i] = -1;
     }
@@ -477,6 +481,9 @@ static void AN(finish)(frgi_assign *a, const frgi_costs *c, int64_t left)
         } else {
             AN(augment)(a, c, a->waiting[q]);
         }
+    }
+    for (int64_t j = 0; j < a->n; j++) {
+        ((real *)a->paid)[j] = ((const real *)c->at)[a->row[j] * c->ld + j];
     }
     a->warm = true;
 }

@@ -445,7 +445,7 @@ static void corner_costs(frgi_descent *d)
 
 void frgi_descent_begin(frgi_descent *d)
 {
-    d->assign.warm = false; /* what a start finds does not depend on those before */
+    d->assign.warm = d->follows = false; /* what a start finds does not depend on those before */
     if (d->simplex) {
         frgi_simplex_forget(d->simplex);
     }
@@ -463,14 +463,17 @@ double frgi_descent_dual(const frgi_descent *d)
     return cost_of(&d->now, &d->corner);
 }
 
-void frgi_descent_resume(frgi_descent *d, const frgi_sparse *plan, double energy, bool is_vertex)
+void frgi_descent_resume(frgi_descent *d, const frgi_sparse *plan, double energy, bool is_vertex,
+                         bool follows)
 {
     copy_list(&d->plan, plan);
     d->energy = energy;
     d->is_vertex = is_vertex;
-    d->stationary = d->known = d->assign.warm = false;
+    d->stationary = d->known = false;
     d->last.count = 0;
-    if (d->simplex) {
+    d->follows = follows;
+    d->assign.warm = d->assign.warm && follows;
+    if (d->simplex && !follows) {
         frgi_simplex_forget(d->simplex);
     }
 }
@@ -498,6 +501,7 @@ void frgi_descent_first(const frgi_spaces *s, frgi_sparse *plan)
 
 void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most)
 {
+    d->assign.moved = d->follows;
     for (int64_t step = 0; step < most && gw_parts_go_on(d->parts); step++) {
         frgi_descent_costs(d, &d->plan, every, &d->now);
         least_vertex(d, &d->now);
@@ -592,12 +596,14 @@ static void know_costs(frgi_descent *d)
 void frgi_descend(frgi_descent *d, int64_t most)
 {
     const double floor = d->s->constant * (d->s->single ? FLOOR_SINGLE : FLOOR_DOUBLE);
+    d->assign.moved = d->follows && !d->known;
     if (!d->known) {
         know_costs(d);
     }
     for (int64_t step = 0; step < most && !d->stationary && gw_parts_go_on(d->parts); step++) {
         double gain;
         least_vertex(d, &d->now);
+        d->assign.moved = false;
         corner_costs(d);
         if (!gw_parts_poll(d->parts, d->s->ctx)) { /* costs or vertex may be unfinished */
             break;

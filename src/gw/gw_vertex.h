@@ -63,6 +63,7 @@ typedef struct {
     double energy;              /* J of plan; infinite: none yet */
     bool is_vertex, stationary; /* stationary: no vertex is lower to first order */
     bool known;                 /* now has the costs of plan, vertex those of last */
+    bool follows;               /* duals are kept from one kind of costs to the next */
     frgi_exchange *exchanges;   /* of assignments: n; NULL of others */
     int32_t *images;
     bool *taken;
@@ -92,8 +93,9 @@ double frgi_sparse_energy(const frgi_spaces *s, const frgi_sparse *p);
 void frgi_descent_costs(frgi_descent *d, const frgi_sparse *p, int64_t every, frgi_costs *to);
 /** d->plan <- the vertex of least cost d->now. */
 void frgi_descent_begin(frgi_descent *d);
-/** Goes on from a plan of this energy, without duals. */
-void frgi_descent_resume(frgi_descent *d, const frgi_sparse *plan, double energy, bool is_vertex);
+/** Goes on from a plan of this energy, without duals; follows: with those that are there. */
+void frgi_descent_resume(frgi_descent *d, const frgi_sparse *plan, double energy, bool is_vertex,
+                         bool follows);
 /** Vertices from vertices on costs of some rows alone, as long as J falls; stationary: it does no
  *  more. */
 void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most);

@@ -7,6 +7,9 @@
  *     more: many starts on COARSE farthest points a side, weighted by what is nearest to them; the
  *           best plans of these and that of profiles are then starts on all points, each to its
  *           end; where fewer than ENOUGH agree, the product and the annealed one
+ *     very many, of equal weights: the best plan of FINE points alone, one of each part of the
+ *           space; these from the plan of MIDDLE ones, their own starts, and more in groups.  It
+ *           takes steps on costs of some rows, and goes to its end with the same duals
  *     many: the best plan of MIDDLE farthest points alone, where ENOUGH starts agree there and
  *     nothing
  *           else comes near it; else profiles as well, and the annealed one where these do not
@@ -30,11 +33,20 @@ enum {
     MIDDLE_COARSE = 96,
     FEW = 130,
     MIDDLE = 256,
-    SOME = 450
+    SOME = 450,
+    FINE = 1024,
+    VERY_MANY = 2500
 }; /* points of a side */
 enum { STARTS_OF_TINY = 64, STARTS = 24, TINY = 32, MOST_STARTS = 120 };
 enum { ENOUGH = 3, ENOUGH_OF_MANY = 2, MORE = 32, GROUP = 8, GROUP_OF_MANY = 3, MANY = 1500 };
-enum { GIVEN = 4, GIVEN_OF_MANY = 1, GIVEN_OF_MIDDLE = 2, ROUGH_ROWS = 256, ROUGH_STEPS = 2 };
+enum {
+    GIVEN = 4,
+    GIVEN_OF_MANY = 1,
+    GIVEN_OF_MIDDLE = 2,
+    ROUGH_ROWS = 256,
+    ROUGH_STEPS = 2,
+    STEPS_ALONE = 6
+};
 enum { MOST_STEPS = 100, ROUNDS = 8, MOST_TO_SWAP = 2000 };
 enum { LARGE_STEPS = 3 };
 #define DISTINCT 1e-3 /* of the product's energy: that of plans which are worth another start */
@@ -67,6 +79,7 @@ typedef struct {
     int starts[MOST_STARTS]; /* of the others, which */
     int64_t every;           /* > 1: usual ones on costs of some rows alone */
     int64_t most;            /* steps */
+    bool alone; /* the one given plan is all there is: no other start takes its duals */
     outcome *out;
     frgi_entry *memory;
     gw_parts *parts;
@@ -226,7 +239,7 @@ static void choose_to_step(const race *r, bool *which)
         near += r->out[q].energy <= most;
     }
     for (int64_t q = 0; q < r->count; q++) {
-        which[q] = near > 1 && r->out[q].energy <= most && r->out[q].steps == 0;
+        which[q] = (near > 1 || r->alone) && r->out[q].energy <= most && r->out[q].steps == 0;
     }
 }
 
@@ -245,14 +258,14 @@ static bool is_sure(const race *r)
 
 static void resume(const race *r, int64_t q, frgi_descent *d)
 {
-    frgi_descent_resume(d, &r->out[q].plan, r->out[q].energy, r->out[q].is_vertex);
+    frgi_descent_resume(d, &r->out[q].plan, r->out[q].energy, r->out[q].is_vertex, r->alone);
     d->steps = r->out[q].steps;
 }
 
 static void take_steps(const race *r, int64_t q, frgi_descent *d)
 {
     resume(r, q, d);
-    frgi_descent_rough(d, r->every, ROUGH_STEPS);
+    frgi_descent_rough(d, r->every, r->alone ? STEPS_ALONE : ROUGH_STEPS);
     keep_outcome(r, q, d);
 }
 
@@ -488,7 +501,67 @@ static void farthest(const frgi_costs *c, const double *w, int64_t count, double
     }
 }
 
-/** Some points of a side. */
+/** A point and its place along the line by which a part is halved. */
+typedef struct {
+    double x;
+    int32_t point;
+} placed;
+
+static int by_place(const void *p, const void *q, const void *user)
+{
+    const placed *const a = p, *const b = q;
+    (void)user;
+    return a->x != b->x ? (a->x > b->x) - (a->x < b->x) : a->point - b->point;
+}
+
+/** One point of each of `count` parts of nearly the same size: points are halved, by which of two
+ *  that lie far apart is nearer, until each part is one. */
+static void spread(const frgi_costs *c, placed *points, int64_t n, int64_t count, int32_t *chosen)
+{
+    int64_t far[2] = {0, 0};
+    if (count == 1) {
+        chosen[0] = points[n / 2].point;
+        return;
+    }
+    for (int end = 0; end < 2; end++) {
+        for (int64_t i = 0; i < n; i++) {
+            points[i].x = frgi_costs_get(c, points[far[end]].point, points[i].point);
+        }
+        int64_t at = 0;
+        for (int64_t i = 1; i < n; i++) {
+            at = points[i].x > points[at].x ? i : at;
+        }
+        far[!end] = at;
+    }
+    const int32_t first = points[far[0]].point, second = points[far[1]].point;
+    for (int64_t i = 0; i < n; i++) {
+        points[i].x =
+            frgi_costs_get(c, first, points[i].point) - frgi_costs_get(c, second, points[i].point);
+    }
+    frgi_sort(points, n, sizeof *points, by_place, NULL);
+    const int64_t half = count / 2, cut = n * half / count;
+    spread(c, points, cut, half, chosen);
+    spread(c, points + cut, n - cut, count - half, chosen + half);
+}
+
+/** Points of a side of equal weights, which stand for as many points each. */
+static frg_status spread_side(frg_context *ctx, const frgi_costs *c, int64_t count, double *share,
+                              int32_t *chosen)
+{
+    placed *points = NULL;
+    TRY(NEW(ctx, &points, c->rows, "points of a coarser level"));
+    for (int64_t i = 0; i < c->rows; i++) {
+        points[i].point = (int32_t)i;
+    }
+    spread(c, points, c->rows, count, chosen);
+    for (int64_t q = 0; q < count; q++) {
+        share[q] = 1 / (double)count;
+    }
+    DROP(ctx, &points);
+    return FRG_OK;
+}
+
+/** Some points of a side; more than MIDDLE are spread, so that their weights are equal. */
 static frg_status coarse_side(frg_context *ctx, const frgi_costs *c, const double *w, int64_t count,
                               bool single, frgi_costs *out, double **share, int32_t **chosen)
 {
@@ -505,7 +578,11 @@ static frg_status coarse_side(frg_context *ctx, const frgi_costs *c, const doubl
     TRY_TO(done,
            NEW0(ctx, &at, frgi_mul((size_t)(count * out->ld), frgi_costs_size(single)), what));
     out->at = at;
-    farthest(c, w, count, gap, nearest, *chosen, *share);
+    if (count > MIDDLE) {
+        TRY_TO(done, spread_side(ctx, c, count, *share, *chosen));
+    } else {
+        farthest(c, w, count, gap, nearest, *chosen, *share);
+    }
     for (int64_t i = 0; i < count; i++) {
         for (int64_t k = 0; k < count; k++) {
             put(out, i, k, frgi_costs_get(c, (*chosen)[i], (*chosen)[k]));
@@ -541,6 +618,32 @@ static void choose_staged_starts(race *r, bool lifts, bool product)
     }
     r->count = r->n_given + 1;
     r->second = count - 1;
+}
+
+/** Starts that are reheated where those before do not agree. */
+static void choose_more(race *r, int64_t group, bool lifts)
+{
+    const int64_t others = lifts ? FRGI_MORE_STARTS : 0;
+    r->more = MORE;
+    r->group = group;
+    for (int64_t q = 0; q < r->more; q++) {
+        r->starts[r->count + r->second - r->n_given + q] =
+            (int)(q < others ? FRGI_SPECTRAL + q : FRGI_REHEATED + q - others);
+    }
+}
+
+/** Starts on `wanted` points, which those on all points begin with. */
+static void choose_coarse_starts(race *r, int64_t wanted)
+{
+    if (wanted <= FEW) {
+        r->count = fill_starts(r, STARTS);
+        return;
+    }
+    choose_staged_starts(r, true, false);
+    if (wanted > MIDDLE) {
+        choose_more(r, GROUP_OF_MANY, true);
+        r->every = wanted / ROUGH_ROWS;
+    }
 }
 
 /** Room for plans to start from, and how many there are. */
@@ -603,15 +706,13 @@ static frg_status coarse_plans(const frgi_spaces *s, int64_t wanted, int64_t mos
     TRY_TO(done, frgi_spaces_finish(&small));
     TRY_TO(done, frgi_features_open(&f, &small, few));
     if (!few) {
-        TRY_TO(done, coarse_plans(&small, MIDDLE_COARSE, GIVEN_OF_MIDDLE, &given, max_iter, parts,
+        const bool fine = wanted > MIDDLE;
+        TRY_TO(done, coarse_plans(&small, fine ? MIDDLE : MIDDLE_COARSE,
+                                  fine ? GIVEN_OF_MANY : GIVEN_OF_MIDDLE, &given, max_iter, parts,
                                   starts));
     }
     r.n_given = given.count;
-    if (few) {
-        r.count = fill_starts(&r, STARTS);
-    } else {
-        choose_staged_starts(&r, true, false);
-    }
+    choose_coarse_starts(&r, wanted);
     TRY_TO(done, run_race(&r));
     *starts += r.count;
     out->sure = is_sure(&r);
@@ -641,13 +742,7 @@ static void choose_starts(race *r, bool sure)
         choose_staged_starts(r, larger <= FRGI_WHOLE_COSTS, larger <= SOME);
     }
     if (larger <= MANY && (larger > FEW || frgi_may_anneal(r->f))) {
-        r->more = MORE;
-        r->group = larger <= FEW ? MORE : larger <= SOME ? GROUP : GROUP_OF_MANY;
-        const int64_t others = larger > FEW ? FRGI_MORE_STARTS : 0;
-        for (int64_t q = 0; q < r->more; q++) {
-            r->starts[r->count + r->second - r->n_given + q] =
-                (int)(q < others ? FRGI_SPECTRAL + q : FRGI_REHEATED + q - others);
-        }
+        choose_more(r, larger <= FEW ? MORE : larger <= SOME ? GROUP : GROUP_OF_MANY, larger > FEW);
     }
 }
 
@@ -676,6 +771,7 @@ static frg_status race_all(const frgi_spaces *s, int64_t max_iter, gw_parts *par
                            frgi_sparse *out, frg_gw_report *report)
 {
     const int64_t larger = s->n > s->m ? s->n : s->m;
+    const bool very_many = larger > VERY_MANY && s->assigns;
     given_plans given = {0};
     frgi_features f = {0};
     race r = {.s = s, .f = &f, .given = given.plans, .most = max_iter, .every = 1, .parts = parts};
@@ -683,11 +779,16 @@ static frg_status race_all(const frgi_spaces *s, int64_t max_iter, gw_parts *par
     report->starts = 0;
     if (larger > FEW && !s->linear) {
         const bool many = larger > SOME;
-        TRY_TO(done, coarse_plans(s, many ? MIDDLE : COARSE, many ? GIVEN_OF_MANY : GIVEN, &given,
-                                  max_iter, parts, &report->starts));
+        TRY_TO(done, coarse_plans(s,
+                                  very_many ? FINE
+                                  : many    ? MIDDLE
+                                            : COARSE,
+                                  many ? GIVEN_OF_MANY : GIVEN, &given, max_iter, parts,
+                                  &report->starts));
     }
     r.n_given = given.count;
-    const bool sure = given.sure && given.count > 0 && larger > SOME;
+    r.alone = very_many && given.count > 0;
+    const bool sure = r.alone || (given.sure && given.count > 0 && larger > SOME);
     if (!sure) {
         TRY_TO(done, frgi_features_open(&f, s, larger <= FEW));
     }
@@ -817,7 +918,7 @@ static frg_status end_in_doubles(frg_gw *g, frgi_gw_problem *p, gw_parts *parts,
     TRY_TO(done, frgi_gw_problem_open(g, FRG_GW_DTYPE_F64, p));
     TRY_TO(done, frgi_descent_open(&d, &p->s));
     d.parts = parts;
-    frgi_descent_resume(&d, plan, frgi_sparse_energy(&p->s, plan), r->vertex != 0);
+    frgi_descent_resume(&d, plan, frgi_sparse_energy(&p->s, plan), r->vertex != 0, false);
     descend_and_swap(&d, g->o.max_iter);
     TRY_TO(done, GROW(g->ctx, &plan->entries, d.plan.count + 1, "a plan"));
     memcpy(plan->entries, d.plan.entries, (size_t)d.plan.count * sizeof *plan->entries);

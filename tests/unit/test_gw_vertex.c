@@ -116,6 +116,46 @@ static void assignments(void)
     frg_context_destroy(ctx);
 }
 
+/* Costs of which each row, and the column that it had, became more by the same: the duals that are
+ * told of it are those of the new costs but for rounding, so that as many rows are read as for the
+ * old costs again (entries that cost as much as the assigned ones are taken as they come: within a
+ * factor of 1.3 in 400 draws), and without that over twice as many. */
+static void moved_costs(void)
+{
+    frg_context *ctx = test_context();
+    for (int kind = 0; kind < 4; kind++) {
+        const int64_t n = kind % 2 ? 520 : 150;
+        const bool single = kind / 2;
+        frgi_costs c = costs_of(n, n, single);
+        double *const more = malloc(sizeof *more * (size_t)n);
+        int32_t *const was = malloc(sizeof *was * (size_t)n);
+        int64_t scans[3] = {0};
+        frgi_assign a = {0};
+        draw(&c, 0);
+        CHECK_OK(ctx, frgi_assign_open(&a, ctx, n, single));
+        for (int turn = 0; turn < 3; turn++) { /* new, the same, moved */
+            for (int64_t i = 0; i < n; i++)
+                more[i] = turn < 2 ? 0 : 3 * test_normal();
+            memcpy(was, a.row, sizeof *was * (size_t)(turn < 2 ? 0 : n));
+            for (int64_t i = 0; i < n && turn == 2; i++)
+                for (int64_t j = 0; j < n; j++)
+                    put(&c, i, j, frgi_costs_get(&c, i, j) + more[i] + more[was[j]]);
+            a.moved = turn == 2;
+            frgi_assign_solve(&a, &c);
+            CHECK(assigned(&a, &c) - dual_value(&a, &c) <= slack_of(&c));
+            scans[turn] = a.scans;
+        }
+        const int64_t same = scans[1] - scans[0], moved = scans[2] - scans[1];
+        CHECK_SAYS(2 * moved <= 3 * same, "%lld, %lld for the same costs", (long long)moved,
+                   (long long)same);
+        frgi_assign_close(&a, ctx);
+        free(c.at);
+        free(more);
+        free(was);
+    }
+    frg_context_destroy(ctx);
+}
+
 static void check_transport(const frgi_simplex *s, const frgi_costs *c, const double *a,
                             const double *b, const frgi_entry *plan, int64_t count)
 {
@@ -576,7 +616,7 @@ static void resumed(void)
             entries[e] = (frgi_entry){e / N, e % N, 1.0 / (N * N)};
         CHECK_OK(ctx, frgi_descent_open(&d, &s));
         d.parts = &parts;
-        frgi_descent_resume(&d, &(frgi_sparse){entries, N * N}, s.product, false);
+        frgi_descent_resume(&d, &(frgi_sparse){entries, N * N}, s.product, false, false);
         frgi_descend(&d, 100);
         CHECK_SAYS(d.energy < s.product, "%g, product %g", d.energy, s.product);
         CHECK(d.last.count <= 2 * N);
@@ -721,14 +761,15 @@ static double distance_of(const double *x, int64_t i, int64_t k)
 
 /* A noisy copy in another order, the same for every seed: the starts that come first agree, so that
  * there are no others (24 coarse ones; 4 of their plans and profiles; of 460 points at most 4
- * starts in between and the one that these agree on), and the plan is as low as the copy's own but
+ * starts in between and the one that these agree on; of 2501 the one of a level in between), and
+ * the plan is as low as the copy's own but
  * for float distances, 2^-23 of the largest: (e + 2^-23)^2 where their mean error e is a
  * hundredth. */
 static void agreeing(void)
 {
     frg_context *ctx = test_context();
-    const int64_t sizes[] = {300, 460};
-    for (int k = 0; k < 2; k++) {
+    const int64_t sizes[] = {300, 460, 2501};
+    for (int k = 0; k < 3; k++) {
         const int64_t n = sizes[k];
         double *const x = malloc(sizeof(double) * (size_t)(6 * n)), *const y = x + 3 * n;
         double truth = 0;
@@ -750,7 +791,9 @@ static void agreeing(void)
         const frg_gw_opts o = vertex_options(FRG_GW_DISTANCE_EUCLIDEAN);
         const frg_gw_report r = align_sides(ctx, (frg_gw_side){.data = &ax},
                                             (frg_gw_side){.data = &ay}, NULL, &o, NULL, NULL);
-        CHECK_SAYS(r.starts <= 24 + 5, "%lld of %lld", (long long)r.starts, (long long)n);
+        CHECK(k < 2 || (r.started_from == FRG_GW_START_COARSE && r.reason == FRG_GW_STATIONARY));
+        CHECK_SAYS(r.starts <= (k < 2 ? 24 + 5 : 24 + 9 + 32), "%lld of %lld", (long long)r.starts,
+                   (long long)n);
         CHECK_SAYS(r.energy <= truth * (1 + 1e-4), "%g, truth %g", r.energy, truth);
         free(x);
     }
@@ -1140,6 +1183,7 @@ static void stopped(void)
 static const test_case cases[] = {{"exact transport", exact_transport},
                                   {"stopped", stopped},
                                   {"assignments", assignments},
+                                  {"moved costs", moved_costs},
                                   {"transports", transports},
                                   {"copies", copies},
                                   {"all permutations", all_permutations},
