@@ -8,10 +8,10 @@
  * energy), after one warm-up.
  *
  * A line is printed where the result held, outside the timing:
- *     alignments |rho| is at least 0.998 on curves; the columns are off by at most 1e-4 before
- *     rounding, all marginals by
- *                 1e-9 after (L1); of the clouds the exact energies from three seeds are within 2 %
- *                 of the lowest of all cases on the same points at the same epsilon
+ *     alignments  |rho| is at least 0.998 on curves; the columns are off by at most 1e-4 before
+ *                 rounding, all marginals by 1e-9 after (L1); of the clouds the exact energies from
+ *                 three seeds are within 2 % of the lowest of all cases on the same points at the
+ *                 same epsilon
  *     paths       five rows are those of a plain Dijkstra in double
  *     Sinkhorn    P = exp((f + g - C) / epsilon) in double has the marginals: 64 rows and 64
  *                 columns

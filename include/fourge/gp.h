@@ -19,8 +19,8 @@
  *                                           of C
  *     scale * matern52(ard) * on(t; periodic(l=1, p=in(0.5,2))) + linear
  *
- *     rbf matern12 matern32 matern52 rq(l,alpha) periodic(l,p[,form=gpytorch]) linear(v) poly(q,c)
- *     cosine(p) sm(q[,form=gpytorch]) const(v) white(v) user
+ *     rbf  matern12  matern32  matern52  rq(l,alpha)  periodic(l,p[,form=gpytorch])  linear(v)
+ *     poly(q,c)  cosine(p)  sm(q[,form=gpytorch])  const(v)  white(v)  user
  *
  * l=[0.1,0.3] or the word ard gives one lengthscale a dimension, on(a,b; KERNEL) picks columns by
  * name or number, =v! fixes a value, in(lo,hi) bounds one, @name follows a parameter that stands

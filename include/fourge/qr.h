@@ -6,8 +6,10 @@
  * does not depend on the others, on their order or on the number of threads, to the bit; a bad one
  * disturbs none.
  *
- *     frg_qr_item items[2] = {{.a = frg_matrix(a, FRG_F32, m, n, n), .q = frg_matrix(q, FRG_F32, m,
- *     n, n)}, ...}; frg_qr_create(&qr, ctx, 2, items, NULL); frg_qr_run(qr, items, reports, NULL);
+ *     frg_qr_item items[2] = {{.a = frg_matrix(a, FRG_F32, m, n, n),
+ *                              .q = frg_matrix(q, FRG_F32, m, n, n)}, ...};
+ *     frg_qr_create(&qr, ctx, 2, items, NULL);
+ *     frg_qr_run(qr, items, reports, NULL);
  *     frg_qr_destroy(qr);
  *
  * Accuracy (f32, n <= 4096): |Q'Q - I| <= 1e-5 in every entry, norm(A - QR) <= 8 u sqrt(n) norm(A);

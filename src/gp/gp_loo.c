@@ -3,10 +3,10 @@
  * With P = K^-1, or K^-1 - E E' where a mean H beta is estimated with each point left out, c_i =
  * P_ii, a = P y:
  *
- *     mean y_i - a_i/c_i, variance 1/c_i (noise included), ell_loo = sum_i 1/2 log c_i - a_i^2/(2
- *     c_i) - 1/2 log 2 pi
- *     of the function alone: 1/c_i - nu_i,   gradient: gp_loo.h with u = a/c, D = diag(1/c_i +
- *                                            u_i^2)
+ *     mean      y_i - a_i/c_i
+ *     variance  1/c_i, noise included; of the function alone 1/c_i - nu_i
+ *     ell_loo   sum_i 1/2 log c_i - a_i^2/(2 c_i) - 1/2 log 2 pi
+ *     gradient  gp_loo.h with u = a/c, D = diag(1/c_i + u_i^2)
  *
  * A profiled scale is that of all points, as theta is: e_i and 1/c_i are in its units until they
  * leave.

@@ -3,9 +3,8 @@
  *
  * Transforms v = T(raw):
  *     log       v = e^raw
- *     softplus v = lower + log(1 + e^raw) = lower + max(raw, 0) + log1p(e^-|raw|); raw = z +
- *     log(-expm1(-z)),
- *               z = v - lower, which neither overflows nor loses small z
+ *     softplus  v = lower + log(1 + e^raw) = lower + max(raw, 0) + log1p(e^-|raw|);
+ *               raw = z + log(-expm1(-z)), z = v - lower: neither overflows nor loses small z
  *     interval  v = lower + (upper - lower) / (1 + e^-raw)
  *     identity  v = raw, with box bounds
  *

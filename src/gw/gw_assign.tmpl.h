@@ -6,9 +6,10 @@
  *
  *     cold: v_j = min_i c_ij (column reduction)
  *     each row takes its least c_ij - v_j where that is free            O(n^2)
- *     two rounds of row reduction: a row takes its least from whoever has it, and v falls by what
- *     the second least is above each row that is left: Dijkstra over the columns, by dense looks at
- *     rows, v moved along the tree, augment
+ *     two rounds of row reduction: a row takes its least from whoever has it, and v falls by
+ *         what the second least is above
+ *     each row that is left: Dijkstra over the columns, by dense looks at rows, v moved along the
+ *         tree, augment
  *
  * A look at a row is one pass over n reals; of many columns the last part has lists of the least
  * ones of each row, and looks at all where the path goes further than they do.  The next assignment

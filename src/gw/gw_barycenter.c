@@ -1,7 +1,7 @@
 /* gw_barycenter.c - the space in the middle of several.
  *
- *     min over C, P_s of sum_s share_s (E(C, C_s, P_s) + 2 eps sum P_s (log P_s - 1)), P_s 1 = p,
- *     P_s' 1 = p_s
+ *     min over C, P_s of  sum_s share_s (E(C, C_s, P_s) + 2 eps sum P_s (log P_s - 1)),
+ *     P_s 1 = p,  P_s' 1 = p_s,
  *
  * in turn (Peyre, Cuturi and Solomon 2016): every P_s by P <- Sinkhorn(L(P)) from where it was,
  * then

@@ -14,8 +14,10 @@
  * Plan.  P_ij = exp((f_i + g_j - L_ij) / eps) with P 1 = a, P' 1 = b.  For G = dLoss/dP the adjoint
  * system is
  *
- *     | diag(a)    P | |x| |rowsum(G .* P)| dLoss/dL = (P / eps) .* (x_i + y_j - G_ij)
- *     |   P' diag(b) | |y| = |colsum(G .* P)| dLoss/da = x, dLoss/db = y (up to constants)
+ *     | diag(a)    P    | |x|   |rowsum(G .* P)|
+ *     |   P'    diag(b) | |y| = |colsum(G .* P)|
+ *
+ *     dLoss/dL = (P / eps) .* (x_i + y_j - G_ij),  dLoss/da = x,  dLoss/db = y (up to constants)
  *
  * Both systems are the same one: x is eliminated and (diag(b) - P' diag(1/a) P) y = v - P'
  * diag(1/a) u solved by conjugate gradients preconditioned with diag(b); it is positive

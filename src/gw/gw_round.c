@@ -4,8 +4,8 @@
  * Altschuler, Weed and Rigollet (2017), algorithm 2: with rows exact, columns above b are scaled
  * down, and what rows and columns then lack is added as a matrix of rank one,
  *
- *     P <- P diag(y), y_j = min(1, b_j / col_j), P <- P + u v', u = (a - row) / norm1(b - col), v =
- *     b - col
+ *     P <- P diag(y),  y_j = min(1, b_j / col_j)
+ *     P <- P + u v',   u = (a - row) / norm1(b - col),  v = b - col
  *
  * The plan is never stored: row i is p_i 2^(x_ij + G_j), made from its exponents whenever it is
  * asked for. */

@@ -1,8 +1,8 @@
 /* npy.c - NumPy's array files (NEP 1), versions 1 to 3.
  *
- *     "\x93NUMPY" major minor | length (u16, from version 2 on u32) | header | elements header:
- *     {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), } in any order, then spaces,
- *     newline
+ *     "\x93NUMPY" major minor | length (u16, from version 2 on u32) | header | elements
+ *     header: {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), } in any order, then
+ *             spaces, newline
  *
  * The header is read by a grammar that knows these three keys and nothing else.  Sizes are checked
  * against the bytes that are there before memory is taken for them.  Types that no view has are

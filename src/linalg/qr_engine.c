@@ -73,8 +73,7 @@ static int small_int(ptrdiff_t x)
 #define UNIT  UNIT_F64
 #include "linalg/qr_engine.tmpl.h"
 
-/* ---- workspaces
- * ---------------------------------------------------------------------------------- */
+/* ---- workspaces ------------------------------------------------------------------------------ */
 
 const frgi_qr_ops *frgi_qr_ops_of(const frg_context *ctx, bool f64)
 {

@@ -1,14 +1,14 @@
 /* soap_apply.c - one parameter: into the bases, Adam there, out again, W.
  *
- *     P = in(G), m += (1 - b1) (P - m), v += (1 - b2) (P P - v), A = (m / c1) / (sqrt(v / c2) +
- *     eps) D = out(A), W <- W - lr D
+ *     P = in(G),  m += (1 - b1) (P - m),  v += (1 - b2) (P P - v)
+ *     A = (m / c1) / (sqrt(v / c2) + eps),  D = out(A),  W <- W - lr D
  *
  * The basis invariant: where Adam runs, m, v and P are in the same basis.  m carries the number of
  * the basis it is expressed in (label).  Two ways to keep it, by what is cheaper:
  *
- *     original m lives in the parameter's own coordinates (label 0) and enters beside G: one
- *     product with G and
- *               m stacked.  No change of basis concerns it.  Three pairs of products a step.
+ *     original  m lives in the parameter's own coordinates (label 0) and enters beside G: one
+ *               product with G and m stacked.  No change of basis concerns it.  Three pairs of
+ *               products a step.
  *     eigen     m lives in the basis; before a change it is projected back (label 0), and whoever
  *               finds label 0 enters it again, whether or not anything was refreshed in between.
  *               Two pairs, and two at each refresh.

@@ -1,8 +1,8 @@
 /* soap_eigh.c - bases that do not come from a step of orthogonal iteration: the first ones, those
  * after a failure, and all of them where use_eigh is set.
  *
- *     K = Q diag(lambda) Q', lambda descending LAPACK's divide and conquer in f32, in f64 where
- *     that fails
+ *     K = Q diag(lambda) Q',  lambda descending       LAPACK's divide and conquer in f32, in f64
+ *                                                     where that fails
  *     K diagonal                                      Q: the permutation that sorts it
  *
  * The first two factors of a matrix G are often multiples of G G' and G'G, nothing else (as K = 0

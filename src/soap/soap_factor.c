@@ -1,8 +1,9 @@
 /* soap_factor.c - one factor: its average, its Rayleigh quotients, its new basis.
  *
  *     K <- beta K + (1 - beta) mat(G) mat(G)'           SYRK, lower triangle
- *     W = K Q, lambda_j = q_j'W_j SYMM; the product serves test, order and refresh a_j = W_j +
- *     max(0, c u norm(K) - lambda_j) q_j, sorted by lambda; Q = orth(A)
+ *     W = K Q,  lambda_j = q_j'W_j                      SYMM; serves test, order and refresh
+ *     a_j = W_j + max(0, c u norm(K) - lambda_j) q_j,   sorted by lambda
+ *     Q = orth(A)
  *
  * The ridge holds the directions in which K is rounding noise: K Q = 0 there, and orth() of what W
  * has instead is any basis.  Products and averages leave e_j with norm(e_j) of about 0.2 u norm(K)

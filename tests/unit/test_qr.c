@@ -453,8 +453,7 @@ static void signs_of_completions(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- the cascade
- * --------------------------------------------------------------------------------- */
+/* ---- the cascade ----------------------------------------------------------------------------- */
 
 /** R bidiagonal with r_jj^2 = 0.21, r_j,j+1 = -sqrt(0.79): every pivot is 0.21, yet one pass leaves
  *  0.3: norm(R^-1)^2 is 1e7 at order 12 already. */
