@@ -19,13 +19,13 @@
 
 static void from_costs(const frgi_sweep *s, int64_t i, const float *costs, float k, float *out)
 {
-    const float h = s->base_h[i];
+    const float h = s->base.h[i];
     ptrdiff_t j = 0;
     for (; j + FLOATS <= s->m; j += FLOATS) {
-        lanes_put(out + j, (lanes_at(s->base_g + j) + h) - k * lanes_at(costs + j));
+        lanes_put(out + j, (lanes_at(s->base.g + j) + h) - k * lanes_at(costs + j));
     }
     for (; j < s->m; j++) {
-        out[j] = (s->base_g[j] + h) - k * costs[j];
+        out[j] = (s->base.g[j] + h) - k * costs[j];
     }
     for (; j < s->ld; j++) {
         out[j] = 0;
@@ -96,22 +96,22 @@ typedef struct {
 INLINE void put_tile(const frgi_sweep *s, const frgi_mix *mix, bool past, bool means, int64_t i,
                      ptrdiff_t j, lanes sum[TILE_ROWS][TILE_VECTORS], float *at)
 {
-    const frgi_factors *const f = s->source;
+    const frgi_factors *const f = s->x.source;
     const float *const before = past ? f->past + i * s->ld + j : NULL;
 #pragma GCC unroll 8
     for (int r = 0; r < TILE_ROWS; r++) {
-        const float h = s->base_h[i + r] - (past ? mix->past * s->past_h[i + r] : 0);
+        const float h = s->base.h[i + r] - (past ? mix->past * s->base.past_h[i + r] : 0);
         const float mean = means ? 2 * mix->k * f->mean_row[i + r] : 0;
 #pragma GCC unroll 3
         for (int v = 0; v < TILE_VECTORS; v++) {
             const ptrdiff_t c = v * FLOATS;
-            lanes base = lanes_at(s->base_g + j + c) + h;
+            lanes base = lanes_at(s->base.g + j + c) + h;
             if (means) {
                 base += mean * lanes_at(f->mean_column + j + c);
             }
             if (past) {
-                base +=
-                    mix->past * (lanes_at(before + r * s->ld + c) - lanes_at(s->past_g + j + c));
+                base += mix->past *
+                        (lanes_at(before + r * s->ld + c) - lanes_at(s->base.past_g + j + c));
             }
             lanes_put(at + r * s->ld + c, sum[r][v] * mix->scale + base);
         }
@@ -122,7 +122,7 @@ INLINE void put_tile(const frgi_sweep *s, const frgi_mix *mix, bool past, bool m
 static void put_mixed_tile(const frgi_sweep *s, const frgi_mix *mix, int64_t i0, ptrdiff_t j0,
                            lanes sum[TILE_ROWS][TILE_VECTORS], float *to)
 {
-    const frgi_factors *const f = s->source;
+    const frgi_factors *const f = s->x.source;
     for (int64_t i = i0; i < i0 + TILE_ROWS; i++) {
         for (int v = 0; v < TILE_VECTORS; v++) {
             const ptrdiff_t j = j0 + v * FLOATS, at = i * s->ld + j;
@@ -133,12 +133,12 @@ static void put_mixed_tile(const frgi_sweep *s, const frgi_mix *mix, int64_t i0,
             if (f->linear) {
                 x = (1 - f->theta) * x - f->theta * lanes_at(f->linear + at);
             }
-            lanes base = lanes_at(s->base_g + j) + s->base_h[i];
+            lanes base = lanes_at(s->base.g + j) + s->base.h[i];
             if (f->row) {
                 base -= (1 - mix->keep) * (lanes_at(f->column + j) + f->row[i]);
             }
             if (mix->past > 0) {
-                const lanes gone = lanes_at(s->past_g + j) + s->past_h[i];
+                const lanes gone = lanes_at(s->base.past_g + j) + s->base.past_h[i];
                 base += mix->past * (lanes_at(f->past + at) - gone);
             }
             lanes_put(to + (i - i0) * s->ld + v * FLOATS, x * mix->k + base);
@@ -150,7 +150,7 @@ static void put_mixed_tile(const frgi_sweep *s, const frgi_mix *mix, int64_t i0,
 INLINE void finish_tile(const frgi_sweep *s, const frgi_mix *mix, int64_t i, ptrdiff_t j,
                         lanes sum[TILE_ROWS][TILE_VECTORS], float *to)
 {
-    const bool means = ((const frgi_factors *)s->source)->mean_row != NULL;
+    const bool means = ((const frgi_factors *)s->x.source)->mean_row != NULL;
     if (!mix->plain) {
         put_mixed_tile(s, mix, i, j, sum, to);
     } else if (mix->past > 0) {
@@ -173,7 +173,7 @@ INLINE void ask_for_tile(const float *to, ptrdiff_t ld, int lines)
 static void build_rows(const frgi_sweep *s, const frgi_mix *mix, int64_t rank, int64_t i0,
                        int64_t i1, float *out)
 {
-    const frgi_factors *const f = s->source;
+    const frgi_factors *const f = s->x.source;
     const ptrdiff_t ld = s->ld;
     const int64_t pairs = (f->rank + 1) / 2;
     for (ptrdiff_t panel = 0; panel < ld; panel += FRGI_PANEL) {
@@ -220,7 +220,7 @@ static void finish_block(const frgi_sweep *s, const frgi_mix *mix, const tile_bl
 static void build_on_tiles(const frgi_sweep *s, const frgi_mix *mix, int64_t rank, int64_t i0,
                            int64_t i1, int lines, float *out)
 {
-    const frgi_factors *const f = s->source;
+    const frgi_factors *const f = s->x.source;
     _Alignas(64) float sums[2][FRGI_BLOCK_ROWS * FRGI_PANEL];
     tile_block last = {0};
     int side = 0;
@@ -249,10 +249,11 @@ static void build_on_tiles(const frgi_sweep *s, const frgi_mix *mix, int64_t ran
 static void build(const frgi_sweep *s, int64_t i0, int64_t groups, void *out)
 {
     const unsigned mode = frgi_flush_denormals();
-    const frgi_factors *const f = s->source;
+    const frgi_factors *const f = s->x.source;
     const float keep = f->past ? f->keep : 0, unit = f->packed == FRGI_AS_FLOATS ? 1 : f->unit;
     const frgi_mix mix = {.keep = keep,
-                          .past = f->past ? (float)((double)keep * (double)f->k / s->past_k) : 0,
+                          .past =
+                              f->past ? (float)((double)keep * (double)f->k / s->base.past_k) : 0,
                           .k = (1 - keep) * f->k,
                           .unit = unit,
                           .scale = (1 - keep) * f->k * unit,

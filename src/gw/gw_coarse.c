@@ -238,11 +238,11 @@ static void hand_over(const coarse *c, const frgi_start *from, frgi_level *fine)
     fine->t.k = FRGI_LOG2_E / from->epsilon;
     for (int64_t i = 0; i < s->n; i++) {
         const int32_t r = c->nearest_x[i];
-        s->F[i] = s->log_a[i] + (c->a[r] > 0 ? from->F[r] - log2(c->a[r]) : 0);
+        s->F[i] = s->to.log_a[i] + (c->a[r] > 0 ? from->F[r] - log2(c->a[r]) : 0);
     }
     for (int64_t j = 0; j < s->m; j++) {
         const int32_t r = c->nearest_y[j];
-        s->G[j] = c->b[r] > 0 && s->b[j] > 0 ? from->G[r] + s->log_b[j] - log2(c->b[r]) : 0;
+        s->G[j] = c->b[r] > 0 && s->to.b[j] > 0 ? from->G[r] + s->to.log_b[j] - log2(c->b[r]) : 0;
     }
     for (int64_t r = 0; r < from->room; r++) {
         fine->ages[0][r].i = c->chosen_x[from->pairs[r].i];

@@ -99,9 +99,9 @@ static void product_rows(const exact_state *e)
     frgi_factors f = {.rank = n, .left = e->packed, .right = e->p_right, .k = 2};
     frgi_sweep bare = *s;
     float *const zeros = e->rows; /* ld + rows zeros */
-    bare.base_g = zeros;
-    bare.base_h = zeros + s->ld;
-    bare.source = &f;
+    bare.base.g = zeros;
+    bare.base.h = zeros + s->ld;
+    bare.x.source = &f;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(frg_threads(e->l->ctx)) if (groups > 4)
     for (int64_t g = 0; g < groups; g++) {
         float *const rows = e->middle + g * FRGI_GROUP * s->ld;

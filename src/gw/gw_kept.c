@@ -123,7 +123,7 @@ static void fold_sums(frgi_level *l)
     for (int64_t j = 0; j < s->m; j++) {
         /* of partial columns the dummy row had 2^(dummy_f + G) with the G before the step to b */
         const double others =
-            s->dummy_b > 0 && s->b[j] > 0 ? exp2(s->dummy_f + s->G[j] - s->log_b[j]) : 0;
+            s->dummy.b > 0 && s->to.b[j] > 0 ? exp2(s->dummy.f + s->G[j] - s->to.log_b[j]) : 0;
         l->sums[s->n + j] += alpha * (s->col[j] * (1 - others) - l->sums[s->n + j]);
     }
 }

@@ -167,8 +167,8 @@ void frgi_level_potentials(frgi_level *l)
         s->G[j] = l->start_g && j < s->m ? k * l->start_g[j] : 0;
     }
     for (int64_t i = 0; i < s->n; i++) {
-        s->F[i] = l->start_f && s->a[i] > 0 ? k * l->start_f[i] : s->log_a[i];
-        s->mass[i] = s->a[i];
+        s->F[i] = l->start_f && s->to.a[i] > 0 ? k * l->start_f[i] : s->to.log_a[i];
+        s->mass[i] = s->to.a[i];
     }
     l->t.k = 0; /* whatever epsilon was */
     frgi_transport_set_dummy(&l->t);
@@ -419,7 +419,7 @@ static double change_of(const frgi_level *l)
     const frgi_sweep *const s = &l->t.s;
     double low = (double)INFINITY, high = -(double)INFINITY;
     for (int64_t j = 0; j < s->m; j++) {
-        if (s->b[j] > 0) {
+        if (s->to.b[j] > 0) {
             const double d = s->G[j] - l->g_before[j];
             low = fmin(low, d);
             high = fmax(high, d);
@@ -466,18 +466,18 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
     const int64_t before = l->t.passes, most = passes + NEAR_PASSES;
     for (int64_t p = 0; p < passes; p++) {
         frgi_transport_pass(&l->t);
-        if (!(l->t.error < (double)INFINITY)) {
+        if (!(l->t.last.error < (double)INFINITY)) {
             FAIL(l->ctx, E_NUMERIC, "outer step %lld at epsilon %g gave %g", (long long)l->step + 1,
-                 l->epsilon, l->t.error);
+                 l->epsilon, l->t.last.error);
         }
         l->factors.past =
             l->t.kept; /* the costs are in the exponents: only their potentials change */
         l->factors.keep = 1;
-        const bool far = l->t.far > 0 || l->t.increment > 60;
+        const bool far = l->t.last.out_of_range > 0 || l->t.last.increment > 60;
         if (far) { /* rows are read after this: their exponents have to be near 0 */
             frgi_transport_renew(&l->t, l->epsilon, ops->build, &l->factors);
             passes += p == passes - 1 && passes < most;
-        } else if (l->t.error <= tol || (tol > 0 && l->t.at_floor)) {
+        } else if (l->t.last.error <= tol || (tol > 0 && l->t.last.at_floor)) {
             break;
         }
     }
@@ -502,13 +502,13 @@ static frg_status pass_on(frgi_level *l, double tol, int64_t most)
         const bool widens = l->t.storage.widens && tol < FLOATS_END && !frgi_is_wide(&l->t.s);
         const double goal = widens ? FLOATS_END : tol;
         TRY(frgi_transport_solve(&l->t, goal, left < AT_ONCE ? left : AT_ONCE));
-        if (goal > 0 && (l->t.error <= goal || l->t.at_floor)) {
+        if (goal > 0 && (l->t.last.error <= goal || l->t.last.at_floor)) {
             if (!widens) {
                 return FRG_OK;
             }
             frgi_transport_widen(&l->t);
         }
-        status = frgi_level_beat(l, "polish", l->t.passes - before, most, l->t.error, tol);
+        status = frgi_level_beat(l, "polish", l->t.passes - before, most, l->t.last.error, tol);
     }
     return status;
 }
@@ -519,19 +519,19 @@ static frg_status final_passes(frgi_level *l, double tol, int64_t most)
     const double epsilon = l->epsilon;
     const int64_t before = l->t.passes;
     frg_status status = FRG_OK;
-    if (l->t.error > SETTLED && frgi_is_balanced(l->o) && most > 4 * WIDE_PASSES) {
+    if (l->t.last.error > SETTLED && frgi_is_balanced(l->o) && most > 4 * WIDE_PASSES) {
         for (double wide = WIDEST; wide > 1 && status == FRG_OK; wide /= 2) {
             if (wide * epsilon > frgi_epsilon_start(l->o)) {
                 continue;
             }
             l->factors.k = (float)(FRGI_LOG2_E / (wide * epsilon));
-            frgi_transport_renew(&l->t, wide * epsilon, l->t.s.fill, &l->factors);
+            frgi_transport_renew(&l->t, wide * epsilon, l->t.s.x.fill, &l->factors);
             status = pass_on(l, SETTLED, WIDE_PASSES);
             TRY(status);
         }
         if (l->t.passes > before) {
             l->factors.k = (float)(FRGI_LOG2_E / epsilon);
-            frgi_transport_renew(&l->t, epsilon, l->t.s.fill, &l->factors);
+            frgi_transport_renew(&l->t, epsilon, l->t.s.x.fill, &l->factors);
         }
     }
     if (status > 0) { /* stopped: one pass at the last epsilon makes rows exact */

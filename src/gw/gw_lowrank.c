@@ -692,7 +692,7 @@ static frg_status loop(lowrank *w, frg_gw_report *report)
 /** Exponents log2(P_ij / a_i) and the potentials that the sweep wants inside. */
 static void fill(const frgi_sweep *s, int64_t i0, int64_t groups, void *rows)
 {
-    const frgi_factored *const f = s->source;
+    const frgi_factored *const f = s->x.source;
     float *const out = rows;
     for (int64_t q = 0; q < groups * FRGI_GROUP; q++) {
         float *const row = out + q * f->ld;
@@ -706,7 +706,7 @@ static void fill(const frgi_sweep *s, int64_t i0, int64_t groups, void *rows)
             }
         }
         for (int64_t j = 0; j < f->ld; j++) {
-            row[j] = log2f(fmaxf(row[j], 0x1p-120f)) + s->base_h[i] + s->base_g[j];
+            row[j] = log2f(fmaxf(row[j], 0x1p-120f)) + s->base.h[i] + s->base.g[j];
         }
     }
 }
@@ -784,7 +784,7 @@ static void hand_over(lowrank *w)
             f->left[i * f->rank + c] =
                 l->a[i] > 0 ? (float)(f->q[i * f->rank + c] / f->h[c] / l->a[i]) : 0;
         }
-        s->F[i] = s->log_a[i];
+        s->F[i] = s->to.log_a[i];
     }
     for (int64_t j = 0; j < f->ld; j++) {
         for (int64_t c = 0; j < f->m && c < f->rank; c++) {

@@ -39,7 +39,7 @@ static frg_status bisect(frg_context *ctx, const float *rows, int64_t R, int64_t
 static bool weighs(const frgi_sweep *s, const int32_t *row, const int32_t *column, int64_t i0,
                    int64_t j0, float negligible)
 {
-    const float *const x = s->x, *const g = s->g;
+    const float *const x = s->x.at, *const g = s->g;
     for (int64_t p = i0; p < i0 + FRGI_GROUP && p < s->n; p++) {
         const float *const at = x + (row ? row[p] : p) * s->ld;
         for (int64_t q = j0; q < j0 + FRGI_MARK && q < s->m; q++) {
@@ -57,7 +57,7 @@ static bool weighs(const frgi_sweep *s, const int32_t *row, const int32_t *colum
 static double share_of(const frgi_sweep *s, const int32_t *row, const int32_t *column)
 {
     const int64_t groups = s->n / FRGI_GROUP;
-    const float negligible = log2f(s->negligible);
+    const float negligible = log2f(s->active.negligible);
     int64_t listed = 0, looked_at = 0;
     for (int64_t q = 0; q < GROUPS_LOOKED_AT; q++) {
         const int64_t i0 = q * groups / GROUPS_LOOKED_AT * FRGI_GROUP;
@@ -101,8 +101,8 @@ static void move_rows(const int32_t *order, const unsigned char *first, const fr
 {
     enum { STRIP = 512 };
     const frgi_sweep *const s = &t->s;
-    float *const x = s->x;
-#pragma omp parallel for schedule(static) num_threads(t->threads)
+    float *const x = s->x.at;
+#pragma omp parallel for schedule(static) num_threads(t->work.threads)
     for (int64_t c = 0; c < s->ld; c += STRIP) {
         float held[STRIP];
         const size_t bytes = (size_t)(s->ld - c < STRIP ? s->ld - c : STRIP) * sizeof *x;
@@ -123,11 +123,13 @@ static void move_rows(const int32_t *order, const unsigned char *first, const fr
 static void move_columns(const int32_t *order, const frgi_transport *t)
 {
     const frgi_sweep *const s = &t->s;
-    float *const x = s->x;
-#pragma omp parallel for schedule(static) num_threads(t->threads)
-    for (int64_t part = 0; part < t->threads; part++) {
-        float *const room = (float *)(void *)(t->scratch + (size_t)part * t->scratch_bytes);
-        for (int64_t i = part * s->n / t->threads; i < (part + 1) * s->n / t->threads; i++) {
+    float *const x = s->x.at;
+#pragma omp parallel for schedule(static) num_threads(t->work.threads)
+    for (int64_t part = 0; part < t->work.threads; part++) {
+        float *const room =
+            (float *)(void *)(t->work.scratch + (size_t)part * t->work.scratch_bytes);
+        for (int64_t i = part * s->n / t->work.threads; i < (part + 1) * s->n / t->work.threads;
+             i++) {
             memcpy(room, x + i * s->ld, (size_t)s->m * sizeof *x);
             move_floats(order, s->m, room, x + i * s->ld);
         }
@@ -139,19 +141,23 @@ static void move(const int32_t *row, const int32_t *column, const frgi_order *o,
 {
     enum { COLUMNS = 6 };
     frgi_sweep *const s = &t->s;
-    double *const rows[] = {(double *)(uintptr_t)s->a,
-                            (double *)(uintptr_t)s->log_a,
-                            s->H0,
+    double *const rows[] = {(double *)(uintptr_t)s->to.a,
+                            (double *)(uintptr_t)s->to.log_a,
+                            s->base.H0,
                             s->F,
                             s->p,
-                            s->dummy,
+                            s->dummy.row,
                             s->mass,
                             NULL};
-    double *columns[COLUMNS + 2 * FRGI_SAVED_SLOTS + 2] = {
-        (double *)(uintptr_t)s->b, (double *)(uintptr_t)s->log_b, s->G0, s->G, s->G_last, s->col};
-    float *const row_floats[] = {s->past_h, NULL}, *const column_floats[] = {
-                                                       s->past_g, frgi_is_wide(s) ? NULL : s->g,
-                                                       NULL};
+    double *columns[COLUMNS + 2 * FRGI_SAVED_SLOTS + 2] = {(double *)(uintptr_t)s->to.b,
+                                                           (double *)(uintptr_t)s->to.log_b,
+                                                           s->base.G0,
+                                                           s->G,
+                                                           s->G_last,
+                                                           s->col};
+    float *const row_floats[] = {s->base.past_h, NULL}, *const column_floats[] = {
+                                                            s->base.past_g,
+                                                            frgi_is_wide(s) ? NULL : s->g, NULL};
     double **last = columns + COLUMNS;
     if (frgi_is_wide(s)) {
         *last++ = s->g;
@@ -165,7 +171,7 @@ static void move(const int32_t *row, const int32_t *column, const frgi_order *o,
     move_all(column, s->m, columns, column_floats, o->room);
     move_columns(column, t);
     move_rows(row, o->first, t);
-    t->marks = false;
+    t->skip.holds = false;
 }
 
 /** *back <- the order that undoes this one. */
@@ -193,7 +199,8 @@ frg_status frgi_order_open(frgi_order *o, frgi_level *l)
 {
     frg_context *const ctx = l->ctx;
     frgi_sweep *const s = &l->t.s;
-    const bool stored = s->x && s->store == FRGI_X32 && !s->fresh && l->factors.past == s->x;
+    const bool stored =
+        s->x.at && s->x.store == FRGI_X32 && !s->x.fresh && l->factors.past == s->x.at;
     memset(o, 0, sizeof *o);
     if (!stored || !frgi_is_balanced(l->o) || (double)s->n * (double)s->m < SMALL) {
         return FRG_OK;

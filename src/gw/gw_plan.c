@@ -21,7 +21,7 @@ void frgi_plan_set(frg_plan *p, const frgi_transport *t, frgi_marginal_error bef
                                   .target_error_max = after.target_most,
                                   .source_before = before.source_l1,
                                   .target_before = before.target_l1,
-                                  .rounded = t->rounded};
+                                  .rounded = t->rounding.done};
 }
 
 frg_plan_report frg_plan_get(const frg_plan *p)

@@ -123,8 +123,8 @@ static frg_status lower_epsilon(frgi_level *l, double first, double last, int64_
     for (int stage = 0; stage < STAGES; stage++) {
         l->epsilon = first * pow(last / first, (double)stage / (STAGES - 1));
         TRY(frgi_level_solve(l, STAGE_PASSES, l->o->marginal_tol));
-        const frg_status beat =
-            frgi_level_beat(l, "profiles", done + stage + 1, 2 * STAGES, l->t.error, (double)NAN);
+        const frg_status beat = frgi_level_beat(l, "profiles", done + stage + 1, 2 * STAGES,
+                                                l->t.last.error, (double)NAN);
         if (beat != FRG_OK) {
             return beat;
         }

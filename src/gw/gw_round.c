@@ -21,30 +21,30 @@
 /** Whether the plan's rows are those of the exponents that passes look at. */
 static bool is_direct(const frgi_sweep *s)
 {
-    return s->store == FRGI_X32 || s->store == FRGI_X64 || s->store == FRGI_X32W;
+    return s->x.store == FRGI_X32 || s->x.store == FRGI_X64 || s->x.store == FRGI_X32W;
 }
 
 const void *frgi_transport_group(const frgi_sweep *s, int64_t i0, void *room)
 {
-    if (s->x && is_direct(s)) {
-        return (const char *)s->x + (size_t)(i0 * s->ld) * frgi_exponent_size(s);
+    if (s->x.at && is_direct(s)) {
+        return (const char *)s->x.at + (size_t)(i0 * s->ld) * frgi_exponent_size(s);
     }
-    if (s->x && s->store == FRGI_X16) {
-        const uint16_t *const q = (const uint16_t *)s->x + i0 * s->ld;
+    if (s->x.at && s->x.store == FRGI_X16) {
+        const uint16_t *const q = (const uint16_t *)s->x.at + i0 * s->ld;
         float *const to = room;
         for (int64_t j = 0; j < FRGI_GROUP * s->ld; j++) {
-            to[j] = s->low + s->step * (float)q[j];
+            to[j] = s->x.low + s->x.step * (float)q[j];
         }
         return room;
     }
-    s->fill(s, i0, 1, room);
+    s->x.fill(s, i0, 1, room);
     return room;
 }
 
 /** Row i of the plan: 0 where it has no weight, whatever its exponents are. */
 static void plan_row(const frgi_transport *t, int64_t i, const void *exponents, double *out)
 {
-    if (t->s.a[i] > 0) {
+    if (t->s.to.a[i] > 0) {
         frgi_sweep_ops_of(t->ctx)->row(&t->s, i, exponents, out);
     } else {
         memset(out, 0, (size_t)t->s.m * sizeof *out);
@@ -57,11 +57,11 @@ static void visit_list(const frgi_transport *t, int64_t first, int64_t last, int
 {
     const frgi_transport_list *const list = t->list;
     const size_t bytes = (size_t)t->s.m * sizeof(double);
-    const int threads = frgi_oversubscription_team(&t->oversubscription, t->threads);
+    const int threads = frgi_oversubscription_team(&t->work.oversubscription, t->work.threads);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (last > first + 64)
     for (int64_t c = 0; c < chunks; c++) {
-        double *const out =
-            (double *)(void *)(t->scratch + (size_t)omp_get_thread_num() * t->scratch_bytes);
+        double *const out = (double *)(void *)(t->work.scratch + (size_t)omp_get_thread_num() *
+                                                                     t->work.scratch_bytes);
         const int64_t end = first + (c + 1) * (last - first) / chunks;
         for (int64_t i = first + c * (last - first) / chunks; i < end; i++) {
             if (chosen && chosen[i] == chosen[i + 1]) {
@@ -86,11 +86,11 @@ static void visit_rows(const frgi_transport *t, int64_t first, int64_t last, int
     const frgi_sweep *const s = &t->s;
     const int64_t g0 = first / FRGI_GROUP, g1 = (last + FRGI_GROUP - 1) / FRGI_GROUP;
     const size_t size = frgi_exponent_size(s);
-    const int threads = frgi_oversubscription_team(&t->oversubscription, t->threads);
+    const int threads = frgi_oversubscription_team(&t->work.oversubscription, t->work.threads);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (g1 > g0 + 8)
     for (int64_t c = 0; c < chunks; c++) {
         /* scratch: a row of doubles, then 8 rows of exponents */
-        char *const room = t->scratch + (size_t)omp_get_thread_num() * t->scratch_bytes;
+        char *const room = t->work.scratch + (size_t)omp_get_thread_num() * t->work.scratch_bytes;
         double *const out = (double *)(void *)room;
         const int64_t end = g0 + (c + 1) * (g1 - g0) / chunks;
         for (int64_t group = g0 + c * (g1 - g0) / chunks; group < end; group++) {
@@ -106,9 +106,9 @@ static void visit_rows(const frgi_transport *t, int64_t first, int64_t last, int
                     continue;
                 }
                 plan_row(t, i, (const char *)rows + (size_t)((i - i0) * s->ld) * size, out);
-                const double u = t->u[i];
-                for (int64_t j = 0; j < s->m && t->rounded; j++) {
-                    out[j] = t->y[j] * out[j] + u * t->v[j];
+                const double u = t->rounding.u[i];
+                for (int64_t j = 0; j < s->m && t->rounding.done; j++) {
+                    out[j] = t->rounding.y[j] * out[j] + u * t->rounding.v[j];
                 }
                 visit(user, i, out, c);
             }
@@ -142,10 +142,10 @@ static void plan_sums(const frgi_transport *t, sums_job *job, bool exact_rows)
     const frgi_sweep *const s = &t->s;
     const frgi_sweep_ops *const ops = frgi_sweep_ops_of(t->ctx);
     const int64_t groups = s->rows / FRGI_GROUP;
-    const int threads = frgi_oversubscription_team(&t->oversubscription, t->threads);
+    const int threads = frgi_oversubscription_team(&t->work.oversubscription, t->work.threads);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t c = 0; c < s->chunks; c++) {
-        char *const room = t->scratch + (size_t)omp_get_thread_num() * t->scratch_bytes;
+        char *const room = t->work.scratch + (size_t)omp_get_thread_num() * t->work.scratch_bytes;
         double *const out = (double *)(void *)room, *const part = job->parts + c * s->ld;
         memset(part, 0, (size_t)s->ld * sizeof *part);
         const int64_t last = (c + 1) * groups / s->chunks * FRGI_GROUP;
@@ -156,8 +156,8 @@ static void plan_sums(const frgi_transport *t, sums_job *job, bool exact_rows)
                 plan_row(t, i,
                          (const char *)rows + (size_t)((i - i0) * s->ld) * frgi_exponent_size(s),
                          out);
-                const double sum = ops->multiply(out, t->y, s->m);
-                const double scale = exact_rows && s->a[i] > 0 ? s->a[i] / sum : 1;
+                const double sum = ops->multiply(out, t->rounding.y, s->m);
+                const double scale = exact_rows && s->to.a[i] > 0 ? s->to.a[i] / sum : 1;
                 s->p[i] *= scale;
                 job->row_sum[i] = scale * sum;
                 ops->add(part, out, scale, s->m);
@@ -177,13 +177,13 @@ static frgi_marginal_error compare(const frgi_sweep *s, const double *row, const
 {
     frgi_marginal_error e = {0};
     for (int64_t i = 0; i < s->n; i++) {
-        const double d = fabs(row[i] - s->a[i]);
+        const double d = fabs(row[i] - s->to.a[i]);
         e.source_l1 += d;
         e.source_most = fmax(e.source_most, d);
         e.mass += row[i];
     }
     for (int64_t j = 0; j < s->m; j++) {
-        const double d = fabs(col[j] - s->b[j]);
+        const double d = fabs(col[j] - s->to.b[j]);
         e.target_l1 += d;
         e.target_most = fmax(e.target_most, d);
     }
@@ -196,18 +196,18 @@ static void rank_one(frgi_transport *t, const double *row)
     frgi_sweep *const s = &t->s;
     double missing = 0, carried = 0, over_columns = 0;
     for (int64_t i = 0; i < s->n; i++) {
-        t->u[i] = fmax(s->a[i] - row[i], 0);
-        missing += t->u[i];
+        t->rounding.u[i] = fmax(s->to.a[i] - row[i], 0);
+        missing += t->rounding.u[i];
         carried += row[i];
     }
     for (int64_t j = 0; j < s->m; j++) {
-        t->v[j] = fmax(s->b[j] - s->col[j], 0);
-        over_columns += t->v[j];
+        t->rounding.v[j] = fmax(s->to.b[j] - s->col[j], 0);
+        over_columns += t->rounding.v[j];
     }
     const double add = t->how.mass > 0 ? fmax(t->how.mass - carried, 0) : missing;
     const double scale = missing > 0 && over_columns > 0 ? add / (missing * over_columns) : 0;
     for (int64_t i = 0; i < s->n; i++) {
-        t->u[i] *= scale;
+        t->rounding.u[i] *= scale;
     }
 }
 
@@ -220,27 +220,28 @@ static void round_plan(frgi_transport *t, sums_job *job)
     double *const row = job->row_sum;
     double carried = 0;
     for (int64_t i = 0; i < s->n && partial; i++) {
-        carried += fmin(row[i], s->a[i]);
+        carried += fmin(row[i], s->to.a[i]);
     }
     for (int64_t i = 0; i < s->n && partial; i++) {
-        const double scale = row[i] > s->a[i] ? s->a[i] / row[i] : 1;
+        const double scale = row[i] > s->to.a[i] ? s->to.a[i] / row[i] : 1;
         s->p[i] *= carried > t->how.mass ? scale * t->how.mass / carried : scale;
     }
     if (partial) {
         plan_sums(t, job, false);
     }
     for (int64_t j = 0; j < s->m; j++) {
-        t->y[j] = s->col[j] > s->b[j] ? s->b[j] / s->col[j] : 1;
+        t->rounding.y[j] = s->col[j] > s->to.b[j] ? s->to.b[j] / s->col[j] : 1;
     }
     plan_sums(t, job, false);
     rank_one(t, row);
-    t->rounded = true;
-    const double u = frgi_transport_sum(t->u, s->n), v = frgi_transport_sum(t->v, s->m);
+    t->rounding.done = true;
+    const double u = frgi_transport_sum(t->rounding.u, s->n),
+                 v = frgi_transport_sum(t->rounding.v, s->m);
     for (int64_t i = 0; i < s->n; i++) {
-        row[i] += t->u[i] * v;
+        row[i] += t->rounding.u[i] * v;
     }
     for (int64_t j = 0; j < s->m; j++) {
-        s->col[j] += t->v[j] * u;
+        s->col[j] += t->rounding.v[j] * u;
     }
 }
 
@@ -269,7 +270,7 @@ frg_status frgi_transport_finish(frgi_transport *t, bool round, frgi_marginal_er
         return finish_list(t, before, after);
     }
     frgi_sweep *const s = &t->s;
-    const bool balanced = s->tau_a == 1 && s->tau_b == 1, partial = t->how.mass > 0;
+    const bool balanced = s->to.tau_a == 1 && s->to.tau_b == 1, partial = t->how.mass > 0;
     double *row = NULL;
     sums_job job = {.t = t};
     frg_status status = FRG_OK;
@@ -279,17 +280,18 @@ frg_status frgi_transport_finish(frgi_transport *t, bool round, frgi_marginal_er
     job.row_sum = row;
     /* wide passes end nearer than exponents that are filled with other potentials agree with
      * theirs */
-    const bool stays = is_direct(s) && !s->fresh && (s->x || s->store == FRGI_X32W);
-    if (!stays || t->far > 0) { /* exponents from their source, with the potentials of the end */
-        s->store = is_direct(s) ? s->store : FRGI_X32;
-        s->x = NULL;
-        frgi_transport_renew(t, FRGI_LOG2_E / t->k, s->fill, s->source);
+    const bool stays = is_direct(s) && !s->x.fresh && (s->x.at || s->x.store == FRGI_X32W);
+    if (!stays || t->last.out_of_range >
+                      0) { /* exponents from their source, with the potentials of the end */
+        s->x.store = is_direct(s) ? s->x.store : FRGI_X32;
+        s->x.at = NULL;
+        frgi_transport_renew(t, FRGI_LOG2_E / t->k, s->x.fill, s->x.source);
     }
-    s->fresh = false;
+    s->x.fresh = false;
     for (int64_t i = 0; i < s->n; i++) {
-        s->p[i] = s->a[i] > 0 ? exp2(s->F[i] - s->H0[i]) : 0;
+        s->p[i] = s->to.a[i] > 0 ? exp2(s->F[i] - s->base.H0[i]) : 0;
     }
-    plan_sums(t, &job, s->tau_a == 1 && !partial);
+    plan_sums(t, &job, s->to.tau_a == 1 && !partial);
     *before = compare(s, row, s->col);
     *after = *before;
     if (round && (balanced || partial)) {

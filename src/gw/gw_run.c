@@ -349,10 +349,10 @@ static frg_status polish(frg_gw *s, bool may_pass)
         l->t.accelerate = false;
         TRY(status);
         l->inner += l->t.passes - had;
-        if (status == FRG_OK && l->t.error > s->o.polish_tol && !relaxed) {
+        if (status == FRG_OK && l->t.last.error > s->o.polish_tol && !relaxed) {
             frgi_warn(s->ctx, W_MARGINALS,
                       "after %lld passes the column sums were off by %.1e (L1)",
-                      (long long)(l->t.passes - had), l->t.error);
+                      (long long)(l->t.passes - had), l->t.last.error);
         }
     }
     TRY(frgi_transport_finish(&l->t, s->o.round != 0, &before, &after));
@@ -469,14 +469,14 @@ static frg_status certify(frg_gw *s)
  *  inside. */
 static void fill_start(const frgi_sweep *w, int64_t i0, int64_t groups, void *rows)
 {
-    const float *const plan = w->source;
+    const float *const plan = w->x.source;
     float *const out = rows;
     for (int64_t q = 0; q < groups * FRGI_GROUP; q++) {
         const int64_t i = i0 + q;
-        const float a = i < w->n && w->a[i] > 0 ? (float)w->a[i] : 1;
+        const float a = i < w->n && w->to.a[i] > 0 ? (float)w->to.a[i] : 1;
         for (int64_t j = 0; j < w->ld; j++) {
             const float p = i < w->n && j < w->m ? plan[i * w->m + j] / a : 0;
-            out[q * w->ld + j] = log2f(fmaxf(p, 0x1p-120f)) + w->base_h[i] + w->base_g[j];
+            out[q * w->ld + j] = log2f(fmaxf(p, 0x1p-120f)) + w->base.h[i] + w->base.g[j];
         }
     }
 }

@@ -62,7 +62,8 @@ static double cost_at(const frg_array *c, int64_t i, int64_t j)
 static void fill_row(const frgi_sweep *s, const frg_array *c, double k, int64_t i, float *row)
 {
     for (int64_t j = 0; j < s->m; j++) {
-        row[j] = (float)(i < s->n ? (s->G0[j] + s->H0[i]) - k * cost_at(c, i, j) : NO_WEIGHT);
+        row[j] =
+            (float)(i < s->n ? (s->base.G0[j] + s->base.H0[i]) - k * cost_at(c, i, j) : NO_WEIGHT);
     }
     for (int64_t j = s->m; j < s->ld; j++) {
         row[j] = 0;
@@ -72,7 +73,7 @@ static void fill_row(const frgi_sweep *s, const frg_array *c, double k, int64_t 
 static void fill_wide_row(const frgi_sweep *s, const frg_array *c, double k, int64_t i, double *row)
 {
     for (int64_t j = 0; j < s->m; j++) {
-        row[j] = i < s->n ? (s->G0[j] + s->H0[i]) - k * cost_at(c, i, j) : NO_WEIGHT;
+        row[j] = i < s->n ? (s->base.G0[j] + s->base.H0[i]) - k * cost_at(c, i, j) : NO_WEIGHT;
     }
     for (int64_t j = s->m; j < s->ld; j++) {
         row[j] = 0;
@@ -82,10 +83,10 @@ static void fill_wide_row(const frgi_sweep *s, const frg_array *c, double k, int
 /** x_ij = G0_j + H0_i - k c_ij, a frgi_fill. */
 static void fill_exponents(const frgi_sweep *s, int64_t i0, int64_t groups, void *rows)
 {
-    const frg_sinkhorn *const job = s->source;
+    const frg_sinkhorn *const job = s->x.source;
     const frg_array *const c = &job->cost;
     const double k = job->t.k;
-    const bool wide = s->store == FRGI_X64, plain = c->dtype == FRG_F32 && c->stride[1] == 1;
+    const bool wide = s->x.store == FRGI_X64, plain = c->dtype == FRG_F32 && c->stride[1] == 1;
     const frgi_build_ops *const ops = frgi_build_ops_of(job->ctx);
     for (int64_t i = i0; i < i0 + groups * FRGI_GROUP; i++) {
         const int64_t at = (i - i0) * s->ld;
@@ -351,7 +352,7 @@ frg_status frg_sinkhorn_start(frg_sinkhorn *s, const double *f, const double *g)
     frgi_sweep *const w = &s->t.s;
     for (int64_t i = 0; f && i < w->n; i++) {
         REQUIRE(s->ctx, isfinite(f[i]), "f is %g at %lld", f[i], (long long)i + 1);
-        w->F[i] = w->a[i] > 0 ? k * f[i] : w->log_a[i];
+        w->F[i] = w->to.a[i] > 0 ? k * f[i] : w->to.log_a[i];
     }
     frgi_transport_set_dummy(&s->t);
     for (int64_t j = 0; g && j < w->m; j++) {
@@ -364,7 +365,7 @@ frg_status frg_sinkhorn_start(frg_sinkhorn *s, const double *f, const double *g)
 
 static bool reduced(const frg_sinkhorn *s)
 {
-    const frgi_store store = s->t.s.store;
+    const frgi_store store = s->t.s.x.store;
     return store == FRGI_K16 || store == FRGI_K32 || s->report.cost_store == FRG_GW_STORE_U16R;
 }
 
@@ -372,15 +373,15 @@ static bool reduced(const frg_sinkhorn *s)
 static frg_status warm_up(frg_sinkhorn *s)
 {
     frgi_transport *const t = &s->t;
-    const frgi_store store = t->s.store;
-    void *const x = t->s.x;
-    t->s.x = NULL;
-    t->s.store = FRGI_X32;
+    const frgi_store store = t->s.x.store;
+    void *const x = t->s.x.at;
+    t->s.x.at = NULL;
+    t->s.x.store = FRGI_X32;
     frgi_transport_renew(t, s->o.epsilon, fill_exponents, s);
     const frg_status status = frgi_transport_solve(
         t, s->o.tol, WARM_PASSES < s->o.max_iter ? WARM_PASSES : s->o.max_iter);
-    t->s.x = x;
-    t->s.store = store;
+    t->s.x.at = x;
+    t->s.x.store = store;
     return status;
 }
 
@@ -394,10 +395,10 @@ static frg_status passes(frg_sinkhorn *s, int64_t *done)
         (double)INFINITY; /* of the latest pass: none is left once exponents are to be built */
     if (reduced(s)) {
         TRY(warm_up(s));
-        error = t->error;
+        error = t->last.error;
     }
     frgi_transport_renew(t, s->o.epsilon, fill_exponents, s);
-    t->error = error;
+    t->last.error = error;
     if (s->o.tol > 0 && error <= s->o.tol) {
         *done = t->passes;
         return FRG_OK;
@@ -406,14 +407,14 @@ static frg_status passes(frg_sinkhorn *s, int64_t *done)
         /* a heartbeat every 10 passes */
         const int64_t left = s->o.max_iter - t->passes;
         TRY(frgi_transport_solve(t, s->o.tol, left < 10 ? left : 10));
-        if (s->o.tol > 0 && (t->error <= s->o.tol || t->at_floor)) {
+        if (s->o.tol > 0 && (t->last.error <= s->o.tol || t->last.at_floor)) {
             break;
         }
         const frg_status beat = frgi_heartbeat(s->ctx, &(frg_progress){.solver = "gw",
                                                                        .phase = "sinkhorn",
                                                                        .done = t->passes,
                                                                        .total = s->o.max_iter,
-                                                                       .residual = t->error,
+                                                                       .residual = t->last.error,
                                                                        .target = s->o.tol});
         if (beat != FRG_OK) {
             *done = t->passes;
@@ -421,7 +422,9 @@ static frg_status passes(frg_sinkhorn *s, int64_t *done)
         }
     }
     *done = t->passes;
-    return t->error <= s->o.tol ? FRG_OK : s->o.tol > 0 && t->at_floor ? FRG_STALLED : FRG_MAX_ITER;
+    return t->last.error <= s->o.tol          ? FRG_OK
+           : s->o.tol > 0 && t->last.at_floor ? FRG_STALLED
+                                              : FRG_MAX_ITER;
 }
 
 typedef struct {
@@ -464,7 +467,7 @@ frg_status frgi_sinkhorn_solve(frg_sinkhorn *s, frg_info *info)
     const double begin = frgi_seconds();
     int64_t iterations = 0;
     frg_status status = passes(s, &iterations);
-    const double solved = frgi_seconds(), error = s->t.error;
+    const double solved = frgi_seconds(), error = s->t.last.error;
     if (status >= 0) {
         s->report.iterations = iterations;
         s->report.marginal_error = error;

@@ -40,9 +40,9 @@ static void numbers_of(const frgi_level *l, int64_t t, frgi_state_numbers *v)
                               .best = l->best,
                               .ema = l->ema,
                               .k = l->t.k,
-                              .dummy_g = w->dummy_g,
-                              .dummy_f = w->dummy_f,
-                              .past_k = w->past_k,
+                              .dummy_g = w->dummy.g,
+                              .dummy_f = w->dummy.f,
+                              .past_k = w->base.past_k,
                               .vertex_energy = s->report->vertex_energy};
     memcpy(v->age_count, l->age_count, sizeof v->age_count);
     memcpy(v->age_used, l->age_used, sizeof v->age_used);
@@ -82,9 +82,9 @@ static void numbers_back(frgi_level *l, const frgi_state_numbers *v)
     l->best = v->best;
     l->ema = v->ema;
     l->t.k = v->k;
-    w->dummy_g = v->dummy_g;
-    w->dummy_f = v->dummy_f;
-    w->past_k = v->past_k;
+    w->dummy.g = v->dummy_g;
+    w->dummy.f = v->dummy_f;
+    w->base.past_k = v->past_k;
     memcpy(l->age_count, v->age_count, sizeof v->age_count);
     memcpy(l->age_used, v->age_used, sizeof v->age_used);
     for (int q = 0; q < FRGI_STARTS_HELD; q++) {
@@ -166,8 +166,8 @@ static void list_parts(frgi_level *l)
     }
     if (frgi_level_averages(l)) {
         add(s, "past", -1, l->t.kept, (size_t)w->rows * (size_t)w->ld * sizeof(float));
-        add(s, "past_h", -1, w->past_h, (size_t)w->rows * sizeof *w->past_h);
-        add(s, "past_g", -1, w->past_g, (size_t)w->ld * sizeof *w->past_g);
+        add(s, "past_h", -1, w->base.past_h, (size_t)w->rows * sizeof *w->base.past_h);
+        add(s, "past_g", -1, w->base.past_g, (size_t)w->ld * sizeof *w->base.past_g);
     }
     for (int q = 0; q < FRGI_STARTS_HELD; q++) {
         if (l->starts[q].F) {

@@ -61,40 +61,63 @@ typedef struct frgi_sweep frgi_sweep;
  *  sweep is X64). */
 typedef void (*frgi_fill)(const frgi_sweep *s, int64_t i0, int64_t groups, void *rows);
 
-struct frgi_sweep {
-    int64_t n, m;     /* points */
-    int64_t rows, ld; /* n in whole groups, m in whole panels */
-    int64_t chunks;   /* of rows; each has its own column sums */
+/** Exponents: where they are kept, and what they are made from. */
+typedef struct {
     frgi_store store;
-    void *x;         /* rows x ld exponents, or kernel entries; NULL: filled for every pass */
+    void *at;        /* rows x ld exponents, or kernel entries; NULL: filled for every pass */
     float low, step; /* X16: x = low + step q, set for every x that is stored */
-    bool fresh;      /* x is filled during this pass */
+    bool fresh;      /* they are filled during this pass */
     frgi_fill fill;
     const void *source; /* of fill */
+} frgi_exponents;
 
+/** What rows and columns of the plan are to sum to. */
+typedef struct {
     const double *a, *b;         /* n, m */
     const double *log_a, *log_b; /* log2, -1e30 where the weight is 0 */
     double tau_a, tau_b;         /* 1: balanced */
     bool product;                /* the entropy is relative to a b' */
-    double dummy_a, dummy_b;     /* partial: weight of the dummy column and row; 0: none */
-    double dummy_g, dummy_f;     /* and their potentials, log2 */
-    double *dummy;               /* n: what the dummy column takes of each row */
+} frgi_targets;
 
-    double *H0, *G0; /* potentials in x; whole floats, so that both precisions mean the same */
-    float *base_h, *base_g; /* the same as floats */
+/** Partial transport: the row and the column that take what is not carried. */
+typedef struct {
+    double a, b; /* weight of the column, of the row; 0: none */
+    double g, f; /* and their potentials, log2 */
+    double *row; /* n: what the column takes of each row */
+} frgi_dummy;
+
+/** Potentials in exponents. */
+typedef struct {
+    double *H0, *G0;        /* whole floats, so that both precisions mean the same */
+    float *h, *g;           /* the same as floats */
     float *past_h, *past_g; /* those that are in x since it was filled, and their k */
     double past_k;
-    double *F, *G;    /* total potentials; F is an output of a pass */
-    double *G_last;   /* what the plain step gave last, for the extrapolation */
-    double *p;        /* n */
-    double *mass;     /* n: sum of each row of the plan */
-    void *g;          /* ld: float, or double for X64 and X32W */
-    int64_t *far;     /* chunks: rows that were far from their potentials */
-    uint16_t *lists;  /* X32: for each 8 rows the marked vectors */
-    int64_t *listed;  /* their number */
-    float negligible; /* a weight that is not marked is below this share of its row */
-    void *partial;    /* chunks x ld column sums, float or double */
-    double *col;      /* m */
+} frgi_base;
+
+/** X32: vectors of 16 columns with weights above `negligible` of their row. */
+typedef struct {
+    uint16_t *lists; /* for each 8 rows */
+    int64_t *listed; /* their number */
+    float negligible;
+} frgi_active;
+
+struct frgi_sweep {
+    int64_t n, m;     /* points */
+    int64_t rows, ld; /* n in whole groups, m in whole panels */
+    int64_t chunks;   /* of rows; each has its own column sums */
+    frgi_exponents x;
+    frgi_targets to;
+    frgi_dummy dummy;
+    frgi_base base;
+    frgi_active active;
+    double *F, *G;         /* total potentials; F is an output of a pass */
+    double *G_last;        /* what the plain step gave last, for the extrapolation */
+    void *g;               /* ld: float, or double for X64 and X32W */
+    double *p;             /* n */
+    double *mass;          /* n: sum of each row of the plan */
+    int64_t *out_of_range; /* chunks: rows that were far from their potentials */
+    void *partial;         /* chunks x ld column sums, float or double */
+    double *col;           /* m */
 };
 
 typedef struct {
@@ -107,7 +130,7 @@ typedef struct {
 /** Whether potentials, weights and sums are doubles. */
 static inline bool frgi_is_wide(const frgi_sweep *s)
 {
-    return s->store == FRGI_X64 || s->store == FRGI_X32W;
+    return s->x.store == FRGI_X64 || s->x.store == FRGI_X32W;
 }
 
 /** In the stores K16 and K32 the entries are 2^x and g holds v_j = 2^(G_j - G0_j). */
@@ -123,11 +146,12 @@ typedef struct {
      *  momentum: G <- plain step + momentum (plain step - the last plain step). */
     frgi_columns_result (*columns)(const frgi_sweep *s, int64_t first, int64_t last,
                                    double momentum);
-    /** Stores 8 rows of exponents in the form of s->store: q = (x - low) / step kept in 0 .. 65535
-     *  for X16, 2^x for K32; for K16 of two vectors at a time, the first in the lower halves. */
+    /** Stores 8 rows of exponents in the form of s->x.store: q = (x - low) / step kept in
+     *  0 .. 65535 for X16, 2^x for K32; for K16 of two vectors at a time, the first in the lower
+     *  halves. */
     void (*keep)(const frgi_sweep *s, const float *rows, int64_t i0);
-    /** Least and largest exponent of a row's columns that have weight; g is that of s->fresh: 0, or
-     *  -1e30. */
+    /** Least and largest exponent of a row's columns that have weight; g is that of s->x.fresh:
+     *  0, or -1e30. */
     void (*span)(const frgi_sweep *s, const float *exponents, float *least, float *most);
     /** Row i as the plan's consumers see it, in double: out[j] <- p_i 2^(x_ij + g_j); exponents: ld
      *  floats, or doubles for X64. */

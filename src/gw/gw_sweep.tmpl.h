@@ -18,7 +18,7 @@ INLINE void RN(group)(const frgi_sweep *s, const stored *x, const stored *x_befo
 {
     const ptrdiff_t ld = s->ld;
     vec total[FRGI_GROUP] = {{0}};
-    const real step = (real)s->step, low = (real)s->low;
+    const real step = (real)s->x.step, low = (real)s->x.low;
     (void)step;
     (void)low;
     (void)x_before;
@@ -87,7 +87,7 @@ INLINE void RN(flush)(const frgi_sweep *s, const stored *x_before, const real *p
 static double RN(far_row)(const frgi_sweep *s, const stored *x, real *w, double *sum)
 {
     const real *const g = s->g;
-    const real step = (real)s->step, low = (real)s->low;
+    const real step = (real)s->x.step, low = (real)s->x.low;
     real top = (real)-1e30;
     vec total = {0};
     (void)step;
@@ -112,7 +112,7 @@ static double RN(far_row)(const frgi_sweep *s, const stored *x, real *w, double 
 INLINE real RN(end_of_row)(const frgi_sweep *s, const stored *x, int64_t i, real *w, double sum,
                            int64_t *far)
 {
-    double guess = s->H0[i];
+    double guess = s->base.H0[i];
 #if KERNEL
     (void)x;
     (void)w;
@@ -124,10 +124,10 @@ INLINE real RN(end_of_row)(const frgi_sweep *s, const stored *x, int64_t i, real
     }
 #endif
     /* a row that is too far for any but the dummy column: all of it, in finite numbers */
-    const double exponent = fmin(s->dummy_g + guess, 1000);
-    const double dummy_weight = s->dummy_a > 0 ? power_of_two(exponent) : 0;
+    const double exponent = fmin(s->dummy.g + guess, 1000);
+    const double dummy_weight = s->dummy.a > 0 ? power_of_two(exponent) : 0;
     const double p = finish_row(s, i, sum + dummy_weight, guess);
-    s->dummy[i] = p * dummy_weight;
+    s->dummy.row[i] = p * dummy_weight;
     return (real)p;
 }
 
@@ -143,16 +143,16 @@ static void RN(chunk)(const frgi_sweep *s, int64_t chunk, void *scratch)
     const stored *before = (const stored *)(void *)w; /* zeros, with p = 0 */
     memset(col, 0, (size_t)ld * sizeof *col);
     memset(w, 0, (size_t)(FRGI_GROUP * ld) * sizeof *w);
-    s->far[chunk] = 0;
+    s->out_of_range[chunk] = 0;
     for (int64_t i0 = first * FRGI_GROUP; i0 < last * FRGI_GROUP; i0 += FRGI_GROUP) {
         const stored *const x = ROWS(s, i0, built, i0 / FRGI_GROUP - first, last - i0 / FRGI_GROUP);
         double sums[FRGI_GROUP];
         RN(group)(s, x, before, s->g, p, w, col, sums);
         for (int r = 0; r < FRGI_GROUP; r++) {
             const int64_t i = i0 + r;
-            p[r] = i < s->n
-                       ? RN(end_of_row)(s, x + r * ld, i, w + r * LANES, sums[r], &s->far[chunk])
-                       : 0;
+            p[r] = i < s->n ? RN(end_of_row)(s, x + r * ld, i, w + r * LANES, sums[r],
+                                             &s->out_of_range[chunk])
+                            : 0;
         }
         before = x;
     }

@@ -60,12 +60,12 @@ INLINE double finish_row(const frgi_sweep *s, int64_t i, double sum, double gues
 {
     s->F[i] = guess;
     s->mass[i] = sum;
-    if (s->tau_a == 1) {
-        s->p[i] = s->a[i] / sum;
+    if (s->to.tau_a == 1) {
+        s->p[i] = s->to.a[i] / sum;
     } else {
         const double raw = guess - frgi_log_f64(sum) * LOG2_E;
-        const double F = (s->product ? 1 : s->tau_a) * s->log_a[i] + s->tau_a * raw;
-        s->p[i] = s->a[i] > 0 ? power_of_two(F - guess) : 0;
+        const double F = (s->to.product ? 1 : s->to.tau_a) * s->to.log_a[i] + s->to.tau_a * raw;
+        s->p[i] = s->to.a[i] > 0 ? power_of_two(F - guess) : 0;
     }
     return s->p[i];
 }
@@ -73,9 +73,9 @@ INLINE double finish_row(const frgi_sweep *s, int64_t i, double sum, double gues
 /** F and mass of rows first .. last-1 of a chunk: logarithms in vectors. */
 static void final_rows(const frgi_sweep *s, int64_t first, int64_t last)
 {
-    const double tau = s->tau_a, weight = tau == 1 || s->product ? 1 : tau;
-    const double *restrict const p = s->p, *restrict const log_a = s->log_a;
-    const double *restrict const dummy = s->dummy;
+    const double tau = s->to.tau_a, weight = tau == 1 || s->to.product ? 1 : tau;
+    const double *restrict const p = s->p, *restrict const log_a = s->to.log_a;
+    const double *restrict const dummy = s->dummy.row;
     double *restrict const F = s->F, *restrict const mass = s->mass;
     last = last < s->n ? last : s->n;
     for (int64_t i = first; i < last; i++) {
@@ -92,10 +92,10 @@ INLINE const void *exponents_of(const frgi_sweep *s, int64_t i0, void *built, in
 {
     const size_t group = (size_t)(FRGI_GROUP * s->ld) * size;
     const int64_t ahead = done % FRGI_FILL_GROUPS;
-    char *const at =
-        s->x ? (char *)s->x + (size_t)(i0 * s->ld) * size : (char *)built + (size_t)ahead * group;
-    if (ahead == 0 && (s->fresh || !s->x)) {
-        s->fill(s, i0, left < FRGI_FILL_GROUPS ? left : FRGI_FILL_GROUPS, at);
+    char *const at = s->x.at ? (char *)s->x.at + (size_t)(i0 * s->ld) * size
+                             : (char *)built + (size_t)ahead * group;
+    if (ahead == 0 && (s->x.fresh || !s->x.at)) {
+        s->x.fill(s, i0, left < FRGI_FILL_GROUPS ? left : FRGI_FILL_GROUPS, at);
     }
     return at;
 }
@@ -162,11 +162,11 @@ static void keep(const frgi_sweep *s, const float *rows, int64_t i0);
 /** What is kept of 8 rows of exponents. */
 INLINE const void *kept_rows(const frgi_sweep *s, int64_t i0, void *built, size_t size)
 {
-    if (s->fresh) {
-        s->fill(s, i0, 1, built);
+    if (s->x.fresh) {
+        s->x.fill(s, i0, 1, built);
         keep(s, built, i0);
     }
-    return (const char *)s->x + (size_t)(i0 * s->ld) * size;
+    return (const char *)s->x.at + (size_t)(i0 * s->ld) * size;
 }
 
 #define ROWS(s, i0, built, done, left) kept_rows((s), (i0), (built), sizeof(stored))
@@ -265,7 +265,7 @@ INLINE int64_t weigh_vectors(const frgi_sweep *s, const float *x, uint16_t *list
         }
         if (!mark) {
             kept++;
-        } else if (lanes_less(lanes_all(s->negligible), most)) {
+        } else if (lanes_less(lanes_all(s->active.negligible), most)) {
             list[kept++] = (uint16_t)k;
         }
     }
@@ -284,20 +284,20 @@ INLINE void some_of_chunk(const frgi_sweep *s, int64_t chunk, void *scratch, boo
     float *const w = scratch, *const full = w + FRGI_GROUP * ld;
     float *const col = (float *)s->partial + chunk * ld;
     memset(col, 0, (size_t)ld * sizeof *col);
-    s->far[chunk] = 0;
+    s->out_of_range[chunk] = 0;
     for (int64_t group = first; group < last; group++) {
         const int64_t i0 = group * FRGI_GROUP;
-        const float *const x = (const float *)s->x + i0 * ld;
-        uint16_t *const list = s->lists + group * marks;
+        const float *const x = (const float *)s->x.at + i0 * ld;
+        uint16_t *const list = s->active.lists + group * marks;
         double sums[FRGI_GROUP];
         float p[FRGI_GROUP] = {0};
         const int64_t kept =
-            weigh_vectors(s, x, list, mark ? marks : s->listed[group], mark, w, sums);
-        s->listed[group] = kept;
+            weigh_vectors(s, x, list, mark ? marks : s->active.listed[group], mark, w, sums);
+        s->active.listed[group] = kept;
         for (int r = 0; r < FRGI_GROUP && i0 + r < s->n; r++) {
-            const int64_t far = s->far[chunk];
-            p[r] = x32_end_of_row(s, x + r * ld, i0 + r, full, sums[r], &s->far[chunk]);
-            if (s->far[chunk] > far) { /* all of the row, relative to its maximum */
+            const int64_t far = s->out_of_range[chunk];
+            p[r] = x32_end_of_row(s, x + r * ld, i0 + r, full, sums[r], &s->out_of_range[chunk]);
+            if (s->out_of_range[chunk] > far) { /* all of the row, relative to its maximum */
                 for (ptrdiff_t j = 0; j < ld; j += FLOATS) {
                     lanes_put(col + j, lanes_at(col + j) + p[r] * lanes_at(full + j * FRGI_GROUP));
                 }
@@ -348,18 +348,18 @@ INLINE void put_shorts(uint16_t *p, lane_mask v)
 static void keep(const frgi_sweep *s, const float *rows, int64_t i0)
 {
     const ptrdiff_t ld = s->ld, count = FRGI_GROUP * ld;
-    uint16_t *const half = (uint16_t *)s->x + i0 * ld;
-    float *const full = (float *)s->x + i0 * ld / (s->store == FRGI_K16 ? 2 : 1);
-    const float low = s->low, inverse = s->step > 0 ? 1 / s->step : 0;
-    for (ptrdiff_t j = 0; j < count && s->store == FRGI_X16; j += FLOATS) {
+    uint16_t *const half = (uint16_t *)s->x.at + i0 * ld;
+    float *const full = (float *)s->x.at + i0 * ld / (s->x.store == FRGI_K16 ? 2 : 1);
+    const float low = s->x.low, inverse = s->x.step > 0 ? 1 / s->x.step : 0;
+    for (ptrdiff_t j = 0; j < count && s->x.store == FRGI_X16; j += FLOATS) {
         const lanes q = (lanes_at(rows + j) - low) * inverse + 0.5f;
         const lanes within = lanes_smaller(lanes_larger(q, lanes_all(0)), lanes_all(65535));
         put_shorts(half + j, __builtin_convertvector(within, lane_mask));
     }
-    for (ptrdiff_t j = 0; j < count && s->store == FRGI_K32; j += FLOATS) {
+    for (ptrdiff_t j = 0; j < count && s->x.store == FRGI_K32; j += FLOATS) {
         lanes_put(full + j, lanes_power(lanes_at(rows + j)));
     }
-    for (ptrdiff_t j = 0; j < count && s->store == FRGI_K16; j += 2 * FLOATS) {
+    for (ptrdiff_t j = 0; j < count && s->x.store == FRGI_K16; j += 2 * FLOATS) {
         const lane_mask first = nearest_bf16(lanes_power(lanes_at(rows + j)));
         const lane_mask second = nearest_bf16(lanes_power(lanes_at(rows + j + FLOATS)));
         lanes_put(full + j / 2, (lanes)(first | second << 16));
@@ -389,7 +389,7 @@ static frgi_columns_result columns(const frgi_sweep *s, int64_t first, int64_t l
                                    double momentum)
 {
     enum { BLOCK = 256 };
-    const bool kernel = s->store == FRGI_K32 || s->store == FRGI_K16, wide = frgi_is_wide(s);
+    const bool kernel = s->x.store == FRGI_K32 || s->x.store == FRGI_K16, wide = frgi_is_wide(s);
     frgi_columns_result result = {.low = (double)INFINITY, .high = -(double)INFINITY};
     for (int64_t from = first; from < last; from += BLOCK) {
         const int64_t to = from + BLOCK < last ? from + BLOCK : last;
@@ -411,24 +411,25 @@ static frgi_columns_result columns(const frgi_sweep *s, int64_t first, int64_t l
             if (kernel) {
                 sum[j - from] *= (double)((const float *)s->g)[j];
             }
-            if (s->dummy_b > 0) {
-                sum[j - from] += power_of_two(s->dummy_f + s->G[j]);
+            if (s->dummy.b > 0) {
+                sum[j - from] += power_of_two(s->dummy.f + s->G[j]);
             }
         }
         double step[BLOCK];
         for (int64_t j = from; j < to; j++) {
             s->col[j] = sum[j - from];
-            step[j - from] = s->log_b[j] - frgi_log_f64(sum[j - from]) * LOG2_E;
-            result.error += fabs(sum[j - from] - s->b[j]);
+            step[j - from] = s->to.log_b[j] - frgi_log_f64(sum[j - from]) * LOG2_E;
+            result.error += fabs(sum[j - from] - s->to.b[j]);
         }
         for (int64_t j = from; j < to; j++) {
-            const double log_col = s->log_b[j] - step[j - from];
-            const double plain = s->tau_b == 1 ? s->G[j] + step[j - from]
-                                               : (s->product ? 1 : s->tau_b) * s->log_b[j] +
-                                                     s->tau_b * (s->G[j] - log_col);
+            const double log_col = s->to.log_b[j] - step[j - from];
+            const double plain = s->to.tau_b == 1
+                                     ? s->G[j] + step[j - from]
+                                     : (s->to.product ? 1 : s->to.tau_b) * s->to.log_b[j] +
+                                           s->to.tau_b * (s->G[j] - log_col);
             const double next = plain + momentum * (plain - s->G_last[j]);
             s->G_last[j] = plain;
-            if (!(s->b[j] > 0)) {
+            if (!(s->to.b[j] > 0)) {
                 continue;
             }
             if (sum[j - from] <= FRGI_LOST) {
@@ -438,7 +439,7 @@ static frgi_columns_result columns(const frgi_sweep *s, int64_t first, int64_t l
             result.low = fmin(result.low, next - s->G[j]);
             result.high = fmax(result.high, next - s->G[j]);
             s->G[j] = next;
-            const double increment = next - s->G0[j];
+            const double increment = next - s->base.G0[j];
             result.increment = fmax(result.increment, fabs(increment));
             if (wide) {
                 ((double *)s->g)[j] = increment;
@@ -456,12 +457,12 @@ static void row(const frgi_sweep *s, int64_t i, const void *exponents, double *o
 {
     const double p = s->p[i];
     const unsigned mode = frgi_flush_denormals(); /* widening one takes a hundred times as long */
-    if (s->store == FRGI_X64) {
+    if (s->x.store == FRGI_X64) {
         const double *const x = exponents, *const g = s->g;
         for (ptrdiff_t j = 0; j < s->ld; j += REALS) {
             reals_put(out + j, p * reals_power(reals_at(x + j) + reals_at(g + j)));
         }
-    } else if (s->store == FRGI_X32W) {
+    } else if (s->x.store == FRGI_X32W) {
         const float *const x = exponents;
         const double *const g = s->g;
         for (ptrdiff_t j = 0; j < s->ld; j += REALS) {

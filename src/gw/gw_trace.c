@@ -36,7 +36,7 @@ frg_status frgi_trace_add(const frgi_level *l)
     t->rows[t->n++] = (frg_gw_iteration){.phase = l->is_coarse ? "coarse" : phase_name(l->phase),
                                          .start = l->turn,
                                          .epsilon = l->epsilon,
-                                         .marginal_error = factored ? (double)NAN : l->t.error,
+                                         .marginal_error = factored ? (double)NAN : l->t.last.error,
                                          .change = factored ? (double)NAN : l->change,
                                          .cost = (double)NAN,
                                          .cost_error = (double)NAN};

@@ -62,7 +62,7 @@ static size_t element(frgi_store store)
 
 static bool is_kernel(const frgi_sweep *s)
 {
-    return s->store == FRGI_K32 || s->store == FRGI_K16;
+    return s->x.store == FRGI_K32 || s->x.store == FRGI_K16;
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -79,40 +79,41 @@ static void layout(frgi_arena *a, frgi_transport *t)
     const bool with_store = t->storage.stored;
     const size_t real = real_size(&t->storage);
     const int64_t n_blocks = s->ld / COLUMN_BLOCK + 1;
-    s->a = TAKE(a, double, s->n);
-    s->b = TAKE(a, double, s->m);
-    s->log_a = TAKE(a, double, s->n);
-    s->log_b = TAKE(a, double, s->m);
-    s->H0 = TAKE(a, double, s->rows);
-    s->G0 = TAKE(a, double, s->ld);
-    s->base_h = TAKE(a, float, s->rows);
-    s->base_g = TAKE(a, float, s->ld);
-    s->past_h = TAKE(a, float, s->rows);
-    s->past_g = TAKE(a, float, s->ld);
+    s->to.a = TAKE(a, double, s->n);
+    s->to.b = TAKE(a, double, s->m);
+    s->to.log_a = TAKE(a, double, s->n);
+    s->to.log_b = TAKE(a, double, s->m);
+    s->base.H0 = TAKE(a, double, s->rows);
+    s->base.G0 = TAKE(a, double, s->ld);
+    s->base.h = TAKE(a, float, s->rows);
+    s->base.g = TAKE(a, float, s->ld);
+    s->base.past_h = TAKE(a, float, s->rows);
+    s->base.past_g = TAKE(a, float, s->ld);
     s->F = TAKE(a, double, s->rows);
     s->G = TAKE(a, double, s->ld);
     s->G_last = TAKE(a, double, s->ld);
     s->p = TAKE(a, double, s->rows);
-    s->dummy = TAKE(a, double, s->rows);
+    s->dummy.row = TAKE(a, double, s->rows);
     s->mass = TAKE(a, double, s->rows);
     s->col = TAKE(a, double, s->ld);
     t->saved.G = TAKE(a, double, FRGI_SAVED_SLOTS * s->ld);
     t->saved.G_last = TAKE(a, double, FRGI_SAVED_SLOTS * s->ld);
-    t->y = TAKE(a, double, s->ld);
-    t->u = TAKE(a, double, s->rows);
-    t->v = TAKE(a, double, s->ld);
-    t->blocks = TAKE(a, frgi_columns_result, n_blocks);
-    s->far = TAKE(a, int64_t, s->chunks);
-    const int64_t groups = with_store && s->store == FRGI_X32 ? s->rows / FRGI_GROUP : 0;
-    t->G_marked = TAKE(a, double, s->ld);
-    s->listed = TAKE(a, int64_t, groups);
-    s->lists = TAKE(a, uint16_t, groups * (s->ld / FRGI_MARK));
+    t->rounding.y = TAKE(a, double, s->ld);
+    t->rounding.u = TAKE(a, double, s->rows);
+    t->rounding.v = TAKE(a, double, s->ld);
+    t->work.blocks = TAKE(a, frgi_columns_result, n_blocks);
+    s->out_of_range = TAKE(a, int64_t, s->chunks);
+    const int64_t groups = with_store && s->x.store == FRGI_X32 ? s->rows / FRGI_GROUP : 0;
+    t->skip.G = TAKE(a, double, s->ld);
+    s->active.listed = TAKE(a, int64_t, groups);
+    s->active.lists = TAKE(a, uint16_t, groups * (s->ld / FRGI_MARK));
     s->g = frgi_take(a, (size_t)s->ld * real);
     s->partial = frgi_take(a, frgi_mul((size_t)(s->chunks * s->ld), real));
-    t->scratch = frgi_take(a, frgi_mul((size_t)t->threads, t->scratch_bytes));
-    s->x = with_store
-               ? frgi_take(a, frgi_mul(frgi_mul((size_t)s->rows, (size_t)s->ld), element(s->store)))
-               : NULL;
+    t->work.scratch = frgi_take(a, frgi_mul((size_t)t->work.threads, t->work.scratch_bytes));
+    s->x.at =
+        with_store
+            ? frgi_take(a, frgi_mul(frgi_mul((size_t)s->rows, (size_t)s->ld), element(s->x.store)))
+            : NULL;
 }
 
 static void fill_weights(const double *from, int64_t n, const double *to, const double *log_to,
@@ -140,8 +141,8 @@ double frgi_log_sum(const double *x, int64_t n)
 void frgi_transport_set_dummy(frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
-    if (s->dummy_a > 0) {
-        s->dummy_g = log2(s->dummy_a) - frgi_log_sum(s->F, s->n);
+    if (s->dummy.a > 0) {
+        s->dummy.g = log2(s->dummy.a) - frgi_log_sum(s->F, s->n);
     }
 }
 
@@ -151,7 +152,7 @@ static void measure(frgi_transport *t, const frg_context *ctx, int64_t n, int64_
 {
     memset(t, 0, sizeof *t);
     t->storage = storage;
-    t->threads = frg_threads(ctx);
+    t->work.threads = frg_threads(ctx);
     frgi_sweep *const s = &t->s;
     s->n = n;
     s->m = m;
@@ -162,9 +163,9 @@ static void measure(frgi_transport *t, const frg_context *ctx, int64_t n, int64_
     /* at most 64, of whole fills; of the data alone, so that bits do not depend on threads */
     const int64_t fill = FRGI_FILL_GROUPS * FRGI_GROUP, each = (n + 64 * fill - 1) / (64 * fill);
     s->chunks = (n + each * fill - 1) / (each * fill);
-    s->store = storage.store;
-    t->scratch_bytes = (size_t)(FRGI_SCRATCH_ROWS * s->ld) * real_size(&storage) + 64;
-    t->scratch_bytes = (t->scratch_bytes + 63) / 64 * 64;
+    s->x.store = storage.store;
+    t->work.scratch_bytes = (size_t)(FRGI_SCRATCH_ROWS * s->ld) * real_size(&storage) + 64;
+    t->work.scratch_bytes = (t->work.scratch_bytes + 63) / 64 * 64;
     layout(&t->memory, t);
 }
 
@@ -182,38 +183,38 @@ frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n, i
     t->ctx = ctx;
     t->how = *how;
     frgi_sweep *const s = &t->s;
-    s->product = how->product;
+    s->to.product = how->product;
     TRY(frgi_arena_open(&t->memory, ctx, "transport plan"));
     layout(&t->memory, t);
-    fill_weights(how->a, n, s->a, s->log_a, NO_ROW);
-    fill_weights(how->b, m, s->b, s->log_b, NO_WEIGHT);
-    t->how.a = s->a;
-    t->how.b = s->b;
-    const double mass_a = frgi_transport_sum(s->a, n), mass_b = frgi_transport_sum(s->b, m);
+    fill_weights(how->a, n, s->to.a, s->to.log_a, NO_ROW);
+    fill_weights(how->b, m, s->to.b, s->to.log_b, NO_WEIGHT);
+    t->how.a = s->to.a;
+    t->how.b = s->to.b;
+    const double mass_a = frgi_transport_sum(s->to.a, n), mass_b = frgi_transport_sum(s->to.b, m);
     t->total = how->mass > 0 ? how->mass : mass_b;
     if (how->mass > 0) {
-        s->dummy_a = mass_a - how->mass;
-        s->dummy_b = mass_b - how->mass;
+        s->dummy.a = mass_a - how->mass;
+        s->dummy.b = mass_b - how->mass;
     }
     for (int64_t j = 0; j < s->ld; j++) {
-        s->G[j] = s->G0[j] = s->G_last[j] = 0;
-        t->y[j] = 1;
-        t->v[j] = 0;
+        s->G[j] = s->base.G0[j] = s->G_last[j] = 0;
+        t->rounding.y[j] = 1;
+        t->rounding.v[j] = 0;
     }
     for (int64_t i = 0; i < s->rows; i++) {
-        s->F[i] = i < n ? s->log_a[i] : 0;
-        s->H0[i] = s->p[i] = s->dummy[i] = s->mass[i] = t->u[i] = 0;
-        s->base_h[i] = i < n ? 0 : (float)NO_WEIGHT; /* rows of the padding have no weight */
+        s->F[i] = i < n ? s->to.log_a[i] : 0;
+        s->base.H0[i] = s->p[i] = s->dummy.row[i] = s->mass[i] = t->rounding.u[i] = 0;
+        s->base.h[i] = i < n ? 0 : (float)NO_WEIGHT; /* rows of the padding have no weight */
     }
     double least = 1 / (double)m; /* of the columns' weights */
     for (int64_t j = 0; j < m; j++) {
-        least = s->b[j] > 0 ? fmin(least, s->b[j] / mass_b) : least;
+        least = s->to.b[j] > 0 ? fmin(least, s->to.b[j] / mass_b) : least;
     }
-    s->negligible = (float)(FRGI_NEGLIGIBLE * least * (double)m);
-    t->kept = s->x;
+    s->active.negligible = (float)(FRGI_NEGLIGIBLE * least * (double)m);
+    t->kept = s->x.at;
     if (storage.stored) { /* rows beyond n stay finite */
         const size_t row = (size_t)s->ld * element(storage.store);
-        memset((char *)s->x + (size_t)n * row, 0, (size_t)(s->rows - n) * row);
+        memset((char *)s->x.at + (size_t)n * row, 0, (size_t)(s->rows - n) * row);
     }
     return FRG_OK;
 }
@@ -228,16 +229,16 @@ void frgi_transport_close(frgi_transport *t)
 void frgi_transport_restart(frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
-    s->x = t->kept;
-    s->store = t->storage.store;
-    t->rounded = false;
+    s->x.at = t->kept;
+    s->x.store = t->storage.store;
+    t->rounding.done = false;
     frgi_transport_forget(t);
     for (int64_t j = 0; j < s->ld; j++) {
-        t->y[j] = 1;
-        t->v[j] = 0;
+        t->rounding.y[j] = 1;
+        t->rounding.v[j] = 0;
     }
     for (int64_t i = 0; i < s->rows; i++) {
-        t->u[i] = 0;
+        t->rounding.u[i] = 0;
     }
 }
 
@@ -249,8 +250,8 @@ static void set_increments(frgi_transport *t)
     frgi_sweep *const s = &t->s;
     const double none = is_kernel(s) ? 0 : NO_WEIGHT;
     for (int64_t j = 0; j < s->ld; j++) {
-        const bool live = j < s->m && s->b[j] > 0;
-        const double increment = live ? s->G[j] - s->G0[j] : 0;
+        const bool live = j < s->m && s->to.b[j] > 0;
+        const double increment = live ? s->G[j] - s->base.G0[j] : 0;
         const double value = !live ? none : is_kernel(s) ? exp2(increment) : increment;
         if (frgi_is_wide(s)) {
             ((double *)s->g)[j] = value;
@@ -271,30 +272,30 @@ void frgi_transport_renew(frgi_transport *t, double epsilon, frgi_fill fill, con
     for (int64_t j = 0; j < s->ld; j++) {
         s->G[j] *= scale;
         s->G_last[j] = s->G[j];
-        s->base_g[j] = (float)s->G[j];
-        s->G0[j] = (double)s->base_g[j];
+        s->base.g[j] = (float)s->G[j];
+        s->base.G0[j] = (double)s->base.g[j];
     }
     for (int64_t i = 0; i < s->n; i++) {
         /* relaxed rows without weight have no potential */
-        const bool live = s->a[i] > 0 || isinf(t->how.rho_a);
-        const double base = live ? s->F[i] - s->log_a[i] : 0;
-        s->base_h[i] = (float)(base * scale);
-        s->H0[i] = (double)s->base_h[i];
-        s->F[i] = s->log_a[i] + base * scale;
+        const bool live = s->to.a[i] > 0 || isinf(t->how.rho_a);
+        const double base = live ? s->F[i] - s->to.log_a[i] : 0;
+        s->base.h[i] = (float)(base * scale);
+        s->base.H0[i] = (double)s->base.h[i];
+        s->F[i] = s->to.log_a[i] + base * scale;
     }
     t->k = k;
-    s->tau_a = isinf(t->how.rho_a) ? 1 : t->how.rho_a / (t->how.rho_a + epsilon);
-    s->tau_b = isinf(t->how.rho_b) ? 1 : t->how.rho_b / (t->how.rho_b + epsilon);
-    s->fill = fill;
-    s->source = source;
-    s->fresh = true;
-    s->dummy_g *= scale;
+    s->to.tau_a = isinf(t->how.rho_a) ? 1 : t->how.rho_a / (t->how.rho_a + epsilon);
+    s->to.tau_b = isinf(t->how.rho_b) ? 1 : t->how.rho_b / (t->how.rho_b + epsilon);
+    s->x.fill = fill;
+    s->x.source = source;
+    s->x.fresh = true;
+    s->dummy.g *= scale;
     t->momentum = 0;
     t->since = 0;
-    t->error = INFINITY;
-    t->increment = 0;
-    t->rounded = false;
-    t->marks = false;
+    t->last.error = INFINITY;
+    t->last.increment = 0;
+    t->rounding.done = false;
+    t->skip.holds = false;
     set_increments(t);
 }
 
@@ -303,20 +304,20 @@ void frgi_transport_place(frgi_transport *t)
     frgi_sweep *const s = &t->s;
     double increment = 0;
     for (int64_t j = 0; j < s->m; j++) {
-        increment = s->b[j] > 0 ? fmax(increment, fabs(s->G[j] - s->G0[j])) : increment;
+        increment = s->to.b[j] > 0 ? fmax(increment, fabs(s->G[j] - s->base.G0[j])) : increment;
     }
     if (increment <= 60) {
         set_increments(t);
         return;
     }
-    s->store = s->store == FRGI_X64 ? FRGI_X64 : FRGI_X32;
-    s->x = NULL;
-    frgi_transport_renew(t, FRGI_LOG2_E / t->k, s->fill, s->source);
+    s->x.store = s->x.store == FRGI_X64 ? FRGI_X64 : FRGI_X32;
+    s->x.at = NULL;
+    frgi_transport_renew(t, FRGI_LOG2_E / t->k, s->x.fill, s->x.source);
 }
 
 void frgi_transport_widen(frgi_transport *t)
 {
-    t->s.store = FRGI_X32W;
+    t->s.x.store = FRGI_X32W;
     frgi_transport_watch(t);
     set_increments(t);
 }
@@ -334,7 +335,7 @@ void frgi_transport_forget(frgi_transport *t)
 void frgi_transport_watch(frgi_transport *t)
 {
     t->floor = frgi_floor_begin();
-    t->at_floor = false;
+    t->last.at_floor = false;
 }
 
 /** What rounding may leave of the error: a power is off by its exponent's rounding, of 64 at most
@@ -347,7 +348,7 @@ static double noise_of(const frgi_transport *t)
     const bool wide = frgi_is_wide(s);
     double reach = 64 + (double)s->n / 64, most = 0;
     for (int64_t j = 0; wide && j < s->m; j++) {
-        most = s->b[j] > 0 ? fmax(most, fabs(s->G[j])) : most;
+        most = s->to.b[j] > 0 ? fmax(most, fabs(s->G[j])) : most;
     }
     return 0.5 * (wide ? 0x1p-53 : 0x1p-24) * (reach + most);
 }
@@ -361,7 +362,7 @@ static void record(frgi_transport *t)
     if (at % FRGI_SAVED_STRIDE == 0) {
         memcpy(saved->G + slot * s->ld, s->G, (size_t)s->ld * sizeof *s->G);
         memcpy(saved->G_last + slot * s->ld, s->G_last, (size_t)s->ld * sizeof *s->G_last);
-        saved->dummy_g[slot] = s->dummy_g;
+        saved->dummy_g[slot] = s->dummy.g;
     }
 }
 
@@ -369,7 +370,7 @@ void frgi_transport_end_plain(frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
     for (int64_t j = 0; j < s->m; j++) { /* columns without weight have none */
-        s->G[j] = s->b[j] > 0 ? s->G_last[j] : s->G[j];
+        s->G[j] = s->to.b[j] > 0 ? s->G_last[j] : s->G[j];
     }
     t->saved.momentum[(t->saved.passes - 1) % FRGI_SAVED_MOST] = 0;
     set_increments(t);
@@ -399,18 +400,19 @@ static void translate(frgi_transport *t)
     frgi_sweep *const s = &t->s;
     const double unit = 1 / t->k; /* cost units of one of log 2 */
     const double by_a = 1 / t->how.rho_a, by_b = 1 / t->how.rho_b;
-    const double gap = frgi_log_penalty(s->a, s->log_a, s->F, s->n, s->product, unit * by_a) -
-                       frgi_log_penalty(s->b, s->log_b, s->G, s->m, s->product, unit * by_b);
-    t->shift = t->k * gap / (by_a + by_b);
-    const double scale = exp2(t->shift);
+    const double gap =
+        frgi_log_penalty(s->to.a, s->to.log_a, s->F, s->n, s->to.product, unit * by_a) -
+        frgi_log_penalty(s->to.b, s->to.log_b, s->G, s->m, s->to.product, unit * by_b);
+    t->last.shift = t->k * gap / (by_a + by_b);
+    const double scale = exp2(t->last.shift);
     for (int64_t i = 0; i < s->n; i++) {
-        s->F[i] += s->a[i] > 0 ? t->shift : 0;
+        s->F[i] += s->to.a[i] > 0 ? t->last.shift : 0;
         s->p[i] *= scale;
     }
     for (int64_t j = 0; j < s->m; j++) {
-        s->G[j] -= s->b[j] > 0 ? t->shift : 0;
+        s->G[j] -= s->to.b[j] > 0 ? t->last.shift : 0;
     }
-    t->increment += fabs(t->shift);
+    t->last.increment += fabs(t->last.shift);
     set_increments(t);
 }
 
@@ -420,13 +422,13 @@ static void translate(frgi_transport *t)
 static void update_dummy(frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
-    if (s->dummy_b > 0) {
-        s->dummy_f = log2(s->dummy_b) - frgi_log_sum(s->G, s->m);
+    if (s->dummy.b > 0) {
+        s->dummy.f = log2(s->dummy.b) - frgi_log_sum(s->G, s->m);
     }
-    if (s->dummy_a > 0) {
-        const double taken = frgi_transport_sum(s->dummy, s->n);
-        t->blocks[0].error = fabs(taken - s->dummy_a);
-        s->dummy_g += log2(s->dummy_a / fmax(taken, 1e-300));
+    if (s->dummy.a > 0) {
+        const double taken = frgi_transport_sum(s->dummy.row, s->n);
+        t->work.blocks[0].error = fabs(taken - s->dummy.a);
+        s->dummy.g += log2(s->dummy.a / fmax(taken, 1e-300));
     }
 }
 
@@ -434,16 +436,16 @@ static void update_dummy(frgi_transport *t)
 static void carry_mass(frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
-    const double all = s->dummy_b + t->total, before = log2(s->dummy_b) - s->dummy_f;
-    const double left = all - s->dummy_b * exp2(frgi_log_sum(s->G_last, s->m) - before);
-    t->raised = left > 1e-9 * t->total ? log2(t->total / left) : 0;
+    const double all = s->dummy.b + t->total, before = log2(s->dummy.b) - s->dummy.f;
+    const double left = all - s->dummy.b * exp2(frgi_log_sum(s->G_last, s->m) - before);
+    t->last.raised = left > 1e-9 * t->total ? log2(t->total / left) : 0;
     for (int64_t j = 0; j < s->m; j++) {
-        if (s->b[j] > 0) {
-            s->G[j] += t->raised;
-            s->G_last[j] += t->raised;
+        if (s->to.b[j] > 0) {
+            s->G[j] += t->last.raised;
+            s->G_last[j] += t->last.raised;
         }
     }
-    t->increment += fabs(t->raised);
+    t->last.increment += fabs(t->last.raised);
     set_increments(t);
 }
 
@@ -452,21 +454,21 @@ static void carry_mass(frgi_transport *t)
 static void rescue(frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
-    double *const sum = (double *)(void *)t->scratch; /* 8 rows are filled behind it */
+    double *const sum = (double *)(void *)t->work.scratch; /* 8 rows are filled behind it */
     for (int64_t j = 0; j < s->m; j++) {
-        if (!(s->b[j] > 0) || s->col[j] > FRGI_LOST) {
+        if (!(s->to.b[j] > 0) || s->col[j] > FRGI_LOST) {
             continue;
         }
         double top = NO_WEIGHT;
         sum[0] = 0;
         for (int64_t i0 = 0; i0 < s->n; i0 += FRGI_GROUP) {
-            const void *const rows = frgi_transport_group(s, i0, t->scratch + 64);
+            const void *const rows = frgi_transport_group(s, i0, t->work.scratch + 64);
             for (int64_t i = i0; i < i0 + FRGI_GROUP && i < s->n; i++) {
                 const int64_t at = (i - i0) * s->ld + j;
-                const double x = s->store == FRGI_X64 ? ((const double *)rows)[at]
-                                                      : (double)((const float *)rows)[at];
-                const double z = x + s->F[i] - s->H0[i] + s->G[j] - s->G0[j];
-                if (!(s->a[i] > 0)) {
+                const double x = s->x.store == FRGI_X64 ? ((const double *)rows)[at]
+                                                        : (double)((const float *)rows)[at];
+                const double z = x + s->F[i] - s->base.H0[i] + s->G[j] - s->base.G0[j];
+                if (!(s->to.a[i] > 0)) {
                     continue;
                 }
                 sum[0] = z > top ? sum[0] * exp2(top - z) + 1 : sum[0] + exp2(z - top);
@@ -474,11 +476,11 @@ static void rescue(frgi_transport *t)
             }
         }
         const double log_col = top + log2(sum[0]);
-        s->G[j] = s->tau_b == 1
-                      ? s->G[j] + s->log_b[j] - log_col
-                      : (s->product ? 1 : s->tau_b) * s->log_b[j] + s->tau_b * (s->G[j] - log_col);
+        s->G[j] = s->to.tau_b == 1 ? s->G[j] + s->to.log_b[j] - log_col
+                                   : (s->to.product ? 1 : s->to.tau_b) * s->to.log_b[j] +
+                                         s->to.tau_b * (s->G[j] - log_col);
         s->G_last[j] = s->G[j];
-        t->increment = fmax(t->increment, fabs(s->G[j] - s->G0[j]));
+        t->last.increment = fmax(t->last.increment, fabs(s->G[j] - s->base.G0[j]));
     }
     set_increments(t);
 }
@@ -489,13 +491,14 @@ typedef void (*chunk_pass)(const frgi_sweep *, int64_t, void *);
 static chunk_pass choose_pass(const frgi_transport *t, const frgi_sweep_ops *ops)
 {
     const frgi_sweep *const s = &t->s;
-    const bool balanced = s->tau_a == 1 && s->tau_b == 1 && !(s->dummy_a > 0) && !(s->dummy_b > 0);
-    const bool may = t->skips && balanced && s->x && s->store == FRGI_X32 && !s->fresh &&
-                     s->ld / FRGI_MARK <= UINT16_MAX;
-    if (!may || (t->marks && t->share > 0.6)) {
-        return ops->chunk[s->store];
+    const bool balanced =
+        s->to.tau_a == 1 && s->to.tau_b == 1 && !(s->dummy.a > 0) && !(s->dummy.b > 0);
+    const bool may = t->skip.allowed && balanced && s->x.at && s->x.store == FRGI_X32 &&
+                     !s->x.fresh && s->ld / FRGI_MARK <= UINT16_MAX;
+    if (!may || (t->skip.holds && t->skip.share > 0.6)) {
+        return ops->chunk[s->x.store];
     }
-    return t->marks ? ops->marked : ops->marking;
+    return t->skip.holds ? ops->marked : ops->marking;
 }
 
 /** Whether the lists still hold, and how much is on new ones. */
@@ -504,15 +507,15 @@ static void watch_marks(frgi_transport *t, bool now)
     const frgi_sweep *const s = &t->s;
     double moved = 0;
     for (int64_t j = 0; j < s->m; j++) {
-        moved = s->b[j] > 0 ? fmax(moved, fabs(s->G[j] - t->G_marked[j])) : moved;
+        moved = s->to.b[j] > 0 ? fmax(moved, fabs(s->G[j] - t->skip.G[j])) : moved;
     }
-    t->marks = moved <= FRGI_MARKS_HOLD;
+    t->skip.holds = moved <= FRGI_MARKS_HOLD;
     if (now) {
         int64_t listed = 0;
         for (int64_t group = 0; group < s->rows / FRGI_GROUP; group++) {
-            listed += s->listed[group];
+            listed += s->active.listed[group];
         }
-        t->share = (double)listed * FRGI_MARK * FRGI_GROUP / ((double)s->rows * (double)s->ld);
+        t->skip.share = (double)listed * FRGI_MARK * FRGI_GROUP / ((double)s->rows * (double)s->ld);
     }
 }
 
@@ -522,17 +525,18 @@ static void set_range(frgi_transport *t, const frgi_sweep_ops *ops)
 {
     frgi_sweep *const s = &t->s;
     float least = INFINITY, most = -INFINITY, least_top = INFINITY;
-#pragma omp parallel for schedule(static) num_threads(t->threads) reduction(min                    \
-                                                                            : least, least_top)    \
-    reduction(max                                                                                  \
-              : most)
+#pragma omp parallel for schedule(static) num_threads(t->work.threads)                             \
+    reduction(min                                                                                  \
+              : least, least_top) reduction(max                                                    \
+                                            : most)
     for (int64_t group = 0; group < s->rows / FRGI_GROUP; group++) {
         const int64_t i0 = group * FRGI_GROUP;
-        float *const rows = (void *)(t->scratch + (size_t)omp_get_thread_num() * t->scratch_bytes);
-        s->fill(s, i0, 1, rows);
+        float *const rows =
+            (void *)(t->work.scratch + (size_t)omp_get_thread_num() * t->work.scratch_bytes);
+        s->x.fill(s, i0, 1, rows);
         for (int64_t i = i0; i < i0 + FRGI_GROUP && i < s->n; i++) {
             float low, high;
-            if (!(s->a[i] > 0) && s->tau_a < 1) { /* has no potential */
+            if (!(s->to.a[i] > 0) && s->to.tau_a < 1) { /* has no potential */
                 continue;
             }
             ops->span(s, rows + (i - i0) * s->ld, &low, &high);
@@ -543,8 +547,8 @@ static void set_range(frgi_transport *t, const frgi_sweep_ops *ops)
     }
     const float floor = least_top - (float)(40 * FRGI_LOG2_E);
     t->cut = least < floor;
-    s->low = t->cut ? floor : least;
-    s->step = (most - s->low) / 65535;
+    s->x.low = t->cut ? floor : least;
+    s->x.step = (most - s->x.low) / 65535;
 }
 
 /** What the blocks of columns tell, in their order, behind an error that was there before. */
@@ -552,11 +556,11 @@ static frgi_columns_result of_all_blocks(const frgi_transport *t, double error, 
 {
     frgi_columns_result all = {error, 0, (double)INFINITY, -(double)INFINITY, 0};
     for (int64_t b = 0; b < count; b++) {
-        all.error += t->blocks[b].error;
-        all.increment = fmax(all.increment, t->blocks[b].increment);
-        all.lost += t->blocks[b].lost;
-        all.low = fmin(all.low, t->blocks[b].low);
-        all.high = fmax(all.high, t->blocks[b].high);
+        all.error += t->work.blocks[b].error;
+        all.increment = fmax(all.increment, t->work.blocks[b].increment);
+        all.lost += t->work.blocks[b].lost;
+        all.low = fmin(all.low, t->work.blocks[b].low);
+        all.high = fmax(all.high, t->work.blocks[b].high);
     }
     return all;
 }
@@ -565,7 +569,7 @@ static int64_t rows_far(const frgi_sweep *s)
 {
     int64_t far = 0;
     for (int64_t c = 0; c < s->chunks; c++) {
-        far += s->far[c];
+        far += s->out_of_range[c];
     }
     return far;
 }
@@ -576,112 +580,112 @@ void frgi_transport_pass(frgi_transport *t)
     const frgi_sweep_ops *const ops = frgi_sweep_ops_of(t->ctx);
     const chunk_pass chunk = choose_pass(t, ops);
     const bool marking = chunk == ops->marking;
-    if (s->fresh && s->x && s->store == FRGI_X16) {
+    if (s->x.fresh && s->x.at && s->x.store == FRGI_X16) {
         set_range(t, ops);
     }
     if (t->saved.G) {
         record(t);
     }
     if (marking) {
-        memcpy(t->G_marked, s->G, (size_t)s->ld * sizeof *s->G);
+        memcpy(t->skip.G, s->G, (size_t)s->ld * sizeof *s->G);
     }
     const int64_t n_blocks = (s->m + COLUMN_BLOCK - 1) / COLUMN_BLOCK;
     const bool parallel = (double)s->rows * (double)s->ld > 2e4;
     /* costs as much as the others that are compared: what is stored is neither made nor passed
      * over */
-    const bool usual = parallel && !s->fresh && !marking && (s->x || !t->kept);
-    const int threads = frgi_oversubscription_team(&t->oversubscription, t->threads);
+    const bool usual = parallel && !s->x.fresh && !marking && (s->x.at || !t->kept);
+    const int threads = frgi_oversubscription_team(&t->work.oversubscription, t->work.threads);
     const double began = frgi_seconds();
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (parallel)
     for (int64_t c = 0; c < s->chunks; c++) {
-        chunk(s, c, t->scratch + (size_t)omp_get_thread_num() * t->scratch_bytes);
+        chunk(s, c, t->work.scratch + (size_t)omp_get_thread_num() * t->work.scratch_bytes);
     }
-    t->blocks[0].error = 0;
+    t->work.blocks[0].error = 0;
     update_dummy(t);
-    double error = t->blocks[0].error;
+    double error = t->work.blocks[0].error;
 #pragma omp parallel for schedule(static) num_threads(threads) if (n_blocks > 1)
     for (int64_t b = 0; b < n_blocks; b++) {
         const int64_t first = b * COLUMN_BLOCK, last = first + COLUMN_BLOCK;
-        t->blocks[b] = ops->columns(s, first, last < s->m ? last : s->m, t->momentum);
+        t->work.blocks[b] = ops->columns(s, first, last < s->m ? last : s->m, t->momentum);
     }
     if (usual) {
-        const double share = chunk == ops->marked ? t->share : 1;
-        frgi_oversubscription_note(&t->oversubscription, t->threads,
+        const double share = chunk == ops->marked ? t->skip.share : 1;
+        frgi_oversubscription_note(&t->work.oversubscription, t->work.threads,
                                    (frgi_seconds() - began) / fmax(share, 0.01));
     }
     const frgi_columns_result all = of_all_blocks(t, error, n_blocks);
     error = all.error;
-    t->increment = all.increment;
-    t->bytes += s->x ? (chunk == ops->marked ? t->share : 1) * (double)s->rows * (double)s->ld *
-                           (double)element(s->store)
-                     : 0;
-    if (s->fresh && s->x) {
-        memcpy(s->past_h, s->base_h, (size_t)s->rows * sizeof *s->past_h);
-        memcpy(s->past_g, s->base_g, (size_t)s->ld * sizeof *s->past_g);
-        s->past_k = t->k;
+    t->last.increment = all.increment;
+    t->bytes += s->x.at ? (chunk == ops->marked ? t->skip.share : 1) * (double)s->rows *
+                              (double)s->ld * (double)element(s->x.store)
+                        : 0;
+    if (s->x.fresh && s->x.at) {
+        memcpy(s->base.past_h, s->base.h, (size_t)s->rows * sizeof *s->base.past_h);
+        memcpy(s->base.past_g, s->base.g, (size_t)s->ld * sizeof *s->base.past_g);
+        s->base.past_k = t->k;
     }
-    s->fresh = false;
-    t->far = rows_far(s);
+    s->x.fresh = false;
+    t->last.out_of_range = rows_far(s);
     if (all.lost) {
         rescue(t);
     }
-    if (s->dummy_b > 0) {
+    if (s->dummy.b > 0) {
         carry_mass(t);
     }
-    if (marking || t->marks) {
+    if (marking || t->skip.holds) {
         watch_marks(t, marking);
     }
     error /= t->total;
-    if (s->tau_a < 1 || s->tau_b < 1) {
+    if (s->to.tau_a < 1 || s->to.tau_b < 1) {
         translate(t);
         /* relaxed columns come near b no further than they have to */
         const double step = all.lost ? 1 : fmax(all.high - all.low, 0) / 2 / FRGI_LOG2_E;
-        error = s->tau_b < 1 && isfinite(error) ? step : error;
+        error = s->to.tau_b < 1 && isfinite(error) ? step : error;
     }
     t->passes++;
     t->since++;
     if (!t->accelerate || t->since < PLAIN_PASSES || all.lost) {
         t->momentum = 0;
-    } else if (error > 1.0 * t->error) {
+    } else if (error > 1.0 * t->last.error) {
         t->since = PLAIN_PASSES; /* restart */
         t->momentum = 0;
     } else {
         const double step = (double)(t->since - PLAIN_PASSES);
         t->momentum = step / (step + 3);
     }
-    t->error = error;
-    t->at_floor = frgi_floor_reached(&t->floor, error, noise_of(t));
+    t->last.error = error;
+    t->last.at_floor = frgi_floor_reached(&t->floor, error, noise_of(t));
 }
 
 /** Kernels leave their range; what fixed point has cut off, 2^-57 of a row, comes up to 2^-37 of
  *  it. */
 static double increment_limit(const frgi_transport *t)
 {
-    return is_kernel(&t->s) || (t->s.store == FRGI_X16 && t->cut) ? 10 : 60;
+    return is_kernel(&t->s) || (t->s.x.store == FRGI_X16 && t->cut) ? 10 : 60;
 }
 
 frg_status frgi_transport_solve(frgi_transport *t, double tol, int64_t most)
 {
     for (int64_t pass = 0; pass < most; pass++) {
-        t->skips = true;
+        t->skip.allowed = true;
         frgi_transport_pass(t);
-        t->skips = false;
-        if (!(t->error < (double)INFINITY)) {
+        t->skip.allowed = false;
+        if (!(t->last.error < (double)INFINITY)) {
             FAIL(t->ctx, E_NUMERIC, "pass %lld of Sinkhorn's iteration at epsilon %g gave %g",
-                 (long long)pass + 1, FRGI_LOG2_E / t->k, t->error);
+                 (long long)pass + 1, FRGI_LOG2_E / t->k, t->last.error);
         }
         /* momentum goes up and down on its way */
-        t->at_floor = t->at_floor && (!t->accelerate || t->floor.stale >= MOMENTUM_WAITS);
-        if (tol > 0 && (t->error <= tol || t->at_floor)) {
+        t->last.at_floor = t->last.at_floor && (!t->accelerate || t->floor.stale >= MOMENTUM_WAITS);
+        if (tol > 0 && (t->last.error <= tol || t->last.at_floor)) {
             if (t->accelerate) {
                 frgi_transport_end_plain(t);
             }
             break;
         }
-        if (t->far > 0 || t->increment > increment_limit(t)) {
-            const double error = t->error; /* still that of the latest pass */
-            frgi_transport_renew(t, FRGI_LOG2_E / t->k, t->s.fill, t->s.source);
-            t->error = error;
+        if (t->last.out_of_range > 0 || t->last.increment > increment_limit(t)) {
+            const double error = t->last.error; /* still that of the latest pass */
+            frgi_transport_renew(t, FRGI_LOG2_E / t->k, t->s.x.fill, t->s.x.source);
+            t->last.error = error;
         }
     }
     return FRG_OK;

@@ -53,40 +53,61 @@ typedef struct {
     double *values;
 } frgi_transport_list;
 
+/** Threads, and memory that a pass is done with. */
 typedef struct {
-    frg_context *ctx;
-    frgi_sweep s;
-    const frgi_transport_list *list; /* NULL: the plan is that of the exponents */
-    frgi_marginals how;
-    double k; /* log2(e) / epsilon */
-    bool accelerate;
     int threads;
     frgi_oversubscription oversubscription; /* whether a pass is for all of them */
     char *scratch;
     size_t scratch_bytes; /* of one thread */
     frgi_columns_result *blocks;
-    double *y, *u, *v; /* of the rounding; y 1, u = v = 0 before */
-    bool rounded;
-    bool cut;         /* X16: exponents below s.low are stored as that */
-    bool skips;       /* passes may leave out what weighs nothing */
-    bool marks;       /* the lists of vectors hold */
-    double share;     /* of the vectors that are listed */
-    double *G_marked; /* potentials of the marking pass */
-    double total;     /* the mass that is carried */
-    /* after the last pass; error: L1 relative to total, or where the target is relaxed the largest
-     * step of G in natural logarithms, its mean apart */
-    double increment, error;
-    frgi_floor floor; /* of the errors since frgi_transport_watch */
+} frgi_workspace;
+
+/** The terms of the plan that round it: y 1, u = v = 0 before. */
+typedef struct {
+    double *y, *u, *v;
+    bool done;
+} frgi_rounding;
+
+/** Passes over the vectors of frgi_active alone. */
+typedef struct {
+    bool allowed; /* passes may leave out what weighs nothing */
+    bool holds;   /* the lists do */
+    double share; /* of the vectors that are listed */
+    double *G;    /* potentials of the marking pass */
+} frgi_skipping;
+
+/** Of the last pass. */
+typedef struct {
+    double increment; /* largest |G - G0| */
+    double error;     /* L1 relative to total, or where the target is relaxed the largest step of
+                           * G in natural logarithms, its mean apart */
     bool at_floor;    /* the error is what rounding leaves */
-    double shift;     /* relaxed: what the last pass moved from G to F */
+    double shift;     /* relaxed: what it moved from G to F */
     double raised;    /* partial: what it put on G behind its step */
+    int64_t out_of_range; /* rows */
+} frgi_pass_result;
+
+typedef struct {
+    frg_context *ctx;
+    frgi_sweep s;
+    const frgi_transport_list *list; /* NULL: the plan is that of the exponents */
+    frgi_marginals how;
+    frgi_cost_storage storage;
+    void *kept;   /* s.x.at as it was opened: finishing reads exponents from their source */
+    double k;     /* log2(e) / epsilon */
+    double total; /* the mass that is carried */
+    bool accelerate;
+    bool cut; /* X16: exponents below s.x.low are stored as that */
+    frgi_skipping skip;
     double momentum;
-    int64_t since, passes, far;
+    int64_t since, passes; /* since a restart of the momentum; all */
+    frgi_pass_result last;
+    frgi_floor floor; /* of the errors since frgi_transport_watch */
+    frgi_rounding rounding;
     double bytes; /* read from the store so far */
     frgi_saved_iterates saved;
+    frgi_workspace work;
     frgi_arena memory;
-    void *kept; /* s.x as it was opened: finishing reads exponents from their source */
-    frgi_cost_storage storage;
 } frgi_transport;
 
 /** a and b are copied. */
@@ -121,12 +142,12 @@ void frgi_transport_set_dummy(frgi_transport *t);
  *  out. */
 double frgi_log_penalty(const double *w, const double *log_w, const double *x, int64_t n,
                         bool product, double rate);
-/** One full iteration; t->error is the L1 error of the columns before it. */
+/** One full iteration; t->last.error is the L1 error of the columns before it. */
 void frgi_transport_pass(frgi_transport *t);
 /** Of accelerated passes the last one ends on its plain step, not on its extrapolation. */
 void frgi_transport_end_plain(frgi_transport *t);
-/** Passes until error <= tol, it is at the floor of rounding (t->at_floor; not where tol is 0), or
- *  `most` are done; E_NUMERIC where something is not a number. */
+/** Passes until error <= tol, it is at the floor of rounding (t->last.at_floor; not where
+ *  tol is 0), or `most` are done; E_NUMERIC where something is not a number. */
 FRG_MUST_USE frg_status frgi_transport_solve(frgi_transport *t, double tol, int64_t most);
 
 static inline double frgi_transport_sum(const double *x, int64_t n)
@@ -141,7 +162,7 @@ static inline double frgi_transport_sum(const double *x, int64_t n)
 /** Bytes of an exponent that a row of the plan is made from. */
 static inline size_t frgi_exponent_size(const frgi_sweep *s)
 {
-    return s->store == FRGI_X64 ? sizeof(double) : sizeof(float);
+    return s->x.store == FRGI_X64 ? sizeof(double) : sizeof(float);
 }
 
 /* ---- gw_round.c ---- */

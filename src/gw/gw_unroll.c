@@ -56,7 +56,7 @@ typedef struct {
 static double dummy_of(const unrolled *w, int64_t i)
 {
     const frgi_sweep *const s = &w->t.s;
-    return s->dummy_a > 0 && s->a[i] > 0 ? exp2(s->F[i] + w->dummy_now) : 0;
+    return s->dummy.a > 0 && s->to.a[i] > 0 ? exp2(s->F[i] + w->dummy_now) : 0;
 }
 
 static void add_entry(const unrolled *w, int64_t i, int64_t j, double value)
@@ -73,7 +73,7 @@ static void plan_row(void *user, int64_t i, const double *row, int64_t chunk)
         pulled += row[j] * frgi_entry(w->g, i, j);
         mass += row[j];
     }
-    const double scale = !w->exact_rows ? 1 : mass > 0 ? w->t.s.a[i] / mass : 0;
+    const double scale = !w->exact_rows ? 1 : mass > 0 ? w->t.s.to.a[i] / mass : 0;
     const double each = w->exact_rows && mass > 0 ? pulled / mass : 0;
     for (int64_t j = 0; j < w->m; j++) {
         const double value = scale * row[j] * (frgi_entry(w->g, i, j) - each);
@@ -95,14 +95,14 @@ static void pass_row(void *user, int64_t i, const double *row, int64_t chunk)
         pull -= w->h[j] * row[j];
         mass += row[j];
     }
-    const double each = mass > 0 ? s->tau_a * pull / mass : 0;
+    const double each = mass > 0 ? s->to.tau_a * pull / mass : 0;
     for (int64_t j = 0; j < w->m; j++) {
         sums[j] -= each * row[j];
         add_entry(w, i, j, row[j] * (w->h[j] + each));
     }
     w->extra[i] = 0;
     w->of_dummy[i] = each * dummy;
-    w->by_a[i] += s->a[i] > 0 ? (s->product ? 1 : s->tau_a) * pull / s->a[i] : 0;
+    w->by_a[i] += s->to.a[i] > 0 ? (s->to.product ? 1 : s->to.tau_a) * pull / s->to.a[i] : 0;
 }
 
 /** The rows of the plan that F and G give, without rounding; their sums over the chunks into q. */
@@ -114,7 +114,7 @@ static void through_rows(unrolled *w, const double *G, const double *F, frgi_row
     memcpy(s->F, F, (size_t)w->n * sizeof *F);
     frgi_transport_place(&w->t);
     for (int64_t i = 0; i < w->n; i++) {
-        s->p[i] = s->a[i] > 0 ? exp2(F[i] - s->H0[i]) : 0;
+        s->p[i] = s->to.a[i] > 0 ? exp2(F[i] - s->base.H0[i]) : 0;
     }
     memset(w->sums, 0, (size_t)(FRGI_GRAD_CHUNKS * w->m) * sizeof *w->sums);
     frgi_transport_rows(&w->t, 0, w->n, FRGI_GRAD_CHUNKS, visit, w);
@@ -134,17 +134,17 @@ static void replay(unrolled *w, int64_t first, int64_t count)
     memcpy(s->G, saved->G + slot * w->ld, (size_t)w->ld * sizeof *s->G);
     frgi_transport_place(t); /* may renew, which sets G_last */
     memcpy(s->G_last, saved->G_last + slot * w->ld, (size_t)w->ld * sizeof *s->G_last);
-    s->dummy_g = saved->dummy_g[slot];
+    s->dummy.g = saved->dummy_g[slot];
     for (int64_t r = 0; r < count; r++) {
         memcpy(w->q + r * w->m, s->G, (size_t)w->m * sizeof *s->G);
-        w->dummy_g[r] = s->dummy_g;
+        w->dummy_g[r] = s->dummy.g;
         t->momentum = saved->momentum[(first + r) % FRGI_SAVED_MOST];
         frgi_transport_pass(t);
         for (int64_t j = 0; j < w->m; j++) {
-            w->plain[r * w->m + j] = s->G_last[j] - (s->b[j] > 0 ? t->raised : 0);
+            w->plain[r * w->m + j] = s->G_last[j] - (s->to.b[j] > 0 ? t->last.raised : 0);
         }
         for (int64_t i = 0; i < w->n; i++) {
-            w->p[r * w->n + i] = s->F[i] - (s->a[i] > 0 ? t->shift : 0);
+            w->p[r * w->n + i] = s->F[i] - (s->to.a[i] > 0 ? t->last.shift : 0);
         }
     }
 }
@@ -152,8 +152,8 @@ static void replay(unrolled *w, int64_t first, int64_t count)
 /** log2 of the column sum that led from q to the plain step. */
 static double log_column(const frgi_sweep *s, double q, double plain, int64_t j)
 {
-    const double weight = s->tau_b == 1 || s->product ? 1 : s->tau_b;
-    return q - (plain - weight * s->log_b[j]) / s->tau_b;
+    const double weight = s->to.tau_b == 1 || s->to.product ? 1 : s->to.tau_b;
+    return q - (plain - weight * s->to.log_b[j]) / s->to.tau_b;
 }
 
 typedef struct {
@@ -169,8 +169,9 @@ static void pull_shift(unrolled *w, const double *plain, const double *p, double
     const frgi_sweep *const s = &w->t.s;
     const frgi_marginals *const how = &w->t.how;
     const double strength = 1 / (1 / how->rho_a + 1 / how->rho_b), unit = 1 / w->t.k;
-    const shifted_side sides[] = {{s->a, s->log_a, p, how->rho_a, -1, w->n, w->extra, w->by_a},
-                                  {s->b, s->log_b, plain, how->rho_b, 1, w->m, by_plain, w->by_b}};
+    const shifted_side sides[] = {
+        {s->to.a, s->to.log_a, p, how->rho_a, -1, w->n, w->extra, w->by_a},
+        {s->to.b, s->to.log_b, plain, how->rho_b, 1, w->m, by_plain, w->by_b}};
     double pulled = 0;
     for (int side = 0; side < 2; side++) {
         for (int64_t i = 0; i < sides[side].n; i++) {
@@ -182,20 +183,20 @@ static void pull_shift(unrolled *w, const double *plain, const double *p, double
         const shifted_side *const z = &sides[side];
         const double rate = unit / z->rho;
         const double sum =
-            frgi_log_penalty(z->weights, z->logs, z->potentials, z->n, s->product, rate);
+            frgi_log_penalty(z->weights, z->logs, z->potentials, z->n, s->to.product, rate);
         for (int64_t i = 0; i < z->n; i++) {
             if (!(z->weights[i] > 0)) {
                 continue;
             }
-            const double x = z->potentials[i] - (s->product ? z->logs[i] : 0);
+            const double x = z->potentials[i] - (s->to.product ? z->logs[i] : 0);
             const double share = z->weights[i] * exp(-rate * x - sum);
             const double each = z->sign * pulled * strength / z->rho * share;
             z->by_potential[i] += each;
             /* and by the weights in the sum; relative to the product log w is taken out of the
              * potential again */
-            z->by_weight[i] -=
-                (z->sign * pulled * strength * w->per_epsilon * share + (s->product ? each : 0)) /
-                z->weights[i];
+            z->by_weight[i] -= (z->sign * pulled * strength * w->per_epsilon * share +
+                                (s->to.product ? each : 0)) /
+                               z->weights[i];
         }
     }
 }
@@ -205,13 +206,13 @@ static void add_softmax(const frgi_sweep *s, const double *potentials, double sc
 {
     double top = -(double)INFINITY, sum = 0;
     for (int64_t j = 0; j < s->m; j++) {
-        top = s->b[j] > 0 ? fmax(top, potentials[j]) : top;
+        top = s->to.b[j] > 0 ? fmax(top, potentials[j]) : top;
     }
     for (int64_t j = 0; j < s->m; j++) {
-        sum += s->b[j] > 0 ? exp2(potentials[j] - top) : 0;
+        sum += s->to.b[j] > 0 ? exp2(potentials[j] - top) : 0;
     }
     for (int64_t j = 0; j < s->m; j++) {
-        to[j] += s->b[j] > 0 ? scale * exp2(potentials[j] - top) / sum : 0;
+        to[j] += s->to.b[j] > 0 ? scale * exp2(potentials[j] - top) / sum : 0;
     }
 }
 
@@ -223,11 +224,11 @@ static double pull_raise(unrolled *w, const double *q, const double *plain, doub
     const frgi_sweep *const s = &w->t.s;
     const double mass = w->t.total;
     const double ratio = exp2(frgi_log_sum(plain, w->m) - frgi_log_sum(q, w->m));
-    const double left = s->dummy_b + mass - s->dummy_b * ratio;
+    const double left = s->dummy.b + mass - s->dummy.b * ratio;
     if (!(left > 1e-9 * mass)) {
         return 0;
     }
-    const double each = pulled * s->dummy_b * ratio / left;
+    const double each = pulled * s->dummy.b * ratio / left;
     add_softmax(s, plain, each, by_plain);
     for (int64_t j = 0; j < w->m; j++) {
         w->by_b[j] += pulled * (ratio - 1) / left;
@@ -243,22 +244,22 @@ static void pull_pass(unrolled *w, int64_t r, double by_both, double *by_plain, 
     frgi_sweep *const s = &w->t.s;
     const double *const q = w->q + r * w->m, *const plain = w->plain + r * w->m;
     double sums = 0, top = -(double)INFINITY, of_row = 0, taken = 0;
-    if (s->tau_a < 1 || s->tau_b < 1) {
+    if (s->to.tau_a < 1 || s->to.tau_b < 1) {
         pull_shift(w, plain, w->p + r * w->n, by_plain);
     }
-    const double raise = s->dummy_b > 0 ? pull_raise(w, q, plain, by_both, by_plain) : 0;
+    const double raise = s->dummy.b > 0 ? pull_raise(w, q, plain, by_both, by_plain) : 0;
     for (int64_t j = 0; j < w->m; j++) {
-        const bool live = s->b[j] > 0;
-        w->h[j] = live ? s->tau_b * by_plain[j] * exp2(-log_column(s, q[j], plain[j], j)) : 0;
-        w->by_b[j] += live ? (s->product ? 1 : s->tau_b) * by_plain[j] / s->b[j] : 0;
+        const bool live = s->to.b[j] > 0;
+        w->h[j] = live ? s->to.tau_b * by_plain[j] * exp2(-log_column(s, q[j], plain[j], j)) : 0;
+        w->by_b[j] += live ? (s->to.product ? 1 : s->to.tau_b) * by_plain[j] / s->to.b[j] : 0;
         top = live ? fmax(top, q[j]) : top;
     }
     for (int64_t j = 0; j < w->m; j++) {
-        sums += s->b[j] > 0 ? exp2(q[j] - top) : 0;
+        sums += s->to.b[j] > 0 ? exp2(q[j] - top) : 0;
     }
     /* the dummy row: v_j = dummy_b softmax(q)_j */
-    for (int64_t j = 0; j < w->m && s->dummy_b > 0; j++) {
-        of_row -= s->b[j] > 0 ? w->h[j] * s->dummy_b * exp2(q[j] - top) / sums : 0;
+    for (int64_t j = 0; j < w->m && s->dummy.b > 0; j++) {
+        of_row -= s->to.b[j] > 0 ? w->h[j] * s->dummy.b * exp2(q[j] - top) / sums : 0;
     }
     memcpy(s->F, w->p + r * w->n, (size_t)w->n * sizeof *s->F);
     w->dummy_now = w->dummy_g[r];
@@ -267,13 +268,13 @@ static void pull_pass(unrolled *w, int64_t r, double by_both, double *by_plain, 
     }
     w->dummy_pull = taken > 0 ? *by_dummy / taken : 0;
     through_rows(w, q, w->p + r * w->n, pass_row, by_q);
-    for (int64_t j = 0; j < w->m && s->dummy_b > 0; j++) {
-        by_q[j] -= s->b[j] > 0 ? of_row * exp2(q[j] - top) / sums : 0;
-        w->by_b[j] += of_row / s->dummy_b;
+    for (int64_t j = 0; j < w->m && s->dummy.b > 0; j++) {
+        by_q[j] -= s->to.b[j] > 0 ? of_row * exp2(q[j] - top) / sums : 0;
+        w->by_b[j] += of_row / s->dummy.b;
     }
     add_softmax(s, q, -raise, by_q);
-    for (int64_t i = 0; i < w->n && s->dummy_a > 0; i++) {
-        w->by_a[i] += *by_dummy / s->dummy_a;
+    for (int64_t i = 0; i < w->n && s->dummy.a > 0; i++) {
+        w->by_a[i] += *by_dummy / s->dummy.a;
     }
     *by_dummy = 0;
     for (int64_t i = 0; i < w->n; i++) {
@@ -300,7 +301,7 @@ static void pull_passes(unrolled *w, double *by_q)
             double by_both = 0;
             for (int64_t j = 0; j < w->m; j++) {
                 by_plain[j] = (1 + mu) * by_q[j] + later[j];
-                by_both += w->t.s.b[j] > 0 ? by_q[j] + later[j] : 0;
+                by_both += w->t.s.to.b[j] > 0 ? by_q[j] + later[j] : 0;
                 later[j] = -mu * by_q[j];
             }
             pull_pass(w, r, by_both, by_plain, by_q, &by_dummy);
@@ -331,31 +332,31 @@ static frg_status open_unrolled(unrolled *w, frg_context *ctx)
     w->q = cut(&room, FRGI_SAVED_STRIDE * m);
     w->plain = cut(&room, FRGI_SAVED_STRIDE * m);
     s->F = cut(&at, rows);
-    s->H0 = cut(&at, rows);
+    s->base.H0 = cut(&at, rows);
     s->p = cut(&at, rows);
-    s->dummy = cut(&at, rows);
+    s->dummy.row = cut(&at, rows);
     s->mass = cut(&at, rows);
-    s->base_h = (float *)(void *)cut(&at, rows);
+    s->base.h = (float *)(void *)cut(&at, rows);
     w->extra = cut(&at, rows);
     w->by_a = cut(&at, rows);
     w->of_dummy = cut(&at, rows);
     s->G = cut(&at, ld);
-    s->G0 = cut(&at, ld);
+    s->base.G0 = cut(&at, ld);
     s->G_last = cut(&at, ld);
     s->col = cut(&at, ld);
-    s->base_g = (float *)(void *)cut(&at, ld);
+    s->base.g = (float *)(void *)cut(&at, ld);
     s->g = cut(&at, ld);
     w->h = cut(&at, ld);
     w->by_b = cut(&at, ld);
     w->sums = cut(&at, FRGI_GRAD_CHUNKS * m);
     memcpy(s->F, known->F, (size_t)rows * sizeof *s->F);
-    memcpy(s->H0, known->H0, (size_t)rows * sizeof *s->H0);
-    memcpy(s->base_h, known->base_h, (size_t)rows * sizeof *s->base_h);
+    memcpy(s->base.H0, known->base.H0, (size_t)rows * sizeof *s->base.H0);
+    memcpy(s->base.h, known->base.h, (size_t)rows * sizeof *s->base.h);
     memcpy(s->G, known->G, (size_t)ld * sizeof *s->G);
-    memcpy(s->G0, known->G0, (size_t)ld * sizeof *s->G0);
-    memcpy(s->base_g, known->base_g, (size_t)ld * sizeof *s->base_g);
+    memcpy(s->base.G0, known->base.G0, (size_t)ld * sizeof *s->base.G0);
+    memcpy(s->base.g, known->base.g, (size_t)ld * sizeof *s->base.g);
     w->t.saved.G = NULL; /* nothing is recorded */
-    w->t.rounded = w->t.skips = w->t.marks = w->t.accelerate = false;
+    w->t.rounding.done = w->t.skip.allowed = w->t.skip.holds = w->t.accelerate = false;
     return FRG_OK;
 }
 
@@ -363,7 +364,7 @@ frg_status frgi_unrolled_vjp(const frgi_transport *t, const frg_array *g, const 
                              double *a, double *b)
 {
     frg_context *const ctx = t->ctx;
-    const bool holds = t->s.tau_a == 1 && t->s.tau_b == 1 && !(t->how.mass > 0);
+    const bool holds = t->s.to.tau_a == 1 && t->s.to.tau_b == 1 && !(t->how.mass > 0);
     unrolled w = {.t = *t,
                   .from = t,
                   .g = g,
@@ -371,7 +372,7 @@ frg_status frgi_unrolled_vjp(const frgi_transport *t, const frg_array *g, const 
                   .n = t->s.n,
                   .m = t->s.m,
                   .ld = t->s.ld,
-                  .exact_rows = t->s.tau_a == 1 && !(t->how.mass > 0),
+                  .exact_rows = t->s.to.tau_a == 1 && !(t->how.mass > 0),
                   .per_epsilon = t->k / FRGI_LOG2_E};
     double *by_q = NULL;
     frg_status status = FRG_OK;
@@ -382,8 +383,8 @@ frg_status frgi_unrolled_vjp(const frgi_transport *t, const frg_array *g, const 
         pull_passes(&w, by_q);
     }
     if (holds) {
-        frgi_centre(w.by_a, t->s.a, w.n);
-        frgi_centre(w.by_b, t->s.b, w.m);
+        frgi_centre(w.by_a, t->s.to.a, w.n);
+        frgi_centre(w.by_b, t->s.to.b, w.m);
     }
     if (a) {
         memcpy(a, w.by_a, (size_t)w.n * sizeof *a);

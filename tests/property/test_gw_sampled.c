@@ -759,30 +759,31 @@ static void order(void)
         frgi_order places = {0};
         open_level(&t, &o, linear);
         frgi_transport *const w = &t.l.t;
-        CHECK_NEAR((double)w->s.negligible, 0x1p-60 * t.b[0] * M, 1e-6 * 0x1p-60);
+        CHECK_NEAR((double)w->s.active.negligible, 0x1p-60 * t.b[0] * M, 1e-6 * 0x1p-60);
         CHECK_OK(t.ctx, frgi_level_step(&t.l, 100, 0));
-        frgi_transport_renew(w, o.epsilon, w->s.fill,
-                             w->s.source); /* potentials in the exponents */
+        frgi_transport_renew(w, o.epsilon, w->s.x.fill,
+                             w->s.x.source); /* potentials in the exponents */
         frgi_transport_pass(w);
         if (moved) {
             CHECK_OK(t.ctx, frgi_order_open(&places, &t.l));
             CHECK(places.moved);
             for (int p = 0; p < M && places.moved; p++)
-                CHECK(((const float *)w->s.g)[p] == (float)(w->s.G[p] - w->s.G0[p]));
+                CHECK(((const float *)w->s.g)[p] == (float)(w->s.G[p] - w->s.base.G0[p]));
         }
         if (again)
-            frgi_transport_renew(w, o.epsilon, w->s.fill, w->s.source);
+            frgi_transport_renew(w, o.epsilon, w->s.x.fill, w->s.x.source);
         w->accelerate = true;
         CHECK_OK(t.ctx, frgi_transport_solve(w, 0, PASSES));
-        CHECK(w->far == 0 && w->marks);
-        CHECK_SAYS(!moved || w->share < 0.5, "%g of the vectors are looked at", w->share);
-        CHECK_SAYS(moved || w->share > 2 * share, "%g of them, %g in order", w->share, share);
-        share = w->share;
+        CHECK(w->last.out_of_range == 0 && w->skip.holds);
+        CHECK_SAYS(!moved || w->skip.share < 0.5, "%g of the vectors are looked at", w->skip.share);
+        CHECK_SAYS(moved || w->skip.share > 2 * share, "%g of them, %g in order", w->skip.share,
+                   share);
+        share = w->skip.share;
         frgi_order_close(&places, &t.l);
-        CHECK(!w->marks || !moved);
+        CHECK(!w->skip.holds || !moved);
         if (!moved)
-            CHECK_BITS(w->s.x, x, (size_t)(rows * ld) * sizeof *x);
-        memcpy(x, w->s.x, (size_t)(rows * ld) * sizeof *x);
+            CHECK_BITS(w->s.x.at, x, (size_t)(rows * ld) * sizeof *x);
+        memcpy(x, w->s.x.at, (size_t)(rows * ld) * sizeof *x);
         double worst = 0, error = 0;
         const double *const taped = w->saved.G + 4 * ld; /* the 129th pass over this cost */
         for (int j = 0; j < M && !moved; j++)
@@ -800,19 +801,19 @@ static void order(void)
                 sum += plan[i * M + j];
             error += fabs(sum);
         }
-        CHECK_SAYS(error < w->error + 1e-4, "rows are off by %g", error);
+        CHECK_SAYS(error < w->last.error + 1e-4, "rows are off by %g", error);
         CHECK_OK(t.ctx, frgi_transport_solve(w, 0, 2));
-        CHECK(w->marks);
+        CHECK(w->skip.holds);
         for (int j = 0; j < M; j++)
             w->s.G[j] += j % 2 ? 20 : 0;
         frgi_transport_place(w);
         CHECK_OK(t.ctx, frgi_transport_solve(w, 0, 1));
-        CHECK(!w->marks);
+        CHECK(!w->skip.holds);
         for (int j = 0; j < M; j++) /* further than f32 reaches: what is stored is read no more */
             w->s.G[j] += j % 2 ? 100 : 0;
-        CHECK(w->s.x != NULL);
+        CHECK(w->s.x.at != NULL);
         frgi_transport_place(w);
-        CHECK(w->s.x == NULL);
+        CHECK(w->s.x.at == NULL);
         close_level(&t);
     }
     drop_bed(&t);
