@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "gw/gw_floor.h"
-#include "gw/gw_room.h"
+#include "gw/gw_marginals.h"
 
 typedef struct {
     int64_t n;

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "core/oversubscription.h"
-#include "gw/gw_room.h"
+#include "gw/gw_marginals.h"
 
 enum { FEW_POINTS = 1024, BATCH = 64 };
 

@@ -21,8 +21,8 @@
 #include <string.h>
 
 #include "gw/gw_graph.h"
+#include "gw/gw_marginals.h"
 #include "gw/gw_plan.h"
-#include "gw/gw_room.h"
 #include "linalg/blas.h"
 
 enum { EXTRA = 6, ROUNDS = 60, STREAM_EMBED = 190 };

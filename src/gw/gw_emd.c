@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "gw/gw_assign.h"
-#include "gw/gw_room.h"
+#include "gw/gw_marginals.h"
 
 #define FARTHEST (FRGI_ASSIGN_FAR / 1e3) /* of a cost */
 

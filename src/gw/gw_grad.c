@@ -31,7 +31,7 @@
 #include <string.h>
 
 #include "gw/gw_grad.h"
-#include "gw/gw_room.h"
+#include "gw/gw_marginals.h"
 
 /* ---- the system ------------------------------------------------------------------------------ */
 

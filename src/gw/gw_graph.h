@@ -119,5 +119,9 @@ typedef struct {
 
 const frgi_graph_ops *frgi_graph_ops_of(const frg_context *ctx);
 
+/** The parser behind frg_graph_read, on bytes (gw_graph_read.c); `name` stands in messages. */
+FRG_MUST_USE frg_status frgi_graph_parse(frg_graph **out, frg_context *ctx, const char *bytes,
+                                         int64_t count, const char *name, int directed);
+
 #pragma GCC visibility pop
 #endif

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "gw/gw_graph.h"
-#include "gw/gw_graph_read.h"
 #include "io/decimal.h"
 
 typedef struct {

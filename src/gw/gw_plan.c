@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "gw/gw_room.h"
+#include "gw/gw_marginals.h"
 
 enum { ROW_CHUNKS = 64, SUM_CHUNKS = 8 };
 

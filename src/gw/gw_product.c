@@ -3,7 +3,7 @@
  * The rows are cut into parts that depend on their number alone, each one call of the BLAS on one
  * thread: bits do not depend on the threads, and a context of one thread wakes no other.
  */
-#include "gw/gw_room.h"
+#include "gw/gw_marginals.h"
 #include "linalg/blas.h"
 
 void frgi_gw_product(const frg_context *ctx, char ta, char tb, int64_t n, int64_t m, int64_t k,

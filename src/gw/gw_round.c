@@ -13,7 +13,7 @@
 #include <omp.h>
 #include <string.h>
 
-#include "gw/gw_room.h"
+#include "gw/gw_marginals.h"
 #include "gw/gw_transport.h"
 
 /* ---- rows of the plan ------------------------------------------------------------------------ */

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "gw/gw_build.h"
+#include "gw/gw_marginals.h"
 #include "gw/gw_plan.h"
-#include "gw/gw_room.h"
 #include "gw/gw_store.h"
 
 enum { WARM_PASSES = 2 };

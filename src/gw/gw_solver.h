@@ -4,8 +4,8 @@
 
 #include "gw/gw_build.h"
 #include "gw/gw_distances.h"
+#include "gw/gw_marginals.h"
 #include "gw/gw_plan.h"
-#include "gw/gw_room.h"
 
 #pragma GCC visibility push(hidden)
 

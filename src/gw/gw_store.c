@@ -6,7 +6,7 @@
  */
 #include "gw/gw_store.h"
 
-#include "gw/gw_room.h"
+#include "gw/gw_marginals.h"
 
 static const char *store_name(frg_gw_store store)
 {

@@ -29,7 +29,7 @@
 #include <string.h>
 
 #include "gw/gw_build.h"
-#include "gw/gw_room.h"
+#include "gw/gw_marginals.h"
 
 enum { PLAIN_PASSES = 5, COLUMN_BLOCK = 1024, MOMENTUM_WAITS = 32 };
 #define NO_WEIGHT (-1e30) /* log2 of 0 that survives sums */

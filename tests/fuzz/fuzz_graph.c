@@ -1,7 +1,6 @@
 /* fuzz_graph.c - any bytes as a Matrix Market file or edge list: no crash, nothing lost, sound
  * graphs alone. */
 #include "gw/gw_graph.h"
-#include "gw/gw_graph_read.h"
 
 #include "fuzz.h"
 

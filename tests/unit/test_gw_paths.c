@@ -7,7 +7,6 @@
  */
 #include "fourge/gw.h"
 #include "gw/gw_graph.h"
-#include "gw/gw_graph_read.h"
 #include "test.h"
 
 typedef struct {

@@ -1,6 +1,7 @@
-/* gw_room.h - small things that the files of this room share. */
-#ifndef FRGI_GW_ROOM_H
-#define FRGI_GW_ROOM_H
+/* gw_marginals.h - weights of both sides as marginals of a plan: checked, normalised, partial; and
+ * Sinkhorn's iteration and dense products inside of a run. */
+#ifndef FRGI_GW_MARGINALS_H
+#define FRGI_GW_MARGINALS_H
 
 #include "core/core.h"
 #include "fourge/gw.h"
