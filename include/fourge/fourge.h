@@ -286,7 +286,8 @@ FRG_API void frg_peak_reset(frg_context *ctx);
 
 /* ---- for programs on top of the library ------------------------------------------------------ */
 
-/** Writes `count` bytes into a file that appears whole or not at all; "-" is standard output. */
+/** Writes `count` bytes into a file that appears whole or not at all; "-" is standard output.
+ *  Errors: E_CREATE, E_WRITE, E_MEMORY, E_ARG. */
 FRG_API FRG_MUST_USE frg_status frg_write_file(frg_context *ctx, const char *path,
                                                const void *bytes, int64_t count);
 /** The nearest of `count` names by edit distance, for "did you mean"; NULL when none is near. */

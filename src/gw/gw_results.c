@@ -122,7 +122,7 @@ frg_status frg_gw_resume(frg_gw *s, const frg_checkpoint *c)
 
 const frg_gw_report *frg_gw_get(const frg_gw *s)
 {
-    return &s->report;
+    return s ? &s->report : NULL;
 }
 
 const frg_plan *frg_gw_plan(const frg_gw *s)
