@@ -195,6 +195,8 @@ typedef struct frg_demean frg_demean;
 
 /** Defaults into the first struct_size bytes of o. */
 FRG_API void frg_demean_defaults(frg_demean_opts *o, size_t struct_size);
+/** The fields of frg_demean_opts (frg_option). */
+FRG_API const frg_option *frg_demean_options(void);
 /** codes: n x Q int32, any strides, >= 0, gaps allowed.  weights: n f64 >= 0 or NULL.  slopes:
  *  varying slopes, NULL for none; `no_intercept` has bit q set for a factor with slopes alone.
  *  codes and weights are copied in the compact form the plan needs; the caller's arrays are not
@@ -387,6 +389,8 @@ typedef struct frg_fe frg_fe;
 
 /** Defaults into the first struct_size bytes of o. */
 FRG_API void frg_fe_defaults(frg_fe_opts *o, size_t struct_size);
+/** The fields of frg_fe_opts (frg_option); those of `demean` are frg_demean_options(). */
+FRG_API const frg_option *frg_fe_options(void);
 /** Fits `formula` (fixest's grammar, e.g. "y ~ x1 + i(year, ref=1980) | firm^industry + year") on a
  *  table. Text and logicals (FALSE, TRUE) are factors, coded as R codes them. Rows are dropped in
  *  the order missing, subset, zero weight, singletons, connected set.  Returns the demeaner's

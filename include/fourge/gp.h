@@ -123,6 +123,8 @@ typedef struct frg_gp frg_gp;
 
 /** Defaults into the first struct_size bytes of o. */
 FRG_API void frg_gp_defaults(frg_gp_opts *o, size_t struct_size);
+/** The fields of frg_gp_opts (frg_option). */
+FRG_API const frg_option *frg_gp_options(void);
 /** x: n x d, y: n or n x q; f64 or f32, any strides; both are copied.  Values that the expression
  *  leaves out are set from the data (l = 0.5 sqrt(d) sd, variance = var(y), noise = 0.1 var(y),
  *  mean = mean(y)). Errors: E_KERNEL with the position in the text, E_SHAPE, E_DTYPE,
@@ -315,6 +317,8 @@ typedef struct {
 
 /** Defaults into the first struct_size bytes of o. */
 FRG_API void frg_gp_fit_defaults(frg_gp_fit_opts *o, size_t struct_size);
+/** The fields of frg_gp_fit_opts (frg_option). */
+FRG_API const frg_option *frg_gp_fit_options(void);
 /** Maximises ell + log prior over the free parameters within their bounds, from the current ones;
  *  leaves the best parameters in gp.  Free parameters that still have the values that the data gave
  *  them begin at likelier ones where lengthscales or periods are among them: of a few, evaluated on

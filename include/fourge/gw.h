@@ -197,6 +197,8 @@ typedef struct frg_sinkhorn frg_sinkhorn;
 
 /** Defaults into the first struct_size bytes of o. */
 FRG_API void frg_sinkhorn_defaults(frg_sinkhorn_opts *o, size_t struct_size);
+/** The fields of frg_sinkhorn_opts (frg_option). */
+FRG_API const frg_option *frg_sinkhorn_options(void);
 /** cost: n x m, f32 or f64, any strides, alive as long as the solver.  a (n), b (m): f64 or NULL
  *  for uniform ones; n and m at most 2^31 - 2; balanced problems are normalised to mass 1 (W_TOTALS
  *  where the sums are not 1). Errors: E_DISTANCE with row and column, E_MARGINAL (for sums of a
@@ -496,6 +498,8 @@ FRG_API const char *frg_gw_reason_name(frg_gw_reason r);
 FRG_API const char *frg_gw_start_name(frg_gw_start s);
 /** Defaults into the first struct_size bytes of o. */
 FRG_API void frg_gw_defaults(frg_gw_opts *o, size_t struct_size);
+/** The fields of frg_gw_opts (frg_option). */
+FRG_API const frg_option *frg_gw_options(void);
 /** The settings of a preset into o (mode, scale, sampling, annealing, inner passes, starts,
  *  polish).  To change some of them, call this, set them, and leave o->preset at
  *  FRG_GW_PRESET_NONE. */

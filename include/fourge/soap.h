@@ -198,6 +198,8 @@ typedef struct frg_soap frg_soap;
 
 /** The profile's defaults into the first struct_size bytes of o. */
 FRG_API void frg_soap_defaults(frg_soap_opts *o, size_t struct_size, frg_soap_profile profile);
+/** The fields of frg_soap_opts (frg_option); defaults are those of the profile emerging. */
+FRG_API const frg_option *frg_soap_options(void);
 
 /** A handle with group 0.  o NULL: the profile emerging with lr 1e-3.  Errors: E_OPTION for values
  *  outside their range, E_UNSUPPORTED for options that do not go together, E_ARG, E_MEMORY. */
