@@ -495,6 +495,7 @@ static int start_line(cli *c, int argc, char **argv)
     c->argv = argv;
     c->program = argc > 0 ? argv[0] : "fourge";
     c->json_errors = asks_json(argc, argv);
+    options_open();
     settings_defaults(&c->set);
     c->color_err = wants_color(COLOR_AUTO, STDERR_FILENO);
     const int code = read_line(c, argc, argv);

@@ -126,6 +126,9 @@ typedef struct {
     option_state state;
     const char *group; /* heading in the help */
     const char *help;
+    const frg_option *(*of)(void); /* the library's table that the rest is in; NULL: none */
+    size_t place;                  /* of its row: the offset there */
+    int dashes;                    /* 1: the words of `choices` are written with dashes */
 } option_spec;
 
 /** The subcommands of `fourge gp`, `soap` and `bench` as bits; those of `gw` are in
@@ -163,7 +166,7 @@ typedef struct {
 } command_spec;
 
 /** Both tables end with a row whose name is NULL. */
-extern const option_spec option_table[];
+extern option_spec option_table[];
 extern const command_spec command_table[];
 
 const command_spec *find_command(const char *name);
@@ -176,6 +179,8 @@ const option_spec *find_option(const char *name, size_t length, unsigned mask);
 const char *nearest_option(const char *name, size_t length, unsigned mask);
 const char *nearest_command(const char *name);
 
+/** Fills in what the library says of its options; before anything reads option_table. */
+void options_open(void);
 void settings_defaults(settings *s);
 /** Of the field of a number, a flag or a choice. */
 size_t option_bytes(const option_spec *o);
