@@ -358,7 +358,7 @@ static int refuse_later(const cli *c)
         if (o->state != OPTION_LATER || !*value || !(o->commands & c->command->bit)) {
             continue;
         }
-        if (o->field == offsetof(settings, family) && strcmp(*value, "ols") == 0) {
+        if (o->field == offsetof(settings, fe_job.family) && strcmp(*value, "ols") == 0) {
             continue;
         }
         char where[80];
@@ -525,13 +525,13 @@ int cli_run(cli *c, int argc, char **argv)
     if (code) {
         return code;
     }
-    if (c->set.version) {
+    if (c->set.pages.version) {
         return print_version(c);
     }
-    if (c->set.explain) {
-        return explain_code(c, c->set.explain);
+    if (c->set.pages.explain) {
+        return explain_code(c, c->set.pages.explain);
     }
-    if (!c->command || c->set.help || c->set.options_json) {
+    if (!c->command || c->set.pages.help || c->set.pages.options_json) {
         return command_help(c);
     }
     code = check_line(c);

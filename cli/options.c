@@ -97,14 +97,14 @@ void settings_defaults(settings *s)
     s->gw.dimensions = 2;
     s->fe.n_vcov =
         0; /* the first --vcov replaces the default; command_fe puts it back where none came */
-    s->rows = 1e6;
+    s->design.rows = 1e6;
     frg_soap_defaults(&s->soap, sizeof s->soap, FRG_SOAP_EMERGING);
-    s->soap_layers = 12;
-    s->soap_hidden = 256;
-    s->soap_mlp = 1024;
-    s->soap_steps = 20;
-    s->soap_warmup = 3;
-    s->soap_batched = 1;
+    s->soap_job.layers = 12;
+    s->soap_job.hidden = 256;
+    s->soap_job.mlp = 1024;
+    s->soap_job.steps = 20;
+    s->soap_job.warmup = 3;
+    s->soap_job.batched = 1;
 }
 
 /* ---- finding --------------------------------------------------------------------------------- */
