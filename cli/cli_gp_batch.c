@@ -74,7 +74,7 @@ static int read_member(cli *c, batch *b, int64_t i)
     gp_data *d = &b->data[i];
     const int json = c->json_errors;
     c->json_errors = 0; /* the result says it of the member */
-    int code = gp_data_read(c, d, b->paths[i], c->set.x, c->set.y);
+    int code = gp_data_read(c, d, b->paths[i], c->set.gp_job.x, c->set.gp_job.y);
     b->first = b->first || code ? b->first : d;
     if (!code && (d->q != 1 || d->d != b->first->d)) {
         code = cli_fail(c, "E_SHAPE", b->paths[i], "give one --y and the same inputs to all",
@@ -115,7 +115,7 @@ static int name_parameters(cli *c, batch *b, gp_job *job)
 {
     job->data = *b->first; /* borrowed */
     job->opts.column_names = (const char *const *)b->first->x_names;
-    job->what = c->set.batch_fit ? GP_FIT : GP_VALUE;
+    job->what = c->set.gp_job.batch_fit ? GP_FIT : GP_VALUE;
     int code = gp_job_create(c, job);
     job->what = GP_BATCH;
     job->data = (gp_data){0};
@@ -136,7 +136,7 @@ static int name_parameters(cli *c, batch *b, gp_job *job)
         }
     }
     for (int64_t i = 0; i < b->n; i++) {
-        b->members[i].gradient = c->set.no_gradient ? NULL : b->gradients + i * (int64_t)p;
+        b->members[i].gradient = c->set.gp_job.no_gradient ? NULL : b->gradients + i * (int64_t)p;
         b->members[i].fitted = b->fitted + i * (int64_t)p;
     }
     return 0;
@@ -180,7 +180,7 @@ static void batch_json(frg_json *j, const cli *c, const void *of)
     frg_json_string(j, "status", frg_status_name(job->status));
     frg_json_integer(j, "count", b->n);
     frg_json_integer(j, "failed", result->failed);
-    frg_json_bool(j, "fit", c->set.batch_fit);
+    frg_json_bool(j, "fit", c->set.gp_job.batch_fit);
     frg_json_open_array(j, "members");
     for (int64_t i = 0; i < b->n; i++) {
         const frg_gp_member *m = &b->members[i];
@@ -196,7 +196,7 @@ static void batch_json(frg_json *j, const cli *c, const void *of)
         if (m->message[0]) {
             frg_json_string(j, m->status < 0 ? "error" : "warning", m->message);
         }
-        if (m->status >= 0 && c->set.batch_fit) {
+        if (m->status >= 0 && c->set.gp_job.batch_fit) {
             numbers(j, "parameters", b, m->fitted);
         } else if (m->status >= 0 && m->gradient) {
             numbers(j, "gradient", b, m->gradient);
@@ -216,9 +216,9 @@ static void batch_json(frg_json *j, const cli *c, const void *of)
 static void batch_table(frg_report *r, const cli *c, const batch *b)
 {
     const char *const of = c->set.format != FORMAT_CSV ? ""
-                           : c->set.batch_fit          ? "parameters."
+                           : c->set.gp_job.batch_fit   ? "parameters."
                                                        : "gradient.";
-    frg_report_table_open(r, c->set.batch_fit ? "Fitted parameters" : "Gradients");
+    frg_report_table_open(r, c->set.gp_job.batch_fit ? "Fitted parameters" : "Gradients");
     frg_report_table_column(r, "data", FRG_LEFT);
     frg_report_table_column(r, "n", FRG_RIGHT);
     frg_report_table_column(r, "log_likelihood", FRG_RIGHT);
@@ -231,7 +231,7 @@ static void batch_table(frg_report *r, const cli *c, const batch *b)
     frg_report_table_column(r, "status", FRG_LEFT);
     for (int64_t i = 0; i < b->n; i++) {
         const frg_gp_member *m = &b->members[i];
-        const double *values = c->set.batch_fit ? m->fitted : m->gradient;
+        const double *values = c->set.gp_job.batch_fit ? m->fitted : m->gradient;
         frg_report_cell_text(r, b->paths[i]);
         frg_report_cell_integer(r, b->data[i].n);
         if (m->status >= 0) {
@@ -297,7 +297,7 @@ int gp_batch(cli *c, gp_job *job)
     if (!code) {
         const double begin = now_seconds();
         job->status =
-            c->set.batch_fit
+            c->set.gp_job.batch_fit
                 ? frg_gp_batch_fit(c->ctx, b.n, b.members, job->kernel, &job->opts, &job->fit)
                 : frg_gp_batch_eval(c->ctx, b.n, b.members, job->kernel, &job->opts);
         job->times.total = now_seconds() - begin;

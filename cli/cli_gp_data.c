@@ -93,7 +93,7 @@ static int other_columns(const cli *c, gp_data *d)
     d->x_names = calloc(MOST_COLUMNS, sizeof *d->x_names);
     for (int64_t i = 0; d->x_names && i < frg_table_columns(d->table); i++) {
         const frg_column *k = frg_table_column(d->table, i);
-        const char *const taken[] = {s->noise_column, s->noise_groups, mean};
+        const char *const taken[] = {s->gp_job.noise_column, s->gp_job.noise_groups, mean};
         int used = 0;
         for (int w = 0; w < 3; w++) {
             used = used || (taken[w] && strcmp(k->name, taken[w]) == 0);

@@ -231,13 +231,13 @@ static void predictions(frg_json *j, const cli *c, const gp_job *job, const frg_
 {
     const int64_t m = job->fresh.n;
     frg_json_integer(j, "m", m);
-    frg_json_bool(j, "observed", c->set.observed);
+    frg_json_bool(j, "observed", c->set.gp_job.observed);
     if (job->predicted.mean) {
         outputs(j, "mean", job->predicted.mean, m, r->q);
         vector(j, "variance", job->predicted.variance, m, 1);
     }
     if (job->predicted.draws) {
-        frg_json_bool(j, "prior", c->set.prior_draws || c->n_arguments == 2);
+        frg_json_bool(j, "prior", c->set.gp_job.prior_draws || c->n_arguments == 2);
         frg_json_open_array(j, "samples");
         for (int64_t s = 0; s < job->predicted.samples; s++) {
             outputs(j, NULL, job->predicted.draws + s * m * r->q, m, r->q);

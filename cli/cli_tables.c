@@ -9,17 +9,18 @@
 int cli_table_options(cli *c)
 {
     settings *s = &c->set;
-    if (s->delimiter) {
-        const int tab = strcmp(s->delimiter, "\\t") == 0 || strcmp(s->delimiter, "tab") == 0;
-        if (!tab && strlen(s->delimiter) != 1) {
+    if (s->input.delimiter) {
+        const int tab =
+            strcmp(s->input.delimiter, "\\t") == 0 || strcmp(s->input.delimiter, "tab") == 0;
+        if (!tab && strlen(s->input.delimiter) != 1) {
             return cli_fail(c, "E_OPTION", "--delimiter", "",
-                            "--delimiter takes one character or tab, got '%s'", s->delimiter);
+                            "--delimiter takes one character or tab, got '%s'", s->input.delimiter);
         }
-        s->table.delimiter = tab ? '\t' : s->delimiter[0];
+        s->table.delimiter = tab ? '\t' : s->input.delimiter[0];
     }
-    if (s->n_na) {
-        s->table.na = s->na;
-        s->table.n_na = s->n_na;
+    if (s->input.n_na) {
+        s->table.na = s->input.na;
+        s->table.n_na = s->input.n_na;
     }
     return 0;
 }

@@ -175,14 +175,14 @@ static int time_runs(cli *c, bench_run *b, int repeats)
 
 int bench_repeats(const cli *c)
 {
-    return c->set.repeat > 0 ? c->set.repeat : c->set.quick ? 3 : 5;
+    return c->set.repeat > 0 ? c->set.repeat : c->set.design.quick ? 3 : 5;
 }
 
 int bench_case_begins(cli *c, int slow)
 {
     frg_peak_reset(c->ctx);
     frg_warnings_clear(c->ctx);
-    return !(c->set.quick && slow);
+    return !(c->set.design.quick && slow);
 }
 
 int bench_line_begin(cli *c, const char *bench, int repeats, frg_json **j)
@@ -327,7 +327,8 @@ static int bench_one(cli *c, const bench_case *k, int64_t rows, int repeats, FIL
 
 static int bench_fe(cli *c, FILE *to)
 {
-    const int64_t rows = (int64_t)(c->set.quick ? fmin(c->set.rows, 1e5) : c->set.rows);
+    const int64_t rows =
+        (int64_t)(c->set.design.quick ? fmin(c->set.design.rows, 1e5) : c->set.design.rows);
     const int repeats = bench_repeats(c);
     int worst = 0;
     for (size_t i = 0; i < sizeof fe_cases / sizeof *fe_cases && worst <= 1; i++) {

@@ -63,12 +63,12 @@ static int read_matrix(cli *c, const char *option, const char *path, frg_npy **f
 static int read_all(cli *c, demean_job *d)
 {
     const settings *s = &c->set;
-    int code = read_matrix(c, "--columns", s->columns, &d->x_file, &d->x);
+    int code = read_matrix(c, "--columns", s->arrays.columns, &d->x_file, &d->x);
     if (!code) {
-        code = read_matrix(c, "--codes", s->codes, &d->codes_file, &d->codes);
+        code = read_matrix(c, "--codes", s->arrays.codes, &d->codes_file, &d->codes);
     }
-    if (!code && s->weights_file) {
-        code = read_matrix(c, "--weights", s->weights_file, &d->weights_file, &d->weights);
+    if (!code && s->arrays.weights_file) {
+        code = read_matrix(c, "--weights", s->arrays.weights_file, &d->weights_file, &d->weights);
     }
     return code;
 }
@@ -546,7 +546,7 @@ static int job(cli *c, demean_job *d)
     const double before = now_seconds();
     const frg_array flat = frg_vector(d->out.data, d->out.dtype, d->out.shape[0]);
     const int was_flat = frg_npy_array(d->x_file).ndim == 1 && d->out.offset == 0;
-    const frg_status status = frg_npy_write(c->ctx, c->set.out, was_flat ? flat : d->out);
+    const frg_status status = frg_npy_write(c->ctx, c->set.arrays.out, was_flat ? flat : d->out);
     d->write = now_seconds() - before;
     if (status < 0) {
         return cli_fail_library(c, status);
@@ -561,9 +561,9 @@ int command_demean(cli *c)
     const struct {
         const char *name, *value;
         int needed;
-    } files[] = {{"--columns", c->set.columns, 1},
-                 {"--codes", c->set.codes, 1},
-                 {"--out", c->set.out, !c->set.dry_run}};
+    } files[] = {{"--columns", c->set.arrays.columns, 1},
+                 {"--codes", c->set.arrays.codes, 1},
+                 {"--out", c->set.arrays.out, !c->set.dry_run}};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         if (files[i].needed && !files[i].value) {
             return cli_fail(c, "E_OPTION", files[i].name,

@@ -194,7 +194,7 @@ static int save_effects(cli *c, const fe_job *job)
 {
     frg_table *t = NULL;
     const frg_status status = frg_fe_effects(job->fit, &t);
-    return write_table(c, t, status, c->set.save_effects);
+    return write_table(c, t, status, c->set.fe_job.save_effects);
 }
 
 static int save_residuals(cli *c, const fe_job *job)
@@ -208,7 +208,7 @@ static int save_residuals(cli *c, const fe_job *job)
     const char *const names[2] = {"residual", "fitted"};
     const double *const columns[2] = {values, values + n};
     const int code = status < 0 ? cli_fail_library(c, status)
-                                : write_numbers(c, n, names, columns, c->set.save_residuals);
+                                : write_numbers(c, n, names, columns, c->set.fe_job.save_residuals);
     free(values);
     return code;
 }
@@ -227,7 +227,7 @@ static int save_groups(cli *c, const fe_job *job)
         }
         status = status < 0 ? status : frg_table_create(&t, c->ctx, n);
         status = status < 0 ? status : frg_table_add_integers(t, "group", values);
-        code = write_table(c, t, status, c->set.save_groups);
+        code = write_table(c, t, status, c->set.fe_job.save_groups);
     }
     free(groups);
     free(values);
@@ -245,7 +245,7 @@ static int read_new_data(cli *c, const fe_job *job, frg_table **out)
     }
     formula[0] = '1';
     memcpy(formula + 1, right, length + 1);
-    const frg_status status = read_named(c, formula, NULL, c->set.predict, out);
+    const frg_status status = read_named(c, formula, NULL, c->set.fe_job.predict, out);
     free(formula);
     return *out ? 0 : cli_fail_read(c, status);
 }
@@ -267,13 +267,13 @@ static int save_predictions(cli *c, const fe_job *job)
     }
     if (!code && unseen > 0 && !c->set.quiet) {
         fprintf(stderr, "fourge: %" PRId64 " of %" PRId64 " rows of ", unseen, n);
-        write_visible(stderr, c->set.predict);
+        write_visible(stderr, c->set.fe_job.predict);
         fputs(" have a level that the fit has not seen: no prediction\n", stderr);
     }
     const char *const names[2] = {"prediction", NULL};
     const double *const columns[2] = {values, NULL};
     if (!code) {
-        code = write_numbers(c, n, names, columns, c->set.predictions);
+        code = write_numbers(c, n, names, columns, c->set.fe_job.predictions);
     }
     free(values);
     frg_table_destroy(data);
@@ -295,14 +295,14 @@ static int save_html(cli *c, const fe_job *job)
 static int save_files(cli *c, const fe_job *job)
 {
     const settings *s = &c->set;
-    int code = s->save_effects ? save_effects(c, job) : 0;
-    if (!code && s->save_residuals) {
+    int code = s->fe_job.save_effects ? save_effects(c, job) : 0;
+    if (!code && s->fe_job.save_residuals) {
         code = save_residuals(c, job);
     }
-    if (!code && s->save_groups) {
+    if (!code && s->fe_job.save_groups) {
         code = save_groups(c, job);
     }
-    if (!code && s->predict) {
+    if (!code && s->fe_job.predict) {
         code = save_predictions(c, job);
     }
     if (!code && s->report) {
@@ -350,17 +350,17 @@ static int model_options(cli *c)
     if (s->fe.n_vcov == 0) {
         s->fe.n_vcov = 1; /* the default stands in the first place */
     }
-    if (!s->predict != !s->predictions) {
+    if (!s->fe_job.predict != !s->fe_job.predictions) {
         return cli_fail(c, "E_OPTION", "--predict", "",
                         "--predict NEW and --predictions FILE go together");
     }
-    const int needs_effects = s->save_effects || s->predict;
-    if (needs_effects && s->keep_effects == KEEP_NO) {
+    const int needs_effects = s->fe_job.save_effects || s->fe_job.predict;
+    if (needs_effects && s->fe_job.keep_effects == KEEP_NO) {
         return cli_fail(c, "E_OPTION", "--keep-effects", "leave it out, or say yes",
                         "--keep-effects no: %s needs the fixed effects",
-                        s->save_effects ? "--save-effects" : "--predict");
+                        s->fe_job.save_effects ? "--save-effects" : "--predict");
     }
-    s->fe.keep_effects = needs_effects || s->keep_effects == KEEP_YES;
+    s->fe.keep_effects = needs_effects || s->fe_job.keep_effects == KEEP_YES;
     if (s->checkpoint && (s->repeat > 0 || s->fe.keep_effects)) {
         return cli_fail(c, "E_OPTION", "--checkpoint", "",
                         "--checkpoint goes neither with --repeat nor with the fixed effects "

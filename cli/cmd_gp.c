@@ -33,7 +33,7 @@ static const subcommand subcommands[GP_SUBCOMMANDS] = {
 /** Is the first file a MODEL, or DATA?  Nothing but a process made of DATA needs the name of y. */
 static int is_model(const cli *c, gp_subcommand what)
 {
-    return c->n_arguments == subcommands[what].model_arguments && !c->set.y;
+    return c->n_arguments == subcommands[what].model_arguments && !c->set.gp_job.y;
 }
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -55,7 +55,7 @@ static int check_arguments(const cli *c, gp_subcommand what)
 static int check_given(const cli *c, gp_subcommand what)
 {
     const settings *s = &c->set;
-    const int fits = what == GP_FIT || s->batch_fit;
+    const int fits = what == GP_FIT || s->gp_job.batch_fit;
     const int model = is_model(c, what);
     const int new_mean = what == GP_PREDICT || what == GP_SAMPLE; /* --mean column:M is of NEW */
     if (model && s->dry_run) {
@@ -87,17 +87,18 @@ static int check_needed(const cli *c, gp_subcommand what)
 {
     const settings *s = &c->set;
     const int either = c->n_arguments == subcommands[what].model_arguments; /* MODEL|DATA */
-    const int from_data = either && (s->y || s->kernel || s->batch_fit);
+    const int from_data = either && (s->gp_job.y || s->gp_job.kernel || s->gp_job.batch_fit);
     const int data = subcommands[what].stands_on_data || from_data;
     const struct {
         const char *name, *how;
         int missing;
     } needed[] = {
-        {"--y", "--y COLUMN", data && !s->y},
-        {"--kernel", "--kernel EXPR, as in \"1.7*rbf(l=0.2) + noise(0.04)\"", data && !s->kernel},
+        {"--y", "--y COLUMN", data && !s->gp_job.y},
+        {"--kernel", "--kernel EXPR, as in \"1.7*rbf(l=0.2) + noise(0.04)\"",
+         data && !s->gp_job.kernel},
         {"--kernel", "a MODEL before NEW, DATA with --y, or --kernel EXPR",
-         what == GP_SAMPLE && c->n_arguments == 2 && !s->kernel},
-        {"--samples", "--samples N", what == GP_SAMPLE && s->samples == 0},
+         what == GP_SAMPLE && c->n_arguments == 2 && !s->gp_job.kernel},
+        {"--samples", "--samples N", what == GP_SAMPLE && s->gp_job.samples == 0},
     };
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         if (needed[i].missing) {
@@ -159,7 +160,7 @@ static int add_noise(const cli *c, gp_job *job)
  *  column. */
 int gp_job_create(cli *c, gp_job *job)
 {
-    const int fits = job->what == GP_FIT || c->set.batch_fit;
+    const int fits = job->what == GP_FIT || c->set.gp_job.batch_fit;
     const int learns = fits && !job->data.noise;
     const int words = strstr(job->kernel, "noise") || strstr(job->kernel, "white");
     int code = learns && !words ? add_noise(c, job) : 0;
@@ -194,12 +195,12 @@ static int read_data(cli *c, gp_job *job)
 {
     const settings *s = &c->set;
     const double start = now_seconds();
-    int code = gp_data_read(c, &job->data, job->path, s->x, s->y);
-    if (!code && s->noise_column) {
-        code = gp_data_noise(c, &job->data, s->noise_column);
+    int code = gp_data_read(c, &job->data, job->path, s->gp_job.x, s->gp_job.y);
+    if (!code && s->gp_job.noise_column) {
+        code = gp_data_noise(c, &job->data, s->gp_job.noise_column);
     }
-    if (!code && s->noise_groups) {
-        code = gp_data_groups(c, &job->data, s->noise_groups);
+    if (!code && s->gp_job.noise_groups) {
+        code = gp_data_groups(c, &job->data, s->gp_job.noise_groups);
     }
     if (!code && mean_column(c)) {
         code = gp_data_mean(c, &job->data, mean_column(c));
@@ -315,7 +316,7 @@ static int take_memory(const cli *c, gp_job *job)
 {
     const frg_gp_report r = frg_gp_get_report(job->gp);
     int code = 0;
-    if (!c->set.no_gradient) {
+    if (!c->set.gp_job.no_gradient) {
         code = need(c, &job->gradient, frg_gp_parameter_count(job->gp), 1);
     }
     if (!code && job->what == GP_LOO) {
@@ -401,7 +402,7 @@ static int draw(cli *c, gp_job *job, int prior)
         out.stride[2] = 1;
     }
     const frg_status status = frg_gp_sample(job->gp, new_points(job), job->predicted.samples, prior,
-                                            c->set.observed, out);
+                                            c->set.gp_job.observed, out);
     for (int64_t i = 0; job->fresh.mean && i < job->predicted.samples * m * q; i++) {
         job->predicted.draws[i] += job->fresh.mean[i / q % m];
     }
@@ -414,7 +415,7 @@ static int predict(cli *c, gp_job *job)
     double *square = NULL;
     int code = need(c, &job->predicted.mean, m, q);
     code = code ? code : need(c, &job->predicted.variance, m, 1);
-    if (!code && c->set.covariance) {
+    if (!code && c->set.gp_job.covariance) {
         code = need(c, &square, m, m);
     }
     if (code) {
@@ -425,8 +426,8 @@ static int predict(cli *c, gp_job *job)
     frg_array covariance = frg_matrix(square, FRG_F64, m, m, m);
     frg_gp_predict_opts o;
     frg_gp_predict_defaults(&o, sizeof o);
-    o.observed = c->set.observed;
-    o.variance_floor = c->set.variance_floor;
+    o.observed = c->set.gp_job.observed;
+    o.variance_floor = c->set.gp_job.variance_floor;
     o.mean_values = job->fresh.mean;
     o.mean = &mean;
     o.variance = &variance;
@@ -434,7 +435,7 @@ static int predict(cli *c, gp_job *job)
     frg_status status = frg_gp_predict(job->gp, new_points(job), &o);
     progress_clear(&c->progress);
     if (status == FRG_OK && square) {
-        status = frg_npy_write(c->ctx, c->set.covariance, covariance);
+        status = frg_npy_write(c->ctx, c->set.gp_job.covariance, covariance);
     }
     free(square);
     code = status != FRG_OK ? cli_fail_library(c, status) : 0;
@@ -444,12 +445,12 @@ static int predict(cli *c, gp_job *job)
 /** The model of a file, or one made of DATA at the numbers of the expression, or fitted to it. */
 static int find_model(cli *c, gp_job *job)
 {
-    if (!c->set.y) {
+    if (!c->set.gp_job.y) {
         return load_model(c, job);
     }
     int code = read_data(c, job);
     code = code ? code : gp_job_create(c, job);
-    if (!code && c->set.batch_fit) {
+    if (!code && c->set.gp_job.batch_fit) {
         job->status = fit_of(job);
         progress_clear(&c->progress);
         code = job->status < 0 ? cli_fail_library(c, job->status) : 0;
@@ -470,7 +471,7 @@ static int run_predict(cli *c, gp_job *job)
 /** A process on the new points themselves, for its prior alone: y does not matter. */
 static int create_prior(cli *c, gp_job *job, const char *path)
 {
-    int code = gp_data_read(c, &job->fresh, path, c->set.x, NULL);
+    int code = gp_data_read(c, &job->fresh, path, c->set.gp_job.x, NULL);
     if (code) {
         return code;
     }
@@ -495,7 +496,7 @@ static int run_sample(cli *c, gp_job *job)
         code = read_new(c, job, c->arguments[2]);
     }
     const double start = now_seconds();
-    code = code ? code : draw(c, job, prior || c->set.prior_draws);
+    code = code ? code : draw(c, job, prior || c->set.gp_job.prior_draws);
     job->times.total = now_seconds() - start;
     return code;
 }
@@ -532,7 +533,7 @@ static void page_of(frg_report *r, const cli *c, const void *job)
 
 static int save_model(cli *c, const gp_job *job)
 {
-    const frg_status status = frg_gp_save(job->gp, c->set.save_model);
+    const frg_status status = frg_gp_save(job->gp, c->set.gp_job.save_model);
     return status != FRG_OK ? cli_fail_library(c, status) : 0;
 }
 
@@ -559,8 +560,8 @@ static int estimate(cli *c, gp_job *job)
 {
     const int prior = job->what == GP_SAMPLE && c->n_arguments == 2;
     const gp_data *const d = prior ? &job->fresh : &job->data;
-    const int code =
-        prior ? gp_data_read(c, &job->fresh, c->arguments[1], c->set.x, NULL) : read_data(c, job);
+    const int code = prior ? gp_data_read(c, &job->fresh, c->arguments[1], c->set.gp_job.x, NULL)
+                           : read_data(c, job);
     if (code) {
         return code;
     }
@@ -598,7 +599,7 @@ static int run(cli *c, gp_job *job)
     if (code || c->set.dry_run || job->what == GP_BATCH) {
         return code;
     }
-    if (c->set.save_model) {
+    if (c->set.gp_job.save_model) {
         code = save_model(c, job);
     }
     if (!code && c->set.report) {
@@ -645,8 +646,8 @@ int command_gp(cli *c)
                   .path = c->arguments[1],
                   .opts = c->set.gp,
                   .fit = c->set.gp_fit,
-                  .predicted.samples = c->set.samples,
-                  .kernel = strdup(c->set.kernel ? c->set.kernel : "")};
+                  .predicted.samples = c->set.gp_job.samples,
+                  .kernel = strdup(c->set.gp_job.kernel ? c->set.gp_job.kernel : "")};
     code = job.kernel ? run(c, &job) : cli_fail_memory(c);
     gp_job_release(&job);
     return code;

@@ -47,8 +47,8 @@ int design_parameters(const cli *c, const design *k, double values[MAX_PARAMETER
     for (int i = 0; i < MAX_PARAMETERS; i++) {
         values[i] = k->parameters[i].value;
     }
-    for (int i = 0; i < c->set.n_set; i++) {
-        const char *text = c->set.set[i], *equals = strchr(text, '=');
+    for (int i = 0; i < c->set.design.n_set; i++) {
+        const char *text = c->set.design.set[i], *equals = strchr(text, '=');
         if (!equals) {
             return cli_fail(c, "E_OPTION", "--set", "", "--set takes NAME=VALUE, got '%s'", text);
         }
@@ -257,7 +257,7 @@ static void simulation_json(frg_json *j, const cli *c, const void *job)
         frg_json_number(j, s->design->parameters[i].name, s->parameter[i]);
     }
     frg_json_close_object(j);
-    frg_json_string(j, "out", c->set.out);
+    frg_json_string(j, "out", c->set.arrays.out);
     frg_json_open_object(j, "seconds");
     frg_json_number(j, "total", s->seconds);
     frg_json_close_object(j);
@@ -272,7 +272,7 @@ static void simulation_text(frg_report *r, const cli *c, const void *job)
     frg_report_fact(r, "Rows", grouped(s->data.n, text));
     snprintf(text, sizeof text, "%d", s->data.p);
     frg_report_fact(r, "Columns", text);
-    frg_report_fact(r, "Written to", c->set.out);
+    frg_report_fact(r, "Written to", c->set.arrays.out);
     frg_report_fact(r, "Time", seconds_text(s->seconds, text));
 }
 
@@ -282,10 +282,10 @@ static int make_and_write(void *job)
 {
     simulation *const s = job;
     cli *const c = s->cli;
-    const char *const out = c->set.out;
+    const char *const out = c->set.arrays.out;
     const double start = now_seconds();
     const int made =
-        s->design->make(&s->data, (int64_t)c->set.rows, s->parameter, c->set.context.seed);
+        s->design->make(&s->data, (int64_t)c->set.design.rows, s->parameter, c->set.context.seed);
     const int code = made < 0                                          ? cli_fail_memory(c)
                      : ends_with(out, ".csv") || strcmp(out, "-") == 0 ? write_csv(c, s, out)
                                                                        : write_folder(c, s, out);
@@ -322,11 +322,11 @@ static int simulate(cli *c, simulation *s)
     if (c->set.format != FORMAT_TEXT || c->set.output) {
         return write_result(c, "Simulated data", simulation_json, simulation_text, s);
     }
-    if (!c->set.quiet && strcmp(c->set.out, "-") != 0) {
+    if (!c->set.quiet && strcmp(c->set.arrays.out, "-") != 0) {
         char n[32];
         fprintf(stderr, "fourge: %s: %s rows, %d columns written to ", s->design->name,
                 grouped(d->n, n), d->p);
-        write_visible(stderr, c->set.out);
+        write_visible(stderr, c->set.arrays.out);
         putc('\n', stderr);
     }
     return 0;
@@ -346,7 +346,7 @@ int command_simulate(cli *c)
     if (!s.design) {
         return code;
     }
-    if (!c->set.out) {
+    if (!c->set.arrays.out) {
         return cli_fail(c, "E_OPTION", "--out", "--out FILE.csv or --out FOLDER",
                         "fourge simulate needs --out");
     }

@@ -11,7 +11,7 @@
 
 void soap_options(cli *c, frg_soap_opts *o)
 {
-    if (c->set.soap_optimizer) {
+    if (c->set.soap_job.optimizer) {
         soap_adamw(o, 1e-3);
     } else {
         frg_soap_defaults(o, sizeof *o, (frg_soap_profile)c->set.soap.profile);
@@ -167,10 +167,10 @@ static int qr_run(cli *c, qr_job *j)
 {
     const size_t size = frg_sizeof(j->dtype), count = (size_t)j->count;
     j->q = malloc((size_t)(j->m * j->n) * count * size + 1);
-    j->r = c->set.soap_r ? malloc((size_t)(j->n * j->n) * count * size + 1) : NULL;
+    j->r = c->set.soap_job.r ? malloc((size_t)(j->n * j->n) * count * size + 1) : NULL;
     j->items = calloc(count + 1, sizeof *j->items);
     j->reports = calloc(count + 1, sizeof *j->reports);
-    if (!j->q || !j->items || !j->reports || (c->set.soap_r && !j->r)) {
+    if (!j->q || !j->items || !j->reports || (c->set.soap_job.r && !j->r)) {
         return cli_fail_memory(c);
     }
     for (int64_t i = 0; i < j->count; i++) {
@@ -226,11 +226,11 @@ static int qr_write(cli *c, qr_job *j)
 {
     const double start = now_seconds();
     frg_status s = FRG_OK;
-    if (c->set.soap_q) {
-        s = frg_npy_write(c->ctx, c->set.soap_q, stack(j->q, j->dtype, &j->a, j->m, j->n));
+    if (c->set.soap_job.q) {
+        s = frg_npy_write(c->ctx, c->set.soap_job.q, stack(j->q, j->dtype, &j->a, j->m, j->n));
     }
-    if (s >= 0 && c->set.soap_r) {
-        s = frg_npy_write(c->ctx, c->set.soap_r, stack(j->r, j->dtype, &j->a, j->n, j->n));
+    if (s >= 0 && c->set.soap_job.r) {
+        s = frg_npy_write(c->ctx, c->set.soap_job.r, stack(j->r, j->dtype, &j->a, j->n, j->n));
     }
     j->write = now_seconds() - start;
     return s < 0 ? cli_fail_library(c, s) : 0;
@@ -362,7 +362,7 @@ static int qr_command(cli *c)
         return cli_fail(c, "E_OPTION", "qr", "fourge soap qr A.npy --q Q.npy",
                         "fourge soap qr needs one file of matrices");
     }
-    if (!c->set.soap_q) {
+    if (!c->set.soap_job.q) {
         return cli_fail(c, "E_OPTION", "--q", "fourge soap qr A.npy --q Q.npy",
                         "fourge soap qr needs --q");
     }

@@ -83,7 +83,7 @@ static void make_gradient(const cli *c, const bench_job *j, int64_t p, int64_t t
     for (int64_t i = 0; i < m * n; i++) {
         g[i] = 1e-3f * normal(&state);
     }
-    if (c->set.soap_gradients == 0) { /* power law */
+    if (c->set.soap_job.gradients == 0) { /* power law */
         for (int64_t i = 0; i < m * n; i++) {
             g[i] /= (float)((i / n + 1) * (i % n + 1));
         }
@@ -94,16 +94,16 @@ static void make_gradient(const cli *c, const bench_job *j, int64_t p, int64_t t
 
 static int prepare(cli *c, bench_job *j)
 {
-    const int64_t h = c->set.soap_hidden, f = c->set.soap_mlp;
+    const int64_t h = c->set.soap_job.hidden, f = c->set.soap_job.mlp;
     const int64_t shapes[PARAMS_A_LAYER][2] = {{3 * h, h}, {h, h}, {f, h}, {h, f}};
-    j->n_params = (int64_t)c->set.soap_layers * PARAMS_A_LAYER;
+    j->n_params = (int64_t)c->set.soap_job.layers * PARAMS_A_LAYER;
     const size_t n = (size_t)j->n_params;
     j->shape = calloc(n, sizeof *j->shape);
     j->w = calloc(n, sizeof *j->w);
     j->g = calloc(n, sizeof *j->g);
     j->grads = calloc(n, sizeof *j->grads);
-    j->seconds = calloc((size_t)c->set.soap_steps, sizeof *j->seconds);
-    j->handles = c->set.soap_batched ? 1 : j->n_params;
+    j->seconds = calloc((size_t)c->set.soap_job.steps, sizeof *j->seconds);
+    j->handles = c->set.soap_job.batched ? 1 : j->n_params;
     j->soap = calloc((size_t)j->handles, sizeof *j->soap);
     if (!j->shape || !j->w || !j->g || !j->grads || !j->seconds || !j->soap) {
         return cli_fail_memory(c);
@@ -191,7 +191,7 @@ static int run_steps(cli *c, bench_job *j)
             return cli_fail_library(c, s);
         }
     }
-    for (int64_t t = -(int64_t)c->set.soap_warmup; t < c->set.soap_steps; t++) {
+    for (int64_t t = -(int64_t)c->set.soap_job.warmup; t < c->set.soap_job.steps; t++) {
         frg_status over = make_gradients(c, j, t);
         frg_soap_report r;
         const double start = now_seconds();
@@ -294,12 +294,12 @@ static void bench_fields(frg_json *out, const cli *c, const bench_job *j)
         total += j->seconds[t];
     }
     const double median = median_of(j->seconds, (int)j->done);
-    frg_json_integer(out, "layers", c->set.soap_layers);
-    frg_json_integer(out, "hidden", c->set.soap_hidden);
-    frg_json_integer(out, "mlp", c->set.soap_mlp);
+    frg_json_integer(out, "layers", c->set.soap_job.layers);
+    frg_json_integer(out, "hidden", c->set.soap_job.hidden);
+    frg_json_integer(out, "mlp", c->set.soap_job.mlp);
     frg_json_integer(out, "steps", j->done);
     frg_json_string(out, "status", frg_status_name(j->status));
-    frg_json_string(out, "gradients", c->set.soap_gradients ? "gaussian" : "powerlaw");
+    frg_json_string(out, "gradients", c->set.soap_job.gradients ? "gaussian" : "powerlaw");
     frg_json_number(out, "median_step_seconds", median);
     frg_json_number(out, "max_step_seconds", most);
     frg_json_open_object(out, "phases");
@@ -461,10 +461,10 @@ static int show_line(bench_job *j, int code)
 
 static int bench_layers(cli *c, const layer_case *k, FILE *to)
 {
-    c->set.soap_hidden = k->hidden;
-    c->set.soap_mlp = k->mlp;
-    c->set.soap_gradients = k->gradients;
-    c->set.soap_steps = bench_repeats(c);
+    c->set.soap_job.hidden = k->hidden;
+    c->set.soap_job.mlp = k->mlp;
+    c->set.soap_job.gradients = k->gradients;
+    c->set.soap_job.steps = bench_repeats(c);
     return run(c, show_line, to);
 }
 

@@ -89,7 +89,7 @@ static int work(void *job)
 {
     train_job *const j = job;
     cli *const c = j->worker.c;
-    const int steps = c->set.soap_steps;
+    const int steps = c->set.soap_job.steps;
     if (!c->set.checkpoint) {
         return training_run_make(&j->run, c, &j->set, &j->opts, steps, j->target, NULL, &j->worker);
     }
@@ -157,11 +157,11 @@ static int check_train(const cli *c, int text)
                                           "nonfinite",
                                           "max-update-rms",
                                           "normalize-update"};
-    if (text && c->set.soap_label) {
+    if (text && c->set.soap_job.label) {
         return cli_fail(c, "E_OPTION", "--label", "leave it out",
                         "--label means nothing to a text, whose classes are its characters");
     }
-    for (const option_spec *o = option_table; c->set.soap_optimizer && o->name; o++) {
+    for (const option_spec *o = option_table; c->set.soap_job.optimizer && o->name; o++) {
         const size_t from = offsetof(settings, soap), to = from + sizeof c->set.soap;
         int known = o->field < from || o->field >= to || !c->given[o - option_table];
         for (size_t i = 0; i < sizeof of_adam / sizeof *of_adam && !known; i++) {
@@ -180,7 +180,7 @@ static int check_train(const cli *c, int text)
 int soap_train(cli *c)
 {
     const char *data = c->n_arguments > 1 ? c->arguments[1] : NULL;
-    const char *label = c->set.soap_label;
+    const char *label = c->set.soap_job.label;
     char path[4096];
     if (!data) {
         return cli_fail(c, "E_OPTION", "train", "fourge soap train digits",
@@ -204,10 +204,10 @@ int soap_train(cli *c)
     }
     train_job j = {.worker = {.c = c, .work = work, .abandon = abandon, .may_abandon = may_abandon},
                    .data = c->arguments[1],
-                   .target = c->set.soap_target};
+                   .target = c->set.soap_job.target};
     soap_options(c, &j.opts);
     j.worker.job = &j;
-    j.optimizer = c->set.soap_optimizer ? "adamw" : "soap";
+    j.optimizer = c->set.soap_job.optimizer ? "adamw" : "soap";
     j.lr = j.opts.lr;
     int code = checkpoint_begin(c);
     if (code) {

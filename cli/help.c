@@ -402,11 +402,11 @@ static int find_or_fail(cli *c, const char *name, const command_spec **out)
 static int manual(cli *c, const settings *defaults)
 {
     const command_spec *k;
-    if (strcmp(c->set.man, "fourge") == 0) {
+    if (strcmp(c->set.pages.man, "fourge") == 0) {
         man_program();
         return 0;
     }
-    const int code = find_or_fail(c, c->set.man, &k);
+    const int code = find_or_fail(c, c->set.pages.man, &k);
     if (code) {
         return code;
     }
@@ -419,19 +419,19 @@ int command_help(cli *c)
     settings defaults;
     settings_defaults(&defaults);
     const command_spec *k = c->command;
-    const int asked = k && k->bit == CMD_HELP && !c->set.help;
-    const int as_json = c->set.options_json && c->set.format == FORMAT_JSON;
+    const int asked = k && k->bit == CMD_HELP && !c->set.pages.help;
+    const int as_json = c->set.pages.options_json && c->set.format == FORMAT_JSON;
     const int refused = asked && !as_json ? cli_text_alone(c, "a page of the help") : 0;
     if (refused) {
         return refused;
     }
-    if (asked && c->set.man) {
+    if (asked && c->set.pages.man) {
         return manual(c, &defaults);
     }
-    if (asked && c->set.completion) {
-        return print_completion(c, c->set.completion);
+    if (asked && c->set.pages.completion) {
+        return print_completion(c, c->set.pages.completion);
     }
-    if (asked && c->set.markdown) {
+    if (asked && c->set.pages.markdown) {
         markdown_reference(&defaults);
         return 0;
     }
@@ -442,13 +442,13 @@ int command_help(cli *c)
             return code;
         }
     }
-    if (c->set.options_json) {
+    if (c->set.pages.options_json) {
         options_json(k, &defaults);
     } else if (k) {
         text_command(k, &defaults);
     } else {
         text_program();
-        return c->command || c->set.help ? 0 : 2;
+        return c->command || c->set.pages.help ? 0 : 2;
     }
     return 0;
 }

@@ -358,7 +358,7 @@ static int refuse_later(const cli *c)
         if (o->state != OPTION_LATER || !*value || !(o->commands & c->command->bit)) {
             continue;
         }
-        if (o->field == offsetof(settings, family) && strcmp(*value, "ols") == 0) {
+        if (o->field == offsetof(settings, fe_job.family) && strcmp(*value, "ols") == 0) {
             continue;
         }
         char where[80];
@@ -495,6 +495,7 @@ static int start_line(cli *c, int argc, char **argv)
     c->argv = argv;
     c->program = argc > 0 ? argv[0] : "fourge";
     c->json_errors = asks_json(argc, argv);
+    options_open();
     settings_defaults(&c->set);
     c->color_err = wants_color(COLOR_AUTO, STDERR_FILENO);
     const int code = read_line(c, argc, argv);
@@ -524,13 +525,13 @@ int cli_run(cli *c, int argc, char **argv)
     if (code) {
         return code;
     }
-    if (c->set.version) {
+    if (c->set.pages.version) {
         return print_version(c);
     }
-    if (c->set.explain) {
-        return explain_code(c, c->set.explain);
+    if (c->set.pages.explain) {
+        return explain_code(c, c->set.pages.explain);
     }
-    if (!c->command || c->set.help || c->set.options_json) {
+    if (!c->command || c->set.pages.help || c->set.pages.options_json) {
         return command_help(c);
     }
     code = check_line(c);

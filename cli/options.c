@@ -10,7 +10,77 @@
 
 #include "fourge/report.h"
 
-enum { MAX_NAMES = 128 };
+enum { MAX_NAMES = 128, MAX_WORDS = 1 << 14 };
+
+/* ---- what the library says of its options ---------------------------------------------------- */
+
+/** Names, choices and texts as the program writes them, one after the other. */
+static char rewritten[MAX_WORDS];
+static size_t rewritten_bytes;
+
+/** A copy of `text` with dashes for underscores: all of them, or those of `names` alone, which
+ *  become --names. */
+static const char *in_dashes(const char *text, int all)
+{
+    char *const begin = rewritten + rewritten_bytes;
+    int inside = 0;
+    if (!strchr(text, '`') && !(all && strchr(text, '_'))) {
+        return text;
+    }
+    for (; *text && rewritten_bytes + 4 < sizeof rewritten; text++) {
+        if (*text == '`' && !inside) {
+            rewritten[rewritten_bytes++] = '-';
+            rewritten[rewritten_bytes++] = '-';
+        } else if (*text != '`') {
+            rewritten[rewritten_bytes++] = *text == '_' && (all || inside) ? '-' : *text;
+        }
+        inside ^= *text == '`';
+    }
+    rewritten[rewritten_bytes++] = '\0';
+    return begin;
+}
+
+static void take_row(option_spec *row, const frg_option *o)
+{
+    static const option_kind kinds[] = {
+        [FRG_OPTION_FLAG] = KIND_FLAG,   [FRG_OPTION_INT] = KIND_INT,
+        [FRG_OPTION_INT64] = KIND_INT64, [FRG_OPTION_SIZE] = KIND_SIZE,
+        [FRG_OPTION_REAL] = KIND_REAL,   [FRG_OPTION_CHOICE] = KIND_CHOICE,
+        [FRG_OPTION_TEXT] = KIND_TEXT,   [FRG_OPTION_DATA] = KIND_TEXT};
+    if (row->choices) { /* words for the values of a flag */
+        row->kind = KIND_CHOICE;
+    } else if (row->kind == KIND_FLAG) {
+        row->kind = kinds[o->type];
+    }
+    if (!row->name) {
+        row->name = in_dashes(o->name, 1);
+    }
+    if (row->low == row->high) {
+        row->low = o->low;
+        row->high = o->high;
+        row->open = o->open;
+    }
+    if (!row->choices && o->choices) {
+        row->choices = row->dashes ? in_dashes(o->choices, 1) : o->choices;
+    }
+    if (!row->help) {
+        row->help = in_dashes(o->text, row->dashes);
+    }
+}
+
+void options_open(void)
+{
+    for (option_spec *row = option_table; row->name || row->of; row++) {
+        const frg_option *o = row->of ? row->of() : NULL;
+        while (o && o->offset != row->place) {
+            o++;
+        }
+        if (o) {
+            take_row(row, o);
+            row->of = NULL;
+        }
+    }
+}
 
 void settings_defaults(settings *s)
 {
@@ -27,14 +97,14 @@ void settings_defaults(settings *s)
     s->gw.dimensions = 2;
     s->fe.n_vcov =
         0; /* the first --vcov replaces the default; command_fe puts it back where none came */
-    s->rows = 1e6;
+    s->design.rows = 1e6;
     frg_soap_defaults(&s->soap, sizeof s->soap, FRG_SOAP_EMERGING);
-    s->soap_layers = 12;
-    s->soap_hidden = 256;
-    s->soap_mlp = 1024;
-    s->soap_steps = 20;
-    s->soap_warmup = 3;
-    s->soap_batched = 1;
+    s->soap_job.layers = 12;
+    s->soap_job.hidden = 256;
+    s->soap_job.mlp = 1024;
+    s->soap_job.steps = 20;
+    s->soap_job.warmup = 3;
+    s->soap_job.batched = 1;
 }
 
 /* ---- finding --------------------------------------------------------------------------------- */

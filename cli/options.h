@@ -27,49 +27,73 @@ typedef enum { PROGRESS_AUTO, PROGRESS_JSON, PROGRESS_NONE } progress_mode;
 
 typedef enum { KEEP_AUTO, KEEP_NO, KEEP_YES } keep_mode;
 
-/** All that the command line can set. */
+/** How tables are read. */
 typedef struct {
-    frg_context_opts context;
-    frg_fe_opts fe;
-    frg_table_opts table;
-    /* every command */
-    int format, color, progress;
-    int quiet, verbose, help, version, options_json, dry_run, repeat;
-    const char *output, *report, *explain, *checkpoint;
-    /* input tables */
     const char *delimiter;
     const char *na[MAX_NA];
     int n_na;
-    /* fe */
+} input_settings;
+
+/** Beside frg_fe_opts. */
+typedef struct {
     const char *save_effects, *save_residuals, *save_groups, *predict, *predictions;
     const char *family, *offset, *split, *panel;
     int keep_effects;
-    /* gp */
-    frg_gp_opts gp;
-    frg_gp_fit_opts gp_fit;
+} fe_settings;
+
+/** Beside frg_gp_opts and frg_gp_fit_opts. */
+typedef struct {
     const char *x, *y, *kernel, *noise_column, *noise_groups, *save_model, *covariance;
     int no_gradient, observed, prior_draws, batch_fit;
     int64_t samples;
     double variance_floor;
-    /* demean */
-    const char *columns, *codes, *weights_file;
-    /* demean and simulate */
-    const char *out;
-    gw_settings gw;
-    /* simulate and bench */
+} gp_settings;
+
+/** Files of demean; out is simulate's, too. */
+typedef struct {
+    const char *columns, *codes, *weights_file, *out;
+} array_settings;
+
+/** The data that simulate writes and bench solves. */
+typedef struct {
     double rows;
     const char *set[MAX_SET];
     int n_set;
     int quick;
-    /* soap */
+} design_settings;
+
+/** Beside frg_soap_opts. */
+typedef struct {
+    int layers, hidden, mlp, steps, warmup, gradients, optimizer, batched;
+    const char *label, *q, *r;
+    double target;
+} soap_settings;
+
+/** What is told instead of a run. */
+typedef struct {
+    int help, version, options_json, markdown;
+    const char *explain, *man, *completion;
+} page_settings;
+
+/** All that the command line can set. */
+typedef struct {
+    frg_context_opts context;
+    frg_table_opts table;
+    frg_fe_opts fe;
+    frg_gp_opts gp;
+    frg_gp_fit_opts gp_fit;
     frg_soap_opts soap;
-    int soap_layers, soap_hidden, soap_mlp, soap_steps, soap_warmup, soap_gradients, soap_optimizer,
-        soap_batched;
-    const char *soap_label, *soap_q, *soap_r;
-    double soap_target;
-    /* help */
-    const char *man, *completion;
-    int markdown;
+    gw_settings gw;
+    input_settings input;
+    fe_settings fe_job;
+    gp_settings gp_job;
+    soap_settings soap_job;
+    array_settings arrays;
+    design_settings design;
+    page_settings pages;
+    int format, color, progress;
+    int quiet, verbose, dry_run, repeat;
+    const char *output, *report, *checkpoint;
 } settings;
 
 typedef enum {
@@ -126,6 +150,9 @@ typedef struct {
     option_state state;
     const char *group; /* heading in the help */
     const char *help;
+    const frg_option *(*of)(void); /* the library's table that the rest is in; NULL: none */
+    size_t place;                  /* of its row: the offset there */
+    int dashes;                    /* 1: the words of `choices` are written with dashes */
 } option_spec;
 
 /** The subcommands of `fourge gp`, `soap` and `bench` as bits; those of `gw` are in
@@ -163,7 +190,7 @@ typedef struct {
 } command_spec;
 
 /** Both tables end with a row whose name is NULL. */
-extern const option_spec option_table[];
+extern option_spec option_table[];
 extern const command_spec command_table[];
 
 const command_spec *find_command(const char *name);
@@ -176,6 +203,8 @@ const option_spec *find_option(const char *name, size_t length, unsigned mask);
 const char *nearest_option(const char *name, size_t length, unsigned mask);
 const char *nearest_command(const char *name);
 
+/** Fills in what the library says of its options; before anything reads option_table. */
+void options_open(void);
 void settings_defaults(settings *s);
 /** Of the field of a number, a flag or a choice. */
 size_t option_bytes(const option_spec *o);

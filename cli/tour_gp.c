@@ -62,9 +62,10 @@ static int fit(cli *c, gp_tour *p)
                     .line = p->command.line,
                     .opts = s->gp,
                     .fit = s->gp_fit,
-                    .kernel = strdup(s->kernel)};
+                    .kernel = strdup(s->gp_job.kernel)};
     const double start = now_seconds();
-    code = job->kernel ? gp_data_read(c, &job->data, p->path, s->x, s->y) : cli_fail_memory(c);
+    code = job->kernel ? gp_data_read(c, &job->data, p->path, s->gp_job.x, s->gp_job.y)
+                       : cli_fail_memory(c);
     job->opts.column_names = (const char *const *)job->data.x_names;
     job->times.read = now_seconds() - start;
     return code ? code : gp_job_run(c, job);

@@ -3,6 +3,7 @@
 #ifndef FOURGE_TESTS_FIELDS_H
 #define FOURGE_TESTS_FIELDS_H
 
+#include "fourge/fourge.h"
 #include "test.h"
 
 typedef enum { FIELD_INT, FIELD_INT64, FIELD_REAL, FIELD_POINTER } field_kind;
@@ -45,6 +46,20 @@ TEST_UNUSED static void fields_cover(const field *fields, int count, size_t byte
         end = fields[i].at + own;
     }
     CHECK_SAYS((end + 7) / 8 * 8 == bytes, "the last field is not %s", fields[count - 1].name);
+}
+
+/** Whether the library's table has the same fields in the same order, and says of each that a run
+ *  must not go on with another value of that it decides bits. */
+TEST_UNUSED static void fields_follow(const field *fields, int count, const frg_option *table)
+{
+    int i = 0;
+    for (const frg_option *o = table; o->name; o++, i++) {
+        const field *const f = &fields[i < count ? i : count - 1];
+        CHECK_SAYS(strcmp(f->name, o->name) == 0 && f->at == o->offset, "%s is %s in the table",
+                   f->name, o->name);
+        CHECK_SAYS(o->decides_bits || f->what == LEAVES_BITS, "%s decides bits", f->name);
+    }
+    CHECK(i == count);
 }
 
 TEST_UNUSED static void field_set(const field *f, void *options)

@@ -20,18 +20,19 @@ FRG_API uint64_t frg_hash(uint64_t seed, const void *bytes, int64_t count);
 
 typedef struct frg_checkpoint frg_checkpoint;
 
-/** An empty one.  solver: at most 15 bytes. */
+/** An empty one.  solver: at most 15 bytes.  Errors: E_ARG for a longer name, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_checkpoint_create(frg_checkpoint **out, frg_context *ctx,
                                                       const char *solver, uint64_t options,
                                                       uint64_t data);
 /** Sets section `name` (at most 15 bytes, 32 sections).  The bytes are borrowed until the last
- *  save. */
+ *  save.  Errors: E_ARG for another name or one section too many. */
 FRG_API FRG_MUST_USE frg_status frg_checkpoint_put(frg_checkpoint *c, const char *name,
                                                    const void *bytes, int64_t count);
 /** The bytes of a section, which live as long as c; NULL where there is none. */
 FRG_API const void *frg_checkpoint_get(const frg_checkpoint *c, const char *name, int64_t *count);
 
-/** Writes PATH, whole or not at all; the PATH that was there becomes PATH~. */
+/** Writes PATH, whole or not at all; the PATH that was there becomes PATH~.  Errors: E_CREATE,
+ *  E_WRITE, E_MEMORY; E_ARG for "-", which is no file. */
 FRG_API FRG_MUST_USE frg_status frg_checkpoint_save(const frg_checkpoint *c, const char *path);
 /** Reads PATH, or PATH~ with a warning where PATH is damaged or gone.  Errors: E_NO_INPUT,
  *  E_CHECKPOINT, E_MISMATCH for another version or byte order. FRG_INTERRUPTED, FRG_TIME_LIMIT:

@@ -193,7 +193,10 @@ typedef struct {
 
 typedef struct frg_demean frg_demean;
 
+/** Defaults into the first struct_size bytes of o. */
 FRG_API void frg_demean_defaults(frg_demean_opts *o, size_t struct_size);
+/** The fields of frg_demean_opts (frg_option). */
+FRG_API const frg_option *frg_demean_options(void);
 /** codes: n x Q int32, any strides, >= 0, gaps allowed.  weights: n f64 >= 0 or NULL.  slopes:
  *  varying slopes, NULL for none; `no_intercept` has bit q set for a factor with slopes alone.
  *  codes and weights are copied in the compact form the plan needs; the caller's arrays are not
@@ -212,7 +215,7 @@ FRG_API FRG_MUST_USE frg_status frg_demean_run(frg_demean *d, frg_array in, frg_
                                                frg_demean_column columns[], frg_info *info);
 /** The effects of the last run: alpha for column c as `levels` values, factor after factor in order
  *  of code (empty codes left out); slopes follow their factor's intercepts.  Not unique; see
- *  frg_fe_effects. */
+ *  frg_fe_effects.  Errors: E_ARG for a column that the last run did not have. */
 FRG_API FRG_MUST_USE frg_status frg_demean_effects(const frg_demean *d, int64_t column,
                                                    double *alpha);
 FRG_API frg_demean_report frg_demean_get_report(const frg_demean *d);
@@ -384,7 +387,10 @@ typedef struct {
 
 typedef struct frg_fe frg_fe;
 
+/** Defaults into the first struct_size bytes of o. */
 FRG_API void frg_fe_defaults(frg_fe_opts *o, size_t struct_size);
+/** The fields of frg_fe_opts (frg_option); those of `demean` are frg_demean_options(). */
+FRG_API const frg_option *frg_fe_options(void);
 /** Fits `formula` (fixest's grammar, e.g. "y ~ x1 + i(year, ref=1980) | firm^industry + year") on a
  *  table. Text and logicals (FALSE, TRUE) are factors, coded as R codes them. Rows are dropped in
  *  the order missing, subset, zero weight, singletons, connected set.  Returns the demeaner's
@@ -412,12 +418,14 @@ typedef struct {
     size_t matrix_bytes;                  /* n x n_columns doubles, beside the plan */
     double seconds;                       /* NaN without effects */
 } frg_fe_size;
-/** o may be NULL.  Errors: as frg_fe_fit's of formula, columns and rows. */
+/** o may be NULL.  Errors: as frg_fe_fit's of formula, columns and rows: E_FORMULA, E_COLUMN,
+ *  E_TYPE, E_NO_OBS, E_WEIGHT, E_NOT_FINITE, E_OPTION, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_fe_measure(frg_context *ctx, const char *formula,
                                                const frg_table *data, const frg_fe_opts *o,
                                                frg_fe_size *out);
 FRG_API const frg_fe_result *frg_fe_get(const frg_fe *f);
-/** Another covariance of the same fit; *out lives as long as f. */
+/** Another covariance of the same fit; *out lives as long as f.  Errors: E_VCOV, E_SSC,
+ *  E_UNSUPPORTED for kinds that are not built yet, E_COLUMN, E_CLUSTER, E_DF, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_fe_vcov_add(frg_fe *f, const char *spec, const char *ssc,
                                                 const frg_fe_vcov **out);
 /** A joint test of linear restrictions. */
@@ -433,7 +441,7 @@ typedef struct {
 FRG_API FRG_MUST_USE frg_status frg_fe_wald(const frg_fe *f, const frg_fe_vcov *v, const double *r,
                                             const double *q, int64_t rows, frg_fe_test *out);
 /** Residuals and fitted values for the rows of the data, NaN where a row was dropped; either may be
- *  NULL. */
+ *  NULL.  Errors: E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_fe_residuals(const frg_fe *f, double *residuals,
                                                  double *fitted);
 /** group[i] <- the connected set of row i of the data in the graph of the first two effects: 1 is
@@ -445,10 +453,12 @@ FRG_API FRG_MUST_USE frg_status frg_fe_groups(const frg_fe *f, int32_t *group, i
  *  first level of every factor but the first is 0 in each component, and as many further ones, in
  *  their order, as three and more factors or slopes leave free (to 64; identified is 0 in the table
  *  where that does not do).  What is still free, or beyond what the demeaner can solve, is as the
- *  solver left it.  Needs keep_effects. */
+ *  solver left it.  Needs keep_effects.  Errors: E_OPTION where they were not kept, E_TOO_BIG,
+ *  E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_fe_effects(const frg_fe *f, frg_table **out);
 /** Predictions for the rows of new data; an unseen level gives NaN and is counted.  Needs
- *  keep_effects when the model has fixed effects. */
+ *  keep_effects when the model has fixed effects.  Errors: E_OPTION where effects are needed and
+ *  were not kept, E_COLUMN, E_TYPE, E_NOT_FINITE, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_fe_predict(const frg_fe *f, const frg_table *data, double *out,
                                                int64_t *n_unseen);
 FRG_API void frg_fe_destroy(frg_fe *f);

@@ -191,6 +191,34 @@ typedef struct {
     void *user;
 } frg_files;
 
+/** The type of the field of an option. */
+typedef enum {
+    FRG_OPTION_FLAG,   /* int, 0 or 1 */
+    FRG_OPTION_INT,    /* int */
+    FRG_OPTION_INT64,  /* int64_t */
+    FRG_OPTION_SIZE,   /* size_t, bytes */
+    FRG_OPTION_REAL,   /* double */
+    FRG_OPTION_CHOICE, /* an enum: the place of a word in `choices`, from 0 on */
+    FRG_OPTION_TEXT,   /* const char * */
+    FRG_OPTION_DATA    /* a pointer, function, array or struct: nothing that one word can say */
+} frg_option_type;
+
+/** One field of a struct of options, for programs and languages that offer options by name.
+ *  frg_NAME_options() gives those of frg_NAME_opts in the order of the struct (struct_size is not
+ *  among them), up to a row whose name is NULL.  Alive as long as the library is loaded. */
+typedef struct {
+    const char *name;     /* of the field */
+    frg_option_type type; /* of the field */
+    int decides_bits;     /* 1: results depend on it; 0: time, memory or what is reported alone */
+    size_t offset;        /* of the field in the struct, bytes */
+    double value;         /* the default of a number, a flag or a choice; else 0 */
+    const char *words;    /* the default of a text, which may be NULL */
+    double low, high;     /* range of a number; both 0: none */
+    int open;             /* 1: low itself is outside, 2: high, 3: both */
+    const char *choices;  /* "a|b|c"; NULL of other types */
+    const char *text;     /* one line; `name` in it is another option */
+} frg_option;
+
 /** Reserved for communication between ranks; NULL is a single process. */
 struct frg_comm;
 
@@ -286,7 +314,8 @@ FRG_API void frg_peak_reset(frg_context *ctx);
 
 /* ---- for programs on top of the library ------------------------------------------------------ */
 
-/** Writes `count` bytes into a file that appears whole or not at all; "-" is standard output. */
+/** Writes `count` bytes into a file that appears whole or not at all; "-" is standard output.
+ *  Errors: E_CREATE, E_WRITE, E_MEMORY, E_ARG. */
 FRG_API FRG_MUST_USE frg_status frg_write_file(frg_context *ctx, const char *path,
                                                const void *bytes, int64_t count);
 /** The nearest of `count` names by edit distance, for "did you mean"; NULL when none is near. */

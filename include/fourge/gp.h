@@ -121,7 +121,10 @@ typedef struct {
 
 typedef struct frg_gp frg_gp;
 
+/** Defaults into the first struct_size bytes of o. */
 FRG_API void frg_gp_defaults(frg_gp_opts *o, size_t struct_size);
+/** The fields of frg_gp_opts (frg_option). */
+FRG_API const frg_option *frg_gp_options(void);
 /** x: n x d, y: n or n x q; f64 or f32, any strides; both are copied.  Values that the expression
  *  leaves out are set from the data (l = 0.5 sqrt(d) sd, variance = var(y), noise = 0.1 var(y),
  *  mean = mean(y)). Errors: E_KERNEL with the position in the text, E_SHAPE, E_DTYPE,
@@ -131,7 +134,9 @@ FRG_API FRG_MUST_USE frg_status frg_gp_create(frg_gp **out, frg_context *ctx, fr
                                               frg_array y, const char *kernel,
                                               const frg_gp_opts *o);
 FRG_API void frg_gp_destroy(frg_gp *gp);
-/** Bytes that frg_gp_create will hold for n points, before it does. */
+/** Bytes that frg_gp_create will hold for n points, before it does.  Errors: those of the
+ *  expression and of the options that frg_gp_create has (E_KERNEL, E_PRIOR, E_OPTION); E_TOO_BIG_GP
+ *  where no memory could hold it; E_ARG, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_gp_estimate(frg_context *ctx, int64_t n, int64_t d, int64_t q,
                                                 const char *kernel, const frg_gp_opts *o,
                                                 size_t *bytes);
@@ -150,6 +155,7 @@ typedef struct {
 } frg_gp_parameter;
 
 FRG_API int frg_gp_parameter_count(const frg_gp *gp);
+/** Parameter i, 0 <= i < frg_gp_parameter_count.  Errors: E_ARG for another i. */
 FRG_API FRG_MUST_USE frg_status frg_gp_get_parameter(const frg_gp *gp, int i,
                                                      frg_gp_parameter *out);
 /** Where the parameter called `name` is: the number of its one entry, or of the first; entries (or
@@ -172,12 +178,14 @@ FRG_API FRG_MUST_USE frg_status frg_gp_update_named(frg_gp *gp, const frg_gp_cha
 /** theta: parameter_count values; nothing is clamped: E_PARAMETER names a value that is not finite,
  *  not positive where it must be, or out of bounds. */
 FRG_API FRG_MUST_USE frg_status frg_gp_update_parameters(frg_gp *gp, const double *theta);
-/** Fixes or frees parameter i, and those tied to it. */
+/** Fixes or frees parameter i, and those tied to it.  Errors: E_ARG for a parameter that is not
+ *  there. */
 FRG_API FRG_MUST_USE frg_status frg_gp_update_fixed(frg_gp *gp, int i, int fixed);
 /** Parameter i follows another one (to; -1: goes its own way again): it takes its value at once,
  *  and a fit moves both as one, within the bounds of both.  What i led follows too.  The gradient
  *  and the information still hold each parameter's own part: along a group parts add up.
- *  frg_gp_update_parameters wants equal values. */
+ *  frg_gp_update_parameters wants equal values.  Errors: E_ARG for parameters that are not there or
+ *  are not of one kind, E_PARAMETER where the value to follow is out of the bounds of i. */
 FRG_API FRG_MUST_USE frg_status frg_gp_update_tied(frg_gp *gp, int i, int to);
 
 /* ---- value and gradient ---------------------------------------------------------------------- */
@@ -209,13 +217,15 @@ typedef struct {
 FRG_API FRG_MUST_USE frg_status frg_gp_eval(frg_gp *gp, frg_gp_value *out);
 /** The gradient at the current parameters; evaluates the value first unless it is there.  gradient:
  *  parameter_count values (fixed ones are 0), of ell + log prior, or NULL.  x (n x d), y (n or n x
- *  q): gradients of ell with respect to the data without the rows left out, f64, or NULL. */
+ *  q): gradients of ell with respect to the data without the rows left out, f64, or NULL.  Errors:
+ *  of frg_gp_eval, E_PRECISION_GP, E_SHAPE, E_DTYPE; E_UNSUPPORTED for x with a kernel of the user;
+ *  E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_gp_eval_gradient(frg_gp *gp, double *gradient,
                                                      const frg_array *x, const frg_array *y,
                                                      frg_gp_value *out);
 /** Average information, p x p row-major: AI_st = 1/2 (K_s a)' K^-1 (K_t a) (Gilmour, Thompson and
  *  Cullis 1995); its inverse is the covariance of the estimates.  Fixed parameters have zero
- *  rows. */
+ *  rows.  Errors: of frg_gp_eval, E_PRECISION_GP, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_gp_eval_information(frg_gp *gp, double *information);
 
 typedef struct {
@@ -226,18 +236,21 @@ typedef struct {
  *  included); a profiled mean is estimated anew without each point.  mean, variance: n (n x q for
  *  mean, row-major) or NULL; gradient of the log density, without prior: parameter_count or NULL.
  *  The first call, and that of the information, take memory of their own. Rasmussen and Williams
- *  (2006), 5.4.2. */
+ *  (2006), 5.4.2.  Errors: of frg_gp_eval_gradient; E_ARG for a row without which a profiled mean
+ *  cannot be estimated. */
 FRG_API FRG_MUST_USE frg_status frg_gp_eval_loo(frg_gp *gp, double *mean, double *variance,
                                                 double *gradient, frg_gp_loo *out);
 /** Leave-one-out variances of the function itself, 1/c_i - nu_i, as frg_gp_predict gives them
- *  without `observed`: neither noise, jitter nor white(...); n values, negative ones become 0. */
+ *  without `observed`: neither noise, jitter nor white(...); n values, negative ones become 0.
+ *  Errors: of frg_gp_eval_loo, E_ARG for NULL. */
 FRG_API FRG_MUST_USE frg_status frg_gp_eval_loo_latent(frg_gp *gp, double *variance);
 /** K-fold by the same inverse: rows with one code in folds (n codes 0 .. F-1, F <= n, of the rows
  *  that are kept) are predicted together from all others, P = K^-1: mean y_B - P_BB^-1 a_B,
  *  covariance P_BB^-1 (noise included), of which variance takes the diagonal; log_density is that
  *  of each fold's rows together, summed.  sum_B |B|^3 flop more, and for the gradient of
  *  log_density 2 n^3 and a second triangle.  A profiled mean is estimated anew without each fold.
- *  mean, variance, gradient: as above. */
+ *  mean, variance, gradient: as above.  Errors: of frg_gp_eval_loo; E_ARG for a code outside 0 ..
+ *  n-1. */
 FRG_API FRG_MUST_USE frg_status frg_gp_eval_folds(frg_gp *gp, const int32_t *folds, double *mean,
                                                   double *variance, double *gradient,
                                                   frg_gp_loo *out);
@@ -302,7 +315,10 @@ typedef struct {
 } frg_gp_fit_result;
 #define FRG_GP_REACHED 0.01
 
+/** Defaults into the first struct_size bytes of o. */
 FRG_API void frg_gp_fit_defaults(frg_gp_fit_opts *o, size_t struct_size);
+/** The fields of frg_gp_fit_opts (frg_option). */
+FRG_API const frg_option *frg_gp_fit_options(void);
 /** Maximises ell + log prior over the free parameters within their bounds, from the current ones;
  *  leaves the best parameters in gp.  Free parameters that still have the values that the data gave
  *  them begin at likelier ones where lengthscales or periods are among them: of a few, evaluated on
@@ -324,7 +340,7 @@ typedef frg_status (*frg_gp_saver)(void *user, const frg_gp *gp, int stopped);
  *  for.  Not with a kernel of the user (E_UNSUPPORTED from frg_gp_fit). */
 FRG_API void frg_gp_fit_keep(frg_gp *gp, frg_gp_saver save, void *user);
 /** From within the call: puts the state into c as the sections fit and answers, borrowed until the
- *  call returns. */
+ *  call returns.  Errors: E_ARG outside of the call. */
 FRG_API FRG_MUST_USE frg_status frg_gp_fit_save(const frg_gp *gp, frg_checkpoint *c);
 /** The next frg_gp_fit goes on from the state in c, which it needs until it returns, and ends with
  *  the bits of the fit that was not stopped, on any number of threads.  gp: a process of the same
@@ -356,7 +372,9 @@ FRG_API void frg_gp_predict_defaults(frg_gp_predict_opts *o, size_t struct_size)
 /** At m new points x (m x d): mean m* + k*'a, variance k** - |L^-1 k*|^2, clamped at 0, or at
  *  variance_floor (noise included), with a counted warning.  Refactors where the gradient has taken
  *  the factor's place.  Gradients of kernels with a cusp at the points (matern12) leave out the
- *  point's own term there. */
+ *  point's own term there.  Errors: of frg_gp_eval where there is no factor yet; E_SHAPE, E_DTYPE,
+ *  E_NOT_FINITE_GP, E_PHASE, E_RANGE_GP of the points; E_OPTION for a variance_floor below 0;
+ *  E_UNSUPPORTED for gradients in x with a kernel of the user; E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_gp_predict(frg_gp *gp, frg_array x,
                                                const frg_gp_predict_opts *o);
 typedef struct {
@@ -374,28 +392,34 @@ FRG_API void frg_gp_fantasy_defaults(frg_gp_fantasy_opts *o, size_t struct_size)
  *  s).  The process stays as it is and its factor serves all sets: n^2 (t + sets m) flop, then sets
  *  n m t; equal to frg_gp_update_append and frg_gp_predict for each, but for a profiled scale,
  *  which stays as it is.  With q outputs y is sets x m x s q, the outputs of an outcome side by
- *  side. */
+ *  side.  Errors: of frg_gp_predict; E_ARG for a set without points, E_NOISE, E_NOT_POSDEF for
+ *  candidates that cannot be told apart; E_UNSUPPORTED with noise groups or given mean values. */
 FRG_API FRG_MUST_USE frg_status frg_gp_predict_fantasies(frg_gp *gp, frg_array x, frg_array y,
                                                          frg_array at,
                                                          const frg_gp_fantasy_opts *o);
 /** count joint draws at x (m x d) into out (count x m; with q outputs count x m x q; f64): of the
  *  posterior, or of the prior.  Where the mean was given by "values" (given_mean of the report)
  *  they are of the function without it, as means of fantasies are: add that of the points.  Draw s
- *  is the same whatever count and threads (counter-based, seed of the context). */
+ *  is the same whatever count and threads (counter-based, seed of the context).  Errors: of
+ *  frg_gp_predict, E_NOT_POSDEF, E_ARG for count < 0. */
 FRG_API FRG_MUST_USE frg_status frg_gp_sample(frg_gp *gp, frg_array x, int64_t count, int prior,
                                               int observed, frg_array out);
 
 /** Adds m points, n^2 m flop; removes point i, O((n-i)^2); replaces y; all equal a refit at the
  *  same parameters. A point that the arithmetic cannot tell from the others beside the rest is
  *  refused, and so is what creation refuses; lengths held for constant columns are free once those
- *  are not so. */
+ *  are not so.  Errors: of frg_gp_create's data and of frg_gp_eval, E_PRECISION_GP for a point that
+ *  is refused; E_UNSUPPORTED with noise groups or given mean values; E_ARG for an i that is not
+ *  there, or noise_variances where the process has none or the reverse; E_NO_POINTS for the last
+ *  point. */
 FRG_API FRG_MUST_USE frg_status frg_gp_update_append(frg_gp *gp, frg_array x, frg_array y,
                                                      const double *noise_variances);
 FRG_API FRG_MUST_USE frg_status frg_gp_update_remove(frg_gp *gp, int64_t i);
 FRG_API FRG_MUST_USE frg_status frg_gp_update_y(frg_gp *gp, frg_array y);
 /** The known noise variance of point i (of those kept) becomes another: a rank-one update of the
  *  factor, O((n-i)^2); where a smaller one would cost a pivot its digits the next call factors
- *  anew. */
+ *  anew.  Errors: E_ARG for an i that is not there and a process without known noise, E_NOISE; of
+ *  frg_gp_eval. */
 FRG_API FRG_MUST_USE frg_status frg_gp_update_noise(frg_gp *gp, int64_t i, double variance);
 
 /** Data, expression, parameters and factor in one checked file; a loaded process predicts to the
@@ -435,10 +459,14 @@ typedef struct {
 
 /** Value (and gradient) of many independent processes with one expression; sizes may differ.  Up to
  *  about n = 128 (f64) and 200 (f32) a SIMD lane holds one member, above that a core does.
- *  FRG_PARTIAL when a member failed; the others' bits do not depend on it. */
+ *  FRG_PARTIAL when a member failed; the others' bits do not depend on it.  Errors: of the
+ *  expression and the options (E_KERNEL, E_PRIOR, E_OPTION), E_ARG, E_MEMORY; those of a member are
+ *  in its status and message.  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped. */
 FRG_API FRG_MUST_USE frg_status frg_gp_batch_eval(frg_context *ctx, int64_t count,
                                                   frg_gp_member *members, const char *kernel,
                                                   const frg_gp_opts *o);
+/** The same with a fit of every member by frg_gp_fit's rules.  Errors: of frg_gp_batch_eval,
+ *  E_OPTION of the fit. */
 FRG_API FRG_MUST_USE frg_status frg_gp_batch_fit(frg_context *ctx, int64_t count,
                                                  frg_gp_member *members, const char *kernel,
                                                  const frg_gp_opts *o, const frg_gp_fit_opts *fit);
@@ -459,7 +487,8 @@ FRG_API FRG_MUST_USE frg_status frg_gp_invquad_logdet(frg_context *ctx, frg_arra
                                                       double *inv_quad, double *logdet,
                                                       const frg_array *a, const frg_array *inverse);
 /** dK and dr from what the forward left: g_iq, g_ld one value a batch member, either may be NULL
- *  (zero). inverse may be the array that dk overwrites. */
+ *  (zero). inverse may be the array that dk overwrites.  Errors: E_SHAPE, E_DTYPE; E_ARG where dK
+ *  needs an inverse and there is none. */
 FRG_API FRG_MUST_USE frg_status frg_gp_invquad_logdet_backward(
     frg_context *ctx, const frg_array *inverse, frg_array a, const double *g_iq, const double *g_ld,
     const frg_array *dk, const frg_array *dr);

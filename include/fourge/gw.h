@@ -82,14 +82,15 @@ typedef struct {
 
 /** out[s][v] <- the length of the shortest path from sources[s] to v; infinite where there is none.
  *  sources NULL: all nodes in order, n_sources = n.  out: n_sources x n, f32 or f64, any strides.
- *  Lengths are sums in f32 along the path.  report may be NULL. */
+ *  Lengths are sums in f32 along the path.  report may be NULL.  Errors: E_ARG for a node that is
+ *  not there, E_SHAPE, E_DTYPE, E_MEMORY; FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped. */
 FRG_API FRG_MUST_USE frg_status frg_graph_paths(const frg_graph *g, const int64_t *sources,
                                                 int64_t n_sources, frg_array out,
                                                 frg_paths_report *report);
 /** Landmarks: node 0, then always the node farthest from those chosen (ties: the lower index; what
  *  cannot be reached is left out), until `count` are there or all others are at distance 0 of one.
  *  nodes[l] <- landmark l; out (n x count, f32 or f64) <- the distances to it; *found <- how
- *  many. */
+ *  many.  Errors: E_ARG for a count outside 1 .. n, E_SHAPE, E_DTYPE, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_graph_landmarks(const frg_graph *g, int64_t count,
                                                     int64_t *nodes, frg_array out, int64_t *found);
 /** Bounds of the distance between two nodes from their distances to L landmarks:
@@ -113,24 +114,29 @@ typedef struct {
 } frg_plan_report;
 
 FRG_API frg_plan_report frg_plan_get(const frg_plan *p);
-/** Rows first .. last-1 into out ((last - first) x m, f64 or f32, any strides). */
+/** Rows first .. last-1 into out ((last - first) x m, f64 or f32, any strides).  Errors: E_ARG for
+ *  rows that are not there, E_SHAPE, E_DTYPE. */
 FRG_API FRG_MUST_USE frg_status frg_plan_rows(const frg_plan *p, int64_t first, int64_t last,
                                               frg_array out);
 /** The k largest entries of every row, falling, ties to the lower column; index and value: n x
- *  k. */
+ *  k.  Errors: E_ARG for k outside 1 .. m. */
 FRG_API FRG_MUST_USE frg_status frg_plan_top(const frg_plan *p, int64_t k, int64_t *index,
                                              double *value);
-/** The column of the largest entry of every row (-1 for a row without mass). */
+/** The column of the largest entry of every row (-1 for a row without mass).  Errors: E_ARG for
+ *  NULL. */
 FRG_API FRG_MUST_USE frg_status frg_plan_argmax(const frg_plan *p, int64_t *index);
 /** Entries >= threshold in compressed rows.  Call it with columns and values NULL first: starts (n
- *  + 1) is filled, starts[n] is the room that the second call needs. */
+ *  + 1) is filled, starts[n] is the room that the second call needs.  Errors: E_ARG where one of
+ *  columns and values alone is NULL. */
 FRG_API FRG_MUST_USE frg_status frg_plan_sparse(const frg_plan *p, double threshold,
                                                 int64_t *starts, int32_t *columns, double *values);
-/** out (n x q) <- P V, V m x q; transposed: out (m x q) <- P' V, V n x q.  f64, any strides. */
+/** out (n x q) <- P V, V m x q; transposed: out (m x q) <- P' V, V n x q.  f64, any strides.
+ *  Errors: E_SHAPE, E_DTYPE, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_plan_apply(const frg_plan *p, frg_array v, int transposed,
                                                frg_array out);
 /** The label with the most mass in every row, of labels[j] in 0 .. n_labels-1 (negative: none), and
- *  its share of the row's labelled mass (share may be NULL).  Rows without labelled mass get -1. */
+ *  its share of the row's labelled mass (share may be NULL).  Rows without labelled mass get -1.
+ *  Errors: E_ARG for a label beyond n_labels - 1, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_plan_labels(const frg_plan *p, const int32_t *labels,
                                                 int64_t n_labels, int32_t *out, double *share);
 
@@ -189,7 +195,10 @@ typedef struct {
 
 typedef struct frg_sinkhorn frg_sinkhorn;
 
+/** Defaults into the first struct_size bytes of o. */
 FRG_API void frg_sinkhorn_defaults(frg_sinkhorn_opts *o, size_t struct_size);
+/** The fields of frg_sinkhorn_opts (frg_option). */
+FRG_API const frg_option *frg_sinkhorn_options(void);
 /** cost: n x m, f32 or f64, any strides, alive as long as the solver.  a (n), b (m): f64 or NULL
  *  for uniform ones; n and m at most 2^31 - 2; balanced problems are normalised to mass 1 (W_TOTALS
  *  where the sums are not 1). Errors: E_DISTANCE with row and column, E_MARGINAL (for sums of a
@@ -198,14 +207,16 @@ FRG_API void frg_sinkhorn_defaults(frg_sinkhorn_opts *o, size_t struct_size);
 FRG_API FRG_MUST_USE frg_status frg_sinkhorn_create(frg_sinkhorn **out, frg_context *ctx,
                                                     frg_array cost, const double *a,
                                                     const double *b, const frg_sinkhorn_opts *o);
-/** Potentials to start from, cost units; either may be NULL. */
+/** Potentials to start from, cost units; either may be NULL.  Errors: E_ARG for values that are not
+ *  finite. */
 FRG_API FRG_MUST_USE frg_status frg_sinkhorn_start(frg_sinkhorn *s, const double *f,
                                                    const double *g);
 /** FRG_MAX_ITER where tol was not reached, FRG_STALLED where rounding keeps it from there. */
 FRG_API FRG_MUST_USE frg_status frg_sinkhorn_run(frg_sinkhorn *s, frg_info *info);
 FRG_API frg_sinkhorn_report frg_sinkhorn_get(const frg_sinkhorn *s);
 FRG_API const frg_plan *frg_sinkhorn_plan(const frg_sinkhorn *s);
-/** f (n) and g (m) of P = exp((f + g - C) / epsilon), cost units; either may be NULL. */
+/** f (n) and g (m) of P = exp((f + g - C) / epsilon), cost units; either may be NULL.  Errors:
+ *  E_ARG before the first run. */
 FRG_API FRG_MUST_USE frg_status frg_sinkhorn_potentials(const frg_sinkhorn *s, double *f,
                                                         double *g);
 FRG_API void frg_sinkhorn_destroy(frg_sinkhorn *s);
@@ -485,7 +496,10 @@ FRG_API const char *frg_gw_mode_name(frg_gw_mode m);
 FRG_API const char *frg_gw_reason_name(frg_gw_reason r);
 /** "profiles" and the like. */
 FRG_API const char *frg_gw_start_name(frg_gw_start s);
+/** Defaults into the first struct_size bytes of o. */
 FRG_API void frg_gw_defaults(frg_gw_opts *o, size_t struct_size);
+/** The fields of frg_gw_opts (frg_option). */
+FRG_API const frg_option *frg_gw_options(void);
 /** The settings of a preset into o (mode, scale, sampling, annealing, inner passes, starts,
  *  polish).  To change some of them, call this, set them, and leave o->preset at
  *  FRG_GW_PRESET_NONE. */
@@ -528,7 +542,7 @@ typedef frg_status (*frg_gw_saver)(void *user, const frg_gw *s, int stopped);
 /** NULL: no states. */
 FRG_API void frg_gw_keep(frg_gw *s, frg_gw_saver save, void *user);
 /** From within the call: puts the state into c as the sections run, F, G and others, borrowed until
- *  the call returns. */
+ *  the call returns.  Errors: E_ARG outside of the call. */
 FRG_API FRG_MUST_USE frg_status frg_gw_save(const frg_gw *s, frg_checkpoint *c);
 /** The next run goes on from the state in c, which it needs until it ends, and ends with the bits
  *  of the run that was not stopped, on any number of threads.  s: a solver of the same data,
@@ -557,22 +571,27 @@ typedef struct {
 FRG_API const frg_gw_iteration *frg_gw_trace(const frg_gw *s, int64_t *count);
 /** Potentials of the last linearisation L, row and column terms of L included, scaled cost units: f
  *  (n), g (m), so that P = exp((f_i + g_j - L_ij) / epsilon) before rounding; either may be NULL.
- *  In the sampled mode L and its terms are estimates from the last pairs. */
+ *  In the sampled mode L and its terms are estimates from the last pairs.  Errors: E_ARG before the
+ *  first run and with a rank; E_UNSUPPORTED for a plan of the mode vertex. */
 FRG_API FRG_MUST_USE frg_status frg_gw_potentials(const frg_gw *s, double *f, double *g);
 /** The rank of the factors: rank, or min(n, m) where that is less; 0 where there are none. */
 FRG_API int64_t frg_gw_rank(const frg_gw *s);
 /** With rank > 0: Q (n x rank), W (m x rank), h (rank), row-major, P = Q diag(1/h) W'; any may be
- *  NULL.  The plan as its consumers see it is the same in f32, rounded. */
+ *  NULL.  The plan as its consumers see it is the same in f32, rounded.  Errors: E_ARG where there
+ *  is no plan of low rank. */
 FRG_API FRG_MUST_USE frg_status frg_gw_factors(const frg_gw *s, double *q, double *w, double *h);
-/** The distances in use, caller's units, n x n (side 0) or m x m (side 1) into out (f32 or f64). */
+/** The distances in use, caller's units, n x n (side 0) or m x m (side 1) into out (f32 or f64).
+ *  Errors: E_SHAPE, E_DTYPE, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_gw_distances(frg_gw *s, int side, frg_array out);
 FRG_API void frg_gw_destroy(frg_gw *s);
 
-/** E of a plan (n x m) for distance matrices c (n x n) and d (m x m); all f64, any strides. */
+/** E of a plan (n x m) for distance matrices c (n x n) and d (m x m); all f64, any strides.
+ *  Errors: E_SHAPE, E_DTYPE, E_DISTANCE for values that are not finite, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_gw_energy(frg_context *ctx, frg_array c, frg_array d,
                                               frg_array plan, double *energy);
 /** First lower bound of E for weights a, b (Memoli 2011): transport in one dimension between the
- *  eccentricities sqrt(sum_k C_ik^2 a_k). */
+ *  eccentricities sqrt(sum_k C_ik^2 a_k).  Errors: E_SHAPE, E_DTYPE, E_DISTANCE, E_MARGINAL,
+ *  E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_gw_lower_bound(frg_context *ctx, frg_array c, const double *a,
                                                    frg_array d, const double *b, double *bound);
 

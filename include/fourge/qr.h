@@ -77,7 +77,7 @@ typedef struct frg_qr frg_qr;
 
 FRG_API void frg_qr_defaults(frg_qr_opts *o, size_t struct_size);
 /** Plans for matrices of the shapes and types of `items`, whose data are not read; owns all
- *  memory. */
+ *  memory.  Errors: E_SHAPE and E_DTYPE with the item, E_OPTION, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_qr_create(frg_qr **out, frg_context *ctx, int64_t n_items,
                                               const frg_qr_item items[], const frg_qr_opts *o);
 /** Factors the items, of the shapes and types of the plan; allocates nothing.  reports may be NULL.

@@ -19,6 +19,7 @@ extern "C" {
  *  keys are for array elements.  Doubles are the shortest text that reads back to the same value;
  *  NaN and infinities are null with a "KEY_note" beside them. */
 typedef struct frg_json frg_json;
+/** An empty document.  Errors: E_ARG, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_json_create(frg_json **out, frg_context *ctx);
 /** on: everything on one line, as JSON lines want it.  Default: indented by two.  Call it first. */
 FRG_API void frg_json_compact(frg_json *j, int on);
@@ -36,7 +37,7 @@ FRG_API void frg_json_number(frg_json *j, const char *key, double value);
 FRG_API void frg_json_integer(frg_json *j, const char *key, int64_t value);
 FRG_API void frg_json_bool(frg_json *j, const char *key, int value);
 /** The text with a newline at its end, alive until destroy; fails with what went wrong on the
- *  way. */
+ *  way.  Errors: E_ARG for what was not opened or closed, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_json_finish(frg_json *j, const char **text, int64_t *length);
 FRG_API void frg_json_destroy(frg_json *j);
 
@@ -46,6 +47,7 @@ typedef enum { FRG_TEXT, FRG_MARKDOWN, FRG_LATEX, FRG_CSV, FRG_HTML } frg_report
 typedef enum { FRG_LEFT, FRG_RIGHT } frg_align;
 
 typedef struct frg_report frg_report;
+/** An empty report; title NULL: none.  Errors: E_ARG, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_report_create(frg_report **out, frg_context *ctx,
                                                   const char *title);
 FRG_API void frg_report_destroy(frg_report *r);
@@ -94,10 +96,12 @@ FRG_API void frg_report_plot(frg_report *r, const frg_plot *p);
 
 /** Renders; csv takes the tables alone, with numbers in full precision and a blank line between
  *  tables. width: columns of the terminal for FRG_TEXT, 0: 80.  The text lives until the next
- *  render or destroy. */
+ *  render or destroy.  Errors: E_ARG for an unknown format, E_MEMORY, and what went wrong while it
+ *  was built. */
 FRG_API FRG_MUST_USE frg_status frg_report_render(frg_report *r, frg_report_format format,
                                                   int width, const char **text, int64_t *length);
-/** Renders into a file that appears whole or not at all; "-" is standard output. */
+/** Renders into a file that appears whole or not at all; "-" is standard output.  Errors: of
+ *  frg_report_render, E_CREATE, E_WRITE. */
 FRG_API FRG_MUST_USE frg_status frg_report_save(frg_report *r, frg_report_format format,
                                                 const char *path);
 

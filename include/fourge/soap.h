@@ -196,12 +196,18 @@ typedef struct {
 
 typedef struct frg_soap frg_soap;
 
+/** The profile's defaults into the first struct_size bytes of o. */
 FRG_API void frg_soap_defaults(frg_soap_opts *o, size_t struct_size, frg_soap_profile profile);
+/** The fields of frg_soap_opts (frg_option); defaults are those of the profile emerging. */
+FRG_API const frg_option *frg_soap_options(void);
 
-/** A handle with group 0.  o NULL: the profile emerging with lr 1e-3. */
+/** A handle with group 0.  o NULL: the profile emerging with lr 1e-3.  Errors: E_OPTION for values
+ *  outside their range, E_UNSUPPORTED for options that do not go together, E_ARG, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_soap_create(frg_soap **out, frg_context *ctx,
                                                 const frg_soap_opts *o);
 FRG_API void frg_soap_destroy(frg_soap *soap);
+/** Another group; *group <- its number.  Errors: E_OPTION, E_UNSUPPORTED, E_ARG, E_MEMORY,
+ *  as of frg_soap_create. */
 FRG_API FRG_MUST_USE frg_status frg_soap_add_group(frg_soap *soap, const frg_soap_opts *o,
                                                    int *group);
 /** w: f32, f64, bf16 or f16, any strides, changed by every step.  name is copied (NULL:
@@ -245,12 +251,14 @@ FRG_API FRG_MUST_USE frg_status frg_soap_prepare(frg_soap *soap);
 /** One step.  grads[i] belongs to parameter i and has its shape; data NULL: the parameter is left
  *  alone. n: number of parameters.  Gradients share numbers with no parameter.  FRG_PARTIAL: some
  *  were skipped for NaN or infinity.  A step that has begun comes to its end: half of one is no
- *  state to go on from.  report may be NULL. */
+ *  state to go on from.  report may be NULL.  Errors: E_SHAPE, E_DTYPE, E_ALIAS; E_GRADIENT with
+ *  FRG_NONFINITE_ERROR; of frg_soap_prepare. */
 FRG_API FRG_MUST_USE frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n,
                                               frg_soap_report *report);
 
 /** Options of a group, to read, change and hand back: schedules change lr, betas, ... between
- *  steps. */
+ *  steps.  Errors: E_ARG for a group that is not there; of frg_soap_set_group those of
+ *  frg_soap_create besides. */
 FRG_API FRG_MUST_USE frg_status frg_soap_get_group(const frg_soap *soap, int group,
                                                    frg_soap_opts *o, size_t struct_size);
 FRG_API FRG_MUST_USE frg_status frg_soap_set_group(frg_soap *soap, int group,
@@ -268,16 +276,17 @@ FRG_API size_t frg_soap_bytes(const frg_soap *soap);
 FRG_API FRG_MUST_USE frg_status frg_soap_save(frg_soap *soap, const char *path);
 FRG_API FRG_MUST_USE frg_status frg_soap_load(frg_soap *soap, const char *path);
 /** The same to `capacity` bytes, *count <- how many the state takes; bytes NULL: the count
- *  alone. */
+ *  alone.  Errors: E_ARG for too small a capacity, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_soap_save_bytes(frg_soap *soap, void *bytes, int64_t capacity,
                                                     int64_t *count);
-/** The same from bytes. */
+/** The same from bytes.  Errors: E_STATE, E_ARG, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_soap_load_bytes(frg_soap *soap, const void *bytes,
                                                     int64_t count, const char *name);
 
 /** The state of one parameter: the bytes that a handle with it alone has.  So a run goes on with
  *  its parameters dealt to other handles (other ranks), to the bit; but that the turns of staggered
- *  refreshes are dealt anew. */
+ *  refreshes are dealt anew.  Errors: E_ARG for an id that is not there or too small a capacity,
+ *  E_STATE, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_soap_save_param(frg_soap *soap, int64_t id, void *bytes,
                                                     int64_t capacity, int64_t *count);
 FRG_API FRG_MUST_USE frg_status frg_soap_load_param(frg_soap *soap, int64_t id, const void *bytes,
@@ -288,14 +297,18 @@ FRG_API FRG_MUST_USE frg_status frg_soap_load_param(frg_soap *soap, int64_t id, 
  *    the parameter's own coordinates), "GG.i", "Q.i", "eig.i" of axis i; for two axes also "L",
  *    "R", "Q_L", "Q_R", "eigvals_L", "eigvals_R".
  *  Arrays have the order of columns that the profile documents; with block_dim, factors are
- *  "GG.i.b". to/from: f32 or f64 of that shape; "step" besides i64. */
+ *  "GG.i.b". to/from: f32 or f64 of that shape; "step" besides i64.  Errors: E_OPTION for a key
+ *  that is none, E_SHAPE (for a part that the parameter does not have, too), E_DTYPE, E_ARG,
+ *  E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_soap_state_get(frg_soap *soap, int64_t id, const char *key,
                                                    frg_array to);
 FRG_API FRG_MUST_USE frg_status frg_soap_state_set(frg_soap *soap, int64_t id, const char *key,
                                                    frg_array from);
-/** The state of a parameter as before its first step; W stays. */
+/** The state of a parameter as before its first step; W stays.  Errors: E_ARG for an id that is not
+ *  there, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_soap_reset(frg_soap *soap, int64_t id);
-/** Shape of a part; ndim 0 and data NULL for a part that the parameter does not have. */
+/** Shape of a part; ndim 0 and data NULL for a part that the parameter does not have.  Errors:
+ *  E_OPTION for a key that is none, E_ARG, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_soap_state_shape(frg_soap *soap, int64_t id, const char *key,
                                                      frg_array *shape);
 
@@ -345,7 +358,8 @@ FRG_API FRG_MUST_USE frg_status frg_soap_export(frg_soap *soap, const char *path
  *  the handle is as it was. */
 FRG_API FRG_MUST_USE frg_status frg_soap_import(frg_soap *soap, const char *path,
                                                 frg_soap_layout layout);
-/** The same from bytes; name stands in messages. */
+/** The same from bytes; name stands in messages.  Errors: as of frg_soap_import but those of
+ *  opening a file: E_FORMAT, E_STATE, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_soap_import_bytes(frg_soap *soap, const void *bytes,
                                                       int64_t count, const char *name,
                                                       frg_soap_layout layout);

@@ -60,23 +60,27 @@ FRG_API void frg_table_defaults(frg_table_opts *o, size_t struct_size);
 FRG_API FRG_MUST_USE frg_status frg_table_read(frg_table **out, frg_context *ctx, const char *path,
                                                const frg_table_opts *o);
 
-/** The same from bytes in memory; `name` stands in messages. */
+/** The same from bytes in memory; `name` stands in messages.  Errors: as of frg_table_read but
+ *  those of opening a file: E_FORMAT, E_COLUMN, E_OPTION, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_table_parse(frg_table **out, frg_context *ctx,
                                                 const char *bytes, int64_t count, const char *name,
                                                 const frg_table_opts *o);
 
-/** An empty table of n rows, to which columns are added.  The `add` calls copy. */
+/** An empty table of n rows, to which columns are added.  The `add` calls copy.  Errors: E_ARG for
+ *  n < 0, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_table_create(frg_table **out, frg_context *ctx, int64_t n);
+/** n values, NaN is missing.  Errors, of all `add` calls: E_ARG for a name that is there already or
+ *  values that a column of the kind cannot have, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_table_add_numbers(frg_table *t, const char *name,
                                                       const double *values);
 FRG_API FRG_MUST_USE frg_status frg_table_add_integers(frg_table *t, const char *name,
                                                        const int64_t *values);
 /** The order of the labels is that of the levels, as in formulas: the first is what the others are
- *  compared with. */
+ *  compared with.  codes: n, 0 .. n_labels-1 or FRG_MISSING_CODE, else E_ARG. */
 FRG_API FRG_MUST_USE frg_status frg_table_add_codes(frg_table *t, const char *name,
                                                     const int32_t *codes, const char *const *labels,
                                                     int64_t n_labels);
-/** TRUE for 1, FALSE for 0, FRG_MISSING_CODE. */
+/** TRUE for 1, FALSE for 0, FRG_MISSING_CODE; E_ARG for others. */
 FRG_API FRG_MUST_USE frg_status frg_table_add_bools(frg_table *t, const char *name,
                                                     const int32_t *values);
 FRG_API void frg_table_destroy(frg_table *t);
@@ -102,7 +106,7 @@ typedef struct {
     int64_t mistyped;
 } frg_column_inference;
 /** Tells columns of words from those of numbers that few cells made text, which to take for
- *  categories is a mistake. */
+ *  categories is a mistake.  Errors: E_ARG for a column that is not of text, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_column_count(frg_column_inference *out, frg_context *ctx,
                                                  const frg_column *c);
 

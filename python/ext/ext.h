@@ -26,7 +26,7 @@ typedef struct {
     const char *name;
     size_t offset;
     ext_kind kind;
-    const char *const *choices; /* IS_CHOICE: the enum's names from 0 on, NULL at the end */
+    const char *choices; /* IS_CHOICE: the enum's names from 0 on, "a|b|c" */
 } ext_field;
 
 /** Sets the fields that `options` (a dict or None) names; strings live as long as the dict.
@@ -37,10 +37,18 @@ PyObject *ext_fields_get(const void *from, const ext_field *fields);
 /** dict[key] = value, taking the reference to value; 0, or -1 (also where value is NULL). */
 int ext_put(PyObject *dict, const char *key, PyObject *value);
 
-/** What one call takes: its fields, and a function that sets all of them to their defaults. */
+/** The same of a struct of options by the library's table of it, less what one value cannot say. */
+int ext_options_set(void *into, const frg_option *table, PyObject *options);
+PyObject *ext_options_get(const void *from, const frg_option *table);
+/** The place of `word` among choices "a|b|c"; -1: it is none. */
+int ext_choice(const char *choices, const char *word);
+
+/** What one call takes: its fields (NULL: those of the table), and a function that sets all of them
+ *  to their defaults. */
 typedef struct {
     const char *name;
     const ext_field *fields;
+    const frg_option *(*table)(void);
     size_t size;
     void (*unset)(void *options);
 } ext_options;
@@ -52,7 +60,12 @@ typedef struct {
     }
 #define EXT_OPTIONS(name, fields)                                                                  \
     {                                                                                              \
-#name, fields, sizeof(frg_##name##_opts), name##_unset                                     \
+#name, fields, NULL, sizeof(frg_##name##_opts), name##_unset                               \
+    }
+/** Of a struct whose table is frg_NAME_options(). */
+#define EXT_TABLE(name)                                                                            \
+    {                                                                                              \
+#name, NULL, frg_##name##_options, sizeof(frg_##name##_opts), name##_unset                 \
     }
 /** Those of each file, up to one without a name. */
 extern const ext_options ext_context_takes[], ext_fe_takes[], ext_gp_takes[], ext_graph_takes[],
@@ -202,7 +215,6 @@ int ext_types_gp(PyObject *module);
 int ext_types_soap(PyObject *module);
 int ext_types_graph(PyObject *module);
 int ext_types_gw(PyObject *module);
-extern const ext_field ext_gp_options[], ext_gp_fit_options[];
 /** A value with its certificates, `closest` a pair. */
 PyObject *ext_gp_value_dict(const frg_gp_value *v);
 extern PyMethodDef ext_fe_functions[], ext_gp_functions[], ext_gp_many_functions[],

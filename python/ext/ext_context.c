@@ -303,7 +303,7 @@ EXT_UNSET(context)
 
 const ext_options ext_context_takes[] = {
     EXT_OPTIONS(context, context_fields),
-    {NULL, NULL, 0, NULL},
+    {NULL, NULL, NULL, 0, NULL},
 };
 
 /** Context(options, progress): the library's context; progress is a function or None. */

@@ -7,25 +7,7 @@
 
 #define AT(type, field) #field, offsetof(type, field)
 
-static const char *const methods[] = {"auto", "cg", "lsmr", "mlsmr", "direct", "map", NULL};
-static const char *const preconds[] = {"auto", "off", "diag", "schwarz", "ac", NULL};
-static const char *const dtypes[] = {"f64", "mixed", "f32", NULL};
-static const char *const dofs[] = {"auto", "naive", "firstpair", "pairwise", "exact", NULL};
-static const char *const weights_kinds[] = {"analytic", "frequency", "probability", NULL};
-static const char *const collins[] = {"share", "fixest", NULL};
-static const char *const connections[] = {"all", "largest", NULL};
-static const char *const lsmr_preconds[] = {"none", "diagonal", NULL};
-
-static const ext_field demean_options[] = {{AT(frg_demean_opts, method), IS_CHOICE, methods},
-                                           {AT(frg_demean_opts, precond), IS_CHOICE, preconds},
-                                           {AT(frg_demean_opts, dtype), IS_CHOICE, dtypes},
-                                           {AT(frg_demean_opts, tol), IS_DOUBLE, NULL},
-                                           {AT(frg_demean_opts, max_iter), IS_INT64, NULL},
-                                           {AT(frg_demean_opts, cond_limit), IS_DOUBLE, NULL},
-                                           {AT(frg_demean_opts, block), IS_INT, NULL},
-                                           {AT(frg_demean_opts, fill_cap), IS_SIZE, NULL},
-                                           {AT(frg_demean_opts, dof), IS_CHOICE, dofs},
-                                           {NULL, 0, IS_INT, NULL}};
+static const char lsmr_preconds[] = "none|diagonal";
 
 static const ext_field lsmr_options[] = {{AT(frg_lsmr_opts, atol), IS_DOUBLE, NULL},
                                          {AT(frg_lsmr_opts, btol), IS_DOUBLE, NULL},
@@ -36,27 +18,15 @@ static const ext_field lsmr_options[] = {{AT(frg_lsmr_opts, atol), IS_DOUBLE, NU
                                          {AT(frg_lsmr_opts, precond), IS_CHOICE, lsmr_preconds},
                                          {NULL, 0, IS_INT, NULL}};
 
-static const ext_field fe_options[] = {{AT(frg_fe_opts, ssc), IS_TEXT, NULL},
-                                       {AT(frg_fe_opts, weights), IS_TEXT, NULL},
-                                       {AT(frg_fe_opts, weights_kind), IS_CHOICE, weights_kinds},
-                                       {AT(frg_fe_opts, subset), IS_TEXT, NULL},
-                                       {AT(frg_fe_opts, keep_singletons), IS_BOOL, NULL},
-                                       {AT(frg_fe_opts, collin_tol), IS_DOUBLE, NULL},
-                                       {AT(frg_fe_opts, collin), IS_CHOICE, collins},
-                                       {AT(frg_fe_opts, connected), IS_CHOICE, connections},
-                                       {AT(frg_fe_opts, level), IS_DOUBLE, NULL},
-                                       {AT(frg_fe_opts, keep_effects), IS_BOOL, NULL},
-                                       {NULL, 0, IS_INT, NULL}};
-
 EXT_UNSET(demean)
 EXT_UNSET(lsmr)
 EXT_UNSET(fe)
 
 const ext_options ext_fe_takes[] = {
-    EXT_OPTIONS(demean, demean_options),
+    EXT_TABLE(demean),
     EXT_OPTIONS(lsmr, lsmr_options),
-    EXT_OPTIONS(fe, fe_options),
-    {NULL, NULL, 0, NULL},
+    EXT_TABLE(fe),
+    {NULL, NULL, NULL, 0, NULL},
 };
 
 static const ext_field column_fields[] = {{AT(frg_demean_column, iterations), IS_INT64, NULL},
@@ -197,8 +167,8 @@ static PyObject *demean(PyObject *module, PyObject *args)
     frg_array in, to, code, weight;
     frg_demean_opts o;
     frg_demean_defaults(&o, sizeof o);
-    if (ext_fields_set(&o, demean_options, options) < 0 || ext_hold(&h, x, "x", 0, &in) < 0 ||
-        ext_hold(&h, codes, "fixed effects", 0, &code) < 0 ||
+    if (ext_options_set(&o, frg_demean_options(), options) < 0 ||
+        ext_hold(&h, x, "x", 0, &in) < 0 || ext_hold(&h, codes, "fixed effects", 0, &code) < 0 ||
         ext_hold(&h, out, "out", 1, &to) < 0 ||
         (weights != Py_None && ext_hold(&h, weights, "weights", 0, &weight) < 0)) {
         ext_release(&h);
@@ -339,8 +309,8 @@ static PyObject *fe_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     ext_table *const t = c ? ext_table_of(module, table) : NULL;
     frg_fe_opts o;
     frg_fe_defaults(&o, sizeof o);
-    if (!t || take_vcovs(vcovs, &o) < 0 || ext_fields_set(&o, fe_options, options) < 0 ||
-        ext_fields_set(&o.demean, demean_options, inner) < 0) {
+    if (!t || take_vcovs(vcovs, &o) < 0 || ext_options_set(&o, frg_fe_options(), options) < 0 ||
+        ext_options_set(&o.demean, frg_demean_options(), inner) < 0) {
         return NULL;
     }
     ext_fe *const f = ext_empty(type, c);
@@ -605,7 +575,7 @@ static PyObject *fe_columns(PyObject *module, PyObject *args)
     frg_fe_defaults(&o, sizeof o);
     if (!PyArg_ParseTuple(args, "OsOO", &context, &formula, &vcovs, &options) ||
         !(c = ext_context_of(module, context)) || take_vcovs(vcovs, &o) < 0 ||
-        ext_fields_set(&o, fe_options, options) < 0) {
+        ext_options_set(&o, frg_fe_options(), options) < 0) {
         return NULL;
     }
     PyObject *const names = PyList_New(0);

@@ -6,45 +6,17 @@
 
 #define AT(type, field) #field, offsetof(type, field)
 
-static const char *const presets[] = {"none", "gpytorch", "botorch", "sklearn", NULL};
-static const char *const precisions[] = {"f64", "f32", "mixed", NULL};
-static const char *const storages[] = {"auto", "full", "packed", NULL};
-static const char *const jitters[] = {"relative", "gpytorch", "none", NULL};
-static const char *const nans[] = {"error", "mask", NULL};
-static const char *const transforms[] = {"log", "softplus", "interval", "identity", NULL};
-static const char *const optimizers[] = {"auto", "ai", "lbfgsb", "adam", NULL};
-
-const ext_field ext_gp_options[] = {{AT(frg_gp_opts, mean), IS_TEXT, NULL},
-                                    {AT(frg_gp_opts, reml), IS_BOOL, NULL},
-                                    {AT(frg_gp_opts, profile_scale), IS_BOOL, NULL},
-                                    {AT(frg_gp_opts, priors), IS_TEXT, NULL},
-                                    {AT(frg_gp_opts, prior_jacobian), IS_BOOL, NULL},
-                                    {AT(frg_gp_opts, preset), IS_CHOICE, presets},
-                                    {AT(frg_gp_opts, precision), IS_CHOICE, precisions},
-                                    {AT(frg_gp_opts, storage), IS_CHOICE, storages},
-                                    {AT(frg_gp_opts, auto_promote), IS_BOOL, NULL},
-                                    {AT(frg_gp_opts, accuracy), IS_DOUBLE, NULL},
-                                    {AT(frg_gp_opts, jitter), IS_CHOICE, jitters},
-                                    {AT(frg_gp_opts, nan), IS_CHOICE, nans},
-                                    {NULL, 0, IS_INT, NULL}};
-
-const ext_field ext_gp_fit_options[] = {{AT(frg_gp_fit_opts, optimizer), IS_CHOICE, optimizers},
-                                        {AT(frg_gp_fit_opts, max_iter), IS_INT64, NULL},
-                                        {AT(frg_gp_fit_opts, tol), IS_DOUBLE, NULL},
-                                        {AT(frg_gp_fit_opts, learning_rate), IS_DOUBLE, NULL},
-                                        {AT(frg_gp_fit_opts, starts), IS_INT, NULL},
-                                        {AT(frg_gp_fit_opts, standardize), IS_BOOL, NULL},
-                                        {AT(frg_gp_fit_opts, standard_errors), IS_BOOL, NULL},
-                                        {AT(frg_gp_fit_opts, max_evaluations), IS_INT64, NULL},
-                                        {NULL, 0, IS_INT, NULL}};
+static const char precisions[] = "f64|f32|mixed";
+static const char storages[] = "auto|full|packed";
+static const char transforms[] = "log|softplus|interval|identity";
 
 EXT_UNSET(gp)
 EXT_UNSET(gp_fit)
 
 const ext_options ext_gp_takes[] = {
-    EXT_OPTIONS(gp, ext_gp_options),
-    EXT_OPTIONS(gp_fit, ext_gp_fit_options),
-    {NULL, NULL, 0, NULL},
+    EXT_TABLE(gp),
+    EXT_TABLE(gp_fit),
+    {NULL, NULL, NULL, 0, NULL},
 };
 
 static const ext_field parameter_fields[] = {
@@ -167,7 +139,7 @@ static PyObject *gp_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     ext_gp *g = NULL;
     const char **names = NULL;
     Py_ssize_t n_names = 0;
-    if (ext_fields_set(&o, ext_gp_options, options) < 0 || ext_hold(&h, x, "x", 0, &xa) < 0 ||
+    if (ext_options_set(&o, frg_gp_options(), options) < 0 || ext_hold(&h, x, "x", 0, &xa) < 0 ||
         ext_hold(&h, y, "y", 0, &ya) < 0 ||
         (columns != Py_None && !(names = ext_strings(columns, "columns", &n_names)))) {
         ext_release(&h);
@@ -565,7 +537,7 @@ static PyObject *gp_fit(PyObject *self, PyObject *args)
     const char *resume;
     frg_gp_fit_defaults(&o, sizeof o);
     if (!PyArg_ParseTuple(args, "Ozdz", &options, &k.path, &k.every, &resume) ||
-        ext_fields_set(&o, ext_gp_fit_options, options) < 0) {
+        ext_options_set(&o, frg_gp_fit_options(), options) < 0) {
         return NULL;
     }
     frg_gp_fit_result r = {.status = FRG_OK};

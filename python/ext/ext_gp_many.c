@@ -164,8 +164,9 @@ static PyObject *gp_many(PyObject *module, PyObject *args)
     frg_gp_fit_defaults(&f, sizeof f);
     if (!PyArg_ParseTuple(args, "OO!sOOpO", &context, &PyList_Type, &list, &kernel, &options,
                           &columns, &gradients, &fit) ||
-        !(c = ext_context_of(module, context)) || ext_fields_set(&o, ext_gp_options, options) < 0 ||
-        ext_fields_set(&f, ext_gp_fit_options, fit) < 0) {
+        !(c = ext_context_of(module, context)) ||
+        ext_options_set(&o, frg_gp_options(), options) < 0 ||
+        ext_options_set(&f, frg_gp_fit_options(), fit) < 0) {
         return NULL;
     }
     const char **names = NULL;

@@ -15,7 +15,7 @@ EXT_UNSET(graph)
 
 const ext_options ext_graph_takes[] = {
     EXT_OPTIONS(graph, graph_options),
-    {NULL, NULL, 0, NULL},
+    {NULL, NULL, NULL, 0, NULL},
 };
 
 static const ext_field graph_report[] = {{AT(frg_graph_report, n), IS_INT64, NULL},

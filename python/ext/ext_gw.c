@@ -12,73 +12,11 @@
 
 #define AT(type, field) #field, offsetof(type, field)
 
-static const char *const dtypes[] = {"auto", "f32", "f64", NULL};
-static const char *const modes[] = {"auto", "sampled", "exact", "landmark", "vertex", NULL};
-static const char *const distances[] = {"auto",      "landmark", "dijkstra", "precomputed",
-                                        "euclidean", "matrix",   "graph",    NULL};
-static const char *const anneals[] = {"progress", "iter", "none", NULL};
-static const char *const scales[] = {"fixed", "batch_max", "none", NULL};
-static const char *const samplings[] = {"systematic", "multinomial", NULL};
-static const char *const starts_from[] = {"auto", "product", "profiles", "vertex", NULL};
-static const char *const started_from[] = {"auto",   "product",  "profiles", "vertex",
-                                           "given",  "annealed", "axes",     "random",
-                                           "coarse", "spectral", "near",     NULL};
-static const char *const multiscales[] = {"auto", "on", "off", NULL};
-static const char *const linear_scales[] = {"none", "max", NULL};
-static const char *const metrics[] = {"l2", "lower", "upper", "mid", NULL};
-static const char *const presets[] = {"none", "torchgw", NULL};
-static const char *const references[] = {"counting", "product", NULL};
-static const char *const stores[] = {"auto", "f32", "u16", "u16r", "fly", "f64", NULL};
-static const char *const domains[] = {"auto", "log", "kernel", NULL};
-static const char *const kernel_stores[] = {"auto", "f32", "bf16", NULL};
-static const char *const accels[] = {"none", "momentum", NULL};
-
-static const ext_field gw_options[] = {{AT(frg_gw_opts, mode), IS_CHOICE, modes},
-                                       {AT(frg_gw_opts, distance), IS_CHOICE, distances},
-                                       {AT(frg_gw_opts, k), IS_INT64, NULL},
-                                       {AT(frg_gw_opts, k_clamp), IS_BOOL, NULL},
-                                       {AT(frg_gw_opts, stitch), IS_BOOL, NULL},
-                                       {AT(frg_gw_opts, landmarks), IS_INT64, NULL},
-                                       {AT(frg_gw_opts, anchors), IS_INT64, NULL},
-                                       {AT(frg_gw_opts, epsilon), IS_DOUBLE, NULL},
-                                       {AT(frg_gw_opts, anneal), IS_CHOICE, anneals},
-                                       {AT(frg_gw_opts, damping), IS_DOUBLE, NULL},
-                                       {AT(frg_gw_opts, max_iter), IS_INT64, NULL},
-                                       {AT(frg_gw_opts, min_iter), IS_INT64, NULL},
-                                       {AT(frg_gw_opts, tol), IS_DOUBLE, NULL},
-                                       {AT(frg_gw_opts, max_inner), IS_INT64, NULL},
-                                       {AT(frg_gw_opts, marginal_tol), IS_DOUBLE, NULL},
-                                       {AT(frg_gw_opts, mass), IS_DOUBLE, NULL},
-                                       {AT(frg_gw_opts, rho_source), IS_DOUBLE, NULL},
-                                       {AT(frg_gw_opts, rho_target), IS_DOUBLE, NULL},
-                                       {AT(frg_gw_opts, reference), IS_CHOICE, references},
-                                       {AT(frg_gw_opts, linear_weight), IS_DOUBLE, NULL},
-                                       {AT(frg_gw_opts, lambda_ema_beta), IS_DOUBLE, NULL},
-                                       {AT(frg_gw_opts, scale), IS_CHOICE, scales},
-                                       {AT(frg_gw_opts, sampling), IS_CHOICE, samplings},
-                                       {AT(frg_gw_opts, multiscale), IS_CHOICE, multiscales},
-                                       {AT(frg_gw_opts, n_coarse), IS_INT64, NULL},
-                                       {AT(frg_gw_opts, n_start), IS_INT64, NULL},
-                                       {AT(frg_gw_opts, fine_steps), IS_INT64, NULL},
-                                       {AT(frg_gw_opts, polish), IS_BOOL, NULL},
-                                       {AT(frg_gw_opts, round), IS_BOOL, NULL},
-                                       {AT(frg_gw_opts, polish_tol), IS_DOUBLE, NULL},
-                                       {AT(frg_gw_opts, polish_passes), IS_INT64, NULL},
-                                       {AT(frg_gw_opts, cost_store), IS_CHOICE, stores},
-                                       {AT(frg_gw_opts, cache_rows), IS_INT64, NULL},
-                                       {AT(frg_gw_opts, rank), IS_INT64, NULL},
-                                       {AT(frg_gw_opts, lr_max_iter), IS_INT64, NULL},
-                                       {AT(frg_gw_opts, lr_dykstra_max_iter), IS_INT64, NULL},
-                                       {AT(frg_gw_opts, preset), IS_CHOICE, presets},
-                                       {AT(frg_gw_opts, scale_linear), IS_CHOICE, linear_scales},
-                                       {AT(frg_gw_opts, landmark_metric), IS_CHOICE, metrics},
-                                       {AT(frg_gw_opts, lazy), IS_BOOL, NULL},
-                                       {AT(frg_gw_opts, store_plan), IS_BOOL, NULL},
-                                       {AT(frg_gw_opts, diag_exact), IS_BOOL, NULL},
-                                       {AT(frg_gw_opts, auto_store), IS_BOOL, NULL},
-                                       {AT(frg_gw_opts, start_from), IS_CHOICE, starts_from},
-                                       {AT(frg_gw_opts, dtype), IS_CHOICE, dtypes},
-                                       {NULL, 0, IS_INT, NULL}};
+static const char dtypes[] = "auto|f32|f64";
+static const char modes[] = "auto|sampled|exact|landmark|vertex";
+static const char started_from[] =
+    "auto|product|profiles|vertex|given|annealed|axes|random|coarse|spectral|near";
+static const char stores[] = "auto|f32|u16|u16r|fly|f64";
 
 static const ext_field gw_report[] = {{AT(frg_gw_report, n), IS_INT64, NULL},
                                       {AT(frg_gw_report, m), IS_INT64, NULL},
@@ -119,29 +57,13 @@ static const ext_field gw_report[] = {{AT(frg_gw_report, n), IS_INT64, NULL},
                                       {AT(frg_gw_report, dtype), IS_CHOICE, dtypes},
                                       {NULL, 0, IS_INT, NULL}};
 
-static const ext_field sinkhorn_options[] = {
-    {AT(frg_sinkhorn_opts, epsilon), IS_DOUBLE, NULL},
-    {AT(frg_sinkhorn_opts, tol), IS_DOUBLE, NULL},
-    {AT(frg_sinkhorn_opts, max_iter), IS_INT64, NULL},
-    {AT(frg_sinkhorn_opts, cost_store), IS_CHOICE, stores},
-    {AT(frg_sinkhorn_opts, domain), IS_CHOICE, domains},
-    {AT(frg_sinkhorn_opts, kernel_store), IS_CHOICE, kernel_stores},
-    {AT(frg_sinkhorn_opts, accel), IS_CHOICE, accels},
-    {AT(frg_sinkhorn_opts, rho_source), IS_DOUBLE, NULL},
-    {AT(frg_sinkhorn_opts, rho_target), IS_DOUBLE, NULL},
-    {AT(frg_sinkhorn_opts, reference), IS_CHOICE, references},
-    {AT(frg_sinkhorn_opts, mass), IS_DOUBLE, NULL},
-    {AT(frg_sinkhorn_opts, round), IS_BOOL, NULL},
-    {AT(frg_sinkhorn_opts, auto_store), IS_BOOL, NULL},
-    {NULL, 0, IS_INT, NULL}};
-
 EXT_UNSET(gw)
 EXT_UNSET(sinkhorn)
 
 const ext_options ext_gw_takes[] = {
-    EXT_OPTIONS(gw, gw_options),
-    EXT_OPTIONS(sinkhorn, sinkhorn_options),
-    {NULL, NULL, 0, NULL},
+    EXT_TABLE(gw),
+    EXT_TABLE(sinkhorn),
+    {NULL, NULL, NULL, 0, NULL},
 };
 
 static const ext_field sinkhorn_report[] = {
@@ -173,7 +95,7 @@ static const ext_field plan_report[] = {{AT(frg_plan_report, n), IS_INT64, NULL}
 typedef struct {
     frg_gw_grad_mode grad_mode;
 } pull_opts;
-static const char *const grad_modes[] = {"implicit", "unrolled", "frozen", NULL};
+static const char grad_modes[] = "implicit|unrolled|frozen";
 static const ext_field pull_options[] = {{AT(pull_opts, grad_mode), IS_CHOICE, grad_modes},
                                          {NULL, 0, IS_INT, NULL}};
 
@@ -245,7 +167,7 @@ static PyObject *sinkhorn_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     frg_sinkhorn_defaults(&o, sizeof o);
     if (!module || !PyArg_ParseTuple(args, "OOOOO", &context, &cost, &a, &b, &options) ||
         !(c = ext_context_of(module, context)) ||
-        ext_fields_set(&o, sinkhorn_options, options) < 0) {
+        ext_options_set(&o, frg_sinkhorn_options(), options) < 0) {
         return NULL;
     }
     ext_held h = {.n = 0};
@@ -313,11 +235,11 @@ static PyObject *gw_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     frg_gw_opts o, named;
     frg_gw_defaults(&named, sizeof named);
     o = named;
-    if (ext_fields_set(&named, gw_options, options) < 0) {
+    if (ext_options_set(&named, frg_gw_options(), options) < 0) {
         return NULL;
     }
     frg_gw_apply_preset(&o, named.preset); /* what is named stands above the preset */
-    if (ext_fields_set(&o, gw_options, options) < 0) {
+    if (ext_options_set(&o, frg_gw_options(), options) < 0) {
         return NULL;
     }
     give_options(&o, options);

@@ -26,7 +26,7 @@ EXT_UNSET(barycenter)
 const ext_options ext_gw_calls_takes[] = {
     EXT_OPTIONS(embed, embed_options),
     EXT_OPTIONS(barycenter, barycenter_options),
-    {NULL, NULL, 0, NULL},
+    {NULL, NULL, NULL, 0, NULL},
 };
 
 static const ext_field barycenter_report[] = {

@@ -40,20 +40,45 @@ PyObject *ext_raise(PyObject *module, frg_status status, const frg_context *ctx)
 
 /* ---- structs by table ------------------------------------------------------------------------ */
 
+/** Length of the k-th of the words "a|b|c", from *word on; -1: there are fewer. */
+static int choice_at(const char *choices, int k, const char **word)
+{
+    const char *at = choices;
+    for (; at && k > 0; k--) {
+        at = strchr(at, '|');
+        at = at ? at + 1 : NULL;
+    }
+    *word = at;
+    return at ? (int)strcspn(at, "|") : -1;
+}
+
+int ext_choice(const char *choices, const char *word)
+{
+    const char *at;
+    int length;
+    for (int k = 0; (length = choice_at(choices, k, &at)) >= 0; k++) {
+        if (strlen(word) == (size_t)length && memcmp(at, word, (size_t)length) == 0) {
+            return k;
+        }
+    }
+    return -1;
+}
+
 static int set_choice(int *to, const ext_field *f, PyObject *value)
 {
     const char *const text = PyUnicode_Check(value) ? PyUnicode_AsUTF8AndSize(value, NULL) : NULL;
-    for (int k = 0; text && f->choices[k]; k++) {
-        if (strcmp(text, f->choices[k]) == 0) {
-            *to = k;
-            return 0;
-        }
+    const int place = text ? ext_choice(f->choices, text) : -1;
+    if (place >= 0) {
+        *to = place;
+        return 0;
     }
     if (!PyErr_Occurred()) {
         char all[256] = "";
-        for (int k = 0; f->choices[k]; k++) {
+        const char *word;
+        int length;
+        for (int k = 0; (length = choice_at(f->choices, k, &word)) >= 0; k++) {
             const size_t used = strlen(all);
-            PyOS_snprintf(all + used, sizeof all - used, "%s'%s'", k ? ", " : "", f->choices[k]);
+            PyOS_snprintf(all + used, sizeof all - used, "%s'%.*s'", k ? ", " : "", length, word);
         }
         PyErr_Format(PyExc_ValueError, "%s=%R: expected one of %s", f->name, value, all);
     }
@@ -167,6 +192,13 @@ int ext_fields_set(void *into, const ext_field *fields, PyObject *options)
     return 0;
 }
 
+static PyObject *choice_word(const char *choices, int k)
+{
+    const char *word;
+    const int length = choice_at(choices, k, &word);
+    return PyUnicode_FromStringAndSize(word, length < 0 ? 0 : length);
+}
+
 static PyObject *get_field(const char *at, const ext_field *f)
 {
     switch (f->kind) {
@@ -181,7 +213,7 @@ static PyObject *get_field(const char *at, const ext_field *f)
     case IS_SIZE:
         return PyLong_FromSize_t(*(const size_t *)(const void *)at);
     case IS_CHOICE:
-        return PyUnicode_FromString(f->choices[*(const int *)(const void *)at]);
+        return choice_word(f->choices, *(const int *)(const void *)at);
     case IS_TEXT:
         break;
     }
@@ -206,6 +238,40 @@ PyObject *ext_fields_get(const void *from, const ext_field *fields)
         }
     }
     return dict;
+}
+
+/* ---- options by the library's tables --------------------------------------------------------- */
+
+enum { MOST_OPTIONS = 64 };
+
+/** As many fields as the table has options that are one value. */
+static void fields_of(const frg_option *table, ext_field fields[MOST_OPTIONS])
+{
+    static const ext_kind kinds[] = {
+        [FRG_OPTION_FLAG] = IS_BOOL, [FRG_OPTION_INT] = IS_INT,     [FRG_OPTION_INT64] = IS_INT64,
+        [FRG_OPTION_SIZE] = IS_SIZE, [FRG_OPTION_REAL] = IS_DOUBLE, [FRG_OPTION_CHOICE] = IS_CHOICE,
+        [FRG_OPTION_TEXT] = IS_TEXT};
+    int n = 0;
+    for (const frg_option *o = table; o->name && n + 1 < MOST_OPTIONS; o++) {
+        if (o->type != FRG_OPTION_DATA) {
+            fields[n++] = (ext_field){o->name, o->offset, kinds[o->type], o->choices};
+        }
+    }
+    fields[n] = (ext_field){NULL, 0, IS_INT, NULL};
+}
+
+int ext_options_set(void *into, const frg_option *table, PyObject *options)
+{
+    ext_field fields[MOST_OPTIONS];
+    fields_of(table, fields);
+    return ext_fields_set(into, fields, options);
+}
+
+PyObject *ext_options_get(const void *from, const frg_option *table)
+{
+    ext_field fields[MOST_OPTIONS];
+    fields_of(table, fields);
+    return ext_fields_get(from, fields);
 }
 
 PyObject *ext_list_of(const void *first, int64_t n, size_t size, const ext_field *fields)
@@ -351,8 +417,9 @@ static PyObject *list_of_choices(const ext_field *f)
         return Py_NewRef(Py_None);
     }
     PyObject *const list = PyList_New(0);
-    for (int k = 0; list && f->choices[k]; k++) {
-        PyObject *const word = PyUnicode_FromString(f->choices[k]);
+    const char *at;
+    for (int k = 0; list && choice_at(f->choices, k, &at) >= 0; k++) {
+        PyObject *const word = choice_word(f->choices, k);
         if (word) {
             PyList_Append(list, word);
             Py_DECREF(word);
@@ -364,12 +431,16 @@ static PyObject *list_of_choices(const ext_field *f)
 /** {option: (default, choices or None)}. */
 static PyObject *described(const ext_options *set)
 {
+    ext_field of_table[MOST_OPTIONS];
     void *const values = PyMem_Calloc(1, set->size);
     PyObject *const dict = values ? PyDict_New() : PyErr_NoMemory();
     if (dict) {
         set->unset(values);
     }
-    for (const ext_field *f = set->fields; dict && f->name; f++) {
+    if (set->table) {
+        fields_of(set->table(), of_table);
+    }
+    for (const ext_field *f = set->table ? of_table : set->fields; dict && f->name; f++) {
         ext_put(dict, f->name,
                 Py_BuildValue("NN", get_field((const char *)values + f->offset, f),
                               list_of_choices(f)));

@@ -5,8 +5,8 @@
 
 #define AT(type, field) #field, offsetof(type, field)
 
-static const char *const methods[] = {"auto", "householder", "cholesky", "vendor", NULL};
-static const char *const verifies[] = {"none", "probe", "full", NULL};
+static const char methods[] = "auto|householder|cholesky|vendor";
+static const char verifies[] = "none|probe|full";
 
 static const ext_field qr_options[] = {{AT(frg_qr_opts, method), IS_CHOICE, methods},
                                        {AT(frg_qr_opts, verify), IS_CHOICE, verifies},
@@ -17,7 +17,7 @@ EXT_UNSET(qr)
 
 const ext_options ext_qr_takes[] = {
     EXT_OPTIONS(qr, qr_options),
-    {NULL, NULL, 0, NULL},
+    {NULL, NULL, NULL, 0, NULL},
 };
 
 static const ext_field report_fields[] = {{AT(frg_qr_report, method), IS_CHOICE, methods},

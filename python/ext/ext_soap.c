@@ -11,67 +11,6 @@
 #define AT(field)     #field, offsetof(frg_soap_opts, field)
 #define REPORT(field) #field, offsetof(frg_soap_report, field)
 
-static const char *const profiles[] = {"emerging", "emerging-0.4", "nikhilvyas", NULL};
-static const char *const decays[] = {"decoupled", "decoupled-after", "independent", "l2", "palm",
-                                     NULL};
-static const char *const scopes[] = {"parameter", "factor", NULL};
-static const char *const forms[] = {"diagonal", "offdiagonal", NULL};
-static const char *const sorts[] = {"before_qr", "after_qr", NULL};
-static const char *const moments[] = {"follow", "rank", "rotate", NULL};
-static const char *const orders[] = {"grad_first", "update_first", NULL};
-static const char *const bases[] = {"auto", "eigen", "original", NULL};
-static const char *const warmups[] = {"keep", "reset", "rotate", NULL};
-static const char *const kl_inits[] = {"reference", "unit", NULL};
-static const char *const nonfinites[] = {"skip", "error", "propagate", NULL};
-static const char *const merges[] = {"left", "fan_in", "stacked", NULL};
-static const char *const qr_methods[] = {"auto", "householder", "cholesky", "vendor", NULL};
-
-static const ext_field soap_options[] = {{AT(lr), IS_DOUBLE, NULL},
-                                         {AT(beta1), IS_DOUBLE, NULL},
-                                         {AT(beta2), IS_DOUBLE, NULL},
-                                         {AT(shampoo_beta), IS_DOUBLE, NULL},
-                                         {AT(eps), IS_DOUBLE, NULL},
-                                         {AT(weight_decay), IS_DOUBLE, NULL},
-                                         {AT(weight_decay_method), IS_CHOICE, decays},
-                                         {AT(nesterov), IS_BOOL, NULL},
-                                         {AT(maximize), IS_BOOL, NULL},
-                                         {AT(correct_bias), IS_BOOL, NULL},
-                                         {AT(correct_shampoo_beta_bias), IS_INT, NULL},
-                                         {AT(max_update_rms), IS_DOUBLE, NULL},
-                                         {AT(normalize_update), IS_BOOL, NULL},
-                                         {AT(trace_normalization), IS_BOOL, NULL},
-                                         {AT(denom_floor), IS_DOUBLE, NULL},
-                                         {AT(precondition_frequency), IS_INT64, NULL},
-                                         {AT(precondition_warmup_steps), IS_INT64, NULL},
-                                         {AT(adam_warmup_steps), IS_INT64, NULL},
-                                         {AT(stagger), IS_BOOL, NULL},
-                                         {AT(refresh_async), IS_BOOL, NULL},
-                                         {AT(power_iter_steps), IS_INT, NULL},
-                                         {AT(use_eigh), IS_BOOL, NULL},
-                                         {AT(use_adaptive_criteria), IS_BOOL, NULL},
-                                         {AT(adaptive_tolerance), IS_DOUBLE, NULL},
-                                         {AT(adaptive_scope), IS_CHOICE, scopes},
-                                         {AT(adaptive_form), IS_CHOICE, forms},
-                                         {AT(use_kl_shampoo), IS_BOOL, NULL},
-                                         {AT(kl_init), IS_CHOICE, kl_inits},
-                                         {AT(sort_when), IS_CHOICE, sorts},
-                                         {AT(moment2_order), IS_CHOICE, moments},
-                                         {AT(order), IS_CHOICE, orders},
-                                         {AT(warmup_v), IS_CHOICE, warmups},
-                                         {AT(moment1_basis), IS_CHOICE, bases},
-                                         {AT(qr_method), IS_CHOICE, qr_methods},
-                                         {AT(ridge_c), IS_DOUBLE, NULL},
-                                         {AT(ortho_tol), IS_DOUBLE, NULL},
-                                         {AT(nonfinite), IS_CHOICE, nonfinites},
-                                         {AT(precondition_1d), IS_BOOL, NULL},
-                                         {AT(max_precond_dim), IS_INT64, NULL},
-                                         {AT(block_dim), IS_INT64, NULL},
-                                         {AT(merge_dims), IS_BOOL, NULL},
-                                         {AT(merge_rule), IS_CHOICE, merges},
-                                         {AT(stochastic_rounding), IS_BOOL, NULL},
-                                         {AT(rounding_seed), IS_INT64, NULL},
-                                         {NULL, 0, IS_INT, NULL}};
-
 static const ext_field soap_report[] = {{REPORT(updated), IS_INT64, NULL},
                                         {REPORT(nonfinite), IS_INT64, NULL},
                                         {REPORT(long_axes), IS_INT64, NULL},
@@ -141,21 +80,20 @@ static int64_t call_frequency(int64_t t0, void *function)
 
 static int profile_of(const char *text, frg_soap_profile *out)
 {
-    for (int k = 0; profiles[k]; k++) {
-        if (strcmp(text, profiles[k]) == 0) {
-            *out = (frg_soap_profile)k;
-            return 0;
-        }
+    const int place = ext_choice(frg_soap_options()->choices, text);
+    if (place < 0) {
+        PyErr_Format(PyExc_ValueError,
+                     "profile='%s': expected 'emerging', 'emerging-0.4' or 'nikhilvyas'", text);
+        return -1;
     }
-    PyErr_Format(PyExc_ValueError,
-                 "profile='%s': expected 'emerging', 'emerging-0.4' or 'nikhilvyas'", text);
-    return -1;
+    *out = (frg_soap_profile)place;
+    return 0;
 }
 
 /** Options over those in `o`; frequency is a function or None. */
 static int read_options(frg_soap_opts *o, PyObject *options, PyObject *frequency)
 {
-    if (ext_fields_set(o, soap_options, options) < 0) {
+    if (ext_options_set(o, frg_soap_options() + 1 /* but the profile */, options) < 0) {
         return -1;
     }
     o->frequency = NULL;
@@ -279,7 +217,8 @@ static PyObject *soap_get_group(PyObject *self, PyObject *args)
         return NULL;
     }
     const frg_status status = frg_soap_get_group(self_of(self)->soap, group, &o, sizeof o);
-    return status < 0 ? ext_failed(self, status) : ext_fields_get(&o, soap_options);
+    return status < 0 ? ext_failed(self, status)
+                      : ext_options_get(&o, frg_soap_options() + 1 /* but the profile */);
 }
 
 /* ---- parameters and steps -------------------------------------------------------------------- */

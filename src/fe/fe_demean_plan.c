@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "core/opts.h"
 #include "fe/fe_demean_plan.h"
 #include "fe/fe_graph.h"
 #include "fe/fe_subproblems.h"
@@ -20,28 +21,26 @@ static const double TOL_F32 =
 
 /* ---- options and plan ------------------------------------------------------------------------ */
 
+#define OPTIONS_OF frg_demean_opts
+static const frg_option options[] = {
+#include "fe/demean_opts.def"
+    {.name = NULL}};
+
+const frg_option *frg_demean_options(void)
+{
+    return options;
+}
+
 void frg_demean_defaults(frg_demean_opts *o, size_t struct_size)
 {
-    const frg_demean_opts defaults = {
-        .struct_size = struct_size, .tol = 1e-10, .max_iter = 1000, .block = 8};
-    memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
+    frg_demean_opts defaults = {0};
+    frgi_options_set(options, &defaults);
+    frgi_options_give(o, struct_size, &defaults, sizeof defaults);
 }
 
 static frg_status check_opts(frg_context *ctx, const frg_demean_opts *o)
 {
-#define OPTION(condition, ...)                                                                     \
-    if (!(condition)) {                                                                            \
-        FAIL(ctx, E_OPTION, __VA_ARGS__);                                                          \
-    }
-    OPTION(o->tol > 0 && o->tol < 1, "tol must lie in (0, 1), got %g", o->tol)
-    OPTION(o->max_iter >= 1, "max_iter must be at least 1, got %lld", (long long)o->max_iter)
-    OPTION(o->block >= 1 && o->block <= 32, "block must lie in 1 .. 32, got %d", o->block)
-    OPTION(o->cond_limit >= 0, "cond_limit must be >= 0, got %g", o->cond_limit)
-    OPTION((unsigned)o->method <= FRG_FE_MAP, "method %d is not known", (int)o->method)
-    OPTION((unsigned)o->precond <= FRG_FE_PRECOND_AC, "precond %d is not known", (int)o->precond)
-    OPTION((unsigned)o->dtype <= FRG_FE_F32, "dtype %d is not known", (int)o->dtype)
-    OPTION((unsigned)o->dof <= FRG_DOF_EXACT, "dof %d is not known", (int)o->dof)
-#undef OPTION
+    TRY(frgi_options_check(ctx, options, o));
     if (o->method == FRG_FE_MAP) {
         FAIL(ctx, E_UNSUPPORTED, "method map is not built yet");
     }

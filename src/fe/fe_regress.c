@@ -13,6 +13,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/opts.h"
 #include "fe/fe_regress.h"
 #include "formula/mistyped.h"
 
@@ -21,15 +22,24 @@ enum { VCOVS = sizeof((frg_fe_opts *)0)->vcov / sizeof *((frg_fe_opts *)0)->vcov
 
 /* ---- options --------------------------------------------------------------------------------- */
 
+#define OPTIONS_OF frg_fe_opts
+static const frg_option options[] = {
+#include "fe/fe_opts.def"
+    {.name = NULL}};
+
+const frg_option *frg_fe_options(void)
+{
+    return options;
+}
+
 void frg_fe_defaults(frg_fe_opts *o, size_t struct_size)
 {
-    frg_fe_opts defaults = {.struct_size = struct_size,
-                            .vcov = {"iid"},
-                            .n_vcov = 1,
-                            .collin_tol = 1e-9,
-                            .level = 0.95};
+    frg_fe_opts defaults = {0};
+    frgi_options_set(options, &defaults);
+    defaults.vcov[0] = "iid";
+    defaults.n_vcov = 1;
     frg_demean_defaults(&defaults.demean, sizeof defaults.demean);
-    memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
+    frgi_options_give(o, struct_size, &defaults, sizeof defaults);
 }
 
 static frg_status check_options(frg_context *ctx, const frg_fe_opts *o)
@@ -37,25 +47,8 @@ static frg_status check_options(frg_context *ctx, const frg_fe_opts *o)
     if (o->n_vcov < 0 || o->n_vcov > (int)VCOVS) {
         FAIL(ctx, E_OPTION, "n_vcov must be 0 .. %d, got %d", (int)VCOVS, o->n_vcov);
     }
-    if (!(o->level > 0 && o->level < 1)) {
-        FAIL(ctx, E_OPTION, "level must lie between 0 and 1, got %.15g", o->level);
-    }
-    if (!(o->collin_tol >= 0 && o->collin_tol < 1)) {
-        FAIL(ctx, E_OPTION, "collin_tol must be at least 0 and less than 1, got %.15g",
-             o->collin_tol);
-    }
-    if (o->collin != FRG_COLLIN_SHARE && o->collin != FRG_COLLIN_FIXEST) {
-        FAIL(ctx, E_OPTION, "collin must be share or fixest, got %d", (int)o->collin);
-    }
-    if (o->connected != FRG_CONNECTED_ALL && o->connected != FRG_CONNECTED_LARGEST) {
-        FAIL(ctx, E_OPTION, "connected must be all or largest, got %d", (int)o->connected);
-    }
     if (o->store && o->keep_effects) {
         FAIL(ctx, E_UNSUPPORTED, "the effects of a fit whose columns are kept in a store");
-    }
-    if (o->weights_kind < FRG_WEIGHTS_ANALYTIC || o->weights_kind > FRG_WEIGHTS_PROBABILITY) {
-        FAIL(ctx, E_OPTION, "weights_kind must be analytic, frequency or probability, got %d",
-             (int)o->weights_kind);
     }
     return FRG_OK;
 }

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/opts.h"
 #include "gp/gp_create.h"
 #include "gp/gp_process.h"
 
@@ -27,35 +28,28 @@ enum { FLOATS = 1 << FRG_F32 | 1 << FRG_F64, MOST_GROUPS = 4096, COUNT_MOST = 1 
 
 /* ---- options --------------------------------------------------------------------------------- */
 
+#define OPTIONS_OF frg_gp_opts
+static const frg_option options[] = {
+#include "gp/gp_opts.def"
+    {.name = NULL}};
+
+const frg_option *frg_gp_options(void)
+{
+    return options;
+}
+
 void frg_gp_defaults(frg_gp_opts *o, size_t struct_size)
 {
-    const frg_gp_opts defaults = {.struct_size = struct_size, .mean = "const", .accuracy = 1e-3};
-    memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
+    frg_gp_opts defaults = {0};
+    frgi_options_set(options, &defaults);
+    frgi_options_give(o, struct_size, &defaults, sizeof defaults);
 }
 
 static frg_status take_opts(frg_context *ctx, frg_gp_opts *o, const frg_gp_opts *given)
 {
     frg_gp_defaults(o, sizeof *o);
     TRY(frgi_take_opts(ctx, o, sizeof *o, given));
-    const struct {
-        const char *name;
-        unsigned value, most;
-    } choices[] = {
-        {"preset", (unsigned)o->preset, FRG_GP_PRESET_SKLEARN},
-        {"precision", (unsigned)o->precision, FRG_GP_MIXED},
-        {"storage", (unsigned)o->storage, FRG_GP_PACKED},
-        {"jitter", (unsigned)o->jitter, FRG_GP_JITTER_NONE},
-        {"nan", (unsigned)o->nan, FRG_GP_NAN_MASK},
-    };
-    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
-        if (choices[i].value > choices[i].most) {
-            FAIL(ctx, E_OPTION, "%s %u is not known", choices[i].name, choices[i].value);
-        }
-    }
-    if (!(o->accuracy > 0)) {
-        FAIL(ctx, E_OPTION, "accuracy must be positive, got %g", o->accuracy);
-    }
-    return FRG_OK;
+    return frgi_options_check(ctx, options, o);
 }
 
 static frg_status check_together(const frg_gp *gp)

@@ -25,6 +25,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "core/opts.h"
 #include "gp/gp_coordinates.h"
 #include "gp/gp_fit.h"
 #include "gp/gp_information.h"
@@ -75,35 +76,21 @@ typedef struct {
     frg_status refused; /* the last failed evaluation */
 } fit;
 
-void frg_gp_fit_defaults(frg_gp_fit_opts *o, size_t struct_size)
+#define OPTIONS_OF frg_gp_fit_opts
+static const frg_option options[] = {
+#include "gp/gp_fit_opts.def"
+    {.name = NULL}};
+
+const frg_option *frg_gp_fit_options(void)
 {
-    const frg_gp_fit_opts defaults = {.struct_size = struct_size,
-                                      .max_iter = 200,
-                                      .tol = 1e-5,
-                                      .learning_rate = 0.1,
-                                      .starts = 1,
-                                      .standardize = 1,
-                                      .standard_errors = 1};
-    memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
+    return options;
 }
 
-static frg_status check_opts(frg_context *ctx, const frg_gp_fit_opts *o)
+void frg_gp_fit_defaults(frg_gp_fit_opts *o, size_t struct_size)
 {
-#define OPTION(condition, ...)                                                                     \
-    if (!(condition)) {                                                                            \
-        FAIL(ctx, E_OPTION, __VA_ARGS__);                                                          \
-    }
-    OPTION((unsigned)o->optimizer <= FRG_GP_ADAM, "optimizer %d is not known", (int)o->optimizer)
-    OPTION(o->max_iter >= 1, "max_iter must be at least 1, got %lld", (long long)o->max_iter)
-    OPTION(o->tol > 0 && o->tol < 1, "tol must lie in (0, 1), got %g", o->tol)
-    OPTION(o->learning_rate > 0 && isfinite(o->learning_rate),
-           "learning_rate must be positive, got %g", o->learning_rate)
-    OPTION(o->max_evaluations >= 0, "max_evaluations must not be negative, got %lld",
-           (long long)o->max_evaluations)
-    OPTION(o->starts >= 1 && o->starts <= 100000, "starts must lie in 1 .. 100000, got %d",
-           o->starts)
-#undef OPTION
-    return FRG_OK;
+    frg_gp_fit_opts defaults = {0};
+    frgi_options_set(options, &defaults);
+    frgi_options_give(o, struct_size, &defaults, sizeof defaults);
 }
 
 /* ---- the objective --------------------------------------------------------------------------- */
@@ -841,7 +828,7 @@ frg_status frg_gp_fit(frg_gp *gp, const frg_gp_fit_opts *o, frg_gp_fit_result *o
     fit m = {.gp = gp, .began = frgi_seconds()};
     frg_gp_fit_defaults(&m.opts, sizeof m.opts);
     TRY(frgi_take_opts(ctx, &m.opts, sizeof m.opts, o));
-    TRY(check_opts(ctx, &m.opts));
+    TRY(frgi_options_check(ctx, options, &m.opts));
     frgi_run_begins(ctx);
     m.method = choose(gp, m.opts.optimizer);
     frgi_arena a = {0};

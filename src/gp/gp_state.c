@@ -9,6 +9,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/opts.h"
+
 /* ---- what a state belongs to ----------------------------------------------------------------- */
 
 static uint64_t hash_numbers(uint64_t h, const double *v, ptrdiff_t n)
@@ -19,27 +21,14 @@ static uint64_t hash_numbers(uint64_t h, const double *v, ptrdiff_t n)
 static frg_status hash_options(const frg_gp *gp, const frg_gp_fit_opts *o, frg_gp_optimizer method,
                                uint64_t *hash)
 {
-    const frg_gp_opts *const g = &gp->opts;
-    const double numbers[] = {(double)method,
-                              (double)o->max_iter,
-                              o->tol,
-                              o->learning_rate,
-                              (double)o->starts,
-                              (double)o->standardize,
-                              (double)o->standard_errors,
-                              (double)o->max_evaluations,
-                              (double)gp->mean.kind,
-                              (double)g->reml,
-                              (double)g->prior_jacobian,
-                              (double)g->preset,
-                              (double)g->precision,
-                              (double)g->auto_promote,
-                              g->accuracy,
-                              (double)g->jitter,
-                              (double)g->profile_scale};
-    const uint64_t seed = frg_seed(gp->ctx);
-    uint64_t h = hash_numbers(0, numbers, sizeof numbers / sizeof *numbers);
-    h = frg_hash(h, &seed, sizeof seed);
+    frg_gp_opts of_process = gp->opts;
+    frg_gp_fit_opts of_fit = *o;
+    of_process.mean = of_process.priors = NULL; /* the caller's; below as they were read */
+    of_fit.optimizer = method;
+    const uint64_t others[] = {(uint64_t)gp->mean.kind, frg_seed(gp->ctx)};
+    uint64_t h = frgi_options_hash(frg_gp_options(), &of_process, 0);
+    h = frgi_options_hash(frg_gp_fit_options(), &of_fit, h);
+    h = frg_hash(h, others, sizeof others);
     h = frg_hash(h, frg_version(), (int64_t)strlen(frg_version()));
     h = frg_hash(h, frg_isa(gp->ctx), (int64_t)strlen(frg_isa(gp->ctx)));
     for (int i = 0; i < gp->model.params.count; i++) {

@@ -5,8 +5,8 @@
  * things.
  */
 #include <math.h>
-#include <string.h>
 
+#include "core/opts.h"
 #include "gw/gw_align.h"
 #include "gw/gw_exact.h"
 #include "gw/gw_store.h"
@@ -33,35 +33,21 @@ const char *frg_gw_mode_name(frg_gw_mode m)
     return (size_t)m < sizeof names / sizeof *names ? names[m] : "?";
 }
 
+#define OPTIONS_OF frg_gw_opts
+static const frg_option options[] = {
+#include "gw/gw_opts.def"
+    {.name = NULL}};
+
+const frg_option *frg_gw_options(void)
+{
+    return options;
+}
+
 void frg_gw_defaults(frg_gw_opts *o, size_t struct_size)
 {
-    const frg_gw_opts defaults = {.struct_size = sizeof defaults,
-                                  .k = 30,
-                                  .stitch = 1,
-                                  .landmarks = 50,
-                                  .anchors = 80,
-                                  .epsilon = 0.001,
-                                  .damping = 0.9,
-                                  .max_iter = 500,
-                                  .min_iter = 20,
-                                  .tol = 1e-5,
-                                  .marginal_tol = 5e-4,
-                                  .rho_source = (double)INFINITY,
-                                  .rho_target = (double)INFINITY,
-                                  .lambda_ema_beta = 0.5,
-                                  .n_start = 4,
-                                  .fine_steps = 3,
-                                  .polish = 1,
-                                  .round = 1,
-                                  .polish_tol = 1e-4,
-                                  .polish_passes = 400,
-                                  .cache_rows = 2000,
-                                  .lr_max_iter = 5,
-                                  .lr_dykstra_max_iter = 50};
-    memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
-    if (struct_size >= sizeof o->struct_size) {
-        o->struct_size = struct_size;
-    }
+    frg_gw_opts defaults = {0};
+    frgi_options_set(options, &defaults);
+    frgi_options_give(o, struct_size, &defaults, sizeof defaults);
 }
 
 void frg_gw_apply_preset(frg_gw_opts *o, frg_gw_preset preset)
@@ -84,58 +70,6 @@ void frg_gw_apply_preset(frg_gw_opts *o, frg_gw_preset preset)
 }
 
 /* ---- checks ---------------------------------------------------------------------------------- */
-
-static frg_status check_ranges(frg_context *ctx, const frg_gw_opts *o)
-{
-    const struct {
-        const char *name;
-        double value, low, high;
-        bool open;
-    } ranges[] = {{"anchors", (double)o->anchors, 1, 1e9, false},
-                  {"k", (double)o->k, 1, 1e9, false},
-                  {"landmarks", (double)o->landmarks, 1, 1e9, false},
-                  {"damping", o->damping, 0, 1, true},
-                  {"max_iter", (double)o->max_iter, 0, 1e18, false},
-                  {"min_iter", (double)o->min_iter, 0, 1e18, false},
-                  {"tol", o->tol, 0, (double)INFINITY, false},
-                  {"max_inner", (double)o->max_inner, 0, 1e18, false},
-                  {"marginal_tol", o->marginal_tol, 0, (double)INFINITY, false},
-                  {"linear_weight", o->linear_weight, 0, 1, false},
-                  {"lambda_ema_beta", o->lambda_ema_beta, 0, 1, false},
-                  {"mass", o->mass, 0, (double)INFINITY, false},
-                  {"rho_source", o->rho_source, 0, (double)INFINITY, true},
-                  {"rho_target", o->rho_target, 0, (double)INFINITY, true},
-                  {"n_start", (double)o->n_start, 1, 1e6, false},
-                  {"n_coarse", (double)o->n_coarse, 0, 1e9, false},
-                  {"fine_steps", (double)o->fine_steps, 1, 1e9, false},
-                  {"polish_tol", o->polish_tol, 0, (double)INFINITY, false},
-                  {"polish_passes", (double)o->polish_passes, 0, 1e18, false},
-                  {"cache_rows", (double)o->cache_rows, 1, 1e18, false},
-                  {"rank", (double)o->rank, 0, 1e9, false},
-                  {"mode", (double)o->mode, 0, FRG_GW_VERTEX, false},
-                  {"distance", (double)o->distance, 0, FRG_GW_DISTANCE_GRAPH, false},
-                  {"anneal", (double)o->anneal, 0, FRG_GW_ANNEAL_NONE, false},
-                  {"reference", (double)o->reference, 0, FRG_GW_REFERENCE_PRODUCT, false},
-                  {"scale", (double)o->scale, 0, FRG_GW_SCALE_NONE, false},
-                  {"sampling", (double)o->sampling, 0, FRG_GW_MULTINOMIAL, false},
-                  {"multiscale", (double)o->multiscale, 0, FRG_GW_MULTISCALE_OFF, false},
-                  {"start_from", (double)o->start_from, 0, FRG_GW_START_VERTEX, false},
-                  {"preset", (double)o->preset, 0, FRG_GW_PRESET_TORCHGW, false},
-                  {"scale_linear", (double)o->scale_linear, 0, FRG_GW_LINEAR_MAX, false},
-                  {"landmark_metric", (double)o->landmark_metric, 0, FRG_GW_LANDMARK_MID, false},
-                  {"dtype", (double)o->dtype, 0, FRG_GW_DTYPE_F64, false},
-                  {"lr_max_iter", (double)o->lr_max_iter, 1, 1e18, false},
-                  {"lr_dykstra_max_iter", (double)o->lr_dykstra_max_iter, 1, 1e18, false}};
-    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
-        const double v = ranges[i].value;
-        REQUIRE(ctx,
-                v <= ranges[i].high && (ranges[i].open ? v > ranges[i].low : v >= ranges[i].low),
-                "%s is %g, it must be %s %g and <= %g", ranges[i].name, v,
-                ranges[i].open ? ">" : ">=", ranges[i].low, ranges[i].high);
-    }
-    REQUIRE(ctx, isfinite(o->epsilon), "epsilon is %g, a finite number is needed", o->epsilon);
-    return FRG_OK;
-}
 
 /** Refuses options that do not go together. */
 static frg_status check_together(frg_context *ctx, const frg_gw_opts *o, bool linear)
@@ -227,7 +161,7 @@ static frg_status check_f64_mode(const frg_gw *s)
 
 static frg_status check_options(frg_context *ctx, frg_gw_opts *o, bool linear)
 {
-    TRY(check_ranges(ctx, o));
+    TRY(frgi_options_check(ctx, options, o));
     if (!(o->epsilon > 0)) {
         frgi_warn(ctx, W_EPSILON, "epsilon was %g", o->epsilon);
         o->epsilon = 1e-4;

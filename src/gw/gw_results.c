@@ -3,54 +3,22 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/opts.h"
 #include "gw/gw_align.h"
 
 /* ---- saved states ---------------------------------------------------------------------------- */
 
-/** Of everything that decides the bits of a run but the data. */
+/** Of everything that decides the bits of a run but the data: the options as they were resolved. */
 static uint64_t hash_options(const frg_gw *s)
 {
-    const frg_gw_opts *const o = &s->o;
-    const double numbers[] = {(double)o->mode,
-                              (double)o->distance,
-                              (double)o->anchors,
-                              o->epsilon,
-                              (double)o->anneal,
-                              o->damping,
-                              (double)o->max_iter,
-                              (double)o->min_iter,
-                              o->tol,
-                              (double)o->max_inner,
-                              o->marginal_tol,
-                              o->mass,
-                              o->rho_source,
-                              o->rho_target,
-                              (double)o->reference,
-                              o->linear_weight,
-                              o->lambda_ema_beta,
-                              (double)o->scale,
-                              (double)o->sampling,
-                              (double)frgi_gw_is_multiscale(s),
-                              (double)o->n_coarse,
-                              (double)o->n_start,
-                              (double)o->start_from,
-                              (double)o->fine_steps,
-                              (double)o->polish,
-                              (double)o->round,
-                              o->polish_tol,
-                              (double)o->polish_passes,
-                              (double)s->report.cost_store,
-                              (double)o->rank,
-                              (double)o->lr_max_iter,
-                              (double)o->lr_dykstra_max_iter,
-                              (double)o->scale_linear,
-                              (double)o->store_plan,
-                              (double)o->diag_exact,
-                              (double)s->level.smooths};
-    const uint64_t seed = s->level.seed;
-    const frg_gw_dtype dtype = o->mode == FRG_GW_VERTEX ? o->dtype : FRG_GW_DTYPE_AUTO;
-    uint64_t h = frg_hash((uint64_t)dtype, numbers, sizeof numbers);
-    h = frg_hash(h, &seed, sizeof seed);
+    frg_gw_opts o = s->o;
+    o.multiscale = frgi_gw_is_multiscale(s) ? FRG_GW_MULTISCALE_ON : FRG_GW_MULTISCALE_OFF;
+    o.cost_store = s->report.cost_store;
+    o.k_clamp = o.stitch = 0; /* the graph that they made is in the hash of the data */
+    o.dtype = o.mode == FRG_GW_VERTEX ? o.dtype : FRG_GW_DTYPE_AUTO;
+    const uint64_t of_context[] = {s->level.seed, s->level.smooths};
+    uint64_t h = frgi_options_hash(frg_gw_options(), &o, 0);
+    h = frg_hash(h, of_context, sizeof of_context);
     h = frg_hash(h, frg_version(), (int64_t)strlen(frg_version()));
     return frg_hash(h, frg_isa(s->ctx), (int64_t)strlen(frg_isa(s->ctx)));
 }
@@ -122,7 +90,7 @@ frg_status frg_gw_resume(frg_gw *s, const frg_checkpoint *c)
 
 const frg_gw_report *frg_gw_get(const frg_gw *s)
 {
-    return &s->report;
+    return s ? &s->report : NULL;
 }
 
 const frg_plan *frg_gw_plan(const frg_gw *s)

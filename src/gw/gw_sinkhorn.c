@@ -7,8 +7,8 @@
  * potentials, so two passes over the caller's costs in f32 come first.
  */
 #include <math.h>
-#include <string.h>
 
+#include "core/opts.h"
 #include "gw/gw_build.h"
 #include "gw/gw_marginals.h"
 #include "gw/gw_plan.h"
@@ -26,20 +26,21 @@ struct frg_sinkhorn {
     double *a, *b;
 };
 
+#define OPTIONS_OF frg_sinkhorn_opts
+static const frg_option options[] = {
+#include "gw/sinkhorn_opts.def"
+    {.name = NULL}};
+
+const frg_option *frg_sinkhorn_options(void)
+{
+    return options;
+}
+
 void frg_sinkhorn_defaults(frg_sinkhorn_opts *o, size_t struct_size)
 {
-    const frg_sinkhorn_opts defaults = {.struct_size = sizeof defaults,
-                                        .epsilon = 0.05,
-                                        .tol = 1e-6,
-                                        .max_iter = 1000,
-                                        .accel = FRG_GW_ACCEL_MOMENTUM,
-                                        .rho_source = (double)INFINITY,
-                                        .rho_target = (double)INFINITY,
-                                        .round = 1};
-    memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
-    if (struct_size >= sizeof o->struct_size) {
-        o->struct_size = struct_size;
-    }
+    frg_sinkhorn_opts defaults = {0};
+    frgi_options_set(options, &defaults);
+    frgi_options_give(o, struct_size, &defaults, sizeof defaults);
 }
 
 /* ---- exponents from the caller's matrix ------------------------------------------------------ */
@@ -191,26 +192,7 @@ frg_status frgi_check_partial(frg_context *ctx, frg_gw_reference reference)
 
 static frg_status check_options(frg_context *ctx, const frg_sinkhorn_opts *o)
 {
-    REQUIRE(ctx, o->epsilon > 0 && o->epsilon < (double)INFINITY,
-            "epsilon is %g, a positive number is needed", o->epsilon);
-    REQUIRE(ctx, o->tol >= 0, "tol is %g, it must be >= 0", o->tol);
-    REQUIRE(ctx, o->max_iter >= 1, "max_iter is %lld, at least 1 is needed",
-            (long long)o->max_iter);
-    REQUIRE(ctx, o->rho_source > 0 && o->rho_target > 0,
-            "rho_source and rho_target must be > 0, got %g and %g", o->rho_source, o->rho_target);
-    REQUIRE(ctx, o->mass >= 0, "mass is %g, it must be > 0 (0: all of it)", o->mass);
-    const struct {
-        const char *name;
-        int value, last;
-    } choices[] = {{"cost_store", (int)o->cost_store, FRG_GW_STORE_F64},
-                   {"domain", (int)o->domain, FRG_GW_DOMAIN_KERNEL},
-                   {"kernel_store", (int)o->kernel_store, FRG_GW_KERNEL_BF16},
-                   {"accel", (int)o->accel, FRG_GW_ACCEL_MOMENTUM},
-                   {"reference", (int)o->reference, FRG_GW_REFERENCE_PRODUCT}};
-    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
-        REQUIRE(ctx, choices[i].value >= 0 && choices[i].value <= choices[i].last,
-                "%s is %d, the last one is %d", choices[i].name, choices[i].value, choices[i].last);
-    }
+    TRY(frgi_options_check(ctx, options, o));
     if (o->mass > 0 && (isfinite(o->rho_source) || isfinite(o->rho_target))) {
         FAIL(ctx, E_UNSUPPORTED, "mass together with relaxed marginals");
     }

@@ -1,34 +1,24 @@
-/* soap_options.c - defaults of the three profiles, and what is refused. */
+/* soap_options.c - the table of options, defaults of the three profiles, and what is refused. */
 #include <math.h>
-#include <string.h>
 
+#include "core/opts.h"
 #include "soap/soap_state.h"
+
+#define OPTIONS_OF frg_soap_opts
+static const frg_option options[] = {
+#include "soap/soap_opts.def"
+    {.name = NULL}};
+
+const frg_option *frg_soap_options(void)
+{
+    return options;
+}
 
 void frg_soap_defaults(frg_soap_opts *o, size_t struct_size, frg_soap_profile profile)
 {
-    frg_soap_opts d = {
-        .struct_size = struct_size,
-        .profile = profile,
-        .lr = 1e-3,
-        .beta1 = 0.9,
-        .beta2 = 0.95,
-        .shampoo_beta = 0.95,
-        .eps = 1e-8,
-        .weight_decay = 0.01,
-        .weight_decay_method = FRG_DECAY_DECOUPLED,
-        .correct_bias = 1,
-        .correct_shampoo_beta_bias = -1,
-        .precondition_frequency = 1,
-        .power_iter_steps = 1,
-        .adaptive_tolerance = 1e-7,
-        .adaptive_scope = FRG_SCOPE_PARAMETER,
-        .sort_when = FRG_SORT_BEFORE_QR,
-        .moment2_order = FRG_MOMENT2_FOLLOW,
-        .order = FRG_GRAD_FIRST,
-        .ridge_c = 64,
-        .ortho_tol = 1e-5,
-        .max_precond_dim = 10000,
-    };
+    frg_soap_opts d = {0};
+    frgi_options_set(options, &d);
+    d.profile = profile;
     if (profile == FRG_SOAP_EMERGING_04) {
         d.sort_when = FRG_SORT_AFTER_QR;
         d.moment2_order = FRG_MOMENT2_RANK;
@@ -43,62 +33,7 @@ void frg_soap_defaults(frg_soap_opts *o, size_t struct_size, frg_soap_profile pr
         d.correct_shampoo_beta_bias = 0;
         d.order = FRG_UPDATE_FIRST;
     }
-    memcpy(o, &d, struct_size < sizeof d ? struct_size : sizeof d);
-}
-
-static frg_status check_numbers(frg_context *ctx, const frg_soap_opts *o)
-{
-    const struct {
-        const char *name;
-        double value, low, high; /* low <= value < high */
-    } rows[] = {
-        {"lr", o->lr, 0, INFINITY},
-        {"beta1", o->beta1, 0, 1},
-        {"beta2", o->beta2, 0, 1},
-        {"eps", o->eps, 0, INFINITY},
-        {"weight_decay", o->weight_decay, 0, INFINITY},
-        {"max_update_rms", o->max_update_rms, 0, INFINITY},
-        {"denom_floor", o->denom_floor, 0, INFINITY},
-        {"adaptive_tolerance", o->adaptive_tolerance, 0, 2},
-        {"ridge_c", o->ridge_c, 0, INFINITY},
-        {"ortho_tol", o->ortho_tol, 1e-7, 1},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        REQUIRE(ctx, rows[i].value >= rows[i].low && rows[i].value < rows[i].high,
-                "%s is %g, expected %g <= %s < %g", rows[i].name, rows[i].value, rows[i].low,
-                rows[i].name, rows[i].high);
-    }
-    REQUIRE(ctx, o->shampoo_beta == -1 || (o->shampoo_beta >= 0 && o->shampoo_beta < 1),
-            "shampoo_beta is %g, expected 0 <= shampoo_beta < 1, or -1 for beta2", o->shampoo_beta);
-    return FRG_OK;
-}
-
-static frg_status check_choices(frg_context *ctx, const frg_soap_opts *o)
-{
-    const struct {
-        const char *name;
-        int value, last;
-    } rows[] = {
-        {"profile", (int)o->profile, FRG_SOAP_NIKHILVYAS},
-        {"weight_decay_method", (int)o->weight_decay_method, FRG_DECAY_PALM},
-        {"adaptive_scope", (int)o->adaptive_scope, FRG_SCOPE_FACTOR},
-        {"adaptive_form", (int)o->adaptive_form, FRG_ADAPTIVE_OFFDIAGONAL},
-        {"kl_init", (int)o->kl_init, FRG_KL_UNIT},
-        {"sort_when", (int)o->sort_when, FRG_SORT_AFTER_QR},
-        {"moment2_order", (int)o->moment2_order, FRG_MOMENT2_ROTATE},
-        {"order", (int)o->order, FRG_UPDATE_FIRST},
-        {"warmup_v", (int)o->warmup_v, FRG_WARMUP_V_ROTATE},
-        {"moment1_basis", (int)o->moment1_basis, FRG_BASIS_ORIGINAL},
-        {"qr_method", (int)o->qr_method, FRG_QR_VENDOR},
-        {"nonfinite", (int)o->nonfinite, FRG_NONFINITE_PROPAGATE},
-        {"merge_rule", (int)o->merge_rule, FRG_MERGE_STACKED},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        REQUIRE(ctx, rows[i].value >= 0 && rows[i].value <= rows[i].last,
-                "%s is %d, which is none of its values 0 .. %d", rows[i].name, rows[i].value,
-                rows[i].last);
-    }
-    return FRG_OK;
+    frgi_options_give(o, struct_size, &d, sizeof d);
 }
 
 /** Options of which one leaves the other nothing to act on. */
@@ -131,24 +66,13 @@ static frg_status check_together(frg_context *ctx, const frg_soap_opts *o)
 
 frg_status frgi_soap_check(frg_context *ctx, const frg_soap_opts *o)
 {
-    TRY(check_numbers(ctx, o));
-    TRY(check_choices(ctx, o));
-    const struct {
-        const char *name;
-        int64_t value, least;
-    } rows[] = {
-        {"precondition_frequency", o->precondition_frequency, 1},
-        {"power_iter_steps", o->power_iter_steps, 1},
-        {"precondition_warmup_steps", o->precondition_warmup_steps, 0},
-        {"adam_warmup_steps", o->adam_warmup_steps, 0},
-        {"max_precond_dim", o->max_precond_dim, -1},
-        {"block_dim", o->block_dim, 0},
-        {"n_frequencies", o->n_frequencies, 0},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        REQUIRE(ctx, rows[i].value >= rows[i].least, "%s is %lld, expected at least %lld",
-                rows[i].name, (long long)rows[i].value, (long long)rows[i].least);
+    TRY(frgi_options_check(ctx, options, o));
+    if (o->shampoo_beta < 0 && o->shampoo_beta != -1) {
+        FAIL(ctx, E_OPTION, "shampoo_beta is %g, expected 0 <= shampoo_beta < 1, or -1 for beta2",
+             o->shampoo_beta);
     }
+    REQUIRE(ctx, o->n_frequencies >= 0, "n_frequencies is %lld, expected at least 0",
+            (long long)o->n_frequencies);
     for (int64_t i = 0; i < o->n_frequencies && o->frequencies; i++) {
         REQUIRE(ctx,
                 o->frequencies[i][1] >= 1 &&

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Every public header compiles alone, as C11 and C++17, without a word from the compilers.
+# Every public header compiles alone, as C11 and C++17, without a word from the compilers, and says of every function
+# that returns a status how it fails.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -22,4 +23,29 @@ for header in "$root"/include/fourge/*.h; do
         skip "$name as C++17" "no g++"
     fi
 done
+
+# nameless HEADER: its status functions whose comment (or that of the declarations they stand with) names no error and no
+# status but FRG_OK.
+nameless() {
+    awk '
+        BEGIN { names = "E_[A-Z]|FRG_(MAX_ITER|TIME_LIMIT|INTERRUPTED|STALLED|PARTIAL|BAD_ARG|NO_|UNSUPPORTED|NOT_POSDEF)" }
+        /^\/\*\*/ { text = ""; inside = 1 }
+        inside { text = text $0; if (/\*\//) inside = 0; next }
+        /^FRG_API/ { declaration = "" ; open = 1 }
+        open {
+            declaration = declaration " " $0
+            if (!/;/) next
+            open = 0
+            if (declaration ~ /FRG_MUST_USE frg_status/ && text !~ names) {
+                sub(/\(.*/, "", declaration); sub(/.* /, "", declaration); print declaration
+            }
+            next
+        }
+        { text = "" }' "$1"
+}
+scratch=$(mktemp -d)
+for header in "$root"/include/fourge/*.h; do
+    nameless "$header"
+done >"$scratch/nameless"
+check "every status function names its errors" empty "$scratch/nameless"
 finish

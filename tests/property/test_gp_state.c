@@ -364,6 +364,8 @@ static void other_options(void)
     double whole[GP_DATA_PARAMETERS], theta[GP_DATA_PARAMETERS] = {0};
     fields_cover(others, OTHERS, sizeof(frg_gp_opts));
     fields_cover(fit_others, FIT_OTHERS, sizeof(frg_gp_fit_opts));
+    fields_follow(others, OTHERS, frg_gp_options());
+    fields_follow(fit_others, FIT_OTHERS, frg_gp_fit_options());
     make_data();
     for (int i = 0; i < POINTS; i++) {
         other_values[i] = test_normal();

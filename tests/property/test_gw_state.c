@@ -344,6 +344,7 @@ static void ends_alike(frg_context *ctx, const field *f, frg_gw_distance distanc
 static void other_options(void)
 {
     fields_cover(others, OTHERS, sizeof(frg_gw_opts));
+    fields_follow(others, OTHERS, frg_gw_options());
     make_points();
     for (int i = 0; i < OTHERS; i++) {
         const field *const f = &others[i];
