@@ -44,6 +44,7 @@ void frg_fe_defaults(frg_fe_opts *o, size_t struct_size)
 
 static frg_status check_options(frg_context *ctx, const frg_fe_opts *o)
 {
+    TRY(frgi_options_check(ctx, options, o));
     if (o->n_vcov < 0 || o->n_vcov > (int)VCOVS) {
         FAIL(ctx, E_OPTION, "n_vcov must be 0 .. %d, got %d", (int)VCOVS, o->n_vcov);
     }
