@@ -206,7 +206,7 @@ static void bad_options(void)
         {{.tol = 1e-8, .max_iter = 1, .block = 8, .dtype = (frg_fe_dtype)9},
          FRG_BAD_ARG,
          "dtype 9"},
-        {{.tol = 1e-8, .max_iter = 1, .block = 8, .dof = (frg_fe_dof)9}, FRG_BAD_ARG, "dof 9"},
+        {{.tol = 1e-8, .max_iter = 1, .block = 8, .dof = (frg_fe_dof)9}, FRG_BAD_ARG, "dof is 9"},
         {{.tol = 1e-8, .max_iter = 1, .block = 8, .method = FRG_FE_MAP},
          FRG_UNSUPPORTED,
          "method map"},
