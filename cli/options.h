@@ -69,7 +69,7 @@ typedef struct {
     double target;
 } soap_settings;
 
-/** What is told instead of a run. */
+/** What is printed instead of a run. */
 typedef struct {
     int help, version, options_json, markdown;
     const char *explain, *man, *completion;

@@ -393,7 +393,7 @@ FRG_API void frg_gp_fantasy_defaults(frg_gp_fantasy_opts *o, size_t struct_size)
  *  n m t; equal to frg_gp_update_append and frg_gp_predict for each, but for a profiled scale,
  *  which stays as it is.  With q outputs y is sets x m x s q, the outputs of an outcome side by
  *  side.  Errors: of frg_gp_predict; E_ARG for a set without points, E_NOISE, E_NOT_POSDEF for
- *  candidates that cannot be told apart; E_UNSUPPORTED with noise groups or given mean values. */
+ *  candidates that are not distinguished; E_UNSUPPORTED with noise groups or given mean values. */
 FRG_API FRG_MUST_USE frg_status frg_gp_predict_fantasies(frg_gp *gp, frg_array x, frg_array y,
                                                          frg_array at,
                                                          const frg_gp_fantasy_opts *o);

@@ -299,7 +299,7 @@ static void distance_gradient(const double *x, const double *w, const double *cr
 }
 
 /** u <- rowsum(P .* T), v <- colsum(P .* T). */
-static void weigh_exponents(value_work *w, const frg_context *ctx, const frg_gw_point *at)
+static void exponent_weights(value_work *w, const frg_context *ctx, const frg_gw_point *at)
 {
     const int64_t n = w->n, m = w->m;
     const double theta = at->linear_weight;
@@ -339,7 +339,7 @@ static void weigh_exponents(value_work *w, const frg_context *ctx, const frg_gw_
 static frg_status weight_gradients(value_work *w, frg_context *ctx, const frg_gw_point *at,
                                    const frg_gw_gradients *out)
 {
-    weigh_exponents(w, ctx, at);
+    exponent_weights(w, ctx, at);
     const frg_status status = solve_system(&w->system, w->u, w->v, w->y, ctx);
     if (status < 0) {
         return status;

@@ -237,8 +237,8 @@ INLINE const void *kept_rows(const frgi_sweep *s, int64_t i0, void *built, size_
 
 /** Weights of the marked vectors of 8 rows, [mark][row][column]; their sums, also of what is not
  *  marked. */
-INLINE int64_t weigh_vectors(const frgi_sweep *s, const float *x, uint16_t *list, int64_t count,
-                             bool mark, float *w, double *sums)
+INLINE int64_t vector_weights(const frgi_sweep *s, const float *x, uint16_t *list, int64_t count,
+                              bool mark, float *w, double *sums)
 {
     enum { AHEAD = 3 };
     const ptrdiff_t ld = s->ld;
@@ -292,7 +292,7 @@ INLINE void some_of_chunk(const frgi_sweep *s, int64_t chunk, void *scratch, boo
         double sums[FRGI_GROUP];
         float p[FRGI_GROUP] = {0};
         const int64_t kept =
-            weigh_vectors(s, x, list, mark ? marks : s->active.listed[group], mark, w, sums);
+            vector_weights(s, x, list, mark ? marks : s->active.listed[group], mark, w, sums);
         s->active.listed[group] = kept;
         for (int r = 0; r < FRGI_GROUP && i0 + r < s->n; r++) {
             const int64_t far = s->out_of_range[chunk];
