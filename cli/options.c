@@ -1,6 +1,7 @@
 /* options.c - reading of option values, and the words of a default and of a range. */
 #include "options.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -72,10 +73,11 @@ void options_open(void)
 {
     for (option_spec *row = option_table; row->name || row->of; row++) {
         const frg_option *o = row->of ? row->of() : NULL;
-        while (o && o->offset != row->place) {
+        while (o && o->name && o->offset != row->place) {
             o++;
         }
-        if (o) {
+        assert(!o || o->name); /* a row of the program has one of the library */
+        if (o && o->name) {
             take_row(row, o);
             row->of = NULL;
         }

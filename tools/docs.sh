@@ -37,9 +37,11 @@ fi
 source=$scratch/source
 mkdir -p "$source/modules"
 cd "$root"
-find ./*.md docs src bench data python tests/golden -type f \
-    \( -name '*.md' -o -name '*.png' -o -name '*.svg' \) ! -name 'LICENSE*' ! -name report.md \
-    -exec cp --parents -p {} "$source" \;
+{ git ls-files 2>/dev/null | grep . || find ./*.md docs src bench data python tests/golden -type f | sed 's|^\./||'; } |
+    grep -E '^([^/]*\.md$|(docs|src|bench|data|python|tests/golden)/)' | grep -E '\.(md|png|svg)$' |
+    grep -vE '(^|/)(LICENSE[^/]*|report\.md)$' | while read -r page; do
+    cp --parents -p "$page" "$source"
+done
 mv "$source/docs/site/index.md" "$source/index.md"
 sed -i 's|](../../|](|' "$source/index.md"
 

@@ -1,6 +1,8 @@
 /* opts.c - what is done with every struct of options alike, by its table. */
 #include "core/opts.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "fourge/checkpoint.h"
@@ -71,10 +73,21 @@ static int count_of(const char *choices)
 static frg_status check_choice(frg_context *ctx, const frg_option *o, double v)
 {
     if (!(v >= 0 && v < count_of(o->choices))) {
-        FAIL(ctx, E_OPTION, "%s is %g, it must be >= 0 and <= %d, which stand for %s", o->name, v,
-             count_of(o->choices) - 1, o->choices);
+        FAIL(ctx, E_OPTION, "%s is %.15g, it must be >= 0 and <= %d, which stand for %s", o->name,
+             v, count_of(o->choices) - 1, o->choices);
     }
     return FRG_OK;
+}
+
+/** Text has room for `bytes`; digits as many as tell a value beside the limit from the limit. */
+static void name_range(const frg_option *o, char *text, size_t bytes)
+{
+    const char *const low = o->open & 1 ? ">" : ">=", *const high = o->open & 2 ? "<" : "<=";
+    if (isinf(o->high)) {
+        snprintf(text, bytes, "%s %.15g", low, o->low);
+    } else {
+        snprintf(text, bytes, "%s %.15g and %s %.15g", low, o->low, high, o->high);
+    }
 }
 
 static frg_status check_number(frg_context *ctx, const frg_option *o, double v)
@@ -82,8 +95,9 @@ static frg_status check_number(frg_context *ctx, const frg_option *o, double v)
     const bool above = o->open & 1 ? v > o->low : v >= o->low;
     const bool below = o->open & 2 ? v < o->high : v <= o->high;
     if (!above || !below) {
-        FAIL(ctx, E_OPTION, "%s is %g, it must be %s %g and %s %g", o->name, v,
-             o->open & 1 ? ">" : ">=", o->low, o->open & 2 ? "<" : "<=", o->high);
+        char range[80];
+        name_range(o, range, sizeof range);
+        FAIL(ctx, E_OPTION, "%s is %.15g, it must be %s", o->name, v, range);
     }
     return FRG_OK;
 }

@@ -36,6 +36,13 @@ static inline int frgi_oversubscription_team(const frgi_oversubscription *c, int
     return c->alone ? 1 : threads;
 }
 
+/** The same of loops beside the passes, of which nobody takes note: one thread where it was found
+ *  the faster, not where it is being tried. */
+static inline int frgi_oversubscription_team_beside(const frgi_oversubscription *c, int threads)
+{
+    return c->alone && c->stay > 0 ? 1 : threads;
+}
+
 /** Takes note of a pass by so many threads at hand: seconds per work, in units of the caller's. */
 void frgi_oversubscription_note(frgi_oversubscription *c, int threads, double seconds);
 

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "fe/fe_regress.h"
 #include "formula/syntax.h"
 #include "fourge/fe.h"
 
@@ -47,6 +48,7 @@ frg_status frg_fe_columns(frg_context *ctx, const char *formula, const frg_fe_op
     frg_fe_opts opts;
     frg_fe_defaults(&opts, sizeof opts);
     TRY(frgi_take_opts(ctx, &opts, sizeof opts, o));
+    TRY(frgi_fe_check_vcovs(ctx, &opts));
     const visit v = {ctx, each, user};
     frgi_syntax s = {0};
     frg_status status = frgi_syntax_formula(&s, ctx, formula, (int64_t)strlen(formula));

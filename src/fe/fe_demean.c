@@ -363,6 +363,7 @@ typedef struct {
     int lanes, live;
     frg_demean_column *columns;
     column_state state[FE_MAX_LANES];
+    double error[FE_MAX_LANES]; /* || W^(1/2) D_r S^+ s ||^2 */
     fe_elim_audit audit;
 } block_run;
 
@@ -436,14 +437,36 @@ static void write_residual(block_run *b)
 static void verify_block(block_run *b)
 {
     const frg_demean *d = b->r->d;
-    double lambda[FE_MAX_LANES] = {0}, error[FE_MAX_LANES];
+    double lambda[FE_MAX_LANES] = {0};
     for (int k = 0; k < b->live; k++) {
         lambda[k] = b->state[k].lambda;
     }
-    frgi_fe_cascade_error(d->cascade, b->w, b->w->keep, lambda, false, error);
+    frgi_fe_cascade_error(d->cascade, b->w, b->w->keep, lambda, false, b->error);
     for (int k = 0; k < b->live; k++) {
-        verify(d, &b->state[k], &b->audit, k, b->w->keep, b->lanes, error[k], &b->columns[k]);
+        verify(d, &b->state[k], &b->audit, k, b->w->keep, b->lanes, b->error[k], &b->columns[k]);
         b->state[k].direct = frgi_fe_cascade_is_direct(d->cascade) && d->rows.n_reduced > 0;
+    }
+}
+
+/** Column by column where the certificate did not hold.  Subproblems that a refinement made are
+ *  told of the columns that were verified before there were any. */
+static void refine_block(block_run *b)
+{
+    const frg_demean *d = b->r->d;
+    const bool had_subproblems = frgi_fe_cascade_subproblems(d->cascade) != NULL;
+    bool refined[FE_MAX_LANES];
+    for (int k = 0; k < b->live; k++) {
+        refined[k] = !finished(d, &b->state[k], &b->columns[k]);
+        if (refined[k]) {
+            refine(b->r, b->effects, k, &b->state[k], b->audit.square[k], &b->columns[k]);
+        }
+    }
+    const bool made = !had_subproblems && frgi_fe_cascade_subproblems(d->cascade);
+    for (int k = 0; k < b->live && made; k++) {
+        if (!refined[k]) { /* the same certificate once more, and its record */
+            verify(d, &b->state[k], &b->audit, k, b->w->keep, b->lanes, b->error[k],
+                   &b->columns[k]);
+        }
     }
 }
 
@@ -489,11 +512,7 @@ static frg_status run_block(run *r, const fe_block_effects *e)
     verify_block(&b);
 
     /* S da = s,  r <- (I - P_1)(r - D_r da), column by column where that did not hold */
-    for (int k = 0; k < b.live; k++) {
-        if (!finished(r->d, &b.state[k], &b.columns[k])) {
-            refine(r, e, k, &b.state[k], b.audit.square[k], &b.columns[k]);
-        }
-    }
+    refine_block(&b);
     conclude(&b);
     return FRG_OK;
 }

@@ -42,12 +42,18 @@ void frg_fe_defaults(frg_fe_opts *o, size_t struct_size)
     frgi_options_give(o, struct_size, &defaults, sizeof defaults);
 }
 
-static frg_status check_options(frg_context *ctx, const frg_fe_opts *o)
+frg_status frgi_fe_check_vcovs(frg_context *ctx, const frg_fe_opts *o)
 {
-    TRY(frgi_options_check(ctx, options, o));
     if (o->n_vcov < 0 || o->n_vcov > (int)VCOVS) {
         FAIL(ctx, E_OPTION, "n_vcov must be 0 .. %d, got %d", (int)VCOVS, o->n_vcov);
     }
+    return FRG_OK;
+}
+
+static frg_status check_options(frg_context *ctx, const frg_fe_opts *o)
+{
+    TRY(frgi_options_check(ctx, options, o));
+    TRY(frgi_fe_check_vcovs(ctx, o));
     if (o->store && o->keep_effects) {
         FAIL(ctx, E_UNSUPPORTED, "the effects of a fit whose columns are kept in a store");
     }

@@ -159,6 +159,8 @@ static inline bool frgi_fe_has_intercept(const frg_fe *f)
     return f->data.ones && f->fit.k > 0 && f->fit.column_of[0] == 1;
 }
 
+/** The number of covariances is one that the options have room for, E_OPTION. */
+FRG_MUST_USE frg_status frgi_fe_check_vcovs(frg_context *ctx, const frg_fe_opts *o);
 FRG_MUST_USE frg_status frgi_ssc_parse(frgi_ssc *ssc, frg_context *ctx, const char *text);
 /** The rule in full, all keys. */
 void frgi_ssc_print(const frgi_ssc *ssc, char *out, size_t capacity);

@@ -206,6 +206,9 @@ frg_status frgi_gp_resize(frg_gp *gp, ptrdiff_t n)
     frg_gp next = *gp;
     next.data.n = n;
     if (n > gp->data.capacity) {
+        if (next.state.swapped) { /* memory is laid out for the process's own precision */
+            frgi_gp_swap_sides(&next);
+        }
         const size_t allowed = frgi_memory_allowed(gp->ctx), held = frg_bytes_held(gp->ctx);
         ptrdiff_t capacity = n;
         if (gp->data.capacity > 0) { /* a first append is seldom the last */

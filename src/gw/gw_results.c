@@ -14,7 +14,12 @@ static uint64_t hash_options(const frg_gw *s)
     frg_gw_opts o = s->o;
     o.multiscale = frgi_gw_is_multiscale(s) ? FRG_GW_MULTISCALE_ON : FRG_GW_MULTISCALE_OFF;
     o.cost_store = s->report.cost_store;
-    o.k_clamp = o.stitch = 0; /* the graph that they made is in the hash of the data */
+    /* the graph and the landmarks that these made are in the hash of the data, and what a preset
+     * set stands in the options that it set */
+    o.k_clamp = o.stitch = 0;
+    o.k = o.landmarks = 0;
+    o.landmark_metric = FRG_GW_LANDMARK_L2;
+    o.preset = FRG_GW_PRESET_NONE;
     o.dtype = o.mode == FRG_GW_VERTEX ? o.dtype : FRG_GW_DTYPE_AUTO;
     const uint64_t of_context[] = {s->level.seed, s->level.smooths};
     uint64_t h = frgi_options_hash(frg_gw_options(), &o, 0);

@@ -57,7 +57,8 @@ static void visit_list(const frgi_transport *t, int64_t first, int64_t last, int
 {
     const frgi_transport_list *const list = t->list;
     const size_t bytes = (size_t)t->s.m * sizeof(double);
-    const int threads = frgi_oversubscription_team(&t->work.oversubscription, t->work.threads);
+    const int threads =
+        frgi_oversubscription_team_beside(&t->work.oversubscription, t->work.threads);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (last > first + 64)
     for (int64_t c = 0; c < chunks; c++) {
         double *const out = (double *)(void *)(t->work.scratch + (size_t)omp_get_thread_num() *
@@ -86,7 +87,8 @@ static void visit_rows(const frgi_transport *t, int64_t first, int64_t last, int
     const frgi_sweep *const s = &t->s;
     const int64_t g0 = first / FRGI_GROUP, g1 = (last + FRGI_GROUP - 1) / FRGI_GROUP;
     const size_t size = frgi_exponent_size(s);
-    const int threads = frgi_oversubscription_team(&t->work.oversubscription, t->work.threads);
+    const int threads =
+        frgi_oversubscription_team_beside(&t->work.oversubscription, t->work.threads);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (g1 > g0 + 8)
     for (int64_t c = 0; c < chunks; c++) {
         /* scratch: a row of doubles, then 8 rows of exponents */
@@ -142,7 +144,8 @@ static void plan_sums(const frgi_transport *t, sums_job *job, bool exact_rows)
     const frgi_sweep *const s = &t->s;
     const frgi_sweep_ops *const ops = frgi_sweep_ops_of(t->ctx);
     const int64_t groups = s->rows / FRGI_GROUP;
-    const int threads = frgi_oversubscription_team(&t->work.oversubscription, t->work.threads);
+    const int threads =
+        frgi_oversubscription_team_beside(&t->work.oversubscription, t->work.threads);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t c = 0; c < s->chunks; c++) {
         char *const room = t->work.scratch + (size_t)omp_get_thread_num() * t->work.scratch_bytes;

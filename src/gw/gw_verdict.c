@@ -283,7 +283,7 @@ static frg_status open_verdict(verdict *v)
     char *at = NULL;
     TRY(frgi_gw_problem_open(g, FRG_GW_DTYPE_AUTO, &v->p));
     const frgi_spaces *const s = &v->p.s;
-    TRY(frgi_descent_open(&v->d, s));
+    TRY(frgi_descent_open(&v->d, s, frg_threads(s->ctx)));
     TRY(frgi_features_open(&v->f, s, false));
     TRY(NEW(ctx, &v->by_row, s->n, what));
     TRY(NEW(ctx, &v->duals, s->n + s->m, what));

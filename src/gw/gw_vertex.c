@@ -77,9 +77,9 @@ static void take_rooms(frgi_products *p, frgi_arena *a)
     }
 }
 
-frg_status frgi_products_open(frgi_products *p, frg_context *ctx)
+frg_status frgi_products_open(frgi_products *p, frg_context *ctx, int threads)
 {
-    *p = (frgi_products){.ctx = ctx, .count = frg_threads(ctx)};
+    *p = (frgi_products){.ctx = ctx, .count = threads};
     TRY(NEW0(ctx, &p->rooms, p->count, "products of costs"));
     take_rooms(p, &p->arena);
     TRY(frgi_arena_open(&p->arena, ctx, "products of costs"));
@@ -95,7 +95,7 @@ void frgi_products_close(frgi_products *p)
     }
 }
 
-frg_status frgi_descent_open(frgi_descent *d, const frgi_spaces *s)
+frg_status frgi_descent_open(frgi_descent *d, const frgi_spaces *s, int threads)
 {
     const char *const what = "a descent";
     frg_context *const ctx = s->ctx;
@@ -113,9 +113,9 @@ frg_status frgi_descent_open(frgi_descent *d, const frgi_spaces *s)
     d->left = left;
     TRY_TO(done, NEW0(ctx, &right, frgi_mul(GATHERED * (size_t)s->y.ld, size), what));
     d->right = right;
-    d->products.ctx = ctx;
+    d->products = (frgi_products){.ctx = ctx, .count = threads};
     if (s->single) {
-        TRY_TO(done, frgi_products_open(&d->products, ctx));
+        TRY_TO(done, frgi_products_open(&d->products, ctx, threads));
     }
     if (s->assigns) {
         TRY_TO(done, frgi_assign_open(&d->assign, ctx, s->n, s->single));
@@ -250,7 +250,7 @@ void frgi_costs_add(const frgi_products *w, frgi_costs *to, const void *left, in
     const frgi_blas_guard guard = frgi_blas_begin();
     const int64_t blocks = (to->rows + BLOCK - 1) / BLOCK;
     const bool large = to->rows * to->columns * count > 1000000;
-#pragma omp parallel for schedule(static) num_threads(frg_threads(w->ctx)) if (large)
+#pragma omp parallel for schedule(static) num_threads(w->count) if (large)
     for (int64_t block = 0; block < blocks; block++) {
         const int64_t first = block * BLOCK;
         const int rows = (int)(to->rows - first < BLOCK ? to->rows - first : BLOCK);

@@ -77,10 +77,11 @@ void frgi_spaces_close(frgi_spaces *s);
 /** Bytes of distances, and of a descent. */
 size_t frgi_spaces_bytes(int64_t n, int64_t m, bool single);
 size_t frgi_descent_bytes(int64_t n, int64_t m, bool single);
-FRG_MUST_USE frg_status frgi_descent_open(frgi_descent *d, const frgi_spaces *s);
+/** threads: those that share its products where it runs alone. */
+FRG_MUST_USE frg_status frgi_descent_open(frgi_descent *d, const frgi_spaces *s, int threads);
 void frgi_descent_close(frgi_descent *d);
 
-FRG_MUST_USE frg_status frgi_products_open(frgi_products *p, frg_context *ctx);
+FRG_MUST_USE frg_status frgi_products_open(frgi_products *p, frg_context *ctx, int threads);
 void frgi_products_close(frgi_products *p);
 /** to <- theta M, zeros in the padding. */
 void frgi_costs_linear(const frgi_spaces *s, frgi_costs *to);

@@ -24,6 +24,7 @@
 #include "gw/gw_align.h"
 #include "gw/gw_vertex.h"
 
+#include <limits.h>
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -265,7 +266,10 @@ static void resume(const race *r, int64_t q, frgi_descent *d)
 static void take_steps(const race *r, int64_t q, frgi_descent *d)
 {
     resume(r, q, d);
-    frgi_descent_rough(d, r->every, r->alone ? STEPS_ALONE : ROUGH_STEPS);
+    frgi_descent_rough(d, r->every,
+                       !r->alone                   ? ROUGH_STEPS
+                       : r->most - 1 < STEPS_ALONE ? r->most - 1
+                                                   : STEPS_ALONE);
     keep_outcome(r, q, d);
 }
 
@@ -298,7 +302,7 @@ static void finish_best(const race *r, frgi_descent *d)
     }
     resume(r, q, d);
     if (!is_large(r->s->n, r->s->m)) {
-        descend_and_swap(d, r->most);
+        descend_and_swap(d, r->alone ? r->most - d->steps : r->most);
     }
     for (size_t k = 0; k < sizeof rows / sizeof *rows && is_large(r->s->n, r->s->m); k++) {
         frgi_descent_rough(d, (r->s->n + rows[k] - 1) / rows[k], LARGE_STEPS);
@@ -357,20 +361,28 @@ static frg_status run_groups(race *r, frgi_descent *d, int team, bool *which)
     return reheat(r, d, team, which);
 }
 
+/** Descents that half of the memory left has room for, one at least. */
+static int64_t descents_that_fit(const frgi_spaces *s)
+{
+    const double left = (double)frgi_memory_allowed(s->ctx) - (double)frg_bytes_held(s->ctx);
+    const double most = 0.5 * left / (double)frgi_descent_bytes(s->n, s->m, s->single);
+    return most < 1 ? 1 : most < INT_MAX ? (int64_t)most : INT_MAX;
+}
+
 /** All starts; to be closed, failed or not. */
 static frg_status run_race(race *r)
 {
     frg_context *const ctx = r->s->ctx;
     const bool alone = is_large(r->s->n, r->s->m) || !gw_parts_poll(r->parts, ctx);
-    const int64_t threads = alone ? 1 : frg_threads(ctx);
-    const int64_t most = r->count + r->second + r->more;
-    const int team = (int)(threads < most ? threads : most);
+    const int64_t most = r->count + r->second + r->more, fit = descents_that_fit(r->s);
+    const int64_t threads = alone ? 1 : frg_threads(ctx), usable = threads < most ? threads : most;
+    const int team = (int)(usable < fit ? usable : fit);
     bool which[MOST_STARTS + GIVEN];
     frgi_descent *d = NULL;
     frg_status status = FRG_OK;
     TRY_TO(done, NEW0(ctx, &d, team, "descents"));
     for (int t = 0; t < team; t++) {
-        TRY_TO(done, frgi_descent_open(&d[t], r->s));
+        TRY_TO(done, frgi_descent_open(&d[t], r->s, t == 0 ? frg_threads(ctx) : 1));
         d[t].parts = r->parts;
     }
     const int64_t each = d[0].most;
@@ -766,6 +778,51 @@ static void judge(const race *r, const outcome *best, frg_gw_report *report)
     }
 }
 
+/** best <- the plan that a race of fewer points gave, where assignments are wanted: its pairs, and
+ *  what is left in the order of the points; the corner's where that is lower.  The run was stopped
+ *  before a start on all points had a plan. */
+static frg_status plan_of_stopped(const frgi_spaces *s, const given_plans *given, outcome *best)
+{
+    bool *taken = NULL;
+    int32_t *of_row = NULL;
+    frg_status status = FRG_OK;
+    frgi_descent_first(s, &best->plan);
+    best->energy = frgi_sparse_energy(s, &best->plan);
+    best->is_vertex = true;
+    if (given->count == 0 || !s->assigns) {
+        return FRG_OK;
+    }
+    TRY_TO(done, NEW0(s->ctx, &taken, s->m, "a plan"));
+    TRY_TO(done, NEW(s->ctx, &of_row, s->n, "a plan"));
+    memset(of_row, -1, (size_t)s->n * sizeof *of_row);
+    for (int64_t e = 0; e < given->plans[0].count; e++) {
+        const frgi_entry *const at = &given->plans[0].entries[e];
+        if (of_row[at->i] < 0 && !taken[at->j]) {
+            of_row[at->i] = at->j;
+            taken[at->j] = true;
+        }
+    }
+    const frgi_sparse corner = best->plan;
+    frgi_sparse plan = {.entries = corner.entries + corner.count};
+    for (int64_t i = 0, free = 0; i < s->n; i++) {
+        for (; of_row[i] < 0; free++) {
+            of_row[i] = taken[free] ? -1 : (int32_t)free;
+        }
+        plan.entries[plan.count++] = (frgi_entry){(int32_t)i, of_row[i], s->a[i]};
+    }
+    const double energy = frgi_sparse_energy(s, &plan);
+    if (energy < best->energy) {
+        memmove(best->plan.entries, plan.entries, (size_t)plan.count * sizeof *plan.entries);
+        best->plan.count = plan.count;
+        best->energy = energy;
+        best->kind = FRG_GW_START_COARSE;
+    }
+done:
+    DROP(s->ctx, &taken);
+    DROP(s->ctx, &of_row);
+    return status;
+}
+
 /** The race on all points; the best plan into the rows of out. */
 static frg_status race_all(const frgi_spaces *s, int64_t max_iter, gw_parts *parts,
                            frgi_sparse *out, frg_gw_report *report)
@@ -798,9 +855,7 @@ static frg_status race_all(const frgi_spaces *s, int64_t max_iter, gw_parts *par
     report->starts += r.count;
     outcome *const best = &r.out[best_of(&r)];
     if (!(best->energy < (double)INFINITY)) { /* stopped before there was anything */
-        frgi_descent_first(s, &best->plan);
-        best->energy = frgi_sparse_energy(s, &best->plan);
-        best->is_vertex = true;
+        TRY_TO(done, plan_of_stopped(s, &given, best));
     }
     judge(&r, best, report);
     if (f.whole && r.n_given == 0 && !s->linear && isfinite(r.out[0].energy)) {
@@ -916,7 +971,7 @@ static frg_status end_in_doubles(frg_gw *g, frgi_gw_problem *p, gw_parts *parts,
     frg_status status = FRG_OK;
     frgi_gw_problem_close(p);
     TRY_TO(done, frgi_gw_problem_open(g, FRG_GW_DTYPE_F64, p));
-    TRY_TO(done, frgi_descent_open(&d, &p->s));
+    TRY_TO(done, frgi_descent_open(&d, &p->s, frg_threads(p->s.ctx)));
     d.parts = parts;
     frgi_descent_resume(&d, plan, frgi_sparse_energy(&p->s, plan), r->vertex != 0, false);
     descend_and_swap(&d, g->o.max_iter);

@@ -36,6 +36,16 @@ empty() {
     [ ! -s "$1" ]
 }
 
+# source_files: tracked files and new ones that git does not ignore; outside a checkout, or in a folder that another
+# repository ignores, all of the source folders.
+source_files() {
+    tap_files=$(cd "$root" && git ls-files -co --exclude-standard 2>/dev/null)
+    [ -n "$tap_files" ] || tap_files=$(cd "$root" && find src cli include tests tools bench examples python -type f)
+    printf '%s\n' "$tap_files" | while read -r tap_file; do
+        [ ! -f "$root/$tap_file" ] || printf '%s\n' "$tap_file"
+    done
+}
+
 # declarations: the public functions of the headers below $root, one a line: "FRG_API frg_status frg_x(int n)".
 declarations() {
     cat "$root"/include/fourge/*.h | grep -v '^#' | sed 's|/\*.*\*/||' | tr '\n' ' ' | grep -oE 'FRG_API [^;(]*\([^;]*\)'

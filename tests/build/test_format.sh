@@ -8,9 +8,8 @@ root=$(cd "$here/../.." && pwd)
 scratch=$(mktemp -d)
 cd "$root" || exit 1
 
-# Tracked files and new ones that git does not ignore; outside a checkout, all of these folders.
-{ git ls-files -co --exclude-standard 2>/dev/null || find src include cli python tests bench examples -type f; } |
-    grep -E '\.[ch]$' >"$scratch/files"
+source_files | grep -E '\.[ch]$' >"$scratch/files"
+check "there are files" test -s "$scratch/files"
 
 formatted() {
     xargs -P "$(nproc)" -n 16 clang-format-14 --dry-run -Werror <"$scratch/files"

@@ -28,7 +28,7 @@ done
 # status but FRG_OK.
 nameless() {
     awk '
-        BEGIN { names = "E_[A-Z]|FRG_(MAX_ITER|TIME_LIMIT|INTERRUPTED|STALLED|PARTIAL|BAD_ARG|NO_|UNSUPPORTED|NOT_POSDEF)" }
+        BEGIN { names = "(^|[^A-Z_])E_[A-Z]|FRG_(MAX_ITER|TIME_LIMIT|INTERRUPTED|STALLED|PARTIAL|BAD_ARG|NO_|UNSUPPORTED|NOT_POSDEF)" }
         /^\/\*\*/ { text = ""; inside = 1 }
         inside { text = text $0; if (/\*\//) inside = 0; next }
         /^FRG_API/ { declaration = "" ; open = 1 }

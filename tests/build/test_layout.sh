@@ -70,9 +70,7 @@ grep -rnE 'frgi_spd_layout|frgi_spd_(tile|rows|at) *\(|(\.|->)layout\b' src/gp s
     grep -vE '^src/(linalg/spd[a-z_]*|gp/gp_build)\.' >"$scratch/tiles"
 check "the tiles of a symmetric matrix are the dense core's" empty "$scratch/tiles"
 
-# Tracked files and new ones that git does not ignore; outside a checkout, all of these folders.
-{ git ls-files -co --exclude-standard 2>/dev/null || find src cli include tests tools bench examples python -type f 2>/dev/null; } |
-    grep -E '\.(c|h|def|py|sh)$' | sed 's|.*/||' | sort | uniq -d >"$scratch/twins"
+source_files | grep -E '\.(c|h|def|py|sh)$' | sed 's|.*/||' | sort | uniq -d >"$scratch/twins"
 check "file names are unique" empty "$scratch/twins"
 
 # Sums of doubles are added in the order of their chunks; minima, maxima, counts of integers and the flag that

@@ -125,7 +125,7 @@ static frg_status lifted(frg_context *ctx, void *user, uint64_t *hash)
     if (status >= 0)
         status = frgi_features_lift(&f);
     if (status >= 0)
-        status = frgi_descent_open(&d, &s);
+        status = frgi_descent_open(&d, &s, 2);
     if (status >= 0) {
         d.parts = &parts;
         frgi_start_costs(&f, 2, &d);

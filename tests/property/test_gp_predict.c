@@ -473,6 +473,38 @@ static void appends(void)
     frg_context_destroy(ctx);
 }
 
+/** In floats, promoted before points come and before some go: the memory of the two precisions is
+ *  laid out anew for the process's own. */
+static void appends_promoted(void)
+{
+    static gp_data g, h;
+    frg_context *ctx = test_context();
+    gp_data_random(&h, 66, 2, 1);
+    for (int packed = 0; packed < 2; packed++) {
+        g = h;
+        g.n = 64;
+        frg_gp_opts o = gp_data_opts("const");
+        o.storage = packed ? FRG_GP_PACKED : FRG_GP_FULL;
+        o.precision = FRG_GP_F32;
+        o.auto_promote = 1;
+        o.accuracy = 1e-12; /* no float is that good */
+        frg_gp_value value = {0};
+        frg_gp *gp = gp_data_open(ctx, &g, kernels[0], &o);
+        for (int point = 0; gp && point < 2; point++, g.n++) {
+            CHECK_OK(ctx, frg_gp_eval(gp, &value));
+            CHECK(value.promoted);
+            CHECK_OK(ctx, frg_gp_update_append(gp, frg_matrix(h.x + 2 * g.n, FRG_F64, 1, 2, 2),
+                                               frg_vector(h.y + g.n, FRG_F64, 1), NULL));
+        }
+        frg_gp *whole = gp ? refit(ctx, &h, kernels[0], &o, gp) : NULL;
+        if (whole)
+            compare(ctx, gp, whole);
+        frg_gp_destroy(whole);
+        frg_gp_destroy(gp);
+    }
+    frg_context_destroy(ctx);
+}
+
 /** A new point that becomes one of the process has white, times whatever multiplies it there. */
 static void appends_white(void)
 {
@@ -877,6 +909,7 @@ static const test_case cases[] = {
     {"draws", draws},
     {"dirty_memory", dirty_memory},
     {"appends", appends},
+    {"appends_promoted", appends_promoted},
     {"appends_white", appends_white},
     {"mixed_follows", mixed_follows},
     {"removes", removes},

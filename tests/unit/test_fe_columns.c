@@ -43,6 +43,10 @@ static void bad_input(void)
     CHECK_TEXT(frg_error_code(ctx), "FRG-FE-001");
     CHECK_STATUS(frg_fe_columns(ctx, NULL, NULL, take, &l), FRG_BAD_ARG);
     CHECK_STATUS(frg_fe_columns(ctx, "y ~ x", NULL, NULL, NULL), FRG_BAD_ARG);
+    frg_fe_opts o;
+    frg_fe_defaults(&o, sizeof o);
+    o.n_vcov = 9; /* behind the last of them */
+    CHECK_STATUS(frg_fe_columns(ctx, "y ~ x", &o, take, &l), FRG_BAD_ARG);
     CHECK_TEXT(l.text, "");
     frg_context_destroy(ctx);
 }

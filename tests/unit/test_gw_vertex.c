@@ -489,7 +489,7 @@ static void exchanges(void)
         frgi_spaces s = spaces_of(ctx, n, false, k / 2 % 2, k % 2 ? linear : NULL);
         frgi_descent d;
         gw_parts parts = {0};
-        CHECK_OK(ctx, frgi_descent_open(&d, &s));
+        CHECK_OK(ctx, frgi_descent_open(&d, &s, 2));
         d.parts = &parts;
         draw(&d.now, 0);
         frgi_descent_begin(&d);
@@ -532,7 +532,7 @@ static void annealed(void)
         double worst = 0, most = 0;
         CHECK_OK(ctx, frgi_features_open(&f, &s, false));
         CHECK_OK(ctx, frgi_features_lift(&f));
-        CHECK_OK(ctx, frgi_descent_open(&d, &s));
+        CHECK_OK(ctx, frgi_descent_open(&d, &s, 2));
         d.parts = &parts;
         const frgi_lifted *const l = f.lifted;
         for (int64_t i = 0; i < n; i++)
@@ -574,7 +574,7 @@ static void spectra(void)
         CHECK_OK(ctx, frgi_features_open(&f, &s, false));
         CHECK_OK(ctx, frgi_features_lift(&f));
         CHECK_OK(ctx, frgi_features_more(&f));
-        CHECK_OK(ctx, frgi_descent_open(&d, &s));
+        CHECK_OK(ctx, frgi_descent_open(&d, &s, 2));
         const frgi_spectrum *const e = f.spectrum;
         for (int64_t r = 0; r < n; r++)
             for (int64_t i = 0; i < n; i++) {
@@ -614,7 +614,7 @@ static void resumed(void)
         gw_parts parts = {0};
         for (int32_t e = 0; e < N * N; e++)
             entries[e] = (frgi_entry){e / N, e % N, 1.0 / (N * N)};
-        CHECK_OK(ctx, frgi_descent_open(&d, &s));
+        CHECK_OK(ctx, frgi_descent_open(&d, &s, 2));
         d.parts = &parts;
         frgi_descent_resume(&d, &(frgi_sparse){entries, N * N}, s.product, false, false);
         frgi_descend(&d, 100);
@@ -654,7 +654,7 @@ static void near(void)
         CHECK_OK(ctx, frgi_features_open(&f, &s, false));
         CHECK_OK(ctx, frgi_features_lift(&f));
         CHECK_OK(ctx, frgi_features_more(&f));
-        CHECK_OK(ctx, frgi_descent_open(&d, &s));
+        CHECK_OK(ctx, frgi_descent_open(&d, &s, 2));
         d.parts = &parts;
         for (int q = 0; q < FRGI_NEAR; q++) {
             const frgi_lifted *const l = f.near[q];
