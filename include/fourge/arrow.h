@@ -14,19 +14,26 @@ extern "C" {
 
 #ifndef ARROW_C_DATA_INTERFACE
 #define ARROW_C_DATA_INTERFACE
+/** The type of an array, as the Arrow C data interface fixes it; the producer owns what it points
+ *  to until release. */
 struct ArrowSchema {
-    const char *format, *name, *metadata;
-    int64_t flags, n_children;
-    struct ArrowSchema **children, *dictionary;
-    void (*release)(struct ArrowSchema *);
-    void *private_data;
+    const char *format, *name, *metadata; /* type code, as "g" of float64; column; key-value pairs
+                                             or NULL */
+    int64_t flags, n_children;            /* bits ARROW_FLAG_*; length of children */
+    struct ArrowSchema **children, *dictionary; /* of nested types; of the words, or NULL */
+    void (*release)(struct ArrowSchema *);      /* the producer's; NULL: released */
+    void *private_data;                         /* the producer's */
 };
+/** The data of an array, as the Arrow C data interface fixes them; the producer owns them until
+ *  release. */
 struct ArrowArray {
-    int64_t length, null_count, offset, n_buffers, n_children;
-    const void **buffers;
-    struct ArrowArray **children, *dictionary;
-    void (*release)(struct ArrowArray *);
-    void *private_data;
+    int64_t length, null_count, offset, n_buffers, n_children; /* elements; nulls, -1: not counted;
+                                                                  elements to pass over; lengths of
+                                                                  the lists below */
+    const void **buffers;                      /* of elements: validity, values, ... by the type */
+    struct ArrowArray **children, *dictionary; /* of nested types; the words, or NULL */
+    void (*release)(struct ArrowArray *);      /* the producer's; NULL: released */
+    void *private_data;                        /* the producer's */
 };
 #endif
 #ifndef ARROW_FLAG_DICTIONARY_ORDERED
@@ -35,12 +42,15 @@ struct ArrowArray {
 #endif
 #ifndef ARROW_C_STREAM_INTERFACE
 #define ARROW_C_STREAM_INTERFACE
+/** A source of arrays of one type, as the Arrow C stream interface fixes it. */
 struct ArrowArrayStream {
+    /** The type of all arrays; 0 or an errno. */
     int (*get_schema)(struct ArrowArrayStream *, struct ArrowSchema *out);
+    /** The next array, a released one at the end; 0 or an errno. */
     int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *out);
-    const char *(*get_last_error)(struct ArrowArrayStream *);
-    void (*release)(struct ArrowArrayStream *);
-    void *private_data;
+    const char *(*get_last_error)(struct ArrowArrayStream *); /* what went wrong last, or NULL */
+    void (*release)(struct ArrowArrayStream *);               /* the producer's; NULL: released */
+    void *private_data;                                       /* the producer's */
 };
 #endif
 

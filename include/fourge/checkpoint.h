@@ -18,6 +18,8 @@ extern "C" {
  *  Against accidents, not against malice. */
 FRG_API uint64_t frg_hash(uint64_t seed, const void *bytes, int64_t count);
 
+/** A state: solver, hashes of options and data, named sections.  Made by frg_checkpoint_create or
+ *  _load, freed by frg_checkpoint_destroy before its context. */
 typedef struct frg_checkpoint frg_checkpoint;
 
 /** An empty one.  solver: at most 15 bytes.  Errors: E_ARG for a longer name, E_MEMORY. */
@@ -42,7 +44,9 @@ FRG_API FRG_MUST_USE frg_status frg_checkpoint_load(frg_checkpoint **out, frg_co
 /** E_MISMATCH, which says what differs, unless solver and hashes are these. */
 FRG_API FRG_MUST_USE frg_status frg_checkpoint_check(const frg_checkpoint *c, const char *solver,
                                                      uint64_t options, uint64_t data);
+/** The name of the solver that wrote it, alive as long as c. */
 FRG_API const char *frg_checkpoint_solver(const frg_checkpoint *c);
+/** Frees it, and of one that was loaded the sections; NULL is fine. */
 FRG_API void frg_checkpoint_destroy(frg_checkpoint *c);
 
 #ifdef __cplusplus

@@ -23,33 +23,38 @@ extern "C" {
 /** An m x n operator by its products; K columns at once, row-major: element (i, c) at [i * K +
  *  c]. */
 typedef struct {
-    int64_t m, n;
+    int64_t m, n; /* rows and columns of A */
     /** y <- A x,  x is n x K, y is m x K */
     void (*times)(const void *data, int64_t k, const double *x, double *y);
     /** x <- A' y */
     void (*transposed)(const void *data, int64_t k, const double *y, double *x);
-    const void *data;
+    const void *data; /* the caller's, handed to both */
 } frg_operator;
 
 /** Compressed sparse rows: row i holds columns[starts[i] .. starts[i+1]) with `values` (NULL: all
  *  1). */
 typedef struct {
-    int64_t m, n;
-    const int64_t *starts; /* m + 1 */
-    const int32_t *columns;
-    const double *values;
+    int64_t m, n;           /* rows and columns */
+    const int64_t *starts;  /* m + 1, from 0 on, never falling */
+    const int32_t *columns; /* starts[m], each 0 .. n-1 */
+    const double *values;   /* starts[m], or NULL */
 } frg_csr;
 
-typedef enum { FRG_PRECOND_NONE, FRG_PRECOND_DIAGONAL } frg_lsmr_precond;
+/** Preconditioner of frg_lsmr_solve. */
+typedef enum {
+    FRG_PRECOND_NONE,    /* none */
+    FRG_PRECOND_DIAGONAL /* the columns scaled to unit norm, see frg_lsmr_opts.precond */
+} frg_lsmr_precond;
 
+/** Options of frg_lsmr_solve. */
 typedef struct {
-    size_t struct_size;
-    double atol, btol; /* both 1e-10; see Fong and Saunders (2011), section 5 */
-    double cond_limit; /* 0: off */
-    double damp;       /* d >= 0 of min ||W^(1/2) (A x - b)||^2 + d^2 ||x||^2, whatever the
+    size_t struct_size; /* set by frg_lsmr_defaults */
+    double atol, btol;  /* both 1e-10; see Fong and Saunders (2011), section 5 */
+    double cond_limit;  /* 0: off */
+    double damp;        /* d >= 0 of min ||W^(1/2) (A x - b)||^2 + d^2 ||x||^2, whatever the
                           preconditioner; 0 */
-    int64_t max_iter;  /* 1000 */
-    int block;         /* columns carried together, 1 .. 32; 8.  The result does not depend on it,
+    int64_t max_iter;   /* 1000 */
+    int block;          /* columns carried together, 1 .. 32; 8.  The result does not depend on it,
                           to the bit */
     /** diagonal: solves for z of x = C z, C = diag(1 / sqrt(||W^(1/2) a_j||^2 + d^2)), which gives
      *  the columns of [W^(1/2) A; d I] C unit norm (CSR only).  damp keeps acting on x: the
@@ -62,7 +67,7 @@ typedef struct {
 
 /** Why a column stopped; the codes are SciPy's and Fong and Saunders', 8 and 9 are ours. */
 typedef enum {
-    FRG_LSMR_RUNNING = 0,
+    FRG_LSMR_RUNNING = 0,           /* it has not stopped: the run was ended before */
     FRG_LSMR_CONSISTENT = 1,        /* ||r|| small: the system has a solution */
     FRG_LSMR_LEAST_SQUARES = 2,     /* ||A'r|| small */
     FRG_LSMR_COND_LIMIT = 3,        /* not a success */
@@ -74,17 +79,25 @@ typedef enum {
     FRG_LSMR_REFUSED = 9            /* the audit contradicts the stop; not a success */
 } frg_lsmr_stop;
 
+/** How one column of frg_lsmr_solve ended.  With A and b as W^(1/2) A and W^(1/2) b, and the rows
+ *  of the damping among them. */
 typedef struct {
-    frg_lsmr_stop stop;
-    int64_t iterations;
-    double norm_r, norm_ar, norm_a, cond_a, norm_x; /* the estimates at the stop */
+    frg_lsmr_stop stop; /* why */
+    int64_t iterations; /* steps it took */
+    /** The estimates at the stop: ||r||, ||A'r||, ||A|| (Frobenius), the condition number of A,
+     *  ||x||; r = b - A x. */
+    double norm_r, norm_ar, norm_a, cond_a, norm_x;
 } frg_lsmr_column;
 
+/** Defaults into the first struct_size bytes of o. */
 FRG_API void frg_lsmr_defaults(frg_lsmr_opts *o, size_t struct_size);
 /** Solves min || W^(1/2) (A x - b) ||^2 + d^2 || x ||^2 for every column of b (m x p, f64,
  *  row-major or column-major) into x (n x p).  weights: m values or NULL.  A column that has
  *  stopped is frozen; its bits do not depend on its neighbours.  Exactly one of op and csr is
- *  given.  Returns FRG_MAX_ITER if any column failed. */
+ *  given.  columns: p reports or NULL; info may be NULL.  Returns FRG_MAX_ITER if any column
+ *  failed, FRG_INTERRUPTED and FRG_TIME_LIMIT where it was stopped.  Errors: E_ARG, E_SHAPE,
+ *  E_DTYPE, E_NOT_FINITE and E_WEIGHT with the row, E_UNSUPPORTED for an operator with precond
+ *  diagonal, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_lsmr_solve(frg_context *ctx, const frg_operator *op,
                                                const frg_csr *csr, frg_array b,
                                                const frg_array *weights, frg_array x,
@@ -93,6 +106,7 @@ FRG_API FRG_MUST_USE frg_status frg_lsmr_solve(frg_context *ctx, const frg_opera
 
 /* ---- demeaning ------------------------------------------------------------------------------- */
 
+/** How D alpha is taken out. */
 typedef enum {
     FRG_FE_AUTO,   /* the solver that the graph of the levels suggests; the report names it */
     FRG_FE_CG,     /* Jacobi CG on the Schur complement of the largest factor */
@@ -102,25 +116,35 @@ typedef enum {
     FRG_FE_MAP     /* alternating projections: not there yet, E_UNSUPPORTED */
 } frg_fe_method;
 
-/** Schwarz is not there yet: E_UNSUPPORTED.  AC: an approximate Cholesky factor. */
+/** Preconditioner of conjugate gradients on the Schur complement. */
 typedef enum {
-    FRG_FE_PRECOND_AUTO,
-    FRG_FE_PRECOND_OFF,
-    FRG_FE_PRECOND_DIAG,
-    FRG_FE_PRECOND_SCHWARZ,
-    FRG_FE_PRECOND_AC
+    FRG_FE_PRECOND_AUTO,    /* what the graph of the levels suggests */
+    FRG_FE_PRECOND_OFF,     /* none */
+    FRG_FE_PRECOND_DIAG,    /* the diagonal of the Schur complement */
+    FRG_FE_PRECOND_SCHWARZ, /* not there yet: E_UNSUPPORTED */
+    FRG_FE_PRECOND_AC       /* an approximate Cholesky factor */
 } frg_fe_precond;
-typedef enum { FRG_FE_F64, FRG_FE_MIXED, FRG_FE_F32 } frg_fe_dtype;
+/** Arithmetic of the demeaning. */
 typedef enum {
-    FRG_DOF_AUTO,
-    FRG_DOF_NAIVE,
-    FRG_DOF_FIRSTPAIR,
-    FRG_DOF_PAIRWISE,
-    FRG_DOF_EXACT
+    FRG_FE_F64,   /* double */
+    FRG_FE_MIXED, /* search directions of cg in float, sums and the test in double */
+    FRG_FE_F32    /* as mixed where cg runs, to a tolerance that f32 columns can reach */
+} frg_fe_dtype;
+/** How the rank of D is counted: the levels of all factors less the redundant ones of each factor
+ *  but the first. */
+typedef enum {
+    FRG_DOF_AUTO,      /* exact where that is cheap, else pairwise */
+    FRG_DOF_NAIVE,     /* one redundant level a factor */
+    FRG_DOF_FIRSTPAIR, /* of the second factor one for each connected component of the graph of the
+                          first two, of the others one */
+    FRG_DOF_PAIRWISE,  /* of each factor the largest number of components that its graph with one of
+                          the factors before it has */
+    FRG_DOF_EXACT      /* the rank itself */
 } frg_fe_dof;
 
+/** Options of frg_demean_create, and of the demeaning within frg_fe_fit. */
 typedef struct {
-    size_t struct_size;
+    size_t struct_size;     /* set by frg_demean_defaults */
     frg_fe_method method;   /* auto */
     frg_fe_precond precond; /* auto; of methods auto and cg alone */
     frg_fe_dtype dtype;     /* f64; mixed: search directions of cg in f32, sums and the test in f64
@@ -163,19 +187,19 @@ typedef struct {
     int converged;        /* eta <= tol, and the audit <= tol or the level means at the rounding
                              floor; and the effects taken out are not so large (1e8 sd(b)) that
                              their rounding hides the column */
-    int64_t worst_factor; /* where the largest level mean sits */
-    int64_t worst_level;
+    int64_t worst_factor; /* where the largest level mean sits, 0 .. Q-1 */
+    int64_t worst_level;  /* its code */
 } frg_demean_column;
 
 /** What the plan knows. */
 typedef struct {
-    int64_t n, n_factors;
-    int64_t levels;      /* sum of the levels of all factors, empty ones left out */
-    const char *method;  /* the last solver used: "closed form", "cg rows", "cg cells", "cg
+    int64_t n, n_factors; /* rows, factors */
+    int64_t levels;       /* sum of the levels of all factors, empty ones left out */
+    const char *method;   /* the last solver used: "closed form", "cg rows", "cg cells", "cg
                             explicit", "direct", "direct and cg by components", ... */
-    size_t plan_bytes;   /* held by the plan */
-    size_t factor_bytes; /* of these, a built factor's */
-    int64_t n_parts;     /* that components of the graph were taken apart into
+    size_t plan_bytes;    /* held by the plan */
+    size_t factor_bytes;  /* of these, a built factor's */
+    int64_t n_parts;      /* that components of the graph were taken apart into
                             (frg_demean_get_part); 0: none */
 } frg_demean_report;
 
@@ -191,6 +215,8 @@ typedef struct {
     const char *method; /* as in frg_demean_report */
 } frg_demean_part;
 
+/** A plan for taking D alpha out of columns: the levels and weights in compact form, the graph, a
+ *  factor where one is built.  Made by frg_demean_create, freed by frg_demean_destroy. */
 typedef struct frg_demean frg_demean;
 
 /** Defaults into the first struct_size bytes of o. */
@@ -218,6 +244,7 @@ FRG_API FRG_MUST_USE frg_status frg_demean_run(frg_demean *d, frg_array in, frg_
  *  frg_fe_effects.  Errors: E_ARG for a column that the last run did not have. */
 FRG_API FRG_MUST_USE frg_status frg_demean_effects(const frg_demean *d, int64_t column,
                                                    double *alpha);
+/** What the plan knows now; its text is a constant of the library.  All zeros for NULL. */
 FRG_API frg_demean_report frg_demean_get_report(const frg_demean *d);
 /** Part i of the n_parts of the report, those with the fewest rows first.  Errors: E_ARG. */
 FRG_API FRG_MUST_USE frg_status frg_demean_get_part(const frg_demean *d, int64_t i,
@@ -225,7 +252,7 @@ FRG_API FRG_MUST_USE frg_status frg_demean_get_part(const frg_demean *d, int64_t
 
 /** The rank of D: what the effects absorb. */
 typedef struct {
-    int64_t rank;
+    int64_t rank;       /* columns of D that are independent */
     int exact;          /* 0: an upper bound, or, method "pivots", a count that nothing verifies */
     const char *method; /* "exact", "pairwise", "firstpair", "naive", "pivots" (of a factor in
                            double precision), "bound" (slopes, from above) */
@@ -237,17 +264,18 @@ typedef struct {
  *  count is over the rationals, as every double is one; columns that depend on each other but for
  *  the rounding of their values (z and 0.1 z) count once, by pivots. */
 FRG_API FRG_MUST_USE frg_status frg_demean_get_rank(frg_demean *d, frg_demean_rank *out);
+/** Frees the plan; NULL is fine. */
 FRG_API void frg_demean_destroy(frg_demean *d);
 /** A design before there is a plan. */
 typedef struct {
-    int64_t n, p; /* rows, columns */
-    int n_factors;
+    int64_t n, p;            /* rows, columns */
+    int n_factors;           /* 1 .. 64 */
     const int64_t *levels;   /* of each factor, those that occur; NULL: not known, so at most one a
                                 row */
     int weighted;            /* there are weights */
     const frg_slope *slopes; /* their z are not read */
-    int n_slopes;
-    uint64_t no_intercept; /* as of frg_demean_create */
+    int n_slopes;            /* length of slopes */
+    uint64_t no_intercept;   /* as of frg_demean_create */
 } frg_demean_shape;
 /** Bounds before the work: bytes of the plan after a run, and with the largest factor allowed
  *  (fill_cap); *seconds is a guess from designs that need few steps.  E_TOO_BIG: more rows than
@@ -258,10 +286,12 @@ FRG_API FRG_MUST_USE frg_status frg_demean_estimate(frg_context *ctx, const frg_
 
 /* ---- regression ------------------------------------------------------------------------------ */
 
+/** What a weight w_i means. */
 typedef enum {
-    FRG_WEIGHTS_ANALYTIC,
-    FRG_WEIGHTS_FREQUENCY,
-    FRG_WEIGHTS_PROBABILITY
+    FRG_WEIGHTS_ANALYTIC,   /* a variance of 1 / w_i up to a factor; n is the number of rows */
+    FRG_WEIGHTS_FREQUENCY,  /* w_i equal rows, whole numbers; n is their sum */
+    FRG_WEIGHTS_PROBABILITY /* 1 / w_i is the chance of the draw, up to a factor: as analytic, but
+                               that the covariance iid becomes hc1 */
 } frg_weights_kind;
 
 /** Where a fit keeps demeaned columns while it runs, and finds those of an earlier run of the same
@@ -279,36 +309,42 @@ typedef struct {
     frg_status (*save)(void *user, int64_t n, int64_t p, const double *values,
                        const frg_demean_column *columns, int64_t done, frg_status worst,
                        int stopped);
-    void *user;
+    void *user; /* handed to both */
 } frg_column_store;
 
-/** What collin_tol is measured by: a column's own variance, or, as fixest does, nothing: the pivots
- *  of X'WX in the units of the data. */
-typedef enum { FRG_COLLIN_SHARE, FRG_COLLIN_FIXEST } frg_fe_collin;
+/** What the pivots of X'WX are compared with, below which a regressor is collinear. */
+typedef enum {
+    FRG_COLLIN_SHARE, /* collin_tol times the column's own variance */
+    FRG_COLLIN_FIXEST /* collin_tol itself, in the units of the data, as fixest does */
+} frg_fe_collin;
 
 /** Which rows are used by the graph that the rows make of the levels of the first two effects (not
  *  counting slopes alone).  Effects of different connected sets cannot be compared with each other
  *  (Abowd, Creecy and Kramarz 2002). */
-typedef enum { FRG_CONNECTED_ALL, FRG_CONNECTED_LARGEST } frg_fe_connected;
+typedef enum {
+    FRG_CONNECTED_ALL,    /* all rows */
+    FRG_CONNECTED_LARGEST /* those of the connected set with the most rows */
+} frg_fe_connected;
 
+/** Options of frg_fe_fit. */
 typedef struct {
-    size_t struct_size;
+    size_t struct_size;  /* set by frg_fe_defaults */
     const char *vcov[8]; /* "iid", "hc1", "cluster=a+b", ...; the first is the one shown; default
                             {"iid"} */
-    int n_vcov;
+    int n_vcov;          /* how many of vcov are given, 8 at most; 1 */
     /** fixest's small-sample rules:
      *  "adj=true,fixef=nonnested,cluster.adj=true,cluster.df=min,t.df=min"; NULL: these. What fixef
      *  leaves out is left out with its slopes (reghdfe's rule; fixest always counts slopes in
      *  K). */
     const char *ssc;
-    const char *weights; /* name of a column, NULL: none */
-    frg_weights_kind weights_kind;
-    const char *subset;  /* an expression; rows where it is not 0 are kept; NULL: all */
-    int keep_singletons; /* 0: drop levels with one row, iterated */
-    double collin_tol;   /* 1e-9, of the scale below */
-    double level;        /* 0.95 of the confidence intervals */
-    int keep_effects;    /* 1: recover the fixed effects (needed for predict) */
-    frg_fe_collin collin;
+    const char *weights;           /* name of a column, NULL: none */
+    frg_weights_kind weights_kind; /* analytic */
+    const char *subset;            /* an expression; rows where it is not 0 are kept; NULL: all */
+    int keep_singletons;           /* 0: drop levels with one row, iterated */
+    double collin_tol;             /* 1e-9, 0 <= collin_tol < 1, by the rule `collin` */
+    double level;                  /* 0.95 of the confidence intervals, between 0 and 1 */
+    int keep_effects;              /* 1: recover the fixed effects (needed for predict) */
+    frg_fe_collin collin;          /* share */
     const frg_column_store *store; /* NULL: none; not with keep_effects */
     frg_fe_connected connected;    /* all; largest: the connected set with the most rows (the sum of
                                       frequency weights), the earlier of two equal ones; singletons
@@ -316,28 +352,32 @@ typedef struct {
     frg_demean_opts demean;        /* the last field, so that it can grow at its end */
 } frg_fe_opts;
 
+/** An estimate b under one covariance V, with the t distribution of its df_t degrees of freedom. */
 typedef struct {
-    const char *term;
+    const char *term; /* name of the regressor, "(Intercept)" among them */
+    /** b; s = sqrt(V_jj); b / s; P(|t| > |b / s|); b - z s and b + z s, z the quantile of t at
+     *  (1 + level) / 2.  NaN all but b where V_jj is not known. */
     double estimate, std_error, statistic, p_value, conf_low, conf_high;
 } frg_coefficient;
 
+/** A regressor that has no coefficient. */
 typedef struct {
-    const char *term;
+    const char *term;   /* its name */
     const char *reason; /* "absorbed by the fixed effects", "collinear with x1, x2" */
 } frg_dropped_term;
 
 /** One covariance of the estimates. */
 typedef struct {
-    const char *spec; /* as asked: "cluster=firm" */
-    const char *type; /* "iid", "hc1", "cluster" */
-    int n_clusters;   /* variables */
-    const char *cluster_name[4];
-    int64_t cluster_count[4];
-    double df_t;          /* of the t distribution */
-    int64_t k;            /* K of the small-sample rule: parameters that count */
-    const char *ssc;      /* the rule in force, all keys */
-    const double *matrix; /* n_coefficients x n_coefficients */
-    const frg_coefficient *coefficients;
+    const char *spec;                    /* as asked: "cluster=firm" */
+    const char *type;                    /* "iid", "hc1", "cluster" */
+    int n_clusters;                      /* variables */
+    const char *cluster_name[4];         /* of each cluster variable, the first n_clusters alone */
+    int64_t cluster_count[4];            /* values that it has */
+    double df_t;                         /* of the t distribution */
+    int64_t k;                           /* K of the small-sample rule: parameters that count */
+    const char *ssc;                     /* the rule in force, all keys */
+    const double *matrix;                /* n_coefficients x n_coefficients */
+    const frg_coefficient *coefficients; /* n_coefficients, with the errors of this matrix */
     /** A variance was not positive, and the negative eigenvalues of the matrix were set to 0
      *  (Cameron, Gelbach and Miller 2011).  Where the formula's own variance was not positive the
      *  coefficient has no std_error and what follows from it (NaN); the other errors are those of
@@ -351,40 +391,45 @@ typedef struct {
 
 /** A fitted regression; everything lives as long as the frg_fe. */
 typedef struct {
-    const char *formula;
-    const char *depvar;
-    int64_t n_rows; /* of the data */
-    int64_t n;      /* used (the sum of the weights for frequency weights) */
+    const char *formula; /* as given */
+    const char *depvar;  /* name of y */
+    int64_t n_rows;      /* of the data */
+    int64_t n;           /* used (the sum of the weights for frequency weights) */
+    /** Rows dropped for a missing value, by `subset`, for a weight of 0, as singletons; and in how
+     *  many rounds these were found. */
     int64_t n_missing, n_subset, n_zero_weight, n_singleton, singleton_rounds;
     int64_t n_disconnected; /* rows dropped because they are outside the largest connected set */
     int64_t n_groups;       /* connected sets before that; 0 with FRG_CONNECTED_ALL, where
                                frg_fe_groups counts them */
-    int n_coefficients;
-    const frg_coefficient *coefficients; /* under vcovs[0] */
-    int n_dropped;
-    const frg_dropped_term *dropped;
-    int n_vcov;
-    const frg_fe_vcov *vcov;
-    int n_factors;
-    const char *const *factor_name;
-    const int64_t *factor_levels;
-    int64_t rank; /* of the absorbed factors, the intercept included */
-    const char *rank_method;
-    int64_t df_residual;
+    int n_coefficients;     /* regressors that were not dropped, in formula order */
+    const frg_coefficient *coefficients; /* under vcov[0] */
+    int n_dropped;                       /* regressors that were */
+    const frg_dropped_term *dropped;     /* n_dropped */
+    int n_vcov;                          /* covariances that the options asked for */
+    const frg_fe_vcov *vcov;             /* n_vcov, in their order */
+    int n_factors;                       /* fixed effects */
+    const char *const *factor_name;      /* n_factors, as in the formula */
+    const int64_t *factor_levels;        /* n_factors: levels that rows in use have */
+    int64_t rank;                        /* of the absorbed factors, the intercept included */
+    const char *rank_method;             /* as frg_demean_rank.method; "none" without effects */
+    int64_t df_residual;                 /* n - n_coefficients - rank */
     /** Sums with the weights: rss = sum w e^2, tss that of y about its mean (about 0 without an
      *  intercept and effects); r2 = 1 - rss / tss, adjusted by (n - 1) / df_residual, within:
      *  beside what the effects leave of y (NaN without effects); rmse = sqrt(rss / n). */
     double r2, r2_adjusted, r2_within, rmse, rss, tss;
-    int converged;      /* every demeaned column is */
-    int64_t n_demeaned; /* columns: y first, then the terms in formula order */
-    const frg_demean_column *columns;
-    const char *const *column_names; /* n_demeaned, dropped terms included */
-    frg_demean_report demean;
-    const frg_demean_part *parts; /* demean.n_parts */
+    int converged;                    /* every demeaned column is */
+    int64_t n_demeaned;               /* columns: y first, then the terms in formula order */
+    const frg_demean_column *columns; /* n_demeaned */
+    const char *const *column_names;  /* n_demeaned, dropped terms included */
+    frg_demean_report demean;         /* of the demeaning; zeros without effects */
+    const frg_demean_part *parts;     /* demean.n_parts */
     int64_t n_components; /* connected sets of the levels of all effects; 0 without effects */
+    /** Of rows, levels and columns; of demeaning and least squares; of the covariances; of all. */
     double encode_seconds, solve_seconds, vcov_seconds, total_seconds;
 } frg_fe_result;
 
+/** A fitted regression.  Made by frg_fe_fit, freed by frg_fe_destroy before its context and its
+ *  table. */
 typedef struct frg_fe frg_fe;
 
 /** Defaults into the first struct_size bytes of o. */
@@ -411,18 +456,20 @@ FRG_API FRG_MUST_USE frg_status frg_fe_columns(frg_context *ctx, const char *for
                                                void *user);
 /** What a fit works on, counted without demeaning or solving. */
 typedef struct {
-    int64_t n; /* rows used */
-    int n_factors;
+    int64_t n;                            /* rows used */
+    int n_factors;                        /* fixed effects */
     int64_t n_columns;                    /* y and the regressors, factors and i() expanded */
     size_t plan_bytes, with_factor_bytes; /* as frg_demean_estimate; 0 without effects */
     size_t matrix_bytes;                  /* n x n_columns doubles, beside the plan */
     double seconds;                       /* NaN without effects */
 } frg_fe_size;
-/** o may be NULL.  Errors: as frg_fe_fit's of formula, columns and rows: E_FORMULA, E_COLUMN,
- *  E_TYPE, E_NO_OBS, E_WEIGHT, E_NOT_FINITE, E_OPTION, E_MEMORY. */
+/** The size of the fit of `formula` on `data` into *out.  o may be NULL.  Errors: as frg_fe_fit's
+ *  of formula, columns and rows: E_FORMULA, E_COLUMN, E_TYPE, E_NO_OBS, E_WEIGHT, E_NOT_FINITE,
+ *  E_OPTION, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_fe_measure(frg_context *ctx, const char *formula,
                                                const frg_table *data, const frg_fe_opts *o,
                                                frg_fe_size *out);
+/** The results, alive as long as f; NULL for NULL. */
 FRG_API const frg_fe_result *frg_fe_get(const frg_fe *f);
 /** Another covariance of the same fit; *out lives as long as f.  Errors: E_VCOV, E_SSC,
  *  E_UNSUPPORTED for kinds that are not built yet, E_COLUMN, E_CLUSTER, E_DF, E_MEMORY. */
@@ -461,6 +508,7 @@ FRG_API FRG_MUST_USE frg_status frg_fe_effects(const frg_fe *f, frg_table **out)
  *  were not kept, E_COLUMN, E_TYPE, E_NOT_FINITE, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_fe_predict(const frg_fe *f, const frg_table *data, double *out,
                                                int64_t *n_unseen);
+/** Frees the fit and its results; NULL is fine. */
 FRG_API void frg_fe_destroy(frg_fe *f);
 
 #ifdef __cplusplus

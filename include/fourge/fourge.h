@@ -96,27 +96,45 @@ FRG_API int frg_status_exit_code(frg_status s);
 
 /* ---- arrays ---------------------------------------------------------------------------------- */
 
-typedef enum { FRG_F32, FRG_F64, FRG_F16, FRG_BF16, FRG_U8, FRG_U16, FRG_I32, FRG_I64 } frg_dtype;
-typedef enum { FRG_CPU, FRG_CUDA, FRG_OPENCL } frg_device_kind;
+/** The type of the elements of an array. */
+typedef enum {
+    FRG_F32,  /* IEEE 754 binary32: float */
+    FRG_F64,  /* IEEE 754 binary64: double */
+    FRG_F16,  /* IEEE 754 binary16 */
+    FRG_BF16, /* bfloat16: the upper half of a binary32 */
+    FRG_U8,   /* uint8_t */
+    FRG_U16,  /* uint16_t */
+    FRG_I32,  /* int32_t */
+    FRG_I64   /* int64_t */
+} frg_dtype;
+/** The kinds of devices that have a name.  Only the cpu is there so far: a context on another kind
+ *  is FRG_NO_DEVICE. */
+typedef enum {
+    FRG_CPU,   /* "cpu" */
+    FRG_CUDA,  /* "cuda", "cuda:1" */
+    FRG_OPENCL /* "opencl", "opencl:1" */
+} frg_device_kind;
 
+/** Where a context computes and where an array lies.  All zeros: the cpu. */
 typedef struct {
-    frg_device_kind kind;
-    int index;
+    frg_device_kind kind; /* default cpu */
+    int index;            /* which of the devices of the kind, from 0 on; of the cpu 0 alone */
 } frg_device;
 
+/** The most axes that an array has. */
 #define FRG_MAX_DIM 4
 
 /** A borrowed strided view, passed by value; it never owns `data`.  Element (i, j) lies
  *  `offset + (i * stride[0] + j * stride[1]) * frg_sizeof(dtype)` bytes after `data`.
  *  `offset` is separate because an OpenCL buffer handle has no pointer arithmetic. */
 typedef struct {
-    void *data;
-    size_t offset; /* bytes */
-    frg_dtype dtype;
-    frg_device device;
-    int ndim;
-    int64_t shape[FRG_MAX_DIM];
-    int64_t stride[FRG_MAX_DIM]; /* elements, not bytes */
+    void *data;                  /* the caller's, or of the object that gave the view */
+    size_t offset;               /* bytes */
+    frg_dtype dtype;             /* of the elements */
+    frg_device device;           /* where the elements lie */
+    int ndim;                    /* axes, 0 .. FRG_MAX_DIM */
+    int64_t shape[FRG_MAX_DIM];  /* length of each axis, the first ndim alone */
+    int64_t stride[FRG_MAX_DIM]; /* from one element of an axis to the next: elements, not bytes */
 } frg_array;
 
 /** Bytes of one element; 0 for an unknown dtype. */
@@ -133,24 +151,26 @@ FRG_API frg_array frg_matrix_columns(const void *data, frg_dtype t, int64_t m, i
 
 /* ---- what one solve did ---------------------------------------------------------------------- */
 
-/** Filled on every return, early stops and failures included. */
+/** What a run tells of itself in the same words for every solver.  Filled on every return, early
+ *  stops and failures included. */
 typedef struct {
-    frg_status status;
-    int64_t iterations;
-    double residual;  /* the solver's own measure, see its header */
-    double objective; /* NaN where the solver has none */
-    double setup_seconds;
-    double solve_seconds;
-    size_t peak_bytes; /* the most this context's allocator held at a time */
-    const char *device_name;
+    frg_status status;       /* what the call returned */
+    int64_t iterations;      /* of the solver's main loop; of several columns the most */
+    double residual;         /* the solver's own measure, see its header */
+    double objective;        /* NaN where the solver has none */
+    double setup_seconds;    /* of the plan, or of what comes before the first iteration */
+    double solve_seconds;    /* of this run */
+    size_t peak_bytes;       /* the most this context's allocator held at a time */
+    const char *device_name; /* "cpu"; a constant of the library */
 } frg_info;
 
 /* ---- context --------------------------------------------------------------------------------- */
 
+/** Where a run stands, for frg_progress_fn; alive during the call alone. */
 typedef struct {
-    const char *solver;
-    const char *phase;
-    int64_t done, total; /* total 0: not known */
+    const char *solver;  /* "fe", "gp", "gw", "qr", "table", ... */
+    const char *phase;   /* what the solver is at: "factor", "rows", ... */
+    int64_t done, total; /* steps of the phase, or bytes of a file; total 0: not known */
     double residual;     /* NaN where there is none */
     double target;       /* the residual that ends the phase, NaN where there is none */
     double seconds;      /* since the run began */
@@ -168,9 +188,11 @@ typedef void (*frg_log_fn)(int level, const char *line, void *user);
  *  otherwise.  Both may be called by several threads at once: members of a batch and starts of a
  *  fit take their own memory.  The table is copied; `user` must live as long as the context. */
 typedef struct {
+    /** `bytes` of memory, bytes > 0, or NULL. */
     void *(*alloc)(size_t bytes, void *user);
+    /** Takes back what alloc gave, p never NULL; bytes: as alloc was asked for them. */
     void (*free)(void *p, size_t bytes, void *user);
-    void *user;
+    void *user; /* handed to both */
 } frg_allocator;
 
 /** How files are reached; every read and write of the library goes through it.  Functions return a
@@ -180,15 +202,19 @@ typedef struct {
     /** mode: 'r' reads a file that is there, 'w' makes a new one and fails if it is there, 'd'
      *  writes to a device or pipe (else -ENODEV). */
     int (*open)(const char *path, char mode, void *user);
-    int64_t (*read)(int handle, void *to, size_t bytes, void *user);          /* 0 at the end */
-    int64_t (*write)(int handle, const void *from, size_t bytes, void *user); /* may be short */
-    int (*sync)(int handle, void *user);
-    int (*close)(int handle, void *user);
+    /** At most `bytes` bytes to `to`; how many came, 0 at the end. */
+    int64_t (*read)(int handle, void *to, size_t bytes, void *user);
+    /** At most `bytes` bytes from `from`; how many went, which may be fewer. */
+    int64_t (*write)(int handle, const void *from, size_t bytes, void *user);
+    int (*sync)(int handle, void *user);  /* returns once all writes are on the disk; 0 */
+    int (*close)(int handle, void *user); /* the handle is not used again; 0 */
+    /** Gives a file another name, in the place of what had it; 0. */
     int (*rename)(const char *from, const char *to, void *user);
-    int (*remove)(const char *path, void *user);
+    int (*remove)(const char *path, void *user); /* of a file; 0 */
+    /** Returns once the names in the file's folder are on the disk, after a rename; 0. */
     int (*sync_folder)(const char *path_of_file, void *user);
     int64_t (*size)(int handle, void *user); /* bytes; -1 where it is not known (a pipe) */
-    void *user;
+    void *user;                              /* handed to all of them */
 } frg_files;
 
 /** The type of the field of an option. */
@@ -228,7 +254,7 @@ struct frg_comm;
  *  refused (FRG_BAD_ARG), and so are fields of a later version that are not 0 (FRG_UNSUPPORTED).
  *  Options are copied; what they point to must live as long as is said at each field. */
 typedef struct {
-    size_t struct_size;
+    size_t struct_size;   /* set by frg_context_defaults */
     frg_device device;    /* default cpu */
     int threads;          /* 0: the cores this process may use (its affinity, its control groups'
                              cpu.max, OMP_NUM_THREADS); 1 inside an OpenMP region. They are
@@ -239,11 +265,11 @@ typedef struct {
                              program that is linked with it is started so (setenv in main comes too
                              late), one that loads fourge by dlopen sets it before.  The program
                              fourge and the Python package do so themselves. */
-    uint64_t seed;        /* default 0 */
+    uint64_t seed;        /* of all random numbers; default 0 */
     int64_t memory_limit; /* bytes this context may hold at a time; 0: no limit */
     double time_limit;    /* seconds a run may take, see frg_interrupt for which; 0: no limit */
-    frg_progress_fn on_progress;
-    frg_log_fn on_log;
+    frg_progress_fn on_progress;    /* NULL: nobody is told and asked */
+    frg_log_fn on_log;              /* NULL: no lines */
     void *user;                     /* handed to both callbacks */
     const frg_allocator *allocator; /* NULL: the system's; copied */
     const frg_files *files;         /* NULL: the system's; copied */
@@ -254,8 +280,12 @@ typedef struct {
                                        rows of a file */
 } frg_context_opts;
 
+/** Options, memory, files, the last failure and the warnings of what is made from it.  Made by
+ *  frg_context_create, freed by frg_context_destroy; for one thread at a time, but for
+ *  frg_interrupt. */
 typedef struct frg_context frg_context;
 
+/** Defaults into the first struct_size bytes of o. */
 FRG_API void frg_context_defaults(frg_context_opts *o, size_t struct_size);
 /** opts NULL: all defaults.  FRG_NO_DEVICE where the device is not there (cpu has the index 0
  *  alone), FRG_UNSUPPORTED for what is reserved, FRG_NO_MEMORY, FRG_BAD_ARG. The environment
@@ -289,8 +319,12 @@ FRG_API const frg_error_entry *frg_error_catalogue(int i);
 
 /** Warnings of the calls on ctx since the last frg_warnings_clear: 0 <= i < frg_warning_count. */
 FRG_API int frg_warning_count(const frg_context *ctx);
+/** "FRG-FE-101", the row of the catalogue that warning i belongs to; "" for an i that is not
+ *  there. */
 FRG_API const char *frg_warning_code(const frg_context *ctx, int i);
+/** The text of warning i, alive until frg_warnings_clear; "" for an i that is not there. */
 FRG_API const char *frg_warning_message(const frg_context *ctx, int i);
+/** Forgets all warnings and frees their texts. */
 FRG_API void frg_warnings_clear(frg_context *ctx);
 
 /** Asks the running solver to stop at its next iteration.  Safe from a signal handler and from any
@@ -303,13 +337,17 @@ FRG_API void frg_interrupt(frg_context *ctx);
 /** Withdraws an earlier frg_interrupt. */
 FRG_API void frg_interrupt_clear(frg_context *ctx);
 
+/** The number of threads in use: that of the options, or what 0 there became. */
 FRG_API int frg_threads(const frg_context *ctx);
+/** The seed of the options. */
 FRG_API uint64_t frg_seed(const frg_context *ctx);
 /** "plain", "v2", "v3", "v4", "v4+amx": the CPU level in use. */
 FRG_API const char *frg_isa(const frg_context *ctx);
-/** Bytes held now, and the most held at a time since the context was made or frg_peak_reset. */
+/** Bytes held now by the objects of the context; what it keeps for reuse is not among them. */
 FRG_API size_t frg_bytes_held(const frg_context *ctx);
+/** The most bytes held at a time since the context was made or frg_peak_reset. */
 FRG_API size_t frg_peak_bytes(const frg_context *ctx);
+/** frg_peak_bytes counts anew, from frg_bytes_held on. */
 FRG_API void frg_peak_reset(frg_context *ctx);
 
 /* ---- for programs on top of the library ------------------------------------------------------ */
@@ -323,21 +361,26 @@ FRG_API const char *frg_nearest_name(const char *name, const char *const *names,
 
 /* ---- the build ------------------------------------------------------------------------------- */
 
-FRG_API const char *frg_version(void);   /* "0.1.0" */
-FRG_API const char *frg_commit(void);    /* the commit it was built from, "unknown" outside a
-                                            checkout */
-FRG_API const char *frg_compiler(void);  /* the compiler that built it: "GCC 12.2.0" */
-FRG_API const char *frg_blas_name(void); /* the BLAS and the kernels it chose for this machine */
+/** The version of the library that is loaded: "0.1.0". */
+FRG_API const char *frg_version(void);
+/** The commit it was built from, "unknown" outside a checkout. */
+FRG_API const char *frg_commit(void);
+/** The compiler that built it: "GCC 12.2.0". */
+FRG_API const char *frg_compiler(void);
+/** The BLAS and the kernels it chose for this machine. */
+FRG_API const char *frg_blas_name(void);
 /** Parses "cpu", "cuda", "cuda:1", "opencl:0".  FRG_BAD_ARG for anything else. */
 FRG_API FRG_MUST_USE frg_status frg_device_parse(const char *text, frg_device *out);
 
-/** What Linux's control groups (containers) leave to this process: cores of its time, and bytes of
- *  memory; 0: no limit. */
+/** Cores of time that Linux's control groups (containers) leave to this process, by the tightest
+ *  cpu.max (or cpu.cfs_quota_us) from its own group up; 0: no limit. */
 FRG_API double frg_group_cores(void);
+/** Bytes of memory that they leave to it, by memory.max (or memory.limit_in_bytes); 0: no limit. */
 FRG_API int64_t frg_group_memory(void);
 
-/** The default allocator and file table, to wrap and pass on. */
+/** The default allocator, to wrap and pass on; a constant of the library. */
 FRG_API const frg_allocator *frg_system_allocator(void);
+/** The default file table, to wrap and pass on; a constant of the library. */
 FRG_API const frg_files *frg_system_files(void);
 
 #ifdef __cplusplus

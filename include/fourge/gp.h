@@ -58,39 +58,55 @@ extern "C" {
 /** f64; f32: all arithmetic in float, sums in double; mixed: factor and value in f64 (the f64 value
  *  to the bit), the inverse in f32 where an estimate says that the gradient is within 1e-5 of its
  *  largest component (in a fit, of that and n), in f64 and `promoted` elsewhere. */
-typedef enum { FRG_GP_F64, FRG_GP_F32, FRG_GP_MIXED } frg_gp_precision;
-/** FULL keeps the kernel beside the factor (n^2 elements), PACKED computes it twice (n^2/2); mixed
- *  is PACKED. */
-typedef enum { FRG_GP_STORAGE_AUTO, FRG_GP_FULL, FRG_GP_PACKED } frg_gp_storage;
+typedef enum {
+    FRG_GP_F64,  /* double */
+    FRG_GP_F32,  /* float */
+    FRG_GP_MIXED /* the value in double, the inverse in float */
+} frg_gp_precision;
+/** How the lower triangle of K and what is made of it are held. */
+typedef enum {
+    FRG_GP_STORAGE_AUTO, /* by the memory that is allowed, see frg_gp_opts.storage */
+    FRG_GP_FULL,         /* the kernel beside the factor: n^2 elements */
+    FRG_GP_PACKED        /* the factor alone, the kernel is computed twice: n^2/2; mixed has it */
+} frg_gp_storage;
 /** Transforms, starts, bounds and priors of other packages, for comparable runs. */
 typedef enum {
-    FRG_GP_PRESET_NONE,
-    FRG_GP_PRESET_GPYTORCH,
-    FRG_GP_PRESET_BOTORCH,
-    FRG_GP_PRESET_SKLEARN
+    FRG_GP_PRESET_NONE,     /* positive values by logarithm, starts from the data, no priors */
+    FRG_GP_PRESET_GPYTORCH, /* softplus from 0 (noise 1e-4) on, raw values start at 0 */
+    FRG_GP_PRESET_BOTORCH,  /* lengthscales from 0.025 and noise from 1e-4 on, untransformed, with
+                               log-normal priors, at whose modes they start; else as gpytorch */
+    FRG_GP_PRESET_SKLEARN   /* all start at 1 (means at 0), bounds 1e-5 and 1e5, by logarithm */
 } frg_gp_preset;
-/** What a factor that fails is answered with: growing jitter relative to the mean diagonal;
- *  GPyTorch's absolute one; or the failure itself. */
-typedef enum { FRG_GP_JITTER_RELATIVE, FRG_GP_JITTER_GPYTORCH, FRG_GP_JITTER_NONE } frg_gp_jitter;
-/** NaN in y: an error, or the row is left out and counted. */
-typedef enum { FRG_GP_NAN_ERROR, FRG_GP_NAN_MASK } frg_gp_nan;
+/** What a factor that fails is answered with. */
+typedef enum {
+    FRG_GP_JITTER_RELATIVE, /* growing jitter relative to the mean diagonal */
+    FRG_GP_JITTER_GPYTORCH, /* GPyTorch's absolute one */
+    FRG_GP_JITTER_NONE      /* the failure itself */
+} frg_gp_jitter;
+/** What NaN in y is. */
+typedef enum {
+    FRG_GP_NAN_ERROR, /* E_NOT_FINITE_GP */
+    FRG_GP_NAN_MASK   /* the row is left out and counted */
+} frg_gp_nan;
 
 /** A user's covariance, called for tiles of pairs.  rows: m points, cols: n points, each d values,
- *  row-major. fill writes k(rows_i, cols_j) at k[i + j * ld].  pull adds sum_ij w[i + j * ld]
- *  dk_ij/dtheta_t to gradient[t], per log theta_t.  Both must be safe to call from several
- *  threads. */
+ *  row-major.  Both functions must be safe to call from several threads.  The process keeps the
+ *  functions and `user`. */
 typedef struct {
-    int n_parameters;
+    int n_parameters;    /* theta, all positive */
     const double *start; /* n_parameters, positive */
+    /** Writes k(rows_i, cols_j) at k[i + j * ld]. */
     void (*fill)(const double *theta, int64_t m, const double *rows, int64_t n, const double *cols,
                  int64_t d, double *k, int64_t ld, void *user);
+    /** Adds sum_ij w[i + j * ld] dk_ij/dtheta_t to gradient[t], per log theta_t. */
     void (*pull)(const double *theta, int64_t m, const double *rows, int64_t n, const double *cols,
                  int64_t d, const double *w, int64_t ld, double *gradient, void *user);
-    void *user;
+    void *user; /* handed to both */
 } frg_gp_user_kernel;
 
+/** Options of a process, which copies them and the arrays that they point to. */
 typedef struct {
-    size_t struct_size;
+    size_t struct_size;              /* set by frg_gp_defaults */
     const char *const *column_names; /* d names for on(...); NULL: "x1", "x2", ... */
     const char *mean;                /* "zero", "const" (default), "const(v)", "const(v!)" (fixed),
                                         "linear": a constant and a slope an input, "profiled",
@@ -119,6 +135,8 @@ typedef struct {
 
 /* ---- a process with its data ----------------------------------------------------------------- */
 
+/** A process with its data, its parameters and, once they are needed, factor, inverse and their
+ *  memory.  Made by frg_gp_create or frg_gp_load, freed by frg_gp_destroy before its context. */
 typedef struct frg_gp frg_gp;
 
 /** Defaults into the first struct_size bytes of o. */
@@ -133,6 +151,7 @@ FRG_API const frg_option *frg_gp_options(void);
 FRG_API FRG_MUST_USE frg_status frg_gp_create(frg_gp **out, frg_context *ctx, frg_array x,
                                               frg_array y, const char *kernel,
                                               const frg_gp_opts *o);
+/** Frees the process; NULL is fine. */
 FRG_API void frg_gp_destroy(frg_gp *gp);
 /** Bytes that frg_gp_create will hold for n points, before it does.  Errors: those of the
  *  expression and of the options that frg_gp_create has (E_KERNEL, E_PRIOR, E_OPTION); E_TOO_BIG_GP
@@ -141,21 +160,31 @@ FRG_API FRG_MUST_USE frg_status frg_gp_estimate(frg_context *ctx, int64_t n, int
                                                 const char *kernel, const frg_gp_opts *o,
                                                 size_t *bytes);
 
-typedef enum { FRG_GP_LOG, FRG_GP_SOFTPLUS, FRG_GP_INTERVAL, FRG_GP_IDENTITY } frg_gp_transform;
+/** How a value v follows from its raw value u, in which adam searches and whose derivative dv/du
+ *  prior_jacobian adds. */
+typedef enum {
+    FRG_GP_LOG,      /* v = exp(u) */
+    FRG_GP_SOFTPLUS, /* v = lower + log(1 + exp(u)) */
+    FRG_GP_INTERVAL, /* v = lower + (upper - lower) / (1 + exp(-u)) */
+    FRG_GP_IDENTITY  /* v = u */
+} frg_gp_transform;
 
+/** One parameter of the expression or the mean, a copy but for its name, which lives as long as the
+ *  process. */
 typedef struct {
     const char *name; /* "scale", "rbf.l", "rbf2.l", "noise", "mean"; a vector's entries share it */
     int entry;        /* within a vector parameter, -1 for a scalar */
-    double value, lower, upper;
-    frg_gp_transform transform;
-    int fixed;
+    double value, lower, upper; /* theta_i and its bounds */
+    frg_gp_transform transform; /* of it */
+    int fixed;                  /* 1: a fit leaves it alone */
     int active;       /* after a fit: -1 at the lower bound, 1 at the upper one, 0 inside */
     double std_error; /* of the log parameter (of the value for means); NaN before a fit */
     int tied;         /* the parameter that it follows, -1: none */
 } frg_gp_parameter;
 
+/** The number of parameters p, fixed ones and the entries of vectors among them. */
 FRG_API int frg_gp_parameter_count(const frg_gp *gp);
-/** Parameter i, 0 <= i < frg_gp_parameter_count.  Errors: E_ARG for another i. */
+/** Parameter i, 0 <= i < frg_gp_parameter_count, into *out.  Errors: E_ARG for another i. */
 FRG_API FRG_MUST_USE frg_status frg_gp_get_parameter(const frg_gp *gp, int i,
                                                      frg_gp_parameter *out);
 /** Where the parameter called `name` is: the number of its one entry, or of the first; entries (or
@@ -164,7 +193,7 @@ FRG_API FRG_MUST_USE frg_status frg_gp_find_parameter(const frg_gp *gp, const ch
                                                       int *first, int *entries);
 /** Another value, and other bounds, for a parameter. */
 typedef struct {
-    const char *name;
+    const char *name;           /* as in frg_gp_parameter */
     int entry;                  /* -1: all of them */
     double value, lower, upper; /* NaN: as it is */
 } frg_gp_change;
@@ -192,20 +221,21 @@ FRG_API FRG_MUST_USE frg_status frg_gp_update_tied(frg_gp *gp, int i, int to);
 
 /** One evaluation, with what makes it trustworthy. */
 typedef struct {
-    double log_likelihood; /* ell; restricted where reml */
-    double log_prior;
-    double per_point; /* (ell + log prior) / n */
-    double jitter;    /* added to the diagonal; 0: none */
-    int jitter_tries;
-    int64_t pivot;         /* where the first failure was, -1: none */
-    int64_t closest[2];    /* the closest pair of points after a failure (n <= 5000), -1
+    double log_likelihood;  /* ell; restricted where reml */
+    double log_prior;       /* sum of the log densities of the priors; 0: none */
+    double per_point;       /* (ell + log prior) / n */
+    double jitter;          /* added to the diagonal; 0: none */
+    int jitter_tries;       /* how often it was raised */
+    int64_t pivot;          /* where the first failure was, -1: none */
+    int64_t closest[2];     /* the closest pair of points after a failure (n <= 5000), -1
                               otherwise */
-    double trace_residual; /* |sum_ij (K^-1)_ij K_ij - n| / n; NaN before a gradient */
-    double error_estimate; /* bound on the rounding error of ell */
-    int promoted;          /* the inverse (mixed) or all (f32, auto_promote) was done again in
+    double trace_residual;  /* |sum_ij (K^-1)_ij K_ij - n| / n; NaN before a gradient */
+    double error_estimate;  /* bound on the rounding error of ell */
+    int promoted;           /* the inverse (mixed) or all (f32, auto_promote) was done again in
                               f64 */
-    frg_gp_storage storage;
-    /* both made in one sweep: inverse */
+    frg_gp_storage storage; /* in use */
+    /** Of the kernel's values, the factor with its solves, the inverse, the gradient; where factor
+     *  and inverse are made in one sweep it is the inverse's. */
     double build_seconds, factor_seconds, inverse_seconds, gradient_seconds;
     int cusps;    /* 1: the gradient in x was asked of a kernel with a cusp (matern12), where two
                      equal points have none: it holds 0 for such a pair, the mean of both sides */
@@ -228,9 +258,10 @@ FRG_API FRG_MUST_USE frg_status frg_gp_eval_gradient(frg_gp *gp, double *gradien
  *  rows.  Errors: of frg_gp_eval, E_PRECISION_GP, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_gp_eval_information(frg_gp *gp, double *information);
 
+/** How well left-out points, or folds of them, are predicted. */
 typedef struct {
     double log_density; /* sum_i log p(y_i | the others) */
-    double rmse;
+    double rmse;        /* root mean square of y - mean, over all n q values */
 } frg_gp_loo;
 /** Leave-one-out by one inverse: c_i = (K^-1)_ii, mean y_i - a_i/c_i, variance 1/c_i (noise
  *  included); a profiled mean is estimated anew without each point.  mean, variance: n (n x q for
@@ -257,10 +288,17 @@ FRG_API FRG_MUST_USE frg_status frg_gp_eval_folds(frg_gp *gp, const int32_t *fol
 
 /* ---- fit ------------------------------------------------------------------------------------- */
 
-typedef enum { FRG_GP_OPT_AUTO, FRG_GP_AI, FRG_GP_LBFGSB, FRG_GP_ADAM } frg_gp_optimizer;
+/** What maximises ell + log prior. */
+typedef enum {
+    FRG_GP_OPT_AUTO, /* ai or lbfgsb, see frg_gp_fit_opts.optimizer */
+    FRG_GP_AI,       /* trust region steps on the average information (frg_gp_eval_information) */
+    FRG_GP_LBFGSB,   /* limited-memory BFGS within bounds */
+    FRG_GP_ADAM      /* Adam on the raw values, a fixed number of steps */
+} frg_gp_optimizer;
 
+/** Options of frg_gp_fit. */
 typedef struct {
-    size_t struct_size;
+    size_t struct_size;         /* set by frg_gp_fit_defaults */
     frg_gp_optimizer optimizer; /* auto: ai for at most 64 parameters and n >= 200, lbfgsb
                                    otherwise */
     int64_t max_iter;           /* 200; steps of adam */
@@ -272,7 +310,8 @@ typedef struct {
     int standardize;            /* 1: means are searched in standard deviations of y; for a kernel
                                    whose terms have variances of their own that is all that
                                    standardising y would change */
-    int standard_errors;        /* 1 */
+    int standard_errors;        /* 1: from the average information at the optimum, into
+                                   frg_gp_parameter.std_error; 0: NaN */
     int64_t max_evaluations;    /* 0: no limit; else values that each start may ask for:
                                    FRG_MAX_ITER with the best point so far (of adam: the last one)
                                    where it ended a search */
@@ -280,8 +319,9 @@ typedef struct {
 
 /** One accepted iterate. */
 typedef struct {
-    double log_likelihood, gradient_norm, seconds;
-    int64_t values, gradients; /* evaluations so far */
+    double log_likelihood, gradient_norm, seconds; /* ell; projected, per point; since the fit
+                                                      began */
+    int64_t values, gradients;                     /* evaluations so far */
 } frg_gp_trace;
 
 /** What became of one start. */
@@ -289,21 +329,24 @@ typedef struct {
     frg_status status; /* FRG_INTERRUPTED where its turn did not come */
     double objective;  /* ell + log prior where it ended, with the jitter of its search; NaN:
                           nowhere */
+    /** Accepted steps; likelihoods and gradients that were asked for; those of them that failed, as
+     *  there was no factor or no finite value. */
     int64_t iterations, values, gradients, failures;
 } frg_gp_start;
 
+/** What a fit found and did. */
 typedef struct {
-    frg_status status;
-    double log_likelihood;
-    double gradient_norm; /* projected, per point */
-    int64_t iterations, values, gradients, failures;
-    int best_start;
-    const char *optimizer; /* the one that ran */
-    int64_t n_trace;
+    frg_status status;                               /* of the best start, what the call returned */
+    double log_likelihood;                           /* ell at the optimum */
+    double gradient_norm;                            /* projected, per point */
+    int64_t iterations, values, gradients, failures; /* as in frg_gp_start, over all starts */
+    int best_start;                                  /* which start it came from, from 0 on */
+    const char *optimizer;                           /* the one that ran */
+    int64_t n_trace;                                 /* length of trace */
     const frg_gp_trace *trace; /* of the best start; lives as long as the process or its next fit */
     frg_gp_value value;        /* at the optimum */
-    double total_seconds;
-    int64_t n_starts;           /* 0 where nothing is free */
+    double total_seconds;      /* of the call */
+    int64_t n_starts;          /* 0 where nothing is free */
     const frg_gp_start *starts; /* lives as long as the trace */
     const char *ended;          /* FRG_OK by which test: "gradient", "gain", "rounding", "steps"
                                    (adam); "" otherwise */
@@ -313,6 +356,7 @@ typedef struct {
     int64_t choice_values, choice_points; /* likelihoods of how many of the points chose the first
                                              start; 0: it was given */
 } frg_gp_fit_result;
+/** How far below the best objective a start may end that counts as having reached it. */
 #define FRG_GP_REACHED 0.01
 
 /** Defaults into the first struct_size bytes of o. */
@@ -351,8 +395,9 @@ FRG_API FRG_MUST_USE frg_status frg_gp_fit_resume(frg_gp *gp, const frg_checkpoi
 
 /* ---- prediction ------------------------------------------------------------------------------ */
 
+/** What frg_gp_predict computes, and where to: views of the caller's. */
 typedef struct {
-    size_t struct_size;
+    size_t struct_size;        /* set by frg_gp_predict_defaults */
     int observed;              /* 0: of the function; 1: of an observation, noise included (known or
                                   grouped noise: its mean over the data) */
     frg_array *mean;           /* m, or m x q; f64; each may be NULL */
@@ -368,6 +413,7 @@ typedef struct {
                                   NULL otherwise */
 } frg_gp_predict_opts;
 
+/** Defaults, no output asked for, into the first struct_size bytes of o. */
 FRG_API void frg_gp_predict_defaults(frg_gp_predict_opts *o, size_t struct_size);
 /** At m new points x (m x d): mean m* + k*'a, variance k** - |L^-1 k*|^2, clamped at 0, or at
  *  variance_floor (noise included), with a counted warning.  Refactors where the gradient has taken
@@ -377,8 +423,9 @@ FRG_API void frg_gp_predict_defaults(frg_gp_predict_opts *o, size_t struct_size)
  *  E_UNSUPPORTED for gradients in x with a kernel of the user; E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_gp_predict(frg_gp *gp, frg_array x,
                                                const frg_gp_predict_opts *o);
+/** What frg_gp_predict_fantasies computes, and where to: views of the caller's. */
 typedef struct {
-    size_t struct_size;
+    size_t struct_size;            /* set by frg_gp_fantasy_defaults */
     int observed;                  /* as in frg_gp_predict_opts */
     const double *noise_variances; /* sets x m known variances of the candidates, where the process
                                       has such */
@@ -386,6 +433,7 @@ typedef struct {
     frg_array *variance;           /* sets x t: it does not depend on y */
 } frg_gp_fantasy_opts;
 
+/** Defaults, no output asked for, into the first struct_size bytes of o. */
 FRG_API void frg_gp_fantasy_defaults(frg_gp_fantasy_opts *o, size_t struct_size);
 /** Predictions at the t points of `at` (t x d) as they would be after observing candidates: `sets`
  *  alternative sets of m points (x: sets x m x d), each with s alternative outcomes (y: sets x m x
@@ -405,16 +453,22 @@ FRG_API FRG_MUST_USE frg_status frg_gp_predict_fantasies(frg_gp *gp, frg_array x
 FRG_API FRG_MUST_USE frg_status frg_gp_sample(frg_gp *gp, frg_array x, int64_t count, int prior,
                                               int observed, frg_array out);
 
-/** Adds m points, n^2 m flop; removes point i, O((n-i)^2); replaces y; all equal a refit at the
- *  same parameters. A point that the arithmetic cannot tell from the others beside the rest is
- *  refused, and so is what creation refuses; lengths held for constant columns are free once those
- *  are not so.  Errors: of frg_gp_create's data and of frg_gp_eval, E_PRECISION_GP for a point that
- *  is refused; E_UNSUPPORTED with noise groups or given mean values; E_ARG for an i that is not
- *  there, or noise_variances where the process has none or the reverse; E_NO_POINTS for the last
- *  point. */
+/** Adds m points (x: m x d, y: m or m x q, noise_variances: m where the process has known ones,
+ *  else NULL), n^2 m flop; equal to a process of all points at the same parameters.  A point that
+ *  the arithmetic cannot tell from the others beside the rest is refused, and so is what creation
+ *  refuses; lengths held for constant columns are free once those are not so.  Errors: of
+ *  frg_gp_create's data and of frg_gp_eval, E_PRECISION_GP for a point that is refused;
+ *  E_UNSUPPORTED with noise groups or given mean values; E_ARG for noise_variances where the
+ *  process has none or the reverse. */
 FRG_API FRG_MUST_USE frg_status frg_gp_update_append(frg_gp *gp, frg_array x, frg_array y,
                                                      const double *noise_variances);
+/** Removes point i (of those kept), O((n-i)^2); equal to a process of the others at the same
+ *  parameters.  Errors: E_ARG for an i that is not there, E_NO_POINTS for the last point, E_MEMORY;
+ *  of frg_gp_eval. */
 FRG_API FRG_MUST_USE frg_status frg_gp_update_remove(frg_gp *gp, int64_t i);
+/** Other outputs (n or n x q, of the points that are kept, f64 or f32) at the same points and
+ *  parameters; the factor stays.  Errors: E_SHAPE, E_DTYPE, E_NOT_FINITE_GP with row and column,
+ *  E_RANGE_GP; of frg_gp_eval. */
 FRG_API FRG_MUST_USE frg_status frg_gp_update_y(frg_gp *gp, frg_array y);
 /** The known noise variance of point i (of those kept) becomes another: a rank-one update of the
  *  factor, O((n-i)^2); where a smaller one would cost a pivot its digits the next call factors
@@ -422,31 +476,38 @@ FRG_API FRG_MUST_USE frg_status frg_gp_update_y(frg_gp *gp, frg_array y);
  *  frg_gp_eval. */
 FRG_API FRG_MUST_USE frg_status frg_gp_update_noise(frg_gp *gp, int64_t i, double variance);
 
-/** Data, expression, parameters and factor in one checked file; a loaded process predicts to the
- *  bit. FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped while it waited for a pipe, *out is NULL. */
+/** Data, expression, parameters and factor into one checked file, which appears whole or not at
+ *  all; the factor is made first where it is not there.  Errors: E_UNSUPPORTED for a process with a
+ *  kernel of the user, E_CREATE, E_WRITE, E_MEMORY, E_ARG.  FRG_INTERRUPTED, FRG_TIME_LIMIT:
+ *  stopped while the factor was made, no file. */
 FRG_API FRG_MUST_USE frg_status frg_gp_save(frg_gp *gp, const char *path);
+/** A process from such a file, which predicts to the bit as the saved one.  Errors: E_NO_INPUT,
+ *  E_READ, E_MODEL for a file that is damaged, of another version or none of ours, E_MEMORY, E_ARG.
+ *  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped while it waited for a pipe, *out is NULL. */
 FRG_API FRG_MUST_USE frg_status frg_gp_load(frg_gp **out, frg_context *ctx, const char *path);
 
 /** What the process is. */
 typedef struct {
-    int64_t n, d, q;
-    int64_t n_masked;   /* rows left out for NaN in y */
-    const char *kernel; /* the expression with the current values */
-    int given_mean;     /* 1: the mean is "values" */
-    const char *const *column_names;
-    frg_gp_storage storage;
-    frg_gp_precision precision;
-    size_t bytes;
+    int64_t n, d, q;                 /* points that are kept, columns of x, outputs */
+    int64_t n_masked;                /* rows left out for NaN in y */
+    const char *kernel;              /* the expression with the current values */
+    int given_mean;                  /* 1: the mean is "values" */
+    const char *const *column_names; /* d */
+    frg_gp_storage storage;          /* in use */
+    frg_gp_precision precision;      /* of the options */
+    size_t bytes;                    /* held by data, matrix and vectors */
     const double *x, *y; /* the points that are kept: n x d row-major, n x q column-major; until the
                             process changes */
 } frg_gp_report;
+/** The process as it is; what the report points to is the process's, the text of the kernel until
+ *  the next report.  All zeros for NULL. */
 FRG_API frg_gp_report frg_gp_get_report(const frg_gp *gp);
 
 /* ---- many small processes -------------------------------------------------------------------- */
 
 /** One member: n x d and n, f64 or f32 views. */
 typedef struct {
-    frg_array x, y;
+    frg_array x, y;      /* read, not kept */
     const double *theta; /* parameter_count values, NULL: the expression's and the data's */
     frg_status status;   /* out: this member's, whatever the others did */
     frg_gp_value value;  /* out */

@@ -24,21 +24,24 @@ extern "C" {
 /** Nodes 0 .. n-1 and arcs of length >= 0; an undirected edge is two arcs. */
 typedef struct frg_graph frg_graph;
 
+/** Options of frg_graph_knn. */
 typedef struct {
-    size_t struct_size;
-    int64_t k;   /* nearest neighbours of a point, itself not counted; 30 */
-    int k_clamp; /* 1: k >= n becomes n - 1; 0: it is refused */
-    int stitch;  /* 1: components are joined by the shortest edges between them */
+    size_t struct_size; /* set by frg_graph_defaults */
+    int64_t k;          /* nearest neighbours of a point, itself not counted; 30 */
+    int k_clamp;        /* 1: k >= n becomes n - 1; 0: it is refused */
+    int stitch;         /* 1: components are joined by the shortest edges between them */
 } frg_graph_opts;
 
+/** What a graph is. */
 typedef struct {
-    int64_t n;
+    int64_t n;          /* nodes */
     int64_t arcs;       /* an undirected edge counts twice */
     int64_t components; /* weakly connected, after stitching */
     int64_t stitched;   /* edges that stitching added */
-    int directed;
+    int directed;       /* as it was made; 0 of neighbours and meshes */
 } frg_graph_report;
 
+/** Defaults into the first struct_size bytes of o. */
 FRG_API void frg_graph_defaults(frg_graph_opts *o, size_t struct_size);
 /** The graph of the k nearest neighbours of each of the rows of points (n x d, f32 or f64), exact;
  *  ties go to the lower index.  An edge i-j is there if either lists the other; its length is their
@@ -65,19 +68,22 @@ FRG_API FRG_MUST_USE frg_status frg_graph_read(frg_graph **out, frg_context *ctx
  *  alone, E_GRAPH for an edge too long for f32. */
 FRG_API FRG_MUST_USE frg_status frg_graph_mesh(frg_graph **out, frg_context *ctx,
                                                const frg_mesh *mesh);
+/** The sizes of the graph; all zeros for NULL. */
 FRG_API frg_graph_report frg_graph_get(const frg_graph *g);
 /** The arcs by row, targets rising; alive as long as g. */
 FRG_API void frg_graph_arcs(const frg_graph *g, const int64_t **starts, const int32_t **targets,
                             const float **weights);
+/** Frees the graph; NULL is fine. */
 FRG_API void frg_graph_destroy(frg_graph *g);
 
+/** How shortest paths were found. */
 typedef struct {
     const char *method;         /* "dijkstra", "label correction", "floyd-warshall"; "label
                                    correction, dijkstra" where lengths made the first take 64
                                    relaxations an arc, and the second took over */
     int64_t sources;            /* different ones */
     double relaxations_per_arc; /* by batch of 16 sources; 1 for dijkstra */
-    double seconds;
+    double seconds;             /* of the call */
 } frg_paths_report;
 
 /** out[s][v] <- the length of the shortest path from sources[s] to v; infinite where there is none.
@@ -104,15 +110,17 @@ FRG_API void frg_landmark_bounds(const float *z, const float *w, int64_t n_landm
  *  belongs to what computed it and lives as long. */
 typedef struct frg_plan frg_plan;
 
+/** Size and marginals of a plan; errors beside the weights a and b. */
 typedef struct {
-    int64_t n, m;
-    double mass;                       /* sum of P */
-    double source_error, target_error; /* L1 errors of the marginals of P */
-    double source_error_max, target_error_max;
-    double source_before, target_before; /* L1 errors before rounding */
-    int rounded;                         /* the marginals are exact up to sums in double */
+    int64_t n, m;                              /* rows, columns */
+    double mass;                               /* sum of P */
+    double source_error, target_error;         /* L1 errors of the marginals of P */
+    double source_error_max, target_error_max; /* the largest of one point */
+    double source_before, target_before;       /* L1 errors before rounding */
+    int rounded;                               /* the marginals are exact up to sums in double */
 } frg_plan_report;
 
+/** Size and marginals; all zeros for NULL. */
 FRG_API frg_plan_report frg_plan_get(const frg_plan *p);
 /** Rows first .. last-1 into out ((last - first) x m, f64 or f32, any strides).  Errors: E_ARG for
  *  rows that are not there, E_SHAPE, E_DTYPE. */
@@ -142,25 +150,43 @@ FRG_API FRG_MUST_USE frg_status frg_plan_labels(const frg_plan *p, const int32_t
 
 /* ---- Sinkhorn -------------------------------------------------------------------------------- */
 
+/** How costs are held between the passes, n m entries. */
 typedef enum {
-    FRG_GW_STORE_AUTO, /* f32 */
-    FRG_GW_STORE_F32,
+    FRG_GW_STORE_AUTO, /* f32; see frg_gw_opts.cost_store for alignments */
+    FRG_GW_STORE_F32,  /* float */
     FRG_GW_STORE_U16,  /* fixed point; refused where the range of the costs / epsilon > 1300 */
     FRG_GW_STORE_U16R, /* the same after two passes in f32, with their potentials: any range and
                           epsilon */
     FRG_GW_STORE_FLY,  /* nothing is stored */
-    FRG_GW_STORE_F64
+    FRG_GW_STORE_F64   /* double */
 } frg_gw_store;
-typedef enum { FRG_GW_DOMAIN_AUTO, FRG_GW_DOMAIN_LOG, FRG_GW_DOMAIN_KERNEL } frg_gw_domain;
-typedef enum { FRG_GW_KERNEL_AUTO, FRG_GW_KERNEL_F32, FRG_GW_KERNEL_BF16 } frg_gw_kernel_store;
-typedef enum { FRG_GW_ACCEL_NONE, FRG_GW_ACCEL_MOMENTUM } frg_gw_accel;
-/** What entropy is relative to: sum P (log P - 1), or KL(P | a b').  Balanced plans are the
- *  same. */
-/* product: not with partial mass */
-typedef enum { FRG_GW_REFERENCE_COUNTING, FRG_GW_REFERENCE_PRODUCT } frg_gw_reference;
+/** What a pass of frg_sinkhorn_run works on. */
+typedef enum {
+    FRG_GW_DOMAIN_AUTO,  /* log */
+    FRG_GW_DOMAIN_LOG,   /* costs: one exponential an entry and pass, any epsilon */
+    FRG_GW_DOMAIN_KERNEL /* stored kernels exp(-C / epsilon): products alone; not with partial mass
+                            or cost_store fly (E_UNSUPPORTED) */
+} frg_gw_domain;
+/** How the kernels of that domain are held. */
+typedef enum {
+    FRG_GW_KERNEL_AUTO, /* f32 */
+    FRG_GW_KERNEL_F32,  /* float */
+    FRG_GW_KERNEL_BF16  /* bfloat16 */
+} frg_gw_kernel_store;
+/** Acceleration of the passes. */
+typedef enum {
+    FRG_GW_ACCEL_NONE,    /* Sinkhorn's iteration as it is */
+    FRG_GW_ACCEL_MOMENTUM /* Nesterov's momentum with restarts; plain where marginals are relaxed */
+} frg_gw_accel;
+/** What entropy is relative to.  Balanced plans are the same. */
+typedef enum {
+    FRG_GW_REFERENCE_COUNTING, /* sum P (log P - 1) */
+    FRG_GW_REFERENCE_PRODUCT   /* KL(P | a b'); not with partial mass */
+} frg_gw_reference;
 
+/** Options of frg_sinkhorn_create. */
 typedef struct {
-    size_t struct_size;
+    size_t struct_size;               /* set by frg_sinkhorn_defaults */
     double epsilon;                   /* 0.05, cost units */
     double tol;                       /* 1e-6: L1 error of the marginals relative to the mass; 0:
                                          max_iter passes */
@@ -169,8 +195,8 @@ typedef struct {
     frg_gw_domain domain;             /* auto: log */
     frg_gw_kernel_store kernel_store; /* auto: f32 */
     frg_gw_accel accel;               /* momentum */
-    double rho_source,
-        rho_target; /* infinite: balanced; else KL penalties of the marginals, cost units */
+    /** Infinite (default): the marginal holds; else its KL penalty, cost units. */
+    double rho_source, rho_target;
     frg_gw_reference reference; /* counting */
     double mass;                /* 0: all; else the mass carried, less than both sums */
     int round;                  /* 1: exact marginals at the end (not where they are relaxed) */
@@ -179,20 +205,24 @@ typedef struct {
                                    for (W_STORE); not of kernels */
 } frg_sinkhorn_opts;
 
+/** What the last run did. */
 typedef struct {
-    int64_t iterations;
+    int64_t iterations;    /* passes */
     double marginal_error; /* of the last pass, L1 relative to the mass; where rho_target is finite
                               the largest change of g / epsilon but for a constant, which `tol` then
                               stands for */
     double cost;           /* <C, P> */
+    /** Of frg_sinkhorn_create; of the passes; of rounding, marginals and cost; of all three. */
     double build_seconds, inner_seconds, polish_seconds, total_seconds;
-    double bytes_read; /* of the stored costs */
-    int converged;
+    double bytes_read;       /* of the stored costs */
+    int converged;           /* marginal_error <= tol */
     frg_gw_store cost_store; /* the form they had; auto in the kernel domain */
     double rounding_floor;   /* FRG_STALLED: the smallest error that was reached, which is what
                                 rounding leaves; else NaN */
 } frg_sinkhorn_report;
 
+/** Costs, weights and potentials of entropic transport, and its plan.  Made by frg_sinkhorn_create,
+ *  freed by frg_sinkhorn_destroy before its context. */
 typedef struct frg_sinkhorn frg_sinkhorn;
 
 /** Defaults into the first struct_size bytes of o. */
@@ -211,18 +241,25 @@ FRG_API FRG_MUST_USE frg_status frg_sinkhorn_create(frg_sinkhorn **out, frg_cont
  *  finite. */
 FRG_API FRG_MUST_USE frg_status frg_sinkhorn_start(frg_sinkhorn *s, const double *f,
                                                    const double *g);
-/** FRG_MAX_ITER where tol was not reached, FRG_STALLED where rounding keeps it from there. */
+/** The passes, from the potentials of frg_sinkhorn_start or of the last run, to tol; then the plan.
+ *  info may be NULL; its residual is marginal_error.  FRG_MAX_ITER where tol was not reached,
+ *  FRG_STALLED where rounding keeps it from there; FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped, the
+ *  plan is that of the last pass. */
 FRG_API FRG_MUST_USE frg_status frg_sinkhorn_run(frg_sinkhorn *s, frg_info *info);
+/** What the last run did; all zeros for NULL. */
 FRG_API frg_sinkhorn_report frg_sinkhorn_get(const frg_sinkhorn *s);
+/** The plan of the last run, which s owns, until the next; NULL before the first. */
 FRG_API const frg_plan *frg_sinkhorn_plan(const frg_sinkhorn *s);
 /** f (n) and g (m) of P = exp((f + g - C) / epsilon), cost units; either may be NULL.  Errors:
  *  E_ARG before the first run. */
 FRG_API FRG_MUST_USE frg_status frg_sinkhorn_potentials(const frg_sinkhorn *s, double *f,
                                                         double *g);
+/** Frees the solver and its plan; NULL is fine. */
 FRG_API void frg_sinkhorn_destroy(frg_sinkhorn *s);
 
 /* ---- transport without entropy --------------------------------------------------------------- */
 
+/** What frg_emd found. */
 typedef struct {
     double cost;     /* <C, P> */
     int64_t entries; /* of P with mass: n + m - 1 at most */
@@ -242,6 +279,7 @@ FRG_API FRG_MUST_USE frg_status frg_emd(frg_context *ctx, frg_array cost, const 
 
 /* ---- alignment ------------------------------------------------------------------------------- */
 
+/** How an alignment is computed. */
 typedef enum {
     FRG_GW_AUTO,     /* vertex, where no option is given that this mode has no part in (anchors,
                         epsilon, anneal, damping, min_iter, tol, max_inner, marginal_tol, reference,
@@ -261,6 +299,7 @@ typedef enum {
                      a vertex itself (n + m - 1 entries at most); the lowest one.  Memory: all
                      distances and a few n x m arrays */
 } frg_gw_mode;
+/** What the distances inside a side are. */
 typedef enum {
     FRG_GW_DISTANCE_AUTO,        /* precomputed up to 20000 points, landmark above; matrix, graph
                                     where given */
@@ -269,17 +308,36 @@ typedef enum {
                                     needed; of a graph in parts all are looked at once for the
                                     largest, 1.5 times which is the distance of parts */
     FRG_GW_DISTANCE_PRECOMPUTED, /* the same, all pairs at once */
-    FRG_GW_DISTANCE_EUCLIDEAN,
-    FRG_GW_DISTANCE_MATRIX, /* the data are the distances */
-    FRG_GW_DISTANCE_GRAPH   /* a graph is given */
+    FRG_GW_DISTANCE_EUCLIDEAN,   /* between the points as they are given */
+    FRG_GW_DISTANCE_MATRIX,      /* the data are the distances */
+    FRG_GW_DISTANCE_GRAPH        /* a graph is given */
 } frg_gw_distance;
-typedef enum { FRG_GW_ANNEAL_PROGRESS, FRG_GW_ANNEAL_ITER, FRG_GW_ANNEAL_NONE } frg_gw_anneal;
-typedef enum { FRG_GW_SCALE_FIXED, FRG_GW_SCALE_BATCH_MAX, FRG_GW_SCALE_NONE } frg_gw_scale;
-typedef enum { FRG_GW_SYSTEMATIC, FRG_GW_MULTINOMIAL } frg_gw_sampling;
+/** How epsilon falls from its first value to its last, max(epsilon / 10, min(5e-4, epsilon)). */
 typedef enum {
-    FRG_GW_MULTISCALE_AUTO,
-    FRG_GW_MULTISCALE_ON,
-    FRG_GW_MULTISCALE_OFF
+    FRG_GW_ANNEAL_PROGRESS, /* by 10^(1/8) whenever the energy, in the mode exact the plan, has
+                               settled */
+    FRG_GW_ANNEAL_ITER,     /* at step t by (last / first)^(t / max_iter), t from 0 on */
+    FRG_GW_ANNEAL_NONE      /* not at all */
+} frg_gw_anneal;
+/** The unit of the distances of a side. */
+typedef enum {
+    FRG_GW_SCALE_FIXED,     /* its largest distance */
+    FRG_GW_SCALE_BATCH_MAX, /* the largest of its distances to the points of the pairs of a step; of
+                               the mode sampled alone */
+    FRG_GW_SCALE_NONE       /* 1 */
+} frg_gw_scale;
+/** How the rows of the pairs are drawn from the masses of the plan's rows. */
+typedef enum {
+    FRG_GW_SYSTEMATIC, /* at equal steps of the summed mass with one random offset */
+    FRG_GW_MULTINOMIAL /* each for itself */
+} frg_gw_sampling;
+/** Whether an alignment of representatives of both sides comes first.  In the mode sampled, where
+ *  marginals hold, there is no linear cost, no start is given and start_from is neither profiles
+ *  nor vertex. */
+typedef enum {
+    FRG_GW_MULTISCALE_AUTO, /* where n m > 1e6 */
+    FRG_GW_MULTISCALE_ON,   /* yes */
+    FRG_GW_MULTISCALE_OFF   /* no */
 } frg_gw_multiscale;
 /** The plan of the first pairs.  Profiles: of the transport between the distributions of the
  *  distances that points have to all others, the plan of Memoli's second lower bound, which
@@ -290,7 +348,7 @@ typedef enum {
                           them: 10 steps at the last epsilon.  When the others have come to their
                           end it goes on if its energy is below theirs by more than the noise of
                           both, and steps are left */
-    FRG_GW_START_PRODUCT,
+    FRG_GW_START_PRODUCT,  /* a b' */
     FRG_GW_START_PROFILES, /* that alone, without annealing */
     FRG_GW_START_VERTEX,   /* that of the mode vertex, without annealing and other starts: sampled
                               steps at the last epsilon blur it.  What auto is where the mode auto
@@ -307,7 +365,13 @@ typedef enum {
     FRG_GW_START_NEAR /* annealed on distances that saturate: 1 - exp(-(x / r)^2), r a quantile of
                          them */
 } frg_gw_start;
-typedef enum { FRG_GW_PRESET_NONE, FRG_GW_PRESET_TORCHGW } frg_gw_preset;
+/** Settings of another package, for comparable runs. */
+typedef enum {
+    FRG_GW_PRESET_NONE, /* the options as they are */
+    /** mode sampled, scale batch_max, anneal iter, sampling multinomial, max_inner 10, min_iter 50,
+     *  lambda_ema_beta 0, mass 0, multiscale off, n_start 1, start_from product, polish 0. */
+    FRG_GW_PRESET_TORCHGW
+} frg_gw_preset;
 /** What distances, costs, linear problems and line searches are computed in; sums of energies are
  *  f64 always.  f64 is there in the mode vertex for distances euclidean and matrix (others are
  *  lengths of paths, which are f32), up to 6000 points a side and without a linear cost; else
@@ -315,34 +379,38 @@ typedef enum { FRG_GW_PRESET_NONE, FRG_GW_PRESET_TORCHGW } frg_gw_preset;
  *  are raced in f32 then, and the best goes to its end in f64. */
 typedef enum {
     FRG_GW_DTYPE_AUTO, /* f32; in the mode vertex up to 130 points a side f64, of f32 distances */
-    FRG_GW_DTYPE_F32,
-    FRG_GW_DTYPE_F64
+    FRG_GW_DTYPE_F32,  /* float */
+    FRG_GW_DTYPE_F64   /* double */
 } frg_gw_dtype;
 
-typedef enum { FRG_GW_LINEAR_AS_GIVEN, FRG_GW_LINEAR_MAX } frg_gw_scale_linear;
-/** Distance of two points from their path lengths z, w to the landmarks: |z - w|; max_l |z_l - w_l|
- *  (at most the path's length); min_l (z_l + w_l) (at least); the mean of these two. */
+/** The unit of the linear cost. */
 typedef enum {
-    FRG_GW_LANDMARK_L2,
-    FRG_GW_LANDMARK_LOWER,
-    FRG_GW_LANDMARK_UPPER,
-    FRG_GW_LANDMARK_MID
+    FRG_GW_LINEAR_AS_GIVEN, /* 1 */
+    FRG_GW_LINEAR_MAX       /* its largest |value| */
+} frg_gw_scale_linear;
+/** Distance of two points from their path lengths z, w to the landmarks. */
+typedef enum {
+    FRG_GW_LANDMARK_L2,    /* |z - w|, Euclidean */
+    FRG_GW_LANDMARK_LOWER, /* max_l |z_l - w_l|: at most the path's length */
+    FRG_GW_LANDMARK_UPPER, /* min_l (z_l + w_l): at least the path's length */
+    FRG_GW_LANDMARK_MID    /* the mean of these two */
 } frg_gw_landmark_metric;
 
 /** Why the outer iteration ended. */
 typedef enum {
-    FRG_GW_RUNNING,
-    FRG_GW_CONVERGED_CHANGE,
-    FRG_GW_CONVERGED_PLATEAU,
-    FRG_GW_MAX_ITER,
-    FRG_GW_CANCELLED,
-    FRG_GW_STALLED_PRODUCT, /* the plan is the product of its marginals: W_PRODUCT */
-    FRG_GW_DEGENERATE,      /* every plan is as good: one point, or distances 0 */
-    FRG_GW_STATIONARY,      /* mode vertex: no plan is lower to first order, and of the starts none
+    FRG_GW_RUNNING,           /* it has not: there was no run */
+    FRG_GW_CONVERGED_CHANGE,  /* the change of the plan is below `tol` */
+    FRG_GW_CONVERGED_PLATEAU, /* the energy no longer falls, or the fine steps behind a coarse level
+                                 are done */
+    FRG_GW_MAX_ITER,          /* max_iter steps were done */
+    FRG_GW_CANCELLED,         /* interrupted, or out of time */
+    FRG_GW_STALLED_PRODUCT,   /* the plan is the product of its marginals: W_PRODUCT */
+    FRG_GW_DEGENERATE,        /* every plan is as good: one point, or distances 0 */
+    FRG_GW_STATIONARY,     /* mode vertex: no plan is lower to first order, and of the starts none
                                ended lower */
-    FRG_GW_ROUNDING_FLOOR,  /* the change of the plan is what rounding leaves, more than `tol`:
+    FRG_GW_ROUNDING_FLOOR, /* the change of the plan is what rounding leaves, more than `tol`:
                                FRG_STALLED */
-    FRG_GW_BEATEN           /* the iteration has converged, to a plan that another start beats:
+    FRG_GW_BEATEN          /* the iteration has converged, to a plan that another start beats:
                                W_BEATEN, FRG_STALLED */
 } frg_gw_reason;
 
@@ -352,18 +420,19 @@ typedef enum {
  *  and are normalised to 1 (W_TOTALS where they are not 1).  Borrowed until create returns (graphs:
  *  as long as the solver). */
 typedef struct {
-    const frg_array *data;
-    const frg_graph *graph;
-    const double *weights;
+    const frg_array *data;  /* points or distances; NULL with a graph */
+    const frg_graph *graph; /* NULL without one */
+    const double *weights;  /* n, >= 0; NULL: uniform */
 } frg_gw_side;
 
+/** Options of an alignment, which copies them. */
 typedef struct {
-    size_t struct_size;
+    size_t struct_size;       /* set by frg_gw_defaults */
     frg_gw_mode mode;         /* auto */
     frg_gw_distance distance; /* auto */
-    int64_t k;                /* 30 */
-    int k_clamp, stitch;      /* 0, 1 */
-    int64_t landmarks;        /* 50 */
+    int64_t k;                /* 30 nearest neighbours of a point in its graph */
+    int k_clamp, stitch;      /* 0, 1: as in frg_graph_opts */
+    int64_t landmarks;        /* 50, of distance landmark */
     int64_t anchors;      /* 80: pairs a step; 8 times as many behind a coarse level whose plan is
                              so broad that sum P log (P / a b') < 1, as the noise of few pairs would
                              sharpen it */
@@ -379,9 +448,10 @@ typedef struct {
     double marginal_tol;  /* 5e-4 inside the loop; in the mode exact tol / 10 (1e-6 at least) where
                              that is less, so that neither side has more of the plan than the
                              other */
-    double mass;          /* 0: all */
-    double rho_source, rho_target; /* infinite */
-    frg_gw_reference reference;    /* counting */
+    double mass;          /* 0: all; else the mass carried, less than both sums */
+    /** Infinite (default): the marginal holds; else its KL penalty, scaled cost units. */
+    double rho_source, rho_target;
+    frg_gw_reference reference; /* counting */
     double linear_weight;   /* 0 .. 1: theta of J = (1-theta) E + 2 theta <C, P> + 2 eps sum P (log
                                P - 1) */
     double lambda_ema_beta; /* 0.5: largest weight of the new linearisation from step 30 on, 2 / (k
@@ -398,14 +468,15 @@ typedef struct {
                               rank and no linear cost the first is the dense plan of 200 farthest
                               points a side */
     int64_t fine_steps;    /* 3 outer steps on all points behind a coarse level, max_iter at most */
-    int polish, round;     /* 1, 1 */
+    int polish, round;     /* 1, 1: accelerated passes at the end, to marginals of polish_tol; then
+                              marginals made exact */
     double polish_tol;     /* 1e-4: L1 error of the columns before rounding; below 2e-5 the last
                               passes are in double */
-    int64_t polish_passes; /* 400 */
-    frg_gw_store
-        cost_store; /* auto: f32 where it fits into a quarter of the memory allowed, else fly; f32,
-                       fly; no other */
-    int64_t cache_rows;   /* 2000: of the dijkstra distances */
+    int64_t polish_passes; /* 400 at most */
+    /** auto: f32 where it fits into a quarter of the memory allowed, else fly; f32, fly; no
+     *  other. */
+    frg_gw_store cost_store;
+    int64_t cache_rows;   /* 2000: rows of the dijkstra distances that are kept of a side */
     frg_gw_preset preset; /* none; another takes the place of the options that frg_gw_apply_preset
                              sets */
     int64_t rank;         /* 0: no bound; else P = Q diag(1/h) W' of this rank, memory O((n +
@@ -431,19 +502,24 @@ typedef struct {
     frg_gw_dtype dtype;      /* auto */
 } frg_gw_opts;
 
+/** What the last run found and did.  Texts are alive as long as the solver. */
 typedef struct {
-    int64_t n, m;
+    int64_t n, m;                 /* points of the sides */
     double energy;                /* E of the returned plan, caller's units */
     double energy_standard_error; /* 0: exact */
     double objective;             /* J of the returned plan, scaled units; NaN where E is an
                                      estimate, the rank is bounded, or marginals are relaxed or
                                      partial */
     double lower_bound;           /* of E; NaN where there is none */
-    double epsilon_end;
+    double epsilon_end;           /* of the last step, scaled units; 0 of the mode vertex */
+    /** Steps on all points, those of several starts among them; passes of Sinkhorn's iteration, all
+     *  in all; steps on representatives. */
     int64_t outer_iterations, inner_iterations, coarse_iterations;
-    frg_gw_reason reason;
-    int multiscale; /* a coarse level was used */
-    int64_t components_source, components_target;
+    frg_gw_reason reason;                         /* why it ended */
+    int multiscale;                               /* a coarse level was used */
+    int64_t components_source, components_target; /* of the sides' graphs; 1 without */
+    /** Of neighbours; of the other distances; of linearised costs; of passes; of drawing pairs and
+     *  estimating energies; of polish, rounding and marginals; of all. */
     double graph_seconds, distances_seconds, build_seconds, inner_seconds, sample_seconds,
         polish_seconds, total_seconds;
     int64_t truncated_ages;    /* draws whose age law was cut short */
@@ -488,6 +564,8 @@ typedef struct {
     frg_gw_dtype dtype;      /* f32, f64: what the plan came to its end in */
 } frg_gw_report;
 
+/** An alignment: distances, weights, the state of the iteration, plan and report.  Made by
+ *  frg_gw_create, freed by frg_gw_destroy before its context. */
 typedef struct frg_gw frg_gw;
 
 /** "vertex" and the like. */
@@ -550,14 +628,16 @@ FRG_API FRG_MUST_USE frg_status frg_gw_save(const frg_gw *s, frg_checkpoint *c);
  *  bit depends, may), or another version or CPU level wrote it; E_CHECKPOINT where it is damaged,
  *  some of it found by frg_gw_run alone. */
 FRG_API FRG_MUST_USE frg_status frg_gw_resume(frg_gw *s, const frg_checkpoint *c);
+/** What the last run found and did, alive as long as s; NULL for NULL. */
 FRG_API const frg_gw_report *frg_gw_get(const frg_gw *s);
+/** The plan of the last run, which s owns, until the next; NULL where there is none. */
 FRG_API const frg_plan *frg_gw_plan(const frg_gw *s);
 
 /** What an outer iteration knew at its end. */
 typedef struct {
-    const char *phase; /* "coarse starts", "coarse", "starts", "outer", "fine" */
-    int64_t start;     /* which of the starts, or of the runs of the phase, from 0 on */
-    double epsilon;
+    const char *phase;     /* "coarse starts", "coarse", "starts", "outer", "fine" */
+    int64_t start;         /* which of the starts, or of the runs of the phase, from 0 on */
+    double epsilon;        /* scaled units */
     double marginal_error; /* L1 error of the columns' sums before its last pass, relative to the
                               mass; NaN with a rank */
     double change;         /* of the plan, as `tol` sees it; NaN with a rank */
@@ -583,6 +663,7 @@ FRG_API FRG_MUST_USE frg_status frg_gw_factors(const frg_gw *s, double *q, doubl
 /** The distances in use, caller's units, n x n (side 0) or m x m (side 1) into out (f32 or f64).
  *  Errors: E_SHAPE, E_DTYPE, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_gw_distances(frg_gw *s, int side, frg_array out);
+/** Frees the alignment, its plan and report; NULL is fine. */
 FRG_API void frg_gw_destroy(frg_gw *s);
 
 /** E of a plan (n x m) for distance matrices c (n x n) and d (m x m); all f64, any strides.
@@ -604,7 +685,7 @@ typedef struct {
     frg_array c, d, plan;    /* n x n, m x m, n x m; f64 or f32 */
     const frg_array *linear; /* n x m; NULL: none */
     double linear_weight;    /* theta */
-    double epsilon;
+    double epsilon;          /* > 0 where a or b are wanted */
 } frg_gw_point;
 /** NULL: not wanted.  The derivatives of weights are those along changes that keep the sum:
  *  centred. */
@@ -618,6 +699,7 @@ typedef struct {
 FRG_API FRG_MUST_USE frg_status frg_gw_gradient(frg_context *ctx, const frg_gw_point *at,
                                                 const frg_gw_gradients *out);
 
+/** What frg_plan_vjp differentiates. */
 typedef enum {
     FRG_GW_GRAD_IMPLICIT, /* of the fixed point: exact for a converged balanced plan */
     FRG_GW_GRAD_UNROLLED, /* of the passes that were done, the last 480 at least, from the
@@ -636,20 +718,22 @@ FRG_API FRG_MUST_USE frg_status frg_plan_vjp(const frg_plan *p, frg_array g, frg
 
 /* ---- joint embedding ------------------------------------------------------------------------- */
 
+/** Options of frg_gw_embed. */
 typedef struct {
-    size_t struct_size;
-    int64_t dimensions; /* 2 */
+    size_t struct_size; /* set by frg_embed_defaults */
+    int64_t dimensions; /* 2: columns of the embedding */
     double lambda;      /* 1: weight of the plans beside the graphs */
     double tol;         /* 1e-8: of the linear systems, relative */
 } frg_embed_opts;
 /** A set with its graph (n nodes, not directed), its plan to the anchor (n x m), and out (n x
  *  dimensions, f64). */
 typedef struct {
-    const frg_graph *graph;
-    const frg_plan *plan;
-    frg_array out;
+    const frg_graph *graph; /* n nodes */
+    const frg_plan *plan;   /* n x m */
+    frg_array out;          /* n x dimensions, written */
 } frg_embed_query;
 
+/** Defaults into the first struct_size bytes of o. */
 FRG_API void frg_embed_defaults(frg_embed_opts *o, size_t struct_size);
 /** Coordinates of the anchor's m points (anchor_out, m x dimensions, f64) and of all queries' in
  *  one space: the leading singular vectors of the stacked S_q^-1 P_q S_Y^-1, S the graph's
@@ -664,25 +748,28 @@ FRG_API FRG_MUST_USE frg_status frg_gw_embed(frg_context *ctx, const frg_graph *
 
 /* ---- barycenter ------------------------------------------------------------------------------ */
 
+/** Options of frg_gw_barycenter. */
 typedef struct {
-    size_t struct_size;
-    double epsilon;    /* 5e-3, in units of the largest distance of all spaces */
-    int64_t max_iter;  /* 100 rounds */
-    double tol;        /* 1e-5: change of the distances, relative (Frobenius) */
-    int64_t max_outer; /* 100 steps of an alignment in a round */
-    double outer_tol;  /* 1e-6: change of a plan that ends them */
-    int64_t max_inner; /* 300 passes in a step */
+    size_t struct_size; /* set by frg_barycenter_defaults */
+    double epsilon;     /* 5e-3, > 0, in units of the largest distance of all spaces */
+    int64_t max_iter;   /* 100 rounds */
+    double tol;         /* 1e-5: change of the distances, relative (Frobenius) */
+    int64_t max_outer;  /* 100 steps of an alignment in a round */
+    double outer_tol;   /* 1e-6: change of a plan that ends them */
+    int64_t max_inner;  /* 300 passes in a step */
 } frg_barycenter_opts;
+/** What frg_gw_barycenter did. */
 typedef struct {
-    int64_t iterations;
-    double change; /* of the last round */
-    double energy; /* sum_s share_s E_s of the last plans */
-    int converged;
+    int64_t iterations;       /* rounds */
+    double change;            /* of the last round */
+    double energy;            /* sum_s share_s E_s of the last plans */
+    int converged;            /* change <= tol */
     int64_t inner_iterations; /* passes of all rounds */
     double rounding_floor;    /* FRG_STALLED: the smallest change that was reached, which is what
                                  rounding leaves; else NaN */
 } frg_barycenter_report;
 
+/** Defaults into the first struct_size bytes of o. */
 FRG_API void frg_barycenter_defaults(frg_barycenter_opts *o, size_t struct_size);
 /** The distances (out, size x size, f64) of the space of `size` points with weights p (NULL:
  *  uniform) that is nearest to all of n_spaces spaces: minimises sum_s share_s E(P_s) with entropy

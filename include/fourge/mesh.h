@@ -8,6 +8,8 @@
 extern "C" {
 #endif
 
+/** Points in space and the edges between them.  Made by frg_mesh_read, freed by
+ *  frg_mesh_destroy. */
 typedef struct frg_mesh frg_mesh;
 
 /** Reads an OFF (COFF, NOFF and the like), OBJ (v, f, l; the rest is passed over) or PLY file
@@ -22,6 +24,7 @@ FRG_API frg_array frg_mesh_points(const frg_mesh *m);
 /** The sides of the faces and the edges, in the order of the file, twice where two faces meet:
  *  points ends[2 e] and ends[2 e + 1]; returns their number. */
 FRG_API int64_t frg_mesh_edges(const frg_mesh *m, const int32_t **ends);
+/** Frees the mesh and what was read from it; NULL is fine. */
 FRG_API void frg_mesh_destroy(frg_mesh *m);
 
 #ifdef __cplusplus

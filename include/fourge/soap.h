@@ -30,9 +30,14 @@
 extern "C" {
 #endif
 
-/** Whose defaults and conventions: NVIDIA Emerging-Optimizers 0.2 and 0.4, nikhilvyas/SOAP. */
-typedef enum { FRG_SOAP_EMERGING, FRG_SOAP_EMERGING_04, FRG_SOAP_NIKHILVYAS } frg_soap_profile;
+/** Whose defaults and conventions. */
+typedef enum {
+    FRG_SOAP_EMERGING,    /* NVIDIA Emerging-Optimizers 0.2 */
+    FRG_SOAP_EMERGING_04, /* NVIDIA Emerging-Optimizers 0.4 */
+    FRG_SOAP_NIKHILVYAS   /* nikhilvyas/SOAP */
+} frg_soap_profile;
 
+/** How W decays; lr: learning rate, wd: weight_decay. */
 typedef enum {
     FRG_DECAY_DECOUPLED,       /* W -= lr wd W, before the update */
     FRG_DECAY_DECOUPLED_AFTER, /* the same after it */
@@ -41,50 +46,75 @@ typedef enum {
     FRG_DECAY_PALM             /* W -= lr^2 wd W */
 } frg_soap_decay;
 
-/** Which factors pass the adaptive test: all of a parameter's or none of them; each by itself. */
-typedef enum { FRG_SCOPE_PARAMETER, FRG_SCOPE_FACTOR } frg_soap_scope;
-/** The test of a basis: |diag(Q'KQ)| >= (1 - tolerance) |K|; |Q'KQ - diag(Q'KQ)| <= tolerance |K|,
- *  Frobenius norms. */
-typedef enum { FRG_ADAPTIVE_DIAGONAL, FRG_ADAPTIVE_OFFDIAGONAL } frg_soap_form;
-/** When a refresh orders the columns by their eigenvalues: those of K Q before its QR, or the basis
- *  after it. */
-typedef enum { FRG_SORT_BEFORE_QR, FRG_SORT_AFTER_QR } frg_soap_sort;
-/** Second moments when columns of a basis are reordered: they move along; stay with the rank of the
- *  eigenvalue; or are recombined with the squares of the rotation (of refreshes by QR; refused with
- *  use_eigh). */
-typedef enum { FRG_MOMENT2_FOLLOW, FRG_MOMENT2_RANK, FRG_MOMENT2_ROTATE } frg_soap_moment2;
-/** What a gradient does first: it enters the factors and refreshes the bases, or it updates W in
- *  the bases there are. */
-typedef enum { FRG_GRAD_FIRST, FRG_UPDATE_FIRST } frg_soap_order;
-/** Where the first moment is stored.  Auto: the parameter's own coordinates where the frequency is
- *  constant and 1 or 2. */
-typedef enum { FRG_BASIS_AUTO, FRG_BASIS_EIGEN, FRG_BASIS_ORIGINAL } frg_soap_basis;
-/** What the second moments of adam_warmup_steps become when bases begin: kept, zero, or turned with
- *  squares of Q. */
-typedef enum { FRG_WARMUP_V_KEEP, FRG_WARMUP_V_RESET, FRG_WARMUP_V_ROTATE } frg_soap_warmup_v;
-/** The other axis' eigenvalues at the first step, when there are none yet: zeros, raised to eps;
- *  ones. */
-typedef enum { FRG_KL_REFERENCE, FRG_KL_UNIT } frg_soap_kl_init;
-/** A gradient with NaN or infinities: the parameter is skipped; the step fails and changes nothing;
- *  it is used. */
+/** Which factors pass the adaptive test. */
 typedef enum {
-    FRG_NONFINITE_SKIP,
-    FRG_NONFINITE_ERROR,
-    FRG_NONFINITE_PROPAGATE
+    FRG_SCOPE_PARAMETER, /* all of a parameter's or none of them */
+    FRG_SCOPE_FACTOR     /* each by itself */
+} frg_soap_scope;
+/** The test of a basis, Frobenius norms. */
+typedef enum {
+    FRG_ADAPTIVE_DIAGONAL,   /* |diag(Q'KQ)| >= (1 - tolerance) |K| */
+    FRG_ADAPTIVE_OFFDIAGONAL /* |Q'KQ - diag(Q'KQ)| <= tolerance |K| */
+} frg_soap_form;
+/** What a refresh orders by the eigenvalues. */
+typedef enum {
+    FRG_SORT_BEFORE_QR, /* the columns of K Q before its QR */
+    FRG_SORT_AFTER_QR   /* the columns of the basis after it */
+} frg_soap_sort;
+/** Second moments when columns of a basis are reordered. */
+typedef enum {
+    FRG_MOMENT2_FOLLOW, /* they move along */
+    FRG_MOMENT2_RANK,   /* they stay with the rank of the eigenvalue */
+    FRG_MOMENT2_ROTATE  /* they are recombined with the squares of the rotation (of refreshes by QR;
+                           refused with use_eigh) */
+} frg_soap_moment2;
+/** What a gradient does first. */
+typedef enum {
+    FRG_GRAD_FIRST,  /* it enters the factors and refreshes the bases */
+    FRG_UPDATE_FIRST /* it updates W in the bases there are */
+} frg_soap_order;
+/** Where the first moment is stored. */
+typedef enum {
+    FRG_BASIS_AUTO,  /* in the parameter's own coordinates where the frequency is constant and 1 or
+                          2, else in the bases */
+    FRG_BASIS_EIGEN, /* in the bases */
+    FRG_BASIS_ORIGINAL /* in the parameter's own coordinates */
+} frg_soap_basis;
+/** What the second moments of adam_warmup_steps become when bases begin. */
+typedef enum {
+    FRG_WARMUP_V_KEEP,  /* they stay */
+    FRG_WARMUP_V_RESET, /* zeros */
+    FRG_WARMUP_V_ROTATE /* turned with squares of Q */
+} frg_soap_warmup_v;
+/** KL-Shampoo's eigenvalues of the other axis at the first step, when there are none yet. */
+typedef enum {
+    FRG_KL_REFERENCE, /* zeros, raised to eps */
+    FRG_KL_UNIT       /* ones */
+} frg_soap_kl_init;
+/** What a gradient with NaN or infinities does. */
+typedef enum {
+    FRG_NONFINITE_SKIP,     /* its parameter is left alone, and the step is FRG_PARTIAL */
+    FRG_NONFINITE_ERROR,    /* the step fails and changes nothing */
+    FRG_NONFINITE_PROPAGATE /* it is used */
 } frg_soap_nonfinite;
-/** Which axes merge_dims joins.  Left: neighbours, while their product is at most max_precond_dim;
- *  where all of them become one, that has a factor whatever precondition_1d is, as in
- *  nikhilvyas/SOAP.  Fan-in: all but the first, from the right, likewise.  Stacked (the default of
- *  emerging-0.4, from its StackedSoap): a stack of b matrices m x n, whatever their size, is one of
- *  b m x n, or of m x b n where n <= m, so that the shorter axis grows; its state has that shape.
- *  Parameters of other than three axes stay. */
-typedef enum { FRG_MERGE_LEFT, FRG_MERGE_FAN_IN, FRG_MERGE_STACKED } frg_soap_merge;
+/** Which axes merge_dims joins. */
+typedef enum {
+    /** Neighbours, while their product is at most max_precond_dim; where all of them become one,
+     *  that has a factor whatever precondition_1d is, as in nikhilvyas/SOAP. */
+    FRG_MERGE_LEFT,
+    /** All but the first, from the right, likewise. */
+    FRG_MERGE_FAN_IN,
+    /** The default of emerging-0.4, from its StackedSoap: a stack of b matrices m x n, whatever
+     *  their size, is one of b m x n, or of m x b n where n <= m, so that the shorter axis grows;
+     *  its state has that shape.  Parameters of other than three axes stay. */
+    FRG_MERGE_STACKED
+} frg_soap_merge;
 
 /** Options of a group.  Those under "layout" are read when a parameter is added, the others at
  *  every step.  The first number or word of a comment is the default: of all profiles, or of
  *  emerging and emerging-0.4, and N: of nikhilvyas, 04: of emerging-0.4 where theirs is another. */
 typedef struct {
-    size_t struct_size;
+    size_t struct_size;       /* set by frg_soap_defaults */
     frg_soap_profile profile; /* informs the defaults and the bias correction's place */
     double lr;                /* 1e-3, N: 3e-3; W <- W - lr D */
     double beta1, beta2;      /* 0.9, N: 0.95; 0.95: weight of the past in the first and second
@@ -114,10 +144,10 @@ typedef struct {
     /** Frequency by step: rows (from step t0 on, frequency), ascending, n_frequencies of them;
      *  NULL: constant. */
     const int64_t (*frequencies)[2];
-    int64_t n_frequencies;
+    int64_t n_frequencies; /* rows of frequencies; 0 */
     /** Frequency at the 0-based step t0; NULL: as above.  Must be >= 1. */
     int64_t (*frequency)(int64_t t0, void *user);
-    void *user;
+    void *user;                        /* handed to `frequency` */
     int64_t precondition_warmup_steps; /* 0; refresh at every step up to this one */
     /** Plain Adam before this step, at which the first bases are eigenvectors; 0.  With the
      *  gradient first alone. Emerging, as Emerging-Optimizers 0.2: where no refresh is due at this
@@ -179,8 +209,8 @@ typedef struct {
      *  max_precond_dim.  None of groups where that is 0, and none of parameters of one axis without
      *  precondition_1d. */
     int64_t long_axes;
-    int64_t due,
-        skipped; /* factors due for a refresh, and those of them that passed the adaptive test */
+    /** Factors due for a refresh, and those of them that passed the adaptive test and were left. */
+    int64_t due, skipped;
     int64_t householder, single_pass, second_pass, eigh; /* refreshes by what did them */
     int64_t eigh_failures; /* bases that could not be had and stayed */
     double orthogonality;  /* largest estimate of |Q'Q - I| over the refreshed bases */
@@ -188,12 +218,15 @@ typedef struct {
      *  such quotient over norm_F(K), 0 where there is none: some u = 2^-24 where the ridge (ridge_c
      *  u norm_F(K)) absorbs it. */
     int64_t indefinite;
-    double lowest_quotient;
-    double seconds; /* the whole step */
-    double factors_seconds, refresh_seconds, project_seconds,
-        update_seconds; /* summed over threads */
+    double lowest_quotient; /* as above */
+    double seconds;         /* the whole step */
+    /** Of K's averages, of the refreshes, of the projections of gradients and moments, of the
+     *  updates; summed over threads. */
+    double factors_seconds, refresh_seconds, project_seconds, update_seconds;
 } frg_soap_report;
 
+/** All parameters with their groups and states, and the workspaces of a step.  Made by
+ *  frg_soap_create, freed by frg_soap_destroy before its context. */
 typedef struct frg_soap frg_soap;
 
 /** The profile's defaults into the first struct_size bytes of o. */
@@ -205,6 +238,8 @@ FRG_API const frg_option *frg_soap_options(void);
  *  outside their range, E_UNSUPPORTED for options that do not go together, E_ARG, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_soap_create(frg_soap **out, frg_context *ctx,
                                                 const frg_soap_opts *o);
+/** Waits for a refresh that goes on, then frees groups and states; the parameters are the caller's.
+ *  NULL is fine. */
 FRG_API void frg_soap_destroy(frg_soap *soap);
 /** Another group; *group <- its number.  Errors: E_OPTION, E_UNSUPPORTED, E_ARG, E_MEMORY,
  *  as of frg_soap_create. */
@@ -256,52 +291,67 @@ FRG_API FRG_MUST_USE frg_status frg_soap_prepare(frg_soap *soap);
 FRG_API FRG_MUST_USE frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n,
                                               frg_soap_report *report);
 
-/** Options of a group, to read, change and hand back: schedules change lr, betas, ... between
- *  steps.  Errors: E_ARG for a group that is not there; of frg_soap_set_group those of
- *  frg_soap_create besides. */
+/** The options of a group into the first struct_size bytes of o, to read, change and hand back.
+ *  Errors: E_ARG for a group that is not there. */
 FRG_API FRG_MUST_USE frg_status frg_soap_get_group(const frg_soap *soap, int group,
                                                    frg_soap_opts *o, size_t struct_size);
+/** Options of a group from the next step on: schedules change lr, betas, ... between steps.  Once
+ *  the group has parameters those under "layout" and profile, order, use_kl_shampoo,
+ *  moment2_order and warmup_v stay.  Waits for a refresh that goes on.  Errors: E_ARG for a group
+ *  that is not there and for another value of what stays; of frg_soap_create: E_OPTION,
+ *  E_UNSUPPORTED. */
 FRG_API FRG_MUST_USE frg_status frg_soap_set_group(frg_soap *soap, int group,
                                                    const frg_soap_opts *o);
 
-/** Bytes of moments, factors and bases, which the handle has from the first call on that needs
- *  them, and of everything that it holds now. */
+/** Bytes of moments, factors and bases of all parameters, which the handle has from the first call
+ *  on that needs them. */
 FRG_API size_t frg_soap_state_bytes(const frg_soap *soap);
+/** Bytes that the handle holds now: the states that are there, and workspaces. */
 FRG_API size_t frg_soap_bytes(const frg_soap *soap);
 
-/** The state in a file that appears whole or not at all; a load that fails leaves the handle as it
- *  was. The parameters must have been added in the same order with the same shapes.
- *  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped while it waited for a pipe, the handle as it was; so of
- *  frg_soap_import. */
+/** The state of all parameters into a file that appears whole or not at all; weights and options
+ *  are not in it.  Errors: E_CREATE, E_WRITE, E_MEMORY, E_ARG. */
 FRG_API FRG_MUST_USE frg_status frg_soap_save(frg_soap *soap, const char *path);
+/** The state from such a file, after which the same gradients give the same bits; a load that
+ *  fails leaves the handle as it was.  The parameters must have been added in the same order with
+ *  the same shapes.  Errors: E_NO_INPUT, E_READ, E_STATE for a state that is damaged or of other
+ *  parameters, E_MEMORY, E_ARG.  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped while it waited for a
+ *  pipe, the handle as it was; so of frg_soap_import. */
 FRG_API FRG_MUST_USE frg_status frg_soap_load(frg_soap *soap, const char *path);
-/** The same to `capacity` bytes, *count <- how many the state takes; bytes NULL: the count
+/** As frg_soap_save to `capacity` bytes, *count <- how many the state takes; bytes NULL: the count
  *  alone.  Errors: E_ARG for too small a capacity, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_soap_save_bytes(frg_soap *soap, void *bytes, int64_t capacity,
                                                     int64_t *count);
-/** The same from bytes.  Errors: E_STATE, E_ARG, E_MEMORY. */
+/** As frg_soap_load from `count` bytes; name stands in messages, NULL: "state".  Errors: E_STATE,
+ *  E_ARG, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_soap_load_bytes(frg_soap *soap, const void *bytes,
                                                     int64_t count, const char *name);
 
 /** The state of one parameter: the bytes that a handle with it alone has.  So a run goes on with
- *  its parameters dealt to other handles (other ranks), to the bit; but that the turns of staggered
- *  refreshes are dealt anew.  Errors: E_ARG for an id that is not there or too small a capacity,
- *  E_STATE, E_MEMORY. */
+ *  its parameters dealt to other handles (other ranks), to the bit; but that the turns of
+ *  staggered refreshes are dealt anew.  bytes, capacity and count as of
+ *  frg_soap_save_bytes.  Errors: E_ARG for an id that is not there or too small a capacity,
+ *  E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_soap_save_param(frg_soap *soap, int64_t id, void *bytes,
                                                     int64_t capacity, int64_t *count);
+/** The state of one parameter from such bytes, as frg_soap_load_bytes.  Errors: E_ARG for an id
+ *  that is not there, E_STATE, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_soap_load_param(frg_soap *soap, int64_t id, const void *bytes,
                                                     int64_t count, const char *name);
 
-/** Parts of the state under the names that the peers' checkpoints have: "step" (one element),
+/** Copies a part of the state of parameter id.  Parts have the names of the peers' checkpoints:
+ *    "step" (one element),
  *    "exp_avg", "exp_avg_sq" (the parameter's shape, in the bases), "exp_avg.plain" (the first in
  *    the parameter's own coordinates), "GG.i", "Q.i", "eig.i" of axis i; for two axes also "L",
  *    "R", "Q_L", "Q_R", "eigvals_L", "eigvals_R".
  *  Arrays have the order of columns that the profile documents; with block_dim, factors are
- *  "GG.i.b". to/from: f32 or f64 of that shape; "step" besides i64.  Errors: E_OPTION for a key
- *  that is none, E_SHAPE (for a part that the parameter does not have, too), E_DTYPE, E_ARG,
- *  E_MEMORY. */
+ *  "GG.i.b".  to: f32 or f64 of that shape, any strides; "step" besides i64.  Errors: E_OPTION for
+ *  a key that is none, E_SHAPE (for a part that the parameter does not have, too), E_DTYPE,
+ *  E_ARG, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_soap_state_get(frg_soap *soap, int64_t id, const char *key,
                                                    frg_array to);
+/** Sets a part of the state from an array of the same names, shapes and types as of
+ *  frg_soap_state_get.  Errors: as there: E_OPTION, E_SHAPE, E_DTYPE, E_ARG, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_soap_state_set(frg_soap *soap, int64_t id, const char *key,
                                                    frg_array from);
 /** The state of a parameter as before its first step; W stays.  Errors: E_ARG for an id that is not

@@ -11,7 +11,12 @@ extern "C" {
 
 /** What a column holds.  Type inference of text files goes over the whole column: all whole numbers
  *  -> INTEGER, all numbers -> NUMBER, TRUE/FALSE only -> BOOL, anything else -> CATEGORY. */
-typedef enum { FRG_NUMBER, FRG_INTEGER, FRG_BOOL, FRG_CATEGORY } frg_column_kind;
+typedef enum {
+    FRG_NUMBER,  /* double */
+    FRG_INTEGER, /* int64_t */
+    FRG_BOOL,    /* codes 0 and 1 */
+    FRG_CATEGORY /* codes of labels */
+} frg_column_kind;
 
 #define FRG_MISSING_INTEGER INT64_MIN /* a missing value of an INTEGER column */
 #define FRG_MISSING_CODE    (-1)      /* of a BOOL or CATEGORY column; NaN in a NUMBER column */
@@ -19,23 +24,26 @@ typedef enum { FRG_NUMBER, FRG_INTEGER, FRG_BOOL, FRG_CATEGORY } frg_column_kind
 /** A column of a table; the pointers live as long as the table.  Exactly one of the three arrays is
  *  set. */
 typedef struct {
-    const char *name;
-    frg_column_kind kind;
-    int64_t n;
-    int64_t n_missing;
+    const char *name;          /* as in the file, or as it was added */
+    frg_column_kind kind;      /* which of the arrays is set */
+    int64_t n;                 /* rows */
+    int64_t n_missing;         /* of these without a value */
     const double *numbers;     /* NUMBER: n, NaN where missing */
     const int64_t *integers;   /* INTEGER: n */
     const int32_t *codes;      /* BOOL: 0, 1; CATEGORY: 0 .. n_labels-1 */
     const char *const *labels; /* CATEGORY: n_labels UTF-8 strings; NULL otherwise */
-    int64_t n_labels;
+    int64_t n_labels;          /* CATEGORY; 0 otherwise */
     int ordered; /* CATEGORY: 1: the labels stand in the order of the levels; 0: in that of first
                     appearance, and who needs an order sorts them */
 } frg_column;
 
+/** Named columns of one length.  Made by frg_table_read and its siblings or frg_table_create, freed
+ *  by frg_table_destroy before its context. */
 typedef struct frg_table frg_table;
 
+/** How a file is read. */
 typedef struct {
-    size_t struct_size;
+    size_t struct_size;    /* set by frg_table_defaults */
     const char *format;    /* "csv", "tsv", "npy", "npz" or NULL: by the extension (.gz allowed for
                               text) */
     char delimiter;        /* 0: ',' for csv, tab for tsv */
@@ -43,12 +51,13 @@ typedef struct {
                               ... */
     const char *const *na; /* strings that mean missing; NULL: "", "NA", "NaN", "nan", "N/A",
                               "null", "NULL", "." */
-    int64_t n_na;
+    int64_t n_na;          /* strings in na */
     const char *const *columns; /* read these alone; NULL: all.  A text file where one of these is
                                    there twice is refused */
-    int64_t n_columns;
+    int64_t n_columns;          /* names in columns */
 } frg_table_opts;
 
+/** Defaults into the first struct_size bytes of o. */
 FRG_API void frg_table_defaults(frg_table_opts *o, size_t struct_size);
 
 /** Reads a file ("-": standard input).  Text is read in chunks through the context's file table and
@@ -69,23 +78,31 @@ FRG_API FRG_MUST_USE frg_status frg_table_parse(frg_table **out, frg_context *ct
 /** An empty table of n rows, to which columns are added.  The `add` calls copy.  Errors: E_ARG for
  *  n < 0, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_table_create(frg_table **out, frg_context *ctx, int64_t n);
-/** n values, NaN is missing.  Errors, of all `add` calls: E_ARG for a name that is there already or
- *  values that a column of the kind cannot have, E_MEMORY. */
+/** A NUMBER column of n values, NaN is missing.  Errors, of all `add` calls: E_ARG for a name that
+ *  is empty or there already, for values NULL, and for values that a column of the kind cannot
+ *  have; E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_table_add_numbers(frg_table *t, const char *name,
                                                       const double *values);
+/** An INTEGER column of n values, FRG_MISSING_INTEGER is missing.  Errors: as
+ *  frg_table_add_numbers: E_ARG, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_table_add_integers(frg_table *t, const char *name,
                                                        const int64_t *values);
-/** The order of the labels is that of the levels, as in formulas: the first is what the others are
- *  compared with.  codes: n, 0 .. n_labels-1 or FRG_MISSING_CODE, else E_ARG. */
+/** A CATEGORY column.  The order of the labels is that of the levels, as in formulas: the first is
+ *  what the others are compared with.  codes: n, 0 .. n_labels-1 or FRG_MISSING_CODE, else E_ARG;
+ *  labels: n_labels, none NULL; E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_table_add_codes(frg_table *t, const char *name,
                                                     const int32_t *codes, const char *const *labels,
                                                     int64_t n_labels);
-/** TRUE for 1, FALSE for 0, FRG_MISSING_CODE; E_ARG for others. */
+/** A BOOL column of n values: 1 for TRUE, 0 for FALSE, or FRG_MISSING_CODE; E_ARG for others,
+ *  E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_table_add_bools(frg_table *t, const char *name,
                                                     const int32_t *values);
+/** Frees the table and its columns; NULL is fine. */
 FRG_API void frg_table_destroy(frg_table *t);
 
+/** The number of rows. */
 FRG_API int64_t frg_table_rows(const frg_table *t);
+/** The number of columns. */
 FRG_API int64_t frg_table_columns(const frg_table *t);
 /** Column i, or NULL outside 0 .. columns-1. */
 FRG_API const frg_column *frg_table_column(const frg_table *t, int64_t i);
@@ -126,6 +143,7 @@ typedef struct frg_npy frg_npy;
 FRG_API FRG_MUST_USE frg_status frg_npy_read(frg_npy **out, frg_context *ctx, const char *path);
 /** Up to FRG_MAX_DIM axes; the view borrows from the frg_npy. */
 FRG_API frg_array frg_npy_array(const frg_npy *a);
+/** Frees the array, views of it included; NULL is fine. */
 FRG_API void frg_npy_destroy(frg_npy *a);
 /** Writes a host view, in Fortran order where it is column-major; FRG_INTERRUPTED as of
  *  frg_table_write. */
