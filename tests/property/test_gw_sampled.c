@@ -232,7 +232,9 @@ static void steps_by_hand(const int R)
                    "estimate %g, by hand %g, standard error %g", energy, by_hand, error);
         errors[centred] = error;
     }
-    CHECK_SAYS(errors[1] < errors[0], "standard errors %g, centred %g", errors[0], errors[1]);
+    /* each is a deviation of 512 numbers, itself known to 5 % where their kurtosis is 6 */
+    CHECK_SAYS(errors[1] < 1.15 * errors[0], "standard errors %g, centred %g", errors[0],
+               errors[1]);
     DROP(ctx, &means.u);
     close_level(&t);
     drop_bed(&t);
@@ -410,7 +412,9 @@ static void costs_below_zero(void)
         frg_plan_report p = {0};
         const frg_gw_report r = align_sides(ctx, (frg_gw_side){.data = &ax},
                                             (frg_gw_side){.data = &ay}, &al, &o, plan, &p);
-        CHECK_SAYS(r.reason == FRG_GW_CONVERGED_CHANGE || r.reason == FRG_GW_CONVERGED_PLATEAU,
+        /* beaten: it has converged, and another start is lower */
+        CHECK_SAYS(r.reason == FRG_GW_CONVERGED_CHANGE || r.reason == FRG_GW_CONVERGED_PLATEAU ||
+                       r.reason == FRG_GW_BEATEN,
                    "%s after %lld steps", frg_gw_reason_name(r.reason),
                    (long long)r.outer_iterations);
         CHECK_NEAR(r.epsilon_end, 5e-4, 1e-12);
