@@ -268,7 +268,7 @@ typedef struct {
     uint64_t seed;        /* of all random numbers; default 0 */
     int64_t memory_limit; /* bytes this context may hold at a time; 0: no limit */
     double time_limit;    /* seconds a run may take, see frg_interrupt for which; 0: no limit */
-    frg_progress_fn on_progress;    /* NULL: nobody is told and asked */
+    frg_progress_fn on_progress;    /* NULL: no call, and no stop by it */
     frg_log_fn on_log;              /* NULL: no lines */
     void *user;                     /* handed to both callbacks */
     const frg_allocator *allocator; /* NULL: the system's; copied */

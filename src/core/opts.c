@@ -79,7 +79,8 @@ static frg_status check_choice(frg_context *ctx, const frg_option *o, double v)
     return FRG_OK;
 }
 
-/** Text has room for `bytes`; digits as many as tell a value beside the limit from the limit. */
+/** text (of `bytes`) <- the range in words, with 15 digits: a value beside a limit is not printed
+ *  as the limit. */
 static void name_range(const frg_option *o, char *text, size_t bytes)
 {
     const char *const low = o->open & 1 ? ">" : ">=", *const high = o->open & 2 ? "<" : "<=";

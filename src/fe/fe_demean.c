@@ -448,8 +448,8 @@ static void verify_block(block_run *b)
     }
 }
 
-/** Column by column where the certificate did not hold.  Subproblems that a refinement made are
- *  told of the columns that were verified before there were any. */
+/** Column by column where the certificate did not hold.  Where a refinement is what makes
+ *  the subproblems, they record the columns verified before it, too. */
 static void refine_block(block_run *b)
 {
     const frg_demean *d = b->r->d;
