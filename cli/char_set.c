@@ -6,7 +6,7 @@
  * has. */
 #include <stdlib.h>
 
-#include "mlp.h"
+#include "soap/mlp.h"
 
 enum { CONTEXT = 32, BITS = 7, CODES = 1 << BITS, ROWS_MOST = 40000 };
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "bench_lines.h"
-#include "simulate.h"
+#include "simulate/simulate.h"
 
 typedef struct {
     const char *design;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "designs.h"
+#include "simulate/designs.h"
 
 static void words_of(const char *choices)
 {

@@ -254,10 +254,10 @@ option_spec option_table[] = {
      .help = "the result, with the shape, order and type of X"},
 
 /* ---- gw ---- */
-#include "option_gw.def"
+#include "gw/option_gw.def"
 
 /* ---- soap ---- */
-#include "option_soap.def"
+#include "soap/option_soap.def"
 
     /* ---- design: simulate, bench ---- */
     {.name = "rows",

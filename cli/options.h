@@ -17,7 +17,7 @@
 #include "fourge/gp.h"
 #include "fourge/soap.h"
 #include "fourge/table.h"
-#include "gw_settings.h"
+#include "gw/gw_settings.h"
 
 enum { MAX_ARGUMENTS = 16, MAX_NA = 32, MAX_SET = 32, MAX_OPTIONS = 512 };
 

@@ -6,7 +6,7 @@
  */
 #include <math.h>
 
-#include "designs.h"
+#include "simulate/designs.h"
 
 static uint64_t rotated(uint64_t x, int k)
 {

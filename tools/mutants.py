@@ -35,7 +35,7 @@ SWAPS = [("+=", "-="), ("-=", "+="), ("==", "!="), ("!=", "=="), ("<=", "<"), ("
          ("+", "-"), ("-", "+"), ("*", "/"), ("/", "*"), ("<", "<="), (">", ">=")]
 # The public headers of a room, where they are not include/fourge/ROOM.h, and what else tests it: fourge.h stands in every test.
 HEADERS = {"core": ["checkpoint.h"], "io": ["table.h", "mesh.h", "arrow.h"], "linalg": ["qr.h"], "sparse": ["fe.h"],
-           "formula": ["fe.h"]}
+           "formula": ["fe.h"], "regress": ["fe.h"]}
 OTHER_TESTS = {"core": ["test_files_fault", "test_io_fault", "test_demean_fault", "test_arrow", "test_table"]}
 NUMBER = re.compile(r"(?<![\w.])(\d+\.?\d*(?:[eE][-+]?\d+)?f?)(?![\w.])")
 ALONE = re.compile(r"\s*(?!return|goto|break|continue|else|case|default|typedef|static|const|struct|double|float|real|int|char|"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The shape of the tree: which room may include which, unique file names, the public headers alone outside.
-#     core <- linalg, io <- sparse, formula <- {fe, gp, gw, soap};  core <- report
+#     core <- linalg, io <- sparse, formula <- {fe <- regress, gp, gw, soap};  core <- report
 # sparse and formula know neither of each other nor of a solver.
 # A solver never includes another; cli, bench, examples and python include fourge/*.h and their own files only.
 set -u
@@ -22,8 +22,8 @@ only() {
     includes "$folder" | while read -r file header; do
         case $header in
         fourge/*) continue ;;
-        */*) room=${header%%/*} ;;
-        *) [ -f "$(dirname "$file")/$header" ] && continue; room='?' ;;
+        */*) [ -f "$folder/$header" ] && continue; room=${header%%/*} ;;
+        *) [ -f "$folder/$header" ] && continue; [ -f "$(dirname "$file")/$header" ] && continue; room='?' ;;
         esac
         case " $rooms " in
         *" $room "*) ;;
@@ -43,9 +43,10 @@ done
 for room in fe gp gw soap; do
     check "$room includes the rooms below it, and $room" only "src/$room" "core linalg io sparse formula $room"
 done
+check "regress includes fe, the rooms below it, and regress" only src/regress "core linalg io sparse formula fe regress"
 for folder in src/*; do
     case $folder in
-    src/core | src/linalg | src/io | src/report | src/sparse | src/formula | src/fe | src/gp | src/gw | src/soap) ;;
+    src/core | src/linalg | src/io | src/report | src/sparse | src/formula | src/fe | src/regress | src/gp | src/gw | src/soap) ;;
     *) check "the room $folder has a place in the order" false ;;
     esac
 done

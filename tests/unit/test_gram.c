@@ -6,7 +6,7 @@
 #include <float.h>
 #include <string.h>
 
-#include "fe/fe_gram.h"
+#include "regress/reg_gram.h"
 #include "test.h"
 
 enum { ROWS = 1300, COLUMNS = 600 };

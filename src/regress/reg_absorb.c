@@ -1,0 +1,175 @@
+/* reg_absorb.c - the effects taken out of the columns of a regression.
+ *
+ *     [y~ X~] = (I - P_D) [y X],   P_D the weighted projection on the dummies and slopes D
+ *
+ * by the demeaner, in place, and what it says of D: its rank, the solver, the subproblems.  Where
+ * the caller has a store the columns go in blocks, each kept as soon as it is done, and those that
+ * it has of an earlier run are not computed again.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "fe/fe_demean.h"
+#include "regress/regress.h"
+
+frg_status frgi_fe_slopes(const frg_fe *f, frg_slope **slopes, uint64_t *no_intercept)
+{
+    *no_intercept = 0;
+    TRY(NEW(f->ctx, slopes, f->data.formula.n_slopes, "slopes"));
+    for (int k = 0; k < f->data.formula.n_slopes; k++) {
+        (*slopes)[k] = (frg_slope){.factor = f->data.formula.slopes[k].effect,
+                                   .z = f->data.frame.slopes + k * f->data.frame.n};
+    }
+    for (int q = 0; q < f->data.frame.n_effects; q++) {
+        *no_intercept |= (uint64_t)!f->data.formula.effects[q].intercept << q;
+    }
+    return FRG_OK;
+}
+
+frg_status frgi_fe_plan(const frg_fe *f, frg_demean **out)
+{
+    const frgi_frame *const frame = &f->data.frame;
+    const frg_array codes =
+        frg_matrix_columns(frame->codes, FRG_I32, frame->n, frame->n_effects, frame->n);
+    const frg_array weights = frg_vector(frame->weights, FRG_F64, frame->n);
+    uint64_t no_intercept;
+    frg_slope *slopes = NULL;
+    TRY(frgi_fe_slopes(f, &slopes, &no_intercept));
+    const frg_status status =
+        frg_demean_create(out, f->ctx, codes, frame->weights ? &weights : NULL,
+                          f->data.formula.n_slopes ? slopes : NULL, f->data.formula.n_slopes,
+                          no_intercept, &f->policy.options.demean);
+    DROP(f->ctx, &slopes);
+    return status;
+}
+
+/** The remedy for a column, by what ended its run. */
+static void warn_columns(const frg_fe *f, frg_status end)
+{
+    const frgi_error why = end == FRG_TIME_LIMIT    ? E_TIME_LIMIT
+                           : end == FRG_INTERRUPTED ? E_STOPPED
+                                                    : W_NOT_CONVERGED;
+    for (int c = 0; c <= f->data.p; c++) {
+        const frg_demean_column *const r = &f->matrix.reports[c];
+        if (!r->converged) {
+            const char *const name = frgi_fe_column_name(f, c);
+            const bool known = r->worst_factor >= 0 && r->worst_factor < f->data.frame.n_effects;
+            frgi_warn(f->ctx, why,
+                      "'%s' after %lld iterations: eta %.3g, largest level mean %.3g, at level "
+                      "%lld of '%s'",
+                      name, (long long)r->iterations, r->gradient, r->audit,
+                      (long long)r->worst_level + 1,
+                      known ? f->data.frame.keys[r->worst_factor].name : "?");
+        }
+    }
+}
+
+static frg_status copy_text(frg_context *ctx, char **out, const char *s)
+{
+    return frgi_strdup(ctx, out, s ? s : "", s ? strlen(s) : 0);
+}
+
+/** In blocks of columns that the caller's store keeps; what it has of an earlier run is not done
+ *  again. */
+static frg_status demean_blocks(frg_fe *f, frg_status *worst, bool *stopped)
+{
+    const frg_column_store *const s = f->policy.options.store;
+    const int64_t n = f->data.frame.n, p = f->data.p + 1, block = s->block > 0 ? s->block : 8;
+    int64_t done = 0;
+    TRY(s->load(s->user, n, p, f->matrix.values, f->matrix.reports, &done, worst));
+    REQUIRE(f->ctx, done >= 0 && done < p, "the store has %lld of %lld columns", (long long)done,
+            (long long)p);
+    for (;;) {
+        const int64_t m = p - done < block ? p - done : block;
+        const frg_array some = frg_matrix_columns(f->matrix.values + done * n, FRG_F64, n, m, n);
+        const frg_status status =
+            frgi_fe_demean_run(f->absorbed.plan, some, some, f->matrix.reports + done, NULL);
+        TRY(status);
+        *stopped = status == FRG_INTERRUPTED || status == FRG_TIME_LIMIT;
+        done += *stopped ? 0 : m;
+        if (done == p) {
+            *worst = status > 0 ? status : *worst;
+            return FRG_OK;
+        }
+        TRY(s->save(s->user, n, p, f->matrix.values, f->matrix.reports, done,
+                    status > 0 && !*stopped ? status : *worst, *stopped));
+        *worst = status > 0 ? status : *worst;
+        if (*stopped) {
+            return FRG_OK;
+        }
+    }
+}
+
+/** Copies the reports of the subproblems: the plan may go.  Their methods are texts of the
+ *  library. */
+static frg_status copy_subproblems(frg_fe *f, int64_t n)
+{
+    TRY(NEW0(f->ctx, &f->absorbed.subproblems, n, "subproblems"));
+    for (int64_t i = 0; i < n; i++) {
+        TRY(frg_demean_get_part(f->absorbed.plan, i, &f->absorbed.subproblems[i]));
+    }
+    return FRG_OK;
+}
+
+/** Demeans in place, all columns at once or in the store's blocks. */
+static frg_status demean(frg_fe *f, frg_status *worst, bool *stopped)
+{
+    const int64_t n = f->data.frame.n;
+    *stopped = false;
+    if (f->policy.options.store) {
+        return demean_blocks(f, worst, stopped);
+    }
+    const frg_array all = frg_matrix_columns(f->matrix.values, FRG_F64, n, f->data.p + 1, n);
+    const frg_status status =
+        frgi_fe_demean_run(f->absorbed.plan, all, all, f->matrix.reports, NULL);
+    TRY(status);
+    *worst = status > 0 ? status : *worst;
+    return FRG_OK;
+}
+
+/** The rank, the method, and what became of the subproblems: copies, as the plan may go. */
+static frg_status describe(frg_fe *f)
+{
+    frgi_fe_absorbed *const a = &f->absorbed;
+    frg_demean_rank rank;
+    TRY(frg_demean_get_rank(a->plan, &rank));
+    a->rank = (double)rank.rank;
+    a->rank_exact = rank.exact;
+    a->components = rank.components;
+    a->report = frg_demean_get_report(a->plan);
+    TRY(copy_text(f->ctx, &a->rank_method, rank.method));
+    TRY(copy_text(f->ctx, &a->method, a->report.method));
+    a->report.method = a->method;
+    return copy_subproblems(f, a->report.n_parts);
+}
+
+static void warn_rank(const frg_fe *f)
+{
+    const frgi_fe_absorbed *const a = &f->absorbed;
+    if (!a->rank_exact) {
+        const bool pivots = strcmp(a->rank_method, "pivots") == 0;
+        frgi_warn(f->ctx, W_DOF_BOUND,
+                  pivots ? "the rank of the effects is %lld by the %s of a factor, not verified"
+                         : "the rank of the effects is at most %lld (%s)",
+                  (long long)a->rank, a->rank_method);
+    }
+}
+
+frg_status frgi_fe_absorb(frg_fe *f, frg_status *worst, bool *stopped)
+{
+    TRY(frgi_fe_plan(f, &f->absorbed.plan));
+    TRY(NEW0(f->ctx, &f->matrix.reports, f->data.p + 1, "reports"));
+    TRY(demean(f, worst, stopped));
+    *stopped = *stopped || frgi_fe_ended(f, worst);
+    if (*stopped) {
+        return FRG_OK;
+    }
+    TRY(describe(f));
+    warn_columns(f, *worst);
+    warn_rank(f);
+    if (!f->policy.options.keep_effects) {
+        frg_demean_destroy(f->absorbed.plan);
+        f->absorbed.plan = NULL;
+    }
+    return FRG_OK;
+}

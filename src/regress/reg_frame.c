@@ -1,0 +1,688 @@
+/* reg_frame.c - which rows are used: missing, subset, zero weight, singletons, connected set, in
+ * this order.
+ *
+ * A mask of one byte a row holds the reason; it exists only once a reason was looked for, and where
+ * no row is dropped there is no list of rows either and nothing is copied.
+ *
+ * Singletons (levels with one row) are dropped until none is left.  Each level keeps its count and
+ * the exclusive or of its rows' numbers: when the count falls to one, that is the row.  A queue of
+ * such levels makes it O(n + levels) in all, however many rounds it takes; a round is one
+ * generation of the queue.
+ */
+#include "regress/reg_frame.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fe/fe_weights.h"
+#include "formula/keys.h"
+#include "formula/mistyped.h"
+
+typedef enum { KEEP, MISSING, SUBSET, ZERO_WEIGHT, REASONS } reason;
+
+typedef struct {
+    frg_context *ctx;
+    const frgi_frame_input *in;
+    frgi_frame *f;
+    unsigned char *mask; /* reason of each row; NULL: none is dropped so far */
+    const frg_column *weights;
+} framer;
+
+static const double MOST = 0x1p53;  /* whole numbers that a double counts by ones */
+static const double ROUNDED = 1e-8; /* of what a regressor varies by */
+
+/* ---- missing, subset, weights ---------------------------------------------------------------- */
+
+static frg_status need_mask(framer *b)
+{
+    return b->mask ? FRG_OK : NEW0(b->ctx, &b->mask, b->f->n_rows, "the mask of rows");
+}
+
+/** Marks the rows where the program is NaN, or also 0 (`zero`), unless they are marked already. */
+static frg_status exclude(framer *b, const frgi_program *p, reason why, bool zero)
+{
+    const int64_t n = b->f->n_rows;
+    const int threads = frgi_pass_threads(b->ctx, n);
+    const int64_t cells = ((int64_t)p->stack + 1) * FRGI_BLOCK;
+    double *scratch;
+    TRY(need_mask(b));
+    TRY(NEW(b->ctx, &scratch, threads * cells, "an expression"));
+    unsigned char *const mask = b->mask;
+#pragma omp parallel num_threads(threads)
+    {
+        const int64_t blocks = (n + FRGI_BLOCK - 1) / FRGI_BLOCK;
+        double *const mine = scratch + omp_get_thread_num() * cells;
+#pragma omp for schedule(static)
+        for (int64_t k = 0; k < blocks; k++) {
+            const int64_t begin = k * FRGI_BLOCK;
+            const int64_t m = n - begin < FRGI_BLOCK ? n - begin : FRGI_BLOCK;
+            frgi_program_block(p, NULL, begin, m, mine, mine + FRGI_BLOCK);
+            for (ptrdiff_t i = 0; i < m; i++) {
+                const bool hit = isnan(mine[i]) || (zero && mine[i] == 0);
+                unsigned char *const at = &mask[begin + i];
+                *at = *at == KEEP && hit ? (unsigned char)why : *at;
+            }
+        }
+    }
+    DROP(b->ctx, &scratch);
+    return FRG_OK;
+}
+
+static frg_status exclude_missing(framer *b, const frgi_program *p)
+{
+    return frgi_program_may_miss(p) ? exclude(b, p, MISSING, false) : FRG_OK;
+}
+
+static frg_status exclude_missing_column(framer *b, const frg_column *c)
+{
+    return exclude_missing(b, &(frgi_program){.column = c});
+}
+
+static frg_status exclude_missing_key(framer *b, const frgi_key *key)
+{
+    for (int i = 0; i < key->n; i++) {
+        TRY(exclude_missing_column(b, key->columns[i]));
+    }
+    return FRG_OK;
+}
+
+static int64_t count_marked(const framer *b, reason why)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; b->mask && i < b->f->n_rows; i++) {
+        count += b->mask[i] == why;
+    }
+    return count;
+}
+
+static frg_status exclude_all_missing(framer *b)
+{
+    const frgi_frame_input *const in = b->in;
+    TRY(exclude_missing(b, in->depvar));
+    for (int32_t id = 0; id < in->formula->names.count; id++) {
+        const frgi_variable *const v = &in->variables[id];
+        if (v->has_number) {
+            TRY(exclude_missing(b, &v->number));
+        }
+        for (int k = 0; k < v->n_factors; k++) {
+            TRY(exclude_missing_column(b, v->factor[k]));
+        }
+    }
+    for (int q = 0; q < b->f->n_effects; q++) {
+        TRY(exclude_missing_key(b, &b->f->keys[q]));
+    }
+    if (b->weights) {
+        TRY(exclude_missing_column(b, b->weights));
+    }
+    const int64_t before = count_marked(b, MISSING);
+    for (int k = 0; k < in->n_clusters; k++) {
+        TRY(exclude_missing_key(b, &in->clusters[k]));
+    }
+    const int64_t added = count_marked(b, MISSING) - before;
+    if (added) {
+        frgi_warn(b->ctx, W_CLUSTER_MISSING,
+                  "%lld row%s left out because a cluster variable is missing there",
+                  (long long)added, added == 1 ? " is" : "s are");
+    }
+    return FRG_OK;
+}
+
+static frg_status exclude_missing_slopes(framer *b)
+{
+    const frgi_formula *const f = b->in->formula;
+    for (int k = 0; k < f->n_slopes; k++) {
+        frgi_program p;
+        TRY(frgi_program_create(&p, b->ctx, &f->syntax, f->slopes[k].node, b->in->table));
+        const bool text = p.column && p.column->kind == FRG_CATEGORY;
+        const frg_status status =
+            text ? frgi_refuse_mistyped(b->ctx, &f->syntax, f->slopes[k].node, p.column)
+                 : exclude_missing(b, &p);
+        frgi_program_destroy(&p, b->ctx);
+        TRY(status);
+        if (text) {
+            frgi_syntax_at(&f->syntax, b->ctx, f->slopes[k].node);
+            FAIL(b->ctx, E_TYPE, "slope '%s': the column holds text",
+                 frgi_names_text(&f->names, f->slopes[k].name));
+        }
+    }
+    return FRG_OK;
+}
+
+static frg_status exclude_subset(framer *b)
+{
+    const char *const text = b->in->options->subset;
+    frgi_syntax s;
+    frgi_program p = {0};
+    frg_status status;
+    TRY_TO(done, frgi_syntax_expression(&s, b->ctx, text, (int64_t)strlen(text), "subset"));
+    TRY_TO(done, frgi_formula_check_expression(&s, b->ctx, s.section[0]));
+    TRY_TO(done, frgi_program_create(&p, b->ctx, &s, s.section[0], b->in->table));
+    if (p.column && p.column->kind == FRG_CATEGORY) {
+        TRY_TO(done, frgi_refuse_mistyped(b->ctx, &s, s.section[0], p.column));
+        frgi_syntax_at(&s, b->ctx, s.section[0]);
+        status = frgi_fail(b->ctx, E_TYPE, __FILE__, __LINE__, "subset: column '%s' holds text",
+                           p.column->name);
+        goto done;
+    }
+    status = exclude(b, &p, SUBSET, true);
+done:
+    frgi_program_destroy(&p, b->ctx);
+    frgi_syntax_free(&s, b->ctx);
+    return status;
+}
+
+/** Refuses bad weights of rows still in use and marks zeros. */
+static frg_status exclude_weights(framer *b)
+{
+    const bool whole = b->in->options->weights_kind == FRG_WEIGHTS_FREQUENCY;
+    double w[FRGI_BLOCK];
+    for (int64_t begin = 0; begin < b->f->n_rows; begin += FRGI_BLOCK) {
+        const int64_t left = b->f->n_rows - begin, m = left < FRGI_BLOCK ? left : FRGI_BLOCK;
+        frgi_column_block(b->weights, NULL, begin, m, w);
+        for (ptrdiff_t i = 0; i < m; i++) {
+            if (w[i] > 0 && !isinf(w[i]) && (!whole || (w[i] == rint(w[i]) && w[i] <= MOST))) {
+                continue;
+            }
+            if (b->mask && b->mask[begin + i] != KEEP) {
+                continue;
+            }
+            const long long row = begin + i + 1;
+            if (w[i] != 0) {
+                frgi_at(b->ctx, "%s:%lld", b->weights->name, row);
+                FAIL(b->ctx, E_WEIGHT, "weights column '%s', row %lld: %.15g %s", b->weights->name,
+                     row, w[i],
+                     w[i] < 0      ? "is negative"
+                     : isinf(w[i]) ? "is infinite"
+                     : w[i] > MOST ? "is above 2^53: such rows are not counted"
+                                   : "is no whole number, which a frequency weight must be");
+            }
+            TRY(need_mask(b));
+            b->mask[begin + i] = ZERO_WEIGHT;
+        }
+    }
+    return FRG_OK;
+}
+
+/* ---- the list of rows ------------------------------------------------------------------------ */
+
+static frg_status no_rows(const framer *b)
+{
+    const frgi_frame *const f = b->f;
+    char apart[64] = "";
+    if (f->n_rows == 0) {
+        FAIL(b->ctx, E_NO_OBS, "the data have columns, but no rows");
+    }
+    if (f->n_disconnected) {
+        snprintf(apart, sizeof apart, ", %lld are outside the largest connected set",
+                 (long long)f->n_disconnected);
+    }
+    FAIL(b->ctx, E_NO_OBS,
+         "none of the %lld rows is left: %lld have missing values, %lld are outside the subset, "
+         "%lld have "
+         "zero weight, %lld were singletons, dropped in %lld round%s%s",
+         (long long)f->n_rows, (long long)f->n_missing, (long long)f->n_subset,
+         (long long)f->n_zero_weight, (long long)f->n_singleton, (long long)f->singleton_rounds,
+         f->singleton_rounds == 1 ? "" : "s", apart);
+}
+
+static frg_status list_rows(framer *b)
+{
+    frgi_frame *const f = b->f;
+    int64_t counts[REASONS] = {0};
+    for (int64_t i = 0; b->mask && i < f->n_rows; i++) {
+        counts[b->mask[i]]++;
+    }
+    f->n_missing = counts[MISSING];
+    f->n_subset = counts[SUBSET];
+    f->n_zero_weight = counts[ZERO_WEIGHT];
+    f->n = f->n_rows - f->n_missing - f->n_subset - f->n_zero_weight;
+    if (f->n == 0) {
+        return no_rows(b);
+    }
+    if (f->n == f->n_rows) {
+        return FRG_OK;
+    }
+    TRY(NEW(b->ctx, &f->rows, f->n, "the list of rows"));
+    for (int64_t i = 0, k = 0; i < f->n_rows; i++) {
+        if (b->mask[i] == KEEP) {
+            f->rows[k++] = i;
+        }
+    }
+    return FRG_OK;
+}
+
+static bool has_frequencies(const framer *b)
+{
+    return b->f->weights && b->in->options->weights_kind == FRG_WEIGHTS_FREQUENCY;
+}
+
+/** Brought near 1, but for frequencies, which are counts. */
+static frg_status gather_weights(framer *b)
+{
+    frgi_frame *const f = b->f;
+    f->weight_root = 1;
+    if (!b->weights) {
+        return FRG_OK;
+    }
+    TRY(NEW(b->ctx, &f->weights, f->n, "weights"));
+    frgi_column_block(b->weights, f->rows, 0, f->n, f->weights);
+    const frgi_weight_range range = frgi_weights_study(f->weights, 1, f->n);
+    if (frgi_weights_apart(&range)) {
+        const long long least = (f->rows ? f->rows[range.least_at] : range.least_at) + 1,
+                        largest = (f->rows ? f->rows[range.largest_at] : range.largest_at) + 1;
+        frgi_at(b->ctx, "%s:%lld", b->weights->name, least);
+        FAIL(b->ctx, E_WEIGHT, "weights column '%s', row %lld: %g vanishes beside %g in row %lld",
+             b->weights->name, least, range.least, range.largest, largest);
+    }
+    if (!has_frequencies(b)) {
+        f->weight_root = frgi_weights_root(&range);
+        f->weight_exponent = frgi_weights_exponent(&range);
+        const double scale = ldexp(1, -f->weight_exponent);
+        for (int64_t i = 0; i < f->n; i++) {
+            f->weights[i] *= scale;
+        }
+    }
+    return FRG_OK;
+}
+
+/** Removes `count` rows that are gone from the list, the weights and the codes. */
+static frg_status remove_rows(framer *b, const unsigned char *gone, int64_t count)
+{
+    frgi_frame *const f = b->f;
+    const int64_t n = f->n;
+    f->n -= count;
+    if (f->n == 0) {
+        return no_rows(b);
+    }
+    if (!f->rows) {
+        TRY(NEW(b->ctx, &f->rows, n, "the list of rows"));
+        for (int64_t i = 0; i < n; i++) {
+            f->rows[i] = i;
+        }
+    }
+    int64_t kept = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (!gone[i]) {
+            f->rows[kept] = f->rows[i];
+            if (f->weights) {
+                f->weights[kept] = f->weights[i];
+            }
+            kept++;
+        }
+    }
+    int32_t *to = f->codes;
+    for (int q = 0; q < f->n_effects; q++) {
+        const int32_t *const from = f->codes + q * n;
+        for (int64_t i = 0; i < n; i++) {
+            if (!gone[i]) {
+                *to++ = from[i];
+            }
+        }
+    }
+    for (int q = 0; q < f->n_effects; q++) {
+        TRY(frgi_keys_compact(b->ctx, kept, f->codes + q * kept, &f->levels[q]));
+    }
+    return FRG_OK;
+}
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+frg_status frgi_key_find(frgi_key *key, frg_context *ctx, const frgi_syntax *s,
+                         const frgi_key_spec *spec, const char *name, const frg_table *table)
+{
+    *key = (frgi_key){.name = name, .n = spec->n};
+    for (int i = 0; i < spec->n; i++) {
+        TRY(frgi_column_find(&key->columns[i], ctx, s, spec->node[i], 0, table));
+    }
+    return FRG_OK;
+}
+
+frg_status frgi_key_codes(frg_context *ctx, const frgi_key keys[], int count, const int64_t *rows,
+                          int64_t n, int32_t *codes, int64_t levels[])
+{
+    frgi_key_job jobs[FRGI_EFFECTS];
+    int32_t *other = NULL;
+    frg_status status;
+    for (int k = 0; k < count; k++) {
+        jobs[k] = (frgi_key_job){.column = keys[k].columns[0], .codes = codes + k * n};
+    }
+    TRY(frgi_keys_encode(ctx, jobs, count, rows, n));
+    for (int k = 0; k < count; k++) {
+        levels[k] = jobs[k].n_levels;
+        for (int i = 1; i < keys[k].n; i++) {
+            if (!other) {
+                TRY(NEW(ctx, &other, n, "codes"));
+            }
+            frgi_key_job job = {.column = keys[k].columns[i], .codes = other};
+            TRY_TO(done, frgi_keys_encode(ctx, &job, 1, rows, n));
+            TRY_TO(done, frgi_keys_join(ctx, n, codes + k * n, &levels[k], other, job.n_levels));
+        }
+    }
+    status = FRG_OK;
+done:
+    DROP(ctx, &other);
+    return status;
+}
+
+/* ---- singletons ------------------------------------------------------------------------------ */
+
+/** One level during the pruning. */
+typedef struct {
+    int64_t count; /* rows left */
+    int64_t sum;   /* exclusive or of their numbers */
+} level_state;
+
+typedef struct {
+    framer *b;
+    int64_t start[FRGI_EFFECTS]; /* of an effect's levels; -1: slopes alone, no singletons */
+    level_state *levels;
+    int64_t *queue; /* levels with one row; each enters once */
+    int64_t queued;
+    unsigned char *gone;
+} pruning;
+
+/** Does a single row of this weight make a singleton?  A frequency weight of 2 stands for two
+ *  rows. */
+static bool is_single(const framer *b, int64_t i)
+{
+    return !(has_frequencies(b) && b->f->weights[i] > 1);
+}
+
+static void count_rows(pruning *c)
+{
+    const frgi_frame *const f = c->b->f;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(frgi_pass_threads(c->b->ctx, f->n))
+    for (int q = 0; q < f->n_effects; q++) {
+        const int32_t *const codes = f->codes + q * f->n;
+        level_state *const levels = c->levels + c->start[q];
+        for (int64_t i = 0; i < f->n && c->start[q] >= 0; i++) {
+            levels[codes[i]].count++;
+            levels[codes[i]].sum ^= i;
+        }
+    }
+}
+
+/** Takes row i out of all its levels; those left with one row enter the queue. */
+static void drop_row(pruning *c, int64_t i)
+{
+    const frgi_frame *const f = c->b->f;
+    c->gone[i] = 1;
+    c->b->f->n_singleton++;
+    for (int q = 0; q < f->n_effects; q++) {
+        if (c->start[q] < 0) {
+            continue;
+        }
+        const int64_t l = c->start[q] + f->codes[q * f->n + i];
+        c->levels[l].count--;
+        c->levels[l].sum ^= i;
+        if (c->levels[l].count == 1) {
+            c->queue[c->queued++] = l;
+        }
+    }
+}
+
+/** Empties the queue, generation by generation. */
+static void prune(pruning *c)
+{
+    int64_t begin = 0;
+    while (begin < c->queued) {
+        const int64_t end = c->queued, before = c->b->f->n_singleton;
+        for (; begin < end; begin++) {
+            const level_state l = c->levels[c->queue[begin]];
+            if (l.count == 1 && is_single(c->b, l.sum)) {
+                drop_row(c, l.sum);
+            }
+        }
+        c->b->f->singleton_rounds += c->b->f->n_singleton > before;
+    }
+}
+
+static frg_status drop_singletons(framer *b)
+{
+    frgi_frame *const f = b->f;
+    pruning c = {.b = b};
+    int64_t total = 0, singles = 0;
+    frg_status status;
+    for (int q = 0; q < f->n_effects; q++) {
+        c.start[q] = b->in->formula->effects[q].intercept ? total : -1;
+        total += c.start[q] < 0 ? 0 : f->levels[q];
+    }
+    TRY_TO(done, NEW0(b->ctx, &c.levels, total, "the levels' counts"));
+    count_rows(&c);
+    for (int64_t l = 0; l < total; l++) {
+        singles += c.levels[l].count == 1;
+    }
+    if (singles) {
+        TRY_TO(done, NEW(b->ctx, &c.queue, total, "singletons"));
+        TRY_TO(done, NEW0(b->ctx, &c.gone, f->n, "singletons"));
+        for (int64_t l = 0; l < total; l++) {
+            if (c.levels[l].count == 1) {
+                c.queue[c.queued++] = l;
+            }
+        }
+        const int64_t before = f->n_singleton;
+        prune(&c);
+        if (f->n_singleton > before) {
+            TRY_TO(done, remove_rows(b, c.gone, f->n_singleton - before));
+        }
+    }
+    status = FRG_OK;
+done:
+    DROP(b->ctx, &c.levels);
+    DROP(b->ctx, &c.queue);
+    DROP(b->ctx, &c.gone);
+    return status;
+}
+
+/* ---- the largest connected set --------------------------------------------------------------- */
+
+/** Drops the rows of all connected sets but the largest. */
+static frg_status drop_disconnected(framer *b)
+{
+    frgi_frame *const f = b->f;
+    int32_t *group = NULL, groups = 0;
+    unsigned char *gone = NULL;
+    int64_t count = 0;
+    frg_status status;
+    TRY_TO(done, NEW(b->ctx, &group, f->n, "connected sets"));
+    TRY_TO(done, NEW(b->ctx, &gone, f->n, "connected sets"));
+    TRY_TO(done, frgi_connected_rows(group, &groups, b->ctx, f, b->in->formula,
+                                     has_frequencies(b) ? f->weights : NULL));
+    f->n_groups = f->n_groups ? f->n_groups : groups;
+    for (int64_t i = 0; i < f->n; i++) {
+        gone[i] = group[i] > 1;
+        count += gone[i];
+    }
+    f->n_disconnected += count;
+    if (count) {
+        TRY_TO(done, remove_rows(b, gone, count));
+    }
+done:
+    DROP(b->ctx, &group);
+    DROP(b->ctx, &gone);
+    return status;
+}
+
+/** Until both rules hold: without a singleton of a third effect two sets may fall apart, and
+ *  without the small sets there may be new singletons. */
+static frg_status drop_by_effects(framer *b)
+{
+    const bool singletons = !b->in->options->keep_singletons,
+               connected = b->in->options->connected == FRG_CONNECTED_LARGEST;
+    int64_t n;
+    do {
+        n = b->f->n;
+        if (singletons) {
+            TRY(drop_singletons(b));
+        }
+        if (connected) {
+            TRY(drop_disconnected(b));
+        }
+    } while (connected && singletons && b->f->n < n);
+    return FRG_OK;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static frg_status find_inputs(framer *b)
+{
+    const frgi_frame_input *const in = b->in;
+    const frgi_formula *const formula = in->formula;
+    b->f->n_effects = formula->n_effects;
+    for (int q = 0; q < formula->n_effects; q++) {
+        const frgi_key_spec *const spec = &formula->effects[q].key;
+        const char *const name = frgi_names_text(&formula->names, spec->name);
+        TRY(frgi_key_find(&b->f->keys[q], b->ctx, &formula->syntax, spec, name, in->table));
+    }
+    if (in->options->weights) {
+        TRY(frgi_column_named(&b->weights, b->ctx, in->options->weights, "weights", in->table));
+        if (b->weights->kind == FRG_CATEGORY) {
+            TRY(frgi_refuse_mistyped(b->ctx, NULL, 0, b->weights));
+            FAIL(b->ctx, E_TYPE, "weights: column '%s' holds text", b->weights->name);
+        }
+    }
+    return FRG_OK;
+}
+
+static frg_status encode_effects(framer *b)
+{
+    frgi_frame *const f = b->f;
+    if (f->n_effects == 0) {
+        return b->in->options->connected == FRG_CONNECTED_LARGEST ? drop_disconnected(b) : FRG_OK;
+    }
+    TRY(NEW(b->ctx, &f->codes, f->n_effects * f->n, "codes of the effects"));
+    TRY(frgi_key_codes(b->ctx, f->keys, f->n_effects, f->rows, f->n, f->codes, f->levels));
+    TRY(drop_by_effects(b));
+    for (int q = 0; q < f->n_effects; q++) {
+        if (f->levels[q] == 1) {
+            frgi_warn(b->ctx, W_ONE_LEVEL, "the effect '%s' has one level", f->keys[q].name);
+        }
+    }
+    return FRG_OK;
+}
+
+static frg_status evaluate_slopes(framer *b)
+{
+    const frgi_formula *const formula = b->in->formula;
+    frgi_frame *const f = b->f;
+    if (formula->n_slopes == 0) {
+        return FRG_OK;
+    }
+    TRY(NEW(b->ctx, &f->slopes, formula->n_slopes * f->n, "slopes"));
+    for (int k = 0; k < formula->n_slopes; k++) {
+        frgi_program p;
+        double *scratch = NULL, *const z = f->slopes + k * f->n;
+        TRY(frgi_program_create(&p, b->ctx, &formula->syntax, formula->slopes[k].node,
+                                b->in->table));
+        const frg_status status =
+            NEW(b->ctx, &scratch, ((int64_t)p.stack + 1) * FRGI_BLOCK, "slopes");
+        for (int64_t i = 0; i < f->n && status >= 0; i += FRGI_BLOCK) {
+            frgi_program_block(&p, f->rows, i, f->n - i < FRGI_BLOCK ? f->n - i : FRGI_BLOCK, z + i,
+                               scratch);
+        }
+        DROP(b->ctx, &scratch);
+        frgi_program_destroy(&p, b->ctx);
+        TRY(status);
+        for (int64_t i = 0; i < f->n; i++) {
+            if (!isfinite(z[i])) {
+                FAIL(b->ctx, E_NOT_FINITE, "slope '%s', row %lld: the value is infinite",
+                     frgi_names_text(&formula->names, formula->slopes[k].name),
+                     (long long)(f->rows ? f->rows[i] : i) + 1);
+            }
+        }
+    }
+    return FRG_OK;
+}
+
+/** Refuses a regressor of whole numbers above 2^53 that vary by little beside what a double rounds
+ *  them by. */
+static frg_status check_integers(const framer *b, const frg_column *c)
+{
+    const frgi_frame *const f = b->f;
+    int64_t least = INT64_MAX, greatest = -INT64_MAX, at = 0;
+    for (int64_t i = 0; c && c->kind == FRG_INTEGER && i < f->n; i++) {
+        const int64_t row = f->rows ? f->rows[i] : i, v = c->integers[row];
+        at = v > greatest ? row : at;
+        least = v < least ? v : least;
+        greatest = v > greatest ? v : greatest;
+    }
+    const double largest = fmax(fabs((double)least), fabs((double)greatest));
+    const double apart = (double)((uint64_t)greatest - (uint64_t)least);
+    if (!(least < greatest) || largest <= MOST ||
+        ldexp(1, ilogb(largest) - 53) <= ROUNDED * apart) {
+        return FRG_OK;
+    }
+    frgi_at(b->ctx, "%s:%lld", c->name, (long long)at + 1);
+    FAIL(b->ctx, E_TYPE,
+         "column '%s', row %lld: %lld is above 2^53, where doubles round whole numbers, and the "
+         "column varies by %g alone; subtract a constant from it before",
+         c->name, (long long)at + 1, (long long)greatest, apart);
+}
+
+static frg_status check_program(const framer *b, const frgi_program *p)
+{
+    TRY(check_integers(b, p->n_steps == 0 ? p->column : NULL));
+    for (int32_t k = 0; k < p->n_steps; k++) {
+        TRY(check_integers(b, p->steps[k].kind == NODE_NAME ? p->steps[k].column : NULL));
+    }
+    return FRG_OK;
+}
+
+static frg_status check_regressors(const framer *b)
+{
+    TRY(check_program(b, b->in->depvar));
+    for (int32_t id = 0; id < b->in->formula->names.count; id++) {
+        const frgi_variable *const v = &b->in->variables[id];
+        TRY(v->has_number ? check_program(b, &v->number) : FRG_OK);
+    }
+    return FRG_OK;
+}
+
+static frg_status build(framer *b)
+{
+    TRY(find_inputs(b));
+    TRY(exclude_missing_slopes(b));
+    TRY(exclude_all_missing(b));
+    if (b->in->options->subset) {
+        TRY(exclude_subset(b));
+    }
+    if (b->weights) {
+        TRY(exclude_weights(b));
+    }
+    TRY(list_rows(b));
+    TRY(check_regressors(b));
+    TRY(gather_weights(b));
+    TRY(encode_effects(b));
+    TRY(evaluate_slopes(b));
+    frgi_frame *const f = b->f;
+    f->count = (double)f->n;
+    if (has_frequencies(b)) {
+        f->count = 0;
+        for (int64_t i = 0; i < f->n; i++) {
+            f->count += f->weights[i];
+        }
+    }
+    return FRG_OK;
+}
+
+frg_status frgi_frame_create(frgi_frame *f, frg_context *ctx, const frgi_frame_input *in)
+{
+    *f = (frgi_frame){.n_rows = frg_table_rows(in->table)};
+    framer b = {.ctx = ctx, .in = in, .f = f};
+    const frg_status status = build(&b);
+    DROP(ctx, &b.mask);
+    if (status < 0) {
+        frgi_frame_destroy(f, ctx);
+    }
+    return status;
+}
+
+void frgi_frame_destroy(frgi_frame *f, frg_context *ctx)
+{
+    DROP(ctx, &f->rows);
+    DROP(ctx, &f->weights);
+    DROP(ctx, &f->codes);
+    DROP(ctx, &f->slopes);
+}

@@ -1,0 +1,68 @@
+/* reg_frame.h - the rows of a regression: which of the table's are used, their weights and
+ * effects. */
+#ifndef FRGI_REG_FRAME_H
+#define FRGI_REG_FRAME_H
+
+#include "fourge/fe.h"
+#include "regress/reg_design.h"
+
+#pragma GCC visibility push(hidden)
+
+/** A joint category by its columns: an effect or a cluster variable. */
+typedef struct {
+    const char *name;
+    int n;
+    const frg_column *columns[FRGI_KEY_COLUMNS];
+} frgi_key;
+
+typedef struct {
+    int64_t n_rows; /* of the table */
+    int64_t n;      /* used */
+    int64_t n_missing, n_subset, n_zero_weight, n_singleton, singleton_rounds, n_disconnected;
+    int64_t
+        n_groups;    /* connected sets, before all but the largest were dropped; 0: not asked for */
+    int64_t *rows;   /* the n rows used; NULL: all */
+    double *weights; /* n, or NULL; those of the table times 2^-weight_exponent */
+    int weight_exponent; /* even, 0 for frequencies */
+    double weight_root;  /* of the least one, 1 at most */
+    double count;        /* n, or the sum of frequency weights */
+    int n_effects;
+    frgi_key keys[FRGI_EFFECTS];
+    int32_t *codes; /* n x n_effects, column-major */
+    int64_t levels[FRGI_EFFECTS];
+    double *slopes; /* n x n_slopes, column-major */
+} frgi_frame;
+
+/** What the frame has to know beside the formula. */
+typedef struct {
+    const frg_table *table;
+    const frgi_formula *formula;
+    const frgi_variable *variables;
+    const frgi_program *depvar;
+    const frgi_key *clusters;
+    int n_clusters;
+    const frg_fe_opts *options;
+} frgi_frame_input;
+
+FRG_MUST_USE frg_status frgi_frame_create(frgi_frame *f, frg_context *ctx,
+                                          const frgi_frame_input *in);
+void frgi_frame_destroy(frgi_frame *f, frg_context *ctx);
+
+/** group[i] <- the connected set of row i in the graph of the first two effects, 1 .. *n_groups,
+ *  the largest first. counts: what a row stands for, NULL: 1.  E_OPTION where there are no two
+ *  effects. */
+FRG_MUST_USE frg_status frgi_connected_rows(int32_t *group, int32_t *n_groups, frg_context *ctx,
+                                            const frgi_frame *f, const frgi_formula *formula,
+                                            const double *counts);
+
+/** Resolves the columns of a key. */
+FRG_MUST_USE frg_status frgi_key_find(frgi_key *key, frg_context *ctx, const frgi_syntax *s,
+                                      const frgi_key_spec *spec, const char *name,
+                                      const frg_table *table);
+/** Dense codes of several keys over the same rows: codes[k * n ...], levels[k]. */
+FRG_MUST_USE frg_status frgi_key_codes(frg_context *ctx, const frgi_key keys[], int count,
+                                       const int64_t *rows, int64_t n, int32_t *codes,
+                                       int64_t levels[]);
+
+#pragma GCC visibility pop
+#endif

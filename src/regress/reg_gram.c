@@ -1,0 +1,240 @@
+/* reg_gram.c - ordered sums over rows.
+ *
+ * Rows come in chunks of FRGI_GRAM_CHUNK; chunks come in at most GROUPS runs of consecutive ones,
+ * each run summed by one thread, and the runs are added in order:  ((chunk 0 + chunk 1 + ...) +
+ * (run 1) + ...). With many columns a thread takes a tile of G through all chunks in their order,
+ * by BLAS.
+ */
+#include "regress/reg_gram.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "formula/program.h"
+#include "linalg/blas.h"
+
+enum {
+    GROUPS = 64,
+    WIDE = 256 /* columns of a tile of G; up to so many, every run of rows has a G of its own */
+};
+
+#pragma GCC visibility push(hidden)
+DECLARE_LEVELS(frgi_gram_ops, frgi_gram_ops);
+#pragma GCC visibility pop
+
+const frgi_gram_ops *frgi_gram_ops_of(const frg_context *ctx)
+{
+    static const frgi_gram_ops *const table[ISA_COUNT] = EACH_LEVEL(&frgi_gram_ops);
+    return table[frgi_context_isa(ctx)];
+}
+
+typedef struct {
+    int64_t n, chunks, groups;
+} plan;
+
+static plan plan_of(int64_t n)
+{
+    const int64_t chunks = (n + FRGI_GRAM_CHUNK - 1) / FRGI_GRAM_CHUNK;
+    /* short runs are not worth a partial sum each */
+    const int64_t runs = (chunks + 7) / 8;
+    return (plan){.n = n, .chunks = chunks, .groups = runs < GROUPS ? runs : GROUPS};
+}
+
+static int64_t chunk_rows(const plan *p, int64_t chunk)
+{
+    const int64_t left = p->n - chunk * FRGI_GRAM_CHUNK;
+    return left < FRGI_GRAM_CHUNK ? left : FRGI_GRAM_CHUNK;
+}
+
+/** total <- the partial sums in order. */
+static void add_up(const plan *p, int64_t length, const double *partial, double *total)
+{
+    memset(total, 0, sizeof *total * (size_t)length);
+    for (int64_t g = 0; g < p->groups; g++) {
+        for (int64_t i = 0; i < length; i++) {
+            total[i] += partial[g * length + i];
+        }
+    }
+}
+
+double frgi_gram_bytes(int64_t p, int64_t n)
+{
+    const double k = (double)(p < n ? p : n), square = (double)p * (double)p;
+    const double copies = p > WIDE ? 0 : (double)plan_of(n).groups;
+    const double estimate = (copies + 1) * square / 2 + square, covariance = 5 * k * k;
+    return sizeof(double) * ((double)p * (double)n + fmax(estimate, covariance));
+}
+
+static bool is_stopped(const frg_context *stops)
+{
+    return stops && frgi_stopped(stops) != FRG_OK;
+}
+
+static void gram_of_run(const frg_context *stops, const frgi_gram_ops *ops, const plan *p,
+                        int64_t r, int k, const double *const *x, const double *w, double *g)
+{
+    double scratch[2 * FRGI_GRAM_CHUNK];
+    memset(g, 0, sizeof *g * (size_t)frgi_packed(k, 0));
+    for (int64_t c = r * p->chunks / p->groups; c < (r + 1) * p->chunks / p->groups; c++) {
+        if (is_stopped(stops)) {
+            return;
+        }
+        ops->gram(k, x, w, c * FRGI_GRAM_CHUNK, chunk_rows(p, c), scratch, g);
+    }
+}
+
+/** Few columns: runs of rows side by side, each with a G of its own. */
+static frg_status gram_by_runs(frg_context *ctx, const plan *p, int k, const double *const *x,
+                               const double *w, double *g, const frg_context *stops)
+{
+    const frgi_gram_ops *const ops = frgi_gram_ops_of(ctx);
+    const int64_t length = frgi_packed(k, 0);
+    double *partial;
+    TRY(NEW(ctx, &partial, p->groups * length, "a Gram matrix"));
+#pragma omp parallel for schedule(dynamic, 1) num_threads(frgi_pass_threads(ctx, p->n))
+    for (int64_t r = 0; r < p->groups; r++) {
+        gram_of_run(stops, ops, p, r, k, x, w, partial + r * length);
+    }
+    if (!is_stopped(stops)) {
+        add_up(p, length, partial, g);
+    }
+    DROP(ctx, &partial);
+    return FRG_OK;
+}
+
+/* ---- many columns: tiles of G, each summed over all rows by one thread ---- */
+
+/** What a thread works with: a chunk of WIDE columns, weighted, of WIDE others, and the tile. */
+typedef struct {
+    double left[WIDE * FRGI_GRAM_CHUNK], right[WIDE * FRGI_GRAM_CHUNK], tile[WIDE * WIDE];
+} tile_work;
+
+static int tile_end(int k, int first)
+{
+    return first + WIDE < k ? first + WIDE : k;
+}
+
+/** to <- rows begin .. begin+n-1 of columns first .. end-1, times w */
+static void pack(const double *const *x, const double *w, int first, int end, int64_t begin,
+                 int64_t n, double *to)
+{
+    for (int j = first; j < end; j++, to += FRGI_GRAM_CHUNK) {
+        memcpy(to, x[j] + begin, sizeof *to * (size_t)n);
+        for (int64_t r = 0; w && r < n; r++) {
+            to[r] *= w[begin + r];
+        }
+    }
+}
+
+/** Rows i .. and columns j .. of g, j <= i. */
+static void gram_tile(const frg_context *stops, const plan *p, int k, int i, int j,
+                      const double *const *x, const double *w, tile_work *t, double *g)
+{
+    const int i_end = tile_end(k, i), j_end = tile_end(k, j);
+    memset(t->tile, 0, sizeof t->tile);
+    for (int64_t c = 0; c < p->chunks && !is_stopped(stops); c++) {
+        const int64_t begin = c * FRGI_GRAM_CHUNK, n = chunk_rows(p, c);
+        pack(x, w, i, i_end, begin, n, t->left);
+        pack(x, NULL, j, j_end, begin, n, t->right);
+        frgi_dgemm('T', 'N', j_end - j, i_end - i, (int)n, 1, t->right, FRGI_GRAM_CHUNK, t->left,
+                   FRGI_GRAM_CHUNK, 1, t->tile, WIDE);
+    }
+    for (int row = i; row < i_end; row++) {
+        const int last = j_end - 1 < row ? j_end - 1 : row;
+        memcpy(g + frgi_packed(row, j), t->tile + (ptrdiff_t)(row - i) * WIDE,
+               sizeof *g * (size_t)(last - j + 1));
+    }
+}
+
+static frg_status gram_by_tiles(frg_context *ctx, const plan *p, int k, const double *const *x,
+                                const double *w, double *g, const frg_context *stops)
+{
+    const int64_t side = (k + WIDE - 1) / WIDE, tiles = frgi_packed(side, 0);
+    const int threads = frgi_pass_threads(ctx, p->n);
+    tile_work *work;
+    TRY(NEW(ctx, &work, threads, "tiles of a Gram matrix"));
+    const frgi_blas_guard guard = frgi_blas_begin();
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+    for (int64_t t = 0; t < tiles; t++) {
+        int row = 0;
+        while (frgi_packed(row + 1, 0) <= t) {
+            row++;
+        }
+        frgi_blas_single();
+        gram_tile(stops, p, k, row * WIDE, (int)(t - frgi_packed(row, 0)) * WIDE, x, w,
+                  work + omp_get_thread_num(), g);
+    }
+    frgi_blas_end(guard);
+    DROP(ctx, &work);
+    return FRG_OK;
+}
+
+frg_status frgi_gram(frg_context *ctx, int k, const double *const *x, const double *w, int64_t n,
+                     double *g, const frg_context *stops)
+{
+    const plan p = plan_of(n);
+    return k > WIDE ? gram_by_tiles(ctx, &p, k, x, w, g, stops)
+                    : gram_by_runs(ctx, &p, k, x, w, g, stops);
+}
+
+frg_status frgi_gram_residual(frg_context *ctx, int k, const double *const *x, const double *y,
+                              const double *b, const double *w, int64_t n, double *e,
+                              double *gradient)
+{
+    const frgi_gram_ops *const ops = frgi_gram_ops_of(ctx);
+    const plan p = plan_of(n);
+    const int64_t length = k + 1;
+    double *partial;
+    TRY(NEW0(ctx, &partial, p.groups * length, "a gradient"));
+#pragma omp parallel for schedule(dynamic, 1) num_threads(frgi_pass_threads(ctx, n))
+    for (int64_t r = 0; r < p.groups; r++) {
+        double scratch[FRGI_GRAM_CHUNK];
+        for (int64_t c = r * p.chunks / p.groups; c < (r + 1) * p.chunks / p.groups; c++) {
+            ops->residual(k, x, y, b, w, c * FRGI_GRAM_CHUNK, chunk_rows(&p, c), e, scratch,
+                          partial + r * length);
+        }
+    }
+    add_up(&p, length, partial, gradient);
+    DROP(ctx, &partial);
+    return FRG_OK;
+}
+
+/** Every column is summed by one thread in the order of the rows; four of them share the loads of
+ *  the groups and a line of memory.  What a last bunch of fewer lacks is its last column again. */
+frg_status frgi_gram_by_group(frg_context *ctx, int k, const double *const *x, const double *s,
+                              const int32_t *groups, int64_t n, int64_t n_groups, double *sums)
+{
+    const frgi_gram_ops *const ops = frgi_gram_ops_of(ctx);
+    const int bunches = (k + 3) / 4;
+    double *four;
+    TRY(NEW0(ctx, &four, 4 * bunches * n_groups, "sums by group"));
+#pragma omp parallel for schedule(dynamic, 1) num_threads(frgi_pass_threads(ctx, n))
+    for (int b = 0; b < bunches; b++) {
+        const double *columns[4];
+        double *const mine = four + 4 * b * n_groups;
+        for (int j = 0; j < 4; j++) {
+            columns[j] = x[4 * b + j < k ? 4 * b + j : k - 1];
+        }
+        ops->by_group(columns, s, groups, n, mine);
+        for (int j = 4 * b; j < k && j < 4 * b + 4; j++) {
+            for (ptrdiff_t g = 0; g < n_groups; g++) {
+                sums[j * n_groups + g] = mine[4 * g + j % 4];
+            }
+        }
+    }
+    DROP(ctx, &four);
+    return FRG_OK;
+}
+
+frgi_moments frgi_moments_join(frgi_moments a, frgi_moments b)
+{
+    const double weight = a.weight + b.weight, shift = b.mean - a.mean;
+    if (!(weight > 0)) {
+        return a;
+    }
+    return (frgi_moments){.weight = weight,
+                          .mean = a.mean + shift * (b.weight / weight),
+                          .square =
+                              a.square + b.square + shift * shift * (a.weight * b.weight / weight)};
+}

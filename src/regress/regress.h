@@ -1,0 +1,177 @@
+/* regress.h - a fitted regression from the inside: data, policy, state and result apart, each
+ * filled by one file.  regress.c fits it; reg_matrix.c, reg_absorb.c and reg_estimate.c are its
+ * steps; reg_vcov.c adds covariances, reg_effects.c recovers effects, reg_predict.c predicts. */
+#ifndef FRGI_REGRESS_H
+#define FRGI_REGRESS_H
+
+#include "fourge/fe.h"
+#include "regress/reg_frame.h"
+#include "regress/reg_gram.h"
+
+#pragma GCC visibility push(hidden)
+
+typedef enum { SSC_NONE, SSC_NONNESTED, SSC_FULL } frgi_ssc_fixef;
+
+/** fixest's small-sample rule. */
+typedef struct {
+    bool adj, cluster_adj, cluster_min, t_min;
+    frgi_ssc_fixef fixef;
+} frgi_ssc;
+
+enum { FRGI_CLUSTERS = 4 };
+typedef enum { VCOV_IID, VCOV_HC1, VCOV_CLUSTER } frgi_vcov_type;
+
+/** A covariance as asked for. */
+typedef struct {
+    char *spec;
+    frgi_vcov_type type;
+    int n;
+    frgi_key keys[FRGI_CLUSTERS];
+    char *names[FRGI_CLUSTERS];
+} frgi_vcov_request;
+
+/** A covariance with its memory. */
+typedef struct frgi_vcov {
+    frg_fe_vcov v;
+    frgi_vcov_request request;
+    frgi_ssc ssc;
+    char ssc_text[96];
+    double *matrix;
+    frg_coefficient *coefficients;
+    struct frgi_vcov *next;
+} frgi_vcov;
+
+/** What is regressed on what: fixed once the rows and columns are known (regress.c). */
+typedef struct {
+    const frg_table *table; /* the caller's; it lives as long as the fit */
+    frgi_formula formula;
+    frgi_program depvar;
+    frgi_variable *variables;
+    frgi_frame frame;
+    frgi_design design;
+    int p;        /* columns right of y, the ones of an intercept first */
+    bool ones;    /* an intercept that no effect spans: a column of ones, the first */
+    bool centred; /* ones, and no effects at all: the others are centred in place of demeaned */
+} frgi_fe_data;
+
+/** How: as asked for. */
+typedef struct {
+    frg_fe_opts options; /* its strings belong to the caller and are not read after the fit */
+    frgi_ssc ssc;
+} frgi_fe_policy;
+
+/** [y X], then [y~ X~] in its place (reg_matrix.c, reg_absorb.c). */
+typedef struct {
+    double *values;             /* n x (p + 1), column-major: y, then X, demeaned or centred */
+    frgi_moments *moments;      /* p + 1, before demeaning */
+    frg_demean_column *reports; /* p + 1; NULL without effects */
+} frgi_fe_matrix;
+
+/** What the demeaner says of the effects (reg_absorb.c); zeros without effects. */
+typedef struct {
+    frg_demean *plan; /* while effects may be asked for */
+    double rank;
+    bool rank_exact;
+    int64_t components; /* connected sets of the levels */
+    char *rank_method;
+    char *method;
+    frg_demean_report report;
+    frg_demean_part *subproblems; /* report.n_parts */
+} frgi_fe_absorbed;
+
+/** The estimates (reg_estimate.c). */
+typedef struct {
+    int k;                   /* coefficients */
+    int32_t *column_of;      /* k: columns of the matrix, 1 .. p */
+    const double **x;        /* k */
+    double *b;               /* k, of the model as written */
+    double *bread;           /* k x k, (X'WX)^-1 of the columns in the matrix */
+    double *e;               /* n */
+    double within, rss, tss; /* y~' W y~, e' W e, and about the mean; of the frame's weights */
+    bool no_variation;       /* nothing of y is left: b and e are 0 */
+    int n_dropped;
+    frg_dropped_term *dropped; /* their reasons are blocks of their own */
+} frgi_fe_estimates;
+
+/** What the caller is shown (regress.c). */
+typedef struct {
+    const char **factor_names;
+    const char **column_names; /* p + 1, of the demeaned columns */
+    frgi_vcov *vcovs;          /* newest first (reg_vcov.c) */
+    frg_fe_vcov *vcov_array;   /* of the fit */
+    frg_fe_result result;
+} frgi_fe_report;
+
+struct frg_fe {
+    frg_context *ctx;
+    frgi_fe_data data;
+    frgi_fe_policy policy;
+    frgi_fe_matrix matrix;
+    frgi_fe_absorbed absorbed;
+    frgi_fe_estimates fit;
+    frgi_fe_report report;
+    bool fitted; /* regress.c: further covariances are not stopped */
+};
+
+/** The context, where what follows the demeaning takes longer than seconds, p^2 (n + 10 p) steps,
+ *  and a stop has to end it without a result; NULL: it is done in a stopped run too, whose result
+ *  is marked. */
+static inline const frg_context *frgi_fe_stops(const frg_fe *f)
+{
+    const double p = f->data.p, n = (double)f->data.frame.n;
+    return !f->fitted && p * p * (n + 10 * p) > 1e11 ? f->ctx : NULL;
+}
+/** Was such a fit stopped? */
+static inline bool frgi_fe_gives_up(const frg_fe *f)
+{
+    return frgi_fe_stops(f) && frgi_stopped(f->ctx) != FRG_OK;
+}
+
+/** Whether a fit with so much to do that a stop ends it was stopped: then it has no result. *worst
+ *  becomes the stop's status where there was one. */
+bool frgi_fe_ended(const frg_fe *f, frg_status *worst);
+
+/** [y X] with their moments, block of rows after block; codes: of the factors among the columns.
+ *  E_NOT_FINITE for a value that cannot be squared and added. */
+FRG_MUST_USE frg_status frgi_fe_fill_matrix(frg_fe *f, frgi_factor_codes *codes);
+/** Subtracts the columns' means, all but that of the ones. */
+void frgi_fe_centre(frg_fe *f);
+/** The name of column c of the matrix: that of y, "(Intercept)" or a term. */
+const char *frgi_fe_column_name(const frg_fe *f, int32_t c);
+
+/** A plan of the fit's effects. */
+FRG_MUST_USE frg_status frgi_fe_plan(const frg_fe *f, frg_demean **out);
+/** The formula's slopes for the demeaner, to be dropped; *no_intercept: the effects that have
+ *  slopes alone. */
+FRG_MUST_USE frg_status frgi_fe_slopes(const frg_fe *f, frg_slope **slopes, uint64_t *no_intercept);
+/** [y~ X~] <- (I - P_D) [y X] in place, the rank of D and the reports.  *worst becomes the
+ *  demeaner's status where that is positive; *stopped: the run ended before there was a result. */
+FRG_MUST_USE frg_status frgi_fe_absorb(frg_fe *f, frg_status *worst, bool *stopped);
+
+/** Drops what is absorbed or collinear, by name, and estimates the rest: k, b, bread, e, rss and
+ *  what was dropped.  E_NO_REGRESSOR with the reasons where nothing is left.  FRG_OK and no
+ *  estimates where the fit gives up. */
+FRG_MUST_USE frg_status frgi_fe_estimate(frg_fe *f);
+
+/** Is the first coefficient the intercept? */
+static inline bool frgi_fe_has_intercept(const frg_fe *f)
+{
+    return f->data.ones && f->fit.k > 0 && f->fit.column_of[0] == 1;
+}
+
+/** The number of covariances is one that the options have room for, E_OPTION. */
+FRG_MUST_USE frg_status frgi_fe_check_vcovs(frg_context *ctx, const frg_fe_opts *o);
+FRG_MUST_USE frg_status frgi_ssc_parse(frgi_ssc *ssc, frg_context *ctx, const char *text);
+/** The rule in full, all keys. */
+void frgi_ssc_print(const frgi_ssc *ssc, char *out, size_t capacity);
+/** Parses "iid", "hc1", "cluster=a+b^c" and finds the columns. */
+FRG_MUST_USE frg_status frgi_vcov_request_create(frgi_vcov_request *r, frg_context *ctx,
+                                                 const char *spec, const frg_table *table);
+void frgi_vcov_request_destroy(frgi_vcov_request *r, frg_context *ctx);
+/** Computes what is asked for and keeps it in f; takes the request over, also on failure. */
+FRG_MUST_USE frg_status frgi_vcov_create(frgi_vcov **out, frg_fe *f, frgi_vcov_request *request,
+                                         const frgi_ssc *ssc);
+void frgi_vcov_destroy(frgi_vcov *v, frg_context *ctx);
+
+#pragma GCC visibility pop
+#endif
