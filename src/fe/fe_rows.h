@@ -61,7 +61,8 @@ typedef struct {
     double *level_weight;  /* R: N_l */
     double *level_inverse; /* R: 1 / N_l, 0 where N_l = 0 */
     int n_chunks;
-    int64_t *chunk_elim; /* n_chunks + 1: first eliminated level of each chunk */
+    int64_t *chunk_elim;                /* n_chunks + 1: first eliminated level of each chunk */
+    const struct fe_run_source *source; /* where rows that are not in memory lie (fe_runs.h) */
 } fe_rows;
 
 /** Fetches the reduced indices of rows begin .. end-1, FE_NUMBERS_AHEAD bytes further: between
