@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "fe/fe_coupling.h"
+#include "fe/fe_runs.h"
 
 enum { PIECE = 1024 };
 
@@ -16,27 +17,33 @@ static int64_t count_pieces(const fe_bordered *b)
     return (b->lean.n_reduced + PIECE - 1) / PIECE;
 }
 
-static void take_large(fe_bordered *b, const fe_rows *g, int large, int threads)
+static frg_status take_large(fe_bordered *b, frg_context *ctx, const fe_rows *whole, int large)
 {
     const int32_t first = (int32_t)b->first;
-#pragma omp parallel for num_threads(threads) schedule(static) if (g->n_chunks > 1)
-    for (int64_t i = 0; i < g->n; i++) {
-        b->lean.index[i] = g->index[i * g->n_remaining + large] - first;
+    fe_runs runs = frgi_fe_runs(whole, ctx);
+    for (const fe_rows *w; (w = frgi_fe_runs_next(&runs));) {
+        const fe_rows *const g = w;
+        int32_t *const index = b->lean.index + w->at.row;
+#pragma omp parallel for num_threads(frg_threads(ctx)) schedule(static) if (whole->n_chunks > 1)
+        for (int64_t i = 0; i < g->n; i++) {
+            index[i] = g->index[i * g->n_remaining + large] - first;
+        }
     }
-    memset(b->lean.index + g->n, 0, FE_ROWS_AHEAD * sizeof *b->lean.index);
+    memset(b->lean.index + whole->n, 0, FE_ROWS_AHEAD * sizeof *b->lean.index);
+    return frgi_fe_runs_close(&runs);
 }
 
 frg_status frgi_fe_bordered_create(fe_bordered *b, frg_context *ctx, const fe_rows *g)
 {
     const fe_split s = frgi_fe_split_factors(g);
-    if (s.n_sparse != 1 || s.n_small == 0 || g->weight) {
+    if (s.n_sparse != 1 || s.n_small == 0 || g->weighted) {
         return FRG_OK;
     }
     fe_coupling sums;
     frg_status status;
-    TRY_TO(failed, frgi_fe_coupling_gather(&sums, ctx, &s, true));
-    if (!sums.coupling) {
-        return FRG_OK;
+    status = frgi_fe_coupling_gather(&sums, ctx, &s, true);
+    if (status != FRG_OK || !sums.coupling) {
+        return status;
     }
     const int large = s.sparse[0];
     b->width = s.width;
@@ -53,8 +60,10 @@ frg_status frgi_fe_bordered_create(fe_bordered *b, frg_context *ctx, const fe_ro
     b->first = f->first;
     TRY_TO(failed, NEW(ctx, &b->lean.index, g->n + FE_ROWS_AHEAD, "reduced indices"));
     TRY_TO(failed, NEW(ctx, &b->sums, count_pieces(b) * b->width * FE_MAX_LANES, "border"));
-    take_large(b, g, large, frg_threads(ctx));
-    return FRG_OK;
+    status = take_large(b, ctx, g, large);
+    if (status == FRG_OK) {
+        return FRG_OK;
+    }
 failed:
     frgi_fe_bordered_destroy(b, ctx);
     return status;

@@ -321,12 +321,16 @@ static const double *jacobi(const fe_cascade *c, solver which)
 /** Moves the small factors out of the rows' product, once. */
 static frg_status build_bordered(fe_cascade *c, frg_context *ctx)
 {
-    if (!c->bordered_tried) {
-        TRY(frgi_fe_bordered_create(&c->bordered, ctx, c->g));
-        c->has_low = frgi_fe_has_low(c->bordered.width > 0 ? &c->bordered.lean : c->g, c->threads);
-        c->bordered_tried = true;
+    if (c->bordered_tried) {
+        return FRG_OK;
     }
-    return FRG_OK;
+    frg_status status = frgi_fe_bordered_create(&c->bordered, ctx, c->g);
+    if (status == FRG_OK) {
+        status =
+            frgi_fe_has_low(c->bordered.width > 0 ? &c->bordered.lean : c->g, ctx, &c->has_low);
+        c->bordered_tried = status == FRG_OK;
+    }
+    return status;
 }
 
 /** Is the solver the cascade's to choose? */
@@ -356,7 +360,10 @@ static frg_status run_cg(fe_cascade *c, frg_context *ctx, solver which, const fe
     }
     const product p = {c, &w->rows, w->kind, c->opts.dtype != FRG_FE_F64};
     if (which == SOLVER_ROWS) {
-        TRY(build_bordered(c, ctx));
+        const frg_status status = build_bordered(c, ctx);
+        if (status != FRG_OK) {
+            return status;
+        }
     }
     const fe_system s = {
         .n = c->g->n_reduced,
@@ -483,7 +490,10 @@ static frg_status split_components(fe_cascade *c, frg_context *ctx)
     if (c->split_tried || !is_free(c)) {
         return FRG_OK;
     }
-    TRY(frgi_fe_subproblems_create(&c->subproblems, ctx, c->g, &c->opts));
+    const frg_status status = frgi_fe_subproblems_create(&c->subproblems, ctx, c->g, &c->opts);
+    if (status != FRG_OK) {
+        return status;
+    }
     c->split_tried = true;
     if (c->subproblems) {
         c->choice = SOLVER_SUBPROBLEMS;
@@ -517,9 +527,9 @@ static frg_status compare_solvers(fe_cascade *c, frg_context *ctx, const fe_bloc
     if (steps <= FEW_STEPS) {
         return FRG_OK;
     }
-    TRY(split_components(c, ctx));
-    if (c->subproblems) {
-        return FRG_OK;
+    status = split_components(c, ctx);
+    if (status != FRG_OK || c->subproblems) {
+        return status;
     }
     drop_factor(c);
     status = analyse(c, ctx, steps * step);
@@ -542,12 +552,15 @@ static frg_status choose(fe_cascade *c, frg_context *ctx, const fe_block_work *s
     if (c->chosen) {
         return FRG_OK;
     }
+    frg_status status = FRG_OK;
     if (c->products > CHEAP_PRODUCTS * (double)c->g->n) {
-        TRY(split_components(c, ctx));
+        status = split_components(c, ctx);
     }
-    const frg_status built = c->subproblems ? FRG_OK : build_schur(c, ctx);
-    if (built != FRG_OK) {
-        return built;
+    if (status == FRG_OK && !c->subproblems) {
+        status = build_schur(c, ctx);
+    }
+    if (status != FRG_OK) {
+        return status;
     }
     if (c->refused && is_forced(c)) {
         FAIL(ctx, E_TOO_BIG,
@@ -558,7 +571,7 @@ static frg_status choose(fe_cascade *c, frg_context *ctx, const fe_block_work *s
     if (c->subproblems) {
         c->choice = SOLVER_SUBPROBLEMS;
     } else if (c->refused) {
-        TRY(split_components(c, ctx));
+        status = split_components(c, ctx);
         c->choice = c->subproblems ? SOLVER_SUBPROBLEMS : SOLVER_ROWS;
     } else if (c->opts.precond == FRG_FE_PRECOND_AC) {
         c->choice = SOLVER_AC;
@@ -567,13 +580,10 @@ static frg_status choose(fe_cascade *c, frg_context *ctx, const fe_block_work *s
     } else if (c->opts.precond != FRG_FE_PRECOND_AUTO) {
         c->choice = SOLVER_EXPLICIT;
     } else {
-        const frg_status status = compare_solvers(c, ctx, single);
-        if (status != FRG_OK) {
-            return status;
-        }
+        status = compare_solvers(c, ctx, single);
     }
-    c->chosen = true;
-    return FRG_OK;
+    c->chosen = status == FRG_OK;
+    return status;
 }
 
 /** Estimates once what S would cost; where that is too much, the components are split before an
@@ -581,9 +591,16 @@ static frg_status choose(fe_cascade *c, frg_context *ctx, const fe_block_work *s
 static frg_status study(fe_cascade *c, frg_context *ctx)
 {
     if (c->products < 0) {
-        const double products = frgi_fe_groups_estimate(c->g, frg_seed(ctx));
+        double products;
+        const frg_status status = frgi_fe_groups_estimate(c->g, ctx, &products);
+        if (status != FRG_OK) {
+            return status;
+        }
         if (products > WORTH_PRODUCTS * (double)c->g->n) {
-            TRY(split_components(c, ctx));
+            const frg_status split = split_components(c, ctx);
+            if (split != FRG_OK) {
+                return split;
+            }
             c->beyond = c->subproblems != NULL;
         }
         c->products = products;
@@ -630,12 +647,14 @@ bool frgi_fe_cascade_begins_beyond(const fe_cascade *c)
 
 frg_status frgi_fe_cascade_prepare(fe_cascade *c, frg_context *ctx, const fe_block_work *single)
 {
-    TRY(study(c, ctx));
     double steps = 0;
-    frg_status status = FRG_OK;
+    frg_status status = study(c, ctx);
+    if (status != FRG_OK) {
+        return status;
+    }
     if (!skips_rows(c, FE_FROM_ROWS) && c->products <= WORTH_PRODUCTS * (double)c->g->n) {
-        TRY(build_bordered(c, ctx));
-        status = probe(c, ctx, SOLVER_ROWS, single, &steps);
+        status = build_bordered(c, ctx);
+        status = status == FRG_OK ? probe(c, ctx, SOLVER_ROWS, single, &steps) : status;
         c->beyond = status == FRG_OK && steps > ROW_STEPS;
     }
     if (status == FRG_OK && skips_rows(c, FE_FROM_ROWS)) {
@@ -705,7 +724,10 @@ frg_status frgi_fe_cascade_solve(fe_cascade *c, frg_context *ctx, const fe_block
         }
     }
 
-    TRY(study(c, ctx));
+    const frg_status studied = study(c, ctx);
+    if (studied != FRG_OK) {
+        return studied;
+    }
     if (!skips_rows(c, start)) {
         const bool further =
             c->opts.method != FRG_FE_CG && c->products <= WORTH_PRODUCTS * (double)c->g->n;
@@ -807,7 +829,11 @@ static int64_t counted_rank(const fe_cascade *c)
 
 frg_status frgi_fe_cascade_count(fe_cascade *c, frg_context *ctx, bool cheap_only, int64_t *rank)
 {
-    TRY(study(c, ctx));
+    const frg_status studied = study(c, ctx);
+    if (studied != FRG_OK) {
+        *rank = -1;
+        return studied;
+    }
     if (c->subproblems) {
         return frgi_fe_subproblems_rank(c->subproblems, ctx, cheap_only, rank);
     }

@@ -27,6 +27,7 @@
  * column that is given up might have converged.
  */
 #include "fe/fe_cg.h"
+#include "fe/fe_runs.h"
 #include "sparse/ritz.h"
 
 #include <math.h>
@@ -461,13 +462,11 @@ const fe_reduced_ops *frgi_fe_reduced_ops(frgi_isa isa, int f32, int kind)
     return &tables[isa][f32][kind];
 }
 
-bool frgi_fe_has_low(const fe_rows *g, int threads)
+/** Has every eliminated level of a window few rows? */
+static bool sums_are_short(const fe_rows *g, int threads)
 {
     enum { PIECES = 64 };
     int64_t longest[PIECES] = {0}; /* rows of an eliminated level, piece by piece */
-    if (g->n_remaining != 1 || g->weight || g->n_reduced < FE_LOW_LEVELS) {
-        return false;
-    }
 #pragma omp parallel for num_threads(threads) schedule(static) if (g->n_chunks > 1)
     for (int64_t i = 0; i < PIECES; i++) {
         const int64_t end = g->n_elim * (i + 1) / PIECES;
@@ -480,26 +479,44 @@ bool frgi_fe_has_low(const fe_rows *g, int threads)
     for (int64_t i = 0; i < PIECES; i++) {
         sums_fit = sums_fit && longest[i] <= FE_LOW_SUM;
     }
-    for (int64_t l = 0; l < g->n_reduced; l++) {
-        sums_fit = sums_fit && g->level_weight[l] <= FE_LOW_SUM;
-    }
     return sums_fit;
 }
 
-void frgi_fe_apply(const fe_rows *g, const fe_reduced_ops *ops, const fe_row_work *w, int threads,
-                   int lanes, bool low, const void *p, double *y)
+frg_status frgi_fe_has_low(const fe_rows *g, frg_context *ctx, bool *has)
 {
-    enum { PIECE = 512 };
-    const int64_t length = 2 * g->n_reduced * lanes, pieces = (g->n_reduced + PIECE - 1) / PIECE;
+    *has = g->n_remaining == 1 && !g->weighted && g->n_reduced >= FE_LOW_LEVELS;
+    fe_runs runs = frgi_fe_runs(g, ctx);
+    for (const fe_rows *w; *has && (w = frgi_fe_runs_next(&runs));) {
+        *has = sums_are_short(w, frg_threads(ctx));
+    }
+    for (int64_t l = 0; *has && l < g->n_reduced; l++) {
+        *has = g->level_weight[l] <= FE_LOW_SUM;
+    }
+    return frgi_fe_runs_close(&runs);
+}
+
+void frgi_fe_apply_window(const fe_rows *g, const fe_reduced_ops *ops, const fe_row_work *w,
+                          int threads, int lanes, bool low, const void *p)
+{
+    const int64_t length = 2 * g->n_reduced * lanes;
     float *const pairs = (float *)(void *)w->partial;
 #pragma omp parallel for num_threads(threads) schedule(static, 1) if (g->n_chunks > 1)
     for (int k = 0; k < g->n_chunks; k++) {
+        const int64_t at = (g->at.chunk + k) * length;
         if (low) {
-            ops->apply_low(g, k, p, pairs + k * length);
+            ops->apply_low(g, k, p, pairs + at);
         } else {
-            ops->apply(g, k, p, w->partial + k * length);
+            ops->apply(g, k, p, w->partial + at);
         }
     }
+}
+
+void frgi_fe_apply_total(const fe_rows *g, const fe_reduced_ops *ops, const fe_row_work *w,
+                         int threads, bool low, const void *p, double *y)
+{
+    enum { PIECE = 512 };
+    const int64_t pieces = (g->n_reduced + PIECE - 1) / PIECE;
+    const float *const pairs = (const float *)(const void *)w->partial;
     if (!low) {
         frgi_fe_add_pairs(g, ops->add_pairs, w->partial, threads, y);
         return;
@@ -509,4 +526,11 @@ void frgi_fe_apply(const fe_rows *g, const fe_reduced_ops *ops, const fe_row_wor
         const int64_t end = (i + 1) * PIECE;
         ops->add_low(g, i * PIECE, end < g->n_reduced ? end : g->n_reduced, p, pairs, y);
     }
+}
+
+void frgi_fe_apply(const fe_rows *g, const fe_reduced_ops *ops, const fe_row_work *w, int threads,
+                   int lanes, bool low, const void *p, double *y)
+{
+    frgi_fe_apply_window(g, ops, w, threads, lanes, low, p);
+    frgi_fe_apply_total(g, ops, w, threads, low, p, y);
 }

@@ -97,9 +97,14 @@ const fe_reduced_ops *frgi_fe_reduced_ops(frgi_isa isa, int f32, int kind);
 /** y <- S p through the rows, over all chunks; low: by apply_low. */
 void frgi_fe_apply(const fe_rows *g, const fe_reduced_ops *ops, const fe_row_work *w, int threads,
                    int lanes, bool low, const void *p, double *y);
-/** Is a product in float32 faster and exact enough?  Its sums have few terms, and its pairs outgrow
+/** The same window by window (fe_runs.h), then the sums. */
+void frgi_fe_apply_window(const fe_rows *window, const fe_reduced_ops *ops, const fe_row_work *w,
+                          int threads, int lanes, bool low, const void *p);
+void frgi_fe_apply_total(const fe_rows *g, const fe_reduced_ops *ops, const fe_row_work *w,
+                         int threads, bool low, const void *p, double *y);
+/** *has: is a product in float32 faster and exact enough?  Its sums have few terms, and its pairs outgrow
  *  the caches. */
-bool frgi_fe_has_low(const fe_rows *g, int threads);
+FRG_MUST_USE frg_status frgi_fe_has_low(const fe_rows *g, frg_context *ctx, bool *has);
 
 /** Sums of one piece as `update` leaves them. */
 enum { FE_SUM_RHO, FE_SUM_GRADIENT, FE_SUM_MAX, FE_SUMS };

@@ -87,8 +87,9 @@ INLINE void CN(apply_body)(const fe_rows *g, int chunk, double *pairs, const int
 
 static void CN(apply)(const fe_rows *g, int chunk, const void *p, double *pairs)
 {
-    const bool diagonal = g->n_remaining == 1 && chunk == 0;
-    for (int64_t l = 0; l < g->n_reduced; l++) {
+    const bool diagonal = g->n_remaining == 1 && g->at.chunk + chunk == 0;
+    const int64_t open = chunk == 0 && g->at.continues ? 0 : g->n_reduced;
+    for (int64_t l = 0; l < open; l++) {
         const vec v = CN(take)(p, l);
         FN(open_pair)(pairs, l, v, diagonal ? v * g->level_weight[l] : FN(zero)());
     }
@@ -109,7 +110,8 @@ static void CN(apply)(const fe_rows *g, int chunk, const void *p, double *pairs)
 
 static void CN(apply_low)(const fe_rows *g, int chunk, const void *p, float *pairs)
 {
-    for (int64_t l = 0; l < g->n_reduced; l++) {
+    const int64_t open = chunk == 0 && g->at.continues ? 0 : g->n_reduced;
+    for (int64_t l = 0; l < open; l++) {
         FN(low_open_pair)(pairs, l, __builtin_convertvector(CN(take)(p, l), svec), (svec){0});
     }
     FN(low_single)(g, chunk, pairs, 0, true);

@@ -7,6 +7,8 @@
  */
 #include "fe/fe_coupling.h"
 
+#include "fe/fe_runs.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -70,14 +72,24 @@ typedef struct {
     int64_t n;
     double inverse; /* sum of 1 / N_u over the eliminated levels that shared it */
     double
-        *before; /* n_reduced: coupling_rows when the pattern was set; NULL: updated row by row */
+        *before;   /* n_reduced: coupling_rows when the pattern was set; NULL: updated row by row */
+    int32_t *kept; /* rows, where they lay in a window that is gone; else NULL */
 } pattern;
+
+/** The sums of a run of eliminated levels, as far as it has been read. */
+typedef struct {
+    fe_coupling sums;
+    pattern pattern;
+    bool few; /* by patterns, of rows without weights, which are counted; false once they turned
+                 out to be many: the sums are of no use then */
+    int64_t changes; /* of the pattern */
+    int64_t rows;    /* in front of the window */
+} gathering;
 
 /** Do the rows of eliminated level u show the small levels of the pattern?  Weights make every
  *  eliminated level its own. */
-static inline bool same_pattern(const fe_split *s, int64_t u, const pattern *p)
+static inline bool same_pattern(const fe_split *s, const fe_rows *g, int64_t u, const pattern *p)
 {
-    const fe_rows *g = s->g;
     const int64_t begin = g->elim_start[u], n = g->elim_start[u + 1] - begin;
     const int32_t *index = g->index + begin * g->n_remaining;
     if (n != p->n || g->weight) {
@@ -92,9 +104,8 @@ static inline bool same_pattern(const fe_split *s, int64_t u, const pattern *p)
     return differ == 0;
 }
 
-static void set_pattern(const fe_split *s, int64_t u, pattern *p)
+static void set_pattern(const fe_split *s, const fe_rows *g, int64_t u, pattern *p)
 {
-    const fe_rows *g = s->g;
     p->rows = g->index + g->elim_start[u] * g->n_remaining;
     p->n = g->elim_start[u + 1] - g->elim_start[u];
     p->inverse = 0;
@@ -143,11 +154,11 @@ static void close_pattern(const fe_split *s, pattern *p, fe_coupling *b)
     }
 }
 
-/** May the pattern change once more at eliminated level u, after `changes` of them?  Each takes a
- *  pass over the coupling block, paid for by n_reduced rows. */
-static inline bool may_change(const fe_rows *g, int64_t first, int64_t u, int64_t changes)
+/** May the pattern change once more, after `changes` of them and `rows` rows?  Each takes a pass
+ *  over the coupling block, paid for by n_reduced rows. */
+static inline bool may_change(const fe_rows *g, int64_t rows, int64_t changes)
 {
-    return changes < FREE_CHANGES + (g->elim_start[u] - g->elim_start[first]) / g->n_reduced;
+    return changes < FREE_CHANGES + rows / g->n_reduced;
 }
 
 /** One row of eliminated level u: + w where a small level meets another level, - w t_u / N_u in the
@@ -177,9 +188,8 @@ static void add_row(const fe_split *s, const int32_t *index, double w, double sh
 
 /** The same for all rows of an eliminated level where patterns are few and there is one small
  *  factor. */
-static inline void count_rows(const fe_split *s, int64_t u, fe_coupling *b)
+static inline void count_rows(const fe_split *s, const fe_rows *g, int64_t u, fe_coupling *b)
 {
-    const fe_rows *g = s->g;
     double *restrict coupling = b->coupling + s->small_offset[0];
     const int64_t remaining = g->n_remaining, t = s->width;
     for (int q = 0; q < s->n_sparse; q++) {
@@ -197,35 +207,124 @@ static inline void count_rows(const fe_split *s, int64_t u, fe_coupling *b)
     }
 }
 
-/** The share of eliminated levels first .. last-1 in both blocks, which are zeros before.  few: by
- *  patterns, of rows without weights, which are counted; false where these turn out to be many, b
- *  is of no use then. */
-static bool gather_chunk(const fe_split *s, int64_t first, int64_t last, bool few, double *t,
-                         double *before, fe_coupling *b)
+/** Adds the eliminated levels first .. last-1 of a window to both blocks. */
+static void gather_levels(const fe_split *s, const fe_rows *g, int64_t first, int64_t last,
+                          gathering *a)
 {
-    const fe_rows *g = s->g;
-    pattern p = {.t = t, .n = -1, .before = few ? before : NULL};
-    int64_t changes = 0;
+    pattern p = a->pattern;
+    fe_coupling b = a->sums;
     for (int64_t u = first; u < last; u++) {
-        if (!same_pattern(s, u, &p)) {
-            if (few && !may_change(g, first, u, changes++)) {
-                return false;
+        if (!same_pattern(s, g, u, &p)) {
+            const int64_t rows = a->rows + g->elim_start[u] - g->elim_start[first];
+            if (a->few && !may_change(g, rows, a->changes++)) {
+                a->few = false;
+                return;
             }
-            close_pattern(s, &p, b);
-            set_pattern(s, u, &p);
+            close_pattern(s, &p, &b);
+            set_pattern(s, g, u, &p);
         }
         p.inverse += g->elim_inverse[u];
-        if (few && s->n_small == 1) {
-            count_rows(s, u, b);
+        if (a->few && s->n_small == 1) {
+            count_rows(s, g, u, &b);
             continue;
         }
         for (int64_t i = g->elim_start[u]; i < g->elim_start[u + 1]; i++) {
             const double w = g->weight ? g->weight[i] : 1;
-            add_row(s, g->index + i * g->n_remaining, w, w * g->elim_inverse[u], &p, b);
+            add_row(s, g->index + i * g->n_remaining, w, w * g->elim_inverse[u], &p, &b);
         }
     }
-    close_pattern(s, &p, b);
-    return true;
+    a->rows += g->elim_start[last] - g->elim_start[first];
+    a->pattern = p;
+}
+
+/** Copies the pattern's rows, whose window is about to go. */
+static frg_status keep_pattern(frg_context *ctx, const fe_rows *g, pattern *p)
+{
+    const int64_t count = p->n * g->n_remaining;
+    if (p->n < 0 || p->rows == p->kept) {
+        return FRG_OK;
+    }
+    TRY(GROW(ctx, &p->kept, count, "border pattern"));
+    memcpy(p->kept, p->rows, (size_t)count * sizeof *p->kept);
+    p->rows = p->kept;
+    return FRG_OK;
+}
+
+/** What both blocks are gathered into: a copy a chunk, or one. */
+typedef struct {
+    const fe_split *s;
+    int64_t n, size; /* copies, and doubles of each */
+    gathering *of;   /* n */
+    double *work;    /* n x (T + n_reduced) */
+} copies;
+
+/** Empties the copies that have no patterns (few: all copies, for patterns). */
+static void begin_copies(const copies *c, double *sums, bool few)
+{
+    const int64_t t = c->s->width, reduced = c->s->g->n_reduced;
+    for (int64_t k = 0; k < c->n; k++) {
+        gathering *const a = &c->of[k];
+        double *const mine = sums + k * c->size, *const work = c->work + k * (t + reduced);
+        if (!few && a->few) {
+            continue;
+        }
+        memset(mine, 0, (size_t)c->size * sizeof(double));
+        *a = (gathering){.sums = {mine, mine + reduced * t},
+                         .pattern = {.t = work,
+                                     .n = -1,
+                                     .before = few ? work + t : NULL,
+                                     .kept = a->pattern.kept},
+                         .few = few};
+    }
+}
+
+/** Gathers all rows into the copies that are `few`, a chunk into its own. */
+static frg_status gather_pass(const copies *c, frg_context *ctx, bool few)
+{
+    const fe_rows *const g = c->s->g;
+    frg_status status = FRG_OK;
+    fe_runs runs = frgi_fe_runs(g, ctx);
+    for (const fe_rows *w; status == FRG_OK && (w = frgi_fe_runs_next(&runs));) {
+        const int64_t here = c->n > 1 ? w->n_chunks : 1;
+        gathering *const of = c->of + (c->n > 1 ? w->at.chunk : 0);
+#pragma omp parallel for num_threads(frg_threads(ctx)) schedule(static, 1) if (here > 1)
+        for (int64_t k = 0; k < here; k++) {
+            const int64_t first = c->n > 1 ? w->chunk_elim[k] : 0;
+            const int64_t last = c->n > 1 ? w->chunk_elim[k + 1] : w->n_elim;
+            if (of[k].few == few) {
+                gather_levels(c->s, w, first, last, &of[k]);
+            }
+        }
+        if (g->source) {
+            status = keep_pattern(ctx, g, &of[here - 1].pattern);
+        }
+    }
+    const frg_status read = frgi_fe_runs_close(&runs);
+    status = status == FRG_OK ? read : status;
+#pragma omp parallel for num_threads(frg_threads(ctx)) schedule(static, 1) if (c->n > 1)
+    for (int64_t k = 0; k < c->n; k++) {
+        if (c->of[k].few == few) {
+            close_pattern(c->s, &c->of[k].pattern, &c->of[k].sums);
+        }
+    }
+    return status;
+}
+
+/** By patterns, then row by row where some have many; *all_few: none has. */
+static frg_status gather_copies(const copies *c, frg_context *ctx, double *sums, bool only_few,
+                                bool *all_few)
+{
+    *all_few = !c->s->g->weighted;
+    begin_copies(c, sums, *all_few);
+    frg_status status = *all_few ? gather_pass(c, ctx, true) : FRG_OK;
+    for (int64_t k = 0; k < c->n; k++) {
+        *all_few = *all_few && c->of[k].few;
+    }
+    if (status == FRG_OK && !*all_few && !only_few) {
+        begin_copies(c, sums, false);
+        status = gather_pass(c, ctx, false);
+    }
+    return status;
 }
 
 /** Both blocks, of all eliminated levels: a copy a chunk where copies are small, added in chunk
@@ -236,34 +335,20 @@ frg_status frgi_fe_coupling_gather(fe_coupling *out, frg_context *ctx, const fe_
     const fe_rows *g = s->g;
     const int64_t t = s->width, coupling = g->n_reduced * t, size = coupling + t * t;
     const size_t bytes = frgi_mul((size_t)(size * g->n_chunks), sizeof(double));
-    const int64_t copies = bytes <= MAX_COPIES_BYTES ? g->n_chunks : 1;
-    double *sums = NULL, *pattern_work = NULL;
-    bool *few = NULL, all_few = true;
+    copies c = {.s = s, .n = bytes <= MAX_COPIES_BYTES ? g->n_chunks : 1, .size = size};
+    double *sums = NULL;
+    bool all_few;
     frg_status status;
     *out = (fe_coupling){0};
-    TRY_TO(done, NEW(ctx, &few, copies, "border patterns"));
-    TRY_TO(done, NEW0(ctx, &sums, size * copies, "border of the Schur complement"));
-    TRY_TO(done, NEW0(ctx, &pattern_work, (t + g->n_reduced) * copies, "border patterns"));
-#pragma omp parallel for num_threads(frg_threads(ctx)) schedule(static, 1) if (copies > 1)
-    for (int64_t k = 0; k < copies; k++) {
-        fe_coupling b = {sums + k * size, sums + k * size + coupling};
-        double *work = pattern_work + k * (t + g->n_reduced);
-        const int64_t first = copies > 1 ? g->chunk_elim[k] : 0;
-        const int64_t last = copies > 1 ? g->chunk_elim[k + 1] : g->n_elim;
-        few[k] = !g->weight && gather_chunk(s, first, last, true, work, work + t, &b);
-        if (!few[k] && !only_few) {
-            memset(b.coupling, 0, (size_t)size * sizeof(double));
-            gather_chunk(s, first, last, false, work, work + t, &b);
-        }
-    }
-    for (int64_t k = 0; k < copies; k++) {
-        all_few = all_few && few[k];
-    }
-    if (only_few && !all_few) {
+    TRY_TO(done, NEW0(ctx, &c.of, c.n, "border patterns"));
+    TRY_TO(done, NEW(ctx, &sums, size * c.n, "border of the Schur complement"));
+    TRY_TO(done, NEW0(ctx, &c.work, (t + g->n_reduced) * c.n, "border patterns"));
+    status = gather_copies(&c, ctx, sums, only_few, &all_few);
+    if (status != FRG_OK || (only_few && !all_few)) {
         DROP(ctx, &sums);
         goto done;
     }
-    for (int64_t k = 1; k < copies; k++) {
+    for (int64_t k = 1; k < c.n; k++) {
         for (int64_t j = 0; j < size; j++) {
             sums[j] += sums[k * size + j];
         }
@@ -277,11 +362,14 @@ frg_status frgi_fe_coupling_gather(fe_coupling *out, frg_context *ctx, const fe_
     }
     *out = (fe_coupling){sums, sums + coupling};
 done:
+    for (int64_t k = 0; c.of && k < c.n; k++) {
+        DROP(ctx, &c.of[k].pattern.kept);
+    }
     if (status < 0) {
         DROP(ctx, &sums);
     }
-    DROP(ctx, &pattern_work);
-    DROP(ctx, &few);
+    DROP(ctx, &c.work);
+    DROP(ctx, &c.of);
     return status;
 }
 

@@ -307,18 +307,18 @@ static double rank_work(const frg_demean *d, bool cheap_only)
 static frg_status count_rank(const frg_demean *d, bool cheap_only, int64_t *rank, bool *verified)
 {
     const fe_rows *g = &d->rows;
-    TRY(frgi_fe_modular_rank(g, d->ctx, rank));
-    if (*rank < 0) {
-        TRY(frgi_fe_sparse_rank(g, d->ctx, rank_work(d, cheap_only),
-                                frgi_fe_fill_cap(d->ctx, &d->opts), rank));
+    frg_status status = frgi_fe_modular_rank(g, d->ctx, rank);
+    if (status == FRG_OK && *rank < 0) {
+        status = frgi_fe_sparse_rank(g, d->ctx, rank_work(d, cheap_only),
+                                     frgi_fe_fill_cap(d->ctx, &d->opts), rank);
     }
     *verified = *rank >= 0;
-    if (*rank < 0) {
+    if (status == FRG_OK && *rank < 0) {
         int64_t rank_s;
         TRY(frgi_fe_cascade_count(d->cascade, d->ctx, cheap_only, &rank_s));
         *rank = rank_s >= 0 ? g->n_elim + rank_s : -1;
     }
-    return FRG_OK;
+    return status;
 }
 
 frg_status frg_demean_get_rank(frg_demean *d, frg_demean_rank *out)

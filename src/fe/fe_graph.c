@@ -1,6 +1,7 @@
 /* fe_graph.c - union-find over the rows. */
 #include "fe/fe_graph.h"
 
+#include "fe/fe_runs.h"
 #include "fe/fe_union.h"
 
 static int remaining_of(const fe_rows *g, int q)
@@ -27,6 +28,7 @@ static int64_t join_levels(const fe_rows *g, int32_t *parent, int position, int6
     return joined;
 }
 
+/** The same for the levels of two other factors. */
 static int64_t join_pair(const fe_rows *g, int32_t *parent, int r, int s, int64_t most)
 {
     int64_t joined = 0;
@@ -35,6 +37,20 @@ static int64_t join_pair(const fe_rows *g, int32_t *parent, int r, int s, int64_
         joined += fe_join(parent, index[r], index[s]);
     }
     return joined;
+}
+
+/** *joined <- the pairs joined along all rows, at most `most`: levels of remaining factor r and the
+ *  eliminated levels (s < 0), or of remaining factors r and s. */
+static frg_status join(const fe_rows *g, frg_context *ctx, int32_t *parent, int r, int s,
+                       int64_t most, int64_t *joined)
+{
+    fe_runs runs = frgi_fe_runs(g, ctx);
+    *joined = 0;
+    for (const fe_rows *w; *joined < most && (w = frgi_fe_runs_next(&runs));) {
+        const int64_t left = most - *joined;
+        *joined += s < 0 ? join_levels(w, parent, r, left) : join_pair(w, parent, r, s, left);
+    }
+    return frgi_fe_runs_close(&runs);
 }
 
 static int64_t levels_of_remaining(const fe_rows *g, int r)
@@ -51,15 +67,18 @@ static frg_status lone_vertices(const fe_rows *g, frg_context *ctx, int32_t **pa
     return FRG_OK;
 }
 
-/** Joins the levels of all factors along the rows; returns the components. */
-static int64_t join_all(const fe_rows *g, int32_t *parent)
+/** Joins the levels of all factors along the rows; *count <- the components. */
+static frg_status join_all(const fe_rows *g, frg_context *ctx, int32_t *parent, int64_t *count)
 {
-    int64_t vertices = levels_of_remaining(g, 0), joined = join_levels(g, parent, 0, vertices - 1);
-    for (int r = 1; r < g->n_remaining; r++) {
+    int64_t vertices = levels_of_remaining(g, 0), joined = 0, more;
+    frg_status status = join(g, ctx, parent, 0, -1, vertices - 1, &joined);
+    for (int r = 1; status == FRG_OK && r < g->n_remaining; r++) {
         vertices += levels_of_remaining(g, r);
-        joined += join_pair(g, parent, 0, r, vertices - 1 - joined);
+        status = join(g, ctx, parent, 0, r, vertices - 1 - joined, &more);
+        joined += more;
     }
-    return vertices - joined;
+    *count = vertices - joined;
+    return status;
 }
 
 frg_status frgi_fe_components(const fe_rows *g, frg_context *ctx, int p, int q, int64_t *out)
@@ -70,19 +89,20 @@ frg_status frgi_fe_components(const fe_rows *g, frg_context *ctx, int p, int q, 
     }
     int32_t *parent;
     TRY(lone_vertices(g, ctx, &parent));
+    frg_status status;
     if (q < 0) {
-        *out = join_all(g, parent);
-    } else if (p == g->elim_factor || q == g->elim_factor) {
-        const int other = p == g->elim_factor ? q : p;
-        const int64_t vertices = g->factor[other].levels;
-        *out = vertices - join_levels(g, parent, remaining_of(g, other), vertices - 1);
+        status = join_all(g, ctx, parent, out);
     } else {
-        const int64_t vertices = g->factor[p].levels + g->factor[q].levels;
-        *out =
-            vertices - join_pair(g, parent, remaining_of(g, p), remaining_of(g, q), vertices - 1);
+        const bool with_elim = p == g->elim_factor || q == g->elim_factor;
+        const int first = p == g->elim_factor ? q : p;
+        const int64_t vertices = g->factor[first].levels + (with_elim ? 0 : g->factor[q].levels);
+        int64_t joined;
+        status = join(g, ctx, parent, remaining_of(g, first), with_elim ? -1 : remaining_of(g, q),
+                      vertices - 1, &joined);
+        *out = vertices - joined;
     }
     DROP(ctx, &parent);
-    return FRG_OK;
+    return status;
 }
 
 frg_status frgi_fe_label_components(const fe_rows *g, frg_context *ctx, int32_t **label,
@@ -91,10 +111,10 @@ frg_status frgi_fe_label_components(const fe_rows *g, frg_context *ctx, int32_t 
     int32_t *parent;
     *label = NULL;
     TRY(lone_vertices(g, ctx, &parent));
-    *count = join_all(g, parent);
-    if (*count <= 1) {
+    const frg_status status = join_all(g, ctx, parent, count);
+    if (status != FRG_OK || *count <= 1) {
         DROP(ctx, &parent);
-        return FRG_OK;
+        return status;
     }
     /* a root is the smallest of its component: it is numbered before any other asks for its
      * number */
@@ -118,7 +138,10 @@ frg_status frgi_fe_count_rank(const fe_rows *g, frg_context *ctx, frg_fe_dof how
         const int earlier = how == FRG_DOF_NAIVE || (how == FRG_DOF_FIRSTPAIR && q > 1) ? 0 : q;
         for (int p = 0; p < earlier; p++) {
             int64_t components;
-            TRY(frgi_fe_components(g, ctx, p, q, &components));
+            const frg_status status = frgi_fe_components(g, ctx, p, q, &components);
+            if (status != FRG_OK) {
+                return status;
+            }
             most = components > most ? components : most;
         }
         redundant += most;

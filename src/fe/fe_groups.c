@@ -7,6 +7,8 @@
  */
 #include "fe/fe_groups.h"
 
+#include "fe/fe_runs.h"
+
 #include <omp.h>
 #include <string.h>
 
@@ -22,6 +24,7 @@ enum {
  *  likely. */
 typedef struct {
     uint64_t a, b;
+    uint32_t rows;
     bool alone; /* all rows have the same sparse unknown, and there is one sparse factor */
 } elim_hash;
 
@@ -33,10 +36,10 @@ static inline uint64_t mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-static inline bool stands_alone(const fe_split *s, int64_t begin, int64_t end)
+static inline bool stands_alone(const fe_split *s, const fe_rows *g, int64_t begin, int64_t end)
 {
-    const int32_t *index = s->g->index + s->sparse[0];
-    const int64_t remaining = s->g->n_remaining;
+    const int32_t *index = g->index + s->sparse[0];
+    const int64_t remaining = g->n_remaining;
     int64_t i = begin + 1;
     while (s->n_sparse == 1 && i < end && index[i * remaining] == index[begin * remaining]) {
         i++;
@@ -44,11 +47,10 @@ static inline bool stands_alone(const fe_split *s, int64_t begin, int64_t end)
     return s->n_sparse == 1 && i >= end;
 }
 
-static elim_hash hash_elim(const fe_split *s, int64_t u)
+static elim_hash hash_elim(const fe_split *s, const fe_rows *g, int64_t u)
 {
-    const fe_rows *g = s->g;
     const int64_t begin = g->elim_start[u], end = g->elim_start[u + 1];
-    elim_hash h = {.alone = stands_alone(s, begin, end)};
+    elim_hash h = {.rows = (uint32_t)(end - begin), .alone = stands_alone(s, g, begin, end)};
     for (int64_t i = begin; !h.alone && i < end; i++) {
         const int32_t *index = g->index + i * g->n_remaining;
         uint64_t key = (uint64_t)(uint32_t)index[s->sparse[0]];
@@ -69,9 +71,8 @@ static elim_hash hash_elim(const fe_split *s, int64_t u)
 
 /** Distinct values of a sparse unknown among the eliminated level's rows, for short eliminated
  *  levels; rows for long ones. */
-static double distinct_estimate(const fe_split *s, int64_t u)
+static double distinct_estimate(const fe_split *s, const fe_rows *g, int64_t u)
 {
-    const fe_rows *g = s->g;
     const int64_t begin = g->elim_start[u], rows = g->elim_start[u + 1] - begin;
     if (rows > 64) {
         return (double)rows;
@@ -90,35 +91,84 @@ static double distinct_estimate(const fe_split *s, int64_t u)
     return distinct;
 }
 
-double frgi_fe_groups_estimate(const fe_rows *g, uint64_t seed)
+/** A sample of the eliminated levels, in ascending order of them. */
+typedef struct {
+    int64_t elim;
+    int draw;        /* its place in the sequence of draws */
+    double distinct; /* 0: the level contributes nothing */
+} sampled;
+
+static int compare_sampled(const void *a, const void *b, const void *user)
 {
-    const fe_split s = frgi_fe_split_factors(g);
-    elim_hash seen[SAMPLE];
+    (void)user;
+    const sampled *x = a, *y = b;
+    return x->elim != y->elim ? (x->elim < y->elim ? -1 : 1) : x->draw - y->draw;
+}
+
+static int64_t draw_sample(const fe_rows *g, uint64_t seed, sampled *at)
+{
     const int64_t sample = g->n_elim < SAMPLE ? g->n_elim : SAMPLE;
-    double products = 0;
-    int contributing = 0, repeats = 0;
     for (int64_t i = 0; i < sample; i++) {
         double v[2];
         frgi_uniforms(seed, 0, (uint64_t)i, 0, v);
-        const int64_t u = sample == g->n_elim ? i : (int64_t)(v[0] * (double)g->n_elim);
-        const elim_hash h = hash_elim(&s, u);
-        if (h.alone) {
-            continue;
-        }
-        for (int j = 0; j < contributing; j++) {
-            repeats += seen[j].a == h.a && seen[j].b == h.b;
-        }
-        seen[contributing++] = h;
-        const double d = distinct_estimate(&s, u);
-        products += d * d;
+        at[i] = (sampled){.elim = i, .draw = (int)i};
+        at[i].elim = sample == g->n_elim ? i : (int64_t)(v[0] * (double)g->n_elim);
     }
-    if (contributing == 0) {
-        return 0;
+    if (sample < g->n_elim) {
+        frgi_sort(at, sample, sizeof *at, compare_sampled, NULL);
+    }
+    return sample;
+}
+
+/** Reads the sample; *contributing and *repeats: levels with sparse unknowns, and pairs of them
+ *  with equal rows. */
+static frg_status read_sample(const fe_split *s, frg_context *ctx, int64_t sample, sampled *at,
+                              int *contributing, int *repeats)
+{
+    elim_hash seen[SAMPLE];
+    int64_t i = 0;
+    *contributing = *repeats = 0;
+    fe_runs runs = frgi_fe_runs(s->g, ctx);
+    for (const fe_rows *w; i < sample && (w = frgi_fe_runs_next(&runs));) {
+        for (; i < sample && at[i].elim < w->at.elim + w->n_elim; i++) {
+            const int64_t u = at[i].elim - w->at.elim;
+            const elim_hash h = hash_elim(s, w, u);
+            if (h.alone) {
+                continue;
+            }
+            for (int j = 0; j < *contributing; j++) {
+                *repeats += seen[j].a == h.a && seen[j].b == h.b;
+            }
+            seen[(*contributing)++] = h;
+            at[i].distinct = distinct_estimate(s, w, u);
+        }
+    }
+    return frgi_fe_runs_close(&runs);
+}
+
+frg_status frgi_fe_groups_estimate(const fe_rows *g, frg_context *ctx, double *products)
+{
+    const fe_split s = frgi_fe_split_factors(g);
+    sampled at[SAMPLE];
+    double squares[SAMPLE], sum = 0;
+    int contributing, repeats;
+    const int64_t sample = draw_sample(g, frg_seed(ctx), at);
+    const frg_status status = read_sample(&s, ctx, sample, at, &contributing, &repeats);
+    *products = 0;
+    if (status != FRG_OK || contributing == 0) {
+        return status;
+    }
+    for (int64_t i = 0; i < sample; i++) {
+        squares[at[i].draw] = at[i].distinct * at[i].distinct;
+    }
+    for (int64_t i = 0; i < sample; i++) {
+        sum += squares[i];
     }
     const double levels = (double)g->n_elim * contributing / (double)sample;
     /* m draws from k equal groups show m^2 / 2k equal pairs */
     const double groups = repeats > 0 ? 0.5 * contributing * contributing / repeats : levels;
-    return products / contributing * (groups < levels ? groups : levels);
+    *products = sum / contributing * (groups < levels ? groups : levels);
+    return FRG_OK;
 }
 
 /* ---- merging eliminated levels into groups -------------------------------------------------- */
@@ -162,8 +212,9 @@ static void merge_share(const elim_hash *hash, int64_t n_elim, int worker, int w
     }
 }
 
-/** hash[u] of all eliminated levels, and how many of them each thread owns. */
-static void hash_levels(const fe_split *s, int workers, elim_hash *hash, int64_t *counts)
+/** hash[u] of all eliminated levels of g, and how many of them each thread owns more. */
+static void hash_levels(const fe_split *s, const fe_rows *g, int workers, elim_hash *hash,
+                        int64_t *counts)
 {
     int64_t counted[MAX_WORKERS][MAX_WORKERS] = {
         {0}}; /* by the thread that hashes and the one that merges */
@@ -171,8 +222,8 @@ static void hash_levels(const fe_split *s, int workers, elim_hash *hash, int64_t
     {
         int64_t mine[MAX_WORKERS] = {0};
 #pragma omp for schedule(static)
-        for (int64_t u = 0; u < s->g->n_elim; u++) {
-            hash[u] = hash_elim(s, u);
+        for (int64_t u = 0; u < g->n_elim; u++) {
+            hash[u] = hash_elim(s, g, u);
             if (!hash[u].alone) {
                 mine[worker_of(&hash[u], workers)]++;
             }
@@ -184,6 +235,16 @@ static void hash_levels(const fe_split *s, int workers, elim_hash *hash, int64_t
             counts[p] += counted[t][p];
         }
     }
+}
+
+static frg_status hash_all(frg_context *ctx, const fe_split *s, int workers, elim_hash *hash,
+                           int64_t *counts)
+{
+    fe_runs runs = frgi_fe_runs(s->g, ctx);
+    for (const fe_rows *w; (w = frgi_fe_runs_next(&runs));) {
+        hash_levels(s, w, workers, hash + w->at.elim, counts);
+    }
+    return frgi_fe_runs_close(&runs);
 }
 
 /** Threads find groups apart; the eliminated levels that are the first of their groups do not
@@ -199,8 +260,11 @@ static frg_status merge_levels(frg_context *ctx, const fe_split *s, int threads,
     frg_status status;
     TRY_TO(done, NEW(ctx, &hash, n_elim, "hashes of the eliminated levels"));
     TRY_TO(done, NEW0(ctx, &times, n_elim, "groups of eliminated levels"));
-    hash_levels(s, workers, hash, counts);
     int64_t contributing = 0;
+    status = hash_all(ctx, s, workers, hash, counts);
+    if (status != FRG_OK) {
+        goto done;
+    }
     for (int p = 0; p < workers; p++) {
         capacity[p] = 16;
         while (capacity[p] < 2 * counts[p]) {
@@ -213,6 +277,7 @@ static frg_status merge_levels(frg_context *ctx, const fe_split *s, int threads,
     TRY_TO(done, NEW(ctx, &table, slots, "groups of eliminated levels"));
     TRY_TO(done, NEW(ctx, &c->elim, contributing + 1, "groups of eliminated levels"));
     TRY_TO(done, NEW(ctx, &c->times, contributing + 1, "groups of eliminated levels"));
+    TRY_TO(done, NEW(ctx, &c->rows, contributing + 1, "groups of eliminated levels"));
 #pragma omp parallel for num_threads(workers) schedule(static, 1)
     for (int p = 0; p < workers; p++) {
         merge_share(hash, n_elim, p, workers, table + first[p], capacity[p], times);
@@ -221,6 +286,7 @@ static frg_status merge_levels(frg_context *ctx, const fe_split *s, int threads,
          u++) { /* without a jump that depends on times */
         c->elim[c->n] = u;
         c->times[c->n] = times[u];
+        c->rows[c->n] = hash[u].rows;
         c->n += times[u] > 0;
     }
 done:
@@ -234,10 +300,9 @@ done:
 
 /** Members of one group, in order of first appearance; place[level] marks those seen (group +
  *  1). */
-static int64_t list_members(const fe_split *s, int64_t elim, int64_t tag, int64_t *seen,
-                            int32_t *place, fe_member *out)
+static int64_t list_members(const fe_split *s, const fe_rows *g, int64_t elim, int64_t tag,
+                            int64_t *seen, int32_t *place, fe_member *out)
 {
-    const fe_rows *g = s->g;
     int64_t count = 0;
     for (int64_t i = g->elim_start[elim]; i < g->elim_start[elim + 1]; i++) {
         const double w = g->weight ? g->weight[i] : 1;
@@ -268,36 +333,94 @@ static double elim_weight(const fe_rows *g, int64_t elim)
 /** The groups that one thread lists. */
 typedef struct {
     int64_t begin, end;
+    int64_t next;     /* the first that is not listed yet */
+    int64_t first;    /* where its members go */
     int64_t capacity; /* members at most */
     int64_t *seen;    /* n_reduced: markers; then where its groups go in each level's list */
     int32_t *place;   /* n_reduced */
 } share;
 
-/** Members of the share's groups, from `first` on; seen[l] <- how many of these groups have level
- *  l. */
-static void list_share(const fe_split *s, fe_groups *m, const share *p, int64_t first)
+/** Copies the rows of group c. */
+static void keep_rows(const fe_rows *g, int64_t elim, int64_t c, fe_groups *m)
 {
-    const fe_rows *g = s->g;
-    for (int64_t c = p->begin; c < p->end; c++) {
-        const int64_t u = m->elim[c];
-        if (c + 2 * FE_ELIM_AHEAD <
-            p->end) { /* the first members of successive groups are some levels apart */
-            const int64_t soon = m->elim[c + FE_ELIM_AHEAD], later = m->elim[c + 2 * FE_ELIM_AHEAD];
+    const int64_t from = g->elim_start[elim], to = m->kept_start[c];
+    memcpy(m->kept_index + to * g->n_remaining, g->index + from * g->n_remaining,
+           m->rows[c] * (size_t)g->n_remaining * sizeof *g->index);
+    if (g->weight) {
+        memcpy(m->kept_weight + to, g->weight + from, m->rows[c] * sizeof *g->weight);
+    }
+}
+
+/** Members of those groups of the share whose first eliminated levels lie in the window. */
+static void list_share(const fe_split *s, const fe_rows *w, fe_groups *m, share *p)
+{
+    const fe_rows *const g = w;
+    const int64_t base = w->at.elim, end = base + g->n_elim;
+    int64_t c = p->next, first = p->first;
+    for (; c < p->end && m->elim[c] < end; c++) {
+        const int64_t u = m->elim[c] - base;
+        if (c + 2 * FE_ELIM_AHEAD < p->end && m->elim[c + 2 * FE_ELIM_AHEAD] < end) {
+            /* the first members of successive groups are some levels apart */
+            const int64_t soon = m->elim[c + FE_ELIM_AHEAD] - base,
+                          later = m->elim[c + 2 * FE_ELIM_AHEAD] - base;
             __builtin_prefetch(&g->index[g->elim_start[soon] * g->n_remaining], 0);
             __builtin_prefetch(&g->elim_start[later], 0);
             __builtin_prefetch(&g->elim_inverse[later], 0);
         }
-        const int64_t count = list_members(s, u, c + 1, p->seen, p->place, m->members + first);
+        const int64_t count = list_members(s, g, u, c + 1, p->seen, p->place, m->members + first);
         m->of[c] = (fe_group_sums){.start = first,
                                    .end = first + count,
                                    .factor = m->times[c] * g->elim_inverse[u],
                                    .total_weight = elim_weight(g, u)};
         first += count;
+        if (m->kept_start) {
+            keep_rows(g, u, c, m);
+        }
     }
-    memset(p->seen, 0, (size_t)g->n_reduced * sizeof *p->seen);
-    for (int64_t j = p->begin < p->end ? m->of[p->begin].start : first; j < first; j++) {
+    p->next = c;
+    p->first = first;
+}
+
+/** seen[l] <- how many of the share's groups have level l. */
+static void count_share(const fe_split *s, const fe_groups *m, const share *p)
+{
+    memset(p->seen, 0, (size_t)s->g->n_reduced * sizeof *p->seen);
+    for (int64_t j = p->begin < p->end ? m->of[p->begin].start : p->first; j < p->first; j++) {
         p->seen[m->members[j].level]++;
     }
+}
+
+/** Room for the rows of the groups, where these are read once more. */
+static frg_status keep_groups(frg_context *ctx, const fe_split *s, fe_groups *m)
+{
+    if (!s->g->source || s->n_sparse <= 1) {
+        return FRG_OK;
+    }
+    int64_t rows = 0;
+    TRY(NEW(ctx, &m->kept_start, m->n, "rows of the groups"));
+    for (int64_t c = 0; c < m->n; c++) {
+        m->kept_start[c] = rows;
+        rows += m->rows[c];
+    }
+    TRY(NEW(ctx, &m->kept_index, rows * s->g->n_remaining, "rows of the groups"));
+    if (s->g->weighted) {
+        TRY(NEW(ctx, &m->kept_weight, rows, "rows of the groups"));
+    }
+    return FRG_OK;
+}
+
+/** Members of all groups, window after window. */
+static frg_status list_shares(frg_context *ctx, const fe_split *s, fe_groups *m, int workers,
+                              share *work)
+{
+    fe_runs runs = frgi_fe_runs(s->g, ctx);
+    for (const fe_rows *w; (w = frgi_fe_runs_next(&runs));) {
+#pragma omp parallel for num_threads(workers) schedule(static, 1)
+        for (int t = 0; t < workers; t++) {
+            list_share(s, w, m, &work[t]);
+        }
+    }
+    return frgi_fe_runs_close(&runs);
 }
 
 /** Members and inverted lists of all groups; threads list stretches of the groups. */
@@ -311,25 +434,31 @@ static frg_status list_groups(frg_context *ctx, const fe_split *s, int threads, 
     frg_status status;
     for (int t = 0; t < workers; t++) {
         work[t] = (share){.begin = n * t / workers, .end = n * (t + 1) / workers};
+        work[t].next = work[t].begin;
         TRY_TO(done, NEW0(ctx, &work[t].seen, g->n_reduced, "markers"));
         TRY_TO(done, NEW(ctx, &work[t].place, g->n_reduced, "markers"));
     }
 #pragma omp parallel for num_threads(workers) schedule(static, 1)
     for (int t = 0; t < workers; t++) {
         for (int64_t c = work[t].begin; c < work[t].end; c++) {
-            const int64_t u = m->elim[c];
-            work[t].capacity += (g->elim_start[u + 1] - g->elim_start[u]) * s->n_sparse;
+            work[t].capacity += (int64_t)m->rows[c] * s->n_sparse;
         }
     }
     for (int t = 0; t < workers; t++) {
+        work[t].first = first[t];
         first[t + 1] = first[t] + work[t].capacity;
     }
     TRY_TO(done, NEW(ctx, &m->of, n, "groups"));
     TRY_TO(done, NEW(ctx, &m->members, first[workers], "group members"));
     TRY_TO(done, NEW(ctx, &m->level_start, g->n_reduced + 1, "groups of levels"));
+    TRY_TO(done, keep_groups(ctx, s, m));
+    status = list_shares(ctx, s, m, workers, work);
+    if (status != FRG_OK) {
+        goto done;
+    }
 #pragma omp parallel for num_threads(workers) schedule(static, 1)
     for (int t = 0; t < workers; t++) {
-        list_share(s, m, &work[t], first[t]);
+        count_share(s, m, &work[t]);
     }
     int64_t used = 0;
     for (int64_t l = 0; l < g->n_reduced; l++) {
@@ -361,15 +490,18 @@ done:
 frg_status frgi_fe_groups_create(fe_groups *m, frg_context *ctx, const fe_split *s, int threads)
 {
     m->levels = s->g->n_reduced;
-    TRY(merge_levels(ctx, s, threads, m));
-    TRY(list_groups(ctx, s, threads, m));
-    return FRG_OK;
+    const frg_status status = merge_levels(ctx, s, threads, m);
+    return status == FRG_OK ? list_groups(ctx, s, threads, m) : status;
 }
 
 void frgi_fe_groups_destroy(fe_groups *m, frg_context *ctx)
 {
     DROP(ctx, &m->elim);
     DROP(ctx, &m->times);
+    DROP(ctx, &m->rows);
+    DROP(ctx, &m->kept_start);
+    DROP(ctx, &m->kept_index);
+    DROP(ctx, &m->kept_weight);
     DROP(ctx, &m->of);
     DROP(ctx, &m->members);
     DROP(ctx, &m->level_start);

@@ -34,20 +34,27 @@ typedef struct {
     int64_t n;
     int64_t *elim;     /* n: the first of each group, ascending */
     double *times;     /* n: t_c */
+    uint32_t *rows;    /* n: rows of an eliminated level of the group */
     fe_group_sums *of; /* n */
     fe_member *members;
     int64_t levels;       /* n_reduced */
     int64_t *level_start; /* levels + 1 */
     int32_t *level_group; /* groups of each level, ascending */
+    /* rows of each group's first eliminated level where several factors are sparse and the rows are
+     * not in memory; else NULL: they are the plan's */
+    int64_t *kept_start; /* n */
+    int32_t *kept_index; /* x n_remaining */
+    double *kept_weight; /* NULL: all 1 */
 } fe_groups;
 
 /** m must be zeroed before; what was built is the caller's to destroy after a failure too. */
 FRG_MUST_USE frg_status frgi_fe_groups_create(fe_groups *m, frg_context *ctx, const fe_split *s,
                                               int threads);
 void frgi_fe_groups_destroy(fe_groups *m, frg_context *ctx);
-/** Products c c' that remain after merging, guessed from a sample of eliminated levels: what S
- *  would cost. */
-double frgi_fe_groups_estimate(const fe_rows *g, uint64_t seed);
+/** *products <- products c c' that remain after merging, guessed from a sample of eliminated
+ *  levels: what S would cost. */
+FRG_MUST_USE frg_status frgi_fe_groups_estimate(const fe_rows *g, frg_context *ctx,
+                                                double *products);
 
 #pragma GCC visibility pop
 #endif

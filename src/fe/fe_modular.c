@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "fe/fe_graph.h"
+#include "fe/fe_runs.h"
 #include "sparse/prime.h"
 
 enum { SMALL_LEVELS = 256, DEPENDENT_LIMIT = 64 };
@@ -202,13 +203,18 @@ static uint64_t product_of(const field *m, const int32_t *row)
     return sum;
 }
 
-/** The rank of what all rows leave. */
-static void take_rows(field *m)
+/** Where the search for independent vectors stands. */
+typedef struct {
+    int64_t dependent; /* vectors, in turn */
+    bool drawn;        /* rows are tried by their products */
+} search;
+
+/** The rank of what the rows of g leave. */
+static void take_rows(field *m, const fe_rows *g, search *at)
 {
-    const fe_rows *const g = m->g;
     const int64_t limit = m->width > DEPENDENT_LIMIT ? m->width : DEPENDENT_LIMIT;
-    int64_t dependent = 0; /* in turn */
-    bool drawn = false;
+    int64_t dependent = at->dependent;
+    bool drawn = at->drawn;
     for (int64_t u = 0; u < g->n_elim && m->rank < m->bound && m->work <= WORK_MOST; u++) {
         const int32_t *const first = g->index + g->elim_start[u] * g->n_remaining, *row = first;
         uint64_t want = drawn ? product_of(m, first) : 0;
@@ -227,6 +233,42 @@ static void take_rows(field *m)
             }
         }
     }
+    *at = (search){dependent, drawn};
+}
+
+/** Joins the trees along the rows of g; returns how many pairs were joined, at most `most`. */
+static int64_t join_rows(field *m, const fe_rows *g, int64_t most)
+{
+    int64_t joined = 0;
+    for (int64_t u = 0; u < g->n_elim && joined < most && m->work <= WORK_MOST; u++) {
+        const int32_t *first = g->index + g->elim_start[u] * g->n_remaining;
+        for (int64_t i = g->elim_start[u] + 1; i < g->elim_start[u + 1]; i++) {
+            joined += join_row(m, g->index + i * g->n_remaining, first);
+        }
+    }
+    return joined;
+}
+
+/** *joined <- the pairs that all rows join, then m->rank. */
+static frg_status take_all(field *m, frg_context *ctx, int64_t *joined)
+{
+    fe_runs runs = frgi_fe_runs(m->g, ctx);
+    for (const fe_rows *w;
+         *joined < m->levels - 1 && m->work <= WORK_MOST && (w = frgi_fe_runs_next(&runs));) {
+        *joined += join_rows(m, w, m->levels - 1 - *joined);
+    }
+    const frg_status status = frgi_fe_runs_close(&runs);
+    if (status != FRG_OK) {
+        return status;
+    }
+    flatten(m);
+    search at = {0};
+    runs = frgi_fe_runs(m->g, ctx);
+    for (const fe_rows *w;
+         m->rank < m->bound && m->work <= WORK_MOST && (w = frgi_fe_runs_next(&runs));) {
+        take_rows(m, w, &at);
+    }
+    return frgi_fe_runs_close(&runs);
 }
 
 /* ---- the count ------------------------------------------------------------------------------- */
@@ -296,15 +338,8 @@ frg_status frgi_fe_modular_rank(const fe_rows *g, frg_context *ctx, int64_t *ran
     lay_out(&memory, &m);
     prepare(&m);
     int64_t joined = 0;
-    for (int64_t u = 0; u < g->n_elim && joined < m.levels - 1 && m.work <= WORK_MOST; u++) {
-        const int32_t *first = g->index + g->elim_start[u] * g->n_remaining;
-        for (int64_t i = g->elim_start[u] + 1; i < g->elim_start[u + 1]; i++) {
-            joined += join_row(&m, g->index + i * g->n_remaining, first);
-        }
-    }
-    flatten(&m);
-    take_rows(&m);
-    *rank = m.work <= WORK_MOST ? g->n_elim + joined + m.rank : -1;
+    const frg_status status = take_all(&m, ctx, &joined);
+    *rank = status == FRG_OK && m.work <= WORK_MOST ? g->n_elim + joined + m.rank : -1;
     frgi_arena_close(&memory, ctx);
-    return FRG_OK;
+    return status;
 }

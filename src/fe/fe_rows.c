@@ -1,5 +1,4 @@
-/* fe_rows.c - reads codes and weights into the layout of fe_rows.h, and runs the passes over all
- * chunks.
+/* fe_rows.c - reads codes and weights into the layout of fe_rows.h.
  *
  * Cost: two passes over the codes, one that scans and one that lays out; data that are sorted by
  * their largest factor, as panels are, keep their order and nothing but compact reduced indices is
@@ -429,6 +428,7 @@ frg_status frgi_fe_rows_create(fe_rows *g, frg_context *ctx, const frg_array *co
     frgi_weight_range range = {0};
     frg_status status;
     g->weight_root = 1;
+    g->weighted = weights != NULL;
     TRY_TO(done, NEW0(ctx, &f, c.q, "factors"));
     TRY_TO(done, NEW0(ctx, &g->factor, c.q, "factors"));
     if (weights) {
@@ -458,6 +458,7 @@ void frgi_fe_rows_shape(fe_rows *g, int elim_factor, bool weighted)
     static double weight;
     g->order = &order;
     g->elim_level = &level;
+    g->weighted = weighted;
     g->weight = weighted ? &weight : NULL;
     g->elim_factor = elim_factor;
     g->n_remaining = g->n_factors - 1;
@@ -490,118 +491,4 @@ void frgi_fe_rows_destroy(fe_rows *g, frg_context *ctx)
     DROP(ctx, &g->level_weight);
     DROP(ctx, &g->level_inverse);
     DROP(ctx, &g->chunk_elim);
-}
-
-/* ---- the passes ------------------------------------------------------------------------------ */
-
-#pragma GCC visibility push(hidden)
-DECLARE_LEVELS(fe_row_ops[2][FE_LANE_KINDS], frgi_fe_row_table);
-#pragma GCC visibility pop
-
-const fe_row_ops *frgi_fe_row_ops(frgi_isa isa, int f32, int kind)
-{
-    static const fe_row_ops(*const tables[ISA_COUNT])[FE_LANE_KINDS] =
-        EACH_LEVEL(frgi_fe_row_table);
-    return &tables[isa][f32][kind];
-}
-
-void frgi_fe_row_work_layout(frgi_arena *a, const fe_rows *g, int lanes, fe_row_work *w)
-{
-    w->partial =
-        TAKE(a, double, frgi_mul((size_t)g->n_chunks * (size_t)g->n_reduced, (size_t)lanes * 2));
-    w->moments = TAKE(a, fe_moments, g->n_chunks);
-    w->audit = TAKE(a, fe_elim_audit, g->n_chunks);
-}
-
-void frgi_fe_add_pairs(const fe_rows *g, fe_add_pairs *add, const double *pairs, int threads,
-                       double *to)
-{
-    enum { PIECE = 512 };
-    const int64_t pieces = (g->n_reduced + PIECE - 1) / PIECE;
-#pragma omp parallel for num_threads(threads) schedule(static) if (g->n_chunks > 1 && pieces > 16)
-    for (int64_t p = 0; p < pieces; p++) {
-        const int64_t end = (p + 1) * PIECE;
-        add(g, p * PIECE, end < g->n_reduced ? end : g->n_reduced, pairs, to);
-    }
-}
-
-/** to[j] = sum over chunks of partial[chunk][j], chunk after chunk, j < length. */
-static void add_chunks(const fe_rows *g, const double *partial, int threads, int64_t length,
-                       double *to)
-{
-    enum { PIECE = 2048 };
-    const int64_t pieces = (length + PIECE - 1) / PIECE;
-#pragma omp parallel for num_threads(threads) schedule(static) if (g->n_chunks > 1 && pieces > 16)
-    for (int64_t p = 0; p < pieces; p++) {
-        const int64_t begin = p * PIECE, end = begin + PIECE < length ? begin + PIECE : length;
-        for (int64_t j = begin; j < end; j++) {
-            to[j] = partial[j];
-        }
-        for (int k = 1; k < g->n_chunks; k++) {
-            for (int64_t j = begin; j < end; j++) {
-                to[j] += partial[k * length + j];
-            }
-        }
-    }
-}
-
-/** Moments of two sets of rows from the moments of each (Chan, Golub, LeVeque 1983), lane by
- *  lane. */
-static void merge_moments(fe_moments *t, const fe_moments *m, int lanes)
-{
-    for (int k = 0; k < lanes; k++) {
-        const double gap = m->shift[k] - t->shift[k];
-        t->square[k] += m->square[k] + 2 * gap * m->sum[k] + gap * gap * m->weight[k];
-        t->sum[k] += m->sum[k] + gap * m->weight[k];
-        t->weight[k] += m->weight[k];
-        t->within[k] += m->within[k];
-        t->max_abs[k] = m->max_abs[k] > t->max_abs[k] ? m->max_abs[k] : t->max_abs[k];
-    }
-}
-
-void frgi_fe_rhs(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, int threads,
-                 int lanes, const fe_block *x, double *b, fe_moments *total)
-{
-    const int64_t length = g->n_reduced * lanes;
-#pragma omp parallel for num_threads(threads) schedule(static, 1) if (g->n_chunks > 1)
-    for (int k = 0; k < g->n_chunks; k++) {
-        memset(w->partial + k * length, 0, (size_t)length * sizeof(double));
-        memset(&w->moments[k], 0, sizeof w->moments[k]);
-        if (g->chunk_elim[k] < g->chunk_elim[k + 1]) {
-            ops->rhs(g, k, x, w->partial + k * length, &w->moments[k]);
-        }
-    }
-    add_chunks(g, w->partial, threads, length, b);
-    *total = w->moments[0];
-    for (int k = 1; k < g->n_chunks; k++) {
-        merge_moments(total, &w->moments[k], lanes);
-    }
-}
-
-static void merge_audits(fe_elim_audit *t, const fe_elim_audit *m, int lanes)
-{
-    for (int k = 0; k < lanes; k++) {
-        t->square[k] += m->square[k];
-        t->gradient[k] += m->gradient[k];
-        t->worst[k] = m->mean[k] > t->mean[k] ? m->worst[k] : t->worst[k];
-        t->mean[k] = m->mean[k] > t->mean[k] ? m->mean[k] : t->mean[k];
-        t->effect[k] = m->effect[k] > t->effect[k] ? m->effect[k] : t->effect[k];
-    }
-}
-
-void frgi_fe_residual(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, int threads,
-                      int lanes, const fe_block *x, const fe_block *out, const double *a, double *s,
-                      double *elim_effect, fe_elim_audit *total)
-{
-    const int64_t length = 2 * g->n_reduced * lanes;
-#pragma omp parallel for num_threads(threads) schedule(static, 1) if (g->n_chunks > 1)
-    for (int k = 0; k < g->n_chunks; k++) {
-        memset(&w->audit[k], 0, sizeof w->audit[k]);
-        ops->residual(g, k, x, out, a, w->partial + k * length, elim_effect, &w->audit[k]);
-    }
-    frgi_fe_add_pairs(g, ops->add_pairs, w->partial, threads, s);
-    *total = w->audit[0];
-    for (int k = 1; k < g->n_chunks; k++) {
-        merge_audits(total, &w->audit[k], lanes);
-    }
 }

@@ -43,6 +43,14 @@ typedef struct {
     int64_t first;  /* its first reduced unknown; -1 for the eliminated levels */
 } fe_factor;
 
+/** Where a window of fe_runs.h stands among the rows of its plan; all 0 for the plan's own. */
+typedef struct {
+    int64_t row, elim; /* its first */
+    int chunk;         /* the plan's chunk that is its chunk 0 */
+    bool continues;    /* chunk 0 began in the window before */
+    bool goes_on;      /* the last chunk goes on in the next window */
+} fe_place;
+
 typedef struct {
     int64_t n; /* rows */
     int n_factors;
@@ -56,12 +64,14 @@ typedef struct {
     double *elim_inverse;  /* 1 / N_u, 0 where N_u = 0 */
     int32_t *index;        /* (n + FE_ROWS_AHEAD) x n_remaining, zeros at the end */
     uint32_t *order;       /* row -> caller's row, zeros at the end; NULL: the same */
+    bool weighted;         /* rows have weights */
     double *weight;        /* n in row order, brought near 1; NULL: all 1 */
     double weight_root;    /* of the least positive one, 1 at most */
     double *level_weight;  /* R: N_l */
     double *level_inverse; /* R: 1 / N_l, 0 where N_l = 0 */
     int n_chunks;
-    int64_t *chunk_elim;                /* n_chunks + 1: first eliminated level of each chunk */
+    int64_t *chunk_elim; /* n_chunks + 1: first eliminated level of each chunk */
+    fe_place at;
     const struct fe_run_source *source; /* where rows that are not in memory lie (fe_runs.h) */
 } fe_rows;
 
@@ -87,6 +97,7 @@ typedef struct {
 
 /** Sums over the rows of one chunk, one value a lane. */
 typedef struct {
+    int64_t rows;                 /* so far; all 0: the chunk begins */
     double weight[FE_MAX_LANES];  /* sum of w */
     double shift[FE_MAX_LANES];   /* a value near the column's mean */
     double sum[FE_MAX_LANES];     /* sum of w (x - shift) */
@@ -97,6 +108,7 @@ typedef struct {
 
 /** The eliminated levels' share of the audit of a residual, one value a lane. */
 typedef struct {
+    int64_t rows;                  /* so far; all 0: the chunk begins */
     double square[FE_MAX_LANES];   /* sum of w r^2 */
     double gradient[FE_MAX_LANES]; /* sum over eliminated levels of (sum w r)^2 / N_u */
     double mean[FE_MAX_LANES];     /* largest |eliminated level's mean of r| */
@@ -108,7 +120,8 @@ typedef struct {
 typedef void fe_add_pairs(const fe_rows *g, int64_t begin, int64_t end, const double *pairs,
                           double *to);
 
-/** The passes over one chunk; every array of reduced unknowns is R x lanes, row-major. */
+/** The passes over one chunk; every array of reduced unknowns is R x lanes, row-major.  A chunk that
+ *  continues from the window before adds to what that has left in pairs, moments and audit. */
 typedef struct {
     /** partial += D_r' W (I - P_1) x, and the moments of x */
     void (*rhs)(const fe_rows *g, int chunk, const fe_block *x, double *partial, fe_moments *m);
@@ -152,6 +165,17 @@ void frgi_fe_rhs(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, 
 void frgi_fe_residual(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, int threads,
                       int lanes, const fe_block *x, const fe_block *out, const double *a, double *s,
                       double *elim_effect, fe_elim_audit *total);
+/** The same window by window (fe_runs.h), then the totals; x, out and elim_effect begin with the
+ *  window's first row and eliminated level. */
+void frgi_fe_rhs_window(const fe_rows *window, const fe_row_ops *ops, const fe_row_work *w,
+                        int threads, int lanes, const fe_block *x);
+void frgi_fe_rhs_total(const fe_rows *g, const fe_row_work *w, int threads, int lanes, double *b,
+                       fe_moments *total);
+void frgi_fe_residual_window(const fe_rows *window, const fe_row_ops *ops, const fe_row_work *w,
+                             int threads, int lanes, const fe_block *x, const fe_block *out,
+                             const double *a, double *elim_effect);
+void frgi_fe_residual_total(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w,
+                            int threads, int lanes, double *s, fe_elim_audit *total);
 /** to (R x lanes) <- the sums in all chunks' pairs, chunk after chunk. */
 void frgi_fe_add_pairs(const fe_rows *g, fe_add_pairs *add, const double *pairs, int threads,
                        double *to);

@@ -121,9 +121,12 @@ INLINE void RN(rhs_body)(const fe_rows *g, int chunk, const fe_block *x, double 
     const double *weight = plain ? NULL : g->weight;
     const int64_t first = g->chunk_elim[chunk], last = g->chunk_elim[chunk + 1];
     const int64_t first_row = g->elim_start[first];
-    const vec shift = RN(load)(x, order ? order[first_row] : first_row, live, adjacent);
-    vec sum = FN(zero)(), square = FN(zero)(), within = FN(zero)(), max_abs = FN(zero)();
-    double total_weight = 0;
+    const vec shift = m->rows > 0
+                          ? FN(at)(m->shift, 0)
+                          : RN(load)(x, order ? order[first_row] : first_row, live, adjacent);
+    vec sum = FN(at)(m->sum, 0), square = FN(at)(m->square, 0), within = FN(at)(m->within, 0),
+        max_abs = FN(at)(m->max_abs, 0);
+    double total_weight = m->weight[0];
     const int32_t *const all = g->index;
     const int64_t *const start = g->elim_start;
     const double *const inverses = g->elim_inverse;
@@ -159,6 +162,7 @@ INLINE void RN(rhs_body)(const fe_rows *g, int chunk, const fe_block *x, double 
         within += deviation;
         square += deviation + n_u * c * c;
     }
+    m->rows += start[last] - first_row;
     FN(spill)(m->shift, shift);
     FN(spill)(m->sum, sum);
     FN(spill)(m->square, square);
@@ -187,7 +191,8 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *in, c
     const uint32_t *order = plain ? NULL : g->order;
     const double *weight = plain ? NULL : g->weight;
     const fe_block block_in = *in, block_out = *to, *const x = &block_in, *const out = &block_out;
-    vec square = FN(zero)(), gradient = FN(zero)(), worst = FN(zero)(), effect = FN(zero)();
+    vec square = FN(at)(audit->square, 0), gradient = FN(at)(audit->gradient, 0),
+        worst = FN(at)(audit->mean, 0), effect = FN(at)(audit->effect, 0);
     const int32_t *const all = g->index;
     const int64_t *const start = g->elim_start;
     const double *const inverses = g->elim_inverse;
@@ -199,9 +204,10 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *in, c
     if (streams) {
         stream_open(&stream, out->base + start[first] * out->row * (int64_t)sizeof(real));
     }
-    for (int k = 0; k < LANES; k++) {
-        audit->worst[k] = first;
+    for (int k = 0; k < LANES && audit->rows == 0; k++) {
+        audit->worst[k] = first + g->at.elim;
     }
+    audit->rows += start[last] - start[first];
 
     for (int64_t u = first; u < last; u++) {
         const int64_t begin = start[u], end = start[u + 1];
@@ -247,7 +253,7 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *in, c
         gradient += left * left * inverse;
         if (FN(any_larger)(level_mean, worst)) {
             for (int k = 0; k < LANES; k++) {
-                audit->worst[k] = level_mean[k] > worst[k] ? u : audit->worst[k];
+                audit->worst[k] = level_mean[k] > worst[k] ? u + g->at.elim : audit->worst[k];
             }
             worst = FN(larger)(worst, level_mean);
         }
@@ -317,7 +323,7 @@ static void RN(residual)(const fe_rows *g, int chunk, const fe_block *x, const f
                          const double *a, double *pairs, double *elim_effect, fe_elim_audit *audit)
 {
     const RN(layout) in = RN(layout_of)(g, x);
-    for (int64_t l = 0; l < g->n_reduced; l++) {
+    for (int64_t l = 0; l < g->n_reduced && audit->rows == 0; l++) {
         FN(open_pair)(pairs, l, FN(at)(a, l), FN(zero)());
     }
     switch (in == RN(layout_of)(g, out) ? in : RN(GENERAL)) {

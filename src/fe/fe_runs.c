@@ -6,7 +6,7 @@ fe_runs frgi_fe_runs(const fe_rows *g, frg_context *ctx)
     return (fe_runs){.g = g, .ctx = ctx, .status = FRG_OK, .next_elim = -1};
 }
 
-const fe_window *frgi_fe_runs_next(fe_runs *r)
+const fe_rows *frgi_fe_runs_next(fe_runs *r)
 {
     const fe_rows *const g = r->g;
     const int64_t elim = r->next_elim < 0 ? 0 : r->next_elim;
@@ -14,12 +14,12 @@ const fe_window *frgi_fe_runs_next(fe_runs *r)
         return NULL;
     }
     if (!g->source) {
-        r->window = (fe_window){.rows = *g};
         r->next_elim = g->n_elim;
-        return &r->window;
+        return g;
     }
+    r->window = *g;
     r->status = g->source->read(g->source->state, r->ctx, elim, &r->window);
-    r->next_elim = elim + r->window.rows.n_elim;
+    r->next_elim = elim + r->window.n_elim;
     return r->status == FRG_OK ? &r->window : NULL;
 }
 

@@ -5,8 +5,8 @@
  * a buffer holds.
  *
  *     fe_runs runs = frgi_fe_runs(g, ctx);
- *     for (const fe_window *w; (w = frgi_fe_runs_next(&runs));) {
- *         ... w->rows ...
+ *     for (const fe_rows *w; (w = frgi_fe_runs_next(&runs));) {
+ *         ...
  *     }
  *     status = frgi_fe_runs_close(&runs);
  *
@@ -20,26 +20,17 @@
 
 #pragma GCC visibility push(hidden)
 
-/** Eliminated levels one after the other with all their rows.
- *
- *  rows   as if the window were all there is: n, n_elim, elim_start (from 0), elim_level,
- *         elim_inverse, index, order, weight, n_chunks and chunk_elim (from 0) are the window's;
- *         n_factors, factor, n_remaining, n_reduced, level_weight, level_inverse are the plan's.
- *         index and order may be read FE_ROWS_AHEAD rows past the end. */
-typedef struct {
-    fe_rows rows;
-    int64_t first_row, first_elim; /* of the plan, where the window begins */
-    int first_chunk;               /* the chunk of the plan that is the window's chunk 0 */
-    bool continues;                /* chunk 0 began in the window before */
-    bool goes_on;                  /* the last chunk goes on in the next one */
-} fe_window;
+/* A window is an fe_rows as if its rows were all there is.  n, n_elim, elim_start (from 0),
+ * elim_level, elim_inverse, index, order, weight, n_chunks and chunk_elim (from 0) are its own, `at`
+ * says where it stands; n_factors, factor, n_remaining, n_reduced, weighted, level_weight,
+ * level_inverse are the plan's.  index and order may be read FE_ROWS_AHEAD rows past the end. */
 
 /** Where rows lie that are not in memory: `source` of fe_rows. */
 struct fe_run_source {
-    /** *w <- a window that begins with eliminated level `elim` of the plan; it and what it points
-     *  to hold until the next call.  Levels come in ascending order, or 0: from the start again.
+    /** *w, which is the plan's, <- a window that begins with eliminated level `elim`; what it points
+     *  to holds until the next call.  Levels come in ascending order, or 0: from the start again.
      *  FRG_OK, a failure, FRG_INTERRUPTED or FRG_TIME_LIMIT, for which it looks itself. */
-    frg_status (*read)(void *state, frg_context *ctx, int64_t elim, fe_window *w);
+    frg_status (*read)(void *state, frg_context *ctx, int64_t elim, fe_rows *w);
     /** The reader has closed; what was read ahead may be dropped. */
     void (*rest)(void *state);
     void *state;
@@ -51,13 +42,13 @@ typedef struct {
     frg_context *ctx;
     frg_status status;
     int64_t next_elim; /* -1: no window was given yet */
-    fe_window window;
+    fe_rows window;
 } fe_runs;
 
 /** A reader in front of the first window; nothing can fail yet. */
 fe_runs frgi_fe_runs(const fe_rows *g, frg_context *ctx);
 /** The next window, the reader's; NULL at the end, and where it failed or was stopped. */
-const fe_window *frgi_fe_runs_next(fe_runs *r);
+const fe_rows *frgi_fe_runs_next(fe_runs *r);
 /** FRG_OK, also where the reader was left early; a failure; FRG_INTERRUPTED or FRG_TIME_LIMIT, which
  *  TRY does not return with: what was read is then not all there is. */
 FRG_MUST_USE frg_status frgi_fe_runs_close(fe_runs *r);

@@ -45,20 +45,24 @@ static double count_of(const fe_groups *m, int64_t c, int32_t level)
     return m->members[j].count;
 }
 
-/** Joint appearance of two sparse factors in the rows of a group: + w times for each other
+/** Joint appearance of two sparse factors in the rows of group c: + w times for each other
  *  level. */
-static void add_joint(const fe_split *s, accumulator *a, int64_t elim, double times, int32_t level)
+static void add_joint(const fe_split *s, const fe_groups *m, accumulator *a, int64_t c,
+                      int32_t level)
 {
     const fe_rows *g = s->g;
-    for (int64_t i = g->elim_start[elim]; i < g->elim_start[elim + 1]; i++) {
-        const int32_t *index = g->index + i * g->n_remaining;
+    const int64_t first = m->kept_start ? m->kept_start[c] : g->elim_start[m->elim[c]];
+    const int32_t *const rows = m->kept_start ? m->kept_index : g->index;
+    const double *const weight = m->kept_start ? m->kept_weight : g->weight;
+    for (int64_t i = first; i < first + m->rows[c]; i++) {
+        const int32_t *index = rows + i * g->n_remaining;
         int mine = -1;
         for (int q = 0; q < s->n_sparse; q++) {
             mine = index[s->sparse[q]] == level ? q : mine;
         }
         for (int q = 0; mine >= 0 && q < s->n_sparse; q++) {
             if (q != mine) {
-                add_entry(a, level, index[s->sparse[q]], times * (g->weight ? g->weight[i] : 1));
+                add_entry(a, level, index[s->sparse[q]], m->times[c] * (weight ? weight[i] : 1));
             }
         }
     }
@@ -95,7 +99,7 @@ static void gather_row(const fe_split *s, const fe_groups *m, accumulator *a, in
             add_entry(a, level, o->level, factor * mine * other);
         }
         if (s->n_sparse > 1) {
-            add_joint(s, a, m->elim[c], m->times[c], level);
+            add_joint(s, m, a, c, level);
         }
     }
 }
@@ -293,7 +297,10 @@ frg_status frgi_fe_schur_create(fe_schur *out, frg_context *ctx, const fe_rows *
     if (status != FRG_OK) {
         goto done;
     }
-    TRY_TO(done, frgi_fe_groups_create(&m, ctx, &s, threads));
+    status = frgi_fe_groups_create(&m, ctx, &s, threads);
+    if (status != FRG_OK) {
+        goto done;
+    }
     out->groups = m.n;
     TRY_TO(done, NEW(ctx, &out->starts, out->n + 1, "Schur complement"));
     const double bytes = 12 * bound_rows(&s, &m, threads, out->starts);
@@ -306,9 +313,9 @@ frg_status frgi_fe_schur_create(fe_schur *out, frg_context *ctx, const fe_rows *
     out->n_border = s.width;
     TRY_TO(done, frgi_fe_border_levels(ctx, &s, &out->border));
     if (s.width > 0) {
-        TRY_TO(done, frgi_fe_coupling_gather(&b, ctx, &s, false));
+        status = frgi_fe_coupling_gather(&b, ctx, &s, false);
     }
-    status = poll(ctx, 0, out->n);
+    status = status == FRG_OK ? poll(ctx, 0, out->n) : status;
     status = status == FRG_OK ? write_rows(ctx, &s, &m, &b, threads, out) : status;
     status = status == FRG_OK ? poll(ctx, out->n, out->n) : status;
 done:

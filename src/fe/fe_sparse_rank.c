@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "fe/fe_graph.h"
+#include "fe/fe_runs.h"
 #include "fe/fe_union.h"
 #include "sparse/prime.h"
 #include "sparse/prime_rank.h"
@@ -27,9 +28,10 @@ typedef struct {
     const fe_rows *g;
     int32_t *class_of; /* R: a root after flatten() */
     int64_t merged;
-    int64_t recent
-        [RECENT]; /* rows whose differences were taken, by hash; 0: none (row 0 has no row before
-                     it) */
+    int32_t *recent;             /* RECENT x 2 n_remaining: differences that were taken, by hash */
+    unsigned char taken[RECENT]; /* how many classes each has of its row; 0: none was taken */
+    frg_context *ctx;
+    frg_status status; /* of the run stream */
 } counter;
 
 /* ---- classes --------------------------------------------------------------------------------- */
@@ -56,9 +58,8 @@ static int merge_rows(counter *c, const int32_t *a, const int32_t *b)
 
 /** All pairs of a short eliminated level; of a long one each row with the one before it and with
  *  the first. */
-static int64_t merge_elim(counter *c, int64_t u)
+static int64_t merge_elim(counter *c, const fe_rows *g, int64_t u)
 {
-    const fe_rows *const g = c->g;
     const int32_t *const rows = g->index + g->elim_start[u] * g->n_remaining;
     const int64_t n = g->elim_start[u + 1] - g->elim_start[u];
     int64_t merged = 0;
@@ -73,7 +74,7 @@ static int64_t merge_elim(counter *c, int64_t u)
     return merged;
 }
 
-static void merge_levels(counter *c)
+static frg_status merge_levels(counter *c)
 {
     for (int64_t l = 0; l < c->g->n_reduced; l++) {
         c->class_of[l] = (int32_t)l;
@@ -81,14 +82,22 @@ static void merge_levels(counter *c)
     int64_t merged = 1;
     for (int pass = 0; pass < PASSES && merged > 0; pass++) {
         merged = 0;
-        for (int64_t u = 0; u < c->g->n_elim; u++) {
-            merged += merge_elim(c, u);
+        fe_runs runs = frgi_fe_runs(c->g, c->ctx);
+        for (const fe_rows *w; (w = frgi_fe_runs_next(&runs));) {
+            for (int64_t u = 0; u < w->n_elim; u++) {
+                merged += merge_elim(c, w, u);
+            }
+        }
+        const frg_status status = frgi_fe_runs_close(&runs);
+        if (status != FRG_OK) {
+            return status;
         }
         c->merged += merged;
     }
     for (int64_t l = 0; l < c->g->n_reduced; l++) {
         c->class_of[l] = fe_root_of(c->class_of, (int32_t)l);
     }
+    return FRG_OK;
 }
 
 /* ---- what is left ---------------------------------------------------------------------------- */
@@ -111,41 +120,54 @@ static int difference(const counter *c, const int32_t *row, int32_t *classes)
     return n;
 }
 
-/** Is it the difference of a row that was taken not long ago?  Most are, where few classes are
- *  left. */
-static bool repeats(counter *c, int64_t i, const int32_t *classes, int half)
+/** Is it a difference that was taken not long ago?  Most are, where few classes are left. */
+static bool repeats(counter *c, const int32_t *classes, int half)
 {
-    int32_t other[2 * FACTORS];
+    const size_t bytes = 2 * (size_t)half * sizeof *classes;
     uint32_t hash = 0;
     for (int k = 0; k < 2 * half; k++) {
         hash = (hash ^ (uint32_t)classes[k]) * 0x9e3779b1u;
     }
-    int64_t *const at = &c->recent[hash % RECENT];
-    const bool same = *at && difference(c, c->g->index + *at * c->g->n_remaining, other) == half &&
-                      memcmp(classes, other, 2 * (size_t)half * sizeof *other) == 0;
-    *at = i;
+    const uint32_t at = hash % RECENT;
+    int32_t *const other = c->recent + (int64_t)at * 2 * c->g->n_remaining;
+    const bool same = c->taken[at] == half && memcmp(classes, other, bytes) == 0;
+    memcpy(other, classes, bytes);
+    c->taken[at] = (unsigned char)half;
     return same;
+}
+
+/** Hands on the differences of a window's rows. */
+static void give_differences(counter *c, const fe_rows *w, frgi_prime_take *take, void *to)
+{
+    const fe_rows *const g = w;
+    int32_t classes[2 * FACTORS];
+    uint64_t signs[2 * FACTORS];
+    for (int64_t u = 0; u < g->n_elim; u++) {
+        for (int64_t i = g->elim_start[u] + 1; i < g->elim_start[u + 1]; i++) {
+            const int half = difference(c, g->index + i * g->n_remaining, classes);
+            if (half && !repeats(c, classes, half)) {
+                for (int k = 0; k < half; k++) {
+                    signs[k] = 1;
+                    signs[half + k] = FRGI_PRIME - 1;
+                }
+                take(to, w->at.row + i, 2 * half, classes, signs);
+            }
+        }
+    }
 }
 
 static void each_difference(void *data, frgi_prime_take *take, void *to)
 {
     counter *const c = data;
-    const fe_rows *const g = c->g;
-    int32_t classes[2 * FACTORS];
-    uint64_t signs[2 * FACTORS];
-    memset(c->recent, 0, sizeof c->recent);
-    for (int64_t u = 0; u < g->n_elim; u++) {
-        for (int64_t i = g->elim_start[u] + 1; i < g->elim_start[u + 1]; i++) {
-            const int half = difference(c, g->index + i * g->n_remaining, classes);
-            if (half && !repeats(c, i, classes, half)) {
-                for (int k = 0; k < half; k++) {
-                    signs[k] = 1;
-                    signs[half + k] = FRGI_PRIME - 1;
-                }
-                take(to, i, 2 * half, classes, signs);
-            }
-        }
+    if (c->status != FRG_OK) { /* the pass before saw less than all rows */
+        return;
     }
+    memset(c->taken, 0, sizeof c->taken);
+    fe_runs runs = frgi_fe_runs(c->g, c->ctx);
+    for (const fe_rows *w; (w = frgi_fe_runs_next(&runs));) {
+        give_differences(c, w, take, to);
+    }
+    c->status = frgi_fe_runs_close(&runs);
 }
 
 /* ---- the count ------------------------------------------------------------------------------- */
@@ -153,14 +175,21 @@ static void each_difference(void *data, frgi_prime_take *take, void *to)
 frg_status frgi_fe_sparse_rank(const fe_rows *g, frg_context *ctx, double work_most,
                                size_t byte_cap, int64_t *rank)
 {
-    counter c = {.g = g};
+    counter c = {.g = g, .ctx = ctx};
     int64_t left = -1;
+    frg_status status;
     *rank = -1;
-    TRY(NEW(ctx, &c.class_of, g->n_reduced, "classes of levels"));
-    merge_levels(&c);
-    const frg_status status =
-        frgi_prime_rank(ctx, g->n_reduced, each_difference, &c, work_most, byte_cap, &left);
-    *rank = left < 0 ? -1 : g->n_elim + c.merged + left;
+    TRY_TO(done, NEW(ctx, &c.class_of, g->n_reduced, "classes of levels"));
+    TRY_TO(done, NEW(ctx, &c.recent, (int64_t)RECENT * 2 * g->n_remaining, "differences of rows"));
+    status = merge_levels(&c);
+    if (status != FRG_OK) {
+        goto done;
+    }
+    status = frgi_prime_rank(ctx, g->n_reduced, each_difference, &c, work_most, byte_cap, &left);
+    status = status == FRG_OK ? c.status : status;
+    *rank = left < 0 || status != FRG_OK ? -1 : g->n_elim + c.merged + left;
+done:
     DROP(ctx, &c.class_of);
+    DROP(ctx, &c.recent);
     return status;
 }

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "fe/fe_graph.h"
+#include "fe/fe_runs.h"
 
 enum {
     LARGE_SHARE = 16,  /* a component with this share of the rows is a subproblem of its own */
@@ -49,19 +50,25 @@ struct fe_subproblems {
 /* ---- which components make a subproblem ------------------------------------------------------ */
 
 typedef struct {
-    int64_t levels, rows;
+    int64_t levels, rows, elims;
     int32_t subproblem; /* -1: none */
 } component;
 
-static void study_components(const fe_rows *g, const int32_t *label, component *c)
+static frg_status study_components(const fe_rows *whole, frg_context *ctx, const int32_t *label,
+                                   component *c)
 {
-    for (int64_t l = 0; l < g->n_reduced; l++) {
+    for (int64_t l = 0; l < whole->n_reduced; l++) {
         c[label[l]].levels++;
     }
-    for (int64_t u = 0; u < g->n_elim; u++) { /* by the component of its first row */
-        c[label[g->index[g->elim_start[u] * g->n_remaining]]].rows +=
-            g->elim_start[u + 1] - g->elim_start[u];
+    fe_runs runs = frgi_fe_runs(whole, ctx);
+    for (const fe_rows *w; (w = frgi_fe_runs_next(&runs));) {
+        for (int64_t u = 0; u < w->n_elim; u++) { /* by the component of its first row */
+            component *const mine = &c[label[w->index[w->elim_start[u] * w->n_remaining]]];
+            mine->rows += w->elim_start[u + 1] - w->elim_start[u];
+            mine->elims++;
+        }
     }
+    return frgi_fe_runs_close(&runs);
 }
 
 /** c[].subproblem; returns the number of subproblems.  Large components come first, in the order of
@@ -92,20 +99,16 @@ static int64_t assign_subproblems(const fe_rows *g, component *c, int64_t count)
 
 /* ---- a subproblem's rows --------------------------------------------------------------------- */
 
-/** Counts rows, eliminated levels and reduced unknowns of the subproblems; owner: the subproblem of
- *  each unknown. */
-static void count_subproblems(const fe_rows *g, const int32_t *owner, subproblem *p)
+/** Counts components, rows, eliminated levels and reduced unknowns of the subproblems. */
+static void count_subproblems(const component *c, int64_t count, subproblem *p)
 {
-    for (int64_t l = 0; l < g->n_reduced; l++) {
-        if (owner[l] >= 0) {
-            p[owner[l]].rows.n_reduced++;
-        }
-    }
-    for (int64_t u = 0; u < g->n_elim; u++) {
-        const int32_t mine = owner[g->index[g->elim_start[u] * g->n_remaining]];
-        if (mine >= 0) {
-            p[mine].rows.n_elim++;
-            p[mine].rows.n += g->elim_start[u + 1] - g->elim_start[u];
+    for (int64_t i = 0; i < count; i++) {
+        if (c[i].subproblem >= 0) {
+            subproblem *const mine = &p[c[i].subproblem];
+            mine->components++;
+            mine->rows.n_reduced += c[i].levels;
+            mine->rows.n_elim += c[i].elims;
+            mine->rows.n += c[i].rows;
         }
     }
 }
@@ -116,6 +119,7 @@ static frg_status allocate_subproblem(frg_context *ctx, const fe_rows *g, subpro
     r->n_factors = g->n_factors;
     r->elim_factor = g->elim_factor;
     r->n_remaining = g->n_remaining;
+    r->weighted = g->weighted;
     TRY(NEW(ctx, &p->level, r->n_reduced, "subproblem's levels"));
     TRY(NEW0(ctx, &r->factor, r->n_factors, "subproblem's factors"));
     TRY(NEW(ctx, &r->elim_start, r->n_elim + 1, "subproblem's eliminated levels"));
@@ -123,7 +127,7 @@ static frg_status allocate_subproblem(frg_context *ctx, const fe_rows *g, subpro
     TRY(NEW(ctx, &r->index, (r->n + FE_ROWS_AHEAD) * r->n_remaining, "subproblem's rows"));
     TRY(NEW(ctx, &r->level_weight, r->n_reduced, "subproblem's levels"));
     TRY(NEW(ctx, &r->level_inverse, r->n_reduced, "subproblem's levels"));
-    if (g->weight) {
+    if (g->weighted) {
         TRY(NEW(ctx, &r->weight, r->n, "subproblem's weights"));
     }
     memset(r->index + r->n * r->n_remaining, 0,
@@ -161,12 +165,9 @@ static void take_levels(const fe_rows *g, const int32_t *owner, int64_t n, subpr
     }
 }
 
-static void take_elims(const fe_rows *g, const int32_t *owner, const int32_t *place, int64_t n,
-                       subproblem *p)
+/** Appends the eliminated levels of a window to their subproblems. */
+static void take_elims(const fe_rows *g, const int32_t *owner, const int32_t *place, subproblem *p)
 {
-    for (int64_t i = 0; i < n; i++) {
-        p[i].rows.n_elim = p[i].rows.n = 0;
-    }
     for (int64_t u = 0; u < g->n_elim; u++) {
         const int64_t begin = g->elim_start[u], rows = g->elim_start[u + 1] - begin;
         const int32_t *index = g->index + begin * g->n_remaining;
@@ -184,9 +185,22 @@ static void take_elims(const fe_rows *g, const int32_t *owner, const int32_t *pl
         }
         r->n += rows;
     }
+}
+
+static frg_status take_rows(const fe_rows *g, frg_context *ctx, const int32_t *owner,
+                            const int32_t *place, int64_t n, subproblem *p)
+{
+    for (int64_t i = 0; i < n; i++) {
+        p[i].rows.n_elim = p[i].rows.n = 0;
+    }
+    fe_runs runs = frgi_fe_runs(g, ctx);
+    for (const fe_rows *w; (w = frgi_fe_runs_next(&runs));) {
+        take_elims(w, owner, place, p);
+    }
     for (int64_t i = 0; i < n; i++) {
         p[i].rows.elim_start[p[i].rows.n_elim] = p[i].rows.n;
     }
+    return frgi_fe_runs_close(&runs);
 }
 
 /* ---- creating -------------------------------------------------------------------------------- */
@@ -225,12 +239,14 @@ static frg_status make_cascade(subproblem *p, frg_context *ctx, const fe_rows *g
 static frg_status build_subproblems(fe_subproblems *p, frg_context *ctx, const fe_rows *g,
                                     const frg_demean_opts *o, const int32_t *owner, int32_t *place)
 {
-    count_subproblems(g, owner, p->of);
     for (int64_t i = 0; i < p->n; i++) {
         TRY(allocate_subproblem(ctx, g, &p->of[i]));
     }
     take_levels(g, owner, p->n, p->of, place);
-    take_elims(g, owner, place, p->n, p->of);
+    const frg_status status = take_rows(g, ctx, owner, place, p->n, p->of);
+    if (status != FRG_OK) {
+        return status;
+    }
     sort_subproblems(p->of, p->n); /* from here on their rows stay where they are */
     for (int64_t i = 0; i < p->n; i++) {
         TRY(make_cascade(&p->of[i], ctx, g, o));
@@ -247,12 +263,15 @@ frg_status frgi_fe_subproblems_create(fe_subproblems **out, frg_context *ctx, co
     component *c = NULL;
     fe_subproblems *p = NULL;
     frg_status status;
-    TRY_TO(done, frgi_fe_label_components(g, ctx, &label, &count));
-    if (!label) { /* one component */
+    status = frgi_fe_label_components(g, ctx, &label, &count);
+    if (status != FRG_OK || !label) { /* NULL: one component */
         goto done;
     }
     TRY_TO(done, NEW0(ctx, &c, count, "components"));
-    study_components(g, label, c);
+    status = study_components(g, ctx, label, c);
+    if (status != FRG_OK) {
+        goto done;
+    }
     const int64_t n = assign_subproblems(g, c, count);
     if (n <= 1) {
         goto done;
@@ -261,20 +280,16 @@ frg_status frgi_fe_subproblems_create(fe_subproblems **out, frg_context *ctx, co
     p->n = n;
     TRY_TO(done, NEW0(ctx, &p->of, n, "subproblems"));
     TRY_TO(done, NEW0(ctx, &place, g->n_reduced, "numbers within the subproblems"));
-    for (int64_t i = 0; i < count; i++) {
-        if (c[i].subproblem >= 0) {
-            p->of[c[i].subproblem].components++;
-        }
-    }
+    count_subproblems(c, count, p->of);
     for (int64_t l = 0; l < g->n_reduced; l++) {
         label[l] = c[label[l]].subproblem;
     }
-    TRY_TO(done, build_subproblems(p, ctx, g, o, label, place));
+    status = build_subproblems(p, ctx, g, o, label, place);
 done:
     DROP(ctx, &place);
     DROP(ctx, &label);
     DROP(ctx, &c);
-    if (status < 0) {
+    if (status != FRG_OK) {
         frgi_fe_subproblems_destroy(p, ctx);
         return status;
     }
