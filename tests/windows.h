@@ -1,6 +1,6 @@
 /* windows.h - rows of the fixed-effects room that lie elsewhere: a run source that hands out windows
- * of a few eliminated levels, each in memory of its own that is filled with 0xff and freed once it
- * may not be read any more.
+ * of a few eliminated levels, each in memory of its own that is filled with 0xff once it may not
+ * be read any more.
  *
  * A window ends where `most` levels are full, or, `whole`, at the chunk's end behind that.  The
  * fail_at-th window (from 1) is refused with `refusal`.
@@ -23,6 +23,9 @@ typedef struct {
     int32_t *index;
     uint32_t *order;
     int64_t bytes[6]; /* of these */
+    void **dead;      /* blocks that may not be read any more: freed with the reader, so that none
+                         comes back as another */
+    int64_t n_dead;
     struct fe_run_source source;
 } windows;
 
@@ -30,10 +33,13 @@ static void windows_drop(windows *w)
 {
     void *const block[] = {w->elim_start, w->chunk_elim, w->elim_inverse,
                            w->weight,     w->index,      w->order};
+    w->dead = realloc(w->dead, (size_t)(w->n_dead + 6) * sizeof *w->dead);
+    if (!w->dead)
+        abort();
     for (int i = 0; i < 6; i++) {
         if (block[i])
             memset(block[i], 0xff, (size_t)w->bytes[i]);
-        free(block[i]);
+        w->dead[w->n_dead++] = block[i];
     }
     w->elim_start = w->chunk_elim = NULL;
     w->elim_inverse = w->weight = NULL;
@@ -114,7 +120,11 @@ static void windows_rest(void *state)
 {
     windows *w = state;
     windows_drop(w);
-    w->readers = 0;
+    for (int64_t i = 0; i < w->n_dead; i++)
+        free(w->dead[i]);
+    free(w->dead);
+    w->dead = NULL;
+    w->n_dead = w->readers = 0;
 }
 
 /** g without its rows, which come from w. */

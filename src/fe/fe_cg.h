@@ -102,8 +102,8 @@ void frgi_fe_apply_window(const fe_rows *window, const fe_reduced_ops *ops, cons
                           int threads, int lanes, bool low, const void *p);
 void frgi_fe_apply_total(const fe_rows *g, const fe_reduced_ops *ops, const fe_row_work *w,
                          int threads, bool low, const void *p, double *y);
-/** *has: is a product in float32 faster and exact enough?  Its sums have few terms, and its pairs outgrow
- *  the caches. */
+/** *has: is a product in float32 faster and exact enough?  Its sums have few terms, and its pairs
+ *  outgrow the caches. */
 FRG_MUST_USE frg_status frgi_fe_has_low(const fe_rows *g, frg_context *ctx, bool *has);
 
 /** Sums of one piece as `update` leaves them. */

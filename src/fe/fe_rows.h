@@ -120,8 +120,8 @@ typedef struct {
 typedef void fe_add_pairs(const fe_rows *g, int64_t begin, int64_t end, const double *pairs,
                           double *to);
 
-/** The passes over one chunk; every array of reduced unknowns is R x lanes, row-major.  A chunk that
- *  continues from the window before adds to what that has left in pairs, moments and audit. */
+/** The passes over one chunk; every array of reduced unknowns is R x lanes, row-major.  A chunk
+ *  that continues from the window before adds to what that has left in pairs, moments and audit. */
 typedef struct {
     /** partial += D_r' W (I - P_1) x, and the moments of x */
     void (*rhs)(const fe_rows *g, int chunk, const fe_block *x, double *partial, fe_moments *m);

@@ -175,7 +175,7 @@ static void give(field *m, int64_t i, frgi_prime_take *take, void *to)
     }
 }
 
-static void each_row(void *data, frgi_prime_take *take, void *to)
+static frg_status each_row(void *data, frgi_prime_take *take, void *to)
 {
     field *const m = data;
     const fe_rows *const g = m->b->g;
@@ -199,6 +199,7 @@ static void each_row(void *data, frgi_prime_take *take, void *to)
         }
         m->elim_ranks += pivots;
     }
+    return FRG_OK;
 }
 
 /* ---- the count ------------------------------------------------------------------------------- */

@@ -31,7 +31,6 @@ typedef struct {
     int32_t *recent;             /* RECENT x 2 n_remaining: differences that were taken, by hash */
     unsigned char taken[RECENT]; /* how many classes each has of its row; 0: none was taken */
     frg_context *ctx;
-    frg_status status; /* of the run stream */
 } counter;
 
 /* ---- classes --------------------------------------------------------------------------------- */
@@ -156,18 +155,15 @@ static void give_differences(counter *c, const fe_rows *w, frgi_prime_take *take
     }
 }
 
-static void each_difference(void *data, frgi_prime_take *take, void *to)
+static frg_status each_difference(void *data, frgi_prime_take *take, void *to)
 {
     counter *const c = data;
-    if (c->status != FRG_OK) { /* the pass before saw less than all rows */
-        return;
-    }
     memset(c->taken, 0, sizeof c->taken);
     fe_runs runs = frgi_fe_runs(c->g, c->ctx);
     for (const fe_rows *w; (w = frgi_fe_runs_next(&runs));) {
         give_differences(c, w, take, to);
     }
-    c->status = frgi_fe_runs_close(&runs);
+    return frgi_fe_runs_close(&runs);
 }
 
 /* ---- the count ------------------------------------------------------------------------------- */
@@ -186,7 +182,6 @@ frg_status frgi_fe_sparse_rank(const fe_rows *g, frg_context *ctx, double work_m
         goto done;
     }
     status = frgi_prime_rank(ctx, g->n_reduced, each_difference, &c, work_most, byte_cap, &left);
-    status = status == FRG_OK ? c.status : status;
     *rank = left < 0 || status != FRG_OK ? -1 : g->n_elim + c.merged + left;
 done:
     DROP(ctx, &c.class_of);

@@ -97,22 +97,24 @@ static frg_status assemble(counter *c, int64_t indices, frgi_prime_vectors *each
     TRY(NEW(ctx, &c->number, indices, "the matrix of the exact rank"));
     TRY(NEW0(ctx, &c->starts, indices + 1, "the matrix of the exact rank"));
     memset(c->number, -1, (size_t)indices * sizeof *c->number);
-    each(data, count_entries, c);
+    frg_status status = each(data, count_entries, c);
     for (int64_t l = 0; l < c->n; l++) {
         c->starts[l + 1] += c->starts[l];
     }
     const int64_t entries = c->starts[c->n];
     *fits = entries <= INT32_MAX && (size_t)entries <= c->byte_cap / 32;
-    if (!*fits || c->n == 0) {
-        return FRG_OK;
+    if (status != FRG_OK || !*fits || c->n == 0) {
+        return status;
     }
     TRY(NEW(ctx, &c->columns, entries, "the matrix of the exact rank"));
     TRY(NEW(ctx, &c->values, entries, "the matrix of the exact rank"));
     TRY(NEW(ctx, &c->place, c->n, "the matrix of the exact rank"));
     TRY(NEW0(ctx, &c->filled, c->n, "the matrix of the exact rank"));
-    each(data, add_entries, c);
-    join_entries(c);
-    return FRG_OK;
+    status = each(data, add_entries, c);
+    if (status == FRG_OK) {
+        join_entries(c);
+    }
+    return status;
 }
 
 /* ---- the factor ------------------------------------------------------------------------------ */
@@ -283,7 +285,10 @@ static frg_status count(counter *c, int64_t indices, frgi_prime_vectors *each, v
                         int64_t *rank)
 {
     bool fits = true;
-    TRY(assemble(c, indices, each, data, &fits));
+    const frg_status status = assemble(c, indices, each, data, &fits);
+    if (status != FRG_OK) {
+        return status;
+    }
     *rank = c->n == 0 ? 0 : -1;
     return c->n > 0 && fits ? factor_rank(c, rank) : FRG_OK;
 }

@@ -10,8 +10,8 @@
 typedef void frgi_prime_take(void *to, int64_t id, int count, const int32_t *at,
                              const uint64_t *value);
 /** Hands all vectors to take(to, ...), each under another id; it is called twice and does the same
- *  then. */
-typedef void frgi_prime_vectors(void *data, frgi_prime_take *take, void *to);
+ *  then.  A status other than FRG_OK ends the count with it. */
+typedef frg_status frgi_prime_vectors(void *data, frgi_prime_take *take, void *to);
 
 /** *rank <- the rank modulo the prime of vectors with indices below `indices`; -1 where more than
  *  work_most multiply-adds or byte_cap bytes would be needed, or where the heartbeat ends it. */

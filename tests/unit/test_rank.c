@@ -365,7 +365,7 @@ static uint64_t times_modulo(uint64_t a, uint64_t b)
 }
 
 /** Each vector without its first index where that holds 0, so that patterns differ. */
-static void each_vector(void *data, frgi_prime_take *take, void *to)
+static frg_status each_vector(void *data, frgi_prime_take *take, void *to)
 {
     const vectors *v = data;
     static const int32_t at[INDICES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
@@ -373,6 +373,7 @@ static void each_vector(void *data, frgi_prime_take *take, void *to)
         const int skip = v->value[i][0] == 0;
         take(to, i, v->indices - skip, at + skip, v->value[i] + skip);
     }
+    return FRG_OK;
 }
 
 /** By elimination of the vectors themselves, the largest rows first. */
