@@ -74,10 +74,11 @@ option_spec option_table[] = {
      .fallback = "iid",
      .group = errors,
      .help =
-         "iid, hc1, cluster=a, cluster=a+b (up to four); may be given several times, the first is "
-         "the one in the table.  Recognised and not built yet: hc2, hc3, nw, dk, conley, "
-         "jackknife, "
-         "wild"},
+         "iid, hc1, hc2, hc3[,leverage=approx], cluster=a+b (up to four), cr2=a, cr3=a, "
+         "jackknife=a, "
+         "wild=a[,reps][,weights=webb], nw=unit,time[,lag], dk=time[,lag], hac=unit,time[,lag], "
+         "conley=lat,lon,km[,kernel=bartlett]; may be given several times, the first is the one in "
+         "the table"},
     {OPTION_OF(fe, fe, ssc), .commands = CMD_FE, .value = "RULES",
      .fallback = "adj=true,fixef=nonnested,cluster.adj=true,cluster.df=min,t.df=min",
      .group = errors},

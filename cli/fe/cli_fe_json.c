@@ -68,6 +68,31 @@ static void small_sample(frg_json *j, const char *rules)
     frg_json_close_object(j);
 }
 
+/** What the kind was given or chose; nothing where it takes nothing. */
+static void used_by(frg_json *j, const frg_fe_vcov *v)
+{
+    if (v->lag >= 0) {
+        frg_json_integer(j, "lag", v->lag);
+    }
+    if (v->kernel) {
+        frg_json_string(j, "kernel", v->kernel);
+    }
+    if (isfinite(v->cutoff)) {
+        frg_json_number(j, "cutoff", v->cutoff);
+    }
+    if (v->leverage) {
+        frg_json_string(j, "leverage", v->leverage);
+        frg_json_number(j, "leverage_max", v->leverage_max);
+        frg_json_number(j, "leverage_error", v->leverage_error);
+    }
+    if (v->weights) {
+        frg_json_string(j, "weights", v->weights);
+    }
+    if (v->reps > 0) {
+        frg_json_integer(j, "reps", v->reps);
+    }
+}
+
 static void vcov(frg_json *j, const char *key, const frg_fe_vcov *v, int n_coefficients,
                  int with_errors)
 {
@@ -84,12 +109,20 @@ static void vcov(frg_json *j, const char *key, const frg_fe_vcov *v, int n_coeff
     frg_json_integer(j, "k_naive", v->k_naive);
     small_sample(j, v->ssc);
     frg_json_bool(j, "projected", v->projected);
+    used_by(j, v);
     if (with_errors) {
         frg_json_open_array(j, "std_errors");
         for (int i = 0; i < n_coefficients; i++) {
             frg_json_number(j, NULL, v->coefficients[i].std_error);
         }
         frg_json_close_array(j);
+        if (v->df) {
+            frg_json_open_array(j, "df");
+            for (int i = 0; i < n_coefficients; i++) {
+                frg_json_number(j, NULL, v->df[i]);
+            }
+            frg_json_close_array(j);
+        }
         frg_json_number(j, "wald_f", v->wald_f);
     }
     frg_json_close_object(j);

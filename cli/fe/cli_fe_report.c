@@ -27,25 +27,54 @@ static void put(line *l, const char *format, ...)
     }
 }
 
+/** What is said of each type, in front of its variables. */
+static const char *words_of(const char *type)
+{
+    static const struct {
+        const char *type, *words;
+    } known[] = {{"iid", "iid"},
+                 {"hc1", "heteroskedasticity-robust, hc1"},
+                 {"cluster", "clustered by "},
+                 {"nw", "Newey-West by "},
+                 {"dk", "Driscoll-Kraay by "},
+                 {"hac", "two-way HAC by "},
+                 {"hc2", "heteroskedasticity-robust, hc2"},
+                 {"hc3", "heteroskedasticity-robust, hc3"},
+                 {"cr2", "CR2, clustered by "},
+                 {"cr3", "CR3, clustered by "},
+                 {"crv3", "CRV3, clustered by "},
+                 {"jackknife", "jackknife of the clusters by "},
+                 {"wild", "wild bootstrap, clustered by "},
+                 {"conley", "spatial, Conley"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strcmp(known[i].type, type) == 0) {
+            return known[i].words;
+        }
+    }
+    return type;
+}
+
 void vcov_words(const frg_fe_vcov *v, char *text, size_t room)
 {
     line l = {{0}, 0};
     char count[32];
-    if (v->n_clusters > 0) {
-        put(&l, "clustered by ");
-        for (int i = 0; i < v->n_clusters; i++) {
-            put(&l, "%s%s (%s)", i ? " and " : "", v->cluster_name[i],
-                grouped(v->cluster_count[i], count));
-        }
-    } else {
-        static const struct {
-            const char *type, *words;
-        } known[] = {{"iid", "iid"}, {"hc1", "heteroskedasticity-robust, hc1"}};
-        const char *words = v->type;
-        for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-            words = strcmp(known[i].type, v->type) == 0 ? known[i].words : words;
-        }
-        put(&l, "%s", words);
+    put(&l, "%s", words_of(v->type));
+    for (int i = 0; i < v->n_clusters; i++) {
+        put(&l, "%s%s (%s)", i ? " and " : "", v->cluster_name[i],
+            grouped(v->cluster_count[i], count));
+    }
+    if (v->lag >= 0) {
+        put(&l, ", %s lag%s", grouped(v->lag, count), v->lag == 1 ? "" : "s");
+    }
+    if (isfinite(v->cutoff)) {
+        put(&l, ", %s within %.6g km", v->kernel, v->cutoff);
+    }
+    if (v->leverage && strcmp(v->leverage, "approx") == 0) {
+        put(&l, ", leverages from %s draws, off by %.2g at most (std. error)",
+            grouped(v->reps, count), v->leverage_error);
+    }
+    if (v->weights) {
+        put(&l, ", %s %s draws", grouped(v->reps, count), v->weights);
     }
     snprintf(text, room, "%s", l.text);
 }

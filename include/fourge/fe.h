@@ -370,25 +370,36 @@ typedef struct {
 
 /** One covariance of the estimates. */
 typedef struct {
-    const char *spec;                    /* as asked: "cluster=firm" */
-    const char *type;                    /* "iid", "hc1", "cluster" */
-    int n_clusters;                      /* variables */
-    const char *cluster_name[4];         /* of each cluster variable, the first n_clusters alone */
-    int64_t cluster_count[4];            /* values that it has */
-    double df_t;                         /* of the t distribution */
-    int64_t k;                           /* K of the small-sample rule: parameters that count */
-    const char *ssc;                     /* the rule in force, all keys */
-    const double *matrix;                /* n_coefficients x n_coefficients */
+    const char *spec; /* as asked: "cluster=firm" */
+    const char *
+        type; /* "iid", "hc1", "hc2", "hc3", "cluster", "cr2", "cr3", "crv3", "jackknife", "wild", "nw", "dk", "hac", "conley" */
+    int n_clusters;              /* variables: clusters; the unit and the period of nw and hac, the
+                                    period of dk */
+    const char *cluster_name[4]; /* of each, the first n_clusters alone */
+    int64_t cluster_count[4];    /* values that it has */
+    double df_t;                 /* of the t distribution */
+    int64_t k;                   /* K of the small-sample rule: parameters that count */
+    const char *ssc;             /* the rule in force, all keys */
+    const double *matrix;        /* n_coefficients x n_coefficients */
     const frg_coefficient *coefficients; /* n_coefficients, with the errors of this matrix */
     /** A variance was not positive, and the negative eigenvalues of the matrix were set to 0
      *  (Cameron, Gelbach and Miller 2011).  Where the formula's own variance was not positive the
      *  coefficient has no std_error and what follows from it (NaN); the other errors are those of
      *  the repaired matrix, none smaller than by the formula. */
     int projected;
-    double wald_f;   /* b' V^-1 b / k over the regressors without the intercept */
-    int64_t k_naive; /* K where the effects count as fixest and pyfixest have it: each factor's
-                        levels but one, all of the first, whatever depends on what; dof naive makes
-                        it k.  0: not known, slopes */
+    double wald_f;        /* b' V^-1 b / k over the regressors without the intercept */
+    int64_t k_naive;      /* K where the effects count as fixest and pyfixest have it: each factor's
+                           levels but one, all of the first, whatever depends on what; dof naive makes
+                           it k.  0: not known, slopes */
+    int64_t lag;          /* L of nw, dk and hac; -1: none */
+    const char *kernel;   /* "bartlett", "uniform"; NULL: none */
+    double cutoff;        /* of conley, in kilometres; NaN: none */
+    const char *leverage; /* "exact" or "approx", of hc2 and hc3; NULL: none was needed */
+    double leverage_max;  /* the largest; NaN: none */
+    double leverage_error; /* the largest standard error of one, 0 where they are exact */
+    const char *weights;   /* "rademacher", "webb", "mammen" of wild; NULL: none */
+    int64_t reps;          /* random draws of leverages or of a bootstrap; 0: none */
+    const double *df; /* n_coefficients: each one's own degrees of freedom; NULL: df_t for all */
 } frg_fe_vcov;
 
 /** A fitted regression; everything lives as long as the frg_fe. */

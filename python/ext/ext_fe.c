@@ -56,6 +56,14 @@ static const ext_field vcov_fields[] = {{AT(frg_fe_vcov, spec), IS_TEXT, NULL},
                                         {AT(frg_fe_vcov, projected), IS_BOOL, NULL},
                                         {AT(frg_fe_vcov, wald_f), IS_DOUBLE, NULL},
                                         {AT(frg_fe_vcov, k_naive), IS_INT64, NULL},
+                                        {AT(frg_fe_vcov, lag), IS_INT64, NULL},
+                                        {AT(frg_fe_vcov, kernel), IS_TEXT, NULL},
+                                        {AT(frg_fe_vcov, cutoff), IS_DOUBLE, NULL},
+                                        {AT(frg_fe_vcov, leverage), IS_TEXT, NULL},
+                                        {AT(frg_fe_vcov, leverage_max), IS_DOUBLE, NULL},
+                                        {AT(frg_fe_vcov, leverage_error), IS_DOUBLE, NULL},
+                                        {AT(frg_fe_vcov, weights), IS_TEXT, NULL},
+                                        {AT(frg_fe_vcov, reps), IS_INT64, NULL},
                                         {NULL, 0, IS_INT, NULL}};
 
 static const ext_field test_fields[] = {{AT(frg_fe_test, wald), IS_DOUBLE, NULL},
@@ -316,6 +324,19 @@ static PyObject *fe_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return (PyObject *)f;
 }
 
+/** A list of floats; None for NULL. */
+static PyObject *numbers_of(const double *x, int n)
+{
+    PyObject *list = x ? PyList_New(n) : Py_NewRef(Py_None);
+    for (int i = 0; x && list && i < n; i++) {
+        PyObject *const one = PyFloat_FromDouble(x[i]);
+        if (!one || PyList_SetItem(list, i, one) < 0) {
+            Py_CLEAR(list);
+        }
+    }
+    return list;
+}
+
 static PyObject *vcov_dict(const frg_fe_vcov *v, int k)
 {
     PyObject *const dict = ext_fields_get(v, vcov_fields);
@@ -324,6 +345,7 @@ static PyObject *vcov_dict(const frg_fe_vcov *v, int k)
         ext_put(clusters, v->cluster_name[i], PyLong_FromLongLong(v->cluster_count[i]));
     }
     if (!dict || !clusters || ext_put(dict, "clusters", clusters) < 0 ||
+        ext_put(dict, "df", numbers_of(v->df, k)) < 0 ||
         ext_put(dict, "matrix",
                 PyBytes_FromStringAndSize((const char *)v->matrix,
                                           (Py_ssize_t)((size_t)k * (size_t)k * sizeof(double)))) <

@@ -29,10 +29,11 @@ static frg_status visit_names(const visit *v, const frgi_syntax *s)
     return FRG_OK;
 }
 
-static frg_status visit_expression(const visit *v, const char *text, const char *what)
+static frg_status visit_expression(const visit *v, const char *text, size_t length,
+                                   const char *what)
 {
     frgi_syntax s = {0};
-    frg_status status = frgi_syntax_expression(&s, v->ctx, text, (int64_t)strlen(text), what);
+    frg_status status = frgi_syntax_expression(&s, v->ctx, text, (int64_t)length, what);
     if (status >= 0) {
         status = visit_names(v, &s);
     }
@@ -40,10 +41,19 @@ static frg_status visit_expression(const visit *v, const char *text, const char 
     return status;
 }
 
+static frg_status visit_vcov(const visit *v, const char *spec)
+{
+    const char *text;
+    size_t length;
+    for (int i = 0; frgi_vcov_variable(spec, i, &text, &length); i++) {
+        TRY(visit_expression(v, text, length, "vcov"));
+    }
+    return FRG_OK;
+}
+
 frg_status frg_fe_columns(frg_context *ctx, const char *formula, const frg_fe_opts *o,
                           frg_column_visitor each, void *user)
 {
-    static const char clusters[] = "cluster=";
     REQUIRE(ctx, formula && each, "frg_fe_columns takes a formula and a visitor");
     frg_fe_opts opts;
     frg_fe_defaults(&opts, sizeof opts);
@@ -58,15 +68,13 @@ frg_status frg_fe_columns(frg_context *ctx, const char *formula, const frg_fe_op
     frgi_syntax_free(&s, ctx);
     TRY(status);
     if (opts.subset) {
-        TRY(visit_expression(&v, opts.subset, "subset"));
+        TRY(visit_expression(&v, opts.subset, strlen(opts.subset), "subset"));
     }
     if (opts.weights) {
         each(opts.weights, user);
     }
     for (int i = 0; i < opts.n_vcov; i++) {
-        if (opts.vcov[i] && strncmp(opts.vcov[i], clusters, sizeof clusters - 1) == 0) {
-            TRY(visit_expression(&v, opts.vcov[i] + sizeof clusters - 1, "vcov"));
-        }
+        TRY(opts.vcov[i] ? visit_vcov(&v, opts.vcov[i]) : FRG_OK);
     }
     return FRG_OK;
 }

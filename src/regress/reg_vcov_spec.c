@@ -1,68 +1,176 @@
-/* reg_vcov_spec.c - what is asked for: "cluster=a+b^c" and "adj=true,fixef=nonnested,...", parsed
- * and printed. */
+/* reg_vcov_spec.c - the kinds of covariances, and what is asked for: "cluster=a+b^c",
+ * "nw=unit,year,2", "hc3,leverage=approx", parsed by the table of kinds.
+ *
+ *     SPEC      KIND [ "=" VARIABLE {"," VARIABLE} ] {"," CHOICE}
+ *     CHOICE    NAME "=" VALUE, or, once, the number that the kind takes without a name
+ */
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "regress/regress.h"
+#include "regress/reg_vcov.h"
 
-/* ---- the small-sample rule ------------------------------------------------------------------- */
+/* ---- the tables ------------------------------------------------------------------------------ */
 
-typedef enum { KEY_ADJ, KEY_FIXEF, KEY_CLUSTER_ADJ, KEY_CLUSTER_DF, KEY_T_DF, KEYS } ssc_key;
+#define BIT(choice) (1U << (choice))
 
-static bool equals(const char *s, size_t length, const char *word)
+static const frgi_vcov_kind kinds[] = {
+    {.name = "iid", .type = "iid", .positional = VCOV_CHOICES},
+    {.name = "hc1", .type = "hc1", .positional = VCOV_CHOICES, .meat = frgi_vcov_rows_meat},
+    {.name = "hetero", .type = "hc1", .positional = VCOV_CHOICES, .meat = frgi_vcov_rows_meat},
+    {.name = "cluster",
+     .usage = "a+b",
+     .type = "cluster",
+     .n_variables = 1,
+     .variables = {VARIABLE_CLUSTERS},
+     .positional = VCOV_CHOICES,
+     .rule = RULE_CLUSTERS,
+     .meat = frgi_vcov_clusters_meat},
+    {.name = "nw",
+     .usage = "unit,time[,lag]",
+     .type = "nw",
+     .n_variables = 2,
+     .variables = {VARIABLE_KEY, VARIABLE_NUMBERS},
+     .choices = BIT(VCOV_LAG),
+     .positional = VCOV_LAG,
+     .rule = RULE_PERIODS,
+     .meat = frgi_vcov_nw_meat},
+    {.name = "dk",
+     .usage = "time[,lag]",
+     .type = "dk",
+     .n_variables = 1,
+     .variables = {VARIABLE_NUMBERS},
+     .choices = BIT(VCOV_LAG),
+     .positional = VCOV_LAG,
+     .rule = RULE_PERIODS,
+     .meat = frgi_vcov_dk_meat},
+    {.name = "hac",
+     .usage = "unit,time[,lag]",
+     .type = "hac",
+     .n_variables = 2,
+     .variables = {VARIABLE_KEY, VARIABLE_NUMBERS},
+     .choices = BIT(VCOV_LAG),
+     .positional = VCOV_LAG,
+     .rule = RULE_TWO_WAY,
+     .meat = frgi_vcov_hac_meat},
+    {.name = "hc2",
+     .type = "hc2",
+     .choices = BIT(VCOV_LEVERAGE) | BIT(VCOV_DRAWS),
+     .positional = VCOV_CHOICES,
+     .rule = RULE_NONE,
+     .meat = frgi_vcov_hc2_meat},
+    {.name = "hc3",
+     .type = "hc3",
+     .choices = BIT(VCOV_LEVERAGE) | BIT(VCOV_DRAWS),
+     .positional = VCOV_CHOICES,
+     .rule = RULE_NONE,
+     .meat = frgi_vcov_hc3_meat},
+    {.name = "cr2",
+     .usage = "a",
+     .type = "cr2",
+     .n_variables = 1,
+     .variables = {VARIABLE_KEY},
+     .positional = VCOV_CHOICES,
+     .rule = RULE_LEFT_OUT,
+     .meat = frgi_vcov_cr2_meat},
+    {.name = "cr3",
+     .usage = "a",
+     .type = "cr3",
+     .n_variables = 1,
+     .variables = {VARIABLE_KEY},
+     .positional = VCOV_CHOICES,
+     .rule = RULE_LEFT_OUT,
+     .meat = frgi_vcov_cr3_meat},
+    {.name = "jackknife",
+     .usage = "a",
+     .type = "jackknife",
+     .n_variables = 1,
+     .variables = {VARIABLE_KEY},
+     .positional = VCOV_CHOICES,
+     .rule = RULE_LEFT_OUT,
+     .meat = frgi_vcov_jackknife_meat},
+    {.name = "crv3",
+     .usage = "a",
+     .type = "crv3",
+     .n_variables = 1,
+     .variables = {VARIABLE_KEY},
+     .positional = VCOV_CHOICES,
+     .rule = RULE_CLUSTERS,
+     .meat = frgi_vcov_crv3_meat},
+    {.name = "conley",
+     .usage = "lat,lon,km[,kernel=bartlett]",
+     .type = "conley",
+     .n_variables = 2,
+     .variables = {VARIABLE_NUMBERS, VARIABLE_NUMBERS},
+     .choices = BIT(VCOV_CUTOFF) | BIT(VCOV_KERNEL),
+     .positional = VCOV_CUTOFF,
+     .required = true,
+     .meat = frgi_vcov_conley_meat},
+    {.name = "wild",
+     .usage = "a[,reps][,weights=webb]",
+     .type = "wild",
+     .n_variables = 1,
+     .variables = {VARIABLE_KEY},
+     .choices = BIT(VCOV_REPS) | BIT(VCOV_WEIGHTS),
+     .positional = VCOV_REPS,
+     .rule = RULE_CLUSTERS,
+     .meat = frgi_vcov_clusters_meat,
+     .tests = frgi_vcov_wild_tests},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/** Names, and either the words or the range (least .. most) of a number. */
+static const struct {
+    const char *name, *words[4];
+    double least, most;
+    bool whole;
+} choices[VCOV_CHOICES] = {
+    [VCOV_LAG] = {.name = "lag", .least = 0, .most = 1e6, .whole = true},
+    [VCOV_CUTOFF] = {.name = "cutoff", .least = 1e-6, .most = 20015},
+    [VCOV_KERNEL] = {.name = "kernel", .words = {"uniform", "bartlett"}},
+    [VCOV_LEVERAGE] = {.name = "leverage", .words = {"exact", "approx"}},
+    [VCOV_DRAWS] = {.name = "draws", .least = 8, .most = 1e5, .whole = true},
+    [VCOV_REPS] = {.name = "reps", .least = 9, .most = 1e7, .whole = true},
+    [VCOV_WEIGHTS] = {.name = "weights", .words = {"rademacher", "webb", "mammen"}},
+};
+
+const frgi_vcov_kind *frgi_vcov_kinds(int *count)
 {
-    return strlen(word) == length && memcmp(s, word, length) == 0;
+    *count = KINDS;
+    return kinds;
 }
 
-static ssc_key key_of(const char *s, size_t length)
+const char *frgi_vcov_word(const frgi_vcov_request *r, frgi_vcov_choice choice)
 {
-    static const struct {
-        const char *name;
-        ssc_key key;
-    } names[] = {
-        {"adj", KEY_ADJ},           {"K.adj", KEY_ADJ},
-        {"fixef", KEY_FIXEF},       {"fixef.K", KEY_FIXEF},
-        {"K.fixef", KEY_FIXEF},     {"cluster.adj", KEY_CLUSTER_ADJ},
-        {"G.adj", KEY_CLUSTER_ADJ}, {"cluster.df", KEY_CLUSTER_DF},
-        {"G.df", KEY_CLUSTER_DF},   {"t.df", KEY_T_DF},
-    };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (equals(s, length, names[i].name)) {
-            return names[i].key;
-        }
-    }
-    return KEYS;
+    return isnan(r->choice[choice]) ? choices[choice].words[0]
+                                    : choices[choice].words[(int)r->choice[choice]];
 }
 
-/** The values of each kind of key, and what they stand for. */
-static int value_of(ssc_key key, const char *s, size_t length)
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *text;
+    size_t length;
+} slice;
+
+static char lower(char c)
 {
-    static const struct {
-        const char *name;
-        unsigned keys;
-        int value;
-    } values[] = {
-        {"true", 1 << KEY_ADJ | 1 << KEY_CLUSTER_ADJ, 1},
-        {"TRUE", 1 << KEY_ADJ | 1 << KEY_CLUSTER_ADJ, 1},
-        {"false", 1 << KEY_ADJ | 1 << KEY_CLUSTER_ADJ, 0},
-        {"FALSE", 1 << KEY_ADJ | 1 << KEY_CLUSTER_ADJ, 0},
-        {"none", 1 << KEY_FIXEF, SSC_NONE},
-        {"nonnested", 1 << KEY_FIXEF, SSC_NONNESTED},
-        {"nested", 1 << KEY_FIXEF, SSC_NONNESTED},
-        {"full", 1 << KEY_FIXEF, SSC_FULL},
-        {"min", 1 << KEY_CLUSTER_DF | 1 << KEY_T_DF, 1},
-        {"conventional", 1 << KEY_CLUSTER_DF | 1 << KEY_T_DF, 0},
-    };
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-        if ((values[i].keys >> key & 1) && equals(s, length, values[i].name)) {
-            return values[i].value;
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static bool equals(slice s, const char *word)
+{
+    for (size_t i = 0; i < s.length; i++) {
+        if (lower(s.text[i]) != word[i]) { /* ends at the word's end, too */
+            return false;
         }
     }
-    return -1;
+    return word[s.length] == '\0';
 }
 
 /** The text between the blanks. */
-static const char *trim(const char *begin, const char *end, size_t *length)
+static slice trim(const char *begin, const char *end)
 {
     while (begin < end && *begin == ' ') {
         begin++;
@@ -70,78 +178,57 @@ static const char *trim(const char *begin, const char *end, size_t *length)
     while (end > begin && end[-1] == ' ') {
         end--;
     }
-    *length = (size_t)(end - begin);
-    return begin;
+    return (slice){begin, (size_t)(end - begin)};
 }
 
-static frg_status set_key(frgi_ssc *ssc, frg_context *ctx, const char *item, const char *end)
+/** The kind of a specification, NULL: none; *rest: what stands behind its name, where there is
+ *  something. */
+static const frgi_vcov_kind *kind_of(const char *spec, const char **rest, slice *word)
 {
-    static const char *const allowed[KEYS] = {"true or false", "none, nonnested or full",
-                                              "true or false", "min or conventional",
-                                              "min or conventional"};
-    const char *equal = item;
-    while (equal < end && *equal != '=') {
-        equal++;
+    const char *const end = spec + strcspn(spec, "=,");
+    *word = trim(spec, end);
+    *rest = *end ? end + 1 : NULL;
+    for (int i = 0; i < KINDS; i++) {
+        /* variables come behind '=', choices alone behind ',' */
+        if (equals(*word, kinds[i].name) &&
+            (*end == '=' ? kinds[i].n_variables > 0 : !*end || kinds[i].n_variables == 0)) {
+            return &kinds[i];
+        }
     }
-    size_t length, value_length;
-    const char *const name = trim(item, equal, &length);
-    const char *const value =
-        equal < end ? trim(equal + 1, end, &value_length) : trim(end, end, &value_length);
-    const ssc_key key = key_of(name, length);
-    frgi_at(ctx, "ssc");
-    if (key == KEYS) {
-        FAIL(ctx, E_SSC,
-             "ssc: '%.*s' is not known; the keys are adj, fixef, cluster.adj, cluster.df and t.df",
-             (int)length, name);
-    }
-    const int chosen = value_of(key, value, value_length);
-    if (chosen < 0) {
-        FAIL(ctx, E_SSC, "ssc: %.*s is %s, not '%.*s'", (int)length, name, allowed[key],
-             (int)value_length, value);
-    }
-    switch (key) {
-    case KEY_ADJ:
-        ssc->adj = chosen;
-        break;
-    case KEY_FIXEF:
-        ssc->fixef = (frgi_ssc_fixef)chosen;
-        break;
-    case KEY_CLUSTER_ADJ:
-        ssc->cluster_adj = chosen;
-        break;
-    case KEY_CLUSTER_DF:
-        ssc->cluster_min = chosen;
-        break;
-    default:
-        ssc->t_min = chosen;
-    }
-    return FRG_OK;
+    return NULL;
 }
 
-frg_status frgi_ssc_parse(frgi_ssc *ssc, frg_context *ctx, const char *text)
+/** The next item of a list with commas, names in backticks as they are; false: there is none. */
+static bool next_item(const char **at, slice *item)
 {
-    *ssc = (frgi_ssc){.adj = true,
-                      .cluster_adj = true,
-                      .cluster_min = true,
-                      .t_min = true,
-                      .fixef = SSC_NONNESTED};
-    for (const char *item = text; item && *item;) {
-        const char *const end = item + strcspn(item, ",");
-        TRY(set_key(ssc, ctx, item, end));
-        item = *end ? end + 1 : end;
+    const char *const begin = *at, *end = begin;
+    if (!begin) {
+        return false;
     }
-    return FRG_OK;
+    for (bool quoted = false; *end && (quoted || *end != ','); end++) {
+        quoted ^= *end == '`';
+    }
+    *item = trim(begin, end);
+    *at = *end ? end + 1 : NULL;
+    return true;
 }
 
-void frgi_ssc_print(const frgi_ssc *ssc, char *out, size_t capacity)
+bool frgi_vcov_variable(const char *spec, int i, const char **text, size_t *length)
 {
-    static const char *const fixef[] = {"none", "nonnested", "full"};
-    snprintf(out, capacity, "adj=%s,fixef=%s,cluster.adj=%s,cluster.df=%s,t.df=%s",
-             ssc->adj ? "true" : "false", fixef[ssc->fixef], ssc->cluster_adj ? "true" : "false",
-             ssc->cluster_min ? "min" : "conventional", ssc->t_min ? "min" : "conventional");
+    const char *rest;
+    slice item;
+    const frgi_vcov_kind *const kind = kind_of(spec, &rest, &item);
+    for (int k = 0; kind && i < kind->n_variables && next_item(&rest, &item); k++) {
+        if (k == i) {
+            *text = item.text;
+            *length = item.length;
+            return true;
+        }
+    }
+    return false;
 }
 
-/* ---- what is asked for ----------------------------------------------------------------------- */
+/* ---- variables ------------------------------------------------------------------------------- */
 
 /** Adds the variable at a node: a or a^b. */
 static frg_status add_cluster(frgi_vcov_request *r, frg_context *ctx, const frgi_syntax *s,
@@ -182,51 +269,144 @@ static frg_status find_clusters(frgi_vcov_request *r, frg_context *ctx, const fr
     return FRG_OK;
 }
 
-static frg_status parse_clusters(frgi_vcov_request *r, frg_context *ctx, const char *text,
-                                 const frg_table *table)
+/** A variable by its place: one key, or the sum of up to four. */
+static frg_status parse_variable(frgi_vcov_request *r, frg_context *ctx, slice text,
+                                 frgi_vcov_variable_kind kind, const frg_table *table)
 {
     frgi_syntax s;
     frg_status status;
-    r->type = VCOV_CLUSTER;
-    TRY_TO(done, frgi_syntax_expression(&s, ctx, text, (int64_t)strlen(text), "vcov"));
-    status = find_clusters(r, ctx, &s, table);
+    TRY_TO(done, frgi_syntax_expression(&s, ctx, text.text, (int64_t)text.length, "vcov"));
+    status = kind == VARIABLE_CLUSTERS ? find_clusters(r, ctx, &s, table)
+                                       : add_cluster(r, ctx, &s, s.section[0], table);
 done:
     frgi_syntax_free(&s, ctx);
-    return status;
+    TRY(status);
+    const frgi_key *const key = &r->keys[r->n - 1];
+    if (kind == VARIABLE_NUMBERS && key->n != 1) {
+        frgi_at(ctx, "vcov");
+        FAIL(ctx, E_VCOV, "vcov '%s': '%s' is joint; a column of numbers belongs there", r->spec,
+             key->name);
+    }
+    return FRG_OK;
+}
+
+/* ---- choices --------------------------------------------------------------------------------- */
+
+/** "2", or a word of the list. */
+static frg_status set_choice(frgi_vcov_request *r, frg_context *ctx, frgi_vcov_choice c,
+                             slice value)
+{
+    frgi_at(ctx, "vcov");
+    if (!isnan(r->choice[c])) {
+        FAIL(ctx, E_VCOV, "vcov '%s': %s is given twice", r->spec, choices[c].name);
+    }
+    for (int w = 0; choices[c].words[0] && w < 4 && choices[c].words[w]; w++) {
+        if (equals(value, choices[c].words[w])) {
+            r->choice[c] = w;
+            return FRG_OK;
+        }
+    }
+    if (choices[c].words[0]) {
+        FAIL(ctx, E_VCOV, "vcov '%s': %s is %s%s%s%s%s, not '%.*s'", r->spec, choices[c].name,
+             choices[c].words[0], choices[c].words[2] ? ", " : " or ", choices[c].words[1],
+             choices[c].words[2] ? " or " : "", choices[c].words[2] ? choices[c].words[2] : "",
+             (int)value.length, value.text);
+    }
+    char digits[40], *end = digits;
+    snprintf(digits, sizeof digits, "%.*s", (int)value.length, value.text);
+    const double v = strtod(digits, &end);
+    if (value.length == 0 || value.length >= sizeof digits || *end != '\0' ||
+        !(v >= choices[c].least && v <= choices[c].most) || (choices[c].whole && v != floor(v))) {
+        FAIL(ctx, E_VCOV, "vcov '%s': %s is a %snumber from %.10g to %.10g, not '%.*s'", r->spec,
+             choices[c].name, choices[c].whole ? "whole " : "", choices[c].least, choices[c].most,
+             (int)value.length, value.text);
+    }
+    r->choice[c] = v;
+    return FRG_OK;
+}
+
+static frg_status parse_choice(frgi_vcov_request *r, frg_context *ctx, slice item)
+{
+    const char *const end = item.text + item.length;
+    const char *equal = item.text;
+    while (equal < end && *equal != '=') {
+        equal++;
+    }
+    if (equal == end && r->kind->positional < VCOV_CHOICES) {
+        return set_choice(r, ctx, (frgi_vcov_choice)r->kind->positional, item);
+    }
+    const slice name = trim(item.text, equal);
+    for (int c = 0; c < VCOV_CHOICES && equal < end; c++) {
+        if ((r->kind->choices >> c & 1) && equals(name, choices[c].name)) {
+            return set_choice(r, ctx, (frgi_vcov_choice)c, trim(equal + 1, end));
+        }
+    }
+    char known[120] = "";
+    for (int c = 0; c < VCOV_CHOICES; c++) {
+        if (r->kind->choices >> c & 1) {
+            const size_t used = strlen(known);
+            snprintf(known + used, sizeof known - used, "%s%s=", used ? ", " : "", choices[c].name);
+        }
+    }
+    frgi_at(ctx, "vcov");
+    FAIL(ctx, E_VCOV, "vcov '%s': '%.*s' is not known; %s %s", r->spec, (int)item.length, item.text,
+         known[0] ? "there is" : "nothing else belongs to", known[0] ? known : r->kind->name);
+}
+
+/* ---- the request ----------------------------------------------------------------------------- */
+
+static frg_status unknown_kind(frg_context *ctx, const char *spec, slice word)
+{
+    frgi_at(ctx, "vcov");
+    for (int i = 0; i < KINDS; i++) {
+        if (equals(word, kinds[i].name) && kinds[i].n_variables) {
+            FAIL(ctx, E_VCOV, "vcov '%s': write %s=%s", spec, kinds[i].name, kinds[i].usage);
+        }
+        if (equals(word, kinds[i].name)) {
+            FAIL(ctx, E_VCOV, "vcov '%s': %s takes no variable", spec, kinds[i].name);
+        }
+    }
+    FAIL(ctx, E_VCOV,
+         "vcov '%s' is not known; there are iid, hc1, hc2, hc3, cluster=a+b, cr2=a, jackknife=a, "
+         "wild=a, nw=unit,time, dk=time, hac=unit,time and conley=lat,lon,km",
+         spec);
 }
 
 static frg_status parse_spec(frgi_vcov_request *r, frg_context *ctx, const frg_table *table)
 {
-    static const struct {
-        const char *name;
-        frgi_vcov_type type;
-    } plain[] = {{"iid", VCOV_IID}, {"hc1", VCOV_HC1}, {"HC1", VCOV_HC1}, {"hetero", VCOV_HC1}};
-    static const char *const later[] = {"hc2", "hc3", "nw", "dk", "conley", "jackknife", "wild"};
-    const char *const equal = r->spec + strcspn(r->spec, "=");
-    size_t length;
-    const char *const word = trim(r->spec, equal, &length);
-    if (equals(word, length, "cluster") && *equal) {
-        return parse_clusters(r, ctx, equal + 1, table);
+    const char *rest;
+    slice item;
+    r->kind = kind_of(r->spec, &rest, &item);
+    if (!r->kind) {
+        return unknown_kind(ctx, r->spec, item);
     }
-    for (size_t i = 0; i < sizeof plain / sizeof *plain && !*equal; i++) {
-        if (equals(word, length, plain[i].name)) {
-            r->type = plain[i].type;
-            return FRG_OK;
+    for (int i = 0; i < r->kind->n_variables; i++) {
+        if (!next_item(&rest, &item) || item.length == 0) {
+            frgi_at(ctx, "vcov");
+            FAIL(ctx, E_VCOV, "vcov '%s': %s takes %d variable%s: %s=%s", r->spec, r->kind->name,
+                 r->kind->n_variables, r->kind->n_variables == 1 ? "" : "s", r->kind->name,
+                 r->kind->usage);
         }
+        TRY(parse_variable(r, ctx, item, r->kind->variables[i], table));
     }
-    frgi_at(ctx, "vcov");
-    for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
-        if (equals(word, length, later[i])) {
-            FAIL(ctx, E_UNSUPPORTED, "vcov '%s': %s is not built yet", r->spec, later[i]);
-        }
+    while (next_item(&rest, &item)) {
+        TRY(parse_choice(r, ctx, item));
     }
-    FAIL(ctx, E_VCOV, "vcov '%s' is not known; there are iid, hc1 and cluster=a+b", r->spec);
+    if (r->kind->required && isnan(r->choice[r->kind->positional])) {
+        frgi_at(ctx, "vcov");
+        FAIL(ctx, E_VCOV, "vcov '%s': the %s is missing: %s=%s", r->spec,
+             choices[r->kind->positional].name, r->kind->name, r->kind->usage);
+    }
+    return FRG_OK;
 }
 
 frg_status frgi_vcov_request_create(frgi_vcov_request *r, frg_context *ctx, const char *spec,
                                     const frg_table *table)
 {
     *r = (frgi_vcov_request){0};
+    for (int c = 0; c < VCOV_CHOICES; c++) {
+        r->choice[c] = (double)NAN;
+    }
     REQUIRE(ctx, spec, "a vcov is missing");
     TRY(frgi_strdup(ctx, &r->spec, spec, strlen(spec)));
     const frg_status status = parse_spec(r, ctx, table);

@@ -130,13 +130,15 @@ static void describe_estimates(frg_fe *f)
 }
 
 /** The requests' covariances; what of them was taken over is empty afterwards. */
-static frg_status covariances(frg_fe *f, frgi_vcov_request *requests, int count)
+static frg_status covariances(frg_fe *f, frgi_vcov_request *requests, int count, frg_status *worst)
 {
     frg_fe_result *const r = &f->report.result;
     TRY(NEW0(f->ctx, &f->report.vcov_array, count, "covariances"));
     for (int i = 0; i < count; i++) {
         frgi_vcov *v;
-        TRY(frgi_vcov_create(&v, f, &requests[i], &f->policy.ssc));
+        const frg_status status = frgi_vcov_create(&v, f, &requests[i], &f->policy.ssc);
+        TRY(status);
+        *worst = status > 0 ? status : *worst;
         f->report.vcov_array[i] = v->v;
     }
     r->vcov = f->report.vcov_array;
@@ -351,7 +353,7 @@ static frg_status fit(job *j, const char *formula, frg_status *worst, bool *stop
     *worst = beat(f, "covariances", 3, *worst);
 
     /* V = (X~'W X~)^-1 M (X~'W X~)^-1, M by the errors that are assumed (reg_vcov.c) */
-    TRY(covariances(f, j->requests, f->policy.options.n_vcov));
+    TRY(covariances(f, j->requests, f->policy.options.n_vcov, worst));
     r->vcov_seconds = lap(&clock);
     r->total_seconds = clock - start;
     *stopped = frgi_fe_ended(f, worst);

@@ -19,15 +19,28 @@ typedef struct {
 } frgi_ssc;
 
 enum { FRGI_CLUSTERS = 4 };
-typedef enum { VCOV_IID, VCOV_HC1, VCOV_CLUSTER } frgi_vcov_type;
+/** What stands behind the variables of a covariance, by name or, the first that its kind takes, by
+ *  its place: "nw=unit,year,2", "hc3,leverage=approx". */
+typedef enum {
+    VCOV_LAG,
+    VCOV_CUTOFF,
+    VCOV_KERNEL,
+    VCOV_LEVERAGE,
+    VCOV_DRAWS,
+    VCOV_REPS,
+    VCOV_WEIGHTS,
+    VCOV_CHOICES
+} frgi_vcov_choice;
 
+struct frgi_vcov_kind;
 /** A covariance as asked for. */
 typedef struct {
     char *spec;
-    frgi_vcov_type type;
-    int n;
+    const struct frgi_vcov_kind *kind; /* reg_vcov.h */
+    int n;                             /* variables: clusters, units, periods, coordinates */
     frgi_key keys[FRGI_CLUSTERS];
     char *names[FRGI_CLUSTERS];
+    double choice[VCOV_CHOICES]; /* a number, or the place in a list of words; NaN: not given */
 } frgi_vcov_request;
 
 /** A covariance with its memory. */
@@ -36,7 +49,7 @@ typedef struct frgi_vcov {
     frgi_vcov_request request;
     frgi_ssc ssc;
     char ssc_text[96];
-    double *matrix;
+    double *matrix, *df; /* df: each coefficient's own; NULL: v.df_t for all */
     frg_coefficient *coefficients;
     struct frgi_vcov *next;
 } frgi_vcov;
@@ -164,10 +177,12 @@ FRG_MUST_USE frg_status frgi_fe_check_vcovs(frg_context *ctx, const frg_fe_opts 
 FRG_MUST_USE frg_status frgi_ssc_parse(frgi_ssc *ssc, frg_context *ctx, const char *text);
 /** The rule in full, all keys. */
 void frgi_ssc_print(const frgi_ssc *ssc, char *out, size_t capacity);
-/** Parses "iid", "hc1", "cluster=a+b^c" and finds the columns. */
+/** Parses "iid", "cluster=a+b^c", "nw=unit,year,2" by the table of kinds and finds the columns. */
 FRG_MUST_USE frg_status frgi_vcov_request_create(frgi_vcov_request *r, frg_context *ctx,
                                                  const char *spec, const frg_table *table);
 void frgi_vcov_request_destroy(frgi_vcov_request *r, frg_context *ctx);
+/** The text of variable i of a specification; false: it has no such one, or is none. */
+bool frgi_vcov_variable(const char *spec, int i, const char **text, size_t *length);
 /** Computes what is asked for and keeps it in f; takes the request over, also on failure. */
 FRG_MUST_USE frg_status frgi_vcov_create(frgi_vcov **out, frg_fe *f, frgi_vcov_request *request,
                                          const frgi_ssc *ssc);

@@ -625,15 +625,32 @@ static void wrong_specs(void)
         const char *code, *says;
     } table[] = {
         {"hc4", NULL, FRG_BAD_ARG, "FRG-FE-009", "hc4"},
-        {"", NULL, FRG_BAD_ARG, "FRG-FE-009", "iid, hc1 and cluster"},
-        {"iid=a", NULL, FRG_BAD_ARG, "FRG-FE-009", "iid=a"},
-        {"hc3", NULL, FRG_UNSUPPORTED, "FRG-CORE-004", "hc3"},
-        {"nw=a,b", NULL, FRG_UNSUPPORTED, "FRG-CORE-004", "nw"},
-        {"dk=a", NULL, FRG_UNSUPPORTED, "FRG-CORE-004", "dk"},
-        {"conley=a,b,10", NULL, FRG_UNSUPPORTED, "FRG-CORE-004", "conley"},
-        {"wild=a", NULL, FRG_UNSUPPORTED, "FRG-CORE-004", "wild"},
-        {"jackknife=a", NULL, FRG_UNSUPPORTED, "FRG-CORE-004", "jackknife"},
-        {"cluster=", NULL, FRG_BAD_ARG, "FRG-FE-001", "vcov, column 1"},
+        {"", NULL, FRG_BAD_ARG, "FRG-FE-009", "there are iid, hc1, hc2"},
+        {"iid=a", NULL, FRG_BAD_ARG, "FRG-FE-009", "iid takes no variable"},
+        {"iid,a", NULL, FRG_BAD_ARG, "FRG-FE-009", "'a' is not known; nothing else belongs to iid"},
+        {"nw", NULL, FRG_BAD_ARG, "FRG-FE-009", "nw takes 2 variables"},
+        {"nw=a", NULL, FRG_BAD_ARG, "FRG-FE-009", "nw takes 2 variables: nw=unit,time[,lag]"},
+        {"nw=a,b", NULL, FRG_BAD_DATA, "FRG-FE-130", "are of the same a and b"},
+        {"nw=a,b,x", NULL, FRG_BAD_ARG, "FRG-FE-009", "lag is a whole number from 0"},
+        {"nw=a,b,1.5", NULL, FRG_BAD_ARG, "FRG-FE-009", "not '1.5'"},
+        {"nw=a,b,-1", NULL, FRG_BAD_ARG, "FRG-FE-009", "not '-1'"},
+        {"dk=a,2,lag=3", NULL, FRG_BAD_ARG, "FRG-FE-009", "lag is given twice"},
+        {"dk=one", NULL, FRG_BAD_DATA, "FRG-FE-008", "single period"},
+        {"dk=a^b", NULL, FRG_BAD_ARG, "FRG-FE-009", "'a^b' is joint"},
+        {"dk=", NULL, FRG_BAD_ARG, "FRG-FE-009", "dk takes 1 variable: dk=time[,lag]"},
+        {"conley=a,b", NULL, FRG_BAD_ARG, "FRG-FE-009", "the cutoff is missing: conley=lat"},
+        {"conley=a,b,0", NULL, FRG_BAD_ARG, "FRG-FE-009", "cutoff is a number from 1e-06"},
+        {"conley=far,b,10", NULL, FRG_BAD_DATA, "FRG-FE-132", "the latitude 'far' is 91 in row 1"},
+        {"conley=b,far,10,kernel=flat", NULL, FRG_BAD_ARG, "FRG-FE-009",
+         "kernel is uniform or bartlett, not 'flat'"},
+        {"hc3,draws=100", NULL, FRG_BAD_ARG, "FRG-FE-009", "draws= goes with leverage=approx"},
+        {"hc2,leverage=some", NULL, FRG_BAD_ARG, "FRG-FE-009", "leverage is exact or approx"},
+        {"jackknife=one", NULL, FRG_BAD_DATA, "FRG-FE-008", "single cluster"},
+        {"jackknife=a+b", NULL, FRG_BAD_ARG, "FRG-FE-001", "vcov"},
+        {"wild=a,weights=normal", NULL, FRG_BAD_ARG, "FRG-FE-009",
+         "rademacher, webb or mammen, not 'normal'"},
+        {"wild=a,5", NULL, FRG_BAD_ARG, "FRG-FE-009", "reps is a whole number from 9"},
+        {"cluster=", NULL, FRG_BAD_ARG, "FRG-FE-009", "cluster takes 1 variable: cluster=a+b"},
         {"cluster=a+", NULL, FRG_BAD_ARG, "FRG-FE-001", "vcov, column 3"},
         {"cluster=aa", NULL, FRG_BAD_DATA, "FRG-IO-008",
          "'aa' is not in the data; did you mean 'a'?"},
@@ -650,8 +667,11 @@ static void wrong_specs(void)
     frg_context *const ctx = test_context();
     sample s;
     draw(&s, ctx);
-    int64_t one[ROWS] = {0};
+    int64_t one[ROWS] = {0}, far[ROWS];
+    for (int i = 0; i < ROWS; i++)
+        far[i] = 91;
     CHECK_OK(ctx, frg_table_add_integers(s.table, "one", one));
+    CHECK_OK(ctx, frg_table_add_integers(s.table, "far", far));
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         frg_fe_opts o = options(table[i].vcov);
         o.ssc = table[i].ssc;
