@@ -38,6 +38,7 @@ typedef struct {
     model *models;
     frg_fe **fits;
     frg_status *statuses;
+    char **reasons; /* why a model is left out, or NULL */
 } call;
 
 /* ---- the models ------------------------------------------------------------------------------ */
@@ -122,13 +123,14 @@ static bool is_of_model(const frg_context *ctx)
     return false;
 }
 
-static void warn_of(const call *c, const model *m)
+static frg_status keep_reason(call *c, const model *m)
 {
-    char message[400];
-    strncpy(message, frg_message(c->ctx), sizeof message - 1);
-    message[sizeof message - 1] = '\0';
-    frgi_warn(c->ctx, W_MODEL, "model %lld, '%.100s'%s%s, is left out: %s", (long long)m->place + 1,
-              m->formula, m->value ? " at " : "", m->value ? m->value : "", message);
+    frgi_text text = {0};
+    const frg_status status = frgi_text_printf(
+        c->ctx, &text, "model %lld, '%.100s'%s%s, is left out: %s", (long long)m->place + 1,
+        m->formula, m->value ? " at " : "", m->value ? m->value : "", frg_message(c->ctx));
+    c->reasons[m->place] = text.text;
+    return status;
 }
 
 /** One model; one that cannot be estimated has no fit. */
@@ -148,6 +150,7 @@ static frg_status fit_all(call *c, frg_status *worst, int64_t *fitted)
 {
     TRY(NEW0(c->ctx, &c->fits, c->n, "fits"));
     TRY(NEW0(c->ctx, &c->statuses, c->n, "fits"));
+    TRY(NEW0(c->ctx, &c->reasons, c->n, "fits"));
     frgi_sort(c->models, c->n, sizeof *c->models, compare, &c->formulas.n);
     for (int64_t i = 0; i < c->n; i++) {
         const model *const m = &c->models[i];
@@ -160,7 +163,7 @@ static frg_status fit_all(call *c, frg_status *worst, int64_t *fitted)
             return FRG_OK;
         }
         if (c->statuses[m->place] < 0 && (*fitted > 0 || i + 1 < c->n)) {
-            warn_of(c, m);
+            TRY(keep_reason(c, m));
         }
     }
     return FRG_OK;
@@ -173,6 +176,9 @@ static frg_status collect(call *c, frg_fe_many **out)
     TRY(NEW(c->ctx, &m, 1, "fits"));
     int64_t n = 0;
     for (int64_t i = 0; i < c->n; i++) {
+        if (c->reasons[i]) {
+            frgi_warn(c->ctx, W_MODEL, "%s", c->reasons[i]);
+        }
         c->fits[n] = c->fits[i];
         c->statuses[n] = c->statuses[i];
         n += c->fits[i] != NULL;
@@ -202,6 +208,10 @@ static void close_call(call *c)
     for (int64_t i = 0; c->fits && i < c->n; i++) {
         frg_fe_destroy(c->fits[i]);
     }
+    for (int64_t i = 0; c->reasons && i < c->n; i++) {
+        DROP(c->ctx, &c->reasons[i]);
+    }
+    DROP(c->ctx, &c->reasons);
     frgi_pool_close(&c->pool);
     frgi_split_destroy(&c->split, c->ctx);
     frgi_formulas_free(&c->formulas, c->ctx);
