@@ -63,6 +63,8 @@ option_spec option_table[] = {
      .group = model,
      .help = "recover the fixed effects; auto: where --save-effects or --predict needs them"},
 
+#include "fe/option_fe.def"
+
     /* ---- standard errors: fe ---- */
     {.name = "vcov",
      .kind = KIND_LIST,
@@ -598,14 +600,6 @@ option_spec option_table[] = {
      .state = OPTION_LATER,
      .group = later,
      .help = "a term with coefficient 1"},
-    {.name = "split",
-     .kind = KIND_TEXT,
-     .commands = CMD_FE,
-     .field = AT(fe_job.split),
-     .value = "COLUMN",
-     .state = OPTION_LATER,
-     .group = later,
-     .help = "one regression for each value of a column"},
     {.name = "panel",
      .kind = KIND_TEXT,
      .commands = CMD_FE,

@@ -19,7 +19,7 @@
 #include "fourge/table.h"
 #include "gw/gw_settings.h"
 
-enum { MAX_ARGUMENTS = 16, MAX_NA = 32, MAX_SET = 32, MAX_OPTIONS = 512 };
+enum { MAX_ARGUMENTS = 16, MAX_NA = 32, MAX_SET = 32, MAX_TERMS = 32, MAX_OPTIONS = 512 };
 
 typedef enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_MD, FORMAT_TEX } output_format;
 typedef enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } color_mode;
@@ -37,8 +37,12 @@ typedef struct {
 /** Beside frg_fe_opts. */
 typedef struct {
     const char *save_effects, *save_residuals, *save_groups, *predict, *predictions;
-    const char *family, *offset, *split, *panel;
+    const char *family, *offset, *panel;
     int keep_effects;
+    /* the table of several models */
+    const char *keep[MAX_TERMS], *drop[MAX_TERMS], *order[MAX_TERMS], *label[MAX_TERMS];
+    int n_keep, n_drop, n_order, n_label, digits, stars;
+    const char *statistics;
 } fe_settings;
 
 /** Beside frg_gp_opts and frg_gp_fit_opts. */

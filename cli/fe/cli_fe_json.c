@@ -212,12 +212,16 @@ static void times(frg_json *j, const cli *c, const fe_job *job)
     repeats_json(j, c, job->totals, job->n_totals);
 }
 
-void fe_json_build(frg_json *j, const cli *c, const fe_job *job)
+void fe_json_model(frg_json *j, const frg_fe_result *f, frg_status status)
 {
-    const frg_fe_result *f = frg_fe_get(job->fit);
-    json_head(j, "fourge.fe/1");
-    frg_json_string(j, "status", frg_status_name(job->status));
+    frg_json_string(j, "status", frg_status_name(status));
     frg_json_string(j, "formula", f->formula);
+    if (f->split_name) {
+        frg_json_open_object(j, "sample");
+        frg_json_string(j, "split", f->split_name);
+        frg_json_string(j, "value", f->split_value);
+        frg_json_close_object(j);
+    }
     frg_json_string(j, "depvar", f->depvar);
     frg_json_integer(j, "n", f->n);
     frg_json_integer(j, "n_rows", f->n_rows);
@@ -233,6 +237,12 @@ void fe_json_build(frg_json *j, const cli *c, const fe_job *job)
     effects(j, f);
     fit(j, f);
     solver(j, f);
+}
+
+void fe_json_build(frg_json *j, const cli *c, const fe_job *job)
+{
+    json_head(j, "fourge.fe/1");
+    fe_json_model(j, frg_fe_get(job->fit), job->status);
     times(j, c, job);
     json_foot(j, c);
 }

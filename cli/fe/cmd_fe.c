@@ -132,6 +132,7 @@ int fe_job_fit(cli *c, fe_job *job)
 void fe_job_release(fe_job *job)
 {
     frg_fe_destroy(job->fit);
+    frg_fe_many_destroy(job->many);
     frg_table_destroy(job->data);
     free(job->totals);
     *job = (fe_job){0};
@@ -404,7 +405,7 @@ int command_fe(cli *c)
         return code;
     }
     fe_job job = {.formula = c->arguments[0], .path = c->arguments[1], .opts = c->set.fe};
-    code = run_job(c, &job);
+    code = fe_makes_many(c) ? fe_many_run(c, &job) : run_job(c, &job);
     fe_job_release(&job);
     return code;
 }

@@ -11,6 +11,7 @@ typedef struct {
     frg_fe_opts opts;
     frg_table *data;
     frg_fe *fit;
+    frg_fe_many *many; /* several models in place of one */
     frg_status status;
     double read;
     double encode, solve, vcov, total; /* medians under --repeat */
@@ -22,6 +23,12 @@ int fe_job_read(cli *c, fe_job *job);
 /** Fits once, or 1 + --repeat times. */
 int fe_job_fit(cli *c, fe_job *job);
 void fe_job_release(fe_job *job);
+/** Do the formula and the options make several models, or their table? */
+int fe_makes_many(const cli *c);
+/** Reads, fits and shows them. */
+int fe_many_run(cli *c, fe_job *job);
+/** A model as members of an open object. */
+void fe_json_model(frg_json *j, const frg_fe_result *f, frg_status status);
 
 /** The table and its facts; `full`: every column's certificate, plots, options and versions as
  *  well. */

@@ -351,6 +351,10 @@ typedef struct {
     frg_fe_connected connected;    /* all; largest: the connected set with the most rows (the sum of
                                       frequency weights), the earlier of two equal ones; singletons
                                       are then looked for again */
+    const char *split;             /* a column: a sample for each of its levels, in their order, by
+                                      frg_fe_fit_many; NULL: none */
+    const char *fsplit;            /* the same, all rows before them; not both */
+    const char *split_value;       /* text of the one level of `split` that is meant; NULL: all */
     frg_demean_opts demean;        /* the last field, so that it can grow at its end */
 } frg_fe_opts;
 
@@ -414,18 +418,19 @@ typedef struct {
     int64_t n_disconnected; /* rows dropped because they are outside the largest connected set */
     int64_t n_groups;       /* connected sets before that; 0 with FRG_CONNECTED_ALL, where
                                frg_fe_groups counts them */
-    int n_coefficients;     /* regressors that were not dropped, in formula order */
-    const frg_coefficient *coefficients; /* under vcov[0] */
-    int n_dropped;                       /* regressors that were */
-    const frg_dropped_term *dropped;     /* n_dropped */
-    int n_vcov;                          /* covariances that the options asked for */
-    const frg_fe_vcov *vcov;             /* n_vcov, in their order */
-    int n_factors;                       /* fixed effects */
-    const char *const *factor_name;      /* n_factors, as in the formula */
-    const int64_t *factor_levels;        /* n_factors: levels that rows in use have */
-    int64_t rank;                        /* of the absorbed factors, the intercept included */
-    const char *rank_method;             /* as frg_demean_rank.method; "none" without effects */
-    int64_t df_residual;                 /* n - n_coefficients - rank */
+    const char *split_name, *split_value; /* column and level of the sample; NULL: not split */
+    int n_coefficients;                   /* regressors that were not dropped, in formula order */
+    const frg_coefficient *coefficients;  /* under vcov[0] */
+    int n_dropped;                        /* regressors that were */
+    const frg_dropped_term *dropped;      /* n_dropped */
+    int n_vcov;                           /* covariances that the options asked for */
+    const frg_fe_vcov *vcov;              /* n_vcov, in their order */
+    int n_factors;                        /* fixed effects */
+    const char *const *factor_name;       /* n_factors, as in the formula */
+    const int64_t *factor_levels;         /* n_factors: levels that rows in use have */
+    int64_t rank;                         /* of the absorbed factors, the intercept included */
+    const char *rank_method;              /* as frg_demean_rank.method; "none" without effects */
+    int64_t df_residual;                  /* n - n_coefficients - rank */
     /** Sums with the weights: rss = sum w e^2, tss that of y about its mean (about 0 without an
      *  intercept and effects); r2 = 1 - rss / tss, adjusted by (n - 1) / df_residual, within:
      *  beside what the effects leave of y (NaN without effects); rmse = sqrt(rss / n). */
@@ -467,6 +472,42 @@ typedef void (*frg_column_visitor)(const char *name, void *user);
 FRG_API FRG_MUST_USE frg_status frg_fe_columns(frg_context *ctx, const char *formula,
                                                const frg_fe_opts *o, frg_column_visitor each,
                                                void *user);
+/** The fits of several models, in their order.  Made by frg_fe_fit_many, freed by
+ *  frg_fe_many_destroy before its context and its table. */
+typedef struct frg_fe_many frg_fe_many;
+/** Fits every model that `formula` and the options stand for, as fixest does:
+ *
+ *      c(y1, y2)        an outcome each                      sw(a, b)     a, then b
+ *      csw(a, b)        a, then a + b                        mvsw(a, b)   none, a, b, a + b
+ *      sw0(..), csw0(..)  as without the 0, after a model with none of them
+ *
+ *  The calls stand among the regressors and among the effects; several make all combinations.
+ *  opts.split, opts.fsplit: the same for the rows of each level of a column.  Order: samples, then
+ *  effects, then outcomes, then regressors, the last changing fastest.  Each model has its own
+ *  sample: rows are dropped for missing values of its own columns.  Models whose rows and effects
+ *  are the same share rows, codes, plan and demeaned columns; every model has the bits of a fit by
+ *  itself.  A model that has no rows, regressors, clusters or degrees of freedom left (E_NO_OBS,
+ *  E_NO_REGRESSOR, E_CLUSTER, E_DF) is left out with the warning FRG-FE-150, where another is
+ *  fitted. With keep_effects or a store nothing is shared.  Returns the worst status of the models;
+ *  of a call that was stopped *out is NULL and the status positive.  Errors: as frg_fe_fit, and
+ *  E_FORMULA for calls in calls and more than 4096 models. */
+FRG_API FRG_MUST_USE frg_status frg_fe_fit_many(frg_fe_many **out, frg_context *ctx,
+                                                const char *formula, const frg_table *data,
+                                                const frg_fe_opts *o);
+/** The number of fits; 0 for NULL. */
+FRG_API int64_t frg_fe_many_count(const frg_fe_many *m);
+/** Fit i, alive as long as m; NULL outside 0 .. count-1 and for one that was taken. */
+FRG_API frg_fe *frg_fe_many_get(const frg_fe_many *m, int64_t i);
+/** The status of fit i, as frg_fe_fit would have returned it. */
+FRG_API frg_status frg_fe_many_status(const frg_fe_many *m, int64_t i);
+/** Fit i, which is the caller's from here on (frg_fe_destroy); NULL as of frg_fe_many_get. */
+FRG_API frg_fe *frg_fe_many_take(frg_fe_many *m, int64_t i);
+/** Frees the fits that were not taken; NULL is fine. */
+FRG_API void frg_fe_many_destroy(frg_fe_many *m);
+/** Names the formulas of one model each that `formula` stands for, in the order of frg_fe_fit_many;
+ *  one that stands for itself comes as it is.  Errors: E_FORMULA, E_MEMORY. */
+FRG_API FRG_MUST_USE frg_status frg_fe_expand(frg_context *ctx, const char *formula,
+                                              frg_column_visitor each, void *user);
 /** What a fit works on, counted without demeaning or solving. */
 typedef struct {
     int64_t n;                            /* rows used */

@@ -90,6 +90,8 @@ static const ext_field report_fields[] = {{AT(frg_demean_report, method), IS_TEX
 
 static const ext_field result_fields[] = {{AT(frg_fe_result, formula), IS_TEXT, NULL},
                                           {AT(frg_fe_result, depvar), IS_TEXT, NULL},
+                                          {AT(frg_fe_result, split_name), IS_TEXT, NULL},
+                                          {AT(frg_fe_result, split_value), IS_TEXT, NULL},
                                           {AT(frg_fe_result, n_rows), IS_INT64, NULL},
                                           {AT(frg_fe_result, n), IS_INT64, NULL},
                                           {AT(frg_fe_result, n_missing), IS_INT64, NULL},
@@ -334,6 +336,55 @@ static PyObject *numbers_of(const double *x, int n)
             Py_CLEAR(list);
         }
     }
+    return list;
+}
+
+/** The fits of m as a list of objects of the type, which take them over; NULL with an exception. */
+static PyObject *list_of_fits(PyTypeObject *type, ext_context *c, ext_table *t, frg_fe_many *m)
+{
+    PyObject *const list = PyList_New(0);
+    for (int64_t i = 0; list && i < frg_fe_many_count(m); i++) {
+        ext_fe *const f = ext_empty(type, c);
+        if (!f) {
+            Py_DECREF(list);
+            return NULL;
+        }
+        f->table = (ext_table *)Py_NewRef((PyObject *)t);
+        f->status = frg_fe_many_status(m, i);
+        f->fit = frg_fe_many_take(m, i);
+        const int failed = PyList_Append(list, (PyObject *)f);
+        Py_DECREF(f);
+        if (failed) {
+            Py_DECREF(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+/** fe_many(context, formula, table, vcovs, options, demean_options) -> [Fe, ...]. */
+static PyObject *fe_many(PyObject *module, PyObject *args)
+{
+    PyObject *context, *table, *vcovs, *options, *inner;
+    const char *formula;
+    ext_context *c;
+    ext_table *t;
+    frg_fe_opts o;
+    frg_fe_defaults(&o, sizeof o);
+    if (!PyArg_ParseTuple(args, "OsOOOO", &context, &formula, &table, &vcovs, &options, &inner) ||
+        !(c = ext_context_of(module, context)) || !(t = ext_table_of(module, table)) ||
+        take_vcovs(vcovs, &o) < 0 || ext_options_set(&o, frg_fe_options(), options) < 0 ||
+        ext_options_set(&o.demean, frg_demean_options(), inner) < 0) {
+        return NULL;
+    }
+    frg_fe_many *m = NULL;
+    frg_status status;
+    EXT_WORK(status = frg_fe_fit_many(&m, c->ctx, formula, t->table, &o));
+    PyObject *const list =
+        status < 0 || PyErr_Occurred() || !m
+            ? ext_raise(module, status, c->ctx)
+            : list_of_fits((PyTypeObject *)ext_state_of(module)->fe_type, c, t, m);
+    frg_fe_many_destroy(m);
     return list;
 }
 
@@ -599,11 +650,33 @@ static PyObject *fe_columns(PyObject *module, PyObject *args)
     return names;
 }
 
+/** fe_expand(context, formula) -> the formulas of one model each that it stands for. */
+static PyObject *fe_expand(PyObject *module, PyObject *args)
+{
+    PyObject *context;
+    const char *formula;
+    ext_context *c;
+    if (!PyArg_ParseTuple(args, "Os", &context, &formula) ||
+        !(c = ext_context_of(module, context))) {
+        return NULL;
+    }
+    PyObject *const texts = PyList_New(0);
+    const frg_status status =
+        texts ? frg_fe_expand(c->ctx, formula, collect_name, texts) : FRG_NO_MEMORY;
+    if (status < 0 || PyErr_Occurred()) {
+        Py_XDECREF(texts);
+        return ext_raise(module, status, c->ctx);
+    }
+    return texts;
+}
+
 /* ---- with the context to themselves ---------------------------------------------------------- */
 
 EXT_FUNCTION(demean)
 EXT_FUNCTION(lsmr)
 EXT_FUNCTION(fe_columns)
+EXT_FUNCTION(fe_expand)
+EXT_FUNCTION(fe_many)
 EXT_METHOD(fe_result)
 EXT_METHOD(fe_vcov)
 EXT_METHOD(fe_wald)
@@ -621,6 +694,9 @@ PyMethodDef ext_fe_functions[] = {
      "lsmr(context, m, n, indptr, indices, data, b, x, options) -> (status, reports)"},
     {"fe_columns", fe_columns_alone, METH_VARARGS,
      "fe_columns(context, formula, vcovs, options) -> names"},
+    {"fe_expand", fe_expand_alone, METH_VARARGS, "fe_expand(context, formula) -> formulas"},
+    {"fe_many", fe_many_alone, METH_VARARGS,
+     "fe_many(context, formula, table, vcovs, options, demean_options) -> fits"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -221,6 +221,15 @@ def lsmr(
     x: object,
     options: Mapping[str, object],
 ) -> tuple[str, list[dict[str, Any]]]: ...
+def fe_expand(context: Context, formula: str) -> list[str]: ...
+def fe_many(
+    context: Context,
+    formula: str,
+    table: Table,
+    vcovs: list[str],
+    options: Mapping[str, object] | None,
+    demean_options: Mapping[str, object] | None,
+) -> list[Fe]: ...
 def fe_columns(context: Context, formula: str, vcovs: list[str], options: Mapping[str, object] | None) -> list[str]: ...
 def invquad_logdet(
     context: Context,

@@ -116,8 +116,9 @@ class Feols(Demean, total=False):
     copy_data: Any
     store_data: Any
     use_compression: Any
-    split: Any
-    fsplit: Any
+    split: str | None
+    fsplit: str | None
+    split_value: str | None
     reps: Any
     vcov_kwargs: Any
     drop_intercept: Any

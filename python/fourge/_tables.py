@@ -118,7 +118,10 @@ def etable(fits: Any, type: str = "text", *, digits: int = 3, signif_code: Seque
     ]
     factors = dict.fromkeys(q for f in fits for q in f._factors) if show_fe else ()
     effects = [(named(felabels, q), [[fe_present if q in f._factors else fe_absent] for f in fits]) for q in factors]
-    stats = [
+    samples = [f.result.get("sample") for f in fits]
+    stats = [(f"Sample: {name}", [[s["value"] if s and s["split"] == name else "all"] for s in samples])
+             for name in dict.fromkeys(s["split"] for s in samples if s)]
+    stats += [
         ("Observations", [[str(f.result["n"])] for f in fits]),
         ("S.E. type", [[_spec_words(f._shown["spec"]) + " \u2020" * f._shown["projected"]] for f in fits]),
         ("R2", [[f"{f.result['r2']:.{digits}f}"] for f in fits]),

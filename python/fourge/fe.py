@@ -28,10 +28,10 @@ from ._arrays import warn as _warn
 from ._hints import hint as _hint
 from ._tables import chosen, coefplot, etable, iplot, remarks
 
-__all__ = ["feols", "demean", "lsmr", "etable", "coefplot", "iplot", "Fit"]
+__all__ = ["feols", "demean", "lsmr", "etable", "coefplot", "iplot", "Fit", "Fits"]
 
 _fit_options = ("ssc", "weights", "weights_kind", "subset", "keep_singletons", "collin_tol", "collin", "connected", "level",
-                "keep_effects")
+                "keep_effects", "split", "fsplit", "split_value")
 
 
 #: A name as formulas have it, one in backticks, and what joins names.
@@ -82,7 +82,7 @@ _settled = {
     "solver": ((), "the normal equations are solved by a Cholesky factor"),
 }
 _absent = {
-    "split": "fit each part with subset=", "fsplit": "fit each part with subset=", "reps": "there is no bootstrap",
+    "reps": "there is no bootstrap",
     "vcov_kwargs": "there are iid, hetero and CRV1", "drop_intercept": "write '- 1' or '0 +' into the formula",
     "i_ref1": "write i(var, ref=level) into the formula", "context": "formulas see the columns of the data alone",
 }
@@ -195,7 +195,7 @@ def __getattr__(name):
 
 @_options.takes(_options.Feols, "context", "demean", "fe")
 def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "iid", *,
-          progress: Callable[..., Any] | bool | None = None, **options: Unpack[_options.Feols]) -> Fit:
+          progress: Callable[..., Any] | bool | None = None, **options: Unpack[_options.Feols]) -> Any:
     """Linear regression with fixed effects, ordinary or weighted least squares.
 
     ``feols("y ~ x1 + i(year, ref=2000) | firm^industry + worker", data, vcov={"CRV1": "firm"})``
@@ -203,7 +203,8 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
     Parameters
     ----------
     fml : str
-        fixest's grammar: ``y ~ x | f1 + f2``, ``i()``, ``^``, ``f[x]``, ``:``, ``*``, ``I()``, ``log exp sqrt abs``.  ``x^2`` and
+        fixest's grammar: ``y ~ x | f1 + f2``, ``i()``, ``^``, ``f[x]``, ``:``, ``*``, ``I()``, ``log exp sqrt abs``.  Several models:
+        ``c(y1, y2)``, and among regressors and effects ``sw() sw0() csw() csw0() mvsw()``.  ``x^2`` and
         ``x**2`` are ``I(x^2)``, as in fixest; in pyfixest both are the term ``x``, so that the second is warned of.
     data : frame or mapping
         Anything that exports an Arrow stream (polars, pyarrow, DuckDB, pandas with pyarrow) or names -> 1-D arrays.
@@ -214,6 +215,9 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
         A name with spaces stands in backticks; in the dict and after the tilde it may stand without, too.
     ssc, weights, weights_kind, subset, keep_singletons, collin_tol, collin, connected, level, keep_effects
         As in ``frg_fe_opts``.
+    split, fsplit, split_value : str, optional
+        A column: a model for the rows of each of its levels; `fsplit` has one of all rows before them.  `split_value` is the one
+        level of `split` that is meant.
     method, precond, dtype, tol, max_iter, cond_limit, block, fill_cap, dof
         As in ``frg_demean_opts``; cond_limit goes with method="lsmr".  dof: how the rank of the effects, a part of K, is counted: "auto" counts it exactly where
         that is cheap, also for nested effects; fixest and pyfixest count the levels, which is "naive".  Where that makes
@@ -224,7 +228,7 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
         pyfixest's, too.  Of a demeaner the tolerance, the steps, the precision and the device are taken; a device that is
         not the CPU raises :class:`fourge.errors.NoDevice`.  A value that would have pyfixest do something else than what
         is done here warns, once a process, of what is done.
-    split, fsplit, reps, vcov_kwargs, drop_intercept, i_ref1, context
+    reps, vcov_kwargs, drop_intercept, i_ref1, context
         pyfixest's, which are refused with what to write instead.
     threads, seed, memory_limit, time_limit
         Of the computation; threads 0 takes the cores this process may use.
@@ -234,7 +238,7 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
 
     Returns
     -------
-    Fit
+    Fit, or Fits where the formula or `split` makes several models
         A fit that did not converge is returned and warned of (:class:`fourge.errors.NotConverged`).
     """
     if not isinstance(fml, str):
@@ -243,6 +247,19 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
     _tell_sum(fml)
     _tell_power(fml)
     return _feols(fml, data, vcov, progress, options)
+
+
+def _many(call, data, names):
+    """The models that a call stands for, each with the call of its own."""
+    context, fml, table, vcovs, outer, asked = call
+    found = Fits()
+    for one in _fourge.fe_many(*call):
+        result = one.result()
+        mine = {k: v for k, v in outer.items() if k not in ("split", "fsplit", "split_value")}
+        if result["split_name"] is not None:
+            mine |= {"split": result["split_name"], "split_value": result["split_value"]}
+        found.append(Fit((context, result["formula"], table, vcovs, mine, asked), one, data, names))
+    return found
 
 
 def _feols(fml, data, vcov, progress, options, expected=()):
@@ -255,10 +272,14 @@ def _feols(fml, data, vcov, progress, options, expected=()):
     vcovs = [_spec(v) for v in (vcov if isinstance(vcov, (list, tuple)) else [vcov])]
     names = list(dict.fromkeys(_fourge.fe_columns(context, fml, vcovs, outer)))
     call = (context, fml, _frame.table(context, data, names), vcovs, outer, asked)
-    fit = _fourge.Fe(*call)
+    splits = (outer.get("split") and not outer.get("split_value")) or outer.get("fsplit")
+    if splits or len(_fourge.fe_expand(context, fml)) > 1:
+        found: Any = _many(call, data, names)
+    else:
+        found = Fit(call, _fourge.Fe(*call), data, names)
     _warn(context, expected=expected)
-    found = Fit(call, fit, data, names)
-    found._context_options = of_context
+    for one in found if isinstance(found, Fits) else [found]:
+        one._context_options = of_context
     return found
 
 
@@ -301,6 +322,7 @@ def _result(found):
     out["n_dropped"] = {**{k: found[f"n_{k}"] for k in why}, "separated": 0}
     out["singleton_rounds"] = found["singleton_rounds"]
     out |= {"connected_sets": found["n_groups"]} if found["n_groups"] else {}
+    out |= {"sample": {"split": found["split_name"], "value": found["split_value"]}} if found["split_name"] is not None else {}
     out |= {"coefficients": first["coefficients"], "dropped_terms": found["dropped"], "vcov": _covariance(first), "k": first["k"]}
     out["vcovs"] = [{**_covariance(v), "std_errors": [c["std_error"] for c in v["coefficients"]], "wald_f": v["wald_f"]}
                     for v in found["vcovs"]]
@@ -659,6 +681,36 @@ class Fit:
 
     def __str__(self):
         return self._text()
+
+    __repr__ = __str__
+
+    def _repr_html_(self):
+        return etable(self, "html")
+
+
+class Fits(list[Fit]):
+    """The models of one call of :func:`feols`, in their order: samples, then effects, then outcomes, then regressors, the last
+    changing fastest.  A list whose text is the table of all of them."""
+
+    @_options.takes(etable, without=("fits",))
+    def etable(self, type: str = "text", **options: Any) -> Any:
+        """:func:`etable` of the models, as a `type` of "text", "md", "tex", "html" or "df"."""
+        _options.check(Fits.etable, options)
+        return etable(self, type, **options)
+
+    def vcov(self, spec: str | Mapping[str, str], ssc: str | None = None) -> Fits:
+        """All models under another covariance `spec` from here on, by the small-sample rule `ssc`."""
+        for fit in self:
+            fit.vcov(spec, ssc)
+        return self
+
+    def summary(self, digits: int = 5) -> None:
+        """Prints the summary of each model, to `digits` digits."""
+        for fit in self:
+            fit.summary(digits)
+
+    def __str__(self):
+        return etable(self)
 
     __repr__ = __str__
 

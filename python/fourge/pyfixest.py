@@ -423,6 +423,10 @@ def feols(
     """
     _options.check(feols, options)
     fml = _dialect(fml)
+    if len(fe._fourge.fe_expand(fe._context({}, None), fml)) > 1:
+        raise errors.Unsupported(
+            f"{fml!r} stands for several models: fourge.fe.feols fits them, and pyfixest inside demeaning()"
+        )
     _refuse(
         vcov_kwargs=vcov_kwargs,
         drop_intercept=drop_intercept,

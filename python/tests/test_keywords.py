@@ -51,6 +51,10 @@ def solved(fit):
     return fit.result["solver"]["iterations"]
 
 
+def len_of(fit):
+    return len(fit) if isinstance(fit, list) else 0
+
+
 def left_out(fit):
     return fit.result["n_dropped"]
 
@@ -83,7 +87,8 @@ of(fe.feols, {"fml": "y ~ x + z | f + g", "data": PANEL}, **WAYS, fml=("y ~ z | 
    demeaner=[(demeaner(), solved, LSMR), (demeaner(), warns()), (demeaner(device="cuda"), raises(kind=errors.NoDevice))],
    demeaner_backend=[("numba", warns()), ("torch_cuda", raises(kind=errors.NoDevice))], solver=("scipy.linalg.solve", warns()),
    lean=(True, warns()), copy_data=(True, warns()), store_data=(False, warns()), use_compression=(True, warns()),
-   split=("h", raises()), fsplit=("h", raises()), reps=(9, raises()), vcov_kwargs=({"lag": 1}, raises()),
+   split=("h", len_of, {"fml": "y ~ x"}), fsplit=("h", len_of, {"fml": "y ~ x"}),
+   split_value=("1", len_of, {"fml": "y ~ x", "split": "h"}), reps=(9, raises()), vcov_kwargs=({"lag": 1}, raises()),
    drop_intercept=(True, raises()), i_ref1=(1, raises()), context=({"c": 1}, raises()))
 
 
@@ -123,6 +128,10 @@ def fit():
     return fe.feols("y ~ x + z | f + g", PANEL)
 
 
+def fits():
+    return fe.feols("y ~ x + z | f + sw0(g)", PANEL)
+
+
 TABLES = {
     "type": ("md", str), "digits": (5, str), "signif_code": ([0.9, 0.95, 0.99], str), "coef_fmt": ("b [se]", str),
     "keep": ("x", str), "drop": ("x", str), "exact_match": (True, str, {"keep": "(x)"}), "labels": ({"x": "Dose"}, str),
@@ -131,6 +140,9 @@ TABLES = {
 }
 of(fe.etable, {"fits": [FIT]}, **TABLES, fits=([OTHER], str), fe_absent=("no", str, {"fits": [FIT, OTHER]}))
 of(fe.Fit.etable, {}, fit, **TABLES)
+of(fe.Fits.etable, {}, fits, **{**TABLES, "model_heads": (["Ours", "Theirs"], str)}, fe_absent=("no", str))
+of(fe.Fits.vcov, {"spec": "iid"}, fits, spec=("hetero", lambda all: all[1].se()), ssc=("adj=false", lambda all: all[1].se()))
+of(fe.Fits.summary, {}, fits, digits=(9, prints(f"{FIT.coef()[0]:.9g}")))
 of(fe.Fit.vcov, {"spec": "iid"}, fit, spec=("hetero", errors_of), ssc=("adj=false", errors_of))
 of(fe.Fit.wald_test, {}, fit, R=(np.array([[1.0, 0.0]]), dict), q=(1.0, dict), distribution=("chi2", dict), keep=("x", dict),
    drop=("x", dict))

@@ -12,6 +12,8 @@
  */
 #include "formula/formula.h"
 
+#include "formula/expand.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,11 +50,6 @@ static const char *later(const frgi_syntax *s, int32_t node)
     static const struct {
         const char *name, *what;
     } table[] = {
-        {"sw", "stepwise estimation with sw() is not built yet"},
-        {"sw0", "stepwise estimation with sw0() is not built yet"},
-        {"csw", "stepwise estimation with csw() is not built yet"},
-        {"csw0", "stepwise estimation with csw0() is not built yet"},
-        {"mvsw", "stepwise estimation with mvsw() is not built yet"},
         {"l", "lags with l() are not built yet"},
         {"f", "leads with f() are not built yet"},
         {"d", "differences with d() are not built yet"},
@@ -65,6 +62,8 @@ static const char *later(const frgi_syntax *s, int32_t node)
     }
     return NULL;
 }
+
+static const char several[] = "this makes several models of the formula; here it has to be one";
 
 /* ---- expressions ----------------------------------------------------------------------------- */
 
@@ -102,6 +101,9 @@ frg_status frgi_formula_check_expression(const frgi_syntax *s, frg_context *ctx,
         const char *const name = later(s, i);
         if (name) {
             return unsupported(s, ctx, i, name);
+        }
+        if (frgi_formula_is_stepwise(s, i)) {
+            return refuse(s, ctx, i, several);
         }
         if (is_set(s, i)) {
             TRY(check_set(s, ctx, i));
@@ -480,7 +482,10 @@ frg_status frgi_formula_key(const frgi_syntax *s, frg_context *ctx, int32_t firs
         if (kind != NODE_NAME) {
             const char *const name = later(s, i);
             return name ? unsupported(s, ctx, i, name)
-                        : refuse(s, ctx, i, "expected a column, f1^f2, f[x] or f[[x]]");
+                        : refuse(s, ctx, i,
+                                 frgi_formula_is_stepwise(s, i)
+                                     ? several
+                                     : "expected a column, f1^f2, f[x] or f[[x]]");
         }
         if (key->n == FRGI_KEY_COLUMNS) {
             return refuse(s, ctx, i, "at most 8 columns make a joint effect");
@@ -604,8 +609,7 @@ static frg_status build_depvar(builder *b)
     const frgi_syntax *const s = &b->f->syntax;
     const int32_t left = s->left;
     if (is_set(s, left)) {
-        return unsupported(s, b->ctx, left,
-                           "several dependent variables with c() are not built yet");
+        return refuse(s, b->ctx, left, several);
     }
     TRY(frgi_formula_check_expression(s, b->ctx, left));
     return intern(b, left, NULL, &b->f->depvar);

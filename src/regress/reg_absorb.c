@@ -131,8 +131,17 @@ static frg_status demean(frg_fe *f, frg_status *worst, bool *stopped)
 static frg_status describe(frg_fe *f)
 {
     frgi_fe_absorbed *const a = &f->absorbed;
+    frgi_sample *const s = f->data.frame.sample;
     frg_demean_rank rank;
-    TRY(frg_demean_get_rank(a->plan, &rank));
+    if (s && s->ranked) {
+        rank = s->rank;
+    } else {
+        TRY(frg_demean_get_rank(a->plan, &rank));
+    }
+    if (s) {
+        s->rank = rank;
+        s->ranked = true;
+    }
     a->rank = (double)rank.rank;
     a->rank_exact = rank.exact;
     a->components = rank.components;
@@ -155,10 +164,29 @@ static void warn_rank(const frg_fe *f)
     }
 }
 
+/** By the plan of the sample, of the columns that no model before had. */
+static frg_status absorb_shared(frg_fe *f, frg_status *worst, bool *stopped)
+{
+    TRY(frgi_sample_demean(f, worst, stopped));
+    if (*stopped) {
+        return FRG_OK;
+    }
+    f->absorbed.plan = f->data.frame.sample->plan; /* for as long as it is described */
+    const frg_status status = describe(f);
+    f->absorbed.plan = NULL;
+    TRY(status);
+    warn_columns(f, *worst);
+    warn_rank(f);
+    return FRG_OK;
+}
+
 frg_status frgi_fe_absorb(frg_fe *f, frg_status *worst, bool *stopped)
 {
-    TRY(frgi_fe_plan(f, &f->absorbed.plan));
     TRY(NEW0(f->ctx, &f->matrix.reports, f->data.p + 1, "reports"));
+    if (f->data.frame.sample) {
+        return absorb_shared(f, worst, stopped);
+    }
+    TRY(frgi_fe_plan(f, &f->absorbed.plan));
     TRY(demean(f, worst, stopped));
     *stopped = *stopped || frgi_fe_ended(f, worst);
     if (*stopped) {

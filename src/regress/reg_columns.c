@@ -70,8 +70,11 @@ frg_status frg_fe_columns(frg_context *ctx, const char *formula, const frg_fe_op
     if (opts.subset) {
         TRY(visit_expression(&v, opts.subset, strlen(opts.subset), "subset"));
     }
-    if (opts.weights) {
-        each(opts.weights, user);
+    const char *const named[] = {opts.weights, opts.split, opts.fsplit};
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
+        if (named[i]) {
+            each(named[i], user);
+        }
     }
     for (int i = 0; i < opts.n_vcov; i++) {
         TRY(opts.vcov[i] ? visit_vcov(&v, opts.vcov[i]) : FRG_OK);

@@ -159,7 +159,7 @@ static frg_status keep_columns(screening *w)
     int k = 0;
     for (int j = 0; j < f->data.p && !frgi_fe_gives_up(f); j++) {
         if (w->kept[j]) {
-            f->fit.x[k] = f->matrix.values + (j + 1) * f->data.frame.n;
+            f->fit.x[k] = f->matrix.columns[j + 1];
             f->fit.column_of[k++] = j + 1;
         } else {
             TRY(drop_term(w, j));
@@ -230,7 +230,7 @@ static frg_status solve(screening *w)
     improve(w, gradient, y_scale);
     for (int pass = 0; pass < PASSES; pass++) {
         TRY_TO(done,
-               frgi_gram_residual(f->ctx, k, f->fit.x, f->matrix.values, f->fit.b,
+               frgi_gram_residual(f->ctx, k, f->fit.x, f->matrix.columns[0], f->fit.b,
                                   f->data.frame.weights, f->data.frame.n, f->fit.e, gradient));
         if (pass == PASSES - 1 || improve(w, gradient, y_scale) < SETTLED) {
             break;
@@ -268,7 +268,7 @@ static void check_depvar(screening *w)
     frg_fe *const f = w->f;
     f->fit.no_variation = is_absorbed(f, 0, w->gram[frgi_packed(f->data.p, f->data.p)], ABSORBED_Y);
     if (f->fit.no_variation) {
-        memset(f->matrix.values, 0, sizeof *f->matrix.values * (size_t)f->data.frame.n);
+        memset(f->matrix.columns[0], 0, sizeof(double) * (size_t)f->data.frame.n);
         memset(w->gram + frgi_packed(f->data.p, 0), 0, sizeof *w->gram * (size_t)(f->data.p + 1));
     }
     f->fit.tss = f->matrix.moments[0].square;
@@ -282,9 +282,9 @@ frg_status frgi_fe_estimate(frg_fe *f)
     TRY(allocate_estimates(f));
     TRY_TO(done, allocate_screening(&w));
     for (int j = 0; j < f->data.p; j++) {
-        f->fit.x[j] = f->matrix.values + (j + 1) * f->data.frame.n;
+        f->fit.x[j] = f->matrix.columns[j + 1];
     }
-    f->fit.x[f->data.p] = f->matrix.values;
+    f->fit.x[f->data.p] = f->matrix.columns[0];
     TRY_TO(done, frgi_gram(f->ctx, f->data.p + 1, f->fit.x, f->data.frame.weights, f->data.frame.n,
                            w.gram, frgi_fe_stops(f)));
     if (frgi_fe_gives_up(f)) {

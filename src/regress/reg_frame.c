@@ -121,7 +121,7 @@ static frg_status exclude_all_missing(framer *b)
         TRY(exclude_missing_key(b, &in->clusters[k]));
     }
     const int64_t added = count_marked(b, MISSING) - before;
-    if (added) {
+    if (added && !(in->pool && frgi_has_warned(b->ctx, W_CLUSTER_MISSING))) {
         frgi_warn(b->ctx, W_CLUSTER_MISSING,
                   "%lld row%s left out because a cluster variable is missing there",
                   (long long)added, added == 1 ? " is" : "s are");
@@ -170,6 +170,37 @@ static frg_status exclude_subset(framer *b)
 done:
     frgi_program_destroy(&p, b->ctx);
     frgi_syntax_free(&s, b->ctx);
+    return status;
+}
+
+/** Marks the rows outside the level of `split` that `split_value` names. */
+static frg_status exclude_split(framer *b)
+{
+    const frg_fe_opts *const o = b->in->options;
+    const frgi_split *s = b->in->pool ? b->in->pool->split : NULL;
+    frgi_split own = {0};
+    if (!o->split_value) { /* all rows */
+        return FRG_OK;
+    }
+    if (!s) {
+        TRY(frgi_split_create(&own, b->ctx, o->split, b->in->table));
+        s = &own;
+    }
+    frg_status status;
+    TRY_TO(done, need_mask(b));
+    const int32_t code = frgi_names_find(&s->levels.text, o->split_value, strlen(o->split_value));
+    if (code < 0) {
+        status = frgi_fail(b->ctx, E_OPTION, __FILE__, __LINE__,
+                           "split_value: '%s' is no level of '%s'", o->split_value, o->split);
+        goto done;
+    }
+    for (int64_t i = 0; i < b->f->n_rows; i++) {
+        if (b->mask[i] == KEEP && s->codes[i] != code) {
+            b->mask[i] = SUBSET;
+        }
+    }
+done:
+    frgi_split_destroy(&own, b->ctx);
     return status;
 }
 
@@ -640,7 +671,7 @@ static frg_status check_regressors(const framer *b)
     return FRG_OK;
 }
 
-static frg_status build(framer *b)
+static frg_status exclude_rows(framer *b)
 {
     TRY(find_inputs(b));
     TRY(exclude_missing_slopes(b));
@@ -648,9 +679,14 @@ static frg_status build(framer *b)
     if (b->in->options->subset) {
         TRY(exclude_subset(b));
     }
-    if (b->weights) {
-        TRY(exclude_weights(b));
+    if (b->in->options->split) {
+        TRY(exclude_split(b));
     }
+    return b->weights ? exclude_weights(b) : FRG_OK;
+}
+
+static frg_status build(framer *b)
+{
     TRY(list_rows(b));
     TRY(check_regressors(b));
     TRY(gather_weights(b));
@@ -667,11 +703,46 @@ static frg_status build(framer *b)
     return FRG_OK;
 }
 
+/** The memory of a sample in the pool, with the names of this formula. */
+static void borrow(frgi_frame *f, frgi_sample *s)
+{
+    frgi_frame other = *s->frame;
+    memcpy(other.keys, f->keys, sizeof other.keys);
+    other.sample = s;
+    s->users++;
+    *f = other;
+}
+
+/** As build, or a sample of the pool with the same rows and effects; a new one goes there. */
+static frg_status build_shared(framer *b)
+{
+    frgi_text effects = {0};
+    frg_status status;
+    if (b->mask && count_marked(b, KEEP) == b->f->n_rows) {
+        DROP(b->ctx, &b->mask);
+    }
+    TRY_TO(done, frgi_pool_effects(&effects, b->ctx, b->in->formula));
+    frgi_sample *const found = frgi_pool_find(b->in->pool, b->mask, b->f->n_rows, effects.text);
+    if (found) {
+        borrow(b->f, found);
+        status = check_regressors(b);
+        goto done;
+    }
+    TRY_TO(done, build(b));
+    status = frgi_pool_add(b->in->pool, b->ctx, &b->mask, &effects, b->f);
+done:
+    frgi_text_free(b->ctx, &effects);
+    return status;
+}
+
 frg_status frgi_frame_create(frgi_frame *f, frg_context *ctx, const frgi_frame_input *in)
 {
     *f = (frgi_frame){.n_rows = frg_table_rows(in->table)};
     framer b = {.ctx = ctx, .in = in, .f = f};
-    const frg_status status = build(&b);
+    frg_status status = exclude_rows(&b);
+    if (status >= 0) {
+        status = in->pool ? build_shared(&b) : build(&b);
+    }
     DROP(ctx, &b.mask);
     if (status < 0) {
         frgi_frame_destroy(f, ctx);
@@ -681,6 +752,11 @@ frg_status frgi_frame_create(frgi_frame *f, frg_context *ctx, const frgi_frame_i
 
 void frgi_frame_destroy(frgi_frame *f, frg_context *ctx)
 {
+    if (f->sample) {
+        frgi_sample_release(f->sample);
+        *f = (frgi_frame){0};
+        return;
+    }
     DROP(ctx, &f->rows);
     DROP(ctx, &f->weights);
     DROP(ctx, &f->codes);

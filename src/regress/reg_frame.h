@@ -5,6 +5,7 @@
 
 #include "fourge/fe.h"
 #include "regress/reg_design.h"
+#include "regress/reg_pool.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -15,7 +16,7 @@ typedef struct {
     const frg_column *columns[FRGI_KEY_COLUMNS];
 } frgi_key;
 
-typedef struct {
+typedef struct frgi_frame {
     int64_t n_rows; /* of the table */
     int64_t n;      /* used */
     int64_t n_missing, n_subset, n_zero_weight, n_singleton, singleton_rounds, n_disconnected;
@@ -30,7 +31,8 @@ typedef struct {
     frgi_key keys[FRGI_EFFECTS];
     int32_t *codes; /* n x n_effects, column-major */
     int64_t levels[FRGI_EFFECTS];
-    double *slopes; /* n x n_slopes, column-major */
+    double *slopes;      /* n x n_slopes, column-major */
+    frgi_sample *sample; /* whose memory this is; NULL: its own */
 } frgi_frame;
 
 /** What the frame has to know beside the formula. */
@@ -42,6 +44,7 @@ typedef struct {
     const frgi_key *clusters;
     int n_clusters;
     const frg_fe_opts *options;
+    frgi_pool *pool; /* of samples to take or to add; NULL: none */
 } frgi_frame_input;
 
 FRG_MUST_USE frg_status frgi_frame_create(frgi_frame *f, frg_context *ctx,

@@ -42,7 +42,10 @@ static void fill_block(const filler *w, int64_t block, double *scratch, frgi_mom
     const int64_t m = n - begin < FRGI_BLOCK ? n - begin : FRGI_BLOCK;
     const double *const weights = f->data.frame.weights ? f->data.frame.weights + begin : NULL;
     for (int c = 0; c <= f->data.p; c++) {
-        double *const to = f->matrix.values + c * n + begin;
+        double *const to = f->matrix.columns[c] + begin;
+        if (frgi_sample_has(f, c)) {
+            continue;
+        }
         if (c == 0) {
             frgi_program_block(&f->data.depvar, rows, begin, m, to, scratch);
         } else if (f->data.ones && c == 1) {
@@ -88,7 +91,7 @@ static bool too_small(const frg_fe *f, int c)
     }
     double largest = 0;
     for (int64_t i = 0; i < f->data.frame.n; i++) {
-        largest = fmax(largest, fabs(f->matrix.values[c * f->data.frame.n + i]));
+        largest = fmax(largest, fabs(f->matrix.columns[c][i]));
     }
     return largest > 0 && largest * f->data.frame.weight_root < FE_SMALLEST;
 }
@@ -97,7 +100,7 @@ static bool too_small(const frg_fe *f, int c)
  *  none. */
 static frg_status not_finite(const frg_fe *f, int c)
 {
-    const double *const x = f->matrix.values + c * f->data.frame.n;
+    const double *const x = f->matrix.columns[c];
     const char *const name = frgi_fe_column_name(f, c);
     int64_t i = 0, largest = 0;
     while (i < f->data.frame.n && isfinite(x[i])) {
@@ -117,6 +120,22 @@ static frg_status not_finite(const frg_fe *f, int c)
          isnan(x[i]) ? "not a number" : "infinite");
 }
 
+/** Memory of the columns: their own, or the sample's, which may have them filled. */
+static frg_status place_columns(frg_fe *f)
+{
+    const int64_t n = f->data.frame.n, columns = f->data.p + 1;
+    TRY(NEW(f->ctx, &f->matrix.columns, columns, "the model matrix"));
+    TRY(NEW0(f->ctx, &f->matrix.moments, columns, "moments"));
+    if (f->data.frame.sample) {
+        return frgi_sample_columns(f);
+    }
+    TRY(NEW(f->ctx, &f->matrix.values, columns * n, "the model matrix"));
+    for (int c = 0; c < columns; c++) {
+        f->matrix.columns[c] = f->matrix.values + c * n;
+    }
+    return FRG_OK;
+}
+
 frg_status frgi_fe_fill_matrix(frg_fe *f, frgi_factor_codes *codes)
 {
     enum { RUNS = 64 };
@@ -130,11 +149,13 @@ frg_status frgi_fe_fill_matrix(frg_fe *f, frgi_factor_codes *codes)
     w.runs = w.blocks < RUNS ? w.blocks : RUNS;
     w.scratch_each = stack * FRGI_BLOCK;
     frg_status status;
-    TRY(NEW(f->ctx, &f->matrix.values, (f->data.p + 1) * f->data.frame.n, "the model matrix"));
-    TRY(NEW0(f->ctx, &f->matrix.moments, f->data.p + 1, "moments"));
+    TRY(place_columns(f));
     TRY_TO(done, NEW0(f->ctx, &w.partial, w.runs * (f->data.p + 1), "moments"));
     TRY_TO(done, NEW(f->ctx, &w.scratch, threads * w.scratch_each, "expressions"));
     fill_runs(&w);
+    if (f->data.frame.sample) {
+        frgi_sample_moments(f);
+    }
     for (int c = 0; c <= f->data.p && !frgi_fe_gives_up(f); c++) {
         if (!isfinite(f->matrix.moments[c].square) || too_small(f, c)) {
             status = not_finite(f, c);
@@ -149,10 +170,14 @@ done:
 
 void frgi_fe_centre(frg_fe *f)
 {
+    if (f->data.frame.sample) {
+        frgi_sample_centre(f->data.frame.sample);
+        return;
+    }
     const int64_t n = f->data.frame.n;
 #pragma omp parallel for schedule(static) num_threads(frgi_pass_threads(f->ctx, n))
     for (int c = 0; c <= f->data.p; c++) {
-        double *const x = f->matrix.values + c * n;
+        double *const x = f->matrix.columns[c];
         const double mean = c == 1 ? 0 : f->matrix.moments[c].mean;
         for (ptrdiff_t i = 0; i < n; i++) {
             x[i] -= mean;

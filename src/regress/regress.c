@@ -54,6 +54,12 @@ static frg_status check_options(frg_context *ctx, const frg_fe_opts *o)
 {
     TRY(frgi_options_check(ctx, options, o));
     TRY(frgi_fe_check_vcovs(ctx, o));
+    if (o->split_value && !o->split) {
+        FAIL(ctx, E_OPTION, "split_value is a level of split, which is not given");
+    }
+    if ((o->split && !o->split_value) || o->fsplit) {
+        FAIL(ctx, E_OPTION, "split makes several models, and this fits one; name its split_value");
+    }
     if (o->store && o->keep_effects) {
         FAIL(ctx, E_UNSUPPORTED, "the effects of a fit whose columns are kept in a store");
     }
@@ -62,11 +68,26 @@ static frg_status check_options(frg_context *ctx, const frg_fe_opts *o)
 
 /* ---- the result ------------------------------------------------------------------------------ */
 
+/** The level that the rows have in common, if they were split. */
+static frg_status describe_split(frg_fe *f)
+{
+    frg_fe_result *const r = &f->report.result;
+    const frg_fe_opts *const o = &f->policy.options;
+    if (o->split) {
+        TRY(frgi_strdup(f->ctx, &f->report.split_name, o->split, strlen(o->split)));
+        TRY(frgi_strdup(f->ctx, &f->report.split_value, o->split_value, strlen(o->split_value)));
+    }
+    r->split_name = f->report.split_name;
+    r->split_value = f->report.split_value;
+    return FRG_OK;
+}
+
 /** The names of factors and columns, and the rows that were left out. */
 static frg_status describe_data(frg_fe *f)
 {
     frg_fe_result *const r = &f->report.result;
     const frgi_frame *const frame = &f->data.frame;
+    TRY(describe_split(f));
     TRY(NEW(f->ctx, &f->report.factor_names, frame->n_effects, "names"));
     for (int q = 0; q < frame->n_effects; q++) {
         f->report.factor_names[q] = frame->keys[q].name;
@@ -196,7 +217,8 @@ static frg_status make_rows(frg_fe *f, const frgi_vcov_request *requests, int co
                                                  .depvar = &f->data.depvar,
                                                  .clusters = clusters,
                                                  .n_clusters = n_clusters,
-                                                 .options = &f->policy.options});
+                                                 .options = &f->policy.options,
+                                                 .pool = f->policy.pool});
 }
 
 static frg_status no_columns(const frg_fe *f)
@@ -262,7 +284,6 @@ static frg_status open_job(job *j, frg_context *ctx, const frg_table *data, cons
         j->f->policy.options.vcov[0] = "iid";
         j->f->policy.options.n_vcov = 1;
     }
-    frgi_run_begins(ctx);
     return FRG_OK;
 }
 
@@ -307,6 +328,9 @@ static frg_status project(frg_fe *f, frg_status *worst, bool *stopped)
     }
     if (f->data.centred) {
         frgi_fe_centre(f);
+    }
+    if (f->data.frame.sample) {
+        frgi_sample_settle(f->data.frame.sample);
     }
     return FRG_OK;
 }
@@ -361,23 +385,32 @@ static frg_status fit(job *j, const char *formula, frg_status *worst, bool *stop
     return FRG_OK;
 }
 
-frg_status frg_fe_fit(frg_fe **out, frg_context *ctx, const char *formula, const frg_table *data,
-                      const frg_fe_opts *o)
+frg_status frgi_fe_fit_one(frg_fe **out, frg_context *ctx, const char *formula,
+                           const frg_table *data, const frg_fe_opts *o, frgi_pool *pool)
 {
-    REQUIRE(ctx, out && ctx && formula && data,
-            "frg_fe_fit takes a place, a context, a formula and a table");
     *out = NULL;
     job j;
     TRY(open_job(&j, ctx, data, o));
+    j.f->policy.pool = pool;
     frg_status worst = FRG_OK;
     bool stopped = false;
     const frg_status status = fit(&j, formula, &worst, &stopped);
+    j.f->policy.pool = NULL;
     if (status >= 0 && !stopped) {
         *out = j.f;
         j.f = NULL;
     }
     close_job(&j, ctx);
     return status < 0 ? status : worst;
+}
+
+frg_status frg_fe_fit(frg_fe **out, frg_context *ctx, const char *formula, const frg_table *data,
+                      const frg_fe_opts *o)
+{
+    REQUIRE(ctx, out && ctx && formula && data,
+            "frg_fe_fit takes a place, a context, a formula and a table");
+    frgi_run_begins(ctx);
+    return frgi_fe_fit_one(out, ctx, formula, data, o, NULL);
 }
 
 /** What the columns, the plan and a factor would take. */
@@ -415,6 +448,7 @@ frg_status frg_fe_measure(frg_context *ctx, const char *formula, const frg_table
             "frg_fe_measure takes a context, a formula, a table and a place for the size");
     job j;
     frgi_factor_codes *codes = NULL;
+    frgi_run_begins(ctx);
     TRY(open_job(&j, ctx, data, o));
     frg_status status = prepare(&j, formula);
     status = status < 0 ? status : make_design(j.f, &codes);
@@ -451,7 +485,11 @@ void frg_fe_destroy(frg_fe *f)
     DROP(ctx, &f->absorbed.method);
     DROP(ctx, &f->report.factor_names);
     DROP(ctx, &f->report.column_names);
+    DROP(ctx, &f->report.split_name);
+    DROP(ctx, &f->report.split_value);
     DROP(ctx, &f->matrix.values);
+    DROP(ctx, &f->matrix.columns);
+    DROP(ctx, &f->matrix.shared);
     DROP(ctx, &f->matrix.moments);
     DROP(ctx, &f->matrix.reports);
     DROP(ctx, &f->fit.column_of);

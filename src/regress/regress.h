@@ -71,11 +71,15 @@ typedef struct {
 typedef struct {
     frg_fe_opts options; /* its strings belong to the caller and are not read after the fit */
     frgi_ssc ssc;
+    frgi_pool *pool; /* while the models of one call are fitted; NULL: a fit by itself */
 } frgi_fe_policy;
 
 /** [y X], then [y~ X~] in its place (reg_matrix.c, reg_absorb.c). */
 typedef struct {
-    double *values;             /* n x (p + 1), column-major: y, then X, demeaned or centred */
+    double *values;             /* n x (p + 1), column-major: y, then X, demeaned or centred;
+                                   NULL where the sample has the columns (reg_pool.c) */
+    double **columns;           /* p + 1, each of n */
+    int32_t *shared;            /* p + 1: their places in the sample; NULL without one */
     frgi_moments *moments;      /* p + 1, before demeaning */
     frg_demean_column *reports; /* p + 1; NULL without effects */
 } frgi_fe_matrix;
@@ -110,8 +114,9 @@ typedef struct {
 typedef struct {
     const char **factor_names;
     const char **column_names; /* p + 1, of the demeaned columns */
-    frgi_vcov *vcovs;          /* newest first (reg_vcov.c) */
-    frg_fe_vcov *vcov_array;   /* of the fit */
+    char *split_name, *split_value;
+    frgi_vcov *vcovs;        /* newest first (reg_vcov.c) */
+    frg_fe_vcov *vcov_array; /* of the fit */
     frg_fe_result result;
 } frgi_fe_report;
 
@@ -160,6 +165,11 @@ FRG_MUST_USE frg_status frgi_fe_slopes(const frg_fe *f, frg_slope **slopes, uint
 /** [y~ X~] <- (I - P_D) [y X] in place, the rank of D and the reports.  *worst becomes the
  *  demeaner's status where that is positive; *stopped: the run ended before there was a result. */
 FRG_MUST_USE frg_status frgi_fe_absorb(frg_fe *f, frg_status *worst, bool *stopped);
+
+/** A fit of one formula, the options taken over; pool: of what it shares with others, or NULL. */
+FRG_MUST_USE frg_status frgi_fe_fit_one(frg_fe **out, frg_context *ctx, const char *formula,
+                                        const frg_table *data, const frg_fe_opts *o,
+                                        frgi_pool *pool);
 
 /** Drops what is absorbed or collinear, by name, and estimates the rest: k, b, bread, e, rss and
  *  what was dropped.  E_NO_REGRESSOR with the reasons where nothing is left.  FRG_OK and no

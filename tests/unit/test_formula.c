@@ -144,6 +144,11 @@ static void mistakes(void)
         {"\xc3\xa9 ~ \xc3\xa9 + ?", "formula:9",
          "found '?'"}, /* columns count letters, not bytes */
         {"y ~ a:b:c:d:e:f:g:h:k", "formula:5", "at most 8"},
+        {"c(y1, y2) ~ x", "formula:1", "several models"},
+        {"y ~ sw(x1, x2)", "formula:5", "several models"},
+        {"y ~ x:csw0(x1, x2) | f", "formula:7", "several models"},
+        {"y ~ log(mvsw(x1, x2))", "formula:9", "several models"},
+        {"y ~ x | csw(f1, f2)", "formula:9", "several models"},
     };
     frg_context *const ctx = test_context();
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
@@ -169,11 +174,6 @@ static void later_parts(void)
     } table[] = {
         {"y ~ x | f | a ~ z", "instrumental variables"},
         {"y ~ x | a + b ~ z1 + z2", "instrumental variables"},
-        {"c(y1, y2) ~ x", "several dependent variables"},
-        {"y ~ sw(x1, x2)", "sw()"},
-        {"y ~ csw0(x1, x2) | f", "csw0()"},
-        {"y ~ mvsw(x1, x2)", "mvsw()"},
-        {"y ~ x | csw(f1, f2)", "csw()"},
         {"y ~ l(x, 1:2)", "lags"},
         {"y ~ log(l(x))", "lags"},
         {"y ~ f(x, -1)", "leads"},
