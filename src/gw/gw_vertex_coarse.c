@@ -6,8 +6,8 @@
  * points: 3.9e-4 either way, 1e-5 and 1e-4 on all points).  So the points i_k of some rows look for
  * their images among all points of the other side,
  *
- *     j_k <- argmin_j sum_l w_l (C_(i_k i_l) - D_(j j_l))^2,     E_c = sum_kl w_k w_l (C_(i_k i_l) -
- *                                                               D_(j_k j_l))^2,
+ *     j_k <- argmin_j sum_l w_l (C_(i_k i_l) - D_(j j_l))^2
+ *     E_c  = sum_kl w_k w_l (C_(i_k i_l) - D_(j_k j_l))^2
  *
  * a few times over: rows' marginals hold, columns' do not.  O(K^2 m) for K rows.
  */
