@@ -288,7 +288,7 @@ typedef enum {
                         lambda_ema_beta, scale, sampling, multiscale, n_coarse, n_start, fine_steps,
                         polish, round, polish_tol, polish_passes, cost_store, rank, store_plan,
                         diag_exact, auto_store, start_from; a plan or potentials to start from), all
-                        mass is carried and marginals hold, and there are at most 6000 points a side
+                        mass is carried and marginals hold, and there are at most 30000 points a side
                         of equal weights, 3000 others, and memory for it; else sampled.  An option
                         is given where its value is not the default, or frg_gw_give named it. The
                         report says which mode was taken, and why */

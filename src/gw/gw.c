@@ -8,7 +8,6 @@
 
 #include "core/opts.h"
 #include "gw/gw_align.h"
-#include "gw/gw_exact.h"
 #include "gw/gw_store.h"
 
 const char *frg_gw_reason_name(frg_gw_reason r)

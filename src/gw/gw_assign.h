@@ -46,6 +46,15 @@ static inline double frgi_costs_get(const frgi_costs *c, int64_t i, int64_t j)
                      : ((const double *)c->at)[i * c->ld + j];
 }
 
+static inline void frgi_costs_put(const frgi_costs *c, int64_t i, int64_t j, double x)
+{
+    if (c->single) {
+        ((float *)c->at)[i * c->ld + j] = (float)x;
+    } else {
+        ((double *)c->at)[i * c->ld + j] = x;
+    }
+}
+
 typedef struct frgi_assign frgi_assign;
 
 /** Rows of costs, for floats ([1]) and doubles ([0]). */

@@ -8,7 +8,6 @@
  * Landmark.  C_ik = |z_i - z_k|^2 = U V' with U = [|z|^2, 1, z], V = [1, |z|^2, -2 z], so that
  * 2 C P D = 2 U_x (V_x' P V_y) U_y': one look at the plan and a matrix of (L + 2)^2.
  */
-#include "gw/gw_exact.h"
 #include "gw/gw_state.h"
 
 #include <float.h>

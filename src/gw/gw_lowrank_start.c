@@ -13,7 +13,6 @@
  */
 #include <string.h>
 
-#include "gw/gw_exact.h"
 #include "gw/gw_lowrank.h"
 
 enum { GROUPS = 200, GROUP_STEPS = 200, GROUP_PASSES = 100 };

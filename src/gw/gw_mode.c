@@ -16,9 +16,9 @@
 
 #include "gw/gw_align.h"
 
-/* Points of the larger side, so that a run takes some ten seconds on two cores: of an assignment,
- * and of transport between other marginals, whose steps cost more. */
-enum { MOST_ASSIGNED = 6000, MOST_TRANSPORTED = 3000 };
+/* Points of the larger side, so that a run takes a minute or two on two cores: of an assignment;
+ * some ten seconds: of transport between other marginals, whose steps cost more. */
+enum { MOST_ASSIGNED = 30000, MOST_TRANSPORTED = 3000 };
 
 /* Pairs of points up to which sampled steps begin at a vertex: it takes as long as they do, or some
  * times that. */
@@ -126,7 +126,7 @@ bool frgi_gw_assigns(const frg_gw *s)
     return equal;
 }
 
-/** Whether the sizes are such that the mode vertex takes no longer than some ten seconds. */
+/** Whether the sizes are such that the mode vertex takes no longer than that. */
 static bool is_small(const frg_gw *s)
 {
     const int64_t larger = s->x.n > s->y.n ? s->x.n : s->y.n;

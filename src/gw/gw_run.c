@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "gw/gw_align.h"
-#include "gw/gw_exact.h"
 
 enum { TRIAL_STEPS = 5 }; /* of one of several starts: enough to tell a fold from its energy */
 enum {

@@ -266,6 +266,16 @@ typedef struct {
 FRG_MUST_USE frg_status frgi_order_open(frgi_order *o, frgi_level *l);
 void frgi_order_close(frgi_order *o, frgi_level *l);
 
+/* ---- linearisations without random numbers (gw_exact.c) ---- */
+
+/** The name of an option that asks for what the modes exact and landmark do not do; NULL: there is
+ *  none. */
+const char *frgi_exact_idle_option(const frg_gw_opts *o);
+/** The loop of the modes exact and landmark: L(P) of the averaged plan, passes, until the change is
+ *  < tol. */
+FRG_MUST_USE frg_status frgi_exact_loop(frgi_level *l, bool landmark, frg_gw_reason *reason,
+                                        int64_t *steps);
+
 /** The loop of outer steps of a level (gw_level.c). */
 FRG_MUST_USE frg_status frgi_level_loop(frgi_level *l, int64_t max_iter, int64_t min_iter,
                                         bool anneal, frg_gw_reason *reason, int64_t *steps);

@@ -503,7 +503,11 @@ void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most)
 {
     d->assign.moved = d->follows;
     for (int64_t step = 0; step < most && gw_parts_go_on(d->parts); step++) {
-        frgi_descent_costs(d, &d->plan, every, &d->now);
+        if (d->lifted) {
+            frgi_lifted_costs(d->lifted, &d->plan, d);
+        } else {
+            frgi_descent_costs(d, &d->plan, every, &d->now);
+        }
         least_vertex(d, &d->now);
         if (!gw_parts_poll(d->parts, d->s->ctx)) {
             break;

@@ -47,6 +47,15 @@ typedef struct {
     int32_t i, k;
 } frgi_exchange;
 
+enum { FRGI_RANK = 64, FRGI_LIFTING = 3 };
+/** Distances of a side as Q W Q', Q of orthonormal columns. */
+typedef struct {
+    int64_t rank, ld; /* ld: of rows of rank reals */
+    float *rows;      /* Q */
+    float *columns;   /* Q', ld as that of distances */
+    float *inner;     /* W; behind rows */
+} frgi_lifted;
+
 /** One descent: the plan, the vertex that its linearisation has, and the costs of both.  Costs are
  *  half the gradient of J = (1 - theta) E + 2 theta <linear, P> but for its terms of rows and
  *  columns: K(P) = -2 (1 - theta) C P D + theta linear. */
@@ -69,6 +78,7 @@ typedef struct {
     bool *taken;
     int64_t steps;
     gw_parts *parts;
+    const frgi_lifted *lifted; /* both sides, for rough steps; NULL: these take some rows */
 } frgi_descent;
 
 /** From weights of unit mass and distances that s has; J of a b' and the constant. */
@@ -97,8 +107,8 @@ void frgi_descent_begin(frgi_descent *d);
 /** Goes on from a plan of this energy, without duals; follows: with those that are there. */
 void frgi_descent_resume(frgi_descent *d, const frgi_sparse *plan, double energy, bool is_vertex,
                          bool follows);
-/** Vertices from vertices on costs of some rows alone, as long as J falls; stationary: it does no
- *  more. */
+/** Vertices from vertices on costs of some rows alone, or on distances of low rank, as long as J
+ *  falls; stationary: it does no more. */
 void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most);
 /** Conditional gradient with exact line search, until it gains no more. */
 void frgi_descend(frgi_descent *d, int64_t most);
@@ -125,21 +135,31 @@ typedef struct {
 FRG_MUST_USE frg_status frgi_gw_problem_open(frg_gw *g, frg_gw_dtype dtype, frgi_gw_problem *p);
 void frgi_gw_problem_close(frgi_gw_problem *p);
 
+/* ---- fewer points (gw_vertex_coarse.c) ---- */
+
+enum { FRGI_FARTHEST = 256 }; /* points of a coarser level up to which they are the farthest ones */
+/** `count` points of a side and the distances between them; more than FRGI_FARTHEST are spread, so
+ *  that their weights are equal.  All three are to be dropped, failed or not. */
+FRG_MUST_USE frg_status frgi_coarse_side(frg_context *ctx, const frgi_costs *c, const double *w,
+                                         int64_t count, bool single, frgi_costs *out,
+                                         double **share, int32_t **chosen);
+/** Of plans of a coarser level, *count <- 1, the one that is lowest once its points have taken
+ *  their images among all points of the other side.  In floats. */
+FRG_MUST_USE frg_status frgi_place_best(const frgi_spaces *s, frgi_sparse *plans, int64_t *count,
+                                        gw_parts *parts);
+
 /* ---- the annealed start in floats (gw_vertex_anneal.c) ---- */
 
-enum { FRGI_RANK = 64, FRGI_LIFTING = 3 };
-/** Distances of a side as Q W Q', Q of orthonormal columns. */
-typedef struct {
-    int64_t rank, ld; /* ld: of rows of rank reals */
-    float *rows;      /* Q */
-    float *columns;   /* Q', ld as that of distances */
-    float *inner;     /* W; behind rows */
-} frgi_lifted;
 FRG_MUST_USE frg_status frgi_lifted_open(frgi_lifted l[2], const frgi_spaces *s);
 /** Of one side, distances c in place of its own, after some steps of subspace iteration. */
 FRG_MUST_USE frg_status frgi_lifted_side(frgi_lifted *l, const frgi_spaces *s, int side,
                                          const frgi_costs *c, int steps);
 void frgi_lifted_close(frgi_lifted l[2], frg_context *ctx);
+/** The variance of distances in a row that a side's low rank leaves out, as a share; of some
+ *  rows. */
+double frgi_lifted_tail(const frgi_lifted *l, const frgi_costs *c);
+/** d->now <- the costs of a list on distances of low rank. */
+void frgi_lifted_costs(const frgi_lifted l[2], const frgi_sparse *p, frgi_descent *d);
 /** d->now <- the costs of the plan at the last epsilon, which falls from `spread` on; those that
  *  are there are held for the first `held` steps of 20. */
 void frgi_annealed_costs(const frgi_lifted l[2], double spread, int held, frgi_descent *d);

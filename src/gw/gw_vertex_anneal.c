@@ -129,6 +129,71 @@ void frgi_lifted_close(frgi_lifted l[2], frg_context *ctx)
     }
 }
 
+double frgi_lifted_tail(const frgi_lifted *l, const frgi_costs *c)
+{
+    enum { ROWS = 64 };
+    const int64_t step = (c->rows + ROWS - 1) / ROWS;
+    double left_out = 0, spread = 0;
+    for (int64_t i = 0; i < c->rows; i += step) {
+        const float *const row = frgi_costs_row(c, i);
+        float turned[FRGI_RANK] = {0};
+        double sum = 0, square = 0;
+        for (int64_t p = 0; p < l->rank; p++) { /* row i of Q W */
+            for (int64_t q = 0; q < l->rank; q++) {
+                turned[q] += l->rows[i * l->ld + p] * l->inner[p * l->ld + q];
+            }
+        }
+        for (int64_t k = 0; k < c->columns; k++) {
+            float gap = row[k];
+            for (int64_t q = 0; q < l->rank; q++) {
+                gap -= turned[q] * l->rows[k * l->ld + q];
+            }
+            left_out += (double)gap * (double)gap;
+            sum += (double)row[k];
+            square += (double)row[k] * (double)row[k];
+        }
+        spread += square - sum * sum / (double)c->columns;
+    }
+    return spread > 0 ? left_out / spread : 0;
+}
+
+/** turned <- (W_x S W_y)' Q_x', S in small[0]; d->now <- -2 (1 - theta) turned' Q_y' and the linear
+ *  cost. */
+static void costs_of_small(const frgi_lifted l[2], float small[2][FRGI_RANK * FRGI_RANK],
+                           float *turned, frgi_descent *d)
+{
+    const frgi_spaces *const s = d->s;
+    const frgi_products *const w = &d->products;
+    const int64_t rank = l->rank, ld = l->ld, ld_x = s->x.ld;
+    multiply(w, floats_at(small[1], rank, rank, ld), l[0].inner, ld, small[0], ld, rank, 1);
+    transpose(small[1], ld, rank, rank, NULL, small[0], ld);
+    multiply(w, floats_at(small[1], rank, rank, ld), small[0], ld, l[1].inner, ld, rank, 1);
+    multiply(w, floats_at(turned, rank, s->n, ld_x), small[1], ld, l[0].columns, ld_x, rank, 1);
+    frgi_costs_linear(s, &d->now);
+    frgi_costs_add(w, &d->now, turned, ld_x, l[1].columns, s->y.ld, rank, -2 * (1 - s->theta));
+}
+
+void frgi_lifted_costs(const frgi_lifted l[2], const frgi_sparse *p, frgi_descent *d)
+{
+    const int64_t rank = l->rank, ld = l->ld;
+    float small[2][FRGI_RANK * FRGI_RANK] = {{0}};
+    double sum[FRGI_RANK * FRGI_RANK] = {0};
+    for (int64_t e = 0; e < p->count; e++) { /* Q_x' P Q_y */
+        const frgi_entry *const at = &p->entries[e];
+        const float *const x = l[0].rows + at->i * ld, *const y = l[1].rows + at->j * ld;
+        for (int64_t r = 0; r < rank; r++) {
+            const double of_x = at->mass * (double)x[r];
+            for (int64_t q = 0; q < rank; q++) {
+                sum[r * ld + q] += of_x * (double)y[q];
+            }
+        }
+    }
+    for (int64_t q = 0; q < rank * ld; q++) {
+        small[0][q] = (float)sum[q];
+    }
+    costs_of_small(l, small, d->left, d);
+}
+
 /* ---- cooling --------------------------------------------------------------------------------- */
 
 /** Vectors of a cooling, in the descent's room behind the factors. */
@@ -173,7 +238,7 @@ static void costs_of_plan(const frgi_lifted l[2], cooling *c, frgi_descent *d)
 {
     const frgi_spaces *const s = d->s;
     const frgi_products *const w = &d->products;
-    const int64_t rank = l->rank, ld = l->ld, ld_x = s->x.ld, ld_y = s->y.ld;
+    const int64_t rank = l->rank, ld = l->ld, ld_y = s->y.ld;
     float small[2][FRGI_RANK * FRGI_RANK];
     for (int64_t i = 0; i < s->n; i++) {
         for (int64_t r = 0; r < ld; r++) {
@@ -183,12 +248,7 @@ static void costs_of_plan(const frgi_lifted l[2], cooling *c, frgi_descent *d)
     multiply(w, floats_at(c->image, rank, s->m, ld_y), c->rows, ld, d->vertex.at, ld_y, s->n, 1);
     transpose(c->image, ld_y, rank, s->m, c->v, c->back, ld);
     multiply(w, floats_at(small[0], rank, rank, ld), c->back, ld, l[1].rows, ld, s->m, 1);
-    multiply(w, floats_at(small[1], rank, rank, ld), l[0].inner, ld, small[0], ld, rank, 1);
-    transpose(small[1], ld, rank, rank, NULL, small[0], ld);
-    multiply(w, floats_at(small[1], rank, rank, ld), small[0], ld, l[1].inner, ld, rank, 1);
-    multiply(w, floats_at(c->turned, rank, s->n, ld_x), small[1], ld, l[0].columns, ld_x, rank, 1);
-    frgi_costs_linear(s, &d->now);
-    frgi_costs_add(w, &d->now, c->turned, ld_x, l[1].columns, ld_y, rank, -2 * (1 - s->theta));
+    costs_of_small(l, small, c->turned, d);
 }
 
 /** f_i <- mean of row i, g_j <- that of column j less the mean of all. */

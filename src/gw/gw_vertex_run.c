@@ -33,7 +33,7 @@ enum {
     COARSE = 64,
     MIDDLE_COARSE = 96,
     FEW = 130,
-    MIDDLE = 256,
+    MIDDLE = FRGI_FARTHEST,
     SOME = 450,
     FINE = 1024,
     VERY_MANY = 2500
@@ -44,6 +44,7 @@ enum {
     GIVEN = 4,
     GIVEN_OF_MANY = 1,
     GIVEN_OF_MIDDLE = 2,
+    GIVEN_OF_FINE = 6, /* each another plan */
     ROUGH_ROWS = 256,
     ROUGH_STEPS = 2,
     STEPS_ALONE = 6
@@ -53,6 +54,7 @@ enum { LARGE_STEPS = 3 };
 #define DISTINCT 1e-3 /* of the product's energy: that of plans which are worth another start */
 #define GAIN                                                                                       \
     2e-3 /* of the least energy, by which a group of starts has to lower it for another one */
+#define MOST_TAIL 0.05 /* of distances' variance, that a low rank may leave out */
 #define NEARLY    5e-3 /* of the least energy, of starts that agree */
 #define FAR_ABOVE 20.0 /* energy over the least one, of starts on many points that take no steps */
 #define CUT       1.5  /* the same of starts on fewer points that leave the best one certain */
@@ -81,6 +83,7 @@ typedef struct {
     int64_t every;           /* > 1: usual ones on costs of some rows alone */
     int64_t most;            /* steps */
     bool alone; /* the one given plan is all there is: no other start takes its duals */
+    const frgi_lifted *lifted; /* both sides, for its steps; NULL: they are not of low rank */
     outcome *out;
     frgi_entry *memory;
     gw_parts *parts;
@@ -168,7 +171,9 @@ static void run_start(const race *r, int64_t q, frgi_descent *d)
         keep_outcome(r, q, d);
         return;
     }
-    if (q < r->n_given) {
+    if (q < r->n_given && r->lifted) {
+        frgi_lifted_costs(r->lifted, &r->given[q], d);
+    } else if (q < r->n_given) {
         frgi_descent_costs(d, &r->given[q], 1, &d->now);
     } else {
         frgi_start_costs(r->f, r->starts[q - r->n_given], d);
@@ -297,7 +302,7 @@ static void finish_best(const race *r, frgi_descent *d)
 {
     static const int64_t rows[] = {1024, 2048};
     const int64_t q = best_of(r);
-    if (!(r->out[q].energy < (double)INFINITY)) {
+    if (!(r->out[q].energy < (double)INFINITY) || (r->lifted && is_large(r->s->n, r->s->m))) {
         return;
     }
     resume(r, q, d);
@@ -384,6 +389,7 @@ static frg_status run_race(race *r)
     for (int t = 0; t < team; t++) {
         TRY_TO(done, frgi_descent_open(&d[t], r->s, t == 0 ? frg_threads(ctx) : 1));
         d[t].parts = r->parts;
+        d[t].lifted = r->lifted;
     }
     const int64_t each = d[0].most;
     TRY_TO(done, NEW0(ctx, &r->out, most, "plans of starts"));
@@ -435,15 +441,6 @@ static frg_status weighty(frg_context *ctx, const double *w, int64_t n, int32_t 
     return FRG_OK;
 }
 
-static void put(frgi_costs *c, int64_t i, int64_t k, double x)
-{
-    if (c->single) {
-        ((float *)c->at)[i * c->ld + k] = (float)x;
-    } else {
-        ((double *)c->at)[i * c->ld + k] = x;
-    }
-}
-
 /** All distances of the points, times `unit`. */
 static frg_status dense_side(frgi_distances *d, const int32_t *nodes, int64_t n, bool single,
                              double unit, frgi_costs *c)
@@ -471,138 +468,13 @@ static frg_status dense_side(frgi_distances *d, const int32_t *nodes, int64_t n,
         for (int64_t r = 0; r < many; r++) {
             for (int64_t k = 0; k < n; k++) {
                 const int64_t from = r * n + k;
-                put(c, first + r, k, unit * (exact ? wide[from] : (double)rows[from]));
+                frgi_costs_put(c, first + r, k, unit * (exact ? wide[from] : (double)rows[from]));
             }
         }
     }
 done:
     DROP(d->ctx, &rows);
     DROP(d->ctx, &wide);
-    return status;
-}
-
-/** Farthest points of a dense side, from its heaviest one; weights of what is nearest to them. */
-static void farthest(const frgi_costs *c, const double *w, int64_t count, double *gap,
-                     int32_t *nearest, int32_t *chosen, double *share)
-{
-    int64_t next = 0;
-    for (int64_t i = 0; i < c->rows; i++) {
-        gap[i] = (double)INFINITY;
-        nearest[i] = 0;
-        next = w[i] > w[next] ? i : next;
-    }
-    for (int64_t q = 0; q < count; q++) {
-        chosen[q] = (int32_t)next;
-        share[q] = 0;
-        const int64_t from = next;
-        for (int64_t i = 0; i < c->rows; i++) {
-            const double x = i == from ? -1 : frgi_costs_get(c, from, i);
-            if (x < gap[i]) {
-                gap[i] = x;
-                nearest[i] = (int32_t)q;
-            }
-            next = gap[i] > gap[next] || i == 0 ? i : next;
-        }
-        next = 0;
-        for (int64_t i = 1; i < c->rows; i++) {
-            next = gap[i] > gap[next] ? i : next;
-        }
-    }
-    for (int64_t i = 0; i < c->rows; i++) {
-        share[nearest[i]] += w[i];
-    }
-}
-
-/** A point and its place along the line by which a part is halved. */
-typedef struct {
-    double x;
-    int32_t point;
-} placed;
-
-static int by_place(const void *p, const void *q, const void *user)
-{
-    const placed *const a = p, *const b = q;
-    (void)user;
-    return a->x != b->x ? (a->x > b->x) - (a->x < b->x) : a->point - b->point;
-}
-
-/** One point of each of `count` parts of nearly the same size: points are halved, by which of two
- *  that lie far apart is nearer, until each part is one. */
-static void spread(const frgi_costs *c, placed *points, int64_t n, int64_t count, int32_t *chosen)
-{
-    int64_t far[2] = {0, 0};
-    if (count == 1) {
-        chosen[0] = points[n / 2].point;
-        return;
-    }
-    for (int end = 0; end < 2; end++) {
-        for (int64_t i = 0; i < n; i++) {
-            points[i].x = frgi_costs_get(c, points[far[end]].point, points[i].point);
-        }
-        int64_t at = 0;
-        for (int64_t i = 1; i < n; i++) {
-            at = points[i].x > points[at].x ? i : at;
-        }
-        far[!end] = at;
-    }
-    const int32_t first = points[far[0]].point, second = points[far[1]].point;
-    for (int64_t i = 0; i < n; i++) {
-        points[i].x =
-            frgi_costs_get(c, first, points[i].point) - frgi_costs_get(c, second, points[i].point);
-    }
-    frgi_sort(points, n, sizeof *points, by_place, NULL);
-    const int64_t half = count / 2, cut = n * half / count;
-    spread(c, points, cut, half, chosen);
-    spread(c, points + cut, n - cut, count - half, chosen + half);
-}
-
-/** Points of a side of equal weights, which stand for as many points each. */
-static frg_status spread_side(frg_context *ctx, const frgi_costs *c, int64_t count, double *share,
-                              int32_t *chosen)
-{
-    placed *points = NULL;
-    TRY(NEW(ctx, &points, c->rows, "points of a coarser level"));
-    for (int64_t i = 0; i < c->rows; i++) {
-        points[i].point = (int32_t)i;
-    }
-    spread(c, points, c->rows, count, chosen);
-    for (int64_t q = 0; q < count; q++) {
-        share[q] = 1 / (double)count;
-    }
-    DROP(ctx, &points);
-    return FRG_OK;
-}
-
-/** Some points of a side; more than MIDDLE are spread, so that their weights are equal. */
-static frg_status coarse_side(frg_context *ctx, const frgi_costs *c, const double *w, int64_t count,
-                              bool single, frgi_costs *out, double **share, int32_t **chosen)
-{
-    const char *const what = "farthest points";
-    double *gap = NULL;
-    char *at = NULL;
-    int32_t *nearest = NULL;
-    frg_status status = FRG_OK;
-    *out = (frgi_costs){NULL, count, count, frgi_costs_ld(count), single};
-    TRY_TO(done, NEW(ctx, &gap, c->rows, what));
-    TRY_TO(done, NEW(ctx, &nearest, c->rows, what));
-    TRY_TO(done, NEW(ctx, share, count, what));
-    TRY_TO(done, NEW(ctx, chosen, count, what));
-    TRY_TO(done,
-           NEW0(ctx, &at, frgi_mul((size_t)(count * out->ld), frgi_costs_size(single)), what));
-    out->at = at;
-    if (count > MIDDLE) {
-        TRY_TO(done, spread_side(ctx, c, count, *share, *chosen));
-    } else {
-        farthest(c, w, count, gap, nearest, *chosen, *share);
-    }
-    for (int64_t i = 0; i < count; i++) {
-        for (int64_t k = 0; k < count; k++) {
-            put(out, i, k, frgi_costs_get(c, (*chosen)[i], (*chosen)[k]));
-        }
-    }
-done:
-    DROP(ctx, &gap);
-    DROP(ctx, &nearest);
     return status;
 }
 
@@ -660,32 +532,35 @@ static void choose_coarse_starts(race *r, int64_t wanted)
 
 /** Room for plans to start from, and how many there are. */
 typedef struct {
-    frgi_sparse plans[GIVEN];
+    frgi_sparse plans[GIVEN_OF_FINE];
     frgi_entry *memory;
     int64_t count;
     bool sure; /* the first one is what enough starts came to */
 } given_plans;
 
-/** The best of a race, each with another energy, as plans of the points chosen. */
+/** The best of a race, each with another energy, or where many are wanted, images; as plans of the
+ *  points chosen. */
 static void take_best(const race *r, int64_t most, const int32_t *of_x, const int32_t *of_y,
                       int64_t room, given_plans *out)
 {
     const double near = DISTINCT * r->s->product;
     for (int64_t k = 0; k < most; k++) {
-        const outcome *const o = &r->out[best_of(r)];
+        const int64_t at = best_of(r);
+        const outcome *const o = &r->out[at];
         const double energy = o->energy;
         if (!(energy < (double)INFINITY) || o->plan.count > room) {
             break;
         }
         for (int64_t e = 0; e < o->plan.count; e++) {
-            const frgi_entry *const at = &o->plan.entries[e];
-            out->plans[k].entries[e] = (frgi_entry){of_x[at->i], of_y[at->j], at->mass};
+            const frgi_entry *const entry = &o->plan.entries[e];
+            out->plans[k].entries[e] = (frgi_entry){of_x[entry->i], of_y[entry->j], entry->mass};
         }
         out->plans[k].count = o->plan.count;
         out->count++;
         for (int64_t q = 0; q < r->count; q++) {
-            r->out[q].energy =
-                r->out[q].energy < energy + near ? (double)INFINITY : r->out[q].energy;
+            const bool same = most > GIVEN ? q == at || is_same_plan(&r->out[q].plan, &o->plan)
+                                           : r->out[q].energy < energy + near;
+            r->out[q].energy = same ? (double)INFINITY : r->out[q].energy;
         }
     }
 }
@@ -713,15 +588,17 @@ static frg_status coarse_plans(const frgi_spaces *s, int64_t wanted, int64_t mos
     for (int64_t k = 0; k < most; k++) {
         out->plans[k].entries = out->memory + k * room;
     }
-    TRY_TO(done, coarse_side(s->ctx, &s->x, s->a, n, !few, &small.x, &small.a, &of_x));
-    TRY_TO(done, coarse_side(s->ctx, &s->y, s->b, m, !few, &small.y, &small.b, &of_y));
+    TRY_TO(done, frgi_coarse_side(s->ctx, &s->x, s->a, n, !few, &small.x, &small.a, &of_x));
+    TRY_TO(done, frgi_coarse_side(s->ctx, &s->y, s->b, m, !few, &small.y, &small.b, &of_y));
     TRY_TO(done, frgi_spaces_finish(&small));
     TRY_TO(done, frgi_features_open(&f, &small, few));
     if (!few) {
         const bool fine = wanted > MIDDLE;
         TRY_TO(done, coarse_plans(&small, fine ? MIDDLE : MIDDLE_COARSE,
-                                  fine ? GIVEN_OF_MANY : GIVEN_OF_MIDDLE, &given, max_iter, parts,
-                                  starts));
+                                  most > GIVEN ? most
+                                  : fine       ? GIVEN_OF_MANY
+                                               : GIVEN_OF_MIDDLE,
+                                  &given, max_iter, parts, starts));
     }
     r.n_given = given.count;
     choose_coarse_starts(&r, wanted);
@@ -823,6 +700,17 @@ done:
     return status;
 }
 
+/** Both sides' distances of low rank, where that leaves little out. */
+static frg_status lift_very_many(const frgi_spaces *s, frgi_lifted lifted[2],
+                                 const frgi_lifted **use)
+{
+    TRY(frgi_lifted_open(lifted, s));
+    const double tail =
+        fmax(frgi_lifted_tail(&lifted[0], &s->x), frgi_lifted_tail(&lifted[1], &s->y));
+    *use = tail < MOST_TAIL ? lifted : NULL;
+    return FRG_OK;
+}
+
 /** The race on all points; the best plan into the rows of out. */
 static frg_status race_all(const frgi_spaces *s, int64_t max_iter, gw_parts *parts,
                            frgi_sparse *out, frg_gw_report *report)
@@ -831,6 +719,7 @@ static frg_status race_all(const frgi_spaces *s, int64_t max_iter, gw_parts *par
     const bool very_many = larger > VERY_MANY && s->assigns;
     given_plans given = {0};
     frgi_features f = {0};
+    frgi_lifted lifted[2] = {{0}};
     race r = {.s = s, .f = &f, .given = given.plans, .most = max_iter, .every = 1, .parts = parts};
     frg_status status = FRG_OK;
     report->starts = 0;
@@ -840,11 +729,19 @@ static frg_status race_all(const frgi_spaces *s, int64_t max_iter, gw_parts *par
                                   very_many ? FINE
                                   : many    ? MIDDLE
                                             : COARSE,
-                                  many ? GIVEN_OF_MANY : GIVEN, &given, max_iter, parts,
-                                  &report->starts));
+                                  very_many ? GIVEN_OF_FINE
+                                  : many    ? GIVEN_OF_MANY
+                                            : GIVEN,
+                                  &given, max_iter, parts, &report->starts));
+        if (very_many) {
+            TRY_TO(done, frgi_place_best(s, given.plans, &given.count, parts));
+        }
     }
     r.n_given = given.count;
     r.alone = very_many && given.count > 0;
+    if (r.alone) {
+        TRY_TO(done, lift_very_many(s, lifted, &r.lifted));
+    }
     const bool sure = r.alone || (given.sure && given.count > 0 && larger > SOME);
     if (!sure) {
         TRY_TO(done, frgi_features_open(&f, s, larger <= FEW));
@@ -879,6 +776,7 @@ static frg_status race_all(const frgi_spaces *s, int64_t max_iter, gw_parts *par
 done:
     close_race(&r);
     frgi_features_close(&f);
+    frgi_lifted_close(lifted, s->ctx);
     DROP(s->ctx, &given.memory);
     return status;
 }
