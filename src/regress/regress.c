@@ -13,6 +13,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/host_alone.h"
 #include "core/opts.h"
 #include "formula/mistyped.h"
 #include "regress/regress.h"
@@ -389,6 +390,7 @@ frg_status frgi_fe_fit_one(frg_fe **out, frg_context *ctx, const char *formula,
                            const frg_table *data, const frg_fe_opts *o, frgi_pool *pool)
 {
     *out = NULL;
+    TRY(frgi_host_alone(ctx, "a regression"));
     job j;
     TRY(open_job(&j, ctx, data, o));
     j.f->policy.pool = pool;
