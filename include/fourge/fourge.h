@@ -107,8 +107,9 @@ typedef enum {
     FRG_I32,  /* int32_t */
     FRG_I64   /* int64_t */
 } frg_dtype;
-/** The kinds of devices that have a name.  Only the cpu is there so far: a context on another kind
- *  is FRG_NO_DEVICE. */
+/** The kinds of devices that have a name.  All but the cpu are plug-ins, libfourge_cuda.so and
+ *  libfourge_opencl.so: they are found in the folders of the environment variable FOURGE_PLUGINS,
+ *  "a:b", or beside the library. */
 typedef enum {
     FRG_CPU,   /* "cpu" */
     FRG_CUDA,  /* "cuda", "cuda:1" */
@@ -255,7 +256,7 @@ struct frg_comm;
  *  Options are copied; what they point to must live as long as is said at each field. */
 typedef struct {
     size_t struct_size;   /* set by frg_context_defaults */
-    frg_device device;    /* default cpu */
+    frg_device device;    /* default: that of the environment variable FOURGE_DEVICE, or cpu */
     int threads;          /* 0: the cores this process may use (its affinity, its control groups'
                              cpu.max, OMP_NUM_THREADS); 1 inside an OpenMP region. They are
                              OpenMP's, and those of GCC's runtime spin for milliseconds where they
@@ -274,7 +275,8 @@ typedef struct {
     const frg_allocator *allocator; /* NULL: the system's; copied */
     const frg_files *files;         /* NULL: the system's; copied */
     const struct frg_comm *comm;    /* reserved: FRG_UNSUPPORTED unless NULL */
-    void *stream;                   /* reserved: FRG_UNSUPPORTED unless NULL */
+    void *stream;                   /* the CUstream of a cuda device that all work goes through;
+                                       NULL: one of its own.  FRG_UNSUPPORTED of other devices */
     int count_from;                 /* 0 or 1: the number of the first row, column, point, member or
                                        entry in messages of gp; 1 for programs whose users see the
                                        rows of a file */
@@ -287,8 +289,8 @@ typedef struct frg_context frg_context;
 
 /** Defaults into the first struct_size bytes of o. */
 FRG_API void frg_context_defaults(frg_context_opts *o, size_t struct_size);
-/** opts NULL: all defaults.  FRG_NO_DEVICE where the device is not there (cpu has the index 0
- *  alone), FRG_UNSUPPORTED for what is reserved, FRG_NO_MEMORY, FRG_BAD_ARG. The environment
+/** opts NULL: all defaults.  FRG_NO_DEVICE where the device is not there (frg_device_get says why;
+ *  cpu has the index 0 alone), FRG_UNSUPPORTED for what is reserved, FRG_NO_MEMORY, FRG_BAD_ARG. The environment
  *  variable FOURGE_ISA (plain, v2, v3, v4) forces a lower CPU level: that one, or the next below
  *  that the library was built with (FOURGE_CPU_LEVELS of CMake; plain, v3 and v4 by default). */
 FRG_API FRG_MUST_USE frg_status frg_context_create(frg_context **out, const frg_context_opts *o);
@@ -371,6 +373,21 @@ FRG_API const char *frg_compiler(void);
 FRG_API const char *frg_blas_name(void);
 /** Parses "cpu", "cuda", "cuda:1", "opencl:0".  FRG_BAD_ARG for anything else. */
 FRG_API FRG_MUST_USE frg_status frg_device_parse(const char *text, frg_device *out);
+
+/** What is known of a device. */
+typedef struct {
+    int there;        /* 1: a context can be made for it */
+    char name[128];   /* the maker's */
+    char driver[128]; /* its version */
+    int64_t memory;   /* bytes; 0: not known */
+    int f64;          /* 1: it computes in double precision */
+    char reason[256]; /* why it is not there; "" where it is */
+} frg_device_info;
+/** Looks at a device, with its driver.  FRG_NO_DEVICE, with out->reason, where it is not there;
+ *  FRG_BAD_ARG. */
+FRG_API FRG_MUST_USE frg_status frg_device_get(frg_device device, frg_device_info *out);
+/** How many devices of a kind there are; 0 without plug-in or driver.  The cpu is one. */
+FRG_API int frg_device_count(frg_device_kind kind);
 
 /** Cores of time that Linux's control groups (containers) leave to this process, by the tightest
  *  cpu.max (or cpu.cfs_quota_us) from its own group up; 0: no limit. */

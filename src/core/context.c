@@ -16,9 +16,31 @@
 #include <sys/syscall.h>
 #endif
 
+const char *frgi_plugin_folders(void)
+{
+    return getenv("FOURGE_PLUGINS");
+}
+
+bool frgi_hides_f64(void)
+{
+    const char *const f64 = getenv("FOURGE_OPENCL_F64");
+    return f64 && strcmp(f64, "0") == 0;
+}
+
+/** FOURGE_DEVICE, or the cpu; a text that names no device becomes one that is refused. */
+static frg_device default_device(void)
+{
+    const char *const asked = getenv("FOURGE_DEVICE");
+    frg_device d = {FRG_CPU, 0};
+    if (asked && *asked && frg_device_parse(asked, &d) < 0) {
+        d = (frg_device){FRG_CPU, -1};
+    }
+    return d;
+}
+
 void frg_context_defaults(frg_context_opts *o, size_t struct_size)
 {
-    const frg_context_opts defaults = {.struct_size = struct_size};
+    const frg_context_opts defaults = {.struct_size = struct_size, .device = default_device()};
     memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
 }
 
@@ -127,10 +149,11 @@ static frg_status create(frg_context **out, const frg_context_opts *o, const frg
         !(opts.time_limit >= 0) || opts.count_from < 0 || opts.count_from > 1) {
         return FRG_BAD_ARG;
     }
-    if (opts.device.kind != FRG_CPU || opts.device.index != 0) {
+    if (opts.device.kind == FRG_CPU && opts.device.index != 0) {
         return FRG_NO_DEVICE;
     }
-    if (opts.comm || opts.stream) { /* reserved: who gives one must not think that it is used */
+    /* who gives what is reserved, or a stream where there is none, must not think that it is used */
+    if (opts.comm || (opts.stream && opts.device.kind != FRG_CUDA)) {
         return FRG_UNSUPPORTED;
     }
     const frg_allocator *allocator = opts.allocator ? opts.allocator : frg_system_allocator();
@@ -140,6 +163,7 @@ static frg_status create(frg_context **out, const frg_context_opts *o, const frg
     }
     memset(ctx, 0, sizeof *ctx);
     ctx->opts.device = opts.device;
+    ctx->opts.stream = opts.stream;
     ctx->opts.threads = opts.threads ? opts.threads : default_threads();
     ctx->opts.seed = opts.seed;
     ctx->opts.count_from = opts.count_from;
@@ -153,6 +177,13 @@ static frg_status create(frg_context **out, const frg_context_opts *o, const frg
     ctx->files = opts.files ? *opts.files : *frg_system_files();
     choose_isa(ctx);
     frgi_run_begins(ctx);
+    if (opts.device.kind != FRG_CPU) {
+        const frg_status status = frgi_context_open_device(ctx);
+        if (status < 0) {
+            frg_context_destroy(ctx);
+            return status;
+        }
+    }
     *out = ctx;
     return FRG_OK;
 }
@@ -167,6 +198,7 @@ void frg_context_destroy(frg_context *ctx)
     if (!ctx) {
         return;
     }
+    frgi_context_close_device(ctx);
     frg_warnings_clear(ctx);
     frgi_drop_kept(ctx);
     const frg_allocator allocator = ctx->allocator;
@@ -360,6 +392,7 @@ frg_status frgi_context_fork(frg_context **out, frg_context *parent, int parts, 
     const int64_t left = parent->opts.memory_limit - (int64_t)parent->heap.held;
     frg_context_opts o;
     frg_context_defaults(&o, sizeof o);
+    o.device = (frg_device){FRG_CPU, 0}; /* a thread of the host */
     o.threads = 1;
     o.seed = parent->opts.seed;
     o.count_from = parent->opts.count_from;

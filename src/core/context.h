@@ -16,6 +16,7 @@ typedef struct {
 /** What the creator asked for, checked. */
 typedef struct {
     frg_device device;
+    void *stream; /* of the device, the caller's */
     int threads;
     uint64_t seed;
     int count_from;
@@ -31,7 +32,7 @@ typedef struct {
     frgi_isa isa;
     bool tiles;
     atomic_size_t memory; /* that this process may use; SIZE_MAX: not known, 0: not looked at */
-} frgi_machine;
+} frgi_processor;
 
 /** Blocks of memory, of memory.c alone. */
 typedef struct {
@@ -56,9 +57,10 @@ typedef struct {
 
 struct frg_context {
     frgi_context_opts opts;
+    struct frgi_device *device; /* of src/device, which closes it; NULL: the cpu */
     frg_allocator allocator;
     frg_files files;
-    frgi_machine machine;
+    frgi_processor machine;
     frgi_heap heap;
     double run_began;
     atomic_int interrupted;
@@ -75,6 +77,13 @@ double frgi_group_memory(const frg_files *files);
 size_t frgi_machine_memory(const frg_context *ctx);
 /** Gives the kept blocks back. */
 void frgi_drop_kept(frg_context *ctx);
+/** Folders of plug-ins, "a:b", as the environment has them; NULL: none. */
+const char *frgi_plugin_folders(void);
+/** Has the environment hidden the double precision of OpenCL's devices? */
+bool frgi_hides_f64(void);
+/** Of src/device, above this room: opens and closes the device of the context's options. */
+FRG_MUST_USE frg_status frgi_context_open_device(frg_context *ctx);
+void frgi_context_close_device(frg_context *ctx);
 #pragma GCC visibility pop
 
 #endif

@@ -61,7 +61,7 @@ extern const frgi_kernels *const frgi_kernels_all[];
 
 /* ---- what a machine is ----------------------------------------------------------------------- */
 
-enum { FRGI_NAME_BYTES = 128, FRGI_GROUP_MOST = 256 };
+enum { FRGI_NAME_BYTES = 128, FRGI_GROUP_MOST = 256, FRGI_ARGS_MOST = 32 };
 
 typedef struct {
     char name[FRGI_NAME_BYTES], driver[FRGI_NAME_BYTES];
@@ -101,12 +101,15 @@ typedef struct {
  *  allocator's. */
 typedef struct {
     frg_allocator memory;
+    int threads;  /* of the host */
     int hide_f64; /* FOURGE_OPENCL_F64=0 */
 } frgi_device_setup;
 
 typedef struct frgi_machine frgi_machine;
 
 enum { FRGI_DEVICE_ABI = 1 };
+/** The name under which a plug-in exports its table. */
+#define FRGI_DEVICE_SYMBOL "frg_device_table"
 
 /** The table of a machine.  Functions return FRG_OK or, with a text in e, FRG_NO_MEMORY,
  *  FRG_NO_DEVICE (it is not there), FRG_UNSUPPORTED (it cannot), FRG_BROKE_DOWN (it failed, and
