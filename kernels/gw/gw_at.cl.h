@@ -50,7 +50,7 @@ enum {
     SKP_TAU_B,
     SKP_RATE_A, /* 1 / (rho k) */
     SKP_RATE_B,
-    SKP_UNIT,  /* k / (1 / rho_a + 1 / rho_b) */
+    SKP_UNIT, /* k / (1 / rho_a + 1 / rho_b) */
     SKP_SUM_A,
     SKP_SUM_B,
     SKP_DUMMY_A,

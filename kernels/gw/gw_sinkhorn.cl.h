@@ -420,8 +420,8 @@ FUNCTION void sinkhorn_step(const sinkhorn *s, const sinkhorn_state *st, int j, 
     const int lost = col <= R(1e-32);
     real step = log_b - (lost ? sinkhorn_far_column(s, g, j) : LOG2(col));
     if (tau < R(1)) {
-        step = (s->at[SK_PRODUCT] ? R(1) - tau : R(0)) * log_b + tau * step -
-               (R(1) - tau) * (g0 + g);
+        step =
+            (s->at[SK_PRODUCT] ? R(1) - tau : R(0)) * log_b + tau * step - (R(1) - tau) * (g0 + g);
     }
     const real before = v[s->at[SK_G_LAST] + j] + (s->at[SK_RELAXED] ? R(0) : shift);
     const real plain = g + step, momentum = lost ? R(0) : st->of[SKS_MOMENTUM];
@@ -554,8 +554,8 @@ KERNEL void sinkhorn_columns_float(ITEM GLOBAL const float *costs, GLOBAL real *
     sinkhorn_columns_of(&s, counts, (int)GID0, slot, room);
 }
 
-KERNEL void sinkhorn_columns_fixed(ITEM GLOBAL const u16 *costs, GLOBAL real *v,
-                                   GLOBAL i32 *counts, GLOBAL const i64 *at, i32 slot)
+KERNEL void sinkhorn_columns_fixed(ITEM GLOBAL const u16 *costs, GLOBAL real *v, GLOBAL i32 *counts,
+                                   GLOBAL const i64 *at, i32 slot)
 {
     LOCAL_MEM(real, room, 11 * GROUP_MOST);
     const sinkhorn s = sinkhorn_of(costs, SK_COST_FIXED, v, at);
@@ -569,7 +569,7 @@ KERNEL void sinkhorn_poll(ITEM GLOBAL real *v, GLOBAL i32 *counts, GLOBAL const 
     const sinkhorn s = sinkhorn_of(v, SK_COST_REAL, v, at);
     sinkhorn_state st = sinkhorn_load(v, counts, at, slot);
     sinkhorn_advance(&s, &st, room);
-    if (LID0 == 0) {
+    if (GID0 == 0 && LID0 == 0) {
         sinkhorn_keep(v, counts, at, 1 - slot, &st);
     }
 }

@@ -266,9 +266,8 @@ static frg_status finish_list(const frgi_transport *t, frgi_marginal_error *befo
     return FRG_OK;
 }
 
-frg_status frgi_transport_finish_with(frgi_transport *t, bool round, frgi_add_plan sums,
-                                      void *user, frgi_marginal_error *before,
-                                      frgi_marginal_error *after)
+frg_status frgi_transport_finish_with(frgi_transport *t, bool round, frgi_add_plan sums, void *user,
+                                      frgi_marginal_error *before, frgi_marginal_error *after)
 {
     frgi_sweep *const s = &t->s;
     const bool balanced = s->to.tau_a == 1 && s->to.tau_b == 1, partial = t->how.mass > 0;

@@ -283,7 +283,8 @@ static frg_status set_up(frg_sinkhorn *s, frgi_sinkhorn_place where, const doubl
 frg_status frg_sinkhorn_create(frg_sinkhorn **out, frg_context *ctx, frg_array cost,
                                const double *a, const double *b, const frg_sinkhorn_opts *o)
 {
-    return frgi_sinkhorn_open(out, ctx, (frgi_sinkhorn_place){frgi_device_of(ctx), 0}, cost, a, b, o);
+    return frgi_sinkhorn_open(out, ctx, (frgi_sinkhorn_place){frgi_device_of(ctx), 0}, cost, a, b,
+                              o);
 }
 
 frg_status frgi_sinkhorn_open(frg_sinkhorn **out, frg_context *ctx, frgi_sinkhorn_place where,

@@ -39,10 +39,10 @@ struct frgi_sinkhorn_device {
     stage loop, end;
     frgi_buffer given; /* the costs in their type, or as floats where there are no doubles */
     frgi_device_arena memory;
-    int group;             /* work-items */
-    void *buffer;          /* of copies, `room` bytes */
+    int group;    /* work-items */
+    void *buffer; /* of copies, `room` bytes */
     size_t room;
-    double *row, *by_row;  /* n: sums of the plan's rows; costs of rows */
+    double *row, *by_row; /* n: sums of the plan's rows; costs of rows */
 };
 
 extern const frgi_kernels frgi_kernels_gw;
@@ -96,10 +96,10 @@ static size_t given_size(const frg_sinkhorn *s)
 
 static size_t loop_size(const frg_sinkhorn *s)
 {
-    return !s->device->loop.on                           ? 0
-           : s->report.cost_store == FRG_GW_STORE_U16    ? sizeof(uint16_t)
-           : given_size(s) == sizeof(double)             ? sizeof(float)
-                                                         : 0;
+    return !s->device->loop.on                        ? 0
+           : s->report.cost_store == FRG_GW_STORE_U16 ? sizeof(uint16_t)
+           : given_size(s) == sizeof(double)          ? sizeof(float)
+                                                      : 0;
 }
 
 static void layout(const frg_sinkhorn *s, frgi_device_arena *a)
@@ -160,8 +160,7 @@ frg_status frgi_sinkhorn_device_check(const frg_sinkhorn *s, frgi_device *dev)
         what = s->o.cost_store == refused[q].store ? refused[q].what : what;
     }
     if (what) {
-        FAIL(s->ctx, E_DEVICE_STEP, "sinkhorn: %s does not run on %s", what,
-             frgi_device_name(dev));
+        FAIL(s->ctx, E_DEVICE_STEP, "sinkhorn: %s does not run on %s", what, frgi_device_name(dev));
     }
     return FRG_OK;
 }
@@ -228,8 +227,8 @@ static frg_status put_costs(frg_sinkhorn *s)
         TRY(frgi_device_wait(d->dev));
     }
     const int64_t entries = n * m, groups = (entries + SK_NARROW - 1) / SK_NARROW;
-    const frgi_program *const from = d->end.on && given_size(s) == sizeof(double) ? d->end.program
-                                                                                 : d->loop.program;
+    const frgi_program *const from =
+        d->end.on && given_size(s) == sizeof(double) ? d->end.program : d->loop.program;
     if (loop_size(s) == sizeof(uint16_t)) {
         const double step = (s->high - s->low) / 65535;
         TRY(LAUNCH(d->dev, from, "sinkhorn_fix", groups, 1, d->group, BUFFER(d->loop.costs),
@@ -249,9 +248,13 @@ static frg_status put_problem(frg_sinkhorn *s, stage *g)
     const double k = FRGI_LOG2_E / s->o.epsilon, unit = g->real == 4 ? 0x1p-24 : 0x1p-53;
     const bool relaxed = isfinite(how->rho_a) || isfinite(how->rho_b);
     const double by_a = 1 / how->rho_a, by_b = 1 / how->rho_b;
+    /* as noise_of in gw_transport.c; a group's sums of a column are of SK_EACH / 8 terms */
+    const double noise = 0.5 * unit * (64 + (double)t->s.n / 64);
+    /* what floats cannot tell is left to the doubles that follow */
+    const bool hands_on = g == &s->device->loop && s->device->end.on && s->o.tol > 0;
     const double par[SKP_COUNT] = {
         [SKP_K] = k,
-        [SKP_TOL] = s->o.tol,
+        [SKP_TOL] = hands_on ? fmax(s->o.tol, noise) : s->o.tol,
         [SKP_TOTAL] = t->total,
         [SKP_LOW] = s->low,
         [SKP_STEP] = (s->high - s->low) / 65535,
@@ -264,8 +267,7 @@ static frg_status put_problem(frg_sinkhorn *s, stage *g)
         [SKP_SUM_B] = frgi_transport_sum(t->s.to.b, t->s.m),
         [SKP_DUMMY_A] = t->s.dummy.a,
         [SKP_DUMMY_B] = t->s.dummy.b,
-        /* as noise_of in gw_transport.c; a group's sums of a column are of SK_EACH / 8 terms */
-        [SKP_NOISE] = 0.5 * unit * (64 + (double)t->s.n / 64),
+        [SKP_NOISE] = noise,
         [SKP_NOISE_OF_REACH] = g->real == 4 ? 0 : 0.5 * unit};
     g->place[SK_ACCELERATE] = t->accelerate;
     g->place[SK_RELAXED] = relaxed;
@@ -371,8 +373,8 @@ static frg_status poll(frg_sinkhorn *s, stage *g, stage_state *out)
                         sizeof out->count));
     TRY(frgi_device_wait(d->dev));
     for (int q = 0; q < SKS_COUNT; q++) {
-        out->of[q] = g->real == sizeof(float) ? (double)((const float *)(void *)reals)[q]
-                                              : reals[q];
+        out->of[q] =
+            g->real == sizeof(float) ? (double)((const float *)(void *)reals)[q] : reals[q];
     }
     return FRG_OK;
 }
