@@ -1,6 +1,7 @@
 /* context.c - the context: options, errors, warnings, threads, CPU level, heartbeat. */
 #include "core/context.h"
 #include "core/cpu_level.h"
+#include "core/host_alone.h"
 
 #include <math.h>
 #include <omp.h>
@@ -285,6 +286,15 @@ void frgi_log(frg_context *ctx, int level, const char *format, ...)
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
     ctx->opts.on_log(level, line, ctx->opts.user);
+}
+
+frg_status frgi_host_alone(frg_context *ctx, const char *what)
+{
+    if (ctx && ctx->opts.device.kind != FRG_CPU) {
+        FAIL(ctx, E_DEVICE_STEP, "%s does not run on %s:%d", what,
+             ctx->opts.device.kind == FRG_CUDA ? "cuda" : "opencl", ctx->opts.device.index);
+    }
+    return FRG_OK;
 }
 
 const char *frg_message(const frg_context *ctx)

@@ -155,14 +155,6 @@ frgi_device_counts *frgi_device_counted(frgi_device *dev)
     return &dev->counted;
 }
 
-frg_status frgi_host_alone(frg_context *ctx, const char *what)
-{
-    if (ctx && ctx->device) {
-        FAIL(ctx, E_DEVICE_STEP, "%s does not run on %s", what, ctx->device->name);
-    }
-    return FRG_OK;
-}
-
 /* ---- programs -------------------------------------------------------------------------------- */
 
 static frg_status load(frgi_device *dev, frgi_program *p)
@@ -287,6 +279,19 @@ void frgi_device_free(frgi_device *dev, frgi_buffer *b)
         dev->held -= b->bytes;
     }
     *b = (frgi_buffer){0};
+}
+
+frg_status frgi_device_pin(frgi_device *dev, size_t bytes, void **out)
+{
+    *out = NULL;
+    ASK(dev, dev->ops->pin(dev->machine, bytes, out, &e));
+    return FRG_OK;
+}
+
+void frgi_device_unpin(frgi_device *dev, void **p)
+{
+    dev->ops->unpin(dev->machine, *p);
+    *p = NULL;
 }
 
 frgi_buffer frgi_device_part(frgi_buffer b, size_t offset, size_t bytes)

@@ -21,6 +21,7 @@
 #define FRGI_DEVICE_H
 
 #include "core/core.h"
+#include "core/host_alone.h"
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
@@ -127,6 +128,9 @@ typedef struct {
     void (*close)(frgi_machine *m);
     frg_status (*allocate)(frgi_machine *m, size_t bytes, void **out, frgi_device_error *e);
     void (*release)(frgi_machine *m, void *handle);
+    /** Host memory that a copy to it need not wait for. */
+    frg_status (*pin)(frgi_machine *m, size_t bytes, void **out, frgi_device_error *e);
+    void (*unpin)(frgi_machine *m, void *p);
     frg_status (*load)(frgi_machine *m, const frgi_kernels *k, frgi_kernel_type type, void **out,
                        frgi_device_error *e);
     void (*unload)(frgi_machine *m, void *program);
@@ -179,9 +183,6 @@ const frgi_device_properties *frgi_device_is(const frgi_device *dev);
 const char *frgi_device_name(const frgi_device *dev);
 frgi_device_counts *frgi_device_counted(frgi_device *dev);
 
-/** E_DEVICE_STEP unless the context is for the cpu: "WHAT does not run on opencl:0". */
-FRG_MUST_USE frg_status frgi_host_alone(frg_context *ctx, const char *what);
-
 /** E_PRECISION where the type needs double and the device has none.  The second load of the same
  *  texts gives the first's program. */
 FRG_MUST_USE frg_status frgi_device_load(frgi_device *dev, const frgi_kernels *k,
@@ -194,6 +195,11 @@ FRG_MUST_USE frg_status frgi_device_alloc(frgi_device *dev, size_t bytes, const 
 void frgi_device_free(frgi_device *dev, frgi_buffer *b);
 /** `bytes` of b from `offset` on, a multiple of frgi_device_is(dev)->align. */
 frgi_buffer frgi_device_part(frgi_buffer b, size_t offset, size_t bytes);
+
+/** Host memory for frgi_device_get: with other memory a copy of CUDA waits until it is done. */
+FRG_MUST_USE frg_status frgi_device_pin(frgi_device *dev, size_t bytes, void **out);
+/** NULL is fine; *p becomes NULL. */
+void frgi_device_unpin(frgi_device *dev, void **p);
 
 /** An arena on the device, laid out twice as frgi_arena is: measured with block.handle NULL, opened,
  *  carved. */

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "core/host_alone.h"
 #include "core/opts.h"
 #include "fe/fe_demean_plan.h"
 #include "fe/fe_graph.h"
@@ -89,6 +90,7 @@ frg_status frg_demean_create(frg_demean **out, frg_context *ctx, frg_array codes
         return FRG_BAD_ARG;
     }
     *out = NULL;
+    TRY(frgi_host_alone(ctx, "demeaning"));
     const double began = frgi_seconds();
     frg_demean_opts opts;
     frg_demean_defaults(&opts, sizeof opts);

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "core/denormals.h"
+#include "core/host_alone.h"
 #include "gp/gp_batch.h"
 #include "gp/gp_create.h"
 #include "gp/gp_fit.h"
@@ -461,6 +462,7 @@ frg_status frg_gp_batch_eval(frg_context *ctx, int64_t count, frg_gp_member *mem
 {
     if (!ctx)
         return FRG_BAD_ARG;
+    TRY(frgi_host_alone(ctx, "a batch of Gaussian processes"));
     return with_opts((batch){.ctx = ctx, .count = count, .members = members, .kernel = kernel}, o,
                      NULL);
 }
@@ -470,6 +472,7 @@ frg_status frg_gp_batch_fit(frg_context *ctx, int64_t count, frg_gp_member *memb
 {
     if (!ctx)
         return FRG_BAD_ARG;
+    TRY(frgi_host_alone(ctx, "a batch of Gaussian processes"));
     frg_gp_fit_opts defaults;
     frg_gp_fit_defaults(&defaults, sizeof defaults);
     return with_opts((batch){.ctx = ctx, .count = count, .members = members, .kernel = kernel}, o,

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/host_alone.h"
 #include "core/opts.h"
 #include "gp/gp_create.h"
 #include "gp/gp_process.h"
@@ -413,6 +414,7 @@ frg_status frg_gp_create(frg_gp **out, frg_context *ctx, frg_array x, frg_array 
         return FRG_BAD_ARG;
     }
     *out = NULL;
+    TRY(frgi_host_alone(ctx, "a Gaussian process"));
     frg_gp_opts opts;
     frg_gp *gp;
     frg_status status;

@@ -29,6 +29,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "core/host_alone.h"
 #include "gp/gp_file.h"
 
 static const char MAGIC[8] = "FRG-GP\r\n";
@@ -578,6 +579,7 @@ frg_status frg_gp_load(frg_gp **out, frg_context *ctx, const char *path)
     }
     *out = NULL;
     REQUIRE(ctx, path, "path is NULL");
+    TRY(frgi_host_alone(ctx, "a Gaussian process"));
     frgi_run_begins(ctx);
     char *bytes;
     size_t count;

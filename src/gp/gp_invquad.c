@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/host_alone.h"
 #include "fourge/gp.h"
 #include "gp/gp_trust.h"
 #include "linalg/spd.h"
@@ -515,6 +516,7 @@ static void set_zero(int64_t count, double *out)
 frg_status frg_gp_invquad_logdet(frg_context *ctx, frg_array k, frg_array r, double *inv_quad,
                                  double *logdet, const frg_array *a, const frg_array *inverse)
 {
+    TRY(frgi_host_alone(ctx, "invquad_logdet"));
     TRY(check_call(ctx, &k, &r, a, inverse));
     frgi_run_begins(ctx);
     const int64_t n = k.shape[k.ndim - 1], count = members(&k, 2);
@@ -584,6 +586,7 @@ frg_status frg_gp_invquad_logdet_backward(frg_context *ctx, const frg_array *inv
                                           const double *g_iq, const double *g_ld,
                                           const frg_array *dk, const frg_array *dr)
 {
+    TRY(frgi_host_alone(ctx, "the gradient of invquad_logdet"));
     REQUIRE(ctx, a.ndim >= 1 && a.ndim < FRG_MAX_DIM, "a must have 1 to %d axes, got %d",
             FRG_MAX_DIM - 1, a.ndim);
     TRY(frgi_array_check(ctx, &a, "a", a.ndim, REAL));

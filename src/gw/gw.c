@@ -6,6 +6,7 @@
  */
 #include <math.h>
 
+#include "core/host_alone.h"
 #include "core/opts.h"
 #include "gw/gw_align.h"
 #include "gw/gw_exact.h"
@@ -378,6 +379,7 @@ frg_status frg_gw_create(frg_gw **out, frg_context *ctx, frg_gw_side x, frg_gw_s
 {
     REQUIRE(ctx, out, "out is NULL");
     *out = NULL;
+    TRY(frgi_host_alone(ctx, "an alignment"));
     const double begin = frgi_seconds();
     frg_gw *s;
     TRY(NEW0(ctx, &s, 1, "an alignment"));

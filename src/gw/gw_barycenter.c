@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/host_alone.h"
 #include "gw/gw_floor.h"
 #include "gw/gw_marginals.h"
 
@@ -378,6 +379,7 @@ frg_status frg_gw_barycenter(frg_context *ctx, const frg_array *spaces,
                              const double *p, const frg_array *start, const frg_barycenter_opts *o,
                              frg_array out, frg_barycenter_report *report)
 {
+    TRY(frgi_host_alone(ctx, "a barycenter"));
     frg_barycenter_opts opts;
     frg_barycenter_defaults(&opts, sizeof opts);
     TRY(frgi_take_opts(ctx, &opts, sizeof opts, o));

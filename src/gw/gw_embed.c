@@ -20,6 +20,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/host_alone.h"
 #include "gw/gw_graph.h"
 #include "gw/gw_marginals.h"
 #include "gw/gw_plan.h"
@@ -447,6 +448,7 @@ frg_status frg_gw_embed(frg_context *ctx, const frg_graph *anchor, frg_array anc
                         const frg_embed_query *queries, int64_t n_queries, const frg_embed_opts *o,
                         int64_t *found)
 {
+    TRY(frgi_host_alone(ctx, "an embedding"));
     frg_embed_opts opts;
     frg_embed_defaults(&opts, sizeof opts);
     TRY(frgi_take_opts(ctx, &opts, sizeof opts, o));

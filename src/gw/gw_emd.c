@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/host_alone.h"
 #include "gw/gw_assign.h"
 #include "gw/gw_marginals.h"
 
@@ -186,6 +187,7 @@ static void close_problem(problem *p)
 frg_status frg_emd(frg_context *ctx, frg_array cost, const double *a, const double *b,
                    frg_array plan, double *f, double *g, frg_emd_report *report)
 {
+    TRY(frgi_host_alone(ctx, "exact transport"));
     TRY(frgi_array_check(ctx, &cost, "cost", 2, 1u << FRG_F64));
     TRY(frgi_array_check(ctx, &plan, "plan", 2, 1u << FRG_F64));
     const int64_t n = cost.shape[0], m = cost.shape[1];

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/host_alone.h"
 #include "gw/gw_solver.h"
 
 /* ---- estimate -------------------------------------------------------------------------------- */
@@ -370,6 +371,7 @@ static frg_status check_square(frg_context *ctx, const frg_array *a, const char 
 
 frg_status frg_gw_energy(frg_context *ctx, frg_array c, frg_array d, frg_array plan, double *energy)
 {
+    TRY(frgi_host_alone(ctx, "the energy of a plan"));
     REQUIRE(ctx, energy, "energy is NULL");
     TRY(check_square(ctx, &c, "c"));
     TRY(check_square(ctx, &d, "d"));
@@ -457,6 +459,7 @@ static void eccentricities(frg_context *ctx, const double *c, const double *w, i
 frg_status frg_gw_lower_bound(frg_context *ctx, frg_array c, const double *a, frg_array d,
                               const double *b, double *bound)
 {
+    TRY(frgi_host_alone(ctx, "the lower bound of the energy"));
     REQUIRE(ctx, bound, "bound is NULL");
     TRY(check_square(ctx, &c, "c"));
     TRY(check_square(ctx, &d, "d"));

@@ -30,6 +30,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/host_alone.h"
 #include "gw/gw_grad.h"
 #include "gw/gw_marginals.h"
 
@@ -385,6 +386,7 @@ static frg_status check_point(frg_context *ctx, const frg_gw_point *at, const fr
 
 frg_status frg_gw_gradient(frg_context *ctx, const frg_gw_point *at, const frg_gw_gradients *out)
 {
+    TRY(frgi_host_alone(ctx, "the gradient of the energy"));
     REQUIRE(ctx, at && out, "at and out must not be NULL");
     TRY(check_point(ctx, at, out));
     value_work w = {.n = at->plan.shape[0], .m = at->plan.shape[1]};

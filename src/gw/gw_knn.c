@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/host_alone.h"
 #include "gw/gw_graph.h"
 #include "gw/gw_parts.h"
 
@@ -240,6 +241,7 @@ frg_status frg_graph_knn(frg_graph **out, frg_context *ctx, frg_array points,
 {
     REQUIRE(ctx, out && ctx, "frg_graph_knn takes a place for the graph and a context");
     *out = NULL;
+    TRY(frgi_host_alone(ctx, "a graph of nearest neighbours"));
     frgi_run_begins(ctx);
     return frgi_graph_knn(out, ctx, points, o);
 }

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/host_alone.h"
 #include "gw/gw_graph.h"
 #include "gw/gw_parts.h"
 
@@ -513,6 +514,7 @@ frg_status frg_graph_paths(const frg_graph *g, const int64_t *sources, int64_t c
         return FRG_BAD_ARG;
     }
     frg_context *const ctx = g->ctx;
+    TRY(frgi_host_alone(ctx, "shortest paths"));
     frgi_run_begins(ctx);
     TRY(frgi_array_check(ctx, &out, "out", 2, 1u << FRG_F32 | 1u << FRG_F64));
     const int64_t expected = sources ? count : g->n;
@@ -552,6 +554,7 @@ frg_status frg_graph_landmarks(const frg_graph *g, int64_t count, int64_t *nodes
         return FRG_BAD_ARG;
     }
     frg_context *const ctx = g->ctx;
+    TRY(frgi_host_alone(ctx, "landmarks of a graph"));
     REQUIRE(ctx, nodes && found, "nodes and found must not be NULL");
     TRY(frgi_array_check(ctx, &out, "out", 2, 1u << FRG_F32 | 1u << FRG_F64));
     REQUIRE(ctx, count >= 1 && count <= g->n, "count is %lld, 1 to %lld landmarks can be chosen",

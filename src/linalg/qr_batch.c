@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/host_alone.h"
 #include "core/oversubscription.h"
 #include "linalg/blas.h"
 #include "linalg/qr_copy.h"
@@ -184,6 +185,7 @@ frg_status frg_qr_create(frg_qr **out, frg_context *ctx, int64_t n_items, const 
     if (!ctx) {
         FAIL(NULL, E_ARG, "ctx is NULL");
     }
+    TRY(frgi_host_alone(ctx, "batched QR"));
     frg_qr_opts opts;
     frg_qr_defaults(&opts, sizeof opts);
     TRY(frgi_take_opts(ctx, &opts, sizeof opts, o));

@@ -13,6 +13,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/host_alone.h"
 #include "core/opts.h"
 #include "formula/mistyped.h"
 #include "regress/regress.h"
@@ -365,6 +366,7 @@ frg_status frg_fe_fit(frg_fe **out, frg_context *ctx, const char *formula, const
     REQUIRE(ctx, out && ctx && formula && data,
             "frg_fe_fit takes a place, a context, a formula and a table");
     *out = NULL;
+    TRY(frgi_host_alone(ctx, "a regression"));
     job j;
     TRY(open_job(&j, ctx, data, o));
     frg_status worst = FRG_OK;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/host_alone.h"
 #include "soap/soap_state.h"
 
 /* ---- the handle ------------------------------------------------------------------------------ */
@@ -24,6 +25,7 @@ frg_status frg_soap_create(frg_soap **out, frg_context *ctx, const frg_soap_opts
     if (!ctx) {
         FAIL(NULL, E_ARG, "ctx is NULL");
     }
+    TRY(frgi_host_alone(ctx, "the SOAP optimizer"));
     static const soap_ops *const tables[ISA_COUNT] = EACH_LEVEL(&frgi_soap_ops);
     frg_soap_opts defaults;
     frg_soap_defaults(&defaults, sizeof defaults, FRG_SOAP_EMERGING);

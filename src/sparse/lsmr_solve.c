@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/host_alone.h"
 #include "sparse/csr.h"
 #include "sparse/lsmr.h"
 
@@ -312,6 +313,7 @@ frg_status frg_lsmr_solve(frg_context *ctx, const frg_operator *op, const frg_cs
 {
     if (!ctx)
         return FRG_BAD_ARG;
+    TRY(frgi_host_alone(ctx, "LSMR"));
     frg_info local = {.objective = (double)NAN, .device_name = "cpu"};
     solve s = {
         .ctx = ctx,
