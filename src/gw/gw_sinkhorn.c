@@ -8,7 +8,6 @@
  */
 #include <math.h>
 
-#include "core/host_alone.h"
 #include "core/opts.h"
 #include "gw/gw_build.h"
 #include "gw/gw_marginals.h"
@@ -294,7 +293,6 @@ frg_status frgi_sinkhorn_open(frg_sinkhorn **out, frg_context *ctx, frgi_sinkhor
 {
     REQUIRE(ctx, out, "out is NULL");
     *out = NULL;
-    TRY(frgi_host_alone(ctx, "Sinkhorn's iteration"));
     const double begin = frgi_seconds();
     TRY(frgi_array_check(ctx, &cost, "cost", 2, 1u << FRG_F32 | 1u << FRG_F64));
     REQUIRE(ctx,

@@ -301,6 +301,7 @@ frg_status frgi_sinkhorn_device_open(frg_sinkhorn *s, frgi_sinkhorn_place where)
     d->buffer = buffer;
     TRY(NEW(ctx, &d->row, n, "row sums"));
     TRY(NEW(ctx, &d->by_row, n, "costs"));
+    d->memory.align = frgi_device_is(d->dev)->align;
     layout(s, &d->memory);
     TRY(frgi_device_arena_open(&d->memory, d->dev, "transport on a device"));
     layout(s, &d->memory);
