@@ -153,7 +153,7 @@ static frg_status create(frg_context **out, const frg_context_opts *o, const frg
     if (opts.device.kind == FRG_CPU && opts.device.index != 0) {
         return FRG_NO_DEVICE;
     }
-    /* who gives what is reserved, or a stream where there is none, must not think that it is used */
+    /* who gives what is reserved or has no use here must not think that it is used */
     if (opts.comm || (opts.stream && opts.device.kind != FRG_CUDA)) {
         return FRG_UNSUPPORTED;
     }

@@ -1,4 +1,4 @@
-/* host_alone.h - what runs on the host alone says so, by name, where a context has another device. */
+/* host_alone.h - what runs on the host alone refuses a context for another device, by name. */
 #ifndef FRGI_HOST_ALONE_H
 #define FRGI_HOST_ALONE_H
 

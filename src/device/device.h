@@ -201,8 +201,8 @@ FRG_MUST_USE frg_status frgi_device_pin(frgi_device *dev, size_t bytes, void **o
 /** NULL is fine; *p becomes NULL. */
 void frgi_device_unpin(frgi_device *dev, void **p);
 
-/** An arena on the device, laid out twice as frgi_arena is: measured with block.handle NULL, opened,
- *  carved. */
+/** An arena on the device, laid out twice as frgi_arena is: measured with block.handle NULL,
+ *  opened, carved. */
 typedef struct {
     frgi_buffer block;
     size_t used, align;

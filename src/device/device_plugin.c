@@ -1,7 +1,8 @@
 /* device_plugin.c - plug-ins found and checked: in the folders of FOURGE_PLUGINS, beside the
  * library, or linked in.
  *
- * A plug-in is opened by its whole path alone, so that none is taken from where a program is run. */
+ * A plug-in is opened by its whole path alone, so that none is taken from where a program is
+ * run. */
 #include "device/device_plugin.h"
 
 #include <dlfcn.h>

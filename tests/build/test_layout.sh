@@ -1,6 +1,6 @@
 #!/bin/sh
 # The shape of the tree: which room may include which, unique file names, the public headers alone outside.
-#     core <- linalg, io <- sparse, formula <- {fe <- regress, gp, gw, soap};  core <- report
+#     core <- linalg, io <- sparse, formula <- {fe <- regress, gp, gw, soap};  core <- report;  core <- device <- fe, gw
 # sparse and formula know neither of each other nor of a solver.
 # A solver never includes another; cli, bench, examples and python include fourge/*.h and their own files only.
 set -u
@@ -37,16 +37,17 @@ check "core includes core" only src/core "core"
 check "linalg includes core, linalg" only src/linalg "core linalg"
 check "io includes core, io" only src/io "core io"
 check "report includes core, report" only src/report "core report"
+check "device includes core, device" only src/device "core device"
 for room in sparse formula; do
     check "$room includes core, linalg, io, and $room" only "src/$room" "core linalg io $room"
 done
 for room in fe gp gw soap; do
-    check "$room includes the rooms below it, and $room" only "src/$room" "core linalg io sparse formula $room"
+    check "$room includes the rooms below it, and $room" only "src/$room" "core device linalg io sparse formula $room"
 done
-check "regress includes fe, the rooms below it, and regress" only src/regress "core linalg io sparse formula fe regress"
+check "regress includes fe, the rooms below it, and regress" only src/regress "core device linalg io sparse formula fe regress"
 for folder in src/*; do
     case $folder in
-    src/core | src/linalg | src/io | src/report | src/sparse | src/formula | src/fe | src/regress | src/gp | src/gw | src/soap) ;;
+    src/core | src/device | src/linalg | src/io | src/report | src/sparse | src/formula | src/fe | src/regress | src/gp | src/gw | src/soap) ;;
     *) check "the room $folder has a place in the order" false ;;
     esac
 done

@@ -311,8 +311,8 @@ static frg_status load_by_nvrtc(frgi_machine *m, cuda_program *p, frgi_device_er
     return status;
 }
 
-/** The cubin for exactly this GPU, else the PTX; where there is neither, or the driver is older than
- *  nvcc's PTX, NVRTC's. */
+/** The cubin for exactly this GPU, else the PTX; where there is neither, or the driver is older
+ *  than nvcc's PTX, NVRTC's. */
 static frg_status load_program(frgi_machine *m, cuda_program *p, frgi_device_error *e)
 {
     const cuda_image *const image = image_of(p->texts, p->type);

@@ -1,5 +1,6 @@
 /* cuda_api.h - what the plug-in uses of CUDA's driver and of NVRTC, by its numbers (NVIDIA, CUDA
- * Driver API and NVRTC), so that a build needs no toolkit; tests/build holds them against cuda.h. */
+ * Driver API and NVRTC), so that a build needs no toolkit; tests/build holds them against
+ * cuda.h. */
 #ifndef CUDA_API_H
 #define CUDA_API_H
 

@@ -1,7 +1,7 @@
 /* opencl.c - the plug-in for OpenCL 1.2 devices: loader by dlopen, programs built from the texts.
  *
- * A device of FOURGE_OPENCL_F64=0 has no double precision, as those of Apple have none.  A part of a
- * block that a kernel is given is a sub-buffer, made at its first use and kept with the block. */
+ * A device of FOURGE_OPENCL_F64=0 has no double precision, as those of Apple have none.  A part of
+ * a block that a kernel is given is a sub-buffer, made at its first use and kept with the block. */
 #include "device/device.h"
 #include "opencl_api.h"
 

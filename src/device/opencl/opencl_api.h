@@ -1,5 +1,6 @@
 /* opencl_api.h - what the plug-in uses of OpenCL 1.2, by its numbers (Khronos, The OpenCL
- * Specification 1.2), so that a build needs no headers; tests/build holds them against Khronos's. */
+ * Specification 1.2), so that a build needs no headers; tests/build holds them
+ * against Khronos's. */
 #ifndef OPENCL_API_H
 #define OPENCL_API_H
 

@@ -1,0 +1,56 @@
+/* devices.h - the machines that a test of kernels runs on: the plain C life always, OpenCL's where a
+ * driver is installed (PoCL in CI), each with several sizes of group. */
+#ifndef FOURGE_DEVICES_H
+#define FOURGE_DEVICES_H
+
+#include "device/device.h"
+#include "test.h"
+
+/** Under a sanitizer the drivers' own compilers are not run. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { DEVICES_SANITIZED = 1 };
+#else
+enum { DEVICES_SANITIZED = 0 };
+#endif
+
+/** The first OpenCL device of ctx; NULL with the case skipped where there is none. */
+TEST_UNUSED static frgi_device *open_opencl(frg_context *ctx)
+{
+    frgi_device *dev = NULL;
+    if (DEVICES_SANITIZED)
+        test_skip("OpenCL's driver is not run under a sanitizer");
+    else if (frg_device_count(FRG_OPENCL) == 0)
+        test_skip("no OpenCL device: install pocl-opencl-icd");
+    else
+        CHECK_OK(ctx, frgi_device_open(&dev, ctx, (frg_device){FRG_OPENCL, 0}));
+    return dev;
+}
+
+typedef void (*device_body)(frg_context *ctx, frgi_device *dev, int size);
+
+/** On the host. */
+TEST_UNUSED static void on_host(device_body body)
+{
+    frg_context *ctx = test_context();
+    frgi_device *dev;
+    if (CHECK_OK(ctx, frgi_device_open(&dev, ctx, (frg_device){FRG_CPU, 0}))) {
+        body(ctx, dev, 128);
+        frgi_device_close(&dev);
+    }
+    frg_context_destroy(ctx);
+}
+
+/** On OpenCL with groups of 32 and of 256. */
+TEST_UNUSED static void on_opencl(device_body body)
+{
+    frg_context *ctx = test_context();
+    frgi_device *dev = open_opencl(ctx);
+    if (dev) {
+        body(ctx, dev, 32);
+        body(ctx, dev, 256);
+        frgi_device_close(&dev);
+    }
+    frg_context_destroy(ctx);
+}
+
+#endif
