@@ -216,11 +216,10 @@ static void rank_one(frgi_transport *t, const double *row)
 
 /** Partial plans carry at most the mass; then rows, which are at most a, and columns above b are
  *  scaled down, and what is missing is added. */
-static void round_plan(frgi_transport *t, sums_job *job)
+static frg_status round_plan(frgi_transport *t, frgi_add_plan sums, void *user, double *row)
 {
     frgi_sweep *const s = &t->s;
     const bool partial = t->how.mass > 0;
-    double *const row = job->row_sum;
     double carried = 0;
     for (int64_t i = 0; i < s->n && partial; i++) {
         carried += fmin(row[i], s->to.a[i]);
@@ -230,12 +229,12 @@ static void round_plan(frgi_transport *t, sums_job *job)
         s->p[i] *= carried > t->how.mass ? scale * t->how.mass / carried : scale;
     }
     if (partial) {
-        plan_sums(t, job, false);
+        TRY(sums(user, row, false));
     }
     for (int64_t j = 0; j < s->m; j++) {
         t->rounding.y[j] = s->col[j] > s->to.b[j] ? s->to.b[j] / s->col[j] : 1;
     }
-    plan_sums(t, job, false);
+    TRY(sums(user, row, false));
     rank_one(t, row);
     t->rounding.done = true;
     const double u = frgi_transport_sum(t->rounding.u, s->n),
@@ -246,6 +245,7 @@ static void round_plan(frgi_transport *t, sums_job *job)
     for (int64_t j = 0; j < s->m; j++) {
         s->col[j] += t->rounding.v[j] * u;
     }
+    return FRG_OK;
 }
 
 /** Marginals of a plan that is a list. */
@@ -266,6 +266,37 @@ static frg_status finish_list(const frgi_transport *t, frgi_marginal_error *befo
     return FRG_OK;
 }
 
+frg_status frgi_transport_finish_with(frgi_transport *t, bool round, frgi_add_plan sums, void *user,
+                                      frgi_marginal_error *before, frgi_marginal_error *after)
+{
+    frgi_sweep *const s = &t->s;
+    const bool balanced = s->to.tau_a == 1 && s->to.tau_b == 1, partial = t->how.mass > 0;
+    double *row = NULL;
+    frg_status status = FRG_OK;
+    TRY(NEW(t->ctx, &row, s->n, "row sums"));
+    for (int64_t i = 0; i < s->n; i++) {
+        s->p[i] = s->to.a[i] > 0 ? exp2(s->F[i] - s->base.H0[i]) : 0;
+    }
+    TRY_TO(done, sums(user, row, s->to.tau_a == 1 && !partial));
+    *before = compare(s, row, s->col);
+    *after = *before;
+    if (round && (balanced || partial)) {
+        TRY_TO(done, round_plan(t, sums, user, row));
+        *after = compare(s, row, s->col);
+    }
+done:
+    DROP(t->ctx, &row);
+    return status;
+}
+
+static frg_status sums_here(void *user, double *row, bool exact_rows)
+{
+    sums_job *const job = user;
+    job->row_sum = row;
+    plan_sums(job->t, job, exact_rows);
+    return FRG_OK;
+}
+
 frg_status frgi_transport_finish(frgi_transport *t, bool round, frgi_marginal_error *before,
                                  frgi_marginal_error *after)
 {
@@ -273,14 +304,8 @@ frg_status frgi_transport_finish(frgi_transport *t, bool round, frgi_marginal_er
         return finish_list(t, before, after);
     }
     frgi_sweep *const s = &t->s;
-    const bool balanced = s->to.tau_a == 1 && s->to.tau_b == 1, partial = t->how.mass > 0;
-    double *row = NULL;
     sums_job job = {.t = t};
-    frg_status status = FRG_OK;
-    TRY_TO(done, NEW(t->ctx, &row, s->n, "row sums"));
-    TRY_TO(done,
-           NEW(t->ctx, &job.parts, frgi_mul((size_t)s->chunks, (size_t)s->ld), "column sums"));
-    job.row_sum = row;
+    TRY(NEW(t->ctx, &job.parts, frgi_mul((size_t)s->chunks, (size_t)s->ld), "column sums"));
     /* wide passes end nearer than exponents that are filled with other potentials agree with
      * theirs */
     const bool stays = is_direct(s) && !s->x.fresh && (s->x.at || s->x.store == FRGI_X32W);
@@ -291,18 +316,7 @@ frg_status frgi_transport_finish(frgi_transport *t, bool round, frgi_marginal_er
         frgi_transport_renew(t, FRGI_LOG2_E / t->k, s->x.fill, s->x.source);
     }
     s->x.fresh = false;
-    for (int64_t i = 0; i < s->n; i++) {
-        s->p[i] = s->to.a[i] > 0 ? exp2(s->F[i] - s->base.H0[i]) : 0;
-    }
-    plan_sums(t, &job, s->to.tau_a == 1 && !partial);
-    *before = compare(s, row, s->col);
-    *after = *before;
-    if (round && (balanced || partial)) {
-        round_plan(t, &job);
-        *after = compare(s, row, s->col);
-    }
-done:
-    DROP(t->ctx, &row);
+    const frg_status status = frgi_transport_finish_with(t, round, sums_here, &job, before, after);
     DROP(t->ctx, &job.parts);
     return status;
 }

@@ -8,24 +8,13 @@
  */
 #include <math.h>
 
-#include "core/host_alone.h"
 #include "core/opts.h"
 #include "gw/gw_build.h"
 #include "gw/gw_marginals.h"
-#include "gw/gw_plan.h"
+#include "gw/gw_sinkhorn.h"
 #include "gw/gw_store.h"
 
 enum { WARM_PASSES = 2 };
-
-struct frg_sinkhorn {
-    frg_context *ctx;
-    frg_sinkhorn_opts o;
-    frg_array cost;
-    frgi_transport t;
-    frg_plan plan;
-    frg_sinkhorn_report report;
-    double *a, *b;
-};
 
 #define OPTIONS_OF frg_sinkhorn_opts
 static const frg_option options[] = {
@@ -243,16 +232,28 @@ static frg_status choose_store(frg_sinkhorn *s, frgi_cost_storage *storage)
     return FRG_OK;
 }
 
-static frg_status set_up(frg_sinkhorn *s, const double *a, const double *b)
+/** On a device the host keeps vectors alone; rows of the plan are of exponents in double. */
+static frg_status choose_device_store(frg_sinkhorn *s, frgi_device *dev, frgi_cost_storage *storage)
+{
+    TRY(frgi_sinkhorn_device_check(s, dev));
+    s->report.cost_store =
+        s->o.cost_store == FRG_GW_STORE_AUTO ? FRG_GW_STORE_F32 : s->o.cost_store;
+    *storage = (frgi_cost_storage){FRGI_X64, false, false};
+    return FRG_OK;
+}
+
+static frg_status set_up(frg_sinkhorn *s, frgi_sinkhorn_place where, const double *a,
+                         const double *b)
 {
     frg_context *const ctx = s->ctx;
     const int64_t n = s->cost.shape[0], m = s->cost.shape[1];
-    double low = 0, high = 0, sum_a, sum_b;
+    double sum_a, sum_b;
     frgi_cost_storage storage;
-    TRY(choose_store(s, &storage));
-    TRY(check_cost(ctx, &s->cost, &low, &high));
-    REQUIRE(ctx, s->report.cost_store != FRG_GW_STORE_U16 || (high - low) / s->o.epsilon <= 1300,
-            "the costs span %g, more than 1300 epsilon: u16r or f32 stores them", high - low);
+    TRY(where.dev ? choose_device_store(s, where.dev, &storage) : choose_store(s, &storage));
+    TRY(check_cost(ctx, &s->cost, &s->low, &s->high));
+    REQUIRE(ctx,
+            s->report.cost_store != FRG_GW_STORE_U16 || (s->high - s->low) / s->o.epsilon <= 1300,
+            "the costs span %g, more than 1300 epsilon: u16r or f32 stores them", s->high - s->low);
     TRY(NEW(ctx, &s->a, n, "weights"));
     TRY(NEW(ctx, &s->b, m, "weights"));
     TRY(frgi_take_weights(ctx, a, n, "a", s->a, &sum_a));
@@ -276,15 +277,22 @@ static frg_status set_up(frg_sinkhorn *s, const double *a, const double *b)
                                 .mass = partial ? s->o.mass : 0};
     TRY(frgi_transport_open(&s->t, ctx, n, m, storage, &how));
     s->t.accelerate = s->o.accel == FRG_GW_ACCEL_MOMENTUM && !relaxed;
-    return FRG_OK;
+    return where.dev ? frgi_sinkhorn_device_open(s, where) : FRG_OK;
 }
 
 frg_status frg_sinkhorn_create(frg_sinkhorn **out, frg_context *ctx, frg_array cost,
                                const double *a, const double *b, const frg_sinkhorn_opts *o)
 {
+    return frgi_sinkhorn_open(out, ctx, (frgi_sinkhorn_place){frgi_device_of(ctx), 0}, cost, a, b,
+                              o);
+}
+
+frg_status frgi_sinkhorn_open(frg_sinkhorn **out, frg_context *ctx, frgi_sinkhorn_place where,
+                              frg_array cost, const double *a, const double *b,
+                              const frg_sinkhorn_opts *o)
+{
     REQUIRE(ctx, out, "out is NULL");
     *out = NULL;
-    TRY(frgi_host_alone(ctx, "Sinkhorn's iteration"));
     const double begin = frgi_seconds();
     TRY(frgi_array_check(ctx, &cost, "cost", 2, 1u << FRG_F32 | 1u << FRG_F64));
     REQUIRE(ctx,
@@ -302,7 +310,7 @@ frg_status frg_sinkhorn_create(frg_sinkhorn **out, frg_context *ctx, frg_array c
         status = check_options(ctx, &s->o);
     }
     if (status >= 0) {
-        status = set_up(s, a, b);
+        status = set_up(s, where, a, b);
     }
     if (status < 0) {
         frg_sinkhorn_destroy(s);
@@ -319,6 +327,7 @@ void frg_sinkhorn_destroy(frg_sinkhorn *s)
         return;
     }
     frg_context *const ctx = s->ctx;
+    frgi_sinkhorn_device_close(s);
     frgi_transport_close(&s->t);
     DROP(ctx, &s->a);
     DROP(ctx, &s->b);
@@ -369,12 +378,40 @@ static frg_status warm_up(frg_sinkhorn *s)
     return status;
 }
 
+static frg_status verdict(const frg_sinkhorn *s)
+{
+    const frgi_transport *const t = &s->t;
+    return t->last.error <= s->o.tol          ? FRG_OK
+           : s->o.tol > 0 && t->last.at_floor ? FRG_STALLED
+                                              : FRG_MAX_ITER;
+}
+
+/** The passes on a device, then exponents in double with the potentials that they gave. */
+static frg_status device_passes(frg_sinkhorn *s)
+{
+    frgi_transport *const t = &s->t;
+    t->k = FRGI_LOG2_E / s->o.epsilon;
+    const frg_status status = frgi_sinkhorn_device_passes(s);
+    if (status < 0) {
+        return status;
+    }
+    const double error = t->last.error;
+    frgi_transport_renew(t, s->o.epsilon, fill_exponents, s);
+    t->last.error = error;
+    return status == FRG_OK ? verdict(s) : status;
+}
+
 static frg_status passes(frg_sinkhorn *s, int64_t *done)
 {
     frgi_transport *const t = &s->t;
     frgi_transport_restart(t);
     t->passes = 0;
     t->bytes = 0;
+    if (s->device) {
+        const frg_status status = device_passes(s);
+        *done = t->passes;
+        return status;
+    }
     double error =
         (double)INFINITY; /* of the latest pass: none is left once exponents are to be built */
     if (reduced(s)) {
@@ -406,9 +443,7 @@ static frg_status passes(frg_sinkhorn *s, int64_t *done)
         }
     }
     *done = t->passes;
-    return t->last.error <= s->o.tol          ? FRG_OK
-           : s->o.tol > 0 && t->last.at_floor ? FRG_STALLED
-                                              : FRG_MAX_ITER;
+    return verdict(s);
 }
 
 typedef struct {
@@ -431,6 +466,11 @@ static frg_status finish(frg_sinkhorn *s)
 {
     frgi_marginal_error before, after;
     double *by_row;
+    if (frgi_sinkhorn_device_finishes(s)) {
+        TRY(frgi_sinkhorn_device_finish(s, &before, &after));
+        frgi_plan_set(&s->plan, &s->t, before, after);
+        return FRG_OK;
+    }
     TRY(NEW(s->ctx, &by_row, s->cost.shape[0], "costs"));
     const frg_status status = frgi_transport_finish(&s->t, s->o.round != 0, &before, &after);
     if (status >= 0) {
@@ -473,7 +513,7 @@ frg_status frgi_sinkhorn_solve(frg_sinkhorn *s, frg_info *info)
                            .setup_seconds = s->report.build_seconds,
                            .solve_seconds = end - begin,
                            .peak_bytes = frg_peak_bytes(s->ctx),
-                           .device_name = "cpu"};
+                           .device_name = frgi_sinkhorn_device_name(s)};
     }
     return status;
 }

@@ -1,0 +1,59 @@
+/* gw_sinkhorn.h - inside the public Sinkhorn solver, and its passes on a device.
+ *
+ * On a device run there: the passes (two kernels each; f32 or fixed point first, then, where the
+ * device has doubles, f64 from the costs as they were given until the error holds), the plan's
+ * sums and its cost.  On the host stay the checks of what is given, rounding's vectors (n + m
+ * numbers each way) and, where the device has no doubles, the plan's sums and its cost.  A plan's
+ * rows are made from the caller's costs when they are asked for.
+ */
+#ifndef FRGI_GW_SINKHORN_H
+#define FRGI_GW_SINKHORN_H
+
+#include "device/device.h"
+#include "gw/gw_plan.h"
+
+#pragma GCC visibility push(hidden)
+
+typedef struct frgi_sinkhorn_device frgi_sinkhorn_device;
+
+struct frg_sinkhorn {
+    frg_context *ctx;
+    frg_sinkhorn_opts o;
+    frg_array cost;
+    frgi_transport t;
+    frg_plan plan;
+    frg_sinkhorn_report report;
+    double *a, *b;
+    double low, high;             /* of the costs */
+    frgi_sinkhorn_device *device; /* NULL: the host */
+};
+
+/** Where a solver computes. */
+typedef struct {
+    frgi_device *dev; /* NULL: the host */
+    int group;        /* work-items of a group, 0: 128; the bits of a device depend on it */
+} frgi_sinkhorn_place;
+
+/** frg_sinkhorn_create there. */
+FRG_MUST_USE frg_status frgi_sinkhorn_open(frg_sinkhorn **out, frg_context *ctx,
+                                           frgi_sinkhorn_place where, frg_array cost,
+                                           const double *a, const double *b,
+                                           const frg_sinkhorn_opts *o);
+
+/** E_DEVICE_STEP, by name, for what does not run on a device. */
+FRG_MUST_USE frg_status frgi_sinkhorn_device_check(const frg_sinkhorn *s, frgi_device *dev);
+/** Costs and memory of s on the device; s is opened but for this. */
+FRG_MUST_USE frg_status frgi_sinkhorn_device_open(frg_sinkhorn *s, frgi_sinkhorn_place where);
+void frgi_sinkhorn_device_close(frg_sinkhorn *s);
+/** Passes until tol, the floor of rounding or max_iter: t's potentials, error and counts are set. */
+FRG_MUST_USE frg_status frgi_sinkhorn_device_passes(frg_sinkhorn *s);
+/** Whether there are doubles to finish in; else the host does. */
+bool frgi_sinkhorn_device_finishes(const frg_sinkhorn *s);
+/** "cpu" without a device. */
+const char *frgi_sinkhorn_device_name(const frg_sinkhorn *s);
+/** Marginals of the plan, rounding and cost, as finishing does on the host. */
+FRG_MUST_USE frg_status frgi_sinkhorn_device_finish(frg_sinkhorn *s, frgi_marginal_error *before,
+                                                    frgi_marginal_error *after);
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,306 @@
+/* test_gw_device.c - Sinkhorn's passes on every machine that is there: the plain C life of the
+ * kernels, and OpenCL at two sizes of a group, against the host's in double.
+ *
+ * Bounds.  In f64 a pass does the same operations as the host's in another order: sums of at most
+ * 151 terms, potentials of size 1 / epsilon: 1e-12.  In f32 an exponent of size k max(c) = 29 is
+ * off by 29 2^-24, which moves a potential by as many units of epsilon log 2: 6e-8, and the sums'
+ * rounding by less; a pass begins with the errors of the one before, which the iteration
+ * contracts.  Plans of runs to an error of 1e-9: the error falls by more than half a pass, so that
+ * each is within 2e-9 of the limit, 10 times that allowed for momentum.
+ */
+#include "fault.h"
+#include "fourge/gw.h"
+#include "gw/gw_sinkhorn.h"
+#include "test.h"
+
+enum { N = 90, M = 151 };
+
+typedef struct {
+    double *cost, *a, *b;
+    float *narrow;
+} problem;
+
+static void fill_weights(double *w, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += w[i] = 0.2 + test_uniform();
+    for (int64_t i = 0; i < n; i++)
+        w[i] /= sum;
+}
+
+static problem make(void)
+{
+    problem p = {malloc(N * M * sizeof(double)), malloc(N * sizeof(double)),
+                 malloc(M * sizeof(double)), malloc(N * M * sizeof(float))};
+    for (int64_t i = 0; i < N * M; i++)
+        p.cost[i] = (double)(p.narrow[i] = (float)test_uniform());
+    fill_weights(p.a, N);
+    fill_weights(p.b, M);
+    return p;
+}
+
+static void release(problem *p)
+{
+    free(p->cost);
+    free(p->a);
+    free(p->b);
+    free(p->narrow);
+}
+
+/** Calls run on every machine that there is. */
+static void each_machine(void (*run)(frg_context *, frgi_sinkhorn_place, const problem *))
+{
+    static const struct {
+        frg_device which;
+        int group;
+    } machines[] = {{{FRG_CPU, 0}, 0}, {{FRG_OPENCL, 0}, 32}, {{FRG_OPENCL, 0}, 256}};
+    problem p = make();
+    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
+        frg_context *ctx = test_context();
+        frgi_device *dev;
+        if (frgi_device_open(&dev, ctx, machines[i].which) < 0) {
+            CHECK(machines[i].which.kind != FRG_CPU);
+            frg_context_destroy(ctx);
+            continue;
+        }
+        printf("# on %s, groups of %d\n", frgi_device_name(dev), machines[i].group);
+        run(ctx, (frgi_sinkhorn_place){dev, machines[i].group}, &p);
+        frgi_device_close(&dev);
+        frg_context_destroy(ctx);
+    }
+    release(&p);
+}
+
+static frg_sinkhorn *solve(frg_context *ctx, frgi_sinkhorn_place where, const problem *p,
+                           bool floats, const frg_sinkhorn_opts *o, frg_status want)
+{
+    frg_sinkhorn *s = NULL;
+    const frg_array cost =
+        floats ? frg_matrix(p->narrow, FRG_F32, N, M, M) : frg_matrix(p->cost, FRG_F64, N, M, M);
+    if (!CHECK_OK(ctx, frgi_sinkhorn_open(&s, ctx, where, cost, p->a, p->b, o)))
+        return NULL;
+    const frg_status status = frg_sinkhorn_run(s, NULL);
+    CHECK_SAYS(status == want, "run: %d %s", status, frg_message(ctx));
+    return s;
+}
+
+static frg_sinkhorn_opts options(void)
+{
+    frg_sinkhorn_opts o;
+    frg_sinkhorn_defaults(&o, sizeof o);
+    return o;
+}
+
+static void read_plan(frg_context *ctx, const frg_sinkhorn *s, double *plan)
+{
+    CHECK_OK(ctx, frg_plan_rows(frg_sinkhorn_plan(s), 0, N, frg_matrix(plan, FRG_F64, N, M, M)));
+}
+
+static void compare(frg_context *ctx, frgi_sinkhorn_place where, const problem *p, bool floats,
+                    frg_sinkhorn_opts o, double tolerance)
+{
+    double *const here = malloc(N * M * sizeof *here), *const there = malloc(N * M * sizeof *there);
+    const frg_gw_store store = o.cost_store;
+    o.cost_store = FRG_GW_STORE_F64;
+    frg_sinkhorn *h = solve(ctx, (frgi_sinkhorn_place){NULL, 0}, p, floats, &o, FRG_OK);
+    o.cost_store = store;
+    frg_sinkhorn *d = solve(ctx, where, p, floats, &o, FRG_OK);
+    read_plan(ctx, h, here);
+    read_plan(ctx, d, there);
+    double gap = 0;
+    for (int64_t i = 0; i < N * M; i++)
+        gap += fabs(here[i] - there[i]) / 2;
+    CHECK_SAYS(gap <= tolerance, "plans differ by %.3g > %.3g", gap, tolerance);
+    CHECK(frg_sinkhorn_get(d).converged);
+    CHECK_NEAR(frg_sinkhorn_get(d).cost, frg_sinkhorn_get(h).cost, 2 * tolerance);
+    const frg_plan_report of_h = frg_plan_get(frg_sinkhorn_plan(h)),
+                          of_d = frg_plan_get(frg_sinkhorn_plan(d));
+    CHECK_NEAR(of_d.mass, of_h.mass, 4 * tolerance);
+    CHECK_INT(of_d.rounded, of_h.rounded);
+    if (of_d.rounded && !(o.mass > 0)) { /* rows and columns sum to a and b */
+        CHECK(of_d.source_error < 1e-13);
+        CHECK(of_d.target_error < 1e-13);
+    }
+    frg_sinkhorn_destroy(h);
+    frg_sinkhorn_destroy(d);
+    free(here);
+    free(there);
+}
+
+static void parity_on(frg_context *ctx, frgi_sinkhorn_place where, const problem *p)
+{
+    const bool doubles = frgi_device_is(where.dev)->f64;
+    static const frg_gw_store stores[] = {FRG_GW_STORE_AUTO, FRG_GW_STORE_U16, FRG_GW_STORE_F64};
+    frg_sinkhorn_opts o = options();
+    o.tol = 1e-9;
+    for (int q = 0; q < (doubles ? 3 : 0); q++) {
+        o.cost_store = stores[q];
+        compare(ctx, where, p, q == 0, o, 2e-8);
+        compare(ctx, where, p, q != 0, o, 2e-8);
+    }
+    o.accel = FRG_GW_ACCEL_NONE;
+    compare(ctx, where, p, true, o, 2e-8);
+    o.epsilon = 0.001; /* c / epsilon up to 1000: rows and columns whose sums vanish at first */
+    o.tol = 1e-3;
+    o.accel = FRG_GW_ACCEL_MOMENTUM;
+    /* another error at the end is another plan: half their sum, and as much for the costs' */
+    compare(ctx, where, p, true, o, 2e-3);
+}
+
+static void parity(void)
+{
+    each_machine(parity_on);
+}
+
+static void marginals_on(frg_context *ctx, frgi_sinkhorn_place where, const problem *p)
+{
+    frg_sinkhorn_opts o = options();
+    o.tol = 1e-9;
+    o.rho_source = 0.3;
+    compare(ctx, where, p, true, o, 2e-8);
+    o.rho_target = 0.1;
+    compare(ctx, where, p, true, o, 2e-8);
+    o.rho_source = (double)INFINITY;
+    o.reference = FRG_GW_REFERENCE_PRODUCT;
+    compare(ctx, where, p, true, o, 2e-8);
+    o = options();
+    o.tol = 1e-9;
+    o.mass = 0.6;
+    compare(ctx, where, p, true, o, 2e-8);
+    o.mass = 0;
+    problem zeros = *p; /* points without weight */
+    const double a = p->a[3], b = p->b[7];
+    p->a[4] += a;
+    p->a[3] = 0;
+    p->b[8] += b;
+    p->b[7] = 0;
+    compare(ctx, where, &zeros, true, o, 2e-8);
+    p->a[3] = a;
+    p->a[4] -= a;
+    p->b[7] = b;
+    p->b[8] -= b;
+}
+
+static void marginals(void)
+{
+    each_machine(marginals_on);
+}
+
+/** Pass by pass, without acceleration: in f64, and in f32. */
+static void iterates_on(frg_context *ctx, frgi_sinkhorn_place where, const problem *p)
+{
+    frg_sinkhorn_opts o = options();
+    o.accel = FRG_GW_ACCEL_NONE;
+    o.tol = 0;
+    double g[2][M];
+    for (int form = 0; form < 2; form++) {
+        for (o.max_iter = 1; o.max_iter <= 9; o.max_iter += 4) {
+            for (int q = 0; q < 2; q++) {
+                o.cost_store = form == 0 || q == 0 ? FRG_GW_STORE_F64 : FRG_GW_STORE_F32;
+                frg_sinkhorn *s = solve(ctx, q == 0 ? (frgi_sinkhorn_place){NULL, 0} : where, p,
+                                        true, &o, FRG_MAX_ITER);
+                CHECK_INT(frg_sinkhorn_get(s).iterations, o.max_iter);
+                CHECK_OK(ctx, frg_sinkhorn_potentials(s, NULL, g[q]));
+                frg_sinkhorn_destroy(s);
+            }
+            for (int64_t j = 0; j < M; j++)
+                CHECK_NEAR(g[1][j], g[0][j], form == 0 ? 1e-12 : 4 * 6e-8);
+        }
+    }
+}
+
+static void iterates(void)
+{
+    each_machine(iterates_on);
+}
+
+/** The same bits from run to run; launches and waits are those of the model. */
+static void counts_on(frg_context *ctx, frgi_sinkhorn_place where, const problem *p)
+{
+    frg_sinkhorn_opts o = options();
+    o.tol = 0;
+    frgi_device_counts at[2];
+    double g[2][M];
+    for (int q = 0; q < 2; q++) {
+        o.max_iter = 23 + 16 * q; /* batches of 1, 2, 4, 8, 8, and two of 8 more */
+        frg_sinkhorn *s = solve(ctx, where, p, true, &o, FRG_MAX_ITER);
+        *frgi_device_counted(where.dev) = (frgi_device_counts){0};
+        CHECK_STATUS(frg_sinkhorn_run(s, NULL), FRG_MAX_ITER);
+        at[q] = *frgi_device_counted(where.dev);
+        frg_sinkhorn_destroy(s);
+    }
+    CHECK_INT(at[1].launches - at[0].launches, 16 * 2 + 2);
+    CHECK_INT(at[1].waits - at[0].waits, 2);
+    CHECK_INT(at[1].bytes_in - at[0].bytes_in, 0);
+    CHECK(at[1].bytes_out - at[0].bytes_out <= 2 * 128); /* a state a poll */
+    for (int q = 0; q < 2; q++) {
+        frg_sinkhorn *s = solve(ctx, where, p, true, &o, FRG_MAX_ITER);
+        CHECK_OK(ctx, frg_sinkhorn_potentials(s, NULL, g[q]));
+        frg_sinkhorn_destroy(s);
+    }
+    CHECK_BITS(g[0], g[1], sizeof g[0]);
+}
+
+static void counts(void)
+{
+    each_machine(counts_on);
+}
+
+static void refused_on(frg_context *ctx, frgi_sinkhorn_place where, const problem *p)
+{
+    frg_sinkhorn_opts o[4] = {options(), options(), options(), options()};
+    static const char *const says[] = {"cost_store u16r", "cost_store fly", "domain kernel",
+                                       "auto_store"};
+    o[0].cost_store = FRG_GW_STORE_U16R;
+    o[1].cost_store = FRG_GW_STORE_FLY;
+    o[2].domain = FRG_GW_DOMAIN_KERNEL;
+    o[3].auto_store = 1;
+    for (int q = 0; q < 4; q++) {
+        frg_sinkhorn *s = (frg_sinkhorn *)ctx;
+        CHECK_STATUS(frgi_sinkhorn_open(&s, ctx, where, frg_matrix(p->cost, FRG_F64, N, M, M), p->a,
+                                        p->b, &o[q]),
+                     FRG_UNSUPPORTED);
+        CHECK(!s);
+        CHECK_SAYS(strstr(frg_message(ctx), says[q]) != NULL, "%s", frg_message(ctx));
+    }
+}
+
+static void refused(void)
+{
+    each_machine(refused_on);
+}
+
+static frg_status body(frg_context *ctx, void *user, uint64_t *hash)
+{
+    const problem *const p = user;
+    frgi_device *dev = NULL;
+    frg_sinkhorn *s = NULL;
+    frg_sinkhorn_opts o = options();
+    double g[9];
+    frg_status status = frgi_device_open(&dev, ctx, (frg_device){FRG_CPU, 0});
+    if (status >= 0)
+        status = frgi_sinkhorn_open(&s, ctx, (frgi_sinkhorn_place){dev, 0},
+                                    frg_matrix(p->narrow, FRG_F32, 8, 9, 9), NULL, NULL, &o);
+    if (status >= 0)
+        status = frg_sinkhorn_run(s, NULL);
+    if (status >= 0)
+        status = frg_sinkhorn_potentials(s, NULL, g);
+    if (status >= 0)
+        fault_hash(hash, g, sizeof g);
+    frg_sinkhorn_destroy(s);
+    frgi_device_close(&dev);
+    return status;
+}
+
+static void faults(void)
+{
+    problem p = make();
+    fault_sweep("sinkhorn on a device", body, &p, 1);
+    release(&p);
+}
+
+static const test_case cases[] = {{"parity", parity},     {"marginals", marginals},
+                                  {"iterates", iterates}, {"counts", counts},
+                                  {"refused", refused},   {"faults", faults}};
+TEST_MAIN(cases)
