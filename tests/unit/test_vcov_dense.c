@@ -360,8 +360,8 @@ static void refit(const model *m, const design *d, int effects, bool weighted,
     }
 }
 
-/** p_g = (I - H)_.g A_g W^(1/2) X~_g B c and the adjusted score of cluster g, A_g = (I - H_gg)^(+1/2)
- *  from the eigenvectors of its block. */
+/** p_g = (I - H)_.g A_g W^(1/2) X~_g B c and the adjusted score of cluster g, A_g =
+ *  (I - H_gg)^(+1/2) from the eigenvectors of its block. */
 static void adjust(const model *m, const int64_t *cluster, int64_t g, double *score,
                    double p[K_MAX][N])
 {
