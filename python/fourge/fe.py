@@ -118,7 +118,7 @@ _settled = {
     "solver": ((), "the normal equations are solved by a Cholesky factor"),
 }
 _absent = {
-    "split": "fit each part with subset=", "fsplit": "fit each part with subset=", "reps": "write vcov='wild=firm,9999'",
+    "split": "fit each part with subset=", "fsplit": "fit each part with subset=", "reps": "a wild bootstrap is vcov='wild=firm,9999'",
     "drop_intercept": "write '- 1' or '0 +' into the formula",
     "i_ref1": "write i(var, ref=level) into the formula", "context": "formulas see the columns of the data alone",
 }
@@ -687,8 +687,8 @@ class Fit:
         lines = [f"OLS estimation, Dep. Var.: {r['depvar']}", f"Observations: {r['n']}" + (f" (dropped: {without})" if without else "")]
         if self._factors:
             lines.append("Fixed-effects: " + ",  ".join(f"{name}: {levels}" for name, levels in self._factors.items()))
-        kind = f"Clustered ({', '.join(shown['clusters'])})" if shown["clusters"] else {"iid": "IID", "hc1": "Heteroskedasticity-robust"}
-        lines.append(f"Standard-errors: {kind if isinstance(kind, str) else kind.get(shown['type'], shown['spec'])}")
+        names = {"iid": "IID", "hc1": "Heteroskedasticity-robust", "cluster": f"Clustered ({', '.join(shown['clusters'])})"}
+        lines.append(f"Standard-errors: {names.get(shown['type'], shown['spec'])}")
         head = ["", "Estimate", "Std. Error" + " \u2020" * shown["projected"], "t value", "Pr(>|t|)"]
         show = lambda x: "NA" if x != x else f"{x:.{digits}g}"
         cells = [[c["term"], *(show(c[k]) for k in ("estimate", "std_error", "statistic", "p_value"))]

@@ -733,11 +733,10 @@ class Fit:
     def _text(self, digits: int = 3) -> str:
         r, shown = self.fit.result, self.fit._shown
         effects = " + ".join(self.fit._factors)
-        kind = (
-            f"CRV1 ({' + '.join(shown['clusters'])})"
-            if shown["clusters"]
-            else {"hc1": "HC1"}.get(shown["type"], shown["type"])
-        )
+        names = {"hc1": "HC1", "cluster": "CRV1", "crv3": "CRV3", "nw": "NW", "dk": "DK"}
+        kind = names.get(shown["type"], shown["type"])
+        if shown["clusters"] and shown["type"] in ("cluster", "crv3"):
+            kind += f" ({' + '.join(shown['clusters'])})"
         lines = [
             "Estimation: OLS",
             f"Dep. var.: {self._depvar}" + f", Fixed effects: {effects}" * bool(effects),
