@@ -374,9 +374,9 @@ typedef struct {
 
 /** One covariance of the estimates. */
 typedef struct {
-    const char *spec; /* as asked: "cluster=firm" */
-    const char *
-        type; /* "iid", "hc1", "hc2", "hc3", "cluster", "cr2", "cr3", "crv3", "jackknife", "wild", "nw", "dk", "hac", "conley" */
+    const char *spec;            /* as asked: "cluster=firm" */
+    const char *type;            /* "iid", "hc1", "hc2", "hc3", "cluster", "cr2", "cr3", "crv3",
+                                    "jackknife", "wild", "nw", "dk", "hac", "conley" */
     int n_clusters;              /* variables: clusters; the unit and the period of nw and hac, the
                                     period of dk */
     const char *cluster_name[4]; /* of each, the first n_clusters alone */
@@ -391,19 +391,19 @@ typedef struct {
      *  coefficient has no std_error and what follows from it (NaN); the other errors are those of
      *  the repaired matrix, none smaller than by the formula. */
     int projected;
-    double wald_f;        /* b' V^-1 b / k over the regressors without the intercept */
-    int64_t k_naive;      /* K where the effects count as fixest and pyfixest have it: each factor's
-                           levels but one, all of the first, whatever depends on what; dof naive makes
-                           it k.  0: not known, slopes */
-    int64_t lag;          /* L of nw, dk and hac; -1: none */
-    const char *kernel;   /* "bartlett", "uniform"; NULL: none */
-    double cutoff;        /* of conley, in kilometres; NaN: none */
-    const char *leverage; /* "exact" or "approx", of hc2 and hc3; NULL: none was needed */
-    double leverage_max;  /* the largest; NaN: none */
+    double wald_f; /* b' V^-1 b / k over the regressors without the intercept */
+    /** K where the effects count as fixest and pyfixest have it: each factor's levels but one, all
+     *  of the first, whatever depends on what; dof naive makes it k.  0: not known, slopes. */
+    int64_t k_naive;
+    int64_t lag;           /* L of nw, dk and hac; -1: none */
+    const char *kernel;    /* "bartlett", "uniform" of nw, dk, hac and conley; NULL: none */
+    double cutoff;         /* of conley, in kilometres; NaN: none */
+    const char *leverage;  /* "exact" or "approx", of hc2 and hc3; NULL: none was needed */
+    double leverage_max;   /* the largest; NaN: none */
     double leverage_error; /* the largest standard error of one, 0 where they are exact */
     const char *weights;   /* "rademacher", "webb", "mammen" of wild; NULL: none */
     int64_t reps;          /* random draws of leverages or of a bootstrap; 0: none */
-    const double *df; /* n_coefficients: each one's own degrees of freedom; NULL: df_t for all */
+    const double *df;      /* n_coefficients: of each coefficient's t; NULL: df_t for all */
 } frg_fe_vcov;
 
 /** A fitted regression; everything lives as long as the frg_fe. */
@@ -525,8 +525,30 @@ FRG_API FRG_MUST_USE frg_status frg_fe_measure(frg_context *ctx, const char *for
                                                frg_fe_size *out);
 /** The results, alive as long as f; NULL for NULL. */
 FRG_API const frg_fe_result *frg_fe_get(const frg_fe *f);
-/** Another covariance of the same fit; *out lives as long as f.  Errors: E_VCOV, E_SSC,
- *  E_UNSUPPORTED for kinds that are not built yet, E_COLUMN, E_CLUSTER, E_DF, E_MEMORY. */
+/** Another covariance of the same fit; *out lives as long as f.  With scores s_i = w_i e_i x~_i,
+ *  V = factor B M B, B = (X~'WX~)^-1, factors by `ssc` (NULL: the fit's):
+ *
+ *  iid  hc1  cluster=a+b      as in frg_fe_opts
+ *  hc2  hc3                   M = sum s_i s_i' / (1 - h_i)^p, p 1 and 2, h of the full model
+ *                             (MacKinnon and White 1985), no factor; ",leverage=approx",
+ *                             ",draws=256"
+ *  cr2=a                      Bell and McCaffrey (2002), `df` by Pustejovsky and Tipton (2018)
+ *  cr3=a jackknife=a crv3=a   sum over clusters of (b_(g) - b)(b_(g) - b)'; times (G - 1) / G;
+ *                             times the factors of cluster=
+ *  wild=a[,9999]              matrix of cluster=a; p values and intervals by the wild bootstrap
+ *                             with the null imposed; ",weights=webb" or mammen
+ *  nw=unit,time[,lag]         Bartlett weights 1 - l / (L + 1) within units; factor T / (T - 1),
+ *                             T - 1 degrees of freedom, K of all effects; L floor(T^(1/4))
+ *  dk=time[,lag]              the same of scores summed by period (Driscoll and Kraay 1998)
+ *  hac=unit,time[,lag]        cluster=unit + dk - nw (Chiang, Hansen and Sasaki 2024)
+ *  conley=lat,lon,km          pairs within km along a great circle of 6371 km (Conley 1999);
+ *                             ",kernel=bartlett", else uniform; factors of hc1
+ *
+ *  Periods are compared by rank.  Random draws come from the context's seed.  A positive status:
+ *  it was stopped, and the errors are NaN.  Errors: E_VCOV, E_SSC, E_COLUMN, E_CLUSTER (a single
+ *  one, or a missing value in a row of the fit), E_DUPLICATE (two rows of a unit and period),
+ *  E_LEVERAGE, E_PLACE, E_TYPE, E_DF, E_TOO_BIG (leverages or dummies that take too long),
+ *  E_UNSUPPORTED (slopes of an effect that clusters cut), E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_fe_vcov_add(frg_fe *f, const char *spec, const char *ssc,
                                                 const frg_fe_vcov **out);
 /** A joint test of linear restrictions. */

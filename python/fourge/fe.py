@@ -47,8 +47,44 @@ def _clusters(text):
     return "".join(w if w in ("+", "^") or w.startswith("`") or _plain_name.fullmatch(w) else f"`{w}`" for w in words if w)
 
 
-def _spec(vcov):
+#: pyfixest's and clubSandwich's names of what clusters, and ours.
+_clustered = {"CRV1": "cluster", "CRV3": "crv3", "CR2": "cr2", "CR3": "cr3", "jackknife": "jackknife", "wild": "wild"}
+#: fixest's formulas: NW(2) ~ unit + time, DK ~ time, conley(100) ~ lat + lon, CR2 ~ firm.
+_called = re.compile(r"([A-Za-z]\w*)\s*(?:\(([^()]*)\))?\s*~(.*)", re.DOTALL)
+
+
+def _serial(kind, kwargs):
+    """pyfixest's vcov_kwargs: {"lag": 2, "time_id": "year", "panel_id": "unit"} -> ours."""
+    known = {"lag", "time_id", "panel_id"}
+    if not isinstance(kwargs, Mapping) or set(kwargs) - known:
+        raise errors.Unsupported(f"vcov_kwargs={kwargs!r}: {kind} takes {', '.join(sorted(known))}")
+    wanted = ("panel_id", "time_id") if kind == "NW" else ("time_id",)
+    absent = [key for key in wanted if kwargs.get(key) is None]
+    if absent:
+        raise errors.BadArgument(f"vcov_kwargs: {kind} needs {' and '.join(absent)}")
+    lag = [] if kwargs.get("lag") is None else [f"lag={kwargs['lag']}"]
+    return f"{kind.lower()}=" + ",".join([_clusters(str(kwargs[key])) for key in wanted] + lag)
+
+
+def _of_formula(vcov):
+    """NW(2) ~ unit + time -> nw=unit,time,2; None: no such formula."""
+    found = _called.fullmatch(vcov.strip())
+    if not found:
+        return None
+    kind, value, names = found.groups()
+    kind = {"newey_west": "nw", "crv1": "cluster"}.get(kind.lower(), kind.lower())
+    if kind == "cluster":
+        return "cluster=" + _clusters(names)
+    columns = [_clusters(name) for name in re.split(r"\+(?=(?:[^`]*`[^`]*`)*[^`]*$)", names)]
+    return f"{kind}=" + ",".join(columns + ([value.strip()] if value and value.strip() else []))
+
+
+def _spec(vcov, kwargs=None):
     """fixest's and pyfixest's ways to name a covariance -> ours."""
+    if vcov in ("NW", "DK") and kwargs is not None:
+        return _serial(vcov, kwargs)
+    if kwargs is not None:
+        raise errors.Unsupported(f"vcov_kwargs={kwargs!r}: they are for vcov=\"NW\" and \"DK\"")
     if vcov is None:
         return "iid"
     if isinstance(vcov, dict):
@@ -56,14 +92,14 @@ def _spec(vcov):
             raise ValueError(f"vcov: expected one covariance, {{'CRV1': 'a+b'}}, got {vcov!r}; several are a list of them")
         (kind, clusters), = vcov.items()
         clusters = "+".join(map(str, clusters)) if isinstance(clusters, (list, tuple)) else str(clusters)
-        if kind != "CRV1":
-            raise errors.Unsupported(f"vcov {kind!r} is not built; there is {{'CRV1': 'a+b'}}")
-        return "cluster=" + _clusters(clusters)
+        if kind not in _clustered:
+            raise errors.Unsupported(f"vcov {kind!r} is not known; there are {', '.join(_clustered)}, as in {{'CRV1': 'a+b'}}")
+        return f"{_clustered[kind]}=" + _clusters(clusters)
     if not isinstance(vcov, str):
         raise TypeError(f"vcov: expected a name, {{'CRV1': 'a+b'}} or a list of these, got {vcov!r}")
     if vcov.startswith("~"):  # fixest's formula
         return "cluster=" + _clusters(vcov[1:])
-    return "hc1" if vcov == "hetero" else vcov.lower() if vcov.isalnum() else vcov  # IID, HC1
+    return _of_formula(vcov) or ("hc1" if vcov == "hetero" else vcov.lower() if vcov.isalnum() else vcov)  # IID, HC1
 
 
 #: pyfixest's names of options -> ours, with a table of values where these differ.
@@ -82,8 +118,7 @@ _settled = {
     "solver": ((), "the normal equations are solved by a Cholesky factor"),
 }
 _absent = {
-    "reps": "there is no bootstrap",
-    "vcov_kwargs": "there are iid, hetero and CRV1", "drop_intercept": "write '- 1' or '0 +' into the formula",
+    "reps": "a wild bootstrap is vcov='wild=firm,9999'", "drop_intercept": "write '- 1' or '0 +' into the formula",
     "i_ref1": "write i(var, ref=level) into the formula", "context": "formulas see the columns of the data alone",
 }
 _demeaners_on_cpu = ("rust", "numba", "jax", "within", "rust-cg", "scipy", "torch", "torch_cpu")
@@ -211,7 +246,11 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
         Only the columns that the formula names are read. Categories keep their order (pandas' categoricals, polars' Enum);
         words are sorted.
     vcov : str, dict or list of them
-        ``"iid"``, ``"hetero"``/``"HC1"``, ``"cluster=a+b"``, ``"~a+b"`` or ``{"CRV1": "a+b"}``; several come from one fit.
+        ``"iid"``, ``"hetero"``/``"HC1"``, ``"HC2"``, ``"HC3"`` (``"hc3,leverage=approx"`` where the exact ones take too long),
+        ``"cluster=a+b"``, ``"~a+b"`` or ``{"CRV1": "a+b"}``; ``{"CR2": "a"}``, ``{"CR3": "a"}``, ``{"CRV3": "a"}`` (pyfixest's),
+        ``{"jackknife": "a"}``; ``{"wild": "a"}`` or ``"wild=a,9999,weights=webb"``, whose p values and intervals are a bootstrap's;
+        ``"nw=unit,time,2"``/``"NW(2) ~ unit + time"``, ``"dk=time,2"``/``"DK(2) ~ time"``, ``"hac=unit,time"``;
+        ``"conley=lat,lon,100"``/``"conley(100) ~ lat + lon"``, ``kernel=bartlett`` behind a comma.  Several come from one fit.
         A name with spaces stands in backticks; in the dict and after the tilde it may stand without, too.
     ssc, weights, weights_kind, subset, keep_singletons, collin_tol, collin, connected, level, keep_effects
         As in ``frg_fe_opts``.
@@ -228,7 +267,9 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
         pyfixest's, too.  Of a demeaner the tolerance, the steps, the precision and the device are taken; a device that is
         not the CPU raises :class:`fourge.errors.NoDevice`.  A value that would have pyfixest do something else than what
         is done here warns, once a process, of what is done.
-    reps, vcov_kwargs, drop_intercept, i_ref1, context
+    vcov_kwargs : dict
+        pyfixest's, for ``"NW"`` and ``"DK"``: lag, time_id, panel_id.
+    reps, drop_intercept, i_ref1, context
         pyfixest's, which are refused with what to write instead.
     threads, seed, memory_limit, time_limit
         Of the computation; threads 0 takes the cores this process may use.
@@ -269,7 +310,8 @@ def _feols(fml, data, vcov, progress, options, expected=()):
     of_context = {k: asked[k] for k in _CONTEXT_OPTIONS if k in asked}
     context = _context(asked, progress)
     outer = {k: asked.pop(k) for k in _fit_options if k in asked}
-    vcovs = [_spec(v) for v in (vcov if isinstance(vcov, (list, tuple)) else [vcov])]
+    kwargs = asked.pop("vcov_kwargs", None)
+    vcovs = [_spec(v, kwargs) for v in (vcov if isinstance(vcov, (list, tuple)) else [vcov])]
     names = list(dict.fromkeys(_fourge.fe_columns(context, fml, vcovs, outer)))
     call = (context, fml, _frame.table(context, data, names), vcovs, outer, asked)
     splits = (outer.get("split") and not outer.get("split_value")) or outer.get("fsplit")
@@ -311,7 +353,10 @@ def _rule(ssc):
 
 def _covariance(v):
     """A covariance without its matrix and table."""
-    return {**{k: v[k] for k in ("spec", "type", "clusters", "df_t", "k", "k_naive")}, "ssc": _rule(v["ssc"]), "projected": v["projected"]}
+    used = {k: v[k] for k in ("lag", "kernel", "cutoff", "leverage", "leverage_max", "leverage_error", "weights", "reps", "df")}
+    none = {"lag": -1, "reps": 0}
+    used = {k: x for k, x in used.items() if x is not None and x == x and x != none.get(k)}
+    return {**{k: v[k] for k in ("spec", "type", "clusters", "df_t", "k", "k_naive")}, "ssc": _rule(v["ssc"]), "projected": v["projected"], **used}
 
 
 def _result(found):
@@ -463,15 +508,15 @@ class Fit:
         """(k, 2): the interval of the level that the fit was given."""
         return np.column_stack([self._coefficients("conf_low"), self._coefficients("conf_high")])
 
-    def vcov(self, spec: str | Mapping[str, str] | None = None, ssc: str | None = None) -> Any:
+    def vcov(self, spec: str | Mapping[str, str] | None = None, ssc: str | None = None, vcov_kwargs: Mapping[str, Any] | None = None) -> Any:
         """Without `spec`, the covariance matrix shown (k x k); with it, the same fit under another covariance
         from here on, and the fit itself is returned.  `ssc` is its small-sample rule, "adj=true,fixef=nonnested" and the like;
-        that of the fit without.  A cluster that was not read with the fit is read now, from the `data` that it was given,
+        that of the fit without; `vcov_kwargs` as in :func:`feols`.  A cluster that was not read with the fit is read now, from the `data` that it was given,
         with the same regression once more."""
         if spec is None:
             k = len(self._shown["coefficients"])
             return np.frombuffer(self._shown["matrix"]).reshape(k, k).copy()
-        key = _spec(spec), ssc
+        key = _spec(spec, vcov_kwargs), ssc
         if key not in self._vcovs:  # the library keeps each that it is asked for
             self._read(key[0])
             self._vcovs[key] = self._fit.vcov(*key)
@@ -663,8 +708,8 @@ class Fit:
         lines = [f"OLS estimation, Dep. Var.: {r['depvar']}", f"Observations: {r['n']}" + (f" (dropped: {without})" if without else "")]
         if self._factors:
             lines.append("Fixed-effects: " + ",  ".join(f"{name}: {levels}" for name, levels in self._factors.items()))
-        kind = f"Clustered ({', '.join(shown['clusters'])})" if shown["clusters"] else {"iid": "IID", "hc1": "Heteroskedasticity-robust"}
-        lines.append(f"Standard-errors: {kind if isinstance(kind, str) else kind.get(shown['type'], shown['spec'])}")
+        names = {"iid": "IID", "hc1": "Heteroskedasticity-robust", "cluster": f"Clustered ({', '.join(shown['clusters'])})"}
+        lines.append(f"Standard-errors: {names.get(shown['type'], shown['spec'])}")
         head = ["", "Estimate", "Std. Error" + " \u2020" * shown["projected"], "t value", "Pr(>|t|)"]
         show = lambda x: "NA" if x != x else f"{x:.{digits}g}"
         cells = [[c["term"], *(show(c[k]) for k in ("estimate", "std_error", "statistic", "p_value"))]

@@ -169,7 +169,6 @@ def demeaning(backend: str = "auto", **options: Any) -> Iterator[list[dict[str, 
 #: Keywords that cannot act here: pyfixest's default, which is what is done, and what there is
 #: instead of another value.
 _settled: dict[str, tuple[Any, str]] = {
-    "vcov_kwargs": (None, "there are iid, hetero, HC1 and CRV1, which need none"),
     "drop_intercept": (False, "write '- 1' or '0 +' into the formula"),
     "store_data": (
         True,
@@ -182,7 +181,7 @@ _settled: dict[str, tuple[Any, str]] = {
     ),
     "demeaner_backend": (None, "fourge's own solvers demean; method= chooses among them"),
     "use_compression": (False, "every row is used, with the same estimates"),
-    "reps": (100, "there is no bootstrap"),
+    "reps": (100, "fourge.fe.feols has vcov='wild=firm,9999'"),
     "context": (None, "formulas see the columns of the data alone"),
     "split": (None, "fit each part of the data"),
     "fsplit": (None, "fit each part of the data, and all of them"),
@@ -317,13 +316,20 @@ def ssc(
 _default_ssc = ssc()
 
 
-def _covariance(vcov: str | Mapping[str, str] | None, rule: Mapping[str, Any]) -> tuple[str, str]:
+def _covariance(
+    vcov: str | Mapping[str, str] | None, rule: Mapping[str, Any], kwargs: Any = None
+) -> tuple[str, str]:
     """Our names of a covariance and of its small-sample rule.  HC1's factor is n / (n - K) in
     pyfixest, under k_adj alone; here, as in fixest, (n - 1) / (n - K) under k_adj and n / (n - 1)
     under G_adj."""
     if not isinstance(vcov, (str, Mapping, type(None))):
         raise TypeError(f"vcov: expected a name or {{'CRV1': 'a+b'}}, got {vcov!r}")
-    spec = fe._spec(vcov)
+    spec = fe._spec(vcov, kwargs)
+    if spec in ("hc2", "hc3"):
+        raise errors.Unsupported(
+            f"vcov={vcov!r}: pyfixest scales it by n / (n - k) and refuses effects; fourge.fe.feols "
+            "has it with leverages of the full model and without a factor"
+        )
     rule = {**rule, "cluster.adj": rule["adj"]} if spec == "hc1" else rule
     return spec, ",".join(f"{key}={str(value).lower()}" for key, value in rule.items())
 
@@ -389,7 +395,10 @@ def feols(
     data : frame or mapping
         As :func:`fourge.fe.feols` takes them.
     vcov : str or dict, optional
-        ``"iid"`` (the default), ``"hetero"``, ``"HC1"`` or ``{"CRV1": "a+b"}``; others are refused.
+        ``"iid"`` (the default), ``"hetero"``, ``"HC1"``, ``{"CRV1": "a+b"}``, ``{"CRV3": "a"}``, or
+        ``"NW"`` and ``"DK"`` with vcov_kwargs.
+    vcov_kwargs : dict, optional
+        Of ``"NW"`` and ``"DK"``: lag, time_id, panel_id.
     weights : str, optional
         A column.
     weights_type : {"aweights", "fweights"}
@@ -406,7 +415,7 @@ def feols(
         Nothing of the data is ever written, with either value.
     seed : int, optional
         Of fourge's computation; pyfixest's is that of a bootstrap, which there is not.
-    vcov_kwargs, drop_intercept, store_data, lean, solver, demeaner_backend
+    drop_intercept, store_data, lean, solver, demeaner_backend
         Taken at pyfixest's defaults, which are what is done; another value raises
         :class:`fourge.errors.Unsupported`, with what there is instead.
     use_compression, reps, context, split, fsplit
@@ -428,7 +437,6 @@ def feols(
             f"{fml!r} stands for several models: fourge.fe.feols fits them, and pyfixest inside demeaning()"
         )
     _refuse(
-        vcov_kwargs=vcov_kwargs,
         drop_intercept=drop_intercept,
         store_data=store_data,
         lean=lean,
@@ -444,7 +452,7 @@ def feols(
     if not isinstance(copy_data, bool):
         raise TypeError(f"copy_data: expected a bool, got {copy_data!r}")
     rule = fe._rule(fe._ssc({**_default_ssc, **(ssc or {})}))
-    spec, small = _covariance(vcov, rule)
+    spec, small = _covariance(vcov, rule, vcov_kwargs)
     asked: Any = {
         "weights": weights,
         "weights_type": weights_type,
@@ -609,11 +617,13 @@ class Fit:
         ----------
         vcov : str or dict
             As in :func:`feols`.
-        vcov_kwargs, data
-            Refused, unless they are None.
+        vcov_kwargs : dict, optional
+            As in :func:`feols`.
+        data
+            Refused, unless it is None.
         """
-        _refuse(vcov_kwargs=vcov_kwargs, data=data)
-        self.fit.vcov(*_covariance(vcov, self._rule))
+        _refuse(data=data)
+        self.fit.vcov(*_covariance(vcov, self._rule, vcov_kwargs))
         _tell_projected(self.fit)
         return self
 
@@ -727,11 +737,10 @@ class Fit:
     def _text(self, digits: int = 3) -> str:
         r, shown = self.fit.result, self.fit._shown
         effects = " + ".join(self.fit._factors)
-        kind = (
-            f"CRV1 ({' + '.join(shown['clusters'])})"
-            if shown["clusters"]
-            else {"hc1": "HC1"}.get(shown["type"], shown["type"])
-        )
+        names = {"hc1": "HC1", "cluster": "CRV1", "crv3": "CRV3", "nw": "NW", "dk": "DK"}
+        kind = names.get(shown["type"], shown["type"])
+        if shown["clusters"] and shown["type"] in ("cluster", "crv3"):
+            kind += f" ({' + '.join(shown['clusters'])})"
         lines = [
             "Estimation: OLS",
             f"Dep. var.: {self._depvar}" + f", Fixed effects: {effects}" * bool(effects),

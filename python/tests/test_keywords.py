@@ -74,7 +74,7 @@ WAYS = {
     "seed": (5, solved, {"method": "cg", "precond": "ac"}),
 }
 of(fe.feols, {"fml": "y ~ x + z | f + g", "data": PANEL}, **WAYS, fml=("y ~ z | f", estimates), data=(SETS, estimates),
-   vcov=[("hetero", errors_of), ({"CRV1": "h"}, errors_of)], progress=ASKED,
+   vcov=[("hetero", errors_of), ({"CRV1": "h"}, errors_of), ("HC3", errors_of), ({"CR2": "h"}, errors_of)], progress=ASKED,
    threads=(3, threads(), {"data": LONG, "fml": "y ~ x | f + g"}), memory_limit=SMALL, time_limit=SAYS_LATE,
    dof=("naive", lambda fit: fit.result["k"], {"data": SETS}), ssc=[("adj=false", errors_of), ({"k_adj": False}, errors_of)],
    weights=("w", estimates), weights_kind=("frequency", lambda fit: fit.nobs, {"weights": "w"}), subset=("h < 4", left_out),
@@ -88,7 +88,8 @@ of(fe.feols, {"fml": "y ~ x + z | f + g", "data": PANEL}, **WAYS, fml=("y ~ z | 
    demeaner_backend=[("numba", warns()), ("torch_cuda", raises(kind=errors.NoDevice))], solver=("scipy.linalg.solve", warns()),
    lean=(True, warns()), copy_data=(True, warns()), store_data=(False, warns()), use_compression=(True, warns()),
    split=("h", len_of, {"fml": "y ~ x"}), fsplit=("h", len_of, {"fml": "y ~ x"}),
-   split_value=("1", len_of, {"fml": "y ~ x", "split": "h"}), reps=(9, raises()), vcov_kwargs=({"lag": 1}, raises()),
+   split_value=("1", len_of, {"fml": "y ~ x", "split": "h"}), reps=(9, raises()),
+   vcov_kwargs=({"lag": 3, "time_id": "h"}, errors_of, {"vcov": "DK"}),
    drop_intercept=(True, raises()), i_ref1=(1, raises()), context=({"c": 1}, raises()))
 
 
@@ -143,7 +144,8 @@ of(fe.Fit.etable, {}, fit, **TABLES)
 of(fe.Fits.etable, {}, fits, **{**TABLES, "model_heads": (["Ours", "Theirs"], str)}, fe_absent=("no", str))
 of(fe.Fits.vcov, {"spec": "iid"}, fits, spec=("hetero", lambda all: all[1].se()), ssc=("adj=false", lambda all: all[1].se()))
 of(fe.Fits.summary, {}, fits, digits=(9, prints(f"{FIT.coef()[0]:.9g}")))
-of(fe.Fit.vcov, {"spec": "iid"}, fit, spec=("hetero", errors_of), ssc=("adj=false", errors_of))
+of(fe.Fit.vcov, {"spec": "iid"}, fit, spec=("hetero", errors_of), ssc=("adj=false", errors_of),
+   vcov_kwargs=({"time_id": "h"}, errors_of, {"spec": "DK"}))
 of(fe.Fit.wald_test, {}, fit, R=(np.array([[1.0, 0.0]]), dict), q=(1.0, dict), distribution=("chi2", dict), keep=("x", dict),
    drop=("x", dict))
 of(fe.Fit.tidy, {}, fit, style=("pyfixest", list))

@@ -207,7 +207,7 @@ class Refusals(unittest.TestCase):
     def test_keywords(self):
         """What cannot act raises by its name."""
         for name, value in (
-            ("vcov_kwargs", {"lag": 2}),
+            ("vcov_kwargs", {"lag": 2}),  # without NW or DK
             ("drop_intercept", True),
             ("store_data", False),
             ("lean", True),
@@ -234,7 +234,7 @@ class Refusals(unittest.TestCase):
         ):
             with self.subTest(fml), self.assertRaises(errors.Unsupported):
                 pf.feols(fml, DATA)
-        for vcov in ("HC3", "NW", {"CRV3": "firm"}):
+        for vcov in ("HC3", {"CRV5": "firm"}):
             with self.subTest(vcov), self.assertRaises(errors.Unsupported):
                 pf.feols(FML, DATA, vcov)
         with self.assertRaisesRegex(TypeError, "vcov: expected a name"):

@@ -134,7 +134,7 @@ class Refused(unittest.TestCase):
             ("there is no option 'zzz'; there are .*tol", lambda: fit(zzz=1)), ("method='lu': expected one of 'auto', 'cg'.*'map'", lambda: fit(method="lu")),
             ("keep_effects='no': expected True or False", lambda: fit(keep_effects="no")), ("block=4294967297: .*32 bits", lambda: fit(block=2**32 + 1)),
             ("weights_type='x'.*aweights", lambda: fit(weights_type="x")), ("split='f': .*subset", lambda: fit(split="f")), ("ssc: 'adjust'", lambda: fit(ssc={"adjust": True})),
-            ("CRV3", lambda: fit(vcov={"CRV3": "f"})), ("x: .*complex", lambda: fe.demean(X + 0j, F)),
+            ("CRV5", lambda: fit(vcov={"CRV5": "f"})), ("x: .*complex", lambda: fe.demean(X + 0j, F)),
             ("x: .*NoneType", lambda: fe.demean(None, F)), ("x: .*shape", lambda: fe.demean(np.array(1.0), F)),
             ("x: .*masked", lambda: fe.demean(np.ma.masked_array(X, X > 0), F)), ("x: ", lambda: fe.demean(np.array(["a"] * N), F)),
             ("fixed effects", lambda: fe.demean(X, F * 0.5)), ("weights: ", lambda: fe.demean(X, F, "w")),
@@ -147,8 +147,11 @@ class Refused(unittest.TestCase):
         for vcov in ({}, {"CRV1": "f", "CRV3": "f"}):
             with self.subTest(vcov), self.assertRaisesRegex(ValueError, "expected one covariance"):
                 fe.feols("y ~ x | f", {"y": Y, "x": X, "f": F}, vcov=vcov)
-        with self.assertRaisesRegex(errors.Unsupported, "hc3 is not built"):
-            fe.feols("y ~ x | f", {"y": Y, "x": X, "f": F}, vcov="HC3")
+        data = {"y": Y, "x": X, "f": F}
+        for says, vcov, kwargs in (("time_id", "DK", {"lag": 2}), ("panel_id", "NW", {"time_id": "f"}), ("lags", "DK", {"lags": 2}),
+                                   ("vcov_kwargs", "iid", {"lag": 2}), ("nw takes 2 variables", "NW", None), ("lag", "dk=f,x", None)):
+            with self.subTest(vcov, kwargs=kwargs), self.assertRaisesRegex((errors.Unsupported, errors.BadArgument), says):
+                fe.feols("y ~ x | f", data, vcov=vcov, vcov_kwargs=kwargs)
         fit = fe.feols("y ~ x | f", {"y": Y, "x": X, "f": F}, vcov="IID")
         self.assertEqual(fit.se()[0], fe.feols("y ~ x | f", {"y": Y, "x": X, "f": F}).se()[0])
 

@@ -6,8 +6,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/** Z = [X~ T~], T~ the dummies of the effects that clusters cut, demeaned by the others; Z'WZ = L L'
- *  with X~ and T~ orthogonal, Z- = Z L^-T. */
+/** Z = [X~ T~], T~ the dummies of the effects that clusters cut, demeaned by the others; Z'WZ =
+ *  L L' with X~ and T~ orthogonal, Z- = Z L^-T. */
 typedef struct {
     frgi_vcov_work *w;
     int64_t n, G;       /* rows, clusters */

@@ -8,9 +8,10 @@
  *
  *     hav(dlon) <= (hav(cutoff) - hav(dlat)) / (cos(lat) cos(lat')),    hav(t) = sin^2(t / 2),
  *
- * with the least dlat and cos(lat') of the band; what is beyond the cutoff there has weight 0.  Each
- * pair is looked at once, from the point that is sorted first: T_i = sum_{j > i} K_ij s_j, and M =
- * S'S + S'T + T'S.  O(n log n + pairs), never n^2; 2 k + 4 columns of n.  M need not be positive.
+ * with the least dlat and cos(lat') of the band; what is beyond the cutoff there has weight 0.
+ * Each pair is looked at once, from the point that is sorted first: T_i = sum_{j > i} K_ij s_j, and
+ * M = S'S + S'T + T'S.  O(n log n + pairs), never n^2; 2 k + 4 columns of n.  M need not be
+ * positive.
  */
 #include "regress/reg_conley.h"
 

@@ -38,7 +38,7 @@ static int by_value(const void *a, const void *b, const void *user)
                                   : (p->integer > q->integer) - (p->integer < q->integer);
 }
 
-/** Texts of digits, '-', ':', 'T' and blanks, all as long as the first, are dates in their order. */
+/** Texts of digits, '-', ':', 'T' and blanks, all as long as the first, are dates in order. */
 static bool is_date(const char *label, size_t length)
 {
     return strlen(label) == length && strspn(label, "0123456789-:/T ") == length && length > 0;

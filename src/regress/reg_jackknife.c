@@ -34,7 +34,7 @@ typedef struct {
     double *change; /* k x G: a_g with d_g = B a_g, a_g = L_X (L_X' d_g) */
     double *image;  /* k x G x K: C_g y_g; cr2 alone */
     double *trace;  /* k x G: y_g' C_g y_g */
-    int64_t alone;  /* a cluster that alone identifies a coefficient; -1 */
+    bool *alone;    /* G: a coefficient is not identified without it */
 } jackknife;
 
 /* ---- a cluster ------------------------------------------------------------------------------- */
@@ -182,20 +182,17 @@ static frg_status leave_all_out(jackknife *j, bool root)
     for (int t = 0; t < threads && status >= 0; t++) {
         status = open_scratch(&each[t], ctx, s->K);
     }
-    int64_t alone = INT64_MAX;
     if (status >= 0) {
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) reduction(min : alone)
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
         for (int64_t g = 0; g < s->G; g++) {
-            if (frgi_stopped(ctx) == FRG_OK &&
-                !leave_out(j, g, root, &each[omp_get_thread_num()]) && g < alone) {
-                alone = g;
+            if (frgi_stopped(ctx) == FRG_OK) {
+                j->alone[g] = !leave_out(j, g, root, &each[omp_get_thread_num()]);
             }
         }
         if (frgi_stopped(ctx) != FRG_OK) {
             s->w->ended = frgi_stopped(ctx);
         }
     }
-    j->alone = alone == INT64_MAX ? -1 : alone;
     for (int t = 0; t < threads; t++) {
         DROP(ctx, &each[t].C);
     }
@@ -205,7 +202,7 @@ static frg_status leave_all_out(jackknife *j, bool root)
 
 /* ---- degrees of freedom ---------------------------------------------------------------------- */
 
-/** nu = (tr P)^2 / tr P^2,  tr P^2 = sum_g (t_g^2 - 2 t_g |q_g|^2) + |Q Q'|^2,  Q = [q_1 .. q_G]. */
+/** nu = (tr P)^2 / tr P^2,  tr P^2 = sum_g (t_g^2 - 2 t_g |q_g|^2) + |Q Q'|^2,  Q = [q_1 ..]. */
 static double freedom(const jackknife *j, int c, double *square)
 {
     const frgi_cluster_space *const s = &j->space;
@@ -253,6 +250,7 @@ static frg_status prepare(jackknife *j, frgi_vcov_work *w, bool root)
     frgi_cluster_space *const s = &j->space;
     TRY(frgi_cluster_space_open(s, w));
     TRY(NEW0(ctx, &j->change, s->k * s->G, "clusters"));
+    TRY(NEW0(ctx, &j->alone, s->G, "clusters"));
     if (root) {
         TRY(NEW0(ctx, &j->image, s->k * s->G * s->K, "degrees of freedom"));
         TRY(NEW0(ctx, &j->trace, s->k * s->G, "degrees of freedom"));
@@ -264,8 +262,12 @@ static frg_status refuse_alone(const jackknife *j)
 {
     const frgi_cluster_space *const s = &j->space;
     const frg_fe *const f = s->w->f;
-    if (j->alone >= 0) {
-        const int64_t i = s->row[s->start[j->alone]];
+    int64_t g = 0;
+    while (g < s->G && !j->alone[g]) {
+        g++;
+    }
+    if (g < s->G) {
+        const int64_t i = s->row[s->start[g]];
         frgi_at(f->ctx, "vcov");
         FAIL(f->ctx, E_LEVERAGE,
              "vcov '%s': without the cluster of row %lld a coefficient is not identified; cr2= "
@@ -294,7 +296,7 @@ static frg_status add_changes(const jackknife *j, double scale)
 static frg_status run(frgi_vcov_work *w, bool root, double scale)
 {
     frg_context *const ctx = w->f->ctx;
-    jackknife j = {.alone = -1};
+    jackknife j = {.change = NULL};
     frg_status status;
     TRY_TO(done, prepare(&j, w, root));
     TRY_TO(done, leave_all_out(&j, root));
@@ -304,6 +306,7 @@ static frg_status run(frgi_vcov_work *w, bool root, double scale)
 done:
     frgi_cluster_space_close(&j.space);
     DROP(ctx, &j.change);
+    DROP(ctx, &j.alone);
     DROP(ctx, &j.image);
     DROP(ctx, &j.trace);
     return status;

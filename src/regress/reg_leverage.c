@@ -5,11 +5,11 @@
  * Exact, by what the design allows:
  *
  *   one effect    d'G^-d = 1 / W_a, W_a the weight of the row's level a
- *   few others    a: the effect with the most levels, r: all others, m levels together, up to DENSE.
+ *   few others    a: the effect with the most levels, r: all others, m levels, up to DENSE.
  *                 S = D_r'W D_r - sum_a p_a p_a' / W_a,  p_a = sum_{i in a} w_i d_r,i;
  *                 d'G^-d = 1 / W_a + u' S^- u,  u = d_r,i - p_a / W_a        m^3 + sum_a |p_a|^2
  *   otherwise     a unit vector e_i for each distinct cell, demeaned in blocks:
- *                 ((I - P_D) e_i)_i = 1 - w_i d_i'G^-d_i             (cells n) row steps, up to STEPS
+ *                 ((I - P_D) e_i)_i = 1 - w_i d_i'G^-d_i          (cells n) row steps, up to STEPS
  *
  * Beyond that they are refused, or, where asked for, estimated (Johnson and Lindenstrauss; Kline,
  * Saggio and Soelvsten 2020): v of independent signs, P the projection on W^(1/2) [D X],

@@ -1,4 +1,4 @@
-/* reg_vcov.c - covariances of the estimates with fixest's small-sample rules; `compute` is their way.
+/* reg_vcov.c - covariances of the estimates with fixest's small-sample rules; `compute` is the way.
  *
  * B = (X~'WX~)^-1, scores s_i = w_i e_i x~_i, n rows (the sum of frequency weights), K parameters:
  *
@@ -7,10 +7,10 @@
  *     cluster  B (sum_J (-1)^(|J|+1) G_J / (G_J - 1) M_J) B      times (n - 1) / (n - K)
  *     nw dk    B M B T / (T - 1), T periods                      times (n - 1) / (n - K)
  *
- * `adj` switches the factors with n - K, `cluster.adj` those with G - 1, T - 1 and hc1's with n - 1,
- * as fixest does (pyfixest has n / (n - K) for hc1 under `adj` and nothing under `cluster.adj`); t
- * has n - K degrees of freedom, for clusters the least count less one, with periods T - 1
- * (t.df=min).
+ * `adj` switches the factors with n - K, `cluster.adj` those with G - 1, T - 1 and hc1's with
+ * n - 1, as fixest does (pyfixest has n / (n - K) for hc1 under `adj` and nothing under
+ * `cluster.adj`); t has n - K degrees of freedom, for clusters the least count less one, with
+ * periods T - 1 (t.df=min).
  *
  * Scores are squared and B is taken twice, so that columns or residuals of 1e-80 would leave the
  * range of a double though their standard errors are ordinary numbers.  Where exponents are beyond

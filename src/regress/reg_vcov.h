@@ -133,7 +133,7 @@ void frgi_vcov_shift(const frgi_vcov_work *w, double *m);
 /** w->unknown: the coefficients without a variance: it is negative, or what the rounding of its
  *  terms leaves of them. */
 FRG_MUST_USE frg_status frgi_vcov_find_unknown(frgi_vcov_work *w, double adjust);
-/** The nearest positive semidefinite matrix in place of one with a variance that is not positive. */
+/** The nearest positive semidefinite matrix where a variance is not positive. */
 FRG_MUST_USE frg_status frgi_vcov_project(frgi_vcov_work *w);
 void frgi_vcov_tabulate(const frgi_vcov_work *w);
 /** b' V^-1 b / k of the coefficients but the intercept; NaN where V is singular. */

@@ -1,9 +1,9 @@
 /* reg_vcov_parameters.c - K, the parameters that the small-sample rule counts.
  *
- * none: k; full: k + rank of the effects; nonnested: k + rank of the effects that no cluster variable
- * nests, at least 1 for the constant.  Slopes go with their effect, as in reghdfe and
- * FixedEffectModels.jl; fixest counts them under all three rules.  The rank is counted as --dof says;
- * naively it is fixest's sum of the levels - (Q - 1) - sum over the nested of (levels - 1).
+ * none: k; full: k + rank of the effects; nonnested: k + rank of the effects that no cluster
+ * variable nests, at least 1 for the constant.  Slopes go with their effect, as in reghdfe and
+ * FixedEffectModels.jl; fixest counts them under all three rules.  The rank is counted as --dof
+ * says; naively it is fixest's sum of the levels - (Q - 1) - sum over the nested of (levels - 1).
  */
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * reg_cluster_space.h, s_g = Z-_g' W e_g, h_g = Z-_g' W x_a,g and U = sum_g v_g (s_g + d h_g):
  *
  *     b*_c - b0 = a'U,   the cluster's score  v_g a'(s_g + d h_g) - h_g'U
- *     t* = a'U / (factor sum_g score^2)^(1/2),   p = #(|t*| > |t|) / reps
+ *     t* = a'U / (factor sum_g score^2)^(1/2),   p = #(|t*| >= |t|) / reps
  *
  * so that a draw takes O(G K), no regression and no pass over rows, and t*(d)^2 is a quotient of
  * quadratics: each draw keeps five numbers, from which p at any b0 follows, and the interval, the
@@ -24,7 +24,7 @@
 
 enum { REPS = 9999, HALVINGS = 60, DOUBLINGS = 60 };
 static const uint64_t STREAM = 0x77696c64;
-static const double TIE = 1e-10; /* draws that give t itself are not above it */
+static const double TIE = 1e-10; /* a draw that gives t itself counts, but for its rounding */
 
 /** t*(d)^2 = (b0 + b1 d)^2 / (v0 + v1 d + v2 d^2). */
 typedef struct {
@@ -160,7 +160,7 @@ static double p_of(const wild *b, double d, double norm, double variance)
         const draw *const q = &b->draws[r];
         const double top = (q->b0 + q->b1 * d) * (q->b0 + q->b1 * d),
                      bottom = fmax(q->v0 + d * (q->v1 + d * q->v2), 0);
-        above += top > t2 * (1 + TIE) * bottom;
+        above += top >= t2 * (1 - TIE) * bottom;
     }
     return (double)above / (double)b->reps;
 }

@@ -25,6 +25,7 @@ as_told() {
 }
 check "cases and rows of the regressions are counted" as_told ""
 check "cases and rows of the Gaussian processes are counted" as_told gp.
+check "cases and rows of other standard errors are counted" as_told vcov.
 
 named() {
     for file in "$golden"/*.tsv "$golden"/*.txt "$golden"/*.csv; do

@@ -83,12 +83,12 @@ static frg_status body(frg_context *ctx, void *user, uint64_t *hash)
 static char *make_csv(int n)
 {
     char *const csv = calloc((size_t)n + 1, 96);
-    size_t at = (size_t)sprintf(csv, "y,x,z,f,g,c,s,w,k\n");
+    size_t at = (size_t)sprintf(csv, "y,x,z,f,g,c,s,w,k,id\n");
     for (int i = 0; i < n; i++)
         at += (size_t)sprintf(
-            csv + at, "%.3f,%.3f,%s,%d,%d,%d,%c,%d,%.2f\n", test_normal(), test_normal(),
+            csv + at, "%.3f,%.3f,%s,%d,%d,%d,%c,%d,%.2f,%d\n", test_normal(), test_normal(),
             i == 7 ? "" : "1.5", i / 4, i == 11 ? 99 : (int)test_below(5), (int)test_below(4),
-            (char)('a' + i % 3), i == 13 ? 0 : 1 + i % 3, 0.25 * (double)test_below(6));
+            (char)('a' + i % 3), i == 13 ? 0 : 1 + i % 3, 0.25 * (double)test_below(6), i);
     return csv;
 }
 
@@ -131,7 +131,29 @@ static void slopes(void)
                            .vcov = {"iid", "hc1", "cluster=g"}});
 }
 
+static void panels(void)
+{
+    sweep("panels", &(job){.formula = "y ~ x | g",
+                           .vcov = {"nw=id,c,1", "hac=id,c", "conley=w,c,100,kernel=bartlett"}});
+}
+
+static void leverages(void)
+{
+    sweep("leverages", &(job){.formula = "y ~ x | g + c",
+                              .vcov = {"hc2", "hc3,leverage=approx,draws=40", "dk=c"}});
+    sweep("units", &(job){.formula = "y ~ x | g[k]", .vcov = {"hc3", "cr2=g", "iid"}});
+}
+
+static void left_out(void)
+{
+    sweep("left out",
+          &(job){.formula = "y ~ x | g + c", .vcov = {"cr2=c", "jackknife=c", "wild=c,99"}});
+}
+
 static const test_case cases[] = {
+    {"panels", panels},
+    {"leverages", leverages},
+    {"left_out", left_out},
     {"slopes", slopes},
     {"effects", effects},
     {"joint_and_weighted", joint_and_weighted},

@@ -179,22 +179,28 @@ static bool compare_coefficient(golden *g, const line *l)
 {
     const char *const q = l->field[QUANTITY];
     const double want = strtod(l->field[VALUE], NULL), size = fabs(want);
-    static const char *const names[] = {"estimate", "std_error", "statistic",
-                                        "p_value",  "conf_low",  "conf_high"};
+    static const char *const names[] = {"estimate", "std_error", "statistic", "p_value",
+                                        "conf_low", "conf_high", "df"};
     int which = 0;
-    while (which < 6 && strcmp(q, names[which]) != 0)
+    while (which < 7 && strcmp(q, names[which]) != 0)
         which++;
-    if (which == 6)
+    if (which == 7)
         return false;
     const frg_coefficient *const c = coefficient(g, l->field[TERM]);
     if (!CHECK_SAYS(c != NULL, "%s: no coefficient '%s'", l->field[ID], l->field[TERM]))
         return true;
-    const double got[] = {c->estimate, c->std_error, c->statistic,
-                          c->p_value,  c->conf_low,  c->conf_high};
+    const double *const df = g->r->vcov[0].df;
+    const double got[] = {c->estimate,
+                          c->std_error,
+                          c->statistic,
+                          c->p_value,
+                          c->conf_low,
+                          c->conf_high,
+                          df ? df[c - g->r->coefficients] : g->r->vcov[0].df_t};
     const double interval = 1e-8 * fabs(c->estimate) + 1e-6 * fabs(c->conf_high - c->conf_low);
-    const double allowed[] = {1e-8 * size, 1e-6 * size,
-                              2e-6 * size, 4e-6 * size * (1 + (want > 0 ? fabs(log(want)) : 0)),
-                              interval,    interval};
+    const double allowed[] = {
+        1e-8 * size, 1e-6 * size, 2e-6 * size, 4e-6 * size * (1 + (want > 0 ? fabs(log(want)) : 0)),
+        interval,    interval,    1e-6 * size};
     compare(g, l, got[which], allowed[which]);
     return true;
 }
@@ -394,6 +400,10 @@ static void fixest(void)
 {
     run_file("fixest.tsv");
 }
+static void vcov(void)
+{
+    run_file("vcov.tsv");
+}
 static void published(void)
 {
     run_file("published.tsv");
@@ -404,5 +414,6 @@ static const test_case cases[] = {
     {"grunfeld", grunfeld}, {"jobtraining", jobtraining},
     {"munnell", munnell},   {"wage_panel", wage_panel},
     {"fixest", fixest},     {"published", published},
+    {"vcov", vcov},
 };
 TEST_MAIN(cases)
