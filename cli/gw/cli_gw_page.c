@@ -224,7 +224,7 @@ static void place(const cloud *c, int64_t i, double *u, double *v)
 }
 
 /** A cloud whose longer side is 1. */
-static cloud unit_cloud(frg_array points, double right)
+static cloud scaled_cloud(frg_array points, double right)
 {
     cloud c = {.points = points, .scale = 1};
     double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
@@ -330,7 +330,7 @@ void gw_page_pictures(frg_report *r, const cli *c, const gw_alignment *shown)
     } else {
         matches_plot(r, &found);
         if (is_cloud(c, shown->x, &of_x) && is_cloud(c, shown->y, &of_y)) {
-            const cloud x = unit_cloud(of_x, 0), y = unit_cloud(of_y, 1.2);
+            const cloud x = scaled_cloud(of_x, 0), y = scaled_cloud(of_y, 1.2);
             clouds_plot(r,
                         of_x.shape[1] == 3 || of_y.shape[1] == 3
                             ? "Both clouds, each in its own scale, seen along (1, 1, 1)"

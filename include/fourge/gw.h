@@ -288,10 +288,10 @@ typedef enum {
                         lambda_ema_beta, scale, sampling, multiscale, n_coarse, n_start, fine_steps,
                         polish, round, polish_tol, polish_passes, cost_store, rank, store_plan,
                         diag_exact, auto_store, start_from; a plan or potentials to start from), all
-                        mass is carried and marginals hold, and there are at most 30000 points a side
-                        of equal weights, 3000 others, and memory for it; else sampled.  An option
-                        is given where its value is not the default, or frg_gw_give named it. The
-                        report says which mode was taken, and why */
+                        mass is carried and marginals hold, and there are at most 30000 points a
+                        side of equal weights, 3000 others, and memory for it; else sampled.  An
+                        option is given where its value is not the default, or frg_gw_give named
+                        it.  The report says which mode was taken, and why */
     FRG_GW_SAMPLED,  /* L(P) from R pairs drawn from P */
     FRG_GW_EXACT,    /* L(P) by two matrix products; no random numbers: what asks for pairs, several
                         starts or sizes is E_UNSUPPORTED, in the mode landmark too */

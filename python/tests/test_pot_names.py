@@ -149,6 +149,23 @@ class Gromov(unittest.TestCase):
         self.assertAlmostEqual(log["gw_dist"], 0, places=12)
         self.assertTrue({"u", "v", "loss", "gw_dist"} <= log.keys())
 
+    def test_unreachable_tolerance(self):
+        """E is concave for distances of points: every step falls to another vertex, so that there is a last one, whatever is asked for,
+        on rings of equal distances too, whose turns have one value; else the steps asked for are the most."""
+        rng = np.random.default_rng(11)
+        circle = np.exp(2j * np.pi * np.arange(12) / 12)
+        rings = np.abs(circle[:, None] - circle)
+        pairs = [(rings, rings[::-1, ::-1] * (1 + 1e-15))]
+        for n in (5, 9, 20):
+            x, y = rng.normal(size=(n, 2)), rng.normal(size=(n + 1, 2))
+            pairs.append(tuple(np.linalg.norm(z[:, None] - z, axis=-1) for z in (x, y)))
+        for c, d in pairs:
+            for armijo in (False, True):
+                _, log = pot.gromov_wasserstein(c, d, armijo=armijo, log=True, max_iter=1e6, tol_rel=1e-300, tol_abs=1e-300)
+                self.assertLess(len(log["loss"]), 2000)
+        _, log = pot.gromov_wasserstein(*(z + z.T for z in rng.random((2, 8, 8))), log=True, max_iter=300, tol_rel=1e-300, tol_abs=1e-300)
+        self.assertLessEqual(len(log["loss"]), 301)
+
     def test_steps(self):
         c, d, m, p, q = problem()
         for armijo in (False, True):

@@ -30,7 +30,7 @@ void frgi_philox(uint64_t seed, uint64_t stream, uint64_t index, uint64_t step, 
 }
 
 /** 52 random bits centred in their cell: never 0, never 1. */
-static double open_unit(uint32_t high, uint32_t low)
+static double open_interval(uint32_t high, uint32_t low)
 {
     const uint64_t bits = ((uint64_t)high << 32 | low) >> 12;
     return ((double)bits + 0.5) * 0x1p-52;
@@ -40,8 +40,8 @@ void frgi_uniforms(uint64_t seed, uint64_t stream, uint64_t index, uint64_t step
 {
     uint32_t w[4];
     frgi_philox(seed, stream, index, step, w);
-    out[0] = open_unit(w[0], w[1]);
-    out[1] = open_unit(w[2], w[3]);
+    out[0] = open_interval(w[0], w[1]);
+    out[1] = open_interval(w[2], w[3]);
 }
 
 void frgi_normals(uint64_t seed, uint64_t stream, uint64_t index, uint64_t step, double out[2])

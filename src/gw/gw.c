@@ -301,8 +301,8 @@ static frg_status open_level(frg_gw *s)
     TRY(choose_store(s, &storage));
     TRY(frgi_level_open(&s->level, s->ctx, &s->o, &s->x, &s->y, s->a, s->b, s->linear, storage,
                         storage.stored && frgi_gw_is_multiscale(s)));
-    s->level.smooths = storage.stored && s->o.mode == FRG_GW_SAMPLED;
-    s->level.state = &s->state;
+    s->level.average.on = storage.stored && s->o.mode == FRG_GW_SAMPLED;
+    s->level.saved.state = &s->state;
     s->level.trace = &s->trace;
     return FRG_OK;
 }
@@ -508,7 +508,7 @@ frg_status frg_gw_start_plan(frg_gw *s, frg_array plan)
     }
     DROP(ctx, &s->start);
     s->start = copy;
-    s->level.start = copy;
+    s->level.initial.plan = copy;
     return FRG_OK;
 }
 
@@ -561,7 +561,7 @@ frg_status frg_gw_start_potentials(frg_gw *s, const double *f, const double *g)
     }
     DROP(ctx, &s->potentials);
     s->potentials = both;
-    s->level.start_f = f ? both : NULL;
-    s->level.start_g = g ? both + n : NULL;
+    s->level.initial.f = f ? both : NULL;
+    s->level.initial.g = g ? both + n : NULL;
     return FRG_OK;
 }

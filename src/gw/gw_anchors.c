@@ -8,7 +8,7 @@
  * The plan that the next step linearises at is the average P_t = sum_q alpha (1 - alpha)^q
  * Pnew_(t-q).  To draw from it draw the age q from that geometric law, then a pair of the plan of
  * that age; pairs are drawn while a plan is the present one and wait.  So no plan is kept.  The law
- * is cut at FRGI_AGES - 1 plans.  Where the averaged plan is kept all the same (gw_kept.c), pairs
+ * is cut at FRGI_LAGS - 1 plans.  Where the averaged plan is kept all the same (gw_kept.c), pairs
  * come from it.
  */
 #include <math.h>
@@ -141,7 +141,7 @@ static frg_status draw(frgi_level *l, bool averaged, int64_t count, uint64_t str
 {
     const uint64_t s = stream * 16;
     const int64_t n = l->x->n;
-    draw_indices(l, averaged ? l->plan_rows : l->t.s.mass, n, count, s + 1, out, false);
+    draw_indices(l, averaged ? l->kept.rows : l->t.s.mass, n, count, s + 1, out, false);
     if (l->o->sampling == FRG_GW_MULTINOMIAL) {
         frgi_sort(out, count, sizeof *out, by_row, NULL);
     }
@@ -171,44 +171,44 @@ frg_status frgi_draw_pairs(frgi_level *l, int64_t count, uint64_t stream, frgi_p
 
 frg_status frgi_draw_start(frgi_level *l)
 {
-    return draw(l, l->plan != NULL, l->room, STREAM_START, l->ages[0]);
+    return draw(l, l->kept.plan != NULL, l->sampled.drawn, STREAM_START, l->sampled.lagged[0]);
 }
 
 /* ---- the averaged plan ----------------------------------------------------------------------- */
 
-frg_status frgi_keep_ages(frgi_level *l)
+frg_status frgi_keep_lagged(frgi_level *l)
 {
-    frgi_pair *const oldest = l->ages[FRGI_AGES - 1];
-    const int64_t kept = l->o->damping < 1 && !l->plan ? FRGI_AGES : 1;
-    for (int64_t q = FRGI_AGES - 1; q > 0; q--) {
-        l->ages[q] = l->ages[q - 1];
-        l->age_count[q] = l->age_count[q - 1];
-        l->age_used[q] = l->age_used[q - 1];
+    frgi_pair *const oldest = l->sampled.lagged[FRGI_LAGS - 1];
+    const int64_t kept = l->o->damping < 1 && !l->kept.plan ? FRGI_LAGS : 1;
+    for (int64_t q = FRGI_LAGS - 1; q > 0; q--) {
+        l->sampled.lagged[q] = l->sampled.lagged[q - 1];
+        l->sampled.lagged_count[q] = l->sampled.lagged_count[q - 1];
+        l->sampled.lagged_used[q] = l->sampled.lagged_used[q - 1];
     }
-    l->ages[0] = oldest;
-    l->n_ages = l->n_ages + 1 < kept ? l->n_ages + 1 : kept;
-    l->age_count[0] = l->room;
-    l->age_used[0] = 0;
-    return draw(l, l->plan != NULL, l->room, STREAM_ROWS, l->ages[0]);
+    l->sampled.lagged[0] = oldest;
+    l->sampled.n_lagged = l->sampled.n_lagged + 1 < kept ? l->sampled.n_lagged + 1 : kept;
+    l->sampled.lagged_count[0] = l->sampled.drawn;
+    l->sampled.lagged_used[0] = 0;
+    return draw(l, l->kept.plan != NULL, l->sampled.drawn, STREAM_ROWS, l->sampled.lagged[0]);
 }
 
-void frgi_take_anchors(frgi_level *l)
+void frgi_take_samples(frgi_level *l)
 {
     const double alpha = l->o->damping;
-    for (int64_t r = 0; r < l->count; r++) {
+    for (int64_t r = 0; r < l->sampled.count; r++) {
         int64_t age = 0;
-        if (alpha < 1 && l->n_ages > 1) {
+        if (alpha < 1 && l->sampled.n_lagged > 1) {
             /* the geometric law cut at the plans there are */
-            const double cut = 1 - pow(1 - alpha, (double)l->n_ages);
+            const double cut = 1 - pow(1 - alpha, (double)l->sampled.n_lagged);
             const double u = uniform(l, STREAM_AGE, r) * cut;
             age = (int64_t)(log1p(-u) / log1p(-alpha));
-            age = age < l->n_ages ? age : l->n_ages - 1;
-            if (l->age_used[age] >= l->age_count[age]) {
+            age = age < l->sampled.n_lagged ? age : l->sampled.n_lagged - 1;
+            if (l->sampled.lagged_used[age] >= l->sampled.lagged_count[age]) {
                 age = 0;
-                l->truncated++;
+                l->sampled.truncated++;
             }
         }
-        const int64_t at = l->age_used[age]++ % l->age_count[age];
-        l->anchors[r] = l->ages[age][at];
+        const int64_t at = l->sampled.lagged_used[age]++ % l->sampled.lagged_count[age];
+        l->sampled.now[r] = l->sampled.lagged[age][at];
     }
 }

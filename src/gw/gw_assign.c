@@ -38,16 +38,16 @@ static frg_status open_lists(frgi_assign *a, frg_context *ctx, size_t size)
     const char *const what = "an assignment";
     const size_t n = (size_t)a->n, bytes = frgi_mul((size_t)a->ld, size);
     char *reals = NULL;
-    TRY(NEW(ctx, &a->list, frgi_mul(n, FRGI_ASSIGN_LIST + 2), what));
+    TRY(NEW(ctx, &a->lists.column, frgi_mul(n, FRGI_ASSIGN_LIST + 2), what));
     TRY(NEW0(ctx, &reals, frgi_mul(bytes, FRGI_ASSIGN_LIST + 5), what));
-    a->listed = a->list + n * FRGI_ASSIGN_LIST;
-    a->front_row = a->listed + n;
-    a->list_cost = reals;
-    a->bound = reals + bytes * FRGI_ASSIGN_LIST;
-    a->reached = reals + bytes * (FRGI_ASSIGN_LIST + 1);
-    a->front_less = reals + bytes * (FRGI_ASSIGN_LIST + 2);
-    a->front_rest = reals + bytes * (FRGI_ASSIGN_LIST + 3);
-    a->low = reals + bytes * (FRGI_ASSIGN_LIST + 4);
+    a->lists.length = a->lists.column + n * FRGI_ASSIGN_LIST;
+    a->lists.row = a->lists.length + n;
+    a->lists.cost = reals;
+    a->lists.bound = reals + bytes * FRGI_ASSIGN_LIST;
+    a->lists.reached = reals + bytes * (FRGI_ASSIGN_LIST + 1);
+    a->lists.less = reals + bytes * (FRGI_ASSIGN_LIST + 2);
+    a->lists.others = reals + bytes * (FRGI_ASSIGN_LIST + 3);
+    a->lists.least = reals + bytes * (FRGI_ASSIGN_LIST + 4);
     return FRG_OK;
 }
 
@@ -76,32 +76,32 @@ frg_status frgi_assign_open(frgi_assign *a, frg_context *ctx, int64_t n, bool si
     }
     char *costs = NULL;
     TRY(NEW0(ctx, &costs, frgi_mul(frgi_mul((size_t)half, (size_t)half_ld), size), what));
-    a->part = (frgi_costs){costs, half, half, half_ld, single};
-    TRY(NEW0(ctx, &a->half, 1, what));
-    return frgi_assign_open(a->half, ctx, half, single);
+    a->coarse_costs = (frgi_costs){costs, half, half, half_ld, single};
+    TRY(NEW0(ctx, &a->coarse, 1, what));
+    return frgi_assign_open(a->coarse, ctx, half, single);
 }
 
 void frgi_assign_close(frgi_assign *a, frg_context *ctx)
 {
-    char *reals = a->v, *costs = a->part.at, *lists = a->list_cost;
-    if (a->half) {
-        frgi_assign_close(a->half, ctx);
+    char *reals = a->v, *costs = a->coarse_costs.at, *lists = a->lists.cost;
+    if (a->coarse) {
+        frgi_assign_close(a->coarse, ctx);
     }
-    DROP(ctx, &a->half);
+    DROP(ctx, &a->coarse);
     DROP(ctx, &a->column);
     DROP(ctx, &reals);
     DROP(ctx, &costs);
-    DROP(ctx, &a->list);
+    DROP(ctx, &a->lists.column);
     DROP(ctx, &lists);
     *a = (frgi_assign){0};
 }
 
 /** Begins with the duals of every second row and column. */
-static int64_t begin_with_half(frgi_assign *a, const frgi_costs *c)
+static int64_t begin_coarse(frgi_assign *a, const frgi_costs *c)
 {
-    a->ops->halve(c, &a->part);
-    a->half->warm = false;
-    frgi_assign_solve(a->half, &a->part);
+    a->ops->coarsen(c, &a->coarse_costs);
+    a->coarse->warm = false;
+    frgi_assign_solve(a->coarse, &a->coarse_costs);
     a->ops->extend(a, c);
     a->warm = true;
     return a->ops->begin(a, c);
@@ -109,11 +109,11 @@ static int64_t begin_with_half(frgi_assign *a, const frgi_costs *c)
 
 void frgi_assign_solve(frgi_assign *a, const frgi_costs *c)
 {
-    const bool cold = !a->warm && a->half;
+    const bool cold = !a->warm && a->coarse;
     a->moved = a->moved && a->warm;
-    int64_t waiting = cold ? begin_with_half(a, c) : a->ops->begin(a, c);
-    if (!cold && a->half && !a->moved && waiting > a->n / TOO_MANY) {
-        waiting = begin_with_half(a, c);
+    int64_t waiting = cold ? begin_coarse(a, c) : a->ops->begin(a, c);
+    if (!cold && a->coarse && !a->moved && waiting > a->n / TOO_MANY) {
+        waiting = begin_coarse(a, c);
     }
     a->ops->finish(a, c, waiting);
 }

@@ -67,15 +67,25 @@ typedef struct {
     /** The assignment of least cost from there. */
     void (*finish)(frgi_assign *a, const frgi_costs *c, int64_t waiting);
     /** Every second row and column of c. */
-    void (*halve)(const frgi_costs *c, frgi_costs *out);
-    /** Duals of a from those of a->half. */
+    void (*coarsen)(const frgi_costs *c, frgi_costs *out);
+    /** Duals of a from those of a->coarse. */
     void (*extend)(frgi_assign *a, const frgi_costs *c);
 } frgi_assign_ops;
 
 /** The pair of tables for the context's CPU level: [0] doubles, [1] floats. */
 const frgi_assign_ops *frgi_assign_ops_of(const frg_context *ctx);
 
-/** The room of an assignment of n rows to n columns, and the duals from which the next one
+/** Of each row the columns that are least, and the shortest path over them. */
+typedef struct {
+    int32_t *column;               /* n lists of columns; NULL: a path looks at all */
+    int32_t *length, *row;         /* n: of lists; rows of a path */
+    void *cost, *bound;            /* n lists, n */
+    void *reached, *less, *others; /* n: keys of a path's columns; of its rows what keys are less
+                                      by, and the least key that columns outside their lists have */
+    void *least;                   /* keys of blocks of columns */
+} frgi_assign_lists;
+
+/** The memory of an assignment of n rows to n columns, and the duals from which the next one
  *  begins. */
 struct frgi_assign {
     int64_t n, ld;
@@ -91,14 +101,11 @@ struct frgi_assign {
     void *open, *key,
         *from; /* ld: v of columns that are not scanned; distances; rows before (integers as wide as
                   a real) */
-    int32_t *scanned, *waiting;  /* n, n */
-    int64_t scans;               /* rows that were read, of all solves */
-    int32_t *list;               /* n lists of columns; NULL: a path looks at all */
-    int32_t *listed, *front_row; /* n: lengths of lists; rows of a path */
-    void *list_cost, *bound;     /* n lists, n */
-    void *reached, *front_less, *front_rest, *low; /* n; n; n; of blocks of columns */
-    frgi_assign *half;                             /* NULL: small */
-    frgi_costs part;                               /* of half */
+    int32_t *scanned, *waiting; /* n, n */
+    int64_t scans;              /* rows that were read, of all solves */
+    frgi_assign_lists lists;
+    frgi_assign *coarse;     /* of every second row and column; NULL: small */
+    frgi_costs coarse_costs; /* its costs */
 };
 
 /** To be closed, failed or not. */

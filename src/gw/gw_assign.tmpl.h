@@ -250,8 +250,8 @@ INLINE void AN(sort_few)(real *x, int count)
 static bool AN(collect)(frgi_assign *a, const real *c, int64_t i, real most)
 {
     const real *const v = a->v;
-    int32_t *const list = a->list + i * FRGI_ASSIGN_LIST;
-    real *const cost = (real *)a->list_cost + i * FRGI_ASSIGN_LIST;
+    int32_t *const list = a->lists.column + i * FRGI_ASSIGN_LIST;
+    real *const cost = (real *)a->lists.cost + i * FRGI_ASSIGN_LIST;
     const vec bound = (vec){} + most;
     int32_t count = 0;
     for (int64_t j = 0; j < a->ld; j += LANES) {
@@ -265,8 +265,8 @@ static bool AN(collect)(frgi_assign *a, const real *c, int64_t i, real most)
             cost[count++] = c[at];
         }
     }
-    a->listed[i] = count;
-    ((real *)a->bound)[i] = most;
+    a->lists.length[i] = count;
+    ((real *)a->lists.bound)[i] = most;
     return true;
 }
 
@@ -288,7 +288,7 @@ static void AN(make_list)(frgi_assign *a, const frgi_costs *cost, int64_t i)
     }
     memcpy(least, low, sizeof least);
     AN(sort_few)(least, FRGI_ASSIGN_LIST);
-    a->listed[i] = FRGI_ASSIGN_NO_LIST;
+    a->lists.length[i] = FRGI_ASSIGN_NO_LIST;
     for (int rank = FRGI_ASSIGN_LIST / 2; rank > 0; rank /= 2) {
         if (AN(collect)(a, c, i, least[rank - 1])) {
             return;
@@ -302,7 +302,7 @@ typedef struct {
     real *low;
     int64_t blocks, rows;
     int32_t *row;
-    real *less, *rest, least_rest;
+    real *less, *others, least_other;
 } AN(front);
 
 /** Keys of all columns by row i, and the least ones of blocks. */
@@ -320,12 +320,12 @@ static void AN(relax_all)(frgi_assign *a, const frgi_costs *c, int64_t i, real l
 /** The same of those in its list. */
 static void AN(relax_list)(frgi_assign *a, int64_t i, real less, AN(front) * f)
 {
-    const int32_t *const list = a->list + i * FRGI_ASSIGN_LIST;
-    const real *const cost = (const real *)a->list_cost + i * FRGI_ASSIGN_LIST;
+    const int32_t *const list = a->lists.column + i * FRGI_ASSIGN_LIST;
+    const real *const cost = (const real *)a->lists.cost + i * FRGI_ASSIGN_LIST;
     const real *const open = a->open;
     real *const key = a->key;
     whole *const from = a->from;
-    for (int32_t q = 0; q < a->listed[i]; q++) {
+    for (int32_t q = 0; q < a->lists.length[i]; q++) {
         const int32_t j = list[q];
         const real t = cost[q] - open[j] - less;
         if (t < key[j]) {
@@ -337,18 +337,18 @@ static void AN(relax_list)(frgi_assign *a, int64_t i, real less, AN(front) * f)
     }
     f->row[f->rows] = (int32_t)i;
     f->less[f->rows] = less;
-    f->rest[f->rows] = ((const real *)a->bound)[i] - less;
-    f->least_rest = f->rest[f->rows] < f->least_rest ? f->rest[f->rows] : f->least_rest;
+    f->others[f->rows] = ((const real *)a->lists.bound)[i] - less;
+    f->least_other = f->others[f->rows] < f->least_other ? f->others[f->rows] : f->least_other;
     f->rows++;
 }
 
 static void AN(visit)(frgi_assign *a, const frgi_costs *c, int64_t i, real less, AN(front) * f)
 {
-    if (a->listed[i] == FRGI_ASSIGN_UNLISTED) {
+    if (a->lists.length[i] == FRGI_ASSIGN_UNLISTED) {
         AN(make_list)(a, c, i);
         a->scans += 2;
     }
-    if (a->listed[i] == FRGI_ASSIGN_NO_LIST) {
+    if (a->lists.length[i] == FRGI_ASSIGN_NO_LIST) {
         AN(relax_all)(a, c, i, less, f);
     } else {
         AN(relax_list)(a, i, less, f);
@@ -360,17 +360,17 @@ static void AN(widen)(frgi_assign *a, const frgi_costs *c, AN(front) * f)
 {
     int64_t at = 0;
     for (int64_t q = 0; q < f->rows; q++) {
-        at = f->rest[q] < f->rest[at] ? q : at;
+        at = f->others[q] < f->others[at] ? q : at;
     }
     const int64_t i = f->row[at];
     const real less = f->less[at];
     f->rows--;
     f->row[at] = f->row[f->rows];
     f->less[at] = f->less[f->rows];
-    f->rest[at] = f->rest[f->rows];
-    f->least_rest = (real)FRGI_ASSIGN_FAR;
+    f->others[at] = f->others[f->rows];
+    f->least_other = (real)FRGI_ASSIGN_FAR;
     for (int64_t q = 0; q < f->rows; q++) {
-        f->least_rest = f->rest[q] < f->least_rest ? f->rest[q] : f->least_rest;
+        f->least_other = f->others[q] < f->least_other ? f->others[q] : f->least_other;
     }
     AN(relax_all)(a, c, i, less, f);
 }
@@ -380,7 +380,7 @@ static int64_t AN(nearest)(frgi_assign *a, const frgi_costs *c, AN(front) * f, r
 {
     for (;;) {
         *least = AN(least_of)(f->low, f->blocks);
-        if (*least <= f->least_rest || f->rows == 0) {
+        if (*least <= f->least_other || f->rows == 0) {
             const int64_t block = AN(find)(f->low, *least);
             const real *const key = (const real *)a->key + block * FRGI_ASSIGN_BLOCK;
             return block * FRGI_ASSIGN_BLOCK + AN(find)(key, *least);
@@ -392,15 +392,15 @@ static int64_t AN(nearest)(frgi_assign *a, const frgi_costs *c, AN(front) * f, r
 /** AN(augment) by lists. */
 static void AN(augment_by_lists)(frgi_assign *a, const frgi_costs *c, int64_t start)
 {
-    real *const v = a->v, *const open = a->open, *const key = a->key, *const at = a->reached;
+    real *const v = a->v, *const open = a->open, *const key = a->key, *const at = a->lists.reached;
     whole *const from = a->from;
     AN(front)
-    f = {.low = a->low,
+    f = {.low = a->lists.least,
          .blocks = (a->ld + FRGI_ASSIGN_BLOCK - 1) / FRGI_ASSIGN_BLOCK,
-         .row = a->front_row,
-         .less = a->front_less,
-         .rest = a->front_rest,
-         .least_rest = (real)FRGI_ASSIGN_FAR};
+         .row = a->lists.row,
+         .less = a->lists.less,
+         .others = a->lists.others,
+         .least_other = (real)FRGI_ASSIGN_FAR};
     int64_t scanned = 0, i = start, j;
     real least = 0, less = 0;
     for (int64_t q = 0; q < a->ld; q++) {
@@ -469,15 +469,15 @@ static void AN(finish)(frgi_assign *a, const frgi_costs *c, int64_t left)
         left = AN(row_reduction)(a, c, left);
     }
     memcpy(a->open, a->v, (size_t)a->ld * sizeof(real));
-    for (int64_t i = 0; a->list && i < a->n; i++) {
-        a->listed[i] = FRGI_ASSIGN_UNLISTED;
+    for (int64_t i = 0; a->lists.column && i < a->n; i++) {
+        a->lists.length[i] = FRGI_ASSIGN_UNLISTED;
     }
     for (int64_t q = 0; q < left; q++) {
         if (frgi_stopped(a->ctx) != FRG_OK) {
             AN(take_what_is_free)(a, q, left);
             break;
         }
-        if (a->list) {
+        if (a->lists.column) {
             AN(augment_by_lists)(a, c, a->waiting[q]);
         } else {
             AN(augment)(a, c, a->waiting[q]);
@@ -489,7 +489,7 @@ static void AN(finish)(frgi_assign *a, const frgi_costs *c, int64_t left)
     a->warm = true;
 }
 
-static void AN(halve)(const frgi_costs *c, frgi_costs *out)
+static void AN(coarsen)(const frgi_costs *c, frgi_costs *out)
 {
     for (int64_t i = 0; i < out->rows; i++) {
         const real *const from = (const real *)c->at + 2 * i * c->ld;
@@ -503,7 +503,7 @@ static void AN(halve)(const frgi_costs *c, frgi_costs *out)
 /** v_j <- min over the rows of the half of c_pj - u_p. */
 static void AN(extend)(frgi_assign *a, const frgi_costs *c)
 {
-    const frgi_assign *const h = a->half;
+    const frgi_assign *const h = a->coarse;
     real *const v = a->v;
     for (int64_t j = 0; j < a->n; j++) {
         v[j] = (real)FRGI_ASSIGN_FAR;
@@ -511,7 +511,7 @@ static void AN(extend)(frgi_assign *a, const frgi_costs *c)
     for (int64_t p = 0; p < h->n; p++) {
         const real *const row = (const real *)c->at + 2 * p * c->ld;
         double least[2];
-        AN(two)((const real *)a->part.at + p * a->part.ld, h->v, h->ld, least);
+        AN(two)((const real *)a->coarse_costs.at + p * a->coarse_costs.ld, h->v, h->ld, least);
         const real u = (real)least[0];
         for (int64_t j = 0; j < a->n; j++) {
             v[j] = row[j] - u < v[j] ? row[j] - u : v[j];

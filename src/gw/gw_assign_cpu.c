@@ -31,7 +31,7 @@ extern const frgi_assign_ops CAT(frgi_assign_ops, ISA)[2];
 #pragma GCC visibility pop
 #define OPS(type)                                                                                  \
     {                                                                                              \
-        .two = type##_two, .begin = type##_begin, .finish = type##_finish, .halve = type##_halve,  \
-        .extend = type##_extend                                                                    \
+        .two = type##_two, .begin = type##_begin, .finish = type##_finish,                         \
+        .coarsen = type##_coarsen, .extend = type##_extend                                         \
     }
 const frgi_assign_ops CAT(frgi_assign_ops, ISA)[2] = {OPS(double), OPS(single)};

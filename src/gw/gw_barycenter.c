@@ -33,8 +33,8 @@ typedef struct {
     int64_t size, count;
     space *spaces;
     double *p, *share, *c, *next; /* size, count, size x size */
-    double *cost, *half;          /* size x the largest n */
-    double unit;                  /* the largest distance */
+    double *cost, *product;       /* size x the largest n */
+    double largest;               /* the largest distance */
     double energy;
     int64_t passes;
 } middle;
@@ -120,7 +120,7 @@ static frg_status open_spaces(middle *b, const frg_array *spaces, const double *
         space *const x = &b->spaces[s];
         char name[40];
         snprintf(name, sizeof name, "space %lld", (long long)s + 1);
-        TRY(take_square(ctx, &spaces[s], name, &x->c, &b->unit));
+        TRY(take_square(ctx, &spaces[s], name, &x->c, &b->largest));
         x->n = spaces[s].shape[0];
         most = x->n > most ? x->n : most;
         const size_t entries = frgi_mul((size_t)b->size, (size_t)x->n);
@@ -132,14 +132,14 @@ static frg_status open_spaces(middle *b, const frg_array *spaces, const double *
             x->plan[i] = b->p[i / x->n] * x->w[i % x->n];
         }
     }
-    b->unit = b->unit > 0 ? b->unit : 1;
+    b->largest = b->largest > 0 ? b->largest : 1;
     for (int64_t s = 0; s < b->count; s++) {
         for (int64_t i = 0; i < b->spaces[s].n * b->spaces[s].n; i++) {
-            b->spaces[s].c[i] /= b->unit;
+            b->spaces[s].c[i] /= b->largest;
         }
     }
     TRY(NEW(ctx, &b->cost, frgi_mul((size_t)b->size, (size_t)most), "a barycenter"));
-    TRY(NEW(ctx, &b->half, frgi_mul((size_t)b->size, (size_t)most), "a barycenter"));
+    TRY(NEW(ctx, &b->product, frgi_mul((size_t)b->size, (size_t)most), "a barycenter"));
     return NEW(ctx, &b->next, frgi_mul((size_t)b->size, (size_t)b->size), "a barycenter");
 }
 
@@ -158,7 +158,7 @@ static void close_all(middle *b)
     DROP(ctx, &b->c);
     DROP(ctx, &b->next);
     DROP(ctx, &b->cost);
-    DROP(ctx, &b->half);
+    DROP(ctx, &b->product);
 }
 
 /** Farthest points of the first space from its point 0 on; they repeat where there are too few. */
@@ -210,17 +210,17 @@ static double square_term(const double *row, const double *w, int64_t n)
 /** b->cost <- L(P); *energy <- <L, P>. */
 static void linearise(middle *b, const space *x, double *energy)
 {
-    frgi_gw_product(b->ctx, 'N', 'N', b->size, x->n, b->size, 1, b->c, x->plan, 0, b->half);
-    frgi_gw_product(b->ctx, 'N', 'N', b->size, x->n, x->n, 1, b->half, x->c, 0, b->cost);
-    for (int64_t j = 0; j < x->n; j++) { /* the row of half that is not needed any more */
-        b->half[j] = square_term(x->c + j * x->n, x->w, x->n);
+    frgi_gw_product(b->ctx, 'N', 'N', b->size, x->n, b->size, 1, b->c, x->plan, 0, b->product);
+    frgi_gw_product(b->ctx, 'N', 'N', b->size, x->n, x->n, 1, b->product, x->c, 0, b->cost);
+    for (int64_t j = 0; j < x->n; j++) { /* the row of product that is not needed any more */
+        b->product[j] = square_term(x->c + j * x->n, x->w, x->n);
     }
     double sum = 0;
     for (int64_t i = 0; i < b->size; i++) {
         const double row = square_term(b->c + i * b->size, b->p, b->size);
         for (int64_t j = 0; j < x->n; j++) {
             double *const at = &b->cost[i * x->n + j];
-            *at = row + b->half[j] - 2 * *at;
+            *at = row + b->product[j] - 2 * *at;
             sum += *at * x->plan[i * x->n + j];
         }
     }
@@ -248,7 +248,7 @@ static frg_status plan_step(middle *b, space *x, double *energy, double *change,
         status = status == FRG_MAX_ITER || status == FRG_STALLED ? FRG_OK : status;
         b->passes += frg_sinkhorn_get(s).iterations;
         const frg_status read = frg_plan_rows(frg_sinkhorn_plan(s), 0, b->size,
-                                              frg_matrix(b->half, FRG_F64, b->size, x->n, x->n));
+                                              frg_matrix(b->product, FRG_F64, b->size, x->n, x->n));
         status = read < 0 ? read : status;
     }
     if (status >= 0) {
@@ -257,9 +257,9 @@ static frg_status plan_step(middle *b, space *x, double *energy, double *change,
     }
     double square = 0, whole = 0;
     for (int64_t i = 0; status >= 0 && i < b->size * x->n; i++) {
-        whole += b->half[i] * b->half[i];
-        square += (b->half[i] - x->plan[i]) * (b->half[i] - x->plan[i]);
-        x->plan[i] = b->half[i];
+        whole += b->product[i] * b->product[i];
+        square += (b->product[i] - x->plan[i]) * (b->product[i] - x->plan[i]);
+        x->plan[i] = b->product[i];
     }
     *change = sqrt(square);
     *norm = sqrt(whole);
@@ -281,10 +281,11 @@ static frg_status align_space(middle *b, space *x, double share)
         at_floor = tol > 0 && frgi_floor_reached(&floor, change, noise_of(b) * norm);
     }
     linearise(b, x, &energy);
-    b->energy += share * energy * b->unit * b->unit;
+    b->energy += share * energy * b->largest * b->largest;
     /* next += share P C_s P' */
-    frgi_gw_product(b->ctx, 'N', 'N', b->size, x->n, x->n, 1, x->plan, x->c, 0, b->half);
-    frgi_gw_product(b->ctx, 'N', 'T', b->size, b->size, x->n, share, b->half, x->plan, 1, b->next);
+    frgi_gw_product(b->ctx, 'N', 'N', b->size, x->n, x->n, 1, x->plan, x->c, 0, b->product);
+    frgi_gw_product(b->ctx, 'N', 'T', b->size, b->size, x->n, share, b->product, x->plan, 1,
+                    b->next);
     return FRG_OK;
 }
 
@@ -372,7 +373,7 @@ static frg_status open_all(middle *b, const frg_array *spaces, const double *con
              (long long)b->size);
     }
     for (int64_t i = 0; i < b->size * b->size; i++) {
-        b->c[i] /= b->unit;
+        b->c[i] /= b->largest;
     }
     return FRG_OK;
 }
@@ -403,7 +404,7 @@ frg_status frg_gw_barycenter(frg_context *ctx, const frg_array *spaces,
     for (int64_t i = 0; status >= 0 && i < b.size; i++) {
         for (int64_t j = 0; j < b.size; j++) {
             ((double *)(void *)frgi_array_base(&out))[i * out.stride[0] + j * out.stride[1]] =
-                b.unit * b.c[i * b.size + j];
+                b.largest * b.c[i * b.size + j];
         }
     }
     if (status >= 0 && report) {

@@ -20,7 +20,7 @@ typedef struct {
     int64_t rank;
     frgi_packed packed;
     const void *left, *right;
-    float unit;                          /* of their products; 1 for floats */
+    float scale;                         /* of their products; 1 for floats */
     const float *mean_row, *mean_column; /* cross <- cross + 2 mean_row mean_column; NULL: 0 */
     float k;                             /* x = k cross - row - column + H0 + G0 */
     const float *row;                    /* rows, log2 units; NULL: 0 */

@@ -88,7 +88,7 @@ INLINE void pair_product(int64_t pairs, const int32_t *left, const int32_t *righ
 typedef struct {
     float keep; /* share of the past costs */
     float past; /* and what their exponents are multiplied by; 0: none */
-    float k, unit, scale;
+    float k, of_products, scale;
     bool plain; /* no more than that */
 } frgi_mix;
 
@@ -126,7 +126,7 @@ static void put_mixed_tile(const frgi_sweep *s, const frgi_mix *mix, int64_t i0,
     for (int64_t i = i0; i < i0 + TILE_ROWS; i++) {
         for (int v = 0; v < TILE_VECTORS; v++) {
             const ptrdiff_t j = j0 + v * FLOATS, at = i * s->ld + j;
-            lanes x = mix->unit * sum[i - i0][v];
+            lanes x = mix->of_products * sum[i - i0][v];
             if (f->mean_row) {
                 x += 2 * f->mean_row[i] * lanes_at(f->mean_column + j);
             }
@@ -250,12 +250,12 @@ static void build(const frgi_sweep *s, int64_t i0, int64_t groups, void *out)
 {
     const unsigned mode = frgi_flush_denormals();
     const frgi_factors *const f = s->x.source;
-    const float keep = f->past ? f->keep : 0, unit = f->packed == FRGI_AS_FLOATS ? 1 : f->unit;
+    const float keep = f->past ? f->keep : 0, unit = f->packed == FRGI_AS_FLOATS ? 1 : f->scale;
     const frgi_mix mix = {.keep = keep,
                           .past =
                               f->past ? (float)((double)keep * (double)f->k / s->base.past_k) : 0,
                           .k = (1 - keep) * f->k,
-                          .unit = unit,
+                          .of_products = unit,
                           .scale = (1 - keep) * f->k * unit,
                           .plain = !f->linear && !f->row};
     const int64_t rank = keep < 1 ? f->rank : 0, i1 = i0 + groups * FRGI_GROUP;

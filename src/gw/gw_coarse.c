@@ -47,8 +47,8 @@ static frg_status open_coarse(coarse *c, frgi_level *fine)
     TRY(frgi_distances_subset(&c->y, fine->y, c->chosen_y, c->m));
     TRY(frgi_level_open(&c->level, ctx, fine->o, &c->x, &c->y, c->a, c->b, NULL,
                         frgi_level_storage(fine->o, true), true));
-    c->level.smooths = true;
-    c->level.state = fine->state;
+    c->level.average.on = true;
+    c->level.saved.state = fine->saved.state;
     c->level.trace = fine->trace;
     return FRG_OK;
 }
@@ -105,10 +105,10 @@ static frg_status try_starts(coarse *c, const frgi_level *fine, int64_t trial,
 {
     frgi_level *const l = &c->level;
     frg_gw_reason reason;
-    l->phase = FRGI_COARSE_STARTS;
+    l->saved.phase = FRGI_COARSE_STARTS;
     for (int64_t run = frgi_state_turn(l, FRGI_COARSE_STARTS); run < fine->o->n_start; run++) {
         TRY(frgi_level_reset(l, fine->run + (uint64_t)run));
-        l->turn = run;
+        l->saved.turn = run;
         frg_status status =
             frgi_level_loop(l, trial, trial, false, &reason, &report->coarse_iterations);
         if (status != FRG_OK) {
@@ -131,7 +131,7 @@ static frg_status refine(coarse *c, const frgi_level *fine, int64_t q, int64_t t
     const bool anneal = o->anneal != FRG_GW_ANNEAL_NONE;
     const int64_t rest = o->max_iter - trial, enough = anneal || rest < 25 ? rest : 25;
     frg_gw_reason reason;
-    l->phase = FRGI_COARSE;
+    l->saved.phase = FRGI_COARSE;
     if (enough <= 0) {
         return FRG_OK; /* the trial was all */
     }
@@ -155,7 +155,7 @@ static frg_status refine(coarse *c, const frgi_level *fine, int64_t q, int64_t t
     const double information = information_of(l);
     /* pairs for the fine level, before a closer look changes the potentials */
     l->step++;
-    TRY(frgi_draw_pairs(l, l->room, STREAM_ROWS + 50, l->ages[0]));
+    TRY(frgi_draw_pairs(l, l->sampled.drawn, STREAM_ROWS + 50, l->sampled.lagged[0]));
     frgi_start_fill(l, &l->starts[q]);
     l->starts[q].information = information;
     return FRG_OK;
@@ -167,7 +167,7 @@ static frg_status are_different(coarse *c, const frgi_start *one, const frgi_sta
                                 bool *out)
 {
     frgi_level *const l = &c->level;
-    const int64_t count = l->room;
+    const int64_t count = l->sampled.drawn;
     int32_t *nodes = NULL;
     float *gaps = NULL;
     int64_t near = 0;
@@ -216,7 +216,7 @@ static frg_status best_start(coarse *c, frgi_level *fine, frg_gw_report *report)
     }
     two = two && fine->o->max_iter > trial;
     for (int64_t q = turn > 1; status == FRG_OK && q < 1 + two; q++) {
-        l->turn = two ? q + 1 : 0;
+        l->saved.turn = two ? q + 1 : 0;
         status = refine(c, fine, q, trial, report);
         if (status == FRG_OK && two) {
             TRY(final_energy(l, &l->starts[q].energy));
@@ -244,19 +244,19 @@ static void hand_over(const coarse *c, const frgi_start *from, frgi_level *fine)
         const int32_t r = c->nearest_y[j];
         s->G[j] = c->b[r] > 0 && s->to.b[j] > 0 ? from->G[r] + s->to.log_b[j] - log2(c->b[r]) : 0;
     }
-    for (int64_t r = 0; r < from->room; r++) {
-        fine->ages[0][r].i = c->chosen_x[from->pairs[r].i];
-        fine->ages[0][r].j = c->chosen_y[from->pairs[r].j];
+    for (int64_t r = 0; r < from->drawn; r++) {
+        fine->sampled.lagged[0][r].i = c->chosen_x[from->pairs[r].i];
+        fine->sampled.lagged[0][r].j = c->chosen_y[from->pairs[r].j];
     }
     if (from->information < FRGI_BROAD) {
         /* a point of a broad plan goes where the cost says on average, noise and all: epsilon does
          * not hide it */
-        fine->room = frgi_room_of(fine->o, fine->count_most);
+        fine->sampled.drawn = frgi_drawn_of(fine->o, fine->sampled.count_most);
     }
     frgi_kept_reset(fine, false);
-    fine->n_ages = 1;
-    fine->age_count[0] = from->room;
-    fine->age_used[0] = 0;
+    fine->sampled.n_lagged = 1;
+    fine->sampled.lagged_count[0] = from->drawn;
+    fine->sampled.lagged_used[0] = 0;
 }
 
 frg_status frgi_coarse_start(frgi_level *fine, int64_t n_coarse, frg_gw_report *report, bool *done)

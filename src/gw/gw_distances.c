@@ -197,7 +197,7 @@ static frg_status open_cache(frgi_distances *d, int64_t rows)
 }
 
 /** Room for `slots` rows; what is there stays. */
-static frg_status cache_room(frgi_distances *d, int64_t slots)
+static frg_status grow_cache(frgi_distances *d, int64_t slots)
 {
     if (slots <= d->slots) {
         return FRG_OK;
@@ -251,7 +251,7 @@ static frg_status all_rows(frgi_distances *d, bool *cut)
 }
 
 /** Of a graph in parts: of the paths from all nodes, BATCH at a time.  Positive: stopped. */
-static frg_status all_parts(frgi_distances *d)
+static frg_status all_components(frgi_distances *d)
 {
     const frgi_graph_ops *const ops = frgi_graph_ops_of(d->ctx);
     float *rows;
@@ -284,7 +284,7 @@ static frg_status find_scale(frgi_distances *d, const frg_gw_opts *o)
     } else {
         const bool all = o->mode == FRG_GW_EXACT;
         TRY(all ? all_rows(d, &cut) : two_sweeps(d, &cut));
-        const frg_status status = cut && !all ? all_parts(d) : FRG_OK;
+        const frg_status status = cut && !all ? all_components(d) : FRG_OK;
         if (status != FRG_OK) {
             return status;
         }
@@ -498,7 +498,7 @@ static frg_status fetch(frgi_distances *d, const int32_t *nodes, int64_t count)
         held += d->owner[s] >= 0;
     }
     const int64_t want = held + absent < d->capacity ? held + absent : d->capacity;
-    TRY_TO(done, cache_room(d, want > distinct ? want : distinct));
+    TRY_TO(done, grow_cache(d, want > distinct ? want : distinct));
     TRY_TO(done, NEW(ctx, &rows, frgi_mul((size_t)absent, (size_t)d->n), "distances"));
     frg_paths_report report;
     TRY_TO(done, frgi_path_rows(d->graph, missing, absent, rows, d->n, false, &report));
@@ -559,7 +559,7 @@ frg_status frgi_distances_rows(frgi_distances *d, const int32_t *nodes, int64_t 
 
 /** Up to FRGI_QUERIES rows, of them the points first .. last-1; first is a whole number of
  *  blocks. */
-static void strip_of_rows(const frgi_distances *d, const frgi_graph_ops *ops, const int32_t *nodes,
+static void panel_of_rows(const frgi_distances *d, const frgi_graph_ops *ops, const int32_t *nodes,
                           int count, int64_t first, int64_t last, const float *means, float *out,
                           int64_t stride)
 {
@@ -607,7 +607,7 @@ frg_status frgi_distances_centred(frgi_distances *d, const int32_t *nodes, int64
             const int64_t r = g * FRGI_QUERIES, first = piece * strip, behind = first + strip;
             const int rows = (int)(count - r < FRGI_QUERIES ? count - r : FRGI_QUERIES);
             if (first < d->n) {
-                strip_of_rows(d, ops, nodes + r, rows, first, behind < d->n ? behind : d->n, means,
+                panel_of_rows(d, ops, nodes + r, rows, first, behind < d->n ? behind : d->n, means,
                               out + r * stride, stride);
             }
         }

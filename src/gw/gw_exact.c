@@ -107,7 +107,7 @@ static void product_rows(const exact_state *e)
         ops->build(&bare, g * FRGI_GROUP, 1, rows);
     }
     /* packed as the left factor of rank m: [group][l][8] */
-    float *const left = e->l->left;
+    float *const left = e->l->product.left;
 #pragma omp parallel for schedule(static) num_threads(frg_threads(e->l->ctx)) if (groups > 4)
     for (int64_t g = 0; g < groups; g++) {
         for (int64_t r = 0; r < m; r++) {
@@ -129,11 +129,13 @@ static frg_status open_exact(exact_state *e)
     int32_t *nodes = NULL;
     frg_status status = FRG_OK;
     const int64_t most = n > m ? n : m;
-    DROP(ctx, &l->left);
-    DROP(ctx, &l->right);
-    l->packed = FRGI_AS_FLOATS;
-    TRY_TO(done, NEW(ctx, &l->left, frgi_mul((size_t)s->rows, (size_t)m), "exact linearisation"));
-    TRY_TO(done, NEW(ctx, &l->right, frgi_mul((size_t)s->ld, (size_t)m), "exact linearisation"));
+    DROP(ctx, &l->product.left);
+    DROP(ctx, &l->product.right);
+    l->product.packed = FRGI_AS_FLOATS;
+    TRY_TO(done,
+           NEW(ctx, &l->product.left, frgi_mul((size_t)s->rows, (size_t)m), "exact linearisation"));
+    TRY_TO(done,
+           NEW(ctx, &l->product.right, frgi_mul((size_t)s->ld, (size_t)m), "exact linearisation"));
     TRY_TO(done, NEW(ctx, &e->plan, frgi_mul((size_t)n, (size_t)m), "a plan"));
     TRY_TO(done, NEW(ctx, &e->packed, frgi_mul((size_t)s->rows, (size_t)n), "exact linearisation"));
     TRY_TO(done, NEW(ctx, &e->p_right, frgi_mul((size_t)s->ld, (size_t)n), "exact linearisation"));
@@ -150,11 +152,12 @@ static frg_status open_exact(exact_state *e)
     TRY_TO(done, frgi_distances_rows(l->x, nodes, n, all, n));
     ops->pack(all, n, n, n, FRGI_GROUP, 1, e->packed, 0, s->rows / FRGI_GROUP);
     TRY_TO(done, frgi_distances_rows(l->y, nodes, m, all, m));
-    ops->pack(all, m, m, m, FRGI_PANEL, 1, l->right, 0, s->ld / FRGI_PANEL);
-    l->rank = m;
+    ops->pack(all, m, m, m, FRGI_PANEL, 1, l->product.right, 0, s->ld / FRGI_PANEL);
+    l->product.rank = m;
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < m; j++) {
-            e->plan[i * m + j] = l->start ? l->start[i * m + j] : (float)(l->a[i] * l->b[j]);
+            e->plan[i * m + j] =
+                l->initial.plan ? l->initial.plan[i * m + j] : (float)(l->a[i] * l->b[j]);
         }
     }
 done:
@@ -229,22 +232,25 @@ static frg_status open_landmark(exact_state *e)
     TRY(landmark_side(ctx, l->y, &e->u_y, &e->v_y, &e->wide_y));
     TRY(NEW0(ctx, &e->core, e->wide_x * e->wide_y, "landmark factors"));
     TRY(NEW0(ctx, &e->image, frgi_mul((size_t)s->n, (size_t)e->wide_y), "landmark factors"));
-    DROP(ctx, &l->left);
-    DROP(ctx, &l->right);
-    l->packed = FRGI_AS_FLOATS;
-    TRY(NEW0(ctx, &l->left, frgi_mul((size_t)s->rows, (size_t)e->wide_y), "landmark factors"));
-    TRY(NEW0(ctx, &l->right, frgi_mul((size_t)s->ld, (size_t)e->wide_y), "landmark factors"));
-    l->rank = e->wide_y;
+    DROP(ctx, &l->product.left);
+    DROP(ctx, &l->product.right);
+    l->product.packed = FRGI_AS_FLOATS;
+    TRY(NEW0(ctx, &l->product.left, frgi_mul((size_t)s->rows, (size_t)e->wide_y),
+             "landmark factors"));
+    TRY(NEW0(ctx, &l->product.right, frgi_mul((size_t)s->ld, (size_t)e->wide_y),
+             "landmark factors"));
+    l->product.rank = e->wide_y;
     for (int64_t j = 0; j < s->m; j++) {
         for (int64_t c = 0; c < e->wide_y; c++) {
-            l->right[(j / FRGI_PANEL * l->rank + c) * FRGI_PANEL + j % FRGI_PANEL] =
+            l->product.right[(j / FRGI_PANEL * l->product.rank + c) * FRGI_PANEL + j % FRGI_PANEL] =
                 (float)e->u_y[j * e->wide_y + c];
         }
     }
     /* P = a b': its image is a (b' V_y) */
     for (int64_t i = 0; i < s->n; i++) {
         for (int64_t j = 0; j < s->m; j++) {
-            const double p = l->start ? (double)l->start[i * s->m + j] : l->a[i] * l->b[j];
+            const double p =
+                l->initial.plan ? (double)l->initial.plan[i * s->m + j] : l->a[i] * l->b[j];
             for (int64_t c = 0; c < e->wide_y; c++) {
                 e->image[i * e->wide_y + c] += p * e->v_y[j * e->wide_y + c];
             }
@@ -263,7 +269,7 @@ static void landmark_left(const exact_state *e)
             for (int64_t c = 0; c < e->wide_x; c++) {
                 sum += e->u_x[i * e->wide_x + c] * e->core[c * e->wide_y + b];
             }
-            l->left[(i / FRGI_GROUP * l->rank + b) * FRGI_GROUP + i % FRGI_GROUP] =
+            l->product.left[(i / FRGI_GROUP * l->product.rank + b) * FRGI_GROUP + i % FRGI_GROUP] =
                 (float)(2 * sum);
         }
     }
@@ -290,9 +296,9 @@ static frg_status one_step(exact_state *e, bool landmark)
     if (landmark) {
         frgi_transport_rows(&l->t, 0, l->x->n, 64, image_row, e);
         fold_core(e, l->o->damping);
-        e->change = l->change;
+        e->change = l->stopping.change;
         e->norm = 1;
-        e->converged = l->change < SETTLED_FAR;
+        e->converged = l->stopping.change < SETTLED_FAR;
     } else {
         frgi_transport_rows(&l->t, 0, l->x->n, 64, average_row, e);
         double square = 0, whole = 0;
@@ -330,12 +336,12 @@ static frg_status loop(exact_state *e, bool landmark, frg_gw_reason *reason, int
     const bool anneals = o->anneal != FRG_GW_ANNEAL_NONE;
     int64_t t = 0;
     *reason = FRG_GW_MAX_ITER;
-    l->phase = FRGI_EXACT;
-    l->turn = 0;
-    l->n_own = 1;
-    l->own[0] =
-        landmark ? (frgi_part){"core", e->core, (size_t)(e->wide_x * e->wide_y) * sizeof *e->core}
-                 : (frgi_part){"plan", e->plan, (size_t)(l->x->n * l->y->n) * sizeof *e->plan};
+    l->saved.phase = FRGI_EXACT;
+    l->saved.turn = 0;
+    l->saved.n_own = 1;
+    l->saved.own[0] =
+        landmark ? (frgi_array){"core", e->core, (size_t)(e->wide_x * e->wide_y) * sizeof *e->core}
+                 : (frgi_array){"plan", e->plan, (size_t)(l->x->n * l->y->n) * sizeof *e->plan};
     TRY(frgi_state_enter(l, o->max_iter, &t));
     for (; t < o->max_iter; t++) {
         TRY(frgi_state_point(l, t));
@@ -355,7 +361,8 @@ static frg_status loop(exact_state *e, bool landmark, frg_gw_reason *reason, int
             *reason = FRG_GW_CONVERGED_CHANGE;
             break;
         }
-        if (may_end && o->tol > 0 && frgi_floor_reached(&l->floor, e->change, noise_of(e))) {
+        if (may_end && o->tol > 0 &&
+            frgi_floor_reached(&l->stopping.floor, e->change, noise_of(e))) {
             *reason = FRG_GW_ROUNDING_FLOOR;
             break;
         }
@@ -375,7 +382,7 @@ frg_status frgi_exact_loop(frgi_level *l, bool landmark, frg_gw_reason *reason, 
     if (status >= 0) {
         status = loop(&e, landmark, reason, steps);
     }
-    l->n_own = 0;
+    l->saved.n_own = 0;
     DROP(ctx, &e.plan);
     DROP(ctx, &e.packed);
     DROP(ctx, &e.p_right);

@@ -170,7 +170,7 @@ enum { STRIP = 2 };
 #endif
 
 /** Four rows of c and STRIP vectors of columns stay in registers over all steps k. */
-INLINE void tile_strip(float *c, const float *a, const float *b, int64_t ld)
+INLINE void tile_panel(float *c, const float *a, const float *b, int64_t ld)
 {
     lanes sum[4][STRIP];
     for (int i = 0; i < 4; i++) {
@@ -198,7 +198,7 @@ static void tile(float *c, const float *a, const float *b, int64_t ld, bool in_o
     if (!in_order) {
         for (int i = 0; i < FRGI_TILE; i += 4) {
             for (int j = 0; j < FRGI_TILE; j += STRIP * FLOATS) {
-                tile_strip(c + i * ld + j, a + i * ld, b + j, ld);
+                tile_panel(c + i * ld + j, a + i * ld, b + j, ld);
             }
         }
         return;

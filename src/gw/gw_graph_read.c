@@ -18,7 +18,7 @@ typedef struct {
     int64_t line; /* counted from 1 */
     const frgi_decimal *decimal;
     frgi_edge *edges;
-    int64_t count, room;
+    int64_t count, capacity;
 } parser;
 
 typedef struct {
@@ -105,10 +105,10 @@ static frg_status length_of(const parser *p, const word *w, float *out)
 
 static frg_status add_edge(parser *p, int64_t from, int64_t to, float length)
 {
-    if (p->count == p->room) {
-        const int64_t room = p->room ? 2 * p->room : 1024;
-        TRY(GROW(p->ctx, &p->edges, room, "edges of a file"));
-        p->room = room;
+    if (p->count == p->capacity) {
+        const int64_t capacity = p->capacity ? 2 * p->capacity : 1024;
+        TRY(GROW(p->ctx, &p->edges, capacity, "edges of a file"));
+        p->capacity = capacity;
     }
     p->edges[p->count++] = (frgi_edge){(int32_t)from, (int32_t)to, length};
     return FRG_OK;

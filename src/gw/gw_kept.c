@@ -21,38 +21,42 @@ frg_status frgi_kept_open(frgi_level *l)
 {
     const int64_t n = l->x->n, m = l->y->n;
     if (l->o->store_plan) {
-        TRY(NEW0(l->ctx, &l->plan, frgi_mul((size_t)n, (size_t)m), "the averaged plan"));
-        TRY(NEW0(l->ctx, &l->plan_rows, 2 * n, "the averaged plan"));
-        l->own[l->n_own++] = (frgi_part){"plan", l->plan, (size_t)(n * m) * sizeof *l->plan};
+        TRY(NEW0(l->ctx, &l->kept.plan, frgi_mul((size_t)n, (size_t)m), "the averaged plan"));
+        TRY(NEW0(l->ctx, &l->kept.rows, 2 * n, "the averaged plan"));
+        l->saved.own[l->saved.n_own++] =
+            (frgi_array){"plan", l->kept.plan, (size_t)(n * m) * sizeof *l->kept.plan};
     }
     if (l->o->diag_exact && !frgi_is_balanced(l->o)) {
-        TRY(NEW(l->ctx, &l->sums, n + m, "marginals of the plan"));
-        TRY(NEW(l->ctx, &l->squares, n + m, "marginals of the plan"));
-        l->own[l->n_own++] = (frgi_part){"sums", l->sums, (size_t)(n + m) * sizeof *l->sums};
+        TRY(NEW(l->ctx, &l->kept.sums, n + m, "marginals of the plan"));
+        TRY(NEW(l->ctx, &l->kept.squares, n + m, "marginals of the plan"));
+        l->saved.own[l->saved.n_own++] =
+            (frgi_array){"sums", l->kept.sums, (size_t)(n + m) * sizeof *l->kept.sums};
     }
     return FRG_OK;
 }
 
 void frgi_kept_close(frgi_level *l)
 {
-    DROP(l->ctx, &l->plan);
-    DROP(l->ctx, &l->plan_rows);
-    DROP(l->ctx, &l->sums);
-    DROP(l->ctx, &l->squares);
+    DROP(l->ctx, &l->kept.plan);
+    DROP(l->ctx, &l->kept.rows);
+    DROP(l->ctx, &l->kept.sums);
+    DROP(l->ctx, &l->kept.squares);
 }
 
 void frgi_kept_reset(frgi_level *l, bool known)
 {
     const int64_t n = l->x->n, m = l->y->n;
-    for (int64_t i = 0; l->plan && i < n; i++) {
-        float *const row = l->plan + i * m;
+    for (int64_t i = 0; l->kept.plan && i < n; i++) {
+        float *const row = l->kept.plan + i * m;
         for (int64_t j = 0; j < m; j++) {
-            row[j] = !known ? 0 : l->start ? l->start[i * m + j] : (float)(l->a[i] * l->b[j]);
+            row[j] = !known            ? 0
+                     : l->initial.plan ? l->initial.plan[i * m + j]
+                                       : (float)(l->a[i] * l->b[j]);
         }
     }
-    if (l->sums) {
-        memcpy(l->sums, l->a, (size_t)n * sizeof *l->a);
-        memcpy(l->sums + n, l->b, (size_t)m * sizeof *l->b);
+    if (l->kept.sums) {
+        memcpy(l->kept.sums, l->a, (size_t)n * sizeof *l->a);
+        memcpy(l->kept.sums + n, l->b, (size_t)m * sizeof *l->b);
     }
 }
 
@@ -67,7 +71,7 @@ static void fold_row(void *user, int64_t i, const double *row, int64_t chunk)
 {
     const fold *const f = user;
     const int64_t n = f->l->x->n, m = f->l->y->n;
-    float *const to = f->l->plan + i * m;
+    float *const to = f->l->kept.plan + i * m;
     double square = 0, sum = 0;
     (void)chunk;
     for (int64_t j = 0; j < m; j++) {
@@ -76,8 +80,8 @@ static void fold_row(void *user, int64_t i, const double *row, int64_t chunk)
         to[j] = (float)((double)to[j] + gap);
         sum += (double)to[j];
     }
-    f->l->plan_rows[i] = sum;
-    f->l->plan_rows[n + i] = square;
+    f->l->kept.rows[i] = sum;
+    f->l->kept.rows[n + i] = square;
 }
 
 /** Of a plan that nothing is known of the new one is taken whole. */
@@ -86,25 +90,25 @@ static void fold_plan(frgi_level *l)
     const int64_t n = l->x->n, count = n * l->y->n;
     bool known = false;
     for (int64_t at = 0; at < count && !known; at++) {
-        known = l->plan[at] > 0;
+        known = l->kept.plan[at] > 0;
     }
     fold f = {l, known ? l->o->damping : 1};
     frgi_transport_rows(&l->t, 0, n, KEPT_CHUNKS, fold_row, &f);
     double square = 0;
     for (int64_t i = 0; i < n; i++) {
-        square += l->plan_rows[n + i];
+        square += l->kept.rows[n + i];
     }
-    l->change = known ? sqrt(square) : (double)INFINITY;
+    l->stopping.change = known ? sqrt(square) : (double)INFINITY;
 }
 
 void frgi_kept_rows(const frgi_level *l, const int64_t *first, frgi_row_visitor visit, void *user)
 {
     const int64_t n = l->x->n, m = l->y->n;
-    double *const row = l->row; /* rows + ld */
+    double *const row = l->product.row; /* rows + ld */
     for (int64_t i = 0; i < n; i++) {
         if (first[i] < first[i + 1]) {
             for (int64_t j = 0; j < m; j++) {
-                row[j] = (double)l->plan[i * m + j];
+                row[j] = (double)l->kept.plan[i * m + j];
             }
             visit(user, i, row, 0);
         }
@@ -118,22 +122,22 @@ static void fold_sums(frgi_level *l)
     const frgi_sweep *const s = &l->t.s;
     const double alpha = l->o->damping;
     for (int64_t i = 0; i < s->n; i++) {
-        l->sums[i] += alpha * (s->mass[i] - l->sums[i]);
+        l->kept.sums[i] += alpha * (s->mass[i] - l->kept.sums[i]);
     }
     for (int64_t j = 0; j < s->m; j++) {
         /* of partial columns the dummy row had 2^(dummy_f + G) with the G before the step to b */
         const double others =
             s->dummy.b > 0 && s->to.b[j] > 0 ? exp2(s->dummy.f + s->G[j] - s->to.log_b[j]) : 0;
-        l->sums[s->n + j] += alpha * (s->col[j] * (1 - others) - l->sums[s->n + j]);
+        l->kept.sums[s->n + j] += alpha * (s->col[j] * (1 - others) - l->kept.sums[s->n + j]);
     }
 }
 
 void frgi_kept_fold(frgi_level *l)
 {
-    if (l->plan) {
+    if (l->kept.plan) {
         fold_plan(l);
     }
-    if (l->sums) {
+    if (l->kept.sums) {
         fold_sums(l);
     }
 }
@@ -147,14 +151,14 @@ frg_status frgi_kept_terms(frgi_level *l, double scale)
     } sides[] = {{l->x, s->n, 0, 0}, {l->y, s->m, s->n, s->rows}};
     for (int side = 0; side < 2; side++) {
         const int64_t n = sides[side].n;
-        const double *const weights = l->sums + sides[side].from;
-        double *const squares = l->squares + sides[side].from, total = 0;
+        const double *const weights = l->kept.sums + sides[side].from;
+        double *const squares = l->kept.squares + sides[side].from, total = 0;
         TRY(frgi_distances_squares(sides[side].d, weights, squares));
         for (int64_t i = 0; i < n; i++) {
             total += weights[i];
         }
         for (int64_t i = 0; i < n && total > 0; i++) {
-            l->terms[sides[side].to + i] = (float)(scale * squares[i] / total);
+            l->product.terms[sides[side].to + i] = (float)(scale * squares[i] / total);
         }
     }
     return FRG_OK;

@@ -14,7 +14,7 @@
 
 #include "core/host_alone.h"
 #include "gw/gw_graph.h"
-#include "gw/gw_parts.h"
+#include "gw/gw_tasks.h"
 
 enum { ROWS = 64 }; /* a thread takes so many points at a time */
 
@@ -89,13 +89,13 @@ static void outside_rows(const frgi_graph_ops *ops, search_state *s, int64_t fir
 static frg_status search_rows(frg_context *ctx, search_state *s, row_search search)
 {
     const frgi_graph_ops *const ops = frgi_graph_ops_of(ctx);
-    const int64_t parts = (s->n + ROWS - 1) / ROWS;
-    gw_parts done = {.status = FRG_OK};
-#pragma omp parallel for schedule(dynamic, 1) num_threads(frg_threads(ctx)) if (parts > 1)
-    for (int64_t p = 0; p < parts; p++) {
-        if (gw_parts_go_on(&done)) {
+    const int64_t tasks = (s->n + ROWS - 1) / ROWS;
+    gw_tasks done = {.status = FRG_OK};
+#pragma omp parallel for schedule(dynamic, 1) num_threads(frg_threads(ctx)) if (tasks > 1)
+    for (int64_t p = 0; p < tasks; p++) {
+        if (gw_tasks_go_on(&done)) {
             search(ops, s, p * ROWS, (p + 1) * ROWS < s->n ? (p + 1) * ROWS : s->n);
-            gw_parts_count(&done, ctx, "neighbours", 1, parts);
+            gw_tasks_count(&done, ctx, "neighbours", 1, tasks);
         }
     }
     return (frg_status)done.status;

@@ -63,7 +63,7 @@ bool frgi_is_balanced(const frg_gw_opts *o)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-int64_t frgi_room_of(const frg_gw_opts *o, int64_t count)
+int64_t frgi_drawn_of(const frg_gw_opts *o, int64_t count)
 {
     return (int64_t)ceil((double)count * fmin(1 / o->damping, 4)) + 8;
 }
@@ -82,15 +82,15 @@ static frg_status open_means(frgi_level *l)
     if (!sampled || !frgi_is_balanced(o) || o->scale == FRG_GW_SCALE_BATCH_MAX) {
         return FRG_OK;
     }
-    TRY(NEW(l->ctx, &l->means, l->x->n + l->y->n, "means of distances"));
+    TRY(NEW(l->ctx, &l->product.means, l->x->n + l->y->n, "means of distances"));
     const int64_t most_x = l->x->kind == FRGI_DENSE ? l->x->n : MEAN_POINTS,
                   most_y = l->y->kind == FRGI_DENSE ? l->y->n : MEAN_POINTS;
-    TRY(frgi_distances_means(l->x, l->a, most_x, l->means));
-    return frgi_distances_means(l->y, l->b, most_y, l->means + l->x->n);
+    TRY(frgi_distances_means(l->x, l->a, most_x, l->product.means));
+    return frgi_distances_means(l->y, l->b, most_y, l->product.means + l->x->n);
 }
 
 /** Floats in a factor, however it is packed. */
-static size_t room_of_factor(int64_t points, int64_t rank)
+static size_t floats_of_factor(int64_t points, int64_t rank)
 {
     const size_t floats = frgi_mul((size_t)rank, (size_t)points),
                  tiles = frgi_tiles_bytes(points, rank) / sizeof(float);
@@ -114,24 +114,27 @@ frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o
                                 .mass = o->mass};
     TRY(frgi_transport_open(&l->t, ctx, x->n, y->n, storage, &how));
     const frgi_sweep *const s = &l->t.s;
-    l->count = o->anchors;
-    l->count_most = may_widen ? FRGI_WIDE * o->anchors : o->anchors;
-    l->room = frgi_room_of(o, l->count);
-    const int64_t room = frgi_room_of(o, l->count_most);
+    l->sampled.count = o->anchors;
+    l->sampled.count_most = may_widen ? FRGI_WIDE * o->anchors : o->anchors;
+    l->sampled.drawn = frgi_drawn_of(o, l->sampled.count);
+    const int64_t room = frgi_drawn_of(o, l->sampled.count_most);
     TRY(open_means(l));
-    l->rank = l->count_most > FRGI_QUANTILES ? l->count_most : FRGI_QUANTILES;
-    TRY(NEW(ctx, &l->anchors, room, "anchors"));
-    TRY(NEW(ctx, &l->nodes, room, "anchors"));
-    for (int q = 0; q < FRGI_AGES; q++) {
-        TRY(NEW0(ctx, &l->ages[q], room, "anchors"));
+    l->product.rank =
+        l->sampled.count_most > FRGI_QUANTILES ? l->sampled.count_most : FRGI_QUANTILES;
+    TRY(NEW(ctx, &l->sampled.now, room, "anchors"));
+    TRY(NEW(ctx, &l->sampled.nodes, room, "anchors"));
+    for (int q = 0; q < FRGI_LAGS; q++) {
+        TRY(NEW0(ctx, &l->sampled.lagged[q], room, "anchors"));
     }
-    TRY(NEW(ctx, &l->rows_x, frgi_mul((size_t)l->rank, (size_t)x->n), "anchor distances"));
-    TRY(NEW(ctx, &l->rows_y, frgi_mul((size_t)l->rank, (size_t)y->n), "anchor distances"));
-    TRY(NEW(ctx, &l->left, room_of_factor(s->rows, l->rank), "anchor distances"));
-    TRY(NEW(ctx, &l->right, room_of_factor(s->ld, l->rank), "anchor distances"));
-    TRY(NEW0(ctx, &l->row, s->rows + s->ld, "row and column terms"));
-    TRY(NEW0(ctx, &l->g_before, s->ld, "potentials"));
-    TRY(NEW0(ctx, &l->terms, s->rows + s->ld, "row and column terms"));
+    TRY(NEW(ctx, &l->product.rows_x, frgi_mul((size_t)l->product.rank, (size_t)x->n),
+            "anchor distances"));
+    TRY(NEW(ctx, &l->product.rows_y, frgi_mul((size_t)l->product.rank, (size_t)y->n),
+            "anchor distances"));
+    TRY(NEW(ctx, &l->product.left, floats_of_factor(s->rows, l->product.rank), "anchor distances"));
+    TRY(NEW(ctx, &l->product.right, floats_of_factor(s->ld, l->product.rank), "anchor distances"));
+    TRY(NEW0(ctx, &l->product.row, s->rows + s->ld, "row and column terms"));
+    TRY(NEW0(ctx, &l->stopping.g_before, s->ld, "potentials"));
+    TRY(NEW0(ctx, &l->product.terms, s->rows + s->ld, "row and column terms"));
     return frgi_kept_open(l);
 }
 
@@ -141,19 +144,19 @@ void frgi_level_close(frgi_level *l)
         return;
     }
     frgi_transport_close(&l->t);
-    DROP(l->ctx, &l->anchors);
-    DROP(l->ctx, &l->nodes);
-    DROP(l->ctx, &l->means);
-    for (int q = 0; q < FRGI_AGES; q++) {
-        DROP(l->ctx, &l->ages[q]);
+    DROP(l->ctx, &l->sampled.now);
+    DROP(l->ctx, &l->sampled.nodes);
+    DROP(l->ctx, &l->product.means);
+    for (int q = 0; q < FRGI_LAGS; q++) {
+        DROP(l->ctx, &l->sampled.lagged[q]);
     }
-    DROP(l->ctx, &l->rows_x);
-    DROP(l->ctx, &l->rows_y);
-    DROP(l->ctx, &l->left);
-    DROP(l->ctx, &l->right);
-    DROP(l->ctx, &l->row);
-    DROP(l->ctx, &l->g_before);
-    DROP(l->ctx, &l->terms);
+    DROP(l->ctx, &l->product.rows_x);
+    DROP(l->ctx, &l->product.rows_y);
+    DROP(l->ctx, &l->product.left);
+    DROP(l->ctx, &l->product.right);
+    DROP(l->ctx, &l->product.row);
+    DROP(l->ctx, &l->stopping.g_before);
+    DROP(l->ctx, &l->product.terms);
     frgi_kept_close(l);
     frgi_level_forget(l, FRGI_STARTS_HELD);
 }
@@ -164,10 +167,10 @@ void frgi_level_potentials(frgi_level *l)
     const double k = FRGI_LOG2_E / l->epsilon;
     frgi_transport_restart(&l->t);
     for (int64_t j = 0; j < s->ld; j++) {
-        s->G[j] = l->start_g && j < s->m ? k * l->start_g[j] : 0;
+        s->G[j] = l->initial.g && j < s->m ? k * l->initial.g[j] : 0;
     }
     for (int64_t i = 0; i < s->n; i++) {
-        s->F[i] = l->start_f && s->to.a[i] > 0 ? k * l->start_f[i] : s->to.log_a[i];
+        s->F[i] = l->initial.f && s->to.a[i] > 0 ? k * l->initial.f[i] : s->to.log_a[i];
         s->mass[i] = s->to.a[i];
     }
     l->t.k = 0; /* whatever epsilon was */
@@ -178,28 +181,28 @@ frg_status frgi_level_reset(frgi_level *l, uint64_t run)
 {
     l->run = run;
     l->step = 0;
-    l->n_ages = 1;
-    l->best = (double)INFINITY;
-    l->ema = (double)NAN;
-    l->bad = l->stale = 0;
-    l->floor = frgi_floor_begin();
-    l->averaged = 0;
-    l->smooth_from = FRGI_SMOOTH_FROM;
-    l->count = l->o->anchors;
-    l->room = frgi_room_of(l->o, l->count);
+    l->sampled.n_lagged = 1;
+    l->stopping.best = (double)INFINITY;
+    l->stopping.ema = (double)NAN;
+    l->stopping.bad = l->stopping.stale = 0;
+    l->stopping.floor = frgi_floor_begin();
+    l->average.steps = 0;
+    l->average.from = FRGI_SMOOTH_FROM;
+    l->sampled.count = l->o->anchors;
+    l->sampled.drawn = frgi_drawn_of(l->o, l->sampled.count);
     l->epsilon = frgi_epsilon_start(l->o);
     frgi_level_potentials(l);
     frgi_kept_reset(l, true);
-    l->age_count[0] = l->room;
-    l->age_used[0] = 0;
-    frgi_draw_product(l, l->room, STREAM_START, l->ages[0]);
+    l->sampled.lagged_count[0] = l->sampled.drawn;
+    l->sampled.lagged_used[0] = 0;
+    frgi_draw_product(l, l->sampled.drawn, STREAM_START, l->sampled.lagged[0]);
     return FRG_OK;
 }
 
 void frgi_level_widen(frgi_level *l)
 {
-    l->count = l->count_most;
-    l->room = frgi_room_of(l->o, l->count);
+    l->sampled.count = l->sampled.count_most;
+    l->sampled.drawn = frgi_drawn_of(l->o, l->sampled.count);
 }
 
 /* ---- several starts -------------------------------------------------------------------------- */
@@ -223,17 +226,17 @@ frg_status frgi_start_open(const frgi_level *l, frgi_start *s)
 {
     TRY(NEW(l->ctx, &s->F, l->t.s.n, "starts"));
     TRY(NEW(l->ctx, &s->G, l->t.s.m, "starts"));
-    return NEW0(l->ctx, &s->pairs, frgi_room_of(l->o, l->count_most), "starts");
+    return NEW0(l->ctx, &s->pairs, frgi_drawn_of(l->o, l->sampled.count_most), "starts");
 }
 
 void frgi_start_fill(const frgi_level *l, frgi_start *s)
 {
     memcpy(s->F, l->t.s.F, (size_t)l->t.s.n * sizeof *s->F);
     memcpy(s->G, l->t.s.G, (size_t)l->t.s.m * sizeof *s->G);
-    memcpy(s->pairs, l->ages[0], (size_t)l->room * sizeof *s->pairs);
+    memcpy(s->pairs, l->sampled.lagged[0], (size_t)l->sampled.drawn * sizeof *s->pairs);
     s->run = l->run;
     s->epsilon = l->epsilon;
-    s->room = l->room;
+    s->drawn = l->sampled.drawn;
 }
 
 /** What l is now; *out is left alone where it fails. */
@@ -289,10 +292,10 @@ void frgi_level_recall(frgi_level *l, const frgi_start *from)
     memcpy(l->t.s.F, from->F, (size_t)l->t.s.n * sizeof *from->F);
     memcpy(l->t.s.G, from->G, (size_t)l->t.s.m * sizeof *from->G);
     frgi_transport_set_dummy(&l->t);
-    memcpy(l->ages[0], from->pairs, (size_t)from->room * sizeof *from->pairs);
-    l->n_ages = 1;
-    l->age_used[0] = 0;
-    l->age_count[0] = from->room;
+    memcpy(l->sampled.lagged[0], from->pairs, (size_t)from->drawn * sizeof *from->pairs);
+    l->sampled.n_lagged = 1;
+    l->sampled.lagged_used[0] = 0;
+    l->sampled.lagged_count[0] = from->drawn;
     frgi_kept_reset(l, false);
 }
 
@@ -323,30 +326,31 @@ static frgi_packed way_to_pack(const frgi_level *l, int64_t R, double most_x, do
 }
 
 /** A thread's part of the factors. */
-static void pack_part(frgi_level *l, int64_t R, float most_x, float most_y, int part, int parts)
+static void pack_share(frgi_level *l, int64_t R, float most_x, float most_y, int part, int parts)
 {
     const frgi_build_ops *const ops = frgi_build_ops_of(l->ctx);
     const frgi_sweep *const s = &l->t.s;
-    const bool tiles = l->packed == FRGI_AS_TILES;
+    const bool tiles = l->product.packed == FRGI_AS_TILES;
     const int64_t groups =
         tiles ? (s->rows + FRGI_BLOCK_ROWS - 1) / FRGI_BLOCK_ROWS : s->rows / FRGI_GROUP;
     const int64_t panels = s->ld / (tiles ? FRGI_BLOCK_ROWS : FRGI_PANEL);
     const int64_t g0 = part * groups / parts, g1 = (part + 1) * groups / parts;
     const int64_t p0 = part * panels / parts, p1 = (part + 1) * panels / parts;
-    switch (l->packed) {
+    switch (l->product.packed) {
     case FRGI_AS_TILES:
-        frgi_tiles_pack_left(l->rows_x, s->n, R, 1 / most_x, l->left, g0, g1);
-        frgi_tiles_pack_right(l->rows_y, s->m, R, 1 / most_y, l->right, p0, p1);
+        frgi_tiles_pack_left(l->product.rows_x, s->n, R, 1 / most_x, l->product.left, g0, g1);
+        frgi_tiles_pack_right(l->product.rows_y, s->m, R, 1 / most_y, l->product.right, p0, p1);
         break;
     case FRGI_AS_WHOLE:
-        ops->pack_pairs(l->rows_x, s->n, R, s->n, FRGI_GROUP, most_x / FRGI_WHOLE,
-                        (int32_t *)(void *)l->left, g0, g1);
-        ops->pack_pairs(l->rows_y, s->m, R, s->m, FRGI_PANEL, most_y / FRGI_WHOLE,
-                        (int32_t *)(void *)l->right, p0, p1);
+        ops->pack_pairs(l->product.rows_x, s->n, R, s->n, FRGI_GROUP, most_x / FRGI_WHOLE,
+                        (int32_t *)(void *)l->product.left, g0, g1);
+        ops->pack_pairs(l->product.rows_y, s->m, R, s->m, FRGI_PANEL, most_y / FRGI_WHOLE,
+                        (int32_t *)(void *)l->product.right, p0, p1);
         break;
     case FRGI_AS_FLOATS:
-        ops->pack(l->rows_x, s->n, R, s->n, FRGI_GROUP, 2 / (float)R, l->left, g0, g1);
-        ops->pack(l->rows_y, s->m, R, s->m, FRGI_PANEL, 1, l->right, p0, p1);
+        ops->pack(l->product.rows_x, s->n, R, s->n, FRGI_GROUP, 2 / (float)R, l->product.left, g0,
+                  g1);
+        ops->pack(l->product.rows_y, s->m, R, s->m, FRGI_PANEL, 1, l->product.right, p0, p1);
     }
 }
 
@@ -354,19 +358,19 @@ void frgi_level_pack(frgi_level *l, int64_t R)
 {
     const frgi_build_ops *const ops = frgi_build_ops_of(l->ctx);
     const int threads = frg_threads(l->ctx);
-    const float most_x = ops->largest(l->rows_x, R * l->t.s.n),
-                most_y = ops->largest(l->rows_y, R * l->t.s.m);
+    const float most_x = ops->largest(l->product.rows_x, R * l->t.s.n),
+                most_y = ops->largest(l->product.rows_y, R * l->t.s.m);
     const float scale = 2 / (float)R, whole = FRGI_WHOLE;
-    l->packed = way_to_pack(l, R, (double)most_x, (double)most_y);
+    l->product.packed = way_to_pack(l, R, (double)most_x, (double)most_y);
     const float units[] = {[FRGI_AS_FLOATS] = 1,
                            [FRGI_AS_WHOLE] = scale * (most_x / whole) * (most_y / whole),
                            [FRGI_AS_TILES] = scale * most_x * most_y};
-    l->unit = units[l->packed];
-    l->rank = R;
+    l->product.scale = units[l->product.packed];
+    l->product.rank = R;
 #pragma omp parallel for schedule(static)                                                          \
     num_threads(threads) if ((double)R * (double)l->t.s.ld > 1e5)
     for (int part = 0; part < threads; part++) {
-        pack_part(l, R, most_x, most_y, part, threads);
+        pack_share(l, R, most_x, most_y, part, threads);
     }
 }
 
@@ -374,39 +378,43 @@ frg_status frgi_level_gather(frgi_level *l)
 {
     const frgi_build_ops *const ops = frgi_build_ops_of(l->ctx);
     frgi_sweep *const s = &l->t.s;
-    const int64_t R = l->count;
-    frgi_take_anchors(l);
+    const int64_t R = l->sampled.count;
+    frgi_take_samples(l);
     for (int64_t r = 0; r < R; r++) {
-        l->nodes[r] = l->anchors[r].i;
+        l->sampled.nodes[r] = l->sampled.now[r].i;
     }
-    const float *const means_y = l->means ? l->means + s->n : NULL;
-    TRY(frgi_distances_centred(l->x, l->nodes, R, l->means, l->rows_x, s->n));
+    const float *const means_y = l->product.means ? l->product.means + s->n : NULL;
+    TRY(frgi_distances_centred(l->x, l->sampled.nodes, R, l->product.means, l->product.rows_x,
+                               s->n));
     for (int64_t r = 0; r < R; r++) {
-        l->nodes[r] = l->anchors[r].j;
+        l->sampled.nodes[r] = l->sampled.now[r].j;
     }
-    TRY(frgi_distances_centred(l->y, l->nodes, R, means_y, l->rows_y, s->m));
+    TRY(frgi_distances_centred(l->y, l->sampled.nodes, R, means_y, l->product.rows_y, s->m));
     if (l->o->scale == FRG_GW_SCALE_BATCH_MAX) {
-        divide_by_largest(ops, l->rows_x, R * s->n);
-        divide_by_largest(ops, l->rows_y, R * s->m);
+        divide_by_largest(ops, l->product.rows_x, R * s->n);
+        divide_by_largest(ops, l->product.rows_y, R * s->m);
     }
-    if (l->means) { /* balanced: no terms of their own, so the means lie where padding follows
+    if (l->product
+            .means) { /* balanced: no terms of their own, so the means lie where padding follows
                        them */
-        memcpy(l->terms, l->means, (size_t)s->n * sizeof *l->terms);
-        memcpy(l->terms + s->rows, means_y, (size_t)s->m * sizeof *l->terms);
+        memcpy(l->product.terms, l->product.means, (size_t)s->n * sizeof *l->product.terms);
+        memcpy(l->product.terms + s->rows, means_y, (size_t)s->m * sizeof *l->product.terms);
     }
     frgi_level_pack(l, R);
     const double unit = FRGI_LOG2_E / l->epsilon * (1 - l->o->linear_weight);
-    if (l->sums) {
+    if (l->kept.sums) {
         TRY(frgi_kept_terms(l, unit));
     } else if (!frgi_is_balanced(l->o)) {
         const float each = (float)unit / (float)R;
-        memset(l->terms, 0, (size_t)(s->rows + s->ld) * sizeof *l->terms);
+        memset(l->product.terms, 0, (size_t)(s->rows + s->ld) * sizeof *l->product.terms);
         for (int64_t r = 0; r < R; r++) {
             for (int64_t i = 0; i < s->n; i++) {
-                l->terms[i] += each * l->rows_x[r * s->n + i] * l->rows_x[r * s->n + i];
+                l->product.terms[i] +=
+                    each * l->product.rows_x[r * s->n + i] * l->product.rows_x[r * s->n + i];
             }
             for (int64_t j = 0; j < s->m; j++) {
-                l->terms[s->rows + j] += each * l->rows_y[r * s->m + j] * l->rows_y[r * s->m + j];
+                l->product.terms[s->rows + j] +=
+                    each * l->product.rows_y[r * s->m + j] * l->product.rows_y[r * s->m + j];
             }
         }
     }
@@ -420,7 +428,7 @@ static double change_of(const frgi_level *l)
     double low = (double)INFINITY, high = -(double)INFINITY;
     for (int64_t j = 0; j < s->m; j++) {
         if (s->to.b[j] > 0) {
-            const double d = s->G[j] - l->g_before[j];
+            const double d = s->G[j] - l->stopping.g_before[j];
             low = fmin(low, d);
             high = fmax(high, d);
         }
@@ -431,7 +439,7 @@ static double change_of(const frgi_level *l)
 bool frgi_level_averages(const frgi_level *l)
 {
     const double beta = l->o->lambda_ema_beta;
-    return l->smooths && beta > 0 && beta < 1 && l->step >= l->smooth_from;
+    return l->average.on && beta > 0 && beta < 1 && l->step >= l->average.from;
 }
 
 frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
@@ -442,26 +450,26 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
     const bool averages = frgi_level_averages(l);
     /* the noise of all steps at one epsilon averages out: a share of 2 / (k + 2), which trusts the
      * later plans more */
-    l->averaged = averages ? l->averaged + 1 : 0;
-    const double share = fmin(beta, 2 / (double)(l->averaged + 2));
+    l->average.steps = averages ? l->average.steps + 1 : 0;
+    const double share = fmin(beta, 2 / (double)(l->average.steps + 2));
     const bool plain = frgi_is_balanced(l->o);
-    l->factors = (frgi_factors){.rank = l->rank,
-                                .left = l->left,
-                                .right = l->right,
-                                .packed = l->packed,
-                                .unit = l->unit,
-                                .mean_row = l->means ? l->terms : NULL,
-                                .mean_column = l->means ? l->terms + s->rows : NULL,
+    l->factors = (frgi_factors){.rank = l->product.rank,
+                                .left = l->product.left,
+                                .right = l->product.right,
+                                .packed = l->product.packed,
+                                .scale = l->product.scale,
+                                .mean_row = l->product.means ? l->product.terms : NULL,
+                                .mean_column = l->product.means ? l->product.terms + s->rows : NULL,
                                 .k = (float)(FRGI_LOG2_E / l->epsilon),
-                                .row = plain ? NULL : l->terms,
-                                .column = plain ? NULL : l->terms + s->rows,
+                                .row = plain ? NULL : l->product.terms,
+                                .column = plain ? NULL : l->product.terms + s->rows,
                                 .past = averages ? l->t.kept : NULL,
                                 .keep = 1 - (float)share,
                                 .linear = l->linear,
                                 .theta = (float)l->o->linear_weight};
     frgi_transport_forget(&l->t);
     frgi_transport_renew(&l->t, l->epsilon, ops->build, &l->factors);
-    memcpy(l->g_before, s->G, (size_t)s->m * sizeof *s->G);
+    memcpy(l->stopping.g_before, s->G, (size_t)s->m * sizeof *s->G);
     l->t.accelerate = plain && tol > 0 && tol < CLOSE;
     const int64_t before = l->t.passes, most = passes + NEAR_PASSES;
     for (int64_t p = 0; p < passes; p++) {
@@ -486,7 +494,7 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
         l->t.accelerate = false;
     }
     l->inner += l->t.passes - before;
-    l->change = change_of(l);
+    l->stopping.change = change_of(l);
     return FRG_OK;
 }
 
@@ -564,7 +572,7 @@ frg_status frgi_level_step(frgi_level *l, int64_t passes, double tol)
     l->spent.inner += now - begin;
     begin = now;
     frgi_kept_fold(l);
-    TRY(frgi_keep_ages(l));
+    TRY(frgi_keep_lagged(l));
     l->spent.sample += frgi_seconds() - begin;
     l->step++;
     return FRG_OK;
@@ -579,37 +587,37 @@ int64_t frgi_patience(int64_t min_iter)
 
 bool frgi_level_falls(frgi_level *l, double cost, double error)
 {
-    l->ema = isnan(l->ema) ? cost : 0.8 * l->ema + 0.2 * cost;
+    l->stopping.ema = isnan(l->stopping.ema) ? cost : 0.8 * l->stopping.ema + 0.2 * cost;
     /* an average of weight 0.2 has a third of the standard error: less is no improvement */
-    const double least = fmax(0.005 * fmax(fabs(l->best), 1e-12), error / 3);
-    if (l->best - l->ema > least || isinf(l->best)) {
-        l->best = l->ema;
-        l->bad = l->stale = 0;
+    const double least = fmax(0.005 * fmax(fabs(l->stopping.best), 1e-12), error / 3);
+    if (l->stopping.best - l->stopping.ema > least || isinf(l->stopping.best)) {
+        l->stopping.best = l->stopping.ema;
+        l->stopping.bad = l->stopping.stale = 0;
         return true;
     }
-    l->bad += FRGI_CHECK_EVERY;
-    l->stale++;
+    l->stopping.bad += FRGI_CHECK_EVERY;
+    l->stopping.stale++;
     return false;
 }
 
 /** Annealing and the plateau test on a new held-out cost; true where the loop may end. */
-static bool judge(frgi_level *l, double cost, double error, double end, bool anneal,
-                  int64_t min_iter)
+static bool may_end(frgi_level *l, double cost, double error, double end, bool anneal,
+                    int64_t min_iter)
 {
     if (frgi_level_falls(l, cost, error)) {
         return false;
     }
     if (anneal && l->epsilon > end) {
-        if (l->stale >=
+        if (l->stopping.stale >=
             2) { /* three checks with the one that set the mark: a new level, a new mark */
             l->epsilon = fmax(end, l->epsilon * pow(10, -0.125));
-            l->best = (double)INFINITY;
-            l->ema = (double)NAN;
-            l->averaged = 0;
+            l->stopping.best = (double)INFINITY;
+            l->stopping.ema = (double)NAN;
+            l->average.steps = 0;
         }
         return false;
     }
-    return l->bad >= frgi_patience(min_iter);
+    return l->stopping.bad >= frgi_patience(min_iter);
 }
 
 frg_status frgi_level_beat(const frgi_level *l, const char *phase, int64_t done, int64_t most,
@@ -638,17 +646,18 @@ frg_status frgi_level_loop(frgi_level *l, int64_t max_iter, int64_t min_iter, bo
         if (anneal && o->anneal == FRG_GW_ANNEAL_ITER) {
             l->epsilon =
                 start * pow(end / start, (double)t / (double)(max_iter > 1 ? max_iter : 1));
-            l->averaged = 0;
+            l->average.steps = 0;
         }
         TRY(frgi_level_step(l, o->max_inner, o->marginal_tol));
         ++*steps;
         TRY(frgi_trace_add(l));
-        const frg_status beat = frgi_level_beat(l, "outer", t + 1, max_iter, l->ema, (double)NAN);
+        const frg_status beat =
+            frgi_level_beat(l, "outer", t + 1, max_iter, l->stopping.ema, (double)NAN);
         if (beat != FRG_OK) {
             *reason = FRG_GW_CANCELLED;
             return beat;
         }
-        if (t + 1 >= min_iter && l->change < o->tol && (!progress || l->epsilon <= end)) {
+        if (t + 1 >= min_iter && l->stopping.change < o->tol && (!progress || l->epsilon <= end)) {
             *reason = FRG_GW_CONVERGED_CHANGE;
             return FRG_OK;
         }
@@ -659,7 +668,7 @@ frg_status frgi_level_loop(frgi_level *l, int64_t max_iter, int64_t min_iter, bo
             TRY(frgi_cost_estimate(l, FRGI_CHECK_PAIRS, &cost, &error));
             frgi_trace_cost(l, cost, error);
             l->spent.sample += frgi_seconds() - begin;
-            if (judge(l, cost, error, end, progress, min_iter)) {
+            if (may_end(l, cost, error, end, progress, min_iter)) {
                 *reason = FRG_GW_CONVERGED_PLATEAU;
                 return FRG_OK;
             }

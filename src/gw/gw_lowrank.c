@@ -38,7 +38,7 @@ typedef struct {
     double *shift;        /* n */
     double *u;            /* n: of the rows of k */
     double *v, *sums;     /* r */
-} half;
+} side;
 
 typedef struct {
     frgi_level *l;
@@ -48,7 +48,7 @@ typedef struct {
     double *middle;              /* R x r */
     double *grad_q, *grad_w;     /* n x r, m x r */
     double *grad_h, *h_new, *hc; /* r; hc: correction of h >= h_min */
-    half x, y;
+    side x, y;
     double *best;   /* copy of the factors of the best start */
     double *before; /* of the last mirror step */
     double most;    /* the largest |derivative| */
@@ -65,7 +65,7 @@ static double uniform(const frgi_level *l, uint64_t stream, int64_t index)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static frg_status open_half(half *s, frg_context *ctx, int64_t n, int64_t r, const double *weight)
+static frg_status open_side(side *s, frg_context *ctx, int64_t n, int64_t r, const double *weight)
 {
     s->n = n;
     s->weight = weight;
@@ -77,7 +77,7 @@ static frg_status open_half(half *s, frg_context *ctx, int64_t n, int64_t r, con
     return NEW(ctx, &s->sums, r, "factors of a plan");
 }
 
-static void close_half(half *s, frg_context *ctx)
+static void close_side(side *s, frg_context *ctx)
 {
     DROP(ctx, &s->log_k);
     DROP(ctx, &s->k);
@@ -109,8 +109,8 @@ static frg_status open_factors(lowrank *w)
     w->hc = w->h_new + r;
     TRY(NEW0(ctx, &w->best, frgi_mul((size_t)(n + m + 1), (size_t)r), "factors of a plan"));
     TRY(NEW0(ctx, &w->before, frgi_mul((size_t)(n + m + 1), (size_t)r), "factors of a plan"));
-    TRY(open_half(&w->x, ctx, n, r, w->l->a));
-    return open_half(&w->y, ctx, m, r, w->l->b);
+    TRY(open_side(&w->x, ctx, n, r, w->l->a));
+    return open_side(&w->y, ctx, m, r, w->l->b);
 }
 
 static void close_work(lowrank *w)
@@ -124,8 +124,8 @@ static void close_work(lowrank *w)
     DROP(ctx, &w->grad_h);
     DROP(ctx, &w->best);
     DROP(ctx, &w->before);
-    close_half(&w->x, ctx);
-    close_half(&w->y, ctx);
+    close_side(&w->x, ctx);
+    close_side(&w->y, ctx);
 }
 
 void frgi_factored_close(frgi_factored *f, frg_context *ctx)
@@ -141,7 +141,7 @@ void frgi_factored_close(frgi_factored *f, frg_context *ctx)
 /* ---- projection ------------------------------------------------------------------------------ */
 
 /** k <- exp(log_k - its row maximum). */
-static void exponentiate(half *s, int64_t r)
+static void exponentiate(side *s, int64_t r)
 {
     for (int64_t i = 0; i < s->n; i++) {
         double top = -(double)INFINITY;
@@ -159,7 +159,7 @@ static void exponentiate(half *s, int64_t r)
 }
 
 /** Moves the scaling of the columns into log_k, and every column's largest entry to 0. */
-static void absorb(half *s, int64_t r)
+static void absorb(side *s, int64_t r)
 {
     for (int64_t c = 0; c < r; c++) {
         double top = -(double)INFINITY;
@@ -178,7 +178,7 @@ static void absorb(half *s, int64_t r)
 }
 
 /** u <- weight / (k v); returns how far the rows were off before, and leaves k' u in sums. */
-static double scale_rows(half *s, int64_t r)
+static double scale_rows(side *s, int64_t r)
 {
     double error = 0;
     memset(s->sums, 0, (size_t)r * sizeof *s->sums);
@@ -198,7 +198,7 @@ static double scale_rows(half *s, int64_t r)
     return error;
 }
 
-static bool is_lost(const half *s, int64_t r)
+static bool is_lost(const side *s, int64_t r)
 {
     bool lost = false;
     for (int64_t c = 0; c < r; c++) {
@@ -208,7 +208,7 @@ static bool is_lost(const half *s, int64_t r)
     return lost;
 }
 
-static void scaled_out(const half *s, int64_t r, double *out)
+static void scaled_out(const side *s, int64_t r, double *out)
 {
     for (int64_t i = 0; i < s->n; i++) {
         for (int64_t c = 0; c < r; c++) {
@@ -223,7 +223,7 @@ static frg_status project(lowrank *w, int64_t passes)
     frgi_factored *const f = w->f;
     const int64_t r = f->rank;
     const double least = log(1 / (double)r < 1e-10 ? 0.5 / (double)r : 1e-10);
-    half *const sides[2] = {&w->x, &w->y};
+    side *const sides[2] = {&w->x, &w->y};
     for (int q = 0; q < 2; q++) {
         exponentiate(sides[q], r);
         memset(sides[q]->u, 0, (size_t)sides[q]->n * sizeof(double));
@@ -265,7 +265,7 @@ static frg_status project(lowrank *w, int64_t passes)
     return FRG_OK;
 }
 
-static void mirror(half *s, const double *factor, const double *grad, int64_t r, double gamma,
+static void mirror(side *s, const double *factor, const double *grad, int64_t r, double gamma,
                    double keep)
 {
     for (int64_t i = 0; i < s->n * r; i++) {
@@ -291,7 +291,7 @@ static frg_status project_again(lowrank *w, int64_t passes)
  *  plan is given. */
 static bool begins_dense(const frgi_level *l)
 {
-    return l->start || !l->linear;
+    return l->initial.plan || !l->linear;
 }
 
 /** Factors of a dense plan, or positive random ones, |N(0, 1)| + 1; projected.  Positive: stopped,
@@ -300,7 +300,7 @@ static frg_status start(lowrank *w, uint64_t run)
 {
     frgi_level *const l = w->l;
     const int64_t r = w->f->rank;
-    half *const sides[2] = {&w->x, &w->y};
+    side *const sides[2] = {&w->x, &w->y};
     l->run = run;
     l->step = 0;
     if (run == 0 && begins_dense(l)) {
@@ -369,7 +369,7 @@ static frg_status centred_rows(frgi_level *l, frgi_distances *d, const double *w
                                double scale, double *out)
 {
     const int64_t n = d->n, R = l->o->anchors;
-    TRY(frgi_distances_rows(d, l->nodes, R, rows, n));
+    TRY(frgi_distances_rows(d, l->sampled.nodes, R, rows, n));
     for (int64_t p = 0; p < R; p++) {
         double mean = 0;
         for (int64_t i = 0; i < n; i++) {
@@ -386,16 +386,16 @@ static frg_status linearise(lowrank *w)
 {
     frgi_level *const l = w->l;
     const int64_t R = l->o->anchors;
-    draw_factored(w, R, 0, l->anchors);
+    draw_factored(w, R, 0, l->sampled.now);
     for (int64_t p = 0; p < R; p++) {
-        l->nodes[p] = l->anchors[p].i;
+        l->sampled.nodes[p] = l->sampled.now[p].i;
     }
     const double share = -2 * (1 - l->o->linear_weight) / (double)R;
-    TRY(centred_rows(l, l->x, l->a, l->rows_x, share, w->dx));
+    TRY(centred_rows(l, l->x, l->a, l->product.rows_x, share, w->dx));
     for (int64_t p = 0; p < R; p++) {
-        l->nodes[p] = l->anchors[p].j;
+        l->sampled.nodes[p] = l->sampled.now[p].j;
     }
-    return centred_rows(l, l->y, l->b, l->rows_y, 1, w->dy);
+    return centred_rows(l, l->y, l->b, l->product.rows_y, 1, w->dy);
 }
 
 /* ---- mirror steps ---------------------------------------------------------------------------- */
@@ -603,7 +603,7 @@ static frg_status best_start(lowrank *w, int64_t count, int64_t *steps)
     frgi_level *const l = w->l;
     const int64_t trial = l->o->max_iter < START_STEPS ? l->o->max_iter : START_STEPS;
     frgi_start *const lowest = &l->starts[0]; /* its factors are in w->best */
-    l->phase = FRGI_FACTOR_STARTS;
+    l->saved.phase = FRGI_FACTOR_STARTS;
     if (!frgi_state_waits(l, FRGI_FACTOR_STARTS)) {
         frgi_level_forget(l, FRGI_STARTS_KEPT);
     }
@@ -614,7 +614,7 @@ static frg_status best_start(lowrank *w, int64_t count, int64_t *steps)
         if (begun != FRG_OK) {
             return begun;
         }
-        l->turn = run;
+        l->saved.turn = run;
         TRY(frgi_state_enter(l, trial, &t));
         for (; t < trial; t++) {
             TRY(frgi_state_point(l, t));
@@ -622,7 +622,7 @@ static frg_status best_start(lowrank *w, int64_t count, int64_t *steps)
             ++*steps;
             TRY(frgi_trace_add(l));
             const frg_status status = frgi_level_beat(l, "starts", run * trial + t + 1,
-                                                      count * trial, l->ema, (double)NAN);
+                                                      count * trial, l->stopping.ema, (double)NAN);
             if (status != FRG_OK) {
                 return status;
             }
@@ -648,7 +648,7 @@ static frg_status loop(lowrank *w, frg_gw_report *report)
     const frg_gw_opts *const o = l->o;
     frg_gw_reason *const reason = &report->reason;
     int64_t *const steps = &report->outer_iterations;
-    const int64_t starts = l->start ? 1 : frgi_starts(o, START_STEPS),
+    const int64_t starts = l->initial.plan ? 1 : frgi_starts(o, START_STEPS),
                   most = o->max_iter - (starts - 1) * START_STEPS;
     const double end = o->anneal == FRG_GW_ANNEAL_NONE ? l->epsilon : frgi_epsilon_end(o);
     *reason = FRG_GW_MAX_ITER;
@@ -656,8 +656,8 @@ static frg_status loop(lowrank *w, frg_gw_report *report)
     const bool skips = frgi_state_waits(l, FRGI_FACTORS);
     int64_t t = START_STEPS;
     frg_status status = skips ? FRG_OK : best_start(w, starts, steps);
-    l->phase = FRGI_FACTORS;
-    l->turn = 0;
+    l->saved.phase = FRGI_FACTORS;
+    l->saved.turn = 0;
     if (skips) {
         TRY(frgi_state_enter(l, most, &t));
     }
@@ -669,13 +669,14 @@ static frg_status loop(lowrank *w, frg_gw_report *report)
         TRY(outer_step(w));
         ++*steps;
         TRY(frgi_trace_add(l));
-        status = frgi_level_beat(l, "factors", t + 1, most, l->ema, (double)NAN);
+        status = frgi_level_beat(l, "factors", t + 1, most, l->stopping.ema, (double)NAN);
         if (status == FRG_OK && l->epsilon <= end && t + 1 >= o->min_iter &&
             (t + 1) % FRGI_CHECK_EVERY == 0 && o->min_iter < o->max_iter) {
             double cost, error;
             TRY(estimate(w, &cost, &error));
             frgi_trace_cost(l, cost, error);
-            if (!frgi_level_falls(l, cost, error) && l->bad >= frgi_patience(o->min_iter)) {
+            if (!frgi_level_falls(l, cost, error) &&
+                l->stopping.bad >= frgi_patience(o->min_iter)) {
                 *reason = FRG_GW_CONVERGED_PLATEAU;
                 return FRG_OK;
             }
@@ -714,7 +715,7 @@ static void fill(const frgi_sweep *s, int64_t i0, int64_t groups, void *rows)
 /** A factor (n x r) to rows that sum to a and columns that sum to h, sum a = sum h (Altschuler,
  *  Weed and Rigollet 2017): too heavy ones are scaled down, rows first, and what is missing is
  *  given in proportion to both. */
-static void round_factor(half *s, const double *h, int64_t r, double *q)
+static void round_factor(side *s, const double *h, int64_t r, double *q)
 {
     double *const row_lacks = s->u, *const column_lacks = s->sums, missing = 0;
     memset(column_lacks, 0, (size_t)r * sizeof *column_lacks);
@@ -805,16 +806,16 @@ frg_status frgi_lowrank_loop(frgi_level *l, frgi_factored *f, frg_gw_report *rep
     f->ld = l->t.s.ld;
     f->rank = l->o->rank < least ? l->o->rank : least;
     l->epsilon = frgi_epsilon_start(l->o);
-    l->best = (double)INFINITY;
-    l->ema = (double)NAN;
-    l->bad = 0;
+    l->stopping.best = (double)INFINITY;
+    l->stopping.ema = (double)NAN;
+    l->stopping.bad = 0;
     frg_status status = open_factors(&w);
     const size_t each = (size_t)f->rank * sizeof *f->q;
-    l->n_own = 4;
-    l->own[0] = (frgi_part){"q", f->q, (size_t)n * each};
-    l->own[1] = (frgi_part){"w", f->w, (size_t)m * each};
-    l->own[2] = (frgi_part){"h", f->h, each};
-    l->own[3] = (frgi_part){"lowest", w.best, (size_t)(n + m + 1) * each};
+    l->saved.n_own = 4;
+    l->saved.own[0] = (frgi_array){"q", f->q, (size_t)n * each};
+    l->saved.own[1] = (frgi_array){"w", f->w, (size_t)m * each};
+    l->saved.own[2] = (frgi_array){"h", f->h, each};
+    l->saved.own[3] = (frgi_array){"lowest", w.best, (size_t)(n + m + 1) * each};
     if (status >= 0) {
         status = loop(&w, report);
     }
@@ -825,7 +826,7 @@ frg_status frgi_lowrank_loop(frgi_level *l, frgi_factored *f, frg_gw_report *rep
     if (status >= 0) {
         hand_over(&w);
     }
-    l->n_own = 0;
+    l->saved.n_own = 0;
     close_work(&w);
     return status;
 }

@@ -174,7 +174,7 @@ done:
 frg_status frgi_lowrank_groups(frgi_level *l, frgi_factored *f, int64_t *steps)
 {
     frg_context *const ctx = l->ctx;
-    const bool given = l->start != NULL;
+    const bool given = l->initial.plan != NULL;
     grouped g = {.sides = {{.d = l->x, .weight = l->a, .factor = f->q},
                            {.d = l->y, .weight = l->b, .factor = f->w}}};
     frg_status status = FRG_OK, solved = FRG_OK;
@@ -183,7 +183,7 @@ frg_status frgi_lowrank_groups(frgi_level *l, frgi_factored *f, int64_t *steps)
     const size_t room = frgi_mul((size_t)g.sides[0].groups, (size_t)g.sides[1].groups);
     TRY_TO(done, NEW(ctx, &g.plan, room, "a plan of groups"));
     if (given) {
-        memcpy(g.plan, l->start, room * sizeof *g.plan);
+        memcpy(g.plan, l->initial.plan, room * sizeof *g.plan);
     } else {
         TRY_TO(done, solved = solve_groups(&g, l, steps));
     }

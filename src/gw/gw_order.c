@@ -167,8 +167,8 @@ static void move(const int32_t *row, const int32_t *column, const frgi_order *o,
         *last++ = t->saved.G + q * s->ld;
         *last++ = t->saved.G_last + q * s->ld;
     }
-    move_all(row, s->n, rows, row_floats, o->room);
-    move_all(column, s->m, columns, column_floats, o->room);
+    move_all(row, s->n, rows, row_floats, o->memory);
+    move_all(column, s->m, columns, column_floats, o->memory);
     move_columns(column, t);
     move_rows(row, o->first, t);
     t->skip.holds = false;
@@ -206,15 +206,15 @@ frg_status frgi_order_open(frgi_order *o, frgi_level *l)
         return FRG_OK;
     }
     const double now = share_of(s, NULL, NULL);
-    TRY(bisect(ctx, l->rows_x, l->count, s->n, &o->row));
-    TRY(bisect(ctx, l->rows_y, l->count, s->m, &o->column));
+    TRY(bisect(ctx, l->product.rows_x, l->sampled.count, s->n, &o->row));
+    TRY(bisect(ctx, l->product.rows_y, l->sampled.count, s->m, &o->column));
     if (share_of(s, o->row, o->column) > WORTH * now) {
         return FRG_OK;
     }
     TRY(invert(ctx, o->row, s->n, &o->row_back));
     TRY(invert(ctx, o->column, s->m, &o->column_back));
     TRY(NEW(ctx, &o->first, s->n, "an order of the points"));
-    TRY(NEW(ctx, &o->room, s->n > s->m ? s->n : s->m, "an order of the points"));
+    TRY(NEW(ctx, &o->memory, s->n > s->m ? s->n : s->m, "an order of the points"));
     find_cycles(o->row, s->n, o->first);
     move(o->row, o->column, o, &l->t);
     o->moved = true;
@@ -231,5 +231,5 @@ void frgi_order_close(frgi_order *o, frgi_level *l)
     DROP(l->ctx, &o->row_back);
     DROP(l->ctx, &o->column_back);
     DROP(l->ctx, &o->first);
-    DROP(l->ctx, &o->room);
+    DROP(l->ctx, &o->memory);
 }

@@ -20,7 +20,7 @@
 
 #include "core/host_alone.h"
 #include "gw/gw_graph.h"
-#include "gw/gw_parts.h"
+#include "gw/gw_tasks.h"
 
 enum { FEW = 4, PIVOTS = 8 };
 /* Dijkstra for 16 sources, 16 times the arcs with a heap, costs about as much as 64 visits of 16
@@ -259,21 +259,21 @@ static frg_status run_batches(batches *b, int threads, workspace *work, float *s
                               int64_t *visits)
 {
     const int64_t count = batches_of(b->count);
-    gw_parts parts = {.status = FRG_OK};
+    gw_tasks tasks = {.status = FRG_OK};
     int64_t visited = 0;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t i = 0; i < count; i++) {
         const int me = omp_get_thread_num();
-        if (!gw_parts_go_on(&parts)) {
+        if (!gw_tasks_go_on(&tasks)) {
             continue;
         }
         const int64_t v = run_batch(b, &work[me], scratch + me * FRGI_LANES * b->g->n, i);
 #pragma omp atomic
         visited += v;
-        gw_parts_count(&parts, b->stops ? b->g->ctx : NULL, "paths", FRGI_LANES, b->count);
+        gw_tasks_count(&tasks, b->stops ? b->g->ctx : NULL, "paths", FRGI_LANES, b->count);
     }
     *visits = visited;
-    return (frg_status)parts.status;
+    return (frg_status)tasks.status;
 }
 
 /** Source by source what the batches gave up; *sources <- how many. */
@@ -291,18 +291,18 @@ static frg_status finish_batches(const batches *b, int threads, int64_t *sources
     }
     heap_entry *heaps;
     TRY(NEW(ctx, &heaps, frgi_mul((size_t)threads, (size_t)room), "heaps"));
-    gw_parts parts = {.status = FRG_OK};
+    gw_tasks tasks = {.status = FRG_OK};
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t i = 0; i < b->count; i++) {
-        if (b->gave_up[i / FRGI_LANES] && gw_parts_go_on(&parts)) {
+        if (b->gave_up[i / FRGI_LANES] && gw_tasks_go_on(&tasks)) {
             const int64_t source = (int64_t)(b->sorted[i] & UINT32_MAX);
             dijkstra(b->g, b->g->order[b->sorted[i] >> 32], b->rows + source * b->stride,
                      heaps + omp_get_thread_num() * room);
-            gw_parts_count(&parts, b->stops ? ctx : NULL, "paths", 1, left);
+            gw_tasks_count(&tasks, b->stops ? ctx : NULL, "paths", 1, left);
         }
     }
     DROP(ctx, &heaps);
-    return (frg_status)parts.status;
+    return (frg_status)tasks.status;
 }
 
 /** The lesser of 2^62 and `times` visits of every arc. */
@@ -408,8 +408,8 @@ static frg_status floyd_warshall(const frg_graph *g, float *rows, int64_t stride
     float *c;
     TRY(NEW(ctx, &c, frgi_mul((size_t)ld, (size_t)ld), "all pairs of nodes"));
     fill_dense(g, c, ld);
-    gw_parts parts = {.status = FRG_OK}; /* rows of tiles: what is between two questions */
-    for (int64_t k = 0; k < tiles && parts.status == FRG_OK; k++) {
+    gw_tasks tasks = {.status = FRG_OK}; /* rows of tiles: what is between two questions */
+    for (int64_t k = 0; k < tiles && tasks.status == FRG_OK; k++) {
         const int64_t step = FRGI_TILE * ld;
         float *const row = c + k * step, *const pivot = row + k * FRGI_TILE;
         ops->tile(pivot, pivot, pivot, ld, true);
@@ -425,7 +425,7 @@ static frg_status floyd_warshall(const frg_graph *g, float *rows, int64_t stride
             }
 #pragma omp for schedule(dynamic, 4)
             for (int64_t i = 0; i < tiles; i++) {
-                if (!gw_parts_go_on(&parts)) {
+                if (!gw_tasks_go_on(&tasks)) {
                     continue;
                 }
                 for (int64_t j = 0; j < tiles && i != k; j++) {
@@ -434,11 +434,11 @@ static frg_status floyd_warshall(const frg_graph *g, float *rows, int64_t stride
                                   row + j * FRGI_TILE, ld, false);
                     }
                 }
-                gw_parts_count(&parts, stops ? ctx : NULL, "paths", 1, tiles * tiles);
+                gw_tasks_count(&tasks, stops ? ctx : NULL, "paths", 1, tiles * tiles);
             }
         }
     }
-    const frg_status status = (frg_status)parts.status;
+    const frg_status status = (frg_status)tasks.status;
     for (int64_t i = 0; i < g->n && status == FRG_OK; i++) {
         memcpy(rows + i * stride, c + i * ld, (size_t)g->n * sizeof *c);
     }

@@ -26,7 +26,7 @@ enum { STAGES = 5, STAGE_PASSES = 6 };
 bool frgi_starts_from_distributions(const frgi_level *l, bool several)
 {
     const frg_gw_opts *const o = l->o;
-    const bool given = l->start || l->start_f || l->start_g;
+    const bool given = l->initial.plan || l->initial.f || l->initial.g;
     const bool fits = frgi_is_balanced(o) && o->rank == 0 && o->linear_weight == 0;
     return !given && (o->start_from == FRG_GW_START_PROFILES ||
                       (o->start_from == FRG_GW_START_AUTO && several && fits));
@@ -34,7 +34,7 @@ bool frgi_starts_from_distributions(const frgi_level *l, bool several)
 
 typedef struct {
     const frg_context *ctx;
-    float bins_per_unit;
+    float bins_per_distance;
     float *bins;
 } histograms;
 
@@ -46,7 +46,7 @@ static void count_batch(void *user, const frgi_row_batch *batch)
 #pragma omp parallel for schedule(static) num_threads(frg_threads(h->ctx)) if (count * n > 10000)
     for (int64_t i = 0; i < n; i++) {
         for (int64_t r = 0; r < count; r++) {
-            const int64_t at = (int64_t)(batch->rows[r * n + i] * h->bins_per_unit);
+            const int64_t at = (int64_t)(batch->rows[r * n + i] * h->bins_per_distance);
             h->bins[i * BINS + (at < BINS ? at : BINS - 1)] += (float)batch->shares[r];
         }
     }
@@ -56,7 +56,8 @@ static void count_batch(void *user, const frgi_row_batch *batch)
  *  LOOKED_AT points at equal steps of the weights where there are more. */
 static frg_status count_distances(frgi_distances *d, const double *w, float top, float *bins)
 {
-    histograms h = {.ctx = d->ctx, .bins_per_unit = top > 0 ? (float)BINS / top : 0, .bins = bins};
+    histograms h = {
+        .ctx = d->ctx, .bins_per_distance = top > 0 ? (float)BINS / top : 0, .bins = bins};
     return frgi_distances_walk(d, w, LOOKED_AT, count_batch, &h);
 }
 
@@ -137,8 +138,8 @@ static frg_status match_distributions(frgi_level *l, double spread)
 {
     l->epsilon = spread * LAST;
     frgi_level_pack(l, FRGI_QUANTILES);
-    if (l->means) { /* rows are centred by their own means, which potentials take up */
-        memset(l->terms, 0, (size_t)(l->t.s.rows + l->t.s.ld) * sizeof *l->terms);
+    if (l->product.means) { /* rows are centred by their own means, which potentials take up */
+        memset(l->product.terms, 0, (size_t)(l->t.s.rows + l->t.s.ld) * sizeof *l->product.terms);
     }
     const frg_status status = lower_epsilon(l, spread * FIRST, spread * LAST, 0);
     if (status != FRG_OK) {
@@ -161,7 +162,7 @@ frg_status frgi_start_from_pairs(frgi_level *l)
         return status;
     }
     frgi_kept_fold(l);
-    TRY(frgi_keep_ages(l));
+    TRY(frgi_keep_lagged(l));
     return FRG_OK;
 }
 
@@ -170,8 +171,8 @@ frg_status frgi_distributions_start(frgi_level *l)
     TRY(frgi_state_anew(l, FRGI_LOCAL_DISTRIBUTIONS));
     const bool unit = l->o->scale == FRG_GW_SCALE_BATCH_MAX;
     double spread = 0;
-    TRY(local_distributions(l->x, l->a, unit, l->rows_x, &spread));
-    TRY(local_distributions(l->y, l->b, unit, l->rows_y, &spread));
+    TRY(local_distributions(l->x, l->a, unit, l->product.rows_x, &spread));
+    TRY(local_distributions(l->y, l->b, unit, l->product.rows_y, &spread));
     if (spread > 1e-12) { /* else every point sees the same: the pairs of a b' are as good */
         const frg_status status = match_distributions(l, spread);
         if (status != FRG_OK) {

@@ -21,7 +21,7 @@ static uint64_t hash_options(const frg_gw *s)
     o.landmark_metric = FRG_GW_LANDMARK_L2;
     o.preset = FRG_GW_PRESET_NONE;
     o.dtype = o.mode == FRG_GW_VERTEX ? o.dtype : FRG_GW_DTYPE_AUTO;
-    const uint64_t of_context[] = {s->level.seed, s->level.smooths};
+    const uint64_t of_context[] = {s->level.seed, s->level.average.on};
     uint64_t h = frgi_options_hash(frg_gw_options(), &o, 0);
     h = frg_hash(h, of_context, sizeof of_context);
     h = frg_hash(h, frg_version(), (int64_t)strlen(frg_version()));
@@ -71,9 +71,9 @@ frg_status frg_gw_save(const frg_gw *s, frg_checkpoint *c)
     REQUIRE(s->ctx, c, "c is NULL");
     REQUIRE(s->ctx, state->filled, "there is no state: call frg_gw_keep, and this from its call");
     TRY(frg_checkpoint_put(c, "run", &state->numbers, sizeof state->numbers));
-    for (int p = 0; p < state->n_parts; p++) {
-        TRY(frg_checkpoint_put(c, state->parts[p].name, state->parts[p].live,
-                               (int64_t)state->parts[p].bytes));
+    for (int p = 0; p < state->n_arrays; p++) {
+        TRY(frg_checkpoint_put(c, state->arrays[p].name, state->arrays[p].live,
+                               (int64_t)state->arrays[p].bytes));
     }
     return FRG_OK;
 }
@@ -140,9 +140,11 @@ static frg_status left_out_terms(const frg_gw *s, int side, double *out)
     if (s->o.mode == FRG_GW_EXACT || s->o.mode == FRG_GW_LANDMARK || s->o.diag_exact) {
         return frgi_gw_terms(s, side, out);
     }
-    const int64_t n = side ? l->y->n : l->x->n, R = l->count;
-    const float *const rows = side ? l->rows_y : l->rows_x; /* centred where there are means */
-    const float *const means = l->means && side ? l->means + l->x->n : l->means;
+    const int64_t n = side ? l->y->n : l->x->n, R = l->sampled.count;
+    const float *const rows =
+        side ? l->product.rows_y : l->product.rows_x; /* centred where there are means */
+    const float *const means =
+        l->product.means && side ? l->product.means + l->x->n : l->product.means;
     for (int64_t i = 0; i < n; i++) {
         out[i] = means ? (double)means[i] * (double)means[i] : 0;
         for (int64_t r = 0; r < R; r++) {

@@ -134,8 +134,8 @@ void frgi_transport_some_rows(const frgi_transport *t, const int64_t *first, frg
 
 typedef struct {
     const frgi_transport *t;
-    double *row_sum; /* n */
-    double *parts;   /* chunks x ld column sums, or NULL */
+    double *row_sum;     /* n */
+    double *column_sums; /* chunks x ld column sums, or NULL */
 } sums_job;
 
 /** Row sums, and column sums by chunk: a chunk is one thread's, so its sums have a fixed order. */
@@ -149,7 +149,7 @@ static void plan_sums(const frgi_transport *t, sums_job *job, bool exact_rows)
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t c = 0; c < s->chunks; c++) {
         char *const room = t->work.scratch + (size_t)omp_get_thread_num() * t->work.scratch_bytes;
-        double *const out = (double *)(void *)room, *const part = job->parts + c * s->ld;
+        double *const out = (double *)(void *)room, *const part = job->column_sums + c * s->ld;
         memset(part, 0, (size_t)s->ld * sizeof *part);
         const int64_t last = (c + 1) * groups / s->chunks * FRGI_GROUP;
         for (int64_t i0 = c * groups / s->chunks * FRGI_GROUP; i0 < last; i0 += FRGI_GROUP) {
@@ -170,7 +170,7 @@ static void plan_sums(const frgi_transport *t, sums_job *job, bool exact_rows)
     for (int64_t j = 0; j < s->m; j++) {
         double sum = 0;
         for (int64_t c = 0; c < s->chunks; c++) {
-            sum += job->parts[c * s->ld + j];
+            sum += job->column_sums[c * s->ld + j];
         }
         s->col[j] = sum;
     }
@@ -305,7 +305,7 @@ frg_status frgi_transport_finish(frgi_transport *t, bool round, frgi_marginal_er
     }
     frgi_sweep *const s = &t->s;
     sums_job job = {.t = t};
-    TRY(NEW(t->ctx, &job.parts, frgi_mul((size_t)s->chunks, (size_t)s->ld), "column sums"));
+    TRY(NEW(t->ctx, &job.column_sums, frgi_mul((size_t)s->chunks, (size_t)s->ld), "column sums"));
     /* wide passes end nearer than exponents that are filled with other potentials agree with
      * theirs */
     const bool stays = is_direct(s) && !s->x.fresh && (s->x.at || s->x.store == FRGI_X32W);
@@ -317,6 +317,6 @@ frg_status frgi_transport_finish(frgi_transport *t, bool round, frgi_marginal_er
     }
     s->x.fresh = false;
     const frg_status status = frgi_transport_finish_with(t, round, sums_here, &job, before, after);
-    DROP(t->ctx, &job.parts);
+    DROP(t->ctx, &job.column_sums);
     return status;
 }

@@ -33,7 +33,7 @@ static void draw_from_start(frg_gw *s)
 {
     frgi_level *const l = &s->level;
     const int64_t m = s->y.n, count = s->x.n * m;
-    for (int64_t r = 0; r < l->room; r++) {
+    for (int64_t r = 0; r < l->sampled.drawn; r++) {
         double u[2], below = 0;
         frgi_uniforms(l->seed, STREAM_START, (uint64_t)r, 0, u);
         int64_t at = 0;
@@ -43,7 +43,7 @@ static void draw_from_start(frg_gw *s)
                 break;
             }
         }
-        l->ages[0][r] = (frgi_pair){(int32_t)(at / m), (int32_t)(at % m)};
+        l->sampled.lagged[0][r] = (frgi_pair){(int32_t)(at / m), (int32_t)(at % m)};
     }
 }
 
@@ -75,11 +75,11 @@ static frg_status short_starts(frg_gw *s, int64_t starts)
 {
     frgi_level *const l = &s->level;
     frg_gw_reason reason;
-    l->phase = FRGI_STARTS;
+    l->saved.phase = FRGI_STARTS;
     for (int64_t run = frgi_state_turn(l, FRGI_STARTS); run < starts; run++) {
         double energy, error;
         TRY(frgi_level_reset(l, (uint64_t)run));
-        l->turn = run;
+        l->saved.turn = run;
         if (run == 0 && frgi_starts_from_distributions(l, true)) {
             const frg_status tried = run_candidate(s);
             if (tried != FRG_OK) {
@@ -113,7 +113,7 @@ static frg_status go_on_from_candidate(frg_gw *s)
     const frgi_state_numbers *const saved = &s->state.numbers;
     int64_t left = s->o.max_iter - s->report.outer_iterations;
     if (frgi_state_waits(l, FRGI_MAIN)) {
-        left = s->o.max_iter - (saved->outer - saved->t);
+        left = s->o.max_iter - (saved->report.outer - saved->t);
     } else {
         double energy, error;
         if (!candidate->F || left < 1) {
@@ -130,7 +130,7 @@ static frg_status go_on_from_candidate(frg_gw *s)
         l->epsilon = candidate->epsilon;
         s->report.started_from = FRG_GW_START_PROFILES;
     }
-    l->turn = 1;
+    l->saved.turn = 1;
     return frgi_level_loop(l, left, s->o.min_iter, false, &s->report.reason,
                            &s->report.outer_iterations);
 }
@@ -143,9 +143,9 @@ static frg_status fine_steps(frg_gw *s)
     frgi_level *const l = &s->level;
     frg_gw_report *const r = &s->report;
     int64_t t = 0;
-    l->phase = FRGI_FINE;
-    l->turn = 0;
-    l->smooth_from = l->room > frgi_room_of(&s->o, s->o.anchors) ? 2 : 1;
+    l->saved.phase = FRGI_FINE;
+    l->saved.turn = 0;
+    l->average.from = l->sampled.drawn > frgi_drawn_of(&s->o, s->o.anchors) ? 2 : 1;
     r->multiscale = 1;
     r->reason = FRG_GW_CONVERGED_PLATEAU;
     const int64_t steps = s->o.fine_steps < s->o.max_iter ? s->o.fine_steps : s->o.max_iter;
@@ -153,7 +153,9 @@ static frg_status fine_steps(frg_gw *s)
     for (; t < steps; t++) {
         TRY(frgi_state_point(l, t));
         /* of a broad plan pairs of the first plan of this size on */
-        l->count = t > 0 && l->room > frgi_room_of(&s->o, s->o.anchors) ? l->count_most : l->count;
+        l->sampled.count = t > 0 && l->sampled.drawn > frgi_drawn_of(&s->o, s->o.anchors)
+                               ? l->sampled.count_most
+                               : l->sampled.count;
         TRY(frgi_level_step(l, 5, s->o.marginal_tol));
         r->outer_iterations++;
         TRY(frgi_trace_add(l));
@@ -178,7 +180,7 @@ static frg_status vertex(frg_gw *s)
 static void draw_from_list(frgi_level *l, const frgi_transport_list *p)
 {
     const int64_t n = l->x->n;
-    for (int64_t r = 0; r < l->room; r++) {
+    for (int64_t r = 0; r < l->sampled.drawn; r++) {
         double u[2], below = 0;
         frgi_uniforms(l->seed, STREAM_START, (uint64_t)r, 0, u);
         int64_t i = 0, e = 0;
@@ -191,7 +193,7 @@ static void draw_from_list(frgi_level *l, const frgi_transport_list *p)
         while (p->starts[i + 1] <= e) {
             i++;
         }
-        l->ages[0][r] = (frgi_pair){(int32_t)i, p->columns[e]};
+        l->sampled.lagged[0][r] = (frgi_pair){(int32_t)i, p->columns[e]};
     }
 }
 
@@ -243,8 +245,8 @@ static frg_status whole_size(frg_gw *s)
         return status;
     }
     r->started_from = by_distributions ? FRG_GW_START_PROFILES : r->started_from;
-    l->phase = FRGI_MAIN;
-    l->turn = 0;
+    l->saved.phase = FRGI_MAIN;
+    l->saved.turn = 0;
     if (frgi_state_turn(l, FRGI_MAIN) == 0) {
         const bool anneal = s->o.anneal != FRG_GW_ANNEAL_NONE && !by_distributions && !at_vertex;
         const bool has_candidate = many && frgi_starts_from_distributions(l, true);
@@ -299,7 +301,7 @@ static void gap_of_row(void *user, int64_t i, const double *row, int64_t chunk)
 }
 
 /** Some rows tell: where the plan is the product, every one of them is. */
-static frg_status judge_product(frg_gw *s)
+static frg_status warn_of_product(frg_gw *s)
 {
     enum { ROWS_LOOKED_AT = 128 };
     const double all_a = frgi_transport_sum(s->a, s->x.n), all_b = frgi_transport_sum(s->b, s->y.n);
@@ -372,7 +374,7 @@ static double objective_of(const frg_gw *s, const frgi_plan_sums *sums)
 }
 
 /** Coordinates that a look at all distances of a side takes. */
-static double look_at_all(const frgi_distances *d)
+static double cost_of_all(const frgi_distances *d)
 {
     const double each = d->kind == FRGI_DENSE    ? 1
                         : d->kind == FRGI_VECTOR ? (double)d->d
@@ -432,8 +434,8 @@ static frg_status certify(frg_gw *s)
     r->energy_standard_error = 0;
     const bool balanced = frgi_is_balanced(&s->o);
     const bool plain = balanced && s->o.linear_weight == 0;
-    const double looks = look_at_all(&s->x) + look_at_all(&s->y);
-    const bool cheap = looks <= ALL_DISTANCES;
+    const double coordinates = cost_of_all(&s->x) + cost_of_all(&s->y);
+    const bool cheap = coordinates <= ALL_DISTANCES;
     if (!known && n * m * (n + m) <= EXACT_ENERGY) {
         frgi_plan_sums sums;
         const bool objective = balanced && s->o.rank == 0;
@@ -455,7 +457,7 @@ static frg_status certify(frg_gw *s)
                                       &bound);
             r->lower_bound = fmax(r->lower_bound, bound);
         }
-        if (status >= 0 && !known && looks <= FEW_DISTANCES) {
+        if (status >= 0 && !known && coordinates <= FEW_DISTANCES) {
             status = product_energy(s, square, &r->energy_product);
         }
         DROP(s->ctx, &square);
@@ -496,8 +498,10 @@ static frg_status degenerate(frg_gw *s)
 {
     frgi_level *const l = &s->level;
     TRY(frgi_level_reset(l, 0));
-    memset(l->left, 0, frgi_mul((size_t)l->rank, (size_t)l->t.s.rows) * sizeof *l->left);
-    memset(l->right, 0, frgi_mul((size_t)l->rank, (size_t)l->t.s.ld) * sizeof *l->right);
+    memset(l->product.left, 0,
+           frgi_mul((size_t)l->product.rank, (size_t)l->t.s.rows) * sizeof *l->product.left);
+    memset(l->product.right, 0,
+           frgi_mul((size_t)l->product.rank, (size_t)l->t.s.ld) * sizeof *l->product.right);
     TRY(frgi_level_solve(l, 3, 0));
     s->report.reason = FRG_GW_DEGENERATE;
     return FRG_OK;
@@ -536,7 +540,7 @@ static frg_status run(frg_gw *s)
     const frg_status polished = polish(s, status == FRG_OK && !stays && !l->t.list);
     TRY(polished);
     status = status == FRG_OK ? polished : status;
-    TRY(judge_product(s));
+    TRY(warn_of_product(s));
     s->report.polish_seconds = frgi_seconds() - begin;
     TRY(certify(s));
     if (status == FRG_OK) {
@@ -588,12 +592,12 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
     r->build_seconds = s->level.spent.build;
     r->inner_seconds = s->level.spent.inner;
     r->sample_seconds = s->level.spent.sample;
-    r->truncated_ages = s->level.truncated;
-    r->anchors = s->o.mode == FRG_GW_SAMPLED ? s->level.count : 0;
+    r->truncated_ages = s->level.sampled.truncated;
+    r->anchors = s->o.mode == FRG_GW_SAMPLED ? s->level.sampled.count : 0;
     r->epsilon_end = s->level.t.list ? 0 : s->level.epsilon;
     r->total_seconds = set_up + frgi_seconds() - begin;
     const bool at_floor = r->reason == FRG_GW_ROUNDING_FLOOR;
-    r->rounding_floor = at_floor ? s->level.floor.least : (double)NAN;
+    r->rounding_floor = at_floor ? s->level.stopping.floor.least : (double)NAN;
     if (status == FRG_OK) {
         status = r->reason == FRG_GW_MAX_ITER && s->o.min_iter < s->o.max_iter ? FRG_MAX_ITER
                  : at_floor || r->reason == FRG_GW_STALLED_PRODUCT || r->reason == FRG_GW_BEATEN

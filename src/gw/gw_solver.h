@@ -9,8 +9,13 @@
 
 #pragma GCC visibility push(hidden)
 
-enum { FRGI_AGES = 6, FRGI_CHECK_EVERY = 5, FRGI_CHECK_PAIRS = 256 };
-enum { FRGI_STARTS_KEPT = 2, FRGI_CANDIDATE = FRGI_STARTS_KEPT, FRGI_STARTS_HELD, FRGI_PARTS = 24 };
+enum { FRGI_LAGS = 6, FRGI_CHECK_EVERY = 5, FRGI_CHECK_PAIRS = 256 };
+enum {
+    FRGI_STARTS_KEPT = 2,
+    FRGI_CANDIDATE = FRGI_STARTS_KEPT,
+    FRGI_STARTS_HELD,
+    FRGI_ARRAYS = 24
+};
 enum { FRGI_SMOOTH_FROM = 30 }; /* the step whose costs are averaged first */
 enum { FRGI_QUANTILES = 64 };   /* of the distances from a point */
 enum { FRGI_WIDE = 8 };         /* times the pairs in the fine steps of a broad plan */
@@ -32,7 +37,7 @@ typedef struct {
     double information; /* sum P log (P / a b') */
     double error;       /* standard error of the energy, of the candidate start */
     double *F, *G;      /* NULL: none */
-    int64_t room;       /* of pairs */
+    int64_t drawn;      /* pairs */
     frgi_pair *pairs;
 } frgi_start;
 
@@ -41,7 +46,7 @@ typedef struct {
     char name[8];
     void *live;
     size_t bytes;
-} frgi_part;
+} frgi_array;
 
 /** Seconds of a run: making costs, passes over them, all that is made of the plan between. */
 typedef struct {
@@ -51,61 +56,99 @@ typedef struct {
 /** Rows of a run's iterations (gw_trace.c). */
 typedef struct {
     frg_gw_iteration *rows;
-    int64_t n, room;
+    int64_t n, capacity;
 } frgi_trace;
 
-/** One level: the problem itself or its coarse image. */
+/** Pairs of points that a step's costs are sampled at, and those that wait for later steps. */
 typedef struct {
-    frg_context *ctx;
-    const frg_gw_opts *o;
-    frgi_distances *x, *y;
-    frgi_transport t;
-    frgi_factors factors;
-    const double *a, *b;
-    bool smooths; /* steps from smooth_from on average their costs with those before */
-    int64_t smooth_from, averaged; /* averaged: how many did, at this epsilon */
-    float *means;        /* n + m: of the distances to a point; NULL: pairs are not centred */
-    const float *linear; /* rows x ld */
-    const float *start;  /* n x m plan to start from, or NULL: a b' */
-    const double *start_f,
-        *start_g;       /* potentials to start from, of the exponents, cost units; or NULL: 0 */
-    uint64_t seed, run; /* run: which of several starts */
-    int64_t step;       /* outer steps so far: the second counter of every draw */
-    int64_t count;      /* pairs of a step */
-    int64_t room;       /* pairs drawn for later steps: R / alpha are enough on average */
-    int64_t count_most; /* what there is memory for */
-    frgi_pair *anchors; /* of this step */
-    frgi_pair *ages[FRGI_AGES]; /* pairs of the latest plans, the newest first */
-    int64_t age_count[FRGI_AGES], age_used[FRGI_AGES];
-    int64_t n_ages, truncated;
-    int64_t rank;           /* of the factors now */
-    float *rows_x, *rows_y; /* room x n, room x m */
-    float *left, *right;    /* packed in one way or another, products count `unit` */
+    int64_t count;                /* pairs of a step */
+    int64_t drawn;                /* of a plan: R / alpha are enough on average */
+    int64_t count_most;           /* what there is memory for */
+    frgi_pair *now;               /* of this step */
+    int32_t *nodes;               /* points of one side; as many as can be drawn */
+    frgi_pair *lagged[FRGI_LAGS]; /* pairs of the latest plans, the newest first */
+    int64_t lagged_count[FRGI_LAGS], lagged_used[FRGI_LAGS];
+    int64_t n_lagged, truncated;
+} frgi_samples;
+
+/** The factors whose product is a step's cost. */
+typedef struct {
+    int64_t rank;           /* now */
+    float *rows_x, *rows_y; /* most drawn x n, most drawn x m */
+    float *left, *right;    /* packed in one way or another, products count `scale` */
     frgi_packed packed;
-    float unit;
-    int32_t *nodes; /* room */
-    double *row;    /* rows + ld */
-    float *terms;   /* rows + ld: row and column terms in log2 units */
-    int64_t inner;  /* passes so far */
-    double epsilon;
+    float scale;
+    double *row;  /* rows + ld */
+    float *terms; /* rows + ld: row and column terms in log2 units */
+    float *means; /* n + m: of the distances to a point; NULL: pairs are not centred */
+} frgi_level_product;
+
+/** What the tests of annealing and stopping know. */
+typedef struct {
     double best, ema; /* of the held-out cost */
     int64_t bad, stale;
     double change;    /* of the potentials, relative to epsilon */
+    double *g_before; /* potentials that it is measured from */
     frgi_floor floor; /* of the changes at the last epsilon */
-    double *g_before;
-    frgi_spent spent;
-    frgi_start starts[FRGI_STARTS_HELD]; /* the best ones, the best first; the candidate start */
-    frgi_trace *trace;                   /* NULL: none */
-    bool is_coarse;           /* fewer points than the problem, in a loop that full size has too */
+} frgi_stopping;
+
+/** Costs averaged over the steps at one epsilon. */
+typedef struct {
+    bool on;       /* steps from `from` on average their costs with those before */
+    int64_t from;  /* step */
+    int64_t steps; /* how many did, at this epsilon */
+} frgi_averaging;
+
+/** What a run starts from. */
+typedef struct {
+    const float *plan;   /* n x m, or NULL: a b' */
+    const double *f, *g; /* potentials, of the exponents, cost units; or NULL: 0 */
+} frgi_initial;
+
+/** What is kept of the plan between two steps (gw_kept.c). */
+typedef struct {
+    float *plan;     /* store_plan: n x m, averaged; zeros: nothing is known of it */
+    double *rows;    /* n row sums, n squares of the last change */
+    double *sums;    /* diag_exact, not balanced: averaged marginals, n + m */
+    double *squares; /* n + m */
+} frgi_kept;
+
+/** Where a level is in a run that is saved (gw_state.c). */
+typedef struct {
     struct frgi_state *state; /* saved states; NULL: none */
     int phase;                /* a frgi_phase */
     int64_t turn;             /* which of the runs of the phase */
-    frgi_part own[4];         /* arrays of the mode that belong to a state */
+    frgi_array own[4];        /* arrays of the mode that belong to a state */
     int n_own;
-    float *plan;       /* store_plan: n x m, averaged; zeros: nothing is known of it */
-    double *plan_rows; /* n row sums, n squares of the last change */
-    double *sums;      /* diag_exact, not balanced: averaged marginals, n + m */
-    double *squares;   /* n + m */
+} frgi_saving;
+
+/** One level: the problem itself or its coarse image. */
+typedef struct {
+    /* data and options */
+    frg_context *ctx;
+    const frg_gw_opts *o;
+    frgi_distances *x, *y;
+    const double *a, *b;
+    const float *linear; /* rows x ld */
+    frgi_initial initial;
+    uint64_t seed, run; /* run: which of several starts */
+    bool is_coarse;     /* fewer points than the problem, in a loop that full size has too */
+    /* state */
+    frgi_transport t;
+    frgi_factors factors;
+    double epsilon;
+    int64_t step;  /* outer steps so far: the second counter of every draw */
+    int64_t inner; /* passes so far */
+    frgi_samples sampled;
+    frgi_level_product product;
+    frgi_averaging average;
+    frgi_kept kept;
+    frgi_stopping stopping;
+    frgi_start starts[FRGI_STARTS_HELD]; /* the best ones, the best first; the candidate start */
+    /* what is told and saved of it */
+    frgi_spent spent;
+    frgi_trace *trace; /* NULL: none */
+    frgi_saving saved;
 } frgi_level;
 
 FRG_MUST_USE frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o,
@@ -115,7 +158,7 @@ FRG_MUST_USE frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const f
 /** What a level keeps of its exponents where they are stored, or are not. */
 frgi_cost_storage frgi_level_storage(const frg_gw_opts *o, bool store);
 /** Room for the pairs of a step with `count` of them. */
-int64_t frgi_room_of(const frg_gw_opts *o, int64_t count);
+int64_t frgi_drawn_of(const frg_gw_opts *o, int64_t count);
 void frgi_level_close(frgi_level *l);
 /** Forgets the plan: potentials 0, anchors of the product a b'. */
 FRG_MUST_USE frg_status frgi_level_reset(frgi_level *l, uint64_t run);
@@ -174,9 +217,9 @@ void frgi_draw_product(const frgi_level *l, int64_t count, uint64_t stream, frgi
 /** The pairs to start from, of the present plan. */
 FRG_MUST_USE frg_status frgi_draw_start(frgi_level *l);
 /** After a step: keeps pairs of the new plan for the steps to come. */
-FRG_MUST_USE frg_status frgi_keep_ages(frgi_level *l);
+FRG_MUST_USE frg_status frgi_keep_lagged(frgi_level *l);
 /** Before a step: l->anchors from the averaged plan. */
-void frgi_take_anchors(frgi_level *l);
+void frgi_take_samples(frgi_level *l);
 
 /* ---- what is kept of the plan (gw_kept.c) ---- */
 
@@ -258,7 +301,7 @@ typedef struct {
     int32_t *row, *column;
     int32_t *row_back, *column_back; /* place of a point */
     unsigned char *first;            /* of the cycles of row and row_back */
-    double *room;
+    double *memory;
 } frgi_order;
 
 /** Moves rows and columns of a stored problem so that passes leave out more, where they do.  To be

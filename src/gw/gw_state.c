@@ -9,91 +9,103 @@
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
+static frgi_start_numbers numbers_of_start(const frgi_start *start)
+{
+    return (frgi_start_numbers){.run = (int64_t)start->run,
+                                .filled = start->F != NULL,
+                                .drawn = start->drawn,
+                                .energy = start->energy,
+                                .epsilon = start->epsilon,
+                                .information = start->information,
+                                .error = start->error};
+}
+
 static void numbers_of(const frgi_level *l, int64_t t, frgi_state_numbers *v)
 {
-    const struct frgi_state *const s = l->state;
+    const struct frgi_state *const s = l->saved.state;
     const frgi_sweep *const w = &l->t.s;
+    const frgi_stopping *const stopping = &l->stopping;
     *v = (frgi_state_numbers){.options = s->options,
                               .data = s->data,
-                              .phase = l->phase,
-                              .turn = l->turn,
+                              .phase = l->saved.phase,
+                              .turn = l->saved.turn,
                               .t = t,
-                              .outer = s->report->outer_iterations,
-                              .coarse = s->report->coarse_iterations,
-                              .inner = s->report->inner_iterations,
-                              .started_from = (int64_t)s->report->started_from,
                               .run = (int64_t)l->run,
                               .step = l->step,
-                              .n_ages = l->n_ages,
-                              .truncated = l->truncated,
                               .passes = l->inner,
-                              .bad = l->bad,
-                              .stale = l->stale,
-                              .floor_steps = l->floor.steps,
-                              .floor_stale = l->floor.stale,
-                              .floor_least = l->floor.least,
-                              .smooth_from = l->smooth_from,
-                              .averaged = l->averaged,
-                              .count = l->count,
-                              .room = l->room,
+                              .smooth_from = l->average.from,
+                              .averaged = l->average.steps,
                               .epsilon = l->epsilon,
-                              .best = l->best,
-                              .ema = l->ema,
-                              .k = l->t.k,
-                              .dummy_g = w->dummy.g,
-                              .dummy_f = w->dummy.f,
-                              .past_k = w->base.past_k,
-                              .vertex_energy = s->report->vertex_energy};
-    memcpy(v->age_count, l->age_count, sizeof v->age_count);
-    memcpy(v->age_used, l->age_used, sizeof v->age_used);
+                              .report = {.outer = s->report->outer_iterations,
+                                         .coarse = s->report->coarse_iterations,
+                                         .inner = s->report->inner_iterations,
+                                         .started_from = (int64_t)s->report->started_from,
+                                         .vertex_energy = s->report->vertex_energy},
+                              .sampled = {.n_lagged = l->sampled.n_lagged,
+                                          .truncated = l->sampled.truncated,
+                                          .count = l->sampled.count,
+                                          .drawn = l->sampled.drawn},
+                              .stopping = {stopping->best, stopping->ema, stopping->bad,
+                                           stopping->stale, stopping->floor},
+                              .potentials = {l->t.k, w->dummy.g, w->dummy.f, w->base.past_k}};
+    memcpy(v->sampled.lagged_count, l->sampled.lagged_count, sizeof v->sampled.lagged_count);
+    memcpy(v->sampled.lagged_used, l->sampled.lagged_used, sizeof v->sampled.lagged_used);
     for (int q = 0; q < FRGI_STARTS_HELD; q++) {
-        v->start_run[q] = (int64_t)l->starts[q].run;
-        v->start_energy[q] = l->starts[q].energy;
-        v->start_epsilon[q] = l->starts[q].epsilon;
-        v->start_information[q] = l->starts[q].information;
-        v->start_error[q] = l->starts[q].error;
-        v->start_room[q] = l->starts[q].room;
-        v->start_filled[q] = l->starts[q].F != NULL;
+        v->starts[q] = numbers_of_start(&l->starts[q]);
     }
+}
+
+static void start_back(frgi_start *start, const frgi_start_numbers *v)
+{
+    start->run = (uint64_t)v->run;
+    start->energy = v->energy;
+    start->epsilon = v->epsilon;
+    start->information = v->information;
+    start->error = v->error;
+    start->drawn = v->drawn;
+}
+
+static void report_back(frg_gw_report *report, const frgi_report_numbers *v)
+{
+    report->outer_iterations = v->outer;
+    report->coarse_iterations = v->coarse;
+    report->inner_iterations = v->inner;
+    report->started_from = (frg_gw_start)v->started_from;
+    report->vertex_energy = v->vertex_energy;
+}
+
+static void samples_back(frgi_samples *to, const frgi_sample_numbers *v)
+{
+    to->n_lagged = v->n_lagged;
+    to->truncated = v->truncated;
+    to->count = v->count;
+    to->drawn = v->drawn;
+    memcpy(to->lagged_count, v->lagged_count, sizeof v->lagged_count);
+    memcpy(to->lagged_used, v->lagged_used, sizeof v->lagged_used);
 }
 
 static void numbers_back(frgi_level *l, const frgi_state_numbers *v)
 {
-    struct frgi_state *const s = l->state;
     frgi_sweep *const w = &l->t.s;
-    s->report->outer_iterations = v->outer;
-    s->report->coarse_iterations = v->coarse;
-    s->report->inner_iterations = v->inner;
-    s->report->started_from = (frg_gw_start)v->started_from;
-    s->report->vertex_energy = v->vertex_energy;
+    report_back(l->saved.state->report, &v->report);
+    samples_back(&l->sampled, &v->sampled);
     l->run = (uint64_t)v->run;
     l->step = v->step;
-    l->n_ages = v->n_ages;
-    l->truncated = v->truncated;
     l->inner = v->passes;
-    l->bad = v->bad;
-    l->stale = v->stale;
-    l->floor = (frgi_floor){v->floor_least, v->floor_steps, v->floor_stale};
-    l->smooth_from = v->smooth_from;
-    l->averaged = v->averaged;
-    l->count = v->count;
-    l->room = v->room;
+    l->stopping.best = v->stopping.best;
+    l->stopping.ema = v->stopping.ema;
+    l->stopping.bad = v->stopping.bad;
+    l->stopping.stale = v->stopping.stale;
+    l->stopping.floor = v->stopping.floor;
+    l->average.from = v->smooth_from;
+    l->average.steps = v->averaged;
     l->epsilon = v->epsilon;
-    l->best = v->best;
-    l->ema = v->ema;
-    l->t.k = v->k;
-    w->dummy.g = v->dummy_g;
-    w->dummy.f = v->dummy_f;
-    w->base.past_k = v->past_k;
-    memcpy(l->age_count, v->age_count, sizeof v->age_count);
-    memcpy(l->age_used, v->age_used, sizeof v->age_used);
+    l->t.k = v->potentials.k;
+    w->dummy.g = v->potentials.dummy_g;
+    w->dummy.f = v->potentials.dummy_f;
+    w->base.past_k = v->potentials.past_k;
     for (int q = 0; q < FRGI_STARTS_HELD; q++) {
-        l->starts[q].run = (uint64_t)v->start_run[q];
-        l->starts[q].energy = v->start_energy[q];
-        l->starts[q].epsilon = v->start_epsilon[q];
-        l->starts[q].information = v->start_information[q];
-        l->starts[q].error = v->start_error[q];
-        l->starts[q].room = v->start_room[q];
+        start_back(&l->starts[q], &v->starts[q]);
     }
 }
 
@@ -102,10 +114,21 @@ static void numbers_back(frgi_level *l, const frgi_state_numbers *v)
 static bool are_sound(const frgi_state_numbers *v, int64_t n_start)
 {
     enum { MOST = 1 << 30 };
-    const int64_t counts[] = {v->turn,        v->t,           v->outer,      v->coarse,
-                              v->inner,       v->step,        v->truncated,  v->passes,
-                              v->bad,         v->stale,       v->averaged,   v->run,
-                              v->floor_steps, v->floor_stale, v->smooth_from};
+    const int64_t counts[] = {v->turn,
+                              v->t,
+                              v->report.outer,
+                              v->report.coarse,
+                              v->report.inner,
+                              v->step,
+                              v->sampled.truncated,
+                              v->passes,
+                              v->stopping.bad,
+                              v->stopping.stale,
+                              v->averaged,
+                              v->run,
+                              v->stopping.floor.steps,
+                              v->stopping.floor.stale,
+                              v->smooth_from};
     const bool factors = v->phase == FRGI_FACTOR_STARTS || v->phase == FRGI_FACTORS;
     const bool starts =
         v->phase == FRGI_COARSE_STARTS || v->phase == FRGI_STARTS || v->phase == FRGI_FACTOR_STARTS;
@@ -113,22 +136,25 @@ static bool are_sound(const frgi_state_numbers *v, int64_t n_start)
                           : v->phase == FRGI_COARSE ? 1 + FRGI_STARTS_KEPT
                           : v->phase == FRGI_MAIN   ? 2
                                                     : 1;
-    bool sound = v->phase > FRGI_PHASE_NONE && v->phase < FRGI_PHASES && v->turn < turns &&
-                 v->started_from >= 0 && v->started_from <= (int64_t)FRG_GW_START_GIVEN &&
-                 v->n_ages >= !factors && v->n_ages <= FRGI_AGES && v->epsilon > 0 &&
-                 isfinite(v->epsilon) && v->k >= 0 && isfinite(v->k) && isfinite(v->dummy_g) &&
-                 isfinite(v->dummy_f) && isfinite(v->past_k) && !(v->best < 0 && isinf(v->best));
+    bool sound =
+        v->phase > FRGI_PHASE_NONE && v->phase < FRGI_PHASES && v->turn < turns &&
+        v->report.started_from >= 0 && v->report.started_from <= (int64_t)FRG_GW_START_GIVEN &&
+        v->sampled.n_lagged >= !factors && v->sampled.n_lagged <= FRGI_LAGS && v->epsilon > 0 &&
+        isfinite(v->epsilon) && v->potentials.k >= 0 && isfinite(v->potentials.k) &&
+        isfinite(v->potentials.dummy_g) && isfinite(v->potentials.dummy_f) &&
+        isfinite(v->potentials.past_k) && !(v->stopping.best < 0 && isinf(v->stopping.best));
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         sound = sound && counts[i] >= 0 && counts[i] <= INT64_MAX / 4;
     }
-    for (int q = 0; q < FRGI_AGES && sound; q++) {
-        sound = q >= v->n_ages || (v->age_count[q] >= 1 && v->age_count[q] <= MOST &&
-                                   v->age_used[q] >= 0 && v->age_used[q] <= MOST);
+    for (int q = 0; q < FRGI_LAGS && sound; q++) {
+        sound = q >= v->sampled.n_lagged ||
+                (v->sampled.lagged_count[q] >= 1 && v->sampled.lagged_count[q] <= MOST &&
+                 v->sampled.lagged_used[q] >= 0 && v->sampled.lagged_used[q] <= MOST);
     }
     for (int q = 0; q < FRGI_STARTS_HELD; q++) {
-        const bool filled = v->start_filled[q] != 0;
-        sound = sound && (factors ? !filled : filled == (bool)isfinite(v->start_energy[q])) &&
-                (!filled || (v->start_epsilon[q] > 0 && isfinite(v->start_epsilon[q])));
+        const bool filled = v->starts[q].filled != 0;
+        sound = sound && (factors ? !filled : filled == (bool)isfinite(v->starts[q].energy)) &&
+                (!filled || (v->starts[q].epsilon > 0 && isfinite(v->starts[q].epsilon)));
     }
     return sound;
 }
@@ -137,8 +163,8 @@ static bool are_sound(const frgi_state_numbers *v, int64_t n_start)
 
 static void add(struct frgi_state *s, const char *name, int number, void *live, size_t bytes)
 {
-    frgi_part *const p = &s->parts[s->n_parts++];
-    *p = (frgi_part){.live = live, .bytes = bytes};
+    frgi_array *const p = &s->arrays[s->n_arrays++];
+    *p = (frgi_array){.live = live, .bytes = bytes};
     const size_t length = strlen(name);
     memcpy(p->name, name, length);
     if (number >= 0) {
@@ -148,21 +174,22 @@ static void add(struct frgi_state *s, const char *name, int number, void *live, 
 
 /** Pairs that are kept of the plan q steps ago: as many as this level draws, or as came from a
  *  broad coarse plan. */
-static int64_t pairs_of_age(const frgi_level *l, int q)
+static int64_t pairs_of_lag(const frgi_level *l, int q)
 {
-    return l->age_count[q] > l->room ? l->age_count[q] : l->room;
+    return l->sampled.lagged_count[q] > l->sampled.drawn ? l->sampled.lagged_count[q]
+                                                         : l->sampled.drawn;
 }
 
 /** The arrays that the next step of l depends on. */
-static void list_parts(frgi_level *l)
+static void list_arrays(frgi_level *l)
 {
-    struct frgi_state *const s = l->state;
+    struct frgi_state *const s = l->saved.state;
     const frgi_sweep *const w = &l->t.s;
-    s->n_parts = 0;
+    s->n_arrays = 0;
     add(s, "F", -1, w->F, (size_t)w->n * sizeof *w->F);
     add(s, "G", -1, w->G, (size_t)w->m * sizeof *w->G);
-    for (int q = 0; q < FRGI_AGES && q < l->n_ages; q++) {
-        add(s, "age", q, l->ages[q], (size_t)pairs_of_age(l, q) * sizeof(frgi_pair));
+    for (int q = 0; q < FRGI_LAGS && q < l->sampled.n_lagged; q++) {
+        add(s, "age", q, l->sampled.lagged[q], (size_t)pairs_of_lag(l, q) * sizeof(frgi_pair));
     }
     if (frgi_level_averages(l)) {
         add(s, "past", -1, l->t.kept, (size_t)w->rows * (size_t)w->ld * sizeof(float));
@@ -173,11 +200,11 @@ static void list_parts(frgi_level *l)
         if (l->starts[q].F) {
             add(s, "f", q, l->starts[q].F, (size_t)w->n * sizeof *w->F);
             add(s, "g", q, l->starts[q].G, (size_t)w->m * sizeof *w->G);
-            add(s, "pairs", q, l->starts[q].pairs, (size_t)l->starts[q].room * sizeof(frgi_pair));
+            add(s, "pairs", q, l->starts[q].pairs, (size_t)l->starts[q].drawn * sizeof(frgi_pair));
         }
     }
-    for (int q = 0; q < l->n_own; q++) {
-        add(s, l->own[q].name, -1, l->own[q].live, l->own[q].bytes);
+    for (int q = 0; q < l->saved.n_own; q++) {
+        add(s, l->saved.own[q].name, -1, l->saved.own[q].live, l->saved.own[q].bytes);
     }
 }
 
@@ -185,22 +212,22 @@ static void list_parts(frgi_level *l)
 
 frg_status frgi_state_point(frgi_level *l, int64_t t)
 {
-    struct frgi_state *const s = l->state;
+    struct frgi_state *const s = l->saved.state;
     if (!s || !s->save) {
         return FRG_OK;
     }
     size_t bytes = 0;
     s->filled = false;
-    list_parts(l);
-    for (int p = 0; p < s->n_parts; p++) {
-        bytes += s->parts[p].bytes;
+    list_arrays(l);
+    for (int p = 0; p < s->n_arrays; p++) {
+        bytes += s->arrays[p].bytes;
     }
     TRY(GROW(s->ctx, &s->memory, bytes + 1, "the state of an alignment"));
     char *to = s->memory;
-    for (int p = 0; p < s->n_parts; p++) {
-        memcpy(to, s->parts[p].live, s->parts[p].bytes);
-        s->parts[p].live = to;
-        to += s->parts[p].bytes;
+    for (int p = 0; p < s->n_arrays; p++) {
+        memcpy(to, s->arrays[p].live, s->arrays[p].bytes);
+        s->arrays[p].live = to;
+        to += s->arrays[p].bytes;
     }
     numbers_of(l, t, &s->numbers);
     s->filled = true;
@@ -209,15 +236,15 @@ frg_status frgi_state_point(frgi_level *l, int64_t t)
 
 frg_status frgi_state_anew(frgi_level *l, frgi_phase phase)
 {
-    const int before = l->phase;
+    const int before = l->saved.phase;
     int64_t t = 0;
-    l->phase = phase;
-    l->turn = 0;
+    l->saved.phase = phase;
+    l->saved.turn = 0;
     frg_status status = frgi_state_enter(l, 1, &t);
     if (status == FRG_OK) {
         status = frgi_state_point(l, t);
     }
-    l->phase = before;
+    l->saved.phase = before;
     return status;
 }
 
@@ -225,12 +252,13 @@ frg_status frgi_state_anew(frgi_level *l, frgi_phase phase)
 
 bool frgi_state_waits(const frgi_level *l, frgi_phase phase)
 {
-    return l->state && l->state->from && l->state->numbers.phase == (int64_t)phase;
+    return l->saved.state && l->saved.state->from &&
+           l->saved.state->numbers.phase == (int64_t)phase;
 }
 
 int64_t frgi_state_turn(const frgi_level *l, frgi_phase phase)
 {
-    return frgi_state_waits(l, phase) ? l->state->numbers.turn : 0;
+    return frgi_state_waits(l, phase) ? l->saved.state->numbers.turn : 0;
 }
 
 frg_status frgi_state_open(struct frgi_state *s, const frg_checkpoint *c, int64_t n_start)
@@ -280,23 +308,24 @@ static bool arrays_are_sound(const frgi_level *l)
             sound = sound && isfinite(sets[q].G[j]);
         }
     }
-    for (int q = 0; q < FRGI_AGES + FRGI_STARTS_HELD; q++) {
-        const frgi_pair *const pairs =
-            q < FRGI_AGES ? (q < l->n_ages ? l->ages[q] : NULL) : l->starts[q - FRGI_AGES].pairs;
-        const int64_t room = q < FRGI_AGES ? (q < l->n_ages ? pairs_of_age(l, q) : 0)
-                                           : l->starts[q - FRGI_AGES].room;
+    for (int q = 0; q < FRGI_LAGS + FRGI_STARTS_HELD; q++) {
+        const frgi_pair *const pairs = q < FRGI_LAGS
+                                           ? (q < l->sampled.n_lagged ? l->sampled.lagged[q] : NULL)
+                                           : l->starts[q - FRGI_LAGS].pairs;
+        const int64_t room = q < FRGI_LAGS ? (q < l->sampled.n_lagged ? pairs_of_lag(l, q) : 0)
+                                           : l->starts[q - FRGI_LAGS].drawn;
         for (int64_t r = 0; pairs && r < room; r++) {
             sound = sound && pairs[r].i >= 0 && pairs[r].i < w->n && pairs[r].j >= 0 &&
                     pairs[r].j < w->m;
         }
     }
-    for (int q = 0; q < l->n_own; q++) {
-        const bool single = strcmp(l->own[q].name, "plan") == 0;
+    for (int q = 0; q < l->saved.n_own; q++) {
+        const bool single = strcmp(l->saved.own[q].name, "plan") == 0;
         const int64_t count =
-            (int64_t)(l->own[q].bytes / (single ? sizeof(float) : sizeof(double)));
+            (int64_t)(l->saved.own[q].bytes / (single ? sizeof(float) : sizeof(double)));
         for (int64_t i = 0; i < count; i++) {
-            sound = sound && isfinite(single ? (double)((const float *)l->own[q].live)[i]
-                                             : ((const double *)l->own[q].live)[i]);
+            sound = sound && isfinite(single ? (double)((const float *)l->saved.own[q].live)[i]
+                                             : ((const double *)l->saved.own[q].live)[i]);
         }
     }
     return sound;
@@ -305,28 +334,28 @@ static bool arrays_are_sound(const frgi_level *l)
 /** Counts of pairs are the usual ones or those of broad plans. */
 static bool rooms_are_sound(const frgi_level *l, const frgi_state_numbers *v)
 {
-    const int64_t usual = frgi_room_of(l->o, l->o->anchors),
-                  most = frgi_room_of(l->o, l->count_most);
-    bool sound = (v->room == usual || v->room == most) &&
-                 (v->count == l->o->anchors || v->count == l->count_most);
+    const int64_t usual = frgi_drawn_of(l->o, l->o->anchors),
+                  most = frgi_drawn_of(l->o, l->sampled.count_most);
+    bool sound = (v->sampled.drawn == usual || v->sampled.drawn == most) &&
+                 (v->sampled.count == l->o->anchors || v->sampled.count == l->sampled.count_most);
     for (int q = 0; q < FRGI_STARTS_HELD; q++) {
-        const int64_t room = v->start_room[q];
-        sound = sound && (!v->start_filled[q] || room == usual || room == most);
+        const int64_t room = v->starts[q].drawn;
+        sound = sound && (!v->starts[q].filled || room == usual || room == most);
     }
-    for (int64_t q = 0; q < v->n_ages; q++) {
-        sound = sound && v->age_count[q] <= most;
+    for (int64_t q = 0; q < v->sampled.n_lagged; q++) {
+        sound = sound && v->sampled.lagged_count[q] <= most;
     }
     return sound;
 }
 
 static frg_status take_up(frgi_level *l)
 {
-    struct frgi_state *const s = l->state;
+    struct frgi_state *const s = l->saved.state;
     const frg_checkpoint *const c = s->from;
     s->from = NULL;
     frgi_level_forget(l, FRGI_STARTS_HELD);
     for (int q = 0; q < FRGI_STARTS_HELD; q++) {
-        if (s->numbers.start_filled[q]) {
+        if (s->numbers.starts[q].filled) {
             TRY(frgi_start_open(l, &l->starts[q]));
         }
     }
@@ -334,15 +363,15 @@ static frg_status take_up(frgi_level *l)
         FAIL(s->ctx, E_CHECKPOINT, "the state of the alignment makes no sense");
     }
     numbers_back(l, &s->numbers);
-    list_parts(l);
-    for (int p = 0; p < s->n_parts; p++) {
+    list_arrays(l);
+    for (int p = 0; p < s->n_arrays; p++) {
         int64_t bytes = 0;
-        const void *const from = frg_checkpoint_get(c, s->parts[p].name, &bytes);
-        if (!from || (size_t)bytes != s->parts[p].bytes) {
+        const void *const from = frg_checkpoint_get(c, s->arrays[p].name, &bytes);
+        if (!from || (size_t)bytes != s->arrays[p].bytes) {
             FAIL(s->ctx, E_MISMATCH, "the checkpoint has %lld bytes of '%s', %lld are needed",
-                 from ? (long long)bytes : 0LL, s->parts[p].name, (long long)s->parts[p].bytes);
+                 from ? (long long)bytes : 0LL, s->arrays[p].name, (long long)s->arrays[p].bytes);
         }
-        memcpy(s->parts[p].live, from, s->parts[p].bytes);
+        memcpy(s->arrays[p].live, from, s->arrays[p].bytes);
     }
     if (!arrays_are_sound(l)) {
         FAIL(s->ctx, E_CHECKPOINT, "the state of the alignment makes no sense");
@@ -352,8 +381,8 @@ static frg_status take_up(frgi_level *l)
 
 frg_status frgi_state_enter(frgi_level *l, int64_t most, int64_t *t)
 {
-    struct frgi_state *const s = l->state;
-    if (!frgi_state_waits(l, (frgi_phase)l->phase) || s->numbers.turn != l->turn) {
+    struct frgi_state *const s = l->saved.state;
+    if (!frgi_state_waits(l, (frgi_phase)l->saved.phase) || s->numbers.turn != l->saved.turn) {
         return FRG_OK;
     }
     if (s->numbers.t >= most) {

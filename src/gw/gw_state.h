@@ -29,19 +29,44 @@ typedef enum {
     FRGI_PHASES
 } frgi_phase;
 
+/** Counts of the report that belong to a state. */
+typedef struct {
+    int64_t outer, coarse, inner, started_from;
+    double vertex_energy;
+} frgi_report_numbers;
+
+typedef struct {
+    int64_t n_lagged, truncated, count, drawn;
+    int64_t lagged_count[FRGI_LAGS], lagged_used[FRGI_LAGS];
+} frgi_sample_numbers;
+
+typedef struct {
+    double best, ema;
+    int64_t bad, stale;
+    frgi_floor floor;
+} frgi_stopping_numbers;
+
+/** Of exponents, past ones and the dummy point's. */
+typedef struct {
+    double k, dummy_g, dummy_f, past_k;
+} frgi_potential_numbers;
+
+typedef struct {
+    int64_t run, filled, drawn;
+    double energy, epsilon, information, error;
+} frgi_start_numbers;
+
 /** What a state has besides arrays. */
 typedef struct {
-    uint64_t options, data;                     /* hashes */
-    int64_t phase, turn, t;                     /* the loop, which of its runs, the step in it */
-    int64_t outer, coarse, inner, started_from; /* of the report */
-    int64_t run, step, n_ages, truncated, passes, bad, stale, smooth_from, averaged, count, room;
-    int64_t age_count[FRGI_AGES], age_used[FRGI_AGES];
-    int64_t floor_steps, floor_stale;
-    double epsilon, best, ema, k, dummy_g, dummy_f, past_k, floor_least, vertex_energy;
-    int64_t start_run[FRGI_STARTS_HELD], start_filled[FRGI_STARTS_HELD],
-        start_room[FRGI_STARTS_HELD];
-    double start_energy[FRGI_STARTS_HELD], start_epsilon[FRGI_STARTS_HELD],
-        start_information[FRGI_STARTS_HELD], start_error[FRGI_STARTS_HELD];
+    uint64_t options, data; /* hashes */
+    int64_t phase, turn, t; /* the loop, which of its runs, the step in it */
+    int64_t run, step, passes, smooth_from, averaged;
+    double epsilon;
+    frgi_report_numbers report;
+    frgi_sample_numbers sampled;
+    frgi_stopping_numbers stopping;
+    frgi_potential_numbers potentials;
+    frgi_start_numbers starts[FRGI_STARTS_HELD];
 } frgi_state_numbers;
 
 struct frgi_state {
@@ -52,8 +77,8 @@ struct frgi_state {
     void *user;
     uint64_t options, data;
     frgi_state_numbers numbers; /* of the last point, or of the one to take up */
-    frgi_part parts[FRGI_PARTS];
-    int n_parts;
+    frgi_array arrays[FRGI_ARRAYS];
+    int n_arrays;
     char *memory; /* of the copies */
     bool filled;
     const frg_checkpoint *from; /* to be taken up by the phase and turn in numbers; NULL: none */

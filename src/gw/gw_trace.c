@@ -22,24 +22,25 @@ static const char *phase_name(int phase)
 
 frg_status frgi_trace_add(const frgi_level *l)
 {
-    enum { FIRST_ROOM = 128 };
+    enum { FIRST_CAPACITY = 128 };
     frgi_trace *const t = l->trace;
     const bool factored = l->o->rank > 0; /* mirror steps: their marginals are projected */
     if (!t) {
         return FRG_OK;
     }
-    if (t->n == t->room) {
-        const int64_t room = t->room > 0 ? 2 * t->room : FIRST_ROOM;
-        TRY(GROW(l->ctx, &t->rows, room, "the trace of an alignment"));
-        t->room = room;
+    if (t->n == t->capacity) {
+        const int64_t capacity = t->capacity > 0 ? 2 * t->capacity : FIRST_CAPACITY;
+        TRY(GROW(l->ctx, &t->rows, capacity, "the trace of an alignment"));
+        t->capacity = capacity;
     }
-    t->rows[t->n++] = (frg_gw_iteration){.phase = l->is_coarse ? "coarse" : phase_name(l->phase),
-                                         .start = l->turn,
-                                         .epsilon = l->epsilon,
-                                         .marginal_error = factored ? (double)NAN : l->t.last.error,
-                                         .change = factored ? (double)NAN : l->change,
-                                         .cost = (double)NAN,
-                                         .cost_error = (double)NAN};
+    t->rows[t->n++] =
+        (frg_gw_iteration){.phase = l->is_coarse ? "coarse" : phase_name(l->saved.phase),
+                           .start = l->saved.turn,
+                           .epsilon = l->epsilon,
+                           .marginal_error = factored ? (double)NAN : l->t.last.error,
+                           .change = factored ? (double)NAN : l->stopping.change,
+                           .cost = (double)NAN,
+                           .cost_error = (double)NAN};
     return FRG_OK;
 }
 

@@ -502,7 +502,7 @@ static chunk_pass choose_pass(const frgi_transport *t, const frgi_sweep_ops *ops
 }
 
 /** Whether the lists still hold, and how much is on new ones. */
-static void watch_marks(frgi_transport *t, bool now)
+static void watch_active(frgi_transport *t, bool now)
 {
     const frgi_sweep *const s = &t->s;
     double moved = 0;
@@ -565,7 +565,7 @@ static frgi_columns_result of_all_blocks(const frgi_transport *t, double error, 
     return all;
 }
 
-static int64_t rows_far(const frgi_sweep *s)
+static int64_t rows_out_of_range(const frgi_sweep *s)
 {
     int64_t far = 0;
     for (int64_t c = 0; c < s->chunks; c++) {
@@ -625,7 +625,7 @@ void frgi_transport_pass(frgi_transport *t)
         s->base.past_k = t->k;
     }
     s->x.fresh = false;
-    t->last.out_of_range = rows_far(s);
+    t->last.out_of_range = rows_out_of_range(s);
     if (all.lost) {
         rescue(t);
     }
@@ -633,7 +633,7 @@ void frgi_transport_pass(frgi_transport *t)
         carry_mass(t);
     }
     if (marking || t->skip.holds) {
-        watch_marks(t, marking);
+        watch_active(t, marking);
     }
     error /= t->total;
     if (s->to.tau_a < 1 || s->to.tau_b < 1) {

@@ -39,7 +39,7 @@ typedef struct {
     const frgi_transport *from;
     const frg_array *g, *out;
     int64_t n, m, ld;
-    double *room, *doubles;
+    double *memory, *doubles;
     double per_epsilon;
     bool exact_rows; /* the plan's rows are those of its last q */
     /* of the passes between two saved iterates */
@@ -325,12 +325,12 @@ static frg_status open_unrolled(unrolled *w, frg_context *ctx)
     const frgi_sweep *const known = &w->from->s;
     const int64_t n = w->n, m = w->m, ld = w->ld, rows = s->rows;
     const int64_t each = 9 * rows + 9 * ld + 4 * m + FRGI_GRAD_CHUNKS * m;
-    TRY(NEW0(ctx, &w->room, frgi_mul(FRGI_SAVED_STRIDE, (size_t)(n + 2 * m)), "a derivative"));
+    TRY(NEW0(ctx, &w->memory, frgi_mul(FRGI_SAVED_STRIDE, (size_t)(n + 2 * m)), "a derivative"));
     TRY(NEW0(ctx, &w->doubles, each, "a derivative"));
-    double *room = w->room, *at = w->doubles;
-    w->p = cut(&room, FRGI_SAVED_STRIDE * n);
-    w->q = cut(&room, FRGI_SAVED_STRIDE * m);
-    w->plain = cut(&room, FRGI_SAVED_STRIDE * m);
+    double *memory = w->memory, *at = w->doubles;
+    w->p = cut(&memory, FRGI_SAVED_STRIDE * n);
+    w->q = cut(&memory, FRGI_SAVED_STRIDE * m);
+    w->plain = cut(&memory, FRGI_SAVED_STRIDE * m);
     s->F = cut(&at, rows);
     s->base.H0 = cut(&at, rows);
     s->p = cut(&at, rows);
@@ -393,7 +393,7 @@ frg_status frgi_unrolled_vjp(const frgi_transport *t, const frg_array *g, const 
         memcpy(b, w.by_b, (size_t)w.m * sizeof *b);
     }
 done:
-    DROP(ctx, &w.room);
+    DROP(ctx, &w.memory);
     DROP(ctx, &w.doubles);
     DROP(ctx, &by_q);
     return status;

@@ -45,7 +45,7 @@ typedef struct {
     double plan;         /* J of P without its entropy, caller's units */
     double with_entropy; /* J of P, and of what it is compared with */
     double other_with_entropy;
-    gw_parts parts;
+    gw_tasks tasks;
 } verdict;
 
 /* ---- the plan and its costs ------------------------------------------------------------------ */
@@ -94,22 +94,22 @@ static void take_place(void *user, int64_t i, const double *row, int64_t chunk)
 static void add_product(verdict *v, frgi_costs *to, const frgi_costs *left, const frgi_costs *right,
                         int64_t count, double scale)
 {
-    for (int64_t first = 0; first < count && gw_parts_go_on(&v->parts); first += AT_ONCE) {
+    for (int64_t first = 0; first < count && gw_tasks_go_on(&v->tasks); first += AT_ONCE) {
         const int64_t many = count - first < AT_ONCE ? count - first : AT_ONCE;
         frgi_costs_add(&v->d.products, to, frgi_costs_row(left, first), left->ld,
                        frgi_costs_row(right, first), right->ld, many, scale);
-        gw_parts_count(&v->parts, v->g->ctx, "verdict", 1, 0);
+        gw_tasks_count(&v->tasks, v->g->ctx, "verdict", 1, 0);
     }
 }
 
 /** One of LOOKS is done; whether to go on. */
 static bool beat(verdict *v, int64_t done)
 {
-    if (gw_parts_go_on(&v->parts)) {
-        v->parts.status =
+    if (gw_tasks_go_on(&v->tasks)) {
+        v->tasks.status =
             (int)frgi_level_beat(&v->g->level, "verdict", done, LOOKS, (double)NAN, (double)NAN);
     }
-    return gw_parts_go_on(&v->parts);
+    return gw_tasks_go_on(&v->tasks);
 }
 
 /** <K, P> of what is in now and vertex, and theta <M, P>. */
@@ -170,7 +170,7 @@ static void take_plan(verdict *v)
 /** J of where conditional gradient ends from the vertex of least d.now, caller's units. */
 static double descend(verdict *v)
 {
-    v->d.parts = &v->parts;
+    v->d.tasks = &v->tasks;
     frgi_descent_begin(&v->d);
     frgi_descend(&v->d, MOST_STEPS);
     return v->d.energy * v->p.square;
@@ -200,7 +200,7 @@ static void try_others(verdict *v)
     frg_gw_report *const r = &v->g->report;
     const int others = v->p.s.n <= FEW && v->p.s.m <= FEW ? 2 : 1;
     try_vertex(v);
-    for (int which = 0; which < others && gw_parts_go_on(&v->parts); which++) {
+    for (int which = 0; which < others && gw_tasks_go_on(&v->tasks); which++) {
         frgi_start_costs(&v->f, which, &v->d);
         const double energy = descend(v);
         if (!(energy >= r->other_energy)) {
@@ -253,7 +253,7 @@ static frg_status blur(verdict *v)
         v->other_with_entropy = linearise(v) + entropy_term(v);
     }
     frg_sinkhorn_destroy(k);
-    return status == FRG_OK ? v->parts.status : status;
+    return status == FRG_OK ? v->tasks.status : status;
 }
 
 /** Lowers J of the lowest other vertex, entropy counted, by steps of the exact mode until it is
@@ -314,7 +314,7 @@ static void close_verdict(verdict *v)
 }
 
 /** What is said of the plan.  Positive: stopped. */
-static frg_status judge(verdict *v)
+static frg_status conclude(verdict *v)
 {
     frg_gw_report *const r = &v->g->report;
     const double rounding = ROUNDING * fabs(v->p.s.product * v->p.square);
@@ -381,7 +381,7 @@ static frg_status compare(verdict *v)
         r->energy_product = isfinite(r->energy_product) ? r->energy_product : product;
         try_others(v);
     }
-    const frg_status status = beat(v, LOOKS) ? judge(v) : v->parts.status;
+    const frg_status status = beat(v, LOOKS) ? conclude(v) : v->tasks.status;
     if (status > 0) { /* stopped: nothing is known */
         r->sharpened_energy = r->blur = r->other_energy = (double)NAN;
         r->verdict = "not compared: stopped";
@@ -396,7 +396,7 @@ frg_status frgi_gw_verdict(frg_gw *g)
     if (g->level.t.list) {
         of_vertex(r);
     } else if (!r->verdict) {
-        verdict v = {.g = g, .parts = {.quiet = true}};
+        verdict v = {.g = g, .tasks = {.quiet = true}};
         const frg_status status = compare(&v);
         close_verdict(&v);
         return status;

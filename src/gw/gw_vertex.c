@@ -106,7 +106,7 @@ frg_status frgi_descent_open(frgi_descent *d, const frgi_spaces *s, int threads)
     TRY_TO(done, open_costs(&d->now, ctx, s->n, s->m, s->single));
     TRY_TO(done, open_costs(&d->vertex, ctx, s->n, s->m, s->single));
     TRY_TO(done, NEW(ctx, &d->plan.entries, d->most, what));
-    TRY_TO(done, NEW(ctx, &d->room.entries, d->most, what));
+    TRY_TO(done, NEW(ctx, &d->scratch.entries, d->most, what));
     TRY_TO(done, NEW(ctx, &d->corner.entries, s->n + s->m, what));
     TRY_TO(done, NEW(ctx, &d->last.entries, s->n + s->m, what));
     TRY_TO(done, NEW0(ctx, &left, frgi_mul(GATHERED * (size_t)s->x.ld, size), what));
@@ -139,7 +139,7 @@ void frgi_descent_close(frgi_descent *d)
     close_costs(&d->now, ctx);
     close_costs(&d->vertex, ctx);
     DROP(ctx, &d->plan.entries);
-    DROP(ctx, &d->room.entries);
+    DROP(ctx, &d->scratch.entries);
     DROP(ctx, &d->corner.entries);
     DROP(ctx, &d->last.entries);
     DROP(ctx, &left);
@@ -330,11 +330,11 @@ void frgi_descent_costs(frgi_descent *d, const frgi_sparse *p, int64_t every, fr
     for (int64_t e = 0; e < p->count; e++) {
         if (p->entries[e].i % every == 0) {
             mass += p->entries[e].mass;
-            d->room.entries[count++] = p->entries[e];
+            d->scratch.entries[count++] = p->entries[e];
         }
     }
     frgi_costs_linear(d->s, to);
-    add_entries(d, d->room.entries, count, every > 1 ? 1 / mass : 1, to);
+    add_entries(d, d->scratch.entries, count, every > 1 ? 1 / mass : 1, to);
 }
 
 /** to <- (1 - t) to + t from */
@@ -434,9 +434,10 @@ static void least_vertex(frgi_descent *d, const frgi_costs *c)
 static void corner_costs(frgi_descent *d)
 {
     const int64_t changed =
-        d->last.count > 0 ? add_lists(&d->last, -1, &d->corner, 1, d->room.entries, d->most) : -1;
+        d->last.count > 0 ? add_lists(&d->last, -1, &d->corner, 1, d->scratch.entries, d->most)
+                          : -1;
     if (changed >= 0 && changed < d->corner.count) {
-        add_entries(d, d->room.entries, changed, 1, &d->vertex);
+        add_entries(d, d->scratch.entries, changed, 1, &d->vertex);
     } else {
         frgi_descent_costs(d, &d->corner, 1, &d->vertex);
     }
@@ -455,7 +456,7 @@ void frgi_descent_begin(frgi_descent *d)
     d->stationary = d->known = false;
     d->last.count = 0;
     d->energy =
-        gw_parts_poll(d->parts, d->s->ctx) ? frgi_sparse_energy(d->s, &d->plan) : (double)INFINITY;
+        gw_tasks_poll(d->tasks, d->s->ctx) ? frgi_sparse_energy(d->s, &d->plan) : (double)INFINITY;
 }
 
 double frgi_descent_dual(const frgi_descent *d)
@@ -502,19 +503,19 @@ void frgi_descent_first(const frgi_spaces *s, frgi_sparse *plan)
 void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most)
 {
     d->assign.moved = d->follows;
-    for (int64_t step = 0; step < most && gw_parts_go_on(d->parts); step++) {
+    for (int64_t step = 0; step < most && gw_tasks_go_on(d->tasks); step++) {
         if (d->lifted) {
             frgi_lifted_costs(d->lifted, &d->plan, d);
         } else {
             frgi_descent_costs(d, &d->plan, every, &d->now);
         }
         least_vertex(d, &d->now);
-        if (!gw_parts_poll(d->parts, d->s->ctx)) {
+        if (!gw_tasks_poll(d->tasks, d->s->ctx)) {
             break;
         }
         const double energy = frgi_sparse_energy(d->s, &d->corner);
         d->steps++;
-        gw_parts_count(d->parts, d->s->ctx, "vertex", 1, 0);
+        gw_tasks_count(d->tasks, d->s->ctx, "vertex", 1, 0);
         if (!(energy < d->energy * (1 - 1e-6))) {
             d->stationary = true;
             break;
@@ -573,11 +574,11 @@ bool frgi_descent_take(frgi_descent *d)
 /** The plan, its costs and its energy after a step inside the segment; false: its list is full. */
 static bool move_inside(frgi_descent *d, double t, double gain)
 {
-    const int64_t count = add_lists(&d->plan, 1 - t, &d->corner, t, d->room.entries, d->most);
+    const int64_t count = add_lists(&d->plan, 1 - t, &d->corner, t, d->scratch.entries, d->most);
     if (count < 0) {
         return false;
     }
-    const frgi_sparse mixed = {d->room.entries, count};
+    const frgi_sparse mixed = {d->scratch.entries, count};
     copy_list(&d->plan, &mixed);
     mix(&d->now, &d->vertex, t);
     d->energy -= gain;
@@ -604,17 +605,17 @@ void frgi_descend(frgi_descent *d, int64_t most)
     if (!d->known) {
         know_costs(d);
     }
-    for (int64_t step = 0; step < most && !d->stationary && gw_parts_go_on(d->parts); step++) {
+    for (int64_t step = 0; step < most && !d->stationary && gw_tasks_go_on(d->tasks); step++) {
         double gain;
         least_vertex(d, &d->now);
         d->assign.moved = false;
         corner_costs(d);
-        if (!gw_parts_poll(d->parts, d->s->ctx)) { /* costs or vertex may be unfinished */
+        if (!gw_tasks_poll(d->tasks, d->s->ctx)) { /* costs or vertex may be unfinished */
             break;
         }
         const double t = line_search(d, &gain);
         d->steps++;
-        gw_parts_count(d->parts, d->s->ctx, "vertex", 1, 0);
+        gw_tasks_count(d->tasks, d->s->ctx, "vertex", 1, 0);
         d->stationary =
             !(gain > fmax(NO_GAIN * fabs(d->energy), floor)) || (t >= 1 && !take_corner(d));
         if (!d->stationary && t < 1 && !move_inside(d, t, gain)) {
@@ -622,7 +623,7 @@ void frgi_descend(frgi_descent *d, int64_t most)
         }
     }
     if (!d->is_vertex && d->last.count > 0 &&
-        gw_parts_go_on(d->parts)) { /* is the last corner as low? */
+        gw_tasks_go_on(d->tasks)) { /* is the last corner as low? */
         const double energy = frgi_sparse_energy(d->s, &d->last);
         if (energy <= d->energy) {
             copy_list(&d->corner, &d->last);

@@ -7,7 +7,7 @@
 
 #include "fourge/gw.h"
 #include "gw/gw_assign.h"
-#include "gw/gw_parts.h"
+#include "gw/gw_tasks.h"
 #include "linalg/product.h"
 
 #pragma GCC visibility push(hidden)
@@ -66,7 +66,7 @@ typedef struct {
     frgi_simplex *simplex;
     frgi_costs now, vertex;         /* K of plan, of corner */
     frgi_sparse plan, corner, last; /* last: whose costs `vertex` has */
-    frgi_sparse room;
+    frgi_sparse scratch;
     int64_t most;               /* entries of a plan */
     void *left, *right;         /* rows of distances that are multiplied */
     double energy;              /* J of plan; infinite: none yet */
@@ -77,7 +77,7 @@ typedef struct {
     int32_t *images;
     bool *taken;
     int64_t steps;
-    gw_parts *parts;
+    gw_tasks *tasks;
     const frgi_lifted *lifted; /* both sides, for rough steps; NULL: these take some rows */
 } frgi_descent;
 
@@ -146,7 +146,7 @@ FRG_MUST_USE frg_status frgi_coarse_side(frg_context *ctx, const frgi_costs *c, 
 /** Of plans of a coarser level, *count <- 1, the one that is lowest once its points have taken
  *  their images among all points of the other side.  In floats. */
 FRG_MUST_USE frg_status frgi_place_best(const frgi_spaces *s, frgi_sparse *plans, int64_t *count,
-                                        gw_parts *parts);
+                                        gw_tasks *tasks);
 
 /* ---- the annealed start in floats (gw_vertex_anneal.c) ---- */
 

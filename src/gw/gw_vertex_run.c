@@ -86,7 +86,7 @@ typedef struct {
     const frgi_lifted *lifted; /* both sides, for its steps; NULL: they are not of low rank */
     outcome *out;
     frgi_entry *memory;
-    gw_parts *parts;
+    gw_tasks *tasks;
 } race;
 
 /* ---- all permutations ------------------------------------------------------------------------ */
@@ -179,7 +179,7 @@ static void run_start(const race *r, int64_t q, frgi_descent *d)
         frgi_start_costs(r->f, r->starts[q - r->n_given], d);
     }
     frgi_descent_begin(d);
-    if (!gw_parts_go_on(r->parts)) { /* there is no plan yet */
+    if (!gw_tasks_go_on(r->tasks)) { /* there is no plan yet */
         return;
     }
     to->dual = frgi_descent_dual(d);
@@ -285,7 +285,7 @@ static void share_out(const race *r, frgi_descent *d, int team, const bool *whic
 #pragma omp parallel for schedule(dynamic, 1) num_threads(team) if (team > 1)
     for (int64_t last = 0; last < r->count; last++) {
         const int64_t q = r->count - 1 - last;
-        if (which[q] && gw_parts_poll(r->parts, r->s->ctx)) {
+        if (which[q] && gw_tasks_poll(r->tasks, r->s->ctx)) {
             run(r, q, &d[omp_get_thread_num()]);
         }
     }
@@ -378,7 +378,7 @@ static int64_t descents_that_fit(const frgi_spaces *s)
 static frg_status run_race(race *r)
 {
     frg_context *const ctx = r->s->ctx;
-    const bool alone = is_large(r->s->n, r->s->m) || !gw_parts_poll(r->parts, ctx);
+    const bool alone = is_large(r->s->n, r->s->m) || !gw_tasks_poll(r->tasks, ctx);
     const int64_t most = r->count + r->second + r->more, fit = descents_that_fit(r->s);
     const int64_t threads = alone ? 1 : frg_threads(ctx), usable = threads < most ? threads : most;
     const int team = (int)(usable < fit ? usable : fit);
@@ -388,7 +388,7 @@ static frg_status run_race(race *r)
     TRY_TO(done, NEW0(ctx, &d, team, "descents"));
     for (int t = 0; t < team; t++) {
         TRY_TO(done, frgi_descent_open(&d[t], r->s, t == 0 ? frg_threads(ctx) : 1));
-        d[t].parts = r->parts;
+        d[t].tasks = r->tasks;
         d[t].lifted = r->lifted;
     }
     const int64_t each = d[0].most;
@@ -568,7 +568,7 @@ static void take_best(const race *r, int64_t most, const int32_t *of_x, const in
 /** The `most` best plans of `wanted` farthest points a side; of more than a few points from plans
  *  of fewer again. */
 static frg_status coarse_plans(const frgi_spaces *s, int64_t wanted, int64_t most, given_plans *out,
-                               int64_t max_iter, gw_parts *parts, int64_t *starts)
+                               int64_t max_iter, gw_tasks *tasks, int64_t *starts)
 {
     const int64_t n = s->n < wanted ? s->n : wanted, m = s->m < wanted ? s->m : wanted;
     const int64_t room = s->n + s->m;
@@ -581,7 +581,7 @@ static frg_status coarse_plans(const frgi_spaces *s, int64_t wanted, int64_t mos
               .given = given.plans,
               .most = max_iter < MOST_STEPS ? max_iter : MOST_STEPS,
               .every = 1,
-              .parts = parts};
+              .tasks = tasks};
     int32_t *of_x = NULL, *of_y = NULL;
     frg_status status = FRG_OK;
     TRY_TO(done, NEW(s->ctx, &out->memory, most * room, "plans of starts"));
@@ -598,7 +598,7 @@ static frg_status coarse_plans(const frgi_spaces *s, int64_t wanted, int64_t mos
                                   most > GIVEN ? most
                                   : fine       ? GIVEN_OF_MANY
                                                : GIVEN_OF_MIDDLE,
-                                  &given, max_iter, parts, starts));
+                                  &given, max_iter, tasks, starts));
     }
     r.n_given = given.count;
     choose_coarse_starts(&r, wanted);
@@ -637,7 +637,7 @@ static void choose_starts(race *r, bool sure)
 
 /** Starts that reached the least energy, the next energy, and whether several plans have the least
  *  one. */
-static void judge(const race *r, const outcome *best, frg_gw_report *report)
+static void report_starts(const race *r, const outcome *best, frg_gw_report *report)
 {
     const double near = AS_LOW * fabs(r->s->product);
     report->starts_agree = 0;
@@ -712,7 +712,7 @@ static frg_status lift_very_many(const frgi_spaces *s, frgi_lifted lifted[2],
 }
 
 /** The race on all points; the best plan into the rows of out. */
-static frg_status race_all(const frgi_spaces *s, int64_t max_iter, gw_parts *parts,
+static frg_status race_all(const frgi_spaces *s, int64_t max_iter, gw_tasks *tasks,
                            frgi_sparse *out, frg_gw_report *report)
 {
     const int64_t larger = s->n > s->m ? s->n : s->m;
@@ -720,7 +720,7 @@ static frg_status race_all(const frgi_spaces *s, int64_t max_iter, gw_parts *par
     given_plans given = {0};
     frgi_features f = {0};
     frgi_lifted lifted[2] = {{0}};
-    race r = {.s = s, .f = &f, .given = given.plans, .most = max_iter, .every = 1, .parts = parts};
+    race r = {.s = s, .f = &f, .given = given.plans, .most = max_iter, .every = 1, .tasks = tasks};
     frg_status status = FRG_OK;
     report->starts = 0;
     if (larger > FEW && !s->linear) {
@@ -732,9 +732,9 @@ static frg_status race_all(const frgi_spaces *s, int64_t max_iter, gw_parts *par
                                   very_many ? GIVEN_OF_FINE
                                   : many    ? GIVEN_OF_MANY
                                             : GIVEN,
-                                  &given, max_iter, parts, &report->starts));
+                                  &given, max_iter, tasks, &report->starts));
         if (very_many) {
-            TRY_TO(done, frgi_place_best(s, given.plans, &given.count, parts));
+            TRY_TO(done, frgi_place_best(s, given.plans, &given.count, tasks));
         }
     }
     r.n_given = given.count;
@@ -754,7 +754,7 @@ static frg_status race_all(const frgi_spaces *s, int64_t max_iter, gw_parts *par
     if (!(best->energy < (double)INFINITY)) { /* stopped before there was anything */
         TRY_TO(done, plan_of_stopped(s, &given, best));
     }
-    judge(&r, best, report);
+    report_starts(&r, best, report);
     if (f.whole && r.n_given == 0 && !s->linear && isfinite(r.out[0].energy)) {
         report->lower_bound = fmax(0, f.square + 2 * r.out[0].dual);
     }
@@ -764,7 +764,7 @@ static frg_status race_all(const frgi_spaces *s, int64_t max_iter, gw_parts *par
     report->started_from = best->kind;
     report->vertex = best->is_vertex;
     report->energy = best->energy;
-    report->reason = !gw_parts_go_on(parts) ? FRG_GW_CANCELLED
+    report->reason = !gw_tasks_go_on(tasks) ? FRG_GW_CANCELLED
                      : !best->stationary    ? FRG_GW_MAX_ITER
                      : is_large(s->n, s->m) ? FRG_GW_CONVERGED_PLATEAU
                                             : FRG_GW_STATIONARY;
@@ -862,7 +862,7 @@ void frgi_gw_problem_close(frgi_gw_problem *p)
 }
 
 /** The best plan of a race in floats to its end in doubles; p becomes that problem. */
-static frg_status end_in_doubles(frg_gw *g, frgi_gw_problem *p, gw_parts *parts, frgi_sparse *plan)
+static frg_status end_in_doubles(frg_gw *g, frgi_gw_problem *p, gw_tasks *tasks, frgi_sparse *plan)
 {
     frg_gw_report *const r = &g->report;
     frgi_descent d = {0};
@@ -870,7 +870,7 @@ static frg_status end_in_doubles(frg_gw *g, frgi_gw_problem *p, gw_parts *parts,
     frgi_gw_problem_close(p);
     TRY_TO(done, frgi_gw_problem_open(g, FRG_GW_DTYPE_F64, p));
     TRY_TO(done, frgi_descent_open(&d, &p->s, frg_threads(p->s.ctx)));
-    d.parts = parts;
+    d.tasks = tasks;
     frgi_descent_resume(&d, plan, frgi_sparse_energy(&p->s, plan), r->vertex != 0, false);
     descend_and_swap(&d, g->o.max_iter);
     TRY_TO(done, GROW(g->ctx, &plan->entries, d.plan.count + 1, "a plan"));
@@ -879,7 +879,7 @@ static frg_status end_in_doubles(frg_gw *g, frgi_gw_problem *p, gw_parts *parts,
     r->energy = d.energy;
     r->vertex = d.is_vertex;
     r->outer_iterations += d.steps;
-    r->reason = !gw_parts_go_on(parts) ? FRG_GW_CANCELLED
+    r->reason = !gw_tasks_go_on(tasks) ? FRG_GW_CANCELLED
                 : d.stationary         ? FRG_GW_STATIONARY
                                        : FRG_GW_MAX_ITER;
 done:
@@ -890,7 +890,7 @@ done:
 frg_status frgi_gw_vertex(frg_gw *g)
 {
     frg_gw_report *const r = &g->report;
-    gw_parts parts = {0};
+    gw_tasks tasks = {0};
     frgi_gw_problem p = {0};
     frgi_sparse plan = {0};
     frg_status status = FRG_OK;
@@ -898,9 +898,9 @@ frg_status frgi_gw_vertex(frg_gw *g)
     const bool doubles = g->o.dtype == FRG_GW_DTYPE_F64;
     const frg_gw_dtype raced = doubles ? FRG_GW_DTYPE_AUTO : g->o.dtype; /* few in doubles */
     TRY_TO(done, frgi_gw_problem_open(g, raced, &p));
-    TRY_TO(done, race_all(&p.s, g->o.max_iter, &parts, &plan, r));
+    TRY_TO(done, race_all(&p.s, g->o.max_iter, &tasks, &plan, r));
     if (doubles && p.s.single) {
-        TRY_TO(done, end_in_doubles(g, &p, &parts, &plan));
+        TRY_TO(done, end_in_doubles(g, &p, &tasks, &plan));
     }
     r->dtype = p.s.single ? FRG_GW_DTYPE_F32 : FRG_GW_DTYPE_F64;
     TRY_TO(done, keep_plan(g, &plan, p.of_x, p.of_y));
@@ -910,7 +910,7 @@ frg_status frgi_gw_vertex(frg_gw *g)
     r->next_energy *= p.square;
     r->lower_bound *= p.square;
     r->epsilon_end = 0;
-    status = parts.status;
+    status = tasks.status;
 done:
     DROP(g->ctx, &plan.entries);
     frgi_gw_problem_close(&p);

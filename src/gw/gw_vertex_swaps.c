@@ -25,7 +25,7 @@ static int by_gain(const void *p, const void *q, const void *user)
 }
 
 /** The best partner of each point, where there is one, the best pairs first. */
-static int64_t look(const frgi_descent *d, const int32_t *image, frgi_exchange *out)
+static int64_t best_exchanges(const frgi_descent *d, const int32_t *image, frgi_exchange *out)
 {
     const frgi_spaces *const s = d->s;
     const double w = s->a[0], curved = (1 - s->theta) * w;
@@ -95,11 +95,11 @@ bool frgi_descent_swap(frgi_descent *d)
     frgi_exchange *const found = d->exchanges;
     int32_t *const image = d->images;
     bool any = false, lower = true;
-    for (int sweep = 0; sweep < SWEEPS && lower && gw_parts_go_on(d->parts); sweep++) {
+    for (int sweep = 0; sweep < SWEEPS && lower && gw_tasks_go_on(d->tasks); sweep++) {
         for (int64_t i = 0; i < s->n; i++) {
             image[i] = d->plan.entries[i].j;
         }
-        const int64_t count = look(d, image, found);
+        const int64_t count = best_exchanges(d, image, found);
         lower = false;
         for (int64_t most = count; most > 0 && !lower; most = most > 8 ? most / 4 : most - 1) {
             most = apply(d, found, count, most, image, d->taken);

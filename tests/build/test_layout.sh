@@ -77,7 +77,7 @@ check "file names are unique" empty "$scratch/twins"
 
 # Sums of doubles are added in the order of their chunks; minima, maxima, counts of integers and the flag that
 # stops a loop are exact in any order, and these files have no others.
-integers='src/(fe/fe_rows|formula/keys|gw/gw_(sinkhorn|transport|paths|parts)|gp/gp_batch|linalg/qr_batch)\.[ch]'
+integers='src/(fe/fe_rows|formula/keys|gw/gw_(sinkhorn|transport|paths|tasks)|gp/gp_batch|linalg/qr_batch)\.[ch]'
 grep -rnE 'reduction *\(|# *pragma +omp +(atomic|critical)' src --include='*.[ch]' |
     grep -vE "omp simd|^($integers):" >"$scratch/omp"
 check "no reductions or atomics across threads" empty "$scratch/omp"

@@ -110,7 +110,7 @@ static frg_status lifted(frg_context *ctx, void *user, uint64_t *hash)
     double weights[N];
     frgi_features f = {0};
     frgi_descent d = {0};
-    gw_parts parts = {0};
+    gw_tasks tasks = {0};
     (void)user;
     for (int i = 0; i < N; i++) {
         weights[i] = 1.0 / N;
@@ -127,7 +127,7 @@ static frg_status lifted(frg_context *ctx, void *user, uint64_t *hash)
     if (status >= 0)
         status = frgi_descent_open(&d, &s, 2);
     if (status >= 0) {
-        d.parts = &parts;
+        d.tasks = &tasks;
         frgi_start_costs(&f, 2, &d);
         frgi_descent_begin(&d);
         frgi_descend(&d, 10);

@@ -141,7 +141,8 @@ static void cross_term(const bed *t, const double *c, const double *d, double *c
             for (int k = 0; k < m; k++)
                 v += d[j * m + k] / m;
             for (int r = 0; r < R; r++)
-                sum += (c[t->l.anchors[r].i * n + i] - u) * (d[t->l.anchors[r].j * m + j] - v);
+                sum +=
+                    (c[t->l.sampled.now[r].i * n + i] - u) * (d[t->l.sampled.now[r].j * m + j] - v);
             cross[i * m + j] = 2 * sum / R + 2 * u * v;
         }
 }
@@ -186,8 +187,8 @@ static void steps_by_hand(const int R)
         double cross[N * M], mean[N * M] = {0};
         const double unit = 1.4426950408889634 / o.epsilon;
         open_level(&t, &o, NULL);
-        t.l.smooths = averaged;
-        t.l.smooth_from = 1;
+        t.l.average.on = averaged;
+        t.l.average.from = 1;
         /* the largest of two sweeps: no point lies further from where they began than half of the
          * largest of all, at least */
         CHECK((double)t.sx.most <= 1.0001 * most_c && (double)t.sx.most >= 0.5 * most_c);
@@ -206,8 +207,8 @@ static void steps_by_hand(const int R)
                 const double want = t.l.t.s.F[i / M] + t.l.t.s.G[i % M] + unit * mean[i];
                 worst = fmax(worst, fabs(log2(plan[i]) - want));
             }
-            CHECK(t.l.packed == way_to_pack(ctx, R));
-            CHECK_SAYS(worst < 1e-3 + unit * off[t.l.packed],
+            CHECK(t.l.product.packed == way_to_pack(ctx, R));
+            CHECK_SAYS(worst < 1e-3 + unit * off[t.l.product.packed],
                        "step %d of %d pairs: %g in the logarithm of the plan", step, R, worst);
         }
         close_level(&t);
@@ -258,7 +259,7 @@ static void small_epsilon(void)
         o.epsilon = small ? 1e-6 : 0.05;
         open_level(&t, &o, NULL);
         CHECK_OK(t.ctx, frgi_level_step(&t.l, 3, 0));
-        CHECK(t.l.packed == (small ? FRGI_AS_FLOATS : way_to_pack(t.ctx, 20)));
+        CHECK(t.l.product.packed == (small ? FRGI_AS_FLOATS : way_to_pack(t.ctx, 20)));
         close_level(&t);
     }
     drop_bed(&t);
@@ -324,18 +325,18 @@ static void centred(void)
         o.k = 5;
         o.stitch = way == 2; /* two parts */
         open_level(&t, &o, NULL);
-        CHECK(t.l.means != NULL);
+        CHECK(t.l.product.means != NULL);
         for (int i = 0; i < N + M && way < 2; i++) { /* two sweeps need not find the largest */
-            const float mean = t.l.means[i] / (i < N ? t.sx.scale : t.sy.scale);
+            const float mean = t.l.product.means[i] / (i < N ? t.sx.scale : t.sy.scale);
             first[i] = way ? first[i] : mean;
             CHECK_SAYS(fabsf(mean - first[i]) <= 1e-6f * mean, "%g, %g", (double)mean,
                        (double)first[i]);
         }
         CHECK_OK(t.ctx, frgi_distances_rows(&t.sx, nodes, ROWS, rows, N));
-        CHECK_OK(t.ctx, frgi_distances_centred(&t.sx, nodes, ROWS, t.l.means, less, N));
+        CHECK_OK(t.ctx, frgi_distances_centred(&t.sx, nodes, ROWS, t.l.product.means, less, N));
         float most = 0;
         for (int q = 0; q < ROWS * N; q++) {
-            CHECK_NEAR(less[q], rows[q] - t.l.means[q % N], 4e-7);
+            CHECK_NEAR(less[q], rows[q] - t.l.product.means[q % N], 4e-7);
             most = fmaxf(most, rows[q]);
         }
         CHECK(way == 2 || most == t.sx.scale * t.sx.beyond);
@@ -556,28 +557,28 @@ static void kept(void)
             if (kind) { /* in units of epsilon, of points whose marginals the passes left 1e-6 off
                            at most */
                 const double unit = 1.4426950408889634 / t.l.epsilon;
-                CHECK_NEAR((double)t.l.terms[4], term * unit, 1e-4);
-                CHECK_NEAR((double)t.l.terms[t.l.t.s.rows + 3], column_term * unit, 1e-4);
+                CHECK_NEAR((double)t.l.product.terms[4], term * unit, 1e-4);
+                CHECK_NEAR((double)t.l.product.terms[t.l.t.s.rows + 3], column_term * unit, 1e-4);
             }
             read_plan(&t, plan);
             for (int i = 0; i < N * M; i++) {
                 const double gap = 0.6 * (plan[i] - mean[i]);
                 square += gap * gap;
                 mean[i] += gap;
-                CHECK_SAYS(fabs((double)t.l.plan[i] - mean[i]) <= 2e-7 * mean[i] + 1e-12,
-                           "kind %d, step %d, entry %d: %g, %g", kind, step, i, (double)t.l.plan[i],
-                           mean[i]);
+                CHECK_SAYS(fabs((double)t.l.kept.plan[i] - mean[i]) <= 2e-7 * mean[i] + 1e-12,
+                           "kind %d, step %d, entry %d: %g, %g", kind, step, i,
+                           (double)t.l.kept.plan[i], mean[i]);
             }
-            CHECK_NEAR(t.l.change, sqrt(square), 1e-7);
+            CHECK_NEAR(t.l.stopping.change, sqrt(square), 1e-7);
         }
         frgi_kept_reset(&t.l,
                         false); /* of a plan that nothing is known of the next one is taken whole */
         CHECK_OK(ctx, frgi_level_step(&t.l, 200, 1e-7));
-        CHECK(isinf(t.l.change));
+        CHECK(isinf(t.l.stopping.change));
         read_plan(&t, plan);
         for (int i = 0; i < N * M; i++)
-            CHECK_SAYS(fabs((double)t.l.plan[i] - plan[i]) <= 2e-7 * plan[i] + 1e-12,
-                       "kind %d, entry %d: %g, %g", kind, i, (double)t.l.plan[i], plan[i]);
+            CHECK_SAYS(fabs((double)t.l.kept.plan[i] - plan[i]) <= 2e-7 * plan[i] + 1e-12,
+                       "kind %d, entry %d: %g, %g", kind, i, (double)t.l.kept.plan[i], plan[i]);
         close_level(&t);
     }
     drop_bed(&t);
@@ -597,12 +598,13 @@ static void kept_anchors(void)
     open_level(&t, &o, NULL);
     CHECK_OK(ctx, frgi_level_step(&t.l, 200, 1e-5));
     double counts[N * M] = {0};
-    for (int64_t r = 0; r < t.l.room; r++)
-        counts[t.l.ages[0][r].i * M + t.l.ages[0][r].j]++;
+    for (int64_t r = 0; r < t.l.sampled.drawn; r++)
+        counts[t.l.sampled.lagged[0][r].i * M + t.l.sampled.lagged[0][r].j]++;
     for (int i = 0; i < N * M; i++) {
-        const double want = (double)t.l.plan[i] * (double)t.l.room;
+        const double want = (double)t.l.kept.plan[i] * (double)t.l.sampled.drawn;
         /* half of a b' is everywhere; five standard deviations and the rows' rounding */
-        CHECK_SAYS(t.l.plan[i] >= 0.499f / (N * M) && fabs(counts[i] - want) <= 5 * sqrt(want) + 1,
+        CHECK_SAYS(t.l.kept.plan[i] >= 0.499f / (N * M) &&
+                       fabs(counts[i] - want) <= 5 * sqrt(want) + 1,
                    "entry %d: %g pairs, %g expected", i, counts[i], want);
     }
     close_level(&t);
@@ -670,18 +672,18 @@ static void ages(void)
     open_level(&t, &o, NULL);
     for (int step = 0; step < STEPS; step++)
         CHECK_OK(ctx, frgi_level_step(&t.l, 20, 1e-5));
-    CHECK_INT(t.l.n_ages, STEPS + 1);
-    for (int q = 0; q < FRGI_AGES; q++)
-        t.l.age_used[q] = 0;
-    frgi_take_anchors(&t.l);
+    CHECK_INT(t.l.sampled.n_lagged, STEPS + 1);
+    for (int q = 0; q < FRGI_LAGS; q++)
+        t.l.sampled.lagged_used[q] = 0;
+    frgi_take_samples(&t.l);
     double mean = 0;
     for (int r = 0; r < R; r++)
-        mean += (double)t.l.anchors[r].i / R;
+        mean += (double)t.l.sampled.now[r].i / R;
     CHECK_SAYS(fabs(mean - 0.5 * (N - 1)) <= 5 * N / sqrt(12.0 * R), "rows of mean %g", mean);
     for (int q = 0; q <= STEPS; q++) {
         const double want = R * 0.6 * pow(0.4, q) / (1 - pow(0.4, STEPS + 1));
-        CHECK_SAYS(fabs((double)t.l.age_used[q] - want) <= 5 * sqrt(want), "age %d: %g, not %g", q,
-                   (double)t.l.age_used[q], want);
+        CHECK_SAYS(fabs((double)t.l.sampled.lagged_used[q] - want) <= 5 * sqrt(want),
+                   "age %d: %g, not %g", q, (double)t.l.sampled.lagged_used[q], want);
     }
     close_level(&t);
     drop_bed(&t);

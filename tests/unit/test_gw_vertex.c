@@ -488,9 +488,9 @@ static void exchanges(void)
             linear[q] = (float)test_uniform();
         frgi_spaces s = spaces_of(ctx, n, false, k / 2 % 2, k % 2 ? linear : NULL);
         frgi_descent d;
-        gw_parts parts = {0};
+        gw_tasks tasks = {0};
         CHECK_OK(ctx, frgi_descent_open(&d, &s, 2));
-        d.parts = &parts;
+        d.tasks = &tasks;
         draw(&d.now, 0);
         frgi_descent_begin(&d);
         frgi_descend(&d, 100);
@@ -564,7 +564,7 @@ static void placed_among_all(void)
         frgi_entry entries[4][N];
         int64_t count = k < 7 ? 4 : 1;
         const int truth = k % 4, step = 1 + k % 2;
-        gw_parts parts = {0};
+        gw_tasks tasks = {0};
         for (int64_t q = 0; q < N * N; q++)
             put(&s.y, N - 1 - q / N, N - 1 - q % N, frgi_costs_get(&s.x, q / N, q % N));
         for (int p = 0; p < 4; p++) {
@@ -574,7 +574,7 @@ static void placed_among_all(void)
                 entries[p][i] = (frgi_entry){i * step, image, (double)step / N};
             }
         }
-        CHECK_OK(ctx, frgi_place_best(&s, plans, &count, &parts));
+        CHECK_OK(ctx, frgi_place_best(&s, plans, &count, &tasks));
         CHECK_INT(count, 1);
         CHECK_SAYS(plans[0].entries == entries[k < 7 ? truth : 0], "%d", k);
         free_spaces(&s);
@@ -593,12 +593,12 @@ static void annealed(void)
         frgi_spaces s = spaces_of(ctx, n, true, 0, NULL);
         frgi_features f;
         frgi_descent d;
-        gw_parts parts = {0};
+        gw_tasks tasks = {0};
         double worst = 0, most = 0;
         CHECK_OK(ctx, frgi_features_open(&f, &s, false));
         CHECK_OK(ctx, frgi_features_lift(&f));
         CHECK_OK(ctx, frgi_descent_open(&d, &s, 2));
-        d.parts = &parts;
+        d.tasks = &tasks;
         const frgi_lifted *const l = f.lifted;
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j < n; j++) {
@@ -676,11 +676,11 @@ static void resumed(void)
         frgi_spaces s = spaces_of(ctx, N, kind, kind, NULL);
         frgi_entry entries[N * N];
         frgi_descent d;
-        gw_parts parts = {0};
+        gw_tasks tasks = {0};
         for (int32_t e = 0; e < N * N; e++)
             entries[e] = (frgi_entry){e / N, e % N, 1.0 / (N * N)};
         CHECK_OK(ctx, frgi_descent_open(&d, &s, 2));
-        d.parts = &parts;
+        d.tasks = &tasks;
         frgi_descent_resume(&d, &(frgi_sparse){entries, N * N}, s.product, false, false);
         frgi_descend(&d, 100);
         CHECK_SAYS(d.energy < s.product, "%g, product %g", d.energy, s.product);
@@ -709,7 +709,7 @@ static void near(void)
         double *const all = malloc(sizeof(double) * (size_t)(n * n));
         frgi_features f;
         frgi_descent d;
-        gw_parts parts = {0};
+        gw_tasks tasks = {0};
         int64_t count = 0;
         for (int64_t i = 0; i < n * n; i++) {
             all[count] = frgi_costs_get(&s.x, i / n, i % n);
@@ -720,7 +720,7 @@ static void near(void)
         CHECK_OK(ctx, frgi_features_lift(&f));
         CHECK_OK(ctx, frgi_features_more(&f));
         CHECK_OK(ctx, frgi_descent_open(&d, &s, 2));
-        d.parts = &parts;
+        d.tasks = &tasks;
         for (int q = 0; q < FRGI_NEAR; q++) {
             const frgi_lifted *const l = f.near[q];
             const double range = all[(int64_t)(quantiles[q] * (double)(count - 1))];
