@@ -169,7 +169,8 @@ static void check_level_and_memory(advice *a, const machine *m, const char *isa)
             bytes_text((double)space.rlim_cur, text),
             bytes_text((double)openblas_address_space(environ), needed));
     }
-    add(a, "no GPU backend in this build: everything runs on the CPU");
+    add(a, "the rooms compute on the CPU alone so far: another --device is opened, and refused by "
+           "name");
 }
 
 /* ---- devices --------------------------------------------------------------------------------- */

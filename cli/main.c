@@ -70,7 +70,7 @@ static int fail_device(cli *c)
         return cli_fail(c, "E_DEVICE", "FOURGE_DEVICE", NULL,
                         "FOURGE_DEVICE names no device: cpu, cuda[:i] or opencl[:i]");
     }
-    const bool there = frg_device_get(asked, &info) == FRG_OK;
+    const int there = frg_device_get(asked, &info) == FRG_OK;
     return cli_fail(c, "E_DEVICE", "--device", NULL, "--device: there is no such device here: %s",
                     there ? "it cannot be opened" : info.reason);
 }

@@ -689,7 +689,7 @@ def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any
                                  (``mass=`` moves a part); costs are float32 and sums float64 whatever the second is: plans
                                  in float64 are those of ``align(mode="vertex", dtype="f64")``
     verbose                      a bar, which moves by itself: ``verbose_every`` warns where it is not 20
-    device                       "cpu" or None
+    device                       "cpu", "cuda:i", "opencl:i" (refused so far), or None: that of FOURGE_DEVICE
     log                          True: (plan, report)
     ===========================  ======================================================================================
 
@@ -705,8 +705,8 @@ def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any
     _not_done("s_shared", s_shared, (None,), "mass=... moves a part of the mass")
     _not_done("mixed_precision", mixed_precision, (True,), "costs are float32 and sums float64; align(mode=\"vertex\", dtype=\"f64\") has float64")
     _not_done("verbose_every", verbose_every, (20,), "verbose=True shows a bar, which moves by itself")
-    if str(options.pop("device", None) or "cpu") != "cpu":
-        raise errors.NoDevice("device: this build of fourge has the CPU alone")
+    if options.get("device") is not None:
+        options["device"] = str(options["device"])  # a torch.device, too
     source, kind = _one_side(X_source, dist_source, graph_source, "source")
     target, other = _one_side(X_target, dist_target, graph_target, "target")
     if kind != other:
