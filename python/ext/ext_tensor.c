@@ -1,5 +1,6 @@
 /* ext_tensor.c - tensors by DLPack: memory of other libraries, bfloat16 among it, without a copy.
- * One on a device is handed on as such: the library refuses by name what it takes from the host alone.
+ * One on a device is handed on as such: the library refuses by name what it takes from the host
+ * alone.
  *
  * A capsule "dltensor" (or "dltensor_versioned", from version 1.0 on) describes memory that lives
  * as long as the capsule.  It is read and never taken over, so its own destructor frees what its
@@ -66,8 +67,8 @@ static int type_of(const dl_tensor *t, frg_dtype *out)
     return -1;
 }
 
-/** Where the elements lie, by DLPack's numbers: memory of the host is the CPU's, pinned by CUDA's or
- *  ROCm's driver or not; -1 for devices that the library has no kind for. */
+/** Where the elements lie, by DLPack's numbers: memory of the host is the CPU's, pinned by the
+ *  driver of CUDA or ROCm or not; -1 for devices that the library has no kind for. */
 static int place_of(const dl_device *d, frg_device *out)
 {
     enum { CPU = 1, CUDA = 2, CUDA_HOST = 3, OPENCL = 4, ROCM_HOST = 11, CUDA_MANAGED = 13 };
