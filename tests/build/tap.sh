@@ -40,7 +40,7 @@ empty() {
 # repository ignores, all of the source folders.
 source_files() {
     tap_files=$(cd "$root" && git ls-files -co --exclude-standard 2>/dev/null)
-    [ -n "$tap_files" ] || tap_files=$(cd "$root" && find src cli include tests tools bench examples python -type f)
+    [ -n "$tap_files" ] || tap_files=$(cd "$root" && find src kernels cli include tests tools bench examples python -type f)
     printf '%s\n' "$tap_files" | while read -r tap_file; do
         [ ! -f "$root/$tap_file" ] || printf '%s\n' "$tap_file"
     done

@@ -28,7 +28,7 @@ C
         function zero(parameter, given) {
             if (parameter ~ /frg_context \*[a-z]+$/) { has_context = 1; return given ? "ctx" : "NULL" }
             if (parameter ~ /[*\[]/) return "NULL"
-            if (match(parameter, /^(frg_array|frg_gw_side)/)) return "(" substr(parameter, 1, RLENGTH) "){0}"
+            if (match(parameter, /^(frg_array|frg_gw_side|frg_device )/)) return "(" substr(parameter, 1, RLENGTH) "){0}"
             return "0"
         }
         {

@@ -25,6 +25,17 @@ check "nothing else is exported" empty "$scratch/extra"
 nm -g --defined-only "$build/libfourge.a" | awk 'NF == 3 {print $3}' | grep -vE '^(\.gomp_critical_user_)?frgi?_' >"$scratch/foreign"
 check "global names begin with frg_ or frgi_" empty "$scratch/foreign"
 
+# A plug-in exports its table and nothing else, and needs nothing but the C library's.
+plugins() {
+    for plugin in "$build"/libfourge_opencl.so "$build"/libfourge_cuda.so; do
+        [ -f "$plugin" ] || continue
+        [ "$(nm -D --defined-only "$plugin" | awk '{print $3}')" = frg_device_table ] || { echo "$plugin: exports" && return 1; }
+        ! readelf -d "$plugin" | grep NEEDED | grep -vE '\[lib(c|dl)\.so|ld-linux' || { echo "$plugin: needs" && return 1; }
+        ! nm -D -u "$plugin" | grep -E ' (getenv|malloc|calloc|printf|exit|abort)(@|$)' || { echo "$plugin: calls" && return 1; }
+    done
+}
+check "plug-ins export one table and take memory from their caller" plugins
+
 # object: undefined symbol, one a line; FORTIFY's __read_chk is read
 nm -A -u "$build/libfourge.a" | sed 's/^[^:]*:\([^:]*\):.* \([^ ]*\)$/\1 \2/; s/@.*//; s/ __\([a-z0-9_]*\)_chk$/ \1/' |
     sort -u >"$scratch/calls"

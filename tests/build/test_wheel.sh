@@ -93,7 +93,7 @@ make_sdist() {
         mkdir "$scratch/sdist" && tar xzf "$scratch"/fourge-*.tar.gz -C "$scratch/sdist" --strip-components=1
 }
 nothing_is_missing() {
-    git -C "$root" ls-files src include cli python/ext python/fourge python/licenses python/README.md data tools CMakeLists.txt LICENSE |
+    git -C "$root" ls-files src kernels include cli python/ext python/fourge python/licenses python/README.md data tools CMakeLists.txt LICENSE |
         while read -r file; do [ -e "$scratch/sdist/$file" ] || echo "$file"; done >"$scratch/missing"
     empty "$scratch/missing"
 }
