@@ -169,7 +169,73 @@ static void check_level_and_memory(advice *a, const machine *m, const char *isa)
             bytes_text((double)space.rlim_cur, text),
             bytes_text((double)openblas_address_space(environ), needed));
     }
-    add(a, "no GPU backend in this build: everything runs on the CPU");
+    add(a, "the rooms compute on the CPU alone so far: another --device is opened, and refused by "
+           "name");
+}
+
+/* ---- devices --------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    frg_device_kind kind;
+} plugins[] = {{"cuda", FRG_CUDA}, {"opencl", FRG_OPENCL}};
+enum { PLUGINS = sizeof plugins / sizeof *plugins };
+
+static void devices_json(frg_json *j)
+{
+    for (int p = 0; p < PLUGINS; p++) {
+        const int count = frg_device_count(plugins[p].kind);
+        for (int i = 0; i < count; i++) {
+            frg_device_info d;
+            char name[32];
+            snprintf(name, sizeof name, "%s:%d", plugins[p].name, i);
+            if (frg_device_get((frg_device){plugins[p].kind, i}, &d) == FRG_OK) {
+                frg_json_open_object(j, NULL);
+                frg_json_string(j, "kind", name);
+                frg_json_string(j, "name", d.name);
+                frg_json_integer(j, "memory", d.memory);
+                frg_json_bool(j, "f64", d.f64);
+                frg_json_string(j, "driver", d.driver);
+                frg_json_close_object(j);
+            }
+        }
+    }
+}
+
+static void plugins_json(frg_json *j)
+{
+    for (int p = 0; p < PLUGINS; p++) {
+        frg_device_info d;
+        const int there = frg_device_get((frg_device){plugins[p].kind, 0}, &d) == FRG_OK;
+        frg_json_open_object(j, NULL);
+        frg_json_string(j, "name", plugins[p].name);
+        frg_json_bool(j, "usable", there);
+        frg_json_string(j, "reason", there ? NULL : d.reason);
+        frg_json_close_object(j);
+    }
+}
+
+/** A line for each device, and for each kind that has none the reason. */
+static void devices_text(frg_report *r)
+{
+    char text[sizeof((frg_device_info *)NULL)->name * 4], words[32], name[32];
+    frg_report_fact(r, "Devices", "cpu");
+    for (int p = 0; p < PLUGINS; p++) {
+        const int count = frg_device_count(plugins[p].kind);
+        for (int i = 0; i < count || i == 0; i++) {
+            frg_device_info d;
+            if (frg_device_get((frg_device){plugins[p].kind, i}, &d) < 0) {
+                snprintf(name, sizeof name, "%s", plugins[p].name);
+                snprintf(text, sizeof text, "none: %s", d.reason);
+            } else {
+                snprintf(name, sizeof name, "%s:%d", plugins[p].name, i);
+                snprintf(text, sizeof text, "%s, %s, %s, %s", d.name,
+                         bytes_text((double)d.memory, words), d.f64 ? "f32 and f64" : "f32 alone",
+                         d.driver);
+            }
+            frg_report_fact(r, name, text);
+        }
+    }
 }
 
 static void doctor_json(frg_json *j, const cli *c, const void *job)
@@ -208,8 +274,10 @@ static void doctor_json(frg_json *j, const cli *c, const void *job)
     frg_json_string(j, "name", m->cpu);
     frg_json_integer(j, "memory", m->memory_limit > 0 ? m->memory_limit : m->memory_total);
     frg_json_close_object(j);
+    devices_json(j);
     frg_json_close_array(j);
     frg_json_open_array(j, "plugins");
+    plugins_json(j);
     frg_json_close_array(j);
     frg_json_open_array(j, "advice");
     for (int i = 0; i < a->n; i++) {
@@ -249,7 +317,7 @@ static void doctor_text(frg_report *r, const cli *c, const void *job)
                  bytes_text((double)m->memory_limit, words));
     }
     frg_report_fact(r, "Memory", text);
-    frg_report_fact(r, "Devices", "cpu");
+    devices_text(r);
     frg_report_heading(r, "Advice");
     for (int i = 0; i < a->n; i++) {
         frg_report_paragraph(r, a->line[i]);

@@ -61,6 +61,20 @@ frg_status cli_over(const cli *c)
 
 /* ---- the context ----------------------------------------------------------------------------- */
 
+/** Says why the device is not there, which may be that of FOURGE_DEVICE. */
+static int fail_device(cli *c)
+{
+    const frg_device asked = c->set.context.device;
+    frg_device_info info;
+    if (asked.kind == FRG_CPU) {
+        return cli_fail(c, "E_DEVICE", "FOURGE_DEVICE", NULL,
+                        "FOURGE_DEVICE names no device: cpu, cuda[:i] or opencl[:i]");
+    }
+    const int there = frg_device_get(asked, &info) == FRG_OK;
+    return cli_fail(c, "E_DEVICE", "--device", NULL, "--device: there is no such device here: %s",
+                    there ? "it cannot be opened" : info.reason);
+}
+
 int cli_open(cli *c)
 {
     c->set.context.on_progress = progress_report;
@@ -69,8 +83,7 @@ int cli_open(cli *c)
     progress_start(&c->progress, c);
     const frg_status status = frg_context_create(&c->ctx, &c->set.context);
     if (status == FRG_NO_DEVICE) {
-        return cli_fail(c, "E_DEVICE", "--device", NULL,
-                        "--device: this build has no such device on this machine");
+        return fail_device(c);
     }
     if (status < 0) {
         return status == FRG_NO_MEMORY ? cli_fail_memory(c)

@@ -39,7 +39,7 @@ typedef ushort u16;
 #elif defined(__CUDACC__) || defined(__CUDACC_RTC__)
 
 #define KERNEL   extern "C" __global__
-#define FUNCTION static __device__
+#define FUNCTION static __device__ inline
 #define GLOBAL
 #define LOCAL
 #define RESTRICT __restrict__

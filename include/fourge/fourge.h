@@ -290,9 +290,9 @@ typedef struct frg_context frg_context;
 /** Defaults into the first struct_size bytes of o. */
 FRG_API void frg_context_defaults(frg_context_opts *o, size_t struct_size);
 /** opts NULL: all defaults.  FRG_NO_DEVICE where the device is not there (frg_device_get says why;
- *  cpu has the index 0 alone), FRG_UNSUPPORTED for what is reserved, FRG_NO_MEMORY, FRG_BAD_ARG. The
- *  environment variable FOURGE_ISA (plain, v2, v3, v4) forces a lower CPU level: that one, or the
- *  next below that the library was built with (FOURGE_CPU_LEVELS of CMake; plain, v3 and v4 by
+ *  cpu has the index 0 alone), FRG_UNSUPPORTED for what is reserved, FRG_NO_MEMORY, FRG_BAD_ARG.
+ *  The environment variable FOURGE_ISA (plain, v2, v3, v4) forces a lower CPU level: that one, or
+ *  the next below that the library was built with (FOURGE_CPU_LEVELS of CMake; plain, v3 and v4 by
  *  default). */
 FRG_API FRG_MUST_USE frg_status frg_context_create(frg_context **out, const frg_context_opts *o);
 /** NULL is fine.  Every object made from the context must have been destroyed before. */

@@ -19,7 +19,16 @@
 
 /* ---- structs by table ------------------------------------------------------------------------ */
 
-typedef enum { IS_DOUBLE, IS_INT, IS_BOOL, IS_INT64, IS_SIZE, IS_TEXT, IS_CHOICE } ext_kind;
+typedef enum {
+    IS_DOUBLE,
+    IS_INT,
+    IS_BOOL,
+    IS_INT64,
+    IS_SIZE,
+    IS_TEXT,
+    IS_CHOICE,
+    IS_DEVICE
+} ext_kind;
 
 /** One field of an options or result struct. */
 typedef struct {
@@ -85,6 +94,9 @@ ext_state *ext_state_of(PyObject *module);
 int ext_has_failed(frg_status status);
 /** Raises what the status and the context's message say; always returns NULL. */
 PyObject *ext_raise(PyObject *module, frg_status status, const frg_context *ctx);
+/** The same with a text of the extension's own. */
+PyObject *ext_raise_text(PyObject *module, frg_status status, const char *text,
+                         const frg_context *ctx);
 
 typedef struct {
     PyObject_HEAD frg_context *ctx;

@@ -6,6 +6,7 @@
  * interpreter that called. */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -297,6 +298,7 @@ static const ext_field context_fields[] = {
     {"seed", offsetof(frg_context_opts, seed), IS_INT64, NULL},
     {"memory_limit", offsetof(frg_context_opts, memory_limit), IS_INT64, NULL},
     {"time_limit", offsetof(frg_context_opts, time_limit), IS_DOUBLE, NULL},
+    {"device", offsetof(frg_context_opts, device), IS_DEVICE, NULL},
     {NULL, 0, IS_INT, NULL}};
 
 EXT_UNSET(context)
@@ -305,6 +307,24 @@ const ext_options ext_context_takes[] = {
     EXT_OPTIONS(context, context_fields),
     {NULL, NULL, NULL, 0, NULL},
 };
+
+/** NoDevice with the reason. */
+static void refuse_device(PyObject *module, frg_device device)
+{
+    static const char *const names[] = {"cpu", "cuda", "opencl"};
+    frg_device_info info;
+    char text[sizeof info.reason + 128];
+    if (device.kind == FRG_CPU) {
+        snprintf(text, sizeof text,
+                 "the environment variable FOURGE_DEVICE names no device: cpu, cuda[:i] or "
+                 "opencl[:i]");
+    } else {
+        const int there = frg_device_get(device, &info) == FRG_OK;
+        snprintf(text, sizeof text, "there is no device %s:%d here: %s", names[device.kind],
+                 device.index, there ? "it cannot be opened" : info.reason);
+    }
+    ext_raise_text(module, FRG_NO_DEVICE, text, NULL);
+}
 
 /** Context(options, progress): the library's context; progress is a function or None. */
 static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -338,6 +358,11 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     c->forks = forks;
     o.threads = forks > 0 && o.threads >= 0 ? 1 : o.threads;
     const frg_status status = frg_context_create(&c->ctx, &o);
+    if (status == FRG_NO_DEVICE) {
+        refuse_device(c->module, o.device);
+        Py_DECREF(c);
+        return NULL;
+    }
     if (status == FRG_BAD_ARG) {
         PyErr_Format(PyExc_ValueError,
                      "%R: expected threads from 0 to 4096, memory_limit and time_limit >= 0",

@@ -27,10 +27,17 @@ PyObject *ext_raise(PyObject *module, frg_status status, const frg_context *ctx)
     if (status >= 0) { /* the message is that of an earlier error */
         ctx = NULL;
     }
-    PyObject *const error = PyObject_CallFunction(
-        ext_state_of(module)->raise, "sssss", frg_status_name(status),
-        ctx ? frg_message(ctx) : frg_status_sentence(status), ctx ? frg_error_code(ctx) : "",
-        ctx ? frg_error_where(ctx) : "", ctx ? frg_error_hint(ctx) : "");
+    return ext_raise_text(module, status, ctx ? frg_message(ctx) : frg_status_sentence(status),
+                          ctx);
+}
+
+PyObject *ext_raise_text(PyObject *module, frg_status status, const char *text,
+                         const frg_context *ctx)
+{
+    PyObject *const error =
+        PyObject_CallFunction(ext_state_of(module)->raise, "sssss", frg_status_name(status), text,
+                              ctx ? frg_error_code(ctx) : "", ctx ? frg_error_where(ctx) : "",
+                              ctx ? frg_error_hint(ctx) : "");
     if (error) {
         PyErr_SetObject((PyObject *)Py_TYPE(error), error);
         Py_DECREF(error);
@@ -110,7 +117,24 @@ static const char *const kind_names[] = {[IS_DOUBLE] = "a number",
                                          [IS_INT64] = "an integer of 64 bits at most",
                                          [IS_SIZE] = "a number of bytes, an integer >= 0",
                                          [IS_TEXT] = "a str",
-                                         [IS_CHOICE] = "a str"};
+                                         [IS_CHOICE] = "a str",
+                                         [IS_DEVICE] = "'cpu', 'cuda[:i]' or 'opencl[:i]'"};
+
+/** None is the default: that of FOURGE_DEVICE, or the cpu. */
+static void set_device(frg_device *at, PyObject *value)
+{
+    const char *const text = value == Py_None ? NULL : PyUnicode_AsUTF8AndSize(value, NULL);
+    if (text && frg_device_parse(text, at) < 0) {
+        PyErr_SetString(PyExc_ValueError, "no device");
+    }
+}
+
+static PyObject *get_device(const frg_device *d)
+{
+    static const char *const names[] = {"cpu", "cuda", "opencl"};
+    return d->index == 0 ? PyUnicode_FromString(names[d->kind])
+                         : PyUnicode_FromFormat("%s:%d", names[d->kind], d->index);
+}
 
 static int set_field(char *at, const ext_field *f, PyObject *value)
 {
@@ -132,6 +156,9 @@ static int set_field(char *at, const ext_field *f, PyObject *value)
         break;
     case IS_TEXT:
         *(const char **)(void *)at = value == Py_None ? NULL : PyUnicode_AsUTF8AndSize(value, NULL);
+        break;
+    case IS_DEVICE:
+        set_device((frg_device *)(void *)at, value);
         break;
     case IS_CHOICE:
         return set_choice((int *)(void *)at, f, value);
@@ -214,6 +241,8 @@ static PyObject *get_field(const char *at, const ext_field *f)
         return PyLong_FromSize_t(*(const size_t *)(const void *)at);
     case IS_CHOICE:
         return choice_word(f->choices, *(const int *)(const void *)at);
+    case IS_DEVICE:
+        return get_device((const frg_device *)(const void *)at);
     case IS_TEXT:
         break;
     }

@@ -75,6 +75,7 @@ class Read(TypedDict, total=False):
 class Solver(Unseeded, total=False):
     """Of pyfixest.feols, beside pyfixest's names for the tolerance and the steps."""
 
+    device: str | None
     method: Literal["auto", "cg", "lsmr", "mlsmr", "direct", "map"]
     precond: Literal["auto", "off", "diag", "schwarz", "ac"]
     dtype: Literal["f64", "mixed", "f32"]
@@ -140,6 +141,7 @@ class Lsmr(Unseeded, total=False):
 class Process(Context, total=False):
     """Of gp.GP: ``frg_gp_opts``."""
 
+    device: str | None
     mean: str
     reml: bool
     profile_scale: bool
@@ -170,6 +172,7 @@ class ProcessFit(TypedDict, total=False):
 class _Alignment(Context, total=False):
     """What every function that aligns takes."""
 
+    device: str | None
     mode: Literal["auto", "sampled", "exact", "landmark", "vertex"]
     anneal: Literal["progress", "iter", "none"]
     max_inner: int
@@ -235,13 +238,13 @@ class Align(_Alignment, _Points, _Named, total=False):
 class Sampled(_Alignment, _Points, total=False):
     """Of gw.sampled_gw, beside TorchGW's names."""
 
-    device: str | None
     progress: Any
 
 
 class Sinkhorn(Unseeded, total=False):
     """Of gw.sinkhorn, beside POT's names."""
 
+    device: str | None
     cost_store: Literal["auto", "f32", "u16", "u16r", "fly", "f64"]
     domain: Literal["auto", "log", "kernel"]
     kernel_store: Literal["auto", "f32", "bf16"]

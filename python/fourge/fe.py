@@ -226,6 +226,8 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
         is done here warns, once a process, of what is done.
     split, fsplit, reps, vcov_kwargs, drop_intercept, i_ref1, context
         pyfixest's, which are refused with what to write instead.
+    device
+        "cpu", "cuda:i" or "opencl:i"; None is that of the environment's FOURGE_DEVICE.  What does not run there is refused by name.
     threads, seed, memory_limit, time_limit
         Of the computation; threads 0 takes the cores this process may use.
     progress : callable or True, optional
@@ -716,7 +718,7 @@ def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None,
     progress : callable or True, optional
         As in :func:`feols`.
     **options
-        Of :func:`feols`: method, precond, dtype, tol, max_iter, ..., threads, memory_limit, time_limit.
+        Of :func:`feols`: method, precond, dtype, tol, max_iter, ..., device, threads, memory_limit, time_limit.
 
     Returns
     -------

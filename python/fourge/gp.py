@@ -130,6 +130,8 @@ class GP(Summary):
         Names for ``on()``; without, those of a frame, else x1, x2, ...
     progress : callable or True, optional
         ``progress(solver, phase, done, total, residual, target, seconds)``; a true answer stops the call.  True shows a bar.
+    device
+        "cpu", "cuda:i" or "opencl:i"; None is that of the environment's FOURGE_DEVICE.  What does not run there is refused by name.
     threads, seed, memory_limit, time_limit
         Of the computation.
 

@@ -477,7 +477,8 @@ def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, s
         (the averaged plan is kept), diag_exact (row and column terms from the plan's marginals), auto_store (on the fly where
         memory has no room for "f32"), dtype ("auto": float32, and float64 for the costs of up to 130 points a side in the mode
         vertex; "f32"; "f64": costs and distances, with distance "euclidean" or "matrix" in the mode vertex, up to 6000 points a
-        side; the report's ``dtype`` says which it was), and threads, seed, memory_limit, time_limit.
+        side; the report's ``dtype`` says which it was), device ("cpu", "cuda:i", "opencl:i", None: that of
+        FOURGE_DEVICE; what does not run there is refused by name), and threads, seed, memory_limit, time_limit.
 
     Of plans of the modes with entropy the report has ``sharpened_energy`` (conditional gradient from the plan, without the blur
     of epsilon), ``blur`` (what the energy is above it), ``other_energy`` (from starts that know nothing of the plan) and
@@ -520,7 +521,7 @@ def transport(cost: Any, a: Any = None, b: Any = None, *, start: tuple[Any, Any]
 
     Options: epsilon 0.05 (cost units), tol 1e-6 (L1 error of the marginals relative to the mass), max_iter 1000,
     cost_store ("auto", "f32", "u16", "u16r", "fly", "f64"), domain, kernel_store, accel, rho_source, rho_target, reference,
-    mass, round, auto_store (a smaller cost_store where memory has no room for it), and threads, memory_limit, time_limit.  a (n,), b (m,): weights, uniform without.  start: potentials (f, g)
+    mass, round, auto_store (a smaller cost_store where memory has no room for it), device, and threads, memory_limit, time_limit.  a (n,), b (m,): weights, uniform without.  start: potentials (f, g)
     to begin with.  progress: as in :func:`align`.
     """
     _options.check(transport, options)
@@ -689,7 +690,7 @@ def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any
                                  (``mass=`` moves a part); costs are float32 and sums float64 whatever the second is: plans
                                  in float64 are those of ``align(mode="vertex", dtype="f64")``
     verbose                      a bar, which moves by itself: ``verbose_every`` warns where it is not 20
-    device                       "cpu" or None
+    device                       "cpu", "cuda:i", "opencl:i" (refused so far), or None: that of FOURGE_DEVICE
     log                          True: (plan, report)
     ===========================  ======================================================================================
 
@@ -705,8 +706,8 @@ def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any
     _not_done("s_shared", s_shared, (None,), "mass=... moves a part of the mass")
     _not_done("mixed_precision", mixed_precision, (True,), "costs are float32 and sums float64; align(mode=\"vertex\", dtype=\"f64\") has float64")
     _not_done("verbose_every", verbose_every, (20,), "verbose=True shows a bar, which moves by itself")
-    if str(options.pop("device", None) or "cpu") != "cpu":
-        raise errors.NoDevice("device: this build of fourge has the CPU alone")
+    if options.get("device") is not None:
+        options["device"] = str(options["device"])  # a torch.device, too
     source, kind = _one_side(X_source, dist_source, graph_source, "source")
     target, other = _one_side(X_target, dist_target, graph_target, "target")
     if kind != other:

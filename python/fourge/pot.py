@@ -16,7 +16,7 @@ linearised problems are Sinkhorn's.  All is in double; arrays of integers count 
 What is common: C1 is (n, n), C2 (m, m), M (n, m), p (n,), q (m,), uniform without; ``symmetric=None`` looks at the matrices; results
 have the type of the inputs, ``verbose`` prints the losses, ``log=True`` returns (result, dict) with POT's keys.  Functions that end
 in 2 return the value, whose torch gradients are those at the plan held fixed.  Those with entropy take
-threads, memory_limit, time_limit (of a step), the others memory_limit.
+device, threads, memory_limit, time_limit (of a step), the others memory_limit.
 Not here: BAPG, dictionaries, co-optimal transport, quantized, low-rank and unbalanced Gromov-Wasserstein, barycenters of fused
 problems; ``fourge.gw.align`` has a rank, relaxed marginals and partial mass of its own.
 """
@@ -1230,6 +1230,7 @@ _PARAMETERS = {
     'verbose': 'shows the progress',
     'log': 'True returns (result, dict)',
     'threads': 'of the computation',
+    'device': '"cpu", "cuda:i" or "opencl:i"; what does not run there is refused',
     'memory_limit': 'bytes',
     'time_limit': 'seconds',
 }

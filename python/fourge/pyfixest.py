@@ -413,7 +413,7 @@ def feols(
         As these.
     dof, method, precond, dtype, cond_limit, block, fill_cap
         fourge's own, as in :func:`fourge.fe.feols`.
-    threads, memory_limit, time_limit, progress
+    device, threads, memory_limit, time_limit, progress
         fourge's own, as in :func:`fourge.fe.feols`.
 
     Returns

@@ -62,12 +62,13 @@ def demeaner(**more):
 
 
 LSMR = {"method": "lsmr"}
+NOWHERE = ("cuda:99", raises("cuda:99", errors.NoDevice))
 WAYS = {
     "method": ("lsmr", lambda fit: fit.result["solver"]["method"]), "precond": ("off", solved, {"method": "cg"}),
     "dtype": ("f32", lambda fit: fit.result["solver"]["audit"]), "tol": (1e-2, solved, LSMR),
     "max_iter": (1, warns("FRG-FE-101"), LSMR), "cond_limit": (1.0001, solved, LSMR),
     "block": (1, lambda fit: fit.result["solver"]["plan_bytes"]), "fill_cap": (100, raises("fill_cap"), {"method": "direct"}),
-    "seed": (5, solved, {"method": "cg", "precond": "ac"}),
+    "seed": (5, solved, {"method": "cg", "precond": "ac"}), "device": NOWHERE,
 }
 of(fe.feols, {"fml": "y ~ x + z | f + g", "data": PANEL}, **WAYS, fml=("y ~ z | f", estimates), data=(SETS, estimates),
    vcov=[("hetero", errors_of), ({"CRV1": "h"}, errors_of)], progress=ASKED,
@@ -104,7 +105,7 @@ of(fe.demean, lambda: {"x": X.copy(), "fixed_effects": CODES}, x=(-X, made), fix
    seed=(5, made, {"method": "cg", "precond": "ac"}), method=("lsmr", lambda out: out[1]["method"]),
    precond=("off", iterated, {"method": "cg"}), dtype=("f32", made), tol=(1e-2, iterated, LSMR),
    max_iter=(1, warns("FRG_MAX_ITER"), LSMR), cond_limit=(1.0001, iterated, LSMR), block=(1, lambda out: out[1]["plan_bytes"]),
-   fill_cap=(100, raises(), {"method": "direct"}))
+   fill_cap=(100, raises(), {"method": "direct"}), device=NOWHERE)
 
 PLACES = np.arange(3 * N) * 7 % 60
 SPARSE = (N, 60), np.arange(0, 3 * N + 1, 3), PLACES, draw.normal(size=3 * N) * 10.0 ** (PLACES % 4)
@@ -165,7 +166,7 @@ def fitted(process):
 
 OPEN = {"kernel": "scale*rbf + noise"}
 PROCESS = {
-    "memory_limit": SMALL, "mean": ("zero", value), "reml": (True, value, {"mean": "profiled"}), "profile_scale": (True, value),
+    "device": NOWHERE, "memory_limit": SMALL, "mean": ("zero", value), "reml": (True, value, {"mean": "profiled"}), "profile_scale": (True, value),
     "priors": ("rbf.l=gamma(3,6)", prior), "prior_jacobian": (True, prior, {"priors": "rbf.l=gamma(3,6)"}),
     "preset": ("sklearn", value, OPEN), "precision": ("f32", value),
     "storage": ("packed", lambda process: process.report["bytes"]),
@@ -274,7 +275,7 @@ def messages(found):
 
 LIST = [(P, WAVE), (P[:9], WAVE[:9])]
 MANY = {
-    "problems": (LIST[1:], likelihoods), "memory_limit": SMALL, "mean": ("zero", likelihoods),
+    "device": NOWHERE, "problems": (LIST[1:], likelihoods), "memory_limit": SMALL, "mean": ("zero", likelihoods),
     "reml": (True, likelihoods, {"mean": "profiled"}), "profile_scale": (True, likelihoods), "progress": ASKED,
     "precision": ("f32", likelihoods), "auto_promote": (True, states, {"precision": "f32", "accuracy": 1e-12}),
     "accuracy": (1e-12, states, {"precision": "f32"}),

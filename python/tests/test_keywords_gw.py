@@ -133,6 +133,7 @@ def alignment(bare=False, **sampled):
     on = lambda **more: {**sampled, **more}
     return {
         "threads": (3, threads(), on()), "seed": (5, plan_of, on()), "memory_limit": SMALL,
+        "device": ("cuda:99", raises("cuda:99", errors.NoDevice)),
         "time_limit": (1e-9, warns("TIME_LIMIT"), on()), "mode": ("exact" if not sampled else "sampled", plan_of),
         "anneal": ("iter" if bare else "none", plan_of, on()), "max_inner": (9, plan_of, on()),
         "marginal_tol": (1.0, plan_of, on()), "mass": (0.5, plan_of, on()),
@@ -215,7 +216,7 @@ RENAMED = {
     "fgw_alpha": (0.5, plan_of, {"C_linear": COST}), "C_linear": (COST, cures("linear"), {"fgw_alpha": 0.5}),
     "s_shared": (50, warns()), "M": (7, plan_of), "alpha": (0.3, plan_of), "min_iter_before_converge": (300, plan_of),
     "mixed_precision": (False, warns()), "T_init": (PLAN, plan_of), "verbose": (True, asked()), "verbose_every": (5, warns()),
-    "log": (False, lambda out: isinstance(out, tuple)), "device": ("cuda", raises(kind=errors.NoDevice)), "progress": ASKED,
+    "log": (False, lambda out: isinstance(out, tuple)), "progress": ASKED,
     "scale_linear": ("max", plan_of, {"C_linear": 100 * COST, "fgw_alpha": 0.5}), "multiscale": (True, plan_of),
     "n_coarse": (5, plan_of, {"multiscale": True}), "lambda_ema_beta": (0.0, plan_of, {"tol": 0.0, "max_iter": 90}),
 }
@@ -258,6 +259,7 @@ def transported(**square):
     """Rows of everything that does Sinkhorn's iteration; `square` makes the cost 100 x 100."""
     return {
         "threads": (3, threads()), "memory_limit": SMALL, "time_limit": (1e-9, warns("TIME_LIMIT")),
+        "device": ("cuda:99", raises("cuda:99", errors.NoDevice)),
         "cost_store": ("u16", plan_of), "domain": ("kernel", plan_of), "kernel_store": ("bf16", plan_of, {"domain": "kernel"}),
         "accel": ("none", plan_of), "rho_source": (1.0, plan_of), "rho_target": (1.0, plan_of),
         "reference": ("product", plan_of, {"rho_source": 1.0, "rho_target": 1.0}), "mass": (0.5, plan_of),

@@ -34,7 +34,7 @@ ln -s "$here/tools/"* "$scratch/bin/"
 ln -s "$here/../../data" "$scratch/data"
 export PATH="$scratch/bin:$PATH" DATA=../data FOURGE_DATA="$here/../../data"
 export LC_ALL=C.UTF-8 NO_COLOR= TERM=xterm
-unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE OMP_NUM_THREADS FOURGE_ISA
+unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE OMP_NUM_THREADS FOURGE_ISA FOURGE_DEVICE FOURGE_PLUGINS
 passed=0 failed=0 skipped=0 number=0
 
 # same_line EXPECTED ACTUAL

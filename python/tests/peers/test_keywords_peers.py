@@ -263,7 +263,8 @@ of(fourge.pyfixest.demeaning, {}, backend=("torch_cuda", raises(kind=errors.NoDe
    method=("lsmr", result("method")), precond=("off", result("iterations"), {"method": "cg"}), dtype=("f32", result("audit")),
    tol=(1e-2, result("iterations"), LSMR), max_iter=(1, raises("failed", then=demeaned), LSMR),
    cond_limit=(1.0001, raises("failed", then=demeaned), LSMR), block=(1, result("plan_bytes")),
-   fill_cap=(100, raises(then=demeaned), {"method": "direct"}))
+   fill_cap=(100, raises(then=demeaned), {"method": "direct"}),
+   device=("cuda:99", raises("cuda:99", errors.NoDevice, then=demeaned)))
 
 
 
@@ -302,6 +303,7 @@ of(
     vcov=[("hetero", errors_of), ({"CRV1": "h"}, errors_of)],
     progress=(watch, asked()),
     threads=(3, threads(), {"data": own.LONG, "fml": "y ~ x | f + g"}),
+    device=own.NOWHERE,
     memory_limit=own.SMALL,
     time_limit=own.SAYS_LATE,
     dof=("auto", within(lambda fit: fit.result["k"]), {"data": own.SETS}),

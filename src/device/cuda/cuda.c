@@ -56,11 +56,13 @@ static frg_status said(const cuda_api *cu, frgi_device_error *e, const char *cal
             return said(&(m)->cu, e, #name, error_);                                               \
     } while (0)
 
-/** Of what is given back: nobody can be told. */
+/** Of what is given back: nobody can be told, and a context that was not to be had is asked for
+ *  again. */
 #define QUIETLY(m, name, ...)                                                                      \
     do {                                                                                           \
         cuda_object current_;                                                                      \
-        if ((m)->cu.cuCtxPushCurrent((m)->context) == 0) {                                         \
+        if ((m)->cu.cuCtxPushCurrent((m)->context) == 0 ||                                         \
+            (m)->cu.cuCtxPushCurrent((m)->context) == 0) {                                         \
             (void)(m)->cu.name(__VA_ARGS__);                                                       \
             (m)->cu.cuCtxPopCurrent(&current_);                                                    \
         }                                                                                          \

@@ -1,0 +1,87 @@
+#!/bin/sh
+# The numbers and types of OpenCL and CUDA that the plug-ins are built with are those of the makers' headers, where these are
+# installed.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+. "$here/tap.sh"
+scratch=$(mktemp -d)
+
+# same FILE OURS THEIRS: a line that compiles if the two are equal.
+same() {
+    echo "_Static_assert((long long)($2) == (long long)($3), \"$3\");" >>"$scratch/$1.c"
+}
+compiles() {
+    ${CC:-cc} -std=c11 -fsyntax-only -DCL_TARGET_OPENCL_VERSION=120 -I"$root/src" -I"$root/include" -I"$2" "$scratch/$1.c"
+}
+
+printf '#include <CL/cl.h>\n#include "device/opencl/opencl_api.h"\n' >"$scratch/opencl.c"
+while read -r ours theirs; do
+    same opencl "$ours" "$theirs"
+done <<'END'
+OPENCL_OUT_OF_MEMORY CL_MEM_OBJECT_ALLOCATION_FAILURE
+OPENCL_OUT_OF_RESOURCES CL_OUT_OF_RESOURCES
+OPENCL_OUT_OF_HOST_MEMORY CL_OUT_OF_HOST_MEMORY
+OPENCL_BUILD_FAILURE CL_BUILD_PROGRAM_FAILURE
+OPENCL_INVALID_BUFFER_SIZE CL_INVALID_BUFFER_SIZE
+OPENCL_MEM_READ_WRITE CL_MEM_READ_WRITE
+OPENCL_BUFFER_REGION CL_BUFFER_CREATE_TYPE_REGION
+OPENCL_BUILD_LOG CL_PROGRAM_BUILD_LOG
+OPENCL_KERNEL_GROUP_SIZE CL_KERNEL_WORK_GROUP_SIZE
+OPENCL_EVENT_STATUS CL_EVENT_COMMAND_EXECUTION_STATUS
+OPENCL_COMPLETE CL_COMPLETE
+OPENCL_PLATFORM_NAME CL_PLATFORM_NAME
+OPENCL_DEVICE_GROUP_SIZE CL_DEVICE_MAX_WORK_GROUP_SIZE
+OPENCL_DEVICE_LARGEST_BLOCK CL_DEVICE_MAX_MEM_ALLOC_SIZE
+OPENCL_DEVICE_ALIGN_BITS CL_DEVICE_MEM_BASE_ADDR_ALIGN
+OPENCL_DEVICE_MEMORY CL_DEVICE_GLOBAL_MEM_SIZE
+OPENCL_DEVICE_LOCAL_MEMORY CL_DEVICE_LOCAL_MEM_SIZE
+OPENCL_DEVICE_AVAILABLE CL_DEVICE_AVAILABLE
+OPENCL_DEVICE_COMPILER CL_DEVICE_COMPILER_AVAILABLE
+OPENCL_DEVICE_NAME CL_DEVICE_NAME
+OPENCL_DRIVER_VERSION CL_DRIVER_VERSION
+OPENCL_DEVICE_PLATFORM CL_DEVICE_PLATFORM
+OPENCL_DEVICE_DOUBLE CL_DEVICE_DOUBLE_FP_CONFIG
+OPENCL_DEVICE_ALL CL_DEVICE_TYPE_ALL
+sizeof(opencl_region) sizeof(cl_buffer_region)
+END
+printf '#include <cuda.h>\n#include "device/cuda/cuda_api.h"\n' >"$scratch/cuda.c"
+while read -r ours theirs; do
+    same cuda "$ours" "$theirs"
+done <<'END'
+CUDA_OUT_OF_MEMORY CUDA_ERROR_OUT_OF_MEMORY
+CUDA_NO_DEVICE CUDA_ERROR_NO_DEVICE
+CUDA_NO_BINARY CUDA_ERROR_NO_BINARY_FOR_GPU
+CUDA_INVALID_PTX CUDA_ERROR_INVALID_PTX
+CUDA_UNSUPPORTED_PTX CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+CUDA_NOT_READY CUDA_ERROR_NOT_READY
+CUDA_GROUP_MOST CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK
+CUDA_LOCAL_MEMORY CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK
+CUDA_MAJOR CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+CUDA_MINOR CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
+CUDA_STREAM_ALONE CU_STREAM_NON_BLOCKING
+CUDA_EVENT_PLAIN CU_EVENT_DISABLE_TIMING
+sizeof(cuda_address) sizeof(CUdeviceptr)
+END
+# The symbols that are looked up are those that cuda.h gives the names of the calls.
+grep -oE 'X\(cu[A-Za-z]+, cu[A-Za-z0-9_]+' "$root/src/device/cuda/cuda_api.h" | sed 's/X(//; s/,//' >"$scratch/names"
+symbols_are_cudas() {
+    sed 's/\(.*\) .*/"\1" \1/' "$scratch/names" | (printf '#include <cuda.h>\n' && cat) | ${CC:-cc} -E -P -I"$1" - |
+        sed -n 's/^"\(cu[A-Za-z]*\)" \(cu[A-Za-z0-9_]*\)$/\1 \2/p' | sort >"$scratch/theirs"
+    sort "$scratch/names" | diff - "$scratch/theirs"
+}
+
+if echo '#include <CL/cl.h>' | ${CC:-cc} -DCL_TARGET_OPENCL_VERSION=120 -fsyntax-only -x c - 2>/dev/null; then
+    check "numbers of OpenCL" compiles opencl /usr/include
+else
+    skip "numbers of OpenCL" "no CL/cl.h: install opencl-headers"
+fi
+nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+headers=$(dirname "$(dirname "$nvcc")")/include
+if [ -f "$headers/cuda.h" ]; then
+    check "numbers of CUDA" compiles cuda "$headers"
+    check "symbols of CUDA" symbols_are_cudas "$headers"
+else
+    skip "numbers and symbols of CUDA" "no cuda.h"
+fi
+finish

@@ -1,0 +1,705 @@
+/* standin_cuda.c - libcuda.so.1 for tests: the entry points that the plug-in uses, see standin.h. */
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "device/cuda/cuda_api.h"
+#include "device/device.h"
+#include "standin.h"
+
+enum {
+    INVALID_VALUE = 1,
+    INVALID_CONTEXT = 201,
+    INVALID_IMAGE = 200,
+    NOT_FOUND = 500,
+    ILLEGAL_ADDRESS = 700,
+    ALIGN = 256,
+    ARGS = FRGI_ARGS_MOST
+};
+
+#define EXPORT __attribute__((visibility("default")))
+/** The calls' declarations, for the compiler. */
+#define DECLARE(name, symbol, arguments) EXPORT int symbol arguments;
+CUDA_CALLS(DECLARE)
+#undef DECLARE
+
+EXPORT standin standin_cuda = {.memory = (size_t)1 << 30, .major = 12, .minor = 0};
+#define S standin_cuda
+
+typedef struct block block;
+struct block {
+    block *next;
+    char *map, *at;
+    size_t mapped, bytes;
+};
+
+/** A command of a queue; an event is reached when its command has run. */
+typedef struct command command;
+struct command {
+    command *next;
+    void *stream;
+    enum { PUT, GET, COPY, FILL, LAUNCH_KERNEL, MARK } kind;
+    char *to;
+    const char *from;
+    size_t bytes;
+    int byte;
+    struct function *function;
+    int64_t groups[2];
+    uint64_t values[ARGS];
+    struct event *event;
+};
+
+typedef struct event {
+    bool pending;
+} event;
+
+typedef struct function {
+    const frgi_kernel *kernel;
+    frgi_kernel_type type;
+    int count;
+    int sizes[ARGS];
+} function;
+
+enum { FUNCTIONS = 256 };
+typedef struct {
+    int count;
+    char *image;
+    size_t bytes;
+    function functions[FUNCTIONS];
+} module;
+
+static block *blocks;
+static command *first, *last;
+static int sticky, contexts_pushed;
+static char primary_context;
+
+static uint64_t draw(void)
+{
+    uint64_t z = (S.random += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static void complain(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (!S.complaint[0]) {
+        vsnprintf(S.complaint, sizeof S.complaint, format, args);
+    }
+    va_end(args);
+}
+
+/** What the call has to answer before it does anything; 0: it works. */
+static int enter(void)
+{
+    S.calls++;
+    if (S.lose_at && S.calls >= S.lose_at) {
+        sticky = ILLEGAL_ADDRESS;
+    }
+    return sticky ? sticky : S.calls == S.fail_at ? S.fail_with : 0;
+}
+
+static int enter_context(const char *call)
+{
+    if (contexts_pushed == 0) {
+        complain("%s without a current context", call);
+    }
+    return enter();
+}
+
+#define ENTER()                                                                                    \
+    do {                                                                                           \
+        const int error_ = enter();                                                                \
+        if (error_)                                                                                \
+            return error_;                                                                         \
+    } while (0)
+#define ENTER_CONTEXT()                                                                            \
+    do {                                                                                           \
+        const int error_ = enter_context(__func__);                                                \
+        if (error_)                                                                                \
+            return error_;                                                                         \
+    } while (0)
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static block *block_of(const char *p, size_t bytes)
+{
+    block *b = blocks;
+    while (b && !(p >= b->at && p + bytes <= b->at + b->bytes)) {
+        b = b->next;
+    }
+    if (!b) {
+        complain("an address of the device that belongs to no block, or %zu bytes past its end",
+                 bytes);
+        sticky = ILLEGAL_ADDRESS;
+    }
+    return b;
+}
+
+static void open_block(const block *b, bool open)
+{
+    mprotect(b->map, b->mapped, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+int cuMemAlloc_v2(cuda_address *p, size_t bytes)
+{
+    ENTER_CONTEXT();
+    if (bytes == 0) {
+        return INVALID_VALUE;
+    }
+    if (bytes > S.memory - S.held) {
+        return CUDA_OUT_OF_MEMORY;
+    }
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t whole = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    const size_t pages = (whole + page - 1) / page * page;
+    block *const b = calloc(1, sizeof *b);
+    b->mapped = pages;
+    b->map = mmap(NULL, pages + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    b->at = b->map + (pages - whole); /* the end of the block is that of its pages */
+    b->bytes = bytes;
+    open_block(b, true);
+    memset(b->map, 0xa5, pages);
+    open_block(b, false);
+    b->next = blocks;
+    blocks = b;
+    S.held += bytes;
+    S.objects++;
+    *p = (cuda_address)(uintptr_t)b->at;
+    return 0;
+}
+
+static void run_all(void);
+
+int cuMemFree_v2(cuda_address p)
+{
+    const int error = enter_context(__func__);
+    run_all(); /* as the real one waits */
+    block **at = &blocks;
+    while (*at && (*at)->at != (char *)(uintptr_t)p) {
+        at = &(*at)->next;
+    }
+    block *const b = *at;
+    if (!b) {
+        complain("a block freed twice");
+        return INVALID_VALUE;
+    }
+    *at = b->next;
+    S.held -= b->bytes;
+    S.objects--;
+    munmap(b->map, b->mapped + (size_t)sysconf(_SC_PAGESIZE));
+    free(b);
+    return error;
+}
+
+int cuMemHostAlloc(void **p, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    ENTER_CONTEXT();
+    *p = calloc(1, bytes);
+    S.objects++;
+    return *p ? 0 : CUDA_OUT_OF_MEMORY;
+}
+
+int cuMemFreeHost(void *p)
+{
+    const int error = enter_context(__func__);
+    run_all();
+    free(p);
+    S.objects--;
+    return error;
+}
+
+/* ---- the queue ------------------------------------------------------------------------------- */
+
+static void run_launch(const command *c)
+{
+    void *values[ARGS];
+    const char *const kinds = c->function->kernel->args;
+    for (int i = 0; i < c->function->count; i++) {
+        values[i] = (void *)(uintptr_t)&c->values[i];
+        if (kinds[i] == 'p' && c->values[i]) {
+            const block *const b = block_of((const char *)(uintptr_t)c->values[i], 1);
+            if (!b) {
+                return;
+            }
+            open_block(b, true);
+        }
+    }
+    const int64_t all = c->groups[0] * c->groups[1];
+    int64_t *const order = malloc((size_t)all * sizeof *order);
+    for (int64_t g = 0; g < all; g++) {
+        const int64_t other = (int64_t)(draw() % (uint64_t)(g + 1));
+        order[g] = order[other];
+        order[other] = g;
+    }
+    for (int64_t g = 0; g < all; g++) {
+        const frgi_item item = {{order[g] % c->groups[0], order[g] / c->groups[0]}};
+        c->function->kernel->host[c->function->type](&item, values);
+    }
+    free(order);
+    for (const block *b = blocks; b; b = b->next) {
+        open_block(b, false);
+    }
+}
+
+static void run_copy(const command *c)
+{
+    const block *const to = c->kind == GET ? NULL : block_of(c->to, c->bytes);
+    const block *const from =
+        c->kind == PUT || c->kind == FILL ? NULL : block_of(c->from, c->bytes);
+    if ((c->kind != GET && !to) || (c->kind != PUT && c->kind != FILL && !from)) {
+        return;
+    }
+    if (to) {
+        open_block(to, true);
+    }
+    if (from) {
+        open_block(from, true);
+    }
+    if (c->kind == FILL) {
+        memset(c->to, c->byte, c->bytes);
+    } else {
+        memcpy(c->to, c->from, c->bytes);
+    }
+    if (to) {
+        open_block(to, false);
+    }
+    if (from) {
+        open_block(from, false);
+    }
+}
+
+static void run(const command *c)
+{
+    if (c->kind == MARK) {
+        c->event->pending = false;
+    } else if (sticky) {
+        return;
+    } else if (c->kind == LAUNCH_KERNEL) {
+        run_launch(c);
+    } else {
+        run_copy(c);
+    }
+}
+
+/** Takes the oldest command of a stream out of the queue; NULL: there is none. */
+static command *oldest(const void *stream)
+{
+    command *before = NULL, *c = first;
+    while (c && c->stream != stream) {
+        before = c;
+        c = c->next;
+    }
+    if (c) {
+        *(before ? &before->next : &first) = c->next;
+        last = last == c ? before : last;
+    }
+    return c;
+}
+
+/** Runs one command of the stream, and by chance some of the others before. */
+static bool run_one(const void *stream)
+{
+    while (first && first->stream != stream && draw() % 2) {
+        command *const other = oldest(first->stream);
+        run(other);
+        free(other);
+    }
+    command *const c = oldest(stream);
+    if (c) {
+        run(c);
+    }
+    free(c);
+    return c;
+}
+
+static void run_all(void)
+{
+    while (first) {
+        run_one(first->stream);
+    }
+}
+
+static int add(command c)
+{
+    command *const own = malloc(sizeof *own);
+    *own = c;
+    own->next = NULL;
+    *(first ? &last->next : &first) = own;
+    last = own;
+    return 0;
+}
+
+int cuMemcpyHtoDAsync_v2(cuda_address to, const void *from, size_t bytes, cuda_object stream)
+{
+    ENTER_CONTEXT();
+    S.copies++;
+    S.bytes_in += (int64_t)bytes;
+    return add((command){
+        .stream = stream, .kind = PUT, .to = (char *)(uintptr_t)to, .from = from, .bytes = bytes});
+}
+
+int cuMemcpyDtoHAsync_v2(void *to, cuda_address from, size_t bytes, cuda_object stream)
+{
+    ENTER_CONTEXT();
+    S.copies++;
+    S.bytes_out += (int64_t)bytes;
+    return add((command){.stream = stream,
+                         .kind = GET,
+                         .to = to,
+                         .from = (const char *)(uintptr_t)from,
+                         .bytes = bytes});
+}
+
+int cuMemcpyDtoDAsync_v2(cuda_address to, cuda_address from, size_t bytes, cuda_object stream)
+{
+    ENTER_CONTEXT();
+    return add((command){.stream = stream,
+                         .kind = COPY,
+                         .to = (char *)(uintptr_t)to,
+                         .from = (const char *)(uintptr_t)from,
+                         .bytes = bytes});
+}
+
+int cuMemsetD8Async(cuda_address to, unsigned char byte, size_t bytes, cuda_object stream)
+{
+    ENTER_CONTEXT();
+    return add((command){
+        .stream = stream, .kind = FILL, .to = (char *)(uintptr_t)to, .byte = byte, .bytes = bytes});
+}
+
+int cuLaunchKernel(cuda_object kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                   unsigned by, unsigned bz, unsigned shared, cuda_object stream, void **args,
+                   void **extra)
+{
+    ENTER_CONTEXT();
+    function *const f = kernel;
+    if (gx < 1 || gx > INT32_MAX || gy < 1 || gy > 65535 || gz != 1 || bx < 1 || bx > 1024 ||
+        by != 1 || bz != 1 || shared > 48 << 10 || extra) {
+        complain("a launch of %u x %u x %u groups of %u", gx, gy, gz, bx);
+        return INVALID_VALUE;
+    }
+    command c = {
+        .stream = stream, .kind = LAUNCH_KERNEL, .function = f, .groups = {(int64_t)gx, gy}};
+    for (int i = 0; i < f->count; i++) {
+        memcpy(&c.values[i], args[i], (size_t)f->sizes[i]);
+    }
+    S.launches++;
+    return add(c);
+}
+
+/* ---- streams and events ---------------------------------------------------------------------- */
+
+int cuStreamCreate(cuda_object *stream, unsigned flags)
+{
+    (void)flags;
+    ENTER_CONTEXT();
+    *stream = malloc(1);
+    S.objects++;
+    return 0;
+}
+
+int cuStreamDestroy_v2(cuda_object stream)
+{
+    const int error = enter_context(__func__);
+    run_all();
+    free(stream);
+    S.objects--;
+    return error;
+}
+
+int cuStreamSynchronize(cuda_object stream)
+{
+    const int error = enter_context(__func__);
+    S.waits++;
+    while (run_one(stream)) {
+    }
+    return error ? error : sticky;
+}
+
+int cuEventCreate(cuda_object *out, unsigned flags)
+{
+    (void)flags;
+    ENTER_CONTEXT();
+    *out = calloc(1, sizeof(event));
+    S.objects++;
+    return 0;
+}
+
+int cuEventRecord(cuda_object e, cuda_object stream)
+{
+    ENTER_CONTEXT();
+    ((event *)e)->pending = true;
+    return add((command){.stream = stream, .kind = MARK, .event = e});
+}
+
+/** The stream in whose queue the event waits. */
+static void *stream_of(const event *e)
+{
+    command *c = first;
+    while (c && !(c->kind == MARK && c->event == e)) {
+        c = c->next;
+    }
+    return c ? c->stream : NULL;
+}
+
+/** Asked for an event, the device may get on a little. */
+int cuEventQuery(cuda_object e)
+{
+    ENTER_CONTEXT();
+    if (((event *)e)->pending && draw() % 2) {
+        run_one(stream_of(e));
+    }
+    return sticky ? sticky : ((event *)e)->pending ? CUDA_NOT_READY : 0;
+}
+
+int cuEventSynchronize(cuda_object e)
+{
+    ENTER_CONTEXT();
+    S.waits++;
+    while (((event *)e)->pending) {
+        run_one(stream_of(e));
+    }
+    return sticky;
+}
+
+int cuEventDestroy_v2(cuda_object e)
+{
+    const int error = enter_context(__func__);
+    while (((event *)e)->pending) {
+        run_one(stream_of(e));
+    }
+    free(e);
+    S.objects--;
+    return error;
+}
+
+/* ---- modules --------------------------------------------------------------------------------- */
+
+static int size_of(char kind, frgi_kernel_type type)
+{
+    const bool wide = type == FRGI_F64 || (type == FRGI_MIXED && kind == 'w');
+    return kind == 'p' || kind == 'l' || ((kind == 'r' || kind == 'w') && wide) ? 8 : 4;
+}
+
+/** Do the parameters of PTX's .entry have the sizes of the kernel's arguments? */
+static bool parameters_fit(const char *entry, const function *f)
+{
+    const char *const end = strchr(entry, ')');
+    int n = 0;
+    for (const char *p = strstr(entry, ".param ."); p && end && p < end;
+         p = strstr(p + 1, ".param .")) {
+        const int bits = atoi(p + strlen(".param .") + 1); /* u64, f32 */
+        if (n >= f->count || bits != 8 * f->sizes[n]) {
+            return false;
+        }
+        n++;
+    }
+    return end && n == f->count;
+}
+
+/** The kernel of that name with its sizes of arguments; NULL: none. */
+static function *add_function(module *m, const frgi_kernel *k, frgi_kernel_type type)
+{
+    function *const f = &m->functions[m->count++];
+    *f = (function){.kernel = k, .type = type, .count = (int)strlen(k->args)};
+    for (int i = 0; i < f->count; i++) {
+        f->sizes[i] = size_of(k->args[i], type);
+    }
+    return f;
+}
+
+static bool split_name(const char *name, const frgi_kernel **kernel, frgi_kernel_type *type)
+{
+    static const char *const types[] = {"f32", "f64", "mixed"};
+    char own[FRGI_NAME_BYTES];
+    for (const frgi_kernels *const *r = frgi_kernels_all; *r; r++) {
+        for (int i = 0; i < (*r)->count; i++) {
+            for (int t = 0; t < FRGI_TYPES; t++) {
+                snprintf(own, sizeof own, "%s_%s_%s", (*r)->room, (*r)->kernels[i].name, types[t]);
+                if (strcmp(own, name) == 0) {
+                    *kernel = &(*r)->kernels[i];
+                    *type = (frgi_kernel_type)t;
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
+/** Bytes of an ELF file, up to the end of its table of sections. */
+static size_t elf_bytes(const unsigned char *image)
+{
+    uint64_t table;
+    uint16_t size, count;
+    memcpy(&table, image + 0x28, sizeof table);
+    memcpy(&size, image + 0x3a, sizeof size);
+    memcpy(&count, image + 0x3c, sizeof count);
+    return table + (size_t)size * count;
+}
+
+int cuModuleLoadData(cuda_object *out, const void *image)
+{
+    ENTER_CONTEXT();
+    const bool elf = memcmp(image,
+                            "\x7f"
+                            "ELF",
+                            4) == 0;
+    if (!elf && !strstr(image, ".version ")) {
+        return INVALID_IMAGE;
+    }
+    module *const m = calloc(1, sizeof *m);
+    m->bytes = elf ? elf_bytes(image) : strlen(image) + 1;
+    m->image = malloc(m->bytes);
+    memcpy(m->image, image, m->bytes);
+    S.cubins += elf;
+    S.texts += !elf;
+    S.objects++;
+    *out = m;
+    return 0;
+}
+
+int cuModuleUnload(cuda_object mod)
+{
+    const int error = enter_context(__func__);
+    module *const m = mod;
+    run_all();
+    free(m->image);
+    free(m);
+    S.objects--;
+    return error;
+}
+
+int cuModuleGetFunction(cuda_object *out, cuda_object mod, const char *name)
+{
+    ENTER_CONTEXT();
+    module *const m = mod;
+    char entry[FRGI_NAME_BYTES + 16];
+    const frgi_kernel *kernel;
+    frgi_kernel_type type;
+    snprintf(entry, sizeof entry, ".entry %s(", name);
+    const bool elf = m->image[0] == '\x7f';
+    const char *const at =
+        memmem(m->image, m->bytes, elf ? name : entry, strlen(elf ? name : entry));
+    if (!at || !split_name(name, &kernel, &type) || m->count == FUNCTIONS) {
+        return NOT_FOUND;
+    }
+    function *const f = add_function(m, kernel, type);
+    if (!elf && !parameters_fit(at, f)) {
+        complain("the parameters of %s in PTX are not those of the plain C life", name);
+        return INVALID_IMAGE;
+    }
+    *out = f;
+    return 0;
+}
+
+/* ---- the device ------------------------------------------------------------------------------ */
+
+int cuInit(unsigned flags)
+{
+    ENTER();
+    return flags ? INVALID_VALUE : 0;
+}
+
+int cuDriverGetVersion(int *version)
+{
+    ENTER();
+    *version = 13000;
+    return 0;
+}
+
+int cuGetErrorString(int error, const char **text)
+{
+    (void)error;
+    *text = "a stand-in's error";
+    return 0;
+}
+
+int cuDeviceGetCount(int *count)
+{
+    ENTER();
+    *count = 1;
+    return 0;
+}
+
+int cuDeviceGet(int *device, int index)
+{
+    ENTER();
+    *device = index;
+    return index == 0 ? 0 : INVALID_VALUE;
+}
+
+int cuDeviceGetName(char *name, int bytes, int device)
+{
+    (void)device;
+    ENTER();
+    snprintf(name, (size_t)bytes, "stand-in");
+    return 0;
+}
+
+int cuDeviceTotalMem_v2(size_t *bytes, int device)
+{
+    (void)device;
+    ENTER();
+    *bytes = S.memory;
+    return 0;
+}
+
+int cuDeviceGetAttribute(int *value, int key, int device)
+{
+    (void)device;
+    ENTER();
+    *value = key == CUDA_GROUP_MOST     ? 1024
+             : key == CUDA_LOCAL_MEMORY ? 48 << 10
+             : key == CUDA_MAJOR        ? S.major
+                                        : S.minor;
+    return 0;
+}
+
+int cuDevicePrimaryCtxRetain(cuda_object *context, int device)
+{
+    (void)device;
+    ENTER();
+    S.objects++;
+    *context = &primary_context;
+    return 0;
+}
+
+/** A context that is given back takes its errors along, as a process that ends does. */
+int cuDevicePrimaryCtxRelease_v2(int device)
+{
+    (void)device;
+    const int error = enter();
+    S.objects--;
+    sticky = 0;
+    return error;
+}
+
+int cuCtxPushCurrent_v2(cuda_object context)
+{
+    const int error = enter();
+    if (error && !sticky) { /* a lost device still has a context */
+        return error;
+    }
+    if (context != &primary_context) {
+        complain("a context that is none was made current");
+        return INVALID_CONTEXT;
+    }
+    contexts_pushed++;
+    return 0;
+}
+
+int cuCtxPopCurrent_v2(cuda_object *context)
+{
+    *context = &primary_context;
+    contexts_pushed--;
+    return 0;
+}

@@ -1,0 +1,315 @@
+/* test_device_cuda.c - the plug-in for CUDA on the stand-in driver: kernels as nvcc's PTX names them,
+ * late and in random order; every call of the driver failing once; a device lost; less memory;
+ * NVRTC on every text. */
+#include <dlfcn.h>
+
+#include "device/cuda/cuda_nvrtc.h"
+#include "device_bodies.h"
+#include "fault.h"
+#include "fourge/gp.h"
+#include "standin/standin.h"
+
+static standin *driver;
+static const frg_device cuda = {FRG_CUDA, 0};
+
+/** The stand-in, new; false with the case skipped where the build has none. */
+static bool with_driver(void)
+{
+    void *const library = dlopen(STANDINS "/libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    driver = library ? dlsym(library, "standin_cuda") : NULL;
+    if (!driver) {
+        test_skip("the build has no stand-in for CUDA's driver");
+        return false;
+    }
+    if (!HAVE_NVCC) {
+        test_skip("CUDA not compiled: no nvcc");
+        return false;
+    }
+    *driver = (standin){.memory = (size_t)1 << 28, .major = 12, .random = test_random()};
+    return true;
+}
+
+/** Nothing is left on the device, and nothing was done that a real one refuses. */
+static void check_clean(const char *when)
+{
+    CHECK_SAYS(driver->objects == 0, "%s: %" PRId64 " objects are left", when, driver->objects);
+    CHECK_SAYS(driver->held == 0, "%s: %zu bytes are left", when, driver->held);
+    CHECK_SAYS(!driver->complaint[0], "%s: %s", when, driver->complaint);
+}
+
+static void on_cuda(device_body body, int size)
+{
+    frg_context *ctx = test_context();
+    frgi_device *dev;
+    if (CHECK_OK(ctx, frgi_device_open(&dev, ctx, cuda))) {
+        body(ctx, dev, size);
+        frgi_device_close(&dev);
+    }
+    frg_context_destroy(ctx);
+    check_clean("the end");
+}
+
+/** NVRTC makes PTX of every text of every room, with all kernels in it.  It runs before the stand-in
+ *  is loaded: NVRTC asks a driver that is there for more than the plug-in does. */
+static void nvrtc(void)
+{
+    static const char *const types[FRGI_TYPES] = {"f32", "f64", "mixed"};
+    if (DEVICES_SANITIZED || !dlopen(NVRTC, RTLD_NOW | RTLD_LOCAL)) {
+        test_skip(DEVICES_SANITIZED ? "NVRTC is not run under a sanitizer"
+                                    : "NVRTC is not installed");
+        return;
+    }
+    const frg_allocator *const memory = frg_system_allocator();
+    for (const frgi_kernels *const *k = frgi_kernels_all; *k; k++)
+        for (int type = 0; type < FRGI_TYPES; type++) {
+            frgi_device_error e = {""};
+            char *ptx, entry[2 * FRGI_NAME_BYTES];
+            size_t bytes;
+            const frg_status status =
+                cuda_nvrtc(memory, *k, (frgi_kernel_type)type, 90, &ptx, &bytes, &e);
+            if (!CHECK_SAYS(status == FRG_OK, "%s %s: %s", (*k)->room, types[type], e.text))
+                continue;
+            for (int i = 0; i < (*k)->count; i++) {
+                snprintf(entry, sizeof entry, ".entry %s_%s_%s(", (*k)->room, (*k)->kernels[i].name,
+                         types[type]);
+                CHECK_SAYS(strstr(ptx, entry), "there is no %s", entry);
+            }
+            CHECK_SAYS(type != FRGI_F32 || !strstr(ptx, ".f64"), "%s f32 has doubles", (*k)->room);
+            memory->free(ptx, bytes, memory->user);
+        }
+}
+
+static void kernels_by_ptx(void)
+{
+    if (!with_driver())
+        return;
+    on_cuda(kernels, 64);
+    CHECK(driver->texts == FRGI_TYPES && driver->cubins == 0);
+    CHECK(driver->launches > 0 && driver->bytes_in > 0);
+}
+
+/** On a GPU that nvcc made a cubin for that is taken. */
+static void kernels_by_cubin(void)
+{
+    static const int majors[] = {8, 9};
+    for (int i = 0; i < 2 && with_driver(); i++) {
+        driver->major = majors[i];
+        on_cuda(kernels, 256);
+        CHECK(driver->cubins == FRGI_TYPES && driver->texts == 0);
+    }
+}
+
+static void arena_late(void)
+{
+    if (with_driver())
+        on_cuda(arena, 64);
+}
+
+/** Nothing has run before somebody waits, and the counts of both sides are the same. */
+static void late(frg_context *ctx, frgi_device *dev, int size)
+{
+    enum { COUNT = 100 };
+    double in[COUNT], out[COUNT];
+    const frgi_program *p;
+    frgi_buffer x = {0};
+    for (int i = 0; i < COUNT; i++) {
+        in[i] = i;
+        out[i] = -1;
+    }
+    CHECK_OK(ctx, frgi_device_load(dev, &frgi_kernels_basic, FRGI_F64, &p));
+    CHECK_OK(ctx, frgi_device_alloc(dev, sizeof in, "x", &x));
+    CHECK_OK(ctx, frgi_device_put(dev, x, in, sizeof in));
+    CHECK_OK(ctx, LAUNCH(dev, p, "axpy", 1, 1, size, BUFFER(x), BUFFER(x), REAL(1), INT64(COUNT)));
+    CHECK_OK(ctx, frgi_device_get(dev, out, x, sizeof out));
+    CHECK(out[1] == -1);
+    CHECK_INT(driver->waits, 0);
+    CHECK_OK(ctx, frgi_device_wait(dev));
+    CHECK(out[1] == 2 && out[COUNT - 1] == 2 * (COUNT - 1));
+    const frgi_device_counts *const ours = frgi_device_counted(dev);
+    CHECK_INT(driver->launches, ours->launches);
+    CHECK_INT(driver->waits, ours->waits);
+    CHECK_INT(driver->copies, ours->copies);
+    CHECK_INT(driver->bytes_in, ours->bytes_in);
+    CHECK_INT(driver->bytes_out, ours->bytes_out);
+    frgi_device_free(dev, &x);
+}
+
+static void runs_late(void)
+{
+    if (with_driver())
+        on_cuda(late, 32);
+}
+
+/** Each call of the driver fails once: the status and a message, nothing left behind, and a second
+ *  try gives the result. */
+static void each_call_fails(void)
+{
+    static input in;
+    double want[4], got[4];
+    if (!with_driver())
+        return;
+    draw(&in, FRGI_F64);
+    frg_context *ctx = test_context();
+    CHECK_OK(ctx, whole_on(ctx, cuda, &in, want));
+    const int64_t calls = driver->calls;
+    CHECK(calls > 40);
+    int64_t refused = 0;
+    for (int64_t k = 1; k <= calls; k++) {
+        driver->calls = 0;
+        driver->fail_at = k;
+        driver->fail_with = k % 2 ? 2 : 999;
+        const frg_status status = whole_on(ctx, cuda, &in, got);
+        refused += status < 0;
+        if (status < 0)
+            CHECK(strstr(frg_message(ctx), "cuda:0") && frg_error_code(ctx)[0]);
+        else
+            CHECK_BITS(got, want, sizeof want);
+        check_clean("a call failed");
+        driver->fail_at = 0;
+    }
+    CHECK_SAYS(refused > calls / 2, "%" PRId64 " of %" PRId64 " were told", refused, calls);
+    CHECK_OK(ctx, whole_on(ctx, cuda, &in, got));
+    CHECK_BITS(got, want, sizeof want);
+    frg_context_destroy(ctx);
+}
+
+/** A device that is lost in the middle stays so until it is opened again. */
+static void lost(void)
+{
+    frgi_device *dev;
+    frgi_buffer x = {0};
+    if (!with_driver())
+        return;
+    frg_context *ctx = test_context();
+    CHECK_OK(ctx, frgi_device_open(&dev, ctx, cuda));
+    CHECK_OK(ctx, frgi_device_alloc(dev, 100, "x", &x));
+    driver->lose_at = driver->calls + 1;
+    CHECK_STATUS(frgi_device_fill(dev, x, 0, 100), FRG_NO_DEVICE);
+    CHECK_TEXT(frg_error_code(ctx), "FRG-CORE-014");
+    const int64_t calls = driver->calls;
+    CHECK_STATUS(frgi_device_wait(dev), FRG_NO_DEVICE);
+    CHECK(strstr(frg_message(ctx), "has failed before"));
+    CHECK_INT(driver->calls, calls);
+    driver->lose_at = 0;
+    frgi_device_free(dev, &x);
+    frgi_device_close(&dev);
+    frg_context_destroy(ctx);
+    check_clean("lost");
+}
+
+static void less_memory(void)
+{
+    frgi_device *dev;
+    frgi_buffer x = {0}, y = {0};
+    if (!with_driver())
+        return;
+    driver->memory = 1 << 20;
+    frg_context *ctx = test_context();
+    CHECK_OK(ctx, frgi_device_open(&dev, ctx, cuda));
+    CHECK_STATUS(frgi_device_alloc(dev, 2 << 20, "x", &x), FRG_NO_MEMORY);
+    CHECK_OK(ctx, frgi_device_alloc(dev, 600000, "x", &x));
+    CHECK_STATUS(frgi_device_alloc(dev, 600000, "y", &y), FRG_NO_MEMORY);
+    CHECK(strstr(frg_message(ctx), "cuMemAlloc"));
+    frgi_device_free(dev, &x);
+    CHECK_OK(ctx, frgi_device_alloc(dev, 600000, "y", &y)); /* no error that stays */
+    frgi_device_free(dev, &y);
+    frgi_device_close(&dev);
+    frg_context_destroy(ctx);
+    check_clean("little memory");
+}
+
+/** A kernel that is given an address past its block is a lost device, not a wrong number. */
+static void stray_address(void)
+{
+    frgi_device *dev;
+    frgi_buffer x = {0};
+    char byte;
+    if (!with_driver())
+        return;
+    frg_context *ctx = test_context();
+    CHECK_OK(ctx, frgi_device_open(&dev, ctx, cuda));
+    CHECK_OK(ctx, frgi_device_alloc(dev, 100, "x", &x));
+    const frgi_buffer beyond = {x.handle, 100, 1};
+    CHECK_OK(ctx, frgi_device_get(dev, &byte, beyond, 1));
+    CHECK_STATUS(frgi_device_wait(dev), FRG_NO_DEVICE);
+    CHECK(driver->complaint[0]);
+    driver->complaint[0] = '\0';
+    frgi_device_free(dev, &x);
+    frgi_device_close(&dev);
+    frg_context_destroy(ctx);
+    check_clean("a stray address");
+}
+
+static frg_status whole(frg_context *ctx, void *user, uint64_t *hash)
+{
+    double out[4];
+    TRY(whole_on(ctx, cuda, user, out));
+    fault_hash(hash, out, sizeof out);
+    return FRG_OK;
+}
+
+static void faults(void)
+{
+    static input in;
+    if (!with_driver())
+        return;
+    draw(&in, FRGI_F64);
+    CHECK(fault_sweep("a device of CUDA", whole, &in, 1) > 4);
+    check_clean("memory refused");
+}
+
+/** The caller's stream is the queue, and it is the caller's afterwards. */
+static void callers_stream(void)
+{
+    frg_context_opts o;
+    frg_context *ctx;
+    frg_gp *gp;
+    static char stream[1];
+    double x[2] = {1, 2};
+    const frg_array m = frg_matrix(x, FRG_F64, 2, 1, 1);
+    if (!with_driver())
+        return;
+    frg_context_defaults(&o, sizeof o);
+    o.device = cuda;
+    o.stream = stream;
+    if (!CHECK_STATUS(frg_context_create(&ctx, &o), FRG_OK))
+        return;
+    CHECK_INT(driver->objects, 1); /* the primary context, and no stream */
+    CHECK_STATUS(frg_gp_create(&gp, ctx, m, m, "rbf", NULL), FRG_UNSUPPORTED);
+    CHECK(strstr(frg_message(ctx), "does not run on cuda:0"));
+    frg_context_destroy(ctx);
+    check_clean("the caller's stream");
+}
+
+static void listed(void)
+{
+    frg_device_info info;
+    if (!with_driver())
+        return;
+    CHECK_INT(frg_device_count(FRG_CUDA), 1);
+    CHECK_STATUS(frg_device_get(cuda, &info), FRG_OK);
+    CHECK_TEXT(info.name, "stand-in");
+    CHECK_TEXT(info.driver, "CUDA 13.0");
+    CHECK(info.f64 && info.memory == (int64_t)driver->memory);
+    driver->calls = 0;
+    driver->fail_at = 1;
+    driver->fail_with = 100;
+    CHECK_STATUS(frg_device_get(cuda, &info), FRG_NO_DEVICE);
+    CHECK(strstr(info.reason, "cuInit"));
+}
+
+static const test_case cases[] = {
+    {"nvrtc", nvrtc},
+    {"kernels_by_ptx", kernels_by_ptx},
+    {"kernels_by_cubin", kernels_by_cubin},
+    {"arena_late", arena_late},
+    {"runs_late", runs_late},
+    {"each_call_fails", each_call_fails},
+    {"lost", lost},
+    {"less_memory", less_memory},
+    {"stray_address", stray_address},
+    {"faults", faults},
+    {"callers_stream", callers_stream},
+    {"listed", listed},
+};
+TEST_MAIN(cases)
