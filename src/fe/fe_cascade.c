@@ -98,6 +98,11 @@ void frgi_fe_cascade_take_device(fe_cascade *c, fe_device *device)
     c->device = device;
 }
 
+const char *frgi_fe_cascade_place(const fe_cascade *c)
+{
+    return c->device ? frgi_fe_device_place(c->device) : "cpu";
+}
+
 void frgi_fe_cascade_destroy(fe_cascade *c, frg_context *ctx)
 {
     if (!c) {

@@ -40,6 +40,9 @@ FRG_MUST_USE frg_status frgi_fe_cascade_create(fe_cascade **out, frg_context *ct
 /** Solves through the rows are the device's from now on; the cascade destroys it. */
 void frgi_fe_cascade_take_device(fe_cascade *c, fe_device *device);
 
+/** "cpu", or the device's name. */
+const char *frgi_fe_cascade_place(const fe_cascade *c);
+
 /** Where a solve begins. */
 typedef enum {
     FE_FROM_ROWS,      /* where the graph says */

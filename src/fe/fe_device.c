@@ -364,6 +364,11 @@ void frgi_fe_device_destroy(fe_device *d)
     DROP(ctx, &d);
 }
 
+const char *frgi_fe_device_place(const fe_device *d)
+{
+    return frgi_device_name(d->dev);
+}
+
 const char *frgi_fe_device_method(const fe_device *d)
 {
     return d->real == sizeof(double) ? "cg rows on a device" : "cg rows on a device, float32";

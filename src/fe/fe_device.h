@@ -32,6 +32,8 @@ FRG_MUST_USE frg_status frgi_fe_device_check(frg_context *ctx, const frgi_device
 FRG_MUST_USE frg_status frgi_fe_device_create(fe_device **out, frg_context *ctx, fe_place where,
                                               const fe_rows *g, const frg_demean_opts *o);
 void frgi_fe_device_destroy(fe_device *d);
+/** The device's name. */
+const char *frgi_fe_device_place(const fe_device *d);
 /** The name of its solver. */
 const char *frgi_fe_device_method(const fe_device *d);
 /** frgi_fe_cg_run there, without forecasts: from w->r = b to w->x and what is left in w->r. */

@@ -113,11 +113,16 @@ static void parity_on(frg_context *ctx, frgi_device *dev, int group)
     static const frg_gw_store stores[] = {FRG_GW_STORE_AUTO, FRG_GW_STORE_U16, FRG_GW_STORE_F64};
     frg_sinkhorn_opts o = options();
     o.tol = 1e-9;
-    for (int q = 0; q < (doubles ? 3 : 0); q++) {
+    /* an OpenCL driver compiles each kernel for each size of group, seconds each: all at one */
+    const bool all = group != 256;
+    for (int q = 0; q < 3 && doubles; q++) {
         o.cost_store = stores[q];
-        compare(ctx, where, p, q == 0, o, 2e-8);
-        compare(ctx, where, p, q != 0, o, 2e-8);
+        if (q == 0 || all)
+            compare(ctx, where, p, q != 2, o, 2e-8);
+        if (q == 0 && all)
+            compare(ctx, where, p, false, o, 2e-8);
     }
+    o.cost_store = FRG_GW_STORE_AUTO;
     o.accel = FRG_GW_ACCEL_NONE;
     compare(ctx, where, p, true, o, 2e-8);
     o.epsilon = 0.001; /* c / epsilon up to 1000: rows and columns whose sums vanish at first */
