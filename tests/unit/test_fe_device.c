@@ -119,7 +119,7 @@ static void counts_on(frg_context *ctx, frgi_device *dev, int group)
     for (int q = 0; q < 2; q++) {
         frg_demean_opts o = options();
         o.max_iter = 7 + 8 * q; /* batches of 1, 2, 4, and one of 8 more */
-        o.tol = 1e-300;           /* not to be reached */
+        o.tol = 1e-300;         /* not to be reached */
         frg_demean *plan = NULL;
         CHECK_OK(ctx, frgi_fe_demean_open(&plan, ctx, (fe_place){dev, group},
                                           frg_matrix(d.codes, FRG_I32, N, 3, 3), NULL,
