@@ -110,6 +110,14 @@ static void parity_opencl(void)
     on_opencl(parity_on);
 }
 
+/** With the device's double precision hidden: solves in float, refined by audited residuals. */
+static void floats_opencl(void)
+{
+    setenv("FOURGE_OPENCL_F64", "0", 1);
+    on_opencl(parity_on);
+    setenv("FOURGE_OPENCL_F64", "1", 1);
+}
+
 /** The same bits from run to run; four kernels a step, one wait a batch. */
 static void counts_on(frg_context *ctx, frgi_device *dev, int group)
 {
@@ -210,7 +218,8 @@ static void faults(void)
     release(&d);
 }
 
-static const test_case cases[] = {{"parity", parity},   {"parity on OpenCL", parity_opencl},
-                                  {"counts", counts},   {"counts on OpenCL", counts_opencl},
-                                  {"refused", refused}, {"faults", faults}};
+static const test_case cases[] = {
+    {"parity", parity}, {"parity on OpenCL", parity_opencl}, {"floats on OpenCL", floats_opencl},
+    {"counts", counts}, {"counts on OpenCL", counts_opencl}, {"refused", refused},
+    {"faults", faults}};
 TEST_MAIN(cases)

@@ -74,9 +74,15 @@ static void read_plan(frg_context *ctx, const frg_sinkhorn *s, double *plan)
     CHECK_OK(ctx, frg_plan_rows(frg_sinkhorn_plan(s), 0, N, frg_matrix(plan, FRG_F64, N, M, M)));
 }
 
+/** The plan there and the host's; a device without double ends at what floats can tell, and the
+ *  plans then differ by 20 times that error. */
 static void compare(frg_context *ctx, frgi_sinkhorn_place where, const problem *p, bool floats,
                     frg_sinkhorn_opts o, double tolerance)
 {
+    if (!frgi_device_is(where.dev)->f64 && o.tol < 1e-5) {
+        o.tol = 1e-5;
+        tolerance = 2e-4;
+    }
     double *const here = malloc(N * M * sizeof *here), *const there = malloc(N * M * sizeof *there);
     const frg_gw_store store = o.cost_store;
     o.cost_store = FRG_GW_STORE_F64;
@@ -173,6 +179,15 @@ static void marginals_on(frg_context *ctx, frgi_device *dev, int group)
     p->b[7] = b;
     p->b[8] -= b;
     release(p);
+}
+
+/** With the device's double precision hidden. */
+static void floats_opencl(void)
+{
+    setenv("FOURGE_OPENCL_F64", "0", 1);
+    on_opencl(parity_on);
+    on_opencl(marginals_on);
+    setenv("FOURGE_OPENCL_F64", "1", 1);
 }
 
 static void marginals(void)
@@ -322,11 +337,16 @@ static void faults(void)
     release(&p);
 }
 
-static const test_case cases[] = {
-    {"parity", parity},       {"parity on OpenCL", parity_opencl},
-    {"marginals", marginals}, {"marginals on OpenCL", marginals_opencl},
-    {"iterates", iterates},   {"iterates on OpenCL", iterates_opencl},
-    {"counts", counts},       {"counts on OpenCL", counts_opencl},
-    {"refused", refused},     {"refused on OpenCL", refused_opencl},
-    {"faults", faults}};
+static const test_case cases[] = {{"parity", parity},
+                                  {"parity on OpenCL", parity_opencl},
+                                  {"marginals", marginals},
+                                  {"marginals on OpenCL", marginals_opencl},
+                                  {"iterates", iterates},
+                                  {"iterates on OpenCL", iterates_opencl},
+                                  {"counts", counts},
+                                  {"counts on OpenCL", counts_opencl},
+                                  {"floats on OpenCL", floats_opencl},
+                                  {"refused", refused},
+                                  {"refused on OpenCL", refused_opencl},
+                                  {"faults", faults}};
 TEST_MAIN(cases)
