@@ -13,16 +13,17 @@ enum { DEVICES_SANITIZED = 1 };
 enum { DEVICES_SANITIZED = 0 };
 #endif
 
-/** The first OpenCL device of ctx; NULL with the case skipped where there is none. */
-TEST_UNUSED static frgi_device *open_opencl(frg_context *ctx)
+/** The first device of the kind; NULL with the case skipped where there is none. */
+TEST_UNUSED static frgi_device *open_first(frg_context *ctx, frg_device_kind kind)
 {
     frgi_device *dev = NULL;
     if (DEVICES_SANITIZED)
-        test_skip("OpenCL's driver is not run under a sanitizer");
-    else if (frg_device_count(FRG_OPENCL) == 0)
-        test_skip("no OpenCL device: install pocl-opencl-icd");
+        test_skip("drivers are not run under a sanitizer");
+    else if (frg_device_count(kind) == 0)
+        test_skip(kind == FRG_OPENCL ? "no OpenCL device: install pocl-opencl-icd"
+                                     : "no GPU of NVIDIA's");
     else
-        CHECK_OK(ctx, frgi_device_open(&dev, ctx, (frg_device){FRG_OPENCL, 0}));
+        CHECK_OK(ctx, frgi_device_open(&dev, ctx, (frg_device){kind, 0}));
     return dev;
 }
 
@@ -40,17 +41,28 @@ TEST_UNUSED static void on_host(device_body body)
     frg_context_destroy(ctx);
 }
 
-/** On OpenCL with groups of 32 and of 256. */
-TEST_UNUSED static void on_opencl(device_body body)
+/** On the first device of the kind with groups of 32 and of 256. */
+TEST_UNUSED static void on_first(frg_device_kind kind, device_body body)
 {
     frg_context *ctx = test_context();
-    frgi_device *dev = open_opencl(ctx);
+    frgi_device *dev = open_first(ctx, kind);
     if (dev) {
         body(ctx, dev, 32);
         body(ctx, dev, 256);
         frgi_device_close(&dev);
     }
     frg_context_destroy(ctx);
+}
+
+/** The same on OpenCL. */
+TEST_UNUSED static void on_opencl(device_body body)
+{
+    on_first(FRG_OPENCL, body);
+}
+
+TEST_UNUSED static frgi_device *open_opencl(frg_context *ctx)
+{
+    return open_first(ctx, FRG_OPENCL);
 }
 
 #endif

@@ -6,7 +6,7 @@
 #
 #     peers     the seeds' tables by their old and new ways, with no code of ours: pyfixest's torch backend eager, compiled and
 #               batched, GPyTorch beside a backward of its own, batched QR, torchgw, plain torch for Sinkhorn's iteration
-#     parity    ours on the GPU beside ours on the host
+#     parity    ours on the GPU beside ours on the host: so far the kernels of kernels/basic, in every type, against closed forms
 #     fe, gw, soap, gp    ours on the GPU beside the peers'
 #
 # There are expected: an NVIDIA driver, python3 with torch (and GPyTorch for its rows), cmake and nvcc for our own code.  A part
@@ -66,6 +66,30 @@ peers() {
     gpu 50 python/seed_gw.py --parts rows,quality
 }
 
+# Ours is built from the checkout; the test of the machine runs the kernels on the GPU against closed forms, twice.
+ours=
+build_ours() {
+    [ -z "$ours" ] || return 0
+    ours=$site/build
+    if ! { cmake -S "$root" -B "$ours" -DCMAKE_BUILD_TYPE=Release "-DFOURGE_CPU_LEVELS=plain" &&
+        cmake --build "$ours" -j "$(nproc)" --target fourge_program test_device; } >"$site/build.log" 2>&1; then
+        echo "{\"bench\": \"gpu-check\", \"note\": \"ours was not built: $(tail -n 1 "$site/build.log" | tr -d '\\"')\"}"
+        ours=missing
+    fi
+}
+
+parity() {
+    build_ours
+    [ "$ours" != missing ] || return 0
+    row 60 "$ours/fourge" doctor --format json
+    for run in 1 2; do
+        row 120 "$ours/test_device" --only cuda >"$site/parity.$run" || :
+        count=$(tail -n 1 "$site/parity.$run")
+        echo "{\"bench\": \"gpu-check\", \"part\": \"parity\", \"run\": $run, \"machine\": \"$MACHINE\", \"said\": \"$count\"}"
+        grep '^#\|^not ok' "$site/parity.$run" | grep -v '^# \(seed\|random\)' >&2 || :
+    done
+}
+
 nothing_yet() {
     echo "{\"bench\": \"gpu-check\", \"part\": \"$1\", \"note\": \"nothing to run yet\"}"
 }
@@ -100,6 +124,7 @@ export LIMIT
 for part in "$@"; do
     case $part in
     peers) peers ;;
+    parity) parity ;;
     *) nothing_yet "$part" ;;
     esac
 done

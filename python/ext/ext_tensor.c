@@ -1,5 +1,6 @@
-/* ext_tensor.c - tensors by DLPack: CPU memory of other libraries, bfloat16 among it, without a
- * copy.
+/* ext_tensor.c - tensors by DLPack: memory of other libraries, bfloat16 among it, without a copy.
+ * One on a device is handed on as such: the library refuses by name what it takes from the host
+ * alone.
  *
  * A capsule "dltensor" (or "dltensor_versioned", from version 1.0 on) describes memory that lives
  * as long as the capsule.  It is read and never taken over, so its own destructor frees what its
@@ -9,7 +10,7 @@
 #include "ext.h"
 
 typedef struct {
-    int32_t kind; /* 1: CPU */
+    int32_t kind; /* see place_of */
     int32_t index;
 } dl_device;
 
@@ -66,6 +67,23 @@ static int type_of(const dl_tensor *t, frg_dtype *out)
     return -1;
 }
 
+/** Where the elements lie, by DLPack's numbers: memory of the host is the CPU's, pinned by the
+ *  driver of CUDA or ROCm or not; -1 for devices that the library has no kind for. */
+static int place_of(const dl_device *d, frg_device *out)
+{
+    enum { CPU = 1, CUDA = 2, CUDA_HOST = 3, OPENCL = 4, ROCM_HOST = 11, CUDA_MANAGED = 13 };
+    const int on_host = d->kind == CPU || d->kind == CUDA_HOST || d->kind == ROCM_HOST;
+    const int on_cuda = d->kind == CUDA || d->kind == CUDA_MANAGED;
+    if (!on_host && !on_cuda && d->kind != OPENCL) {
+        return -1;
+    }
+    *out = (frg_device){on_host   ? FRG_CPU
+                        : on_cuda ? FRG_CUDA
+                                  : FRG_OPENCL,
+                        on_host ? 0 : d->index};
+    return 0;
+}
+
 int ext_tensor(PyObject *capsule, const char *name, frg_array *out)
 {
     const dl_tensor *const t = described(capsule);
@@ -75,7 +93,8 @@ int ext_tensor(PyObject *capsule, const char *name, frg_array *out)
         return -1;
     }
     *out = (frg_array){.data = t->data, .offset = (size_t)t->byte_offset, .ndim = t->ndim};
-    if (t->device.kind != 1 || t->ndim > FRG_MAX_DIM || type_of(t, &out->dtype) < 0) {
+    if (place_of(&t->device, &out->device) < 0 || t->ndim < 0 || t->ndim > FRG_MAX_DIM ||
+        type_of(t, &out->dtype) < 0) {
         PyErr_Format(
             PyExc_TypeError,
             "%s: expected a tensor of real numbers in the memory of the CPU with at most %d "

@@ -1,6 +1,7 @@
 """What comes in wrong: taken as it is meant, or refused by the name of the argument; forks, exits, interpreters."""
 
 import copy
+import ctypes
 import os
 import pathlib
 import pickle
@@ -16,7 +17,7 @@ import warnings
 import numpy as np
 
 import fourge.anndata
-from fourge import _arrays, errors, fe, gp, gw, linalg, soap
+from fourge import _arrays, _fourge, errors, fe, gp, gw, linalg, soap
 
 N = 40
 RNG = np.random.default_rng(0)
@@ -90,6 +91,33 @@ class Sparse:
 
     def tocsr(self):
         return self
+
+
+class Tensor(ctypes.Structure):
+    """DLTensor; the manager and the deleter behind it are NULL."""
+
+    _fields_ = [("data", ctypes.c_void_p), ("kind", ctypes.c_int32), ("index", ctypes.c_int32), ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8),
+                ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.c_void_p),
+                ("byte_offset", ctypes.c_uint64), ("manager", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+
+
+KEPT = []  # what the capsules describe
+
+
+def tensor(a, kind, index):
+    """A capsule of a float64 array that says that it lies on that device."""
+    shape = (ctypes.c_int64 * a.ndim)(*a.shape)
+    described = Tensor(a.ctypes.data, kind, index, a.ndim, 2, 64, 1, shape)
+    KEPT.extend((a, shape, described))
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    return new(ctypes.addressof(described), b"dltensor", None)
+
+
+def qr_of(capsule):
+    q = np.empty((2, 2))
+    _fourge.qr(_arrays.context({}), [(capsule, q, np.empty((2, 2)))], {})
+    return q
 
 
 class OnDevice:
@@ -167,6 +195,20 @@ class Refused(unittest.TestCase):
             ("cost: .*cuda:0", lambda: gw.transport(OnDevice())), ("A: .*cuda:0", lambda: linalg.qr(OnDevice())), ("b: .*cuda:0", lambda: fe.lsmr(((2, 1), [0, 1, 2], [0, 0], [1.0, 1.0]), OnDevice())),
             ("w: .*OnDevice", lambda: soap.SOAP({"w": OnDevice()})), ("gradient", lambda: soap.SOAP([np.zeros((2, 2), np.float32)]).step([OnDevice()])),
         ])
+
+    def test_tensors_on_devices(self):
+        """Capsules of DLPack: the device is read, memory of the host that a driver pinned is the CPU's, and what is elsewhere is refused
+        by name before anybody looks at its address."""
+        ok, elsewhere = (1, 3, 11), ((2, 1, "cuda:1"), (13, 0, "cuda:0"), (4, 2, "opencl:2"))
+        for kind in ok:
+            with self.subTest(kind=kind):
+                self.assertAlmostEqual(abs(qr_of(tensor(np.array([[3.0, 0.0], [4.0, 5.0]]), kind, 0))[0, 0]), 0.6)
+        for kind, index, says in elsewhere:
+            with self.subTest(kind=kind), self.assertRaisesRegex(errors.NoDevice, f"lies on {says}"):
+                qr_of(tensor(np.eye(2), kind, index))
+        for kind in (8, 99):
+            with self.subTest(kind=kind), self.assertRaisesRegex(TypeError, f"device kind {kind}"):
+                qr_of(tensor(np.eye(2), kind, 0))
 
     def test_hints_speak_python(self):
         """What the command line is told to write is written as an argument; the place is in the message."""

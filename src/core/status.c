@@ -106,7 +106,9 @@ frg_status frgi_array_check(frg_context *ctx, const frg_array *a, const char *na
              frg_dtype_name(a->dtype));
     }
     if (a->device.kind != FRG_CPU) {
-        FAIL(ctx, E_DEVICE, "%s does not lie in host memory", name);
+        FAIL(ctx, E_DEVICE,
+             "%s lies on %s:%d and not in host memory, where this call takes it from", name,
+             a->device.kind == FRG_CUDA ? "cuda" : "opencl", a->device.index);
     }
     int64_t count = 1;
     for (int d = 0; d < ndim; d++) {

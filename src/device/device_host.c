@@ -37,15 +37,15 @@ static frg_status host_properties(const frgi_device_setup *s, int index,
 {
     (void)s, (void)index, (void)e;
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    *out =
-        (frgi_device_properties){.name = "host",
-                                 .driver = "plain C",
-                                 .memory = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : 0,
-                                 .largest = SIZE_MAX / 2,
-                                 .local_memory = (size_t)1 << 16,
-                                 .align = 64,
-                                 .group_most = 1,
-                                 .f64 = 1};
+    const size_t all = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : 0;
+    *out = (frgi_device_properties){.name = "host",
+                                    .driver = "plain C",
+                                    .memory = all,
+                                    .largest = all > 0 ? all : SIZE_MAX / 2,
+                                    .local_memory = (size_t)1 << 16,
+                                    .align = 64,
+                                    .group_most = 1,
+                                    .f64 = 1};
     return FRG_OK;
 }
 

@@ -12,12 +12,12 @@
 
 typedef struct {
     /* told */
-    int64_t fail_at;    /* the call that fails, from 1 on; 0: none */
-    int fail_with;      /* its error */
-    int64_t lose_at;    /* from that call on all fail: the device is lost; 0: none */
-    size_t memory;      /* bytes of the device */
-    int major, minor;   /* compute capability */
-    uint64_t random;    /* state of the order */
+    int64_t fail_at;  /* the call that fails, from 1 on; 0: none */
+    int fail_with;    /* its error */
+    int64_t lose_at;  /* from that call on all fail: the device is lost; 0: none */
+    size_t memory;    /* bytes of the device */
+    int major, minor; /* compute capability */
+    uint64_t random;  /* state of the order */
     /* heard */
     int64_t calls, launches, waits, copies, bytes_in, bytes_out;
     int64_t objects;       /* contexts, streams, events, modules, blocks that are there */

@@ -18,6 +18,17 @@ static void kernels_opencl(void)
     on_opencl(kernels);
 }
 
+/** On a real GPU, where there is one: `tools/gpu-check.sh parity`. */
+static void kernels_cuda(void)
+{
+    on_first(FRG_CUDA, kernels);
+}
+
+static void arena_cuda(void)
+{
+    on_first(FRG_CUDA, arena);
+}
+
 /** The kernels of all rooms compile for a device without double precision, and no others do. */
 static void without_f64(void)
 {
@@ -111,6 +122,29 @@ static void faults(void)
     static input in;
     draw(&in, FRGI_F64);
     CHECK(fault_sweep("a device of the host", whole, &in, 1) > 4);
+}
+
+static frg_status whole_opencl(frg_context *ctx, void *user, uint64_t *hash)
+{
+    double out[4];
+    TRY(whole_on(ctx, (frg_device){FRG_OPENCL, 0}, user, out));
+    fault_hash(hash, out, sizeof out);
+    return FRG_OK;
+}
+
+/** The plug-in's own memory refused, block by block. */
+static void faults_opencl(void)
+{
+    static input in;
+    frg_context *ctx = test_context();
+    frgi_device *dev = open_opencl(ctx);
+    const bool there = dev && frgi_device_is(dev)->f64;
+    frgi_device_close(&dev);
+    frg_context_destroy(ctx);
+    if (!there)
+        return;
+    draw(&in, FRGI_F64);
+    CHECK(fault_sweep("a device of OpenCL", whole_opencl, &in, 1) > 4);
 }
 
 /** Tables of other releases are refused, and the reason says what to do. */
@@ -221,6 +255,8 @@ static void refused_by_name(void)
 static const test_case cases[] = {
     {"kernels_host", kernels_host},
     {"kernels_opencl", kernels_opencl},
+    {"kernels_cuda", kernels_cuda},
+    {"arena_cuda", arena_cuda},
     {"without_f64", without_f64},
     {"arena_host", arena_host},
     {"arena_opencl", arena_opencl},
@@ -228,6 +264,7 @@ static const test_case cases[] = {
     {"misuse_opencl", misuse_opencl},
     {"memory_limit", memory_limit},
     {"faults", faults},
+    {"faults_opencl", faults_opencl},
     {"other_plugins", other_plugins},
     {"broken_plugin", broken_plugin},
     {"devices_listed", devices_listed},
