@@ -185,6 +185,17 @@ void json_head(frg_json *j, const char *schema)
     frg_json_string(j, "version", frg_version());
 }
 
+/** "cpu", "cuda:1", "opencl:0" */
+static void device_json(frg_json *j, frg_device device)
+{
+    char text[32] = "cpu";
+    if (device.kind != FRG_CPU) {
+        snprintf(text, sizeof text, "%s:%d", device.kind == FRG_CUDA ? "cuda" : "opencl",
+                 device.index);
+    }
+    frg_json_string(j, "device", text);
+}
+
 void json_foot(frg_json *j, const cli *c)
 {
     const size_t peak = frg_peak_bytes(c->ctx);
@@ -197,7 +208,7 @@ void json_foot(frg_json *j, const cli *c)
         frg_json_close_object(j);
     }
     frg_json_close_array(j);
-    frg_json_string(j, "device", "cpu");
+    device_json(j, c->set.context.device);
     frg_json_integer(j, "threads", frg_threads(c->ctx));
     const uint64_t seed = frg_seed(c->ctx);
     if (seed <= INT64_MAX) {

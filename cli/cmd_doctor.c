@@ -169,7 +169,7 @@ static void check_level_and_memory(advice *a, const machine *m, const char *isa)
             bytes_text((double)space.rlim_cur, text),
             bytes_text((double)openblas_address_space(environ), needed));
     }
-    add(a, "the rooms compute on the CPU alone so far: another --device is opened, and refused by "
+    add(a, "gw sinkhorn and demean --method cg compute on a --device; what does not is refused by "
            "name");
 }
 

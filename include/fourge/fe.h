@@ -230,7 +230,13 @@ FRG_API const frg_option *frg_demean_options(void);
  *  codes and weights are copied in the compact form the plan needs; the caller's arrays are not
  *  touched later.  A common factor of the weights does not matter; E_WEIGHT names a positive one
  *  that is less than 2^-500 of the largest.  Fewer than 2^32 - 1 rows, 1 .. 64 factors. Errors:
- *  E_SHAPE, E_DTYPE, E_CODES with row and factor, E_WEIGHT, E_MEMORY, E_TOO_BIG. */
+ *  E_SHAPE, E_DTYPE, E_CODES with row and factor, E_WEIGHT, E_MEMORY, E_TOO_BIG.
+ *
+ *  On a device (frg_context_opts.device) the conjugate gradients of method cg run there, in double,
+ *  or in float with dtype mixed and f32 and where the device has no double; their start and the
+ *  audited result are computed on the host, in double, so that tol means the same.  Fewer than 2^31
+ *  rows times factors but one.  E_DEVICE_STEP for methods auto, lsmr and direct, precond ac and
+ *  slopes. */
 FRG_API FRG_MUST_USE frg_status frg_demean_create(frg_demean **out, frg_context *ctx,
                                                   frg_array codes, const frg_array *weights,
                                                   const frg_slope *slopes, int n_slopes,

@@ -235,7 +235,15 @@ FRG_API const frg_option *frg_sinkhorn_options(void);
  *  for uniform ones; n and m at most 2^31 - 2; balanced problems are normalised to mass 1 (W_TOTALS
  *  where the sums are not 1). Errors: E_DISTANCE with row and column, E_MARGINAL (for sums of a
  *  balanced problem that differ, too), E_ARG; E_MEMORY before any work, with the bytes that
- *  cost_store and the next smaller form need. */
+ *  cost_store and the next smaller form need.
+ *
+ *  On a device (frg_context_opts.device) costs are copied there once, n m floats or doubles, and
+ *  the passes, the plan's sums and its cost are computed there: passes in float over floats
+ *  (cost_store auto, f32) or fixed point (u16), then in double over the costs as they were given
+ *  until tol holds there (f64: these alone).  A device without double precision ends with the
+ *  floats, and the plan's sums and its cost are the host's.  Rows of the plan are made on the host
+ *  from `cost`.  Bits are equal from run to run on one device.  E_DEVICE_STEP for what does not run
+ *  there: cost_store u16r and fly, domain kernel, auto_store. */
 FRG_API FRG_MUST_USE frg_status frg_sinkhorn_create(frg_sinkhorn **out, frg_context *ctx,
                                                     frg_array cost, const double *a,
                                                     const double *b, const frg_sinkhorn_opts *o);

@@ -88,6 +88,7 @@ enum {
 
 enum {
     SK_ROWS = 8,
+    SK_REDUCED = 13, /* numbers that are reduced together, at most */
     SK_STRIP = 64,
     SK_BLOCK_COLUMNS = 32,
     SK_FOLD = 1024, /* elements of a group */

@@ -16,6 +16,9 @@
  * and the constant between them of gw_transport.c.  Partial mass: the dummy row and column of
  * gw_transport.c.  Both move all G by one number, which is added where potentials are read next.
  *
+ * No barrier stands behind a condition, in loops alone: PoCL copies what follows a conditional one
+ * for either side, which doubles the text each time.
+ *
  * Sums have a fixed order: an item's terms in runs of 64, a tree over the items, groups in theirs.
  */
 
@@ -131,21 +134,6 @@ FUNCTION void sinkhorn_reduce(LOCAL real *room, real *x, int sums, int count)
 
 /* ---- between two passes ---------------------------------------------------------------------- */
 
-/** log2 of a sum that the blocks hold as pairs (largest exponent, sum relative to it). */
-FUNCTION real sinkhorn_log_sum(LOCAL real *room, GLOBAL const real *pairs, int count)
-{
-    real top[1] = {R(-1e30)}, sum[1] = {R(0)};
-    for (int b = LID0; b < count; b += LSIZE0) {
-        top[0] = FMAX(top[0], pairs[b * SK_BLOCK_COUNT]);
-    }
-    sinkhorn_reduce(room, top, 0, 1);
-    for (int b = LID0; b < count; b += LSIZE0) {
-        sum[0] += pairs[b * SK_BLOCK_COUNT + 1] * EXP2(pairs[b * SK_BLOCK_COUNT] - top[0]);
-    }
-    sinkhorn_reduce(room, sum, 1, 1);
-    return top[0] + LOG2(sum[0]);
-}
-
 /** Momentum of the next step, and whether there is one (frgi_transport_solve). */
 FUNCTION void sinkhorn_judge(const sinkhorn *s, sinkhorn_state *st, real error)
 {
@@ -181,15 +169,24 @@ FUNCTION void sinkhorn_judge(const sinkhorn *s, sinkhorn_state *st, real error)
     }
 }
 
-/** Sums and largest values of what chunks and blocks of the pass before have left in v. */
-FUNCTION void sinkhorn_gather(const sinkhorn *s, LOCAL real *room, real *x)
+/** What a pass has left, over all chunks and blocks. */
+typedef struct {
+    real error, lost, penalty_b, far, dummy, penalty_a;             /* sums */
+    real increment, reach, highest, minus_lowest, penalty, g, last; /* largest values */
+    real log_g, log_last; /* partial: log2 of the sums of 2^G and of 2^G_last */
+} sinkhorn_left;
+
+FUNCTION sinkhorn_left sinkhorn_gather(const sinkhorn *s, LOCAL real *room)
 {
+    enum { SUMS = 6, ALL = 13 };
     GLOBAL const real *const blocks = s->v + s->at[SK_OF_BLOCKS];
     GLOBAL const real *const chunks = s->v + s->at[SK_OF_CHUNKS];
-    for (int q = 0; q < 11; q++) {
+    const int n_blocks = (int)s->at[SK_BLOCKS], n_chunks = (int)s->at[SK_CHUNKS];
+    real x[ALL], pair[2] = {R(0), R(0)};
+    for (int q = 0; q < ALL; q++) {
         x[q] = q < 8 ? R(0) : R(-1e30);
     }
-    for (int b = LID0; b < (int)s->at[SK_BLOCKS]; b += LSIZE0) {
+    for (int b = LID0; b < n_blocks; b += LSIZE0) {
         GLOBAL const real *const block = blocks + b * SK_BLOCK_COUNT;
         for (int q = 0; q < 3; q++) {
             x[q] += block[q];
@@ -197,59 +194,68 @@ FUNCTION void sinkhorn_gather(const sinkhorn *s, LOCAL real *room, real *x)
         for (int q = 3; q < 8; q++) {
             x[q + 3] = FMAX(x[q + 3], block[q]);
         }
+        x[11] = FMAX(x[11], block[8]);
+        x[12] = FMAX(x[12], block[10]);
     }
-    for (int c = LID0; c < (int)s->at[SK_CHUNKS]; c += LSIZE0) {
+    for (int c = LID0; c < n_chunks; c += LSIZE0) {
         GLOBAL const real *const chunk = chunks + c * SK_CHUNK_COUNT;
         for (int q = 0; q < 3; q++) {
             x[q + 3] += chunk[q];
         }
         x[10] = FMAX(x[10], chunk[3]);
     }
-    sinkhorn_reduce(room, x, 6, 11);
+    sinkhorn_reduce(room, x, SUMS, ALL);
+    for (int b = LID0; b < n_blocks; b += LSIZE0) {
+        GLOBAL const real *const block = blocks + b * SK_BLOCK_COUNT;
+        pair[0] += block[9] * EXP2(block[8] - x[11]);
+        pair[1] += block[11] * EXP2(block[10] - x[12]);
+    }
+    sinkhorn_reduce(room, pair, 2, 2);
+    sinkhorn_left left = {x[0], x[1], x[2],  x[3],  x[4],  x[5], x[6], x[7],
+                          x[8], x[9], x[10], x[11], x[12], R(0), R(0)};
+    left.log_g = x[11] + LOG2(pair[0]);
+    left.log_last = x[12] + LOG2(pair[1]);
+    return left;
 }
 
 /** The state behind the pass before; every item of every group has the same. */
 FUNCTION void sinkhorn_advance(const sinkhorn *s, sinkhorn_state *st, LOCAL real *room)
 {
+    const sinkhorn_left of = sinkhorn_gather(s, room);
     if (!st->count[SKC_PENDING] || st->count[SKC_DONE]) {
         return;
     }
     GLOBAL const real *const par = s->par;
-    /* error, lost, penalty of columns, out of range, dummy row, penalty of rows; largest:
-     * increment, reach, highest step, minus the lowest, exponent of the penalties */
-    real x[11];
-    sinkhorn_gather(s, room, x);
     const real total = par[SKP_TOTAL], dummy_a = par[SKP_DUMMY_A], dummy_b = par[SKP_DUMMY_B];
-    st->count[SKC_LOST] = (i32)x[1];
-    st->count[SKC_FAR] = (i32)x[3];
-    st->of[SKS_REACH] = x[7];
+    st->count[SKC_LOST] = (i32)of.lost;
+    st->count[SKC_FAR] = (i32)of.far;
+    st->of[SKS_REACH] = of.reach;
     st->of[SKS_SHIFT] = 0;
-    real error = x[0];
+    real error = of.error;
     if (dummy_a > R(0)) {
-        error += FABS(x[4] - dummy_a);
-        st->of[SKS_DUMMY_G] += LOG2(dummy_a / FMAX(x[4], R(1e-30)));
+        error += FABS(of.dummy - dummy_a);
+        st->of[SKS_DUMMY_G] += LOG2(dummy_a / FMAX(of.dummy, R(1e-30)));
     }
     error /= total;
     if (dummy_b > R(0)) {
-        GLOBAL const real *const pairs = s->v + s->at[SK_OF_BLOCKS] + 8;
-        const real next = sinkhorn_log_sum(room, pairs, (int)s->at[SK_BLOCKS]);
-        const real plain = sinkhorn_log_sum(room, pairs + 2, (int)s->at[SK_BLOCKS]);
-        const real left = dummy_b + total - dummy_b * EXP2(plain - st->of[SKS_LOG_G]);
+        const real left = dummy_b + total - dummy_b * EXP2(of.log_last - st->of[SKS_LOG_G]);
         st->of[SKS_SHIFT] = left > R(1e-9) * total ? LOG2(total / left) : R(0);
-        st->of[SKS_LOG_G] = next + st->of[SKS_SHIFT];
+        st->of[SKS_LOG_G] = of.log_g + st->of[SKS_SHIFT];
     }
     if (s->at[SK_RELAXED]) {
-        if (x[10] < R(60)) { /* else the sums are out of reach, and the step is the plain one */
+        if (of.penalty <
+            R(60)) { /* else the sums are out of reach, and the step is the plain one */
             const real sum_a = par[SKP_SUM_A], sum_b = par[SKP_SUM_B];
-            const real gap = LOG(sum_a / sum_b) + LOG1P(x[5] / sum_a) - LOG1P(x[2] / sum_b);
+            const real gap =
+                LOG(sum_a / sum_b) + LOG1P(of.penalty_a / sum_a) - LOG1P(of.penalty_b / sum_b);
             st->of[SKS_SHIFT] = -par[SKP_UNIT] * gap;
         }
-        const real range = R(0.34657359027997264) * FMAX(x[8] + x[9], R(0)); /* log(2) / 2 */
-        if (par[SKP_TAU_B] < R(1) && error < R(1e30)) {
-            error = st->count[SKC_LOST] > 0 ? R(1) : range;
+        const real range = of.highest + of.minus_lowest;
+        if (par[SKP_TAU_B] < R(1) && error < R(1e30)) { /* half of it in natural logarithms */
+            error = of.lost > R(0) ? R(1) : R(0.34657359027997264) * FMAX(range, R(0));
         }
     }
-    st->of[SKS_INCREMENT] = x[6] + FABS(st->of[SKS_SHIFT]);
+    st->of[SKS_INCREMENT] = of.increment + FABS(st->of[SKS_SHIFT]);
     sinkhorn_judge(s, st, error);
     st->count[SKC_PENDING] = 0;
 }
@@ -354,35 +360,39 @@ FUNCTION void sinkhorn_rows_of(const sinkhorn *s, GLOBAL i32 *counts, int group,
     if (group == 0 && LID0 == 0) {
         sinkhorn_keep(s->v, counts, s->at, 1 - slot, &st);
     }
-    if (st.count[SKC_DONE]) {
-        return;
-    }
     const int each = (int)s->at[SK_EACH], first = group * each;
-    const int last = (int)least(first + each, s->n);
+    const int last = st.count[SKC_DONE] ? first : (int)least(first + each, s->n);
     const real shift = st.of[SKS_SHIFT];
+    const i64 a = s->at[SK_A];
     real chunk[SK_CHUNK_COUNT] = {R(0), R(0), R(0), R(-1e30)};
-    for (int j = LID0; j < s->m; j += LSIZE0) {
+    for (int j = LID0; j < s->m && last > first; j += LSIZE0) {
         partial[j] = 0;
     }
     for (int i0 = first; i0 < last; i0 += SK_ROWS) {
         real total[SK_ROWS], top[SK_ROWS], scale[SK_ROWS];
+        int far[SK_ROWS], n_far = 0;
         sinkhorn_row_sums(s, shift, room, i0, last, total);
         for (int r = 0; r < SK_ROWS; r++) {
-            top[r] = R(1e30); /* 2^x relative to it is 0, whatever x is */
+            const int live = i0 + r < last && s->v[a + i0 + r] > R(0);
+            top[r] = live ? R(0) : R(1e30); /* 2^x relative to it is 0, whatever x is */
             scale[r] = 0;
-            if (i0 + r >= last || !(s->v[s->at[SK_A] + i0 + r] > R(0))) {
-                continue;
+            if (live && !(total[r] >= R(1e-24) && total[r] <= R(1e24))) {
+                far[n_far++] = r;
             }
-            top[r] = 0;
-            if (!(total[r] >= R(1e-24) && total[r] <= R(1e24))) {
-                total[r] = sinkhorn_far_row(s, shift, room, i0 + r, &top[r]);
-                chunk[0] += R(1);
+        }
+        for (int q = 0; q < n_far; q++) {
+            const int r = far[q];
+            total[r] = sinkhorn_far_row(s, shift, room, i0 + r, &top[r]);
+        }
+        chunk[0] += (real)n_far;
+        for (int r = 0; r < SK_ROWS; r++) {
+            if (top[r] < R(1e30)) {
+                scale[r] = sinkhorn_scale(s, &st, i0 + r, total[r], top[r], chunk);
             }
-            scale[r] = sinkhorn_scale(s, &st, i0 + r, total[r], top[r], chunk);
         }
         sinkhorn_add_rows(s, shift, i0, last, scale, top, partial);
     }
-    for (int q = 0; q < SK_CHUNK_COUNT && LID0 == 0; q++) {
+    for (int q = 0; q < SK_CHUNK_COUNT && LID0 == 0 && last > first; q++) {
         s->v[s->at[SK_OF_CHUNKS] + group * SK_CHUNK_COUNT + q] = chunk[q];
     }
 }
@@ -483,10 +493,8 @@ FUNCTION void sinkhorn_columns_of(const sinkhorn *s, GLOBAL i32 *counts, int gro
     const int column = item % width, slice = item / width;
     GLOBAL real *const block = s->v + s->at[SK_OF_BLOCKS] + group * SK_BLOCK_COUNT;
     real x[8] = {R(0), R(0), R(0), R(0), R(0), R(-1e30), R(-1e30), R(-1e30)};
-    if (st.count[SKC_DONE]) {
-        return;
-    }
-    for (int j0 = first; j0 < first + SK_BLOCK_COLUMNS; j0 += width) {
+    const int live = !st.count[SKC_DONE], end = live ? first + SK_BLOCK_COLUMNS : first;
+    for (int j0 = first; j0 < end; j0 += width) {
         const int j = j0 + column;
         room[item] = j < s->m ? sinkhorn_slice(s, j, slice, slices) : R(0);
         BARRIER;
@@ -500,12 +508,12 @@ FUNCTION void sinkhorn_columns_of(const sinkhorn *s, GLOBAL i32 *counts, int gro
         BARRIER;
     }
     sinkhorn_reduce(room, x, 3, 8);
-    for (int q = 0; q < 8 && item == 0; q++) {
+    for (int q = 0; q < 8 && item == 0 && live; q++) {
         block[q] = x[q];
     }
-    if (s->par[SKP_DUMMY_B] > R(0)) {
-        sinkhorn_pair(s, s->g, room, first, block + 8);
-        sinkhorn_pair(s, s->v + s->at[SK_G_LAST], room, first, block + 10);
+    const int pairs = live && s->par[SKP_DUMMY_B] > R(0) ? 2 : 0;
+    for (int q = 0; q < pairs; q++) {
+        sinkhorn_pair(s, q == 0 ? s->g : s->v + s->at[SK_G_LAST], room, first, block + 8 + 2 * q);
     }
 }
 
@@ -516,7 +524,7 @@ FUNCTION void sinkhorn_columns_of(const sinkhorn *s, GLOBAL i32 *counts, int gro
 KERNEL void sinkhorn_rows(ITEM GLOBAL const real *costs, GLOBAL real *v, GLOBAL i32 *counts,
                           GLOBAL const i64 *at, i32 slot)
 {
-    LOCAL_MEM(real, room, 11 * GROUP_MOST);
+    LOCAL_MEM(real, room, SK_REDUCED * GROUP_MOST);
     const sinkhorn s = sinkhorn_of(costs, SK_COST_REAL, v, at);
     sinkhorn_rows_of(&s, counts, (int)GID0, slot, room);
 }
@@ -524,7 +532,7 @@ KERNEL void sinkhorn_rows(ITEM GLOBAL const real *costs, GLOBAL real *v, GLOBAL 
 KERNEL void sinkhorn_rows_float(ITEM GLOBAL const float *costs, GLOBAL real *v, GLOBAL i32 *counts,
                                 GLOBAL const i64 *at, i32 slot)
 {
-    LOCAL_MEM(real, room, 11 * GROUP_MOST);
+    LOCAL_MEM(real, room, SK_REDUCED * GROUP_MOST);
     const sinkhorn s = sinkhorn_of(costs, SK_COST_FLOAT, v, at);
     sinkhorn_rows_of(&s, counts, (int)GID0, slot, room);
 }
@@ -532,7 +540,7 @@ KERNEL void sinkhorn_rows_float(ITEM GLOBAL const float *costs, GLOBAL real *v, 
 KERNEL void sinkhorn_rows_fixed(ITEM GLOBAL const u16 *costs, GLOBAL real *v, GLOBAL i32 *counts,
                                 GLOBAL const i64 *at, i32 slot)
 {
-    LOCAL_MEM(real, room, 11 * GROUP_MOST);
+    LOCAL_MEM(real, room, SK_REDUCED * GROUP_MOST);
     const sinkhorn s = sinkhorn_of(costs, SK_COST_FIXED, v, at);
     sinkhorn_rows_of(&s, counts, (int)GID0, slot, room);
 }
@@ -541,7 +549,7 @@ KERNEL void sinkhorn_rows_fixed(ITEM GLOBAL const u16 *costs, GLOBAL real *v, GL
 KERNEL void sinkhorn_columns(ITEM GLOBAL const real *costs, GLOBAL real *v, GLOBAL i32 *counts,
                              GLOBAL const i64 *at, i32 slot)
 {
-    LOCAL_MEM(real, room, 11 * GROUP_MOST);
+    LOCAL_MEM(real, room, SK_REDUCED * GROUP_MOST);
     const sinkhorn s = sinkhorn_of(costs, SK_COST_REAL, v, at);
     sinkhorn_columns_of(&s, counts, (int)GID0, slot, room);
 }
@@ -549,7 +557,7 @@ KERNEL void sinkhorn_columns(ITEM GLOBAL const real *costs, GLOBAL real *v, GLOB
 KERNEL void sinkhorn_columns_float(ITEM GLOBAL const float *costs, GLOBAL real *v,
                                    GLOBAL i32 *counts, GLOBAL const i64 *at, i32 slot)
 {
-    LOCAL_MEM(real, room, 11 * GROUP_MOST);
+    LOCAL_MEM(real, room, SK_REDUCED * GROUP_MOST);
     const sinkhorn s = sinkhorn_of(costs, SK_COST_FLOAT, v, at);
     sinkhorn_columns_of(&s, counts, (int)GID0, slot, room);
 }
@@ -557,7 +565,7 @@ KERNEL void sinkhorn_columns_float(ITEM GLOBAL const float *costs, GLOBAL real *
 KERNEL void sinkhorn_columns_fixed(ITEM GLOBAL const u16 *costs, GLOBAL real *v, GLOBAL i32 *counts,
                                    GLOBAL const i64 *at, i32 slot)
 {
-    LOCAL_MEM(real, room, 11 * GROUP_MOST);
+    LOCAL_MEM(real, room, SK_REDUCED * GROUP_MOST);
     const sinkhorn s = sinkhorn_of(costs, SK_COST_FIXED, v, at);
     sinkhorn_columns_of(&s, counts, (int)GID0, slot, room);
 }
@@ -565,7 +573,7 @@ KERNEL void sinkhorn_columns_fixed(ITEM GLOBAL const u16 *costs, GLOBAL real *v,
 /** The state behind the last pass, for the host; one group. */
 KERNEL void sinkhorn_poll(ITEM GLOBAL real *v, GLOBAL i32 *counts, GLOBAL const i64 *at, i32 slot)
 {
-    LOCAL_MEM(real, room, 11 * GROUP_MOST);
+    LOCAL_MEM(real, room, SK_REDUCED * GROUP_MOST);
     const sinkhorn s = sinkhorn_of(v, SK_COST_REAL, v, at);
     sinkhorn_state st = sinkhorn_load(v, counts, at, slot);
     sinkhorn_advance(&s, &st, room);

@@ -4,6 +4,12 @@
  *     P_ij = p_i y_j 2^(x_ij + g_j) + u_i v_j,     y 1 and u = v = 0 before it is rounded
  */
 
+/** p 2^(x_ij + g_j), 0 for a row without weight, whatever its exponents are. */
+FUNCTION real sinkhorn_weight(const sinkhorn *s, int i, int j, real p)
+{
+    return p > R(0) ? p * EXP2(sinkhorn_x(s, i, j) + s->g[j]) : R(0);
+}
+
 /** Rows' sums, and columns' sums by groups; where SK_EXACT_ROWS is set p is scaled so that rows sum
  *  to a.  Without the term of rank one. */
 FUNCTION void sinkhorn_plan_rows_of(const sinkhorn *s, int group, LOCAL real *room)
@@ -17,20 +23,15 @@ FUNCTION void sinkhorn_plan_rows_of(const sinkhorn *s, int group, LOCAL real *ro
         partial[j] = 0;
     }
     for (int i = first; i < last; i++) {
-        if (!(a[i] > R(0))) {
-            if (LID0 == 0) {
-                v[s->at[SK_ROW_SUM] + i] = 0;
-            }
-            continue;
-        }
+        const int live = a[i] > R(0); /* else p is 0 */
         real sum[1] = {R(0)};
         for (int j = LID0; j < s->m; j += LSIZE0) {
-            sum[0] += p[i] * (y[j] * EXP2(sinkhorn_x(s, i, j) + s->g[j]));
+            sum[0] += sinkhorn_weight(s, i, j, p[i]) * y[j];
         }
         sinkhorn_reduce(room, sum, 1, 1);
-        const real scale = s->at[SK_EXACT_ROWS] ? a[i] / sum[0] : R(1), pi = p[i] * scale;
+        const real scale = s->at[SK_EXACT_ROWS] && live ? a[i] / sum[0] : R(1), pi = p[i] * scale;
         for (int j = LID0; j < s->m; j += LSIZE0) {
-            partial[j] += pi * (y[j] * EXP2(sinkhorn_x(s, i, j) + s->g[j]));
+            partial[j] += sinkhorn_weight(s, i, j, pi) * y[j];
         }
         BARRIER;
         if (LID0 == 0) {
@@ -51,7 +52,7 @@ FUNCTION void sinkhorn_plan_costs_of(const sinkhorn *s, int group, LOCAL real *r
         const real u = v[s->at[SK_U] + i];
         real sum[1] = {R(0)};
         for (int j = LID0; j < s->m; j += LSIZE0) {
-            const real weight = p > R(0) ? p * EXP2(sinkhorn_x(s, i, j) + s->g[j]) : R(0);
+            const real weight = sinkhorn_weight(s, i, j, p);
             sum[0] += (y[j] * weight + u * w[j]) * sinkhorn_cost(s, i, j);
         }
         sinkhorn_reduce(room, sum, 1, 1);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "fe/fe_bordered.h"
+#include "fe/fe_device.h"
 #include "fe/fe_groups.h"
 #include "fe/fe_schur.h"
 #include "fe/fe_subproblems.h"
@@ -43,9 +44,10 @@ struct fe_cascade {
     frg_context *ctx;
     int threads;
     frgi_isa isa;
-    double products; /* estimate of the products that S takes; -1: not yet made */
-    bool refused;    /* S does not fit fill_cap */
-    fe_schur schur;  /* n > 0 once assembled */
+    fe_device *device; /* NULL: the host */
+    double products;   /* estimate of the products that S takes; -1: not yet made */
+    bool refused;      /* S does not fit fill_cap */
+    fe_schur schur;    /* n > 0 once assembled */
     bool bordered_tried;
     bool has_low;         /* with it: float32 products through the rows are faster */
     fe_bordered bordered; /* the rows' product where all factors but one are small */
@@ -91,11 +93,22 @@ frg_status frgi_fe_cascade_create(fe_cascade **out, frg_context *ctx, const fe_r
     return FRG_OK;
 }
 
+void frgi_fe_cascade_take_device(fe_cascade *c, fe_device *device)
+{
+    c->device = device;
+}
+
+const char *frgi_fe_cascade_place(const fe_cascade *c)
+{
+    return c->device ? frgi_fe_device_place(c->device) : "cpu";
+}
+
 void frgi_fe_cascade_destroy(fe_cascade *c, frg_context *ctx)
 {
     if (!c) {
         return;
     }
+    frgi_fe_device_destroy(c->device);
     frgi_direct_destroy(c->direct);
     frgi_ac_destroy(c->ac);
     frgi_fe_schur_destroy(&c->schur, ctx);
@@ -348,6 +361,14 @@ static bool may_forecast(const fe_cascade *c, solver which)
     return !is_free(c) && (double)entries * (double)c->opts.max_iter >= FORECAST_WORTH;
 }
 
+/** answer += x */
+static void add_answer(const fe_cascade *c, const fe_block_work *w)
+{
+    for (int64_t j = 0; j < c->g->n_reduced << w->kind; j++) {
+        w->answer[j] += w->cg.x[j];
+    }
+}
+
 /** Conjugate gradients on one of the operators, from w->cg.r, added to w->answer. */
 static frg_status run_cg(fe_cascade *c, frg_context *ctx, solver which, const fe_block_work *w,
                          int64_t max_steps, const fe_cg_target *goal, fe_cg_column *column)
@@ -357,6 +378,13 @@ static frg_status run_cg(fe_cascade *c, frg_context *ctx, solver which, const fe
     memcpy(target, goal, (size_t)lanes * sizeof *target);
     for (int k = 0; k < lanes; k++) {
         target[k].forecast = may_forecast(c, which);
+    }
+    if (c->device) {
+        const frg_status status = frgi_fe_device_cg(c->device, &w->cg, lanes, max_steps,
+                                                    solver_names[which], target, column);
+        TRY(status);
+        add_answer(c, w);
+        return status;
     }
     const product p = {c, &w->rows, w->kind, c->opts.dtype != FRG_FE_F64};
     if (which == SOLVER_ROWS) {
@@ -378,9 +406,7 @@ static frg_status run_cg(fe_cascade *c, frg_context *ctx, solver which, const fe
     const frg_status status =
         frgi_fe_cg_run(ctx, &s, reduced_ops(&p), frgi_fe_reduced_ops(c->isa, 0, w->kind), &w->cg,
                        lanes, max_steps, solver_names[which], target, column);
-    for (int64_t j = 0; j < s.n * lanes; j++) {
-        w->answer[j] += w->cg.x[j];
-    }
+    add_answer(c, w);
     return status;
 }
 
@@ -809,6 +835,9 @@ const char *frgi_fe_cascade_method(const fe_cascade *c)
     }
     if (c->used == SOLVER_SUBPROBLEMS) {
         return frgi_fe_subproblems_method(c->subproblems);
+    }
+    if (c->device) {
+        return frgi_fe_device_method(c->device);
     }
     return c->used == SOLVER_ROWS && c->opts.dtype != FRG_FE_F64 ? "cg rows, float32 directions"
                                                                  : solver_names[c->used];

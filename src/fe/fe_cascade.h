@@ -23,6 +23,7 @@
 
 typedef struct fe_cascade fe_cascade;
 typedef struct fe_subproblems fe_subproblems;
+typedef struct fe_device fe_device;
 
 /** Work memory of one block of 1 << kind columns. */
 typedef struct {
@@ -36,6 +37,12 @@ void frgi_fe_block_work_layout(frgi_arena *a, const fe_rows *g, int kind, fe_blo
 
 FRG_MUST_USE frg_status frgi_fe_cascade_create(fe_cascade **out, frg_context *ctx, const fe_rows *g,
                                                const frg_demean_opts *o);
+/** Solves through the rows are the device's from now on; the cascade destroys it. */
+void frgi_fe_cascade_take_device(fe_cascade *c, fe_device *device);
+
+/** "cpu", or the device's name. */
+const char *frgi_fe_cascade_place(const fe_cascade *c);
+
 /** Where a solve begins. */
 typedef enum {
     FE_FROM_ROWS,      /* where the graph says */

@@ -554,8 +554,9 @@ frg_status frgi_fe_demean_run(frg_demean *d, frg_array in, frg_array out,
                               frg_demean_column columns[], frg_info *info)
 {
     const double began = frgi_seconds();
-    frg_info summary = {
-        .objective = (double)NAN, .setup_seconds = d->setup_seconds, .device_name = "cpu"};
+    frg_info summary = {.objective = (double)NAN,
+                        .setup_seconds = d->setup_seconds,
+                        .device_name = frgi_fe_cascade_place(d->cascade)};
     run r = {.d = d, .in = in, .out = out, .f32 = in.dtype == FRG_F32};
     frg_status status;
     TRY_TO(done, check_run(d, &in, &out));

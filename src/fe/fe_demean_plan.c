@@ -7,9 +7,10 @@
  */
 #include <string.h>
 
-#include "core/host_alone.h"
 #include "core/opts.h"
+#include "device/device.h"
 #include "fe/fe_demean_plan.h"
+#include "fe/fe_device.h"
 #include "fe/fe_graph.h"
 #include "fe/fe_subproblems.h"
 
@@ -82,6 +83,17 @@ static frg_status check_use(frg_context *ctx, const frg_demean_opts *o, bool slo
     return FRG_OK;
 }
 
+/** The device's half of the cascade, which owns it. */
+static frg_status open_device(frg_demean *d, fe_place where)
+{
+    fe_device *device = NULL;
+    if (where.dev && d->rows.n_reduced > 0) {
+        TRY(frgi_fe_device_create(&device, d->ctx, where, &d->rows, &d->opts));
+        frgi_fe_cascade_take_device(d->cascade, device);
+    }
+    return FRG_OK;
+}
+
 frg_status frg_demean_create(frg_demean **out, frg_context *ctx, frg_array codes,
                              const frg_array *weights, const frg_slope *slopes, int n_slopes,
                              uint64_t no_intercept, const frg_demean_opts *o)
@@ -89,14 +101,28 @@ frg_status frg_demean_create(frg_demean **out, frg_context *ctx, frg_array codes
     if (!out || !ctx) {
         return FRG_BAD_ARG;
     }
+    const fe_place where = {frgi_device_of(ctx), 0};
+    return frgi_fe_demean_open(out, ctx, where, codes, weights,
+                               &(fe_slopes_asked){slopes, n_slopes, no_intercept}, o);
+}
+
+frg_status frgi_fe_demean_open(frg_demean **out, frg_context *ctx, fe_place where, frg_array codes,
+                               const frg_array *weights, const fe_slopes_asked *asked,
+                               const frg_demean_opts *o)
+{
+    const frg_slope *const slopes = asked->slopes;
+    const int n_slopes = asked->count;
+    const uint64_t no_intercept = asked->no_intercept;
     *out = NULL;
-    TRY(frgi_host_alone(ctx, "demeaning"));
     const double began = frgi_seconds();
     frg_demean_opts opts;
     frg_demean_defaults(&opts, sizeof opts);
     TRY(frgi_take_opts(ctx, &opts, sizeof opts, o));
     TRY(check_opts(ctx, &opts));
     TRY(check_use(ctx, &opts, n_slopes != 0 || no_intercept));
+    if (where.dev) {
+        TRY(frgi_fe_device_check(ctx, where.dev, &opts, n_slopes != 0 || no_intercept));
+    }
     TRY(frgi_array_check(ctx, &codes, "codes", 2, 1u << FRG_I32));
     REQUIRE(ctx, codes.shape[1] >= 1 && codes.shape[1] <= MAX_FACTORS,
             "codes must have 1 .. %d columns, got %lld", MAX_FACTORS, (long long)codes.shape[1]);
@@ -120,6 +146,7 @@ frg_status frg_demean_create(frg_demean **out, frg_context *ctx, frg_array codes
     d->has_slopes = n_slopes != 0 || no_intercept;
     TRY_TO(failed, frgi_fe_rows_create(&d->rows, ctx, &codes, weights));
     TRY_TO(failed, frgi_fe_cascade_create(&d->cascade, ctx, &d->rows, &d->opts));
+    TRY_TO(failed, open_device(d, where));
     const bool by_rows = is_by_rows(&opts);
     if (by_rows || d->has_slopes) {
         TRY_TO(failed, frgi_fe_row_lsmr_create(&d->row_lsmr, ctx, &d->rows, slopes, n_slopes,

@@ -491,6 +491,7 @@ frg_status frg_plan_vjp(const frg_plan *p, frg_array g, frg_gw_grad_mode mode, f
     if (!p) {
         return FRG_BAD_ARG;
     }
+    TRY(frgi_host_alone(p->ctx, "the derivative of a plan"));
     TRY(check_pull(p, &g, mode, &out));
     frg_context *const ctx = p->ctx;
     if (mode == FRG_GW_GRAD_UNROLLED) {

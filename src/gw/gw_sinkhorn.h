@@ -45,7 +45,7 @@ FRG_MUST_USE frg_status frgi_sinkhorn_device_check(const frg_sinkhorn *s, frgi_d
 /** Costs and memory of s on the device; s is opened but for this. */
 FRG_MUST_USE frg_status frgi_sinkhorn_device_open(frg_sinkhorn *s, frgi_sinkhorn_place where);
 void frgi_sinkhorn_device_close(frg_sinkhorn *s);
-/** Passes until tol, the floor of rounding or max_iter: t's potentials, error and counts are set. */
+/** Passes until tol, the floor of rounding or max_iter: sets t's potentials, error and counts. */
 FRG_MUST_USE frg_status frgi_sinkhorn_device_passes(frg_sinkhorn *s);
 /** Whether there are doubles to finish in; else the host does. */
 bool frgi_sinkhorn_device_finishes(const frg_sinkhorn *s);

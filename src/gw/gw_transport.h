@@ -177,8 +177,8 @@ FRG_MUST_USE frg_status frgi_transport_finish(frgi_transport *t, bool round,
                                               frgi_marginal_error *before,
                                               frgi_marginal_error *after);
 
-/** The plan's sums: row (n) and t->s.col, of P without its term of rank one; where exact_rows is set
- *  t->s.p is scaled so that rows sum to a. */
+/** The plan's sums: row (n) and t->s.col, of P without its term of rank one; where exact_rows is
+ *  set t->s.p is scaled so that rows sum to a. */
 typedef frg_status (*frgi_add_plan)(void *user, double *row, bool exact_rows);
 /** The same with sums from elsewhere, of the exponents as they are. */
 FRG_MUST_USE frg_status frgi_transport_finish_with(frgi_transport *t, bool round,

@@ -1,0 +1,45 @@
+/* fe_device.h - conjugate gradients through the rows on a device.
+ *
+ * On the device lie the rows' indices and weights, the transposed index, and the iteration with its
+ * scalars; a solve takes R K numbers there and as many back, and nothing else but a state every few
+ * steps.  The two passes over the columns (right-hand side, residual with its audit) are the
+ * host's, in double.  A device without double precision solves in float, and the refinement by
+ * audited residuals brings the answer to tol.
+ */
+#ifndef FRGI_FE_DEVICE_H
+#define FRGI_FE_DEVICE_H
+
+#include "core/core.h"
+#include "fe/fe_cg.h"
+#include "fourge/fe.h"
+
+#pragma GCC visibility push(hidden)
+
+typedef struct fe_device fe_device;
+typedef struct frgi_device frgi_device; /* device/device.h */
+
+/** Where it computes. */
+typedef struct {
+    frgi_device *dev; /* NULL: the host */
+    int group;        /* work-items of a group, 0: 128; the bits of a device depend on it */
+} fe_place;
+
+/** E_DEVICE_STEP, by name, for options that do not run on a device. */
+FRG_MUST_USE frg_status frgi_fe_device_check(frg_context *ctx, const frgi_device *dev,
+                                             const frg_demean_opts *o, bool slopes);
+/** The rows of g to the device.  inverse: the preconditioner, R numbers.  Errors: E_MEMORY,
+ *  E_TOO_BIG. */
+FRG_MUST_USE frg_status frgi_fe_device_create(fe_device **out, frg_context *ctx, fe_place where,
+                                              const fe_rows *g, const frg_demean_opts *o);
+void frgi_fe_device_destroy(fe_device *d);
+/** The device's name. */
+const char *frgi_fe_device_place(const fe_device *d);
+/** The name of its solver. */
+const char *frgi_fe_device_method(const fe_device *d);
+/** frgi_fe_cg_run there, without forecasts: from w->r = b to w->x and what is left in w->r. */
+FRG_MUST_USE frg_status frgi_fe_device_cg(fe_device *d, const fe_cg_work *w, int lanes,
+                                          int64_t max_steps, const char *phase,
+                                          const fe_cg_target *target, fe_cg_column *column);
+
+#pragma GCC visibility pop
+#endif

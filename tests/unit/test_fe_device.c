@@ -1,0 +1,225 @@
+/* test_fe_device.c - conjugate gradients on every machine that is there against the host's, and
+ * against the audit, which the host makes in double.
+ *
+ * Bounds.  Both solves end where every level mean of a column is below tol sd(r), so that each
+ * residual is within sqrt(levels) tol sd(r) / sqrt(lambda) of the solution; designs here have at
+ * most 700 levels and lambda above 0.01: 300 tol, and twice that between two of them.
+ */
+#include "devices.h"
+#include "fault.h"
+#include "fe/fe_demean.h"
+#include "fourge/fe.h"
+#include "test.h"
+
+enum { N = 3000, P = 11 };
+
+typedef struct {
+    int32_t *codes;
+    double *weights, *x;
+    int factors;
+} design;
+
+/** Workers, firms, and years with many rows each; ids of the first two are random. */
+static design make(int factors)
+{
+    design d = {malloc((size_t)(N * factors) * sizeof(int32_t)), malloc(N * sizeof(double)),
+                malloc(N * P * sizeof(double)), factors};
+    static const double levels[] = {500, 150, 9};
+    for (int64_t i = 0; i < N; i++) {
+        for (int f = 0; f < factors; f++)
+            d.codes[i * factors + f] = (int32_t)(test_uniform() * levels[f]);
+        d.weights[i] = 0.1 + test_uniform();
+        for (int c = 0; c < P; c++)
+            d.x[i * P + c] = test_uniform() + 0.3 * d.codes[i * factors] * (c % 3);
+    }
+    return d;
+}
+
+static void release(design *d)
+{
+    free(d->codes);
+    free(d->weights);
+    free(d->x);
+}
+
+static frg_demean_opts options(void)
+{
+    frg_demean_opts o;
+    frg_demean_defaults(&o, sizeof o);
+    o.method = FRG_FE_CG;
+    return o;
+}
+
+/** Demeans the first `count` columns; the largest of the audits. */
+static double demean(frg_context *ctx, fe_place where, const design *d, bool weighted, int count,
+                     const frg_demean_opts *o, double *out)
+{
+    frg_demean *plan = NULL;
+    const frg_array codes = frg_matrix(d->codes, FRG_I32, N, d->factors, d->factors);
+    const frg_array weights = frg_vector(d->weights, FRG_F64, N);
+    if (!CHECK_OK(ctx, frgi_fe_demean_open(&plan, ctx, where, codes, weighted ? &weights : NULL,
+                                           &(fe_slopes_asked){NULL, 0, 0}, o)))
+        return 1;
+    frg_demean_column columns[P];
+    frg_info info;
+    CHECK_OK(ctx, frg_demean_run(plan, frg_matrix(d->x, FRG_F64, N, count, P),
+                                 frg_matrix(out, FRG_F64, N, count, P), columns, &info));
+    double worst = 0;
+    for (int c = 0; c < count; c++) {
+        CHECK(columns[c].converged);
+        worst = fmax(worst, columns[c].audit);
+    }
+    const bool named = strstr(frg_demean_get_report(plan).method, "on a device") != NULL;
+    CHECK_SAYS(named == (where.dev != NULL), "%s", frg_demean_get_report(plan).method);
+    frg_demean_destroy(plan);
+    return worst;
+}
+
+static void parity_on(frg_context *ctx, frgi_device *dev, int group)
+{
+    static const int counts[] = {1, 2, 4, 5, 8, 11};
+    double *const here = calloc(N * P, sizeof *here), *const there = calloc(N * P, sizeof *there);
+    for (int factors = 2; factors <= 3; factors++) {
+        design d = make(factors);
+        for (int weighted = 0; weighted < 2; weighted++) {
+            for (size_t q = 0; q < sizeof counts / sizeof *counts; q += 1 + (size_t)weighted) {
+                frg_demean_opts o = options();
+                demean(ctx, (fe_place){NULL, 0}, &d, weighted, counts[q], &o, here);
+                o.dtype = q == 3 ? FRG_FE_MIXED : FRG_FE_F64; /* solves in float, refined */
+                demean(ctx, (fe_place){dev, group}, &d, weighted, counts[q], &o, there);
+                double gap = 0;
+                for (int64_t i = 0; i < N * P; i++)
+                    gap = fmax(gap, fabs(here[i] - there[i]));
+                CHECK_SAYS(gap <= 600e-10, "%d factors, %d columns: %.3g apart", factors, counts[q],
+                           gap);
+            }
+        }
+        release(&d);
+    }
+    free(here);
+    free(there);
+}
+
+static void parity(void)
+{
+    on_host(parity_on);
+}
+
+static void parity_opencl(void)
+{
+    on_opencl(parity_on);
+}
+
+/** With the device's double precision hidden: solves in float, refined by audited residuals. */
+static void floats_opencl(void)
+{
+    setenv("FOURGE_OPENCL_F64", "0", 1);
+    on_opencl(parity_on);
+    setenv("FOURGE_OPENCL_F64", "1", 1);
+}
+
+/** The same bits from run to run; four kernels a step, one wait a batch. */
+static void counts_on(frg_context *ctx, frgi_device *dev, int group)
+{
+    design d = make(3);
+    double *const out[2] = {calloc(N * P, sizeof(double)), calloc(N * P, sizeof(double))};
+    frgi_device_counts at[2];
+    for (int q = 0; q < 2; q++) {
+        frg_demean_opts o = options();
+        o.max_iter = 7 + 8 * q; /* batches of 1, 2, 4, and one of 8 more */
+        o.tol = 1e-300;         /* not to be reached */
+        frg_demean *plan = NULL;
+        CHECK_OK(ctx, frgi_fe_demean_open(&plan, ctx, (fe_place){dev, group},
+                                          frg_matrix(d.codes, FRG_I32, N, 3, 3), NULL,
+                                          &(fe_slopes_asked){NULL, 0, 0}, &o));
+        *frgi_device_counted(dev) = (frgi_device_counts){0};
+        const frg_status status = frg_demean_run(plan, frg_matrix(d.x, FRG_F64, N, 4, P),
+                                                 frg_matrix(out[0], FRG_F64, N, 4, P), NULL, NULL);
+        CHECK(status != FRG_OK);
+        at[q] = *frgi_device_counted(dev);
+        frg_demean_destroy(plan);
+    }
+    printf("# %lld %lld launches, %lld %lld waits\n", (long long)at[0].launches,
+           (long long)at[1].launches, (long long)at[0].waits, (long long)at[1].waits);
+    CHECK_INT(at[1].launches - at[0].launches, 8 * 4);
+    CHECK_INT(at[1].waits - at[0].waits, 1);
+    const frg_demean_opts o = options();
+    for (int q = 0; q < 2; q++)
+        demean(ctx, (fe_place){dev, group}, &d, true, P, &o, out[q]);
+    CHECK_BITS(out[0], out[1], N * P * sizeof(double));
+    free(out[0]);
+    free(out[1]);
+    release(&d);
+}
+
+static void counts(void)
+{
+    on_host(counts_on);
+}
+
+static void counts_opencl(void)
+{
+    on_opencl(counts_on);
+}
+
+static void refused_on(frg_context *ctx, frgi_device *dev, int group)
+{
+    design d = make(2);
+    frg_demean_opts o[4] = {options(), options(), options(), options()};
+    static const char *const says[] = {"method auto", "method lsmr", "method direct",
+                                       "varying slopes"};
+    o[0].method = FRG_FE_AUTO;
+    o[1].method = FRG_FE_LSMR;
+    o[2].method = FRG_FE_DIRECT;
+    const frg_slope slope = {0, d.weights};
+    for (int q = 0; q < 4; q++) {
+        frg_demean *plan = (frg_demean *)ctx;
+        CHECK_STATUS(frgi_fe_demean_open(&plan, ctx, (fe_place){dev, group},
+                                         frg_matrix(d.codes, FRG_I32, N, 2, 2), NULL,
+                                         &(fe_slopes_asked){&slope, q == 3, 0}, &o[q]),
+                     FRG_UNSUPPORTED);
+        CHECK(!plan);
+        CHECK_SAYS(strstr(frg_message(ctx), says[q]) != NULL, "%s", frg_message(ctx));
+    }
+    release(&d);
+}
+
+static void refused(void)
+{
+    on_host(refused_on);
+}
+
+static frg_status body(frg_context *ctx, void *user, uint64_t *hash)
+{
+    const design *const d = user;
+    frgi_device *dev = NULL;
+    frg_demean *plan = NULL;
+    const frg_demean_opts o = options();
+    double out[200];
+    frg_status status = frgi_device_open(&dev, ctx, (frg_device){FRG_CPU, 0});
+    if (status >= 0)
+        status = frgi_fe_demean_open(&plan, ctx, (fe_place){dev, 0},
+                                     frg_matrix(d->codes, FRG_I32, 100, 3, 3), NULL,
+                                     &(fe_slopes_asked){NULL, 0, 0}, &o);
+    if (status >= 0)
+        status = frg_demean_run(plan, frg_matrix(d->x, FRG_F64, 100, 2, P),
+                                frg_matrix(out, FRG_F64, 100, 2, 2), NULL, NULL);
+    if (status >= 0)
+        fault_hash(hash, out, sizeof out);
+    frg_demean_destroy(plan);
+    frgi_device_close(&dev);
+    return status;
+}
+
+static void faults(void)
+{
+    design d = make(3);
+    fault_sweep("demeaning on a device", body, &d, 1);
+    release(&d);
+}
+
+static const test_case cases[] = {
+    {"parity", parity}, {"parity on OpenCL", parity_opencl}, {"floats on OpenCL", floats_opencl},
+    {"counts", counts}, {"counts on OpenCL", counts_opencl}, {"refused", refused},
+    {"faults", faults}};
+TEST_MAIN(cases)
