@@ -56,8 +56,8 @@ typedef struct fe_steps {
                            const double *a, double *s, double *elim_effect, fe_elim_audit *total);
 
     /* ---- reduced ---- */
-    /** y <- S p through the rows, or with b through the bordered system; f32: the type of p; low: as
-     *  of frgi_fe_apply */
+    /** y <- S p through the rows, or with b through the bordered system; f32: the type of p; low:
+     *  as of frgi_fe_apply */
     frg_status (*apply)(const fe_rows *g, const fe_bordered *b, frg_context *ctx, int f32, int kind,
                         const fe_row_work *w, bool low, const void *p, double *y);
     /** y <- S p with the assembled S */
