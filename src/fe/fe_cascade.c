@@ -13,6 +13,7 @@
 #include "fe/fe_device.h"
 #include "fe/fe_groups.h"
 #include "fe/fe_schur.h"
+#include "fe/fe_steps.h"
 #include "fe/fe_subproblems.h"
 #include "fe/fe_union.h"
 #include "sparse/approx_chol.h"
@@ -275,52 +276,38 @@ typedef struct {
     int kind, f32; /* width, and type of the search direction */
 } product;
 
-static const fe_reduced_ops *reduced_ops(const product *p)
-{
-    return frgi_fe_reduced_ops(p->c->isa, p->f32, p->kind);
-}
-
-static void rows_product(const product *p, int lanes, bool low, const void *a, double *y)
+static frg_status rows_product(const product *p, bool low, const void *a, double *y)
 {
     const fe_cascade *c = p->c;
-    if (c->bordered.width > 0) {
-        frgi_fe_bordered_apply(&c->bordered, reduced_ops(p), p->work, c->threads, lanes, low,
-                               p->f32 ? sizeof(float) : sizeof(double), a, y);
-        return;
-    }
-    frgi_fe_apply(c->g, reduced_ops(p), p->work, c->threads, lanes, low, a, y);
+    return c->g->steps->apply(c->g, c->bordered.width > 0 ? &c->bordered : NULL, c->ctx, p->f32,
+                              p->kind, p->work, low, a, y);
 }
 
-static void times_rows(const void *data, int lanes, const void *a, double *y)
+static frg_status times_rows(const void *data, int lanes, const void *a, double *y)
 {
-    rows_product(data, lanes, false, a, y);
+    (void)lanes;
+    return rows_product(data, false, a, y);
 }
 
-static void times_rows_low(const void *data, int lanes, const void *a, double *y)
+static frg_status times_rows_low(const void *data, int lanes, const void *a, double *y)
 {
-    rows_product(data, lanes, true, a, y);
+    (void)lanes;
+    return rows_product(data, true, a, y);
 }
 
-static void times_schur(const void *data, int lanes, const void *a, double *y)
+static frg_status times_schur(const void *data, int lanes, const void *a, double *y)
 {
     (void)lanes;
     const product *p = data;
-    const fe_schur *s = &p->c->schur;
-    const fe_reduced_ops *ops = reduced_ops(p);
-    enum { ROWS = 512 };
-    const int64_t pieces = (s->n + ROWS - 1) / ROWS;
-#pragma omp parallel for num_threads(p->c->threads)                                                \
-    schedule(dynamic, 4) if (s->starts[s->n] > 20000)
-    for (int64_t i = 0; i < pieces; i++) {
-        const int64_t end = (i + 1) * ROWS;
-        ops->spmv(i * ROWS, end < s->n ? end : s->n, s->starts, s->columns, s->values, a, y);
-    }
+    const fe_cascade *c = p->c;
+    return c->g->steps->multiply(&c->schur, c->ctx, p->f32, p->kind, a, y);
 }
 
-static void apply_ac(const void *data, int lanes, const void *r, double *z)
+static frg_status apply_ac(const void *data, int lanes, const void *r, double *z)
 {
+    (void)lanes;
     const product *p = data;
-    frgi_ac_apply(p->c->ac, lanes, r, z, p->c->scratch);
+    return p->c->g->steps->precondition(p->c->ac, p->kind, r, z, p->c->scratch);
 }
 
 static const double *jacobi(const fe_cascade *c, solver which)
@@ -361,14 +348,6 @@ static bool may_forecast(const fe_cascade *c, solver which)
     return !is_free(c) && (double)entries * (double)c->opts.max_iter >= FORECAST_WORTH;
 }
 
-/** answer += x */
-static void add_answer(const fe_cascade *c, const fe_block_work *w)
-{
-    for (int64_t j = 0; j < c->g->n_reduced << w->kind; j++) {
-        w->answer[j] += w->cg.x[j];
-    }
-}
-
 /** Conjugate gradients on one of the operators, from w->cg.r, added to w->answer. */
 static frg_status run_cg(fe_cascade *c, frg_context *ctx, solver which, const fe_block_work *w,
                          int64_t max_steps, const fe_cg_target *goal, fe_cg_column *column)
@@ -383,7 +362,7 @@ static frg_status run_cg(fe_cascade *c, frg_context *ctx, solver which, const fe
         const frg_status status = frgi_fe_device_cg(c->device, &w->cg, lanes, max_steps,
                                                     solver_names[which], target, column);
         TRY(status);
-        add_answer(c, w);
+        TRY(c->g->steps->add(c->g->n_reduced, w->kind, 1, w->cg.x, w->answer));
         return status;
     }
     const product p = {c, &w->rows, w->kind, c->opts.dtype != FRG_FE_F64};
@@ -395,6 +374,7 @@ static frg_status run_cg(fe_cascade *c, frg_context *ctx, solver which, const fe
     }
     const fe_system s = {
         .n = c->g->n_reduced,
+        .steps = c->g->steps,
         .times = which == SOLVER_ROWS ? times_rows : times_schur,
         .times_low = which == SOLVER_ROWS && c->has_low ? times_rows_low : NULL,
         .data = &p,
@@ -403,10 +383,10 @@ static frg_status run_cg(fe_cascade *c, frg_context *ctx, solver which, const fe
         .precondition_data = &p,
         .level_inverse = c->g->level_inverse,
     };
-    const frg_status status =
-        frgi_fe_cg_run(ctx, &s, reduced_ops(&p), frgi_fe_reduced_ops(c->isa, 0, w->kind), &w->cg,
-                       lanes, max_steps, solver_names[which], target, column);
-    add_answer(c, w);
+    const fe_cg_call call = {ctx, &s, &w->cg, w->kind, p.f32};
+    const frg_status status = frgi_fe_cg_run(&call, max_steps, solver_names[which], target, column);
+    TRY(status);
+    TRY(s.steps->add(s.n, w->kind, 1, w->cg.x, w->answer));
     return status;
 }
 
@@ -439,60 +419,33 @@ static frg_status find_null_sets(fe_cascade *c, frg_context *ctx)
     return FRG_OK;
 }
 
-/** w->cg.r <- r - W z (z'r) / (z'W z) for each z of the null space, W the weights of the levels:
- *  what rounding has left of z'r would all end in the mean of the level that the factor grounds,
- *  which may be a light one. */
-static void project_on_range(const fe_cascade *c, const fe_block_work *w)
-{
-    const int lanes = 1 << w->kind;
-    const int64_t n = c->g->n_reduced;
-    double *const sum = w->cg.q, *const weight = w->cg.z;
-    memset(sum, 0, (size_t)(n * lanes) * sizeof *sum);
-    memset(weight, 0, (size_t)n * sizeof *weight);
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t z = c->null_set[i];
-        weight[z] += c->g->level_weight[i];
-        for (int k = 0; k < lanes; k++) {
-            sum[z * lanes + k] += w->cg.r[i * lanes + k];
-        }
-    }
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t z = c->null_set[i];
-        const double share = weight[z] > 0 ? c->g->level_weight[i] / weight[z] : 0;
-        for (int k = 0; k < lanes; k++) {
-            w->cg.r[i * lanes + k] -= share * sum[z * lanes + k];
-        }
-    }
-}
-
 /** The factor's solution, in every round but the first of what the rounds before have left: x <- x
- *  + S^+ r, r <- r - S x; `project`: of right-hand sides in the range of S. */
-static void solve_direct(fe_cascade *c, const fe_block_work *w, int rounds, bool project,
-                         fe_cg_column *column)
+ *  + S^+ r, r <- r - S x; `project`: of right-hand sides in the range of S, since what rounding has
+ *  left of z'r would all end in the mean of the level that the factor grounds, which may be a light
+ *  one. */
+static frg_status solve_direct(fe_cascade *c, const fe_block_work *w, int rounds, bool project,
+                               fe_cg_column *column)
 {
-    const int lanes = 1 << w->kind;
-    const int64_t length = c->g->n_reduced * lanes;
-    const product p = {c, &w->rows, w->kind, 0};
-    for (int round = 1; round <= rounds; round++) {
+    const fe_steps *const steps = c->g->steps;
+    const int64_t n = c->g->n_reduced;
+    frg_status status = FRG_OK;
+    for (int round = 1; status == FRG_OK && round <= rounds; round++) {
         if (project) {
-            project_on_range(c, w);
+            status = steps->project(c->g, w->kind, c->null_set, w->cg.r, w->cg.q, w->cg.z);
         }
-        memcpy(w->cg.x, w->cg.r, (size_t)length * sizeof(double));
-        frgi_direct_solve(c->direct, lanes, w->cg.x, c->scratch);
-        for (int64_t j = 0; j < length; j++) {
-            w->answer[j] += w->cg.x[j];
-        }
-        if (round == rounds) {
+        status = status == FRG_OK ? steps->copy(n, w->kind, w->cg.r, w->cg.x) : status;
+        status = status == FRG_OK ? steps->solve(c->direct, w->kind, w->cg.x, c->scratch) : status;
+        status = status == FRG_OK ? steps->add(n, w->kind, 1, w->cg.x, w->answer) : status;
+        if (round == rounds || status != FRG_OK) {
             break;
         }
-        times_schur(&p, lanes, w->cg.x, w->cg.q);
-        for (int64_t j = 0; j < length; j++) {
-            w->cg.r[j] -= w->cg.q[j];
-        }
+        status = steps->multiply(&c->schur, c->ctx, 0, w->kind, w->cg.x, w->cg.q);
+        status = status == FRG_OK ? steps->add(n, w->kind, -1, w->cg.q, w->cg.r) : status;
     }
-    for (int k = 0; k < lanes; k++) {
-        column[k] = (fe_cg_column){.done = 1, .lambda = (double)NAN};
+    for (int k = 0; k < 1 << w->kind; k++) {
+        column[k] = (fe_cg_column){.done = status == FRG_OK, .lambda = (double)NAN};
     }
+    return status;
 }
 
 /* ---- choosing -------------------------------------------------------------------------------- */
@@ -503,11 +456,12 @@ static frg_status probe(fe_cascade *c, frg_context *ctx, solver which, const fe_
 {
     const product p = {c, &single->rows, 0, 0};
     const fe_system s = {.n = c->g->n_reduced,
+                         .steps = c->g->steps,
                          .times = which == SOLVER_ROWS ? times_rows : times_schur,
                          .data = &p,
                          .inverse_diag = jacobi(c, which),
                          .level_inverse = c->g->level_inverse};
-    return frgi_fe_cg_predict(ctx, &s, reduced_ops(&p), &single->cg, steps);
+    return frgi_fe_cg_predict(ctx, &s, &single->cg, steps);
 }
 
 /** Splits S into the subproblems of its components where several of them are large; tried once. */
@@ -642,21 +596,19 @@ static bool skips_rows(const fe_cascade *c, fe_cascade_start start)
            (c->opts.method != FRG_FE_CG && c->products <= CHEAP_PRODUCTS * (double)c->g->n);
 }
 
-/** Sets the right-hand sides of finished columns to 0; returns how many columns go on. */
-static int drop_finished(const fe_rows *g, const fe_block_work *w, const fe_cg_column *column,
-                         fe_cg_target *target)
+/** Sets the right-hand sides of finished columns to 0; *left <- how many columns go on. */
+static frg_status drop_finished(const fe_rows *g, const fe_block_work *w,
+                                const fe_cg_column *column, fe_cg_target *target, int *left)
 {
-    const int lanes = 1 << w->kind;
-    int left = 0;
-    for (int k = 0; k < lanes; k++) {
+    double keeps[FE_MAX_LANES];
+    *left = 0;
+    for (int k = 0; k < 1 << w->kind; k++) {
         target[k].within -= column[k].energy;
         target[k].most -= column[k].steps;
-        left += !column[k].done;
-        for (int64_t l = 0; column[k].done && l < g->n_reduced; l++) {
-            w->cg.r[l * lanes + k] = 0;
-        }
+        keeps[k] = !column[k].done;
+        *left += !column[k].done;
     }
-    return left;
+    return *left > 0 ? g->steps->scale(g->n_reduced, w->kind, keeps, w->cg.r) : FRG_OK;
 }
 
 static frg_status build_solver(fe_cascade *c, frg_context *ctx, solver which)
@@ -697,14 +649,15 @@ static frg_status escalate(fe_cascade *c, frg_context *ctx, const fe_block_work 
 {
     /* the probe takes the work memory of one column: what w holds is kept aside when they are the
      * same */
-    const size_t bytes = (size_t)c->g->n_reduced * sizeof(double);
+    const fe_steps *const steps = c->g->steps;
     const bool shared = single->cg.r == w->cg.r;
+    frg_status status = FRG_OK;
     if (shared) {
-        memcpy(w->cg.z, w->cg.r, bytes);
+        status = steps->copy(c->g->n_reduced, 0, w->cg.r, w->cg.z);
     }
-    const frg_status status = choose(c, ctx, single);
-    if (shared) {
-        memcpy(w->cg.r, w->cg.z, bytes);
+    status = status == FRG_OK ? choose(c, ctx, single) : status;
+    if (shared && status >= 0) {
+        TRY(steps->copy(c->g->n_reduced, 0, w->cg.z, w->cg.r));
     }
     if (status != FRG_OK) {
         return status;
@@ -727,8 +680,7 @@ static frg_status escalate(fe_cascade *c, frg_context *ctx, const fe_block_work 
             TRY(find_null_sets(c, ctx));
         }
         /* a refinement is audited right afterwards, and may be repeated */
-        solve_direct(c, w, start == FE_FROM_ASSEMBLED ? 1 : 2, project, column);
-        return FRG_OK;
+        return solve_direct(c, w, start == FE_FROM_ASSEMBLED ? 1 : 2, project, column);
     }
     return run_cg(c, ctx, next, w, c->opts.max_iter, target, column);
 }
@@ -741,7 +693,7 @@ frg_status frgi_fe_cascade_solve(fe_cascade *c, frg_context *ctx, const fe_block
     fe_cg_target target[FE_MAX_LANES];
     fe_cg_column before[FE_MAX_LANES] = {0};
     memcpy(target, goal, (size_t)lanes * sizeof *target);
-    memset(w->answer, 0, (size_t)(c->g->n_reduced * lanes) * sizeof(double));
+    TRY(c->g->steps->copy(c->g->n_reduced, w->kind, NULL, w->answer));
     memset(column, 0, (size_t)lanes * sizeof *column);
     if (c->opts.precond == FRG_FE_PRECOND_OFF && !c->ones) {
         TRY(NEW(ctx, &c->ones, c->g->n_reduced, "ones"));
@@ -763,9 +715,14 @@ frg_status frgi_fe_cascade_solve(fe_cascade *c, frg_context *ctx, const fe_block
         for (int k = 0; k < lanes; k++) {
             target[k].forecast_limit = further ? ROW_FORECAST : 0;
         }
+        int left = 0;
         const frg_status status = run_cg(c, ctx, SOLVER_ROWS, w, steps, target, column);
-        if (status != FRG_OK || !further || drop_finished(c->g, w, column, target) == 0) {
+        if (status != FRG_OK || !further) {
             return status;
+        }
+        TRY(drop_finished(c->g, w, column, target, &left));
+        if (left == 0) {
+            return FRG_OK;
         }
         memcpy(before, column, sizeof before);
         for (int k = 0; k < lanes; k++) {
@@ -781,38 +738,31 @@ frg_status frgi_fe_cascade_solve(fe_cascade *c, frg_context *ctx, const fe_block
     return status;
 }
 
-void frgi_fe_cascade_error(const fe_cascade *c, const fe_block_work *w, const double *s,
-                           const double *lambda, bool prepared, double *error)
+frg_status frgi_fe_cascade_error(const fe_cascade *c, const fe_block_work *w, const double *s,
+                                 const double *lambda, bool prepared, double *error)
 {
     const solver which = !prepared                          ? c->used
                          : frgi_fe_cascade_begins_beyond(c) ? c->choice
                                                             : SOLVER_ROWS;
-    const int lanes = 1 << w->kind;
-    const int64_t length = c->g->n_reduced * lanes;
-    const product p = {c, &w->rows, w->kind, 0};
-    double *z = w->cg.z;
+    const fe_steps *const steps = c->g->steps;
+    const int64_t n = c->g->n_reduced;
+    double *const z = w->cg.z;
     if (which == SOLVER_SUBPROBLEMS) {
-        frgi_fe_subproblems_error(c->subproblems, w, s, lambda, prepared, error);
-        return;
+        return frgi_fe_subproblems_error(c->subproblems, w, s, lambda, prepared, error);
     }
     if (which == SOLVER_DIRECT) {
-        memcpy(z, s, (size_t)length * sizeof(double));
-        frgi_direct_solve(c->direct, lanes, z, c->scratch);
+        TRY(steps->copy(n, w->kind, s, z));
+        TRY(steps->solve(c->direct, w->kind, z, c->scratch));
     } else if (which == SOLVER_AC) {
-        apply_ac(&p, lanes, s, z);
+        TRY(steps->precondition(c->ac, w->kind, s, z, c->scratch));
     } else {
-        const double *d = jacobi(c, which);
-        for (int64_t j = 0; j < length; j++) {
-            z[j] = s[j] * d[j / lanes];
-        }
+        TRY(steps->times_diagonal(n, w->kind, jacobi(c, which), s, z));
     }
-    for (int k = 0; k < lanes; k++) {
-        double sum = 0;
-        for (int64_t i = 0; i < c->g->n_reduced; i++) {
-            sum += s[i * lanes + k] * z[i * lanes + k];
-        }
-        error[k] = which == SOLVER_DIRECT ? sum : sum / lambda[k];
+    TRY(steps->dot(n, w->kind, s, z, error));
+    for (int k = 0; k < 1 << w->kind && which != SOLVER_DIRECT; k++) {
+        error[k] /= lambda[k];
     }
+    return FRG_OK;
 }
 
 /* ---- reporting ------------------------------------------------------------------------------- */

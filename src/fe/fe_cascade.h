@@ -62,8 +62,9 @@ FRG_MUST_USE frg_status frgi_fe_cascade_solve(fe_cascade *c, frg_context *ctx,
  *  with a factor, else s'M^-1 s / lambda_k with the solver's preconditioner M.  The solver is the
  *  last one used, or, if `prepared`, the one that solves begin with, which does not depend on the
  *  columns. Uses w->cg.z and w->cg.q. */
-void frgi_fe_cascade_error(const fe_cascade *c, const fe_block_work *w, const double *s,
-                           const double *lambda, bool prepared, double *error);
+FRG_MUST_USE frg_status frgi_fe_cascade_error(const fe_cascade *c, const fe_block_work *w,
+                                              const double *s, const double *lambda, bool prepared,
+                                              double *error);
 
 /** Fixes where solves will begin before any is made, by a probe through the rows, and builds the
  *  solver beyond them; both depend on the graph alone.  Called once for the cascade of each

@@ -28,6 +28,7 @@
  */
 #include "fe/fe_cg.h"
 #include "fe/fe_runs.h"
+#include "fe/fe_steps.h"
 #include "sparse/ritz.h"
 
 #include <math.h>
@@ -47,8 +48,32 @@ static const double LOW_ERROR = 1e-6;     /* relative error assumed of a product
 static const double CAUTION =
     3; /* safety factor on the residual predicted after a step without a product */
 
+/** The last step of a column. */
+typedef struct {
+    double alpha, alpha_change; /* its length, and the relative change since the step before */
+    double gradient, max_mean, rate;
+    int64_t steps;
+} step_record;
+
+/** The state of the recurrence, by lane. */
+struct fe_recurrence {
+    double rho[FE_MAX_LANES], first_rho[FE_MAX_LANES]; /* r'M^-1 r, now and at the start */
+    double first_gradient[FE_MAX_LANES];
+    double alpha[FE_MAX_LANES], beta[FE_MAX_LANES];
+    double last[FE_MAX_LANES]; /* the step without a product that follows this one; 0: none */
+    double carry[FE_MAX_LANES], carry2[FE_MAX_LANES]; /* beta/alpha, beta/alpha^2 */
+    double sums[FE_SUMS][FE_MAX_LANES];               /* of the residual */
+    step_record history[FE_MAX_LANES];
+    double worst; /* what the last step has left of the gradients */
+    double distance[FORECAST_CHECKS + 1][FE_MAX_LANES]; /* after each 32nd of a column's steps */
+    fe_cg_target target[FE_MAX_LANES];
+    fe_cg_column column[FE_MAX_LANES];
+};
+typedef struct fe_recurrence fe_recurrence;
+
 static void layout_sums(frgi_arena *a, int64_t n, int lanes, fe_cg_work *w)
 {
+    w->state = TAKE(a, fe_recurrence, 1);
     w->sums = TAKE(a, double, (fe_pieces(n) + 1) * FE_SUMS * lanes);
     w->diagonal = TAKE(a, double, (int64_t)FE_HISTORY *lanes);
     w->below2 = TAKE(a, double, (int64_t)FE_HISTORY *lanes);
@@ -135,12 +160,17 @@ static void direction(const cg *c, const double *beta)
 }
 
 /** rho = r'M^-1 r where the preconditioner is a callback; the Jacobi one comes with the update. */
-static void precondition(const cg *c, double *rho)
+static frg_status precondition(const cg *c, double *rho)
 {
-    if (c->s->precondition) {
+    if (!c->s->precondition) {
+        return FRG_OK;
+    }
+    const frg_status status =
         c->s->precondition(c->s->precondition_data, c->lanes, c->w->r, c->w->z);
+    if (status == FRG_OK) {
         dots(c, c->ops64, c->w->r, c->w->z, rho);
     }
+    return status;
 }
 
 /** The largest level mean allowed: half the tolerance, so that the audit passes.  The energy left
@@ -195,13 +225,6 @@ static double forecast_steps(const cg *c, int k, int64_t steps, double before, d
     return fmin(by_gain, isnan(by_spectrum) ? 0 : by_spectrum);
 }
 
-/** The last step of a column. */
-typedef struct {
-    double alpha, alpha_change; /* its length, and the relative change since the step before */
-    double gradient, max_mean, rate;
-    int64_t steps;
-} step_record;
-
 static void record_step(step_record *g, double alpha, double gradient, double max_mean)
 {
     g->alpha_change = fabs(alpha / g->alpha - 1);
@@ -228,9 +251,10 @@ static int converges_next(const fe_cg_target *t, double energy, const step_recor
 /** q <- S p.  The rounding of a product adds a fraction of the residual at that step: once this is
  *  small beside the target, float32 suffices (inexact Krylov, van den Eshof and Sleijpen 2004).
  *  Each column has its own precision; where they differ both products are made. */
-static void multiply(const cg *c, const fe_cg_target *target, const fe_cg_column *column,
-                     double sums[FE_SUMS][FE_MAX_LANES])
+static frg_status multiply(const cg *c, const fe_cg_target *target, const fe_cg_column *column,
+                           double sums[FE_SUMS][FE_MAX_LANES])
 {
+    frg_status status = FRG_OK;
     const fe_cg_work *w = c->w;
     bool low[FE_MAX_LANES] = {false};
     int running = 0, n_low = 0;
@@ -245,16 +269,17 @@ static void multiply(const cg *c, const fe_cg_target *target, const fe_cg_column
         n_low += low[k];
     }
     if (n_low < running) {
-        c->s->times(c->s->data, c->lanes, w->p, w->q);
+        status = c->s->times(c->s->data, c->lanes, w->p, w->q);
     }
-    if (n_low == 0) {
-        return;
+    if (status != FRG_OK || n_low == 0) {
+        return status;
     }
     double *const y = n_low < running ? w->z : w->q;
-    c->s->times_low(c->s->data, c->lanes, w->p, y);
+    status = c->s->times_low(c->s->data, c->lanes, w->p, y);
     for (int64_t j = 0; y != w->q && j < c->n * c->lanes; j++) {
         w->q[j] = low[j % c->lanes] ? y[j] : w->q[j];
     }
+    return status;
 }
 
 /** The last step of the columns that are predicted to converge, along the direction in w->p. */
@@ -266,71 +291,74 @@ static void advance(const cg *c, const double *alpha)
     }
 }
 
-/** The state of the recurrence, by lane. */
-typedef struct {
-    double rho[FE_MAX_LANES], first_rho[FE_MAX_LANES]; /* r'M^-1 r, now and at the start */
-    double first_gradient[FE_MAX_LANES];
-    double alpha[FE_MAX_LANES], beta[FE_MAX_LANES];
-    double last[FE_MAX_LANES]; /* the step without a product that follows this one; 0: none */
-    double carry[FE_MAX_LANES], carry2[FE_MAX_LANES]; /* beta/alpha, beta/alpha^2 */
-    double sums[FE_SUMS][FE_MAX_LANES];               /* of the residual */
-    step_record history[FE_MAX_LANES];
-    double distance[FORECAST_CHECKS + 1][FE_MAX_LANES]; /* after each 32nd of a column's steps */
-} recurrence;
-
 static bool is_running(const fe_cg_column *column)
 {
     return !column->done && !column->given_up;
 }
 
-/** a = 0, r = b, p = M^-1 b.  Returns how many columns are not finished at the start. */
-static int start(const cg *c, recurrence *m, const fe_cg_target *target, fe_cg_column *column)
+static cg cg_of(const fe_cg_call *c)
 {
+    const frgi_isa isa = frgi_context_isa(c->ctx);
+    return (cg){c->s,
+                frgi_fe_reduced_ops(isa, c->f32, c->kind),
+                frgi_fe_reduced_ops(isa, 0, c->kind),
+                c->w,
+                1 << c->kind,
+                frg_threads(c->ctx),
+                c->s->n,
+                fe_pieces(c->s->n)};
+}
+
+frg_status frgi_fe_host_cg_start(const fe_cg_call *call, const fe_cg_target *target)
+{
+    const cg run = cg_of(call), *const c = &run;
+    fe_recurrence *const m = c->w->state;
     const size_t bytes = (size_t)(c->n * c->lanes) * sizeof(double);
     memset(c->w->x, 0, bytes);
     memset(c->w->p, 0, bytes);
     memset(c->w->q, 0, bytes);
-    *m = (recurrence){.rho = {0}};
+    memset(m, 0, sizeof *m);
+    memcpy(m->target, target, (size_t)c->lanes * sizeof *target);
     update(c, m->alpha, m->sums); /* a step of length 0: the sums of the start */
     memcpy(m->rho, m->sums[FE_SUM_RHO], sizeof m->rho);
-    precondition(c, m->rho);
+    const frg_status status = precondition(c, m->rho);
     memcpy(m->first_rho, m->rho, sizeof m->rho);
     memcpy(m->first_gradient, m->sums[FE_SUM_GRADIENT], sizeof m->first_gradient);
-    int running = 0;
     for (int k = 0; k < c->lanes; k++) {
         const double max_mean = m->sums[FE_SUM_MAX][k];
         /* a right-hand side of rounding alone: a Krylov space made of it would only enlarge it */
         const int done = max_mean <= target[k].floor ||
                          at_target(&target[k], 0, m->sums[FE_SUM_GRADIENT][k], max_mean);
-        column[k] = (fe_cg_column){.done = done, .given_up = !done && target[k].most <= 0};
-        running += is_running(&column[k]);
+        m->column[k] = (fe_cg_column){.done = done, .given_up = !done && target[k].most <= 0};
     }
     direction(c, m->beta);
-    return running;
+    return status;
 }
 
 /** q = S p,  alpha = rho / p'q,  a += alpha p,  r -= alpha q;  next = r'M^-1 r. */
-static void step_along(const cg *c, recurrence *m, const fe_cg_target *target, fe_cg_column *column,
-                       double *next)
+static frg_status step_along(const cg *c, fe_recurrence *m, double *next)
 {
     double curvature[FE_MAX_LANES];
-    multiply(c, target, column, m->sums);
+    const frg_status status = multiply(c, m->target, m->column, m->sums);
+    if (status != FRG_OK) {
+        return status;
+    }
     dots(c, c->ops, c->w->p, c->w->q, curvature);
     for (int k = 0; k < c->lanes; k++) {
-        const bool moves = is_running(&column[k]) && curvature[k] > 0 && m->rho[k] > 0;
+        const bool moves = is_running(&m->column[k]) && curvature[k] > 0 && m->rho[k] > 0;
         m->alpha[k] = moves ? m->rho[k] / curvature[k] : 0;
         m->beta[k] = m->last[k] = 0;
-        column[k].energy += m->alpha[k] * m->rho[k];
+        m->column[k].energy += m->alpha[k] * m->rho[k];
     }
     update(c, m->alpha, m->sums);
     memcpy(next, m->sums[FE_SUM_RHO], sizeof m->rho);
-    precondition(c, next);
+    return precondition(c, next);
 }
 
 /** The steps forecast for lane k, where they are so many more than it has left that it is given up;
  *  else 0. */
-static double forecast(const cg *c, recurrence *m, int64_t step, int k, const fe_cg_target *target,
-                       const fe_cg_column *column)
+static double forecast(const cg *c, fe_recurrence *m, int64_t step, int k,
+                       const fe_cg_target *target, const fe_cg_column *column)
 {
     const int64_t each = target->most / FORECAST_CHECKS;
     if (!target->forecast || each == 0 || step % each != 0 || step / each > FORECAST_CHECKS) {
@@ -349,7 +377,7 @@ static double forecast(const cg *c, recurrence *m, int64_t step, int k, const fe
 }
 
 /** beta = next / rho of lane k, its entries of the Lanczos matrix, and whether it goes on. */
-static void update_lane(const cg *c, recurrence *m, int64_t step, int k, double next,
+static void update_lane(const cg *c, fe_recurrence *m, int64_t step, int k, double next,
                         const fe_cg_target *target, fe_cg_column *column)
 {
     const double gradient = m->sums[FE_SUM_GRADIENT][k], max_mean = m->sums[FE_SUM_MAX][k];
@@ -381,10 +409,36 @@ static void update_lane(const cg *c, recurrence *m, int64_t step, int k, double 
     }
 }
 
-static void finish(const cg *c, const recurrence *m, fe_cg_column *column)
+frg_status frgi_fe_host_cg_step(const fe_cg_call *call, int64_t step)
+{
+    const cg c = cg_of(call);
+    fe_recurrence *const m = c.w->state;
+    double next[FE_MAX_LANES];
+    bool ending = false;
+    m->worst = 0;
+    const frg_status status = step_along(&c, m, next);
+    if (status != FRG_OK) {
+        return status;
+    }
+    for (int k = 0; k < c.lanes; k++) {
+        if (is_running(&m->column[k])) {
+            update_lane(&c, m, step, k, next[k], &m->target[k], &m->column[k]);
+            m->worst = fmax(m->worst, sqrt(m->sums[FE_SUM_GRADIENT][k] / m->target[k].total));
+        }
+        ending = ending || m->last[k] > 0;
+    }
+    direction(&c, m->beta);
+    if (ending) {
+        advance(&c, m->last);
+    }
+    return FRG_OK;
+}
+
+static void finish(const cg *c, const fe_recurrence *m, fe_cg_column *column)
 {
     for (int k = 0; k < c->lanes; k++) {
         fe_cg_column *col = &column[k];
+        *col = m->column[k];
         const int64_t seen = col->steps - col->unseen;
         const int64_t known = seen < FE_HISTORY ? seen : FE_HISTORY;
         col->lambda = frgi_ritz_smallest(c->w->diagonal + k, c->w->below2 + k, c->lanes, known);
@@ -394,58 +448,60 @@ static void finish(const cg *c, const recurrence *m, fe_cg_column *column)
     }
 }
 
-frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_reduced_ops *ops,
-                          const fe_reduced_ops *ops64, const fe_cg_work *w, int lanes,
-                          int64_t max_steps, const char *phase, const fe_cg_target *target,
-                          fe_cg_column *column)
+frg_status frgi_fe_host_cg_poll(const fe_cg_call *call, fe_cg_summary *summary,
+                                fe_cg_column *column)
 {
-    const cg c = {s, ops, ops64, w, lanes, frg_threads(ctx), s->n, fe_pieces(s->n)};
-    recurrence m;
-    frg_status status = FRG_OK;
-    int running = start(&c, &m, target, column);
-    for (int64_t step = 0; status == FRG_OK && running > 0 && step < max_steps; step++) {
-        double next[FE_MAX_LANES], worst = 0;
-        bool ending = false;
-        step_along(&c, &m, target, column, next);
-        running = 0;
-        for (int k = 0; k < lanes; k++) {
-            if (is_running(&column[k])) {
-                update_lane(&c, &m, step, k, next[k], &target[k], &column[k]);
-                worst = fmax(worst, sqrt(m.sums[FE_SUM_GRADIENT][k] / target[k].total));
-            }
-            running += is_running(&column[k]);
-            ending = ending || m.last[k] > 0;
-        }
-        direction(&c, m.beta);
-        if (ending) {
-            advance(&c, m.last);
+    const cg c = cg_of(call);
+    const fe_recurrence *const m = c.w->state;
+    *summary = (fe_cg_summary){.worst = m->worst};
+    for (int k = 0; k < c.lanes; k++) {
+        summary->running += is_running(&m->column[k]);
+    }
+    if (column) {
+        finish(&c, m, column);
+    }
+    return FRG_OK;
+}
+
+/* ---- a run on any implementation of the steps ------------------------------------------------ */
+
+frg_status frgi_fe_cg_run(const fe_cg_call *c, int64_t max_steps, const char *phase,
+                          const fe_cg_target *target, fe_cg_column *column)
+{
+    const fe_steps *const steps = c->s->steps;
+    fe_cg_summary now = {0};
+    frg_status status = steps->cg_start(c, target);
+    status = status == FRG_OK ? steps->cg_poll(c, &now, NULL) : status;
+    for (int64_t step = 0; status == FRG_OK && now.running > 0 && step < max_steps; step++) {
+        status = steps->cg_step(c, step);
+        status = status == FRG_OK ? steps->cg_poll(c, &now, NULL) : status;
+        if (status != FRG_OK) {
+            break;
         }
         const frg_progress report = {.solver = "fe",
                                      .phase = phase,
                                      .done = step + 1,
                                      .total = max_steps,
-                                     .residual = worst,
+                                     .residual = now.worst,
                                      .target = target[0].tol};
-        status = frgi_heartbeat(ctx, &report);
+        status = frgi_heartbeat(c->ctx, &report);
     }
-    finish(&c, &m, column);
-    return status;
+    const frg_status polled = status < 0 ? status : steps->cg_poll(c, &now, column);
+    return polled < 0 ? polled : status;
 }
 
-frg_status frgi_fe_cg_predict(frg_context *ctx, const fe_system *s, const fe_reduced_ops *ops,
-                              const fe_cg_work *w, double *steps)
+frg_status frgi_fe_cg_predict(frg_context *ctx, const fe_system *s, const fe_cg_work *w,
+                              double *steps)
 {
-    double *random = w->p;
-    for (int64_t i = 0; i < s->n; i++) {
-        double z[2];
-        frgi_uniforms(frg_seed(ctx), 1, (uint64_t)i, 0, z);
-        random[i] = z[0] - 0.5;
-    }
-    s->times(s->data, 1, random, w->r);
     const fe_cg_target never = {.total_weight = 1, .total = 1, .within = 1, .most = PROBE_STEPS};
-    fe_cg_column column;
-    const frg_status status =
-        frgi_fe_cg_run(ctx, s, ops, ops, w, 1, PROBE_STEPS, "probe", &never, &column);
+    const fe_cg_call call = {ctx, s, w, 0, 0};
+    fe_cg_column column = {0};
+    frg_status status = s->steps->draw(s->n, ctx, w->p);
+    status = status == FRG_OK ? s->times(s->data, 1, w->p, w->r) : status;
+    if (status != FRG_OK) {
+        return status;
+    }
+    status = frgi_fe_cg_run(&call, PROBE_STEPS, "probe", &never, &column);
     const double rate = column.rate < 0.999 ? column.rate : 0.999;
     *steps = column.done || rate <= 0 ? 1 : log(PROBE_GOAL) / log(rate);
     return status;

@@ -15,10 +15,11 @@
 #pragma GCC visibility push(hidden)
 
 /** y <- A p for n x lanes vectors; p has the type of the search direction */
-typedef void (*fe_product)(const void *data, int lanes, const void *p, double *y);
+typedef frg_status (*fe_product)(const void *data, int lanes, const void *p, double *y);
 
 typedef struct {
     int64_t n;
+    const struct fe_steps *steps;
     fe_product times;
     fe_product times_low; /* the same in float32 (low precision); NULL: there is none */
     const void *data;
@@ -115,25 +116,29 @@ typedef struct {
     double *z;                 /* n x lanes, where there is a preconditioner callback */
     double *sums;              /* pieces x FE_SUMS x lanes */
     double *diagonal, *below2; /* FE_HISTORY x lanes: the Lanczos matrix, for the Ritz values */
+    struct fe_recurrence *state;
 } fe_cg_work;
 enum { FE_HISTORY = 1024 };
+
+/** One run on a system. */
+typedef struct {
+    frg_context *ctx;
+    const fe_system *s;
+    const fe_cg_work *w;
+    int kind, f32; /* lanes 1 << kind; is the direction float32? */
+} fe_cg_call;
 
 void frgi_fe_cg_layout(frgi_arena *a, int64_t n, int lanes, fe_cg_work *w);
 /** Runs on w->r = b, w->x = 0 until every column is done, has given up or has made max_steps steps
  *  or its own most. phase names the operator in the progress reports.  Returns FRG_OK, or the
  *  heartbeat's status. */
-FRG_MUST_USE frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s,
-                                       const fe_reduced_ops *ops, const fe_reduced_ops *ops64,
-                                       const fe_cg_work *w, int lanes, int64_t max_steps,
-                                       const char *phase, const fe_cg_target *target,
-                                       fe_cg_column *column);
+FRG_MUST_USE frg_status frgi_fe_cg_run(const fe_cg_call *c, int64_t max_steps, const char *phase,
+                                       const fe_cg_target *target, fe_cg_column *column);
 
 /** Steps that a right-hand side in the range of S will need, from a few steps on b = S z with z
- *  random; depends on the graph and the seed alone.  w is laid out for one column, ops are of
- *  doubles. */
+ *  random; depends on the graph and the seed alone.  w is laid out for one column. */
 FRG_MUST_USE frg_status frgi_fe_cg_predict(frg_context *ctx, const fe_system *s,
-                                           const fe_reduced_ops *ops, const fe_cg_work *w,
-                                           double *steps);
+                                           const fe_cg_work *w, double *steps);
 
 /** Pieces of the reduced unknowns: a function of n alone, so that sums have one order. */
 enum { FE_PIECE = 4096 };

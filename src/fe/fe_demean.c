@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "fe/fe_demean_plan.h"
+#include "fe/fe_steps.h"
 #include "fe/fe_subproblems.h"
 #include "fe/fe_verify.h"
 
@@ -59,31 +60,13 @@ static column_state study_column(const fe_moments *m, int k, double epsilon)
     return c;
 }
 
-/** The largest level mean over the reduced unknowns, where it is, and the sum of s^2 / N. */
-typedef struct {
-    double mean, gradient;
-    int64_t worst;
-} reduced_audit;
-
-static reduced_audit audit_reduced(const fe_rows *g, const double *s, int lanes, int k)
-{
-    reduced_audit a = {.worst = -1};
-    for (int64_t l = 0; l < g->n_reduced; l++) {
-        const double v = s[l * lanes + k], mean = fabs(v) * g->level_inverse[l];
-        a.gradient += v * v * g->level_inverse[l];
-        a.worst = mean > a.mean ? l : a.worst;
-        a.mean = mean > a.mean ? mean : a.mean;
-    }
-    return a;
-}
-
 static int32_t label_of(const fe_factor *f, int64_t level)
 {
     return f->label ? f->label[level] : (int32_t)level;
 }
 
-static void name_worst(const fe_rows *g, const reduced_audit *a, int64_t worst_elim, bool is_elim,
-                       frg_demean_column *out)
+static void name_worst(const fe_rows *g, const fe_reduced_audit *a, int64_t worst_elim,
+                       bool is_elim, frg_demean_column *out)
 {
     if (is_elim || a->worst < 0) {
         const int64_t level = g->elim_level ? g->elim_level[worst_elim] : worst_elim;
@@ -102,24 +85,24 @@ static void name_worst(const fe_rows *g, const reduced_audit *a, int64_t worst_e
 
 /** Fills the certificate of column k from the sums s that the last pass left; `error` is the
  *  cascade's || W^(1/2) D_r S^+ s ||^2.  s may be d->left, which the subproblems use. */
-static void verify(const frg_demean *d, const column_state *c, const fe_elim_audit *u, int k,
-                   const double *s, int lanes, double error, frg_demean_column *out)
+static frg_status verify(const frg_demean *d, const column_state *c, const fe_elim_audit *u, int k,
+                         const double *s, int kind, double error, frg_demean_column *out)
 {
     const fe_rows *g = &d->rows;
-    const reduced_audit a = audit_reduced(g, s, lanes, k);
+    fe_reduced_audit a;
+    TRY(g->steps->audit(g, kind, s, k, &a));
     const fe_column_audit audit = {.square = u->square[k],
                                    .gradient = a.gradient + u->gradient[k],
                                    .mean = fmax(a.mean, u->mean[k])};
     frgi_fe_verify(d->opts.tol, g->n_factors, &c->size, &audit, fabs(error) + u->gradient[k], out);
     name_worst(g, &a, u->worst[k], u->mean[k] >= a.mean, out);
     fe_subproblems *const subproblems = frgi_fe_cascade_subproblems(d->cascade);
-    if (subproblems) {
-        for (int64_t l = 0; l < g->n_reduced; l++) {
-            d->left[l] = fabs(s[l * lanes + k]) * g->level_inverse[l];
-        }
-        frgi_fe_subproblems_record(subproblems, c->lane, d->left,
-                                   audit.mean > 0 ? out->audit / audit.mean : 0);
+    if (!subproblems) {
+        return FRG_OK;
     }
+    TRY(g->steps->means(g, kind, s, k, d->left));
+    return frgi_fe_subproblems_record(subproblems, c->lane, d->left,
+                                      audit.mean > 0 ? out->audit / audit.mean : 0);
 }
 
 /* ---- a run ----------------------------------------------------------------------------------- */
@@ -165,15 +148,6 @@ static frg_status refuse_column(const frg_demean *d, const frg_array *in, int64_
     FAIL(ctx, E_BUG, "column %lld has moments that are not finite", (long long)column + 1);
 }
 
-static void scale_lanes(double *v, int64_t n, int lanes, const double *factor)
-{
-    for (int64_t l = 0; l < n; l++) {
-        for (int k = 0; k < lanes; k++) {
-            v[l * lanes + k] *= factor[k];
-        }
-    }
-}
-
 /** made: steps of earlier rounds */
 static fe_cg_target target_of(const frg_demean *d, const column_state *c, double within,
                               int64_t made)
@@ -196,6 +170,7 @@ static frg_status solve_block(run *r, const fe_block_work *w, fe_cascade_start s
                               frg_demean_column *columns)
 {
     frg_demean *d = r->d;
+    const fe_rows *g = &d->rows;
     const int lanes = 1 << w->kind;
     double factor[FE_MAX_LANES], inverse[FE_MAX_LANES];
     fe_cg_target target[FE_MAX_LANES];
@@ -206,12 +181,12 @@ static frg_status solve_block(run *r, const fe_block_work *w, fe_cascade_start s
         target[k] = k < live ? target_of(d, &state[k], within[k], columns[k].iterations)
                              : (fe_cg_target){.lambda = (double)NAN, .lane = k};
     }
-    scale_lanes(w->cg.r, d->rows.n_reduced, lanes, factor);
+    TRY(g->steps->scale(g->n_reduced, w->kind, factor, w->cg.r));
     const frg_status status =
         frgi_fe_cascade_solve(d->cascade, d->ctx, w, &d->work[0], start, target, column);
     TRY(status);
     r->stopped = status != FRG_OK ? status : r->stopped;
-    scale_lanes(w->answer, d->rows.n_reduced, lanes, inverse);
+    TRY(g->steps->scale(g->n_reduced, w->kind, inverse, w->answer));
     for (int k = 0; k < live; k++) {
         columns[k].iterations += column[k].steps;
         state[k].steps_forecast = column[k].steps_forecast;
@@ -222,18 +197,6 @@ static frg_status solve_block(run *r, const fe_block_work *w, fe_cascade_start s
                               : state[k].lambda;
     }
     return FRG_OK;
-}
-
-/** max_abs[k] <- the largest |a| of column k */
-static void largest_reduced(const double *a, int64_t n, int lanes, double *max_abs)
-{
-    memset(max_abs, 0, (size_t)lanes * sizeof *max_abs);
-    for (int64_t l = 0; l < n; l++) {
-        for (int k = 0; k < lanes; k++) {
-            const double v = fabs(a[l * lanes + k]);
-            max_abs[k] = v > max_abs[k] ? v : max_abs[k];
-        }
-    }
 }
 
 /** Does the result hold? */
@@ -258,14 +221,15 @@ static bool finished(const frg_demean *d, const column_state *c, const frg_demea
 }
 
 /** One round of refinement: solves for the effects left in the result, subtracts them and verifies
- *  again. */
+ *  again.  *written: the result is another now, also where that failed. */
 static frg_status refine_once(run *r, const fe_block_effects *b, int k, bool escalate,
-                              column_state *state, double *square, frg_demean_column *report)
+                              column_state *state, double *square, frg_demean_column *report,
+                              bool *written)
 {
     frg_demean *d = r->d;
     const fe_rows *g = &d->rows;
     const fe_block_work *w = &d->work[0];
-    const int lanes = 1 << b->kind;
+    const fe_steps *const steps = g->steps;
     const fe_block x = block_of(&r->out, b->first_column + k, 1);
     const double before = report->audit;
     if (!(report->converged && within_tolerance(d, state, report)) && !report->absorbed) {
@@ -274,7 +238,6 @@ static frg_status refine_once(run *r, const fe_block_effects *b, int k, bool esc
         state->floor = 16 * state->size.epsilon * sqrt(*square / state->size.total_weight);
         state->noise = NOISE * *square;
     }
-    const fe_row_ops *ops = frgi_fe_row_ops(frgi_context_isa(d->ctx), r->f32, 0);
     const fe_cascade_start start = escalate           ? FE_FROM_FACTOR
                                    : state->escalated ? FE_FROM_ASSEMBLED
                                                       : FE_FROM_ROWS;
@@ -282,22 +245,19 @@ static frg_status refine_once(run *r, const fe_block_effects *b, int k, bool esc
         /* not the sums that the last pass left: their total is that of the eliminated levels'
          * roundings, and what is outside the range of S would end in one level of each component */
         fe_moments moments;
-        frgi_fe_rhs(g, ops, &w->rows, frg_threads(d->ctx), 1, &x, w->cg.r, &moments);
+        TRY(steps->rhs(g, d->ctx, r->f32, 0, &w->rows, &x, w->cg.r, &moments));
         TRY(solve_block(r, w, start, square, 1, state, report));
     }
     fe_elim_audit audit;
-    frgi_fe_residual(g, ops, &w->rows, frg_threads(d->ctx), 1, &x, &x, w->answer, d->left,
-                     d->refined_elim, &audit);
-    for (int64_t l = 0; l < g->n_reduced; l++) {
-        b->reduced[l * lanes + k] += w->answer[l];
-    }
-    for (int64_t u = 0; u < g->n_elim; u++) {
-        b->elim[u * lanes + k] += d->refined_elim[u];
-    }
+    *written = true;
+    TRY(steps->residual(g, d->ctx, r->f32, 0, &w->rows, &x, &x, w->answer, d->left, d->refined_elim,
+                        &audit));
+    TRY(steps->add_column(g->n_reduced, b->kind, k, w->answer, b->reduced));
+    TRY(steps->add_column(g->n_elim, b->kind, k, d->refined_elim, b->elim));
     *square = audit.square[0];
     double error;
-    frgi_fe_cascade_error(d->cascade, w, d->left, &state->lambda, false, &error);
-    verify(d, state, &audit, 0, d->left, 1, error, report);
+    TRY(frgi_fe_cascade_error(d->cascade, w, d->left, &state->lambda, false, &error));
+    TRY(verify(d, state, &audit, 0, d->left, 0, error, report));
     state->direct = frgi_fe_cascade_is_direct(d->cascade);
     state->stagnated = report->audit > 0.5 * before;
     return FRG_OK;
@@ -306,8 +266,8 @@ static frg_status refine_once(run *r, const fe_block_effects *b, int k, bool esc
 /** Refines column k of a block alone, so that its bits stay its own.  The result is already
  *  written: a solver that cannot be built now ends the refinement, and the column's status says
  *  so. */
-static void refine(run *r, const fe_block_effects *b, int k, column_state *state, double square,
-                   frg_demean_column *report)
+static frg_status refine(run *r, const fe_block_effects *b, int k, column_state *state,
+                         double square, frg_demean_column *report)
 {
     const frg_demean *d = r->d;
     const bool may_escalate = d->opts.method == FRG_FE_AUTO;
@@ -317,14 +277,17 @@ static void refine(run *r, const fe_block_effects *b, int k, column_state *state
          round++) {
         const double before = report->gradient;
         if (report->iterations >= d->opts.max_iter && !escalate && !state->direct) {
-            return; /* a round that may make no step */
+            return FRG_OK; /* a round that may make no step */
         }
-        if (refine_once(r, b, k, escalate, state, &square, report) < 0) {
-            return;
+        bool written = false;
+        const frg_status status = refine_once(r, b, k, escalate, state, &square, report, &written);
+        if (status < 0) {
+            return written ? status : FRG_OK;
         }
         escalate = may_escalate && !accepted(d, state, report) &&
                    (report->gradient > 0.5 * before || report->converged);
     }
+    return FRG_OK;
 }
 
 /** Counts a column that is not accepted because a forecast gave it up. */
@@ -359,8 +322,7 @@ typedef struct {
     run *r;
     const fe_block_effects *effects;
     const fe_block_work *w;
-    const fe_row_ops *ops;
-    int lanes, live;
+    int kind, live;
     frg_demean_column *columns;
     column_state state[FE_MAX_LANES];
     double error[FE_MAX_LANES]; /* || W^(1/2) D_r S^+ s ||^2 */
@@ -372,8 +334,7 @@ static block_run block_run_of(run *r, const fe_block_effects *e)
     return (block_run){.r = r,
                        .effects = e,
                        .w = &r->d->work[e->kind],
-                       .ops = frgi_fe_row_ops(frgi_context_isa(r->d->ctx), r->f32, e->kind),
-                       .lanes = 1 << e->kind,
+                       .kind = e->kind,
                        .live = e->live,
                        .columns = r->columns + e->first_column};
 }
@@ -387,8 +348,8 @@ static frg_status form_rhs(block_run *b)
     const int64_t first = b->effects->first_column;
     const fe_block x = block_of(&r->in, first, b->live);
     fe_moments moments;
-    frgi_fe_rhs(&d->rows, b->ops, &b->w->rows, frg_threads(d->ctx), b->lanes, &x, b->w->cg.r,
-                &moments);
+    TRY(d->rows.steps->rhs(&d->rows, d->ctx, r->f32, b->kind, &b->w->rows, &x, b->w->cg.r,
+                           &moments));
     for (int k = 0; k < b->live; k++) {
         const double largest = moments.max_abs[k];
         if (!(largest <= FE_LARGEST) || !isfinite(moments.square[k]) || vanishes(d, largest)) {
@@ -415,7 +376,7 @@ static frg_status solve_reduced(block_run *b)
 
 /** r <- (I - P_1)(x - D_r a) into the caller's array, w->keep <- s = D_r' W r; the effects are
  *  kept. */
-static void write_residual(block_run *b)
+static frg_status write_residual(block_run *b)
 {
     run *const r = b->r;
     const fe_rows *g = &r->d->rows;
@@ -423,34 +384,37 @@ static void write_residual(block_run *b)
     const fe_block x = block_of(&r->in, e->first_column, b->live);
     const fe_block y = block_of(&r->out, e->first_column, b->live);
     double max_abs[FE_MAX_LANES];
-    memcpy(e->reduced, b->w->answer, (size_t)(g->n_reduced * b->lanes) * sizeof(double));
-    frgi_fe_residual(g, b->ops, &b->w->rows, frg_threads(r->d->ctx), b->lanes, &x, &y, b->w->answer,
-                     b->w->keep, e->elim, &b->audit);
-    largest_reduced(b->w->answer, g->n_reduced, b->lanes, max_abs);
+    TRY(g->steps->copy(g->n_reduced, b->kind, b->w->answer, e->reduced));
+    TRY(g->steps->residual(g, r->d->ctx, r->f32, b->kind, &b->w->rows, &x, &y, b->w->answer,
+                           b->w->keep, e->elim, &b->audit));
+    TRY(g->steps->largest(g->n_reduced, b->kind, b->w->answer, max_abs));
     for (int k = 0; k < b->live; k++) {
         b->state[k].size.effect = fmax(max_abs[k], b->audit.effect[k]);
     }
+    return FRG_OK;
 }
 
 /** The certificates of all columns from s, before any is refined: what is said of one depends on
  *  the solve that they have in common and on no other's refinement. */
-static void verify_block(block_run *b)
+static frg_status verify_block(block_run *b)
 {
     const frg_demean *d = b->r->d;
     double lambda[FE_MAX_LANES] = {0};
     for (int k = 0; k < b->live; k++) {
         lambda[k] = b->state[k].lambda;
     }
-    frgi_fe_cascade_error(d->cascade, b->w, b->w->keep, lambda, false, b->error);
+    TRY(frgi_fe_cascade_error(d->cascade, b->w, b->w->keep, lambda, false, b->error));
     for (int k = 0; k < b->live; k++) {
-        verify(d, &b->state[k], &b->audit, k, b->w->keep, b->lanes, b->error[k], &b->columns[k]);
+        TRY(verify(d, &b->state[k], &b->audit, k, b->w->keep, b->kind, b->error[k],
+                   &b->columns[k]));
         b->state[k].direct = frgi_fe_cascade_is_direct(d->cascade) && d->rows.n_reduced > 0;
     }
+    return FRG_OK;
 }
 
 /** Column by column where the certificate did not hold.  Where a refinement is what makes
  *  the subproblems, they record the columns verified before it, too. */
-static void refine_block(block_run *b)
+static frg_status refine_block(block_run *b)
 {
     const frg_demean *d = b->r->d;
     const bool had_subproblems = frgi_fe_cascade_subproblems(d->cascade) != NULL;
@@ -458,16 +422,17 @@ static void refine_block(block_run *b)
     for (int k = 0; k < b->live; k++) {
         refined[k] = !finished(d, &b->state[k], &b->columns[k]);
         if (refined[k]) {
-            refine(b->r, b->effects, k, &b->state[k], b->audit.square[k], &b->columns[k]);
+            TRY(refine(b->r, b->effects, k, &b->state[k], b->audit.square[k], &b->columns[k]));
         }
     }
     const bool made = !had_subproblems && frgi_fe_cascade_subproblems(d->cascade);
     for (int k = 0; k < b->live && made; k++) {
         if (!refined[k]) { /* the same certificate once more, and its record */
-            verify(d, &b->state[k], &b->audit, k, b->w->keep, b->lanes, b->error[k],
-                   &b->columns[k]);
+            TRY(verify(d, &b->state[k], &b->audit, k, b->w->keep, b->kind, b->error[k],
+                       &b->columns[k]));
         }
     }
+    return FRG_OK;
 }
 
 /** A status for every column, and the forecasts that gave one up. */
@@ -505,14 +470,14 @@ static frg_status run_block(run *r, const fe_block_effects *e)
     TRY(solve_reduced(&b));
 
     /* r = (I - P_1)(x - D_r a),  s = D_r' W r */
-    write_residual(&b);
+    TRY(write_residual(&b));
 
     /* converged where eta = || N^(-1/2) s || / (sqrt(Q) || W^(1/2)(x - mean) ||) <= tol and
      * max |s_l| / N_l <= tol sd(r);  || W^(1/2)(r - r*) ||^2 = s' S^+ s */
-    verify_block(&b);
+    TRY(verify_block(&b));
 
     /* S da = s,  r <- (I - P_1)(r - D_r da), column by column where that did not hold */
-    refine_block(&b);
+    TRY(refine_block(&b));
     conclude(&b);
     return FRG_OK;
 }

@@ -12,6 +12,7 @@
 #include "fe/fe_demean_plan.h"
 #include "fe/fe_device.h"
 #include "fe/fe_graph.h"
+#include "fe/fe_steps.h"
 #include "fe/fe_subproblems.h"
 
 enum { MAX_FACTORS = 64 };
@@ -98,6 +99,15 @@ frg_status frg_demean_create(frg_demean **out, frg_context *ctx, frg_array codes
                              const frg_array *weights, const frg_slope *slopes, int n_slopes,
                              uint64_t no_intercept, const frg_demean_opts *o)
 {
+    return frgi_fe_demean_create(out, ctx, codes, weights, slopes, n_slopes, no_intercept, o,
+                                 &frgi_fe_host_steps);
+}
+
+frg_status frgi_fe_demean_create(frg_demean **out, frg_context *ctx, frg_array codes,
+                                 const frg_array *weights, const frg_slope *slopes, int n_slopes,
+                                 uint64_t no_intercept, const frg_demean_opts *o,
+                                 const fe_steps *steps)
+{
     if (!out || !ctx) {
         return FRG_BAD_ARG;
     }
@@ -144,6 +154,7 @@ frg_status frgi_fe_demean_open(frg_demean **out, frg_context *ctx, fe_place wher
     d->ctx = ctx;
     d->opts = opts;
     d->has_slopes = n_slopes != 0 || no_intercept;
+    d->rows.steps = steps;
     TRY_TO(failed, frgi_fe_rows_create(&d->rows, ctx, &codes, weights));
     TRY_TO(failed, frgi_fe_cascade_create(&d->cascade, ctx, &d->rows, &d->opts));
     TRY_TO(failed, open_device(d, where));
@@ -165,13 +176,21 @@ failed:
     return status;
 }
 
+static void close_run(frg_demean *d)
+{
+    frgi_arena_close(&d->lists, d->ctx);
+    if (d->arena.base) {
+        d->rows.steps->close(&d->arena, d->ctx);
+    }
+}
+
 void frg_demean_destroy(frg_demean *d)
 {
     if (!d) {
         return;
     }
     frg_context *ctx = d->ctx;
-    frgi_arena_close(&d->arena, ctx);
+    close_run(d);
     frgi_fe_row_lsmr_destroy(d->row_lsmr, ctx);
     frgi_fe_cascade_destroy(d->cascade, ctx);
     frgi_fe_rows_destroy(&d->rows, ctx);
@@ -208,22 +227,22 @@ static int next_width(int64_t left, int block, int *kind)
     return 1;
 }
 
-static void lay_out_run(frgi_arena *a, frg_demean *d, int64_t p)
+static void lay_out_run(frgi_arena *lists, frgi_arena *a, frg_demean *d, int64_t p)
 {
     const fe_rows *g = &d->rows;
-    d->reports = TAKE(a, frg_demean_column, p);
+    d->reports = TAKE(lists, frg_demean_column, p);
     if (d->row_lsmr) {
         return; /* it has work memory of its own */
     }
     bool used[FE_LANE_KINDS] = {[0] = true}; /* refinements go column by column */
     d->n_blocks = 0;
-    d->blocks = TAKE(a, fe_block_effects, p);
+    d->blocks = TAKE(lists, fe_block_effects, p);
     for (int64_t c = 0; c < p;) {
         int kind;
         const int live = next_width(p - c, widest(d), &kind);
         double *elim = TAKE(a, double, g->n_elim << kind);
         double *reduced = TAKE(a, double, g->n_reduced << kind);
-        if (a->base) {
+        if (lists->base) {
             d->blocks[d->n_blocks] = (fe_block_effects){c, live, kind, elim, reduced};
         }
         used[kind] = true;
@@ -244,17 +263,38 @@ frg_status frgi_fe_demean_prepare(frg_demean *d, int64_t p)
     if (d->arena.base && d->columns == p) {
         return FRG_OK;
     }
-    frgi_arena fresh = {0};
-    frgi_arena_close(&d->arena, d->ctx);
-    lay_out_run(&fresh, d, p);
-    TRY(frgi_arena_open(&fresh, d->ctx, "work memory of the demeaner"));
+    frgi_arena lists = {0}, fresh = {0};
+    close_run(d);
+    lay_out_run(&lists, &fresh, d, p);
+    TRY(frgi_arena_open(&lists, d->ctx, "reports of the demeaner"));
+    d->lists = lists;
+    TRY(d->rows.steps->open(&fresh, d->ctx, "work memory of the demeaner"));
     d->arena = fresh;
-    lay_out_run(&d->arena, d, p);
+    lay_out_run(&d->lists, &d->arena, d, p);
     d->columns = p;
     return FRG_OK;
 }
 
 /* ---- what the plan knows --------------------------------------------------------------------- */
+
+/** The eliminated levels' effects of column k of a block, in the order of the factor's levels. */
+static frg_status get_elim_effects(const fe_rows *g, const fe_block_effects *b, int k,
+                                   double *alpha)
+{
+    enum { PIECE = 512 };
+    double piece[PIECE];
+    if (!g->elim_level) {
+        return g->steps->get_column(g->n_elim, b->kind, k, b->elim, alpha);
+    }
+    for (int64_t u = 0; u < g->n_elim; u += PIECE) {
+        const int64_t count = u + PIECE < g->n_elim ? PIECE : g->n_elim - u;
+        TRY(g->steps->get_column(count, b->kind, k, b->elim + (u << b->kind), piece));
+        for (int64_t i = 0; i < count; i++) {
+            alpha[g->elim_level[u + i]] = piece[i];
+        }
+    }
+    return FRG_OK;
+}
 
 frg_status frg_demean_effects(const frg_demean *d, int64_t column, double *alpha)
 {
@@ -272,16 +312,16 @@ frg_status frg_demean_effects(const frg_demean *d, int64_t column, double *alpha
     while (column >= b->first_column + b->live) {
         b++;
     }
-    const int lanes = 1 << b->kind, k = (int)(column - b->first_column);
+    const int k = (int)(column - b->first_column);
     for (int q = 0; q < g->n_factors; q++) {
-        for (int64_t l = 0; l < g->factor[q].levels; l++) {
-            if (q == g->elim_factor) {
-                alpha[g->elim_level ? g->elim_level[l] : l] = b->elim[l * lanes + k];
-            } else {
-                alpha[l] = b->reduced[(g->factor[q].first + l) * lanes + k];
-            }
+        const int64_t levels = g->factor[q].levels;
+        if (q == g->elim_factor) {
+            TRY(get_elim_effects(g, b, k, alpha));
+        } else {
+            const double *const own = b->reduced + (g->factor[q].first << b->kind);
+            TRY(g->steps->get_column(levels, b->kind, k, own, alpha));
         }
-        alpha += g->factor[q].levels;
+        alpha += levels;
     }
     return FRG_OK;
 }
@@ -307,8 +347,8 @@ frg_demean_report frg_demean_get_report(const frg_demean *d)
                                .levels = levels,
                                .method = d->row_lsmr ? frgi_fe_row_lsmr_method(d->row_lsmr)
                                                      : frgi_fe_cascade_method(d->cascade),
-                               .plan_bytes =
-                                   frgi_fe_rows_bytes(g) + factor + row_lsmr + d->arena.bytes,
+                               .plan_bytes = frgi_fe_rows_bytes(g) + factor + row_lsmr +
+                                             d->lists.bytes + d->arena.bytes,
                                .factor_bytes = factor,
                                .n_parts = count_subproblems(d)};
 }
@@ -396,16 +436,16 @@ static size_t shape_bytes(frg_context *ctx, const frg_demean_shape *shape, const
                           const frg_demean_opts *opts)
 {
     frg_demean d = {.ctx = ctx, .opts = *opts, .rows = *g};
-    frgi_arena a = {0};
+    frgi_arena lists = {0}, a = {0};
     size_t row_lsmr = 0;
     if (is_by_rows(opts) || shape->n_slopes || shape->no_intercept) {
         row_lsmr = frgi_fe_row_lsmr_shape(g, shape->slopes, shape->n_slopes, shape->no_intercept,
                                           opts, shape->p);
-        TAKE(&a, frg_demean_column, shape->p);
+        TAKE(&lists, frg_demean_column, shape->p);
     } else {
-        lay_out_run(&a, &d, shape->p);
+        lay_out_run(&lists, &a, &d, shape->p);
     }
-    return frgi_fe_rows_bytes(g) + row_lsmr + a.used;
+    return frgi_fe_rows_bytes(g) + row_lsmr + lists.used + a.used;
 }
 
 static frg_status check_shape(frg_context *ctx, const frg_demean_shape *s)

@@ -30,6 +30,7 @@ struct frg_demean {
     /* memory of the run, grown by the first run of a shape and kept */
     int64_t columns; /* the shape it was laid out for */
     int n_blocks;
+    frgi_arena lists; /* of reports and blocks; `arena` holds vectors, for the steps alone */
     frgi_arena arena;
     fe_block_work work[FE_LANE_KINDS]; /* by kind */
     double *refined_elim;              /* n_elim: the eliminated levels' effects in a refinement */
@@ -39,6 +40,12 @@ struct frg_demean {
     double setup_seconds;
 };
 
+/** frg_demean_create with another table of steps than the host's, for tests. */
+FRG_MUST_USE frg_status frgi_fe_demean_create(frg_demean **out, frg_context *ctx, frg_array codes,
+                                              const frg_array *weights, const frg_slope *slopes,
+                                              int n_slopes, uint64_t no_intercept,
+                                              const frg_demean_opts *o,
+                                              const struct fe_steps *steps);
 /** Lays out the memory of a run over p columns, where the last run's is not large enough. */
 FRG_MUST_USE frg_status frgi_fe_demean_prepare(frg_demean *d, int64_t p);
 

@@ -72,6 +72,7 @@ typedef struct {
     int n_chunks;
     int64_t *chunk_elim; /* n_chunks + 1: first eliminated level of each chunk */
     fe_place at;
+    const struct fe_steps *steps;       /* who does what is asked of vectors (fe_steps.h) */
     const struct fe_run_source *source; /* where rows that are not in memory lie (fe_runs.h) */
 } fe_rows;
 

@@ -28,8 +28,9 @@
 /** Where rows lie that are not in memory: `source` of fe_rows. */
 struct fe_run_source {
     /** *w, which is the plan's, <- a window that begins with eliminated level `elim`; what it
-     *  points to holds until the next call.  Levels come in ascending order, or 0: from the start again.
-     *  FRG_OK, a failure, FRG_INTERRUPTED or FRG_TIME_LIMIT, for which it looks itself. */
+     *  points to holds until the next call.  Levels come in ascending order, or 0: from the
+     *  start again.  FRG_OK, a failure, FRG_INTERRUPTED or FRG_TIME_LIMIT, for which it
+     *  looks itself. */
     frg_status (*read)(void *state, frg_context *ctx, int64_t elim, fe_rows *w);
     /** The reader has closed; what was read ahead may be dropped. */
     void (*rest)(void *state);

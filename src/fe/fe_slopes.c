@@ -25,6 +25,7 @@
 
 #include "fe/fe_cg.h"
 #include "fe/fe_codes.h"
+#include "fe/fe_steps.h"
 #include "sparse/direct.h"
 
 enum { FEW_STEPS = 10, SMALL_FACTOR = 256 };
@@ -408,7 +409,7 @@ done:
 
 /* ---- the choice ------------------------------------------------------------------------------ */
 
-static void times(const void *data, int lanes, const void *x, double *y)
+static frg_status times(const void *data, int lanes, const void *x, double *y)
 {
     const sparse *s = data;
     const double *from = x;
@@ -419,6 +420,7 @@ static void times(const void *data, int lanes, const void *x, double *y)
         }
         y[i * lanes] = sum;
     }
+    return FRG_OK;
 }
 
 typedef struct {
@@ -443,10 +445,13 @@ static frg_status predict_steps(const sparse *s, frg_context *ctx, double *steps
     for (int64_t i = 0; i < s->n; i++) {
         w.ones[i] = 1;
     }
-    const fe_system system = {
-        .n = s->n, .times = times, .data = s, .inverse_diag = w.ones, .level_inverse = w.ones};
-    const frg_status status = frgi_fe_cg_predict(
-        ctx, &system, frgi_fe_reduced_ops(frgi_context_isa(ctx), 0, 0), &w.cg, steps);
+    const fe_system system = {.n = s->n,
+                              .steps = &frgi_fe_host_steps,
+                              .times = times,
+                              .data = s,
+                              .inverse_diag = w.ones,
+                              .level_inverse = w.ones};
+    const frg_status status = frgi_fe_cg_predict(ctx, &system, &w.cg, steps);
     frgi_arena_close(&memory, ctx);
     return status;
 }

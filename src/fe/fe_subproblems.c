@@ -17,6 +17,7 @@
 
 #include "fe/fe_graph.h"
 #include "fe/fe_runs.h"
+#include "fe/fe_steps.h"
 
 enum {
     LARGE_SHARE = 16,  /* a component with this share of the rows is a subproblem of its own */
@@ -120,6 +121,7 @@ static frg_status allocate_subproblem(frg_context *ctx, const fe_rows *g, subpro
     r->elim_factor = g->elim_factor;
     r->n_remaining = g->n_remaining;
     r->weighted = g->weighted;
+    r->steps = g->steps;
     TRY(NEW(ctx, &p->level, r->n_reduced, "subproblem's levels"));
     TRY(NEW0(ctx, &r->factor, r->n_factors, "subproblem's factors"));
     TRY(NEW(ctx, &r->elim_start, r->n_elim + 1, "subproblem's eliminated levels"));
@@ -308,7 +310,9 @@ void frgi_fe_subproblems_destroy(fe_subproblems *p, frg_context *ctx)
         frgi_fe_rows_destroy(&mine->rows, ctx);
         DROP(ctx, &mine->level);
         for (int kind = 0; kind < FE_LANE_KINDS; kind++) {
-            frgi_arena_close(&mine->arena[kind], ctx);
+            if (mine->arena[kind].base) {
+                mine->rows.steps->close(&mine->arena[kind], ctx);
+            }
         }
     }
     DROP(ctx, &p->of);
@@ -324,37 +328,22 @@ static frg_status need_work(subproblem *p, frg_context *ctx, int kind)
     }
     frgi_arena fresh = {0};
     frgi_fe_block_work_layout(&fresh, &p->rows, kind, &p->work[kind]);
-    TRY(frgi_arena_open(&fresh, ctx, "work memory of a subproblem"));
+    TRY(p->rows.steps->open(&fresh, ctx, "work memory of a subproblem"));
     p->arena[kind] = fresh;
     frgi_fe_block_work_layout(&p->arena[kind], &p->rows, kind, &p->work[kind]);
     return FRG_OK;
 }
 
-static void gather(const subproblem *p, int lanes, const double *from, double *to)
+static frg_status gather(const subproblem *p, int kind, const double *from, double *to)
 {
-    for (int64_t l = 0; l < p->rows.n_reduced; l++) {
-        memcpy(to + l * lanes, from + (int64_t)p->level[l] * lanes, (size_t)lanes * sizeof *to);
-    }
-}
-
-/** whole += a on the subproblem's levels;  energy[k] <- b'a */
-static void scatter(const subproblem *p, int lanes, const double *a, const double *b, double *whole,
-                    double *energy)
-{
-    memset(energy, 0, (size_t)lanes * sizeof *energy);
-    for (int64_t l = 0; l < p->rows.n_reduced; l++) {
-        const int64_t to = (int64_t)p->level[l] * lanes;
-        for (int k = 0; k < lanes; k++) {
-            whole[to + k] += a[l * lanes + k];
-            energy[k] += b[to + k] * a[l * lanes + k];
-        }
-    }
+    return p->rows.steps->gather(p->rows.n_reduced, kind, p->level, from, to);
 }
 
 /** error[k] of one subproblem for the whole's sums s; lambda: of the whole, for one that has made
  *  no iteration. */
-static void subproblem_error(const fe_subproblems *all, const subproblem *p, int kind,
-                             const double *s, const double *lambda, bool prepared, double *error)
+static frg_status subproblem_error(const fe_subproblems *all, const subproblem *p, int kind,
+                                   const double *s, const double *lambda, bool prepared,
+                                   double *error)
 {
     const int lanes = 1 << kind;
     const fe_block_work *own = &p->work[kind];
@@ -363,18 +352,18 @@ static void subproblem_error(const fe_subproblems *all, const subproblem *p, int
         const double seen = p->lambda[all->lane[k]];
         mine[k] = isnan(seen) ? lambda[k] : seen;
     }
-    gather(p, lanes, s, own->keep);
-    frgi_fe_cascade_error(p->cascade, own, own->keep, mine, prepared, error);
+    TRY(gather(p, kind, s, own->keep));
+    return frgi_fe_cascade_error(p->cascade, own, own->keep, mine, prepared, error);
 }
 
 /** Chooses the subproblems that hold more than half their share of a column's error to be
  *  factored. */
-static void choose_for_factor(fe_subproblems *p, const fe_block_work *w, const double *lambda)
+static frg_status choose_for_factor(fe_subproblems *p, const fe_block_work *w, const double *lambda)
 {
     const int lanes = 1 << w->kind;
     double total[FE_MAX_LANES] = {0};
     for (int64_t i = 0; i < p->n; i++) {
-        subproblem_error(p, &p->of[i], w->kind, w->cg.r, lambda, true, p->of[i].error);
+        TRY(subproblem_error(p, &p->of[i], w->kind, w->cg.r, lambda, true, p->of[i].error));
         for (int k = 0; k < lanes; k++) {
             total[k] += fabs(p->of[i].error[k]);
         }
@@ -385,6 +374,7 @@ static void choose_for_factor(fe_subproblems *p, const fe_block_work *w, const d
                 !(2 * (double)p->n * fabs(p->of[i].error[k]) < total[k]) && total[k] != 0;
         }
     }
+    return FRG_OK;
 }
 
 static double smaller_known(double a, double b)
@@ -453,18 +443,19 @@ frg_status frgi_fe_subproblems_solve(fe_subproblems *p, frg_context *ctx, const 
     frg_status status = prepare(p, ctx, w->kind);
     TRY(status);
     if (start == FE_FROM_FACTOR && status == FRG_OK) {
-        choose_for_factor(p, w, lambda);
+        TRY(choose_for_factor(p, w, lambda));
     }
     p->at_end = true;
     for (int64_t i = 0; i < p->n && status == FRG_OK; i++) {
         subproblem *mine = &p->of[i];
         const fe_block_work *own = &mine->work[w->kind];
         fe_cg_column done[FE_MAX_LANES];
-        gather(mine, lanes, w->cg.r, own->cg.r);
+        TRY(gather(mine, w->kind, w->cg.r, own->cg.r));
         status = frgi_fe_cascade_solve(mine->cascade, ctx, own, &mine->work[0],
                                        start_of(mine, start), target, done);
         TRY(status);
-        scatter(mine, lanes, own->answer, w->cg.r, w->answer, energy);
+        TRY(mine->rows.steps->scatter(mine->rows.n_reduced, w->kind, mine->level, own->answer,
+                                      w->cg.r, w->answer, energy));
         for (int k = 0; k < lanes; k++) {
             target[k].within -= energy[k];
             merge_column(&column[k], &done[k], energy[k]);
@@ -481,23 +472,25 @@ frg_status frgi_fe_subproblems_solve(fe_subproblems *p, frg_context *ctx, const 
     return status;
 }
 
-void frgi_fe_subproblems_error(const fe_subproblems *p, const fe_block_work *w, const double *s,
-                               const double *lambda, bool prepared, double *error)
+frg_status frgi_fe_subproblems_error(const fe_subproblems *p, const fe_block_work *w,
+                                     const double *s, const double *lambda, bool prepared,
+                                     double *error)
 {
     const int lanes = 1 << w->kind;
     double mine[FE_MAX_LANES];
     memset(error, 0, (size_t)lanes * sizeof *error);
     for (int64_t i = 0; i < p->n; i++) {
-        subproblem_error(p, &p->of[i], w->kind, s, lambda, prepared, mine);
+        TRY(subproblem_error(p, &p->of[i], w->kind, s, lambda, prepared, mine));
         for (int k = 0; k < lanes; k++) {
             error[k] += mine[k];
         }
     }
+    return FRG_OK;
 }
 
 /* ---- reporting ------------------------------------------------------------------------------- */
 
-void frgi_fe_subproblems_record(fe_subproblems *p, int lane, const double *mean, double scale)
+frg_status frgi_fe_subproblems_record(fe_subproblems *p, int lane, const double *mean, double scale)
 {
     for (int64_t i = 0; i < p->n; i++) {
         subproblem *mine = &p->of[i];
@@ -505,17 +498,16 @@ void frgi_fe_subproblems_record(fe_subproblems *p, int lane, const double *mean,
             continue;
         }
         double *const own = mine->work[0].keep;
-        double most = 0;
-        gather(mine, 1, mean, own);
-        for (int64_t l = 0; l < mine->rows.n_reduced; l++) {
-            most = own[l] > most ? own[l] : most;
-        }
+        double most;
+        TRY(gather(mine, 0, mean, own));
+        TRY(mine->rows.steps->largest(mine->rows.n_reduced, 0, own, &most));
         mine->seen[lane] = most * scale;
         fe_subproblems *const inner = frgi_fe_cascade_subproblems(mine->cascade);
         if (inner) {
-            frgi_fe_subproblems_record(inner, lane, own, scale);
+            TRY(frgi_fe_subproblems_record(inner, lane, own, scale));
         }
     }
+    return FRG_OK;
 }
 
 void frgi_fe_subproblems_commit(fe_subproblems *p, int lanes)

@@ -26,8 +26,9 @@ FRG_MUST_USE frg_status frgi_fe_subproblems_solve(fe_subproblems *p, frg_context
                                                   const fe_block_work *w, fe_cascade_start start,
                                                   const fe_cg_target *target, fe_cg_column *column);
 /** As frgi_fe_cascade_error, after a solve of the same kind of block. */
-void frgi_fe_subproblems_error(const fe_subproblems *p, const fe_block_work *w, const double *s,
-                               const double *lambda, bool prepared, double *error);
+FRG_MUST_USE frg_status frgi_fe_subproblems_error(const fe_subproblems *p, const fe_block_work *w,
+                                                  const double *s, const double *lambda,
+                                                  bool prepared, double *error);
 /** Does no solver follow the last solve: all subproblems were factored, or those that had to be? */
 bool frgi_fe_subproblems_at_end(const fe_subproblems *p);
 /** "direct by components", "cg by components", or both. */
@@ -39,7 +40,8 @@ FRG_MUST_USE frg_status frgi_fe_subproblems_rank(fe_subproblems *p, frg_context 
 /** Records the level means of a column's result (n_reduced of the whole), whose largest times
  *  `scale` is its audit; lane: as in the targets of its solves.  What was recorded last for a
  *  block's columns counts once it is committed. */
-void frgi_fe_subproblems_record(fe_subproblems *p, int lane, const double *mean, double scale);
+FRG_MUST_USE frg_status frgi_fe_subproblems_record(fe_subproblems *p, int lane, const double *mean,
+                                                   double scale);
 void frgi_fe_subproblems_commit(fe_subproblems *p, int lanes);
 /** The number of subproblems, with those that a subproblem was split into in its place, and the
  *  report of the i-th. */

@@ -2,7 +2,7 @@
  * the residual that a column ends with is computed. */
 #include "test.h"
 
-#include "fe/fe_cg.h"
+#include "fe/fe_steps.h"
 
 enum { N = 3000 };
 
@@ -12,13 +12,14 @@ typedef struct {
     int64_t products;
 } diagonal;
 
-static void times(const void *data, int lanes, const void *p, double *y)
+static frg_status times(const void *data, int lanes, const void *p, double *y)
 {
     diagonal *a = (diagonal *)(uintptr_t)data;
     a->products++;
     for (int64_t i = 0; i < N; i++)
         for (int k = 0; k < lanes; k++)
             y[i * lanes + k] = a->eigenvalue[i] * ((const double *)p)[i * lanes + k];
+    return FRG_OK;
 }
 
 /** The eigenvalues that a graph has where everything meets everything: 1 + 0.04 cos t, t from 0 to
@@ -52,11 +53,14 @@ static void solve_within(frg_context *ctx, diagonal *a, int lanes, const double 
     CHECK_OK(ctx, frgi_arena_open(&arena, ctx, "work"));
     frgi_fe_cg_layout(&arena, N, lanes, &w);
     memcpy(w.r, b, (size_t)(N * lanes) * sizeof *b);
-    const fe_system s = {
-        .n = N, .times = times, .data = a, .inverse_diag = ones, .level_inverse = ones};
-    const int kind = lanes == 1 ? 0 : 1;
-    const fe_reduced_ops *ops = frgi_fe_reduced_ops(frgi_context_isa(ctx), 0, kind);
-    CHECK_OK(ctx, frgi_fe_cg_run(ctx, &s, ops, ops, &w, lanes, most, "test", target, column));
+    const fe_system s = {.n = N,
+                         .steps = &frgi_fe_host_steps,
+                         .times = times,
+                         .data = a,
+                         .inverse_diag = ones,
+                         .level_inverse = ones};
+    const fe_cg_call call = {ctx, &s, &w, lanes == 1 ? 0 : 1, 0};
+    CHECK_OK(ctx, frgi_fe_cg_run(&call, most, "test", target, column));
     memcpy(x, w.x, (size_t)(N * lanes) * sizeof *x);
     frgi_arena_close(&arena, ctx);
 }
@@ -222,11 +226,14 @@ static void prediction(void)
         frgi_fe_cg_layout(&arena, N, 1, &w);
         CHECK_OK(ctx, frgi_arena_open(&arena, ctx, "work"));
         frgi_fe_cg_layout(&arena, N, 1, &w);
-        const fe_system s = {
-            .n = N, .times = times, .data = &a, .inverse_diag = ones, .level_inverse = ones};
+        const fe_system s = {.n = N,
+                             .steps = &frgi_fe_host_steps,
+                             .times = times,
+                             .data = &a,
+                             .inverse_diag = ones,
+                             .level_inverse = ones};
         double steps;
-        CHECK_OK(ctx, frgi_fe_cg_predict(ctx, &s, frgi_fe_reduced_ops(frgi_context_isa(ctx), 0, 0),
-                                         &w, &steps));
+        CHECK_OK(ctx, frgi_fe_cg_predict(ctx, &s, &w, &steps));
         /* c = 3: the residual falls by (c - 1) / (c + 1) = 1/2 a step, 36.5 steps to 1e-11; a mean
          * over 12 of them has the constant 2 of Chebyshev's bound, 2^(1/12) in the rate, and at
          * most c from energy to residual norms */

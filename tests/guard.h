@@ -1,0 +1,149 @@
+/* guard.h - the host's steps of fe_steps.h with their vectors out of reach between steps: every
+ * arena lies in pages without rights (mprotect), which a step opens and closes again.  Whoever
+ * reads or writes a vector outside of a step faults.
+ *
+ * guard.fail_at: the step, from 1, that fails with FRG_IO before it does anything; 0: none.
+ */
+#ifndef FOURGE_TEST_GUARD_H
+#define FOURGE_TEST_GUARD_H
+
+#include <sys/mman.h>
+
+#include "fe/fe_steps.h"
+#include "test.h"
+
+enum { GUARD_ARENAS = 256 };
+
+static struct {
+    int64_t calls, fail_at; /* steps */
+    int depth;              /* of steps in steps */
+    int arenas;
+    char *base[GUARD_ARENAS];
+    size_t bytes[GUARD_ARENAS];
+    int64_t opened; /* arenas, in all */
+} guard;
+
+static void guard_rights(int rights)
+{
+    for (int i = 0; i < guard.arenas; i++)
+        if (mprotect(guard.base[i], guard.bytes[i], rights) != 0)
+            abort();
+}
+
+static bool guard_enter(void)
+{
+    if (++guard.calls == guard.fail_at)
+        return false;
+    if (guard.depth++ == 0)
+        guard_rights(PROT_READ | PROT_WRITE);
+    return true;
+}
+
+static frg_status guard_leave(frg_status status)
+{
+    if (--guard.depth == 0)
+        guard_rights(PROT_NONE);
+    return status;
+}
+
+static frg_status guard_open(frgi_arena *a, frg_context *ctx, const char *what)
+{
+    const size_t bytes = (a->used / 4096 + 1) * 4096;
+    (void)ctx;
+    (void)what;
+    if (++guard.calls == guard.fail_at)
+        return FRG_IO;
+    void *p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED || guard.arenas == GUARD_ARENAS)
+        abort();
+    guard.base[guard.arenas] = p;
+    guard.bytes[guard.arenas++] = bytes;
+    guard.opened++;
+    *a = (frgi_arena){.base = p, .bytes = a->used};
+    return FRG_OK;
+}
+
+static void guard_close(frgi_arena *a, frg_context *ctx)
+{
+    (void)ctx;
+    for (int i = 0; i < guard.arenas; i++)
+        if (guard.base[i] == a->base) {
+            munmap(guard.base[i], guard.bytes[i]);
+            guard.base[i] = guard.base[--guard.arenas];
+            guard.bytes[i] = guard.bytes[guard.arenas];
+            break;
+        }
+    *a = (frgi_arena){0};
+}
+
+/** guard_NAME: the host's step within its rights. */
+#define GUARDED(name, parameters, arguments)                                                       \
+    static frg_status guard_##name parameters                                                      \
+    {                                                                                              \
+        return guard_enter() ? guard_leave(frgi_fe_host_steps.name arguments) : FRG_IO;            \
+    }
+/* clang-format off */
+GUARDED(rhs, (const fe_rows *g, frg_context *ctx, int f32, int kind, const fe_row_work *w, const fe_block *x,
+              double *b, fe_moments *total), (g, ctx, f32, kind, w, x, b, total))
+GUARDED(residual, (const fe_rows *g, frg_context *ctx, int f32, int kind, const fe_row_work *w, const fe_block *x,
+                   const fe_block *out, const double *a, double *s, double *effect, fe_elim_audit *total),
+        (g, ctx, f32, kind, w, x, out, a, s, effect, total))
+GUARDED(apply, (const fe_rows *g, const fe_bordered *b, frg_context *ctx, int f32, int kind, const fe_row_work *w,
+                bool low, const void *p, double *y), (g, b, ctx, f32, kind, w, low, p, y))
+GUARDED(multiply, (const fe_schur *s, frg_context *ctx, int f32, int kind, const void *p, double *y),
+        (s, ctx, f32, kind, p, y))
+GUARDED(solve, (const frgi_direct *d, int kind, double *x, double *scratch), (d, kind, x, scratch))
+GUARDED(precondition, (const frgi_ac *ac, int kind, const double *r, double *z, double *scratch),
+        (ac, kind, r, z, scratch))
+GUARDED(project, (const fe_rows *g, int kind, const int32_t *set, double *r, double *sum, double *weight),
+        (g, kind, set, r, sum, weight))
+GUARDED(audit, (const fe_rows *g, int kind, const double *s, int k, fe_reduced_audit *out), (g, kind, s, k, out))
+GUARDED(means, (const fe_rows *g, int kind, const double *s, int k, double *to), (g, kind, s, k, to))
+GUARDED(draw, (int64_t n, frg_context *ctx, double *to), (n, ctx, to))
+GUARDED(copy, (int64_t n, int kind, const double *from, double *to), (n, kind, from, to))
+GUARDED(add, (int64_t n, int kind, double alpha, const double *from, double *to), (n, kind, alpha, from, to))
+GUARDED(scale, (int64_t n, int kind, const double *factor, double *v), (n, kind, factor, v))
+GUARDED(times_diagonal, (int64_t n, int kind, const double *d, const double *s, double *z), (n, kind, d, s, z))
+GUARDED(dot, (int64_t n, int kind, const double *s, const double *z, double *sum), (n, kind, s, z, sum))
+GUARDED(largest, (int64_t n, int kind, const double *v, double *max_abs), (n, kind, v, max_abs))
+GUARDED(add_column, (int64_t n, int kind, int k, const double *from, double *to), (n, kind, k, from, to))
+GUARDED(get_column, (int64_t n, int kind, int k, const double *from, double *to), (n, kind, k, from, to))
+GUARDED(gather, (int64_t n, int kind, const int32_t *level, const double *from, double *to),
+        (n, kind, level, from, to))
+GUARDED(scatter, (int64_t n, int kind, const int32_t *level, const double *from, const double *b, double *to,
+                  double *energy), (n, kind, level, from, b, to, energy))
+GUARDED(cg_start, (const fe_cg_call *c, const fe_cg_target *target), (c, target))
+GUARDED(cg_step, (const fe_cg_call *c, int64_t step), (c, step))
+GUARDED(cg_poll, (const fe_cg_call *c, fe_cg_summary *summary, fe_cg_column *column), (c, summary, column))
+/* clang-format on */
+
+TEST_UNUSED static const fe_steps guarded_steps = {
+    .name = "guarded host",
+    .open = guard_open,
+    .close = guard_close,
+    .rhs = guard_rhs,
+    .residual = guard_residual,
+    .apply = guard_apply,
+    .multiply = guard_multiply,
+    .solve = guard_solve,
+    .precondition = guard_precondition,
+    .project = guard_project,
+    .audit = guard_audit,
+    .means = guard_means,
+    .draw = guard_draw,
+    .copy = guard_copy,
+    .add = guard_add,
+    .scale = guard_scale,
+    .times_diagonal = guard_times_diagonal,
+    .dot = guard_dot,
+    .largest = guard_largest,
+    .add_column = guard_add_column,
+    .get_column = guard_get_column,
+    .gather = guard_gather,
+    .scatter = guard_scatter,
+    .cg_start = guard_cg_start,
+    .cg_step = guard_cg_step,
+    .cg_poll = guard_cg_poll,
+};
+
+#endif
