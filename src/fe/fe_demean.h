@@ -14,9 +14,10 @@ typedef struct {
     uint64_t no_intercept;
 } fe_slopes_asked;
 /** frg_demean_create on a device, or the host. */
-FRG_MUST_USE frg_status frgi_fe_demean_open(frg_demean **out, frg_context *ctx, fe_place where,
-                                            frg_array codes, const frg_array *weights,
-                                            const fe_slopes_asked *asked, const frg_demean_opts *o);
+FRG_MUST_USE frg_status frgi_fe_demean_open(frg_demean **out, frg_context *ctx,
+                                            fe_device_place where, frg_array codes,
+                                            const frg_array *weights, const fe_slopes_asked *asked,
+                                            const frg_demean_opts *o);
 
 /** frg_demean_run as a part of a run that has begun already: the clock of the time limit goes
  *  on. */

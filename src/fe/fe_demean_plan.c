@@ -85,7 +85,7 @@ static frg_status check_use(frg_context *ctx, const frg_demean_opts *o, bool slo
 }
 
 /** The device's half of the cascade, which owns it. */
-static frg_status open_device(frg_demean *d, fe_place where)
+static frg_status open_device(frg_demean *d, fe_device_place where)
 {
     fe_device *device = NULL;
     if (where.dev && d->rows.n_reduced > 0) {
@@ -111,14 +111,14 @@ frg_status frgi_fe_demean_create(frg_demean **out, frg_context *ctx, frg_array c
     if (!out || !ctx) {
         return FRG_BAD_ARG;
     }
-    const fe_place where = {frgi_device_of(ctx), 0};
+    const fe_device_place where = {frgi_device_of(ctx), 0, steps};
     return frgi_fe_demean_open(out, ctx, where, codes, weights,
                                &(fe_slopes_asked){slopes, n_slopes, no_intercept}, o);
 }
 
-frg_status frgi_fe_demean_open(frg_demean **out, frg_context *ctx, fe_place where, frg_array codes,
-                               const frg_array *weights, const fe_slopes_asked *asked,
-                               const frg_demean_opts *o)
+frg_status frgi_fe_demean_open(frg_demean **out, frg_context *ctx, fe_device_place where,
+                               frg_array codes, const frg_array *weights,
+                               const fe_slopes_asked *asked, const frg_demean_opts *o)
 {
     const frg_slope *const slopes = asked->slopes;
     const int n_slopes = asked->count;
@@ -154,7 +154,7 @@ frg_status frgi_fe_demean_open(frg_demean **out, frg_context *ctx, fe_place wher
     d->ctx = ctx;
     d->opts = opts;
     d->has_slopes = n_slopes != 0 || no_intercept;
-    d->rows.steps = steps;
+    d->rows.steps = where.steps ? where.steps : &frgi_fe_host_steps;
     TRY_TO(failed, frgi_fe_rows_create(&d->rows, ctx, &codes, weights));
     TRY_TO(failed, frgi_fe_cascade_create(&d->cascade, ctx, &d->rows, &d->opts));
     TRY_TO(failed, open_device(d, where));

@@ -317,7 +317,7 @@ static frg_status prepare(fe_device *d, int columns)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-frg_status frgi_fe_device_create(fe_device **out, frg_context *ctx, fe_place where,
+frg_status frgi_fe_device_create(fe_device **out, frg_context *ctx, fe_device_place where,
                                  const fe_rows *g, const frg_demean_opts *o)
 {
     fe_device *d;

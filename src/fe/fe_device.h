@@ -22,15 +22,17 @@ typedef struct frgi_device frgi_device; /* device/device.h */
 typedef struct {
     frgi_device *dev; /* NULL: the host */
     int group;        /* work-items of a group, 0: 128; the bits of a device depend on it */
-} fe_place;
+    const struct fe_steps *steps; /* the host's half; NULL: frgi_fe_host_steps */
+} fe_device_place;
 
 /** E_DEVICE_STEP, by name, for options that do not run on a device. */
 FRG_MUST_USE frg_status frgi_fe_device_check(frg_context *ctx, const frgi_device *dev,
                                              const frg_demean_opts *o, bool slopes);
 /** The rows of g to the device.  inverse: the preconditioner, R numbers.  Errors: E_MEMORY,
  *  E_TOO_BIG. */
-FRG_MUST_USE frg_status frgi_fe_device_create(fe_device **out, frg_context *ctx, fe_place where,
-                                              const fe_rows *g, const frg_demean_opts *o);
+FRG_MUST_USE frg_status frgi_fe_device_create(fe_device **out, frg_context *ctx,
+                                              fe_device_place where, const fe_rows *g,
+                                              const frg_demean_opts *o);
 void frgi_fe_device_destroy(fe_device *d);
 /** The device's name. */
 const char *frgi_fe_device_place(const fe_device *d);

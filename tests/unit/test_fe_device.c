@@ -51,8 +51,8 @@ static frg_demean_opts options(void)
 }
 
 /** Demeans the first `count` columns; the largest of the audits. */
-static double demean(frg_context *ctx, fe_place where, const design *d, bool weighted, int count,
-                     const frg_demean_opts *o, double *out)
+static double demean(frg_context *ctx, fe_device_place where, const design *d, bool weighted,
+                     int count, const frg_demean_opts *o, double *out)
 {
     frg_demean *plan = NULL;
     const frg_array codes = frg_matrix(d->codes, FRG_I32, N, d->factors, d->factors);
@@ -84,9 +84,9 @@ static void parity_on(frg_context *ctx, frgi_device *dev, int group)
         for (int weighted = 0; weighted < 2; weighted++) {
             for (size_t q = 0; q < sizeof counts / sizeof *counts; q += 1 + (size_t)weighted) {
                 frg_demean_opts o = options();
-                demean(ctx, (fe_place){NULL, 0}, &d, weighted, counts[q], &o, here);
+                demean(ctx, (fe_device_place){NULL, 0, NULL}, &d, weighted, counts[q], &o, here);
                 o.dtype = q == 3 ? FRG_FE_MIXED : FRG_FE_F64; /* solves in float, refined */
-                demean(ctx, (fe_place){dev, group}, &d, weighted, counts[q], &o, there);
+                demean(ctx, (fe_device_place){dev, group, NULL}, &d, weighted, counts[q], &o, there);
                 double gap = 0;
                 for (int64_t i = 0; i < N * P; i++)
                     gap = fmax(gap, fabs(here[i] - there[i]));
@@ -129,7 +129,7 @@ static void counts_on(frg_context *ctx, frgi_device *dev, int group)
         o.max_iter = 7 + 8 * q; /* batches of 1, 2, 4, and one of 8 more */
         o.tol = 1e-300;         /* not to be reached */
         frg_demean *plan = NULL;
-        CHECK_OK(ctx, frgi_fe_demean_open(&plan, ctx, (fe_place){dev, group},
+        CHECK_OK(ctx, frgi_fe_demean_open(&plan, ctx, (fe_device_place){dev, group, NULL},
                                           frg_matrix(d.codes, FRG_I32, N, 3, 3), NULL,
                                           &(fe_slopes_asked){NULL, 0, 0}, &o));
         *frgi_device_counted(dev) = (frgi_device_counts){0};
@@ -145,7 +145,7 @@ static void counts_on(frg_context *ctx, frgi_device *dev, int group)
     CHECK_INT(at[1].waits - at[0].waits, 1);
     const frg_demean_opts o = options();
     for (int q = 0; q < 2; q++)
-        demean(ctx, (fe_place){dev, group}, &d, true, P, &o, out[q]);
+        demean(ctx, (fe_device_place){dev, group, NULL}, &d, true, P, &o, out[q]);
     CHECK_BITS(out[0], out[1], N * P * sizeof(double));
     free(out[0]);
     free(out[1]);
@@ -174,7 +174,7 @@ static void refused_on(frg_context *ctx, frgi_device *dev, int group)
     const frg_slope slope = {0, d.weights};
     for (int q = 0; q < 4; q++) {
         frg_demean *plan = (frg_demean *)ctx;
-        CHECK_STATUS(frgi_fe_demean_open(&plan, ctx, (fe_place){dev, group},
+        CHECK_STATUS(frgi_fe_demean_open(&plan, ctx, (fe_device_place){dev, group, NULL},
                                          frg_matrix(d.codes, FRG_I32, N, 2, 2), NULL,
                                          &(fe_slopes_asked){&slope, q == 3, 0}, &o[q]),
                      FRG_UNSUPPORTED);
@@ -198,7 +198,7 @@ static frg_status body(frg_context *ctx, void *user, uint64_t *hash)
     double out[200];
     frg_status status = frgi_device_open(&dev, ctx, (frg_device){FRG_CPU, 0});
     if (status >= 0)
-        status = frgi_fe_demean_open(&plan, ctx, (fe_place){dev, 0},
+        status = frgi_fe_demean_open(&plan, ctx, (fe_device_place){dev, 0, NULL},
                                      frg_matrix(d->codes, FRG_I32, 100, 3, 3), NULL,
                                      &(fe_slopes_asked){NULL, 0, 0}, &o);
     if (status >= 0)
