@@ -393,9 +393,20 @@ static int run_job(cli *c, fe_job *job)
     return code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(job->status);
 }
 
+/** Rows beyond the memory limit lie on the disk: a limit alone is no end of a regression. */
+static void choose_spool(cli *c)
+{
+    frg_context_opts *const o = &c->set.context;
+    if (o->memory_limit > 0 && !o->spool) {
+        const char *const folder = getenv("TMPDIR");
+        o->spool = folder && *folder ? folder : "/var/tmp";
+    }
+}
+
 int command_fe(cli *c)
 {
     int code = model_options(c);
+    choose_spool(c);
     if (!code) {
         code = cli_open(c);
     }
