@@ -350,8 +350,8 @@ FRG_API int frg_threads(const frg_context *ctx);
 FRG_API uint64_t frg_seed(const frg_context *ctx);
 /** "plain", "v2", "v3", "v4", "v4+amx": the CPU level in use. */
 FRG_API const char *frg_isa(const frg_context *ctx);
-/** Bytes held now by the objects of the context, in memory and in its spool; what it keeps for reuse
- *  is not among them. */
+/** Bytes held now by the objects of the context, in memory and in its spool; what it keeps for
+ *  reuse is not among them. */
 FRG_API size_t frg_bytes_held(const frg_context *ctx);
 /** The most bytes held in memory at a time since the context was made or frg_peak_reset. */
 FRG_API size_t frg_peak_bytes(const frg_context *ctx);

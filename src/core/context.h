@@ -79,8 +79,6 @@ double frgi_group_memory(const frg_files *files);
 size_t frgi_machine_memory(const frg_context *ctx);
 /** Lets large blocks lie in files in the folder; E_MEMORY. */
 FRG_MUST_USE frg_status frgi_spool_open(frg_context *ctx, const char *folder);
-/** Bytes that lie there. */
-size_t frgi_spool_held(const frg_context *ctx);
 /** Blocks from this size on do: a small one for tests. */
 void frgi_spool_from(frg_context *ctx, size_t bytes);
 /** Gives the kept blocks back. */

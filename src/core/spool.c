@@ -62,17 +62,14 @@ struct frgi_spool {
  *  say. */
 static bool resident(int statm, size_t *all, size_t *files)
 {
-    char text[128];
+    char text[128], *next = text;
     const ssize_t got = pread(statm, text, sizeof text - 1, 0);
-    unsigned long long total, held, shared;
-    text[got > 0 ? got : 0] = '\0';
-    if (got <= 0 || sscanf(text, "%llu %llu %llu", &total, &held, &shared) != 3) {
-        return false;
-    }
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    *all = (size_t)held * page;
-    *files = (size_t)shared * page;
-    return true;
+    text[got > 0 ? got : 0] = '\0';
+    (void)strtoull(next, &next, 10); /* of the address space */
+    *all = strtoull(next, &next, 10) * page;
+    *files = strtoull(next, &next, 10) * page;
+    return *all > *files;
 }
 
 /** What the blocks' pages may take: what the rest of the process leaves of the limit, and a

@@ -1,5 +1,5 @@
-/* test_spool.c - arrays beyond the memory limit, on the disk: the same bits as in memory, pages that
- * leave while they are used, and what goes wrong with folders and disks.
+/* test_spool.c - arrays beyond the memory limit, on the disk: the same bits as in memory, pages
+ * that leave while they are used, and what goes wrong with folders and disks.
  *
  * Contexts with a spool take blocks from SMALL bytes on from the disk here, and have a limit so low
  * that the keeper lets every page go each millisecond or two. */
