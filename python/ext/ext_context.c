@@ -297,6 +297,7 @@ static const ext_field context_fields[] = {
     {"seed", offsetof(frg_context_opts, seed), IS_INT64, NULL},
     {"memory_limit", offsetof(frg_context_opts, memory_limit), IS_INT64, NULL},
     {"time_limit", offsetof(frg_context_opts, time_limit), IS_DOUBLE, NULL},
+    {"spool", offsetof(frg_context_opts, spool), IS_TEXT, NULL},
     {NULL, 0, IS_INT, NULL}};
 
 EXT_UNSET(context)

@@ -228,8 +228,8 @@ static frg_status make_design(frg_fe *f, frgi_factor_codes **codes)
     return FRG_OK;
 }
 
-/** On the disk, at most: what is there, columns and plan, residuals, scores, a cluster variable, and
- *  the columns' way to another order. */
+/** On the disk, at most: what is there, columns and plan, residuals, scores, a cluster variable,
+ *  and the columns' way to another order. */
 static void measure_spool(const frg_fe *f, frg_fe_size *out)
 {
     enum { ROW_BYTES = 8 + 8 + 4 + 13 };
