@@ -66,7 +66,11 @@ def numbers(result):
     return {k: v for k, v in result.items() if k not in ("seconds", "peak_bytes", "warnings")} | {"solver": solver}
 
 
-write()
+writer = os.fork()  # what this process holds would count as a peak of its children
+if writer == 0:
+    write()
+    os._exit(0)
+os.waitpid(writer, 0)
 about = {"job": "beyond", "rows": rows, "order": "unsorted" if unsorted else "sorted", "file_bytes": path.stat().st_size}
 found, cost = fit(["--memory-limit", limit, "--spool", str(folder)])
 print(json.dumps(about | {"limit": limit, "read_seconds": read_seconds(), **cost}), flush=True)

@@ -281,7 +281,8 @@ typedef struct {
     const char *spool;              /* a folder on a disk: blocks that the memory limit has no room
                                        for lie in unnamed files there, and the process is kept
                                        within memory_limit (0: half of the machine's memory) by
-                                       giving their pages back; results have the bits of a run in
+                                       giving their pages back (below some 256 MB by up to 40 MB
+                                       more); results have the bits of a run in
                                        memory.  W_SPOOL says so, E_SPOOL where the folder is full,
                                        unusable or in memory itself.  NULL: none, and what is
                                        beyond memory_limit is E_MEMORY.  Copied */

@@ -34,6 +34,7 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { BETWEEN_LOOKS = 32 << 20 }; /* bytes that passes bring in meanwhile */
 enum { IDLE_MILLISECONDS = 2, BUSY_MILLISECONDS = 1, IN_MEMORY = 0x01021994 /* TMPFS_MAGIC */ };
 
 typedef struct mapping {
@@ -76,7 +77,9 @@ static bool resident(int statm, size_t *all, size_t *files)
  *  sixteenth of it in any case, or passes would crawl. */
 static size_t pages_allowed(const frgi_spool *s, size_t all, size_t files)
 {
-    const size_t rest = all - files, least = s->limit / 16, most = s->limit - s->limit / 4;
+    const size_t margin = s->limit / 4 + BETWEEN_LOOKS, half = s->limit / 2;
+    const size_t rest = all - files, least = s->limit / 16;
+    const size_t most = s->limit - (margin < half ? margin : half);
     return rest + least < most ? most - rest : least;
 }
 
@@ -95,7 +98,7 @@ static bool keep_below(frgi_spool *s)
             break;
         }
     }
-    return files > allowed / 2;
+    return files > allowed / 4;
 }
 
 static void *keeper(void *user)
