@@ -1,15 +1,17 @@
 /* cmd_fe.c - `fourge fe`: reads a table, fits the regression, writes what was asked for. */
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli_checkpoint.h"
 #include "fe/fe_job.h"
 
 /* ---- fitting --------------------------------------------------------------------------------- */
 
-enum { MOST_NAMED = 256 };
+enum { MOST_NAMED = 256, EXIT_IO = 74 };
 
 /** The columns that the fit names, each once. */
 typedef struct {
@@ -394,9 +396,34 @@ static int run_job(cli *c, fe_job *job)
     return code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(job->status);
 }
 
+/** A page of the spool that the disk does not give. */
+static void on_bad_page(int number)
+{
+    static const char text[] =
+        "fourge: error FRG-CORE-070: the disk failed under an array beyond the memory limit\n";
+    (void)number;
+    const ssize_t put = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)put;
+    _exit(EXIT_IO);
+}
+
+/** Rows beyond the memory limit lie on the disk: a limit alone is no end of a regression. */
+static void choose_spool(cli *c)
+{
+    frg_context_opts *const o = &c->set.context;
+    if (o->memory_limit > 0 && !o->spool) {
+        const char *const folder = getenv("TMPDIR");
+        o->spool = folder && *folder ? folder : "/var/tmp";
+    }
+    if (o->spool) {
+        signal(SIGBUS, on_bad_page);
+    }
+}
+
 int command_fe(cli *c)
 {
     int code = model_options(c);
+    choose_spool(c);
     if (!code) {
         code = cli_open(c);
     }

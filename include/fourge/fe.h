@@ -522,6 +522,8 @@ typedef struct {
     size_t plan_bytes, with_factor_bytes; /* as frg_demean_estimate; 0 without effects */
     size_t matrix_bytes;                  /* n x n_columns doubles, beside the plan */
     double seconds;                       /* NaN without effects */
+    size_t spool_bytes; /* of the data and the fit, at most, on the disk; 0 without a spool
+                           (frg_context_opts.spool) */
 } frg_fe_size;
 /** The size of the fit of `formula` on `data` into *out.  o may be NULL.  Errors: as frg_fe_fit's
  *  of formula, columns and rows: E_FORMULA, E_COLUMN, E_TYPE, E_NO_OBS, E_WEIGHT, E_NOT_FINITE,

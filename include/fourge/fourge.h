@@ -280,6 +280,14 @@ typedef struct {
     int count_from;                 /* 0 or 1: the number of the first row, column, point, member or
                                        entry in messages of gp; 1 for programs whose users see the
                                        rows of a file */
+    const char *spool;              /* a folder on a disk: blocks that the memory limit has no room
+                                       for lie in unnamed files there, and the process is kept
+                                       within memory_limit (0: half of the machine's memory) by
+                                       giving their pages back (below some 256 MB by up to 40 MB
+                                       more); results have the bits of a run in
+                                       memory.  W_SPOOL says so, E_SPOOL where the folder is full,
+                                       unusable or in memory itself.  NULL: none, and what is
+                                       beyond memory_limit is E_MEMORY.  Copied */
 } frg_context_opts;
 
 /** Options, memory, files, the last failure and the warnings of what is made from it.  Made by
@@ -346,10 +354,14 @@ FRG_API int frg_threads(const frg_context *ctx);
 FRG_API uint64_t frg_seed(const frg_context *ctx);
 /** "plain", "v2", "v3", "v4", "v4+amx": the CPU level in use. */
 FRG_API const char *frg_isa(const frg_context *ctx);
-/** Bytes held now by the objects of the context; what it keeps for reuse is not among them. */
+/** Bytes held now by the objects of the context, in memory and in its spool; what it keeps for
+ *  reuse is not among them. */
 FRG_API size_t frg_bytes_held(const frg_context *ctx);
-/** The most bytes held at a time since the context was made or frg_peak_reset. */
+/** The most bytes held in memory at a time since the context was made or frg_peak_reset. */
 FRG_API size_t frg_peak_bytes(const frg_context *ctx);
+/** The most bytes in files of the spool (frg_context_opts.spool) at a time; 0 without one, and for
+ *  NULL. */
+FRG_API size_t frg_spool_bytes(const frg_context *ctx);
 /** frg_peak_bytes counts anew, from frg_bytes_held on. */
 FRG_API void frg_peak_reset(frg_context *ctx);
 

@@ -299,6 +299,7 @@ static const ext_field context_fields[] = {
     {"memory_limit", offsetof(frg_context_opts, memory_limit), IS_INT64, NULL},
     {"time_limit", offsetof(frg_context_opts, time_limit), IS_DOUBLE, NULL},
     {"device", offsetof(frg_context_opts, device), IS_DEVICE, NULL},
+    {"spool", offsetof(frg_context_opts, spool), IS_TEXT, NULL},
     {NULL, 0, IS_INT, NULL}};
 
 EXT_UNSET(context)

@@ -7,7 +7,7 @@ import numpy as np
 
 from . import _fourge, _progress, errors
 
-CONTEXT_OPTIONS = ("threads", "seed", "memory_limit", "time_limit", "device")
+CONTEXT_OPTIONS = ("threads", "seed", "memory_limit", "time_limit", "device", "spool")
 
 
 def context(options, progress=None):

@@ -106,6 +106,7 @@ class Feols(Demean, total=False):
     connected: Literal["all", "largest"]
     level: float
     keep_effects: bool
+    spool: str | None
     fixef_tol: float | None
     fixef_maxiter: int | None
     fixef_rm: Literal["singleton", "singletons", "none"] | None

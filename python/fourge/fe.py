@@ -275,6 +275,10 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
         "cpu", "cuda:i" or "opencl:i"; None is that of the environment's FOURGE_DEVICE.  What does not run there is refused by name.
     threads, seed, memory_limit, time_limit
         Of the computation; threads 0 takes the cores this process may use.
+    spool : str, optional
+        A folder on a disk for arrays beyond memory_limit (by itself half of the machine's memory), as
+        ``frg_context_opts.spool``: the process is kept within the limit, and the numbers are those of a fit in memory, to
+        the bit.  What `data` itself holds is not moved.  Without it, what is beyond memory_limit is an error.
     progress : callable or True, optional
         ``progress(solver, phase, done, total, residual, target, seconds)``; a true answer stops the fit.  True shows a
         bar, by tqdm where it is installed.

@@ -77,6 +77,7 @@ WAYS = {
 of(fe.feols, {"fml": "y ~ x + z | f + g", "data": PANEL}, **WAYS, fml=("y ~ z | f", estimates), data=(SETS, estimates),
    vcov=[("hetero", errors_of), ({"CRV1": "h"}, errors_of), ("HC3", errors_of), ({"CR2": "h"}, errors_of)], progress=ASKED,
    threads=(3, threads(), {"data": LONG, "fml": "y ~ x | f + g"}), memory_limit=SMALL, time_limit=SAYS_LATE,
+   spool=(".", warns("FRG-CORE-170"), {"data": LONG, "fml": "y ~ x | f + g", "memory_limit": 4 << 20}),
    dof=("naive", lambda fit: fit.result["k"], {"data": SETS}), ssc=[("adj=false", errors_of), ({"k_adj": False}, errors_of)],
    weights=("w", estimates), weights_kind=("frequency", lambda fit: fit.nobs, {"weights": "w"}), subset=("h < 4", left_out),
    keep_singletons=(True, left_out, {"fml": "y ~ x | alone"}), collin_tol=(0.99999, estimates, {"fml": "y ~ x + flat | f"}),

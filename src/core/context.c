@@ -1,7 +1,7 @@
 /* context.c - the context: options, errors, warnings, threads, CPU level, heartbeat. */
-#include "core/context.h"
 #include "core/cpu_level.h"
 #include "core/host_alone.h"
+#include "core/spool.h"
 
 #include <math.h>
 #include <omp.h>
@@ -136,6 +136,15 @@ size_t frgi_machine_memory(const frg_context *ctx)
     return bytes;
 }
 
+/** A spool without a limit takes over where half of the machine's memory is in use. */
+static frg_status open_spool(frg_context *ctx, const char *folder)
+{
+    if (ctx->opts.memory_limit == 0) {
+        ctx->opts.memory_limit = (int64_t)(frgi_machine_memory(ctx) / 2);
+    }
+    return frgi_spool_open(ctx, folder);
+}
+
 /** A context; parent: of whose machine it is, NULL to look. */
 static frg_status create(frg_context **out, const frg_context_opts *o, const frg_context *parent)
 {
@@ -178,12 +187,13 @@ static frg_status create(frg_context **out, const frg_context_opts *o, const frg
     ctx->files = opts.files ? *opts.files : *frg_system_files();
     choose_isa(ctx);
     frgi_run_begins(ctx);
-    if (opts.device.kind != FRG_CPU) {
-        const frg_status status = frgi_context_open_device(ctx);
-        if (status < 0) {
-            frg_context_destroy(ctx);
-            return status;
-        }
+    frg_status status = opts.spool ? open_spool(ctx, opts.spool) : FRG_OK;
+    if (status == FRG_OK && opts.device.kind != FRG_CPU) {
+        status = frgi_context_open_device(ctx);
+    }
+    if (status < 0) {
+        frg_context_destroy(ctx);
+        return status;
     }
     *out = ctx;
     return FRG_OK;
@@ -201,6 +211,7 @@ void frg_context_destroy(frg_context *ctx)
     }
     frgi_context_close_device(ctx);
     frg_warnings_clear(ctx);
+    frgi_spool_close(ctx);
     frgi_drop_kept(ctx);
     const frg_allocator allocator = ctx->allocator;
     allocator.free(ctx, sizeof *ctx, allocator.user);
@@ -468,7 +479,7 @@ bool frgi_context_tiles(const frg_context *ctx)
 
 size_t frg_bytes_held(const frg_context *ctx)
 {
-    return ctx ? ctx->heap.held : 0;
+    return ctx ? ctx->heap.held + frgi_spool_held(ctx) : 0;
 }
 
 size_t frg_peak_bytes(const frg_context *ctx)

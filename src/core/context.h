@@ -34,6 +34,9 @@ typedef struct {
     atomic_size_t memory; /* that this process may use; SIZE_MAX: not known, 0: not looked at */
 } frgi_processor;
 
+/** Blocks beyond the memory limit, of spool.c alone. */
+typedef struct frgi_spool frgi_spool;
+
 /** Blocks of memory, of memory.c alone. */
 typedef struct {
     size_t held, peak;       /* bytes in use, the blocks' headers included */
@@ -62,6 +65,7 @@ struct frg_context {
     frg_files files;
     frgi_processor machine;
     frgi_heap heap;
+    frgi_spool *spool; /* NULL: the memory limit is the end */
     double run_began;
     atomic_int interrupted;
     frgi_failure failure;
@@ -75,6 +79,10 @@ double frgi_group_memory(const frg_files *files);
 /** What this process may use of the machine's memory; a look at the files of the control groups
  *  takes 20 to 30 us. */
 size_t frgi_machine_memory(const frg_context *ctx);
+/** Lets large blocks lie in files in the folder; E_MEMORY. */
+FRG_MUST_USE frg_status frgi_spool_open(frg_context *ctx, const char *folder);
+/** Blocks from this size on do: a small one for tests. */
+void frgi_spool_from(frg_context *ctx, size_t bytes);
 /** Gives the kept blocks back. */
 void frgi_drop_kept(frg_context *ctx);
 /** Folders of plug-ins, "a:b", as the environment has them; NULL: none. */

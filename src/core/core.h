@@ -96,8 +96,21 @@ void frgi_free(frg_context *ctx, void **p);
 #define DROP(ctx, p) frgi_free((ctx), (void **)(p))
 
 /** Bytes the context may hold in all: its limit, or what the machine and its control groups give
- *  where it has none. */
+ *  where it has none, or a spool for what is beyond the limit. */
 size_t frgi_memory_allowed(const frg_context *ctx);
+/** Bytes that arrays of rows may take in all: the same, and what the spool's folder has room
+ *  for. */
+size_t frgi_data_allowed(const frg_context *ctx);
+/** The memory limit, or what the machine gives where there is none: what large passes are cut by;
+ *  no result may depend on it. */
+size_t frgi_memory_limit(const frg_context *ctx);
+/** Does the context put large blocks on the disk? */
+bool frgi_spools(const frg_context *ctx);
+/** Bytes that lie there. */
+size_t frgi_spool_held(const frg_context *ctx);
+/** E_SPOOL where `bytes` of `what`, less what memory holds, are more than the spool's folder has
+ *  room for; without a spool FRG_OK. */
+FRG_MUST_USE frg_status frgi_spool_expect(frg_context *ctx, size_t bytes, const char *what);
 
 /** An arena: one block, carved.  Layout code runs twice over one text, first with a NULL base to
  *  measure, then to carve:

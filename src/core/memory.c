@@ -10,13 +10,14 @@
  * again.  A context keeps what it has freed, at most twice what it had in use at one time (one
  * step's blocks are not the next one's) and never beyond its memory limit, and marks large ones so
  * that the kernel may take the pages whenever it is short of some.  Marking interrupts the other
- * cores (their address translations end), which takes some 40 us.
+ * cores (their address translations end), which takes some 40 us.  A context with a spool keeps
+ * nothing: what memory it has is for pages of its files.
  */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "core/context.h"
+#include "core/spool.h"
 
 enum {
     ALIGN = 64,
@@ -28,6 +29,7 @@ enum {
 typedef struct {
     size_t bytes;    /* the caller's */
     size_t capacity; /* of the block, this header included */
+    bool spooled;    /* it lies in a file (spool.c) */
 } block;
 
 /** Blocks of a huge page and more are aligned to it and advised: the first touch of a fresh 24 MB
@@ -126,7 +128,7 @@ static bool over_limit(const frg_context *ctx, size_t more)
 /** Keeps a block that the caller has freed; false where it has to go. */
 static bool keep(frg_context *ctx, block *b)
 {
-    if (ctx->allocator.alloc != system_alloc || b->capacity < LEAST_KEPT ||
+    if (ctx->allocator.alloc != system_alloc || ctx->spool || b->capacity < LEAST_KEPT ||
         ctx->heap.n_kept == KEPT_BLOCKS ||
         ctx->heap.kept_bytes + b->capacity > 2 * ctx->heap.peak || over_limit(ctx, b->capacity)) {
         return false;
@@ -166,10 +168,28 @@ static block *get_block(frg_context *ctx, size_t total)
     return b;
 }
 
+static block *block_of(void *p)
+{
+    return (block *)(void *)((char *)p - ALIGN);
+}
+
+/** A block on the disk, of zeros. */
+static frg_status alloc_spooled(frg_context *ctx, void **out, size_t bytes, const char *what)
+{
+    void *p;
+    TRY(frgi_spool_get(ctx, bytes + ALIGN, what, &p));
+    *(block *)p = (block){.bytes = bytes, .capacity = bytes + ALIGN, .spooled = true};
+    *out = (char *)p + ALIGN;
+    return FRG_OK;
+}
+
 frg_status frgi_alloc(frg_context *ctx, void **out, size_t bytes, const char *what)
 {
     *out = NULL;
     const size_t total = frgi_add(bytes, ALIGN);
+    if (frgi_spool_takes(ctx, total) && total != SIZE_MAX) {
+        return alloc_spooled(ctx, out, bytes, what);
+    }
     const bool over = ctx->opts.memory_limit > 0 &&
                       frgi_add(ctx->heap.held, total) > (size_t)ctx->opts.memory_limit;
     block *b = over || total == SIZE_MAX ? NULL : get_block(ctx, total);
@@ -178,6 +198,7 @@ frg_status frgi_alloc(frg_context *ctx, void **out, size_t bytes, const char *wh
              over ? " under the memory limit" : "", ctx->heap.held);
     }
     b->bytes = bytes;
+    b->spooled = false;
     ctx->heap.held += total;
     ctx->heap.peak = ctx->heap.held > ctx->heap.peak ? ctx->heap.held : ctx->heap.peak;
     *out = (char *)b + ALIGN;
@@ -187,13 +208,10 @@ frg_status frgi_alloc(frg_context *ctx, void **out, size_t bytes, const char *wh
 frg_status frgi_calloc(frg_context *ctx, void **out, size_t bytes, const char *what)
 {
     TRY(frgi_alloc(ctx, out, bytes, what));
-    memset(*out, 0, bytes);
+    if (!block_of(*out)->spooled) {
+        memset(*out, 0, bytes);
+    }
     return FRG_OK;
-}
-
-static block *block_of(void *p)
-{
-    return (block *)(void *)((char *)p - ALIGN);
 }
 
 frg_status frgi_resize(frg_context *ctx, void **p, size_t bytes, const char *what)
@@ -215,6 +233,11 @@ void frgi_free(frg_context *ctx, void **p)
         return;
     }
     block *b = block_of(*p);
+    if (b->spooled) {
+        frgi_spool_return(ctx, b);
+        *p = NULL;
+        return;
+    }
     ctx->heap.held -= b->bytes + ALIGN;
     if (!keep(ctx, b)) {
         ctx->allocator.free(b, b->capacity, ctx->allocator.user);
@@ -222,9 +245,14 @@ void frgi_free(frg_context *ctx, void **p)
     *p = NULL;
 }
 
-size_t frgi_memory_allowed(const frg_context *ctx)
+size_t frgi_memory_limit(const frg_context *ctx)
 {
     return ctx->opts.memory_limit > 0 ? (size_t)ctx->opts.memory_limit : frgi_machine_memory(ctx);
+}
+
+size_t frgi_memory_allowed(const frg_context *ctx)
+{
+    return ctx->spool ? frgi_machine_memory(ctx) : frgi_memory_limit(ctx);
 }
 
 void *frgi_take(frgi_arena *a, size_t bytes)

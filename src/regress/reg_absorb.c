@@ -2,7 +2,8 @@
  *
  *     [y~ X~] = (I - P_D) [y X],   P_D the weighted projection on the dummies and slopes D
  *
- * by the demeaner, in place, and what it says of D: its rank, the solver, the subproblems.  Where
+ * by the demeaner, in place, and what it says of D: its rank, the solver, the subproblems.  Columns
+ * on the disk (core/spool.c) are brought into the order of the eliminated levels first.  Where
  * the caller has a store the columns go in blocks, each kept as soon as it is done, and those that
  * it has of an earlier run are not computed again.
  */
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #include "fe/fe_demean.h"
+#include "regress/reg_order.h"
 #include "regress/regress.h"
 
 frg_status frgi_fe_slopes(const frg_fe *f, frg_slope **slopes, uint64_t *no_intercept)
@@ -26,21 +28,27 @@ frg_status frgi_fe_slopes(const frg_fe *f, frg_slope **slopes, uint64_t *no_inte
     return FRG_OK;
 }
 
-frg_status frgi_fe_plan(const frg_fe *f, frg_demean **out)
+/** A plan of rows with these codes and weights (NULL: none). */
+static frg_status make_plan(const frg_fe *f, int32_t *level_codes, double *row_weights,
+                            frg_demean **out)
 {
     const frgi_frame *const frame = &f->data.frame;
     const frg_array codes =
-        frg_matrix_columns(frame->codes, FRG_I32, frame->n, frame->n_effects, frame->n);
-    const frg_array weights = frg_vector(frame->weights, FRG_F64, frame->n);
+        frg_matrix_columns(level_codes, FRG_I32, frame->n, frame->n_effects, frame->n);
+    const frg_array weights = frg_vector(row_weights, FRG_F64, frame->n);
     uint64_t no_intercept;
     frg_slope *slopes = NULL;
     TRY(frgi_fe_slopes(f, &slopes, &no_intercept));
-    const frg_status status =
-        frg_demean_create(out, f->ctx, codes, frame->weights ? &weights : NULL,
-                          f->data.formula.n_slopes ? slopes : NULL, f->data.formula.n_slopes,
-                          no_intercept, &f->policy.options.demean);
+    const frg_status status = frg_demean_create(
+        out, f->ctx, codes, row_weights ? &weights : NULL, f->data.formula.n_slopes ? slopes : NULL,
+        f->data.formula.n_slopes, no_intercept, &f->policy.options.demean);
     DROP(f->ctx, &slopes);
     return status;
+}
+
+frg_status frgi_fe_plan(const frg_fe *f, frg_demean **out)
+{
+    return make_plan(f, f->data.frame.codes, f->data.frame.weights, out);
 }
 
 /** The remedy for a column, by what ended its run. */
@@ -127,6 +135,106 @@ static frg_status demean(frg_fe *f, frg_status *worst, bool *stopped)
     return FRG_OK;
 }
 
+/* ---- rows on the disk ------------------------------------------------------------------------ */
+
+/** The effect that the demeaner eliminates: the first with the most levels. */
+static int eliminated(const frgi_frame *frame)
+{
+    int best = 0;
+    for (int q = 1; q < frame->n_effects; q++) {
+        best = frame->levels[q] > frame->levels[best] ? q : best;
+    }
+    return best;
+}
+
+/** Columns whose squares are no numbers are refused by the demeaner, which names the row as it
+ *  stands. */
+static bool are_ordinary(const frg_fe *f)
+{
+    static const double least = 1e-280, most = 1e280;
+    bool ordinary = true;
+    for (int c = 0; c <= f->data.p; c++) {
+        const frgi_moments *const m = &f->matrix.moments[c];
+        const double square = m->mean * m->mean + m->square / m->weight;
+        ordinary &= square > least && square < most && m->square < most;
+    }
+    return ordinary;
+}
+
+/** Are columns on the disk to be brought together by eliminated level first?  The demeaner would
+ *  jump about in them otherwise.  Slopes and LSMR add over the rows as they stand, and a store
+ *  keeps them so. */
+static bool is_scattered(const frg_fe *f)
+{
+    const frgi_frame *const frame = &f->data.frame;
+    const frg_fe_method method = f->policy.options.demean.method;
+    const int q = eliminated(frame);
+    return frgi_spools(f->ctx) && f->data.formula.n_slopes == 0 && !f->policy.options.store &&
+           method != FRG_FE_LSMR && method != FRG_FE_MLSMR && are_ordinary(f) &&
+           !frgi_order_is_grouped(frame->codes + q * frame->n, frame->n, frame->levels[q]);
+}
+
+/** All columns of the matrix to the order of the levels, or back. */
+static frg_status move_columns(frg_fe *f, const frgi_order *o, bool back)
+{
+    frg_status status = FRG_OK;
+    for (int c = 0; c <= f->data.p && status == FRG_OK; c++) {
+        double *const x = f->matrix.values + c * o->n;
+        status = back ? frgi_order_back(o, f->ctx, x, x, sizeof *x)
+                      : frgi_order_forward(o, f->ctx, x, x, sizeof *x);
+    }
+    return status;
+}
+
+/** The plan of the rows in the order of the levels. */
+static frg_status plan_in_order(frg_fe *f, const frgi_order *o)
+{
+    const frgi_frame *const frame = &f->data.frame;
+    int32_t *codes = NULL;
+    double *weights = NULL;
+    frg_status status;
+    TRY_TO(done, NEW(f->ctx, &codes, frame->n_effects * o->n, "codes by level"));
+    for (int q = 0; q < frame->n_effects && status == FRG_OK; q++) {
+        status =
+            frgi_order_forward(o, f->ctx, frame->codes + q * o->n, codes + q * o->n, sizeof *codes);
+    }
+    if (status == FRG_OK && frame->weights) {
+        TRY_TO(done, NEW(f->ctx, &weights, o->n, "weights by level"));
+        status = frgi_order_forward(o, f->ctx, frame->weights, weights, sizeof *weights);
+    }
+    status = status == FRG_OK ? make_plan(f, codes, weights, &f->absorbed.plan) : status;
+done:
+    DROP(f->ctx, &codes);
+    DROP(f->ctx, &weights);
+    return status;
+}
+
+/** Order, plan and demeaning of scattered rows; the demeaner's layout, and with it every bit, is
+ *  that of the rows as they stand. */
+static frg_status demean_in_order(frg_fe *f, frg_status *worst, bool *stopped)
+{
+    const frgi_frame *const frame = &f->data.frame;
+    const int q = eliminated(frame);
+    frgi_order o = {0};
+    frg_status status;
+    TRY_TO(done,
+           frgi_order_create(&o, f->ctx, frame->codes + q * frame->n, frame->n, frame->levels[q]));
+    status = status == FRG_OK ? plan_in_order(f, &o) : status;
+    status = status == FRG_OK ? move_columns(f, &o, false) : status;
+    if (status == FRG_OK) {
+        TRY_TO(done, demean(f, worst, stopped));
+        status = move_columns(f, &o, true);
+    }
+done:
+    frgi_order_destroy(&o, f->ctx);
+    if (status > 0) { /* on the way the columns are of no order */
+        *worst = status;
+        *stopped = true;
+        return FRG_OK;
+    }
+    return status;
+}
+
 /** The rank, the method, and what became of the subproblems: copies, as the plan may go. */
 static frg_status describe(frg_fe *f)
 {
@@ -183,11 +291,16 @@ static frg_status absorb_shared(frg_fe *f, frg_status *worst, bool *stopped)
 frg_status frgi_fe_absorb(frg_fe *f, frg_status *worst, bool *stopped)
 {
     TRY(NEW0(f->ctx, &f->matrix.reports, f->data.p + 1, "reports"));
+    *stopped = false;
     if (f->data.frame.sample) {
         return absorb_shared(f, worst, stopped);
     }
-    TRY(frgi_fe_plan(f, &f->absorbed.plan));
-    TRY(demean(f, worst, stopped));
+    if (is_scattered(f)) {
+        TRY(demean_in_order(f, worst, stopped));
+    } else {
+        TRY(frgi_fe_plan(f, &f->absorbed.plan));
+        TRY(demean(f, worst, stopped));
+    }
     *stopped = *stopped || frgi_fe_ended(f, worst);
     if (*stopped) {
         return FRG_OK;

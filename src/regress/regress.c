@@ -253,6 +253,58 @@ static frg_status make_design(frg_fe *f, frgi_factor_codes **codes)
     return FRG_OK;
 }
 
+/** On the disk, at most: what is there, columns and plan, residuals, scores, a cluster variable,
+ *  and the columns' way to another order. */
+static void measure_spool(const frg_fe *f, frg_fe_size *out)
+{
+    enum { ROW_BYTES = 8 + 8 + 4 + 13 };
+    const size_t fit = frgi_add(out->matrix_bytes, out->plan_bytes);
+    const size_t rows = frgi_mul((size_t)out->n, ROW_BYTES);
+    out->spool_bytes =
+        frgi_spools(f->ctx) ? frgi_add(frgi_spool_held(f->ctx), frgi_add(fit, rows)) : 0;
+}
+
+/** What the columns, the plan and a factor would take. */
+static frg_status measure(const frg_fe *f, frg_fe_size *out)
+{
+    const frgi_frame *const frame = &f->data.frame;
+    *out = (frg_fe_size){.n = frame->n,
+                         .n_factors = frame->n_effects,
+                         .n_columns = f->data.p + 1,
+                         .seconds = (double)NAN};
+    out->matrix_bytes = frgi_mul(frgi_mul((size_t)out->n_columns, (size_t)out->n), sizeof(double));
+    if (frame->n_effects == 0) {
+        measure_spool(f, out);
+        return FRG_OK;
+    }
+    frg_slope *slopes = NULL;
+    frg_demean_shape shape = {.n = frame->n,
+                              .p = out->n_columns,
+                              .n_factors = frame->n_effects,
+                              .levels = frame->levels,
+                              .weighted = frame->weights != NULL,
+                              .n_slopes = f->data.formula.n_slopes};
+    TRY(frgi_fe_slopes(f, &slopes, &shape.no_intercept));
+    shape.slopes = slopes;
+    const frg_status status =
+        frg_demean_estimate(f->ctx, &shape, &f->policy.options.demean, &out->plan_bytes,
+                            &out->with_factor_bytes, &out->seconds);
+    DROP(f->ctx, &slopes);
+    measure_spool(f, out);
+    return status;
+}
+
+/** The disk has room for what the fit will put there, or says so before it begins. */
+static frg_status expect_room(const frg_fe *f)
+{
+    frg_fe_size size;
+    if (!frgi_spools(f->ctx)) {
+        return FRG_OK;
+    }
+    TRY(measure(f, &size));
+    return frgi_spool_expect(f->ctx, size.spool_bytes - frgi_spool_held(f->ctx), "the fit");
+}
+
 static frg_status make_matrix(frg_fe *f)
 {
     const bool effects = f->data.frame.n_effects > 0;
@@ -262,6 +314,7 @@ static frg_status make_matrix(frg_fe *f)
     if (f->data.p == 0 && (!effects || f->data.formula.n_terms)) {
         status = no_columns(f);
     }
+    status = status < 0 ? status : expect_room(f);
     status = status < 0 ? status : frgi_fe_fill_matrix(f, codes);
     frgi_factor_codes_free(&codes, f->ctx, f->data.design.n_variables);
     return status;
@@ -413,34 +466,6 @@ frg_status frg_fe_fit(frg_fe **out, frg_context *ctx, const char *formula, const
             "frg_fe_fit takes a place, a context, a formula and a table");
     frgi_run_begins(ctx);
     return frgi_fe_fit_one(out, ctx, formula, data, o, NULL);
-}
-
-/** What the columns, the plan and a factor would take. */
-static frg_status measure(const frg_fe *f, frg_fe_size *out)
-{
-    const frgi_frame *const frame = &f->data.frame;
-    *out = (frg_fe_size){.n = frame->n,
-                         .n_factors = frame->n_effects,
-                         .n_columns = f->data.p + 1,
-                         .seconds = (double)NAN};
-    out->matrix_bytes = frgi_mul(frgi_mul((size_t)out->n_columns, (size_t)out->n), sizeof(double));
-    if (frame->n_effects == 0) {
-        return FRG_OK;
-    }
-    frg_slope *slopes = NULL;
-    frg_demean_shape shape = {.n = frame->n,
-                              .p = out->n_columns,
-                              .n_factors = frame->n_effects,
-                              .levels = frame->levels,
-                              .weighted = frame->weights != NULL,
-                              .n_slopes = f->data.formula.n_slopes};
-    TRY(frgi_fe_slopes(f, &slopes, &shape.no_intercept));
-    shape.slopes = slopes;
-    const frg_status status =
-        frg_demean_estimate(f->ctx, &shape, &f->policy.options.demean, &out->plan_bytes,
-                            &out->with_factor_bytes, &out->seconds);
-    DROP(f->ctx, &slopes);
-    return status;
 }
 
 frg_status frg_fe_measure(frg_context *ctx, const char *formula, const frg_table *data,

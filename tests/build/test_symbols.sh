@@ -52,12 +52,12 @@ check "nothing prints" users "$none" \
     'printf|vprintf|fprintf|vfprintf|puts|putchar|fputs|fputc|putc|perror|stdout|stderr|fwrite|dprintf'
 check "nothing depends on the locale or keeps state" users "$none" \
     'strtod|strtof|strtold|atof|atoi|atol|setlocale|localeconv|sscanf|__isoc99_sscanf|fscanf|rand|srand|random|strtok|localtime|gmtime|asctime|ctime'
-check "system messages are asked for in one file" users 'files\.c\.o' 'strerror|strerror_r'
+check "system messages are asked for in two files" users '(files|spool)\.c\.o' 'strerror|strerror_r'
 check "no unbounded string calls" users "$none" 'gets|strcpy|strcat|sprintf|vsprintf|stpcpy'
 # qsort of the C library allocates, and sorts otherwise when it cannot; amd_order allocates, amd_2 does not
 check "memory comes from core alone" users 'memory\.c\.o' \
     'malloc|calloc|realloc|free|aligned_alloc|posix_memalign|memalign|strdup|strndup|asprintf|vasprintf|getline|fopen|qsort|qsort_r|amd_order|amd_l_order'
-check "files are reached through core alone" users 'files\.c\.o' \
+check "files are reached through core alone" users '(files|spool)\.c\.o' \
     'open|open64|openat|openat64|creat|read|write|fsync|rename|unlink|close|pread|pwrite|mmap'
 check "the environment is read in one file" users 'context\.c\.o' 'getenv|secure_getenv|setenv|putenv'
 check "no assertions in a release" users "$none" '__assert_fail|__assert_perror_fail|__assert'

@@ -1,0 +1,370 @@
+/* spool.c - blocks beyond memory: unnamed files, mapped, and a thread that keeps them small.
+ *
+ *     block -> a file without a name in the spool's folder -> its pages, shared with the file
+ *
+ * What a solver reads and writes are pages of files.  The kernel brings them in ahead of a pass and
+ * writes them back behind it; a page may leave the process at any time and comes back as it was.
+ * So a thread looks at what the process holds each millisecond or few, and where that nears the
+ * memory limit it lets the blocks' pages go.  No result depends on it: memory beyond the limit is
+ * a matter of where a block lies, never of what is computed, and the bits are those of a run in
+ * memory.
+ *
+ * Costs: a pass over a block reads the file once, or nothing where the page cache has it; a pass
+ * that writes dirties it once more.  Passes have to go along the rows: who jumps pays a page (4
+ * KB) for a number (regress/reg_order.c is what avoids that).
+ *
+ * Each block reserves its place on the disk before it is there (fallocate): a full disk is an
+ * error with the sizes, and never a fault in a pass.  The files have no names, so that nothing of
+ * them outlives the process.  A disk that fails under a page ends the process, as one under swap
+ * does.
+ */
+#include "core/spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BETWEEN_LOOKS = 32 << 20 }; /* bytes that passes bring in meanwhile */
+enum { IDLE_MILLISECONDS = 2, BUSY_MILLISECONDS = 1, IN_MEMORY = 0x01021994 /* TMPFS_MAGIC */ };
+
+typedef struct mapping {
+    struct mapping *next;
+    char *base;
+    size_t bytes;
+} mapping;
+
+struct frgi_spool {
+    char *folder;
+    size_t limit; /* bytes that the process is to hold */
+    size_t least; /* of a block on the disk; */
+    size_t large; /* blocks from this size on always are there */
+    size_t held, peak;
+    mapping *blocks;
+    pthread_mutex_t lock; /* of `blocks` and `closing`, which the thread reads */
+    pthread_cond_t wake;
+    pthread_t keeper;
+    bool kept, closing;
+    int statm; /* /proc/self/statm */
+};
+
+/* ---- pages that go --------------------------------------------------------------------------- */
+
+/** Bytes that the process holds, and of these the pages of files; false where the kernel does not
+ *  say. */
+static bool resident(int statm, size_t *all, size_t *files)
+{
+    char text[128], *next = text;
+    const ssize_t got = pread(statm, text, sizeof text - 1, 0);
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    text[got > 0 ? got : 0] = '\0';
+    (void)strtoull(next, &next, 10); /* of the address space */
+    *all = strtoull(next, &next, 10) * page;
+    *files = strtoull(next, &next, 10) * page;
+    return *all > *files;
+}
+
+/** What the blocks' pages may take: what the rest of the process leaves of the limit, and a
+ *  sixteenth of it in any case, or passes would crawl. */
+static size_t pages_allowed(const frgi_spool *s, size_t all, size_t files)
+{
+    const size_t margin = s->limit / 4 + BETWEEN_LOOKS, half = s->limit / 2;
+    const size_t rest = all - files, least = s->limit / 16;
+    const size_t most = s->limit - (margin < half ? margin : half);
+    return rest + least < most ? most - rest : least;
+}
+
+/** Lets pages go, from the oldest block on, until a half of what is allowed is left: the newest
+ *  are what the step at hand works with.  True: it is soon to be called again. */
+static bool keep_below(frgi_spool *s)
+{
+    size_t all, files;
+    if (!s->blocks || !resident(s->statm, &all, &files)) {
+        return false;
+    }
+    const size_t allowed = pages_allowed(s, all, files);
+    for (mapping *m = s->blocks; m && files > allowed; m = m->next) {
+        madvise(m->base, m->bytes, MADV_DONTNEED);
+        if (!resident(s->statm, &all, &files) || files <= allowed / 2) {
+            break;
+        }
+    }
+    return files > allowed / 4;
+}
+
+static void *keeper(void *user)
+{
+    frgi_spool *const s = user;
+    bool busy = false;
+    pthread_mutex_lock(&s->lock);
+    while (!s->closing) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += (busy ? BUSY_MILLISECONDS : IDLE_MILLISECONDS) * 1000000L;
+        until.tv_sec += until.tv_nsec / 1000000000L;
+        until.tv_nsec %= 1000000000L;
+        pthread_cond_timedwait(&s->wake, &s->lock, &until);
+        busy = keep_below(s);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+/** Signals are for the threads that the program knows. */
+static bool start_keeper(frgi_spool *s)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    s->kept = pthread_create(&s->keeper, NULL, keeper, s) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return s->kept;
+}
+
+/* ---- the folder ------------------------------------------------------------------------------ */
+
+/** Bytes that the folder has room for; 0: it cannot be asked. */
+static size_t room_in(const char *folder)
+{
+    struct statvfs v;
+    return statvfs(folder, &v) == 0 ? frgi_mul((size_t)v.f_bavail, (size_t)v.f_frsize) : 0;
+}
+
+static frg_status refuse_folder(frg_context *ctx, const char *folder, int error)
+{
+    frgi_at(ctx, "%s", folder);
+    FAIL(ctx, E_SPOOL, "the spool folder '%s' cannot be used: %s", folder, strerror(error));
+}
+
+static frg_status no_room(frg_context *ctx, const char *folder, size_t bytes, const char *what)
+{
+    frgi_at(ctx, "%s", folder);
+    FAIL(ctx, E_SPOOL, "%s beyond the memory limit: %zu bytes on disk, '%s' has room for %zu", what,
+         bytes, folder, room_in(folder));
+}
+
+/** A file system in memory would take what is to be spared. */
+static frg_status check_folder(frg_context *ctx, const char *folder)
+{
+    struct statfs f;
+    struct stat s;
+    if (stat(folder, &s) != 0 || statfs(folder, &f) != 0) {
+        return refuse_folder(ctx, folder, errno);
+    }
+    if (!S_ISDIR(s.st_mode)) {
+        return refuse_folder(ctx, folder, ENOTDIR);
+    }
+    if ((unsigned long)f.f_type == IN_MEMORY) {
+        frgi_at(ctx, "%s", folder);
+        FAIL(ctx, E_SPOOL, "the spool folder '%s' lies in memory (tmpfs)", folder);
+    }
+    return FRG_OK;
+}
+
+/** A file without a name, or one that has lost it at once; -1 with errno. */
+static int open_unnamed(const char *folder)
+{
+    char name[4096];
+    int fd = open(folder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) {
+        return fd;
+    }
+    if (snprintf(name, sizeof name, "%s/fourge.XXXXXX", folder) >= (int)sizeof name) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    fd = mkostemp(name, O_CLOEXEC);
+    if (fd >= 0) {
+        unlink(name);
+    }
+    return fd;
+}
+
+/** Maps `bytes` of a new file; NULL with errno. */
+static char *map_file(const char *folder, size_t bytes)
+{
+    const int fd = open_unnamed(folder);
+    if (fd < 0) {
+        return NULL;
+    }
+    int error = posix_fallocate(fd, 0, (off_t)bytes);
+    void *p = MAP_FAILED;
+    if (error == 0) {
+        p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        error = p == MAP_FAILED ? errno : 0;
+    }
+    close(fd);
+    errno = error;
+    return p == MAP_FAILED ? NULL : p;
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+frg_status frgi_spool_open(frg_context *ctx, const char *folder)
+{
+    frgi_spool *s;
+    TRY(NEW0(ctx, &s, 1, "a spool"));
+    const frg_status status = frgi_strdup(ctx, &s->folder, folder, strlen(folder));
+    if (status < 0) {
+        DROP(ctx, &s);
+        return status;
+    }
+    s->limit = (size_t)ctx->opts.memory_limit;
+    s->least = FRGI_SPOOL_LEAST;
+    s->large = s->limit / 16;
+    s->statm = -1;
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->wake, &clock);
+    pthread_condattr_destroy(&clock);
+    ctx->spool = s;
+    return FRG_OK;
+}
+
+void frgi_spool_close(frg_context *ctx)
+{
+    frgi_spool *s = ctx->spool;
+    if (!s) {
+        return;
+    }
+    if (s->kept) {
+        pthread_mutex_lock(&s->lock);
+        s->closing = true;
+        pthread_cond_signal(&s->wake);
+        pthread_mutex_unlock(&s->lock);
+        pthread_join(s->keeper, NULL);
+    }
+    if (s->statm >= 0) {
+        close(s->statm);
+    }
+    pthread_cond_destroy(&s->wake);
+    pthread_mutex_destroy(&s->lock);
+    ctx->spool = NULL;
+    DROP(ctx, &s->folder);
+    DROP(ctx, &s);
+}
+
+/** Half of the limit is for what passes jump about in (tables of keys, the reduced system), as far
+ *  as it goes; the other for pages of what they go along. */
+bool frgi_spool_takes(const frg_context *ctx, size_t total)
+{
+    const frgi_spool *const s = ctx->spool;
+    return s && total >= s->least &&
+           (total >= s->large || frgi_add(ctx->heap.held, total) > s->limit / 2);
+}
+
+/** The first block: the folder, the thread, and what the user is told. */
+static frg_status begin(frg_context *ctx)
+{
+    frgi_spool *const s = ctx->spool;
+    TRY(check_folder(ctx, s->folder));
+    s->statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (s->statm < 0) {
+        return refuse_folder(ctx, "/proc/self", errno);
+    }
+    if (!start_keeper(s)) {
+        close(s->statm);
+        s->statm = -1;
+        FAIL(ctx, E_MEMORY, "a thread could not be had");
+    }
+    frgi_warn(ctx, W_SPOOL, "under a memory limit of %zu bytes large arrays lie in files in '%s'",
+              s->limit, s->folder);
+    return FRG_OK;
+}
+
+frg_status frgi_spool_get(frg_context *ctx, size_t total, const char *what, void **out)
+{
+    frgi_spool *const s = ctx->spool;
+    mapping *m;
+    TRY(s->kept ? FRG_OK : begin(ctx));
+    TRY(NEW(ctx, &m, 1, what));
+    m->bytes = total;
+    m->base = map_file(s->folder, total);
+    if (!m->base) {
+        const int error = errno;
+        DROP(ctx, &m);
+        return error == ENOSPC || error == EFBIG || error == EDQUOT
+                   ? no_room(ctx, s->folder, total, what)
+                   : refuse_folder(ctx, s->folder, error);
+    }
+    madvise(m->base, total, MADV_DONTFORK);
+    pthread_mutex_lock(&s->lock);
+    mapping **end = &s->blocks;
+    while (*end) {
+        end = &(*end)->next;
+    }
+    m->next = NULL;
+    *end = m;
+    pthread_mutex_unlock(&s->lock);
+    s->held += total;
+    s->peak = s->held > s->peak ? s->held : s->peak;
+    *out = m->base;
+    return FRG_OK;
+}
+
+void frgi_spool_return(frg_context *ctx, void *p)
+{
+    frgi_spool *const s = ctx->spool;
+    pthread_mutex_lock(&s->lock);
+    mapping **at = &s->blocks;
+    while ((*at)->base != p) {
+        at = &(*at)->next;
+    }
+    mapping *m = *at;
+    *at = m->next;
+    pthread_mutex_unlock(&s->lock);
+    munmap(m->base, m->bytes);
+    s->held -= m->bytes;
+    DROP(ctx, &m);
+}
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+bool frgi_spools(const frg_context *ctx)
+{
+    return ctx->spool != NULL;
+}
+
+size_t frgi_spool_held(const frg_context *ctx)
+{
+    return ctx->spool ? ctx->spool->held : 0;
+}
+
+size_t frg_spool_bytes(const frg_context *ctx)
+{
+    return ctx && ctx->spool ? ctx->spool->peak : 0;
+}
+
+size_t frgi_data_allowed(const frg_context *ctx)
+{
+    const size_t memory = frgi_memory_allowed(ctx);
+    return ctx->spool ? frgi_add(memory, room_in(ctx->spool->folder)) : memory;
+}
+
+frg_status frgi_spool_expect(frg_context *ctx, size_t bytes, const char *what)
+{
+    const frgi_spool *const s = ctx->spool;
+    const size_t in_memory = s ? s->limit / 2 : 0;
+    if (!s || bytes <= in_memory) {
+        return FRG_OK;
+    }
+    TRY(check_folder(ctx, s->folder));
+    return bytes - in_memory > room_in(s->folder) ? no_room(ctx, s->folder, bytes - in_memory, what)
+                                                  : FRG_OK;
+}
+
+void frgi_spool_from(frg_context *ctx, size_t bytes)
+{
+    ctx->spool->least = ctx->spool->large = bytes;
+}

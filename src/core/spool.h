@@ -1,0 +1,24 @@
+/* spool.h - large blocks of a context that lie in unnamed files instead of memory; for the files of
+ * src/core alone, but for the two questions at the end of core.h's part on memory. */
+#ifndef FRGI_SPOOL_H
+#define FRGI_SPOOL_H
+
+#include "core/context.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { FRGI_SPOOL_LEAST = 1 << 18 }; /* bytes: what is smaller stays in memory */
+
+/** Does a block of `total` bytes belong on the disk: is there a spool, and is the block large, or
+ *  is half of the memory limit in use? */
+bool frgi_spool_takes(const frg_context *ctx, size_t total);
+/** total bytes of zeros in a file of their own; E_SPOOL where the folder has no room for them. */
+FRG_MUST_USE frg_status frgi_spool_get(frg_context *ctx, size_t total, const char *what,
+                                       void **out);
+/** Gives a block back, and its place on the disk. */
+void frgi_spool_return(frg_context *ctx, void *p);
+/** Ends the spool of a context that has no blocks any more. */
+void frgi_spool_close(frg_context *ctx);
+
+#pragma GCC visibility pop
+#endif

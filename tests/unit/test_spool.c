@@ -1,0 +1,427 @@
+/* test_spool.c - arrays beyond the memory limit, on the disk: the same bits as in memory, pages
+ * that leave while they are used, and what goes wrong with folders and disks.
+ *
+ * Contexts with a spool take blocks from SMALL bytes on from the disk here, and have a limit so low
+ * that the keeper lets every page go each millisecond or two. */
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/statfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/context.h"
+#include "fault.h"
+#include "fourge/fe.h"
+#include "regress/reg_order.h"
+
+enum { SMALL = 4096, LIMIT = 4 << 20 };
+
+static frg_context *spooled(int threads, const char *folder, int64_t limit)
+{
+    frg_context_opts o;
+    frg_context *ctx = NULL;
+    frg_context_defaults(&o, sizeof o);
+    o.threads = threads;
+    o.memory_limit = limit;
+    o.spool = folder;
+    if (CHECK_STATUS(frg_context_create(&ctx, &o), FRG_OK))
+        frgi_spool_from(ctx, SMALL);
+    return ctx;
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+/** Zeros, contents through growth, and the counts; nothing is held at the end. */
+static void blocks(void)
+{
+    frg_context *const ctx = spooled(1, ".", LIMIT);
+    double *x = NULL, *y = NULL;
+    const size_t n = 100000;
+    CHECK_OK(ctx, NEW0(ctx, &x, n, "zeros"));
+    bool zero = true;
+    for (size_t i = 0; i < n; i++) {
+        zero &= x[i] == 0;
+        x[i] = (double)i;
+    }
+    CHECK(zero);
+    CHECK(frg_spool_bytes(ctx) >= n * sizeof *x);
+    CHECK(frg_peak_bytes(ctx) < n * sizeof *x);
+    CHECK_INT(frg_warning_count(ctx), 1);
+    CHECK_TEXT(frg_warning_code(ctx, 0), "FRG-CORE-170");
+    CHECK_OK(ctx, GROW(ctx, &x, 3 * n, "more"));
+    CHECK_OK(ctx, NEW(ctx, &y, n, "others"));
+    bool kept = true;
+    for (size_t i = 0; i < n; i++)
+        kept &= x[i] == (double)i;
+    CHECK(kept);
+    DROP(ctx, &x);
+    DROP(ctx, &y);
+    frg_warnings_clear(ctx);
+    CHECK(frg_bytes_held(ctx) < SMALL); /* the spool itself */
+    CHECK_INT(frg_warning_count(ctx), 0);
+    frg_context_destroy(ctx);
+}
+
+static size_t pages_of_files(void)
+{
+    unsigned long long total, all, files = 0;
+    FILE *const f = fopen("/proc/self/statm", "r");
+    if (!f || fscanf(f, "%llu %llu %llu", &total, &all, &files) != 3)
+        files = 0;
+    if (f)
+        fclose(f);
+    return (size_t)files * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/** 24 MB under a limit of 4: all but a little of them leave, and come back as they were. */
+static void pages_leave(void)
+{
+    frg_context *const ctx = spooled(1, ".", LIMIT);
+    const size_t before = pages_of_files(), n = 3 << 20;
+    uint64_t *x = NULL;
+    CHECK_OK(ctx, NEW(ctx, &x, n, "a long column"));
+    for (size_t i = 0; i < n; i++)
+        x[i] = i * UINT64_C(0x9e3779b97f4a7c15);
+    for (int look = 0; look < 6000 && pages_of_files() > before + LIMIT; look++)
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    CHECK(pages_of_files() <= before + LIMIT);
+    bool kept = true;
+    for (size_t i = 0; i < n; i++)
+        kept &= x[i] == i * UINT64_C(0x9e3779b97f4a7c15);
+    CHECK(kept);
+    DROP(ctx, &x);
+    frg_context_destroy(ctx);
+}
+
+/* ---- the order of the rows ------------------------------------------------------------------- */
+
+/** Forward is the stable order by codes, back is its inverse; eight-byte and four-byte columns. */
+static void order_of_rows(void)
+{
+    frg_context *const ctx = spooled(test_now.threads, ".", 1 << 20);
+    const int64_t n = 30000 + test_below(20000), levels = 1 + test_below(3000);
+    int32_t *codes = NULL, *sorted = NULL;
+    double *x = NULL, *y = NULL;
+    frgi_order o = {0};
+    CHECK_OK(ctx, NEW(ctx, &codes, n, "codes"));
+    CHECK_OK(ctx, NEW(ctx, &sorted, n, "codes"));
+    CHECK_OK(ctx, NEW(ctx, &x, n, "rows"));
+    CHECK_OK(ctx, NEW(ctx, &y, n, "rows"));
+    for (int64_t i = 0; i < n; i++) {
+        codes[i] = (int32_t)(i < levels ? i : test_below(levels));
+        x[i] = y[i] = (double)i;
+    }
+    CHECK_OK(ctx, frgi_order_create(&o, ctx, codes, n, levels));
+    CHECK(o.buckets > 1);
+    CHECK_OK(ctx, frgi_order_forward(&o, ctx, codes, sorted, sizeof *sorted));
+    CHECK_OK(ctx, frgi_order_forward(&o, ctx, x, x, sizeof *x));
+    bool right = true;
+    for (int64_t j = 0; j < n; j++) {
+        right &= codes[(int64_t)x[j]] == sorted[j];
+        right &=
+            j == 0 || sorted[j - 1] < sorted[j] || (sorted[j - 1] == sorted[j] && x[j - 1] < x[j]);
+    }
+    CHECK(right);
+    CHECK(frgi_order_is_grouped(sorted, n, levels));
+    CHECK(levels == 1 || levels > 2000 || !frgi_order_is_grouped(codes, n, levels));
+    CHECK_OK(ctx, frgi_order_back(&o, ctx, x, x, sizeof *x));
+    CHECK_OK(ctx, frgi_order_back(&o, ctx, sorted, sorted, sizeof *sorted));
+    CHECK_BITS(x, y, (size_t)n * sizeof *x);
+    CHECK_BITS(sorted, codes, (size_t)n * sizeof *codes);
+    frg_interrupt(ctx);
+    CHECK_STATUS(frgi_order_forward(&o, ctx, x, x, sizeof *x), FRG_INTERRUPTED);
+    frgi_order_destroy(&o, ctx);
+    DROP(ctx, &codes);
+    DROP(ctx, &sorted);
+    DROP(ctx, &x);
+    DROP(ctx, &y);
+    frg_context_destroy(ctx);
+}
+
+/* ---- regressions ----------------------------------------------------------------------------- */
+
+/** n rows: y, x, z, w (some 0), text keys a and b, numbers c and g; some cells missing. */
+static frg_table *make_table(frg_context *ctx, int64_t n, bool sorted)
+{
+    enum { LABELS = 4000 };
+    static char text[LABELS][16];
+    static const char *labels[LABELS];
+    frg_table *t = NULL;
+    double *const v = malloc((size_t)n * 4 * sizeof *v);
+    int32_t *const k = malloc((size_t)n * 2 * sizeof *k);
+    int64_t *const g = malloc((size_t)n * 2 * sizeof *g);
+    const int64_t people = n / 5 < LABELS ? n / 5 + 1 : LABELS, firms = people / 6 + 2;
+    for (int i = 0; i < LABELS; i++) {
+        snprintf(text[i], sizeof text[i], "p%d", i);
+        labels[i] = text[i];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        k[i] = (int32_t)(sorted ? i * people / n : test_below(people));
+        k[n + i] = (int32_t)(test_below(4) ? k[i] % firms : test_below(firms));
+        g[i] = test_below(7);
+        g[n + i] = test_below(40);
+        v[n + i] = test_uniform() + 0.1 * k[i];
+        v[2 * n + i] = test_below(50) ? test_uniform() : (double)NAN;
+        v[3 * n + i] = test_below(60) ? 0.5 + test_uniform() : 0;
+        v[i] = v[n + i] - 0.3 * v[2 * n + i] + 0.01 * k[n + i] + test_uniform();
+        k[i] = test_below(200) ? k[i] : FRG_MISSING_CODE;
+    }
+    CHECK_OK(ctx, frg_table_create(&t, ctx, n));
+    CHECK_OK(ctx, frg_table_add_numbers(t, "y", v));
+    CHECK_OK(ctx, frg_table_add_numbers(t, "x", v + n));
+    CHECK_OK(ctx, frg_table_add_numbers(t, "z", v + 2 * n));
+    CHECK_OK(ctx, frg_table_add_numbers(t, "w", v + 3 * n));
+    CHECK_OK(ctx, frg_table_add_codes(t, "a", k, labels, LABELS));
+    CHECK_OK(ctx, frg_table_add_codes(t, "b", k + n, labels, LABELS));
+    CHECK_OK(ctx, frg_table_add_integers(t, "c", g));
+    CHECK_OK(ctx, frg_table_add_integers(t, "g", g + n));
+    free(v);
+    free(k);
+    free(g);
+    return t;
+}
+
+static frg_table *copy_table(frg_context *ctx, const frg_table *from)
+{
+    frg_table *t = NULL;
+    CHECK_OK(ctx, frg_table_create(&t, ctx, frg_table_rows(from)));
+    for (int64_t c = 0; c < frg_table_columns(from); c++) {
+        const frg_column *const k = frg_table_column(from, c);
+        if (k->kind == FRG_NUMBER)
+            CHECK_OK(ctx, frg_table_add_numbers(t, k->name, k->numbers));
+        else if (k->kind == FRG_INTEGER)
+            CHECK_OK(ctx, frg_table_add_integers(t, k->name, k->integers));
+        else
+            CHECK_OK(ctx, frg_table_add_codes(t, k->name, k->codes, k->labels, k->n_labels));
+    }
+    return t;
+}
+
+typedef struct {
+    const char *formula, *weights;
+    frg_weights_kind kind;
+    frg_fe_method method;
+} design;
+
+static frg_status fit_design(frg_fe **out, frg_context *ctx, const design *d, const frg_table *t)
+{
+    frg_fe_opts o;
+    frg_fe_defaults(&o, sizeof o);
+    o.vcov[0] = "iid";
+    o.vcov[1] = "hc1";
+    o.vcov[2] = "cluster=g";
+    o.vcov[3] = "cluster=b+c";
+    o.n_vcov = 4;
+    o.weights = d->weights;
+    o.weights_kind = d->kind;
+    o.demean.method = d->method;
+    o.keep_effects = 1;
+    return frg_fe_fit(out, ctx, d->formula, t, &o);
+}
+
+/** Coefficients, covariances, residuals, effects: every bit. */
+static void compare_fits(const frg_fe *got, const frg_fe *want, frg_context *g, frg_context *w)
+{
+    const frg_fe_result *const a = frg_fe_get(got), *const b = frg_fe_get(want);
+    const int64_t n = b->n_rows, k = b->n_coefficients;
+    CHECK_INT(a->n, b->n);
+    CHECK_INT(a->n_singleton, b->n_singleton);
+    CHECK_INT(a->rank, b->rank);
+    if (b->demean.method)
+        CHECK_TEXT(a->demean.method, b->demean.method);
+    if (!CHECK_INT(a->n_coefficients, k))
+        return;
+    for (int v = 0; v < b->n_vcov; v++) {
+        CHECK_BITS(a->vcov[v].matrix, b->vcov[v].matrix, (size_t)(k * k) * sizeof(double));
+        CHECK_BITS(&a->vcov[v].wald_f, &b->vcov[v].wald_f, sizeof(double));
+    }
+    for (int64_t j = 0; j < k; j++)
+        CHECK_BITS(&a->coefficients[j].estimate, &b->coefficients[j].estimate, sizeof(double));
+    CHECK_BITS(&a->rss, &b->rss, sizeof(double));
+    CHECK_BITS(&a->tss, &b->tss, sizeof(double));
+    double *const e = malloc((size_t)n * 4 * sizeof *e);
+    CHECK_OK(g, frg_fe_residuals(got, e, e + n));
+    CHECK_OK(w, frg_fe_residuals(want, e + 2 * n, e + 3 * n));
+    CHECK_BITS(e, e + 2 * n, (size_t)(2 * n) * sizeof *e);
+    free(e);
+    frg_table *p = NULL, *q = NULL;
+    if (b->n_factors > 0 && CHECK_OK(g, frg_fe_effects(got, &p)) &&
+        CHECK_OK(w, frg_fe_effects(want, &q))) {
+        const frg_column *const s = frg_table_column(p, 2), *const t = frg_table_column(q, 2);
+        if (CHECK_INT(s->n, t->n))
+            CHECK_BITS(s->numbers, t->numbers, (size_t)t->n * sizeof(double));
+    }
+    frg_table_destroy(p);
+    frg_table_destroy(q);
+}
+
+/** One design in memory and on the disk, with other threads. */
+static void try_design(const design *d, int64_t n, bool sorted)
+{
+    frg_context *const memory = test_context(), *const disk =
+                                                    spooled(1 + (int)test_below(3), ".", LIMIT);
+    frg_table *const t = make_table(memory, n, sorted), *const u = copy_table(disk, t);
+    frg_fe *want = NULL, *got = NULL;
+    const frg_status s = fit_design(&want, memory, d, t), r = fit_design(&got, disk, d, u);
+    CHECK_SAYS(s >= 0 && s == r, "%s: %s in memory, %s on the disk: %s", d->formula,
+               frg_status_name(s), frg_status_name(r), frg_message(disk));
+    if (want && got)
+        compare_fits(got, want, disk, memory);
+    CHECK(frg_spool_bytes(disk) > 0);
+    frg_fe_destroy(want);
+    frg_fe_destroy(got);
+    frg_table_destroy(t);
+    frg_table_destroy(u);
+    frg_context_destroy(memory);
+    frg_context_destroy(disk);
+}
+
+static void same_bits(void)
+{
+    static const design designs[] = {
+        {.formula = "y ~ x + z | a + b"},
+        {.formula = "y ~ x + z | a + b + c", .weights = "w"},
+        {.formula = "y ~ x + log(w + 1) | b^c + a", .method = FRG_FE_DIRECT},
+        {.formula = "y ~ x + i(c) | a", .weights = "w", .kind = FRG_WEIGHTS_PROBABILITY},
+        {.formula = "y ~ x + z | a + b[x]"},
+        {.formula = "y ~ x + z + factor(c)"},
+        {.formula = "y ~ x | a + b", .method = FRG_FE_LSMR},
+        {.formula = "y ~ z + c | a + g", .weights = "g", .kind = FRG_WEIGHTS_FREQUENCY},
+    };
+    const int count = (int)(sizeof designs / sizeof *designs);
+    for (int i = 0; i < count; i++)
+        try_design(&designs[i], test_size(300, 100) + test_below(test_size(9000, 200)),
+                   test_below(2) == 0);
+}
+
+/** Real data, the first covariance of each. */
+static void same_bits_of_data(void)
+{
+    static const struct {
+        const char *file, *formula, *vcov;
+    } fits[] = {{"grunfeld.csv", "invest ~ value + capital | firm + year", "cluster=firm"},
+                {"empluk.csv", "log(emp) ~ log(wage) + log(capital) | firm + year", "hc1"},
+                {"wage_panel.csv", "lwage ~ expersq + union + married | nr + year", "cluster=nr"}};
+    for (size_t i = 0; i < sizeof fits / sizeof *fits; i++) {
+        frg_context *const memory = test_context(), *const disk = spooled(2, ".", LIMIT);
+        frg_context *const both[] = {memory, disk};
+        frg_fe *fit[2] = {NULL, NULL};
+        frg_table *t[2] = {NULL, NULL};
+        char path[512];
+        snprintf(path, sizeof path, "%s/data/%s", FOURGE_SOURCE_DIR, fits[i].file);
+        for (int k = 0; k < 2; k++) {
+            frg_fe_opts o;
+            frg_fe_defaults(&o, sizeof o);
+            o.vcov[0] = fits[i].vcov;
+            o.keep_effects = 1;
+            if (CHECK_OK(both[k], frg_table_read(&t[k], both[k], path, NULL)))
+                CHECK_OK(both[k], frg_fe_fit(&fit[k], both[k], fits[i].formula, t[k], &o));
+        }
+        if (fit[0] && fit[1])
+            compare_fits(fit[1], fit[0], disk, memory);
+        for (int k = 0; k < 2; k++) {
+            frg_fe_destroy(fit[k]);
+            frg_table_destroy(t[k]);
+            frg_context_destroy(both[k]);
+        }
+    }
+}
+
+/* ---- what goes wrong ------------------------------------------------------------------------- */
+
+static void refused(const char *folder, const char *says)
+{
+    frg_context *const ctx = spooled(1, folder, LIMIT);
+    double *x = NULL;
+    CHECK_STATUS(NEW(ctx, &x, SMALL, "a column"), FRG_IO);
+    CHECK_TEXT(frg_error_code(ctx), "FRG-CORE-070");
+    CHECK_SAYS(strstr(frg_message(ctx), says) && strstr(frg_message(ctx), folder), "%s",
+               frg_message(ctx));
+    CHECK(!x);
+    CHECK_INT(frg_warning_count(ctx), strstr(says, "room") != NULL);
+    CHECK_OK(ctx, NEW(ctx, &x, 8, "a small block")); /* what fits goes on */
+    DROP(ctx, &x);
+    frg_context_destroy(ctx);
+}
+
+static void folders(void)
+{
+    struct statfs f;
+    refused("./no/such/folder", "cannot be used");
+    refused(FOURGE_SOURCE_DIR "/README.md", "cannot be used");
+    if (statfs("/dev/shm", &f) == 0 && (unsigned long)f.f_type == 0x01021994)
+        refused("/dev/shm", "in memory");
+}
+
+/** A limit on the size of files is the full disk that a test can have. */
+static void full_disk(void)
+{
+    struct rlimit before, low;
+    if (!CHECK(getrlimit(RLIMIT_FSIZE, &before) == 0))
+        return;
+    void (*const action)(int) = signal(SIGXFSZ, SIG_IGN);
+    low = before;
+    low.rlim_cur = SMALL;
+    setrlimit(RLIMIT_FSIZE, &low);
+    refused(".", "room");
+    setrlimit(RLIMIT_FSIZE, &before);
+    signal(SIGXFSZ, action);
+    frg_context *const ctx = spooled(1, ".", LIMIT);
+    CHECK_STATUS(frgi_spool_expect(ctx, SIZE_MAX / 2, "a table"), FRG_IO);
+    CHECK_OK(ctx, frgi_spool_expect(ctx, LIMIT / 2, "a table"));
+    frg_context_destroy(ctx);
+}
+
+/** Half of the machine's memory is the limit where none is given. */
+static void limit_of_itself(void)
+{
+    frg_context_opts o;
+    frg_context *ctx = NULL;
+    frg_context_defaults(&o, sizeof o);
+    o.spool = ".";
+    CHECK_STATUS(frg_context_create(&ctx, &o), FRG_OK);
+    CHECK_INT(ctx->opts.memory_limit, frgi_machine_memory(ctx) / 2);
+    CHECK_INT(frgi_memory_allowed(ctx), frgi_machine_memory(ctx));
+    CHECK(frgi_data_allowed(ctx) >= frgi_memory_allowed(ctx));
+    frg_context_destroy(ctx);
+}
+
+/** A fit whose larger blocks lie on the disk; every allocation fails once. */
+static frg_status faulty_fit(frg_context *ctx, void *user, uint64_t *hash)
+{
+    const frg_table *const data = user;
+    if (!ctx->spool) {
+        ctx->opts.memory_limit = LIMIT;
+        TRY(frgi_spool_open(ctx, "."));
+        frgi_spool_from(ctx, SMALL);
+    }
+    frg_table *const t = (frg_table *)(uintptr_t)data;
+    frg_fe *f = NULL;
+    const design d = {.formula = "y ~ x + z | a + b"};
+    const frg_status status = fit_design(&f, ctx, &d, t);
+    if (status >= 0)
+        fault_hash(hash, frg_fe_get(f)->vcov[0].matrix, 4 * sizeof(double));
+    frg_fe_destroy(f);
+    return status;
+}
+
+static void faults(void)
+{
+    frg_context *const ctx = test_context();
+    frg_table *const t = make_table(ctx, 400, false);
+    fault_sweep("a fit on the disk", faulty_fit, t, 1);
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {{"blocks", blocks},
+                                  {"pages leave", pages_leave},
+                                  {"order of rows", order_of_rows},
+                                  {"same bits", same_bits},
+                                  {"same bits of data", same_bits_of_data},
+                                  {"folders", folders},
+                                  {"full disk", full_disk},
+                                  {"limit of itself", limit_of_itself},
+                                  {"faults", faults}};
+TEST_MAIN(cases)
