@@ -361,7 +361,9 @@ typedef struct {
                                       frg_fe_fit_many; NULL: none */
     const char *fsplit;            /* the same, all rows before them; not both */
     const char *split_value;       /* text of the one level of `split` that is meant; NULL: all */
-    frg_demean_opts demean;        /* the last field, so that it can grow at its end */
+    const char *panel; /* "UNIT,TIME": what l(), f() and d() go by; time is a whole number, and a
+                          lag is missing where the unit has no row at that time; NULL: none */
+    frg_demean_opts demean; /* the last field, so that it can grow at its end */
 } frg_fe_opts;
 
 /** An estimate b under one covariance V, with the t distribution of its df_t degrees of freedom. */

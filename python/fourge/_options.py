@@ -121,6 +121,7 @@ class Feols(Demean, total=False):
     split: str | None
     fsplit: str | None
     split_value: str | None
+    panel: str | None
     reps: Any
     vcov_kwargs: Any
     drop_intercept: Any

@@ -31,7 +31,7 @@ from ._tables import chosen, coefplot, etable, iplot, remarks
 __all__ = ["feols", "demean", "lsmr", "etable", "coefplot", "iplot", "Fit", "Fits"]
 
 _fit_options = ("ssc", "weights", "weights_kind", "subset", "keep_singletons", "collin_tol", "collin", "connected", "level",
-                "keep_effects", "split", "fsplit", "split_value")
+                "keep_effects", "split", "fsplit", "split_value", "panel")
 
 
 #: A name as formulas have it, one in backticks, and what joins names.
@@ -257,6 +257,9 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
     split, fsplit, split_value : str, optional
         A column: a model for the rows of each of its levels; `fsplit` has one of all rows before them.  `split_value` is the one
         level of `split` that is meant.
+    panel : str, optional
+        "unit,time": what lags ``l(x, k)``, leads ``f(x, k)`` and differences ``d(x, k)`` in the formula go by; ``l(x, 1:3)`` is three
+        terms.  Times are whole numbers, and a lag is missing where the unit has no row at that time.
     method, precond, dtype, tol, max_iter, cond_limit, block, fill_cap, dof
         As in ``frg_demean_opts``; cond_limit goes with method="lsmr".  dof: how the rank of the effects, a part of K, is counted: "auto" counts it exactly where
         that is cheap, also for nested effects; fixest and pyfixest count the levels, which is "naive".  Where that makes

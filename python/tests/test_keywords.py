@@ -90,7 +90,7 @@ of(fe.feols, {"fml": "y ~ x + z | f + g", "data": PANEL}, **WAYS, fml=("y ~ z | 
    demeaner_backend=[("numba", warns()), ("torch_cuda", raises(kind=errors.NoDevice))], solver=("scipy.linalg.solve", warns()),
    lean=(True, warns()), copy_data=(True, warns()), store_data=(False, warns()), use_compression=(True, warns()),
    split=("h", len_of, {"fml": "y ~ x"}), fsplit=("h", len_of, {"fml": "y ~ x"}),
-   split_value=("1", len_of, {"fml": "y ~ x", "split": "h"}), reps=(9, raises()),
+   panel=("g", raises("UNIT,TIME")), split_value=("1", len_of, {"fml": "y ~ x", "split": "h"}), reps=(9, raises()),
    vcov_kwargs=({"lag": 3, "time_id": "h"}, errors_of, {"vcov": "DK"}),
    drop_intercept=(True, raises()), i_ref1=(1, raises()), context=({"c": 1}, raises()))
 

@@ -50,9 +50,6 @@ static const char *later(const frgi_syntax *s, int32_t node)
     static const struct {
         const char *name, *what;
     } table[] = {
-        {"l", "lags with l() are not built yet"},
-        {"f", "leads with f() are not built yet"},
-        {"d", "differences with d() are not built yet"},
         {"offset", "offset() is not built yet"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
@@ -112,6 +109,8 @@ frg_status frgi_formula_check_expression(const frgi_syntax *s, frg_context *ctx,
             if (parent > node || s->nodes[parent].kind != NODE_IN) {
                 return refuse(s, ctx, i, "c() stands right of %in% alone");
             }
+        } else if (frgi_formula_is_lag(s, i)) {
+            continue; /* written one by one, its k is a number */
         } else if (x->kind == NODE_CALL && !is_function(s, i)) {
             return refuse(s, ctx, i,
                           "this function is not known; there are log, exp, sqrt, abs, I, and "
@@ -644,7 +643,9 @@ frg_status frgi_formula_create(frgi_formula *f, frg_context *ctx, const char *te
     builder b = {.ctx = ctx, .f = f};
     frg_status status;
     TRY_TO(failed, frgi_strdup(ctx, &f->text, text, (size_t)length));
-    TRY_TO(failed, frgi_syntax_formula(&f->syntax, ctx, f->text, length));
+    TRY_TO(failed, frgi_formula_write_lags(&f->written, ctx, f->text, length));
+    const char *const written = f->written ? f->written : f->text;
+    TRY_TO(failed, frgi_syntax_formula(&f->syntax, ctx, written, (int64_t)strlen(written)));
     TRY_TO(failed, build(&b));
     return FRG_OK;
 failed:
@@ -660,4 +661,5 @@ void frgi_formula_destroy(frgi_formula *f, frg_context *ctx)
     DROP(ctx, &f->terms);
     DROP(ctx, &f->slopes);
     DROP(ctx, &f->text);
+    DROP(ctx, &f->written);
 }

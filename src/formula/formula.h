@@ -37,6 +37,7 @@ typedef struct {
 
 typedef struct {
     char *text;
+    char *written; /* the text with its lags one by one; NULL: there are none */
     frgi_syntax syntax;
     frgi_names names;
     int32_t *nodes; /* of the atoms, by id; -1 for texts that are no atoms */
@@ -59,6 +60,14 @@ void frgi_formula_destroy(frgi_formula *f, frg_context *ctx);
 /** Is this subtree arithmetic that we can evaluate? */
 FRG_MUST_USE frg_status frgi_formula_check_expression(const frgi_syntax *s, frg_context *ctx,
                                                       int32_t node);
+/** l(x, k), f(x, k) or d(x, k): a column of the panel (lags.c). */
+bool frgi_formula_is_lag(const frgi_syntax *s, int32_t node);
+/** Its k as of l(): rows back in time; of f() negative. */
+int64_t frgi_formula_lag(const frgi_syntax *s, int32_t node);
+/** The formula with l(x) as l(x, 1) and l(x, 1:2) as (l(x, 1) + l(x, 2)) into *out, f() and d()
+ *  likewise; NULL where it has none of these.  E_FORMULA. */
+FRG_MUST_USE frg_status frgi_formula_write_lags(char **out, frg_context *ctx, const char *text,
+                                                int64_t length);
 /** factor(x), as.factor(x) or C(x): the column as categories, whatever its type. */
 bool frgi_formula_is_factor(const frgi_syntax *s, int32_t node);
 /** f1^f2^f3, the nodes first .. last; key->name is left alone. */

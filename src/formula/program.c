@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "formula/formula.h"
 #include "formula/mistyped.h"
 
 static const double missing = (double)NAN;
@@ -228,6 +229,46 @@ static frg_status compile_call(compiler *c, int32_t node)
     return FRG_OK;
 }
 
+/** l(x, k) and its kin are columns that the table has under their text (reg_panel.c). */
+static frg_status compile_lag(compiler *c, int32_t node)
+{
+    frgi_text text = {0};
+    frg_status status = frgi_syntax_text(c->s, c->ctx, node, &text);
+    const frg_column *const column = status < 0 ? NULL : frg_table_find(c->table, text.text);
+    if (column) {
+        add_step(c, (frgi_step){.kind = NODE_NAME, .column = column}, TYPE_NUMBER, node);
+    } else if (status >= 0) {
+        frgi_syntax_at(c->s, c->ctx, node);
+        status = frgi_fail(c->ctx, E_FORMULA, __FILE__, __LINE__,
+                           "%s, column %d: '%s': lags, leads and differences stand in formulas, "
+                           "and go by the panel UNIT,TIME that is named beside them",
+                           c->s->what, frgi_syntax_column(c->s, c->s->nodes[node].at), text.text);
+    }
+    frgi_text_free(c->ctx, &text);
+    return status;
+}
+
+static bool has_lags(const frgi_syntax *s, int32_t first, int32_t last)
+{
+    for (int32_t i = first; i <= last; i++) {
+        if (frgi_formula_is_lag(s, i)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** The lag that node i is within or is, up to `last`; -1: none. */
+static int32_t lag_around(const frgi_syntax *s, int32_t i, int32_t last)
+{
+    for (int32_t k = i; k <= last; k++) {
+        if (frgi_formula_is_lag(s, k) && s->nodes[k].begin <= i) {
+            return k;
+        }
+    }
+    return -1;
+}
+
 static frg_status compile_node(compiler *c, int32_t node)
 {
     const frgi_node *const x = &c->s->nodes[node];
@@ -289,8 +330,11 @@ frg_status frgi_program_create(frgi_program *p, frg_context *ctx, const frgi_syn
     TRY_TO(failed, NEW(ctx, &p->pool, n, "an expression"));
     TRY_TO(failed, NEW(ctx, &c.stack, n, "an expression"));
     int32_t root = node;
+    const bool lags = has_lags(s, begin, node);
     for (int32_t i = begin; i <= node; i++) {
-        TRY_TO(failed, compile_node(&c, i));
+        const int32_t lag = lags ? lag_around(s, i, node) : -1;
+        TRY_TO(failed, lag >= 0 ? compile_lag(&c, lag) : compile_node(&c, i));
+        i = lag >= 0 ? lag : i;
     }
     while (s->nodes[root].kind == NODE_PAREN ||
            (s->nodes[root].kind == NODE_CALL && frgi_syntax_is(s, root, "I"))) {

@@ -94,6 +94,8 @@ struct frg_table {
 /** Appends a column that takes over `memory` (on failure it stays the caller's). */
 FRG_MUST_USE frg_status frgi_table_adopt(frg_table *t, frgi_column_memory memory,
                                          frg_column_kind kind, int64_t n_missing, int64_t n_labels);
+/** A table of the same columns, whose memory `from` keeps and has to outlive; more can be added. */
+FRG_MUST_USE frg_status frgi_table_borrow(frg_table **out, frg_context *ctx, const frg_table *from);
 void frgi_column_memory_free(frg_context *ctx, frgi_column_memory *m);
 /** Fails with E_COLUMN and the nearest name unless every column asked for is among `names`. */
 FRG_MUST_USE frg_status frgi_columns_exist(frg_context *ctx, const frg_table_opts *o,

@@ -100,6 +100,30 @@ frg_status frgi_table_adopt(frg_table *t, frgi_column_memory memory, frg_column_
     return FRG_OK;
 }
 
+frg_status frgi_table_borrow(frg_table **out, frg_context *ctx, const frg_table *from)
+{
+    frg_table *t;
+    frg_status status = FRG_OK;
+    TRY(frg_table_create(&t, ctx, from->n));
+    for (int64_t i = 0; i < from->n_columns; i++) {
+        const frg_column *const c = &from->columns[i];
+        frgi_column_memory m = {
+            .values = from->memory[i].values, .lent = true, .ordered = c->ordered};
+        TRY_TO(failed, frgi_strdup(ctx, &m.name, c->name, strlen(c->name)));
+        status = frgi_table_adopt(t, m, c->kind, c->n_missing, c->n_labels);
+        if (status < 0) {
+            DROP(ctx, &m.name);
+            goto failed;
+        }
+        t->columns[i].labels = c->labels;
+    }
+    *out = t;
+    return FRG_OK;
+failed:
+    frg_table_destroy(t);
+    return status;
+}
+
 /* ---- columns of the caller's arrays ---------------------------------------------------------- */
 
 static frg_status copy_column(frg_table *t, const char *name, const void *values, size_t size,

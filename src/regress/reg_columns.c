@@ -76,6 +76,14 @@ frg_status frg_fe_columns(frg_context *ctx, const char *formula, const frg_fe_op
             each(named[i], user);
         }
     }
+    if (opts.panel) {
+        char *memory;
+        const char *unit, *time;
+        TRY(frgi_panel_names(ctx, opts.panel, &memory, &unit, &time));
+        each(unit, user);
+        each(time, user);
+        DROP(ctx, &memory);
+    }
     for (int i = 0; i < opts.n_vcov; i++) {
         TRY(opts.vcov[i] ? visit_vcov(&v, opts.vcov[i]) : FRG_OK);
     }

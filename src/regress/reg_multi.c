@@ -32,6 +32,7 @@ typedef struct {
     frg_fe_opts opts;
     frgi_formulas formulas;
     frgi_split split;
+    frgi_panel panel;
     frgi_pool pool;
     bool shares;
     int64_t n;
@@ -195,6 +196,10 @@ static frg_status run(call *c, const char *formula, frg_fe_many **out, frg_statu
     int64_t fitted = 0;
     TRY(frgi_formula_expand(&c->formulas, c->ctx, formula, (int64_t)strlen(formula)));
     TRY(find_split(c));
+    if (c->opts.panel) {
+        TRY(frgi_panel_create(&c->panel, c->ctx, c->opts.panel, c->data));
+        c->pool.panel = &c->panel;
+    }
     TRY(list_models(c));
     TRY(fit_all(c, worst, &fitted));
     if (*worst == FRG_INTERRUPTED || *worst == FRG_TIME_LIMIT) {
@@ -214,6 +219,7 @@ static void close_call(call *c)
     DROP(c->ctx, &c->reasons);
     frgi_pool_close(&c->pool);
     frgi_split_destroy(&c->split, c->ctx);
+    frgi_panel_destroy(&c->panel, c->ctx);
     frgi_formulas_free(&c->formulas, c->ctx);
     DROP(c->ctx, &c->models);
     DROP(c->ctx, &c->fits);

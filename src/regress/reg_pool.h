@@ -10,6 +10,7 @@
 #include "fourge/fe.h"
 #include "regress/reg_design.h"
 #include "regress/reg_gram.h"
+#include "regress/reg_panel.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -59,6 +60,7 @@ struct frgi_sample {
 typedef struct {
     frgi_sample *first;
     const frgi_split *split; /* NULL: none */
+    const frgi_panel *panel; /* NULL: none */
 } frgi_pool;
 
 /** Text of the effects of a formula, equal where what they absorb is. */

@@ -241,8 +241,11 @@ frg_status frg_fe_predict(const frg_fe *f, const frg_table *data, double *out, i
         return FRG_BAD_ARG;
     }
     REQUIRE(f->ctx, data && out, "frg_fe_predict takes a table and a place for its predictions");
-    predictor p = {.f = f, .table = data, .n = frg_table_rows(data)};
+    frg_table *lagged;
+    TRY(frgi_panel_extend(&lagged, f->ctx, &f->data.formula, data, f->data.panel, true, NULL));
+    predictor p = {.f = f, .table = lagged ? lagged : data, .n = frg_table_rows(data)};
     const frg_status status = predict(&p, out, n_unseen);
+    frg_table_destroy(lagged);
     DROP(f->ctx, &p.out);
     DROP(f->ctx, &p.why);
     return status;

@@ -349,6 +349,20 @@ static void close_job(job *j, frg_context *ctx)
     frg_fe_destroy(j->f);
 }
 
+/** The columns of l(), f() and d() beside those of the table. */
+static frg_status make_lags(frg_fe *f)
+{
+    const char *const spec = f->policy.options.panel;
+    const frgi_panel *const panel = f->policy.pool ? f->policy.pool->panel : NULL;
+    TRY(frgi_panel_extend(&f->data.lagged, f->ctx, &f->data.formula, f->data.table, spec, false,
+                          panel));
+    if (f->data.lagged) {
+        f->data.table = f->data.lagged;
+        return frgi_strdup(f->ctx, &f->data.panel, spec, strlen(spec));
+    }
+    return FRG_OK;
+}
+
 /** Everything up to the rows, the effects' codes and the slopes. */
 static frg_status prepare(job *j, const char *formula)
 {
@@ -357,6 +371,7 @@ static frg_status prepare(job *j, const char *formula)
     TRY(check_options(f->ctx, &f->policy.options));
     TRY(frgi_ssc_parse(&f->policy.ssc, f->ctx, f->policy.options.ssc));
     TRY(frgi_formula_create(&f->data.formula, f->ctx, formula, (int64_t)strlen(formula)));
+    TRY(make_lags(f));
     TRY(frgi_variables_create(&f->data.variables, f->ctx, &f->data.formula, f->data.table));
     TRY(make_depvar(f));
     for (int i = 0; i < count; i++) {
@@ -529,5 +544,7 @@ void frg_fe_destroy(frg_fe *f)
     frgi_variables_destroy(&f->data.variables, ctx, &f->data.formula);
     frgi_program_destroy(&f->data.depvar, ctx);
     frgi_formula_destroy(&f->data.formula, ctx);
+    frg_table_destroy(f->data.lagged);
+    DROP(ctx, &f->data.panel);
     DROP(ctx, &f);
 }

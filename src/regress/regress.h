@@ -7,6 +7,7 @@
 #include "fourge/fe.h"
 #include "regress/reg_frame.h"
 #include "regress/reg_gram.h"
+#include "regress/reg_panel.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -56,7 +57,9 @@ typedef struct frgi_vcov {
 
 /** What is regressed on what: fixed once the rows and columns are known (regress.c). */
 typedef struct {
-    const frg_table *table; /* the caller's; it lives as long as the fit */
+    const frg_table *table; /* the caller's, or `lagged`; it lives as long as the fit */
+    frg_table *lagged;      /* the caller's columns, and those of l(), f(), d(); NULL: none */
+    char *panel;            /* as asked for, kept for predictions */
     frgi_formula formula;
     frgi_program depvar;
     frgi_variable *variables;

@@ -174,10 +174,6 @@ static void later_parts(void)
     } table[] = {
         {"y ~ x | f | a ~ z", "instrumental variables"},
         {"y ~ x | a + b ~ z1 + z2", "instrumental variables"},
-        {"y ~ l(x, 1:2)", "lags"},
-        {"y ~ log(l(x))", "lags"},
-        {"y ~ f(x, -1)", "leads"},
-        {"d(y) ~ x", "differences"},
         {"y ~ i(f, bin = c(1, 2))", "bin"},
         {"y ~ .", "'.'"},
     };
