@@ -20,20 +20,24 @@ static void dropped_rows(frg_json *j, const frg_fe_result *f)
     }
 }
 
+void coefficient_json(frg_json *j, const frg_coefficient *k)
+{
+    frg_json_open_object(j, NULL);
+    frg_json_string(j, "term", k->term);
+    frg_json_number(j, "estimate", k->estimate);
+    frg_json_number(j, "std_error", k->std_error);
+    frg_json_number(j, "statistic", k->statistic);
+    frg_json_number(j, "p_value", k->p_value);
+    frg_json_number(j, "conf_low", k->conf_low);
+    frg_json_number(j, "conf_high", k->conf_high);
+    frg_json_close_object(j);
+}
+
 static void coefficients(frg_json *j, const frg_fe_result *f)
 {
     frg_json_open_array(j, "coefficients");
     for (int i = 0; i < f->n_coefficients; i++) {
-        const frg_coefficient *k = &f->coefficients[i];
-        frg_json_open_object(j, NULL);
-        frg_json_string(j, "term", k->term);
-        frg_json_number(j, "estimate", k->estimate);
-        frg_json_number(j, "std_error", k->std_error);
-        frg_json_number(j, "statistic", k->statistic);
-        frg_json_number(j, "p_value", k->p_value);
-        frg_json_number(j, "conf_low", k->conf_low);
-        frg_json_number(j, "conf_high", k->conf_high);
-        frg_json_close_object(j);
+        coefficient_json(j, &f->coefficients[i]);
     }
     frg_json_close_array(j);
     frg_json_open_array(j, "dropped_terms");
@@ -199,6 +203,7 @@ void fe_json_build(frg_json *j, const cli *c, const fe_job *job)
     frg_json_close_array(j);
     effects(j, f);
     fit(j, f);
+    fe_iv_json(j, f);
     solver(j, f);
     times(j, c, job);
     json_foot(j, c);

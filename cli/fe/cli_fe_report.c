@@ -492,6 +492,7 @@ void fe_report_build(frg_report *r, const cli *c, const fe_job *job, int full)
     repair_note(r, f);
     dropped_terms(r, f);
     fit_facts(r, f);
+    fe_iv_facts(r, f, job->opts.level);
     certificate_fact(r, job, f);
     time_fact(r, c, job);
     if (full) {

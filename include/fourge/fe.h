@@ -389,6 +389,61 @@ typedef struct {
                         it k.  0: not known, slopes */
 } frg_fe_vcov;
 
+/** The first stage of an endogenous regressor: its regression on the exogenous regressors and the
+ *  instruments, with the same effects and weights. */
+typedef struct {
+    const char *endogenous;
+    int n_coefficients;                  /* exogenous regressors, then instruments */
+    const frg_coefficient *coefficients; /* n_coefficients, under vcov[0] */
+    double rss;                          /* sum w v^2 of its residuals v */
+    double partial_r2; /* of the instruments: 1 - rss / what the exogenous regressors leave */
+} frg_fe_first_stage;
+
+/** The values b that an Anderson-Rubin test does not reject. */
+typedef enum {
+    FRG_AR_NONE,     /* not known: several endogenous regressors, or a singular covariance */
+    FRG_AR_INTERVAL, /* low <= b <= high */
+    FRG_AR_RAYS,     /* b <= low or b >= high: weak instruments */
+    FRG_AR_LINE,     /* every b */
+    FRG_AR_EMPTY     /* no b: the instruments are not all valid */
+} frg_ar_set;
+
+/** What one covariance says of the instruments.  L instruments, m endogenous regressors; NaN where
+ *  a matrix is singular, or the covariance has no such test. */
+typedef struct {
+    const char *vcov; /* its spec */
+    /** m values: W / L of the instruments in each first stage, and P(F(L, df) > f). */
+    const double *first_stage_f, *first_stage_p;
+    /** Kleibergen and Paap (2006): the rank of the first stages is m - 1.  kp_f: the Wald statistic
+     *  over L, with the first stages' small-sample rule; kp_lm, without any, is chi2(kp_df). With
+     *  iid errors kp_f is Cragg and Donald's F and kp_lm Anderson's canonical correlation test. */
+    double kp_f, kp_lm, kp_p;
+    int64_t kp_df;      /* L - m + 1 */
+    double effective_f; /* Montiel Olea and Pflueger (2013): pi'Z'Z pi / tr(V Z'Z); m = 1 */
+    /** e'Z S^-1 Z'e at the estimates that minimise it (Hansen 1982), chi2(L - m): Sargan's under
+     *  iid; NaN where L = m. */
+    double overid, overid_p;
+    int64_t overid_df;
+    /** Anderson and Rubin (1949): no endogenous regressor has an effect, F(L, ar_df); and, of one
+     *  endogenous regressor, the values that are not rejected at the options' level. */
+    double ar_f, ar_p, ar_df;
+    frg_ar_set ar_set;
+    double ar_low, ar_high;
+} frg_fe_iv_tests;
+
+/** First stages and tests of two-stage least squares. */
+typedef struct {
+    int n_endogenous, n_instruments;        /* kept */
+    const char *const *instruments;         /* n_instruments */
+    const frg_fe_first_stage *first_stages; /* n_endogenous */
+    const frg_fe_iv_tests *tests;           /* one for each of the result's vcov */
+    double cragg_donald_f;                  /* least eigenvalue of (V'V)^-1 X'P_Z X (n - K) / L */
+    /** Wu (1973) and Hausman (1978): the first stages' residuals add nothing to the equation,
+     *  F(m, wu_hausman_df), iid errors. */
+    double wu_hausman_f, wu_hausman_p;
+    int64_t wu_hausman_df;
+} frg_fe_iv;
+
 /** A fitted regression; everything lives as long as the frg_fe. */
 typedef struct {
     const char *formula; /* as given */
@@ -426,6 +481,7 @@ typedef struct {
     int64_t n_components; /* connected sets of the levels of all effects; 0 without effects */
     /** Of rows, levels and columns; of demeaning and least squares; of the covariances; of all. */
     double encode_seconds, solve_seconds, vcov_seconds, total_seconds;
+    const frg_fe_iv *iv; /* NULL without instruments */
 } frg_fe_result;
 
 /** A fitted regression.  Made by frg_fe_fit, freed by frg_fe_destroy before its context and its

@@ -46,14 +46,14 @@ static const ext_field lsmr_column_fields[] = {{AT(frg_lsmr_column, stop), IS_IN
                                                {AT(frg_lsmr_column, norm_x), IS_DOUBLE, NULL},
                                                {NULL, 0, IS_INT, NULL}};
 
-static const ext_field coefficient_fields[] = {{AT(frg_coefficient, term), IS_TEXT, NULL},
-                                               {AT(frg_coefficient, estimate), IS_DOUBLE, NULL},
-                                               {AT(frg_coefficient, std_error), IS_DOUBLE, NULL},
-                                               {AT(frg_coefficient, statistic), IS_DOUBLE, NULL},
-                                               {AT(frg_coefficient, p_value), IS_DOUBLE, NULL},
-                                               {AT(frg_coefficient, conf_low), IS_DOUBLE, NULL},
-                                               {AT(frg_coefficient, conf_high), IS_DOUBLE, NULL},
-                                               {NULL, 0, IS_INT, NULL}};
+const ext_field ext_coefficient_fields[] = {{AT(frg_coefficient, term), IS_TEXT, NULL},
+                                            {AT(frg_coefficient, estimate), IS_DOUBLE, NULL},
+                                            {AT(frg_coefficient, std_error), IS_DOUBLE, NULL},
+                                            {AT(frg_coefficient, statistic), IS_DOUBLE, NULL},
+                                            {AT(frg_coefficient, p_value), IS_DOUBLE, NULL},
+                                            {AT(frg_coefficient, conf_low), IS_DOUBLE, NULL},
+                                            {AT(frg_coefficient, conf_high), IS_DOUBLE, NULL},
+                                            {NULL, 0, IS_INT, NULL}};
 
 static const ext_field dropped_fields[] = {{AT(frg_dropped_term, term), IS_TEXT, NULL},
                                            {AT(frg_dropped_term, reason), IS_TEXT, NULL},
@@ -340,7 +340,8 @@ static PyObject *vcov_dict(const frg_fe_vcov *v, int k)
                                           (Py_ssize_t)((size_t)k * (size_t)k * sizeof(double)))) <
             0 ||
         ext_put(dict, "coefficients",
-                ext_list_of(v->coefficients, k, sizeof *v->coefficients, coefficient_fields)) < 0) {
+                ext_list_of(v->coefficients, k, sizeof *v->coefficients, ext_coefficient_fields)) <
+            0) {
         Py_XDECREF(dict);
         return NULL;
     }
@@ -376,6 +377,7 @@ static PyObject *fe_result(PyObject *self, PyObject *unused)
         ext_put(dict, "parts",
                 ext_list_of(r->parts, r->demean.n_parts, sizeof *r->parts, subproblem_fields)) <
             0 ||
+        ext_put(dict, "iv", ext_fe_iv(r)) < 0 ||
         ext_put(dict, "status", PyUnicode_FromString(frg_status_name(f->status))) < 0 ||
         PyErr_Occurred()) {
         Py_XDECREF(dict);

@@ -28,7 +28,7 @@ from ._arrays import warn as _warn
 from ._hints import hint as _hint
 from ._tables import chosen, coefplot, etable, iplot, remarks
 
-__all__ = ["feols", "demean", "lsmr", "etable", "coefplot", "iplot", "Fit"]
+__all__ = ["feols", "feiv", "demean", "lsmr", "etable", "coefplot", "iplot", "Fit"]
 
 _fit_options = ("ssc", "weights", "weights_kind", "subset", "keep_singletons", "collin_tol", "collin", "connected", "level",
                 "keep_effects")
@@ -203,7 +203,8 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
     Parameters
     ----------
     fml : str
-        fixest's grammar: ``y ~ x | f1 + f2``, ``i()``, ``^``, ``f[x]``, ``:``, ``*``, ``I()``, ``log exp sqrt abs``.  ``x^2`` and
+        fixest's grammar: ``y ~ x | f1 + f2``, ``i()``, ``^``, ``f[x]``, ``:``, ``*``, ``I()``, ``log exp sqrt abs``; a last part
+        ``endogenous ~ instruments`` makes it two-stage least squares (:func:`feiv`).  ``x^2`` and
         ``x**2`` are ``I(x^2)``, as in fixest; in pyfixest both are the term ``x``, so that the second is warned of.
     data : frame or mapping
         Anything that exports an Arrow stream (polars, pyarrow, DuckDB, pandas with pyarrow) or names -> 1-D arrays.
@@ -243,6 +244,23 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
     _tell_sum(fml)
     _tell_power(fml)
     return _feols(fml, data, vcov, progress, options)
+
+
+@_options.takes(_options.Feols, "context", "demean", "fe")
+def feiv(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "iid", *,
+         progress: Callable[..., Any] | bool | None = None, **options: Unpack[_options.Feols]) -> Fit:
+    """:func:`feols` of a formula that has instruments, ``y ~ x | f1 + f2 | endogenous ~ instruments``; one that has none is refused.
+
+    Two-stage least squares.  ``result["first_stage"]`` has the first stages (coefficients, partial R2), and under ``tests``, for
+    each covariance of the fit, their F, Kleibergen and Paap's rk F and LM, the effective F of Montiel Olea and Pflueger, Sargan's
+    or Hansen's test, and Anderson and Rubin's with the set of values that it does not reject; ``cragg_donald_f`` and
+    ``wu_hausman_f`` are those of iid errors.  Raises :class:`fourge.errors.BadData` where nothing is identified.
+    """
+    if not isinstance(fml, str):
+        raise TypeError(f"fml: expected a formula, a str, got {type(fml).__name__}")
+    if "~" not in fml.split("|")[-1] or "|" not in fml:
+        raise ValueError(f"fml: {fml!r} has no instruments; write y ~ x | f | endogenous ~ instruments")
+    return feols(fml, data, vcov, progress=progress, **options)
 
 
 def _feols(fml, data, vcov, progress, options, expected=()):
@@ -308,11 +326,25 @@ def _result(found):
     out["absorbed"] = {"rank": found["rank"], "method": found["rank_method"], "components": found["n_components"]}
     out |= {k: found[k] for k in ("df_residual", "r2", "r2_adjusted", "r2_within", "rmse", "rss", "tss")}
     out["wald_f"] = first["wald_f"]
+    out |= {"first_stage": found["iv"]} if found["iv"] else {}
     columns, solver = found["columns"], found["solver"]
     out["solver"] = {"method": solver["method"], "converged": found["converged"], "columns": list(columns),
                      **_of_columns(columns.values(), ("iterations", "audit", "gradient", "error_bound")), "parts": found["parts"],
                      **{k: solver[k] for k in ("levels", "plan_bytes", "factor_bytes")}}
     return _Report({**out, "seconds": _seconds(found)}, found, _moved_result, "result")
+
+
+def _instruments(first):
+    """Lines of the first stages and tests, under the first covariance of the fit."""
+    tests = first["tests"][0]
+    lines = [f"First stage of {stage['endogenous']} on {', '.join(first['instruments'])}: F = {f:.5g}, p = {p:.4g}"
+             for stage, f, p in zip(first["stages"], tests["f"], tests["p_value"])]
+    lines.append(f"Kleibergen-Paap rk F: {tests['kleibergen_paap_f']:.5g}  rk LM: {tests['kleibergen_paap_lm']:.5g}  "
+                 f"Wu-Hausman: F = {first['wu_hausman_f']:.5g}, p = {first['wu_hausman_p']:.4g}")
+    if tests["overidentification_df"]:
+        name = "Sargan" if tests["vcov"] == "iid" else "Hansen J"
+        lines.append(f"{name}: {tests['overidentification']:.5g}, p = {tests['overidentification_p']:.4g}")
+    return lines
 
 
 class Coefficients(np.ndarray):
@@ -638,7 +670,8 @@ class Fit:
         words = {"missing": "missing values", "subset": "the subset", "zero_weight": "zero weights", "singleton": "singletons",
                  "disconnected": "the largest connected set"}
         without = ", ".join(f"{n} for {words[why]}" for why, n in r["n_dropped"].items() if n)
-        lines = [f"OLS estimation, Dep. Var.: {r['depvar']}", f"Observations: {r['n']}" + (f" (dropped: {without})" if without else "")]
+        first = r.get("first_stage")
+        lines = [f"{'TSLS' if first else 'OLS'} estimation, Dep. Var.: {r['depvar']}", f"Observations: {r['n']}" + (f" (dropped: {without})" if without else "")]
         if self._factors:
             lines.append("Fixed-effects: " + ",  ".join(f"{name}: {levels}" for name, levels in self._factors.items()))
         kind = f"Clustered ({', '.join(shown['clusters'])})" if shown["clusters"] else {"iid": "IID", "hc1": "Heteroskedasticity-robust"}
@@ -653,6 +686,7 @@ class Fit:
         lines += [f"{d['term']}: dropped, {d['reason']}" for d in r["dropped_terms"]]
         lines += ["---", f"RMSE: {r['rmse']:.6g}  R2: {r['r2']:.6g}  Adj. R2: {r['r2_adjusted']:.6g}"
                   + (f"  Within R2: {r['r2_within']:.6g}" if self._factors else "")]
+        lines += _instruments(first) if first else []
         if not r["solver"]["converged"]:
             lines.append("NOT CONVERGED: see result['solver']")
         return "\n".join(lines)

@@ -156,11 +156,22 @@ static frg_status add_effects(const predictor *p)
 
 /* ---- the terms ------------------------------------------------------------------------------- */
 
+/** The fit's formula without the instruments, which new data need not have. */
+static frgi_formula structural(const frg_fe *f)
+{
+    frgi_formula formula = f->data.formula;
+    formula.n_terms = formula.n_exogenous + formula.n_endogenous;
+    return formula;
+}
+
 /** A factor must stay a factor and a number a number. */
 static frg_status check_kinds(const predictor *p, const frgi_variable *variables)
 {
     const frg_fe *const f = p->f;
     for (int32_t id = 0; id < f->data.formula.names.count; id++) {
+        if (variables[id].kind == VARIABLE_NONE) {
+            continue;
+        }
         if (variables[id].kind != f->data.variables[id].kind ||
             variables[id].n_factors != f->data.variables[id].n_factors) {
             FAIL(f->ctx, E_TYPE,
@@ -188,11 +199,12 @@ static void flag_unseen(const predictor *p, const frgi_variable *variables,
 static frg_status add_terms(const predictor *p)
 {
     const frg_fe *const f = p->f;
+    const frgi_formula formula = structural(f);
     frgi_variable *variables = NULL;
     frgi_factor_codes *codes = NULL;
     double *scratch = NULL, x[FRGI_BLOCK];
     frg_status status;
-    TRY_TO(done, frgi_variables_create(&variables, f->ctx, &f->data.formula, p->table));
+    TRY_TO(done, frgi_variables_create(&variables, f->ctx, &formula, p->table));
     TRY_TO(done, check_kinds(p, variables));
     TRY_TO(done, frgi_design_match(&f->data.design, &codes, f->ctx, variables, p->n));
     flag_unseen(p, variables, codes);

@@ -3,7 +3,7 @@
  *     formula -> rows, effects, columns          (formula.c, reg_frame.c, reg_design.c)
  *     [y X]                                      (reg_matrix.c)
  *     [y~ X~] = (I - P_D) [y X]                  (reg_absorb.c: the demeaner)
- *     drop what is absorbed or collinear, b, e   (reg_estimate.c)
+ *     drop what is absorbed or collinear, b, e   (reg_screen.c, reg_estimate.c; reg_iv.c)
  *     covariances                                (reg_vcov.c)
  *
  * Without effects but with an intercept the columns are centred and a column of ones is kept beside
@@ -338,8 +338,8 @@ static frg_status fit(job *j, const char *formula, frg_status *worst, bool *stop
     r->converged = *worst == FRG_OK;
 
     /* X~'W X~ = L L' in formula order, columns without a pivot dropped;
-     * b = (X~'W X~)^-1 X~'W y~,  e = y~ - X~ b */
-    TRY(frgi_fe_estimate(f));
+     * b = (X~'W X~)^-1 X~'W y~,  e = y~ - X~ b;  with instruments X^ = P_Z~ X~ for X~ but in e */
+    TRY(f->data.design.n_endogenous ? frgi_iv_estimate(f) : frgi_fe_estimate(f));
     *stopped = frgi_fe_ended(f, worst);
     if (*stopped) {
         return FRG_OK;
@@ -352,6 +352,7 @@ static frg_status fit(job *j, const char *formula, frg_status *worst, bool *stop
 
     /* V = (X~'W X~)^-1 M (X~'W X~)^-1, M by the errors that are assumed (reg_vcov.c) */
     TRY(covariances(f, j->requests, f->policy.options.n_vcov));
+    TRY(frgi_iv_describe(f));
     r->vcov_seconds = lap(&clock);
     r->total_seconds = clock - start;
     *stopped = frgi_fe_ended(f, worst);
@@ -457,6 +458,7 @@ void frg_fe_destroy(frg_fe *f)
     DROP(ctx, &f->fit.b);
     DROP(ctx, &f->fit.bread);
     DROP(ctx, &f->fit.e);
+    frgi_iv_destroy(f);
     frgi_design_destroy(&f->data.design, ctx);
     frgi_frame_destroy(&f->data.frame, ctx);
     frgi_variables_destroy(&f->data.variables, ctx, &f->data.formula);

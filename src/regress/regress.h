@@ -93,6 +93,23 @@ typedef struct {
     frg_dropped_term *dropped; /* their reasons are blocks of their own */
 } frgi_fe_estimates;
 
+/** Two-stage least squares (reg_iv.c); zeros without instruments. */
+typedef struct {
+    int n_exogenous, n_endogenous, n_instruments; /* columns that are kept */
+    int32_t *column_of; /* of Z: the exogenous columns and the instruments */
+    double *fitted;     /* n x n_endogenous: X^ */
+    double *pi;         /* n_endogenous rows of coefficients on Z */
+    double *bread;      /* (Z'WZ)^-1 */
+    double *gram;       /* [Z X y]'W[Z X y], full, X the endogenous columns */
+    /* what the caller is shown of it (reg_iv_tests.c) */
+    frg_fe_iv result;
+    frg_fe_first_stage *stages;
+    frg_fe_iv_tests *tests;
+    frg_coefficient *coefficients; /* of all stages */
+    double *stage_f;               /* of all tests and stages, f and p */
+    const char **names;            /* of the instruments */
+} frgi_fe_iv;
+
 /** What the caller is shown (regress.c). */
 typedef struct {
     const char **factor_names;
@@ -109,6 +126,7 @@ struct frg_fe {
     frgi_fe_matrix matrix;
     frgi_fe_absorbed absorbed;
     frgi_fe_estimates fit;
+    frgi_fe_iv iv;
     frgi_fe_report report;
     bool fitted; /* regress.c: further covariances are not stopped */
 };
@@ -152,6 +170,16 @@ FRG_MUST_USE frg_status frgi_fe_absorb(frg_fe *f, frg_status *worst, bool *stopp
  *  what was dropped.  E_NO_REGRESSOR with the reasons where nothing is left.  FRG_OK and no
  *  estimates where the fit gives up. */
 FRG_MUST_USE frg_status frgi_fe_estimate(frg_fe *f);
+/** Memory of the estimates of up to p columns: x, column_of, dropped, b, e. */
+FRG_MUST_USE frg_status frgi_fe_allocate_estimates(frg_fe *f);
+/** b[0] <- the intercept as written, where the columns are centred. */
+void frgi_fe_intercept(frg_fe *f);
+/** The same by two-stage least squares (reg_iv.c): x holds X^, b and e belong to X.  E_IDENT where
+ *  the instruments do not identify the endogenous regressors. */
+FRG_MUST_USE frg_status frgi_iv_estimate(frg_fe *f);
+/** First stages and tests, after the covariances (reg_iv_tests.c). */
+FRG_MUST_USE frg_status frgi_iv_describe(frg_fe *f);
+void frgi_iv_destroy(frg_fe *f);
 
 /** Is the first coefficient the intercept? */
 static inline bool frgi_fe_has_intercept(const frg_fe *f)
