@@ -5,7 +5,8 @@
 #     ./test.sh --full    besides: the programs at every CPU level that the machine has, all of it under address and
 #                         undefined-behaviour sanitizers, the parallel code under the thread sanitizer, 60 s of fresh
 #                         fuzzing, 60 kills a command, every kind of page in a browser, tests of every room on arm64 under
-#                         qemu; the reference site, and a part of --peers, where what these need is installed or can be
+#                         qemu; the reference site, the R package, and a part of --peers, where what these need is
+#                         installed or can be
 #     ./test.sh --peers   besides: the Python package beside pyfixest, scikit-learn, torch, gpytorch, POT, anndata;
 #                         installs these, as tools/peers.txt has them, from the package index into a folder that is kept
 #     ./test.sh NAME...   test programs whose name contains NAME
@@ -22,7 +23,7 @@ for argument in "$@"; do
     case $argument in
     --full) full=1 ;;
     --peers) peers=1 ;;
-    -h | --help) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) die "unknown option $argument" ;;
     *) names="$names $argument" ;;
     esac
@@ -145,6 +146,9 @@ if [ -n "$full" ]; then
         # shellcheck disable=SC2086 # a list of words
         need_packages $BROWSER_PACKAGES
         run "pages in a browser" 300 /usr/bin/python3 "$root/tests/build/browser_pages.py" "$root/build/fourge"
+    fi
+    if asked r_package; then
+        run "R package" 240:1800 sh "$root/tests/build/r_package.sh" "$root/build"
     fi
     if asked reference_site; then
         run "reference site" 120 sh "$root/tests/build/reference_site.sh" "$root/build"

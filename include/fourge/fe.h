@@ -91,6 +91,8 @@ typedef struct {
 
 /** Defaults into the first struct_size bytes of o. */
 FRG_API void frg_lsmr_defaults(frg_lsmr_opts *o, size_t struct_size);
+/** The fields of frg_lsmr_opts (frg_option). */
+FRG_API const frg_option *frg_lsmr_options(void);
 /** Solves min || W^(1/2) (A x - b) ||^2 + d^2 || x ||^2 for every column of b (m x p, f64,
  *  row-major or column-major) into x (n x p).  weights: m values or NULL.  A column that has
  *  stopped is frozen; its bits do not depend on its neighbours.  Exactly one of op and csr is

@@ -415,6 +415,8 @@ typedef struct {
 
 /** Defaults, no output asked for, into the first struct_size bytes of o. */
 FRG_API void frg_gp_predict_defaults(frg_gp_predict_opts *o, size_t struct_size);
+/** The fields of frg_gp_predict_opts (frg_option). */
+FRG_API const frg_option *frg_gp_predict_options(void);
 /** At m new points x (m x d): mean m* + k*'a, variance k** - |L^-1 k*|^2, clamped at 0, or at
  *  variance_floor (noise included), with a counted warning.  Refactors where the gradient has taken
  *  the factor's place.  Gradients of kernels with a cusp at the points (matern12) leave out the
@@ -435,6 +437,8 @@ typedef struct {
 
 /** Defaults, no output asked for, into the first struct_size bytes of o. */
 FRG_API void frg_gp_fantasy_defaults(frg_gp_fantasy_opts *o, size_t struct_size);
+/** The fields of frg_gp_fantasy_opts (frg_option). */
+FRG_API const frg_option *frg_gp_fantasy_options(void);
 /** Predictions at the t points of `at` (t x d) as they would be after observing candidates: `sets`
  *  alternative sets of m points (x: sets x m x d), each with s alternative outcomes (y: sets x m x
  *  s).  The process stays as it is and its factor serves all sets: n^2 (t + sets m) flop, then sets

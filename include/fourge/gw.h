@@ -43,6 +43,8 @@ typedef struct {
 
 /** Defaults into the first struct_size bytes of o. */
 FRG_API void frg_graph_defaults(frg_graph_opts *o, size_t struct_size);
+/** The fields of frg_graph_opts (frg_option). */
+FRG_API const frg_option *frg_graph_options(void);
 /** The graph of the k nearest neighbours of each of the rows of points (n x d, f32 or f64), exact;
  *  ties go to the lower index.  An edge i-j is there if either lists the other; its length is their
  *  distance, 0 between equal points.  n is at most 2^31 - 2. Errors: E_COORDINATE with row and
@@ -735,6 +737,8 @@ typedef struct {
 
 /** Defaults into the first struct_size bytes of o. */
 FRG_API void frg_embed_defaults(frg_embed_opts *o, size_t struct_size);
+/** The fields of frg_embed_opts (frg_option). */
+FRG_API const frg_option *frg_embed_options(void);
 /** Coordinates of the anchor's m points (anchor_out, m x dimensions, f64) and of all queries' in
  *  one space: the leading singular vectors of the stacked S_q^-1 P_q S_Y^-1, S the graph's
  *  Laplacian with weights 1 / length plus lambda times the plan's masses; not scaled, the largest
@@ -771,6 +775,8 @@ typedef struct {
 
 /** Defaults into the first struct_size bytes of o. */
 FRG_API void frg_barycenter_defaults(frg_barycenter_opts *o, size_t struct_size);
+/** The fields of frg_barycenter_opts (frg_option). */
+FRG_API const frg_option *frg_barycenter_options(void);
 /** The distances (out, size x size, f64) of the space of `size` points with weights p (NULL:
  *  uniform) that is nearest to all of n_spaces spaces: minimises sum_s share_s E(P_s) with entropy
  *  of strength epsilon (Peyre, Cuturi and Solomon 2016), C <- sum_s share_s P_s C_s P_s' / (p p'),

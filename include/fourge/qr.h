@@ -85,6 +85,8 @@ typedef struct frg_qr frg_qr;
 
 /** Defaults into the first struct_size bytes of o. */
 FRG_API void frg_qr_defaults(frg_qr_opts *o, size_t struct_size);
+/** The fields of frg_qr_opts (frg_option). */
+FRG_API const frg_option *frg_qr_options(void);
 /** Plans for matrices of the shapes and types of `items`, whose data are not read; owns all
  *  memory.  Errors: E_SHAPE and E_DTYPE with the item, E_OPTION, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_qr_create(frg_qr **out, frg_context *ctx, int64_t n_items,

@@ -7,24 +7,13 @@
 
 #define AT(type, field) #field, offsetof(type, field)
 
-static const char lsmr_preconds[] = "none|diagonal";
-
-static const ext_field lsmr_options[] = {{AT(frg_lsmr_opts, atol), IS_DOUBLE, NULL},
-                                         {AT(frg_lsmr_opts, btol), IS_DOUBLE, NULL},
-                                         {AT(frg_lsmr_opts, cond_limit), IS_DOUBLE, NULL},
-                                         {AT(frg_lsmr_opts, damp), IS_DOUBLE, NULL},
-                                         {AT(frg_lsmr_opts, max_iter), IS_INT64, NULL},
-                                         {AT(frg_lsmr_opts, block), IS_INT, NULL},
-                                         {AT(frg_lsmr_opts, precond), IS_CHOICE, lsmr_preconds},
-                                         {NULL, 0, IS_INT, NULL}};
-
 EXT_UNSET(demean)
 EXT_UNSET(lsmr)
 EXT_UNSET(fe)
 
 const ext_options ext_fe_takes[] = {
     EXT_TABLE(demean),
-    EXT_OPTIONS(lsmr, lsmr_options),
+    EXT_TABLE(lsmr),
     EXT_TABLE(fe),
     {NULL, NULL, NULL, 0, NULL},
 };
@@ -220,7 +209,7 @@ static PyObject *lsmr(PyObject *module, PyObject *args)
     frg_array start, column, value, rhs, to;
     frg_lsmr_opts o;
     frg_lsmr_defaults(&o, sizeof o);
-    if (ext_fields_set(&o, lsmr_options, options) < 0 ||
+    if (ext_options_set(&o, frg_lsmr_options(), options) < 0 ||
         ext_hold(&h, starts, "indptr", 0, &start) < 0 ||
         ext_hold(&h, columns, "indices", 0, &column) < 0 ||
         ext_hold(&h, values, "data", 0, &value) < 0 || ext_hold(&h, b, "b", 0, &rhs) < 0 ||

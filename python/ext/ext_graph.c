@@ -6,15 +6,10 @@
 
 #define AT(type, field) #field, offsetof(type, field)
 
-static const ext_field graph_options[] = {{AT(frg_graph_opts, k), IS_INT64, NULL},
-                                          {AT(frg_graph_opts, k_clamp), IS_BOOL, NULL},
-                                          {AT(frg_graph_opts, stitch), IS_BOOL, NULL},
-                                          {NULL, 0, IS_INT, NULL}};
-
 EXT_UNSET(graph)
 
 const ext_options ext_graph_takes[] = {
-    EXT_OPTIONS(graph, graph_options),
+    EXT_TABLE(graph),
     {NULL, NULL, NULL, 0, NULL},
 };
 
@@ -76,7 +71,8 @@ static PyObject *graph_knn(PyObject *type, PyObject *args)
     frg_graph_opts o;
     frg_graph_defaults(&o, sizeof o);
     if (!module || !PyArg_ParseTuple(args, "OOO", &context, &points, &options) ||
-        !(c = ext_context_of(module, context)) || ext_fields_set(&o, graph_options, options) < 0) {
+        !(c = ext_context_of(module, context)) ||
+        ext_options_set(&o, frg_graph_options(), options) < 0) {
         return NULL;
     }
     ext_held h = {.n = 0};

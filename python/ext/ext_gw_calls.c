@@ -6,26 +6,12 @@
 
 #define AT(type, field) #field, offsetof(type, field)
 
-static const ext_field embed_options[] = {{AT(frg_embed_opts, dimensions), IS_INT64, NULL},
-                                          {AT(frg_embed_opts, lambda), IS_DOUBLE, NULL},
-                                          {AT(frg_embed_opts, tol), IS_DOUBLE, NULL},
-                                          {NULL, 0, IS_INT, NULL}};
-
-static const ext_field barycenter_options[] = {
-    {AT(frg_barycenter_opts, epsilon), IS_DOUBLE, NULL},
-    {AT(frg_barycenter_opts, max_iter), IS_INT64, NULL},
-    {AT(frg_barycenter_opts, tol), IS_DOUBLE, NULL},
-    {AT(frg_barycenter_opts, max_outer), IS_INT64, NULL},
-    {AT(frg_barycenter_opts, outer_tol), IS_DOUBLE, NULL},
-    {AT(frg_barycenter_opts, max_inner), IS_INT64, NULL},
-    {NULL, 0, IS_INT, NULL}};
-
 EXT_UNSET(embed)
 EXT_UNSET(barycenter)
 
 const ext_options ext_gw_calls_takes[] = {
-    EXT_OPTIONS(embed, embed_options),
-    EXT_OPTIONS(barycenter, barycenter_options),
+    EXT_TABLE(embed),
+    EXT_TABLE(barycenter),
     {NULL, NULL, NULL, 0, NULL},
 };
 
@@ -131,7 +117,7 @@ static PyObject *barycenter(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OO!O!OOOOO", &context, &PyList_Type, &spaces, &PyList_Type,
                           &weights, &shares, &p, &start, &options, &out) ||
         !(ctx = ext_context_of(module, context)) ||
-        ext_fields_set(&o, barycenter_options, options) < 0) {
+        ext_options_set(&o, frg_barycenter_options(), options) < 0) {
         return NULL;
     }
     held_spaces s = {.n = 0};
@@ -293,7 +279,7 @@ static PyObject *embed(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OOOO!O", &context, &anchor, &anchor_out, &PyList_Type, &list,
                           &options) ||
         !(ctx = ext_context_of(module, context)) ||
-        ext_fields_set(&o, embed_options, options) < 0) {
+        ext_options_set(&o, frg_embed_options(), options) < 0) {
         return NULL;
     }
     const frg_graph *const graph = ext_graph_of(module, anchor);

@@ -6,17 +6,11 @@
 #define AT(type, field) #field, offsetof(type, field)
 
 static const char methods[] = "auto|householder|cholesky|vendor";
-static const char verifies[] = "none|probe|full";
-
-static const ext_field qr_options[] = {{AT(frg_qr_opts, method), IS_CHOICE, methods},
-                                       {AT(frg_qr_opts, verify), IS_CHOICE, verifies},
-                                       {AT(frg_qr_opts, ortho_tol), IS_DOUBLE, NULL},
-                                       {NULL, 0, IS_INT, NULL}};
 
 EXT_UNSET(qr)
 
 const ext_options ext_qr_takes[] = {
-    EXT_OPTIONS(qr, qr_options),
+    EXT_TABLE(qr),
     {NULL, NULL, NULL, 0, NULL},
 };
 
@@ -167,7 +161,8 @@ static PyObject *qr(PyObject *module, PyObject *args)
     frg_qr_opts o;
     frg_qr_defaults(&o, sizeof o);
     if (!PyArg_ParseTuple(args, "OO!O", &context, &PyList_Type, &list, &options) ||
-        !(c = ext_context_of(module, context)) || ext_fields_set(&o, qr_options, options) < 0) {
+        !(c = ext_context_of(module, context)) ||
+        ext_options_set(&o, frg_qr_options(), options) < 0) {
         return NULL;
     }
     factoring f = {.n = 0};

@@ -18,6 +18,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/opts.h"
 #include "gp/gp_create.h"
 #include "gp/gp_predict.h"
 #include "linalg/blas.h"
@@ -211,10 +212,21 @@ static frg_status run(fantasy *f, bool observed)
 
 /* ---- the public call ------------------------------------------------------------------------- */
 
+#define OPTIONS_OF frg_gp_fantasy_opts
+static const frg_option options[] = {
+#include "gp/gp_fantasy_opts.def"
+    {.name = NULL}};
+
+const frg_option *frg_gp_fantasy_options(void)
+{
+    return options;
+}
+
 void frg_gp_fantasy_defaults(frg_gp_fantasy_opts *o, size_t struct_size)
 {
-    const frg_gp_fantasy_opts defaults = {.struct_size = struct_size};
-    memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
+    frg_gp_fantasy_opts defaults = {0};
+    frgi_options_set(options, &defaults);
+    frgi_options_give(o, struct_size, &defaults, sizeof defaults);
 }
 
 /** Element (i, j, k) of an array of two or three axes. */
@@ -329,6 +341,7 @@ frg_status frg_gp_predict_fantasies(frg_gp *gp, frg_array x, frg_array y, frg_ar
     frg_gp_fantasy_opts o;
     frg_gp_fantasy_defaults(&o, sizeof o);
     TRY(frgi_take_opts(gp->ctx, &o, sizeof o, given));
+    TRY(frgi_options_check(gp->ctx, options, &o));
     frgi_run_begins(gp->ctx);
     TRY(check_shapes(gp, &x, &y, &at, &o));
     fantasy f = {.gp = gp,

@@ -17,6 +17,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/opts.h"
 #include "gp/gp_create.h"
 #include "gp/gp_predict.h"
 #include "linalg/blas.h"
@@ -520,10 +521,21 @@ static double least_variance(const frg_gp *gp, double asked)
                                                        : 0;
 }
 
+#define OPTIONS_OF frg_gp_predict_opts
+static const frg_option options[] = {
+#include "gp/gp_predict_opts.def"
+    {.name = NULL}};
+
+const frg_option *frg_gp_predict_options(void)
+{
+    return options;
+}
+
 void frg_gp_predict_defaults(frg_gp_predict_opts *o, size_t struct_size)
 {
-    const frg_gp_predict_opts defaults = {.struct_size = struct_size};
-    memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
+    frg_gp_predict_opts defaults = {0};
+    frgi_options_set(options, &defaults);
+    frgi_options_give(o, struct_size, &defaults, sizeof defaults);
 }
 
 /** Is `a` NULL, or an f64 array of m x columns (a vector where columns is 1)? */
@@ -607,9 +619,7 @@ frg_status frg_gp_predict(frg_gp *gp, frg_array x, const frg_gp_predict_opts *gi
     frg_gp_predict_defaults(&o, sizeof o);
     TRY(frgi_take_opts(gp->ctx, &o, sizeof o, given));
     frgi_run_begins(gp->ctx);
-    if (!(o.variance_floor >= 0 && isfinite(o.variance_floor))) {
-        FAIL(gp->ctx, E_OPTION, "variance_floor must be 0 or positive, got %g", o.variance_floor);
-    }
+    TRY(frgi_options_check(gp->ctx, options, &o));
     double *points;
     TRY(frgi_gp_take_points(gp, &x, "x", &points));
     const ptrdiff_t m = (ptrdiff_t)x.shape[0], d = gp->data.d;

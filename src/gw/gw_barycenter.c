@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/opts.h"
 #include "gw/gw_floor.h"
 #include "gw/gw_marginals.h"
 
@@ -338,19 +339,21 @@ static frg_status rounds(middle *b, frg_barycenter_report *r)
 
 /* ---- public ---------------------------------------------------------------------------------- */
 
+#define OPTIONS_OF frg_barycenter_opts
+static const frg_option options[] = {
+#include "gw/barycenter_opts.def"
+    {.name = NULL}};
+
+const frg_option *frg_barycenter_options(void)
+{
+    return options;
+}
+
 void frg_barycenter_defaults(frg_barycenter_opts *o, size_t struct_size)
 {
-    const frg_barycenter_opts defaults = {.struct_size = sizeof defaults,
-                                          .epsilon = 5e-3,
-                                          .max_iter = 100,
-                                          .tol = 1e-5,
-                                          .max_outer = 100,
-                                          .outer_tol = 1e-6,
-                                          .max_inner = 300};
-    memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
-    if (struct_size >= sizeof o->struct_size) {
-        o->struct_size = struct_size;
-    }
+    frg_barycenter_opts defaults = {0};
+    frgi_options_set(options, &defaults);
+    frgi_options_give(o, struct_size, &defaults, sizeof defaults);
 }
 
 static frg_status open_all(middle *b, const frg_array *spaces, const double *const *weights,
@@ -382,11 +385,7 @@ frg_status frg_gw_barycenter(frg_context *ctx, const frg_array *spaces,
     frg_barycenter_defaults(&opts, sizeof opts);
     TRY(frgi_take_opts(ctx, &opts, sizeof opts, o));
     REQUIRE(ctx, spaces && n_spaces >= 1, "a barycenter needs spaces");
-    REQUIRE(ctx, opts.epsilon > 0 && isfinite(opts.epsilon), "epsilon is %g, it must be > 0",
-            opts.epsilon);
-    REQUIRE(ctx, opts.max_iter >= 1 && opts.max_outer >= 1 && opts.max_inner >= 1,
-            "max_iter, max_outer and max_inner must be >= 1");
-    REQUIRE(ctx, opts.tol >= 0 && opts.outer_tol >= 0, "tol and outer_tol must be >= 0");
+    TRY(frgi_options_check(ctx, options, &opts));
     TRY(frgi_array_check(ctx, &out, "out", 2, 1u << FRG_F64));
     if (out.shape[0] != out.shape[1] || out.shape[0] < 1) {
         FAIL(ctx, E_SHAPE, "out is %lld x %lld, a square matrix is needed", (long long)out.shape[0],

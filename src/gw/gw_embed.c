@@ -20,6 +20,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/opts.h"
 #include "gw/gw_graph.h"
 #include "gw/gw_marginals.h"
 #include "gw/gw_plan.h"
@@ -345,14 +346,16 @@ static frg_status check_out(frg_context *ctx, const frg_array *out, int64_t n, i
     return FRG_OK;
 }
 
+#define OPTIONS_OF frg_embed_opts
+static const frg_option options[] = {
+#include "gw/embed_opts.def"
+    {.name = NULL}};
+
 static frg_status check(frg_context *ctx, const frg_graph *anchor, const frg_array *out,
                         const frg_embed_query *queries, int64_t n_queries, const frg_embed_opts *o)
 {
     REQUIRE(ctx, anchor && queries && n_queries >= 1, "an anchor and queries are needed");
-    REQUIRE(ctx, o->dimensions >= 1, "dimensions is %lld, it must be >= 1",
-            (long long)o->dimensions);
-    REQUIRE(ctx, o->lambda > 0 && isfinite(o->lambda), "lambda is %g, it must be > 0", o->lambda);
-    REQUIRE(ctx, o->tol > 0 && o->tol < 1, "tol is %g, it must be between 0 and 1", o->tol);
+    TRY(frgi_options_check(ctx, options, o));
     TRY(check_out(ctx, out, anchor->n, o->dimensions));
     bool directed = anchor->report.directed;
     for (int64_t q = 0; q < n_queries; q++) {
@@ -433,14 +436,16 @@ static void close_all(embedding *e)
     DROP(ctx, &e->integers);
 }
 
+const frg_option *frg_embed_options(void)
+{
+    return options;
+}
+
 void frg_embed_defaults(frg_embed_opts *o, size_t struct_size)
 {
-    const frg_embed_opts defaults = {
-        .struct_size = sizeof defaults, .dimensions = 2, .lambda = 1, .tol = 1e-8};
-    memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
-    if (struct_size >= sizeof o->struct_size) {
-        o->struct_size = struct_size;
-    }
+    frg_embed_opts defaults = {0};
+    frgi_options_set(options, &defaults);
+    frgi_options_give(o, struct_size, &defaults, sizeof defaults);
 }
 
 frg_status frg_gw_embed(frg_context *ctx, const frg_graph *anchor, frg_array anchor_out,

@@ -4,6 +4,7 @@
  * way: linear in the arcs, and the result does not depend on the order they came in.
  */
 #include "gw/gw_graph.h"
+#include "core/opts.h"
 
 #include <math.h>
 #include <string.h>
@@ -18,13 +19,21 @@ const frgi_graph_ops *frgi_graph_ops_of(const frg_context *ctx)
     return table[frgi_context_isa(ctx)];
 }
 
+#define OPTIONS_OF frg_graph_opts
+static const frg_option options[] = {
+#include "gw/graph_opts.def"
+    {.name = NULL}};
+
+const frg_option *frg_graph_options(void)
+{
+    return options;
+}
+
 void frg_graph_defaults(frg_graph_opts *o, size_t struct_size)
 {
-    const frg_graph_opts defaults = {.struct_size = sizeof defaults, .k = 30, .stitch = 1};
-    memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
-    if (struct_size >= sizeof o->struct_size) {
-        o->struct_size = struct_size;
-    }
+    frg_graph_opts defaults = {0};
+    frgi_options_set(options, &defaults);
+    frgi_options_give(o, struct_size, &defaults, sizeof defaults);
 }
 
 /* ---- components ------------------------------------------------------------------------------ */

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/opts.h"
 #include "core/oversubscription.h"
 #include "linalg/blas.h"
 #include "linalg/qr_copy.h"
@@ -37,22 +38,21 @@ struct frg_qr {
     frgi_arena arena;
 };
 
-void frg_qr_defaults(frg_qr_opts *o, size_t struct_size)
+#define OPTIONS_OF frg_qr_opts
+static const frg_option options[] = {
+#include "linalg/qr_opts.def"
+    {.name = NULL}};
+
+const frg_option *frg_qr_options(void)
 {
-    const frg_qr_opts defaults = {.struct_size = struct_size, .verify = FRG_QR_VERIFY_PROBE};
-    memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
+    return options;
 }
 
-static frg_status check_opts(frg_context *ctx, const frg_qr_opts *o)
+void frg_qr_defaults(frg_qr_opts *o, size_t struct_size)
 {
-    REQUIRE(ctx, (int)o->method >= FRG_QR_AUTO && o->method <= FRG_QR_VENDOR,
-            "method is %d, expected one of FRG_QR_AUTO .. FRG_QR_VENDOR", (int)o->method);
-    REQUIRE(ctx, (int)o->verify >= FRG_QR_VERIFY_NONE && o->verify <= FRG_QR_VERIFY_FULL,
-            "verify is %d, expected one of FRG_QR_VERIFY_NONE .. FRG_QR_VERIFY_FULL",
-            (int)o->verify);
-    REQUIRE(ctx, o->ortho_tol >= 0 && o->ortho_tol < 1, "ortho_tol is %g, expected 0 <= x < 1",
-            o->ortho_tol);
-    return FRG_OK;
+    frg_qr_opts defaults = {0};
+    frgi_options_set(options, &defaults);
+    frgi_options_give(o, struct_size, &defaults, sizeof defaults);
 }
 
 static bool is_f64(frg_dtype t)
@@ -187,7 +187,7 @@ frg_status frg_qr_create(frg_qr **out, frg_context *ctx, int64_t n_items, const 
     frg_qr_opts opts;
     frg_qr_defaults(&opts, sizeof opts);
     TRY(frgi_take_opts(ctx, &opts, sizeof opts, o));
-    TRY(check_opts(ctx, &opts));
+    TRY(frgi_options_check(ctx, options, &opts));
     REQUIRE(ctx, n_items >= 0 && (items || n_items == 0), "n_items is %lld and items is %s",
             (long long)n_items, items ? "given" : "NULL");
     frg_status status;

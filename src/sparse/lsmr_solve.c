@@ -14,19 +14,25 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/opts.h"
 #include "sparse/csr.h"
 #include "sparse/lsmr.h"
 
+#define OPTIONS_OF frg_lsmr_opts
+static const frg_option options[] = {
+#include "sparse/lsmr_opts.def"
+    {.name = NULL}};
+
+const frg_option *frg_lsmr_options(void)
+{
+    return options;
+}
+
 void frg_lsmr_defaults(frg_lsmr_opts *o, size_t struct_size)
 {
-    const frg_lsmr_opts defaults = {
-        .struct_size = struct_size,
-        .atol = 1e-10,
-        .btol = 1e-10,
-        .max_iter = 1000,
-        .block = 8,
-    };
-    memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
+    frg_lsmr_opts defaults = {0};
+    frgi_options_set(options, &defaults);
+    frgi_options_give(o, struct_size, &defaults, sizeof defaults);
 }
 
 /** One call. */
@@ -80,15 +86,7 @@ static frg_status check(const solve *s)
     frg_context *const ctx = s->ctx;
     const frg_lsmr_opts *const o = &s->opts;
     REQUIRE(ctx, !s->op != !s->csr, "exactly one of op and csr must be given");
-    REQUIRE(ctx, o->atol >= 0 && o->btol >= 0, "atol and btol must be >= 0, got %g and %g", o->atol,
-            o->btol);
-    REQUIRE(ctx, o->damp >= 0 && isfinite(o->damp), "damp must be >= 0, got %g", o->damp);
-    REQUIRE(ctx, o->cond_limit >= 0, "cond_limit must be >= 0, got %g", o->cond_limit);
-    REQUIRE(ctx, o->max_iter >= 1, "max_iter must be >= 1, got %lld", (long long)o->max_iter);
-    REQUIRE(ctx, o->block >= 1 && o->block <= FRGI_LSMR_MAX_BLOCK, "block must be 1 to %d, got %d",
-            FRGI_LSMR_MAX_BLOCK, o->block);
-    REQUIRE(ctx, o->precond == FRG_PRECOND_NONE || o->precond == FRG_PRECOND_DIAGONAL,
-            "precond is %d, which is none of its values", (int)o->precond);
+    TRY(frgi_options_check(ctx, options, o));
     if (o->precond == FRG_PRECOND_DIAGONAL && s->op)
         FAIL(ctx, E_UNSUPPORTED, "the columns of an operator cannot be scaled; give it as csr");
     if (s->csr)

@@ -3,6 +3,7 @@
 #include "fourge/fe.h"
 #include "fourge/gp.h"
 #include "fourge/gw.h"
+#include "fourge/qr.h"
 #include "fourge/soap.h"
 #include "test.h"
 
@@ -82,7 +83,108 @@ static frg_status try_sinkhorn(frg_context *ctx, const void *opts)
     return status;
 }
 
+static frg_status try_lsmr(frg_context *ctx, const void *opts)
+{
+    static const int64_t starts[3] = {0, 1, 2};
+    static const int32_t columns[2] = {0, 1};
+    const frg_csr csr = {.m = 2, .n = 2, .starts = starts, .columns = columns};
+    double x[2] = {0};
+    return frg_lsmr_solve(ctx, NULL, &csr, frg_matrix(numbers, FRG_F64, 2, 1, 1), NULL,
+                          frg_matrix(x, FRG_F64, 2, 1, 1), opts, NULL, NULL);
+}
+
+static frg_status try_qr(frg_context *ctx, const void *opts)
+{
+    double q[4] = {0};
+    const frg_qr_item item = {.a = frg_matrix(numbers, FRG_F64, 2, 2, 2),
+                              .q = frg_matrix(q, FRG_F64, 2, 2, 2)};
+    frg_qr *qr = NULL;
+    const frg_status status = frg_qr_create(&qr, ctx, 1, &item, opts);
+    frg_qr_destroy(qr);
+    return status;
+}
+
+static frg_status try_graph(frg_context *ctx, const void *opts)
+{
+    frg_graph_opts o = *(const frg_graph_opts *)opts;
+    o.k_clamp |= o.k > 0;
+    frg_graph *g = NULL;
+    const frg_status status = frg_graph_knn(&g, ctx, frg_matrix(numbers, FRG_F64, 4, 1, 1), &o);
+    frg_graph_destroy(g);
+    return status;
+}
+
+static frg_status try_barycenter(frg_context *ctx, const void *opts)
+{
+    static const double distances[4] = {0, 1, 1, 0};
+    const frg_array space = frg_matrix(distances, FRG_F64, 2, 2, 2);
+    double out[4];
+    return frg_gw_barycenter(ctx, &space, NULL, NULL, 1, NULL, NULL, opts,
+                             frg_matrix(out, FRG_F64, 2, 2, 2), NULL);
+}
+
+/** Two sets of four points on a line and the plan between them. */
+static frg_status try_embed(frg_context *ctx, const void *opts)
+{
+    const frg_array v = frg_matrix(numbers, FRG_F64, 4, 1, 1);
+    double anchor[8], query[8];
+    int64_t found;
+    frg_gw *s = NULL;
+    frg_graph *g = NULL;
+    frg_gw_opts o;
+    frg_gw_defaults(&o, sizeof o);
+    o.k = 2;
+    CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &v}, (frg_gw_side){.data = &v}, NULL,
+                                &o));
+    CHECK_OK(ctx, frg_gw_run(s, NULL));
+    CHECK_OK(ctx, frg_graph_knn(&g, ctx, v, &(frg_graph_opts){sizeof(frg_graph_opts), 2, 0, 1}));
+    const int64_t columns = ((const frg_embed_opts *)opts)->dimensions == 2 ? 2 : 1;
+    const frg_embed_query q = {
+        .graph = g, .plan = frg_gw_plan(s), .out = frg_matrix(query, FRG_F64, 4, columns, columns)};
+    const frg_status status =
+        frg_gw_embed(ctx, g, frg_matrix(anchor, FRG_F64, 4, columns, columns), &q, 1, opts, &found);
+    frg_graph_destroy(g);
+    frg_gw_destroy(s);
+    return status;
+}
+
+static frg_status with_process(frg_context *ctx, const frg_gp_predict_opts *predict,
+                               const frg_gp_fantasy_opts *fantasy)
+{
+    const frg_array v = frg_matrix(numbers, FRG_F64, 4, 1, 1);
+    frg_array three = {.data = (void *)numbers,
+                       .dtype = FRG_F64,
+                       .ndim = 3,
+                       .shape = {1, 4, 1},
+                       .stride = {4, 1, 1}};
+    frg_gp *gp = NULL;
+    frg_status status =
+        frg_gp_create(&gp, ctx, v, frg_vector(numbers, FRG_F64, 4), "rbf(l=1) + noise(0.1)", NULL);
+    if (CHECK_OK(ctx, status))
+        status = predict ? frg_gp_predict(gp, v, predict)
+                         : frg_gp_predict_fantasies(gp, three, three, v, fantasy);
+    frg_gp_destroy(gp);
+    return status;
+}
+
+static frg_status try_gp_predict(frg_context *ctx, const void *opts)
+{
+    return with_process(ctx, opts, NULL);
+}
+
+static frg_status try_gp_fantasy(frg_context *ctx, const void *opts)
+{
+    return with_process(ctx, NULL, opts);
+}
+
 static union {
+    frg_lsmr_opts lsmr;
+    frg_qr_opts qr;
+    frg_graph_opts graph;
+    frg_embed_opts embed;
+    frg_barycenter_opts barycenter;
+    frg_gp_predict_opts gp_predict;
+    frg_gp_fantasy_opts gp_fantasy;
     frg_soap_opts soap;
     frg_demean_opts demean;
     frg_fe_opts fe;
@@ -107,6 +209,13 @@ USUAL(gp)
 USUAL(gp_fit)
 USUAL(gw)
 USUAL(sinkhorn)
+USUAL(lsmr)
+USUAL(qr)
+USUAL(graph)
+USUAL(embed)
+USUAL(barycenter)
+USUAL(gp_predict)
+USUAL(gp_fantasy)
 
 #define TABLE(name)                                                                                \
     {                                                                                              \
@@ -118,8 +227,9 @@ static const struct {
     size_t bytes;
     void (*usual)(void);
     try_fn *try;
-} tables[] = {TABLE(soap),   TABLE(demean), TABLE(fe),      TABLE(gp),
-              TABLE(gp_fit), TABLE(gw),     TABLE(sinkhorn)};
+} tables[] = {TABLE(soap),  TABLE(demean),     TABLE(fe),         TABLE(gp),        TABLE(gp_fit),
+              TABLE(gw),    TABLE(sinkhorn),   TABLE(lsmr),       TABLE(qr),        TABLE(graph),
+              TABLE(embed), TABLE(barycenter), TABLE(gp_predict), TABLE(gp_fantasy)};
 enum { TABLES = sizeof tables / sizeof *tables };
 
 static size_t bytes_of(const frg_option *o)

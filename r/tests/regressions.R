@@ -1,0 +1,71 @@
+# Against base R: lm() with dummies is the oracle. Bounds: lm's own rounding, 1e-15 times a condition number of a few hundred.
+library(fourge)
+near <- function(a, b, tol = 1e-10) stopifnot(all(abs(a - b) <= tol * pmax(1, abs(b))))
+fails <- function(expr, text) stopifnot(grepl(text, tryCatch({expr; "no error"}, error = conditionMessage), fixed = TRUE))
+
+set.seed(3)
+n <- 400
+d <- data.frame(a = sample(letters[1:12], n, TRUE), t = factor(sample(2001:2008, n, TRUE)), x = rnorm(n), k = sample(0:3, n, TRUE),
+                w = runif(n, .5, 2), flag = runif(n) < .4)
+d$y <- 0.5 * d$x + as.integer(d$t) / 3 + match(d$a, letters) / 5 + 0.2 * d$flag + rnorm(n)
+d$x[7] <- NA
+fit <- feols(y ~ x + flag | a + t, d, weights = ~w)
+oracle <- lm(y ~ x + flag + factor(a) + t, d, weights = w)
+near(coef(fit), coef(oracle)[c("x", "flagTRUE")])
+near(vcov(fit), vcov(oracle)[c("x", "flagTRUE"), c("x", "flagTRUE")])
+near(confint(fit), confint(oracle)[c("x", "flagTRUE"), ])
+near(residuals(fit), residuals(oracle))
+near(fitted(fit), fitted(oracle))
+near(predict(fit, d)[-7], fitted(oracle))
+near(deviance(fit), deviance(oracle))
+stopifnot(nobs(fit) == n - 1, df.residual(fit) == df.residual(oracle), identical(names(coef(fit)), c("x", "flagTRUE")),
+          is.nan(residuals(fit, na.rm = FALSE)[7]))
+# the effects reproduce the fit
+e <- fixef(fit)
+near(e$a[d$a[-7]] + e$t[as.character(d$t[-7])] + coef(fit)[["x"]] * d$x[-7] + coef(fit)[["flagTRUE"]] * d$flag[-7], fitted(oracle))
+# HC1 by its formula, with B = (X'WX)^-1 of all columns
+X <- model.matrix(oracle)
+s <- X * residuals(oracle) * d$w[-7]
+B <- solve(crossprod(X, X * d$w[-7]))
+near(vcov(fit, "hetero"), (B %*% crossprod(s) %*% B * (n - 1) / df.residual(oracle))[2:3, 2:3])
+# clusters: fixest's factor, effects not nested
+G <- rowsum(s, as.character(d$k[-7]))
+near(vcov(fit, ~k), (B %*% crossprod(G) %*% B * 4 / 3 * (n - 2) / df.residual(oracle))[2:3, 2:3])
+stopifnot(identical(vcov(fit, ~k), vcov(fit, "cluster=k")))
+# a factor keeps the order of its levels: the first is the reference
+d$r <- relevel(d$t, "2003")
+near(coef(feols(y ~ x + r, d)), coef(lm(y ~ x + r, d)))
+near(coef(feols(y ~ k, d)), coef(lm(y ~ k, d)))
+# the same bits on one thread
+stopifnot(identical(coef(feols(y ~ x | a + t, d, threads = 1)), coef(feols(y ~ x | a + t, d, threads = 2))))
+# demeaning leaves residuals on dummies, in the shape that was given
+near(demean(d$y, d$a), residuals(lm(y ~ factor(a), d)))
+m <- demean(as.matrix(d[c("y", "w")]), d[c("a", "t")], weights = d$w)
+near(m[, "y"], residuals(lm(y ~ factor(a) + t, d, weights = w)))
+stopifnot(all(attr(m, "audit") < 1e-10))
+# tables
+stopifnot(etable(fit, feols(y ~ x, d))[[1]][1] == "x", nrow(etable(fit)) == 2 * 2 + 2 + 4)
+if (requireNamespace("generics", quietly = TRUE)) {
+  near(generics::tidy(fit)$std.error, sqrt(diag(vcov(fit))))
+  near(generics::glance(fit)$r.squared, summary(oracle)$r.squared)
+  near(generics::augment(fit, d)$.resid[-7], residuals(oracle))
+}
+# errors name the culprit, and R goes on
+fails(feols(y ~ xx | a, d), "did you mean")
+fails(feols(y ~ x | a, as.list(d)), "data frame")
+fails(feols(y ~ x | a, d, tol = -1), "tol")
+fails(feols(y ~ x | a, d, toll = 1), "there is no option 'toll'")
+fails(feols(y ~ x | a, d, weights = ~ w + x), "one column")
+fails(feols(y ~ x, d, vcov = "twoway"), "no 2 fixed effects")
+fails(feols(y ~ x | a, d, vcov = "nonsense"), "nonsense")
+fails(demean(d$y, list()), "at least one factor")
+fails(demean(d$y, d$a[-1]), "rows")
+fails(demean(d$x, d$a), "row 7")
+# what was saved keeps its estimates, and says what it cannot do
+old <- unserialize(serialize(fit, NULL))
+stopifnot(identical(coef(old), coef(fit)), identical(vcov(old), vcov(fit)))
+fails(residuals(old), "fit it again")
+gctorture(TRUE)
+short <- feols(y ~ x | a, d[1:60, ], vcov = list("iid", ~t))
+invisible(list(vcov(short, "hetero"), residuals(short), fixef(short), predict(short, d[1:20, ]), demean(d$y[1:60], d$a[1:60])))
+gctorture(FALSE)

@@ -1,0 +1,37 @@
+#!/bin/sh
+# The R package r/ on an installed library: R CMD check without errors and warnings, its tests, and fixest's own numbers.
+#
+#     r_package.sh BUILD
+#
+# Skipped where R is not installed.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+build=$(cd "$1" && pwd)
+. "$here/tap.sh"
+if ! command -v R >/dev/null 2>&1; then
+    skip "the R package" "R is not installed"
+    finish
+    exit
+fi
+scratch=$(mktemp -d)
+prefix=$scratch/prefix
+PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+export PKG_CONFIG_PATH
+mkdir "$scratch/library"
+
+checked() {
+    cd "$scratch" && R CMD build "$root/r" && _R_CHECK_FORCE_SUGGESTS_=false R CMD check --no-manual fourge_*.tar.gz >check.log 2>&1
+    status=$?
+    tail -n 25 check.log
+    cat fourge.Rcheck/tests/*.fail 2>/dev/null
+    [ "$status" = 0 ] && ! grep -q WARNING check.log
+}
+fixest() {
+    R CMD INSTALL --library="$scratch/library" "$scratch"/fourge_*.tar.gz &&
+        R_LIBS=$scratch/library Rscript "$root/tests/golden/fixest.R" "$root"
+}
+check "the library is installed for it" cmake --install "$build" --prefix "$prefix"
+check "R CMD check has no error and no warning" checked
+check "fixest's own numbers" fixest
+finish
