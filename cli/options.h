@@ -37,7 +37,7 @@ typedef struct {
 /** Beside frg_fe_opts. */
 typedef struct {
     const char *save_effects, *save_residuals, *save_groups, *predict, *predictions;
-    const char *family, *offset, *split, *panel;
+    const char *split, *panel;
     int keep_effects;
 } fe_settings;
 

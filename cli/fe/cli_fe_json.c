@@ -12,7 +12,7 @@ static void dropped_rows(frg_json *j, const frg_fe_result *f)
     frg_json_integer(j, "zero_weight", f->n_zero_weight);
     frg_json_integer(j, "singleton", f->n_singleton);
     frg_json_integer(j, "disconnected", f->n_disconnected);
-    frg_json_integer(j, "separated", 0);
+    frg_json_integer(j, "separated", f->glm ? f->glm->n_separated : 0);
     frg_json_close_object(j);
     frg_json_integer(j, "singleton_rounds", f->singleton_rounds);
     if (f->n_groups > 0) {
@@ -204,6 +204,7 @@ void fe_json_build(frg_json *j, const cli *c, const fe_job *job)
     effects(j, f);
     fit(j, f);
     fe_iv_json(j, f);
+    fe_glm_json(j, f);
     solver(j, f);
     times(j, c, job);
     json_foot(j, c);

@@ -216,6 +216,8 @@ int ext_types_fe(PyObject *module);
 extern const ext_field ext_coefficient_fields[];
 /** First stages and tests under the keys of the JSON; None without instruments. */
 PyObject *ext_fe_iv(const frg_fe_result *r);
+/** What a generalised linear model has beside; None for least squares. */
+PyObject *ext_fe_glm(const frg_fe_result *r);
 int ext_types_gp(PyObject *module);
 int ext_types_soap(PyObject *module);
 int ext_types_graph(PyObject *module);

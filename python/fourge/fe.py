@@ -28,10 +28,10 @@ from ._arrays import warn as _warn
 from ._hints import hint as _hint
 from ._tables import chosen, coefplot, etable, iplot, remarks
 
-__all__ = ["feols", "feiv", "demean", "lsmr", "etable", "coefplot", "iplot", "Fit"]
+__all__ = ["feols", "feiv", "fepois", "feglm", "demean", "lsmr", "etable", "coefplot", "iplot", "Fit"]
 
 _fit_options = ("ssc", "weights", "weights_kind", "subset", "keep_singletons", "collin_tol", "collin", "connected", "level",
-                "keep_effects")
+                "keep_effects", "family", "link", "offset", "glm_tol", "glm_iter", "separation")
 
 
 #: A name as formulas have it, one in backticks, and what joins names.
@@ -188,7 +188,7 @@ def _tell_sum(fml):
 
 
 def __getattr__(name):
-    if name in ("fepois", "feglm", "quantreg", "did2s", "event_study"):
+    if name in ("quantreg", "did2s", "event_study"):
         raise AttributeError(f"fourge.fe has no {name} yet: pyfixest's {name} inside fourge.pyfixest.demeaning() demeans with fourge")
     raise AttributeError(f"module 'fourge.fe' has no attribute {name!r}")
 
@@ -263,6 +263,56 @@ def feiv(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "i
     return feols(fml, data, vcov, progress=progress, **options)
 
 
+@_options.takes(_options.Feglm, "context", "demean", "fe")
+def feglm(fml: str, data: Any, family: str = "poisson", vcov: str | Mapping[str, str] | Sequence[Any] = "iid", *,
+          progress: Callable[..., Any] | bool | None = None, **options: Unpack[_options.Feglm]) -> Fit:
+    """Generalised linear model with fixed effects, by iteratively reweighted least squares.
+
+    ``feglm("y ~ x | f1 + f2", data, family="logit", vcov={"CRV1": "f1"})``
+
+    Parameters
+    ----------
+    fml, data, vcov, progress
+        As in :func:`feols`; without instruments.
+    family : "poisson", "logit", "probit", "gaussian" or "gamma"
+        Of the outcome: y >= 0; 0 or 1; any; y > 0.
+    link : str
+        Of the mean: "auto" is log, logit, probit, identity and inverse; gamma has "log", too.
+    offset : str
+        An expression of the data's columns that is added to the linear predictor, as in ``"log(population)"``.
+    glm_tol, glm_iter
+        The relative change of the deviance that ends the iteration, and how many there are at most.
+    separation : "auto", "levels" or "none"
+        Which rows that are predicted perfectly are left out (``result["separated_rows"]``): those of levels of effects whose outcomes
+        are all 0 (or, binary, all 1), and those that a combination of regressors and effects finds (the iterated rectifier of
+        Correia, Guimaraes and Zylkin 2019), or the first alone, or none.
+    **options
+        As in :func:`feols`.
+
+    Returns
+    -------
+    Fit
+        ``result`` has family, link, deviance, log_likelihood, pseudo_r2, aic, bic and more; residuals are y - mu and fitted values mu
+        (:meth:`Fit.glm_values` has others).  Errors of poisson, logit and probit are compared with the normal distribution.
+    """
+    if not isinstance(fml, str):
+        raise TypeError(f"fml: expected a formula, a str, got {type(fml).__name__}")
+    if family not in ("poisson", "logit", "probit", "gaussian", "gamma"):
+        raise ValueError(f"family={family!r}: expected one of ['poisson', 'logit', 'probit', 'gaussian', 'gamma']; ols is feols")
+    _options.check(feglm, options)
+    _tell_sum(fml)
+    _tell_power(fml)
+    return _feols(fml, data, vcov, progress, {**options, "family": family})
+
+
+@_options.takes(_options.Feglm, "context", "demean", "fe")
+def fepois(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "iid", *,
+           progress: Callable[..., Any] | bool | None = None, **options: Unpack[_options.Feglm]) -> Fit:
+    """Poisson regression with fixed effects: :func:`feglm` of family "poisson"."""
+    _options.check(fepois, options)
+    return feglm(fml, data, "poisson", vcov, progress=progress, **options)
+
+
 def _feols(fml, data, vcov, progress, options, expected=()):
     """feols of a formula in fixest's grammar and options that are its own; no warning of the codes
     `expected`."""
@@ -316,7 +366,8 @@ def _result(found):
     first = found["vcovs"][0]
     why = ("missing", "subset", "zero_weight", "singleton", "disconnected")
     out = {k: found[k] for k in ("status", "formula", "depvar", "n", "n_rows")}
-    out["n_dropped"] = {**{k: found[f"n_{k}"] for k in why}, "separated": 0}
+    glm = found["glm"] or {}
+    out["n_dropped"] = {**{k: found[f"n_{k}"] for k in why}, "separated": len(glm.get("separated_rows", ()))}
     out["singleton_rounds"] = found["singleton_rounds"]
     out |= {"connected_sets": found["n_groups"]} if found["n_groups"] else {}
     out |= {"coefficients": first["coefficients"], "dropped_terms": found["dropped"], "vcov": _covariance(first), "k": first["k"]}
@@ -327,6 +378,7 @@ def _result(found):
     out |= {k: found[k] for k in ("df_residual", "r2", "r2_adjusted", "r2_within", "rmse", "rss", "tss")}
     out["wald_f"] = first["wald_f"]
     out |= {"first_stage": found["iv"]} if found["iv"] else {}
+    out |= glm
     columns, solver = found["columns"], found["solver"]
     out["solver"] = {"method": solver["method"], "converged": found["converged"], "columns": list(columns),
                      **_of_columns(columns.values(), ("iterations", "audit", "gradient", "error_bound")), "parts": found["parts"],
@@ -601,6 +653,16 @@ class Fit:
         """Fitted values for the rows of the data, NaN where a row was dropped."""
         return self._residuals()[1]
 
+    def glm_values(self, what: str = "link") -> np.ndarray:
+        """A value of each row of the data of a fit by :func:`feglm`, NaN where a row was dropped: "link" (the linear predictor),
+        "response" (mu), the residuals "working", "pearson" and "deviance", or "weight", that of the last least squares."""
+        names = ("link", "response", "working", "pearson", "deviance", "weight")
+        if what not in names:
+            raise ValueError(f"what={what!r}: expected one of {list(names)}")
+        out = np.empty(self.result["n_rows"])
+        self._fit.glm_values(names.index(what), out)
+        return out
+
     def _residuals(self):
         out = np.empty((2, self.result["n_rows"]))
         self._fit.residuals(out[0], out[1])
@@ -668,15 +730,17 @@ class Fit:
     def _text(self, digits=5):
         r, shown = self.result, self._shown
         words = {"missing": "missing values", "subset": "the subset", "zero_weight": "zero weights", "singleton": "singletons",
-                 "disconnected": "the largest connected set"}
+                 "disconnected": "the largest connected set", "separated": "perfect prediction"}
         without = ", ".join(f"{n} for {words[why]}" for why, n in r["n_dropped"].items() if n)
         first = r.get("first_stage")
-        lines = [f"{'TSLS' if first else 'OLS'} estimation, Dep. Var.: {r['depvar']}", f"Observations: {r['n']}" + (f" (dropped: {without})" if without else "")]
+        kind = f"GLM ({r['family']}, {r['link']})" if "family" in r else "TSLS" if first else "OLS"
+        lines = [f"{kind} estimation, Dep. Var.: {r['depvar']}", f"Observations: {r['n']}" + (f" (dropped: {without})" if without else "")]
         if self._factors:
             lines.append("Fixed-effects: " + ",  ".join(f"{name}: {levels}" for name, levels in self._factors.items()))
         kind = f"Clustered ({', '.join(shown['clusters'])})" if shown["clusters"] else {"iid": "IID", "hc1": "Heteroskedasticity-robust"}
         lines.append(f"Standard-errors: {kind if isinstance(kind, str) else kind.get(shown['type'], shown['spec'])}")
-        head = ["", "Estimate", "Std. Error" + " \u2020" * shown["projected"], "t value", "Pr(>|t|)"]
+        letter = "z" if shown["df_t"] == float("inf") else "t"
+        head = ["", "Estimate", "Std. Error" + " \u2020" * shown["projected"], f"{letter} value", f"Pr(>|{letter}|)"]
         show = lambda x: "NA" if x != x else f"{x:.{digits}g}"
         cells = [[c["term"], *(show(c[k]) for k in ("estimate", "std_error", "statistic", "p_value"))]
                  for c in shown["coefficients"]]
@@ -684,8 +748,12 @@ class Fit:
         lines += [" ".join(c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths))) for row in [head, *cells]]
         lines += remarks(self)
         lines += [f"{d['term']}: dropped, {d['reason']}" for d in r["dropped_terms"]]
-        lines += ["---", f"RMSE: {r['rmse']:.6g}  R2: {r['r2']:.6g}  Adj. R2: {r['r2_adjusted']:.6g}"
-                  + (f"  Within R2: {r['r2_within']:.6g}" if self._factors else "")]
+        if "family" in r:
+            lines += ["---", f"Deviance: {r['deviance']:.8g}  Log-likelihood: {r['log_likelihood']:.8g}  Pseudo R2: {r['pseudo_r2']:.6g}  "
+                      f"BIC: {r['bic']:.8g}"]
+        else:
+            lines += ["---", f"RMSE: {r['rmse']:.6g}  R2: {r['r2']:.6g}  Adj. R2: {r['r2_adjusted']:.6g}"
+                      + (f"  Within R2: {r['r2_within']:.6g}" if self._factors else "")]
         lines += _instruments(first) if first else []
         if not r["solver"]["converged"]:
             lines.append("NOT CONVERGED: see result['solver']")

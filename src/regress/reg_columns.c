@@ -60,6 +60,9 @@ frg_status frg_fe_columns(frg_context *ctx, const char *formula, const frg_fe_op
     if (opts.subset) {
         TRY(visit_expression(&v, opts.subset, "subset"));
     }
+    if (opts.offset) {
+        TRY(visit_expression(&v, opts.offset, "offset"));
+    }
     if (opts.weights) {
         each(opts.weights, user);
     }

@@ -39,7 +39,7 @@ static void lay_out(frgi_arena *a, frgi_iv_work *w)
     w->zp = TAKE(a, const double *, l);
 }
 
-/** a'W b of what E leaves of the columns a, b of iv.gram, [E Z X y];  coefficients: on E, e rows. */
+/** a'W b of what E leaves of the columns a, b of iv.gram, [E Z X y];  coefficients: e rows. */
 static double partial(const frgi_iv_work *w, const double *coefficients, int a, int b)
 {
     const int side = w->e + w->l + w->m + 1;

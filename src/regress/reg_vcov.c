@@ -338,12 +338,13 @@ static frg_status add_rows(work *w)
     const frg_fe *const f = w->f;
     const bool frequency = f->policy.options.weights_kind == FRG_WEIGHTS_FREQUENCY;
     const double *const weights = f->data.frame.weights;
+    const double *const times = f->glm.family ? f->glm.prior : weights;
     const double scale = ldexp(1, -w->a);
     TRY(NEW(f->ctx, &w->weighted, f->data.frame.n, "squares of the scores"));
 #pragma omp parallel for schedule(static) num_threads(frgi_pass_threads(f->ctx, f->data.frame.n))
     for (int64_t i = 0; i < f->data.frame.n; i++) {
         const double e = scale * f->fit.e[i], weight = weights ? weights[i] : 1;
-        w->weighted[i] = frequency ? weight * e * e : weight * e * (weight * e);
+        w->weighted[i] = weight * e * (weight * e) / (frequency && times ? times[i] : 1);
     }
     return add_gram(w, w->x, w->weighted, f->data.frame.n, 1);
 }
@@ -640,7 +641,10 @@ static void describe(const work *w, double K)
         v->v.cluster_name[k] = v->request.names[k];
         v->v.cluster_count[k] = w->groups[k];
     }
-    v->v.df_t = v->request.n && v->ssc.t_min ? (double)w->least - 1 : left;
+    const frgi_family *const family = w->f->glm.family;
+    v->v.df_t = family && !family->dispersed   ? (double)INFINITY
+                : v->request.n && v->ssc.t_min ? (double)w->least - 1
+                                               : left;
     v->v.k = (int64_t)K;
     v->v.ssc = v->ssc_text;
     v->v.matrix = v->matrix;

@@ -5,6 +5,7 @@
 #define FRGI_REGRESS_H
 
 #include "fourge/fe.h"
+#include "regress/reg_family.h"
 #include "regress/reg_frame.h"
 #include "regress/reg_gram.h"
 
@@ -46,6 +47,9 @@ typedef struct {
     const frg_table *table; /* the caller's; it lives as long as the fit */
     frgi_formula formula;
     frgi_program depvar;
+    frgi_syntax offset_text; /* of the offset's expression */
+    frgi_program offset;     /* has_offset */
+    bool has_offset;
     frgi_variable *variables;
     frgi_frame frame;
     frgi_design design;
@@ -110,6 +114,18 @@ typedef struct {
     const char **names;            /* of the instruments */
 } frgi_fe_iv;
 
+/** A generalised linear model (reg_glm.c); zeros for least squares.  Its fit is the last weighted
+ *  least squares: frame.weights are W then, fit.e the working residuals, so that scores are W e x. */
+typedef struct {
+    const frgi_family *family;
+    const frgi_link *link;
+    double *y, *offset; /* n; offset NULL: none */
+    double *prior;      /* n: the weights that were given; NULL: all 1 */
+    double *eta, *mu;   /* n: X b + D alpha + offset, and the mean */
+    double *raw;        /* n x (p + 1): the columns before demeaning, where effects are kept */
+    frg_fe_glm result;
+} frgi_fe_glm;
+
 /** What the caller is shown (regress.c). */
 typedef struct {
     const char **factor_names;
@@ -127,6 +143,7 @@ struct frg_fe {
     frgi_fe_absorbed absorbed;
     frgi_fe_estimates fit;
     frgi_fe_iv iv;
+    frgi_fe_glm glm;
     frgi_fe_report report;
     bool fitted; /* regress.c: further covariances are not stopped */
 };
@@ -165,6 +182,21 @@ FRG_MUST_USE frg_status frgi_fe_slopes(const frg_fe *f, frg_slope **slopes, uint
 /** [y~ X~] <- (I - P_D) [y X] in place, the rank of D and the reports.  *worst becomes the
  *  demeaner's status where that is positive; *stopped: the run ended before there was a result. */
 FRG_MUST_USE frg_status frgi_fe_absorb(frg_fe *f, frg_status *worst, bool *stopped);
+
+/** What the plan says of the effects, with the columns' warnings; drops it where it is not kept. */
+FRG_MUST_USE frg_status frgi_fe_describe_absorbed(frg_fe *f, frg_status worst);
+
+/** The family and its link; E_OPTION for what does not go together. */
+FRG_MUST_USE frg_status frgi_glm_choose(frg_fe *f);
+/** Absorbs and estimates by iteratively reweighted least squares.  *worst and *stopped as
+ *  frgi_fe_absorb's. */
+FRG_MUST_USE frg_status frgi_glm_fit(frg_fe *f, frg_status *worst, bool *stopped);
+/** Deviances, likelihoods and what else is said of the model, and iid errors' sum in fit.rss. */
+FRG_MUST_USE frg_status frgi_glm_describe(frg_fe *f);
+void frgi_glm_destroy(frg_fe *f);
+/** gone[i] <- 1 where row i is predicted perfectly by the columns of the matrix and the effects;
+ *  *count of them. */
+FRG_MUST_USE frg_status frgi_separated_rows(frg_fe *f, unsigned char *gone, int64_t *count);
 
 /** Drops what is absorbed or collinear, by name, and estimates the rest: k, b, bread, e, rss and
  *  what was dropped.  E_NO_REGRESSOR with the reasons where nothing is left.  FRG_OK and no

@@ -499,7 +499,24 @@ static void cigar(void)
     const frg_fe_result *r = frg_fe_get(f);
     CHECK_NEAR(r->coefficients[0].estimate / 0.0011021722526916768, 1, 1e-10);
     CHECK_NEAR(r->coefficients[1].estimate / -0.3216374943695231, 1, 1e-10);
+    CHECK_NEAR(r->coefficients[1].std_error / 0.04192574175417297, 1, 1e-9); /* pyfixest 0.60.0 */
+    CHECK_NEAR(r->iv->tests[0].first_stage_f[0] / 5499.7494593504898, 1, 1e-9);
     frg_fe_destroy(f);
+    o.vcov[0] = "cluster=state";
+    f = fit(ctx, "sales ~ ndi | state | price ~ pimin", t, &o);
+    r = frg_fe_get(f);
+    CHECK_NEAR(r->coefficients[1].std_error / 0.1893395917577243, 1, 1e-9);
+    CHECK_NEAR(r->iv->tests[0].first_stage_f[0] / 683.75620535922508, 1, 1e-9);
+    frg_fe_destroy(f);
+    o.vcov[0] = "iid";
+    o.vcov[1] = "hc1";
+    o.n_vcov = 2;
+    f = fit(ctx, "sales ~ ndi | state | price ~ pimin + cpi", t, &o);
+    r = frg_fe_get(f);
+    CHECK_NEAR(r->iv->tests[0].overid / 299.2670761372184, 1, 1e-9); /* linearmodels 7.1 */
+    CHECK_NEAR(r->iv->tests[1].overid / 147.8784355252748, 1, 1e-9);
+    frg_fe_destroy(f);
+    o.n_vcov = 1;
     f = fit(ctx, "sales ~ 1 | price ~ pimin", t, &o);
     CHECK_NEAR(frg_fe_get(f)->iv->tests[0].kp_f * 1380 / 1378 / 52248.79247, 1, 1e-9);
     frg_fe_destroy(f);
