@@ -36,7 +36,7 @@ def families(wages):
     probit = sm.families.Binomial(sm.families.links.Probit())
     for name, family, y in [("poisson", sm.families.Poisson(), wages.hours), ("logit", sm.families.Binomial(), wages.union),
                             ("probit", probit, wages.union), ("gaussian", sm.families.Gaussian(), wages.lwage)]:
-        fit = sm.GLM(y, x, family=family).fit(tol=1e-14, maxiter=200)
+        fit = sm.GLM(y, x, family=family).fit(tol=1e-30, tol_criterion="params", maxiter=500)
         print(name, f"educ {fit.params.educ:.17g} {fit.bse.educ:.17g} deviance {fit.deviance:.17g} log-likelihood {fit.llf:.17g}")
 
 

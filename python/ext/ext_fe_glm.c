@@ -1,4 +1,4 @@
-/* ext_fe_glm.c - what a generalised linear model has beside as a dict, under the keys of the JSON. */
+/* ext_fe_glm.c - what a generalised linear model has beside, as a dict under the JSON's keys. */
 #include "ext.h"
 
 #define AT(type, field, key) (key), offsetof(type, field)

@@ -97,7 +97,7 @@ def linear(right):
 
 
 def instrumented(right):
-    return f"y ~ {right} | I(x^2) ~ I(z^2) + I(x*z)"
+    return f"y ~ {right} | I(x^2) ~ I(x^3) + exp(x/2)"
 
 
 def positive(right):
@@ -107,10 +107,11 @@ def positive(right):
 GLM = dict(link=("log", estimates, {"family": "gamma"}), offset=("x*z/9", estimates), glm_tol=(0.5, lambda fit: fit.result["glm_iterations"]),
            glm_iter=(2, warns("FRG-FE-124")), separation=("none", left_out, {"fml": "I((h > 2)*exp(y/3)) ~ x | h"}))
 of(fe.feols, {"fml": linear("x + z | f + g"), "data": PANEL}, **estimator(linear))
-of(fe.feiv, {"fml": instrumented("x + z | f + g"), "data": PANEL}, **estimator(instrumented))
-of(fe.feglm, {"fml": positive("x + z | f + g"), "data": PANEL}, **estimator(positive), **GLM, family=("gamma", estimates))
-of(fe.fepois, {"fml": positive("x + z | f + g"), "data": PANEL}, **estimator(positive),
-   **{**GLM, "link": ("logit", raises("link"))})
+of(fe.feiv, {"fml": instrumented("x + z | f + g"), "data": PANEL}, **{**estimator(instrumented), "collin_tol": (0.99999, raises("collinear"), {"fml": instrumented("x + flat | f")})})
+POSITIVE = {**estimator(positive), "time_limit": LATE, **GLM}
+of(fe.feglm, {"fml": positive("x + z | f + g"), "data": PANEL}, **POSITIVE, family=("gamma", estimates))
+of(fe.fepois, {"fml": positive("x + z | f + g"), "data": PANEL}, **{**POSITIVE, "link": ("logit", raises("link"))})
+of(fe.Fit.glm_values, {}, lambda: fe.fepois(positive("x | f"), PANEL), what=("pearson", list))
 
 
 def made(out):

@@ -9,8 +9,8 @@
  * What stands in the place of z and X before a step is what the last step left of them: they differ
  * from z and X by columns of D alone, so that the answer is the same and the solver begins near it.
  * Its tolerance follows the deviance, max(tol, 0.1 of its relative change); once the deviance is at
- * rest, steps at tol follow until sum W (step of eta)^2, and how fast it falls, say that the next is
- * round-off.  `converged` wants both, and the audit of
+ * rest, steps at tol follow until sum W (step of eta)^2, and how fast it falls, say that the next
+ * is round-off.  `converged` wants both, and the audit of
  * the last step.
  *
  * Dangers: W over many orders of magnitude; below LIGHTEST of the largest it is raised, and e is

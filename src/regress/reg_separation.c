@@ -6,7 +6,7 @@
  * estimates for generalized linear models).  A level whose outcomes are all 0 is one such; others
  * are found by their iterated rectifier:
  *
- *     u <- [y = 0];  repeat  z <- the fit of u on X and D with weights 1 where y = 0, K where y > 0;
+ *     u <- [y = 0];  repeat  z <- the fit of u on X and D, weights 1 where y = 0, K where y > 0;
  *                            u <- max(z, 0) where y = 0, 0 elsewhere
  *     until z >= 0 within EDGE: separated are the rows with z > EDGE
  *
@@ -201,7 +201,7 @@ static frg_status prepare_columns(rectifier *r)
     return status;
 }
 
-/** z <- the fit of u, into the place of u~: u~ - (u~ - X~ b) is what X explains, and u - u~ what the
+/** z <- the fit of u, into the place of u~: u~ - (u~ - X~ b) is what X explains, u - u~ what the
  *  effects do. */
 static frg_status fit_direction(const rectifier *r, double *z)
 {

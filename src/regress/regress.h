@@ -115,7 +115,7 @@ typedef struct {
 } frgi_fe_iv;
 
 /** A generalised linear model (reg_glm.c); zeros for least squares.  Its fit is the last weighted
- *  least squares: frame.weights are W then, fit.e the working residuals, so that scores are W e x. */
+ *  least squares: frame.weights are W then, fit.e the working residuals, so scores are W e x. */
 typedef struct {
     const frgi_family *family;
     const frgi_link *link;
