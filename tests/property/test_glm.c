@@ -5,7 +5,7 @@
  * with its link, up to two effects, weights, an offset; iid, HC1 and clustered errors without
  * small-sample factors from X~ of the same system.
  *
- * Tolerances.  What the last step leaves is forecast to be 1e-8 of a standard error, and the demeaner
+ * Tolerances.  What the last step leaves is forecast to be 1e-9 of a standard error, the demeaner
  * leaves 1e-10 of a column: 1e-7 of the error for estimates, 1e-5 for errors.
  */
 #include "fault.h"
@@ -306,7 +306,7 @@ typedef struct {
     double estimate, std_error, deviance, log_likelihood;
 } golden;
 
-/** pyfixest 0.60.0's fepois(iwls_tol=1e-14, fixef_tol=1e-12) and statsmodels 0.15.0's GLM(tol_criterion="params")
+/** pyfixest 0.60.0's fepois(iwls_tol=1e-14, fixef_tol=1e-12) and statsmodels 0.15.0's GLM to rest
  *  with dummies of the year, on data/wage_panel.csv; tools/make_glm_golden.py. */
 static void goldens(void)
 {
