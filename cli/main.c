@@ -371,9 +371,6 @@ static int refuse_later(const cli *c)
         if (o->state != OPTION_LATER || !*value || !(o->commands & c->command->bit)) {
             continue;
         }
-        if (o->field == offsetof(settings, fe_job.family) && strcmp(*value, "ols") == 0) {
-            continue;
-        }
         char where[80];
         snprintf(where, sizeof where, "--%s", o->name);
         return cli_fail(c, "E_UNSUPPORTED", where, NULL, "--%s %s is not built yet", o->name,

@@ -41,6 +41,14 @@ static const char general[] = "General", model[] = "Model", errors[] = "Standard
 
 option_spec option_table[] = {
     /* ---- model: fe ---- */
+    {OPTION_OF(fe, fe, family), .commands = CMD_FE, .value = "FAMILY", .group = model},
+    {OPTION_OF(fe, fe, link), .commands = CMD_FE, .value = "LINK", .group = model},
+    {OPTION_OF(fe, fe, offset), .commands = CMD_FE, .value = "EXPR", .group = model},
+    {OPTION_OF(fe, fe, separation), .commands = CMD_FE, .value = "WHAT", .group = model},
+    {OPTION_OF(fe, fe, glm_tol), .commands = CMD_FE, .value = "X", .low = 0, .high = 1, .open = 3,
+     .group = model},
+    {OPTION_OF(fe, fe, glm_iter), .commands = CMD_FE, .value = "N", .low = 1, .high = 100000,
+     .group = model},
     {OPTION_OF(fe, fe, weights), .commands = CMD_FE, .value = "COLUMN", .group = model},
     {OPTION_OF(fe, fe, weights_kind), .commands = CMD_FE, .value = "KIND", .group = model},
     {OPTION_OF(fe, fe, subset), .commands = CMD_FE, .value = "EXPR", .group = model},
@@ -593,22 +601,6 @@ option_spec option_table[] = {
      .help = "this text"},
 
     /* ---- later ---- */
-    {.name = "family",
-     .kind = KIND_TEXT,
-     .commands = CMD_FE,
-     .field = AT(fe_job.family),
-     .value = "NAME",
-     .state = OPTION_LATER,
-     .group = later,
-     .help = "poisson, logit, probit (ols is what there is)"},
-    {.name = "offset",
-     .kind = KIND_TEXT,
-     .commands = CMD_FE,
-     .field = AT(fe_job.offset),
-     .value = "COLUMN",
-     .state = OPTION_LATER,
-     .group = later,
-     .help = "a term with coefficient 1"},
     {.name = "checkpoint",
      .kind = KIND_OUTPUT,
      .commands = SOLVERS & ~(unsigned)(CMD_FE | CMD_DEMEAN),

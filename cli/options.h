@@ -37,7 +37,6 @@ typedef struct {
 /** Beside frg_fe_opts. */
 typedef struct {
     const char *save_effects, *save_residuals, *save_groups, *predict, *predictions;
-    const char *family, *offset;
     int keep_effects;
     /* the table of several models */
     const char *keep[MAX_TERMS], *drop[MAX_TERMS], *order[MAX_TERMS], *label[MAX_TERMS];

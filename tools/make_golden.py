@@ -735,7 +735,7 @@ def main():
     short = [[f"{a[k]:.1e}" if isinstance(a[k], float) else str(a[k]) for k in keys] for a in agreements]
     (OUT / "agreement.tsv").write_text("\n".join("\t".join(row) for row in [keys, *short]) + "\n")
     provenance = OUT / "PROVENANCE.tsv"
-    others = [line for line in provenance.read_text().splitlines() if line.startswith("gp.")]
+    others = [line for line in provenance.read_text().splitlines() if line.startswith(("gp.", "glm."))]
     provenance.write_text("\n".join([f"{k}\t{v}" for k, v in {
         "command": "python tools/make_golden.py", "date": datetime.date.today().isoformat(),
         "python": platform.python_version(), **versions, "seed": "none (no random numbers)", "PYTHONHASHSEED": "0",

@@ -12,7 +12,7 @@ static void dropped_rows(frg_json *j, const frg_fe_result *f)
     frg_json_integer(j, "zero_weight", f->n_zero_weight);
     frg_json_integer(j, "singleton", f->n_singleton);
     frg_json_integer(j, "disconnected", f->n_disconnected);
-    frg_json_integer(j, "separated", 0);
+    frg_json_integer(j, "separated", f->glm ? f->glm->n_separated : 0);
     frg_json_close_object(j);
     frg_json_integer(j, "singleton_rounds", f->singleton_rounds);
     if (f->n_groups > 0) {
@@ -20,20 +20,24 @@ static void dropped_rows(frg_json *j, const frg_fe_result *f)
     }
 }
 
+void coefficient_json(frg_json *j, const frg_coefficient *k)
+{
+    frg_json_open_object(j, NULL);
+    frg_json_string(j, "term", k->term);
+    frg_json_number(j, "estimate", k->estimate);
+    frg_json_number(j, "std_error", k->std_error);
+    frg_json_number(j, "statistic", k->statistic);
+    frg_json_number(j, "p_value", k->p_value);
+    frg_json_number(j, "conf_low", k->conf_low);
+    frg_json_number(j, "conf_high", k->conf_high);
+    frg_json_close_object(j);
+}
+
 static void coefficients(frg_json *j, const frg_fe_result *f)
 {
     frg_json_open_array(j, "coefficients");
     for (int i = 0; i < f->n_coefficients; i++) {
-        const frg_coefficient *k = &f->coefficients[i];
-        frg_json_open_object(j, NULL);
-        frg_json_string(j, "term", k->term);
-        frg_json_number(j, "estimate", k->estimate);
-        frg_json_number(j, "std_error", k->std_error);
-        frg_json_number(j, "statistic", k->statistic);
-        frg_json_number(j, "p_value", k->p_value);
-        frg_json_number(j, "conf_low", k->conf_low);
-        frg_json_number(j, "conf_high", k->conf_high);
-        frg_json_close_object(j);
+        coefficient_json(j, &f->coefficients[i]);
     }
     frg_json_close_array(j);
     frg_json_open_array(j, "dropped_terms");
@@ -236,6 +240,8 @@ void fe_json_model(frg_json *j, const frg_fe_result *f, frg_status status)
     frg_json_close_array(j);
     effects(j, f);
     fit(j, f);
+    fe_iv_json(j, f);
+    fe_glm_json(j, f);
     solver(j, f);
 }
 

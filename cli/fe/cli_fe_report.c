@@ -89,11 +89,10 @@ static void rows_fact(frg_report *r, const frg_fe_result *f)
     const struct {
         int64_t n;
         const char *why;
-    } dropped[] = {{f->n_missing, "missing values"},
-                   {f->n_subset, "outside the subset"},
-                   {f->n_zero_weight, "weight 0"},
-                   {f->n_singleton, "singletons"},
-                   {f->n_disconnected, "outside the largest connected set"}};
+    } dropped[] = {
+        {f->n_missing, "missing values"}, {f->n_subset, "outside the subset"},
+        {f->n_zero_weight, "weight 0"},   {f->glm ? f->glm->n_separated : 0, "predicted perfectly"},
+        {f->n_singleton, "singletons"},   {f->n_disconnected, "outside the largest connected set"}};
     int first = 1;
     for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++) {
         if (dropped[i].n > 0) {
@@ -214,10 +213,13 @@ static void coefficient_table(frg_report *r, const cli *c, const fe_job *job,
     snprintf(low, sizeof low, "%.4g%%", 50 * (1 - job->opts.level));
     snprintf(high, sizeof high, "%.4g%%", 100 - 50 * (1 - job->opts.level));
     const int repaired = f->vcov[0].projected;
-    const char *const people[] = {
-        f->depvar, "estimate", repaired ? "std. error" REPAIRED : "std. error",
-        "t value", "p value",  low,
-        high};
+    const char *const people[] = {f->depvar,
+                                  "estimate",
+                                  repaired ? "std. error" REPAIRED : "std. error",
+                                  isinf(f->vcov[0].df_t) ? "z value" : "t value",
+                                  "p value",
+                                  low,
+                                  high};
     const char *const programs[] = {"term",    "estimate", "std_error", "statistic",
                                     "p_value", "conf_low", "conf_high"};
     frg_report_table_open(r, NULL);
@@ -317,6 +319,9 @@ static void fit_facts(frg_report *r, const frg_fe_result *f)
 {
     line l = {{0}, 0};
     char a[32];
+    if (f->glm) {
+        fe_glm_facts(r, f);
+    }
     put(&l, "%.6g", f->r2);
     if (isfinite(f->r2_adjusted)) {
         put(&l, "; adjusted %.6g", f->r2_adjusted);
@@ -324,7 +329,9 @@ static void fit_facts(frg_report *r, const frg_fe_result *f)
     if (f->n_factors) {
         put(&l, "; within %.6g", f->r2_within);
     }
-    frg_report_fact(r, "R2", l.text);
+    if (!f->glm) {
+        frg_report_fact(r, "R2", l.text);
+    }
     frg_report_fact_number(r, "RMSE", f->rmse, 6);
     const frg_fe_vcov *v = &f->vcov[0];
     line w = {{0}, 0};
@@ -332,7 +339,9 @@ static void fit_facts(frg_report *r, const frg_fe_result *f)
         put(&w, "F = %.5g, ", v->wald_f);
     }
     put(&w, "%s residual degrees of freedom", grouped(f->df_residual, a));
-    if (v->df_t != (double)f->df_residual) {
+    if (isinf(v->df_t)) {
+        put(&w, "; normal distribution");
+    } else if (v->df_t != (double)f->df_residual) {
         put(&w, "; t distribution with %.6g", v->df_t);
     }
     frg_report_fact(r, "Wald", w.text);
@@ -521,6 +530,7 @@ void fe_report_build(frg_report *r, const cli *c, const fe_job *job, int full)
     repair_note(r, f);
     dropped_terms(r, f);
     fit_facts(r, f);
+    fe_iv_facts(r, f, job->opts.level);
     certificate_fact(r, job, f);
     time_fact(r, c, job);
     if (full) {

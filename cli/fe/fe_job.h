@@ -34,6 +34,14 @@ void fe_json_model(frg_json *j, const frg_fe_result *f, frg_status status);
  *  well. */
 void fe_report_build(frg_report *r, const cli *c, const fe_job *job, int full);
 void fe_json_build(frg_json *j, const cli *c, const fe_job *job);
+/** A row of the coefficients' table. */
+void coefficient_json(frg_json *j, const frg_coefficient *k);
+/** First stages and tests; nothing without instruments. */
+void fe_iv_json(frg_json *j, const frg_fe_result *f);
+void fe_iv_facts(frg_report *r, const frg_fe_result *f, double level);
+/** The same of a generalised linear model; facts of one alone. */
+void fe_glm_json(frg_json *j, const frg_fe_result *f);
+void fe_glm_facts(frg_report *r, const frg_fe_result *f);
 enum { MOST_INTERVALS = 40 };
 /** Estimates with intervals, to be drawn one below the other. */
 typedef struct {

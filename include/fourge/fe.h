@@ -334,6 +334,36 @@ typedef enum {
     FRG_CONNECTED_LARGEST /* those of the connected set with the most rows */
 } frg_fe_connected;
 
+/** What is estimated: least squares, or a generalised linear model of the mean mu of y,
+ *  link(mu) = X b + D alpha + offset, by iteratively reweighted least squares. */
+typedef enum {
+    FRG_FAMILY_OLS,      /* least squares, in two stages with instruments */
+    FRG_FAMILY_POISSON,  /* y >= 0; log */
+    FRG_FAMILY_LOGIT,    /* y 0 or 1; logit */
+    FRG_FAMILY_PROBIT,   /* y 0 or 1; the normal distribution's quantile */
+    FRG_FAMILY_GAUSSIAN, /* identity: the estimates of ols */
+    FRG_FAMILY_GAMMA     /* y > 0; inverse, or log */
+} frg_fe_family;
+
+/** The link of a family. */
+typedef enum {
+    FRG_LINK_AUTO,     /* the family's first */
+    FRG_LINK_IDENTITY, /* mu */
+    FRG_LINK_LOG,      /* log mu */
+    FRG_LINK_INVERSE,  /* 1 / mu */
+    FRG_LINK_LOGIT,    /* log(mu / (1 - mu)) */
+    FRG_LINK_PROBIT    /* the quantile of the normal distribution at mu */
+} frg_fe_link;
+
+/** Which rows of a Poisson, logit or probit model are left out because a combination of regressors
+ *  and effects predicts them perfectly, so that no finite estimate maximises the likelihood
+ *  (Correia, Guimaraes and Zylkin 2019). */
+typedef enum {
+    FRG_SEPARATION_AUTO,   /* effects, and combinations by the iterated rectifier */
+    FRG_SEPARATION_LEVELS, /* levels of effects whose outcomes are all 0 (or, binary, all 1) */
+    FRG_SEPARATION_NONE    /* none */
+} frg_fe_separation;
+
 /** Options of frg_fe_fit. */
 typedef struct {
     size_t struct_size;  /* set by frg_fe_defaults */
@@ -361,9 +391,16 @@ typedef struct {
                                       frg_fe_fit_many; NULL: none */
     const char *fsplit;            /* the same, all rows before them; not both */
     const char *split_value;       /* text of the one level of `split` that is meant; NULL: all */
-    const char *panel; /* "UNIT,TIME": what l(), f() and d() go by; time is a whole number, and a
+    const char *panel;    /* "UNIT,TIME": what l(), f() and d() go by; time is a whole number, and a
                           lag is missing where the unit has no row at that time; NULL: none */
-    frg_demean_opts demean; /* the last field, so that it can grow at its end */
+    frg_fe_family family; /* ols */
+    frg_fe_link link;     /* auto */
+    const char *offset;   /* an expression that is added to the linear predictor; of the
+                                      families beside ols; NULL: none */
+    double glm_tol;       /* 1e-8: the relative change of the deviance that is the last */
+    int glm_iter;         /* 25 iterations at most */
+    frg_fe_separation separation; /* auto */
+    frg_demean_opts demean;       /* the last field, so that it can grow at its end */
 } frg_fe_opts;
 
 /** An estimate b under one covariance V, with the t distribution of its df_t degrees of freedom. */
@@ -414,6 +451,77 @@ typedef struct {
     const double *df;      /* n_coefficients: of each coefficient's t; NULL: df_t for all */
 } frg_fe_vcov;
 
+/** The first stage of an endogenous regressor: its regression on the exogenous regressors and the
+ *  instruments, with the same effects and weights. */
+typedef struct {
+    const char *endogenous;
+    int n_coefficients;                  /* exogenous regressors, then instruments */
+    const frg_coefficient *coefficients; /* n_coefficients, under vcov[0] */
+    double rss;                          /* sum w v^2 of its residuals v */
+    double partial_r2; /* of the instruments: 1 - rss / what the exogenous regressors leave */
+} frg_fe_first_stage;
+
+/** The values b that an Anderson-Rubin test does not reject. */
+typedef enum {
+    FRG_AR_NONE,     /* not known: several endogenous regressors, or a singular covariance */
+    FRG_AR_INTERVAL, /* low <= b <= high */
+    FRG_AR_RAYS,     /* b <= low or b >= high: weak instruments */
+    FRG_AR_LINE,     /* every b */
+    FRG_AR_EMPTY     /* no b: the instruments are not all valid */
+} frg_ar_set;
+
+/** What one covariance says of the instruments.  L instruments, m endogenous regressors; NaN where
+ *  a matrix is singular, or the covariance has no such test. */
+typedef struct {
+    const char *vcov; /* its spec */
+    /** m values: W / L of the instruments in each first stage, and P(F(L, df) > f). */
+    const double *first_stage_f, *first_stage_p;
+    /** Kleibergen and Paap (2006): the rank of the first stages is m - 1.  kp_f: the Wald statistic
+     *  over L, with the first stages' small-sample rule; kp_lm, without any, is chi2(kp_df). With
+     *  iid errors kp_f is Cragg and Donald's F and kp_lm Anderson's canonical correlation test. */
+    double kp_f, kp_lm, kp_p;
+    int64_t kp_df;      /* L - m + 1 */
+    double effective_f; /* Montiel Olea and Pflueger (2013): pi'Z'Z pi / tr(V Z'Z); m = 1 */
+    /** e'Z S^-1 Z'e at the estimates that minimise it (Hansen 1982), chi2(L - m): Sargan's under
+     *  iid; NaN where L = m. */
+    double overid, overid_p;
+    int64_t overid_df;
+    /** Anderson and Rubin (1949): no endogenous regressor has an effect, F(L, ar_df); and, of one
+     *  endogenous regressor, the values that are not rejected at the options' level. */
+    double ar_f, ar_p, ar_df;
+    frg_ar_set ar_set;
+    double ar_low, ar_high;
+} frg_fe_iv_tests;
+
+/** First stages and tests of two-stage least squares. */
+typedef struct {
+    int n_endogenous, n_instruments;        /* kept */
+    const char *const *instruments;         /* n_instruments */
+    const frg_fe_first_stage *first_stages; /* n_endogenous */
+    const frg_fe_iv_tests *tests;           /* one for each of the result's vcov */
+    double cragg_donald_f;                  /* least eigenvalue of (V'V)^-1 X'P_Z X (n - K) / L */
+    /** Wu (1973) and Hausman (1978): the first stages' residuals add nothing to the equation,
+     *  F(m, wu_hausman_df), iid errors. */
+    double wu_hausman_f, wu_hausman_p;
+    int64_t wu_hausman_df;
+} frg_fe_iv;
+
+/** What a generalised linear model has beside.  Sums are with the weights. */
+typedef struct {
+    const char *family, *link;
+    int64_t n_separated;      /* rows left out because they are predicted perfectly */
+    const int64_t *separated; /* n_separated: their numbers in the data, from 0, ascending */
+    int iterations;           /* of reweighted least squares */
+    int converged;            /* the deviance and the estimates are at rest, and so is the result's
+                                 converged */
+    double deviance, null_deviance; /* sum w d(y, mu), of the model and of a constant (and the
+                                       offset) alone */
+    double log_likelihood, null_log_likelihood; /* at dispersion deviance / n where there is one */
+    double pseudo_r2;  /* McFadden's, 1 - log_likelihood / null_log_likelihood */
+    double aic, bic;   /* -2 log_likelihood + 2 K, + K log n, K = n_coefficients + rank */
+    double dispersion; /* 1; gaussian, gamma: Pearson's statistic / df_residual */
+} frg_fe_glm;
+
 /** A fitted regression; everything lives as long as the frg_fe. */
 typedef struct {
     const char *formula; /* as given */
@@ -452,6 +560,11 @@ typedef struct {
     int64_t n_components; /* connected sets of the levels of all effects; 0 without effects */
     /** Of rows, levels and columns; of demeaning and least squares; of the covariances; of all. */
     double encode_seconds, solve_seconds, vcov_seconds, total_seconds;
+    const frg_fe_iv *iv; /* NULL without instruments */
+    const frg_fe_glm
+        *glm; /* NULL of family ols.  With it r2, r2_adjusted and r2_within are NaN, rss
+                              is sum w (y - mu)^2, and df_t of poisson, logit and probit infinite:
+                              the normal distribution */
 } frg_fe_result;
 
 /** A fitted regression.  Made by frg_fe_fit, freed by frg_fe_destroy before its context and its
@@ -574,9 +687,21 @@ typedef struct {
 FRG_API FRG_MUST_USE frg_status frg_fe_wald(const frg_fe *f, const frg_fe_vcov *v, const double *r,
                                             const double *q, int64_t rows, frg_fe_test *out);
 /** Residuals and fitted values for the rows of the data, NaN where a row was dropped; either may be
- *  NULL.  Errors: E_MEMORY. */
+ *  NULL.  Of a generalised linear model y - mu and mu.  Errors: E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_fe_residuals(const frg_fe *f, double *residuals,
                                                  double *fitted);
+/** What frg_fe_glm_values gives of each row. */
+typedef enum {
+    FRG_GLM_LINK,     /* X b + D alpha + offset */
+    FRG_GLM_RESPONSE, /* mu */
+    FRG_GLM_WORKING,  /* (y - mu) d link / d mu */
+    FRG_GLM_PEARSON,  /* (y - mu) sqrt(w / V(mu)) */
+    FRG_GLM_DEVIANCE, /* sign(y - mu) sqrt(w d(y, mu)) */
+    FRG_GLM_WEIGHT    /* of the last least squares: w / (V(mu) (d link / d mu)^2) */
+} frg_glm_value;
+/** out[i] <- the value of row i of the data, NaN where it was dropped.  Errors: E_OPTION of a fit
+ *  by least squares, E_ARG for a value that is none. */
+FRG_API FRG_MUST_USE frg_status frg_fe_glm_values(const frg_fe *f, frg_glm_value what, double *out);
 /** group[i] <- the connected set of row i of the data in the graph of the first two effects: 1 is
  *  the set with the most rows, 2 the next, 0 a row that was dropped.  *n_groups, where not NULL, is
  *  their number. Errors: E_OPTION where the formula has fewer than two effects with an
@@ -589,7 +714,8 @@ FRG_API FRG_MUST_USE frg_status frg_fe_groups(const frg_fe *f, int32_t *group, i
  *  solver left it.  Needs keep_effects.  Errors: E_OPTION where they were not kept, E_TOO_BIG,
  *  E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_fe_effects(const frg_fe *f, frg_table **out);
-/** Predictions for the rows of new data; an unseen level gives NaN and is counted.  Needs
+/** Predictions for the rows of new data, of a generalised linear model mu; an unseen level gives NaN
+ *  and is counted.  An offset is one of the columns that are needed.  Needs
  *  keep_effects when the model has fixed effects.  Errors: E_OPTION where effects are needed and
  *  were not kept, E_COLUMN, E_TYPE, E_NOT_FINITE, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_fe_predict(const frg_fe *f, const frg_table *data, double *out,

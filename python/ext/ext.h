@@ -12,6 +12,7 @@
 #define Py_LIMITED_API 0x030B0000
 #include <Python.h>
 
+#include "fourge/fe.h"
 #include "fourge/fourge.h"
 #include "fourge/gp.h"
 #include "fourge/gw.h"
@@ -223,6 +224,12 @@ PyObject *ext_list_of(const void *first, int64_t n, size_t size, const ext_field
 int ext_types_context(PyObject *module);
 int ext_types_table(PyObject *module);
 int ext_types_fe(PyObject *module);
+/** The fields of a row of a table of coefficients. */
+extern const ext_field ext_coefficient_fields[];
+/** First stages and tests under the keys of the JSON; None without instruments. */
+PyObject *ext_fe_iv(const frg_fe_result *r);
+/** What a generalised linear model has beside; None for least squares. */
+PyObject *ext_fe_glm(const frg_fe_result *r);
 int ext_types_gp(PyObject *module);
 int ext_types_soap(PyObject *module);
 int ext_types_graph(PyObject *module);

@@ -35,14 +35,14 @@ static const ext_field lsmr_column_fields[] = {{AT(frg_lsmr_column, stop), IS_IN
                                                {AT(frg_lsmr_column, norm_x), IS_DOUBLE, NULL},
                                                {NULL, 0, IS_INT, NULL}};
 
-static const ext_field coefficient_fields[] = {{AT(frg_coefficient, term), IS_TEXT, NULL},
-                                               {AT(frg_coefficient, estimate), IS_DOUBLE, NULL},
-                                               {AT(frg_coefficient, std_error), IS_DOUBLE, NULL},
-                                               {AT(frg_coefficient, statistic), IS_DOUBLE, NULL},
-                                               {AT(frg_coefficient, p_value), IS_DOUBLE, NULL},
-                                               {AT(frg_coefficient, conf_low), IS_DOUBLE, NULL},
-                                               {AT(frg_coefficient, conf_high), IS_DOUBLE, NULL},
-                                               {NULL, 0, IS_INT, NULL}};
+const ext_field ext_coefficient_fields[] = {{AT(frg_coefficient, term), IS_TEXT, NULL},
+                                            {AT(frg_coefficient, estimate), IS_DOUBLE, NULL},
+                                            {AT(frg_coefficient, std_error), IS_DOUBLE, NULL},
+                                            {AT(frg_coefficient, statistic), IS_DOUBLE, NULL},
+                                            {AT(frg_coefficient, p_value), IS_DOUBLE, NULL},
+                                            {AT(frg_coefficient, conf_low), IS_DOUBLE, NULL},
+                                            {AT(frg_coefficient, conf_high), IS_DOUBLE, NULL},
+                                            {NULL, 0, IS_INT, NULL}};
 
 static const ext_field dropped_fields[] = {{AT(frg_dropped_term, term), IS_TEXT, NULL},
                                            {AT(frg_dropped_term, reason), IS_TEXT, NULL},
@@ -402,7 +402,8 @@ static PyObject *vcov_dict(const frg_fe_vcov *v, int k)
                                           (Py_ssize_t)((size_t)k * (size_t)k * sizeof(double)))) <
             0 ||
         ext_put(dict, "coefficients",
-                ext_list_of(v->coefficients, k, sizeof *v->coefficients, coefficient_fields)) < 0) {
+                ext_list_of(v->coefficients, k, sizeof *v->coefficients, ext_coefficient_fields)) <
+            0) {
         Py_XDECREF(dict);
         return NULL;
     }
@@ -438,6 +439,7 @@ static PyObject *fe_result(PyObject *self, PyObject *unused)
         ext_put(dict, "parts",
                 ext_list_of(r->parts, r->demean.n_parts, sizeof *r->parts, subproblem_fields)) <
             0 ||
+        ext_put(dict, "iv", ext_fe_iv(r)) < 0 || ext_put(dict, "glm", ext_fe_glm(r)) < 0 ||
         ext_put(dict, "status", PyUnicode_FromString(frg_status_name(f->status))) < 0 ||
         PyErr_Occurred()) {
         Py_XDECREF(dict);
@@ -550,6 +552,26 @@ static PyObject *fe_residuals(PyObject *self, PyObject *args)
     }
     frg_status status;
     EXT_WORK(status = frg_fe_residuals(f->fit, r.data, y.data));
+    ext_release(&h);
+    return ext_has_failed(status) ? ext_raise(f->context->module, status, f->context->ctx)
+                                  : Py_NewRef(Py_None);
+}
+
+/** glm_values(what, out): fills a float64 array of n_rows, NaN where a row was dropped. */
+static PyObject *fe_glm_values(PyObject *self, PyObject *args)
+{
+    ext_fe *const f = (ext_fe *)self;
+    PyObject *object;
+    int what;
+    if (!PyArg_ParseTuple(args, "iO", &what, &object)) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    double *const out = ext_values(&h, object, "out", 1, FRG_F64, frg_table_rows(f->table->table));
+    frg_status status = FRG_BAD_ARG;
+    if (out) {
+        EXT_WORK(status = frg_fe_glm_values(f->fit, (frg_glm_value)what, out));
+    }
     ext_release(&h);
     return ext_has_failed(status) ? ext_raise(f->context->module, status, f->context->ctx)
                                   : Py_NewRef(Py_None);
@@ -681,6 +703,7 @@ EXT_METHOD(fe_result)
 EXT_METHOD(fe_vcov)
 EXT_METHOD(fe_wald)
 EXT_METHOD(fe_residuals)
+EXT_METHOD(fe_glm_values)
 EXT_METHOD(fe_groups)
 EXT_METHOD(fe_effects)
 EXT_METHOD(fe_predict)
@@ -709,6 +732,8 @@ int ext_types_fe(PyObject *module)
         {"wald", fe_wald_alone, METH_VARARGS, "wald(spec, ssc, r, q): a joint test."},
         {"residuals", fe_residuals_alone, METH_VARARGS,
          "residuals(residuals, fitted): fills two arrays."},
+        {"glm_values", fe_glm_values_alone, METH_VARARGS,
+         "glm_values(what, out): fills an array with a value of each row."},
         {"groups", fe_groups_alone, METH_VARARGS,
          "groups(out) -> count: the connected set of each row."},
         {"effects", fe_effects_alone, METH_NOARGS, "The fixed effects as columns."},

@@ -129,6 +129,16 @@ class Feols(Demean, total=False):
     context: Any
 
 
+class Feglm(Feols, total=False):
+    """Of fe.feglm and fe.fepois, beside the family."""
+
+    link: Literal["auto", "identity", "log", "inverse", "logit", "probit"]
+    offset: str | None
+    glm_tol: float
+    glm_iter: int
+    separation: Literal["auto", "levels", "none"]
+
+
 class Lsmr(Unseeded, total=False):
     """Of fe.lsmr: ``frg_lsmr_opts``."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -124,10 +125,14 @@ def etable(fits: Any, type: str = "text", *, digits: int = 3, signif_code: Seque
     stats += [
         ("Observations", [[str(f.result["n"])] for f in fits]),
         ("S.E. type", [[_spec_words(f._shown["spec"]) + " \u2020" * f._shown["projected"]] for f in fits]),
-        ("R2", [[f"{f.result['r2']:.{digits}f}"] for f in fits]),
     ]
-    if any(f._factors for f in fits):
-        stats.append(("R2 Within", [[f"{f.result['r2_within']:.{digits}f}" if f._factors else "-"] for f in fits]))
+    of = lambda f, key: [f"{f.result[key]:.{digits}f}" if f.result.get(key, math.nan) == f.result.get(key) else "-"]
+    if any("family" not in f.result for f in fits):
+        stats.append(("R2", [of(f, "r2") for f in fits]))
+        if any(f._factors for f in fits):
+            stats.append(("R2 Within", [of(f, "r2_within") if f._factors else ["-"] for f in fits]))
+    if any("family" in f.result for f in fits):
+        stats.append(("Pseudo R2", [of(f, "pseudo_r2") for f in fits]))
     if signif_code:
         marks = ", ".join(f"{s} p < {limit:g}" for s, limit in reversed(list(zip(_STARS, signif_code))))
         notes = f"{notes}\nSignificance levels: {marks}".strip()

@@ -28,10 +28,11 @@ from ._arrays import warn as _warn
 from ._hints import hint as _hint
 from ._tables import chosen, coefplot, etable, iplot, remarks
 
-__all__ = ["feols", "demean", "lsmr", "etable", "coefplot", "iplot", "Fit", "Fits"]
+__all__ = ["feols", "feiv", "fepois", "feglm", "demean", "lsmr", "etable", "coefplot", "iplot", "Fit", "Fits"]
 
 _fit_options = ("ssc", "weights", "weights_kind", "subset", "keep_singletons", "collin_tol", "collin", "connected", "level",
-                "keep_effects", "split", "fsplit", "split_value", "panel")
+                "keep_effects", "split", "fsplit", "split_value", "panel", "family", "link", "offset", "glm_tol", "glm_iter",
+                "separation")
 
 
 #: A name as formulas have it, one in backticks, and what joins names.
@@ -223,7 +224,7 @@ def _tell_sum(fml):
 
 
 def __getattr__(name):
-    if name in ("fepois", "feglm", "quantreg", "did2s", "event_study"):
+    if name in ("quantreg", "did2s", "event_study"):
         raise AttributeError(f"fourge.fe has no {name} yet: pyfixest's {name} inside fourge.pyfixest.demeaning() demeans with fourge")
     raise AttributeError(f"module 'fourge.fe' has no attribute {name!r}")
 
@@ -238,7 +239,8 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
     Parameters
     ----------
     fml : str
-        fixest's grammar: ``y ~ x | f1 + f2``, ``i()``, ``^``, ``f[x]``, ``:``, ``*``, ``I()``, ``log exp sqrt abs``.  Several models:
+        fixest's grammar: ``y ~ x | f1 + f2``, ``i()``, ``^``, ``f[x]``, ``:``, ``*``, ``I()``, ``log exp sqrt abs``; a last part
+        ``endogenous ~ instruments`` makes it two-stage least squares (:func:`feiv`).  Several models:
         ``c(y1, y2)``, and among regressors and effects ``sw() sw0() csw() csw0() mvsw()``.  ``x^2`` and
         ``x**2`` are ``I(x^2)``, as in fixest; in pyfixest both are the term ``x``, so that the second is warned of.
     data : frame or mapping
@@ -310,6 +312,71 @@ def _many(call, data, names):
             mine |= {"split": result["split_name"], "split_value": result["split_value"]}
         found.append(Fit((context, result["formula"], table, vcovs, mine, asked), one, data, names))
     return found
+@_options.takes(_options.Feols, "context", "demean", "fe")
+def feiv(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "iid", *,
+         progress: Callable[..., Any] | bool | None = None, **options: Unpack[_options.Feols]) -> Fit:
+    """:func:`feols` of a formula that has instruments, ``y ~ x | f1 + f2 | endogenous ~ instruments``; one that has none is refused.
+
+    Two-stage least squares.  ``result["first_stage"]`` has the first stages (coefficients, partial R2), and under ``tests``, for
+    each covariance of the fit, their F, Kleibergen and Paap's rk F and LM, the effective F of Montiel Olea and Pflueger, Sargan's
+    or Hansen's test, and Anderson and Rubin's with the set of values that it does not reject; ``cragg_donald_f`` and
+    ``wu_hausman_f`` are those of iid errors.  Raises :class:`fourge.errors.BadData` where nothing is identified.
+    """
+    if not isinstance(fml, str):
+        raise TypeError(f"fml: expected a formula, a str, got {type(fml).__name__}")
+    if "~" not in fml.split("|")[-1] or "|" not in fml:
+        raise ValueError(f"fml: {fml!r} has no instruments; write y ~ x | f | endogenous ~ instruments")
+    return feols(fml, data, vcov, progress=progress, **options)
+
+
+@_options.takes(_options.Feglm, "context", "demean", "fe")
+def feglm(fml: str, data: Any, family: str = "poisson", vcov: str | Mapping[str, str] | Sequence[Any] = "iid", *,
+          progress: Callable[..., Any] | bool | None = None, **options: Unpack[_options.Feglm]) -> Fit:
+    """Generalised linear model with fixed effects, by iteratively reweighted least squares.
+
+    ``feglm("y ~ x | f1 + f2", data, family="logit", vcov={"CRV1": "f1"})``
+
+    Parameters
+    ----------
+    fml, data, vcov, progress
+        As in :func:`feols`; without instruments.
+    family : "poisson", "logit", "probit", "gaussian" or "gamma"
+        Of the outcome: y >= 0; 0 or 1; any; y > 0.
+    link : str
+        Of the mean: "auto" is log, logit, probit, identity and inverse; gamma has "log", too.
+    offset : str
+        An expression of the data's columns that is added to the linear predictor, as in ``"log(population)"``.
+    glm_tol, glm_iter
+        The relative change of the deviance that ends the iteration, and how many there are at most.
+    separation : "auto", "levels" or "none"
+        Which rows that are predicted perfectly are left out (``result["separated_rows"]``): those of levels of effects whose outcomes
+        are all 0 (or, binary, all 1), and those that a combination of regressors and effects finds (the iterated rectifier of
+        Correia, Guimaraes and Zylkin 2019), or the first alone, or none.
+    **options
+        As in :func:`feols`.
+
+    Returns
+    -------
+    Fit
+        ``result`` has family, link, deviance, log_likelihood, pseudo_r2, aic, bic and more; residuals are y - mu and fitted values mu
+        (:meth:`Fit.glm_values` has others).  Errors of poisson, logit and probit are compared with the normal distribution.
+    """
+    if not isinstance(fml, str):
+        raise TypeError(f"fml: expected a formula, a str, got {type(fml).__name__}")
+    if family not in ("poisson", "logit", "probit", "gaussian", "gamma"):
+        raise ValueError(f"family={family!r}: expected one of ['poisson', 'logit', 'probit', 'gaussian', 'gamma']; ols is feols")
+    _options.check(feglm, options)
+    _tell_sum(fml)
+    _tell_power(fml)
+    return _feols(fml, data, vcov, progress, {**options, "family": family})
+
+
+@_options.takes(_options.Feglm, "context", "demean", "fe")
+def fepois(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "iid", *,
+           progress: Callable[..., Any] | bool | None = None, **options: Unpack[_options.Feglm]) -> Fit:
+    """Poisson regression with fixed effects: :func:`feglm` of family "poisson"."""
+    _options.check(fepois, options)
+    return feglm(fml, data, "poisson", vcov, progress=progress, **options)
 
 
 def _feols(fml, data, vcov, progress, options, expected=()):
@@ -373,7 +440,8 @@ def _result(found):
     first = found["vcovs"][0]
     why = ("missing", "subset", "zero_weight", "singleton", "disconnected")
     out = {k: found[k] for k in ("status", "formula", "depvar", "n", "n_rows")}
-    out["n_dropped"] = {**{k: found[f"n_{k}"] for k in why}, "separated": 0}
+    glm = found["glm"] or {}
+    out["n_dropped"] = {**{k: found[f"n_{k}"] for k in why}, "separated": len(glm.get("separated_rows", ()))}
     out["singleton_rounds"] = found["singleton_rounds"]
     out |= {"connected_sets": found["n_groups"]} if found["n_groups"] else {}
     out |= {"sample": {"split": found["split_name"], "value": found["split_value"]}} if found["split_name"] is not None else {}
@@ -384,11 +452,26 @@ def _result(found):
     out["absorbed"] = {"rank": found["rank"], "method": found["rank_method"], "components": found["n_components"]}
     out |= {k: found[k] for k in ("df_residual", "r2", "r2_adjusted", "r2_within", "rmse", "rss", "tss")}
     out["wald_f"] = first["wald_f"]
+    out |= {"first_stage": found["iv"]} if found["iv"] else {}
+    out |= glm
     columns, solver = found["columns"], found["solver"]
     out["solver"] = {"method": solver["method"], "converged": found["converged"], "columns": list(columns),
                      **_of_columns(columns.values(), ("iterations", "audit", "gradient", "error_bound")), "parts": found["parts"],
                      **{k: solver[k] for k in ("levels", "plan_bytes", "factor_bytes")}}
     return _Report({**out, "seconds": _seconds(found)}, found, _moved_result, "result")
+
+
+def _instruments(first):
+    """Lines of the first stages and tests, under the first covariance of the fit."""
+    tests = first["tests"][0]
+    lines = [f"First stage of {stage['endogenous']} on {', '.join(first['instruments'])}: F = {f:.5g}, p = {p:.4g}"
+             for stage, f, p in zip(first["stages"], tests["f"], tests["p_value"])]
+    lines.append(f"Kleibergen-Paap rk F: {tests['kleibergen_paap_f']:.5g}  rk LM: {tests['kleibergen_paap_lm']:.5g}  "
+                 f"Wu-Hausman: F = {first['wu_hausman_f']:.5g}, p = {first['wu_hausman_p']:.4g}")
+    if tests["overidentification_df"]:
+        name = "Sargan" if tests["vcov"] == "iid" else "Hansen J"
+        lines.append(f"{name}: {tests['overidentification']:.5g}, p = {tests['overidentification_p']:.4g}")
+    return lines
 
 
 class Coefficients(np.ndarray):
@@ -645,6 +728,16 @@ class Fit:
         """Fitted values for the rows of the data, NaN where a row was dropped."""
         return self._residuals()[1]
 
+    def glm_values(self, what: str = "link") -> np.ndarray:
+        """A value of each row of the data of a fit by :func:`feglm`, NaN where a row was dropped: "link" (the linear predictor),
+        "response" (mu), the residuals "working", "pearson" and "deviance", or "weight", that of the last least squares."""
+        names = ("link", "response", "working", "pearson", "deviance", "weight")
+        if what not in names:
+            raise ValueError(f"what={what!r}: expected one of {list(names)}")
+        out = np.empty(self.result["n_rows"])
+        self._fit.glm_values(names.index(what), out)
+        return out
+
     def _residuals(self):
         out = np.empty((2, self.result["n_rows"]))
         self._fit.residuals(out[0], out[1])
@@ -712,14 +805,17 @@ class Fit:
     def _text(self, digits=5):
         r, shown = self.result, self._shown
         words = {"missing": "missing values", "subset": "the subset", "zero_weight": "zero weights", "singleton": "singletons",
-                 "disconnected": "the largest connected set"}
+                 "disconnected": "the largest connected set", "separated": "perfect prediction"}
         without = ", ".join(f"{n} for {words[why]}" for why, n in r["n_dropped"].items() if n)
-        lines = [f"OLS estimation, Dep. Var.: {r['depvar']}", f"Observations: {r['n']}" + (f" (dropped: {without})" if without else "")]
+        first = r.get("first_stage")
+        kind = f"GLM ({r['family']}, {r['link']})" if "family" in r else "TSLS" if first else "OLS"
+        lines = [f"{kind} estimation, Dep. Var.: {r['depvar']}", f"Observations: {r['n']}" + (f" (dropped: {without})" if without else "")]
         if self._factors:
             lines.append("Fixed-effects: " + ",  ".join(f"{name}: {levels}" for name, levels in self._factors.items()))
         names = {"iid": "IID", "hc1": "Heteroskedasticity-robust", "cluster": f"Clustered ({', '.join(shown['clusters'])})"}
         lines.append(f"Standard-errors: {names.get(shown['type'], shown['spec'])}")
-        head = ["", "Estimate", "Std. Error" + " \u2020" * shown["projected"], "t value", "Pr(>|t|)"]
+        letter = "z" if shown["df_t"] == float("inf") else "t"
+        head = ["", "Estimate", "Std. Error" + " \u2020" * shown["projected"], f"{letter} value", f"Pr(>|{letter}|)"]
         show = lambda x: "NA" if x != x else f"{x:.{digits}g}"
         cells = [[c["term"], *(show(c[k]) for k in ("estimate", "std_error", "statistic", "p_value"))]
                  for c in shown["coefficients"]]
@@ -727,8 +823,13 @@ class Fit:
         lines += [" ".join(c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths))) for row in [head, *cells]]
         lines += remarks(self)
         lines += [f"{d['term']}: dropped, {d['reason']}" for d in r["dropped_terms"]]
-        lines += ["---", f"RMSE: {r['rmse']:.6g}  R2: {r['r2']:.6g}  Adj. R2: {r['r2_adjusted']:.6g}"
-                  + (f"  Within R2: {r['r2_within']:.6g}" if self._factors else "")]
+        if "family" in r:
+            lines += ["---", f"Deviance: {r['deviance']:.8g}  Log-likelihood: {r['log_likelihood']:.8g}  Pseudo R2: {r['pseudo_r2']:.6g}  "
+                      f"BIC: {r['bic']:.8g}"]
+        else:
+            lines += ["---", f"RMSE: {r['rmse']:.6g}  R2: {r['r2']:.6g}  Adj. R2: {r['r2_adjusted']:.6g}"
+                      + (f"  Within R2: {r['r2_within']:.6g}" if self._factors else "")]
+        lines += _instruments(first) if first else []
         if not r["solver"]["converged"]:
             lines.append("NOT CONVERGED: see result['solver']")
         return "\n".join(lines)

@@ -74,25 +74,52 @@ WAYS = {
     "block": (1, lambda fit: fit.result["solver"]["plan_bytes"]), "fill_cap": (100, raises("fill_cap"), {"method": "direct"}),
     "seed": (5, solved, {"method": "cg", "precond": "ac"}), "device": NOWHERE,
 }
-of(fe.feols, {"fml": "y ~ x + z | f + g", "data": PANEL}, **WAYS, fml=("y ~ z | f", estimates), data=(SETS, estimates),
-   vcov=[("hetero", errors_of), ({"CRV1": "h"}, errors_of), ("HC3", errors_of), ({"CR2": "h"}, errors_of)], progress=ASKED,
-   threads=(3, threads(), {"data": LONG, "fml": "y ~ x | f + g"}), memory_limit=SMALL, time_limit=SAYS_LATE,
-   spool=(".", warns("FRG-CORE-170"), {"data": LONG, "fml": "y ~ x | f + g", "memory_limit": 4 << 20}),
-   dof=("naive", lambda fit: fit.result["k"], {"data": SETS}), ssc=[("adj=false", errors_of), ({"k_adj": False}, errors_of)],
-   weights=("w", estimates), weights_kind=("frequency", lambda fit: fit.nobs, {"weights": "w"}), subset=("h < 4", left_out),
-   keep_singletons=(True, left_out, {"fml": "y ~ x | alone"}), collin_tol=(0.99999, estimates, {"fml": "y ~ x + flat | f"}),
-   collin=("fixest", estimates, {"fml": "y ~ x + flat | f", "collin_tol": 1e-6}),
-   connected=("largest", left_out, {"data": SETS}), level=(0.5, lambda fit: fit.confint()),
-   keep_effects=(True, cures("not kept", then=lambda fit: fit._fit.effects())), fixef_tol=(1e-2, solved, LSMR),
-   fixef_maxiter=(1, warns("FRG-FE-101"), LSMR), fixef_rm=("none", left_out, {"fml": "y ~ x | alone"}),
-   weights_type=("fweights", lambda fit: fit.nobs, {"weights": "w"}),
-   demeaner=[(demeaner(), solved, LSMR), (demeaner(), warns()), (demeaner(device="cuda"), raises(kind=errors.NoDevice))],
-   demeaner_backend=[("numba", warns()), ("torch_cuda", raises(kind=errors.NoDevice))], solver=("scipy.linalg.solve", warns()),
-   lean=(True, warns()), copy_data=(True, warns()), store_data=(False, warns()), use_compression=(True, warns()),
-   split=("h", len_of, {"fml": "y ~ x"}), fsplit=("h", len_of, {"fml": "y ~ x"}),
-   panel=("g", raises("UNIT,TIME")), split_value=("1", len_of, {"fml": "y ~ x", "split": "h"}), reps=(9, raises()),
-   vcov_kwargs=({"lag": 3, "time_id": "h"}, errors_of, {"vcov": "DK"}),
-   drop_intercept=(True, raises()), i_ref1=(1, raises()), context=({"c": 1}, raises()))
+
+
+def estimator(make):
+    """The rows that feols, feiv, feglm and fepois share; make(right) is a formula with that right side."""
+    alone, flat = make("x | alone"), make("x + flat | f")
+    return dict(
+        **WAYS, fml=(make("z | f"), estimates), data=(SETS, estimates), vcov=[("hetero", errors_of), ({"CRV1": "h"}, errors_of)],
+        progress=ASKED, threads=(3, threads(), {"data": LONG, "fml": make("x | f + g")}), memory_limit=SMALL, time_limit=SAYS_LATE,
+        dof=("naive", lambda fit: fit.result["k"], {"data": SETS}), ssc=[("adj=false", errors_of), ({"k_adj": False}, errors_of)],
+        weights=("w", estimates), weights_kind=("frequency", lambda fit: fit.nobs, {"weights": "w"}), subset=("h < 4", left_out),
+        keep_singletons=(True, left_out, {"fml": alone}), collin_tol=(0.99999, estimates, {"fml": flat}),
+        collin=("fixest", estimates, {"fml": flat, "collin_tol": 1e-6}),
+        connected=("largest", left_out, {"data": SETS}), level=(0.5, lambda fit: fit.confint()),
+        keep_effects=(True, cures("not kept", then=lambda fit: fit._fit.effects())), fixef_tol=(1e-2, solved, LSMR),
+        fixef_maxiter=(1, warns("FRG-FE-101"), LSMR), fixef_rm=("none", left_out, {"fml": alone}),
+        weights_type=("fweights", lambda fit: fit.nobs, {"weights": "w"}),
+        demeaner=[(demeaner(), solved, LSMR), (demeaner(), warns()), (demeaner(device="cuda"), raises(kind=errors.NoDevice))],
+        demeaner_backend=[("numba", warns()), ("torch_cuda", raises(kind=errors.NoDevice))], solver=("scipy.linalg.solve", warns()),
+        lean=(True, warns()), copy_data=(True, warns()), store_data=(False, warns()), use_compression=(True, warns()),
+        spool=(".", warns("FRG-CORE-170"), {"data": LONG, "fml": make("x | f + g"), "memory_limit": 4 << 20}),
+        split=("h", len_of, {"fml": make("x")}), fsplit=("h", len_of, {"fml": make("x")}), panel=("g", raises("UNIT,TIME")),
+        split_value=("1", len_of, {"fml": make("x"), "split": "h"}), reps=(9, raises()),
+        vcov_kwargs=({"lag": 3, "time_id": "h"}, errors_of, {"vcov": "DK"}),
+        drop_intercept=(True, raises()), i_ref1=(1, raises()), context=({"c": 1}, raises()))
+
+
+def linear(right):
+    return f"y ~ {right}"
+
+
+def instrumented(right):
+    return f"y ~ {right} | I(x^2) ~ I(x^3) + exp(x/2)"
+
+
+def positive(right):
+    return f"exp(y/3) ~ {right}"
+
+
+GLM = dict(link=("log", estimates, {"family": "gamma"}), offset=("x*z/9", estimates), glm_tol=(0.5, lambda fit: fit.result["glm_iterations"]),
+           glm_iter=(2, warns("FRG-FE-124")), separation=("none", left_out, {"fml": "I((h > 2)*exp(y/3)) ~ x | h"}))
+of(fe.feols, {"fml": linear("x + z | f + g"), "data": PANEL}, **{**estimator(linear), "vcov": [("hetero", errors_of), ({"CRV1": "h"}, errors_of), ("HC3", errors_of), ({"CR2": "h"}, errors_of)]})
+of(fe.feiv, {"fml": instrumented("x + z | f + g"), "data": PANEL}, **{**estimator(instrumented), "collin_tol": (0.99999, raises("collinear"), {"fml": instrumented("x + flat | f")})})
+POSITIVE = {**estimator(positive), "time_limit": LATE, **GLM}
+of(fe.feglm, {"fml": positive("x + z | f + g"), "data": PANEL}, **POSITIVE, family=("gamma", estimates))
+of(fe.fepois, {"fml": positive("x + z | f + g"), "data": PANEL}, **{**POSITIVE, "link": ("logit", raises("link"))})
+of(fe.Fit.glm_values, {}, lambda: fe.fepois(positive("x | f"), PANEL), what=("pearson", list))
 
 
 def made(out):

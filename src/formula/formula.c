@@ -464,6 +464,54 @@ static frg_status build_terms(builder *b, int32_t root)
     return drop_duplicates(b);
 }
 
+/** The terms of another section behind those that are there; an intercept is the first section's
+ *  alone. */
+static frg_status append_terms(builder *b, int32_t root)
+{
+    frgi_formula *const f = b->f;
+    frgi_term *before = f->terms;
+    const int32_t n = f->n_terms;
+    const bool intercept = f->intercept;
+    f->terms = NULL;
+    f->n_terms = f->terms_capacity = 0;
+    frg_status status = build_terms(b, root);
+    f->intercept = intercept;
+    if (status >= 0 && f->n_terms > 0) {
+        status = GROW(b->ctx, &before, n + f->n_terms, "terms");
+    }
+    if (status >= 0 && f->n_terms > 0) {
+        memcpy(before + n, f->terms, sizeof *f->terms * (size_t)f->n_terms);
+    }
+    DROP(b->ctx, &f->terms);
+    f->terms = before;
+    f->n_terms = status >= 0 ? f->n_terms + n : n;
+    f->terms_capacity = f->n_terms;
+    return status;
+}
+
+/** endogenous ~ instruments, the last section. */
+static frg_status build_instruments(builder *b, int section)
+{
+    frgi_formula *const f = b->f;
+    const frgi_syntax *const s = &f->syntax;
+    if (section != s->n_sections - 1) {
+        return refuse(s, b->ctx, s->section[section],
+                      "endogenous ~ instruments is the last part of a formula");
+    }
+    TRY(append_terms(b, s->section[section]));
+    f->n_endogenous = f->n_terms - f->n_exogenous;
+    if (f->n_endogenous == 0) {
+        return refuse(s, b->ctx, s->section[section], "there is no endogenous variable");
+    }
+    TRY(append_terms(b, s->instruments[section]));
+    if (f->n_terms == f->n_exogenous + f->n_endogenous) {
+        frgi_syntax_at(s, b->ctx, s->instruments[section]);
+        FAIL(b->ctx, E_IDENT, "%d endogenous variable%s and no instrument", f->n_endogenous,
+             f->n_endogenous == 1 ? "" : "s");
+    }
+    return FRG_OK;
+}
+
 /* ---- effects --------------------------------------------------------------------------------- */
 
 frg_status frgi_formula_key(const frgi_syntax *s, frg_context *ctx, int32_t first, int32_t last,
@@ -624,17 +672,18 @@ static frg_status build(builder *b)
         return refuse(s, b->ctx, s->instruments[0],
                       "endogenous ~ instruments stands right of a bar");
     }
+    f->n_exogenous = f->n_terms;
     for (int section = 1; section < s->n_sections; section++) {
         if (s->instruments[section] >= 0) {
-            return unsupported(
-                s, b->ctx, s->section[section],
-                "instrumental variables (endogenous ~ instruments) are not built yet");
+            TRY(build_instruments(b, section));
+        } else if (section == 1) {
+            TRY(build_effects(b, s->section[1]));
+        } else {
+            return refuse(s, b->ctx, s->section[section],
+                          "the third part is endogenous ~ instruments");
         }
     }
-    if (s->n_sections > 2) {
-        return refuse(s, b->ctx, s->section[2], "the third part is endogenous ~ instruments");
-    }
-    return s->n_sections == 2 ? build_effects(b, s->section[1]) : FRG_OK;
+    return FRG_OK;
 }
 
 frg_status frgi_formula_create(frgi_formula *f, frg_context *ctx, const char *text, int64_t length)

@@ -45,7 +45,9 @@ typedef struct {
     int32_t depvar; /* id */
     bool intercept; /* not switched off by -1 or 0 */
     int32_t n_terms, terms_capacity;
-    frgi_term *terms; /* by degree, then in the order written, as in R */
+    frgi_term *terms; /* exogenous, endogenous, instruments; each by degree, then in the order
+                         written, as in R */
+    int32_t n_exogenous, n_endogenous; /* terms before the instruments: all, and 0, without them */
     int n_effects;
     frgi_effect effects[FRGI_EFFECTS]; /* no two with the same key */
     int n_slopes, slopes_capacity;

@@ -302,11 +302,13 @@ frg_status frgi_fe_absorb(frg_fe *f, frg_status *worst, bool *stopped)
         TRY(demean(f, worst, stopped));
     }
     *stopped = *stopped || frgi_fe_ended(f, worst);
-    if (*stopped) {
-        return FRG_OK;
-    }
+    return *stopped ? FRG_OK : frgi_fe_describe_absorbed(f, *worst);
+}
+
+frg_status frgi_fe_describe_absorbed(frg_fe *f, frg_status worst)
+{
     TRY(describe(f));
-    warn_columns(f, *worst);
+    warn_columns(f, worst);
     warn_rank(f);
     if (!f->policy.options.keep_effects) {
         frg_demean_destroy(f->absorbed.plan);

@@ -70,6 +70,9 @@ frg_status frg_fe_columns(frg_context *ctx, const char *formula, const frg_fe_op
     if (opts.subset) {
         TRY(visit_expression(&v, opts.subset, strlen(opts.subset), "subset"));
     }
+    if (opts.offset) {
+        TRY(visit_expression(&v, opts.offset, strlen(opts.offset), "offset"));
+    }
     const char *const named[] = {opts.weights, opts.split, opts.fsplit};
     for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
         if (named[i]) {

@@ -494,8 +494,11 @@ static frg_status build(designer *b)
             TRY(make_levels(b, id, k));
         }
     }
+    const int32_t n_exogenous = b->f->n_exogenous, n_kept = n_exogenous + b->f->n_endogenous;
     for (int32_t t = 0; t < b->f->n_terms && status >= 0; t++) {
         status = add_term(b, t, &name);
+        b->d->n_exogenous = t < n_exogenous ? b->d->n : b->d->n_exogenous;
+        b->d->n_endogenous = t < n_kept ? b->d->n - b->d->n_exogenous : b->d->n_endogenous;
     }
     frgi_text_free(b->ctx, &name);
     return status;

@@ -53,6 +53,7 @@ typedef struct {
 
 typedef struct {
     int32_t n, capacity;
+    int32_t n_exogenous, n_endogenous; /* columns before those of the instruments */
     frgi_design_column *columns;
     frgi_multiplicand *multiplicands;
     int32_t n_multiplicands, multiplicand_capacity;

@@ -42,16 +42,18 @@ frg_status frg_fe_residuals(const frg_fe *f, double *residuals, double *fitted)
             fitted[i] = (double)NAN;
         }
     }
+    const double *const mu = f->glm.mu;
     for (int64_t begin = 0; begin < frame->n; begin += FRGI_BLOCK) {
         const int64_t n = frame->n - begin < FRGI_BLOCK ? frame->n - begin : FRGI_BLOCK;
         frgi_program_block(&f->data.depvar, frame->rows, begin, n, y, scratch);
         for (int64_t i = 0; i < n; i++) {
             const int64_t row = frame->rows ? frame->rows[begin + i] : begin + i;
+            const double e = mu ? y[i] - mu[begin + i] : f->fit.e[begin + i];
             if (residuals) {
-                residuals[row] = f->fit.e[begin + i];
+                residuals[row] = e;
             }
             if (fitted) {
-                fitted[row] = y[i] - f->fit.e[begin + i];
+                fitted[row] = mu ? mu[begin + i] : y[i] - e;
             }
         }
     }

@@ -101,6 +101,7 @@ static frg_status exclude_all_missing(framer *b)
 {
     const frgi_frame_input *const in = b->in;
     TRY(exclude_missing(b, in->depvar));
+    TRY(in->offset ? exclude_missing(b, in->offset) : FRG_OK);
     for (int32_t id = 0; id < in->formula->names.count; id++) {
         const frgi_variable *const v = &in->variables[id];
         if (v->has_number) {
@@ -241,13 +242,18 @@ static frg_status exclude_weights(framer *b)
 static frg_status no_rows(const framer *b)
 {
     const frgi_frame *const f = b->f;
-    char apart[64] = "";
+    char apart[128] = "";
     if (f->n_rows == 0) {
         FAIL(b->ctx, E_NO_OBS, "the data have columns, but no rows");
     }
     if (f->n_disconnected) {
         snprintf(apart, sizeof apart, ", %lld are outside the largest connected set",
                  (long long)f->n_disconnected);
+    }
+    if (f->n_separated) {
+        const size_t used = strlen(apart);
+        snprintf(apart + used, sizeof apart - used, ", %lld are predicted perfectly",
+                 (long long)f->n_separated);
     }
     FAIL(b->ctx, E_NO_OBS,
          "none of the %lld rows is left: %lld have missing values, %lld are outside the subset, "
@@ -536,8 +542,46 @@ done:
     return status;
 }
 
-/** Until both rules hold: without a singleton of a third effect two sets may fall apart, and
- *  without the small sets there may be new singletons. */
+/** Keeps the numbers of the rows that are gone, ascending, and drops them. */
+static frg_status separate(framer *b, const unsigned char *gone, int64_t count)
+{
+    frgi_frame *const f = b->f;
+    const int64_t n = f->n_separated;
+    TRY(GROW(b->ctx, &f->separated, n + count, "separated rows"));
+    int64_t *const rows = f->separated;
+    int64_t to = n + count;
+    for (int64_t i = f->n - 1, old = n - 1; to > 0;) { /* merged from the end */
+        while (i >= 0 && !gone[i]) {
+            i--;
+        }
+        const int64_t row = i < 0 ? -1 : f->rows ? f->rows[i] : i;
+        const bool take = row >= 0 && (old < 0 || row > rows[old]);
+        rows[--to] = take ? row : rows[old];
+        i -= take;
+        old -= !take;
+    }
+    f->n_separated += count;
+    return remove_rows(b, gone, count);
+}
+
+static frg_status drop_separated(framer *b)
+{
+    unsigned char *gone;
+    int64_t count = 0;
+    if (!b->in->family) {
+        return FRG_OK;
+    }
+    TRY(NEW0(b->ctx, &gone, b->f->n, "separated rows"));
+    frg_status status = frgi_separated_levels(b->ctx, b->f, b->in, gone, &count);
+    if (status >= 0 && count > 0) {
+        status = separate(b, gone, count);
+    }
+    DROP(b->ctx, &gone);
+    return status;
+}
+
+/** Until all rules hold: without a singleton of a third effect two sets may fall apart, and without
+ *  the small sets there may be new singletons, and levels whose other outcomes are gone. */
 static frg_status drop_by_effects(framer *b)
 {
     const bool singletons = !b->in->options->keep_singletons,
@@ -545,13 +589,14 @@ static frg_status drop_by_effects(framer *b)
     int64_t n;
     do {
         n = b->f->n;
+        TRY(drop_separated(b));
         if (singletons) {
             TRY(drop_singletons(b));
         }
         if (connected) {
             TRY(drop_disconnected(b));
         }
-    } while (connected && singletons && b->f->n < n);
+    } while (((connected && singletons) || b->in->family) && b->f->n < n);
     return FRG_OK;
 }
 
@@ -581,6 +626,7 @@ static frg_status encode_effects(framer *b)
 {
     frgi_frame *const f = b->f;
     if (f->n_effects == 0) {
+        TRY(drop_separated(b));
         return b->in->options->connected == FRG_CONNECTED_LARGEST ? drop_disconnected(b) : FRG_OK;
     }
     TRY(NEW(b->ctx, &f->codes, f->n_effects * f->n, "codes of the effects"));
@@ -671,6 +717,21 @@ static frg_status check_regressors(const framer *b)
     return FRG_OK;
 }
 
+/** What is known once no row is dropped any more. */
+static frg_status finish(framer *b)
+{
+    frgi_frame *const f = b->f;
+    TRY(evaluate_slopes(b));
+    f->count = (double)f->n;
+    if (has_frequencies(b)) {
+        f->count = 0;
+        for (int64_t i = 0; i < f->n; i++) {
+            f->count += f->weights[i];
+        }
+    }
+    return FRG_OK;
+}
+
 static frg_status exclude_rows(framer *b)
 {
     TRY(find_inputs(b));
@@ -691,16 +752,17 @@ static frg_status build(framer *b)
     TRY(check_regressors(b));
     TRY(gather_weights(b));
     TRY(encode_effects(b));
-    TRY(evaluate_slopes(b));
-    frgi_frame *const f = b->f;
-    f->count = (double)f->n;
-    if (has_frequencies(b)) {
-        f->count = 0;
-        for (int64_t i = 0; i < f->n; i++) {
-            f->count += f->weights[i];
-        }
-    }
-    return FRG_OK;
+    return finish(b);
+}
+
+frg_status frgi_frame_separate(frgi_frame *f, frg_context *ctx, const frgi_frame_input *in,
+                               const unsigned char *gone, int64_t count)
+{
+    framer b = {.ctx = ctx, .in = in, .f = f};
+    DROP(ctx, &f->slopes);
+    TRY(separate(&b, gone, count));
+    TRY(f->n_effects ? drop_by_effects(&b) : FRG_OK);
+    return finish(&b);
 }
 
 /** The memory of a sample in the pool, with the names of this formula. */
@@ -757,6 +819,7 @@ void frgi_frame_destroy(frgi_frame *f, frg_context *ctx)
         *f = (frgi_frame){0};
         return;
     }
+    DROP(ctx, &f->separated);
     DROP(ctx, &f->rows);
     DROP(ctx, &f->weights);
     DROP(ctx, &f->codes);

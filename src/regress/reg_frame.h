@@ -5,6 +5,7 @@
 
 #include "fourge/fe.h"
 #include "regress/reg_design.h"
+#include "regress/reg_family.h"
 #include "regress/reg_pool.h"
 
 #pragma GCC visibility push(hidden)
@@ -21,9 +22,11 @@ typedef struct frgi_frame {
     int64_t n;      /* used */
     int64_t n_missing, n_subset, n_zero_weight, n_singleton, singleton_rounds, n_disconnected;
     int64_t
-        n_groups;    /* connected sets, before all but the largest were dropped; 0: not asked for */
-    int64_t *rows;   /* the n rows used; NULL: all */
-    double *weights; /* n, or NULL; those of the table times 2^-weight_exponent */
+        n_groups; /* connected sets, before all but the largest were dropped; 0: not asked for */
+    int64_t n_separated; /* rows that are predicted perfectly, */
+    int64_t *separated;  /* and which of the table's they are */
+    int64_t *rows;       /* the n rows used; NULL: all */
+    double *weights;     /* n, or NULL; those of the table times 2^-weight_exponent */
     int weight_exponent; /* even, 0 for frequencies */
     double weight_root;  /* of the least one, 1 at most */
     double count;        /* n, or the sum of frequency weights */
@@ -41,6 +44,8 @@ typedef struct {
     const frgi_formula *formula;
     const frgi_variable *variables;
     const frgi_program *depvar;
+    const frgi_program *offset; /* NULL: none */
+    const frgi_family *family;  /* of a generalised linear model; else NULL */
     const frgi_key *clusters;
     int n_clusters;
     const frg_fe_opts *options;
@@ -49,6 +54,10 @@ typedef struct {
 
 FRG_MUST_USE frg_status frgi_frame_create(frgi_frame *f, frg_context *ctx,
                                           const frgi_frame_input *in);
+/** Leaves out the `count` rows that are gone, as separated, and the singletons that this makes. */
+FRG_MUST_USE frg_status frgi_frame_separate(frgi_frame *f, frg_context *ctx,
+                                            const frgi_frame_input *in, const unsigned char *gone,
+                                            int64_t count);
 void frgi_frame_destroy(frgi_frame *f, frg_context *ctx);
 
 /** group[i] <- the connected set of row i in the graph of the first two effects, 1 .. *n_groups,
@@ -57,6 +66,13 @@ void frgi_frame_destroy(frgi_frame *f, frg_context *ctx);
 FRG_MUST_USE frg_status frgi_connected_rows(int32_t *group, int32_t *n_groups, frg_context *ctx,
                                             const frgi_frame *f, const frgi_formula *formula,
                                             const double *counts);
+
+/** gone[i] <- 1 where row i has a level of an effect whose outcomes are all 0, or, of a binary
+ *  outcome, all the same; *count of them.  E_FAMILY for an outcome that the family has not,
+ *  E_SEPARATED where no row's outcome differs so from all others'. */
+FRG_MUST_USE frg_status frgi_separated_levels(frg_context *ctx, const frgi_frame *f,
+                                              const frgi_frame_input *in, unsigned char *gone,
+                                              int64_t *count);
 
 /** Resolves the columns of a key. */
 FRG_MUST_USE frg_status frgi_key_find(frgi_key *key, frg_context *ctx, const frgi_syntax *s,

@@ -115,7 +115,8 @@ static int compare(const void *a, const void *b, const void *user)
 /** Is it of this model alone that it failed? */
 static bool is_of_model(const frg_context *ctx)
 {
-    static const char *const codes[] = {"FRG-FE-002", "FRG-FE-006", "FRG-FE-007", "FRG-FE-008"};
+    static const char *const codes[] = {"FRG-FE-002", "FRG-FE-006", "FRG-FE-007",
+                                        "FRG-FE-008", "FRG-FE-020", "FRG-FE-022"};
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
         if (strcmp(frg_error_code(ctx), codes[i]) == 0) {
             return true;
@@ -134,6 +135,18 @@ static frg_status keep_reason(call *c, const model *m)
     return status;
 }
 
+/** Has the formula instruments, a second tilde outside of names in backticks? */
+static bool has_instruments(const char *formula)
+{
+    int tildes = 0;
+    bool name = false;
+    for (const char *at = formula; *at; at++) {
+        name ^= *at == '`';
+        tildes += !name && *at == '~';
+    }
+    return tildes > 1;
+}
+
 /** One model; one that cannot be estimated has no fit. */
 static frg_status fit_model(call *c, const model *m)
 {
@@ -141,8 +154,9 @@ static frg_status fit_model(call *c, const model *m)
     o.split = m->value ? c->split.column->name : NULL;
     o.split_value = m->value;
     o.fsplit = NULL;
-    const frg_status status = frgi_fe_fit_one(&c->fits[m->place], c->ctx, m->formula, c->data, &o,
-                                              c->shares ? &c->pool : NULL);
+    const frg_status status =
+        frgi_fe_fit_one(&c->fits[m->place], c->ctx, m->formula, c->data, &o,
+                        c->shares && !has_instruments(m->formula) ? &c->pool : NULL);
     c->statuses[m->place] = status;
     return status < 0 && is_of_model(c->ctx) ? FRG_OK : status;
 }
@@ -235,7 +249,7 @@ frg_status frg_fe_fit_many(frg_fe_many **out, frg_context *ctx, const char *form
     call c = {.ctx = ctx, .data = data};
     frg_fe_defaults(&c.opts, sizeof c.opts);
     TRY(frgi_take_opts(ctx, &c.opts, sizeof c.opts, o));
-    c.shares = !c.opts.keep_effects && !c.opts.store;
+    c.shares = !c.opts.keep_effects && !c.opts.store && c.opts.family == FRG_FAMILY_OLS;
     frgi_run_begins(ctx);
     frg_status worst = FRG_OK;
     const frg_status status = run(&c, formula, out, &worst);

@@ -156,11 +156,22 @@ static frg_status add_effects(const predictor *p)
 
 /* ---- the terms ------------------------------------------------------------------------------- */
 
+/** The fit's formula without the instruments, which new data need not have. */
+static frgi_formula structural(const frg_fe *f)
+{
+    frgi_formula formula = f->data.formula;
+    formula.n_terms = formula.n_exogenous + formula.n_endogenous;
+    return formula;
+}
+
 /** A factor must stay a factor and a number a number. */
 static frg_status check_kinds(const predictor *p, const frgi_variable *variables)
 {
     const frg_fe *const f = p->f;
     for (int32_t id = 0; id < f->data.formula.names.count; id++) {
+        if (variables[id].kind == VARIABLE_NONE) {
+            continue;
+        }
         if (variables[id].kind != f->data.variables[id].kind ||
             variables[id].n_factors != f->data.variables[id].n_factors) {
             FAIL(f->ctx, E_TYPE,
@@ -188,11 +199,12 @@ static void flag_unseen(const predictor *p, const frgi_variable *variables,
 static frg_status add_terms(const predictor *p)
 {
     const frg_fe *const f = p->f;
+    const frgi_formula formula = structural(f);
     frgi_variable *variables = NULL;
     frgi_factor_codes *codes = NULL;
     double *scratch = NULL, x[FRGI_BLOCK];
     frg_status status;
-    TRY_TO(done, frgi_variables_create(&variables, f->ctx, &f->data.formula, p->table));
+    TRY_TO(done, frgi_variables_create(&variables, f->ctx, &formula, p->table));
     TRY_TO(done, check_kinds(p, variables));
     TRY_TO(done, frgi_design_match(&f->data.design, &codes, f->ctx, variables, p->n));
     flag_unseen(p, variables, codes);
@@ -217,6 +229,36 @@ done:
     return status;
 }
 
+/** out <- mean(out + offset), of a generalised linear model. */
+static frg_status to_response(const predictor *p)
+{
+    const frg_fe *const f = p->f;
+    frgi_program offset = {0};
+    double *scratch = NULL, o[FRGI_BLOCK] = {0};
+    const frgi_syntax *const s = &f->data.offset_text;
+    frg_status status = FRG_OK;
+    if (!f->glm.family) {
+        return FRG_OK;
+    }
+    if (f->data.has_offset) {
+        TRY_TO(done, frgi_program_create(&offset, f->ctx, s, s->section[0], p->table));
+        TRY_TO(done, NEW(f->ctx, &scratch, ((int64_t)offset.stack + 1) * FRGI_BLOCK, "the offset"));
+    }
+    for (int64_t begin = 0; begin < p->n; begin += FRGI_BLOCK) {
+        const int64_t n = p->n - begin < FRGI_BLOCK ? p->n - begin : FRGI_BLOCK;
+        if (f->data.has_offset) {
+            frgi_program_block(&offset, NULL, begin, n, o, scratch);
+        }
+        for (int64_t i = 0; i < n; i++) {
+            p->out[begin + i] = f->glm.link->mean(p->out[begin + i] + o[i]);
+        }
+    }
+done:
+    DROP(f->ctx, &scratch);
+    frgi_program_destroy(&offset, f->ctx);
+    return status;
+}
+
 /** Values beside the caller's array, so that a failure leaves that as it was. */
 static frg_status predict(predictor *p, double *out, int64_t *n_unseen)
 {
@@ -224,6 +266,7 @@ static frg_status predict(predictor *p, double *out, int64_t *n_unseen)
     TRY(NEW0(p->f->ctx, &p->why, p->n, "predictions"));
     TRY(add_terms(p));
     TRY(add_effects(p));
+    TRY(to_response(p));
     int64_t count = 0;
     for (int64_t i = 0; i < p->n; i++) {
         count += p->why[i] & UNSEEN ? 1 : 0;

@@ -92,7 +92,10 @@ static void describe(const frgi_vcov_work *w, double K)
         v->v.cluster_name[i] = r->names[i];
         v->v.cluster_count[i] = w->groups[i];
     }
-    v->v.df_t = counted && v->ssc.t_min ? (double)w->least - 1 : left;
+    const frgi_family *const family = w->f->glm.family;
+    v->v.df_t = family && !family->dispersed ? (double)INFINITY
+                : counted && v->ssc.t_min    ? (double)w->least - 1
+                                             : left;
     v->v.k = (int64_t)K;
     v->v.ssc = v->ssc_text;
     v->v.matrix = v->matrix;
@@ -211,11 +214,25 @@ static const frgi_vcov_kind *kind_in_force(const frg_fe *f, const frgi_vcov_kind
     return kind;
 }
 
+/** What takes leverages or leaves clusters out is of least squares: instruments and reweighted rows
+ *  would have to be solved for again. */
+static frg_status check_kind(const frg_fe *f, const frgi_vcov_request *r)
+{
+    if (r->kind->least_squares && (f->glm.family || f->data.design.n_endogenous)) {
+        FAIL(f->ctx, E_UNSUPPORTED,
+             "vcov '%s' is of least squares alone; with instruments and in generalised linear "
+             "models there are iid, hc1, cluster=, nw=, dk=, hac= and conley=",
+             r->spec);
+    }
+    return FRG_OK;
+}
+
 frg_status frgi_vcov_create(frgi_vcov **out, frg_fe *f, frgi_vcov_request *request,
                             const frgi_ssc *ssc)
 {
     frgi_vcov_work w = {.f = f};
     frg_status status;
+    TRY_TO(done, check_kind(f, request));
     TRY_TO(done, NEW0(f->ctx, &w.v, 1, "a covariance"));
     w.v->request = *request;
     *request = (frgi_vcov_request){0};

@@ -36,9 +36,10 @@ typedef struct frgi_vcov_kind {
     const char *usage; /* what stands behind "NAME=" */
     int n_variables;
     frgi_vcov_variable_kind variables[FRGI_CLUSTERS];
-    unsigned choices; /* bits 1 << frgi_vcov_choice */
-    int positional;   /* the choice that may stand without its name; VCOV_CHOICES: none */
-    bool required;    /* it must be given */
+    unsigned choices;   /* bits 1 << frgi_vcov_choice */
+    int positional;     /* the choice that may stand without its name; VCOV_CHOICES: none */
+    bool required;      /* it must be given */
+    bool least_squares; /* it takes the bread for (x'Wx)^-1, and solves without a row or cluster */
     frgi_vcov_rule rule;
     frg_status (*meat)(frgi_vcov_work *w); /* NULL: iid */
     /** p values and intervals of its own in the table; NULL: those of t.  factor: of B M B. */

@@ -114,12 +114,13 @@ frg_status frgi_vcov_rows_meat(frgi_vcov_work *w)
     const frg_fe *const f = w->f;
     const bool frequency = f->policy.options.weights_kind == FRG_WEIGHTS_FREQUENCY;
     const double *const weights = f->data.frame.weights;
+    const double *const times = f->glm.family ? f->glm.prior : weights;
     const double scale = ldexp(1, -w->a);
     TRY(NEW(f->ctx, &w->weighted, f->data.frame.n, "squares of the scores"));
 #pragma omp parallel for schedule(static) num_threads(frgi_pass_threads(f->ctx, f->data.frame.n))
     for (int64_t i = 0; i < f->data.frame.n; i++) {
         const double e = scale * f->fit.e[i], weight = weights ? weights[i] : 1;
-        w->weighted[i] = frequency ? weight * e * e : weight * e * (weight * e);
+        w->weighted[i] = weight * e * (weight * e) / (frequency && times ? times[i] : 1);
     }
     return frgi_vcov_add_gram(w, w->x, w->weighted, f->data.frame.n, 1);
 }

@@ -3,7 +3,8 @@
  *     formula -> rows, effects, columns          (formula.c, reg_frame.c, reg_design.c)
  *     [y X]                                      (reg_matrix.c)
  *     [y~ X~] = (I - P_D) [y X]                  (reg_absorb.c: the demeaner)
- *     drop what is absorbed or collinear, b, e   (reg_estimate.c)
+ *     drop what is absorbed or collinear, b, e   (reg_screen.c, reg_estimate.c; reg_iv.c)
+ *     or all of it again and again, reweighted   (reg_glm.c)
  *     covariances                                (reg_vcov.c)
  *
  * Without effects but with an intercept the columns are centred and a column of ones is kept beside
@@ -146,6 +147,9 @@ static void describe_estimates(frg_fe *f)
     r->r2 = q->no_variation ? 1 : 1 - q->rss / q->tss;
     r->r2_adjusted = r->df_residual > 0 ? 1 - (1 - r->r2) * (n - 1) / left : (double)NAN;
     r->r2_within = frame->n_effects == 0 ? (double)NAN : q->within > 0 ? 1 - q->rss / q->within : 1;
+    if (f->glm.family) {
+        return; /* reg_glm_result.c says the rest */
+    }
     if (q->no_variation || q->rss <= PERFECT * PERFECT * q->tss) {
         frgi_warn(f->ctx, W_PERFECT, "'%s' is fitted without error", r->depvar);
     }
@@ -202,6 +206,20 @@ static frg_status make_depvar(frg_fe *f)
     return FRG_OK;
 }
 
+static frgi_frame_input frame_input(const frg_fe *f, const frgi_key *clusters, int n_clusters)
+{
+    return (frgi_frame_input){.table = f->data.table,
+                              .formula = &f->data.formula,
+                              .variables = f->data.variables,
+                              .depvar = &f->data.depvar,
+                              .offset = f->data.has_offset ? &f->data.offset : NULL,
+                              .family = f->glm.family,
+                              .clusters = clusters,
+                              .n_clusters = n_clusters,
+                              .options = &f->policy.options,
+                              .pool = f->policy.pool};
+}
+
 static frg_status make_rows(frg_fe *f, const frgi_vcov_request *requests, int count)
 {
     frgi_key clusters[FRGI_CLUSTERS * VCOVS];
@@ -211,15 +229,8 @@ static frg_status make_rows(frg_fe *f, const frgi_vcov_request *requests, int co
             clusters[n_clusters++] = requests[i].keys[k];
         }
     }
-    return frgi_frame_create(&f->data.frame, f->ctx,
-                             &(frgi_frame_input){.table = f->data.table,
-                                                 .formula = &f->data.formula,
-                                                 .variables = f->data.variables,
-                                                 .depvar = &f->data.depvar,
-                                                 .clusters = clusters,
-                                                 .n_clusters = n_clusters,
-                                                 .options = &f->policy.options,
-                                                 .pool = f->policy.pool});
+    const frgi_frame_input in = frame_input(f, clusters, n_clusters);
+    return frgi_frame_create(&f->data.frame, f->ctx, &in);
 }
 
 static frg_status no_columns(const frg_fe *f)
@@ -320,6 +331,39 @@ static frg_status make_matrix(frg_fe *f)
     return status;
 }
 
+/** Rows out that a combination of columns and effects predicts perfectly, until there are none. */
+static frg_status leave_separated_out(frg_fe *f)
+{
+    const frg_fe_family family = f->policy.options.family;
+    const bool looks = (family == FRG_FAMILY_POISSON || family == FRG_FAMILY_LOGIT ||
+                        family == FRG_FAMILY_PROBIT) &&
+                       f->policy.options.separation == FRG_SEPARATION_AUTO;
+    const frgi_frame_input in = frame_input(f, NULL, 0);
+    int64_t count = looks;
+    while (count > 0) {
+        unsigned char *gone;
+        TRY(NEW0(f->ctx, &gone, f->data.frame.n, "separated rows"));
+        frg_status status = frgi_separated_rows(f, gone, &count);
+        if (status >= 0 && count > 0) {
+            status = frgi_frame_separate(&f->data.frame, f->ctx, &in, gone, count);
+            frgi_design_destroy(&f->data.design, f->ctx);
+            DROP(f->ctx, &f->matrix.values);
+            DROP(f->ctx, &f->matrix.columns);
+            DROP(f->ctx, &f->matrix.moments);
+            status = status < 0 ? status : make_matrix(f);
+        }
+        DROP(f->ctx, &gone);
+        TRY(status);
+    }
+    if (f->data.frame.n_separated > 0) {
+        frgi_warn(f->ctx, W_SEPARATED, "%lld row%s left out that %s predicted perfectly",
+                  (long long)f->data.frame.n_separated,
+                  f->data.frame.n_separated == 1 ? " is" : "s are",
+                  f->data.frame.n_separated == 1 ? "is" : "are");
+    }
+    return FRG_OK;
+}
+
 /** A regression without data, and the covariances asked for. */
 typedef struct {
     frg_fe *f;
@@ -374,6 +418,7 @@ static frg_status prepare(job *j, const char *formula)
     TRY(make_lags(f));
     TRY(frgi_variables_create(&f->data.variables, f->ctx, &f->data.formula, f->data.table));
     TRY(make_depvar(f));
+    TRY(frgi_glm_choose(f));
     for (int i = 0; i < count; i++) {
         TRY(frgi_vcov_request_create(&j->requests[i], f->ctx, f->policy.options.vcov[i],
                                      f->data.table));
@@ -404,6 +449,21 @@ static frg_status project(frg_fe *f, frg_status *worst, bool *stopped)
     return FRG_OK;
 }
 
+/** Least squares, in one stage or two; *stopped as of `fit`. */
+static frg_status linear(frg_fe *f, frg_status *worst, bool *stopped)
+{
+    /* [y~ X~] = (I - P_D) [y X]; without effects [y X] less its means, or as it is */
+    TRY(project(f, worst, stopped));
+    if (*stopped) {
+        return FRG_OK;
+    }
+    /* X~'W X~ = L L' in formula order, columns without a pivot dropped;
+     * b = (X~'W X~)^-1 X~'W y~,  e = y~ - X~ b;  with instruments X^ = P_Z~ X~ for X~ but in e */
+    TRY(f->data.design.n_endogenous ? frgi_iv_estimate(f) : frgi_fe_estimate(f));
+    *stopped = frgi_fe_ended(f, worst);
+    return FRG_OK;
+}
+
 /** The algorithm; *stopped: it ended before there was a result. */
 static frg_status fit(job *j, const char *formula, frg_status *worst, bool *stopped)
 {
@@ -418,6 +478,7 @@ static frg_status fit(job *j, const char *formula, frg_status *worst, bool *stop
 
     /* [y X], n x (p + 1), with the moments of its columns */
     TRY(make_matrix(f));
+    TRY(leave_separated_out(f));
     *worst = beat(f, "columns", 2, *worst);
     *stopped = frgi_fe_ended(f, worst);
     if (*stopped) {
@@ -425,28 +486,21 @@ static frg_status fit(job *j, const char *formula, frg_status *worst, bool *stop
     }
     r->encode_seconds = lap(&clock);
 
-    /* [y~ X~] = (I - P_D) [y X]; without effects [y X] less its means, or as it is */
-    TRY(project(f, worst, stopped));
+    TRY(f->glm.family ? frgi_glm_fit(f, worst, stopped) : linear(f, worst, stopped));
     if (*stopped) {
         return FRG_OK;
     }
     r->converged = *worst == FRG_OK;
-
-    /* X~'W X~ = L L' in formula order, columns without a pivot dropped;
-     * b = (X~'W X~)^-1 X~'W y~,  e = y~ - X~ b */
-    TRY(frgi_fe_estimate(f));
-    *stopped = frgi_fe_ended(f, worst);
-    if (*stopped) {
-        return FRG_OK;
-    }
     TRY(describe_data(f));
     describe_effects(f);
     describe_estimates(f);
+    TRY(f->glm.family ? frgi_glm_describe(f) : FRG_OK);
     r->solve_seconds = lap(&clock);
     *worst = beat(f, "covariances", 3, *worst);
 
     /* V = (X~'W X~)^-1 M (X~'W X~)^-1, M by the errors that are assumed (reg_vcov.c) */
     TRY(covariances(f, j->requests, f->policy.options.n_vcov, worst));
+    TRY(frgi_iv_describe(f));
     r->vcov_seconds = lap(&clock);
     r->total_seconds = clock - start;
     *stopped = frgi_fe_ended(f, worst);
@@ -539,6 +593,10 @@ void frg_fe_destroy(frg_fe *f)
     DROP(ctx, &f->fit.b);
     DROP(ctx, &f->fit.bread);
     DROP(ctx, &f->fit.e);
+    frgi_iv_destroy(f);
+    frgi_glm_destroy(f);
+    frgi_program_destroy(&f->data.offset, ctx);
+    frgi_syntax_free(&f->data.offset_text, ctx);
     frgi_design_destroy(&f->data.design, ctx);
     frgi_frame_destroy(&f->data.frame, ctx);
     frgi_variables_destroy(&f->data.variables, ctx, &f->data.formula);

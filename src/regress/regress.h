@@ -5,6 +5,7 @@
 #define FRGI_REGRESS_H
 
 #include "fourge/fe.h"
+#include "regress/reg_family.h"
 #include "regress/reg_frame.h"
 #include "regress/reg_gram.h"
 #include "regress/reg_panel.h"
@@ -62,6 +63,9 @@ typedef struct {
     char *panel;            /* as asked for, kept for predictions */
     frgi_formula formula;
     frgi_program depvar;
+    frgi_syntax offset_text; /* of the offset's expression */
+    frgi_program offset;     /* has_offset */
+    bool has_offset;
     frgi_variable *variables;
     frgi_frame frame;
     frgi_design design;
@@ -113,6 +117,35 @@ typedef struct {
     frg_dropped_term *dropped; /* their reasons are blocks of their own */
 } frgi_fe_estimates;
 
+/** Two-stage least squares (reg_iv.c); zeros without instruments. */
+typedef struct {
+    int n_exogenous, n_endogenous, n_instruments; /* columns that are kept */
+    int32_t *column_of; /* of Z: the exogenous columns and the instruments */
+    double *fitted;     /* n x n_endogenous: X^ */
+    double *pi;         /* n_endogenous rows of coefficients on Z */
+    double *bread;      /* (Z'WZ)^-1 */
+    double *gram;       /* [Z X y]'W[Z X y], full, X the endogenous columns */
+    /* what the caller is shown of it (reg_iv_tests.c) */
+    frg_fe_iv result;
+    frg_fe_first_stage *stages;
+    frg_fe_iv_tests *tests;
+    frg_coefficient *coefficients; /* of all stages */
+    double *stage_f;               /* of all tests and stages, f and p */
+    const char **names;            /* of the instruments */
+} frgi_fe_iv;
+
+/** A generalised linear model (reg_glm.c); zeros for least squares.  Its fit is the last weighted
+ *  least squares: frame.weights are W then, fit.e the working residuals, so scores are W e x. */
+typedef struct {
+    const frgi_family *family;
+    const frgi_link *link;
+    double *y, *offset; /* n; offset NULL: none */
+    double *prior;      /* n: the weights that were given; NULL: all 1 */
+    double *eta, *mu;   /* n: X b + D alpha + offset, and the mean */
+    double *raw;        /* n x (p + 1): the columns before demeaning, where effects are kept */
+    frg_fe_glm result;
+} frgi_fe_glm;
+
 /** What the caller is shown (regress.c). */
 typedef struct {
     const char **factor_names;
@@ -130,6 +163,8 @@ struct frg_fe {
     frgi_fe_matrix matrix;
     frgi_fe_absorbed absorbed;
     frgi_fe_estimates fit;
+    frgi_fe_iv iv;
+    frgi_fe_glm glm;
     frgi_fe_report report;
     bool fitted; /* regress.c: further covariances are not stopped */
 };
@@ -173,11 +208,35 @@ FRG_MUST_USE frg_status frgi_fe_absorb(frg_fe *f, frg_status *worst, bool *stopp
 FRG_MUST_USE frg_status frgi_fe_fit_one(frg_fe **out, frg_context *ctx, const char *formula,
                                         const frg_table *data, const frg_fe_opts *o,
                                         frgi_pool *pool);
+/** What the plan says of the effects, with the columns' warnings; drops it where it is not kept. */
+FRG_MUST_USE frg_status frgi_fe_describe_absorbed(frg_fe *f, frg_status worst);
+
+/** The family and its link; E_OPTION for what does not go together. */
+FRG_MUST_USE frg_status frgi_glm_choose(frg_fe *f);
+/** Absorbs and estimates by iteratively reweighted least squares.  *worst and *stopped as
+ *  frgi_fe_absorb's. */
+FRG_MUST_USE frg_status frgi_glm_fit(frg_fe *f, frg_status *worst, bool *stopped);
+/** Deviances, likelihoods and what else is said of the model, and iid errors' sum in fit.rss. */
+FRG_MUST_USE frg_status frgi_glm_describe(frg_fe *f);
+void frgi_glm_destroy(frg_fe *f);
+/** gone[i] <- 1 where row i is predicted perfectly by the columns of the matrix and the effects;
+ *  *count of them. */
+FRG_MUST_USE frg_status frgi_separated_rows(frg_fe *f, unsigned char *gone, int64_t *count);
 
 /** Drops what is absorbed or collinear, by name, and estimates the rest: k, b, bread, e, rss and
  *  what was dropped.  E_NO_REGRESSOR with the reasons where nothing is left.  FRG_OK and no
  *  estimates where the fit gives up. */
 FRG_MUST_USE frg_status frgi_fe_estimate(frg_fe *f);
+/** Memory of the estimates of up to p columns: x, column_of, dropped, b, e. */
+FRG_MUST_USE frg_status frgi_fe_allocate_estimates(frg_fe *f);
+/** b[0] <- the intercept as written, where the columns are centred. */
+void frgi_fe_intercept(frg_fe *f);
+/** The same by two-stage least squares (reg_iv.c): x holds X^, b and e belong to X.  E_IDENT where
+ *  the instruments do not identify the endogenous regressors. */
+FRG_MUST_USE frg_status frgi_iv_estimate(frg_fe *f);
+/** First stages and tests, after the covariances (reg_iv_tests.c). */
+FRG_MUST_USE frg_status frgi_iv_describe(frg_fe *f);
+void frgi_iv_destroy(frg_fe *f);
 
 /** Is the first coefficient the intercept? */
 static inline bool frgi_fe_has_intercept(const frg_fe *f)

@@ -109,6 +109,13 @@ def make_inputs(folder):
     write_npy(folder / "large.npy", "d", (300, 300), [abs(draw.gauss(0, 1)) for _ in range(90000)])
     write_npy(folder / "members.npy", "d", (8, 96, 96), [draw.random() - 0.5 for _ in range(8 * 96 * 96)])
     write_npy(folder / "A.npy", "d", (2, 9, 6), [draw.gauss(0, 1) for _ in range(108)])
+    counts = []  # level 3 of a has no outcome but 0
+    for i in range(300):
+        x, x2, a = draw.gauss(0, 1), draw.random(), draw.randrange(8)
+        mean = math.exp(0.4 * x + 0.2 * a + x2)
+        counts.append([0 if a == 3 else sum(draw.random() < mean / 20 for _ in range(20)), round(mean * draw.expovariate(1) + 0.01, 6),
+                       round(x, 6), round(x2, 6), a])
+    write_csv(folder / "counts.csv", ["c", "p", "x", "x2", "a"], counts)
 
 
 # ---- runs ----

@@ -86,7 +86,8 @@ static void parity_on(frg_context *ctx, frgi_device *dev, int group)
                 frg_demean_opts o = options();
                 demean(ctx, (fe_device_place){NULL, 0, NULL}, &d, weighted, counts[q], &o, here);
                 o.dtype = q == 3 ? FRG_FE_MIXED : FRG_FE_F64; /* solves in float, refined */
-                demean(ctx, (fe_device_place){dev, group, NULL}, &d, weighted, counts[q], &o, there);
+                demean(ctx, (fe_device_place){dev, group, NULL}, &d, weighted, counts[q], &o,
+                       there);
                 double gap = 0;
                 for (int64_t i = 0; i < N * P; i++)
                     gap = fmax(gap, fabs(here[i] - there[i]));

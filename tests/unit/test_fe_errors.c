@@ -122,8 +122,8 @@ static void names_and_types(void)
         {"y ~ i(s, ref = 'c')", FRG_BAD_ARG, "FRG-FE-001", "formula:16", "no level of 's'", NULL},
         {"y ~ i(f, x):z", FRG_BAD_ARG, "FRG-FE-001", "formula:5", "no part in interactions", NULL},
         {"y ~ x +", FRG_BAD_ARG, "FRG-FE-001", "formula:8", "the text ends", NULL},
-        {"y ~ x | f | z ~ w", FRG_UNSUPPORTED, "FRG-CORE-004", NULL, "instrumental variables",
-         NULL},
+        {"y ~ x | f | z + x2 ~ w", FRG_BAD_DATA, "FRG-IO-008", "formula:17", "column 'x2'", NULL},
+        {"y ~ x | f | z ~ 1", FRG_BAD_DATA, "FRG-FE-020", "formula:17", "no instrument", NULL},
     };
     check_mistakes(panel, table, sizeof table / sizeof *table);
 }

@@ -11,7 +11,12 @@ static void describe(const frgi_formula *f, char *out, size_t room)
     size_t at = (size_t)snprintf(out, room, "%s ~%s", frgi_names_text(&f->names, f->depvar),
                                  f->intercept ? " 1" : "");
     for (int32_t t = 0; t < f->n_terms; t++) {
-        at += (size_t)snprintf(out + at, room - at, " + ");
+        const char *const before = t < f->n_exogenous || t > f->n_exogenous + f->n_endogenous
+                                       ? " + "
+                                   : t == f->n_exogenous + f->n_endogenous ? " instruments "
+                                   : t == f->n_exogenous                   ? " endogenous "
+                                                                           : " + ";
+        at += (size_t)snprintf(out + at, room - at, "%s", before);
         for (int32_t k = 0; k < f->terms[t].n; k++)
             at += (size_t)snprintf(out + at, room - at, "%s%s", k ? ":" : "",
                                    frgi_names_text(&f->names, f->terms[t].atom[k]));
@@ -71,6 +76,9 @@ static void meanings(void)
         {"y ~ I(a > 1 & b != 2 | !c)", "y ~ 1 + I(a > 1 & b != 2 | !c)"},
         {"y ~ I(s %in% c('a', \"b\"))", "y ~ 1 + I(s %in% c('a', \"b\"))"},
         {"y ~ x + I(1e-3 * z)", "y ~ 1 + x + I(1e-3 * z)"},
+        {"y ~ x | a ~ z", "y ~ 1 + x endogenous a instruments z"},
+        {"y ~ x + w | f | a + b ~ z1 + z1*z2 - 1",
+         "y ~ 1 + x + w endogenous a + b instruments z1 + z2 + z1:z2 | f"},
     };
     frg_context *const ctx = test_context();
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
@@ -172,8 +180,6 @@ static void later_parts(void)
     static const struct {
         const char *formula, *says;
     } table[] = {
-        {"y ~ x | f | a ~ z", "instrumental variables"},
-        {"y ~ x | a + b ~ z1 + z2", "instrumental variables"},
         {"y ~ i(f, bin = c(1, 2))", "bin"},
         {"y ~ .", "'.'"},
     };

@@ -1,0 +1,324 @@
+/* reg_separation.c - rows that a Poisson, logit or probit model predicts perfectly.
+ *
+ * A direction z = X g + D a with z_i = 0 where y_i > 0 and z_i >= 0 where y_i = 0, not all 0, lets
+ * the likelihood grow for ever: it tends to that of the rows with z_i = 0, which alone say anything
+ * of the rest (Correia, Guimaraes and Zylkin 2019, Verifying the existence of maximum likelihood
+ * estimates for generalized linear models).  A level whose outcomes are all 0 is one such; others
+ * are found by their iterated rectifier:
+ *
+ *     u <- [y = 0];  repeat  z <- the fit of u on X and D, weights 1 where y = 0, K where y > 0;
+ *                            u <- max(z, 0) where y = 0, 0 elsewhere
+ *     until z >= 0 within EDGE: separated are the rows with z > EDGE
+ *
+ * With binary outcomes both sides are bounded: z s >= 0 with s = 1 where y = 0, -1 where y = 1, and
+ * all weights are 1.  The weights never change, so that X~ and the plan are made once and each
+ * iteration demeans one column.
+ *
+ * Dangers: K is a penalty in the place of an equation.  z at y > 0 is about 1 / K times what the
+ * equation's multiplier is, and EDGE has to lie between the two.  A search that ends without an
+ * answer after MOST steps drops nothing.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "fe/fe_demean.h"
+#include "regress/reg_screen.h"
+
+static const double EDGE = 1e-5, HEAVIEST = 1e10;
+enum { MOST = 100 };
+
+/* ---- levels ---------------------------------------------------------------------------------- */
+
+static frg_status refuse_outcome(frg_context *ctx, const frgi_frame *f, const frgi_frame_input *in,
+                                 int64_t i, double y)
+{
+    const long long row = (f->rows ? f->rows[i] : i) + 1;
+    const frgi_formula *const formula = in->formula;
+    const char *const name = frgi_names_text(&formula->names, formula->depvar);
+    frgi_at(ctx, "%s:%lld", name, row);
+    FAIL(ctx, E_FAMILY, "'%s', row %lld: %.15g; family %s takes outcomes that are %s", name, row, y,
+         in->family->name, in->family->outcomes);
+}
+
+/** y of the rows in use, checked. */
+static frg_status outcomes(frg_context *ctx, const frgi_frame *f, const frgi_frame_input *in,
+                           double *y)
+{
+    double *scratch;
+    TRY(NEW(ctx, &scratch, ((int64_t)in->depvar->stack + 1) * FRGI_BLOCK, "outcomes"));
+    for (int64_t i = 0; i < f->n; i += FRGI_BLOCK) {
+        const int64_t m = f->n - i < FRGI_BLOCK ? f->n - i : FRGI_BLOCK;
+        frgi_program_block(in->depvar, f->rows, i, m, y + i, scratch);
+    }
+    DROP(ctx, &scratch);
+    for (int64_t i = 0; i < f->n; i++) {
+        if (!in->family->has(y[i])) {
+            return refuse_outcome(ctx, f, in, i, y[i]);
+        }
+    }
+    return FRG_OK;
+}
+
+/** Does the family have means at the edge, which 0, and binary 1, tend to? */
+static bool may_separate(const frgi_frame_input *in)
+{
+    return in->options->family == FRG_FAMILY_POISSON || in->options->family == FRG_FAMILY_LOGIT ||
+           in->options->family == FRG_FAMILY_PROBIT;
+}
+
+/** No outcome differs from the edge. */
+static frg_status check_outcomes(frg_context *ctx, const frgi_frame *f, const frgi_frame_input *in,
+                                 const double *y)
+{
+    const bool binary = in->options->family != FRG_FAMILY_POISSON;
+    int64_t i = 0;
+    while (i < f->n && (binary ? y[i] == y[0] : y[i] == 0)) {
+        i++;
+    }
+    if (f->n > 0 && i == f->n) {
+        FAIL(ctx, E_SEPARATED, "'%s' is %g in each of the %lld rows",
+             frgi_names_text(&in->formula->names, in->formula->depvar), y[0], (long long)f->n);
+    }
+    return FRG_OK;
+}
+
+/** Marks the rows of effect q's levels that have no outcome but the edge's. */
+static frg_status mark_levels(frg_context *ctx, const frgi_frame *f, bool binary, int q,
+                              const double *y, unsigned char *gone)
+{
+    const int32_t *const codes = f->codes + q * f->n;
+    unsigned char *seen; /* bit 0: an outcome of 0, bit 1: another */
+    TRY(NEW0(ctx, &seen, f->levels[q], "separated levels"));
+    for (int64_t i = 0; i < f->n; i++) {
+        seen[codes[i]] |= y[i] == 0 ? 1 : 2;
+    }
+    for (int64_t i = 0; i < f->n; i++) {
+        gone[i] |= seen[codes[i]] == 1 || (binary && seen[codes[i]] == 2);
+    }
+    DROP(ctx, &seen);
+    return FRG_OK;
+}
+
+frg_status frgi_separated_levels(frg_context *ctx, const frgi_frame *f, const frgi_frame_input *in,
+                                 unsigned char *gone, int64_t *count)
+{
+    const bool binary = in->options->family != FRG_FAMILY_POISSON;
+    double *y;
+    *count = 0;
+    TRY(NEW(ctx, &y, f->n, "outcomes"));
+    frg_status status = outcomes(ctx, f, in, y);
+    if (status >= 0 && may_separate(in)) {
+        status = check_outcomes(ctx, f, in, y);
+    }
+    const bool looks = may_separate(in) && in->options->separation != FRG_SEPARATION_NONE;
+    for (int q = 0; q < f->n_effects && looks && status >= 0; q++) {
+        if (in->formula->effects[q].intercept) {
+            status = mark_levels(ctx, f, binary, q, y, gone);
+        }
+    }
+    for (int64_t i = 0; i < f->n; i++) {
+        *count += gone[i];
+    }
+    DROP(ctx, &y);
+    if (status >= 0 && *count == f->n && f->n > 0) {
+        FAIL(ctx, E_SEPARATED,
+             "every row has a level of an effect whose outcomes are all the same");
+    }
+    return status;
+}
+
+/* ---- the iterated rectifier ------------------------------------------------------------------ */
+
+typedef struct {
+    frg_fe *f;
+    int64_t n;
+    double *sign;    /* 1 where y = 0, 0 where y > 0, -1 where a binary y = 1 */
+    double *weights; /* 1, K */
+    double *columns; /* n x (p + 1): u, then X~ */
+    double *u;       /* n */
+    frg_demean *plan;
+    frg_demean_column *reports;
+    const double **x;
+    int32_t *column_of;
+    int k;
+    double *bread, *gradient, *b;
+} rectifier;
+
+static void prepare(rectifier *r)
+{
+    const frg_fe *const f = r->f;
+    const bool binary = f->policy.options.family != FRG_FAMILY_POISSON;
+    double zeros = 0;
+    for (int64_t i = 0; i < r->n; i++) {
+        const double y = f->matrix.values[i];
+        r->sign[i] = y == 0 ? 1 : binary ? -1 : 0;
+        zeros += y == 0;
+    }
+    const double heavy = fmin(zeros / (EDGE * EDGE), HEAVIEST);
+    for (int64_t i = 0; i < r->n; i++) {
+        r->weights[i] = r->sign[i] == 0 ? heavy : 1;
+        r->u[i] = r->sign[i];
+    }
+}
+
+/** The effects out of `count` columns from `first` on; without effects nothing. */
+static frg_status take_out(const rectifier *r, int64_t first, int64_t count)
+{
+    if (!r->plan || count == 0) {
+        return FRG_OK;
+    }
+    const frg_array some =
+        frg_matrix_columns(r->columns + first * r->n, FRG_F64, r->n, count, r->n);
+    return frgi_fe_demean_run(r->plan, some, some, r->reports + first, NULL);
+}
+
+/** The matrix of f in `values`, which holds its columns one behind the other. */
+static void look_at(frg_fe *f, double *values)
+{
+    f->matrix.values = values;
+    for (int c = 0; c <= f->data.p; c++) {
+        f->matrix.columns[c] = values + c * f->data.frame.n;
+    }
+}
+
+/** X~ under the weights and the columns of it that can be kept. */
+static frg_status prepare_columns(rectifier *r)
+{
+    frg_fe *const f = r->f;
+    const double *const own = f->data.frame.weights;
+    double *const values = f->matrix.values;
+    frg_demean_column *const reports = f->matrix.reports;
+    const int n_dropped = f->fit.n_dropped;
+    frgi_screen screen = {.f = f};
+    f->data.frame.weights = r->weights;
+    frg_status status = f->data.frame.n_effects ? frgi_fe_plan(f, &r->plan) : FRG_OK;
+    status = status < 0 ? status : take_out(r, 1, f->data.p);
+    look_at(f, r->columns);
+    f->matrix.reports = r->plan ? r->reports : NULL;
+    status = status < 0 ? status : frgi_screen_create(&screen, f, r->weights);
+    status =
+        status < 0 ? status : frgi_screen_keep(&screen, 0, 0, f->data.p + 1, r->column_of, &r->k);
+    status = status < 0 ? status : frgi_screen_inverse(&screen, r->k, r->column_of, r->bread);
+    frgi_screen_destroy(&screen);
+    look_at(f, values);
+    f->matrix.reports = reports;
+    f->data.frame.weights = (double *)(uintptr_t)own;
+    f->fit.n_dropped = n_dropped;
+    for (int j = 0; j < r->k; j++) {
+        r->x[j] = r->columns + r->column_of[j] * r->n;
+    }
+    return status;
+}
+
+/** z <- the fit of u, into the place of u~: u~ - (u~ - X~ b) is what X explains, u - u~ what the
+ *  effects do. */
+static frg_status fit_direction(const rectifier *r, double *z)
+{
+    const frg_fe *const f = r->f;
+    memcpy(r->columns, r->u, sizeof *r->u * (size_t)r->n);
+    TRY(take_out(r, 0, 1));
+    memset(r->b, 0, sizeof *r->b * (size_t)(r->k + 1));
+    for (int pass = 0; pass < 3; pass++) { /* the first has the gradient alone */
+        TRY(frgi_gram_residual(f->ctx, r->k, r->x, r->columns, r->b, r->weights, r->n, z,
+                               r->gradient));
+        for (int i = 0; i < r->k && pass < 2; i++) {
+            for (int j = 0; j < r->k; j++) {
+                r->b[i] += r->bread[i * (ptrdiff_t)r->k + j] * r->gradient[j];
+            }
+        }
+    }
+    for (int64_t i = 0; i < r->n; i++) {
+        z[i] = r->u[i] - z[i];
+    }
+    return FRG_OK;
+}
+
+/** One step; *answer is true where z >= 0. */
+static bool rectify(const rectifier *r, const double *z)
+{
+    bool answer = true;
+    for (int64_t i = 0; i < r->n; i++) {
+        const double value = fabs(z[i]) <= EDGE ? 0 : r->sign[i] * z[i];
+        answer &= value >= 0;
+        r->u[i] = r->sign[i] * fmax(value, 0);
+    }
+    return answer;
+}
+
+static frg_status allocate(rectifier *r)
+{
+    frg_context *const ctx = r->f->ctx;
+    const int64_t p = r->f->data.p;
+    TRY(NEW(ctx, &r->sign, r->n, "separated rows"));
+    TRY(NEW(ctx, &r->weights, r->n, "separated rows"));
+    TRY(NEW(ctx, &r->u, r->n, "separated rows"));
+    TRY(NEW(ctx, &r->columns, r->n * (p + 1), "separated rows"));
+    TRY(NEW0(ctx, &r->reports, p + 1, "separated rows"));
+    TRY(NEW(ctx, &r->x, p + 1, "separated rows"));
+    TRY(NEW(ctx, &r->column_of, p + 1, "separated rows"));
+    TRY(NEW(ctx, &r->bread, p * p, "separated rows"));
+    TRY(NEW(ctx, &r->gradient, p + 1, "separated rows"));
+    return NEW(ctx, &r->b, p + 1, "separated rows");
+}
+
+static void release(rectifier *r)
+{
+    frg_context *const ctx = r->f->ctx;
+    frg_demean_destroy(r->plan);
+    DROP(ctx, &r->sign);
+    DROP(ctx, &r->weights);
+    DROP(ctx, &r->u);
+    DROP(ctx, &r->columns);
+    DROP(ctx, &r->reports);
+    DROP(ctx, &r->x);
+    DROP(ctx, &r->column_of);
+    DROP(ctx, &r->bread);
+    DROP(ctx, &r->gradient);
+    DROP(ctx, &r->b);
+}
+
+static frg_status search(rectifier *r, unsigned char *gone, int64_t *count)
+{
+    frg_fe *const f = r->f;
+    double *z;
+    memcpy(r->columns, f->matrix.values, sizeof *r->columns * (size_t)(r->n * (f->data.p + 1)));
+    prepare(r);
+    TRY(prepare_columns(r));
+    TRY(NEW(f->ctx, &z, r->n, "separated rows"));
+    frg_status status = FRG_OK;
+    bool answer = false;
+    for (int step = 0; step < MOST && !answer && status >= 0; step++) {
+        status = frgi_stopped(f->ctx) != FRG_OK ? FRG_OK : fit_direction(r, z);
+        if (status < 0 || frgi_stopped(f->ctx) != FRG_OK) {
+            break;
+        }
+        answer = rectify(r, z);
+    }
+    for (int64_t i = 0; i < r->n && answer; i++) {
+        gone[i] = r->u[i] != 0;
+        *count += gone[i];
+    }
+    DROP(f->ctx, &z);
+    return status;
+}
+
+frg_status frgi_separated_rows(frg_fe *f, unsigned char *gone, int64_t *count)
+{
+    rectifier r = {.f = f, .n = f->data.frame.n};
+    bool any = f->policy.options.family != FRG_FAMILY_POISSON;
+    *count = 0;
+    for (int64_t i = 0; i < r.n && !any; i++) {
+        any = f->matrix.values[i] == 0;
+    }
+    if (!any || (f->data.p == 0 && f->data.frame.n_effects < 2)) {
+        return FRG_OK;
+    }
+    frg_status status = allocate(&r);
+    status = status < 0 ? status : search(&r, gone, count);
+    release(&r);
+    if (status >= 0 && *count == r.n) {
+        FAIL(f->ctx, E_SEPARATED, "the regressors and effects predict '%s' in all of the %lld rows",
+             frgi_fe_column_name(f, 0), (long long)r.n);
+    }
+    return status;
+}

@@ -1,0 +1,625 @@
+/* test_glm.c - generalised linear models on random designs.
+ *
+ * The truth is Newton's method in long double on all dummies at once: a ridge of 1e-13 of the
+ * diagonal stands in for the null space of the dummies, which the slopes do not see.  Each family
+ * with its link, up to two effects, weights, an offset; iid, HC1 and clustered errors without
+ * small-sample factors from X~ of the same system.
+ *
+ * Tolerances.  What the last step leaves is forecast to be 1e-9 of a standard error, the demeaner
+ * leaves 1e-10 of a column: 1e-7 of the error for estimates, 1e-5 for errors.
+ */
+#include "fault.h"
+#include "fourge/fe.h"
+#include "test.h"
+
+enum { ROWS = 200, X = 2, COLUMNS = 1 + X + 16 };
+typedef long double real;
+
+typedef struct {
+    int64_t n;
+    int q;
+    bool weighted, offset;
+    frg_fe_family family;
+    frg_fe_link link;
+    int64_t codes[2][ROWS], group[ROWS];
+    double y[ROWS], x[X][ROWS], w[ROWS], o[ROWS];
+} design;
+
+static const struct {
+    frg_fe_family family;
+    frg_fe_link link;
+} models[] = {{FRG_FAMILY_POISSON, FRG_LINK_AUTO},
+              {FRG_FAMILY_LOGIT, FRG_LINK_AUTO},
+              {FRG_FAMILY_PROBIT, FRG_LINK_PROBIT},
+              {FRG_FAMILY_GAUSSIAN, FRG_LINK_AUTO},
+              {FRG_FAMILY_GAMMA, FRG_LINK_LOG}};
+enum { MODELS = sizeof models / sizeof *models };
+
+static double poisson(double mean)
+{
+    double p = exp(-mean), u = test_uniform(), k = 0;
+    for (double sum = p; sum < u && k < 200; sum += p) {
+        k += 1;
+        p *= mean / k;
+    }
+    return k;
+}
+
+static void draw(design *d, int model)
+{
+    *d = (design){.n = 120 + test_below(ROWS - 120),
+                  .q = (int)test_below(3),
+                  .weighted = test_below(2),
+                  .offset = test_below(2),
+                  .family = models[model].family,
+                  .link = models[model].link};
+    for (int64_t i = 0; i < d->n; i++) {
+        d->codes[0][i] = test_below(4);
+        d->codes[1][i] = test_below(5);
+        d->group[i] = test_below(12);
+        d->w[i] = 0.5 + test_uniform();
+        d->o[i] = 0.3 * test_normal();
+        double eta = 0.3 * (double)d->codes[0][i] - 0.2 * (double)d->codes[1][i];
+        for (int j = 0; j < X; j++) {
+            d->x[j][i] = test_normal() + 0.2 * (double)d->codes[j][i];
+            eta += (0.4 - 0.7 * j) * d->x[j][i];
+        }
+        eta += d->offset ? d->o[i] : 0;
+        const double u = test_uniform();
+        switch (d->family) {
+        case FRG_FAMILY_POISSON:
+            d->y[i] = poisson(exp(eta));
+            break;
+        case FRG_FAMILY_LOGIT:
+        case FRG_FAMILY_PROBIT:
+            d->y[i] = u < 1 / (1 + exp(-eta));
+            break;
+        case FRG_FAMILY_GAMMA:
+            d->y[i] = exp(eta) * -log(u + 1e-6) + 1e-3;
+            break;
+        default:
+            d->y[i] = eta + test_normal();
+        }
+    }
+}
+
+static frg_table *table_of(frg_context *ctx, const design *d)
+{
+    frg_table *t = NULL;
+    CHECK_OK(ctx, frg_table_create(&t, ctx, d->n));
+    CHECK_OK(ctx, frg_table_add_numbers(t, "y", d->y));
+    CHECK_OK(ctx, frg_table_add_numbers(t, "w", d->w));
+    CHECK_OK(ctx, frg_table_add_numbers(t, "o", d->o));
+    CHECK_OK(ctx, frg_table_add_numbers(t, "x1", d->x[0]));
+    CHECK_OK(ctx, frg_table_add_numbers(t, "x2", d->x[1]));
+    CHECK_OK(ctx, frg_table_add_integers(t, "group", d->group));
+    CHECK_OK(ctx, frg_table_add_integers(t, "f1", d->codes[0]));
+    CHECK_OK(ctx, frg_table_add_integers(t, "f2", d->codes[1]));
+    return t;
+}
+
+static const char *formula_of(const design *d)
+{
+    static const char *const formulas[] = {"y ~ x1 + x2", "y ~ x1 + x2 | f1",
+                                           "y ~ x1 + x2 | f1 + f2"};
+    return formulas[d->q];
+}
+
+static frg_fe_opts options_of(const design *d)
+{
+    frg_fe_opts o;
+    frg_fe_defaults(&o, sizeof o);
+    o.family = d->family;
+    o.link = d->link;
+    o.weights = d->weighted ? "w" : NULL;
+    o.offset = d->offset ? "2*o/2" : NULL;
+    o.keep_singletons = 1;
+    o.separation = FRG_SEPARATION_NONE;
+    o.glm_iter = 100;
+    o.vcov[0] = "iid";
+    o.vcov[1] = "hc1";
+    o.vcov[2] = "cluster=group";
+    o.n_vcov = 3;
+    o.ssc = "adj=false,cluster.adj=false";
+    return o;
+}
+
+static void near(double got, double want, double allowed, const char *what)
+{
+    CHECK_SAYS(fabs(got - want) <= allowed, "%s is %.17g, expected %.17g: error %.2g > %.2g", what,
+               got, want, fabs(got - want), allowed);
+}
+
+/* ---- the truth ------------------------------------------------------------------------------- */
+
+/** mean, its slope and the variance at eta, of the families that are drawn. */
+static void family_at(frg_fe_family family, real eta, real *mu, real *slope, real *variance)
+{
+    switch (family) {
+    case FRG_FAMILY_POISSON:
+        *mu = *slope = *variance = expl(eta);
+        break;
+    case FRG_FAMILY_LOGIT:
+        *mu = 1 / (1 + expl(-eta));
+        *slope = *variance = *mu * (1 - *mu);
+        break;
+    case FRG_FAMILY_PROBIT:
+        *mu = 0.5L * erfcl(-eta / sqrtl(2.0L));
+        *slope = expl(-eta * eta / 2) / sqrtl(6.28318530717958647692528676655900577L);
+        *variance = *mu * (1 - *mu);
+        break;
+    case FRG_FAMILY_GAMMA:
+        *mu = *slope = expl(eta);
+        *variance = *mu * *mu;
+        break;
+    default:
+        *mu = eta;
+        *slope = *variance = 1;
+    }
+}
+
+/** Column c of row i: x1, x2, then ones, or the dummies of the effects. */
+static real column(const design *d, int c, int64_t i)
+{
+    if (c < X)
+        return d->x[c][i];
+    if (d->q == 0)
+        return 1;
+    return c < X + 4 ? d->codes[0][i] == c - X : d->codes[1][i] == c - X - 4;
+}
+
+/** a (k x k) <- its inverse, symmetric and positive definite. */
+static void invert(int k, real *a)
+{
+    for (int c = 0; c < k; c++) {
+        const real pivot = a[c * k + c];
+        a[c * k + c] = 1;
+        for (int j = 0; j < k; j++)
+            a[c * k + j] /= pivot;
+        for (int i = 0; i < k; i++) {
+            const real f = a[i * k + c];
+            if (i == c)
+                continue;
+            a[i * k + c] = 0;
+            for (int j = 0; j < k; j++)
+                a[i * k + j] -= f * a[c * k + j];
+        }
+    }
+}
+
+typedef struct {
+    real b[COLUMNS], inverse[COLUMNS * COLUMNS], deviance;
+    real score[ROWS]; /* w (y - mu) slope / variance */
+    int k;
+} truth;
+
+static void gradient(const design *d, truth *t, real *g)
+{
+    memset(g, 0, sizeof *g * COLUMNS);
+    memset(t->inverse, 0, sizeof t->inverse);
+    for (int64_t i = 0; i < d->n; i++) {
+        real eta = d->offset ? d->o[i] : 0, mu, slope, variance;
+        for (int c = 0; c < t->k; c++)
+            eta += t->b[c] * column(d, c, i);
+        family_at(d->family, eta, &mu, &slope, &variance);
+        const real w = d->weighted ? d->w[i] : 1;
+        t->score[i] = w * (d->y[i] - mu) * slope / variance;
+        for (int c = 0; c < t->k; c++) {
+            g[c] += t->score[i] * column(d, c, i);
+            for (int s = 0; s < t->k; s++)
+                t->inverse[c * t->k + s] +=
+                    w * slope * slope / variance * column(d, c, i) * column(d, s, i);
+        }
+    }
+}
+
+static void solve(const design *d, truth *t)
+{
+    real g[COLUMNS];
+    *t = (truth){.k = X + (d->q == 0 ? 1 : d->q == 1 ? 4 : 9)};
+    for (int step = 0; step < 60; step++) {
+        gradient(d, t, g);
+        for (int c = X; c < t->k; c++)
+            t->inverse[c * (t->k + 1)] *= 1 + 1e-13L;
+        invert(t->k, t->inverse);
+        real largest = 0, move[COLUMNS] = {0};
+        for (int c = 0; c < t->k; c++) {
+            for (int s = 0; s < t->k; s++)
+                move[c] += t->inverse[c * t->k + s] * g[s];
+            largest = fmaxl(largest, fabsl(move[c]));
+        }
+        for (int c = 0; c < t->k; c++)
+            t->b[c] += largest > 1 ? move[c] / largest : move[c];
+    }
+}
+
+/** Sandwich of the slopes: A (sum s s') A over groups, or rows. */
+static void sandwich(const design *d, const truth *t, const int64_t *group, real v[X][X])
+{
+    static real sums[ROWS][COLUMNS];
+    memset(sums, 0, sizeof sums);
+    memset(v, 0, sizeof(real) * X * X);
+    for (int64_t i = 0; i < d->n; i++)
+        for (int c = 0; c < t->k; c++)
+            sums[group ? group[i] : i][c] += t->score[i] * column(d, c, i);
+    for (int64_t i = 0; i < d->n; i++) {
+        real z[X] = {0};
+        for (int a = 0; a < X; a++)
+            for (int c = 0; c < t->k; c++)
+                z[a] += t->inverse[a * t->k + c] * sums[i][c];
+        for (int a = 0; a < X; a++)
+            for (int b = 0; b < X; b++)
+                v[a][b] += z[a] * z[b];
+    }
+}
+
+static void compare(frg_context *ctx, const design *d)
+{
+    static truth want;
+    frg_table *const t = table_of(ctx, d);
+    const frg_fe_opts o = options_of(d);
+    frg_fe *f = NULL;
+    real v[X][X];
+    solve(d, &want);
+    if (CHECK_OK(ctx, frg_fe_fit(&f, ctx, formula_of(d), t, &o))) {
+        const frg_fe_result *const r = frg_fe_get(f);
+        const bool dispersed = d->family == FRG_FAMILY_GAUSSIAN || d->family == FRG_FAMILY_GAMMA;
+        CHECK(r->converged && r->glm && r->glm->converged);
+        CHECK(isinf(r->vcov[0].df_t) == !dispersed);
+        for (int c = 0; c < 3; c++) {
+            sandwich(d, &want, c == 2 ? d->group : NULL, v);
+            for (int a = 0; a < X; a++) {
+                const frg_coefficient *const got =
+                    &r->vcov[c].coefficients[a + r->n_coefficients - X];
+                real variance = c ? v[a][a] : want.inverse[a * (want.k + 1)];
+                if (c == 0 && dispersed) /* sum W e^2 / (n - 1): adj=false */
+                    variance *= r->glm->dispersion * (double)r->df_residual / (double)(d->n - 1);
+                const double se = (double)sqrtl(variance);
+                near(got->std_error, se, 1e-5 * se, r->vcov[c].spec);
+                near(got->estimate, (double)want.b[a], 1e-7 * se, "an estimate");
+            }
+        }
+    }
+    frg_fe_destroy(f);
+    frg_table_destroy(t);
+}
+
+static void designs(void)
+{
+    frg_context *const ctx = test_context();
+    const int64_t count = test_size(200, 5);
+    for (int64_t i = 0; i < count; i++) {
+        design d;
+        draw(&d, (int)(i % MODELS));
+        compare(ctx, &d);
+    }
+    frg_context_destroy(ctx);
+}
+
+/* ---- numbers of others ----------------------------------------------------------------------- */
+
+typedef struct {
+    const char *formula, *term;
+    frg_fe_family family;
+    frg_fe_link link;
+    const char *subset, *vcov;
+    double estimate, std_error, deviance, log_likelihood;
+} golden;
+
+/** pyfixest 0.60.0's fepois(iwls_tol=1e-14, fixef_tol=1e-12) and statsmodels 0.15.0's GLM to rest
+ *  with dummies of the year, on data/wage_panel.csv; tools/make_glm_golden.py. */
+static void goldens(void)
+{
+    static const golden table[] = {
+        {"hours ~ union + married | year + occupation", "union", FRG_FAMILY_POISSON, FRG_LINK_AUTO,
+         NULL, "iid", -0.021458378934170897, 0.00078427516804573604, 593066.07023932133,
+         -317221.44546481752},
+        {"hours ~ union + married | year + occupation", "married", FRG_FAMILY_POISSON,
+         FRG_LINK_AUTO, NULL, "hc1", 0.068331396698460001, 0.0074404014321226434,
+         593066.07023932133, -317221.44546481752},
+        {"hours ~ union + married | year + occupation", "union", FRG_FAMILY_POISSON, FRG_LINK_AUTO,
+         NULL, "cluster=nr", -0.021458378934170897, 0.011618542738818679, 593066.07023932133,
+         -317221.44546481752},
+        {"hours ~ union + married + expersq | nr", "expersq", FRG_FAMILY_POISSON, FRG_LINK_AUTO,
+         NULL, "iid", 0.0013423296571931427, 1.1863084612178503e-05, 358285.49614685355,
+         -199831.15841858348},
+        {"hours ~ educ + exper + married + factor(year)", "educ", FRG_FAMILY_POISSON, FRG_LINK_AUTO,
+         NULL, "iid", 0.0062590784843611219, 0.00022906019114318535, 616406.17689146975,
+         -328891.49879089161},
+        {"union ~ educ + exper + married + factor(year)", "educ", FRG_FAMILY_LOGIT, FRG_LINK_AUTO,
+         NULL, "iid", 0.025506143030013459, 0.025054643878922693, 4823.6038701908928,
+         -2411.8019350954464},
+        {"union ~ educ + exper + married + factor(year)", "educ", FRG_FAMILY_PROBIT, FRG_LINK_AUTO,
+         NULL, "iid", 0.014500326921390277, 0.014708739417062213, 4823.3754925641388,
+         -2411.6877462820694},
+        {"lwage ~ educ + exper + married + factor(year)", "educ", FRG_FAMILY_GAUSSIAN,
+         FRG_LINK_AUTO, NULL, "iid", 0.092409369018655874, 0.0052274934013629478, 1037.566630212764,
+         NAN},
+    };
+    frg_context *const ctx = test_context();
+    frg_table *t = NULL;
+    CHECK_OK(ctx, frg_table_read(&t, ctx, FOURGE_SOURCE_DIR "/data/wage_panel.csv", NULL));
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        const golden *const g = &table[i];
+        frg_fe_opts o;
+        frg_fe *f = NULL;
+        frg_fe_defaults(&o, sizeof o);
+        o.family = g->family;
+        o.link = g->link;
+        o.subset = g->subset;
+        o.vcov[0] = g->vcov;
+        if (strstr(g->formula, "factor")) /* statsmodels has no small-sample factor but n - K of
+                                             a dispersion */
+            o.ssc = g->family == FRG_FAMILY_GAUSSIAN || g->family == FRG_FAMILY_GAMMA ? NULL
+                                                                                      : "adj=false";
+        if (!CHECK_OK(ctx, frg_fe_fit(&f, ctx, g->formula, t, &o)))
+            continue;
+        const frg_fe_result *const r = frg_fe_get(f);
+        for (int j = 0; j < r->n_coefficients; j++) {
+            const frg_coefficient *const c = &r->coefficients[j];
+            if (strcmp(c->term, g->term) != 0)
+                continue;
+            near(c->estimate, g->estimate, 1e-8 * fabs(g->estimate), g->term);
+            near(c->std_error, g->std_error, 1e-6 * g->std_error, g->vcov);
+        }
+        near(r->glm->deviance, g->deviance, 1e-9 * g->deviance, "the deviance");
+        if (!isnan(g->log_likelihood))
+            near(r->glm->log_likelihood, g->log_likelihood, 1e-9 * fabs(g->log_likelihood),
+                 "the log-likelihood");
+        frg_fe_destroy(f);
+    }
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
+/* ---- separation ------------------------------------------------------------------------------ */
+
+/** Fits and says which rows were left out. */
+static int64_t separated(frg_context *ctx, const design *d, const char *formula,
+                         frg_fe_separation how, double *first)
+{
+    frg_table *const t = table_of(ctx, d);
+    frg_fe_opts o;
+    frg_fe *f = NULL;
+    int64_t n = -1;
+    frg_fe_defaults(&o, sizeof o);
+    o.family = d->family;
+    o.separation = how;
+    if (frg_fe_fit(&f, ctx, formula, t, &o) >= 0 && f) {
+        const frg_fe_result *const r = frg_fe_get(f);
+        n = r->glm->n_separated;
+        *first = r->coefficients[r->n_coefficients - 1].estimate;
+        for (int64_t i = 1; i < n; i++)
+            CHECK(r->glm->separated[i - 1] < r->glm->separated[i]);
+        CHECK_INT(r->n + n + r->n_singleton, r->n_rows);
+    }
+    frg_fe_destroy(f);
+    frg_table_destroy(t);
+    return n;
+}
+
+static void separation(void)
+{
+    frg_context *const ctx = test_context();
+    design d;
+    double with, without;
+    do {
+        draw(&d, 0);
+    } while (d.q != 2);
+    /* a level whose outcomes are all 0, and a regressor that is positive at zeros alone */
+    int64_t level = 0, positive = 0;
+    for (int64_t i = 0; i < d.n; i++) {
+        d.y[i] = d.codes[0][i] == 1 ? 0 : d.y[i] + (i % 3 == 0);
+        level += d.codes[0][i] == 1;
+    }
+    CHECK_INT(separated(ctx, &d, "y ~ x2 | f1 + f2", FRG_SEPARATION_AUTO, &with), level);
+    CHECK_INT(separated(ctx, &d, "y ~ x2 | f1 + f2", FRG_SEPARATION_LEVELS, &with), level);
+    for (int64_t i = 0; i < d.n; i++) {
+        d.y[i] += 1;
+        d.x[0][i] = 0;
+    }
+    for (int64_t i = 5; i < d.n; i += 17) {
+        d.y[i] = 0;
+        d.x[0][i] = 0.5 + test_uniform();
+        positive++;
+    }
+    CHECK_INT(separated(ctx, &d, "y ~ x1 + x2 | f1 + f2", FRG_SEPARATION_AUTO, &with), positive);
+    CHECK_INT(separated(ctx, &d, "y ~ x1 + x2", FRG_SEPARATION_AUTO, &without), positive);
+    /* without those rows x1 is 0, and the other estimate is that of a fit that never saw them */
+    design rest = {.family = d.family};
+    for (int64_t i = 0; i < d.n; i++)
+        if (d.x[0][i] == 0) {
+            rest.y[rest.n] = d.y[i];
+            rest.x[1][rest.n] = d.x[1][i];
+            rest.codes[0][rest.n] = d.codes[0][i];
+            rest.codes[1][rest.n++] = d.codes[1][i];
+        }
+    CHECK_INT(separated(ctx, &rest, "y ~ x2 | f1 + f2", FRG_SEPARATION_NONE, &without), 0);
+    near(with, without, 1e-9, "the estimate of the rows that are left");
+    /* nothing is separated where a zero has company */
+    CHECK_INT(separated(ctx, &rest, "y ~ x2 | f1 + f2", FRG_SEPARATION_AUTO, &without), 0);
+    frg_context_destroy(ctx);
+}
+
+/** A binary outcome that a regressor decides: all rows are separated, and that is refused. */
+static void perfect(void)
+{
+    frg_context *const ctx = test_context();
+    design d;
+    draw(&d, 1);
+    for (int64_t i = 0; i < d.n; i++)
+        d.y[i] = d.x[0][i] > 0.3;
+    double none;
+    CHECK_INT(separated(ctx, &d, "y ~ x1 + x2", FRG_SEPARATION_AUTO, &none), -1);
+    CHECK_TEXT(frg_error_code(ctx), "FRG-FE-022");
+    frg_context_destroy(ctx);
+}
+
+/* ---- bad input ------------------------------------------------------------------------------- */
+
+static void refusals(void)
+{
+    static const struct {
+        frg_fe_family family;
+        frg_fe_link link;
+        double y; /* of row 3; NaN: all are 0 */
+        const char *formula, *code;
+    } table[] = {{FRG_FAMILY_POISSON, FRG_LINK_AUTO, -1, "y ~ x1 | f1", "FRG-FE-021"},
+                 {FRG_FAMILY_LOGIT, FRG_LINK_AUTO, 0.5, "y ~ x1 | f1", "FRG-FE-021"},
+                 {FRG_FAMILY_PROBIT, FRG_LINK_AUTO, 2, "y ~ x1 | f1", "FRG-FE-021"},
+                 {FRG_FAMILY_GAMMA, FRG_LINK_AUTO, 0, "y ~ x1 | f1", "FRG-FE-021"},
+                 {FRG_FAMILY_POISSON, FRG_LINK_AUTO, NAN, "y ~ x1 | f1", "FRG-FE-022"},
+                 {FRG_FAMILY_LOGIT, FRG_LINK_AUTO, NAN, "y ~ x1", "FRG-FE-022"},
+                 {FRG_FAMILY_POISSON, FRG_LINK_LOGIT, 1, "y ~ x1", "FRG-CORE-006"},
+                 {FRG_FAMILY_OLS, FRG_LINK_LOG, 1, "y ~ x1", "FRG-CORE-006"},
+                 {FRG_FAMILY_POISSON, FRG_LINK_AUTO, 1, "y ~ 1 | x1 ~ x2", "FRG-CORE-004"}};
+    frg_context *const ctx = test_context();
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        design d;
+        frg_fe_opts o;
+        frg_fe *f = NULL;
+        draw(&d, table[i].family == FRG_FAMILY_LOGIT || table[i].family == FRG_FAMILY_PROBIT ? 1
+                 : table[i].family == FRG_FAMILY_GAMMA                                       ? 4
+                                                                                             : 0);
+        for (int64_t r = 0; r < d.n && isnan(table[i].y); r++)
+            d.y[r] = 0;
+        d.y[3] = isnan(table[i].y) ? 0 : table[i].y;
+        frg_table *const t = table_of(ctx, &d);
+        frg_fe_defaults(&o, sizeof o);
+        o.family = table[i].family;
+        o.link = table[i].link;
+        CHECK(frg_fe_fit(&f, ctx, table[i].formula, t, &o) < 0);
+        CHECK_TEXT(frg_error_code(ctx), table[i].code);
+        frg_fe_destroy(f);
+        frg_table_destroy(t);
+    }
+    frg_context_destroy(ctx);
+}
+
+/* ---- after the fit, and faults --------------------------------------------------------------- */
+
+/** Predictions of the rows of the fit are its means; the values fit together. */
+static void values(void)
+{
+    frg_context *const ctx = test_context();
+    for (int model = 0; model < MODELS; model++) {
+        design d;
+        double mu[ROWS], predicted[ROWS], eta[ROWS], deviance[ROWS], residual[ROWS];
+        do {
+            draw(&d, model);
+        } while (d.q != 2);
+        frg_table *const t = table_of(ctx, &d);
+        frg_fe_opts o = options_of(&d);
+        frg_fe *f = NULL;
+        int64_t unseen;
+        o.keep_effects = 1;
+        if (CHECK_OK(ctx, frg_fe_fit(&f, ctx, formula_of(&d), t, &o))) {
+            double sum = 0;
+            CHECK_OK(ctx, frg_fe_residuals(f, residual, mu));
+            CHECK_OK(ctx, frg_fe_predict(f, t, predicted, &unseen));
+            CHECK_OK(ctx, frg_fe_glm_values(f, FRG_GLM_LINK, eta));
+            CHECK_OK(ctx, frg_fe_glm_values(f, FRG_GLM_DEVIANCE, deviance));
+            for (int64_t i = 0; i < d.n; i++) {
+                real mean, slope, variance;
+                family_at(d.family, eta[i], &mean, &slope, &variance);
+                near(mu[i], (double)mean, 1e-12 * (1 + fabs(mu[i])), "a mean");
+                near(predicted[i], mu[i], 1e-7 * (1 + fabs(mu[i])), "a prediction");
+                near(residual[i], d.y[i] - mu[i], 1e-12 * (1 + fabs(d.y[i])), "a residual");
+                sum += deviance[i] * deviance[i];
+            }
+            near(sum, frg_fe_get(f)->glm->deviance, 1e-10 * sum, "the deviance");
+        }
+        frg_fe_destroy(f);
+        frg_table_destroy(t);
+    }
+    frg_context_destroy(ctx);
+}
+
+static frg_status body(frg_context *ctx, void *user, uint64_t *hash)
+{
+    const design *const d = user;
+    frg_table *t = NULL;
+    frg_fe *f = NULL;
+    frg_fe_opts o = options_of(d);
+    o.separation = FRG_SEPARATION_AUTO;
+    o.keep_effects = 1;
+    frg_status s = frg_table_create(&t, ctx, d->n);
+    s = s < 0 ? s : frg_table_add_numbers(t, "y", d->y);
+    s = s < 0 ? s : frg_table_add_numbers(t, "w", d->w);
+    s = s < 0 ? s : frg_table_add_numbers(t, "o", d->o);
+    s = s < 0 ? s : frg_table_add_numbers(t, "x1", d->x[0]);
+    s = s < 0 ? s : frg_table_add_numbers(t, "x2", d->x[1]);
+    s = s < 0 ? s : frg_table_add_integers(t, "group", d->group);
+    s = s < 0 ? s : frg_table_add_integers(t, "f1", d->codes[0]);
+    s = s < 0 ? s : frg_table_add_integers(t, "f2", d->codes[1]);
+    s = s < 0 ? s : frg_fe_fit(&f, ctx, formula_of(d), t, &o);
+    if (s >= 0 && f) {
+        const frg_fe_result *const r = frg_fe_get(f);
+        for (int a = 0; a < r->n_coefficients; a++)
+            fault_hash(hash, &r->coefficients[a].estimate, 2 * sizeof(double));
+        fault_hash(hash, &r->glm->deviance, sizeof(double));
+    }
+    frg_fe_destroy(f);
+    frg_table_destroy(t);
+    return s;
+}
+
+static void faults(void)
+{
+    design d;
+    do {
+        draw(&d, 0);
+    } while (d.q != 2 || !d.offset || !d.weighted);
+    for (int64_t i = 0; i < d.n; i++)
+        d.y[i] = d.codes[0][i] == 1 ? 0 : d.y[i];
+    fault_sweep("a Poisson model", body, &d, 1);
+}
+
+/** The same bits for any number of threads, on rows enough for several. */
+static void threads(void)
+{
+    enum { MANY = 40000 };
+    double *const y = malloc(sizeof(double) * MANY), *const x = malloc(sizeof(double) * MANY);
+    int64_t *const f1 = malloc(sizeof(int64_t) * MANY), *const f2 = malloc(sizeof(int64_t) * MANY);
+    double b[2][3];
+    for (int64_t i = 0; i < MANY; i++) {
+        f1[i] = test_below(300);
+        f2[i] = test_below(200);
+        x[i] = test_normal();
+        y[i] = poisson(exp(0.3 * x[i] + 0.002 * (double)f1[i]));
+    }
+    for (int k = 0; k < 2; k++) {
+        frg_context_opts c;
+        frg_context *ctx = NULL;
+        frg_table *t = NULL;
+        frg_fe *f = NULL;
+        frg_fe_opts o;
+        frg_context_defaults(&c, sizeof c);
+        c.threads = k ? 3 : 1;
+        CHECK(frg_context_create(&ctx, &c) == FRG_OK);
+        frg_fe_defaults(&o, sizeof o);
+        o.family = FRG_FAMILY_POISSON;
+        CHECK_OK(ctx, frg_table_create(&t, ctx, MANY));
+        CHECK_OK(ctx, frg_table_add_numbers(t, "y", y));
+        CHECK_OK(ctx, frg_table_add_numbers(t, "x", x));
+        CHECK_OK(ctx, frg_table_add_integers(t, "f1", f1));
+        CHECK_OK(ctx, frg_table_add_integers(t, "f2", f2));
+        CHECK_OK(ctx, frg_fe_fit(&f, ctx, "y ~ x | f1 + f2", t, &o));
+        b[k][0] = frg_fe_get(f)->coefficients[0].estimate;
+        b[k][1] = frg_fe_get(f)->coefficients[0].std_error;
+        b[k][2] = frg_fe_get(f)->glm->log_likelihood;
+        frg_fe_destroy(f);
+        frg_table_destroy(t);
+        frg_context_destroy(ctx);
+    }
+    CHECK_BITS(b[0], b[1], sizeof b[0]);
+    free(y);
+    free(x);
+    free(f1);
+    free(f2);
+}
+
+static const test_case cases[] = {
+    {"designs", designs},   {"goldens", goldens}, {"separation", separation}, {"perfect", perfect},
+    {"refusals", refusals}, {"values", values},   {"faults", faults},         {"threads", threads}};
+TEST_MAIN(cases)
