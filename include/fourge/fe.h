@@ -714,8 +714,8 @@ FRG_API FRG_MUST_USE frg_status frg_fe_groups(const frg_fe *f, int32_t *group, i
  *  solver left it.  Needs keep_effects.  Errors: E_OPTION where they were not kept, E_TOO_BIG,
  *  E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_fe_effects(const frg_fe *f, frg_table **out);
-/** Predictions for the rows of new data, of a generalised linear model mu; an unseen level gives NaN
- *  and is counted.  An offset is one of the columns that are needed.  Needs
+/** Predictions for the rows of new data, of a generalised linear model mu; an unseen level gives
+ *  NaN and is counted.  An offset is one of the columns that are needed.  Needs
  *  keep_effects when the model has fixed effects.  Errors: E_OPTION where effects are needed and
  *  were not kept, E_COLUMN, E_TYPE, E_NOT_FINITE, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_fe_predict(const frg_fe *f, const frg_table *data, double *out,

@@ -231,7 +231,7 @@ def __getattr__(name):
 
 @_options.takes(_options.Feols, "context", "demean", "fe")
 def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "iid", *,
-          progress: Callable[..., Any] | bool | None = None, **options: Unpack[_options.Feols]) -> Any:
+          progress: Callable[..., Any] | bool | None = None, **options: Unpack[_options.Feols]) -> Fit:
     """Linear regression with fixed effects, ordinary or weighted least squares.
 
     ``feols("y ~ x1 + i(year, ref=2000) | firm^industry + worker", data, vcov={"CRV1": "firm"})``

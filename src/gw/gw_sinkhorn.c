@@ -283,6 +283,7 @@ static frg_status set_up(frg_sinkhorn *s, frgi_sinkhorn_place where, const doubl
 frg_status frg_sinkhorn_create(frg_sinkhorn **out, frg_context *ctx, frg_array cost,
                                const double *a, const double *b, const frg_sinkhorn_opts *o)
 {
+    REQUIRE(ctx, ctx && out, "frg_sinkhorn_create takes a place and a context");
     return frgi_sinkhorn_open(out, ctx, (frgi_sinkhorn_place){frgi_device_of(ctx), 0}, cost, a, b,
                               o);
 }

@@ -6,9 +6,9 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "io/decimal.h"
 #include "regress/reg_vcov.h"
 
 /* ---- the tables ------------------------------------------------------------------------------ */
@@ -319,11 +319,13 @@ static frg_status set_choice(frgi_vcov_request *r, frg_context *ctx, frgi_vcov_c
              choices[c].words[2] ? " or " : "", choices[c].words[2] ? choices[c].words[2] : "",
              (int)value.length, value.text);
     }
-    char digits[40], *end = digits;
-    snprintf(digits, sizeof digits, "%.*s", (int)value.length, value.text);
-    const double v = strtod(digits, &end);
-    if (value.length == 0 || value.length >= sizeof digits || *end != '\0' ||
-        !(v >= choices[c].least && v <= choices[c].most) || (choices[c].whole && v != floor(v))) {
+    frgi_decimal *decimal;
+    double v = 0;
+    TRY(frgi_decimal_open(&decimal, ctx));
+    const bool is_number = frgi_decimal_parse(decimal, value.text, value.text + value.length, &v);
+    frgi_decimal_close(&decimal, ctx);
+    if (!is_number || !(v >= choices[c].least && v <= choices[c].most) ||
+        (choices[c].whole && v != floor(v))) {
         FAIL(ctx, E_VCOV, "vcov '%s': %s is a %snumber from %.10g to %.10g, not '%.*s'", r->spec,
              choices[c].name, choices[c].whole ? "whole " : "", choices[c].least, choices[c].most,
              (int)value.length, value.text);
