@@ -501,7 +501,7 @@ option_spec option_table[] = {
      .commands = CMD_FE,
      .field = AT(context.spool),
      .value = "FOLDER",
-     .fallback = "$TMPDIR or /var/tmp, where --memory-limit is given",
+     .fallback = "$TMPDIR or /var/tmp, where --memory-limit is given and DATA is a file",
      .group = running,
      .help =
          "a folder on a disk for arrays beyond the memory limit (by itself half of the machine's)"},

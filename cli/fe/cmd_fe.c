@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli_checkpoint.h"
@@ -410,11 +411,18 @@ static void on_bad_page(int number)
     _exit(EXIT_IO);
 }
 
-/** Rows beyond the memory limit lie on the disk: a limit alone is no end of a regression. */
+static int is_file(const char *path)
+{
+    struct stat s;
+    return path && stat(path, &s) == 0 && S_ISREG(s.st_mode);
+}
+
+/** Rows beyond the memory limit lie on the disk: a limit alone is no end of a regression.  What comes
+ *  out of a pipe may have no end, and would fill the disk: there --spool has to be given. */
 static void choose_spool(cli *c)
 {
     frg_context_opts *const o = &c->set.context;
-    if (o->memory_limit > 0 && !o->spool) {
+    if (o->memory_limit > 0 && !o->spool && is_file(c->arguments[1])) {
         const char *const folder = getenv("TMPDIR");
         o->spool = folder && *folder ? folder : "/var/tmp";
     }

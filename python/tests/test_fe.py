@@ -242,7 +242,7 @@ class Feols(unittest.TestCase):
             fe.feols("invest ~ (value", data)
         self.assertEqual(e.exception.code, "FRG-FE-001")
         with self.assertRaises(errors.Unsupported):
-            fe.feols("invest ~ value", data, vcov={"CRV3": "firm"})
+            fe.feols("invest ~ value | firm | capital ~ year", data, vcov={"CRV3": "firm"})
         with self.assertRaises(TypeError) as e:
             fe.feols("invest ~ value", data, tolerance=1)
         self.assertIn("tolerance", str(e.exception))

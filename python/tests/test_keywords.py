@@ -76,7 +76,7 @@ WAYS = {
 }
 
 
-def estimator(make):
+def estimator(make, limit=8 << 20):
     """The rows that feols, feiv, feglm and fepois share; make(right) is a formula with that right side."""
     alone, flat = make("x | alone"), make("x + flat | f")
     return dict(
@@ -93,10 +93,10 @@ def estimator(make):
         demeaner=[(demeaner(), solved, LSMR), (demeaner(), warns()), (demeaner(device="cuda"), raises(kind=errors.NoDevice))],
         demeaner_backend=[("numba", warns()), ("torch_cuda", raises(kind=errors.NoDevice))], solver=("scipy.linalg.solve", warns()),
         lean=(True, warns()), copy_data=(True, warns()), store_data=(False, warns()), use_compression=(True, warns()),
-        spool=(".", warns("FRG-CORE-170"), {"data": LONG, "fml": make("x | f + g"), "memory_limit": 4 << 20}),
+        spool=(".", warns("FRG-CORE-170"), {"data": LONG, "fml": make("x | f + g"), "memory_limit": limit}),
         split=("h", len_of, {"fml": make("x")}), fsplit=("h", len_of, {"fml": make("x")}), panel=("g", raises("UNIT,TIME")),
         split_value=("1", len_of, {"fml": make("x"), "split": "h"}), reps=(9, raises()),
-        vcov_kwargs=({"lag": 3, "time_id": "h"}, errors_of, {"vcov": "DK"}),
+        vcov_kwargs=({"lag": 3, "time_id": "h"}, cures("dk takes 1 variable"), {"vcov": "DK"}),
         drop_intercept=(True, raises()), i_ref1=(1, raises()), context=({"c": 1}, raises()))
 
 
@@ -114,7 +114,7 @@ def positive(right):
 
 GLM = dict(link=("log", estimates, {"family": "gamma"}), offset=("x*z/9", estimates), glm_tol=(0.5, lambda fit: fit.result["glm_iterations"]),
            glm_iter=(2, warns("FRG-FE-124")), separation=("none", left_out, {"fml": "I((h > 2)*exp(y/3)) ~ x | h"}))
-of(fe.feols, {"fml": linear("x + z | f + g"), "data": PANEL}, **{**estimator(linear), "vcov": [("hetero", errors_of), ({"CRV1": "h"}, errors_of), ("HC3", errors_of), ({"CR2": "h"}, errors_of)]})
+of(fe.feols, {"fml": linear("x + z | f + g"), "data": PANEL}, **{**estimator(linear, 4 << 20), "vcov": [("hetero", errors_of), ({"CRV1": "h"}, errors_of), ("HC3", errors_of), ({"CR2": "h"}, errors_of)]})
 of(fe.feiv, {"fml": instrumented("x + z | f + g"), "data": PANEL}, **{**estimator(instrumented), "collin_tol": (0.99999, raises("collinear"), {"fml": instrumented("x + flat | f")})})
 POSITIVE = {**estimator(positive), "time_limit": LATE, **GLM}
 of(fe.feglm, {"fml": positive("x + z | f + g"), "data": PANEL}, **POSITIVE, family=("gamma", estimates))
@@ -174,7 +174,7 @@ of(fe.Fits.etable, {}, fits, **{**TABLES, "model_heads": (["Ours", "Theirs"], st
 of(fe.Fits.vcov, {"spec": "iid"}, fits, spec=("hetero", lambda all: all[1].se()), ssc=("adj=false", lambda all: all[1].se()))
 of(fe.Fits.summary, {}, fits, digits=(9, prints(f"{FIT.coef()[0]:.9g}")))
 of(fe.Fit.vcov, {"spec": "iid"}, fit, spec=("hetero", errors_of), ssc=("adj=false", errors_of),
-   vcov_kwargs=({"time_id": "h"}, errors_of, {"spec": "DK"}))
+   vcov_kwargs=({"time_id": "h"}, cures("dk takes 1 variable"), {"spec": "DK"}))
 of(fe.Fit.wald_test, {}, fit, R=(np.array([[1.0, 0.0]]), dict), q=(1.0, dict), distribution=("chi2", dict), keep=("x", dict),
    drop=("x", dict))
 of(fe.Fit.tidy, {}, fit, style=("pyfixest", list))
