@@ -46,7 +46,7 @@ ssc <- function(K.adj = TRUE, K.fixef = c("nonnested", "full", "none"), G.adj = 
 }
 
 formula_text <- function(fml) {
-  if (inherits(fml, "formula")) paste(trimws(deparse(fml, width.cutoff = 500L)), collapse = " ")
+  if (inherits(fml, "formula") || is.language(fml)) paste(trimws(deparse(fml, width.cutoff = 500L)), collapse = " ")
   else if (is.character(fml) && length(fml) == 1L) fml
   else stop("fml: expected a formula or one text", call. = FALSE)
 }
@@ -86,6 +86,19 @@ tell <- function(warnings) for (w in warnings) warning(w, call. = FALSE)
 feols <- function(fml, data, vcov = "iid", weights = NULL, subset = NULL, ssc = NULL, fixef.rm = c("singleton", "none"),
                   threads = 0L, time_limit = 0, ...) {
   fit(match.call(), fml, data, vcov, weights, subset, ssc, match.arg(fixef.rm), threads, time_limit, list(...))
+}
+
+feglm <- function(fml, data, family = c("poisson", "logit", "probit", "gaussian", "gamma"), vcov = "iid", weights = NULL,
+                  offset = NULL, subset = NULL, ssc = NULL, fixef.rm = c("singleton", "none"), threads = 0L, time_limit = 0, ...) {
+  offset <- if (inherits(offset, "formula")) formula_text(offset[[2L]]) else offset
+  fit(match.call(), fml, data, vcov, weights, subset, ssc, match.arg(fixef.rm), threads, time_limit,
+      c(list(family = match.arg(family), offset = offset), list(...)))
+}
+
+fepois <- function(fml, data, vcov = "iid", ...) {
+  out <- feglm(fml, data, "poisson", vcov, ...)
+  out$call <- match.call()
+  out
 }
 
 fit <- function(call, fml, data, vcov, weights, subset, ssc, fixef.rm, threads, time_limit, options) {

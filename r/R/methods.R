@@ -43,7 +43,13 @@ predict.fourge <- function(object, newdata = NULL, ...) {
 
 nobs.fourge <- function(object, ...) object$numbers[["n"]]
 formula.fourge <- function(x, ...) x$formula
-deviance.fourge <- function(object, ...) object$numbers[["rss"]]
+deviance.fourge <- function(object, ...) if (is.null(object$glm)) object$numbers[["rss"]] else object$glm$deviance
+logLik.fourge <- function(object, ...) {
+  n <- object$numbers[["n"]]
+  value <- if (is.null(object$glm)) -n / 2 * (log(2 * pi * object$numbers[["rss"]] / n) + 1) else object$glm$log_likelihood
+  dispersed <- is.null(object$glm) || object$glm$family %in% c("gaussian", "gamma")
+  structure(value, df = length(object$terms) + object$numbers[["rank"]] + dispersed, nobs = n, class = "logLik")
+}
 df.residual.fourge <- function(object, ...) object$numbers[["df_residual"]]
 
 fixef <- function(object) {
@@ -55,7 +61,8 @@ fixef <- function(object) {
 coefficient_table <- function(object, vcov = NULL, ssc = NULL) {
   v <- chosen_vcov(object, vcov, ssc)
   out <- v$errors[, 1:4, drop = FALSE]
-  dimnames(out) <- list(object$terms, c("Estimate", "Std. Error", "t value", "Pr(>|t|)"))
+  letter <- if (is.infinite(v$df_t)) "z" else "t"
+  dimnames(out) <- list(object$terms, c("Estimate", "Std. Error", paste(letter, "value"), paste0("Pr(>|", letter, "|)")))
   structure(list(table = out, vcov = v, fit = object), class = "fourge_table")
 }
 
@@ -64,7 +71,9 @@ print.fourge <- function(x, ...) print(coefficient_table(x), ...)
 
 print.fourge_table <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   fit <- x$fit
-  cat("OLS, dependent variable: ", fit$depvar, "\n", sep = "")
+  kind <- if (is.null(fit$glm)) "OLS" else paste0("GLM (", fit$glm$family, ", ", fit$glm$link, ")")
+  if (length(all.names(fit$formula)[all.names(fit$formula) == "~"]) > 1L) kind <- "TSLS"
+  cat(kind, ", dependent variable: ", fit$depvar, "\n", sep = "")
   cat("Observations: ", format(fit$numbers[["n"]], big.mark = ","), "\n", sep = "")
   if (length(fit$levels)) {
     cat("Fixed effects: ", paste0(names(fit$levels), " (", format(fit$levels, big.mark = ",", trim = TRUE), ")", collapse = ", "),

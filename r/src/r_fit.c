@@ -102,10 +102,35 @@ static double largest_audit(const frg_fe_result *fit)
     return largest;
 }
 
+/* What a generalised linear model has beside; NULL for least squares. */
+static SEXP glm_as_list(const frg_fe_glm *g)
+{
+    if (!g) {
+        return R_NilValue;
+    }
+    r_list l = r_list_new(10);
+    SEXP separated = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)g->n_separated));
+    for (int64_t i = 0; i < g->n_separated; i++) {
+        REAL(separated)[i] = (double)g->separated[i] + 1;
+    }
+    r_list_add(&l, "family", Rf_mkString(g->family));
+    r_list_add(&l, "link", Rf_mkString(g->link));
+    r_list_add(&l, "separated", separated);
+    r_list_add(&l, "iterations", Rf_ScalarInteger(g->iterations));
+    r_list_add(&l, "deviance", Rf_ScalarReal(g->deviance));
+    r_list_add(&l, "null_deviance", Rf_ScalarReal(g->null_deviance));
+    r_list_add(&l, "log_likelihood", Rf_ScalarReal(g->log_likelihood));
+    r_list_add(&l, "pseudo_r2", Rf_ScalarReal(g->pseudo_r2));
+    r_list_add(&l, "aic", Rf_ScalarReal(g->aic));
+    r_list_add(&l, "bic", Rf_ScalarReal(g->bic));
+    UNPROTECT(3);
+    return l.list;
+}
+
 static SEXP fit_as_list(const r_object *o, SEXP pointer)
 {
     const frg_fe_result *fit = frg_fe_get(o->fit);
-    r_list l = r_list_new(12);
+    r_list l = r_list_new(13);
     SEXP vcovs = PROTECT(Rf_allocVector(VECSXP, fit->n_vcov));
     for (int i = 0; i < fit->n_vcov; i++) {
         SET_VECTOR_ELT(vcovs, i, vcov_as_list(fit, &fit->vcov[i]));
@@ -126,6 +151,7 @@ static SEXP fit_as_list(const r_object *o, SEXP pointer)
     r_list_add(&l, "method", Rf_mkString(fit->n_factors ? fit->demean.method : "none"));
     r_list_add(&l, "audit", Rf_ScalarReal(largest_audit(fit)));
     r_list_add(&l, "seconds", Rf_ScalarReal(fit->total_seconds));
+    r_list_add(&l, "glm", glm_as_list(fit->glm));
     r_list_add(&l, "warnings", r_warnings(o));
     UNPROTECT(4);
     return l.list;

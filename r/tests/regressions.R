@@ -43,6 +43,22 @@ near(demean(d$y, d$a), residuals(lm(y ~ factor(a), d)))
 m <- demean(as.matrix(d[c("y", "w")]), d[c("a", "t")], weights = d$w)
 near(m[, "y"], residuals(lm(y ~ factor(a) + t, d, weights = w)))
 stopifnot(all(attr(m, "audit") < 1e-10))
+# generalised linear models
+d$c <- rpois(n, exp(0.3 * rnorm(n) + match(d$a, letters) / 12))
+p <- fepois(c ~ x | a + t, d)
+g <- glm(c ~ x + factor(a) + t, poisson, d, control = glm.control(epsilon = 1e-14))
+near(coef(p), coef(g)["x"], 1e-8)
+near(vcov(p)[1, 1] / vcov(g)["x", "x"], (nobs(p) - 1) / df.residual(g), 1e-6) # the small-sample rule
+near(deviance(p), deviance(g), 1e-8)
+near(c(logLik(p)), c(logLik(g)), 1e-8)
+near(fitted(p), fitted(g), 1e-7)
+o <- feglm(c ~ x, d, "poisson", offset = ~ log(w))
+near(coef(o), coef(glm(c ~ x + offset(log(w)), poisson, d)), 1e-7)
+# two-stage least squares: b = (Z'X)^-1 Z'y on demeaned columns
+d$z <- d$x + rnorm(n)
+s <- feols(y ~ flag | a | x ~ z, d)
+k <- demean(as.matrix(d[-7, c("y", "x", "z", "flag")]), d$a[-7])
+near(coef(s)[c(2, 1)], solve(crossprod(k[, c("z", "flag")], k[, c("x", "flag")]), crossprod(k[, c("z", "flag")], k[, "y"])))
 # tables
 stopifnot(etable(fit, feols(y ~ x, d))[[1]][1] == "x", nrow(etable(fit)) == 2 * 2 + 2 + 4)
 if (requireNamespace("generics", quietly = TRUE)) {
