@@ -127,8 +127,13 @@ typedef struct {
  *  starts to swap. */
 static frg_status expect(const designer *b, double more, int32_t of)
 {
-    const double p = b->d->n + more + 2, allowed = (double)frgi_data_allowed(b->ctx);
-    const double bytes = frgi_gram_bytes(p < INT32_MAX ? (int64_t)p : INT32_MAX, b->n);
+    const double p = b->d->n + more + 2, memory = (double)frgi_memory_limit(b->ctx);
+    const int64_t columns = p < INT32_MAX ? (int64_t)p : INT32_MAX;
+    const double squares =
+        frgi_gram_bytes(columns, 0); /* X'X and the like are no rows of the disk */
+    const bool fits = squares <= memory;
+    const double bytes = fits ? frgi_gram_bytes(columns, b->n) : squares;
+    const double allowed = fits ? (double)frgi_data_allowed(b->ctx) : memory;
     if (bytes > allowed || p >= INT32_MAX) {
         frgi_syntax_at(&b->f->syntax, b->ctx, b->variables[of].node);
         FAIL(b->ctx, E_TOO_BIG,
@@ -286,7 +291,7 @@ static frg_status expect_pairs(const designer *b, int32_t id)
 {
     const frgi_levels *const l = b->d->levels[id];
     const double bytes = (double)l[0].n * (double)l[1].n;
-    if (bytes > (double)frgi_data_allowed(b->ctx)) {
+    if (bytes > (double)frgi_memory_limit(b->ctx)) {
         frgi_syntax_at(&b->f->syntax, b->ctx, b->variables[id].node);
         FAIL(b->ctx, E_TOO_BIG,
              "'%s' has %.3g pairs of levels, a table of which takes as many bytes",
