@@ -77,17 +77,18 @@ int show_estimate(cli *c, const char *schema, const frg_fe_size *s)
          .label = effects ? "With a factor" : NULL,
          .before = "at most ",
          .after = " (--fill-cap)"},
-        {.key = "spool_bytes",
-         .kind = SIZE_BYTES,
-         .value = (double)s->spool_bytes,
-         .label = s->spool_bytes ? "On the disk" : NULL,
-         .before = "at most ",
-         .after = " (--spool)"},
         {.key = "estimated_seconds",
          .kind = SIZE_SECONDS,
          .value = s->seconds,
          .label = effects ? "Time, about" : NULL,
          .after = " where few steps do"},
+        {.key = "spool_bytes",
+         .kind = SIZE_BYTES,
+         .value = (double)s->spool_bytes,
+         .label = "On the disk",
+         .before = "at most ",
+         .after = " (--spool)"},
     };
-    return show_sizes(c, schema, lines, sizeof lines / sizeof *lines);
+    const int n = sizeof lines / sizeof *lines;
+    return show_sizes(c, schema, lines, s->spool_bytes > 0 ? n : n - 1);
 }
