@@ -34,6 +34,10 @@ unpack_packages() {
     for package in "$state"/cache/archives/*.deb; do
         dpkg -x "$package" "$target"
     done
+    # libm.so -> /lib/..., which is this machine's: such links are to the folder's own files
+    find "$target" -type l -lname '/*' | while IFS= read -r link; do
+        ln -sfn "$target$(readlink "$link")" "$link"
+    done
     rm -rf "$state"
 }
 
