@@ -417,8 +417,8 @@ static int is_file(const char *path)
     return path && stat(path, &s) == 0 && S_ISREG(s.st_mode);
 }
 
-/** Rows beyond the memory limit lie on the disk: a limit alone is no end of a regression.  What comes
- *  out of a pipe may have no end, and would fill the disk: there --spool has to be given. */
+/** Rows beyond the memory limit lie on the disk: a limit alone is no end of a regression.  What
+ *  comes out of a pipe may have no end, and would fill the disk: there --spool has to be given. */
 static void choose_spool(cli *c)
 {
     frg_context_opts *const o = &c->set.context;
