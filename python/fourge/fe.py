@@ -320,7 +320,7 @@ def feiv(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "i
     Two-stage least squares.  ``result["first_stage"]`` has the first stages (coefficients, partial R2), and under ``tests``, for
     each covariance of the fit, their F, Kleibergen and Paap's rk F and LM, the effective F of Montiel Olea and Pflueger, Sargan's
     or Hansen's test, and Anderson and Rubin's with the set of values that it does not reject; ``cragg_donald_f`` and
-    ``wu_hausman_f`` are those of iid errors.  Raises :class:`fourge.errors.BadData` where nothing is identified.
+    ``wu_hausman_f`` are those of iid errors.  fml, data, vcov, progress and the options are those of :func:`feols`.  Raises :class:`fourge.errors.BadData` where nothing is identified.
     """
     if not isinstance(fml, str):
         raise TypeError(f"fml: expected a formula, a str, got {type(fml).__name__}")
@@ -374,7 +374,7 @@ def feglm(fml: str, data: Any, family: str = "poisson", vcov: str | Mapping[str,
 @_options.takes(_options.Feglm, "context", "demean", "fe")
 def fepois(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "iid", *,
            progress: Callable[..., Any] | bool | None = None, **options: Unpack[_options.Feglm]) -> Fit:
-    """Poisson regression with fixed effects: :func:`feglm` of family "poisson"."""
+    """Poisson regression with fixed effects: :func:`feglm` of family "poisson"; fml, data, vcov, progress and options as there."""
     _options.check(fepois, options)
     return feglm(fml, data, "poisson", vcov, progress=progress, **options)
 
@@ -729,7 +729,7 @@ class Fit:
         return self._residuals()[1]
 
     def glm_values(self, what: str = "link") -> np.ndarray:
-        """A value of each row of the data of a fit by :func:`feglm`, NaN where a row was dropped: "link" (the linear predictor),
+        """A value of each row of the data of a fit by :func:`feglm`, NaN where a row was dropped; `what`: "link" (the linear predictor),
         "response" (mu), the residuals "working", "pearson" and "deviance", or "weight", that of the last least squares."""
         names = ("link", "response", "working", "pearson", "deviance", "weight")
         if what not in names:

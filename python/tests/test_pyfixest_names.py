@@ -230,7 +230,6 @@ class Refusals(unittest.TestCase):
         for fml in (
             "invest + value ~ capital",
             "invest ~ sw(value, capital)",
-            "invest ~ 1 | firm | value ~ capital",
         ):
             with self.subTest(fml), self.assertRaises(errors.Unsupported):
                 pf.feols(fml, DATA)

@@ -161,7 +161,7 @@ class Refused(unittest.TestCase):
             ("there is no option 'keep_effect'; did you mean 'keep_effects'|'keep_effect'", lambda: fit(keep_effect=True)),
             ("there is no option 'zzz'; there are .*tol", lambda: fit(zzz=1)), ("method='lu': expected one of 'auto', 'cg'.*'map'", lambda: fit(method="lu")),
             ("keep_effects='no': expected True or False", lambda: fit(keep_effects="no")), ("block=4294967297: .*32 bits", lambda: fit(block=2**32 + 1)),
-            ("weights_type='x'.*aweights", lambda: fit(weights_type="x")), ("split='f': .*subset", lambda: fit(split="f")), ("ssc: 'adjust'", lambda: fit(ssc={"adjust": True})),
+            ("weights_type='x'.*aweights", lambda: fit(weights_type="x")), ("split=3", lambda: fit(split=3)), ("ssc: 'adjust'", lambda: fit(ssc={"adjust": True})),
             ("CRV5", lambda: fit(vcov={"CRV5": "f"})), ("x: .*complex", lambda: fe.demean(X + 0j, F)),
             ("x: .*NoneType", lambda: fe.demean(None, F)), ("x: .*shape", lambda: fe.demean(np.array(1.0), F)),
             ("x: .*masked", lambda: fe.demean(np.ma.masked_array(X, X > 0), F)), ("x: ", lambda: fe.demean(np.array(["a"] * N), F)),

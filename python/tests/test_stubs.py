@@ -114,6 +114,9 @@ class Options(unittest.TestCase):
     #: These are refused on another device than the cpu, which FOURGE_DEVICE alone can name.
     ON_THE_CPU = {"fe.lsmr", "gp.load", "gw.barycenter", "gw.Graph.knn", "linalg.qr"}
 
+    #: What fe.feglm and fe.fepois take alone.
+    OF_FAMILIES = {"family", "link", "offset", "glm_tol", "glm_iter", "separation"}
+
     def test_structs(self):
         known = _fourge.options()
         for call, names in self.CALLS:
@@ -121,6 +124,7 @@ class Options(unittest.TestCase):
             parameters = inspect.signature(call).parameters
             left_out = self.NOT_TAKEN.get(where, set()) | ({"seed"} if where in self.UNSEEDED else set())
             left_out |= {"device"} if where in self.ON_THE_CPU else set()
+            left_out |= self.OF_FAMILIES if where == "fe.feols" else {"spool"}
             for name in names:
                 for option, (default, choices) in known[name].items():
                     with self.subTest(where, option=option):
@@ -135,7 +139,7 @@ class Options(unittest.TestCase):
 
     def test_optimizer(self):
         parameters = inspect.signature(soap.SOAP).parameters
-        self.assertLessEqual(set(soap.defaults()) | set(soap.ALIASES) | set(soap.ELSEWHERE) | set(_fourge.options()["context"]) - {"device"}, set(parameters))
+        self.assertLessEqual(set(soap.defaults()) | set(soap.ALIASES) | set(soap.ELSEWHERE) | set(_fourge.options()["context"]) - {"device", "spool"}, set(parameters))
 
     def test_names_that_are_none(self):
         """The nearest name, of a function's own and of those that it hands on."""

@@ -197,7 +197,7 @@ class Names(unittest.TestCase):
                 fe.feols(fml, DATA)
 
     def test_hints_name_no_file(self):
-        for call in (lambda: fe.feols("y ~ offset(x)", DATA), lambda: fe.feols("y ~ x", DATA, vcov="HC3")):
+        for call in (lambda: fe.feols("y ~ offset(x)", DATA), lambda: fe.feols("y ~ x", DATA, vcov={"CRV5": "x"})):
             with self.assertRaises(errors.Unsupported) as caught:
                 call()
             self.assertNotIn(".md", str(caught.exception))

@@ -17,7 +17,8 @@ fi
 # tidy FILE...: fails where clang-tidy warns, or ends before it is done.
 tidy() {
     printf '%s\n' "$@" | xargs -P "$(nproc)" -n 8 sh -c 'clang-tidy-14 --quiet --warnings-as-errors="*" "$@" -- -std=gnu11 \
-        -fopenmp -D_GNU_SOURCE -DFOURGE_LEVELS=13 -DFOURGE_COMMIT="\"\"" -Iinclude -Isrc -Icli -Ikernels -I/usr/include/suitesparse \
+        -fopenmp -D_GNU_SOURCE -DFOURGE_LEVELS=13 -DFOURGE_COMMIT="\"\"" \
+        -DFOURGE_PLUGIN_FOLDER="\"\"" -DFOURGE_LINKED_PLUGINS=0 -Iinclude -Isrc -Icli -Ikernels -I/usr/include/suitesparse \
         $(pkg-config --cflags openblas)' tidy
 }
 
