@@ -238,7 +238,8 @@ static int save_groups(cli *c, const fe_job *job)
     return code;
 }
 
-/** Reads what the right-hand side of the fit's formula names: new data need no outcome. */
+/** Reads what the right-hand side of the fit's formula, its offset and its panel name: new data need
+ *  no outcome. */
 static int read_new_data(cli *c, const fe_job *job, frg_table **out)
 {
     const char *const right = strchr(job->formula, '~'); /* a formula that was fitted has one */
@@ -249,7 +250,11 @@ static int read_new_data(cli *c, const fe_job *job, frg_table **out)
     }
     formula[0] = '1';
     memcpy(formula + 1, right, length + 1);
-    const frg_status status = read_named(c, formula, NULL, c->set.fe_job.predict, out);
+    frg_fe_opts opts;
+    frg_fe_defaults(&opts, sizeof opts);
+    opts.offset = job->opts.offset;
+    opts.panel = job->opts.panel;
+    const frg_status status = read_named(c, formula, &opts, c->set.fe_job.predict, out);
     free(formula);
     return *out ? 0 : cli_fail_read(c, status);
 }

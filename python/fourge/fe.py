@@ -785,13 +785,23 @@ class Fit:
         return other.vcov(self._shown["spec"], self._shown["ssc"])
 
     def predict(self, newdata: Any = None) -> np.ndarray:
-        """Fitted values, or predictions for the rows of `newdata` (NaN where a level was not in the fit)."""
+        """Fitted values, or predictions for the rows of `newdata` (NaN where a level was not in the fit).
+
+        It has the columns of the regressors, the effects, the offset and the panel; outcome and instruments may be absent.
+        """
         if newdata is None:
             return self.fitted()
-        context = self._call[0]
+        context, outer = self._call[0], self._call[4]
+        beside = {key: outer[key] for key in ("offset", "panel") if outer.get(key) is not None}
+        columns = lambda right: list(dict.fromkeys(_fourge.fe_columns(context, "1 ~" + right, ["iid"], beside)))
         right = self.result["formula"].split("~", 1)[1]
-        names = dict.fromkeys(_fourge.fe_columns(context, "1 ~" + right, ["iid"], None))
-        table = _frame.table(context, newdata, list(names))
+        try:
+            table = _frame.table(context, newdata, columns(right))
+        except KeyError:
+            if "first_stage" not in self.result:
+                raise
+            right, endogenous = right.rsplit("~", 1)[0].rsplit("|", 1)
+            table = _frame.table(context, newdata, list(dict.fromkeys(columns(right) + columns(endogenous))))
         out = np.empty(table.rows())
         unseen = self._with_effects().predict(table, out)
         if unseen:

@@ -219,6 +219,21 @@ class Feols(unittest.TestCase):
         with self.assertWarns(UserWarning):
             self.assertTrue(np.isnan(fit.predict(part)).all())
 
+    def test_columns_of_predictions(self):
+        """New data have the offset's and the panel's columns; outcome and instruments may be absent."""
+        data = read_csv("grunfeld.csv")
+        without = lambda *names: {k: v for k, v in data.items() if k not in names}
+        count = fe.fepois("invest ~ value | year", data, offset="log(capital)")
+        np.testing.assert_allclose(count.predict(without("invest")), count.fitted(), rtol=1e-8)
+        with self.assertRaisesRegex(KeyError, "capital"):
+            count.predict(without("invest", "capital"))
+        lagged = fe.feols("invest ~ l(value) | firm", data, panel="firm,year")
+        np.testing.assert_allclose(lagged.predict(without("invest")), lagged.fitted(), rtol=1e-9)
+        iv = fe.feols("invest ~ 1 | firm | value ~ capital", data)
+        np.testing.assert_allclose(iv.predict(without("invest", "capital")), iv.fitted(), rtol=1e-9)
+        with self.assertRaisesRegex(KeyError, "value"):
+            iv.predict(without("invest", "value"))
+
     def test_frames(self):
         """The same bits from every frame that is installed."""
         data = read_csv("grunfeld.csv")
