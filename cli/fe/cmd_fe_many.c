@@ -160,6 +160,26 @@ static double of_df(const frg_fe_result *f)
 {
     return (double)f->df_residual;
 }
+static double of_pseudo_r2(const frg_fe_result *f)
+{
+    return f->glm ? f->glm->pseudo_r2 : (double)NAN;
+}
+static double of_deviance(const frg_fe_result *f)
+{
+    return f->glm ? f->glm->deviance : (double)NAN;
+}
+static double of_log_likelihood(const frg_fe_result *f)
+{
+    return f->glm ? f->glm->log_likelihood : (double)NAN;
+}
+static double of_aic(const frg_fe_result *f)
+{
+    return f->glm ? f->glm->aic : (double)NAN;
+}
+static double of_bic(const frg_fe_result *f)
+{
+    return f->glm ? f->glm->bic : (double)NAN;
+}
 
 static const struct {
     const char *name, *words;
@@ -173,8 +193,13 @@ static const struct {
     {"rmse", "RMSE", of_rmse, 0},
     {"wald_f", "Wald F", of_wald_f, 0},
     {"df_residual", "Residual df", of_df, 1},
+    {"pseudo_r2", "Pseudo R2", of_pseudo_r2, 0},
+    {"deviance", "Deviance", of_deviance, 0},
+    {"log_likelihood", "Log-likelihood", of_log_likelihood, 0},
+    {"aic", "AIC", of_aic, 0},
+    {"bic", "BIC", of_bic, 0},
 };
-enum { STATISTICS = sizeof statistics / sizeof *statistics };
+enum { STATISTICS_OF_ALL = 7, STATISTICS = sizeof statistics / sizeof *statistics };
 
 /** The place of the name of `length` letters; -1: it is none. */
 static int statistic_named(const char *name, size_t length)
@@ -192,9 +217,16 @@ static int check_statistics(cli *c)
 {
     for (const char *at = c->set.fe_job.statistics; at && *at;) {
         const size_t length = strcspn(at, ",");
-        if (statistic_named(at, length) < 0) {
+        const int which = statistic_named(at, length);
+        if (which >= STATISTICS_OF_ALL && c->set.fe.family == FRG_FAMILY_OLS) {
+            return cli_fail(c, "E_OPTION", "--statistics", "name a family, as in --family poisson",
+                            "--statistics: '%s' is of the families beside ols",
+                            statistics[which].name);
+        }
+        if (which < 0) {
             return cli_fail(c, "E_OPTION", "--statistics",
-                            "n, r2, r2_adjusted, r2_within, rmse, wald_f, df_residual",
+                            "n, r2, r2_adjusted, r2_within, rmse, wald_f, df_residual, and of a "
+                            "family: pseudo_r2, deviance, log_likelihood, aic, bic",
                             "--statistics: '%.*s' is none of the fit", (int)length, at);
         }
         at += length + (at[length] == ',');
@@ -230,7 +262,8 @@ static void statistic_row(frg_report *r, const cli *c, const frg_fe_many *m, int
 static void statistic_rows(frg_report *r, const cli *c, const frg_fe_many *m)
 {
     const char *at = c->set.fe_job.statistics;
-    at = at ? at : any_effects(m) ? "n,r2,r2_within" : "n,r2";
+    const int glm = frg_fe_many_count(m) > 0 && frg_fe_get(frg_fe_many_get(m, 0))->glm;
+    at = at ? at : glm ? "n,pseudo_r2" : any_effects(m) ? "n,r2,r2_within" : "n,r2";
     while (*at) {
         const size_t length = strcspn(at, ",");
         statistic_row(r, c, m, statistic_named(at, length));
