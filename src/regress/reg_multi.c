@@ -115,8 +115,8 @@ static int compare(const void *a, const void *b, const void *user)
 /** Is it of this model alone that it failed? */
 static bool is_of_model(const frg_context *ctx)
 {
-    static const char *const codes[] = {"FRG-FE-002", "FRG-FE-006", "FRG-FE-007",
-                                        "FRG-FE-008", "FRG-FE-020", "FRG-FE-022"};
+    static const char *const codes[] = {"FRG-FE-002", "FRG-FE-006", "FRG-FE-007", "FRG-FE-008",
+                                        "FRG-FE-020", "FRG-FE-022", "FRG-FE-031"};
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
         if (strcmp(frg_error_code(ctx), codes[i]) == 0) {
             return true;
