@@ -461,16 +461,18 @@ def _result(found):
     return _Report({**out, "seconds": _seconds(found)}, found, _moved_result, "result")
 
 
-def _instruments(first):
-    """Lines of the first stages and tests, under the first covariance of the fit."""
-    tests = first["tests"][0]
-    lines = [f"First stage of {stage['endogenous']} on {', '.join(first['instruments'])}: F = {f:.5g}, p = {p:.4g}"
+def _instruments(first, spec):
+    """Lines of the first stages and tests, under the covariance `spec`; under the first of the fit, which is named then, where
+    the fit was not asked for `spec`."""
+    tests = next((t for t in first["tests"] if t["vcov"] == spec), first["tests"][0])
+    under = "" if tests["vcov"] == spec else f" under {tests['vcov']}"
+    lines = [f"First stage of {stage['endogenous']} on {', '.join(first['instruments'])}{under}: F = {f:.5g}, p = {p:.4g}"
              for stage, f, p in zip(first["stages"], tests["f"], tests["p_value"])]
-    lines.append(f"Kleibergen-Paap rk F: {tests['kleibergen_paap_f']:.5g}  rk LM: {tests['kleibergen_paap_lm']:.5g}  "
+    lines.append(f"Kleibergen-Paap{under} rk F: {tests['kleibergen_paap_f']:.5g}  rk LM: {tests['kleibergen_paap_lm']:.5g}  "
                  f"Wu-Hausman: F = {first['wu_hausman_f']:.5g}, p = {first['wu_hausman_p']:.4g}")
     if tests["overidentification_df"]:
         name = "Sargan" if tests["vcov"] == "iid" else "Hansen J"
-        lines.append(f"{name}: {tests['overidentification']:.5g}, p = {tests['overidentification_p']:.4g}")
+        lines.append(f"{name}{under}: {tests['overidentification']:.5g}, p = {tests['overidentification_p']:.4g}")
     return lines
 
 
@@ -691,10 +693,13 @@ class Fit:
         return {**table, "projected": [True] * len(self.terms)} if self._shown["projected"] else table
 
     def glance(self) -> dict[str, Any]:
-        """{name: value} of the whole fit, under broom's names."""
+        """{name: value} of the whole fit, under broom's names; of a generalised linear model also what it has in place of R2."""
         r = self.result
+        glm = {"pseudo.r.squared": "pseudo_r2", "deviance": "deviance", "null.deviance": "null_deviance", "logLik": "log_likelihood",
+               "AIC": "aic", "BIC": "bic"}
         return {"r.squared": r["r2"], "adj.r.squared": r["r2_adjusted"], "within.r.squared": r["r2_within"],
-                "rmse": r["rmse"], "statistic": self._shown["wald_f"], "df.residual": r["df_residual"], "nobs": r["n"]}
+                "rmse": r["rmse"], "statistic": self._shown["wald_f"], "df.residual": r["df_residual"], "nobs": r["n"],
+                **({name: r[key] for name, key in glm.items()} if "family" in r else {})}
 
     def augment(self) -> dict[str, np.ndarray]:
         """{name: array} with ``.fitted`` and ``.resid`` for the rows of the data, NaN where a row was dropped."""
@@ -839,7 +844,7 @@ class Fit:
         else:
             lines += ["---", f"RMSE: {r['rmse']:.6g}  R2: {r['r2']:.6g}  Adj. R2: {r['r2_adjusted']:.6g}"
                       + (f"  Within R2: {r['r2_within']:.6g}" if self._factors else "")]
-        lines += _instruments(first) if first else []
+        lines += _instruments(first, shown["spec"]) if first else []
         if not r["solver"]["converged"]:
             lines.append("NOT CONVERGED: see result['solver']")
         return "\n".join(lines)

@@ -219,6 +219,21 @@ class Feols(unittest.TestCase):
         with self.assertWarns(UserWarning):
             self.assertTrue(np.isnan(fit.predict(part)).all())
 
+    def test_tests_of_the_covariance_shown(self):
+        """The summary has the first stage under the covariance of its errors, or names the one that it is under."""
+        fit = fe.feols("invest ~ 1 | firm | value ~ capital", read_csv("grunfeld.csv"), ["iid", "hc1"])
+        first = {t["vcov"]: f"F = {t['f'][0]:.5g}" for t in fit.result["first_stage"]["tests"]}
+        self.assertNotEqual(first["iid"], first["hc1"])
+        self.assertIn("on capital: " + first["iid"], fit._text())
+        self.assertIn("on capital: " + first["hc1"], fit.vcov("hc1")._text())
+        self.assertIn("on capital under iid: " + first["iid"], fit.vcov("cluster=firm")._text())
+
+    def test_glance_of_a_family(self):
+        fit = fe.fepois("invest ~ value | firm", read_csv("grunfeld.csv"))
+        glance = fit.glance()
+        self.assertEqual([glance[k] for k in ("pseudo.r.squared", "logLik", "AIC")],
+                         [fit.result[k] for k in ("pseudo_r2", "log_likelihood", "aic")])
+
     def test_columns_of_predictions(self):
         """New data have the offset's and the panel's columns; outcome and instruments may be absent."""
         data = read_csv("grunfeld.csv")
