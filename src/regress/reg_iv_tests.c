@@ -237,7 +237,8 @@ frg_status frgi_iv_meat(const frgi_iv_work *w, int k, const double *const *z, co
                                          .b = b,
                                          .bread = bread,
                                          .e = (double *)(uintptr_t)t,
-                                         .rss = tt};
+                                         .rss = tt,
+                                         .stage = ""};
     TRY_TO(done, covariance(w, &ssc, &v));
     for (ptrdiff_t i = 0; i < (ptrdiff_t)k * k; i++) {
         const double di = gram[i / k * (k + 1)], dj = gram[i % k * (k + 1)];
@@ -294,13 +295,15 @@ static frg_status examine_stage(frgi_iv_work *w, int j, bool first)
     memcpy(b, f->iv.pi + j * (ptrdiff_t)q, sizeof *b * (size_t)q);
     *w->shadow = *f;
     w->shadow->report.vcovs = NULL;
-    w->shadow->fit = (frgi_fe_estimates){.k = q,
-                                         .column_of = f->iv.column_of,
-                                         .x = w->z,
-                                         .b = b,
-                                         .bread = f->iv.bread,
-                                         .e = w->v + j * f->data.frame.n,
-                                         .rss = w->svv[j * (w->m + 1)]};
+    w->shadow->fit =
+        (frgi_fe_estimates){.k = q,
+                            .column_of = f->iv.column_of,
+                            .x = w->z,
+                            .b = b,
+                            .bread = f->iv.bread,
+                            .e = w->v + j * f->data.frame.n,
+                            .rss = w->svv[j * (w->m + 1)],
+                            .stage = frgi_fe_column_name(f, f->fit.column_of[w->e + j])};
     if (f->data.centred) {
         b[0] += f->matrix.moments[f->fit.column_of[w->e + j]].mean;
         for (int i = 1; i < q; i++) {

@@ -95,6 +95,40 @@ frg_status frgi_vcov_find_unknown(frgi_vcov_work *w, double adjust)
     return status;
 }
 
+/** Was this said?  The tests of the instruments come to one covariance by several ways. */
+static bool is_said(const frg_context *ctx, const char *text)
+{
+    for (int i = 0; i < frg_warning_count(ctx); i++) {
+        if (strcmp(frg_warning_message(ctx, i), text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** What `more` and `name` of a shadow of the fit, a first stage or moments, have no variance for. */
+static void warn_of_stage(const frgi_vcov_work *w, const char *name, const char *more)
+{
+    const char *const spec = w->v->request.spec, *const stage = w->f->fit.stage;
+    char text[400];
+    if (*stage) {
+        snprintf(
+            text, sizeof text,
+            "vcov '%.100s', first stage of '%.80s': the variance of '%.80s'%s is not positive, "
+            "so that it has no standard error and the stage no F",
+            spec, stage, name, more);
+    } else {
+        snprintf(
+            text, sizeof text,
+            "vcov '%.100s', tests of the instruments: the variance of a moment of '%.80s'%s is "
+            "not positive, so that those that need it are not numbers",
+            spec, name, more);
+    }
+    if (!is_said(w->f->ctx, text)) {
+        frgi_warn(w->f->ctx, W_PSD, "%s", text);
+    }
+}
+
 static void warn_of_projection(const frgi_vcov_work *w)
 {
     const frg_fe *const f = w->f;
@@ -106,6 +140,10 @@ static void warn_of_projection(const frgi_vcov_work *w)
     char more[40] = "";
     if (count > 1) {
         snprintf(more, sizeof more, " and %d more", count - 1);
+    }
+    if (f->fit.stage) {
+        warn_of_stage(w, frgi_fe_column_name(f, f->fit.column_of[first]), more);
+        return;
     }
     frgi_warn(
         f->ctx, W_PSD,

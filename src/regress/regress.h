@@ -113,6 +113,8 @@ typedef struct {
     double *e;               /* n */
     double within, rss, tss; /* y~' W y~, e' W e, and about the mean; of the frame's weights */
     bool no_variation;       /* nothing of y is left: b and e are 0 */
+    const char *stage;       /* in warnings: the first stage of this variable, "": moments of the
+                              * instruments; NULL: the regression itself */
     int n_dropped;
     frg_dropped_term *dropped; /* their reasons are blocks of their own */
 } frgi_fe_estimates;
