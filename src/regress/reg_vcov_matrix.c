@@ -106,7 +106,7 @@ static bool is_said(const frg_context *ctx, const char *text)
     return false;
 }
 
-/** What `more` and `name` of a shadow of the fit, a first stage or moments, have no variance for. */
+/** `name` and `more` of a shadow of the fit, a first stage or moments, have no variance. */
 static void warn_of_stage(const frgi_vcov_work *w, const char *name, const char *more)
 {
     const char *const spec = w->v->request.spec, *const stage = w->f->fit.stage;
