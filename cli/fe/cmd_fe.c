@@ -238,8 +238,8 @@ static int save_groups(cli *c, const fe_job *job)
     return code;
 }
 
-/** Reads what the right-hand side of the fit's formula, its offset and its panel name: new data need
- *  no outcome. */
+/** Reads what the right-hand side of the fit's formula, its offset and its panel name: new data
+ *  need no outcome. */
 static int read_new_data(cli *c, const fe_job *job, frg_table **out)
 {
     const char *const right = strchr(job->formula, '~'); /* a formula that was fitted has one */

@@ -611,8 +611,8 @@ typedef struct frg_fe_many frg_fe_many;
  *  E_NO_REGRESSOR, E_CLUSTER, E_DF), or is not identified or predicted perfectly (E_IDENT,
  *  E_LEVERAGE, E_SEPARATED), is left out with the warning FRG-FE-150, where another is fitted.
  *  With keep_effects or a store nothing is shared.  Returns the worst status of the models; of a
- *  call that was stopped *out is NULL and the status positive.  Errors: as frg_fe_fit, and E_FORMULA
- *  for calls in calls and more than 4096 models. */
+ *  call that was stopped *out is NULL and the status positive.  Errors: as frg_fe_fit, and
+ *  E_FORMULA for calls in calls and more than 4096 models. */
 FRG_API FRG_MUST_USE frg_status frg_fe_fit_many(frg_fe_many **out, frg_context *ctx,
                                                 const char *formula, const frg_table *data,
                                                 const frg_fe_opts *o);
