@@ -24,6 +24,7 @@
 
 enum { REPS = 9999, HALVINGS = 60, DOUBLINGS = 60 };
 static const uint64_t STREAM = 0x77696c64;
+static const double ROUNDING = 1e-12;
 static const double TIE = 1e-10; /* a draw that gives t itself counts, but for its rounding */
 
 /** t*(d)^2 = (b0 + b1 d)^2 / (v0 + v1 d + v2 d^2). */
@@ -98,6 +99,18 @@ static void fill_coefficient(const wild *b, const double *a)
     }
 }
 
+/** x - h'u, 0 where that is but rounding: of a draw with equal v the d of the score cancels, t* is
+ *  t at every b0, and a rest would grow with d. */
+static double rest_of(double x, int K, const double *h, const double *u)
+{
+    double size = fabs(x);
+    for (int p = 0; p < K; p++) {
+        size += fabs(h[p] * u[p]);
+    }
+    const double rest = x - dot(K, h, u);
+    return fabs(rest) > ROUNDING * size ? rest : 0;
+}
+
 /** One draw; u: 2 K: U of s and of h; v: G. */
 static draw make_draw(const wild *b, const double *a, const double *v, double *u)
 {
@@ -114,7 +127,7 @@ static draw make_draw(const wild *b, const double *a, const double *v, double *u
     for (int64_t g = 0; g < s->G; g++) {
         const double *const h = b->h + g * K;
         const double c0 = v[g] * b->own[2 * g] - dot(K, h, u),
-                     c1 = v[g] * b->own[2 * g + 1] - dot(K, h, u + K);
+                     c1 = rest_of(v[g] * b->own[2 * g + 1], K, h, u + K);
         d.v0 += b->factor * c0 * c0;
         d.v1 += b->factor * 2 * c0 * c1;
         d.v2 += b->factor * c1 * c1;
