@@ -264,7 +264,7 @@ bool frgi_spool_takes(const frg_context *ctx, size_t total)
            (total >= s->large || frgi_add(ctx->heap.held, total) > s->limit / 2);
 }
 
-/** The first block: the folder, the thread, and what the user is told. */
+/** The first block: the folder, the thread, and what is said to the user. */
 static frg_status begin(frg_context *ctx)
 {
     frgi_spool *const s = ctx->spool;

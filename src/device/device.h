@@ -80,7 +80,7 @@ typedef struct {
     size_t offset, bytes;
 } frgi_buffer;
 
-/** The argument of a launch; which member holds it is told by `kind`: p, i, u, l, f, d. */
+/** The argument of a launch; `kind` says which member holds it: p, i, u, l, f, d. */
 typedef struct {
     char kind;
     union {

@@ -145,7 +145,7 @@ typedef struct {
     frgi_kept kept;
     frgi_stopping stopping;
     frgi_start starts[FRGI_STARTS_HELD]; /* the best ones, the best first; the candidate start */
-    /* what is told and saved of it */
+    /* what is reported and saved of it */
     frgi_spent spent;
     frgi_trace *trace; /* NULL: none */
     frgi_saving saved;

@@ -251,7 +251,7 @@ static frg_status place_column(frgi_sample *s, const frgi_text *key, int32_t *pl
 static frg_status add_block(frgi_sample *s)
 {
     const int64_t n = s->frame->n;
-    TRY(GROW(s->ctx, &s->blocks, s->n_blocks + 1, "shared columns")); /* for settle */
+    TRY(GROW(s->ctx, &s->blocks, s->n_blocks + 1, "shared columns")); /* for frgi_sample_finish */
     TRY(NEW(s->ctx, &s->pending, frgi_mul((size_t)(s->n_columns - s->n_ready), (size_t)n),
             "the model matrix"));
     for (int c = s->n_ready; c < s->n_columns; c++) {
@@ -315,7 +315,7 @@ void frgi_sample_centre(frgi_sample *s)
     }
 }
 
-void frgi_sample_settle(frgi_sample *s)
+void frgi_sample_finish(frgi_sample *s)
 {
     if (s->pending) {
         s->blocks[s->n_blocks++] = s->pending;
@@ -346,7 +346,7 @@ static frg_status demean_new(frgi_sample *s, frg_demean_column *reports, bool *s
     for (int64_t c = 0; c < m; c++) {
         s->columns[s->n_ready + c].report = reports[c];
     }
-    frgi_sample_settle(s);
+    frgi_sample_finish(s);
     return FRG_OK;
 }
 

@@ -92,7 +92,7 @@ FRG_MUST_USE frg_status frgi_sample_demean(struct frg_fe *f, frg_status *worst, 
  *  here. */
 void frgi_sample_centre(frgi_sample *s);
 /** The new columns are what they are to be. */
-void frgi_sample_settle(frgi_sample *s);
+void frgi_sample_finish(frgi_sample *s);
 
 #pragma GCC visibility pop
 #endif

@@ -444,7 +444,7 @@ static frg_status project(frg_fe *f, frg_status *worst, bool *stopped)
         frgi_fe_centre(f);
     }
     if (f->data.frame.sample) {
-        frgi_sample_settle(f->data.frame.sample);
+        frgi_sample_finish(f->data.frame.sample);
     }
     return FRG_OK;
 }
