@@ -34,7 +34,7 @@ enum {
     SK_Y,
     SK_V,
     SK_PARTIAL,   /* chunks x m */
-    SK_OF_CHUNKS, /* chunks x SK_CHUNK_COUNT */
+    SK_OF_CHUNKS, /* 2 x chunks x SK_CHUNK_COUNT */
     SK_OF_BLOCKS, /* blocks x SK_BLOCK_COUNT */
     SK_AT_COUNT
 };
@@ -83,6 +83,7 @@ enum {
     SKC_PENDING, /* a pass has begun whose error was not looked at */
     SKC_FAR,     /* rows of the last pass that were out of range */
     SKC_LOST,    /* its columns below what sums can tell */
+    SKC_AREA,    /* where the last pass wrote its chunks' numbers, 0 or 1 */
     SKC_COUNT
 };
 

@@ -176,11 +176,18 @@ typedef struct {
     real log_g, log_last; /* partial: log2 of the sums of 2^G and of 2^G_last */
 } sinkhorn_left;
 
-FUNCTION sinkhorn_left sinkhorn_gather(const sinkhorn *s, LOCAL real *room)
+/** Of the chunks' numbers there are two areas: a pass writes one while its groups still read the
+ *  other, which the pass before wrote. */
+FUNCTION i64 sinkhorn_chunk_area(const sinkhorn *s, int area)
+{
+    return s->at[SK_OF_CHUNKS] + (i64)area * s->at[SK_CHUNKS] * SK_CHUNK_COUNT;
+}
+
+FUNCTION sinkhorn_left sinkhorn_gather(const sinkhorn *s, int area, LOCAL real *room)
 {
     enum { SUMS = 6, ALL = 13 };
     GLOBAL const real *const blocks = s->v + s->at[SK_OF_BLOCKS];
-    GLOBAL const real *const chunks = s->v + s->at[SK_OF_CHUNKS];
+    GLOBAL const real *const chunks = s->v + sinkhorn_chunk_area(s, area);
     const int n_blocks = (int)s->at[SK_BLOCKS], n_chunks = (int)s->at[SK_CHUNKS];
     real x[ALL], pair[2] = {R(0), R(0)};
     for (int q = 0; q < ALL; q++) {
@@ -221,7 +228,7 @@ FUNCTION sinkhorn_left sinkhorn_gather(const sinkhorn *s, LOCAL real *room)
 /** The state behind the pass before; every item of every group has the same. */
 FUNCTION void sinkhorn_advance(const sinkhorn *s, sinkhorn_state *st, LOCAL real *room)
 {
-    const sinkhorn_left of = sinkhorn_gather(s, room);
+    const sinkhorn_left of = sinkhorn_gather(s, st->count[SKC_AREA], room);
     if (!st->count[SKC_PENDING] || st->count[SKC_DONE]) {
         return;
     }
@@ -357,6 +364,7 @@ FUNCTION void sinkhorn_rows_of(const sinkhorn *s, GLOBAL i32 *counts, int group,
     sinkhorn_state st = sinkhorn_load(s->v, counts, s->at, slot);
     sinkhorn_advance(s, &st, room);
     st.count[SKC_PENDING] = !st.count[SKC_DONE];
+    st.count[SKC_AREA] = 1 - st.count[SKC_AREA];
     if (group == 0 && LID0 == 0) {
         sinkhorn_keep(s->v, counts, s->at, 1 - slot, &st);
     }
@@ -393,7 +401,7 @@ FUNCTION void sinkhorn_rows_of(const sinkhorn *s, GLOBAL i32 *counts, int group,
         sinkhorn_add_rows(s, shift, i0, last, scale, top, partial);
     }
     for (int q = 0; q < SK_CHUNK_COUNT && LID0 == 0 && last > first; q++) {
-        s->v[s->at[SK_OF_CHUNKS] + group * SK_CHUNK_COUNT + q] = chunk[q];
+        s->v[sinkhorn_chunk_area(s, st.count[SKC_AREA]) + group * SK_CHUNK_COUNT + q] = chunk[q];
     }
 }
 

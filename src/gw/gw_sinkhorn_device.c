@@ -74,7 +74,7 @@ static int64_t set_places(int64_t *at, int64_t n, int64_t m)
     at[SK_PARTIAL] = used;
     used += at[SK_CHUNKS] * m;
     at[SK_OF_CHUNKS] = used;
-    used += at[SK_CHUNKS] * SK_CHUNK_COUNT;
+    used += 2 * at[SK_CHUNKS] * SK_CHUNK_COUNT;
     at[SK_OF_BLOCKS] = used;
     return used + at[SK_BLOCKS] * SK_BLOCK_COUNT;
 }
