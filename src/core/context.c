@@ -2,6 +2,7 @@
 #include "core/cpu_level.h"
 #include "core/host_alone.h"
 #include "core/spool.h"
+#include "core/version.h"
 
 #include <math.h>
 #include <omp.h>
@@ -497,12 +498,9 @@ void frg_peak_reset(frg_context *ctx)
 
 /* ---- the build ------------------------------------------------------------------------------- */
 
-#define TEXT_OF(x)      #x
-#define DOTTED(a, b, c) TEXT_OF(a) "." TEXT_OF(b) "." TEXT_OF(c)
-
 const char *frg_version(void)
 {
-    return DOTTED(FRG_VERSION_MAJOR, FRG_VERSION_MINOR, FRG_VERSION_PATCH);
+    return FRGI_VERSION;
 }
 
 const char *frg_commit(void)

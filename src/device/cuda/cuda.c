@@ -3,6 +3,7 @@
  *
  * The device's primary context is used, as by everybody else in the process, and made current for
  * the length of a call alone. */
+#include "core/version.h"
 #include "cuda_api.h"
 #include "cuda_nvrtc.h"
 #include "device/device.h"
@@ -438,9 +439,6 @@ static frg_status cuda_wait(frgi_machine *m, void *event, frgi_device_error *e)
     return FRG_OK;
 }
 
-#define TEXT_OF(x)      #x
-#define DOTTED(a, b, c) TEXT_OF(a) "." TEXT_OF(b) "." TEXT_OF(c)
-
 #if FOURGE_LINKED_PLUGINS
 extern const frgi_device_ops frgi_cuda_device;
 const frgi_device_ops frgi_cuda_device = {
@@ -451,7 +449,7 @@ const frgi_device_ops frg_device_table = {
     .abi = FRGI_DEVICE_ABI,
     .bytes = sizeof(frgi_device_ops),
     .name = "cuda",
-    .library = DOTTED(FRG_VERSION_MAJOR, FRG_VERSION_MINOR, FRG_VERSION_PATCH),
+    .library = FRGI_VERSION,
     .count = cuda_count,
     .properties = cuda_properties,
     .open = cuda_open,

@@ -2,6 +2,7 @@
  *
  * A device of FOURGE_OPENCL_F64=0 has no double precision, as those of Apple have none.  A part of
  * a block that a kernel is given is a sub-buffer, made at its first use and kept with the block. */
+#include "core/version.h"
 #include "device/device.h"
 #include "opencl_api.h"
 
@@ -546,9 +547,6 @@ static frg_status opencl_wait(frgi_machine *m, void *event, frgi_device_error *e
     return FRG_OK;
 }
 
-#define TEXT_OF(x)      #x
-#define DOTTED(a, b, c) TEXT_OF(a) "." TEXT_OF(b) "." TEXT_OF(c)
-
 #if FOURGE_LINKED_PLUGINS
 extern const frgi_device_ops frgi_opencl_device;
 const frgi_device_ops frgi_opencl_device = {
@@ -559,7 +557,7 @@ const frgi_device_ops frg_device_table = {
     .abi = FRGI_DEVICE_ABI,
     .bytes = sizeof(frgi_device_ops),
     .name = "opencl",
-    .library = DOTTED(FRG_VERSION_MAJOR, FRG_VERSION_MINOR, FRG_VERSION_PATCH),
+    .library = FRGI_VERSION,
     .count = opencl_count,
     .properties = opencl_properties,
     .open = opencl_open,
