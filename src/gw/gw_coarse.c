@@ -121,6 +121,16 @@ static frg_status try_starts(coarse *c, const frgi_level *fine, int64_t trial,
     return FRG_OK;
 }
 
+/** Whether start q is there: a state that says so may lack it. */
+static frg_status is_kept(const frgi_level *l, int64_t q)
+{
+    if (!l->starts[q].F) {
+        FAIL(l->ctx, E_CHECKPOINT, "the state of the alignment has no start %lld",
+             (long long)q + 1);
+    }
+    return FRG_OK;
+}
+
 /** The rest of the steps from a start, whose place the result takes; its next draws are those of a
  *  longer run. */
 static frg_status refine(coarse *c, const frgi_level *fine, int64_t q, int64_t trial,
@@ -148,10 +158,7 @@ static frg_status refine(coarse *c, const frgi_level *fine, int64_t q, int64_t t
     if (status != FRG_OK) {
         return status;
     }
-    if (!l->starts[q].F) {
-        FAIL(l->ctx, E_CHECKPOINT, "the state of the alignment has no start %lld",
-             (long long)q + 1);
-    }
+    TRY(is_kept(l, q));
     const double information = information_of(l);
     /* pairs for the fine level, before a closer look changes the potentials */
     l->step++;
@@ -277,6 +284,9 @@ frg_status frgi_coarse_start(frgi_level *fine, int64_t n_coarse, frg_gw_report *
     frg_status status = open_coarse(&c, fine);
     if (status >= 0) {
         status = best_start(&c, fine, report);
+    }
+    if (status == FRG_OK) {
+        status = is_kept(&c.level, 0);
     }
     if (status > 0 && !c.level.starts[0].F) { /* stopped in the first start */
         const frg_status kept = frgi_level_remember(&c.level, 0, (double)INFINITY);
