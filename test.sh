@@ -69,6 +69,11 @@ run_programs() {
     done | xargs -r -P "$(nproc)" -L 1 sh "$root/tests/run_one.sh" "$logs"
 }
 
+# both: runs the lines of its input, "'LABEL' LIMIT COMMAND..." each, two at a time: each keeps one core busy.
+both() {
+    xargs -r -P 2 -L 1 sh "$root/tests/run_one.sh" "$logs"
+}
+
 # ---- the ordinary tests ----
 # shellcheck disable=SC2086 # lists of words
 need_packages $BUILD_PACKAGES $TEST_PACKAGES ${full:+$FULL_PACKAGES}
@@ -82,26 +87,28 @@ for script in "$root"/tests/build/test_*.sh; do
         run "$(basename "$script" .sh)" 120 sh "$script" "$root/build"
     fi
 done
-if asked run_cli_tests; then
-    run "run_cli_tests" 120 bash "$root/tests/cli/run_cli_tests.sh" "$root/build/fourge"
-fi
-if asked run_option_tests; then
-    run "run_option_tests" 120 /usr/bin/python3 "$root/tests/cli/run_option_tests.py" "$root/build/fourge"
-fi
-if asked python; then
-    run "python" 300 env PYTHONPATH="$root/build/python" /usr/bin/python3 "$root/python/tests/run.py"
-fi
+{
+    if asked run_cli_tests; then
+        echo "run_cli_tests 120 bash '$root/tests/cli/run_cli_tests.sh' '$root/build/fourge'"
+    fi
+    if asked python; then
+        echo "python 300 env 'PYTHONPATH=$root/build/python' /usr/bin/python3 '$root/python/tests/run.py'"
+    fi
+    if asked run_option_tests; then
+        echo "run_option_tests 120 /usr/bin/python3 '$root/tests/cli/run_option_tests.py' '$root/build/fourge'"
+    fi
+} | both
 
 # ---- what --peers adds, and --full a part of ----
-# beside_peers LIMIT LABEL ARGUMENT...: python/tests/run.py in the peers' environment.
+# beside_peers LIMIT LABEL ARGUMENT...: a line for `both`: python/tests/run.py in the peers' environment.
 beside_peers() {
     limit=$1
     label=$2
     shift 2
-    run "$label" "$limit" env PYTHONPATH="$root/build/python" "$peers_python" "$root/python/tests/run.py" "$@"
+    echo "'$label' $limit env 'PYTHONPATH=$root/build/python' '$peers_python' '$root/python/tests/run.py' $*"
 }
 
-# About six minutes of the peers' tests on two cores: what fourge claims of each, and the own tests of scikit-learn and GPyTorch.
+# About six CPU minutes of the peers' tests: what fourge claims of each, and the own tests of scikit-learn and GPyTorch.
 PEERS_PART="test_torch. test_botorch test_gpytorch.FastMll test_gpytorch.Batches test_gpytorch_own test_sklearn_own test_sklearn. test_pot test_pyfixest"
 if [ -n "$peers$full" ] && asked peers; then
     need_packages python3-venv
@@ -109,16 +116,20 @@ if [ -n "$peers$full" ] && asked peers; then
         [ -z "$peers" ] || die "$peers_missing"
         echo "SKIPPED: python in peers: $peers_missing"
         echo "0 0 1" >"$logs/peers.count"
-    elif peers_sources "$logs/pip.log" && [ -n "$peers" ]; then
-        beside_peers 2400:3600 "python in peers" peers
-        beside_peers 300 "python with frames"
     else
-        for part in $PEERS_PART; do
-            beside_peers 480 "peers, $part" peers "$part"
-        done
-        beside_peers 240 "tutorials" . test_readme.Tutorials
+        {
+            if peers_sources "$logs/pip.log" >&2 && [ -n "$peers" ]; then
+                beside_peers 2400:3600 "python in peers" peers
+                beside_peers 300 "python with frames"
+            else
+                for part in $PEERS_PART; do
+                    beside_peers 480 "peers, $part" peers "$part"
+                done
+                beside_peers 240 "tutorials" . test_readme.Tutorials
+            fi
+            echo "'test_readme in peers' 240 sh '$root/tests/build/test_readme.sh' '$root/build' '$peers_python'"
+        } | both
     fi
-    [ -z "$peers_python" ] || run "test_readme in peers" 240 sh "$root/tests/build/test_readme.sh" "$root/build" "$peers_python"
 fi
 
 # ---- what --full adds ----
@@ -145,17 +156,21 @@ if [ -n "$full" ]; then
     if asked browser_pages; then
         # shellcheck disable=SC2086 # a list of words
         need_packages $BROWSER_PACKAGES
-        run "pages in a browser" 300 /usr/bin/python3 "$root/tests/build/browser_pages.py" "$root/build/fourge"
     fi
-    if asked r_package; then
-        run "R package" 240:1800 sh "$root/tests/build/r_package.sh" "$root/build"
-    fi
-    if asked reference_site; then
-        run "reference site" 120 sh "$root/tests/build/reference_site.sh" "$root/build"
-    fi
-    if asked test_kills; then
-        run "kills, 60 a command" 60:3600 sh "$root/tests/build/test_kills.sh" "$root/build" 60
-    fi
+    {
+        if asked test_kills; then
+            echo "'kills, 60 a command' 60:3600 sh '$root/tests/build/test_kills.sh' '$root/build' 60"
+        fi
+        if asked browser_pages; then
+            echo "'pages in a browser' 300 /usr/bin/python3 '$root/tests/build/browser_pages.py' '$root/build/fourge'"
+        fi
+        if asked r_package; then
+            echo "'R package' 240:1800 sh '$root/tests/build/r_package.sh' '$root/build'"
+        fi
+        if asked reference_site; then
+            echo "'reference site' 120 sh '$root/tests/build/reference_site.sh' '$root/build'"
+        fi
+    } | both
     if asked arm64; then
         if ! LOGS=$logs sh "$root/tools/arm64.sh" >"$logs/arm64.log" 2>&1 && ! ls "$logs"/*_arm64.failed >/dev/null 2>&1; then
             echo "0 1 0" >"$logs/arm64_itself.count"
@@ -166,10 +181,11 @@ if [ -n "$full" ]; then
     build "$root/build-asan" all -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=address
     export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
     export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
-    run_programs "$root/build-asan" 300 " (asan)"
     if asked run_cli_tests; then
-        run "run_cli_tests (asan)" 120:1800 bash "$root/tests/cli/run_cli_tests.sh" "$root/build-asan/fourge"
+        run "run_cli_tests (asan)" 120:1800 bash "$root/tests/cli/run_cli_tests.sh" "$root/build-asan/fourge" &
     fi
+    run_programs "$root/build-asan" 300 " (asan)"
+    wait
 
     build "$root/build-tsan" all -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=thread \
         -DCMAKE_C_COMPILER=clang-14
