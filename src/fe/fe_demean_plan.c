@@ -5,6 +5,7 @@
  * of that width.  One layout, taken with and without a base, is both the allocation and the bound
  * that a dry run prints.
  */
+#include <math.h>
 #include <string.h>
 
 #include "core/opts.h"
@@ -19,6 +20,7 @@ enum { MAX_FACTORS = 64 };
 static const double SECONDS_PER_ROW_AND_COLUMN = 4e-9; /* seen on easy designs, one thread */
 static const double RANK_MOST = 4e9, RANK_CHEAP = 3e7,
                     RANK_CHEAP_PER_ROW = 20; /* multiply-adds modulo a prime, 3 ns each */
+static const double MODULAR_MOST = 2e9, RANK_PER_ENTRY = 300; /* that an entry takes to order */
 static const double TOL_F32 =
     3.6e-7; /* three roundings of float32: what float32 columns can reach */
 
@@ -370,16 +372,23 @@ static double rank_work(const frg_demean *d, bool cheap_only)
     return cheap_only ? RANK_CHEAP + RANK_CHEAP_PER_ROW * (double)d->rows.n : RANK_MOST;
 }
 
-/** A count in integers and a prime field where that is short, else the pivots of a factor, which is
- *  not proven.
+/** A count in integers, by bounds that meet, or in a prime field where that is short, else the
+ *  pivots of a factor, which is not proven.
  *  *rank is -1 where neither is cheap. */
 static frg_status count_rank(const frg_demean *d, bool cheap_only, int64_t *rank, bool *verified)
 {
     const fe_rows *g = &d->rows;
-    frg_status status = frgi_fe_modular_rank(g, d->ctx, rank);
+    const double work = rank_work(d, cheap_only);
+    const frgi_prime_limits most = {.work = work,
+                                    .entries =
+                                        cheap_only ? work / RANK_PER_ENTRY : (double)INFINITY,
+                                    .bytes = frgi_fe_fill_cap(d->ctx, &d->opts)};
+    frg_status status = frgi_fe_modular_rank(g, d->ctx, fmin(work, MODULAR_MOST), rank);
     if (status == FRG_OK && *rank < 0) {
-        status = frgi_fe_sparse_rank(g, d->ctx, rank_work(d, cheap_only),
-                                     frgi_fe_fill_cap(d->ctx, &d->opts), rank);
+        status = frgi_fe_bounded_rank(g, d->ctx, most.bytes, rank);
+    }
+    if (status == FRG_OK && *rank < 0) {
+        status = frgi_fe_sparse_rank(g, d->ctx, &most, rank);
     }
     *verified = *rank >= 0;
     if (status == FRG_OK && *rank < 0) {

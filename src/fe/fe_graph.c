@@ -1,6 +1,8 @@
 /* fe_graph.c - union-find over the rows. */
 #include "fe/fe_graph.h"
 
+#include <string.h>
+
 #include "fe/fe_runs.h"
 #include "fe/fe_union.h"
 
@@ -128,6 +130,31 @@ frg_status frgi_fe_label_components(const fe_rows *g, frg_context *ctx, int32_t 
     }
     *label = parent;
     return FRG_OK;
+}
+
+frg_status frgi_fe_label_pair(const fe_rows *g, frg_context *ctx, int r, int s, int32_t *label,
+                              int64_t *count)
+{
+    const int64_t levels = levels_of_remaining(g, r);
+    const int64_t first = g->factor[r < g->elim_factor ? r : r + 1].first;
+    const int64_t vertices = levels + (s < 0 ? 0 : levels_of_remaining(g, s));
+    int32_t *parent = NULL, *number = NULL;
+    int64_t joined = 0;
+    frg_status status;
+    TRY_TO(done, lone_vertices(g, ctx, &parent));
+    TRY_TO(done, NEW(ctx, &number, g->n_reduced, "components"));
+    status = join(g, ctx, parent, r, s, vertices - 1, &joined);
+    memset(number, -1, (size_t)g->n_reduced * sizeof *number);
+    *count = 0;
+    for (int64_t l = 0; l < levels; l++) {
+        int32_t *const mine = &number[fe_root_of(parent, (int32_t)(first + l))];
+        *mine = *mine < 0 ? (int32_t)(*count)++ : *mine;
+        label[l] = *mine;
+    }
+done:
+    DROP(ctx, &parent);
+    DROP(ctx, &number);
+    return status;
 }
 
 frg_status frgi_fe_count_rank(const fe_rows *g, frg_context *ctx, frg_fe_dof how, int64_t *rank)

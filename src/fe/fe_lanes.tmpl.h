@@ -1,4 +1,5 @@
-/* fe_lanes.tmpl.h - a vector of LANES doubles: element l of a row-major array of LANES columns.
+/* fe_lanes.tmpl.h - a vector of LANES doubles: element l of a row-major array of LANES columns.  Of
+ * a vector of two the second lane is not used where LANES is 1 (fe_cpu.c).
  *
  * Text parameters: LANES, vec (LANES doubles), svec (LANES floats), mask (LANES int64), FN(name).
  */
@@ -38,7 +39,7 @@ static void FN(add_pairs)(const fe_rows *g, int64_t begin, int64_t end, const do
 
 INLINE void FN(spill)(double *to, vec v)
 {
-    memcpy(to, &v, sizeof v);
+    FN(put)(to, 0, v);
 }
 
 /* By bit masks: a comparison of vectors is all ones or all zeros in each lane. */

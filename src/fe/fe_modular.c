@@ -28,7 +28,6 @@
 
 enum { SMALL_LEVELS = 256, DEPENDENT_LIMIT = 64 };
 static const int64_t OFFSETS_MOST = (int64_t)1 << 24;
-static const double WORK_MOST = 2e9; /* multiply-adds */
 
 typedef struct {
     const fe_rows *g;
@@ -38,7 +37,8 @@ typedef struct {
     int64_t width;      /* T */
     int64_t bound;      /* no more vectors can be independent */
     int64_t rank;       /* of the vectors so far */
-    double work;        /* done */
+    double work;        /* multiply-adds done */
+    double work_most;   /* and allowed */
     int32_t *parent;    /* levels */
     int32_t *size;      /* levels: of the tree of a root */
     int64_t *offset;    /* levels x T */
@@ -215,7 +215,7 @@ static void take_rows(field *m, const fe_rows *g, search *at)
     const int64_t limit = m->width > DEPENDENT_LIMIT ? m->width : DEPENDENT_LIMIT;
     int64_t dependent = at->dependent;
     bool drawn = at->drawn;
-    for (int64_t u = 0; u < g->n_elim && m->rank < m->bound && m->work <= WORK_MOST; u++) {
+    for (int64_t u = 0; u < g->n_elim && m->rank < m->bound && m->work <= m->work_most; u++) {
         const int32_t *const first = g->index + g->elim_start[u] * g->n_remaining, *row = first;
         uint64_t want = drawn ? product_of(m, first) : 0;
         for (int64_t i = g->elim_start[u] + 1; i < g->elim_start[u + 1]; i++) {
@@ -240,7 +240,7 @@ static void take_rows(field *m, const fe_rows *g, search *at)
 static int64_t join_rows(field *m, const fe_rows *g, int64_t most)
 {
     int64_t joined = 0;
-    for (int64_t u = 0; u < g->n_elim && joined < most && m->work <= WORK_MOST; u++) {
+    for (int64_t u = 0; u < g->n_elim && joined < most && m->work <= m->work_most; u++) {
         const int32_t *first = g->index + g->elim_start[u] * g->n_remaining;
         for (int64_t i = g->elim_start[u] + 1; i < g->elim_start[u + 1]; i++) {
             joined += join_row(m, g->index + i * g->n_remaining, first);
@@ -254,7 +254,7 @@ static frg_status take_all(field *m, frg_context *ctx, int64_t *joined)
 {
     fe_runs runs = frgi_fe_runs(m->g, ctx);
     for (const fe_rows *w;
-         *joined < m->levels - 1 && m->work <= WORK_MOST && (w = frgi_fe_runs_next(&runs));) {
+         *joined < m->levels - 1 && m->work <= m->work_most && (w = frgi_fe_runs_next(&runs));) {
         *joined += join_rows(m, w, m->levels - 1 - *joined);
     }
     const frg_status status = frgi_fe_runs_close(&runs);
@@ -265,7 +265,7 @@ static frg_status take_all(field *m, frg_context *ctx, int64_t *joined)
     search at = {0};
     runs = frgi_fe_runs(m->g, ctx);
     for (const fe_rows *w;
-         m->rank < m->bound && m->work <= WORK_MOST && (w = frgi_fe_runs_next(&runs));) {
+         m->rank < m->bound && m->work <= m->work_most && (w = frgi_fe_runs_next(&runs));) {
         take_rows(m, w, &at);
     }
     return frgi_fe_runs_close(&runs);
@@ -325,7 +325,7 @@ static void prepare(const field *m)
     memset(m->has, 0, (size_t)m->width);
 }
 
-frg_status frgi_fe_modular_rank(const fe_rows *g, frg_context *ctx, int64_t *rank)
+frg_status frgi_fe_modular_rank(const fe_rows *g, frg_context *ctx, double work_most, int64_t *rank)
 {
     *rank = -1;
     field m;
@@ -336,10 +336,11 @@ frg_status frgi_fe_modular_rank(const fe_rows *g, frg_context *ctx, int64_t *ran
     lay_out(&memory, &m);
     TRY(frgi_arena_open(&memory, ctx, "exact rank of the effects"));
     lay_out(&memory, &m);
+    m.work_most = work_most;
     prepare(&m);
     int64_t joined = 0;
     const frg_status status = take_all(&m, ctx, &joined);
-    *rank = status == FRG_OK && m.work <= WORK_MOST ? g->n_elim + joined + m.rank : -1;
+    *rank = status == FRG_OK && m.work <= work_most ? g->n_elim + joined + m.rank : -1;
     frgi_arena_close(&memory, ctx);
     return status;
 }

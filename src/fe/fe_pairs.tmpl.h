@@ -10,14 +10,22 @@
 
 INLINE values LN(at)(const elem *a, int64_t l)
 {
+#if LANES == 1
+    return (values){a[l]};
+#else
     values v;
     memcpy(&v, a + l * LANES, sizeof v);
     return v;
+#endif
 }
 
 INLINE void LN(put)(elem *a, int64_t l, values v)
 {
+#if LANES == 1
+    a[l] = v[0];
+#else
     memcpy(a + l * LANES, &v, sizeof v);
+#endif
 }
 
 INLINE void LN(open_pair)(elem *pairs, int64_t l, values value, values sum)

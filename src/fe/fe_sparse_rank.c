@@ -20,7 +20,6 @@
 #include "fe/fe_runs.h"
 #include "fe/fe_union.h"
 #include "sparse/prime.h"
-#include "sparse/prime_rank.h"
 
 enum { PASSES = 16, ALL_PAIRS = 12, RECENT = 1 << 12, FACTORS = 64 };
 
@@ -168,8 +167,8 @@ static frg_status each_difference(void *data, frgi_prime_take *take, void *to)
 
 /* ---- the count ------------------------------------------------------------------------------- */
 
-frg_status frgi_fe_sparse_rank(const fe_rows *g, frg_context *ctx, double work_most,
-                               size_t byte_cap, int64_t *rank)
+frg_status frgi_fe_sparse_rank(const fe_rows *g, frg_context *ctx, const frgi_prime_limits *most,
+                               int64_t *rank)
 {
     counter c = {.g = g, .ctx = ctx};
     int64_t left = -1;
@@ -181,7 +180,7 @@ frg_status frgi_fe_sparse_rank(const fe_rows *g, frg_context *ctx, double work_m
     if (status != FRG_OK) {
         goto done;
     }
-    status = frgi_prime_rank(ctx, g->n_reduced, each_difference, &c, work_most, byte_cap, &left);
+    status = frgi_prime_rank(ctx, g->n_reduced, each_difference, &c, most, &left);
     *rank = left < 0 || status != FRG_OK ? -1 : g->n_elim + c.merged + left;
 done:
     DROP(ctx, &c.class_of);

@@ -17,6 +17,9 @@ static inline int32_t fe_root_of(int32_t *parent, int32_t l)
 /** Joins two vertices; returns 1 when they were apart. */
 static inline int fe_join(int32_t *parent, int32_t a, int32_t b)
 {
+    if (parent[a] == parent[b]) {
+        return 0; /* most edges, and no path is walked */
+    }
     a = fe_root_of(parent, a);
     b = fe_root_of(parent, b);
     if (a == b) {

@@ -17,12 +17,11 @@
 #include "sparse/ordering.h"
 #include "sparse/prime.h"
 
-enum { POLL = 1 << 22 };
+enum { POLL = 1 << 22, REPEATED = 8 }; /* entries of one place, before they are added */
 
 typedef struct {
     frg_context *ctx;
-    double work_most; /* multiply-adds of the factor */
-    size_t byte_cap;
+    frgi_prime_limits most;
     int64_t n;       /* indices that occur */
     int32_t *number; /* of an index, -1 where it does not occur */
     int64_t *starts; /* n + 1: rows of G, both triangles */
@@ -102,7 +101,8 @@ static frg_status assemble(counter *c, int64_t indices, frgi_prime_vectors *each
         c->starts[l + 1] += c->starts[l];
     }
     const int64_t entries = c->starts[c->n];
-    *fits = entries <= INT32_MAX && (size_t)entries <= c->byte_cap / 32;
+    *fits = entries <= INT32_MAX && (size_t)entries <= c->most.bytes / 32 &&
+            (double)entries <= REPEATED * c->most.entries;
     if (status != FRG_OK || !*fits || c->n == 0) {
         return status;
     }
@@ -113,6 +113,7 @@ static frg_status assemble(counter *c, int64_t indices, frgi_prime_vectors *each
     status = each(data, add_entries, c);
     if (status == FRG_OK) {
         join_entries(c);
+        *fits = (double)c->starts[c->n] <= c->most.entries;
     }
     return status;
 }
@@ -269,7 +270,7 @@ static frg_status factor_rank(counter *c, int64_t *rank)
     TRY_TO(done, NEW(ctx, &f.stack, c->n, "elimination tree"));
     TRY_TO(done, frgi_order_amd(ctx, &pattern, late, c->order));
     const double work = analyse(c, f.flag);
-    if (work <= c->work_most && (size_t)c->column_start[c->n] <= c->byte_cap / 12) {
+    if (work <= c->most.work && (size_t)c->column_start[c->n] <= c->most.bytes / 12) {
         status = count_pivots(c, &f, rank);
     }
 done:
@@ -294,9 +295,9 @@ static frg_status count(counter *c, int64_t indices, frgi_prime_vectors *each, v
 }
 
 frg_status frgi_prime_rank(frg_context *ctx, int64_t indices, frgi_prime_vectors *each, void *data,
-                           double work_most, size_t byte_cap, int64_t *rank)
+                           const frgi_prime_limits *most, int64_t *rank)
 {
-    counter c = {.ctx = ctx, .work_most = work_most, .byte_cap = byte_cap};
+    counter c = {.ctx = ctx, .most = *most};
     *rank = -1;
     const frg_status status = count(&c, indices, each, data, rank);
     DROP(ctx, &c.number);

@@ -13,11 +13,17 @@ typedef void frgi_prime_take(void *to, int64_t id, int count, const int32_t *at,
  *  then.  A status other than FRG_OK ends the count with it. */
 typedef frg_status frgi_prime_vectors(void *data, frgi_prime_take *take, void *to);
 
-/** *rank <- the rank modulo the prime of vectors with indices below `indices`; -1 where more than
- *  work_most multiply-adds or byte_cap bytes would be needed, or where the heartbeat ends it. */
+/** What a count may take. */
+typedef struct {
+    double work;    /* multiply-adds of the factor */
+    double entries; /* of the matrix of sums, whose ordering takes as long as a factor may */
+    size_t bytes;
+} frgi_prime_limits;
+
+/** *rank <- the rank modulo the prime of vectors with indices below `indices`; -1 where it would
+ *  take more than `most`, or where the heartbeat ends it. */
 FRG_MUST_USE frg_status frgi_prime_rank(frg_context *ctx, int64_t indices, frgi_prime_vectors *each,
-                                        void *data, double work_most, size_t byte_cap,
-                                        int64_t *rank);
+                                        void *data, const frgi_prime_limits *most, int64_t *rank);
 
 #pragma GCC visibility pop
 #endif

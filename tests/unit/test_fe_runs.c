@@ -63,9 +63,10 @@ static frg_status graph(frg_context *ctx, const fe_rows *g, uint64_t *hash)
 
 static frg_status ranks(frg_context *ctx, const fe_rows *g, uint64_t *hash)
 {
+    const frgi_prime_limits most = {.work = 1e9, .entries = 1e9, .bytes = (size_t)1 << 28};
     int64_t modular = 0, sparse = 0;
-    frg_status s = frgi_fe_modular_rank(g, ctx, &modular);
-    s = s == FRG_OK ? frgi_fe_sparse_rank(g, ctx, 1e9, (size_t)1 << 28, &sparse) : s;
+    frg_status s = frgi_fe_modular_rank(g, ctx, 1e9, &modular);
+    s = s == FRG_OK ? frgi_fe_sparse_rank(g, ctx, &most, &sparse) : s;
     fault_hash(hash, (const int64_t[]){modular, sparse}, 2 * sizeof modular);
     return s;
 }

@@ -1,5 +1,5 @@
-/* test_rank.c - the exact rank of D, by classes of levels and a sparse factor in a prime field,
- * against dense elimination.
+/* test_rank.c - the exact rank of D, by classes of levels and a sparse factor in a prime field, and
+ * by bounds that meet, against dense elimination.
  *
  * The dense rank is taken modulo three primes below 2^31, other ones than the library's, and the
  * largest counts: the rank modulo a prime is never more than the rational one, so that a
@@ -76,24 +76,51 @@ static int64_t dense_rank(const panel *d)
 
 /* ---- ours ------------------------------------------------------------------------------------ */
 
-static int64_t sparse_rank(const panel *d, double work_most, size_t byte_cap)
+/** A count of the rank of g; -1: it gives up. */
+typedef frg_status rank_count(const fe_rows *g, frg_context *ctx, const frgi_prime_limits *most,
+                              int64_t *rank);
+
+static frg_status count_by_bounds(const fe_rows *g, frg_context *ctx, const frgi_prime_limits *most,
+                                  int64_t *rank)
 {
+    return frgi_fe_bounded_rank(g, ctx, most->bytes, rank);
+}
+
+static frg_status count_in_integers(const fe_rows *g, frg_context *ctx,
+                                    const frgi_prime_limits *most, int64_t *rank)
+{
+    return frgi_fe_modular_rank(g, ctx, most->work, rank);
+}
+
+static int64_t rank_by(rank_count *count, const panel *d, double work, double entries, size_t bytes)
+{
+    const frgi_prime_limits most = {.work = work, .entries = entries, .bytes = bytes};
     frg_context *const ctx = test_context();
     fe_rows g = {0};
     int64_t rank = -2;
     const frg_array codes = frg_matrix(d->codes, FRG_I32, d->n, d->q, d->q);
     if (CHECK_OK(ctx, frgi_fe_rows_create(&g, ctx, &codes, NULL)))
-        CHECK_OK(ctx, frgi_fe_sparse_rank(&g, ctx, work_most, byte_cap, &rank));
+        CHECK_OK(ctx, count(&g, ctx, &most, &rank));
     frgi_fe_rows_destroy(&g, ctx);
     frg_context_destroy(ctx);
     return rank;
+}
+
+static int64_t sparse_rank(const panel *d, double work_most, size_t byte_cap)
+{
+    return rank_by(frgi_fe_sparse_rank, d, work_most, 1e12, byte_cap);
+}
+
+static int64_t bounded_rank(const panel *d)
+{
+    return rank_by(count_by_bounds, d, 0, 0, SIZE_MAX);
 }
 
 /** Random designs of three to five factors: sparse ones, ones with a common parity, Latin squares
  *  with holes, and copies of a factor. */
 static void random_designs(void)
 {
-    int below = 0, left = 0;
+    int below = 0, left = 0, met = 0;
     for (int trial = 0; trial < test_size(600, 60) && test_now.printed < TEST_PRINTED_MAX;
          trial++) {
         const int q = 3 + (int)test_below(3);
@@ -119,6 +146,10 @@ static void random_designs(void)
         const int64_t want = dense_rank(&d), got = sparse_rank(&d, 1e12, SIZE_MAX);
         CHECK_SAYS(got == want, "trial %d, kind %d, n %lld, Q %d: rank %lld, dense %lld", trial,
                    (int)kind, (long long)d.n, q, (long long)got, (long long)want);
+        const int64_t bounded = bounded_rank(&d);
+        CHECK_SAYS(bounded == want || bounded == -1, "trial %d, kind %d, Q %d: bounds meet at %lld",
+                   trial, (int)kind, q, (long long)bounded);
+        met += bounded >= 0;
         int64_t sum = 1 - q;
         for (int f = 0; f < q; f++) {
             char seen[64] = {0};
@@ -131,6 +162,48 @@ static void random_designs(void)
     }
     CHECK_SAYS(below > test_size(200, 10) && left > test_size(100, 5), "%d below, %d left", below,
                left);
+    CHECK_SAYS(met > test_size(100, 5), "bounds met %d times", met);
+}
+
+/** Exporter and year, importer and year, and pair, without trade with oneself: dependent are the
+ *  sums of a year's exporters and importers, of an exporter's years and pairs, and of an
+ *  importer's, less one.  Nothing else is needed than the bounds; with a fourth factor, pairs of
+ *  countries without direction, N (N - 1) / 2 more are. */
+static void gravity(void)
+{
+    const int64_t countries = 12, years = 5, pairs = countries * (countries - 1);
+    for (int q = 3; q <= 4; q++) {
+        panel d = panel_make(pairs * years, q, 1);
+        int32_t *c = d.codes;
+        for (int64_t e = 0; e < countries; e++)
+            for (int64_t m = 0; m < countries; m++)
+                for (int64_t t = 0; t < years && m != e; t++, c += q) {
+                    c[0] = (int32_t)(e * years + t);
+                    c[1] = (int32_t)(m * years + t);
+                    c[2] = (int32_t)(e * countries + m);
+                    c[q - 1] =
+                        q == 4 ? (int32_t)(e < m ? e * countries + m : m * countries + e) : c[2];
+                }
+        const int64_t want = 2 * countries * years + pairs - years - 2 * countries + 1;
+        CHECK_INT(bounded_rank(&d), want);
+        CHECK_INT(sparse_rank(&d, 1e9, SIZE_MAX), want);
+        CHECK_INT(rank_by(count_by_bounds, &d, 0, 0, (size_t)(d.n * (4 * q + 8))), -1);
+        panel_free(&d);
+    }
+}
+
+/** A count ends where it would take longer than it may. */
+static void limits(void)
+{
+    panel d = panel_make(400, 3, 1);
+    for (int32_t i = 0; i < 400; i++)
+        memcpy(d.codes + 3 * i, (int32_t[]){i / 20, i % 20, (i / 20 + i) % 20}, 12);
+    CHECK_INT(bounded_rank(&d), -1);
+    CHECK_INT(rank_by(frgi_fe_sparse_rank, &d, 1e12, 1e12, SIZE_MAX), 58);
+    CHECK_INT(rank_by(frgi_fe_sparse_rank, &d, 1e12, 300, SIZE_MAX), -1);
+    CHECK_INT(rank_by(count_in_integers, &d, 1e12, 0, 0), 58);
+    CHECK_INT(rank_by(count_in_integers, &d, 1000, 0, 0), -1);
+    panel_free(&d);
 }
 
 /** A Latin square of order m: all differences are in two factors, so that nothing merges; rank 3 m
@@ -304,10 +377,13 @@ static frg_status count_square(frg_context *ctx, void *user, uint64_t *hash)
     const panel *const d = user;
     fe_rows g = {0};
     int64_t rank = -1;
+    const frgi_prime_limits most = {.work = 1e12, .entries = 1e12, .bytes = SIZE_MAX};
     const frg_array codes = frg_matrix(d->codes, FRG_I32, d->n, d->q, d->q);
     frg_status s = frgi_fe_rows_create(&g, ctx, &codes, NULL);
     if (s >= 0)
-        s = frgi_fe_sparse_rank(&g, ctx, 1e12, SIZE_MAX, &rank);
+        s = frgi_fe_bounded_rank(&g, ctx, SIZE_MAX, &rank);
+    if (s >= 0)
+        s = frgi_fe_sparse_rank(&g, ctx, &most, &rank);
     fault_hash(hash, &rank, sizeof rank);
     frgi_fe_rows_destroy(&g, ctx);
     return s;
@@ -406,7 +482,8 @@ static int64_t rank_of_vectors(vectors v)
 static int64_t prime_rank(frg_context *ctx, vectors *v)
 {
     int64_t rank;
-    CHECK_OK(ctx, frgi_prime_rank(ctx, v->indices, each_vector, v, 1e6, 1 << 20, &rank));
+    const frgi_prime_limits most = {.work = 1e6, .entries = 1e6, .bytes = 1 << 20};
+    CHECK_OK(ctx, frgi_prime_rank(ctx, v->indices, each_vector, v, &most, &rank));
     return rank;
 }
 
@@ -456,6 +533,8 @@ static const test_case cases[] = {
     {"random slopes", random_slopes},
     {"large designs with slopes", large_slopes},
     {"Latin square", latin_square},
+    {"gravity", gravity},
+    {"limits", limits},
     {"two large factors", two_large_factors},
 };
 TEST_MAIN(cases)
