@@ -33,6 +33,7 @@ import numpy as np
 from . import _fourge, _options, errors, gw
 from ._arrays import array, context, outside
 from ._arrays import warn as _warn_of
+from ._descent import descend, say
 from ._hints import hint
 from .gw import _is_tensor, _like, _matrix, _not_done, _wants_graph
 
@@ -123,11 +124,6 @@ def _choice(value: Any, name: str, choices: Sequence[str]) -> str:
     return value.lower()
 
 
-def _say(verbose: bool, step: int, loss: float) -> None:
-    if verbose:
-        print(f"{step:5d}|{loss:12.6e}")
-
-
 # ---- the quadratic problem -----------------------------------------------------------------------------------------
 
 
@@ -190,45 +186,6 @@ class _Quadratic:
         return share * of_c, share * of_d, (1 - self.alpha) * t, np.array(quadratic - linear)
 
 
-def _step(slope: float, curve: float, armijo: bool, bounds: tuple[float | None, float | None]) -> float:
-    """The t in [0, 1] where slope t + curve t^2 is least.  armijo: .99 where that gains 1e-4 of what the slope promises, else the
-    least of the parabola through it, which is the function itself."""
-    t = min(1.0, max(0.0, -slope / (2 * curve))) if curve > 0 else float(slope + curve < 0)
-    if armijo and slope + 0.99 * curve <= 1e-4 * slope:
-        t = 0.99
-    low, high = bounds
-    t = t if low is None else max(t, low)
-    return t if high is None else min(t, high)
-
-
-def _descend(problem: _Quadratic, start: np.ndarray, vertex: Callable[[np.ndarray], tuple[np.ndarray, dict[str, Any]]], max_iter: Any,
-             tol_rel: float, tol_abs: float, armijo: bool = False, bounds: tuple[float | None, float | None] = (None, None),
-             verbose: bool = False) -> tuple[np.ndarray, dict[str, Any]]:
-    """Conditional gradient: V = vertex(gradient at T) minimises the linearised problem, T goes towards V as far as it gains.
-    It ends where a step gains less than tol_rel of the value, or less than tol_abs."""
-    t = start
-    k, gradient = problem.gradients(t)
-    losses = [float(problem.with_linear(np.sum(k * t), t))]
-    _say(verbose, 0, losses[0])
-    found: dict[str, Any] = {}
-    for step in range(1, max(int(max_iter), 1) + 1):
-        full = problem.with_linear(gradient, 1)
-        v, found = vertex(full)
-        s = v - t
-        of_s, gradient_of_s = problem.gradients(s)
-        slope, curve = float(np.sum(full * s)), (1.0 if problem.linear is None else problem.alpha) * float(np.sum(of_s * s))
-        size = _step(slope, curve, armijo, bounds)
-        t = v if size == 1 else t + size * s  # a vertex has its zeros
-        gradient = gradient + size * gradient_of_s
-        gain = size * slope + size**2 * curve
-        losses.append(losses[-1] + gain)
-        _say(verbose, step, losses[-1])
-        if abs(gain) < tol_abs or (losses[-1] != 0 and abs(gain) < tol_rel * abs(losses[-1])) or gain == 0:
-            break
-    losses[-1] = problem.value(t)
-    return t, {"loss": losses, **found}
-
-
 def _mirror(problem: _Quadratic, start: np.ndarray, project: Callable[[np.ndarray, np.ndarray], np.ndarray], max_iter: Any, tol: float,
             verbose: bool) -> tuple[np.ndarray, dict[str, Any]]:
     """T <- project(gradient at T) until T changes by less than tol (Frobenius), which is looked at in every tenth step."""
@@ -237,7 +194,7 @@ def _mirror(problem: _Quadratic, start: np.ndarray, project: Callable[[np.ndarra
         before, t = t, project(problem.gradient(t), t)
         if step % 10 == 0:
             changes.append(float(np.linalg.norm(t - before)))
-            _say(verbose, step, changes[-1])
+            say(verbose, step, changes[-1])
             if changes[-1] <= tol:
                 break
     return t, {"err": changes}
@@ -619,13 +576,13 @@ def _of_integers(*inputs: Any) -> None:
 
 def _balanced(M: Any, C1: Any, C2: Any, p: Any, q: Any, loss_fun: str, symmetric: bool | None, alpha: Any, armijo: bool, G0: Any,
               max_iter: Any, tol_rel: float, tol_abs: float, alpha_min: float | None, alpha_max: float | None, verbose: bool,
-              options: dict[str, Any]) -> tuple[_Quadratic, np.ndarray, dict[str, Any]]:
+              options: dict[str, Any], warn: bool = True) -> tuple[_Quadratic, np.ndarray, dict[str, Any]]:
     problem = _Quadratic(C1, C2, loss_fun, symmetric, M, alpha)
     mine = _histogram(p, "p", len(problem.c)), _histogram(q, "q", len(problem.d))
     _of_integers(C1, C2)
     start = _start(G0, np.outer(*mine) / mine[1].sum(), mine)
-    plan, found = _descend(problem, start, lambda cost: _emd(cost, *mine, options), max_iter, tol_rel, tol_abs, armijo,
-                           (alpha_min, alpha_max), verbose)
+    plan, found = descend(problem, start, lambda cost: _emd(cost, *mine, options), max_iter, tol_rel, tol_abs, armijo,
+                          (alpha_min, alpha_max), verbose, warn)
     return problem, plan, found
 
 
@@ -638,11 +595,15 @@ def gromov_wasserstein(C1: Any, C2: Any, p: Any = None, q: Any = None, loss_fun:
 
     C1 (n, n), C2 (m, m) of any kind, symmetric or not; p (n,), q (m,) of equal sums; loss_fun "square_loss" or "kl_loss";
     symmetric: None looks; G0 (n, m): the plan to start from, p q' without; max_iter steps at most, whose losses ``verbose``
-    prints.  POT's method, from the same start: conditional gradient with an exact line search (``armijo``: POT's
-    backtracking), steps clipped to alpha_min and alpha_max, until a step gains less than tol_rel of the value or less than
-    tol_abs.  Where several vertices have one cost, POT may take another.  One start finds a local optimum:
-    :func:`fourge.gw.align` with ``mode="vertex"`` races many.  Returns the plan, which carries no gradients (nor does
-    POT's), with ``log=True`` (plan, dict with "gw_dist", "loss" of every step, "u" and "v" of the last linear problem).
+    prints, and a warning then.  POT's method, from the same start: conditional gradient with an exact line search
+    (``armijo``: POT's backtracking), steps clipped to alpha_min and alpha_max, until a step gains less than tol_rel of the
+    value or less than tol_abs.  Where the line search is exact and steps have come back to a vertex that gains less than
+    1e-4 of the value, they exchange mass between their vertices besides: where POT's then zigzag, they end after a tenth of
+    the steps, at a plan that is lower by that much or at another.  Where several vertices have one cost, POT may take
+    another.  One start finds a local optimum: :func:`fourge.gw.align` with ``mode="vertex"`` races many.  Returns the plan,
+    which carries no gradients (nor does POT's), with ``log=True`` (plan, dict with "gw_dist", "loss" of every step, "u" and
+    "v" of the last linear problem, "gap" <dE(T), T - V> to its vertex V, "reason": "tolerance", or the gap or the gain is
+    rounding, "stationary" and "rounding", or "max_iter").
     """
     _options.check(gromov_wasserstein, options)
     _, plan, found = _balanced(None, C1, C2, p, q, loss_fun, symmetric, 1.0, armijo, G0, max_iter, tol_rel, tol_abs, alpha_min, alpha_max,
@@ -856,7 +817,7 @@ def _semirelaxed_plan(M: Any, C1: Any, C2: Any, p: Any, loss_fun: str, symmetric
                       tol_rel: float, tol_abs: float, armijo: bool, bounds: tuple[float | None, float | None], verbose: bool,
                       ) -> tuple[_Quadratic, np.ndarray, dict[str, Any]]:
     problem, mine, start = _semirelaxed(M, C1, C2, p, loss_fun, symmetric, alpha, G0)
-    plan, found = _descend(problem, start, _rows_to_least(mine), max_iter, tol_rel, tol_abs, armijo, bounds, verbose)
+    plan, found = descend(problem, start, _rows_to_least(mine), max_iter, tol_rel, tol_abs, armijo, bounds, verbose)
     return problem, plan, found
 
 
@@ -991,9 +952,11 @@ def _partial(M: Any, C1: Any, C2: Any, p: Any, q: Any, m: Any, loss_fun: str, sy
 
 
 def _partial_plan(M: Any, C1: Any, C2: Any, p: Any, q: Any, m: Any, loss_fun: str, symmetric: bool | None, alpha: Any, G0: Any,
-                  numItermax: Any, tol: float, verbose: bool, options: dict[str, Any]) -> tuple[_Quadratic, np.ndarray, dict[str, Any]]:
+                  numItermax: Any, tol: float, verbose: bool, warn: bool, options: dict[str, Any],
+                  ) -> tuple[_Quadratic, np.ndarray, dict[str, Any]]:
     problem, mine, mass, start = _partial(M, C1, C2, p, q, m, loss_fun, symmetric, alpha, G0)
-    plan, found = _descend(problem, start, lambda cost: _partial_emd(cost, *mine, mass, options), numItermax, tol, 0.0, verbose=verbose)
+    plan, found = descend(problem, start, lambda cost: _partial_emd(cost, *mine, mass, options), numItermax, tol, 0.0, verbose=verbose,
+                          warn=warn)
     return problem, plan, found
 
 
@@ -1012,7 +975,7 @@ def partial_gromov_wasserstein(C1: Any, C2: Any, p: Any = None, q: Any = None, m
     """
     _options.check(partial_gromov_wasserstein, options)
     _dummies(nb_dummies, thres)
-    _, plan, found = _partial_plan(None, C1, C2, p, q, m, loss_fun, symmetric, 1.0, G0, numItermax, tol, verbose, dict(options))
+    _, plan, found = _partial_plan(None, C1, C2, p, q, m, loss_fun, symmetric, 1.0, G0, numItermax, tol, verbose, warn, dict(options))
     out = _like(plan, C1, C2)
     return (out, _typed(found | {"partial_gw_dist": found["loss"][-1]}, C1)) if log else out
 
@@ -1026,7 +989,7 @@ def partial_gromov_wasserstein2(C1: Any, C2: Any, p: Any = None, q: Any = None, 
     (m, m) at the plan; its parameters.  With ``log=True``: (value, dict with the plan "T")."""
     _options.check(partial_gromov_wasserstein2, options)
     _dummies(nb_dummies, thres)
-    problem, plan, found = _partial_plan(None, C1, C2, p, q, m, loss_fun, symmetric, 1.0, G0, numItermax, tol, verbose, options)
+    problem, plan, found = _partial_plan(None, C1, C2, p, q, m, loss_fun, symmetric, 1.0, G0, numItermax, tol, verbose, warn, options)
     value = _fused_value(problem, plan, found["loss"][-1], None, C1, C2, 1.0)
     return (value, _typed(found, C1) | {"partial_gw_dist": value, "T": _like(plan, C1, C2)}) if log else value
 
@@ -1041,7 +1004,7 @@ def partial_fused_gromov_wasserstein(M: Any, C1: Any, C2: Any, p: Any = None, q:
     :func:`partial_gromov_wasserstein`, "partial_fgw_dist" in the log."""
     _options.check(partial_fused_gromov_wasserstein, options)
     _dummies(nb_dummies, thres)
-    _, plan, found = _partial_plan(M, C1, C2, p, q, m, loss_fun, symmetric, alpha, G0, numItermax, tol, verbose, dict(options))
+    _, plan, found = _partial_plan(M, C1, C2, p, q, m, loss_fun, symmetric, alpha, G0, numItermax, tol, verbose, warn, dict(options))
     out = _like(plan, M, C1, C2)
     return (out, _typed(found | {"partial_fgw_dist": found["loss"][-1]}, M)) if log else out
 
@@ -1055,7 +1018,7 @@ def partial_fused_gromov_wasserstein2(M: Any, C1: Any, C2: Any, p: Any = None, q
     gradients in M, C1, C2 and alpha at the plan.  With ``log=True``: (value, dict with "T", "lin_loss", "quad_loss")."""
     _options.check(partial_fused_gromov_wasserstein2, options)
     _dummies(nb_dummies, thres)
-    problem, plan, found = _partial_plan(M, C1, C2, p, q, m, loss_fun, symmetric, alpha, G0, numItermax, tol, verbose, options)
+    problem, plan, found = _partial_plan(M, C1, C2, p, q, m, loss_fun, symmetric, alpha, G0, numItermax, tol, verbose, warn, options)
     value = _fused_value(problem, plan, found["loss"][-1], M, C1, C2, alpha)
     return (value, _typed(found | _losses(problem, plan), M) | {"partial_fgw_dist": value, "T": _like(plan, M, C1, C2)}) if log else value
 
@@ -1126,7 +1089,7 @@ def _barycenter(N: int, Cs: Sequence[Any], ps: Any, p: Any, lambdas: Any, loss_f
         before, c = c, _barycenter_of(plans, spaces, shares, mine, loss_fun)
         last = found["loss"][-2] if step else 1e15
         found["err"].append(abs(found["loss"][-1] - last) / last if by_loss and last else float(np.linalg.norm(c - before)))
-        _say(verbose, step, found["err"][-1])
+        say(verbose, step, found["err"][-1])
         if found["err"][-1] <= tol:
             break
     like = Cs[0]
@@ -1151,7 +1114,7 @@ def gromov_barycenters(N: int, Cs: Sequence[Any], ps: Sequence[Any] | None = Non
 
     def plan_of(c: np.ndarray, d: np.ndarray, mine: np.ndarray, w: np.ndarray, before: Any) -> tuple[np.ndarray, float]:
         _, plan, found = _balanced(None, c, d, mine, w, loss_fun, symmetric, 1.0, armijo, before if warmstartT else None, max_iter,
-                                   1e-5, 0.0, None, None, False, dict(options))
+                                   1e-5, 0.0, None, None, False, dict(options), warn=False)
         return plan, found["loss"][-1]
 
     c, found = _barycenter(N, Cs, ps, p, lambdas, loss_fun, max_iter, tol, stop_criterion, init_C, random_state, verbose, plan_of)

@@ -166,6 +166,36 @@ class Gromov(unittest.TestCase):
         _, log = pot.gromov_wasserstein(*(z + z.T for z in rng.random((2, 8, 8))), log=True, max_iter=300, tol_rel=1e-300, tol_abs=1e-300)
         self.assertLessEqual(len(log["loss"]), 301)
 
+    def test_inside_faces(self):
+        """Matrices of random numbers, symmetric or not, whose optima lie inside faces: no tolerance, and the end is a stationary plan by
+        its own gradient, to the rounding of its terms: entries of 1, sums of some tens of them."""
+        for seed in range(10):
+            c, d, m, p, q = problem(5 + 3 * seed, 9 + seed, seed, seed % 2 == 0)
+            alpha = 1.0 if seed < 6 else 0.6
+            plan, log = pot.fused_gromov_wasserstein(m, c, d, p, q, alpha=alpha, log=True, tol_rel=1e-300, tol_abs=1e-300)
+            full = (1 - alpha) * m + alpha * gradient(c, d, plan, "square_loss")
+            self.assertLess(np.sum(full * plan) - pot.emd2(p, q, full), 1e-13)
+            self.assertIn(log["reason"], ("stationary", "rounding"))
+            self.assertLess(abs(log["gap"]), 1e-13)
+            self.assertLess(len(log["loss"]), 100)
+            self.assertLess(np.diff(log["loss"]).max(), 1e-15)
+            np.testing.assert_allclose(plan.sum(1), p, atol=1e-14)
+            np.testing.assert_allclose(plan.sum(0), q, atol=1e-14)
+            self.assertGreaterEqual(plan.min(), 0)
+
+    def test_reasons(self):
+        c, d, m, p, q = problem(9, 9)
+        with self.assertWarnsRegex(errors.NotConverged, "2 steps were taken"):
+            _, log = pot.gromov_wasserstein(c, d, p, q, log=True, max_iter=2)
+        self.assertEqual(log["reason"], "max_iter")
+        _, log = pot.gromov_wasserstein(c, d, p, q, log=True, tol_rel=0.1)
+        self.assertEqual(log["reason"], "tolerance")
+        with self.assertWarns(errors.NotConverged):
+            pot.partial_gromov_wasserstein(c, d, p, q, m=0.7, numItermax=2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            pot.partial_gromov_wasserstein(c, d, p, q, m=0.7, numItermax=2, warn=False)
+
     def test_steps(self):
         c, d, m, p, q = problem()
         for armijo in (False, True):

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+const int64_t frgi_state_format = 2; /* 1: the numbers in another order, without this one */
+
 /* ---- numbers --------------------------------------------------------------------------------- */
 
 static frgi_start_numbers numbers_of_start(const frgi_start *start)
@@ -261,11 +263,28 @@ int64_t frgi_state_turn(const frgi_level *l, frgi_phase phase)
     return frgi_state_waits(l, phase) ? l->saved.state->numbers.turn : 0;
 }
 
+/** The format of a checkpoint that holds a state. */
+static int64_t format_of(const frg_checkpoint *c)
+{
+    int64_t bytes, format = 1;
+    const void *const at = frg_checkpoint_get(c, "format", &bytes);
+    if (at && bytes == (int64_t)sizeof format) {
+        memcpy(&format, at, sizeof format);
+    }
+    return format;
+}
+
 frg_status frgi_state_open(struct frgi_state *s, const frg_checkpoint *c, int64_t n_start)
 {
     int64_t bytes;
     const void *const run = frg_checkpoint_get(c, "run", &bytes);
     frgi_state_numbers v;
+    if (run && format_of(c) != frgi_state_format) {
+        FAIL(s->ctx, E_MISMATCH,
+             "the alignment's state in the checkpoint has format %lld, this fourge reads %lld: "
+             "end the run with the fourge that wrote it, or begin it anew",
+             (long long)format_of(c), (long long)frgi_state_format);
+    }
     if (!run || bytes != (int64_t)sizeof v) {
         FAIL(s->ctx, E_CHECKPOINT, "the checkpoint holds no state of an alignment");
     }

@@ -378,8 +378,53 @@ static void other_options(void)
     }
 }
 
+/** A resume from the numbers in `from`, as a state of this format; 0: without the section that says
+ *  so. */
+static frg_status resume_as(frg_context *ctx, const frg_checkpoint *from, int64_t format)
+{
+    int64_t bytes = 0;
+    const void *const run = frg_checkpoint_get(from, "run", &bytes);
+    frg_checkpoint *c = NULL;
+    CHECK(run != NULL);
+    CHECK_OK(ctx, frg_checkpoint_create(&c, ctx, "gw", 0, 0));
+    CHECK_OK(ctx, frg_checkpoint_put(c, "run", run, bytes));
+    if (format > 0)
+        CHECK_OK(ctx, frg_checkpoint_put(c, "format", &format, sizeof format));
+    frg_gw *s = open_other(ctx, NULL, FRG_GW_DISTANCE_EUCLIDEAN, false);
+    const frg_status found = frg_gw_resume(s, c);
+    frg_gw_destroy(s);
+    frg_checkpoint_destroy(c);
+    return found;
+}
+
+/* Numbers of the size that is expected, but of another format, which may stand in another order, are
+ * refused by name before any of them is read. */
+static void other_formats(void)
+{
+    make_points();
+    open_path(path);
+    frg_context *ctx = test_context_with(1, NULL, NULL);
+    keeper keeps = {
+        .ctx = ctx, .name = "gw", .put = put_state, .path = path, .at = 3, .how = IS_KILLED};
+    frg_gw *s = open_other(ctx, NULL, FRG_GW_DISTANCE_EUCLIDEAN, false);
+    frg_gw_keep(s, keep_run, &keeps);
+    CHECK_STATUS(frg_gw_run(s, NULL), FRG_IO);
+    frg_gw_destroy(s);
+    frg_checkpoint *c = NULL;
+    CHECK_OK(ctx, frg_checkpoint_load(&c, ctx, path));
+    CHECK_STATUS(resume_as(ctx, c, 2), FRG_OK);
+    CHECK_STATUS(resume_as(ctx, c, 0), FRG_MISMATCH);
+    CHECK(strstr(frg_message(ctx), "has format 1, this fourge reads 2") != NULL);
+    CHECK_STATUS(resume_as(ctx, c, 3), FRG_MISMATCH);
+    CHECK(strstr(frg_message(ctx), "has format 3") != NULL);
+    frg_checkpoint_destroy(c);
+    frg_context_destroy(ctx);
+    close_path(path);
+}
+
 static const test_case cases[] = {{"same bits", same_bits},
                                   {"last steps", last_steps},
                                   {"begins anew", begins_anew},
-                                  {"other options", other_options}};
+                                  {"other options", other_options},
+                                  {"other formats", other_formats}};
 TEST_MAIN(cases)
