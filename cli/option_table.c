@@ -322,6 +322,8 @@ option_spec option_table[] = {
      .group = solver},
     {OPTION_OF(demean, fe.demean, fill_cap), .commands = SOLVERS, .jobs = BENCH_JOB_FE,
      .value = "BYTES", .fallback = "a quarter of the memory", .group = solver},
+    {OPTION_OF(demean, fe.demean, fused), .commands = SOLVERS, .jobs = BENCH_JOB_FE,
+     .value = "WHEN", .group = solver},
 
     /* ---- input tables ---- */
     {.name = "input-format",

@@ -1,7 +1,8 @@
 # kernels.cmake - the folders of kernels/ as C: texts for OpenCL and NVRTC, the plain C life, the list of kernels.
 #
-# A folder kernels/ROOM becomes `const frgi_kernels frgi_kernels_ROOM` (src/device/device.h): ROOM/ROOM.h first where it is
-# there, then ROOM/*.cl.h by name.  All is made when CMake configures, which it does again when a text has changed.
+# A folder kernels/ROOM becomes `const frgi_kernels frgi_kernels_ROOM` (src/device/device.h): ROOM/*.cl.h by name, behind the
+# other headers of ROOM, which it shares with the folders ROOM_*.  All is made when CMake configures, which it does again when a
+# text has changed.
 # include()d by CMakeLists.txt; sets KERNEL_ROOMS, KERNEL_SOURCES, KERNEL_CUDA (NAME;TYPE;HASH;FILE of each program).
 
 set(KERNEL_TYPES f32 f64 mixed)
@@ -71,7 +72,10 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${KERNEL_FOLDER}/
 
 # kernel_room ROOM: its generated files.
 function(kernel_room room)
-  file(GLOB first CONFIGURE_DEPENDS ${KERNEL_FOLDER}/${room}/${room}.h)
+  string(REGEX REPLACE "_.*" "" base ${room})
+  file(GLOB first CONFIGURE_DEPENDS ${KERNEL_FOLDER}/${base}/*.h)
+  list(FILTER first EXCLUDE REGEX "[.]cl[.]h$")
+  list(SORT first)
   file(GLOB files CONFIGURE_DEPENDS ${KERNEL_FOLDER}/${room}/*.cl.h)
   list(SORT files)
   list(PREPEND files ${first})
@@ -81,8 +85,8 @@ function(kernel_room room)
   foreach(file IN LISTS files)
     file(READ ${file} one)
     string(APPEND text "${one}")
-    get_filename_component(name ${file} NAME)
-    string(APPEND includes "#include \"${room}/${name}\"\n")
+    file(RELATIVE_PATH name ${KERNEL_FOLDER} ${file})
+    string(APPEND includes "#include \"${name}\"\n")
   endforeach()
   string(MD5 hash "${KERNEL_DIALECT}${text}")
 

@@ -132,6 +132,12 @@ typedef enum {
     FRG_FE_MIXED, /* search directions of cg in float, sums and the test in double */
     FRG_FE_F32    /* as mixed where cg runs, to a tolerance that f32 columns can reach */
 } frg_fe_dtype;
+/** Where the scalars of LSMR's steps are computed while the vectors are on a device. */
+typedef enum {
+    FRG_FE_FUSED_AUTO, /* on */
+    FRG_FE_FUSED_ON,   /* there: many steps are submitted at once, and nothing waits for one */
+    FRG_FE_FUSED_OFF   /* on the host, in double: a wait and a few numbers a step */
+} frg_fe_fused;
 /** How the rank of D is counted: the levels of all factors less the redundant ones of each factor
  *  but the first. */
 typedef enum {
@@ -166,6 +172,7 @@ typedef struct {
                                E_TOO_BIG */
     frg_fe_dof dof;         /* how the rank of D is counted; auto: exact if cheap, else pairwise.
                                With slopes the rank is counted whatever the rule */
+    frg_fe_fused fused;     /* of LSMR on a device; on the cpu refused but for auto */
 } frg_demean_opts;
 
 /** One varying slope: the columns z_i D_i for a factor.  A factor without an intercept has slopes
@@ -232,11 +239,11 @@ FRG_API const frg_option *frg_demean_options(void);
  *  that is less than 2^-500 of the largest.  Fewer than 2^32 - 1 rows, 1 .. 64 factors. Errors:
  *  E_SHAPE, E_DTYPE, E_CODES with row and factor, E_WEIGHT, E_MEMORY, E_TOO_BIG.
  *
- *  On a device (frg_context_opts.device) the conjugate gradients of method cg run there, in double,
- *  or in float with dtype mixed and f32 and where the device has no double; their start and the
+ *  On a device (frg_context_opts.device) the steps of methods cg and lsmr run there, in double, or
+ *  in float with dtype mixed and f32 and where the device has no double; their start and the
  *  audited result are computed on the host, in double, so that tol means the same.  Fewer than 2^31
- *  rows times factors but one.  E_DEVICE_STEP for methods auto, lsmr and direct, precond ac and
- *  slopes. */
+ *  rows times factors but one.  E_DEVICE_STEP for methods auto, mlsmr and direct, precond ac,
+ *  slopes, and fused off beside method cg. */
 FRG_API FRG_MUST_USE frg_status frg_demean_create(frg_demean **out, frg_context *ctx,
                                                   frg_array codes, const frg_array *weights,
                                                   const frg_slope *slopes, int n_slopes,

@@ -521,7 +521,8 @@ frg_status frgi_fe_demean_run(frg_demean *d, frg_array in, frg_array out,
     const double began = frgi_seconds();
     frg_info summary = {.objective = (double)NAN,
                         .setup_seconds = d->setup_seconds,
-                        .device_name = frgi_fe_cascade_place(d->cascade)};
+                        .device_name = d->row_lsmr ? frgi_fe_row_lsmr_place(d->row_lsmr)
+                                                   : frgi_fe_cascade_place(d->cascade)};
     run r = {.d = d, .in = in, .out = out, .f32 = in.dtype == FRG_F32};
     frg_status status;
     TRY_TO(done, check_run(d, &in, &out));

@@ -61,7 +61,7 @@ static bool is_by_rows(const frg_demean_opts *o)
 }
 
 /** Refuses options that the chosen method does not have. */
-static frg_status check_use(frg_context *ctx, const frg_demean_opts *o, bool slopes)
+static frg_status check_use(frg_context *ctx, const frg_demean_opts *o, bool slopes, bool device)
 {
     const bool by_rows = is_by_rows(o), direct = o->method == FRG_FE_DIRECT,
                free = !by_rows && !slopes;
@@ -75,8 +75,10 @@ static frg_status check_use(frg_context *ctx, const frg_demean_opts *o, bool slo
          "precond is of methods auto and cg; lsmr and direct have what they need"},
         {slopes && o->precond == FRG_FE_PRECOND_AC,
          "varying slopes have no approximate Cholesky factor: leave precond at auto"},
-        {(!free || direct) && o->dtype == FRG_FE_MIXED,
+        {(!free || direct) && o->dtype == FRG_FE_MIXED && !(by_rows && device),
          "dtype mixed is of conjugate gradients: methods auto and cg, without varying slopes"},
+        {o->fused != FRG_FE_FUSED_AUTO && !device,
+         "fused is of devices: leave it at auto, or choose a device"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         if (rules[i].wrong) {
@@ -86,13 +88,17 @@ static frg_status check_use(frg_context *ctx, const frg_demean_opts *o, bool slo
     return FRG_OK;
 }
 
-/** The device's half of the cascade, which owns it. */
+/** The device's half of the cascade or of the row-space path, which owns it. */
 static frg_status open_device(frg_demean *d, fe_device_place where)
 {
     fe_device *device = NULL;
     if (where.dev && d->rows.n_reduced > 0) {
         TRY(frgi_fe_device_create(&device, d->ctx, where, &d->rows, &d->opts));
-        frgi_fe_cascade_take_device(d->cascade, device);
+        if (d->row_lsmr) {
+            frgi_fe_row_lsmr_take_device(d->row_lsmr, device);
+        } else {
+            frgi_fe_cascade_take_device(d->cascade, device);
+        }
     }
     return FRG_OK;
 }
@@ -131,7 +137,7 @@ frg_status frgi_fe_demean_open(frg_demean **out, frg_context *ctx, fe_device_pla
     frg_demean_defaults(&opts, sizeof opts);
     TRY(frgi_take_opts(ctx, &opts, sizeof opts, o));
     TRY(check_opts(ctx, &opts));
-    TRY(check_use(ctx, &opts, n_slopes != 0 || no_intercept));
+    TRY(check_use(ctx, &opts, n_slopes != 0 || no_intercept, where.dev != NULL));
     if (where.dev) {
         TRY(frgi_fe_device_check(ctx, where.dev, &opts, n_slopes != 0 || no_intercept));
     }
@@ -159,12 +165,12 @@ frg_status frgi_fe_demean_open(frg_demean **out, frg_context *ctx, fe_device_pla
     d->rows.steps = where.steps ? where.steps : &frgi_fe_host_steps;
     TRY_TO(failed, frgi_fe_rows_create(&d->rows, ctx, &codes, weights));
     TRY_TO(failed, frgi_fe_cascade_create(&d->cascade, ctx, &d->rows, &d->opts));
-    TRY_TO(failed, open_device(d, where));
     const bool by_rows = is_by_rows(&opts);
     if (by_rows || d->has_slopes) {
         TRY_TO(failed, frgi_fe_row_lsmr_create(&d->row_lsmr, ctx, &d->rows, slopes, n_slopes,
                                                no_intercept, &d->opts));
     }
+    TRY_TO(failed, open_device(d, where));
     if (!by_rows && d->has_slopes && opts.method != FRG_FE_CG &&
         opts.precond == FRG_FE_PRECOND_AUTO) {
         TRY_TO(failed, frgi_fe_row_lsmr_factor(d->row_lsmr, ctx, frgi_fe_fill_cap(ctx, &d->opts),
@@ -508,7 +514,8 @@ frg_status frg_demean_estimate(frg_context *ctx, const frg_demean_shape *shape,
     frg_demean_defaults(&opts, sizeof opts);
     TRY(frgi_take_opts(ctx, &opts, sizeof opts, o));
     TRY(check_opts(ctx, &opts));
-    TRY(check_use(ctx, &opts, shape->n_slopes > 0 || shape->no_intercept));
+    TRY(check_use(ctx, &opts, shape->n_slopes > 0 || shape->no_intercept,
+                  frgi_device_of(ctx) != NULL));
     *plan_bytes = plan_bound(ctx, shape, &opts);
     *with_factor_bytes = frgi_add(*plan_bytes, frgi_fe_fill_cap(ctx, &opts));
     *seconds = SECONDS_PER_ROW_AND_COLUMN * (double)shape->n *

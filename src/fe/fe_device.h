@@ -1,10 +1,11 @@
-/* fe_device.h - conjugate gradients through the rows on a device.
+/* fe_device.h - conjugate gradients through the rows, and LSMR in row space, on a device.
  *
  * On the device lie the rows' indices and weights, the transposed index, and the iteration with its
- * scalars; a solve takes R K numbers there and as many back, and nothing else but a state every few
- * steps.  The two passes over the columns (right-hand side, residual with its audit) are the
- * host's, in double.  A device without double precision solves in float, and the refinement by
- * audited residuals brings the answer to tol.
+ * scalars.  A solve by conjugate gradients takes R K numbers there and as many back, one by LSMR
+ * (n + 2 R) K there and R K back, and nothing else but a state every few steps.  The passes over
+ * the columns (right-hand side, residual with its audit) are the host's, in double.  A device
+ * without double precision solves in float, and the refinement by audited residuals brings the
+ * answer to tol.
  */
 #ifndef FRGI_FE_DEVICE_H
 #define FRGI_FE_DEVICE_H
@@ -12,6 +13,7 @@
 #include "core/core.h"
 #include "fe/fe_cg.h"
 #include "fourge/fe.h"
+#include "sparse/lsmr.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -42,6 +44,28 @@ const char *frgi_fe_device_method(const fe_device *d);
 FRG_MUST_USE frg_status frgi_fe_device_cg(fe_device *d, const fe_cg_work *w, int lanes,
                                           int64_t max_steps, const char *phase,
                                           const fe_cg_target *target, fe_cg_column *column);
+
+/** min || W^(1/2) (b - D_r N^(-1/2) x) || with the eliminated levels projected out of b. */
+typedef struct {
+    int64_t columns;        /* 1 .. FE_MAX_LANES */
+    const double *b;        /* n x columns, in the order of the rows */
+    const double *gradient; /* R x columns: N^(-1/2) D_r' W b */
+    double square[FE_MAX_LANES],
+        gradient_square[FE_MAX_LANES]; /* ||W^(1/2) b||^2, ||gradient||^2 */
+} fe_device_system;
+
+/** How a column ended. */
+typedef struct {
+    frg_lsmr_stop stop;
+    int64_t steps;
+    double norm_a; /* ||A||_F so far */
+    double lambda; /* smallest Ritz value of A'A; NaN: none */
+} fe_device_column;
+
+/** LSMR there, of a plan with method lsmr: x (R x columns) <- the answers. */
+FRG_MUST_USE frg_status frgi_fe_device_lsmr(fe_device *d, const fe_device_system *b,
+                                            const frgi_lsmr_rule *rule, double *x,
+                                            fe_device_column columns[]);
 
 #pragma GCC visibility pop
 #endif

@@ -82,6 +82,7 @@ void frgi_fe_row_lsmr_destroy(fe_row_lsmr *f, frg_context *ctx)
         return;
     }
     frgi_arena_close(&f->arena, ctx);
+    frgi_fe_device_destroy(f->device);
     frgi_fe_slopes_destroy(f->factor, ctx);
     frgi_basis_destroy(&f->basis, ctx);
     DROP(ctx, &f);
@@ -100,11 +101,22 @@ frg_status frgi_fe_row_lsmr_factor(fe_row_lsmr *f, frg_context *ctx, size_t byte
     return FRG_OK;
 }
 
+void frgi_fe_row_lsmr_take_device(fe_row_lsmr *f, fe_device *device)
+{
+    f->device = device;
+}
+
+const char *frgi_fe_row_lsmr_place(const fe_row_lsmr *f)
+{
+    return f->device ? frgi_fe_device_place(f->device) : "cpu";
+}
+
 const char *frgi_fe_row_lsmr_method(const fe_row_lsmr *f)
 {
-    return !f->factor ? "lsmr"
-           : f->left  ? "lsmr, with and without direct factor"
-                      : "lsmr, direct factor";
+    return f->device    ? frgi_fe_device_method(f->device)
+           : !f->factor ? "lsmr"
+           : f->left    ? "lsmr, with and without direct factor"
+                        : "lsmr, direct factor";
 }
 
 void frgi_fe_row_lsmr_precondition(fe_row_lsmr *f, fe_row_lsmr_precond *apply, const void *data)
@@ -132,7 +144,8 @@ int64_t frgi_fe_row_lsmr_levels(const fe_row_lsmr *f)
 
 static int64_t block_width(const fe_row_lsmr *f, int64_t p)
 {
-    return p < f->opts.block ? p : f->opts.block;
+    const int64_t most = f->device && f->opts.block > FE_MAX_LANES ? FE_MAX_LANES : f->opts.block;
+    return p < most ? p : most;
 }
 
 static void lay_out_run(frgi_arena *a, fe_row_lsmr *f, int64_t p)
@@ -149,7 +162,7 @@ static void lay_out_run(frgi_arena *a, fe_row_lsmr *f, int64_t p)
     f->below2 = TAKE(a, double, HISTORY *k);
     frgi_basis_work_layout(a, b, k, &f->work);
     f->engine = (frgi_lsmr){.m = b->g->n, .n = b->n_reduced, .k = k};
-    if (b->n_reduced > 0) {
+    if (b->n_reduced > 0 && !f->device) {
         frgi_lsmr_layout(a, &f->engine);
     }
 }
@@ -401,12 +414,47 @@ static frg_status step_and_remember(const fe_row_lsmr *f, frgi_lsmr *e, int64_t 
     return status;
 }
 
-/** c <- LSMR's answer for the right-hand side W^(1/2) z, which is made of z in place.  The columns
- *  of a block have all the preconditioner, or there is one. */
-static void solve(run *r, int64_t first, int64_t k, double atol, frg_lsmr_column *reports)
+/** What a solve of column c has ended with. */
+static void note_solve(run *r, int64_t column, frg_lsmr_stop stop, int64_t steps, double norm_a,
+                       double lambda)
 {
-    fe_row_lsmr *f = r->f;
-    const fe_basis *b = &f->basis;
+    column_state *const s = &r->f->state[column];
+    s->stop = stop;
+    s->norm_a = norm_a;
+    s->lambda = lambda < s->lambda || isnan(s->lambda) ? lambda : s->lambda;
+    r->columns[column].iterations += steps;
+}
+
+/** The answer of the device; the gradient that it begins with is the host's, in double. */
+static frg_status solve_there(run *r, int64_t first, int64_t k, const frgi_lsmr_rule *rule)
+{
+    fe_row_lsmr *const f = r->f;
+    const fe_basis *const b = &f->basis;
+    fe_basis_audit eliminated;
+    fe_device_column column[FE_MAX_LANES];
+    fe_device_system system = {.columns = k, .b = f->z, .gradient = f->s};
+    frgi_basis_scatter(&f->work, k, f->z, f->s, &eliminated);
+    for (int64_t c = 0; c < k; c++) {
+        const column_audit a = audit_column(b, &eliminated, f->s, k, c);
+        system.square[c] = a.square;
+        system.gradient_square[c] = a.reduced;
+    }
+    const frg_status status = frgi_fe_device_lsmr(f->device, &system, rule, f->c, column);
+    TRY(status);
+    r->stopped = r->stopped != FRG_OK ? r->stopped : status;
+    for (int64_t c = 0; c < k; c++) {
+        note_solve(r, first + c, column[c].stop, column[c].steps, column[c].norm_a,
+                   column[c].lambda);
+    }
+    return FRG_OK;
+}
+
+/** The answer of this machine; z is multiplied by W^(1/2). */
+static void solve_here(run *r, int64_t first, int64_t k, const frgi_lsmr_rule *rule)
+{
+    fe_row_lsmr *const f = r->f;
+    const fe_basis *const b = &f->basis;
+    frg_lsmr_column reports[BASIS_MAX_LANES];
     for (int64_t i = 0; b->root_weight && i < b->g->n; i++) {
         for (int64_t c = 0; c < k; c++) {
             f->z[i * k + c] *= b->root_weight[i];
@@ -417,14 +465,8 @@ static void solve(run *r, int64_t first, int64_t k, double atol, frg_lsmr_column
                                    .data = &f->work,
                                    .precond = precond_of(f, &f->state[first]),
                                    .precond_data = f->precond_data};
-    const frgi_lsmr_rule rule = {.atol = atol,
-                                 .btol = atol,
-                                 .cond_limit = f->opts.cond_limit,
-                                 .max_iter = f->opts.max_iter - r->columns[first].iterations,
-                                 .solver = "lsmr",
-                                 .phase = "rows"};
     f->engine.k = k;
-    frgi_lsmr_start(&f->engine, r->ctx, &op, &rule, f->z, reports);
+    frgi_lsmr_start(&f->engine, r->ctx, &op, rule, f->z, reports);
     r->stopped = r->stopped != FRG_OK ? r->stopped : frgi_stopped(r->ctx);
     int64_t steps[BASIS_MAX_LANES] = {0};
     while (!frgi_lsmr_done(&f->engine) && r->stopped == FRG_OK) {
@@ -432,13 +474,27 @@ static void solve(run *r, int64_t first, int64_t k, double atol, frg_lsmr_column
     }
     frgi_lsmr_finish(&f->engine, f->c);
     for (int64_t c = 0; c < k; c++) {
-        column_state *s = &f->state[first + c];
-        s->stop = reports[c].stop;
-        s->norm_a = reports[c].norm_a;
-        const double seen = frgi_ritz_smallest(f->diagonal + c, f->below2 + c, k, steps[c]);
-        s->lambda = seen < s->lambda || isnan(s->lambda) ? seen : s->lambda;
-        r->columns[first + c].iterations += reports[c].iterations;
+        const double lambda = frgi_ritz_smallest(f->diagonal + c, f->below2 + c, k, steps[c]);
+        note_solve(r, first + c, reports[c].stop, reports[c].iterations, reports[c].norm_a, lambda);
     }
+}
+
+/** c <- LSMR's answer for the right-hand side W^(1/2) z; z is spoilt.  The columns of a block have
+ *  all the preconditioner, or there is one. */
+static frg_status solve(run *r, int64_t first, int64_t k, double atol)
+{
+    const fe_row_lsmr *const f = r->f;
+    const frgi_lsmr_rule rule = {.atol = atol,
+                                 .btol = atol,
+                                 .cond_limit = f->opts.cond_limit,
+                                 .max_iter = f->opts.max_iter - r->columns[first].iterations,
+                                 .solver = "lsmr",
+                                 .phase = "rows"};
+    if (f->device) {
+        return solve_there(r, first, k, &rule);
+    }
+    solve_here(r, first, k, &rule);
+    return FRG_OK;
 }
 
 /** The coefficients of lane c are added to the effects of its column. */
@@ -523,9 +579,8 @@ static frg_status refine(run *r, int64_t column)
         }
         const double before = failure(f, report);
         const double atol = AIM * c->reduced / (before * c->size * fmax(c->norm_a, 1));
-        frg_lsmr_column lsmr;
         load(f, r->out, column, 1);
-        solve(r, column, 1, fmin(atol, FIRST * f->opts.tol), &lsmr);
+        TRY(solve(r, column, 1, fmin(atol, FIRST * f->opts.tol)));
         subtract(f, r->out, column, 1);
         finish(r, column, 1);
         stalls = failure(f, report) > 0.5 * before ? stalls + 1 : 0;
@@ -556,12 +611,11 @@ static void clear_finished(const fe_row_lsmr *f, int64_t k, const double *norm2)
 }
 
 /** Computes the columns' sizes, solves for their effects and leaves the residuals in z. */
-static void begin_block(run *r, int64_t first, int64_t k)
+static frg_status begin_block(run *r, int64_t first, int64_t k)
 {
     fe_row_lsmr *f = r->f;
     const fe_basis *b = &f->basis;
     double norm2[BASIS_MAX_LANES], square[BASIS_MAX_LANES];
-    frg_lsmr_column reports[BASIS_MAX_LANES];
     load(f, r->in, first, k);
     frgi_basis_moments(&f->work, k, f->z, norm2, square);
     for (int64_t c = 0; c < k; c++) {
@@ -573,37 +627,41 @@ static void begin_block(run *r, int64_t first, int64_t k)
     if (b->n_reduced > 0 && r->stopped == FRG_OK) {
         take_out(f, k, NULL, NULL);
         clear_finished(f, k, norm2);
-        solve(r, first, k, FIRST * f->opts.tol, reports);
+        TRY(solve(r, first, k, FIRST * f->opts.tol));
     } else {
         memset(f->c, 0, (size_t)(b->n_reduced * k) * sizeof *f->c);
     }
     subtract(f, r->in, first, k);
+    return FRG_OK;
 }
 
 /** Nothing is written of a block with a lost column: each is begun by itself, which gives the
  *  others the same bits, and the lost one then without the preconditioner. */
-static void run_block(run *r, int64_t first, int64_t k)
+static frg_status run_block(run *r, int64_t first, int64_t k)
 {
     fe_row_lsmr *f = r->f;
     bool lost = false;
     memset(r->columns + first, 0, (size_t)k * sizeof *r->columns);
-    begin_block(r, first, k);
+    TRY(begin_block(r, first, k));
     for (int64_t c = 0; c < k; c++) {
         lost = lost || is_lost(f, &f->state[first + c]);
     }
     for (int64_t c = 0; lost && k > 1 && c < k; c++) {
-        run_block(r, first + c, 1);
+        TRY(run_block(r, first + c, 1));
     }
     if (lost && k > 1) {
-        return;
+        return FRG_OK;
     }
     if (lost && drop_precond(f, &f->state[first])) {
-        begin_block(r, first, 1);
+        TRY(begin_block(r, first, 1));
     }
     finish(r, first, k);
     for (int64_t c = 0; c < k; c++) {
-        r->columns[first + c].status = refine(r, first + c);
+        const frg_status status = refine(r, first + c);
+        TRY(status);
+        r->columns[first + c].status = status;
     }
+    return FRG_OK;
 }
 
 frg_status frgi_fe_row_lsmr_run(fe_row_lsmr *f, frg_context *ctx, frg_array in, frg_array out,
@@ -620,7 +678,7 @@ frg_status frgi_fe_row_lsmr_run(fe_row_lsmr *f, frg_context *ctx, frg_array in, 
     f->left = false;
     const int64_t width = block_width(f, p);
     for (int64_t c = 0; c < p; c += width) {
-        run_block(&r, c, p - c < width ? p - c : width);
+        TRY(run_block(&r, c, p - c < width ? p - c : width));
     }
     return FRG_OK;
 }

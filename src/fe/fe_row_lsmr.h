@@ -17,6 +17,7 @@
 #ifndef FRGI_FE_ROW_LSMR_H
 #define FRGI_FE_ROW_LSMR_H
 
+#include "fe/fe_device.h"
 #include "fe/fe_rows.h"
 #include "fourge/fe.h"
 
@@ -43,7 +44,12 @@ void frgi_fe_row_lsmr_precondition(fe_row_lsmr *f, fe_row_lsmr_precond *apply, c
  *  whatever it costs, E_TOO_BIG where byte_cap forbids it. */
 FRG_MUST_USE frg_status frgi_fe_row_lsmr_factor(fe_row_lsmr *f, frg_context *ctx, size_t byte_cap,
                                                 bool forced);
-/** "lsmr", or with what it is preconditioned. */
+/** LSMR runs on the device, which the plan owns from now on: designs without slopes, without
+ *  preconditioner. */
+void frgi_fe_row_lsmr_take_device(fe_row_lsmr *f, fe_device *device);
+/** Where LSMR runs: "cpu" or the device's name. */
+const char *frgi_fe_row_lsmr_place(const fe_row_lsmr *f);
+/** "lsmr", or with what it is preconditioned, or where it runs. */
 const char *frgi_fe_row_lsmr_method(const fe_row_lsmr *f);
 
 /** in, out: n x p in the caller's row order, f64 or f32, out may be in; columns: p reports.

@@ -40,6 +40,7 @@ struct fe_row_lsmr {
     fe_slopes *factor; /* the preconditioner, where it is this; or NULL */
     bool may_drop;     /* the preconditioner, for columns that do not converge with it */
     bool left;         /* by a column of the last run */
+    fe_device *device; /* where LSMR runs; NULL: the host */
     /* memory of the run */
     int64_t columns; /* it was laid out for */
     frgi_arena arena;

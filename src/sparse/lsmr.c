@@ -241,6 +241,25 @@ static void first_v(frgi_lsmr *s, double *al)
         al[c] = sqrt(fmax(al[c], 0));
 }
 
+frgi_lsmr_scalars frgi_lsmr_begin(double be, double al)
+{
+    const double gradient = al * be;
+    return (frgi_lsmr_scalars){
+        .be = be,
+        .al = al,
+        .rot = {.ab = al, .zb = gradient, .rho = 1, .rb = 1, .cb = 1},
+        .res = {.bdd = be, .rd = 1},
+        .norm = {.b = be,
+                 .r = be,
+                 .ar = gradient,
+                 .a = al,
+                 .square = al * al,
+                 .mn = HUGE_VAL,
+                 .cond = 1,
+                 .smallest = al},
+    };
+}
+
 void frgi_lsmr_start(frgi_lsmr *s, frg_context *ctx, const frgi_lsmr_operator *op,
                      const frgi_lsmr_rule *rule, const double *b, frg_lsmr_column *columns)
 {
@@ -271,23 +290,10 @@ void frgi_lsmr_start(frgi_lsmr *s, frg_context *ctx, const frgi_lsmr_operator *o
     memset(s->x, 0, bytes);
     for (int c = 0; c < s->k; c++) {
         frgi_lsmr_scalars *const q = &s->lane[c];
-        const double gradient = al[c] * be[c];
-        *q = (frgi_lsmr_scalars){
-            .be = be[c],
-            .al = al[c],
-            .rot = {.ab = al[c], .zb = gradient, .rho = 1, .rb = 1, .cb = 1},
-            .res = {.bdd = be[c], .rd = 1},
-            .norm = {.b = be[c],
-                     .r = be[c],
-                     .ar = gradient,
-                     .a = al[c],
-                     .square = al[c] * al[c],
-                     .mn = HUGE_VAL,
-                     .cond = 1,
-                     .smallest = al[c]},
-            .exponent = q->exponent,
-            .column = c,
-        };
+        const int exponent = q->exponent;
+        *q = frgi_lsmr_begin(be[c], al[c]);
+        q->exponent = exponent;
+        q->column = c;
         if (q->rot.zb == 0)
             stop(s, c, FRG_LSMR_ZERO);
     }
@@ -313,11 +319,6 @@ static double quotient(double a, double b)
     return b != 0 ? a / b : 0;
 }
 
-/** The coefficients of the vectors' update. */
-typedef struct {
-    double hb, x, h;
-} coefficients;
-
 /** What a step's rotations leave for the recurrences of the norms. */
 typedef struct {
     rotation hat, plain; /* that of the damping, that of R */
@@ -329,8 +330,8 @@ typedef struct {
 /** The rotations that make R of the bidiagonal matrix (and of the damping below it) and R bar of
  *  R; *left for the norms.  Returns the coefficients of
  *      hb <- h - out.hb hb,   x <- x + out.x hb,   h <- v - out.h h */
-static coefficients rotate_step(frgi_lsmr_rotations *q, double be, double al, double damp,
-                                rotated *left)
+static frgi_lsmr_coefficients rotate_step(frgi_lsmr_rotations *q, double be, double al, double damp,
+                                          rotated *left)
 {
     const rotation hat = rotate(q->ab, damp);
     const rotation plain = rotate(hat.r, be);
@@ -342,7 +343,7 @@ static coefficients rotate_step(frgi_lsmr_rotations *q, double be, double al, do
     q->sb = bar.s;
     q->z = bar.c * q->zb;
     q->zb = -bar.s * q->zb;
-    const coefficients out = {
+    const frgi_lsmr_coefficients out = {
         .hb = quotient(tb * plain.r, q->rho * q->rb),
         .x = quotient(q->z, plain.r * bar.r),
         .h = quotient(tn, plain.r),
@@ -383,19 +384,18 @@ static void matrix_norms(frgi_lsmr_scalars *q, const rotated *left)
     n->cond = fmax(n->mx, left->rt) / n->smallest;
 }
 
-/** Steps 2 to 6 of the recurrence, except the norm of x. */
-static coefficients advance(frgi_lsmr_scalars *q, double damp)
+frgi_lsmr_coefficients frgi_lsmr_advance(frgi_lsmr_scalars *q, double damp)
 {
     rotated left;
     q->k++;
-    const coefficients out = rotate_step(&q->rot, q->be, q->al, damp, &left);
+    const frgi_lsmr_coefficients out = rotate_step(&q->rot, q->be, q->al, damp, &left);
     q->norm.r = residual_norm(&q->res, &q->rot, &left);
     q->norm.ar = fabs(q->rot.zb);
     matrix_norms(q, &left);
     return out;
 }
 
-static frg_lsmr_stop why_stop(const frgi_lsmr_scalars *q, const frgi_lsmr_rule *rule)
+frg_lsmr_stop frgi_lsmr_why_stop(const frgi_lsmr_scalars *q, const frgi_lsmr_rule *rule)
 {
     const double relative_x = q->norm.a * q->norm.x / q->norm.b;
     const double t1 = q->norm.r / q->norm.b, t3 = 1 / q->norm.cond;
@@ -499,7 +499,7 @@ frg_status frgi_lsmr_step(frgi_lsmr *s)
     for (int64_t j = 0; j < s->width; j++) {
         if (s->lane[j].stop)
             continue;
-        const coefficients q = advance(&s->lane[j], s->rule.damp);
+        const frgi_lsmr_coefficients q = frgi_lsmr_advance(&s->lane[j], s->rule.damp);
         a[j] = q.hb;
         b[j] = q.x;
         c[j] = q.h;
@@ -510,7 +510,7 @@ frg_status frgi_lsmr_step(frgi_lsmr *s)
         if (q->stop)
             continue;
         q->norm.x = s->op.precond ? 0 : sqrt(sums[j]);
-        const frg_lsmr_stop why = why_stop(q, &s->rule);
+        const frg_lsmr_stop why = frgi_lsmr_why_stop(q, &s->rule);
         q->norm.x = sqrt(sums[j]);
         if (why)
             stop(s, j, why);

@@ -73,6 +73,20 @@ typedef struct {
     int stop;     /* frg_lsmr_stop */
 } frgi_lsmr_scalars;
 
+/** The coefficients of a step's update:  hb <- h - .hb hb,  x <- x + .x hb,  h <- v - .h h. */
+typedef struct {
+    double hb, x, h;
+} frgi_lsmr_coefficients;
+
+/** The scalars of a column whose vectors another machine holds: at the start with u = b / be and
+ *  v = A'u / al; */
+frgi_lsmr_scalars frgi_lsmr_begin(double be, double al);
+/** steps 2 to 6 of the recurrence, with q->be and q->al those of the new u and v, except the norm
+ *  of x; */
+frgi_lsmr_coefficients frgi_lsmr_advance(frgi_lsmr_scalars *q, double damp);
+/** and whether the column stops, once q->norm.x is that of the step. */
+frg_lsmr_stop frgi_lsmr_why_stop(const frgi_lsmr_scalars *q, const frgi_lsmr_rule *rule);
+
 typedef struct frgi_lsmr_ops frgi_lsmr_ops;
 
 typedef struct {

@@ -1,5 +1,5 @@
-/* test_fe_device.c - conjugate gradients on every machine that is there against the host's, and
- * against the audit, which the host makes in double.
+/* test_fe_device.c - conjugate gradients and LSMR on every machine that is there against the host's,
+ * and against the audit, which the host makes in double.
  *
  * Bounds.  Both solves end where every level mean of a column is below tol sd(r), so that each
  * residual is within sqrt(levels) tol sd(r) / sqrt(lambda) of the solution; designs here have at
@@ -50,6 +50,14 @@ static frg_demean_opts options(void)
     return o;
 }
 
+static frg_demean_opts options_lsmr(frg_fe_fused fused)
+{
+    frg_demean_opts o = options();
+    o.method = FRG_FE_LSMR;
+    o.fused = fused;
+    return o;
+}
+
 /** Demeans the first `count` columns; the largest of the audits. */
 static double demean(frg_context *ctx, fe_device_place where, const design *d, bool weighted,
                      int count, const frg_demean_opts *o, double *out)
@@ -75,30 +83,38 @@ static double demean(frg_context *ctx, fe_device_place where, const design *d, b
     return worst;
 }
 
+/** The columns are demeaned with o there and with the same method on the host. */
+static void compare(frg_context *ctx, frgi_device *dev, int group, const design *d, bool weighted,
+                    int count, const frg_demean_opts *o)
+{
+    double *const here = calloc(N * P, sizeof *here), *const there = calloc(N * P, sizeof *there);
+    frg_demean_opts host = *o;
+    host.dtype = FRG_FE_F64;
+    host.fused = FRG_FE_FUSED_AUTO;
+    demean(ctx, (fe_device_place){NULL, 0, NULL}, d, weighted, count, &host, here);
+    demean(ctx, (fe_device_place){dev, group, NULL}, d, weighted, count, o, there);
+    double gap = 0;
+    for (int64_t i = 0; i < N * P; i++)
+        gap = fmax(gap, fabs(here[i] - there[i]));
+    CHECK_SAYS(gap <= 600e-10, "%d factors, %d columns: %.3g apart", d->factors, count, gap);
+    free(here);
+    free(there);
+}
+
 static void parity_on(frg_context *ctx, frgi_device *dev, int group)
 {
     static const int counts[] = {1, 2, 4, 5, 8, 11};
-    double *const here = calloc(N * P, sizeof *here), *const there = calloc(N * P, sizeof *there);
     for (int factors = 2; factors <= 3; factors++) {
         design d = make(factors);
         for (int weighted = 0; weighted < 2; weighted++) {
             for (size_t q = 0; q < sizeof counts / sizeof *counts; q += 1 + (size_t)weighted) {
                 frg_demean_opts o = options();
-                demean(ctx, (fe_device_place){NULL, 0, NULL}, &d, weighted, counts[q], &o, here);
                 o.dtype = q == 3 ? FRG_FE_MIXED : FRG_FE_F64; /* solves in float, refined */
-                demean(ctx, (fe_device_place){dev, group, NULL}, &d, weighted, counts[q], &o,
-                       there);
-                double gap = 0;
-                for (int64_t i = 0; i < N * P; i++)
-                    gap = fmax(gap, fabs(here[i] - there[i]));
-                CHECK_SAYS(gap <= 600e-10, "%d factors, %d columns: %.3g apart", factors, counts[q],
-                           gap);
+                compare(ctx, dev, group, &d, weighted, counts[q], &o);
             }
         }
         release(&d);
     }
-    free(here);
-    free(there);
 }
 
 static void parity(void)
@@ -109,6 +125,36 @@ static void parity(void)
 static void parity_opencl(void)
 {
     on_opencl(parity_on);
+}
+
+/** Scalars there and here, columns 1, 3 in 4 lanes, and 8 with 3 behind them; in float, too. */
+static void lsmr_on(frg_context *ctx, frgi_device *dev, int group)
+{
+    static const struct {
+        int factors, weighted, columns;
+        frg_fe_fused fused;
+        frg_fe_dtype dtype;
+    } runs[] = {
+        {2, 0, 11, FRG_FE_FUSED_ON, FRG_FE_F64},  {3, 1, 11, FRG_FE_FUSED_AUTO, FRG_FE_F64},
+        {3, 1, 3, FRG_FE_FUSED_OFF, FRG_FE_F64},  {2, 0, 1, FRG_FE_FUSED_OFF, FRG_FE_F64},
+        {3, 1, 3, FRG_FE_FUSED_ON, FRG_FE_MIXED}, {2, 0, 3, FRG_FE_FUSED_OFF, FRG_FE_MIXED}};
+    for (size_t q = 0; q < sizeof runs / sizeof *runs; q++) {
+        design d = make(runs[q].factors);
+        frg_demean_opts o = options_lsmr(runs[q].fused);
+        o.dtype = runs[q].dtype;
+        compare(ctx, dev, group, &d, runs[q].weighted, runs[q].columns, &o);
+        release(&d);
+    }
+}
+
+static void lsmr(void)
+{
+    on_host(lsmr_on);
+}
+
+static void lsmr_opencl(void)
+{
+    on_opencl(lsmr_on);
 }
 
 /** With the device's double precision hidden: solves in float, refined by audited residuals. */
@@ -167,10 +213,10 @@ static void refused_on(frg_context *ctx, frgi_device *dev, int group)
 {
     design d = make(2);
     frg_demean_opts o[4] = {options(), options(), options(), options()};
-    static const char *const says[] = {"method auto", "method lsmr", "method direct",
+    static const char *const says[] = {"method auto", "method mlsmr", "method direct",
                                        "varying slopes"};
     o[0].method = FRG_FE_AUTO;
-    o[1].method = FRG_FE_LSMR;
+    o[1].method = FRG_FE_MLSMR;
     o[2].method = FRG_FE_DIRECT;
     const frg_slope slope = {0, d.weights};
     for (int q = 0; q < 4; q++) {
@@ -219,8 +265,13 @@ static void faults(void)
     release(&d);
 }
 
-static const test_case cases[] = {
-    {"parity", parity}, {"parity on OpenCL", parity_opencl}, {"floats on OpenCL", floats_opencl},
-    {"counts", counts}, {"counts on OpenCL", counts_opencl}, {"refused", refused},
-    {"faults", faults}};
+static const test_case cases[] = {{"parity", parity},
+                                  {"parity on OpenCL", parity_opencl},
+                                  {"floats on OpenCL", floats_opencl},
+                                  {"lsmr", lsmr},
+                                  {"lsmr on OpenCL", lsmr_opencl},
+                                  {"counts", counts},
+                                  {"counts on OpenCL", counts_opencl},
+                                  {"refused", refused},
+                                  {"faults", faults}};
 TEST_MAIN(cases)

@@ -1,0 +1,120 @@
+/* fe_pieces.h - what the kernels of fe and fe_lsmr share: sums of a group column by column, and sums
+ * over stretches of the transposed index.
+ *
+ * K columns lie side by side; an item has one column of them where a group has K items or more.
+ */
+
+/** The columns of an item: lane, lane + width, ...; and its place among the items of a column. */
+typedef struct {
+    int lane, width, place, per;
+} fe_lanes;
+
+FUNCTION fe_lanes fe_lanes_of(int k, int item, int items)
+{
+    fe_lanes l;
+    l.width = items < k ? items : k;
+    l.lane = item % l.width;
+    l.place = item / l.width;
+    l.per = items / l.width;
+    return l;
+}
+
+/** The sum of x over the items of a column, by a tree; every item has it. */
+FUNCTION real fe_lane_sum(LOCAL real *room, real x, int width)
+{
+    room[LID0] = x;
+    BARRIER;
+    for (int span = LSIZE0 / 2; span >= width; span /= 2) {
+        if (LID0 < span) {
+            room[LID0] += room[LID0 + span];
+        }
+        BARRIER;
+    }
+    const real all = room[LID0 % width];
+    BARRIER;
+    return all;
+}
+
+FUNCTION real fe_lane_max(LOCAL real *room, real x, int width)
+{
+    room[LID0] = x;
+    BARRIER;
+    for (int span = LSIZE0 / 2; span >= width; span /= 2) {
+        if (LID0 < span) {
+            room[LID0] = FMAX(room[LID0], room[LID0 + span]);
+        }
+        BARRIER;
+    }
+    const real all = room[LID0 % width];
+    BARRIER;
+    return all;
+}
+
+/** Of column k: the sum of p over the reduced indices of row i. */
+FUNCTION real fe_row_value(GLOBAL const real *p, GLOBAL const i32 *index, int remaining, i64 i,
+                           int k, int columns)
+{
+    real e = 0;
+    for (int f = 0; f < remaining; f++) {
+        e += p[(i64)index[i * remaining + f] * columns + k];
+    }
+    return e;
+}
+
+/** Does any column go on? */
+FUNCTION int fe_goes_on(GLOBAL const i32 *counts, int columns, int slot)
+{
+    int on = 0;
+    for (int k = 0; k < columns; k++) {
+        on |= counts[(slot * FDC_COUNT + FDC_DONE) * columns + k] == FD_RUNNING;
+    }
+    return on;
+}
+
+/** The sum of z over entries first + place, first + place + step, ... of a piece. */
+FUNCTION real fe_piece_sum(GLOBAL const real *v, GLOBAL const i32 *w, GLOBAL const i64 *at,
+                           i64 piece, int k, int place, int step)
+{
+    GLOBAL const i32 *const of = w + at[FD_PIECE] + 2 * piece, *const entry = w + at[FD_ENTRY];
+    GLOBAL const real *const z = v + at[FD_Z];
+    const int columns = (int)at[FD_K];
+    real sum = 0;
+    for (i64 e = of[0] + place; e < of[0] + of[1]; e += step) {
+        sum += z[(i64)entry[e] * columns + k];
+    }
+    return sum;
+}
+
+KERNEL void fe_pieces(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i32 *counts,
+                      GLOBAL const i64 *at, i32 slot)
+{
+    LOCAL_MEM(real, room, GROUP_MOST);
+    const int columns = (int)at[FD_K], on = fe_goes_on(counts, columns, slot);
+    const fe_lanes l = fe_lanes_of(columns, LID0, LSIZE0);
+    const i64 groups = (at[FD_SHORT] + FD_PIECE_GROUP - 1) / FD_PIECE_GROUP;
+    const i64 first = GID0 * FD_PIECE_GROUP;
+    const i64 last = on && GID0 < groups ? least(first + FD_PIECE_GROUP, at[FD_SHORT]) : first;
+    const i64 piece = at[FD_SHORT] + GID0 - groups;
+    for (int k = l.lane; k < columns; k += l.width) {
+        for (i64 s = first + l.place; s < last; s += l.per) {
+            v[at[FD_SUM] + s * columns + k] = fe_piece_sum(v, w, at, s, k, 0, 1);
+        }
+        real sum = on && GID0 >= groups ? fe_piece_sum(v, w, at, piece, k, l.place, l.per) : R(0);
+        sum = fe_lane_sum(room, sum, l.width);
+        if (l.place == 0 && on && GID0 >= groups) {
+            v[at[FD_SUM] + piece * columns + k] = sum;
+        }
+    }
+}
+
+/** The sum of z over the rows (or eliminated levels) of reduced unknown l. */
+FUNCTION real fe_level_sum(GLOBAL const real *v, GLOBAL const i32 *w, GLOBAL const i64 *at, i64 l,
+                           int k)
+{
+    GLOBAL const i32 *const pieces = w + at[FD_LEVEL_PIECE], *const of = w + at[FD_PIECE_OF];
+    real sum = 0;
+    for (i32 s = pieces[l]; s < pieces[l + 1]; s++) {
+        sum += v[at[FD_SUM] + (i64)of[s] * at[FD_K] + k];
+    }
+    return sum;
+}

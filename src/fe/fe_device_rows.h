@@ -1,0 +1,72 @@
+/* fe_device_rows.h - the inside of a demeaner on a device: rows, their transposed index, memory and
+ * copies; shared by the methods, each of which has a folder of kernels. */
+#ifndef FRGI_FE_DEVICE_ROWS_H
+#define FRGI_FE_DEVICE_ROWS_H
+
+#include "device/device.h"
+#include "fe/fe_device.h"
+#include "fe/fe_layout.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { FE_DEVICE_BATCH = 16 };        /* steps are submitted in batches of 1, 2, 4, ... this many */
+extern const double frgi_fe_gain_f32; /* a solve in float leaves this much of the level means */
+
+/** The transposed index: for each reduced unknown its rows (or their eliminated levels), in pieces.
+ */
+typedef struct {
+    int64_t entries, pieces, short_pieces;
+    int32_t *entry, *piece, *level_piece, *piece_of;
+} fe_transposed;
+
+/** What a method adds to the rows. */
+typedef struct {
+    const char *name[4]; /* for reports: in double, in float; the same with scalars on the host */
+    const frgi_kernels *const *kernels;
+    bool by_level; /* its transposed index may point to eliminated levels */
+    /** Places of numbers a level, and of vectors for d->at[FD_K] columns; *used: reals so far. */
+    void (*place_levels)(fe_device *d, int64_t *used);
+    void (*place_columns)(fe_device *d, int64_t *used);
+    /** Its numbers of levels, with room for R of them. */
+    frg_status (*put_levels)(fe_device *d, double *room);
+} fe_device_method;
+
+struct fe_device {
+    frg_context *ctx;
+    frgi_device *dev;
+    const fe_rows *g;
+    const fe_device_method *method;
+    const frgi_program *program;
+    size_t real; /* bytes */
+    int group;
+    bool by_level, plain, eager; /* plain: no preconditioner; eager: scalars on the host */
+    fe_transposed t;
+    int64_t at[FD_AT_COUNT], reals, whole;
+    int columns; /* K that vectors lie for; 0: no memory */
+    int most;    /* that memory is there for */
+    frgi_buffer v, w, counts, places;
+    frgi_device_arena memory;
+    double *buffer;  /* of copies */
+    int64_t room;    /* numbers that it holds */
+    double *history; /* 2 x FD_KNOWN x most */
+};
+
+extern const fe_device_method frgi_fe_device_cg_method, frgi_fe_device_lsmr_method;
+
+/** at[which] <- *used, *used += count */
+void frgi_fe_device_place_at(fe_device *d, int which, int64_t count, int64_t *used);
+frgi_buffer frgi_fe_device_part(const fe_device *d, int which, int64_t from, int64_t count);
+/** Memory and places for K columns. */
+FRG_MUST_USE frg_status frgi_fe_device_prepare(fe_device *d, int columns);
+/** Vector `which` <- x in the device's type; waits. */
+FRG_MUST_USE frg_status frgi_fe_device_put(fe_device *d, int which, const double *x, int64_t count);
+/** `count` numbers of vector `which` from `from` on; waits. */
+FRG_MUST_USE frg_status frgi_fe_device_get(fe_device *d, int which, int64_t from, double *x,
+                                           int64_t count);
+/** Sums over the pieces of the transposed index, for a launch of a step. */
+FRG_MUST_USE frg_status frgi_fe_device_pieces(fe_device *d, int slot);
+/** The smallest Ritz value of column c after `steps` steps, from d->history. */
+double frgi_fe_device_ritz(const fe_device *d, int c, int64_t steps);
+
+#pragma GCC visibility pop
+#endif
