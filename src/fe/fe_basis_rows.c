@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/tree_sum.h"
 #include "fe/fe_basis.h"
 
 #define INLINE static inline __attribute__((always_inline))
@@ -204,20 +205,6 @@ INLINE void transposed_chunk(const fe_basis *b, int chunk, const double *y, doub
     }
 }
 
-/** x[j] = sum over the chunks, one after the other */
-static void add_chunks(const fe_basis_work *w, int64_t length, double *x)
-{
-    const int chunks = w->b->g->n_chunks;
-#pragma omp parallel for num_threads(w->threads) schedule(static) if (chunks > 1)
-    for (int64_t j = 0; j < length; j++) {
-        double sum = w->partial[j];
-        for (int i = 1; i < chunks; i++) {
-            sum += w->partial[i * length + j];
-        }
-        x[j] = sum;
-    }
-}
-
 void frgi_basis_transposed(const void *data, int64_t k, const double *y, double *x)
 {
     const fe_basis_work *w = data;
@@ -232,7 +219,7 @@ void frgi_basis_transposed(const void *data, int64_t k, const double *y, double 
         }
         FOR_WIDTH(k, transposed_chunk, b, i, y, along, partial)
     }
-    add_chunks(w, length, x);
+    frgi_fe_add_chunks(b->g, w->partial, w->threads, length, x);
 }
 
 /* ---- residuals and their audit --------------------------------------------------------------- */
@@ -342,11 +329,11 @@ void frgi_basis_scatter(const fe_basis_work *w, int64_t k, const double *z, doub
         memset(&w->audit[i], 0, sizeof w->audit[i]);
         FOR_WIDTH(k, scatter_chunk, b, i, z, along, partial, &w->audit[i])
     }
-    add_chunks(w, length, s);
-    *total = w->audit[0];
-    for (int i = 1; i < b->g->n_chunks; i++) {
-        merge_audits(total, &w->audit[i], k);
+    frgi_fe_add_chunks(b->g, w->partial, w->threads, length, s);
+    for (frgi_tree_pair p = {.n = b->g->n_chunks}; frgi_tree_next(&p);) {
+        merge_audits(&w->audit[p.to], &w->audit[p.from], k);
     }
+    *total = w->audit[0];
 }
 
 /* ---- size of a column ------------------------------------------------------------------------ */
@@ -377,12 +364,7 @@ static void add_powers(const fe_basis_work *w, int64_t k, const double *z, const
         memset(sums, 0, BASIS_MAX_LANES * sizeof *sums);
         FOR_WIDTH(k, power_chunk, b, i, z, mean, square, sums)
     }
-    for (int64_t l = 0; l < k; l++) {
-        out[l] = 0;
-        for (int i = 0; i < b->g->n_chunks; i++) {
-            out[l] += w->sums[i * BASIS_MAX_LANES + l];
-        }
-    }
+    frgi_tree_rows(w->sums, b->g->n_chunks, BASIS_MAX_LANES, k, out);
 }
 
 void frgi_basis_moments(const fe_basis_work *w, int64_t k, const double *z, double *norm2,

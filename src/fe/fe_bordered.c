@@ -1,12 +1,13 @@
 /* fe_bordered.c - see fe_bordered.h.
  *
  * The dense part runs over pieces of F's levels: each adds its share of S_FT p_T to y_F and keeps
- * its own share of (S p)_T, and the shares are added in the order of the pieces.
+ * its own share of (S p)_T, and the shares are added by the tree of the pieces.
  */
 #include "fe/fe_bordered.h"
 
 #include <string.h>
 
+#include "core/tree_sum.h"
 #include "fe/fe_coupling.h"
 #include "fe/fe_runs.h"
 
@@ -82,11 +83,7 @@ void frgi_fe_bordered_apply(const fe_bordered *b, const fe_reduced_ops *ops, con
         ops->apply_coupling(begin, end, t, b->coupling + b->first * t, b->level, p, p_large,
                             y_large, b->sums + i * t * lanes);
     }
-    for (int64_t i = 1; i < pieces; i++) {
-        for (int64_t j = 0; j < t * lanes; j++) {
-            b->sums[j] += b->sums[i * t * lanes + j];
-        }
-    }
+    frgi_tree_rows(b->sums, pieces, t * lanes, t * lanes, b->sums);
     ops->apply_block22(t, b->block22, b->level, p, b->sums, y);
 }
 

@@ -27,6 +27,8 @@
  * column that is given up might have converged.
  */
 #include "fe/fe_cg.h"
+
+#include "core/tree_sum.h"
 #include "fe/fe_runs.h"
 #include "fe/fe_steps.h"
 #include "sparse/ritz.h"
@@ -119,12 +121,7 @@ static void dots(const cg *c, const fe_reduced_ops *ops, const void *p, const do
     {
         ops->dot(i * FE_PIECE, piece_end(c, i), p, q, c->w->sums + i * c->lanes);
     }
-    memset(total, 0, (size_t)c->lanes * sizeof *total);
-    for (int64_t i = 0; i < c->pieces; i++) {
-        for (int k = 0; k < c->lanes; k++) {
-            total[k] += c->w->sums[i * c->lanes + k];
-        }
-    }
+    frgi_tree_rows(c->w->sums, c->pieces, c->lanes, c->lanes, total);
 }
 
 /** sums[FE_SUM_..][k] over all pieces */
@@ -138,12 +135,12 @@ static void update(const cg *c, const double *alpha, double sums[FE_SUMS][FE_MAX
                        c->s->level_inverse, w->x, w->r, w->sums + i * stride);
     }
     memset(sums, 0, FE_SUMS * sizeof *sums);
+    frgi_tree_rows(w->sums + FE_SUM_RHO * c->lanes, c->pieces, stride, c->lanes, sums[FE_SUM_RHO]);
+    frgi_tree_rows(w->sums + FE_SUM_GRADIENT * c->lanes, c->pieces, stride, c->lanes,
+                   sums[FE_SUM_GRADIENT]);
     for (int64_t i = 0; i < c->pieces; i++) {
-        const double *piece = w->sums + i * stride;
         for (int k = 0; k < c->lanes; k++) {
-            const double max_mean = piece[FE_SUM_MAX * c->lanes + k];
-            sums[FE_SUM_RHO][k] += piece[FE_SUM_RHO * c->lanes + k];
-            sums[FE_SUM_GRADIENT][k] += piece[FE_SUM_GRADIENT * c->lanes + k];
+            const double max_mean = w->sums[i * stride + FE_SUM_MAX * c->lanes + k];
             sums[FE_SUM_MAX][k] = max_mean > sums[FE_SUM_MAX][k] ? max_mean : sums[FE_SUM_MAX][k];
         }
     }

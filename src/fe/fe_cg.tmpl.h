@@ -121,11 +121,7 @@ static void CN(add_low)(const fe_rows *g, int64_t begin, int64_t end, const void
                         const float *pairs, double *y)
 {
     for (int64_t l = begin; l < end; l++) {
-        vec sum = CN(take)(p, l) * g->level_weight[l];
-        for (int64_t k = 0; k < g->n_chunks; k++) {
-            sum += __builtin_convertvector(FN(low_at)(pairs, 2 * (k * g->n_reduced + l) + 1), vec);
-        }
-        FN(put)(y, l, sum);
+        FN(put)(y, l, CN(take)(p, l) * g->level_weight[l] + FN(low_total)(g, pairs, l));
     }
 }
 

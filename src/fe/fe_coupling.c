@@ -7,6 +7,7 @@
  */
 #include "fe/fe_coupling.h"
 
+#include "core/tree_sum.h"
 #include "fe/fe_runs.h"
 
 #include <math.h>
@@ -327,8 +328,8 @@ static frg_status gather_copies(const copies *c, frg_context *ctx, double *sums,
     return status;
 }
 
-/** Both blocks, of all eliminated levels: a copy a chunk where copies are small, added in chunk
- *  order.  only_few: they are NULL where some chunk has many patterns. */
+/** Both blocks, of all eliminated levels: a copy a chunk where copies are small, added by
+ *  the tree.  only_few: they are NULL where some chunk has many patterns. */
 frg_status frgi_fe_coupling_gather(fe_coupling *out, frg_context *ctx, const fe_split *s,
                                    bool only_few)
 {
@@ -348,11 +349,7 @@ frg_status frgi_fe_coupling_gather(fe_coupling *out, frg_context *ctx, const fe_
         DROP(ctx, &sums);
         goto done;
     }
-    for (int64_t k = 1; k < c.n; k++) {
-        for (int64_t j = 0; j < size; j++) {
-            sums[j] += sums[k * size + j];
-        }
-    }
+    frgi_tree_rows(sums, c.n, size, size, sums);
     for (int q = 0; q < s->n_small; q++) { /* a small level meets itself on each of its rows */
         for (int64_t l = 0; l < fe_remaining_levels(g, s->small[q]); l++) {
             const int64_t level = fe_remaining_first(g, s->small[q]) + l,

@@ -10,7 +10,7 @@
  *
  * Rows 0 .. n_reduced-1 of the coupling block belong to the sparse levels; the (2,2) block is the
  * border's own.  It costs a pass over the rows.  Sums are kept a chunk of eliminated levels and
- * added in the order of the chunks, so that threads change no bit.
+ * added by the tree of the chunks, so that threads change no bit.
  */
 #ifndef FRGI_FE_COUPLING_H
 #define FRGI_FE_COUPLING_H

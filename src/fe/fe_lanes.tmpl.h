@@ -24,16 +24,12 @@ INLINE vec FN(zero)(void)
 #undef values
 #undef LN
 
-/** to[l] = the sums of level l, chunk after chunk, begin <= l < end */
+/** to[l] = the sums of level l over all chunks, begin <= l < end */
 static void FN(add_pairs)(const fe_rows *g, int64_t begin, int64_t end, const double *pairs,
                           double *to)
 {
     for (int64_t l = begin; l < end; l++) {
-        vec sum = FN(at)(pairs, 2 * l + 1);
-        for (int64_t k = 1; k < g->n_chunks; k++) {
-            sum += FN(at)(pairs, 2 * (k * g->n_reduced + l) + 1);
-        }
-        FN(put)(to, l, sum);
+        FN(put)(to, l, FN(total)(g, pairs, l));
     }
 }
 

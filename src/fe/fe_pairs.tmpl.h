@@ -2,6 +2,7 @@
  * one line of a cache comes and goes for a row's level, not two.
  *
  *     single      each u:  t = sum w p / N_u;  sum[l] -= w t          one remaining factor
+ *     total       the sums of a level, over all chunks
  *
  * In double, and in float32 where a step needs no more: half the bytes to gather from.
  *
@@ -95,4 +96,21 @@ INLINE void LN(single)(const fe_rows *g, int chunk, elem *pairs, const int weigh
     for (; at < begin; at++) {
         LN(take_off)(pairs, all, weight, at, mean);
     }
+}
+
+/** The sums of level l over all chunks, by the tree of core/tree_sum.h; as the number of chunks is
+ *  a power of two, the last one completes it. */
+INLINE vec LN(total)(const fe_rows *g, const elem *pairs, int64_t l)
+{
+    vec whole[FE_TREE_LEVELS]; /* subtrees of 1, 2, 4, ... chunks that wait for as many others */
+    vec sum = FN(zero)();
+    for (int64_t k = 0; k < g->n_chunks; k++) {
+        int level = 0;
+        sum = __builtin_convertvector(LN(at)(pairs, 2 * (k * g->n_reduced + l) + 1), vec);
+        for (; k >> level & 1; level++) {
+            sum = whole[level] + sum;
+        }
+        whole[level] = sum;
+    }
+    return sum;
 }

@@ -1,11 +1,13 @@
 /* fe_passes.c - the passes of fe_rows.h over all chunks, or over those of a window.
  *
  * Chunks run side by side, each into its own copy of the vector of reduced unknowns; the copies are
- * added in chunk order.
+ * added by one tree.
  */
 #include "fe/fe_rows.h"
 
 #include <string.h>
+
+#include "core/tree_sum.h"
 
 #pragma GCC visibility push(hidden)
 DECLARE_LEVELS(fe_row_ops[2][FE_LANE_KINDS], frgi_fe_row_table);
@@ -38,23 +40,15 @@ void frgi_fe_add_pairs(const fe_rows *g, fe_add_pairs *add, const double *pairs,
     }
 }
 
-/** to[j] = sum over chunks of partial[chunk][j], chunk after chunk, j < length. */
-static void add_chunks(const fe_rows *g, const double *partial, int threads, int64_t length,
-                       double *to)
+void frgi_fe_add_chunks(const fe_rows *g, const double *partial, int threads, int64_t length,
+                        double *to)
 {
     enum { PIECE = 2048 };
     const int64_t pieces = (length + PIECE - 1) / PIECE;
 #pragma omp parallel for num_threads(threads) schedule(static) if (g->n_chunks > 1 && pieces > 16)
     for (int64_t p = 0; p < pieces; p++) {
         const int64_t begin = p * PIECE, end = begin + PIECE < length ? begin + PIECE : length;
-        for (int64_t j = begin; j < end; j++) {
-            to[j] = partial[j];
-        }
-        for (int k = 1; k < g->n_chunks; k++) {
-            for (int64_t j = begin; j < end; j++) {
-                to[j] += partial[k * length + j];
-            }
-        }
+        frgi_tree_rows(partial + begin, g->n_chunks, length, end - begin, to + begin);
     }
 }
 
@@ -93,11 +87,11 @@ void frgi_fe_rhs_window(const fe_rows *g, const fe_row_ops *ops, const fe_row_wo
 void frgi_fe_rhs_total(const fe_rows *g, const fe_row_work *w, int threads, int lanes, double *b,
                        fe_moments *total)
 {
-    add_chunks(g, w->partial, threads, g->n_reduced * lanes, b);
-    *total = w->moments[0];
-    for (int k = 1; k < g->n_chunks; k++) {
-        merge_moments(total, &w->moments[k], lanes);
+    frgi_fe_add_chunks(g, w->partial, threads, g->n_reduced * lanes, b);
+    for (frgi_tree_pair p = {.n = g->n_chunks}; frgi_tree_next(&p);) {
+        merge_moments(&w->moments[p.to], &w->moments[p.from], lanes);
     }
+    *total = w->moments[0];
 }
 
 void frgi_fe_rhs(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, int threads,
@@ -137,10 +131,10 @@ void frgi_fe_residual_total(const fe_rows *g, const fe_row_ops *ops, const fe_ro
                             int threads, int lanes, double *s, fe_elim_audit *total)
 {
     frgi_fe_add_pairs(g, ops->add_pairs, w->partial, threads, s);
-    *total = w->audit[0];
-    for (int k = 1; k < g->n_chunks; k++) {
-        merge_audits(total, &w->audit[k], lanes);
+    for (frgi_tree_pair p = {.n = g->n_chunks}; frgi_tree_next(&p);) {
+        merge_audits(&w->audit[p.to], &w->audit[p.from], lanes);
     }
+    *total = w->audit[0];
 }
 
 void frgi_fe_residual(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, int threads,

@@ -15,7 +15,6 @@
 #include <string.h>
 
 enum {
-    MAX_CHUNKS = 64,
     ROWS_PER_COPIED_LEVEL =
         32 /* a chunk's copy of the reduced unknowns pays from this many rows a level */
 };
@@ -350,7 +349,7 @@ static int choose_chunks(int64_t n, int64_t n_reduced)
         return 1;
     }
     int chunks = 2;
-    while (chunks < MAX_CHUNKS && n / (2 * chunks) >= ROWS_PER_COPIED_LEVEL * (n_reduced + 64)) {
+    while (chunks < FE_MAX_CHUNKS && n / (2 * chunks) >= ROWS_PER_COPIED_LEVEL * (n_reduced + 64)) {
         chunks *= 2;
     }
     return chunks;

@@ -17,7 +17,7 @@
  *
  * Chunks are stretches of whole eliminated levels; their number depends on the data alone.  Every
  * pass adds what it scatters into the chunk's own copy of a vector of reduced unknowns, and the
- * copies are added in chunk order: the bits do not depend on the number of threads.
+ * copies are added by one tree (core/tree_sum.h): the bits do not depend on the number of threads.
  */
 #ifndef FRGI_FE_ROWS_H
 #define FRGI_FE_ROWS_H
@@ -27,6 +27,7 @@
 #pragma GCC visibility push(hidden)
 
 enum { FE_MAX_LANES = 8, FE_LANE_KINDS = 4 }; /* columns carried together: 1, 2, 4 or 8 */
+enum { FE_TREE_LEVELS = 7, FE_MAX_CHUNKS = 1 << (FE_TREE_LEVELS - 1) };
 enum {
     FE_KEPT_ROWS = 64,      /* of an eliminated level, which the last pass does not compute twice */
     FE_STREAM_AHEAD = 1024, /* numbers of columns in a row that are fetched ahead of their use; */
@@ -69,8 +70,8 @@ typedef struct {
     double weight_root;    /* of the least positive one, 1 at most */
     double *level_weight;  /* R: N_l */
     double *level_inverse; /* R: 1 / N_l, 0 where N_l = 0 */
-    int n_chunks;
-    int64_t *chunk_elim; /* n_chunks + 1: first eliminated level of each chunk */
+    int n_chunks;          /* a power of two, FE_MAX_CHUNKS at most */
+    int64_t *chunk_elim;   /* n_chunks + 1: first eliminated level of each chunk */
     fe_place at;
     const struct fe_steps *steps;       /* who does what is asked of vectors (fe_steps.h) */
     const struct fe_run_source *source; /* where rows that are not in memory lie (fe_runs.h) */
@@ -160,7 +161,7 @@ typedef struct {
 } fe_row_work;
 void frgi_fe_row_work_layout(frgi_arena *a, const fe_rows *g, int lanes, fe_row_work *w);
 
-/** The passes over all chunks: b, y, s are R x lanes; the totals are combined in chunk order. */
+/** The passes over all chunks: b, y, s are R x lanes; the totals are combined by the tree. */
 void frgi_fe_rhs(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, int threads,
                  int lanes, const fe_block *x, double *b, fe_moments *total);
 void frgi_fe_residual(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, int threads,
@@ -177,7 +178,10 @@ void frgi_fe_residual_window(const fe_rows *window, const fe_row_ops *ops, const
                              const double *a, double *elim_effect);
 void frgi_fe_residual_total(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w,
                             int threads, int lanes, double *s, fe_elim_audit *total);
-/** to (R x lanes) <- the sums in all chunks' pairs, chunk after chunk. */
+/** to[j] <- the sum over all chunks of partial[chunk * length + j], j < length. */
+void frgi_fe_add_chunks(const fe_rows *g, const double *partial, int threads, int64_t length,
+                        double *to);
+/** to (R x lanes) <- the sums in all chunks' pairs. */
 void frgi_fe_add_pairs(const fe_rows *g, fe_add_pairs *add, const double *pairs, int threads,
                        double *to);
 

@@ -17,6 +17,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "core/tree_sum.h"
 #include "gp/gp_bound.h"
 
 enum { SERIAL_ROWS = 192, SERIAL_ROWS_RADIAL = 400 }; /* below, threads cost more than they bring */
@@ -285,17 +286,11 @@ frg_status frgi_gp_run_pass(frg_context *ctx, const frgi_gp_bound *b, const frgi
     const pass_job job = {.pass = pass};
     const int stride = b->program.n_parameters + 1;
     const ptrdiff_t tasks = tasks_a_tile(s) * s->tiles;
+    memset(b->partial, 0, sizeof *b->partial * (size_t)(tasks * stride)); /* some have no rows */
     run_tasks(b, s, &job, pass_task);
-    for (int t = 0; t < stride; t++) {
-        double sum = 0;
-        for (ptrdiff_t u = 0; u < tasks; u++) {
-            sum += task_at(s, u).rows > 0 ? b->partial[u * stride + t] : 0;
-        }
-        if (t < b->program.n_parameters) {
-            pass->gradient[t] = sum;
-        } else if (pass->trace) {
-            *pass->trace = sum;
-        }
+    frgi_tree_rows(b->partial, tasks, stride, b->program.n_parameters, pass->gradient);
+    if (pass->trace) {
+        frgi_tree_rows(b->partial + b->program.n_parameters, tasks, stride, 1, pass->trace);
     }
     const int scale = frgi_gp_kernel_scale(b->kernel);
     if (pass->scale && scale >= 0) {

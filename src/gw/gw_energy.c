@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "core/host_alone.h"
+#include "core/tree_sum.h"
 #include "gw/gw_solver.h"
 
 /* ---- estimate -------------------------------------------------------------------------------- */
@@ -97,7 +98,7 @@ done:
     return status;
 }
 
-enum { CHUNKS = 64 }; /* runs of rows whose sums are added up in order */
+enum { CHUNKS = 64 }; /* runs of rows whose sums are added by the tree of core/tree_sum.h */
 
 typedef struct {
     const frgi_means *means;
@@ -127,12 +128,11 @@ frg_status frgi_energy_estimate(frgi_level *l, int64_t count, double scale_x, do
     const frg_status status = estimate(l, count, scale_x, scale_y, means, pairs, energy, error);
     if (status >= 0 && means) {
         middle_term t = {.means = means, .scale_x = scale_x, .scale_y = scale_y, .m = l->y->n};
-        frgi_transport_rows(&l->t, 0, l->x->n, CHUNKS, add_middle, &t);
-        for (int k = 0; k < CHUNKS; k++) {
-            *energy += 2 * t.sums[k];
-        }
         const double gap = scale_x * means->mean_u - scale_y * means->mean_v;
-        *energy -= gap * gap;
+        double middle;
+        frgi_transport_rows(&l->t, 0, l->x->n, CHUNKS, add_middle, &t);
+        frgi_tree_rows(t.sums, CHUNKS, 1, 1, &middle);
+        *energy += 2 * middle - gap * gap;
     }
     DROP(l->ctx, &pairs);
     return status;
@@ -274,11 +274,9 @@ static void copy_row(void *user, int64_t i, const double *row, int64_t chunk)
 double frgi_plan_entropy(const frgi_level *l)
 {
     plan_copy sums = {.ops = frgi_sweep_ops_of(l->ctx), .m = l->y->n, .objective = true};
-    double entropy = 0;
+    double entropy;
     frgi_transport_rows(&l->t, 0, l->x->n, CHUNKS, copy_row, &sums);
-    for (int k = 0; k < CHUNKS; k++) {
-        entropy += sums.entropy[k];
-    }
+    frgi_tree_rows(sums.entropy, CHUNKS, 1, 1, &entropy);
     return entropy;
 }
 
@@ -325,10 +323,8 @@ frg_status frgi_plan_sums_take(frgi_level *l, bool objective, frgi_plan_sums *ou
                       .ld = l->t.s.ld,
                       .objective = objective};
     frgi_transport_rows(&l->t, 0, n, CHUNKS, copy_row, &copy);
-    for (int k = 0; k < CHUNKS; k++) {
-        out->entropy += copy.entropy[k];
-        out->linear += copy.cost[k];
-    }
+    frgi_tree_rows(copy.entropy, CHUNKS, 1, 1, &out->entropy);
+    frgi_tree_rows(copy.cost, CHUNKS, 1, 1, &out->linear);
     status = dense_sums(ctx, NULL, n, m, c, d, p, out);
 done:
     DROP(ctx, &c);

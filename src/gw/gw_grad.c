@@ -31,6 +31,7 @@
 #include <string.h>
 
 #include "core/host_alone.h"
+#include "core/tree_sum.h"
 #include "gw/gw_grad.h"
 #include "gw/gw_marginals.h"
 
@@ -97,13 +98,7 @@ static void spread_row(void *user, int64_t i, const double *row, int64_t chunk)
 
 void frgi_sum_chunks(const double *sums, int64_t m, double *out)
 {
-    for (int64_t j = 0; j < m; j++) {
-        double sum = 0;
-        for (int64_t chunk = 0; chunk < FRGI_GRAD_CHUNKS; chunk++) {
-            sum += sums[chunk * m + j];
-        }
-        out[j] = sum;
-    }
+    frgi_tree_rows(sums, FRGI_GRAD_CHUNKS, m, m, out);
 }
 
 /** out <- P' diag(1/a) w, where `visit` forms w. */

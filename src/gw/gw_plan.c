@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/tree_sum.h"
 #include "gw/gw_marginals.h"
 
 enum { ROW_CHUNKS = 64, SUM_CHUNKS = 8 };
@@ -248,13 +249,10 @@ frg_status frg_plan_apply(const frg_plan *p, frg_array v, int transposed, frg_ar
     const int64_t each = v.shape[1] * p->report.m;
     TRY(NEW0(p->ctx, &c.sums, frgi_mul((size_t)each, SUM_CHUNKS), "a product with a plan"));
     frgi_transport_rows(p->t, 0, p->report.n, SUM_CHUNKS, apply_transposed, &c);
+    frgi_tree_rows(c.sums, SUM_CHUNKS, each, each, c.sums);
     for (int64_t q = 0; q < v.shape[1]; q++) {
         for (int64_t j = 0; j < p->report.m; j++) {
-            double sum = 0;
-            for (int64_t chunk = 0; chunk < SUM_CHUNKS; chunk++) {
-                sum += c.sums[chunk * each + q * p->report.m + j];
-            }
-            *(double *)element(&out, j, q) = sum;
+            *(double *)element(&out, j, q) = c.sums[q * p->report.m + j];
         }
     }
     DROP(p->ctx, &c.sums);

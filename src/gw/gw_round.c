@@ -13,6 +13,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "core/tree_sum.h"
 #include "gw/gw_marginals.h"
 #include "gw/gw_transport.h"
 
@@ -138,7 +139,7 @@ typedef struct {
     double *column_sums; /* chunks x ld column sums, or NULL */
 } sums_job;
 
-/** Row sums, and column sums by chunk: a chunk is one thread's, so its sums have a fixed order. */
+/** Row sums, and column sums by chunk: a chunk is one thread's, chunks are added by the tree. */
 static void plan_sums(const frgi_transport *t, sums_job *job, bool exact_rows)
 {
     const frgi_sweep *const s = &t->s;
@@ -167,13 +168,7 @@ static void plan_sums(const frgi_transport *t, sums_job *job, bool exact_rows)
             }
         }
     }
-    for (int64_t j = 0; j < s->m; j++) {
-        double sum = 0;
-        for (int64_t c = 0; c < s->chunks; c++) {
-            sum += job->column_sums[c * s->ld + j];
-        }
-        s->col[j] = sum;
-    }
+    frgi_tree_rows(job->column_sums, s->chunks, s->ld, s->m, s->col);
 }
 
 static frgi_marginal_error compare(const frgi_sweep *s, const double *row, const double *col)

@@ -385,27 +385,30 @@ static void span(const frgi_sweep *s, const float *exponents, float *least, floa
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
+enum { TREE_BLOCK = 256 };
+#define part       double
+#define TREE(name) reals_##name
+#include "core/tree_rows.tmpl.h"
+#undef part
+#undef TREE
+#define part       float
+#define TREE(name) floats_##name
+#include "core/tree_rows.tmpl.h"
+#undef part
+#undef TREE
+
 static frgi_columns_result columns(const frgi_sweep *s, int64_t first, int64_t last,
                                    double momentum)
 {
-    enum { BLOCK = 256 };
     const bool kernel = s->x.store == FRGI_K32 || s->x.store == FRGI_K16, wide = frgi_is_wide(s);
     frgi_columns_result result = {.low = (double)INFINITY, .high = -(double)INFINITY};
-    for (int64_t from = first; from < last; from += BLOCK) {
-        const int64_t to = from + BLOCK < last ? from + BLOCK : last;
-        double sum[BLOCK] = {0};
-        for (int64_t c = 0; c < s->chunks; c++) {
-            if (wide) {
-                const double *restrict const part = (const double *)s->partial + c * s->ld;
-                for (int64_t j = from; j < to; j++) {
-                    sum[j - from] += part[j];
-                }
-            } else {
-                const float *restrict const part = (const float *)s->partial + c * s->ld;
-                for (int64_t j = from; j < to; j++) {
-                    sum[j - from] += (double)part[j];
-                }
-            }
+    for (int64_t from = first; from < last; from += TREE_BLOCK) {
+        const int64_t to = from + TREE_BLOCK < last ? from + TREE_BLOCK : last;
+        double sum[TREE_BLOCK];
+        if (wide) {
+            reals_rows((const double *)s->partial + from, s->chunks, s->ld, to - from, sum);
+        } else {
+            floats_rows((const float *)s->partial + from, s->chunks, s->ld, to - from, sum);
         }
         for (int64_t j = from; j < to; j++) {
             if (kernel) {
@@ -415,7 +418,7 @@ static frgi_columns_result columns(const frgi_sweep *s, int64_t first, int64_t l
                 sum[j - from] += power_of_two(s->dummy.f + s->G[j]);
             }
         }
-        double step[BLOCK];
+        double step[TREE_BLOCK];
         for (int64_t j = from; j < to; j++) {
             s->col[j] = sum[j - from];
             step[j - from] = s->to.log_b[j] - frgi_log_f64(sum[j - from]) * LOG2_E;

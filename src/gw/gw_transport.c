@@ -28,6 +28,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "core/tree_sum.h"
 #include "gw/gw_build.h"
 #include "gw/gw_marginals.h"
 
@@ -551,18 +552,19 @@ static void set_range(frgi_transport *t, const frgi_sweep_ops *ops)
     s->x.step = (most - s->x.low) / 65535;
 }
 
-/** What the blocks of columns tell, in their order, behind an error that was there before. */
-static frgi_columns_result of_all_blocks(const frgi_transport *t, double error, int64_t count)
+/** What all blocks of columns tell. */
+static frgi_columns_result of_all_blocks(const frgi_transport *t, int64_t count)
 {
-    frgi_columns_result all = {error, 0, (double)INFINITY, -(double)INFINITY, 0};
-    for (int64_t b = 0; b < count; b++) {
-        all.error += t->work.blocks[b].error;
-        all.increment = fmax(all.increment, t->work.blocks[b].increment);
-        all.lost += t->work.blocks[b].lost;
-        all.low = fmin(all.low, t->work.blocks[b].low);
-        all.high = fmax(all.high, t->work.blocks[b].high);
+    for (frgi_tree_pair p = {.n = count}; frgi_tree_next(&p);) {
+        frgi_columns_result *const to = &t->work.blocks[p.to];
+        const frgi_columns_result *const from = &t->work.blocks[p.from];
+        to->error += from->error;
+        to->increment = fmax(to->increment, from->increment);
+        to->lost += from->lost;
+        to->low = fmin(to->low, from->low);
+        to->high = fmax(to->high, from->high);
     }
-    return all;
+    return t->work.blocks[0];
 }
 
 static int64_t rows_out_of_range(const frgi_sweep *s)
@@ -613,8 +615,8 @@ void frgi_transport_pass(frgi_transport *t)
         frgi_oversubscription_note(&t->work.oversubscription, t->work.threads,
                                    (frgi_seconds() - began) / fmax(share, 0.01));
     }
-    const frgi_columns_result all = of_all_blocks(t, error, n_blocks);
-    error = all.error;
+    const frgi_columns_result all = of_all_blocks(t, n_blocks);
+    error += all.error;
     t->last.increment = all.increment;
     t->bytes += s->x.at ? (chunk == ops->marked ? t->skip.share : 1) * (double)s->rows *
                               (double)s->ld * (double)element(s->x.store)

@@ -27,6 +27,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "core/tree_sum.h"
 #include "linalg/blas.h"
 
 enum { GATHERED = 256, BLOCK = 128 };
@@ -226,15 +227,13 @@ static double cross_of(const frgi_spaces *s, const frgi_sparse *p, int64_t first
 double frgi_sparse_energy(const frgi_spaces *s, const frgi_sparse *p)
 {
     enum { PARTS = 64 };
-    double part[PARTS], cross = 0, linear = 0;
+    double part[PARTS], cross, linear = 0;
     const bool many = p->count > 1500;
 #pragma omp parallel for schedule(static) num_threads(frg_threads(s->ctx)) if (many)
     for (int64_t q = 0; q < PARTS; q++) {
         part[q] = cross_of(s, p, q * p->count / PARTS, (q + 1) * p->count / PARTS);
     }
-    for (int64_t q = 0; q < PARTS; q++) {
-        cross += part[q];
-    }
+    frgi_tree_rows(part, PARTS, 1, 1, &cross);
     for (int64_t e = 0; e < p->count && s->linear; e++) {
         const frgi_entry *const at = &p->entries[e];
         linear += at->mass * (double)s->linear[at->i * s->ld_linear + at->j];

@@ -19,6 +19,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/tree_sum.h"
 #include "fe/fe_demean.h"
 #include "fe/fe_reweight.h"
 #include "regress/reg_dense.h"
@@ -53,13 +54,11 @@ static double prior_of(const frgi_fe_glm *g, int64_t i)
     return g->prior ? g->prior[i] : 1;
 }
 
-/** The sum of the runs' sums, in order. */
+/** The sum of the runs' sums. */
 static double add_up(const irls *s)
 {
-    double total = 0;
-    for (int64_t r = 0; r * RUN < s->n; r++) {
-        total += s->sums[r];
-    }
+    double total;
+    frgi_tree_rows(s->sums, (s->n + RUN - 1) / RUN, 1, 1, &total);
     return total;
 }
 
@@ -150,15 +149,10 @@ static void begin(const irls *s)
 static void study_columns(const irls *s)
 {
     frg_fe *const f = s->f;
-    const frgi_gram_ops *const ops = frgi_gram_ops_of(f->ctx);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads_of(s))
     for (int c = 0; c <= f->data.p; c++) {
         double *const x = f->matrix.values + c * s->n;
-        frgi_moments m = {0};
-        for (int64_t i = 0; i < s->n; i += FRGI_GRAM_CHUNK) {
-            const int64_t rows = s->n - i < FRGI_GRAM_CHUNK ? s->n - i : FRGI_GRAM_CHUNK;
-            m = frgi_moments_join(m, ops->moments(x + i, s->w + i, rows));
-        }
+        frgi_moments m = frgi_moments_of(f->ctx, x, s->w, s->n);
         const bool centres = f->data.centred && c != 1;
         for (int64_t i = 0; i < s->n && centres; i++) {
             x[i] -= m.mean;

@@ -1,9 +1,9 @@
 /* reg_gram.c - ordered sums over rows.
  *
- * Rows come in chunks of FRGI_GRAM_CHUNK; chunks come in at most GROUPS runs of consecutive ones,
- * each run summed by one thread, and the runs are added in order:  ((chunk 0 + chunk 1 + ...) +
- * (run 1) + ...). With many columns a thread takes a tile of G through all chunks in their order,
- * by BLAS.
+ * Rows come in blocks of FRGI_GRAM_CHUNK; blocks come in at most GROUPS runs of consecutive ones,
+ * each run summed by one thread, block after block, and the runs are added by the tree of
+ * core/tree_sum.h.  With many columns a thread takes a tile of G through all rows, by BLAS: the
+ * same runs, and the same tree.
  */
 #include "regress/reg_gram.h"
 
@@ -11,12 +11,14 @@
 #include <omp.h>
 #include <string.h>
 
+#include "core/tree_sum.h"
 #include "formula/program.h"
 #include "linalg/blas.h"
 
 enum {
     GROUPS = 64,
-    WIDE = 256 /* columns of a tile of G; up to so many, every run of rows has a G of its own */
+    LEVELS = 7, /* of the tree of so many */
+    WIDE = 256  /* columns of a tile of G; up to so many, every run of rows has a G of its own */
 };
 
 #pragma GCC visibility push(hidden)
@@ -45,17 +47,6 @@ static int64_t chunk_rows(const plan *p, int64_t chunk)
 {
     const int64_t left = p->n - chunk * FRGI_GRAM_CHUNK;
     return left < FRGI_GRAM_CHUNK ? left : FRGI_GRAM_CHUNK;
-}
-
-/** total <- the partial sums in order. */
-static void add_up(const plan *p, int64_t length, const double *partial, double *total)
-{
-    memset(total, 0, sizeof *total * (size_t)length);
-    for (int64_t g = 0; g < p->groups; g++) {
-        for (int64_t i = 0; i < length; i++) {
-            total[i] += partial[g * length + i];
-        }
-    }
 }
 
 double frgi_gram_bytes(int64_t p, int64_t n)
@@ -97,7 +88,7 @@ static frg_status gram_by_runs(frg_context *ctx, const plan *p, int k, const dou
         gram_of_run(stops, ops, p, r, k, x, w, partial + r * length);
     }
     if (!is_stopped(stops)) {
-        add_up(p, length, partial, g);
+        frgi_tree_rows(partial, p->groups, length, length, g);
     }
     DROP(ctx, &partial);
     return FRG_OK;
@@ -105,9 +96,10 @@ static frg_status gram_by_runs(frg_context *ctx, const plan *p, int k, const dou
 
 /* ---- many columns: tiles of G, each summed over all rows by one thread ---- */
 
-/** What a thread works with: a chunk of WIDE columns, weighted, of WIDE others, and the tile. */
+/** What a thread works with: a block of WIDE columns, weighted, of WIDE others, and the tile of
+ *  each subtree of 1, 2, 4, ... runs that waits for as many others. */
 typedef struct {
-    double left[WIDE * FRGI_GRAM_CHUNK], right[WIDE * FRGI_GRAM_CHUNK], tile[WIDE * WIDE];
+    double left[WIDE * FRGI_GRAM_CHUNK], right[WIDE * FRGI_GRAM_CHUNK], tile[LEVELS][WIDE * WIDE];
 } tile_work;
 
 static int tile_end(int k, int first)
@@ -127,23 +119,64 @@ static void pack(const double *const *x, const double *w, int first, int end, in
     }
 }
 
-/** Rows i .. and columns j .. of g, j <= i. */
-static void gram_tile(const frg_context *stops, const plan *p, int k, int i, int j,
-                      const double *const *x, const double *w, tile_work *t, double *g)
+/** Which tile of G, and of what. */
+typedef struct {
+    const plan *p;
+    const double *const *x, *w;
+    int i, i_end, j, j_end; /* its rows and columns, j <= i */
+} tile_sum;
+
+/** to <- the tile of run r. */
+static void tile_of_run(const frg_context *stops, const tile_sum *s, int64_t r, tile_work *t,
+                        double *to)
 {
-    const int i_end = tile_end(k, i), j_end = tile_end(k, j);
-    memset(t->tile, 0, sizeof t->tile);
-    for (int64_t c = 0; c < p->chunks && !is_stopped(stops); c++) {
+    const plan *const p = s->p;
+    memset(to, 0, sizeof t->tile[0]);
+    for (int64_t c = r * p->chunks / p->groups; c < (r + 1) * p->chunks / p->groups; c++) {
         const int64_t begin = c * FRGI_GRAM_CHUNK, n = chunk_rows(p, c);
-        pack(x, w, i, i_end, begin, n, t->left);
-        pack(x, NULL, j, j_end, begin, n, t->right);
-        frgi_dgemm('T', 'N', j_end - j, i_end - i, (int)n, 1, t->right, FRGI_GRAM_CHUNK, t->left,
-                   FRGI_GRAM_CHUNK, 1, t->tile, WIDE);
+        if (is_stopped(stops)) {
+            return;
+        }
+        pack(s->x, s->w, s->i, s->i_end, begin, n, t->left);
+        pack(s->x, NULL, s->j, s->j_end, begin, n, t->right);
+        frgi_dgemm('T', 'N', s->j_end - s->j, s->i_end - s->i, (int)n, 1, t->right, FRGI_GRAM_CHUNK,
+                   t->left, FRGI_GRAM_CHUNK, 1, to, WIDE);
     }
-    for (int row = i; row < i_end; row++) {
-        const int last = j_end - 1 < row ? j_end - 1 : row;
-        memcpy(g + frgi_packed(row, j), t->tile + (ptrdiff_t)(row - i) * WIDE,
-               sizeof *g * (size_t)(last - j + 1));
+}
+
+static void add_tile(const double *restrict from, double *restrict to)
+{
+    for (int64_t e = 0; e < WIDE * WIDE; e++) {
+        to[e] += from[e];
+    }
+}
+
+/** The tile of all runs into g: a run completes a subtree of 2^level runs, and `level` of them wait
+ *  for it; those that wait behind the last run are added from the smallest on. */
+static void gram_tile(const frg_context *stops, const tile_sum *s, tile_work *t, double *g)
+{
+    const int64_t runs = s->p->groups;
+    int level = 0;
+    for (int64_t r = 0; r < runs; r++) {
+        level = 0;
+        while (r >> level & 1) {
+            level++;
+        }
+        tile_of_run(stops, s, r, t, t->tile[level]);
+        for (int k = 0; k < level; k++) {
+            add_tile(t->tile[k], t->tile[level]);
+        }
+    }
+    for (int k = level + 1; k < LEVELS; k++) {
+        if (runs >> k & 1) {
+            add_tile(t->tile[level], t->tile[k]);
+            level = k;
+        }
+    }
+    for (int row = s->i; row < s->i_end; row++) {
+        const int last = s->j_end - 1 < row ? s->j_end - 1 : row;
+        memcpy(g + frgi_packed(row, s->j), t->tile[level] + (ptrdiff_t)(row - s->i) * WIDE,
+               sizeof *g * (size_t)(last - s->j + 1));
     }
 }
 
@@ -161,9 +194,10 @@ static frg_status gram_by_tiles(frg_context *ctx, const plan *p, int k, const do
         while (frgi_packed(row + 1, 0) <= t) {
             row++;
         }
+        const int i = row * WIDE, j = (int)(t - frgi_packed(row, 0)) * WIDE;
+        const tile_sum s = {p, x, w, i, tile_end(k, i), j, tile_end(k, j)};
         frgi_blas_single();
-        gram_tile(stops, p, k, row * WIDE, (int)(t - frgi_packed(row, 0)) * WIDE, x, w,
-                  work + omp_get_thread_num(), g);
+        gram_tile(stops, &s, work + omp_get_thread_num(), g);
     }
     frgi_blas_end(guard);
     DROP(ctx, &work);
@@ -195,7 +229,7 @@ frg_status frgi_gram_residual(frg_context *ctx, int k, const double *const *x, c
                           partial + r * length);
         }
     }
-    add_up(&p, length, partial, gradient);
+    frgi_tree_rows(partial, p.groups, length, length, gradient);
     DROP(ctx, &partial);
     return FRG_OK;
 }
@@ -237,4 +271,22 @@ frgi_moments frgi_moments_join(frgi_moments a, frgi_moments b)
                           .mean = a.mean + shift * (b.weight / weight),
                           .square =
                               a.square + b.square + shift * shift * (a.weight * b.weight / weight)};
+}
+
+frgi_moments frgi_moments_of(const frg_context *ctx, const double *x, const double *w, int64_t n)
+{
+    const frgi_gram_ops *const ops = frgi_gram_ops_of(ctx);
+    const plan p = plan_of(n);
+    frgi_moments run[GROUPS] = {{0}};
+    for (int64_t r = 0; r < p.groups; r++) {
+        for (int64_t c = r * p.chunks / p.groups; c < (r + 1) * p.chunks / p.groups; c++) {
+            const int64_t begin = c * FRGI_GRAM_CHUNK;
+            run[r] = frgi_moments_join(
+                run[r], ops->moments(x + begin, w ? w + begin : NULL, chunk_rows(&p, c)));
+        }
+    }
+    for (frgi_tree_pair t = {.n = p.groups}; frgi_tree_next(&t);) {
+        run[t.to] = frgi_moments_join(run[t.to], run[t.from]);
+    }
+    return run[0];
 }

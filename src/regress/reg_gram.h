@@ -1,6 +1,6 @@
 /* reg_gram.h - sums over rows of a matrix stored by columns: Gram matrix, residuals with their
  * gradient, sums by cluster, moments.  All of them have the same bits for any number of threads:
- * chunks depend on the number of rows alone and are added in order. */
+ * runs of rows depend on their number alone and are added by the tree of core/tree_sum.h. */
 #ifndef FRGI_REG_GRAM_H
 #define FRGI_REG_GRAM_H
 
@@ -57,6 +57,8 @@ FRG_MUST_USE frg_status frgi_gram_by_group(frg_context *ctx, int k, const double
                                            int64_t n_groups, double *sums);
 
 frgi_moments frgi_moments_join(frgi_moments a, frgi_moments b);
+/** Of a column of n rows, by the calling thread alone; w may be NULL. */
+frgi_moments frgi_moments_of(const frg_context *ctx, const double *x, const double *w, int64_t n);
 
 #pragma GCC visibility pop
 #endif

@@ -2,14 +2,16 @@
  *
  * Column 0 is y, then, where no effect spans the constant, a column of ones, then the terms in
  * formula order.  They are filled in blocks of FRGI_BLOCK rows, all columns of a block together,
- * with their weighted moments: runs of blocks go to the threads, and their moments are joined in
- * the order of the rows.
+ * with their weighted moments: runs of blocks go to the threads, and their moments are joined by
+ * the tree of core/tree_sum.h.
  */
+#include "core/tree_sum.h"
 #include "fe/fe_verify.h"
 #include "regress/regress.h"
 
 #include <math.h>
 #include <omp.h>
+#include <string.h>
 
 const char *frgi_fe_column_name(const frg_fe *f, int32_t c)
 {
@@ -73,12 +75,13 @@ static void fill_runs(const filler *w)
             fill_block(w, b, scratch, w->partial + r * columns);
         }
     }
-    for (int64_t r = 0; r < w->runs; r++) {
+    for (frgi_tree_pair p = {.n = w->runs}; frgi_tree_next(&p);) {
         for (int c = 0; c < columns; c++) {
-            f->matrix.moments[c] =
-                frgi_moments_join(f->matrix.moments[c], w->partial[r * columns + c]);
+            frgi_moments *const to = &w->partial[p.to * columns + c];
+            *to = frgi_moments_join(*to, w->partial[p.from * columns + c]);
         }
     }
+    memcpy(f->matrix.moments, w->partial, (size_t)columns * sizeof *w->partial);
 }
 
 /** The squares of column c, whose mean is this small, may all have underflowed: what is left of it

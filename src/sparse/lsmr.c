@@ -27,14 +27,15 @@
  * Columns are scaled by a power of two at the start, which changes no digit and keeps squares of
  * 1e+-150 within range.
  *
- * Dot products are summed in chunks whose length is fixed, chunk after chunk: any number of threads
- * and any width give the same bits.  Cost of a step: two products and 5 passes over vectors.
- * Memory: layout(). */
+ * Dot products are summed in chunks whose length is fixed, and these by one tree: any number of
+ * threads and any width give the same bits.  Cost of a step: two products and 5 passes over
+ * vectors.  Memory: layout(). */
 #include "sparse/lsmr.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "core/tree_sum.h"
 #include "sparse/lsmr_ops.h"
 
 enum { PATTERN = SPAN * FRGI_LSMR_MAX_BLOCK, PATTERNS = 3, EXPONENT_MAX = 1000 };
@@ -79,14 +80,10 @@ static const double *repeat(const frgi_lsmr *s, int which, const double *values)
     return p;
 }
 
-/** sums[c]: the partial sums of the chunks, one after the other. */
+/** sums[c]: the partial sums of all chunks. */
 static void add_chunks(const frgi_lsmr *s, int64_t rows, double *sums)
 {
-    for (int64_t c = 0; c < s->width; c++) {
-        sums[c] = 0;
-        for (int64_t i = 0; i < chunks_of(rows); i++)
-            sums[c] += s->partial[i * FRGI_LSMR_MAX_BLOCK + c];
-    }
+    frgi_tree_rows(s->partial, chunks_of(rows), FRGI_LSMR_MAX_BLOCK, s->width, sums);
 }
 
 static void dot(const frgi_lsmr *s, int64_t rows, const double *x, const double *y, double *sums)

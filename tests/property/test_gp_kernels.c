@@ -8,6 +8,8 @@
  */
 #include <math.h>
 
+#include "core/tree_sum.h"
+#include "gp/gp_bound.h"
 #include "gp/gp_kernel.h"
 #include "test.h"
 
@@ -461,6 +463,21 @@ static double objective(setting *s, const void *p, double *size)
     return sum;
 }
 
+/** The sums of the last pass over all stretches of GP_ROWS rows have the bits of one tree. */
+static void check_tree(const setting *s, const char *text, const double *gradient, double trace)
+{
+    const frgi_spd_layout *const m = &s->m.layout;
+    const ptrdiff_t stretches = (m->tile + GP_ROWS - 1) / GP_ROWS * m->tiles;
+    const int stride = s->bound->program.n_parameters + 1;
+    for (int t = 0; t < stride; t++) {
+        frgi_tree_sum sum = {0};
+        for (ptrdiff_t u = 0; u < stretches; u++)
+            frgi_tree_add(&sum, s->bound->partial[u * stride + t]);
+        CHECK_SAYS((t < stride - 1 ? gradient[t] : trace) == frgi_tree_total(&sum),
+                   "%s: sum %d of %d is another", text, t, stride);
+    }
+}
+
 static void gradients(void)
 {
     for (int c = 0; c < EXAMPLES; c++) {
@@ -479,6 +496,7 @@ static void gradients(void)
                                    .kept = s.kept};
         CHECK_OK(s.ctx, frgi_gp_build(s.ctx, s.bound, &s.m, s.kept));
         CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &pass));
+        check_tree(&s, e->text, gradient, trace);
         const double f = objective(&s, p, &size);
         CHECK_SAYS(fabs(trace - 2 * f) <= 1e-12 * size, "%s: trace %.17g, expected %.17g", e->text,
                    trace, 2 * f);

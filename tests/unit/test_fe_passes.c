@@ -11,6 +11,7 @@
  *
  * A unit without weight has no mean: its effect is the value of its first row.
  */
+#include "core/tree_sum.h"
 #include "fe/fe_cg.h"
 #include "panel.h"
 
@@ -378,5 +379,105 @@ static void far_levels(void)
     frg_context_destroy(ctx);
 }
 
-static const test_case cases[] = {{"every layout", every_layout}, {"far levels", far_levels}};
+/** to[j] <- the sum over the chunks' sums of core's tree, number by number. */
+static void by_the_tree(const fe_rows *g, const double *x, int64_t stride, int64_t length,
+                        double *to)
+{
+    for (int64_t j = 0; j < length; j++) {
+        frgi_tree_sum t = {0};
+        for (int k = 0; k < g->n_chunks; k++)
+            frgi_tree_add(&t, x[k * stride + j]);
+        to[j] = frgi_tree_total(&t);
+    }
+}
+
+/** The sums of level l in pairs of `lanes`, as doubles, chunk after chunk. */
+static void sums_of_pairs(const fe_rows *g, const fe_row_work *w, int lanes, bool low, double *to)
+{
+    for (int64_t i = 0; i < g->n_chunks * g->n_reduced; i++)
+        for (int k = 0; k < lanes; k++) {
+            const int64_t at = (2 * i + 1) * lanes + k;
+            to[i * lanes + k] =
+                low ? (double)((const float *)(const void *)w->partial)[at] : w->partial[at];
+        }
+}
+
+/** Every sum over chunks has the bits of one tree, whatever the width and the CPU level. */
+static void chunks(frg_context *ctx, const design *d)
+{
+    const fe_row_ops *ops = frgi_fe_row_ops(frgi_context_isa(ctx), d->f32, d->kind);
+    const fe_reduced_ops *reduced = frgi_fe_reduced_ops(frgi_context_isa(ctx), d->f32, d->kind);
+    if (!ops->rhs)
+        return; /* no registers of that width */
+    const int lanes = lanes_of(d);
+    panel p = codes_of(d);
+    fe_rows g = {0};
+    const frg_array codes = frg_matrix(p.codes, FRG_I32, d->n, d->q, d->q);
+    CHECK_OK(ctx, frgi_fe_rows_create(&g, ctx, &codes, NULL));
+    CHECK(g.n_chunks == 8);
+    const int64_t length = g.n_reduced * lanes;
+    frgi_arena arena = {0};
+    fe_row_work w;
+    frgi_fe_row_work_layout(&arena, &g, lanes, &w);
+    CHECK_OK(ctx, frgi_arena_open(&arena, ctx, "work"));
+    frgi_fe_row_work_layout(&arena, &g, lanes, &w);
+    double *const sum = panel_zeros(length, sizeof *sum), *const want = panel_zeros(length, 8);
+    double *const part = panel_zeros(g.n_chunks * length, sizeof *part), within[8];
+    double *const effect = panel_zeros(g.n_elim * lanes, sizeof *effect);
+    fe_block x, out;
+    fe_moments moments;
+    fe_elim_audit audit;
+    void *const from = block_of(d, &p, ROWS, &x), *const to = block_of(d, &p, ROWS, &out);
+    frgi_fe_rhs_window(&g, ops, &w, 2, lanes, &x);
+    for (int k = 0; k < g.n_chunks; k++)
+        within[k] = w.moments[k].within[0];
+    frgi_fe_rhs_total(&g, &w, 2, lanes, sum, &moments);
+    by_the_tree(&g, w.partial, length, length, want);
+    CHECK_BITS(sum, want, (size_t)length * sizeof *sum);
+    by_the_tree(&g, within, 1, 1, want);
+    CHECK(moments.within[0] == want[0]);
+    frgi_fe_residual(&g, ops, &w, 2, lanes, &x, &out, sum, sum, effect, &audit);
+    sums_of_pairs(&g, &w, lanes, false, part);
+    by_the_tree(&g, part, length, length, want);
+    CHECK_BITS(sum, want, (size_t)length * sizeof *sum);
+    for (int low = 0; low < 2;
+         low++) { /* a direction of zeros leaves the sums of the chunks alone */
+        memset(effect, 0, (size_t)length * sizeof *effect);
+        frgi_fe_apply_window(&g, reduced, &w, 2, lanes, low, low ? effect : from);
+        for (int64_t i = 0; low && i < 2 * g.n_chunks * length; i++)
+            ((float *)(void *)w.partial)[i] = (float)test_normal();
+        frgi_fe_apply_total(&g, reduced, &w, 2, low, effect, sum);
+        sums_of_pairs(&g, &w, lanes, low, part);
+        by_the_tree(&g, part, length, length, want);
+        CHECK_BITS(sum, want, (size_t)length * sizeof *sum);
+    }
+    free(from);
+    free(to);
+    free(sum);
+    free(want);
+    free(part);
+    free(effect);
+    frgi_arena_close(&arena, ctx);
+    frgi_fe_rows_destroy(&g, ctx);
+    panel_free(&p);
+}
+
+static void one_tree(void)
+{
+    frg_context *ctx = test_context();
+    for (int kind = 0; kind < FE_LANE_KINDS; kind++)
+        for (int f32 = 0; f32 < 2; f32++)
+            chunks(ctx, &(design){.f32 = f32,
+                                  .kind = kind,
+                                  .live = 1 << kind,
+                                  .q = 2,
+                                  .in_order = true,
+                                  .n = 20000,
+                                  .units = 900,
+                                  .levels = 10});
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {
+    {"every layout", every_layout}, {"far levels", far_levels}, {"one tree of chunks", one_tree}};
 TEST_MAIN(cases)

@@ -76,8 +76,46 @@ static void threads_agree(void)
     free(s.w);
 }
 
+/** Six runs of 8 chunks are added by the tree of core/tree_sum.h, in tiles or not: the same bits as
+ *  the sums of the runs' rows alone, each of which is one run. */
+static void runs_by_the_tree(void)
+{
+    enum { RUN = 8 * FRGI_GRAM_CHUNK, RUNS = 6, WIDEST = 258 };
+    static const int widths[] = {3, WIDEST};
+    const int64_t n = RUN * RUNS, length = frgi_packed(WIDEST, 0);
+    double *x = malloc(sizeof *x * (size_t)(n + WIDEST)), *g = malloc(sizeof *g * (size_t)length);
+    double *run = malloc(sizeof *run * (size_t)(RUNS * length));
+    const double *columns[WIDEST];
+    frg_context *ctx = test_context();
+    for (int64_t i = 0; i < n + WIDEST; i++)
+        x[i] = test_normal();
+    for (int t = 0; t < 2; t++) {
+        const int64_t k = widths[t], count = frgi_packed(k, 0);
+        int64_t others = 0;
+        for (int r = 0; r < RUNS; r++) {
+            for (int64_t j = 0; j < k; j++)
+                columns[j] = x + j + r * RUN;
+            CHECK_OK(ctx, frgi_gram(ctx, (int)k, columns, NULL, RUN, run + r * count, NULL));
+        }
+        for (int64_t j = 0; j < k; j++)
+            columns[j] = x + j;
+        CHECK_OK(ctx, frgi_gram(ctx, (int)k, columns, NULL, n, g, NULL));
+        for (int64_t e = 0; e < count; e++) {
+            const double *const of = run + e;
+            const double four = (of[0] + of[count]) + (of[2 * count] + of[3 * count]);
+            others += g[e] != four + (of[4 * count] + of[5 * count]);
+        }
+        CHECK_INT(others, 0);
+    }
+    frg_context_destroy(ctx);
+    free(x);
+    free(g);
+    free(run);
+}
+
 static const test_case cases[] = {
     {"sums of products", sums},
     {"threads agree", threads_agree},
+    {"runs by the tree", runs_by_the_tree},
 };
 TEST_MAIN(cases)

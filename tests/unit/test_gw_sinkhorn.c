@@ -3,7 +3,9 @@
  * The reference alternates f = epsilon (log a - lse(g - c)), g = epsilon (log b - lse(f - c)) with
  * log-sum-exps of its own: two passes where the library has one.
  */
+#include "core/tree_sum.h"
 #include "fourge/gw.h"
+#include "gw/gw_sweep.h"
 #include "test.h"
 
 typedef struct {
@@ -1040,7 +1042,46 @@ static void limits_of_an_index(void)
     frg_context_destroy(ctx);
 }
 
-static const test_case cases[] = {{"forms by memory", forms_by_memory},
+/** Column sums of 13 chunks have the bits of one tree, in either precision, and are what the
+ *  potentials move by: G + log2(b / col). */
+static void columns_by_the_tree(void)
+{
+    enum { M = 600, CHUNKS = 13 };
+    static double wide[CHUNKS * M], G[M], last[M], G0[M], log_b[M], b[M], col[M], g[M];
+    static float narrow[CHUNKS * M];
+    frg_context *ctx = test_context();
+    for (int64_t i = 0; i < CHUNKS * M; i++)
+        wide[i] = (double)(narrow[i] = (float)ldexp(test_uniform(), -(int)test_below(20)));
+    for (int64_t j = 0; j < M; j++)
+        log_b[j] = log2(b[j] = 1.0 / M);
+    for (int store = 0; store < 2; store++) {
+        frgi_sweep s = {.n = 1,
+                        .m = M,
+                        .ld = M,
+                        .chunks = CHUNKS,
+                        .x = {.store = store ? FRGI_X32W : FRGI_X32},
+                        .to = {.b = b, .log_b = log_b, .tau_a = 1, .tau_b = 1},
+                        .base = {.G0 = G0},
+                        .G = G,
+                        .G_last = last,
+                        .g = g,
+                        .partial = store ? (void *)wide : narrow,
+                        .col = col};
+        memset(G, 0, sizeof G);
+        frgi_sweep_ops_of(ctx)->columns(&s, 0, M, 0);
+        for (int64_t j = 0; j < M; j++) {
+            frgi_tree_sum sum = {0};
+            for (int64_t c = 0; c < CHUNKS; c++)
+                frgi_tree_add(&sum, wide[c * M + j]);
+            CHECK(col[j] == frgi_tree_total(&sum));
+            CHECK_NEAR(G[j], log2(b[j] / col[j]), 1e-13);
+        }
+    }
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {{"columns by the tree", columns_by_the_tree},
+                                  {"forms by memory", forms_by_memory},
                                   {"limits of an index", limits_of_an_index},
                                   {"iterates", iterates},
                                   {"stores", stores},

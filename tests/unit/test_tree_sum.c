@@ -95,10 +95,42 @@ static void exact(void)
     CHECK(frgi_tree_total(&none) == 0);
 }
 
+/** Rows of numbers, apart by more than their length, and their sum in the place of the first; the
+ *  places joined pair by pair: all by the same tree. */
+static void rows(void)
+{
+    enum { LENGTH = 300, STRIDE = 307, ROWS = 70 };
+    static double x[ROWS * STRIDE], column[ROWS], to[LENGTH];
+    for (int64_t n = 0; n <= ROWS; n++) {
+        for (int64_t i = 0; i < ROWS * STRIDE; i++) {
+            x[i] = ldexp(test_normal(), (int)test_below(40));
+        }
+        const double behind = x[LENGTH];
+        frgi_tree_rows(x, n, STRIDE, LENGTH, to);
+        int64_t others = 0, joined = 0;
+        for (int64_t j = 0; j < LENGTH; j++) {
+            for (int64_t i = 0; i < n; i++) {
+                column[i] = x[i * STRIDE + j];
+            }
+            others += to[j] != by_definition(column, n);
+        }
+        CHECK_INT(others, 0);
+        for (frgi_tree_pair p = {.n = n}; frgi_tree_next(&p); joined++) {
+            column[p.to] += column[p.from];
+        }
+        CHECK_INT(joined, n > 0 ? n - 1 : 0);
+        CHECK(n == 0 || column[0] == to[LENGTH - 1]);
+        frgi_tree_rows(x, n, STRIDE, LENGTH, x);
+        CHECK_BITS(x, to, sizeof to);
+        CHECK(x[LENGTH] == behind);
+    }
+}
+
 static const test_case cases[] = {
     {"the shape is a function of the count", shape},
     {"runs are subtrees", runs},
     {"exact sums", exact},
+    {"rows, and places", rows},
 };
 
 TEST_MAIN(cases)
