@@ -63,9 +63,26 @@ static int by_place(const void *p, const void *q, const void *user)
     return a->x != b->x ? (a->x > b->x) - (a->x < b->x) : a->point - b->point;
 }
 
-/** One point of each of `count` parts of nearly the same size: points are halved, by which of two
+/** Points in order that have a share of half / count of the weight, and leave a point for every part
+ *  on both sides. */
+static int64_t cut_of(const placed *points, const double *w, int64_t n, int64_t half, int64_t count)
+{
+    double total = 0, sum = 0;
+    int64_t cut = 0;
+    for (int64_t i = 0; i < n; i++) {
+        total += w[points[i].point];
+    }
+    const double wanted = total * (double)half / (double)count * (1 + 1e-9);
+    while (cut < half || (cut < n - (count - half) && sum + w[points[cut].point] <= wanted)) {
+        sum += w[points[cut++].point];
+    }
+    return cut;
+}
+
+/** One point of each of `count` parts of nearly the same weight: points are halved, by which of two
  *  that lie far apart is nearer, until each part is one. */
-static void spread(const frgi_costs *c, placed *points, int64_t n, int64_t count, int32_t *chosen)
+static void spread(const frgi_costs *c, const double *w, placed *points, int64_t n, int64_t count,
+                   int32_t *chosen)
 {
     int64_t far[2] = {0, 0};
     if (count == 1) {
@@ -88,21 +105,21 @@ static void spread(const frgi_costs *c, placed *points, int64_t n, int64_t count
             frgi_costs_get(c, first, points[i].point) - frgi_costs_get(c, second, points[i].point);
     }
     frgi_sort(points, n, sizeof *points, by_place, NULL);
-    const int64_t half = count / 2, cut = n * half / count;
-    spread(c, points, cut, half, chosen);
-    spread(c, points + cut, n - cut, count - half, chosen + half);
+    const int64_t half = count / 2, cut = cut_of(points, w, n, half, count);
+    spread(c, w, points, cut, half, chosen);
+    spread(c, w, points + cut, n - cut, count - half, chosen + half);
 }
 
-/** Points of a side of equal weights, which stand for as many points each. */
-static frg_status spread_side(frg_context *ctx, const frgi_costs *c, int64_t count, double *share,
-                              int32_t *chosen)
+/** Points of a side that stand for nearly the same weight each, and have equal ones. */
+static frg_status spread_side(frg_context *ctx, const frgi_costs *c, const double *w, int64_t count,
+                              double *share, int32_t *chosen)
 {
     placed *points = NULL;
     TRY(NEW(ctx, &points, c->rows, "points of a coarser level"));
     for (int64_t i = 0; i < c->rows; i++) {
         points[i].point = (int32_t)i;
     }
-    spread(c, points, c->rows, count, chosen);
+    spread(c, w, points, c->rows, count, chosen);
     for (int64_t q = 0; q < count; q++) {
         share[q] = 1 / (double)count;
     }
@@ -126,8 +143,8 @@ frg_status frgi_coarse_side(frg_context *ctx, const frgi_costs *c, const double 
     TRY_TO(done,
            NEW0(ctx, &at, frgi_mul((size_t)(count * out->ld), frgi_costs_size(single)), what));
     out->at = at;
-    if (count > FRGI_FARTHEST) {
-        TRY_TO(done, spread_side(ctx, c, count, *share, *chosen));
+    if (count > FRGI_FARTHEST && count < c->rows) {
+        TRY_TO(done, spread_side(ctx, c, w, count, *share, *chosen));
     } else {
         farthest(c, w, count, gap, nearest, *chosen, *share);
     }

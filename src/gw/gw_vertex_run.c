@@ -7,9 +7,9 @@
  *     more: many starts on COARSE farthest points a side, weighted by what is nearest to them; the
  *           best plans of these and that of profiles are then starts on all points, each to its
  *           end; where fewer than ENOUGH agree, the product and the annealed one
- *     very many, of equal weights: the best plan of FINE points alone, one of each part of the
- *           space; these from the plan of MIDDLE ones, their own starts, and more in groups.  It
- *           takes steps on costs of some rows, and goes to its end with the same duals
+ *     very many: the best plan of FINE points alone, one of each part of the space, so that theirs
+ *           is an assignment whatever the weights; these from the plan of MIDDLE ones, their own starts, and more in groups.  It
+ *           takes steps on costs of some rows, and goes to its end with the same duals or tree
  *     many: the best plan of MIDDLE farthest points alone, where ENOUGH starts agree there and
  *     nothing
  *           else comes near it; else profiles as well, and the annealed one where these do not
@@ -716,7 +716,7 @@ static frg_status race_all(const frgi_spaces *s, int64_t max_iter, gw_tasks *tas
                            frgi_sparse *out, frg_gw_report *report)
 {
     const int64_t larger = s->n > s->m ? s->n : s->m;
-    const bool very_many = larger > VERY_MANY && s->assigns;
+    const bool very_many = larger > VERY_MANY;
     given_plans given = {0};
     frgi_features f = {0};
     frgi_lifted lifted[2] = {{0}};

@@ -552,6 +552,54 @@ static void low_rank(void)
     frg_context_destroy(ctx);
 }
 
+/* Points of a line with weights that differ by ten, of which more are wanted than farthest ones: the
+ * k-th from the left stands for the weight from k / count to (k + 1) / count, but for one point at
+ * each of the ten cuts that make a part; all have one share.  Of as many as there are each has its
+ * own. */
+static void spread_points(void)
+{
+    enum { N = 1500, COUNT = 600 };
+    frg_context *ctx = test_context();
+    double *const w = malloc(sizeof(double) * N), total = 0, most = 0, sum = 0, before = 0;
+    frgi_costs c = costs_of(N, N, true), out[2];
+    double *share[2] = {NULL, NULL};
+    int32_t *chosen[2] = {NULL, NULL};
+    for (int i = 0; i < N; i++)
+        total += w[i] = 0.1 + test_uniform();
+    for (int i = 0; i < N; i++) {
+        w[i] /= total;
+        most = fmax(most, w[i]);
+        for (int q = 0; q < N; q++)
+            put(&c, i, q, abs(i - q));
+    }
+    for (int k = 0; k < 2; k++)
+        CHECK_OK(ctx,
+                 frgi_coarse_side(ctx, &c, w, k ? N : COUNT, true, &out[k], &share[k], &chosen[k]));
+    const bool turned = chosen[0][0] > chosen[0][COUNT - 1];
+    for (int q = 0, i = 0; q < COUNT; q++) {
+        const int at = chosen[0][turned ? COUNT - 1 - q : q];
+        CHECK(q == 0 || at >= i);
+        for (; i <= at; i++)
+            sum += w[i];
+        CHECK_SAYS(sum >= (double)q / COUNT - 10 * most &&
+                       sum - w[at] <= (double)(q + 1) / COUNT + 10 * most,
+                   "%d: %g", q, sum);
+        CHECK(sum > before && share[0][q] == 1.0 / COUNT);
+        before = sum;
+    }
+    for (int q = 0; q < N; q++)
+        CHECK(share[1][q] == w[chosen[1][q]]);
+    for (int k = 0; k < 2; k++) {
+        char *costs = out[k].at;
+        DROP(ctx, &costs);
+        DROP(ctx, &share[k]);
+        DROP(ctx, &chosen[k]);
+    }
+    free(c.at);
+    free(w);
+    frg_context_destroy(ctx);
+}
+
 /* Random numbers for distances and their copy in reverse order: of plans in random order and the
  * copy's own, be it of some points alone, the latter is taken, as its points keep their images. */
 static void placed_among_all(void)
@@ -826,19 +874,22 @@ static double distance_of(const double *x, int64_t i, int64_t k)
 
 /* A noisy copy in another order, the same for every seed: the starts that come first agree, so that
  * there are no others (24 coarse ones; 4 of their plans and profiles; of 460 points at most 4
- * starts in between and the one that these agree on; of 2501 six plans of each level in between and
- * two more starts there, then one), and
- * the plan is as low as the copy's own but
- * for float distances, 2^-23 of the largest: (e + 2^-23)^2 where their mean error e is a
- * hundredth. */
+ * starts in between and the one that these agree on; of 2501, of equal weights and of others, six
+ * plans of each level in between and two more starts there, then one), and the plan is as low as the
+ * copy's own but for float distances, 2^-23 of the largest: (e + 2^-23)^2 where their mean error e
+ * is a hundredth. */
 static void agreeing(void)
 {
     frg_context *ctx = test_context();
-    const int64_t sizes[] = {300, 460, 2501};
-    for (int k = 0; k < 3; k++) {
+    const int64_t sizes[] = {300, 460, 2501, 2501};
+    for (int k = 0; k < 4; k++) {
         const int64_t n = sizes[k];
-        double *const x = malloc(sizeof(double) * (size_t)(6 * n)), *const y = x + 3 * n;
-        double truth = 0;
+        double *const x = malloc(sizeof(double) * (size_t)(8 * n)), *const y = x + 3 * n;
+        double *const a = y + 3 * n, *const b = a + n, truth = 0, total = 0;
+        for (int64_t i = 0; i < n; i++)
+            total += a[i] = k < 3 ? 1 : 1 + (double)(i * i % 7);
+        for (int64_t i = 0; i < n; i++)
+            b[n - 1 - i] = a[i] /= total;
         for (int64_t i = 0; i < 3 * n; i++) { /* in a box, denser at one corner of it */
             const double u = (double)i * 0.754877666 * (double)(1 + i % 3);
             x[i] = pow(u - floor(u), 2) / (double)(1 + i % 3);
@@ -846,7 +897,7 @@ static void agreeing(void)
         }
         for (int64_t i = 0; i < n; i++)
             for (int64_t q = 0; q < n; q++)
-                truth += pow((distance_of(x, i, q) - distance_of(y, i, q)) / (double)n, 2);
+                truth += a[i] * a[q] * pow(distance_of(x, i, q) - distance_of(y, i, q), 2);
         for (int64_t i = 0; i < n / 2; i++)
             for (int c = 0; c < 3; c++) {
                 const double was = y[3 * i + c];
@@ -855,8 +906,9 @@ static void agreeing(void)
             }
         const frg_array ax = matrix(x, n, 3), ay = matrix(y, n, 3);
         const frg_gw_opts o = vertex_options(FRG_GW_DISTANCE_EUCLIDEAN);
-        const frg_gw_report r = align_sides(ctx, (frg_gw_side){.data = &ax},
-                                            (frg_gw_side){.data = &ay}, NULL, &o, NULL, NULL);
+        const frg_gw_report r =
+            align_sides(ctx, (frg_gw_side){.data = &ax, .weights = a},
+                        (frg_gw_side){.data = &ay, .weights = b}, NULL, &o, NULL, NULL);
         CHECK(k < 2 || (r.started_from == FRG_GW_START_COARSE && r.reason == FRG_GW_STATIONARY));
         CHECK_SAYS(r.starts <= (k < 2 ? 24 + 5 : 24 + 8 + 8 + 1 + 32), "%lld of %lld",
                    (long long)r.starts, (long long)n);
@@ -1055,7 +1107,7 @@ static void entropic(void)
  * where there are too many points. */
 static void choices(void)
 {
-    enum { N = 12, MANY = 3001 };
+    enum { N = 12, MANY = 10001 };
     frg_context *ctx = test_context();
     double x[N * 2], plan[N * N], *const line = calloc(MANY, sizeof *line);
     points(x, N, 2);
@@ -1256,6 +1308,7 @@ static const test_case cases[] = {{"exact transport", exact_transport},
                                   {"stationary", stationary},
                                   {"exchanges", exchanges},
                                   {"low rank", low_rank},
+                                  {"spread points", spread_points},
                                   {"placed among all", placed_among_all},
                                   {"annealed", annealed},
                                   {"spectra", spectra},
