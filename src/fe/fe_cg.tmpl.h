@@ -99,6 +99,8 @@ static void CN(apply)(const fe_rows *g, int chunk, const void *p, double *pairs)
         } else {
             FN(single)(g, chunk, pairs, 0, FN(exceeds_cache)(g));
         }
+    } else if (g->weight && g->n_remaining == 2) {
+        CN(apply_body)(g, chunk, pairs, 1, 2);
     } else if (g->weight) {
         CN(apply_body)(g, chunk, pairs, 1, 0);
     } else if (g->n_remaining == 2) {

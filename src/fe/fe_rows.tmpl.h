@@ -270,12 +270,15 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *in, c
 /* ---- dispatch: the common layouts get constants, everything else the general text ---- */
 
 /** Rows side by side in memory (C order) with all lanes in use or all but one; whole blocks of
- *  columns (Fortran order); the rest. */
-typedef enum { RN(WHOLE), RN(ONE_IDLE), RN(COLUMNS), RN(GENERAL) } RN(layout);
+ *  columns (Fortran order); whole blocks of weighted rows, or of rows in another order; the rest. */
+typedef enum { RN(WHOLE), RN(ONE_IDLE), RN(COLUMNS), RN(WEIGHTED), RN(GENERAL) } RN(layout);
 
 static RN(layout) RN(layout_of)(const fe_rows *g, const fe_block *x)
 {
-    if (g->order || g->weight || x->live < LANES - 1 || x->live == 0) {
+    if (g->order || g->weight) {
+        return x->live == LANES ? RN(WEIGHTED) : RN(GENERAL);
+    }
+    if (x->live < LANES - 1 || x->live == 0) {
         return RN(GENERAL);
     }
     if (x->live == LANES) {
@@ -314,6 +317,13 @@ static void RN(rhs)(const fe_rows *g, int chunk, const fe_block *x, double *part
         RN(rhs_body)(g, chunk, x, partial, m, 1, 0, LANES, 0);
         return;
 #endif
+    case RN(WEIGHTED):
+        if (g->n_remaining == 2) {
+            RN(rhs_body)(g, chunk, x, partial, m, 0, 2, LANES, 0);
+        } else {
+            RN(rhs_body)(g, chunk, x, partial, m, 0, 0, LANES, 0);
+        }
+        return;
     default:
         RN(rhs_body)(g, chunk, x, partial, m, 0, 0, 0, 0);
     }
@@ -344,6 +354,13 @@ static void RN(residual)(const fe_rows *g, int chunk, const fe_block *x, const f
         RN(residual_body)(g, chunk, x, out, pairs, elim_effect, audit, 1, 0, LANES, 0);
         return;
 #endif
+    case RN(WEIGHTED):
+        if (g->n_remaining == 2) {
+            RN(residual_body)(g, chunk, x, out, pairs, elim_effect, audit, 0, 2, LANES, 0);
+        } else {
+            RN(residual_body)(g, chunk, x, out, pairs, elim_effect, audit, 0, 0, LANES, 0);
+        }
+        return;
     default:
         RN(residual_body)(g, chunk, x, out, pairs, elim_effect, audit, 0, 0, 0, 0);
     }

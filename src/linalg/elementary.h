@@ -11,7 +11,7 @@
  *     exp         < 1.5 ulp 0 below -708 (-86.9 in float): no subnormal results; inf above 709.78
  *                 (88.72)
  *     log         < 1 ulp     0 -> -inf, < 0 -> NaN, subnormals are right, inf -> inf
- *     log1p       < 1.5 ulp   x >= 0 only
+ *     log1p       < 1.5 ulp   x > -1 only
  *     sin, cos    < 2 ulp of 2 pi x; relative, also near the zeros: the reduction is exact; |x| >
  *                 2^51 (2^22)
  *                             are taken as whole numbers
@@ -190,14 +190,14 @@ FRGI_ELEMENTARY float frgi_log_f32(float x)
     return x < __builtin_inff() ? proper : x;
 }
 
-/** log(1 + x), x >= 0: where 1 + x stays in the first octave f is x itself, elsewhere what the sum
+/** log(1 + x), x > -1: where 1 + x stays in the first octave f is x itself, elsewhere what the sum
  *  lost, c = 1 + x - w, comes back as c / w. */
 FRGI_ELEMENTARY double frgi_log1p_f64(double x)
 {
     const double w = 1 + x, lost = x < 1 ? x - (w - 1) : 1 - (w - x);
     const uint64_t u = frgi_bits_f64(w) + (0x3ff0000000000000u - 0x3fe6a09e667f3bcdu);
     const double k = frgi_log_exponent_f64(u), m = frgi_log_mantissa_f64(u);
-    const double value = frgi_log_sum_f64(k, k > 0 ? m - 1 : x, k > 0 ? lost / w : 0.0);
+    const double value = frgi_log_sum_f64(k, k != 0 ? m - 1 : x, k != 0 ? lost / w : 0.0);
     return x < __builtin_inf() ? value : x;
 }
 
@@ -206,7 +206,7 @@ FRGI_ELEMENTARY float frgi_log1p_f32(float x)
     const float w = 1 + x, lost = x < 1 ? x - (w - 1) : 1 - (w - x);
     const uint32_t u = frgi_bits_f32(w) + (0x3f800000u - 0x3f3504f3u);
     const float k = frgi_log_exponent_f32(u), m = frgi_log_mantissa_f32(u);
-    const float value = frgi_log_sum_f32(k, k > 0 ? m - 1 : x, k > 0 ? lost / w : 0.0f);
+    const float value = frgi_log_sum_f32(k, k != 0 ? m - 1 : x, k != 0 ? lost / w : 0.0f);
     return x < __builtin_inff() ? value : x;
 }
 

@@ -14,7 +14,7 @@
 #include "linalg/stat.h"
 #include "regress/reg_family.h"
 
-static const double LOWEST = 0x1p-1000, NEAR_ONE = 0x1p-53;
+static const double LOWEST = FRGI_LOWEST_MEAN, NEAR_ONE = 0x1p-53;
 static const double LOG_2PI = 1.83787706640934548356;
 
 /* ---- links ----------------------------------------------------------------------------------- */
@@ -65,11 +65,12 @@ static double normal_density(double eta)
     return fmax(exp(-0.5 * (eta * eta + LOG_2PI)), LOWEST);
 }
 
-static const frgi_link identity_link = {identity, one, identity, "identity"},
-                       log_link = {exponential, exponential, log, "log"},
-                       inverse_link = {reciprocal, reciprocal_slope, reciprocal, "inverse"},
-                       logit_link = {logistic, logistic_slope, log_odds, "logit"},
-                       probit_link = {normal_below, normal_density, frgi_normal_quantile, "probit"};
+static const frgi_link identity_link = {identity, one, identity, false, "identity"},
+                       log_link = {exponential, exponential, log, true, "log"},
+                       inverse_link = {reciprocal, reciprocal_slope, reciprocal, false, "inverse"},
+                       logit_link = {logistic, logistic_slope, log_odds, false, "logit"},
+                       probit_link = {normal_below, normal_density, frgi_normal_quantile, false,
+                                      "probit"};
 
 const frgi_link *frgi_link_of(frg_fe_family family, frg_fe_link link)
 {
@@ -112,14 +113,14 @@ static double gaussian_deviance(double y, double mu)
 {
     return (y - mu) * (y - mu);
 }
-/** y log(y / mu) - (y - mu) without cancelling where y is near mu. */
+/** y log(y / mu) - (y - mu) without cancelling where y is near mu, nor losing a mu far below y. */
 static double entropy_gap(double y, double mu)
 {
     if (y == 0) {
         return mu;
     }
     const double r = (mu - y) / y;
-    return fmax(y * (r - log1p(r)), 0);
+    return fmax(y * (r - (r > -0.5 ? log1p(r) : log(mu / y))), 0);
 }
 static double poisson_deviance(double y, double mu)
 {
@@ -194,6 +195,17 @@ const frgi_family *frgi_family_of(frg_fe_family family)
     default:
         return &gaussian;
     }
+}
+
+#pragma GCC visibility push(hidden)
+DECLARE_LEVELS(frgi_family_ops, frgi_family_ops);
+#pragma GCC visibility pop
+
+frgi_means *frgi_means_of(const frg_context *ctx, const frgi_family *family, const frgi_link *link)
+{
+    static const frgi_family_ops *const table[ISA_COUNT] = EACH_LEVEL(&frgi_family_ops);
+    const bool poisson = family == frgi_family_of(FRG_FAMILY_POISSON) && link == &log_link;
+    return poisson ? table[frgi_context_isa(ctx)]->poisson : NULL;
 }
 
 /* ---- likelihoods ----------------------------------------------------------------------------- */

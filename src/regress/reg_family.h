@@ -3,8 +3,12 @@
 #define FRGI_REG_FAMILY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
+#include "core/core.h"
 #include "fourge/fe.h"
+
+#define FRGI_LOWEST_MEAN 0x1p-1000 /* of a positive one: its deviance is finite */
 
 #pragma GCC visibility push(hidden)
 
@@ -13,6 +17,7 @@ typedef struct {
     double (*mean)(double eta);
     double (*slope)(double eta);
     double (*link)(double mu);
+    bool slope_is_mean; /* the log link's, whose exp is not taken twice */
     const char *name;
 } frgi_link;
 
@@ -32,6 +37,18 @@ typedef struct {
 const frgi_family *frgi_family_of(frg_fe_family family);
 /** NULL where the family has no such link. */
 const frgi_link *frgi_link_of(frg_fe_family family, frg_fe_link link);
+
+/** mu_i <- the mean at eta_i; returns sum w_i d(y_i, mu_i), w NULL: all 1, and a NaN where a mean is
+ *  infinite. */
+typedef double frgi_means(ptrdiff_t n, const double *eta, const double *y, const double *w,
+                          double *mu);
+/** The families that have rows together, for one CPU level. */
+typedef struct {
+    frgi_means *poisson;
+} frgi_family_ops;
+/** NULL: the family and its link go row by row. */
+frgi_means *frgi_means_of(const frg_context *ctx, const frgi_family *family, const frgi_link *link);
+
 /** log f(y; mu, phi) of one row. */
 double frgi_family_log_density(frg_fe_family family, double y, double mu, double phi);
 

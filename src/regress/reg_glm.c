@@ -34,17 +34,18 @@ typedef struct {
     frg_fe *f;
     frgi_fe_glm *g;
     int64_t n;
-    double *w;        /* n: W */
-    double *z;        /* n */
-    double *next;     /* n: the next eta */
-    double *sums;     /* of runs of RUN rows */
-    double *gradient; /* k + 1 */
-    double tol;       /* of the demeaner now */
-    double deviance;  /* of mu; infinite before the first step */
-    double decrement; /* sum W (step of eta)^2 */
-    bool halved;      /* the last step was */
-    bool screened;    /* the columns to be kept are known */
-    frg_status inner; /* of the last demeaning */
+    double *w;         /* n: W */
+    double *z;         /* n */
+    double *next;      /* n: the next eta */
+    double *sums;      /* of runs of RUN rows */
+    double *gradient;  /* k + 1 */
+    double tol;        /* of the demeaner now */
+    double deviance;   /* of mu; infinite before the first step */
+    double decrement;  /* sum W (step of eta)^2 */
+    bool halved;       /* the last step was */
+    bool screened;     /* the columns to be kept are known */
+    frg_status inner;  /* of the last demeaning */
+    frgi_means *means; /* of many rows; NULL: row by row */
 } irls;
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -67,21 +68,37 @@ static int threads_of(const irls *s)
     return frgi_pass_threads(s->f->ctx, s->n);
 }
 
+/** Where run r ends. */
+static int64_t end_of(const irls *s, int64_t r)
+{
+    return (r + 1) * RUN < s->n ? (r + 1) * RUN : s->n;
+}
+
+/** mu <- mean(eta) of a run; its deviance. */
+static double means_of_run(const irls *s, int64_t r, const double *eta)
+{
+    const frgi_fe_glm *const g = s->g;
+    const int64_t begin = r * RUN, end = end_of(s, r);
+    double sum = 0;
+    if (s->means) {
+        return s->means(end - begin, eta + begin, g->y + begin, g->prior ? g->prior + begin : NULL,
+                        g->mu + begin);
+    }
+    for (int64_t i = begin; i < end; i++) {
+        const double mu = g->link->mean(eta[i]);
+        g->mu[i] = mu;
+        sum += g->family->allows(mu) ? prior_of(g, i) * g->family->deviance(g->y[i], mu)
+                                     : (double)INFINITY;
+    }
+    return sum;
+}
+
 /** mu <- mean(eta); the deviance, infinite where a mean is none. */
 static double means(const irls *s, const double *eta)
 {
-    const frgi_fe_glm *const g = s->g;
 #pragma omp parallel for schedule(static) num_threads(threads_of(s))
     for (int64_t r = 0; r <= (s->n - 1) / RUN; r++) {
-        const int64_t end = (r + 1) * RUN < s->n ? (r + 1) * RUN : s->n;
-        double sum = 0;
-        for (int64_t i = r * RUN; i < end; i++) {
-            const double mu = g->link->mean(eta[i]);
-            g->mu[i] = mu;
-            sum += g->family->allows(mu) ? prior_of(g, i) * g->family->deviance(g->y[i], mu)
-                                         : (double)INFINITY;
-        }
-        s->sums[r] = sum;
+        s->sums[r] = means_of_run(s, r, eta);
     }
     const double total = add_up(s);
     return isfinite(total) ? total : (double)INFINITY;
@@ -92,14 +109,41 @@ static double distance(const irls *s, const double *to, const double *from)
 {
 #pragma omp parallel for schedule(static) num_threads(threads_of(s))
     for (int64_t r = 0; r <= (s->n - 1) / RUN; r++) {
-        const int64_t end = (r + 1) * RUN < s->n ? (r + 1) * RUN : s->n;
         double sum = 0;
-        for (int64_t i = r * RUN; i < end; i++) {
+        for (int64_t i = r * RUN; i < end_of(s, r); i++) {
             sum += s->w[i] * (to[i] - from[i]) * (to[i] - from[i]);
         }
         s->sums[r] = sum;
     }
     return add_up(s);
+}
+
+/** d mu / d eta */
+static double slope_of(const frgi_fe_glm *g, int64_t i)
+{
+    return g->link->slope_is_mean ? g->mu[i] : g->link->slope(g->eta[i]);
+}
+
+/** W; returns the largest. */
+static double weigh(const irls *s)
+{
+    const frgi_fe_glm *const g = s->g;
+#pragma omp parallel for schedule(static) num_threads(threads_of(s))
+    for (int64_t r = 0; r <= (s->n - 1) / RUN; r++) {
+        double heaviest = 0;
+        for (int64_t i = r * RUN; i < end_of(s, r); i++) {
+            const double slope = slope_of(g, i);
+            const double w = prior_of(g, i) * (slope * slope) / g->family->variance(g->mu[i]);
+            heaviest = w > heaviest && isfinite(w) ? w : heaviest;
+            s->w[i] = w;
+        }
+        s->sums[r] = heaviest;
+    }
+    double heaviest = 0;
+    for (int64_t r = 0; r * RUN < s->n; r++) {
+        heaviest = fmax(heaviest, s->sums[r]);
+    }
+    return heaviest;
 }
 
 /** W, and z in the place of the z before, of which the first column of the matrix holds what is
@@ -108,16 +152,10 @@ static void reweight(const irls *s)
 {
     const frgi_fe_glm *const g = s->g;
     double *const column = s->f->matrix.values;
-    double heaviest = 0;
-    for (int64_t i = 0; i < s->n; i++) {
-        const double slope = g->link->slope(g->eta[i]);
-        s->w[i] = prior_of(g, i) * (slope * slope) / g->family->variance(g->mu[i]);
-        heaviest = s->w[i] > heaviest && isfinite(s->w[i]) ? s->w[i] : heaviest;
-    }
-    const double lightest = heaviest * LIGHTEST;
+    const double lightest = weigh(s) * LIGHTEST;
 #pragma omp parallel for schedule(static) num_threads(threads_of(s))
     for (int64_t i = 0; i < s->n; i++) {
-        const double slope = g->link->slope(g->eta[i]);
+        const double slope = slope_of(g, i);
         const double share = s->w[i] < lightest ? s->w[i] / lightest : 1;
         const double z =
             g->eta[i] - (g->offset ? g->offset[i] : 0) + share * (g->y[i] - g->mu[i]) / slope;
@@ -135,6 +173,7 @@ static void begin(const irls *s)
         sum += prior_of(g, i) * g->y[i];
         weight += prior_of(g, i);
     }
+#pragma omp parallel for schedule(static) num_threads(threads_of(s))
     for (int64_t i = 0; i < s->n; i++) {
         g->mu[i] = g->family->start(g->y[i], sum / weight);
         g->eta[i] = g->link->link(g->mu[i]);
@@ -274,6 +313,7 @@ static bool step(irls *s)
 {
     frgi_fe_glm *const g = s->g;
     const double allowed = s->deviance + 1e-9 * (0.1 + fabs(s->deviance));
+#pragma omp parallel for schedule(static) num_threads(threads_of(s))
     for (int64_t i = 0; i < s->n; i++) {
         s->next[i] = s->z[i] - s->f->fit.e[i] + (g->offset ? g->offset[i] : 0);
     }
@@ -512,6 +552,7 @@ static frg_status fit(irls *s, frg_status *worst, bool *stopped)
 frg_status frgi_glm_fit(frg_fe *f, frg_status *worst, bool *stopped)
 {
     irls s = {.f = f, .g = &f->glm, .n = f->data.frame.n};
+    s.means = frgi_means_of(f->ctx, f->glm.family, f->glm.link);
     const frg_status status = fit(&s, worst, stopped);
     if (s.w && f->data.frame.weights != s.w) {
         DROP(f->ctx, &s.w);

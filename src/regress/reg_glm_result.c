@@ -11,7 +11,7 @@
 
 #include "regress/regress.h"
 
-enum { NULL_STEPS = 100 };
+enum { NULL_STEPS = 100, PARTS = 64 /* of the rows, whose sums are added in order */ };
 
 /* ---- the model ------------------------------------------------------------------------------- */
 
@@ -114,44 +114,59 @@ static double null_predictor(const frg_fe *f)
     return c;
 }
 
-/** Deviance at the means, or at c + offset where null. */
-static double deviance_of(const frg_fe *f, bool null, double c)
+/** Where the rows' terms are taken: at the means, or at c + offset where null; phi of densities. */
+typedef struct {
+    const frg_fe *f;
+    bool null;
+    double c, phi;
+} place;
+
+/** A term of row i, whose mean is mu. */
+typedef double row_term(const place *at, int64_t i, double mu);
+
+static double one_term(const place *at, int64_t i, double mu)
 {
-    const frgi_fe_glm *const g = &f->glm;
-    double sum = 0;
-    for (int64_t i = 0; i < f->data.frame.n; i++) {
-        const double mu = null ? g->link->mean(c + (g->offset ? g->offset[i] : 0)) : g->mu[i];
-        sum += weight_of(g, i) * g->family->deviance(g->y[i], mu);
-    }
-    return sum;
+    (void)at, (void)i, (void)mu;
+    return 1;
+}
+static double deviance_term(const place *at, int64_t i, double mu)
+{
+    return at->f->glm.family->deviance(at->f->glm.y[i], mu);
+}
+static double density_term(const place *at, int64_t i, double mu)
+{
+    return frgi_family_log_density(at->f->policy.options.family, at->f->glm.y[i], mu, at->phi);
+}
+static double square_term(const place *at, int64_t i, double mu)
+{
+    const double r = at->f->glm.y[i] - mu;
+    return r * r;
+}
+static double pearson_term(const place *at, int64_t i, double mu)
+{
+    return square_term(at, i, mu) / at->f->glm.family->variance(mu);
 }
 
-static double likelihood_of(const frg_fe *f, bool null, double c, double deviance)
+/** The sum of a term over the rows, weighted. */
+static double add_rows(const place *at, row_term *term)
 {
-    const frgi_fe_glm *const g = &f->glm;
-    double sum = 0, weight = 0;
-    for (int64_t i = 0; i < f->data.frame.n; i++) {
-        weight += weight_of(g, i);
+    const frgi_fe_glm *const g = &at->f->glm;
+    const int64_t n = at->f->data.frame.n;
+    double sums[PARTS], total = 0;
+#pragma omp parallel for schedule(static) num_threads(frgi_pass_threads(at->f->ctx, n))
+    for (int p = 0; p < PARTS; p++) {
+        double sum = 0;
+        for (int64_t i = n * p / PARTS; i < n * (p + 1) / PARTS; i++) {
+            const double mu =
+                at->null ? g->link->mean(at->c + (g->offset ? g->offset[i] : 0)) : g->mu[i];
+            sum += weight_of(g, i) * term(at, i, mu);
+        }
+        sums[p] = sum;
     }
-    const double phi = deviance / weight;
-    for (int64_t i = 0; i < f->data.frame.n; i++) {
-        const double mu = null ? g->link->mean(c + (g->offset ? g->offset[i] : 0)) : g->mu[i];
-        sum +=
-            weight_of(g, i) * frgi_family_log_density(f->policy.options.family, g->y[i], mu, phi);
+    for (int p = 0; p < PARTS; p++) {
+        total += sums[p];
     }
-    return sum;
-}
-
-/** sum w (y - mu)^2, and of the weights W e^2. */
-static void squares(const frg_fe *f, double *rss, double *pearson)
-{
-    const frgi_fe_glm *const g = &f->glm;
-    *rss = *pearson = 0;
-    for (int64_t i = 0; i < f->data.frame.n; i++) {
-        const double r = g->y[i] - g->mu[i];
-        *rss += weight_of(g, i) * r * r;
-        *pearson += weight_of(g, i) * r * r / g->family->variance(g->mu[i]);
-    }
+    return total;
 }
 
 frg_status frgi_glm_describe(frg_fe *f)
@@ -161,16 +176,19 @@ frg_status frgi_glm_describe(frg_fe *f)
     frg_fe_result *const r = &f->report.result;
     const frgi_frame *const frame = &f->data.frame;
     const double n = frame->count, K = f->fit.k + f->absorbed.rank, c = null_predictor(f);
-    double rss, pearson;
-    squares(f, &rss, &pearson);
+    place here = {.f = f}, null = {.f = f, .null = true, .c = c};
+    const double weight = add_rows(&here, one_term), rss = add_rows(&here, square_term);
+    const double pearson = add_rows(&here, pearson_term);
     q->family = g->family->name;
     q->link = g->link->name;
     q->n_separated = frame->n_separated;
     q->separated = frame->separated;
-    q->deviance = deviance_of(f, false, 0);
-    q->null_deviance = deviance_of(f, true, c);
-    q->log_likelihood = likelihood_of(f, false, 0, q->deviance);
-    q->null_log_likelihood = likelihood_of(f, true, c, q->null_deviance);
+    q->deviance = add_rows(&here, deviance_term);
+    q->null_deviance = add_rows(&null, deviance_term);
+    here.phi = q->deviance / weight;
+    null.phi = q->null_deviance / weight;
+    q->log_likelihood = add_rows(&here, density_term);
+    q->null_log_likelihood = add_rows(&null, density_term);
     q->pseudo_r2 = 1 - q->log_likelihood / q->null_log_likelihood;
     q->aic = -2 * q->log_likelihood + 2 * K;
     q->bic = -2 * q->log_likelihood + K * log(n);

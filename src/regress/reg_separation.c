@@ -12,7 +12,7 @@
  *
  * With binary outcomes both sides are bounded: z s >= 0 with s = 1 where y = 0, -1 where y = 1, and
  * all weights are 1.  The weights never change, so that X~ and the plan are made once and each
- * iteration demeans one column.
+ * iteration demeans one column; where no row is separated the fit goes on with the plan.
  *
  * Dangers: K is a penalty in the place of an equation.  z at y > 0 is about 1 / K times what the
  * equation's multiplier is, and EDGE has to lie between the two.  A search that ends without an
@@ -181,7 +181,7 @@ static void look_at(frg_fe *f, double *values)
     }
 }
 
-/** X~ under the weights and the columns of it that can be kept. */
+/** X~ under the weights and the columns of it that can be kept, and the first u~. */
 static frg_status prepare_columns(rectifier *r)
 {
     frg_fe *const f = r->f;
@@ -192,7 +192,8 @@ static frg_status prepare_columns(rectifier *r)
     frgi_screen screen = {.f = f};
     f->data.frame.weights = r->weights;
     frg_status status = f->data.frame.n_effects ? frgi_fe_plan(f, &r->plan) : FRG_OK;
-    status = status < 0 ? status : take_out(r, 1, f->data.p);
+    memcpy(r->columns, r->u, sizeof *r->u * (size_t)r->n);
+    status = status < 0 ? status : take_out(r, 0, f->data.p + 1);
     look_at(f, r->columns);
     f->matrix.reports = r->plan ? r->reports : NULL;
     status = status < 0 ? status : frgi_screen_create(&screen, f, r->weights);
@@ -211,12 +212,14 @@ static frg_status prepare_columns(rectifier *r)
 }
 
 /** z <- the fit of u, into the place of u~: u~ - (u~ - X~ b) is what X explains, u - u~ what the
- *  effects do. */
-static frg_status fit_direction(const rectifier *r, double *z)
+ *  effects do; u~ of the first u is there. */
+static frg_status fit_direction(const rectifier *r, bool first, double *z)
 {
     const frg_fe *const f = r->f;
-    memcpy(r->columns, r->u, sizeof *r->u * (size_t)r->n);
-    TRY(take_out(r, 0, 1));
+    if (!first) {
+        memcpy(r->columns, r->u, sizeof *r->u * (size_t)r->n);
+        TRY(take_out(r, 0, 1));
+    }
     memset(r->b, 0, sizeof *r->b * (size_t)(r->k + 1));
     for (int pass = 0; pass < 3; pass++) { /* the first has the gradient alone */
         TRY(frgi_gram_residual(f->ctx, r->k, r->x, r->columns, r->b, r->weights, r->n, z,
@@ -288,7 +291,7 @@ static frg_status search(rectifier *r, unsigned char *gone, int64_t *count)
     frg_status status = FRG_OK;
     bool answer = false;
     for (int step = 0; step < MOST && !answer && status >= 0; step++) {
-        status = frgi_stopped(f->ctx) != FRG_OK ? FRG_OK : fit_direction(r, z);
+        status = frgi_stopped(f->ctx) != FRG_OK ? FRG_OK : fit_direction(r, step == 0, z);
         if (status < 0 || frgi_stopped(f->ctx) != FRG_OK) {
             break;
         }
@@ -315,6 +318,10 @@ frg_status frgi_separated_rows(frg_fe *f, unsigned char *gone, int64_t *count)
     }
     frg_status status = allocate(&r);
     status = status < 0 ? status : search(&r, gone, count);
+    if (status >= 0 && *count == 0) { /* the same rows: reg_glm.c changes its weights */
+        f->absorbed.plan = r.plan;
+        r.plan = NULL;
+    }
     release(&r);
     if (status >= 0 && *count == r.n) {
         FAIL(f->ctx, E_SEPARATED, "the regressors and effects predict '%s' in all of the %lld rows",

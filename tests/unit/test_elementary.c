@@ -208,6 +208,7 @@ static void logarithms_of_one_plus(void)
     measure("log1p", log1p_loops, log1pl, 1e-30, 1, true, 1.5);
     measure("log1p", log1p_loops, log1pl, 0, 4, false, 1.5);
     measure("log1p", log1p_loops, log1pl, 1, 1e30, true, 1.5);
+    measure("log1p", log1p_loops, log1pl, -0.9999, 0, false, 1.5);
     static const double x[] = {0, HUGE_VALF, NAN, 1e300};
     static double y[4];
     log1p_loops[0].f64(x, y, 4);
