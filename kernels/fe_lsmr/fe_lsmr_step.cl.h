@@ -275,12 +275,12 @@ KERNEL void lsmr_step(ITEM GLOBAL real *v, GLOBAL i32 *counts, GLOBAL const i64 
         for (int q = 0; q < FLC_COUNT; q++) {
             step[q] = fused ? R(0) : v[at[FL_STEP] + q * columns + k];
         }
+        const i64 of[3] = {at[FD_OF_SPREADS], at[FL_OF_V], at[FL_OF_X] + slot * groups * columns};
+        for (int q = 0; q < 3 && fused; q++) {
+            const i64 count = on ? (q == 0 ? at[FD_SPREADS] : groups) : 0;
+            sums[q] = lsmr_total(v + of[q], count, columns, k, &l, room);
+        }
         if (fused) {
-            GLOBAL const real *const of_x = v + at[FL_OF_X] + slot * groups * columns;
-            sums[0] =
-                lsmr_total(v + at[FD_OF_SPREADS], on ? at[FD_SPREADS] : 0, columns, k, &l, room);
-            sums[1] = lsmr_total(v + at[FL_OF_V], on ? groups : 0, columns, k, &l, room);
-            sums[2] = lsmr_total(of_x, on ? groups : 0, columns, k, &l, room);
             runs = lsmr_scalars(v, counts, at, slot, k, sums, l.place == 0 && GID0 == 0, step);
         }
         for (i64 j = first + l.place; j < (runs ? last : first); j += l.per) {
