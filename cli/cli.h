@@ -158,6 +158,17 @@ void cli_show_warnings(const cli *c);
 void cli_show_warnings_from(const cli *c, int first);
 /** The catalogue's row with this code or name, NULL if there is none. */
 const frg_error_entry *find_error(const char *code_or_name);
+/** The line of an error, and its object of JSON. */
+void error_text(FILE *file, const cli *c, const char *code, const char *message, const char *where,
+                const char *hint);
+void error_json(FILE *file, const char *code, const char *message, const char *where,
+                const char *hint);
+/* cli_spool.c */
+/** Before cli_open, of a command whose rows come from `path`: those beyond --memory-limit lie on
+ *  the disk by themselves where that is a file, so that a limit alone is no end of it.  What comes
+ *  out of a pipe may have no end, and would fill the disk: there --spool has to be given.  A disk
+ *  that fails under them ends the program with E_DISK. */
+void choose_spool(cli *c, const char *path);
 int explain_code(const cli *c, const char *code);
 void write_json_string(FILE *file, const char *text);
 /** Text of unknown origin for a terminal: characters that act instead of being seen are spelled

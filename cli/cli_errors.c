@@ -114,30 +114,41 @@ static int names_place(const char *message, const char *where)
     return named;
 }
 
-static void show(const cli *c, const char *code, const char *message, const char *where,
-                 const char *hint)
+void error_text(FILE *file, const cli *c, const char *code, const char *message, const char *where,
+                const char *hint)
 {
     const char *red = c->color_err ? "\033[1;31m" : "", *plain = c->color_err ? "\033[0m" : "";
     const int placed = *where && !names_place(message, where);
-    fprintf(stderr, "fourge: %serror%s %s: ", red, plain, code);
-    write_visible(stderr, message);
-    fputs(placed ? " (" : "", stderr);
-    write_visible(stderr, placed ? where : "");
-    fputs(placed ? ")" : "", stderr);
-    fputs(*hint ? "; hint: " : "", stderr);
-    write_visible(stderr, hint);
-    putc('\n', stderr);
-    if (!c->json_errors) {
-        return;
-    }
+    fprintf(file, "fourge: %serror%s %s: ", red, plain, code);
+    write_visible(file, message);
+    fputs(placed ? " (" : "", file);
+    write_visible(file, placed ? where : "");
+    fputs(placed ? ")" : "", file);
+    fputs(*hint ? "; hint: " : "", file);
+    write_visible(file, hint);
+    putc('\n', file);
+}
+
+void error_json(FILE *file, const char *code, const char *message, const char *where,
+                const char *hint)
+{
     const char *const keys[] = {"code", "message", "where", "hint"};
     const char *const values[] = {code, message, where, hint};
-    fputs("{\"error\":{", stdout);
+    fputs("{\"error\":{", file);
     for (int i = 0; i < 4; i++) {
-        printf("%s\"%s\":", i ? "," : "", keys[i]);
-        write_json_string(stdout, values[i]);
+        fprintf(file, "%s\"%s\":", i ? "," : "", keys[i]);
+        write_json_string(file, values[i]);
     }
-    puts("}}");
+    fputs("}}\n", file);
+}
+
+static void show(const cli *c, const char *code, const char *message, const char *where,
+                 const char *hint)
+{
+    error_text(stderr, c, code, message, where, hint);
+    if (c->json_errors) {
+        error_json(stdout, code, message, where, hint);
+    }
 }
 
 static int is_stop(frg_status status)

@@ -500,10 +500,10 @@ option_spec option_table[] = {
      .help = "the most memory to hold (suffixes K M G)"},
     {.name = "spool",
      .kind = KIND_TEXT,
-     .commands = CMD_FE,
+     .commands = CMD_FE | CMD_DEMEAN,
      .field = AT(context.spool),
      .value = "FOLDER",
-     .fallback = "$TMPDIR or /var/tmp, where --memory-limit is given and DATA is a file",
+     .fallback = "$TMPDIR or /var/tmp, where --memory-limit is given and the data are a file",
      .group = running,
      .help =
          "a folder on a disk for arrays beyond the memory limit (by itself half of the machine's)"},

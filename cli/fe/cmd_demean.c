@@ -27,15 +27,15 @@ typedef struct {
     int64_t iterations;
 } demean_job;
 
-static void release(demean_job *d)
+static void release(const cli *c, demean_job *d)
 {
     frg_demean_destroy(d->plan);
     frg_npy_destroy(d->x_file);
     frg_npy_destroy(d->codes_file);
     frg_npy_destroy(d->weights_file);
-    free(d->narrow);
-    free(d->wide);
-    free(d->out_memory);
+    frg_block_destroy(d->narrow, c->ctx);
+    frg_block_destroy(d->wide, c->ctx);
+    frg_block_destroy(d->out_memory, c->ctx);
     free(d->columns);
     free(d->subproblems);
     free(d->totals);
@@ -71,6 +71,13 @@ static int read_all(cli *c, demean_job *d)
         code = read_matrix(c, "--weights", s->arrays.weights_file, &d->weights_file, &d->weights);
     }
     return code;
+}
+
+/** A block of the context, as its limit and its spool count for it; the exit code. */
+static int get_block(const cli *c, void **out, size_t bytes, const char *what)
+{
+    const frg_status status = frg_block_create(out, c->ctx, bytes, what);
+    return status < 0 ? cli_fail_library(c, status) : 0;
 }
 
 /** Element i of axis 0, j of axis 1, as bytes. */
@@ -112,8 +119,10 @@ static int narrow_codes(const cli *c, demean_job *d, frg_array *codes)
         return 0;
     }
     const int64_t n = codes->shape[0], q = codes->shape[1];
-    if (!d->narrow && !(d->narrow = malloc((size_t)(n * q) * sizeof *d->narrow + 1))) {
-        return cli_fail_memory(c);
+    const size_t bytes = (size_t)(n * q) * sizeof *d->narrow;
+    const int bad = d->narrow ? 0 : get_block(c, (void **)&d->narrow, bytes, "codes as int32");
+    if (bad) {
+        return bad;
     }
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < q; j++) {
@@ -154,9 +163,9 @@ static double real_element(const frg_array *a, int64_t i)
 static int widen_weights(const cli *c, demean_job *d)
 {
     const int64_t n = d->weights.shape[0];
-    d->wide = malloc((size_t)n * sizeof *d->wide + 1);
-    if (!d->wide) {
-        return cli_fail_memory(c);
+    const int bad = get_block(c, (void **)&d->wide, (size_t)n * sizeof *d->wide, "weights");
+    if (bad) {
+        return bad;
     }
     for (int64_t i = 0; i < n; i++) {
         d->wide[i] = real_element(&d->weights, i);
@@ -172,9 +181,10 @@ static int place_result(const cli *c, demean_job *d)
     if (c->set.repeat > 0) {
         const int64_t n = d->x.shape[0], p = d->x.shape[1];
         const int by_columns = d->x.stride[0] == 1 && d->x.stride[1] >= n && p > 1;
-        d->out_memory = malloc((size_t)(n * p) * frg_sizeof(d->x.dtype) + 1);
-        if (!d->out_memory) {
-            return cli_fail_memory(c);
+        const size_t bytes = (size_t)(n * p) * frg_sizeof(d->x.dtype);
+        const int bad = get_block(c, &d->out_memory, bytes, "the result");
+        if (bad) {
+            return bad;
         }
         d->out = by_columns ? frg_matrix_columns(d->out_memory, d->x.dtype, n, p, n)
                             : frg_matrix(d->out_memory, d->x.dtype, n, p, p);
@@ -243,13 +253,11 @@ static frg_status run_kept(cli *c, demean_job *d, frg_info *info, int *code)
         data = hash_array(data, &d->weights);
     }
     keeper k;
-    char *values = malloc(bytes + 1);
+    void *values = NULL;
     int stopped = 0;
     frg_status status = FRG_OK;
     *code = keeper_open(&k, c, "demean", (int64_t)frg_sizeof(d->x.dtype), data);
-    if (!*code && !values) {
-        *code = cli_fail_memory(c);
-    }
+    *code = *code ? *code : get_block(c, &values, bytes, "columns of a checkpoint");
     if (!*code) {
         const int block = c->set.fe.demean.block;
         status = run_blocks(d, &k, block > 0 ? block : 8, values, &stopped, info);
@@ -259,7 +267,7 @@ static frg_status run_kept(cli *c, demean_job *d, frg_info *info, int *code)
         }
     }
     keeper_close(&k);
-    free(values);
+    frg_block_destroy(values, c->ctx);
     return status;
 }
 
@@ -575,6 +583,7 @@ int command_demean(cli *c)
         return cli_fail(c, "E_OPTION", "--checkpoint", "",
                         "--checkpoint does not go with --repeat");
     }
+    choose_spool(c, c->set.arrays.columns);
     int code = cli_open(c);
     code = code ? code : checkpoint_begin(c);
     if (code) {
@@ -582,6 +591,6 @@ int command_demean(cli *c)
     }
     demean_job d = {0};
     code = job(c, &d);
-    release(&d);
+    release(c, &d);
     return code;
 }

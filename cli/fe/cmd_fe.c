@@ -1,18 +1,15 @@
 /* cmd_fe.c - `fourge fe`: reads a table, fits the regression, writes what was asked for. */
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli_checkpoint.h"
 #include "fe/fe_job.h"
 
 /* ---- fitting --------------------------------------------------------------------------------- */
 
-enum { MOST_NAMED = 256, EXIT_IO = 74 };
+enum { MOST_NAMED = 256 };
 
 /** The columns that the fit names, each once. */
 typedef struct {
@@ -204,16 +201,19 @@ static int save_effects(cli *c, const fe_job *job)
 static int save_residuals(cli *c, const fe_job *job)
 {
     const int64_t n = frg_table_rows(job->data);
-    double *values = malloc(2 * (size_t)n * sizeof *values + 1);
-    if (!values) {
-        return cli_fail_memory(c);
+    void *block;
+    frg_status status =
+        frg_block_create(&block, c->ctx, 2 * (size_t)n * sizeof(double), "residuals");
+    if (status < 0) {
+        return cli_fail_library(c, status);
     }
-    const frg_status status = frg_fe_residuals(job->fit, values, values + n);
+    double *const values = block;
+    status = frg_fe_residuals(job->fit, values, values + n);
     const char *const names[2] = {"residual", "fitted"};
     const double *const columns[2] = {values, values + n};
     const int code = status < 0 ? cli_fail_library(c, status)
                                 : write_numbers(c, n, names, columns, c->set.fe_job.save_residuals);
-    free(values);
+    frg_block_destroy(block, c->ctx);
     return code;
 }
 
@@ -267,13 +267,12 @@ static int save_predictions(cli *c, const fe_job *job)
         return code;
     }
     const int64_t n = frg_table_rows(data);
-    double *values = malloc((size_t)n * sizeof *values + 1);
+    void *block;
     int64_t unseen = 0;
-    code = values ? 0 : cli_fail_memory(c);
-    if (!code) {
-        const frg_status status = frg_fe_predict(job->fit, data, values, &unseen);
-        code = status < 0 ? cli_fail_library(c, status) : 0;
-    }
+    frg_status status = frg_block_create(&block, c->ctx, (size_t)n * sizeof(double), "predictions");
+    double *const values = block;
+    status = status < 0 ? status : frg_fe_predict(job->fit, data, values, &unseen);
+    code = status < 0 ? cli_fail_library(c, status) : 0;
     if (!code && unseen > 0 && !c->set.quiet) {
         fprintf(stderr, "fourge: %" PRId64 " of %" PRId64 " rows of ", unseen, n);
         write_visible(stderr, c->set.fe_job.predict);
@@ -284,7 +283,7 @@ static int save_predictions(cli *c, const fe_job *job)
     if (!code) {
         code = write_numbers(c, n, names, columns, c->set.fe_job.predictions);
     }
-    free(values);
+    frg_block_destroy(block, c->ctx);
     frg_table_destroy(data);
     return code;
 }
@@ -405,41 +404,10 @@ static int run_job(cli *c, fe_job *job)
     return code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(job->status);
 }
 
-/** A page of the spool that the disk does not give. */
-static void on_bad_page(int number)
-{
-    static const char text[] =
-        "fourge: error FRG-CORE-070: the disk failed under an array beyond the memory limit\n";
-    (void)number;
-    const ssize_t put = write(STDERR_FILENO, text, sizeof text - 1);
-    (void)put;
-    _exit(EXIT_IO);
-}
-
-static int is_file(const char *path)
-{
-    struct stat s;
-    return path && stat(path, &s) == 0 && S_ISREG(s.st_mode);
-}
-
-/** Rows beyond the memory limit lie on the disk: a limit alone is no end of a regression.  What
- *  comes out of a pipe may have no end, and would fill the disk: there --spool has to be given. */
-static void choose_spool(cli *c)
-{
-    frg_context_opts *const o = &c->set.context;
-    if (o->memory_limit > 0 && !o->spool && is_file(c->arguments[1])) {
-        const char *const folder = getenv("TMPDIR");
-        o->spool = folder && *folder ? folder : "/var/tmp";
-    }
-    if (o->spool) {
-        signal(SIGBUS, on_bad_page);
-    }
-}
-
 int command_fe(cli *c)
 {
     int code = model_options(c);
-    choose_spool(c);
+    choose_spool(c, c->arguments[1]);
     if (!code) {
         code = cli_open(c);
     }

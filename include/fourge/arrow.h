@@ -61,7 +61,10 @@ struct ArrowArrayStream {
  *  days, seconds, ...) INTEGER, booleans BOOL, strings (utf8, large, view) and dictionaries of
  *  strings CATEGORY (an ordered dictionary keeps its order, with the words that no row has); a
  *  column of nulls is NUMBER.  A float64 or int64 column without nulls in a single batch is
- *  borrowed, not copied: the table keeps the batch.
+ *  borrowed, not copied: the table keeps the batch.  Of a context with a spool
+ *  (frg_context_opts.spool) a batch is copied and released before the next one is asked for, so
+ *  that the producer holds one at a time; a request to stop then ends the reading between two
+ *  (FRG_INTERRUPTED, FRG_TIME_LIMIT, *out NULL).
  *
  *  Errors: E_FORMAT (the producer's message, an unsigned integer beyond int64, text that is not
  *  UTF-8), E_COLUMN, E_FILE_TYPE naming a column of another type (nested, binary, decimals of 256

@@ -283,11 +283,13 @@ typedef struct {
     const char *spool;              /* a folder on a disk: blocks that the memory limit has no room
                                        for lie in unnamed files there, and the process is kept
                                        within memory_limit (0: half of the machine's memory) by
-                                       giving their pages back (below some 256 MB by up to 40 MB
-                                       more); results have the bits of a run in
-                                       memory.  W_SPOOL says so, E_SPOOL where the folder is full,
-                                       unusable or in memory itself.  NULL: none, and what is
-                                       beyond memory_limit is E_MEMORY.  Copied */
+                                       giving their pages back; W_LIMIT with what it held where that
+                                       did not do (from 128 MB on it does, on a machine that is not
+                                       crowded).  Results have the bits of a run in memory.
+                                       W_SPOOL says so, E_SPOOL where the folder is full, unusable
+                                       or in memory itself, E_DISK where it lost what was written; a
+                                       page that cannot be read back is SIGBUS.  NULL: none, and
+                                       what is beyond memory_limit is E_MEMORY.  Copied */
 } frg_context_opts;
 
 /** Options, memory, files, the last failure and the warnings of what is made from it.  Made by
@@ -366,6 +368,14 @@ FRG_API size_t frg_spool_bytes(const frg_context *ctx);
 FRG_API void frg_peak_reset(frg_context *ctx);
 
 /* ---- for programs on top of the library ------------------------------------------------------ */
+
+/** *out <- `bytes` bytes as the objects of the context have theirs, aligned to 64: of its
+ *  allocator, counted, under its memory limit or in its spool; 0 bytes are a block, too.  `what`
+ *  names them in messages.  Errors: E_MEMORY, E_SPOOL; *out is NULL then. */
+FRG_API FRG_MUST_USE frg_status frg_block_create(void **out, frg_context *ctx, size_t bytes,
+                                                 const char *what);
+/** Gives a block of frg_block_create back, to the same context; NULL is fine. */
+FRG_API void frg_block_destroy(void *block, frg_context *ctx);
 
 /** Writes `count` bytes into a file that appears whole or not at all; "-" is standard output.
  *  Errors: E_CREATE, E_WRITE, E_MEMORY, E_ARG. */

@@ -46,6 +46,26 @@ static PyObject *table_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return status < 0 ? ext_raise(module, status, c->ctx) : wrap(type, c, t);
 }
 
+/** Options for the columns of a list of names, or all for None; *names is the caller's to free. */
+static int column_options(PyObject *columns, frg_table_opts *o, const char ***names)
+{
+    Py_ssize_t n = 0;
+    frg_table_defaults(o, sizeof *o);
+    *names = NULL;
+    if (columns != Py_None && !(*names = ext_strings(columns, "columns", &n))) {
+        return -1;
+    }
+    o->columns = *names;
+    o->n_columns = n;
+    return 0;
+}
+
+/** The table that was read.  A reading that was stopped has none. */
+static PyObject *wrap_read(PyTypeObject *type, ext_context *c, frg_status status, frg_table *t)
+{
+    return status != FRG_OK ? ext_raise(c->module, status, c->ctx) : wrap(type, c, t);
+}
+
 /** from_arrow(context, capsule, columns): reads an Arrow stream; columns is a list of names or
  *  None. */
 static PyObject *table_from_arrow(PyObject *type, PyObject *args)
@@ -57,25 +77,41 @@ static PyObject *table_from_arrow(PyObject *type, PyObject *args)
         return NULL;
     }
     struct ArrowArrayStream *const stream = PyCapsule_GetPointer(capsule, "arrow_array_stream");
-    if (!stream) {
-        return NULL;
-    }
     frg_table_opts o;
-    frg_table_defaults(&o, sizeof o);
-    const char **names = NULL;
-    Py_ssize_t n = 0;
-    if (columns != Py_None && !(names = ext_strings(columns, "columns", &n))) {
+    const char **names;
+    if (!stream || column_options(columns, &o, &names) < 0) {
         return NULL;
     }
-    o.columns = names;
-    o.n_columns = n;
-    frg_table *t;
+    frg_table *t = NULL;
     frg_status status;
     EXT_WORK(status = frg_table_read_arrow(
                  &t, c->ctx, stream, &o)); /* producers that need the lock take it themselves */
     PyMem_Free(names);
-    return ext_has_failed(status) ? ext_raise(module, status, c->ctx)
-                                  : wrap((PyTypeObject *)type, c, t);
+    return wrap_read((PyTypeObject *)type, c, status, t);
+}
+
+/** read(context, path, columns): reads a file; columns as above. */
+static PyObject *table_read(PyObject *type, PyObject *args)
+{
+    PyObject *const module = PyType_GetModule((PyTypeObject *)type), *object, *path, *columns;
+    ext_context *c;
+    frg_table_opts o;
+    const char **names;
+    if (!module ||
+        !PyArg_ParseTuple(args, "OO&O", &object, PyUnicode_FSConverter, &path, &columns)) {
+        return NULL;
+    }
+    if (!(c = ext_context_of(module, object)) || column_options(columns, &o, &names) < 0) {
+        Py_DECREF(path);
+        return NULL;
+    }
+    frg_table *t = NULL;
+    frg_status status;
+    const char *const name = PyBytes_AsString(path);
+    EXT_WORK(status = frg_table_read(&t, c->ctx, name, &o));
+    PyMem_Free(names);
+    Py_DECREF(path);
+    return wrap_read((PyTypeObject *)type, c, status, t);
 }
 
 /** add(name, array, labels): float64 -> numbers, int64 -> integers, int32 with labels -> codes,
@@ -168,6 +204,7 @@ static PyObject *table_rows(PyObject *self, PyObject *unused)
 /* ---- with the context to themselves ---------------------------------------------------------- */
 
 EXT_FUNCTION(table_from_arrow)
+EXT_FUNCTION(table_read)
 EXT_METHOD(table_add)
 EXT_METHOD(table_columns)
 EXT_METHOD(table_rows)
@@ -179,6 +216,7 @@ int ext_types_table(PyObject *module)
     static PyMethodDef methods[] = {
         {"from_arrow", table_from_arrow_alone, METH_VARARGS | METH_CLASS,
          "from_arrow(context, capsule, columns)"},
+        {"read", table_read_alone, METH_VARARGS | METH_CLASS, "read(context, path, columns)"},
         {"add", table_add_alone, METH_VARARGS, "add(name, array, labels): copies one column."},
         {"columns", table_columns_alone, METH_NOARGS, "{name: (kind, bytes, labels)}"},
         {"rows", table_rows_alone, METH_NOARGS, "The number of rows."},

@@ -1,6 +1,7 @@
 """Data frames and mappings as tables of the library."""
 
 import difflib
+import os
 
 import numpy as np
 
@@ -83,8 +84,26 @@ def _narrowed(frame, columns):
     return frame
 
 
+def _chosen(columns, present):
+    """The columns that are asked for where all are there; else None, for all: the library names the one that is not."""
+    return list(columns) if set(columns) <= set(present) else None
+
+
+def _in_batches(data, columns):
+    """What gives the columns of `data` batch by batch, of those that have nothing yet but how to make them; else `data`."""
+    if hasattr(data, "collect_batches"):  # polars, lazy
+        wanted = _chosen(columns, data.collect_schema().names())
+        return (data if wanted is None else data.select(wanted)).collect_batches(lazy=True)
+    if hasattr(data, "scanner") and hasattr(data, "schema"):  # a data set of pyarrow
+        return data.scanner(columns=_chosen(columns, data.schema.names)).to_reader()
+    if type(data).__name__ == "DuckDBPyRelation" and _chosen(columns, data.columns):
+        return data.select(*('"' + name.replace('"', '""') + '"' for name in columns))
+    return data
+
+
 def _stream(data, columns):
     """An Arrow stream of `data`, None where these have none."""
+    data = _in_batches(data, columns)
     if not hasattr(data, "__arrow_c_stream__"):
         return None
     if not hasattr(data, "iloc"):
@@ -95,11 +114,25 @@ def _stream(data, columns):
         return None
 
 
+def is_path(data):
+    """Is it the name of a file?"""
+    return isinstance(data, (str, bytes, os.PathLike))
+
+
+def with_spool(data, options):
+    """`options`, and the folder for rows beyond memory_limit, as the program has it: that of TMPDIR, or /var/tmp, where
+    `data` is a file.  A stream may have no end, and would fill the disk: there spool has to be given."""
+    limited = options.get("memory_limit") and options.get("spool") is None and is_path(data) and os.path.isfile(data)
+    return {**options, "spool": os.environ.get("TMPDIR") or "/var/tmp"} if limited else options
+
+
 def table(context, data, columns):
     """A table of the named columns of `data`: anything with ``__arrow_c_stream__`` (polars, pyarrow, DuckDB,
-    pandas with pyarrow installed), or a mapping of names to 1-D arrays."""
+    pandas with pyarrow installed), the path of a file, or a mapping of names to 1-D arrays."""
     if isinstance(data, _fourge.Table):
         return data
+    if is_path(data):
+        return _fourge.Table.read(context, data, columns)
     capsule = _stream(data, columns)
     if capsule is not None:
         return _fourge.Table.from_arrow(context, capsule, columns)
@@ -109,8 +142,6 @@ def table(context, data, columns):
         data = {name: data[name] for name in data.dtype.names}
     if isinstance(data, np.ndarray):
         raise TypeError("data: an array has no names of columns; give {name: column, ...}")
-    if isinstance(data, (str, bytes)):
-        raise TypeError("data: expected a frame, got a path; read the file first, with polars.read_csv or pandas.read_csv")
     if not hasattr(data, "__getitem__") or not hasattr(data, "__contains__") or isinstance(data, (list, tuple)):
         raise TypeError(f"data: expected a frame or a mapping of names to arrays, got {type(data).__name__}")
     present = [c for c in columns if c in data]
@@ -141,7 +172,9 @@ def arrays(columns):
 
 def narrow(data, names):
     """The columns `names` of what :func:`table` takes, in a form that can be pickled: of frames a frame, of mappings a mapping, of what
-    exports an Arrow stream alone a table of pyarrow."""
+    exports an Arrow stream alone a table of pyarrow.  A path stays one."""
+    if is_path(data):
+        return data
     if isinstance(data, _fourge.Table):
         raise TypeError("a fit of a Table is not pickled: keep coef(), vcov() and tidy(), or fit a frame or a mapping")
     if isinstance(data, np.ndarray):  # with names

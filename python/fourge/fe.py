@@ -243,8 +243,10 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
         ``endogenous ~ instruments`` makes it two-stage least squares (:func:`feiv`).  Several models:
         ``c(y1, y2)``, and among regressors and effects ``sw() sw0() csw() csw0() mvsw()``.  ``x^2`` and
         ``x**2`` are ``I(x^2)``, as in fixest; in pyfixest both are the term ``x``, so that the second is warned of.
-    data : frame or mapping
-        Anything that exports an Arrow stream (polars, pyarrow, DuckDB, pandas with pyarrow) or names -> 1-D arrays.
+    data : frame, path or mapping
+        Anything that exports an Arrow stream (polars, pyarrow, DuckDB, pandas with pyarrow); the path of a file that the program
+        reads (csv, tsv and txt, plain or .gz, npy, npz); or names -> 1-D arrays.  Lazy frames of polars, data sets of pyarrow and
+        relations of DuckDB are computed in batches; what gives its batches once (a RecordBatchReader) serves one fit.
         Only the columns that the formula names are read. Categories keep their order (pandas' categoricals, polars' Enum);
         words are sorted.
     vcov : str, dict or list of them
@@ -283,7 +285,9 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
     spool : str, optional
         A folder on a disk for arrays beyond memory_limit (by itself half of the machine's memory), as
         ``frg_context_opts.spool``: the process is kept within the limit, and the numbers are those of a fit in memory, to
-        the bit.  What `data` itself holds is not moved.  Without it, what is beyond memory_limit is an error.
+        the bit.  A stream is read batch by batch then, none held while the next one is made; what `data` itself holds is not
+        moved.  By itself $TMPDIR or /var/tmp where memory_limit is given and `data` is the path of a file; else without it what
+        is beyond memory_limit is an error.
     progress : callable or True, optional
         ``progress(solver, phase, done, total, residual, target, seconds)``; a true answer stops the fit.  True shows a
         bar, by tqdm where it is installed.
@@ -382,7 +386,7 @@ def fepois(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = 
 def _feols(fml, data, vcov, progress, options, expected=()):
     """feols of a formula in fixest's grammar and options that are its own; no warning of the codes
     `expected`."""
-    asked: dict[str, Any] = _translated(options)
+    asked: dict[str, Any] = _frame.with_spool(data, _translated(options))
     of_context = {k: asked[k] for k in _CONTEXT_OPTIONS if k in asked}
     context = _context(asked, progress)
     outer = {k: asked.pop(k) for k in _fit_options if k in asked}

@@ -1,11 +1,14 @@
 """The fixed-effects module, with NumPy alone; frames of other packages where they are installed."""
 
 import csv
+import gzip
 import importlib.util
 import pathlib
+import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import types
 import unittest
@@ -262,6 +265,35 @@ class Feols(unittest.TestCase):
                 tried += 1
         if not tried:
             self.skipTest("neither pandas, polars nor pyarrow is installed")
+
+    def test_paths(self):
+        """The same bits from a file of each kind, as a name or a Path; under a memory limit by itself from the disk."""
+        data = {k: v for k, v in read_csv("grunfeld.csv").items() if k in ("invest", "value", "capital", "year")}
+        formula = "invest ~ value + capital | year"
+        want = fe.feols(formula, data)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder)
+            text = "".join(",".join(map(repr, map(float, row))) + "\n" for row in zip(*data.values()))
+            (path / "g.csv").write_text(",".join(data) + "\n" + text)
+            (path / "g.csv.gz").write_bytes(gzip.compress((path / "g.csv").read_bytes()))
+            np.savez(path / "g.npz", **data)
+            np.save(path / "g.npy", np.column_stack([data["invest"], data["value"]]))
+            for name in ("g.csv", "g.csv.gz", "g.npz"):
+                for given in (path / name, str(path / name)):
+                    np.testing.assert_array_equal(fe.feols(formula, given).coef(), want.coef(), err_msg=name)
+            np.testing.assert_array_equal(fe.feols("c1 ~ c2", path / "g.npy").coef(), fe.feols("invest ~ value", data).coef())
+            fit = pickle.loads(pickle.dumps(fe.feols(formula, path / "g.npz")))
+            np.testing.assert_array_equal(fit.resid(), want.resid())
+            np.testing.assert_array_equal(fit.predict(path / "g.csv"), want.predict(data))
+            with self.assertRaisesRegex(errors.BadData, "did you mean 'value'"):
+                fe.feols("invest ~ valu", path / "g.csv")
+            with open(path / "long.csv", "w") as f:
+                f.write("y,x,a\n" + "".join(f"{i * i % 1009},{i % 97},{i // 40}\n" for i in range(60000)))
+            free = fe.feols("y ~ x | a", path / "long.csv")
+            with unittest.mock.patch.dict("os.environ", TMPDIR="."), self.assertWarnsRegex(UserWarning, "FRG-CORE-170.* in '.'"):
+                np.testing.assert_array_equal(fe.feols("y ~ x | a", path / "long.csv", memory_limit=8 << 20).coef(), free.coef())
+            with self.assertRaises(errors.FileError):
+                fe.feols("y ~ x", path / "none.csv", memory_limit=8 << 20)
 
     def test_errors(self):
         data = read_csv("grunfeld.csv")

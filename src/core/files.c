@@ -22,7 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/context.h"
+#include "core/spool.h"
 
 /* ---- the system's table ---------------------------------------------------------------------- */
 
@@ -323,6 +323,7 @@ frg_status frgi_reader_get(frgi_reader *r, frg_context *ctx, void *to, size_t by
             continue;
         }
         if (n < 0) {
+            TRY(frgi_spool_fault(ctx, (int)-n));
             frgi_at(ctx, "%s", r->path);
             FAIL(ctx, E_READ, "reading '%s' failed: %s", r->path, strerror((int)-n));
         }
@@ -513,6 +514,7 @@ failed:
 static frg_status write_failed(frgi_writer *w, int error)
 {
     const char *name = w->standard ? "standard output" : w->path;
+    TRY(frgi_spool_fault(w->ctx, error));
     frgi_at(w->ctx, "%s", name);
     FAIL(w->ctx, E_WRITE, "writing '%s' failed: %s", name, strerror(error));
 }
@@ -572,6 +574,7 @@ static frg_status finish_temporary(frgi_writer *w)
     const frg_files *files = &w->ctx->files;
     TRY(flush(w, w->buffer, w->used));
     w->used = 0;
+    TRY(frgi_spool_check(w->ctx)); /* what was written is what was computed */
     const int error = w->direct ? 0 : files->sync(w->handle, files->user);
     return error ? write_failed(w, -error) : FRG_OK;
 }

@@ -214,9 +214,26 @@ frg_status frgi_calloc(frg_context *ctx, void **out, size_t bytes, const char *w
     return FRG_OK;
 }
 
+/** A block on the disk stays there, and is not copied. */
+static frg_status resize_spooled(frg_context *ctx, void **p, size_t bytes, const char *what)
+{
+    void *b = block_of(*p);
+    const size_t total = frgi_add(bytes, ALIGN);
+    if (total > INT64_MAX) {
+        FAIL(ctx, E_MEMORY, "%zu bytes for %s could not be had", bytes, what);
+    }
+    TRY(frgi_spool_resize(ctx, &b, total, what));
+    *(block *)b = (block){.bytes = bytes, .capacity = total, .spooled = true};
+    *p = (char *)b + ALIGN;
+    return FRG_OK;
+}
+
 frg_status frgi_resize(frg_context *ctx, void **p, size_t bytes, const char *what)
 {
     void *fresh;
+    if (*p && block_of(*p)->spooled) {
+        return resize_spooled(ctx, p, bytes, what);
+    }
     TRY(frgi_alloc(ctx, &fresh, bytes, what));
     if (*p) {
         const size_t old = block_of(*p)->bytes;

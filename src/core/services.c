@@ -1,6 +1,19 @@
-/* services.c - what programs on top of the library need of the core: whole files, and spelling
- * help. */
+/* services.c - what programs on top of the library need of the core: memory, whole files, and
+ * spelling help. */
 #include "core/core.h"
+
+frg_status frg_block_create(void **out, frg_context *ctx, size_t bytes, const char *what)
+{
+    REQUIRE(ctx, ctx && out && what, "frg_block_create takes a place, a context and a name");
+    return frgi_alloc(ctx, out, bytes, what);
+}
+
+void frg_block_destroy(void *block, frg_context *ctx)
+{
+    if (ctx) {
+        frgi_free(ctx, &block);
+    }
+}
 
 frg_status frg_write_file(frg_context *ctx, const char *path, const void *bytes, int64_t count)
 {

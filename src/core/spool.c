@@ -15,8 +15,10 @@
  *
  * Each block reserves its place on the disk before it is there (fallocate): a full disk is an
  * error with the sizes, and never a fault in a pass.  The files have no names, so that nothing of
- * them outlives the process.  A disk that fails under a page ends the process, as one under swap
- * does.
+ * them outlives the process.  They stay open, as they are asked whether the kernel could write
+ * their pages: a page that it could not is gone from memory as well, and a run that used it has no
+ * result (frgi_spool_check).  A page that cannot be read is a fault (SIGBUS), whose handlers are
+ * the program's and not a library's.
  */
 #include "core/spool.h"
 
@@ -34,13 +36,15 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BETWEEN_LOOKS = 32 << 20 }; /* bytes that passes bring in meanwhile */
+enum { BETWEEN_LOOKS = 64 << 20 };        /* bytes that passes bring in meanwhile */
+static const double LEAST_BETWEEN = 2e-4; /* seconds; a look takes some 2e-6 */
 enum { IDLE_MILLISECONDS = 2, BUSY_MILLISECONDS = 1, IN_MEMORY = 0x01021994 /* TMPFS_MAGIC */ };
 
 typedef struct mapping {
     struct mapping *next;
     char *base;
     size_t bytes;
+    int fd;
 } mapping;
 
 struct frgi_spool {
@@ -49,8 +53,11 @@ struct frgi_spool {
     size_t least; /* of a block on the disk; */
     size_t large; /* blocks from this size on always are there */
     size_t held, peak;
+    int error;   /* of a page that was not written; 0: none */
+    size_t most; /* bytes that the process was seen to hold */
+    double looked;
     mapping *blocks;
-    pthread_mutex_t lock; /* of `blocks` and `closing`, which the thread reads */
+    pthread_mutex_t lock; /* of `blocks`, `closing`, `most` and `looked` */
     pthread_cond_t wake;
     pthread_t keeper;
     bool kept, closing;
@@ -77,9 +84,9 @@ static bool resident(int statm, size_t *all, size_t *files)
  *  sixteenth of it in any case, or passes would crawl. */
 static size_t pages_allowed(const frgi_spool *s, size_t all, size_t files)
 {
-    const size_t margin = s->limit / 4 + BETWEEN_LOOKS, half = s->limit / 2;
+    const size_t margin = s->limit / 4 + BETWEEN_LOOKS, largest = s->limit / 4 * 3;
     const size_t rest = all - files, least = s->limit / 16;
-    const size_t most = s->limit - (margin < half ? margin : half);
+    const size_t most = s->limit - (margin < largest ? margin : largest);
     return rest + least < most ? most - rest : least;
 }
 
@@ -91,6 +98,7 @@ static bool keep_below(frgi_spool *s)
     if (!s->blocks || !resident(s->statm, &all, &files)) {
         return false;
     }
+    s->most = all > s->most ? all : s->most;
     const size_t allowed = pages_allowed(s, all, files);
     for (mapping *m = s->blocks; m && files > allowed; m = m->next) {
         madvise(m->base, m->bytes, MADV_DONTNEED);
@@ -99,6 +107,19 @@ static bool keep_below(frgi_spool *s)
         }
     }
     return files > allowed / 4;
+}
+
+void frgi_spool_look(const frg_context *ctx)
+{
+    frgi_spool *const s = ctx->spool;
+    if (s && s->kept && pthread_mutex_trylock(&s->lock) == 0) {
+        const double now = frgi_seconds();
+        if (now - s->looked > LEAST_BETWEEN) {
+            s->looked = now;
+            keep_below(s);
+        }
+        pthread_mutex_unlock(&s->lock);
+    }
 }
 
 static void *keeper(void *user)
@@ -189,22 +210,47 @@ static int open_unnamed(const char *folder)
     return fd;
 }
 
-/** Maps `bytes` of a new file; NULL with errno. */
-static char *map_file(const char *folder, size_t bytes)
+/** Maps m->bytes of a new file; 0 or the error's number. */
+static int map_file(mapping *m, const char *folder)
 {
-    const int fd = open_unnamed(folder);
-    if (fd < 0) {
-        return NULL;
+    m->fd = open_unnamed(folder);
+    if (m->fd < 0) {
+        return errno;
     }
-    int error = posix_fallocate(fd, 0, (off_t)bytes);
-    void *p = MAP_FAILED;
+    int error = posix_fallocate(m->fd, 0, (off_t)m->bytes);
     if (error == 0) {
-        p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        void *const p = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
         error = p == MAP_FAILED ? errno : 0;
+        m->base = p;
     }
-    close(fd);
-    errno = error;
-    return p == MAP_FAILED ? NULL : p;
+    if (error) {
+        close(m->fd);
+    }
+    return error;
+}
+
+/** Another size, with the pages that both have; m is as it was after an error. */
+static int resize_file(mapping *m, size_t bytes)
+{
+    const size_t before = m->bytes;
+    int error = bytes > before ? posix_fallocate(m->fd, (off_t)before, (off_t)(bytes - before)) : 0;
+    if (error == 0) {
+        void *const p = mremap(m->base, before, bytes, MREMAP_MAYMOVE);
+        error = p == MAP_FAILED ? errno : 0;
+        m->base = error ? m->base : p;
+        m->bytes = error ? before : bytes;
+    }
+    const int cut = ftruncate(m->fd, (off_t)m->bytes); /* what is left over goes with the file */
+    (void)cut;
+    return error;
+}
+
+/** The error of a page that the kernel could not write, which it says once; 0: there was none, or
+ *  it cannot be asked. */
+static int write_error(const mapping *m)
+{
+    const bool failed = sync_file_range(m->fd, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE) != 0;
+    return failed && errno != ENOSYS && errno != EPERM ? errno : 0;
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
@@ -283,6 +329,21 @@ static frg_status begin(frg_context *ctx)
     return FRG_OK;
 }
 
+/** No place for `more` bytes on the disk. */
+static frg_status no_place(frg_context *ctx, int error, size_t more, const char *what)
+{
+    const char *const folder = ctx->spool->folder;
+    return error == ENOSPC || error == EFBIG || error == EDQUOT ? no_room(ctx, folder, more, what)
+                                                                : refuse_folder(ctx, folder, error);
+}
+
+static void count(frgi_spool *s, size_t more, size_t less)
+{
+    s->held += more;
+    s->held -= less;
+    s->peak = s->held > s->peak ? s->held : s->peak;
+}
+
 frg_status frgi_spool_get(frg_context *ctx, size_t total, const char *what, void **out)
 {
     frgi_spool *const s = ctx->spool;
@@ -290,13 +351,10 @@ frg_status frgi_spool_get(frg_context *ctx, size_t total, const char *what, void
     TRY(s->kept ? FRG_OK : begin(ctx));
     TRY(NEW(ctx, &m, 1, what));
     m->bytes = total;
-    m->base = map_file(s->folder, total);
-    if (!m->base) {
-        const int error = errno;
+    const int error = map_file(m, s->folder);
+    if (error) {
         DROP(ctx, &m);
-        return error == ENOSPC || error == EFBIG || error == EDQUOT
-                   ? no_room(ctx, s->folder, total, what)
-                   : refuse_folder(ctx, s->folder, error);
+        return no_place(ctx, error, total, what);
     }
     madvise(m->base, total, MADV_DONTFORK);
     pthread_mutex_lock(&s->lock);
@@ -307,9 +365,34 @@ frg_status frgi_spool_get(frg_context *ctx, size_t total, const char *what, void
     m->next = NULL;
     *end = m;
     pthread_mutex_unlock(&s->lock);
-    s->held += total;
-    s->peak = s->held > s->peak ? s->held : s->peak;
+    count(s, total, 0);
     *out = m->base;
+    return FRG_OK;
+}
+
+/** Where the record of the block at p hangs. */
+static mapping **place_of(frgi_spool *s, const void *p)
+{
+    mapping **at = &s->blocks;
+    while ((*at)->base != p) {
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+frg_status frgi_spool_resize(frg_context *ctx, void **p, size_t total, const char *what)
+{
+    frgi_spool *const s = ctx->spool;
+    pthread_mutex_lock(&s->lock);
+    mapping *const m = *place_of(s, *p);
+    const size_t before = m->bytes;
+    const int error = resize_file(m, total);
+    *p = m->base;
+    pthread_mutex_unlock(&s->lock);
+    if (error) {
+        return no_place(ctx, error, total - before, what);
+    }
+    count(s, total, before);
     return FRG_OK;
 }
 
@@ -317,16 +400,57 @@ void frgi_spool_return(frg_context *ctx, void *p)
 {
     frgi_spool *const s = ctx->spool;
     pthread_mutex_lock(&s->lock);
-    mapping **at = &s->blocks;
-    while ((*at)->base != p) {
-        at = &(*at)->next;
-    }
+    mapping **const at = place_of(s, p);
     mapping *m = *at;
     *at = m->next;
     pthread_mutex_unlock(&s->lock);
+    s->error = s->error ? s->error : write_error(m);
     munmap(m->base, m->bytes);
-    s->held -= m->bytes;
+    close(m->fd);
+    count(s, 0, m->bytes);
     DROP(ctx, &m);
+}
+
+/** Says once a run that the process held more than it was to. */
+static void warn_of_limit(frg_context *ctx)
+{
+    frgi_spool *const s = ctx->spool;
+    pthread_mutex_lock(&s->lock);
+    const size_t most = s->most;
+    pthread_mutex_unlock(&s->lock);
+    if (most > s->limit && !frgi_has_warned(ctx, W_LIMIT)) {
+        frgi_warn(ctx, W_LIMIT, "the process held %zu bytes under a memory limit of %zu", most,
+                  s->limit);
+    }
+}
+
+static frg_status disk_failed(frg_context *ctx, const char *why)
+{
+    const char *const folder = ctx->spool->folder;
+    frgi_at(ctx, "%s", folder);
+    FAIL(ctx, E_DISK, "the disk under '%s' failed, and arrays in files there are lost: %s", folder,
+         why);
+}
+
+frg_status frgi_spool_fault(frg_context *ctx, int error)
+{
+    return error == EFAULT && ctx->spool ? disk_failed(ctx, "a page could not be read") : FRG_OK;
+}
+
+frg_status frgi_spool_check(frg_context *ctx)
+{
+    frgi_spool *const s = ctx->spool;
+    if (!s) {
+        return FRG_OK;
+    }
+    for (const mapping *m = s->blocks; m && !s->error; m = m->next) {
+        s->error = write_error(m);
+    }
+    if (s->error) {
+        return disk_failed(ctx, strerror(s->error));
+    }
+    warn_of_limit(ctx);
+    return FRG_OK;
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */

@@ -15,8 +15,15 @@ bool frgi_spool_takes(const frg_context *ctx, size_t total);
 /** total bytes of zeros in a file of their own; E_SPOOL where the folder has no room for them. */
 FRG_MUST_USE frg_status frgi_spool_get(frg_context *ctx, size_t total, const char *what,
                                        void **out);
+/** The block at *p with another size, and where it lies from then on; as it was after a failure. */
+FRG_MUST_USE frg_status frgi_spool_resize(frg_context *ctx, void **p, size_t total,
+                                          const char *what);
 /** Gives a block back, and its place on the disk. */
 void frgi_spool_return(frg_context *ctx, void *p);
+/** E_DISK where a call of the system met a page of a block that cannot be read (EFAULT). */
+FRG_MUST_USE frg_status frgi_spool_fault(frg_context *ctx, int error);
+/** Lets pages go where the process holds more than it is to: where passes look around anyway. */
+void frgi_spool_look(const frg_context *ctx);
 /** Ends the spool of a context that has no blocks any more. */
 void frgi_spool_close(frg_context *ctx);
 

@@ -570,5 +570,8 @@ frg_status frg_demean_run(frg_demean *d, frg_array in, frg_array out, frg_demean
         return FRG_BAD_ARG;
     }
     frgi_run_begins(d->ctx);
-    return frgi_fe_demean_run(d, in, out, columns, info);
+    const frg_status status = frgi_fe_demean_run(d, in, out, columns, info);
+    TRY(status);
+    TRY(frgi_spool_check(d->ctx));
+    return status;
 }

@@ -1,8 +1,11 @@
 /* arrow.c - tables from the Arrow C stream interface.
  *
- * A stream is a schema and record batches (structs with one child a column).  All batches are taken
- * first, so that the number of rows is known; then each wanted column is written into one array,
- * batch after batch.
+ * A stream is a schema and record batches (structs with one child a column).  In memory all batches
+ * are taken first, so that the number of rows is known; then each wanted column is written into one
+ * array, batch after batch.  Under a memory limit with a spool each batch is written behind the
+ * rows that are there, in arrays that grow, and given back before the next one is asked for:
+ *
+ *     batch -> columns[rows ..] -> released -> batch -> ...
  *
  *     format      c C s S i I l L   e f g d:   b      tdD tdm tt* ts* tD*   u U vu   n
  *     column      INTEGER NUMBER BOOL INTEGER CATEGORY NUMBER, all missing
@@ -12,8 +15,8 @@
  * numbers through a table made once a batch.  The words of an ordered dictionary are numbered
  * before any row is looked at.  Buffers are the producer's word: their lengths cannot be checked.
  *
- * Columns that need no conversion are lent by the batch, which the table then keeps until it is
- * destroyed.
+ * Columns that need no conversion are lent by a batch that is the only one, which the table then
+ * keeps until it is destroyed; never under a spool.
  */
 #include <math.h>
 #include <string.h>
@@ -66,14 +69,6 @@ static const format_row formats[] = {
     {"d:", true, AS_DECIMAL, FRG_NUMBER},
 };
 
-/** What is being read. */
-typedef struct {
-    frg_context *ctx;
-    const struct ArrowSchema *schema;
-    const struct ArrowArray *batches;
-    int64_t n_batches, rows;
-} arrow_read;
-
 /** One column under construction. */
 typedef struct {
     int64_t child;
@@ -86,6 +81,15 @@ typedef struct {
     frgi_dictionary labels;
     int64_t missing;
 } column;
+
+/** What is being read. */
+typedef struct {
+    frg_context *ctx;
+    const struct ArrowSchema *schema;
+    column *columns; /* those that are wanted */
+    int64_t n_columns;
+    int64_t rows, room; /* written, and what the columns' memory is for */
+} arrow_read;
 
 /** The child with its own offset and the batch's (a struct's children are not sliced with it). */
 typedef struct {
@@ -378,13 +382,12 @@ static frg_status take_labels(const arrow_read *r, column *c)
 }
 
 /** A column that is one batch's float64 or int64 without nulls (NaN is a value) needs no copy. */
-static bool lend(const arrow_read *r, column *c)
+static bool lend(column *c, const struct ArrowArray *batch)
 {
-    if (r->n_batches != 1 || c->index != AS_NONE ||
-        (c->row.read != AS_F64 && c->row.read != AS_I64)) {
+    if (c->index != AS_NONE || (c->row.read != AS_F64 && c->row.read != AS_I64)) {
         return false;
     }
-    const slice s = child_of(&r->batches[0], c->child);
+    const slice s = child_of(batch, c->child);
     if (may_have_nulls(&s) || ((uintptr_t)s.array->buffers[1] & 7) != 0) {
         return false;
     }
@@ -399,22 +402,36 @@ static bool lend(const arrow_read *r, column *c)
     return true;
 }
 
-static frg_status read_column(const arrow_read *r, column *c)
+/** Memory of all columns for `rows` rows; what is lent needs none. */
+static frg_status make_room(arrow_read *r, int64_t rows)
 {
-    TRY(frgi_strdup(r->ctx, &c->memory.name, c->name, strlen(c->name)));
-    if (r->rows == 0 || !lend(r, c)) {
-        const size_t element_bytes =
-            c->row.kind == FRG_NUMBER || c->row.kind == FRG_INTEGER ? 8 : 4;
-        TRY(frgi_alloc(r->ctx, &c->memory.values, frgi_mul((size_t)r->rows, element_bytes),
-                       c->name));
-        int64_t row = 0;
-        for (int64_t b = 0; b < r->n_batches; b++) {
-            const slice s = child_of(&r->batches[b], c->child);
-            TRY(fill_for(c)(r, c, &s, row));
-            row += s.n;
+    for (int64_t k = 0; k < r->n_columns; k++) {
+        column *const c = &r->columns[k];
+        const size_t bytes = c->row.kind == FRG_NUMBER || c->row.kind == FRG_INTEGER ? 8 : 4;
+        if (!c->memory.lent) {
+            TRY(frgi_resize(r->ctx, &c->memory.values, frgi_mul((size_t)rows, bytes), c->name));
         }
     }
-    return c->row.kind == FRG_CATEGORY ? take_labels(r, c) : FRG_OK;
+    r->room = rows;
+    return FRG_OK;
+}
+
+/** Writes a batch behind the rows that are there. */
+static frg_status append(arrow_read *r, const struct ArrowArray *batch)
+{
+    if (batch->length > r->room - r->rows) {
+        const int64_t least = r->rows + batch->length;
+        TRY(make_room(r, least > INT64_MAX / 2 ? least : least + least / 2));
+    }
+    for (int64_t k = 0; k < r->n_columns; k++) {
+        column *const c = &r->columns[k];
+        const slice s = child_of(batch, c->child);
+        if (!c->memory.lent) {
+            TRY(fill_for(c)(r, c, &s, r->rows));
+        }
+    }
+    r->rows += batch->length;
+    return FRG_OK;
 }
 
 /* ---- the schema ------------------------------------------------------------------------------ */
@@ -482,32 +499,55 @@ static frg_status decide_format(const arrow_read *r, column *c)
     return FRG_OK;
 }
 
-static frg_status add_columns(const arrow_read *r, frg_table *t, const frg_table_opts *o)
+static bool is_named(const arrow_read *r, const char *name)
 {
+    bool found = false;
+    for (int64_t k = 0; k < r->n_columns && !found; k++) {
+        found = strcmp(r->columns[k].name, name) == 0;
+    }
+    return found;
+}
+
+/** The columns that are wanted, without rows. */
+static frg_status choose_columns(arrow_read *r, const frg_table_opts *o)
+{
+    TRY(NEW0(r->ctx, &r->columns, r->schema->n_children, "columns of a table"));
     for (int64_t k = 0; k < r->schema->n_children; k++) {
-        const char *const name = r->schema->children[k]->name;
-        column c = {.child = k, .name = name ? name : ""};
-        if (!frgi_column_is_wanted(o, c.name)) {
+        const char *const given = r->schema->children[k]->name, *const name = given ? given : "";
+        if (!frgi_column_is_wanted(o, name)) {
             continue;
         }
-        if (!*c.name || frg_table_find(t, c.name)) {
+        if (!*name || is_named(r, name)) {
             FAIL(r->ctx, E_FORMAT, "column %lld %s", (long long)k + 1,
-                 *c.name ? "has the name of another" : "has no name");
+                 *name ? "has the name of another" : "has no name");
         }
-        frg_status status = decide_format(r, &c);
-        if (status == FRG_OK) {
-            status = read_column(r, &c);
-        }
-        if (status == FRG_OK) {
-            status = frgi_table_adopt(t, c.memory, c.row.kind, c.missing, c.labels.count);
-        }
-        frgi_dictionary_free(&c.labels, r->ctx);
-        if (status < 0) {
-            frgi_column_memory_free(r->ctx, &c.memory);
-            return status;
-        }
+        column *const c = &r->columns[r->n_columns++];
+        *c = (column){.child = k, .name = name};
+        TRY(frgi_strdup(r->ctx, &c->memory.name, name, strlen(name)));
+        TRY(decide_format(r, c));
     }
     return FRG_OK;
+}
+
+/** The columns become the table's. */
+static frg_status add_columns(arrow_read *r, frg_table *t)
+{
+    for (int64_t k = 0; k < r->n_columns; k++) {
+        column *const c = &r->columns[k];
+        TRY(c->row.kind == FRG_CATEGORY ? take_labels(r, c) : FRG_OK);
+        TRY(frgi_table_adopt(t, c->memory, c->row.kind, c->missing, c->labels.count));
+        c->memory = (frgi_column_memory){0};
+    }
+    return FRG_OK;
+}
+
+static void close_columns(arrow_read *r)
+{
+    for (int64_t k = 0; k < r->n_columns; k++) {
+        frgi_dictionary_free(&r->columns[k].labels, r->ctx);
+        frgi_column_memory_free(r->ctx, &r->columns[k].memory);
+    }
+    DROP(r->ctx, &r->columns);
 }
 
 static frg_status check_names(const arrow_read *r, const frg_table_opts *o)
@@ -532,6 +572,30 @@ static frg_status producer_failed(frg_context *ctx, struct ArrowArrayStream *str
          why ? why : "no message");
 }
 
+/** The next batch, a released one at the end; one that is not is the caller's after an error,
+ *  too. */
+static frg_status take_batch(frg_table *t, struct ArrowArrayStream *stream, int64_t n_columns,
+                             struct ArrowArray *next)
+{
+    *next = (struct ArrowArray){.release = NULL};
+    const int code = stream->get_next(stream, next);
+    if (code) {
+        next->release = NULL;
+        return producer_failed(t->ctx, stream, code);
+    }
+    if (!next->release) {
+        return FRG_OK;
+    }
+    if (next->n_children != n_columns || next->length < 0 || t->n > INT64_MAX - next->length) {
+        FAIL(t->ctx, E_FORMAT,
+             "behind %lld rows a batch has %lld columns and %lld rows; the schema has %lld columns",
+             (long long)t->n, (long long)next->n_children, (long long)next->length,
+             (long long)n_columns);
+    }
+    t->n += next->length;
+    return FRG_OK;
+}
+
 /** Takes all batches; they belong to the table from the moment they are here. */
 static frg_status take_batches(frg_table *t, struct ArrowArrayStream *stream, int64_t n_columns)
 {
@@ -541,22 +605,58 @@ static frg_status take_batches(frg_table *t, struct ArrowArrayStream *stream, in
             t->batches_capacity = 2 * t->batches_capacity + 4;
         }
         struct ArrowArray *const next = &t->batches[t->n_batches];
-        *next = (struct ArrowArray){.release = NULL};
-        const int code = stream->get_next(stream, next);
-        if (code) {
-            return producer_failed(t->ctx, stream, code);
-        }
+        const frg_status status = take_batch(t, stream, n_columns, next);
+        t->n_batches += next->release != NULL;
+        TRY(status);
         if (!next->release) {
             return FRG_OK;
         }
-        t->n_batches++;
-        if (next->n_children != n_columns || next->length < 0 || t->n > INT64_MAX - next->length) {
-            FAIL(t->ctx, E_FORMAT,
-                 "batch %lld has %lld columns and %lld rows; the schema has %lld columns",
-                 (long long)t->n_batches, (long long)next->n_children, (long long)next->length,
-                 (long long)n_columns);
+    }
+}
+
+/** All batches, then the columns. */
+static frg_status read_whole(arrow_read *r, frg_table *t, struct ArrowArrayStream *stream)
+{
+    bool lent = false;
+    TRY(take_batches(t, stream, r->schema->n_children));
+    for (int64_t k = 0; k < r->n_columns && t->n_batches == 1 && t->n > 0; k++) {
+        lent |= lend(&r->columns[k], &t->batches[0]);
+    }
+    TRY(make_room(r, t->n));
+    for (int64_t b = 0; b < t->n_batches; b++) {
+        TRY(append(r, &t->batches[b]));
+    }
+    if (!lent) {
+        frgi_batches_release(t);
+    }
+    return FRG_OK;
+}
+
+/** Batch by batch, none held while the next one is made; FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped
+ *  between two. */
+static frg_status read_by_batches(arrow_read *r, frg_table *t, struct ArrowArrayStream *stream)
+{
+    for (;;) {
+        struct ArrowArray batch;
+        const frg_progress p = {.solver = "table",
+                                .phase = "rows",
+                                .done = r->rows,
+                                .residual = (double)NAN,
+                                .target = (double)NAN};
+        frg_status status = frgi_heartbeat(r->ctx, &p);
+        if (status != FRG_OK) {
+            return status;
         }
-        t->n += next->length;
+        status = take_batch(t, stream, r->schema->n_children, &batch);
+        const bool more = batch.release != NULL;
+        status = more && status == FRG_OK ? append(r, &batch) : status;
+        if (more) {
+            batch.release(&batch);
+        }
+        TRY(status);
+        if (!more) {
+            return make_room(r, r->rows);
+        }
     }
 }
 
@@ -577,20 +677,16 @@ static frg_status read_stream(frg_table *t, struct ArrowArrayStream *stream,
              schema->format);
     }
     arrow_read r = {.ctx = t->ctx, .schema = schema};
+    frg_status status;
     TRY(check_names(&r, o));
-    TRY(take_batches(t, stream, schema->n_children));
-    r.batches = t->batches;
-    r.n_batches = t->n_batches;
-    r.rows = t->n;
-    TRY(add_columns(&r, t, o));
-    bool lent = false;
-    for (int64_t i = 0; i < t->n_columns; i++) {
-        lent |= t->memory[i].lent;
+    TRY_TO(done, choose_columns(&r, o));
+    status = (frgi_spools(r.ctx) ? read_by_batches : read_whole)(&r, t, stream);
+    if (status == FRG_OK) {
+        status = add_columns(&r, t);
     }
-    if (!lent) {
-        frgi_batches_release(t);
-    }
-    return FRG_OK;
+done:
+    close_columns(&r);
+    return status;
 }
 
 frg_status frg_table_read_arrow(frg_table **out, frg_context *ctx, struct ArrowArrayStream *stream,
@@ -603,6 +699,7 @@ frg_status frg_table_read_arrow(frg_table **out, frg_context *ctx, struct ArrowA
     frg_table_opts opts;
     frg_table_defaults(&opts, sizeof opts);
     TRY(frgi_take_opts(ctx, &opts, sizeof opts, o));
+    frgi_run_begins(ctx);
     struct ArrowSchema schema = {.release = NULL};
     const int code = stream->get_schema(stream, &schema);
     if (code || !schema.release) {
@@ -614,7 +711,7 @@ frg_status frg_table_read_arrow(frg_table **out, frg_context *ctx, struct ArrowA
         status = read_stream(t, stream, &schema, &opts);
     }
     schema.release(&schema);
-    if (status < 0) {
+    if (status != FRG_OK) {
         frg_table_destroy(t);
         return status;
     }

@@ -33,6 +33,7 @@ frg_status frg_fe_residuals(const frg_fe *f, double *residuals, double *fitted)
     }
     const frgi_frame *const frame = &f->data.frame;
     double y[FRGI_BLOCK], *scratch;
+    TRY(frgi_spool_check(f->ctx));
     TRY(NEW(f->ctx, &scratch, ((int64_t)f->data.depvar.stack + 1) * FRGI_BLOCK, "residuals"));
     for (int64_t i = 0; i < frame->n_rows; i++) {
         if (residuals) {
@@ -368,6 +369,7 @@ frg_status frgi_effects_create(frgi_effects *a, const frg_fe *f)
                                      : "the model has none");
     }
     frg_status status;
+    TRY(frgi_spool_check(f->ctx));
     TRY_TO(failed, lay_out(a, f));
     TRY_TO(failed, combine(a, f));
     TRY_TO(failed, normalise(a, f));

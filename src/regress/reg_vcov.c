@@ -282,6 +282,7 @@ frg_status frg_fe_vcov_add(frg_fe *f, const char *spec, const char *ssc, const f
         return FRG_BAD_ARG;
     }
     REQUIRE(f->ctx, spec && out, "frg_fe_vcov_add takes a spec and a place for the result");
+    TRY(frgi_spool_check(f->ctx));
     frgi_ssc rule = f->policy.ssc;
     frgi_vcov_request request;
     frgi_vcov *v;

@@ -505,7 +505,7 @@ static frg_status fit(job *j, const char *formula, frg_status *worst, bool *stop
     r->total_seconds = clock - start;
     *stopped = frgi_fe_ended(f, worst);
     f->fitted = !*stopped;
-    return FRG_OK;
+    return frgi_spool_check(f->ctx);
 }
 
 frg_status frgi_fe_fit_one(frg_fe **out, frg_context *ctx, const char *formula,

@@ -1,4 +1,5 @@
 /* test_arrow.c - tables from the Arrow C stream interface, against streams made by hand. */
+#include "core/context.h"
 #include "fault.h"
 #include "fourge/arrow.h"
 #include "unit/io_help.h"
@@ -14,6 +15,7 @@ typedef struct {
     struct ArrowArray columns[BATCHES_MAX][COLUMNS_MAX];
     int64_t rows[BATCHES_MAX], offset[BATCHES_MAX];
     int released, fails_at; /* batch that the producer cannot give, -1: none */
+    bool one_at_a_time;     /* the last batch has to be back before the next is asked for */
     struct ArrowSchema schemas[COLUMNS_MAX], dictionaries[COLUMNS_MAX],
         *schema_children[COLUMNS_MAX];
     struct ArrowArray *children[BATCHES_MAX][COLUMNS_MAX];
@@ -71,6 +73,8 @@ static int get_next(struct ArrowArrayStream *stream, struct ArrowArray *out)
     *out = (struct ArrowArray){.release = NULL};
     if (p->given == p->n_batches)
         return 0;
+    if (p->one_at_a_time)
+        CHECK_INT(p->released, p->given);
     const int64_t b = p->given++;
     for (int64_t k = 0; k < p->n_columns; k++)
         p->children[b][k] = &p->columns[b][k];
@@ -171,6 +175,42 @@ static void batches(void)
     frg_table_destroy(t);
     CHECK_INT(frg_bytes_held(ctx), 0);
     frg_context_destroy(ctx);
+}
+
+/** Under a spool: the same table, of batches of which one is there at a time. */
+static void one_at_a_time(void)
+{
+    frg_context_opts o;
+    frg_context_defaults(&o, sizeof o);
+    o.spool = ".";
+    for (int flags = 0; flags <= ARROW_FLAG_DICTIONARY_ORDERED; flags++) {
+        for (int batches = 0; batches < 3; batches++) {
+            frg_context *const ctx = test_context();
+            frg_context *spooled = NULL;
+            producer p = two_batches();
+            p.flags = flags;
+            p.n_batches = batches;
+            struct ArrowArrayStream stream = stream_of(&p);
+            frg_table *t = NULL, *u = NULL;
+            char want[300], got[300];
+            CHECK_STATUS(frg_context_create(&spooled, &o), FRG_OK);
+            CHECK_OK(ctx, frg_table_read_arrow(&t, ctx, &stream, NULL));
+            p.released = 0;
+            p.one_at_a_time = true;
+            stream = stream_of(&p);
+            CHECK_OK(spooled, frg_table_read_arrow(&u, spooled, &stream, NULL));
+            CHECK_INT(p.released, batches);
+            CHECK_TEXT(table_text(u, got, sizeof got), table_text(t, want, sizeof want));
+            frg_table_destroy(t);
+            frg_table_destroy(u);
+            frg_interrupt(spooled);
+            stream = stream_of(&p);
+            CHECK_STATUS(frg_table_read_arrow(&u, spooled, &stream, NULL), FRG_INTERRUPTED);
+            CHECK(!u);
+            frg_context_destroy(spooled);
+            frg_context_destroy(ctx);
+        }
+    }
 }
 
 /** Small batches without end, one row each; private_data counts those that are left. */
@@ -435,9 +475,15 @@ static void no_rows(void)
     frg_context_destroy(ctx);
 }
 
+/** A producer of one batch at a time is read under a spool. */
 static frg_status read_body(frg_context *ctx, void *user, uint64_t *hash)
 {
     producer *const p = user;
+    if (p->one_at_a_time && !ctx->spool) {
+        ctx->opts.memory_limit = 1 << 30;
+        TRY(frgi_spool_open(ctx, "."));
+    }
+    p->released = 0;
     struct ArrowArrayStream stream = stream_of(p);
     frg_table *t;
     const frg_status status = frg_table_read_arrow(&t, ctx, &stream, NULL);
@@ -452,11 +498,14 @@ static void every_allocation_fails(void)
 {
     producer p = two_batches();
     CHECK(fault_sweep("arrow", read_body, &p, 1) > 15);
+    p.one_at_a_time = true;
+    CHECK(fault_sweep("arrow by batches", read_body, &p, 1) > 15);
     CHECK_INT(schemas_held, 0);
 }
 
 static const test_case cases[] = {
     {"batches", batches},
+    {"one at a time", one_at_a_time},
     {"many batches", many_batches},
     {"borrowed", borrowed},
     {"element types", element_types},

@@ -4,6 +4,7 @@
  * Contexts with a spool take blocks from SMALL bytes on from the disk here, and have a limit so low
  * that the keeper lets every page go each millisecond or two. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/statfs.h>
@@ -16,6 +17,21 @@
 #include "regress/reg_order.h"
 
 enum { SMALL = 4096, LIMIT = 4 << 20 };
+
+static bool disk_fails; /* the next file that is asked has lost a page, and says so once */
+
+/** In the place of the C library's: what the kernel could not write back. */
+int sync_file_range(int fd, off64_t offset, off64_t bytes, unsigned flags)
+{
+    const bool failed = disk_fails;
+    (void)offset;
+    (void)bytes;
+    CHECK_INT(flags, SYNC_FILE_RANGE_WAIT_BEFORE);
+    CHECK(fcntl(fd, F_GETFD) >= 0);
+    disk_fails = false;
+    errno = failed ? EIO : 0;
+    return failed ? -1 : 0;
+}
 
 static frg_context *spooled(int threads, const char *folder, int64_t limit)
 {
@@ -49,11 +65,16 @@ static void blocks(void)
     CHECK(frg_peak_bytes(ctx) < n * sizeof *x);
     CHECK_INT(frg_warning_count(ctx), 1);
     CHECK_TEXT(frg_warning_code(ctx, 0), "FRG-CORE-170");
-    CHECK_OK(ctx, GROW(ctx, &x, 3 * n, "more"));
     CHECK_OK(ctx, NEW(ctx, &y, n, "others"));
+    const size_t beside = frg_spool_bytes(ctx);
+    CHECK_OK(ctx, GROW(ctx, &x, 3 * n, "more"));
+    CHECK_INT(frg_spool_bytes(ctx), beside + 2 * n * sizeof *x); /* in its place: no copy */
+    CHECK_OK(ctx, GROW(ctx, &x, n + 1000, "less"));
+    CHECK_OK(ctx, GROW(ctx, &x, 2 * n, "more again"));
+    CHECK_INT(frg_spool_bytes(ctx), beside + 2 * n * sizeof *x);
     bool kept = true;
-    for (size_t i = 0; i < n; i++)
-        kept &= x[i] == (double)i;
+    for (size_t i = 0; i < 2 * n; i++)
+        kept &= x[i] == (i < n ? (double)i : 0);
     CHECK(kept);
     DROP(ctx, &x);
     DROP(ctx, &y);
@@ -357,6 +378,10 @@ static void folders(void)
 /** A limit on the size of files is the full disk that a test can have. */
 static void full_disk(void)
 {
+    frg_context *const one = spooled(1, ".", LIMIT);
+    double *x = NULL;
+    CHECK_OK(one, NEW(one, &x, 1000, "a column"));
+    x[999] = 7;
     struct rlimit before, low;
     if (!CHECK(getrlimit(RLIMIT_FSIZE, &before) == 0))
         return;
@@ -365,11 +390,70 @@ static void full_disk(void)
     low.rlim_cur = SMALL;
     setrlimit(RLIMIT_FSIZE, &low);
     refused(".", "room");
+    const double *const before_growth = x;
+    CHECK_STATUS(GROW(one, &x, 2000, "a longer column"), FRG_IO);
+    CHECK_SAYS(strstr(frg_message(one), "8000 bytes on disk"), "%s", frg_message(one));
+    CHECK(x == before_growth && x[999] == 7);
     setrlimit(RLIMIT_FSIZE, &before);
     signal(SIGXFSZ, action);
+    DROP(one, &x);
+    frg_context_destroy(one);
     frg_context *const ctx = spooled(1, ".", LIMIT);
     CHECK_STATUS(frgi_spool_expect(ctx, SIZE_MAX / 2, "a table"), FRG_IO);
     CHECK_OK(ctx, frgi_spool_expect(ctx, LIMIT / 2, "a table"));
+    frg_context_destroy(ctx);
+}
+
+static void check_failed(frg_context *ctx, frg_status status)
+{
+    CHECK_STATUS(status, FRG_IO);
+    CHECK_TEXT(frg_error_code(ctx), "FRG-CORE-072");
+    CHECK_SAYS(strstr(frg_message(ctx), strerror(EIO)), "%s", frg_message(ctx));
+}
+
+/** A page that the disk could not take, of a block that is there or was: no result and no file from
+ *  then on. */
+static void failed_disk(void)
+{
+    frg_context *const memory = test_context();
+    frg_table *const t = make_table(memory, 400, true);
+    for (int gone = 0; gone < 2; gone++) {
+        frg_context *const ctx = spooled(1, ".", LIMIT);
+        double *x = NULL;
+        CHECK_OK(ctx, NEW(ctx, &x, SMALL, "a column"));
+        CHECK_OK(ctx, frgi_spool_check(ctx));
+        disk_fails = true;
+        if (gone)
+            DROP(ctx, &x);
+        else
+            check_failed(ctx, frgi_spool_check(ctx));
+        CHECK(!disk_fails);
+        check_failed(ctx, frg_write_file(ctx, "lost", "x", 1));
+        CHECK(access("lost", F_OK) != 0);
+        frg_fe *f = NULL;
+        const design d = {.formula = "y ~ x | a"};
+        check_failed(ctx, fit_design(&f, ctx, &d, t));
+        CHECK(!f);
+        DROP(ctx, &x);
+        frg_context_destroy(ctx);
+    }
+    frg_table_destroy(t);
+    frg_context_destroy(memory);
+}
+
+/** What the process holds beyond the limit is said, once a run, with how much it was. */
+static void beyond_limit(void)
+{
+    frg_context *const ctx = spooled(1, ".", 1 << 20);
+    double *x = NULL;
+    CHECK_OK(ctx, NEW(ctx, &x, SMALL, "a column"));
+    frg_warnings_clear(ctx);
+    CHECK_STATUS(frgi_stopped(ctx), FRG_OK); /* looks */
+    CHECK_OK(ctx, frgi_spool_check(ctx));
+    CHECK_OK(ctx, frgi_spool_check(ctx));
+    if (CHECK_INT(frg_warning_count(ctx), 1))
+        CHECK_TEXT(frg_warning_code(ctx, 0), "FRG-CORE-171");
+    DROP(ctx, &x);
     frg_context_destroy(ctx);
 }
 
@@ -422,6 +506,8 @@ static const test_case cases[] = {{"blocks", blocks},
                                   {"same bits of data", same_bits_of_data},
                                   {"folders", folders},
                                   {"full disk", full_disk},
+                                  {"failed disk", failed_disk},
+                                  {"beyond limit", beyond_limit},
                                   {"limit of itself", limit_of_itself},
                                   {"faults", faults}};
 TEST_MAIN(cases)

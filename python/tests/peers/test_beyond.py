@@ -1,0 +1,96 @@
+"""Rows beyond memory from what other packages make in batches: one batch at a time, and the bits of the whole table."""
+
+import tempfile
+import unittest
+import warnings
+import weakref
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet
+
+from fourge import errors, fe
+
+N, BATCH = 60_000, 3000
+RNG = np.random.default_rng(3)
+WORDS = np.array([f"w{i}" for i in range(300)], dtype=object)
+TABLE = pa.table({"y": RNG.normal(size=N), "x": RNG.normal(size=N), "p": RNG.integers(0, 2000, N), "a b": WORDS[RNG.integers(0, 300, N)]})
+FORMULA = "y ~ x | p + `a b`"
+SPOOL = {"spool": ".", "memory_limit": 1 << 20}
+
+
+class Producer:
+    """Batches of TABLE, and how many of them somebody holds: the memory of each is an array with a finalizer."""
+
+    def __init__(self):
+        self.made = self.held = self.most = 0
+
+    def gone(self):
+        self.held -= 1
+
+    def batches(self):
+        for batch in TABLE.to_batches(max_chunksize=BATCH):
+            memory = batch.column("x").to_numpy().copy()
+            weakref.finalize(memory, self.gone)
+            self.made += 1
+            self.held += 1
+            self.most = max(self.most, self.held)
+            x = pa.Array.from_buffers(pa.float64(), len(batch), [None, pa.py_buffer(memory)])
+            del memory
+            made = pa.record_batch([batch.column(0), x, batch.column(2), batch.column(3)], schema=TABLE.schema)
+            del x
+            yield made
+            del made
+
+    def reader(self):
+        return pa.RecordBatchReader.from_batches(TABLE.schema, self.batches())
+
+
+class Beyond(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = folder.name + "/rows.parquet"
+        self.want = fe.feols(FORMULA, TABLE, vcov={"CRV1": "a b"})
+
+    def same(self, data, **options):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            got = fe.feols(FORMULA, data, vcov={"CRV1": "a b"}, **options)
+        np.testing.assert_array_equal(got.coef(), self.want.coef())
+        np.testing.assert_array_equal(got.vcov(), self.want.vcov())
+        np.testing.assert_array_equal(got.resid(), self.want.resid())
+        self.assertEqual(any("FRG-CORE-170" in str(w.message) for w in said), "spool" in options)
+
+    def test_one_batch_at_a_time(self):
+        producer = Producer()
+        self.same(producer.reader(), **SPOOL)
+        self.assertEqual((producer.made, producer.most, producer.held), (N // BATCH, 1, 0))
+
+    def test_in_memory(self):
+        producer = Producer()
+        self.same(producer.reader())
+        self.assertEqual((producer.made, producer.held), (N // BATCH, 0))
+
+    def test_lazy(self):
+        pyarrow.parquet.write_table(TABLE, self.path, row_group_size=4 * BATCH)
+        makers = {"polars": lambda: pl.scan_parquet(self.path), "pyarrow": lambda: pa.dataset.dataset(self.path),
+                  "duckdb": lambda: duckdb.sql(f"select *, y + x as other from '{self.path}'")}
+        for name, make in makers.items():
+            with self.subTest(name):
+                self.same(make(), **SPOOL)
+                with self.assertRaises(errors.BadData) as e:
+                    fe.feols("y ~ xx", make())
+                self.assertEqual(e.exception.code, "FRG-IO-008")
+                self.assertIn("'x'", str(e.exception))
+
+    def test_producer_fails(self):
+        def broken():
+            yield TABLE.to_batches(max_chunksize=BATCH)[0]
+            raise OSError("the source is gone")
+
+        with self.assertRaisesRegex(errors.BadData, "the source is gone"):
+            fe.feols(FORMULA, pa.RecordBatchReader.from_batches(TABLE.schema, broken()), **SPOOL)
