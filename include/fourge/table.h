@@ -44,8 +44,8 @@ typedef struct frg_table frg_table;
 /** How a file is read. */
 typedef struct {
     size_t struct_size;    /* set by frg_table_defaults */
-    const char *format;    /* "csv", "tsv", "npy", "npz" or NULL: by the extension (.gz allowed for
-                              text) */
+    const char *format;    /* "csv", "tsv", "npy", "npz" or NULL: by the extension (.gz and .zst
+                              behind it but for npz) */
     char delimiter;        /* 0: ',' for csv, tab for tsv */
     int header;            /* 1 (default): the first line names the columns; 0: they are c1, c2,
                               ... */
@@ -63,9 +63,10 @@ FRG_API void frg_table_defaults(frg_table_opts *o, size_t struct_size);
 /** Reads a file ("-": standard input).  Text is read in chunks through the context's file table and
  *  parsed by all threads; numbers are converted exactly (correctly rounded); quotes follow RFC
  *  4180; a byte-order mark and CRLF are accepted.  npy: a 1-D array is column c1, a 2-D array
- *  columns c1 .. cp; npz: one column for each 1-D member, NAME1 .. NAMEp for a 2-D member. Errors:
+ *  columns c1 .. cp; npz: one column for each 1-D member, NAME1 .. NAMEp for a 2-D member.
+ *  Streams of gzip and zstd are known by their first bytes and read as their contents.  Errors:
  *  E_NO_INPUT, E_READ, E_FORMAT with line and column, E_TRUNCATED, E_EXPANSION, E_FILE_TYPE,
- *  E_COLUMN. */
+ *  E_DECODER where the build has no zstd, E_COLUMN. */
 FRG_API FRG_MUST_USE frg_status frg_table_read(frg_table **out, frg_context *ctx, const char *path,
                                                const frg_table_opts *o);
 

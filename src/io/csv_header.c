@@ -22,11 +22,6 @@ static frg_status check_beginning(frgi_csv_reader *t)
         FAIL(t->ctx, E_FORMAT, "'%s' is UTF-16; convert it: iconv -f UTF-16 -t UTF-8",
              t->input->name);
     }
-    if (segment->length >= 4 && memcmp(s, "\x28\xb5\x2f\xfd", 4) == 0) {
-        frgi_csv_place(t, 1);
-        FAIL(t->ctx, E_FILE_TYPE,
-             "'%s' is compressed by zstd; csv and tsv are read plain or as .gz", t->input->name);
-    }
     return FRG_OK;
 }
 

@@ -2,7 +2,7 @@
  * parsers.
  *
  * Every parser takes bytes and their number, never a file: a source feeds it from a file, a pipe, a
- * gzip stream or memory, so that a fuzzer reaches each parser without a file.
+ * compressed stream or memory, so that a fuzzer reaches each parser without a file.
  */
 #ifndef FRGI_IO_H
 #define FRGI_IO_H
@@ -32,8 +32,9 @@ typedef struct {
 } frgi_input;
 
 typedef struct frgi_source frgi_source;
-/** Opens an input.  With `unpack`, gzip is recognised by its first bytes and read as its
- *  contents. */
+typedef struct frgi_packing frgi_packing;
+/** Opens an input.  With `unpack`, gzip and zstd are recognised by their first bytes and read as
+ *  their contents. */
 FRG_MUST_USE frg_status frgi_source_open(frgi_source **out, frg_context *ctx,
                                          const frgi_input *input, bool unpack);
 /** Fills up to `bytes`; *got < bytes only at the end. */
@@ -42,11 +43,12 @@ FRG_MUST_USE frg_status frgi_source_get(frgi_source *s, void *to, int64_t bytes,
 FRG_MUST_USE frg_status frgi_source_slurp(frgi_source *s, char **bytes, int64_t *count);
 /** The first bytes of the input as stored, up to 64 KB of them; valid before the first get. */
 frgi_span frgi_source_head(const frgi_source *s);
-/** Bytes of the contents; -1 where they are not known (a pipe, a gzip stream). */
+/** Bytes of the contents; -1 where they are not known (a pipe, a compressed stream). */
 int64_t frgi_source_size(const frgi_source *s);
 /** frgi_endless of a source that has not ended and whose contents have no known size. */
 FRG_MUST_USE frg_status frgi_source_bounded(const frgi_source *s, size_t more);
-bool frgi_source_is_gzip(const frgi_source *s);
+/** "gzip", "zstd", or NULL: the contents are what is stored. */
+const char *frgi_source_packing(const frgi_source *s);
 /** Bytes of the input consumed so far and in all (-1: not known), for progress. */
 int64_t frgi_source_consumed(const frgi_source *s);
 int64_t frgi_source_total(const frgi_source *s);

@@ -1,19 +1,15 @@
-/* io_source.c - bytes in order from a file, a pipe, memory, or a gzip stream in any of them.
+/* io_source.c - bytes in order from a file, a pipe, memory, or a compressed stream in any of them.
  *
  * The first 64 KB are read when the source is opened, so that its kind can be seen before it is
- * consumed. Plain files are then read straight into the caller's memory.  A gzip stream (RFC 1952)
- * is a sequence of members, each with its CRC, which zlib checks; zeros after the last one
- * (padding) are passed over.
+ * consumed. Plain files are then read straight into the caller's memory.
  */
-#include <string.h>
-#include <zlib.h>
+#include "io/io_unpack.h"
 
-#include "io/io.h"
+#include <string.h>
 
 enum {
     HEAD = 1 << 16,
-    PIECE = 8 << 20,      /* read between two questions whether to stop */
-    GZIP_WINDOW = 15 + 16 /* the largest window, with gzip's frame */
+    PIECE = 8 << 20 /* read between two questions whether to stop */
 };
 
 struct frgi_source {
@@ -22,8 +18,8 @@ struct frgi_source {
     frgi_reader reader; /* path NULL: memory */
     int64_t span;       /* the next of input->spans */
     int64_t total;      /* bytes stored, -1: not known */
-    int64_t taken;      /* of these, handed on or inflated */
-    int64_t made;       /* bytes inflated */
+    int64_t taken;      /* of these, handed on or unpacked */
+    int64_t made;       /* bytes unpacked */
     int64_t asked;      /* `taken` when it was last asked whether to stop */
 
     char *buffer;     /* HEAD bytes, for a file */
@@ -31,21 +27,10 @@ struct frgi_source {
     int64_t waiting;
     bool dry; /* nothing is left behind `waiting` */
 
-    bool gzip, in_member;
-    z_stream z;
-    bool z_open;
+    const frgi_packing *packing; /* NULL: the contents are what is stored */
+    void *unpacker;
+    bool inside; /* a member or frame of a compressed stream */
 };
-
-void *frgi_zlib_alloc(void *ctx, unsigned items, unsigned size)
-{
-    void *p;
-    return frgi_alloc(ctx, &p, frgi_mul(items, size), "the decompressor") < 0 ? NULL : p;
-}
-
-void frgi_zlib_free(void *ctx, void *p)
-{
-    frgi_free(ctx, &p);
-}
 
 void frgi_warn_of_expansion(frg_context *ctx, const char *name, int64_t packed, int64_t unpacked)
 {
@@ -86,21 +71,6 @@ static void take(frgi_source *s, int64_t count)
     s->taken += count;
 }
 
-static frg_status open_stream(frgi_source *s)
-{
-    s->z = (z_stream){.zalloc = frgi_zlib_alloc, .zfree = frgi_zlib_free, .opaque = s->ctx};
-    const int code = inflateInit2(&s->z, GZIP_WINDOW);
-    if (code == Z_MEM_ERROR) {
-        return FRG_NO_MEMORY; /* the allocator has said so */
-    }
-    if (code != Z_OK) {
-        FAIL(s->ctx, E_BUG, "zlib cannot start: code %d", code);
-    }
-    s->z_open = true;
-    s->in_member = true;
-    return FRG_OK;
-}
-
 static frg_status open_stored(frgi_source *s)
 {
     if (s->input->path) {
@@ -118,6 +88,17 @@ static frg_status open_stored(frgi_source *s)
     return FRG_OK;
 }
 
+static const frgi_packing *find_packing(frgi_span head)
+{
+    static const frgi_packing *const packings[] = {&frgi_gzip, &frgi_zstd};
+    for (size_t i = 0; i < sizeof packings / sizeof *packings; i++) {
+        if (packings[i]->begins(head)) {
+            return packings[i];
+        }
+    }
+    return NULL;
+}
+
 frg_status frgi_source_open(frgi_source **out, frg_context *ctx, const frgi_input *input,
                             bool unpack)
 {
@@ -129,9 +110,10 @@ frg_status frgi_source_open(frgi_source **out, frg_context *ctx, const frgi_inpu
     frg_status status;
     TRY_TO(failed, open_stored(s));
     TRY_TO(failed, refill(s));
-    s->gzip = unpack && s->waiting >= 2 && memcmp(s->next, "\x1f\x8b", 2) == 0;
-    if (s->gzip) {
-        TRY_TO(failed, open_stream(s));
+    const frgi_packing *const packing = unpack ? find_packing(frgi_source_head(s)) : NULL;
+    if (packing) {
+        TRY_TO(failed, packing->open(&s->unpacker, ctx, input->name));
+        s->packing = packing; /* only an open one may be closed */
     }
     *out = s;
     return FRG_OK;
@@ -146,8 +128,8 @@ void frgi_source_close(frgi_source **source)
     if (!s) {
         return;
     }
-    if (s->z_open) {
-        inflateEnd(&s->z);
+    if (s->packing) {
+        s->packing->close(s->unpacker);
     }
     frgi_reader_close(&s->reader, s->ctx);
     DROP(s->ctx, &s->buffer);
@@ -161,12 +143,12 @@ frgi_span frgi_source_head(const frgi_source *s)
 
 int64_t frgi_source_size(const frgi_source *s)
 {
-    return s->gzip ? -1 : s->total;
+    return s->packing ? -1 : s->total;
 }
 
-bool frgi_source_is_gzip(const frgi_source *s)
+const char *frgi_source_packing(const frgi_source *s)
 {
-    return s->gzip;
+    return s->packing ? s->packing->name : NULL;
 }
 
 frg_status frgi_source_bounded(const frgi_source *s, size_t more)
@@ -223,76 +205,39 @@ static frg_status get_stored(frgi_source *s, char *to, int64_t bytes, int64_t *g
     return FRG_OK;
 }
 
-/** Between members: zeros to the end, or another member. */
-static frg_status next_member(frgi_source *s, bool *over)
+static frg_status check_expansion(const frgi_source *s)
 {
-    for (*over = false;;) {
-        TRY(refill(s));
-        if (s->waiting == 0) {
-            *over = true;
-            return FRG_OK;
-        }
-        if (*s->next == '\x1f') {
-            s->in_member = true;
-            inflateReset(&s->z);
-            return FRG_OK;
-        }
-        if (*s->next != '\0') {
-            frgi_at(s->ctx, "%s", s->input->name);
-            FAIL(s->ctx, E_FORMAT, "'%s' has bytes after its gzip stream that are no gzip member",
-                 s->input->name);
-        }
-        take(s, 1);
+    if (!frgi_expansion_is_sane(s->taken, s->made)) {
+        frgi_at(s->ctx, "%s", s->input->name);
+        FAIL(s->ctx, E_EXPANSION, "'%s' expands from %lld bytes to more than %lld", s->input->name,
+             (long long)s->taken, (long long)s->made);
     }
+    return FRG_OK;
 }
 
-static frg_status stream_failed(frgi_source *s, int code)
-{
-    if (code == Z_MEM_ERROR) {
-        return FRG_NO_MEMORY; /* the allocator has said so */
-    }
-    frgi_at(s->ctx, "%s", s->input->name);
-    FAIL(s->ctx, E_FORMAT, "'%s' is no sound gzip stream: %s after %lld bytes", s->input->name,
-         s->z.msg ? s->z.msg : "damaged", (long long)s->taken);
-}
-
-enum { ZLIB_MOST = 1 << 30 }; /* zlib counts in unsigned int */
-
-static frg_status get_inflated(frgi_source *s, char *to, int64_t bytes, int64_t *got)
+static frg_status get_unpacked(frgi_source *s, char *to, int64_t bytes, int64_t *got)
 {
     while (*got < bytes) {
-        if (!s->in_member) {
-            bool over;
-            TRY(next_member(s, &over));
-            if (over) {
-                frgi_warn_of_expansion(s->ctx, s->input->name, s->taken, s->made);
-                return FRG_OK;
-            }
-        }
         TRY(refill(s));
-        if (s->waiting == 0) {
+        if (s->waiting == 0 && !s->inside) {
+            frgi_warn_of_expansion(s->ctx, s->input->name, s->taken, s->made);
+            return FRG_OK;
+        }
+        const bool ended = s->waiting == 0; /* what is unpacked already may still be handed on */
+        frgi_unpacking u = {s->next, s->waiting, to + *got, bytes - *got, s->inside};
+        const frg_status status = s->packing->step(s->unpacker, &u);
+        const int64_t made = bytes - *got - u.room;
+        take(s, s->waiting - u.waiting);
+        s->made += made;
+        *got += made;
+        s->inside = u.inside;
+        TRY(status);
+        if (ended && made == 0 && s->inside) {
             frgi_at(s->ctx, "%s", s->input->name);
-            FAIL(s->ctx, E_TRUNCATED, "'%s' ends in the middle of its gzip stream", s->input->name);
+            FAIL(s->ctx, E_TRUNCATED, "'%s' ends in the middle of its %s stream", s->input->name,
+                 s->packing->name);
         }
-        const int64_t in = s->waiting < ZLIB_MOST ? s->waiting : ZLIB_MOST;
-        const int64_t space = bytes - *got < ZLIB_MOST ? bytes - *got : ZLIB_MOST;
-        s->z.next_in = (z_const Bytef *)s->next;
-        s->z.avail_in = (uInt)in;
-        s->z.next_out = (Bytef *)to + *got;
-        s->z.avail_out = (uInt)space;
-        const int code = inflate(&s->z, Z_NO_FLUSH);
-        take(s, in - s->z.avail_in);
-        *got += space - s->z.avail_out;
-        s->made += space - s->z.avail_out;
-        if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR) {
-            return stream_failed(s, code);
-        }
-        s->in_member = code != Z_STREAM_END;
-        if (!frgi_expansion_is_sane(s->taken, s->made)) {
-            frgi_at(s->ctx, "%s", s->input->name);
-            FAIL(s->ctx, E_EXPANSION, "'%s' expands from %lld bytes to more than %lld",
-                 s->input->name, (long long)s->taken, (long long)s->made);
-        }
+        TRY(check_expansion(s));
     }
     return FRG_OK;
 }
@@ -303,7 +248,7 @@ frg_status frgi_source_get(frgi_source *s, void *to, int64_t bytes, int64_t *got
     if (is_stopped(s)) {
         return FRG_OK;
     }
-    return s->gzip ? get_inflated(s, to, bytes, got) : get_stored(s, to, bytes, got);
+    return s->packing ? get_unpacked(s, to, bytes, got) : get_stored(s, to, bytes, got);
 }
 
 frg_status frgi_source_slurp(frgi_source *s, char **bytes, int64_t *count)

@@ -441,7 +441,7 @@ static frg_array make_view(const frg_npy *a, const array_header *h)
 frg_status frgi_npy_parse(frg_npy **out, frg_context *ctx, frgi_source *source, const char *name)
 {
     *out = NULL;
-    if (frgi_source_size(source) < 0) { /* a pipe: what it holds is known at its end alone */
+    if (frgi_source_size(source) < 0) { /* what a pipe or a stream holds is known at its end alone */
         char *bytes;
         int64_t count;
         TRY(frgi_source_slurp(source, &bytes, &count));
@@ -487,7 +487,7 @@ frg_status frg_npy_read(frg_npy **out, frg_context *ctx, const char *path)
     const frgi_input input = {.path = path, .name = path, .stops = true};
     frgi_run_begins(ctx);
     frgi_source *source = NULL;
-    frg_status status = frgi_source_open(&source, ctx, &input, false);
+    frg_status status = frgi_source_open(&source, ctx, &input, true);
     if (status == FRG_OK) {
         status = frgi_npy_parse(out, ctx, source, path);
         frgi_source_close(&source);

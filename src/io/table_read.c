@@ -6,7 +6,7 @@
 
 #include "io/io.h"
 
-static const char readable[] = "csv, tsv, txt (plain or .gz), npy and npz can be read";
+static const char readable[] = "csv, tsv, txt, npy (plain, .gz or .zst) and npz can be read";
 
 typedef enum { FORMAT_CSV, FORMAT_TSV, FORMAT_TXT, FORMAT_NPY, FORMAT_NPZ, FORMAT_COUNT } format;
 static const char *const format_name[FORMAT_COUNT] = {"csv", "tsv", "txt", "npy", "npz"};
@@ -35,9 +35,52 @@ static format sniff(frgi_span head)
     return npy ? FORMAT_NPY : zip ? FORMAT_NPZ : FORMAT_CSV;
 }
 
+/** The extension of a compressed stream at the end of n bytes, "" where there is none. */
+static const char *packed_extension(const char *base, size_t n)
+{
+    static const char *const extensions[] = {".gz", ".zst"};
+    for (size_t i = 0; i < sizeof extensions / sizeof *extensions; i++) {
+        const size_t m = strlen(extensions[i]);
+        if (n > m && strcasecmp(base + n - m, extensions[i]) == 0) {
+            return extensions[i];
+        }
+    }
+    return "";
+}
+
+/** By the name's extension, behind which one of a compressed stream may stand; *out is FORMAT_COUNT
+ *  where there is none. */
+static frg_status choose_by_name(frg_context *ctx, const char *name, const char *packing,
+                                 format *out)
+{
+    const char *const slash = strrchr(name, '/');
+    const char *const base = slash ? slash + 1 : name;
+    const char *const packed = packed_extension(base, strlen(base));
+    const size_t n = strlen(base) - strlen(packed);
+    const char *const dot = memrchr(base, '.', n);
+    *out = FORMAT_COUNT;
+    if (!dot || dot == base) {
+        return FRG_OK;
+    }
+    const size_t letters = (size_t)(base + n - dot - 1);
+    *out = find_format(dot + 1, letters);
+    if (*out == FORMAT_COUNT) {
+        frgi_at(ctx, "%s", name);
+        FAIL(ctx, E_FILE_TYPE, "'%s': files of this kind (.%.*s%s) are not read; %s", name,
+             (int)letters, dot + 1, packed, readable);
+    }
+    const char *const named = strcmp(packed, ".gz") == 0 ? "gzip" : *packed ? "zstd" : NULL;
+    if (named && (!packing || strcmp(named, packing) != 0)) {
+        frgi_at(ctx, "%s", name);
+        FAIL(ctx, E_FORMAT, "'%s' is no %s stream, in spite of its name", name, named);
+    }
+    return FRG_OK;
+}
+
 static frg_status choose(frg_context *ctx, const char *name, const frg_table_opts *o,
                          const frgi_source *source, format *out)
 {
+    const char *const packing = frgi_source_packing(source);
     if (o->format) {
         *out = find_format(o->format, strlen(o->format));
         if (*out == FORMAT_COUNT) {
@@ -45,31 +88,14 @@ static frg_status choose(frg_context *ctx, const char *name, const frg_table_opt
             FAIL(ctx, E_FILE_TYPE, "the format '%s' cannot be read; %s", o->format, readable);
         }
     } else {
-        const char *const slash = strrchr(name, '/');
-        const char *const base = slash ? slash + 1 : name;
-        size_t n = strlen(base);
-        const bool gz = n > 3 && strcasecmp(base + n - 3, ".gz") == 0;
-        n -= gz ? 3 : 0;
-        const char *const dot = memrchr(base, '.', n);
-        if (!dot || dot == base) {
-            *out = frgi_source_is_gzip(source) ? FORMAT_CSV : sniff(frgi_source_head(source));
-            return FRG_OK;
-        }
-        const size_t letters = (size_t)(base + n - dot - 1);
-        *out = find_format(dot + 1, letters);
-        if (*out == FORMAT_COUNT || (gz && !is_text(*out))) {
-            frgi_at(ctx, "%s", name);
-            FAIL(ctx, E_FILE_TYPE, "'%s': files of this kind (.%.*s%s) are not read; %s", name,
-                 (int)letters, dot + 1, gz ? ".gz" : "", readable);
-        }
-        if (gz && !frgi_source_is_gzip(source)) {
-            frgi_at(ctx, "%s", name);
-            FAIL(ctx, E_FORMAT, "'%s' is no gzip stream, in spite of its name", name);
+        TRY(choose_by_name(ctx, name, packing, out));
+        if (*out == FORMAT_COUNT) {
+            *out = packing ? FORMAT_CSV : sniff(frgi_source_head(source));
         }
     }
-    if (frgi_source_is_gzip(source) && !is_text(*out)) {
+    if (packing && *out == FORMAT_NPZ) {
         frgi_at(ctx, "%s", name);
-        FAIL(ctx, E_FILE_TYPE, "'%s' is compressed by gzip; decompress it first", name);
+        FAIL(ctx, E_FILE_TYPE, "'%s' is compressed by %s; decompress it first", name, packing);
     }
     return FRG_OK;
 }

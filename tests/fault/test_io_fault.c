@@ -81,12 +81,14 @@ static frg_status segments_body(frg_context *ctx, void *user, uint64_t *hash)
 
 static void memory_for_parsing(void)
 {
-    byte_string text = {0}, packed = {0}, zip = {0}, array = {0};
+    byte_string text = {0}, packed = {0}, zip = {0}, array = {0}, frames = {0};
     make_text(&text, 40);
     CHECK(fault_sweep("csv", parse_body, &text, 2) > 20);
     CHECK(fault_sweep("csv in segments", segments_body, &text, 2) > 40);
     add_deflated(&packed, text.data, text.count, 31);
     CHECK(fault_sweep("csv.gz", parse_body, &packed, 1) > 20);
+    add_zstd_bytes(&frames, text.data, text.count, 400);
+    CHECK(fault_sweep("csv.zst", parse_body, &frames, 1) > 20);
     const double x[4] = {1, 2, 3, 4};
     add_npy(&array, 1, "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2), }", x, sizeof x);
     add_zip(&zip,
@@ -96,6 +98,7 @@ static void memory_for_parsing(void)
     CHECK(fault_sweep("npz", parse_body, &zip, 1) > 10);
     drop_bytes(&text);
     drop_bytes(&packed);
+    drop_bytes(&frames);
     drop_bytes(&zip);
     drop_bytes(&array);
 }
@@ -158,9 +161,10 @@ static frg_status read_array_body(frg_context *ctx, void *user, uint64_t *hash)
 
 static void failing_reads(void)
 {
-    byte_string text = {0}, packed = {0}, array = {0}, zip = {0}, half = {0};
+    byte_string text = {0}, packed = {0}, array = {0}, zip = {0}, half = {0}, frames = {0};
     make_text(&text, 40);
     add_deflated(&packed, text.data, text.count, 31);
+    add_zstd_bytes(&frames, text.data, text.count, 400);
     const double x[6] = {1, 2, 3, 4, 5, 6};
     const uint16_t h[2] = {0x3c00, 0x4000};
     add_npy(&array, 1, "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 2), }", x, sizeof x);
@@ -169,11 +173,8 @@ static void failing_reads(void)
     const struct {
         const char *name;
         const byte_string *bytes;
-    } files[] = {{"t.csv", &text},
-                 {"t.csv.gz", &packed},
-                 {"a.npy", &array},
-                 {"h.npy", &half},
-                 {"z.npz", &zip}};
+    } files[] = {{"t.csv", &text},  {"t.csv.gz", &packed}, {"t.csv.zst", &frames},
+                 {"a.npy", &array}, {"h.npy", &half},      {"z.npz", &zip}};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         CHECK(write_file(in_folder(files[i].name), files[i].bytes->data, files[i].bytes->count));
         fault_sweep_files(files[i].name, read_body, (void *)(uintptr_t)files[i].name);
@@ -187,6 +188,7 @@ static void failing_reads(void)
     drop_bytes(&packed);
     drop_bytes(&array);
     drop_bytes(&half);
+    drop_bytes(&frames);
     drop_bytes(&zip);
 }
 

@@ -130,6 +130,27 @@ TEST_UNUSED static void add_gzip(byte_string *b, const char *text)
     add_deflated(b, text, strlen(text), 31);
 }
 
+/** The frame of RFC 8878, 3.1.1: magic; descriptor 0xa0 (one segment, four bytes of size); size; raw
+ *  blocks of at most `most` bytes, each of three bytes of header: last + 2 type + 8 size. */
+TEST_UNUSED static void add_zstd_bytes(byte_string *b, const void *bytes, size_t n, size_t most)
+{
+    add_number(b, 0xfd2fb528, 4);
+    add_number(b, 0xa0, 1);
+    add_number(b, n, 4);
+    for (size_t at = 0, k; at == 0 || at < n; at += k) {
+        k = n - at < most ? n - at : most;
+        add_number(b, (at + k == n) | k << 3, 3);
+        add_bytes(b, (const char *)bytes + at, k);
+        if (k == 0)
+            break;
+    }
+}
+
+TEST_UNUSED static void add_zstd(byte_string *b, const char *text, size_t most)
+{
+    add_zstd_bytes(b, text, strlen(text), most);
+}
+
 /** A member of a zip archive, for add_zip. */
 typedef struct {
     const char *name;

@@ -464,7 +464,7 @@ static const struct {
      6, "FRG-IO-005", "t.csv:1", "UTF-16"},
     {"\x28\xb5\x2f\xfd"
      "abc",
-     0, "FRG-IO-006", "t.csv:1", "zstd"},
+     0, "FRG-IO-007", "t.csv", "zstd"},
 };
 
 static void errors(void)
@@ -539,8 +539,7 @@ static void wrong_calls(void)
     frg_table_defaults(&o, sizeof o);
     o.format = "parquet";
     CHECK_STATUS(parse_text(&t, ctx, "a\n1\n", &o), FRG_UNSUPPORTED);
-    static const char *const others[] = {"d.dta",     "d.parquet", "d.xlsx",
-                                         "d.csv.zst", "d.npy.gz",  "d.c"};
+    static const char *const others[] = {"d.parquet", "d.xlsx", "d.xlsx.zst", "d.c"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         CHECK_STATUS(frg_table_parse(&t, ctx, "a\n1\n", 4, others[i], NULL), FRG_UNSUPPORTED);
         CHECK_TEXT(frg_error_code(ctx), "FRG-IO-006");
@@ -554,13 +553,12 @@ static void wrong_calls(void)
     frg_context_destroy(ctx);
 }
 
-/* ---- gzip ------------------------------------------------------------------------------------ */
+/* ---- compressed streams ---------------------------------------------------------------------- */
 
-static void check_gzip(frg_context *ctx, const byte_string *b, const char *code)
+static void check_packed(frg_context *ctx, const byte_string *b, const char *name, const char *code)
 {
     frg_table *t = NULL;
-    const frg_status s =
-        frg_table_parse(&t, ctx, (char *)b->data, (int64_t)b->count, "z.csv.gz", NULL);
+    const frg_status s = frg_table_parse(&t, ctx, (char *)b->data, (int64_t)b->count, name, NULL);
     if (!code) {
         char got[200];
         CHECK_OK(ctx, s);
@@ -571,6 +569,11 @@ static void check_gzip(frg_context *ctx, const byte_string *b, const char *code)
     }
     frg_table_destroy(t);
     CHECK_INT(frg_bytes_held(ctx), 0);
+}
+
+static void check_gzip(frg_context *ctx, const byte_string *b, const char *code)
+{
+    check_packed(ctx, b, "z.csv.gz", code);
 }
 
 static void gzip(void)
@@ -608,6 +611,72 @@ static void gzip(void)
         check_gzip(ctx, &b, "FRG-IO-009");
     }
     free(zeros);
+    drop_bytes(&b);
+    frg_context_destroy(ctx);
+}
+
+/** A block of type 1 repeats one byte: 3 + 1 bytes for up to 128 KiB. */
+static void add_zstd_zeros(byte_string *b, int blocks)
+{
+    add_number(b, 0xfd2fb528, 4);
+    add_number(b, 0, 1);    /* no size is told, so that a window is: */
+    add_number(b, 0x70, 1); /* 2^(10 + 14), 16 MiB */
+    for (int i = 0; i < blocks; i++) {
+        add_number(b, (uint64_t)(i == blocks - 1) | 1 << 1 | 1 << 20, 3);
+        add_bytes(b, "0", 1);
+    }
+}
+
+static void add_skippable(byte_string *b)
+{
+    add_number(b, 0x184d2a53, 4);
+    add_number(b, 5, 4);
+    add_bytes(b, "1,2\n3", 5);
+}
+
+static void zstd(void)
+{
+    frg_context *ctx = test_context();
+    const char name[] = "z.csv.zst";
+    byte_string b = {0};
+    add_zstd(&b, "a,b\n1,x\n3,y\n", 5);
+    check_packed(ctx, &b, name, NULL);
+    check_packed(ctx, &b, "z.csv", NULL); /* known by its first bytes */
+    check_packed(ctx, &b, "z.csv.gz", "FRG-IO-005");
+    for (size_t cut = 4; cut < b.count; cut++)
+        check_packed(ctx, &(byte_string){.data = b.data, .count = cut}, name, "FRG-IO-007");
+    b.data[9] ^= 3 << 1; /* the first block has a type that there is not */
+    check_packed(ctx, &b, name, "FRG-IO-005");
+    drop_bytes(&b);
+
+    add_skippable(&b);
+    add_zstd(&b, "a,b\n1,", 100);
+    add_zstd(&b, "", 100);
+    add_skippable(&b);
+    add_zstd(&b, "x\n3,y\n", 2);
+    check_packed(ctx, &b, name, NULL);
+    const size_t whole = b.count;
+    add_skippable(&b);
+    check_packed(ctx, &b, name, NULL);
+    for (size_t cut = whole + 1; cut < b.count; cut++)
+        check_packed(ctx, &(byte_string){.data = b.data, .count = cut}, name, "FRG-IO-007");
+    add_bytes(&b, "none", 4);
+    check_packed(ctx, &b, name, "FRG-IO-005");
+    drop_bytes(&b);
+
+    add_bytes(&b, "a,b\n1,x\n", 8);
+    check_packed(ctx, &b, name, "FRG-IO-005"); /* named .zst and is none */
+    drop_bytes(&b);
+
+    add_zstd_zeros(&b, 9); /* 42 bytes of more than a MiB */
+    check_packed(ctx, &b, name, "FRG-IO-009");
+    drop_bytes(&b);
+
+    add_number(&b, 0xfd2fb528, 4);
+    add_number(&b, 0, 1);
+    add_number(&b, 18 << 3, 1); /* a window of 256 MiB */
+    add_number(&b, 1, 3);
+    check_packed(ctx, &b, name, "FRG-IO-006");
     drop_bytes(&b);
     frg_context_destroy(ctx);
 }
@@ -970,6 +1039,7 @@ static const test_case cases[] = {
     {"line of a late error", line_of_a_late_error},
     {"wrong calls", wrong_calls},
     {"gzip", gzip},
+    {"zstd", zstd},
     {"files and pipes", files_and_pipes},
     {"long pipes", long_pipes},
     {"streams without end", streams_without_end},

@@ -380,6 +380,17 @@ static void npy_as_table(void)
     CHECK_OK(ctx, frg_table_parse(&t, ctx, (char *)b.data, (int64_t)b.count, "x.npy", &o));
     CHECK_TEXT(table_text(t, got, sizeof got), "c2:n 4 ? 6");
     frg_table_destroy(t);
+    byte_string packed = {0};
+    add_zstd_bytes(&packed, b.data, b.count, 100);
+    CHECK_OK(ctx,
+             frg_table_parse(&t, ctx, (char *)packed.data, (int64_t)packed.count, "x.npy.zst", &o));
+    CHECK_TEXT(table_text(t, got, sizeof got), "c2:n 4 ? 6");
+    frg_table_destroy(t);
+    CHECK_STATUS(
+        frg_table_parse(&t, ctx, (char *)packed.data, (int64_t)packed.count - 1, "x.npy.zst", &o),
+        FRG_BAD_DATA);
+    CHECK_TEXT(frg_error_code(ctx), "FRG-IO-007");
+    drop_bytes(&packed);
     o.columns = (const char *const[]){"c3"};
     CHECK_STATUS(frg_table_parse(&t, ctx, (char *)b.data, (int64_t)b.count, "x.npy", &o),
                  FRG_BAD_DATA);
@@ -400,7 +411,7 @@ static void npy_as_table(void)
                  FRG_BAD_DATA);
     byte_string z = {0};
     add_deflated(&z, b.data, b.count, 31);
-    CHECK_STATUS(frg_table_parse(&t, ctx, (char *)z.data, (int64_t)z.count, "k.npy", NULL),
+    CHECK_STATUS(frg_table_parse(&t, ctx, (char *)z.data, (int64_t)z.count, "k.npz", NULL),
                  FRG_UNSUPPORTED);
     drop_bytes(&z);
     drop_bytes(&b);
