@@ -10,6 +10,7 @@ static void dropped_rows(frg_json *j, const frg_fe_result *f)
     frg_json_integer(j, "missing", f->n_missing);
     frg_json_integer(j, "subset", f->n_subset);
     frg_json_integer(j, "zero_weight", f->n_zero_weight);
+    frg_json_integer(j, "uncompared", f->n_uncompared);
     frg_json_integer(j, "singleton", f->n_singleton);
     frg_json_integer(j, "disconnected", f->n_disconnected);
     frg_json_integer(j, "separated", f->glm ? f->glm->n_separated : 0);
@@ -48,6 +49,28 @@ static void coefficients(frg_json *j, const frg_fe_result *f)
         frg_json_close_object(j);
     }
     frg_json_close_array(j);
+}
+
+/** The points of an event study, and the first stage of two-stage difference in differences. */
+static void event_study(frg_json *j, const frg_fe_result *f)
+{
+    if (f->n_events > 0) {
+        frg_json_open_array(j, "events");
+        for (int i = 0; i < f->n_events; i++) {
+            const int at = f->events[i].coefficient;
+            frg_json_open_object(j, NULL);
+            frg_json_number(j, "time", f->events[i].time);
+            frg_json_string(j, "term", at < 0 ? NULL : f->coefficients[at].term);
+            frg_json_close_object(j);
+        }
+        frg_json_close_array(j);
+    }
+    if (f->first_stage) {
+        frg_json_open_object(j, "two_stage");
+        frg_json_string(j, "first_stage", f->first_stage);
+        frg_json_integer(j, "n", f->n_first_stage);
+        frg_json_close_object(j);
+    }
 }
 
 /** "adj=true,fixef=nonnested,...": one member for each key. */
@@ -240,6 +263,7 @@ void fe_json_model(frg_json *j, const frg_fe_result *f, frg_status status)
     frg_json_close_array(j);
     effects(j, f);
     fit(j, f);
+    event_study(j, f);
     fe_iv_json(j, f);
     fe_glm_json(j, f);
     solver(j, f);

@@ -89,10 +89,13 @@ static void rows_fact(frg_report *r, const frg_fe_result *f)
     const struct {
         int64_t n;
         const char *why;
-    } dropped[] = {
-        {f->n_missing, "missing values"}, {f->n_subset, "outside the subset"},
-        {f->n_zero_weight, "weight 0"},   {f->glm ? f->glm->n_separated : 0, "predicted perfectly"},
-        {f->n_singleton, "singletons"},   {f->n_disconnected, "outside the largest connected set"}};
+    } dropped[] = {{f->n_missing, "missing values"},
+                   {f->n_subset, "outside the subset"},
+                   {f->n_zero_weight, "weight 0"},
+                   {f->glm ? f->glm->n_separated : 0, "predicted perfectly"},
+                   {f->n_uncompared, "compared with no untreated ones"},
+                   {f->n_singleton, "singletons"},
+                   {f->n_disconnected, "outside the largest connected set"}};
     int first = 1;
     for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++) {
         if (dropped[i].n > 0) {
@@ -139,6 +142,7 @@ static void head(frg_report *r, const fe_job *job, const frg_fe_result *f)
     if (job->path && strcmp(job->path, "-") != 0) {
         frg_report_fact(r, "Data", job->shown ? job->shown : job->path);
     }
+    fe_two_stage_fact(r, f);
     rows_fact(r, f);
     if (job->opts.subset) {
         frg_report_fact(r, "Subset", job->opts.subset);
@@ -535,6 +539,7 @@ void fe_report_build(frg_report *r, const cli *c, const fe_job *job, int full)
     time_fact(r, c, job);
     if (full) {
         frg_report_heading(r, "Coefficients");
+        fe_event_plot(r, f, job->opts.level);
         coefficient_plot(r, job, f);
         convergence_plot(r, c, job, f);
         certificate_table(r, f);

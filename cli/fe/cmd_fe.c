@@ -334,10 +334,11 @@ static void text_of(frg_report *r, const cli *c, const void *job)
 static int show(cli *c, const fe_job *job)
 {
     const frg_fe_result *const f = frg_fe_get(job->fit);
-    const char *const title = f->glm         ? "Generalised linear model"
-                              : f->iv        ? "Two-stage least squares"
-                              : f->n_factors ? "Regression with fixed effects"
-                                             : "Linear regression";
+    const char *const title = f->glm           ? "Generalised linear model"
+                              : f->iv          ? "Two-stage least squares"
+                              : f->first_stage ? "Two-stage difference in differences"
+                              : f->n_factors   ? "Regression with fixed effects"
+                                               : "Linear regression";
     return write_result(c, title, json_of, text_of, job);
 }
 

@@ -42,6 +42,10 @@ void fe_iv_facts(frg_report *r, const frg_fe_result *f, double level);
 /** The same of a generalised linear model; facts of one alone. */
 void fe_glm_json(frg_json *j, const frg_fe_result *f);
 void fe_glm_facts(frg_report *r, const frg_fe_result *f);
+/** A plot of the points of an event study, references at 0; nothing where there are few. */
+void fe_event_plot(frg_report *r, const frg_fe_result *f, double level);
+/** The first stage of difference in differences; nothing in one stage. */
+void fe_two_stage_fact(frg_report *r, const frg_fe_result *f);
 enum { MOST_INTERVALS = 40 };
 /** Estimates with intervals, to be drawn one below the other. */
 typedef struct {

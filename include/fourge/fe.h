@@ -407,7 +407,15 @@ typedef struct {
     double glm_tol;       /* 1e-8: the relative change of the deviance that is the last */
     int glm_iter;         /* 25 iterations at most */
     frg_fe_separation separation; /* auto */
-    frg_demean_opts demean;       /* the last field, so that it can grow at its end */
+    /** "TREATMENT ~ x | unit + time": two-stage difference in differences (Gardner 2022).  The
+     *  first stage y = x b + D alpha is fitted where the column TREATMENT, 0 or 1, is 0; formula is
+     *  the second stage, of y - x b - D alpha in all rows, without effects and without an intercept
+     *  (i() loses its first level as if there were one).  Errors are cluster= or hc1, of both
+     *  stages together: scores w (e x - u z), u the first stage's residuals in its own rows, z =
+     *  X1 (X1'W0 X1)^-1 X1'W x, W0 its weights; without a small-sample factor unless ssc is given.
+     *  Least squares without instruments, panel, store and family.  NULL: none. */
+    const char *first_stage;
+    frg_demean_opts demean; /* the last field, so that it can grow at its end */
 } frg_fe_opts;
 
 /** An estimate b under one covariance V, with the t distribution of its df_t degrees of freedom. */
@@ -529,6 +537,12 @@ typedef struct {
     double dispersion; /* 1; gaussian, gamma: Pearson's statistic / df_residual */
 } frg_fe_glm;
 
+/** A point of an event study. */
+typedef struct {
+    double time;     /* the level of i(), or the relative period of sunab() */
+    int coefficient; /* its place among the coefficients; -1: a reference, or dropped */
+} frg_fe_event;
+
 /** A fitted regression; everything lives as long as the frg_fe. */
 typedef struct {
     const char *formula; /* as given */
@@ -539,21 +553,23 @@ typedef struct {
      *  many rounds these were found. */
     int64_t n_missing, n_subset, n_zero_weight, n_singleton, singleton_rounds;
     int64_t n_disconnected; /* rows dropped because they are outside the largest connected set */
-    int64_t n_groups;       /* connected sets before that; 0 with FRG_CONNECTED_ALL, where
+    int64_t n_uncompared; /* rows dropped because sunab() or first_stage compares them with none */
+    int64_t n_groups;     /* connected sets before that; 0 with FRG_CONNECTED_ALL, where
                                frg_fe_groups counts them */
     const char *split_name, *split_value; /* column and level of the sample; NULL: not split */
-    int n_coefficients;                   /* regressors that were not dropped, in formula order */
-    const frg_coefficient *coefficients;  /* under vcov[0] */
-    int n_dropped;                        /* regressors that were */
-    const frg_dropped_term *dropped;      /* n_dropped */
-    int n_vcov;                           /* covariances that the options asked for */
-    const frg_fe_vcov *vcov;              /* n_vcov, in their order */
-    int n_factors;                        /* fixed effects */
-    const char *const *factor_name;       /* n_factors, as in the formula */
-    const int64_t *factor_levels;         /* n_factors: levels that rows in use have */
-    int64_t rank;                         /* of the absorbed factors, the intercept included */
-    const char *rank_method;              /* as frg_demean_rank.method; "none" without effects */
-    int64_t df_residual;                  /* n - n_coefficients - rank */
+    int n_coefficients; /* regressors that were not dropped, in formula order; those
+                                             of sunab() as its relative periods */
+    const frg_coefficient *coefficients; /* under vcov[0] */
+    int n_dropped;                       /* regressors that were */
+    const frg_dropped_term *dropped;     /* n_dropped */
+    int n_vcov;                          /* covariances that the options asked for */
+    const frg_fe_vcov *vcov;             /* n_vcov, in their order */
+    int n_factors;                       /* fixed effects */
+    const char *const *factor_name;      /* n_factors, as in the formula */
+    const int64_t *factor_levels;        /* n_factors: levels that rows in use have */
+    int64_t rank;                        /* of the absorbed factors, the intercept included */
+    const char *rank_method;             /* as frg_demean_rank.method; "none" without effects */
+    int64_t df_residual;                 /* n - n_coefficients - rank */
     /** Sums with the weights: rss = sum w e^2, tss that of y about its mean (about 0 without an
      *  intercept and effects); r2 = 1 - rss / tss, adjusted by (n - 1) / df_residual, within:
      *  beside what the effects leave of y (NaN without effects); rmse = sqrt(rss / n). */
@@ -568,6 +584,10 @@ typedef struct {
     /** Of rows, levels and columns; of demeaning and least squares; of the covariances; of all. */
     double encode_seconds, solve_seconds, vcov_seconds, total_seconds;
     const frg_fe_iv *iv; /* NULL without instruments */
+    int n_events; /* of the formula's first i(f) with numbers for levels, or its sunab(); 0: none */
+    const frg_fe_event *events; /* n_events, ascending */
+    const char *first_stage;    /* as given; NULL: none */
+    int64_t n_first_stage;      /* untreated rows that it was fitted on */
     const frg_fe_glm
         *glm; /* NULL of family ols.  With it r2, r2_adjusted and r2_within are NaN, rss
                               is sum w (y - mu)^2, and df_t of poisson, logit and probit infinite:
@@ -583,7 +603,16 @@ FRG_API void frg_fe_defaults(frg_fe_opts *o, size_t struct_size);
 /** The fields of frg_fe_opts (frg_option); those of `demean` are frg_demean_options(). */
 FRG_API const frg_option *frg_fe_options(void);
 /** Fits `formula` (fixest's grammar, e.g. "y ~ x1 + i(year, ref=1980) | firm^industry + year") on a
- *  table. Text and logicals (FALSE, TRUE) are factors, coded as R codes them. Rows are dropped in
+ *  table.  sunab(cohort, period) is the estimator of Sun and Abraham (2021): a dummy for each cohort
+ *  g and period t, E = t - g, of the coefficients d_gE the means over cohorts
+ *
+ *      d_E = sum_g s_gE d_gE,   s_gE = n_gE / sum_g n_gE,   V = S V_d S'
+ *
+ *  n the sums of weights.  A cohort that is no period is never treated, and a reference as those of
+ *  ref.c=; ref.p=-1 names the relative periods that are, .F and .L the first and the last.  Cohorts
+ *  that are treated all along are left out; without a never treated one the last is the reference
+ *  and the periods from its treatment on are left out.  att=TRUE (or sunab_att()) gives the mean
+ *  over all E >= 0, no_agg=TRUE the d_gE themselves. Text and logicals (FALSE, TRUE) are factors, coded as R codes them. Rows are dropped in
  *  the order missing, subset, zero weight, singletons, connected set.  Returns the demeaner's
  *  status: a fit whose columns did not converge comes back marked.  One that was stopped does not
  *  come back with opts.store, nor with thousands of columns left to estimate: *out is NULL then and

@@ -66,6 +66,10 @@ static const ext_field vcov_fields[] = {{AT(frg_fe_vcov, spec), IS_TEXT, NULL},
                                         {AT(frg_fe_vcov, reps), IS_INT64, NULL},
                                         {NULL, 0, IS_INT, NULL}};
 
+static const ext_field event_fields[] = {{AT(frg_fe_event, time), IS_DOUBLE, NULL},
+                                         {AT(frg_fe_event, coefficient), IS_INT, NULL},
+                                         {NULL, 0, IS_INT, NULL}};
+
 static const ext_field test_fields[] = {{AT(frg_fe_test, wald), IS_DOUBLE, NULL},
                                         {AT(frg_fe_test, f), IS_DOUBLE, NULL},
                                         {AT(frg_fe_test, df1), IS_INT64, NULL},
@@ -90,6 +94,8 @@ static const ext_field report_fields[] = {{AT(frg_demean_report, method), IS_TEX
 
 static const ext_field result_fields[] = {{AT(frg_fe_result, formula), IS_TEXT, NULL},
                                           {AT(frg_fe_result, depvar), IS_TEXT, NULL},
+                                          {AT(frg_fe_result, first_stage), IS_TEXT, NULL},
+                                          {AT(frg_fe_result, n_first_stage), IS_INT64, NULL},
                                           {AT(frg_fe_result, split_name), IS_TEXT, NULL},
                                           {AT(frg_fe_result, split_value), IS_TEXT, NULL},
                                           {AT(frg_fe_result, n_rows), IS_INT64, NULL},
@@ -97,6 +103,7 @@ static const ext_field result_fields[] = {{AT(frg_fe_result, formula), IS_TEXT, 
                                           {AT(frg_fe_result, n_missing), IS_INT64, NULL},
                                           {AT(frg_fe_result, n_subset), IS_INT64, NULL},
                                           {AT(frg_fe_result, n_zero_weight), IS_INT64, NULL},
+                                          {AT(frg_fe_result, n_uncompared), IS_INT64, NULL},
                                           {AT(frg_fe_result, n_singleton), IS_INT64, NULL},
                                           {AT(frg_fe_result, singleton_rounds), IS_INT64, NULL},
                                           {AT(frg_fe_result, n_disconnected), IS_INT64, NULL},
@@ -435,6 +442,8 @@ static PyObject *fe_result(PyObject *self, PyObject *unused)
         ext_put(dict, "columns", columns) < 0 ||
         ext_put(dict, "dropped",
                 ext_list_of(r->dropped, r->n_dropped, sizeof *r->dropped, dropped_fields)) < 0 ||
+        ext_put(dict, "events",
+                ext_list_of(r->events, r->n_events, sizeof *r->events, event_fields)) < 0 ||
         ext_put(dict, "solver", ext_fields_get(&r->demean, report_fields)) < 0 ||
         ext_put(dict, "parts",
                 ext_list_of(r->parts, r->demean.n_parts, sizeof *r->parts, subproblem_fields)) <

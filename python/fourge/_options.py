@@ -122,6 +122,7 @@ class Feols(Demean, total=False):
     fsplit: str | None
     split_value: str | None
     panel: str | None
+    first_stage: str | None
     reps: Any
     vcov_kwargs: Any
     drop_intercept: Any

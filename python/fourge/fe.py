@@ -31,7 +31,7 @@ from ._tables import chosen, coefplot, etable, iplot, remarks
 __all__ = ["feols", "feiv", "fepois", "feglm", "demean", "lsmr", "etable", "coefplot", "iplot", "Fit", "Fits"]
 
 _fit_options = ("ssc", "weights", "weights_kind", "subset", "keep_singletons", "collin_tol", "collin", "connected", "level",
-                "keep_effects", "split", "fsplit", "split_value", "panel", "family", "link", "offset", "glm_tol", "glm_iter",
+                "keep_effects", "split", "fsplit", "split_value", "panel", "first_stage", "family", "link", "offset", "glm_tol", "glm_iter",
                 "separation")
 
 
@@ -264,6 +264,8 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
     panel : str, optional
         "unit,time": what lags ``l(x, k)``, leads ``f(x, k)`` and differences ``d(x, k)`` in the formula go by; ``l(x, 1:3)`` is three
         terms.  Times are whole numbers, and a lag is missing where the unit has no row at that time.
+    first_stage : str, optional
+        "treat ~ x | unit + time": two-stage difference in differences, as of :func:`did2s`.
     method, precond, dtype, tol, max_iter, cond_limit, block, fill_cap, dof
         As in ``frg_demean_opts``; cond_limit goes with method="lsmr".  dof: how the rank of the effects, a part of K, is counted: "auto" counts it exactly where
         that is cheap, also for nested effects; fixest and pyfixest count the levels, which is "naive".  Where that makes
@@ -416,7 +418,7 @@ def _of_columns(columns, keys):
 
 _moved_result = {
     **_moved_seconds("encode", "solve", "vcov", "total", name="result"),
-    **{f"n_{why}": f"result['n_dropped'][{why!r}]" for why in ("missing", "subset", "zero_weight", "singleton", "disconnected")},
+    **{f"n_{why}": f"result['n_dropped'][{why!r}]" for why in ("missing", "subset", "zero_weight", "uncompared", "singleton", "disconnected")},
     "n_groups": "result['connected_sets'], which is there with connected='largest'", "rank": "result['absorbed']['rank']",
     "rank_method": "result['absorbed']['method']", "n_components": "result['absorbed']['components']",
     "factors": "result['fixed_effects'], a list of names and levels", "dropped": "result['dropped_terms']",
@@ -442,7 +444,7 @@ def _covariance(v):
 def _result(found):
     """What the library `found` under the keys of the JSON of ``fourge fe``."""
     first = found["vcovs"][0]
-    why = ("missing", "subset", "zero_weight", "singleton", "disconnected")
+    why = ("missing", "subset", "zero_weight", "uncompared", "singleton", "disconnected")
     out = {k: found[k] for k in ("status", "formula", "depvar", "n", "n_rows")}
     glm = found["glm"] or {}
     out["n_dropped"] = {**{k: found[f"n_{k}"] for k in why}, "separated": len(glm.get("separated_rows", ()))}
@@ -456,6 +458,10 @@ def _result(found):
     out["absorbed"] = {"rank": found["rank"], "method": found["rank_method"], "components": found["n_components"]}
     out |= {k: found[k] for k in ("df_residual", "r2", "r2_adjusted", "r2_within", "rmse", "rss", "tss")}
     out["wald_f"] = first["wald_f"]
+    at = [c["term"] for c in first["coefficients"]]
+    events = [{"time": e["time"], "term": at[e["coefficient"]] if e["coefficient"] >= 0 else None} for e in found["events"]]
+    out |= {"events": events} if events else {}
+    out |= {"two_stage": {"first_stage": found["first_stage"], "n": found["n_first_stage"]}} if found["first_stage"] else {}
     out |= {"first_stage": found["iv"]} if found["iv"] else {}
     out |= glm
     columns, solver = found["columns"], found["solver"]
@@ -823,7 +829,8 @@ class Fit:
 
     def _text(self, digits=5):
         r, shown = self.result, self._shown
-        words = {"missing": "missing values", "subset": "the subset", "zero_weight": "zero weights", "singleton": "singletons",
+        words = {"missing": "missing values", "subset": "the subset", "zero_weight": "zero weights",
+                 "uncompared": "lack of untreated ones", "singleton": "singletons",
                  "disconnected": "the largest connected set", "separated": "perfect prediction"}
         without = ", ".join(f"{n} for {words[why]}" for why, n in r["n_dropped"].items() if n)
         first = r.get("first_stage")

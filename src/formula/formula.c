@@ -312,6 +312,77 @@ static frg_status check_categories(const frgi_syntax *s, frg_context *ctx, int32
     return plain > 0 ? FRG_OK : refuse(s, ctx, node, "i() wants a column");
 }
 
+bool frgi_formula_is_sunab(const frgi_syntax *s, int32_t node)
+{
+    return s->nodes[node].kind == NODE_CALL &&
+           (frgi_syntax_is(s, node, "sunab") || frgi_syntax_is(s, node, "sunab_att"));
+}
+
+int32_t frgi_formula_given(const frgi_syntax *s, int32_t node, const char *name)
+{
+    for (int32_t i = 0; i < s->nodes[node].children; i++) {
+        const int32_t child = frgi_syntax_child(s, node, i);
+        if (s->nodes[child].kind == NODE_NAMED && frgi_syntax_is(s, child, name)) {
+            return child - 1;
+        }
+    }
+    return -1;
+}
+
+/** The value of an argument of sunab(): numbers, .F and .L for references, else TRUE or FALSE. */
+static frg_status check_cohort_value(const frgi_syntax *s, frg_context *ctx, int32_t named)
+{
+    const bool period = frgi_syntax_is(s, named, "ref.p");
+    const bool reference = period || frgi_syntax_is(s, named, "ref.c");
+    const int32_t value = named - 1;
+    for (int32_t i = s->nodes[value].begin; i <= value; i++) {
+        const frgi_node_kind kind = s->nodes[i].kind;
+        const bool end = frgi_syntax_is(s, i, ".F") || frgi_syntax_is(s, i, ".L");
+        const bool flag = frgi_syntax_is(s, i, "TRUE") || frgi_syntax_is(s, i, "FALSE");
+        const bool sound = !reference          ? kind == NODE_NAME && flag
+                           : kind == NODE_NAME ? period && end
+                           : i == value && is_set(s, value)
+                               ? true
+                               : kind == NODE_NUMBER || kind == NODE_NEGATIVE;
+        if (!sound) {
+            return refuse(s, ctx, i,
+                          reference ? "a reference is a number or c(...) of numbers; of ref.p= "
+                                      ".F and .L are the first and the last period"
+                                    : "this is TRUE or FALSE");
+        }
+    }
+    return FRG_OK;
+}
+
+/** sunab(cohort, period) with ref.c, ref.p, att, no_agg. */
+static frg_status check_cohorts(const frgi_syntax *s, frg_context *ctx, int32_t node)
+{
+    static const char *const known[] = {"ref.c", "ref.p", "att", "no_agg"};
+    const int32_t n = s->nodes[node].children;
+    for (int32_t i = 0; i < n; i++) {
+        const int32_t child = frgi_syntax_child(s, node, i);
+        const frgi_node_kind kind = s->nodes[child].kind;
+        size_t k = 0;
+        if (i < 2) {
+            if (kind != NODE_NAME) {
+                return refuse(s, ctx, child,
+                              "sunab() begins with the columns of the cohort and the period");
+            }
+            continue;
+        }
+        while (kind == NODE_NAMED && k < 4 && !frgi_syntax_is(s, child, known[k])) {
+            k++;
+        }
+        if (kind != NODE_NAMED || k == 4) {
+            return refuse(s, ctx, child,
+                          "sunab() knows ref.c=, ref.p=, att= and no_agg= after its columns; "
+                          "bin is not built yet");
+        }
+        TRY(check_cohort_value(s, ctx, child));
+    }
+    return n >= 2 ? FRG_OK : refuse(s, ctx, node, "sunab() wants a cohort and a period");
+}
+
 bool frgi_formula_is_factor(const frgi_syntax *s, int32_t node)
 {
     return s->nodes[node].kind == NODE_CALL &&
@@ -349,6 +420,8 @@ static frg_status push_atom(builder *b, int32_t node)
     }
     if (x->kind == NODE_CALL && frgi_syntax_is(s, node, "i")) {
         TRY(check_categories(s, b->ctx, node));
+    } else if (frgi_formula_is_sunab(s, node)) {
+        TRY(check_cohorts(s, b->ctx, node));
     } else if (frgi_formula_is_factor(s, node)) {
         TRY(check_factor(s, b->ctx, node));
     } else if (x->kind == NODE_POWER) {

@@ -72,6 +72,10 @@ FRG_MUST_USE frg_status frgi_formula_write_lags(char **out, frg_context *ctx, co
                                                 int64_t length);
 /** factor(x), as.factor(x) or C(x): the column as categories, whatever its type. */
 bool frgi_formula_is_factor(const frgi_syntax *s, int32_t node);
+/** sunab(cohort, period, ...) or sunab_att(cohort, period, ...). */
+bool frgi_formula_is_sunab(const frgi_syntax *s, int32_t node);
+/** The root of what is given by name to a call, -1 where it is not. */
+int32_t frgi_formula_given(const frgi_syntax *s, int32_t node, const char *name);
 /** f1^f2^f3, the nodes first .. last; key->name is left alone. */
 FRG_MUST_USE frg_status frgi_formula_key(const frgi_syntax *s, frg_context *ctx, int32_t first,
                                          int32_t last, frgi_key_spec *key);

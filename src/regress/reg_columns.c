@@ -18,7 +18,8 @@ static frg_status visit_names(const visit *v, const frgi_syntax *s)
 {
     for (int32_t i = 0; i < s->n_nodes; i++) {
         const frgi_node *const x = &s->nodes[i];
-        if (x->kind != NODE_NAME || frgi_syntax_is(s, i, "TRUE") || frgi_syntax_is(s, i, "FALSE")) {
+        if (x->kind != NODE_NAME || frgi_syntax_is(s, i, "TRUE") || frgi_syntax_is(s, i, "FALSE") ||
+            frgi_syntax_is(s, i, ".F") || frgi_syntax_is(s, i, ".L")) {
             continue;
         }
         char *name;
@@ -51,6 +52,17 @@ static frg_status visit_vcov(const visit *v, const char *spec)
     return FRG_OK;
 }
 
+static frg_status visit_formula(const visit *v, const char *formula)
+{
+    frgi_syntax s = {0};
+    frg_status status = frgi_syntax_formula(&s, v->ctx, formula, (int64_t)strlen(formula));
+    if (status >= 0) {
+        status = visit_names(v, &s);
+    }
+    frgi_syntax_free(&s, v->ctx);
+    return status;
+}
+
 frg_status frg_fe_columns(frg_context *ctx, const char *formula, const frg_fe_opts *o,
                           frg_column_visitor each, void *user)
 {
@@ -60,13 +72,8 @@ frg_status frg_fe_columns(frg_context *ctx, const char *formula, const frg_fe_op
     TRY(frgi_take_opts(ctx, &opts, sizeof opts, o));
     TRY(frgi_fe_check_vcovs(ctx, &opts));
     const visit v = {ctx, each, user};
-    frgi_syntax s = {0};
-    frg_status status = frgi_syntax_formula(&s, ctx, formula, (int64_t)strlen(formula));
-    if (status >= 0) {
-        status = visit_names(&v, &s);
-    }
-    frgi_syntax_free(&s, ctx);
-    TRY(status);
+    TRY(visit_formula(&v, formula));
+    TRY(opts.first_stage ? visit_formula(&v, opts.first_stage) : FRG_OK);
     if (opts.subset) {
         TRY(visit_expression(&v, opts.subset, strlen(opts.subset), "subset"));
     }

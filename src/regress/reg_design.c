@@ -23,6 +23,7 @@
 #include "formula/keys.h"
 #include "formula/mistyped.h"
 #include "regress/reg_gram.h"
+#include "regress/reg_sunab.h"
 
 /* ---- variables ------------------------------------------------------------------------------- */
 
@@ -54,12 +55,34 @@ static frg_status make_categories(frgi_variable *v, frg_context *ctx, const frgi
     return FRG_OK;
 }
 
+/** sunab(cohort, period): both are numbers. */
+static frg_status make_cohorts(frgi_variable *v, frg_context *ctx, const frgi_syntax *s,
+                               const frg_table *table)
+{
+    v->kind = VARIABLE_COHORTS;
+    v->n_factors = 2;
+    for (int which = 0; which < 2; which++) {
+        const int32_t child = frgi_syntax_child(s, v->node, 1 - which);
+        TRY(frgi_column_find(&v->factor[which], ctx, s, child, 0, table));
+        const frg_column_kind kind = v->factor[which]->kind;
+        if (kind != FRG_NUMBER && kind != FRG_INTEGER) {
+            frgi_syntax_at(s, ctx, child);
+            FAIL(ctx, E_COHORT, "sunab(): the %s '%s' holds %s", which ? "cohort" : "period",
+                 v->factor[which]->name, kind == FRG_BOOL ? "TRUE and FALSE" : "text");
+        }
+    }
+    return FRG_OK;
+}
+
 static frg_status make_variable(frgi_variable *v, frg_context *ctx, const frgi_syntax *s,
                                 const frg_table *table)
 {
     const frgi_node *const x = &s->nodes[v->node];
     if (x->kind == NODE_CALL && frgi_syntax_is(s, v->node, "i")) {
         return make_categories(v, ctx, s, table);
+    }
+    if (frgi_formula_is_sunab(s, v->node)) {
+        return make_cohorts(v, ctx, s, table);
     }
     if (frgi_formula_is_factor(s, v->node)) {
         v->kind = VARIABLE_FACTOR;
@@ -120,6 +143,7 @@ typedef struct {
     bool constant; /* there is an intercept, or there are fixed effects */
     bool after_i;  /* an i() stands before */
     const int64_t *rows;
+    const double *weights;
     int64_t n;
 } designer;
 
@@ -166,7 +190,8 @@ static frg_status add_column(designer *b, int32_t first, const frgi_text *name)
         d->capacity = capacity;
     }
     frgi_design_column c = {.first_multiplicand = first,
-                            .n_multiplicands = d->n_multiplicands - first};
+                            .n_multiplicands = d->n_multiplicands - first,
+                            .mean = FRGI_NO_MEAN};
     TRY(frgi_names_intern(&d->names, b->ctx, name->text, name->length, &c.name));
     d->columns[d->n++] = c;
     return FRG_OK;
@@ -375,6 +400,80 @@ done:
     return status;
 }
 
+/* ---- sunab() --------------------------------------------------------------------------------- */
+
+/** The mean of a relative period, which is `made` where it is new; att: one of those from 0 on. */
+static frg_status find_mean(designer *b, int32_t id, double time, bool att, frgi_text *name,
+                            int32_t *mean)
+{
+    frgi_design *const d = b->d;
+    const int32_t before = d->means.count;
+    *mean = FRGI_HIDDEN;
+    if (att && time < 0) {
+        return FRG_OK;
+    }
+    name->length = 0;
+    TRY(att ? frgi_text_printf(b->ctx, name, "ATT")
+            : frgi_text_printf(b->ctx, name, "%s::%.15g", b->variables[id].factor[0]->name, time));
+    TRY(frgi_names_intern(&d->means, b->ctx, name->text, name->length, mean));
+    if (*mean == before) {
+        TRY(GROW(b->ctx, &d->mean_time, before + 1, "relative periods"));
+        d->mean_time[*mean] = att ? (double)NAN : time;
+    }
+    return FRG_OK;
+}
+
+/** The column of a cohort in a period. */
+static frg_status add_cell(designer *b, int32_t id, const frgi_cohort_cell *cell, frgi_text *name)
+{
+    const frgi_variable *const v = &b->variables[id];
+    const frgi_levels *const l = b->d->levels[id];
+    const int32_t first = b->d->n_multiplicands;
+    name->length = 0;
+    TRY(frgi_text_printf(b->ctx, name, "%s::%.15g:cohort::%s", v->factor[0]->name, cell->time,
+                         frgi_names_text(&l[1].text, cell->cohort)));
+    TRY(add_multiplicand(b,
+                         (frgi_multiplicand){.variable = id, .which = 0, .level = cell->period}));
+    TRY(add_multiplicand(b,
+                         (frgi_multiplicand){.variable = id, .which = 1, .level = cell->cohort}));
+    return add_column(b, first, name);
+}
+
+/** Columns of sunab(), by relative period, then cohort. */
+static frg_status add_cohorts(designer *b, int32_t id, frgi_text *name)
+{
+    const frgi_syntax *const s = &b->f->syntax;
+    const int32_t node = b->variables[id].node;
+    frgi_cohort_cell *cells = NULL;
+    int32_t n = 0;
+    frg_status status;
+    if (b->d->mean_time) {
+        frgi_syntax_at(s, b->ctx, node);
+        FAIL(b->ctx, E_FORMULA, "formula, column %d: a formula has one %s",
+             frgi_syntax_column(s, s->nodes[node].at), "sunab()");
+    }
+    const bool att = frgi_sunab_is(s, node, "att") || frgi_syntax_is(s, node, "sunab_att");
+    const bool apart = frgi_sunab_is(s, node, "no_agg");
+    TRY(expect_pairs(b, id));
+    TRY_TO(done, frgi_cohort_cells(&cells, &n, b->ctx, s, node, b->d->levels[id],
+                                   b->codes[id].codes, b->weights, b->n));
+    TRY_TO(done, expect(b, n, id));
+    for (int32_t i = 0; i < n && status >= 0; i++) {
+        int32_t mean = FRGI_NO_MEAN;
+        if (!apart) {
+            TRY_TO(done, find_mean(b, id, cells[i].time, att, name, &mean));
+        }
+        if (!cells[i].reference) {
+            TRY_TO(done, add_cell(b, id, &cells[i], name));
+            b->d->columns[b->d->n - 1].mean = mean;
+            b->d->columns[b->d->n - 1].weight = cells[i].weight;
+        }
+    }
+done:
+    DROP(b->ctx, &cells);
+    return status;
+}
+
 /* ---- products of numbers and factors --------------------------------------------------------- */
 
 /** How many levels the variable has in products: 0 for a number. */
@@ -460,11 +559,16 @@ static frg_status add_term(designer *b, int32_t term, frgi_text *name)
     double count = 1;
     for (int32_t k = 0; k < t->n; k++) {
         const frgi_variable *const v = &b->variables[t->atom[k]];
-        if (v->kind == VARIABLE_CATEGORIES) {
+        const bool cohorts = v->kind == VARIABLE_COHORTS;
+        if (v->kind == VARIABLE_CATEGORIES || cohorts) {
             if (t->n == 1) {
-                return add_categories(b, t->atom[0], name);
+                return cohorts ? add_cohorts(b, t->atom[0], name)
+                               : add_categories(b, t->atom[0], name);
             }
             frgi_syntax_at(&b->f->syntax, b->ctx, v->node);
+            if (cohorts) {
+                FAIL(b->ctx, E_FORMULA, "%s takes no part in interactions", "sunab()");
+            }
             FAIL(b->ctx, E_FORMULA, "i() takes no part in interactions; write i(f, x) for %s",
                  "the interaction of a category with a number");
         }
@@ -516,7 +620,7 @@ static frg_status new_codes(frgi_factor_codes **codes, frg_context *ctx, int32_t
 
 frg_status frgi_design_create(frgi_design *d, frgi_factor_codes **codes, frg_context *ctx,
                               const frgi_formula *f, const frgi_variable *variables, bool constant,
-                              const int64_t *rows, int64_t n)
+                              const int64_t *rows, const double *weights, int64_t n)
 {
     *d = (frgi_design){.n_variables = f->names.count};
     *codes = NULL;
@@ -530,6 +634,7 @@ frg_status frgi_design_create(frgi_design *d, frgi_factor_codes **codes, frg_con
                   .codes = *codes,
                   .constant = constant,
                   .rows = rows,
+                  .weights = weights,
                   .n = n};
     TRY_TO(failed, build(&b));
     return FRG_OK;
@@ -548,7 +653,9 @@ void frgi_design_destroy(frgi_design *d, frg_context *ctx)
     DROP(ctx, &d->levels);
     DROP(ctx, &d->columns);
     DROP(ctx, &d->multiplicands);
+    DROP(ctx, &d->mean_time);
     frgi_names_free(&d->names, ctx);
+    frgi_names_free(&d->means, ctx);
 }
 
 void frgi_factor_codes_free(frgi_factor_codes **codes, frg_context *ctx, int32_t n_variables)

@@ -19,13 +19,14 @@ typedef enum {
     VARIABLE_NONE,
     VARIABLE_NUMBER,
     VARIABLE_FACTOR,
-    VARIABLE_CATEGORIES
+    VARIABLE_CATEGORIES,
+    VARIABLE_COHORTS /* sunab() */
 } frgi_variable_kind;
 
 typedef struct {
     frgi_variable_kind kind;
     int n_factors;               /* 1, or 2 for i(f, g) */
-    const frg_column *factor[2]; /* FACTOR, CATEGORIES */
+    const frg_column *factor[2]; /* FACTOR, CATEGORIES; COHORTS: the period and the cohort */
     bool has_number;             /* NUMBER, and i(f, x) */
     frgi_program number;
     int32_t node;
@@ -45,10 +46,15 @@ typedef struct {
     int32_t variable, which, level;
 } frgi_multiplicand;
 
+/** The mean of no coefficients, and of some that are not shown. */
+enum { FRGI_NO_MEAN = -1, FRGI_HIDDEN = -2 };
+
 typedef struct {
     int32_t name; /* id in names */
     int32_t n_multiplicands;
     int32_t first_multiplicand;
+    int32_t mean;  /* of sunab(): what its coefficient is averaged into, or one of these two */
+    double weight; /* of this coefficient in the mean: that of the column's rows */
 } frgi_design_column;
 
 typedef struct {
@@ -57,7 +63,8 @@ typedef struct {
     frgi_design_column *columns;
     frgi_multiplicand *multiplicands;
     int32_t n_multiplicands, multiplicand_capacity;
-    frgi_names names;
+    frgi_names names, means; /* of columns; of the means of coefficients of sunab() */
+    double *mean_time;       /* means.count: relative periods, ascending; NaN: of several */
     int32_t n_variables;
     frgi_levels (*levels)[2]; /* by variable and factor */
 } frgi_design;
@@ -67,13 +74,13 @@ typedef struct {
     int32_t *codes[2];
 } frgi_factor_codes;
 
-/** n rows (rows NULL: the first n).  `constant`: the model has an intercept or fixed effects, so
+/** n rows (rows NULL: the first n) with weights (NULL: 1).  `constant`: the model has an intercept or fixed effects, so
  *  that i() loses a level, and every factor beside an i().  codes: n_variables, filled; free with
  *  frgi_factor_codes_free. */
 FRG_MUST_USE frg_status frgi_design_create(frgi_design *d, frgi_factor_codes **codes,
                                            frg_context *ctx, const frgi_formula *f,
                                            const frgi_variable *variables, bool constant,
-                                           const int64_t *rows, int64_t n);
+                                           const int64_t *rows, const double *weights, int64_t n);
 void frgi_design_destroy(frgi_design *d, frg_context *ctx);
 /** The codes of other data, all rows; -1 for an unseen level. */
 FRG_MUST_USE frg_status frgi_design_match(const frgi_design *d, frgi_factor_codes **codes,

@@ -19,8 +19,9 @@
 #include "fe/fe_weights.h"
 #include "formula/keys.h"
 #include "formula/mistyped.h"
+#include "regress/reg_sunab.h"
 
-typedef enum { KEEP, MISSING, SUBSET, ZERO_WEIGHT, REASONS } reason;
+typedef enum { KEEP, MISSING, SUBSET, ZERO_WEIGHT, UNCOMPARED, REASONS } reason;
 
 typedef struct {
     frg_context *ctx;
@@ -97,6 +98,12 @@ static int64_t count_marked(const framer *b, reason why)
     return count;
 }
 
+/** Was this said of other rows of the same call: by another model, or before the first stage? */
+static bool is_said(const framer *b, frgi_error warning)
+{
+    return (b->in->pool || b->in->options->first_stage) && frgi_has_warned(b->ctx, warning);
+}
+
 static frg_status exclude_all_missing(framer *b)
 {
     const frgi_frame_input *const in = b->in;
@@ -122,7 +129,7 @@ static frg_status exclude_all_missing(framer *b)
         TRY(exclude_missing_key(b, &in->clusters[k]));
     }
     const int64_t added = count_marked(b, MISSING) - before;
-    if (added && !(in->pool && frgi_has_warned(b->ctx, W_CLUSTER_MISSING))) {
+    if (added && !is_said(b, W_CLUSTER_MISSING)) {
         frgi_warn(b->ctx, W_CLUSTER_MISSING,
                   "%lld row%s left out because a cluster variable is missing there",
                   (long long)added, added == 1 ? " is" : "s are");
@@ -237,6 +244,20 @@ static frg_status exclude_weights(framer *b)
     return FRG_OK;
 }
 
+/** Marks the rows that sunab() compares with none. */
+static frg_status exclude_uncompared(framer *b)
+{
+    for (int32_t id = 0; id < b->in->formula->names.count; id++) {
+        const frgi_variable *const v = &b->in->variables[id];
+        if (v->kind == VARIABLE_COHORTS) {
+            const bool quiet = is_said(b, W_ALWAYS_TREATED) || is_said(b, W_LAST_TREATED);
+            TRY(need_mask(b));
+            TRY(frgi_cohorts_exclude(b->ctx, v, b->mask, b->f->n_rows, UNCOMPARED, quiet));
+        }
+    }
+    return FRG_OK;
+}
+
 /* ---- the list of rows ------------------------------------------------------------------------ */
 
 static frg_status no_rows(const framer *b)
@@ -268,13 +289,14 @@ static frg_status list_rows(framer *b)
 {
     frgi_frame *const f = b->f;
     int64_t counts[REASONS] = {0};
-    for (int64_t i = 0; b->mask && i < f->n_rows; i++) {
-        counts[b->mask[i]]++;
+    for (int64_t i = 0; i < f->n_rows; i++) {
+        counts[b->mask ? b->mask[i] : KEEP]++;
     }
     f->n_missing = counts[MISSING];
     f->n_subset = counts[SUBSET];
     f->n_zero_weight = counts[ZERO_WEIGHT];
-    f->n = f->n_rows - f->n_missing - f->n_subset - f->n_zero_weight;
+    f->n_uncompared = counts[UNCOMPARED];
+    f->n = counts[KEEP];
     if (f->n == 0) {
         return no_rows(b);
     }
@@ -743,7 +765,8 @@ static frg_status exclude_rows(framer *b)
     if (b->in->options->split) {
         TRY(exclude_split(b));
     }
-    return b->weights ? exclude_weights(b) : FRG_OK;
+    TRY(b->weights ? exclude_weights(b) : FRG_OK);
+    return exclude_uncompared(b);
 }
 
 static frg_status build(framer *b)

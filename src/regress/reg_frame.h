@@ -20,7 +20,8 @@ typedef struct {
 typedef struct frgi_frame {
     int64_t n_rows; /* of the table */
     int64_t n;      /* used */
-    int64_t n_missing, n_subset, n_zero_weight, n_singleton, singleton_rounds, n_disconnected;
+    int64_t n_missing, n_subset, n_zero_weight, n_uncompared, n_singleton, singleton_rounds,
+        n_disconnected;
     int64_t
         n_groups; /* connected sets, before all but the largest were dropped; 0: not asked for */
     int64_t n_separated; /* rows that are predicted perfectly, */

@@ -249,7 +249,8 @@ frg_status frg_fe_fit_many(frg_fe_many **out, frg_context *ctx, const char *form
     call c = {.ctx = ctx, .data = data};
     frg_fe_defaults(&c.opts, sizeof c.opts);
     TRY(frgi_take_opts(ctx, &c.opts, sizeof c.opts, o));
-    c.shares = !c.opts.keep_effects && !c.opts.store && c.opts.family == FRG_FAMILY_OLS;
+    c.shares = !c.opts.keep_effects && !c.opts.store && c.opts.family == FRG_FAMILY_OLS &&
+               !c.opts.first_stage;
     frgi_run_begins(ctx);
     frg_status worst = FRG_OK;
     const frg_status status = run(&c, formula, out, &worst);

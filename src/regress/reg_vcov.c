@@ -66,6 +66,23 @@ static frg_status scale_columns(frgi_vcov_work *w)
     return FRG_OK;
 }
 
+/** Columns of the scores of two stages in the place of x', times 2^(c_j - a). */
+static frg_status take_scores(frgi_vcov_work *w)
+{
+    const frg_fe *const f = w->f;
+    const int64_t n = f->data.frame.n;
+    DROP(f->ctx, &w->scaled);
+    TRY(NEW(f->ctx, &w->scaled, f->fit.k * n, "scores"));
+    for (int j = 0; j < f->fit.k; j++) {
+        double *const to = w->scaled + j * n;
+        for (int64_t i = 0; i < n; i++) {
+            to[i] = ldexp(f->two_stage.scores[j * n + i], w->c[j] - w->a);
+        }
+        w->x[j] = to;
+    }
+    return FRG_OK;
+}
+
 /** The covariance in the coefficients' own units. */
 static void unscale(const frgi_vcov_work *w)
 {
@@ -182,6 +199,7 @@ static frg_status compute(frgi_vcov_work *w)
     TRY(check_freedom(w, K));
     TRY(make_room(w));
     TRY(scale_columns(w));
+    TRY(w->f->two_stage.scores ? take_scores(w) : FRG_OK);
     describe(w, K);
     const double factor = small_sample(w, K);
     TRY(fill(w, factor));
@@ -195,9 +213,9 @@ static frg_status compute(frgi_vcov_work *w)
     if (w->v->request.kind->tests) {
         TRY(w->v->request.kind->tests(w, factor));
     }
-    TRY(frgi_vcov_wald(w));
+    TRY(frgi_vcov_wald(w, w->f->fit.k));
     unscale(w);
-    return FRG_OK;
+    return frgi_vcov_means(w);
 }
 
 /** hc1 in place of iid: sampling weights have no iid errors; the type says so. */
@@ -222,6 +240,20 @@ static frg_status check_kind(const frg_fe *f, const frgi_vcov_request *r)
         FAIL(f->ctx, E_UNSUPPORTED,
              "vcov '%s' is of least squares alone; with instruments and in generalised linear "
              "models there are iid, hc1, cluster=, nw=, dk=, hac= and conley=",
+             r->spec);
+    }
+    if (f->two_stage.scores && r->kind->meat != frgi_vcov_clusters_meat &&
+        r->kind->meat != frgi_vcov_rows_meat) {
+        frgi_at(f->ctx, "vcov");
+        FAIL(f->ctx, E_UNSUPPORTED,
+             "vcov '%s' knows nothing of a first stage; with first_stage there are cluster= and "
+             "hc1, as in cluster=unit",
+             r->spec);
+    }
+    if (f->means.shares && !f->fit.stage && r->kind->single) {
+        FAIL(f->ctx, E_UNSUPPORTED,
+             "vcov '%s' tests single coefficients, and sunab() shows means of several; with "
+             "no_agg=TRUE it shows each",
              r->spec);
     }
     return FRG_OK;

@@ -40,6 +40,7 @@ typedef struct frgi_vcov_kind {
     int positional;     /* the choice that may stand without its name; VCOV_CHOICES: none */
     bool required;      /* it must be given */
     bool least_squares; /* it takes the bread for (x'Wx)^-1, and solves without a row or cluster */
+    bool single;        /* its degrees of freedom or p values are of one coefficient each */
     frgi_vcov_rule rule;
     frg_status (*meat)(frgi_vcov_work *w); /* NULL: iid */
     /** p values and intervals of its own in the table; NULL: those of t.  factor: of B M B. */
@@ -54,7 +55,7 @@ struct frgi_vcov_work {
     int64_t groups[FRGI_CLUSTERS];
     int32_t *own;         /* codes that are no effect's */
     int64_t least;        /* of the groups, or the number of periods */
-    const double *scores; /* n: 2^-a w e, the factor of x in a row's score */
+    const double *scores; /* n: 2^-a w e, the factor of x in a row's score; of two stages 1 */
     double *weighted;     /* their memory where they are not e */
     double *meat;         /* k x k */
     double *gross;        /* k x k: the same with all terms added; NULL where there is one */
@@ -137,8 +138,10 @@ FRG_MUST_USE frg_status frgi_vcov_find_unknown(frgi_vcov_work *w, double adjust)
 /** The nearest positive semidefinite matrix where a variance is not positive. */
 FRG_MUST_USE frg_status frgi_vcov_project(frgi_vcov_work *w);
 void frgi_vcov_tabulate(const frgi_vcov_work *w);
-/** b' V^-1 b / k of the coefficients but the intercept; NaN where V is singular. */
-FRG_MUST_USE frg_status frgi_vcov_wald(frgi_vcov_work *w);
+/** Means of coefficients in their place, with S V S' (reg_means.c). */
+FRG_MUST_USE frg_status frgi_vcov_means(frgi_vcov_work *w);
+/** b' V^-1 b / k of the k coefficients but the intercept; NaN where V is singular. */
+FRG_MUST_USE frg_status frgi_vcov_wald(frgi_vcov_work *w, int64_t k);
 
 #pragma GCC visibility pop
 #endif

@@ -119,8 +119,9 @@ frg_status frgi_vcov_rows_meat(frgi_vcov_work *w)
     TRY(NEW(f->ctx, &w->weighted, f->data.frame.n, "squares of the scores"));
 #pragma omp parallel for schedule(static) num_threads(frgi_pass_threads(f->ctx, f->data.frame.n))
     for (int64_t i = 0; i < f->data.frame.n; i++) {
-        const double e = scale * f->fit.e[i], weight = weights ? weights[i] : 1;
-        w->weighted[i] = weight * e * (weight * e) / (frequency && times ? times[i] : 1);
+        const double weight = weights ? weights[i] : 1;
+        const double score = f->two_stage.scores ? 1 : weight * (scale * f->fit.e[i]);
+        w->weighted[i] = score * score / (frequency && times ? times[i] : 1);
     }
     return frgi_vcov_add_gram(w, w->x, w->weighted, f->data.frame.n, 1);
 }
@@ -186,11 +187,12 @@ frg_status frgi_vcov_scores(frgi_vcov_work *w)
     const frg_fe *const f = w->f;
     const double scale = ldexp(1, -w->a), *const weights = f->data.frame.weights;
     w->scores = f->fit.e;
-    if (weights || w->a != 0) {
+    if (f->two_stage.scores || weights || w->a != 0) {
         TRY(NEW(f->ctx, &w->weighted, f->data.frame.n, "scores"));
 #pragma omp parallel for schedule(static) num_threads(frgi_pass_threads(f->ctx, f->data.frame.n))
         for (int64_t i = 0; i < f->data.frame.n; i++) {
-            w->weighted[i] = (weights ? weights[i] : 1) * (scale * f->fit.e[i]);
+            const double score = (weights ? weights[i] : 1) * (scale * f->fit.e[i]);
+            w->weighted[i] = f->two_stage.scores ? 1 : score; /* w->x has all of it */
         }
         w->scores = w->weighted;
     }

@@ -202,11 +202,11 @@ done:
     return status;
 }
 
-/** b' V^-1 b / k of the coefficients but the intercept; NaN where V is singular. */
-frg_status frgi_vcov_wald(frgi_vcov_work *w)
+/** b' V^-1 b / k of the k coefficients but the intercept; NaN where V is singular. */
+frg_status frgi_vcov_wald(frgi_vcov_work *w, int64_t k)
 {
     const frg_fe *const f = w->f;
-    const int64_t k = f->fit.k, first = frgi_fe_has_intercept(f), m = k - first;
+    const int64_t first = frgi_fe_has_intercept(f), m = k - first;
     double *inverse;
     w->v->v.wald_f = (double)NAN;
     if (m == 0) {

@@ -76,6 +76,7 @@ static const frgi_vcov_kind kinds[] = {
      .variables = {VARIABLE_KEY},
      .positional = VCOV_CHOICES,
      .rule = RULE_LEFT_OUT,
+     .single = true,
      .meat = frgi_vcov_cr2_meat},
     {.name = "cr3",
      .least_squares = true,
@@ -123,6 +124,7 @@ static const frgi_vcov_kind kinds[] = {
      .positional = VCOV_REPS,
      .rule = RULE_CLUSTERS,
      .meat = frgi_vcov_clusters_meat,
+     .single = true,
      .tests = frgi_vcov_wild_tests},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };

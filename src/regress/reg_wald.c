@@ -65,7 +65,7 @@ frg_status frg_fe_wald(const frg_fe *f, const frg_fe_vcov *v, const double *r, c
     if (!f) {
         return FRG_BAD_ARG;
     }
-    const int k = f->fit.k, m = (int)rows;
+    const int k = frgi_fe_shown(f), m = (int)rows;
     REQUIRE(f->ctx, v && r && out,
             "frg_fe_wald takes a covariance, restrictions and a place for the result");
     REQUIRE(f->ctx, rows >= 1 && rows <= k, "there are %lld restrictions of %d coefficients",

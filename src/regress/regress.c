@@ -17,7 +17,7 @@
 #include "core/host_alone.h"
 #include "core/opts.h"
 #include "formula/mistyped.h"
-#include "regress/regress.h"
+#include "regress/reg_two_stage.h"
 
 static const double PERFECT = 1e-11; /* residuals below this share of y's variation are round-off */
 enum { VCOVS = sizeof((frg_fe_opts *)0)->vcov / sizeof *((frg_fe_opts *)0)->vcov };
@@ -108,6 +108,7 @@ static frg_status describe_data(frg_fe *f)
     r->n_missing = frame->n_missing;
     r->n_subset = frame->n_subset;
     r->n_zero_weight = frame->n_zero_weight;
+    r->n_uncompared = frame->n_uncompared;
     r->n_singleton = frame->n_singleton;
     r->singleton_rounds = frame->singleton_rounds;
     r->n_disconnected = frame->n_disconnected;
@@ -137,7 +138,7 @@ static void describe_estimates(frg_fe *f)
     const frgi_fe_estimates *const q = &f->fit;
     const frgi_frame *const frame = &f->data.frame;
     const double n = frame->count, left = n - (q->k + f->absorbed.rank);
-    r->n_coefficients = q->k;
+    r->n_coefficients = frgi_fe_shown(f);
     r->n_dropped = q->n_dropped;
     r->dropped = q->dropped;
     r->df_residual = (int64_t)left;
@@ -257,8 +258,8 @@ static frg_status make_design(frg_fe *f, frgi_factor_codes **codes)
     const bool spanned = spans_constant(&f->data.formula);
     TRY(frgi_design_create(&f->data.design, codes, f->ctx, &f->data.formula, f->data.variables,
                            spanned || f->data.formula.intercept, f->data.frame.rows,
-                           f->data.frame.n));
-    f->data.ones = !spanned && f->data.formula.intercept;
+                           f->data.frame.weights, f->data.frame.n));
+    f->data.ones = !spanned && f->data.formula.intercept && !f->two_stage.text;
     f->data.centred = f->data.ones && f->data.frame.n_effects == 0;
     f->data.p = f->data.design.n + f->data.ones;
     return FRG_OK;
@@ -407,8 +408,24 @@ static frg_status make_lags(frg_fe *f)
     return FRG_OK;
 }
 
+/** y less the first stage, and the rows that have one. */
+static frg_status impute(job *j, frg_status *worst)
+{
+    frg_fe *const f = j->f;
+    int64_t uncompared = 0;
+    TRY(frgi_two_stage_first(f, &uncompared, worst));
+    if (!f->two_stage.first) { /* stopped */
+        return FRG_OK;
+    }
+    frgi_frame_destroy(&f->data.frame, f->ctx);
+    TRY(make_rows(f, j->requests, f->policy.options.n_vcov));
+    f->data.frame.n_missing -= uncompared;
+    f->data.frame.n_uncompared += uncompared;
+    return FRG_OK;
+}
+
 /** Everything up to the rows, the effects' codes and the slopes. */
-static frg_status prepare(job *j, const char *formula)
+static frg_status prepare(job *j, const char *formula, frg_status *worst)
 {
     frg_fe *const f = j->f;
     const int count = f->policy.options.n_vcov;
@@ -423,7 +440,9 @@ static frg_status prepare(job *j, const char *formula)
         TRY(frgi_vcov_request_create(&j->requests[i], f->ctx, f->policy.options.vcov[i],
                                      f->data.table));
     }
-    return make_rows(f, j->requests, count);
+    TRY(frgi_two_stage_check(f));
+    TRY(make_rows(f, j->requests, count));
+    return f->two_stage.text ? impute(j, worst) : FRG_OK;
 }
 
 /** The seconds since the clock was read last, which is set to now. */
@@ -473,8 +492,12 @@ static frg_status fit(job *j, const char *formula, frg_status *worst, bool *stop
     double clock = start;
 
     /* terms, effects and slopes of the formula; the rows in use; D as codes of levels */
-    TRY(prepare(j, formula));
+    TRY(prepare(j, formula, worst));
     *worst = beat(f, "rows", 1, *worst);
+    *stopped = f->two_stage.text && !f->two_stage.first;
+    if (*stopped) {
+        return FRG_OK;
+    }
 
     /* [y X], n x (p + 1), with the moments of its columns */
     TRY(make_matrix(f));
@@ -490,7 +513,9 @@ static frg_status fit(job *j, const char *formula, frg_status *worst, bool *stop
     if (*stopped) {
         return FRG_OK;
     }
+    TRY(f->two_stage.first ? frgi_two_stage_scores(f, worst) : FRG_OK);
     r->converged = *worst == FRG_OK;
+    TRY(frgi_fe_make_means(f));
     TRY(describe_data(f));
     describe_effects(f);
     describe_estimates(f);
@@ -546,7 +571,8 @@ frg_status frg_fe_measure(frg_context *ctx, const char *formula, const frg_table
     frgi_factor_codes *codes = NULL;
     frgi_run_begins(ctx);
     TRY(open_job(&j, ctx, data, o));
-    frg_status status = prepare(&j, formula);
+    frg_status worst = FRG_OK;
+    frg_status status = prepare(&j, formula, &worst);
     status = status < 0 ? status : make_design(j.f, &codes);
     status = status < 0 ? status : measure(j.f, out);
     frgi_factor_codes_free(&codes, ctx, j.f->data.design.n_variables);
@@ -595,6 +621,8 @@ void frg_fe_destroy(frg_fe *f)
     DROP(ctx, &f->fit.e);
     frgi_iv_destroy(f);
     frgi_glm_destroy(f);
+    frgi_fe_destroy_means(f);
+    frgi_two_stage_destroy(f);
     frgi_program_destroy(&f->data.offset, ctx);
     frgi_syntax_free(&f->data.offset_text, ctx);
     frgi_design_destroy(&f->data.design, ctx);

@@ -148,6 +148,24 @@ typedef struct {
     frg_fe_glm result;
 } frgi_fe_glm;
 
+/** Coefficients that are means of those of the columns (reg_means.c); zeros where none is. */
+typedef struct {
+    int n;
+    double *shares;    /* n x k: their weights in each mean; NULL: every coefficient is shown */
+    const char **name; /* n */
+    int n_events;
+    frg_fe_event *events;
+} frgi_fe_means;
+
+/** Difference in differences in two stages (reg_two_stage.c); zeros in one. */
+typedef struct {
+    char *text;                  /* first_stage as given */
+    const frg_column *treatment; /* of the caller's table */
+    frg_table *table;            /* that, and which rows are untreated: while `first` is there */
+    frg_fe *first;               /* the first stage, until the scores are known */
+    double *scores;              /* n x k, with the first stage's share; NULL: w e x */
+} frgi_fe_two_stage;
+
 /** What the caller is shown (regress.c). */
 typedef struct {
     const char **factor_names;
@@ -167,6 +185,8 @@ struct frg_fe {
     frgi_fe_estimates fit;
     frgi_fe_iv iv;
     frgi_fe_glm glm;
+    frgi_fe_two_stage two_stage;
+    frgi_fe_means means;
     frgi_fe_report report;
     bool fitted; /* regress.c: further covariances are not stopped */
 };
@@ -239,6 +259,13 @@ FRG_MUST_USE frg_status frgi_iv_estimate(frg_fe *f);
 /** First stages and tests, after the covariances (reg_iv_tests.c). */
 FRG_MUST_USE frg_status frgi_iv_describe(frg_fe *f);
 void frgi_iv_destroy(frg_fe *f);
+
+/** The means of the estimates, and the points of an event study.  E_NO_REGRESSOR where nothing is
+ *  shown. */
+FRG_MUST_USE frg_status frgi_fe_make_means(frg_fe *f);
+void frgi_fe_destroy_means(frg_fe *f);
+/** How many coefficients the caller is shown. */
+int frgi_fe_shown(const frg_fe *f);
 
 /** Is the first coefficient the intercept? */
 static inline bool frgi_fe_has_intercept(const frg_fe *f)

@@ -129,5 +129,11 @@ void frgi_lsmr_finish(const frgi_lsmr *s, double *x);
  *  frgi_lsmr_finish; ends the run's vectors. */
 void frgi_lsmr_audit(frgi_lsmr *s, const double *b, const double *x);
 
+/** frg_lsmr_solve as a part of another run, whose time limit goes on. */
+FRG_MUST_USE frg_status frgi_lsmr_solve(frg_context *ctx, const frg_operator *op,
+                                        const frg_csr *csr, frg_array b, const frg_array *weights,
+                                        frg_array x, const frg_lsmr_opts *o,
+                                        frg_lsmr_column columns[], frg_info *info);
+
 #pragma GCC visibility pop
 #endif

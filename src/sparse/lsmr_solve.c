@@ -305,13 +305,10 @@ static frg_status solve_all(solve *s, frg_lsmr_column columns[], frg_info *info)
     return status;
 }
 
-frg_status frg_lsmr_solve(frg_context *ctx, const frg_operator *op, const frg_csr *csr, frg_array b,
-                          const frg_array *weights, frg_array x, const frg_lsmr_opts *o,
-                          frg_lsmr_column columns[], frg_info *info)
+frg_status frgi_lsmr_solve(frg_context *ctx, const frg_operator *op, const frg_csr *csr,
+                           frg_array b, const frg_array *weights, frg_array x,
+                           const frg_lsmr_opts *o, frg_lsmr_column columns[], frg_info *info)
 {
-    if (!ctx)
-        return FRG_BAD_ARG;
-    TRY(frgi_host_alone(ctx, "LSMR"));
     frg_info local = {.objective = (double)NAN, .device_name = "cpu"};
     solve s = {
         .ctx = ctx,
@@ -328,7 +325,6 @@ frg_status frg_lsmr_solve(frg_context *ctx, const frg_operator *op, const frg_cs
                    : 0,
         .p = columns_of(b),
     };
-    frgi_run_begins(ctx);
     frg_lsmr_defaults(&s.opts, sizeof s.opts);
     local.status = frgi_take_opts(ctx, &s.opts, sizeof s.opts, o);
     if (local.status == FRG_OK)
@@ -337,4 +333,15 @@ frg_status frg_lsmr_solve(frg_context *ctx, const frg_operator *op, const frg_cs
     if (info)
         *info = local;
     return local.status;
+}
+
+frg_status frg_lsmr_solve(frg_context *ctx, const frg_operator *op, const frg_csr *csr, frg_array b,
+                          const frg_array *weights, frg_array x, const frg_lsmr_opts *o,
+                          frg_lsmr_column columns[], frg_info *info)
+{
+    if (!ctx)
+        return FRG_BAD_ARG;
+    TRY(frgi_host_alone(ctx, "LSMR"));
+    frgi_run_begins(ctx);
+    return frgi_lsmr_solve(ctx, op, csr, b, weights, x, o, columns, info);
 }

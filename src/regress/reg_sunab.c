@@ -1,0 +1,235 @@
+/* reg_sunab.c - the cohorts and periods that sunab() compares.
+ *
+ * A unit of cohort g is treated from period g on; in period t it is E = t - g periods from its
+ * treatment.  A cohort that is no period of the data is never treated.  A cell is a treated cohort
+ * in a period, and has a column of the design but where it is a reference: those of the relative
+ * periods ref.p= and of the cohorts ref.c=.
+ *
+ * Two sorts of rows tell nothing of an effect and are left out before: those of cohorts that have
+ * no period before their treatment, and, where no cohort is never treated, those of the periods in
+ * which even the last cohort is treated.
+ *
+ * Source: Sun and Abraham (2021), section 4.1; Berge, Butts and McDermott (2026), fixest (the names
+ * of the arguments).
+ */
+#include "regress/reg_sunab.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "formula/keys.h"
+
+bool frgi_sunab_is(const frgi_syntax *s, int32_t node, const char *name)
+{
+    const int32_t value = frgi_formula_given(s, node, name);
+    return value >= 0 && frgi_syntax_is(s, value, "TRUE");
+}
+
+/* ---- cells ----------------------------------------------------------------------------------- */
+
+static int compare(const void *a, const void *b, const void *user)
+{
+    const frgi_cohort_cell *const x = a, *const y = b;
+    (void)user;
+    if (x->time != y->time) {
+        return x->time < y->time ? -1 : 1;
+    }
+    return x->cohort_value < y->cohort_value ? -1 : x->cohort_value > y->cohort_value;
+}
+
+/** The number that node i of a reference means; false: it is a part of another. */
+static bool reference_value(const frgi_syntax *s, int32_t i, int32_t root, double first,
+                            double last, double *value)
+{
+    const frgi_node *const x = &s->nodes[i];
+    const bool negative = i < root && s->nodes[i + 1].kind == NODE_NEGATIVE;
+    *value = x->kind == NODE_NAME && frgi_syntax_is(s, i, ".F") ? first
+             : x->kind == NODE_NAME                             ? last
+             : negative                                         ? -x->value
+                                                                : x->value;
+    return x->kind == NODE_NUMBER || x->kind == NODE_NAME;
+}
+
+/** Marks the cells at `value`; E_REFERENCE where there is none. */
+static frg_status refer(frg_context *ctx, frgi_cohort_cell *cells, int32_t n, bool cohorts,
+                        double value)
+{
+    double low = INFINITY, high = -INFINITY;
+    bool found = false;
+    for (int32_t i = 0; i < n; i++) {
+        const double at = cohorts ? cells[i].cohort_value : cells[i].time;
+        low = fmin(low, at);
+        high = fmax(high, at);
+        cells[i].reference |= at == value;
+        found |= at == value;
+    }
+    if (!found) {
+        FAIL(ctx, E_REFERENCE, "sunab(): no treated cohort %s %.15g; they %s %.15g .. %.15g",
+             cohorts ? "is" : "is observed at the relative period", value,
+             cohorts ? "are" : "are observed at", low, high);
+    }
+    return FRG_OK;
+}
+
+/** The references that are given by one name; without ref.p= it is the period before. */
+static frg_status refer_to_all(frg_context *ctx, const frgi_syntax *s, int32_t node,
+                               const char *name, frgi_cohort_cell *cells, int32_t n)
+{
+    const bool cohorts = strcmp(name, "ref.c") == 0;
+    const int32_t root = frgi_formula_given(s, node, name);
+    if (root < 0) {
+        return cohorts ? FRG_OK : refer(ctx, cells, n, false, -1);
+    }
+    for (int32_t i = s->nodes[root].begin; i <= root; i++) {
+        double value;
+        if (reference_value(s, i, root, cells[0].time, cells[n - 1].time, &value)) {
+            TRY(refer(ctx, cells, n, cohorts, value));
+        }
+    }
+    return FRG_OK;
+}
+
+frg_status frgi_cohort_cells(frgi_cohort_cell **out, int32_t *n_cells, frg_context *ctx,
+                             const frgi_syntax *s, int32_t node, const frgi_levels levels[2],
+                             int32_t *const codes[2], const double *weights, int64_t n)
+{
+    const int64_t n_periods = levels[0].n, n_cohorts = levels[1].n;
+    double *sums;
+    TRY(NEW0(ctx, &sums, n_periods * n_cohorts, "cohorts by period"));
+    for (int64_t i = 0; i < n; i++) {
+        sums[codes[1][i] * n_periods + codes[0][i]] += weights ? weights[i] : 1;
+    }
+    int32_t count = 0;
+    for (int64_t k = 0; k < n_periods * n_cohorts; k++) {
+        count += sums[k] > 0 && frgi_levels_find(&levels[0], levels[1].values[k / n_periods]) >= 0;
+    }
+    frg_status status;
+    TRY_TO(done, NEW(ctx, out, count, "cohorts by period"));
+    for (int64_t k = 0, at = 0; at < count; k++) {
+        const int32_t period = (int32_t)(k % n_periods), cohort = (int32_t)(k / n_periods);
+        const double g = levels[1].values[cohort];
+        if (sums[k] > 0 && frgi_levels_find(&levels[0], g) >= 0) {
+            (*out)[at++] = (frgi_cohort_cell){.time = levels[0].values[period] - g,
+                                              .cohort_value = g,
+                                              .period = period,
+                                              .cohort = cohort,
+                                              .weight = sums[k]};
+        }
+    }
+    frgi_sort(*out, count, sizeof **out, compare, NULL);
+    *n_cells = count;
+    TRY_TO(done, count > 0 ? refer_to_all(ctx, s, node, "ref.p", *out, count) : FRG_OK);
+    status = count > 0 ? refer_to_all(ctx, s, node, "ref.c", *out, count) : FRG_OK;
+done:
+    DROP(ctx, &sums);
+    return status;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/** The cohorts among the rows that are used so far. */
+typedef struct {
+    int64_t n;
+    int64_t *rows;
+    int32_t *codes[2]; /* of the period and the cohort */
+    frgi_levels levels[2];
+    double *first; /* of each cohort: its first period */
+    bool *always;  /* and whether it is treated then */
+    int32_t n_always, n_treated, n_never;
+    double last; /* of those that are treated later */
+} cohorts;
+
+static frg_status read_cohorts(cohorts *c, frg_context *ctx, const frgi_variable *v,
+                               const unsigned char *mask, int64_t n_rows)
+{
+    TRY(NEW(ctx, &c->rows, n_rows, "cohorts"));
+    for (int64_t i = 0; i < n_rows; i++) {
+        c->rows[c->n] = i;
+        c->n += mask[i] == 0;
+    }
+    for (int which = 0; which < 2; which++) {
+        TRY(NEW(ctx, &c->codes[which], c->n, "cohorts"));
+        frgi_key_job job = {.column = v->factor[which], .codes = c->codes[which]};
+        TRY(frgi_keys_encode(ctx, &job, 1, c->rows, c->n));
+        TRY(frgi_levels_create(&c->levels[which], ctx, job.column, c->rows, c->n, job.codes,
+                               job.n_levels));
+    }
+    return FRG_OK;
+}
+
+static frg_status sort_out(cohorts *c, frg_context *ctx)
+{
+    const int32_t n = c->levels[1].n;
+    TRY(NEW(ctx, &c->first, n, "cohorts"));
+    TRY(NEW(ctx, &c->always, n, "cohorts"));
+    for (int32_t g = 0; g < n; g++) {
+        c->first[g] = INFINITY;
+    }
+    for (int64_t i = 0; i < c->n; i++) {
+        double *const first = &c->first[c->codes[1][i]];
+        *first = fmin(*first, c->levels[0].values[c->codes[0][i]]);
+    }
+    c->last = -INFINITY;
+    for (int32_t g = 0; g < n; g++) {
+        const double value = c->levels[1].values[g];
+        const bool ever = frgi_levels_find(&c->levels[0], value) >= 0;
+        c->always[g] = ever && c->first[g] >= value;
+        c->n_always += c->always[g];
+        c->n_never += !ever;
+        c->n_treated += ever && !c->always[g];
+        c->last = ever && !c->always[g] ? fmax(c->last, value) : c->last;
+    }
+    return FRG_OK;
+}
+
+static frg_status check_controls(const cohorts *c, frg_context *ctx, const frgi_variable *v)
+{
+    const char *const period = v->factor[0]->name, *const cohort = v->factor[1]->name;
+    if (c->n_treated == 0) {
+        FAIL(ctx, E_CONTROLS,
+             "sunab(): of the %d cohorts '%s' none is a period '%s' with a period before it",
+             c->levels[1].n, cohort, period);
+    }
+    if (c->n_never == 0 && c->n_treated < 2) {
+        FAIL(ctx, E_CONTROLS,
+             "sunab(): the cohort %.15g of '%s' is the only one with periods before its treatment, "
+             "and none is never treated",
+             c->last, cohort);
+    }
+    return FRG_OK;
+}
+
+frg_status frgi_cohorts_exclude(frg_context *ctx, const frgi_variable *v, unsigned char *mask,
+                                int64_t n_rows, unsigned char why, bool quiet)
+{
+    cohorts c = {0};
+    int64_t early = 0, late = 0;
+    frg_status status;
+    TRY_TO(done, read_cohorts(&c, ctx, v, mask, n_rows));
+    TRY_TO(done, sort_out(&c, ctx));
+    TRY_TO(done, c.n > 0 ? check_controls(&c, ctx, v) : FRG_OK);
+    for (int64_t i = 0; i < c.n; i++) {
+        const bool always = c.always[c.codes[1][i]];
+        const bool beyond = c.n_never == 0 && c.levels[0].values[c.codes[0][i]] >= c.last;
+        early += always;
+        late += !always && beyond;
+        mask[c.rows[i]] = always || beyond ? why : mask[c.rows[i]];
+    }
+    if (early > 0 && !quiet) {
+        frgi_warn(ctx, W_ALWAYS_TREATED, "%lld rows of %d cohorts treated from their first period",
+                  (long long)early, c.n_always);
+    }
+    if (c.n > 0 && c.n_never == 0 && !quiet) {
+        frgi_warn(ctx, W_LAST_TREATED, "the cohort %.15g is the reference; %lld rows are later",
+                  c.last, (long long)late);
+    }
+done:
+    DROP(ctx, &c.rows);
+    DROP(ctx, &c.first);
+    DROP(ctx, &c.always);
+    for (int which = 0; which < 2; which++) {
+        DROP(ctx, &c.codes[which]);
+        frgi_levels_destroy(&c.levels[which], ctx);
+    }
+    return status;
+}
