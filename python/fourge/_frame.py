@@ -28,7 +28,7 @@ def _word(category):
     return str(int(category)) if isinstance(category, float) and category.is_integer() else str(category)
 
 
-def _column(name, values):
+def column(name, values):
     """The array that a column is, int32 for booleans, and its labels where it is one of categories."""
     if hasattr(values, "columns"):
         raise TypeError(f"{len(values.columns)} columns are named '{name}': give them names of their own")
@@ -149,7 +149,7 @@ def table(context, data, columns):
     if absent:
         near = difflib.get_close_matches(absent[0], [str(name) for name in data], 1)
         raise KeyError(f"the data have no column '{absent[0]}'; " + (f"did you mean '{near[0]}'?" if near else f"there are {list(data)[:20]}"))
-    arrays = {name: _column(name, data[name]) for name in present}
+    arrays = {name: column(name, data[name]) for name in present}
     rows = {len(a) for a, _ in arrays.values()}
     if len(rows) > 1:
         raise ValueError("the columns have different lengths: " + str({n: len(a) for n, (a, _) in arrays.items()}))

@@ -130,6 +130,15 @@ class Feols(Demean, total=False):
     context: Any
 
 
+class Study(Unseeded, total=False):
+    """Of fe.did2s, fe.event_study and fe.lpdid: those of fe.feols that go with all of them."""
+
+    ssc: str | None
+    weights: str | None
+    subset: str | None
+    level: float
+
+
 class Feglm(Feols, total=False):
     """Of fe.feglm and fe.fepois, beside the family."""
 

@@ -304,8 +304,8 @@ def coefplot(fits: Any, *, keep: Any = None, drop: Any = None, exact_match: bool
 
 def iplot(fits: Any, *, labels: Mapping[str, str] | None = None, yintercept: float = 0, coord_flip: bool = False,
           rotate_xticks: float = 0, title: str | None = None, figsize: tuple[float, float] | None = None, ax: Any = None) -> Any:
-    """The coefficients of ``i(...)``, at the numbers of their levels where all are numbers; the reference level that the
-    formula names is shown at 0.
+    """The coefficients of ``i(...)`` or ``sunab(...)``, at the numbers of their levels where all are numbers; references are
+    shown at 0.
 
     Parameters
     ----------
@@ -323,6 +323,7 @@ def iplot(fits: Any, *, labels: Mapping[str, str] | None = None, yintercept: flo
     if not any(levels):
         raise errors.BadArgument("the fits have no coefficients of i(...)")
     references = [m[1] for f in fits for m in re.finditer(r"\bi\([^()]*ref\s*=\s*['\"]?([^,()'\"\s]+)", f.result["formula"])]
+    references += [f"{e['time']:.15g}" for f in fits for e in f.result.get("events", ()) if e["term"] is None]
     words = list(dict.fromkeys([v for each in levels for v in each.values()] + references))
     try:
         where = {w: float(w) for w in words}

@@ -15,7 +15,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from . import _fourge, _frame, _options, errors
+from . import _did, _fourge, _frame, _options, errors
 from ._arrays import CONTEXT_OPTIONS as _CONTEXT_OPTIONS
 from ._arrays import Report as _Report
 from ._arrays import array as _array
@@ -28,7 +28,7 @@ from ._arrays import warn as _warn
 from ._hints import hint as _hint
 from ._tables import chosen, coefplot, etable, iplot, remarks
 
-__all__ = ["feols", "feiv", "fepois", "feglm", "demean", "lsmr", "etable", "coefplot", "iplot", "Fit", "Fits"]
+__all__ = ["feols", "feiv", "fepois", "feglm", "did2s", "event_study", "lpdid", "demean", "lsmr", "etable", "coefplot", "iplot", "Fit", "Fits"]
 
 _fit_options = ("ssc", "weights", "weights_kind", "subset", "keep_singletons", "collin_tol", "collin", "connected", "level",
                 "keep_effects", "split", "fsplit", "split_value", "panel", "first_stage", "family", "link", "offset", "glm_tol", "glm_iter",
@@ -224,7 +224,7 @@ def _tell_sum(fml):
 
 
 def __getattr__(name):
-    if name in ("quantreg", "did2s", "event_study"):
+    if name == "quantreg":
         raise AttributeError(f"fourge.fe has no {name} yet: pyfixest's {name} inside fourge.pyfixest.demeaning() demeans with fourge")
     raise AttributeError(f"module 'fourge.fe' has no attribute {name!r}")
 
@@ -333,6 +333,148 @@ def feiv(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "i
     if "~" not in fml.split("|")[-1] or "|" not in fml:
         raise ValueError(f"fml: {fml!r} has no instruments; write y ~ x | f | endogenous ~ instruments")
     return feols(fml, data, vcov, progress=progress, **options)
+
+
+@_options.takes(_options.Study, "context", "fe")
+def did2s(data: Any, yname: str, first_stage: str, second_stage: str, treatment: str, cluster: str, *,
+          progress: Callable[..., Any] | bool | None = None, **options: Unpack[_options.Study]) -> Fit:
+    """Two-stage difference in differences (Gardner 2022).
+
+    ``did2s(data, "y", "~ x | unit + year", "~ i(rel_year, ref=-1)", "treat", "state")``
+
+    The first stage ``y = x b + D alpha`` is fitted where `treatment` is 0, and the second regresses ``y - x b - D alpha`` of all rows
+    on what `second_stage` says, without an intercept.  The covariance is that of both stages together, clustered, without a
+    small-sample factor: ``sum_g s_g s_g'`` of the scores ``w (e x - u z)``, u the first stage's residuals (``frg_fe_opts.first_stage``).
+
+    Parameters
+    ----------
+    data, progress, threads, memory_limit, time_limit, ssc, weights, subset, level
+        As in :func:`feols`; what it has beside goes by its option `first_stage`.
+    yname, treatment, cluster : str
+        Columns; `treatment` is 0 or 1.
+    first_stage, second_stage : str
+        Formulas of fixest's that begin with a tilde; effects stand in the first.  A constant is left out of the second, and ``i()``
+        without ``ref=`` loses its first level, as in pyfixest.
+
+    Returns
+    -------
+    Fit
+        Its ``result["two_stage"]`` says what the first stage was, and how many rows it had.
+    """
+    _options.check(did2s, options)
+    for name, formula in (("first_stage", first_stage), ("second_stage", second_stage)):
+        if not isinstance(formula, str) or not formula.strip().startswith("~"):
+            raise ValueError(f"{name}={formula!r}: expected a formula that begins with ~")
+    return feols(f"{_did.quoted(yname)} {second_stage}", data, {"CRV1": cluster},
+                 first_stage=f"{_did.quoted(treatment)} {first_stage}", progress=progress, **options)
+
+
+@_options.takes(_options.Study, "context", "fe")
+def event_study(data: Any, yname: str, idname: str, tname: str, gname: str, xfml: str | None = None, cluster: str | None = None,
+                estimator: str = "twfe", att: bool = True, *, progress: Callable[..., Any] | bool | None = None,
+                **options: Unpack[_options.Study]) -> Fit:
+    """The effect of a treatment that begins at different times, by one of three estimators.
+
+    Parameters
+    ----------
+    data, progress, threads, memory_limit, time_limit, ssc, weights, subset, level
+        As in :func:`feols`.
+    yname, idname, tname, gname : str
+        Columns: the outcome, the unit, the period and the period of the first treatment, 0 for never.
+    xfml : str, optional
+        Further regressors, "x1 + x2".
+    cluster : str, optional
+        What the errors are clustered by; the unit without.
+    estimator : "twfe", "did2s" or "saturated"
+        Two-way effects of unit and period; :func:`did2s`; ``sunab()``, a coefficient for each cohort and period, averaged.
+    att : bool, default=True
+        One effect, of all treated rows (``is_treated``, ``ATT``); False: one for each period relative to the treatment (``rel_time::1``,
+        of ``sunab()`` under the name of the period), the last before it being the reference.  (pyfixest's "twfe" and
+        "did2s" have no other than the first, and its "saturated" the cohorts' own.)
+
+    Returns
+    -------
+    Fit
+    """
+    _options.check(event_study, options)
+    if estimator not in ("twfe", "did2s", "saturated"):
+        raise ValueError(f"estimator={estimator!r}: expected 'twfe', 'did2s' or 'saturated'")
+    time, first = (_did.numbers(data, name, "event_study") for name in (tname, gname))
+    is_treated = _did.treated(time, first)
+    _did.controls(is_treated, "event_study")
+    more = {"is_treated": is_treated, "rel_time": np.where(first > 0, time - first, -1.0)}
+    y, unit, period, cohort = (_did.quoted(name) for name in (yname, idname, tname, gname))
+    beside = f" + {xfml}" if xfml else ""
+    effect = "is_treated" if att else "i(rel_time, ref=-1)"
+    table = _did.Beside(data, more)
+    if estimator == "did2s":
+        right = f"~ 0 + {effect}" if att else f"~ {effect}"
+        return did2s(table, yname, f"~ {xfml or 0} | {unit} + {period}", right + beside, "is_treated", cluster or idname,
+                     progress=progress, **options)
+    if estimator == "saturated":
+        effect = f"sunab({cohort}, {period}, att={str(att).upper()})"
+    return feols(f"{y} ~ {effect}{beside} | {unit} + {period}", table, {"CRV1": cluster or idname}, progress=progress, **options)
+
+
+@_options.takes(_options.Study, "context", "fe")
+def lpdid(data: Any, yname: str, idname: str, tname: str, gname: str, vcov: str | Mapping[str, str] | None = None,
+          pre_window: int | None = None, post_window: int | None = None, never_treated: float = 0, att: bool = True,
+          xfml: str | None = None, *, progress: Callable[..., Any] | bool | None = None,
+          **options: Unpack[_options.Study]) -> _did.LocalProjections:
+    """Local projections (Dube, Girardi, Jorda and Taylor 2023): for each horizon h a regression
+
+    ``y_{t+h} - y_{t-1} = b_h (D_t - D_{t-1}) + x c + period effects``
+
+    of the rows that begin their treatment and of those that are untreated at t + h (of h < 0: at t).
+
+    Parameters
+    ----------
+    data, progress, threads, memory_limit, time_limit, ssc, weights, subset, level
+        As in :func:`feols`.
+    yname, idname, tname, gname, xfml
+        As in :func:`event_study`.
+    vcov : str or dict, optional
+        As in :func:`feols`; clustered by the unit without.
+    pre_window, post_window : int, optional
+        The first and the last horizon; without, those of the data.  -1 is the reference.
+    never_treated : number, default=0
+        The value of `gname` of units that are never treated.
+    att : bool, default=True
+        One regression, of the mean of the outcomes from t to t + `post_window`; False: one for each horizon.
+
+    Returns
+    -------
+    LocalProjections
+        ``fits``, {horizon: Fit}, ``tidy()``, ``coef()`` and ``se()``.  An outcome that the unit has not at that time is missing; where
+        periods are missing pyfixest takes the next row instead.
+    """
+    _options.check(lpdid, options)
+    time, first, y = (_did.numbers(data, name, "lpdid") for name in (tname, gname, yname))
+    treat = _did.treated(time, first, never_treated)
+    _did.controls(treat, "lpdid")
+    if idname not in _did.names(data):
+        raise KeyError(f"lpdid: the data have no column '{idname}'; there are {_did.names(data)[:20]}")
+    panel = _did.Panel(data[idname], time, "lpdid")
+    relative = np.unique((time - first)[(first != never_treated) & ~np.isnan(time - first)])
+    for name, value in (("pre_window", pre_window), ("post_window", post_window)):
+        if value is not None and value not in relative:
+            raise errors.BadArgument(f"{name}={value}: the periods relative to the treatment are {relative[0]:g} .. {relative[-1]:g}")
+    low = int(relative[0]) if pre_window is None else pre_window
+    high = int(relative[-1]) if post_window is None else post_window
+    begins = np.maximum(treat - panel.later(treat, -1), 0)
+    before = panel.later(y, -1)
+    formula = f"change ~ treat_diff{f' + {xfml}' if xfml else ''} | {_did.quoted(tname)}"
+
+    def project(outcome, untreated):
+        change = np.where((begins == 1) | (untreated == 0), outcome - before, np.nan)
+        table = _did.Beside(data, {"treat_diff": begins, "change": change})
+        return feols(formula, table, vcov or {"CRV1": idname}, progress=progress, **options)
+
+    if att:
+        mean = np.mean([panel.later(y, h) for h in range(high + 1)], axis=0)
+        return _did.LocalProjections({0: project(mean, panel.later(treat, high))})
+    horizons = [h for h in range(low, high + 1) if h != -1]
+    return _did.LocalProjections({h: project(panel.later(y, h), panel.later(treat, max(h, 0))) for h in horizons})
 
 
 @_options.takes(_options.Feglm, "context", "demean", "fe")

@@ -28,6 +28,7 @@ PANEL = {
     "x": draw.normal(size=N), "z": draw.normal(size=N), "w": 1.0 + np.arange(N) % 4,
     "alone": np.where(np.arange(N) < 3, np.arange(N), 3),
 }
+PANEL["late"] = np.arange(N) % 7 // 5
 PANEL["flat"] = PANEL["x"] + 1e-4 * draw.normal(size=N)
 PANEL["y"] = PANEL["x"] + PANEL["f"] / 9 + draw.normal(size=N)
 PART = np.where(np.arange(N) < 60, 0, 10)
@@ -94,6 +95,7 @@ def estimator(make, limit=8 << 20):
         demeaner_backend=[("numba", warns()), ("torch_cuda", raises(kind=errors.NoDevice))], solver=("scipy.linalg.solve", warns()),
         lean=(True, warns()), copy_data=(True, warns()), store_data=(False, warns()), use_compression=(True, warns()),
         spool=(".", warns("FRG-CORE-170"), {"data": LONG, "fml": make("x | f + g"), "memory_limit": limit}),
+        first_stage=("late ~ x | h", raises("first_stage beside"), {"fml": make("late"), "vcov": "hc1"}),
         split=("h", len_of, {"fml": make("x")}), fsplit=("h", len_of, {"fml": make("x")}), panel=("g", raises("UNIT,TIME")),
         split_value=("1", len_of, {"fml": make("x"), "split": "h"}), reps=(9, raises()),
         vcov_kwargs=({"lag": 3, "time_id": "h"}, cures("dk takes 1 variable"), {"vcov": "DK"}),
@@ -114,11 +116,47 @@ def positive(right):
 
 GLM = dict(link=("log", estimates, {"family": "gamma"}), offset=("x*z/9", estimates), glm_tol=(0.5, lambda fit: fit.result["glm_iterations"]),
            glm_iter=(2, warns("FRG-FE-124")), separation=("none", left_out, {"fml": "I((h > 2)*exp(y/3)) ~ x | h"}))
-of(fe.feols, {"fml": linear("x + z | f + g"), "data": PANEL}, **{**estimator(linear, 4 << 20), "vcov": [("hetero", errors_of), ({"CRV1": "h"}, errors_of), ("HC3", errors_of), ({"CR2": "h"}, errors_of)]})
+of(fe.feols, {"fml": linear("x + z | f + g"), "data": PANEL}, **{**estimator(linear, 4 << 20), "first_stage": ("late ~ x | h", estimates, {"fml": linear("late"), "vcov": "hc1"}),
+   "vcov": [("hetero", errors_of), ({"CRV1": "h"}, errors_of), ("HC3", errors_of), ({"CR2": "h"}, errors_of)]})
 of(fe.feiv, {"fml": instrumented("x + z | f + g"), "data": PANEL}, **{**estimator(instrumented), "collin_tol": (0.99999, raises("collinear"), {"fml": instrumented("x + flat | f")})})
 POSITIVE = {**estimator(positive), "time_limit": LATE, **GLM}
 of(fe.feglm, {"fml": positive("x + z | f + g"), "data": PANEL}, **POSITIVE, family=("gamma", estimates))
 of(fe.fepois, {"fml": positive("x + z | f + g"), "data": PANEL}, **{**POSITIVE, "link": ("logit", raises("link"))})
+
+
+def study(units):
+    """Units in ten years with cohorts 2003, 2005 and 2007, a quarter never treated."""
+    unit, year = np.repeat(np.arange(units), 10), np.tile(np.arange(2000, 2010), units)
+    g = np.array([0, 2003, 2005, 2007])[unit % 4]
+    out = {"unit": unit, "year": year, "g": g, "state": unit % 11, "treat": ((g > 0) & (year >= g)).astype(int), "x": draw.normal(size=len(unit))}
+    return out | {"y": out["treat"] + out["x"] / 2 + draw.normal(size=len(unit)), "y2": draw.normal(size=len(unit)), "w": 1.0 + year % 3,
+                  "half": unit // 2, "g2": np.where(g == 2003, 2004, g), "late": ((g > 0) & (year > g)).astype(int), "year2": year + 1}
+
+
+STUDY = study(30)
+BEGIN = {"data": STUDY, "yname": "y", "idname": "unit", "tname": "year", "gname": "g"}
+SHARED = dict(data=({**STUDY, "y": STUDY["y2"]}, list), yname=("y2", list), progress=ASKED, threads=(3, threads(), {"data": study(4000)}),
+              memory_limit=SMALL, ssc=("adj=true,cluster.adj=false", list), weights=("w", list), subset=("year > 2001", list))
+
+
+def shown(rows, by):
+    """The rows with their functions told how to make a list of the fit."""
+    return {k: (v[0], by, *v[2:]) if v[1] is list else v for k, v in rows.items()}
+
+
+def table_of(fit):
+    return list(fit.tidy().values())
+
+
+of(fe.did2s, {"data": STUDY, "yname": "y", "first_stage": "~ 0 | unit + year", "second_stage": "~ treat", "treatment": "treat", "cluster": "state"},
+   **shown({**SHARED, "ssc": ("cluster.adj=true", list)}, table_of), time_limit=SAYS_LATE, level=(0.5, table_of), first_stage=("~ x | unit + year", estimates),
+   second_stage=("~ i(year)", lambda fit: fit.terms), treatment=("late", estimates), cluster=("unit", errors_of))
+of(fe.event_study, BEGIN, **shown(SHARED, table_of), time_limit=SAYS_LATE, level=(0.5, table_of), idname=("half", estimates, {"cluster": "state"}),
+   tname=("year2", estimates), gname=("g2", estimates), xfml=("x", lambda fit: fit.terms), cluster=("state", errors_of), estimator=("did2s", estimates),
+   att=(False, lambda fit: fit.terms))
+of(fe.lpdid, BEGIN, **shown(SHARED, table_of), time_limit=(1e-9, lambda found: found.fits[0].result["status"]), level=(0.5, table_of), idname=("half", raises("two rows")),
+   tname=("year2", table_of), gname=("g2", table_of), vcov=("hetero", table_of), pre_window=(-2, table_of, {"att": False}),
+   post_window=(2, table_of), never_treated=(2005, raises("none of the 300 rows")), att=(False, table_of), xfml=("x", table_of))
 of(fe.Fit.glm_values, {}, lambda: fe.fepois(positive("x | f"), PANEL), what=("pearson", list))
 
 

@@ -277,8 +277,8 @@ class Refused(unittest.TestCase):
         self.assertEqual((singles(), singles(fixef_rm="singleton"), singles(fixef_rm="none")), (N - 2, N - 2, N))
         demeaner = types.SimpleNamespace(kind="map", fixef_tol=1e-6, fixef_maxiter=50)
         np.testing.assert_array_equal(fit(tol=1e-6, max_iter=50), fit(demeaner=demeaner))
-        with self.assertRaisesRegex(AttributeError, "did2s.*pyfixest.demeaning"):
-            fe.did2s
+        with self.assertRaisesRegex(AttributeError, "quantreg.*pyfixest.demeaning"):
+            fe.quantreg
         with self.assertRaisesRegex(AttributeError, "has no attribute 'nothing'"):
             fe.nothing
         self.assertEqual(fe.feols("y ~ x", np.rec.fromarrays([Y, X], names="y,x")).nobs, N)

@@ -1,0 +1,131 @@
+"""Difference in differences: what ``fourge.fe`` has under pyfixest's names, each a regression or several of :func:`fourge.fe.feols`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _frame, errors
+
+if TYPE_CHECKING:
+    from .fe import Fit
+
+
+class Beside(Mapping[str, Any]):
+    """Columns beside those of `data`, which are not copied."""
+
+    def __init__(self, data: Any, more: dict[str, Any]):
+        self._data, self._more = data, more
+
+    def __getitem__(self, name: str) -> Any:
+        return self._more[name] if name in self._more else self._data[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._more or name in names(self._data)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*names(self._data), *self._more])
+
+    def __len__(self) -> int:
+        return len(names(self._data)) + len(self._more)
+
+
+def names(data: Any) -> list[str]:
+    """The names of the columns of a frame or a mapping."""
+    found = getattr(data, "column_names", None) or getattr(data, "columns", None)
+    if found is None:
+        found = data.dtype.names if isinstance(data, np.ndarray) else data
+    return [str(name) for name in found]
+
+
+def numbers(data: Any, name: str, what: str) -> np.ndarray:
+    """(n,) float64: a column of numbers, NaN where one is missing; `what` stands in messages."""
+    if name not in names(data):
+        raise KeyError(f"{what}: the data have no column '{name}'; there are {names(data)[:20]}")
+    array, labels = _frame.column(name, data[name])
+    if labels is not None:
+        raise errors.BadData(f"{what}: '{name}' holds words; give numbers, of cohorts the period of the first treatment", "FRG-FE-065", name)
+    if array.dtype == np.int32:  # logicals, -1 is missing
+        return np.where(array < 0, np.nan, array)
+    return array.astype(np.float64)
+
+
+def quoted(name: str) -> str:
+    """The name as formulas have it."""
+    return name if name.replace(".", "_").isidentifier() else f"`{name}`"
+
+
+def treated(time: np.ndarray, first: np.ndarray, never: float = 0) -> np.ndarray:
+    """(n,) float64: 1 from the first treatment on, 0 before it and where that is `never`; NaN where one is missing."""
+    out = np.where((time >= first) & (first != never), 1.0, 0.0)
+    return np.where(np.isnan(time) | np.isnan(first), np.nan, out)
+
+
+def controls(treatment: np.ndarray, what: str) -> None:
+    """Raises where there is nothing to compare."""
+    if not np.any(treatment == 0):
+        raise errors.BadData(f"{what}: every row is treated; there are no untreated observations to compare with", "FRG-FE-066")
+    if not np.any(treatment == 1):
+        raise errors.BadData(f"{what}: no row is treated", "FRG-FE-068")
+
+
+class Panel:
+    """Rows by unit and time: what a column is `h` periods later."""
+
+    def __init__(self, units: Any, time: np.ndarray, what: str):
+        known = ~np.isnan(time)
+        if np.any(time[known] != np.rint(time[known])):
+            raise errors.BadData(f"{what}: a time is no whole number", "FRG-FE-011")
+        codes = np.unique(np.asarray(units).astype(str), return_inverse=True)[1]
+        low, high = (time[known].min(), time[known].max()) if known.any() else (0, 0)
+        self._span = int(high - low) + 1
+        self._keys = np.where(known, codes * (2.0 * self._span) + (time - low), -1).astype(np.int64)
+        self._order = np.argsort(self._keys, kind="stable")
+        self._sorted = self._keys[self._order]
+        twice = np.flatnonzero((np.diff(self._sorted) == 0) & (self._sorted[1:] >= 0))
+        if len(twice):
+            row = int(self._order[twice[0]])
+            raise errors.BadData(f"{what}: unit {np.asarray(units)[row]} has two rows at time {time[row]:g}", "FRG-FE-051")
+
+    def later(self, values: np.ndarray, h: int) -> np.ndarray:
+        """(n,): the values of the row of the same unit `h` periods later, NaN where there is none."""
+        if abs(h) >= self._span:
+            return np.full(len(values), np.nan)
+        wanted = self._keys + h
+        at = np.minimum(np.searchsorted(self._sorted, wanted), len(self._sorted) - 1)
+        found = (self._sorted[at] == wanted) & (self._keys >= 0)
+        return np.where(found, values[self._order[at]], np.nan)
+
+
+class LocalProjections:
+    """What :func:`fourge.fe.lpdid` returns: `fits`, {horizon: Fit}, and their estimates in one table."""
+
+    def __init__(self, fits: dict[int, Fit]):
+        self.fits = dict(sorted(fits.items()))
+
+    def tidy(self, style: str = "broom") -> dict[str, list[Any]]:
+        """{column: values} with a row for each horizon, as of :meth:`fourge.fe.Fit.tidy`, and N, the rows of each."""
+        out: dict[str, list[Any]] = {}
+        for horizon, fit in self.fits.items():
+            table = fit.tidy(style)
+            at = fit.terms.index("treat_diff")
+            first = next(iter(table))
+            for key, values in table.items():
+                name = f"time_to_treatment::{horizon}" if len(self.fits) > 1 else values[at]
+                out.setdefault(key, []).append(name if key == first else values[at])
+            out.setdefault("N", []).append(fit.nobs)
+        return out
+
+    def coef(self) -> dict[int, float]:
+        """{horizon: estimate}."""
+        return {h: float(fit.coef()["treat_diff"]) for h, fit in self.fits.items()}
+
+    def se(self) -> dict[int, float]:
+        """{horizon: standard error}."""
+        return {h: float(fit.se()["treat_diff"]) for h, fit in self.fits.items()}
+
+    def __repr__(self) -> str:
+        rows = [f"{h:>4}  {self.coef()[h]:.6g}  ({self.se()[h]:.6g})" for h in self.fits]
+        return "Local projections: horizon, estimate, std. error\n" + "\n".join(rows)
