@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -129,3 +130,61 @@ class LocalProjections:
     def __repr__(self) -> str:
         rows = [f"{h:>4}  {self.coef()[h]:.6g}  ({self.se()[h]:.6g})" for h in self.fits]
         return "Local projections: horizon, estimate, std. error\n" + "\n".join(rows)
+
+
+# ---- randomisation inference ----------------------------------------------------------------------------------------
+
+#: Permuted columns that are demeaned together: the models of one call share plan and columns.
+BLOCK = 64
+
+
+def permuted(fml: str, name: str) -> tuple[str, str]:
+    """The formula before and behind the one place where the column `name` stands, as a term by itself."""
+    found = [m for m in re.finditer(r"`[^`]*`|[^\W\d][\w.]*", fml) if m[0].strip("`") == name]
+    alone = len(found) == 1 and re.search(r"[~+]\s*$", fml[:found[0].start()]) and re.match(r"\s*([+|]|$)", fml[found[0].end():])
+    if not alone:
+        raise errors.BadArgument(f"resampvar={name!r}: expected a column that is one term of {fml!r}, and stands nowhere else in it")
+    return fml[:found[0].start()], fml[found[0].end():]
+
+
+def permutations(values: np.ndarray, groups: np.ndarray | None, used: np.ndarray, seed: int) -> Iterator[np.ndarray]:
+    """Endless: the values with those of the rows in use, or of their groups, in random order; NaN in other rows."""
+    random, out = np.random.default_rng(seed), np.full(len(values), np.nan)
+    if groups is None:
+        while True:
+            out[used] = random.permutation(values[used])
+            yield out.copy()
+    _, first, of = np.unique(groups[used].astype(str), return_index=True, return_inverse=True)
+    each = values[used][first]
+    if np.any(each[of] != values[used]):
+        raise errors.BadData("cluster: the variable that is permuted is not the same in all rows of a cluster", "FRG-FE-068")
+    while True:
+        out[used] = random.permutation(each)[of]
+        yield out.copy()
+
+
+def ritest(fit: Fit, name: str, cluster: str | None, reps: int, type: str, seed: int) -> dict[str, Any]:
+    """What :meth:`fourge.fe.Fit.ritest` returns."""
+    keys = {"randomization-c": "estimate", "randomization-t": "statistic"}
+    if type not in keys:
+        raise ValueError(f"type={type!r}: expected one of {list(keys)}")
+    if reps < 1:
+        raise ValueError(f"reps={reps}: expected at least 1")
+    before, behind = permuted(fit.result["formula"], name)
+    values, used = numbers(fit._data, name, "ritest"), ~np.isnan(fit.resid())
+    groups = None if cluster is None else np.asarray(fit._data[cluster])
+    draws = permutations(values, groups, used, seed)
+    found: list[float] = []
+    while len(found) < reps:
+        more = {f"{name} {k}": next(draws) for k in range(min(BLOCK, reps - len(found)))}
+        terms = ", ".join(f"`{one}`" for one in more)
+        fits = fit._with_formula(f"{before}{f'sw({terms})' if len(more) > 1 else terms}{behind}", Beside(fit._data, more))
+        drawn = [c[keys[type]] for one in fits for c in one["coefficients"] if c["term"] in more]
+        found += drawn
+        if len(drawn) != len(more):
+            raise errors.BadData("ritest: a permuted variable is collinear with the effects or the other regressors", "FRG-FE-006")
+    shown = next(c for c in fit._shown["coefficients"] if c["term"] == name)
+    statistics = np.array(found)
+    p = float(np.mean(np.abs(statistics) >= abs(shown[keys[type]]) * (1 - 1e-12)))
+    return {"term": name, "estimate": shown["estimate"], "p_value": p, "std_error": float(np.sqrt(p * (1 - p) / reps)), "reps": reps,
+            "statistics": statistics}

@@ -828,6 +828,39 @@ class Fit:
             return {"statistic": test["wald"], "pvalue": test["p_chi2"], "df1": test["df1"], "df2": float("inf")}
         return {"statistic": test["f"], "pvalue": test["p_f"], "df1": test["df1"], "df2": test["df2"]}
 
+    def ritest(self, resampvar: str, cluster: str | None = None, reps: int = 1000, type: str = "randomization-c", seed: int = 0) -> dict[str, Any]:
+        """Randomisation inference: how often a permuted `resampvar` does as much as it did itself (Fisher 1935).
+
+        Parameters
+        ----------
+        resampvar : str
+            A column that is one term of the formula, such as a treatment that was drawn by lot.
+        cluster : str, optional
+            The column of groups that it was drawn for; it is permuted between them, else between the rows in use.
+        reps : int, default=1000
+            Permutations.  Each is a regression; 64 of them share one plan and are demeaned together.
+        type : "randomization-c" or "randomization-t"
+            What is compared: estimates, or t statistics under the covariance shown.
+        seed : int, default=0
+            Of NumPy's generator.
+
+        Returns
+        -------
+        dict
+            ``p_value``, the share of permutations whose statistic is at least as large in size, ``std_error``, that share's
+            ``sqrt(p (1 - p) / reps)``, ``statistics`` (reps,), ``term``, ``estimate`` and ``reps``.  (pyfixest draws the values anew
+            with equal chances where this permutes them.)
+        """
+        return _did.ritest(self, resampvar, cluster, reps, type, seed)
+
+    def _with_formula(self, fml, data):
+        """The covariances shown of the models that another formula makes of `data`, with the options of this fit."""
+        context, _, _, _, outer, options = self._call
+        specs = [self._shown["spec"]]
+        names = list(dict.fromkeys(_fourge.fe_columns(context, fml, specs, outer)))
+        call = (context, fml, _frame.table(context, data, names), specs, {**outer, "ssc": self._shown["ssc"]}, options)
+        return [one.result()["vcovs"][0] for one in (_fourge.fe_many(*call) if "sw(" in fml else [_fourge.Fe(*call)])]
+
     def tidy(self, style: str = "broom") -> dict[str, list[Any]]:
         """{column: values} of the coefficient table, under the names of `style`, "broom" or "pyfixest"; ``pandas.DataFrame(fit.tidy())``
         and ``polars.DataFrame(fit.tidy())`` make frames of it.  Where the covariance had to be made positive (several clusters)
@@ -976,8 +1009,10 @@ class Fit:
                  "disconnected": "the largest connected set", "separated": "perfect prediction"}
         without = ", ".join(f"{n} for {words[why]}" for why, n in r["n_dropped"].items() if n)
         first = r.get("first_stage")
-        kind = f"GLM ({r['family']}, {r['link']})" if "family" in r else "TSLS" if first else "OLS"
+        stages = r.get("two_stage")
+        kind = f"GLM ({r['family']}, {r['link']})" if "family" in r else "TSLS" if first else "DID2S" if stages else "OLS"
         lines = [f"{kind} estimation, Dep. Var.: {r['depvar']}", f"Observations: {r['n']}" + (f" (dropped: {without})" if without else "")]
+        lines += [f"First stage: {stages['first_stage']}, {stages['n']} untreated rows"] if stages else []
         if self._factors:
             lines.append("Fixed-effects: " + ",  ".join(f"{name}: {levels}" for name, levels in self._factors.items()))
         names = {"iid": "IID", "hc1": "Heteroskedasticity-robust", "cluster": f"Clustered ({', '.join(shown['clusters'])})"}

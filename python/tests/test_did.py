@@ -4,6 +4,7 @@ pyfixest's demeaner stops at 1e-6; where its answer is that of a few exact steps
 size is left to rounding.
 """
 
+import itertools
 import unittest
 
 import numpy as np
@@ -105,6 +106,38 @@ class Studies(unittest.TestCase):
             fe.did2s(data, "y", "~ 0 | unit", "~ rel", "rel", "unit")
         with self.assertRaisesRegex(errors.BadData, "FRG-FE-067"):
             fe.feols("y ~ sunab(g, year, ref.p=-20) | unit + year", data)
+
+    def test_ritest(self):
+        """Each statistic is that of a regression on the same permutation; of eight rows with four treated all 70 are drawn, and the
+        share is that of all of them within four of its standard errors."""
+        data = panel()
+        random = np.random.default_rng(3)
+        data["lot"] = random.permutation(np.arange(30) % 2)[data["unit"]]
+        data["y"] = np.where(data["unit"] == 4, np.nan, data["y"])
+        fit = fe.feols("y ~ lot + x | year", data, {"CRV1": "unit"}, weights="state", subset="state > 1")
+        used = (data["unit"] != 4) & (data["state"] > 1)
+        _, first, of = np.unique(data["unit"][used].astype(str), return_index=True, return_inverse=True)
+        random, wanted = np.random.default_rng(5), []
+        for _ in range(70):
+            lot = np.full(300, np.nan)
+            lot[used] = random.permutation(data["lot"][used][first])[of]
+            wanted.append(fe.feols("y ~ lot + x | year", {**data, "lot": lot}, {"CRV1": "unit"}, weights="state").tstat()["lot"])
+        found = fit.ritest("lot", cluster="unit", reps=70, type="randomization-t", seed=5)
+        np.testing.assert_allclose(found["statistics"], wanted, rtol=1e-9, atol=1e-9)
+        self.assertEqual(found["p_value"], np.mean(np.abs(wanted) >= abs(fit.tstat()["lot"])))
+
+        small = {"y": np.array([0.3, 1.9, 2.5, 2.6, 0.1, 3.0, 1.2, 0.4]), "d": np.array([0, 1, 1, 1, 0, 1, 0, 0])}
+        small["y"][5] = 0.2
+        mean = lambda treated: np.mean(small["y"][treated]) - np.mean(np.delete(small["y"], treated))
+        every = [mean(list(c)) for c in itertools.combinations(range(8), 4)]
+        exact = np.mean(np.abs(every) >= abs(mean(np.flatnonzero(small["d"]))) - 1e-12)
+        found = fe.feols("y ~ d", small).ritest("d", reps=1280)
+        self.assertLess(abs(found["p_value"] - exact), 4 * np.sqrt(exact * (1 - exact) / 1280))
+
+        for message, call in (("expected a column that is one term", lambda: fit.ritest("year")), ("type='t'", lambda: fit.ritest("lot", type="t")),
+                              ("reps=0", lambda: fit.ritest("lot", reps=0)), ("not the same in all rows", lambda: fit.ritest("x", cluster="unit"))):
+            with self.assertRaisesRegex(ValueError, message):
+                call()
 
     def test_plot(self):
         try:

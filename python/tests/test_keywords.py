@@ -215,6 +215,9 @@ of(fe.Fit.vcov, {"spec": "iid"}, fit, spec=("hetero", errors_of), ssc=("adj=fals
    vcov_kwargs=({"time_id": "h"}, cures("dk takes 1 variable"), {"spec": "DK"}))
 of(fe.Fit.wald_test, {}, fit, R=(np.array([[1.0, 0.0]]), dict), q=(1.0, dict), distribution=("chi2", dict), keep=("x", dict),
    drop=("x", dict))
+LOT = fe.feols("y ~ late + x", PANEL)
+of(fe.Fit.ritest, {"resampvar": "late", "reps": 70}, lambda: LOT, resampvar=("x", dict), reps=(9, dict), type=("randomization-t", dict), seed=(1, dict),
+   cluster=("y", dict))
 of(fe.Fit.tidy, {}, fit, style=("pyfixest", list))
 of(fe.Fit.predict, {}, fit, newdata=({k: v[:9] for k, v in PANEL.items()}, np.asarray))
 of(fe.Fit.summary, {}, fit, digits=(9, prints(f"{FIT.coef()[0]:.9g}")))
