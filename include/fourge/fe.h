@@ -533,7 +533,7 @@ typedef struct {
                                        offset) alone */
     double log_likelihood, null_log_likelihood; /* at dispersion deviance / n where there is one */
     double pseudo_r2;  /* McFadden's, 1 - log_likelihood / null_log_likelihood */
-    double aic, bic;   /* -2 log_likelihood + 2 K, + K log n, K = n_coefficients + rank */
+    double aic, bic;   /* -2 log_likelihood + 2 K, + K log n, K = estimated coefficients + rank */
     double dispersion; /* 1; gaussian, gamma: Pearson's statistic / df_residual */
 } frg_fe_glm;
 
@@ -603,7 +603,7 @@ FRG_API void frg_fe_defaults(frg_fe_opts *o, size_t struct_size);
 /** The fields of frg_fe_opts (frg_option); those of `demean` are frg_demean_options(). */
 FRG_API const frg_option *frg_fe_options(void);
 /** Fits `formula` (fixest's grammar, e.g. "y ~ x1 + i(year, ref=1980) | firm^industry + year") on a
- *  table.  sunab(cohort, period) is the estimator of Sun and Abraham (2021): a dummy for each cohort
+ *  table.  sunab(cohort, period) is Sun and Abraham (2021)'s estimator: a dummy for each cohort
  *  g and period t, E = t - g, of the coefficients d_gE the means over cohorts
  *
  *      d_E = sum_g s_gE d_gE,   s_gE = n_gE / sum_g n_gE,   V = S V_d S'
@@ -612,14 +612,18 @@ FRG_API const frg_option *frg_fe_options(void);
  *  ref.c=; ref.p=-1 names the relative periods that are, .F and .L the first and the last.  Cohorts
  *  that are treated all along are left out; without a never treated one the last is the reference
  *  and the periods from its treatment on are left out.  att=TRUE (or sunab_att()) gives the mean
- *  over all E >= 0, no_agg=TRUE the d_gE themselves. Text and logicals (FALSE, TRUE) are factors, coded as R codes them. Rows are dropped in
- *  the order missing, subset, zero weight, singletons, connected set.  Returns the demeaner's
- *  status: a fit whose columns did not converge comes back marked.  One that was stopped does not
- *  come back with opts.store, nor with thousands of columns left to estimate: *out is NULL then and
- *  the status positive.  The fit reads `data` again for another covariance, residuals and effects:
- *  the table must live as long as the fit; the options need not. Errors: E_FORMULA with the
- *  position, E_COLUMN with the nearest name, E_TYPE (text where numbers were meant, with the cell),
- *  E_TOO_BIG, E_NO_OBS, E_NO_REGRESSOR, E_DF, E_CLUSTER, E_WEIGHT, E_NOT_FINITE. */
+ *  over all E >= 0, no_agg=TRUE the d_gE themselves.
+ *
+ *  Text and logicals (FALSE, TRUE) are factors, coded as R codes them. Rows are dropped in the
+ *  order missing, subset, zero weight, singletons, connected set.  Returns the demeaner's status:
+ *  a fit whose columns did not converge comes back marked.  One that was stopped does not come
+ *  back with opts.store, nor with thousands of columns left to estimate: *out is NULL then and
+ *  the status positive.  The fit reads `data` again for another covariance, residuals and
+ *  effects: the table must live as long as the fit; the options need not. Errors: E_FORMULA with
+ *  the position, E_COLUMN with the nearest name, E_TYPE (text where numbers were meant, with the
+ *  cell), E_TOO_BIG, E_NO_OBS, E_NO_REGRESSOR, E_DF, E_CLUSTER, E_WEIGHT, E_NOT_FINITE; of
+ *  sunab() E_COHORT, E_CONTROLS, E_REFERENCE; of first_stage E_CONTROLS, E_TREATMENT,
+ *  E_COUNTERFACTUAL. */
 FRG_API FRG_MUST_USE frg_status frg_fe_fit(frg_fe **out, frg_context *ctx, const char *formula,
                                            const frg_table *data, const frg_fe_opts *o);
 /** Takes one column name, which lives for the call alone. */
