@@ -400,7 +400,7 @@ def event_study(data: Any, yname: str, idname: str, tname: str, gname: str, xfml
     if estimator not in ("twfe", "did2s", "saturated"):
         raise ValueError(f"estimator={estimator!r}: expected 'twfe', 'did2s' or 'saturated'")
     time, first = (_did.numbers(data, name, "event_study") for name in (tname, gname))
-    is_treated = _did.treated(time, first)
+    is_treated = _did.treated(time, np.where(first > 0, first, np.where(np.isnan(first), np.nan, 0)))
     _did.controls(is_treated, "event_study")
     more = {"is_treated": is_treated, "rel_time": np.where(first > 0, time - first, -1.0)}
     y, unit, period, cohort = (_did.quoted(name) for name in (yname, idname, tname, gname))

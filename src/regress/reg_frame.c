@@ -263,13 +263,18 @@ static frg_status exclude_uncompared(framer *b)
 static frg_status no_rows(const framer *b)
 {
     const frgi_frame *const f = b->f;
-    char apart[128] = "";
+    char apart[192] = "";
     if (f->n_rows == 0) {
         FAIL(b->ctx, E_NO_OBS, "the data have columns, but no rows");
     }
     if (f->n_disconnected) {
         snprintf(apart, sizeof apart, ", %lld are outside the largest connected set",
                  (long long)f->n_disconnected);
+    }
+    if (f->n_uncompared) {
+        const size_t used = strlen(apart);
+        snprintf(apart + used, sizeof apart - used, ", %lld are compared with no untreated ones",
+                 (long long)f->n_uncompared);
     }
     if (f->n_separated) {
         const size_t used = strlen(apart);

@@ -131,11 +131,13 @@ static frg_status fit_first(frg_fe *f, const char *rest, frg_status *worst)
         *worst = status > 0 ? status : *worst;
     }
     frgi_text_free(f->ctx, &text);
-    if (status >= 0 && !t->first) { /* stopped */
-        return FRG_OK;
+    if (status < 0 || !t->first) { /* or stopped */
+        return status < 0 ? status : FRG_OK;
     }
-    if (status >= 0 && t->first->data.formula.n_slopes > 0) {
-        FAIL(f->ctx, E_UNSUPPORTED, "first_stage '%s': varying slopes", t->text);
+    const frgi_formula *const first = &t->first->data.formula;
+    if (first->n_slopes > 0 || first->n_endogenous > 0) {
+        FAIL(f->ctx, E_UNSUPPORTED, "first_stage '%s': %s", t->text,
+             first->n_slopes > 0 ? "varying slopes" : "instruments");
     }
     return status;
 }

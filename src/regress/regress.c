@@ -424,7 +424,7 @@ static frg_status impute(job *j, frg_status *worst)
     return FRG_OK;
 }
 
-/** Everything up to the rows, the effects' codes and the slopes. */
+/** Everything up to the rows, the effects' codes and the slopes; worst NULL: nothing is solved. */
 static frg_status prepare(job *j, const char *formula, frg_status *worst)
 {
     frg_fe *const f = j->f;
@@ -442,7 +442,7 @@ static frg_status prepare(job *j, const char *formula, frg_status *worst)
     }
     TRY(frgi_two_stage_check(f));
     TRY(make_rows(f, j->requests, count));
-    return f->two_stage.text ? impute(j, worst) : FRG_OK;
+    return f->two_stage.text && worst ? impute(j, worst) : FRG_OK;
 }
 
 /** The seconds since the clock was read last, which is set to now. */
@@ -571,8 +571,7 @@ frg_status frg_fe_measure(frg_context *ctx, const char *formula, const frg_table
     frgi_factor_codes *codes = NULL;
     frgi_run_begins(ctx);
     TRY(open_job(&j, ctx, data, o));
-    frg_status worst = FRG_OK;
-    frg_status status = prepare(&j, formula, &worst);
+    frg_status status = prepare(&j, formula, NULL);
     status = status < 0 ? status : make_design(j.f, &codes);
     status = status < 0 ? status : measure(j.f, out);
     frgi_factor_codes_free(&codes, ctx, j.f->data.design.n_variables);

@@ -600,6 +600,7 @@ static void refused(void)
         {"y ~ treat", "cluster=unit", "unit + year", NULL, "FRG-FE-001"},
         {"y ~ treat | unit", "cluster=unit", "treat ~ 0 | unit", NULL, "FRG-FE-001"},
         {"y ~ treat", "cluster=unit", "treat ~ 0 | unit[x]", NULL, "FRG-CORE-004"},
+        {"y ~ treat", "cluster=unit", "treat ~ 0 | unit | x ~ w", NULL, "FRG-CORE-004"},
         {"y ~ treat | x ~ w", "cluster=unit", "treat ~ 0 | unit", NULL, "FRG-CORE-004"},
         {"y ~ treat", "iid", "treat ~ 0 | unit", NULL, "FRG-CORE-004"},
         {"y ~ treat", "hc3", "treat ~ 0 | unit", NULL, "FRG-CORE-004"},
@@ -650,6 +651,30 @@ static void without_counterfactual(void)
     frg_context_destroy(ctx);
 }
 
+/** An intercept in the first stage is an effect with one level. */
+static void first_stage_without_effects(void)
+{
+    frg_context *ctx = test_context();
+    const rows r = make_rows(-1);
+    frg_table *t = table_of(ctx, &r);
+    const int64_t one[ROWS] = {0};
+    CHECK_OK(ctx, frg_table_add_integers(t, "one", one));
+    frg_fe_opts o = options("cluster=unit");
+    o.first_stage = "treat ~ x + i(state)";
+    frg_fe *f = fit(ctx, "y ~ treat + treat:x", t, &o);
+    o.first_stage = "treat ~ x + i(state) | one";
+    frg_fe *same = fit(ctx, "y ~ treat + treat:x", t, &o);
+    for (int i = 0; i < 2; i++) {
+        const frg_coefficient *const c = &frg_fe_get(f)->coefficients[i];
+        CHECK_NEAR(c->estimate, find(same, c->term)->estimate, DENSE);
+        CHECK_NEAR(c->std_error, find(same, c->term)->std_error, DENSE);
+    }
+    frg_fe_destroy(f);
+    frg_fe_destroy(same);
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 static frg_status study_body(frg_context *ctx, void *user, uint64_t *hash)
@@ -693,6 +718,7 @@ static const test_case cases[] = {
     {"rows compared", rows_compared},
     {"terms shown", terms_shown},
     {"without counterfactual", without_counterfactual},
+    {"first stage without effects", first_stage_without_effects},
     {"refused", refused},
     {"memory", memory},
 };
