@@ -619,7 +619,51 @@ static void threads(void)
     free(f2);
 }
 
+/** An offset far beyond the logarithm of an exposure is an error that names the row and it; what
+ *  ended an iteration early is said with its own remedy; logit and probit keep their names. */
+static void messages(void)
+{
+    static const struct {
+        frg_fe_family family;
+        const char *offset, *name, *says;
+        int glm_iter, max_iter;
+    } table[] = {
+        {FRG_FAMILY_POISSON, "1e6*x2", "poisson", "of which offset '1e6*x2' is ", 25, 1000},
+        {FRG_FAMILY_LOGIT, NULL, "logit", "raise --glm-iter", 2, 1000},
+        {FRG_FAMILY_PROBIT, NULL, "probit", "raise --glm-iter", 2, 1000}};
+    frg_context *const ctx = test_context();
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        design d;
+        frg_fe_opts o;
+        frg_fe *f = NULL;
+        draw(&d, table[i].family == FRG_FAMILY_POISSON ? 0 : 1);
+        frg_table *const t = table_of(ctx, &d);
+        frg_fe_defaults(&o, sizeof o);
+        o.family = table[i].family;
+        o.offset = table[i].offset;
+        o.glm_iter = table[i].glm_iter;
+        o.demean.max_iter = table[i].max_iter;
+        frg_warnings_clear(ctx);
+        const frg_status status = frg_fe_fit(&f, ctx, "y ~ x1 | f1 + f2", t, &o);
+        if (table[i].offset) {
+            CHECK_TEXT(frg_error_code(ctx), "FRG-FE-062");
+            CHECK_SAYS(strstr(frg_message(ctx), table[i].says), "%s", frg_message(ctx));
+            CHECK(status < 0 && !f);
+        } else if (CHECK(f)) {
+            bool said = false;
+            for (int w = 0; w < frg_warning_count(ctx); w++)
+                said |= strstr(frg_warning_message(ctx, w), table[i].says) != NULL;
+            CHECK_SAYS(said, "'%s' is not said", table[i].says);
+            CHECK_TEXT(frg_fe_get(f)->glm->family, table[i].name);
+        }
+        frg_fe_destroy(f);
+        frg_table_destroy(t);
+    }
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {
-    {"designs", designs},   {"goldens", goldens}, {"separation", separation}, {"perfect", perfect},
-    {"refusals", refusals}, {"values", values},   {"faults", faults},         {"threads", threads}};
+    {"designs", designs}, {"goldens", goldens},   {"separation", separation},
+    {"perfect", perfect}, {"refusals", refusals}, {"values", values},
+    {"faults", faults},   {"threads", threads},   {"messages", messages}};
 TEST_MAIN(cases)
