@@ -200,10 +200,14 @@ static void cell(frg_report *r, double x, int decimals, int digits)
 /** The mark of errors that hang on a matrix that was repaired; repair_note says what it means. */
 #define REPAIRED " \u2020"
 
-static void p_cell(frg_report *r, double p, int csv)
+/** Of a bootstrap of `draws` none of which was so far out, it is below 1 / draws. */
+static void p_cell(frg_report *r, double p, int64_t draws, int csv)
 {
-    if (!csv && p < 5e-5) {
-        frg_report_cell_text(r, "<0.0001");
+    const double least = draws > 0 ? fmax(1 / (double)draws, 5e-5) : 5e-5;
+    char text[40];
+    if (!csv && p < least) {
+        snprintf(text, sizeof text, "<%.4f", fmax(least, 1e-4));
+        frg_report_cell_text(r, text);
     } else {
         cell(r, p, csv ? -1 : 4, 3);
     }
@@ -213,6 +217,7 @@ static void coefficient_table(frg_report *r, const cli *c, const fe_job *job,
                               const frg_fe_result *f)
 {
     const int csv = c->set.format == FORMAT_CSV, decimals = csv ? -1 : common_decimals(f);
+    const int64_t draws = strcmp(f->vcov[0].type, "wild") == 0 ? f->vcov[0].reps : 0;
     char low[24], high[24];
     snprintf(low, sizeof low, "%.4g%%", 50 * (1 - job->opts.level));
     snprintf(high, sizeof high, "%.4g%%", 100 - 50 * (1 - job->opts.level));
@@ -240,7 +245,7 @@ static void coefficient_table(frg_report *r, const cli *c, const fe_job *job,
         cell(r, k->estimate, decimals, 6);
         cell(r, k->std_error, decimals, 4);
         cell(r, k->statistic, plain_t ? 3 : -1, 4);
-        p_cell(r, k->p_value, csv);
+        p_cell(r, k->p_value, draws, csv);
         cell(r, k->conf_low, decimals, 4);
         cell(r, k->conf_high, decimals, 4);
         if (csv && repaired) {

@@ -160,6 +160,19 @@ static double of_df(const frg_fe_result *f)
 {
     return (double)f->df_residual;
 }
+/** The least of the first stages', which says what the weakest endogenous regressor has. */
+static double of_first_stage_f(const frg_fe_result *f)
+{
+    double least = f->iv ? f->iv->tests[0].first_stage_f[0] : (double)NAN;
+    for (int m = 1; f->iv && m < f->iv->n_endogenous; m++) {
+        least = fmin(least, f->iv->tests[0].first_stage_f[m]);
+    }
+    return least;
+}
+static double of_kp_f(const frg_fe_result *f)
+{
+    return f->iv ? f->iv->tests[0].kp_f : (double)NAN;
+}
 static double of_pseudo_r2(const frg_fe_result *f)
 {
     return f->glm ? f->glm->pseudo_r2 : (double)NAN;
@@ -193,13 +206,20 @@ static const struct {
     {"rmse", "RMSE", of_rmse, 0},
     {"wald_f", "Wald F", of_wald_f, 0},
     {"df_residual", "Residual df", of_df, 1},
+    {"first_stage_f", "First-stage F", of_first_stage_f, 0},
+    {"kp_f", "Kleibergen-Paap F", of_kp_f, 0},
     {"pseudo_r2", "Pseudo R2", of_pseudo_r2, 0},
     {"deviance", "Deviance", of_deviance, 0},
     {"log_likelihood", "Log-likelihood", of_log_likelihood, 0},
     {"aic", "AIC", of_aic, 0},
     {"bic", "BIC", of_bic, 0},
 };
-enum { STATISTICS_OF_ALL = 7, STATISTICS = sizeof statistics / sizeof *statistics };
+enum {
+    R2 = 1, /* to R2_LAST: of least squares */
+    R2_LAST = 3,
+    STATISTICS_OF_ALL = 9, /* behind them those of a family */
+    STATISTICS = sizeof statistics / sizeof *statistics
+};
 
 /** The place of the name of `length` letters; -1: it is none. */
 static int statistic_named(const char *name, size_t length)
@@ -223,10 +243,15 @@ static int check_statistics(cli *c)
                             "--statistics: '%s' is of the families beside ols",
                             statistics[which].name);
         }
+        if (which >= R2 && which <= R2_LAST && c->set.fe.family != FRG_FAMILY_OLS) {
+            return cli_fail(c, "E_OPTION", "--statistics", "take pseudo_r2, deviance, aic or bic",
+                            "--statistics: '%s' is of least squares alone", statistics[which].name);
+        }
         if (which < 0) {
             return cli_fail(c, "E_OPTION", "--statistics",
-                            "n, r2, r2_adjusted, r2_within, rmse, wald_f, df_residual, and of a "
-                            "family: pseudo_r2, deviance, log_likelihood, aic, bic",
+                            "n, r2, r2_adjusted, r2_within, rmse, wald_f, df_residual, of "
+                            "instruments first_stage_f, kp_f, and of a family: pseudo_r2, "
+                            "deviance, log_likelihood, aic, bic",
                             "--statistics: '%.*s' is none of the fit", (int)length, at);
         }
         at += length + (at[length] == ',');
@@ -244,13 +269,25 @@ static int any_effects(const frg_fe_many *m)
     return 0;
 }
 
+static int any_has(const frg_fe_many *m, int which)
+{
+    for (int64_t i = 0; i < frg_fe_many_count(m); i++) {
+        if (!isnan(statistics[which].value(frg_fe_get(frg_fe_many_get(m, i))))) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/** Blank for a model that has it not, NA where none has it. */
 static void statistic_row(frg_report *r, const cli *c, const frg_fe_many *m, int which)
 {
+    const char *const none = any_has(m, which) ? "" : "NA";
     frg_report_cell_text(r, statistics[which].words);
     for (int64_t i = 0; i < frg_fe_many_count(m); i++) {
         const double x = statistics[which].value(frg_fe_get(frg_fe_many_get(m, i)));
         if (isnan(x)) {
-            frg_report_cell_text(r, "");
+            frg_report_cell_text(r, none);
         } else if (statistics[which].whole) {
             frg_report_cell_integer(r, (int64_t)x);
         } else {
@@ -259,12 +296,22 @@ static void statistic_row(frg_report *r, const cli *c, const frg_fe_many *m, int
     }
 }
 
+static const char *usual_statistics(const frg_fe_many *m)
+{
+    const int effects = any_effects(m);
+    if (frg_fe_many_count(m) > 0 && frg_fe_get(frg_fe_many_get(m, 0))->glm) {
+        return "n,pseudo_r2";
+    }
+    if (any_has(m, statistic_named("first_stage_f", strlen("first_stage_f")))) {
+        return effects ? "n,r2,r2_within,first_stage_f" : "n,r2,first_stage_f";
+    }
+    return effects ? "n,r2,r2_within" : "n,r2";
+}
+
 static void statistic_rows(frg_report *r, const cli *c, const frg_fe_many *m)
 {
-    const char *at = c->set.fe_job.statistics;
-    const int glm = frg_fe_many_count(m) > 0 && frg_fe_get(frg_fe_many_get(m, 0))->glm;
-    at = at ? at : glm ? "n,pseudo_r2" : any_effects(m) ? "n,r2,r2_within" : "n,r2";
-    while (*at) {
+    const char *const asked = c->set.fe_job.statistics;
+    for (const char *at = asked ? asked : usual_statistics(m); *at;) {
         const size_t length = strcspn(at, ",");
         statistic_row(r, c, m, statistic_named(at, length));
         at += length + (at[length] == ',');

@@ -67,6 +67,15 @@ def remarks(fit):
     return out
 
 
+def _least_first_stage(fit, digits):
+    """The least F of the instruments in the first stages, under the covariance shown, or the fit's first."""
+    first = fit.result.get("first_stage")
+    if not first:
+        return "-"
+    tests = next((t for t in first["tests"] if t["vcov"] == fit._shown["spec"]), first["tests"][0])
+    return f"{min(tests['f']):.{digits}f}"
+
+
 def etable(fits: Any, type: str = "text", *, digits: int = 3, signif_code: Sequence[float] | None = None,
            coef_fmt: str = "b \n (se)", keep: Any = None, drop: Any = None, exact_match: bool = False,
            labels: Mapping[str, str] | None = None, felabels: Mapping[str, str] | None = None, show_fe: bool = True,
@@ -131,6 +140,8 @@ def etable(fits: Any, type: str = "text", *, digits: int = 3, signif_code: Seque
         stats.append(("R2", [of(f, "r2") for f in fits]))
         if any(f._factors for f in fits):
             stats.append(("R2 Within", [of(f, "r2_within") if f._factors else ["-"] for f in fits]))
+    if any("first_stage" in f.result for f in fits):
+        stats.append(("First-stage F", [[_least_first_stage(f, digits)] for f in fits]))
     if any("family" in f.result for f in fits):
         stats.append(("Pseudo R2", [of(f, "pseudo_r2") for f in fits]))
     if signif_code:

@@ -28,6 +28,14 @@ class Tables(unittest.TestCase):
     def lines(self, **options):
         return [line.split() for line in fe.etable(self.fits, **options).splitlines() if not line.startswith("-")]
 
+    def test_first_stages(self):
+        d = data() | {"z": np.random.default_rng(4).normal(size=200)}
+        d["a"] = d["a"] + d["z"]
+        fit = fe.feols("y_1 ~ b | g | a ~ z", d)
+        row = next(line for line in fe.etable([self.fits[0], fit]).splitlines() if line.startswith("First-stage F"))
+        self.assertEqual(row.split()[2:], ["-", f"{fit.result['first_stage']['tests'][0]['f'][0]:.3f}"])
+        self.assertNotIn("First-stage", fe.etable(self.fits))
+
     def test_numbers(self):
         """Every number of the table is the fit's."""
         rows = self.lines(digits=5, coef_fmt="b [ci_l, ci_u] \n t p se")

@@ -22,8 +22,13 @@ vcov.fourge <- function(object, vcov = NULL, ssc = NULL, ...) {
 
 confint.fourge <- function(object, parm, level = 0.95, vcov = NULL, ssc = NULL, ...) {
   v <- chosen_vcov(object, vcov, ssc)
-  half <- qt((1 + level) / 2, v$df_t) * v$errors[, 2L]
-  out <- cbind(v$errors[, 1L] - half, v$errors[, 1L] + half)
+  if (v$type == "wild") {  # the bootstrap's own, found with the draws
+    if (level != 0.95) stop("confint: the interval of a wild bootstrap is that of level 0.95", call. = FALSE)
+    out <- v$errors[, 5:6, drop = FALSE]
+  } else {
+    half <- qt((1 + level) / 2, if (is.null(v$df)) v$df_t else v$df) * v$errors[, 2L]
+    out <- cbind(v$errors[, 1L] - half, v$errors[, 1L] + half)
+  }
   dimnames(out) <- list(object$terms, paste(format(100 * c((1 - level) / 2, (1 + level) / 2), trim = TRUE), "%"))
   if (missing(parm)) out else out[parm, , drop = FALSE]
 }

@@ -6,7 +6,7 @@
 static SEXP vcov_as_list(const frg_fe_result *fit, const frg_fe_vcov *v)
 {
     const int k = fit->n_coefficients;
-    r_list l = r_list_new(10);
+    r_list l = r_list_new(11);
     SEXP matrix = PROTECT(Rf_allocMatrix(REALSXP, k, k));
     memcpy(REAL(matrix), v->matrix, sizeof(double) * (size_t)k * (size_t)k); /* symmetric */
     SEXP errors = PROTECT(Rf_allocMatrix(REALSXP, k, 6));
@@ -27,12 +27,17 @@ static SEXP vcov_as_list(const frg_fe_result *fit, const frg_fe_vcov *v)
     r_list_add(&l, "clusters", r_strings(v->cluster_name, v->n_clusters));
     r_list_add(&l, "counts", counts);
     r_list_add(&l, "df_t", Rf_ScalarReal(v->df_t));
+    SEXP df = PROTECT(v->df ? Rf_allocVector(REALSXP, k) : R_NilValue);
+    if (v->df) {
+        memcpy(REAL(df), v->df, sizeof(double) * (size_t)k);
+    }
+    r_list_add(&l, "df", df);
     r_list_add(&l, "k", Rf_ScalarReal((double)v->k));
     r_list_add(&l, "ssc", Rf_mkString(v->ssc));
     r_list_add(&l, "matrix", matrix);
     r_list_add(&l, "errors", errors);
     r_list_add(&l, "wald_f", Rf_ScalarReal(v->wald_f));
-    UNPROTECT(5);
+    UNPROTECT(6);
     return l.list;
 }
 

@@ -32,6 +32,14 @@ near(vcov(fit, "hetero"), (B %*% crossprod(s) %*% B * (n - 1) / df.residual(orac
 G <- rowsum(s, as.character(d$k[-7]))
 near(vcov(fit, ~k), (B %*% crossprod(G) %*% B * 4 / 3 * (n - 2) / df.residual(oracle))[2:3, 2:3])
 stopifnot(identical(vcov(fit, ~k), vcov(fit, "cluster=k")))
+# CR2 has a t distribution for each coefficient, a wild bootstrap an interval of its own
+v <- summary(fit, vcov = "cr2=k")$vcov
+half <- qt(0.95, v$df) * v$errors[, 2L]
+near(confint(fit, level = 0.9, vcov = "cr2=k"), cbind(v$errors[, 1L] - half, v$errors[, 1L] + half))
+stopifnot(length(v$df) == 2L, all(v$df != v$df_t))
+w <- summary(feols(y ~ x + flag, d), vcov = "wild=a,199")$vcov
+near(confint(feols(y ~ x + flag, d), vcov = "wild=a,199"), w$errors[, 5:6])
+fails(confint(feols(y ~ x, d), level = 0.9, vcov = "wild=a,199"), "of level 0.95")
 # a factor keeps the order of its levels: the first is the reference
 d$r <- relevel(d$t, "2003")
 near(coef(feols(y ~ x + r, d)), coef(lm(y ~ x + r, d)))

@@ -254,12 +254,28 @@ frg_status frgi_fail(frg_context *ctx, frgi_error id, const char *file, int line
     return entry->status;
 }
 
-void frgi_warn(frg_context *ctx, frgi_error id, const char *format, ...)
+void frgi_fail_of(frg_context *ctx, const char *subject)
 {
     char message[MESSAGE_BYTES];
+    memcpy(message, ctx->failure.message, sizeof message);
+    snprintf(ctx->failure.message, sizeof ctx->failure.message, "%.300s: %.700s", subject, message);
+}
+
+void frgi_warn_of(frg_context *ctx, const char *subject)
+{
+    ctx->subject = subject;
+}
+
+void frgi_warn(frg_context *ctx, frgi_error id, const char *format, ...)
+{
+    char message[MESSAGE_BYTES] = "";
+    if (ctx->subject) {
+        snprintf(message, sizeof message, "%.300s: ", ctx->subject);
+    }
+    const size_t begun = strlen(message);
     va_list args;
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    vsnprintf(message + begun, sizeof message - begun, format, args);
     va_end(args);
     frgi_log(ctx, 0, "%s", message);
     /* a warning that memory has no room for is dropped: it must not turn a result into a failure */
@@ -276,6 +292,20 @@ void frgi_warn(frg_context *ctx, frgi_error id, const char *format, ...)
     }
     w->id = id;
     ctx->warned.count++;
+}
+
+bool frgi_has_said(const frg_context *ctx, const char *text)
+{
+    const char *const subject = ctx->subject ? ctx->subject : "";
+    const size_t length = strlen(subject), skip = length ? length + 2 : 0;
+    for (int i = 0; i < ctx->warned.count; i++) {
+        const char *const message = ctx->warned.list[i].message;
+        if (strncmp(message, subject, length) == 0 && strlen(message) >= skip &&
+            strcmp(message + skip, text) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool frgi_has_warned(const frg_context *ctx, frgi_error id)

@@ -70,6 +70,7 @@ struct frg_context {
     atomic_int interrupted;
     frgi_failure failure;
     frgi_warnings warned;
+    const char *subject; /* of the warnings from now on; NULL: none is named */
 };
 
 #pragma GCC visibility push(hidden)

@@ -64,8 +64,15 @@ long long frgi_nth(const frg_context *ctx, int64_t i);
 /** Adds a warning (a W_* row); the list grows with the context's allocator and drops what does not
  *  fit. */
 void frgi_warn(frg_context *ctx, frgi_error id, const char *format, ...) FRG_PRINTF(3, 4);
+/** Begins the messages of all further warnings with "subject: "; NULL: no longer.  The text stays
+ *  the caller's. */
+void frgi_warn_of(frg_context *ctx, const char *subject);
+/** The last failure's message <- "subject: " and itself. */
+void frgi_fail_of(frg_context *ctx, const char *subject);
 /** Whether the run has a warning of that row already. */
 bool frgi_has_warned(const frg_context *ctx, frgi_error id);
+/** Whether it has one of that text, of the same subject. */
+bool frgi_has_said(const frg_context *ctx, const char *text);
 /** W_SPREADSHEET, once a run, where a spreadsheet that opens a csv may take `text` for a
  *  formula. */
 void frgi_warn_of_formula(frg_context *ctx, const char *text);

@@ -174,8 +174,10 @@ static bool is_share(double mu)
 
 const frgi_family *frgi_family_of(frg_fe_family family)
 {
-    static const frgi_family binary = {"binomial", binary_variance, binary_deviance, start_binary,
-                                       is_binary,  is_share,        false,           "0 or 1"},
+    static const frgi_family logit = {"logit",   binary_variance, binary_deviance, start_binary,
+                                      is_binary, is_share,        false,           "0 or 1"},
+                             probit = {"probit",  binary_variance, binary_deviance, start_binary,
+                                       is_binary, is_share,        false,           "0 or 1"},
                              poisson = {"poisson",     mean_variance, poisson_deviance,
                                         start_between, is_count,      is_positive,
                                         false,         ">= 0"},
@@ -188,8 +190,9 @@ const frgi_family *frgi_family_of(frg_fe_family family)
     case FRG_FAMILY_POISSON:
         return &poisson;
     case FRG_FAMILY_LOGIT:
+        return &logit;
     case FRG_FAMILY_PROBIT:
-        return &binary;
+        return &probit;
     case FRG_FAMILY_GAMMA:
         return &gamma;
     default:

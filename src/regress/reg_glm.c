@@ -17,6 +17,7 @@
  * scaled so that W e stays (y - mu) w mu' / V.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/tree_sum.h"
@@ -512,14 +513,40 @@ static frg_status allocate(irls *s)
     return evaluate_offset(s);
 }
 
+/** What ended the iteration, and what to do about it. */
 static void warn(const irls *s)
 {
     const frgi_fe_glm *const g = s->g;
+    const char *const why =
+        s->halved ? "shorter steps do not lower it: look for rows that are predicted perfectly"
+        : s->inner == FRG_TIME_LIMIT ? "the time limit came: raise it"
+        : s->inner > 0 ? "the effects were not taken out to the tolerance: raise --max-iter"
+                       : "the limit of iterations was reached: raise --glm-iter";
     if (!g->result.converged) {
-        frgi_warn(s->f->ctx, W_GLM, "after %d iterations the deviance is %.10g%s",
-                  g->result.iterations, s->deviance,
-                  s->halved ? ", and shorter steps do not lower it" : "");
+        frgi_warn(s->f->ctx, W_GLM, "after %d iteration%s the deviance is %.10g; %s",
+                  g->result.iterations, g->result.iterations == 1 ? "" : "s", s->deviance, why);
     }
+}
+
+/** E_MEAN where the first step left a mean that is none. */
+static frg_status check_means(const irls *s)
+{
+    const frgi_fe_glm *const g = s->g;
+    int64_t i = 0;
+    while (isinf(s->deviance) && i < s->n && isfinite(g->mu[i]) && g->family->allows(g->mu[i])) {
+        i++;
+    }
+    if (isinf(s->deviance) && i < s->n) {
+        const int64_t *const rows = s->f->data.frame.rows;
+        char offset[160] = "";
+        if (g->offset) {
+            snprintf(offset, sizeof offset, ", of which offset '%.80s' is %.6g",
+                     s->f->policy.options.offset, g->offset[i]);
+        }
+        FAIL(s->f->ctx, E_MEAN, "row %lld: no shorter step has a mean at the predictor %.6g%s",
+             (long long)(rows ? rows[i] : i) + 1, g->eta[i], offset);
+    }
+    return FRG_OK;
 }
 
 static frg_status fit(irls *s, frg_status *worst, bool *stopped)
@@ -532,6 +559,7 @@ static frg_status fit(irls *s, frg_status *worst, bool *stopped)
         *worst = frgi_stopped(f->ctx);
         return FRG_OK;
     }
+    TRY(check_means(s));
     TRY(check_perfect(s));
     TRY(recover_effects(s));
     *stopped = frgi_stopped(f->ctx) != FRG_OK;

@@ -6,10 +6,13 @@
  * The longest formulas of a sample are fitted first, so that the columns of nested models go
  * through the demeaner together; the order of the results is that of the models.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "formula/expand.h"
 #include "regress/regress.h"
+
+enum { SUBJECT = 256 }; /* bytes of a model's name in messages */
 
 struct frg_fe_many {
     frg_context *ctx;
@@ -125,12 +128,20 @@ static bool is_of_model(const frg_context *ctx)
     return false;
 }
 
+/** "model 2, 'y ~ x' at 1980" */
+static void name_model(const model *m, char *text, size_t room)
+{
+    snprintf(text, room, "model %lld, '%.100s'%s%.80s", (long long)m->place + 1, m->formula,
+             m->value ? " at " : "", m->value ? m->value : "");
+}
+
 static frg_status keep_reason(call *c, const model *m)
 {
+    char name[SUBJECT];
     frgi_text text = {0};
-    const frg_status status = frgi_text_printf(
-        c->ctx, &text, "model %lld, '%.100s'%s%s, is left out: %s", (long long)m->place + 1,
-        m->formula, m->value ? " at " : "", m->value ? m->value : "", frg_message(c->ctx));
+    name_model(m, name, sizeof name);
+    const frg_status status =
+        frgi_text_printf(c->ctx, &text, "%s, is left out: %s", name, frg_message(c->ctx));
     c->reasons[m->place] = text.text;
     return status;
 }
@@ -147,16 +158,21 @@ static bool has_instruments(const char *formula)
     return tildes > 1;
 }
 
-/** One model; one that cannot be estimated has no fit. */
+/** One model, whose warnings name it where it is one of several; one that cannot be estimated has
+ *  no fit. */
 static frg_status fit_model(call *c, const model *m)
 {
+    char name[SUBJECT];
     frg_fe_opts o = c->opts;
+    name_model(m, name, sizeof name);
     o.split = m->value ? c->split.column->name : NULL;
     o.split_value = m->value;
     o.fsplit = NULL;
+    frgi_warn_of(c->ctx, c->n > 1 ? name : NULL);
     const frg_status status =
         frgi_fe_fit_one(&c->fits[m->place], c->ctx, m->formula, c->data, &o,
                         c->shares && !has_instruments(m->formula) ? &c->pool : NULL);
+    frgi_warn_of(c->ctx, NULL);
     c->statuses[m->place] = status;
     return status < 0 && is_of_model(c->ctx) ? FRG_OK : status;
 }
@@ -205,6 +221,19 @@ static frg_status collect(call *c, frg_fe_many **out)
     return FRG_OK;
 }
 
+/** The failure of the last of the models, of which none has a fit. */
+static frg_status fail_all(const call *c)
+{
+    const model *const last = &c->models[c->n - 1];
+    char name[SUBJECT], text[SUBJECT + 64];
+    name_model(last, name, sizeof name);
+    snprintf(text, sizeof text, "none of %lld models can be estimated; %s", (long long)c->n, name);
+    if (c->n > 1) {
+        frgi_fail_of(c->ctx, text);
+    }
+    return c->statuses[last->place];
+}
+
 static frg_status run(call *c, const char *formula, frg_fe_many **out, frg_status *worst)
 {
     int64_t fitted = 0;
@@ -219,7 +248,7 @@ static frg_status run(call *c, const char *formula, frg_fe_many **out, frg_statu
     if (*worst == FRG_INTERRUPTED || *worst == FRG_TIME_LIMIT) {
         return FRG_OK;
     }
-    return fitted > 0 ? collect(c, out) : c->statuses[c->models[c->n - 1].place];
+    return fitted > 0 ? collect(c, out) : fail_all(c);
 }
 
 static void close_call(call *c)

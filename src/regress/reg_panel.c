@@ -131,8 +131,8 @@ static frg_status check_duplicates(const frgi_panel *p, frg_context *ctx, const 
     for (int64_t k = 1; k < p->n; k++) {
         const int64_t i = p->order[k - 1], j = p->order[k];
         if (p->unit[i] == p->unit[j] && p->time[i] == p->time[j]) {
-            FAIL(ctx, E_PANEL, "panel '%s': rows %lld and %lld are of one unit at time %.15g", spec,
-                 (long long)i + 1, (long long)j + 1, p->time[i]);
+            FAIL(ctx, E_DUPLICATE, "panel '%s': rows %lld and %lld are of one unit at time %.15g",
+                 spec, (long long)i + 1, (long long)j + 1, p->time[i]);
         }
     }
     return FRG_OK;

@@ -95,18 +95,8 @@ frg_status frgi_vcov_find_unknown(frgi_vcov_work *w, double adjust)
     return status;
 }
 
-/** Was this said?  The tests of the instruments come to one covariance by several ways. */
-static bool is_said(const frg_context *ctx, const char *text)
-{
-    for (int i = 0; i < frg_warning_count(ctx); i++) {
-        if (strcmp(frg_warning_message(ctx, i), text) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/** `name` and `more` of a shadow of the fit, a first stage or moments, have no variance. */
+/** `name` and `more` of a shadow of the fit, a first stage or moments, have no variance.  Said once:
+ *  the tests of the instruments come to one covariance by several ways. */
 static void warn_of_stage(const frgi_vcov_work *w, const char *name, const char *more)
 {
     const char *const spec = w->v->request.spec, *const stage = w->f->fit.stage;
@@ -124,7 +114,7 @@ static void warn_of_stage(const frgi_vcov_work *w, const char *name, const char 
             "not positive, so that those that need it are not numbers",
             spec, name, more);
     }
-    if (!is_said(w->f->ctx, text)) {
+    if (!frgi_has_said(w->f->ctx, text)) {
         frgi_warn(w->f->ctx, W_PSD, "%s", text);
     }
 }

@@ -177,7 +177,7 @@ static void refused(void)
         {"y ~ l(x)", NULL, "FRG-CORE-006", "which is not given"},
         {"y ~ l(x)", "unit", "FRG-CORE-006", "expected UNIT,TIME"},
         {"y ~ l(x)", "unit,the tim", "FRG-IO-008", "did you mean"},
-        {"y ~ l(x)", "one,the time", "FRG-FE-051", "are of one unit at time"},
+        {"y ~ l(x)", "one,the time", "FRG-FE-030", "are of one unit at time"},
         {"y ~ l(x)", "unit,z", "FRG-FE-011", "lags count by ones"},
         {"y ~ l(x, z)", "unit,the time", "FRG-FE-001", "a whole number"},
         {"y ~ l(x, 0.5)", "unit,the time", "FRG-FE-001", "a whole number"},

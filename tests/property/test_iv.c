@@ -4,7 +4,7 @@
  * (oracle.h), then b = (X'P X)^-1 X'P y with P = Z (Z'Z)^-1 Z' by elimination in long double.  The
  * tests against what they are by definition in other regressions: the first stage, the reduced form
  * of y - b0 x (Anderson and Rubin), the equation with the first stages' residuals added (Wu), which
- * frg_fe_fit and frg_fe_wald compute; the rank statistic by Kleibergen and Paap's own formulas.
+ * frg_fe_fit and frg_fe_wald compute; the rank statistic by Kleibergen and Paap's own formulas, from singular vectors.
  *
  * Tolerances.  The demeaner leaves 1e-10 of a column; first stages are drawn with a partial R2 of
  * a quarter and more, so that 1e-8 of the standard error holds for estimates, 1e-6 for errors and
@@ -385,6 +385,174 @@ static void check_first_stages(frg_context *ctx, const design *d, const frg_tabl
     }
 }
 
+/* ---- Kleibergen and Paap (2006) of two endogenous regressors ---- */
+
+/** Instruments Z and endogenous X less the exogenous columns, Pi = (Z'WZ)^-1 Z'WX. */
+typedef struct {
+    const design *d;
+    int l;
+    real z[MOST][ROWS], x[2][ROWS], v[2][ROWS];
+    real szz[MOST * MOST], inverse[MOST * MOST], pi[MOST * 2];
+} first_stage;
+
+static real product(const plain *p, int64_t n, const real *a, const real *b)
+{
+    real sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += p->w[i] * a[i] * b[i];
+    return sum;
+}
+
+static first_stage stage_of(const design *d, const plain *p)
+{
+    first_stage s = {.d = d, .l = d->l};
+    static real exogenous[MOST][ROWS];
+    for (int j = 0; j < p->e + p->m + p->l; j++) {
+        real *const to = j < p->e          ? exogenous[j]
+                         : j < p->e + p->m ? s.x[j - p->e]
+                                           : s.z[j - p->e - p->m];
+        for (int64_t i = 0; i < d->n; i++)
+            to[i] = p->x[j][i];
+        for (int k = 0; k < j && k < p->e; k++) { /* modified Gram-Schmidt */
+            const real f =
+                product(p, d->n, exogenous[k], to) / product(p, d->n, exogenous[k], exogenous[k]);
+            for (int64_t i = 0; i < d->n; i++)
+                to[i] -= f * exogenous[k][i];
+        }
+    }
+    for (int a = 0; a < s.l; a++)
+        for (int b = 0; b < s.l; b++)
+            s.inverse[a * s.l + b] = s.szz[a * s.l + b] = product(p, d->n, s.z[a], s.z[b]);
+    invert(s.l, s.inverse);
+    for (int j = 0; j < 2; j++)
+        for (int a = 0; a < s.l; a++)
+            for (int b = 0; b < s.l; b++)
+                s.pi[a * 2 + j] += s.inverse[a * s.l + b] * product(p, d->n, s.z[b], s.x[j]);
+    for (int j = 0; j < 2; j++)
+        for (int64_t i = 0; i < d->n; i++) {
+            s.v[j][i] = s.x[j][i];
+            for (int a = 0; a < s.l; a++)
+                s.v[j][i] -= s.pi[a * 2 + j] * s.z[a][i];
+        }
+    return s;
+}
+
+/** q'O^-1 q of q = A'Pi b (A is l x r) and O = A'S^-1 M S^-1 A, S = Z'WZ; M the sum over rows
+ *  (c = 1) or groups (c = 2) of the squares of w u z, u = U b; S u'Wu without errors' n (c = 0). */
+static real wald(const first_stage *s, const plain *p, const real (*u)[ROWS], const real *a, int r,
+                 const real *b, int c)
+{
+    const int l = s->l;
+    static real sums[ROWS][MOST];
+    real m[MOST * MOST] = {0}, half[MOST * MOST] = {0}, o[MOST * MOST] = {0}, q[MOST] = {0}, t = 0;
+    memset(sums, 0, sizeof sums);
+    for (int64_t i = 0; i < s->d->n; i++) {
+        const real e = b[0] * u[0][i] + b[1] * u[1][i];
+        t += p->w[i] * e * e;
+        for (int k = 0; k < l; k++)
+            sums[c == 2 ? s->d->group[i] : i][k] += p->w[i] * e * s->z[k][i];
+    }
+    for (int64_t i = 0; i < s->d->n; i++)
+        for (int k = 0; k < l * l; k++)
+            m[k] += sums[i][k / l] * sums[i][k % l];
+    for (int k = 0; k < l * l; k++)
+        m[k] = c == 0 ? t * s->szz[k] : m[k];
+    for (int k = 0; k < l; k++) /* half = S^-1 A */
+        for (int j = 0; j < r; j++)
+            for (int h = 0; h < l; h++) {
+                half[k * r + j] += s->inverse[k * l + h] * a[h * r + j];
+                q[j] += h ? 0 : a[k * r + j] * (s->pi[k * 2] * b[0] + s->pi[k * 2 + 1] * b[1]);
+            }
+    for (int j = 0; j < r * r; j++)
+        for (int k = 0; k < l * l; k++)
+            o[j] += half[k / l * r + j / r] * m[k] * half[k % l * r + j % r];
+    invert(r, o);
+    t = 0;
+    for (int j = 0; j < r * r; j++)
+        t += q[j / r] * o[j] * q[j % r];
+    return t;
+}
+
+/** Lower triangle of a Cholesky factor. */
+static void cholesky(int k, const real *a, real *g)
+{
+    for (int i = 0; i < k; i++)
+        for (int j = 0; j < k; j++) {
+            real s = a[i * k + j];
+            for (int h = 0; h < j && j <= i; h++)
+                s -= g[i * k + h] * g[j * k + h];
+            g[i * k + j] = j > i ? 0 : j == i ? sqrtl(s) : s / g[j * k + j];
+        }
+}
+
+/** rk: Theta = R Pi F' with R'R = Z'WZ and F'F = (U'WU)^-1, its singular vectors v of the least
+ *  singular value and U_2 orthogonal to the other's; Lambda = U_2'Theta v = A'Pi b with A = R'U_2
+ *  and b = F'v. */
+static real rank_statistic(const first_stage *s, const plain *p, const real (*u)[ROWS], int c)
+{
+    const int l = s->l;
+    real g[MOST * MOST], f[4], uu[4], theta[MOST * 2] = {0}, gram[4] = {0}, left[MOST][MOST];
+    real a[MOST * MOST] = {0};
+    cholesky(l, s->szz, g); /* R = g' */
+    for (int k = 0; k < 4; k++)
+        uu[k] = product(p, s->d->n, u[k / 2], u[k % 2]);
+    cholesky(2, uu, f);
+    invert(2, f);
+    for (int k = 0; k < l * 2; k++)
+        for (int h = 0; h < l * 2; h++)
+            theta[k] += g[h / 2 * l + k / 2] * s->pi[h] * f[k % 2 * 2 + h % 2];
+    for (int k = 0; k < 4; k++)
+        for (int h = 0; h < l; h++)
+            gram[k] += theta[h * 2 + k / 2] * theta[h * 2 + k % 2];
+    const real angle = 0.5L * atan2l(2 * gram[1], gram[0] - gram[3]); /* of the largest */
+    const real most[2] = {cosl(angle), sinl(angle)}, least[2] = {-most[1], most[0]};
+    const real b[2] = {f[0] * least[0] + f[2] * least[1], f[1] * least[0] + f[3] * least[1]};
+    for (int k = 0; k < l; k++)
+        left[0][k] = theta[k * 2] * most[0] + theta[k * 2 + 1] * most[1];
+    for (int j = 0, at = 0; j < l; j++) { /* Gram-Schmidt: unit vectors after U_1 but the last */
+        real square = 0;
+        for (int k = 0; k < l && j; k++)
+            left[j][k] = k == at;
+        at += j > 0;
+        for (int h = 0; h < j; h++) {
+            real dot = 0;
+            for (int k = 0; k < l; k++)
+                dot += left[h][k] * left[j][k];
+            for (int k = 0; k < l; k++)
+                left[j][k] -= dot * left[h][k];
+        }
+        for (int k = 0; k < l; k++)
+            square += left[j][k] * left[j][k];
+        for (int k = 0; k < l; k++)
+            left[j][k] /= sqrtl(square);
+    }
+    for (int k = 0; k < l; k++)
+        for (int j = 1; j < l; j++)
+            for (int h = 0; h < l; h++)
+                a[k * (l - 1) + j - 1] += g[k * l + h] * left[j][h];
+    return wald(s, p, u, a, l - 1, b, c);
+}
+
+/** F, by the first stages' small-sample rule, which the F of one of them shows; LM without any. */
+static void check_kleibergen_paap(const design *d, const frg_fe_iv *iv)
+{
+    plain p;
+    demean(d, &p);
+    const first_stage s = stage_of(d, &p);
+    real one[MOST * MOST] = {0};
+    for (int k = 0; k < d->l; k++)
+        one[k * d->l + k] = 1;
+    for (int c = 0; c < 3; c++) {
+        const frg_fe_iv_tests *const t = &iv->tests[c];
+        const real w = wald(&s, &p, s.v, one, d->l, (const real[]){1, 0}, c);
+        const double want = (double)(rank_statistic(&s, &p, s.v, c) * t->first_stage_f[0] / w);
+        const double lm = (double)(rank_statistic(&s, &p, s.x, c) * (c == 0 ? (real)d->n : 1));
+        near(t->kp_f, want, 1e-5 * want, "Kleibergen and Paap's F of two");
+        near(t->kp_lm, lm, 1e-5 * lm, "Kleibergen and Paap's LM of two");
+        CHECK_INT(t->kp_df, d->l - 1);
+    }
+}
+
 /** y - b0 x on the instruments: their F. */
 static frg_fe_test reduced_form(frg_context *ctx, const design *d, const frg_fe_opts *o, int c,
                                 double b0)
@@ -474,6 +642,8 @@ static void tests(void)
         const frg_fe_iv *const iv = f ? frg_fe_get(f)->iv : NULL;
         if (CHECK(iv)) {
             check_first_stages(ctx, &d, t, &o, iv);
+            if (d.m == 2)
+                check_kleibergen_paap(&d, iv);
             check_wu_hausman(ctx, &d, t, &o, iv);
             check_sargan(ctx, &d, f, &o, iv);
             if (d.m == 1)

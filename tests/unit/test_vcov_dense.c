@@ -565,9 +565,37 @@ static void places(void)
 
 /* ---- the wild bootstrap ---------------------------------------------------------------------- */
 
-/** p of b_c = b0 by every vector of signs: each a regression of the redrawn residuals by the hat
- *  matrix, and the errors of its own residuals. */
-static double wild_p(const model *m, const int64_t *code, int G, int c, double b0)
+/** What a draw multiplies the residuals of a cluster by. */
+typedef double redraw(const frg_context *ctx, int draw, int64_t cluster);
+
+static double sign_of(const frg_context *ctx, int draw, int64_t cluster)
+{
+    (void)ctx;
+    return draw >> cluster & 1 ? -1 : 1;
+}
+
+/** Webb (2014): six points of equal probability. */
+static double webb_of(const frg_context *ctx, int draw, int64_t cluster)
+{
+    double u[2];
+    frgi_uniforms(frg_seed(ctx), 0x77696c64, (uint64_t)draw, (uint64_t)(cluster / 2), u);
+    const int at = (int)(6 * u[cluster % 2]);
+    return at < 3 ? -sqrt((3 - at) / 2.0) : sqrt((at - 2) / 2.0);
+}
+
+/** Mammen (1993): E v = 0, E v^2 = E v^3 = 1. */
+static double mammen_of(const frg_context *ctx, int draw, int64_t cluster)
+{
+    double u[2];
+    frgi_uniforms(frg_seed(ctx), 0x77696c64, (uint64_t)draw, (uint64_t)(cluster / 2), u);
+    const double golden = (1 + sqrt(5)) / 2;
+    return u[cluster % 2] < golden / sqrt(5) ? 1 - golden : golden;
+}
+
+/** p of b_c = b0 by `draws` draws: each a regression of the redrawn residuals by the hat matrix,
+ *  and the errors of its own residuals. */
+static double drawn_p(const frg_context *ctx, redraw *of, int draws, const model *m,
+                      const int64_t *code, int G, int c, double b0)
 {
     const int k = m->k;
     const double *const B = m->fit.bread;
@@ -580,10 +608,10 @@ static double wild_p(const model *m, const int64_t *code, int G, int c, double b
         e[i] =
             sqrt(m->weights[i]) * m->fit.residuals[i] + x[i] * (m->fit.beta[c] - b0) / B[c * k + c];
     }
-    for (int draw = 0; draw <= 1 << G; draw++) { /* the first is the sample itself */
+    for (int draw = 0; draw <= draws; draw++) { /* the first is the sample itself */
         double redrawn[N], score[12] = {0}, b = 0, v = 0;
         for (int i = 0; i < N; i++) {
-            redrawn[i] = draw > 0 && (draw - 1) >> code[i] & 1 ? -e[i] : e[i];
+            redrawn[i] = draw > 0 ? of(ctx, draw - 1, code[i]) * e[i] : e[i];
             b += x[i] * redrawn[i];
         }
         for (int i = 0; i < N; i++) {
@@ -599,7 +627,13 @@ static double wild_p(const model *m, const int64_t *code, int G, int c, double b
         else
             above += b * b / v >= t0 * (1 - 1e-9);
     }
-    return above / (double)(1 << G);
+    return above / (double)draws;
+}
+
+/** By every vector of signs. */
+static double wild_p(const model *m, const int64_t *code, int G, int c, double b0)
+{
+    return drawn_p(NULL, sign_of, 1 << G, m, code, G, c, b0);
 }
 
 static void wild_case(const design *d, frg_context *ctx, int effects, bool weighted, bool nested)
@@ -640,12 +674,16 @@ static void wild_case(const design *d, frg_context *ctx, int effects, bool weigh
             }
             CHECK(q->conf_low < q->estimate && q->conf_high > q->estimate);
         }
-        /* other weights, and random ones: about the same p where it is in the middle */
+        /* other weights, by the same random numbers; a draw may be on either side */
         const frg_fe_vcov *other;
-        static const char *const specs[] = {"wild=cl,5000,weights=webb", "wild=cl,weights=mammen"};
+        static const char *const specs[] = {"wild=cl,199,weights=webb",
+                                            "wild=cl,199,weights=mammen"};
+        static redraw *const weights[] = {webb_of, mammen_of};
         for (int i = 0; i < 2; i++)
             if (CHECK_OK(ctx, frg_fe_vcov_add(f, specs[i], NULL, &other)))
-                CHECK(other->coefficients[0].p_value >= 0 && other->coefficients[0].p_value <= 1);
+                for (int c = 0; c < m.k; c++)
+                    CHECK_NEAR(other->coefficients[c].p_value,
+                               drawn_p(ctx, weights[i], 199, &m, code, G, c, 0), 1.5 / 199);
     }
     frg_fe_destroy(f);
     release(&m);
