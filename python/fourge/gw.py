@@ -53,9 +53,11 @@ def _weights(w: Any, name: str, n: int) -> np.ndarray | None:
 
 def _share(w: Any, name: str) -> Any:
     """Weights divided by their sum, which is left to the library where it is no positive number."""
-    if w is None or np.size(w) == 0:
+    if w is None:
         return None
     w = np.asarray(array(w, name), np.float64)
+    if w.size == 0:
+        return None
     total = w.sum()
     return w / total if 0 < total < np.inf else w
 
