@@ -39,9 +39,11 @@ def _matrix(x: Any, name: str) -> np.ndarray:
 
 
 def _vector(v: Any, name: str, n: int, what: str) -> np.ndarray | None:
-    if v is None or np.size(v) == 0:
+    if v is None:
         return None
     v = np.ascontiguousarray(array(v, name), np.float64)
+    if v.size == 0:
+        return None
     if v.shape != (n,):
         raise errors.BadArgument(f"{name}: expected {n} {what}, got shape {v.shape}")
     return v

@@ -140,6 +140,9 @@ class OnCuda:
 
     __cuda_array_interface__ = {"shape": (20,), "typestr": "<f8", "data": (4096, False), "version": 3}
 
+    def __len__(self):
+        return 20
+
     def __array__(self, *_, **__):
         raise AssertionError("copied unasked")
 
@@ -212,7 +215,7 @@ class Refused(unittest.TestCase):
         """Nobody asks an array in CUDA's memory for a copy."""
         self.check([(f"{name}: OnCuda in CUDA's memory", call) for name, call in (
             ("x", lambda: fe.demean(OnCuda(), F)), ("fixed_effects", lambda: fe.demean(X, OnCuda())), ("weights", lambda: fe.demean(X, F, OnCuda())),
-            ("cost", lambda: gw.transport(OnCuda())), ("a", lambda: gw.sinkhorn(OnCuda(), np.full(20, 0.05), np.ones((20, 20)), 0.1)),
+            ("cost", lambda: gw.transport(OnCuda())), ("weights", lambda: gw.sinkhorn(OnCuda(), np.full(20, 0.05), np.ones((20, 20)), 0.1)),
         )])
 
     def test_tensors_on_devices(self):
