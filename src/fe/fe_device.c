@@ -1,7 +1,7 @@
 /* fe_device.c - a demeaner's rows on a device: the transposed index, memory, copies.
  *
- * Rows lie first in the blocks of the device, so that a solve of fewer columns finds them where they
- * are.
+ * Rows lie first in the blocks of the device, so that a solve of fewer columns finds them where
+ * they are.
  */
 #include "fe/fe_device.h"
 
