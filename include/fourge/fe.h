@@ -243,7 +243,8 @@ FRG_API const frg_option *frg_demean_options(void);
  *  in float with dtype mixed and f32 and where the device has no double; their start and the
  *  audited result are computed on the host, in double, so that tol means the same.  Fewer than 2^31
  *  rows times factors but one.  E_DEVICE_STEP for methods auto, mlsmr and direct, precond ac,
- *  slopes, and fused off beside method cg. */
+ *  slopes, and fused off beside method cg.  One factor is a closed form, which is the host's
+ *  (frg_info.device_name). */
 FRG_API FRG_MUST_USE frg_status frg_demean_create(frg_demean **out, frg_context *ctx,
                                                   frg_array codes, const frg_array *weights,
                                                   const frg_slope *slopes, int n_slopes,
@@ -623,7 +624,10 @@ FRG_API const frg_option *frg_fe_options(void);
  *  the position, E_COLUMN with the nearest name, E_TYPE (text where numbers were meant, with the
  *  cell), E_TOO_BIG, E_NO_OBS, E_NO_REGRESSOR, E_DF, E_CLUSTER, E_WEIGHT, E_NOT_FINITE; of
  *  sunab() E_COHORT, E_CONTROLS, E_REFERENCE; of first_stage E_CONTROLS, E_TREATMENT,
- *  E_COUNTERFACTUAL. */
+ *  E_COUNTERFACTUAL.
+ *
+ *  On a device the effects are taken out there (frg_demean_create), by method cg or lsmr; all else
+ *  is computed on the host.  E_DEVICE_STEP for a formula without effects. */
 FRG_API FRG_MUST_USE frg_status frg_fe_fit(frg_fe **out, frg_context *ctx, const char *formula,
                                            const frg_table *data, const frg_fe_opts *o);
 /** Takes one column name, which lives for the call alone. */

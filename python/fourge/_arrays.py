@@ -19,6 +19,13 @@ def context(options, progress=None):
     return _fourge.Context({k: options.pop(k) for k in CONTEXT_OPTIONS if k in options}, _progress.of(progress))
 
 
+def on_cpu(x, name="the array"):
+    """Refuses, by its name, what says that its memory is CUDA's; some such arrays would let NumPy copy them unasked."""
+    if hasattr(x, "__cuda_array_interface__") and not hasattr(x, "__array_interface__"):
+        raise TypeError(f"{name}: {type(x).__name__} in CUDA's memory is not taken, and never copied unasked: copy it to the CPU's "
+                        "memory first, as .get(), .cpu() or .copy_to_host() do")
+
+
 def array(x, name="the array"):
     """float32 and float64 arrays and tensors as they are (no copy), other real numbers as float64."""
     kind = getattr(x, "dtype", type(x).__name__)
@@ -28,15 +35,16 @@ def array(x, name="the array"):
             x = x.float()
         if getattr(x, "is_neg", bool)():  # the sign is a flag (the imaginary part of a conjugate), and DLPack has none
             x = x.resolve_neg()
-    if not hasattr(x, "__array_interface__") and hasattr(x, "__dlpack__"):
+    if hasattr(x, "__array_interface__") or not hasattr(x, "__dlpack__"):
+        on_cpu(x, name)
+        a = np.asarray(x)
+    else:
         try:
             a = np.from_dlpack(x)
         except (BufferError, RuntimeError, TypeError, ValueError) as e:
             place = getattr(x, "device", "this device")
             raise TypeError(f"{name}: {kind} on {place} is not taken; expected real numbers in the CPU's memory, float32 or "
                             f"float64 ({e})") from None
-    else:
-        a = np.asarray(x)
     if np.ma.is_masked(x):
         raise TypeError(f"{name}: masked values are not taken; fill them or drop their rows")
     if a.dtype in (np.float32, np.float64):

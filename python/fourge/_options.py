@@ -82,6 +82,7 @@ class Solver(Unseeded, total=False):
     cond_limit: float
     block: int
     fill_cap: int
+    fused: Literal["auto", "on", "off"]
 
 
 class Demean(Solver, total=False):

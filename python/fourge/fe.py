@@ -21,6 +21,7 @@ from ._arrays import Report as _Report
 from ._arrays import array as _array
 from ._arrays import context as _context
 from ._arrays import moved_seconds as _moved_seconds
+from ._arrays import on_cpu as _on_cpu
 from ._arrays import outside as _outside
 from ._arrays import seconds as _seconds
 from ._arrays import warn_once as _warn_once
@@ -123,7 +124,18 @@ _absent = {
     "i_ref1": "write i(var, ref=level) into the formula", "context": "formulas see the columns of the data alone",
 }
 _demeaners_on_cpu = ("rust", "numba", "jax", "within", "rust-cg", "scipy", "torch", "torch_cpu")
-_demeaners_elsewhere = ("cupy", "cupy32", "cupy64", "torch_cuda", "torch_cuda32", "torch_mps")
+#: pyfixest's names of LSMR on a device -> where it runs here, and its arithmetic.
+_demeaners_elsewhere = {"torch_cuda": ("cuda", "f64"), "torch_cuda32": ("cuda", "mixed"), "torch_mps": ("opencl", "mixed"),
+                        "cupy": ("cuda", "f64"), "cupy32": ("cuda", "mixed"), "cupy64": ("cuda", "f64")}
+
+
+def _elsewhere(asked, place, dtype):
+    """Our options for LSMR on that device; NoDevice, by the name of what was asked for, where there is none."""
+    try:
+        _fourge.Context({"device": place})
+    except errors.NoDevice as e:
+        raise errors.NoDevice(f"{asked} needs the device {place!r}: {e}; leave it out for the CPU") from None
+    return {"device": place, "method": "lsmr", "dtype": dtype}
 
 
 def _asked(demeaner):
@@ -133,22 +145,24 @@ def _asked(demeaner):
         raise TypeError(f"demeaner: expected pyfixest's MapDemeaner or LsmrDemeaner, got {type(demeaner).__name__}")
     asked = {"tol": max(demeaner.fixef_atol, demeaner.fixef_btol) if lsmr else demeaner.fixef_tol, "max_iter": demeaner.fixef_maxiter}
     if lsmr and demeaner.backend != "within":
-        if demeaner.device not in ("auto", "cpu"):
-            raise errors.NoDevice(f"demeaner: device={demeaner.device!r} is not in this build, which has the CPU alone")
         if demeaner.precision == "float32":
             asked["dtype"] = "mixed"
+        if demeaner.device not in ("auto", "cpu"):
+            name = "torch_mps" if demeaner.device == "mps" else "torch_cuda32" if "dtype" in asked else "torch_cuda"
+            asked |= _elsewhere(f"demeaner: device={demeaner.device!r}", *_demeaners_elsewhere[name])
     if lsmr and demeaner.local_size is not None:
         _warn_once("local_size", "local_size is of pyfixest's own LSMR: fourge's solvers have no such window")
     return asked
 
 
 def _demeaner_backend(name):
-    """Raises where pyfixest's name means a device, else says once whose demeaner it is."""
+    """Our options for pyfixest's name of a device; for the others it says once whose demeaner it is."""
     if name in _demeaners_elsewhere:
-        raise errors.NoDevice(f"demeaner_backend={name!r} needs a device that this build does not have: leave it out for the CPU")
+        return _elsewhere(f"demeaner_backend={name!r}", *_demeaners_elsewhere[name])
     if name not in _demeaners_on_cpu:
         raise ValueError(f"demeaner_backend={name!r}: expected one of {[*_demeaners_on_cpu, *_demeaners_elsewhere]}")
     _warn_once("demeaner_backend", f"demeaner_backend={name!r}: fourge's own solvers demean, on the CPU; `method` chooses among them")
+    return {}
 
 
 def _translated(options):
@@ -168,7 +182,7 @@ def _translated(options):
             _warn_once(key, "demeaner: its tolerance, steps, precision and device are taken; the solvers are fourge's own")
             out = {**_asked(value), **out}
         elif key == "demeaner_backend":
-            _demeaner_backend(value)
+            out = {**_demeaner_backend(value), **out}
         elif key in _absent:
             if value is not False and value != {}:
                 raise errors.Unsupported(f"{key}={value!r}: {_absent[key]}")
@@ -266,22 +280,24 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
         terms.  Times are whole numbers, and a lag is missing where the unit has no row at that time.
     first_stage : str, optional
         "treat ~ x | unit + time": two-stage difference in differences, as of :func:`did2s`.
-    method, precond, dtype, tol, max_iter, cond_limit, block, fill_cap, dof
-        As in ``frg_demean_opts``; cond_limit goes with method="lsmr".  dof: how the rank of the effects, a part of K, is counted: "auto" counts it exactly where
+    method, precond, dtype, tol, max_iter, cond_limit, block, fill_cap, fused, dof
+        As in ``frg_demean_opts``; cond_limit goes with method="lsmr", fused with that on a device.  dof: how the rank of the effects, a part of K, is counted: "auto" counts it exactly where
         that is cheap, also for nested effects; fixest and pyfixest count the levels, which is "naive".  Where that makes
         another K, tables have a note.
     fixef_tol, fixef_maxiter, fixef_rm, weights_type, ssc (a dict of ``pyfixest.ssc()``)
         pyfixest's names for tol, max_iter, keep_singletons and weights_kind.
     demeaner, demeaner_backend, solver, lean, copy_data, store_data, use_compression
-        pyfixest's, too.  Of a demeaner the tolerance, the steps, the precision and the device are taken; a device that is
-        not the CPU raises :class:`fourge.errors.NoDevice`.  A value that would have pyfixest do something else than what
+        pyfixest's, too.  Of a demeaner the tolerance, the steps, the precision and the device are taken.  ``"torch_cuda"``,
+        ``"torch_cuda32"`` and ``"torch_mps"``, or a demeaner's device, are LSMR in double on CUDA, in float there, and in float on
+        OpenCL, to the same tolerance; :class:`fourge.errors.NoDevice` where there is no such device.  A value that would have pyfixest do something else than what
         is done here warns, once a process, of what is done.
     vcov_kwargs : dict
         pyfixest's, for ``"NW"`` and ``"DK"``: lag, time_id, panel_id.
     reps, drop_intercept, i_ref1, context
         pyfixest's, which are refused with what to write instead.
     device
-        "cpu", "cuda:i" or "opencl:i"; None is that of the environment's FOURGE_DEVICE.  What does not run there is refused by name.
+        "cpu", "cuda:i" or "opencl:i"; None is that of the environment's FOURGE_DEVICE.  There the effects are taken out, with
+        method="cg" or "lsmr"; all else is computed here.  What does not run there is refused by name.
     threads, seed, memory_limit, time_limit
         Of the computation; threads 0 takes the cores this process may use.
     spool : str, optional
@@ -1081,6 +1097,7 @@ def _is_missing(v):
 
 
 def _codes(fixed_effects):
+    _on_cpu(fixed_effects, "fixed_effects")
     a = np.asarray(fixed_effects)
     if a.ndim == 1:
         a = a[:, None]

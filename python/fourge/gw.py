@@ -39,9 +39,11 @@ def _matrix(x: Any, name: str) -> np.ndarray:
 
 
 def _vector(v: Any, name: str, n: int, what: str) -> np.ndarray | None:
-    if v is None or np.size(v) == 0:
+    if v is None:
         return None
     v = np.ascontiguousarray(array(v, name), np.float64)
+    if v.size == 0:
+        return None
     if v.shape != (n,):
         raise errors.BadArgument(f"{name}: expected {n} {what}, got shape {v.shape}")
     return v
@@ -53,9 +55,11 @@ def _weights(w: Any, name: str, n: int) -> np.ndarray | None:
 
 def _share(w: Any, name: str) -> Any:
     """Weights divided by their sum, which is left to the library where it is no positive number."""
-    if w is None or np.size(w) == 0:
+    if w is None:
         return None
     w = np.asarray(array(w, name), np.float64)
+    if w.size == 0:
+        return None
     total = w.sum()
     return w / total if 0 < total < np.inf else w
 

@@ -50,7 +50,7 @@ __all__ = ["BACKENDS", "demeaning", "feols", "ssc", "Fit"]
 BACKENDS = {
     "auto": "cpu",
     "cpu": "cpu",
-    "torch": "cpu",  # torch chooses the device there; this build has the CPU alone
+    "torch": "cpu",  # torch chooses the device there
     "torch_cpu": "cpu",
     "torch_mps": "opencl",
     "torch_cuda": "cuda",
@@ -131,8 +131,9 @@ def demeaning(backend: str = "auto", **options: Any) -> Iterator[list[dict[str, 
     Parameters
     ----------
     backend : str
-        One of :data:`BACKENDS`.  "cuda" and "opencl" need a device that this build does not have and raise
-        :class:`fourge.errors.NoDevice`; nothing falls back to the CPU in silence.
+        One of :data:`BACKENDS`.  "torch_cuda" is LSMR in double on CUDA, "torch_cuda32" in float there, "torch_mps" in float
+        on OpenCL, each to the same tolerance; :class:`fourge.errors.NoDevice` where there is no such device: nothing falls
+        back to the CPU in silence.
     **options
         Of :func:`fourge.fe.demean`: ``method``, ``threads``, ...; ``tol``, ``max_iter`` and ``dtype`` stand over what
         pyfixest's demeaner asks for.
@@ -145,9 +146,9 @@ def demeaning(backend: str = "auto", **options: Any) -> Iterator[list[dict[str, 
     _options.check(demeaning, options)
     if backend not in BACKENDS:
         raise ValueError(f"backend={backend!r}: expected one of {list(BACKENDS)}")
-    if BACKENDS[backend] != "cpu":
-        raise errors.NoDevice(f"backend={backend!r} needs the device '{BACKENDS[backend]}', which this build does not have")
-    block: tuple[dict[str, Any], list[Any]] = {**options}, []
+    elsewhere = fe._demeaners_elsewhere.get(backend)
+    there: dict[str, Any] = fe._elsewhere(f"backend={backend!r}", *elsewhere) if elsewhere else {}
+    block: tuple[dict[str, Any], list[Any]] = {**there, **options}, []
     with _lock:
         if not _blocks:
             _replace()
@@ -415,12 +416,15 @@ def feols(
         Nothing of the data is ever written, with either value.
     seed : int, optional
         Of fourge's computation; pyfixest's is that of a bootstrap, which there is not.
-    drop_intercept, store_data, lean, solver, demeaner_backend
+    demeaner_backend
+        A name of a device, as in :func:`fourge.fe.feols`; another raises
+        :class:`fourge.errors.Unsupported`.
+    drop_intercept, store_data, lean, solver
         Taken at pyfixest's defaults, which are what is done; another value raises
         :class:`fourge.errors.Unsupported`, with what there is instead.
     use_compression, reps, context, split, fsplit
         As these.
-    dof, method, precond, dtype, cond_limit, block, fill_cap
+    dof, method, precond, dtype, cond_limit, block, fill_cap, fused
         fourge's own, as in :func:`fourge.fe.feols`.
     device, threads, memory_limit, time_limit, progress
         fourge's own, as in :func:`fourge.fe.feols`.
@@ -447,7 +451,7 @@ def feols(
         split=split,
         fsplit=fsplit,
     )
-    if demeaner_backend not in fe._demeaners_elsewhere:  # which feols refuses by the device
+    if demeaner_backend not in fe._demeaners_elsewhere:
         _refuse(demeaner_backend=demeaner_backend)
     if not isinstance(copy_data, bool):
         raise TypeError(f"copy_data: expected a bool, got {copy_data!r}")

@@ -135,6 +135,18 @@ class OnDevice:
         return 2, 0
 
 
+class OnCuda:
+    """An array of a library that has CUDA's interface and would copy itself for NumPy."""
+
+    __cuda_array_interface__ = {"shape": (20,), "typestr": "<f8", "data": (4096, False), "version": 3}
+
+    def __len__(self):
+        return 20
+
+    def __array__(self, *_, **__):
+        raise AssertionError("copied unasked")
+
+
 class Refused(unittest.TestCase):
     """(what the message has to say, the call)"""
 
@@ -199,6 +211,13 @@ class Refused(unittest.TestCase):
             ("w: .*OnDevice", lambda: soap.SOAP({"w": OnDevice()})), ("gradient", lambda: soap.SOAP([np.zeros((2, 2), np.float32)]).step([OnDevice()])),
         ])
 
+    def test_arrays_on_cuda(self):
+        """Nobody asks an array in CUDA's memory for a copy."""
+        self.check([(f"{name}: OnCuda in CUDA's memory", call) for name, call in (
+            ("x", lambda: fe.demean(OnCuda(), F)), ("fixed_effects", lambda: fe.demean(X, OnCuda())), ("weights", lambda: fe.demean(X, F, OnCuda())),
+            ("cost", lambda: gw.transport(OnCuda())), ("weights", lambda: gw.sinkhorn(OnCuda(), np.full(20, 0.05), np.ones((20, 20)), 0.1)),
+        )])
+
     def test_tensors_on_devices(self):
         """Capsules of DLPack: the device is read, memory of the host that a driver pinned is the CPU's, and what is elsewhere is refused
         by name before anybody looks at its address."""
@@ -235,7 +254,7 @@ class Refused(unittest.TestCase):
                                           precision="float64", local_size=None)
         for kind, says, options in (
             (errors.NoDevice, "torch_cuda.*device", {"demeaner_backend": "torch_cuda"}), (errors.NoDevice, "cupy32", {"demeaner_backend": "cupy32"}),
-            (errors.NoDevice, "torch_mps", {"demeaner_backend": "torch_mps"}), (errors.NoDevice, "cuda", {"demeaner": elsewhere}),
+            (errors.NoDevice, "cuda", {"demeaner": elsewhere}),
             (ValueError, "expected one of.*'numba'", {"demeaner_backend": "numbra"}), (TypeError, "MapDemeaner", {"demeaner": "rust"}),
             (ValueError, "demeaner has a tolerance", {"demeaner": elsewhere, "fixef_tol": 1e-3}),
             (errors.Unsupported, "columns of the data alone", {"context": {"f": len}}), (errors.Unsupported, "ref=level", {"i_ref1": 0}),

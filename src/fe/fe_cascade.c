@@ -99,6 +99,11 @@ void frgi_fe_cascade_take_device(fe_cascade *c, fe_device *device)
     c->device = device;
 }
 
+bool frgi_fe_cascade_has_device(const fe_cascade *c)
+{
+    return c->device != NULL;
+}
+
 const char *frgi_fe_cascade_place(const fe_cascade *c)
 {
     return c->device ? frgi_fe_device_place(c->device) : "cpu";

@@ -40,6 +40,8 @@ FRG_MUST_USE frg_status frgi_fe_cascade_create(fe_cascade **out, frg_context *ct
 /** Solves through the rows are the device's from now on; the cascade destroys it. */
 void frgi_fe_cascade_take_device(fe_cascade *c, fe_device *device);
 
+/** Does it solve there? */
+bool frgi_fe_cascade_has_device(const fe_cascade *c);
 /** "cpu", or the device's name. */
 const char *frgi_fe_cascade_place(const fe_cascade *c);
 

@@ -1,4 +1,4 @@
-/* fe_cg_device.c - the host's side of kernels/fe/fe_cg.cl.h: conjugate gradients in batches of steps.
+/* fe_cg_device.c - the host's side of kernels/fe/fe_cg.cl.h: conjugate gradients.
  *
  * Steps are submitted in batches, four kernels each; kernels behind a column's last step leave it
  * alone, and those behind the last of all do nothing.

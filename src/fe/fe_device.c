@@ -1,7 +1,7 @@
 /* fe_device.c - a demeaner's rows on a device: the transposed index, memory, copies.
  *
- * Rows lie first in the blocks of the device, so that a solve of fewer columns finds them where they
- * are.
+ * Rows lie first in the blocks of the device, so that a solve of fewer columns finds them where
+ * they are.
  */
 #include "fe/fe_device.h"
 
@@ -20,16 +20,16 @@ frg_status frgi_fe_device_check(frg_context *ctx, const frgi_device *dev, const 
         bool wrong;
         const char *what;
     } rules[] = {
-        {slopes, "varying slopes"},
-        {o->method == FRG_FE_AUTO, "method auto (take method cg or lsmr)"},
-        {o->method == FRG_FE_MLSMR, "method mlsmr (take method lsmr)"},
-        {o->method == FRG_FE_DIRECT, "method direct"},
-        {o->precond == FRG_FE_PRECOND_AC, "precond ac"},
-        {o->method == FRG_FE_CG && o->fused == FRG_FE_FUSED_OFF, "method cg with fused off"},
+        {slopes, "with varying slopes"},
+        {o->method == FRG_FE_AUTO, "by method auto (take method cg or lsmr)"},
+        {o->method == FRG_FE_MLSMR, "by method mlsmr (take method lsmr)"},
+        {o->method == FRG_FE_DIRECT, "by method direct"},
+        {o->precond == FRG_FE_PRECOND_AC, "with precond ac"},
+        {o->method == FRG_FE_CG && o->fused == FRG_FE_FUSED_OFF, "by method cg with fused off"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         if (rules[i].wrong) {
-            FAIL(ctx, E_DEVICE_STEP, "demeaning: %s does not run on %s", rules[i].what,
+            FAIL(ctx, E_DEVICE_STEP, "demeaning %s does not run on %s", rules[i].what,
                  frgi_device_name(dev));
         }
     }

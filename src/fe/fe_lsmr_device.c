@@ -3,16 +3,15 @@
  * The host gives u = b / ||b||, v = A'b / ||A'b|| and their norms, all from double precision, so
  * that a device in float sees the gradient of a residual as it is, however small beside it.
  *
- * Fused, steps are submitted in batches and the scalars stay there; eager, the scalars of every step
- * are the host's (sparse/lsmr.c), in double: a wait and a copy a step.
+ * Fused, steps are submitted in batches and the scalars stay there; eager, the scalars of every
+ * step are the host's (sparse/lsmr.c), in double: a wait and a copy a step.
  */
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "fe/fe_device_rows.h"
-
-#include "fe_lsmr/fe_lsmr_at.cl.h"
+#include "fe/fe_lsmr_at.h"
 
 extern const frgi_kernels frgi_kernels_fe_lsmr;
 static const frgi_kernels *const kernels = &frgi_kernels_fe_lsmr;

@@ -47,7 +47,7 @@ frg_status frgi_demean_reweight(frg_demean *d, const double *weights, double tol
 {
     fe_rows *const g = &d->rows;
     fe_cascade *fresh;
-    if (d->row_lsmr || d->has_slopes || !g->weight) {
+    if (d->row_lsmr || d->has_slopes || !g->weight || frgi_fe_cascade_has_device(d->cascade)) {
         return FRG_UNSUPPORTED;
     }
     const frgi_weight_range range = frgi_weights_study(weights, 1, g->n);

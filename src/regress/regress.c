@@ -493,6 +493,9 @@ static frg_status fit(job *j, const char *formula, frg_status *worst, bool *stop
 
     /* terms, effects and slopes of the formula; the rows in use; D as codes of levels */
     TRY(prepare(j, formula, worst));
+    if (f->data.frame.n_effects == 0) { /* the demeaning is what devices have */
+        TRY(frgi_host_alone(f->ctx, "a regression without fixed effects"));
+    }
     *worst = beat(f, "rows", 1, *worst);
     *stopped = f->two_stage.text && !f->two_stage.first;
     if (*stopped) {
@@ -537,7 +540,6 @@ frg_status frgi_fe_fit_one(frg_fe **out, frg_context *ctx, const char *formula,
                            const frg_table *data, const frg_fe_opts *o, frgi_pool *pool)
 {
     *out = NULL;
-    TRY(frgi_host_alone(ctx, "a regression"));
     job j;
     TRY(open_job(&j, ctx, data, o));
     j.f->policy.pool = pool;

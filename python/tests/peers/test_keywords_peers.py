@@ -263,7 +263,7 @@ of(fourge.pyfixest.demeaning, {}, backend=("torch_cuda", raises(kind=errors.NoDe
    method=("lsmr", result("method")), precond=("off", result("iterations"), {"method": "cg"}), dtype=("f32", result("audit")),
    tol=(1e-2, result("iterations"), LSMR), max_iter=(1, raises("failed", then=demeaned), LSMR),
    cond_limit=(1.0001, raises("failed", then=demeaned), LSMR), block=(1, result("plan_bytes")),
-   fill_cap=(100, raises(then=demeaned), {"method": "direct"}),
+   fill_cap=(100, raises(then=demeaned), {"method": "direct"}), fused=("on", raises("fused", errors.BadArgument, then=demeaned)),
    device=("cuda:99", raises("cuda:99", errors.NoDevice, then=demeaned)))
 
 
@@ -278,7 +278,7 @@ estimates, errors_of, solved, left_out = map(
 )
 WAYS = {
     k: tuple(within(v) if callable(v) else v for v in own.WAYS[k])
-    for k in ("method", "precond", "dtype", "cond_limit", "block", "fill_cap", "seed")
+    for k in ("method", "precond", "dtype", "cond_limit", "block", "fill_cap", "fused", "seed")
 }
 REFUSED = {
     "vcov_kwargs": {"lag": 1},

@@ -1,4 +1,4 @@
-/* fe_lsmr_step.cl.h - LSMR in row space, A = (I - P_1) W^(1/2) D_r N^(-1/2): four kernels a step.
+/* fe_lsmr.cl.h - LSMR in row space, A = (I - P_1) W^(1/2) D_r N^(-1/2): four kernels a step.
  *
  *     lsmr_rows     u <- A v - (al / be) u, and its projection on the eliminated levels is taken out
  *                   again;  be^2 = ||u||^2

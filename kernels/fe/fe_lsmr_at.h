@@ -1,4 +1,4 @@
-/* fe_lsmr_at.cl.h - where the numbers of LSMR in row space lie on a device, behind those of
+/* fe_lsmr_at.h - where the numbers of LSMR in row space lie on a device, behind those of
  * fe_layout.h; for kernels and host.
  */
 
