@@ -97,14 +97,32 @@ static void show_json(const progress_state *p, const frg_progress *now)
     fputs("}}\n", stderr);
 }
 
+/** A file is read in bytes, everything else is done in steps. */
+static int is_in_bytes(const frg_progress *now)
+{
+    return now->solver && now->phase && strcmp(now->solver, "table") == 0 &&
+           strcmp(now->phase, "read") == 0;
+}
+
+static const char *amount_text(int bytes, double amount, char text[32])
+{
+    if (bytes) {
+        return bytes_text(amount, text);
+    }
+    snprintf(text, 32, "%.0f", amount);
+    return text;
+}
+
 static void show_line(progress_state *p, const frg_progress *now)
 {
+    const int bytes = is_in_bytes(now);
     char line[160], time[32], a[32];
-    int used =
-        snprintf(line, sizeof line, "%s %lld", now->phase ? now->phase : "", (long long)now->done);
+    int used = snprintf(line, sizeof line, "%s %s", now->phase ? now->phase : "",
+                        amount_text(bytes, (double)now->done, a));
     const size_t room = sizeof line;
     if (now->total > 0) {
-        used += snprintf(line + used, room - (size_t)used, " of %lld", (long long)now->total);
+        used += snprintf(line + used, room - (size_t)used, " of %s",
+                         amount_text(bytes, (double)now->total, a));
     }
     if (now->residual >= 0) {
         used += snprintf(line + used, room - (size_t)used, ", residual %s",
@@ -115,7 +133,9 @@ static void show_line(progress_state *p, const frg_progress *now)
         }
     }
     if (p->rate > 0) {
-        used += snprintf(line + used, room - (size_t)used, ", %.3g/s", p->rate);
+        const char *const rate = bytes ? bytes_text(p->rate, a) : NULL;
+        used += rate ? snprintf(line + used, room - (size_t)used, ", %s/s", rate)
+                     : snprintf(line + used, room - (size_t)used, ", %.3g/s", p->rate);
     }
     const double left = eta(p, now);
     if (isfinite(left)) {

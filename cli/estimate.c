@@ -88,7 +88,21 @@ int show_estimate(cli *c, const char *schema, const frg_fe_size *s)
          .label = "On the disk",
          .before = "at most ",
          .after = " (--spool)"},
+        {.key = "free_bytes",
+         .kind = SIZE_BYTES,
+         .value = (double)frg_spool_room(c->ctx),
+         .label = "Free there"},
+        {.key = "memory_bytes",
+         .kind = SIZE_BYTES,
+         .value = (double)c->set.context.memory_limit,
+         .label = c->set.context.memory_limit > 0 ? "In memory" : NULL,
+         .before = "at most "},
+        {.key = "passes",
+         .value = s->passes,
+         .label = "Passes along the rows",
+         .after = " where few steps do, else one more a step"},
     };
+    enum { OF_SPOOL = 4 }; /* the last ones */
     const int n = sizeof lines / sizeof *lines;
-    return show_sizes(c, schema, lines, s->spool_bytes > 0 ? n : n - 1);
+    return show_sizes(c, schema, lines, s->spool_bytes > 0 ? n : n - OF_SPOOL);
 }

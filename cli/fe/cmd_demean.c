@@ -521,6 +521,12 @@ static int estimate(cli *c, demean_job *d)
         frg_demean_estimate(c->ctx, &shape, &c->set.fe.demean, &size.plan_bytes,
                             &size.with_factor_bytes, &size.seconds);
     free(levels);
+    if (c->set.context
+            .spool) { /* the columns, codes as int32, the plan; both files, codes, solve */
+        enum { FILES_AND_DEMEANER = 5 };
+        size.spool_bytes = frg_bytes_held(c->ctx) + size.plan_bytes;
+        size.passes = FILES_AND_DEMEANER + shape.n_factors;
+    }
     return status < 0 ? cli_fail_library(c, status)
                       : show_estimate(c, "fourge.demean.estimate/1", &size);
 }

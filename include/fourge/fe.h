@@ -684,6 +684,9 @@ typedef struct {
     double seconds;                       /* NaN without effects */
     size_t spool_bytes; /* of the data and the fit, at most, on the disk; 0 without a spool
                            (frg_context_opts.spool) */
+    int passes;         /* along all rows, the file's among them, where the reduced system is
+                           assembled; else one more an iteration.  An iteratively reweighted fit
+                           makes those behind the file's and the codes' a step */
 } frg_fe_size;
 /** The size of the fit of `formula` on `data` into *out.  o may be NULL.  Errors: as frg_fe_fit's
  *  of formula, columns and rows: E_FORMULA, E_COLUMN, E_TYPE, E_NO_OBS, E_WEIGHT, E_NOT_FINITE,

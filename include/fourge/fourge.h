@@ -364,6 +364,9 @@ FRG_API size_t frg_peak_bytes(const frg_context *ctx);
 /** The most bytes in files of the spool (frg_context_opts.spool) at a time; 0 without one, and for
  *  NULL. */
 FRG_API size_t frg_spool_bytes(const frg_context *ctx);
+/** Bytes that the spool's folder has room for now; 0 without a spool, and where it cannot be
+ *  asked. */
+FRG_API size_t frg_spool_room(const frg_context *ctx);
 /** frg_peak_bytes counts anew, from frg_bytes_held on. */
 FRG_API void frg_peak_reset(frg_context *ctx);
 

@@ -295,6 +295,27 @@ class Feols(unittest.TestCase):
             with self.assertRaises(errors.FileError):
                 fe.feols("y ~ x", path / "none.csv", memory_limit=8 << 20)
 
+    def test_progress_of_files(self):
+        """The bytes of a file that is read, and the columns that are brought into the order of the levels under a limit."""
+        told = []
+        n = 1_100_000
+        with tempfile.TemporaryDirectory() as folder:
+            matrix = np.column_stack([np.arange(n) * 7 % 1013, np.arange(n) % 89]).astype(np.float64)
+            np.save(folder + "/m.npy", matrix)
+            size = pathlib.Path(folder + "/m.npy").stat().st_size
+            fe.feols("c1 ~ c2", folder + "/m.npy", progress=lambda *a, **k: told.append((a, k)) and None)
+            done = [a[2] for a, _ in told if a[:2] == ("table", "read")]
+            self.assertEqual({a[3] for a, _ in told if a[:2] == ("table", "read")}, {size})
+            self.assertEqual(done, sorted(done))
+            self.assertTrue(len(done) > 1 and 0 < done[0] and done[-1] <= size)
+        told.clear()
+        data = {"y": matrix[:80000, 0], "x": matrix[:80000, 1], "a": np.arange(80000) % 4001}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fe.feols("y ~ x | a", data, spool=".", memory_limit=1 << 20, progress=lambda *a, **k: told.append((a, k)) and None)
+        for phase in ("order by level", "back to the rows' order"):
+            self.assertEqual([a[2:4] for a, _ in told if a[:2] == ("fe", phase)], [(0, 2), (1, 2)], phase)
+
     def test_errors(self):
         data = read_csv("grunfeld.csv")
         with self.assertRaises(KeyError) as e:

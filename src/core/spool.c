@@ -470,6 +470,11 @@ size_t frg_spool_bytes(const frg_context *ctx)
     return ctx && ctx->spool ? ctx->spool->peak : 0;
 }
 
+size_t frg_spool_room(const frg_context *ctx)
+{
+    return ctx && ctx->spool ? room_in(ctx->spool->folder) : 0;
+}
+
 size_t frgi_data_allowed(const frg_context *ctx)
 {
     const size_t memory = frgi_memory_allowed(ctx);

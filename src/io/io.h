@@ -49,6 +49,9 @@ int64_t frgi_source_size(const frgi_source *s);
 FRG_MUST_USE frg_status frgi_source_bounded(const frgi_source *s, size_t more);
 /** "gzip", "zstd", or NULL: the contents are what is stored. */
 const char *frgi_source_packing(const frgi_source *s);
+/** From here on the source reports its bytes as progress of the phase "read": of formats whose
+ *  readers do not. */
+void frgi_source_tell(frgi_source *s);
 /** Bytes of the input consumed so far and in all (-1: not known), for progress. */
 int64_t frgi_source_consumed(const frgi_source *s);
 int64_t frgi_source_total(const frgi_source *s);

@@ -30,6 +30,7 @@ struct frgi_source {
     const frgi_packing *packing; /* NULL: the contents are what is stored */
     void *unpacker;
     bool inside; /* a member or frame of a compressed stream */
+    bool tells;
 };
 
 void frgi_warn_of_expansion(frg_context *ctx, const char *name, int64_t packed, int64_t unpacked)
@@ -168,6 +169,23 @@ int64_t frgi_source_total(const frgi_source *s)
     return s->total;
 }
 
+void frgi_source_tell(frgi_source *s)
+{
+    s->tells = true;
+}
+
+/** What the callback answers counts at the next step of who reads: half a file is none. */
+static void tell(const frgi_source *s)
+{
+    const frg_progress p = {.solver = "table",
+                            .phase = "read",
+                            .done = s->taken,
+                            .total = s->total > 0 ? s->total : 0,
+                            .residual = __builtin_nan(""),
+                            .target = __builtin_nan("")};
+    (void)frgi_heartbeat(s->ctx, &p);
+}
+
 /** Asked once in PIECE stored bytes. */
 static bool is_stopped(frgi_source *s)
 {
@@ -175,6 +193,9 @@ static bool is_stopped(frgi_source *s)
         return false;
     }
     s->asked = s->taken;
+    if (s->tells) {
+        tell(s);
+    }
     return frgi_stopped(s->ctx) != FRG_OK;
 }
 

@@ -489,6 +489,7 @@ frg_status frg_npy_read(frg_npy **out, frg_context *ctx, const char *path)
     frgi_source *source = NULL;
     frg_status status = frgi_source_open(&source, ctx, &input, true);
     if (status == FRG_OK) {
+        frgi_source_tell(source);
         status = frgi_npy_parse(out, ctx, source, path);
         frgi_source_close(&source);
     }

@@ -103,6 +103,7 @@ static frg_status choose(frg_context *ctx, const char *name, const frg_table_opt
 static frg_status read_npy(frg_table **out, frg_context *ctx, const char *name, frgi_source *source)
 {
     frg_npy *a;
+    frgi_source_tell(source);
     TRY(frgi_npy_parse(&a, ctx, source, name));
     return frgi_npy_to_columns(out, ctx, a, "c1", "c", name);
 }
@@ -111,6 +112,7 @@ static frg_status read_npz(frg_table **out, frg_context *ctx, const char *name, 
 {
     char *bytes;
     int64_t count;
+    frgi_source_tell(source);
     TRY(frgi_source_slurp(source, &bytes, &count));
     const frg_status status = frgi_npz_parse(out, ctx, bytes, count, name);
     DROP(ctx, &bytes);

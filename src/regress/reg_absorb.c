@@ -161,16 +161,13 @@ static bool are_ordinary(const frg_fe *f)
     return ordinary;
 }
 
-/** Are columns on the disk to be brought together by eliminated level first?  The demeaner would
- *  jump about in them otherwise.  Slopes and LSMR add over the rows as they stand, and a store
- *  keeps them so. */
-static bool is_scattered(const frg_fe *f)
+bool frgi_fe_is_scattered(const frg_fe *f)
 {
     const frgi_frame *const frame = &f->data.frame;
     const frg_fe_method method = f->policy.options.demean.method;
     const int q = eliminated(frame);
     return frgi_spools(f->ctx) && f->data.formula.n_slopes == 0 && !f->policy.options.store &&
-           method != FRG_FE_LSMR && method != FRG_FE_MLSMR && are_ordinary(f) &&
+           method != FRG_FE_LSMR && method != FRG_FE_MLSMR &&
            !frgi_order_is_grouped(frame->codes + q * frame->n, frame->n, frame->levels[q]);
 }
 
@@ -180,6 +177,16 @@ static frg_status move_columns(frg_fe *f, const frgi_order *o, bool back)
     frg_status status = FRG_OK;
     for (int c = 0; c <= f->data.p && status == FRG_OK; c++) {
         double *const x = f->matrix.values + c * o->n;
+        const frg_progress p = {.solver = "fe",
+                                .phase = back ? "back to the rows' order" : "order by level",
+                                .done = c,
+                                .total = f->data.p + 1,
+                                .residual = (double)NAN,
+                                .target = (double)NAN};
+        status = frgi_heartbeat(f->ctx, &p);
+        if (status != FRG_OK) {
+            return status;
+        }
         status = back ? frgi_order_back(o, f->ctx, x, x, sizeof *x)
                       : frgi_order_forward(o, f->ctx, x, x, sizeof *x);
     }
@@ -295,7 +302,7 @@ frg_status frgi_fe_absorb(frg_fe *f, frg_status *worst, bool *stopped)
     if (f->data.frame.sample) {
         return absorb_shared(f, worst, stopped);
     }
-    if (is_scattered(f)) {
+    if (frgi_fe_is_scattered(f) && are_ordinary(f)) {
         TRY(demean_in_order(f, worst, stopped));
     } else {
         TRY(frgi_fe_plan(f, &f->absorbed.plan));

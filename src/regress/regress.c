@@ -276,6 +276,17 @@ static void measure_spool(const frg_fe *f, frg_fe_size *out)
         frgi_spools(f->ctx) ? frgi_add(frgi_spool_held(f->ctx), frgi_add(fit, rows)) : 0;
 }
 
+/** Passes along all rows: the file, each key's codes, the columns, an order there and back in two
+ *  each, the demeaner's right-hand sides, residuals and audit, X~'W X~, the residuals, and one a
+ *  covariance. */
+static int count_passes(const frg_fe *f)
+{
+    enum { FILE_COLUMNS_GRAM_RESIDUALS = 4, ORDERS = 4, DEMEANER = 3 };
+    const int effects = f->data.frame.n_effects;
+    return FILE_COLUMNS_GRAM_RESIDUALS + effects + (effects ? DEMEANER : 0) +
+           (effects && frgi_fe_is_scattered(f) ? ORDERS : 0) + f->policy.options.n_vcov;
+}
+
 /** What the columns, the plan and a factor would take. */
 static frg_status measure(const frg_fe *f, frg_fe_size *out)
 {
@@ -283,7 +294,8 @@ static frg_status measure(const frg_fe *f, frg_fe_size *out)
     *out = (frg_fe_size){.n = frame->n,
                          .n_factors = frame->n_effects,
                          .n_columns = f->data.p + 1,
-                         .seconds = (double)NAN};
+                         .seconds = (double)NAN,
+                         .passes = count_passes(f)};
     out->matrix_bytes = frgi_mul(frgi_mul((size_t)out->n_columns, (size_t)out->n), sizeof(double));
     if (frame->n_effects == 0) {
         measure_spool(f, out);
