@@ -625,7 +625,7 @@ const command_spec command_table[] = {
      .description = "Fits FORMULA, written as y ~ x1 + x2 | f1 + f2 in the grammar of fixest, on "
                     "the table DATA "
                     "(csv, tsv, npy, Stata's dta, plain, .gz or .zst, and npz; - is standard "
-                    "input).  The fixed "
+                    "input; .parquet, .arrow and .feather by the command duckdb).  The fixed "
                     "effects are swept out to the "
                     "tolerance, and the result carries the audit that shows it: the largest level "
                     "mean that is left "

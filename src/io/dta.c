@@ -29,7 +29,8 @@ typedef struct {
     frgi_dta_column *columns; /* those asked for */
     int64_t n_columns;
     int64_t rows, rows_seen;
-    int version;     /* of the format */
+    int version; /* of the format */
+    bool strls_checked;
     const char *now; /* name of the column whose cell came last */
     frgi_dta_labels labels;
 } dta;
@@ -128,6 +129,10 @@ static frg_status add_variable(dta *d, readstat_variable_t *v, const char *label
              "'%s' is of format %d, whose long strings (strL), such as column '%s', ReadStat does "
              "not find; leave such columns out, or save fewer than 32768 variables",
              d->file, d->version, name);
+    }
+    if (long_text && !d->strls_checked) {
+        TRY(frgi_dta_check_strls(d->ctx, d->bytes, d->count, d->version, d->file));
+        d->strls_checked = true;
     }
     snprintf(c->label_set, sizeof c->label_set, "%s", label_set && !text ? label_set : "");
     TRY(frgi_strdup(d->ctx, &c->name, name, strlen(name)));

@@ -33,6 +33,10 @@ typedef struct {
 /** The library of this machine; E_DECODER where there is none.  `file` stands in the message. */
 FRG_MUST_USE frg_status frgi_readstat_open(frgi_readstat *out, frg_context *ctx, const char *file);
 
+/** Refuses long strings that do not end in a NUL, which ReadStat would read beyond. */
+FRG_MUST_USE frg_status frgi_dta_check_strls(frg_context *ctx, const char *bytes, int64_t count,
+                                             int version, const char *file);
+
 /* ---- columns --------------------------------------------------------------------------------- */
 
 enum { FRGI_DTA_TAGS = 26 }; /* .a to .z */

@@ -248,6 +248,28 @@ static void two_columns_of_a_name(void)
     frg_context_destroy(ctx);
 }
 
+/** A long string without its NUL, as binary ones are, would be read beyond its end. */
+static void binary_long_strings(void)
+{
+    frg_context *ctx = test_context();
+    static const dta_variable two[] = {{"l", DTA_STRL, "%9s", ""}, {"n", DTA_BYTE, "%8.0g", ""}};
+    dta_file f = {.variables = two, .n_variables = 2, .rows = 1};
+    byte_string b = {0};
+    add_strl(&f.strls, 1, 1, "raw");
+    f.strls.data[f.strls.count - 1] = 'x';
+    add_number(&f.data, 1, 2);
+    add_number(&f.data, 1, 6);
+    add_number(&f.data, 5, 1);
+    add_dta(&b, &f);
+    check_refused(ctx, &b, "FRG-IO-006");
+    CHECK(strstr(frg_message(ctx), "row 1 of column 1"));
+    check_table(ctx, &b, "n", "n:i 5");
+    drop_bytes(&f.data);
+    drop_bytes(&f.strls);
+    drop_bytes(&b);
+    frg_context_destroy(ctx);
+}
+
 /* ---- files of pandas ------------------------------------------------------------------------- */
 
 enum { GOLDEN_ROWS = 5 };
@@ -349,6 +371,7 @@ static const test_case cases[] = {{"every type", every_type},
                                   {"dates", dates},
                                   {"errors", errors},
                                   {"two columns of a name", two_columns_of_a_name},
+                                  {"binary long strings", binary_long_strings},
                                   {"pandas reads the same", pandas_reads_the_same},
                                   {"cut before 117", cut_before_117}};
 TEST_MAIN(cases)
