@@ -135,6 +135,7 @@ static frg_status add_variable(dta *d, readstat_variable_t *v, const char *label
         d->strls_checked = true;
     }
     snprintf(c->label_set, sizeof c->label_set, "%s", label_set && !text ? label_set : "");
+    c->coded = text || c->label_set[0];
     TRY(frgi_strdup(d->ctx, &c->name, name, strlen(name)));
     d->n_columns++;
     return frgi_dta_column_open(c, d->ctx, d->rows);
@@ -213,7 +214,12 @@ static int on_label(const char *set, readstat_value_t value, const char *label, 
     const int64_t k = find_set(d, set);
     const bool number = value.type == READSTAT_TYPE_INT32 && !value.is_tagged_missing &&
                         !value.is_system_missing; /* .a to .z are missing, whatever they mean */
-    if (k == d->n_columns || !number) {
+    if (k == d->n_columns) {
+        return READSTAT_HANDLER_OK;
+    }
+    d->columns[k].labels_seen = true;
+    d->columns[k].numbers_named |= number;
+    if (!number) {
         return READSTAT_HANDLER_OK;
     }
     return answer(
@@ -322,7 +328,7 @@ static frg_status make_table(dta *d, frg_table **out)
                                d->file, c->name);
         } else {
             const int64_t set = find_set(d, c->label_set);
-            status = frgi_dta_column_finish(c, d->ctx, &d->labels, set, t);
+            status = frgi_dta_column_finish(c, d->ctx, &d->labels, &d->columns[set], set, t);
         }
     }
     if (status < 0) {

@@ -46,6 +46,9 @@ enum { FRGI_DTA_TAGS = 26 }; /* .a to .z */
 typedef struct {
     char *name;
     char label_set[64]; /* "": the numbers have no labels */
+    bool labels_seen;   /* of the first column that names a set: the file has labels of it, */
+    bool numbers_named; /* and not of missing values alone */
+    bool coded;         /* values are codes */
     readstat_type_t type;
     void *values; /* int64_t, double, or int32_t codes */
     frgi_dictionary dictionary;
@@ -70,10 +73,12 @@ typedef struct {
 FRG_MUST_USE frg_status frgi_dta_column_open(frgi_dta_column *c, frg_context *ctx, int64_t rows);
 FRG_MUST_USE frg_status frgi_dta_column_put(frgi_dta_column *c, frg_context *ctx, int64_t row,
                                             const readstat_value_t *value);
-/** What the column becomes; numbers of a set that the file lacks stay numbers, with
- *  W_UNLABELLED. */
+/** What the column becomes; `first` is the first column that names its set of labels, the
+ *  `set`-th.  Numbers of a set without labels of numbers stay numbers, with W_UNLABELLED where the
+ *  file lacks the set. */
 FRG_MUST_USE frg_status frgi_dta_column_finish(frgi_dta_column *c, frg_context *ctx,
-                                               const frgi_dta_labels *labels, int64_t set,
+                                               const frgi_dta_labels *labels,
+                                               const frgi_dta_column *first, int64_t set,
                                                frg_table *t);
 void frgi_dta_column_free(frgi_dta_column *c, frg_context *ctx);
 

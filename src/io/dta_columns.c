@@ -28,14 +28,9 @@ static bool is_integer(const frgi_dta_column *c)
            c->type == READSTAT_TYPE_INT32;
 }
 
-static bool is_coded(const frgi_dta_column *c)
-{
-    return is_text(c) || c->label_set[0];
-}
-
 frg_status frgi_dta_column_open(frgi_dta_column *c, frg_context *ctx, int64_t rows)
 {
-    const size_t bytes = is_coded(c) ? sizeof(int32_t) : sizeof(int64_t);
+    const size_t bytes = c->coded ? sizeof(int32_t) : sizeof(int64_t);
     return frgi_alloc(ctx, &c->values, frgi_mul((size_t)rows, bytes), c->name);
 }
 
@@ -84,7 +79,7 @@ static void put_missing(frgi_dta_column *c, int64_t row, const readstat_value_t 
     if (tag >= 0 && tag < FRGI_DTA_TAGS) {
         c->tagged[tag]++;
     }
-    if (is_coded(c)) {
+    if (c->coded) {
         ((int32_t *)c->values)[row] = FRG_MISSING_CODE;
     } else if (is_integer(c)) {
         ((int64_t *)c->values)[row] = FRG_MISSING_INTEGER;
@@ -169,18 +164,6 @@ static const char *label_of(const frgi_dta_labels *l, frgi_dta_key key)
     const uint64_t hash = frgi_hash((const char *)&key, sizeof key);
     const int32_t code = frgi_dictionary_find(&l->keys, (const char *)&key, sizeof key, hash);
     return code < 0 ? NULL : l->texts.text + l->starts[code];
-}
-
-static bool has_set(const frgi_dta_labels *l, int64_t set)
-{
-    frgi_dta_key key;
-    for (int64_t k = 0; k < l->keys.count; k++) {
-        memcpy(&key, l->keys.text + l->keys.starts[k], sizeof key);
-        if (key.set == set) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* ---- levels ---------------------------------------------------------------------------------- */
@@ -269,11 +252,9 @@ done:
 /** Codes of numbers become the numbers. */
 static frg_status take_numbers_back(frgi_dta_column *c, frg_context *ctx, int64_t rows)
 {
-    frgi_warn(ctx, W_UNLABELLED, "column '%s' names the value labels '%s', which the file has not",
-              c->name, c->label_set);
     int32_t *codes = c->values;
     c->values = NULL;
-    c->label_set[0] = '\0';
+    c->coded = false;
     const frg_status status = frgi_dta_column_open(c, ctx, rows);
     for (int64_t i = 0; i < rows && status == FRG_OK; i++) {
         const double value = codes[i] < 0 ? (double)__builtin_nan("") : value_of(c, codes[i]);
@@ -285,6 +266,24 @@ static frg_status take_numbers_back(frgi_dta_column *c, frg_context *ctx, int64_
     }
     DROP(ctx, &codes);
     return status;
+}
+
+/** Levels of what has labels; the numbers again of what has none. */
+static frg_status settle(frgi_dta_column *c, frg_context *ctx, const frgi_dta_labels *labels,
+                         const frgi_dta_column *first, int64_t set, int64_t rows)
+{
+    if (!c->label_set[0]) {
+        return FRG_OK;
+    }
+    if (first->numbers_named) {
+        return name_levels(c, ctx, labels, set, rows);
+    }
+    if (!first->labels_seen) {
+        frgi_warn(ctx, W_UNLABELLED,
+                  "column '%s' names the value labels '%s', which the file has not", c->name,
+                  c->label_set);
+    }
+    return take_numbers_back(c, ctx, rows);
 }
 
 /** The dictionary's text becomes the column's; the labels point into it. */
@@ -302,15 +301,11 @@ static frg_status take_labels(frgi_dta_column *c, frg_context *ctx, frgi_column_
 }
 
 frg_status frgi_dta_column_finish(frgi_dta_column *c, frg_context *ctx,
-                                  const frgi_dta_labels *labels, int64_t set, frg_table *t)
+                                  const frgi_dta_labels *labels, const frgi_dta_column *first,
+                                  int64_t set, frg_table *t)
 {
-    const int64_t rows = frg_table_rows(t);
-    if (c->label_set[0] && has_set(labels, set)) {
-        TRY(name_levels(c, ctx, labels, set, rows));
-    } else if (c->label_set[0]) {
-        TRY(take_numbers_back(c, ctx, rows));
-    }
-    const bool coded = is_coded(c);
+    TRY(settle(c, ctx, labels, first, set, frg_table_rows(t)));
+    const bool coded = c->coded;
     frgi_column_memory m = {.name = c->name, .values = c->values};
     const int64_t n_labels = coded ? c->dictionary.count : 0;
     frg_status status = coded ? take_labels(c, ctx, &m) : FRG_OK;

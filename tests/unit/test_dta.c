@@ -233,6 +233,26 @@ static void errors(void)
     frg_context_destroy(ctx);
 }
 
+/** Labels of missing values alone name no number, and the columns stay what they are. */
+static void labels_of_missing_values(void)
+{
+    frg_context *ctx = test_context();
+    static const dta_variable two[] = {{"n", DTA_BYTE, "%8.0g", "why"},
+                                       {"m", DTA_BYTE, "%8.0g", "why"}};
+    const dta_labels why = {"why", 1, (const int32_t[]){2147483622},
+                            (const char *const[]){"refused"}};
+    dta_file f = {.variables = two, .n_variables = 2, .rows = 2, .labels = &why, .n_labels = 1};
+    byte_string b = {0};
+    add_bytes(&f.data, "\1\x66\3\2", 4); /* 1 .a, 3 2 */
+    add_dta(&b, &f);
+    check_table(ctx, &b, NULL, "n:i 1 3|m:i ? 2");
+    CHECK_INT(frg_warning_count(ctx), 1);
+    CHECK_TEXT(frg_warning_code(ctx, 0), "FRG-IO-104");
+    drop_bytes(&f.data);
+    drop_bytes(&b);
+    frg_context_destroy(ctx);
+}
+
 /** Columns of duplicated names, which Stata never writes. */
 static void two_columns_of_a_name(void)
 {
@@ -368,6 +388,7 @@ static void cut_before_117(void)
 static const test_case cases[] = {{"every type", every_type},
                                   {"cut", cut},
                                   {"labels that are not there", labels_that_are_not_there},
+                                  {"labels of missing values", labels_of_missing_values},
                                   {"dates", dates},
                                   {"errors", errors},
                                   {"two columns of a name", two_columns_of_a_name},
