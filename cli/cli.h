@@ -79,6 +79,10 @@ void cli_close(cli *c);
 void cli_end(cli *c, int code);
 /** The options of input tables, checked and handed on; 0 or the exit code. */
 int cli_table_options(cli *c);
+/** frg_table_read, of Parquet and Arrow files through duckdb: 0 and the status of reading, or the
+ *  exit code of an error that was shown.  *out is NULL where there is no table. */
+int cli_load_table(const cli *c, const char *path, const frg_table_opts *o, frg_table **out,
+                   frg_status *status);
 /** A table with rows, as the options have it; 0 or the exit code.  *out is the caller's wherever it
  *  is not NULL. */
 int cli_read_table(const cli *c, const char *path, frg_table **out);

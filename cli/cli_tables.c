@@ -27,7 +27,11 @@ int cli_table_options(cli *c)
 
 int cli_read_table(const cli *c, const char *path, frg_table **out)
 {
-    const frg_status status = frg_table_read(out, c->ctx, path, &c->set.table);
+    frg_status status;
+    const int code = cli_load_table(c, path, &c->set.table, out, &status);
+    if (code) {
+        return code;
+    }
     if (!*out) {
         return cli_fail_read(c, status);
     }

@@ -333,7 +333,7 @@ option_spec option_table[] = {
      .value = "NAME",
      .fallback = "by the extension",
      .group = input,
-     .help = "csv, tsv, npy (plain, .gz or .zst) or npz"},
+     .help = "csv, tsv, npy, dta (plain, .gz or .zst) or npz"},
     {.name = "delimiter",
      .kind = KIND_TEXT,
      .commands = TABLES,
@@ -624,7 +624,8 @@ const command_spec command_table[] = {
      .summary = "regression with fixed effects",
      .description = "Fits FORMULA, written as y ~ x1 + x2 | f1 + f2 in the grammar of fixest, on "
                     "the table DATA "
-                    "(csv, tsv, npy, plain, .gz or .zst, and npz; - is standard input).  The fixed "
+                    "(csv, tsv, npy, Stata's dta, plain, .gz or .zst, and npz; - is standard "
+                    "input; .parquet, .arrow and .feather by the command duckdb).  The fixed "
                     "effects are swept out to the "
                     "tolerance, and the result carries the audit that shows it: the largest level "
                     "mean that is left "
@@ -662,7 +663,7 @@ const command_spec command_table[] = {
          "points.  sample MODEL NEW, or sample --kernel EXPR NEW: joint draws.  These three take "
          "DATA with --y and --kernel in the place of MODEL.  batch LIST: one "
          "small process for each data file that LIST names, a line each.  Tables are csv, tsv, "
-         "npy (plain, .gz or .zst), npz.  A fit that did not converge is written, marked, and "
+         "npy, dta (plain, .gz or .zst), npz.  A fit that did not converge is written, marked, and "
          "ends with exit code 1.",
      .examples =
          "fourge gp fit co2.csv --y co2 --x year --kernel 'scale*rbf + noise' --save co2.model\n"

@@ -9,8 +9,8 @@ set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/tools/build.sh"
 
-ARM64_PACKAGES="libc6-dev libopenblas-openmp-dev libsuitesparse-dev zlib1g-dev libzstd-dev libgomp1"
-ARM64_TESTS="core csv npy table formula fe_rows lsmr cg approx_chol direct rank vcov fe_columns qr small cholesky elementary \
+ARM64_PACKAGES="libc6-dev libopenblas-openmp-dev libsuitesparse-dev zlib1g-dev libzstd-dev libreadstat-dev libgomp1"
+ARM64_TESTS="core csv npy dta table formula fe_rows lsmr cg approx_chol direct rank vcov fe_columns qr small cholesky elementary \
     gp gp_expr gp_value gp_forms gp_predict gp_invquad gw_sinkhorn gw_paths gw_vertex gw_grad soap soap_corners soap_eigh"
 PYTHON_PACKAGES="python3.11 libpython3.11-dev python3-numpy"
 wheel=

@@ -2,7 +2,7 @@
 # Sourced by POSIX shells with $root set to the repository; touches nothing by itself.
 
 # Debian 12; git is there already.  libsuitesparse-dev is needed for AMD alone.
-BUILD_PACKAGES="gcc libc6-dev make cmake pkg-config libopenblas-openmp-dev libsuitesparse-dev zlib1g-dev libzstd-dev"
+BUILD_PACKAGES="gcc libc6-dev make cmake pkg-config libopenblas-openmp-dev libsuitesparse-dev zlib1g-dev libzstd-dev libreadstat-dev"
 # For ./test.sh --full: ThreadSanitizer needs LLVM's OpenMP runtime, which tells it of barriers; form and checks of the sources;
 # a device of OpenCL's on the CPU (39 s to install), and the headers that the plug-in's numbers are held against.
 FULL_PACKAGES="clang-14 libclang-rt-14-dev libomp-14-dev llvm-14 clang-format-14 clang-tidy-14 pocl-opencl-icd opencl-headers"

@@ -35,12 +35,13 @@ static void take_name(const char *name, void *user)
 
 /** Reads the columns that the formula and the options name and leaves the rest of a wide file
  *  alone.  When one is not there all are read, so that the fit can say where in the formula; of a
- *  pipe, which gives its data once, the reader says it. */
-static frg_status read_named(cli *c, const char *formula, const frg_fe_opts *fit, const char *path,
-                             frg_table **out)
+ *  pipe, which gives its data once, the reader says it.  0 or the exit code. */
+static int read_named(cli *c, const char *formula, const frg_fe_opts *fit, const char *path,
+                      frg_table **out)
 {
     named k = {.n = 0};
     frg_table_opts opts = c->set.table;
+    int code = 0;
     frg_status status = frg_fe_columns(c->ctx, formula, fit, take_name, &k);
     const int pruned = status >= 0 && !k.lost, pipe = strcmp(path, "-") == 0;
     if (pruned) {
@@ -48,28 +49,28 @@ static frg_status read_named(cli *c, const char *formula, const frg_fe_opts *fit
         opts.n_columns = k.n;
     }
     if (status >= 0) {
-        status = frg_table_read(out, c->ctx, path, &opts);
+        code = cli_load_table(c, path, &opts, out, &status);
     }
-    if (pruned && !pipe && status < 0 &&
+    if (!code && pruned && !pipe && status < 0 &&
         strcmp(frg_error_code(c->ctx), find_error("E_COLUMN")->code) == 0) {
-        status = frg_table_read(out, c->ctx, path, &c->set.table);
+        code = cli_load_table(c, path, &c->set.table, out, &status);
     }
     for (int i = 0; i < k.n; i++) {
         free((char *)(uintptr_t)k.names[i]);
     }
-    return status;
+    if (!code && !*out) {
+        progress_clear(&c->progress);
+        code = cli_fail_read(c, status);
+    }
+    return code;
 }
 
 int fe_job_read(cli *c, fe_job *job)
 {
     const double start = now_seconds();
-    const frg_status status = read_named(c, job->formula, &job->opts, job->path, &job->data);
+    const int code = read_named(c, job->formula, &job->opts, job->path, &job->data);
     job->read = now_seconds() - start;
-    if (job->data) {
-        return 0;
-    }
-    progress_clear(&c->progress);
-    return cli_fail_read(c, status);
+    return code;
 }
 
 static void take_times(fe_job *job, double phases[3], double *total)
@@ -254,9 +255,9 @@ static int read_new_data(cli *c, const fe_job *job, frg_table **out)
     frg_fe_defaults(&opts, sizeof opts);
     opts.offset = job->opts.offset;
     opts.panel = job->opts.panel;
-    const frg_status status = read_named(c, formula, &opts, c->set.fe_job.predict, out);
+    const int code = read_named(c, formula, &opts, c->set.fe_job.predict, out);
     free(formula);
-    return *out ? 0 : cli_fail_read(c, status);
+    return code;
 }
 
 static int save_predictions(cli *c, const fe_job *job)

@@ -1,5 +1,5 @@
-/* table.h - named columns: reading CSV, TSV, npy and npz files, and tables made of the caller's
- * arrays. */
+/* table.h - named columns: reading CSV, TSV, npy, npz and Stata's files, and tables made of
+ * the caller's arrays. */
 #ifndef FOURGE_TABLE_H
 #define FOURGE_TABLE_H
 
@@ -43,15 +43,15 @@ typedef struct frg_table frg_table;
 
 /** How a file is read. */
 typedef struct {
-    size_t struct_size;    /* set by frg_table_defaults */
-    const char *format;    /* "csv", "tsv", "npy", "npz" or NULL: by the extension (.gz and .zst
+    size_t struct_size; /* set by frg_table_defaults */
+    const char *format; /* "csv", "tsv", "npy", "npz", "dta" or NULL: by the extension (.gz and .zst
                               behind it but for npz) */
-    char delimiter;        /* 0: ',' for csv, tab for tsv */
-    int header;            /* 1 (default): the first line names the columns; 0: they are c1, c2,
+    char delimiter;     /* 0: ',' for csv, tab for tsv */
+    int header;         /* 1 (default): the first line names the columns; 0: they are c1, c2,
                               ... */
-    const char *const *na; /* strings that mean missing; NULL: "", "NA", "NaN", "nan", "N/A",
+    const char *const *na;      /* strings that mean missing; NULL: "", "NA", "NaN", "nan", "N/A",
                               "null", "NULL", "." */
-    int64_t n_na;          /* strings in na */
+    int64_t n_na;               /* strings in na */
     const char *const *columns; /* read these alone; NULL: all.  A text file where one of these is
                                    there twice is refused */
     int64_t n_columns;          /* names in columns */
@@ -64,9 +64,15 @@ FRG_API void frg_table_defaults(frg_table_opts *o, size_t struct_size);
  *  parsed by all threads; numbers are converted exactly (correctly rounded); quotes follow RFC
  *  4180; a byte-order mark and CRLF are accepted.  npy: a 1-D array is column c1, a 2-D array
  *  columns c1 .. cp; npz: one column for each 1-D member, NAME1 .. NAMEp for a 2-D member.
+ *  dta: files of Stata, formats 104 to 119, through ReadStat.  Columns of byte, int and long are
+ *  INTEGER, of float and double NUMBER, of texts (strL too; "" is missing) CATEGORY; numbers with
+ *  value labels are CATEGORY in the order of the values: each level is the label's text, of
+ *  a value without one its number ("yes (2)" where a smaller value has the same text).  . and .a to
+ *  .z are missing, and the latter counted in W_EXTENDED; dates stay numbers, whose unit on_log is
+ *  told.  Texts before format 118 are taken for Windows-1252.
  *  Streams of gzip and zstd are known by their first bytes and read as their contents.  Errors:
  *  E_NO_INPUT, E_READ, E_FORMAT with line and column, E_TRUNCATED, E_EXPANSION, E_FILE_TYPE,
- *  E_DECODER where the build has no zstd, E_COLUMN. */
+ *  E_DECODER where the build has no zstd or the machine no ReadStat, E_COLUMN. */
 FRG_API FRG_MUST_USE frg_status frg_table_read(frg_table **out, frg_context *ctx, const char *path,
                                                const frg_table_opts *o);
 

@@ -149,6 +149,10 @@ FRG_MUST_USE frg_status frgi_npz_each(frg_context *ctx, const char *bytes, int64
 FRG_MUST_USE frg_status frgi_npz_parse(frg_table **out, frg_context *ctx, const char *bytes,
                                        int64_t count, const char *name);
 
+/** A file of Stata's (formats 104 to 119) in memory; the columns that are asked for alone. */
+FRG_MUST_USE frg_status frgi_dta_parse(frg_table **out, frg_context *ctx, const char *bytes,
+                                       int64_t count, const char *name, const frg_table_opts *o);
+
 /* ---- what is written ------------------------------------------------------------------------- */
 
 /** A stop that comes while it writes ends a writing; the result of a run that was stopped before is

@@ -441,7 +441,7 @@ static frg_array make_view(const frg_npy *a, const array_header *h)
 frg_status frgi_npy_parse(frg_npy **out, frg_context *ctx, frgi_source *source, const char *name)
 {
     *out = NULL;
-    if (frgi_source_size(source) < 0) { /* what a pipe or a stream holds is known at its end alone */
+    if (frgi_source_size(source) < 0) { /* what a pipe holds is known at its end alone */
         char *bytes;
         int64_t count;
         TRY(frgi_source_slurp(source, &bytes, &count));

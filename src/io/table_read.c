@@ -6,10 +6,18 @@
 
 #include "io/io.h"
 
-static const char readable[] = "csv, tsv, txt, npy (plain, .gz or .zst) and npz can be read";
+static const char readable[] = "csv, tsv, txt, npy, dta (plain, .gz or .zst) and npz can be read";
 
-typedef enum { FORMAT_CSV, FORMAT_TSV, FORMAT_TXT, FORMAT_NPY, FORMAT_NPZ, FORMAT_COUNT } format;
-static const char *const format_name[FORMAT_COUNT] = {"csv", "tsv", "txt", "npy", "npz"};
+typedef enum {
+    FORMAT_CSV,
+    FORMAT_TSV,
+    FORMAT_TXT,
+    FORMAT_NPY,
+    FORMAT_NPZ,
+    FORMAT_DTA,
+    FORMAT_COUNT
+} format;
+static const char *const format_name[FORMAT_COUNT] = {"csv", "tsv", "txt", "npy", "npz", "dta"};
 static const char format_delimiter[FORMAT_COUNT] = {[FORMAT_CSV] = ',', [FORMAT_TSV] = '\t'};
 
 static bool is_text(format f)
@@ -32,7 +40,8 @@ static format sniff(frgi_span head)
 {
     const bool npy = head.count >= 6 && memcmp(head.bytes, "\x93NUMPY", 6) == 0;
     const bool zip = head.count >= 4 && memcmp(head.bytes, "PK\3\4", 4) == 0;
-    return npy ? FORMAT_NPY : zip ? FORMAT_NPZ : FORMAT_CSV;
+    const bool dta = head.count >= 11 && memcmp(head.bytes, "<stata_dta>", 11) == 0;
+    return npy ? FORMAT_NPY : zip ? FORMAT_NPZ : dta ? FORMAT_DTA : FORMAT_CSV;
 }
 
 /** The extension of a compressed stream at the end of n bytes, "" where there is none. */
@@ -100,16 +109,23 @@ static frg_status choose(frg_context *ctx, const char *name, const frg_table_opt
     return FRG_OK;
 }
 
-static frg_status read_npy(frg_table **out, frg_context *ctx, const char *name, frgi_source *source)
+typedef frg_status (*whole_reader)(frg_table **, frg_context *, const char *name,
+                                   frgi_source *source, const frg_table_opts *o);
+
+static frg_status read_npy(frg_table **out, frg_context *ctx, const char *name, frgi_source *source,
+                           const frg_table_opts *o)
 {
+    (void)o;
     frg_npy *a;
     frgi_source_tell(source);
     TRY(frgi_npy_parse(&a, ctx, source, name));
     return frgi_npy_to_columns(out, ctx, a, "c1", "c", name);
 }
 
-static frg_status read_npz(frg_table **out, frg_context *ctx, const char *name, frgi_source *source)
+static frg_status read_npz(frg_table **out, frg_context *ctx, const char *name, frgi_source *source,
+                           const frg_table_opts *o)
 {
+    (void)o;
     char *bytes;
     int64_t count;
     frgi_source_tell(source);
@@ -119,9 +135,22 @@ static frg_status read_npz(frg_table **out, frg_context *ctx, const char *name, 
     return status;
 }
 
+static frg_status read_dta(frg_table **out, frg_context *ctx, const char *name, frgi_source *source,
+                           const frg_table_opts *o)
+{
+    char *bytes;
+    int64_t count;
+    TRY(frgi_source_slurp(source, &bytes, &count));
+    const frg_status status = frgi_dta_parse(out, ctx, bytes, count, name, o);
+    DROP(ctx, &bytes);
+    return status;
+}
+
 static frg_status read_source(frg_table **out, frg_context *ctx, const frgi_input *input,
                               frgi_source *source, const frg_table_opts *opts)
 {
+    static const whole_reader readers[FORMAT_COUNT] = {
+        [FORMAT_NPY] = read_npy, [FORMAT_NPZ] = read_npz, [FORMAT_DTA] = read_dta};
     frg_table_opts o = *opts;
     format f;
     TRY(choose(ctx, input->name, &o, source, &f));
@@ -130,7 +159,7 @@ static frg_status read_source(frg_table **out, frg_context *ctx, const frgi_inpu
         return frgi_csv_read(out, ctx, input, source, &o, &frgi_csv_default_steps);
     }
     frg_table *t = NULL;
-    frg_status status = (f == FORMAT_NPY ? read_npy : read_npz)(&t, ctx, input->name, source);
+    frg_status status = readers[f](&t, ctx, input->name, source, &o);
     if (status == FRG_OK) {
         status = frgi_table_select(t, &o, input->name);
     }

@@ -2,7 +2,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
-#include "unit/io_help.h"
+#include "unit/dta_help.h"
 
 #include "io/csv.h"
 
@@ -38,6 +38,32 @@ static void make_text(byte_string *b, int rows)
     }
 }
 
+/** A number, a labelled one, one whose labels are not there, a text, a long text. */
+static void make_dta(byte_string *b)
+{
+    static const dta_variable v[] = {{"x", DTA_DOUBLE, "%9.0g", ""},
+                                     {"sex", DTA_BYTE, "%8.0g", "sexes"},
+                                     {"age", DTA_BYTE, "%8.0g", "ages"},
+                                     {"s", 3, "%3s", ""},
+                                     {"l", DTA_STRL, "%9s", ""}};
+    const dta_labels sexes = {"sexes", 2, (const int32_t[]){1, 2},
+                              (const char *const[]){"man", "man"}};
+    dta_file f = {.variables = v, .n_variables = 5, .rows = 40, .labels = &sexes, .n_labels = 1};
+    for (unsigned r = 0; r < 40; r++) {
+        const char text[3] = {'a', (char)('a' + r % 20), 'z'};
+        add_number(&f.data, UINT64_C(0x3ff0000000000000) + r, 8);
+        add_number(&f.data, 1 + r % 3, 1);
+        add_number(&f.data, r, 1);
+        add_bytes(&f.data, text, 3);
+        add_number(&f.data, 5, 2);
+        add_number(&f.data, 1, 6);
+    }
+    add_strl(&f.strls, 5, 1, "long");
+    add_dta(b, &f);
+    drop_bytes(&f.data);
+    drop_bytes(&f.strls);
+}
+
 static void hash_table(uint64_t *hash, const frg_table *t)
 {
     const uint64_t h = table_hash(t);
@@ -50,7 +76,9 @@ static frg_status parse_body(frg_context *ctx, void *user, uint64_t *hash)
 {
     const byte_string *const b = user;
     frg_table *t;
-    const char *const name = memcmp(b->data, "PK", 2) == 0 ? "t.npz" : "t.csv";
+    const char *const name = memcmp(b->data, "PK", 2) == 0       ? "t.npz"
+                             : memcmp(b->data, "<stata", 6) == 0 ? "t.dta"
+                                                                 : "t.csv";
     const frg_status s = frg_table_parse(&t, ctx, (char *)b->data, (int64_t)b->count, name, NULL);
     if (s == FRG_OK)
         hash_table(hash, t);
@@ -81,7 +109,7 @@ static frg_status segments_body(frg_context *ctx, void *user, uint64_t *hash)
 
 static void memory_for_parsing(void)
 {
-    byte_string text = {0}, packed = {0}, zip = {0}, array = {0}, frames = {0};
+    byte_string text = {0}, packed = {0}, zip = {0}, array = {0}, frames = {0}, dta = {0};
     make_text(&text, 40);
     CHECK(fault_sweep("csv", parse_body, &text, 2) > 20);
     CHECK(fault_sweep("csv in segments", segments_body, &text, 2) > 40);
@@ -96,6 +124,9 @@ static void memory_for_parsing(void)
                            {"b.npy", array.data, array.count, false, false}},
             2);
     CHECK(fault_sweep("npz", parse_body, &zip, 1) > 10);
+    make_dta(&dta);
+    CHECK(fault_sweep("dta", parse_body, &dta, 1) > 20);
+    drop_bytes(&dta);
     drop_bytes(&text);
     drop_bytes(&packed);
     drop_bytes(&frames);
@@ -161,10 +192,12 @@ static frg_status read_array_body(frg_context *ctx, void *user, uint64_t *hash)
 
 static void failing_reads(void)
 {
-    byte_string text = {0}, packed = {0}, array = {0}, zip = {0}, half = {0}, frames = {0};
+    byte_string text = {0}, packed = {0}, array = {0}, zip = {0}, half = {0}, frames = {0},
+                dta = {0};
     make_text(&text, 40);
     add_deflated(&packed, text.data, text.count, 31);
     add_zstd_bytes(&frames, text.data, text.count, 400);
+    make_dta(&dta);
     const double x[6] = {1, 2, 3, 4, 5, 6};
     const uint16_t h[2] = {0x3c00, 0x4000};
     add_npy(&array, 1, "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 2), }", x, sizeof x);
@@ -173,8 +206,8 @@ static void failing_reads(void)
     const struct {
         const char *name;
         const byte_string *bytes;
-    } files[] = {{"t.csv", &text},  {"t.csv.gz", &packed}, {"t.csv.zst", &frames},
-                 {"a.npy", &array}, {"h.npy", &half},      {"z.npz", &zip}};
+    } files[] = {{"t.csv", &text}, {"t.csv.gz", &packed}, {"t.csv.zst", &frames}, {"a.npy", &array},
+                 {"h.npy", &half}, {"z.npz", &zip},       {"s.dta", &dta}};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         CHECK(write_file(in_folder(files[i].name), files[i].bytes->data, files[i].bytes->count));
         fault_sweep_files(files[i].name, read_body, (void *)(uintptr_t)files[i].name);
@@ -189,6 +222,7 @@ static void failing_reads(void)
     drop_bytes(&array);
     drop_bytes(&half);
     drop_bytes(&frames);
+    drop_bytes(&dta);
     drop_bytes(&zip);
 }
 
