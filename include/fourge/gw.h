@@ -297,7 +297,7 @@ typedef enum {
                         polish, round, polish_tol, polish_passes, cost_store, rank, store_plan,
                         diag_exact, auto_store, start_from; a plan or potentials to start from), all
                         mass is carried and marginals hold, and there are at most 30000 points a
-                        side of equal weights, 3000 others, and memory for it; else sampled.  An
+                        side of equal weights, 5000 others, and memory for it; else sampled.  An
                         option is given where its value is not the default, or frg_gw_give named
                         it.  The report says which mode was taken, and why */
     FRG_GW_SAMPLED,  /* L(P) from R pairs drawn from P */

@@ -467,7 +467,7 @@ def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, s
         no sampling and no entropy, many starts raced by energy, each by conditional gradient to a plan of n + m - 1
         entries at most; what it has no part in, epsilon and anchors among them, is refused; its report has
         next_energy, starts_agree, vertex and symmetric.  "auto": vertex for up to 30000 points a side of
-        equal weights, 3000 others, unless an option is named that it has no part in, at whatever value, or a plan or
+        equal weights, 5000 others, unless an option is named that it has no part in, at whatever value, or a plan or
         potentials to start from, or marginals do not hold; else sampled.  k 30, k_clamp (as many neighbours as there are), stitch (components are joined, True), landmarks 50, anchors 80, epsilon 0.001, anneal, damping 0.9, max_iter 500,
         min_iter 20, tol 1e-5, max_inner, marginal_tol, mass, rho_source, rho_target, reference, linear_weight,
         lambda_ema_beta, scale, sampling, multiscale, n_coarse, n_start, fine_steps, polish, round, polish_tol,

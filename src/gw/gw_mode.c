@@ -17,8 +17,8 @@
 #include "gw/gw_align.h"
 
 /* Points of the larger side, so that a run takes a minute or two on two cores: of an assignment;
- * some twenty seconds: of transport between other marginals, whose first vertex takes n^2.5. */
-enum { MOST_ASSIGNED = 30000, MOST_TRANSPORTED = 10000 };
+ * some ten seconds: of transport between other marginals, whose steps are more. */
+enum { MOST_ASSIGNED = 30000, MOST_TRANSPORTED = 5000 };
 
 /* Pairs of points up to which sampled steps begin at a vertex: it takes as long as they do, or some
  * times that. */

@@ -47,7 +47,8 @@ enum {
     GIVEN_OF_FINE = 6, /* each another plan */
     ROUGH_ROWS = 256,
     ROUGH_STEPS = 2,
-    STEPS_ALONE = 6
+    STEPS_ALONE = 6,
+    TRANSPORT_STEPS_ALONE = 100 /* many and small, each a quarter of the work of one on all costs */
 };
 enum { MOST_STEPS = 100, ROUNDS = 8, MOST_TO_SWAP = 2000 };
 enum { LARGE_STEPS = 3 };
@@ -271,10 +272,9 @@ static void resume(const race *r, int64_t q, frgi_descent *d)
 static void take_steps(const race *r, int64_t q, frgi_descent *d)
 {
     resume(r, q, d);
-    frgi_descent_rough(d, r->every,
-                       !r->alone                   ? ROUGH_STEPS
-                       : r->most - 1 < STEPS_ALONE ? r->most - 1
-                                                   : STEPS_ALONE);
+    const int64_t many = r->s->assigns ? STEPS_ALONE : TRANSPORT_STEPS_ALONE,
+                  alone = r->most - 1 < many ? r->most - 1 : many;
+    frgi_descent_rough(d, r->every, r->alone ? alone : ROUGH_STEPS);
     keep_outcome(r, q, d);
 }
 
