@@ -307,7 +307,7 @@ class Feols(unittest.TestCase):
             done = [a[2] for a, _ in told if a[:2] == ("table", "read")]
             self.assertEqual({a[3] for a, _ in told if a[:2] == ("table", "read")}, {size})
             self.assertEqual(done, sorted(done))
-            self.assertTrue(len(done) > 1 and 0 < done[0] and done[-1] <= size)
+            self.assertTrue(done and 0 < done[0] and done[-1] <= size)  # the later ones a tenth of a second apart
         told.clear()
         data = {"y": matrix[:80000, 0], "x": matrix[:80000, 1], "a": np.arange(80000) % 4001}
         with warnings.catch_warnings():
