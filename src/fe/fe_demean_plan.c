@@ -292,11 +292,11 @@ static frg_status get_elim_effects(const fe_rows *g, const fe_block_effects *b, 
     enum { PIECE = 512 };
     double piece[PIECE];
     if (!g->elim_level) {
-        return g->steps->get_column(g->n_elim, b->kind, k, b->elim, alpha);
+        return g->steps->reduced.get_column(g->n_elim, b->kind, k, b->elim, alpha);
     }
     for (int64_t u = 0; u < g->n_elim; u += PIECE) {
         const int64_t count = u + PIECE < g->n_elim ? PIECE : g->n_elim - u;
-        TRY(g->steps->get_column(count, b->kind, k, b->elim + (u << b->kind), piece));
+        TRY(g->steps->reduced.get_column(count, b->kind, k, b->elim + (u << b->kind), piece));
         for (int64_t i = 0; i < count; i++) {
             alpha[g->elim_level[u + i]] = piece[i];
         }
@@ -327,7 +327,7 @@ frg_status frg_demean_effects(const frg_demean *d, int64_t column, double *alpha
             TRY(get_elim_effects(g, b, k, alpha));
         } else {
             const double *const own = b->reduced + (g->factor[q].first << b->kind);
-            TRY(g->steps->get_column(levels, b->kind, k, own, alpha));
+            TRY(g->steps->reduced.get_column(levels, b->kind, k, own, alpha));
         }
         alpha += levels;
     }
