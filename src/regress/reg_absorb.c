@@ -140,11 +140,11 @@ static frg_status demean(frg_fe *f, frg_status *worst, bool *stopped)
 /** The effect that the demeaner eliminates: the first with the most levels. */
 static int eliminated(const frgi_frame *frame)
 {
-    int best = 0;
-    for (int q = 1; q < frame->n_effects; q++) {
-        best = frame->levels[q] > frame->levels[best] ? q : best;
+    fe_factor f[FRGI_EFFECTS] = {{0}};
+    for (int q = 0; q < frame->n_effects; q++) {
+        f[q].levels = frame->levels[q];
     }
-    return best;
+    return frgi_fe_largest_factor(f, frame->n_effects);
 }
 
 /** Columns whose squares are no numbers are refused by the demeaner, which names the row as it
