@@ -840,9 +840,11 @@ frg_status frgi_fe_cascade_count(fe_cascade *c, frg_context *ctx, bool cheap_onl
             (status == FRG_OK && factor_seconds(c) > SECONDS_PER_ROW * rows)) {
             return FRG_OK;
         }
-        TRY(status);
+        if (status != FRG_OK) {
+            return status;
+        }
     }
-    TRY(build_factor(c, ctx));
+    const frg_status factored = build_factor(c, ctx);
     *rank = counted_rank(c);
-    return FRG_OK;
+    return factored;
 }

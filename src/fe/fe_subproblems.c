@@ -589,11 +589,12 @@ size_t frgi_fe_subproblems_bytes(const fe_subproblems *p)
 frg_status frgi_fe_subproblems_rank(fe_subproblems *p, frg_context *ctx, bool cheap_only,
                                     int64_t *rank)
 {
+    frg_status status = FRG_OK;
     int64_t total = 0, mine = 0;
-    for (int64_t i = 0; i < p->n && mine >= 0; i++) {
-        TRY(frgi_fe_cascade_count(p->of[i].cascade, ctx, cheap_only, &mine));
+    for (int64_t i = 0; status == FRG_OK && i < p->n && mine >= 0; i++) {
+        status = frgi_fe_cascade_count(p->of[i].cascade, ctx, cheap_only, &mine);
         total += mine;
     }
-    *rank = mine >= 0 ? total : -1;
-    return FRG_OK;
+    *rank = status == FRG_OK && mine >= 0 ? total : -1;
+    return status;
 }
