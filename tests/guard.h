@@ -76,74 +76,71 @@ static void guard_close(frgi_arena *a, frg_context *ctx)
     *a = (frgi_arena){0};
 }
 
-/** guard_NAME: the host's step within its rights. */
-#define GUARDED(name, parameters, arguments)                                                       \
+/** guard_NAME: the host's step, of one of its three contracts, within its rights. */
+#define GUARDED(name, of, parameters, arguments)                                                   \
     static frg_status guard_##name parameters                                                      \
     {                                                                                              \
-        return guard_enter() ? guard_leave(frgi_fe_host_steps.name arguments) : FRG_IO;            \
+        return guard_enter() ? guard_leave(frgi_fe_host_steps.of.name arguments) : FRG_IO;         \
     }
 /* clang-format off */
-GUARDED(rhs, (const fe_rows *g, frg_context *ctx, int f32, int kind, const fe_row_work *w, const fe_block *x,
+GUARDED(rhs, rows, (const fe_rows *g, frg_context *ctx, int f32, int kind, const fe_row_work *w, const fe_block *x,
               double *b, fe_moments *total), (g, ctx, f32, kind, w, x, b, total))
-GUARDED(residual, (const fe_rows *g, frg_context *ctx, int f32, int kind, const fe_row_work *w, const fe_block *x,
+GUARDED(residual, rows, (const fe_rows *g, frg_context *ctx, int f32, int kind, const fe_row_work *w, const fe_block *x,
                    const fe_block *out, const double *a, double *s, double *effect, fe_elim_audit *total),
         (g, ctx, f32, kind, w, x, out, a, s, effect, total))
-GUARDED(apply, (const fe_rows *g, const fe_bordered *b, frg_context *ctx, int f32, int kind, const fe_row_work *w,
+GUARDED(apply, reduced, (const fe_rows *g, const fe_bordered *b, frg_context *ctx, int f32, int kind, const fe_row_work *w,
                 bool low, const void *p, double *y), (g, b, ctx, f32, kind, w, low, p, y))
-GUARDED(multiply, (const fe_schur *s, frg_context *ctx, int f32, int kind, const void *p, double *y),
+GUARDED(multiply, reduced, (const fe_schur *s, frg_context *ctx, int f32, int kind, const void *p, double *y),
         (s, ctx, f32, kind, p, y))
-GUARDED(solve, (const frgi_direct *d, int kind, double *x, double *scratch), (d, kind, x, scratch))
-GUARDED(precondition, (const frgi_ac *ac, int kind, const double *r, double *z, double *scratch),
+GUARDED(solve, reduced, (const frgi_direct *d, int kind, double *x, double *scratch), (d, kind, x, scratch))
+GUARDED(precondition, reduced, (const frgi_ac *ac, int kind, const double *r, double *z, double *scratch),
         (ac, kind, r, z, scratch))
-GUARDED(project, (const fe_rows *g, int kind, const int32_t *set, double *r, double *sum, double *weight),
+GUARDED(project, reduced, (const fe_rows *g, int kind, const int32_t *set, double *r, double *sum, double *weight),
         (g, kind, set, r, sum, weight))
-GUARDED(audit, (const fe_rows *g, int kind, const double *s, int k, fe_reduced_audit *out), (g, kind, s, k, out))
-GUARDED(means, (const fe_rows *g, int kind, const double *s, int k, double *to), (g, kind, s, k, to))
-GUARDED(draw, (int64_t n, frg_context *ctx, double *to), (n, ctx, to))
-GUARDED(copy, (int64_t n, int kind, const double *from, double *to), (n, kind, from, to))
-GUARDED(add, (int64_t n, int kind, double alpha, const double *from, double *to), (n, kind, alpha, from, to))
-GUARDED(scale, (int64_t n, int kind, const double *factor, double *v), (n, kind, factor, v))
-GUARDED(times_diagonal, (int64_t n, int kind, const double *d, const double *s, double *z), (n, kind, d, s, z))
-GUARDED(dot, (int64_t n, int kind, const double *s, const double *z, double *sum), (n, kind, s, z, sum))
-GUARDED(largest, (int64_t n, int kind, const double *v, double *max_abs), (n, kind, v, max_abs))
-GUARDED(add_column, (int64_t n, int kind, int k, const double *from, double *to), (n, kind, k, from, to))
-GUARDED(get_column, (int64_t n, int kind, int k, const double *from, double *to), (n, kind, k, from, to))
-GUARDED(gather, (int64_t n, int kind, const int32_t *level, const double *from, double *to),
+GUARDED(audit, reduced, (const fe_rows *g, int kind, const double *s, int k, fe_reduced_audit *out), (g, kind, s, k, out))
+GUARDED(means, reduced, (const fe_rows *g, int kind, const double *s, int k, double *to), (g, kind, s, k, to))
+GUARDED(draw, reduced, (int64_t n, frg_context *ctx, double *to), (n, ctx, to))
+GUARDED(copy, reduced, (int64_t n, int kind, const double *from, double *to), (n, kind, from, to))
+GUARDED(add, reduced, (int64_t n, int kind, double alpha, const double *from, double *to), (n, kind, alpha, from, to))
+GUARDED(scale, reduced, (int64_t n, int kind, const double *factor, double *v), (n, kind, factor, v))
+GUARDED(times_diagonal, reduced, (int64_t n, int kind, const double *d, const double *s, double *z), (n, kind, d, s, z))
+GUARDED(dot, reduced, (int64_t n, int kind, const double *s, const double *z, double *sum), (n, kind, s, z, sum))
+GUARDED(largest, reduced, (int64_t n, int kind, const double *v, double *max_abs), (n, kind, v, max_abs))
+GUARDED(add_column, reduced, (int64_t n, int kind, int k, const double *from, double *to), (n, kind, k, from, to))
+GUARDED(get_column, reduced, (int64_t n, int kind, int k, const double *from, double *to), (n, kind, k, from, to))
+GUARDED(gather, reduced, (int64_t n, int kind, const int32_t *level, const double *from, double *to),
         (n, kind, level, from, to))
-GUARDED(scatter, (int64_t n, int kind, const int32_t *level, const double *from, const double *b, double *to,
+GUARDED(scatter, reduced, (int64_t n, int kind, const int32_t *level, const double *from, const double *b, double *to,
                   double *energy), (n, kind, level, from, b, to, energy))
-GUARDED(cg_start, (const fe_cg_call *c, const fe_cg_target *target), (c, target))
-GUARDED(cg_step, (const fe_cg_call *c, int64_t step), (c, step))
-GUARDED(cg_poll, (const fe_cg_call *c, fe_cg_summary *summary, fe_cg_column *column), (c, summary, column))
+GUARDED(start, recurrence, (const fe_cg_call *c, const fe_cg_target *target), (c, target))
+GUARDED(step, recurrence, (const fe_cg_call *c, int64_t step), (c, step))
+GUARDED(poll, recurrence, (const fe_cg_call *c, fe_cg_summary *summary, fe_cg_column *column), (c, summary, column))
 /* clang-format on */
 
 TEST_UNUSED static const fe_steps guarded_steps = {
     .name = "guarded host",
     .open = guard_open,
     .close = guard_close,
-    .rhs = guard_rhs,
-    .residual = guard_residual,
-    .apply = guard_apply,
-    .multiply = guard_multiply,
-    .solve = guard_solve,
-    .precondition = guard_precondition,
-    .project = guard_project,
-    .audit = guard_audit,
-    .means = guard_means,
-    .draw = guard_draw,
-    .copy = guard_copy,
-    .add = guard_add,
-    .scale = guard_scale,
-    .times_diagonal = guard_times_diagonal,
-    .dot = guard_dot,
-    .largest = guard_largest,
-    .add_column = guard_add_column,
-    .get_column = guard_get_column,
-    .gather = guard_gather,
-    .scatter = guard_scatter,
-    .cg_start = guard_cg_start,
-    .cg_step = guard_cg_step,
-    .cg_poll = guard_cg_poll,
+    .rows = {.rhs = guard_rhs, .residual = guard_residual},
+    .reduced = {.apply = guard_apply,
+                .multiply = guard_multiply,
+                .solve = guard_solve,
+                .precondition = guard_precondition,
+                .project = guard_project,
+                .audit = guard_audit,
+                .means = guard_means,
+                .draw = guard_draw,
+                .copy = guard_copy,
+                .add = guard_add,
+                .scale = guard_scale,
+                .times_diagonal = guard_times_diagonal,
+                .dot = guard_dot,
+                .largest = guard_largest,
+                .add_column = guard_add_column,
+                .get_column = guard_get_column,
+                .gather = guard_gather,
+                .scatter = guard_scatter},
+    .recurrence = {.start = guard_start, .step = guard_step, .poll = guard_poll},
 };
 
 #endif

@@ -275,10 +275,12 @@ typedef struct {
     int64_t components; /* connected components of all levels */
 } frg_demean_rank;
 /** Counts by opts.dof; a pass over the rows for each pair of factors.  The exact rank of three or
- *  more factors is counted in integers, by two bounds that meet, or in a prime field, where that
- *  is too long by the pivots of the direct factor (E_TOO_BIG where exact is asked for and fill_cap forbids it).  With slopes the
- *  count is over the rationals, as every double is one; columns that depend on each other but for
- *  the rounding of their values (z and 0.1 z) count once, by pivots. */
+ *  more factors is counted in integers, by two bounds that meet, or in a prime field, where that is
+ *  too long by the pivots of the direct factor.  With slopes the count is over the rationals, as
+ *  every double is one; columns that depend on each other but for the rounding of their values (z
+ *  and 0.1 z) count once, by pivots.  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped before there was a
+ *  count; *out is as it was then, as where it fails.  Errors: E_TOO_BIG where exact is asked for
+ *  and fill_cap forbids the factor; E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_demean_get_rank(frg_demean *d, frg_demean_rank *out);
 /** Frees the plan; NULL is fine. */
 FRG_API void frg_demean_destroy(frg_demean *d);

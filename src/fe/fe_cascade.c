@@ -284,8 +284,8 @@ typedef struct {
 static frg_status rows_product(const product *p, bool low, const void *a, double *y)
 {
     const fe_cascade *c = p->c;
-    return c->g->steps->apply(c->g, c->bordered.width > 0 ? &c->bordered : NULL, c->ctx, p->f32,
-                              p->kind, p->work, low, a, y);
+    return c->g->steps->reduced.apply(c->g, c->bordered.width > 0 ? &c->bordered : NULL, c->ctx,
+                                      p->f32, p->kind, p->work, low, a, y);
 }
 
 static frg_status times_rows(const void *data, int lanes, const void *a, double *y)
@@ -305,14 +305,14 @@ static frg_status times_schur(const void *data, int lanes, const void *a, double
     (void)lanes;
     const product *p = data;
     const fe_cascade *c = p->c;
-    return c->g->steps->multiply(&c->schur, c->ctx, p->f32, p->kind, a, y);
+    return c->g->steps->reduced.multiply(&c->schur, c->ctx, p->f32, p->kind, a, y);
 }
 
 static frg_status apply_ac(const void *data, int lanes, const void *r, double *z)
 {
     (void)lanes;
     const product *p = data;
-    return p->c->g->steps->precondition(p->c->ac, p->kind, r, z, p->c->scratch);
+    return p->c->g->steps->reduced.precondition(p->c->ac, p->kind, r, z, p->c->scratch);
 }
 
 static const double *jacobi(const fe_cascade *c, solver which)
@@ -367,7 +367,7 @@ static frg_status run_cg(fe_cascade *c, frg_context *ctx, solver which, const fe
         const frg_status status = frgi_fe_device_cg(c->device, &w->cg, lanes, max_steps,
                                                     solver_names[which], target, column);
         TRY(status);
-        TRY(c->g->steps->add(c->g->n_reduced, w->kind, 1, w->cg.x, w->answer));
+        TRY(c->g->steps->reduced.add(c->g->n_reduced, w->kind, 1, w->cg.x, w->answer));
         return status;
     }
     const product p = {c, &w->rows, w->kind, c->opts.dtype != FRG_FE_F64};
@@ -391,7 +391,7 @@ static frg_status run_cg(fe_cascade *c, frg_context *ctx, solver which, const fe
     const fe_cg_call call = {ctx, &s, &w->cg, w->kind, p.f32};
     const frg_status status = frgi_fe_cg_run(&call, max_steps, solver_names[which], target, column);
     TRY(status);
-    TRY(s.steps->add(s.n, w->kind, 1, w->cg.x, w->answer));
+    TRY(s.steps->reduced.add(s.n, w->kind, 1, w->cg.x, w->answer));
     return status;
 }
 
@@ -436,16 +436,17 @@ static frg_status solve_direct(fe_cascade *c, const fe_block_work *w, int rounds
     frg_status status = FRG_OK;
     for (int round = 1; status == FRG_OK && round <= rounds; round++) {
         if (project) {
-            status = steps->project(c->g, w->kind, c->null_set, w->cg.r, w->cg.q, w->cg.z);
+            status = steps->reduced.project(c->g, w->kind, c->null_set, w->cg.r, w->cg.q, w->cg.z);
         }
-        status = status == FRG_OK ? steps->copy(n, w->kind, w->cg.r, w->cg.x) : status;
-        status = status == FRG_OK ? steps->solve(c->direct, w->kind, w->cg.x, c->scratch) : status;
-        status = status == FRG_OK ? steps->add(n, w->kind, 1, w->cg.x, w->answer) : status;
+        status = status == FRG_OK ? steps->reduced.copy(n, w->kind, w->cg.r, w->cg.x) : status;
+        status = status == FRG_OK ? steps->reduced.solve(c->direct, w->kind, w->cg.x, c->scratch)
+                                  : status;
+        status = status == FRG_OK ? steps->reduced.add(n, w->kind, 1, w->cg.x, w->answer) : status;
         if (round == rounds || status != FRG_OK) {
             break;
         }
-        status = steps->multiply(&c->schur, c->ctx, 0, w->kind, w->cg.x, w->cg.q);
-        status = status == FRG_OK ? steps->add(n, w->kind, -1, w->cg.q, w->cg.r) : status;
+        status = steps->reduced.multiply(&c->schur, c->ctx, 0, w->kind, w->cg.x, w->cg.q);
+        status = status == FRG_OK ? steps->reduced.add(n, w->kind, -1, w->cg.q, w->cg.r) : status;
     }
     for (int k = 0; k < 1 << w->kind; k++) {
         column[k] = (fe_cg_column){.done = status == FRG_OK, .lambda = (double)NAN};
@@ -613,7 +614,7 @@ static frg_status drop_finished(const fe_rows *g, const fe_block_work *w,
         keeps[k] = !column[k].done;
         *left += !column[k].done;
     }
-    return *left > 0 ? g->steps->scale(g->n_reduced, w->kind, keeps, w->cg.r) : FRG_OK;
+    return *left > 0 ? g->steps->reduced.scale(g->n_reduced, w->kind, keeps, w->cg.r) : FRG_OK;
 }
 
 static frg_status build_solver(fe_cascade *c, frg_context *ctx, solver which)
@@ -658,11 +659,11 @@ static frg_status escalate(fe_cascade *c, frg_context *ctx, const fe_block_work 
     const bool shared = single->cg.r == w->cg.r;
     frg_status status = FRG_OK;
     if (shared) {
-        status = steps->copy(c->g->n_reduced, 0, w->cg.r, w->cg.z);
+        status = steps->reduced.copy(c->g->n_reduced, 0, w->cg.r, w->cg.z);
     }
     status = status == FRG_OK ? choose(c, ctx, single) : status;
     if (shared && status >= 0) {
-        TRY(steps->copy(c->g->n_reduced, 0, w->cg.z, w->cg.r));
+        TRY(steps->reduced.copy(c->g->n_reduced, 0, w->cg.z, w->cg.r));
     }
     if (status != FRG_OK) {
         return status;
@@ -698,7 +699,7 @@ frg_status frgi_fe_cascade_solve(fe_cascade *c, frg_context *ctx, const fe_block
     fe_cg_target target[FE_MAX_LANES];
     fe_cg_column before[FE_MAX_LANES] = {0};
     memcpy(target, goal, (size_t)lanes * sizeof *target);
-    TRY(c->g->steps->copy(c->g->n_reduced, w->kind, NULL, w->answer));
+    TRY(c->g->steps->reduced.copy(c->g->n_reduced, w->kind, NULL, w->answer));
     memset(column, 0, (size_t)lanes * sizeof *column);
     if (c->opts.precond == FRG_FE_PRECOND_OFF && !c->ones) {
         TRY(NEW(ctx, &c->ones, c->g->n_reduced, "ones"));
@@ -756,14 +757,14 @@ frg_status frgi_fe_cascade_error(const fe_cascade *c, const fe_block_work *w, co
         return frgi_fe_subproblems_error(c->subproblems, w, s, lambda, prepared, error);
     }
     if (which == SOLVER_DIRECT) {
-        TRY(steps->copy(n, w->kind, s, z));
-        TRY(steps->solve(c->direct, w->kind, z, c->scratch));
+        TRY(steps->reduced.copy(n, w->kind, s, z));
+        TRY(steps->reduced.solve(c->direct, w->kind, z, c->scratch));
     } else if (which == SOLVER_AC) {
-        TRY(steps->precondition(c->ac, w->kind, s, z, c->scratch));
+        TRY(steps->reduced.precondition(c->ac, w->kind, s, z, c->scratch));
     } else {
-        TRY(steps->times_diagonal(n, w->kind, jacobi(c, which), s, z));
+        TRY(steps->reduced.times_diagonal(n, w->kind, jacobi(c, which), s, z));
     }
-    TRY(steps->dot(n, w->kind, s, z, error));
+    TRY(steps->reduced.dot(n, w->kind, s, z, error));
     for (int k = 0; k < 1 << w->kind && which != SOLVER_DIRECT; k++) {
         error[k] /= lambda[k];
     }
@@ -839,9 +840,11 @@ frg_status frgi_fe_cascade_count(fe_cascade *c, frg_context *ctx, bool cheap_onl
             (status == FRG_OK && factor_seconds(c) > SECONDS_PER_ROW * rows)) {
             return FRG_OK;
         }
-        TRY(status);
+        if (status != FRG_OK) {
+            return status;
+        }
     }
-    TRY(build_factor(c, ctx));
+    const frg_status factored = build_factor(c, ctx);
     *rank = counted_rank(c);
-    return FRG_OK;
+    return factored;
 }

@@ -467,11 +467,11 @@ frg_status frgi_fe_cg_run(const fe_cg_call *c, int64_t max_steps, const char *ph
 {
     const fe_steps *const steps = c->s->steps;
     fe_cg_summary now = {0};
-    frg_status status = steps->cg_start(c, target);
-    status = status == FRG_OK ? steps->cg_poll(c, &now, NULL) : status;
+    frg_status status = steps->recurrence.start(c, target);
+    status = status == FRG_OK ? steps->recurrence.poll(c, &now, NULL) : status;
     for (int64_t step = 0; status == FRG_OK && now.running > 0 && step < max_steps; step++) {
-        status = steps->cg_step(c, step);
-        status = status == FRG_OK ? steps->cg_poll(c, &now, NULL) : status;
+        status = steps->recurrence.step(c, step);
+        status = status == FRG_OK ? steps->recurrence.poll(c, &now, NULL) : status;
         if (status != FRG_OK) {
             break;
         }
@@ -483,7 +483,7 @@ frg_status frgi_fe_cg_run(const fe_cg_call *c, int64_t max_steps, const char *ph
                                      .target = target[0].tol};
         status = frgi_heartbeat(c->ctx, &report);
     }
-    const frg_status polled = status < 0 ? status : steps->cg_poll(c, &now, column);
+    const frg_status polled = status < 0 ? status : steps->recurrence.poll(c, &now, column);
     return polled < 0 ? polled : status;
 }
 
@@ -493,7 +493,7 @@ frg_status frgi_fe_cg_predict(frg_context *ctx, const fe_system *s, const fe_cg_
     const fe_cg_target never = {.total_weight = 1, .total = 1, .within = 1, .most = PROBE_STEPS};
     const fe_cg_call call = {ctx, s, w, 0, 0};
     fe_cg_column column = {0};
-    frg_status status = s->steps->draw(s->n, ctx, w->p);
+    frg_status status = s->steps->reduced.draw(s->n, ctx, w->p);
     status = status == FRG_OK ? s->times(s->data, 1, w->p, w->r) : status;
     if (status != FRG_OK) {
         return status;

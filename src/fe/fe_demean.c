@@ -90,7 +90,7 @@ static frg_status verify(const frg_demean *d, const column_state *c, const fe_el
 {
     const fe_rows *g = &d->rows;
     fe_reduced_audit a;
-    TRY(g->steps->audit(g, kind, s, k, &a));
+    TRY(g->steps->reduced.audit(g, kind, s, k, &a));
     const fe_column_audit audit = {.square = u->square[k],
                                    .gradient = a.gradient + u->gradient[k],
                                    .mean = fmax(a.mean, u->mean[k])};
@@ -100,7 +100,7 @@ static frg_status verify(const frg_demean *d, const column_state *c, const fe_el
     if (!subproblems) {
         return FRG_OK;
     }
-    TRY(g->steps->means(g, kind, s, k, d->left));
+    TRY(g->steps->reduced.means(g, kind, s, k, d->left));
     return frgi_fe_subproblems_record(subproblems, c->lane, d->left,
                                       audit.mean > 0 ? out->audit / audit.mean : 0);
 }
@@ -181,12 +181,12 @@ static frg_status solve_block(run *r, const fe_block_work *w, fe_cascade_start s
         target[k] = k < live ? target_of(d, &state[k], within[k], columns[k].iterations)
                              : (fe_cg_target){.lambda = (double)NAN, .lane = k};
     }
-    TRY(g->steps->scale(g->n_reduced, w->kind, factor, w->cg.r));
+    TRY(g->steps->reduced.scale(g->n_reduced, w->kind, factor, w->cg.r));
     const frg_status status =
         frgi_fe_cascade_solve(d->cascade, d->ctx, w, &d->work[0], start, target, column);
     TRY(status);
     r->stopped = status != FRG_OK ? status : r->stopped;
-    TRY(g->steps->scale(g->n_reduced, w->kind, inverse, w->answer));
+    TRY(g->steps->reduced.scale(g->n_reduced, w->kind, inverse, w->answer));
     for (int k = 0; k < live; k++) {
         columns[k].iterations += column[k].steps;
         state[k].steps_forecast = column[k].steps_forecast;
@@ -245,15 +245,15 @@ static frg_status refine_once(run *r, const fe_block_effects *b, int k, bool esc
         /* not the sums that the last pass left: their total is that of the eliminated levels'
          * roundings, and what is outside the range of S would end in one level of each component */
         fe_moments moments;
-        TRY(steps->rhs(g, d->ctx, r->f32, 0, &w->rows, &x, w->cg.r, &moments));
+        TRY(steps->rows.rhs(g, d->ctx, r->f32, 0, &w->rows, &x, w->cg.r, &moments));
         TRY(solve_block(r, w, start, square, 1, state, report));
     }
     fe_elim_audit audit;
     *written = true;
-    TRY(steps->residual(g, d->ctx, r->f32, 0, &w->rows, &x, &x, w->answer, d->left, d->refined_elim,
-                        &audit));
-    TRY(steps->add_column(g->n_reduced, b->kind, k, w->answer, b->reduced));
-    TRY(steps->add_column(g->n_elim, b->kind, k, d->refined_elim, b->elim));
+    TRY(steps->rows.residual(g, d->ctx, r->f32, 0, &w->rows, &x, &x, w->answer, d->left,
+                             d->refined_elim, &audit));
+    TRY(steps->reduced.add_column(g->n_reduced, b->kind, k, w->answer, b->reduced));
+    TRY(steps->reduced.add_column(g->n_elim, b->kind, k, d->refined_elim, b->elim));
     *square = audit.square[0];
     double error;
     TRY(frgi_fe_cascade_error(d->cascade, w, d->left, &state->lambda, false, &error));
@@ -348,8 +348,8 @@ static frg_status form_rhs(block_run *b)
     const int64_t first = b->effects->first_column;
     const fe_block x = block_of(&r->in, first, b->live);
     fe_moments moments;
-    TRY(d->rows.steps->rhs(&d->rows, d->ctx, r->f32, b->kind, &b->w->rows, &x, b->w->cg.r,
-                           &moments));
+    TRY(d->rows.steps->rows.rhs(&d->rows, d->ctx, r->f32, b->kind, &b->w->rows, &x, b->w->cg.r,
+                                &moments));
     for (int k = 0; k < b->live; k++) {
         const double largest = moments.max_abs[k];
         if (!(largest <= FE_LARGEST) || !isfinite(moments.square[k]) || vanishes(d, largest)) {
@@ -384,10 +384,10 @@ static frg_status write_residual(block_run *b)
     const fe_block x = block_of(&r->in, e->first_column, b->live);
     const fe_block y = block_of(&r->out, e->first_column, b->live);
     double max_abs[FE_MAX_LANES];
-    TRY(g->steps->copy(g->n_reduced, b->kind, b->w->answer, e->reduced));
-    TRY(g->steps->residual(g, r->d->ctx, r->f32, b->kind, &b->w->rows, &x, &y, b->w->answer,
-                           b->w->keep, e->elim, &b->audit));
-    TRY(g->steps->largest(g->n_reduced, b->kind, b->w->answer, max_abs));
+    TRY(g->steps->reduced.copy(g->n_reduced, b->kind, b->w->answer, e->reduced));
+    TRY(g->steps->rows.residual(g, r->d->ctx, r->f32, b->kind, &b->w->rows, &x, &y, b->w->answer,
+                                b->w->keep, e->elim, &b->audit));
+    TRY(g->steps->reduced.largest(g->n_reduced, b->kind, b->w->answer, max_abs));
     for (int k = 0; k < b->live; k++) {
         b->state[k].size.effect = fmax(max_abs[k], b->audit.effect[k]);
     }

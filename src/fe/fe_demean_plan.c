@@ -292,11 +292,11 @@ static frg_status get_elim_effects(const fe_rows *g, const fe_block_effects *b, 
     enum { PIECE = 512 };
     double piece[PIECE];
     if (!g->elim_level) {
-        return g->steps->get_column(g->n_elim, b->kind, k, b->elim, alpha);
+        return g->steps->reduced.get_column(g->n_elim, b->kind, k, b->elim, alpha);
     }
     for (int64_t u = 0; u < g->n_elim; u += PIECE) {
         const int64_t count = u + PIECE < g->n_elim ? PIECE : g->n_elim - u;
-        TRY(g->steps->get_column(count, b->kind, k, b->elim + (u << b->kind), piece));
+        TRY(g->steps->reduced.get_column(count, b->kind, k, b->elim + (u << b->kind), piece));
         for (int64_t i = 0; i < count; i++) {
             alpha[g->elim_level[u + i]] = piece[i];
         }
@@ -327,7 +327,7 @@ frg_status frg_demean_effects(const frg_demean *d, int64_t column, double *alpha
             TRY(get_elim_effects(g, b, k, alpha));
         } else {
             const double *const own = b->reduced + (g->factor[q].first << b->kind);
-            TRY(g->steps->get_column(levels, b->kind, k, own, alpha));
+            TRY(g->steps->reduced.get_column(levels, b->kind, k, own, alpha));
         }
         alpha += levels;
     }
@@ -398,51 +398,56 @@ static frg_status count_rank(const frg_demean *d, bool cheap_only, int64_t *rank
     }
     *verified = *rank >= 0;
     if (status == FRG_OK && *rank < 0) {
-        int64_t rank_s;
-        TRY(frgi_fe_cascade_count(d->cascade, d->ctx, cheap_only, &rank_s));
-        *rank = rank_s >= 0 ? g->n_elim + rank_s : -1;
+        int64_t rank_s = -1;
+        status = frgi_fe_cascade_count(d->cascade, d->ctx, cheap_only, &rank_s);
+        *rank = status == FRG_OK && rank_s >= 0 ? g->n_elim + rank_s : -1;
+    }
+    return status;
+}
+
+/** Of a plan without slopes; *r has its components and whether the pairwise count is exact. */
+static frg_status count_by(const frg_demean *d, frg_fe_dof asked, frg_demean_rank *r)
+{
+    static const char *const names[] = {"exact", "naive", "firstpair", "pairwise", "exact"};
+    const bool tries = asked == FRG_DOF_EXACT || asked == FRG_DOF_AUTO;
+    const frg_fe_dof how = tries ? FRG_DOF_PAIRWISE : asked;
+    int64_t rank = -1;
+    bool verified = false;
+    frg_status status = FRG_OK;
+    if (!r->exact && tries) {
+        status = count_rank(d, asked == FRG_DOF_AUTO, &rank, &verified);
+    }
+    if (status == FRG_OK && !verified) {
+        status = frgi_fe_count_rank(&d->rows, d->ctx, how, &r->rank);
+        r->method = r->exact ? "exact" : names[how];
+    }
+    if (verified || (rank >= 0 && rank < r->rank)) {
+        r->rank = rank;
+        r->method = verified ? "exact" : "pivots";
+        r->exact |= verified;
     }
     return status;
 }
 
 frg_status frg_demean_get_rank(frg_demean *d, frg_demean_rank *out)
 {
-    static const char *const names[] = {"exact", "naive", "firstpair", "pairwise", "exact"};
     if (!d || !out) {
         return FRG_BAD_ARG;
     }
-    const fe_rows *g = &d->rows;
     const frg_fe_dof asked = d->opts.dof;
-    frg_demean_rank r = {.method = names[asked],
-                         .exact = g->n_factors <= 2 && asked != FRG_DOF_NAIVE};
-    TRY(frgi_fe_components(g, d->ctx, 0, -1, &r.components));
-    if (d->has_slopes) {
-        TRY(frgi_fe_row_lsmr_rank(d->row_lsmr, d->ctx, rank_work(d, asked == FRG_DOF_AUTO), &r.rank,
-                                  &r.method));
-        r.exact = strcmp(r.method, "exact") == 0;
+    frg_demean_rank r = {.exact = d->rows.n_factors <= 2 && asked != FRG_DOF_NAIVE};
+    frg_status status = frgi_fe_components(&d->rows, d->ctx, 0, -1, &r.components);
+    if (status == FRG_OK && d->has_slopes) {
+        status = frgi_fe_row_lsmr_rank(d->row_lsmr, d->ctx, rank_work(d, asked == FRG_DOF_AUTO),
+                                       &r.rank, &r.method);
+        r.exact = status == FRG_OK && strcmp(r.method, "exact") == 0;
+    } else if (status == FRG_OK) {
+        status = count_by(d, asked, &r);
+    }
+    if (status == FRG_OK) {
         *out = r;
-        return FRG_OK;
     }
-    int64_t rank = -1;
-    bool verified = false;
-    if (!r.exact && (asked == FRG_DOF_EXACT || asked == FRG_DOF_AUTO)) {
-        TRY(count_rank(d, asked == FRG_DOF_AUTO, &rank, &verified));
-    }
-    if (verified) {
-        r.exact = 1;
-        r.rank = rank;
-    } else {
-        const frg_fe_dof how =
-            asked == FRG_DOF_AUTO || asked == FRG_DOF_EXACT ? FRG_DOF_PAIRWISE : asked;
-        TRY(frgi_fe_count_rank(g, d->ctx, how, &r.rank));
-        r.method = r.exact ? "exact" : names[how];
-        if (rank >= 0 && rank < r.rank) {
-            r.rank = rank;
-            r.method = "pivots";
-        }
-    }
-    *out = r;
-    return FRG_OK;
+    return status;
 }
 
 /** Bytes of a plan after its run, but for a factor, whose eliminated levels are the factor

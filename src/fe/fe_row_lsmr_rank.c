@@ -262,7 +262,10 @@ static frg_status bound_rank(const fe_basis *b, frg_context *ctx, int64_t *rank)
     for (int q = 0; q < b->g->n_factors; q++) {
         const fe_basis_factor *f = frgi_basis_factor(b, q);
         for (int p = 0; p < q; p++) {
-            TRY_TO(done, frgi_fe_components(b->g, ctx, p, q, &components[p]));
+            status = frgi_fe_components(b->g, ctx, p, q, &components[p]);
+            if (status != FRG_OK) {
+                goto done;
+            }
         }
         sum += f->rank - redundancy(b, q, 0, components);
         for (int s = 0; s < f->slopes; s++) {
@@ -297,12 +300,15 @@ static frg_status numerical_rank(const fe_row_lsmr *f, frg_context *ctx, int64_t
 frg_status frgi_fe_row_lsmr_rank(const fe_row_lsmr *f, frg_context *ctx, double work_most,
                                  int64_t *rank, const char **method)
 {
-    int64_t exact;
-    TRY(numerical_rank(f, ctx, rank, method));
-    TRY(frgi_fe_slope_rank(&f->basis, ctx, work_most, frgi_fe_fill_cap(ctx, &f->opts), &exact));
-    if (exact >= 0 && exact <= *rank) {
+    int64_t exact = -1;
+    frg_status status = numerical_rank(f, ctx, rank, method);
+    if (status == FRG_OK) {
+        status =
+            frgi_fe_slope_rank(&f->basis, ctx, work_most, frgi_fe_fill_cap(ctx, &f->opts), &exact);
+    }
+    if (status == FRG_OK && exact >= 0 && exact <= *rank) {
         *rank = exact;
         *method = "exact";
     }
-    return FRG_OK;
+    return status;
 }

@@ -21,12 +21,11 @@ enum {
 
 /* ---- the factors ----------------------------------------------------------------------------- */
 
-/** The factor with the most levels is projected out exactly. */
-static int largest_factor(const fe_rows *g)
+int frgi_fe_largest_factor(const fe_factor *f, int n)
 {
     int best = 0;
-    for (int q = 1; q < g->n_factors; q++) {
-        best = g->factor[q].levels > g->factor[best].levels ? q : best;
+    for (int q = 1; q < n; q++) {
+        best = f[q].levels > f[best].levels ? q : best;
     }
     return best;
 }
@@ -65,7 +64,7 @@ static frg_status study_factors(fe_rows *g, frg_context *ctx, const fe_codes *c,
             TRY(frgi_fe_codes_count(ctx, c, q, &f[q], &g->factor[q]));
         }
     }
-    g->elim_factor = by_scan >= 0 ? by_scan : largest_factor(g);
+    g->elim_factor = by_scan >= 0 ? by_scan : frgi_fe_largest_factor(g->factor, g->n_factors);
     for (int q = 0; by_scan < 0 && q < c->q; q++) {
         if (q != g->elim_factor && f[q].scan.descents == 0) {
             TRY(frgi_fe_codes_count(ctx, c, q, &f[q], &g->factor[q]));

@@ -138,6 +138,8 @@ typedef struct {
  *  where the level has no such width. */
 const fe_row_ops *frgi_fe_row_ops(frgi_isa isa, int f32, int kind);
 
+/** The factor that is eliminated, by the counts of levels: the first with the most. */
+int frgi_fe_largest_factor(const fe_factor *f, int n);
 /** E_TOO_BIG where n rows are more than a plan holds. */
 FRG_MUST_USE frg_status frgi_fe_rows_fit(frg_context *ctx, int64_t n);
 /** Reads codes (n x Q int32, any strides) and weights (n or NULL) into g; g must be zeroed before.

@@ -4,8 +4,8 @@
  *     rows        the passes over the data      rhs, residual; its run stream is fe_runs.h
  *     reduced     S = D_r' W (I - P_1) D_r      apply, multiply, solve, precondition, and what is
  *                                               asked of vectors of reduced unknowns
- *     recurrence  conjugate gradients           cg_start, cg_step, cg_poll; alpha, beta and the
- *                                               stopping test are in the state, column by column
+ *     recurrence  conjugate gradients           start, step, poll; alpha, beta and the stopping
+ *                                               test are in the state, column by column
  *
  * A plan takes its table when it is made (`steps` of fe_rows).  Vectors are n x lanes, lanes 1 <<
  * kind; they, the work memory and the recurrence's state lie in arenas that `open` has made, and
@@ -38,14 +38,8 @@ typedef struct {
     double worst; /* the largest gradient of a running column over its column's norm */
 } fe_cg_summary;
 
-typedef struct fe_steps {
-    const char *name;
-
-    /* ---- memory of the states: the arena has been measured ---- */
-    frg_status (*open)(frgi_arena *a, frg_context *ctx, const char *what);
-    void (*close)(frgi_arena *a, frg_context *ctx);
-
-    /* ---- rows ---- */
+/** The passes over the data. */
+typedef struct {
     /** b <- D_r' W (I - P_1) x, and the moments of x; f32: the type of x */
     frg_status (*rhs)(const fe_rows *g, frg_context *ctx, int f32, int kind, const fe_row_work *w,
                       const fe_block *x, double *b, fe_moments *total);
@@ -54,8 +48,10 @@ typedef struct fe_steps {
     frg_status (*residual)(const fe_rows *g, frg_context *ctx, int f32, int kind,
                            const fe_row_work *w, const fe_block *x, const fe_block *out,
                            const double *a, double *s, double *elim_effect, fe_elim_audit *total);
+} fe_rows_steps;
 
-    /* ---- reduced ---- */
+/** The system of the reduced unknowns, and vectors of them. */
+typedef struct {
     /** y <- S p through the rows, or with b through the bordered system; f32: the type of p; low:
      *  as of frgi_fe_apply */
     frg_status (*apply)(const fe_rows *g, const fe_bordered *b, frg_context *ctx, int f32, int kind,
@@ -100,14 +96,26 @@ typedef struct fe_steps {
     /** to_level[l] += from_l;  energy[k] <- the sum of b_level[l] from_l */
     frg_status (*scatter)(int64_t n, int kind, const int32_t *level, const double *from,
                           const double *b, double *to, double *energy);
+} fe_system_steps;
 
-    /* ---- recurrence ---- */
+/** Conjugate gradients. */
+typedef struct {
     /** a = 0, r = b = w->r, p = M^-1 b */
-    frg_status (*cg_start)(const fe_cg_call *c, const fe_cg_target *target);
+    frg_status (*start)(const fe_cg_call *c, const fe_cg_target *target);
     /** Step number `step`, from 0, of the columns that are not finished. */
-    frg_status (*cg_step)(const fe_cg_call *c, int64_t step);
+    frg_status (*step)(const fe_cg_call *c, int64_t step);
     /** column: what is to be said of the columns at the end; NULL: the recurrence goes on */
-    frg_status (*cg_poll)(const fe_cg_call *c, fe_cg_summary *summary, fe_cg_column *column);
+    frg_status (*poll)(const fe_cg_call *c, fe_cg_summary *summary, fe_cg_column *column);
+} fe_recurrence_steps;
+
+typedef struct fe_steps {
+    const char *name;
+    /** Memory of the states: the arena has been measured. */
+    frg_status (*open)(frgi_arena *a, frg_context *ctx, const char *what);
+    void (*close)(frgi_arena *a, frg_context *ctx);
+    fe_rows_steps rows;
+    fe_system_steps reduced;
+    fe_recurrence_steps recurrence;
 } fe_steps;
 
 frg_status frgi_fe_host_cg_start(const fe_cg_call *c, const fe_cg_target *target);

@@ -336,7 +336,7 @@ static frg_status need_work(subproblem *p, frg_context *ctx, int kind)
 
 static frg_status gather(const subproblem *p, int kind, const double *from, double *to)
 {
-    return p->rows.steps->gather(p->rows.n_reduced, kind, p->level, from, to);
+    return p->rows.steps->reduced.gather(p->rows.n_reduced, kind, p->level, from, to);
 }
 
 /** error[k] of one subproblem for the whole's sums s; lambda: of the whole, for one that has made
@@ -454,8 +454,8 @@ frg_status frgi_fe_subproblems_solve(fe_subproblems *p, frg_context *ctx, const 
         status = frgi_fe_cascade_solve(mine->cascade, ctx, own, &mine->work[0],
                                        start_of(mine, start), target, done);
         TRY(status);
-        TRY(mine->rows.steps->scatter(mine->rows.n_reduced, w->kind, mine->level, own->answer,
-                                      w->cg.r, w->answer, energy));
+        TRY(mine->rows.steps->reduced.scatter(mine->rows.n_reduced, w->kind, mine->level,
+                                              own->answer, w->cg.r, w->answer, energy));
         for (int k = 0; k < lanes; k++) {
             target[k].within -= energy[k];
             merge_column(&column[k], &done[k], energy[k]);
@@ -500,7 +500,7 @@ frg_status frgi_fe_subproblems_record(fe_subproblems *p, int lane, const double 
         double *const own = mine->work[0].keep;
         double most;
         TRY(gather(mine, 0, mean, own));
-        TRY(mine->rows.steps->largest(mine->rows.n_reduced, 0, own, &most));
+        TRY(mine->rows.steps->reduced.largest(mine->rows.n_reduced, 0, own, &most));
         mine->seen[lane] = most * scale;
         fe_subproblems *const inner = frgi_fe_cascade_subproblems(mine->cascade);
         if (inner) {
@@ -589,11 +589,12 @@ size_t frgi_fe_subproblems_bytes(const fe_subproblems *p)
 frg_status frgi_fe_subproblems_rank(fe_subproblems *p, frg_context *ctx, bool cheap_only,
                                     int64_t *rank)
 {
+    frg_status status = FRG_OK;
     int64_t total = 0, mine = 0;
-    for (int64_t i = 0; i < p->n && mine >= 0; i++) {
-        TRY(frgi_fe_cascade_count(p->of[i].cascade, ctx, cheap_only, &mine));
+    for (int64_t i = 0; status == FRG_OK && i < p->n && mine >= 0; i++) {
+        status = frgi_fe_cascade_count(p->of[i].cascade, ctx, cheap_only, &mine);
         total += mine;
     }
-    *rank = mine >= 0 ? total : -1;
-    return FRG_OK;
+    *rank = status == FRG_OK && mine >= 0 ? total : -1;
+    return status;
 }

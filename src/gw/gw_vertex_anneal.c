@@ -7,7 +7,6 @@
  * entries, passes over them and 4 n m FRGI_RANK operations; what the rank leaves out matters at the
  * end alone, which is the descent's.
  */
-#include "gw/gw_anneal.h"
 #include "gw/gw_vertex.h"
 
 #include <math.h>

@@ -137,14 +137,14 @@ static frg_status demean(frg_fe *f, frg_status *worst, bool *stopped)
 
 /* ---- rows on the disk ------------------------------------------------------------------------ */
 
-/** The effect that the demeaner eliminates: the first with the most levels. */
+/** The effect that the demeaner eliminates. */
 static int eliminated(const frgi_frame *frame)
 {
-    int best = 0;
-    for (int q = 1; q < frame->n_effects; q++) {
-        best = frame->levels[q] > frame->levels[best] ? q : best;
+    fe_factor f[FRGI_EFFECTS] = {{0}};
+    for (int q = 0; q < frame->n_effects; q++) {
+        f[q].levels = frame->levels[q];
     }
-    return best;
+    return frgi_fe_largest_factor(f, frame->n_effects);
 }
 
 /** Columns whose squares are no numbers are refused by the demeaner, which names the row as it
@@ -242,18 +242,36 @@ done:
     return status;
 }
 
-/** The rank, the method, and what became of the subproblems: copies, as the plan may go. */
+/** What needs no pass over the rows: all columns of D but for the intercepts, which share one. */
+static frg_demean_rank bound_of_rank(const frg_fe *f)
+{
+    int64_t columns = 0, intercepts = 0;
+    for (int q = 0; q < f->data.frame.n_effects; q++) {
+        columns += f->data.formula.effects[q].intercept ? f->data.frame.levels[q] : 0;
+        intercepts += f->data.formula.effects[q].intercept;
+    }
+    for (int k = 0; k < f->data.formula.n_slopes; k++) {
+        columns += f->data.frame.levels[f->data.formula.slopes[k].effect];
+    }
+    return (frg_demean_rank){.rank = intercepts > 1 ? columns - intercepts + 1 : columns,
+                             .method = "bound"};
+}
+
+/** The rank, the method, and what became of the subproblems: copies, as the plan may go.  A count
+ *  that was stopped leaves a bound: the fit is marked as stopped. */
 static frg_status describe(frg_fe *f)
 {
     frgi_fe_absorbed *const a = &f->absorbed;
     frgi_sample *const s = f->data.frame.sample;
-    frg_demean_rank rank;
+    frg_demean_rank rank = bound_of_rank(f);
+    frg_status counted = FRG_OK;
     if (s && s->ranked) {
         rank = s->rank;
     } else {
-        TRY(frg_demean_get_rank(a->plan, &rank));
+        counted = frg_demean_get_rank(a->plan, &rank);
+        TRY(counted);
     }
-    if (s) {
+    if (s && counted == FRG_OK) {
         s->rank = rank;
         s->ranked = true;
     }

@@ -195,13 +195,15 @@ static frg_status compute(frgi_vcov_work *w)
 {
     double K;
     TRY(frgi_vcov_encode(w));
-    TRY(frgi_vcov_parameters(w, &K, &w->v->v.k_naive));
+    const frg_status counted = frgi_vcov_parameters(w, &K, &w->v->v.k_naive);
+    TRY(counted);
+    w->ended = counted;
     TRY(check_freedom(w, K));
     TRY(make_room(w));
     TRY(scale_columns(w));
     TRY(w->f->two_stage.scores ? take_scores(w) : FRG_OK);
     describe(w, K);
-    const double factor = small_sample(w, K);
+    const double factor = w->ended > 0 ? (double)NAN : small_sample(w, K); /* K is a bound then */
     TRY(fill(w, factor));
     if (w->f->data.centred) {
         frgi_vcov_shift(w, w->v->matrix);

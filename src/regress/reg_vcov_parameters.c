@@ -87,14 +87,14 @@ done:
     return status;
 }
 
-/** The rank of the effects in `chosen` alone. */
+/** The rank of the effects in `chosen` alone; as it was where the count was stopped. */
 static frg_status rank_of(const frg_fe *f, uint64_t chosen, double *rank)
 {
     frg_demean *plan = NULL;
     frg_demean_rank found;
     TRY(frgi_vcov_plan(f, chosen, &plan));
     const frg_status status = frg_demean_get_rank(plan, &found);
-    *rank = status < 0 ? 0 : (double)found.rank;
+    *rank = status == FRG_OK ? (double)found.rank : *rank;
     frg_demean_destroy(plan);
     return status;
 }
@@ -124,16 +124,17 @@ frg_status frgi_vcov_parameters(const frgi_vcov_work *w, double *K, int64_t *nai
         levels += nested ? 0 : f->data.frame.levels[q];
     }
     double rank = f->absorbed.rank;
+    frg_status status = FRG_OK;
     if (n_counted == 0) {
         rank = f->data.ones ? 0 : 1; /* the constant, unless it is one of the k */
     } else if (n_counted == 1 && Q > 1 && f->data.formula.n_slopes == 0) {
         rank = (double)f->data.frame.levels[last];
     } else if (n_counted < Q) {
-        TRY(rank_of(f, counted, &rank));
+        status = rank_of(f, counted, &rank);
     }
     *K += rank;
     if (f->data.formula.n_slopes == 0) {
         *naive = n_counted == 0 ? (int64_t)*K : f->fit.k + levels - (n_counted - 1);
     }
-    return FRG_OK;
+    return status;
 }

@@ -5,6 +5,9 @@
  * single solver serves all: a ring, where CG takes as many steps as it has levels, beside units of
  * so many firms that their S is too dense, or beside random graphs that fill a factor.
  */
+#include "fe/fe_cascade.h"
+#include "fe/fe_demean_plan.h"
+#include "fe/fe_runs.h"
 #include "panel.h"
 
 /** Edges of a design of two factors. */
@@ -427,8 +430,96 @@ static void stopped(void)
     panel_free(&d);
 }
 
+/** Rows in memory, as if they were read: one window, and a stop at one of the reads. */
+typedef struct {
+    int reads, stop_at; /* 0: none */
+} stopping_reads;
+
+static frg_status read_or_stop(void *state, frg_context *ctx, int64_t elim, fe_rows *w)
+{
+    stopping_reads *const s = state;
+    (void)ctx;
+    (void)w;
+    CHECK_INT(elim, 0);
+    return ++s->reads == s->stop_at ? FRG_INTERRUPTED : FRG_OK;
+}
+
+static void no_rest(void *state)
+{
+    (void)state;
+}
+
+/** A count that is stopped at any of its passes over the rows says so and gives nothing; it gave a
+ *  bound before, as if that had been asked for. */
+static void stopped_rank(void)
+{
+    graph g[] = {ring(60), ring(50)};
+    panel two = beside(g, 2, false), d = panel_make(two.n, 3, 1);
+    for (int64_t i = 0; i < d.n; i++) {
+        memcpy(d.codes + 3 * i, two.codes + 2 * i, 2 * sizeof *d.codes);
+        d.codes[3 * i + 2] = (int32_t)(i % 7);
+    }
+    static const frg_fe_dof rules[] = {FRG_DOF_EXACT, FRG_DOF_PAIRWISE};
+    for (int rule = 0; rule < 2; rule++) {
+        frg_demean_opts o = panel_options();
+        o.dof = rules[rule];
+        frg_context *ctx = test_context();
+        frg_demean *plan = NULL;
+        frg_demean_rank want = {0};
+        stopping_reads reads = {0};
+        const struct fe_run_source source = {read_or_stop, no_rest, &reads};
+        CHECK_OK(ctx, panel_create(&plan, ctx, &d, &o));
+        CHECK_OK(ctx, frg_demean_get_rank(plan, &want));
+        plan->rows.source = &source;
+        frg_status status = FRG_INTERRUPTED;
+        int stops = 0;
+        while (status == FRG_INTERRUPTED) {
+            frg_demean_rank found = {.rank = -7};
+            reads = (stopping_reads){.stop_at = stops + 1};
+            status = frg_demean_get_rank(plan, &found);
+            CHECK_INT(found.rank, status == FRG_OK ? want.rank : -7);
+            stops += status == FRG_INTERRUPTED;
+        }
+        CHECK_OK(ctx, status);
+        CHECK_SAYS(stops >= 2, "rule %d: %d passes", rule, stops);
+        frg_demean_destroy(plan);
+        frg_context_destroy(ctx);
+    }
+    panel_free(&two);
+    panel_free(&d);
+}
+
+/** A part's stop ends the count by the parts' factors, which then gives no number: the ring has its
+ *  factor from the run, the dense part would make its own. */
+static void stopped_count(void)
+{
+    graph g[] = {ring(300), dense()};
+    panel d = beside(g, 2, true);
+    double *const r = panel_zeros(d.n * d.p, sizeof *r);
+    int64_t rank = -7;
+    frg_demean_rank whole = {0};
+    frg_context *ctx = test_context();
+    frg_demean *plan = NULL;
+    CHECK_OK(ctx, panel_create(&plan, ctx, &d, NULL));
+    CHECK_OK(ctx, frg_demean_run(plan, panel_columns(&d, d.x), panel_columns(&d, r), NULL, NULL));
+    CHECK_INT(frg_demean_get_report(plan).n_parts, 2);
+    frg_interrupt(ctx);
+    CHECK_STATUS(frgi_fe_cascade_count(plan->cascade, ctx, false, &rank), FRG_INTERRUPTED);
+    CHECK_INT(rank, -1);
+    frg_interrupt_clear(ctx);
+    CHECK_OK(ctx, frgi_fe_cascade_count(plan->cascade, ctx, false, &rank));
+    CHECK_OK(ctx, frg_demean_get_rank(plan, &whole));
+    CHECK_INT(plan->rows.n_elim + rank, whole.rank);
+    frg_demean_destroy(plan);
+    frg_context_destroy(ctx);
+    free(r);
+    panel_free(&d);
+}
+
 static const test_case cases[] = {
     {"stopped at every call", stopped},
+    {"a rank is stopped at every pass", stopped_rank},
+    {"a count by parts is stopped", stopped_count},
     {"a ring beside a dense component", dense_neighbour},
     {"middle and small components", middle_and_small},
     {"three effects", three_effects},

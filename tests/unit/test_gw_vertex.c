@@ -2,7 +2,6 @@
  * permutations and by duality. */
 #include "gw_data.h"
 
-#include "gw/gw_anneal.h"
 #include "gw/gw_assign.h"
 #include "gw/gw_vertex.h"
 
