@@ -629,8 +629,8 @@ FRG_API FRG_MUST_USE frg_status frg_gw_run(frg_gw *s, frg_info *info);
 typedef frg_status (*frg_gw_saver)(void *user, const frg_gw *s, int stopped);
 /** NULL: no states. */
 FRG_API void frg_gw_keep(frg_gw *s, frg_gw_saver save, void *user);
-/** From within the call: puts the state into c as the sections format, run, F, G and others, borrowed until
- *  the call returns.  Errors: E_ARG outside of the call. */
+/** From within the call: puts the state into c as the sections format, run, F, G and others,
+ *  borrowed until the call returns.  Errors: E_ARG outside of the call. */
 FRG_API FRG_MUST_USE frg_status frg_gw_save(const frg_gw *s, frg_checkpoint *c);
 /** The next run goes on from the state in c, which it needs until it ends, and ends with the bits
  *  of the run that was not stopped, on any number of threads.  s: a solver of the same data,

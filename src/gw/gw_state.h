@@ -56,8 +56,8 @@ typedef struct {
     double energy, epsilon, information, error;
 } frgi_start_numbers;
 
-/** Of the numbers and arrays below, in a section of its own; to be raised with every change of their
- *  order or meaning.  States of format 1 have no such section. */
+/** Of the numbers and arrays below, in a section of its own; to be raised with every change of
+ *  their order or meaning.  States of format 1 have no such section. */
 extern const int64_t frgi_state_format;
 
 /** What a state has besides arrays. */
@@ -104,7 +104,8 @@ FRG_MUST_USE frg_status frgi_state_point(frgi_level *l, int64_t t);
 /** Before work that has no states within: one of this phase that waits is taken up, and the work
  *  done as a whole. */
 FRG_MUST_USE frg_status frgi_state_anew(frgi_level *l, frgi_phase phase);
-/** The numbers of a checkpoint of this format, checked against the hashes; n_start: how many starts a run has. */
+/** The numbers of a checkpoint of this format, checked against the hashes; n_start: how many starts
+ *  a run has. */
 FRG_MUST_USE frg_status frgi_state_open(struct frgi_state *s, const frg_checkpoint *c,
                                         int64_t n_start);
 void frgi_state_close(struct frgi_state *s);

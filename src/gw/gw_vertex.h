@@ -139,7 +139,8 @@ void frgi_gw_problem_close(frgi_gw_problem *p);
 
 enum { FRGI_FARTHEST = 256 }; /* points of a coarser level up to which they are the farthest ones */
 /** `count` points of a side and the distances between them; more than FRGI_FARTHEST, but fewer than
- *  all, are spread, so that their weights are equal.  All three are to be dropped, failed or not. */
+ *  all, are spread, so that their weights are equal.  All three are to be dropped, failed or
+ *  not. */
 FRG_MUST_USE frg_status frgi_coarse_side(frg_context *ctx, const frgi_costs *c, const double *w,
                                          int64_t count, bool single, frgi_costs *out,
                                          double **share, int32_t **chosen);

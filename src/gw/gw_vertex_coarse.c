@@ -63,8 +63,8 @@ static int by_place(const void *p, const void *q, const void *user)
     return a->x != b->x ? (a->x > b->x) - (a->x < b->x) : a->point - b->point;
 }
 
-/** Points in order that have a share of half / count of the weight, and leave a point for every part
- *  on both sides. */
+/** Points in order that have a share of half / count of the weight, and leave a point for every
+ *  part on both sides. */
 static int64_t cut_of(const placed *points, const double *w, int64_t n, int64_t half, int64_t count)
 {
     double total = 0, sum = 0;

@@ -8,8 +8,9 @@
  *           best plans of these and that of profiles are then starts on all points, each to its
  *           end; where fewer than ENOUGH agree, the product and the annealed one
  *     very many: the best plan of FINE points alone, one of each part of the space, so that theirs
- *           is an assignment whatever the weights; these from the plan of MIDDLE ones, their own starts, and more in groups.  It
- *           takes steps on costs of some rows, and goes to its end with the same duals or tree
+ *           is an assignment whatever the weights; these from the plan of MIDDLE ones, their
+ *           own starts, and more in groups.  It takes steps on distances of low rank (costs of some
+ *           rows where that leaves too much out), and goes to its end with the same duals or tree
  *     many: the best plan of MIDDLE farthest points alone, where ENOUGH starts agree there and
  *     nothing
  *           else comes near it; else profiles as well, and the annealed one where these do not

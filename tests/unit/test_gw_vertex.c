@@ -551,7 +551,7 @@ static void low_rank(void)
     frg_context_destroy(ctx);
 }
 
-/* Points of a line with weights that differ by ten, of which more are wanted than farthest ones: the
+/* Points of a line with weights that rise along it, of which more are wanted than farthest ones: the
  * k-th from the left stands for the weight from k / count to (k + 1) / count, but for one point at
  * each of the ten cuts that make a part; all have one share.  Of as many as there are each has its
  * own. */
@@ -564,7 +564,7 @@ static void spread_points(void)
     double *share[2] = {NULL, NULL};
     int32_t *chosen[2] = {NULL, NULL};
     for (int i = 0; i < N; i++)
-        total += w[i] = 0.1 + test_uniform();
+        total += w[i] = 0.1 + test_uniform() + 4 * (double)i / N;
     for (int i = 0; i < N; i++) {
         w[i] /= total;
         most = fmax(most, w[i]);
