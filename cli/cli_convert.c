@@ -15,8 +15,6 @@
 
 #include "cli.h"
 
-extern char **environ;
-
 /** How duckdb is told to read a kind of file. */
 typedef struct {
     const char *extension, *name, *before, *function;
