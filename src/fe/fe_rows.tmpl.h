@@ -270,7 +270,8 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *in, c
 /* ---- dispatch: the common layouts get constants, everything else the general text ---- */
 
 /** Rows side by side in memory (C order) with all lanes in use or all but one; whole blocks of
- *  columns (Fortran order); whole blocks of weighted rows, or of rows in another order; the rest. */
+ *  columns (Fortran order); whole blocks of weighted rows, or of rows in another order; the
+ *  rest. */
 typedef enum { RN(WHOLE), RN(ONE_IDLE), RN(COLUMNS), RN(WEIGHTED), RN(GENERAL) } RN(layout);
 
 static RN(layout) RN(layout_of)(const fe_rows *g, const fe_block *x)

@@ -74,9 +74,9 @@ typedef struct {
     int32_t *codes[2];
 } frgi_factor_codes;
 
-/** n rows (rows NULL: the first n) with weights (NULL: 1).  `constant`: the model has an intercept or fixed effects, so
- *  that i() loses a level, and every factor beside an i().  codes: n_variables, filled; free with
- *  frgi_factor_codes_free. */
+/** n rows (rows NULL: the first n) with weights (NULL: 1).  `constant`: the model has an intercept
+ *  or fixed effects, so that i() loses a level, and every factor beside an i().  codes:
+ *  n_variables, filled; free with frgi_factor_codes_free. */
 FRG_MUST_USE frg_status frgi_design_create(frgi_design *d, frgi_factor_codes **codes,
                                            frg_context *ctx, const frgi_formula *f,
                                            const frgi_variable *variables, bool constant,

@@ -38,8 +38,8 @@ const frgi_family *frgi_family_of(frg_fe_family family);
 /** NULL where the family has no such link. */
 const frgi_link *frgi_link_of(frg_fe_family family, frg_fe_link link);
 
-/** mu_i <- the mean at eta_i; returns sum w_i d(y_i, mu_i), w NULL: all 1, and a NaN where a mean is
- *  infinite. */
+/** mu_i <- the mean at eta_i; returns sum w_i d(y_i, mu_i), w NULL: all 1, and a NaN where a mean
+ *  is infinite. */
 typedef double frgi_means(ptrdiff_t n, const double *eta, const double *y, const double *w,
                           double *mu);
 /** The families that have rows together, for one CPU level. */

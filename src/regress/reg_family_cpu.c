@@ -1,6 +1,7 @@
 /* reg_family_cpu.c - means and deviance of many rows, compiled once per CPU level.
  *
- *     mu = e^eta,   d(y, mu) = 2 (y log(y / mu) - (y - mu)) = 2 y (r - log(1 + r)),  r = (mu - y) / y
+ *     mu = e^eta,   d(y, mu) = 2 (y log(y / mu) - (y - mu)) = 2 y (r - log(1 + r)),
+ *     r = (mu - y) / y
  *
  * log(1 + r) does not cancel where y is near mu; where mu is far below y, log(mu / y) does not
  * lose r to the rounding of -1.

@@ -18,8 +18,8 @@ typedef struct {
 /** "UNIT,TIME" -> two names, of which *memory has the bytes.  E_OPTION where it is not that. */
 FRG_MUST_USE frg_status frgi_panel_names(frg_context *ctx, const char *spec, char **memory,
                                          const char **unit, const char **time);
-/** E_COLUMN, E_TYPE for times that are no whole numbers, E_DUPLICATE for two rows of a unit at the same
- *  time. */
+/** E_COLUMN, E_TYPE for times that are no whole numbers, E_DUPLICATE for two rows of a unit at the
+ *  same time. */
 FRG_MUST_USE frg_status frgi_panel_create(frgi_panel *p, frg_context *ctx, const char *spec,
                                           const frg_table *table);
 void frgi_panel_destroy(frgi_panel *p, frg_context *ctx);

@@ -95,8 +95,8 @@ frg_status frgi_vcov_find_unknown(frgi_vcov_work *w, double adjust)
     return status;
 }
 
-/** `name` and `more` of a shadow of the fit, a first stage or moments, have no variance.  Said once:
- *  the tests of the instruments come to one covariance by several ways. */
+/** `name` and `more` of a shadow of the fit, a first stage or moments, have no variance.  Said
+ *  once: the tests of the instruments come to one covariance by several ways. */
 static void warn_of_stage(const frgi_vcov_work *w, const char *name, const char *more)
 {
     const char *const spec = w->v->request.spec, *const stage = w->f->fit.stage;
