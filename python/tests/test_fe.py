@@ -296,7 +296,7 @@ class Feols(unittest.TestCase):
                 fe.feols("y ~ x", path / "none.csv", memory_limit=8 << 20)
 
     def test_progress_of_files(self):
-        """The bytes of a file that is read, and the columns that are brought into the order of the levels under a limit."""
+        """The bytes of a file that is read."""
         told = []
         n = 1_100_000
         with tempfile.TemporaryDirectory() as folder:
@@ -308,13 +308,6 @@ class Feols(unittest.TestCase):
             self.assertEqual({a[3] for a, _ in told if a[:2] == ("table", "read")}, {size})
             self.assertEqual(done, sorted(done))
             self.assertTrue(done and 0 < done[0] and done[-1] <= size)  # the later ones a tenth of a second apart
-        told.clear()
-        data = {"y": matrix[:80000, 0], "x": matrix[:80000, 1], "a": np.arange(80000) % 4001}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            fe.feols("y ~ x | a", data, spool=".", memory_limit=1 << 20, progress=lambda *a, **k: told.append((a, k)) and None)
-        for phase in ("order by level", "back to the rows' order"):
-            self.assertEqual([a[2:4] for a, _ in told if a[:2] == ("fe", phase)], [(0, 2), (1, 2)], phase)
 
     def test_errors(self):
         data = read_csv("grunfeld.csv")

@@ -316,6 +316,52 @@ static void same_bits(void)
                    test_below(2) == 0);
 }
 
+/** What was told of the columns' way into the order of the levels, and of the way back. */
+typedef struct {
+    int64_t columns[2], total[2];
+    bool in_turn;
+} ways;
+
+static int watch(const frg_progress *p, void *user)
+{
+    ways *const w = user;
+    const bool there = !strcmp(p->phase, "order by level");
+    const bool back = !strcmp(p->phase, "back to the rows' order");
+    if (there || back) {
+        w->in_turn = w->in_turn && p->done == w->columns[back];
+        w->columns[back]++;
+        w->total[back] = p->total;
+    }
+    return 0;
+}
+
+/** y and x go there and back, one column after the other, and each is told of. */
+static void progress(void)
+{
+    ways w = {.in_turn = true};
+    frg_context_opts o;
+    frg_context *ctx = NULL;
+    frg_fe *f = NULL;
+    frg_context_defaults(&o, sizeof o);
+    o.memory_limit = LIMIT;
+    o.spool = ".";
+    o.on_progress = watch;
+    o.user = &w;
+    if (!CHECK_STATUS(frg_context_create(&ctx, &o), FRG_OK))
+        return;
+    frgi_spool_from(ctx, SMALL);
+    frg_table *const t = make_table(ctx, 3000, false);
+    CHECK_OK(ctx, fit_design(&f, ctx, &(design){.formula = "y ~ x | a"}, t));
+    CHECK(w.in_turn);
+    for (int way = 0; way < 2; way++) {
+        CHECK_INT(w.columns[way], 2);
+        CHECK_INT(w.total[way], 2);
+    }
+    frg_fe_destroy(f);
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
 /** Real data, the first covariance of each. */
 static void same_bits_of_data(void)
 {
@@ -504,6 +550,7 @@ static const test_case cases[] = {{"blocks", blocks},
                                   {"order of rows", order_of_rows},
                                   {"same bits", same_bits},
                                   {"same bits of data", same_bits_of_data},
+                                  {"progress", progress},
                                   {"folders", folders},
                                   {"full disk", full_disk},
                                   {"failed disk", failed_disk},
