@@ -571,8 +571,9 @@ typedef struct {
     const char *const *factor_name;      /* n_factors, as in the formula */
     const int64_t *factor_levels;        /* n_factors: levels that rows in use have */
     int64_t rank;                        /* of the absorbed factors, the intercept included */
-    const char *rank_method;             /* as frg_demean_rank.method; "none" without effects */
-    int64_t df_residual;                 /* n - n_coefficients - rank */
+    const char *rank_method; /* as frg_demean_rank.method; "none" without effects, "bound" where a
+                                stop ended the count */
+    int64_t df_residual;     /* n - n_coefficients - rank */
     /** Sums with the weights: rss = sum w e^2, tss that of y about its mean (about 0 without an
      *  intercept and effects); r2 = 1 - rss / tss, adjusted by (n - 1) / df_residual, within:
      *  beside what the effects leave of y (NaN without effects); rmse = sqrt(rss / n). */
