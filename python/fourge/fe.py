@@ -259,7 +259,7 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
         ``x**2`` are ``I(x^2)``, as in fixest; in pyfixest both are the term ``x``, so that the second is warned of.
     data : frame, path or mapping
         Anything that exports an Arrow stream (polars, pyarrow, DuckDB, pandas with pyarrow); the path of a file that the program
-        reads (csv, tsv and txt, plain or .gz, npy, npz); or names -> 1-D arrays.  Lazy frames of polars, data sets of pyarrow and
+        reads (csv, tsv, txt and npy, plain, .gz or .zst, and npz); or names -> 1-D arrays.  Lazy frames of polars, data sets of pyarrow and
         relations of DuckDB are computed in batches; what gives its batches once (a RecordBatchReader) serves one fit.
         Only the columns that the formula names are read. Categories keep their order (pandas' categoricals, polars' Enum);
         words are sorted.
