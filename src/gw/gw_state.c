@@ -277,10 +277,11 @@ static int64_t format_of(const frg_checkpoint *c)
 frg_status frgi_state_open(struct frgi_state *s, const frg_checkpoint *c, int64_t n_start)
 {
     int64_t bytes;
-    const void *const potentials = frg_checkpoint_get(c, "F", &bytes);
+    const void *const format = frg_checkpoint_get(c, "format", &bytes);
     const void *const run = frg_checkpoint_get(c, "run", &bytes);
     frgi_state_numbers v;
-    if (run && potentials && format_of(c) != frgi_state_format) {
+    const bool is_ours = run && (format || bytes == (int64_t)sizeof v); /* no other room's */
+    if (is_ours && format_of(c) != frgi_state_format) {
         FAIL(s->ctx, E_MISMATCH,
              "the alignment's state in the checkpoint has format %lld, this fourge reads %lld: "
              "end the run with the fourge that wrote it, or begin it anew",

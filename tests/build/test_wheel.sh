@@ -59,9 +59,11 @@ check "it goes into an empty environment" sh -c '
     "$3/bin/pip" --disable-pip-version-check --python "$2/bin/python" install -q --no-index --no-deps --ignore-installed "$1"' \
     sh "$wheel" "$scratch/env" "$tools"
 
-# bare COMMAND...: with this environment alone on the path
+# bare COMMAND...: with this environment alone on the path, and in it the linker of PoCL, which ends a process that has none
+ln -s "$(command -v ld)" "$scratch/env/bin/ld"
 bare() {
-    (cd "$scratch" && env -i HOME="$scratch" PATH="$scratch/env/bin" OMP_WAIT_POLICY=passive "$@")
+    (cd "$scratch" && env -i HOME="$scratch" PATH="$scratch/env/bin" OMP_WAIT_POLICY=passive \
+        POCL_CACHE_DIR="${POCL_CACHE_DIR:-$HOME/.cache/pocl/kcache}" "$@")
 }
 package=$(echo "$scratch"/env/lib/python3*/site-packages/fourge)
 # Of shared libraries it may need those of every system, and the OpenMP runtime that it carries.
