@@ -170,6 +170,38 @@ def arrays(columns):
     return out
 
 
+class Coded:
+    """A column of words by their codes, -1 for a missing one; the categories keep their order."""
+
+    def __init__(self, codes, categories):
+        self.codes, self.categories = codes, categories
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array([*self.categories, None], dtype=object)[self.codes]
+
+
+def _values(kind, values, labels):
+    """A column that the library gives back as :func:`column` takes it, logicals as such."""
+    a = arrays({"": (kind, values, None)})[""]
+    return Coded(a, labels) if labels is not None else np.array([False, True, None], dtype=object)[a] if kind == 2 else a
+
+
+def at_hand(data):
+    """Is data[name] a column?  Not of paths, nor of what has nothing yet but how to make its rows."""
+    if is_path(data) or isinstance(data, _fourge.Table) or hasattr(data, "collect_batches") or type(data).__name__ == "DuckDBPyRelation":
+        return False
+    if hasattr(data, "scanner") and hasattr(data, "schema"):
+        return False
+    return hasattr(data, "keys") or hasattr(data, "columns") or not hasattr(data, "__arrow_c_stream__")
+
+
+def loaded(context, data, columns):
+    """`data`, or {name: values} of the columns named where they are not at hand."""
+    if at_hand(data):
+        return data
+    return {name: _values(*found) for name, found in table(context, data, columns).columns().items()}
+
+
 def narrow(data, names):
     """The columns `names` of what :func:`table` takes, in a form that can be pickled: of frames a frame, of mappings a mapping, of what
     exports an Arrow stream alone a table of pyarrow.  A path stays one."""

@@ -396,7 +396,10 @@ def event_study(data: Any, yname: str, idname: str, tname: str, gname: str, xfml
     data, progress, threads, memory_limit, time_limit, ssc, weights, subset, level
         As in :func:`feols`.
     yname, idname, tname, gname : str
-        Columns: the outcome, the unit, the period and the period of the first treatment, 0 for never.
+        Columns: the outcome, the unit, the period and the period of the first treatment, numbers.  Never treated are units whose
+        `gname` is missing (None, NaN) or 0 and less, and, within the data, those whose `gname` is later than the last period.
+        Cohorts without a period before their treatment are left out, with a warning that counts them: nothing tells what they
+        were before.  That is decided by all rows, before `subset`.
     xfml : str, optional
         Further regressors, "x1 + x2".
     cluster : str, optional
@@ -405,31 +408,59 @@ def event_study(data: Any, yname: str, idname: str, tname: str, gname: str, xfml
         Two-way effects of unit and period; :func:`did2s`; ``sunab()``, a coefficient for each cohort and period, averaged.
     att : bool, default=True
         One effect, of all treated rows (``is_treated``, ``ATT``); False: one for each period relative to the treatment (``rel_time::1``,
-        of ``sunab()`` under the name of the period), the last before it being the reference.  (pyfixest's "twfe" and
+        of ``sunab()`` under the name of the period), the last before it being the reference: -1, or, with a warning, the last
+        relative period that the data have, -2 of a panel of every other year.  (pyfixest's "twfe" and
         "did2s" have no other than the first, and its "saturated" the cohorts' own.)
 
     Returns
     -------
     Fit
+
+    Of a path, a lazy frame and a stream the columns that are named are read into memory.  Columns of `data` may have the names of the
+    terms, but not stand in `xfml` then.  "saturated" refuses a cohort whose treatment begins in a period that no row has, or that has no row at the reference; "did2s" leaves out,
+    and warns of, single units without an untreated row, too.
     """
     _options.check(event_study, options)
     if estimator not in ("twfe", "did2s", "saturated"):
         raise ValueError(f"estimator={estimator!r}: expected 'twfe', 'did2s' or 'saturated'")
+    data = _of_study(data, (yname, idname, tname, gname), xfml, {"CRV1": cluster or idname}, options)
     time, first = (_did.numbers(data, name, "event_study") for name in (tname, gname))
-    is_treated = _did.treated(time, np.where(first > 0, first, np.where(np.isnan(first), np.nan, 0)))
-    _did.controls(is_treated, "event_study")
-    more = {"is_treated": is_treated, "rel_time": np.where(first > 0, time - first, -1.0)}
-    y, unit, period, cohort = (_did.quoted(name) for name in (yname, idname, tname, gname))
+    _did.present(data, idname, "event_study")
+    first = _did.cohorts(time, np.where(first > 0, first, np.inf), data[idname], "event_study")
+    since = np.where(np.isfinite(first), time - first, np.nan)
+    last = -1.0 if att and estimator != "saturated" else _did.reference(since, "event_study")
+    more = {"is_treated": _did.treated(time, first), "rel_time": np.where(np.isinf(first), last, since)}
+    if estimator == "saturated":
+        more = {"first_treated": _did.calendar(time, first, last, "event_study")}
+    elif _did.words(xfml) & set(more):
+        raise errors.BadArgument(f"xfml={xfml!r}: is_treated and rel_time are what the result calls the effects; give that column another name")
+    taken = {*_did.names(data), *_did.words(yname, idname, tname, gname, xfml, cluster, options.get("weights"), options.get("subset"))}
+    columns = {name: _did.unused(name, taken) for name in more}
+    y, unit, period = (_did.quoted(name) for name in (yname, idname, tname))
     beside = f" + {xfml}" if xfml else ""
-    effect = "is_treated" if att else "i(rel_time, ref=-1)"
-    table = _did.Beside(data, more)
+    table = _did.Beside(data, {columns[name]: values for name, values in more.items()})
+    if estimator == "saturated":
+        effect = f"sunab({columns['first_treated']}, {period}, ref.p={last:.17g}, att={str(att).upper()})"
+    else:
+        effect = columns["is_treated"] if att else f"i({columns['rel_time']}, ref={last:.17g})"
     if estimator == "did2s":
         right = f"~ 0 + {effect}" if att else f"~ {effect}"
-        return did2s(table, yname, f"~ {xfml or 0} | {unit} + {period}", right + beside, "is_treated", cluster or idname,
-                     progress=progress, **options)
-    if estimator == "saturated":
-        effect = f"sunab({cohort}, {period}, att={str(att).upper()})"
-    return feols(f"{y} ~ {effect}{beside} | {unit} + {period}", table, {"CRV1": cluster or idname}, progress=progress, **options)
+        fit = did2s(table, yname, f"~ {xfml or 0} | {unit} + {period}", right + beside, columns["is_treated"], cluster or idname,
+                    progress=progress, **options)
+    else:
+        fit = feols(f"{y} ~ {effect}{beside} | {unit} + {period}", table, {"CRV1": cluster or idname}, progress=progress, **options)
+    return fit._shows({column: name for name, column in columns.items()})
+
+
+def _of_study(data, names, xfml, vcov, options):
+    """The data of a study; of a path, a lazy frame or a stream the columns that it reads."""
+    if _frame.at_hand(data):
+        return data
+    context = _context(dict(options))
+    y, *others = (_did.quoted(name) for name in names)
+    outer = {k: options[k] for k in ("weights", "subset") if options.get(k) is not None}
+    read = _fourge.fe_columns(context, f"{y} ~ {xfml or 1} | {' + '.join(others)}", [_spec(vcov)], outer)
+    return _frame.loaded(context, data, list(dict.fromkeys(read)))
 
 
 @_options.takes(_options.Study, "context", "fe")
@@ -454,24 +485,30 @@ def lpdid(data: Any, yname: str, idname: str, tname: str, gname: str, vcov: str 
     pre_window, post_window : int, optional
         The first and the last horizon; without, those of the data.  -1 is the reference.
     never_treated : number, default=0
-        The value of `gname` of units that are never treated.
+        The value of `gname` of units that are never treated; those whose `gname` is missing are so in any case.
     att : bool, default=True
         One regression, of the mean of the outcomes from t to t + `post_window`; False: one for each horizon.
 
     Returns
     -------
     LocalProjections
-        ``fits``, {horizon: Fit}, ``tidy()``, ``coef()`` and ``se()``.  An outcome that the unit has not at that time is missing; where
-        periods are missing pyfixest takes the next row instead.
+        ``fits``, {horizon: Fit}, ``tidy()``, ``coef()`` and ``se()``; the term of each is ``treat_diff``.  An outcome that the unit has not at
+        that time is missing; where periods are missing pyfixest takes the next row instead.  Raises :class:`fourge.errors.BadData` where no unit
+        has rows in two successive periods.
     """
     _options.check(lpdid, options)
+    data = _of_study(data, (yname, idname, tname, gname), xfml, vcov, options)
     time, first, y = (_did.numbers(data, name, "lpdid") for name in (tname, gname, yname))
-    treat = _did.treated(time, first, never_treated)
-    _did.controls(treat, "lpdid")
-    if idname not in _did.names(data):
-        raise KeyError(f"lpdid: the data have no column '{idname}'; there are {_did.names(data)[:20]}")
+    _did.present(data, idname, "lpdid")
+    first = _did.cohorts(time, np.where((first == never_treated) | np.isnan(first), np.inf, first), data[idname], "lpdid")
+    treat = _did.treated(time, first)
     panel = _did.Panel(data[idname], time, "lpdid")
-    relative = np.unique((time - first)[(first != never_treated) & ~np.isnan(time - first)])
+    panel.check_steps(tname)
+    relative = np.unique((time - first)[np.isfinite(time - first)])
+    if "treat_diff" in _did.words(xfml):
+        raise errors.BadArgument(f"xfml={xfml!r}: treat_diff is what the result calls the effect; give that column another name")
+    taken = {*_did.names(data), *_did.words(tname, xfml, vcov, options.get("weights"), options.get("subset"))}
+    effect, outcome = (_did.unused(name, taken) for name in ("treat_diff", "change"))
     for name, value in (("pre_window", pre_window), ("post_window", post_window)):
         if value is not None and value not in relative:
             raise errors.BadArgument(f"{name}={value}: the periods relative to the treatment are {relative[0]:g} .. {relative[-1]:g}")
@@ -479,12 +516,12 @@ def lpdid(data: Any, yname: str, idname: str, tname: str, gname: str, vcov: str 
     high = int(relative[-1]) if post_window is None else post_window
     begins = np.maximum(treat - panel.later(treat, -1), 0)
     before = panel.later(y, -1)
-    formula = f"change ~ treat_diff{f' + {xfml}' if xfml else ''} | {_did.quoted(tname)}"
+    formula = f"{outcome} ~ {effect}{f' + {xfml}' if xfml else ''} | {_did.quoted(tname)}"
 
-    def project(outcome, untreated):
-        change = np.where((begins == 1) | (untreated == 0), outcome - before, np.nan)
-        table = _did.Beside(data, {"treat_diff": begins, "change": change})
-        return feols(formula, table, vcov or {"CRV1": idname}, progress=progress, **options)
+    def project(later, untreated):
+        change = np.where((begins == 1) | (untreated == 0), later - before, np.nan)
+        table = _did.Beside(data, {effect: begins, outcome: change})
+        return feols(formula, table, vcov or {"CRV1": idname}, progress=progress, **options)._shows({effect: "treat_diff"})
 
     if att:
         mean = np.mean([panel.later(y, h) for h in range(high + 1)], axis=0)
@@ -688,6 +725,7 @@ class Fit:
         self._outer: dict[str, Any] = call[4]
         self._context_options: dict[str, Any] = {}
         self._vcovs: dict[Any, dict[str, Any]] = {}
+        self._names_shown: dict[str, str] = {}
         found = fit.result()
         self.result, self._shown = _result(found), found["vcovs"][0]
 
@@ -782,7 +820,15 @@ class Fit:
         if key not in self._vcovs:  # the library keeps each that it is asked for
             self._read(key[0])
             self._vcovs[key] = self._fit.vcov(*key)
+            _did.rename(self._vcovs[key]["coefficients"], self._names_shown)
         self._shown = self._vcovs[key]
+        return self
+
+    def _shows(self, names):
+        """The fit itself, which calls the terms of columns by other names from here on, {column: name}."""
+        self._names_shown = {column: name for column, name in names.items() if column != name}
+        for rows in (self._shown["coefficients"], self.result["dropped_terms"], self.result.get("events", ())):
+            _did.rename(rows, self._names_shown)
         return self
 
     def _read(self, spec):
@@ -850,7 +896,8 @@ class Fit:
         Parameters
         ----------
         resampvar : str
-            A column that is one term of the formula, such as a treatment that was drawn by lot.
+            A column that is one term of the formula, such as a treatment that was drawn by lot; a logical one with or without the
+            TRUE of its term.
         cluster : str, optional
             The column of groups that it was drawn for; it is permuted between them, else between the rows in use.
         reps : int, default=1000
@@ -866,6 +913,9 @@ class Fit:
             ``p_value``, the share of permutations whose statistic is at least as large in size, ``std_error``, that share's
             ``sqrt(p (1 - p) / reps)``, ``statistics`` (reps,), ``term``, ``estimate`` and ``reps``.  (pyfixest draws the values anew
             with equal chances where this permutes them.)
+
+        Raises :class:`fourge.errors.Unsupported` of a fit in two stages (:func:`did2s`), whose first stage would keep the true treatment, and
+        :class:`fourge.errors.BadArgument` of a column that is no term, such as an instrument.
         """
         return _did.ritest(self, resampvar, cluster, reps, type, seed)
 
@@ -1071,6 +1121,12 @@ class Fits(list[Fit]):
         """:func:`etable` of the models, as a `type` of "text", "md", "tex", "html" or "df"."""
         _options.check(Fits.etable, options)
         return etable(self, type, **options)
+
+    def _shows(self, names):
+        """The models, each of which calls the terms of columns by other names, {column: name}."""
+        for fit in self:
+            fit._shows(names)
+        return self
 
     def vcov(self, spec: str | Mapping[str, str], ssc: str | None = None) -> Fits:
         """All models under another covariance `spec` from here on, by the small-sample rule `ssc`."""

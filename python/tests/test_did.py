@@ -5,7 +5,10 @@ size is left to rounding.
 """
 
 import itertools
+import os
+import tempfile
 import unittest
+import warnings
 
 import numpy as np
 
@@ -80,6 +83,98 @@ class Studies(unittest.TestCase):
         # unit 1 is treated in 2003: of -2, 0, 1, 2 only the last wants its outcome of 2005
         self.assertEqual(np.subtract(count(data), count(short)).tolist(), [0, 0, 0, 1])
 
+    def same(self, one, other):
+        """The same terms, estimates and errors, to rounding."""
+        self.assertEqual(one.terms, other.terms)
+        np.testing.assert_allclose((one.coef(), one.se()), (other.coef(), other.se()), rtol=1e-10, atol=1e-12)
+
+    def test_never_treated(self):
+        """A missing cohort, one after the last period and 0 are the same; without a warning."""
+        data = panel()
+        for value in (np.nan, 3000.0, np.inf):
+            other = {**data, "g": np.where(data["g"] == 0, value, data["g"])}
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                for estimator, att in itertools.product(("twfe", "did2s", "saturated"), (True, False)):
+                    study = lambda d: fe.event_study(d, **NAMES, estimator=estimator, att=att)
+                    self.same(study(other), study(data))
+                self.same(fe.lpdid(other, **NAMES, post_window=2).fits[0], fe.lpdid(data, **NAMES, post_window=2).fits[0])
+        given = fe.lpdid({**data, "g": np.where(data["g"] == 0, 5, data["g"])}, **NAMES, post_window=2, never_treated=5)
+        self.same(given.fits[0], fe.lpdid(data, **NAMES, post_window=2).fits[0])
+
+    def test_always_treated(self):
+        """They are left out by each estimator, and counted; a cohort in a gap of the calendar is not taken for never treated."""
+        data = panel()
+        early = {**data, "g": np.where(data["unit"] % 7 == 3, 1999, data["g"])}
+        without = {name: values[early["g"] != 1999] for name, values in data.items()}
+        studies = [lambda d, e=e: fe.event_study(d, **NAMES, estimator=e) for e in ("twfe", "did2s", "saturated")]
+        for study in (*studies, lambda d: fe.lpdid(d, **NAMES, post_window=2).fits[0]):
+            with self.assertWarnsRegex(UserWarning, "FRG-FE-155.* 40 rows of 4 units") as caught:
+                found = study(early)
+            self.assertEqual(os.path.basename(caught.filename), "test_did.py")
+            self.same(found, study(without))
+        gap = {name: values[data["year"] != 2005] for name, values in data.items()}
+        self.assertEqual([study(gap).nobs for study in studies[:2]], [270, 270])
+        with self.assertRaisesRegex(errors.BadData, "period 2005 .* write 2006"):
+            studies[2](gap)
+        with self.assertRaisesRegex(errors.BadData, "cohort 2005 has no row at 2004"):
+            studies[2]({name: values[(data["year"] != 2004) | (data["g"] != 2005)] for name, values in data.items()})
+
+    def test_names(self):
+        """Columns with the names of ours are read where they are meant, and the terms keep their names."""
+        data = panel()
+        data |= {"is_treated": data["state"], "rel_time": data["state"], "first_treated": data["x"], "change": data["x"], "treat_diff": data["state"]}
+        for estimator, att in itertools.product(("twfe", "did2s", "saturated"), (True, False)):
+            study = lambda d=data, **options: fe.event_study(d, **{**NAMES, **options}, estimator=estimator, att=att)
+            wanted = study(cluster="state", xfml="x")
+            self.assertIn(wanted.terms[0], ("is_treated", "ATT", "rel_time::-7", "year::-7"))
+            self.same(study(cluster="rel_time", xfml="x"), wanted)
+            self.same(study(xfml="x").vcov({"CRV1": "is_treated"}), wanted.vcov({"CRV1": "state"}))
+            self.same(study({**data, "is_treated": data["y"]}, yname="is_treated"), study())
+        projected = lambda x, by: fe.lpdid(data, **NAMES, post_window=2, xfml=x, vcov={"CRV1": by}).fits[0]
+        found, wanted = projected("change", "treat_diff"), projected("x", "state")
+        self.assertEqual(found.terms, ["treat_diff", "change"])
+        np.testing.assert_array_equal((found.coef(), found.se()), (wanted.coef(), wanted.se()))
+        for call, name in ((fe.event_study, "is_treated"), (fe.lpdid, "treat_diff")):
+            with self.assertRaisesRegex(errors.BadArgument, name):
+                call(data, **NAMES, xfml=f"x + {name}")
+
+    def test_sources(self):
+        """A file is read as feols reads it."""
+        data = panel()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "panel.csv")
+            rows = zip(*(data[name].tolist() for name in data))
+            with open(path, "w", encoding="utf-8") as file:
+                file.writelines(",".join(map(str, row)) + "\n" for row in (data, *rows))
+            for estimator in ("twfe", "did2s", "saturated"):
+                study = lambda d: fe.event_study(d, **NAMES, xfml="x", cluster="state", estimator=estimator, subset="state > 1", weights="year")
+                self.same(study(path), study(data))
+            self.same(fe.lpdid(path, **NAMES, post_window=2, vcov="hetero").fits[0], fe.lpdid(data, **NAMES, post_window=2, vcov="hetero").fits[0])
+            permuted = lambda d: fe.feols("y ~ treat + x | year", d).ritest("x", reps=5)["statistics"]
+            np.testing.assert_allclose(permuted(path), permuted(data), rtol=1e-10)
+            with self.assertRaisesRegex(errors.BadData, "no column 'gone'"):
+                fe.event_study(path, "y", "unit", "gone", "g")
+
+    def test_other_calendars(self):
+        """Every other year -2 is the reference; local projections say what they lack; dates are refused."""
+        data = panel()
+        data |= {"year": 2 * data["year"] - 2000, "g": np.where(data["g"] > 0, 2 * data["g"] - 2000, 0)}
+        once = panel()
+        for estimator in ("twfe", "did2s", "saturated"):
+            study = lambda d: fe.event_study(d, **NAMES, estimator=estimator, att=False)
+            with self.assertWarnsRegex(UserWarning, "reference is the relative period -2"):
+                found = study(data)
+            wanted = study(once)
+            self.assertEqual([2 * int(term.split("::")[1]) for term in wanted.terms], [int(term.split("::")[1]) for term in found.terms])
+            np.testing.assert_allclose((found.coef(), found.se()), (wanted.coef(), wanted.se()), rtol=1e-9, atol=1e-11)
+        with self.assertRaisesRegex(errors.BadData, "'year' that follow each other; the least distance is 2"):
+            fe.lpdid(data, **NAMES)
+        dates = {**once, "year": (once["year"] - 1970).astype("datetime64[Y]").astype("datetime64[D]")}
+        for call in (fe.event_study, fe.lpdid):
+            with self.assertRaisesRegex(errors.BadData, "FRG-FE-065.*'year' holds dates"):
+                call(dates, **NAMES)
+
     def test_refused(self):
         data = panel()
         words = {**data, "g": np.array(["a", "b"], object)[data["g"] % 2]}
@@ -138,6 +233,25 @@ class Studies(unittest.TestCase):
                               ("reps=0", lambda: fit.ritest("lot", reps=0)), ("not the same in all rows", lambda: fit.ritest("x", cluster="unit"))):
             with self.assertRaisesRegex(ValueError, message):
                 call()
+
+    def test_ritest_terms(self):
+        """A logical is its number, under either name; what is no term of the one stage that is permuted is refused by name."""
+        data = panel()
+        data |= {"late": data["treat"] == 1, "z": data["x"] + np.sin(np.arange(300))}
+        of = lambda name, column: fe.feols(f"y ~ {column} | unit", data).ritest(name, reps=5)
+        wanted = of("treat", "treat")
+        for name in ("late", "lateTRUE"):
+            found = of(name, "late")
+            self.assertEqual(found["term"], "lateTRUE")
+            np.testing.assert_allclose((found["estimate"], *found["statistics"]), (wanted["estimate"], *wanted["statistics"]), rtol=1e-10)
+        with self.assertRaisesRegex(errors.BadArgument, "'z': it is no term of the second stage"):
+            fe.feols("y ~ treat | unit | x ~ z", data).ritest("z")
+        with self.assertWarnsRegex(UserWarning, "FRG-FE-104"):
+            dropped = fe.feols("y ~ x + g | unit", data)
+        with self.assertRaisesRegex(errors.BadArgument, "'g': it was dropped"):
+            dropped.ritest("g")
+        with self.assertRaisesRegex(errors.Unsupported, "two stages"):
+            fe.did2s(data, "y", "~ 0 | unit + year", "~ treat", "treat", "unit").ritest("treat")
 
     def test_plot(self):
         try:
