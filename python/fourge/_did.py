@@ -40,6 +40,8 @@ def names(data: Any) -> list[str]:
     found = getattr(data, "column_names", None) or getattr(data, "columns", None)
     if found is None:
         found = data.dtype.names if isinstance(data, np.ndarray) else data
+    if found is None:
+        raise TypeError("data: an array has no names of columns; give {name: column, ...}")
     return [str(name) for name in found]
 
 
@@ -274,7 +276,9 @@ def ritest(fit: Fit, name: str, cluster: str | None, reps: int, type: str, seed:
     if "two_stage" in fit.result:
         raise errors.Unsupported("ritest: the fit has two stages, and a permutation would act in the second one alone, with the first stage's rows "
                                  "those of the true treatment; permute it in the data and call did2s for each")
-    data = _frame.loaded(fit._call[0], fit._data, [*fit._names, *({cluster} - {None, *fit._names})])
+    other = [] if cluster is None or cluster in fit._names else [cluster]
+    source = fit._data if other or _frame.at_hand(fit._data) else fit._call[2]  # a stream gives its rows once
+    data = _frame.loaded(fit._call[0], source, [*fit._names, *other])
     name, shown = resampled(fit, name, data)
     before, behind = permuted(fit.result["formula"], name)
     values, used = numbers(data, name, "ritest"), ~np.isnan(fit.resid())

@@ -12,7 +12,7 @@ import warnings
 
 import numpy as np
 
-from fourge import errors, fe
+from fourge import _fourge, _frame, errors, fe
 
 NAMES = {"yname": "y", "idname": "unit", "tname": "year", "gname": "g"}
 
@@ -153,6 +153,10 @@ class Studies(unittest.TestCase):
             self.same(fe.lpdid(path, **NAMES, post_window=2, vcov="hetero").fits[0], fe.lpdid(data, **NAMES, post_window=2, vcov="hetero").fits[0])
             permuted = lambda d: fe.feols("y ~ treat + x | year", d).ritest("x", reps=5)["statistics"]
             np.testing.assert_allclose(permuted(path), permuted(data), rtol=1e-10)
+            table = _frame.table(_fourge.Context({}), {"late": data["treat"] == 1, "word": data["treat"].astype(str)}, ["late", "word"])
+            found = _frame.loaded(_fourge.Context({}), table, ["late", "word"])
+            self.assertEqual({type(value) for value in found["late"]}, {bool})  # a factor in formulas, as it was
+            self.assertEqual(np.asarray(found["word"]).tolist(), data["treat"].astype(str).tolist())
             with self.assertRaisesRegex(errors.BadData, "no column 'gone'"):
                 fe.event_study(path, "y", "unit", "gone", "g")
 
@@ -187,6 +191,8 @@ class Studies(unittest.TestCase):
                 call({**data, "g": np.zeros(300)}, **NAMES)
             with self.assertRaisesRegex(KeyError, "no column 'gone'"):
                 call(data, "y", "unit", "gone", "g")
+            with self.assertRaisesRegex(TypeError, "no names of columns"):
+                call(np.zeros(3), "y", "unit", "year", "g")
         with self.assertRaisesRegex(KeyError, "no column 'gone'"):
             fe.lpdid(data, "y", "gone", "year", "g")
         with self.assertRaisesRegex(errors.BadData, "FRG-FE-051.*two rows at time 2000"):
