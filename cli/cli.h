@@ -168,11 +168,12 @@ void error_text(FILE *file, const cli *c, const char *code, const char *message,
 void error_json(FILE *file, const char *code, const char *message, const char *where,
                 const char *hint);
 /* cli_spool.c */
-/** Before cli_open, of a command whose rows come from `path`: those beyond --memory-limit lie on
- *  the disk by themselves where that is a file, so that a limit alone is no end of it.  What comes
- *  out of a pipe may have no end, and would fill the disk: there --spool has to be given.  A disk
- *  that fails under them ends the program with E_DISK. */
-void choose_spool(cli *c, const char *path);
+/** cli_open of a command whose rows come from `path`: those beyond --memory-limit lie on the disk
+ *  by themselves where that is a file, so that a limit alone is no end of it.  What comes out of a
+ *  pipe may have no end, and would fill the disk: there --spool has to be given, and a folder that
+ *  is given has to be of use, whether or not it is needed.  A disk that fails under them ends the
+ *  program with E_DISK.  The exit code. */
+int open_with_spool(cli *c, const char *path);
 int explain_code(const cli *c, const char *code);
 void write_json_string(FILE *file, const char *text);
 /** Text of unknown origin for a terminal: characters that act instead of being seen are spelled

@@ -89,9 +89,10 @@ static int is_file(const char *path)
     return path && stat(path, &s) == 0 && S_ISREG(s.st_mode);
 }
 
-void choose_spool(cli *c, const char *path)
+int open_with_spool(cli *c, const char *path)
 {
     frg_context_opts *const o = &c->set.context;
+    const int given = o->spool != NULL;
     if (o->memory_limit > 0 && !o->spool && is_file(path)) {
         const char *const folder = getenv("TMPDIR");
         o->spool = folder && *folder ? folder : "/var/tmp";
@@ -100,4 +101,7 @@ void choose_spool(cli *c, const char *path)
         allow_many_files();
         catch_bad_pages(c, o->spool);
     }
+    const int code = cli_open(c);
+    const frg_status status = code || !given ? FRG_OK : frg_spool_usable(c->ctx);
+    return code ? code : status < 0 ? cli_fail_library(c, status) : 0;
 }

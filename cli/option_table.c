@@ -622,15 +622,17 @@ const command_spec command_table[] = {
      .max_arguments = 2,
      .first_file = 1,
      .summary = "regression with fixed effects",
-     .description = "Fits FORMULA, written as y ~ x1 + x2 | f1 + f2 in the grammar of fixest, on "
-                    "the table DATA "
-                    "(csv, tsv, npy, Stata's dta, plain, .gz or .zst, and npz; - is standard "
-                    "input; .parquet, .arrow and .feather by the command duckdb).  The fixed "
-                    "effects are swept out to the "
-                    "tolerance, and the result carries the audit that shows it: the largest level "
-                    "mean that is left "
-                    "in any column.  A result that did not converge is written, marked, and ends "
-                    "with exit code 1.",
+     .description =
+         "Fits FORMULA, written as y ~ x1 + x2 | f1 + f2 in the grammar of fixest, on "
+         "the table DATA "
+         "(csv, tsv, npy, Stata's dta, plain, .gz or .zst, and npz; - is standard "
+         "input; .parquet, .arrow and .feather by the command duckdb).  Numbers of a dta "
+         "are a category where every value that occurs has a label, else numbers, and "
+         "a warning says so.  The fixed effects are swept out to the "
+         "tolerance, and the result carries the audit that shows it: the largest level "
+         "mean that is left "
+         "in any column.  A result that did not converge is written, marked, and ends "
+         "with exit code 1.",
      .examples =
          "fourge fe 'lwage ~ union + married | nr + year' wage_panel.csv --vcov cluster=nr\n"
          "fourge fe 'y ~ x1 + i(year, ref=1980) | firm^industry + year' data.csv.gz --format json\n"

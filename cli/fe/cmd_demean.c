@@ -589,8 +589,7 @@ int command_demean(cli *c)
         return cli_fail(c, "E_OPTION", "--checkpoint", "",
                         "--checkpoint does not go with --repeat");
     }
-    choose_spool(c, c->set.arrays.columns);
-    int code = cli_open(c);
+    int code = open_with_spool(c, c->set.arrays.columns);
     code = code ? code : checkpoint_begin(c);
     if (code) {
         return code;

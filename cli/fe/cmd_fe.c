@@ -409,10 +409,7 @@ static int run_job(cli *c, fe_job *job)
 int command_fe(cli *c)
 {
     int code = model_options(c);
-    choose_spool(c, c->arguments[1]);
-    if (!code) {
-        code = cli_open(c);
-    }
+    code = code ? code : open_with_spool(c, c->arguments[1]);
     code = code ? code : checkpoint_begin(c);
     if (code) {
         return code;

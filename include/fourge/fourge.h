@@ -286,10 +286,12 @@ typedef struct {
                                        giving their pages back; W_LIMIT with what it held where that
                                        did not do (from 128 MB on it does, on a machine that is not
                                        crowded).  Results have the bits of a run in memory.
-                                       W_SPOOL says so, E_SPOOL where the folder is full, unusable
-                                       or in memory itself, E_DISK where it lost what was written; a
-                                       page that cannot be read back is SIGBUS.  NULL: none, and
-                                       what is beyond memory_limit is E_MEMORY.  Copied */
+                                       W_SPOOL says so, E_SPOOL where the folder is full or in
+                                       memory itself, E_CREATE where it cannot be used, which
+                                       frg_spool_usable asks beforehand, E_DISK where it lost what
+                                       was written; a page that cannot be read back is SIGBUS.
+                                       NULL: none, and what is beyond memory_limit is E_MEMORY.
+                                       Copied */
 } frg_context_opts;
 
 /** Options, memory, files, the last failure and the warnings of what is made from it.  Made by
@@ -367,6 +369,10 @@ FRG_API size_t frg_spool_bytes(const frg_context *ctx);
 /** Bytes that the spool's folder has room for now; 0 without a spool, and where it cannot be
  *  asked. */
 FRG_API size_t frg_spool_room(const frg_context *ctx);
+/** Whether blocks could go to the spool's folder, asked before the first has to: FRG_OK where a
+ *  file can be made there.  Errors: E_ARG for a context without a spool; E_CREATE for a folder that
+ *  is not there, is none or cannot be written to; E_SPOOL for one in memory (tmpfs). */
+FRG_API FRG_MUST_USE frg_status frg_spool_usable(frg_context *ctx);
 /** frg_peak_bytes counts anew, from frg_bytes_held on. */
 FRG_API void frg_peak_reset(frg_context *ctx);
 

@@ -33,8 +33,9 @@ typedef struct {
     const int32_t *codes;      /* BOOL: 0, 1; CATEGORY: 0 .. n_labels-1 */
     const char *const *labels; /* CATEGORY: n_labels UTF-8 strings; NULL otherwise */
     int64_t n_labels;          /* CATEGORY; 0 otherwise */
-    int ordered; /* CATEGORY: 1: the labels stand in the order of the levels; 0: in that of first
+    int ordered;  /* CATEGORY: 1: the labels stand in the order of the levels; 0: in that of first
                     appearance, and who needs an order sorts them */
+    int labelled; /* CATEGORY: 1: numbers of a file of Stata, whose value labels these are */
 } frg_column;
 
 /** Named columns of one length.  Made by frg_table_read and its siblings or frg_table_create, freed
@@ -66,10 +67,11 @@ FRG_API void frg_table_defaults(frg_table_opts *o, size_t struct_size);
  *  columns c1 .. cp; npz: one column for each 1-D member, NAME1 .. NAMEp for a 2-D member.
  *  dta: files of Stata, formats 104 to 119, through ReadStat.  Columns of byte, int and long are
  *  INTEGER, of float and double NUMBER, of texts (strL too; "" is missing) CATEGORY; numbers with
- *  value labels are CATEGORY in the order of the values: each level is the label's text, of
- *  a value without one its number ("yes (2)" where a smaller value has the same text).  . and .a to
- *  .z are missing, and the latter counted in W_EXTENDED; dates stay numbers, whose unit on_log is
- *  told.  Texts before format 118 are taken for Windows-1252.
+ *  value labels are CATEGORY in the order of the values where every value that occurs has a label,
+ *  the level's text ("yes (2)" where a smaller value has the same text); where one has none they
+ *  stay numbers, with W_HALF_LABELLED, as labels of single values mark an end (99: "99 or more").
+ *  . and .a to .z are missing, and the latter counted in W_EXTENDED; dates stay numbers, whose unit
+ *  on_log is told.  Texts before format 118 are taken for Windows-1252.
  *  Streams of gzip and zstd are known by their first bytes and read as their contents.  Errors:
  *  E_NO_INPUT, E_READ, E_FORMAT with line and column, E_TRUNCATED, E_EXPANSION, E_FILE_TYPE,
  *  E_DECODER where the build has no zstd or the machine no ReadStat, E_COLUMN. */

@@ -428,6 +428,19 @@ static PyObject *context_peak(PyObject *self, PyObject *unused)
     return PyLong_FromSize_t(peak);
 }
 
+/** check_spool(): raises where the folder that was given cannot be used. */
+static PyObject *context_check_spool(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    ext_context *const c = (ext_context *)self;
+    if (ext_enter(c) < 0) {
+        return NULL;
+    }
+    const frg_status status = frg_spool_usable(c->ctx);
+    ext_exit(c);
+    return status < 0 ? ext_raise(c->module, status, c->ctx) : Py_NewRef(Py_None);
+}
+
 ext_context *ext_context_of(PyObject *module, PyObject *object)
 {
     if (!PyObject_TypeCheck(object, (PyTypeObject *)ext_state_of(module)->context_type)) {
@@ -444,6 +457,8 @@ int ext_types_context(PyObject *module)
          "List of (code, message) that calls of this thread had since it asked last."},
         {"bytes_held", context_held, METH_NOARGS, "Bytes the library holds for this context."},
         {"peak_bytes", context_peak, METH_NOARGS, "The most bytes that it held at a time."},
+        {"check_spool", context_check_spool, METH_NOARGS,
+         "Raises where the spool's folder cannot be used."},
         {NULL, NULL, 0, NULL}};
     static PyType_Slot slots[] = {
         {Py_tp_new, context_new},

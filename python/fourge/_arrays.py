@@ -1,5 +1,7 @@
 """What the modules share: contexts, arrays, warnings."""
 
+import os
+import re
 import sys
 import warnings
 
@@ -10,13 +12,31 @@ from . import _fourge, _progress, errors
 CONTEXT_OPTIONS = ("threads", "seed", "memory_limit", "time_limit", "device", "spool")
 
 
+_size = re.compile(r"(\d+\.?\d*(?:e\d+)?|\.\d+)(?:([KMGT])i?)?B?", re.IGNORECASE)
+
+
+def bytes_of(limit):
+    """A memory_limit in bytes: numbers as they are, and the program's words "200M", "1.5G", "2GiB", powers of 1024."""
+    if not isinstance(limit, str):
+        return limit
+    found = _size.fullmatch(limit.strip())
+    size = float(found[1]) * 1024.0 ** " KMGT".index((found[2] or " ").upper()) if found else float("inf")
+    if size > 9e18:
+        raise errors.BadArgument(f"memory_limit={limit!r}: expected bytes, or a number with K, M, G or T such as '200M'")
+    return int(size)
+
+
+#: How an option of contexts is written by who does not know the library's types.
+_spelled = {"memory_limit": bytes_of, "spool": lambda folder: folder if folder is None else os.fsdecode(folder)}
+
+
 def context(options, progress=None):
     """A context from the options that are its own; takes them out of `options`.  Progress is a function, None, or
     True for a bar.  A negative seed raises BadArgument: the generator's key is an unsigned word."""
     seed = options.get("seed")
     if isinstance(seed, (int, np.integer)) and seed < 0:
         raise errors.BadArgument(f"seed: expected 0 or more, got {seed}")
-    return _fourge.Context({k: options.pop(k) for k in CONTEXT_OPTIONS if k in options}, _progress.of(progress))
+    return _fourge.Context({k: _spelled.get(k, lambda v: v)(options.pop(k)) for k in CONTEXT_OPTIONS if k in options}, _progress.of(progress))
 
 
 def on_cpu(x, name="the array"):

@@ -5,7 +5,7 @@ import os
 
 import numpy as np
 
-from . import _fourge
+from . import _arrays, _fourge, errors
 
 
 def _categories(a, missing, order=None):
@@ -122,7 +122,7 @@ def is_path(data):
 def with_spool(data, options):
     """`options`, and the folder for rows beyond memory_limit, as the program has it: that of TMPDIR, or /var/tmp, where
     `data` is a file.  A stream may have no end, and would fill the disk: there spool has to be given."""
-    limited = options.get("memory_limit") and options.get("spool") is None and is_path(data) and os.path.isfile(data)
+    limited = _arrays.bytes_of(options.get("memory_limit")) and options.get("spool") is None and is_path(data) and os.path.isfile(data)
     return {**options, "spool": os.environ.get("TMPDIR") or "/var/tmp"} if limited else options
 
 
@@ -135,7 +135,11 @@ def table(context, data, columns):
         return _fourge.Table.read(context, data, columns)
     capsule = _stream(data, columns)
     if capsule is not None:
-        return _fourge.Table.from_arrow(context, capsule, columns)
+        found = _fourge.Table.from_arrow(context, capsule, columns)
+        if found.rows() == 0 and hasattr(data, "read_next_batch"):
+            raise errors.BadData(f"no rows are left in the {type(data).__name__}: a reader gives its batches once and serves one fit; "
+                                 "make a new one, or keep its table (read_all())", "FRG-FE-002")
+        return found
     if hasattr(data, "collect") and not hasattr(data, "keys"):
         raise TypeError(f"data: a {type(data).__name__} has no values yet; collect() it first")
     if isinstance(data, np.ndarray) and data.dtype.names:

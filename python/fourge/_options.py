@@ -6,6 +6,7 @@ names and the library's own defaults into their signature, so that ``help()``, a
 
 import difflib
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypedDict, TypeVar
 
@@ -54,7 +55,7 @@ class Context(TypedDict, total=False):
 
     threads: int
     seed: int
-    memory_limit: int
+    memory_limit: int | str
     time_limit: float
 
 
@@ -62,14 +63,14 @@ class Unseeded(TypedDict, total=False):
     """Of one in which nothing is random."""
 
     threads: int
-    memory_limit: int
+    memory_limit: int | str
     time_limit: float
 
 
 class Read(TypedDict, total=False):
     """Of one that reads a file."""
 
-    memory_limit: int
+    memory_limit: int | str
 
 
 class Solver(Unseeded, total=False):
@@ -107,7 +108,7 @@ class Feols(Demean, total=False):
     connected: Literal["all", "largest"]
     level: float
     keep_effects: bool
-    spool: str | None
+    spool: str | os.PathLike[str] | None
     fixef_tol: float | None
     fixef_maxiter: int | None
     fixef_rm: Literal["singleton", "singletons", "none"] | None
@@ -307,7 +308,7 @@ class Qr(TypedDict, total=False):
     verify: Literal["none", "probe", "full"]
     ortho_tol: float
     threads: int
-    memory_limit: int
+    memory_limit: int | str
 
 
 class SoapOfTorch(Context, total=False):

@@ -259,7 +259,7 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
         ``x**2`` are ``I(x^2)``, as in fixest; in pyfixest both are the term ``x``, so that the second is warned of.
     data : frame, path or mapping
         Anything that exports an Arrow stream (polars, pyarrow, DuckDB, pandas with pyarrow); the path of a file that the program
-        reads (csv, tsv, txt and npy, plain, .gz or .zst, and npz); or names -> 1-D arrays.  Lazy frames of polars, data sets of pyarrow and
+        reads (csv, tsv, txt, npy and Stata's dta, plain, .gz or .zst, and npz); or names -> 1-D arrays.  Lazy frames of polars, data sets of pyarrow and
         relations of DuckDB are computed in batches; what gives its batches once (a RecordBatchReader) serves one fit.
         Only the columns that the formula names are read. Categories keep their order (pandas' categoricals, polars' Enum);
         words are sorted.
@@ -299,9 +299,9 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
         "cpu", "cuda:i" or "opencl:i"; None is that of the environment's FOURGE_DEVICE.  There the effects are taken out, with
         method="cg" or "lsmr"; all else is computed here.  What does not run there is refused by name.
     threads, seed, memory_limit, time_limit
-        Of the computation; threads 0 takes the cores this process may use.
-    spool : str, optional
-        A folder on a disk for arrays beyond memory_limit (by itself half of the machine's memory), as
+        Of the computation; threads 0 takes the cores this process may use; memory_limit is a number of bytes, or "200M", "2G".
+    spool : str or path, optional
+        A folder on a disk, which has to be there, for arrays beyond memory_limit (by itself half of the machine's memory), as
         ``frg_context_opts.spool``: the process is kept within the limit, and the numbers are those of a fit in memory, to
         the bit.  A stream is read batch by batch then, none held while the next one is made; what `data` itself holds is not
         moved.  By itself $TMPDIR or /var/tmp where memory_limit is given and `data` is the path of a file; else without it what
@@ -586,6 +586,8 @@ def _feols(fml, data, vcov, progress, options, expected=()):
     asked: dict[str, Any] = _frame.with_spool(data, _translated(options))
     of_context = {k: asked[k] for k in _CONTEXT_OPTIONS if k in asked}
     context = _context(asked, progress)
+    if options.get("spool") is not None:
+        context.check_spool()
     outer = {k: asked.pop(k) for k in _fit_options if k in asked}
     kwargs = asked.pop("vcov_kwargs", None)
     vcovs = [_spec(v, kwargs) for v in (vcov if isinstance(vcov, (list, tuple)) else [vcov])]

@@ -163,7 +163,7 @@ static size_t room_in(const char *folder)
 static frg_status refuse_folder(frg_context *ctx, const char *folder, int error)
 {
     frgi_at(ctx, "%s", folder);
-    FAIL(ctx, E_SPOOL, "the spool folder '%s' cannot be used: %s", folder, strerror(error));
+    FAIL(ctx, E_CREATE, "the spool folder '%s' cannot be used: %s", folder, strerror(error));
 }
 
 static frg_status no_room(frg_context *ctx, const char *folder, size_t bytes, const char *what)
@@ -450,6 +450,22 @@ frg_status frgi_spool_check(frg_context *ctx)
         return disk_failed(ctx, strerror(s->error));
     }
     warn_of_limit(ctx);
+    return FRG_OK;
+}
+
+frg_status frg_spool_usable(frg_context *ctx)
+{
+    if (!ctx) {
+        return FRG_BAD_ARG;
+    }
+    REQUIRE(ctx, ctx->spool, "the context has no spool");
+    const char *const folder = ctx->spool->folder;
+    TRY(check_folder(ctx, folder));
+    const int fd = open_unnamed(folder);
+    if (fd < 0) {
+        return refuse_folder(ctx, folder, errno);
+    }
+    close(fd);
     return FRG_OK;
 }
 

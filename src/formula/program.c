@@ -9,6 +9,7 @@
 #include "formula/program.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "formula/formula.h"
@@ -132,6 +133,25 @@ static frg_status wrong_type(const compiler *c, int32_t node, const char *messag
          x->length > 60 ? 60 : x->length, c->s->text + x->at, message);
 }
 
+/** The same of an operand that is a text column, or should be one: what value labels made text is
+ *  numbers to who knows the file. */
+static frg_status wrong_text(const compiler *c, int32_t node, const typed *operand,
+                             const char *message)
+{
+    const frg_column *const column =
+        operand->type == TYPE_TEXT ? c->p->steps[operand->step].column : NULL;
+    char text[600];
+    if (!column || !column->labelled || column->n_labels == 0) {
+        return wrong_type(c, node, message);
+    }
+    snprintf(text, sizeof text,
+             "the value labels of the Stata file make '%.100s' a category, of levels such as "
+             "'%.100s': compare it with such a label; to have its numbers, take the labels off in "
+             "Stata (label values %.100s)",
+             column->name, column->labels[0], column->name);
+    return wrong_type(c, node, text);
+}
+
 static void add_step(compiler *c, frgi_step step, value_type type, int32_t node)
 {
     frgi_program *const p = c->p;
@@ -165,7 +185,7 @@ static frg_status compile_equality(compiler *c, int32_t node)
     const bool text_left = left->type == TYPE_TEXT;
     const typed *const text = text_left ? left : right, *const string = text_left ? right : left;
     if (text->type != TYPE_TEXT || string->type != TYPE_STRING) {
-        return wrong_type(c, node, "a text column is compared with a string");
+        return wrong_text(c, node, text, "a text column is compared with a string");
     }
     const frgi_node *const x = &c->s->nodes[string->node];
     c->p->steps[string->step].value =
@@ -189,7 +209,7 @@ static frg_status compile_in(compiler *c, int32_t node)
             continue;
         }
         if ((x->kind == NODE_STRING) != (left->type == TYPE_TEXT)) {
-            return wrong_type(c, node, "text is compared with strings, numbers with numbers");
+            return wrong_text(c, node, left, "text is compared with strings, numbers with numbers");
         }
         const bool negative = c->s->nodes[i + 1].kind == NODE_NEGATIVE;
         p->pool[p->n_pool++] =
@@ -302,7 +322,7 @@ static frg_status compile_node(compiler *c, int32_t node)
                                      c->p->steps[operand->step].column));
         }
         if (operand->type != TYPE_NUMBER) {
-            return wrong_type(c, node, "numbers are needed here, this is text");
+            return wrong_text(c, node, operand, "numbers are needed here, this is text");
         }
     }
     if (x->kind == NODE_CALL) {

@@ -235,6 +235,12 @@ static frg_status fill_numbers(const arrow_read *r, column *c, const slice *s, i
     return FRG_OK;
 }
 
+/** A whole number, whose least value is one; of dates and times it is NumPy's NaT, none. */
+static bool is_whole(const column *c)
+{
+    return c->row.kind == FRG_INTEGER && c->row.format[0] != 't';
+}
+
 static frg_status fill_integers(const arrow_read *r, column *c, const slice *s, int64_t row)
 {
     int64_t *const out = (int64_t *)c->memory.values + row;
@@ -248,6 +254,13 @@ static frg_status fill_integers(const arrow_read *r, column *c, const slice *s, 
             frgi_at(r->ctx, "column '%s'", c->name);
             FAIL(r->ctx, E_FORMAT, "column '%s', row %lld: %llu is larger than an int64 holds",
                  c->name, (long long)(row + i) + 1, (unsigned long long)out[i]);
+        }
+        if (valid && out[i] == FRG_MISSING_INTEGER && is_whole(c)) {
+            frgi_at(r->ctx, "column '%s'", c->name);
+            FAIL(r->ctx, E_FORMAT,
+                 "column '%s', row %lld: %lld stands for a missing value here; make it null, or "
+                 "the column one of float64",
+                 c->name, (long long)(row + i) + 1, (long long)out[i]);
         }
     }
     return FRG_OK;
@@ -381,7 +394,20 @@ static frg_status take_labels(const arrow_read *r, column *c)
     return FRG_OK;
 }
 
-/** A column that is one batch's float64 or int64 without nulls (NaN is a value) needs no copy. */
+/** How many of n values of a column of numbers or integers mean that there is none. */
+static int64_t count_missing(frg_column_kind kind, const void *values, int64_t n)
+{
+    const double *const x = values;
+    const int64_t *const k = values;
+    int64_t missing = 0;
+    for (int64_t i = 0; i < n; i++) {
+        missing += kind == FRG_NUMBER ? x[i] != x[i] : k[i] == FRG_MISSING_INTEGER;
+    }
+    return missing;
+}
+
+/** A column that is one batch's float64 or int64 without nulls (NaN is a value) needs no copy; an
+ *  integer that would mean a missing value is left to who refuses it. */
 static bool lend(column *c, const struct ArrowArray *batch)
 {
     if (c->index != AS_NONE || (c->row.read != AS_F64 && c->row.read != AS_I64)) {
@@ -391,14 +417,14 @@ static bool lend(column *c, const struct ArrowArray *batch)
     if (may_have_nulls(&s) || ((uintptr_t)s.array->buffers[1] & 7) != 0) {
         return false;
     }
-    c->memory.values = (char *)(uintptr_t)s.array->buffers[1] + 8 * s.first;
-    c->memory.lent = true;
-    for (int64_t i = 0; i < s.n; i++) {
-        c->missing +=
-            c->row.kind == FRG_NUMBER
-                ? ((const double *)c->memory.values)[i] != ((const double *)c->memory.values)[i]
-                : ((const int64_t *)c->memory.values)[i] == FRG_MISSING_INTEGER;
+    char *const values = (char *)(uintptr_t)s.array->buffers[1] + 8 * s.first;
+    const int64_t missing = count_missing(c->row.kind, values, s.n);
+    if (missing > 0 && is_whole(c)) {
+        return false;
     }
+    c->memory.values = values;
+    c->memory.lent = true;
+    c->missing = missing;
     return true;
 }
 
@@ -558,7 +584,7 @@ static frg_status check_names(const arrow_read *r, const frg_table_opts *o)
     for (int64_t k = 0; k < n; k++) {
         names[k] = r->schema->children[k]->name ? r->schema->children[k]->name : "";
     }
-    const frg_status status = frgi_columns_exist(r->ctx, o, "the data", names, n);
+    const frg_status status = frgi_columns_exist(r->ctx, o, NULL, names, n);
     DROP(r->ctx, &names);
     return status;
 }

@@ -246,6 +246,19 @@ static frg_status check_frame(const dta *d)
     return FRG_OK;
 }
 
+/** ReadStat says so too of a length of 0 or beyond 16 MiB, which garbage has: there is memory where
+ *  there is room for the file once more. */
+static frg_status no_memory(const dta *d, const char *where)
+{
+    void *probe = NULL;
+    TRY(frgi_alloc(d->ctx, &probe, (size_t)d->count, "a part of a file of Stata"));
+    DROP(d->ctx, &probe);
+    FAIL(d->ctx, E_FORMAT,
+         "'%s' does not follow Stata's format%s: a part has a length of 0 or beyond 16 MiB (%lld "
+         "bytes is the file), as where other bytes stand behind the last part",
+         d->file, where, (long long)d->count);
+}
+
 static frg_status parse_failed(const dta *d, readstat_error_t error)
 {
     char where[400] = "";
@@ -255,7 +268,7 @@ static frg_status parse_failed(const dta *d, readstat_error_t error)
     }
     frgi_at(d->ctx, "%s", d->file);
     if (error == READSTAT_ERROR_MALLOC) {
-        FAIL(d->ctx, E_MEMORY, "ReadStat had no memory for '%s'%s", d->file, where);
+        return no_memory(d, where);
     }
     if (d->cut || error == READSTAT_ERROR_READ || error == READSTAT_ERROR_SEEK) {
         FAIL(d->ctx, E_TRUNCATED, "'%s' ends before its contents do%s", d->file, where);

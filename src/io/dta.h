@@ -74,8 +74,8 @@ FRG_MUST_USE frg_status frgi_dta_column_open(frgi_dta_column *c, frg_context *ct
 FRG_MUST_USE frg_status frgi_dta_column_put(frgi_dta_column *c, frg_context *ctx, int64_t row,
                                             const readstat_value_t *value);
 /** What the column becomes; `first` is the first column that names its set of labels, the
- *  `set`-th.  Numbers of a set without labels of numbers stay numbers, with W_UNLABELLED where the
- *  file lacks the set. */
+ *  `set`-th.  Numbers stay numbers where a value that occurs has no label, with W_HALF_LABELLED
+ *  where others have one, and W_UNLABELLED where the file lacks the set. */
 FRG_MUST_USE frg_status frgi_dta_column_finish(frgi_dta_column *c, frg_context *ctx,
                                                const frgi_dta_labels *labels,
                                                const frgi_dta_column *first, int64_t set,

@@ -3,10 +3,11 @@
  *     byte int long      INTEGER         . and .a to .z are missing
  *     float double       NUMBER
  *     str1 .. strL       CATEGORY        in order of first appearance; "" is missing
- *     with value labels  CATEGORY        in the order of the values; a level is the label's text,
- *                                        of a value without one its number
+ *     with value labels  CATEGORY        in the order of the values; a level is the label's text
  *
- * Two values with one text are two levels: from the second on the value stands behind it: "yes
+ * Labels of some of the values that occur alone mark ends of a scale (99: "99 or more"), as Stata,
+ * for which labels change no number, has them: such a column stays numbers, and that is told.  Two
+ * values with one text are two levels: from the second on the value stands behind it: "yes
  * (2)".
  */
 #include "io/io.h"
@@ -194,10 +195,9 @@ static frg_status name_level(frg_context *ctx, const frgi_dta_labels *l, frgi_dt
     const int64_t before = texts->count;
     char number[32];
     number[frg_format_double(key.value, number)] = '\0';
-    const char *const label = label_of(l, key);
     frgi_text text = {0};
     int32_t code;
-    frg_status status = frgi_text_printf(ctx, &text, "%s", label ? label : number);
+    frg_status status = frgi_text_printf(ctx, &text, "%s", label_of(l, key));
     while (status == FRG_OK) {
         status = learn(texts, ctx, text.text, (int64_t)text.length, &code);
         if (status < 0 || code == before) {
@@ -268,17 +268,33 @@ static frg_status take_numbers_back(frgi_dta_column *c, frg_context *ctx, int64_
     return status;
 }
 
-/** Levels of what has labels; the numbers again of what has none. */
+/** Values that occur and have no label. */
+static int64_t count_unlabelled(const frgi_dta_column *c, const frgi_dta_labels *l, int64_t set)
+{
+    int64_t n = 0;
+    for (int64_t k = 0; k < c->dictionary.count; k++) {
+        n += label_of(l, (frgi_dta_key){value_of(c, k), set}) == NULL;
+    }
+    return n;
+}
+
+/** Levels of what has labels; the numbers again where a value has none. */
 static frg_status settle(frgi_dta_column *c, frg_context *ctx, const frgi_dta_labels *labels,
                          const frgi_dta_column *first, int64_t set, int64_t rows)
 {
     if (!c->label_set[0]) {
         return FRG_OK;
     }
-    if (first->numbers_named) {
+    const int64_t bare = count_unlabelled(c, labels, set);
+    if (first->numbers_named && bare == 0) {
         return name_levels(c, ctx, labels, set, rows);
     }
-    if (!first->labels_seen) {
+    if (first->numbers_named) {
+        frgi_warn(ctx, W_HALF_LABELLED,
+                  "column '%s': %lld of its %lld values have no label in '%s'; it is read as "
+                  "numbers, not as a category",
+                  c->name, (long long)bare, (long long)c->dictionary.count, c->label_set);
+    } else if (!first->labels_seen) {
         frgi_warn(ctx, W_UNLABELLED,
                   "column '%s' names the value labels '%s', which the file has not", c->name,
                   c->label_set);
@@ -295,7 +311,7 @@ static frg_status take_labels(frgi_dta_column *c, frg_context *ctx, frgi_column_
         m->labels[k] = d->text + d->starts[k];
     }
     m->label_text = d->text;
-    m->ordered = !is_text(c);
+    m->ordered = m->labelled = !is_text(c);
     d->text = NULL;
     return FRG_OK;
 }

@@ -82,6 +82,7 @@ typedef struct {
     const char **labels; /* pointers into label_text */
     bool lent;           /* values belong to a batch that the table keeps */
     bool ordered;        /* the labels stand in the order of the levels */
+    bool labelled;       /* they are value labels of numbers */
 } frgi_column_memory;
 
 struct frg_table {
@@ -102,7 +103,8 @@ FRG_MUST_USE frg_status frgi_table_adopt(frg_table *t, frgi_column_memory memory
 /** A table of the same columns, whose memory `from` keeps and has to outlive; more can be added. */
 FRG_MUST_USE frg_status frgi_table_borrow(frg_table **out, frg_context *ctx, const frg_table *from);
 void frgi_column_memory_free(frg_context *ctx, frgi_column_memory *m);
-/** Fails with E_COLUMN and the nearest name unless every column asked for is among `names`. */
+/** Fails with E_COLUMN and the nearest name unless every column asked for is among `names`;
+ *  source: the file, NULL for data of no name. */
 FRG_MUST_USE frg_status frgi_columns_exist(frg_context *ctx, const frg_table_opts *o,
                                            const char *source, const char *const *names, int64_t n);
 /** Drops the columns that are not asked for; fails as frgi_columns_exist. */

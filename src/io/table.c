@@ -1,4 +1,5 @@
 /* table.c - named columns of equal length, and which of a file's columns are asked for. */
+#include <stdio.h>
 #include <string.h>
 
 #include "fourge/checkpoint.h" /* frg_hash */
@@ -95,6 +96,7 @@ frg_status frgi_table_adopt(frg_table *t, frgi_column_memory memory, frg_column_
         .labels = memory.labels,
         .n_labels = n_labels,
         .ordered = memory.ordered,
+        .labelled = memory.labelled,
     };
     enter(t, t->n_columns - 1);
     return FRG_OK;
@@ -107,8 +109,10 @@ frg_status frgi_table_borrow(frg_table **out, frg_context *ctx, const frg_table 
     TRY(frg_table_create(&t, ctx, from->n));
     for (int64_t i = 0; i < from->n_columns; i++) {
         const frg_column *const c = &from->columns[i];
-        frgi_column_memory m = {
-            .values = from->memory[i].values, .lent = true, .ordered = c->ordered};
+        frgi_column_memory m = {.values = from->memory[i].values,
+                                .lent = true,
+                                .ordered = c->ordered,
+                                .labelled = c->labelled};
         TRY_TO(failed, frgi_strdup(ctx, &m.name, c->name, strlen(c->name)));
         status = frgi_table_adopt(t, m, c->kind, c->n_missing, c->n_labels);
         if (status < 0) {
@@ -315,9 +319,12 @@ frg_status frgi_columns_exist(frg_context *ctx, const frg_table_opts *o, const c
             at++;
         }
         if (at == n) {
-            char advice[FRGI_ADVICE];
-            frgi_at(ctx, "%s", source);
-            FAIL(ctx, E_COLUMN, "'%s' has no column '%s'%s", source, o->columns[i],
+            char advice[FRGI_ADVICE], whose[400] = "the data have";
+            if (source) {
+                snprintf(whose, sizeof whose, "'%.380s' has", source);
+            }
+            frgi_at(ctx, "%s", source ? source : "the data");
+            FAIL(ctx, E_COLUMN, "%s no column '%s'%s", whose, o->columns[i],
                  frgi_column_advice(advice, frgi_nearest(o->columns[i], names, n), n, name_of_list,
                                     names));
         }

@@ -46,8 +46,8 @@ static void make_dta(byte_string *b)
                                      {"age", DTA_BYTE, "%8.0g", "ages"},
                                      {"s", 3, "%3s", ""},
                                      {"l", DTA_STRL, "%9s", ""}};
-    const dta_labels sexes = {"sexes", 2, (const int32_t[]){1, 2},
-                              (const char *const[]){"man", "man"}};
+    const dta_labels sexes = {"sexes", 3, (const int32_t[]){1, 2, 3},
+                              (const char *const[]){"man", "man", "woman"}};
     dta_file f = {.variables = v, .n_variables = 5, .rows = 40, .labels = &sexes, .n_labels = 1};
     for (unsigned r = 0; r < 40; r++) {
         const char text[3] = {'a', (char)('a' + r % 20), 'z'};

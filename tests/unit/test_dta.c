@@ -116,13 +116,18 @@ static void every_type(void)
                 "id:i 7 -2147483647 ? ?|m:i 32740 -32767 ? ?|n:i 1 -127 ? 100"
                 "|x:n 1.5 ? ? 1.0000000000000001e+300|f:n 0.5 3 ? ?"
                 "|s:c 0=abcde ? 1=\xc3\xa9 0=abcde|long:c 0=a long text ? 1=NA 0=a long text"
-                "|sex:c 1=woman 0=man 2=5 ?|answer:c 2=yes (2) 1=yes 0=no 1=yes"
-                "|again:c 0=no 2=0.5 1=0 1=0");
-    CHECK_INT(frg_warning_count(ctx), 1);
+                "|sex:i 1 0 5 ?|answer:c 2=yes (2) 1=yes 0=no 1=yes"
+                "|again:n -5 0.5 0 0");
+    CHECK_INT(frg_warning_count(ctx), 3);
     CHECK_TEXT(frg_warning_code(ctx, 0), "FRG-IO-104");
     CHECK(strstr(frg_warning_message(ctx, 0),
                  "in t.dta: 'id' (.c 1), 'm' (.z 1), 'n' (.a 1), 'x' (.b 1), 'f' (.a 1), "
                  "'sex' (.a 1)"));
+    CHECK_TEXT(frg_warning_code(ctx, 1), "FRG-IO-106");
+    CHECK(strstr(frg_warning_message(ctx, 1), "column 'sex': 1 of its 3 values"));
+    CHECK_TEXT(frg_warning_code(ctx, 2), "FRG-IO-106");
+    CHECK(strstr(frg_warning_message(ctx, 2), "column 'again': 2 of its 3 values"));
+    frg_warnings_clear(ctx);
     check_table(ctx, &b, "answer", "answer:c 2=yes (2) 1=yes 0=no 1=yes");
     check_table(ctx, &b, "long", "long:c 0=a long text ? 1=NA 0=a long text");
     frg_table *t;
@@ -131,7 +136,9 @@ static void every_type(void)
     CHECK(strstr(frg_message(ctx), "answer"));
     CHECK_OK(ctx, frg_table_parse(&t, ctx, (char *)b.data, (int64_t)b.count, "-", NULL));
     CHECK_INT(frg_table_columns(t), N_VARIABLES); /* known by its first bytes */
-    CHECK_INT(frg_table_find(t, "sex")->ordered, 1);
+    CHECK_INT(frg_table_find(t, "answer")->ordered, 1);
+    CHECK_INT(frg_table_find(t, "answer")->labelled, 1);
+    CHECK_INT(frg_table_find(t, "s")->labelled, 0);
     CHECK_INT(frg_table_find(t, "s")->ordered, 0);
     frg_table_destroy(t);
     frg_warnings_clear(ctx);
@@ -230,6 +237,37 @@ static void errors(void)
     add_text(&b, "a,b\n1,2\n");
     check_refused(ctx, &b, "FRG-IO-005");
     drop_bytes(&b);
+    frg_context_destroy(ctx);
+}
+
+/** Labels of a scale's ends change no number, labels of all that occurs make levels: of 30, 40 and
+ *  59 one has a label, and rows of that one alone have. */
+static void labels_of_some_values(void)
+{
+    frg_context *ctx = test_context();
+    static const dta_variable age = {"age", DTA_BYTE, "%8.0g", "ends"};
+    const dta_labels ends = {"ends", 2, (const int32_t[]){59, 2147483621},
+                             (const char *const[]){"59 or more", "unknown"}};
+    static const struct {
+        const char *bytes, *expected;
+    } of[] = {{"\x1e\x3b\x28\x65", "age:i 30 59 40 ?"},
+              {"\x3b\x65\x3b\x3b", "age:c 0=59 or more ? 0=59 or more 0=59 or more"}};
+    for (int k = 0; k < 2; k++) {
+        dta_file f = {
+            .variables = &age, .n_variables = 1, .rows = 4, .labels = &ends, .n_labels = 1};
+        byte_string b = {0};
+        add_bytes(&f.data, of[k].bytes, 4);
+        add_dta(&b, &f);
+        check_table(ctx, &b, NULL, of[k].expected);
+        CHECK_INT(frg_warning_count(ctx), k == 0);
+        if (k == 0) {
+            CHECK_TEXT(frg_warning_code(ctx, 0), "FRG-IO-106");
+            CHECK(strstr(frg_warning_message(ctx, 0), "'age': 2 of its 3 values have no label"));
+        }
+        frg_warnings_clear(ctx);
+        drop_bytes(&f.data);
+        drop_bytes(&b);
+    }
     frg_context_destroy(ctx);
 }
 
@@ -385,14 +423,37 @@ static void cut_before_117(void)
     frg_context_destroy(ctx);
 }
 
+/** Bytes behind the last table of a file before 117 are taken for another one, with a length that
+ *  nobody could read: the file is at fault, not the memory. */
+static void bytes_behind_114(void)
+{
+    frg_context *ctx = test_context();
+    char path[300];
+    unsigned char bytes[1 << 13];
+    snprintf(path, sizeof path, "%sstata_114.dta", golden_folder);
+    FILE *const f = fopen(path, "rb");
+    if (!CHECK(f != NULL))
+        return;
+    const size_t count = fread(bytes, 1, sizeof bytes / 2, f);
+    fclose(f);
+    memset(bytes + count, 'g', 150);
+    check_refused(ctx, &(byte_string){.data = bytes, .count = count + 150}, "FRG-IO-005");
+    CHECK(strstr(frg_message(ctx), "stand behind the last part"));
+    memset(bytes + count, 0, 150);
+    check_refused(ctx, &(byte_string){.data = bytes, .count = count + 150}, "FRG-IO-005");
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {{"every type", every_type},
                                   {"cut", cut},
                                   {"labels that are not there", labels_that_are_not_there},
+                                  {"labels of some values", labels_of_some_values},
                                   {"labels of missing values", labels_of_missing_values},
                                   {"dates", dates},
                                   {"errors", errors},
                                   {"two columns of a name", two_columns_of_a_name},
                                   {"binary long strings", binary_long_strings},
                                   {"pandas reads the same", pandas_reads_the_same},
-                                  {"cut before 117", cut_before_117}};
+                                  {"cut before 117", cut_before_117},
+                                  {"bytes behind 114", bytes_behind_114}};
 TEST_MAIN(cases)

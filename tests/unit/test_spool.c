@@ -401,12 +401,18 @@ static void refused(const char *folder, const char *says)
 {
     frg_context *const ctx = spooled(1, folder, LIMIT);
     double *x = NULL;
-    CHECK_STATUS(NEW(ctx, &x, SMALL, "a column"), FRG_IO);
-    CHECK_TEXT(frg_error_code(ctx), "FRG-CORE-070");
+    const bool unusable = strstr(says, "cannot be used") != NULL;
+    const frg_status want = unusable ? FRG_CANNOT_CREATE : FRG_IO;
+    const char *const code = unusable ? "FRG-IO-003" : "FRG-CORE-070";
+    const bool full = strstr(says, "room") != NULL;
+    CHECK_STATUS(frg_spool_usable(ctx), full ? FRG_OK : want);
+    CHECK_SAYS(full || strstr(frg_message(ctx), says), "%s", frg_message(ctx));
+    CHECK_STATUS(NEW(ctx, &x, SMALL, "a column"), want);
+    CHECK_TEXT(frg_error_code(ctx), code);
     CHECK_SAYS(strstr(frg_message(ctx), says) && strstr(frg_message(ctx), folder), "%s",
                frg_message(ctx));
     CHECK(!x);
-    CHECK_INT(frg_warning_count(ctx), strstr(says, "room") != NULL);
+    CHECK_INT(frg_warning_count(ctx), full);
     CHECK_OK(ctx, NEW(ctx, &x, 8, "a small block")); /* what fits goes on */
     DROP(ctx, &x);
     frg_context_destroy(ctx);
@@ -416,6 +422,12 @@ static void folders(void)
 {
     struct statfs f;
     refused("./no/such/folder", "cannot be used");
+    refused("/dev/null", "cannot be used");
+    refused("", "cannot be used");
+    CHECK_STATUS(frg_spool_usable(NULL), FRG_BAD_ARG);
+    frg_context *const plain = test_context();
+    CHECK_STATUS(frg_spool_usable(plain), FRG_BAD_ARG);
+    frg_context_destroy(plain);
     refused(FOURGE_SOURCE_DIR "/README.md", "cannot be used");
     if (statfs("/dev/shm", &f) == 0 && (unsigned long)f.f_type == 0x01021994)
         refused("/dev/shm", "in memory");

@@ -1,5 +1,6 @@
 """Rows beyond memory from what other packages make in batches: one batch at a time, and the bits of the whole table."""
 
+import pathlib
 import tempfile
 import unittest
 import warnings
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet
 
-from fourge import errors, fe
+from fourge import _arrays, errors, fe
 
 N, BATCH = 60_000, 3000
 RNG = np.random.default_rng(3)
@@ -94,3 +95,38 @@ class Beyond(unittest.TestCase):
 
         with self.assertRaisesRegex(errors.BadData, "the source is gone"):
             fe.feols(FORMULA, pa.RecordBatchReader.from_batches(TABLE.schema, broken()), **SPOOL)
+
+    def test_reader_twice(self):
+        reader = TABLE.to_reader()
+        fe.feols("y ~ x", reader)
+        with self.assertRaisesRegex(errors.BadData, "FRG-FE-002.*gives its batches once"):
+            fe.feols("y ~ x", reader)
+
+    def test_how_folder_and_limit_are_written(self):
+        self.same(TABLE, spool=pathlib.Path("."), memory_limit="1M")
+        for limit in ("lots", "1X", "", "1e400", "-1M"):
+            with self.subTest(limit), self.assertRaisesRegex(errors.BadArgument, "memory_limit"):
+                fe.feols("y ~ x", TABLE, memory_limit=limit)
+        self.assertEqual([_arrays.bytes_of(w) for w in ("200M", "1.5kib", " 2GB ", "4096", "1e3", ".5K")], [200 << 20, 1536, 2 << 30, 4096, 1000, 512])
+
+    def test_folder_of_no_use(self):
+        """Whether or not something has to lie there."""
+        for folder in (self.path + "/none", "/dev/null", ""):
+            with self.subTest(folder), self.assertRaises(errors.FileError) as e:
+                fe.feols("y ~ x", TABLE, spool=folder)
+            self.assertEqual(e.exception.code, "FRG-IO-003")
+
+    def test_least_integer(self):
+        """-2^63 stands for a missing value; null is one, in one batch or several, with nulls beside it or none."""
+        least = -2**63
+        for values in ([1, 2, least, 4, 5], [1, None, least, 4, 5]):
+            one = pa.table({"y": [1.0, 2, 3, 5, 4], "x": pa.array(values, pa.int64())})
+            for table in (one, pa.concat_tables([one, one])):
+                with self.assertRaises(errors.BadData) as e:
+                    fe.feols("y ~ x", table)
+                self.assertIn("column 'x', row 3: -9223372036854775808", str(e.exception))
+        self.assertTrue(np.isfinite(fe.feols("y ~ x", pa.table({"y": [1.0, 2, 3, 5], "x": [1, None, 3, least + 1]})).coef()).all())
+
+    def test_column_that_is_not_there(self):
+        with self.assertRaisesRegex(errors.BadData, "the data have no column 'nope'"):
+            fe.feols("y ~ nope", TABLE)
