@@ -9,7 +9,9 @@ first order to the best one, until that gains nothing (pairwise steps: Lacoste-J
 
     J(w) = l' w + w' A w / 2,    l_a = (1 - alpha) <M, V_a>,    A_ab = alpha <dE(V_a), V_b>
 
-Before, and where J is concave, steps are those of the plain iteration.
+Before, and where J is concave, steps are those of the plain iteration.  At most n + m vertices are kept, whose exchanges cost a step
+some (n + m)^2: a face may have (n - 1)(m - 1) dimensions, and where one is so large that vertices never come back, as of definite C1 and
+-C2, what has gathered is exchanged and becomes the first vertex of the next n + m.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
     from .pot import _Quadratic
 
 LITTLE = 1e-4  # of J: an earlier exchange may lead to another, higher optimum
-EXCHANGES = 2000
+SMALL = 1e-9  # of J: the end is near, and exchanges go on to it
+EXCHANGES = 2  # a vertex and step, before
+LAST = 2000
 UNIT = 2.0**-52
 
 
@@ -48,43 +52,59 @@ def length(slope: float, curve: float, armijo: bool, bounds: tuple[float | None,
 
 
 class _Mixture:
-    """T = sum_a w_a V_a, and J as a quadratic in w."""
+    """T = sum_a w_a V_a of at most n + m vertices, and J as a quadratic in w.  V_0, the plan that it began with, may be any."""
 
     def __init__(self, problem: _Quadratic, v: np.ndarray, gradient: np.ndarray):
-        self.problem, self.shape = problem, v.shape
-        self.vertices: list[tuple[np.ndarray, np.ndarray]] = []  # places in the plan, and what stands there
-        self.weights, self.linear, self.products = np.zeros(0), np.zeros(0), np.zeros((0, 0))
+        self.problem, self.first = problem, v
+        self.count, most, width = 0, sum(v.shape), sum(v.shape) + 1  # a vertex has less than n + m entries, or one more of partial mass
+        self.numbers: dict[bytes, int] = {}  # by the places of a vertex
+        self.places, self.masses = np.zeros((most, width), np.intp), np.zeros((most, width))  # in the plan; V_0 is in `first`
+        self.weights, self.linear, self.products = np.zeros(most), np.zeros(most), np.zeros((most, most))
         self.add(v, gradient)
         self.weights[0] = 1.0
 
-    def add(self, v: np.ndarray, gradient: np.ndarray) -> int:
-        """A further V_a with dE(V_a), of no weight yet, or the one that it is; its number."""
-        at = np.flatnonzero(v)
-        mass = v.ravel()[at]
-        for a, (places, masses) in enumerate(self.vertices):
-            if np.array_equal(places, at) and np.allclose(masses, mass, rtol=0, atol=1e-14):
-                return a
-        share, m = (1.0, None) if self.problem.linear is None else (self.problem.alpha, self.problem.linear.ravel())
-        self.vertices.append((at, mass))
-        column = share * np.array([gradient.ravel()[places] @ masses for places, masses in self.vertices])
-        self.products = np.block([[self.products, column[:-1, None]], [column]])
-        self.linear = np.append(self.linear, 0.0 if m is None else (1 - share) * (m[at] @ mass))
-        self.weights = np.append(self.weights, 0.0)
-        return len(self.weights) - 1
+    @property
+    def full(self) -> bool:
+        return self.count == len(self.weights)
 
-    def move(self, a: int, size: float) -> bool:
-        """w <- w + size (e_a - w); whether V_a was part of the plan before."""
-        known = bool(self.weights[a] > 0)
+    def find(self, v: np.ndarray) -> int | None:
+        """The number of V, where it is one of V_a."""
+        at = np.flatnonzero(v)
+        a = self.numbers.get(at.tobytes())
+        if a is None:
+            return None
+        mass = self.first.ravel()[at] if a == 0 else self.masses[a, : len(at)]
+        return a if np.allclose(mass, v.ravel()[at], rtol=0, atol=1e-14) else None
+
+    def add(self, v: np.ndarray, gradient: np.ndarray) -> int:
+        """A further V_a with dE(V_a), of no weight yet; its number."""
+        a, at = self.count, np.flatnonzero(v)
+        self.count += 1
+        self.numbers[at.tobytes()] = a
+        if a > 0:
+            self.places[a, : len(at)], self.masses[a, : len(at)] = at, v.ravel()[at]
+        share, m = (1.0, None) if self.problem.linear is None else (self.problem.alpha, self.problem.linear)
+        column = share * (gradient.ravel()[self.places[: a + 1]] * self.masses[: a + 1]).sum(1)
+        column[0] = share * np.sum(gradient * self.first)
+        self.products[a, : a + 1] = self.products[: a + 1, a] = column
+        self.linear[a] = 0.0 if m is None else (1 - share) * np.sum(m * v)
+        return a
+
+    def move(self, v: np.ndarray, gradient: np.ndarray, size: float) -> bool:
+        """T <- T + size (V - T); whether an exchange is due: V was part of T before, or there is room for no further one."""
+        a = self.find(v)
+        known = a is not None and self.weights[a] > 0
+        a = self.add(v, gradient) if a is None else a
         self.weights *= 1 - size
         self.weights[a] += size
-        return known
+        return known or self.full
 
-    def exchange(self) -> None:
-        """w_worst to w_best, as far as J falls, while it does; vertices of no weight are left out behind it."""
-        w, products = self.weights, self.products
-        slopes = self.linear + products @ w
+    def exchange(self, most: int) -> None:
+        """w_worst to w_best, as far as J falls, while it does and `most` times; vertices of no weight but V_0 are left out behind it."""
+        w, products = self.weights[: self.count], self.products[: self.count, : self.count]
+        slopes = self.linear[: self.count] + products @ w
         least = 4 * UNIT * float(np.abs(slopes).max())
-        for _ in range(EXCHANGES):
+        for _ in range(most):
             worst, best = int(np.argmax(np.where(w > 0, slopes, -np.inf))), int(np.argmin(slopes))
             slope = float(slopes[best] - slopes[worst])
             if slope >= -least:
@@ -94,15 +114,20 @@ class _Mixture:
             w[worst] = 0.0 if part == w[worst] else w[worst] - part
             w[best] += part
             slopes += part * (products[best] - products[worst])
-        kept = w > 0
-        self.weights, self.linear, self.products = w[kept], self.linear[kept], products[np.ix_(kept, kept)]
-        self.vertices = [v for v, has in zip(self.vertices, kept) if has]
+        self.keep(np.union1d(0, np.flatnonzero(w)))
+
+    def keep(self, kept: np.ndarray) -> None:
+        k, new = len(kept), {int(a): i for i, a in enumerate(kept)}
+        self.numbers = {key: new[a] for key, a in self.numbers.items() if a in new}
+        for x in (self.places, self.masses, self.weights, self.linear):
+            x[:k], x[k:] = x[kept], 0
+        self.products[:k, :k] = self.products[np.ix_(kept, kept)]
+        self.count = k
 
     def plan(self) -> np.ndarray:
-        t = np.zeros(self.shape)
-        for (places, masses), w in zip(self.vertices, self.weights):
-            t.ravel()[places] += w * masses
-        return t
+        w = self.weights[: self.count]
+        t = np.bincount(self.places[: self.count].ravel(), (w[:, None] * self.masses[: self.count]).ravel(), self.first.size)
+        return t.reshape(self.first.shape) + w[0] * self.first
 
 
 def descend(problem: _Quadratic, start: np.ndarray, vertex: Callable[[np.ndarray], tuple[np.ndarray, dict[str, Any]]], max_iter: Any,
@@ -132,14 +157,16 @@ def descend(problem: _Quadratic, start: np.ndarray, vertex: Callable[[np.ndarray
             t = v  # a vertex has its zeros
             gradient = gradient + gradient_of_s
             mixture = mixture and _Mixture(problem, v, gradient)
-        elif mixture and mixture.move(mixture.add(v, gradient + gradient_of_s), size) and gain < LITTLE * abs(losses[-1]):
-            mixture.exchange()
+        elif mixture and mixture.move(v, gradient + gradient_of_s, size) and gain < LITTLE * abs(losses[-1]):
+            mixture.exchange(LAST if gain < SMALL * abs(losses[-1]) else EXCHANGES * mixture.count)
             t = mixture.plan()
             k, gradient = problem.gradients(t)
             gain = losses[-1] - float(problem.with_linear(np.sum(k * t), t))
         else:
             t = t + size * s
             gradient = gradient + size * gradient_of_s
+        if mixture and mixture.full:
+            mixture = _Mixture(problem, t, gradient)
         losses.append(losses[-1] - gain)
         say(verbose, step, losses[-1])
         rounding = UNIT * float(np.abs(full).max() * t.sum())

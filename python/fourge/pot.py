@@ -597,13 +597,15 @@ def gromov_wasserstein(C1: Any, C2: Any, p: Any = None, q: Any = None, loss_fun:
     symmetric: None looks; G0 (n, m): the plan to start from, p q' without; max_iter steps at most, whose losses ``verbose``
     prints, and a warning then.  POT's method, from the same start: conditional gradient with an exact line search
     (``armijo``: POT's backtracking), steps clipped to alpha_min and alpha_max, until a step gains less than tol_rel of the
-    value or less than tol_abs.  Where the line search is exact and steps have come back to a vertex that gains less than
-    1e-4 of the value, they exchange mass between their vertices besides: where POT's then zigzag, they end after a tenth of
-    the steps, at a plan that is lower by that much or at another.  Where several vertices have one cost, POT may take
-    another.  One start finds a local optimum: :func:`fourge.gw.align` with ``mode="vertex"`` races many.  Returns the plan,
-    which carries no gradients (nor does POT's), with ``log=True`` (plan, dict with "gw_dist", "loss" of every step, "u" and
-    "v" of the last linear problem, "gap" <dE(T), T - V> to its vertex V, "reason": "tolerance", or the gap or the gain is
-    rounding, "stationary" and "rounding", or "max_iter").
+    value or less than tol_abs.  Where the line search is exact and a step to an earlier vertex, or the last of n + m new
+    ones, gains less than 1e-4 of the value, mass is exchanged between these vertices besides.  Where POT's steps zigzag
+    between few vertices, these then end after a tenth of them, at a plan that is lower by that much or at another; in a face
+    of many dimensions, as of C1 and -C2 positive definite, they are lower after as many steps, and max_iter may still be
+    what ends them. Where several vertices have one cost, POT may take another. One start finds a local optimum:
+    :func:`fourge.gw.align` with ``mode="vertex"`` races many. Returns the plan, which carries no gradients (nor does
+    POT's), with ``log=True`` (plan, dict with "gw_dist", "loss" of every step, "u" and "v" of the last linear problem,
+    "gap" <dE(T), T - V> to its vertex V, "reason": "tolerance", or the gap or the gain is rounding, "stationary" and
+    "rounding", or "max_iter").
     """
     _options.check(gromov_wasserstein, options)
     _, plan, found = _balanced(None, C1, C2, p, q, loss_fun, symmetric, 1.0, armijo, G0, max_iter, tol_rel, tol_abs, alpha_min, alpha_max,

@@ -3,10 +3,11 @@
 import itertools
 import unittest
 import warnings
+from unittest import mock
 
 import numpy as np
 
-from fourge import errors, pot
+from fourge import _descent, errors, pot
 
 
 def problem(n=7, m=6, seed=0, symmetric=True):
@@ -178,10 +179,34 @@ class Gromov(unittest.TestCase):
             self.assertIn(log["reason"], ("stationary", "rounding"))
             self.assertLess(abs(log["gap"]), 1e-13)
             self.assertLess(len(log["loss"]), 100)
-            self.assertLess(np.diff(log["loss"]).max(), 1e-15)
+            self.assertLess(np.diff(log["loss"]).max(), 100 * 2.0**-52)  # less than 100 sums of values below 1
             np.testing.assert_allclose(plan.sum(1), p, atol=1e-14)
             np.testing.assert_allclose(plan.sum(0), q, atol=1e-14)
             self.assertGreaterEqual(plan.min(), 0)
+
+    def test_large_faces(self):
+        """C and -D definite: J is convex, and its optimum inside a face of (n - 1)(m - 1) dimensions, where no vertex comes back.  At most
+        n + m are kept, J falls in every step, and below the 76.382517276331 of 300 plain steps (POT 0.9.7's too; 6000 of ours
+        end at 76.3267765).  It is above its least by no more than the gap."""
+        rng = np.random.default_rng(0)
+        c, d = (x @ x.T for x in (rng.normal(size=(n, n)) for n in (25, 17)))
+        kept = []
+
+        class Counted(_descent._Mixture):
+            def move(self, *step):
+                due = super().move(*step)
+                kept.append(self.count)
+                return due
+
+        with mock.patch.object(_descent, "_Mixture", Counted), self.assertWarns(errors.NotConverged):
+            plan, log = pot.gromov_wasserstein(c, -d, log=True, max_iter=300)
+        self.assertEqual(max(kept), 25 + 17)
+        self.assertLess(np.diff(log["loss"]).max(), 1e-12)
+        self.assertLess(log["gw_dist"], 76.382517276331 - 0.03)
+        self.assertLess(log["gw_dist"] - 76.3267765, log["gap"])
+        self.assertAlmostEqual(log["gw_dist"], energy(c, -d, plan, "square_loss"), places=11)
+        np.testing.assert_allclose(plan.sum(0), 1 / 17, atol=1e-14)
+        np.testing.assert_allclose(plan.sum(1), 1 / 25, atol=1e-14)
 
     def test_reasons(self):
         c, d, m, p, q = problem(9, 9)
