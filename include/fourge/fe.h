@@ -187,7 +187,9 @@ typedef struct {
     frg_status status;    /* FRG_OK: converged is true */
     int64_t iterations;   /* Krylov steps, all solvers and rounds, at most max_iter; of several
                              parts the one that takes most */
-    double audit;         /* max |weighted level mean of r| / sd(r); over sd(b) where absorbed */
+    double audit;         /* max |weighted level mean of r| / sd(r); over sd(b) where absorbed.  Of
+                             r as it is returned by lsmr, mlsmr and with slopes; else of the double
+                             precision r that an f32 column is rounded from */
     double gradient;      /* eta = ||g||_2 / (sqrt(Q) ||W^(1/2)(b - mean)||), g_l = sum_i w_i r_i /
                              sqrt(N_l) */
     double error_bound;   /* ||g|| / (sqrt(lambda) ||W^(1/2)(b - mean)||); NaN where no step gave
@@ -243,7 +245,7 @@ FRG_API const frg_option *frg_demean_options(void);
  *  in float with dtype mixed and f32 and where the device has no double; their start and the
  *  audited result are computed on the host, in double, so that tol means the same.  Fewer than 2^31
  *  rows times factors but one.  E_DEVICE_STEP for methods auto, mlsmr and direct, precond ac,
- *  slopes, and fused off beside method cg.  One factor is a closed form, which is the host's
+ *  slopes, and fused on or off beside method cg.  One factor is a closed form, which is the host's
  *  (frg_info.device_name). */
 FRG_API FRG_MUST_USE frg_status frg_demean_create(frg_demean **out, frg_context *ctx,
                                                   frg_array codes, const frg_array *weights,

@@ -129,17 +129,24 @@ _demeaners_elsewhere = {"torch_cuda": ("cuda", "f64"), "torch_cuda32": ("cuda", 
                         "cupy": ("cuda", "f64"), "cupy32": ("cuda", "mixed"), "cupy64": ("cuda", "f64")}
 
 
-def _elsewhere(asked, place, dtype):
-    """Our options for LSMR on that device; NoDevice, by the name of what was asked for, where there is none."""
+def _elsewhere(asked, place, dtype, given):
+    """Our options for LSMR on that device.  By the name of what was asked for: ValueError where a given option asks for something
+    else, NoDevice where there is no such device."""
+    ours = {"device": place, "method": "lsmr", "dtype": dtype}
+    for key, value in ours.items():
+        other = given.get(key)
+        if other not in (None, value) and not (key == "device" and str(other).startswith(f"{value}:")):
+            raise ValueError(f"{asked} means {key}={value!r}, but {key}={other!r} is given, too: leave one of the two out")
+    place = given.get("device") or place
     try:
         _fourge.Context({"device": place})
     except errors.NoDevice as e:
         raise errors.NoDevice(f"{asked} needs the device {place!r}: {e}; leave it out for the CPU") from None
-    return {"device": place, "method": "lsmr", "dtype": dtype}
+    return {**ours, "device": place}
 
 
-def _asked(demeaner):
-    """Our options for what one of pyfixest's typed demeaners asks for."""
+def _asked(demeaner, given):
+    """Our options for what one of pyfixest's typed demeaners asks for, beside the given ones."""
     lsmr = getattr(demeaner, "kind", None) == "lsmr"
     if not lsmr and getattr(demeaner, "kind", None) != "map":
         raise TypeError(f"demeaner: expected pyfixest's MapDemeaner or LsmrDemeaner, got {type(demeaner).__name__}")
@@ -149,16 +156,16 @@ def _asked(demeaner):
             asked["dtype"] = "mixed"
         if demeaner.device not in ("auto", "cpu"):
             name = "torch_mps" if demeaner.device == "mps" else "torch_cuda32" if "dtype" in asked else "torch_cuda"
-            asked |= _elsewhere(f"demeaner: device={demeaner.device!r}", *_demeaners_elsewhere[name])
+            asked |= _elsewhere(f"demeaner: device={demeaner.device!r}", *_demeaners_elsewhere[name], given)
     if lsmr and demeaner.local_size is not None:
         _warn_once("local_size", "local_size is of pyfixest's own LSMR: fourge's solvers have no such window")
     return asked
 
 
-def _demeaner_backend(name):
-    """Our options for pyfixest's name of a device; for the others it says once whose demeaner it is."""
+def _demeaner_backend(name, given):
+    """Our options for pyfixest's name of a device, beside the given ones; for the others it says once whose demeaner it is."""
     if name in _demeaners_elsewhere:
-        return _elsewhere(f"demeaner_backend={name!r}", *_demeaners_elsewhere[name])
+        return _elsewhere(f"demeaner_backend={name!r}", *_demeaners_elsewhere[name], given)
     if name not in _demeaners_on_cpu:
         raise ValueError(f"demeaner_backend={name!r}: expected one of {[*_demeaners_on_cpu, *_demeaners_elsewhere]}")
     _warn_once("demeaner_backend", f"demeaner_backend={name!r}: fourge's own solvers demean, on the CPU; `method` chooses among them")
@@ -180,9 +187,9 @@ def _translated(options):
             if "fixef_tol" in options or "fixef_maxiter" in options:
                 raise ValueError("demeaner has a tolerance and a number of steps: give it, or fixef_tol and fixef_maxiter")
             _warn_once(key, "demeaner: its tolerance, steps, precision and device are taken; the solvers are fourge's own")
-            out = {**_asked(value), **out}
+            out = {**_asked(value, options), **out}
         elif key == "demeaner_backend":
-            out = {**_demeaner_backend(value), **out}
+            out = {**_demeaner_backend(value, options), **out}
         elif key in _absent:
             if value is not False and value != {}:
                 raise errors.Unsupported(f"{key}={value!r}: {_absent[key]}")
@@ -289,7 +296,8 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
     demeaner, demeaner_backend, solver, lean, copy_data, store_data, use_compression
         pyfixest's, too.  Of a demeaner the tolerance, the steps, the precision and the device are taken.  ``"torch_cuda"``,
         ``"torch_cuda32"`` and ``"torch_mps"``, or a demeaner's device, are LSMR in double on CUDA, in float there, and in float on
-        OpenCL, to the same tolerance; :class:`fourge.errors.NoDevice` where there is no such device.  A value that would have pyfixest do something else than what
+        OpenCL, to the same tolerance: ValueError beside another device, method or dtype,
+        :class:`fourge.errors.NoDevice` where there is no such device.  A value that would have pyfixest do something else than what
         is done here warns, once a process, of what is done.
     vcov_kwargs : dict
         pyfixest's, for ``"NW"`` and ``"DK"``: lag, time_id, panel_id.

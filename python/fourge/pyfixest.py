@@ -132,8 +132,8 @@ def demeaning(backend: str = "auto", **options: Any) -> Iterator[list[dict[str, 
     ----------
     backend : str
         One of :data:`BACKENDS`.  "torch_cuda" is LSMR in double on CUDA, "torch_cuda32" in float there, "torch_mps" in float
-        on OpenCL, each to the same tolerance; :class:`fourge.errors.NoDevice` where there is no such device: nothing falls
-        back to the CPU in silence.
+        on OpenCL, each to the same tolerance: ValueError beside another device, method or dtype, and
+        :class:`fourge.errors.NoDevice` where there is no such device: nothing falls back to the CPU in silence.
     **options
         Of :func:`fourge.fe.demean`: ``method``, ``threads``, ...; ``tol``, ``max_iter`` and ``dtype`` stand over what
         pyfixest's demeaner asks for.
@@ -147,7 +147,9 @@ def demeaning(backend: str = "auto", **options: Any) -> Iterator[list[dict[str, 
     if backend not in BACKENDS:
         raise ValueError(f"backend={backend!r}: expected one of {list(BACKENDS)}")
     elsewhere = fe._demeaners_elsewhere.get(backend)
-    there: dict[str, Any] = fe._elsewhere(f"backend={backend!r}", *elsewhere) if elsewhere else {}
+    there: dict[str, Any] = {}
+    if elsewhere:
+        there = fe._elsewhere(f"backend={backend!r}", *elsewhere, options)
     block: tuple[dict[str, Any], list[Any]] = {**there, **options}, []
     with _lock:
         if not _blocks:

@@ -365,6 +365,20 @@ class Devices(unittest.TestCase):
                     with self.assertRaisesRegex(errors.Unsupported, says):
                         fe.feols(fml, data, demeaner_backend=name)
 
+    def test_contradicted(self):
+        """A name of a device beside another device, method or arithmetic is refused by both, also where there is no such device."""
+        data = {"x": [1.0, 2, 3, 5, 4, 7], "f": [1, 1, 2, 2, 3, 3], "y": [1.0, 3, 2, 4, 6, 5]}
+        wrong = {"device": "cpu", "method": "cg", "dtype": "f32"}
+        for name, place in {"torch_mps": "opencl", "torch_cuda": "cuda"}.items():
+            means = {"device": place, "method": "lsmr", "dtype": "mixed" if name == "torch_mps" else "f64"}
+            for key, value in wrong.items():
+                with self.subTest(f"{name}, {key}"):
+                    says = f"demeaner_backend='{name}' means {key}='{means[key]}', but {key}='{value}' is given"
+                    with self.assertRaisesRegex(ValueError, says):
+                        fe.feols("y ~ x | f", data, demeaner_backend=name, **{key: value})
+                    with self.assertRaisesRegex(ValueError, says):
+                        fe.feols("y ~ x | f", data, **{key: value}, demeaner_backend=name)
+
 
 class Demean(unittest.TestCase):
     def test_one_factor_is_group_means(self):

@@ -104,6 +104,11 @@ bool frgi_fe_cascade_has_device(const fe_cascade *c)
     return c->device != NULL;
 }
 
+bool frgi_fe_cascade_in_float(const fe_cascade *c)
+{
+    return c->device && frgi_fe_device_in_float(c->device);
+}
+
 const char *frgi_fe_cascade_place(const fe_cascade *c)
 {
     return c->device ? frgi_fe_device_place(c->device) : "cpu";

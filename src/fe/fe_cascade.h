@@ -42,6 +42,8 @@ void frgi_fe_cascade_take_device(fe_cascade *c, fe_device *device);
 
 /** Does it solve there? */
 bool frgi_fe_cascade_has_device(const fe_cascade *c);
+/** Does it, and in float alone? */
+bool frgi_fe_cascade_in_float(const fe_cascade *c);
 /** "cpu", or the device's name. */
 const char *frgi_fe_cascade_place(const fe_cascade *c);
 

@@ -31,6 +31,7 @@ static const double NOISE = 1e-13; /* relative rounding of a sum of squares */
 typedef struct {
     fe_column_size size;
     double within;         /* sum of w (x - eliminated level's mean)^2 */
+    double epsilon;        /* relative rounding that is expected of level means */
     double floor;          /* level means that are rounding in the current solve, */
     double noise;          /* and the sum of squares */
     double scale;          /* power of two that brings the column near 1 */
@@ -42,7 +43,9 @@ typedef struct {
     double steps_forecast; /* steps, where a forecast has given it up; else 0 */
 } column_state;
 
-static column_state study_column(const fe_moments *m, int k, double epsilon)
+/** in_float: solves leave level means as large as a column's rounding in float, so that only double
+ *  precision distinguishes the two. */
+static column_state study_column(const fe_moments *m, int k, double epsilon, bool in_float)
 {
     const double total_weight = m->weight[k];
     const double total = total_weight > 0 ? m->square[k] - m->sum[k] / total_weight * m->sum[k] : 0;
@@ -51,10 +54,11 @@ static column_state study_column(const fe_moments *m, int k, double epsilon)
                                .max_abs = m->max_abs[k],
                                .epsilon = epsilon},
                       .within = m->within[k],
+                      .epsilon = in_float ? DBL_EPSILON : epsilon,
                       .lambda = (double)NAN,
                       .lane = k};
     const double deviation = total_weight > 0 ? sqrt(c.size.total / total_weight) : 0;
-    c.floor = 16 * epsilon * deviation;
+    c.floor = 16 * c.epsilon * deviation;
     c.noise = NOISE * c.size.total;
     c.scale = deviation > 0 ? ldexp(1, -ilogb(deviation)) : 1;
     return c;
@@ -205,11 +209,11 @@ static bool accepted(const frg_demean *d, const column_state *c, const frg_demea
     return frgi_fe_accepted(d->opts.tol, report) || (report->converged && c->direct);
 }
 
-/** Are the level means below tol, or below the rounding of the column's type? */
+/** Are the level means below tol, or below their rounding? */
 static bool within_tolerance(const frg_demean *d, const column_state *c,
                              const frg_demean_column *report)
 {
-    return report->audit <= fmax(d->opts.tol, 4 * c->size.epsilon);
+    return report->audit <= fmax(d->opts.tol, 4 * c->epsilon);
 }
 
 /** Is nothing left to be done for the column?  Effects a million times the result leave level means
@@ -235,7 +239,7 @@ static frg_status refine_once(run *r, const fe_block_effects *b, int k, bool esc
     if (!(report->converged && within_tolerance(d, state, report)) && !report->absorbed) {
         /* what is subtracted now is of the size of the result, not of the input or of its
          * effects */
-        state->floor = 16 * state->size.epsilon * sqrt(*square / state->size.total_weight);
+        state->floor = 16 * state->epsilon * sqrt(*square / state->size.total_weight);
         state->noise = NOISE * *square;
     }
     const fe_cascade_start start = escalate           ? FE_FROM_FACTOR
@@ -347,6 +351,7 @@ static frg_status form_rhs(block_run *b)
     const frg_demean *d = r->d;
     const int64_t first = b->effects->first_column;
     const fe_block x = block_of(&r->in, first, b->live);
+    const bool in_float = frgi_fe_cascade_in_float(d->cascade);
     fe_moments moments;
     TRY(d->rows.steps->rows.rhs(&d->rows, d->ctx, r->f32, b->kind, &b->w->rows, &x, b->w->cg.r,
                                 &moments));
@@ -355,7 +360,8 @@ static frg_status form_rhs(block_run *b)
         if (!(largest <= FE_LARGEST) || !isfinite(moments.square[k]) || vanishes(d, largest)) {
             return refuse_column(d, &r->in, first + k, largest);
         }
-        b->state[k] = study_column(&moments, k, r->f32 ? (double)FLT_EPSILON : DBL_EPSILON);
+        b->state[k] =
+            study_column(&moments, k, r->f32 ? (double)FLT_EPSILON : DBL_EPSILON, in_float);
         b->columns[k] = (frg_demean_column){.status = FRG_OK, .error_bound = NAN};
     }
     return FRG_OK;

@@ -26,6 +26,7 @@ frg_status frgi_fe_device_check(frg_context *ctx, const frgi_device *dev, const 
         {o->method == FRG_FE_DIRECT, "by method direct"},
         {o->precond == FRG_FE_PRECOND_AC, "with precond ac"},
         {o->method == FRG_FE_CG && o->fused == FRG_FE_FUSED_OFF, "by method cg with fused off"},
+        {o->method == FRG_FE_CG && o->fused == FRG_FE_FUSED_ON, "by method cg with fused on"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         if (rules[i].wrong) {
@@ -359,6 +360,11 @@ void frgi_fe_device_destroy(fe_device *d)
     DROP(ctx, &d);
 }
 
+bool frgi_fe_device_in_float(const fe_device *d)
+{
+    return d->real == sizeof(float);
+}
+
 const char *frgi_fe_device_place(const fe_device *d)
 {
     return frgi_device_name(d->dev);
@@ -366,7 +372,7 @@ const char *frgi_fe_device_place(const fe_device *d)
 
 const char *frgi_fe_device_method(const fe_device *d)
 {
-    return d->method->name[2 * d->eager + (d->real == sizeof(float))];
+    return d->method->name[2 * d->eager + frgi_fe_device_in_float(d)];
 }
 
 frg_status frgi_fe_device_pieces(fe_device *d, int slot)

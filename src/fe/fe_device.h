@@ -36,6 +36,8 @@ FRG_MUST_USE frg_status frgi_fe_device_create(fe_device **out, frg_context *ctx,
                                               fe_device_place where, const fe_rows *g,
                                               const frg_demean_opts *o);
 void frgi_fe_device_destroy(fe_device *d);
+/** Does it solve in float alone? */
+bool frgi_fe_device_in_float(const fe_device *d);
 /** The device's name. */
 const char *frgi_fe_device_place(const fe_device *d);
 /** The name of its solver. */

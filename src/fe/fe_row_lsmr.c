@@ -49,6 +49,7 @@ static const double FIRST =
     1.0 / 32; /* of tol: LSMR's atol, since ||g|| is spread unevenly over the levels */
 static const double NOTHING = 4; /* roundings of ||W^(1/2) x||: a gradient below them is zero */
 static const double AIM = 0.25;  /* a refinement aims at this fraction of the tolerance */
+static const double LONGER = 1 + 1e-6; /* no correction by least squares makes r so much longer */
 
 /* ---- plan ------------------------------------------------------------------------------------ */
 
@@ -559,6 +560,44 @@ static void finish(run *r, int64_t first, int64_t k)
     }
 }
 
+/** One round of refinement: LSMR with the result as right-hand side.  *longer: r would be longer
+ *  than before, and is left as it was.
+ *
+ *  The device begins with A_r' W r, which is A' of the projected r alone: the means of eliminated
+ *  levels that the rounding of a stored r leaves have a part along the null space of A, and LSMR
+ *  would follow it without end. */
+static frg_status refine_once(run *r, int64_t column, double before, bool *longer)
+{
+    fe_row_lsmr *f = r->f;
+    column_state *c = &f->state[column];
+    const double atol = AIM * c->reduced / (before * c->size * fmax(c->norm_a, 1));
+    const double effect = c->effect;
+    double norm2, square;
+    load(f, r->out, column, 1);
+    if (f->device) {
+        take_out(f, 1, NULL, NULL);
+    }
+    TRY(solve(r, column, 1, fmin(atol, FIRST * f->opts.tol)));
+    subtract(f, r->out, column, 1);
+    frgi_basis_moments(&f->work, 1, f->z, &norm2, &square);
+    *longer = !(sqrt(norm2) <= LONGER * c->size);
+    if (*longer) {
+        c->effect = effect;
+    } else {
+        finish(r, column, 1);
+    }
+    return FRG_OK;
+}
+
+/** Are the level means below tol, or below their rounding?  Only a solve in float leaves as much as
+ *  the rounding floor excuses in a column of float. */
+static bool within_tolerance(const fe_row_lsmr *f, const column_state *c,
+                             const frg_demean_column *report)
+{
+    return !(f->device && frgi_fe_device_in_float(f->device)) ||
+           report->audit <= fmax(f->opts.tol, 4 * c->epsilon);
+}
+
 /** LSMR again with the result as right-hand side, until it is accepted or stalls. */
 static frg_status refine(run *r, int64_t column)
 {
@@ -567,23 +606,22 @@ static frg_status refine(run *r, int64_t column)
     frg_demean_column *report = &r->columns[column];
     int stalls = 0;
     for (int round = 0; round < ROUNDS_MAX && stalls < STALLS; round++) {
-        if (frgi_fe_accepted(f->opts.tol, report)) {
+        const bool ended = r->stopped != FRG_OK || c->stop == FRG_LSMR_MAX_ITER ||
+                           report->iterations >= f->opts.max_iter;
+        if (frgi_fe_accepted(f->opts.tol, report) &&
+            (ended || stalls > 0 || within_tolerance(f, c, report))) {
             return FRG_OK;
         }
         if (is_lost(f, c)) { /* with its input */
             return r->stopped != FRG_OK ? r->stopped : FRG_STALLED;
         }
-        if (r->stopped != FRG_OK || c->stop == FRG_LSMR_MAX_ITER ||
-            report->iterations >= f->opts.max_iter) {
+        if (ended) {
             return r->stopped != FRG_OK ? r->stopped : FRG_MAX_ITER;
         }
         const double before = failure(f, report);
-        const double atol = AIM * c->reduced / (before * c->size * fmax(c->norm_a, 1));
-        load(f, r->out, column, 1);
-        TRY(solve(r, column, 1, fmin(atol, FIRST * f->opts.tol)));
-        subtract(f, r->out, column, 1);
-        finish(r, column, 1);
-        stalls = failure(f, report) > 0.5 * before ? stalls + 1 : 0;
+        bool longer;
+        TRY(refine_once(r, column, before, &longer));
+        stalls = longer ? STALLS : failure(f, report) > 0.5 * before ? stalls + 1 : 0;
         if (stalls == STALLS && drop_precond(f, c)) {
             stalls = 0;
         }

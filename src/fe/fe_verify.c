@@ -9,10 +9,11 @@ static const double LOST =
     1e-8; /* of its deviation: the rounding of effects that a column survives */
 static const double ROUNDINGS = 64; /* of the numbers that are subtracted */
 
-/** Level means below it are rounding: 64 roundings of the largest numbers that were subtracted. */
+/** Level means below it are rounding: 64 roundings of the largest numbers that were subtracted, of
+ *  the column in its type and of the effects in double. */
 static double rounding_floor(const fe_column_size *c)
 {
-    return ROUNDINGS * c->epsilon * (c->max_abs + c->effect);
+    return ROUNDINGS * (c->epsilon * c->max_abs + DBL_EPSILON * c->effect);
 }
 
 /** sqrt(sum of w (x - mean)^2 / N) */

@@ -168,6 +168,124 @@ static void floats_opencl(void)
     setenv("FOURGE_OPENCL_F64", "1", 1);
 }
 
+/* ---- columns stored in float ----------------------------------------------------------------- */
+
+enum { NARROW_N = 400, NARROW_P = 2, NARROW_LEVELS = 42 };
+
+typedef struct {
+    int32_t codes[NARROW_N * 2];
+    double weights[NARROW_N];
+    float x[NARROW_N * NARROW_P], out[NARROW_N * NARROW_P];
+    double right[NARROW_N * NARROW_P]; /* the host's result, of the same values in double */
+} narrow_design;
+
+/** 30 and 12 levels of a few rows each; nothing of the columns lies in them but chance. */
+static void make_narrow(narrow_design *d)
+{
+    for (int64_t i = 0; i < NARROW_N; i++) {
+        d->codes[2 * i] = (int32_t)(test_uniform() * 30);
+        d->codes[2 * i + 1] = (int32_t)(test_uniform() * 12);
+        d->weights[i] = 0.1 + test_uniform();
+        for (int c = 0; c < NARROW_P; c++)
+            d->x[i * NARROW_P + c] = (float)test_normal();
+    }
+}
+
+static frg_status demean_narrow(frg_context *ctx, fe_device_place where, const narrow_design *d,
+                                bool weighted, const frg_demean_opts *o, frg_array in,
+                                frg_array out, frg_demean_column *columns)
+{
+    frg_demean *plan = NULL;
+    const frg_array weights = frg_vector(d->weights, FRG_F64, NARROW_N);
+    if (!CHECK_OK(ctx, frgi_fe_demean_open(
+                           &plan, ctx, where, frg_matrix(d->codes, FRG_I32, NARROW_N, 2, 2),
+                           weighted ? &weights : NULL, &(fe_slopes_asked){NULL, 0, 0}, o)))
+        return FRG_BAD_ARG;
+    const frg_status status = frg_demean_run(plan, in, out, columns, NULL);
+    frg_demean_destroy(plan);
+    return status;
+}
+
+/** The largest level mean of column c as it came out. */
+static double worst_mean(const narrow_design *d, bool weighted, int c)
+{
+    double sum[NARROW_LEVELS] = {0}, weight[NARROW_LEVELS] = {0}, worst = 0;
+    for (int64_t i = 0; i < NARROW_N; i++) {
+        for (int f = 0; f < 2; f++) {
+            const int32_t l = d->codes[2 * i + f] + 30 * f;
+            const double w = weighted ? d->weights[i] : 1;
+            sum[l] += w * (double)d->out[i * NARROW_P + c];
+            weight[l] += w;
+        }
+    }
+    for (int l = 0; l < NARROW_LEVELS; l++)
+        worst = weight[l] > 0 ? fmax(worst, fabs(sum[l] / weight[l])) : worst;
+    return worst;
+}
+
+/** Bounds.  A round of refinement stores the column and rounds each number by 2^-24 of it; numbers
+ *  are below 6, rounds at most 4 and the first store: 5 * 6 * 2^-24.  Beside that are 300 tol of
+ *  each solve as at the head of this file, and 0.9 < sd(r) < 1.1.  A level mean is the audit's, or
+ *  that of the numbers as they are before the last store: 6 * 2^-24 more.  LSMR's audit is of the
+ *  stored numbers: tol, or 4 roundings of float. */
+static void check_narrow(const narrow_design *d, bool weighted, frg_status status, double tol,
+                         bool by_cg, const frg_demean_column *columns)
+{
+    static const double rounding = 6 * 0x1p-24;
+    double gap = 0;
+    for (int i = 0; i < NARROW_N * NARROW_P; i++)
+        gap = fmax(gap, fabs((double)d->out[i] - d->right[i]));
+    CHECK_SAYS(gap <= 600 * tol + 5 * rounding, "%.3g from the host", gap);
+    CHECK_INT(status, FRG_OK);
+    for (int c = 0; c < NARROW_P; c++) {
+        const double mean = worst_mean(d, weighted, c), audit = columns[c].audit;
+        CHECK(columns[c].converged && !columns[c].absorbed && columns[c].status == FRG_OK);
+        CHECK_SAYS(audit > 0 && audit <= (by_cg ? tol : fmax(tol, 0x1p-21)), "an audit of %.3g",
+                   audit);
+        CHECK_SAYS(mean <= 1.1 * audit + rounding, "level means of %.3g, an audit of %.3g", mean,
+                   audit);
+        CHECK_SAYS(columns[c].iterations < 100, "%lld steps", (long long)columns[c].iterations);
+    }
+}
+
+/** Columns of float by each method and arithmetic against the host's of the same values in double:
+ *  what is left of them, its level means as it came out, and what is said of both. */
+static void narrow_on(frg_context *ctx, frgi_device *dev, int group)
+{
+    static const frg_fe_dtype types[] = {FRG_FE_F64, FRG_FE_MIXED, FRG_FE_F32};
+    narrow_design *const d = calloc(1, sizeof *d);
+    double x[NARROW_N * NARROW_P];
+    make_narrow(d);
+    for (int i = 0; i < NARROW_N * NARROW_P; i++)
+        x[i] = (double)d->x[i];
+    const frg_array wide = frg_matrix(x, FRG_F64, NARROW_N, NARROW_P, NARROW_P);
+    const frg_array right = frg_matrix(d->right, FRG_F64, NARROW_N, NARROW_P, NARROW_P);
+    const frg_array in = frg_matrix(d->x, FRG_F32, NARROW_N, NARROW_P, NARROW_P);
+    const frg_array out = frg_matrix(d->out, FRG_F32, NARROW_N, NARROW_P, NARROW_P);
+    for (int q = 0; q < 12 && group != 256; q++) {
+        const bool weighted = q % 2, by_cg = q / 2 % 2;
+        frg_demean_opts o = by_cg ? options() : options_lsmr(FRG_FE_FUSED_AUTO);
+        frg_demean_column columns[NARROW_P] = {{0}};
+        demean_narrow(ctx, (fe_device_place){NULL, 0, NULL}, d, weighted, &o, wide, right, NULL);
+        o.dtype = types[q / 4];
+        o.tol = o.dtype == FRG_FE_F32 ? 1e-6 : o.tol; /* what columns of float can reach */
+        const frg_status status = demean_narrow(ctx, (fe_device_place){dev, group, NULL}, d,
+                                                weighted, &o, in, out, columns);
+        check_narrow(d, weighted, status, o.tol, by_cg, columns);
+    }
+    free(d);
+}
+
+static void narrow(void)
+{
+    on_host(narrow_on);
+}
+
+static void narrow_opencl(void)
+{
+    on_opencl(narrow_on);
+}
+
 /** The same bits from run to run; four kernels a step, one wait a batch. */
 static void counts_on(frg_context *ctx, frgi_device *dev, int group)
 {
@@ -288,14 +406,16 @@ static void counts_opencl(void)
 static void refused_on(frg_context *ctx, frgi_device *dev, int group)
 {
     design d = make(2);
-    frg_demean_opts o[4] = {options(), options(), options(), options()};
-    static const char *const says[] = {"method auto", "method mlsmr", "method direct",
-                                       "varying slopes"};
+    frg_demean_opts o[6] = {options(), options(), options(), options(), options(), options()};
+    static const char *const says[] = {"method auto",    "method mlsmr",      "method direct",
+                                       "varying slopes", "cg with fused off", "cg with fused on"};
     o[0].method = FRG_FE_AUTO;
     o[1].method = FRG_FE_MLSMR;
     o[2].method = FRG_FE_DIRECT;
+    o[4].fused = FRG_FE_FUSED_OFF;
+    o[5].fused = FRG_FE_FUSED_ON;
     const frg_slope slope = {0, d.weights};
-    for (int q = 0; q < 4; q++) {
+    for (int q = 0; q < 6; q++) {
         frg_demean *plan = (frg_demean *)ctx;
         CHECK_STATUS(frgi_fe_demean_open(&plan, ctx, (fe_device_place){dev, group, NULL},
                                          frg_matrix(d.codes, FRG_I32, N, 2, 2), NULL,
@@ -357,6 +477,8 @@ static const test_case cases[] = {{"parity", parity},
                                   {"floats on OpenCL", floats_opencl},
                                   {"lsmr", lsmr},
                                   {"lsmr on OpenCL", lsmr_opencl},
+                                  {"columns of float", narrow},
+                                  {"columns of float on OpenCL", narrow_opencl},
                                   {"counts", counts},
                                   {"counts on OpenCL", counts_opencl},
                                   {"counts of LSMR", count_lsmr_host},
