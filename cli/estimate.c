@@ -53,7 +53,7 @@ int show_sizes(cli *c, const char *schema, const size_line *lines, int n)
 
 int show_estimate(cli *c, const char *schema, const frg_fe_size *s)
 {
-    const int effects = s->n_factors > 0;
+    const int effects = s->n_factors > 0, first = c->set.fe.first_stage != NULL;
     char data[128], rows[32];
     snprintf(data, sizeof data, "%s rows, %lld columns, %d %s", grouped(s->n, rows),
              (long long)s->n_columns, s->n_factors, s->n_factors == 1 ? "factor" : "factors");
@@ -71,6 +71,10 @@ int show_estimate(cli *c, const char *schema, const frg_fe_size *s)
          .label = "Plan",
          .before = "at most ",
          .text = effects ? NULL : "no fixed effects: one pass over the columns"},
+        {.key = "first_stage_left_out",
+         .value = first,
+         .label = first ? "First stage" : NULL,
+         .text = "not in these numbers: its factors, plan and solve come on top"},
         {.key = "with_factor_bytes",
          .kind = SIZE_BYTES,
          .value = (double)s->with_factor_bytes,

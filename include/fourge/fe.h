@@ -536,7 +536,8 @@ typedef struct {
                                  converged */
     double deviance, null_deviance; /* sum w d(y, mu), of the model and of a constant (and the
                                        offset) alone */
-    double log_likelihood, null_log_likelihood; /* at dispersion deviance / n where there is one */
+    double log_likelihood, null_log_likelihood; /* at dispersion phi = deviance / n where there is
+                                                   one; of row i phi / w_i, but for frequencies */
     double pseudo_r2;  /* McFadden's, 1 - log_likelihood / null_log_likelihood */
     double aic, bic;   /* -2 log_likelihood + 2 K, + K log n, K = estimated coefficients + rank */
     double dispersion; /* 1; gaussian, gamma: Pearson's statistic / df_residual */
@@ -615,7 +616,8 @@ FRG_API const frg_option *frg_fe_options(void);
  *      d_E = sum_g s_gE d_gE,   s_gE = n_gE / sum_g n_gE,   V = S V_d S'
  *
  *  n the sums of weights.  A cohort that is no period is never treated, and a reference as those of
- *  ref.c=; ref.p=-1 names the relative periods that are, .F and .L the first and the last.  Cohorts
+ *  ref.c=; ref.p=-1 names the relative periods that are (numbers, c(-2, -1), .F and .L the first
+ *  and the last, no ranges); W_NO_REFERENCE names the cohorts that have no row there.  Cohorts
  *  that are treated all along are left out; without a never treated one the last is the reference
  *  and the periods from its treatment on are left out.  att=TRUE (or sunab_att()) gives the mean
  *  over all E >= 0, no_agg=TRUE the d_gE themselves.

@@ -1096,7 +1096,9 @@ class Fit:
         letter = "z" if shown["df_t"] == float("inf") else "t"
         head = ["", "Estimate", "Std. Error" + " \u2020" * shown["projected"], f"{letter} value", f"Pr(>|{letter}|)"]
         show = lambda x: "NA" if x != x else f"{x:.{digits}g}"
-        cells = [[c["term"], *(show(c[k]) for k in ("estimate", "std_error", "statistic", "p_value"))]
+        least = 1 / shown["reps"] if shown["type"] == "wild" else 0  # of a bootstrap none of whose draws was so far out
+        show_p = lambda p: f"<{show(least)}" if p < least else show(p)
+        cells = [[c["term"], *(show(c[k]) for k in ("estimate", "std_error", "statistic")), show_p(c["p_value"])]
                  for c in shown["coefficients"]]
         widths = [max(len(row[k]) for row in [head, *cells]) for k in range(5)]
         lines += [" ".join(c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths))) for row in [head, *cells]]

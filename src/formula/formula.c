@@ -346,9 +346,9 @@ static frg_status check_cohort_value(const frgi_syntax *s, frg_context *ctx, int
                                : kind == NODE_NUMBER || kind == NODE_NEGATIVE;
         if (!sound) {
             return refuse(s, ctx, i,
-                          reference ? "a reference is a number or c(...) of numbers; of ref.p= "
-                                      ".F and .L are the first and the last period"
-                                    : "this is TRUE or FALSE");
+                          reference ? "a reference is a number or c(...) of numbers, none a range "
+                                      "a:b; of ref.p= .F and .L are the first and the last period"
+                                    : "this is TRUE or FALSE, in full");
         }
     }
     return FRG_OK;

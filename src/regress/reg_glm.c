@@ -27,9 +27,10 @@
 #include "regress/reg_screen.h"
 
 static const double LIGHTEST = 1e-20, AT_REST = 1e-18, FIRST_TOL = 1e-8, LOOSEST = 1e-4;
+static const double SURE = 1e-8; /* a probability this near 0 or 1 */
 static const double PERFECT =
     1e-6; /* of a binary outcome: a deviance that means no row is unsure */
-enum { HALVINGS = 12, EXTRA = 30, RUN = 4096 };
+enum { HALVINGS = 12, RUN = 4096 };
 
 typedef struct {
     frg_fe *f;
@@ -383,11 +384,10 @@ static frg_status iterate(irls *s, bool *stopped)
 {
     const frg_fe_opts *const o = &s->f->policy.options;
     const double tol = o->demean.tol;
-    int last = o->glm_iter;
     bool tight = s->f->data.frame.n_effects == 0;
     s->tol = fmax(tol, FIRST_TOL); /* what is absorbed is decided under it */
     s->deviance = (double)INFINITY;
-    for (int i = 0; i < last; i++) {
+    for (int i = 0; i < o->glm_iter; i++) {
         const double before = s->deviance, last_step = s->decrement;
         bool sound = true;
         s->g->result.iterations = i + 1;
@@ -407,10 +407,7 @@ static frg_status iterate(irls *s, bool *stopped)
             s->g->result.converged = 1;
             return FRG_OK;
         }
-        if (rests && !tight) {
-            tight = true;
-            last = last < i + 1 + EXTRA ? i + 1 + EXTRA : last;
-        }
+        tight |= rests;
         s->tol = tight ? tol : fmax(tol, fmin(0.1 * change, LOOSEST));
     }
     return FRG_OK;
@@ -431,6 +428,44 @@ static frg_status check_perfect(const irls *s)
              frgi_fe_column_name(s->f, 0), (long long)s->n);
     }
     return FRG_OK;
+}
+
+/** The regressor whose share of row i's predictor, b x~, is the largest. */
+static const char *largest_share(const irls *s, int64_t i)
+{
+    const frg_fe *const f = s->f;
+    int32_t best = f->fit.column_of[0];
+    double most = -1;
+    for (int j = frgi_fe_has_intercept(f); j < f->fit.k; j++) {
+        const double share = fabs(f->fit.b[j] * f->fit.x[j][i]);
+        best = share > most ? f->fit.column_of[j] : best;
+        most = fmax(most, share);
+    }
+    return frgi_fe_column_name(f, best);
+}
+
+/** Warns of probabilities of almost 0 or 1 where nobody has looked whether the rows are predicted
+ *  perfectly. */
+static void warn_of_edge(const irls *s)
+{
+    const frgi_fe_glm *const g = s->g;
+    const frg_fe_family family = s->f->policy.options.family;
+    const bool binary = family == FRG_FAMILY_LOGIT || family == FRG_FAMILY_PROBIT;
+    int64_t count = 0, first = 0;
+    for (int64_t i = s->n - 1; i >= 0 && binary && !g->searched; i--) {
+        if (fmin(g->mu[i], 1 - g->mu[i]) < SURE) {
+            count++;
+            first = i;
+        }
+    }
+    if (count > 0) {
+        const int64_t *const rows = s->f->data.frame.rows;
+        frgi_warn(s->f->ctx, W_EDGE,
+                  "%lld of %lld rows have a probability within %g of 0 or 1, the first row %lld, "
+                  "most of it by '%s'",
+                  (long long)count, (long long)s->n, SURE,
+                  (long long)(rows ? rows[first] : first) + 1, largest_share(s, first));
+    }
 }
 
 /** One step more from the columns as they were, whose effects are then those of the model. */
@@ -574,6 +609,7 @@ static frg_status fit(irls *s, frg_status *worst, bool *stopped)
     s->g->result.deviance = s->deviance;
     frgi_fe_intercept(f);
     warn(s);
+    warn_of_edge(s);
     return f->data.frame.n_effects ? frgi_fe_describe_absorbed(f, s->inner) : FRG_OK;
 }
 

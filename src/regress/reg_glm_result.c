@@ -1,7 +1,9 @@
 /* reg_glm_result.c - which model a generalised linear model is, and what is said of its fit.
  *
  *     deviance    sum w d(y, mu);  null: mu = mean(c + o) with the c that maximises the likelihood
- *     likelihood  sum w log f(y; mu, phi), phi = deviance / n where the family has one
+ *     likelihood  sum w log f(y; mu, phi), phi = deviance / sum w where the family has one; weights
+ *                 that are no frequencies are precisions there: sum log f(y; mu, phi / w), phi =
+ *                 deviance / n
  *     pseudo R2   1 - log L / log L_0 (McFadden 1974)
  *     AIC, BIC    -2 log L + 2 K,  -2 log L + K log n,  K = coefficients + rank of the effects
  *     dispersion  sum W e^2 / (n - K) where the family has one, else 1
@@ -117,7 +119,7 @@ static double null_predictor(const frg_fe *f)
 /** Where the rows' terms are taken: at the means, or at c + offset where null; phi of densities. */
 typedef struct {
     const frg_fe *f;
-    bool null;
+    bool null, precise; /* precise: weights divide phi and do not count rows */
     double c, phi;
 } place;
 
@@ -135,7 +137,9 @@ static double deviance_term(const place *at, int64_t i, double mu)
 }
 static double density_term(const place *at, int64_t i, double mu)
 {
-    return frgi_family_log_density(at->f->policy.options.family, at->f->glm.y[i], mu, at->phi);
+    const frgi_fe_glm *const g = &at->f->glm;
+    const double w = at->precise ? weight_of(g, i) : 1;
+    return frgi_family_log_density(at->f->policy.options.family, g->y[i], mu, at->phi / w) / w;
 }
 static double square_term(const place *at, int64_t i, double mu)
 {
@@ -176,8 +180,12 @@ frg_status frgi_glm_describe(frg_fe *f)
     frg_fe_result *const r = &f->report.result;
     const frgi_frame *const frame = &f->data.frame;
     const double n = frame->count, K = f->fit.k + f->absorbed.rank, c = null_predictor(f);
-    place here = {.f = f}, null = {.f = f, .null = true, .c = c};
-    const double weight = add_rows(&here, one_term), rss = add_rows(&here, square_term);
+    const bool precise =
+        g->family->dispersed && f->policy.options.weights_kind != FRG_WEIGHTS_FREQUENCY;
+    place here = {.f = f, .precise = precise};
+    place null = {.f = f, .precise = precise, .null = true, .c = c};
+    const double weight = precise ? n : add_rows(&here, one_term),
+                 rss = add_rows(&here, square_term);
     const double pearson = add_rows(&here, pearson_term);
     q->family = g->family->name;
     q->link = g->link->name;

@@ -158,8 +158,8 @@ static bool has_instruments(const char *formula)
     return tildes > 1;
 }
 
-/** One model, whose warnings name it where it is one of several; one that cannot be estimated has
- *  no fit. */
+/** One model, whose warnings and errors name it where it is one of several; one that cannot be
+ *  estimated has no fit. */
 static frg_status fit_model(call *c, const model *m)
 {
     char name[SUBJECT];
@@ -174,7 +174,13 @@ static frg_status fit_model(call *c, const model *m)
                         c->shares && !has_instruments(m->formula) ? &c->pool : NULL);
     frgi_warn_of(c->ctx, NULL);
     c->statuses[m->place] = status;
-    return status < 0 && is_of_model(c->ctx) ? FRG_OK : status;
+    if (status < 0 && is_of_model(c->ctx)) {
+        return FRG_OK;
+    }
+    if (status == FRG_BAD_DATA && c->n > 1) {
+        frgi_fail_of(c->ctx, name);
+    }
+    return status;
 }
 
 static frg_status fit_all(call *c, frg_status *worst, int64_t *fitted)

@@ -6,17 +6,28 @@
  * estimates for generalized linear models).  A level whose outcomes are all 0 is one such; others
  * are found by their iterated rectifier:
  *
- *     u <- [y = 0];  repeat  z <- the fit of u on X and D, weights 1 where y = 0, K where y > 0;
+ *     u <- [y = 0];  repeat  v <- the fit of u on X and D, weights 1 where y = 0, K where y > 0;
+ *                            z <- z + t (v - z), the first time v;
  *                            u <- max(z, 0) where y = 0, 0 elsewhere
- *     until z >= 0 within EDGE: separated are the rows with z > EDGE
+ *     until z >= 0 within WRONG: separated are the rows with z > EDGE
  *
  * With binary outcomes both sides are bounded: z s >= 0 with s = 1 where y = 0, -1 where y = 1, and
  * all weights are 1.  The weights never change, so that X~ and the plan are made once and each
  * iteration demeans one column; where no row is separated the fit goes on with the plan.
  *
+ * A step projects on the directions X g + D a and on the cone u s >= 0 by turns.  Two facts of a
+ * direction c that lies in both and is not 0, products under the weights, are used:
+ *
+ *     <z, c> never falls, as u - z >= 0 where c > 0, and it began at sum |c|: thus max z s >= 1.
+ *         Where all z s < 1 there is no such c, and nothing is separated.
+ *     each z of t <= |u - z|^2 / |v - z|^2, a number >= 1, is no further from c than the z before
+ *         (extrapolated projections: Bauschke, Combettes and Kruk 2006): t is this number where
+ *         all weights are 1, in place of 1; K makes noise of the rows y > 0 of it.
+ *
  * Dangers: K is a penalty in the place of an equation.  z at y > 0 is about 1 / K times what the
- * equation's multiplier is, and EDGE has to lie between the two.  A search that ends without an
- * answer after MOST steps drops nothing.
+ * equation's multiplier is, and EDGE has to lie between the two.  z of a row that is not separated
+ * tends to 0 slowly, often from above: WRONG is smaller than EDGE, so that it is there in time.  A
+ * search that ends without an answer after MOST steps drops nothing, and says so.
  */
 #include <math.h>
 #include <string.h>
@@ -24,8 +35,9 @@
 #include "fe/fe_demean.h"
 #include "regress/reg_screen.h"
 
-static const double EDGE = 1e-5, HEAVIEST = 1e10;
-enum { MOST = 100 };
+static const double EDGE = 1e-5, WRONG = 1e-6, HEAVIEST = 1e10;
+static const double BELOW_ONE = 1 - 1e-4; /* for sure, beside the demeaner's tolerance */
+enum { MOST = 500 };
 
 /* ---- levels ---------------------------------------------------------------------------------- */
 
@@ -211,9 +223,9 @@ static frg_status prepare_columns(rectifier *r)
     return status;
 }
 
-/** z <- the fit of u, into the place of u~: u~ - (u~ - X~ b) is what X explains, u - u~ what the
+/** v <- the fit of u, into the place of u~: u~ - (u~ - X~ b) is what X explains, u - u~ what the
  *  effects do; u~ of the first u is there. */
-static frg_status fit_direction(const rectifier *r, bool first, double *z)
+static frg_status fit_direction(const rectifier *r, bool first, double *v)
 {
     const frg_fe *const f = r->f;
     if (!first) {
@@ -222,7 +234,7 @@ static frg_status fit_direction(const rectifier *r, bool first, double *z)
     }
     memset(r->b, 0, sizeof *r->b * (size_t)(r->k + 1));
     for (int pass = 0; pass < 3; pass++) { /* the first has the gradient alone */
-        TRY(frgi_gram_residual(f->ctx, r->k, r->x, r->columns, r->b, r->weights, r->n, z,
+        TRY(frgi_gram_residual(f->ctx, r->k, r->x, r->columns, r->b, r->weights, r->n, v,
                                r->gradient));
         for (int i = 0; i < r->k && pass < 2; i++) {
             for (int j = 0; j < r->k; j++) {
@@ -231,21 +243,39 @@ static frg_status fit_direction(const rectifier *r, bool first, double *z)
         }
     }
     for (int64_t i = 0; i < r->n; i++) {
-        z[i] = r->u[i] - z[i];
+        v[i] = r->u[i] - v[i];
     }
     return FRG_OK;
 }
 
-/** One step; *answer is true where z >= 0. */
+/** z <- z + t (v - z) with t = |u - z|^2 / |v - z|^2 where all weights are 1, else t = 1. */
+static void extrapolate(const rectifier *r, const double *v, double *z)
+{
+    double above = 0, below = 0;
+    for (int64_t i = 0; i < r->n; i++) {
+        above += (r->u[i] - z[i]) * (r->u[i] - z[i]);
+        below += (v[i] - z[i]) * (v[i] - z[i]);
+    }
+    const bool binary = r->f->policy.options.family != FRG_FAMILY_POISSON;
+    const double t = binary && below > 0 ? fmax(above / below, 1) : 1;
+    for (int64_t i = 0; i < r->n; i++) {
+        z[i] += t * (v[i] - z[i]);
+    }
+}
+
+/** One step; false where it was the last: z >= 0, or nothing is separated and u = 0. */
 static bool rectify(const rectifier *r, const double *z)
 {
-    bool answer = true;
+    double lowest = 0, highest = 0;
     for (int64_t i = 0; i < r->n; i++) {
-        const double value = fabs(z[i]) <= EDGE ? 0 : r->sign[i] * z[i];
-        answer &= value >= 0;
-        r->u[i] = r->sign[i] * fmax(value, 0);
+        lowest = fmin(lowest, r->sign[i] * z[i]);
+        highest = fmax(highest, r->sign[i] * z[i]);
     }
-    return answer;
+    const bool none = highest < BELOW_ONE;
+    for (int64_t i = 0; i < r->n; i++) {
+        r->u[i] = none ? 0 : r->sign[i] * fmax(r->sign[i] * z[i], 0);
+    }
+    return !none && lowest < -WRONG;
 }
 
 static frg_status allocate(rectifier *r)
@@ -283,24 +313,37 @@ static void release(rectifier *r)
 static frg_status search(rectifier *r, unsigned char *gone, int64_t *count)
 {
     frg_fe *const f = r->f;
-    double *z;
+    double *v = NULL, *z = NULL;
+    frg_status status;
     memcpy(r->columns, f->matrix.values, sizeof *r->columns * (size_t)(r->n * (f->data.p + 1)));
     prepare(r);
     TRY(prepare_columns(r));
-    TRY(NEW(f->ctx, &z, r->n, "separated rows"));
-    frg_status status = FRG_OK;
-    bool answer = false;
-    for (int step = 0; step < MOST && !answer && status >= 0; step++) {
-        status = frgi_stopped(f->ctx) != FRG_OK ? FRG_OK : fit_direction(r, step == 0, z);
-        if (status < 0 || frgi_stopped(f->ctx) != FRG_OK) {
-            break;
+    TRY_TO(done, NEW(f->ctx, &v, r->n, "separated rows"));
+    TRY_TO(done, NEW(f->ctx, &z, r->n, "separated rows"));
+    bool goes_on = true;
+    for (int step = 0; step < MOST && goes_on; step++) {
+        if (frgi_stopped(f->ctx) != FRG_OK) {
+            goto done;
         }
-        answer = rectify(r, z);
+        TRY_TO(done, fit_direction(r, step == 0, step == 0 ? z : v));
+        if (step > 0) {
+            extrapolate(r, v, z);
+        }
+        goes_on = rectify(r, z);
     }
-    for (int64_t i = 0; i < r->n && answer; i++) {
-        gone[i] = r->u[i] != 0;
+    f->glm.searched = !goes_on;
+    for (int64_t i = 0; i < r->n && !goes_on; i++) {
+        gone[i] = fabs(r->u[i]) > EDGE;
         *count += gone[i];
     }
+    if (goes_on) {
+        frgi_warn(f->ctx, W_SEARCH,
+                  "after %d steps it is not known which rows the regressors and effects predict "
+                  "perfectly: none was left out",
+                  MOST);
+    }
+done:
+    DROP(f->ctx, &v);
     DROP(f->ctx, &z);
     return status;
 }
@@ -314,6 +357,7 @@ frg_status frgi_separated_rows(frg_fe *f, unsigned char *gone, int64_t *count)
         any = f->matrix.values[i] == 0;
     }
     if (!any || (f->data.p == 0 && f->data.frame.n_effects < 2)) {
+        f->glm.searched = true;
         return FRG_OK;
     }
     frg_status status = allocate(&r);

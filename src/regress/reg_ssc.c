@@ -85,14 +85,15 @@ static frg_status set_key(frgi_ssc *ssc, frg_context *ctx, const char *item, con
     const char *const value =
         equal < end ? trim(equal + 1, end, &value_length) : trim(end, end, &value_length);
     const ssc_key key = key_of(name, length);
-    frgi_at(ctx, "ssc");
     if (key == KEYS) {
+        frgi_at(ctx, "ssc");
         FAIL(ctx, E_SSC,
              "ssc: '%.*s' is not known; the keys are adj, fixef, cluster.adj, cluster.df and t.df",
              (int)length, name);
     }
     const int chosen = value_of(key, value, value_length);
     if (chosen < 0) {
+        frgi_at(ctx, "ssc");
         FAIL(ctx, E_SSC, "ssc: %.*s is %s, not '%.*s'", (int)length, name, allowed[key],
              (int)value_length, value);
     }

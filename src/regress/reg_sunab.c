@@ -89,6 +89,39 @@ static frg_status refer_to_all(frg_context *ctx, const frgi_syntax *s, int32_t n
     return FRG_OK;
 }
 
+/** Names the cohorts without a reference among their cells: of one of their other columns, which
+ *  is then collinear with the effects, the design will make it. */
+static frg_status warn_of_cohorts(frg_context *ctx, const frgi_cohort_cell *cells, int32_t n,
+                                  const frgi_levels *cohorts)
+{
+    enum { NAMED = 8 };
+    frgi_text text = {0};
+    unsigned char *seen; /* 1: has cells, 2: one of them is a reference */
+    int32_t named = 0;
+    frg_status status = FRG_OK;
+    TRY(NEW0(ctx, &seen, cohorts->n, "cohorts"));
+    for (int32_t i = 0; i < n; i++) {
+        seen[cells[i].cohort] |= cells[i].reference ? 3 : 1;
+    }
+    for (int32_t g = 0; g < cohorts->n && status >= 0; g++) {
+        if (seen[g] == 1 && named <= NAMED) {
+            status = named == NAMED ? frgi_text_printf(ctx, &text, ", ...")
+                                    : frgi_text_printf(ctx, &text, "%s%.15g", named ? ", " : "",
+                                                       cohorts->values[g]);
+            named++;
+        }
+    }
+    DROP(ctx, &seen);
+    if (status >= 0 && named > 0) {
+        frgi_warn(ctx, W_NO_REFERENCE,
+                  "sunab(): cohort%s %s without a row at a reference period (ref.p=, by default "
+                  "-1): the effects there are measured from the period whose column was dropped",
+                  named == 1 ? "" : "s", text.text);
+    }
+    frgi_text_free(ctx, &text);
+    return status;
+}
+
 frg_status frgi_cohort_cells(frgi_cohort_cell **out, int32_t *n_cells, frg_context *ctx,
                              const frgi_syntax *s, int32_t node, const frgi_levels levels[2],
                              int32_t *const codes[2], const double *weights, int64_t n)
@@ -119,7 +152,8 @@ frg_status frgi_cohort_cells(frgi_cohort_cell **out, int32_t *n_cells, frg_conte
     frgi_sort(*out, count, sizeof **out, compare, NULL);
     *n_cells = count;
     TRY_TO(done, count > 0 ? refer_to_all(ctx, s, node, "ref.p", *out, count) : FRG_OK);
-    status = count > 0 ? refer_to_all(ctx, s, node, "ref.c", *out, count) : FRG_OK;
+    TRY_TO(done, count > 0 ? refer_to_all(ctx, s, node, "ref.c", *out, count) : FRG_OK);
+    status = count > 0 ? warn_of_cohorts(ctx, *out, count, &levels[1]) : FRG_OK;
 done:
     DROP(ctx, &sums);
     return status;

@@ -20,6 +20,8 @@
 
 static const double SINGULAR = 1e-12;  /* a pivot of correlations: rounding */
 static const double CANCELLED = 1e-13; /* of the sum of its terms: a variance that is rounding */
+static const double VANISHED = 1e-20;  /* the same of scores that cancel in their sums, squared */
+static const double SUSPECT = 1e-14;   /* of an iid variance: the scores are looked at */
 
 /** out <- scale a m a for symmetric a. */
 frg_status frgi_vcov_sandwich(const frg_fe *f, const double *a, const double *m, double scale,
@@ -69,6 +71,55 @@ void frgi_vcov_shift(const frgi_vcov_work *w, double *m)
     }
 }
 
+/** sum_i (s_i a x_i)^2, s_i x_i the score of row i and a row j of B, of the intercept as written:
+ *  the variance of b_j were rows independent.  a: memory of k numbers. */
+static double variance_by_rows(const frgi_vcov_work *w, int64_t j, double *a)
+{
+    const frg_fe *const f = w->f;
+    const int64_t k = f->fit.k;
+    double total = 0;
+    memcpy(a, w->bread + j * k, sizeof *a * (size_t)k);
+    for (int64_t m = 1; m < k && j == 0 && f->data.centred; m++) {
+        const double mean = ldexp(f->matrix.moments[f->fit.column_of[m]].mean, w->c[m] - w->c[0]);
+        for (int64_t l = 0; l < k; l++) {
+            a[l] -= mean * w->bread[m * k + l];
+        }
+    }
+    for (int64_t i = 0; i < f->data.frame.n; i++) {
+        double sum = 0;
+        for (int64_t l = 0; l < k; l++) {
+            sum += a[l] * w->x[l][i];
+        }
+        total += (w->scores[i] * sum) * (w->scores[i] * sum);
+    }
+    return total;
+}
+
+/** Marks the coefficients whose scores cancel in the sums that the meat squares, all but for their
+ *  rounding: clusters or periods in which they add up to 0. */
+static frg_status find_vanished(frgi_vcov_work *w)
+{
+    const frg_fe *const f = w->f;
+    double *a;
+    const int64_t k = f->fit.k;
+    const double s2 = ldexp(f->fit.rss, -2 * w->a) / f->data.frame.count;
+    TRY(NEW(f->ctx, &a, k, "a covariance"));
+    for (int64_t j = 0; j < k && w->scores; j++) {
+        const double variance = w->v->matrix[j * k + j];
+        if (fabs(variance) >= SUSPECT * s2 * w->bread[j * k + j]) {
+            continue;
+        }
+        const double rows = variance_by_rows(w, j, a);
+        if (fabs(variance) < VANISHED * rows) {
+            w->terms[j] = fmax(w->terms[j], rows);
+            w->unknown[j] = true;
+            w->v->v.projected = true;
+        }
+    }
+    DROP(f->ctx, &a);
+    return FRG_OK;
+}
+
 /** Marks the coefficients without a variance: it is negative, or what the rounding of its terms
  *  leaves of them. */
 frg_status frgi_vcov_find_unknown(frgi_vcov_work *w, double adjust)
@@ -77,10 +128,13 @@ frg_status frgi_vcov_find_unknown(frgi_vcov_work *w, double adjust)
     const int64_t k = f->fit.k;
     double *gross = NULL;
     TRY(NEW0(f->ctx, &w->unknown, k, "a covariance"));
-    if (!w->gross) {
-        return FRG_OK; /* one term, which is a square */
-    }
     TRY(NEW(f->ctx, &w->terms, k, "a covariance"));
+    for (int64_t j = 0; j < k; j++) {
+        w->terms[j] = w->v->matrix[j * k + j];
+    }
+    if (!w->gross) { /* one term, which is a square */
+        return find_vanished(w);
+    }
     TRY(NEW(f->ctx, &gross, k * k, "a covariance"));
     const frg_status status = frgi_vcov_sandwich(f, w->bread, w->gross, adjust, gross);
     if (status >= 0 && f->data.centred) {
@@ -92,7 +146,7 @@ frg_status frgi_vcov_find_unknown(frgi_vcov_work *w, double adjust)
         w->v->v.projected |= w->unknown[j];
     }
     DROP(f->ctx, &gross);
-    return status;
+    return status < 0 ? status : find_vanished(w);
 }
 
 /** `name` and `more` of a shadow of the fit, a first stage or moments, have no variance.  Said

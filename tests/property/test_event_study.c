@@ -703,6 +703,75 @@ static frg_status study_body(frg_context *ctx, void *user, uint64_t *hash)
     return status;
 }
 
+/** What of the run's warnings has the code and the text. */
+static bool warned(const frg_context *ctx, const char *code, const char *text)
+{
+    bool said = false;
+    for (int i = 0; i < frg_warning_count(ctx); i++) {
+        said |= strcmp(frg_warning_code(ctx, i), code) == 0 &&
+                strstr(frg_warning_message(ctx, i), text) != NULL;
+    }
+    return said;
+}
+
+/** A cohort without a row at the reference is named; one that has the reference is not. */
+static void cohort_without_reference(void)
+{
+    static const struct {
+        const char *formula;
+        bool says;
+    } table[] = {{"y ~ sunab(g, year) | unit + year", true},
+                 {"y ~ sunab(g, year, ref.p=-2) | unit + year", false},
+                 {"y ~ sunab(g, year, ref.c=2005) | unit + year", false}};
+    frg_context *const ctx = test_context();
+    rows r = make_rows(-1);
+    int n = 0;
+    for (int i = 0; i < r.n; i++) { /* the cohort 2005 without 2004 */
+        if (r.g[i] != 2005 || r.year[i] != 2004) {
+            r.unit[n] = r.unit[i];
+            r.year[n] = r.year[i];
+            r.g[n] = r.g[i];
+            r.y[n++] = r.y[i];
+        }
+    }
+    r.n = n;
+    for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
+        frg_table *const t = table_of(ctx, &r);
+        const frg_fe_opts o = options("iid");
+        frg_fe *f = NULL;
+        frg_warnings_clear(ctx);
+        CHECK_OK(ctx, frg_fe_fit(&f, ctx, table[k].formula, t, &o));
+        CHECK(warned(ctx, "FRG-FE-160", "cohort 2005 ") == table[k].says);
+        frg_fe_destroy(f);
+        frg_table_destroy(t);
+    }
+    frg_context_destroy(ctx);
+}
+
+/** Dummies of the years make the scores of each year add up to 0: there is no variance between
+ *  years, and what rounding leaves of it is no error. */
+static void scores_that_vanish(void)
+{
+    static const char *const vcovs[] = {"cluster=year", "dk=year", "dk=year,2"};
+    frg_context *const ctx = test_context();
+    const rows r = make_rows(-1);
+    frg_table *const t = table_of(ctx, &r);
+    for (size_t k = 0; k < sizeof vcovs / sizeof *vcovs; k++) {
+        const frg_fe_opts o = options(vcovs[k]);
+        frg_fe *f = NULL;
+        frg_warnings_clear(ctx);
+        CHECK_OK(ctx, frg_fe_fit(&f, ctx, "y ~ i(year)", t, &o));
+        for (int j = 0; f && j < frg_fe_get(f)->n_coefficients; j++) {
+            CHECK(isnan(frg_fe_get(f)->coefficients[j].std_error));
+            CHECK(isnan(frg_fe_get(f)->coefficients[j].p_value));
+        }
+        CHECK(warned(ctx, "FRG-FE-103", vcovs[k]));
+        frg_fe_destroy(f);
+    }
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
 static void memory(void)
 {
     int two = 1;
@@ -720,6 +789,8 @@ static const test_case cases[] = {
     {"without counterfactual", without_counterfactual},
     {"first stage without effects", first_stage_without_effects},
     {"refused", refused},
+    {"cohort without reference", cohort_without_reference},
+    {"scores that vanish", scores_that_vanish},
     {"memory", memory},
 };
 

@@ -455,6 +455,136 @@ static void perfect(void)
     frg_context_destroy(ctx);
 }
 
+/** Rows with x1 > 0 are all 1.  Others come in the levels of f1, each with a pair of an outcome 0
+ *  and 1 at the same x2 twice: a direction is 0 in the pairs, so that of x2 and of each level is 0,
+ *  and what is left is x1.  Many ones and few zeros: projections by turns alone take 128 to 149
+ *  steps, and then leave up to 7 other rows out. */
+static design draw_decided(frg_fe_family family)
+{
+    enum { LEVELS = 8 };
+    design d = {.n = ROWS, .family = family};
+    for (int64_t i = 0; i < d.n; i++) {
+        const int64_t pair = i / 2;
+        const bool paired = pair < 2 * LEVELS;
+        d.codes[0][i] = (paired ? pair : i) % LEVELS;
+        d.x[0][i] = i % 10 == 9 && !paired ? 0.2 + test_uniform() : 0;
+        d.x[1][i] = paired ? (double)pair / LEVELS : 2 * test_uniform();
+        d.y[i] = paired ? (double)(i % 2) : d.x[0][i] > 0 || test_uniform() < 0.95;
+    }
+    return d;
+}
+
+/** Separated rows of a binary outcome, all of them and no other, and the rest's estimate. */
+static void decided(void)
+{
+    for (int k = 0; k < 20; k++) {
+        frg_context *const ctx = test_context();
+        const design d = draw_decided(k % 2 ? FRG_FAMILY_LOGIT : FRG_FAMILY_PROBIT);
+        design rest = {.family = d.family};
+        int64_t positive = 0;
+        double with, without;
+        for (int64_t i = 0; i < d.n; i++) {
+            positive += d.x[0][i] > 0;
+            if (d.x[0][i] == 0) {
+                rest.y[rest.n] = d.y[i];
+                rest.x[1][rest.n] = d.x[1][i];
+                rest.codes[0][rest.n++] = d.codes[0][i];
+            }
+        }
+        CHECK_INT(separated(ctx, &d, "y ~ x1 + x2 | f1", FRG_SEPARATION_AUTO, &with), positive);
+        CHECK_INT(frg_warning_count(ctx), 2); /* the rows, and x1, which is 0 in the others */
+        CHECK_INT(separated(ctx, &rest, "y ~ x2 | f1", FRG_SEPARATION_AUTO, &without), 0);
+        near(with, without, 1e-9, "the estimate of the rows that are left");
+        frg_context_destroy(ctx);
+    }
+}
+
+/** Where nobody looked for such rows, probabilities at the edge are a warning that names x1. */
+static void edge(void)
+{
+    frg_context *const ctx = test_context();
+    const design d = draw_decided(FRG_FAMILY_LOGIT);
+    double first;
+    bool said = false;
+    CHECK_INT(separated(ctx, &d, "y ~ x1 + x2 | f1", FRG_SEPARATION_LEVELS, &first), 0);
+    for (int i = 0; i < frg_warning_count(ctx); i++)
+        said |= strcmp(frg_warning_code(ctx, i), "FRG-FE-159") == 0 &&
+                strstr(frg_warning_message(ctx, i), "'x1'");
+    CHECK(said);
+    frg_context_destroy(ctx);
+}
+
+/** The limit of iterations holds, and a fit that reaches it says so. */
+static void iteration_limit(void)
+{
+    frg_context *const ctx = test_context();
+    design d;
+    do {
+        draw(&d, 0);
+    } while (d.q != 2);
+    for (int limit = 1; limit < 7; limit++) {
+        frg_table *const t = table_of(ctx, &d);
+        frg_fe_opts o;
+        frg_fe *f = NULL;
+        frg_fe_defaults(&o, sizeof o);
+        o.family = d.family;
+        o.glm_iter = limit;
+        frg_warnings_clear(ctx);
+        const frg_status status = frg_fe_fit(&f, ctx, formula_of(&d), t, &o);
+        const frg_fe_result *const r = frg_fe_get(f);
+        CHECK(r && r->glm->iterations <= limit);
+        CHECK(r && r->glm->converged == (status == FRG_OK));
+        CHECK(limit > 3 || status == FRG_MAX_ITER);
+        frg_fe_destroy(f);
+        frg_table_destroy(t);
+    }
+    frg_context_destroy(ctx);
+}
+
+/** Of a mean and two levels, weights w that are no frequencies:
+ *      -1/2 (n (log(2 pi D / n) + 1) - sum log w),  D = sum w (y - mean)^2
+ *  whatever factor the weights have; as frequencies they count rows. */
+static void precisions(void)
+{
+    static const double factor[] = {1, 10};
+    frg_context *const ctx = test_context();
+    design d;
+    draw(&d, 3);
+    d.weighted = true;
+    for (int k = 0; k < 4; k++) {
+        const bool frequency = k > 1;
+        double sum = 0, weight = 0, logs = 0, D = 0;
+        for (int64_t i = 0; i < d.n; i++) {
+            d.w[i] = factor[k % 2] * (double)(1 + i % 3);
+            weight += d.w[i];
+            sum += d.w[i] * d.y[i];
+            logs += log(d.w[i]);
+        }
+        for (int64_t i = 0; i < d.n; i++)
+            D += d.w[i] * (d.y[i] - sum / weight) * (d.y[i] - sum / weight);
+        const double n = frequency ? weight : (double)d.n;
+        const double want =
+            -0.5 * (n * (log(2 * 3.14159265358979323846 * D / n) + 1) - (frequency ? 0 : logs));
+        frg_table *const t = table_of(ctx, &d);
+        frg_fe_opts o;
+        frg_fe *f = NULL;
+        frg_fe_defaults(&o, sizeof o);
+        o.family = FRG_FAMILY_GAUSSIAN;
+        o.weights = "w";
+        o.weights_kind = frequency ? FRG_WEIGHTS_FREQUENCY : FRG_WEIGHTS_ANALYTIC;
+        CHECK_OK(ctx, frg_fe_fit(&f, ctx, "y ~ 1", t, &o));
+        if (f) {
+            const frg_fe_glm *const g = frg_fe_get(f)->glm;
+            near(g->log_likelihood, want, 1e-10 * fabs(want), "the likelihood");
+            near(g->null_log_likelihood, want, 1e-10 * fabs(want), "that of the mean");
+            near(g->bic, -2 * want + log(n), 1e-10 * fabs(want), "BIC");
+        }
+        frg_fe_destroy(f);
+        frg_table_destroy(t);
+    }
+    frg_context_destroy(ctx);
+}
+
 /* ---- bad input ------------------------------------------------------------------------------- */
 
 static void refusals(void)
@@ -713,6 +843,8 @@ static void inverse_link(void)
 
 static const test_case cases[] = {{"designs", designs},       {"goldens", goldens},
                                   {"separation", separation}, {"perfect", perfect},
+                                  {"decided", decided},       {"edge", edge},
+                                  {"limit", iteration_limit}, {"precisions", precisions},
                                   {"refusals", refusals},     {"values", values},
                                   {"faults", faults},         {"threads", threads},
                                   {"messages", messages},     {"inverse link", inverse_link}};
