@@ -37,9 +37,9 @@ v <- summary(fit, vcov = "cr2=k")$vcov
 half <- qt(0.95, v$df) * v$errors[, 2L]
 near(confint(fit, level = 0.9, vcov = "cr2=k"), cbind(v$errors[, 1L] - half, v$errors[, 1L] + half))
 stopifnot(length(v$df) == 2L, all(v$df != v$df_t))
-w <- summary(feols(y ~ x + flag, d), vcov = "wild=a,199")$vcov
-near(confint(feols(y ~ x + flag, d), vcov = "wild=a,199"), w$errors[, 5:6])
-fails(confint(feols(y ~ x, d), level = 0.9, vcov = "wild=a,199"), "of level 0.95")
+boot <- feols(y ~ x + flag, d, vcov = "wild=a,199")
+near(confint(boot), summary(boot)$vcov$errors[, 5:6])
+fails(confint(boot, level = 0.9), "of level 0.95")
 # a factor keeps the order of its levels: the first is the reference
 d$r <- relevel(d$t, "2003")
 near(coef(feols(y ~ x + r, d)), coef(lm(y ~ x + r, d)))
