@@ -69,9 +69,13 @@ def is_date(values: Any) -> bool:
     return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values).dtype.kind in "mM"
 
 
+#: A name that formulas take without backticks.
+PLAIN_NAME = re.compile(r"[^\W\d][\w.]*|\.(?:[^\W\d][\w.]*)?")
+
+
 def quoted(name: str) -> str:
     """The name as formulas have it."""
-    return name if name.replace(".", "_").isidentifier() else f"`{name}`"
+    return name if PLAIN_NAME.fullmatch(name) else f"`{name}`"
 
 
 #: A name as formulas have it, in backticks or without.
@@ -170,7 +174,7 @@ class Panel:
         twice = np.flatnonzero((np.diff(self._sorted) == 0) & (self._sorted[1:] >= 0))
         if len(twice):
             row = int(self._order[twice[0]])
-            raise errors.BadData(f"{what}: unit {np.asarray(units)[row]} has two rows at time {time[row]:g}", "FRG-FE-051")
+            raise errors.BadData(f"{what}: unit {np.asarray(units)[row]} has two rows at time {time[row]:g}", "FRG-FE-030")
 
     def check_steps(self, name: str) -> None:
         """Raises where no unit has rows in two periods that follow each other."""

@@ -89,14 +89,26 @@ def _chosen(columns, present):
     return list(columns) if set(columns) <= set(present) else None
 
 
+def _is_lazy(data):
+    return hasattr(data, "collect_batches")  # a LazyFrame of polars
+
+
+def _is_dataset(data):
+    return hasattr(data, "scanner") and hasattr(data, "schema")  # of pyarrow
+
+
+def _is_relation(data):
+    return type(data).__name__ == "DuckDBPyRelation"
+
+
 def _in_batches(data, columns):
     """What gives the columns of `data` batch by batch, of those that have nothing yet but how to make them; else `data`."""
-    if hasattr(data, "collect_batches"):  # polars, lazy
+    if _is_lazy(data):
         wanted = _chosen(columns, data.collect_schema().names())
         return (data if wanted is None else data.select(wanted)).collect_batches(lazy=True)
-    if hasattr(data, "scanner") and hasattr(data, "schema"):  # a data set of pyarrow
+    if _is_dataset(data):
         return data.scanner(columns=_chosen(columns, data.schema.names)).to_reader()
-    if type(data).__name__ == "DuckDBPyRelation" and _chosen(columns, data.columns):
+    if _is_relation(data) and _chosen(columns, data.columns):
         return data.select(*('"' + name.replace('"', '""') + '"' for name in columns))
     return data
 
@@ -192,9 +204,7 @@ def _values(kind, values, labels):
 
 def at_hand(data):
     """Is data[name] a column?  Not of paths, nor of what has nothing yet but how to make its rows."""
-    if is_path(data) or isinstance(data, _fourge.Table) or hasattr(data, "collect_batches") or type(data).__name__ == "DuckDBPyRelation":
-        return False
-    if hasattr(data, "scanner") and hasattr(data, "schema"):
+    if is_path(data) or isinstance(data, _fourge.Table) or _is_lazy(data) or _is_dataset(data) or _is_relation(data):
         return False
     return hasattr(data, "keys") or hasattr(data, "columns") or not hasattr(data, "__arrow_c_stream__")
 

@@ -36,9 +36,8 @@ _fit_options = ("ssc", "weights", "weights_kind", "subset", "keep_singletons", "
                 "separation")
 
 
-#: A name as formulas have it, one in backticks, and what joins names.
+#: A name in backticks, what joins names, and other names.
 _cluster_tokens = re.compile(r"`[^`]*`|[+^]|[^`+^]+")
-_plain_name = re.compile(r"[^\W\d][\w.]*|\.(?:[^\W\d][\w.]*)?")
 
 
 def _clusters(text):
@@ -46,7 +45,7 @@ def _clusters(text):
     if text.count("`") % 2:
         raise ValueError(f"vcov: a backtick is not closed in {text!r}")
     words = [word.strip() for word in _cluster_tokens.findall(text)]
-    return "".join(w if w in ("+", "^") or w.startswith("`") or _plain_name.fullmatch(w) else f"`{w}`" for w in words if w)
+    return "".join(w if w in ("+", "^") or w.startswith("`") else _did.quoted(w) for w in words if w)
 
 
 #: pyfixest's and clubSandwich's names of what clusters, and ours.
@@ -232,7 +231,7 @@ def _outcomes(fml):
     where there is one outcome."""
     left = _outer_text(fml.split("~", 1)[0]) if "~" in fml else ""
     names = [word.strip() for word in left.split("+")]
-    return names if len(names) > 1 and all(_plain_name.fullmatch(word) for word in names) else []
+    return names if len(names) > 1 and all(_did.PLAIN_NAME.fullmatch(word) for word in names) else []
 
 
 def _tell_sum(fml):

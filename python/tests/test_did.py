@@ -195,7 +195,7 @@ class Studies(unittest.TestCase):
                 call(np.zeros(3), "y", "unit", "year", "g")
         with self.assertRaisesRegex(KeyError, "no column 'gone'"):
             fe.lpdid(data, "y", "gone", "year", "g")
-        with self.assertRaisesRegex(errors.BadData, "FRG-FE-051.*two rows at time 2000"):
+        with self.assertRaisesRegex(errors.BadData, "FRG-FE-030.*two rows at time 2000"):
             fe.lpdid({name: np.append(values, values[0]) for name, values in data.items()}, **NAMES)
         with self.assertRaisesRegex(errors.BadArgument, "post_window=9: .* -7 .. 6"):
             fe.lpdid(data, **NAMES, post_window=9)
