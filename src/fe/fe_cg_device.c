@@ -93,10 +93,7 @@ static frg_status poll(fe_device *d, progress *p)
     const bool wide = d->real == sizeof(double);
     const frgi_buffer of = frgi_fe_device_part(d, FD_STATE, p->slot * FDS_COUNT * k, FDS_COUNT * k);
     TRY(frgi_device_get(d->dev, wide ? (void *)p->state : narrow, of, of.bytes));
-    const size_t bytes = (size_t)(FDC_COUNT * k) * sizeof(int32_t);
-    const frgi_buffer counts = {d->counts.handle, d->counts.offset + (size_t)p->slot * bytes,
-                                bytes};
-    TRY(frgi_device_get(d->dev, p->count, counts, counts.bytes));
+    TRY(frgi_fe_device_get_counts(d, p->slot, p->count));
     TRY(frgi_device_wait(d->dev));
     for (int64_t i = 0; i < FDS_COUNT * k && !wide; i++) {
         p->state[i] = (double)narrow[i];
@@ -130,15 +127,7 @@ static frg_status put_targets(fe_device *d, const fe_cg_target *target, int64_t 
 static frg_status finish(fe_device *d, const progress *p, fe_cg_column *column)
 {
     const int k = d->columns;
-    int64_t known = 0;
-    for (int c = 0; c < k; c++) {
-        const int64_t steps = p->count[FDC_STEPS * k + c];
-        known = steps > known ? steps : known;
-    }
-    known = known < FD_KNOWN ? known : FD_KNOWN;
-    TRY(frgi_fe_device_get(d, FD_HISTORY, 0, d->history, known * k));
-    TRY(frgi_fe_device_get(d, FD_HISTORY, (int64_t)FD_KNOWN * k, d->history + (int64_t)FD_KNOWN * k,
-                           known * k));
+    TRY(frgi_fe_device_get_history(d, p->count));
     for (int c = 0; c < k; c++) {
         const int done = p->count[FDC_DONE * k + c];
         const int64_t steps = p->count[FDC_STEPS * k + c];

@@ -218,6 +218,26 @@ frg_status frgi_fe_device_get(fe_device *d, int which, int64_t from, double *x, 
     return FRG_OK;
 }
 
+frg_status frgi_fe_device_get_counts(fe_device *d, int slot, int32_t *count)
+{
+    const size_t bytes = (size_t)(FDC_COUNT * d->columns) * sizeof *count;
+    const frgi_buffer of = {d->counts.handle, d->counts.offset + (size_t)slot * bytes, bytes};
+    return frgi_device_get(d->dev, count, of, bytes);
+}
+
+frg_status frgi_fe_device_get_history(fe_device *d, const int32_t *count)
+{
+    const int64_t k = d->columns, second = FD_KNOWN * k;
+    int64_t known = 0;
+    for (int64_t c = 0; c < k; c++) {
+        const int64_t steps = count[FDC_STEPS * k + c];
+        known = steps > known ? steps : known;
+    }
+    known = known < FD_KNOWN ? known : FD_KNOWN;
+    TRY(frgi_fe_device_get(d, FD_HISTORY, 0, d->history, known * k));
+    return frgi_fe_device_get(d, FD_HISTORY, second, d->history + second, known * k);
+}
+
 static frg_status put_whole(fe_device *d, int which, const int32_t *x, int64_t count)
 {
     return frgi_device_put(d->dev, part(d->w, d->at[which], count, sizeof *x), x,

@@ -63,6 +63,10 @@ FRG_MUST_USE frg_status frgi_fe_device_put(fe_device *d, int which, const double
 /** `count` numbers of vector `which` from `from` on; waits. */
 FRG_MUST_USE frg_status frgi_fe_device_get(fe_device *d, int which, int64_t from, double *x,
                                            int64_t count);
+/** The counts of all columns in `slot`, behind the next wait. */
+FRG_MUST_USE frg_status frgi_fe_device_get_counts(fe_device *d, int slot, int32_t *count);
+/** d->history <- T as far as the columns' steps, of their counts, have made it; waits. */
+FRG_MUST_USE frg_status frgi_fe_device_get_history(fe_device *d, const int32_t *count);
 /** Sums over the pieces of the transposed index, for a launch of a step. */
 FRG_MUST_USE frg_status frgi_fe_device_pieces(fe_device *d, int slot);
 /** The smallest Ritz value of column c after `steps` steps, from d->history. */

@@ -286,13 +286,11 @@ static frg_status heartbeat(const solve *s, int64_t made)
 /** The counts and states of all columns; the one wait between two batches. */
 static frg_status poll(solve *s, int slot)
 {
-    const fe_device *const d = s->d;
+    fe_device *const d = s->d;
     const int64_t count = FLS_COUNT * d->columns;
     const frgi_buffer of = frgi_fe_device_part(d, FL_STATE, slot * count, count);
-    const size_t bytes = (size_t)(FDC_COUNT * d->columns) * sizeof *s->count;
-    const frgi_buffer counts = {d->counts.handle, d->counts.offset + (size_t)slot * bytes, bytes};
     TRY(frgi_device_get(d->dev, s->room, of, of.bytes));
-    TRY(frgi_device_get(d->dev, s->count, counts, bytes));
+    TRY(frgi_fe_device_get_counts(d, slot, s->count));
     TRY(frgi_device_wait(d->dev));
     for (int64_t i = 0; i < count; i++) {
         s->state[i] = real_at(d, s->room, i);
@@ -315,15 +313,7 @@ static frg_status run_fused(solve *s)
         TRY(poll(s, slot));
         beat = heartbeat(s, made < s->most ? made : s->most);
     }
-    int64_t known = 0;
-    for (int c = 0; c < d->columns; c++) {
-        const int64_t steps = s->count[FDC_STEPS * d->columns + c];
-        known = steps > known ? steps : known;
-    }
-    known = (known < FD_KNOWN ? known : FD_KNOWN) * d->columns;
-    const int64_t below = FD_KNOWN * (int64_t)d->columns;
-    TRY(frgi_fe_device_get(d, FD_HISTORY, 0, d->history, known));
-    TRY(frgi_fe_device_get(d, FD_HISTORY, below, d->history + below, known));
+    TRY(frgi_fe_device_get_history(d, s->count));
     return beat;
 }
 
