@@ -11,9 +11,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/tree_sum.h"
 #include "regress/regress.h"
 
-enum { NULL_STEPS = 100, PARTS = 64 /* of the rows, whose sums are added in order */ };
+enum { NULL_STEPS = 100, PARTS = 64 /* of the rows */ };
 
 /* ---- the model ------------------------------------------------------------------------------- */
 
@@ -156,7 +157,7 @@ static double add_rows(const place *at, row_term *term)
 {
     const frgi_fe_glm *const g = &at->f->glm;
     const int64_t n = at->f->data.frame.n;
-    double sums[PARTS], total = 0;
+    double sums[PARTS], total;
 #pragma omp parallel for schedule(static) num_threads(frgi_pass_threads(at->f->ctx, n))
     for (int p = 0; p < PARTS; p++) {
         double sum = 0;
@@ -167,9 +168,7 @@ static double add_rows(const place *at, row_term *term)
         }
         sums[p] = sum;
     }
-    for (int p = 0; p < PARTS; p++) {
-        total += sums[p];
-    }
+    frgi_tree_rows(sums, PARTS, 1, 1, &total);
     return total;
 }
 
