@@ -327,6 +327,20 @@ static frg_gw *open_other(frg_context *ctx, const field *f, frg_gw_distance dist
     return s;
 }
 
+/** What a run without further options leaves at `path` that is killed at its third state. */
+static frg_checkpoint *state_of_killed(frg_context *ctx, frg_gw_distance distance, bool linear_cost)
+{
+    keeper keeps = {
+        .ctx = ctx, .name = "gw", .put = put_state, .path = path, .at = 3, .how = IS_KILLED};
+    frg_gw *const s = open_other(ctx, NULL, distance, linear_cost);
+    frg_gw_keep(s, keep_run, &keeps);
+    CHECK_STATUS(frg_gw_run(s, NULL), FRG_IO);
+    frg_gw_destroy(s);
+    frg_checkpoint *c = NULL;
+    CHECK_OK(ctx, frg_checkpoint_load(&c, ctx, path));
+    return c;
+}
+
 /** A run that goes on with another value of an option that leaves bits alone ends with the plan of
  *  the first one. */
 static void ends_alike(frg_context *ctx, const field *f, frg_gw_distance distance, frg_gw *resumed)
@@ -354,15 +368,8 @@ static void other_options(void)
         const bool linear_cost = strstr(f->name, "linear") != NULL;
         open_path(path);
         frg_context *ctx = test_context_with(1, NULL, NULL);
-        keeper keeps = {
-            .ctx = ctx, .name = "gw", .put = put_state, .path = path, .at = 3, .how = IS_KILLED};
-        frg_gw *s = open_other(ctx, NULL, distance, linear_cost);
-        frg_gw_keep(s, keep_run, &keeps);
-        CHECK_STATUS(frg_gw_run(s, NULL), FRG_IO);
-        frg_gw_destroy(s);
-        frg_checkpoint *c = NULL;
-        CHECK_OK(ctx, frg_checkpoint_load(&c, ctx, path));
-        s = open_other(ctx, f, distance, linear_cost);
+        frg_checkpoint *const c = state_of_killed(ctx, distance, linear_cost);
+        frg_gw *s = open_other(ctx, f, distance, linear_cost);
         const frg_status found = frg_gw_resume(s, c);
         CHECK_SAYS(found == (f->what == DECIDES ? FRG_MISMATCH : FRG_OK), "%s: %s", f->name,
                    frg_status_name(found));
@@ -404,14 +411,7 @@ static void other_formats(void)
     make_points();
     open_path(path);
     frg_context *ctx = test_context_with(1, NULL, NULL);
-    keeper keeps = {
-        .ctx = ctx, .name = "gw", .put = put_state, .path = path, .at = 3, .how = IS_KILLED};
-    frg_gw *s = open_other(ctx, NULL, FRG_GW_DISTANCE_EUCLIDEAN, false);
-    frg_gw_keep(s, keep_run, &keeps);
-    CHECK_STATUS(frg_gw_run(s, NULL), FRG_IO);
-    frg_gw_destroy(s);
-    frg_checkpoint *c = NULL;
-    CHECK_OK(ctx, frg_checkpoint_load(&c, ctx, path));
+    frg_checkpoint *const c = state_of_killed(ctx, FRG_GW_DISTANCE_EUCLIDEAN, false);
     CHECK_STATUS(resume_as(ctx, c, 2), FRG_OK);
     CHECK_STATUS(resume_as(ctx, c, 0), FRG_MISMATCH);
     CHECK(strstr(frg_message(ctx), "has format 1, this fourge reads 2") != NULL);

@@ -81,6 +81,22 @@ TEST_UNUSED static void add_label_table(byte_string *b, const dta_labels *l)
     add_text(b, "</lbl>");
 }
 
+/** The text that stands at `offset` in each variable, of fixed width, between tags. */
+TEST_UNUSED static void add_fields(byte_string *b, const dta_file *f, const char *tag,
+                                   size_t offset, size_t width)
+{
+    char mark[32];
+    snprintf(mark, sizeof mark, "<%s>", tag);
+    add_text(b, mark);
+    for (int i = 0; i < f->n_variables; i++) {
+        const char *text;
+        memcpy(&text, (const char *)&f->variables[i] + offset, sizeof text);
+        add_field(b, text, width);
+    }
+    snprintf(mark, sizeof mark, "</%s>", tag);
+    add_text(b, mark);
+}
+
 TEST_UNUSED static void add_variables(byte_string *b, const dta_file *f, uint64_t map[14])
 {
     const dta_variable *const v = f->variables;
@@ -91,24 +107,15 @@ TEST_UNUSED static void add_variables(byte_string *b, const dta_file *f, uint64_
         add_number(b, v[i].type, 2);
     add_text(b, "</variable_types>");
     map[3] = b->count;
-    add_text(b, "<varnames>");
-    for (int i = 0; i < n; i++)
-        add_field(b, v[i].name, 129);
-    add_text(b, "</varnames>");
+    add_fields(b, f, "varnames", offsetof(dta_variable, name), 129);
     map[4] = b->count;
     add_text(b, "<sortlist>");
     add_number(b, 0, 2 * (n + 1));
     add_text(b, "</sortlist>");
     map[5] = b->count;
-    add_text(b, "<formats>");
-    for (int i = 0; i < n; i++)
-        add_field(b, v[i].format, 57);
-    add_text(b, "</formats>");
+    add_fields(b, f, "formats", offsetof(dta_variable, format), 57);
     map[6] = b->count;
-    add_text(b, "<value_label_names>");
-    for (int i = 0; i < n; i++)
-        add_field(b, v[i].labels, 129);
-    add_text(b, "</value_label_names>");
+    add_fields(b, f, "value_label_names", offsetof(dta_variable, labels), 129);
     map[7] = b->count;
     add_text(b, "<variable_labels>");
     add_number(b, 0, 321 * n);

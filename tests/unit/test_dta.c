@@ -391,19 +391,27 @@ static void pandas_reads_the_same(void)
     frg_context_destroy(ctx);
 }
 
+/** A golden file into bytes (room of them); its length, 0 where it cannot be read. */
+static size_t read_golden(const char *name, unsigned char *bytes, size_t room)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s%s", golden_folder, name);
+    FILE *const f = fopen(path, "rb");
+    if (!CHECK(f != NULL))
+        return 0;
+    const size_t count = fread(bytes, 1, room, f);
+    fclose(f);
+    CHECK(count > 0);
+    return count;
+}
+
 /** Formats before 117 do not say where they end: a file without its labels is one whose columns
  *  name labels that are not there, which is told; rows are never fewer. */
 static void cut_before_117(void)
 {
     frg_context *ctx = test_context();
-    char path[300];
     unsigned char bytes[1 << 13];
-    snprintf(path, sizeof path, "%sstata_114.dta", golden_folder);
-    FILE *const f = fopen(path, "rb");
-    if (!CHECK(f != NULL))
-        return;
-    const size_t count = fread(bytes, 1, sizeof bytes, f);
-    fclose(f);
+    const size_t count = read_golden("stata_114.dta", bytes, sizeof bytes);
     int whole = 0;
     for (size_t n = 1; n < count; n++) {
         frg_table *t = NULL;
@@ -428,14 +436,8 @@ static void cut_before_117(void)
 static void bytes_behind_114(void)
 {
     frg_context *ctx = test_context();
-    char path[300];
     unsigned char bytes[1 << 13];
-    snprintf(path, sizeof path, "%sstata_114.dta", golden_folder);
-    FILE *const f = fopen(path, "rb");
-    if (!CHECK(f != NULL))
-        return;
-    const size_t count = fread(bytes, 1, sizeof bytes / 2, f);
-    fclose(f);
+    const size_t count = read_golden("stata_114.dta", bytes, sizeof bytes / 2);
     memset(bytes + count, 'g', 150);
     check_refused(ctx, &(byte_string){.data = bytes, .count = count + 150}, "FRG-IO-005");
     CHECK(strstr(frg_message(ctx), "stand behind the last part"));
