@@ -110,7 +110,7 @@ def _replace():
         w = None if weights is None else np.asarray(weights, dtype=np.float64).reshape(-1)
         built = _preconditioner(flist, w, demeaner, cached_preconditioner)
         columns = [np.unique(f, return_inverse=True)[1].reshape(-1) for f in flist.T]
-        out, report = fe.demean(x, np.column_stack(columns), w, **{**fe._asked(demeaner), **options})
+        out, report = fe.demean(x, np.column_stack(columns), w, **{**fe._asked(demeaner, options), **options})
         reports.append(report)
         return out, report["status"] == "FRG_OK", built
 

@@ -114,6 +114,9 @@ static frg_status add_variable(dta *d, readstat_variable_t *v, const char *label
     if (d->n_names == d->n_variables) {
         FAIL(d->ctx, E_FORMAT, "'%s' has more columns than it tells of", d->file);
     }
+    if (!name) { /* ReadStat's word for an empty one */
+        FAIL(d->ctx, E_FORMAT, "'%s': column %lld has no name", d->file, (long long)d->n_names + 1);
+    }
     TRY(frgi_strdup(d->ctx, &d->names[d->n_names], name, strlen(name)));
     d->n_names++;
     *wanted = frgi_column_is_wanted(d->opts, name);

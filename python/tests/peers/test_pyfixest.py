@@ -156,8 +156,11 @@ class Backend(unittest.TestCase):
             warnings.simplefilter("ignore", errors.NotConverged)
             steps(few)
         self.assertGreater(steps(few, max_iter=1000), 3)
-        with self.assertRaisesRegex(errors.NoDevice, "cuda"):
-            steps(pf.LsmrDemeaner(backend="torch", device="cuda"))
+        on_cuda = pf.LsmrDemeaner(backend="torch", device="cuda")
+        with self.assertRaisesRegex(errors.NoDevice, "cuda"), demeaning():
+            pf.feols("y ~ x2 | firm + worker", data, demeaner=on_cuda)
+        with self.assertRaisesRegex(ValueError, "means method='lsmr', but method='cg'"):
+            steps(on_cuda)
         with demeaning(method="cg") as reports:
             pf.feols("y ~ x2 | firm + worker", data, demeaner=pf.LsmrDemeaner(backend="torch", device="cpu", precision="float32"))
         self.assertIn("float32", reports[0]["method"])
