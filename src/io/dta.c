@@ -72,6 +72,9 @@ static ssize_t read_bytes(void *to, size_t bytes, void *io)
     dta *const d = io;
     const size_t left = (size_t)(d->count - d->at), n = bytes < left ? bytes : left;
     d->cut |= n > 0 && n < bytes;
+    if (n == 0) { /* where it asks for nothing, it may have no place for it */
+        return 0;
+    }
     memcpy(to, d->bytes + d->at, n);
     d->at += (int64_t)n;
     return (ssize_t)n;
@@ -108,6 +111,14 @@ static int on_metadata(readstat_metadata_t *metadata, void *user)
     return answer(d, begin_table(d, metadata));
 }
 
+/** ReadStat hands the field of the name of a set of labels on as it stands in the file, without an
+ *  end where the name fills it.  NULL is the empty name. */
+static void copy_set_name(const dta *d, char to[FRGI_DTA_SET_NAME], const char *field)
+{
+    const int length = d->version < 110 ? 9 : d->version < 118 ? 33 : 129;
+    snprintf(to, FRGI_DTA_SET_NAME, "%.*s", field ? length : 0, field ? field : "");
+}
+
 static frg_status add_variable(dta *d, readstat_variable_t *v, const char *label_set, bool *wanted)
 {
     const char *const name = d->lib.variable_get_name(v);
@@ -137,7 +148,7 @@ static frg_status add_variable(dta *d, readstat_variable_t *v, const char *label
         TRY(frgi_dta_check_strls(d->ctx, d->bytes, d->count, d->version, d->file));
         d->strls_checked = true;
     }
-    snprintf(c->label_set, sizeof c->label_set, "%s", label_set && !text ? label_set : "");
+    copy_set_name(d, c->label_set, text ? NULL : label_set);
     c->coded = text || c->label_set[0];
     TRY(frgi_strdup(d->ctx, &c->name, name, strlen(name)));
     d->n_columns++;
@@ -214,7 +225,9 @@ static int64_t find_set(const dta *d, const char *set)
 static int on_label(const char *set, readstat_value_t value, const char *label, void *user)
 {
     dta *const d = user;
-    const int64_t k = find_set(d, set);
+    char name[FRGI_DTA_SET_NAME];
+    copy_set_name(d, name, set);
+    const int64_t k = find_set(d, name);
     const bool number = value.type == READSTAT_TYPE_INT32 && !value.is_tagged_missing &&
                         !value.is_system_missing; /* .a to .z are missing, whatever they mean */
     if (k == d->n_columns) {

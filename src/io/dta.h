@@ -39,13 +39,16 @@ FRG_MUST_USE frg_status frgi_dta_check_strls(frg_context *ctx, const char *bytes
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-enum { FRGI_DTA_TAGS = 26 }; /* .a to .z */
+enum {
+    FRGI_DTA_TAGS = 26,     /* .a to .z */
+    FRGI_DTA_SET_NAME = 132 /* bytes of the name of a set of labels, with its end */
+};
 
 /** A column that was asked for.  Texts, and numbers that may have labels, are coded as they come:
  *  its dictionary holds the texts, or the numbers' 8 bytes. */
 typedef struct {
     char *name;
-    char label_set[64]; /* "": the numbers have no labels */
+    char label_set[FRGI_DTA_SET_NAME]; /* "": the numbers have no labels */
     bool labels_seen;   /* of the first column that names a set: the file has labels of it, */
     bool numbers_named; /* and not of missing values alone */
     bool coded;         /* values are codes */

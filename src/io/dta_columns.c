@@ -116,6 +116,10 @@ frg_status frgi_dta_column_put(frgi_dta_column *c, frg_context *ctx, int64_t row
         return put_text(c, ctx, row, s);
     }
     const double number = number_of(value) + 0.0; /* one zero */
+    if (number != number) { /* none of Stata's own, whose missing are finite */
+        put_missing(c, row, value);
+        return FRG_OK;
+    }
     if (c->label_set[0]) {
         return learn(&c->dictionary, ctx, &number, sizeof number, &((int32_t *)c->values)[row]);
     }
