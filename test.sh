@@ -178,7 +178,8 @@ if [ -n "$full" ]; then
         fi
         cat "$logs/arm64.log"
     fi
-    build "$root/build-asan" all -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=address
+    # The sanitizers see the level that runs here, and plain.
+    build "$root/build-asan" all -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=address -DFOURGE_CPU_LEVELS=native
     export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
     export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
     if asked run_cli_tests; then
@@ -188,7 +189,7 @@ if [ -n "$full" ]; then
     wait
 
     build "$root/build-tsan" all -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=thread \
-        -DCMAKE_C_COMPILER=clang-14
+        -DFOURGE_CPU_LEVELS=native -DCMAKE_C_COMPILER=clang-14
     TSAN_OPTIONS="ignore_noninstrumented_modules=1 exitcode=66"
     export TSAN_OPTIONS
     archer=$(clang-14 -print-file-name=libarcher.so)
@@ -202,7 +203,7 @@ if [ -n "$full" ]; then
     unset FOURGE_TEST_SIZE OMP_TOOL_LIBRARIES
 
     build "$root/build-fuzz" all -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=fuzzer \
-        -DCMAKE_C_COMPILER=clang-14
+        -DFOURGE_CPU_LEVELS=plain -DCMAKE_C_COMPILER=clang-14
     run "fresh fuzzing" 300 sh "$root/tests/fuzz/fresh.sh" "$root/build-fuzz" 60
 fi
 
