@@ -349,6 +349,12 @@ static frg_status build_param(frg_context *ctx, const frg_soap_opts *o, soap_par
         p->count *= (ptrdiff_t)p->w.shape[d];
     }
     merge_axes(o, p);
+    if (o->use_kl_shampoo && p->axes != 2) {
+        FAIL(ctx, E_SHAPE,
+             "use_kl_shampoo takes parameters of two axes, merge_dims makes one of those of '%s': "
+             "set merge_dims to 0 for its group",
+             called);
+    }
     for (int axis = 0; axis < p->axes; axis++) {
         p->n_factors += blocks_of(o, p, axis);
         p->long_axes += wants_factor(o, p, axis) && too_long(o, p, axis);
