@@ -399,7 +399,7 @@ FRG_API FRG_MUST_USE frg_status frg_gp_fit_resume(frg_gp *gp, const frg_checkpoi
 typedef struct {
     size_t struct_size;        /* set by frg_gp_predict_defaults */
     int observed;              /* 0: of the function; 1: of an observation, noise included (known or
-                                  grouped noise: its mean over the data) */
+                                  grouped noise: its mean over the data), white(...) not */
     frg_array *mean;           /* m, or m x q; f64; each may be NULL */
     frg_array *variance;       /* m */
     frg_array *covariance;     /* m x m */
