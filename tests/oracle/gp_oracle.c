@@ -531,8 +531,8 @@ typedef struct {
     quad mean[ORACLE_COLUMNS], variance, latent;
 } conditional;
 
-/** Row `at` of x given all rows below n but itself, whose point is also in row `copy`; k: kernels of
- *  all pairs of the `rows` of x.  The weights l of the rows and the multipliers g of
+/** Row `at` of x given all rows below n but itself, whose point is also in row `copy`; k: kernels
+ *  of all pairs of the `rows` of x.  The weights l of the rows and the multipliers g of
  *  sum_i l_i h_i = h solve
  *
  *      [K H; H' 0] [l; g] = [k; h],   mean l'y,   variance k** - l'k - g'h

@@ -78,9 +78,8 @@ static void compare_new_points(const problem *b, const char *kernel, const doubl
     }
 }
 
-/** d mean / dx and d variance / dx against the oracle's central differences of a step h = 1e-4, which
- *  are off by h^2 / 6 of the third derivative: at a fifth of the shortest length (l = 0.1) some
- *  1e-5 of the slope. */
+/** d mean / dx and d variance / dx against the oracle's central differences of a step h = 1e-4,
+ *  off by h^2 / 6 of the third derivative: at lengths of 0.1 some 1e-5 of the slope. */
 static void compare_slopes(const problem *b, const char *kernel, const double *x, const answers *a)
 {
     const int64_t d = b->data.d;
