@@ -48,8 +48,8 @@ void gw_oracle_round(const gw_oracle *o, double *plan);
 double gw_oracle_energy(const gw_oracle *o, const double *plan);
 /** sum_ij |P_ij - Q_ij| / 2. */
 double gw_oracle_apart(const gw_oracle *o, const double *p, const double *q);
-/** The least energy, or <cost, P> where cost is not NULL, of all vertices of the plans with marginals
- *  a and b, which are trees of n + m - 1 cells; for up to 16 cells. */
+/** The least energy, or <cost, P> where cost is not NULL, of all vertices of the plans with
+ *  marginals a and b, which are trees of n + m - 1 cells; for up to 16 cells. */
 double gw_oracle_lowest_vertex(const gw_oracle *o, const double *cost);
 
 #endif

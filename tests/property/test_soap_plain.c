@@ -4,10 +4,10 @@
  *
  * Bound, u = 2^-24.  W is rounded twice a step: 2 u norm(W).  An update has a relative error of
  * c u: sums over axes of length d <= 12 have d u at worst and sqrt(d) u as a rule, of which there
- * are two an axis for the projections and two for K and its product; with Adam's 8 u, c < 64.  Bases
- * turn by u norm(K) over their gaps, which moves coordinates of the size of sqrt(lambda)
- * (soap_oracle.enlarges), and eps = 1, which is of the size of gradients, enlarges nothing.  Errors
- * add up over the steps:
+ * are two an axis for the projections and two for K and its product; with Adam's 8 u, c < 64.
+ * Bases turn by u norm(K) over their gaps, which moves coordinates of the size of sqrt(lambda)
+ * (soap_oracle.enlarges), and eps = 1, which is of the size of gradients, enlarges nothing.
+ * Errors add up over the steps:
  *
  *     norm(W - W_exact) <= u (2 t norm(W) + 64 (1 + enlarges) travelled)
  *
