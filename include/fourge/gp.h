@@ -505,7 +505,7 @@ typedef struct {
 } frg_gp_report;
 /** The process as it is; what the report points to is the process's, the text of the kernel until
  *  the next report.  All zeros for NULL. */
-FRG_API frg_gp_report frg_gp_get_report(const frg_gp *gp);
+FRG_API frg_gp_report frg_gp_get(const frg_gp *gp);
 
 /* ---- many small processes -------------------------------------------------------------------- */
 

@@ -364,9 +364,10 @@ typedef struct {
     double (*cost)(const frg_soap_opts *o, const soap_task *t);
     void (*run)(frg_soap *soap, const soap_task *t, soap_workspace *work);
 } soap_loop;
-/** The steps on the states of parameters, m, v and the factors' k, q, rotation, lambda and order: in a
- *  step of the optimizer nothing else touches them (test_soap_steps keeps them in pages without
- *  rights in between).  What reads and writes states from and into files and arrays does. */
+/** The steps on the states of parameters: m, v and the factors' k, q, rotation, lambda and order.
+ *  In a step of the optimizer nothing else touches them (test_soap_steps keeps them in pages
+ *  without rights in between).  Functions that read and write states from and into files and
+ *  arrays do. */
 struct soap_steps {
     /** The memory of a state, as before its first step; and its end. */
     FRG_MUST_USE frg_status (*open)(frg_soap *soap, soap_param *p);
