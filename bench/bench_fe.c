@@ -110,7 +110,7 @@ static int demean_folder(frg_context *ctx, const char *folder, int repeats)
         }
         const frg_status s = frg_demean_run(plan, x, r, NULL, NULL);
         seconds[i < 0 ? 0 : i] = bench_now() - began;
-        report = frg_demean_get_report(plan);
+        report = frg_demean_get(plan);
         frg_demean_destroy(plan);
         if (s != FRG_OK) {
             fprintf(stderr, "bench_fe: %s: %s %s\n", folder, frg_status_name(s), frg_message(ctx));

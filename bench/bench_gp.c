@@ -434,9 +434,8 @@ static void print_case(const bench *b, double *seconds, int repeats)
            "seconds\":%.9f,"
            "\"repeats\":%d,\"log_likelihood\":%.10g,\"bytes\":%zu",
            b->job, (long long)b->n, DIMS, b->dtype, frg_threads(b->ctx), frg_isa(b->ctx),
-           frg_commit(), frg_gp_get_report(b->gp).storage == FRG_GP_FULL ? "full" : "packed",
-           seconds[0], seconds[repeats / 2], repeats, b->value.log_likelihood,
-           frg_gp_get_report(b->gp).bytes);
+           frg_commit(), frg_gp_get(b->gp).storage == FRG_GP_FULL ? "full" : "packed", seconds[0],
+           seconds[repeats / 2], repeats, b->value.log_likelihood, frg_gp_get(b->gp).bytes);
     if (isfinite(b->value.trace_residual)) { /* a fit ends with a value */
         printf(",\"trace_residual\":%.1e", b->value.trace_residual);
     }

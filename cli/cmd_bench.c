@@ -308,7 +308,7 @@ static int bench_one(cli *c, const bench_case *k, int64_t rows, int repeats, FIL
         code = bench_check(c, b.status);
     }
     if (!code) {
-        b.report = frg_demean_get_report(b.plan);
+        b.report = frg_demean_get(b.plan);
         code = verify(c, &b, k->design);
     }
     if (!code) {

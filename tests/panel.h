@@ -157,7 +157,7 @@ TEST_UNUSED static frg_status panel_demean(frg_context *ctx, const panel *d,
     }
     s = frg_demean_run(plan, panel_columns(d, d->x), panel_columns(d, r), columns, NULL);
     if (report) {
-        report->plan = frg_demean_get_report(plan);
+        report->plan = frg_demean_get(plan);
         CHECK_OK(ctx, frg_demean_get_rank(plan, &report->rank));
     }
     frg_demean_destroy(plan);

@@ -319,7 +319,7 @@ static int run_once(cli *c, demean_job *d, double *setup, double *solve)
     *solve = done - ready;
     d->status = status;
     d->iterations = info.iterations;
-    const frg_demean_report report = frg_demean_get_report(d->plan);
+    const frg_demean_report report = frg_demean_get(d->plan);
     snprintf(d->method, sizeof d->method, "%s", report.method ? report.method : "?");
     return take_subproblems(c, d, report.n_parts);
 }
@@ -405,7 +405,7 @@ static void demean_json(frg_json *j, const cli *c, const void *job)
         frg_json_string(j, "error_bound_note",
                         "null where no Krylov step gave an estimate of the smallest eigenvalue");
     }
-    const frg_demean_report report = frg_demean_get_report(d->plan);
+    const frg_demean_report report = frg_demean_get(d->plan);
     subproblems_json(j, d->subproblems, report.n_parts);
     frg_json_integer(j, "levels", report.levels);
     frg_json_integer(j, "plan_bytes", (int64_t)report.plan_bytes);
@@ -428,7 +428,7 @@ static void demean_text(frg_report *r, const cli *c, const void *job)
     snprintf(text, sizeof text, "%s rows, %" PRId64 " columns, %" PRId64 " factors",
              grouped(d->x.shape[0], a), d->x.shape[1], d->codes.shape[1]);
     frg_report_fact(r, "Data", text);
-    const frg_demean_report report = frg_demean_get_report(d->plan);
+    const frg_demean_report report = frg_demean_get(d->plan);
     frg_report_fact(r, "Levels", grouped(report.levels, a));
     snprintf(text, sizeof text, "%s; %d threads", d->method, frg_threads(c->ctx));
     frg_report_fact(r, "Method", text);

@@ -348,7 +348,7 @@ static int show(cli *c, const fe_job *job)
 static int estimate(cli *c, const fe_job *job)
 {
     frg_fe_size size;
-    const frg_status status = frg_fe_measure(c->ctx, job->formula, job->data, &job->opts, &size);
+    const frg_status status = frg_fe_estimate(c->ctx, job->formula, job->data, &job->opts, &size);
     if (status < 0) {
         return cli_fail_library(c, status);
     }

@@ -238,7 +238,7 @@ static char **name_outputs(int q)
 
 int gp_data_of_model(const cli *c, gp_data *d, const frg_gp *gp)
 {
-    const frg_gp_report r = frg_gp_get_report(gp);
+    const frg_gp_report r = frg_gp_get(gp);
     if (r.d >= MOST_COLUMNS || r.q >= MOST_COLUMNS) {
         return cli_fail(c, "E_UNSUPPORTED", "MODEL", "use the library",
                         "the model has %" PRId64 " inputs and %" PRId64

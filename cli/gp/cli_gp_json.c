@@ -275,7 +275,7 @@ void gp_json_build(frg_json *j, const cli *c, const gp_job *job)
         [GP_VALUE] = "fourge.gp.value/1",     [GP_FIT] = "fourge.gp.fit/1",
         [GP_PREDICT] = "fourge.gp.predict/1", [GP_LOO] = "fourge.gp.loo/1",
         [GP_SAMPLE] = "fourge.gp.sample/1",   [GP_BATCH] = "fourge.gp.batch/1"};
-    const frg_gp_report r = frg_gp_get_report(job->gp);
+    const frg_gp_report r = frg_gp_get(job->gp);
     json_head(j, schemas[job->what]);
     head(j, job, &r);
     if (job->what == GP_PREDICT || job->what == GP_SAMPLE) {

@@ -216,7 +216,7 @@ static void loo_table(frg_report *r, const gp_job *job)
 {
     static const char *const names[] = {"y", "mean", "std_dev", "residual", "z"};
     const gp_data *d = &job->data;
-    const int64_t n = frg_gp_get_report(job->gp).n;
+    const int64_t n = frg_gp_get(job->gp).n;
     frg_report_table_open(r, NULL);
     frg_report_table_column(r, "row", FRG_RIGHT);
     if (d->q > 1) {
@@ -302,7 +302,7 @@ static void band_plot(frg_report *r, const gp_job *job)
 /** Standardised leave-one-out residuals against what they were predicted to be. */
 static void loo_plot(frg_report *r, const gp_job *job)
 {
-    const frg_gp_report g = frg_gp_get_report(job->gp);
+    const frg_gp_report g = frg_gp_get(job->gp);
     double *mean = calloc((size_t)(g.n * g.q + 3 * g.n) + 1, sizeof *mean);
     double *variance = mean ? mean + g.n * g.q : NULL, *z = mean ? variance + g.n : NULL;
     double *sorted = mean ? z + g.n : NULL;
@@ -391,7 +391,7 @@ static void pictures(frg_report *r, const cli *c, const gp_job *job)
 
 void gp_report_build(frg_report *r, const cli *c, const gp_job *job, int full)
 {
-    const frg_gp_report g = frg_gp_get_report(job->gp);
+    const frg_gp_report g = frg_gp_get(job->gp);
     const int tables_alone = c->set.format == FORMAT_CSV && !full;
     const int predicts = job->what == GP_PREDICT || job->what == GP_SAMPLE;
     if (job->status > 0) {

@@ -314,7 +314,7 @@ static frg_status loo_of(gp_job *job)
 
 static int take_memory(const cli *c, gp_job *job)
 {
-    const frg_gp_report r = frg_gp_get_report(job->gp);
+    const frg_gp_report r = frg_gp_get(job->gp);
     int code = 0;
     if (!c->set.gp_job.no_gradient) {
         code = need(c, &job->gradient, frg_gp_parameter_count(job->gp), 1);
@@ -371,7 +371,7 @@ int gp_job_run(cli *c, gp_job *job)
 
 static int read_new(cli *c, gp_job *job, const char *path)
 {
-    const frg_gp_report r = frg_gp_get_report(job->gp);
+    const frg_gp_report r = frg_gp_get(job->gp);
     if (r.given_mean && !mean_column(c)) {
         return cli_fail(c, "E_OPTION", "--mean",
                         "name its column in the new points: --mean column:M",
@@ -389,7 +389,7 @@ static frg_array new_points(const gp_job *job)
 
 static int draw(cli *c, gp_job *job, int prior)
 {
-    const int64_t m = job->fresh.n, q = frg_gp_get_report(job->gp).q;
+    const int64_t m = job->fresh.n, q = frg_gp_get(job->gp).q;
     int code = need(c, &job->predicted.draws, job->predicted.samples, m * q);
     if (code) {
         return code;
@@ -411,7 +411,7 @@ static int draw(cli *c, gp_job *job, int prior)
 
 static int predict(cli *c, gp_job *job)
 {
-    const int64_t m = job->fresh.n, q = frg_gp_get_report(job->gp).q;
+    const int64_t m = job->fresh.n, q = frg_gp_get(job->gp).q;
     double *square = NULL;
     int code = need(c, &job->predicted.mean, m, q);
     code = code ? code : need(c, &job->predicted.variance, m, 1);

@@ -263,7 +263,7 @@ FRG_API FRG_MUST_USE frg_status frg_demean_run(frg_demean *d, frg_array in, frg_
 FRG_API FRG_MUST_USE frg_status frg_demean_effects(const frg_demean *d, int64_t column,
                                                    double *alpha);
 /** What the plan knows now; its text is a constant of the library.  All zeros for NULL. */
-FRG_API frg_demean_report frg_demean_get_report(const frg_demean *d);
+FRG_API frg_demean_report frg_demean_get(const frg_demean *d);
 /** Part i of the n_parts of the report, those with the fewest rows first.  Errors: E_ARG. */
 FRG_API FRG_MUST_USE frg_status frg_demean_get_part(const frg_demean *d, int64_t i,
                                                     frg_demean_part *out);
@@ -698,9 +698,9 @@ typedef struct {
 /** The size of the fit of `formula` on `data` into *out.  o may be NULL.  Errors: as frg_fe_fit's
  *  of formula, columns and rows: E_FORMULA, E_COLUMN, E_TYPE, E_NO_OBS, E_WEIGHT, E_NOT_FINITE,
  *  E_OPTION, E_MEMORY. */
-FRG_API FRG_MUST_USE frg_status frg_fe_measure(frg_context *ctx, const char *formula,
-                                               const frg_table *data, const frg_fe_opts *o,
-                                               frg_fe_size *out);
+FRG_API FRG_MUST_USE frg_status frg_fe_estimate(frg_context *ctx, const char *formula,
+                                                const frg_table *data, const frg_fe_opts *o,
+                                                frg_fe_size *out);
 /** The results, alive as long as f; NULL for NULL. */
 FRG_API const frg_fe_result *frg_fe_get(const frg_fe *f);
 /** Another covariance of the same fit; *out lives as long as f.  With scores s_i = w_i e_i x~_i,

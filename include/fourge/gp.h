@@ -399,7 +399,7 @@ FRG_API FRG_MUST_USE frg_status frg_gp_fit_resume(frg_gp *gp, const frg_checkpoi
 typedef struct {
     size_t struct_size;        /* set by frg_gp_predict_defaults */
     int observed;              /* 0: of the function; 1: of an observation, noise included (known or
-                                  grouped noise: its mean over the data) */
+                                  grouped noise: its mean over the data), white(...) not */
     frg_array *mean;           /* m, or m x q; f64; each may be NULL */
     frg_array *variance;       /* m */
     frg_array *covariance;     /* m x m */
@@ -505,7 +505,7 @@ typedef struct {
 } frg_gp_report;
 /** The process as it is; what the report points to is the process's, the text of the kernel until
  *  the next report.  All zeros for NULL. */
-FRG_API frg_gp_report frg_gp_get_report(const frg_gp *gp);
+FRG_API frg_gp_report frg_gp_get(const frg_gp *gp);
 
 /* ---- many small processes -------------------------------------------------------------------- */
 

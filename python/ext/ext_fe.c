@@ -193,7 +193,7 @@ static PyObject *demean(PyObject *module, PyObject *args)
     if (status < 0 || PyErr_Occurred()) {
         ext_raise(module, status, c->ctx);
     } else {
-        const frg_demean_report report = frg_demean_get_report(plan);
+        const frg_demean_report report = frg_demean_get(plan);
         result = ext_fields_get(&report, report_fields);
         if (result &&
             (ext_put(result, "columns", ext_list_of(columns, p, sizeof *columns, column_fields)) <

@@ -306,7 +306,7 @@ static PyObject *names_of(const char *const *names, int64_t n)
 static PyObject *gp_report(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    const frg_gp_report r = frg_gp_get_report(self_of(self)->gp);
+    const frg_gp_report r = frg_gp_get(self_of(self)->gp);
     PyObject *const dict = ext_fields_get(&r, report_fields);
     if (dict && ext_put(dict, "columns", names_of(r.column_names, r.d)) < 0) {
         Py_DECREF(dict);
@@ -411,7 +411,7 @@ static PyObject *left_out(PyObject *self, PyObject *codes, PyObject *const outs[
 {
     ext_held h = {.n = 0};
     frg_gp *const gp = self_of(self)->gp;
-    const frg_gp_report r = frg_gp_get_report(gp);
+    const frg_gp_report r = frg_gp_get(gp);
     const int32_t *const folds = ext_values(&h, codes, "folds", 0, FRG_I32, r.n);
     static const char *const names[] = {"mean", "variance", "gradient"};
     const int64_t lengths[] = {r.n * r.q, r.n, frg_gp_parameter_count(gp)};
@@ -457,7 +457,7 @@ static PyObject *gp_loo_latent(PyObject *self, PyObject *args)
     }
     ext_held h = {.n = 0};
     frg_gp *const gp = self_of(self)->gp;
-    double *const out = ext_values(&h, object, "variance", 1, FRG_F64, frg_gp_get_report(gp).n);
+    double *const out = ext_values(&h, object, "variance", 1, FRG_F64, frg_gp_get(gp).n);
     frg_status status = FRG_BAD_ARG;
     if (out) {
         EXT_WORK(status = frg_gp_eval_loo_latent(gp, out));

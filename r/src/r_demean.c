@@ -28,7 +28,7 @@ SEXP R_fourge_demean(SEXP x, SEXP codes, SEXP weights, SEXP options, SEXP thread
     r_list_add(&l, "values", values);
     r_list_add(&l, "converged", converged);
     r_list_add(&l, "audit", audit);
-    r_list_add(&l, "method", Rf_mkString(frg_demean_get_report(o->plan).method));
+    r_list_add(&l, "method", Rf_mkString(frg_demean_get(o->plan).method));
     r_list_add(&l, "warnings", r_warnings(o));
     UNPROTECT(6);
     return l.list;

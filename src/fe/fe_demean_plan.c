@@ -340,7 +340,7 @@ static int64_t count_subproblems(const frg_demean *d)
     return subproblems ? frgi_fe_subproblems_count(subproblems) : 0;
 }
 
-frg_demean_report frg_demean_get_report(const frg_demean *d)
+frg_demean_report frg_demean_get(const frg_demean *d)
 {
     if (!d)
         return (frg_demean_report){0};

@@ -614,7 +614,7 @@ frg_status frg_gp_update_tied(frg_gp *gp, int i, int to)
     return FRG_OK;
 }
 
-frg_gp_report frg_gp_get_report(const frg_gp *gp)
+frg_gp_report frg_gp_get(const frg_gp *gp)
 {
     if (!gp) {
         return (frg_gp_report){0};

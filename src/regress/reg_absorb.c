@@ -278,7 +278,7 @@ static frg_status describe(frg_fe *f)
     a->rank = (double)rank.rank;
     a->rank_exact = rank.exact;
     a->components = rank.components;
-    a->report = frg_demean_get_report(a->plan);
+    a->report = frg_demean_get(a->plan);
     TRY(copy_text(f->ctx, &a->rank_method, rank.method));
     TRY(copy_text(f->ctx, &a->method, a->report.method));
     a->report.method = a->method;

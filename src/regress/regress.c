@@ -576,11 +576,11 @@ frg_status frg_fe_fit(frg_fe **out, frg_context *ctx, const char *formula, const
     return frgi_fe_fit_one(out, ctx, formula, data, o, NULL);
 }
 
-frg_status frg_fe_measure(frg_context *ctx, const char *formula, const frg_table *data,
-                          const frg_fe_opts *o, frg_fe_size *out)
+frg_status frg_fe_estimate(frg_context *ctx, const char *formula, const frg_table *data,
+                           const frg_fe_opts *o, frg_fe_size *out)
 {
     REQUIRE(ctx, ctx && formula && data && out,
-            "frg_fe_measure takes a context, a formula, a table and a place for the size");
+            "frg_fe_estimate takes a context, a formula, a table and a place for the size");
     job j;
     frgi_factor_codes *codes = NULL;
     frgi_run_begins(ctx);

@@ -33,6 +33,7 @@ frg_status frg_soap_create(frg_soap **out, frg_context *ctx, const frg_soap_opts
     frg_soap *soap = NULL;
     TRY(NEW0(ctx, &soap, 1, "an optimizer"));
     soap->ctx = ctx;
+    soap->steps = &frgi_soap_host_steps;
     soap->ops = tables[frgi_context_isa(ctx)];
     soap->qr = frgi_qr_ops_of(ctx, false);
     soap->threads = soap->pace.most = frg_threads(ctx);
@@ -46,11 +47,12 @@ failed:
     return status;
 }
 
-static void drop_param(frg_context *ctx, soap_param **at)
+static void drop_param(frg_soap *soap, soap_param **at)
 {
+    frg_context *const ctx = soap->ctx;
     soap_param *const p = *at;
     if (p) {
-        frgi_arena_close(&p->state, ctx);
+        soap->steps->close(soap, p);
         DROP(ctx, &p->factors);
         DROP(ctx, &p->name);
         DROP(ctx, at);
@@ -80,7 +82,7 @@ void frg_soap_destroy(frg_soap *soap)
     drop_plan(soap);
     frgi_soap_eigh_close(soap);
     for (int64_t i = 0; i < soap->n_params; i++) {
-        drop_param(ctx, &soap->params[i]);
+        drop_param(soap, &soap->params[i]);
     }
     DROP(ctx, &soap->params);
     DROP(ctx, &soap->groups);
@@ -349,6 +351,12 @@ static frg_status build_param(frg_context *ctx, const frg_soap_opts *o, soap_par
         p->count *= (ptrdiff_t)p->w.shape[d];
     }
     merge_axes(o, p);
+    if (o->use_kl_shampoo && p->axes != 2) {
+        FAIL(ctx, E_SHAPE,
+             "use_kl_shampoo takes parameters of two axes, merge_dims makes one of those of '%s': "
+             "set merge_dims to 0 for its group",
+             called);
+    }
     for (int axis = 0; axis < p->axes; axis++) {
         p->n_factors += blocks_of(o, p, axis);
         p->long_axes += wants_factor(o, p, axis) && too_long(o, p, axis);
@@ -379,16 +387,37 @@ static frg_status build_param(frg_context *ctx, const frg_soap_opts *o, soap_par
     return FRG_OK;
 }
 
+static frg_status open_state(frg_soap *soap, soap_param *p)
+{
+    p->state = (frgi_arena){.used = p->state_bytes};
+    TRY(frgi_arena_open(&p->state, soap->ctx, "the state of a parameter"));
+    frgi_soap_lay_out(soap, p);
+    return FRG_OK;
+}
+
+void frgi_soap_lay_out(const frg_soap *soap, soap_param *p)
+{
+    layout_param(&soap->groups[p->group], p);
+    frgi_soap_clear(p);
+}
+
+static void close_state(frg_soap *soap, soap_param *p)
+{
+    frgi_arena_close(&p->state, soap->ctx);
+}
+
+const soap_steps frgi_soap_host_steps = {.open = open_state,
+                                         .close = close_state,
+                                         .run = frgi_soap_run,
+                                         .norm = frgi_soap_norm,
+                                         .rescale = frgi_soap_rescale,
+                                         .rescue = frgi_soap_rescue};
+
 frg_status frgi_soap_open(frg_soap *soap)
 {
     frgi_soap_wait(soap);
     for (; soap->n_open < soap->n_params; soap->n_open++) {
-        soap_param *const p = soap->params[soap->n_open];
-        const frg_soap_opts *const o = &soap->groups[p->group];
-        p->state = (frgi_arena){.used = p->state_bytes};
-        TRY(frgi_arena_open(&p->state, soap->ctx, "the state of a parameter"));
-        layout_param(o, p);
-        frgi_soap_clear(p);
+        TRY(soap->steps->open(soap, soap->params[soap->n_open]));
     }
     return FRG_OK;
 }
@@ -416,7 +445,7 @@ frg_status frg_soap_add_param(frg_soap *soap, int group, frg_array w, const char
     p->range = frgi_soap_range(&w);
     const frg_status status = build_param(ctx, o, p, name, soap->n_params);
     if (status < 0) {
-        drop_param(ctx, &p);
+        drop_param(soap, &p);
         return status;
     }
     if (id) {

@@ -36,7 +36,7 @@ static void decide_factor(const frg_soap *soap, const soap_param *p, soap_factor
     const bool none = due && (first || f->lost);
     f->decided.due = due;
     f->decided.fresh = none && (frgi_soap_shampoo_beta(o, p->step + 1) <= 0 || !f->k ||
-                                frgi_soap_norm(soap, f) <= 0);
+                                soap->steps->norm(soap, f) <= 0);
 }
 
 bool frgi_soap_decomposes(const frg_soap_opts *o, const soap_param *p, const soap_factor *f)

@@ -175,6 +175,7 @@ bool frgi_soap_rescue(frg_soap *soap, const soap_param *p, soap_factor *f)
     DROP(soap->ctx, &a);
     DROP(soap->ctx, &integers);
     f->lost = !done;
+    frgi_soap_note_lowest(f);
     rotation_from_coordinates(&soap->groups[p->group], p, f);
     return done;
 }

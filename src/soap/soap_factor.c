@@ -473,6 +473,15 @@ static soap_outcome refresh_by_qr(const frg_soap *soap, const soap_param *p, soa
     return SOAP_BY_QR;
 }
 
+void frgi_soap_note_lowest(soap_factor *f)
+{
+    double lowest = 0;
+    for (ptrdiff_t j = 0; j < f->size; j++) {
+        lowest = f->lambda[j] < lowest ? f->lambda[j] : lowest;
+    }
+    f->result.lowest = lowest < 0 ? lowest / f->result.norm : 0;
+}
+
 void frgi_soap_refresh(const frg_soap *soap, const soap_param *p, soap_factor *f,
                        soap_workspace *work, bool multiplied)
 {
@@ -482,12 +491,13 @@ void frgi_soap_refresh(const frg_soap *soap, const soap_param *p, soap_factor *f
     f->result.done = p->decided.first || f->lost || soap->groups[p->group].use_eigh
                          ? frgi_soap_decompose(soap, p, f, work)
                          : refresh_by_qr(soap, p, f, work, multiplied);
+    frgi_soap_note_lowest(f);
     work->seconds[SOAP_REFRESH] += frgi_seconds() - start;
 }
 
 void frgi_soap_end_factor(frg_soap *soap, const soap_param *p, soap_factor *f)
 {
-    if (f->lost && f->result.done == SOAP_FAILED && frgi_soap_rescue(soap, p, f)) {
+    if (f->lost && f->result.done == SOAP_FAILED && soap->steps->rescue(soap, p, f)) {
         f->result.done = SOAP_BY_EIGH;
     }
 }

@@ -117,7 +117,7 @@ void frgi_soap_fit_range(frg_soap *soap)
         if (p->grad && isfinite(p->largest)) {
             (void)frexp(p->largest, &exponent);
             if (exponent - p->exponent > most) {
-                frgi_soap_rescale(soap, p, exponent);
+                soap->steps->rescale(soap, p, exponent);
             }
         }
     }

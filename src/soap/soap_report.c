@@ -13,16 +13,6 @@ void frgi_soap_count_updates(const frg_soap *soap, frg_soap_report *report)
     }
 }
 
-/** The lowest Rayleigh quotient over norm(K); 0: none is below zero. */
-static double lowest_quotient(const soap_factor *f)
-{
-    double lowest = 0;
-    for (ptrdiff_t j = 0; j < f->size; j++) {
-        lowest = f->lambda[j] < lowest ? f->lambda[j] : lowest;
-    }
-    return lowest < 0 ? lowest / f->result.norm : 0;
-}
-
 static void count_orthogonalisation(const frg_qr_report *qr, frg_soap_report *report)
 {
     const bool cholesky = qr->method == FRG_QR_CHOLESKY;
@@ -37,7 +27,7 @@ static void count_factor(const soap_factor *f, frg_soap_report *report)
 {
     const soap_outcome done = f->result.done;
     const bool refreshed = done == SOAP_BY_QR || done == SOAP_BY_EIGH;
-    const double lowest = refreshed ? lowest_quotient(f) : 0;
+    const double lowest = refreshed ? f->result.lowest : 0;
     report->due += f->decided.due;
     report->skipped += f->decided.due && f->result.passes && !refreshed;
     report->eigh += done == SOAP_BY_EIGH;

@@ -28,6 +28,7 @@ typedef struct {
 typedef struct {
     bool passes;       /* the adaptive test: the basis is good enough to stay */
     double norm, hint; /* norm_F(K); min lambda_j^2 / norm(K q_j)^2 */
+    double lowest;     /* quotient after a refresh over norm_F(K); 0: none is below zero */
     frg_qr_report report;
     soap_outcome done;
 } soap_factor_result;
@@ -147,9 +148,12 @@ typedef struct {
     frg_soap_report report; /* what it did, for the next step's */
 } soap_later;
 
+typedef struct soap_steps soap_steps;
+
 struct frg_soap {
     frg_context *ctx;
     const soap_ops *ops;
+    const soap_steps *steps;
     const frgi_qr_ops *qr;
     int threads;
     int64_t n_groups, groups_capacity;
@@ -251,6 +255,8 @@ void frgi_soap_refresh(const frg_soap *soap, const soap_param *p, soap_factor *f
 /** After it: a decomposition that failed is tried in double precision, on the caller's thread. */
 void frgi_soap_end_factor(frg_soap *soap, const soap_param *p, soap_factor *f);
 double frgi_soap_norm(const frg_soap *soap, const soap_factor *f);
+/** The lowest quotient of a basis that was just made, for the report. */
+void frgi_soap_note_lowest(soap_factor *f);
 /** Slots by descending lambda[slot], those of equal ones as they were; rank: n elements of work. */
 void frgi_soap_sort_places(ptrdiff_t n, const double *lambda, int32_t *slots, int32_t *rank);
 /** Q <- orth(A), a_j = W_j + max(0, floor - lambda_j) q_j, W in work->qr.other, columns in the
@@ -358,7 +364,24 @@ typedef struct {
     double (*cost)(const frg_soap_opts *o, const soap_task *t);
     void (*run)(frg_soap *soap, const soap_task *t, soap_workspace *work);
 } soap_loop;
-/** The tasks of a loop that are of the pass in hand and wanted. */
+/** The steps on the states of parameters: m, v and the factors' k, q, rotation, lambda and order.
+ *  In a step of the optimizer nothing else touches them (test_soap_steps keeps them in pages
+ *  without rights in between).  Functions that read and write states from and into files and
+ *  arrays do. */
+struct soap_steps {
+    /** The memory of a state, as before its first step; and its end. */
+    FRG_MUST_USE frg_status (*open)(frg_soap *soap, soap_param *p);
+    void (*close)(frg_soap *soap, soap_param *p);
+    /** The tasks of a loop that are of the pass in hand and wanted. */
+    void (*run)(frg_soap *soap, const soap_loop *loop);
+    /** norm_F(K), which tells before the first write whether there is anything in it. */
+    double (*norm)(const frg_soap *soap, const soap_factor *f);
+    /** Moments and factors in units of another power of two. */
+    void (*rescale)(const frg_soap *soap, soap_param *p, int exponent);
+    /** Tries a failed eigendecomposition in double precision; false: the basis stays. */
+    bool (*rescue)(frg_soap *soap, const soap_param *p, soap_factor *f);
+};
+extern const soap_steps frgi_soap_host_steps;
 void frgi_soap_run(frg_soap *soap, const soap_loop *loop);
 /** Threads for a loop of so many multiply-adds. */
 int frgi_soap_team_for(frg_soap *soap, double work);
@@ -408,6 +431,8 @@ FRG_MUST_USE frg_status frgi_soap_plan(frg_soap *soap);
 size_t frgi_soap_plan_bytes(const frg_soap *soap);
 /** A parameter's state as before its first step. */
 void frgi_soap_clear(soap_param *p);
+/** That, in memory that has been opened for it. */
+void frgi_soap_lay_out(const frg_soap *soap, soap_param *p);
 bool frgi_soap_original(const frg_soap_opts *o);
 
 #pragma GCC visibility pop

@@ -130,18 +130,18 @@ static void change_waiting(frg_soap *soap)
 {
     if (frgi_soap_decide_waiting(soap)) {
         /* M <- Q_L M' Q_R': must be before the bases change */
-        frgi_soap_run(soap, &PROJECT_BACK);
+        soap->steps->run(soap, &PROJECT_BACK);
         /* S = K Q, Q <- orth(S): Algorithm 4; the first time Q <- eigenvectors of K */
-        frgi_soap_run(soap, &REFRESH);
+        soap->steps->run(soap, &REFRESH);
         /* the first time, where G alone made both factors: Q_R <- orth(G'Q_L), after Q_L */
-        frgi_soap_run(soap, &REFRESH_FOLLOWERS);
+        soap->steps->run(soap, &REFRESH_FOLLOWERS);
     }
 }
 
 void frgi_soap_change_bases(frg_soap *soap)
 {
     /* S = K Q, lambda_j = q_j'S_j, the adaptive test; Q <- orth(S) where nothing waits for it */
-    frgi_soap_run(soap, &EXAMINE);
+    soap->steps->run(soap, &EXAMINE);
     change_waiting(soap);
 }
 
@@ -176,15 +176,15 @@ void frgi_soap_end_refresh(frg_soap *soap, frg_soap_report *report)
     frgi_soap_count_factors(soap, report);
     count_generations(soap);
     /* moment2_order rotate, warmup_v: V <- (Q_old'Q_new)^2 V along every axis */
-    frgi_soap_run(soap, &ROTATE);
+    soap->steps->run(soap, &ROTATE);
 }
 
 static void update_bases(frg_soap *soap, frg_soap_report *report)
 {
     /* KL-Shampoo, Lin et al. (2025): lambda_j = q_j'L q_j, the weights of R's average */
-    frgi_soap_run(soap, &FIND_WEIGHTS);
+    soap->steps->run(soap, &FIND_WEIGHTS);
     /* L <- b L + (1 - b) G G', R <- b R + (1 - b) G'G; then each as in frgi_soap_change_bases */
-    frgi_soap_run(soap, &AVERAGE_AND_EXAMINE);
+    soap->steps->run(soap, &AVERAGE_AND_EXAMINE);
     change_waiting(soap);
     frgi_soap_end_refresh(soap, report);
 }
@@ -242,15 +242,15 @@ static bool run_passes(frg_soap *soap, frg_soap_report *report)
 {
     if (begin_pass(soap, FRG_GRAD_FIRST)) {
         update_bases(soap, report);
-        frgi_soap_run(soap, &UPDATE);
+        soap->steps->run(soap, &UPDATE);
     }
     if (!begin_pass(soap, FRG_UPDATE_FIRST)) {
         return false;
     }
-    frgi_soap_run(soap, &UPDATE);
+    soap->steps->run(soap, &UPDATE);
     if (goes_on(soap)) {
-        frgi_soap_run(soap, &FIND_WEIGHTS);
-        frgi_soap_run(soap, &AVERAGE); /* reads the gradients: must be before the step returns */
+        soap->steps->run(soap, &FIND_WEIGHTS);
+        soap->steps->run(soap, &AVERAGE); /* reads the gradients: must be before the step returns */
         return true;
     }
     update_bases(soap, report);

@@ -211,7 +211,7 @@ static frg_status regression(frg_context *ctx, void *u, uint64_t *h)
     frg_fe_size z;
     memset(&z, 0, sizeof z);
     if (s >= 0)
-        s = frg_fe_measure(ctx, "y ~ x + i(g) + x:g | f + g[x]", t, NULL, &z);
+        s = frg_fe_estimate(ctx, "y ~ x + i(g) + x:g | f + g[x]", t, NULL, &z);
     if (s >= 0)
         fault_hash(h, &z.n, 8), fault_hash(h, &z.n_columns, 8), fault_hash(h, &z.plan_bytes, 8);
     frg_fe *f = NULL;

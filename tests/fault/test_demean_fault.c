@@ -37,8 +37,7 @@ static frg_status body(frg_context *ctx, void *user, uint64_t *hash)
                            NULL);
     if (s >= 0) {
         fault_hash(hash, out, (size_t)count * sizeof *out);
-        alpha =
-            panel_zeros(frg_demean_get_report(plan).levels + j->d.n_slopes * j->d.n, sizeof *alpha);
+        alpha = panel_zeros(frg_demean_get(plan).levels + j->d.n_slopes * j->d.n, sizeof *alpha);
         frg_demean_rank rank = {0};
         const frg_status effects = frg_demean_effects(plan, 0, alpha);
         const frg_status counted = frg_demean_get_rank(plan, &rank);

@@ -43,10 +43,10 @@ static frg_status predict(frg_gp *gp, uint64_t *hash)
  *  faults. */
 static frg_status change(frg_gp *gp, const gp_data *g, uint64_t *hash)
 {
-    const int64_t n = frg_gp_get_report(gp).n;
+    const int64_t n = frg_gp_get(gp).n;
     frg_status s = frg_gp_update_append(gp, frg_matrix(g->x + 2 * g->n, FRG_F64, 2, 2, 2),
                                         frg_vector(g->y + g->n, FRG_F64, 2), NULL);
-    CHECK(s < 0 || frg_gp_get_report(gp).n == n + 2);
+    CHECK(s < 0 || frg_gp_get(gp).n == n + 2);
     if (s >= 0)
         s = predict(gp, hash);
     if (s >= 0)

@@ -17,7 +17,7 @@ static void little(uint8_t *to, uint64_t v, int bytes)
 
 static void ask(frg_gp *gp)
 {
-    const frg_gp_report r = frg_gp_get_report(gp);
+    const frg_gp_report r = frg_gp_get(gp);
     double *x = calloc((size_t)r.d + 1, sizeof *x), *mean = calloc((size_t)r.q, sizeof *mean);
     if (!x || !mean)
         abort();

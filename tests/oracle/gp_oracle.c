@@ -215,6 +215,16 @@ static quad kernel(const model *m, int64_t i, int64_t j)
     return stack[0];
 }
 
+static quad noise_of(const model *m, int64_t i)
+{
+    quad sum = 0;
+    if (m->o->noise_count > 0)
+        sum += m->theta[m->o->noise_first + (m->o->groups ? m->o->groups[i] : 0)];
+    if (m->o->known_noise)
+        sum += (quad)m->o->known_noise[i];
+    return sum;
+}
+
 /** K in full, n x n. */
 static void fill(const model *m, quad *k)
 {
@@ -223,12 +233,7 @@ static void fill(const model *m, quad *k)
         for (int64_t j = 0; j <= i; j++) {
             k[i * n + j] = k[j * n + i] = kernel(m, i, j);
         }
-        if (m->o->noise_count > 0) {
-            k[i * n + i] += m->theta[m->o->noise_first + (m->o->groups ? m->o->groups[i] : 0)];
-        }
-        if (m->o->known_noise) {
-            k[i * n + i] += (quad)m->o->known_noise[i];
-        }
+        k[i * n + i] += noise_of(m, i);
     }
 }
 
@@ -391,14 +396,14 @@ double gp_oracle_value(const gp_oracle *o, const double *theta)
     return ell;
 }
 
-/** d ell / d *p, per log where wanted. */
-static double differentiate(const model *m, quad *p, bool per_log)
+/** d f / d *p, per log where wanted. */
+static double differentiate(const model *m, quad (*f)(const model *), quad *p, bool per_log)
 {
     const quad kept = *p;
     *p = per_log ? kept * q_exp(STEP) : kept + STEP;
-    const quad up = value(m);
+    const quad up = f(m);
     *p = per_log ? kept * q_exp(-STEP) : kept - STEP;
-    const quad down = value(m);
+    const quad down = f(m);
     *p = kept;
     return (double)((up - down) / (2 * STEP));
 }
@@ -408,7 +413,7 @@ void gp_oracle_gradient(const gp_oracle *o, const double *theta, int p, double *
     numbers v;
     const model m = open_model(o, theta, &v);
     for (int t = 0; t < p; t++) {
-        gradient[t] = differentiate(&m, &v.theta[t], t < o->mean_first);
+        gradient[t] = differentiate(&m, value, &v.theta[t], t < o->mean_first);
     }
     close_model(&v);
 }
@@ -418,10 +423,10 @@ void gp_oracle_data_gradient(const gp_oracle *o, const double *theta, double *dx
     numbers v;
     const model m = open_model(o, theta, &v);
     for (int64_t i = 0; dx && i < o->n * o->d; i++) {
-        dx[i] = differentiate(&m, &v.x[i], false);
+        dx[i] = differentiate(&m, value, &v.x[i], false);
     }
     for (int64_t i = 0; dy && i < o->n * o->q; i++) {
-        dy[i] = differentiate(&m, &v.y[i], false);
+        dy[i] = differentiate(&m, value, &v.y[i], false);
     }
     close_model(&v);
 }
@@ -478,4 +483,204 @@ void gp_oracle_information(const gp_oracle *o, const double *theta, int p, doubl
     free(a);
     free(w);
     close_model(&v);
+}
+
+/* ---- points given others --------------------------------------------------------------------- */
+
+/** b <- A^-1 b for A of order n by Gauss's elimination with pivots; A is spoilt. */
+static void eliminate(int64_t n, quad *a, quad *b)
+{
+    for (int64_t k = 0; k < n; k++) {
+        int64_t pivot = k;
+        for (int64_t i = k + 1; i < n; i++)
+            if (q_abs(a[i * n + k]) > q_abs(a[pivot * n + k]))
+                pivot = i;
+        for (int64_t j = 0; j < n; j++) {
+            const quad x = a[k * n + j];
+            a[k * n + j] = a[pivot * n + j];
+            a[pivot * n + j] = x;
+        }
+        const quad y = b[k];
+        b[k] = b[pivot];
+        b[pivot] = y;
+        for (int64_t i = k + 1; i < n; i++) {
+            const quad times = a[i * n + k] / a[k * n + k];
+            for (int64_t j = k; j < n; j++)
+                a[i * n + j] -= times * a[k * n + j];
+            b[i] -= times * b[k];
+        }
+    }
+    for (int64_t i = n - 1; i >= 0; i--) {
+        for (int64_t j = i + 1; j < n; j++)
+            b[i] -= a[i * n + j] * b[j];
+        b[i] /= a[i * n + i];
+    }
+}
+
+static int64_t columns_of_mean(const gp_oracle *o)
+{
+    return o->mean == ORACLE_GLS ? 1 : o->mean == ORACLE_GLS_LINEAR ? 1 + o->d : 0;
+}
+
+static quad column_of_mean(const model *m, int64_t i, int64_t a)
+{
+    return a == 0 ? 1 : m->x[i * m->o->d + a - 1];
+}
+
+typedef struct {
+    quad mean[ORACLE_COLUMNS], variance, latent;
+} conditional;
+
+/** Row `at` of x given all rows below n but itself, whose point is also in row `copy`; k: kernels
+ *  of all pairs of the `rows` of x.  The weights l of the rows and the multipliers g of
+ *  sum_i l_i h_i = h solve
+ *
+ *      [K H; H' 0] [l; g] = [k; h],   mean l'y,   variance k** - l'k - g'h
+ */
+static conditional given_others(const model *m, const quad *k, int64_t rows, int64_t at,
+                                int64_t copy)
+{
+    const gp_oracle *const o = m->o;
+    const int64_t n = o->n, h = columns_of_mean(o), order = n + h;
+    const quad noise = at < n ? noise_of(m, at) : 0;
+    conditional c = {.variance = k[at * rows + at] + noise, .latent = k[at * rows + copy]};
+    quad *const a = calloc((size_t)(order * order), sizeof *a),
+                *const right = calloc((size_t)order, sizeof *right),
+                *const weight = calloc((size_t)order, sizeof *weight);
+    for (int64_t i = 0; i < n; i++) {
+        const bool out = i == at;
+        for (int64_t j = 0; j < n; j++)
+            a[i * order + j] = out || j == at ? i == j : k[i * rows + j];
+        a[i * order + i] += out ? 0 : noise_of(m, i);
+        right[i] = out ? 0 : k[i * rows + at];
+        for (int64_t b = 0; b < h; b++)
+            a[i * order + n + b] = a[(n + b) * order + i] = out ? 0 : column_of_mean(m, i, b);
+    }
+    for (int64_t b = 0; b < h; b++)
+        right[n + b] = column_of_mean(m, at, b);
+    memcpy(weight, right, (size_t)order * sizeof *weight);
+    eliminate(order, a, weight);
+    for (int64_t q = 0; q < o->q; q++) {
+        c.mean[q] = mean(m, at, q);
+        for (int64_t i = 0; i < n; i++)
+            c.mean[q] += i == at ? 0 : weight[i] * (m->y[q * n + i] - mean(m, i, q));
+    }
+    const quad explained = dot(order, weight, right);
+    c.variance -= explained;
+    c.latent -= explained;
+    free(a);
+    free(right);
+    free(weight);
+    return c;
+}
+
+/** Kernels of all pairs of the first rows of x. */
+static quad *kernels(const model *m, int64_t rows)
+{
+    quad *const k = malloc((size_t)(rows * rows) * sizeof *k);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j <= i; j++)
+            k[i * rows + j] = k[j * rows + i] = kernel(m, i, j);
+    return k;
+}
+
+/** Row `at` given the others, of a model with two more rows at its point. */
+static conditional given_others_once(const model *m, int64_t at)
+{
+    const int64_t rows = m->o->n + 2;
+    quad *const k = kernels(m, rows);
+    const conditional c = given_others(m, k, rows, at, m->o->n + 1);
+    free(k);
+    return c;
+}
+
+/** The numbers of a model whose x has two more rows, at the point. */
+static model open_beside(const gp_oracle *o, const double *theta, const double *x, numbers *v)
+{
+    v->theta = raise(theta, parameters(o));
+    v->y = raise(o->y, o->n * o->q);
+    v->x = malloc((size_t)((o->n + 2) * o->d) * sizeof *v->x);
+    for (int64_t i = 0; i < o->n * o->d; i++)
+        v->x[i] = (quad)o->x[i];
+    for (int64_t i = 0; i < 2 * o->d; i++)
+        v->x[o->n * o->d + i] = (quad)x[i % o->d];
+    return (model){o, v->theta, v->x, v->y};
+}
+
+static gp_oracle_point lower(const gp_oracle *o, const conditional *c)
+{
+    gp_oracle_point p = {.variance = (double)c->variance, .latent = (double)c->latent};
+    for (int64_t k = 0; k < o->q; k++)
+        p.mean[k] = (double)c->mean[k];
+    return p;
+}
+
+gp_oracle_point gp_oracle_predict(const gp_oracle *o, const double *theta, const double *x)
+{
+    numbers v;
+    const model m = open_beside(o, theta, x, &v);
+    quad noise = 0;
+    for (int64_t i = 0; i < o->n; i++)
+        noise += noise_of(&m, i) / o->n;
+    conditional c = given_others_once(&m, o->n);
+    c.variance = c.latent + noise;
+    close_model(&v);
+    return lower(o, &c);
+}
+
+gp_oracle_point gp_oracle_left_out(const gp_oracle *o, const double *theta, int64_t i)
+{
+    numbers v;
+    const model m = open_beside(o, theta, o->x + i * o->d, &v);
+    const conditional c = given_others_once(&m, i);
+    close_model(&v);
+    return lower(o, &c);
+}
+
+static quad density(const model *m)
+{
+    const gp_oracle *const o = m->o;
+    quad *const whole = kernels(m, o->n), sum = 0;
+    for (int64_t i = 0; i < o->n; i++) {
+        const conditional c = given_others(m, whole, o->n, i, i);
+        for (int64_t k = 0; k < o->q; k++) {
+            const quad e = m->y[k * o->n + i] - c.mean[k];
+            sum -= (e * e / c.variance + q_log(2 * PI * c.variance)) / 2;
+        }
+    }
+    free(whole);
+    return sum;
+}
+
+double gp_oracle_loo(const gp_oracle *o, const double *theta, int p, double *gradient)
+{
+    numbers v;
+    const model m = open_model(o, theta, &v);
+    const double sum = (double)density(&m);
+    for (int t = 0; gradient && t < p; t++)
+        gradient[t] = differentiate(&m, density, &v.theta[t], t < o->mean_first);
+    close_model(&v);
+    return sum;
+}
+
+double gp_oracle_condition(const gp_oracle *o, const double *theta)
+{
+    numbers v;
+    const model m = open_model(o, theta, &v);
+    const int64_t n = o->n;
+    quad *const k = malloc((size_t)(n * n) * sizeof *k), *const b = malloc((size_t)n * sizeof *b);
+    double of_k = 0, of_inverse = 0;
+    for (int64_t j = 0; j < n; j++) {
+        fill(&m, k);
+        for (int64_t i = 0; i < n; i++) {
+            of_k += (double)(k[j * n + i] * k[j * n + i]);
+            b[i] = i == j;
+        }
+        eliminate(n, k, b);
+        of_inverse += (double)dot(n, b, b);
+    }
+    free(k);
+    free(b);
+    close_model(&v);
+    return sqrt(of_k * of_inverse);
 }

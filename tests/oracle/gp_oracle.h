@@ -78,5 +78,19 @@ void gp_oracle_data_gradient(const gp_oracle *o, const double *theta, double *dx
 /** 1/2 sum_c (K_s a)' K^-1 (K_t a) over the p parameters before the mean's, dense, K_t by
  *  differences. */
 void gp_oracle_information(const gp_oracle *o, const double *theta, int p, double *information);
+/** A point given the others: the means of the q outputs, the variance of an observation there, and
+ *  that of the function. */
+typedef struct {
+    double mean[ORACLE_COLUMNS], variance, latent;
+} gp_oracle_point;
+/** At x (d), with the mean over the data of the noise, without white; a profiled mean is estimated
+ *  (universal kriging). */
+gp_oracle_point gp_oracle_predict(const gp_oracle *o, const double *theta, const double *x);
+/** Row i without its observation, a profiled mean estimated anew. */
+gp_oracle_point gp_oracle_left_out(const gp_oracle *o, const double *theta, int64_t i);
+/** sum_i log p(y_i | the others), and its gradient as above where that is not NULL. */
+double gp_oracle_loo(const gp_oracle *o, const double *theta, int p, double *gradient);
+/** |K|_F |K^-1|_F. */
+double gp_oracle_condition(const gp_oracle *o, const double *theta);
 
 #endif

@@ -13,6 +13,61 @@ static double *array(int64_t n)
     return x;
 }
 
+/** The axes that the optimizer sees: m x b n of a stack b x m x n, or neighbours joined. */
+static void merge(soap_oracle *s, int axes, const int64_t d[])
+{
+    const frg_soap_opts *const o = &s->o;
+    const int64_t limit = o->max_precond_dim < 0 ? INT64_MAX : o->max_precond_dim;
+    const bool stack = o->merge_dims && o->merge_rule == FRG_MERGE_STACKED && axes == 3;
+    s->axes = 0;
+    if (stack) {
+        s->axes = 2;
+        s->d[0] = d[2] <= d[1] ? d[1] : d[0] * d[1];
+        s->d[1] = d[2] <= d[1] ? d[0] * d[2] : d[2];
+    } else if (o->merge_dims && o->merge_rule == FRG_MERGE_LEFT) {
+        for (int a = 0; a < axes; a++)
+            if (s->axes > 0 && s->d[s->axes - 1] * d[a] <= limit)
+                s->d[s->axes - 1] *= d[a];
+            else
+                s->d[s->axes++] = d[a];
+    } else if (o->merge_dims && o->merge_rule == FRG_MERGE_FAN_IN) {
+        int64_t from_right[4];
+        for (int a = axes - 1; a >= 0; a--)
+            if (s->axes > 0 && a > 0 && from_right[s->axes - 1] * d[a] <= limit)
+                from_right[s->axes - 1] *= d[a];
+            else
+                from_right[s->axes++] = d[a];
+        for (int a = 0; a < s->axes; a++)
+            s->d[a] = from_right[s->axes - 1 - a];
+    } else {
+        s->axes = axes;
+        memcpy(s->d, d, (size_t)axes * sizeof *d);
+    }
+    for (int64_t i = 0; i < s->n; i++)
+        s->from[i] = i;
+    for (int64_t b = 0; stack && d[2] <= d[1] && b < d[0]; b++)
+        for (int64_t i = 0; i < d[1]; i++)
+            for (int64_t j = 0; j < d[2]; j++)
+                s->from[(i * d[0] + b) * d[2] + j] = (b * d[1] + i) * d[2] + j;
+}
+
+/** The factors of an axis: one, or one for each of its blocks. */
+static void add_factors(soap_oracle *s, int axis, int64_t block)
+{
+    for (int64_t at = 0; at < s->d[axis]; at += block) {
+        if (s->factors == SOAP_ORACLE_FACTORS)
+            abort();
+        soap_oracle_factor *const f = &s->factor[s->factors++];
+        const int64_t n = s->d[axis] - at < block ? s->d[axis] - at : block;
+        *f = (soap_oracle_factor){.axis = axis, .at = at, .n = n};
+        f->k = array(n * n);
+        f->q = array(n * n);
+        f->lambda = array(n);
+        for (int64_t i = 0; i < n; i++)
+            f->q[i * n + i] = 1;
+    }
+}
+
 soap_oracle *soap_oracle_create(const frg_soap_opts *o, int axes, const int64_t d[],
                                 const double *w)
 {
@@ -20,70 +75,72 @@ soap_oracle *soap_oracle_create(const frg_soap_opts *o, int axes, const int64_t 
     if (!s)
         abort();
     s->o = *o;
-    s->axes = axes;
     s->n = 1;
-    for (int a = 0; a < axes; a++) {
-        s->d[a] = d[a];
+    for (int a = 0; a < axes; a++)
         s->n *= d[a];
-    }
     s->w = array(s->n);
     s->m = array(s->n);
     s->v = array(s->n);
+    s->from = calloc((size_t)s->n + 1, sizeof *s->from);
+    if (!s->from)
+        abort();
     memcpy(s->w, w, (size_t)s->n * sizeof *w);
-    for (int a = 0; a < axes; a++) {
-        const bool none = d[a] == 1 || (axes == 1 && !o->precondition_1d) ||
-                          (o->max_precond_dim >= 0 && d[a] > o->max_precond_dim);
-        if (none)
-            continue;
-        s->k[a] = array(d[a] * d[a]);
-        s->q[a] = array(d[a] * d[a]);
-        s->lambda[a] = array(d[a]);
-        for (int64_t i = 0; i < d[a]; i++)
-            s->q[a][i * d[a] + i] = 1;
+    merge(s, axes, d);
+    for (int a = 0; a < s->axes; a++) {
+        const bool none = s->d[a] == 1 || (axes == 1 && !o->precondition_1d) ||
+                          (o->max_precond_dim >= 0 && s->d[a] > o->max_precond_dim);
+        if (!none)
+            add_factors(s, a, o->block_dim > 0 ? o->block_dim : s->d[a]);
     }
     return s;
 }
 
 void soap_oracle_destroy(soap_oracle *s)
 {
-    for (int a = 0; a < s->axes; a++) {
-        free(s->k[a]);
-        free(s->q[a]);
-        free(s->lambda[a]);
+    for (int i = 0; i < s->factors; i++) {
+        free(s->factor[i].k);
+        free(s->factor[i].q);
+        free(s->factor[i].lambda);
     }
     free(s->w);
     free(s->m);
     free(s->v);
+    free(s->from);
     free(s);
 }
 
-static bool factored(const soap_oracle *s)
+/** How often the lines of an axis stand beside each other, and how far their entries are apart. */
+static int64_t outer_of(const soap_oracle *s, int axis)
 {
-    bool any = false;
-    for (int a = 0; a < s->axes; a++)
-        any |= s->k[a] != NULL;
-    return any;
+    int64_t outer = 1;
+    for (int b = 0; b < axis; b++)
+        outer *= s->d[b];
+    return outer;
 }
 
-/** y[.., j, ..] = sum_i q_ij x[.., i, ..] along axis a, or with out sum_i q_ji x_i. */
-static void contract(const soap_oracle *s, int a, bool out, double *x)
+static int64_t inner_of(const soap_oracle *s, int axis)
 {
-    int64_t outer = 1, inner = 1;
-    const int64_t d = s->d[a];
-    for (int b = 0; b < s->axes; b++) {
-        outer *= b < a ? s->d[b] : 1;
-        inner *= b > a ? s->d[b] : 1;
-    }
-    double *const y = array(d);
+    int64_t inner = 1;
+    for (int b = axis + 1; b < s->axes; b++)
+        inner *= s->d[b];
+    return inner;
+}
+
+/** y[.., j, ..] = sum_i q_ij x[.., i, ..] along the factor's block, or with out sum_i q_ji x_i. */
+static void contract(const soap_oracle *s, const soap_oracle_factor *f, const double *q, bool out,
+                     double *x)
+{
+    const int64_t outer = outer_of(s, f->axis), inner = inner_of(s, f->axis), n = f->n;
+    double *const y = array(n);
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < inner; i++) {
-            double *const at = x + o * d * inner + i;
-            for (int64_t j = 0; j < d; j++) {
+            double *const at = x + (o * s->d[f->axis] + f->at) * inner + i;
+            for (int64_t j = 0; j < n; j++) {
                 y[j] = 0;
-                for (int64_t k = 0; k < d; k++)
-                    y[j] += (out ? s->q[a][k * d + j] : s->q[a][j * d + k]) * at[k * inner];
+                for (int64_t k = 0; k < n; k++)
+                    y[j] += (out ? q[k * n + j] : q[j * n + k]) * at[k * inner];
             }
-            for (int64_t j = 0; j < d; j++)
+            for (int64_t j = 0; j < n; j++)
                 at[j * inner] = y[j];
         }
     free(y);
@@ -91,26 +148,23 @@ static void contract(const soap_oracle *s, int a, bool out, double *x)
 
 static void project(const soap_oracle *s, bool out, double *x)
 {
-    for (int a = 0; a < s->axes; a++)
-        if (s->k[a])
-            contract(s, a, out, x);
+    for (int i = 0; i < s->factors; i++)
+        contract(s, &s->factor[i], s->factor[i].q, out, x);
 }
 
-/** sum over all but axis a: c_ij = sum x_i x_j */
-static void outer_product(const soap_oracle *s, int a, const double *x, double *c)
+/** sum over all but the factor's axis, in its block: c_ij = sum x_i x_j */
+static void outer_product(const soap_oracle *s, const soap_oracle_factor *f, const double *x,
+                          double *c)
 {
-    int64_t outer = 1, inner = 1;
-    const int64_t d = s->d[a];
-    for (int b = 0; b < s->axes; b++) {
-        outer *= b < a ? s->d[b] : 1;
-        inner *= b > a ? s->d[b] : 1;
-    }
-    memset(c, 0, (size_t)(d * d) * sizeof *c);
-    for (int64_t o = 0; o < outer; o++)
-        for (int64_t i = 0; i < d; i++)
-            for (int64_t j = 0; j < d; j++)
+    const int64_t outer = outer_of(s, f->axis), inner = inner_of(s, f->axis), n = f->n;
+    memset(c, 0, (size_t)(n * n) * sizeof *c);
+    for (int64_t o = 0; o < outer; o++) {
+        const double *const at = x + (o * s->d[f->axis] + f->at) * inner;
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < n; j++)
                 for (int64_t k = 0; k < inner; k++)
-                    c[j * d + i] += x[(o * d + i) * inner + k] * x[(o * d + j) * inner + k];
+                    c[j * n + i] += at[i * inner + k] * at[j * inner + k];
+    }
 }
 
 static double shampoo_beta(const soap_oracle *s)
@@ -122,54 +176,68 @@ static double shampoo_beta(const soap_oracle *s)
     return correct ? 1 - (1 - beta) / (1 - pow(beta, (double)(s->t + 1))) : beta;
 }
 
-static void quotients(soap_oracle *s, int a, double *lambda)
+static void quotients(const soap_oracle_factor *f, double *lambda)
 {
-    const int64_t d = s->d[a];
-    for (int64_t j = 0; j < d; j++) {
+    const int64_t n = f->n;
+    for (int64_t j = 0; j < n; j++) {
         lambda[j] = 0;
-        for (int64_t i = 0; i < d; i++)
-            for (int64_t k = 0; k < d; k++)
-                lambda[j] += s->q[a][j * d + i] * s->k[a][k * d + i] * s->q[a][j * d + k];
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t k = 0; k < n; k++)
+                lambda[j] += f->q[j * n + i] * f->k[k * n + i] * f->q[j * n + k];
     }
+}
+
+static double norm_of(int64_t n, const double *k)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n * n; i++)
+        sum += k[i] * k[i];
+    return sqrt(sum);
+}
+
+/** x Q diag(lambda)^(-1/2) along the axis that f is not of (KL-Shampoo); over its length. */
+static double weigh_other_axis(const soap_oracle *s, const soap_oracle_factor *f, double *x)
+{
+    const int other = 1 - f->axis;
+    const bool units = s->o.kl_init == FRG_KL_UNIT && s->t == 0;
+    const int64_t inner = inner_of(s, other);
+    for (int i = 0; i < s->factors; i++) {
+        const soap_oracle_factor *const g = &s->factor[i];
+        if (g->axis != other)
+            continue;
+        contract(s, g, g->q, false, x);
+        for (int64_t o = 0; o < outer_of(s, other); o++)
+            for (int64_t j = 0; j < g->n * inner; j++)
+                x[(o * s->d[other] + g->at) * inner + j] /=
+                    units ? 1 : sqrt(fmax(g->lambda[j / inner], s->o.eps));
+    }
+    return 1 / (double)s->d[other];
 }
 
 static void accumulate(soap_oracle *s, const double *g)
 {
     const frg_soap_opts *o = &s->o;
     const double beta = shampoo_beta(s);
-    double *fresh[4] = {NULL};
-    for (int a = 0; a < s->axes && o->use_kl_shampoo; a++)
-        if (s->k[a] && o->sort_when == FRG_SORT_BEFORE_QR)
-            quotients(s, a, s->lambda[a]);
-    for (int a = 0; a < s->axes; a++) {
-        if (!s->k[a])
-            continue;
+    double *fresh[SOAP_ORACLE_FACTORS] = {NULL};
+    for (int i = 0; i < s->factors && o->use_kl_shampoo; i++)
+        if (o->sort_when == FRG_SORT_BEFORE_QR)
+            quotients(&s->factor[i], s->factor[i].lambda);
+    for (int i = 0; i < s->factors; i++) {
+        const soap_oracle_factor *const f = &s->factor[i];
         double *const x = array(s->n);
-        double scale = 1;
         memcpy(x, g, (size_t)s->n * sizeof *x);
-        if (o->use_kl_shampoo) {
-            const int b = 1 - a;
-            if (s->k[b]) {
-                contract(s, b, false, x);
-                for (int64_t i = 0; i < s->d[0]; i++)
-                    for (int64_t j = 0; j < s->d[1]; j++) {
-                        const double l = fmax(s->lambda[b][b == 0 ? i : j], o->eps);
-                        if (!(o->kl_init == FRG_KL_UNIT && s->t == 0))
-                            x[i * s->d[1] + j] /= sqrt(l);
-                    }
-            }
-            scale = 1 / (double)s->d[b];
-        }
-        fresh[a] = array(s->d[a] * s->d[a]);
-        outer_product(s, a, x, fresh[a]);
-        for (int64_t i = 0; i < s->d[a] * s->d[a]; i++)
-            fresh[a][i] *= scale;
+        const double scale = o->use_kl_shampoo ? weigh_other_axis(s, f, x) : 1;
+        fresh[i] = array(f->n * f->n);
+        outer_product(s, f, x, fresh[i]);
+        for (int64_t j = 0; j < f->n * f->n; j++)
+            fresh[i][j] *= scale;
         free(x);
     }
-    for (int a = 0; a < s->axes; a++) {
-        for (int64_t i = 0; fresh[a] && i < s->d[a] * s->d[a]; i++)
-            s->k[a][i] = beta * s->k[a][i] + (1 - beta) * fresh[a][i];
-        free(fresh[a]);
+    for (int i = 0; i < s->factors; i++) {
+        soap_oracle_factor *const f = &s->factor[i];
+        for (int64_t j = 0; j < f->n * f->n; j++)
+            f->k[j] = beta * f->k[j] + (1 - beta) * fresh[i][j];
+        free(fresh[i]);
     }
 }
 
@@ -239,27 +307,23 @@ static void orthonormalise(int64_t n, double *a)
 }
 
 /** Columns of q (and v along the axis, when it follows) in descending order of lambda. */
-static void sort_columns(soap_oracle *s, int a, double *lambda, bool v_follows)
+static void sort_columns(soap_oracle *s, soap_oracle_factor *f, bool v_follows)
 {
-    const int64_t d = s->d[a];
-    int64_t outer = 1, inner = 1;
-    for (int b = 0; b < s->axes; b++) {
-        outer *= b < a ? s->d[b] : 1;
-        inner *= b > a ? s->d[b] : 1;
-    }
-    for (int64_t i = 1; i < d; i++)
-        for (int64_t j = i; j > 0 && lambda[j] > lambda[j - 1]; j--) {
-            const double x = lambda[j];
-            lambda[j] = lambda[j - 1];
-            lambda[j - 1] = x;
-            for (int64_t l = 0; l < d; l++) {
-                const double y = s->q[a][j * d + l];
-                s->q[a][j * d + l] = s->q[a][(j - 1) * d + l];
-                s->q[a][(j - 1) * d + l] = y;
+    const int64_t n = f->n, inner = inner_of(s, f->axis), outer = outer_of(s, f->axis);
+    for (int64_t i = 1; i < n; i++)
+        for (int64_t j = i; j > 0 && f->lambda[j] > f->lambda[j - 1]; j--) {
+            const double x = f->lambda[j];
+            f->lambda[j] = f->lambda[j - 1];
+            f->lambda[j - 1] = x;
+            for (int64_t l = 0; l < n; l++) {
+                const double y = f->q[j * n + l];
+                f->q[j * n + l] = f->q[(j - 1) * n + l];
+                f->q[(j - 1) * n + l] = y;
             }
             for (int64_t o = 0; o < outer && v_follows; o++)
                 for (int64_t l = 0; l < inner; l++) {
-                    double *const one = s->v + (o * d + j) * inner + l, *const two = one - inner;
+                    double *const one = s->v + (o * s->d[f->axis] + f->at + j) * inner + l,
+                                  *const two = one - inner;
                     const double y = *one;
                     *one = *two;
                     *two = y;
@@ -267,125 +331,179 @@ static void sort_columns(soap_oracle *s, int a, double *lambda, bool v_follows)
         }
 }
 
-static void rotate_v(soap_oracle *s, int a, const double *old)
+/** v <- sum over old coordinates of (Q_old'Q)^2 v. */
+static void rotate_v(soap_oracle *s, const soap_oracle_factor *f, const double *old)
 {
-    const int64_t d = s->d[a];
-    double *const turn = array(d * d), *const keep = s->q[a];
-    for (int64_t i = 0; i < d; i++)
-        for (int64_t j = 0; j < d; j++) {
+    const int64_t n = f->n;
+    double *const turn = array(n * n);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++) {
             double dot = 0;
-            for (int64_t l = 0; l < d; l++)
-                dot += old[i * d + l] * keep[j * d + l];
-            turn[j * d + i] = dot * dot;
+            for (int64_t l = 0; l < n; l++)
+                dot += old[i * n + l] * f->q[j * n + l];
+            turn[j * n + i] = dot * dot;
         }
-    s->q[a] = turn;
-    contract(s, a, false, s->v);
-    s->q[a] = keep;
+    contract(s, f, turn, false, s->v);
     free(turn);
 }
 
-static void power_iteration(soap_oracle *s, int a)
+static void power_iteration(soap_oracle *s, soap_oracle_factor *f)
 {
     const frg_soap_opts *o = &s->o;
-    const int64_t d = s->d[a];
+    const int64_t n = f->n;
     const bool follow = o->moment2_order == FRG_MOMENT2_FOLLOW;
-    double *const x = array(d * d), *const old = array(d * d);
-    memcpy(old, s->q[a], (size_t)(d * d) * sizeof *old);
-    double norm = 0;
-    for (int64_t i = 0; i < d * d; i++)
-        norm += s->k[a][i] * s->k[a][i];
-    const double ridge = s->ridge * sqrt(norm);
+    double *const x = array(n * n), *const old = array(n * n);
+    memcpy(old, f->q, (size_t)(n * n) * sizeof *old);
+    const double ridge = s->ridge * norm_of(n, f->k);
     if (o->sort_when == FRG_SORT_BEFORE_QR) {
-        quotients(s, a, s->lambda[a]);
-        sort_columns(s, a, s->lambda[a], follow);
+        quotients(f, f->lambda);
+        sort_columns(s, f, follow);
     }
     for (int step = 0; step < o->power_iter_steps; step++) {
-        for (int64_t j = 0; j < d; j++)
-            for (int64_t i = 0; i < d; i++) {
-                x[j * d + i] = ridge * s->q[a][j * d + i];
-                for (int64_t k = 0; k < d; k++)
-                    x[j * d + i] += s->k[a][k * d + i] * s->q[a][j * d + k];
+        for (int64_t j = 0; j < n; j++)
+            for (int64_t i = 0; i < n; i++) {
+                x[j * n + i] = ridge * f->q[j * n + i];
+                for (int64_t k = 0; k < n; k++)
+                    x[j * n + i] += f->k[k * n + i] * f->q[j * n + k];
             }
-        memcpy(s->q[a], x, (size_t)(d * d) * sizeof *x);
-        orthonormalise(d, s->q[a]);
+        memcpy(f->q, x, (size_t)(n * n) * sizeof *x);
+        orthonormalise(n, f->q);
     }
     if (o->sort_when == FRG_SORT_AFTER_QR) {
-        quotients(s, a, s->lambda[a]);
-        sort_columns(s, a, s->lambda[a], follow);
+        quotients(f, f->lambda);
+        sort_columns(s, f, follow);
     }
     if (o->moment2_order == FRG_MOMENT2_ROTATE)
-        rotate_v(s, a, old);
+        rotate_v(s, f, old);
     free(x);
     free(old);
 }
 
-static bool passes(soap_oracle *s, int a)
+/** The adaptive test, whose quotients are the newest there are. */
+static bool passes(soap_oracle *s, soap_oracle_factor *f)
 {
-    const int64_t d = s->d[a];
-    double *const lambda = array(d), diagonal = 0, all = 0;
-    quotients(s, a, lambda);
-    for (int64_t i = 0; i < d; i++)
-        diagonal += lambda[i] * lambda[i];
-    for (int64_t i = 0; i < d * d; i++)
-        all += s->k[a][i] * s->k[a][i];
-    free(lambda);
+    const double norm = norm_of(f->n, f->k);
+    double diagonal = 0;
+    quotients(f, f->lambda);
+    for (int64_t i = 0; i < f->n; i++)
+        diagonal += f->lambda[i] * f->lambda[i];
     return s->o.adaptive_form == FRG_ADAPTIVE_DIAGONAL
-               ? sqrt(diagonal) >= (1 - s->o.adaptive_tolerance) * sqrt(all)
-               : sqrt(fmax(all - diagonal, 0)) <= s->o.adaptive_tolerance * sqrt(all);
+               ? sqrt(diagonal) >= (1 - s->o.adaptive_tolerance) * norm
+               : sqrt(fmax(norm * norm - diagonal, 0)) <= s->o.adaptive_tolerance * norm;
 }
 
-static void refresh(soap_oracle *s)
+/** max_j sqrt(norm(K) lambda_j) / (lambda_j - lambda_j+1): what u norm(K) in K does to
+ *  coordinates of the size of sqrt(lambda_j). */
+static void note_gaps(soap_oracle *s, const soap_oracle_factor *f)
+{
+    double *const lambda = array(f->n), *const q = array(f->n * f->n);
+    eigenvectors(f->n, f->k, q);
+    soap_oracle_factor exact = *f;
+    exact.q = q;
+    quotients(&exact, lambda);
+    for (int64_t j = 0; j + 1 < f->n; j++)
+        s->enlarges = fmax(s->enlarges, sqrt(norm_of(f->n, f->k) * fabs(lambda[j])) /
+                                            fabs(lambda[j] - lambda[j + 1]));
+    free(lambda);
+    free(q);
+}
+
+static int64_t frequency_of(const soap_oracle *s)
 {
     const frg_soap_opts *o = &s->o;
-    bool skip[4] = {false}, all = true;
-    for (int a = 0; a < s->axes; a++)
-        if (s->k[a]) {
-            skip[a] = o->use_adaptive_criteria && passes(s, a);
-            all &= skip[a];
-        }
+    int64_t f = o->precondition_frequency;
+    for (int64_t i = 0; i < o->n_frequencies; i++)
+        f = o->frequencies[i][0] <= s->t ? o->frequencies[i][1] : f;
+    return o->frequency ? o->frequency(s->t, o->user) : f;
+}
+
+/** Is a factor due at the count of steps? */
+static bool due(const soap_oracle *s, const soap_oracle_factor *f, int64_t count)
+{
+    const frg_soap_opts *o = &s->o;
+    const int64_t often = frequency_of(s), early = o->stagger ? f->turn % often : 0;
+    return (count + early) % often == 0 ||
+           (o->precondition_warmup_steps > 0 && s->t <= o->precondition_warmup_steps);
+}
+
+static void refresh(soap_oracle *s, int64_t count)
+{
+    const frg_soap_opts *o = &s->o;
+    bool skip[SOAP_ORACLE_FACTORS] = {false}, all = o->use_adaptive_criteria;
+    for (int i = 0; i < s->factors; i++) {
+        const bool is_due = due(s, &s->factor[i], count);
+        skip[i] = o->use_adaptive_criteria && is_due && passes(s, &s->factor[i]);
+        all &= skip[i] || !is_due;
+    }
     project(s, true, s->m);
-    for (int a = 0; a < s->axes; a++) {
-        const bool leaves = o->adaptive_scope == FRG_SCOPE_FACTOR ? skip[a] : all;
-        if (!s->k[a] || (leaves && o->use_adaptive_criteria))
+    for (int i = 0; i < s->factors; i++) {
+        soap_oracle_factor *const f = &s->factor[i];
+        if (!due(s, f, count) || (o->adaptive_scope == FRG_SCOPE_FACTOR ? skip[i] : all))
             continue;
+        note_gaps(s, f);
         if (o->use_eigh)
-            eigenvectors(s->d[a], s->k[a], s->q[a]);
+            eigenvectors(f->n, f->k, f->q);
         else
-            power_iteration(s, a);
+            power_iteration(s, f);
     }
     project(s, false, s->m);
 }
 
 static void first_basis(soap_oracle *s)
 {
-    for (int a = 0; a < s->axes; a++)
-        if (s->k[a]) {
-            eigenvectors(s->d[a], s->k[a], s->q[a]);
-            quotients(s, a, s->lambda[a]);
-        }
+    for (int i = 0; i < s->factors; i++) {
+        soap_oracle_factor *const f = &s->factor[i];
+        note_gaps(s, f);
+        eigenvectors(f->n, f->k, f->q);
+        quotients(f, f->lambda);
+    }
     s->based = 1;
     project(s, false, s->m);
     if (s->o.warmup_v == FRG_WARMUP_V_RESET)
         memset(s->v, 0, (size_t)s->n * sizeof *s->v);
-    for (int a = 0; a < s->axes && s->o.warmup_v == FRG_WARMUP_V_ROTATE; a++)
-        if (s->k[a]) {
-            double *const unit = array(s->d[a] * s->d[a]);
-            for (int64_t i = 0; i < s->d[a]; i++)
-                unit[i * s->d[a] + i] = 1;
-            rotate_v(s, a, unit);
-            free(unit);
-        }
+    for (int i = 0; i < s->factors && s->o.warmup_v == FRG_WARMUP_V_ROTATE; i++) {
+        const soap_oracle_factor *const f = &s->factor[i];
+        double *const unit = array(f->n * f->n);
+        for (int64_t j = 0; j < f->n; j++)
+            unit[j * f->n + j] = 1;
+        rotate_v(s, f, unit);
+        free(unit);
+    }
 }
 
-static bool due(const soap_oracle *s, int64_t count)
+void soap_oracle_take_turns(soap_oracle *const s[], int n)
 {
-    const frg_soap_opts *o = &s->o;
-    int64_t f = o->precondition_frequency;
-    for (int64_t i = 0; i < o->n_frequencies; i++)
-        f = o->frequencies[i][0] <= s->t ? o->frequencies[i][1] : f;
-    f = o->frequency ? o->frequency(s->t, o->user) : f;
-    return count % f == 0 ||
-           (o->precondition_warmup_steps > 0 && s->t <= o->precondition_warmup_steps);
+    double load[1024] = {0};
+    for (;;) {
+        soap_oracle_factor *most = NULL;
+        double dearest = -1;
+        for (int p = 0; p < n; p++)
+            for (int i = 0; i < s[p]->factors; i++) {
+                soap_oracle_factor *const f = &s[p]->factor[i];
+                const double size = (double)f->n,
+                             cost = 5 * size * size * size + size * (double)s[p]->n;
+                if (!f->has_turn && cost > dearest) {
+                    dearest = cost;
+                    most = f;
+                }
+            }
+        if (!most)
+            return;
+        int64_t least = 0;
+        for (int64_t t = 1; t < s[0]->o.precondition_frequency; t++)
+            least = load[t] < load[least] ? t : least;
+        load[least] += (double)(most->n * most->n * most->n);
+        most->turn = least;
+        most->has_turn = 1;
+    }
+}
+
+static double sum_of_squares(int64_t n, const double *x)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += x[i] * x[i];
+    return sum;
 }
 
 static void adam(soap_oracle *s, const double *gradient)
@@ -396,18 +514,19 @@ static void adam(soap_oracle *s, const double *gradient)
                  c2 = o->correct_bias ? 1 - pow(o->beta2, t) : 1,
                  next = o->correct_bias ? 1 - pow(o->beta1, t + 1) : 1;
     const bool nv = o->profile == FRG_SOAP_NIKHILVYAS;
-    double *const p = array(s->n), *const g = array(s->n), lr = nv ? o->lr * sqrt(c2) / c1 : o->lr;
+    double *const p = array(s->n), lr = nv ? o->lr * sqrt(c2) / c1 : o->lr;
     const double wd = o->weight_decay;
     for (int64_t i = 0; i < s->n; i++) {
-        g[i] = p[i] = gradient[i] + (o->weight_decay_method == FRG_DECAY_L2 ? wd * s->w[i] : 0);
-        s->w[i] *= o->weight_decay_method == FRG_DECAY_DECOUPLED     ? 1 - o->lr * wd
-                   : o->weight_decay_method == FRG_DECAY_INDEPENDENT ? 1 - wd
-                   : o->weight_decay_method == FRG_DECAY_PALM        ? 1 - o->lr * o->lr * wd
-                                                                     : 1;
+        double *const w = &s->w[s->from[i]];
+        p[i] = gradient[i] + (o->weight_decay_method == FRG_DECAY_L2 ? wd * *w : 0);
+        *w *= o->weight_decay_method == FRG_DECAY_DECOUPLED     ? 1 - o->lr * wd
+              : o->weight_decay_method == FRG_DECAY_INDEPENDENT ? 1 - wd
+              : o->weight_decay_method == FRG_DECAY_PALM        ? 1 - o->lr * o->lr * wd
+                                                                : 1;
     }
     if (s->based)
         project(s, false, p);
-    double top = 0, longest = 1, sum = 0, scale = 1;
+    double top = 0, longest = 1, sum, scale = 1;
     for (int64_t i = 0; i < s->n; i++)
         top = fmax(top, fabs(p[i]));
     for (int a = 0; a < s->axes; a++)
@@ -427,14 +546,14 @@ static void adam(soap_oracle *s, const double *gradient)
     }
     if (s->based)
         project(s, true, p);
-    if (o->trace_normalization && s->k[0]) {
+    if (o->trace_normalization && s->factors > 0) {
+        const soap_oracle_factor *const f = &s->factor[0];
         scale = 0;
-        for (int64_t i = 0; i < s->d[0]; i++)
-            scale += s->k[0][i * s->d[0] + i];
+        for (int64_t i = 0; i < f->n; i++)
+            scale += f->k[i * f->n + i];
         scale = sqrt(scale);
     }
-    for (int64_t i = 0; i < s->n; i++)
-        sum += scale * scale * p[i] * p[i];
+    sum = scale * scale * sum_of_squares(s->n, p);
     double rms = sqrt(sum / (double)s->n);
     if (o->normalize_update) {
         scale /= 1e-30 + rms;
@@ -443,42 +562,51 @@ static void adam(soap_oracle *s, const double *gradient)
     if (o->max_update_rms > 0)
         scale *= fmin(1, o->max_update_rms / (rms + 1e-7));
     for (int64_t i = 0; i < s->n; i++) {
-        s->w[i] -= lr * scale * p[i];
-        s->w[i] *= o->weight_decay_method == FRG_DECAY_DECOUPLED_AFTER ? 1 - o->lr * wd : 1;
+        s->w[s->from[i]] -= lr * scale * p[i];
+        s->w[s->from[i]] *=
+            o->weight_decay_method == FRG_DECAY_DECOUPLED_AFTER ? 1 - o->lr * wd : 1;
     }
+    s->travelled += lr * scale * sqrt(sum_of_squares(s->n, p));
     free(p);
-    free(g);
     s->t++;
+}
+
+/** The first step with bases: eigenvectors, or I where emerging 0.2 has nothing due at it. */
+static void begin_bases(soap_oracle *s)
+{
+    const frg_soap_opts *o = &s->o;
+    const soap_oracle_factor now = {.turn = 0};
+    if (o->profile != FRG_SOAP_EMERGING || o->warmup_v != FRG_WARMUP_V_KEEP || o->stagger ||
+        due(s, &now, s->t))
+        first_basis(s);
+    s->based = 1;
 }
 
 void soap_oracle_step(soap_oracle *s, const double *gradient)
 {
     double *const g = array(s->n);
     for (int64_t i = 0; i < s->n; i++)
-        g[i] = s->o.maximize ? -gradient[i] : gradient[i];
-    if (!factored(s)) {
+        g[i] = s->o.maximize ? -gradient[s->from[i]] : gradient[s->from[i]];
+    if (s->factors == 0) {
         if (s->started || s->o.order == FRG_GRAD_FIRST)
             adam(s, g);
     } else if (s->o.order == FRG_UPDATE_FIRST) {
         if (s->started) {
             adam(s, g);
             accumulate(s, g);
-            if (due(s, s->t))
-                refresh(s);
+            s->t--; /* what is due is asked at the step just made */
+            refresh(s, s->t + 1);
+            s->t++;
         } else {
             accumulate(s, g);
             first_basis(s);
         }
     } else {
         accumulate(s, g);
-        if (!s->based && s->t >= s->o.adam_warmup_steps) {
-            if (s->o.profile != FRG_SOAP_EMERGING || s->o.warmup_v != FRG_WARMUP_V_KEEP ||
-                due(s, s->t))
-                first_basis(s);
-            s->based = 1; /* on I, if nothing was due */
-        } else if (s->based && due(s, s->t)) {
-            refresh(s);
-        }
+        if (!s->based && s->t >= s->o.adam_warmup_steps)
+            begin_bases(s);
+        else if (s->based)
+            refresh(s, s->t);
         adam(s, g);
     }
     s->started = 1;

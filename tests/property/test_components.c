@@ -91,7 +91,7 @@ typedef struct {
 
 static void largest_effects(const frg_demean *plan, int p, double *effect)
 {
-    const int64_t levels = frg_demean_get_report(plan).levels;
+    const int64_t levels = frg_demean_get(plan).levels;
     double *const alpha = panel_zeros(levels, sizeof *alpha);
     for (int c = 0; c < p; c++) {
         CHECK_STATUS(frg_demean_effects(plan, c, alpha), FRG_OK);
@@ -110,7 +110,7 @@ static outcome demean_by(const panel *d, int threads, const frg_demean_opts *opt
     CHECK_OK(ctx, panel_create(&plan, ctx, d, opts));
     CHECK_OK(ctx,
              frg_demean_run(plan, panel_columns(d, d->x), panel_columns(d, o.r), o.columns, NULL));
-    o.plan = frg_demean_get_report(plan);
+    o.plan = frg_demean_get(plan);
     for (int64_t i = 0; i < o.plan.n_parts && i < MOST_PARTS; i++)
         CHECK_OK(ctx, frg_demean_get_part(plan, i, &o.parts[i]));
     frg_demean_part none;
@@ -502,7 +502,7 @@ static void stopped_count(void)
     frg_demean *plan = NULL;
     CHECK_OK(ctx, panel_create(&plan, ctx, &d, NULL));
     CHECK_OK(ctx, frg_demean_run(plan, panel_columns(&d, d.x), panel_columns(&d, r), NULL, NULL));
-    CHECK_INT(frg_demean_get_report(plan).n_parts, 2);
+    CHECK_INT(frg_demean_get(plan).n_parts, 2);
     frg_interrupt(ctx);
     CHECK_STATUS(frgi_fe_cascade_count(plan->cascade, ctx, false, &rank), FRG_INTERRUPTED);
     CHECK_INT(rank, -1);

@@ -89,7 +89,7 @@ static void effects(void)
     if (CHECK_OK(ctx, panel_create(&plan, ctx, &d, NULL)) &&
         CHECK_OK(ctx, frg_demean_run(plan, panel_columns(&d, d.x), panel_columns(&d, r), columns,
                                      NULL)) &&
-        CHECK_INT(frg_demean_get_report(plan).levels, 432)) {
+        CHECK_INT(frg_demean_get(plan).levels, 432)) {
         for (int c = 0; c < d.p; c++) {
             CHECK_OK(ctx, frg_demean_effects(plan, c, alpha));
             for (int64_t i = 0; i < d.n; i++)
@@ -506,7 +506,7 @@ static void estimates(void)
         CHECK(panel_create(&plan, ctx, &d, &o) >= 0);
         CHECK(frg_demean_run(plan, panel_columns(&d, d.x), panel_columns(&d, r), columns, NULL) >=
               0);
-        const frg_demean_report report = frg_demean_get_report(plan);
+        const frg_demean_report report = frg_demean_get(plan);
         const size_t held = report.plan_bytes - report.factor_bytes;
         CHECK_SAYS(held <= known && known <= unknown && known <= 2 * held + 4096,
                    "round %d: %lld rows, %d factors: %zu bytes, bounds %zu and %zu", round,

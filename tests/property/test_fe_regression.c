@@ -562,7 +562,7 @@ static void factor_columns(void)
             CHECK_SAYS(strcmp(names, table[i].names) == 0, "%s: %s, expected %s", table[i].formula,
                        names, table[i].names);
             frg_fe_size size = {0};
-            if (CHECK_OK(ctx, frg_fe_measure(ctx, table[i].formula, t, &o, &size))) {
+            if (CHECK_OK(ctx, frg_fe_estimate(ctx, table[i].formula, t, &o, &size))) {
                 CHECK_INT(size.n, frg_fe_get(f)->n);
                 CHECK_INT(size.n_factors, frg_fe_get(f)->n_factors);
                 CHECK_INT(size.n_columns,

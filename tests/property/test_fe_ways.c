@@ -172,7 +172,7 @@ static void slopes_weighed(void)
         CHECK_OK(ctx, panel_create(&plan, ctx, &d, &o));
         CHECK_OK(ctx,
                  frg_demean_run(plan, panel_columns(&d, d.x), panel_columns(&d, r), &column, NULL));
-        const frg_demean_report report = frg_demean_get_report(plan);
+        const frg_demean_report report = frg_demean_get(plan);
         printf("# %s: %s, %lld steps\n", random ? "at random" : "grid", report.method,
                (long long)column.iterations);
         frg_demean_destroy(plan);
@@ -273,7 +273,7 @@ static void bad_calls(void)
     CHECK_STATUS(frg_demean_get_part(NULL, 0, &part), FRG_BAD_ARG);
     CHECK_STATUS(frg_demean_get_rank(NULL, &rank), FRG_BAD_ARG);
     CHECK_STATUS(frg_demean_get_rank(plan, NULL), FRG_BAD_ARG);
-    CHECK(frg_demean_get_report(NULL).n == 0);
+    CHECK(frg_demean_get(NULL).n == 0);
     frg_demean_destroy(plan);
     frg_demean_destroy(NULL);
 

@@ -138,7 +138,7 @@ static void given_mean(void)
     frg_gp *gp = gp_data_open(ctx, &g, kernels[0], &o),
            *zero = gp_data_open(ctx, &h, kernels[0], &none);
     if (gp && zero) {
-        CHECK(frg_gp_get_report(gp).given_mean == 1 && frg_gp_get_report(zero).given_mean == 0);
+        CHECK(frg_gp_get(gp).given_mean == 1 && frg_gp_get(zero).given_mean == 0);
         CHECK_STATUS(ask(gp, at, M, 0, 0, &a), FRG_BAD_ARG); /* without m* */
         CHECK_OK(ctx, ask(zero, at, M, 0, 0, &b));
         frg_array mean = frg_vector(a.mean, FRG_F64, M);
@@ -463,7 +463,7 @@ static void appends(void)
                                                    frg_vector(h.y + g.n, FRG_F64, m), NULL));
             frg_gp *whole = gp ? refit(ctx, &h, kernel, &o, gp) : NULL;
             if (whole) {
-                CHECK_INT(frg_gp_get_report(gp).n, h.n);
+                CHECK_INT(frg_gp_get(gp).n, h.n);
                 compare(ctx, gp, whole);
             }
             frg_gp_destroy(whole);
@@ -702,7 +702,7 @@ static void duplicates(void)
                                                frg_vector(g.y, FRG_F64, 4), NULL));
         frg_gp_value v;
         CHECK_OK(ctx, frg_gp_eval(gp, &v));
-        CHECK(isfinite(v.log_likelihood) && frg_gp_get_report(gp).n == 42);
+        CHECK(isfinite(v.log_likelihood) && frg_gp_get(gp).n == 42);
     }
     frg_gp_destroy(gp);
     frg_context_destroy(ctx);
@@ -812,7 +812,7 @@ static void bad_input(void)
         CHECK_STATUS(frg_gp_update_append(gp, frg_matrix(x, FRG_F64, 2, 2, 2),
                                           frg_vector(&y, FRG_F64, 1), NULL),
                      FRG_BAD_ARG);
-        CHECK_INT(frg_gp_get_report(gp).n, 20);
+        CHECK_INT(frg_gp_get(gp).n, 20);
         CHECK_STATUS(frg_gp_predict(NULL, frg_matrix(x, FRG_F64, 1, 2, 2), NULL), FRG_BAD_ARG);
     }
     frg_gp_destroy(gp);

@@ -156,8 +156,8 @@ static void written(void)
                *plain = gp_data_open(ctx, &g, some[k].plain, NULL);
         if (!gp || !plain)
             continue;
-        CHECK_TEXT(frg_gp_get_report(gp).kernel, some[k].printed);
-        frg_gp *again = gp_data_open(ctx, &g, frg_gp_get_report(gp).kernel, NULL);
+        CHECK_TEXT(frg_gp_get(gp).kernel, some[k].printed);
+        frg_gp *again = gp_data_open(ctx, &g, frg_gp_get(gp).kernel, NULL);
         CHECK(gp_data_value(ctx, gp) == gp_data_value(ctx, plain));
         for (int i = 0; i < 4 && some[k].pairs[i] >= 0; i += 2) {
             frg_gp_parameter p, q;
@@ -280,7 +280,7 @@ static void named(void)
         frg_gp *said = gp_data_open(ctx, &g, text, NULL);
         const double v = gp_data_value(ctx, gp), w = said ? gp_data_value(ctx, said) : 0;
         CHECK_BITS(&v, &w, sizeof v);
-        CHECK_TEXT(frg_gp_get_report(gp).kernel, said ? frg_gp_get_report(said).kernel : "");
+        CHECK_TEXT(frg_gp_get(gp).kernel, said ? frg_gp_get(said).kernel : "");
         if (said && CHECK_OK(ctx, frg_gp_fit(gp, as_ever, &a)) &&
             CHECK_OK(ctx, frg_gp_fit(said, as_ever, &b))) {
             CHECK_BITS(&a.log_likelihood, &b.log_likelihood, sizeof a.log_likelihood);

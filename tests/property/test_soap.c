@@ -190,6 +190,9 @@ static const scenario scenarios[] = {
     {"KL", E_, 2, {8, 8}, 12, {{WHOLE(use_kl_shampoo, 1)}, {WHOLE(adam_warmup_steps, 3)}}},
     {"KL, 12 x 6", E_, 2, {12, 6}, 12, {{WHOLE(use_kl_shampoo, 1)}, {WHOLE(adam_warmup_steps, 4)}}},
     {"KL, unit start", E_, 2, {8, 8}, 12, {{WHOLE(use_kl_shampoo, 1)}, {WHOLE(adam_warmup_steps, 3)}, {WHOLE(kl_init, FRG_KL_UNIT)}}},
+    {"KL, a stack of matrices", E_, 3, {2, 6, 5}, 10, {{WHOLE(use_kl_shampoo, 1)}, {WHOLE(adam_warmup_steps, 4)}, {WHOLE(merge_dims, 1)}, {WHOLE(merge_rule, FRG_MERGE_STACKED)}}},
+    {"KL, blocks", E_, 2, {8, 6}, 10, {{WHOLE(use_kl_shampoo, 1)}, {WHOLE(adam_warmup_steps, 4)}, {WHOLE(block_dim, 5)}}},
+    {"KL, one side", E_, 2, {8, 20}, 10, {{WHOLE(use_kl_shampoo, 1)}, {WHOLE(max_precond_dim, 8)}}},
     /* K is that of one gradient: its gaps may be small */
     {"betas of 0", E_, 2, {8, 8}, 2, {{REAL(beta1, 0)}, {REAL(beta2, 0)}, {REAL(shampoo_beta, 0)}, {REAL(eps, 1)}}},
     {"noise floor", E_, 2, {8, 8}, 10, {{REAL(denom_floor, 16)}}},

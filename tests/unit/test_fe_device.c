@@ -77,8 +77,8 @@ static double demean(frg_context *ctx, fe_device_place where, const design *d, b
         CHECK(columns[c].converged);
         worst = fmax(worst, columns[c].audit);
     }
-    const bool named = strstr(frg_demean_get_report(plan).method, "on a device") != NULL;
-    CHECK_SAYS(named == (where.dev != NULL), "%s", frg_demean_get_report(plan).method);
+    const bool named = strstr(frg_demean_get(plan).method, "on a device") != NULL;
+    CHECK_SAYS(named == (where.dev != NULL), "%s", frg_demean_get(plan).method);
     frg_demean_destroy(plan);
     return worst;
 }

@@ -44,7 +44,7 @@ static void predict(frg_context *ctx, frg_gp *gp, int64_t d, int64_t q, double *
     o.mean = &mean;
     o.variance = &variance;
     o.observed = 1;
-    o.mean_values = frg_gp_get_report(gp).given_mean ? x : NULL;
+    o.mean_values = frg_gp_get(gp).given_mean ? x : NULL;
     CHECK_OK(ctx, frg_gp_predict(gp, frg_matrix(x, FRG_F64, NEW, d, 3), &o));
 }
 
@@ -53,11 +53,11 @@ static void same(frg_context *ctx, frg_gp *gp)
 {
     double a[4 * NEW], b[4 * NEW];
     frg_gp *back = NULL;
-    const frg_gp_report r = frg_gp_get_report(gp);
+    const frg_gp_report r = frg_gp_get(gp);
     if (!make_path() || !CHECK_OK(ctx, frg_gp_save(gp, path)) ||
         !CHECK_OK(ctx, frg_gp_load(&back, ctx, path)))
         return;
-    const frg_gp_report s = frg_gp_get_report(back);
+    const frg_gp_report s = frg_gp_get(back);
     CHECK(r.n == s.n && r.d == s.d && r.q == s.q && r.n_masked == s.n_masked &&
           r.precision == s.precision);
     CHECK_TEXT(s.kernel, r.kernel);
@@ -234,7 +234,7 @@ static void names_twice(void)
     o.column_names = names;
     frg_gp *gp = gp_data_open(ctx, &g, "1.2*on(2,b; rbf(l=0.3)) + noise(0.1)", &o);
     if (gp) {
-        CHECK_TEXT(frg_gp_get_report(gp).kernel, "1.2*on(2,b; rbf(l=0.3)) + noise(0.1)");
+        CHECK_TEXT(frg_gp_get(gp).kernel, "1.2*on(2,b; rbf(l=0.3)) + noise(0.1)");
         same(ctx, gp);
     }
     frg_gp_destroy(gp);

@@ -233,8 +233,8 @@ static void masked_rows(void)
     frg_gp *b = gp_data_open(ctx, &kept, kernel, &o);
     frg_gp_value va = {0}, vb = {0};
     if (a && b && CHECK_OK(ctx, frg_gp_eval(a, &va)) && CHECK_OK(ctx, frg_gp_eval(b, &vb))) {
-        CHECK_INT(frg_gp_get_report(a).n, 26);
-        CHECK_INT(frg_gp_get_report(a).n_masked, 4);
+        CHECK_INT(frg_gp_get(a).n, 26);
+        CHECK_INT(frg_gp_get(a).n_masked, 4);
         CHECK_BITS(&va.log_likelihood, &vb.log_likelihood, 8);
         CHECK_NEAR(va.per_point, va.log_likelihood / 30, 1e-14); /* as GPyTorch counts */
     }
@@ -383,7 +383,7 @@ static void report(void)
     CHECK_OK(ctx, frg_gp_estimate(ctx, 40, 2, 1, "1.2*rbf(l=[0.4,0.2]) + noise(0.1)", &o, &bytes));
     CHECK_SAYS(held >= bytes && held - bytes <= 128, "estimate %zu, held %zu", bytes, held);
     if (gp) {
-        const frg_gp_report r = frg_gp_get_report(gp);
+        const frg_gp_report r = frg_gp_get(gp);
         CHECK(r.n == 40 && r.d == 2 && r.q == 1 && r.n_masked == 0 && r.storage == FRG_GP_FULL);
         CHECK_TEXT(r.column_names[1], "east");
         CHECK_SAYS(strstr(r.kernel, "rbf") && strstr(r.kernel, "0.4"), "%s", r.kernel);
@@ -432,7 +432,7 @@ static void too_big(void)
     CHECK(frg_bytes_held(ctx) == 0);
     o.storage = FRG_GP_STORAGE_AUTO;
     frg_gp *gp = gp_data_open(ctx, &g, kernel, &o);
-    CHECK(frg_gp_get_report(gp).storage == FRG_GP_PACKED);
+    CHECK(frg_gp_get(gp).storage == FRG_GP_PACKED);
     frg_gp_destroy(gp);
     frg_context_destroy(ctx);
     c.memory_limit = (int64_t)packed / 4;

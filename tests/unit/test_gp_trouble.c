@@ -385,7 +385,7 @@ static void outliers_to_come(void)
         } else {
             CHECK_SAYS(strstr(frg_message(ctx), all[k].status == FRG_BAD_DATA ? "1e+39" : "x1"),
                        "%s", frg_message(ctx));
-            CHECK_INT(frg_gp_get_report(gp).n, BULK);
+            CHECK_INT(frg_gp_get(gp).n, BULK);
             CHECK(gp_data_value(ctx, gp) == alone);
             CHECK_OK(ctx, append_one(gp, 3, 0.5)); /* the next one comes as ever */
         }

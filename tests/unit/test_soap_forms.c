@@ -1156,6 +1156,11 @@ static void refusals(void)
     CHECK_OK(ctx, frg_soap_create(&soap, ctx, &o));
     CHECK_STATUS(frg_soap_add_param(soap, 0, frg_vector(w, FRG_F32, 12), NULL, NULL), FRG_BAD_ARG);
     frg_soap_destroy(soap);
+    o.merge_dims = 1; /* 4 x 3 becomes one axis of 12 */
+    CHECK_OK(ctx, frg_soap_create(&soap, ctx, &o));
+    CHECK_STATUS(frg_soap_add_param(soap, 0, matrix(w, 4, 3), NULL, NULL), FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "set merge_dims to 0") != NULL);
+    frg_soap_destroy(soap);
     o = options(FRG_SOAP_EMERGING_04);
     CHECK_OK(ctx, frg_soap_create(&soap, ctx, &o));
     CHECK_STATUS(frg_soap_add_param(soap, 0, frg_vector(w, FRG_F32, 12), NULL, NULL), FRG_BAD_ARG);
