@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -113,6 +114,102 @@ static void pages_leave(void)
     CHECK(kept);
     DROP(ctx, &x);
     frg_context_destroy(ctx);
+}
+
+/* ---- files that are mapped ------------------------------------------------------------------- */
+
+enum { MAPPED_ROWS = 10000, MAPPED_COLUMNS = 3 };
+
+/** y, x and whole numbers, column after column or row after row. */
+static void write_matrix(const char *path, bool fortran)
+{
+    char head[128];
+    FILE *const f = fopen(path, "wb");
+    if (!CHECK(f))
+        return;
+    memset(head, ' ', sizeof head);
+    memcpy(head, "\x93NUMPY\1\0\x76\0", 10);
+    const int n = snprintf(head + 10, sizeof head - 10,
+                           "{'descr': '<f8', 'fortran_order': %s, 'shape': (%d, %d), }",
+                           fortran ? "True" : "False", MAPPED_ROWS, MAPPED_COLUMNS);
+    head[10 + n] = ' ';
+    head[sizeof head - 1] = '\n';
+    CHECK(fwrite(head, 1, sizeof head, f) == sizeof head);
+    for (int i = 0; i < MAPPED_ROWS * MAPPED_COLUMNS; i++) {
+        const int row = fortran ? i % MAPPED_ROWS : i / MAPPED_COLUMNS;
+        const int column = fortran ? i / MAPPED_ROWS : i % MAPPED_COLUMNS;
+        const double x = column == 2 ? row % 70 : sin(row * (1 + column)) + column;
+        CHECK(fwrite(&x, sizeof x, 1, f) == 1);
+    }
+    fclose(f);
+}
+
+/** Columns that lie in a file as they are wanted take neither memory nor disk; others are read as
+ *  ever, and what was not asked for goes. */
+static void mapped_columns(void)
+{
+    frg_table_opts two;
+    frg_table_defaults(&two, sizeof two);
+    two.columns = (const char *const[]){"c3", "c1"};
+    two.n_columns = 2;
+    for (int order = 0; order < 2; order++) {
+        frg_context *const memory = test_context(), *const disk = spooled(1, ".", LIMIT);
+        frg_table *t = NULL, *u = NULL;
+        write_matrix("mapped.npy", order == 0);
+        CHECK_OK(memory, frg_table_read(&t, memory, "mapped.npy", NULL));
+        CHECK_OK(disk, frg_table_read(&u, disk, "mapped.npy", order ? NULL : &two));
+        CHECK_INT(frg_table_columns(u), order ? 3 : 2);
+        CHECK_SAYS((frg_spool_bytes(disk) < MAPPED_ROWS * sizeof(double)) == (order == 0),
+                   "%zu bytes on the disk", frg_spool_bytes(disk)); /* a buffer alone */
+        CHECK(order || frg_peak_bytes(disk) < MAPPED_ROWS * sizeof(double));
+        CHECK_OK(disk, frgi_spool_check(disk));
+        for (int64_t c = 0; c < frg_table_columns(u); c++) {
+            const frg_column *const k = frg_table_column(u, c);
+            CHECK_BITS(k->numbers, frg_table_find(t, k->name)->numbers,
+                       MAPPED_ROWS * sizeof(double));
+        }
+        frg_table_destroy(t);
+        frg_table_destroy(u);
+        remove("mapped.npy");
+        frg_context_destroy(memory);
+        frg_context_destroy(disk);
+    }
+}
+
+static frg_status fit_mapped(frg_context *ctx, const frg_table *t, uint64_t *hash)
+{
+    frg_fe *f = NULL;
+    TRY(frg_fe_fit(&f, ctx, "c1 ~ c2 | c3", t, NULL));
+    fault_hash(hash, &frg_fe_get(f)->coefficients[0].estimate, sizeof(double));
+    frg_fe_destroy(f);
+    return FRG_OK;
+}
+
+/** A file that was written to since it was mapped, or cut, or made longer, gives no result; its
+ *  name may go. */
+static void changed_file(void)
+{
+    for (int way = 0; way < 3; way++) {
+        frg_context *const ctx = spooled(1, ".", LIMIT);
+        frg_table *t = NULL;
+        uint64_t hash = 0;
+        write_matrix("mapped.npy", true);
+        const int fd = open("mapped.npy", O_WRONLY);
+        CHECK_OK(ctx, frg_table_read(&t, ctx, "mapped.npy", NULL));
+        remove("mapped.npy");
+        CHECK_OK(ctx, fit_mapped(ctx, t, &hash));
+        if (way == 0)
+            CHECK(futimens(fd, (struct timespec[2]){{.tv_nsec = UTIME_OMIT}, {.tv_sec = 1}}) == 0);
+        else
+            CHECK(ftruncate(fd, 128 + 8 * MAPPED_ROWS * MAPPED_COLUMNS + (way == 1 ? 1 : -1)) == 0);
+        CHECK_STATUS(fit_mapped(ctx, t, &hash), FRG_IO);
+        CHECK_TEXT(frg_error_code(ctx), "FRG-IO-016");
+        CHECK_SAYS(strstr(frg_message(ctx), "'mapped.npy' was written to"), "%s", frg_message(ctx));
+        frg_table_destroy(t);
+        CHECK_OK(ctx, frgi_spool_check(ctx)); /* nobody uses it any more */
+        close(fd);
+        frg_context_destroy(ctx);
+    }
 }
 
 /* ---- the order of the rows ------------------------------------------------------------------- */
@@ -548,6 +645,29 @@ static frg_status faulty_fit(frg_context *ctx, void *user, uint64_t *hash)
     return status;
 }
 
+static frg_status faulty_map(frg_context *ctx, void *user, uint64_t *hash)
+{
+    (void)user;
+    frg_table *t = NULL;
+    if (!ctx->spool) {
+        ctx->opts.memory_limit = LIMIT;
+        TRY(frgi_spool_open(ctx, "."));
+        frgi_spool_from(ctx, SMALL);
+    }
+    TRY(frg_table_read(&t, ctx, "mapped.npy", NULL));
+    const frg_status status = fit_mapped(ctx, t, hash);
+    frg_table_destroy(t);
+    return status;
+}
+
+static void faults_of_files(void)
+{
+    write_matrix("mapped.npy", true);
+    fault_sweep("a fit of a mapped file", faulty_map, NULL, 1);
+    fault_sweep_files("a fit of a file that is no descriptor", faulty_map, NULL);
+    remove("mapped.npy");
+}
+
 static void faults(void)
 {
     frg_context *const ctx = test_context();
@@ -559,6 +679,8 @@ static void faults(void)
 
 static const test_case cases[] = {{"blocks", blocks},
                                   {"pages leave", pages_leave},
+                                  {"mapped columns", mapped_columns},
+                                  {"changed file", changed_file},
                                   {"order of rows", order_of_rows},
                                   {"same bits", same_bits},
                                   {"same bits of data", same_bits_of_data},
@@ -568,5 +690,6 @@ static const test_case cases[] = {{"blocks", blocks},
                                   {"failed disk", failed_disk},
                                   {"beyond limit", beyond_limit},
                                   {"limit of itself", limit_of_itself},
+                                  {"faults of files", faults_of_files},
                                   {"faults", faults}};
 TEST_MAIN(cases)
