@@ -118,8 +118,8 @@ size_t frgi_spool_held(const frg_context *ctx);
 /** E_SPOOL where `bytes` of `what`, less what memory holds, are more than the spool's folder has
  *  room for; without a spool FRG_OK. */
 FRG_MUST_USE frg_status frgi_spool_expect(frg_context *ctx, size_t bytes, const char *what);
-/** E_DISK where the disk lost something of a block, of those that are gone too, E_CHANGED where a
- *  mapped file was written to: before a result is handed out.  W_LIMIT, once a run, where the process held more than its limit. */
+/** Before a result is handed out: E_DISK where a block's page is lost, E_CHANGED where a mapped
+ *  file was written to.  W_LIMIT, once a run, where the process held more than its limit. */
 FRG_MUST_USE frg_status frgi_spool_check(frg_context *ctx);
 
 /** An arena: one block, carved.  Layout code runs twice over one text, first with a NULL base to

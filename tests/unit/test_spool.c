@@ -259,7 +259,8 @@ static void order_of_rows(void)
 
 /* ---- regressions ----------------------------------------------------------------------------- */
 
-/** n rows: y, x, z, w (some 0), text keys a and b, numbers c and g; some cells missing. */
+/** n rows: y, x, z, w (some 0), text keys a and b, numbers c and g, the row's number t, d where c > 4; some cells
+ *  missing. */
 static frg_table *make_table(frg_context *ctx, int64_t n, bool sorted)
 {
     enum { LABELS = 4000 };
@@ -268,7 +269,7 @@ static frg_table *make_table(frg_context *ctx, int64_t n, bool sorted)
     frg_table *t = NULL;
     double *const v = malloc((size_t)n * 4 * sizeof *v);
     int32_t *const k = malloc((size_t)n * 2 * sizeof *k);
-    int64_t *const g = malloc((size_t)n * 2 * sizeof *g);
+    int64_t *const g = malloc((size_t)n * 4 * sizeof *g);
     const int64_t people = n / 5 < LABELS ? n / 5 + 1 : LABELS, firms = people / 6 + 2;
     for (int i = 0; i < LABELS; i++) {
         snprintf(text[i], sizeof text[i], "p%d", i);
@@ -279,6 +280,8 @@ static frg_table *make_table(frg_context *ctx, int64_t n, bool sorted)
         k[n + i] = (int32_t)(test_below(4) ? k[i] % firms : test_below(firms));
         g[i] = test_below(7);
         g[n + i] = test_below(40);
+        g[2 * n + i] = i;
+        g[3 * n + i] = g[i] > 4;
         v[n + i] = test_uniform() + 0.1 * k[i];
         v[2 * n + i] = test_below(50) ? test_uniform() : (double)NAN;
         v[3 * n + i] = test_below(60) ? 0.5 + test_uniform() : 0;
@@ -294,6 +297,8 @@ static frg_table *make_table(frg_context *ctx, int64_t n, bool sorted)
     CHECK_OK(ctx, frg_table_add_codes(t, "b", k + n, labels, LABELS));
     CHECK_OK(ctx, frg_table_add_integers(t, "c", g));
     CHECK_OK(ctx, frg_table_add_integers(t, "g", g + n));
+    CHECK_OK(ctx, frg_table_add_integers(t, "t", g + 2 * n));
+    CHECK_OK(ctx, frg_table_add_integers(t, "d", g + 3 * n));
     free(v);
     free(k);
     free(g);
@@ -339,7 +344,8 @@ static frg_status fit_design(frg_fe **out, frg_context *ctx, const design *d, co
 }
 
 /** Coefficients, covariances, residuals, effects: every bit. */
-static void compare_fits(const frg_fe *got, const frg_fe *want, frg_context *g, frg_context *w)
+static void compare_fits(const frg_fe *got, const frg_fe *want, frg_context *g, frg_context *w,
+                         bool effects)
 {
     const frg_fe_result *const a = frg_fe_get(got), *const b = frg_fe_get(want);
     const int64_t n = b->n_rows, k = b->n_coefficients;
@@ -364,7 +370,7 @@ static void compare_fits(const frg_fe *got, const frg_fe *want, frg_context *g, 
     CHECK_BITS(e, e + 2 * n, (size_t)(2 * n) * sizeof *e);
     free(e);
     frg_table *p = NULL, *q = NULL;
-    if (b->n_factors > 0 && CHECK_OK(g, frg_fe_effects(got, &p)) &&
+    if (b->n_factors > 0 && effects && CHECK_OK(g, frg_fe_effects(got, &p)) &&
         CHECK_OK(w, frg_fe_effects(want, &q))) {
         const frg_column *const s = frg_table_column(p, 2), *const t = frg_table_column(q, 2);
         if (CHECK_INT(s->n, t->n))
@@ -385,7 +391,7 @@ static void try_design(const design *d, int64_t n, bool sorted)
     CHECK_SAYS(s >= 0 && s == r, "%s: %s in memory, %s on the disk: %s", d->formula,
                frg_status_name(s), frg_status_name(r), frg_message(disk));
     if (want && got)
-        compare_fits(got, want, disk, memory);
+        compare_fits(got, want, disk, memory, true);
     CHECK(frg_spool_bytes(disk) > 0);
     frg_fe_destroy(want);
     frg_fe_destroy(got);
@@ -405,12 +411,161 @@ static void same_bits(void)
         {.formula = "y ~ x + z | a + b[x]"},
         {.formula = "y ~ x + z + factor(c)"},
         {.formula = "y ~ x | a + b", .method = FRG_FE_LSMR},
+        {.formula = "y ~ x | a + b + c", .weights = "w", .method = FRG_FE_MLSMR},
+        {.formula = "y ~ z | a[x] + b", .weights = "w"},
         {.formula = "y ~ z + c | a + g", .weights = "g", .kind = FRG_WEIGHTS_FREQUENCY},
     };
     const int count = (int)(sizeof designs / sizeof *designs);
     for (int i = 0; i < count; i++)
         try_design(&designs[i], test_size(300, 100) + test_below(test_size(9000, 200)),
                    test_below(2) == 0);
+}
+
+typedef struct {
+    const char *formula, *vcov;
+    frg_fe_family family;
+    const char *panel, *first_stage, *weights;
+} model;
+
+static frg_status fit_model(frg_fe **out, frg_context *ctx, const model *m, const frg_table *t)
+{
+    frg_fe_opts o;
+    frg_fe_defaults(&o, sizeof o);
+    o.vcov[0] = m->vcov;
+    o.family = m->family;
+    o.panel = m->panel;
+    o.first_stage = m->first_stage;
+    o.weights = m->weights;
+    return frg_fe_fit(out, ctx, m->formula, t, &o);
+}
+
+/** Every covariance, instruments, families, lags and two stages: bits of rows as they come. */
+static void models(void)
+{
+    static const char two[] = "y ~ x + z | a + b", one[] = "y ~ x + z | a";
+    static const model all[] = {
+        {.formula = two, .vcov = "hetero"},
+        {.formula = two, .vcov = "hc2"},
+        {.formula = two, .vcov = "hc3,leverage=approx,draws=20"},
+        {.formula = two, .vcov = "cr2=g"},
+        {.formula = two, .vcov = "cr3=b", .weights = "w"},
+        {.formula = one, .vcov = "jackknife=g"},
+        {.formula = two, .vcov = "crv3=g"},
+        {.formula = two, .vcov = "wild=g,99"},
+        {.formula = two, .vcov = "conley=x,z,40"},
+        {.formula = one, .vcov = "nw=a,t,2"},
+        {.formula = two, .vcov = "dk=g,3"},
+        {.formula = one, .vcov = "hac=a,t,2"},
+        {.formula = "y ~ x | a + b | z ~ c + g", .vcov = "cluster=g", .weights = "w"},
+        {.formula = "y ~ x | a | z ~ c", .vcov = "nw=a,t,1"},
+        {.formula = "c ~ x + z | a + b", .vcov = "cluster=g", .family = FRG_FAMILY_POISSON},
+        {.formula = "(c > 3) ~ x + z | b", .vcov = "hc1", .family = FRG_FAMILY_LOGIT},
+        {.formula = "(c > 3) ~ x | b", .vcov = "iid", .family = FRG_FAMILY_PROBIT},
+        {.formula = "w + 1 ~ x | a + b[z]", .vcov = "hc1", .family = FRG_FAMILY_GAMMA},
+        {.formula = "y ~ l(x, 1) + z | a", .vcov = "hc1", .panel = "a,t"},
+        {.formula = "y ~ i(c)", .vcov = "cluster=g", .first_stage = "d ~ x | b + g"},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        frg_context *const memory = test_context(), *const disk = spooled(2, ".", LIMIT);
+        frg_table *const t = make_table(memory, test_size(600, 300), i % 3 == 0);
+        frg_table *const u = copy_table(disk, t);
+        frg_fe *want = NULL, *got = NULL;
+        const frg_status s = fit_model(&want, memory, &all[i], t);
+        const frg_status r = fit_model(&got, disk, &all[i], u);
+        CHECK_SAYS(s >= 0 && s == r, "%s, %s: %s in memory, %s on the disk: %s", all[i].formula,
+                   all[i].vcov, frg_message(memory), frg_status_name(r), frg_message(disk));
+        if (want && got)
+            compare_fits(got, want, disk, memory, false);
+        frg_fe_destroy(want);
+        frg_fe_destroy(got);
+        frg_table_destroy(t);
+        frg_table_destroy(u);
+        frg_context_destroy(memory);
+        frg_context_destroy(disk);
+    }
+}
+
+/* ---- a run that goes on elsewhere ------------------------------------------------------------ */
+
+/** Columns that were done when a run was stopped, after the first. */
+typedef struct {
+    frg_context *ctx; /* to be stopped; NULL: the run goes on */
+    double *values;
+    frg_demean_column reports[8];
+    int64_t done, saves;
+    frg_status worst;
+} kept_columns;
+
+static frg_status load_kept(void *user, int64_t n, int64_t p, double *values,
+                            frg_demean_column *columns, int64_t *done, frg_status *worst)
+{
+    const kept_columns *const k = user;
+    CHECK(k->done < p);
+    *done = k->done;
+    if (k->done > 0) {
+        *worst = k->worst;
+        memcpy(values, k->values, (size_t)(n * k->done) * sizeof *values);
+        memcpy(columns, k->reports, (size_t)k->done * sizeof *columns);
+    }
+    return FRG_OK;
+}
+
+static frg_status save_kept(void *user, int64_t n, int64_t p, const double *values,
+                            const frg_demean_column *columns, int64_t done, frg_status worst,
+                            int stopped)
+{
+    kept_columns *const k = user;
+    (void)p;
+    (void)stopped;
+    k->saves++;
+    free(k->values);
+    k->values = malloc((size_t)(n * done) * sizeof *values);
+    memcpy(k->values, values, (size_t)(n * done) * sizeof *values);
+    memcpy(k->reports, columns, (size_t)done * sizeof *columns);
+    k->done = done;
+    k->worst = worst;
+    if (k->ctx)
+        frg_interrupt(k->ctx);
+    return FRG_OK;
+}
+
+static frg_status fit_kept(frg_fe **out, frg_context *ctx, const frg_table *t, kept_columns *k)
+{
+    const frg_column_store store = {.block = 1, .load = load_kept, .save = save_kept, .user = k};
+    frg_fe_opts o;
+    frg_fe_defaults(&o, sizeof o);
+    o.vcov[0] = "cluster=g";
+    o.store = k ? &store : NULL;
+    return frg_fe_fit(out, ctx, "y ~ x + z | a + b", t, &o);
+}
+
+/** What was done in memory goes on on the disk, and the other way round: columns are kept in the
+ *  order of the rows, and end with the same bits. */
+static void goes_on_elsewhere(void)
+{
+    for (int way = 0; way < 2; way++) {
+        frg_context *const memory = test_context(), *const disk = spooled(2, ".", LIMIT);
+        frg_table *const t = make_table(memory, 900, false), *const u = copy_table(disk, t);
+        frg_context *const first = way ? disk : memory, *const second = way ? memory : disk;
+        kept_columns k = {.ctx = first};
+        frg_fe *want = NULL, *got = NULL, *none = NULL;
+        CHECK_OK(memory, fit_kept(&want, memory, t, NULL));
+        CHECK_STATUS(fit_kept(&none, first, way ? u : t, &k), FRG_INTERRUPTED);
+        CHECK(!none);
+        CHECK_INT(k.done, 1);
+        k.ctx = NULL;
+        CHECK_OK(second, fit_kept(&got, second, way ? t : u, &k));
+        CHECK(k.saves >= 2);
+        if (want && got)
+            compare_fits(got, want, second, memory, false);
+        frg_fe_destroy(want);
+        frg_fe_destroy(got);
+        free(k.values);
+        frg_table_destroy(t);
+        frg_table_destroy(u);
+        frg_context_destroy(memory);
+        frg_context_destroy(disk);
+    }
 }
 
 /** What was told of the columns' way into the order of the levels, and of the way back. */
@@ -433,7 +588,7 @@ static int watch(const frg_progress *p, void *user)
 }
 
 /** y and x go there and back, one column after the other, and each is told of. */
-static void progress(void)
+static void progress_of(const design *d)
 {
     ways w = {.in_turn = true};
     frg_context_opts o;
@@ -448,7 +603,7 @@ static void progress(void)
         return;
     frgi_spool_from(ctx, SMALL);
     frg_table *const t = make_table(ctx, 3000, false);
-    CHECK_OK(ctx, fit_design(&f, ctx, &(design){.formula = "y ~ x | a"}, t));
+    CHECK_OK(ctx, fit_design(&f, ctx, d, t));
     CHECK(w.in_turn);
     for (int way = 0; way < 2; way++) {
         CHECK_INT(w.columns[way], 2);
@@ -457,6 +612,13 @@ static void progress(void)
     frg_fe_destroy(f);
     frg_table_destroy(t);
     frg_context_destroy(ctx);
+}
+
+static void progress(void)
+{
+    progress_of(&(design){.formula = "y ~ x | a"});
+    progress_of(&(design){.formula = "y ~ x | a + b", .method = FRG_FE_LSMR});
+    progress_of(&(design){.formula = "y ~ z | a + b[x]"});
 }
 
 /** Real data, the first covariance of each. */
@@ -483,7 +645,7 @@ static void same_bits_of_data(void)
                 CHECK_OK(both[k], frg_fe_fit(&fit[k], both[k], fits[i].formula, t[k], &o));
         }
         if (fit[0] && fit[1])
-            compare_fits(fit[1], fit[0], disk, memory);
+            compare_fits(fit[1], fit[0], disk, memory, true);
         for (int k = 0; k < 2; k++) {
             frg_fe_destroy(fit[k]);
             frg_table_destroy(t[k]);
@@ -683,6 +845,8 @@ static const test_case cases[] = {{"blocks", blocks},
                                   {"changed file", changed_file},
                                   {"order of rows", order_of_rows},
                                   {"same bits", same_bits},
+                                  {"models", models},
+                                  {"goes on elsewhere", goes_on_elsewhere},
                                   {"same bits of data", same_bits_of_data},
                                   {"progress", progress},
                                   {"folders", folders},
