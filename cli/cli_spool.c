@@ -1,10 +1,11 @@
 /* cli_spool.c - where arrays beyond the memory limit go, and what is said when the disk fails under
  * one.
  *
- * A page of such an array that the disk does not give back is a fault of the thread that touches
- * it, SIGBUS.  There is no way back from it into the library, so the handler says what happened, on
- * standard error and as JSON where that was asked for, and ends the program: the files have no
- * names, and an output is published whole or not at all, so that nothing is left behind.
+ * A page of such an array, or of an input that is mapped, that the disk does not give back is a
+ * fault of the thread that touches it, SIGBUS.  There is no way back from it into the library, so
+ * the handler says what happened, on standard error and as JSON where that was asked for, and ends
+ * the program: the files have no names, and an output is published whole or not at all, so that
+ * nothing is left behind.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -47,7 +48,8 @@ static int make_last_words(const cli *c, const char *folder)
 {
     const frg_error_entry *const e = find_error("E_DISK");
     char message[512];
-    snprintf(message, sizeof message, "the disk under '%.300s' failed: a page could not be read",
+    snprintf(message, sizeof message,
+             "a page could not be read: the disk under '%.300s' failed, or the input was cut short",
              folder);
     FILE *const text = open_memstream(&last_words.text, &last_words.n_text);
     if (text) {

@@ -72,6 +72,9 @@ FRG_API void frg_table_defaults(frg_table_opts *o, size_t struct_size);
  *  stay numbers, with W_HALF_LABELLED, as labels of single values mark an end (99: "99 or more").
  *  . and .a to .z are missing, and the latter counted in W_EXTENDED; dates stay numbers, whose unit
  *  on_log is told.  Texts before format 118 are taken for Windows-1252.
+ *  Under a context with a spool (frg_context_opts.spool) a large .npy file may be mapped instead of
+ *  read: columns of float64 or int64 that lie in it one after another are the file's own bytes, and
+ *  a result that came from them while it was written to is refused (E_CHANGED).
  *  Streams of gzip and zstd are known by their first bytes and read as their contents.  Errors:
  *  E_NO_INPUT, E_READ, E_FORMAT with line and column, E_TRUNCATED, E_EXPANSION, E_FILE_TYPE,
  *  E_DECODER where the build has no zstd or the machine no ReadStat, E_COLUMN. */

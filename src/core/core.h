@@ -118,8 +118,8 @@ size_t frgi_spool_held(const frg_context *ctx);
 /** E_SPOOL where `bytes` of `what`, less what memory holds, are more than the spool's folder has
  *  room for; without a spool FRG_OK. */
 FRG_MUST_USE frg_status frgi_spool_expect(frg_context *ctx, size_t bytes, const char *what);
-/** E_DISK where the disk lost something of a block, of those that are gone too: before a result is
- *  handed out.  W_LIMIT, once a run, where the process held more than its limit. */
+/** Before a result is handed out: E_DISK where a block's page is lost, E_CHANGED where a mapped
+ *  file was written to.  W_LIMIT, once a run, where the process held more than its limit. */
 FRG_MUST_USE frg_status frgi_spool_check(frg_context *ctx);
 
 /** An arena: one block, carved.  Layout code runs twice over one text, first with a NULL base to
@@ -199,6 +199,13 @@ FRG_MUST_USE frg_status frgi_reader_get(frgi_reader *r, frg_context *ctx, void *
                                         size_t *got);
 int64_t frgi_reader_size(const frgi_reader *r, const frg_context *ctx); /* -1: not known */
 void frgi_reader_close(frgi_reader *r, frg_context *ctx);
+/** The file of `bytes` as memory that is read alone, where it is one and a context with a spool
+ *  would put that much on the disk; *out NULL where it has to be read.  The reader may be closed,
+ *  the memory is given back by frgi_unmap (NULL is fine).  frgi_spool_check fails where the file
+ *  was written to meanwhile. */
+FRG_MUST_USE frg_status frgi_reader_map(const frgi_reader *r, frg_context *ctx, size_t bytes,
+                                        const char **out);
+void frgi_unmap(frg_context *ctx, const char **p);
 /** The whole file in one block of the context's allocator.  FRG_INTERRUPTED, FRG_TIME_LIMIT:
  *  stopped while it waited for a pipe or a terminal; *bytes is NULL, as after every failure. */
 /** Of an input without a size that has not ended after `bytes`: E_MEMORY where what is held and

@@ -348,6 +348,13 @@ void frgi_reader_close(frgi_reader *r, frg_context *ctx)
     r->path = NULL;
 }
 
+frg_status frgi_reader_map(const frgi_reader *r, frg_context *ctx, size_t bytes, const char **out)
+{
+    *out = NULL;
+    const bool file = has_system_files(ctx) && !r->pipe && !is_standard(r->path);
+    return file ? frgi_spool_map(ctx, r->handle, r->path, bytes, out) : FRG_OK;
+}
+
 frg_status frgi_endless(frg_context *ctx, const char *name, int64_t bytes, size_t more)
 {
     const size_t allowed = frgi_memory_allowed(ctx);

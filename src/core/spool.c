@@ -19,6 +19,9 @@
  * their pages: a page that it could not is gone from memory as well, and a run that used it has no
  * result (frgi_spool_check).  A page that cannot be read is a fault (SIGBUS), whose handlers are
  * the program's and not a library's.
+ *
+ * Arrays that a file of the user's holds as they are wanted are not copied: the file is mapped, its
+ * pages go as the blocks' do, and a run during which it was written to has no result.
  */
 #include "core/spool.h"
 
@@ -40,11 +43,18 @@ enum { BETWEEN_LOOKS = 64 << 20 };        /* bytes that passes bring in meanwhil
 static const double LEAST_BETWEEN = 2e-4; /* seconds; a look takes some 2e-6 */
 enum { IDLE_MILLISECONDS = 2, BUSY_MILLISECONDS = 1, IN_MEMORY = 0x01021994 /* TMPFS_MAGIC */ };
 
+/** A file of the user's, as it was when it was mapped. */
+typedef struct {
+    char *path;
+    struct timespec written;
+} source_file;
+
 typedef struct mapping {
     struct mapping *next;
     char *base;
     size_t bytes;
     int fd;
+    source_file *source; /* NULL: a block */
 } mapping;
 
 struct frgi_spool {
@@ -344,12 +354,23 @@ static void count(frgi_spool *s, size_t more, size_t less)
     s->peak = s->held > s->peak ? s->held : s->peak;
 }
 
+static void append(frgi_spool *s, mapping *m)
+{
+    pthread_mutex_lock(&s->lock);
+    mapping **end = &s->blocks;
+    while (*end) {
+        end = &(*end)->next;
+    }
+    *end = m;
+    pthread_mutex_unlock(&s->lock);
+}
+
 frg_status frgi_spool_get(frg_context *ctx, size_t total, const char *what, void **out)
 {
     frgi_spool *const s = ctx->spool;
     mapping *m;
     TRY(s->kept ? FRG_OK : begin(ctx));
-    TRY(NEW(ctx, &m, 1, what));
+    TRY(NEW0(ctx, &m, 1, what));
     m->bytes = total;
     const int error = map_file(m, s->folder);
     if (error) {
@@ -357,14 +378,7 @@ frg_status frgi_spool_get(frg_context *ctx, size_t total, const char *what, void
         return no_place(ctx, error, total, what);
     }
     madvise(m->base, total, MADV_DONTFORK);
-    pthread_mutex_lock(&s->lock);
-    mapping **end = &s->blocks;
-    while (*end) {
-        end = &(*end)->next;
-    }
-    m->next = NULL;
-    *end = m;
-    pthread_mutex_unlock(&s->lock);
+    append(s, m);
     count(s, total, 0);
     *out = m->base;
     return FRG_OK;
@@ -396,20 +410,107 @@ frg_status frgi_spool_resize(frg_context *ctx, void **p, size_t total, const cha
     return FRG_OK;
 }
 
+/** The record of the block at p, which the keeper does not see from then on. */
+static mapping *take_off(frgi_spool *s, const void *p)
+{
+    pthread_mutex_lock(&s->lock);
+    mapping **const at = place_of(s, p);
+    mapping *const m = *at;
+    *at = m->next;
+    pthread_mutex_unlock(&s->lock);
+    return m;
+}
+
 void frgi_spool_return(frg_context *ctx, void *p)
 {
     frgi_spool *const s = ctx->spool;
-    pthread_mutex_lock(&s->lock);
-    mapping **const at = place_of(s, p);
-    mapping *m = *at;
-    *at = m->next;
-    pthread_mutex_unlock(&s->lock);
+    mapping *m = take_off(s, p);
     s->error = s->error ? s->error : write_error(m);
     munmap(m->base, m->bytes);
     close(m->fd);
     count(s, 0, m->bytes);
     DROP(ctx, &m);
 }
+
+/* ---- files of the user's --------------------------------------------------------------------- */
+
+static void drop_source(frg_context *ctx, mapping *m)
+{
+    if (m->base) {
+        munmap(m->base, m->bytes);
+        close(m->fd);
+    }
+    if (m->source) {
+        DROP(ctx, &m->source->path);
+    }
+    DROP(ctx, &m->source);
+    DROP(ctx, &m);
+}
+
+/** m->base: NULL where the file cannot be mapped. */
+static frg_status map_source(frg_context *ctx, mapping *m, int handle, const char *path)
+{
+    struct stat now;
+    TRY(NEW0(ctx, &m->source, 1, "a mapped file"));
+    TRY(frgi_strdup(ctx, &m->source->path, path, strlen(path)));
+    if (fstat(handle, &now) != 0 || !S_ISREG(now.st_mode) || (size_t)now.st_size != m->bytes) {
+        return FRG_OK;
+    }
+    m->source->written = now.st_mtim;
+    m->fd = fcntl(handle, F_DUPFD_CLOEXEC, 0);
+    void *const p = m->fd < 0 ? MAP_FAILED : mmap(NULL, m->bytes, PROT_READ, MAP_SHARED, m->fd, 0);
+    if (p != MAP_FAILED) {
+        m->base = p;
+    } else if (m->fd >= 0) {
+        close(m->fd);
+    }
+    return FRG_OK;
+}
+
+frg_status frgi_spool_map(frg_context *ctx, int handle, const char *path, size_t bytes,
+                          const char **out)
+{
+    frgi_spool *const s = ctx->spool;
+    mapping *m;
+    *out = NULL;
+    if (!frgi_spool_takes(ctx, bytes)) {
+        return FRG_OK;
+    }
+    TRY(s->kept ? FRG_OK : begin(ctx));
+    TRY(NEW0(ctx, &m, 1, "a mapped file"));
+    m->bytes = bytes;
+    const frg_status status = map_source(ctx, m, handle, path);
+    if (status < 0 || !m->base) {
+        drop_source(ctx, m);
+        return status;
+    }
+    append(s, m);
+    *out = m->base;
+    return FRG_OK;
+}
+
+void frgi_unmap(frg_context *ctx, const char **p)
+{
+    if (*p) {
+        drop_source(ctx, take_off(ctx->spool, *p));
+        *p = NULL;
+    }
+}
+
+static frg_status check_source(frg_context *ctx, const mapping *m)
+{
+    struct stat now;
+    const bool known = fstat(m->fd, &now) == 0;
+    if (!known || (size_t)now.st_size != m->bytes ||
+        now.st_mtim.tv_sec != m->source->written.tv_sec ||
+        now.st_mtim.tv_nsec != m->source->written.tv_nsec) {
+        frgi_at(ctx, "%s", m->source->path);
+        FAIL(ctx, E_CHANGED, "'%s' was written to while its numbers were in use", m->source->path);
+    }
+    return FRG_OK;
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 /** Says once a run that the process held more than it was to. */
 static void warn_of_limit(frg_context *ctx)
@@ -444,7 +545,8 @@ frg_status frgi_spool_check(frg_context *ctx)
         return FRG_OK;
     }
     for (const mapping *m = s->blocks; m && !s->error; m = m->next) {
-        s->error = write_error(m);
+        TRY(m->source ? check_source(ctx, m) : FRG_OK);
+        s->error = m->source ? 0 : write_error(m);
     }
     if (s->error) {
         return disk_failed(ctx, strerror(s->error));

@@ -20,6 +20,10 @@ FRG_MUST_USE frg_status frgi_spool_resize(frg_context *ctx, void **p, size_t tot
                                           const char *what);
 /** Gives a block back, and its place on the disk. */
 void frgi_spool_return(frg_context *ctx, void *p);
+/** The regular file `bytes` long that is open as `handle`, as memory that is read alone, until
+ *  frgi_unmap; NULL where blocks of that size lie in memory or it cannot be mapped. */
+FRG_MUST_USE frg_status frgi_spool_map(frg_context *ctx, int handle, const char *path, size_t bytes,
+                                       const char **out);
 /** E_DISK where a call of the system met a page of a block that cannot be read (EFAULT). */
 FRG_MUST_USE frg_status frgi_spool_fault(frg_context *ctx, int error);
 /** Lets pages go where the process holds more than it is to: where passes look around anyway. */

@@ -41,6 +41,8 @@ FRG_MUST_USE frg_status frgi_source_open(frgi_source **out, frg_context *ctx,
 FRG_MUST_USE frg_status frgi_source_get(frgi_source *s, void *to, int64_t bytes, int64_t *got);
 /** All that is left, in one block. */
 FRG_MUST_USE frg_status frgi_source_slurp(frgi_source *s, char **bytes, int64_t *count);
+/** All bytes of a plain file as frgi_reader_map has them; NULL: they have to be read. */
+FRG_MUST_USE frg_status frgi_source_map(const frgi_source *s, const char **out);
 /** The first bytes of the input as stored, up to 64 KB of them; valid before the first get. */
 frgi_span frgi_source_head(const frgi_source *s);
 /** Bytes of the contents; -1 where they are not known (a pipe, a compressed stream). */
@@ -80,7 +82,7 @@ typedef struct {
     void *values;        /* double, int64_t or int32_t by the kind */
     char *label_text;    /* the labels' bytes, each ended by NUL */
     const char **labels; /* pointers into label_text */
-    bool lent;           /* values belong to a batch that the table keeps */
+    bool lent;           /* values belong to a batch or a file that the table keeps */
     bool ordered;        /* the labels stand in the order of the levels */
     bool labelled;       /* they are value labels of numbers */
 } frgi_column_memory;
@@ -95,6 +97,7 @@ struct frg_table {
                   0: free */
     struct ArrowArray *batches; /* kept for the columns they lend */
     int64_t n_batches, batches_capacity;
+    const char *file; /* mapped, kept for the columns it lends; NULL: none */
 };
 
 /** Appends a column that takes over `memory` (on failure it stays the caller's). */
@@ -132,9 +135,10 @@ FRG_MUST_USE frg_status frgi_csv_read(frg_table **out, frg_context *ctx, const f
                                       frgi_source *source, const frg_table_opts *o,
                                       const frgi_csv_steps *steps);
 
-/** An .npy file from a source; `name` stands in messages. */
+/** An .npy file from a source; `name` stands in messages.  With `maps` the elements may be memory
+ *  that is read alone (frgi_source_map). */
 FRG_MUST_USE frg_status frgi_npy_parse(frg_npy **out, frg_context *ctx, frgi_source *source,
-                                       const char *name);
+                                       const char *name, bool maps);
 /** The same from bytes. */
 FRG_MUST_USE frg_status frgi_npy_parse_bytes(frg_npy **out, frg_context *ctx, const char *bytes,
                                              int64_t count, const char *name);

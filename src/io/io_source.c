@@ -159,6 +159,13 @@ frg_status frgi_source_bounded(const frgi_source *s, size_t more)
                                              : frgi_endless(s->ctx, s->input->name, s->taken, more);
 }
 
+frg_status frgi_source_map(const frgi_source *s, const char **out)
+{
+    *out = NULL;
+    const bool file = s->reader.path && !s->packing && s->total > 0;
+    return file ? frgi_reader_map(&s->reader, s->ctx, (size_t)s->total, out) : FRG_OK;
+}
+
 int64_t frgi_source_consumed(const frgi_source *s)
 {
     return s->taken;

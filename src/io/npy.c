@@ -398,8 +398,24 @@ static frg_status read_widened(frg_npy *a, frgi_source *source, const array_head
     return status;
 }
 
+/** a->data: NULL where the elements have to be read. */
+static frg_status map_elements(frg_npy *a, const frgi_source *source, const array_header *h)
+{
+    if (h->element->widen || h->swapped) {
+        return FRG_OK;
+    }
+    TRY(frgi_source_map(source, &a->file));
+    const char *const first = a->file ? a->file + frgi_source_consumed(source) : NULL;
+    if ((uintptr_t)first % (uintptr_t)h->element->size != 0) {
+        frgi_unmap(a->ctx, &a->file);
+        return FRG_OK;
+    }
+    a->data = (void *)(uintptr_t)first;
+    return FRG_OK;
+}
+
 static frg_status read_elements(frg_npy *a, frgi_source *source, const array_header *h,
-                                const char *name)
+                                const char *name, bool maps)
 {
     const struct element *const kind = h->element;
     const int64_t size = frgi_source_size(source), bytes = h->count * kind->size;
@@ -413,6 +429,10 @@ static frg_status read_elements(frg_npy *a, frgi_source *source, const array_hea
         frgi_at(a->ctx, "%s", name);
         FAIL(a->ctx, E_FORMAT, "%lld bytes follow the array of '%s'", (long long)(left - bytes),
              name);
+    }
+    TRY(maps ? map_elements(a, source, h) : FRG_OK);
+    if (a->data) {
+        return FRG_OK;
     }
     TRY(frgi_alloc(a->ctx, &a->data, frgi_mul((size_t)h->count, frg_sizeof(kind->view)), "array"));
     if (kind->widen) {
@@ -438,7 +458,8 @@ static frg_array make_view(const frg_npy *a, const array_header *h)
     return v;
 }
 
-frg_status frgi_npy_parse(frg_npy **out, frg_context *ctx, frgi_source *source, const char *name)
+frg_status frgi_npy_parse(frg_npy **out, frg_context *ctx, frgi_source *source, const char *name,
+                          bool maps)
 {
     *out = NULL;
     if (frgi_source_size(source) < 0) { /* what a pipe holds is known at its end alone */
@@ -454,7 +475,7 @@ frg_status frgi_npy_parse(frg_npy **out, frg_context *ctx, frgi_source *source, 
     frg_npy *a;
     TRY(NEW(ctx, &a, 1, "array"));
     *a = (frg_npy){.ctx = ctx, .is_bool = h.element->letter == 'b'};
-    const frg_status status = read_elements(a, source, &h, name);
+    const frg_status status = read_elements(a, source, &h, name, maps);
     if (status < 0) {
         frg_npy_destroy(a);
         return status;
@@ -472,7 +493,7 @@ frg_status frgi_npy_parse_bytes(frg_npy **out, frg_context *ctx, const char *byt
     const frgi_input input = {.name = name, .spans = &span, .n_spans = 1};
     frgi_source *source;
     TRY(frgi_source_open(&source, ctx, &input, false));
-    const frg_status status = frgi_npy_parse(out, ctx, source, name);
+    const frg_status status = frgi_npy_parse(out, ctx, source, name, false);
     frgi_source_close(&source);
     return status;
 }
@@ -490,7 +511,7 @@ frg_status frg_npy_read(frg_npy **out, frg_context *ctx, const char *path)
     frg_status status = frgi_source_open(&source, ctx, &input, true);
     if (status == FRG_OK) {
         frgi_source_tell(source);
-        status = frgi_npy_parse(out, ctx, source, path);
+        status = frgi_npy_parse(out, ctx, source, path, false);
         frgi_source_close(&source);
     }
     const frg_status stopped = frgi_stopped(ctx);
@@ -509,7 +530,11 @@ void frg_npy_destroy(frg_npy *a)
 {
     if (a) {
         frg_context *const ctx = a->ctx;
-        DROP(ctx, &a->data);
+        if (a->file) {
+            frgi_unmap(ctx, &a->file);
+        } else {
+            DROP(ctx, &a->data);
+        }
         DROP(ctx, &a);
     }
 }

@@ -7,6 +7,7 @@
 struct frg_npy {
     frg_context *ctx;
     void *data;
+    const char *file; /* mapped, and data part of it; NULL: data are a block */
     frg_array view;
     bool is_bool; /* stored as bool, held as int64 */
 };

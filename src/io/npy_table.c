@@ -25,31 +25,42 @@ static void gather_numbers(const frg_array *v, int64_t first, int64_t step, int6
     }
 }
 
-static int64_t count_missing(const frgi_column_memory *m, frg_column_kind kind, int64_t n)
+/** Ends early where the run was stopped: who reads asks for that at the end. */
+static int64_t count_missing(const frg_context *ctx, const frgi_column_memory *m,
+                             frg_column_kind kind, int64_t n)
 {
+    enum { STRETCH = 1 << 20 };
     int64_t missing = 0;
-    for (int64_t i = 0; i < n; i++) {
-        missing += kind == FRG_NUMBER
-                       ? ((const double *)m->values)[i] != ((const double *)m->values)[i]
-                   : kind == FRG_INTEGER ? ((const int64_t *)m->values)[i] == FRG_MISSING_INTEGER
-                                         : 0;
+    for (int64_t begin = 0; begin < n && frgi_stopped(ctx) == FRG_OK; begin += STRETCH) {
+        const int64_t end = n - begin < STRETCH ? n : begin + STRETCH;
+        for (int64_t i = begin; kind == FRG_NUMBER && i < end; i++) {
+            missing += ((const double *)m->values)[i] != ((const double *)m->values)[i];
+        }
+        for (int64_t i = begin; kind == FRG_INTEGER && i < end; i++) {
+            missing += ((const int64_t *)m->values)[i] == FRG_MISSING_INTEGER;
+        }
     }
     return missing;
 }
 
 /** The values of one column; an array that is one column of float64 or int64 hands over its
- *  memory. */
+ *  memory, and a mapped file lends what lies in it as a column does. */
 static frg_status take_values(frg_context *ctx, frg_npy *a, int64_t column, frg_column_kind kind,
                               int64_t n, frgi_column_memory *m)
 {
     const frg_array *const v = &a->view;
-    const bool whole = v->ndim == 1 && !a->is_bool && (v->dtype == FRG_F64 || v->dtype == FRG_I64);
-    if (whole) {
+    const int64_t first = v->ndim == 2 ? column * v->stride[1] : 0;
+    const bool as_it_is = !a->is_bool && (v->dtype == FRG_F64 || v->dtype == FRG_I64);
+    if (a->file && as_it_is && v->stride[0] == 1) {
+        m->values = (double *)a->data + first; /* of 8 bytes, as int64 */
+        m->lent = true;
+        return FRG_OK;
+    }
+    if (v->ndim == 1 && as_it_is) {
         m->values = a->data;
         a->data = NULL;
         return FRG_OK;
     }
-    const int64_t first = v->ndim == 2 ? column * v->stride[1] : 0;
     const size_t bytes = kind == FRG_BOOL ? sizeof(int32_t) : sizeof(double);
     TRY(frgi_alloc(ctx, &m->values, frgi_mul((size_t)n, bytes), "column"));
     if (kind == FRG_BOOL) {
@@ -87,7 +98,7 @@ static frg_status add_column(frg_table *t, frg_npy *a, int64_t column, const cha
         status = take_values(t->ctx, a, column, kind, t->n, &m);
     }
     if (status == FRG_OK) {
-        status = frgi_table_adopt(t, m, kind, count_missing(&m, kind, t->n), 0);
+        status = frgi_table_adopt(t, m, kind, count_missing(t->ctx, &m, kind, t->n), 0);
     }
     if (status < 0) {
         frgi_column_memory_free(t->ctx, &m);
@@ -114,6 +125,11 @@ static frg_status add_columns(frg_table **t, frg_context *ctx, frg_npy *a, const
     const int64_t columns = v->ndim == 1 ? 1 : v->shape[1];
     for (int64_t c = 0; c < columns; c++) {
         TRY(add_column(*t, a, c, single, stem, name));
+    }
+    if (a->file && columns > 0 && (*t)->memory[(*t)->n_columns - 1].lent) {
+        (*t)->file = a->file; /* which it has no other of: archives are not mapped */
+        a->file = NULL;
+        a->data = NULL;
     }
     return FRG_OK;
 }

@@ -40,6 +40,7 @@ void frg_table_destroy(frg_table *t)
         frgi_column_memory_free(t->ctx, &t->memory[i]);
     }
     frgi_batches_release(t);
+    frgi_unmap(t->ctx, &t->file);
     DROP(t->ctx, &t->columns);
     DROP(t->ctx, &t->memory);
     DROP(t->ctx, &t->index);

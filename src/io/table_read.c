@@ -118,7 +118,7 @@ static frg_status read_npy(frg_table **out, frg_context *ctx, const char *name, 
     (void)o;
     frg_npy *a;
     frgi_source_tell(source);
-    TRY(frgi_npy_parse(&a, ctx, source, name));
+    TRY(frgi_npy_parse(&a, ctx, source, name, true));
     return frgi_npy_to_columns(out, ctx, a, "c1", "c", name);
 }
 

@@ -14,13 +14,15 @@
 #include "regress/reg_order.h"
 #include "regress/regress.h"
 
-frg_status frgi_fe_slopes(const frg_fe *f, frg_slope **slopes, uint64_t *no_intercept)
+/** frgi_fe_slopes of these values of the slopes. */
+static frg_status list_slopes(const frg_fe *f, const double *values, frg_slope **slopes,
+                              uint64_t *no_intercept)
 {
     *no_intercept = 0;
     TRY(NEW(f->ctx, slopes, f->data.formula.n_slopes, "slopes"));
     for (int k = 0; k < f->data.formula.n_slopes; k++) {
         (*slopes)[k] = (frg_slope){.factor = f->data.formula.slopes[k].effect,
-                                   .z = f->data.frame.slopes + k * f->data.frame.n};
+                                   .z = values + k * f->data.frame.n};
     }
     for (int q = 0; q < f->data.frame.n_effects; q++) {
         *no_intercept |= (uint64_t)!f->data.formula.effects[q].intercept << q;
@@ -28,9 +30,14 @@ frg_status frgi_fe_slopes(const frg_fe *f, frg_slope **slopes, uint64_t *no_inte
     return FRG_OK;
 }
 
-/** A plan of rows with these codes and weights (NULL: none). */
+frg_status frgi_fe_slopes(const frg_fe *f, frg_slope **slopes, uint64_t *no_intercept)
+{
+    return list_slopes(f, f->data.frame.slopes, slopes, no_intercept);
+}
+
+/** A plan of rows with these codes, weights (NULL: none) and values of the slopes. */
 static frg_status make_plan(const frg_fe *f, int32_t *level_codes, double *row_weights,
-                            frg_demean **out)
+                            const double *slope_values, frg_demean **out)
 {
     const frgi_frame *const frame = &f->data.frame;
     const frg_array codes =
@@ -38,7 +45,7 @@ static frg_status make_plan(const frg_fe *f, int32_t *level_codes, double *row_w
     const frg_array weights = frg_vector(row_weights, FRG_F64, frame->n);
     uint64_t no_intercept;
     frg_slope *slopes = NULL;
-    TRY(frgi_fe_slopes(f, &slopes, &no_intercept));
+    TRY(list_slopes(f, slope_values, &slopes, &no_intercept));
     const frg_status status = frg_demean_create(
         out, f->ctx, codes, row_weights ? &weights : NULL, f->data.formula.n_slopes ? slopes : NULL,
         f->data.formula.n_slopes, no_intercept, &f->policy.options.demean);
@@ -48,7 +55,7 @@ static frg_status make_plan(const frg_fe *f, int32_t *level_codes, double *row_w
 
 frg_status frgi_fe_plan(const frg_fe *f, frg_demean **out)
 {
-    return make_plan(f, f->data.frame.codes, f->data.frame.weights, out);
+    return make_plan(f, f->data.frame.codes, f->data.frame.weights, f->data.frame.slopes, out);
 }
 
 /** The remedy for a column, by what ended its run. */
@@ -77,9 +84,139 @@ static frg_status copy_text(frg_context *ctx, char **out, const char *s)
     return frgi_strdup(ctx, out, s ? s : "", s ? strlen(s) : 0);
 }
 
+/** Copies the reports of the subproblems: the plan may go.  Their methods are texts of the
+ *  library. */
+static frg_status copy_subproblems(frg_fe *f, int64_t n)
+{
+    TRY(NEW0(f->ctx, &f->absorbed.subproblems, n, "subproblems"));
+    for (int64_t i = 0; i < n; i++) {
+        TRY(frg_demean_get_part(f->absorbed.plan, i, &f->absorbed.subproblems[i]));
+    }
+    return FRG_OK;
+}
+
+/* ---- rows on the disk ------------------------------------------------------------------------ */
+
+/** The effect that the demeaner eliminates. */
+static int eliminated(const frgi_frame *frame)
+{
+    fe_factor f[FRGI_EFFECTS] = {{0}};
+    for (int q = 0; q < frame->n_effects; q++) {
+        f[q].levels = frame->levels[q];
+    }
+    return frgi_fe_largest_factor(f, frame->n_effects);
+}
+
+/** Columns whose squares are no numbers, and slopes that are none, are refused by the demeaner,
+ *  which names the row as it stands. */
+static bool are_ordinary(const frg_fe *f)
+{
+    static const double least = 1e-280, most = 1e280;
+    bool ordinary = true;
+    for (int64_t i = 0; i < f->data.formula.n_slopes * f->data.frame.n && ordinary; i++) {
+        ordinary = isfinite(f->data.frame.slopes[i]);
+    }
+    for (int c = 0; c <= f->data.p; c++) {
+        const frgi_moments *const m = &f->matrix.moments[c];
+        const double square = m->mean * m->mean + m->square / m->weight;
+        ordinary &= square > least && square < most && m->square < most;
+    }
+    return ordinary;
+}
+
+bool frgi_fe_is_scattered(const frg_fe *f)
+{
+    const frgi_frame *const frame = &f->data.frame;
+    const int q = eliminated(frame);
+    return frgi_spools(f->ctx) &&
+           !frgi_order_is_grouped(frame->codes + q * frame->n, frame->n, frame->levels[q]);
+}
+
+/** Columns of the matrix to the order of the levels, or back. */
+static frg_status move_columns(const frg_fe *f, const frgi_order *o, int64_t first, int64_t count,
+                               bool back)
+{
+    for (int64_t c = first; c < first + count; c++) {
+        double *const x = f->matrix.values + c * o->n;
+        const frg_progress p = {.solver = "fe",
+                                .phase = back ? "back to the rows' order" : "order by level",
+                                .done = c,
+                                .total = f->data.p + 1,
+                                .residual = (double)NAN,
+                                .target = (double)NAN};
+        frg_status status = frgi_heartbeat(f->ctx, &p);
+        if (status == FRG_OK) {
+            status = back ? frgi_order_back(o, f->ctx, x, x, sizeof *x)
+                          : frgi_order_forward(o, f->ctx, x, x, sizeof *x);
+        }
+        if (status != FRG_OK) {
+            return status;
+        }
+    }
+    return FRG_OK;
+}
+
+/** `columns` contiguous columns in the order of the levels; NULL for NULL. */
+static frg_status copy_in_order(const frg_fe *f, const frgi_order *o, const void *from,
+                                int64_t columns, size_t size, void **out)
+{
+    frg_status status = FRG_OK;
+    if (!from) {
+        return FRG_OK;
+    }
+    const size_t bytes = frgi_mul(frgi_mul((size_t)columns, (size_t)o->n), size);
+    TRY(frgi_alloc(f->ctx, out, bytes, "codes, weights and slopes by level"));
+    for (int64_t c = 0; c < columns && status == FRG_OK; c++) {
+        const size_t at = (size_t)(c * o->n) * size;
+        status = frgi_order_forward(o, f->ctx, (const char *)from + at, (char *)*out + at, size);
+    }
+    return status;
+}
+
+/** The plan of the rows in the order of the levels. */
+static frg_status plan_in_order(frg_fe *f, const frgi_order *o)
+{
+    const frgi_frame *const frame = &f->data.frame;
+    void *codes = NULL, *weights = NULL, *slopes = NULL;
+    frg_status status =
+        copy_in_order(f, o, frame->codes, frame->n_effects, sizeof(int32_t), &codes);
+    status = status == FRG_OK ? copy_in_order(f, o, frame->weights, 1, sizeof(double), &weights)
+                              : status;
+    status = status == FRG_OK ? copy_in_order(f, o, frame->slopes, f->data.formula.n_slopes,
+                                              sizeof(double), &slopes)
+                              : status;
+    status = status == FRG_OK ? make_plan(f, codes, weights, slopes, &f->absorbed.plan) : status;
+    DROP(f->ctx, &codes);
+    DROP(f->ctx, &weights);
+    DROP(f->ctx, &slopes);
+    return status;
+}
+
+/* ---- the columns ----------------------------------------------------------------------------- */
+
+/** Columns first .. first + count - 1 demeaned in place, through the order of the levels where
+ *  there is one; *moved: they were left on the way. */
+static frg_status run_columns(frg_fe *f, const frgi_order *o, int64_t first, int64_t count,
+                              bool *moved)
+{
+    const int64_t n = f->data.frame.n;
+    const frg_array some = frg_matrix_columns(f->matrix.values + first * n, FRG_F64, n, count, n);
+    frg_status back = o ? move_columns(f, o, first, count, false) : FRG_OK;
+    *moved = back != FRG_OK;
+    if (*moved) {
+        return back;
+    }
+    const frg_status status =
+        frgi_fe_demean_run(f->absorbed.plan, some, some, f->matrix.reports + first, NULL);
+    TRY(status);
+    back = o ? move_columns(f, o, first, count, true) : FRG_OK;
+    *moved = back != FRG_OK;
+    return *moved ? back : status;
+}
+
 /** In blocks of columns that the caller's store keeps; what it has of an earlier run is not done
  *  again. */
-static frg_status demean_blocks(frg_fe *f, frg_status *worst, bool *stopped)
+static frg_status demean_blocks(frg_fe *f, const frgi_order *o, frg_status *worst, bool *stopped)
 {
     const frg_column_store *const s = f->policy.options.store;
     const int64_t n = f->data.frame.n, p = f->data.p + 1, block = s->block > 0 ? s->block : 8;
@@ -89,9 +226,8 @@ static frg_status demean_blocks(frg_fe *f, frg_status *worst, bool *stopped)
             (long long)p);
     for (;;) {
         const int64_t m = p - done < block ? p - done : block;
-        const frg_array some = frg_matrix_columns(f->matrix.values + done * n, FRG_F64, n, m, n);
-        const frg_status status =
-            frgi_fe_demean_run(f->absorbed.plan, some, some, f->matrix.reports + done, NULL);
+        bool moved;
+        const frg_status status = run_columns(f, o, done, m, &moved);
         TRY(status);
         *stopped = status == FRG_INTERRUPTED || status == FRG_TIME_LIMIT;
         done += *stopped ? 0 : m;
@@ -108,112 +244,17 @@ static frg_status demean_blocks(frg_fe *f, frg_status *worst, bool *stopped)
     }
 }
 
-/** Copies the reports of the subproblems: the plan may go.  Their methods are texts of the
- *  library. */
-static frg_status copy_subproblems(frg_fe *f, int64_t n)
-{
-    TRY(NEW0(f->ctx, &f->absorbed.subproblems, n, "subproblems"));
-    for (int64_t i = 0; i < n; i++) {
-        TRY(frg_demean_get_part(f->absorbed.plan, i, &f->absorbed.subproblems[i]));
-    }
-    return FRG_OK;
-}
-
 /** Demeans in place, all columns at once or in the store's blocks. */
-static frg_status demean(frg_fe *f, frg_status *worst, bool *stopped)
+static frg_status demean(frg_fe *f, const frgi_order *o, frg_status *worst, bool *stopped)
 {
-    const int64_t n = f->data.frame.n;
     *stopped = false;
     if (f->policy.options.store) {
-        return demean_blocks(f, worst, stopped);
+        return demean_blocks(f, o, worst, stopped);
     }
-    const frg_array all = frg_matrix_columns(f->matrix.values, FRG_F64, n, f->data.p + 1, n);
-    const frg_status status =
-        frgi_fe_demean_run(f->absorbed.plan, all, all, f->matrix.reports, NULL);
+    const frg_status status = run_columns(f, o, 0, f->data.p + 1, stopped);
     TRY(status);
     *worst = status > 0 ? status : *worst;
     return FRG_OK;
-}
-
-/* ---- rows on the disk ------------------------------------------------------------------------ */
-
-/** The effect that the demeaner eliminates. */
-static int eliminated(const frgi_frame *frame)
-{
-    fe_factor f[FRGI_EFFECTS] = {{0}};
-    for (int q = 0; q < frame->n_effects; q++) {
-        f[q].levels = frame->levels[q];
-    }
-    return frgi_fe_largest_factor(f, frame->n_effects);
-}
-
-/** Columns whose squares are no numbers are refused by the demeaner, which names the row as it
- *  stands. */
-static bool are_ordinary(const frg_fe *f)
-{
-    static const double least = 1e-280, most = 1e280;
-    bool ordinary = true;
-    for (int c = 0; c <= f->data.p; c++) {
-        const frgi_moments *const m = &f->matrix.moments[c];
-        const double square = m->mean * m->mean + m->square / m->weight;
-        ordinary &= square > least && square < most && m->square < most;
-    }
-    return ordinary;
-}
-
-bool frgi_fe_is_scattered(const frg_fe *f)
-{
-    const frgi_frame *const frame = &f->data.frame;
-    const frg_fe_method method = f->policy.options.demean.method;
-    const int q = eliminated(frame);
-    return frgi_spools(f->ctx) && f->data.formula.n_slopes == 0 && !f->policy.options.store &&
-           method != FRG_FE_LSMR && method != FRG_FE_MLSMR &&
-           !frgi_order_is_grouped(frame->codes + q * frame->n, frame->n, frame->levels[q]);
-}
-
-/** All columns of the matrix to the order of the levels, or back. */
-static frg_status move_columns(frg_fe *f, const frgi_order *o, bool back)
-{
-    frg_status status = FRG_OK;
-    for (int c = 0; c <= f->data.p && status == FRG_OK; c++) {
-        double *const x = f->matrix.values + c * o->n;
-        const frg_progress p = {.solver = "fe",
-                                .phase = back ? "back to the rows' order" : "order by level",
-                                .done = c,
-                                .total = f->data.p + 1,
-                                .residual = (double)NAN,
-                                .target = (double)NAN};
-        status = frgi_heartbeat(f->ctx, &p);
-        if (status != FRG_OK) {
-            return status;
-        }
-        status = back ? frgi_order_back(o, f->ctx, x, x, sizeof *x)
-                      : frgi_order_forward(o, f->ctx, x, x, sizeof *x);
-    }
-    return status;
-}
-
-/** The plan of the rows in the order of the levels. */
-static frg_status plan_in_order(frg_fe *f, const frgi_order *o)
-{
-    const frgi_frame *const frame = &f->data.frame;
-    int32_t *codes = NULL;
-    double *weights = NULL;
-    frg_status status;
-    TRY_TO(done, NEW(f->ctx, &codes, frame->n_effects * o->n, "codes by level"));
-    for (int q = 0; q < frame->n_effects && status == FRG_OK; q++) {
-        status =
-            frgi_order_forward(o, f->ctx, frame->codes + q * o->n, codes + q * o->n, sizeof *codes);
-    }
-    if (status == FRG_OK && frame->weights) {
-        TRY_TO(done, NEW(f->ctx, &weights, o->n, "weights by level"));
-        status = frgi_order_forward(o, f->ctx, frame->weights, weights, sizeof *weights);
-    }
-    status = status == FRG_OK ? make_plan(f, codes, weights, &f->absorbed.plan) : status;
-done:
-    DROP(f->ctx, &codes);
-    DROP(f->ctx, &weights);
-    return status;
 }
 
 /** Order, plan and demeaning of scattered rows; the demeaner's layout, and with it every bit, is
@@ -223,23 +264,19 @@ static frg_status demean_in_order(frg_fe *f, frg_status *worst, bool *stopped)
     const frgi_frame *const frame = &f->data.frame;
     const int q = eliminated(frame);
     frgi_order o = {0};
-    frg_status status;
-    TRY_TO(done,
-           frgi_order_create(&o, f->ctx, frame->codes + q * frame->n, frame->n, frame->levels[q]));
+    frg_status status =
+        frgi_order_create(&o, f->ctx, frame->codes + q * frame->n, frame->n, frame->levels[q]);
     status = status == FRG_OK ? plan_in_order(f, &o) : status;
-    status = status == FRG_OK ? move_columns(f, &o, false) : status;
     if (status == FRG_OK) {
-        TRY_TO(done, demean(f, worst, stopped));
-        status = move_columns(f, &o, true);
+        status = demean(f, &o, worst, stopped);
     }
-done:
     frgi_order_destroy(&o, f->ctx);
-    if (status > 0) { /* on the way the columns are of no order */
+    TRY(status);
+    if (status > 0) { /* there is no plan */
         *worst = status;
         *stopped = true;
-        return FRG_OK;
     }
-    return status;
+    return FRG_OK;
 }
 
 /** What needs no pass over the rows: all columns of D but for the intercepts, which share one. */
@@ -324,7 +361,7 @@ frg_status frgi_fe_absorb(frg_fe *f, frg_status *worst, bool *stopped)
         TRY(demean_in_order(f, worst, stopped));
     } else {
         TRY(frgi_fe_plan(f, &f->absorbed.plan));
-        TRY(demean(f, worst, stopped));
+        TRY(demean(f, NULL, worst, stopped));
     }
     *stopped = *stopped || frgi_fe_ended(f, worst);
     return *stopped ? FRG_OK : frgi_fe_describe_absorbed(f, *worst);

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -115,6 +116,102 @@ static void pages_leave(void)
     frg_context_destroy(ctx);
 }
 
+/* ---- files that are mapped ------------------------------------------------------------------- */
+
+enum { MAPPED_ROWS = 10000, MAPPED_COLUMNS = 3 };
+
+/** y, x and whole numbers, column after column or row after row. */
+static void write_matrix(const char *path, bool fortran)
+{
+    char head[128];
+    FILE *const f = fopen(path, "wb");
+    if (!CHECK(f))
+        return;
+    memset(head, ' ', sizeof head);
+    memcpy(head, "\x93NUMPY\1\0\x76\0", 10);
+    const int n = snprintf(head + 10, sizeof head - 10,
+                           "{'descr': '<f8', 'fortran_order': %s, 'shape': (%d, %d), }",
+                           fortran ? "True" : "False", MAPPED_ROWS, MAPPED_COLUMNS);
+    head[10 + n] = ' ';
+    head[sizeof head - 1] = '\n';
+    CHECK(fwrite(head, 1, sizeof head, f) == sizeof head);
+    for (int i = 0; i < MAPPED_ROWS * MAPPED_COLUMNS; i++) {
+        const int row = fortran ? i % MAPPED_ROWS : i / MAPPED_COLUMNS;
+        const int column = fortran ? i / MAPPED_ROWS : i % MAPPED_COLUMNS;
+        const double x = column == 2 ? row % 70 : sin(row * (1 + column)) + column;
+        CHECK(fwrite(&x, sizeof x, 1, f) == 1);
+    }
+    fclose(f);
+}
+
+/** Columns that lie in a file as they are wanted take neither memory nor disk; others are read as
+ *  ever, and what was not asked for goes. */
+static void mapped_columns(void)
+{
+    frg_table_opts two;
+    frg_table_defaults(&two, sizeof two);
+    two.columns = (const char *const[]){"c3", "c1"};
+    two.n_columns = 2;
+    for (int order = 0; order < 2; order++) {
+        frg_context *const memory = test_context(), *const disk = spooled(1, ".", LIMIT);
+        frg_table *t = NULL, *u = NULL;
+        write_matrix("mapped.npy", order == 0);
+        CHECK_OK(memory, frg_table_read(&t, memory, "mapped.npy", NULL));
+        CHECK_OK(disk, frg_table_read(&u, disk, "mapped.npy", order ? NULL : &two));
+        CHECK_INT(frg_table_columns(u), order ? 3 : 2);
+        CHECK_SAYS((frg_spool_bytes(disk) < MAPPED_ROWS * sizeof(double)) == (order == 0),
+                   "%zu bytes on the disk", frg_spool_bytes(disk)); /* a buffer alone */
+        CHECK(order || frg_peak_bytes(disk) < MAPPED_ROWS * sizeof(double));
+        CHECK_OK(disk, frgi_spool_check(disk));
+        for (int64_t c = 0; c < frg_table_columns(u); c++) {
+            const frg_column *const k = frg_table_column(u, c);
+            CHECK_BITS(k->numbers, frg_table_find(t, k->name)->numbers,
+                       MAPPED_ROWS * sizeof(double));
+        }
+        frg_table_destroy(t);
+        frg_table_destroy(u);
+        remove("mapped.npy");
+        frg_context_destroy(memory);
+        frg_context_destroy(disk);
+    }
+}
+
+static frg_status fit_mapped(frg_context *ctx, const frg_table *t, uint64_t *hash)
+{
+    frg_fe *f = NULL;
+    TRY(frg_fe_fit(&f, ctx, "c1 ~ c2 | c3", t, NULL));
+    fault_hash(hash, &frg_fe_get(f)->coefficients[0].estimate, sizeof(double));
+    frg_fe_destroy(f);
+    return FRG_OK;
+}
+
+/** A file that was written to since it was mapped, or cut, or made longer, gives no result; its
+ *  name may go. */
+static void changed_file(void)
+{
+    for (int way = 0; way < 3; way++) {
+        frg_context *const ctx = spooled(1, ".", LIMIT);
+        frg_table *t = NULL;
+        uint64_t hash = 0;
+        write_matrix("mapped.npy", true);
+        const int fd = open("mapped.npy", O_WRONLY);
+        CHECK_OK(ctx, frg_table_read(&t, ctx, "mapped.npy", NULL));
+        remove("mapped.npy");
+        CHECK_OK(ctx, fit_mapped(ctx, t, &hash));
+        if (way == 0)
+            CHECK(futimens(fd, (struct timespec[2]){{.tv_nsec = UTIME_OMIT}, {.tv_sec = 1}}) == 0);
+        else
+            CHECK(ftruncate(fd, 128 + 8 * MAPPED_ROWS * MAPPED_COLUMNS + (way == 1 ? 1 : -1)) == 0);
+        CHECK_STATUS(fit_mapped(ctx, t, &hash), FRG_IO);
+        CHECK_TEXT(frg_error_code(ctx), "FRG-IO-016");
+        CHECK_SAYS(strstr(frg_message(ctx), "'mapped.npy' was written to"), "%s", frg_message(ctx));
+        frg_table_destroy(t);
+        CHECK_OK(ctx, frgi_spool_check(ctx)); /* nobody uses it any more */
+        close(fd);
+        frg_context_destroy(ctx);
+    }
+}
+
 /* ---- the order of the rows ------------------------------------------------------------------- */
 
 /** Forward is the stable order by codes, back is its inverse; eight-byte and four-byte columns. */
@@ -162,7 +259,8 @@ static void order_of_rows(void)
 
 /* ---- regressions ----------------------------------------------------------------------------- */
 
-/** n rows: y, x, z, w (some 0), text keys a and b, numbers c and g; some cells missing. */
+/** n rows: y, x, z, w (some 0), text keys a and b, numbers c and g, the row's number t, d where c > 4; some cells
+ *  missing. */
 static frg_table *make_table(frg_context *ctx, int64_t n, bool sorted)
 {
     enum { LABELS = 4000 };
@@ -171,7 +269,7 @@ static frg_table *make_table(frg_context *ctx, int64_t n, bool sorted)
     frg_table *t = NULL;
     double *const v = malloc((size_t)n * 4 * sizeof *v);
     int32_t *const k = malloc((size_t)n * 2 * sizeof *k);
-    int64_t *const g = malloc((size_t)n * 2 * sizeof *g);
+    int64_t *const g = malloc((size_t)n * 4 * sizeof *g);
     const int64_t people = n / 5 < LABELS ? n / 5 + 1 : LABELS, firms = people / 6 + 2;
     for (int i = 0; i < LABELS; i++) {
         snprintf(text[i], sizeof text[i], "p%d", i);
@@ -182,6 +280,8 @@ static frg_table *make_table(frg_context *ctx, int64_t n, bool sorted)
         k[n + i] = (int32_t)(test_below(4) ? k[i] % firms : test_below(firms));
         g[i] = test_below(7);
         g[n + i] = test_below(40);
+        g[2 * n + i] = i;
+        g[3 * n + i] = g[i] > 4;
         v[n + i] = test_uniform() + 0.1 * k[i];
         v[2 * n + i] = test_below(50) ? test_uniform() : (double)NAN;
         v[3 * n + i] = test_below(60) ? 0.5 + test_uniform() : 0;
@@ -197,6 +297,8 @@ static frg_table *make_table(frg_context *ctx, int64_t n, bool sorted)
     CHECK_OK(ctx, frg_table_add_codes(t, "b", k + n, labels, LABELS));
     CHECK_OK(ctx, frg_table_add_integers(t, "c", g));
     CHECK_OK(ctx, frg_table_add_integers(t, "g", g + n));
+    CHECK_OK(ctx, frg_table_add_integers(t, "t", g + 2 * n));
+    CHECK_OK(ctx, frg_table_add_integers(t, "d", g + 3 * n));
     free(v);
     free(k);
     free(g);
@@ -242,7 +344,8 @@ static frg_status fit_design(frg_fe **out, frg_context *ctx, const design *d, co
 }
 
 /** Coefficients, covariances, residuals, effects: every bit. */
-static void compare_fits(const frg_fe *got, const frg_fe *want, frg_context *g, frg_context *w)
+static void compare_fits(const frg_fe *got, const frg_fe *want, frg_context *g, frg_context *w,
+                         bool effects)
 {
     const frg_fe_result *const a = frg_fe_get(got), *const b = frg_fe_get(want);
     const int64_t n = b->n_rows, k = b->n_coefficients;
@@ -267,7 +370,7 @@ static void compare_fits(const frg_fe *got, const frg_fe *want, frg_context *g, 
     CHECK_BITS(e, e + 2 * n, (size_t)(2 * n) * sizeof *e);
     free(e);
     frg_table *p = NULL, *q = NULL;
-    if (b->n_factors > 0 && CHECK_OK(g, frg_fe_effects(got, &p)) &&
+    if (b->n_factors > 0 && effects && CHECK_OK(g, frg_fe_effects(got, &p)) &&
         CHECK_OK(w, frg_fe_effects(want, &q))) {
         const frg_column *const s = frg_table_column(p, 2), *const t = frg_table_column(q, 2);
         if (CHECK_INT(s->n, t->n))
@@ -288,7 +391,7 @@ static void try_design(const design *d, int64_t n, bool sorted)
     CHECK_SAYS(s >= 0 && s == r, "%s: %s in memory, %s on the disk: %s", d->formula,
                frg_status_name(s), frg_status_name(r), frg_message(disk));
     if (want && got)
-        compare_fits(got, want, disk, memory);
+        compare_fits(got, want, disk, memory, true);
     CHECK(frg_spool_bytes(disk) > 0);
     frg_fe_destroy(want);
     frg_fe_destroy(got);
@@ -308,12 +411,161 @@ static void same_bits(void)
         {.formula = "y ~ x + z | a + b[x]"},
         {.formula = "y ~ x + z + factor(c)"},
         {.formula = "y ~ x | a + b", .method = FRG_FE_LSMR},
+        {.formula = "y ~ x | a + b + c", .weights = "w", .method = FRG_FE_MLSMR},
+        {.formula = "y ~ z | a[x] + b", .weights = "w"},
         {.formula = "y ~ z + c | a + g", .weights = "g", .kind = FRG_WEIGHTS_FREQUENCY},
     };
     const int count = (int)(sizeof designs / sizeof *designs);
     for (int i = 0; i < count; i++)
         try_design(&designs[i], test_size(300, 100) + test_below(test_size(9000, 200)),
                    test_below(2) == 0);
+}
+
+typedef struct {
+    const char *formula, *vcov;
+    frg_fe_family family;
+    const char *panel, *first_stage, *weights;
+} model;
+
+static frg_status fit_model(frg_fe **out, frg_context *ctx, const model *m, const frg_table *t)
+{
+    frg_fe_opts o;
+    frg_fe_defaults(&o, sizeof o);
+    o.vcov[0] = m->vcov;
+    o.family = m->family;
+    o.panel = m->panel;
+    o.first_stage = m->first_stage;
+    o.weights = m->weights;
+    return frg_fe_fit(out, ctx, m->formula, t, &o);
+}
+
+/** Every covariance, instruments, families, lags and two stages: bits of rows as they come. */
+static void models(void)
+{
+    static const char two[] = "y ~ x + z | a + b", one[] = "y ~ x + z | a";
+    static const model all[] = {
+        {.formula = two, .vcov = "hetero"},
+        {.formula = two, .vcov = "hc2"},
+        {.formula = two, .vcov = "hc3,leverage=approx,draws=20"},
+        {.formula = two, .vcov = "cr2=g"},
+        {.formula = two, .vcov = "cr3=b", .weights = "w"},
+        {.formula = one, .vcov = "jackknife=g"},
+        {.formula = two, .vcov = "crv3=g"},
+        {.formula = two, .vcov = "wild=g,99"},
+        {.formula = two, .vcov = "conley=x,z,40"},
+        {.formula = one, .vcov = "nw=a,t,2"},
+        {.formula = two, .vcov = "dk=g,3"},
+        {.formula = one, .vcov = "hac=a,t,2"},
+        {.formula = "y ~ x | a + b | z ~ c + g", .vcov = "cluster=g", .weights = "w"},
+        {.formula = "y ~ x | a | z ~ c", .vcov = "nw=a,t,1"},
+        {.formula = "c ~ x + z | a + b", .vcov = "cluster=g", .family = FRG_FAMILY_POISSON},
+        {.formula = "(c > 3) ~ x + z | b", .vcov = "hc1", .family = FRG_FAMILY_LOGIT},
+        {.formula = "(c > 3) ~ x | b", .vcov = "iid", .family = FRG_FAMILY_PROBIT},
+        {.formula = "w + 1 ~ x | a + b[z]", .vcov = "hc1", .family = FRG_FAMILY_GAMMA},
+        {.formula = "y ~ l(x, 1) + z | a", .vcov = "hc1", .panel = "a,t"},
+        {.formula = "y ~ i(c)", .vcov = "cluster=g", .first_stage = "d ~ x | b + g"},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        frg_context *const memory = test_context(), *const disk = spooled(2, ".", LIMIT);
+        frg_table *const t = make_table(memory, test_size(600, 300), i % 3 == 0);
+        frg_table *const u = copy_table(disk, t);
+        frg_fe *want = NULL, *got = NULL;
+        const frg_status s = fit_model(&want, memory, &all[i], t);
+        const frg_status r = fit_model(&got, disk, &all[i], u);
+        CHECK_SAYS(s >= 0 && s == r, "%s, %s: %s in memory, %s on the disk: %s", all[i].formula,
+                   all[i].vcov, frg_message(memory), frg_status_name(r), frg_message(disk));
+        if (want && got)
+            compare_fits(got, want, disk, memory, false);
+        frg_fe_destroy(want);
+        frg_fe_destroy(got);
+        frg_table_destroy(t);
+        frg_table_destroy(u);
+        frg_context_destroy(memory);
+        frg_context_destroy(disk);
+    }
+}
+
+/* ---- a run that goes on elsewhere ------------------------------------------------------------ */
+
+/** Columns that were done when a run was stopped, after the first. */
+typedef struct {
+    frg_context *ctx; /* to be stopped; NULL: the run goes on */
+    double *values;
+    frg_demean_column reports[8];
+    int64_t done, saves;
+    frg_status worst;
+} kept_columns;
+
+static frg_status load_kept(void *user, int64_t n, int64_t p, double *values,
+                            frg_demean_column *columns, int64_t *done, frg_status *worst)
+{
+    const kept_columns *const k = user;
+    CHECK(k->done < p);
+    *done = k->done;
+    if (k->done > 0) {
+        *worst = k->worst;
+        memcpy(values, k->values, (size_t)(n * k->done) * sizeof *values);
+        memcpy(columns, k->reports, (size_t)k->done * sizeof *columns);
+    }
+    return FRG_OK;
+}
+
+static frg_status save_kept(void *user, int64_t n, int64_t p, const double *values,
+                            const frg_demean_column *columns, int64_t done, frg_status worst,
+                            int stopped)
+{
+    kept_columns *const k = user;
+    (void)p;
+    (void)stopped;
+    k->saves++;
+    free(k->values);
+    k->values = malloc((size_t)(n * done) * sizeof *values);
+    memcpy(k->values, values, (size_t)(n * done) * sizeof *values);
+    memcpy(k->reports, columns, (size_t)done * sizeof *columns);
+    k->done = done;
+    k->worst = worst;
+    if (k->ctx)
+        frg_interrupt(k->ctx);
+    return FRG_OK;
+}
+
+static frg_status fit_kept(frg_fe **out, frg_context *ctx, const frg_table *t, kept_columns *k)
+{
+    const frg_column_store store = {.block = 1, .load = load_kept, .save = save_kept, .user = k};
+    frg_fe_opts o;
+    frg_fe_defaults(&o, sizeof o);
+    o.vcov[0] = "cluster=g";
+    o.store = k ? &store : NULL;
+    return frg_fe_fit(out, ctx, "y ~ x + z | a + b", t, &o);
+}
+
+/** What was done in memory goes on on the disk, and the other way round: columns are kept in the
+ *  order of the rows, and end with the same bits. */
+static void goes_on_elsewhere(void)
+{
+    for (int way = 0; way < 2; way++) {
+        frg_context *const memory = test_context(), *const disk = spooled(2, ".", LIMIT);
+        frg_table *const t = make_table(memory, 900, false), *const u = copy_table(disk, t);
+        frg_context *const first = way ? disk : memory, *const second = way ? memory : disk;
+        kept_columns k = {.ctx = first};
+        frg_fe *want = NULL, *got = NULL, *none = NULL;
+        CHECK_OK(memory, fit_kept(&want, memory, t, NULL));
+        CHECK_STATUS(fit_kept(&none, first, way ? u : t, &k), FRG_INTERRUPTED);
+        CHECK(!none);
+        CHECK_INT(k.done, 1);
+        k.ctx = NULL;
+        CHECK_OK(second, fit_kept(&got, second, way ? t : u, &k));
+        CHECK(k.saves >= 2);
+        if (want && got)
+            compare_fits(got, want, second, memory, false);
+        frg_fe_destroy(want);
+        frg_fe_destroy(got);
+        free(k.values);
+        frg_table_destroy(t);
+        frg_table_destroy(u);
+        frg_context_destroy(memory);
+        frg_context_destroy(disk);
+    }
 }
 
 /** What was told of the columns' way into the order of the levels, and of the way back. */
@@ -336,7 +588,7 @@ static int watch(const frg_progress *p, void *user)
 }
 
 /** y and x go there and back, one column after the other, and each is told of. */
-static void progress(void)
+static void progress_of(const design *d)
 {
     ways w = {.in_turn = true};
     frg_context_opts o;
@@ -351,7 +603,7 @@ static void progress(void)
         return;
     frgi_spool_from(ctx, SMALL);
     frg_table *const t = make_table(ctx, 3000, false);
-    CHECK_OK(ctx, fit_design(&f, ctx, &(design){.formula = "y ~ x | a"}, t));
+    CHECK_OK(ctx, fit_design(&f, ctx, d, t));
     CHECK(w.in_turn);
     for (int way = 0; way < 2; way++) {
         CHECK_INT(w.columns[way], 2);
@@ -360,6 +612,13 @@ static void progress(void)
     frg_fe_destroy(f);
     frg_table_destroy(t);
     frg_context_destroy(ctx);
+}
+
+static void progress(void)
+{
+    progress_of(&(design){.formula = "y ~ x | a"});
+    progress_of(&(design){.formula = "y ~ x | a + b", .method = FRG_FE_LSMR});
+    progress_of(&(design){.formula = "y ~ z | a + b[x]"});
 }
 
 /** Real data, the first covariance of each. */
@@ -386,7 +645,7 @@ static void same_bits_of_data(void)
                 CHECK_OK(both[k], frg_fe_fit(&fit[k], both[k], fits[i].formula, t[k], &o));
         }
         if (fit[0] && fit[1])
-            compare_fits(fit[1], fit[0], disk, memory);
+            compare_fits(fit[1], fit[0], disk, memory, true);
         for (int k = 0; k < 2; k++) {
             frg_fe_destroy(fit[k]);
             frg_table_destroy(t[k]);
@@ -548,6 +807,29 @@ static frg_status faulty_fit(frg_context *ctx, void *user, uint64_t *hash)
     return status;
 }
 
+static frg_status faulty_map(frg_context *ctx, void *user, uint64_t *hash)
+{
+    (void)user;
+    frg_table *t = NULL;
+    if (!ctx->spool) {
+        ctx->opts.memory_limit = LIMIT;
+        TRY(frgi_spool_open(ctx, "."));
+        frgi_spool_from(ctx, SMALL);
+    }
+    TRY(frg_table_read(&t, ctx, "mapped.npy", NULL));
+    const frg_status status = fit_mapped(ctx, t, hash);
+    frg_table_destroy(t);
+    return status;
+}
+
+static void faults_of_files(void)
+{
+    write_matrix("mapped.npy", true);
+    fault_sweep("a fit of a mapped file", faulty_map, NULL, 1);
+    fault_sweep_files("a fit of a file that is no descriptor", faulty_map, NULL);
+    remove("mapped.npy");
+}
+
 static void faults(void)
 {
     frg_context *const ctx = test_context();
@@ -559,8 +841,12 @@ static void faults(void)
 
 static const test_case cases[] = {{"blocks", blocks},
                                   {"pages leave", pages_leave},
+                                  {"mapped columns", mapped_columns},
+                                  {"changed file", changed_file},
                                   {"order of rows", order_of_rows},
                                   {"same bits", same_bits},
+                                  {"models", models},
+                                  {"goes on elsewhere", goes_on_elsewhere},
                                   {"same bits of data", same_bits_of_data},
                                   {"progress", progress},
                                   {"folders", folders},
@@ -568,5 +854,6 @@ static const test_case cases[] = {{"blocks", blocks},
                                   {"failed disk", failed_disk},
                                   {"beyond limit", beyond_limit},
                                   {"limit of itself", limit_of_itself},
+                                  {"faults of files", faults_of_files},
                                   {"faults", faults}};
 TEST_MAIN(cases)
