@@ -5,12 +5,18 @@
  * drawn designs stay below 1e5, so that 1e-9 is four digits more than what double leaves of the
  * library's numbers.  Bounds of 4.5 standard errors are passed by chance once in 150 000 times a
  * comparison, and the seed is fixed.
+ *
+ * Numbers "of pytwoway" are version 0.3.21's on a panel that is a formula: FEEstimator with exact
+ * leverages and traces (Sii_stayers = upper_bound: stayers' rows one by one), whose minres stops at
+ * 1e-10; of matches on the means of movers, whose matches have two rows each.  Its exact trace
+ * leaves a part of the workers' block out, so that Var(worker) is the one of 20 000 random draws,
+ * which repeat to 2e-4, and its Cov is not compared.
  */
 #include "fault.h"
 #include "fourge/fe.h"
 #include "test.h"
 
-enum { ROWS = 160, WORKERS = 24, FIRMS = 8, MOST = WORKERS + FIRMS, UNITS = ROWS * 3 };
+enum { ROWS = 240, WORKERS = 24, FIRMS = 8, MOST = WORKERS + FIRMS, UNITS = ROWS * 3 };
 static const double DENSE = 1e-9, SIGMAS = 4.5;
 
 typedef struct {
@@ -458,6 +464,69 @@ static void sets_by_looking(void)
     frg_context_destroy(ctx);
 }
 
+/* ---- numbers of pytwoway --------------------------------------------------------------------- */
+
+static rows formula_rows(bool movers)
+{
+    rows r = {0};
+    for (int k = 0; k < 60; k++) {
+        for (int t = 0; t < 4; t++) {
+            const int firm = (k * k + t / 2 * (k % 4)) % 6;
+            if (movers && k % 4 == 0) {
+                continue;
+            }
+            r.worker[r.n] = k;
+            r.firm[r.n] = firm;
+            r.y[r.n++] = 0.3 * (k % 7) + 0.2 * firm +
+                         (k * 7919 + t * 104729 + k * t * 31) % 1009 / 1009.0 * (1 + firm % 3);
+        }
+    }
+    return r;
+}
+
+static void numbers_of_pytwoway(void)
+{
+    static const struct {
+        frg_fe_connected connected;
+        frg_leave_out_unit what;
+        double plug_in[3], firm, worker;
+    } want[] = {{FRG_CONNECTED_OBSERVATION,
+                 FRG_LEAVE_OBSERVATION,
+                 {0.41094825950935127, 0.3477094893998959, -0.014507414562938884},
+                 0.3368171330457507,
+                 0.33784222123947566},
+                {FRG_CONNECTED_MATCH,
+                 FRG_LEAVE_MATCH,
+                 {0.36809450312775854, 0.3100392263255831, 0.00038379317912375267},
+                 0.29404183771115544,
+                 0.2829611482169047}};
+    frg_context *const ctx = test_context();
+    for (int i = 0; i < 2; i++) {
+        const rows r = formula_rows(want[i].what == FRG_LEAVE_MATCH);
+        const frg_fe_opts o = options(want[i].connected);
+        const frg_leave_out_opts l = leaving(want[i].what, FRG_LEVERAGE_EXACT);
+        frg_table *const t = table_of(ctx, &r);
+        frg_fe *f = NULL;
+        frg_leave_out got = {0};
+        CHECK_OK(ctx, frg_fe_fit(&f, ctx, "y ~ 1 | worker + firm", t, &o));
+        CHECK_OK(ctx, frg_fe_leave_out(f, &l, &got));
+        CHECK_INT(got.n, r.n);
+        CHECK_INT(got.n_movers, 45);
+        CHECK_NEAR(got.plug_in.first, want[i].plug_in[0], 1e-9);
+        CHECK_NEAR(got.plug_in.second, want[i].plug_in[1], 1e-9);
+        CHECK_NEAR(got.plug_in.covariance, want[i].plug_in[2], 1e-9);
+        CHECK_NEAR(got.corrected.second, want[i].firm, 1e-9);
+        CHECK_NEAR(got.corrected.first, want[i].worker, 2e-4);
+        if (i == 0) {
+            CHECK_NEAR(got.homoscedastic.second, 0.33751569086567224, 1e-9);
+            CHECK_NEAR(got.homoscedastic.covariance, -0.008868796754636747, 1e-9);
+        }
+        frg_fe_destroy(f);
+        frg_table_destroy(t);
+    }
+    frg_context_destroy(ctx);
+}
+
 /* ---- simulated panels ------------------------------------------------------------------------ */
 
 /** A panel of movers and stayers with effects that are known. */
@@ -878,6 +947,7 @@ static void without_what_it_needs(void)
 static const test_case cases[] = {
     {"by the dense way", by_the_dense_way},
     {"sets by looking", sets_by_looking},
+    {"numbers of pytwoway", numbers_of_pytwoway},
     {"unbiased without matches", unbiased_without_matches},
     {"unbiased with shared errors", unbiased_with_shared_errors},
     {"unbiased without observations", unbiased_without_observations},
