@@ -43,63 +43,93 @@ typedef struct {
     double *t, *s; /* n_second x draws */
 } projections;
 
-/** +-1 of draw r of number i. */
-static double sign_of(const projections *w, uint64_t stream, int64_t i, int64_t r)
+enum { WORD = 32 };
+
+/** The signs of draws 32 block .. of number i, a bit each. */
+static uint32_t bits_of(const projections *w, uint64_t stream, int64_t i, int64_t block)
 {
     uint32_t words[4];
-    frgi_philox(frg_seed(w->p->ctx), stream, (uint64_t)i, (uint64_t)(r / 128), words);
-    return words[r % 128 / 32] >> r % 32 & 1 ? 1 : -1;
+    frgi_philox(frg_seed(w->p->ctx), stream, (uint64_t)i, (uint64_t)(block / 4), words);
+    return words[block % 4];
+}
+
+static double sign_in(uint32_t bits, int64_t r)
+{
+    return bits >> r & 1 ? 1 : -1;
 }
 
 /** signs <- those of all draws of number i. */
 static void signs_of(const projections *w, uint64_t stream, int64_t i, double *signs)
 {
-    uint32_t words[4] = {0};
-    for (int64_t r = 0; r < w->draws; r++) {
-        if (r % 128 == 0) {
-            frgi_philox(frg_seed(w->p->ctx), stream, (uint64_t)i, (uint64_t)(r / 128), words);
+    for (int64_t begin = 0; begin < w->draws; begin += WORD) {
+        const int64_t left = w->draws - begin, count = left < WORD ? left : WORD;
+        const uint32_t bits = bits_of(w, stream, i, begin / WORD);
+        for (int64_t r = 0; r < count; r++) {
+            signs[begin + r] = sign_in(bits, r);
         }
-        signs[r] = words[r % 128 / 32] >> r % 32 & 1 ? 1 : -1;
     }
 }
 
 /* ---- right-hand sides ------------------------------------------------------------------------ */
 
-/** Column r of t <- sum_m T_m^(1/2) v_m u_m. */
-static void draw_matches(const projections *w, int64_t r)
+/** Columns begin .. of t, `count` of them, += what worker k adds to sum_m T_m^(1/2) v_m u_m. */
+static void draw_worker(const projections *w, int64_t k, int64_t begin, int64_t count)
 {
     const frgi_leave_panel *const p = w->p;
     const frgi_matches *const m = &p->matches;
-    for (int64_t j = 0; j < m->n_second; j++) {
-        w->t[j * w->draws + r] = 0;
-    }
-    for (int64_t k = 0; k < m->n_first; k++) {
-        const int64_t begin = m->start[k], end = m->start[k + 1];
-        double sum = 0;
-        for (int64_t e = begin; e < end && end - begin > 1; e++) {
-            const double v = sqrt(p->weight[e]) * sign_of(w, BY_MATCH, e, r);
-            w->t[m->second[e] * w->draws + r] += v;
-            sum += v;
+    double sum[WORD] = {0};
+    for (int64_t e = m->start[k]; e < m->start[k + 1]; e++) {
+        const uint32_t bits = bits_of(w, BY_MATCH, e, begin / WORD);
+        const double root = sqrt(p->weight[e]);
+        double *const t = w->t + m->second[e] * w->draws + begin;
+        for (int64_t r = 0; r < count; r++) {
+            const double v = root * sign_in(bits, r);
+            t[r] += v;
+            sum[r] += v;
         }
-        for (int64_t e = begin; e < end && end - begin > 1; e++) {
-            w->t[m->second[e] * w->draws + r] -= p->weight[e] / p->worker[k] * sum;
+    }
+    for (int64_t e = m->start[k]; e < m->start[k + 1]; e++) {
+        const double share = p->weight[e] / p->worker[k];
+        double *const t = w->t + m->second[e] * w->draws + begin;
+        for (int64_t r = 0; r < count; r++) {
+            t[r] -= share * sum[r];
         }
     }
 }
 
-/** Column r of s <- y - F sum y / W. */
-static void draw_firms(const projections *w, int64_t r)
+/** Columns begin .. of t <- sum_m T_m^(1/2) v_m u_m; workers with one match have u = 0. */
+static void draw_matches(const projections *w, int64_t begin, int64_t count)
+{
+    const frgi_matches *const m = &w->p->matches;
+    for (int64_t j = 0; j < m->n_second; j++) {
+        memset(w->t + j * w->draws + begin, 0, sizeof *w->t * (size_t)count);
+    }
+    for (int64_t k = 0; k < m->n_first; k++) {
+        if (m->start[k + 1] - m->start[k] > 1) {
+            draw_worker(w, k, begin, count);
+        }
+    }
+}
+
+/** Columns begin .. of s <- y - F sum y / W. */
+static void draw_firms(const projections *w, int64_t begin, int64_t count)
 {
     const frgi_leave_panel *const p = w->p;
     const int64_t firms = p->matches.n_second;
-    double sum = 0;
+    double sum[WORD] = {0};
     for (int64_t j = 0; j < firms; j++) {
-        const double y = sqrt(p->firm[j]) * sign_of(w, BY_FIRM, j, r);
-        w->s[j * w->draws + r] = y;
-        sum += y;
+        const uint32_t bits = bits_of(w, BY_FIRM, j, begin / WORD);
+        double *const s = w->s + j * w->draws + begin;
+        for (int64_t r = 0; r < count; r++) {
+            s[r] = sqrt(p->firm[j]) * sign_in(bits, r);
+            sum[r] += s[r];
+        }
     }
     for (int64_t j = 0; j < firms; j++) {
-        w->s[j * w->draws + r] -= p->firm[j] / p->total * sum;
+        double *const s = w->s + j * w->draws + begin;
+        for (int64_t r = 0; r < count; r++) {
+            s[r] -= p->firm[j] / p->total * sum[r];
+        }
     }
 }
 
@@ -116,9 +146,10 @@ static frg_status project(projections *w, frgi_leave_sums *out)
     TRY_TO(done, NEW(ctx, &w->t, size, "random projections"));
     TRY_TO(done, NEW(ctx, &w->s, size, "random projections"));
 #pragma omp parallel for schedule(static) num_threads(frg_threads(ctx))
-    for (int64_t r = 0; r < w->draws; r++) {
-        draw_matches(w, r);
-        draw_firms(w, r);
+    for (int64_t begin = 0; begin < w->draws; begin += WORD) {
+        const int64_t left = w->draws - begin, count = left < WORD ? left : WORD;
+        draw_matches(w, begin, count);
+        draw_firms(w, begin, count);
     }
     TRY_TO(done, frgi_firm_graph_create(&g, w->p, false));
     TRY_TO(done, frgi_laplacian_solve(ctx, &g.view, w->draws, w->t, &o, &report[0]));

@@ -352,6 +352,16 @@ static void describe(frg_leave_out *out, const weighted_rows *w, const frgi_leav
     out->plug_in = components(m->square[0], m->square[1], m->product, m->square[2]);
 }
 
+/** Weights that are 1e10 apart leave nothing to divide by. */
+static frg_status check_sums(frg_context *ctx, const frgi_leave_sums *s)
+{
+    if (!isfinite(s->first + s->second + s->covariance + s->trace)) {
+        FAIL(ctx, E_LEAVE_OUT,
+             "the corrections are not finite: a weight is nearly all that its levels have");
+    }
+    return FRG_OK;
+}
+
 static frg_status estimate(frg_leave_out *out, const weighted_rows *w, const frg_leave_out_opts *o)
 {
     const moments m = measure(w);
@@ -368,6 +378,7 @@ static frg_status estimate(frg_leave_out *out, const weighted_rows *w, const frg
     if (status > 0) {
         goto done;
     }
+    TRY_TO(done, check_sums(p.ctx, &sums));
     add_homoscedastic(&found, &p, &sums);
     found.corrected = found.corrected_error = unknown;
     found.leverage_max = (double)NAN;
