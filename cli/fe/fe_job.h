@@ -43,8 +43,8 @@ void fe_iv_facts(frg_report *r, const frg_fe_result *f, double level);
 /** The same of a generalised linear model; facts of one alone. */
 void fe_glm_json(frg_json *j, const frg_fe_result *f);
 void fe_glm_facts(frg_report *r, const frg_fe_result *f);
-/** Leave-out variance components: what they ask of the fit, 0 or the exit code; the run behind a fit
- *  that has converged; what is shown, nothing where there are none. */
+/** Leave-out variance components: what they ask of the fit, 0 or the exit code; the run behind a
+ *  fit that has converged; what is shown, nothing where there are none. */
 int fe_leave_out_options(cli *c);
 int fe_leave_out_run(cli *c, fe_job *job);
 void fe_leave_out_json(frg_json *j, const frg_leave_out *l);

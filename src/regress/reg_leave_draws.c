@@ -1,5 +1,5 @@
-/* reg_leave_draws.c - leave-out corrections by random projections (Johnson and Lindenstrauss; Kline,
- * Saggio and Soelvsten 2020), for graphs of firms too large for an inverse.  Notation of
+/* reg_leave_draws.c - leave-out corrections by random projections (Johnson and Lindenstrauss;
+ * Kline, Saggio and Soelvsten 2020), for graphs of firms too large for an inverse.  Notation of
  * reg_leave_out.h; v of independent signs, R draws each:
  *
  *     t = L^+ sum_m T_m^(1/2) v_m u_m      E (u_m't)^2 = u_m'L^+u_m           v by matches
@@ -344,7 +344,7 @@ static double mean_sum(const double *sums, int64_t R, int which, double *varianc
     return mean;
 }
 
-/** Of what the components take from the projections on firms: kept q, kept h - kept q, and first. */
+/** The errors of the components from both projections; sums of leverages' errors are used up. */
 static void add_errors(const projections *w, double *sums, frgi_leave_sums *out)
 {
     const double W = w->p->total;

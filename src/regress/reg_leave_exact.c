@@ -14,7 +14,9 @@
 #include "sparse/direct.h"
 
 enum { BLOCK = 8 };
-static const double PAIRS = 4e9; /* steps to assemble the graph, at most */
+/** Pairs of matches of a level that the graph is assembled from, at most; and where the effects
+ *  stand in the wrong order. */
+static const double PAIRS = 4e9, TURNED = 2e7;
 static const double ONE = 1e-10; /* 1 - P: without the unit its effects are not known */
 
 /* ---- the graph of firms ---------------------------------------------------------------------- */
@@ -25,7 +27,8 @@ typedef struct {
     int64_t *place; /* n_second: where firm l stands in the row; below `begin`: not there */
 } row_maker;
 
-/** Row j behind entry `begin`, its diagonal first; columns NULL: counted alone.  Returns its end. */
+/** Row j from entry `begin` on, its diagonal first; columns NULL: it is counted alone.  Returns its
+ *  end. */
 static int64_t make_row(const row_maker *r, int64_t j, int64_t begin, int64_t size,
                         int32_t *columns, double *values)
 {
@@ -68,7 +71,7 @@ static frg_status check_pairs(const frgi_leave_panel *p)
         const double d = (double)(m->start[k + 1] - m->start[k]);
         pairs += d * d;
     }
-    if (pairs > PAIRS) {
+    if (pairs > (m->n_first < m->n_second ? TURNED : PAIRS)) {
         FAIL(
             p->ctx, E_TOO_BIG,
             "the levels of the first effect have %.3g pairs of matches; write the effect with more "

@@ -307,7 +307,7 @@ void frgi_leave_combine(const frgi_leave_panel *p, double kept, double rest, dou
     out->first = (rest - kept / W) / W - out->second - 2 * out->covariance;
 }
 
-/** With one error variance v: B summed over rows, S = sum w d d', is A S^- summed on its diagonal. */
+/** With one error variance v the sum of B_ii is the trace of A S^-, as S = sum w d d'. */
 static void add_homoscedastic(frg_leave_out *out, const frgi_leave_panel *p,
                               const frgi_leave_sums *s)
 {
