@@ -95,6 +95,7 @@ void settings_defaults(settings *s)
     frg_context_defaults(&s->context, sizeof s->context);
     s->context.count_from = 1; /* rows of files, as editors show them */
     frg_fe_defaults(&s->fe, sizeof s->fe);
+    frg_leave_out_defaults(&s->leave_out, sizeof s->leave_out);
     frg_table_defaults(&s->table, sizeof s->table);
     frg_gp_defaults(&s->gp, sizeof s->gp);
     frg_gp_fit_defaults(&s->gp_fit, sizeof s->gp_fit);

@@ -27,6 +27,14 @@ typedef enum { PROGRESS_AUTO, PROGRESS_JSON, PROGRESS_NONE } progress_mode;
 
 typedef enum { KEEP_AUTO, KEEP_NO, KEEP_YES } keep_mode;
 
+/** Places in the choices of --leave-out. */
+typedef enum {
+    LEAVE_OUT_NO,
+    LEAVE_OUT_MATCH,
+    LEAVE_OUT_OBSERVATION,
+    LEAVE_OUT_NONE
+} leave_out_mode;
+
 /** How tables are read. */
 typedef struct {
     const char *delimiter;
@@ -37,7 +45,7 @@ typedef struct {
 /** Beside frg_fe_opts. */
 typedef struct {
     const char *save_effects, *save_residuals, *save_groups, *predict, *predictions;
-    int keep_effects;
+    int keep_effects, leave_out;
     /* the table of several models */
     const char *keep[MAX_TERMS], *drop[MAX_TERMS], *order[MAX_TERMS], *label[MAX_TERMS];
     int n_keep, n_drop, n_order, n_label, digits, stars;
@@ -83,6 +91,7 @@ typedef struct {
     frg_context_opts context;
     frg_table_opts table;
     frg_fe_opts fe;
+    frg_leave_out_opts leave_out;
     frg_gp_opts gp;
     frg_gp_fit_opts gp_fit;
     frg_soap_opts soap;

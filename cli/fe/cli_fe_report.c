@@ -540,6 +540,7 @@ void fe_report_build(frg_report *r, const cli *c, const fe_job *job, int full)
     dropped_terms(r, f);
     fit_facts(r, f);
     fe_iv_facts(r, f, job->opts.level);
+    fe_leave_out_table(r, &job->components);
     certificate_fact(r, job, f);
     time_fact(r, c, job);
     if (full) {

@@ -367,13 +367,18 @@ static int model_options(cli *c)
         return cli_fail(c, "E_OPTION", "--predict", "",
                         "--predict NEW and --predictions FILE go together");
     }
+    const int code = fe_leave_out_options(c);
+    if (code) {
+        return code;
+    }
     const int needs_effects = s->fe_job.save_effects || s->fe_job.predict;
     if (needs_effects && s->fe_job.keep_effects == KEEP_NO) {
         return cli_fail(c, "E_OPTION", "--keep-effects", "leave it out, or say yes",
                         "--keep-effects no: %s needs the fixed effects",
                         s->fe_job.save_effects ? "--save-effects" : "--predict");
     }
-    s->fe.keep_effects = needs_effects || s->fe_job.keep_effects == KEEP_YES;
+    s->fe.keep_effects =
+        needs_effects || s->fe_job.keep_effects == KEEP_YES || s->fe_job.leave_out != LEAVE_OUT_NO;
     if (s->checkpoint && (s->repeat > 0 || s->fe.keep_effects)) {
         return cli_fail(c, "E_OPTION", "--checkpoint", "",
                         "--checkpoint goes neither with --repeat nor with the fixed effects "
@@ -394,6 +399,9 @@ static int run_job(cli *c, fe_job *job)
     }
     if (!code) {
         code = c->set.checkpoint ? fit_kept(c, job) : fe_job_fit(c, job);
+    }
+    if (!code) {
+        code = fe_leave_out_run(c, job);
     }
     if (!code) {
         code = save_files(c, job);

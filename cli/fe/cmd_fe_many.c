@@ -577,6 +577,7 @@ static int check_many(cli *c)
                   {"--save-residuals", s->fe_job.save_residuals != NULL},
                   {"--save-groups", s->fe_job.save_groups != NULL},
                   {"--predict", s->fe_job.predict != NULL},
+                  {"--leave-out", s->fe_job.leave_out != LEAVE_OUT_NO},
                   {"--checkpoint", s->checkpoint != NULL},
                   {"--dry-run", s->dry_run}};
     for (size_t i = 0; i < sizeof single / sizeof *single; i++) {

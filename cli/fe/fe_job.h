@@ -13,6 +13,7 @@ typedef struct {
     frg_fe *fit;
     frg_fe_many *many; /* several models in place of one */
     frg_status status;
+    frg_leave_out components; /* leave_out NULL: not asked for */
     double read;
     double encode, solve, vcov, total; /* medians under --repeat */
     double *totals;
@@ -42,6 +43,12 @@ void fe_iv_facts(frg_report *r, const frg_fe_result *f, double level);
 /** The same of a generalised linear model; facts of one alone. */
 void fe_glm_json(frg_json *j, const frg_fe_result *f);
 void fe_glm_facts(frg_report *r, const frg_fe_result *f);
+/** Leave-out variance components: what they ask of the fit, 0 or the exit code; the run behind a
+ *  fit that has converged; what is shown, nothing where there are none. */
+int fe_leave_out_options(cli *c);
+int fe_leave_out_run(cli *c, fe_job *job);
+void fe_leave_out_json(frg_json *j, const frg_leave_out *l);
+void fe_leave_out_table(frg_report *r, const frg_leave_out *l);
 /** A plot of the points of an event study, references at 0; nothing where there are few. */
 void fe_event_plot(frg_report *r, const frg_fe_result *f, double level);
 /** The first stage of difference in differences; nothing in one stage. */

@@ -342,8 +342,14 @@ typedef enum {
  *  counting slopes alone).  Effects of different connected sets cannot be compared with each other
  *  (Abowd, Creecy and Kramarz 2002). */
 typedef enum {
-    FRG_CONNECTED_ALL,    /* all rows */
-    FRG_CONNECTED_LARGEST /* those of the connected set with the most rows */
+    FRG_CONNECTED_ALL,     /* all rows */
+    FRG_CONNECTED_LARGEST, /* those of the connected set with the most rows */
+    /** Those of the largest set that stays connected when any one match, a pair of levels of both
+     *  effects, is left out (Kline, Saggio and Soelvsten 2020).  A level of the first effect with
+     *  one match, a worker who stays, is in it with a match of at least two rows. */
+    FRG_CONNECTED_MATCH,
+    FRG_CONNECTED_OBSERVATION /* those of the largest set that stays connected when any one row is
+                                 left out */
 } frg_fe_connected;
 
 /** What is estimated: least squares, or a generalised linear model of the mean mu of y,
@@ -396,9 +402,9 @@ typedef struct {
     int keep_effects;              /* 1: recover the fixed effects (needed for predict) */
     frg_fe_collin collin;          /* share */
     const frg_column_store *store; /* NULL: none; not with keep_effects */
-    frg_fe_connected connected;    /* all; largest: the connected set with the most rows (the sum of
-                                      frequency weights), the earlier of two equal ones; singletons
-                                      are then looked for again */
+    frg_fe_connected connected;    /* all; else the set with the most rows (the sum of frequency
+                                      weights), the earlier of two equal ones; singletons are then
+                                      looked for again */
     const char *split;             /* a column: a sample for each of its levels, in their order, by
                                       frg_fe_fit_many; NULL: none */
     const char *fsplit;            /* the same, all rows before them; not both */
@@ -775,6 +781,91 @@ FRG_API FRG_MUST_USE frg_status frg_fe_effects(const frg_fe *f, frg_table **out)
  *  were not kept, E_COLUMN, E_TYPE, E_NOT_FINITE, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_fe_predict(const frg_fe *f, const frg_table *data, double *out,
                                                int64_t *n_unseen);
+/* ---- variance components --------------------------------------------------------------------- */
+
+/** What is left out to estimate the variance of an error. */
+typedef enum {
+    FRG_LEAVE_MATCH,       /* all rows of a match, a pair of levels of both effects: errors may
+                              depend on each other within one */
+    FRG_LEAVE_OBSERVATION, /* a row: errors are independent */
+    FRG_LEAVE_NONE         /* nothing: the plug-in and the homoscedastic estimates alone */
+} frg_leave_out_unit;
+
+/** How leverages are computed. */
+typedef enum {
+    FRG_LEVERAGE_AUTO,  /* exact up to 4096 levels of the second effect */
+    FRG_LEVERAGE_EXACT, /* by a direct factor */
+    FRG_LEVERAGE_APPROX /* by random projections */
+} frg_leverage;
+
+/** Options of frg_fe_leave_out. */
+typedef struct {
+    size_t struct_size;           /* set by frg_leave_out_defaults */
+    frg_leave_out_unit leave_out; /* match */
+    frg_leverage leverage;        /* auto */
+    int draws;                    /* 200 random projections of approx, 2 at least */
+} frg_leave_out_opts;
+
+/** Variances of the effects a of a row's level of the first effect and b of the second, over rows
+ *  with their weights. */
+typedef struct {
+    double first, second, covariance; /* Var(a), Var(b), Cov(a, b) */
+    double correlation;               /* covariance / sqrt(first second); NaN where one is not
+                                         positive */
+    double explained;                 /* (first + second + 2 covariance) / outcome_variance */
+} frg_variance_components;
+
+/** What frg_fe_leave_out finds. */
+typedef struct {
+    const char *first, *second; /* names of the effects; they live as long as the fit */
+    const char *leave_out;      /* "match", "observation", "none" */
+    int64_t n;                  /* rows (the sum of frequency weights) */
+    int64_t n_first, n_second;  /* levels */
+    int64_t n_movers;           /* levels of the first effect with several matches */
+    int64_t n_matches;
+    double outcome_variance; /* of y - x b */
+    double error_variance;   /* of a row of weight 1: sum w e^2 / (n - coefficients - rank) */
+    frg_variance_components plug_in;       /* of the estimates, biased by their errors */
+    frg_variance_components homoscedastic; /* less that bias if all errors have error_variance */
+    frg_variance_components corrected;     /* less that bias by leave-out variances; NaN with
+                                              FRG_LEAVE_NONE */
+    /** Standard errors that the random projections give homoscedastic and corrected: 0 where
+     *  leverages are exact.  Not those of sampling, which are not there; NaN for correlation and
+     *  explained. */
+    frg_variance_components homoscedastic_error, corrected_error;
+    const char *leverage; /* "exact" or "approx" */
+    double leverage_max;  /* of what is left out: the largest, below 1; NaN with FRG_LEAVE_NONE */
+    int64_t draws;        /* 0 where leverages are exact */
+    int64_t iterations;   /* the most of a linear system of approx */
+    double seconds;
+} frg_leave_out;
+
+/** Defaults into the first struct_size bytes of o. */
+FRG_API void frg_leave_out_defaults(frg_leave_out_opts *o, size_t struct_size);
+/** The fields of frg_leave_out_opts (frg_option). */
+FRG_API const frg_option *frg_leave_out_options(void);
+/** Leave-out variance components of two effects, a worker's and a firm's (Abowd, Kramarz and
+ *  Margolis 1999; Kline, Saggio and Soelvsten 2020).  With y less the regressors' part, which is
+ *  taken as known, rows d_i of both effects' dummies, S = sum w_i d_i d_i' and a component theta =
+ *  beta' A beta,
+ *
+ *      corrected = b' A b - sum_i B_ii s_i,      B_ii = w_i d_i' S^- A S^- d_i,
+ *      s_i = w_i (y_i - mean y) e_i / (1 - P_ii),    P_ii = w_i d_i' S^- d_i
+ *
+ *  over rows, or matches by their means, whose weight is their rows'.  s_i is unbiased for w_i
+ *  Var(e_i) whatever the variances.  Of a level of the first effect with one match the rows are
+ *  left out one by one in either case.  The homoscedastic estimate (Andrews, Gill, Schank and
+ *  Upward 2008) has error_variance for s_i, over rows.
+ *
+ *  The fit has two effects, is one of least squares, keeps its effects (keep_effects) and has
+ *  connected = match to leave out matches, match or observation to leave out observations, and
+ *  rows that are connected for none.  NULL for o: the defaults.  Random signs come from the
+ *  context's seed. Returns FRG_MAX_ITER where a linear system of approx did not reach 1e-10; a
+ *  positive status of a stop leaves *out zero.  Errors: E_OPTION, E_LEAVE_OUT (other fits and
+ *  rows; nobody moves), E_TOO_BIG (exact beyond 16384 levels of the second effect, or many matches
+ *  a level of the first), E_MEMORY. */
+FRG_API FRG_MUST_USE frg_status frg_fe_leave_out(const frg_fe *f, const frg_leave_out_opts *o,
+                                                 frg_leave_out *out);
 /** Frees the fit and its results; NULL is fine. */
 FRG_API void frg_fe_destroy(frg_fe *f);
 

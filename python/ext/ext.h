@@ -230,6 +230,8 @@ extern const ext_field ext_coefficient_fields[];
 PyObject *ext_fe_iv(const frg_fe_result *r);
 /** What a generalised linear model has beside; None for least squares. */
 PyObject *ext_fe_glm(const frg_fe_result *r);
+/** Leave-out variance components. */
+PyObject *ext_fe_leave_out(const frg_leave_out *l);
 int ext_types_gp(PyObject *module);
 int ext_types_soap(PyObject *module);
 int ext_types_graph(PyObject *module);

@@ -10,11 +10,10 @@
 EXT_UNSET(demean)
 EXT_UNSET(lsmr)
 EXT_UNSET(fe)
+EXT_UNSET(leave_out)
 
 const ext_options ext_fe_takes[] = {
-    EXT_TABLE(demean),
-    EXT_TABLE(lsmr),
-    EXT_TABLE(fe),
+    EXT_TABLE(demean),           EXT_TABLE(lsmr), EXT_TABLE(fe), EXT_TABLE(leave_out),
     {NULL, NULL, NULL, 0, NULL},
 };
 
@@ -606,6 +605,25 @@ static PyObject *fe_groups(PyObject *self, PyObject *args)
                                   : PyLong_FromLongLong(count);
 }
 
+/** leave_out(options) -> dict: variance components. */
+static PyObject *fe_leave_out(PyObject *self, PyObject *args)
+{
+    ext_fe *const f = (ext_fe *)self;
+    PyObject *options;
+    frg_leave_out_opts o;
+    frg_leave_out found;
+    frg_leave_out_defaults(&o, sizeof o);
+    if (!PyArg_ParseTuple(args, "O", &options) ||
+        ext_options_set(&o, frg_leave_out_options(), options) < 0) {
+        return NULL;
+    }
+    frg_status status;
+    EXT_WORK(status = frg_fe_leave_out(f->fit, &o, &found));
+    return ext_has_failed(status) || !found.leave_out
+               ? ext_raise(f->context->module, status, f->context->ctx)
+               : ext_fe_leave_out(&found);
+}
+
 /** effects() -> {column: (kind, bytes, labels)}: factor, level, effect, identified. */
 static PyObject *fe_effects(PyObject *self, PyObject *unused)
 {
@@ -714,6 +732,7 @@ EXT_METHOD(fe_wald)
 EXT_METHOD(fe_residuals)
 EXT_METHOD(fe_glm_values)
 EXT_METHOD(fe_groups)
+EXT_METHOD(fe_leave_out)
 EXT_METHOD(fe_effects)
 EXT_METHOD(fe_predict)
 EXT_NEW(fe_new)
@@ -745,6 +764,8 @@ int ext_types_fe(PyObject *module)
          "glm_values(what, out): fills an array with a value of each row."},
         {"groups", fe_groups_alone, METH_VARARGS,
          "groups(out) -> count: the connected set of each row."},
+        {"leave_out", fe_leave_out_alone, METH_VARARGS,
+         "leave_out(options) -> dict: variance components of two effects."},
         {"effects", fe_effects_alone, METH_NOARGS, "The fixed effects as columns."},
         {"predict", fe_predict_alone, METH_VARARGS,
          "predict(table, out): fills out; rows with unseen levels."},

@@ -105,7 +105,7 @@ class Feols(Demean, total=False):
     keep_singletons: bool
     collin_tol: float
     collin: Literal["share", "fixest"]
-    connected: Literal["all", "largest"]
+    connected: Literal["all", "largest", "match", "observation"]
     level: float
     keep_effects: bool
     spool: str | os.PathLike[str] | None
@@ -130,6 +130,14 @@ class Feols(Demean, total=False):
     drop_intercept: Any
     i_ref1: Any
     context: Any
+
+
+class LeaveOut(TypedDict, total=False):
+    """Of fe.Fit.leave_out: ``frg_leave_out_opts``."""
+
+    leave_out: Literal["match", "observation", "none"]
+    leverage: Literal["auto", "exact", "approx"]
+    draws: int
 
 
 class Study(Unseeded, total=False):

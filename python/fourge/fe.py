@@ -623,7 +623,7 @@ def _of_columns(columns, keys):
 _moved_result = {
     **_moved_seconds("encode", "solve", "vcov", "total", name="result"),
     **{f"n_{why}": f"result['n_dropped'][{why!r}]" for why in ("missing", "subset", "zero_weight", "uncompared", "singleton", "disconnected")},
-    "n_groups": "result['connected_sets'], which is there with connected='largest'", "rank": "result['absorbed']['rank']",
+    "n_groups": "result['connected_sets'], which is there with connected='largest', 'match' and 'observation'", "rank": "result['absorbed']['rank']",
     "rank_method": "result['absorbed']['method']", "n_components": "result['absorbed']['components']",
     "factors": "result['fixed_effects'], a list of names and levels", "dropped": "result['dropped_terms']",
     "columns": "result['solver'], a list for each key, in the order of result['solver']['columns']",
@@ -1026,11 +1026,58 @@ class Fit:
         """(rows,) int32: the connected set of each row of the data in the graph of the first two effects.
 
         1 is the set with the most rows, 2 the next, 0 a row that was dropped.  Effects of different sets cannot be
-        compared with each other: Abowd, Creecy and Kramarz (2002).  ``connected="largest"`` fits on set 1 alone.
+        compared with each other: Abowd, Creecy and Kramarz (2002).  ``connected="largest"`` fits on set 1 alone; "match" and
+        "observation" on the largest set that stays connected without any one match or row (:meth:`leave_out`).
         """
         out = np.empty(self.result["n_rows"], np.int32)
         self._fit.groups(out)
         return out
+
+    @_options.takes(_options.LeaveOut, "leave_out")
+    def leave_out(self, **options: Unpack[_options.LeaveOut]) -> dict[str, Any]:
+        """Leave-out variance components of two effects, a worker's and a firm's (Kline, Saggio and Soelvsten 2020).
+
+        ``feols("wage ~ experience | worker + firm", data, connected="match").leave_out()``
+
+        The variances of both effects over the rows, and their covariance, are biased by the effects' own errors: upwards, and mostly
+        downwards.  ``corrected`` takes off what variances of the errors, estimated without the match or the row that they are of, say
+        that bias is, and holds for errors of any variances; ``homoscedastic`` (Andrews et al. 2008) supposes that all have one.  The
+        regressors' part is taken off the outcome first, as known.  Workers come first in the formula: the rows of one
+        who has one match are left out one by one also where matches are.
+
+        Parameters
+        ----------
+        leave_out : "match", "observation" or "none"
+            A match, all rows of a worker at a firm, whose errors may depend on each other; a row; or nothing: the plug-in and the
+            homoscedastic estimates alone.  The rows have to be connected without any one of them: where the fit was not made with
+            ``connected="match"`` (or "observation", "largest") it is made once more for this, of fewer rows perhaps, `n`.
+        leverage : "auto", "exact" or "approx"
+            By a direct factor, or by random projections; "auto" is exact up to 4096 firms.
+        draws : int, default=200
+            Random projections.
+
+        Returns
+        -------
+        dict
+            ``plug_in``, ``homoscedastic`` and ``corrected``, each with ``first`` (the variance of the first effect), ``second``,
+            ``covariance``, ``correlation`` and ``explained``, their share of ``outcome_variance``; ``corrected_error`` and
+            ``homoscedastic_error`` are the standard errors that random projections give them, not those of sampling.
+
+        Raises :class:`fourge.errors.BadData` for other fits, and where nobody moves.
+        """
+        _options.check(Fit.leave_out, options)
+        what = options.get("leave_out", "match")
+        found = self._connected_for(what).leave_out(options)
+        _warn(self._call[0])
+        return found
+
+    def _connected_for(self, what):
+        """The fit with its effects, of rows that are connected without any one of `what`."""
+        enough = {"match": ("match",), "observation": ("observation", "match"), "none": ("largest", "observation", "match")}.get(what, ())
+        if self._outer.get("connected", "all") in enough or not enough or len(self._factors) != 2:
+            return self._with_effects()
+        context, fml, table, vcovs, outer, options = self._call
+        return _fourge.Fe(context, fml, table, vcovs, {**outer, "connected": enough[0], "keep_effects": True}, options)
 
     def _with_effects(self):
         """The fit with its fixed effects kept: the same regression once more where they were not."""

@@ -105,6 +105,31 @@ class Feols(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "backtick is not closed"):
             fe.feols("y ~ x", data, {"CRV1": "`state name"})
 
+    def test_leave_out(self):
+        draw = np.random.default_rng(5)
+        worker, firm = np.repeat(np.arange(60), 4), (np.arange(240) * 7 // 2 % 11) % 5
+        data = {"y": draw.normal(size=240) + firm, "x": draw.normal(size=240), "worker": worker, "firm": firm}
+        plain = fe.feols("y ~ x | worker + firm", data)
+        found = plain.leave_out()
+        again = fe.feols("y ~ x | worker + firm", data, connected="match").leave_out()
+        strip = lambda d: {k: v for k, v in d.items() if k != "seconds"}
+        self.assertEqual(strip(found), strip(again))
+        self.assertEqual((found["unit"], found["n_second"], found["leverage"]), ("match", 5, "exact"))
+        effects = fe.feols("y ~ x | worker + firm", data, connected="match").fixef()
+        rows = np.array([effects["firm"][str(f)] for f in firm])
+        if found["n"] == 240:
+            self.assertAlmostEqual(found["plug_in"]["second"], rows.var(), 10)
+        self.assertLess(found["corrected"]["second"], found["plug_in"]["second"])
+        approx = plain.leave_out(leverage="approx", draws=400)
+        for part in ("first", "second", "covariance"):
+            self.assertLess(abs(approx["corrected"][part] - found["corrected"][part]), 4.5 * approx["corrected_error"][part])
+        none = plain.leave_out(leave_out="none")
+        self.assertNotIn("corrected", none)
+        with self.assertRaisesRegex(errors.BadData, "has 1"):
+            fe.feols("y ~ x | worker", data).leave_out()
+        with self.assertRaisesRegex(ValueError, "draws"):
+            plain.leave_out(draws=1)
+
     def test_connected_sets(self):
         """Workers 0, 1, 2 meet at firms 0 and 1 (six rows), workers 3, 4 at firm 2 (four): sets by hand.  The fit of the
         largest is the fit of its rows."""

@@ -219,6 +219,9 @@ of(fe.Fit.wald_test, {}, fit, R=(np.array([[1.0, 0.0]]), dict), q=(1.0, dict), d
 LOT = fe.feols("y ~ late + x", PANEL)
 of(fe.Fit.ritest, {"resampvar": "late", "reps": 70}, lambda: LOT, resampvar=("x", dict), reps=(9, dict), type=("randomization-t", dict), seed=(1, dict),
    cluster=("y", dict))
+MOVERS = {"y": (np.arange(240) * 7919 % 1009 / 1009), "worker": np.repeat(np.arange(60), 4), "firm": (np.arange(240) * 7 // 2 % 11) % 5}
+of(fe.Fit.leave_out, {}, lambda: fe.feols("y ~ 1 | worker + firm", MOVERS), leave_out=("observation", lambda found: found["corrected"]),
+   leverage=("approx", lambda found: found["corrected"]), draws=(50, lambda found: found["corrected"], {"leverage": "approx"}))
 of(fe.Fit.tidy, {}, fit, style=("pyfixest", list))
 of(fe.Fit.predict, {}, fit, newdata=({k: v[:9] for k, v in PANEL.items()}, np.asarray))
 of(fe.Fit.summary, {}, fit, digits=(9, prints(f"{FIT.coef()[0]:.9g}")))

@@ -20,8 +20,8 @@ static int by_size(const void *a, const void *b, const void *user)
     return s->rows != t->rows ? (s->rows < t->rows ? 1 : -1) : s->root - t->root;
 }
 
-/** The first two effects that are not slopes alone. */
-static frg_status find_pair(frg_context *ctx, const frgi_formula *formula, int pair[2])
+frg_status frgi_find_pair(frg_context *ctx, const frgi_formula *formula, const frgi_frame *f,
+                          int pair[2])
 {
     int found = 0;
     for (int q = 0; q < formula->n_effects && found < 2; q++) {
@@ -33,18 +33,22 @@ static frg_status find_pair(frg_context *ctx, const frgi_formula *formula, int p
         FAIL(ctx, E_OPTION, "connected sets are those of two fixed effects, the formula has %s",
              found ? "one" : "none");
     }
+    const int64_t levels = f->levels[pair[0]] + f->levels[pair[1]];
+    if (levels > INT32_MAX) {
+        FAIL(ctx, E_TOO_BIG, "connected sets of %lld levels", (long long)levels);
+    }
     return FRG_OK;
 }
 
-/** group[l] <- the number of the set of level l, the largest being 1. */
-static frg_status number_sets(frg_context *ctx, const int32_t *parent, const double *rows,
-                              int64_t levels, int32_t *group, int32_t *n_groups)
+frg_status frgi_number_sets(frg_context *ctx, const int32_t *parent, const double *rows,
+                            int64_t levels, int32_t *group, int32_t *n_groups)
 {
     set *sets;
     int32_t n = 0;
     TRY(NEW(ctx, &sets, levels, "connected sets"));
     for (int64_t l = 0; l < levels; l++) {
-        if (parent[l] == (int32_t)l) {
+        group[l] = 0;
+        if (parent[l] == (int32_t)l && rows[l] > 0) {
             sets[n++] = (set){.root = (int32_t)l, .rows = rows[l]};
         }
     }
@@ -65,15 +69,12 @@ frg_status frgi_connected_rows(int32_t *group, int32_t *n_groups, frg_context *c
                                const double *counts)
 {
     int pair[2];
-    TRY(find_pair(ctx, formula, pair));
+    TRY(frgi_find_pair(ctx, formula, f, pair));
     const int32_t *const a = f->codes + pair[0] * f->n, *const b = f->codes + pair[1] * f->n;
     const int64_t levels = f->levels[pair[0]], all = levels + f->levels[pair[1]];
     int32_t *parent = NULL, *of_level = NULL;
     double *rows = NULL;
     frg_status status;
-    if (all > INT32_MAX) {
-        FAIL(ctx, E_TOO_BIG, "connected sets of %lld levels", (long long)all);
-    }
     TRY_TO(done, NEW(ctx, &parent, all, "connected sets"));
     TRY_TO(done, NEW(ctx, &of_level, levels, "connected sets"));
     TRY_TO(done, NEW0(ctx, &rows, levels, "connected sets"));
@@ -89,7 +90,7 @@ frg_status frgi_connected_rows(int32_t *group, int32_t *n_groups, frg_context *c
     for (int64_t i = 0; i < f->n; i++) {
         rows[parent[a[i]]] += counts ? counts[i] : 1;
     }
-    TRY_TO(done, number_sets(ctx, parent, rows, levels, of_level, n_groups));
+    TRY_TO(done, frgi_number_sets(ctx, parent, rows, levels, of_level, n_groups));
     for (int64_t i = 0; i < f->n; i++) {
         group[i] = of_level[a[i]];
     }

@@ -9,7 +9,7 @@
  * such levels makes it O(n + levels) in all, however many rounds it takes; a round is one
  * generation of the queue.
  */
-#include "regress/reg_frame.h"
+#include "regress/reg_matches.h"
 
 #include <math.h>
 #include <omp.h>
@@ -268,8 +268,12 @@ static frg_status no_rows(const framer *b)
         FAIL(b->ctx, E_NO_OBS, "the data have columns, but no rows");
     }
     if (f->n_disconnected) {
-        snprintf(apart, sizeof apart, ", %lld are outside the largest connected set",
-                 (long long)f->n_disconnected);
+        const frg_fe_connected sets = b->in->options->connected;
+        snprintf(apart, sizeof apart, ", %lld are outside the largest %s",
+                 (long long)f->n_disconnected,
+                 sets == FRG_CONNECTED_MATCH         ? "set that is connected without any one match"
+                 : sets == FRG_CONNECTED_OBSERVATION ? "set that is connected without any one row"
+                                                     : "connected set");
     }
     if (f->n_uncompared) {
         const size_t used = strlen(apart);
@@ -542,7 +546,19 @@ done:
 
 /* ---- the largest connected set --------------------------------------------------------------- */
 
-/** Drops the rows of all connected sets but the largest. */
+/** The connected set of each row, or that which stays connected whatever is left out. */
+static frg_status number_rows(const framer *b, int32_t *group, int32_t *groups)
+{
+    const frg_fe_connected sets = b->in->options->connected;
+    const double *const counts = has_frequencies(b) ? b->f->weights : NULL;
+    if (sets == FRG_CONNECTED_LARGEST) {
+        return frgi_connected_rows(group, groups, b->ctx, b->f, b->in->formula, counts);
+    }
+    return frgi_leave_out_rows(group, groups, b->ctx, b->f, b->in->formula, counts,
+                               sets == FRG_CONNECTED_OBSERVATION);
+}
+
+/** Drops the rows of all sets but the largest. */
 static frg_status drop_disconnected(framer *b)
 {
     frgi_frame *const f = b->f;
@@ -552,11 +568,10 @@ static frg_status drop_disconnected(framer *b)
     frg_status status;
     TRY_TO(done, NEW(b->ctx, &group, f->n, "connected sets"));
     TRY_TO(done, NEW(b->ctx, &gone, f->n, "connected sets"));
-    TRY_TO(done, frgi_connected_rows(group, &groups, b->ctx, f, b->in->formula,
-                                     has_frequencies(b) ? f->weights : NULL));
+    TRY_TO(done, number_rows(b, group, &groups));
     f->n_groups = f->n_groups ? f->n_groups : groups;
     for (int64_t i = 0; i < f->n; i++) {
-        gone[i] = group[i] > 1;
+        gone[i] = group[i] != 1;
         count += gone[i];
     }
     f->n_disconnected += count;
@@ -612,7 +627,7 @@ static frg_status drop_separated(framer *b)
 static frg_status drop_by_effects(framer *b)
 {
     const bool singletons = !b->in->options->keep_singletons,
-               connected = b->in->options->connected == FRG_CONNECTED_LARGEST;
+               connected = b->in->options->connected != FRG_CONNECTED_ALL;
     int64_t n;
     do {
         n = b->f->n;
@@ -654,7 +669,7 @@ static frg_status encode_effects(framer *b)
     frgi_frame *const f = b->f;
     if (f->n_effects == 0) {
         TRY(drop_separated(b));
-        return b->in->options->connected == FRG_CONNECTED_LARGEST ? drop_disconnected(b) : FRG_OK;
+        return b->in->options->connected != FRG_CONNECTED_ALL ? drop_disconnected(b) : FRG_OK;
     }
     TRY(NEW(b->ctx, &f->codes, f->n_effects * f->n, "codes of the effects"));
     TRY(frgi_key_codes(b->ctx, f->keys, f->n_effects, f->rows, f->n, f->codes, f->levels));

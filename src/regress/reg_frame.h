@@ -68,6 +68,16 @@ FRG_MUST_USE frg_status frgi_connected_rows(int32_t *group, int32_t *n_groups, f
                                             const frgi_frame *f, const frgi_formula *formula,
                                             const double *counts);
 
+/** The first two effects that are not slopes alone.  E_OPTION where there are no two, E_TOO_BIG. */
+FRG_MUST_USE frg_status frgi_find_pair(frg_context *ctx, const frgi_formula *formula,
+                                       const frgi_frame *f, int pair[2]);
+/** group[l] <- the number of the set of level l, the largest being 1, and 0 where it has no rows;
+ *  parent: the set's root, which stands before its other levels; rows: of a root, those of the
+ *  set. */
+FRG_MUST_USE frg_status frgi_number_sets(frg_context *ctx, const int32_t *parent,
+                                         const double *rows, int64_t levels, int32_t *group,
+                                         int32_t *n_groups);
+
 /** gone[i] <- 1 where row i has a level of an effect whose outcomes are all 0, or, of a binary
  *  outcome, all the same; *count of them.  E_FAMILY for an outcome that the family has not,
  *  E_SEPARATED where no row's outcome differs so from all others'. */

@@ -649,7 +649,7 @@ static void calls(void)
         CHECK_STATUS(frg_fe_fit(&f, ctx, too_few[i], data, &o), FRG_BAD_ARG);
         CHECK_TEXT(frg_error_code(ctx), "FRG-CORE-006");
     }
-    o.connected = (frg_fe_connected)2;
+    o.connected = (frg_fe_connected)4;
     CHECK_STATUS(frg_fe_fit(&f, ctx, "y ~ x | f", data, &o), FRG_BAD_ARG);
     CHECK(strstr(frg_message(ctx), "which stand for all|largest") != NULL);
     frg_table_destroy(data);

@@ -1,0 +1,75 @@
+/* reg_leave_out.h - leave-out variance components: what their corrections are computed from.
+ *
+ * Notation.  A match m of worker k(m) and firm j(m) has weight T_m; W_k and F_j are the sums of a
+ * worker's and a firm's matches, W that of all.  With the workers eliminated
+ *
+ *     u_m = e_j(m) - sum_{l of k(m)} T_l e_j(l) / W_k,     L = sum_m T_m u_m u_m',
+ *
+ * L the Laplacian of the firms' graph, and p = L^+ u_m shifted to sum_j F_j p_j = 0, three numbers
+ * of a match say all:
+ *
+ *     g = 1 / W_k + u_m'p,  P = w g        leverage of a unit of weight w in the match
+ *     q = sum_j F_j p_j^2                  B of the firms' variance        q / W
+ *     h = p_j(m)                           B of the covariance             (h - q) / W
+ *                                          B of both together              g / W - 1 / W^2
+ *
+ * as the workers' part of S^- d_m is (e_k - sum_l T_l p_j(l)) / W_k.  A unit is what is left out:
+ * a row or a match. */
+#ifndef FRGI_REG_LEAVE_OUT_H
+#define FRGI_REG_LEAVE_OUT_H
+
+#include "regress/reg_matches.h"
+#include "sparse/symmetric.h"
+
+#pragma GCC visibility push(hidden)
+
+/** Matches, their weights and their units. */
+typedef struct {
+    frg_context *ctx;
+    frgi_matches matches;
+    double *weight;        /* count: T */
+    double *worker, *firm; /* W_k, F_j */
+    double total;          /* W */
+    int64_t *start;        /* count + 1: units of a match; all 0 where none is left out */
+    double *unit, *score;  /* of a unit: its weight, (y - mean y) e of it */
+    int64_t draws;
+} frgi_leave_panel;
+
+/** Sums over units, by which the bias of the components is estimated, and what they take from
+ *  random projections: variances of their means. */
+typedef struct {
+    double first, second, covariance; /* sum B_ii s_i */
+    double trace;                     /* sum_m T_m q_m */
+    double leverage_max;
+    double first_variance, second_variance, covariance_variance, trace_variance;
+    int64_t iterations, failed; /* of linear systems */
+} frgi_leave_sums;
+
+/** What one match adds. */
+typedef struct {
+    double kept; /* sum w^2 s / (1 - P) */
+    double rest; /* sum w s P / (1 - P) */
+} frgi_leave_match;
+
+/** From sums over all matches: of kept, rest, kept q, kept h. */
+void frgi_leave_combine(const frgi_leave_panel *p, double kept, double rest, double kept_q,
+                        double kept_h, frgi_leave_sums *out);
+/** The Laplacian of the firms, without its last row and column where `grounded`; to be dropped.
+ *  E_TOO_BIG where workers have so many matches that it takes too long. */
+typedef struct {
+    int64_t *starts;
+    int32_t *columns;
+    double *values;
+    frgi_symmetric view;
+} frgi_firm_graph;
+FRG_MUST_USE frg_status frgi_firm_graph_create(frgi_firm_graph *g, const frgi_leave_panel *p,
+                                               bool grounded);
+void frgi_firm_graph_destroy(frgi_firm_graph *g, frg_context *ctx);
+
+/** By a direct factor; E_LEAVE_OUT where a unit has leverage 1. */
+FRG_MUST_USE frg_status frgi_leave_exact(const frgi_leave_panel *p, frgi_leave_sums *out);
+/** By random projections. */
+FRG_MUST_USE frg_status frgi_leave_draws(const frgi_leave_panel *p, frgi_leave_sums *out);
+
+#pragma GCC visibility pop
+#endif
