@@ -324,6 +324,8 @@ option_spec option_table[] = {
      .value = "BYTES", .fallback = "a quarter of the memory", .group = solver},
     {OPTION_OF(demean, fe.demean, fused), .commands = SOLVERS, .jobs = BENCH_JOB_FE,
      .value = "WHEN", .group = solver},
+    {OPTION_OF(demean, fe.demean, max_sweeps), .commands = SOLVERS, .jobs = BENCH_JOB_FE,
+     .value = "N", .group = solver},
 
     /* ---- input tables ---- */
     {.name = "input-format",

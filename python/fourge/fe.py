@@ -286,8 +286,9 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
         terms.  Times are whole numbers, and a lag is missing where the unit has no row at that time.
     first_stage : str, optional
         "treat ~ x | unit + time": two-stage difference in differences, as of :func:`did2s`.
-    method, precond, dtype, tol, max_iter, cond_limit, block, fill_cap, fused, dof
-        As in ``frg_demean_opts``; cond_limit goes with method="lsmr", fused with that on a device.  dof: how the rank of the effects, a part of K, is counted: "auto" counts it exactly where
+    method, precond, dtype, tol, max_iter, max_sweeps, cond_limit, block, fill_cap, fused, dof
+        As in ``frg_demean_opts``; cond_limit goes with method="lsmr", fused with that on a device, max_sweeps
+        in max_iter's place with method="map".  dof: how the rank of the effects, a part of K, is counted: "auto" counts it exactly where
         that is cheap, also for nested effects; fixest and pyfixest count the levels, which is "naive".  Where that makes
         another K, tables have a note.
     fixef_tol, fixef_maxiter, fixef_rm, weights_type, ssc (a dict of ``pyfixest.ssc()``)

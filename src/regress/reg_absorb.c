@@ -167,7 +167,7 @@ bool frgi_fe_is_scattered(const frg_fe *f)
     const frg_fe_method method = f->policy.options.demean.method;
     const int q = eliminated(frame);
     return frgi_spools(f->ctx) && f->data.formula.n_slopes == 0 && !f->policy.options.store &&
-           method != FRG_FE_LSMR && method != FRG_FE_MLSMR &&
+           method != FRG_FE_LSMR && method != FRG_FE_MLSMR && method != FRG_FE_MAP &&
            !frgi_order_is_grouped(frame->codes + q * frame->n, frame->n, frame->levels[q]);
 }
 
