@@ -265,6 +265,19 @@ FRG_API FRG_MUST_USE frg_status frg_demean_run(frg_demean *d, frg_array in, frg_
  *  frg_fe_effects.  Errors: E_ARG for a column that the last run did not have. */
 FRG_API FRG_MUST_USE frg_status frg_demean_effects(const frg_demean *d, int64_t column,
                                                    double *alpha);
+/** Writes what the plan has found out and built (the choice of its solver, the assembled system,
+ *  its order and factor) to PATH, whole or not at all; the PATH that was there becomes PATH~.  To be
+ *  called after a run: before it there is nothing to be written.  The file holds no rows, and
+ *  hashes of codes, weights and options.  Errors: E_UNSUPPORTED for plans of lsmr, mlsmr and map,
+ *  with slopes, on a device, and of a graph whose components are solved apart; E_CREATE, E_WRITE,
+ *  E_MEMORY. */
+FRG_API FRG_MUST_USE frg_status frg_demean_save(const frg_demean *d, const char *path);
+/** The solver in PATH becomes that of a plan, made by frg_demean_create from the same codes,
+ *  weights, options and seed: its runs give the bits of the plan that was saved, and assemble,
+ *  order and factor nothing.  A damaged file gives PATH~ with a warning, where that is there.
+ *  Errors, which leave the plan as it was: E_MISMATCH, which says whether codes, weights or
+ *  options are others; E_NO_INPUT, E_CHECKPOINT, E_MEMORY; E_UNSUPPORTED as frg_demean_save. */
+FRG_API FRG_MUST_USE frg_status frg_demean_load(frg_demean *d, const char *path);
 /** What the plan knows now; its text is a constant of the library.  All zeros for NULL. */
 FRG_API frg_demean_report frg_demean_get_report(const frg_demean *d);
 /** Part i of the n_parts of the report, those with the fewest rows first.  Errors: E_ARG. */

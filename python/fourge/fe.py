@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import os
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -1185,6 +1186,11 @@ def _codes(fixed_effects):
     return a.astype(np.int32, copy=False)
 
 
+def _plan_file(plan):
+    """The path of a plan, or None, and whether the file is there."""
+    return (None, False) if plan is None else (os.fspath(plan), os.path.exists(plan))
+
+
 def _demean_report(found, n):
     """What the library `found` of n rows under the keys of the JSON of ``fourge demean``."""
     times = _seconds(found)
@@ -1194,7 +1200,7 @@ def _demean_report(found, n):
 
 
 @_options.takes(_options.Demean, "context", "demean")
-def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None,
+def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None, plan: str | os.PathLike[str] | None = None,
            progress: Callable[..., Any] | bool | None = None, **options: Unpack[_options.Demean]) -> tuple[np.ndarray, dict[str, Any]]:
     """What is left of the columns of `x` when all group means are taken out.
 
@@ -1208,6 +1214,10 @@ def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None,
     weights : (n,) float64 >= 0, optional
     out : array like x, optional
         May be x itself; written when the result is there, so that an exception (Ctrl-C, too) leaves it as it was.
+    plan : path, optional
+        A file with the solver of an earlier call for the same effects, weights, options and seed: the same bits without ordering and
+        factor.  Where there is none it is written.  Of another call's: :class:`fourge.errors.Mismatch`; method "lsmr", "mlsmr" or "map",
+        and graphs whose components are solved apart, have none (:class:`fourge.errors.Unsupported`).
     progress : callable or True, optional
         As in :func:`feols`.
     **options
@@ -1238,7 +1248,7 @@ def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None,
         if rows != len(x):
             raise errors.BadArgument(f"{name}: expected a row for each of the {len(x)} of x, got {rows}")
     shape = (lambda a: a[:, None] if a.ndim == 1 else a)
-    report = _demean_report(_fourge.demean(context, shape(x), codes, w, shape(result), options), len(x))
+    report = _demean_report(_fourge.demean(context, shape(x), codes, w, shape(result), options, *_plan_file(plan)), len(x))
     if report["status"] != "FRG_OK":
         warnings.warn(f"{report['status']}: a column did not converge; see the report", errors.NotConverged, stacklevel=_outside())
     if out is not None:

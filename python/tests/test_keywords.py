@@ -173,7 +173,7 @@ X, CODES = np.column_stack([PANEL["x"], PANEL["z"]]), np.column_stack([PANEL["f"
 OUT = np.empty_like(X)
 FAR_X, FAR_CODES = LONG["x"], np.column_stack([LONG["f"], LONG["g"]])
 of(fe.demean, lambda: {"x": X.copy(), "fixed_effects": CODES}, x=(-X, made), fixed_effects=(CODES[:, :1], made),
-   weights=(PANEL["w"], made), out=(OUT, lambda pair: pair[0] is OUT), progress=ASKED,
+   weights=(PANEL["w"], made), out=(OUT, lambda pair: pair[0] is OUT), plan=("p.plan", writes("p.plan")), progress=ASKED,
    threads=(3, threads(), {"x": FAR_X, "fixed_effects": FAR_CODES}), memory_limit=SMALL, time_limit=SAYS_LATE,
    seed=(5, made, {"method": "cg", "precond": "ac"}), method=("lsmr", lambda out: out[1]["method"]),
    precond=("off", iterated, {"method": "cg"}), dtype=("f32", made), tol=(1e-2, iterated, LSMR),

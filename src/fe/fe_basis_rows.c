@@ -380,7 +380,11 @@ void frgi_basis_shift(const fe_basis_work *w, int64_t k, const fe_basis_factor *
         if (is_stopped(w)) {
             continue;
         }
-        FOR_WIDTH(k, shift_chunk, b, i, from, c, to, z, partial, sums)
+        switch (k) {
+            WIDTH(1, shift_chunk, b, i, from, c, to, z, partial, sums)
+        default:
+            shift_chunk(b, i, from, c, to, z, partial, sums, k);
+        }
     }
     frgi_fe_add_chunks(b->g, w->partial, w->threads, length, s + to->first * k);
     frgi_tree_rows(w->sums, b->g->n_chunks, BASIS_MAX_LANES, k, square);

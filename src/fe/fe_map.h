@@ -15,8 +15,8 @@
  * WARM_UP sweeps of all, then the first two by themselves, then all.
  *
  * || m || is the gradient, which costs nothing here: the stop is on it, not on the length of a
- * step. For two factors 1 / (1 - D1'D2 / D2'D2) is a Rayleigh quotient of I - G, at least the smallest
- * eigenvalue of A'A; for more it is an estimate.
+ * step. For two factors 1 / (1 - D1'D2 / D2'D2) is a Rayleigh quotient of I - G, at least the
+ * smallest eigenvalue of A'A; for more it is an estimate.
  *
  * Cost of a sweep: a pass over the rows for each factor.  A lane's bits do not depend on the
  * others. */
