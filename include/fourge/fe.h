@@ -266,8 +266,8 @@ FRG_API FRG_MUST_USE frg_status frg_demean_run(frg_demean *d, frg_array in, frg_
 FRG_API FRG_MUST_USE frg_status frg_demean_effects(const frg_demean *d, int64_t column,
                                                    double *alpha);
 /** Writes what the plan has found out and built (the choice of its solver, the assembled system,
- *  its order and factor) to PATH, whole or not at all; the PATH that was there becomes PATH~.  To be
- *  called after a run: before it there is nothing to be written.  The file holds no rows, and
+ *  its order and factor) to PATH, whole or not at all; the PATH that was there becomes PATH~.  To
+ *  be called after a run: before it there is nothing to be written.  The file holds no rows, and
  *  hashes of codes, weights and options.  Errors: E_UNSUPPORTED for plans of lsmr, mlsmr and map,
  *  with slopes, on a device, and of a graph whose components are solved apart; E_CREATE, E_WRITE,
  *  E_MEMORY. */

@@ -2,8 +2,8 @@
  *
  * A plan's rows are made of the caller's codes in every process; they have to be read there
  * anyway to see that they are the same, and grouping them is a small part of a plan.  What takes
- * long is kept: the choice of a solver with its estimates and probes, the assembled S, its order and its factor,
- * or the approximate one.
+ * long is kept: the choice of a solver with its estimates and probes, the assembled S, its order
+ * and its factor, or the approximate one.
  *
  *     plan        format, and the hashes of what the solver depends on
  *     cascade     choices and counts (fe_cascade.h);  s.*, d.*, a.*: S and the factors
