@@ -60,6 +60,8 @@ struct fe_cascade {
     bool beyond;                 /* CG through the rows is known to be too slow */
     frgi_direct *direct;
     bool factored;
+    fe_schur last; /* of other weights: the pattern that `direct` was analysed for; or empty */
+    bool ordered;  /* `direct` is that of other weights, and its order serves S */
     frgi_ac *ac;
     int32_t
         *null_set;   /* n_reduced: sets of levels whose indicator z has S z = 0; made when needed */
@@ -124,6 +126,7 @@ void frgi_fe_cascade_destroy(fe_cascade *c, frg_context *ctx)
     frgi_direct_destroy(c->direct);
     frgi_ac_destroy(c->ac);
     frgi_fe_schur_destroy(&c->schur, ctx);
+    frgi_fe_schur_destroy(&c->last, ctx);
     frgi_fe_bordered_destroy(&c->bordered, ctx);
     frgi_fe_subproblems_destroy(c->subproblems, ctx);
     DROP(ctx, &c->null_set);
@@ -146,6 +149,31 @@ static double schur_bytes(const fe_cascade *c)
     return 12 * fmin(c->products, levels * levels);
 }
 
+static void drop_factor(fe_cascade *c)
+{
+    frgi_direct_destroy(c->direct);
+    c->direct = NULL;
+    c->factored = c->ordered = false;
+}
+
+static bool same_pattern(const fe_schur *a, const fe_schur *b)
+{
+    const size_t starts = (size_t)(a->n + 1) * sizeof *a->starts;
+    return a->n == b->n && memcmp(a->starts, b->starts, starts) == 0 &&
+           memcmp(a->columns, b->columns, (size_t)a->starts[a->n] * sizeof *a->columns) == 0 &&
+           a->n_border == b->n_border;
+}
+
+/** The order of the factor of other weights is that of S where the patterns are the same. */
+static void keep_order(fe_cascade *c, frg_context *ctx)
+{
+    c->ordered = c->last.n > 0 && same_pattern(&c->schur, &c->last);
+    if (c->last.n > 0 && !c->ordered) {
+        drop_factor(c);
+    }
+    frgi_fe_schur_destroy(&c->last, ctx);
+}
+
 /** Assembles S unless it is there; a matrix over the cap is no failure: the solvers that need it
  *  are then left out. */
 static frg_status build_schur(fe_cascade *c, frg_context *ctx)
@@ -160,6 +188,9 @@ static frg_status build_schur(fe_cascade *c, frg_context *ctx)
     }
     const frg_status status = frgi_fe_schur_create(&c->schur, ctx, c->g, cap);
     c->refused = frgi_direct_refused(ctx, status);
+    if (status == FRG_OK) {
+        keep_order(c, ctx);
+    }
     return c->refused ? FRG_OK : status;
 }
 
@@ -217,13 +248,6 @@ static frg_status build_factor(fe_cascade *c, frg_context *ctx)
     TRY(need_scratch(c, ctx, frgi_direct_scratch(c->direct, FE_MAX_LANES)));
     c->factored = true;
     return FRG_OK;
-}
-
-static void drop_factor(fe_cascade *c)
-{
-    frgi_direct_destroy(c->direct);
-    c->direct = NULL;
-    c->factored = false;
 }
 
 static int factor_of(const fe_rows *g, int32_t level)
@@ -348,6 +372,28 @@ static frg_status build_bordered(fe_cascade *c, frg_context *ctx)
         c->bordered_tried = status == FRG_OK;
     }
     return status;
+}
+
+void frgi_fe_cascade_renew(fe_cascade *c, frg_context *ctx, double tol)
+{
+    c->opts.tol = tol;
+    if (c->factored && c->choice == SOLVER_DIRECT) {
+        frgi_fe_schur_destroy(&c->last, ctx);
+        c->last = c->schur;
+        c->schur = (fe_schur){0};
+        DROP(ctx, &c->last.values);
+        c->factored = false;
+    } else if (c->last.n == 0) {
+        drop_factor(c);
+    }
+    frgi_fe_schur_destroy(&c->schur, ctx);
+    frgi_fe_bordered_destroy(&c->bordered, ctx);
+    frgi_ac_destroy(c->ac);
+    c->ac = NULL;
+    DROP(ctx, &c->null_set);
+    c->bordered = (fe_bordered){.width = 0};
+    c->bordered_tried = c->chosen = c->beyond = false;
+    c->used = SOLVER_ROWS;
 }
 
 /** Is the solver the cascade's to choose? */
@@ -508,6 +554,10 @@ static frg_status split_components(fe_cascade *c, frg_context *ctx)
 static frg_status compare_solvers(fe_cascade *c, frg_context *ctx, const fe_block_work *single)
 {
     const double step = (double)c->schur.starts[c->schur.n] * 4 * SECONDS_PER_ENTRY;
+    if (c->ordered) { /* it was the cheapest for other weights */
+        c->choice = SOLVER_DIRECT;
+        return FRG_OK;
+    }
     frg_status status = analyse(c, ctx, 0);
     if (status != FRG_OK && !frgi_direct_refused(ctx, status)) {
         return status;

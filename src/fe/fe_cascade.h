@@ -97,6 +97,10 @@ size_t frgi_fe_cascade_factor_bytes(const fe_cascade *c);
  *  otherwise. */
 FRG_MUST_USE frg_status frgi_fe_cascade_count(fe_cascade *c, frg_context *ctx, bool cheap_only,
                                               int64_t *rank);
+/** The weights of the rows are others, the graph is the same, and there are no subproblems: what
+ *  depends on the weights is dropped; the estimate of the cost of S and the order of a factor
+ *  stay, the order for an S of the same pattern. */
+void frgi_fe_cascade_renew(fe_cascade *c, frg_context *ctx, double tol);
 void frgi_fe_cascade_destroy(fe_cascade *c, frg_context *ctx);
 
 /** What of a cascade stands in a file beside arrays; no padding. */
