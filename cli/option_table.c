@@ -324,6 +324,8 @@ option_spec option_table[] = {
      .value = "BYTES", .fallback = "a quarter of the memory", .group = solver},
     {OPTION_OF(demean, fe.demean, fused), .commands = SOLVERS, .jobs = BENCH_JOB_FE,
      .value = "WHEN", .group = solver},
+    {OPTION_OF(demean, fe.demean, max_sweeps), .commands = SOLVERS, .jobs = BENCH_JOB_FE,
+     .value = "N", .group = solver},
 
     /* ---- input tables ---- */
     {.name = "input-format",
@@ -456,6 +458,13 @@ option_spec option_table[] = {
      .value = "FILE",
      .group = running,
      .help = "keep the columns that are finished in FILE, for fourge resume FILE"},
+    {.name = "plan",
+     .kind = KIND_OUTPUT,
+     .commands = CMD_DEMEAN,
+     .field = AT(arrays.plan),
+     .value = "FILE",
+     .group = running,
+     .help = "take the solver from FILE, or, where there is none, keep it there for the next run"},
     {.name = "checkpoint",
      .kind = KIND_OUTPUT,
      .commands = CMD_GW,

@@ -62,7 +62,7 @@ typedef struct {
 
 /** Files of demean; out is simulate's, too. */
 typedef struct {
-    const char *columns, *codes, *weights_file, *out;
+    const char *columns, *codes, *weights_file, *out, *plan;
 } array_settings;
 
 /** The data that simulate writes and bench solves. */

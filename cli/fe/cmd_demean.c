@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli_checkpoint.h"
 
@@ -282,6 +283,34 @@ static int take_subproblems(const cli *c, demean_job *d, int64_t n)
     return !d->subproblems ? cli_fail_memory(c) : status < 0 ? cli_fail_library(c, status) : 0;
 }
 
+/** Is there a plan to be read? */
+static int has_plan(const cli *c)
+{
+    return c->set.arrays.plan && access(c->set.arrays.plan, F_OK) == 0;
+}
+
+/** The plan of the codes, with the solver of --plan where there is one. */
+static frg_status make_plan(cli *c, demean_job *d, frg_array codes)
+{
+    frg_status status =
+        frg_demean_create(&d->plan, c->ctx, codes, d->weights_file ? &d->weights : NULL, NULL, 0, 0,
+                          &c->set.fe.demean);
+    if (status == FRG_OK && has_plan(c)) {
+        status = frg_demean_load(d->plan, c->set.arrays.plan);
+    }
+    return status;
+}
+
+/** Keeps the solver of a run that came to its end. */
+static int keep_plan(cli *c, const demean_job *d)
+{
+    const int whole = d->status != FRG_INTERRUPTED && d->status != FRG_TIME_LIMIT;
+    const frg_status status = c->set.arrays.plan && whole && !has_plan(c)
+                                  ? frg_demean_save(d->plan, c->set.arrays.plan)
+                                  : FRG_OK;
+    return status < 0 ? cli_fail_library(c, status) : 0;
+}
+
 /** One plan and one run of it; setup and solve are timed apart. */
 static int run_once(cli *c, demean_job *d, double *setup, double *solve)
 {
@@ -293,9 +322,7 @@ static int run_once(cli *c, demean_job *d, double *setup, double *solve)
     if (code) {
         return code;
     }
-    frg_status status =
-        frg_demean_create(&d->plan, c->ctx, codes, d->weights_file ? &d->weights : NULL, NULL, 0, 0,
-                          &c->set.fe.demean);
+    frg_status status = make_plan(c, d, codes);
     if (status >= 0 && cli_signalled() &&
         !c->set.checkpoint) { /* a run would still pass over the rows twice */
         status = FRG_INTERRUPTED;
@@ -321,7 +348,8 @@ static int run_once(cli *c, demean_job *d, double *setup, double *solve)
     d->iterations = info.iterations;
     const frg_demean_report report = frg_demean_get(d->plan);
     snprintf(d->method, sizeof d->method, "%s", report.method ? report.method : "?");
-    return take_subproblems(c, d, report.n_parts);
+    const int code_of_plan = keep_plan(c, d);
+    return code_of_plan ? code_of_plan : take_subproblems(c, d, report.n_parts);
 }
 
 static int run_all(cli *c, demean_job *d)

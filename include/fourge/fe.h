@@ -115,7 +115,8 @@ typedef enum {
     FRG_FE_LSMR,   /* LSMR on A = W^(1/2) D S in row space: the reference */
     FRG_FE_MLSMR,  /* another name of FRG_FE_LSMR */
     FRG_FE_DIRECT, /* sparse Cholesky of the Schur complement */
-    FRG_FE_MAP     /* alternating projections: not there yet, E_UNSUPPORTED */
+    FRG_FE_MAP     /* alternating projections, accelerated, for comparison with programs that use
+                      them: as many steps as the graph is slow, and the audit of the others */
 } frg_fe_method;
 
 /** Preconditioner of conjugate gradients on the Schur complement. */
@@ -173,6 +174,8 @@ typedef struct {
     frg_fe_dof dof;         /* how the rank of D is counted; auto: exact if cheap, else pairwise.
                                With slopes the rank is counted whatever the rule */
     frg_fe_fused fused;     /* of LSMR on a device; on the cpu refused but for auto */
+    int64_t max_sweeps;     /* 10000 sweeps of method map a column, all rounds together; refused
+                               beside another method, as another max_iter than 1000 is beside it */
 } frg_demean_opts;
 
 /** One varying slope: the columns z_i D_i for a factor.  A factor without an intercept has slopes
@@ -186,10 +189,10 @@ typedef struct {
 typedef struct {
     frg_status status;    /* FRG_OK: converged is true */
     int64_t iterations;   /* Krylov steps, all solvers and rounds, at most max_iter; of several
-                             parts the one that takes most */
+                             parts the one that takes most; sweeps of method map */
     double audit;         /* max |weighted level mean of r| / sd(r); over sd(b) where absorbed.  Of
-                             r as it is returned by lsmr, mlsmr and with slopes; else of the double
-                             precision r that an f32 column is rounded from */
+                             r as it is returned by lsmr, mlsmr, map and with slopes; else of the
+                             double precision r that an f32 column is rounded from */
     double gradient;      /* eta = ||g||_2 / (sqrt(Q) ||W^(1/2)(b - mean)||), g_l = sum_i w_i r_i /
                              sqrt(N_l) */
     double error_bound;   /* ||g|| / (sqrt(lambda) ||W^(1/2)(b - mean)||); NaN where no step gave
@@ -244,7 +247,7 @@ FRG_API const frg_option *frg_demean_options(void);
  *  On a device (frg_context_opts.device) the steps of methods cg and lsmr run there, in double, or
  *  in float with dtype mixed and f32 and where the device has no double; their start and the
  *  audited result are computed on the host, in double, so that tol means the same.  Fewer than 2^31
- *  rows times factors but one.  E_DEVICE_STEP for methods auto, mlsmr and direct, precond ac,
+ *  rows times factors but one.  E_DEVICE_STEP for methods auto, mlsmr, direct and map, precond ac,
  *  slopes, and fused on or off beside method cg.  One factor is a closed form, which is the host's
  *  (frg_info.device_name). */
 FRG_API FRG_MUST_USE frg_status frg_demean_create(frg_demean **out, frg_context *ctx,
@@ -262,6 +265,19 @@ FRG_API FRG_MUST_USE frg_status frg_demean_run(frg_demean *d, frg_array in, frg_
  *  frg_fe_effects.  Errors: E_ARG for a column that the last run did not have. */
 FRG_API FRG_MUST_USE frg_status frg_demean_effects(const frg_demean *d, int64_t column,
                                                    double *alpha);
+/** Writes what the plan has found out and built (the choice of its solver, the assembled system,
+ *  its order and factor) to PATH, whole or not at all; the PATH that was there becomes PATH~.  To
+ *  be called after a run: before it there is nothing to be written.  The file holds no rows, and
+ *  hashes of codes, weights and options.  Errors: E_UNSUPPORTED for plans of lsmr, mlsmr and map,
+ *  with slopes, on a device, and of a graph whose components are solved apart; E_CREATE, E_WRITE,
+ *  E_MEMORY. */
+FRG_API FRG_MUST_USE frg_status frg_demean_save(const frg_demean *d, const char *path);
+/** The solver in PATH becomes that of a plan, made by frg_demean_create from the same codes,
+ *  weights, options and seed: its runs give the bits of the plan that was saved, and assemble,
+ *  order and factor nothing.  A damaged file gives PATH~ with a warning, where that is there.
+ *  Errors, which leave the plan as it was: E_MISMATCH, which says whether codes, weights or
+ *  options are others; E_NO_INPUT, E_CHECKPOINT, E_MEMORY; E_UNSUPPORTED as frg_demean_save. */
+FRG_API FRG_MUST_USE frg_status frg_demean_load(frg_demean *d, const char *path);
 /** What the plan knows now; its text is a constant of the library.  All zeros for NULL. */
 FRG_API frg_demean_report frg_demean_get(const frg_demean *d);
 /** Part i of the n_parts of the report, those with the fewest rows first.  Errors: E_ARG. */

@@ -126,17 +126,32 @@ static const ext_field result_fields[] = {{AT(frg_fe_result, formula), IS_TEXT, 
 
 /* ---- demean ---------------------------------------------------------------------------------- */
 
+/** Where the solver of a plan is kept; path NULL: nowhere. */
+typedef struct {
+    const char *path;
+    int there; /* it is to be read, else written */
+} plan_file;
+
 /** One demeaning from plan to report, without the interpreter lock; seconds: of the plan, of the
  *  run. */
 static frg_status run_demean(frg_demean **plan, frg_context *ctx, frg_array codes,
                              const frg_array *weights, frg_array in, frg_array out,
-                             const frg_demean_opts *o, frg_demean_column *columns, double *seconds)
+                             const frg_demean_opts *o, const plan_file *file,
+                             frg_demean_column *columns, double *seconds)
 {
     const double begin = ext_seconds();
     frg_status status = frg_demean_create(plan, ctx, codes, weights, NULL, 0, 0, o);
+    if (status == FRG_OK && file->path && file->there) {
+        status = frg_demean_load(*plan, file->path);
+    }
     const double made = ext_seconds();
-    if (status >= 0) {
+    if (status == FRG_OK) {
         status = frg_demean_run(*plan, in, out, columns, NULL);
+    }
+    if (status >= 0 && status != FRG_INTERRUPTED && status != FRG_TIME_LIMIT && file->path &&
+        !file->there) {
+        const frg_status saved = frg_demean_save(*plan, file->path);
+        status = saved < 0 ? saved : status;
     }
     seconds[0] = made - begin;
     seconds[1] = ext_seconds() - made;
@@ -164,7 +179,9 @@ static PyObject *demean(PyObject *module, PyObject *args)
 {
     PyObject *context, *x, *codes, *weights, *out, *options, *result = NULL;
     ext_context *c;
-    if (!PyArg_ParseTuple(args, "OOOOOO", &context, &x, &codes, &weights, &out, &options) ||
+    plan_file file;
+    if (!PyArg_ParseTuple(args, "OOOOOOzp", &context, &x, &codes, &weights, &out, &options,
+                          &file.path, &file.there) ||
         !(c = ext_context_of(module, context))) {
         return NULL;
     }
@@ -186,7 +203,7 @@ static PyObject *demean(PyObject *module, PyObject *args)
     frg_status status = FRG_NO_MEMORY;
     if (columns) {
         EXT_WORK(status = run_demean(&plan, c->ctx, code, weights == Py_None ? NULL : &weight, in,
-                                     to, &o, columns, seconds));
+                                     to, &o, &file, columns, seconds));
     }
     ext_release(&h);
     if (status < 0 || PyErr_Occurred()) {

@@ -213,7 +213,14 @@ def gw_barycenter(
 def options() -> dict[str, dict[str, tuple[Any, list[str] | None]]]: ...
 def version() -> tuple[str, str, str]: ...
 def demean(
-    context: Context, x: object, codes: object, weights: object, out: object, options: Mapping[str, object]
+    context: Context,
+    x: object,
+    codes: object,
+    weights: object,
+    out: object,
+    options: Mapping[str, object],
+    plan: str | None,
+    there: bool,
 ) -> dict[str, Any]: ...
 def lsmr(
     context: Context,

@@ -84,6 +84,7 @@ class Solver(Unseeded, total=False):
     block: int
     fill_cap: int
     fused: Literal["auto", "on", "off"]
+    max_sweeps: int
 
 
 class Demean(Solver, total=False):

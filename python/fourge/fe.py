@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import os
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -286,8 +287,9 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
         terms.  Times are whole numbers, and a lag is missing where the unit has no row at that time.
     first_stage : str, optional
         "treat ~ x | unit + time": two-stage difference in differences, as of :func:`did2s`.
-    method, precond, dtype, tol, max_iter, cond_limit, block, fill_cap, fused, dof
-        As in ``frg_demean_opts``; cond_limit goes with method="lsmr", fused with that on a device.  dof: how the rank of the effects, a part of K, is counted: "auto" counts it exactly where
+    method, precond, dtype, tol, max_iter, max_sweeps, cond_limit, block, fill_cap, fused, dof
+        As in ``frg_demean_opts``; cond_limit goes with method="lsmr", fused with that on a device, max_sweeps
+        in max_iter's place with method="map".  dof: how the rank of the effects, a part of K, is counted: "auto" counts it exactly where
         that is cheap, also for nested effects; fixest and pyfixest count the levels, which is "naive".  Where that makes
         another K, tables have a note.
     fixef_tol, fixef_maxiter, fixef_rm, weights_type, ssc (a dict of ``pyfixest.ssc()``)
@@ -1231,6 +1233,11 @@ def _codes(fixed_effects):
     return a.astype(np.int32, copy=False)
 
 
+def _plan_file(plan):
+    """The path of a plan, or None, and whether the file is there."""
+    return (None, False) if plan is None else (os.fspath(plan), os.path.exists(plan))
+
+
 def _demean_report(found, n):
     """What the library `found` of n rows under the keys of the JSON of ``fourge demean``."""
     times = _seconds(found)
@@ -1240,7 +1247,7 @@ def _demean_report(found, n):
 
 
 @_options.takes(_options.Demean, "context", "demean")
-def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None,
+def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None, plan: str | os.PathLike[str] | None = None,
            progress: Callable[..., Any] | bool | None = None, **options: Unpack[_options.Demean]) -> tuple[np.ndarray, dict[str, Any]]:
     """What is left of the columns of `x` when all group means are taken out.
 
@@ -1254,6 +1261,10 @@ def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None,
     weights : (n,) float64 >= 0, optional
     out : array like x, optional
         May be x itself; written when the result is there, so that an exception (Ctrl-C, too) leaves it as it was.
+    plan : path, optional
+        A file with the solver of an earlier call for the same effects, weights, options and seed: the same bits without ordering and
+        factor.  Where there is none it is written.  Of another call's: :class:`fourge.errors.Mismatch`; method "lsmr", "mlsmr" or "map",
+        and graphs whose components are solved apart, have none (:class:`fourge.errors.Unsupported`).
     progress : callable or True, optional
         As in :func:`feols`.
     **options
@@ -1284,7 +1295,7 @@ def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None,
         if rows != len(x):
             raise errors.BadArgument(f"{name}: expected a row for each of the {len(x)} of x, got {rows}")
     shape = (lambda a: a[:, None] if a.ndim == 1 else a)
-    report = _demean_report(_fourge.demean(context, shape(x), codes, w, shape(result), options), len(x))
+    report = _demean_report(_fourge.demean(context, shape(x), codes, w, shape(result), options, *_plan_file(plan)), len(x))
     if report["status"] != "FRG_OK":
         warnings.warn(f"{report['status']}: a column did not converge; see the report", errors.NotConverged, stacklevel=_outside())
     if out is not None:

@@ -426,7 +426,7 @@ def feols(
         :class:`fourge.errors.Unsupported`, with what there is instead.
     use_compression, reps, context, split, fsplit
         As these.
-    dof, method, precond, dtype, cond_limit, block, fill_cap, fused
+    dof, method, precond, dtype, cond_limit, block, fill_cap, fused, max_sweeps
         fourge's own, as in :func:`fourge.fe.feols`.
     device, threads, memory_limit, time_limit, progress
         fourge's own, as in :func:`fourge.fe.feols`.

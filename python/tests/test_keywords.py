@@ -74,7 +74,7 @@ WAYS = {
     "max_iter": (1, warns("FRG-FE-101"), LSMR), "cond_limit": (1.0001, solved, LSMR),
     "block": (1, lambda fit: fit.result["solver"]["plan_bytes"]), "fill_cap": (100, raises("fill_cap"), {"method": "direct"}),
     "seed": (5, solved, {"method": "cg", "precond": "ac"}), "device": NOWHERE,
-    "fused": ("on", raises("fused", errors.BadArgument)),
+    "fused": ("on", raises("fused", errors.BadArgument)), "max_sweeps": (1, warns("FRG-FE-101"), {"method": "map"}),
 }
 
 
@@ -173,12 +173,13 @@ X, CODES = np.column_stack([PANEL["x"], PANEL["z"]]), np.column_stack([PANEL["f"
 OUT = np.empty_like(X)
 FAR_X, FAR_CODES = LONG["x"], np.column_stack([LONG["f"], LONG["g"]])
 of(fe.demean, lambda: {"x": X.copy(), "fixed_effects": CODES}, x=(-X, made), fixed_effects=(CODES[:, :1], made),
-   weights=(PANEL["w"], made), out=(OUT, lambda pair: pair[0] is OUT), progress=ASKED,
+   weights=(PANEL["w"], made), out=(OUT, lambda pair: pair[0] is OUT), plan=("p.plan", writes("p.plan")), progress=ASKED,
    threads=(3, threads(), {"x": FAR_X, "fixed_effects": FAR_CODES}), memory_limit=SMALL, time_limit=SAYS_LATE,
    seed=(5, made, {"method": "cg", "precond": "ac"}), method=("lsmr", lambda out: out[1]["method"]),
    precond=("off", iterated, {"method": "cg"}), dtype=("f32", made), tol=(1e-2, iterated, LSMR),
    max_iter=(1, warns("FRG_MAX_ITER"), LSMR), cond_limit=(1.0001, iterated, LSMR), block=(1, lambda out: out[1]["plan_bytes"]),
-   fill_cap=(100, raises(), {"method": "direct"}), fused=("off", raises("fused", errors.BadArgument)), device=NOWHERE)
+   fill_cap=(100, raises(), {"method": "direct"}), fused=("off", raises("fused", errors.BadArgument)), device=NOWHERE,
+   max_sweeps=(1, warns("FRG_MAX_ITER"), {"method": "map"}))
 
 PLACES = np.arange(3 * N) * 7 % 60
 SPARSE = (N, 60), np.arange(0, 3 * N + 1, 3), PLACES, draw.normal(size=3 * N) * 10.0 ** (PLACES % 4)

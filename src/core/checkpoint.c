@@ -140,6 +140,25 @@ const void *frg_checkpoint_get(const frg_checkpoint *c, const char *name, int64_
     return c->section[i];
 }
 
+frg_status frgi_checkpoint_copy(const frg_checkpoint *c, const char *name, void *to, size_t bytes)
+{
+    int64_t count = 0;
+    const void *const from = frg_checkpoint_get(c, name, &count);
+    if (!from || (uint64_t)count != bytes) {
+        FAIL(c->ctx, E_CHECKPOINT, "section '%s' has %lld bytes, %zu are needed", name,
+             (long long)count, bytes);
+    }
+    if (bytes > 0) {
+        memcpy(to, from, bytes);
+    }
+    return FRG_OK;
+}
+
+frg_status frgi_checkpoint_unsound(const frg_checkpoint *c, const char *name)
+{
+    FAIL(c->ctx, E_CHECKPOINT, "section '%s' holds numbers that cannot be", name);
+}
+
 const char *frg_checkpoint_solver(const frg_checkpoint *c)
 {
     return c ? c->head.solver : "";

@@ -1,4 +1,4 @@
-/* checkpoint_bytes.h - the parser of checkpoints, for its tests. */
+/* checkpoint_bytes.h - the parser of checkpoints, for its tests, and sections of a known length. */
 #ifndef FRGI_CHECKPOINT_H
 #define FRGI_CHECKPOINT_H
 
@@ -11,6 +11,12 @@
  *  messages. */
 FRG_MUST_USE frg_status frgi_checkpoint_parse(frg_checkpoint **out, frg_context *ctx, char **bytes,
                                               size_t count, const char *name);
+
+/** to <- section `name`; E_CHECKPOINT where there is none of `bytes` bytes. */
+FRG_MUST_USE frg_status frgi_checkpoint_copy(const frg_checkpoint *c, const char *name, void *to,
+                                             size_t bytes);
+/** E_CHECKPOINT: section `name` has the right length and holds what cannot be. */
+FRG_MUST_USE frg_status frgi_checkpoint_unsound(const frg_checkpoint *c, const char *name);
 
 #pragma GCC visibility pop
 #endif

@@ -117,6 +117,12 @@ void frgi_basis_residual(const fe_basis_work *w, int64_t k, const double *c, dou
 /** s (R x k) <- sum w phi z of the remaining factors, and the eliminated levels' share. */
 void frgi_basis_scatter(const fe_basis_work *w, int64_t k, const double *z, double *s,
                         fe_basis_audit *total);
+/** z <- z - phi c of the remaining factor `from` (NULL: z stays), then sum w phi z of `to` into
+ *  its own coefficients of s (R x k) and sum of w z^2 into square[k].  Once w->stops is stopped
+ *  rows are skipped. */
+void frgi_basis_shift(const fe_basis_work *w, int64_t k, const fe_basis_factor *from,
+                      const double *c, const fe_basis_factor *to, double *z, double *s,
+                      double *square);
 /** norm2 <- sum of w z^2 and square <- sum of w (z - mean)^2, the mean being 0 where no factor has
  *  an intercept. */
 void frgi_basis_moments(const fe_basis_work *w, int64_t k, const double *z, double *norm2,

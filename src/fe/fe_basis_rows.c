@@ -5,6 +5,7 @@
  *     transposed   each u:  m = U_u' y;   partial[l] += W^(1/2) phi_l (y - U_u m)
  *     residual     each u:  z <- z - sum of phi c;  each j:  m = sum w phi_j z,  z <- z - phi_j m
  *     scatter      each u:  g_j = sum w phi_j z;   partial[l] += w phi_l z
+ *     shift        each row: z <- z - phi c of one factor;   partial[l] += w phi_l z of another
  *
  * U_u has as many columns as an eliminated level has intercept and slopes; taking them out one
  * after the other (residual, times) is modified Gram-Schmidt and keeps digits where the mean is
@@ -80,6 +81,19 @@ INLINE void gather(const fe_basis *b, const fe_basis_factor *f, int64_t row, con
     }
 }
 
+/** at += phi v, `at` the coefficients of the row's level of one factor */
+INLINE void scatter_level(const fe_basis_factor *f, int64_t row, int64_t level, const double *v,
+                          double *at, ptrdiff_t k)
+{
+    if (f->intercept) {
+        add(at, f->root[level], v, k);
+        at += k;
+    }
+    for (int s = 0; s < f->slopes; s++, at += k) {
+        add(at, f->phi[row * f->slopes + s], v, k);
+    }
+}
+
 /** x += phi v, for all columns of all remaining factors */
 INLINE void scatter(const fe_basis *b, int64_t row, const double *v, double *x, ptrdiff_t k)
 {
@@ -87,13 +101,7 @@ INLINE void scatter(const fe_basis *b, int64_t row, const double *v, double *x, 
         const fe_basis_factor *f = &b->remaining[r];
         int64_t level;
         double *at = x + place_of(b, f, row, &level) * k;
-        if (f->intercept) {
-            add(at, f->root[level], v, k);
-            at += k;
-        }
-        for (int s = 0; s < f->slopes; s++, at += k) {
-            add(at, f->phi[row * f->slopes + s], v, k);
-        }
+        scatter_level(f, row, level, v, at, k);
     }
 }
 
@@ -334,6 +342,52 @@ void frgi_basis_scatter(const fe_basis_work *w, int64_t k, const double *z, doub
         merge_audits(&w->audit[p.to], &w->audit[p.from], k);
     }
     *total = w->audit[0];
+}
+
+INLINE void shift_chunk(const fe_basis *b, int chunk, const fe_basis_factor *from, const double *c,
+                        const fe_basis_factor *to, double *z, double *partial, double *square,
+                        const ptrdiff_t k)
+{
+    const fe_rows *g = b->g;
+    const int64_t end = g->elim_start[g->chunk_elim[chunk + 1]];
+    for (int64_t i = g->elim_start[g->chunk_elim[chunk]]; i < end; i++) {
+        double v[BASIS_MAX_LANES] = {0};
+        if (from) {
+            gather(b, from, i, c, v, k);
+            add(z + i * k, -1, v, k);
+        }
+        for (ptrdiff_t l = 0; l < k; l++) {
+            v[l] = g->weight ? g->weight[i] * z[i * k + l] : z[i * k + l];
+            square[l] += v[l] * z[i * k + l];
+        }
+        int64_t level;
+        place_of(b, to, i, &level);
+        scatter_level(to, i, level, v, partial + level * to->width * k, k);
+    }
+}
+
+void frgi_basis_shift(const fe_basis_work *w, int64_t k, const fe_basis_factor *from,
+                      const double *c, const fe_basis_factor *to, double *z, double *s,
+                      double *square)
+{
+    const fe_basis *b = w->b;
+    const int64_t length = to->levels * to->width * k;
+#pragma omp parallel for num_threads(w->threads) schedule(static, 1) if (b->g->n_chunks > 1)
+    for (int i = 0; i < b->g->n_chunks; i++) {
+        double *partial = w->partial + i * length, *sums = w->sums + i * BASIS_MAX_LANES;
+        memset(partial, 0, (size_t)length * sizeof *partial);
+        memset(sums, 0, BASIS_MAX_LANES * sizeof *sums);
+        if (is_stopped(w)) {
+            continue;
+        }
+        switch (k) {
+            WIDTH(1, shift_chunk, b, i, from, c, to, z, partial, sums)
+        default:
+            shift_chunk(b, i, from, c, to, z, partial, sums, k);
+        }
+    }
+    frgi_fe_add_chunks(b->g, w->partial, w->threads, length, s + to->first * k);
+    frgi_tree_rows(w->sums, b->g->n_chunks, BASIS_MAX_LANES, k, square);
 }
 
 /* ---- size of a column ------------------------------------------------------------------------ */

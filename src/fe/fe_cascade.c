@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/checkpoint_bytes.h"
 #include "fe/fe_bordered.h"
 #include "fe/fe_device.h"
 #include "fe/fe_groups.h"
@@ -59,6 +60,8 @@ struct fe_cascade {
     bool beyond;                 /* CG through the rows is known to be too slow */
     frgi_direct *direct;
     bool factored;
+    fe_schur last; /* of other weights: the pattern that `direct` was analysed for; or empty */
+    bool ordered;  /* `direct` is that of other weights, and its order serves S */
     frgi_ac *ac;
     int32_t
         *null_set;   /* n_reduced: sets of levels whose indicator z has S z = 0; made when needed */
@@ -123,6 +126,7 @@ void frgi_fe_cascade_destroy(fe_cascade *c, frg_context *ctx)
     frgi_direct_destroy(c->direct);
     frgi_ac_destroy(c->ac);
     frgi_fe_schur_destroy(&c->schur, ctx);
+    frgi_fe_schur_destroy(&c->last, ctx);
     frgi_fe_bordered_destroy(&c->bordered, ctx);
     frgi_fe_subproblems_destroy(c->subproblems, ctx);
     DROP(ctx, &c->null_set);
@@ -145,6 +149,31 @@ static double schur_bytes(const fe_cascade *c)
     return 12 * fmin(c->products, levels * levels);
 }
 
+static void drop_factor(fe_cascade *c)
+{
+    frgi_direct_destroy(c->direct);
+    c->direct = NULL;
+    c->factored = c->ordered = false;
+}
+
+static bool same_pattern(const fe_schur *a, const fe_schur *b)
+{
+    const size_t starts = (size_t)(a->n + 1) * sizeof *a->starts;
+    return a->n == b->n && memcmp(a->starts, b->starts, starts) == 0 &&
+           memcmp(a->columns, b->columns, (size_t)a->starts[a->n] * sizeof *a->columns) == 0 &&
+           a->n_border == b->n_border;
+}
+
+/** The order of the factor of other weights is that of S where the patterns are the same. */
+static void keep_order(fe_cascade *c, frg_context *ctx)
+{
+    c->ordered = c->last.n > 0 && same_pattern(&c->schur, &c->last);
+    if (c->last.n > 0 && !c->ordered) {
+        drop_factor(c);
+    }
+    frgi_fe_schur_destroy(&c->last, ctx);
+}
+
 /** Assembles S unless it is there; a matrix over the cap is no failure: the solvers that need it
  *  are then left out. */
 static frg_status build_schur(fe_cascade *c, frg_context *ctx)
@@ -159,6 +188,9 @@ static frg_status build_schur(fe_cascade *c, frg_context *ctx)
     }
     const frg_status status = frgi_fe_schur_create(&c->schur, ctx, c->g, cap);
     c->refused = frgi_direct_refused(ctx, status);
+    if (status == FRG_OK) {
+        keep_order(c, ctx);
+    }
     return c->refused ? FRG_OK : status;
 }
 
@@ -174,17 +206,23 @@ static frg_status need_scratch(fe_cascade *c, frg_context *ctx, size_t doubles)
     return FRG_OK;
 }
 
+static frgi_direct_opts factor_options(const fe_cascade *c)
+{
+    frgi_direct_opts o;
+    frgi_direct_defaults(&o);
+    o.byte_cap = frgi_fe_fill_cap(c->ctx, &c->opts);
+    if (c->g->n_remaining > 1) {
+        o.null_pivot = NULL_PIVOT;
+    }
+    return o;
+}
+
 static frg_status analyse(fe_cascade *c, frg_context *ctx, double seconds_to_beat)
 {
     if (c->direct) {
         return FRG_OK;
     }
-    frgi_direct_opts o;
-    frgi_direct_defaults(&o);
-    o.byte_cap = frgi_fe_fill_cap(ctx, &c->opts);
-    if (c->g->n_remaining > 1) {
-        o.null_pivot = NULL_PIVOT;
-    }
+    frgi_direct_opts o = factor_options(c);
     const double entries = seconds_to_beat / SECONDS_PER_AMD_ENTRY;
     o.amd_max_nnz = entries < (double)o.amd_max_nnz ? (int64_t)entries : o.amd_max_nnz;
     const frgi_symmetric s = frgi_fe_schur_view(&c->schur);
@@ -210,13 +248,6 @@ static frg_status build_factor(fe_cascade *c, frg_context *ctx)
     TRY(need_scratch(c, ctx, frgi_direct_scratch(c->direct, FE_MAX_LANES)));
     c->factored = true;
     return FRG_OK;
-}
-
-static void drop_factor(fe_cascade *c)
-{
-    frgi_direct_destroy(c->direct);
-    c->direct = NULL;
-    c->factored = false;
 }
 
 static int factor_of(const fe_rows *g, int32_t level)
@@ -341,6 +372,28 @@ static frg_status build_bordered(fe_cascade *c, frg_context *ctx)
         c->bordered_tried = status == FRG_OK;
     }
     return status;
+}
+
+void frgi_fe_cascade_renew(fe_cascade *c, frg_context *ctx, double tol)
+{
+    c->opts.tol = tol;
+    if (c->factored && c->choice == SOLVER_DIRECT) {
+        frgi_fe_schur_destroy(&c->last, ctx);
+        c->last = c->schur;
+        c->schur = (fe_schur){0};
+        DROP(ctx, &c->last.values);
+        c->factored = false;
+    } else if (c->last.n == 0) {
+        drop_factor(c);
+    }
+    frgi_fe_schur_destroy(&c->schur, ctx);
+    frgi_fe_bordered_destroy(&c->bordered, ctx);
+    frgi_ac_destroy(c->ac);
+    c->ac = NULL;
+    DROP(ctx, &c->null_set);
+    c->bordered = (fe_bordered){.width = 0};
+    c->bordered_tried = c->chosen = c->beyond = false;
+    c->used = SOLVER_ROWS;
 }
 
 /** Is the solver the cascade's to choose? */
@@ -501,6 +554,10 @@ static frg_status split_components(fe_cascade *c, frg_context *ctx)
 static frg_status compare_solvers(fe_cascade *c, frg_context *ctx, const fe_block_work *single)
 {
     const double step = (double)c->schur.starts[c->schur.n] * 4 * SECONDS_PER_ENTRY;
+    if (c->ordered) { /* it was the cheapest for other weights */
+        c->choice = SOLVER_DIRECT;
+        return FRG_OK;
+    }
     frg_status status = analyse(c, ctx, 0);
     if (status != FRG_OK && !frgi_direct_refused(ctx, status)) {
         return status;
@@ -852,4 +909,140 @@ frg_status frgi_fe_cascade_count(fe_cascade *c, frg_context *ctx, bool cheap_onl
     const frg_status factored = build_factor(c, ctx);
     *rank = counted_rank(c);
     return factored;
+}
+
+/* ---- saved and read back --------------------------------------------------------------------- */
+
+static frg_status put_schur(const fe_schur *s, frg_checkpoint *to)
+{
+    const int64_t entries = s->starts[s->n];
+    TRY(frg_checkpoint_put(to, "s.starts", s->starts, (s->n + 1) * (int64_t)sizeof *s->starts));
+    TRY(frg_checkpoint_put(to, "s.columns", s->columns, entries * (int64_t)sizeof *s->columns));
+    TRY(frg_checkpoint_put(to, "s.values", s->values, entries * (int64_t)sizeof *s->values));
+    TRY(frg_checkpoint_put(to, "s.inverse", s->inverse_diag,
+                           s->n * (int64_t)sizeof *s->inverse_diag));
+    return frg_checkpoint_put(to, "s.border", s->border, s->n_border * (int64_t)sizeof *s->border);
+}
+
+frg_status frgi_fe_cascade_put(const fe_cascade *c, fe_cascade_facts *facts, frg_checkpoint *to)
+{
+    if (c->device || c->subproblems) {
+        FAIL(c->ctx, E_UNSUPPORTED, "a plan %s is not saved: make it anew where it is needed",
+             c->device ? "on a device" : "whose components are solved apart");
+    }
+    *facts = (fe_cascade_facts){.products = c->products,
+                                .refused = c->refused,
+                                .chosen = c->chosen,
+                                .choice = (int64_t)c->choice,
+                                .split_tried = c->split_tried,
+                                .beyond = c->beyond,
+                                .used = (int64_t)c->used,
+                                .assembled = c->schur.n > 0,
+                                .border = c->schur.n_border,
+                                .groups = c->schur.groups,
+                                .factored = c->factored,
+                                .approximate = c->ac != NULL};
+    if (facts->assembled) {
+        TRY(put_schur(&c->schur, to));
+    }
+    if (c->factored) {
+        TRY(frgi_direct_put(c->direct, &facts->direct, to));
+    }
+    if (c->ac) {
+        TRY(frgi_ac_put(c->ac, &facts->ac, to));
+    }
+    return frg_checkpoint_put(to, "cascade", facts, sizeof *facts);
+}
+
+static bool facts_are_sound(const fe_cascade *c, const fe_cascade_facts *f)
+{
+    const int64_t flags = f->refused | f->chosen | f->split_tried | f->beyond | f->assembled |
+                          f->factored | f->approximate;
+    const bool knows = f->choice >= SOLVER_ROWS && f->choice <= SOLVER_AC &&
+                       f->used >= SOLVER_ROWS && f->used <= SOLVER_AC;
+    const bool needs_s = f->used == SOLVER_EXPLICIT || f->factored || f->approximate ||
+                         (f->chosen && f->choice != SOLVER_ROWS);
+    return (flags & ~INT64_C(1)) == 0 && knows && (f->assembled || !needs_s) && f->border >= 0 &&
+           f->border <= c->g->n_reduced && f->groups >= 0 &&
+           (f->used != SOLVER_DIRECT || f->factored) && (f->used != SOLVER_AC || f->approximate);
+}
+
+/** Rows of ascending columns that are there, and a border of them. */
+static bool schur_is_sound(const fe_schur *s)
+{
+    for (int64_t i = 0; i < s->n; i++) {
+        for (int64_t e = s->starts[i]; e < s->starts[i + 1]; e++) {
+            const int64_t before = e > s->starts[i] ? s->columns[e - 1] : -1;
+            if (s->columns[e] <= before || s->columns[e] >= s->n) {
+                return false;
+            }
+        }
+    }
+    for (int64_t i = 0; i < s->n_border; i++) {
+        if (s->border[i] < 0 || s->border[i] >= s->n) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static frg_status get_schur(fe_schur *s, frg_context *ctx, const frg_checkpoint *from, int64_t n)
+{
+    int64_t bytes = 0;
+    TRY(NEW(ctx, &s->starts, n + 1, "Schur complement"));
+    TRY(frgi_checkpoint_copy(from, "s.starts", s->starts, (size_t)(n + 1) * sizeof *s->starts));
+    const void *const columns = frg_checkpoint_get(from, "s.columns", &bytes);
+    const int64_t entries = bytes / (int64_t)sizeof *s->columns;
+    bool sound = columns && s->starts[0] == 0 && s->starts[n] == entries;
+    for (int64_t i = 0; sound && i < n; i++) {
+        sound = s->starts[i] <= s->starts[i + 1];
+    }
+    if (!sound) {
+        return frgi_checkpoint_unsound(from, "s.starts");
+    }
+    const size_t count = (size_t)entries;
+    TRY(NEW(ctx, &s->columns, entries, "Schur complement"));
+    TRY(NEW(ctx, &s->values, entries, "Schur complement"));
+    TRY(NEW(ctx, &s->inverse_diag, n, "Schur complement"));
+    TRY(NEW(ctx, &s->border, s->n_border, "Schur complement"));
+    TRY(frgi_checkpoint_copy(from, "s.columns", s->columns, count * sizeof *s->columns));
+    TRY(frgi_checkpoint_copy(from, "s.values", s->values, count * sizeof *s->values));
+    TRY(frgi_checkpoint_copy(from, "s.inverse", s->inverse_diag,
+                             (size_t)n * sizeof *s->inverse_diag));
+    TRY(frgi_checkpoint_copy(from, "s.border", s->border, (size_t)s->n_border * sizeof *s->border));
+    s->n = n;
+    return schur_is_sound(s) ? FRG_OK : frgi_checkpoint_unsound(from, "s.columns");
+}
+
+frg_status frgi_fe_cascade_get(fe_cascade *c, const frg_checkpoint *from)
+{
+    fe_cascade_facts f;
+    TRY(frgi_checkpoint_copy(from, "cascade", &f, sizeof f));
+    if (!facts_are_sound(c, &f)) {
+        return frgi_checkpoint_unsound(from, "cascade");
+    }
+    c->products = f.products;
+    c->refused = f.refused != 0;
+    c->chosen = f.chosen != 0;
+    c->choice = (solver)f.choice;
+    c->split_tried = f.split_tried != 0;
+    c->beyond = f.beyond != 0;
+    c->used = (solver)f.used;
+    if (f.assembled) {
+        c->schur.n_border = f.border;
+        c->schur.groups = f.groups;
+        TRY(get_schur(&c->schur, c->ctx, from, c->g->n_reduced));
+    }
+    if (f.factored) {
+        const frgi_direct_opts o = factor_options(c);
+        const frgi_symmetric s = frgi_fe_schur_view(&c->schur);
+        TRY(frgi_direct_get(&c->direct, c->ctx, from, &s, &o));
+        TRY(need_scratch(c, c->ctx, frgi_direct_scratch(c->direct, FE_MAX_LANES)));
+        c->factored = true;
+    }
+    if (f.approximate) {
+        TRY(frgi_ac_get(&c->ac, c->ctx, from, c->g->n_reduced));
+        TRY(need_scratch(c, c->ctx, frgi_ac_scratch(c->ac, FE_MAX_LANES)));
+    }
+    return FRG_OK;
 }

@@ -17,7 +17,10 @@
 
 #include "fe/fe_cg.h"
 #include "fe/fe_rows.h"
+#include "fourge/checkpoint.h"
 #include "fourge/fe.h"
+#include "sparse/approx_chol.h"
+#include "sparse/direct.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -94,7 +97,29 @@ size_t frgi_fe_cascade_factor_bytes(const fe_cascade *c);
  *  otherwise. */
 FRG_MUST_USE frg_status frgi_fe_cascade_count(fe_cascade *c, frg_context *ctx, bool cheap_only,
                                               int64_t *rank);
+/** The weights of the rows are others, the graph is the same, and there are no subproblems: what
+ *  depends on the weights is dropped; the estimate of the cost of S and the order of a factor
+ *  stay, the order for an S of the same pattern. */
+void frgi_fe_cascade_renew(fe_cascade *c, frg_context *ctx, double tol);
 void frgi_fe_cascade_destroy(fe_cascade *c, frg_context *ctx);
+
+/** What of a cascade stands in a file beside arrays; no padding. */
+typedef struct {
+    double products;
+    int64_t refused, chosen, choice, split_tried, beyond, used;
+    int64_t assembled, border, groups; /* of S */
+    int64_t factored, approximate;     /* factors that are there */
+    frgi_direct_facts direct;
+    frgi_ac_facts ac;
+} fe_cascade_facts;
+/** Puts what has been found out and built into c, whose sections point to the cascade and to
+ *  *facts until c is saved.  E_UNSUPPORTED on a device and where components are solved apart. */
+FRG_MUST_USE frg_status frgi_fe_cascade_put(const fe_cascade *c, fe_cascade_facts *facts,
+                                            frg_checkpoint *to);
+/** Makes a fresh cascade of the same rows and options what the saved one was: its solves have the
+ *  same bits, and neither assemble nor order nor factor.  E_CHECKPOINT: the sections are damaged,
+ *  and the cascade is to be destroyed. */
+FRG_MUST_USE frg_status frgi_fe_cascade_get(fe_cascade *c, const frg_checkpoint *from);
 
 #pragma GCC visibility pop
 #endif

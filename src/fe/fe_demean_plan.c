@@ -46,9 +46,6 @@ void frg_demean_defaults(frg_demean_opts *o, size_t struct_size)
 static frg_status check_opts(frg_context *ctx, const frg_demean_opts *o)
 {
     TRY(frgi_options_check(ctx, options, o));
-    if (o->method == FRG_FE_MAP) {
-        FAIL(ctx, E_UNSUPPORTED, "method map is not built yet");
-    }
     if (o->precond == FRG_FE_PRECOND_SCHWARZ) {
         FAIL(ctx, E_UNSUPPORTED, "precond schwarz is not built yet");
     }
@@ -57,26 +54,32 @@ static frg_status check_opts(frg_context *ctx, const frg_demean_opts *o)
 
 static bool is_by_rows(const frg_demean_opts *o)
 {
-    return o->method == FRG_FE_LSMR || o->method == FRG_FE_MLSMR;
+    return o->method == FRG_FE_LSMR || o->method == FRG_FE_MLSMR || o->method == FRG_FE_MAP;
 }
 
 /** Refuses options that the chosen method does not have. */
 static frg_status check_use(frg_context *ctx, const frg_demean_opts *o, bool slopes, bool device)
 {
-    const bool by_rows = is_by_rows(o), direct = o->method == FRG_FE_DIRECT,
-               free = !by_rows && !slopes;
+    frg_demean_opts usual;
+    frg_demean_defaults(&usual, sizeof usual);
+    const bool map = o->method == FRG_FE_MAP, direct = o->method == FRG_FE_DIRECT;
+    const bool by_rows = is_by_rows(o), by_lsmr = !map && (by_rows || slopes);
     const struct {
         bool wrong;
         const char *says;
     } rules[] = {
-        {free && o->cond_limit > 0,
+        {!by_lsmr && o->cond_limit > 0,
          "cond_limit stops lsmr alone: take method lsmr, or leave cond_limit out"},
         {(by_rows || direct) && o->precond != FRG_FE_PRECOND_AUTO,
-         "precond is of methods auto and cg; lsmr and direct have what they need"},
+         "precond is of methods auto and cg; lsmr, map and direct have what they need"},
         {slopes && o->precond == FRG_FE_PRECOND_AC,
          "varying slopes have no approximate Cholesky factor: leave precond at auto"},
-        {(!free || direct) && o->dtype == FRG_FE_MIXED && !(by_rows && device),
+        {(by_rows || slopes || direct) && o->dtype == FRG_FE_MIXED && !(by_rows && device),
          "dtype mixed is of conjugate gradients: methods auto and cg, without varying slopes"},
+        {map && o->max_iter != usual.max_iter,
+         "max_iter counts Krylov steps: leave it out, method map has max_sweeps"},
+        {!map && o->max_sweeps != usual.max_sweeps,
+         "max_sweeps is of method map: leave it out, other methods have max_iter"},
         {o->fused != FRG_FE_FUSED_AUTO && !device,
          "fused is of devices: leave it at auto, or choose a device"},
     };

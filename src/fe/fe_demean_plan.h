@@ -46,6 +46,21 @@ FRG_MUST_USE frg_status frgi_fe_demean_create(frg_demean **out, frg_context *ctx
                                               int n_slopes, uint64_t no_intercept,
                                               const frg_demean_opts *o,
                                               const struct fe_steps *steps);
+/** What the solver of a plan depends on, as it stands in a file. */
+typedef struct {
+    int64_t format;
+    uint64_t options; /* hash of them, of the seed, the version and the CPU level */
+    uint64_t codes, weights;
+} fe_plan_identity;
+typedef struct {
+    fe_plan_identity own;
+    fe_cascade_facts cascade;
+} fe_plan_facts;
+/** The plan as a checkpoint whose sections point to it and to *facts. */
+FRG_MUST_USE frg_status frgi_fe_plan_put(const frg_demean *d, fe_plan_facts *facts,
+                                         frg_checkpoint **out);
+/** Takes the solver of a saved plan over, as frg_demean_load from its file `path`. */
+FRG_MUST_USE frg_status frgi_fe_plan_take(frg_demean *d, const frg_checkpoint *c, const char *path);
 /** Lays out the memory of a run over p columns, where the last run's is not large enough. */
 FRG_MUST_USE frg_status frgi_fe_demean_prepare(frg_demean *d, int64_t p);
 

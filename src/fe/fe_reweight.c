@@ -2,7 +2,7 @@
  *
  * Iteratively reweighted least squares changes the weights at every step and nothing else.  Of a
  * plan these decide N_u and N_l, the weighted counts, and what the cascade has made of S; codes,
- * order and chunks do not depend on them.  One pass over the rows.
+ * order and chunks, and the order of a factor, do not depend on them.  One pass over the rows.
  */
 #include "fe/fe_reweight.h"
 
@@ -46,7 +46,6 @@ static void add(fe_rows *g)
 frg_status frgi_demean_reweight(frg_demean *d, const double *weights, double tol)
 {
     fe_rows *const g = &d->rows;
-    fe_cascade *fresh;
     if (d->row_lsmr || d->has_slopes || !g->weight || frgi_fe_cascade_has_device(d->cascade)) {
         return FRG_UNSUPPORTED;
     }
@@ -56,9 +55,14 @@ frg_status frgi_demean_reweight(frg_demean *d, const double *weights, double tol
              (long long)range.least_at + 1, range.least, range.largest);
     }
     d->opts.tol = tol;
-    TRY(frgi_fe_cascade_create(&fresh, d->ctx, g, &d->opts));
-    frgi_fe_cascade_destroy(d->cascade, d->ctx);
-    d->cascade = fresh;
+    if (frgi_fe_cascade_subproblems(d->cascade)) { /* they have copies of their rows */
+        fe_cascade *fresh;
+        TRY(frgi_fe_cascade_create(&fresh, d->ctx, g, &d->opts));
+        frgi_fe_cascade_destroy(d->cascade, d->ctx);
+        d->cascade = fresh;
+    } else {
+        frgi_fe_cascade_renew(d->cascade, d->ctx, tol);
+    }
     take(g, weights, &range);
     add(g);
     return FRG_OK;

@@ -28,6 +28,8 @@
  * taken out exactly; lambda is the smallest Ritz value of LSMR's steps (with a preconditioner g'
  * P^-1 g / lambda takes its place).
  *
+ * By method map alternating projections (fe_map.h) give c in LSMR's place; all else is the same.
+ *
  * Cost of a step: two passes over the rows.  Memory: (3 n + 8 R) doubles a column of the block and
  * what fe_basis.h says; laid out by the first run of a shape and kept.
  */
@@ -102,6 +104,18 @@ frg_status frgi_fe_row_lsmr_factor(fe_row_lsmr *f, frg_context *ctx, size_t byte
     return FRG_OK;
 }
 
+/** Are projections what solves? */
+static bool projects(const fe_row_lsmr *f)
+{
+    return f->opts.method == FRG_FE_MAP;
+}
+
+/** Steps that a column may take. */
+static int64_t most_steps(const fe_row_lsmr *f)
+{
+    return projects(f) ? f->opts.max_sweeps : f->opts.max_iter;
+}
+
 void frgi_fe_row_lsmr_take_device(fe_row_lsmr *f, fe_device *device)
 {
     f->device = device;
@@ -114,10 +128,11 @@ const char *frgi_fe_row_lsmr_place(const fe_row_lsmr *f)
 
 const char *frgi_fe_row_lsmr_method(const fe_row_lsmr *f)
 {
-    return f->device    ? frgi_fe_device_method(f->device)
-           : !f->factor ? "lsmr"
-           : f->left    ? "lsmr, with and without direct factor"
-                        : "lsmr, direct factor";
+    return f->device     ? frgi_fe_device_method(f->device)
+           : projects(f) ? "map"
+           : !f->factor  ? "lsmr"
+           : f->left     ? "lsmr, with and without direct factor"
+                         : "lsmr, direct factor";
 }
 
 void frgi_fe_row_lsmr_precondition(fe_row_lsmr *f, fe_row_lsmr_precond *apply, const void *data)
@@ -163,7 +178,9 @@ static void lay_out_run(frgi_arena *a, fe_row_lsmr *f, int64_t p)
     f->below2 = TAKE(a, double, HISTORY *k);
     frgi_basis_work_layout(a, b, k, &f->work);
     f->engine = (frgi_lsmr){.m = b->g->n, .n = b->n_reduced, .k = k};
-    if (b->n_reduced > 0 && !f->device) {
+    if (b->n_reduced > 0 && projects(f)) {
+        frgi_fe_map_layout(a, b, k, &f->map);
+    } else if (b->n_reduced > 0 && !f->device) {
         frgi_lsmr_layout(a, &f->engine);
     }
 }
@@ -480,11 +497,31 @@ static void solve_here(run *r, int64_t first, int64_t k, const frgi_lsmr_rule *r
     }
 }
 
-/** c <- LSMR's answer for the right-hand side W^(1/2) z; z is spoilt.  The columns of a block have
+/** The answer of alternating projections. */
+static void solve_by_projections(run *r, int64_t first, int64_t k, double atol)
+{
+    fe_row_lsmr *const f = r->f;
+    fe_map *const m = &f->map;
+    const fe_map_rule rule = {atol, most_steps(f) - r->columns[first].iterations};
+    frgi_fe_map_start(m, &f->basis, k);
+    const frg_status status = frgi_fe_map_solve(m, r->ctx, &f->work, &rule, f->z, f->elim);
+    r->stopped = r->stopped != FRG_OK ? r->stopped : status;
+    memcpy(f->c, m->c, (size_t)(f->basis.n_reduced * k) * sizeof *f->c);
+    for (int64_t c = 0; c < k; c++) {
+        const fe_map_lane *const l = &m->lane[c];
+        note_solve(r, first + c, l->stop, l->sweeps, 1, l->lambda);
+    }
+}
+
+/** c <- the answer for the right-hand side W^(1/2) z; z is spoilt.  The columns of a block have
  *  all the preconditioner, or there is one. */
 static frg_status solve(run *r, int64_t first, int64_t k, double atol)
 {
     const fe_row_lsmr *const f = r->f;
+    if (projects(f)) {
+        solve_by_projections(r, first, k, atol);
+        return FRG_OK;
+    }
     const frgi_lsmr_rule rule = {.atol = atol,
                                  .btol = atol,
                                  .cond_limit = f->opts.cond_limit,
@@ -607,7 +644,7 @@ static frg_status refine(run *r, int64_t column)
     int stalls = 0;
     for (int round = 0; round < ROUNDS_MAX && stalls < STALLS; round++) {
         const bool ended = r->stopped != FRG_OK || c->stop == FRG_LSMR_MAX_ITER ||
-                           report->iterations >= f->opts.max_iter;
+                           report->iterations >= most_steps(f);
         if (frgi_fe_accepted(f->opts.tol, report) &&
             (ended || stalls > 0 || within_tolerance(f, c, report))) {
             return FRG_OK;

@@ -3,6 +3,7 @@
 #define FRGI_FE_ROW_LSMR_PLAN_H
 
 #include "fe/fe_basis.h"
+#include "fe/fe_map.h"
 #include "fe/fe_row_lsmr.h"
 #include "fe/fe_slopes.h"
 #include "sparse/lsmr.h"
@@ -52,6 +53,7 @@ struct fe_row_lsmr {
     column_state *state;
     fe_basis_work work;
     frgi_lsmr engine;
+    fe_map map; /* in the engine's place by method map */
 };
 
 /** The rank of D over the rationals, counted in a prime field by at most work_most multiply-adds

@@ -33,6 +33,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/checkpoint_bytes.h"
 #include "sparse/approx_chol_ops.h"
 
 static const double SURPLUS = 1e-12; /* of the diagonal: less is rounding */
@@ -572,4 +573,100 @@ void frgi_ac_apply(const frgi_ac *f, int64_t k, const double *b, double *x, doub
     for (int64_t g = 0; g < groups; g++)
         apply_group(f, k, LANES * g, k - LANES * g < LANES ? k - LANES * g : LANES, b, x,
                     aligned + (size_t)g * group_scratch(f));
+}
+
+/* ---- saved and read back --------------------------------------------------------------------- */
+
+typedef struct {
+    const char *name;
+    void *at;
+    size_t bytes;
+} part;
+enum { PARTS = 5 };
+
+/** The arrays whose lengths n and the components tell. */
+static void parts_of(const frgi_ac *f, part *p)
+{
+    const size_t n = (size_t)f->n;
+    p[0] = (part){"a.place", f->place, n * sizeof *f->place};
+    p[1] = (part){"a.component", f->component, n * sizeof *f->component};
+    p[2] = (part){"a.weight", f->weight, (size_t)f->components * sizeof *f->weight};
+    p[3] = (part){"a.starts", f->starts, (n + 1) * sizeof *f->starts};
+    p[4] = (part){"a.inverse", f->inverse, n * sizeof *f->inverse};
+}
+
+frg_status frgi_ac_put(const frgi_ac *f, frgi_ac_facts *facts, frg_checkpoint *c)
+{
+    part p[PARTS];
+    parts_of(f, p);
+    *facts = (frgi_ac_facts){f->n, f->components, f->grounded};
+    TRY(frg_checkpoint_put(c, "ac", facts, sizeof *facts));
+    for (int i = 0; i < PARTS; i++) {
+        TRY(frg_checkpoint_put(c, p[i].name, p[i].at, (int64_t)p[i].bytes));
+    }
+    const int64_t entries = frgi_ac_entries(f);
+    TRY(frg_checkpoint_put(c, "a.rows", f->rows, entries * (int64_t)sizeof *f->rows));
+    return frg_checkpoint_put(c, "a.fractions", f->f, entries * (int64_t)sizeof *f->f);
+}
+
+/** Are places, components and starts such that no sweep leaves its arrays? */
+static bool is_sound(const frgi_ac *f)
+{
+    bool sound = f->starts[0] == 0;
+    for (int64_t i = 0; sound && i < f->n; i++) {
+        sound = f->place[i] >= 0 && f->place[i] < f->n && f->component[i] >= 0 &&
+                f->component[i] < f->components && f->starts[i] <= f->starts[i + 1];
+    }
+    return sound;
+}
+
+static frg_status get_parts(frgi_ac *f, const frg_checkpoint *c)
+{
+    part p[PARTS];
+    parts_of(f, p);
+    for (int i = 0; i < PARTS; i++) {
+        TRY(frgi_checkpoint_copy(c, p[i].name, p[i].at, p[i].bytes));
+    }
+    int64_t bytes = 0;
+    const void *const rows = frg_checkpoint_get(c, "a.rows", &bytes);
+    const int64_t entries = bytes / (int64_t)sizeof *f->rows;
+    if (!is_sound(f) || !rows || frgi_ac_entries(f) != entries) {
+        return frgi_checkpoint_unsound(c, "a.starts");
+    }
+    TRY(reserve(f, entries));
+    TRY(frgi_checkpoint_copy(c, "a.rows", f->rows, (size_t)entries * sizeof *f->rows));
+    for (int64_t e = 0; e < entries; e++) {
+        if (f->rows[e] < 0 || f->rows[e] > f->n) {
+            return frgi_checkpoint_unsound(c, "a.rows");
+        }
+    }
+    return frgi_checkpoint_copy(c, "a.fractions", f->f, (size_t)entries * sizeof *f->f);
+}
+
+frg_status frgi_ac_get(frgi_ac **out, frg_context *ctx, const frg_checkpoint *c, int64_t n)
+{
+    *out = NULL;
+    frgi_ac_facts facts;
+    TRY(frgi_checkpoint_copy(c, "ac", &facts, sizeof facts));
+    if (facts.n != n || facts.components < 0 || facts.components > n || facts.grounded < 0 ||
+        facts.grounded > facts.components) {
+        return frgi_checkpoint_unsound(c, "ac");
+    }
+    frgi_ac *f;
+    frg_status status;
+    TRY(NEW0(ctx, &f, 1, "approximate factor"));
+    f->ctx = ctx;
+    f->n = n;
+    f->components = facts.components;
+    f->grounded = facts.grounded;
+    f->ops = ops_of(ctx);
+    layout(&f->memory, f);
+    TRY_TO(failed, frgi_arena_open(&f->memory, ctx, "approximate factor"));
+    layout(&f->memory, f);
+    TRY_TO(failed, get_parts(f, c));
+    *out = f;
+    return FRG_OK;
+failed:
+    frgi_ac_destroy(f);
+    return status;
 }

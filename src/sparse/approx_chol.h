@@ -3,6 +3,7 @@
 #define FRGI_APPROX_CHOL_H
 
 #include "core/core.h"
+#include "fourge/checkpoint.h"
 #include "sparse/symmetric.h"
 
 #pragma GCC visibility push(hidden)
@@ -35,6 +36,17 @@ size_t frgi_ac_scratch(const frgi_ac *f, int64_t k);
  *  the map is symmetric).  A column's bits depend neither on its neighbours nor on k. */
 void frgi_ac_apply(const frgi_ac *f, int64_t k, const double *b, double *x, double *scratch);
 void frgi_ac_destroy(frgi_ac *f);
+
+/** The numbers of a factor beside its arrays, as they stand in a file. */
+typedef struct {
+    int64_t n, components, grounded;
+} frgi_ac_facts;
+/** Puts the factor into c, whose sections point to it and to *facts until c is saved. */
+FRG_MUST_USE frg_status frgi_ac_put(const frgi_ac *f, frgi_ac_facts *facts, frg_checkpoint *c);
+/** The factor of n unknowns in c.  E_CHECKPOINT where the sections are none: every index is looked
+ *  at, and no number. */
+FRG_MUST_USE frg_status frgi_ac_get(frgi_ac **out, frg_context *ctx, const frg_checkpoint *c,
+                                    int64_t n);
 
 #pragma GCC visibility pop
 #endif

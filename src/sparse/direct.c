@@ -24,6 +24,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "core/checkpoint_bytes.h"
 #include "sparse/envelope.h"
 #include "sparse/supernodal.h"
 
@@ -464,4 +465,110 @@ void frgi_direct_destroy(frgi_direct *f)
     DROP(ctx, &f->expanded_columns);
     DROP(ctx, &f->where);
     DROP(ctx, &f);
+}
+
+/* ---- saved and read back --------------------------------------------------------------------- */
+
+frg_status frgi_direct_put(const frgi_direct *f, frgi_direct_facts *facts, frg_checkpoint *c)
+{
+    const bool by_envelope = f->chosen == FRGI_ORDER_RCM;
+    const frgi_envelope *const e = &f->envelope;
+    *facts = (frgi_direct_facts){f->pattern.n, (int64_t)f->chosen, f->null_pivots,
+                                 by_envelope ? 0 : f->tree.count};
+    TRY(frg_checkpoint_put(c, "direct", facts, sizeof *facts));
+    TRY(frg_checkpoint_put(c, "d.order", f->order, facts->n * (int64_t)sizeof *f->order));
+    if (by_envelope) {
+        TRY(frg_checkpoint_put(c, "d.start", e->start, e->blocks * (int64_t)sizeof *e->start));
+    } else {
+        TRY(frgi_supernodal_put(&f->tree, c));
+    }
+    TRY(frg_checkpoint_put(c, "d.panels", f->panels, panels_size(f) * (int64_t)sizeof *f->panels));
+    return frg_checkpoint_put(c, "d.inverse", f->inverse,
+                              diagonal_size(f) * (int64_t)sizeof *f->inverse);
+}
+
+/** order and its inverse; E_CHECKPOINT where it is no permutation. */
+static frg_status get_order(frgi_direct *f, const frg_checkpoint *c, int64_t n)
+{
+    TRY(frgi_checkpoint_copy(c, "d.order", f->order, (size_t)n * sizeof *f->order));
+    for (int64_t i = 0; i < n; i++) {
+        f->place[i] = -1;
+    }
+    for (int32_t i = 0; i < n; i++) {
+        const int32_t old = f->order[i];
+        if (old < 0 || old >= n || f->place[old] >= 0) {
+            return frgi_checkpoint_unsound(c, "d.order");
+        }
+        f->place[old] = i;
+    }
+    return FRG_OK;
+}
+
+static frg_status get_envelope(frgi_envelope *e, const frg_checkpoint *c)
+{
+    TRY(frgi_checkpoint_copy(c, "d.start", e->start, (size_t)e->blocks * sizeof *e->start));
+    e->offset[0] = 0;
+    for (int64_t b = 0; b < e->blocks; b++) {
+        if (e->start[b] < 0 || e->start[b] > b) {
+            return frgi_checkpoint_unsound(c, "d.start");
+        }
+        e->offset[b + 1] = e->offset[b] + TILE * (b + 1 - e->start[b]);
+    }
+    return FRG_OK;
+}
+
+static frg_status get_numbers(frgi_direct *f, const frg_checkpoint *c)
+{
+    const size_t panels = (size_t)panels_size(f) * sizeof *f->panels;
+    int64_t there = 0;
+    if (!frg_checkpoint_get(c, "d.panels", &there) || (uint64_t)there != panels) {
+        return frgi_checkpoint_unsound(c, "d.panels"); /* before memory is taken for them */
+    }
+    TRY(open_numbers(f));
+    TRY(frgi_checkpoint_copy(c, "d.panels", f->panels, panels));
+    return frgi_checkpoint_copy(c, "d.inverse", f->inverse,
+                                (size_t)diagonal_size(f) * sizeof *f->inverse);
+}
+
+static frg_status get_parts(frgi_direct *f, const frg_checkpoint *c, const frgi_direct_facts *facts)
+{
+    TRY(get_order(f, c, facts->n));
+    if (f->chosen == FRGI_ORDER_RCM) {
+        TRY(get_envelope(&f->envelope, c));
+    } else {
+        TRY(frgi_supernodal_get(&f->tree, f->ctx, c, facts->n, facts->supernodes));
+    }
+    return get_numbers(f, c);
+}
+
+frg_status frgi_direct_get(frgi_direct **out, frg_context *ctx, const frg_checkpoint *c,
+                           const frgi_symmetric *s, const frgi_direct_opts *o)
+{
+    *out = NULL;
+    frgi_direct_facts facts;
+    TRY(frgi_checkpoint_copy(c, "direct", &facts, sizeof facts));
+    if (facts.n != s->n || facts.order < 0 || facts.order >= FRGI_ORDER_COUNT ||
+        facts.null_pivots < 0 || facts.null_pivots > facts.n || facts.supernodes < 0 ||
+        facts.supernodes > facts.n) {
+        return frgi_checkpoint_unsound(c, "direct");
+    }
+    frgi_direct *f;
+    frg_status status;
+    TRY(NEW0(ctx, &f, 1, "direct factor"));
+    f->ctx = ctx;
+    f->ops = ops_of(ctx);
+    f->opts = *o;
+    f->chosen = (frgi_order)facts.order;
+    f->null_pivots = facts.null_pivots;
+    f->pattern = pattern_of(f, s);
+    index_layout(&f->index, f, s->n);
+    TRY_TO(failed, frgi_arena_open(&f->index, ctx, "order of the factor"));
+    index_layout(&f->index, f, s->n);
+    TRY_TO(failed, get_parts(f, c, &facts));
+    f->factored = true;
+    *out = f;
+    return FRG_OK;
+failed:
+    frgi_direct_destroy(f);
+    return status;
 }

@@ -6,6 +6,7 @@
 #define FRGI_DIRECT_H
 
 #include "core/core.h"
+#include "fourge/checkpoint.h"
 #include "sparse/symmetric.h"
 
 #pragma GCC visibility push(hidden)
@@ -64,6 +65,20 @@ size_t frgi_direct_scratch(const frgi_direct *f, int64_t k);
  *  column's bits depend neither on its neighbours nor on k.  Any k >= 1. */
 void frgi_direct_solve(const frgi_direct *f, int64_t k, double *x, double *scratch);
 void frgi_direct_destroy(frgi_direct *f);
+
+/** The numbers of a factor beside its arrays, as they stand in a file. */
+typedef struct {
+    int64_t n, order, null_pivots, supernodes;
+} frgi_direct_facts;
+/** Puts a computed factor into c, whose sections point to it and to *facts until c is saved. */
+FRG_MUST_USE frg_status frgi_direct_put(const frgi_direct *f, frgi_direct_facts *facts,
+                                        frg_checkpoint *c);
+/** The factor of s in c, for s as frgi_direct_analyse and _factor would make it with options o, but
+ *  without costs.  E_CHECKPOINT where the sections are no factor of n unknowns: every index is
+ *  looked at, and no number. */
+FRG_MUST_USE frg_status frgi_direct_get(frgi_direct **out, frg_context *ctx,
+                                        const frg_checkpoint *c, const frgi_symmetric *s,
+                                        const frgi_direct_opts *o);
 
 #pragma GCC visibility pop
 #endif

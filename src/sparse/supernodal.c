@@ -19,6 +19,8 @@
  * first + l for l < n_s and rows[below + l - n_s] otherwise; l is its place within the panels. */
 #include "sparse/supernodal.h"
 
+#include "core/checkpoint_bytes.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -329,6 +331,105 @@ void frgi_supernodal_close(frgi_supernodal *t, frg_context *ctx)
 {
     DROP(ctx, &t->rows);
     frgi_arena_close(&t->memory, ctx);
+}
+
+/* ---- saved and read back --------------------------------------------------------------------- */
+
+/** The arrays whose lengths count tells, and their bytes. */
+typedef struct {
+    const char *name;
+    void *at;
+    size_t bytes;
+} part;
+enum { PARTS = 5 };
+
+static void parts_of(const frgi_supernodal *t, part *p)
+{
+    const size_t count = (size_t)t->count;
+    p[0] = (part){"d.first", t->first, (count + 1) * sizeof *t->first};
+    p[1] = (part){"d.parent", t->parent, count * sizeof *t->parent};
+    p[2] = (part){"d.below", t->below, (count + 1) * sizeof *t->below};
+    p[3] = (part){"d.offset", t->offset, (count + 1) * sizeof *t->offset};
+    p[4] = (part){"d.diagonal", t->diagonal, (count + 1) * sizeof *t->diagonal};
+}
+
+frg_status frgi_supernodal_put(const frgi_supernodal *t, frg_checkpoint *c)
+{
+    part p[PARTS];
+    parts_of(t, p);
+    for (int i = 0; i < PARTS; i++) {
+        TRY(frg_checkpoint_put(c, p[i].name, p[i].at, (int64_t)p[i].bytes));
+    }
+    return frg_checkpoint_put(c, "d.rows", t->rows, t->below[t->count] * (int64_t)sizeof *t->rows);
+}
+
+/** Do supernode s's sizes follow from its columns and rows?  Sets the tallest. */
+static bool is_sound(frgi_supernodal *t, int64_t s)
+{
+    const int64_t n = t->first[s + 1] - (int64_t)t->first[s], lower = t->below[s + 1] - t->below[s];
+    if (n < 1 || t->first[s + 1] > t->n || lower < 0 || lower > t->n - t->first[s + 1]) {
+        return false;
+    }
+    const int64_t panels = (n + lower + PANEL - 1) / PANEL;
+    t->tallest = PANEL * panels > t->tallest ? PANEL * panels : t->tallest;
+    return t->offset[s + 1] == t->offset[s] + stored(n, n + lower) &&
+           t->diagonal[s + 1] == t->diagonal[s] + PANEL * ((n + PANEL - 1) / PANEL) &&
+           t->parent[s] >= -1 && t->parent[s] < t->count;
+}
+
+static bool rows_are_sound(const frgi_supernodal *t, int64_t s)
+{
+    int64_t above = t->first[s + 1] - 1;
+    for (int64_t r = t->below[s]; r < t->below[s + 1]; r++) {
+        if (t->rows[r] <= above || t->rows[r] >= t->n) {
+            return false;
+        }
+        above = t->rows[r];
+    }
+    return true;
+}
+
+static frg_status take_parts(frgi_supernodal *t, frg_context *ctx, const frg_checkpoint *c)
+{
+    part p[PARTS];
+    parts_of(t, p);
+    for (int i = 0; i < PARTS; i++) {
+        TRY(frgi_checkpoint_copy(c, p[i].name, p[i].at, p[i].bytes));
+    }
+    bool sound = t->first[0] == 0 && t->below[0] == 0 && t->offset[0] == 0 && t->diagonal[0] == 0;
+    for (int64_t s = 0; sound && s < t->count; s++) {
+        sound = is_sound(t, s);
+    }
+    if (!sound || t->first[t->count] != t->n) {
+        return frgi_checkpoint_unsound(c, "d.first");
+    }
+    const size_t rows = (size_t)t->below[t->count];
+    int64_t there = 0;
+    if (!frg_checkpoint_get(c, "d.rows", &there) || there != (int64_t)(rows * sizeof *t->rows)) {
+        return frgi_checkpoint_unsound(c, "d.rows");
+    }
+    TRY(NEW(ctx, &t->rows, rows, "rows of the factor"));
+    TRY(frgi_checkpoint_copy(c, "d.rows", t->rows, rows * sizeof *t->rows));
+    for (int64_t s = 0; s < t->count; s++) {
+        if (!rows_are_sound(t, s)) {
+            return frgi_checkpoint_unsound(c, "d.rows");
+        }
+    }
+    return FRG_OK;
+}
+
+frg_status frgi_supernodal_get(frgi_supernodal *t, frg_context *ctx, const frg_checkpoint *c,
+                               int64_t n, int64_t count)
+{
+    *t = (frgi_supernodal){.n = n, .count = count};
+    layout(&t->memory, t);
+    TRY(frgi_arena_open(&t->memory, ctx, "supernodes"));
+    layout(&t->memory, t);
+    const frg_status status = take_parts(t, ctx, c);
+    if (status < 0) {
+        frgi_supernodal_close(t, ctx);
+    }
+    return status;
 }
 
 /* ---- numeric --------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 #ifndef FRGI_SUPERNODAL_H
 #define FRGI_SUPERNODAL_H
 
+#include "fourge/checkpoint.h"
 #include "sparse/direct_ops.h"
 #include "sparse/ordering.h"
 
@@ -56,6 +57,12 @@ FRG_MUST_USE frg_status frgi_supernodal_factor(const frgi_supernodal *t,
 void frgi_supernodal_solve(const frgi_supernodal *t, const frgi_direct_ops *ops, double *panels,
                            double *inverse, int width, double *x, double *local);
 void frgi_supernodal_close(frgi_supernodal *t, frg_context *ctx);
+
+/** Puts the arrays of an analysed tree with its rows into c, and makes the tree of n columns and
+ *  `count` supernodes again.  E_CHECKPOINT where what is there is no such tree; t is empty then. */
+FRG_MUST_USE frg_status frgi_supernodal_put(const frgi_supernodal *t, frg_checkpoint *c);
+FRG_MUST_USE frg_status frgi_supernodal_get(frgi_supernodal *t, frg_context *ctx,
+                                            const frg_checkpoint *c, int64_t n, int64_t count);
 
 #pragma GCC visibility pop
 #endif

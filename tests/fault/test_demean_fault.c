@@ -102,7 +102,8 @@ static void methods(void)
     static const struct {
         const char *name;
         frg_fe_method method;
-    } each[] = {{"cg", FRG_FE_CG}, {"lsmr", FRG_FE_LSMR}, {"direct", FRG_FE_DIRECT}};
+    } each[] = {
+        {"cg", FRG_FE_CG}, {"lsmr", FRG_FE_LSMR}, {"direct", FRG_FE_DIRECT}, {"map", FRG_FE_MAP}};
     for (size_t m = 0; m < sizeof each / sizeof *each; m++) {
         job j = {panel_workers(160, 3, 2), panel_options()};
         j.o.method = each[m].method;
@@ -158,10 +159,11 @@ static job with_slopes(int64_t n, int64_t levels, frg_fe_method method)
 static void slopes(void)
 {
     job chosen = with_slopes(80, 9, FRG_FE_AUTO), factor = with_slopes(240, 40, FRG_FE_DIRECT),
-        steps = with_slopes(80, 9, FRG_FE_LSMR);
+        steps = with_slopes(80, 9, FRG_FE_LSMR), sweeps = with_slopes(80, 9, FRG_FE_MAP);
     sweep("slopes", &chosen);
     sweep("slopes by the factor", &factor);
     sweep("slopes by LSMR", &steps);
+    sweep("slopes by projections", &sweeps);
 }
 
 static const test_case cases[] = {{"cascade", cascade},

@@ -227,7 +227,8 @@ static void cpu_levels(void)
 /** The second run of a plan allocates nothing and gives the bits of the first. */
 static void second_run(void)
 {
-    static const frg_fe_method methods[] = {FRG_FE_AUTO, FRG_FE_LSMR, FRG_FE_CG, FRG_FE_DIRECT};
+    static const frg_fe_method methods[] = {FRG_FE_AUTO, FRG_FE_LSMR, FRG_FE_CG, FRG_FE_DIRECT,
+                                            FRG_FE_MAP};
     for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
         for (int which = 0; which < 2; which++) {
             panel d = which ? panel_cycle(300) : panel_workers(2000, 3, 4);

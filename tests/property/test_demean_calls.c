@@ -123,7 +123,7 @@ static int interrupt_soon(const frg_progress *p, void *user)
     return 0;
 }
 
-/** A cycle by LSMR takes p steps and can be stopped anywhere. */
+/** A cycle takes LSMR p steps, projections many more, and can be stopped anywhere. */
 static void stop(frg_context *ctx, frg_demean_opts *o, frg_status want, const char *how)
 {
     panel d = panel_cycle(400);
@@ -131,7 +131,6 @@ static void stop(frg_context *ctx, frg_demean_opts *o, frg_status want, const ch
     frg_demean_column column = {0};
     frg_demean *plan = NULL;
     frg_info info = {0};
-    o->method = FRG_FE_LSMR;
     if (CHECK_OK(ctx, panel_create(&plan, ctx, &d, o))) {
         const frg_status s =
             frg_demean_run(plan, panel_columns(&d, d.x), panel_columns(&d, r), &column, &info);
@@ -149,19 +148,21 @@ static void stop(frg_context *ctx, frg_demean_opts *o, frg_status want, const ch
     panel_free(&d);
 }
 
-static void stopped(void)
+/** Stops of a method that takes long: after three steps, by the callback, by a flag, by the clock. */
+static void stopped_by(frg_fe_method method)
 {
     int calls = 0;
     frg_context *ctx = NULL;
     frg_context_opts c;
     frg_demean_opts o = panel_options();
+    o.method = method;
 
-    o.max_iter = 3;
+    frg_demean_opts three = o;
+    *(method == FRG_FE_MAP ? &three.max_sweeps : &three.max_iter) = 3;
     ctx = test_context();
-    stop(ctx, &o, FRG_MAX_ITER, "three steps");
+    stop(ctx, &three, FRG_MAX_ITER, "three steps");
     frg_context_destroy(ctx);
 
-    o = panel_options();
     frg_context_defaults(&c, sizeof c);
     c.on_progress = stop_at_third;
     c.user = &calls;
@@ -183,6 +184,12 @@ static void stopped(void)
     CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
     stop(ctx, &o, FRG_TIME_LIMIT, "the clock");
     frg_context_destroy(ctx);
+}
+
+static void stopped(void)
+{
+    stopped_by(FRG_FE_LSMR);
+    stopped_by(FRG_FE_MAP);
 }
 
 static int stop_in_factor(const frg_progress *p, void *user)
@@ -383,6 +390,9 @@ static void bad_input(void)
                 {FRG_FE_MLSMR, FRG_FE_PRECOND_AC, FRG_FE_F64, 0, "precond"},
                 {FRG_FE_DIRECT, FRG_FE_PRECOND_DIAG, FRG_FE_F64, 0, "precond"},
                 {FRG_FE_LSMR, FRG_FE_PRECOND_AUTO, FRG_FE_MIXED, 0, "dtype mixed"},
+                {FRG_FE_MAP, FRG_FE_PRECOND_AUTO, FRG_FE_F64, 1e8, "cond_limit"},
+                {FRG_FE_MAP, FRG_FE_PRECOND_DIAG, FRG_FE_F64, 0, "precond"},
+                {FRG_FE_MAP, FRG_FE_PRECOND_AUTO, FRG_FE_MIXED, 0, "dtype mixed"},
                 {FRG_FE_DIRECT, FRG_FE_PRECOND_AUTO, FRG_FE_MIXED, 0, "dtype mixed"}};
     for (size_t i = 0; i < sizeof idle / sizeof *idle; i++) {
         o = panel_options();
@@ -392,6 +402,17 @@ static void bad_input(void)
         o.cond_limit = idle[i].cond_limit;
         refuse(ctx, &d, &o, FRG_BAD_ARG, "FRG-CORE-006", idle[i].says);
     }
+
+    o = panel_options();
+    o.max_sweeps = 77;
+    refuse(ctx, &d, &o, FRG_BAD_ARG, "FRG-CORE-006", "max_iter");
+    o = panel_options();
+    o.method = FRG_FE_MAP;
+    o.max_iter = 77;
+    refuse(ctx, &d, &o, FRG_BAD_ARG, "FRG-CORE-006", "max_sweeps");
+    o.max_iter = 1000;
+    o.max_sweeps = 0;
+    refuse(ctx, &d, &o, FRG_BAD_ARG, "FRG-CORE-006", "max_sweeps");
 
     const frg_array codes = frg_matrix(d.codes, FRG_I32, 100, 2, 2);
     const frg_array short_weights = frg_vector(d.weights, FRG_F64, 99);

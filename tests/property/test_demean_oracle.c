@@ -255,7 +255,10 @@ static frg_demean_opts options_of(frg_fe_method method, frg_fe_dof dof)
     opts.method = method;
     opts.dof = dof;
     opts.tol = tol;
-    opts.max_iter = 10000;
+    if (method == FRG_FE_MAP)
+        opts.max_sweeps = 1000000;
+    else
+        opts.max_iter = 10000;
     return opts;
 }
 
@@ -321,6 +324,13 @@ static void designs_mlsmr(void)
     run_designs(FRG_FE_MLSMR, FRG_DOF_AUTO, 45, false);
 }
 
+/** Alternating projections with and without slopes. */
+static void designs_map(void)
+{
+    run_designs(FRG_FE_MAP, FRG_DOF_AUTO, 45, false);
+    run_designs(FRG_FE_MAP, FRG_DOF_AUTO, 20, true);
+}
+
 static void designs_direct(void)
 {
     run_designs(FRG_FE_DIRECT, FRG_DOF_AUTO, 45, false);
@@ -363,6 +373,7 @@ static const test_case cases[] = {
     {"cg", designs_cg},
     {"lsmr", designs_lsmr},
     {"mlsmr", designs_mlsmr},
+    {"alternating projections", designs_map},
     {"direct", designs_direct},
     {"slopes", designs_slopes},
 };

@@ -208,8 +208,8 @@ static void bad_options(void)
          "dtype is 9"},
         {{.tol = 1e-8, .max_iter = 1, .block = 8, .dof = (frg_fe_dof)9}, FRG_BAD_ARG, "dof is 9"},
         {{.tol = 1e-8, .max_iter = 1, .block = 8, .method = FRG_FE_MAP},
-         FRG_UNSUPPORTED,
-         "method map"},
+         FRG_BAD_ARG,
+         "method map has max_sweeps"},
         {{.tol = 1e-8, .max_iter = 1, .block = 8, .precond = FRG_FE_PRECOND_SCHWARZ},
          FRG_UNSUPPORTED,
          "precond schwarz"},
@@ -229,6 +229,7 @@ static void bad_options(void)
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         frg_demean_opts o = table[i].o;
         o.struct_size = sizeof o;
+        o.max_sweeps = panel_options().max_sweeps;
         frg_demean *plan = (frg_demean *)ctx;
         const frg_status status = panel_create(&plan, ctx, &d, &o);
         CHECK_SAYS(status == table[i].status && strstr(frg_message(ctx), table[i].says),

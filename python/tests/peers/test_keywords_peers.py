@@ -264,7 +264,8 @@ of(fourge.pyfixest.demeaning, {}, backend=("torch_cuda", raises(kind=errors.NoDe
    tol=(1e-2, result("iterations"), LSMR), max_iter=(1, raises("failed", then=demeaned), LSMR),
    cond_limit=(1.0001, raises("failed", then=demeaned), LSMR), block=(1, result("plan_bytes")),
    fill_cap=(100, raises(then=demeaned), {"method": "direct"}), fused=("on", raises("fused", errors.BadArgument, then=demeaned)),
-   device=("cuda:99", raises("cuda:99", errors.NoDevice, then=demeaned)))
+   device=("cuda:99", raises("cuda:99", errors.NoDevice, then=demeaned)),
+   max_sweeps=(1, raises("failed", then=demeaned), {"method": "map"}))
 
 
 
@@ -278,7 +279,7 @@ estimates, errors_of, solved, left_out = map(
 )
 WAYS = {
     k: tuple(within(v) if callable(v) else v for v in own.WAYS[k])
-    for k in ("method", "precond", "dtype", "cond_limit", "block", "fill_cap", "fused", "seed")
+    for k in ("method", "precond", "dtype", "cond_limit", "block", "fill_cap", "fused", "max_sweeps", "seed")
 }
 REFUSED = {
     "vcov_kwargs": {"lag": 1},

@@ -1,0 +1,323 @@
+/* test_plan_file.c - plans of the demeaner in files: the same bits without the work, and what is
+ * refused.
+ *
+ * That nothing is assembled, probed or factored again is seen by the solver's own progress: the
+ * phases "assembly" and "factor", which a fresh plan of every solver but the rows' reports.
+ */
+#include "core/checkpoint_bytes.h"
+#include "fault.h"
+#include "fe/fe_demean_plan.h"
+#include "fe/fe_reweight.h"
+#include "panel.h"
+
+static const char path[] = "saved.plan";
+
+typedef struct {
+    const char *name;
+    panel d;
+    frg_demean_opts o;
+} job;
+enum { JOBS = 8 };
+
+/** Designs that end with each solver. */
+static void make_jobs(job *j)
+{
+    const frg_demean_opts o = panel_options();
+    j[0] = (job){"workers", panel_workers(4000, 2, 3), o};
+    j[1] = (job){"workers, years, weights", panel_workers(4000, 3, 3), o};
+    panel_random_weights(&j[1].d, 0.5, 2);
+    j[2] = (job){"cycle", panel_cycle(300), o};
+    j[3] = (job){"easy", panel_usual(), o};
+    j[4] = (job){"factor", panel_make(3000, 2, 2), o};
+    panel_random_codes(&j[4].d, (const int64_t[]){700, 300});
+    j[4].o.method = FRG_FE_DIRECT;
+    j[5] = (job){"approximate factor", panel_workers(4000, 3, 2), o};
+    j[5].o.precond = FRG_FE_PRECOND_AC;
+    j[6] = (job){"explicit", panel_workers(4000, 2, 2), o};
+    j[6].o.precond = FRG_FE_PRECOND_DIAG;
+    j[7] = (job){"one factor", panel_make(300, 1, 2), o};
+    panel_random_codes(&j[7].d, (const int64_t[]){20});
+}
+
+static void free_jobs(job *j)
+{
+    for (int i = 0; i < JOBS; i++)
+        panel_free(&j[i].d);
+}
+
+static int count_work(const frg_progress *p, void *user)
+{
+    *(int *)user += strcmp(p->phase, "assembly") == 0 || strcmp(p->phase, "factor") == 0;
+    return 0;
+}
+
+static frg_context *counting(int *work)
+{
+    frg_context_opts c;
+    frg_context *ctx = NULL;
+    frg_context_defaults(&c, sizeof c);
+    c.threads = test_now.threads;
+    c.on_progress = count_work;
+    c.user = work;
+    CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
+    return ctx;
+}
+
+static void run(frg_context *ctx, frg_demean *plan, const panel *d, double *r)
+{
+    frg_demean_column columns[PANEL_COLUMNS];
+    CHECK_OK(ctx, frg_demean_run(plan, panel_columns(d, d->x), panel_columns(d, r), columns, NULL));
+}
+
+static void same_bits(void)
+{
+    job j[JOBS];
+    make_jobs(j);
+    int worked = 0;
+    for (int i = 0; i < JOBS; i++) {
+        const panel *const d = &j[i].d;
+        const size_t bytes = (size_t)(d->n * d->p) * sizeof(double);
+        double *first = panel_zeros(d->n * d->p, sizeof *first),
+               *r = panel_zeros(d->n * d->p, sizeof *r);
+        int work = 0;
+        frg_context *ctx = counting(&work);
+        frg_demean *plan = NULL;
+        CHECK_OK(ctx, panel_create(&plan, ctx, d, &j[i].o));
+        run(ctx, plan, d, first);
+        CHECK_OK(ctx, frg_demean_save(plan, path));
+        const frg_demean_report before = frg_demean_get_report(plan);
+        frg_demean_rank rank, again;
+        CHECK_OK(ctx, frg_demean_get_rank(plan, &rank));
+        frg_demean_destroy(plan);
+        worked += work > 0;
+        work = 0;
+        CHECK_OK(ctx, panel_create(&plan, ctx, d, &j[i].o));
+        if (CHECK_OK(ctx, frg_demean_load(plan, path))) {
+            run(ctx, plan, d, r);
+            CHECK_BITS(r, first, bytes);
+            CHECK_SAYS(work == 0, "%s: %d calls of work that was saved", j[i].name, work);
+            const frg_demean_report after = frg_demean_get_report(plan);
+            CHECK_TEXT(after.method, before.method);
+            CHECK_OK(ctx, frg_demean_get_rank(plan, &again));
+            CHECK_INT(again.rank, rank.rank);
+        }
+        frg_demean_destroy(plan);
+        CHECK_INT((int64_t)frg_bytes_held(ctx), 0);
+        frg_context_destroy(ctx);
+        free(first);
+        free(r);
+    }
+    CHECK(worked >= 5);
+    free_jobs(j);
+}
+
+static void expect_mismatch(frg_context *ctx, const panel *d, const frg_demean_opts *o,
+                            const char *says)
+{
+    frg_demean *plan = NULL;
+    double *r = panel_zeros(d->n * d->p, sizeof *r), *want = panel_residuals(d, o, 1);
+    CHECK_OK(ctx, panel_create(&plan, ctx, d, o));
+    CHECK_STATUS(frg_demean_load(plan, path), FRG_MISMATCH);
+    CHECK_TEXT(frg_error_code(ctx), "FRG-IO-011");
+    CHECK_SAYS(strstr(frg_message(ctx), says) && strstr(frg_message(ctx), path), "%s",
+               frg_message(ctx));
+    run(ctx, plan, d, r); /* as a plan that was not asked to read anything */
+    CHECK_BITS(r, want, (size_t)(d->n * d->p) * sizeof *r);
+    frg_demean_destroy(plan);
+    free(r);
+    free(want);
+}
+
+static void another_design(void)
+{
+    panel d = panel_workers(2000, 2, 1);
+    panel_random_weights(&d, 0.5, 2);
+    frg_demean_opts o = panel_options();
+    frg_context *ctx = test_context();
+    frg_demean *plan = NULL;
+    double *r = panel_zeros(d.n, sizeof *r);
+    CHECK_OK(ctx, panel_create(&plan, ctx, &d, &o));
+    run(ctx, plan, &d, r);
+    CHECK_OK(ctx, frg_demean_save(plan, path));
+    frg_demean_destroy(plan);
+
+    const int32_t code = d.codes[1];
+    d.codes[1] = d.codes[17];
+    d.codes[17] = code;
+    if (d.codes[1] != d.codes[17])
+        expect_mismatch(ctx, &d, &o, "other codes");
+    d.codes[17] = d.codes[1];
+    d.codes[1] = code;
+    d.weights[7] *= 1.5;
+    expect_mismatch(ctx, &d, &o, "other weights");
+    d.weights[7] /= 1.5;
+    o.tol = 1e-9;
+    expect_mismatch(ctx, &d, &o, "other options");
+    frg_context_destroy(ctx);
+    free(r);
+    panel_free(&d);
+}
+
+static void kinds(void)
+{
+    frg_context *ctx = test_context();
+    panel d = panel_workers(400, 2, 1);
+    frg_demean_opts o = panel_options();
+    static const frg_fe_method methods[] = {FRG_FE_LSMR, FRG_FE_MLSMR, FRG_FE_MAP};
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        frg_demean *plan = NULL;
+        o.method = methods[i];
+        CHECK_OK(ctx, panel_create(&plan, ctx, &d, &o));
+        CHECK_STATUS(frg_demean_save(plan, path), FRG_UNSUPPORTED);
+        CHECK(strstr(frg_message(ctx), "method lsmr"));
+        frg_demean_destroy(plan);
+    }
+    CHECK_STATUS(frg_demean_save(NULL, path), FRG_BAD_ARG);
+    CHECK_STATUS(frg_demean_load(NULL, path), FRG_BAD_ARG);
+    frg_demean *plan = NULL;
+    o = panel_options();
+    CHECK_OK(ctx, panel_create(&plan, ctx, &d, &o));
+    CHECK_STATUS(frg_demean_load(plan, "nowhere.plan"), FRG_NO_INPUT);
+    CHECK_STATUS(frg_demean_save(plan, NULL), FRG_BAD_ARG);
+    frg_demean_destroy(plan);
+    frg_context_destroy(ctx);
+    panel_free(&d);
+}
+
+/** The bytes of a file. */
+static char *read_all(const char *name, long *count)
+{
+    FILE *const f = fopen(name, "rb");
+    char *bytes = NULL;
+    if (CHECK(f != NULL)) {
+        fseek(f, 0, SEEK_END);
+        *count = ftell(f);
+        rewind(f);
+        bytes = panel_zeros(*count, 1);
+        CHECK(fread(bytes, 1, (size_t)*count, f) == (size_t)*count);
+        fclose(f);
+    }
+    return bytes;
+}
+
+static void write_all(const char *name, const char *bytes, long count)
+{
+    FILE *const f = fopen(name, "wb");
+    if (CHECK(f != NULL)) {
+        CHECK(fwrite(bytes, 1, (size_t)count, f) == (size_t)count);
+        fclose(f);
+    }
+}
+
+/** Cut anywhere, or with a bit flipped anywhere: refused, and the plan goes on as it was. */
+static void damaged(void)
+{
+    static const char broken[] = "broken.plan";
+    panel d = panel_workers(800, 2, 1);
+    frg_demean_opts o = panel_options();
+    o.method = FRG_FE_DIRECT;
+    frg_context *ctx = test_context();
+    frg_demean *plan = NULL;
+    double *r = panel_zeros(d.n, sizeof *r), *want = panel_residuals(&d, &o, 1);
+    CHECK_OK(ctx, panel_create(&plan, ctx, &d, &o));
+    run(ctx, plan, &d, r);
+    CHECK_OK(ctx, frg_demean_save(plan, path));
+    long count = 0;
+    char *const bytes = read_all(path, &count);
+    for (int t = 0; t < 400 && bytes; t++) {
+        const long at = (long)test_below(count);
+        const char bit = (char)(1 << test_below(8));
+        bytes[at] ^= bit;
+        write_all(broken, bytes, t % 2 ? count : at);
+        const frg_status s = frg_demean_load(plan, broken);
+        CHECK_SAYS(s == FRG_BAD_DATA || s == FRG_MISMATCH, "byte %ld of %ld: %s", at, count,
+                   frg_status_name(s));
+        bytes[at] ^= bit;
+    }
+    memset(r, 0, (size_t)d.n * sizeof *r);
+    run(ctx, plan, &d, r);
+    CHECK_BITS(r, want, (size_t)d.n * sizeof *r);
+    frg_demean_destroy(plan);
+    frg_context_destroy(ctx);
+    free(bytes);
+    free(r);
+    free(want);
+    panel_free(&d);
+}
+
+/* ---- other weights --------------------------------------------------------------------------- */
+
+/** A plan whose weights are changed has the bits of one made with them: the order of its factor,
+ *  which is kept, depends on the graph alone. */
+static void other_weights(void)
+{
+    job j[JOBS];
+    make_jobs(j);
+    for (int i = 0; i < JOBS; i++) {
+        panel *const d = &j[i].d;
+        const size_t bytes = (size_t)(d->n * d->p) * sizeof(double);
+        if (!d->weights)
+            panel_random_weights(d, 0.5, 2);
+        double *r = panel_zeros(d->n * d->p, sizeof *r);
+        frg_context *ctx = test_context();
+        frg_demean *plan = NULL;
+        CHECK_OK(ctx, panel_create(&plan, ctx, d, &j[i].o));
+        run(ctx, plan, d, r);
+        for (int turn = 0; turn < 3; turn++) {
+            for (int64_t k = 0; k < d->n; k++)
+                d->weights[k] *= 0.5 + test_uniform();
+            if (i == 4 || j[i].o.precond != FRG_FE_PRECOND_AUTO || d->q == 1) {
+                double *want = panel_residuals(d, &j[i].o, 1);
+                CHECK_OK(ctx, frgi_demean_reweight(plan, d->weights, j[i].o.tol));
+                run(ctx, plan, d, r);
+                CHECK_BITS(r, want, bytes);
+                free(want);
+            } else {
+                CHECK_OK(ctx, frgi_demean_reweight(plan, d->weights, j[i].o.tol));
+                run(ctx, plan, d, r); /* CHECKs that each column has converged */
+            }
+        }
+        frg_demean_destroy(plan);
+        CHECK_INT((int64_t)frg_bytes_held(ctx), 0);
+        frg_context_destroy(ctx);
+        free(r);
+    }
+    free_jobs(j);
+}
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+static frg_status save_and_load(frg_context *ctx, void *user, uint64_t *hash)
+{
+    const job *const j = user;
+    double *r = panel_zeros(j->d.n * j->d.p, sizeof *r);
+    frg_demean_column columns[PANEL_COLUMNS];
+    frg_demean *plan = NULL;
+    frg_status s = panel_create(&plan, ctx, &j->d, &j->o);
+    for (int turn = 0; turn < 2 && s >= 0; turn++) {
+        s = frg_demean_run(plan, panel_columns(&j->d, j->d.x), panel_columns(&j->d, r), columns,
+                           NULL);
+        s = s < 0 ? s : turn ? FRG_OK : frg_demean_save(plan, path);
+        s = s < 0 ? s : frg_demean_load(plan, path);
+    }
+    if (s >= 0)
+        fault_hash(hash, r, (size_t)(j->d.n * j->d.p) * sizeof *r);
+    frg_demean_destroy(plan);
+    free(r);
+    return s;
+}
+
+static void faults(void)
+{
+    job j[JOBS];
+    make_jobs(j);
+    for (int i = 0; i < JOBS; i++)
+        if (i == 2 || i == 4 || i == 5)
+            CHECK(fault_sweep(j[i].name, save_and_load, &j[i], test_now.threads) > 10);
+    free_jobs(j);
+}
+
+static const test_case cases[] = {
+    {"same bits", same_bits},   {"another design", another_design}, {"kinds of plans", kinds},
+    {"damaged files", damaged}, {"other weights", other_weights},   {"faults", faults}};
+TEST_MAIN(cases)
