@@ -85,7 +85,7 @@ static void same_bits(void)
         CHECK_OK(ctx, panel_create(&plan, ctx, d, &j[i].o));
         run(ctx, plan, d, first);
         CHECK_OK(ctx, frg_demean_save(plan, path));
-        const frg_demean_report before = frg_demean_get_report(plan);
+        const frg_demean_report before = frg_demean_get(plan);
         frg_demean_rank rank, again;
         CHECK_OK(ctx, frg_demean_get_rank(plan, &rank));
         frg_demean_destroy(plan);
@@ -96,7 +96,7 @@ static void same_bits(void)
             run(ctx, plan, d, r);
             CHECK_BITS(r, first, bytes);
             CHECK_SAYS(work == 0, "%s: %d calls of work that was saved", j[i].name, work);
-            const frg_demean_report after = frg_demean_get_report(plan);
+            const frg_demean_report after = frg_demean_get(plan);
             CHECK_TEXT(after.method, before.method);
             CHECK_OK(ctx, frg_demean_get_rank(plan, &again));
             CHECK_INT(again.rank, rank.rank);
