@@ -47,7 +47,7 @@ static frg_demean *open_plan(frg_context *ctx, int kind, int32_t *codes)
 
 static frg_status run(frg_demean *d)
 {
-    double x[N], r[N];
+    double x[N], r[N] = {0};
     for (int i = 0; i < N; i++) {
         x[i] = sin(i);
     }
