@@ -51,7 +51,8 @@ static frg_status run(frg_demean *d)
     for (int i = 0; i < N; i++) {
         x[i] = sin(i);
     }
-    return frg_demean_run(d, frg_vector(x, FRG_F64, N), frg_vector(r, FRG_F64, N), NULL, NULL);
+    return frg_demean_run(d, frg_matrix(x, FRG_F64, N, 1, 1), frg_matrix(r, FRG_F64, N, 1, 1), NULL,
+                          NULL);
 }
 
 /** A copy of section i with the changes that are for it. */

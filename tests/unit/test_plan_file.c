@@ -239,6 +239,7 @@ static void damaged(void)
     CHECK_BITS(r, want, (size_t)d.n * sizeof *r);
     frg_demean_destroy(plan);
     frg_context_destroy(ctx);
+    remove(broken);
     free(bytes);
     free(r);
     free(want);
@@ -312,9 +313,11 @@ static void faults(void)
     job j[JOBS];
     make_jobs(j);
     for (int i = 0; i < JOBS; i++)
-        if (i == 2 || i == 4 || i == 5)
+        if (i == 2) /* each save waits for the disk */
             CHECK(fault_sweep(j[i].name, save_and_load, &j[i], test_now.threads) > 10);
     free_jobs(j);
+    remove("saved.plan");
+    remove("saved.plan~");
 }
 
 static const test_case cases[] = {
