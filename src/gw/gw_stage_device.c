@@ -55,10 +55,12 @@ static int64_t set_places(int64_t *at, int64_t n, int64_t m)
         at[q] = used;
         used += n;
     }
-    for (int q = SK_B; q <= SK_V; q++) {
+    for (int q = SK_B; q <= SK_BEFORE_G; q++) {
         at[q] = used;
         used += m;
     }
+    at[SK_CHANGE] = used;
+    used += 1;
     at[SK_PARTIAL] = used;
     used += at[SK_CHUNKS] * m;
     at[SK_OF_CHUNKS] = used;

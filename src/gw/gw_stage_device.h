@@ -1,5 +1,5 @@
-/* gw_stage_device.h - Sinkhorn's iteration on a device over costs that lie there, in floats or in doubles:
- * the host's side of kernels/gw/gw_sinkhorn.cl.h, shared by the solver of a given cost
+/* gw_stage_device.h - Sinkhorn's iteration on a device over costs that lie there, in floats or in
+ * doubles: the host's side of kernels/gw/gw_sinkhorn.cl.h, shared by the solver of a given cost
  * (gw_sinkhorn_device.c) and by alignments (gw_level_device.c).
  */
 #ifndef FRGI_GW_STAGE_DEVICE_H
