@@ -199,6 +199,45 @@ KERNEL void level_draw(ITEM GLOBAL i32 *column, GLOBAL const i32 *row, GLOBAL co
     }
 }
 
+/** plan <- plan + alpha (P - plan), a row a group; squares[i] <- the sum of the squares of that
+ *  change, squares[n + i] of P. */
+KERNEL void level_average(ITEM GLOBAL real *plan, GLOBAL wide *squares, GLOBAL const real *cost,
+                          GLOBAL const real *v, GLOBAL const i64 *at, wide alpha)
+{
+    LOCAL_MEM(wide, room, GROUP_MOST);
+    const i64 m = at[SK_M], i = GID0;
+    wide change = W(0), whole = W(0);
+    for (i64 j = LID0; j < m; j += LSIZE0) {
+        const wide before = W(plan[i * m + j]), weight = level_weight(cost, v, at, i, j);
+        const wide gap = alpha * (weight - before), now = before + gap;
+        change += gap * gap;
+        whole += weight * weight;
+        plan[i * m + j] = now < W(1.2e-38f) ? R(0) : (real)now;
+    }
+    change = group_sum_wide(change, room);
+    whole = group_sum_wide(whole, room);
+    if (LID0 == 0) {
+        squares[i] = change;
+        squares[at[SK_N] + i] = whole;
+    }
+}
+
+/** out[0], out[1] <- the sums of the first and of the second `count`.  One group. */
+KERNEL void level_two_sums(ITEM GLOBAL wide *out, GLOBAL const wide *x, i64 count)
+{
+    LOCAL_MEM(wide, room, GROUP_MOST);
+    for (int part = 0; part < 2; part++) {
+        wide sum = W(0);
+        for (i64 r = LID0; r < count; r += LSIZE0) {
+            sum += x[part * count + r];
+        }
+        sum = group_sum_wide(sum, room);
+        if (GID0 == 0 && LID0 == 0) {
+            out[part] = sum;
+        }
+    }
+}
+
 /* ---- energy from pairs ----------------------------------------------------------------------- */
 
 /** Two sets of pairs r = 0 .. count-1, the second from `other` on; group r < count: the mean over

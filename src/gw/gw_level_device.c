@@ -35,11 +35,19 @@ struct frgi_level_device {
     frgi_buffer costs;          /* n x m floats */
     frgi_buffer row, column;    /* of pairs: FRGI_AREAS x room */
     frgi_buffer index, uniforms, sides, moments;
-    int64_t room;   /* pairs of an area */
-    int64_t rank;   /* of the present rows */
-    double centred; /* 1: they are less the means */
+    int64_t room; /* pairs of an area */
+    struct {
+        frgi_buffer left, right; /* rank x n, rank x m */
+        int64_t rank;
+        double scale, of_means; /* of their product, of that of the means */
+    } of_cost;
+    struct { /* of the mode exact */
+        frgi_device_arena memory;
+        frgi_buffer plan, middle, squares; /* n x m, m x n floats, 2 n doubles */
+    } exact;
     frgi_stage_state state;
     float change; /* of G over the step, largest less smallest */
+    double moments_memory[2];
     int32_t *index_memory;
     draw_memory drawn[STAGES_OF_PAIRS];
     float *kept; /* n x m: the last cost, once the plan is finished */
@@ -57,7 +65,6 @@ frg_status frgi_level_device_check(frg_context *ctx, frgi_device *dev, const frg
         const char *what;
     } refused[] = {
         {o->mode == FRG_GW_VERTEX, "mode vertex"},
-        {o->mode == FRG_GW_EXACT, "mode exact"},
         {o->mode == FRG_GW_LANDMARK, "mode landmark"},
         {o->rank > 0, "a plan of low rank"},
         {relaxed || o->mass > 0, "relaxed marginals or partial mass"},
@@ -294,6 +301,16 @@ int32_t frgi_level_device_place(const frgi_level *l, int area, int64_t at)
     return (int32_t)(area * l->device->room + at);
 }
 
+/** The next cost is that of R rows of both sides. */
+static void take_rows(frgi_level_device *d, int64_t R, bool centred)
+{
+    d->of_cost.left = d->rows_x;
+    d->of_cost.right = d->rows_y;
+    d->of_cost.rank = R;
+    d->of_cost.scale = 2 / (double)R;
+    d->of_cost.of_means = centred ? 2 : 0;
+}
+
 frg_status frgi_level_device_rows(frgi_level *l, int64_t R)
 {
     frgi_level_device *const d = l->device;
@@ -303,8 +320,7 @@ frg_status frgi_level_device_rows(frgi_level *l, int64_t R)
     TRY(LAUNCH(d->place.dev, d->steps, "level_rows", R, 1, d->place.group, BUFFER(d->rows_y),
                BUFFER(d->y), BUFFER(d->column), BUFFER(d->index), BUFFER(d->mean_y),
                INT64(l->y->n)));
-    d->rank = R;
-    d->centred = l->product.means ? 1 : 0;
+    take_rows(d, R, l->product.means != NULL);
     return FRG_OK;
 }
 
@@ -315,8 +331,7 @@ frg_status frgi_level_device_pack(frgi_level *l, int64_t R)
                  y = (size_t)(R * l->y->n) * sizeof(float);
     TRY(frgi_device_put(d->place.dev, d->rows_x, l->product.rows_x, x));
     TRY(frgi_device_put(d->place.dev, d->rows_y, l->product.rows_y, y));
-    d->rank = R;
-    d->centred = 0;
+    take_rows(d, R, false);
     return frgi_device_wait(d->place.dev);
 }
 
@@ -325,15 +340,26 @@ static int64_t tiles(int64_t points)
     return (points + LV_TILE - 1) / LV_TILE;
 }
 
+/** out (rows x columns) <- left' right, of `rank` rows each. */
+static frg_status product(const frgi_level_device *d, const frgi_program *p, frgi_buffer out,
+                          frgi_buffer left, frgi_buffer right, int64_t rows, int64_t columns,
+                          int64_t rank)
+{
+    return LAUNCH(d->place.dev, p, "level_product", tiles(rows), tiles(columns), d->place.group,
+                  BUFFER(out), BUFFER(left), BUFFER(right), BUFFER(left), BUFFER(left), INT64(rows),
+                  INT64(columns), INT64(rank), REAL(0), REAL(1), REAL(0));
+}
+
 /** The cost of the step: a share of it in the average. */
 static frg_status make_cost(const frgi_level *l, double share)
 {
     const frgi_level_device *const d = l->device;
     const int64_t n = l->x->n, m = l->y->n;
     return LAUNCH(d->place.dev, d->steps, "level_product", tiles(n), tiles(m), d->place.group,
-                  BUFFER(d->costs), BUFFER(d->rows_x), BUFFER(d->rows_y), BUFFER(d->mean_x),
-                  BUFFER(d->mean_y), INT64(n), INT64(m), INT64(d->rank), REAL(1 - share),
-                  REAL(-2 * share / (double)d->rank), REAL(-2 * share * d->centred));
+                  BUFFER(d->costs), BUFFER(d->of_cost.left), BUFFER(d->of_cost.right),
+                  BUFFER(d->mean_x), BUFFER(d->mean_y), INT64(n), INT64(m), INT64(d->of_cost.rank),
+                  REAL(1 - share), REAL(-share * d->of_cost.scale),
+                  REAL(-share * d->of_cost.of_means));
 }
 
 /** Potentials into the exponents at l->epsilon, a new state, tol of the passes. */
@@ -394,6 +420,66 @@ frg_status frgi_level_device_solve(frgi_level *l, double share, int64_t passes, 
     return FRG_OK;
 }
 
+/* ---- the mode exact -------------------------------------------------------------------------- */
+
+static void layout_exact(const frgi_level *l)
+{
+    frgi_level_device *const d = l->device;
+    const size_t n = (size_t)l->x->n, all = frgi_mul(n, (size_t)l->y->n) * sizeof(float);
+    d->exact.plan = frgi_device_take(&d->exact.memory, all);
+    d->exact.middle = frgi_device_take(&d->exact.memory, all);
+    d->exact.squares = frgi_device_take(&d->exact.memory, 2 * n * sizeof(double));
+}
+
+frg_status frgi_level_device_exact_open(frgi_level *l)
+{
+    frgi_level_device *const d = l->device;
+    const int64_t n = l->x->n, m = l->y->n;
+    d->exact.memory = (frgi_device_arena){.align = d->memory.align};
+    layout_exact(l);
+    TRY(frgi_device_arena_open(&d->exact.memory, d->place.dev, "exact linearisation"));
+    layout_exact(l);
+    for (int64_t e = 0; e < n * m; e++) {
+        d->kept[e] = l->initial.plan ? l->initial.plan[e] : (float)(l->a[e / m] * l->b[e % m]);
+    }
+    return put_waiting(d, d->exact.plan, d->kept, d->exact.plan.bytes);
+}
+
+void frgi_level_device_exact_close(frgi_level *l)
+{
+    frgi_device_arena_close(&l->device->exact.memory, l->device->place.dev);
+}
+
+frg_status frgi_level_device_linearise(frgi_level *l)
+{
+    frgi_level_device *const d = l->device;
+    const int64_t n = l->x->n, m = l->y->n;
+    TRY(product(d, d->steps, d->exact.middle, d->exact.plan, d->x, m, n, n)); /* P' C */
+    d->of_cost.left = d->exact.middle;
+    d->of_cost.right = d->y;
+    d->of_cost.rank = m;
+    d->of_cost.scale = 2;
+    d->of_cost.of_means = 0;
+    return FRG_OK;
+}
+
+frg_status frgi_level_device_average(frgi_level *l, double *change, double *norm)
+{
+    frgi_level_device *const d = l->device;
+    const int64_t n = l->x->n;
+    double *const squares = d->moments_memory;
+    TRY(LAUNCH(d->place.dev, d->steps, "level_average", n, 1, d->place.group, BUFFER(d->exact.plan),
+               BUFFER(d->exact.squares), BUFFER(d->costs), BUFFER(d->loop.v), BUFFER(d->loop.at),
+               WIDE(l->o->damping)));
+    TRY(LAUNCH(d->place.dev, d->steps, "level_two_sums", 1, 1, d->place.group, BUFFER(d->moments),
+               BUFFER(d->exact.squares), INT64(n)));
+    TRY(frgi_device_get(d->place.dev, squares, d->moments, 2 * sizeof *squares));
+    TRY(frgi_device_wait(d->place.dev));
+    *change = sqrt(squares[0]);
+    *norm = sqrt(squares[1]);
+    return FRG_OK;
+}
+
 /* ---- pairs ----------------------------------------------------------------------------------- */
 
 static int memory_of(int area)
@@ -434,7 +520,7 @@ frg_status frgi_level_device_energy(frgi_level *l, int64_t count, double scale_x
     frgi_level_device *const d = l->device;
     const int64_t n = l->x->n, m = l->y->n, first = FRGI_AREA_CHECK * d->room;
     frgi_buffer u = d->mean_x, v = d->mean_y;
-    double out[2];
+    double *const out = d->moments_memory;
     frg_status status = FRG_OK;
     if (means) {
         u = v = (frgi_buffer){0};
@@ -450,7 +536,7 @@ frg_status frgi_level_device_energy(frgi_level *l, int64_t count, double scale_x
                   WIDE(means ? means->mean_u : 0), WIDE(means ? means->mean_v : 0)));
     TRY_TO(done, LAUNCH(d->place.dev, d->steps, "level_moments", 1, 1, d->place.group,
                         BUFFER(d->moments), BUFFER(d->sides), INT64(count)));
-    TRY_TO(done, frgi_device_get(d->place.dev, out, d->moments, sizeof out));
+    TRY_TO(done, frgi_device_get(d->place.dev, out, d->moments, 2 * sizeof *out));
     TRY_TO(done, frgi_device_wait(d->place.dev));
     *energy = out[0];
     *error = out[1];
@@ -525,15 +611,6 @@ static frg_status square_sum(const frgi_level_device *d, frgi_buffer all, frgi_b
     return FRG_OK;
 }
 
-static frg_status product(const frgi_level_device *d, frgi_buffer out, frgi_buffer left,
-                          frgi_buffer right, int64_t rows, int64_t columns, int64_t rank)
-{
-    return LAUNCH(d->place.dev, d->end.program, "level_product", tiles(rows), tiles(columns),
-                  d->place.group, BUFFER(out), BUFFER(left), BUFFER(right), BUFFER(left),
-                  BUFFER(left), INT64(rows), INT64(columns), INT64(rank), REAL(0), REAL(1),
-                  REAL(0));
-}
-
 static frg_status add_sums(const frgi_level *l, const sums_memory *s, double *host,
                            frgi_plan_sums *out)
 {
@@ -544,8 +621,8 @@ static frg_status add_sums(const frgi_level *l, const sums_memory *s, double *ho
     double *const by_column = host + 3 * n, *const room = by_column + m;
     TRY(LAUNCH(dev, p, "level_plan", n, 1, d->place.group, BUFFER(s->plan), BUFFER(d->costs),
                BUFFER(d->end.v), BUFFER(d->end.at)));
-    TRY(product(d, s->middle, s->plan, d->x, m, n, n)); /* P' C */
-    TRY(product(d, s->product, s->middle, d->y, n, m, m));
+    TRY(product(d, p, s->middle, s->plan, d->x, m, n, n)); /* P' C */
+    TRY(product(d, p, s->product, s->middle, d->y, n, m, m));
     TRY(LAUNCH(dev, p, "level_row_sums", n, 1, d->place.group, BUFFER(s->by_row), BUFFER(s->plan),
                BUFFER(s->product), INT64(n), INT64(m)));
     TRY(LAUNCH(dev, p, "level_column_sums", (m + SK_BLOCK_COLUMNS - 1) / SK_BLOCK_COLUMNS, 1,
@@ -669,9 +746,11 @@ frg_status frgi_level_device_finish(frgi_level *l, bool round, frgi_marginal_err
     const frgi_pass_result last = l->t.last;
     const size_t row_x = (size_t)l->x->n * sizeof(float), row_y = (size_t)l->y->n * sizeof(float);
     TRY(frgi_device_get(d->place.dev, d->kept, d->costs, d->costs.bytes));
-    /* what potentials are told with */
-    TRY(frgi_device_get(d->place.dev, l->product.rows_x, d->rows_x, (size_t)d->rank * row_x));
-    TRY(frgi_device_get(d->place.dev, l->product.rows_y, d->rows_y, (size_t)d->rank * row_y));
+    if (l->o->mode == FRG_GW_SAMPLED) { /* what potentials are told with */
+        const size_t R = (size_t)d->of_cost.rank;
+        TRY(frgi_device_get(d->place.dev, l->product.rows_x, d->rows_x, R * row_x));
+        TRY(frgi_device_get(d->place.dev, l->product.rows_y, d->rows_y, R * row_y));
+    }
     TRY(frgi_device_wait(d->place.dev));
     frgi_transport_renew(&l->t, l->epsilon, fill_exponents, l);
     l->t.last = last;

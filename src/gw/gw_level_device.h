@@ -1,4 +1,5 @@
-/* gw_level_device.h - the outer iteration of an alignment on a device.
+/* gw_level_device.h - the outer iteration of an alignment on a device, in the modes sampled and
+ * exact.
  *
  * There run: the rows of distances at the sampled pairs, the cost from them and its average over
  * the steps, the passes, the draw of columns, energies, the polish, the plan's sums.  Distances
@@ -10,8 +11,8 @@
  * energy; and the plan's rows when they are asked for, made from the last cost, which comes over
  * once at the end.
  *
- * A step brings back its state (some twenty numbers) in one wait; every fifth one its energy in
- * another; a start that is kept its potentials and pairs.
+ * A step brings back its state (some twenty numbers) in one wait; every fifth one its energy, each
+ * one of the mode exact its change, in another; a start that is kept its potentials and pairs.
  */
 #ifndef FRGI_GW_LEVEL_DEVICE_H
 #define FRGI_GW_LEVEL_DEVICE_H
@@ -51,6 +52,13 @@ FRG_MUST_USE frg_status frgi_level_device_pack(frgi_level *l, int64_t R);
 /** frgi_level_solve there; share: of the new cost in the average. */
 FRG_MUST_USE frg_status frgi_level_device_solve(frgi_level *l, double share, int64_t passes,
                                                 double tol);
+/** The mode exact: memory for the averaged plan, which is that to start from or a b'. */
+FRG_MUST_USE frg_status frgi_level_device_exact_open(frgi_level *l);
+void frgi_level_device_exact_close(frgi_level *l);
+/** The next cost is -2 C P D, by two products. */
+FRG_MUST_USE frg_status frgi_level_device_linearise(frgi_level *l);
+/** The plan into the averaged one; the norms of the change and of the plan. */
+FRG_MUST_USE frg_status frgi_level_device_average(frgi_level *l, double *change, double *norm);
 /** Columns of the pairs pairs[r].i, where a row's weights pass the share of their sum that
  *  frgi_level_device_uniforms holds for r; they stay there, as the pairs of that area. */
 FRG_MUST_USE frg_status frgi_level_device_draw(frgi_level *l, int area, const frgi_pair *pairs,

@@ -143,7 +143,8 @@ static void compare(frg_context *ctx, frgi_gw_place where, const problem *p, con
     frg_gw *h = solve(ctx, (frgi_gw_place){NULL, 0}, p, o), *d = solve(ctx, where, p, o);
     if (!h || !d)
         return;
-    compare_pairs(ctx, h, d);
+    if (o->mode == FRG_GW_SAMPLED)
+        compare_pairs(ctx, h, d);
     read_plan(ctx, h, here);
     read_plan(ctx, d, there);
     double gap = 0, row_error = 0;
@@ -190,6 +191,11 @@ static void parity_on(frg_context *ctx, frgi_device *dev, int group)
     o.distance = FRG_GW_DISTANCE_MATRIX;
     o.sampling = FRG_GW_MULTINOMIAL;
     compare(ctx, where, &p, &o);
+    frg_gw_opts exact = options();
+    exact.mode = FRG_GW_EXACT;
+    exact.anchors = 80; /* the default, of which this mode has none */
+    exact.max_inner = 20;
+    compare(ctx, where, &p, &exact);
     const double a = p.a[3], b = p.b[7]; /* points without weight */
     p.a[4] += a;
     p.a[3] = 0;
