@@ -187,7 +187,7 @@ typedef struct {
 
 /** What happened to one column, with the certificate. */
 typedef struct {
-    frg_status status;    /* FRG_OK: converged is true */
+    frg_status status;    /* FRG_OK: converged is true; else it is false */
     int64_t iterations;   /* Krylov steps, all solvers and rounds, at most max_iter; of several
                              parts the one that takes most; sweeps of method map */
     double audit;         /* max |weighted level mean of r| / sd(r); over sd(b) where absorbed.  Of
@@ -199,8 +199,9 @@ typedef struct {
                              lambda */
     int absorbed;         /* ||r|| <= 1e-9 of the centred input */
     int converged;        /* eta <= tol, and the audit <= tol or the level means at the rounding
-                             floor; and the effects taken out are not so large (1e8 sd(b)) that
-                             their rounding hides the column */
+                             floor; the effects taken out are not so large (1e8 sd(b)) that
+                             their rounding hides the column; and error_bound, where it is known and
+                             no factor solved the column, is <= 1e3 tol */
     int64_t worst_factor; /* where the largest level mean sits, 0 .. Q-1 */
     int64_t worst_level;  /* its code */
 } frg_demean_column;

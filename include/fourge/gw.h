@@ -600,7 +600,8 @@ FRG_API void frg_gw_give(frg_gw_opts *o, const char *option);
  *  effect).  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped while distances were made; *out is there, and
  *  its run says the same and makes no plan. Errors: E_SHAPE, E_DTYPE, E_NOT_FINITE, E_DISTANCE,
  *  E_GRAPH, E_MARGINAL, each with its place, E_OPTION, E_ARG, E_UNSUPPORTED for options that do not
- *  go together, E_MEMORY.  Each side has at most 2^31 - 2 points. */
+ *  go together, E_MEMORY, E_DEVICE_STEP for what does not run on the context's device.  Each side
+ *  has at most 2^31 - 2 points. */
 FRG_API FRG_MUST_USE frg_status frg_gw_create(frg_gw **out, frg_context *ctx, frg_gw_side x,
                                               frg_gw_side y, const frg_array *linear,
                                               const frg_gw_opts *o);

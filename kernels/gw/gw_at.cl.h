@@ -33,6 +33,9 @@ enum {
     SK_COL,
     SK_Y,
     SK_V,
+    SK_BEFORE_G0, /* G0 and g as an outer step began with them */
+    SK_BEFORE_G,
+    SK_CHANGE,    /* 1: largest less smallest change of G since */
     SK_PARTIAL,   /* chunks x m */
     SK_OF_CHUNKS, /* 2 x chunks x SK_CHUNK_COUNT */
     SK_OF_BLOCKS, /* blocks x SK_BLOCK_COUNT */
@@ -94,6 +97,8 @@ enum {
     SK_BLOCK_COLUMNS = 32,
     SK_FOLD = 1024, /* elements of a group */
     SK_NARROW = 16384,
+    LV_TILE = 64,       /* rows and columns of a product that a group makes, four by four an item */
+    LV_RUNS = 256,      /* of columns, in which a row's weights are added before one is drawn */
     SK_CHUNK_COUNT = 4, /* rows out of range, dummy row, penalty, its largest exponent */
     /* error, lost, penalty, increment, reach, highest step, minus the lowest, largest exponent of
      * the penalty; partial: largest G and the sum of 2^G relative to it, the same of G_last */

@@ -694,7 +694,7 @@ def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any
                                  (``mass=`` moves a part); costs are float32 and sums float64 whatever the second is: plans
                                  in float64 are those of ``align(mode="vertex", dtype="f64")``
     verbose                      a bar, which moves by itself: ``verbose_every`` warns where it is not 20
-    device                       "cpu", "cuda:i", "opencl:i" (refused so far), or None: that of FOURGE_DEVICE
+    device                       "cpu", "cuda:i", "opencl:i", or None: that of FOURGE_DEVICE
     log                          True: (plan, report)
     ===========================  ======================================================================================
 

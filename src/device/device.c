@@ -31,10 +31,16 @@ struct frgi_device {
     char lost[sizeof(frgi_device_error)]; /* the first failure that it will not recover from */
 };
 
-/** The context's error for what a machine has said. */
+/** The context's error for what a machine has said.  Copies that wait in the queue may be of memory
+ *  that the caller gives up on hearing of it: they end first. */
 static frg_status failed(frgi_device *dev, frg_status status, const frgi_device_error *e)
 {
     frg_context *const ctx = dev->ctx;
+    frgi_device_error more = {""};
+    if (dev->machine) {
+        const frg_status ended = dev->ops->wait(dev->machine, NULL, &more);
+        (void)ended; /* what is told is the first failure */
+    }
     switch (status) {
     case FRG_NO_MEMORY:
         FAIL(ctx, E_MEMORY, "%s: %s", dev->name, e->text);

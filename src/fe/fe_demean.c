@@ -455,6 +455,7 @@ static void conclude(const block_run *b)
             c->status = FRG_OK;
             continue;
         }
+        c->converged = 0; /* its bound may be too large where its residual is not */
         note_forecast(r, b->effects->first_column + k, b->state[k].steps_forecast);
         if (r->stopped != FRG_OK) {
             c->status = r->stopped;

@@ -81,7 +81,8 @@ static frg_status check_use(frg_context *ctx, const frg_demean_opts *o, bool slo
         {!map && o->max_sweeps != usual.max_sweeps,
          "max_sweeps is of method map: leave it out, other methods have max_iter"},
         {o->fused != FRG_FE_FUSED_AUTO && !device,
-         "fused is of devices: leave it at auto, or choose a device"},
+         "fused says where a device computes the scalars of its steps, and this runs on the cpu: "
+         "leave fused at auto, or give a device (--device, device=)"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         if (rules[i].wrong) {

@@ -735,6 +735,9 @@ static frg_status run_block(run *r, int64_t first, int64_t k)
         const frg_status status = refine(r, first + c);
         TRY(status);
         r->columns[first + c].status = status;
+        if (status != FRG_OK) { /* its bound may be too large where its residual is not */
+            r->columns[first + c].converged = 0;
+        }
     }
     return FRG_OK;
 }

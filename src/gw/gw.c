@@ -6,9 +6,9 @@
  */
 #include <math.h>
 
-#include "core/host_alone.h"
 #include "core/opts.h"
 #include "gw/gw_align.h"
+#include "gw/gw_level_device.h"
 #include "gw/gw_store.h"
 
 const char *frg_gw_reason_name(frg_gw_reason r)
@@ -234,6 +234,11 @@ static frg_status take_marginals(frg_gw *s, const double *a, const double *b)
  *  allowed. */
 static frg_status choose_store(frg_gw *s, frgi_cost_storage *storage)
 {
+    if (s->where.dev) { /* the cost lies there; rows of the plan are of exponents in double */
+        s->report.cost_store = FRG_GW_STORE_F32;
+        *storage = (frgi_cost_storage){.store = FRGI_X64};
+        return FRG_OK;
+    }
     const frgi_form forms[] = {{FRG_GW_STORE_F32, frgi_level_storage(&s->o, true)},
                                {FRG_GW_STORE_FLY, frgi_level_storage(&s->o, false)}};
     const double bytes = 4.0 * (double)s->x.n * (double)s->y.n;
@@ -255,7 +260,7 @@ bool frgi_gw_is_multiscale(const frg_gw *s)
     const bool possible = o->mode == FRG_GW_SAMPLED && !s->start && !s->potentials &&
                           frgi_is_balanced(o) && o->linear_weight == 0 &&
                           o->start_from < FRG_GW_START_PROFILES;
-    return possible &&
+    return possible && !s->where.dev &&
            (o->multiscale == FRG_GW_MULTISCALE_ON ||
             (o->multiscale == FRG_GW_MULTISCALE_AUTO && (double)s->x.n * (double)s->y.n > 1e6));
 }
@@ -301,10 +306,10 @@ static frg_status open_level(frg_gw *s)
     TRY(choose_store(s, &storage));
     TRY(frgi_level_open(&s->level, s->ctx, &s->o, &s->x, &s->y, s->a, s->b, s->linear, storage,
                         storage.stored && frgi_gw_is_multiscale(s)));
-    s->level.average.on = storage.stored && s->o.mode == FRG_GW_SAMPLED;
+    s->level.average.on = (storage.stored || s->where.dev) && s->o.mode == FRG_GW_SAMPLED;
     s->level.saved.state = &s->state;
     s->level.trace = &s->trace;
-    return FRG_OK;
+    return s->where.dev ? frgi_level_device_open(&s->level, s->where.dev, s->where.group) : FRG_OK;
 }
 
 /** Something to start from is given: of the modes that auto may take, sampled goes on from it. */
@@ -328,6 +333,9 @@ static frg_status open_all(frg_gw *s, const frg_gw_side *x, const frg_gw_side *y
 {
     frg_context *const ctx = s->ctx;
     TRY(check_options(ctx, &s->o, linear != NULL));
+    if (s->where.dev) {
+        TRY(frgi_level_device_check(ctx, s->where.dev, &s->o));
+    }
     const char *const option = frgi_gw_entropic_option(&s->o); /* before what is left to the mode */
     resolve_options(&s->o);
     if (s->o.mode == FRG_GW_LANDMARK && (s->o.distance == FRG_GW_DISTANCE_AUTO)) {
@@ -376,13 +384,19 @@ static frg_status open_all(frg_gw *s, const frg_gw_side *x, const frg_gw_side *y
 frg_status frg_gw_create(frg_gw **out, frg_context *ctx, frg_gw_side x, frg_gw_side y,
                          const frg_array *linear, const frg_gw_opts *o)
 {
-    REQUIRE(ctx, out, "out is NULL");
+    REQUIRE(ctx, out && ctx, "frg_gw_create takes a place and a context");
+    return frgi_gw_open(out, ctx, (frgi_gw_place){frgi_device_of(ctx), 0}, x, y, linear, o);
+}
+
+frg_status frgi_gw_open(frg_gw **out, frg_context *ctx, frgi_gw_place where, frg_gw_side x,
+                        frg_gw_side y, const frg_array *linear, const frg_gw_opts *o)
+{
     *out = NULL;
-    TRY(frgi_host_alone(ctx, "an alignment"));
     const double begin = frgi_seconds();
     frg_gw *s;
     TRY(NEW0(ctx, &s, 1, "an alignment"));
     s->ctx = ctx;
+    s->where = where;
     frg_gw_defaults(&s->o, sizeof s->o);
     frg_status status = frgi_take_opts(ctx, &s->o, sizeof s->o, o);
     frg_gw_apply_preset(&s->o, s->o.preset);
@@ -486,6 +500,10 @@ frg_status frg_gw_start_plan(frg_gw *s, frg_array plan)
     if (s->o.mode == FRG_GW_VERTEX) {
         FAIL(ctx, E_UNSUPPORTED,
              "a plan to start from in the mode vertex, which has its own starts");
+    }
+    if (s->o.max_iter == 0 && s->where.dev) {
+        FAIL(ctx, E_DEVICE_STEP, "align: a plan to start from and no steps does not run on %s",
+             frgi_device_name(s->where.dev));
     }
     if (s->o.max_iter == 0 && !frgi_is_balanced(&s->o)) {
         FAIL(ctx, E_UNSUPPORTED,

@@ -3,13 +3,21 @@
 #ifndef FRGI_GW_ALIGN_H
 #define FRGI_GW_ALIGN_H
 
+#include "device/device.h"
 #include "gw/gw_lowrank.h"
 #include "gw/gw_state.h"
 
 enum { FRGI_WHOLE_COSTS = 6000 }; /* points of a side up to which the mode vertex makes all costs */
 
+/** Where an alignment computes. */
+typedef struct {
+    frgi_device *dev; /* NULL: the host */
+    int group;        /* work-items of a group, 0: the usual; the bits of a device depend on it */
+} frgi_gw_place;
+
 struct frg_gw {
     frg_context *ctx;
+    frgi_gw_place where;
     frg_gw_opts o;
     frgi_distances x, y;
     double *a, *b;
@@ -31,6 +39,10 @@ struct frg_gw {
 
 #pragma GCC visibility push(hidden)
 
+/** frg_gw_create there. */
+FRG_MUST_USE frg_status frgi_gw_open(frg_gw **out, frg_context *ctx, frgi_gw_place where,
+                                     frg_gw_side x, frg_gw_side y, const frg_array *linear,
+                                     const frg_gw_opts *o);
 /** The mode vertex (gw_vertex_run.c): the plan as a list, its energy and where it comes from in the
  *  report; positive: stopped, with the best plan so far. */
 FRG_MUST_USE frg_status frgi_gw_vertex(frg_gw *s);

@@ -14,7 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "gw/gw_solver.h"
+#include "gw/gw_level_device.h"
 
 static double uniform(const frgi_level *l, uint64_t stream, int64_t index)
 {
@@ -136,14 +136,33 @@ static int by_row(const void *a, const void *b, const void *unused)
     return (x->i > y->i) - (x->i < y->i);
 }
 
-/** From the present plan, or from the averaged one that is kept. */
-static frg_status draw(frgi_level *l, bool averaged, int64_t count, uint64_t stream, frgi_pair *out)
+/** Rows are drawn here; each pair takes the random number of its column along through the random
+ *  order, and columns are found there. */
+static frg_status draw_on_device(frgi_level *l, int area, int64_t count, uint64_t s, frgi_pair *out)
 {
+    double *const uniforms = frgi_level_device_uniforms(l, area);
+    for (int64_t q = 0; q < count; q++) {
+        out[q].j = (int32_t)q;
+    }
+    shuffle(l, count, s + 4, out, false);
+    for (int64_t q = 0; q < count; q++) {
+        uniforms[q] = uniform(l, s + 2, out[q].j);
+    }
+    return frgi_level_device_draw(l, area, out, count);
+}
+
+/** From the present plan, or from the averaged one that is kept; to that area of a device. */
+static frg_status draw(frgi_level *l, int area, int64_t count, uint64_t stream, frgi_pair *out)
+{
+    const bool averaged = area < FRGI_AREA_CHECK && l->kept.plan;
     const uint64_t s = stream * 16;
     const int64_t n = l->x->n;
     draw_indices(l, averaged ? l->kept.rows : l->t.s.mass, n, count, s + 1, out, false);
     if (l->o->sampling == FRG_GW_MULTINOMIAL) {
         frgi_sort(out, count, sizeof *out, by_row, NULL);
+    }
+    if (l->device) {
+        return draw_on_device(l, area, count, s, out);
     }
     int64_t *first;
     TRY(NEW0(l->ctx, &first, n + 1, "anchors"));
@@ -166,12 +185,18 @@ static frg_status draw(frgi_level *l, bool averaged, int64_t count, uint64_t str
 
 frg_status frgi_draw_pairs(frgi_level *l, int64_t count, uint64_t stream, frgi_pair *out)
 {
-    return draw(l, false, count, stream, out);
+    return draw(l, FRGI_AREA_CHECK, count, stream, out);
+}
+
+frg_status frgi_draw_checks(frgi_level *l, int64_t count, frgi_pair *one, frgi_pair *other)
+{
+    TRY(draw(l, FRGI_AREA_CHECK, count, STREAM_CHECK, one));
+    return draw(l, FRGI_AREA_CHECK + 1, count, STREAM_CHECK + 1, other);
 }
 
 frg_status frgi_draw_start(frgi_level *l)
 {
-    return draw(l, l->kept.plan != NULL, l->sampled.drawn, STREAM_START, l->sampled.lagged[0]);
+    return draw(l, l->sampled.area[0], l->sampled.drawn, STREAM_START, l->sampled.lagged[0]);
 }
 
 /* ---- the averaged plan ----------------------------------------------------------------------- */
@@ -179,17 +204,20 @@ frg_status frgi_draw_start(frgi_level *l)
 frg_status frgi_keep_lagged(frgi_level *l)
 {
     frgi_pair *const oldest = l->sampled.lagged[FRGI_LAGS - 1];
+    const int area = l->sampled.area[FRGI_LAGS - 1];
     const int64_t kept = l->o->damping < 1 && !l->kept.plan ? FRGI_LAGS : 1;
     for (int64_t q = FRGI_LAGS - 1; q > 0; q--) {
         l->sampled.lagged[q] = l->sampled.lagged[q - 1];
+        l->sampled.area[q] = l->sampled.area[q - 1];
         l->sampled.lagged_count[q] = l->sampled.lagged_count[q - 1];
         l->sampled.lagged_used[q] = l->sampled.lagged_used[q - 1];
     }
     l->sampled.lagged[0] = oldest;
+    l->sampled.area[0] = area;
     l->sampled.n_lagged = l->sampled.n_lagged + 1 < kept ? l->sampled.n_lagged + 1 : kept;
     l->sampled.lagged_count[0] = l->sampled.drawn;
     l->sampled.lagged_used[0] = 0;
-    return draw(l, l->kept.plan != NULL, l->sampled.drawn, STREAM_ROWS, l->sampled.lagged[0]);
+    return draw(l, area, l->sampled.drawn, STREAM_ROWS, l->sampled.lagged[0]);
 }
 
 void frgi_take_samples(frgi_level *l)
@@ -209,6 +237,10 @@ void frgi_take_samples(frgi_level *l)
             }
         }
         const int64_t at = l->sampled.lagged_used[age]++ % l->sampled.lagged_count[age];
-        l->sampled.now[r] = l->sampled.lagged[age][at];
+        if (l->device) {
+            frgi_level_device_index(l)[r] = frgi_level_device_place(l, l->sampled.area[age], at);
+        } else {
+            l->sampled.now[r] = l->sampled.lagged[age][at];
+        }
     }
 }

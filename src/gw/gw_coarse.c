@@ -148,7 +148,7 @@ static frg_status refine(coarse *c, const frgi_level *fine, int64_t q, int64_t t
     TRY(frgi_level_reset(l, 0));
     if (!frgi_state_waits(l, FRGI_COARSE)) {
         l->step = trial;
-        frgi_level_recall(l, &l->starts[q]);
+        TRY(frgi_level_recall(l, &l->starts[q]));
         if (!anneal && l->starts[q].information < FRGI_BROAD) {
             frgi_level_widen(l);
         }

@@ -21,7 +21,7 @@
 
 #include "core/host_alone.h"
 #include "core/tree_sum.h"
-#include "gw/gw_solver.h"
+#include "gw/gw_level_device.h"
 
 /* ---- estimate -------------------------------------------------------------------------------- */
 
@@ -57,6 +57,10 @@ static frg_status estimate(frgi_level *l, int64_t count, double scale_x, double 
                            const frgi_means *means, frgi_pair *pairs, double *energy, double *error)
 {
     frg_context *const ctx = l->ctx;
+    if (l->device) {
+        TRY(frgi_draw_checks(l, count, pairs, pairs + count));
+        return frgi_level_device_energy(l, count, scale_x, scale_y, means, energy, error);
+    }
     int32_t *nodes = NULL;
     float *x = NULL, *y = NULL;
     double *sides = NULL;
@@ -65,8 +69,7 @@ static frg_status estimate(frgi_level *l, int64_t count, double scale_x, double 
     TRY_TO(done, NEW(ctx, &x, count * count, "held-out pairs"));
     TRY_TO(done, NEW(ctx, &y, count * count, "held-out pairs"));
     TRY_TO(done, NEW0(ctx, &sides, 2 * count, "held-out pairs"));
-    TRY_TO(done, frgi_draw_pairs(l, count, STREAM_CHECK, pairs));
-    TRY_TO(done, frgi_draw_pairs(l, count, STREAM_CHECK + 1, pairs + count));
+    TRY_TO(done, frgi_draw_checks(l, count, pairs, pairs + count));
     for (int64_t r = 0; r < 2 * count; r++) {
         nodes[r] = pairs[r].i;
     }
@@ -120,18 +123,29 @@ static void add_middle(void *user, int64_t i, const double *row, int64_t chunk)
     t->sums[chunk] += sum;
 }
 
+/** sum_ij (u_i - v_j)^2 P_ij. */
+static frg_status middle_of(frgi_level *l, double scale_x, double scale_y, const frgi_means *means,
+                            double *middle)
+{
+    if (l->device) {
+        return frgi_level_device_middle(l, scale_x, scale_y, means, middle);
+    }
+    middle_term t = {.means = means, .scale_x = scale_x, .scale_y = scale_y, .m = l->y->n};
+    frgi_transport_rows(&l->t, 0, l->x->n, CHUNKS, add_middle, &t);
+    frgi_tree_rows(t.sums, CHUNKS, 1, 1, middle);
+    return FRG_OK;
+}
+
 frg_status frgi_energy_estimate(frgi_level *l, int64_t count, double scale_x, double scale_y,
                                 const frgi_means *means, double *energy, double *error)
 {
     frgi_pair *pairs;
     TRY(NEW(l->ctx, &pairs, 2 * count, "held-out pairs"));
-    const frg_status status = estimate(l, count, scale_x, scale_y, means, pairs, energy, error);
+    frg_status status = estimate(l, count, scale_x, scale_y, means, pairs, energy, error);
     if (status >= 0 && means) {
-        middle_term t = {.means = means, .scale_x = scale_x, .scale_y = scale_y, .m = l->y->n};
         const double gap = scale_x * means->mean_u - scale_y * means->mean_v;
-        double middle;
-        frgi_transport_rows(&l->t, 0, l->x->n, CHUNKS, add_middle, &t);
-        frgi_tree_rows(t.sums, CHUNKS, 1, 1, &middle);
+        double middle = 0;
+        status = middle_of(l, scale_x, scale_y, means, &middle);
         *energy += 2 * middle - gap * gap;
     }
     DROP(l->ctx, &pairs);
@@ -308,6 +322,9 @@ done:
 
 frg_status frgi_plan_sums_take(frgi_level *l, bool objective, frgi_plan_sums *out)
 {
+    if (l->device) {
+        return frgi_level_device_sums(l, out);
+    }
     frg_context *const ctx = l->ctx;
     const int64_t n = l->x->n, m = l->y->n;
     double *c = NULL, *d = NULL, *p = NULL;

@@ -8,6 +8,7 @@
  * Landmark.  C_ik = |z_i - z_k|^2 = U V' with U = [|z|^2, 1, z], V = [1, |z|^2, -2 z], so that
  * 2 C P D = 2 U_x (V_x' P V_y) U_y': one look at the plan and a matrix of (L + 2)^2.
  */
+#include "gw/gw_level_device.h"
 #include "gw/gw_state.h"
 
 #include <float.h>
@@ -277,12 +278,31 @@ static void landmark_left(const exact_state *e)
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
+static frg_status average_plan(exact_state *e)
+{
+    frgi_level *const l = e->l;
+    double square = 0, whole = 0;
+    if (l->device) {
+        return frgi_level_device_average(l, &e->change, &e->norm);
+    }
+    frgi_transport_rows(&l->t, 0, l->x->n, 64, average_row, e);
+    for (int64_t i = 0; i < l->x->n; i++) {
+        square += e->change_rows[i];
+        whole += e->square_rows[i];
+    }
+    e->change = sqrt(square);
+    e->norm = sqrt(whole);
+    return FRG_OK;
+}
+
 static frg_status one_step(exact_state *e, bool landmark)
 {
     frgi_level *const l = e->l;
     double begin = frgi_seconds();
     if (landmark) {
         landmark_left(e);
+    } else if (l->device) {
+        TRY(frgi_level_device_linearise(l));
     } else {
         product_rows(e);
     }
@@ -300,14 +320,7 @@ static frg_status one_step(exact_state *e, bool landmark)
         e->norm = 1;
         e->converged = l->stopping.change < SETTLED_FAR;
     } else {
-        frgi_transport_rows(&l->t, 0, l->x->n, 64, average_row, e);
-        double square = 0, whole = 0;
-        for (int64_t i = 0; i < l->x->n; i++) {
-            square += e->change_rows[i];
-            whole += e->square_rows[i];
-        }
-        e->change = sqrt(square);
-        e->norm = sqrt(whole);
+        TRY(average_plan(e));
         e->converged = e->change < SETTLED * e->norm;
     }
     l->spent.sample += frgi_seconds() - begin;
@@ -378,9 +391,14 @@ frg_status frgi_exact_loop(frgi_level *l, bool landmark, frg_gw_reason *reason, 
 {
     frg_context *const ctx = l->ctx;
     exact_state e = {.l = l};
-    frg_status status = landmark ? open_landmark(&e) : open_exact(&e);
+    frg_status status = landmark    ? open_landmark(&e)
+                        : l->device ? frgi_level_device_exact_open(l)
+                                    : open_exact(&e);
     if (status >= 0) {
         status = loop(&e, landmark, reason, steps);
+    }
+    if (l->device) {
+        frgi_level_device_exact_close(l);
     }
     l->saved.n_own = 0;
     DROP(ctx, &e.plan);

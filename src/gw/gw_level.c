@@ -23,6 +23,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "gw/gw_level_device.h"
 #include "gw/gw_state.h"
 #include "gw/gw_tiles.h"
 
@@ -33,10 +34,7 @@ enum { MEAN_POINTS = 512 }; /* of vectors and of rows on demand, which are compu
                            takes */
 #define WIDEST     16   /* epsilon where a settling begins, in units of the last one */
 #define FLOATS_END 2e-5 /* error of columns where passes in double go on */
-#define CLOSE                                                                                      \
-    1e-6              /* error of columns below which steps' passes are accelerated: they are
-                         many */
-#define ROUNDING 0.06 /* log2 units: sampling moves exponents by tens */
+#define ROUNDING   0.06 /* log2 units: sampling moves exponents by tens */
 
 double frgi_epsilon_start(const frg_gw_opts *o)
 {
@@ -125,6 +123,7 @@ frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o
     TRY(NEW(ctx, &l->sampled.nodes, room, "anchors"));
     for (int q = 0; q < FRGI_LAGS; q++) {
         TRY(NEW0(ctx, &l->sampled.lagged[q], room, "anchors"));
+        l->sampled.area[q] = q;
     }
     TRY(NEW(ctx, &l->product.rows_x, frgi_mul((size_t)l->product.rank, (size_t)x->n),
             "anchor distances"));
@@ -143,6 +142,7 @@ void frgi_level_close(frgi_level *l)
     if (!l->ctx) {
         return;
     }
+    frgi_level_device_close(l);
     frgi_transport_close(&l->t);
     DROP(l->ctx, &l->sampled.now);
     DROP(l->ctx, &l->sampled.nodes);
@@ -161,7 +161,7 @@ void frgi_level_close(frgi_level *l)
     frgi_level_forget(l, FRGI_STARTS_HELD);
 }
 
-void frgi_level_potentials(frgi_level *l)
+frg_status frgi_level_potentials(frgi_level *l)
 {
     frgi_sweep *const s = &l->t.s;
     const double k = FRGI_LOG2_E / l->epsilon;
@@ -175,6 +175,7 @@ void frgi_level_potentials(frgi_level *l)
     }
     l->t.k = 0; /* whatever epsilon was */
     frgi_transport_set_dummy(&l->t);
+    return l->device ? frgi_level_device_potentials(l) : FRG_OK;
 }
 
 frg_status frgi_level_reset(frgi_level *l, uint64_t run)
@@ -191,12 +192,12 @@ frg_status frgi_level_reset(frgi_level *l, uint64_t run)
     l->sampled.count = l->o->anchors;
     l->sampled.drawn = frgi_drawn_of(l->o, l->sampled.count);
     l->epsilon = frgi_epsilon_start(l->o);
-    frgi_level_potentials(l);
+    TRY(frgi_level_potentials(l));
     frgi_kept_reset(l, true);
     l->sampled.lagged_count[0] = l->sampled.drawn;
     l->sampled.lagged_used[0] = 0;
     frgi_draw_product(l, l->sampled.drawn, STREAM_START, l->sampled.lagged[0]);
-    return FRG_OK;
+    return l->device ? frgi_level_device_put_pairs(l) : FRG_OK;
 }
 
 void frgi_level_widen(frgi_level *l)
@@ -243,7 +244,10 @@ void frgi_start_fill(const frgi_level *l, frgi_start *s)
 static frg_status start_of(const frgi_level *l, double energy, frgi_start *out)
 {
     frgi_start s = {0};
-    const frg_status status = frgi_start_open(l, &s);
+    frg_status status = frgi_start_open(l, &s);
+    if (status >= 0 && l->device) {
+        status = frgi_level_device_fetch(l);
+    }
     if (status < 0) {
         close_start(l->ctx, &s);
         return status;
@@ -285,7 +289,7 @@ frg_status frgi_level_keep_candidate(frgi_level *l, double energy, double error)
     return FRG_OK;
 }
 
-void frgi_level_recall(frgi_level *l, const frgi_start *from)
+frg_status frgi_level_recall(frgi_level *l, const frgi_start *from)
 {
     l->run = from->run;
     frgi_transport_restart(&l->t);
@@ -297,6 +301,11 @@ void frgi_level_recall(frgi_level *l, const frgi_start *from)
     l->sampled.lagged_used[0] = 0;
     l->sampled.lagged_count[0] = from->drawn;
     frgi_kept_reset(l, false);
+    if (l->device) {
+        TRY(frgi_level_device_potentials(l));
+        return frgi_level_device_put_pairs(l);
+    }
+    return FRG_OK;
 }
 
 /* ---- one step -------------------------------------------------------------------------------- */
@@ -354,8 +363,11 @@ static void pack_share(frgi_level *l, int64_t R, float most_x, float most_y, int
     }
 }
 
-void frgi_level_pack(frgi_level *l, int64_t R)
+frg_status frgi_level_pack(frgi_level *l, int64_t R)
 {
+    if (l->device) {
+        return frgi_level_device_pack(l, R);
+    }
     const frgi_build_ops *const ops = frgi_build_ops_of(l->ctx);
     const int threads = frg_threads(l->ctx);
     const float most_x = ops->largest(l->product.rows_x, R * l->t.s.n),
@@ -372,6 +384,7 @@ void frgi_level_pack(frgi_level *l, int64_t R)
     for (int part = 0; part < threads; part++) {
         pack_share(l, R, most_x, most_y, part, threads);
     }
+    return FRG_OK;
 }
 
 frg_status frgi_level_gather(frgi_level *l)
@@ -380,6 +393,9 @@ frg_status frgi_level_gather(frgi_level *l)
     frgi_sweep *const s = &l->t.s;
     const int64_t R = l->sampled.count;
     frgi_take_samples(l);
+    if (l->device) {
+        return frgi_level_device_rows(l, R);
+    }
     for (int64_t r = 0; r < R; r++) {
         l->sampled.nodes[r] = l->sampled.now[r].i;
     }
@@ -400,7 +416,7 @@ frg_status frgi_level_gather(frgi_level *l)
         memcpy(l->product.terms, l->product.means, (size_t)s->n * sizeof *l->product.terms);
         memcpy(l->product.terms + s->rows, means_y, (size_t)s->m * sizeof *l->product.terms);
     }
-    frgi_level_pack(l, R);
+    TRY(frgi_level_pack(l, R));
     const double unit = FRGI_LOG2_E / l->epsilon * (1 - l->o->linear_weight);
     if (l->kept.sums) {
         TRY(frgi_kept_terms(l, unit));
@@ -452,6 +468,9 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
      * later plans more */
     l->average.steps = averages ? l->average.steps + 1 : 0;
     const double share = fmin(beta, 2 / (double)(l->average.steps + 2));
+    if (l->device) {
+        return frgi_level_device_solve(l, averages ? share : 1, passes, tol);
+    }
     const bool plain = frgi_is_balanced(l->o);
     l->factors = (frgi_factors){.rank = l->product.rank,
                                 .left = l->product.left,
@@ -470,7 +489,7 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
     frgi_transport_forget(&l->t);
     frgi_transport_renew(&l->t, l->epsilon, ops->build, &l->factors);
     memcpy(l->stopping.g_before, s->G, (size_t)s->m * sizeof *s->G);
-    l->t.accelerate = plain && tol > 0 && tol < CLOSE;
+    l->t.accelerate = plain && tol > 0 && tol < FRGI_CLOSE;
     const int64_t before = l->t.passes, most = passes + NEAR_PASSES;
     for (int64_t p = 0; p < passes; p++) {
         frgi_transport_pass(&l->t);
@@ -552,6 +571,9 @@ static frg_status final_passes(frgi_level *l, double tol, int64_t most)
 frg_status frgi_level_final_passes(frgi_level *l, double tol, int64_t most)
 {
     frgi_order order;
+    if (l->device) {
+        return frgi_level_device_final_passes(l, tol, most);
+    }
     frg_status status = frgi_order_open(&order, l);
     if (status >= 0) {
         status = final_passes(l, tol, most);

@@ -137,7 +137,7 @@ static frg_status lower_epsilon(frgi_level *l, double first, double last, int64_
 static frg_status match_distributions(frgi_level *l, double spread)
 {
     l->epsilon = spread * LAST;
-    frgi_level_pack(l, FRGI_QUANTILES);
+    TRY(frgi_level_pack(l, FRGI_QUANTILES));
     if (l->product.means) { /* rows are centred by their own means, which potentials take up */
         memset(l->product.terms, 0, (size_t)(l->t.s.rows + l->t.s.ld) * sizeof *l->product.terms);
     }
@@ -155,7 +155,7 @@ frg_status frgi_start_from_pairs(frgi_level *l)
     const bool anneals = l->o->anneal != FRG_GW_ANNEAL_NONE;
     const double end = anneals ? frgi_epsilon_end(l->o) : frgi_epsilon_start(l->o);
     l->epsilon = end;
-    frgi_level_potentials(l);
+    TRY(frgi_level_potentials(l));
     TRY(frgi_level_gather(l));
     const frg_status status = lower_epsilon(l, WIDE * end, end, STAGES);
     if (status != FRG_OK) {

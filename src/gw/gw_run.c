@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "gw/gw_align.h"
+#include "gw/gw_level_device.h"
 
 enum { TRIAL_STEPS = 5 }; /* of one of several starts: enough to tell a fold from its energy */
 enum {
@@ -29,7 +30,7 @@ enum {
 /* ---- starts ---------------------------------------------------------------------------------- */
 
 /** Anchors of a plan that is given: independent draws by inversion over all entries. */
-static void draw_from_start(frg_gw *s)
+static frg_status draw_from_start(frg_gw *s)
 {
     frgi_level *const l = &s->level;
     const int64_t m = s->y.n, count = s->x.n * m;
@@ -45,6 +46,7 @@ static void draw_from_start(frg_gw *s)
         }
         l->sampled.lagged[0][r] = (frgi_pair){(int32_t)(at / m), (int32_t)(at % m)};
     }
+    return l->device ? frgi_level_device_put_pairs(l) : FRG_OK;
 }
 
 /** The start from local distance distributions and CANDIDATE_STEPS steps of it: the candidate
@@ -99,7 +101,7 @@ static frg_status short_starts(frg_gw *s, int64_t starts)
         }
         TRY(frgi_level_remember(l, energy, (double)INFINITY));
     }
-    frgi_level_recall(l, &l->starts[0]);
+    TRY(frgi_level_recall(l, &l->starts[0]));
     frgi_level_forget(l, FRGI_STARTS_KEPT);
     return FRG_OK;
 }
@@ -125,7 +127,7 @@ static frg_status go_on_from_candidate(frg_gw *s)
             return FRG_OK;
         }
         TRY(frgi_level_reset(l, 0));
-        frgi_level_recall(l, candidate);
+        TRY(frgi_level_recall(l, candidate));
         l->step = CANDIDATE_STEPS;
         l->epsilon = candidate->epsilon;
         s->report.started_from = FRG_GW_START_PROFILES;
@@ -264,7 +266,7 @@ static frg_status sampled_loop(frg_gw *s)
     frg_gw_report *const r = &s->report;
     TRY(frgi_level_reset(l, 0));
     if (s->start) {
-        draw_from_start(s);
+        TRY(draw_from_start(s));
     }
     bool coarse = frgi_state_waits(l, FRGI_FINE);
     if (frgi_gw_is_multiscale(s) && !coarse) {
@@ -356,7 +358,8 @@ static frg_status polish(frg_gw *s, bool may_pass)
                       (long long)(l->t.passes - had), l->t.last.error);
         }
     }
-    TRY(frgi_transport_finish(&l->t, s->o.round != 0, &before, &after));
+    TRY(l->device ? frgi_level_device_finish(l, s->o.round != 0, &before, &after)
+                  : frgi_transport_finish(&l->t, s->o.round != 0, &before, &after));
     if (!isfinite(after.mass + after.source_l1 + after.target_l1)) {
         FAIL(s->ctx, E_NUMERIC, "the plan at epsilon %g has mass %g", l->epsilon, after.mass);
     }
@@ -502,6 +505,11 @@ static frg_status degenerate(frg_gw *s)
            frgi_mul((size_t)l->product.rank, (size_t)l->t.s.rows) * sizeof *l->product.left);
     memset(l->product.right, 0,
            frgi_mul((size_t)l->product.rank, (size_t)l->t.s.ld) * sizeof *l->product.right);
+    if (l->device) {
+        memset(l->product.rows_x, 0, (size_t)s->x.n * sizeof *l->product.rows_x);
+        memset(l->product.rows_y, 0, (size_t)s->y.n * sizeof *l->product.rows_y);
+        TRY(frgi_level_pack(l, 1));
+    }
     TRY(frgi_level_solve(l, 3, 0));
     s->report.reason = FRG_GW_DEGENERATE;
     return FRG_OK;
@@ -572,6 +580,10 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
         return FRG_BAD_ARG;
     }
     frgi_run_begins(s->ctx);
+    if (s->level.device && (s->state.save || s->state.from)) {
+        FAIL(s->ctx, E_DEVICE_STEP, "align: saving its state (a checkpoint) does not run on %s",
+             frgi_level_device_name(&s->level));
+    }
     const double begin = frgi_seconds(),
                  set_up = s->report.graph_seconds + s->report.distances_seconds;
     frg_gw_report *const r = &s->report;
@@ -612,7 +624,7 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
                            .setup_seconds = set_up,
                            .solve_seconds = frgi_seconds() - begin,
                            .peak_bytes = frg_peak_bytes(s->ctx),
-                           .device_name = "cpu"};
+                           .device_name = frgi_level_device_name(&s->level)};
     }
     return status;
 }

@@ -69,6 +69,7 @@ typedef struct {
     frgi_pair *lagged[FRGI_LAGS]; /* pairs of the latest plans, the newest first */
     int64_t lagged_count[FRGI_LAGS], lagged_used[FRGI_LAGS];
     int64_t n_lagged, truncated;
+    int area[FRGI_LAGS]; /* where those pairs are on a device */
 } frgi_samples;
 
 /** The factors whose product is a step's cost. */
@@ -122,6 +123,11 @@ typedef struct {
     int n_own;
 } frgi_saving;
 
+#define FRGI_CLOSE                                                                                 \
+    1e-6 /* error of columns below which steps' passes are accelerated: they are many */
+
+typedef struct frgi_level_device frgi_level_device;
+
 /** One level: the problem itself or its coarse image. */
 typedef struct {
     /* data and options */
@@ -137,8 +143,9 @@ typedef struct {
     frgi_transport t;
     frgi_factors factors;
     double epsilon;
-    int64_t step;  /* outer steps so far: the second counter of every draw */
-    int64_t inner; /* passes so far */
+    int64_t step;              /* outer steps so far: the second counter of every draw */
+    int64_t inner;             /* passes so far */
+    frgi_level_device *device; /* NULL: the host (gw_level_device.h) */
     frgi_samples sampled;
     frgi_level_product product;
     frgi_averaging average;
@@ -163,9 +170,9 @@ void frgi_level_close(frgi_level *l);
 /** Forgets the plan: potentials 0, anchors of the product a b'. */
 FRG_MUST_USE frg_status frgi_level_reset(frgi_level *l, uint64_t run);
 /** The potentials to start from at l->epsilon: 0 where none were given. */
-void frgi_level_potentials(frgi_level *l);
+FRG_MUST_USE frg_status frgi_level_potentials(frgi_level *l);
 /** R rows of both sides, l->rows_x and l->rows_y, as factors of 2/R times their products. */
-void frgi_level_pack(frgi_level *l, int64_t R);
+FRG_MUST_USE frg_status frgi_level_pack(frgi_level *l, int64_t R);
 /** Whether the next step averages its costs with those before. */
 bool frgi_level_averages(const frgi_level *l);
 /** Rows of both sides at the next anchors, packed; the row and column terms where they matter. */
@@ -185,7 +192,7 @@ FRG_MUST_USE frg_status frgi_level_remember(frgi_level *l, double energy, double
 /** Many pairs a step and room for them, where there is memory. */
 void frgi_level_widen(frgi_level *l);
 /** Goes on from a start that was kept. */
-void frgi_level_recall(frgi_level *l, const frgi_start *from);
+FRG_MUST_USE frg_status frgi_level_recall(frgi_level *l, const frgi_start *from);
 /** Keeps the present pairs and potentials as the candidate start, to be compared with the run that
  *  went on. */
 FRG_MUST_USE frg_status frgi_level_keep_candidate(frgi_level *l, double energy, double error);
@@ -218,8 +225,11 @@ void frgi_draw_product(const frgi_level *l, int64_t count, uint64_t stream, frgi
 FRG_MUST_USE frg_status frgi_draw_start(frgi_level *l);
 /** After a step: keeps pairs of the new plan for the steps to come. */
 FRG_MUST_USE frg_status frgi_keep_lagged(frgi_level *l);
-/** Before a step: l->anchors from the averaged plan. */
+/** Before a step: l->sampled.now from the averaged plan; on a device where they are there. */
 void frgi_take_samples(frgi_level *l);
+/** Two sets of count pairs to look at, of the present plan; on a device they are there alone. */
+FRG_MUST_USE frg_status frgi_draw_checks(frgi_level *l, int64_t count, frgi_pair *one,
+                                         frgi_pair *other);
 
 /* ---- what is kept of the plan (gw_kept.c) ---- */
 

@@ -352,6 +352,7 @@ static const char *left_out(const frg_gw *g)
     const bool few = work <= (frgi_gw_assigns(g) ? MOST_WORK : TRANSPORT_WORK);
     return g->degenerate || g->o.max_iter == 0 ? "not compared: no steps were done"
            : !frgi_is_balanced(&g->o)          ? "not compared: marginals are relaxed or partial"
+           : g->where.dev                      ? "not compared: on a device"
            : g->o.rank > 0                     ? "not compared: the rank is bounded"
            : !few                              ? "not compared: too many points"
            : !frgi_gw_fits_vertex(g)           ? "not compared: no memory for it"

@@ -293,6 +293,7 @@ static void counts_on(frg_context *ctx, frgi_device *dev, int group)
     double *const out[2] = {calloc(N * P, sizeof(double)), calloc(N * P, sizeof(double))};
     frgi_device_counts at[2];
     for (int q = 0; q < 2; q++) {
+        frg_demean_column columns[4];
         frg_demean_opts o = options();
         o.max_iter = 7 + 8 * q; /* batches of 1, 2, 4, and one of 8 more */
         o.tol = 1e-300;         /* not to be reached */
@@ -301,9 +302,12 @@ static void counts_on(frg_context *ctx, frgi_device *dev, int group)
                                           frg_matrix(d.codes, FRG_I32, N, 3, 3), NULL,
                                           &(fe_slopes_asked){NULL, 0, 0}, &o));
         *frgi_device_counted(dev) = (frgi_device_counts){0};
-        const frg_status status = frg_demean_run(plan, frg_matrix(d.x, FRG_F64, N, 4, P),
-                                                 frg_matrix(out[0], FRG_F64, N, 4, P), NULL, NULL);
+        const frg_status status =
+            frg_demean_run(plan, frg_matrix(d.x, FRG_F64, N, 4, P),
+                           frg_matrix(out[0], FRG_F64, N, 4, P), columns, NULL);
         CHECK(status != FRG_OK);
+        for (int c = 0; c < 4; c++) /* a bound that tol does not allow is no convergence */
+            CHECK_INT(columns[c].converged, columns[c].status == FRG_OK);
         at[q] = *frgi_device_counted(dev);
         frg_demean_destroy(plan);
     }
@@ -393,6 +397,38 @@ static void count_lsmr_opencl(void)
     on_opencl(count_lsmr_on);
 }
 
+/** Behind the last digit: the residual's audit may hold by its rounding where the bound of the error
+ *  does not hold tol, and a column that is not accepted for that is not called converged. */
+static void beyond_on(frg_context *ctx, frgi_device *dev, int group)
+{
+    design d = make(3);
+    double *const out = calloc(N * P, sizeof *out);
+    const frg_demean_opts methods[] = {options(), options_lsmr(FRG_FE_FUSED_ON)};
+    for (int m = 0; m < 2; m++) {
+        frg_demean_column columns[4];
+        frg_demean_opts o = methods[m];
+        frg_demean *plan = NULL;
+        o.tol = 1e-16;
+        o.max_iter = 400;
+        CHECK_OK(ctx, frgi_fe_demean_open(&plan, ctx, (fe_device_place){dev, group, NULL},
+                                          frg_matrix(d.codes, FRG_I32, N, 3, 3), NULL,
+                                          &(fe_slopes_asked){NULL, 0, 0}, &o));
+        const frg_status status = frg_demean_run(plan, frg_matrix(d.x, FRG_F64, N, 4, P),
+                                                 frg_matrix(out, FRG_F64, N, 4, P), columns, NULL);
+        CHECK(status >= 0);
+        for (int c = 0; c < 4; c++)
+            CHECK_INT(columns[c].converged, columns[c].status == FRG_OK);
+        frg_demean_destroy(plan);
+    }
+    free(out);
+    release(&d);
+}
+
+static void beyond(void)
+{
+    on_host(beyond_on);
+}
+
 static void counts(void)
 {
     on_host(counts_on);
@@ -480,6 +516,7 @@ static const test_case cases[] = {{"parity", parity},
                                   {"columns of float", narrow},
                                   {"columns of float on OpenCL", narrow_opencl},
                                   {"counts", counts},
+                                  {"beyond the last digit", beyond},
                                   {"counts on OpenCL", counts_opencl},
                                   {"counts of LSMR", count_lsmr_host},
                                   {"counts of LSMR on OpenCL", count_lsmr_opencl},

@@ -1,0 +1,759 @@
+/* gw_level_device.c - the host's side of kernels/gw/gw_steps.cl.h.
+ *
+ * The passes have floats over the cost of the step; behind them `end`, in double over the same
+ * cost, makes the columns of the plan exact where more is asked for than floats can tell, and adds
+ * the plan's sums.  Kernels around the passes are those of the type mixed: elements float, the sums
+ * that pairs and energies come from double.
+ */
+#include "gw/gw_level_device.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "gw/gw_stage_device.h"
+
+enum { CHECK_MOST = 1024 }; /* pairs of a set to look at */
+enum { NEAR_PASSES = 10, WIDE_PASSES = 20, AT_ONCE = 8, WIDEST = 16 };
+enum { STAGES_OF_PAIRS = 3 }; /* a draw for the lags, two to look at */
+#define SETTLED    0.01
+#define FLOATS_END 2e-5
+
+/** Host memory of a draw, its own so that the queue may still read it while the next is filled. */
+typedef struct {
+    int32_t *rows;
+    double *uniforms;
+} draw_memory;
+
+struct frgi_level_device {
+    frgi_stage_place place;
+    frgi_stage loop, end;
+    const frgi_program *steps; /* the kernels around the passes, of the type mixed */
+    frgi_device_arena memory;
+    frgi_buffer x, y;           /* distances, scaled: n x n, m x m floats */
+    frgi_buffer mean_x, mean_y; /* zeros where pairs are not centred */
+    frgi_buffer rows_x, rows_y; /* at the pairs of a step */
+    frgi_buffer costs;          /* n x m floats */
+    frgi_buffer row, column;    /* of pairs: FRGI_AREAS x room */
+    frgi_buffer index, uniforms, sides, moments;
+    int64_t room; /* pairs of an area */
+    struct {
+        frgi_buffer left, right; /* rank x n, rank x m */
+        int64_t rank;
+        double scale, of_means; /* of their product, of that of the means */
+    } of_cost;
+    struct { /* of the mode exact */
+        frgi_device_arena memory;
+        frgi_buffer plan, middle, squares; /* n x m, m x n floats, 2 n doubles */
+    } exact;
+    frgi_stage_state state;
+    float change; /* of G over the step, largest less smallest */
+    double moments_memory[2];
+    int32_t *index_memory;
+    draw_memory drawn[STAGES_OF_PAIRS];
+    float *kept; /* n x m: the last cost, once the plan is finished */
+};
+
+/* ---- what does not run there ----------------------------------------------------------------- */
+
+frg_status frgi_level_device_check(frg_context *ctx, frgi_device *dev, const frg_gw_opts *o)
+{
+    const bool relaxed = isfinite(o->rho_source) || isfinite(o->rho_target);
+    const bool given =
+        o->distance == FRG_GW_DISTANCE_EUCLIDEAN || o->distance == FRG_GW_DISTANCE_MATRIX;
+    const struct {
+        bool is;
+        const char *what;
+    } refused[] = {
+        {o->mode == FRG_GW_VERTEX, "mode vertex"},
+        {o->mode == FRG_GW_LANDMARK, "mode landmark"},
+        {o->rank > 0, "a plan of low rank"},
+        {relaxed || o->mass > 0, "relaxed marginals or partial mass"},
+        {o->linear_weight > 0, "a linear cost"},
+        {!given, "distance other than euclidean and matrix (shortest paths and landmarks)"},
+        {o->scale == FRG_GW_SCALE_BATCH_MAX, "scale batch_max"},
+        {o->multiscale == FRG_GW_MULTISCALE_ON, "multiscale on"},
+        {o->start_from == FRG_GW_START_VERTEX, "start_from vertex"},
+        {o->store_plan != 0, "store_plan"},
+        {o->diag_exact != 0, "diag_exact"},
+        {o->cost_store == FRG_GW_STORE_FLY, "cost_store fly"},
+        {o->auto_store != 0, "auto_store"},
+        {o->dtype == FRG_GW_DTYPE_F64, "dtype f64"},
+        {!frgi_device_is(dev)->f64, "an alignment, which needs doubles at its end,"}};
+    for (size_t q = 0; q < sizeof refused / sizeof *refused; q++) {
+        if (refused[q].is) {
+            FAIL(ctx, E_DEVICE_STEP, "align: %s does not run on %s", refused[q].what,
+                 frgi_device_name(dev));
+        }
+    }
+    return FRG_OK;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static void layout(const frgi_level *l, frgi_device_arena *a)
+{
+    frgi_level_device *const d = l->device;
+    const size_t n = (size_t)l->x->n, m = (size_t)l->y->n, rank = (size_t)l->product.rank,
+                 room = (size_t)d->room, one = sizeof(float);
+    d->x = frgi_device_take(a, frgi_mul(n, n) * one);
+    d->y = frgi_device_take(a, frgi_mul(m, m) * one);
+    d->mean_x = frgi_device_take(a, n * one);
+    d->mean_y = frgi_device_take(a, m * one);
+    d->rows_x = frgi_device_take(a, rank * n * one);
+    d->rows_y = frgi_device_take(a, rank * m * one);
+    d->costs = frgi_device_take(a, frgi_mul(n, m) * one);
+    d->row = frgi_device_take(a, FRGI_AREAS * room * sizeof(int32_t));
+    d->column = frgi_device_take(a, FRGI_AREAS * room * sizeof(int32_t));
+    d->index = frgi_device_take(a, room * sizeof(int32_t));
+    d->uniforms = frgi_device_take(a, STAGES_OF_PAIRS * room * sizeof(double));
+    d->sides = frgi_device_take(a, 2 * CHECK_MOST * sizeof(double));
+    d->moments = frgi_device_take(a, 2 * sizeof(double));
+    d->loop.costs = d->end.costs = d->costs;
+    frgi_stage_take(a, &d->loop);
+    frgi_stage_take(a, &d->end);
+}
+
+static frg_status put_waiting(const frgi_level_device *d, frgi_buffer to, const void *from,
+                              size_t bytes)
+{
+    TRY(frgi_device_put(d->place.dev, to, from, bytes));
+    return frgi_device_wait(d->place.dev);
+}
+
+/** Scaled distances of one side, from its rows, or there from its points. */
+static frg_status put_distances(const frgi_level *l, frgi_distances *x, frgi_buffer to)
+{
+    enum { ROWS = 256 };
+    frgi_level_device *const d = l->device;
+    const size_t row = (size_t)x->n * sizeof(float);
+    int32_t nodes[ROWS];
+    float *rows = NULL;
+    frg_status status = FRG_OK;
+    if (x->kind == FRGI_VECTOR) {
+        const size_t bytes = frgi_mul((size_t)x->n, (size_t)x->d) * sizeof(float);
+        frgi_buffer points = {0};
+        TRY(frgi_device_alloc(d->place.dev, bytes, "points", &points));
+        TRY_TO(drop, frgi_device_put(d->place.dev, points, x->points, bytes));
+        TRY_TO(drop, LAUNCH(d->place.dev, d->steps, "level_distances", x->n, 1, d->place.group,
+                            BUFFER(to), BUFFER(points), INT64(x->n), INT64(x->d),
+                            REAL((double)x->scale)));
+        TRY_TO(drop, frgi_device_wait(d->place.dev));
+    drop:
+        frgi_device_free(d->place.dev, &points);
+        return status;
+    }
+    TRY(NEW(l->ctx, &rows, frgi_mul(ROWS, (size_t)x->n), "distances"));
+    for (int64_t first = 0; first < x->n; first += ROWS) {
+        const int64_t count = x->n - first < ROWS ? x->n - first : ROWS;
+        for (int64_t r = 0; r < count; r++) {
+            nodes[r] = (int32_t)(first + r);
+        }
+        TRY_TO(done, frgi_distances_rows(x, nodes, count, rows, x->n));
+        TRY_TO(done, put_waiting(d,
+                                 (frgi_buffer){to.handle, to.offset + (size_t)first * row,
+                                               (size_t)count * row},
+                                 rows, (size_t)count * row));
+    }
+done:
+    DROP(l->ctx, &rows);
+    return status;
+}
+
+static frg_status put_means(const frgi_level *l, frgi_buffer to_x, frgi_buffer to_y, const float *u,
+                            const float *v)
+{
+    frgi_level_device *const d = l->device;
+    const size_t x = (size_t)l->x->n * sizeof(float), y = (size_t)l->y->n * sizeof(float);
+    if (!u) {
+        TRY(frgi_device_fill(d->place.dev, to_x, 0, x));
+        return frgi_device_fill(d->place.dev, to_y, 0, y);
+    }
+    TRY(frgi_device_put(d->place.dev, to_x, u, x));
+    TRY(frgi_device_put(d->place.dev, to_y, v, y));
+    return frgi_device_wait(d->place.dev);
+}
+
+static frg_status open_memory(const frgi_level *l)
+{
+    frgi_level_device *const d = l->device;
+    TRY(NEW(l->ctx, &d->index_memory, d->room, "pairs"));
+    for (int q = 0; q < STAGES_OF_PAIRS; q++) {
+        TRY(NEW(l->ctx, &d->drawn[q].rows, d->room, "pairs"));
+        TRY(NEW(l->ctx, &d->drawn[q].uniforms, d->room, "pairs"));
+    }
+    return NEW(l->ctx, &d->kept, frgi_mul((size_t)l->x->n, (size_t)l->y->n), "the last cost");
+}
+
+frg_status frgi_level_device_open(frgi_level *l, frgi_device *dev, int group)
+{
+    const int64_t n = l->x->n, m = l->y->n, most = frgi_drawn_of(l->o, l->sampled.count_most);
+    frgi_level_device *d;
+    TRY(NEW0(l->ctx, &d, 1, "an alignment on a device"));
+    l->device = d;
+    TRY(frgi_stage_place_open(&d->place, l->ctx, dev, group, n > m ? n : m));
+    TRY(frgi_stage_open(&d->place, &d->loop, FRGI_F32, n, m));
+    TRY(frgi_stage_open(&d->place, &d->end, FRGI_F64, n, m));
+    TRY(frgi_device_load(dev, &frgi_kernels_gw, FRGI_MIXED, &d->steps));
+    d->loop.rows = "sinkhorn_rows";
+    d->loop.columns = "sinkhorn_columns";
+    d->end.rows = "sinkhorn_rows_float";
+    d->end.columns = "sinkhorn_columns_float";
+    d->room = most > CHECK_MOST ? most : CHECK_MOST;
+    TRY(open_memory(l));
+    d->memory.align = frgi_device_is(dev)->align;
+    layout(l, &d->memory);
+    TRY(frgi_device_arena_open(&d->memory, dev, "an alignment on a device"));
+    layout(l, &d->memory);
+    TRY(put_distances(l, l->x, d->x));
+    TRY(put_distances(l, l->y, d->y));
+    const float *const means = l->product.means;
+    return put_means(l, d->mean_x, d->mean_y, means, means ? means + n : NULL);
+}
+
+void frgi_level_device_close(frgi_level *l)
+{
+    frgi_level_device *const d = l->device;
+    if (!d) {
+        return;
+    }
+    if (d->memory.block.handle) { /* host memory belongs to the queue until then */
+        const frg_status ended = frgi_device_wait(d->place.dev);
+        (void)ended;
+    }
+    frgi_device_arena_close(&d->memory, d->place.dev);
+    DROP(l->ctx, &d->index_memory);
+    for (int q = 0; q < STAGES_OF_PAIRS; q++) {
+        DROP(l->ctx, &d->drawn[q].rows);
+        DROP(l->ctx, &d->drawn[q].uniforms);
+    }
+    DROP(l->ctx, &d->kept);
+    frgi_stage_place_close(&d->place);
+    DROP(l->ctx, &l->device);
+}
+
+const char *frgi_level_device_name(const frgi_level *l)
+{
+    return l->device ? frgi_device_name(l->device->place.dev) : "cpu";
+}
+
+/* ---- potentials and pairs between host and device -------------------------------------------- */
+
+frg_status frgi_level_device_potentials(frgi_level *l)
+{
+    frgi_level_device *const d = l->device;
+    const double tol = l->o->marginal_tol;
+    l->t.accelerate = tol > 0 && tol < FRGI_CLOSE;
+    const frgi_stage_problem of = {.epsilon = l->epsilon, .tol = tol};
+    d->state = (frgi_stage_state){0};
+    const frg_status status = frgi_stage_set(&d->place, &d->loop, &l->t, &of);
+    l->t.accelerate = false;
+    TRY(status);
+    return frgi_stage_begin(&d->place, &d->loop, &l->t);
+}
+
+static frgi_buffer area_of(const frgi_level_device *d, frgi_buffer all, int area, int64_t count)
+{
+    return (frgi_buffer){all.handle, all.offset + (size_t)area * (size_t)d->room * sizeof(int32_t),
+                         (size_t)count * sizeof(int32_t)};
+}
+
+frg_status frgi_level_device_put_pairs(frgi_level *l)
+{
+    frgi_level_device *const d = l->device;
+    const int area = l->sampled.area[0];
+    const int64_t count = l->sampled.lagged_count[0];
+    const size_t bytes = (size_t)count * sizeof(int32_t);
+    for (int column = 0; column < 2; column++) {
+        for (int64_t r = 0; r < count; r++) {
+            const frgi_pair *const p = &l->sampled.lagged[0][r];
+            d->drawn[0].rows[r] = column ? p->j : p->i;
+        }
+        TRY(put_waiting(d, area_of(d, column ? d->column : d->row, area, count), d->drawn[0].rows,
+                        bytes));
+    }
+    return FRG_OK;
+}
+
+frg_status frgi_level_device_fetch(const frgi_level *l)
+{
+    frgi_level_device *const d = l->device;
+    const int64_t count = l->sampled.lagged_count[0];
+    frgi_transport *const t = (frgi_transport *)(uintptr_t)&l->t;
+    const frgi_buffer from = area_of(d, d->column, l->sampled.area[0], count);
+    TRY(frgi_stage_end(&d->place, &d->loop, t, &d->state));
+    TRY(frgi_device_get(d->place.dev, d->index_memory, from, from.bytes));
+    TRY(frgi_device_wait(d->place.dev));
+    for (int64_t r = 0; r < count; r++) {
+        l->sampled.lagged[0][r].j = d->index_memory[r];
+    }
+    return FRG_OK;
+}
+
+/* ---- a step ---------------------------------------------------------------------------------- */
+
+int32_t *frgi_level_device_index(const frgi_level *l)
+{
+    return l->device->index_memory;
+}
+
+int32_t frgi_level_device_place(const frgi_level *l, int area, int64_t at)
+{
+    return (int32_t)(area * l->device->room + at);
+}
+
+/** The next cost is that of R rows of both sides. */
+static void take_rows(frgi_level_device *d, int64_t R, bool centred)
+{
+    d->of_cost.left = d->rows_x;
+    d->of_cost.right = d->rows_y;
+    d->of_cost.rank = R;
+    d->of_cost.scale = 2 / (double)R;
+    d->of_cost.of_means = centred ? 2 : 0;
+}
+
+frg_status frgi_level_device_rows(frgi_level *l, int64_t R)
+{
+    frgi_level_device *const d = l->device;
+    TRY(frgi_device_put(d->place.dev, d->index, d->index_memory, (size_t)R * sizeof(int32_t)));
+    TRY(LAUNCH(d->place.dev, d->steps, "level_rows", R, 1, d->place.group, BUFFER(d->rows_x),
+               BUFFER(d->x), BUFFER(d->row), BUFFER(d->index), BUFFER(d->mean_x), INT64(l->x->n)));
+    TRY(LAUNCH(d->place.dev, d->steps, "level_rows", R, 1, d->place.group, BUFFER(d->rows_y),
+               BUFFER(d->y), BUFFER(d->column), BUFFER(d->index), BUFFER(d->mean_y),
+               INT64(l->y->n)));
+    take_rows(d, R, l->product.means != NULL);
+    return FRG_OK;
+}
+
+frg_status frgi_level_device_pack(frgi_level *l, int64_t R)
+{
+    frgi_level_device *const d = l->device;
+    const size_t x = (size_t)(R * l->x->n) * sizeof(float),
+                 y = (size_t)(R * l->y->n) * sizeof(float);
+    TRY(frgi_device_put(d->place.dev, d->rows_x, l->product.rows_x, x));
+    TRY(frgi_device_put(d->place.dev, d->rows_y, l->product.rows_y, y));
+    take_rows(d, R, false);
+    return frgi_device_wait(d->place.dev);
+}
+
+static int64_t tiles(int64_t points)
+{
+    return (points + LV_TILE - 1) / LV_TILE;
+}
+
+/** out (rows x columns) <- left' right, of `rank` rows each. */
+static frg_status product(const frgi_level_device *d, const frgi_program *p, frgi_buffer out,
+                          frgi_buffer left, frgi_buffer right, int64_t rows, int64_t columns,
+                          int64_t rank)
+{
+    return LAUNCH(d->place.dev, p, "level_product", tiles(rows), tiles(columns), d->place.group,
+                  BUFFER(out), BUFFER(left), BUFFER(right), BUFFER(left), BUFFER(left), INT64(rows),
+                  INT64(columns), INT64(rank), REAL(0), REAL(1), REAL(0));
+}
+
+/** The cost of the step: a share of it in the average. */
+static frg_status make_cost(const frgi_level *l, double share)
+{
+    const frgi_level_device *const d = l->device;
+    const int64_t n = l->x->n, m = l->y->n;
+    return LAUNCH(d->place.dev, d->steps, "level_product", tiles(n), tiles(m), d->place.group,
+                  BUFFER(d->costs), BUFFER(d->of_cost.left), BUFFER(d->of_cost.right),
+                  BUFFER(d->mean_x), BUFFER(d->mean_y), INT64(n), INT64(m), INT64(d->of_cost.rank),
+                  REAL(1 - share), REAL(-share * d->of_cost.scale),
+                  REAL(-share * d->of_cost.of_means));
+}
+
+/** Potentials into the exponents at l->epsilon, a new state, tol of the passes. */
+static frg_status renew(frgi_level *l, double tol)
+{
+    frgi_level_device *const d = l->device;
+    const double k = FRGI_LOG2_E / l->epsilon, ratio = l->t.k > 0 ? k / l->t.k : 1;
+    const int64_t n = l->x->n, m = l->y->n, most = n > m ? n : m;
+    l->t.k = k;
+    return LAUNCH(d->place.dev, d->steps, "level_renew", (most + SK_FOLD - 1) / SK_FOLD, 1,
+                  d->place.group, BUFFER(d->loop.v), BUFFER(d->loop.counts), BUFFER(d->loop.at),
+                  INT32(d->loop.slot), REAL(k), REAL(ratio), REAL(tol));
+}
+
+/** The change of the potentials over the step and the state behind its passes, in one wait. */
+static frg_status look(frgi_level *l)
+{
+    frgi_level_device *const d = l->device;
+    const frgi_buffer from = {d->loop.v.handle,
+                              d->loop.v.offset + (size_t)d->loop.place[SK_CHANGE] * sizeof(float),
+                              sizeof d->change};
+    TRY(LAUNCH(d->place.dev, d->steps, "level_change", 1, 1, d->place.group, BUFFER(d->loop.v),
+               BUFFER(d->loop.at), INT32(d->loop.place[SK_ACCELERATE] != 0)));
+    TRY(frgi_device_get(d->place.dev, &d->change, from, sizeof d->change));
+    TRY(frgi_stage_poll(&d->place, &d->loop, &d->state));
+    l->stopping.change = (double)d->change / 2 / FRGI_LOG2_E;
+    return FRG_OK;
+}
+
+static bool is_far(const frgi_level_device *d)
+{
+    return d->state.count[SKC_FAR] > 0 || d->state.of[SKS_INCREMENT] > FRGI_STAGE_FAR;
+}
+
+frg_status frgi_level_device_solve(frgi_level *l, double share, int64_t passes, double tol)
+{
+    frgi_level_device *const d = l->device;
+    TRY(make_cost(l, share));
+    TRY(renew(l, tol));
+    int64_t batch = passes;
+    for (int64_t more = 0; more <= NEAR_PASSES; more++) {
+        TRY(frgi_stage_submit(&d->place, &d->loop, batch));
+        TRY(look(l));
+        if (d->state.count[SKC_DONE] == 3) {
+            FAIL(l->ctx, E_NUMERIC, "outer step %lld at epsilon %g gave %g", (long long)l->step + 1,
+                 l->epsilon, d->state.of[SKS_ERROR]);
+        }
+        if (d->state.count[SKC_DONE] || !is_far(d)) {
+            break;
+        }
+        TRY(frgi_stage_fold(&d->place, &d->loop)); /* rows are read: exponents are to be near 0 */
+        batch = 1;
+    }
+    l->t.last.error = d->state.of[SKS_ERROR];
+    l->t.last.at_floor = d->state.count[SKC_DONE] == 2;
+    l->t.passes += d->state.count[SKC_PASSES];
+    l->inner += d->state.count[SKC_PASSES];
+    return FRG_OK;
+}
+
+/* ---- the mode exact -------------------------------------------------------------------------- */
+
+static void layout_exact(const frgi_level *l)
+{
+    frgi_level_device *const d = l->device;
+    const size_t n = (size_t)l->x->n, all = frgi_mul(n, (size_t)l->y->n) * sizeof(float);
+    d->exact.plan = frgi_device_take(&d->exact.memory, all);
+    d->exact.middle = frgi_device_take(&d->exact.memory, all);
+    d->exact.squares = frgi_device_take(&d->exact.memory, 2 * n * sizeof(double));
+}
+
+frg_status frgi_level_device_exact_open(frgi_level *l)
+{
+    frgi_level_device *const d = l->device;
+    const int64_t n = l->x->n, m = l->y->n;
+    d->exact.memory = (frgi_device_arena){.align = d->memory.align};
+    layout_exact(l);
+    TRY(frgi_device_arena_open(&d->exact.memory, d->place.dev, "exact linearisation"));
+    layout_exact(l);
+    for (int64_t e = 0; e < n * m; e++) {
+        d->kept[e] = l->initial.plan ? l->initial.plan[e] : (float)(l->a[e / m] * l->b[e % m]);
+    }
+    return put_waiting(d, d->exact.plan, d->kept, d->exact.plan.bytes);
+}
+
+void frgi_level_device_exact_close(frgi_level *l)
+{
+    frgi_device_arena_close(&l->device->exact.memory, l->device->place.dev);
+}
+
+frg_status frgi_level_device_linearise(frgi_level *l)
+{
+    frgi_level_device *const d = l->device;
+    const int64_t n = l->x->n, m = l->y->n;
+    TRY(product(d, d->steps, d->exact.middle, d->exact.plan, d->x, m, n, n)); /* P' C */
+    d->of_cost.left = d->exact.middle;
+    d->of_cost.right = d->y;
+    d->of_cost.rank = m;
+    d->of_cost.scale = 2;
+    d->of_cost.of_means = 0;
+    return FRG_OK;
+}
+
+frg_status frgi_level_device_average(frgi_level *l, double *change, double *norm)
+{
+    frgi_level_device *const d = l->device;
+    const int64_t n = l->x->n;
+    double *const squares = d->moments_memory;
+    TRY(LAUNCH(d->place.dev, d->steps, "level_average", n, 1, d->place.group, BUFFER(d->exact.plan),
+               BUFFER(d->exact.squares), BUFFER(d->costs), BUFFER(d->loop.v), BUFFER(d->loop.at),
+               WIDE(l->o->damping)));
+    TRY(LAUNCH(d->place.dev, d->steps, "level_two_sums", 1, 1, d->place.group, BUFFER(d->moments),
+               BUFFER(d->exact.squares), INT64(n)));
+    TRY(frgi_device_get(d->place.dev, squares, d->moments, 2 * sizeof *squares));
+    TRY(frgi_device_wait(d->place.dev));
+    *change = sqrt(squares[0]);
+    *norm = sqrt(squares[1]);
+    return FRG_OK;
+}
+
+/* ---- pairs ----------------------------------------------------------------------------------- */
+
+static int memory_of(int area)
+{
+    return area < FRGI_AREA_CHECK ? 0 : area - FRGI_AREA_CHECK + 1;
+}
+
+double *frgi_level_device_uniforms(const frgi_level *l, int area)
+{
+    return l->device->drawn[memory_of(area)].uniforms;
+}
+
+frg_status frgi_level_device_draw(frgi_level *l, int area, const frgi_pair *pairs, int64_t count)
+{
+    frgi_level_device *const d = l->device;
+    const int memory = memory_of(area);
+    int32_t *const rows = d->drawn[memory].rows;
+    const size_t bytes = (size_t)count * sizeof(double);
+    const frgi_buffer uniforms = {
+        d->uniforms.handle, d->uniforms.offset + (size_t)memory * (size_t)d->room * sizeof(double),
+        bytes};
+    for (int64_t r = 0; r < count; r++) {
+        rows[r] = pairs[r].i;
+    }
+    TRY(frgi_device_put(d->place.dev, area_of(d, d->row, area, count), rows,
+                        (size_t)count * sizeof *rows));
+    TRY(frgi_device_put(d->place.dev, uniforms, d->drawn[memory].uniforms, bytes));
+    return LAUNCH(d->place.dev, d->steps, "level_draw", count, 1, d->place.group, BUFFER(d->column),
+                  BUFFER(d->row), BUFFER(uniforms), BUFFER(d->costs), BUFFER(d->loop.v),
+                  BUFFER(d->loop.at), INT64(area * d->room));
+}
+
+/* ---- energies -------------------------------------------------------------------------------- */
+
+frg_status frgi_level_device_energy(frgi_level *l, int64_t count, double scale_x, double scale_y,
+                                    const frgi_means *means, double *energy, double *error)
+{
+    frgi_level_device *const d = l->device;
+    const int64_t n = l->x->n, m = l->y->n, first = FRGI_AREA_CHECK * d->room;
+    frgi_buffer u = d->mean_x, v = d->mean_y;
+    double *const out = d->moments_memory;
+    frg_status status = FRG_OK;
+    if (means) {
+        u = v = (frgi_buffer){0};
+        TRY_TO(done, frgi_device_alloc(d->place.dev, (size_t)n * sizeof(float), "means", &u));
+        TRY_TO(done, frgi_device_alloc(d->place.dev, (size_t)m * sizeof(float), "means", &v));
+        TRY_TO(done, put_means(l, u, v, means->u, means->v));
+    }
+    TRY_TO(done,
+           LAUNCH(d->place.dev, d->steps, "level_gaps", 2 * count, 1, d->place.group,
+                  BUFFER(d->sides), BUFFER(d->x), BUFFER(d->y), BUFFER(d->row), BUFFER(d->column),
+                  BUFFER(u), BUFFER(v), INT64(n), INT64(m), INT64(first), INT64(first + d->room),
+                  INT64(count), WIDE(scale_x), WIDE(scale_y), INT32(means != NULL),
+                  WIDE(means ? means->mean_u : 0), WIDE(means ? means->mean_v : 0)));
+    TRY_TO(done, LAUNCH(d->place.dev, d->steps, "level_moments", 1, 1, d->place.group,
+                        BUFFER(d->moments), BUFFER(d->sides), INT64(count)));
+    TRY_TO(done, frgi_device_get(d->place.dev, out, d->moments, 2 * sizeof *out));
+    TRY_TO(done, frgi_device_wait(d->place.dev));
+    *energy = out[0];
+    *error = out[1];
+done:
+    if (means) {
+        frgi_device_free(d->place.dev, &u);
+        frgi_device_free(d->place.dev, &v);
+    }
+    return status;
+}
+
+frg_status frgi_level_device_middle(frgi_level *l, double scale_x, double scale_y,
+                                    const frgi_means *means, double *middle)
+{
+    frgi_level_device *const d = l->device;
+    const frgi_stage *const g = &d->end;
+    const int64_t n = l->x->n, m = l->y->n;
+    const frgi_buffer rows = {g->v.handle,
+                              g->v.offset + (size_t)g->place[SK_ROW_COST] * sizeof(double),
+                              (size_t)n * sizeof(double)};
+    frgi_buffer u = {0}, v = {0};
+    double *by_row = NULL;
+    frg_status status = FRG_OK;
+    TRY_TO(done, NEW(l->ctx, &by_row, n, "an energy"));
+    TRY_TO(done, frgi_device_alloc(d->place.dev, (size_t)n * sizeof(float), "means", &u));
+    TRY_TO(done, frgi_device_alloc(d->place.dev, (size_t)m * sizeof(float), "means", &v));
+    TRY_TO(done, put_means(l, u, v, means->u, means->v));
+    TRY_TO(done, LAUNCH(d->place.dev, g->program, "level_middle", n, 1, d->place.group,
+                        BUFFER(rows), BUFFER(g->costs), BUFFER(g->v), BUFFER(g->at), BUFFER(u),
+                        BUFFER(v), REAL(scale_x), REAL(scale_y)));
+    TRY_TO(done, frgi_stage_get(&d->place, g, SK_ROW_COST, by_row, n));
+    *middle = frgi_transport_sum(by_row, n);
+done:
+    DROP(l->ctx, &by_row);
+    frgi_device_free(d->place.dev, &u);
+    frgi_device_free(d->place.dev, &v);
+    return status;
+}
+
+/** Memory of frgi_level_device_sums on the device: P, P' C and P' C D in doubles, sums. */
+typedef struct {
+    frgi_device_arena memory;
+    frgi_buffer plan, middle, product, by_row, by_column, squares;
+} sums_memory;
+
+static void layout_sums(const frgi_level *l, sums_memory *s)
+{
+    const size_t n = (size_t)l->x->n, m = (size_t)l->y->n, all = frgi_mul(n, m) * sizeof(double);
+    s->plan = frgi_device_take(&s->memory, all);
+    s->middle = frgi_device_take(&s->memory, all);
+    s->product = frgi_device_take(&s->memory, all);
+    s->by_row = frgi_device_take(&s->memory, 3 * n * sizeof(double));
+    s->by_column = frgi_device_take(&s->memory, m * sizeof(double));
+    s->squares = frgi_device_take(&s->memory, (n > m ? n : m) * sizeof(double));
+}
+
+/** *out <- sum_i w_i sum_k C_ik^2 w_k, w (n) there and here. */
+static frg_status square_sum(const frgi_level_device *d, frgi_buffer all, frgi_buffer w,
+                             frgi_buffer squares, const double *weights, double *room, int64_t n,
+                             double *out)
+{
+    TRY(LAUNCH(d->place.dev, d->end.program, "level_squares", n, 1, d->place.group, BUFFER(squares),
+               BUFFER(all), BUFFER(w), INT64(n)));
+    TRY(frgi_device_get(d->place.dev, room,
+                        (frgi_buffer){squares.handle, squares.offset, (size_t)n * sizeof *room},
+                        (size_t)n * sizeof *room));
+    TRY(frgi_device_wait(d->place.dev));
+    *out = 0;
+    for (int64_t i = 0; i < n; i++) {
+        *out += weights[i] * room[i];
+    }
+    return FRG_OK;
+}
+
+static frg_status add_sums(const frgi_level *l, const sums_memory *s, double *host,
+                           frgi_plan_sums *out)
+{
+    const frgi_level_device *const d = l->device;
+    frgi_device *const dev = d->place.dev;
+    const frgi_program *const p = d->end.program;
+    const int64_t n = l->x->n, m = l->y->n;
+    double *const by_column = host + 3 * n, *const room = by_column + m;
+    TRY(LAUNCH(dev, p, "level_plan", n, 1, d->place.group, BUFFER(s->plan), BUFFER(d->costs),
+               BUFFER(d->end.v), BUFFER(d->end.at)));
+    TRY(product(d, p, s->middle, s->plan, d->x, m, n, n)); /* P' C */
+    TRY(product(d, p, s->product, s->middle, d->y, n, m, m));
+    TRY(LAUNCH(dev, p, "level_row_sums", n, 1, d->place.group, BUFFER(s->by_row), BUFFER(s->plan),
+               BUFFER(s->product), INT64(n), INT64(m)));
+    TRY(LAUNCH(dev, p, "level_column_sums", (m + SK_BLOCK_COLUMNS - 1) / SK_BLOCK_COLUMNS, 1,
+               d->place.group, BUFFER(s->by_column), BUFFER(s->plan), INT64(n), INT64(m)));
+    TRY(frgi_device_get(dev, host, s->by_row, 3 * (size_t)n * sizeof *host));
+    TRY(frgi_device_get(dev, by_column, s->by_column, (size_t)m * sizeof *host));
+    TRY(frgi_device_wait(dev));
+    out->cross = frgi_transport_sum(host + n, n);
+    out->entropy = frgi_transport_sum(host + 2 * n, n);
+    TRY(square_sum(d, d->x, s->by_row, s->squares, host, room, n, &out->x));
+    return square_sum(d, d->y, s->by_column, s->squares, by_column, room, m, &out->y);
+}
+
+frg_status frgi_level_device_sums(frgi_level *l, frgi_plan_sums *out)
+{
+    frgi_level_device *const d = l->device;
+    const int64_t n = l->x->n, m = l->y->n;
+    sums_memory s = {.memory = {.align = frgi_device_is(d->place.dev)->align}};
+    double *host = NULL;
+    frg_status status = FRG_OK;
+    *out = (frgi_plan_sums){0};
+    TRY_TO(done, NEW(l->ctx, &host, 3 * n + m + (n > m ? n : m), "an energy"));
+    layout_sums(l, &s);
+    TRY_TO(done, frgi_device_arena_open(&s.memory, d->place.dev, "an energy on a device"));
+    layout_sums(l, &s);
+    TRY_TO(done, add_sums(l, &s, host, out));
+done:
+    frgi_device_arena_close(&s.memory, d->place.dev);
+    DROP(l->ctx, &host);
+    return status;
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+/** x_ij = G0_j + H0_i - k c_ij in double from the cost that came over, a frgi_fill. */
+static void fill_exponents(const frgi_sweep *s, int64_t i0, int64_t groups, void *rows)
+{
+    const frgi_level *const l = s->x.source;
+    const float *const costs = l->device->kept;
+    double *const out = rows;
+    for (int64_t i = i0; i < i0 + groups * FRGI_GROUP; i++) {
+        double *const row = out + (i - i0) * s->ld;
+        for (int64_t j = 0; j < s->ld; j++) {
+            const bool live = i < s->n && j < s->m;
+            row[j] =
+                live ? (s->base.G0[j] + s->base.H0[i]) - l->t.k * (double)costs[i * s->m + j] : 0;
+        }
+    }
+}
+
+/** Passes of a stage from the host's potentials at `epsilon`, which are scaled to it. */
+static frg_status passes_at(frgi_level *l, frgi_stage *g, double epsilon, double tol, int64_t most)
+{
+    frgi_level_device *const d = l->device;
+    const frgi_stage_problem of = {.epsilon = epsilon, .tol = tol};
+    const frgi_stage_run_limits limits = {.most = most,
+                                          .pass_bytes =
+                                              (double)l->x->n * (double)l->y->n * sizeof(float),
+                                          .phase = "polish",
+                                          .total = l->o->polish_passes,
+                                          .target = l->o->polish_tol};
+    frgi_transport_renew(&l->t, epsilon, fill_exponents, l);
+    TRY(frgi_stage_set(&d->place, g, &l->t, &of));
+    const frg_status status = frgi_stage_run(&d->place, g, &l->t, &limits, &d->state);
+    l->t.last.error = d->state.of[SKS_ERROR];
+    l->t.last.at_floor = d->state.count[SKC_DONE] == 2;
+    return status;
+}
+
+/** As final_passes of gw_level.c: mass that has a long way to go is carried at larger epsilon
+ *  first. */
+static frg_status settle(frgi_level *l, int64_t *left)
+{
+    const double start = frgi_epsilon_start(l->o);
+    for (double wide = WIDEST; wide > 1; wide /= 2) {
+        if (wide * l->epsilon > start) {
+            continue;
+        }
+        const int64_t before = l->t.passes;
+        const frg_status status =
+            passes_at(l, &l->device->loop, wide * l->epsilon, SETTLED, WIDE_PASSES);
+        *left -= l->t.passes - before;
+        if (status != FRG_OK) {
+            return status;
+        }
+    }
+    return FRG_OK;
+}
+
+frg_status frgi_level_device_final_passes(frgi_level *l, double tol, int64_t most)
+{
+    frgi_level_device *const d = l->device;
+    const double goal = fmax(tol, FLOATS_END);
+    int64_t left = most;
+    frg_status status = FRG_OK;
+    TRY(frgi_level_device_fetch(l));
+    if (l->t.last.error > SETTLED && most > 4 * WIDE_PASSES) {
+        status = settle(l, &left);
+        TRY(status);
+    }
+    if (status > 0) { /* stopped: one pass at the last epsilon makes rows exact */
+        TRY(passes_at(l, &d->loop, l->epsilon, tol, 1));
+        return status;
+    }
+    const int64_t before = l->t.passes;
+    status = passes_at(l, &d->loop, l->epsilon, goal, left);
+    left -= l->t.passes - before;
+    const bool told = l->t.last.error <= goal || l->t.last.at_floor;
+    if (status != FRG_OK || tol >= FLOATS_END || !told || left <= 0) {
+        return status;
+    }
+    return passes_at(l, &d->end, l->epsilon, tol, left);
+}
+
+frg_status frgi_level_device_finish(frgi_level *l, bool round, frgi_marginal_error *before,
+                                    frgi_marginal_error *after)
+{
+    frgi_level_device *const d = l->device;
+    const frgi_stage_plan plan = {&d->place, &d->end, &l->t, true};
+    const frgi_stage_problem of = {.epsilon = l->epsilon};
+    const frgi_pass_result last = l->t.last;
+    const size_t row_x = (size_t)l->x->n * sizeof(float), row_y = (size_t)l->y->n * sizeof(float);
+    TRY(frgi_device_get(d->place.dev, d->kept, d->costs, d->costs.bytes));
+    if (l->o->mode == FRG_GW_SAMPLED) { /* what potentials are told with */
+        const size_t R = (size_t)d->of_cost.rank;
+        TRY(frgi_device_get(d->place.dev, l->product.rows_x, d->rows_x, R * row_x));
+        TRY(frgi_device_get(d->place.dev, l->product.rows_y, d->rows_y, R * row_y));
+    }
+    TRY(frgi_device_wait(d->place.dev));
+    frgi_transport_renew(&l->t, l->epsilon, fill_exponents, l);
+    l->t.last = last;
+    TRY(frgi_stage_set(&d->place, &d->end, &l->t, &of));
+    return frgi_stage_finish(&plan, round, before, after);
+}

@@ -1,0 +1,85 @@
+/* gw_level_device.h - the outer iteration of an alignment on a device, in the modes sampled and
+ * exact.
+ *
+ * There run: the rows of distances at the sampled pairs, the cost from them and its average over
+ * the steps, the passes, the draw of columns, energies, the polish, the plan's sums.  Distances
+ * lie there whole, n^2 + m^2 floats, and the cost, n m.
+ *
+ * On the host stay, by design: what decides which rows are drawn (of balanced plans that is the
+ * weights and the seed alone), annealing and stopping, the means and the scale of the distances,
+ * local distance distributions, rounding's vectors (n + m numbers each way), the bound of the
+ * energy; and the plan's rows when they are asked for, made from the last cost, which comes over
+ * once at the end.
+ *
+ * A step brings back its state (some twenty numbers) in one wait; every fifth one its energy, each
+ * one of the mode exact its change, in another; a start that is kept its potentials and pairs.
+ */
+#ifndef FRGI_GW_LEVEL_DEVICE_H
+#define FRGI_GW_LEVEL_DEVICE_H
+
+#include "device/device.h"
+#include "gw/gw_solver.h"
+
+#pragma GCC visibility push(hidden)
+
+/** Where pairs lie: those of the lags, and two sets to look at. */
+enum { FRGI_AREA_CHECK = FRGI_LAGS, FRGI_AREAS = FRGI_LAGS + 2 };
+
+/** E_DEVICE_STEP, by name, for what does not run on a device; o is as it was given but for what is
+ *  left to the mode. */
+FRG_MUST_USE frg_status frgi_level_device_check(frg_context *ctx, frgi_device *dev,
+                                                const frg_gw_opts *o);
+/** Distances there, and memory; l is opened but for this.  group 0: the usual one. */
+FRG_MUST_USE frg_status frgi_level_device_open(frgi_level *l, frgi_device *dev, int group);
+void frgi_level_device_close(frgi_level *l);
+const char *frgi_level_device_name(const frgi_level *l);
+
+/** Potentials of l->t there; a plan is forgotten. */
+FRG_MUST_USE frg_status frgi_level_device_potentials(frgi_level *l);
+/** The pairs of l->sampled.lagged[0] there. */
+FRG_MUST_USE frg_status frgi_level_device_put_pairs(frgi_level *l);
+/** Potentials and the pairs of l->sampled.lagged[0] back. */
+FRG_MUST_USE frg_status frgi_level_device_fetch(const frgi_level *l);
+
+/** Rows of distances at the pairs slot[r], in units of an area's room: area times it plus the
+ *  place. */
+FRG_MUST_USE frg_status frgi_level_device_rows(frgi_level *l, int64_t R);
+/** The list of these, R long, to be filled before. */
+int32_t *frgi_level_device_index(const frgi_level *l);
+int32_t frgi_level_device_place(const frgi_level *l, int area, int64_t at);
+/** Rows of both sides from l->product, R of them. */
+FRG_MUST_USE frg_status frgi_level_device_pack(frgi_level *l, int64_t R);
+/** frgi_level_solve there; share: of the new cost in the average. */
+FRG_MUST_USE frg_status frgi_level_device_solve(frgi_level *l, double share, int64_t passes,
+                                                double tol);
+/** The mode exact: memory for the averaged plan, which is that to start from or a b'. */
+FRG_MUST_USE frg_status frgi_level_device_exact_open(frgi_level *l);
+void frgi_level_device_exact_close(frgi_level *l);
+/** The next cost is -2 C P D, by two products. */
+FRG_MUST_USE frg_status frgi_level_device_linearise(frgi_level *l);
+/** The plan into the averaged one; the norms of the change and of the plan. */
+FRG_MUST_USE frg_status frgi_level_device_average(frgi_level *l, double *change, double *norm);
+/** Columns of the pairs pairs[r].i, where a row's weights pass the share of their sum that
+ *  frgi_level_device_uniforms holds for r; they stay there, as the pairs of that area. */
+FRG_MUST_USE frg_status frgi_level_device_draw(frgi_level *l, int area, const frgi_pair *pairs,
+                                               int64_t count);
+/** To be filled before: count doubles. */
+double *frgi_level_device_uniforms(const frgi_level *l, int area);
+/** The energy between the two sets to look at and its standard error (gw_energy.c). */
+FRG_MUST_USE frg_status frgi_level_device_energy(frgi_level *l, int64_t count, double scale_x,
+                                                 double scale_y, const frgi_means *means,
+                                                 double *energy, double *error);
+/** sum_ij (scale_x u_i - scale_y v_j)^2 P_ij of the finished plan. */
+FRG_MUST_USE frg_status frgi_level_device_middle(frgi_level *l, double scale_x, double scale_y,
+                                                 const frgi_means *means, double *middle);
+/** frgi_plan_sums_take of the finished plan. */
+FRG_MUST_USE frg_status frgi_level_device_sums(frgi_level *l, frgi_plan_sums *out);
+/** frgi_level_final_passes there: with the first ones at larger epsilon where `settles`. */
+FRG_MUST_USE frg_status frgi_level_device_final_passes(frgi_level *l, double tol, int64_t most);
+/** frgi_transport_finish there; the cost comes over. */
+FRG_MUST_USE frg_status frgi_level_device_finish(frgi_level *l, bool round,
+                                                 frgi_marginal_error *before,
+                                                 frgi_marginal_error *after);
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,511 @@
+/* test_gw_align_device.c - the sampled iteration of alignments on every machine that is there: the
+ * plain C life of the kernels, OpenCL at two sizes of a group, CUDA's stand-in driver; against the
+ * host's.
+ *
+ * Bounds.  With fewer than 16 pairs a step the host keeps its factors as floats, as devices do, so
+ * that both make the same cost but for rounding: sums of R = 15 products of distances of at most 1
+ * (whose square roots are off by 2^-23) and one of means, 2 (2 R + 4) 2^-24 = 4.1e-6 at most, which
+ * over epsilon = 0.05 is 8.1e-5; exponents are floats of size k c = 58, off by 58 2^-24 = 3.5e-6
+ * on the host alone.  Where the rows and columns of two plans sum to the same and their costs
+ * differ by d epsilon at most, entries differ by a factor e^(4 d) at most (both potentials by up
+ * to 2 d each less what they share), so that half the sum of all differences is below
+ * (e^(4 d) - 1) / 2 = 1.8e-4; each is polished to an L1 error of 1e-9.
+ */
+#include <dlfcn.h>
+
+#include "devices.h"
+#include "fault.h"
+#include "fourge/gw.h"
+#include "gw/gw_align.h"
+#include "gw/gw_level_device.h"
+#include "standin/standin.h"
+#include "test.h"
+
+enum { N = 70, M = 90, D = 3 };
+
+typedef struct {
+    double *x, *y;   /* points */
+    double *cx, *cy; /* their distances */
+    double *a, *b;
+} problem;
+
+static void distances_of(const double *x, int64_t n, double *c)
+{
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t k = 0; k < n; k++) {
+            double square = 0;
+            for (int64_t q = 0; q < D; q++)
+                square += (x[i * D + q] - x[k * D + q]) * (x[i * D + q] - x[k * D + q]);
+            c[i * n + k] = sqrt(square);
+        }
+    }
+}
+
+static void fill_weights(double *w, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += w[i] = 0.5 + test_uniform();
+    for (int64_t i = 0; i < n; i++)
+        w[i] /= sum;
+}
+
+static problem make(void)
+{
+    problem p = {malloc(N * D * sizeof(double)), malloc(M * D * sizeof(double)),
+                 malloc(N * N * sizeof(double)), malloc(M * M * sizeof(double)),
+                 malloc(N * sizeof(double)),     malloc(M * sizeof(double))};
+    for (int64_t i = 0; i < N * D; i++)
+        p.x[i] = test_uniform() * (double)(1 + i % D);
+    for (int64_t i = 0; i < M * D; i++)
+        p.y[i] = i < N * D ? p.x[i] + 0.02 * test_uniform() : test_uniform() * (double)(1 + i % D);
+    distances_of(p.x, N, p.cx);
+    distances_of(p.y, M, p.cy);
+    fill_weights(p.a, N);
+    fill_weights(p.b, M);
+    return p;
+}
+
+static void release(problem *p)
+{
+    free(p->x);
+    free(p->y);
+    free(p->cx);
+    free(p->cy);
+    free(p->a);
+    free(p->b);
+}
+
+/** A few steps at one epsilon, from the product, without a test for an end. */
+static frg_gw_opts options(void)
+{
+    frg_gw_opts o;
+    frg_gw_defaults(&o, sizeof o);
+    o.mode = FRG_GW_SAMPLED;
+    o.distance = FRG_GW_DISTANCE_EUCLIDEAN;
+    o.epsilon = 0.05;
+    o.anneal = FRG_GW_ANNEAL_NONE;
+    o.anchors = 15;
+    o.n_start = 1;
+    o.start_from = FRG_GW_START_PRODUCT;
+    o.max_iter = o.min_iter = 6;
+    o.marginal_tol = 0;
+    o.polish_tol = 1e-9;
+    o.polish_passes = 4000;
+    return o;
+}
+
+static frg_gw *open(frg_context *ctx, frgi_gw_place where, const problem *p, const frg_gw_opts *o)
+{
+    frg_gw *s = NULL;
+    const bool matrix = o->distance == FRG_GW_DISTANCE_MATRIX;
+    const frg_array x = matrix ? frg_matrix(p->cx, FRG_F64, N, N, N)
+                               : frg_matrix(p->x, FRG_F64, N, D, D),
+                    y = matrix ? frg_matrix(p->cy, FRG_F64, M, M, M)
+                               : frg_matrix(p->y, FRG_F64, M, D, D);
+    CHECK_OK(ctx, frgi_gw_open(&s, ctx, where, (frg_gw_side){.data = &x, .weights = p->a},
+                               (frg_gw_side){.data = &y, .weights = p->b}, NULL, o));
+    return s;
+}
+
+static frg_gw *solve(frg_context *ctx, frgi_gw_place where, const problem *p, const frg_gw_opts *o)
+{
+    frg_gw *const s = open(ctx, where, p, o);
+    if (s)
+        CHECK_OK(ctx, frg_gw_run(s, NULL));
+    return s;
+}
+
+static void read_plan(frg_context *ctx, const frg_gw *s, double *plan)
+{
+    CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 0, N, frg_matrix(plan, FRG_F64, N, M, M)));
+}
+
+/** The pairs drawn from the last plan. */
+static void compare_pairs(frg_context *ctx, const frg_gw *here, const frg_gw *there)
+{
+    int64_t other = 0;
+    CHECK_INT(there->level.sampled.drawn, here->level.sampled.drawn);
+    for (int64_t r = 0; r < here->level.sampled.drawn; r++) {
+        const frgi_pair one = here->level.sampled.lagged[0][r],
+                        two = there->level.sampled.lagged[0][r];
+        CHECK_INT(two.i, one.i);
+        other += one.j != two.j;
+    }
+    (void)ctx;
+    CHECK_INT(other, 0);
+}
+
+/** The host's and a device's plan from the same pairs. */
+static void compare(frg_context *ctx, frgi_gw_place where, const problem *p, const frg_gw_opts *o)
+{
+    static double here[N * M], there[N * M];
+    frg_gw *h = solve(ctx, (frgi_gw_place){NULL, 0}, p, o), *d = solve(ctx, where, p, o);
+    if (!h || !d)
+        return;
+    if (o->mode == FRG_GW_SAMPLED)
+        compare_pairs(ctx, h, d);
+    read_plan(ctx, h, here);
+    read_plan(ctx, d, there);
+    double gap = 0, row_error = 0;
+    for (int64_t i = 0; i < N; i++) {
+        double sum = 0;
+        for (int64_t j = 0; j < M; j++) {
+            gap += fabs(here[i * M + j] - there[i * M + j]) / 2;
+            sum += there[i * M + j];
+        }
+        row_error = fmax(row_error, fabs(sum - p->a[i]));
+    }
+    CHECK_SAYS(gap <= 1.8e-4, "plans differ by %.3g", gap);
+    CHECK(row_error < 1e-13);
+    double f[2][N], g[2][M];
+    CHECK_OK(ctx, frg_gw_potentials(h, f[0], g[0]));
+    CHECK_OK(ctx, frg_gw_potentials(d, f[1], g[1]));
+    for (int64_t i = 1; i < N; i++) { /* the constant between them is free */
+        const double one = f[0][i] + g[0][i], other = f[1][i] + g[1][i];
+        if (p->a[i] > 0 && p->b[i] > 0)
+            CHECK_NEAR(other, one, 4 * 8.1e-5 * o->epsilon + 1e-5);
+    }
+    const frg_gw_report *const of_h = frg_gw_get(h), *const of_d = frg_gw_get(d);
+    /* E is quadratic in the plan: its gradient is 2 L, |L| <= 2 of the squares of the distances */
+    const double square = of_h->energy_product;
+    CHECK_NEAR(of_d->energy, of_h->energy, 8 * 1.8e-4 * square);
+    CHECK_NEAR(of_d->energy_product, square, 1e-6 * square);
+    CHECK_NEAR(of_d->objective, of_h->objective, 0.01);
+    CHECK_INT(of_d->outer_iterations, of_h->outer_iterations);
+    CHECK_INT(of_d->reason, of_h->reason);
+    const frg_plan_report plan = frg_plan_get(frg_gw_plan(d));
+    CHECK(plan.target_before < 1e-8);
+    CHECK(plan.source_error < 1e-13);
+    CHECK(plan.target_error < 1e-13);
+    frg_gw_destroy(h);
+    frg_gw_destroy(d);
+}
+
+static void parity_on(frg_context *ctx, frgi_device *dev, int group)
+{
+    const frgi_gw_place where = {dev, group};
+    problem p = make();
+    frg_gw_opts o = options();
+    compare(ctx, where, &p, &o);
+    o.distance = FRG_GW_DISTANCE_MATRIX;
+    o.sampling = FRG_GW_MULTINOMIAL;
+    compare(ctx, where, &p, &o);
+    frg_gw_opts exact = options();
+    exact.mode = FRG_GW_EXACT;
+    exact.anchors = 80; /* the default, of which this mode has none */
+    exact.max_inner = 20;
+    compare(ctx, where, &p, &exact);
+    const double a = p.a[3], b = p.b[7]; /* points without weight */
+    p.a[4] += a;
+    p.a[3] = 0;
+    p.b[8] += b;
+    p.b[7] = 0;
+    compare(ctx, where, &p, &o);
+    release(&p);
+}
+
+static void parity(void)
+{
+    on_host(parity_on);
+}
+
+static void parity_opencl(void)
+{
+    on_opencl(parity_on);
+}
+
+/** Everything that a run of the defaults has: several starts, local distributions, annealing, the
+ *  average over the steps, tests for an end, the polish.  Draws that fall to either side of a
+ *  rounding part the ways: energies are those of two runs, which the host's own, with other random
+ *  numbers, differ by as much. */
+static void whole_on(frg_context *ctx, frgi_device *dev, int group)
+{
+    const frgi_gw_place where = {dev, group};
+    problem p = make();
+    frg_gw_opts o;
+    double energy[3], least = (double)INFINITY, most = 0;
+    frg_gw_defaults(&o, sizeof o);
+    o.mode = FRG_GW_SAMPLED;
+    o.distance = FRG_GW_DISTANCE_EUCLIDEAN;
+    o.max_iter = 60;
+    for (int q = 0; q < 3; q++) {
+        o.n_start = 4 - (q > 1);
+        frg_gw *const s = open(ctx, q == 0 ? where : (frgi_gw_place){NULL, 0}, &p, &o);
+        if (!s)
+            return;
+        const frg_status status = frg_gw_run(s, NULL);
+        CHECK(status == FRG_OK || status == FRG_MAX_ITER || status == FRG_STALLED);
+        energy[q] = frg_gw_get(s)->energy;
+        if (q > 0) {
+            least = fmin(least, energy[q]);
+            most = fmax(most, energy[q]);
+        } else {
+            CHECK(!strcmp(frg_gw_get(s)->verdict, "not compared: on a device"));
+            CHECK(frg_plan_get(frg_gw_plan(s)).target_error < 1e-13);
+        }
+        frg_gw_destroy(s);
+    }
+    CHECK_SAYS(energy[0] <= 1.5 * most, "energy %g, on the host %g to %g", energy[0], least, most);
+    release(&p);
+}
+
+static void whole(void)
+{
+    on_host(whole_on);
+}
+
+static void whole_opencl(void)
+{
+    on_opencl(whole_on);
+}
+
+/** What a step launches, copies and waits for is that of the model. */
+static void counts_on(frg_context *ctx, frgi_device *dev, int group)
+{
+    enum { PASSES = 3, MORE = 4 };
+    const frgi_gw_place where = {dev, group};
+    problem p = make();
+    frg_gw_opts o = options();
+    frgi_device_counts at[2];
+    o.polish = 0;
+    int64_t drawn = 0;
+    for (int q = 0; q < 2; q++) {
+        o.max_iter = o.min_iter = 6 + MORE * q;
+        frg_gw *const s = open(ctx, where, &p, &o);
+        if (!s)
+            return;
+        *frgi_device_counted(dev) = (frgi_device_counts){0};
+        CHECK_OK(ctx, frg_gw_run(s, NULL));
+        at[q] = *frgi_device_counted(dev);
+        drawn = s->level.sampled.drawn;
+        CHECK_INT(s->level.inner, PASSES * o.max_iter);
+        frg_gw_destroy(s);
+    }
+    /* rows of both sides, cost, new potentials, passes, change, state, draw */
+    CHECK_INT(at[1].launches - at[0].launches, MORE * (2 + 1 + 1 + 2 * PASSES + 1 + 1 + 1));
+    CHECK_INT(at[1].waits - at[0].waits, MORE);
+    /* where pairs are, and the rows and random numbers of new ones */
+    CHECK_INT(at[1].bytes_in - at[0].bytes_in, MORE * (15 * 4 + drawn * (4 + 8)));
+    CHECK(at[1].bytes_out - at[0].bytes_out <= MORE * 128); /* a state */
+    release(&p);
+}
+
+static void counts(void)
+{
+    on_host(counts_on);
+}
+
+static void counts_opencl(void)
+{
+    on_opencl(counts_on);
+}
+
+/** The same bits from run to run, of one alignment and of two. */
+static void bits_on(frg_context *ctx, frgi_device *dev, int group)
+{
+    const frgi_gw_place where = {dev, group};
+    problem p = make();
+    frg_gw_opts o = options();
+    double f[3][N], g[3][M], energy[3];
+    frg_gw *s = NULL;
+    for (int q = 0; q < 3; q++) {
+        if (q < 2) {
+            frg_gw_destroy(s);
+            s = solve(ctx, where, &p, &o);
+        } else {
+            CHECK_OK(ctx, frg_gw_run(s, NULL));
+        }
+        CHECK_OK(ctx, frg_gw_potentials(s, f[q], g[q]));
+        energy[q] = frg_gw_get(s)->energy;
+    }
+    frg_gw_destroy(s);
+    for (int q = 1; q < 3; q++) {
+        CHECK_BITS(f[0], f[q], sizeof f[0]);
+        CHECK_BITS(g[0], g[q], sizeof g[0]);
+        CHECK_BITS(&energy[0], &energy[q], sizeof energy[0]);
+    }
+    release(&p);
+}
+
+static void bits(void)
+{
+    on_host(bits_on);
+}
+
+static void bits_opencl(void)
+{
+    on_opencl(bits_on);
+}
+
+/** Starts that are given: a plan, potentials. */
+static void starts_on(frg_context *ctx, frgi_device *dev, int group)
+{
+    const frgi_gw_place places[] = {{NULL, 0}, {dev, group}};
+    static double plan[N * M], out[2][N * M];
+    problem p = make();
+    frg_gw_opts o = options();
+    for (int64_t e = 0; e < N * M; e++)
+        plan[e] = p.a[e / M] * p.b[e % M] * (1 + (e / M == e % M ? 30 : 0));
+    for (int form = 0; form < 2; form++) {
+        for (int q = 0; q < 2; q++) {
+            frg_gw *const s = open(ctx, places[q], &p, &o);
+            if (!s)
+                return;
+            if (form == 0)
+                CHECK_OK(ctx, frg_gw_start_plan(s, frg_matrix(plan, FRG_F64, N, M, M)));
+            else
+                CHECK_OK(ctx, frg_gw_start_potentials(s, p.x, p.y));
+            CHECK_OK(ctx, frg_gw_run(s, NULL));
+            read_plan(ctx, s, out[q]);
+            frg_gw_destroy(s);
+        }
+        double gap = 0;
+        for (int64_t e = 0; e < N * M; e++)
+            gap += fabs(out[0][e] - out[1][e]) / 2;
+        CHECK_SAYS(gap <= 1.8e-4, "plans differ by %.3g", gap);
+    }
+    release(&p);
+}
+
+static void starts(void)
+{
+    on_host(starts_on);
+}
+
+static void refused_on(frg_context *ctx, frgi_device *dev, int group)
+{
+    const frgi_gw_place where = {dev, group};
+    problem p = make();
+    static const char *const says[] = {
+        "mode vertex",    "mode landmark",  "low rank",   "relaxed",           "partial mass",
+        "shortest paths", "batch_max",      "multiscale", "start_from vertex", "store_plan",
+        "diag_exact",     "cost_store fly", "auto_store"};
+    enum { COUNT = sizeof says / sizeof *says };
+    frg_gw_opts o[COUNT];
+    for (int q = 0; q < COUNT; q++) {
+        frg_gw_defaults(&o[q], sizeof o[q]);
+        o[q].mode = FRG_GW_SAMPLED;
+        o[q].distance = FRG_GW_DISTANCE_EUCLIDEAN;
+    }
+    o[0].mode = FRG_GW_VERTEX;
+    o[1].mode = FRG_GW_LANDMARK;
+    o[2].rank = 5;
+    o[3].rho_source = 1;
+    o[4].mass = 0.5;
+    o[5].distance = FRG_GW_DISTANCE_PRECOMPUTED;
+    o[6].scale = FRG_GW_SCALE_BATCH_MAX;
+    o[7].multiscale = FRG_GW_MULTISCALE_ON;
+    o[8].start_from = FRG_GW_START_VERTEX;
+    o[9].store_plan = 1;
+    o[10].diag_exact = 1;
+    o[11].cost_store = FRG_GW_STORE_FLY;
+    o[12].auto_store = 1;
+    for (int q = 0; q < COUNT; q++) {
+        frg_gw *s = (frg_gw *)ctx;
+        const frg_array x = frg_matrix(p.x, FRG_F64, N, D, D),
+                        y = frg_matrix(p.y, FRG_F64, M, D, D);
+        CHECK_STATUS(frgi_gw_open(&s, ctx, where, (frg_gw_side){.data = &x},
+                                  (frg_gw_side){.data = &y}, NULL, &o[q]),
+                     FRG_UNSUPPORTED);
+        CHECK(!s);
+        CHECK_SAYS(strstr(frg_message(ctx), says[q]) != NULL, "%s: %s", says[q], frg_message(ctx));
+    }
+    CHECK_TEXT(frg_error_code(ctx), "FRG-CORE-013");
+    release(&p);
+}
+
+static void refused(void)
+{
+    on_host(refused_on);
+}
+
+/** A small alignment of points with a matrix on a device of its own. */
+static frg_status small_on(frg_context *ctx, frg_device which, const problem *p, double g[9])
+{
+    frgi_device *dev = NULL;
+    frg_gw *s = NULL;
+    frg_gw_opts o = options();
+    const frg_array x = frg_matrix(p->x, FRG_F64, 8, D, D), y = frg_matrix(p->cy, FRG_F64, 9, 2, M);
+    o.max_iter = 2;
+    frg_status status = frgi_device_open(&dev, ctx, which);
+    if (status >= 0)
+        status = frgi_gw_open(&s, ctx, (frgi_gw_place){dev, 0}, (frg_gw_side){.data = &x},
+                              (frg_gw_side){.data = &y}, NULL, &o);
+    if (status >= 0)
+        status = frg_gw_run(s, NULL);
+    if (status >= 0)
+        status = frg_gw_potentials(s, NULL, g);
+    frg_gw_destroy(s);
+    frgi_device_close(&dev);
+    return status;
+}
+
+static frg_status body(frg_context *ctx, void *user, uint64_t *hash)
+{
+    double g[9];
+    TRY(small_on(ctx, (frg_device){FRG_CPU, 0}, user, g));
+    fault_hash(hash, g, sizeof g);
+    return FRG_OK;
+}
+
+/** On the stand-in for CUDA's driver, late and with groups in random order: each of its calls fails
+ *  once, with a status, a message and nothing left behind; a second try gives the result. */
+static void each_call_fails(void)
+{
+    const frg_device cuda = {FRG_CUDA, 0};
+    void *const library = dlopen(STANDINS "/libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    standin *const driver = library ? dlsym(library, "standin_cuda") : NULL;
+    double want[9], got[9];
+    if (!driver || !HAVE_NVCC) {
+        test_skip("no stand-in for CUDA's driver, or no nvcc");
+        return;
+    }
+    *driver = (standin){.memory = (size_t)1 << 28, .major = 12, .random = test_random()};
+    problem p = make();
+    frg_context *ctx = test_context();
+    CHECK_OK(ctx, small_on(ctx, cuda, &p, want));
+    const int64_t calls = driver->calls;
+    int64_t refused = 0;
+    for (int64_t k = 1; k <= calls; k++) {
+        driver->calls = 0;
+        driver->fail_at = k;
+        driver->fail_with = k % 2 ? 2 : 999;
+        const frg_status status = small_on(ctx, cuda, &p, got);
+        refused += status < 0;
+        if (status < 0)
+            CHECK(strstr(frg_message(ctx), "cuda:0") && frg_error_code(ctx)[0]);
+        else
+            CHECK_BITS(got, want, sizeof want);
+        CHECK_SAYS(driver->objects == 0 && driver->held == 0, "%" PRId64 " objects are left",
+                   driver->objects);
+        CHECK_SAYS(!driver->complaint[0], "%s", driver->complaint);
+        driver->fail_at = 0;
+    }
+    CHECK_SAYS(refused > calls / 2, "%" PRId64 " of %" PRId64 " were told", refused, calls);
+    CHECK_OK(ctx, small_on(ctx, cuda, &p, got));
+    CHECK_BITS(got, want, sizeof want);
+    frg_context_destroy(ctx);
+    release(&p);
+}
+
+static void faults(void)
+{
+    problem p = make();
+    fault_sweep("alignment on a device", body, &p, 1);
+    release(&p);
+}
+
+static const test_case cases[] = {{"parity", parity},
+                                  {"parity on OpenCL", parity_opencl},
+                                  {"whole", whole},
+                                  {"whole on OpenCL", whole_opencl},
+                                  {"counts", counts},
+                                  {"counts on OpenCL", counts_opencl},
+                                  {"bits", bits},
+                                  {"bits on OpenCL", bits_opencl},
+                                  {"starts", starts},
+                                  {"refused", refused},
+                                  {"each call of CUDA's driver fails", each_call_fails},
+                                  {"faults", faults}};
+TEST_MAIN(cases)
