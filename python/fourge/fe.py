@@ -1103,22 +1103,36 @@ class Fit:
         """
         if newdata is None:
             return self.fitted()
+        table = self._new_table(newdata)
+        out = np.empty(table.rows())
+        self._tell_unseen(self._with_effects().predict(table, out))
+        return out
+
+    def regressors(self, newdata: Any) -> np.ndarray:
+        """(rows, k): the regressors of `newdata`, which is as in :meth:`predict`, a column for each of `terms`; NaN in rows with a level
+        that was not in the fit, and in columns that a missing value is in.  Fixed effects have no columns.  The means that ``sunab()`` shows are refused."""
+        table = self._new_table(newdata)
+        out = np.empty((len(self.terms), table.rows()))
+        self._tell_unseen(self._fit.regressors(table, out))
+        return out.T
+
+    def _tell_unseen(self, unseen):
+        if unseen:
+            warnings.warn(f"{unseen} rows have a level that the fit has not seen", stacklevel=_outside())
+
+    def _new_table(self, newdata):
+        """The columns of other data that predictions read."""
         context, outer = self._call[0], self._call[4]
         beside = {key: outer[key] for key in ("offset", "panel") if outer.get(key) is not None}
         columns = lambda right: list(dict.fromkeys(_fourge.fe_columns(context, "1 ~" + right, ["iid"], beside)))
         right = self.result["formula"].split("~", 1)[1]
         try:
-            table = _frame.table(context, newdata, columns(right))
+            return _frame.table(context, newdata, columns(right))
         except KeyError:
             if "first_stage" not in self.result:
                 raise
             right, endogenous = right.rsplit("~", 1)[0].rsplit("|", 1)
-            table = _frame.table(context, newdata, list(dict.fromkeys(columns(right) + columns(endogenous))))
-        out = np.empty(table.rows())
-        unseen = self._with_effects().predict(table, out)
-        if unseen:
-            warnings.warn(f"{unseen} rows have a level that the fit has not seen", stacklevel=_outside())
-        return out
+            return _frame.table(context, newdata, list(dict.fromkeys(columns(right) + columns(endogenous))))
 
     def summary(self, digits: int = 5) -> None:
         """Prints what fixest prints, to `digits` digits: the table of coefficients with what the fit rests on."""
