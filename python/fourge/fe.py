@@ -313,6 +313,9 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
         the bit.  A stream is read batch by batch then, none held while the next one is made; what `data` itself holds is not
         moved.  By itself $TMPDIR or /var/tmp where memory_limit is given and `data` is the path of a file; else without it what
         is beyond memory_limit is an error.
+    untrusted : bool, default=False
+        Who made the file that `data` names may mean harm: what is dta, npz or compressed is decoded by a process with limits, now and
+        whenever the fit reads it again, and its crash is :class:`fourge.errors.BadData`.
     progress : callable or True, optional
         ``progress(solver, phase, done, total, residual, target, seconds)``; a true answer stops the fit.  True shows a
         bar, by tqdm where it is installed.
@@ -591,6 +594,8 @@ def _feols(fml, data, vcov, progress, options, expected=()):
     """feols of a formula in fixest's grammar and options that are its own; no warning of the codes
     `expected`."""
     asked: dict[str, Any] = _frame.with_spool(data, _translated(options))
+    if asked.pop("untrusted", False):
+        data = _frame.Untrusted(data)
     of_context = {k: asked[k] for k in _CONTEXT_OPTIONS if k in asked}
     context = _context(asked, progress)
     if options.get("spool") is not None:
