@@ -973,7 +973,7 @@ class Fit:
 
     @_options.takes(etable, without=("fits", "fe_absent"))
     def etable(self, type: str = "text", **options: Any) -> Any:
-        """:func:`etable` of this fit, as a `type` of "text", "md", "tex", "html" or "df"; it lacks no fixed effect, so that there is
+        """:func:`etable` of this fit, as a `type` of "text", "md", "tex", "html", "docx" or "df"; it lacks no fixed effect, so that there is
         no fe_absent."""
         _options.check(Fit.etable, options)
         return etable(self, type, **options)

@@ -707,7 +707,7 @@ class Fit:
 
     @_options.takes(fe.Fit.etable)
     def etable(self, type: str = "text", **options: Any) -> Any:
-        """:meth:`fourge.fe.Fit.etable` as a `type` of "text", "md", "tex", "html" or "df", with its
+        """:meth:`fourge.fe.Fit.etable` as a `type` of "text", "md", "tex", "html", "docx" or "df", with its
         keywords and fourge's names of terms; several fits: ``fe.etable([fit.fit, ...])``."""
         _options.check(Fit.etable, options)
         return self.fit.etable(type, **options)

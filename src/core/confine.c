@@ -117,10 +117,10 @@ static size_t address_space(frg_context *ctx)
 static void limit(int what, size_t most)
 {
     struct rlimit r;
-    if (getrlimit((__rlimit_resource_t)what, &r) == 0) {
+    if (getrlimit(what, &r) == 0) {
         r.rlim_cur = r.rlim_max < most ? r.rlim_max : most;
         r.rlim_max = r.rlim_cur;
-        (void)setrlimit((__rlimit_resource_t)what, &r);
+        (void)setrlimit(what, &r);
     }
 }
 

@@ -209,6 +209,32 @@ static void same_tables(void)
     no_child_is_left();
 }
 
+/** The seeds of the fuzz target: what this process makes of them, the child does. */
+static void seeds_of_the_fuzzer(void)
+{
+    static const char *const names[] = {"cut_118", "format_114", "format_117", "without_a_name"};
+    frg_context *const ctx = test_context();
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[300], code[2][32];
+        int64_t rows[2];
+        snprintf(path, sizeof path, "%s/tests/fuzz/corpus/dta/%s", FOURGE_SOURCE_DIR, names[i]);
+        for (int untrusted = 0; untrusted < 2; untrusted++) {
+            frg_table_opts o;
+            frg_table *t = NULL;
+            frg_table_defaults(&o, sizeof o);
+            o.untrusted = untrusted;
+            o.format = "dta";
+            const frg_status status = frg_table_read(&t, ctx, path, &o);
+            snprintf(code[untrusted], 32, "%s", status < 0 ? frg_error_code(ctx) : "");
+            rows[untrusted] = t ? frg_table_rows(t) : -1;
+            frg_table_destroy(t);
+        }
+        CHECK_TEXT(code[1], code[0]);
+        CHECK_INT(rows[1], rows[0]);
+    }
+    frg_context_destroy(ctx);
+}
+
 static void options_are_checked(void)
 {
     frg_context *const ctx = test_context();
@@ -236,6 +262,7 @@ static const test_case cases[] = {{"crashes", crashes},
                                   {"memory has a limit", memory_has_a_limit},
                                   {"lies", lies},
                                   {"same tables", same_tables},
+                                  {"seeds of the fuzzer", seeds_of_the_fuzzer},
                                   {"options are checked", options_are_checked},
                                   {"a stop ends it", a_stop_ends_it}};
 TEST_MAIN(cases)
