@@ -87,7 +87,8 @@ def etable(fits: Any, type: str = "text", *, digits: int = 3, signif_code: Seque
     ----------
     fits : Fit or list of Fit
     type : {"text", "md", "tex", "html", "docx", "df"}, default="text"
-        "tex" needs the package booktabs; "html" is one table element; "docx" is a document of python-docx, for Word; "df" is a frame of pandas.
+        "tex" needs the package booktabs; "html" is one table element; "docx" is a document of
+        python-docx, for Word; "df" is a frame of pandas.
     digits : int, default=3
         After the point.
     signif_code : list of three numbers, optional

@@ -88,7 +88,7 @@ def _preconditioner(flist, weights, demeaner, cached):
     return demean_within(zeros, flist.astype(np.uint32), weights, maxiter=1, preconditioner=wanted)[2]
 
 
-def _replace() -> Callable[[], None]:
+def _replace():
     """Puts our function where theirs is held; what undoes it."""
     original = _original()
     holders = [m for m in list(sys.modules.values()) if getattr(m, "dispatch_demean", None) is original]
