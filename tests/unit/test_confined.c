@@ -75,7 +75,7 @@ static void crashes(void)
     frg_table *t;
     for (int trial = 0; trial < 100; trial++) {
         CHECK_STATUS(run(ctx, crash, NULL, &t), FRG_BAD_DATA);
-        CHECK_TEXT(frg_error_code(ctx), "FRG-IO-016");
+        CHECK_TEXT(frg_error_code(ctx), "FRG-IO-018");
         CHECK(strstr(frg_message(ctx), "'bad.dta' crashed: it ended by signal") && !t);
     }
     CHECK_TEXT(frg_error_where(ctx), "bad.dta");
@@ -171,7 +171,7 @@ static void lies(void)
     for (size_t n = 0; n < sizeof bytes; n++) {
         l = (lie){&honest, n};
         CHECK_STATUS(parse_lie(&l, ctx, &t), FRG_BAD_DATA);
-        CHECK_TEXT(frg_error_code(ctx), "FRG-IO-016");
+        CHECK_TEXT(frg_error_code(ctx), "FRG-IO-018");
     }
     no_child_is_left();
     frg_context_destroy(ctx);
@@ -200,7 +200,7 @@ static void same_tables(void)
             t = NULL;
             CHECK(frg_table_parse(&t, ctx, (char *)bytes, (int64_t)count / 2, names[i], &o) < 0);
             CHECK(!t && strncmp(frg_error_code(ctx), "FRG-IO-0", 8) == 0);
-            CHECK(strcmp(frg_error_code(ctx), "FRG-IO-016") != 0);
+            CHECK(strcmp(frg_error_code(ctx), "FRG-IO-018") != 0);
             frg_context_destroy(ctx);
         }
         CHECK_TEXT(text[1], text[0]);
