@@ -352,6 +352,13 @@ option_spec option_table[] = {
      .choices = "no|yes",
      .group = input,
      .help = "does the first line name the columns; if not they are c1, c2, ..."},
+    {.name = "untrusted",
+     .kind = KIND_FLAG,
+     .commands = TABLES,
+     .field = AT(table.untrusted),
+     .group = input,
+     .help = "decode dta, npz, compressed, Parquet and Arrow files in a process with limits, whose "
+             "crash is an error"},
     {.name = "na",
      .kind = KIND_LIST,
      .commands = TABLES,

@@ -25,6 +25,7 @@ hawkmoth_autoconf = ["stdinc"]
 autodoc_mock_imports = [
     "anndata",
     "linear_operator",
+    "linearmodels",
     "matplotlib",
     "pandas",
     "pyfixest",

@@ -798,6 +798,13 @@ FRG_API FRG_MUST_USE frg_status frg_fe_effects(const frg_fe *f, frg_table **out)
  *  were not kept, E_COLUMN, E_TYPE, E_NOT_FINITE, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_fe_predict(const frg_fe *f, const frg_table *data, double *out,
                                                int64_t *n_unseen);
+/** The regressors of new data: out[j * rows + i], j a coefficient of the result, i a row of the
+ *  data; fixed effects have no columns here.  A level that the fit has not seen makes the row NaN,
+ *  a missing number the columns that it is in; rows with such levels are counted (n_unseen may be
+ *  NULL).  Errors: E_OPTION for the means that sunab() shows, E_COLUMN, E_TYPE, E_NOT_FINITE,
+ *  E_MEMORY. */
+FRG_API FRG_MUST_USE frg_status frg_fe_regressors(const frg_fe *f, const frg_table *data,
+                                                  double *out, int64_t *n_unseen);
 /* ---- variance components --------------------------------------------------------------------- */
 
 /** What is left out to estimate the variance of an error. */

@@ -56,6 +56,12 @@ typedef struct {
     const char *const *columns; /* read these alone; NULL: all.  A text file where one of these is
                                    there twice is refused */
     int64_t n_columns;          /* names in columns */
+    int untrusted; /* 1: who made the file may mean harm.  dta, npz, and what is compressed, are
+                      decoded in a child process of this thread with limits (memory: as much again
+                      as the context may take, 600 s, no files but for reading, no network, no
+                      further process; W_UNFILTERED where limits are all that holds it), whose
+                      columns are checked as they come: E_CRASHED where it crashed.  By one
+                      thread, and without progress; 0 (default): in this process */
 } frg_table_opts;
 
 /** Defaults into the first struct_size bytes of o. */

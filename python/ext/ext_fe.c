@@ -657,8 +657,10 @@ static PyObject *fe_effects(PyObject *self, PyObject *unused)
     return dict;
 }
 
-/** predict(table, out) -> rows with a level that the fit has not seen. */
-static PyObject *fe_predict(PyObject *self, PyObject *args)
+typedef frg_status (*of_new_data)(const frg_fe *, const frg_table *, double *, int64_t *);
+
+/** Calls it with a table and an array of as many axes; its count. */
+static PyObject *fill_of_new_data(PyObject *self, PyObject *args, of_new_data call, int axes)
 {
     ext_fe *const f = (ext_fe *)self;
     PyObject *table, *out;
@@ -674,14 +676,27 @@ static PyObject *fe_predict(PyObject *self, PyObject *args)
     }
     int64_t unseen = 0;
     frg_status status = FRG_BAD_ARG;
-    if (to.dtype != FRG_F64 || to.shape[0] != frg_table_rows(t->table)) {
+    if (to.dtype != FRG_F64 || to.ndim != axes || to.shape[axes - 1] != frg_table_rows(t->table) ||
+        (axes == 2 && to.shape[0] != frg_fe_get(f->fit)->n_coefficients)) {
         PyErr_SetString(PyExc_ValueError, "out: expected float64 with the rows of the new data");
     } else {
-        EXT_WORK(status = frg_fe_predict(f->fit, t->table, to.data, &unseen));
+        EXT_WORK(status = call(f->fit, t->table, to.data, &unseen));
     }
     ext_release(&h);
     return ext_has_failed(status) ? ext_raise(f->context->module, status, f->context->ctx)
                                   : PyLong_FromLongLong(unseen);
+}
+
+/** predict(table, out) -> rows with a level that the fit has not seen. */
+static PyObject *fe_predict(PyObject *self, PyObject *args)
+{
+    return fill_of_new_data(self, args, frg_fe_predict, 1);
+}
+
+/** regressors(table, out) -> the same; out has a row a coefficient. */
+static PyObject *fe_regressors(PyObject *self, PyObject *args)
+{
+    return fill_of_new_data(self, args, frg_fe_regressors, 2);
 }
 
 static void collect_name(const char *name, void *user)
@@ -752,6 +767,7 @@ EXT_METHOD(fe_groups)
 EXT_METHOD(fe_leave_out)
 EXT_METHOD(fe_effects)
 EXT_METHOD(fe_predict)
+EXT_METHOD(fe_regressors)
 EXT_NEW(fe_new)
 EXT_FREE(fe_free)
 
@@ -786,6 +802,8 @@ int ext_types_fe(PyObject *module)
         {"effects", fe_effects_alone, METH_NOARGS, "The fixed effects as columns."},
         {"predict", fe_predict_alone, METH_VARARGS,
          "predict(table, out): fills out; rows with unseen levels."},
+        {"regressors", fe_regressors_alone, METH_VARARGS,
+         "regressors(table, out): fills out, a row a coefficient; rows with unseen levels."},
         {NULL, NULL, 0, NULL}};
     static PyType_Slot slots[] = {{Py_tp_new, fe_new_alone},
                                   {Py_tp_dealloc, fe_free_alone},

@@ -90,21 +90,23 @@ static PyObject *table_from_arrow(PyObject *type, PyObject *args)
     return wrap_read((PyTypeObject *)type, c, status, t);
 }
 
-/** read(context, path, columns): reads a file; columns as above. */
+/** read(context, path, columns, untrusted): reads a file; columns as above. */
 static PyObject *table_read(PyObject *type, PyObject *args)
 {
     PyObject *const module = PyType_GetModule((PyTypeObject *)type), *object, *path, *columns;
     ext_context *c;
     frg_table_opts o;
     const char **names;
-    if (!module ||
-        !PyArg_ParseTuple(args, "OO&O", &object, PyUnicode_FSConverter, &path, &columns)) {
+    int untrusted;
+    if (!module || !PyArg_ParseTuple(args, "OO&Op", &object, PyUnicode_FSConverter, &path, &columns,
+                                     &untrusted)) {
         return NULL;
     }
     if (!(c = ext_context_of(module, object)) || column_options(columns, &o, &names) < 0) {
         Py_DECREF(path);
         return NULL;
     }
+    o.untrusted = untrusted;
     frg_table *t = NULL;
     frg_status status;
     const char *const name = PyBytes_AsString(path);
@@ -216,7 +218,8 @@ int ext_types_table(PyObject *module)
     static PyMethodDef methods[] = {
         {"from_arrow", table_from_arrow_alone, METH_VARARGS | METH_CLASS,
          "from_arrow(context, capsule, columns)"},
-        {"read", table_read_alone, METH_VARARGS | METH_CLASS, "read(context, path, columns)"},
+        {"read", table_read_alone, METH_VARARGS | METH_CLASS,
+         "read(context, path, columns, untrusted)"},
         {"add", table_add_alone, METH_VARARGS, "add(name, array, labels): copies one column."},
         {"columns", table_columns_alone, METH_NOARGS, "{name: (kind, bytes, labels)}"},
         {"rows", table_rows_alone, METH_NOARGS, "The number of rows."},

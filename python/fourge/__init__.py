@@ -26,7 +26,7 @@ from . import errors
 _version = _fourge.version
 
 __version__ = _version()[0]
-_submodules = ("anndata", "datasets", "fe", "gp", "gpytorch", "gw", "linalg", "pot", "pyfixest", "sklearn", "soap", "torch")
+_submodules = ("anndata", "datasets", "fe", "gp", "gpytorch", "gw", "linalg", "linearmodels", "marginaleffects", "pot", "pyfixest", "sklearn", "soap", "torch")
 __all__ = ["errors", *_submodules]
 
 

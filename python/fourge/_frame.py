@@ -131,6 +131,21 @@ def is_path(data):
     return isinstance(data, (str, bytes, os.PathLike))
 
 
+class Untrusted(os.PathLike):
+    """The path of a file whose maker may mean harm: what is foreign in it is decoded by a process with limits, whenever it is read."""
+
+    def __init__(self, path):
+        if not is_path(path):
+            raise TypeError(f"untrusted=True is of files: data is a {type(path).__name__}, and read already")
+        self._path = os.fspath(path)
+
+    def __fspath__(self):
+        return self._path
+
+    def __repr__(self):
+        return f"Untrusted({self._path!r})"
+
+
 def with_spool(data, options):
     """`options`, and the folder for rows beyond memory_limit, as the program has it: that of TMPDIR, or /var/tmp, where
     `data` is a file.  A stream may have no end, and would fill the disk: there spool has to be given."""
@@ -144,7 +159,7 @@ def table(context, data, columns):
     if isinstance(data, _fourge.Table):
         return data
     if is_path(data):
-        return _fourge.Table.read(context, data, columns)
+        return _fourge.Table.read(context, data, columns, isinstance(data, Untrusted))
     capsule = _stream(data, columns)
     if capsule is not None:
         found = _fourge.Table.from_arrow(context, capsule, columns)

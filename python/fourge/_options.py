@@ -110,6 +110,7 @@ class Feols(Demean, total=False):
     level: float
     keep_effects: bool
     spool: str | os.PathLike[str] | None
+    untrusted: bool
     fixef_tol: float | None
     fixef_maxiter: int | None
     fixef_rm: Literal["singleton", "singletons", "none"] | None

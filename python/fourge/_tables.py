@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import errors
+from . import _docx, errors
 
 _TOKENS = {"b": "estimate", "se": "std_error", "t": "statistic", "p": "p_value", "ci_l": "conf_low", "ci_u": "conf_high"}
 _STARS = ("***", "**", "*")
@@ -86,8 +86,9 @@ def etable(fits: Any, type: str = "text", *, digits: int = 3, signif_code: Seque
     Parameters
     ----------
     fits : Fit or list of Fit
-    type : {"text", "md", "tex", "html", "df"}, default="text"
-        "tex" needs the package booktabs; "html" is one table element; "df" is a frame of pandas.
+    type : {"text", "md", "tex", "html", "docx", "df"}, default="text"
+        "tex" needs the package booktabs; "html" is one table element; "docx" is a document of
+        python-docx, for Word; "df" is a frame of pandas.
     digits : int, default=3
         After the point.
     signif_code : list of three numbers, optional
@@ -105,11 +106,11 @@ def etable(fits: Any, type: str = "text", *, digits: int = 3, signif_code: Seque
     notes : str
         Below the table.
     file_name : str, optional
-        The text is written there as well.
+        The text, or the document, is written there as well.
 
     Returns
     -------
-    str or pandas.DataFrame
+    str, docx.document.Document or pandas.DataFrame
     """
     fits = as_list(fits)
     if type not in _WRITERS:
@@ -156,7 +157,10 @@ def etable(fits: Any, type: str = "text", *, digits: int = 3, signif_code: Seque
     out = _WRITERS[type](heads, {k: s for k, s in (("coef", coefficients), ("fe", effects), ("stats", stats)) if s}, notes)
     if file_name is not None:
         if type == "df":
-            raise ValueError("file_name goes with the types that are text")
+            raise ValueError("file_name goes with the types that are text, and with docx")
+        if type == "docx":
+            out.save(file_name)
+            return out
         with open(file_name, "w", encoding="utf-8") as f:
             f.write(out + "\n")
     return out
@@ -232,7 +236,11 @@ def _df(heads, sections, notes):
     return pd.DataFrame(body, index=pd.MultiIndex.from_tuples(index), columns=pd.MultiIndex.from_arrays(heads))
 
 
-_WRITERS = {"text": _text, "md": _md, "tex": _tex, "html": _html, "df": _df}
+def _word(heads, sections, notes):
+    return _docx.document([[["", *h] for h in heads], *(list(_lines(s)) for s in sections.values())], notes)
+
+
+_WRITERS = {"text": _text, "md": _md, "tex": _tex, "html": _html, "docx": _word, "df": _df}
 
 
 # ---- plots ----------------------------------------------------------------------------------------------------------

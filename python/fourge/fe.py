@@ -315,6 +315,9 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
         the bit.  A stream is read batch by batch then, none held while the next one is made; what `data` itself holds is not
         moved.  By itself $TMPDIR or /var/tmp where memory_limit is given and `data` is the path of a file; else without it what
         is beyond memory_limit is an error.
+    untrusted : bool, default=False
+        Who made the file that `data` names may mean harm: what is dta, npz or compressed is decoded by a process with limits, now and
+        whenever the fit reads it again, and its crash is :class:`fourge.errors.BadData`.
     progress : callable or True, optional
         ``progress(solver, phase, done, total, residual, target, seconds)``; a true answer stops the fit.  True shows a
         bar, by tqdm where it is installed.
@@ -593,6 +596,8 @@ def _feols(fml, data, vcov, progress, options, expected=()):
     """feols of a formula in fixest's grammar and options that are its own; no warning of the codes
     `expected`."""
     asked: dict[str, Any] = _frame.with_spool(data, _translated(options))
+    if asked.pop("untrusted", False):
+        data = _frame.Untrusted(data)
     of_context = {k: asked[k] for k in _CONTEXT_OPTIONS if k in asked}
     context = _context(asked, progress)
     if options.get("spool") is not None:
@@ -970,7 +975,7 @@ class Fit:
 
     @_options.takes(etable, without=("fits", "fe_absent"))
     def etable(self, type: str = "text", **options: Any) -> Any:
-        """:func:`etable` of this fit, as a `type` of "text", "md", "tex", "html" or "df"; it lacks no fixed effect, so that there is
+        """:func:`etable` of this fit, as a `type` of "text", "md", "tex", "html", "docx" or "df"; it lacks no fixed effect, so that there is
         no fe_absent."""
         _options.check(Fit.etable, options)
         return etable(self, type, **options)
@@ -1105,22 +1110,36 @@ class Fit:
         """
         if newdata is None:
             return self.fitted()
+        table = self._new_table(newdata)
+        out = np.empty(table.rows())
+        self._tell_unseen(self._with_effects().predict(table, out))
+        return out
+
+    def regressors(self, newdata: Any) -> np.ndarray:
+        """(rows, k): the regressors of `newdata`, which is as in :meth:`predict`, a column for each of `terms`; NaN in rows with a level
+        that was not in the fit, and in columns that a missing value is in.  Fixed effects have no columns.  The means that ``sunab()`` shows are refused."""
+        table = self._new_table(newdata)
+        out = np.empty((len(self.terms), table.rows()))
+        self._tell_unseen(self._fit.regressors(table, out))
+        return out.T
+
+    def _tell_unseen(self, unseen):
+        if unseen:
+            warnings.warn(f"{unseen} rows have a level that the fit has not seen", stacklevel=_outside())
+
+    def _new_table(self, newdata):
+        """The columns of other data that predictions read."""
         context, outer = self._call[0], self._call[4]
         beside = {key: outer[key] for key in ("offset", "panel") if outer.get(key) is not None}
         columns = lambda right: list(dict.fromkeys(_fourge.fe_columns(context, "1 ~" + right, ["iid"], beside)))
         right = self.result["formula"].split("~", 1)[1]
         try:
-            table = _frame.table(context, newdata, columns(right))
+            return _frame.table(context, newdata, columns(right))
         except KeyError:
             if "first_stage" not in self.result:
                 raise
             right, endogenous = right.rsplit("~", 1)[0].rsplit("|", 1)
-            table = _frame.table(context, newdata, list(dict.fromkeys(columns(right) + columns(endogenous))))
-        out = np.empty(table.rows())
-        unseen = self._with_effects().predict(table, out)
-        if unseen:
-            warnings.warn(f"{unseen} rows have a level that the fit has not seen", stacklevel=_outside())
-        return out
+            return _frame.table(context, newdata, list(dict.fromkeys(columns(right) + columns(endogenous))))
 
     def summary(self, digits: int = 5) -> None:
         """Prints what fixest prints, to `digits` digits: the table of coefficients with what the fit rests on."""

@@ -27,11 +27,9 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import contextvars
 import inspect
 import re
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
@@ -41,6 +39,7 @@ import numpy as np
 
 from . import _fourge, _options, errors, fe
 from ._arrays import outside as _outside
+from ._blocks import Blocks
 from ._hints import hint as _hint
 from ._tables import chosen, remarks
 
@@ -56,13 +55,6 @@ BACKENDS = {
     "torch_cuda": "cuda",
     "torch_cuda32": "cuda",
 }
-
-_lock = threading.Lock()
-#: (options, reports) of all threads, in the order in which they were entered
-_blocks: list[tuple[dict[str, Any], list[Any]]] = []
-_own: contextvars.ContextVar[tuple[dict[str, Any], list[Any]] | None] = contextvars.ContextVar(
-    "the block that this thread or task is in", default=None)
-_put_back: list[Callable[[], Any]] = []  # what ends the replacement
 
 _module = "pyfixest.estimation.internals.demean_"
 _arguments = ["x", "flist", "weights", "demeaner", "cached_preconditioner"]
@@ -97,12 +89,12 @@ def _preconditioner(flist, weights, demeaner, cached):
 
 
 def _replace():
-    """Puts our function where theirs is held."""
+    """Puts our function where theirs is held; what undoes it."""
     original = _original()
     holders = [m for m in list(sys.modules.values()) if getattr(m, "dispatch_demean", None) is original]
 
     def ours(x, flist, weights, demeaner, cached_preconditioner=None):
-        block = _own.get() or (_blocks[-1] if _blocks else None)  # a thread that was started within a block is in none
+        block = _blocks.current()
         if block is None:
             return original(x, flist, weights, demeaner, cached_preconditioner)
         options, reports = block
@@ -120,7 +112,10 @@ def _replace():
 
     for m in holders:
         m.dispatch_demean = ours
-    _put_back.append(put_back)
+    return put_back
+
+
+_blocks = Blocks("pyfixest", _replace)
 
 
 @_options.takes(fe.demean, without=("x", "fixed_effects", "weights", "out"))
@@ -150,21 +145,8 @@ def demeaning(backend: str = "auto", **options: Any) -> Iterator[list[dict[str, 
     there: dict[str, Any] = {}
     if elsewhere:
         there = fe._elsewhere(f"backend={backend!r}", *elsewhere, options)
-    block: tuple[dict[str, Any], list[Any]] = {**there, **options}, []
-    with _lock:
-        if not _blocks:
-            _replace()
-        _blocks.append(block)
-    token = _own.set(block)
-    try:
-        yield block[1]
-    finally:
-        with _lock:
-            _blocks[:] = [b for b in _blocks if b is not block]
-            if not _blocks:
-                _put_back.pop()()
-        with contextlib.suppress(ValueError):  # the block ends in another task than it began in
-            _own.reset(token)
+    with _blocks.enter({**there, **options}) as reports:
+        yield reports
 
 
 # ---- feols ---------------------------------------------------------------------------------------
@@ -725,7 +707,7 @@ class Fit:
 
     @_options.takes(fe.Fit.etable)
     def etable(self, type: str = "text", **options: Any) -> Any:
-        """:meth:`fourge.fe.Fit.etable` as a `type` of "text", "md", "tex", "html" or "df", with its
+        """:meth:`fourge.fe.Fit.etable` as a `type` of "text", "md", "tex", "html", "docx" or "df", with its
         keywords and fourge's names of terms; several fits: ``fe.etable([fit.fit, ...])``."""
         _options.check(Fit.etable, options)
         return self.fit.etable(type, **options)

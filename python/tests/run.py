@@ -19,7 +19,7 @@ def cases(suite):
             yield item
 
 
-PEERS = ("numpy", "pandas", "polars", "pyarrow", "duckdb", "pyfixest", "torch", "gpytorch", "botorch", "pytorch_optimizer", "scikit-learn",
+PEERS = ("numpy", "pandas", "polars", "pyarrow", "duckdb", "pyfixest", "linearmodels", "python-docx", "torch", "gpytorch", "botorch", "pytorch_optimizer", "scikit-learn",
          "POT", "anndata", "matplotlib", "tqdm", "abi3audit")
 
 

@@ -96,6 +96,7 @@ def estimator(make, limit=8 << 20):
         demeaner_backend=[("numba", warns()), ("torch_cuda", raises(kind=errors.NoDevice))], solver=("scipy.linalg.solve", warns()),
         lean=(True, warns()), copy_data=(True, warns()), store_data=(False, warns()), use_compression=(True, warns()),
         spool=(".", warns("FRG-CORE-170"), {"data": LONG, "fml": make("x | f + g"), "memory_limit": limit}),
+        untrusted=(True, raises("untrusted=True is of files", kind=TypeError)),
         first_stage=("late ~ x | h", raises("first_stage beside"), {"fml": make("late"), "vcov": "hc1"}),
         split=("h", len_of, {"fml": make("x")}), fsplit=("h", len_of, {"fml": make("x")}), panel=("g", raises("UNIT,TIME")),
         split_value=("1", len_of, {"fml": make("x"), "split": "h"}), reps=(9, raises()),
@@ -224,6 +225,7 @@ MOVERS = {"y": (np.arange(240) * 7919 % 1009 / 1009), "worker": np.repeat(np.ara
 of(fe.Fit.leave_out, {}, lambda: fe.feols("y ~ 1 | worker + firm", MOVERS), leave_out=("observation", lambda found: found["corrected"]),
    leverage=("approx", lambda found: found["corrected"]), draws=(50, lambda found: found["corrected"], {"leverage": "approx"}))
 of(fe.Fit.tidy, {}, fit, style=("pyfixest", list))
+of(fe.Fit.regressors, {"newdata": PANEL}, fit, newdata=({k: v[:9] for k, v in PANEL.items()}, np.asarray))
 of(fe.Fit.predict, {}, fit, newdata=({k: v[:9] for k, v in PANEL.items()}, np.asarray))
 of(fe.Fit.summary, {}, fit, digits=(9, prints(f"{FIT.coef()[0]:.9g}")))
 

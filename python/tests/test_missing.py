@@ -4,7 +4,7 @@ import subprocess
 import sys
 import unittest
 
-BLOCKED = ("sklearn", "torch", "gpytorch", "linear_operator", "pyfixest", "matplotlib", "pandas", "polars", "tqdm")
+BLOCKED = ("sklearn", "torch", "gpytorch", "linear_operator", "pyfixest", "linearmodels", "docx", "matplotlib", "pandas", "polars", "tqdm")
 START = f"import sys\nfor name in {BLOCKED}: sys.modules[name] = None\n"
 
 
@@ -19,7 +19,9 @@ class Missing(unittest.TestCase):
             ("import fourge.torch", "pip install torch"),
             ("import fourge.gpytorch", "pip install"),
             ("import fourge.pyfixest as p\nwith p.demeaning(): pass", "pip install pyfixest"),
+            ("import fourge.linearmodels as p\nwith p.demeaning(): pass", "pip install linearmodels"),
             ("from fourge import fe\nfe.coefplot(fe.feols('y ~ x', {'y': [1.0, 2, 4], 'x': [1.0, 3, 2]}))", "pip install matplotlib"),
+            ("from fourge import fe\nfe.etable(fe.feols('y ~ x', {'y': [1.0, 2, 4], 'x': [1.0, 3, 2]}), 'docx')", "pip install python-docx"),
             ("from fourge import fe\nfe.etable(fe.feols('y ~ x', {'y': [1.0, 2, 4], 'x': [1.0, 3, 2]}), 'df')", "pip install pandas"),
         ):
             done = run(code)

@@ -13,7 +13,7 @@ import fourge
 from fourge import _fourge, fe, gp, gw, linalg, soap
 
 STUB = pathlib.Path(fourge.__file__).with_name("_fourge.pyi")
-MODULES = ("anndata", "datasets", "fe", "gp", "gw", "linalg", "pot", "pyfixest", "soap")
+MODULES = ("anndata", "datasets", "fe", "gp", "gw", "linalg", "linearmodels", "pot", "pyfixest", "soap")
 MADE_BY_THE_PACKAGE = ("Alignment", "Fit", "Graph", "Transport")  # their constructors are nobody else's
 
 
@@ -187,7 +187,7 @@ class Documentation(unittest.TestCase):
         """A parameter that is an array says its axes: (n,), (n, d), (m, n) and the like stand in the docstring."""
         arrays = {"x", "y", "a", "b", "c", "d", "C1", "C2", "M", "A", "R", "plan", "cost", "points", "weights", "linear", "start", "k", "r", "g", "codes"}
         for module in MODULES[:-1]:
-            if module in ("anndata", "pyfixest"):
+            if module in ("anndata", "linearmodels", "pyfixest"):
                 continue
             for name, function, doc in functions_of(importlib.import_module(f"fourge.{module}")):
                 given = {n for n, p in parameters_of(function).items() if p.annotation == "Any"}
@@ -204,7 +204,7 @@ class Documentation(unittest.TestCase):
     def test_all_modules_are_in_the_table(self):
         files = {p.stem for p in STUB.parent.glob("*.py") if not p.stem.startswith("_")}
         self.assertEqual(files, set(fourge.__all__))
-        self.assertEqual(files - set(MODULES) - {"errors"}, {"gpytorch", "sklearn", "torch"})  # peers/test_stubs_peers has these
+        self.assertEqual(files - set(MODULES) - {"errors"}, {"gpytorch", "marginaleffects", "sklearn", "torch"})  # peers/test_stubs_peers has these
         self.assertNotIn("torch", {m for m in sys.modules if m.startswith("torch.")})
 
 

@@ -1,4 +1,5 @@
 /* context.c - the context: options, errors, warnings, threads, CPU level, heartbeat. */
+#include "core/confine.h"
 #include "core/cpu_level.h"
 #include "core/host_alone.h"
 #include "core/spool.h"
@@ -463,6 +464,16 @@ frg_status frgi_context_fork(frg_context **out, frg_context *parent, int parts, 
     (*out)->machine.tiles = parent->machine.tiles;
     (*out)->run_began = parent->run_began;
     return FRG_OK;
+}
+
+void frgi_context_alone(frg_context *ctx, frg_log_fn on_log, void *user)
+{
+    ctx->opts.threads = 1;
+    ctx->opts.on_progress = NULL;
+    ctx->opts.on_log = on_log;
+    ctx->opts.user = user;
+    ctx->opts.memory_limit = ctx->spool ? 0 : ctx->opts.memory_limit;
+    ctx->spool = NULL; /* its files and thread are the parent's */
 }
 
 void frg_interrupt(frg_context *ctx)

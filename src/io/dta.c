@@ -381,6 +381,12 @@ static void free_all(dta *d)
     frgi_dta_labels_free(&d->labels, d->ctx);
 }
 
+frg_status frgi_dta_open_library(frg_context *ctx, const char *name)
+{
+    frgi_readstat lib;
+    return frgi_readstat_open(&lib, ctx, name);
+}
+
 frg_status frgi_dta_parse(frg_table **out, frg_context *ctx, const char *bytes, int64_t count,
                           const char *name, const frg_table_opts *o)
 {
@@ -400,6 +406,13 @@ frg_status frgi_dta_parse(frg_table **out, frg_context *ctx, const char *bytes, 
 }
 
 #else
+
+frg_status frgi_dta_open_library(frg_context *ctx, const char *name)
+{
+    (void)ctx; /* who parses says that there is none */
+    (void)name;
+    return FRG_OK;
+}
 
 frg_status frgi_dta_parse(frg_table **out, frg_context *ctx, const char *bytes, int64_t count,
                           const char *name, const frg_table_opts *o)

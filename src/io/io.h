@@ -159,6 +159,16 @@ FRG_MUST_USE frg_status frgi_npz_parse(frg_table **out, frg_context *ctx, const 
 FRG_MUST_USE frg_status frgi_dta_parse(frg_table **out, frg_context *ctx, const char *bytes,
                                        int64_t count, const char *name, const frg_table_opts *o);
 
+/** Opens ReadStat ahead of a fork, whose child had better not; E_DECODER as of frgi_dta_parse. */
+FRG_MUST_USE frg_status frgi_dta_open_library(frg_context *ctx, const char *name);
+
+/** Reads a table, of `job`. */
+typedef frg_status (*frgi_table_reader)(frg_table **out, void *job);
+/** The same in a child process with limits (core/confine.h), whose table is checked and taken: the
+ *  errors and warnings of `read`, and E_CRASHED. */
+FRG_MUST_USE frg_status frgi_table_confined(frg_table **out, frg_context *ctx, const char *name,
+                                            frgi_table_reader read, void *job);
+
 /* ---- what is written ------------------------------------------------------------------------- */
 
 /** A stop that comes while it writes ends a writing; the result of a run that was stopped before is

@@ -146,22 +146,30 @@ static frg_status read_dta(frg_table **out, frg_context *ctx, const char *name, 
     return status;
 }
 
-static frg_status read_source(frg_table **out, frg_context *ctx, const frgi_input *input,
-                              frgi_source *source, const frg_table_opts *opts)
+/** An input whose format is known. */
+typedef struct {
+    frg_context *ctx;
+    const frgi_input *input;
+    frgi_source *source;
+    const frg_table_opts *opts;
+    format format;
+} reading;
+
+static frg_status read_format(frg_table **out, void *user)
 {
+    const reading *const r = user;
+    frg_context *const ctx = r->ctx;
     static const whole_reader readers[FORMAT_COUNT] = {
         [FORMAT_NPY] = read_npy, [FORMAT_NPZ] = read_npz, [FORMAT_DTA] = read_dta};
-    frg_table_opts o = *opts;
-    format f;
-    TRY(choose(ctx, input->name, &o, source, &f));
-    if (is_text(f)) {
-        o.delimiter = o.delimiter ? o.delimiter : format_delimiter[f];
-        return frgi_csv_read(out, ctx, input, source, &o, &frgi_csv_default_steps);
+    frg_table_opts o = *r->opts;
+    if (is_text(r->format)) {
+        o.delimiter = o.delimiter ? o.delimiter : format_delimiter[r->format];
+        return frgi_csv_read(out, ctx, r->input, r->source, &o, &frgi_csv_default_steps);
     }
     frg_table *t = NULL;
-    frg_status status = readers[f](&t, ctx, input->name, source, &o);
+    frg_status status = readers[r->format](&t, ctx, r->input->name, r->source, &o);
     if (status == FRG_OK) {
-        status = frgi_table_select(t, &o, input->name);
+        status = frgi_table_select(t, &o, r->input->name);
     }
     if (status == FRG_OK) {
         *out = t;
@@ -171,12 +179,35 @@ static frg_status read_source(frg_table **out, frg_context *ctx, const frgi_inpu
     return status;
 }
 
+/** Text and arrays as they are, are read by parsers of our own, which find nothing to follow in
+ *  them. */
+static bool is_foreign(format f, const frgi_source *source)
+{
+    return f == FORMAT_DTA || f == FORMAT_NPZ || frgi_source_packing(source);
+}
+
+static frg_status read_source(frg_table **out, frg_context *ctx, const frgi_input *input,
+                              frgi_source *source, const frg_table_opts *opts)
+{
+    reading r = {.ctx = ctx, .input = input, .source = source, .opts = opts};
+    TRY(choose(ctx, input->name, opts, source, &r.format));
+    if (!opts->untrusted || !is_foreign(r.format, source)) {
+        return read_format(out, &r);
+    }
+    if (r.format == FORMAT_DTA) {
+        TRY(frgi_dta_open_library(ctx, input->name));
+    }
+    return frgi_table_confined(out, ctx, input->name, read_format, &r);
+}
+
 static frg_status check_opts(frg_context *ctx, const frg_table_opts *o)
 {
     const unsigned char d = (unsigned char)o->delimiter;
     const bool word = (d >= '0' && d <= '9') || ((d | 0x20) >= 'a' && (d | 0x20) <= 'z');
     REQUIRE(ctx, d < 128 && !word && (d == 0 || !strchr("\"\r\n+-.", d)),
             "the delimiter must be a character that no number holds, got '%c' (%d)", d, d);
+    REQUIRE(ctx, o->untrusted == 0 || o->untrusted == 1, "untrusted must be 0 or 1, got %d",
+            o->untrusted);
     REQUIRE(ctx, o->n_na >= 0 && (o->na || o->n_na == 0), "n_na is %lld and na is NULL",
             (long long)o->n_na);
     REQUIRE(ctx, o->n_columns >= 0 && (o->columns || o->n_columns == 0),

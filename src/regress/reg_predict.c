@@ -19,6 +19,7 @@ typedef struct {
     const frg_table *table;
     int64_t n;
     double *out;
+    double *matrix;     /* n a regressor: its values are wanted, and no predictions; or NULL */
     unsigned char *why; /* each row */
 } predictor;
 
@@ -196,6 +197,18 @@ static void flag_unseen(const predictor *p, const frgi_variable *variables,
     }
 }
 
+/** Adds rows of regressor j, times its coefficient, or puts them into the matrix. */
+static void take_block(const predictor *p, int j, int64_t begin, int64_t n, const double *x)
+{
+    if (p->matrix) {
+        memcpy(p->matrix + j * p->n + begin, x, sizeof *x * (size_t)n);
+        return;
+    }
+    for (ptrdiff_t i = 0; i < n; i++) {
+        p->out[begin + i] += p->f->fit.b[j] * x[i];
+    }
+}
+
 static frg_status add_terms(const predictor *p)
 {
     const frg_fe *const f = p->f;
@@ -212,14 +225,15 @@ static frg_status add_terms(const predictor *p)
     TRY_TO(done, NEW(f->ctx, &scratch, cells * FRGI_BLOCK, "predictions"));
     for (int j = 0; j < f->fit.k; j++) {
         const int32_t c = f->fit.column_of[j] - 1 - f->data.ones;
+        for (int i = 0; i < FRGI_BLOCK && c < 0; i++) {
+            x[i] = 1;
+        }
         for (int64_t begin = 0; begin < p->n; begin += FRGI_BLOCK) {
             const int64_t n = p->n - begin < FRGI_BLOCK ? p->n - begin : FRGI_BLOCK;
             if (c >= 0) {
                 frgi_design_block(&f->data.design, variables, codes, c, NULL, begin, n, x, scratch);
             }
-            for (ptrdiff_t i = 0; i < n; i++) {
-                p->out[begin + i] += f->fit.b[j] * (c >= 0 ? x[i] : 1);
-            }
+            take_block(p, j, begin, n, x);
         }
     }
 done:
@@ -259,23 +273,62 @@ done:
     return status;
 }
 
-/** Values beside the caller's array, so that a failure leaves that as it was. */
-static frg_status predict(predictor *p, double *out, int64_t *n_unseen)
+/** out <- the predictions, NaN in rows that have none. */
+static void finish_rows(const predictor *p, double *out)
 {
-    TRY(NEW0(p->f->ctx, &p->out, p->n, "predictions"));
-    TRY(NEW0(p->f->ctx, &p->why, p->n, "predictions"));
-    TRY(add_terms(p));
-    TRY(add_effects(p));
-    TRY(to_response(p));
+    for (int64_t i = 0; i < p->n; i++) {
+        out[i] = p->why[i] ? (double)NAN : p->out[i];
+    }
+}
+
+/** out <- the matrix, NaN in rows that have none. */
+static void finish_matrix(const predictor *p, double *out)
+{
+    for (int j = 0; j < p->f->fit.k; j++) {
+        for (int64_t i = 0; i < p->n; i++) {
+            out[j * p->n + i] = p->why[i] ? (double)NAN : p->matrix[j * p->n + i];
+        }
+    }
+}
+
+/** Values beside the caller's array, so that a failure leaves that as it was. */
+static frg_status predict(predictor *p, bool matrix, double *out, int64_t *n_unseen)
+{
+    frg_context *const ctx = p->f->ctx;
+    TRY(NEW0(ctx, &p->why, p->n, "predictions"));
+    if (matrix) {
+        TRY(NEW(ctx, &p->matrix, p->n * p->f->fit.k, "regressors of new data"));
+        TRY(add_terms(p));
+        finish_matrix(p, out);
+    } else {
+        TRY(NEW0(ctx, &p->out, p->n, "predictions"));
+        TRY(add_terms(p));
+        TRY(add_effects(p));
+        TRY(to_response(p));
+        finish_rows(p, out);
+    }
     int64_t count = 0;
     for (int64_t i = 0; i < p->n; i++) {
         count += p->why[i] & UNSEEN ? 1 : 0;
-        out[i] = p->why[i] ? (double)NAN : p->out[i];
     }
     if (n_unseen) {
         *n_unseen = count;
     }
     return FRG_OK;
+}
+
+static frg_status of_new_data(const frg_fe *f, bool matrix, const frg_table *data, double *out,
+                              int64_t *n_unseen)
+{
+    frg_table *lagged;
+    TRY(frgi_panel_extend(&lagged, f->ctx, &f->data.formula, data, f->data.panel, true, NULL));
+    predictor p = {.f = f, .table = lagged ? lagged : data, .n = frg_table_rows(data)};
+    const frg_status status = predict(&p, matrix, out, n_unseen);
+    frg_table_destroy(lagged);
+    DROP(f->ctx, &p.out);
+    DROP(f->ctx, &p.matrix);
+    DROP(f->ctx, &p.why);
+    return status;
 }
 
 frg_status frg_fe_predict(const frg_fe *f, const frg_table *data, double *out, int64_t *n_unseen)
@@ -284,12 +337,19 @@ frg_status frg_fe_predict(const frg_fe *f, const frg_table *data, double *out, i
         return FRG_BAD_ARG;
     }
     REQUIRE(f->ctx, data && out, "frg_fe_predict takes a table and a place for its predictions");
-    frg_table *lagged;
-    TRY(frgi_panel_extend(&lagged, f->ctx, &f->data.formula, data, f->data.panel, true, NULL));
-    predictor p = {.f = f, .table = lagged ? lagged : data, .n = frg_table_rows(data)};
-    const frg_status status = predict(&p, out, n_unseen);
-    frg_table_destroy(lagged);
-    DROP(f->ctx, &p.out);
-    DROP(f->ctx, &p.why);
-    return status;
+    return of_new_data(f, false, data, out, n_unseen);
+}
+
+frg_status frg_fe_regressors(const frg_fe *f, const frg_table *data, double *out, int64_t *n_unseen)
+{
+    if (!f) {
+        return FRG_BAD_ARG;
+    }
+    REQUIRE(f->ctx, data && out, "frg_fe_regressors takes a table and a place for the matrix");
+    if (f->means.n) {
+        FAIL(f->ctx, E_OPTION,
+             "the coefficients of sunab() are means over cohorts, which have no columns: write "
+             "sunab(cohort, period, no_agg=TRUE)");
+    }
+    return of_new_data(f, true, data, out, n_unseen);
 }

@@ -47,7 +47,8 @@ users() {
     empty "$scratch/found"
 }
 none='no such object'
-check "nothing ends the process" users "$none" 'exit|_exit|quick_exit|abort|signal|sigaction|system|popen|fork'
+check "nothing ends the process" users "$none" 'exit|quick_exit|abort|sigaction|system|popen'
+check "children are made, and end, in one file" users 'confine\.c\.o' '_exit|signal|fork|waitpid|kill|setrlimit|prctl'
 check "nothing prints" users "$none" \
     'printf|vprintf|fprintf|vfprintf|puts|putchar|fputs|fputc|putc|perror|stdout|stderr|fwrite|dprintf'
 check "nothing depends on the locale or keeps state" users "$none" \
@@ -57,7 +58,7 @@ check "no unbounded string calls" users "$none" 'gets|strcpy|strcat|sprintf|vspr
 # qsort of the C library allocates, and sorts otherwise when it cannot; amd_order allocates, amd_2 does not
 check "memory comes from core alone" users 'memory\.c\.o' \
     'malloc|calloc|realloc|free|aligned_alloc|posix_memalign|memalign|strdup|strndup|asprintf|vasprintf|getline|fopen|qsort|qsort_r|amd_order|amd_l_order'
-check "files are reached through core alone" users '(files|spool)\.c\.o' \
+check "files are reached through core alone" users '(files|spool|confine)\.c\.o' \
     'open|open64|openat|openat64|creat|read|write|fsync|rename|unlink|close|pread|pwrite|mmap'
 check "the environment is read in one file" users 'context\.c\.o' 'getenv|secure_getenv|setenv|putenv'
 check "no assertions in a release" users "$none" '__assert_fail|__assert_perror_fail|__assert'

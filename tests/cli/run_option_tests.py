@@ -24,6 +24,7 @@ program's own (--options-json): one without a row, or a row without an option, i
 """
 
 import concurrent.futures
+import gzip
 import json
 import math
 import os
@@ -89,6 +90,8 @@ def make_inputs(folder):
     for name, p in (("points", points), ("others", others)):
         (folder / f"{name}.csv").write_text("".join(",".join(f"{v:.5f}" for v in row) + "\n" for row in p))
     (folder / "points.dat").write_text((folder / "points.csv").read_text().replace(",", "\t"))
+    for name in ("panel", "wave", "points"):
+        (folder / f"{name}.csv.gz").write_bytes(gzip.compress((folder / f"{name}.csv").read_bytes(), mtime=0))
     (folder / "semi_points.csv").write_text((folder / "points.csv").read_text().replace(",", ";"))
     (folder / "gap_points.csv").write_text("none,0.5\n" + (folder / "points.csv").read_text())
     (folder / "arcs.txt").write_text("".join(f"{i} {(i + 1) % 8} {1 + i}\n" for i in range(8)))

@@ -10,6 +10,17 @@ typedef struct {
     int64_t n;
 } job;
 
+static frg_status use_regressors(const frg_fe *f, const frg_table *t, uint64_t *hash)
+{
+    const size_t cells = (size_t)frg_table_rows(t) * (size_t)frg_fe_get(f)->n_coefficients;
+    double *const x = calloc(cells + 1, sizeof *x);
+    const frg_status s = frg_fe_regressors(f, t, x, NULL);
+    if (s >= 0)
+        fault_hash(hash, x, cells * sizeof *x);
+    free(x);
+    return s;
+}
+
 static frg_status use(frg_context *ctx, const job *j, const frg_table *t, frg_fe *f, uint64_t *hash)
 {
     const frg_fe_result *const r = frg_fe_get(f);
@@ -49,6 +60,8 @@ static frg_status use(frg_context *ctx, const job *j, const frg_table *t, frg_fe
         s = frg_fe_predict(f, t, out, &unseen);
     if (s >= 0)
         fault_hash(hash, out, (size_t)j->n * sizeof *out);
+    if (s >= 0)
+        s = use_regressors(f, t, hash);
     frg_table_destroy(effects);
     free(out);
     return s;

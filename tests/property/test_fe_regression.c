@@ -690,6 +690,34 @@ static void effects_add_up(void)
     frg_context_destroy(ctx);
 }
 
+/** The regressors of new data are those of the table, a column a coefficient. */
+static void regressors_come_back(void)
+{
+    frg_context *const ctx = test_context();
+    for (int trial = 0; trial < 10; trial++) {
+        design d;
+        draw(&d, 300, 3, TERMS);
+        frg_table *const t = table_of(ctx, &d);
+        const frg_fe_opts o = options_of(&d);
+        frg_fe *const f = fit(ctx, &d, t, &o);
+        const frg_fe_result *const r = f ? frg_fe_get(f) : NULL;
+        double *const x = r ? malloc(sizeof *x * (size_t)d.n * (size_t)r->n_coefficients) : NULL;
+        int64_t unseen = -1;
+        if (x && CHECK_OK(ctx, frg_fe_regressors(f, t, x, &unseen))) {
+            CHECK_INT(unseen, 0);
+            for (int j = 0; j < r->n_coefficients; j++) {
+                const int own = j - (d.q == 0); /* behind an intercept */
+                for (int64_t i = 0; i < d.n; i++)
+                    CHECK(x[j * d.n + i] == (own < 0 ? 1 : d.x[own][i]));
+            }
+        }
+        free(x);
+        frg_fe_destroy(f);
+        frg_table_destroy(t);
+    }
+    frg_context_destroy(ctx);
+}
+
 /** The same with varying slopes, alone and with levels, of a joint key too. */
 static void slopes_add_up(void)
 {
@@ -1036,6 +1064,7 @@ static const test_case cases[] = {
     {"collinear_units", collinear_units},
     {"effects_add_up", effects_add_up},
     {"slopes_add_up", slopes_add_up},
+    {"regressors_come_back", regressors_come_back},
     {"components", components},
     {"predictions_elsewhere", predictions_elsewhere},
     {"largest_connected_set", largest_connected_set},

@@ -161,4 +161,20 @@ TEST_UNUSED static void add_dta(byte_string *b, const dta_file *f)
     memcpy(b->data + map_at, map, sizeof map);
 }
 
+static const char golden_folder[] = FOURGE_SOURCE_DIR "/tests/golden/";
+
+/** A golden file into bytes (room of them); its length, 0 where it cannot be read. */
+TEST_UNUSED static size_t read_golden(const char *name, unsigned char *bytes, size_t room)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s%s", golden_folder, name);
+    FILE *const f = fopen(path, "rb");
+    if (!CHECK(f != NULL))
+        return 0;
+    const size_t count = fread(bytes, 1, room, f);
+    fclose(f);
+    CHECK(count > 0);
+    return count;
+}
+
 #endif

@@ -331,8 +331,6 @@ static void binary_long_strings(void)
 /* ---- files of pandas ------------------------------------------------------------------------- */
 
 enum { GOLDEN_ROWS = 5 };
-static const char golden_folder[] = FOURGE_SOURCE_DIR "/tests/golden/";
-
 /** A cell as tests/golden/stata.tsv has it. */
 static const char *cell_text(const frg_column *c, int64_t r, char to[64])
 {
@@ -389,20 +387,6 @@ static void pandas_reads_the_same(void)
     CHECK(strstr(frg_message(ctx), "'note'"));
     CHECK_INT(frg_warning_count(ctx), 0);
     frg_context_destroy(ctx);
-}
-
-/** A golden file into bytes (room of them); its length, 0 where it cannot be read. */
-static size_t read_golden(const char *name, unsigned char *bytes, size_t room)
-{
-    char path[300];
-    snprintf(path, sizeof path, "%s%s", golden_folder, name);
-    FILE *const f = fopen(path, "rb");
-    if (!CHECK(f != NULL))
-        return 0;
-    const size_t count = fread(bytes, 1, room, f);
-    fclose(f);
-    CHECK(count > 0);
-    return count;
 }
 
 /** Formats before 117 do not say where they end: a file without its labels is one whose columns

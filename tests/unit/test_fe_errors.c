@@ -614,6 +614,7 @@ static void calls(void)
     CHECK_STATUS(frg_fe_residuals(NULL, out, NULL), FRG_BAD_ARG);
     CHECK_STATUS(frg_fe_effects(NULL, &effects), FRG_BAD_ARG);
     CHECK_STATUS(frg_fe_predict(NULL, data, out, NULL), FRG_BAD_ARG);
+    CHECK_STATUS(frg_fe_regressors(NULL, data, out, NULL), FRG_BAD_ARG);
     CHECK(frg_fe_get(NULL) == NULL);
     frg_fe_destroy(NULL);
     if (CHECK_OK(ctx, frg_fe_fit(&f, ctx, "y ~ x | f", data, NULL)) &&
@@ -626,6 +627,8 @@ static void calls(void)
         CHECK(strstr(frg_message(ctx), "the model has none") != NULL);
         CHECK_STATUS(frg_fe_predict(g, other, out, NULL), FRG_BAD_DATA);
         CHECK_TEXT(frg_error_code(ctx), "FRG-FE-011");
+        CHECK_STATUS(frg_fe_regressors(g, other, out, NULL), FRG_BAD_DATA);
+        CHECK_STATUS(frg_fe_regressors(g, data, NULL, NULL), FRG_BAD_ARG);
         CHECK(out[0] == 1 && out[1] == 2);
         CHECK_STATUS(frg_fe_vcov_add(g, NULL, NULL, NULL), FRG_BAD_ARG);
     }

@@ -13,7 +13,7 @@ class Documentation(unittest.TestCase):
     check = test_stubs.Documentation.check
 
     def test_every_parameter_is_named_and_has_a_type(self):
-        for name in ("gpytorch", "sklearn", "torch"):
+        for name in ("gpytorch", "marginaleffects", "sklearn", "torch"):
             self.check(importlib.import_module(f"fourge.{name}"))
 
 
