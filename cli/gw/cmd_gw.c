@@ -212,6 +212,7 @@ static void align_json(frg_json *j, const cli *c, const void *state)
     frg_json_number(j, "blur", r->blur);
     frg_json_number(j, "other_energy", r->other_energy);
     frg_json_string(j, "verdict", r->verdict);
+    frg_json_integer(j, "verdict_points", r->verdict_points);
     if (r->starts_agree > 0) { /* the mode vertex */
         frg_json_integer(j, "starts_agree", r->starts_agree);
         frg_json_number(j, "next_energy", r->next_energy);

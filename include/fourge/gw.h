@@ -555,9 +555,10 @@ typedef struct {
     double rounding_floor;   /* the reason of that name: the smallest change that was reached, what
                                 `tol` is compared with; NaN for other reasons */
     /* What vertices say of the plan of a mode with entropy that has come to its end, where
-     * marginals hold, no rank is given and n m (n + m) <= 5e8 (1e7 where weights or numbers of
-     * points are unequal); NaN beyond, and `verdict` says why.  Energies as energy_product has
-     * them */
+     * marginals hold and no rank is given, as long as n m (n + m) <= 5e8 (1e7 where weights or
+     * numbers of points are unequal).  Beyond, without a linear cost, other starts are raced on
+     * verdict_points farthest points a side, and the best goes on on all of them where the plan is
+     * another: sharpened_energy and blur are NaN.  Energies as energy_product has them */
     double sharpened_energy; /* of the vertex that is least to first order at the plan, and
                                 conditional gradient from there; the plan's own where that is less.
                                 Of the mode vertex: energy */
@@ -565,13 +566,19 @@ typedef struct {
                                 by noise */
     double other_energy;     /* the lowest of the vertices from starts that know nothing of the
                                 plan: profiles, the product, the one that sampled steps began at.
-                                Of the mode vertex: next_energy */
+                                Beyond: E of the plan of the same epsilon that the best start of the
+                                sample led to, an estimate as energy is; NaN where that is the plan
+                                itself.  Of the mode vertex: next_energy */
     const char *verdict;     /* "no other start is lower"; "another start is lower": other_energy is
                                 below sharpened_energy by 0.1 %, and a plan of this epsilon from
-                                there below this one, entropy counted: W_BEATEN; "another start is
-                                lower, but not with the entropy of epsilon"; "not compared: " and
-                                why.  NULL: there was no run */
+                                there below this one, entropy counted (beyond: below by more than
+                                three standard errors): W_BEATEN; "another start is lower, but not
+                                with the entropy of epsilon"; "no other start is lower on a sample";
+                                "other plans are as low on a sample", which does not tell near
+                                symmetries; "not compared: " and why.  NULL: there was no run */
     frg_gw_dtype dtype;      /* f32, f64: what the plan came to its end in */
+    int64_t verdict_points;  /* of the larger side that the other starts of the verdict were raced
+                                on; 0: on all, or nothing is compared */
 } frg_gw_report;
 
 /** An alignment: distances, weights, the state of the iteration, plan and report.  Made by

@@ -487,8 +487,9 @@ def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, s
     Of plans of the modes with entropy the report has ``sharpened_energy`` (conditional gradient from the plan, without the blur
     of epsilon), ``blur`` (what the energy is above it), ``other_energy`` (from starts that know nothing of the plan) and
     ``verdict``: "another start is lower" comes with the reason "beaten", a warning and the remedy, mode="vertex" or
-    start_from="vertex"; "not compared: ..." says why there is none, above 630 points a side (170 of unequal numbers or
-    weights) among others.
+    start_from="vertex"; "not compared: ..." says why there is none.  Above 630 points a side (170 of unequal numbers or
+    weights) the other starts are raced on ``verdict_points`` points a side, and the best goes on on all of them where the plan
+    is another; "other plans are as low on a sample" says that the sample does not tell near symmetries.
 
     Raises :class:`fourge.errors.BadArgument` and :class:`fourge.errors.BadData` naming the argument, row and column.
     Ctrl-C stops the run; the seed alone decides the bits, whatever the threads.

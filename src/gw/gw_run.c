@@ -385,23 +385,26 @@ static double cost_of_all(const frgi_distances *d)
     return each * (double)d->n * (double)d->n;
 }
 
-/** E from pairs of points, less of it where the marginals hold and all distances may be looked
- *  at. */
-static frg_status estimate_energy(frg_gw *s, bool centred)
+/** Whether all distances may be looked at unasked. */
+static bool are_cheap(const frg_gw *s)
 {
-    frg_gw_report *const r = &s->report;
+    return cost_of_all(&s->x) + cost_of_all(&s->y) <= ALL_DISTANCES;
+}
+
+frg_status frgi_gw_estimate(frg_gw *s, frgi_level *l, double *energy, double *error)
+{
     const double mass = s->plan.report.mass;
     frgi_means means = {0};
     frg_status status = FRG_OK;
-    s->level.step++;
+    l->step++;
+    const bool centred = frgi_is_balanced(&s->o) && s->plan.report.rounded && are_cheap(s);
     if (centred) {
-        TRY_TO(done, frgi_means_open(&means, &s->level));
+        TRY_TO(done, frgi_means_open(&means, l));
     }
-    TRY_TO(done,
-           frgi_energy_estimate(&s->level, 1024, 1 / (double)s->x.scale, 1 / (double)s->y.scale,
-                                centred ? &means : NULL, &r->energy, &r->energy_standard_error));
-    r->energy *= mass * mass;
-    r->energy_standard_error *= mass * mass;
+    TRY_TO(done, frgi_energy_estimate(l, 1024, 1 / (double)s->x.scale, 1 / (double)s->y.scale,
+                                      centred ? &means : NULL, energy, error));
+    *energy *= mass * mass;
+    *error *= mass * mass;
 done:
     DROP(s->ctx, &means.u);
     return status;
@@ -438,7 +441,6 @@ static frg_status certify(frg_gw *s)
     const bool balanced = frgi_is_balanced(&s->o);
     const bool plain = balanced && s->o.linear_weight == 0;
     const double coordinates = cost_of_all(&s->x) + cost_of_all(&s->y);
-    const bool cheap = coordinates <= ALL_DISTANCES;
     if (!known && n * m * (n + m) <= EXACT_ENERGY) {
         frgi_plan_sums sums;
         const bool objective = balanced && s->o.rank == 0;
@@ -446,9 +448,9 @@ static frg_status certify(frg_gw *s)
         r->energy = frgi_energy_of(&sums, unit_x, unit_y);
         r->objective = objective ? objective_of(s, &sums) : r->objective;
     } else if (!known) {
-        TRY(estimate_energy(s, balanced && s->plan.report.rounded && cheap));
+        TRY(frgi_gw_estimate(s, &s->level, &r->energy, &r->energy_standard_error));
     }
-    if (plain && cheap) {
+    if (plain && are_cheap(s)) {
         double *square = NULL;
         TRY(NEW(s->ctx, &square, s->x.n + s->y.n, "eccentricities"));
         frg_status status = frgi_gw_eccentricities(&s->x, s->a, square);
@@ -595,6 +597,7 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
     r->energy_product = r->next_energy = r->rounding_floor = r->vertex_energy = (double)NAN;
     r->sharpened_energy = r->blur = r->other_energy = (double)NAN;
     r->verdict = "not compared: stopped";
+    r->verdict_points = 0;
     r->started_from = s->start || s->potentials ? FRG_GW_START_GIVEN : FRG_GW_START_PRODUCT;
     s->state.filled = false;
     s->trace.n = 0;

@@ -14,10 +14,30 @@
  *
  * K(P) = -2 (1 - theta) C P D + theta M is one product with each of the distance matrices.  Where n
  * m (n + m) is more than MOST_WORK, or TRANSPORT_WORK where a network simplex has to do what
- * assignments cannot, all this would take as long as the run; it is left out then, and the report
- * says so.
+ * assignments cannot, all this would take as long as the run.  Then starts are raced on a sample of
+ * FEWEST to FRGI_FARTHEST farthest points a side, weighted by what is nearest to them, and the best
+ * plan R of these is compared with P:
+ *
+ *     P sends three quarters of the sample to within NEAR neighbours of where R does: R leads to P
+ *     else pairs of R are what steps of the sampled mode on all points begin at, at the epsilon of
+ *          P: a plan P' with the marginals of P
+ *
+ * What the sample adds to energies is of the size of its neighbours' distances, and may be more
+ * than all that plans of all points differ by.  So R alone says nothing of P; J(P') does, entropy
+ * counted, of which the entropies are exact and the energies U-statistics of independent pairs
+ * without bias.  P is beaten where
+ *
+ *     J(P') + SURE sqrt(error(P')^2 + error(P)^2) < J(P)
+ *
+ * which a P' that is no lower comes to in one run of 700 (the normal law's one-sided 3 standard
+ * errors).  It is a plan of all points that is lower then, whatever the sample lost: images of a
+ * symmetric shape are not, but for that share.  P' is blurred by epsilon as P is, and has the noise
+ * of its few steps besides, which can only keep it from being lower: that nothing is lower is no
+ * proof.
+ * Where other plans of the sample come within CUT of R, as near symmetries do, it is not said.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "gw/gw_align.h"
@@ -313,6 +333,23 @@ static void close_verdict(verdict *v)
     frgi_gw_problem_close(&v->p);
 }
 
+static void say_beaten(frg_gw *g, double energy, double sharpened)
+{
+    frg_gw_report *const r = &g->report;
+    char without[64] = "";
+    if (isfinite(sharpened)) {
+        snprintf(without, sizeof without, ", %.5g without the blur of epsilon", sharpened);
+    }
+    r->verdict = "another start is lower";
+    frgi_warn(g->ctx, W_BEATEN,
+              "the energy is %.5g%s; another start ends at %.5g: the mode vertex goes on from more "
+              "of them, and start_from vertex blurs the best",
+              energy, without, r->other_energy);
+    if (r->reason == FRG_GW_CONVERGED_CHANGE || r->reason == FRG_GW_CONVERGED_PLATEAU) {
+        r->reason = FRG_GW_BEATEN;
+    }
+}
+
 /** What is said of the plan.  Positive: stopped. */
 static frg_status conclude(verdict *v)
 {
@@ -333,36 +370,336 @@ static frg_status conclude(verdict *v)
         r->verdict = "another start is lower, but not with the entropy of epsilon";
         return FRG_OK;
     }
-    r->verdict = "another start is lower";
-    frgi_warn(v->g->ctx, W_BEATEN,
-              "the energy is %.5g, %.5g without the blur of epsilon; another start ends at %.5g: "
-              "the mode "
-              "vertex goes on from more of them, and start_from vertex blurs the best",
-              v->plan, r->sharpened_energy, r->other_energy);
-    if (r->reason == FRG_GW_CONVERGED_CHANGE || r->reason == FRG_GW_CONVERGED_PLATEAU) {
-        r->reason = FRG_GW_BEATEN;
+    say_beaten(v->g, v->plan, r->sharpened_energy);
+    return FRG_OK;
+}
+
+/* ---- many points: a sample ------------------------------------------------------------------- */
+
+enum { FEWEST = 64, EACH = 64 }; /* points of a sample; points of a side for one of them */
+enum { STEPS = 2, STEP_PASSES = 5, END_PASSES = 40 }; /* of the other start on all points */
+#define OTHER_RUN (UINT64_C(1) << 40) /* of random numbers: no start of a run has it */
+#define END_ERROR 1e-3                /* of columns, before they are made right */
+#define SURE      3.0                 /* standard errors */
+#define NEAR      2.0                 /* distances between neighbours in the sample */
+#define MOST_NEAR 0.75                /* of the mass */
+#define CUT       1.5                 /* energy over the least one that leaves the latter certain */
+
+/** A start of the points of a sample, and the run of all points that goes on from it. */
+typedef struct {
+    frg_gw *g;
+    frgi_spaces s; /* of the sample */
+    int32_t *of_x, *of_y;
+    int32_t *place; /* of a point of x in the sample, -1: none */
+    int32_t *image; /* of a point of the sample, among all of y, by the run's plan */
+    frgi_plans found;
+    frg_gw_opts o;
+    frgi_level level;
+    gw_tasks tasks;
+} sampled;
+
+static double unit_of(const frgi_distances *d)
+{
+    return 1 / (double)d->scale;
+}
+
+/** Farthest points of a side that have weight, that of what is nearest to them, and the distances
+ *  between them times unit. */
+static frg_status sample_side(frgi_distances *d, const double *w, double unit, frgi_costs *c,
+                              double **share, int32_t **chosen)
+{
+    const char *const what = "a sample of the points";
+    frg_context *const ctx = d->ctx;
+    const int64_t few = d->n / EACH < FEWEST ? FEWEST : d->n / EACH;
+    const int64_t wanted = few < FRGI_FARTHEST ? few : FRGI_FARTHEST,
+                  most = wanted < d->n ? wanted : d->n;
+    int32_t *nearest = NULL;
+    float *rows = NULL;
+    char *at = NULL;
+    double total = 0;
+    int64_t count = 0;
+    frg_status status = FRG_OK;
+    TRY_TO(done, NEW(ctx, &nearest, d->n, what));
+    TRY_TO(done, NEW(ctx, chosen, most, what));
+    TRY_TO(done, NEW0(ctx, share, most, what));
+    TRY_TO(done, frgi_distances_spread(d, most, *chosen, nearest));
+    for (int64_t i = 0; i < d->n; i++) {
+        (*share)[nearest[i]] += w[i];
+        total += w[i];
+    }
+    for (int64_t q = 0; q < most; q++) { /* of equal points the first alone has any */
+        if ((*share)[q] > 0) {
+            (*chosen)[count] = (*chosen)[q];
+            (*share)[count++] = (*share)[q] / total;
+        }
+    }
+    *c = (frgi_costs){NULL, count, count, frgi_costs_ld(count), true};
+    TRY_TO(done, NEW0(ctx, &at, frgi_mul((size_t)(count * c->ld), sizeof(float)), what));
+    c->at = at;
+    TRY_TO(done, NEW(ctx, &rows, count * count, what));
+    TRY_TO(done, frgi_distances_cross(d, *chosen, count, *chosen, count, rows));
+    for (int64_t e = 0; e < count * count; e++) {
+        frgi_costs_put(c, e / count, e % count, unit * (double)rows[e]);
+    }
+done:
+    DROP(ctx, &nearest);
+    DROP(ctx, &rows);
+    return status;
+}
+
+static frg_status open_sample(sampled *v)
+{
+    frg_gw *const g = v->g;
+    const double most = fmax(unit_of(&g->x), unit_of(&g->y));
+    frgi_spaces *const s = &v->s;
+    *s = (frgi_spaces){.ctx = g->ctx, .single = true, .seed = g->level.seed};
+    TRY(sample_side(&g->x, g->a, unit_of(&g->x) / most, &s->x, &s->a, &v->of_x));
+    TRY(sample_side(&g->y, g->b, unit_of(&g->y) / most, &s->y, &s->b, &v->of_y));
+    s->n = s->x.rows;
+    s->m = s->y.rows;
+    return frgi_spaces_finish(s);
+}
+
+static void close_sample(sampled *v)
+{
+    frg_context *const ctx = v->g->ctx;
+    frgi_level_close(&v->level);
+    DROP(ctx, &v->found.memory);
+    DROP(ctx, &v->of_x);
+    DROP(ctx, &v->of_y);
+    DROP(ctx, &v->place);
+    DROP(ctx, &v->image);
+    frgi_spaces_close(&v->s);
+}
+
+/** Pairs of points from a plan of the sample: any number of the first of them are spread over its
+ *  mass, as multiples of the golden ratio are. */
+static void take_pairs(sampled *v)
+{
+    const frgi_sparse *const plan = &v->found.plans[0];
+    frgi_samples *const to = &v->level.sampled;
+    for (int64_t r = 0; r < to->drawn; r++) {
+        const double turns = ((double)r + 0.5) * 0.61803398874989485, at = turns - floor(turns);
+        double below = 0;
+        int64_t e = 0;
+        for (; e < plan->count - 1 && below + plan->entries[e].mass <= at; e++) {
+            below += plan->entries[e].mass;
+        }
+        to->lagged[0][r] = (frgi_pair){v->of_x[plan->entries[e].i], v->of_y[plan->entries[e].j]};
+    }
+    frgi_kept_reset(&v->level, false);
+}
+
+/** A frgi_row_visitor, user a sampled: where most of a row's mass is. */
+static void take_image(void *user, int64_t i, const double *row, int64_t chunk)
+{
+    const sampled *const v = user;
+    int64_t most = 0;
+    (void)chunk;
+    for (int64_t j = 1; j < v->g->y.n; j++) {
+        most = row[j] > row[most] ? j : most;
+    }
+    if (v->place[i] >= 0) {
+        v->image[v->place[i]] = (int32_t)most;
+    }
+}
+
+/** image <- those of the run's plan. */
+static frg_status look_at_plan(sampled *v)
+{
+    frg_gw *const g = v->g;
+    const int64_t n = g->x.n;
+    int64_t *first = NULL;
+    frg_status status = FRG_OK;
+    TRY_TO(done, NEW(g->ctx, &v->place, n, "a sample of the points"));
+    TRY_TO(done, NEW(g->ctx, &v->image, v->s.n, "a sample of the points"));
+    TRY_TO(done, NEW0(g->ctx, &first, n + 1, "a sample of the points"));
+    memset(v->place, -1, (size_t)n * sizeof *v->place);
+    for (int64_t k = 0; k < v->s.n; k++) {
+        v->place[v->of_x[k]] = (int32_t)k;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        first[i + 1] = first[i] + (v->place[i] >= 0);
+    }
+    frgi_transport_some_rows(&g->level.t, first, take_image, v);
+done:
+    DROP(g->ctx, &first);
+    return status;
+}
+
+/** The mean distance from a point of the sample of y to the nearest other one, scaled as s.y. */
+static double spacing(const sampled *v)
+{
+    double sum = 0;
+    for (int64_t j = 0; j < v->s.m; j++) {
+        double least = (double)INFINITY;
+        for (int64_t l = 0; l < v->s.m; l++) {
+            least = l == j ? least : fmin(least, frgi_costs_get(&v->s.y, j, l));
+        }
+        sum += least / (double)v->s.m;
+    }
+    return sum;
+}
+
+/** Whether the best plan of the sample is the lowest by more than the sample may have changed.  A
+ *  point moves by up to half of gap either way along a line, which has the variance gap^2 / 12,
+ *  both ends of a distance do, and those of both sides: gap^2 / 3. */
+static bool is_told(const sampled *v)
+{
+    const double gap = spacing(v), least = frgi_sparse_energy(&v->s, &v->found.plans[0]);
+    bool told = true;
+    for (int64_t q = 1; q < v->found.count; q++) {
+        const double energy = frgi_sparse_energy(&v->s, &v->found.plans[q]);
+        told = told && energy > fmax(CUT * least, gap * gap / 3);
+    }
+    return told;
+}
+
+/** *same <- whether the run's plan is what the best start of the sample leads to: of three quarters
+ *  of the mass the images of both are no further apart than NEAR points of the sample. */
+static frg_status is_near(sampled *v, bool *same)
+{
+    frg_gw *const g = v->g;
+    const frgi_sparse *const plan = &v->found.plans[0];
+    const double unit = unit_of(&g->y) / fmax(unit_of(&g->x), unit_of(&g->y)),
+                 most = NEAR * spacing(v) / unit;
+    double near = 0;
+    for (int64_t e = 0; e < plan->count; e++) {
+        const frgi_entry *const at = &plan->entries[e];
+        float gap;
+        TRY(frgi_distances_cross(&g->y, &v->of_y[at->j], 1, &v->image[at->i], 1, &gap));
+        near += (double)gap <= most ? at->mass : 0;
+    }
+    *same = near >= MOST_NEAR;
+    return FRG_OK;
+}
+
+/** A level of all points at the epsilon where the run ended. */
+static frg_status open_other(sampled *v)
+{
+    frg_gw *const g = v->g;
+    v->o = g->o;
+    v->o.mode = FRG_GW_SAMPLED;
+    v->o.anneal = FRG_GW_ANNEAL_NONE;
+    v->o.epsilon = g->level.epsilon;
+    v->o.store_plan = v->o.diag_exact = 0;
+    const double left = (double)frgi_memory_allowed(g->ctx) - (double)frg_bytes_held(g->ctx);
+    const bool stores =
+        g->level.t.storage.stored && 4.0 * (double)g->x.n * (double)g->y.n < 0.5 * left;
+    TRY(frgi_level_open(&v->level, g->ctx, &v->o, &g->x, &g->y, g->a, g->b, NULL,
+                        (frgi_cost_storage){.store = FRGI_X32, .stored = stores}, false));
+    v->level.average.on = stores;
+    return frgi_level_reset(&v->level, OTHER_RUN);
+}
+
+/** Steps from the best plan of the sample, and the end of a run.  Positive: stopped. */
+static frg_status run_other(sampled *v)
+{
+    frgi_level *const l = &v->level;
+    frgi_marginal_error before, after;
+    TRY(open_other(v));
+    take_pairs(v);
+    frg_status status = frgi_start_from_pairs(l);
+    l->average.from = l->step + 1;
+    for (int step = 0; step < STEPS && status == FRG_OK; step++) {
+        status = frgi_level_step(l, STEP_PASSES, v->o.marginal_tol);
+    }
+    status = status == FRG_OK
+                 ? frgi_level_beat(&v->g->level, "verdict", 2, LOOKS, (double)NAN, (double)NAN)
+                 : status;
+    if (status == FRG_OK) {
+        l->t.accelerate = true;
+        status = frgi_level_final_passes(l, END_ERROR, END_PASSES);
+        l->t.accelerate = false;
+    }
+    return status == FRG_OK ? frgi_transport_finish(&l->t, true, &before, &after) : status;
+}
+
+/** Whether the plan of the other level is lower than that of the run, entropy counted, by more than
+ *  the noise of both. */
+static frg_status weigh(sampled *v)
+{
+    frg_gw *const g = v->g;
+    frg_gw_report *const r = &g->report;
+    double error;
+    TRY(frgi_gw_estimate(g, &v->level, &r->other_energy, &error));
+    const double temperature = 2 * g->level.epsilon * unit_of(&g->x) * unit_of(&g->y);
+    const double now = r->energy + temperature * frgi_plan_entropy(&g->level),
+                 other = r->other_energy + temperature * frgi_plan_entropy(&v->level);
+    const double most = fmax(unit_of(&g->x), unit_of(&g->y)),
+                 rounding = ROUNDING * most * most * v->s.product;
+    if (other + SURE * hypot(error, r->energy_standard_error) + rounding < now) {
+        say_beaten(g, r->energy, (double)NAN);
     }
     return FRG_OK;
 }
 
-/** Why there are no vertices beside the plan; NULL: there are. */
-static const char *left_out(const frg_gw *g)
+/** The best start of a sample, and where the run's plan is another, what it leads to on all points.
+ *  Positive: stopped. */
+static frg_status look_at_sample(sampled *v)
+{
+    frg_gw_report *const r = &v->g->report;
+    bool same = false;
+    TRY(open_sample(v));
+    TRY(frgi_plans_of(&v->s, &v->tasks, &v->found));
+    frg_status status = v->tasks.status;
+    if (status == FRG_OK && v->found.count == 0) {
+        r->verdict = "not compared: no start of a sample came to its end";
+        return FRG_OK;
+    }
+    r->verdict =
+        is_told(v) ? "no other start is lower on a sample" : "other plans are as low on a sample";
+    r->verdict_points = v->s.n > v->s.m ? v->s.n : v->s.m;
+    if (status == FRG_OK) {
+        status = frgi_level_beat(&v->g->level, "verdict", 1, LOOKS, (double)NAN, (double)NAN);
+    }
+    if (status == FRG_OK) {
+        TRY(look_at_plan(v));
+        TRY(is_near(v, &same));
+    }
+    if (status == FRG_OK && !same) {
+        status = run_other(v);
+        status = status == FRG_OK ? weigh(v) : status;
+    }
+    return status;
+}
+
+static frg_status compare_on_sample(frg_gw *g)
+{
+    sampled v = {.g = g, .tasks = {.quiet = true}};
+    const frg_status status = look_at_sample(&v);
+    close_sample(&v);
+    if (status > 0) {
+        g->report.verdict = "not compared: stopped";
+        g->report.verdict_points = 0;
+    }
+    return status;
+}
+
+/** Whether there is time for vertices of all points. */
+static bool are_few(const frg_gw *g)
 {
     const double n = (double)g->x.n, m = (double)g->y.n, work = n * m * (n + m);
-    const bool few = work <= (frgi_gw_assigns(g) ? MOST_WORK : TRANSPORT_WORK);
+    return work <= (frgi_gw_assigns(g) ? MOST_WORK : TRANSPORT_WORK) && frgi_gw_fits_vertex(g);
+}
+
+/** Why there is no other start beside the plan; NULL: there is. */
+static const char *left_out(const frg_gw *g)
+{
     return g->degenerate || g->o.max_iter == 0 ? "not compared: no steps were done"
            : !frgi_is_balanced(&g->o)          ? "not compared: marginals are relaxed or partial"
            : g->where.dev                      ? "not compared: on a device"
            : g->o.rank > 0                     ? "not compared: the rank is bounded"
-           : !few                              ? "not compared: too many points"
-           : !frgi_gw_fits_vertex(g)           ? "not compared: no memory for it"
-                                               : NULL;
+           : g->o.linear_weight > 0 && !are_few(g)
+               ? "not compared: too many points beside a linear cost"
+               : NULL;
 }
 
 /** The mode vertex has raced its starts. */
 static void of_vertex(frg_gw_report *r)
 {
-    r->verdict = "no other start is lower";
+    r->verdict =
+        r->verdict_points > 0 ? "no other start is lower on a sample" : "no other start is lower";
     r->sharpened_energy = r->energy;
     r->blur = 0;
     r->other_energy = r->next_energy;
@@ -393,10 +730,16 @@ static frg_status compare(verdict *v)
 frg_status frgi_gw_verdict(frg_gw *g)
 {
     frg_gw_report *const r = &g->report;
-    r->verdict = left_out(g);
     if (g->level.t.list) {
         of_vertex(r);
-    } else if (!r->verdict) {
+        return FRG_OK;
+    }
+    r->verdict = left_out(g);
+    r->verdict_points = 0; /* those of a vertex that the run began at */
+    if (!r->verdict) {
+        if (!are_few(g)) {
+            return compare_on_sample(g);
+        }
         verdict v = {.g = g, .tasks = {.quiet = true}};
         const frg_status status = compare(&v);
         close_verdict(&v);

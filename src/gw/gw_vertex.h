@@ -135,6 +135,18 @@ typedef struct {
 FRG_MUST_USE frg_status frgi_gw_problem_open(frg_gw *g, frg_gw_dtype dtype, frgi_gw_problem *p);
 void frgi_gw_problem_close(frgi_gw_problem *p);
 
+enum { FRGI_PLANS = 6 };
+/** Plans to start from, the best first, and how many there are. */
+typedef struct {
+    frgi_sparse plans[FRGI_PLANS];
+    frgi_entry *memory; /* to be dropped, failed or not */
+    int64_t count;
+    bool sure; /* the first one is what enough starts came to */
+} frgi_plans;
+/** The best plans of a race on these spaces, FRGI_FARTHEST points a side at most, each another
+ *  one. */
+FRG_MUST_USE frg_status frgi_plans_of(const frgi_spaces *s, gw_tasks *tasks, frgi_plans *out);
+
 /* ---- fewer points (gw_vertex_coarse.c) ---- */
 
 enum { FRGI_FARTHEST = 256 }; /* points of a coarser level up to which they are the farthest ones */

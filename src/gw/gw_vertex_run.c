@@ -45,7 +45,7 @@ enum {
     GIVEN = 4,
     GIVEN_OF_MANY = 1,
     GIVEN_OF_MIDDLE = 2,
-    GIVEN_OF_FINE = 6, /* each another plan */
+    GIVEN_OF_FINE = FRGI_PLANS, /* each another plan */
     ROUGH_ROWS = 256,
     ROUGH_STEPS = 2,
     STEPS_ALONE = 6,
@@ -531,18 +531,10 @@ static void choose_coarse_starts(race *r, int64_t wanted)
     }
 }
 
-/** Room for plans to start from, and how many there are. */
-typedef struct {
-    frgi_sparse plans[GIVEN_OF_FINE];
-    frgi_entry *memory;
-    int64_t count;
-    bool sure; /* the first one is what enough starts came to */
-} given_plans;
-
 /** The best of a race, each with another energy, or where many are wanted, images; as plans of the
  *  points chosen. */
 static void take_best(const race *r, int64_t most, const int32_t *of_x, const int32_t *of_y,
-                      int64_t room, given_plans *out)
+                      int64_t room, frgi_plans *out)
 {
     const double near = DISTINCT * r->s->product;
     for (int64_t k = 0; k < most; k++) {
@@ -568,7 +560,7 @@ static void take_best(const race *r, int64_t most, const int32_t *of_x, const in
 
 /** The `most` best plans of `wanted` farthest points a side; of more than a few points from plans
  *  of fewer again. */
-static frg_status coarse_plans(const frgi_spaces *s, int64_t wanted, int64_t most, given_plans *out,
+static frg_status coarse_plans(const frgi_spaces *s, int64_t wanted, int64_t most, frgi_plans *out,
                                int64_t max_iter, gw_tasks *tasks, int64_t *starts)
 {
     const int64_t n = s->n < wanted ? s->n : wanted, m = s->m < wanted ? s->m : wanted;
@@ -576,7 +568,7 @@ static frg_status coarse_plans(const frgi_spaces *s, int64_t wanted, int64_t mos
     const bool few = wanted <= FEW;
     frgi_spaces small = {.ctx = s->ctx, .n = n, .m = m, .single = !few, .seed = s->seed};
     frgi_features f = {0};
-    given_plans given = {0};
+    frgi_plans given = {0};
     race r = {.s = &small,
               .f = &f,
               .given = given.plans,
@@ -615,6 +607,12 @@ done:
     DROP(s->ctx, &of_x);
     DROP(s->ctx, &of_y);
     return status;
+}
+
+frg_status frgi_plans_of(const frgi_spaces *s, gw_tasks *tasks, frgi_plans *out)
+{
+    int64_t starts = 0;
+    return coarse_plans(s, s->n > s->m ? s->n : s->m, FRGI_PLANS, out, MOST_STEPS, tasks, &starts);
 }
 
 /* ---- all points ------------------------------------------------------------------------------ */
@@ -659,7 +657,7 @@ static void report_starts(const race *r, const outcome *best, frg_gw_report *rep
 /** best <- the plan that a race of fewer points gave, where assignments are wanted: its pairs, and
  *  what is left in the order of the points; the corner's where that is lower.  The run was stopped
  *  before a start on all points had a plan. */
-static frg_status plan_of_stopped(const frgi_spaces *s, const given_plans *given, outcome *best)
+static frg_status plan_of_stopped(const frgi_spaces *s, const frgi_plans *given, outcome *best)
 {
     bool *taken = NULL;
     int32_t *of_row = NULL;
@@ -718,7 +716,7 @@ static frg_status race_all(const frgi_spaces *s, int64_t max_iter, gw_tasks *tas
 {
     const int64_t larger = s->n > s->m ? s->n : s->m;
     const bool very_many = larger > VERY_MANY;
-    given_plans given = {0};
+    frgi_plans given = {0};
     frgi_features f = {0};
     frgi_lifted lifted[2] = {{0}};
     race r = {.s = s, .f = &f, .given = given.plans, .most = max_iter, .every = 1, .tasks = tasks};
@@ -762,6 +760,7 @@ static frg_status race_all(const frgi_spaces *s, int64_t max_iter, gw_tasks *tas
     for (int64_t q = 0; q < r.count; q++) {
         report->outer_iterations += r.out[q].steps;
     }
+    report->verdict_points = !sure ? 0 : very_many ? FINE : MIDDLE;
     report->started_from = best->kind;
     report->vertex = best->is_vertex;
     report->energy = best->energy;
