@@ -773,7 +773,7 @@ EXT_FREE(fe_free)
 
 PyMethodDef ext_fe_functions[] = {
     {"demean", demean_alone, METH_VARARGS,
-     "demean(context, x, codes, weights, out, options) -> report"},
+     "demean(context, x, codes, weights, out, options, plan, there) -> report"},
     {"lsmr", lsmr_alone, METH_VARARGS,
      "lsmr(context, m, n, indptr, indices, data, b, x, options) -> (status, reports)"},
     {"fe_columns", fe_columns_alone, METH_VARARGS,
