@@ -77,12 +77,23 @@ static char *make_command(const foreign_kind *kind, const char *path, const frg_
     return text;
 }
 
+/** The limit becomes `most`, or stays where it is lower; 0, or -1 with errno. */
+static int lower_limit(int what, rlim_t most)
+{
+    struct rlimit r;
+    if (getrlimit(what, &r) != 0) {
+        return -1;
+    }
+    r.rlim_max = r.rlim_max < most ? r.rlim_max : most;
+    r.rlim_cur = r.rlim_cur < r.rlim_max ? r.rlim_cur : r.rlim_max;
+    return setrlimit(what, &r);
+}
+
 /** Starts duckdb as start does, with no right to more than it has, no files, cores of its crash or
  *  further processor time than a gigabyte takes; an errno, or 0. */
 static int start_confined(const char *command, const int ends[2], pid_t *child)
 {
     char *const arguments[] = {"duckdb", "-c", (char *)(uintptr_t)command, NULL};
-    static const struct rlimit none = {0, 0}, time = {600, 600};
     int told[2]; /* the errno of a failed start */
     if (pipe2(told, O_CLOEXEC) != 0) {
         return errno;
@@ -91,10 +102,10 @@ static int start_confined(const char *command, const int ends[2], pid_t *child)
     if (*child == 0) {
         const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
         signal(SIGPIPE, SIG_DFL);
-        const int ready =
-            nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 && dup2(ends[1], STDOUT_FILENO) >= 0 &&
-            setrlimit(RLIMIT_CORE, &none) == 0 && setrlimit(RLIMIT_FSIZE, &none) == 0 &&
-            setrlimit(RLIMIT_CPU, &time) == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+        const int ready = nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 &&
+                          dup2(ends[1], STDOUT_FILENO) >= 0 && lower_limit(RLIMIT_CORE, 0) == 0 &&
+                          lower_limit(RLIMIT_FSIZE, 0) == 0 && lower_limit(RLIMIT_CPU, 600) == 0 &&
+                          prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
         if (ready) {
             execvp(arguments[0], arguments);
         }
