@@ -18,7 +18,7 @@
  * row.
  *
  * Text parameters: real, vec (LANES reals), mask (the same of integers), whole (such an integer),
- * AN(name), VN(name): a function of gw_lanes.h.
+ * AN(name), VN(name): a function of lanes.h.
  */
 
 INLINE vec AN(at)(const real *p)

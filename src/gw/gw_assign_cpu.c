@@ -1,7 +1,7 @@
 /* gw_assign_cpu.c - kernels of dense costs, passes of Sinkhorn's iteration over them, and
  * assignments in floats and in doubles, at one CPU level. */
+#include "core/lanes.h"
 #include "gw/gw_assign.h"
-#include "gw/gw_lanes.h"
 
 #define LEAST_SUM 1e-30F
 

@@ -10,8 +10,8 @@
  * Compiled once per level with -DISA=plain, v3, v4.
  */
 #include "core/denormals.h"
+#include "core/lanes.h"
 #include "gw/gw_build.h"
-#include "gw/gw_lanes.h"
 #include "gw/gw_tiles.h"
 #include "linalg/elementary.h"
 

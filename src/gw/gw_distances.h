@@ -2,7 +2,7 @@
 #ifndef FRGI_GW_DISTANCES_H
 #define FRGI_GW_DISTANCES_H
 
-#include "gw/gw_graph.h"
+#include "graph/graph.h"
 
 #pragma GCC visibility push(hidden)
 

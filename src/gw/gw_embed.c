@@ -22,7 +22,7 @@
 
 #include "core/host_alone.h"
 #include "core/opts.h"
-#include "gw/gw_graph.h"
+#include "graph/graph.h"
 #include "gw/gw_marginals.h"
 #include "gw/gw_plan.h"
 #include "linalg/blas.h"

@@ -1,14 +1,14 @@
 /* gw_sweep_cpu.c - the passes of Sinkhorn's iteration for one CPU level; the formulas are in
  * gw_sweep.h.
  *
- * 2^z in double as in floats (gw_lanes.h), of degree 10: a relative error of 2.9e-16.
+ * 2^z in double as in floats (lanes.h), of degree 10: a relative error of 2.9e-16.
  *
  * Compiled once per level with -DISA=plain, v3, v4.
  */
 #include <math.h>
 
 #include "core/denormals.h"
-#include "gw/gw_lanes.h"
+#include "core/lanes.h"
 #include "gw/gw_sweep.h"
 #include "linalg/elementary.h"
 

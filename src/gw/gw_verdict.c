@@ -65,7 +65,7 @@ typedef struct {
     double plan;         /* J of P without its entropy, caller's units */
     double with_entropy; /* J of P, and of what it is compared with */
     double other_with_entropy;
-    gw_tasks tasks;
+    graph_tasks tasks;
 } verdict;
 
 /* ---- the plan and its costs ------------------------------------------------------------------ */
@@ -114,22 +114,22 @@ static void take_place(void *user, int64_t i, const double *row, int64_t chunk)
 static void add_product(verdict *v, frgi_costs *to, const frgi_costs *left, const frgi_costs *right,
                         int64_t count, double scale)
 {
-    for (int64_t first = 0; first < count && gw_tasks_go_on(&v->tasks); first += AT_ONCE) {
+    for (int64_t first = 0; first < count && graph_tasks_go_on(&v->tasks); first += AT_ONCE) {
         const int64_t many = count - first < AT_ONCE ? count - first : AT_ONCE;
         frgi_costs_add(&v->d.products, to, frgi_costs_row(left, first), left->ld,
                        frgi_costs_row(right, first), right->ld, many, scale);
-        gw_tasks_count(&v->tasks, v->g->ctx, "verdict", 1, 0);
+        graph_tasks_count(&v->tasks, v->g->ctx, "verdict", 1, 0);
     }
 }
 
 /** One of LOOKS is done; whether to go on. */
 static bool beat(verdict *v, int64_t done)
 {
-    if (gw_tasks_go_on(&v->tasks)) {
+    if (graph_tasks_go_on(&v->tasks)) {
         v->tasks.status =
             (int)frgi_level_beat(&v->g->level, "verdict", done, LOOKS, (double)NAN, (double)NAN);
     }
-    return gw_tasks_go_on(&v->tasks);
+    return graph_tasks_go_on(&v->tasks);
 }
 
 /** <K, P> of what is in now and vertex, and theta <M, P>. */
@@ -220,7 +220,7 @@ static void try_others(verdict *v)
     frg_gw_report *const r = &v->g->report;
     const int others = v->p.s.n <= FEW && v->p.s.m <= FEW ? 2 : 1;
     try_vertex(v);
-    for (int which = 0; which < others && gw_tasks_go_on(&v->tasks); which++) {
+    for (int which = 0; which < others && graph_tasks_go_on(&v->tasks); which++) {
         frgi_start_costs(&v->f, which, &v->d);
         const double energy = descend(v);
         if (!(energy >= r->other_energy)) {
@@ -395,7 +395,7 @@ typedef struct {
     frgi_plans found;
     frg_gw_opts o;
     frgi_level level;
-    gw_tasks tasks;
+    graph_tasks tasks;
 } sampled;
 
 static double unit_of(const frgi_distances *d)

@@ -454,8 +454,8 @@ void frgi_descent_begin(frgi_descent *d)
     d->is_vertex = true;
     d->stationary = d->known = false;
     d->last.count = 0;
-    d->energy =
-        gw_tasks_poll(d->tasks, d->s->ctx) ? frgi_sparse_energy(d->s, &d->plan) : (double)INFINITY;
+    d->energy = graph_tasks_poll(d->tasks, d->s->ctx) ? frgi_sparse_energy(d->s, &d->plan)
+                                                      : (double)INFINITY;
 }
 
 double frgi_descent_dual(const frgi_descent *d)
@@ -502,19 +502,19 @@ void frgi_descent_first(const frgi_spaces *s, frgi_sparse *plan)
 void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most)
 {
     d->assign.moved = d->follows;
-    for (int64_t step = 0; step < most && gw_tasks_go_on(d->tasks); step++) {
+    for (int64_t step = 0; step < most && graph_tasks_go_on(d->tasks); step++) {
         if (d->lifted) {
             frgi_lifted_costs(d->lifted, &d->plan, d);
         } else {
             frgi_descent_costs(d, &d->plan, every, &d->now);
         }
         least_vertex(d, &d->now);
-        if (!gw_tasks_poll(d->tasks, d->s->ctx)) {
+        if (!graph_tasks_poll(d->tasks, d->s->ctx)) {
             break;
         }
         const double energy = frgi_sparse_energy(d->s, &d->corner);
         d->steps++;
-        gw_tasks_count(d->tasks, d->s->ctx, "vertex", 1, 0);
+        graph_tasks_count(d->tasks, d->s->ctx, "vertex", 1, 0);
         if (!(energy < d->energy * (1 - 1e-6))) {
             d->stationary = true;
             break;
@@ -604,17 +604,17 @@ void frgi_descend(frgi_descent *d, int64_t most)
     if (!d->known) {
         know_costs(d);
     }
-    for (int64_t step = 0; step < most && !d->stationary && gw_tasks_go_on(d->tasks); step++) {
+    for (int64_t step = 0; step < most && !d->stationary && graph_tasks_go_on(d->tasks); step++) {
         double gain;
         least_vertex(d, &d->now);
         d->assign.moved = false;
         corner_costs(d);
-        if (!gw_tasks_poll(d->tasks, d->s->ctx)) { /* costs or vertex may be unfinished */
+        if (!graph_tasks_poll(d->tasks, d->s->ctx)) { /* costs or vertex may be unfinished */
             break;
         }
         const double t = line_search(d, &gain);
         d->steps++;
-        gw_tasks_count(d->tasks, d->s->ctx, "vertex", 1, 0);
+        graph_tasks_count(d->tasks, d->s->ctx, "vertex", 1, 0);
         d->stationary =
             !(gain > fmax(NO_GAIN * fabs(d->energy), floor)) || (t >= 1 && !take_corner(d));
         if (!d->stationary && t < 1 && !move_inside(d, t, gain)) {
@@ -622,7 +622,7 @@ void frgi_descend(frgi_descent *d, int64_t most)
         }
     }
     if (!d->is_vertex && d->last.count > 0 &&
-        gw_tasks_go_on(d->tasks)) { /* is the last corner as low? */
+        graph_tasks_go_on(d->tasks)) { /* is the last corner as low? */
         const double energy = frgi_sparse_energy(d->s, &d->last);
         if (energy <= d->energy) {
             copy_list(&d->corner, &d->last);

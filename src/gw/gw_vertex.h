@@ -6,8 +6,8 @@
 #define FRGI_GW_VERTEX_H
 
 #include "fourge/gw.h"
+#include "graph/graph_tasks.h"
 #include "gw/gw_assign.h"
-#include "gw/gw_tasks.h"
 #include "linalg/product.h"
 
 #pragma GCC visibility push(hidden)
@@ -77,7 +77,7 @@ typedef struct {
     int32_t *images;
     bool *taken;
     int64_t steps;
-    gw_tasks *tasks;
+    graph_tasks *tasks;
     const frgi_lifted *lifted; /* both sides, for rough steps; NULL: these take some rows */
 } frgi_descent;
 
@@ -145,7 +145,7 @@ typedef struct {
 } frgi_plans;
 /** The best plans of a race on these spaces, FRGI_FARTHEST points a side at most, each another
  *  one. */
-FRG_MUST_USE frg_status frgi_plans_of(const frgi_spaces *s, gw_tasks *tasks, frgi_plans *out);
+FRG_MUST_USE frg_status frgi_plans_of(const frgi_spaces *s, graph_tasks *tasks, frgi_plans *out);
 
 /* ---- fewer points (gw_vertex_coarse.c) ---- */
 
@@ -159,7 +159,7 @@ FRG_MUST_USE frg_status frgi_coarse_side(frg_context *ctx, const frgi_costs *c, 
 /** Of plans of a coarser level, *count <- 1, the one that is lowest once its points have taken
  *  their images among all points of the other side.  In floats. */
 FRG_MUST_USE frg_status frgi_place_best(const frgi_spaces *s, frgi_sparse *plans, int64_t *count,
-                                        gw_tasks *tasks);
+                                        graph_tasks *tasks);
 
 /* ---- the annealed start in floats (gw_vertex_anneal.c) ---- */
 

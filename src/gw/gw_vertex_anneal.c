@@ -303,7 +303,7 @@ void frgi_annealed_costs(const frgi_lifted l[2], double spread, int held, frgi_d
     const int steps = many ? STEPS_OF_MANY : STEPS, passes = many ? PASSES_OF_MANY : PASSES;
     cooling c = cooling_in(l, d);
     centre_costs(s, &d->now, &c);
-    for (int step = 0; step < steps && spread > 0 && gw_tasks_go_on(d->tasks); step++) {
+    for (int step = 0; step < steps && spread > 0 && graph_tasks_go_on(d->tasks); step++) {
         const double share = (double)step / (steps - 1);
         cool(ops, s, d, &c, spread * BROAD * pow(NARROW / BROAD, share), passes);
         if (step * STEPS >= held * steps) {

@@ -269,7 +269,7 @@ static double placing_energy(const placing *p)
 }
 
 frg_status frgi_place_best(const frgi_spaces *s, frgi_sparse *plans, int64_t *count,
-                           gw_tasks *tasks)
+                           graph_tasks *tasks)
 {
     placing p = {.s = s};
     double least = (double)INFINITY;
@@ -282,7 +282,7 @@ frg_status frgi_place_best(const frgi_spaces *s, frgi_sparse *plans, int64_t *co
     for (int64_t q = 0; q < *count; q++) {
         double energy = (double)INFINITY;
         take_rows(&p, &plans[q]);
-        for (int step = 0; step < PLACINGS && gw_tasks_poll(tasks, s->ctx); step++) {
+        for (int step = 0; step < PLACINGS && graph_tasks_poll(tasks, s->ctx); step++) {
             take_images(&p);
             energy = fmin(energy, placing_energy(&p));
         }

@@ -88,7 +88,7 @@ typedef struct {
     const frgi_lifted *lifted; /* both sides, for its steps; NULL: they are not of low rank */
     outcome *out;
     frgi_entry *memory;
-    gw_tasks *tasks;
+    graph_tasks *tasks;
 } race;
 
 /* ---- all permutations ------------------------------------------------------------------------ */
@@ -181,7 +181,7 @@ static void run_start(const race *r, int64_t q, frgi_descent *d)
         frgi_start_costs(r->f, r->starts[q - r->n_given], d);
     }
     frgi_descent_begin(d);
-    if (!gw_tasks_go_on(r->tasks)) { /* there is no plan yet */
+    if (!graph_tasks_go_on(r->tasks)) { /* there is no plan yet */
         return;
     }
     to->dual = frgi_descent_dual(d);
@@ -286,7 +286,7 @@ static void share_out(const race *r, frgi_descent *d, int team, const bool *whic
 #pragma omp parallel for schedule(dynamic, 1) num_threads(team) if (team > 1)
     for (int64_t last = 0; last < r->count; last++) {
         const int64_t q = r->count - 1 - last;
-        if (which[q] && gw_tasks_poll(r->tasks, r->s->ctx)) {
+        if (which[q] && graph_tasks_poll(r->tasks, r->s->ctx)) {
             run(r, q, &d[omp_get_thread_num()]);
         }
     }
@@ -379,7 +379,7 @@ static int64_t descents_that_fit(const frgi_spaces *s)
 static frg_status run_race(race *r)
 {
     frg_context *const ctx = r->s->ctx;
-    const bool alone = is_large(r->s->n, r->s->m) || !gw_tasks_poll(r->tasks, ctx);
+    const bool alone = is_large(r->s->n, r->s->m) || !graph_tasks_poll(r->tasks, ctx);
     const int64_t most = r->count + r->second + r->more, fit = descents_that_fit(r->s);
     const int64_t threads = alone ? 1 : frg_threads(ctx), usable = threads < most ? threads : most;
     const int team = (int)(usable < fit ? usable : fit);
@@ -561,7 +561,7 @@ static void take_best(const race *r, int64_t most, const int32_t *of_x, const in
 /** The `most` best plans of `wanted` farthest points a side; of more than a few points from plans
  *  of fewer again. */
 static frg_status coarse_plans(const frgi_spaces *s, int64_t wanted, int64_t most, frgi_plans *out,
-                               int64_t max_iter, gw_tasks *tasks, int64_t *starts)
+                               int64_t max_iter, graph_tasks *tasks, int64_t *starts)
 {
     const int64_t n = s->n < wanted ? s->n : wanted, m = s->m < wanted ? s->m : wanted;
     const int64_t room = s->n + s->m;
@@ -609,7 +609,7 @@ done:
     return status;
 }
 
-frg_status frgi_plans_of(const frgi_spaces *s, gw_tasks *tasks, frgi_plans *out)
+frg_status frgi_plans_of(const frgi_spaces *s, graph_tasks *tasks, frgi_plans *out)
 {
     int64_t starts = 0;
     return coarse_plans(s, s->n > s->m ? s->n : s->m, FRGI_PLANS, out, MOST_STEPS, tasks, &starts);
@@ -711,7 +711,7 @@ static frg_status lift_very_many(const frgi_spaces *s, frgi_lifted lifted[2],
 }
 
 /** The race on all points; the best plan into the rows of out. */
-static frg_status race_all(const frgi_spaces *s, int64_t max_iter, gw_tasks *tasks,
+static frg_status race_all(const frgi_spaces *s, int64_t max_iter, graph_tasks *tasks,
                            frgi_sparse *out, frg_gw_report *report)
 {
     const int64_t larger = s->n > s->m ? s->n : s->m;
@@ -764,10 +764,10 @@ static frg_status race_all(const frgi_spaces *s, int64_t max_iter, gw_tasks *tas
     report->started_from = best->kind;
     report->vertex = best->is_vertex;
     report->energy = best->energy;
-    report->reason = !gw_tasks_go_on(tasks) ? FRG_GW_CANCELLED
-                     : !best->stationary    ? FRG_GW_MAX_ITER
-                     : is_large(s->n, s->m) ? FRG_GW_CONVERGED_PLATEAU
-                                            : FRG_GW_STATIONARY;
+    report->reason = !graph_tasks_go_on(tasks) ? FRG_GW_CANCELLED
+                     : !best->stationary       ? FRG_GW_MAX_ITER
+                     : is_large(s->n, s->m)    ? FRG_GW_CONVERGED_PLATEAU
+                                               : FRG_GW_STATIONARY;
     status = NEW(s->ctx, &out->entries, best->plan.count + s->n + s->m, "a plan");
     if (status >= 0) {
         memcpy(out->entries, best->plan.entries, (size_t)best->plan.count * sizeof *out->entries);
@@ -862,7 +862,8 @@ void frgi_gw_problem_close(frgi_gw_problem *p)
 }
 
 /** The best plan of a race in floats to its end in doubles; p becomes that problem. */
-static frg_status end_in_doubles(frg_gw *g, frgi_gw_problem *p, gw_tasks *tasks, frgi_sparse *plan)
+static frg_status end_in_doubles(frg_gw *g, frgi_gw_problem *p, graph_tasks *tasks,
+                                 frgi_sparse *plan)
 {
     frg_gw_report *const r = &g->report;
     frgi_descent d = {0};
@@ -879,9 +880,9 @@ static frg_status end_in_doubles(frg_gw *g, frgi_gw_problem *p, gw_tasks *tasks,
     r->energy = d.energy;
     r->vertex = d.is_vertex;
     r->outer_iterations += d.steps;
-    r->reason = !gw_tasks_go_on(tasks) ? FRG_GW_CANCELLED
-                : d.stationary         ? FRG_GW_STATIONARY
-                                       : FRG_GW_MAX_ITER;
+    r->reason = !graph_tasks_go_on(tasks) ? FRG_GW_CANCELLED
+                : d.stationary            ? FRG_GW_STATIONARY
+                                          : FRG_GW_MAX_ITER;
 done:
     frgi_descent_close(&d);
     return status;
@@ -890,7 +891,7 @@ done:
 frg_status frgi_gw_vertex(frg_gw *g)
 {
     frg_gw_report *const r = &g->report;
-    gw_tasks tasks = {0};
+    graph_tasks tasks = {0};
     frgi_gw_problem p = {0};
     frgi_sparse plan = {0};
     frg_status status = FRG_OK;

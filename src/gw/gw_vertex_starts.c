@@ -453,7 +453,7 @@ static void annealed_costs(const frgi_features *f, double spread, int held, frgi
     double *const u = (double *)d->left + s->x.ld, *const v = (double *)d->right + s->y.ld;
     memset(u, 0, (size_t)s->n * sizeof *u);
     memset(v, 0, (size_t)s->m * sizeof *v);
-    for (int step = 0; step < COOLING_STEPS && spread > 0 && gw_tasks_go_on(d->tasks); step++) {
+    for (int step = 0; step < COOLING_STEPS && spread > 0 && graph_tasks_go_on(d->tasks); step++) {
         const double share = (double)step / (COOLING_STEPS - 1);
         cool(s, d, spread * BROAD * pow(NARROW / BROAD, share), u, v);
         if (step >= held) {

@@ -95,7 +95,7 @@ bool frgi_descent_swap(frgi_descent *d)
     frgi_exchange *const found = d->exchanges;
     int32_t *const image = d->images;
     bool any = false, lower = true;
-    for (int sweep = 0; sweep < SWEEPS && lower && gw_tasks_go_on(d->tasks); sweep++) {
+    for (int sweep = 0; sweep < SWEEPS && lower && graph_tasks_go_on(d->tasks); sweep++) {
         for (int64_t i = 0; i < s->n; i++) {
             image[i] = d->plan.entries[i].j;
         }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # The shape of the tree: which room may include which, unique file names, the public headers alone outside.
-#     core <- linalg, io <- sparse, formula <- {fe <- regress, gp, gw, soap};  core <- report;  core <- device <- fe, gw
-# sparse and formula know neither of each other nor of a solver.
+#     core <- linalg, io <- sparse, formula, graph <- {fe <- regress, gp, gw, soap};  core <- report;  core <- device <- fe, gw
+# sparse, formula and graph know neither of each other nor of a solver.
 # A solver never includes another; cli, bench, examples and python include fourge/*.h and their own files only.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -38,16 +38,16 @@ check "linalg includes core, linalg" only src/linalg "core linalg"
 check "io includes core, io" only src/io "core io"
 check "report includes core, report" only src/report "core report"
 check "device includes core, device" only src/device "core device"
-for room in sparse formula; do
+for room in sparse formula graph; do
     check "$room includes core, linalg, io, and $room" only "src/$room" "core linalg io $room"
 done
 for room in fe gp gw soap; do
-    check "$room includes the rooms below it, and $room" only "src/$room" "core device linalg io sparse formula $room"
+    check "$room includes the rooms below it, and $room" only "src/$room" "core device linalg io sparse formula graph $room"
 done
 check "regress includes fe, the rooms below it, and regress" only src/regress "core device linalg io sparse formula fe regress"
 for folder in src/*; do
     case $folder in
-    src/core | src/device | src/linalg | src/io | src/report | src/sparse | src/formula | src/fe | src/regress | src/gp | src/gw | src/soap) ;;
+    src/core | src/device | src/linalg | src/io | src/report | src/sparse | src/formula | src/graph | src/fe | src/regress | src/gp | src/gw | src/soap) ;;
     *) check "the room $folder has a place in the order" false ;;
     esac
 done
@@ -77,7 +77,7 @@ check "file names are unique" empty "$scratch/twins"
 
 # Sums of doubles are added in the order of their chunks; minima, maxima, counts of integers and the flag that
 # stops a loop are exact in any order, and these files have no others.
-integers='src/(fe/fe_rows|formula/keys|gw/gw_(sinkhorn|transport|paths|tasks)|gp/gp_batch|linalg/qr_batch)\.[ch]'
+integers='src/(fe/fe_rows|formula/keys|gw/gw_(sinkhorn|transport)|graph/graph_(paths|tasks)|gp/gp_batch|linalg/qr_batch)\.[ch]'
 grep -rnE 'reduction *\(|# *pragma +omp +(atomic|critical)' src --include='*.[ch]' |
     grep -vE "omp simd|^($integers):" >"$scratch/omp"
 check "no reductions or atomics across threads" empty "$scratch/omp"

@@ -110,7 +110,7 @@ static frg_status lifted(frg_context *ctx, void *user, uint64_t *hash)
     double weights[N];
     frgi_features f = {0};
     frgi_descent d = {0};
-    gw_tasks tasks = {0};
+    graph_tasks tasks = {0};
     (void)user;
     for (int i = 0; i < N; i++) {
         weights[i] = 1.0 / N;

@@ -1,6 +1,6 @@
 /* fuzz_graph.c - any bytes as a Matrix Market file or edge list: no crash, nothing lost, sound
  * graphs alone. */
-#include "gw/gw_graph.h"
+#include "graph/graph.h"
 
 #include "fuzz.h"
 

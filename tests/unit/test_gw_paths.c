@@ -1,4 +1,4 @@
-/* test_gw_paths.c - graphs, nearest neighbours, shortest paths and landmarks against plain
+/* test_graph_paths.c - graphs, nearest neighbours, shortest paths and landmarks against plain
  * references.
  *
  * The reference for lengths of paths is Floyd and Warshall in double.  Besides, the least fixed
@@ -6,7 +6,7 @@
  * search has to give its bits, whatever its order.
  */
 #include "fourge/gw.h"
-#include "gw/gw_graph.h"
+#include "graph/graph.h"
 #include "test.h"
 
 typedef struct {

@@ -487,7 +487,7 @@ static void exchanges(void)
             linear[q] = (float)test_uniform();
         frgi_spaces s = spaces_of(ctx, n, false, k / 2 % 2, k % 2 ? linear : NULL);
         frgi_descent d;
-        gw_tasks tasks = {0};
+        graph_tasks tasks = {0};
         CHECK_OK(ctx, frgi_descent_open(&d, &s, 2));
         d.tasks = &tasks;
         draw(&d.now, 0);
@@ -611,7 +611,7 @@ static void placed_among_all(void)
         frgi_entry entries[4][N];
         int64_t count = k < 7 ? 4 : 1;
         const int truth = k % 4, step = 1 + k % 2;
-        gw_tasks tasks = {0};
+        graph_tasks tasks = {0};
         for (int64_t q = 0; q < N * N; q++)
             put(&s.y, N - 1 - q / N, N - 1 - q % N, frgi_costs_get(&s.x, q / N, q % N));
         for (int p = 0; p < 4; p++) {
@@ -640,7 +640,7 @@ static void annealed(void)
         frgi_spaces s = spaces_of(ctx, n, true, 0, NULL);
         frgi_features f;
         frgi_descent d;
-        gw_tasks tasks = {0};
+        graph_tasks tasks = {0};
         double worst = 0, most = 0;
         CHECK_OK(ctx, frgi_features_open(&f, &s, false));
         CHECK_OK(ctx, frgi_features_lift(&f));
@@ -723,7 +723,7 @@ static void resumed(void)
         frgi_spaces s = spaces_of(ctx, N, kind, kind, NULL);
         frgi_entry entries[N * N];
         frgi_descent d;
-        gw_tasks tasks = {0};
+        graph_tasks tasks = {0};
         for (int32_t e = 0; e < N * N; e++)
             entries[e] = (frgi_entry){e / N, e % N, 1.0 / (N * N)};
         CHECK_OK(ctx, frgi_descent_open(&d, &s, 2));
@@ -756,7 +756,7 @@ static void near(void)
         double *const all = malloc(sizeof(double) * (size_t)(n * n));
         frgi_features f;
         frgi_descent d;
-        gw_tasks tasks = {0};
+        graph_tasks tasks = {0};
         int64_t count = 0;
         for (int64_t i = 0; i < n * n; i++) {
             all[count] = frgi_costs_get(&s.x, i / n, i % n);

@@ -1,4 +1,4 @@
-/* gw_graph_read.c - graphs from text: Matrix Market coordinate files and edge lists.
+/* graph_read.c - graphs from text: Matrix Market coordinate files and edge lists.
  *
  * Matrix Market (Boisvert, Pozo and Remington 1996): a banner, comments, "rows columns entries",
  * one entry a line, counted from 1.  Edge lists: "from to [weight]" a line, counted from 0; the
@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gw/gw_graph.h"
+#include "graph/graph.h"
 #include "io/decimal.h"
 
 typedef struct {

@@ -1,9 +1,9 @@
-/* gw_graph.c - graphs: built from arcs, components, order of proximity.
+/* graph.c - graphs: built from arcs, components, order of proximity.
  *
  * Rows are sorted by two counting sorts (by target, then by tail), parallel arcs are merged on the
  * way: linear in the arcs, and the result does not depend on the order they came in.
  */
-#include "gw/gw_graph.h"
+#include "graph/graph.h"
 #include "core/opts.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ const frgi_graph_ops *frgi_graph_ops_of(const frg_context *ctx)
 
 #define OPTIONS_OF frg_graph_opts
 static const frg_option options[] = {
-#include "gw/graph_opts.def"
+#include "graph/graph_opts.def"
     {.name = NULL}};
 
 const frg_option *frg_graph_options(void)

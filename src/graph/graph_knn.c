@@ -1,4 +1,5 @@
-/* gw_knn.c - the graph of the k nearest neighbours, exact, and the edges that join its components.
+/* graph_knn.c - the graph of the k nearest neighbours, exact, and the edges that join its
+ * components.
  *
  * All pairs are looked at, 4 points against 16 at a time: n^2 d / 16 vector steps, about 5 ms for
  * 5000 points in 5 dimensions and a second for 100 000, less than a tree costs up to there.
@@ -13,8 +14,8 @@
 #include <string.h>
 
 #include "core/host_alone.h"
-#include "gw/gw_graph.h"
-#include "gw/gw_tasks.h"
+#include "graph/graph.h"
+#include "graph/graph_tasks.h"
 
 enum { ROWS = 64 }; /* a thread takes so many points at a time */
 
@@ -90,12 +91,12 @@ static frg_status search_rows(frg_context *ctx, search_state *s, row_search sear
 {
     const frgi_graph_ops *const ops = frgi_graph_ops_of(ctx);
     const int64_t tasks = (s->n + ROWS - 1) / ROWS;
-    gw_tasks done = {.status = FRG_OK};
+    graph_tasks done = {.status = FRG_OK};
 #pragma omp parallel for schedule(dynamic, 1) num_threads(frg_threads(ctx)) if (tasks > 1)
     for (int64_t p = 0; p < tasks; p++) {
-        if (gw_tasks_go_on(&done)) {
+        if (graph_tasks_go_on(&done)) {
             search(ops, s, p * ROWS, (p + 1) * ROWS < s->n ? (p + 1) * ROWS : s->n);
-            gw_tasks_count(&done, ctx, "neighbours", 1, tasks);
+            graph_tasks_count(&done, ctx, "neighbours", 1, tasks);
         }
     }
     return (frg_status)done.status;

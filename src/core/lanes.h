@@ -1,8 +1,8 @@
-/* gw_lanes.h - vectors of floats and of doubles as wide as the registers, for the *_cpu.c files of
- * this room: a text that needs 16 lanes takes 16 / FLOATS vectors.
+/* lanes.h - vectors of floats and of doubles as wide as the registers, for *_cpu.c files: a
+ * text that needs 16 lanes takes 16 / FLOATS vectors.
  */
-#ifndef FRGI_GW_LANES_H
-#define FRGI_GW_LANES_H
+#ifndef FRGI_LANES_H
+#define FRGI_LANES_H
 
 #include <stdint.h>
 #include <string.h>

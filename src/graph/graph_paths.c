@@ -1,8 +1,8 @@
-/* gw_paths.c - shortest paths: one source, batches of sixteen, all pairs; landmarks.
+/* graph_paths.c - shortest paths: one source, batches of sixteen, all pairs; landmarks.
  *
  * Which way is taken by the sources asked for:
  *   fewer than 4             Dijkstra with a 4-ary heap, one after the other
- *   more                     label correction with 16 sources at a time (gw_graph_cpu.c); the
+ *   more                     label correction with 16 sources at a time (graph_cpu.c); the
  *                            sources are sorted by proximity first, and nodes and arcs are
  *                            renumbered by it, so that a batch stays in one corner of the graph and
  *                            of memory: n 64 bytes of distances, 320 KB at 5000 a batch that visits
@@ -19,8 +19,8 @@
 #include <string.h>
 
 #include "core/host_alone.h"
-#include "gw/gw_graph.h"
-#include "gw/gw_tasks.h"
+#include "graph/graph.h"
+#include "graph/graph_tasks.h"
 
 enum { FEW = 4, PIVOTS = 8 };
 /* Dijkstra for 16 sources, 16 times the arcs with a heap, costs about as much as 64 visits of 16
@@ -259,18 +259,18 @@ static frg_status run_batches(batches *b, int threads, workspace *work, float *s
                               int64_t *visits)
 {
     const int64_t count = batches_of(b->count);
-    gw_tasks tasks = {.status = FRG_OK};
+    graph_tasks tasks = {.status = FRG_OK};
     int64_t visited = 0;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t i = 0; i < count; i++) {
         const int me = omp_get_thread_num();
-        if (!gw_tasks_go_on(&tasks)) {
+        if (!graph_tasks_go_on(&tasks)) {
             continue;
         }
         const int64_t v = run_batch(b, &work[me], scratch + me * FRGI_LANES * b->g->n, i);
 #pragma omp atomic
         visited += v;
-        gw_tasks_count(&tasks, b->stops ? b->g->ctx : NULL, "paths", FRGI_LANES, b->count);
+        graph_tasks_count(&tasks, b->stops ? b->g->ctx : NULL, "paths", FRGI_LANES, b->count);
     }
     *visits = visited;
     return (frg_status)tasks.status;
@@ -291,14 +291,14 @@ static frg_status finish_batches(const batches *b, int threads, int64_t *sources
     }
     heap_entry *heaps;
     TRY(NEW(ctx, &heaps, frgi_mul((size_t)threads, (size_t)room), "heaps"));
-    gw_tasks tasks = {.status = FRG_OK};
+    graph_tasks tasks = {.status = FRG_OK};
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t i = 0; i < b->count; i++) {
-        if (b->gave_up[i / FRGI_LANES] && gw_tasks_go_on(&tasks)) {
+        if (b->gave_up[i / FRGI_LANES] && graph_tasks_go_on(&tasks)) {
             const int64_t source = (int64_t)(b->sorted[i] & UINT32_MAX);
             dijkstra(b->g, b->g->order[b->sorted[i] >> 32], b->rows + source * b->stride,
                      heaps + omp_get_thread_num() * room);
-            gw_tasks_count(&tasks, b->stops ? ctx : NULL, "paths", 1, left);
+            graph_tasks_count(&tasks, b->stops ? ctx : NULL, "paths", 1, left);
         }
     }
     DROP(ctx, &heaps);
@@ -408,7 +408,7 @@ static frg_status floyd_warshall(const frg_graph *g, float *rows, int64_t stride
     float *c;
     TRY(NEW(ctx, &c, frgi_mul((size_t)ld, (size_t)ld), "all pairs of nodes"));
     fill_dense(g, c, ld);
-    gw_tasks tasks = {.status = FRG_OK}; /* rows of tiles: what is between two questions */
+    graph_tasks tasks = {.status = FRG_OK}; /* rows of tiles: what is between two questions */
     for (int64_t k = 0; k < tiles && tasks.status == FRG_OK; k++) {
         const int64_t step = FRGI_TILE * ld;
         float *const row = c + k * step, *const pivot = row + k * FRGI_TILE;
@@ -425,7 +425,7 @@ static frg_status floyd_warshall(const frg_graph *g, float *rows, int64_t stride
             }
 #pragma omp for schedule(dynamic, 4)
             for (int64_t i = 0; i < tiles; i++) {
-                if (!gw_tasks_go_on(&tasks)) {
+                if (!graph_tasks_go_on(&tasks)) {
                     continue;
                 }
                 for (int64_t j = 0; j < tiles && i != k; j++) {
@@ -434,7 +434,7 @@ static frg_status floyd_warshall(const frg_graph *g, float *rows, int64_t stride
                                   row + j * FRGI_TILE, ld, false);
                     }
                 }
-                gw_tasks_count(&tasks, stops ? ctx : NULL, "paths", 1, tiles * tiles);
+                graph_tasks_count(&tasks, stops ? ctx : NULL, "paths", 1, tiles * tiles);
             }
         }
     }

@@ -1,4 +1,4 @@
-/* gw_graph_cpu.c - searches of 16 sources, min-plus tiles and nearest neighbours for one CPU level.
+/* graph_cpu.c - searches of 16 sources, min-plus tiles and nearest neighbours for one CPU level.
  *
  * Sixteen sources at once: distance[v] is a vector of 16 lanes, one per source, and a visit of the
  * arc v -> t
@@ -17,8 +17,8 @@
  */
 #include <math.h>
 
-#include "gw/gw_graph.h"
-#include "gw/gw_lanes.h"
+#include "core/lanes.h"
+#include "graph/graph.h"
 
 enum { PARTS = FRGI_LANES / FLOATS }; /* vectors that hold the 16 sources or points of a block */
 

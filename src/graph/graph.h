@@ -1,6 +1,6 @@
-/* gw_graph.h - inside a graph, and the steps on it that are compiled once per CPU level. */
-#ifndef FRGI_GW_GRAPH_H
-#define FRGI_GW_GRAPH_H
+/* graph.h - inside a graph, and the steps on it that are compiled once per CPU level. */
+#ifndef FRGI_GRAPH_H
+#define FRGI_GRAPH_H
 
 #include "core/core.h"
 #include "fourge/gw.h"
@@ -119,7 +119,7 @@ typedef struct {
 
 const frgi_graph_ops *frgi_graph_ops_of(const frg_context *ctx);
 
-/** The parser behind frg_graph_read, on bytes (gw_graph_read.c); `name` stands in messages. */
+/** The parser behind frg_graph_read, on bytes (graph_read.c); `name` stands in messages. */
 FRG_MUST_USE frg_status frgi_graph_parse(frg_graph **out, frg_context *ctx, const char *bytes,
                                          int64_t count, const char *name, int directed);
 

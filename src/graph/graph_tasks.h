@@ -1,10 +1,10 @@
-/* gw_tasks.h - parts of a search that threads take by turns: how many are done, and whether it was
- * stopped.
+/* graph_tasks.h - parts of a search that threads take by turns: how many are done, and whether it
+ * was stopped.
  *
  * Integers alone, which come out the same in any order.
  */
-#ifndef FRGI_GW_TASKS_H
-#define FRGI_GW_TASKS_H
+#ifndef FRGI_GRAPH_TASKS_H
+#define FRGI_GRAPH_TASKS_H
 
 #include "core/core.h"
 
@@ -15,9 +15,9 @@ typedef struct {
     int status;   /* of the stop; FRG_OK: go on */
     int64_t done; /* parts */
     bool quiet;   /* somebody else reports; stops are asked for here all the same */
-} gw_tasks;
+} graph_tasks;
 
-static inline bool gw_tasks_go_on(gw_tasks *p)
+static inline bool graph_tasks_go_on(graph_tasks *p)
 {
     int now;
 #pragma omp atomic read
@@ -26,20 +26,20 @@ static inline bool gw_tasks_go_on(gw_tasks *p)
 }
 
 /** Asks whether to stop, in any thread and without a word of progress; whether to go on. */
-static inline bool gw_tasks_poll(gw_tasks *p, const frg_context *ctx)
+static inline bool graph_tasks_poll(graph_tasks *p, const frg_context *ctx)
 {
     const int stop = frgi_stopped(ctx);
     if (stop != FRG_OK) {
 #pragma omp atomic write
         p->status = stop;
     }
-    return gw_tasks_go_on(p);
+    return graph_tasks_go_on(p);
 }
 
 /** One more is done.  The first thread of the team reports that `each` of `total` a part are, and
  *  asks whether to stop; ctx NULL: nobody does. */
-static inline void gw_tasks_count(gw_tasks *p, frg_context *ctx, const char *phase, int64_t each,
-                                  int64_t total)
+static inline void graph_tasks_count(graph_tasks *p, frg_context *ctx, const char *phase,
+                                     int64_t each, int64_t total)
 {
     int64_t done;
 #pragma omp atomic capture
