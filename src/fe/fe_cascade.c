@@ -60,14 +60,18 @@ struct fe_cascade {
     bool beyond;                 /* CG through the rows is known to be too slow */
     frgi_direct *direct;
     bool factored;
-    fe_schur last; /* of other weights: the pattern that `direct` was analysed for; or empty */
-    bool ordered;  /* `direct` is that of other weights, and its order serves S */
+    struct {            /* of other weights */
+        fe_schur schur; /* the pattern that `direct` was analysed for; or empty */
+        bool serves;    /* `direct` is still that, and its order serves S */
+    } last;
     frgi_ac *ac;
     int32_t
-        *null_set;   /* n_reduced: sets of levels whose indicator z has S z = 0; made when needed */
-    double *ones;    /* Jacobi turned off */
-    double *scratch; /* of a factor's solves */
-    size_t scratch_doubles;
+        *null_set; /* n_reduced: sets of levels whose indicator z has S z = 0; made when needed */
+    double *ones;  /* Jacobi turned off */
+    struct {
+        double *memory;
+        size_t doubles;
+    } scratch; /* of a factor's solves */
     solver used;
 };
 
@@ -126,12 +130,12 @@ void frgi_fe_cascade_destroy(fe_cascade *c, frg_context *ctx)
     frgi_direct_destroy(c->direct);
     frgi_ac_destroy(c->ac);
     frgi_fe_schur_destroy(&c->schur, ctx);
-    frgi_fe_schur_destroy(&c->last, ctx);
+    frgi_fe_schur_destroy(&c->last.schur, ctx);
     frgi_fe_bordered_destroy(&c->bordered, ctx);
     frgi_fe_subproblems_destroy(c->subproblems, ctx);
     DROP(ctx, &c->null_set);
     DROP(ctx, &c->ones);
-    DROP(ctx, &c->scratch);
+    DROP(ctx, &c->scratch.memory);
     DROP(ctx, &c);
 }
 
@@ -153,7 +157,7 @@ static void drop_factor(fe_cascade *c)
 {
     frgi_direct_destroy(c->direct);
     c->direct = NULL;
-    c->factored = c->ordered = false;
+    c->factored = c->last.serves = false;
 }
 
 static bool same_pattern(const fe_schur *a, const fe_schur *b)
@@ -167,11 +171,11 @@ static bool same_pattern(const fe_schur *a, const fe_schur *b)
 /** The order of the factor of other weights is that of S where the patterns are the same. */
 static void keep_order(fe_cascade *c, frg_context *ctx)
 {
-    c->ordered = c->last.n > 0 && same_pattern(&c->schur, &c->last);
-    if (c->last.n > 0 && !c->ordered) {
+    c->last.serves = c->last.schur.n > 0 && same_pattern(&c->schur, &c->last.schur);
+    if (c->last.schur.n > 0 && !c->last.serves) {
         drop_factor(c);
     }
-    frgi_fe_schur_destroy(&c->last, ctx);
+    frgi_fe_schur_destroy(&c->last.schur, ctx);
 }
 
 /** Assembles S unless it is there; a matrix over the cap is no failure: the solvers that need it
@@ -197,11 +201,11 @@ static frg_status build_schur(fe_cascade *c, frg_context *ctx)
 /** Scratch for the factors' solves; two factors share the larger. */
 static frg_status need_scratch(fe_cascade *c, frg_context *ctx, size_t doubles)
 {
-    if (doubles > c->scratch_doubles) {
-        DROP(ctx, &c->scratch);
-        c->scratch_doubles = 0;
-        TRY(NEW(ctx, &c->scratch, doubles, "scratch of the factor"));
-        c->scratch_doubles = doubles;
+    if (doubles > c->scratch.doubles) {
+        DROP(ctx, &c->scratch.memory);
+        c->scratch.doubles = 0;
+        TRY(NEW(ctx, &c->scratch.memory, doubles, "scratch of the factor"));
+        c->scratch.doubles = doubles;
     }
     return FRG_OK;
 }
@@ -348,7 +352,7 @@ static frg_status apply_ac(const void *data, int lanes, const void *r, double *z
 {
     (void)lanes;
     const product *p = data;
-    return p->c->g->steps->reduced.precondition(p->c->ac, p->kind, r, z, p->c->scratch);
+    return p->c->g->steps->reduced.precondition(p->c->ac, p->kind, r, z, p->c->scratch.memory);
 }
 
 static const double *jacobi(const fe_cascade *c, solver which)
@@ -378,12 +382,12 @@ void frgi_fe_cascade_renew(fe_cascade *c, frg_context *ctx, double tol)
 {
     c->opts.tol = tol;
     if (c->factored && c->choice == SOLVER_DIRECT) {
-        frgi_fe_schur_destroy(&c->last, ctx);
-        c->last = c->schur;
+        frgi_fe_schur_destroy(&c->last.schur, ctx);
+        c->last.schur = c->schur;
         c->schur = (fe_schur){0};
-        DROP(ctx, &c->last.values);
+        DROP(ctx, &c->last.schur.values);
         c->factored = false;
-    } else if (c->last.n == 0) {
+    } else if (c->last.schur.n == 0) {
         drop_factor(c);
     }
     frgi_fe_schur_destroy(&c->schur, ctx);
@@ -497,8 +501,9 @@ static frg_status solve_direct(fe_cascade *c, const fe_block_work *w, int rounds
             status = steps->reduced.project(c->g, w->kind, c->null_set, w->cg.r, w->cg.q, w->cg.z);
         }
         status = status == FRG_OK ? steps->reduced.copy(n, w->kind, w->cg.r, w->cg.x) : status;
-        status = status == FRG_OK ? steps->reduced.solve(c->direct, w->kind, w->cg.x, c->scratch)
-                                  : status;
+        status = status == FRG_OK
+                     ? steps->reduced.solve(c->direct, w->kind, w->cg.x, c->scratch.memory)
+                     : status;
         status = status == FRG_OK ? steps->reduced.add(n, w->kind, 1, w->cg.x, w->answer) : status;
         if (round == rounds || status != FRG_OK) {
             break;
@@ -554,7 +559,7 @@ static frg_status split_components(fe_cascade *c, frg_context *ctx)
 static frg_status compare_solvers(fe_cascade *c, frg_context *ctx, const fe_block_work *single)
 {
     const double step = (double)c->schur.starts[c->schur.n] * 4 * SECONDS_PER_ENTRY;
-    if (c->ordered) { /* it was the cheapest for other weights */
+    if (c->last.serves) { /* it was the cheapest for other weights */
         c->choice = SOLVER_DIRECT;
         return FRG_OK;
     }
@@ -820,9 +825,9 @@ frg_status frgi_fe_cascade_error(const fe_cascade *c, const fe_block_work *w, co
     }
     if (which == SOLVER_DIRECT) {
         TRY(steps->reduced.copy(n, w->kind, s, z));
-        TRY(steps->reduced.solve(c->direct, w->kind, z, c->scratch));
+        TRY(steps->reduced.solve(c->direct, w->kind, z, c->scratch.memory));
     } else if (which == SOLVER_AC) {
-        TRY(steps->reduced.precondition(c->ac, w->kind, s, z, c->scratch));
+        TRY(steps->reduced.precondition(c->ac, w->kind, s, z, c->scratch.memory));
     } else {
         TRY(steps->reduced.times_diagonal(n, w->kind, jacobi(c, which), s, z));
     }

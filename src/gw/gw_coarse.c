@@ -295,7 +295,7 @@ frg_status frgi_coarse_start(frgi_level *fine, int64_t n_coarse, frg_gw_report *
     if (status >= 0) {
         hand_over(&c, &c.level.starts[0], fine);
     }
-    report->inner_iterations += c.level.inner;
+    report->inner_iterations += c.level.spent.passes;
     fine->spent.build += c.level.spent.build;
     fine->spent.inner += c.level.spent.inner;
     fine->spent.sample += c.level.spent.sample;

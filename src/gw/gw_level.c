@@ -512,7 +512,7 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
         frgi_transport_end_plain(&l->t);
         l->t.accelerate = false;
     }
-    l->inner += l->t.passes - before;
+    l->spent.passes += l->t.passes - before;
     l->stopping.change = change_of(l);
     return FRG_OK;
 }

@@ -47,10 +47,12 @@ struct frgi_level_device {
     } exact;
     frgi_stage_state state;
     float change; /* of G over the step, largest less smallest */
-    double moments_memory[2];
-    int32_t *index_memory;
-    draw_memory drawn[STAGES_OF_PAIRS];
-    float *kept; /* n x m: the last cost, once the plan is finished */
+    struct {
+        double moments[2];
+        int32_t *index;
+        draw_memory drawn[STAGES_OF_PAIRS];
+        float *costs; /* n x m: the last ones, once the plan is finished */
+    } host;
 };
 
 /* ---- what does not run there ----------------------------------------------------------------- */
@@ -176,12 +178,12 @@ static frg_status put_means(const frgi_level *l, frgi_buffer to_x, frgi_buffer t
 static frg_status open_memory(const frgi_level *l)
 {
     frgi_level_device *const d = l->device;
-    TRY(NEW(l->ctx, &d->index_memory, d->room, "pairs"));
+    TRY(NEW(l->ctx, &d->host.index, d->room, "pairs"));
     for (int q = 0; q < STAGES_OF_PAIRS; q++) {
-        TRY(NEW(l->ctx, &d->drawn[q].rows, d->room, "pairs"));
-        TRY(NEW(l->ctx, &d->drawn[q].uniforms, d->room, "pairs"));
+        TRY(NEW(l->ctx, &d->host.drawn[q].rows, d->room, "pairs"));
+        TRY(NEW(l->ctx, &d->host.drawn[q].uniforms, d->room, "pairs"));
     }
-    return NEW(l->ctx, &d->kept, frgi_mul((size_t)l->x->n, (size_t)l->y->n), "the last cost");
+    return NEW(l->ctx, &d->host.costs, frgi_mul((size_t)l->x->n, (size_t)l->y->n), "the last cost");
 }
 
 frg_status frgi_level_device_open(frgi_level *l, frgi_device *dev, int group)
@@ -221,12 +223,12 @@ void frgi_level_device_close(frgi_level *l)
         (void)ended;
     }
     frgi_device_arena_close(&d->memory, d->place.dev);
-    DROP(l->ctx, &d->index_memory);
+    DROP(l->ctx, &d->host.index);
     for (int q = 0; q < STAGES_OF_PAIRS; q++) {
-        DROP(l->ctx, &d->drawn[q].rows);
-        DROP(l->ctx, &d->drawn[q].uniforms);
+        DROP(l->ctx, &d->host.drawn[q].rows);
+        DROP(l->ctx, &d->host.drawn[q].uniforms);
     }
-    DROP(l->ctx, &d->kept);
+    DROP(l->ctx, &d->host.costs);
     frgi_stage_place_close(&d->place);
     DROP(l->ctx, &l->device);
 }
@@ -266,10 +268,10 @@ frg_status frgi_level_device_put_pairs(frgi_level *l)
     for (int column = 0; column < 2; column++) {
         for (int64_t r = 0; r < count; r++) {
             const frgi_pair *const p = &l->sampled.lagged[0][r];
-            d->drawn[0].rows[r] = column ? p->j : p->i;
+            d->host.drawn[0].rows[r] = column ? p->j : p->i;
         }
-        TRY(put_waiting(d, area_of(d, column ? d->column : d->row, area, count), d->drawn[0].rows,
-                        bytes));
+        TRY(put_waiting(d, area_of(d, column ? d->column : d->row, area, count),
+                        d->host.drawn[0].rows, bytes));
     }
     return FRG_OK;
 }
@@ -281,10 +283,10 @@ frg_status frgi_level_device_fetch(const frgi_level *l)
     frgi_transport *const t = (frgi_transport *)(uintptr_t)&l->t;
     const frgi_buffer from = area_of(d, d->column, l->sampled.area[0], count);
     TRY(frgi_stage_end(&d->place, &d->loop, t, &d->state));
-    TRY(frgi_device_get(d->place.dev, d->index_memory, from, from.bytes));
+    TRY(frgi_device_get(d->place.dev, d->host.index, from, from.bytes));
     TRY(frgi_device_wait(d->place.dev));
     for (int64_t r = 0; r < count; r++) {
-        l->sampled.lagged[0][r].j = d->index_memory[r];
+        l->sampled.lagged[0][r].j = d->host.index[r];
     }
     return FRG_OK;
 }
@@ -293,7 +295,7 @@ frg_status frgi_level_device_fetch(const frgi_level *l)
 
 int32_t *frgi_level_device_index(const frgi_level *l)
 {
-    return l->device->index_memory;
+    return l->device->host.index;
 }
 
 int32_t frgi_level_device_place(const frgi_level *l, int area, int64_t at)
@@ -314,7 +316,7 @@ static void take_rows(frgi_level_device *d, int64_t R, bool centred)
 frg_status frgi_level_device_rows(frgi_level *l, int64_t R)
 {
     frgi_level_device *const d = l->device;
-    TRY(frgi_device_put(d->place.dev, d->index, d->index_memory, (size_t)R * sizeof(int32_t)));
+    TRY(frgi_device_put(d->place.dev, d->index, d->host.index, (size_t)R * sizeof(int32_t)));
     TRY(LAUNCH(d->place.dev, d->steps, "level_rows", R, 1, d->place.group, BUFFER(d->rows_x),
                BUFFER(d->x), BUFFER(d->row), BUFFER(d->index), BUFFER(d->mean_x), INT64(l->x->n)));
     TRY(LAUNCH(d->place.dev, d->steps, "level_rows", R, 1, d->place.group, BUFFER(d->rows_y),
@@ -416,7 +418,7 @@ frg_status frgi_level_device_solve(frgi_level *l, double share, int64_t passes, 
     l->t.last.error = d->state.of[SKS_ERROR];
     l->t.last.at_floor = d->state.count[SKC_DONE] == 2;
     l->t.passes += d->state.count[SKC_PASSES];
-    l->inner += d->state.count[SKC_PASSES];
+    l->spent.passes += d->state.count[SKC_PASSES];
     return FRG_OK;
 }
 
@@ -440,9 +442,10 @@ frg_status frgi_level_device_exact_open(frgi_level *l)
     TRY(frgi_device_arena_open(&d->exact.memory, d->place.dev, "exact linearisation"));
     layout_exact(l);
     for (int64_t e = 0; e < n * m; e++) {
-        d->kept[e] = l->initial.plan ? l->initial.plan[e] : (float)(l->a[e / m] * l->b[e % m]);
+        d->host.costs[e] =
+            l->initial.plan ? l->initial.plan[e] : (float)(l->a[e / m] * l->b[e % m]);
     }
-    return put_waiting(d, d->exact.plan, d->kept, d->exact.plan.bytes);
+    return put_waiting(d, d->exact.plan, d->host.costs, d->exact.plan.bytes);
 }
 
 void frgi_level_device_exact_close(frgi_level *l)
@@ -467,7 +470,7 @@ frg_status frgi_level_device_average(frgi_level *l, double *change, double *norm
 {
     frgi_level_device *const d = l->device;
     const int64_t n = l->x->n;
-    double *const squares = d->moments_memory;
+    double *const squares = d->host.moments;
     TRY(LAUNCH(d->place.dev, d->steps, "level_average", n, 1, d->place.group, BUFFER(d->exact.plan),
                BUFFER(d->exact.squares), BUFFER(d->costs), BUFFER(d->loop.v), BUFFER(d->loop.at),
                WIDE(l->o->damping)));
@@ -489,14 +492,14 @@ static int memory_of(int area)
 
 double *frgi_level_device_uniforms(const frgi_level *l, int area)
 {
-    return l->device->drawn[memory_of(area)].uniforms;
+    return l->device->host.drawn[memory_of(area)].uniforms;
 }
 
 frg_status frgi_level_device_draw(frgi_level *l, int area, const frgi_pair *pairs, int64_t count)
 {
     frgi_level_device *const d = l->device;
     const int memory = memory_of(area);
-    int32_t *const rows = d->drawn[memory].rows;
+    int32_t *const rows = d->host.drawn[memory].rows;
     const size_t bytes = (size_t)count * sizeof(double);
     const frgi_buffer uniforms = {
         d->uniforms.handle, d->uniforms.offset + (size_t)memory * (size_t)d->room * sizeof(double),
@@ -506,7 +509,7 @@ frg_status frgi_level_device_draw(frgi_level *l, int area, const frgi_pair *pair
     }
     TRY(frgi_device_put(d->place.dev, area_of(d, d->row, area, count), rows,
                         (size_t)count * sizeof *rows));
-    TRY(frgi_device_put(d->place.dev, uniforms, d->drawn[memory].uniforms, bytes));
+    TRY(frgi_device_put(d->place.dev, uniforms, d->host.drawn[memory].uniforms, bytes));
     return LAUNCH(d->place.dev, d->steps, "level_draw", count, 1, d->place.group, BUFFER(d->column),
                   BUFFER(d->row), BUFFER(uniforms), BUFFER(d->costs), BUFFER(d->loop.v),
                   BUFFER(d->loop.at), INT64(area * d->room));
@@ -520,7 +523,7 @@ frg_status frgi_level_device_energy(frgi_level *l, int64_t count, double scale_x
     frgi_level_device *const d = l->device;
     const int64_t n = l->x->n, m = l->y->n, first = FRGI_AREA_CHECK * d->room;
     frgi_buffer u = d->mean_x, v = d->mean_y;
-    double *const out = d->moments_memory;
+    double *const out = d->host.moments;
     frg_status status = FRG_OK;
     if (means) {
         u = v = (frgi_buffer){0};
@@ -661,7 +664,7 @@ done:
 static void fill_exponents(const frgi_sweep *s, int64_t i0, int64_t groups, void *rows)
 {
     const frgi_level *const l = s->x.source;
-    const float *const costs = l->device->kept;
+    const float *const costs = l->device->host.costs;
     double *const out = rows;
     for (int64_t i = i0; i < i0 + groups * FRGI_GROUP; i++) {
         double *const row = out + (i - i0) * s->ld;
@@ -745,7 +748,7 @@ frg_status frgi_level_device_finish(frgi_level *l, bool round, frgi_marginal_err
     const frgi_stage_problem of = {.epsilon = l->epsilon};
     const frgi_pass_result last = l->t.last;
     const size_t row_x = (size_t)l->x->n * sizeof(float), row_y = (size_t)l->y->n * sizeof(float);
-    TRY(frgi_device_get(d->place.dev, d->kept, d->costs, d->costs.bytes));
+    TRY(frgi_device_get(d->place.dev, d->host.costs, d->costs, d->costs.bytes));
     if (l->o->mode == FRG_GW_SAMPLED) { /* what potentials are told with */
         const size_t R = (size_t)d->of_cost.rank;
         TRY(frgi_device_get(d->place.dev, l->product.rows_x, d->rows_x, R * row_x));

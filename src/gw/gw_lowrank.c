@@ -544,7 +544,7 @@ static frg_status outer_step(lowrank *w)
     now = frgi_seconds();
     l->spent.build += now - begin;
     TRY(mirror_steps(w));
-    l->inner += l->o->lr_max_iter;
+    l->spent.passes += l->o->lr_max_iter;
     l->spent.inner += frgi_seconds() - now;
     l->step++;
     return FRG_OK;

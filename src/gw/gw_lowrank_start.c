@@ -114,7 +114,7 @@ static frg_status solve_groups(grouped *g, frgi_level *l, int64_t *steps)
     if (status >= 0) {
         frgi_transport_rows(&level.t, 0, level.x->n, 64, keep_row, g);
     }
-    l->inner += level.inner;
+    l->spent.passes += level.spent.passes;
     l->spent.build += level.spent.build;
     l->spent.inner += level.spent.inner;
     l->spent.sample += level.spent.sample;

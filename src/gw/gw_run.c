@@ -351,7 +351,7 @@ static frg_status polish(frg_gw *s, bool may_pass)
         status = frgi_level_final_passes(l, s->o.polish_tol, s->o.polish_passes);
         l->t.accelerate = false;
         TRY(status);
-        l->inner += l->t.passes - had;
+        l->spent.passes += l->t.passes - had;
         if (status == FRG_OK && l->t.last.error > s->o.polish_tol && !relaxed) {
             frgi_warn(s->ctx, W_MARGINALS,
                       "after %lld passes the column sums were off by %.1e (L1)",
@@ -494,7 +494,7 @@ static frg_status keep_start(frg_gw *s)
     TRY(frgi_level_reset(&s->level, 0));
     frgi_transport_renew(t, s->level.epsilon, fill_start, s->start);
     TRY(frgi_transport_solve(t, s->o.polish_tol, s->o.polish_passes > 1 ? s->o.polish_passes : 1));
-    s->level.inner += t->passes;
+    s->level.spent.passes += t->passes;
     return FRG_OK;
 }
 
@@ -524,7 +524,7 @@ static frg_status run(frg_gw *s)
     frgi_transport_restart(&l->t);
     l->t.list = NULL;
     l->t.passes = 0;
-    l->inner = 0;
+    l->spent.passes = 0;
     const bool stays = s->o.max_iter == 0 && s->start && !s->degenerate;
     if (stays) {
         status = keep_start(s);
@@ -603,7 +603,7 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
     s->trace.n = 0;
     s->level.spent = (frgi_spent){0};
     frg_status status = s->stopped ? s->stopped : end_states(s, run(s));
-    r->inner_iterations += s->level.inner;
+    r->inner_iterations += s->level.spent.passes;
     r->build_seconds = s->level.spent.build;
     r->inner_seconds = s->level.spent.inner;
     r->sample_seconds = s->level.spent.sample;

@@ -48,9 +48,11 @@ typedef struct {
     size_t bytes;
 } frgi_array;
 
-/** Seconds of a run: making costs, passes over them, all that is made of the plan between. */
+/** Seconds of a run: making costs, passes over them, all that is made of the plan between; and how
+ *  many passes. */
 typedef struct {
     double build, inner, sample;
+    int64_t passes;
 } frgi_spent;
 
 /** Rows of a run's iterations (gw_trace.c). */
@@ -144,7 +146,6 @@ typedef struct {
     frgi_factors factors;
     double epsilon;
     int64_t step;              /* outer steps so far: the second counter of every draw */
-    int64_t inner;             /* passes so far */
     frgi_level_device *device; /* NULL: the host (gw_level_device.h) */
     frgi_samples sampled;
     frgi_level_product product;

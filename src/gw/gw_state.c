@@ -34,7 +34,7 @@ static void numbers_of(const frgi_level *l, int64_t t, frgi_state_numbers *v)
                               .t = t,
                               .run = (int64_t)l->run,
                               .step = l->step,
-                              .passes = l->inner,
+                              .passes = l->spent.passes,
                               .smooth_from = l->average.from,
                               .averaged = l->average.steps,
                               .epsilon = l->epsilon,
@@ -93,7 +93,7 @@ static void numbers_back(frgi_level *l, const frgi_state_numbers *v)
     samples_back(&l->sampled, &v->sampled);
     l->run = (uint64_t)v->run;
     l->step = v->step;
-    l->inner = v->passes;
+    l->spent.passes = v->passes;
     l->stopping.best = v->stopping.best;
     l->stopping.ema = v->stopping.ema;
     l->stopping.bad = v->stopping.bad;

@@ -279,7 +279,7 @@ static void counts_on(frg_context *ctx, frgi_device *dev, int group)
         CHECK_OK(ctx, frg_gw_run(s, NULL));
         at[q] = *frgi_device_counted(dev);
         drawn = s->level.sampled.drawn;
-        CHECK_INT(s->level.inner, PASSES * o.max_iter);
+        CHECK_INT(s->level.spent.passes, PASSES * o.max_iter);
         frg_gw_destroy(s);
     }
     /* rows of both sides, cost, new potentials, passes, change, state, draw */
