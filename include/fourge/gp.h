@@ -398,8 +398,8 @@ FRG_API FRG_MUST_USE frg_status frg_gp_fit_resume(frg_gp *gp, const frg_checkpoi
 /** What frg_gp_predict computes, and where to: views of the caller's. */
 typedef struct {
     size_t struct_size;        /* set by frg_gp_predict_defaults */
-    int observed;              /* 0: of the function; 1: of an observation, noise included (known or
-                                  grouped noise: its mean over the data), white(...) not */
+    int observed;              /* 0: of the function; 1: of an observation, with noise (known or
+                                  grouped noise: its mean over the data) and white(...) */
     frg_array *mean;           /* m, or m x q; f64; each may be NULL */
     frg_array *variance;       /* m */
     frg_array *covariance;     /* m x m */

@@ -452,7 +452,8 @@ typedef struct {
     int64_t max_iter;     /* 500 outer steps, those of several starts among them; 0: a b', or the
                              plan to start from, scaled to the marginals.  A coarse level has as
                              many for each of its starts */
-    int64_t min_iter;     /* 20 outer steps before the first test of the end, in every mode */
+    int64_t min_iter;     /* 20 outer steps before the first test of the end, in every mode; where
+                             max_iter is the same, so many are wanted: FRG_OK, not FRG_MAX_ITER */
     double tol;           /* 1e-5: change of the plan */
     int64_t max_inner;    /* passes a step; 0: 3, in the mode exact 100 */
     double marginal_tol;  /* 5e-4 inside the loop; in the mode exact tol / 10 (1e-6 at least) where
@@ -546,7 +547,8 @@ typedef struct {
     int64_t starts_agree;    /* how many of those on all points ended as low, to 1e-6 of
                                 energy_product */
     int vertex;              /* the plan is a vertex */
-    int symmetric;           /* another plan is as low and moves half of the points at least */
+    int symmetric;           /* another plan is as low and moves half of the points at least; 0: none
+                                of those that ran on all points, often one above some 100 points */
     frg_gw_mode mode;        /* that was taken */
     double vertex_energy;    /* E of the vertex that sampled steps began at: what E has above it is
                                 the blur of epsilon (or the noise of the steps); NaN where there is

@@ -444,7 +444,7 @@ class GP(Summary):
 
     def predict(self, x: Any, *, observed: bool = False, return_std: bool = False, return_var: bool = False,
                 return_cov: bool = False, variance_floor: float = 0.0, mean_values: Any = None) -> Any:
-        """Mean at new points and what else is asked for, of the function or, with `observed`, of an observation.
+        """Mean at new points and what else is asked for, of the function or, with `observed`, of an observation: noise and white(...) are in.
 
         Parameters
         ----------

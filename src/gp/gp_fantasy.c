@@ -185,6 +185,20 @@ static frg_status predict_set(const fantasy *f, ptrdiff_t set)
     return status;
 }
 
+/** Noise and white(...) of observations at the test points. */
+static void observe(fantasy *f)
+{
+    const double noise = frgi_gp_new_noise(f->gp);
+    const frgi_gp_bound *const bound = frgi_gp_need_bound(f->gp);
+    for (ptrdiff_t i = 0; i < f->t; i++) {
+        double white;
+        frgi_gp_white(bound, &f->test, i, 1, &white);
+        for (ptrdiff_t set = 0; set < f->sets; set++) {
+            f->to_variance[set * f->t + i] += f->gp->state.scale * white + noise;
+        }
+    }
+}
+
 static frg_status run(fantasy *f, bool observed)
 {
     frg_gp *const gp = f->gp;
@@ -203,9 +217,8 @@ static frg_status run(fantasy *f, bool observed)
             status = predict_set(f, set);
         }
     }
-    const double noise = observed ? frgi_gp_new_noise(gp) : 0;
-    for (ptrdiff_t i = 0; i < f->sets * f->t; i++) {
-        f->to_variance[i] += noise;
+    if (observed && status == FRG_OK) {
+        observe(f);
     }
     return status;
 }

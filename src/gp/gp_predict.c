@@ -397,24 +397,39 @@ static void scale_results(const predictor *p)
     }
 }
 
-/** Clamps and adds noise. */
+/** own[i] <- the variance of an observation at point i beyond the function's: noise and white(...);
+ *  0 where functions are asked for. */
+static void own_variances(const predictor *p, double *own)
+{
+    const frg_gp *const gp = p->gp;
+    const double noise = p->want->observed ? frgi_gp_new_noise(gp) : 0;
+    if (p->want->observed) {
+        frgi_gp_white(gp->own.bound, &p->points, 0, p->m, own);
+    }
+    for (ptrdiff_t i = 0; i < p->m; i++) {
+        own[i] = p->want->observed ? gp->state.scale * own[i] + noise : 0;
+    }
+}
+
+/** Clamps and adds what observations have of their own. */
 static void finish_variance(predictor *p)
 {
     const frgi_gp_wanted *w = p->want;
-    const double noise = w->observed ? frgi_gp_new_noise(p->gp) : 0;
+    double *const own = p->self; /* it has been used */
+    own_variances(p, own);
     int64_t negative = 0, raised = 0;
     double worst = 0;
     for (ptrdiff_t i = 0; i < p->m && w->variance; i++) {
         double *const v = &w->variance[i];
         negative += *v < 0;
         worst = *v < worst ? *v : worst;
-        *v = (*v < 0 ? 0 : *v) + noise;
+        *v = (*v < 0 ? 0 : *v) + own[i];
         raised += *v < w->floor;
         *v = *v < w->floor ? w->floor : *v;
     }
     for (ptrdiff_t i = 0; i < p->m && w->covariance; i++) {
         double *const v = &w->covariance[i + i * p->m];
-        *v = (*v < 0 ? 0 : *v) + noise;
+        *v = (*v < 0 ? 0 : *v) + own[i];
     }
     if (raised > 0) {
         frgi_warn(p->gp->ctx, W_VARIANCE, "%lld of %lld variances were below %.2g and became that",

@@ -614,7 +614,7 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
     const bool at_floor = r->reason == FRG_GW_ROUNDING_FLOOR;
     r->rounding_floor = at_floor ? s->level.stopping.floor.least : (double)NAN;
     if (status == FRG_OK) {
-        status = r->reason == FRG_GW_MAX_ITER && s->o.min_iter < s->o.max_iter ? FRG_MAX_ITER
+        status = r->reason == FRG_GW_MAX_ITER && s->o.min_iter != s->o.max_iter ? FRG_MAX_ITER
                  : at_floor || r->reason == FRG_GW_STALLED_PRODUCT || r->reason == FRG_GW_BEATEN
                      ? FRG_STALLED
                      : FRG_OK;

@@ -623,7 +623,7 @@ gp_oracle_point gp_oracle_predict(const gp_oracle *o, const double *theta, const
     for (int64_t i = 0; i < o->n; i++)
         noise += noise_of(&m, i) / o->n;
     conditional c = given_others_once(&m, o->n);
-    c.variance = c.latent + noise;
+    c.variance += noise;
     close_model(&v);
     return lower(o, &c);
 }

@@ -83,7 +83,7 @@ void gp_oracle_information(const gp_oracle *o, const double *theta, int p, doubl
 typedef struct {
     double mean[ORACLE_COLUMNS], variance, latent;
 } gp_oracle_point;
-/** At x (d), with the mean over the data of the noise, without white; a profiled mean is estimated
+/** At x (d), with the mean over the data of the noise, and white; a profiled mean is estimated
  *  (universal kriging). */
 gp_oracle_point gp_oracle_predict(const gp_oracle *o, const double *theta, const double *x);
 /** Row i without its observation, a profiled mean estimated anew. */
