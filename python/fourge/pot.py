@@ -54,7 +54,7 @@ _TINY = 1e-18  # what POT adds to arguments of logarithms
 _LOSSES: dict[str, tuple[Callable[[np.ndarray], Any], ...]] = {
     "square_loss": (np.square, np.square, lambda a: a, lambda b: 2 * b, lambda a: 2 * a, lambda b: 2 * b, lambda b: 2.0),
     "kl_loss": (lambda a: a * np.log(a + _TINY) - a, lambda b: b, lambda a: a, lambda b: np.log(b + _TINY),
-                lambda a: np.log(a + 1e-15), lambda b: 1.0, lambda b: 1 / (b + 1e-15)),
+                lambda a: np.log(a + _TINY) + a / (a + _TINY) - 1, lambda b: 1.0, lambda b: 1 / (b + _TINY)),
 }
 
 

@@ -1,0 +1,35 @@
+"""fourge.pot where rows nearly vanish, entries tie and masses differ from 1, and what it refuses by name."""
+
+import unittest
+import warnings
+
+import numpy as np
+
+from fourge import errors, pot
+
+C, D = np.array([[0.0, 29], [29, 0]]), np.array([[0.0, 40, 13], [40, 0, 16], [13, 16, 0]])
+RING = np.abs(np.exp(2j * np.pi * np.arange(4) / 4)[:, None] - np.exp(2j * np.pi * np.arange(4) / 4))
+P, Q, M = np.full(2, 1 / 2), np.full(3, 1 / 3), np.ones((2, 3))
+NAN, NONE = np.full(2, np.nan), np.zeros((0, 0))
+BadArgument, BadData = errors.BadArgument, errors.BadData
+
+
+def zeroed(m):
+    m = m.copy()
+    m[0, 1] = np.nan
+    return m
+
+
+class Plans(unittest.TestCase):
+    def test_derivatives_of_losses(self):
+        """df1, df2 and dh2 are those of f1, f2 and h2, at small entries too."""
+        for f1, f2, _, h2, df1, df2, dh2 in pot._LOSSES.values():
+            for x in (1e-17, 3e-16, 1e-15, 1e-8, 0.3, 7.0):
+                h = 1e-5 * x
+                for f, df in ((f1, df1), (f2, df2), (h2, dh2)):
+                    wanted = (f(np.float64(x + h)) - f(np.float64(x - h))) / (2 * h)
+                    self.assertLess(abs(df(x) - wanted), 1e-8 * (abs(wanted) + abs(f(np.float64(x))) / h * 1e-7))
+
+
+if __name__ == "__main__":
+    unittest.main()
