@@ -796,9 +796,11 @@ def entropic_fused_gromov_wasserstein2(M: Any, C1: Any, C2: Any, p: Any = None, 
 
 
 def _rows_to_least(p: np.ndarray) -> Callable[[np.ndarray], tuple[np.ndarray, dict[str, Any]]]:
+    """A vertex: of several least entries of a row the first has its mass (POT divides it among them)."""
     def vertex(cost: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
-        least = (cost == cost.min(1, keepdims=True)).astype(np.float64)
-        return least * (p / least.sum(1))[:, None], {}
+        v = np.zeros(cost.shape)
+        v[np.arange(len(p)), cost.argmin(1)] = p
+        return v, {}
 
     return vertex
 
@@ -831,8 +833,8 @@ def semirelaxed_gromov_wasserstein(C1: Any, C2: Any, p: Any = None, loss_fun: st
 
     C1 (n, n), C2 (m, m), p (n,); G0: a plan with the rows' sums p, "product" or None (p times uniform); POT's other names
     of starts are refused, and ``random_state`` is accepted for them.  Conditional gradient: each row goes to the least
-    entries of its gradient (Vincent-Cuaz and others 2022). Other parameters are those of :func:`gromov_wasserstein`; with
-    ``log=True`` (plan, dict with "srgw_dist", "loss").
+    entry of its gradient, the first of several (Vincent-Cuaz and others 2022; POT divides it among them).
+    Other parameters are those of :func:`gromov_wasserstein`; with ``log=True`` (plan, dict with "srgw_dist", "loss").
     """
     _, plan, found = _semirelaxed_plan(None, C1, C2, p, loss_fun, symmetric, 1.0, G0, max_iter, tol_rel, tol_abs, armijo,
                                              (alpha_min, alpha_max), verbose)

@@ -21,6 +21,21 @@ def zeroed(m):
 
 
 class Plans(unittest.TestCase):
+    def test_ties(self):
+        """Of the ring and of equal matrices, whose gradients have equal entries: a plan whose rows are right, and no lower vertex."""
+        for c, d in ((RING, RING), (np.ones((5, 5)), np.eye(4)), (np.eye(5), np.ones((3, 3))), (np.kron(RING, np.ones((2, 2))), RING)):
+            plan, log = pot.semirelaxed_gromov_wasserstein(c, d, log=True)
+            np.testing.assert_allclose(plan.sum(1), 1 / len(c), rtol=1e-13)
+            self.assertAlmostEqual(pot.semirelaxed_gromov_wasserstein2(c, d), log["srgw_dist"], places=13)
+            fused = pot.semirelaxed_fused_gromov_wasserstein(np.zeros((len(c), len(d))), c, d, alpha=0.5)
+            np.testing.assert_allclose(fused.sum(1), 1 / len(c), rtol=1e-13)
+            self.assertLess(log["gap"], 1e-7)
+        for seed in range(30):
+            rng = np.random.default_rng(seed)
+            c, d = (np.triu(rng.random((k, k)) < 0.5, 1).astype(float) for k in rng.integers(3, 9, 2))
+            _, log = pot.semirelaxed_gromov_wasserstein(c + c.T, d + d.T + seed % 2 * np.eye(len(d)), log=True)
+            self.assertIn(log["reason"], ("tolerance", "stationary", "rounding"))
+
     def test_derivatives_of_losses(self):
         """df1, df2 and dh2 are those of f1, f2 and h2, at small entries too."""
         for f1, f2, _, h2, df1, df2, dh2 in pot._LOSSES.values():
