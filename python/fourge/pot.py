@@ -882,13 +882,17 @@ def semirelaxed_fused_gromov_wasserstein2(M: Any, C1: Any, C2: Any, p: Any = Non
 
 def _entropic_semirelaxed(M: Any, C1: Any, C2: Any, p: Any, loss_fun: str, epsilon: float, symmetric: bool | None, alpha: Any, G0: Any,
                           max_iter: Any, tol: float, verbose: bool) -> tuple[_Quadratic, np.ndarray, dict[str, Any]]:
-    """Mirror descent: T <- T .* exp(-gradient / epsilon), rows scaled to p."""
+    """Mirror descent: T <- T .* exp(-gradient / epsilon), rows scaled to p; what is kept is log T, in which no row vanishes."""
     problem, mine, start = _semirelaxed(M, C1, C2, p, loss_fun, symmetric, alpha, G0)
+    with np.errstate(divide="ignore"):
+        log_t = np.log(np.where(start.sum(1, keepdims=True) > 0, start, 1.0))
 
-    def project(gradient: np.ndarray, t: np.ndarray) -> np.ndarray:
-        scaled = -gradient / epsilon
-        grown = t * np.exp(scaled - scaled.max(1, keepdims=True))
-        return grown * (mine / np.maximum(grown.sum(1), 1e-300))[:, None]
+    def project(gradient: np.ndarray, _: np.ndarray) -> np.ndarray:
+        nonlocal log_t
+        log_t = log_t - gradient / epsilon
+        log_t = log_t - _log_sum(log_t, 1)[:, None]
+        shares = np.exp(log_t)
+        return shares * (mine / shares.sum(1))[:, None]
 
     plan, found = _mirror(problem, start, project, max_iter, tol, verbose)
     return problem, plan, found

@@ -21,6 +21,18 @@ def zeroed(m):
 
 
 class Plans(unittest.TestCase):
+    def test_rows_far_below_the_others(self):
+        """Gradients of hundreds of epsilons: no row loses its mass, and the fixed point is that of the multiplicative steps."""
+        for p in (None, [0.25, 0.75], [1.0, 0.0], [3.0, 2.0]):
+            plan, log = pot.entropic_semirelaxed_gromov_wasserstein(C, D, p, max_iter=40, log=True)
+            np.testing.assert_allclose(plan.sum(1), P if p is None else p, rtol=1e-14)
+            fused = pot.entropic_semirelaxed_fused_gromov_wasserstein(M, C, D, p, alpha=0.9, max_iter=40)
+            np.testing.assert_allclose(fused.sum(1), P if p is None else p, rtol=1e-14)
+            value = pot.entropic_semirelaxed_gromov_wasserstein2(C, D, p, max_iter=40)
+            square = np.einsum("ikjl,ij,kl->", (C[:, :, None, None] - D[None, None]) ** 2, plan, plan)
+            self.assertAlmostEqual(value, square, delta=1e-9 * max(square, 1))
+            self.assertAlmostEqual(log["srgw_dist"], value, delta=1e-9 * max(square, 1))
+
     def test_ties(self):
         """Of the ring and of equal matrices, whose gradients have equal entries: a plan whose rows are right, and no lower vertex."""
         for c, d in ((RING, RING), (np.ones((5, 5)), np.eye(4)), (np.eye(5), np.ones((3, 3))), (np.kron(RING, np.ones((2, 2))), RING)):
