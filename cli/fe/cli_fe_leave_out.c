@@ -39,6 +39,10 @@ int fe_leave_out_options(cli *c)
                         "--leave-out needs the fixed effects, which %s does not keep",
                         s->checkpoint ? "--checkpoint" : "--keep-effects no");
     }
+    if (s->format == FORMAT_CSV) {
+        return cli_fail(c, "E_OPTION", "--leave-out", "take --format json, or leave it out",
+                        "--format csv has the estimates alone, no variance components");
+    }
     const frg_fe_connected have = s->fe.connected, need = needs[what];
     if (have != FRG_CONNECTED_ALL && have < need) {
         return cli_fail(c, "E_OPTION", "--connected", "leave it out",

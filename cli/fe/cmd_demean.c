@@ -301,7 +301,8 @@ static frg_status make_plan(cli *c, demean_job *d, frg_array codes)
     return status;
 }
 
-/** Keeps the solver of a run that came to its end. */
+/** Keeps the solver of a run that came to its end, behind its results: a plan that cannot be
+ *  written loses nothing. */
 static int keep_plan(cli *c, const demean_job *d)
 {
     const int whole = d->status != FRG_INTERRUPTED && d->status != FRG_TIME_LIMIT;
@@ -348,8 +349,7 @@ static int run_once(cli *c, demean_job *d, double *setup, double *solve)
     d->iterations = info.iterations;
     const frg_demean_report report = frg_demean_get(d->plan);
     snprintf(d->method, sizeof d->method, "%s", report.method ? report.method : "?");
-    const int code_of_plan = keep_plan(c, d);
-    return code_of_plan ? code_of_plan : take_subproblems(c, d, report.n_parts);
+    return take_subproblems(c, d, report.n_parts);
 }
 
 static int run_all(cli *c, demean_job *d)
@@ -593,8 +593,10 @@ static int job(cli *c, demean_job *d)
     if (status < 0) {
         return cli_fail_library(c, status);
     }
+    const int plan_code = keep_plan(c, d);
     cli_show_warnings(c);
     code = write_result(c, "Demeaned columns", demean_json, demean_text, d);
+    code = code ? code : plan_code;
     return code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(d->status);
 }
 

@@ -129,15 +129,16 @@ static const ext_field result_fields[] = {{AT(frg_fe_result, formula), IS_TEXT, 
 /** Where the solver of a plan is kept; path NULL: nowhere. */
 typedef struct {
     const char *path;
-    int there; /* it is to be read, else written */
+    int there;        /* it is to be read, else written */
+    frg_status saved; /* < 0: it could not be written */
 } plan_file;
 
 /** One demeaning from plan to report, without the interpreter lock; seconds: of the plan, of the
  *  run. */
 static frg_status run_demean(frg_demean **plan, frg_context *ctx, frg_array codes,
                              const frg_array *weights, frg_array in, frg_array out,
-                             const frg_demean_opts *o, const plan_file *file,
-                             frg_demean_column *columns, double *seconds)
+                             const frg_demean_opts *o, plan_file *file, frg_demean_column *columns,
+                             double *seconds)
 {
     const double begin = ext_seconds();
     frg_status status = frg_demean_create(plan, ctx, codes, weights, NULL, 0, 0, o);
@@ -150,8 +151,7 @@ static frg_status run_demean(frg_demean **plan, frg_context *ctx, frg_array code
     }
     if (status >= 0 && status != FRG_INTERRUPTED && status != FRG_TIME_LIMIT && file->path &&
         !file->there) {
-        const frg_status saved = frg_demean_save(*plan, file->path);
-        status = saved < 0 ? saved : status;
+        file->saved = frg_demean_save(*plan, file->path);
     }
     seconds[0] = made - begin;
     seconds[1] = ext_seconds() - made;
@@ -218,6 +218,10 @@ static PyObject *demean(PyObject *module, PyObject *args)
              ext_put(result, "setup_seconds", PyFloat_FromDouble(seconds[0])) < 0 ||
              ext_put(result, "solve_seconds", PyFloat_FromDouble(seconds[1])) < 0 ||
              ext_put(result, "status", PyUnicode_FromString(frg_status_name(status))) < 0)) {
+            Py_CLEAR(result);
+        }
+        if (result && file.saved < 0 &&
+            PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "plan: %s", frg_message(c->ctx)) < 0) {
             Py_CLEAR(result);
         }
     }

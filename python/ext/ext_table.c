@@ -197,6 +197,25 @@ static PyObject *table_columns(PyObject *self, PyObject *unused)
     return ext_table_dict(((ext_table *)self)->table);
 }
 
+/** The names of the columns whose labels stand in the order of their levels. */
+static PyObject *table_ordered(PyObject *self, PyObject *unused)
+{
+    const frg_table *const t = ((ext_table *)self)->table;
+    PyObject *const names = PyList_New(0);
+    (void)unused;
+    for (int64_t i = 0; names && i < frg_table_columns(t); i++) {
+        const frg_column *const c = frg_table_column(t, i);
+        PyObject *const name = c->ordered ? PyUnicode_FromString(c->name) : NULL;
+        if (c->ordered && (!name || PyList_Append(names, name) < 0)) {
+            Py_XDECREF(name);
+            Py_DECREF(names);
+            return NULL;
+        }
+        Py_XDECREF(name);
+    }
+    return names;
+}
+
 static PyObject *table_rows(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -209,6 +228,7 @@ EXT_FUNCTION(table_from_arrow)
 EXT_FUNCTION(table_read)
 EXT_METHOD(table_add)
 EXT_METHOD(table_columns)
+EXT_METHOD(table_ordered)
 EXT_METHOD(table_rows)
 EXT_NEW(table_new)
 EXT_FREE(table_free)
@@ -222,6 +242,8 @@ int ext_types_table(PyObject *module)
          "read(context, path, columns, untrusted)"},
         {"add", table_add_alone, METH_VARARGS, "add(name, array, labels): copies one column."},
         {"columns", table_columns_alone, METH_NOARGS, "{name: (kind, bytes, labels)}"},
+        {"ordered", table_ordered_alone, METH_NOARGS,
+         "The names of the columns whose labels stand in the order of their levels."},
         {"rows", table_rows_alone, METH_NOARGS, "The number of rows."},
         {NULL, NULL, 0, NULL}};
     static PyType_Slot slots[] = {{Py_tp_new, table_new_alone},

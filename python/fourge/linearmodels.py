@@ -236,7 +236,7 @@ def _replace() -> Callable[[], None]:
 _blocks = Blocks("linearmodels", _replace)
 
 
-@_options.takes(fe.demean, without=("x", "fixed_effects", "weights", "out"))
+@_options.takes(fe.demean, without=("x", "fixed_effects", "weights", "out", "plan"))
 @contextlib.contextmanager
 def demeaning(**options: Any) -> Iterator[list[dict[str, Any]]]:
     """Within the block linearmodels demeans with fourge, in this thread and in others that are in

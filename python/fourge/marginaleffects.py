@@ -59,13 +59,14 @@ def _links() -> dict[str, tuple[Any, Any]]:
             "probit": (ndtri, ndtr), "inverse": (np.reciprocal, np.reciprocal)}
 
 
-def _column(found: tuple[int, bytes, list[str] | None], used: np.ndarray) -> Any:
-    """A column that the library gives back, in the rows that were used, as polars has it."""
+def _column(found: tuple[int, bytes, list[str] | None], used: np.ndarray, ordered: bool) -> Any:
+    """A column that the library gives back, in the rows that were used, as polars has it: words sorted, as :func:`fourge.fe.feols`
+    has them, but for those of an ordered category."""
     kind, values, labels = found
     a = np.frombuffer(values, dtype=(np.float64, np.int64, np.int32, np.int32)[kind])[used]
     if labels is not None:
         words = np.array(labels, dtype=object)[a]
-        return pl.Series(list(words), dtype=pl.Enum(sorted(set(words), key=labels.index)))
+        return pl.Series(list(words), dtype=pl.Enum(sorted(set(words), key=labels.index if ordered else None)))
     return pl.Series(a == 1) if kind == 2 else pl.Series(a)
 
 
@@ -98,10 +99,10 @@ class _Model(ModelAbstract):  # type: ignore[misc]
     def __init__(self, fit: fe.Fit):
         names = self._names = _Names(fit)
         used = ~np.isnan(fit.resid())
-        columns = fit._call[2].columns()
+        columns, ordered = fit._call[2].columns(), fit._call[2].ordered()
         known = list(dict.fromkeys([*names.response, *names.regressors, *names.factors,
                                     *names.others]))
-        data = pl.DataFrame({name: _column(found, used) for name, found in columns.items()})
+        data = pl.DataFrame({name: _column(found, used, name in ordered) for name, found in columns.items()})
         # marginaleffects takes names out of the formula, which is not ours, as fixest's are no formulaic's
         quoted = [name if name.isidentifier() else f"`{name}`" for name in known]
         super().__init__(fit, ModelVault(

@@ -118,7 +118,7 @@ def _replace():
 _blocks = Blocks("pyfixest", _replace)
 
 
-@_options.takes(fe.demean, without=("x", "fixed_effects", "weights", "out"))
+@_options.takes(fe.demean, without=("x", "fixed_effects", "weights", "out", "plan"))
 @contextlib.contextmanager
 def demeaning(backend: str = "auto", **options: Any) -> Iterator[list[dict[str, Any]]]:
     """Within the block pyfixest demeans with fourge, in this thread and in others that are in no block of their own.

@@ -414,6 +414,13 @@ class Demean(unittest.TestCase):
         np.testing.assert_allclose(got, want, atol=1e-13)
         self.assertTrue(all(report["converged"]))
 
+    def test_a_plan_that_cannot_be_written(self):
+        x, g = np.arange(12.0), np.arange(12) % 5
+        codes = np.column_stack([g, np.arange(12) // 4])
+        with self.assertWarnsRegex(RuntimeWarning, "plan: cannot create"):
+            got, _ = fe.demean(x, codes, plan="missing/x.plan")
+        np.testing.assert_array_equal(got, fe.demean(x, codes)[0])
+
     def test_parts(self):
         """A ring beside units of 60 firms each: two components that are solved apart, in feols and in demean."""
         rng, p, units = np.random.default_rng(9), 300, 300

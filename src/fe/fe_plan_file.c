@@ -116,7 +116,9 @@ static frg_status check_identity(const frg_demean *d, const frg_checkpoint *c, c
                   "another version of fourge or at another CPU level"}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (parts[i].differs) {
-            FAIL(d->ctx, E_MISMATCH, "the plan in '%s' was made with %s", path, parts[i].what);
+            FAIL(d->ctx, E_MISMATCH,
+                 "the plan in '%s' was made with %s: delete it, or name another file", path,
+                 parts[i].what);
         }
     }
     return FRG_OK;

@@ -148,9 +148,13 @@ static frg_status project(projections *w, frgi_leave_sums *out)
 #pragma omp parallel for schedule(static) num_threads(frg_threads(ctx))
     for (int64_t begin = 0; begin < w->draws; begin += WORD) {
         const int64_t left = w->draws - begin, count = left < WORD ? left : WORD;
+        if (frgi_stopped(ctx) != FRG_OK) {
+            continue;
+        }
         draw_matches(w, begin, count);
         draw_firms(w, begin, count);
     }
+    TRY_TO(done, frgi_stopped(ctx));
     TRY_TO(done, frgi_firm_graph_create(&g, w->p, false));
     TRY_TO(done, frgi_laplacian_solve(ctx, &g.view, w->draws, w->t, &o, &report[0]));
     if (status == FRG_OK) {
