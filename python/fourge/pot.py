@@ -79,6 +79,16 @@ def _histogram(w: Any, name: str, n: int) -> np.ndarray:
     return w
 
 
+def _marginals(p: Any, q: Any, n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Weights of one sum: it need not be 1."""
+    mine = _histogram(p, "p", n), _histogram(q, "q", m)
+    of_p, of_q = (float(w.sum()) for w in mine)
+    if abs(of_p - of_q) > 1e-6 * max(of_p, of_q):
+        raise errors.BadData(f"the sum of p is {of_p:g} and that of q {of_q:g}: give weights of equal sums (uniform ones have 1), or take "
+                             "partial_gromov_wasserstein or semirelaxed_gromov_wasserstein")
+    return mine
+
+
 def _number(x: Any) -> float:
     return float(x.detach()) if _is_tensor(x) else float(x)
 
@@ -578,7 +588,7 @@ def _balanced(M: Any, C1: Any, C2: Any, p: Any, q: Any, loss_fun: str, symmetric
               max_iter: Any, tol_rel: float, tol_abs: float, alpha_min: float | None, alpha_max: float | None, verbose: bool,
               options: dict[str, Any], warn: bool = True) -> tuple[_Quadratic, np.ndarray, dict[str, Any]]:
     problem = _Quadratic(C1, C2, loss_fun, symmetric, M, alpha)
-    mine = _histogram(p, "p", len(problem.c)), _histogram(q, "q", len(problem.d))
+    mine = _marginals(p, q, len(problem.c), len(problem.d))
     _of_integers(C1, C2)
     start = _start(G0, np.outer(*mine) / mine[1].sum(), mine)
     plan, found = descend(problem, start, lambda cost: _emd(cost, *mine, options), max_iter, tol_rel, tol_abs, armijo,
@@ -685,7 +695,9 @@ def _entropic(M: Any, C1: Any, C2: Any, p: Any, q: Any, loss_fun: str, epsilon: 
     """Steps T <- the entropic plan of the cost gradient(T), less epsilon log T for "PPA"; Sinkhorn begins with the last potentials."""
     proximal = _choice(solver, "solver", ("pgd", "ppa")) == "ppa"
     problem = _Quadratic(C1, C2, loss_fun, symmetric, M, alpha)
-    mine = tuple(w / w.sum() for w in (_histogram(p, "p", len(problem.c)), _histogram(q, "q", len(problem.d))))
+    given = _marginals(p, q, len(problem.c), len(problem.d))
+    size = given[0].sum()
+    mine = tuple(w / w.sum() for w in given)
     kept: dict[str, Any] = {"start": None}
 
     def project(gradient: np.ndarray, t: np.ndarray) -> np.ndarray:
@@ -694,20 +706,17 @@ def _entropic(M: Any, C1: Any, C2: Any, p: Any, q: Any, loss_fun: str, epsilon: 
                              round=False, **options)
         kept["start"] = None if proximal else found.potentials
         kept["potentials"] = found.potentials
-        return found.plan()
+        return size * found.plan()
 
-    start = np.outer(*mine) if G0 is None else _real(G0, "G0")
+    start = size * np.outer(*mine) if G0 is None else _real(G0, "G0")
     plan, found = _mirror(problem, start, project, max_iter, tol, verbose)
     return problem, plan, found | {"potentials": kept.get("potentials", (np.zeros(len(mine[0])), np.zeros(len(mine[1])))), "weights": mine}
 
 
 def _entropic_value(problem: _Quadratic, plan: np.ndarray, found: dict[str, Any], M: Any, C1: Any, C2: Any, p: Any, q: Any,
                     alpha: Any) -> Any:
-    """With the gradients of value + epsilon sum T (log T - 1) at the plan: in p and q, divided by their sums, the potentials."""
-    more = []
-    for given, potentials, w in zip((p, q), found["potentials"], found["weights"]):
-        size = 1.0 if _is_empty(given) else float(np.sum(array(given, "weights")))
-        more.append((given, (potentials - potentials @ w) / size))
+    """With the gradients of value + epsilon sum T (log T - 1) at the plan: in p and q the potentials, centred."""
+    more = [(given, f - f @ w) for given, f, w in zip((p, q), found["potentials"], found["weights"])]
     return _fused_value(problem, plan, problem.value(plan), M, C1, C2, alpha, *more)
 
 
@@ -718,8 +727,8 @@ def entropic_gromov_wasserstein(C1: Any, C2: Any, p: Any = None, q: Any = None, 
                                 numItermax: int = 1000, stopThr: float = 1e-9, **options: Unpack[_options.Unseeded]) -> Any:
     """``ot.gromov.entropic_gromov_wasserstein``: a stationary plan of E(T) + epsilon sum T (log T - 1), or by ``solver="PPA"`` of E.
 
-    C1 (n, n), C2 (m, m), symmetric or not; p, q uniform without, divided by their sums; G0 (n, m) a plan to start from;
-    loss_fun and ``symmetric`` as in :func:`gromov_wasserstein`; max_iter steps at most, whose changes ``verbose`` prints,
+    C1 (n, n), C2 (m, m), symmetric or not; p, q of equal sums, uniform without; G0 (n, m) a plan to start from; loss_fun
+    and ``symmetric`` as in :func:`gromov_wasserstein`; max_iter steps at most, whose changes ``verbose`` prints,
     until the plan changes by less than tol (Frobenius, every tenth step).  A step is the entropic plan of the linearised
     cost ("PGD"), less epsilon log T ("PPA": proximal steps, whose limit has no blur), with numItermax passes at most until
     the marginals are right to stopThr.  POT's epsilon is twice that of :func:`fourge.gw.align`.  Passes begin with the
@@ -743,8 +752,8 @@ def entropic_gromov_wasserstein2(C1: Any, C2: Any, p: Any = None, q: Any = None,
     """``ot.gromov.entropic_gromov_wasserstein2``: E of :func:`entropic_gromov_wasserstein`'s plan, without the entropy; its parameters.
 
     C1 (n, n), C2 (m, m), p (n,), q (m,).  For torch tensors a scalar whose backward fills the gradients of C1, C2, p and q
-    at the plan held fixed: those of the energy with its entropy (the envelope theorem); p and q are divided by their sums,
-    and theirs are of that. With ``log=True``: (value, dict with the plan "T").
+    at the plan held fixed: those of the energy with its entropy (the envelope theorem); of p and q, whose sums are equal,
+    those along changes that keep them. With ``log=True``: (value, dict with the plan "T").
     """
     _options.check(entropic_gromov_wasserstein2, options)
     _warm(warmstart)

@@ -48,6 +48,20 @@ class Plans(unittest.TestCase):
             _, log = pot.semirelaxed_gromov_wasserstein(c + c.T, d + d.T + seed % 2 * np.eye(len(d)), log=True)
             self.assertIn(log["reason"], ("tolerance", "stationary", "rounding"))
 
+    def test_masses(self):
+        """Plans keep what both weights hold."""
+        for size in (0.5, 1.0, 3.0):
+            for solver in ("PGD", "PPA"):
+                plan = pot.entropic_gromov_wasserstein(C, D, size * P, size * Q, epsilon=500.0, solver=solver, max_iter=20)
+                np.testing.assert_allclose(plan.sum(1), size * P, rtol=1e-6)
+                np.testing.assert_allclose(plan.sum(0), size * Q, rtol=1e-6)
+            fused = pot.entropic_fused_gromov_wasserstein(M, C, D, size * P, size * Q, epsilon=500.0, max_iter=20)
+            np.testing.assert_allclose(fused.sum(), size, rtol=1e-6)
+        # E of three times the mass is nine times as large: epsilon of three times the size has three times the plan
+        one = pot.entropic_gromov_wasserstein(C, D, P, Q, epsilon=500.0)
+        three = pot.entropic_gromov_wasserstein(C, D, 3 * P, 3 * Q, epsilon=1500.0)
+        np.testing.assert_allclose(three, 3 * one, rtol=1e-6)
+
     def test_derivatives_of_losses(self):
         """df1, df2 and dh2 are those of f1, f2 and h2, at small entries too."""
         for f1, f2, _, h2, df1, df2, dh2 in pot._LOSSES.values():
@@ -56,6 +70,22 @@ class Plans(unittest.TestCase):
                 for f, df in ((f1, df1), (f2, df2), (h2, dh2)):
                     wanted = (f(np.float64(x + h)) - f(np.float64(x - h))) / (2 * h)
                     self.assertLess(abs(df(x) - wanted), 1e-8 * (abs(wanted) + abs(f(np.float64(x))) / h * 1e-7))
+
+
+REFUSED = [
+    # sums that differ
+    *[(BadData, "sum of p is 2 and that of q 1", lambda f=f: f(C, D, 2 * P, Q)) for f in (
+        pot.entropic_gromov_wasserstein, pot.entropic_gromov_wasserstein2, pot.gromov_wasserstein, pot.gromov_wasserstein2)],
+    (BadData, "sum of p is 1 and that of q 1.001", lambda: pot.entropic_fused_gromov_wasserstein(M, C, D, P, 1.001 * Q)),
+]
+
+
+class Refusals(unittest.TestCase):
+    def test_refused(self):
+        for k, (kind, words, call) in enumerate(REFUSED):
+            with self.subTest(words, k=k), self.assertRaises(kind) as refusal:
+                call()
+            self.assertIn(words, str(refusal.exception))
 
 
 if __name__ == "__main__":
