@@ -130,7 +130,7 @@ class _Mixture:
         return t.reshape(self.first.shape) + w[0] * self.first
 
 
-def descend(problem: _Quadratic, start: np.ndarray, vertex: Callable[[np.ndarray], tuple[np.ndarray, dict[str, Any]]], max_iter: Any,
+def descend(problem: _Quadratic, start: np.ndarray, vertex: Callable[[np.ndarray], tuple[np.ndarray, dict[str, Any]]], max_iter: int,
             tol_rel: float, tol_abs: float, armijo: bool = False, bounds: tuple[float | None, float | None] = (None, None),
             verbose: bool = False, warn: bool = True) -> tuple[np.ndarray, dict[str, Any]]:
     """From the plan `start`; V = vertex(dJ(T)).  Weights are exchanged where the line search is exact and free.
@@ -145,7 +145,12 @@ def descend(problem: _Quadratic, start: np.ndarray, vertex: Callable[[np.ndarray
     found: dict[str, Any] = {}
     free, reason, gap = bounds == (None, None), "max_iter", float("inf")
     mixture = _Mixture(problem, t, gradient) if free and not armijo else None
-    for step in range(1, max(int(max_iter), 1) + 1):
+    if max_iter == 0:  # the linear problem at the start, and no step
+        full = problem.with_linear(gradient, 1)
+        v, found = vertex(full)
+        gap = float(np.sum(full * (t - v)))
+        reason = "stationary" if gap <= 4 * UNIT * float(np.abs(full).max() * t.sum()) else reason
+    for step in range(1, max_iter + 1):
         full = problem.with_linear(gradient, 1)
         v, found = vertex(full)
         s = v - t

@@ -65,17 +65,43 @@ def _real(x: Any, name: str) -> np.ndarray:
     return np.ascontiguousarray(_matrix(x, name), np.float64)
 
 
+def _checked(x: np.ndarray, name: str, least: float = -np.inf) -> np.ndarray:
+    """x, whose entries are finite and no less than `least`."""
+    if not np.isfinite(x).all():
+        raise errors.BadData(f"{name} has an entry that is infinite or not a number")
+    if (x < least).any():
+        raise errors.BadData(f"{name} has an entry of {x.min():.3g}, expected {least:g} or more")
+    return x
+
+
+def _positive(value: Any, name: str) -> float:
+    number = _number(value)
+    if not 0 < number < np.inf:
+        raise errors.BadArgument(f"{name} is {number:g}: expected a number > 0")
+    return number
+
+
+def _steps(value: Any, name: str, least: int = 0) -> int:
+    if not least <= value < np.inf:
+        raise errors.BadArgument(f"{name} is {value}: expected {least} or more steps")
+    return int(value)
+
+
 def _is_empty(w: Any) -> bool:
     return w is None or len(w) == 0
 
 
 def _histogram(w: Any, name: str, n: int) -> np.ndarray:
     """Weights as they are; uniform ones of sum 1 without."""
+    if n == 0:
+        raise errors.BadArgument(f"{name}: there are no points to weight")
     if _is_empty(w):
         return np.full(n, 1 / n)
     w = np.ascontiguousarray(array(w, name), np.float64)
     if w.shape != (n,):
         raise errors.BadArgument(f"{name}: expected {n} weights, got shape {w.shape}")
+    if not 0 < _checked(w, name, 0).sum() < np.inf:
+        raise errors.BadData(f"{name} sums to {w.sum():g}")
     return w
 
 
@@ -145,13 +171,16 @@ class _Quadratic:
         for x, name in ((self.c, "C1"), (self.d, "C2")):
             if x.shape[0] != x.shape[1]:
                 raise errors.BadArgument(f"{name}: expected a square matrix, got shape {x.shape}")
-            if not np.isfinite(x).all():
-                raise errors.BadData(f"{name} has an entry that is infinite or not a number")
+            if len(x) == 0:
+                raise errors.BadArgument(f"{name} has no points")
+            _checked(x, name, 0 if str(loss_fun).lower() == "kl_loss" else -np.inf)
         self.loss = _LOSSES[_choice(loss_fun, "loss_fun", tuple(_LOSSES))]
         f1, f2, h1, h2 = self.loss[:4]
         self.f1, self.f2, self.h1, self.h2 = f1(self.c), f2(self.d), h1(self.c), h2(self.d)
         self.alpha = _number(alpha)
-        self.linear = None if M is None else _real(M, "M")
+        if not 0 <= self.alpha <= 1:
+            raise errors.BadArgument(f"alpha is {self.alpha:g}: expected a number from 0 to 1")
+        self.linear = None if M is None else _checked(_real(M, "M"), "M")
         if self.linear is not None and self.linear.shape != (len(self.c), len(self.d)):
             raise errors.BadArgument(f"M: expected shape {(len(self.c), len(self.d))}, got {self.linear.shape}")
         if symmetric is None:
@@ -196,11 +225,11 @@ class _Quadratic:
         return share * of_c, share * of_d, (1 - self.alpha) * t, np.array(quadratic - linear)
 
 
-def _mirror(problem: _Quadratic, start: np.ndarray, project: Callable[[np.ndarray, np.ndarray], np.ndarray], max_iter: Any, tol: float,
+def _mirror(problem: _Quadratic, start: np.ndarray, project: Callable[[np.ndarray, np.ndarray], np.ndarray], max_iter: int, tol: float,
             verbose: bool) -> tuple[np.ndarray, dict[str, Any]]:
     """T <- project(gradient at T) until T changes by less than tol (Frobenius), which is looked at in every tenth step."""
     t, changes = start, []
-    for step in range(int(max_iter)):
+    for step in range(max_iter):
         before, t = t, project(problem.gradient(t), t)
         if step % 10 == 0:
             changes.append(float(np.linalg.norm(t - before)))
@@ -307,6 +336,7 @@ def sinkhorn(a: Any, b: Any, M: Any, reg: float, method: str = "sinkhorn", numIt
                                  warn=warn, **options)
     if reg == 0:
         return _without_entropy(a, b, M, log)
+    reg = _positive(reg, "reg")
     cost = _real(M, "M")
     start: Any = None if warmstart is None else tuple(reg * np.asarray(array(w, "warmstart"), np.float64) for w in warmstart)
     settings: dict[str, Any] = {"epsilon": reg, "tol": stopThr, "max_iter": int(numItermax), "cost_store": "f64", "round": False}
@@ -381,6 +411,9 @@ def _penalties(reg_m: Any) -> tuple[float, float]:
     given = [_number(x) for x in reg_m] if np.ndim(reg_m) > 0 or isinstance(reg_m, (tuple, list)) else [_number(reg_m)]
     if len(given) not in (1, 2):
         raise ValueError(f"reg_m: expected a number or two, got {len(given)}")
+    for r in given:
+        if not r > 0:
+            raise errors.BadArgument(f"reg_m is {r:g}: expected a number > 0, or infinity")
     return given[0], given[-1]
 
 
@@ -406,7 +439,7 @@ def sinkhorn_unbalanced(a: Any, b: Any, M: Any, reg: float, reg_m: Any, method: 
     _options.check(sinkhorn_unbalanced, options)
     _choice(method, "method", _UNBALANCED)
     kind = _choice(reg_type, "reg_type", ("kl", "entropy"))
-    penalties = _penalties(reg_m)
+    penalties, reg = _penalties(reg_m), _positive(reg, "reg")
     if np.ndim(b) > 1:
         return _unbalanced_of_many(a, b, M, reg, reg_m, method, warmstart, numItermax, stopThr, verbose, log, **options)
     cost = _real(M, "M")
@@ -472,7 +505,7 @@ def _share(m: Any, a: np.ndarray, b: np.ndarray) -> float:
     """The mass to carry: all that both sides have without."""
     most = float(min(a.sum(), b.sum()))
     m = most if m is None else _number(m)
-    if m < 0 or m > most * (1 + 1e-12):
+    if not 0 <= m <= most * (1 + 1e-12):
         raise errors.BadArgument(f"m is {m:g}: expected a mass from 0 to {most:g}, the smaller sum of the weights")
     return min(m, most)
 
@@ -498,7 +531,7 @@ def partial_wasserstein(a: Any, b: Any, M: Any, m: float | None = None, nb_dummi
     """
     _options.check(partial_wasserstein, options)
     _dummies(nb_dummies)
-    cost = _real(M, "M")
+    cost = _checked(_real(M, "M"), "M")
     mine = _histogram(a, "a", cost.shape[0]), _histogram(b, "b", cost.shape[1])
     plan, found = _partial_emd(cost, *mine, _share(m, *mine), dict(options))
     out = _like(plan, M, a, b)
@@ -529,7 +562,7 @@ def _partial_sinkhorn(cost: np.ndarray, a: np.ndarray, b: np.ndarray, reg: float
     kernel = -cost / reg
     u, v = np.where(a > 0, 0.0, -np.inf), np.where(b > 0, 0.0, -np.inf)
     s = log_m - _log_sum(_log_sum((kernel + v)[a > 0], 1) + u[a > 0], 0)
-    for _ in range(int(passes)):
+    for _ in range(passes):
         before = u[a > 0], v[b > 0]
         u[a > 0] = np.minimum(0, (log_a - s)[a > 0] - _log_sum((kernel + v)[a > 0], 1))
         columns = _log_sum((kernel + u[:, None])[:, b > 0], 0)
@@ -554,9 +587,9 @@ def entropic_partial_wasserstein(a: Any, b: Any, M: Any, reg: float, m: float | 
     ``verbose`` is accepted. The plan carries no gradients.  With ``log=True``: (plan, dict with "partial_w_dist").
     """
     _choice(method, "method", ("sinkhorn", "sinkhorn_log"))
-    cost = _real(M, "M")
+    cost = _checked(_real(M, "M"), "M")
     mine = _histogram(a, "a", cost.shape[0]), _histogram(b, "b", cost.shape[1])
-    plan = _partial_sinkhorn(cost, *mine, reg, _share(m, *mine), numItermax, stopThr)
+    plan = _partial_sinkhorn(cost, *mine, _positive(reg, "reg"), _share(m, *mine), _steps(numItermax, "numItermax"), stopThr)
     out = _like(plan, M, a, b)
     return (out, {"err": [], "partial_w_dist": _scalar(float(np.sum(plan * cost)), M)}) if log else out
 
@@ -564,11 +597,11 @@ def entropic_partial_wasserstein(a: Any, b: Any, M: Any, reg: float, m: float | 
 # ---- Gromov-Wasserstein --------------------------------------------------------------------------------------------
 
 
-def _start(G0: Any, product: np.ndarray, marginals: Sequence[np.ndarray | None]) -> np.ndarray:
-    """The plan to start from, whose marginals have to be right."""
+def _start(G0: Any, product: np.ndarray, marginals: Sequence[np.ndarray | None] = ()) -> np.ndarray:
+    """The plan to start from, whose marginals have to be right, those that are given."""
     if G0 is None:
         return product
-    g = _real(G0, "G0")
+    g = _checked(_real(G0, "G0"), "G0", 0)
     if g.shape != product.shape:
         raise errors.BadArgument(f"G0: expected shape {product.shape}, got {g.shape}")
     for axis, wanted in zip((1, 0), marginals):
@@ -591,8 +624,8 @@ def _balanced(M: Any, C1: Any, C2: Any, p: Any, q: Any, loss_fun: str, symmetric
     mine = _marginals(p, q, len(problem.c), len(problem.d))
     _of_integers(C1, C2)
     start = _start(G0, np.outer(*mine) / mine[1].sum(), mine)
-    plan, found = descend(problem, start, lambda cost: _emd(cost, *mine, options), max_iter, tol_rel, tol_abs, armijo,
-                          (alpha_min, alpha_max), verbose, warn)
+    plan, found = descend(problem, start, lambda cost: _emd(cost, *mine, options), _steps(max_iter, "max_iter"), tol_rel, tol_abs,
+                          armijo, (alpha_min, alpha_max), verbose, warn)
     return problem, plan, found
 
 
@@ -696,7 +729,7 @@ def _entropic(M: Any, C1: Any, C2: Any, p: Any, q: Any, loss_fun: str, epsilon: 
     proximal = _choice(solver, "solver", ("pgd", "ppa")) == "ppa"
     problem = _Quadratic(C1, C2, loss_fun, symmetric, M, alpha)
     given = _marginals(p, q, len(problem.c), len(problem.d))
-    size = given[0].sum()
+    epsilon, size = _positive(epsilon, "epsilon"), given[0].sum()
     mine = tuple(w / w.sum() for w in given)
     kept: dict[str, Any] = {"start": None}
 
@@ -708,8 +741,8 @@ def _entropic(M: Any, C1: Any, C2: Any, p: Any, q: Any, loss_fun: str, epsilon: 
         kept["potentials"] = found.potentials
         return size * found.plan()
 
-    start = size * np.outer(*mine) if G0 is None else _real(G0, "G0")
-    plan, found = _mirror(problem, start, project, max_iter, tol, verbose)
+    start = _start(G0, size * np.outer(*mine))
+    plan, found = _mirror(problem, start, project, _steps(max_iter, "max_iter"), tol, verbose)
     return problem, plan, found | {"potentials": kept.get("potentials", (np.zeros(len(mine[0])), np.zeros(len(mine[1])))), "weights": mine}
 
 
@@ -830,7 +863,8 @@ def _semirelaxed_plan(M: Any, C1: Any, C2: Any, p: Any, loss_fun: str, symmetric
                       tol_rel: float, tol_abs: float, armijo: bool, bounds: tuple[float | None, float | None], verbose: bool,
                       ) -> tuple[_Quadratic, np.ndarray, dict[str, Any]]:
     problem, mine, start = _semirelaxed(M, C1, C2, p, loss_fun, symmetric, alpha, G0)
-    plan, found = descend(problem, start, _rows_to_least(mine), max_iter, tol_rel, tol_abs, armijo, bounds, verbose)
+    plan, found = descend(problem, start, _rows_to_least(mine), _steps(max_iter, "max_iter"), tol_rel, tol_abs, armijo, bounds,
+                          verbose)
     return problem, plan, found
 
 
@@ -893,6 +927,7 @@ def _entropic_semirelaxed(M: Any, C1: Any, C2: Any, p: Any, loss_fun: str, epsil
                           max_iter: Any, tol: float, verbose: bool) -> tuple[_Quadratic, np.ndarray, dict[str, Any]]:
     """Mirror descent: T <- T .* exp(-gradient / epsilon), rows scaled to p; what is kept is log T, in which no row vanishes."""
     problem, mine, start = _semirelaxed(M, C1, C2, p, loss_fun, symmetric, alpha, G0)
+    epsilon, max_iter = _positive(epsilon, "epsilon"), _steps(max_iter, "max_iter")
     with np.errstate(divide="ignore"):
         log_t = np.log(np.where(start.sum(1, keepdims=True) > 0, start, 1.0))
 
@@ -962,7 +997,7 @@ def _partial(M: Any, C1: Any, C2: Any, p: Any, q: Any, m: Any, loss_fun: str, sy
     mine = _histogram(p, "p", len(problem.c)), _histogram(q, "q", len(problem.d))
     mass = _share(m, *mine)
     _of_integers(C1, C2)
-    start = np.outer(*mine) * (mass / (mine[0].sum() * mine[1].sum())) if G0 is None else _real(G0, "G0")
+    start = _start(G0, np.outer(*mine) * (mass / (mine[0].sum() * mine[1].sum())))
     if any((start.sum(1 - side) > mine[side] + 1e-8).any() for side in (0, 1)):
         raise errors.BadArgument("G0: a row or column has more mass than its point, p or q")
     return problem, mine, mass, start
@@ -972,8 +1007,8 @@ def _partial_plan(M: Any, C1: Any, C2: Any, p: Any, q: Any, m: Any, loss_fun: st
                   numItermax: Any, tol: float, verbose: bool, warn: bool, options: dict[str, Any],
                   ) -> tuple[_Quadratic, np.ndarray, dict[str, Any]]:
     problem, mine, mass, start = _partial(M, C1, C2, p, q, m, loss_fun, symmetric, alpha, G0)
-    plan, found = descend(problem, start, lambda cost: _partial_emd(cost, *mine, mass, options), numItermax, tol, 0.0, verbose=verbose,
-                          warn=warn)
+    plan, found = descend(problem, start, lambda cost: _partial_emd(cost, *mine, mass, options), _steps(numItermax, "numItermax"), tol, 0.0,
+                          verbose=verbose, warn=warn)
     return problem, plan, found
 
 
@@ -1050,8 +1085,9 @@ def entropic_partial_gromov_wasserstein(C1: Any, C2: Any, p: Any = None, q: Any 
     than tol (Frobenius, every tenth step).  With ``log=True``: (plan, dict with "partial_gw_dist", "err").
     """
     problem, mine, mass, start = _partial(None, C1, C2, p, q, m, loss_fun, symmetric, 1.0, G0)
+    reg = _positive(reg, "reg")
     plan, found = _mirror(problem, start, lambda cost, _: _partial_sinkhorn(cost, *mine, reg, mass, 1000, 1e-12),
-                          numItermax, tol, verbose)
+                          _steps(numItermax, "numItermax"), tol, verbose)
     out = _like(plan, C1, C2)
     return (out, found | {"partial_gw_dist": _scalar(problem.value(plan), C1)}) if log else out
 
@@ -1093,13 +1129,13 @@ def _barycenter(N: int, Cs: Sequence[Any], ps: Any, p: Any, lambdas: Any, loss_f
     _choice(loss_fun, "loss_fun", tuple(_LOSSES))
     if any(isinstance(x, list) for x in [*Cs, *(ps if ps is not None else ())]):
         raise errors.BadArgument("Cs and ps are lists of arrays: give arrays, not lists of lists")
-    spaces = [_real(c, f"Cs[{s}]") for s, c in enumerate(Cs)]
+    spaces = [_checked(_real(c, f"Cs[{s}]"), f"Cs[{s}]") for s, c in enumerate(Cs)]
     weights = [_histogram(None if ps is None else ps[s], f"ps[{s}]", len(c)) for s, c in enumerate(spaces)]
     mine, shares = _histogram(p, "p", N), _histogram(lambdas, "lambdas", len(spaces))
-    c = _first_distances(N, init_C, random_state)
+    c, max_iter = _checked(_first_distances(N, init_C, random_state), "init_C"), _steps(max_iter, "max_iter", 1)
     found: dict[str, list[float]] = {"err": [], "loss": []}
     plans: list[Any] = [None] * len(spaces)
-    for step in range(int(max_iter)):
+    for step in range(max_iter):
         each = [plan_of(c, d, mine, w, before) for d, w, before in zip(spaces, weights, plans)]
         plans = [t for t, _ in each]
         found["loss"].append(sum(value for _, value in each))

@@ -62,6 +62,26 @@ class Plans(unittest.TestCase):
         three = pot.entropic_gromov_wasserstein(C, D, 3 * P, 3 * Q, epsilon=1500.0)
         np.testing.assert_allclose(three, 3 * one, rtol=1e-6)
 
+    def test_no_steps(self):
+        """0 steps are the start, G0 where it is given, and the gap there."""
+        p = np.array([0.3, 0.7])
+        start = np.array([[0.1, 0.1, 0.1], [0.2, 0.2, 0.3]])
+        q = start.sum(0)
+        for given, wanted in ((None, np.outer(p, q)), (start, start)):
+            with self.assertWarnsRegex(errors.NotConverged, "0 steps were taken"):
+                plan, log = pot.gromov_wasserstein(C, D, p, q, G0=given, max_iter=0, log=True)
+            np.testing.assert_allclose(plan, wanted, rtol=1e-15)
+            self.assertEqual(len(log["loss"]), 1)
+            self.assertGreater(log["gap"], 0)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                value = pot.gromov_wasserstein2(C, D, p, q, G0=given, max_iter=0)
+                self.assertAlmostEqual(value, log["gw_dist"], places=12)
+                np.testing.assert_allclose(pot.semirelaxed_gromov_wasserstein(C, D, p, G0=given, max_iter=0).sum(1), p, rtol=1e-14)
+                np.testing.assert_allclose(pot.partial_gromov_wasserstein(C, D, p, q, G0=given, numItermax=0), wanted, rtol=1e-15)
+        _, log = pot.gromov_wasserstein(C, D, max_iter=0, log=True)  # the product of uniform weights: every plan has this gradient's value
+        self.assertEqual(log["reason"], "stationary")
+
     def test_derivatives_of_losses(self):
         """df1, df2 and dh2 are those of f1, f2 and h2, at small entries too."""
         for f1, f2, _, h2, df1, df2, dh2 in pot._LOSSES.values():
@@ -77,6 +97,52 @@ REFUSED = [
     *[(BadData, "sum of p is 2 and that of q 1", lambda f=f: f(C, D, 2 * P, Q)) for f in (
         pot.entropic_gromov_wasserstein, pot.entropic_gromov_wasserstein2, pot.gromov_wasserstein, pot.gromov_wasserstein2)],
     (BadData, "sum of p is 1 and that of q 1.001", lambda: pot.entropic_fused_gromov_wasserstein(M, C, D, P, 1.001 * Q)),
+    (BadData, "sum of p is 2 and that of q 1", lambda: pot.gromov_wasserstein(C, D, 2 * P, Q, max_iter=0)),
+    # weights
+    *[(BadData, "p has an entry that is infinite or not a number", lambda f=f: f(C, D, NAN)) for f in (
+        pot.gromov_wasserstein, pot.entropic_gromov_wasserstein, pot.semirelaxed_gromov_wasserstein,
+        pot.entropic_semirelaxed_gromov_wasserstein, pot.partial_gromov_wasserstein, pot.entropic_partial_gromov_wasserstein)],
+    *[(BadData, "p has an entry of -0.2, expected 0 or more", lambda f=f: f(C, D, np.array([-0.2, 1.2]))) for f in (
+        pot.semirelaxed_gromov_wasserstein, pot.entropic_semirelaxed_gromov_wasserstein, pot.entropic_partial_gromov_wasserstein)],
+    *[(BadData, "p sums to 0", lambda f=f: f(C, D, 0 * P, 0 * Q)) for f in (
+        pot.gromov_wasserstein, pot.entropic_gromov_wasserstein, pot.entropic_partial_gromov_wasserstein)],
+    (BadData, "a has an entry that is infinite", lambda: pot.entropic_partial_wasserstein(NAN, Q, M, 0.1)),
+    *[(BadArgument, "C1 has no points", lambda f=f: f(NONE, D)) for f in (
+        pot.gromov_wasserstein, pot.semirelaxed_gromov_wasserstein, pot.entropic_gromov_wasserstein, pot.partial_gromov_wasserstein)],
+    (BadArgument, "C2 has no points", lambda: pot.semirelaxed_gromov_wasserstein(C, NONE)),
+    (BadArgument, "a: there are no points", lambda: pot.emd([], [], NONE)),
+    # matrices
+    (BadData, "M has an entry that is infinite", lambda: pot.entropic_semirelaxed_fused_gromov_wasserstein(zeroed(M), C, D)),
+    (BadData, "M has an entry that is infinite", lambda: pot.fused_gromov_wasserstein(zeroed(M), C, D)),
+    (BadData, "M has an entry that is infinite", lambda: pot.entropic_partial_wasserstein(P, Q, zeroed(M), 0.1)),
+    (BadData, "C1 has an entry that is infinite", lambda: pot.gromov_wasserstein(zeroed(C), D)),
+    (BadData, "C2 has an entry that is infinite", lambda: pot.gromov_wasserstein(C, zeroed(D))),
+    (BadData, "Cs[1] has an entry that is infinite", lambda: pot.gromov_barycenters(2, [C, zeroed(D)])),
+    (BadData, "C1 has an entry of -29", lambda: pot.gromov_wasserstein(-C, D, loss_fun="kl_loss")),
+    (BadData, "C2 has an entry of -40", lambda: pot.semirelaxed_gromov_wasserstein(C, -D, loss_fun="KL_loss")),
+    # numbers
+    *[(BadArgument, f"{name} is {x:g}", lambda f=f, name=name, x=x: f(C, D, P, **{name: x})) for x in (0.0, -1.0, np.nan) for f, name in (
+        (pot.entropic_gromov_wasserstein, "epsilon"), (pot.entropic_semirelaxed_gromov_wasserstein, "epsilon"),
+        (pot.entropic_partial_gromov_wasserstein, "reg"))],
+    *[(BadArgument, f"reg is {x:g}", lambda x=x: pot.entropic_partial_wasserstein(P, Q, M, x)) for x in (0.0, -1.0, np.nan)],
+    *[(BadArgument, f"reg is {x:g}", lambda x=x: pot.sinkhorn(P, Q, M, x)) for x in (-1.0, np.nan)],
+    *[(BadArgument, f"reg is {x:g}", lambda x=x: pot.sinkhorn_unbalanced(P, Q, M, x, 1.0)) for x in (0.0, -1.0, np.nan)],
+    *[(BadArgument, f"reg_m is {x:g}", lambda x=x: pot.sinkhorn_unbalanced(P, Q, M, 1.0, (1.0, x))) for x in (0.0, -1.0, np.nan)],
+    *[(BadArgument, f"m is {x:g}", lambda x=x: pot.entropic_partial_gromov_wasserstein(C, D, P, Q, m=x)) for x in (-1.0, np.nan, 2.0)],
+    *[(BadArgument, f"alpha is {x:g}", lambda f=f, x=x: f(M, C, D, alpha=x)) for x in (-1.0, 1.5, np.nan) for f in (
+        pot.fused_gromov_wasserstein, pot.fused_gromov_wasserstein2, pot.semirelaxed_fused_gromov_wasserstein,
+        pot.entropic_fused_gromov_wasserstein, pot.partial_fused_gromov_wasserstein)],
+    *[(BadArgument, f"{name} is {x}", lambda f=f, name=name, x=x: f(C, D, **{name: x})) for x in (-3, np.nan, np.inf) for f, name in (
+        (pot.gromov_wasserstein, "max_iter"), (pot.semirelaxed_gromov_wasserstein, "max_iter"),
+        (pot.entropic_gromov_wasserstein, "max_iter"), (pot.partial_gromov_wasserstein, "numItermax"),
+        (pot.entropic_partial_gromov_wasserstein, "numItermax"))],
+    (BadArgument, "max_iter is 0", lambda: pot.gromov_barycenters(2, [C, D], max_iter=0)),
+    # starts
+    *[(BadData, "G0 has an entry of -0.1", lambda f=f: f(C, D, P, G0=np.array([[-0.1, 0.4, 0.2], [13 / 30, -2 / 30, 4 / 30]]))) for f in (
+        pot.gromov_wasserstein, pot.entropic_gromov_wasserstein, pot.semirelaxed_gromov_wasserstein, pot.partial_gromov_wasserstein,
+        pot.entropic_semirelaxed_gromov_wasserstein)],
+    (BadArgument, "G0: expected shape (2, 3)", lambda: pot.entropic_gromov_wasserstein(C, D, G0=np.ones((3, 2)) / 6)),
+    (BadArgument, "G0: expected shape (2, 3)", lambda: pot.partial_gromov_wasserstein(C, D, G0=np.ones((3, 2)) / 6)),
 ]
 
 
