@@ -39,6 +39,12 @@ int fe_leave_out_options(cli *c)
                         "--leave-out needs the fixed effects, which %s does not keep",
                         s->checkpoint ? "--checkpoint" : "--keep-effects no");
     }
+    frg_leave_out_opts usual;
+    frg_leave_out_defaults(&usual, sizeof usual);
+    if (s->leave_out.leverage == FRG_LEVERAGE_EXACT && s->leave_out.draws != usual.draws) {
+        return cli_fail(c, "E_OPTION", "--leave-out-draws", "leave one of the two out",
+                        "exact leverages take no draws");
+    }
     if (s->format == FORMAT_CSV) {
         return cli_fail(c, "E_OPTION", "--leave-out", "take --format json, or leave it out",
                         "--format csv has the estimates alone, no variance components");

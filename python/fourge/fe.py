@@ -150,7 +150,8 @@ def _asked(demeaner, given):
     lsmr = getattr(demeaner, "kind", None) == "lsmr"
     if not lsmr and getattr(demeaner, "kind", None) != "map":
         raise TypeError(f"demeaner: expected pyfixest's MapDemeaner or LsmrDemeaner, got {type(demeaner).__name__}")
-    asked = {"tol": max(demeaner.fixef_atol, demeaner.fixef_btol) if lsmr else demeaner.fixef_tol, "max_iter": demeaner.fixef_maxiter}
+    asked = {"tol": max(demeaner.fixef_atol, demeaner.fixef_btol) if lsmr else demeaner.fixef_tol,
+             "max_sweeps" if given.get("method") == "map" else "max_iter": demeaner.fixef_maxiter}
     if lsmr and demeaner.backend != "within":
         if demeaner.precision == "float32":
             asked["dtype"] = "mixed"

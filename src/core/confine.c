@@ -135,12 +135,17 @@ static void let_signals_be(void)
     (void)signal(SIGINT, SIG_IGN); /* the parent hears it, and ends the child */
 }
 
-/** As much memory as the context may take, or half of the machine's, beside what there is. */
+size_t frgi_confined_room(const frgi_confined *c)
+{
+    frg_context *const ctx = c->ctx;
+    return ctx->opts.memory_limit > 0 ? (size_t)ctx->opts.memory_limit
+                                      : frgi_machine_memory(ctx) / 2;
+}
+
 static void lock_down(frgi_confined *c)
 {
     frg_context *const ctx = c->ctx;
-    const size_t room =
-        ctx->opts.memory_limit > 0 ? (size_t)ctx->opts.memory_limit : frgi_machine_memory(ctx) / 2;
+    const size_t room = frgi_confined_room(c);
     const size_t now = address_space(ctx);
     let_signals_be();
     limit(RLIMIT_CORE, 0);

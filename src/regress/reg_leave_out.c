@@ -60,18 +60,6 @@ static frg_status check_model(const frg_fe *f)
     return FRG_OK;
 }
 
-static frg_status check_draws(frg_context *ctx, const frg_leave_out_opts *o)
-{
-    frg_leave_out_opts usual;
-    frg_leave_out_defaults(&usual, sizeof usual);
-    if (o->leverage == FRG_LEVERAGE_EXACT && o->draws != usual.draws) {
-        FAIL(ctx, E_OPTION,
-             "draws are of leverage approx, and exact leverages take none: leave "
-             "one of the two out");
-    }
-    return FRG_OK;
-}
-
 /** The rows are a set that stays connected without what is left out. */
 static frg_status check_rows(const frg_fe *f, const frg_leave_out_opts *o)
 {
