@@ -542,15 +542,15 @@ typedef struct {
                                   with entropy where all distances are there and marginals hold,
                                   without a linear cost; else NaN */
     /* the mode vertex; 0 and NaN in the others */
-    double next_energy;      /* the lowest of the starts that ended higher, on all points; infinite:
+    double next_energy;   /* the lowest of the starts that ended higher, on all points; infinite:
                                 none did */
-    int64_t starts_agree;    /* how many of those on all points ended as low, to 1e-6 of
+    int64_t starts_agree; /* how many of those on all points ended as low, to 1e-6 of
                                 energy_product */
-    int vertex;              /* the plan is a vertex */
-    int symmetric;           /* another plan is as low and moves half of the points at least; 0: none
-                                of those that ran on all points, often one above some 100 points */
-    frg_gw_mode mode;        /* that was taken */
-    double vertex_energy;    /* E of the vertex that sampled steps began at: what E has above it is
+    int vertex;           /* the plan is a vertex */
+    int symmetric;        /* another plan is as low and moves half of the points at least; 0: none
+                                of those run on all points, often one above some 100 points */
+    frg_gw_mode mode;     /* that was taken */
+    double vertex_energy; /* E of the vertex that sampled steps began at: what E has above it is
                                 the blur of epsilon (or the noise of the steps); NaN where there is
                                 none, or with a linear cost */
     const char *mode_reason; /* "asked for", or why auto took it; alive as long as the solver */
