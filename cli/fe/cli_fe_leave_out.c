@@ -7,18 +7,44 @@
 
 static const char *const sets[] = {"all", "largest", "match", "observation"};
 
+static frg_leave_out_opts usual_options(void)
+{
+    frg_leave_out_opts o;
+    frg_leave_out_defaults(&o, sizeof o);
+    return o;
+}
+
 /** What is chosen for components is refused without them. */
 static int check_without(cli *c)
 {
-    frg_leave_out_opts defaults;
-    frg_leave_out_defaults(&defaults, sizeof defaults);
-    const char *const option = c->set.leave_out.leverage != defaults.leverage
-                                   ? "--leave-out-leverage"
-                               : c->set.leave_out.draws != defaults.draws ? "--leave-out-draws"
-                                                                          : NULL;
+    const frg_leave_out_opts usual = usual_options();
+    const char *const option = c->set.leave_out.leverage != usual.leverage ? "--leave-out-leverage"
+                               : c->set.leave_out.draws != usual.draws     ? "--leave-out-draws"
+                                                                           : NULL;
     return option ? cli_fail(c, "E_OPTION", option, "say what is left out, as in --leave-out match",
                              "%s goes with --leave-out", option)
                   : 0;
+}
+
+/** What does not go with components. */
+static int check_beside(cli *c)
+{
+    const settings *const s = &c->set;
+    if (s->checkpoint || s->fe_job.keep_effects == KEEP_NO) {
+        return cli_fail(c, "E_OPTION", "--leave-out", "leave the other one out",
+                        "--leave-out needs the fixed effects, which %s does not keep",
+                        s->checkpoint ? "--checkpoint" : "--keep-effects no");
+    }
+    if (s->leave_out.leverage == FRG_LEVERAGE_EXACT &&
+        s->leave_out.draws != usual_options().draws) {
+        return cli_fail(c, "E_OPTION", "--leave-out-draws", "leave one of the two out",
+                        "exact leverages take no draws");
+    }
+    if (s->format == FORMAT_CSV) {
+        return cli_fail(c, "E_OPTION", "--leave-out", "take --format json, or leave it out",
+                        "--format csv has the estimates alone, no variance components");
+    }
+    return 0;
 }
 
 int fe_leave_out_options(cli *c)
@@ -34,20 +60,9 @@ int fe_leave_out_options(cli *c)
     if (what == LEAVE_OUT_NO) {
         return check_without(c);
     }
-    if (s->checkpoint || s->fe_job.keep_effects == KEEP_NO) {
-        return cli_fail(c, "E_OPTION", "--leave-out", "leave the other one out",
-                        "--leave-out needs the fixed effects, which %s does not keep",
-                        s->checkpoint ? "--checkpoint" : "--keep-effects no");
-    }
-    frg_leave_out_opts usual;
-    frg_leave_out_defaults(&usual, sizeof usual);
-    if (s->leave_out.leverage == FRG_LEVERAGE_EXACT && s->leave_out.draws != usual.draws) {
-        return cli_fail(c, "E_OPTION", "--leave-out-draws", "leave one of the two out",
-                        "exact leverages take no draws");
-    }
-    if (s->format == FORMAT_CSV) {
-        return cli_fail(c, "E_OPTION", "--leave-out", "take --format json, or leave it out",
-                        "--format csv has the estimates alone, no variance components");
+    const int code = check_beside(c);
+    if (code) {
+        return code;
     }
     const frg_fe_connected have = s->fe.connected, need = needs[what];
     if (have != FRG_CONNECTED_ALL && have < need) {
