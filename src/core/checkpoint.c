@@ -154,6 +154,23 @@ frg_status frgi_checkpoint_copy(const frg_checkpoint *c, const char *name, void 
     return FRG_OK;
 }
 
+frg_status frgi_checkpoint_put_all(frg_checkpoint *c, const frgi_section *sections, int count)
+{
+    for (int i = 0; i < count; i++) {
+        TRY(frg_checkpoint_put(c, sections[i].name, sections[i].at, (int64_t)sections[i].bytes));
+    }
+    return FRG_OK;
+}
+
+frg_status frgi_checkpoint_copy_all(const frg_checkpoint *c, const frgi_section *sections,
+                                    int count)
+{
+    for (int i = 0; i < count; i++) {
+        TRY(frgi_checkpoint_copy(c, sections[i].name, sections[i].at, sections[i].bytes));
+    }
+    return FRG_OK;
+}
+
 frg_status frgi_checkpoint_unsound(const frg_checkpoint *c, const char *name)
 {
     FAIL(c->ctx, E_CHECKPOINT, "section '%s' holds numbers that cannot be", name);

@@ -15,6 +15,18 @@ FRG_MUST_USE frg_status frgi_checkpoint_parse(frg_checkpoint **out, frg_context 
 /** to <- section `name`; E_CHECKPOINT where there is none of `bytes` bytes. */
 FRG_MUST_USE frg_status frgi_checkpoint_copy(const frg_checkpoint *c, const char *name, void *to,
                                              size_t bytes);
+/** A section whose length is known beforehand, and the memory that it comes from or goes to. */
+typedef struct {
+    const char *name;
+    void *at;
+    size_t bytes;
+} frgi_section;
+
+/** frg_checkpoint_put and frgi_checkpoint_copy of `count` sections, up to the first failure. */
+FRG_MUST_USE frg_status frgi_checkpoint_put_all(frg_checkpoint *c, const frgi_section *sections,
+                                                int count);
+FRG_MUST_USE frg_status frgi_checkpoint_copy_all(const frg_checkpoint *c,
+                                                 const frgi_section *sections, int count);
 /** E_CHECKPOINT: section `name` has the right length and holds what cannot be. */
 FRG_MUST_USE frg_status frgi_checkpoint_unsound(const frg_checkpoint *c, const char *name);
 

@@ -577,33 +577,26 @@ void frgi_ac_apply(const frgi_ac *f, int64_t k, const double *b, double *x, doub
 
 /* ---- saved and read back --------------------------------------------------------------------- */
 
-typedef struct {
-    const char *name;
-    void *at;
-    size_t bytes;
-} part;
-enum { PARTS = 5 };
+enum { SECTIONS = 5 };
 
 /** The arrays whose lengths n and the components tell. */
-static void parts_of(const frgi_ac *f, part *p)
+static void sections_of(const frgi_ac *f, frgi_section *p)
 {
     const size_t n = (size_t)f->n;
-    p[0] = (part){"a.place", f->place, n * sizeof *f->place};
-    p[1] = (part){"a.component", f->component, n * sizeof *f->component};
-    p[2] = (part){"a.weight", f->weight, (size_t)f->components * sizeof *f->weight};
-    p[3] = (part){"a.starts", f->starts, (n + 1) * sizeof *f->starts};
-    p[4] = (part){"a.inverse", f->inverse, n * sizeof *f->inverse};
+    p[0] = (frgi_section){"a.place", f->place, n * sizeof *f->place};
+    p[1] = (frgi_section){"a.component", f->component, n * sizeof *f->component};
+    p[2] = (frgi_section){"a.weight", f->weight, (size_t)f->components * sizeof *f->weight};
+    p[3] = (frgi_section){"a.starts", f->starts, (n + 1) * sizeof *f->starts};
+    p[4] = (frgi_section){"a.inverse", f->inverse, n * sizeof *f->inverse};
 }
 
 frg_status frgi_ac_put(const frgi_ac *f, frgi_ac_facts *facts, frg_checkpoint *c)
 {
-    part p[PARTS];
-    parts_of(f, p);
+    frgi_section p[SECTIONS];
+    sections_of(f, p);
     *facts = (frgi_ac_facts){f->n, f->components, f->grounded};
     TRY(frg_checkpoint_put(c, "ac", facts, sizeof *facts));
-    for (int i = 0; i < PARTS; i++) {
-        TRY(frg_checkpoint_put(c, p[i].name, p[i].at, (int64_t)p[i].bytes));
-    }
+    TRY(frgi_checkpoint_put_all(c, p, SECTIONS));
     const int64_t entries = frgi_ac_entries(f);
     TRY(frg_checkpoint_put(c, "a.rows", f->rows, entries * (int64_t)sizeof *f->rows));
     return frg_checkpoint_put(c, "a.fractions", f->f, entries * (int64_t)sizeof *f->f);
@@ -622,11 +615,9 @@ static bool is_sound(const frgi_ac *f)
 
 static frg_status get_parts(frgi_ac *f, const frg_checkpoint *c)
 {
-    part p[PARTS];
-    parts_of(f, p);
-    for (int i = 0; i < PARTS; i++) {
-        TRY(frgi_checkpoint_copy(c, p[i].name, p[i].at, p[i].bytes));
-    }
+    frgi_section p[SECTIONS];
+    sections_of(f, p);
+    TRY(frgi_checkpoint_copy_all(c, p, SECTIONS));
     int64_t bytes = 0;
     const void *const rows = frg_checkpoint_get(c, "a.rows", &bytes);
     const int64_t entries = bytes / (int64_t)sizeof *f->rows;

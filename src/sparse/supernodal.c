@@ -335,31 +335,24 @@ void frgi_supernodal_close(frgi_supernodal *t, frg_context *ctx)
 
 /* ---- saved and read back --------------------------------------------------------------------- */
 
-/** The arrays whose lengths count tells, and their bytes. */
-typedef struct {
-    const char *name;
-    void *at;
-    size_t bytes;
-} part;
-enum { PARTS = 5 };
+enum { SECTIONS = 5 };
 
-static void parts_of(const frgi_supernodal *t, part *p)
+/** The arrays whose lengths count tells. */
+static void sections_of(const frgi_supernodal *t, frgi_section *p)
 {
     const size_t count = (size_t)t->count;
-    p[0] = (part){"d.first", t->first, (count + 1) * sizeof *t->first};
-    p[1] = (part){"d.parent", t->parent, count * sizeof *t->parent};
-    p[2] = (part){"d.below", t->below, (count + 1) * sizeof *t->below};
-    p[3] = (part){"d.offset", t->offset, (count + 1) * sizeof *t->offset};
-    p[4] = (part){"d.diagonal", t->diagonal, (count + 1) * sizeof *t->diagonal};
+    p[0] = (frgi_section){"d.first", t->first, (count + 1) * sizeof *t->first};
+    p[1] = (frgi_section){"d.parent", t->parent, count * sizeof *t->parent};
+    p[2] = (frgi_section){"d.below", t->below, (count + 1) * sizeof *t->below};
+    p[3] = (frgi_section){"d.offset", t->offset, (count + 1) * sizeof *t->offset};
+    p[4] = (frgi_section){"d.diagonal", t->diagonal, (count + 1) * sizeof *t->diagonal};
 }
 
 frg_status frgi_supernodal_put(const frgi_supernodal *t, frg_checkpoint *c)
 {
-    part p[PARTS];
-    parts_of(t, p);
-    for (int i = 0; i < PARTS; i++) {
-        TRY(frg_checkpoint_put(c, p[i].name, p[i].at, (int64_t)p[i].bytes));
-    }
+    frgi_section p[SECTIONS];
+    sections_of(t, p);
+    TRY(frgi_checkpoint_put_all(c, p, SECTIONS));
     return frg_checkpoint_put(c, "d.rows", t->rows, t->below[t->count] * (int64_t)sizeof *t->rows);
 }
 
@@ -391,11 +384,9 @@ static bool rows_are_sound(const frgi_supernodal *t, int64_t s)
 
 static frg_status take_parts(frgi_supernodal *t, frg_context *ctx, const frg_checkpoint *c)
 {
-    part p[PARTS];
-    parts_of(t, p);
-    for (int i = 0; i < PARTS; i++) {
-        TRY(frgi_checkpoint_copy(c, p[i].name, p[i].at, p[i].bytes));
-    }
+    frgi_section p[SECTIONS];
+    sections_of(t, p);
+    TRY(frgi_checkpoint_copy_all(c, p, SECTIONS));
     bool sound = t->first[0] == 0 && t->below[0] == 0 && t->offset[0] == 0 && t->diagonal[0] == 0;
     for (int64_t s = 0; sound && s < t->count; s++) {
         sound = is_sound(t, s);
