@@ -135,7 +135,7 @@ static void let_signals_be(void)
     (void)signal(SIGINT, SIG_IGN); /* the parent hears it, and ends the child */
 }
 
-size_t frgi_confined_room(const frgi_confined *c)
+size_t frgi_confined_memory(const frgi_confined *c)
 {
     frg_context *const ctx = c->ctx;
     return ctx->opts.memory_limit > 0 ? (size_t)ctx->opts.memory_limit
@@ -145,7 +145,7 @@ size_t frgi_confined_room(const frgi_confined *c)
 static void lock_down(frgi_confined *c)
 {
     frg_context *const ctx = c->ctx;
-    const size_t room = frgi_confined_room(c);
+    const size_t room = frgi_confined_memory(c);
     const size_t now = address_space(ctx);
     let_signals_be();
     limit(RLIMIT_CORE, 0);

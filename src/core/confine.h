@@ -34,7 +34,7 @@ typedef struct {
 FRG_MUST_USE frg_status frgi_confined_start(frgi_confined *c, frg_context *ctx, const char *file);
 /** Bytes that the child may take beside what there is: as many as the context may, or half of the
  *  machine's memory. */
-size_t frgi_confined_room(const frgi_confined *c);
+size_t frgi_confined_memory(const frgi_confined *c);
 /** The child sends; it ends where nobody listens. */
 void frgi_confined_put(const frgi_confined *c, const void *from, size_t bytes);
 /** The child ends. */

@@ -62,8 +62,8 @@ struct fe_cascade {
     bool factored;
     struct {            /* of other weights */
         fe_schur schur; /* the pattern that `direct` was analysed for; or empty */
-        bool serves;    /* `direct` is still that, and its order serves S */
-    } last;
+        bool usable;    /* `direct` is still that, and its order is right for S */
+    } previous;
     frgi_ac *ac;
     int32_t
         *null_set; /* n_reduced: sets of levels whose indicator z has S z = 0; made when needed */
@@ -130,7 +130,7 @@ void frgi_fe_cascade_destroy(fe_cascade *c, frg_context *ctx)
     frgi_direct_destroy(c->direct);
     frgi_ac_destroy(c->ac);
     frgi_fe_schur_destroy(&c->schur, ctx);
-    frgi_fe_schur_destroy(&c->last.schur, ctx);
+    frgi_fe_schur_destroy(&c->previous.schur, ctx);
     frgi_fe_bordered_destroy(&c->bordered, ctx);
     frgi_fe_subproblems_destroy(c->subproblems, ctx);
     DROP(ctx, &c->null_set);
@@ -157,7 +157,7 @@ static void drop_factor(fe_cascade *c)
 {
     frgi_direct_destroy(c->direct);
     c->direct = NULL;
-    c->factored = c->last.serves = false;
+    c->factored = c->previous.usable = false;
 }
 
 static bool same_pattern(const fe_schur *a, const fe_schur *b)
@@ -171,11 +171,11 @@ static bool same_pattern(const fe_schur *a, const fe_schur *b)
 /** The order of the factor of other weights is that of S where the patterns are the same. */
 static void keep_order(fe_cascade *c, frg_context *ctx)
 {
-    c->last.serves = c->last.schur.n > 0 && same_pattern(&c->schur, &c->last.schur);
-    if (c->last.schur.n > 0 && !c->last.serves) {
+    c->previous.usable = c->previous.schur.n > 0 && same_pattern(&c->schur, &c->previous.schur);
+    if (c->previous.schur.n > 0 && !c->previous.usable) {
         drop_factor(c);
     }
-    frgi_fe_schur_destroy(&c->last.schur, ctx);
+    frgi_fe_schur_destroy(&c->previous.schur, ctx);
 }
 
 /** Assembles S unless it is there; a matrix over the cap is no failure: the solvers that need it
@@ -382,12 +382,12 @@ void frgi_fe_cascade_renew(fe_cascade *c, frg_context *ctx, double tol)
 {
     c->opts.tol = tol;
     if (c->factored && c->choice == SOLVER_DIRECT) {
-        frgi_fe_schur_destroy(&c->last.schur, ctx);
-        c->last.schur = c->schur;
+        frgi_fe_schur_destroy(&c->previous.schur, ctx);
+        c->previous.schur = c->schur;
         c->schur = (fe_schur){0};
-        DROP(ctx, &c->last.schur.values);
+        DROP(ctx, &c->previous.schur.values);
         c->factored = false;
-    } else if (c->last.schur.n == 0) {
+    } else if (c->previous.schur.n == 0) {
         drop_factor(c);
     }
     frgi_fe_schur_destroy(&c->schur, ctx);
@@ -559,7 +559,7 @@ static frg_status split_components(fe_cascade *c, frg_context *ctx)
 static frg_status compare_solvers(fe_cascade *c, frg_context *ctx, const fe_block_work *single)
 {
     const double step = (double)c->schur.starts[c->schur.n] * 4 * SECONDS_PER_ENTRY;
-    if (c->last.serves) { /* it was the cheapest for other weights */
+    if (c->previous.usable) { /* it was the cheapest for other weights */
         c->choice = SOLVER_DIRECT;
         return FRG_OK;
     }

@@ -194,7 +194,7 @@ static frg_status check_head(const frgi_confined *c, const column_head *h)
         (!category && h->label_bytes > 0)) {
         return refuse(c, "labels are of no length");
     }
-    if ((size_t)h->label_bytes > frgi_confined_room(c)) {
+    if ((size_t)h->label_bytes > frgi_confined_memory(c)) {
         return refuse(c, "it tells of more labels than it has memory for");
     }
     return FRG_OK;
@@ -243,7 +243,7 @@ static frg_status take_values(frgi_confined *c, const column_head *h, int64_t n,
                               frgi_column_memory *m, int64_t *missing)
 {
     const size_t bytes = frgi_mul((size_t)n, value_bytes(h->kind));
-    if (bytes > frgi_confined_room(c)) {
+    if (bytes > frgi_confined_memory(c)) {
         return refuse(c, "it tells of more rows than it has memory for");
     }
     TRY(frgi_alloc(c->ctx, &m->values, bytes, "a column"));
