@@ -113,9 +113,8 @@ static transport open_transport(const gw_oracle *o, double epsilon, const double
     return t;
 }
 
-/** epsilon log sum_j exp((g_j - c_j) / epsilon) */
-static double soft_largest(const double *g, const double *c, int64_t n, int64_t stride,
-                           double epsilon)
+double gw_oracle_log_sum_exp(const double *g, const double *c, int64_t n, int64_t stride,
+                             double epsilon)
 {
     double top = -INFINITY, sum = 0;
     for (int64_t j = 0; j < n; j++)
@@ -141,10 +140,10 @@ int64_t gw_oracle_sinkhorn(const gw_oracle *o, double epsilon, const double *cos
         moved = 0;
         for (int64_t i = 0; i < t.n; i++)
             t.f[i] = potential(o, o->rho_source, epsilon, t.a[i],
-                               soft_largest(t.g, t.cost + i * t.m, t.m, 1, epsilon));
+                               gw_oracle_log_sum_exp(t.g, t.cost + i * t.m, t.m, 1, epsilon));
         for (int64_t j = 0; j < t.m; j++) {
             const double g = potential(o, o->rho_target, epsilon, t.b[j],
-                                       soft_largest(t.f, t.cost + j, t.n, t.m, epsilon));
+                                       gw_oracle_log_sum_exp(t.f, t.cost + j, t.n, t.m, epsilon));
             moved = fmax(moved, isfinite(g) ? fabs(g - t.g[j]) / epsilon : 0);
             t.g[j] = g;
         }

@@ -26,6 +26,9 @@ typedef struct {
     int64_t i, j;
 } gw_oracle_pair;
 
+/** epsilon log sum_j exp((g_j - c_j) / epsilon), j < n, c_j at c + j * stride. */
+double gw_oracle_log_sum_exp(const double *g, const double *c, int64_t n, int64_t stride,
+                             double epsilon);
 /** (1 - theta) L(P) + theta linear with L(P)_ij = sum_kl (C_ik - D_jl)^2 P_kl. */
 void gw_oracle_cost(const gw_oracle *o, const double *plan, double *cost);
 /** The same with 1 / R at each of R pairs in place of P. */

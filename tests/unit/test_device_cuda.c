@@ -1,41 +1,11 @@
 /* test_device_cuda.c - the plug-in for CUDA on the stand-in driver: kernels as nvcc's PTX names them,
  * late and in random order; every call of the driver failing once; a device lost; less memory;
  * NVRTC on every text. */
-#include <dlfcn.h>
-
+#include "cuda_driver.h"
 #include "device/cuda/cuda_nvrtc.h"
 #include "device_bodies.h"
 #include "fault.h"
 #include "fourge/gp.h"
-#include "standin/standin.h"
-
-static standin *driver;
-static const frg_device cuda = {FRG_CUDA, 0};
-
-/** The stand-in, new; false with the case skipped where the build has none. */
-static bool with_driver(void)
-{
-    void *const library = dlopen(STANDINS "/libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    driver = library ? dlsym(library, "standin_cuda") : NULL;
-    if (!driver) {
-        test_skip("the build has no stand-in for CUDA's driver");
-        return false;
-    }
-    if (!HAVE_NVCC) {
-        test_skip("CUDA not compiled: no nvcc");
-        return false;
-    }
-    *driver = (standin){.memory = (size_t)1 << 28, .major = 12, .random = test_random()};
-    return true;
-}
-
-/** Nothing is left on the device, and nothing was done that a real one refuses. */
-static void check_clean(const char *when)
-{
-    CHECK_SAYS(driver->objects == 0, "%s: %" PRId64 " objects are left", when, driver->objects);
-    CHECK_SAYS(driver->held == 0, "%s: %zu bytes are left", when, driver->held);
-    CHECK_SAYS(!driver->complaint[0], "%s: %s", when, driver->complaint);
-}
 
 static void on_cuda(device_body body, int size)
 {
@@ -140,8 +110,11 @@ static void runs_late(void)
         on_cuda(late, 32);
 }
 
-/** Each call of the driver fails once: the status and a message, nothing left behind, and a second
- *  try gives the result. */
+static frg_status whole_body(frg_context *ctx, frg_device which, const void *user, double *out)
+{
+    return whole_on(ctx, which, user, out);
+}
+
 static void each_call_fails(void)
 {
     static input in;
@@ -149,28 +122,7 @@ static void each_call_fails(void)
     if (!with_driver())
         return;
     draw(&in, FRGI_F64);
-    frg_context *ctx = test_context();
-    CHECK_OK(ctx, whole_on(ctx, cuda, &in, want));
-    const int64_t calls = driver->calls;
-    CHECK(calls > 40);
-    int64_t refused = 0;
-    for (int64_t k = 1; k <= calls; k++) {
-        driver->calls = 0;
-        driver->fail_at = k;
-        driver->fail_with = k % 2 ? 2 : 999;
-        const frg_status status = whole_on(ctx, cuda, &in, got);
-        refused += status < 0;
-        if (status < 0)
-            CHECK(strstr(frg_message(ctx), "cuda:0") && frg_error_code(ctx)[0]);
-        else
-            CHECK_BITS(got, want, sizeof want);
-        check_clean("a call failed");
-        driver->fail_at = 0;
-    }
-    CHECK_SAYS(refused > calls / 2, "%" PRId64 " of %" PRId64 " were told", refused, calls);
-    CHECK_OK(ctx, whole_on(ctx, cuda, &in, got));
-    CHECK_BITS(got, want, sizeof want);
-    frg_context_destroy(ctx);
+    fail_each_call(whole_body, &in, 40, want, got, sizeof want);
 }
 
 /** A device that is lost in the middle stays so until it is opened again. */

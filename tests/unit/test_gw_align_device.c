@@ -11,14 +11,13 @@
  * to 2 d each less what they share), so that half the sum of all differences is below
  * (e^(4 d) - 1) / 2 = 1.8e-4; each is polished to an L1 error of 1e-9.
  */
-#include <dlfcn.h>
 
+#include "cuda_driver.h"
 #include "devices.h"
 #include "fault.h"
 #include "fourge/gw.h"
 #include "gw/gw_align.h"
 #include "gw/gw_level_device.h"
-#include "standin/standin.h"
 #include "test.h"
 
 enum { N = 70, M = 90, D = 3 };
@@ -449,43 +448,19 @@ static frg_status body(frg_context *ctx, void *user, uint64_t *hash)
     return FRG_OK;
 }
 
-/** On the stand-in for CUDA's driver, late and with groups in random order: each of its calls fails
- *  once, with a status, a message and nothing left behind; a second try gives the result. */
+static frg_status small_body(frg_context *ctx, frg_device which, const void *user, double *out)
+{
+    return small_on(ctx, which, user, out);
+}
+
+/** Late, and with groups in random order. */
 static void each_call_fails(void)
 {
-    const frg_device cuda = {FRG_CUDA, 0};
-    void *const library = dlopen(STANDINS "/libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    standin *const driver = library ? dlsym(library, "standin_cuda") : NULL;
     double want[9], got[9];
-    if (!driver || !HAVE_NVCC) {
-        test_skip("no stand-in for CUDA's driver, or no nvcc");
+    if (!with_driver())
         return;
-    }
-    *driver = (standin){.memory = (size_t)1 << 28, .major = 12, .random = test_random()};
     problem p = make();
-    frg_context *ctx = test_context();
-    CHECK_OK(ctx, small_on(ctx, cuda, &p, want));
-    const int64_t calls = driver->calls;
-    int64_t refused = 0;
-    for (int64_t k = 1; k <= calls; k++) {
-        driver->calls = 0;
-        driver->fail_at = k;
-        driver->fail_with = k % 2 ? 2 : 999;
-        const frg_status status = small_on(ctx, cuda, &p, got);
-        refused += status < 0;
-        if (status < 0)
-            CHECK(strstr(frg_message(ctx), "cuda:0") && frg_error_code(ctx)[0]);
-        else
-            CHECK_BITS(got, want, sizeof want);
-        CHECK_SAYS(driver->objects == 0 && driver->held == 0, "%" PRId64 " objects are left",
-                   driver->objects);
-        CHECK_SAYS(!driver->complaint[0], "%s", driver->complaint);
-        driver->fail_at = 0;
-    }
-    CHECK_SAYS(refused > calls / 2, "%" PRId64 " of %" PRId64 " were told", refused, calls);
-    CHECK_OK(ctx, small_on(ctx, cuda, &p, got));
-    CHECK_BITS(got, want, sizeof want);
-    frg_context_destroy(ctx);
+    fail_each_call(small_body, &p, 0, want, got, sizeof want);
     release(&p);
 }
 

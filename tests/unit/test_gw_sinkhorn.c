@@ -6,6 +6,7 @@
 #include "core/tree_sum.h"
 #include "fourge/gw.h"
 #include "gw/gw_sweep.h"
+#include "oracle/gw_oracle.h"
 #include "test.h"
 
 typedef struct {
@@ -48,25 +49,15 @@ static void release(problem *p)
     free(p->g);
 }
 
-static double lse(const double *g, const double *c, int64_t n, int64_t stride, double epsilon)
-{
-    double top = -INFINITY, sum = 0;
-    for (int64_t j = 0; j < n; j++)
-        top = fmax(top, g[j] - c[j * stride]);
-    for (int64_t j = 0; j < n; j++)
-        sum += exp((g[j] - c[j * stride] - top) / epsilon);
-    return top + epsilon * log(sum);
-}
-
 /** One iteration; returns the L1 error of the columns between the two halves. */
 static double step(problem *p)
 {
     double error = 0;
     for (int64_t i = 0; i < p->n; i++)
         p->f[i] = (p->product ? 1 : p->tau_a) * p->epsilon * log(p->a[i]) -
-                  p->tau_a * lse(p->g, p->cost + i * p->m, p->m, 1, p->epsilon);
+                  p->tau_a * gw_oracle_log_sum_exp(p->g, p->cost + i * p->m, p->m, 1, p->epsilon);
     for (int64_t j = 0; j < p->m; j++) {
-        const double column = lse(p->f, p->cost + j, p->n, p->m, p->epsilon);
+        const double column = gw_oracle_log_sum_exp(p->f, p->cost + j, p->n, p->m, p->epsilon);
         error += fabs(exp((p->g[j] + column) / p->epsilon) - p->b[j]);
         p->g[j] = (p->product ? 1 : p->tau_b) * p->epsilon * log(p->b[j]) - p->tau_b * column;
     }
