@@ -58,6 +58,15 @@ class Protocol(unittest.TestCase):
                 rows = np.array([[(t == "x") + v * (t == "x:z") for t in names] for v in z], float)
                 self.check(each, rows @ b, rows, fit)
 
+    def test_order_of_words(self):
+        """Words are sorted, whatever comes first in the data; an ordered category stays as it is."""
+        d = data()
+        order = np.concatenate([np.flatnonzero(d["g"] == word) for word in "cba"])
+        d = {key: values[order] for key, values in d.items()}
+        contrasts = lambda g: set(me.avg_comparisons(model(fe.feols("y ~ x + g", d | {"g": g})), variables="g").data["contrast"])
+        self.assertEqual(contrasts(d["g"]), {"b - a", "c - a"})
+        self.assertEqual(contrasts(pl.Series(d["g"].tolist(), dtype=pl.Enum(["b", "a", "c"]))), {"a - b", "c - b"})
+
     def test_contrasts_and_predictions(self):
         d = data()
         fit = fe.feols("y ~ x + factor(g)", d, vcov="hc1")
