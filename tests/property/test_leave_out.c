@@ -947,6 +947,33 @@ static void without_what_it_needs(void)
     frg_context_destroy(ctx);
 }
 
+/** A stop ends it, by either way to the leverages, and an empty result is given back. */
+static void stopped(void)
+{
+    panel p = make_panel(40, 5, 4);
+    frg_context *ctx = test_context();
+    draw_outcomes(&p, 0);
+    frg_table *t = panel_table(ctx, &p);
+    frg_fe *f = NULL;
+    const frg_fe_opts o = options(FRG_CONNECTED_MATCH);
+    if (CHECK_OK(ctx, frg_fe_fit(&f, ctx, "y ~ x | worker + firm", t, &o))) {
+        for (int k = 0; k < 2; k++) {
+            const frg_leave_out_opts l =
+                leaving(FRG_LEAVE_MATCH, k ? FRG_LEVERAGE_APPROX : FRG_LEVERAGE_EXACT);
+            frg_leave_out got = {.n = -1};
+            frg_interrupt(ctx);
+            CHECK_STATUS(frg_fe_leave_out(f, &l, &got), FRG_INTERRUPTED);
+            CHECK(got.n == 0 && !got.leave_out);
+            frg_interrupt_clear(ctx);
+            CHECK_OK(ctx, frg_fe_leave_out(f, &l, &got));
+        }
+    }
+    frg_fe_destroy(f);
+    frg_table_destroy(t);
+    free_panel(&p);
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {
     {"by the dense way", by_the_dense_way},
     {"sets by looking", sets_by_looking},
@@ -958,6 +985,7 @@ static const test_case cases[] = {
     {"projections of observations", projections_of_observations},
     {"same bits", same_bits},
     {"memory", memory},
+    {"stopped", stopped},
     {"refused", refused},
     {"without what it needs", without_what_it_needs},
 };
