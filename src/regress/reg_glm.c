@@ -149,13 +149,14 @@ static double weigh(const irls *s)
 }
 
 /** W, and z in the place of the z before, of which the first column of the matrix holds what is
- *  left. */
-static void reweight(const irls *s)
+ *  left; false where a weight is infinite. */
+static bool reweight(const irls *s)
 {
     const frgi_fe_glm *const g = s->g;
     double *const column = s->f->matrix.values;
     const double lightest = weigh(s) * LIGHTEST;
-#pragma omp parallel for schedule(static) num_threads(threads_of(s))
+    bool finite = true;
+#pragma omp parallel for schedule(static) num_threads(threads_of(s)) reduction(&& : finite)
     for (int64_t i = 0; i < s->n; i++) {
         const double slope = slope_of(g, i);
         const double share = s->w[i] < lightest ? s->w[i] / lightest : 1;
@@ -164,7 +165,9 @@ static void reweight(const irls *s)
         s->w[i] = s->w[i] < lightest ? lightest : s->w[i];
         column[i] += z - s->z[i];
         s->z[i] = z;
+        finite = finite && isfinite(s->w[i]);
     }
+    return finite;
 }
 
 static void begin(const irls *s)
@@ -337,9 +340,29 @@ static bool step(irls *s)
     return sound;
 }
 
+/** E_MEAN of row i: what its mean at the predictor eta is not. */
+static frg_status refuse_mean(const irls *s, int64_t i, const char *what)
+{
+    const frgi_fe_glm *const g = s->g;
+    const int64_t *const rows = s->f->data.frame.rows;
+    char offset[160] = "";
+    if (g->offset) {
+        snprintf(offset, sizeof offset, ", of which offset '%.80s' is %.6g",
+                 s->f->policy.options.offset, g->offset[i]);
+    }
+    FAIL(s->f->ctx, E_MEAN, "row %lld: %s at the predictor %.6g%s",
+         (long long)(rows ? rows[i] : i) + 1, what, g->eta[i], offset);
+}
+
 static frg_status one_step(irls *s, bool *sound)
 {
-    reweight(s);
+    if (!reweight(s)) {
+        int64_t i = 0;
+        while (isfinite(s->w[i])) {
+            i++;
+        }
+        return refuse_mean(s, i, "the weight of a step is infinite");
+    }
     const frg_status inner = take_out(s);
     TRY(inner);
     if (inner == FRG_INTERRUPTED || inner == FRG_TIME_LIMIT) {
@@ -572,14 +595,7 @@ static frg_status check_means(const irls *s)
         i++;
     }
     if (isinf(s->deviance) && i < s->n) {
-        const int64_t *const rows = s->f->data.frame.rows;
-        char offset[160] = "";
-        if (g->offset) {
-            snprintf(offset, sizeof offset, ", of which offset '%.80s' is %.6g",
-                     s->f->policy.options.offset, g->offset[i]);
-        }
-        FAIL(s->f->ctx, E_MEAN, "row %lld: no shorter step has a mean at the predictor %.6g%s",
-             (long long)(rows ? rows[i] : i) + 1, g->eta[i], offset);
+        return refuse_mean(s, i, "no shorter step has a mean");
     }
     return FRG_OK;
 }

@@ -237,6 +237,8 @@ static void second_run(void)
             frg_demean_column columns[PANEL_COLUMNS];
             frg_demean_opts o = panel_options();
             o.method = methods[m];
+            if (methods[m] == FRG_FE_MAP)
+                o.max_sweeps = 1000000;
             fault_memory memory;
             fault_memory_open(&memory);
             frg_context *ctx = test_context_with(2, &memory.table, NULL);

@@ -202,6 +202,15 @@ static bool wide_weights(const panel *d)
     return most > 1e3 * least;
 }
 
+/** Sweeps times lambda after which alternating projections are there: with A = L + I + L' of
+ *  columns of norm 1, a sweep takes the energy e'Ae to at most 1 - lambda / ||I + L||^2 of it, with
+ *  ||I + L|| <= Q, and the gradient, at most sqrt(Q e'Ae), is to fall by tol = 1e-10:
+ *  (2 log 1e10 + log Q) Q^2 < 50 Q^2 (of the identity of Xu and Zikatanov, 2002). */
+static double sweeps_needed(const panel *d)
+{
+    return 50.0 * d->q * d->q;
+}
+
 static void check_design(frg_context *ctx, const panel *d, const frg_demean_opts *opts,
                          const oracle *o, double lambda, const char *name)
 {
@@ -215,6 +224,10 @@ static void check_design(frg_context *ctx, const panel *d, const frg_demean_opts
         /* a pivot below 1e-9 of its diagonal counts as null, which a true one may be there: the
          * factor alone, which auto would leave, says that it is not enough */
         printf("# %s: stalled at an audit of %g\n", name, columns[0].audit);
+    else if (s == FRG_MAX_ITER && opts->method == FRG_FE_MAP &&
+             lambda < sweeps_needed(d) / (double)opts->max_sweeps)
+        printf("# %s: not there in %" PRId64 " sweeps, lambda %.3g\n", name, opts->max_sweeps,
+               lambda);
     else if (CHECK_SAYS(s == FRG_OK, "%s: %s: %s", name, frg_status_name(s), frg_message(ctx))) {
         for (int c = 0; c < d->p; c++)
             check_column(d, o, lambda, c, r + c * d->n, &columns[c], name);
@@ -256,7 +269,7 @@ static frg_demean_opts options_of(frg_fe_method method, frg_fe_dof dof)
     opts.dof = dof;
     opts.tol = tol;
     if (method == FRG_FE_MAP)
-        opts.max_sweeps = 1000000;
+        opts.max_sweeps = 100000;
     else
         opts.max_iter = 10000;
     return opts;

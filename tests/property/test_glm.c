@@ -833,8 +833,13 @@ static void inverse_link(void)
         robust *= (double)(d.n - 1) / (double)(d.n - 2);
         near(r->vcov[0].coefficients[1].estimate, 1 / mean[1] - 1 / mean[0], 1e-9 * sqrt(iid),
              "the difference");
-        near(r->vcov[0].coefficients[1].std_error, sqrt(iid), 1e-8 * sqrt(iid), "its iid error");
-        near(r->vcov[1].coefficients[1].std_error, sqrt(robust), 1e-8 * sqrt(robust), "its hc1");
+        /* W = m_g^2 is that before the last step, which is Newton's: where the next one is below
+         * 1e-9 standard errors it was below the root of that, and its share of 1 / b the same of
+         * sqrt(phi / n_g) */
+        const double moved = 2 * sqrt(1e-9) * sqrt(phi / fmin(count[0], count[1]));
+        near(r->vcov[0].coefficients[1].std_error, sqrt(iid), moved * sqrt(iid), "its iid error");
+        near(r->vcov[1].coefficients[1].std_error, sqrt(robust), 2 * moved * sqrt(robust),
+             "its hc1");
     }
     frg_fe_destroy(f);
     frg_table_destroy(t);
