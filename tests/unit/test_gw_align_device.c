@@ -110,8 +110,11 @@ static frg_gw *open(frg_context *ctx, frgi_gw_place where, const problem *p, con
 static frg_gw *solve(frg_context *ctx, frgi_gw_place where, const problem *p, const frg_gw_opts *o)
 {
     frg_gw *const s = open(ctx, where, p, o);
-    if (s)
-        CHECK_OK(ctx, frg_gw_run(s, NULL));
+    if (s) {
+        const frg_status status = frg_gw_run(s, NULL);
+        CHECK_SAYS(status == FRG_OK || (!where.dev && frg_gw_get(s)->reason == FRG_GW_BEATEN),
+                   "%s: %s", frg_status_name(status), frg_message(ctx));
+    }
     return s;
 }
 
@@ -172,7 +175,8 @@ static void compare(frg_context *ctx, frgi_gw_place where, const problem *p, con
     CHECK_NEAR(of_d->energy_product, square, 1e-6 * square);
     CHECK_NEAR(of_d->objective, of_h->objective, 0.01);
     CHECK_INT(of_d->outer_iterations, of_h->outer_iterations);
-    CHECK_INT(of_d->reason, of_h->reason);
+    if (of_h->reason != FRG_GW_BEATEN) /* other starts are run on the host alone */
+        CHECK_INT(of_d->reason, of_h->reason);
     const frg_plan_report plan = frg_plan_get(frg_gw_plan(d));
     CHECK(plan.target_before < 1e-8);
     CHECK(plan.source_error < 1e-13);
@@ -214,38 +218,51 @@ static void parity_opencl(void)
     on_opencl(parity_on);
 }
 
+/** sum_ijkl (C_ik - D_jl)^2 P_ij P_kl */
+static double energy_of(const problem *p, const double *plan)
+{
+    double energy = 0;
+    for (int64_t i = 0; i < N; i++) {
+        for (int64_t k = 0; k < N; k++) {
+            const double c = p->cx[i * N + k];
+            for (int64_t j = 0; j < M; j++) {
+                const double *const d = p->cy + j * M, *const row = plan + k * M;
+                double sum = 0;
+                for (int64_t l = 0; l < M; l++)
+                    sum += (c - d[l]) * (c - d[l]) * row[l];
+                energy += plan[i * M + j] * sum;
+            }
+        }
+    }
+    return energy;
+}
+
 /** Everything that a run of the defaults has: several starts, local distributions, annealing, the
- *  average over the steps, tests for an end, the polish.  Draws that fall to either side of a
- *  rounding part the ways: energies are those of two runs, which the host's own, with other random
- *  numbers, differ by as much. */
+ *  average over the steps, tests for an end, the polish.  A draw that falls to the other side of a
+ *  rounding leads to another minimum, as another seed does, so that the host's energy says nothing
+ *  of the device's: that it says is its plan's, and below the product's. */
 static void whole_on(frg_context *ctx, frgi_device *dev, int group)
 {
-    const frgi_gw_place where = {dev, group};
+    static double plan[N * M];
     problem p = make();
     frg_gw_opts o;
-    double energy[3], least = (double)INFINITY, most = 0;
     frg_gw_defaults(&o, sizeof o);
     o.mode = FRG_GW_SAMPLED;
     o.distance = FRG_GW_DISTANCE_EUCLIDEAN;
     o.max_iter = 60;
-    for (int q = 0; q < 3; q++) {
-        o.n_start = 4 - (q > 1);
-        frg_gw *const s = open(ctx, q == 0 ? where : (frgi_gw_place){NULL, 0}, &p, &o);
-        if (!s)
-            return;
+    frg_gw *const s = open(ctx, (frgi_gw_place){dev, group}, &p, &o);
+    if (s) {
         const frg_status status = frg_gw_run(s, NULL);
         CHECK(status == FRG_OK || status == FRG_MAX_ITER || status == FRG_STALLED);
-        energy[q] = frg_gw_get(s)->energy;
-        if (q > 0) {
-            least = fmin(least, energy[q]);
-            most = fmax(most, energy[q]);
-        } else {
-            CHECK(!strcmp(frg_gw_get(s)->verdict, "not compared: on a device"));
-            CHECK(frg_plan_get(frg_gw_plan(s)).target_error < 1e-13);
-        }
-        frg_gw_destroy(s);
+        const frg_gw_report *const r = frg_gw_get(s);
+        read_plan(ctx, s, plan);
+        CHECK_NEAR(r->energy, energy_of(&p, plan), 1e-5 * r->energy_product);
+        CHECK_SAYS(r->energy < r->energy_product, "energy %g, of the product %g", r->energy,
+                   r->energy_product);
+        CHECK(!strcmp(r->verdict, "not compared: on a device"));
+        CHECK(frg_plan_get(frg_gw_plan(s)).target_error < 1e-13);
     }
-    CHECK_SAYS(energy[0] <= 1.5 * most, "energy %g, on the host %g to %g", energy[0], least, most);
+    frg_gw_destroy(s);
     release(&p);
 }
 
@@ -337,13 +354,19 @@ static void bits_opencl(void)
     on_opencl(bits_on);
 }
 
-/** Starts that are given: a plan, potentials. */
+/** Starts that are given: a plan, potentials of a few epsilon, beyond which the host's exponents
+ *  are too rough for the same draws. */
 static void starts_on(frg_context *ctx, frgi_device *dev, int group)
 {
     const frgi_gw_place places[] = {{NULL, 0}, {dev, group}};
     static double plan[N * M], out[2][N * M];
     problem p = make();
     frg_gw_opts o = options();
+    double f[N], g[M];
+    for (int64_t i = 0; i < N; i++)
+        f[i] = 0.05 * p.x[i];
+    for (int64_t j = 0; j < M; j++)
+        g[j] = 0.05 * p.y[j];
     for (int64_t e = 0; e < N * M; e++)
         plan[e] = p.a[e / M] * p.b[e % M] * (1 + (e / M == e % M ? 30 : 0));
     for (int form = 0; form < 2; form++) {
@@ -354,7 +377,7 @@ static void starts_on(frg_context *ctx, frgi_device *dev, int group)
             if (form == 0)
                 CHECK_OK(ctx, frg_gw_start_plan(s, frg_matrix(plan, FRG_F64, N, M, M)));
             else
-                CHECK_OK(ctx, frg_gw_start_potentials(s, p.x, p.y));
+                CHECK_OK(ctx, frg_gw_start_potentials(s, f, g));
             CHECK_OK(ctx, frg_gw_run(s, NULL));
             read_plan(ctx, s, out[q]);
             frg_gw_destroy(s);
