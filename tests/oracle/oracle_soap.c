@@ -63,6 +63,8 @@ static void add_factors(soap_oracle *s, int axis, int64_t block)
         f->k = array(n * n);
         f->q = array(n * n);
         f->lambda = array(n);
+        f->exact = array(n * n);
+        f->turns = array(n);
         for (int64_t i = 0; i < n; i++)
             f->q[i * n + i] = 1;
     }
@@ -101,6 +103,8 @@ void soap_oracle_destroy(soap_oracle *s)
         free(s->factor[i].k);
         free(s->factor[i].q);
         free(s->factor[i].lambda);
+        free(s->factor[i].exact);
+        free(s->factor[i].turns);
     }
     free(s->w);
     free(s->m);
@@ -392,20 +396,43 @@ static bool passes(soap_oracle *s, soap_oracle_factor *f)
                : sqrt(fmax(norm * norm - diagonal, 0)) <= s->o.adaptive_tolerance * norm;
 }
 
-/** max_j sqrt(norm(K) lambda_j) / (lambda_j - lambda_j+1): what u norm(K) in K does to
- *  coordinates of the size of sqrt(lambda_j). */
-static void note_gaps(soap_oracle *s, const soap_oracle_factor *f)
+/** Of the basis of a refresh: norm(K) / (lambda_j - lambda_j+1), and what that does to coordinates
+ *  of the size of sqrt(lambda_j), those of the gradients in K. */
+static void note_gaps(soap_oracle *s, soap_oracle_factor *f)
 {
-    double *const lambda = array(f->n), *const q = array(f->n * f->n);
-    eigenvectors(f->n, f->k, q);
+    double *const lambda = array(f->n);
+    const double norm = norm_of(f->n, f->k);
+    eigenvectors(f->n, f->k, f->exact);
     soap_oracle_factor exact = *f;
-    exact.q = q;
+    exact.q = f->exact;
     quotients(&exact, lambda);
-    for (int64_t j = 0; j + 1 < f->n; j++)
-        s->enlarges = fmax(s->enlarges, sqrt(norm_of(f->n, f->k) * fabs(lambda[j])) /
-                                            fabs(lambda[j] - lambda[j + 1]));
+    for (int64_t j = 0; j + 1 < f->n; j++) {
+        f->turns[j] = norm / fabs(lambda[j] - lambda[j + 1]);
+        s->enlarges = fmax(s->enlarges, f->turns[j] * sqrt(fabs(lambda[j]) / norm));
+    }
     free(lambda);
-    free(q);
+}
+
+/** The same of a gradient that is not in K. */
+static void note_gradient(soap_oracle *s, const double *g)
+{
+    for (int i = 0; i < s->factors; i++) {
+        const soap_oracle_factor *const f = &s->factor[i];
+        double *const square = array(f->n), *const outer = array(f->n * f->n);
+        double sum = 0;
+        soap_oracle_factor of_g = *f;
+        outer_product(s, f, g, outer);
+        of_g.k = outer;
+        of_g.q = f->exact;
+        quotients(&of_g, square);
+        for (int64_t j = 0; j < f->n; j++)
+            sum += square[j];
+        for (int64_t j = 0; j + 1 < f->n && sum > 0; j++)
+            s->enlarges = fmax(s->enlarges,
+                               f->turns[j] * sqrt(fmax(fmax(square[j], square[j + 1]), 0) / sum));
+        free(square);
+        free(outer);
+    }
 }
 
 static int64_t frequency_of(const soap_oracle *s)
@@ -524,8 +551,10 @@ static void adam(soap_oracle *s, const double *gradient)
               : o->weight_decay_method == FRG_DECAY_PALM        ? 1 - o->lr * o->lr * wd
                                                                 : 1;
     }
-    if (s->based)
+    if (s->based) {
+        note_gradient(s, p);
         project(s, false, p);
+    }
     double top = 0, longest = 1, sum, scale = 1;
     for (int64_t i = 0; i < s->n; i++)
         top = fmax(top, fabs(p[i]));

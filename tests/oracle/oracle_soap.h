@@ -17,7 +17,8 @@ typedef struct {
     int axis;
     int64_t at, n;          /* along the axis */
     double *k, *q, *lambda; /* by columns */
-    int64_t turn;           /* staggered: refreshed so many steps early */
+    double *exact, *turns; /* of the last refresh: eigenvectors, norm(K) over the gap to the next */
+    int64_t turn;          /* staggered: refreshed so many steps early */
     int has_turn;
 } soap_oracle_factor;
 
@@ -33,9 +34,9 @@ typedef struct {
     int64_t t;
     int based, started;
     double travelled; /* sum of norm(lr D) */
-    /* What turns of bases by rounding of K, u norm(K), do to coordinates of the size of
-     * sqrt(lambda_j), in units of u: max sqrt(norm(K) lambda_j) / (lambda_j - lambda_j+1) over the
-     * refreshes. */
+    /* What turns of bases by rounding of K, u norm(K), do to coordinates, in units of u: the
+     * largest norm(K) / (lambda_j - lambda_j+1) times the share of coordinates j and j + 1 in a
+     * gradient, over the steps, and times sqrt(lambda_j / norm(K)), over the refreshes. */
     double enlarges;
 } soap_oracle;
 

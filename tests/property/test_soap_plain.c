@@ -2,14 +2,14 @@
  * literal optimizer of tests/oracle/oracle_soap.c: merged and split axes, missing factors, missing
  * gradients, options that change on the way, staggered and concurrent refreshes.
  *
- * Bound, u = 2^-24.  W is rounded twice a step: 2 u norm(W).  An update has a relative error of
- * c u: sums over axes of length d <= 12 have d u at worst and sqrt(d) u as a rule, of which there
- * are two an axis for the projections and two for K and its product; with Adam's 8 u, c < 64.
- * Bases turn by u norm(K) over their gaps, which moves coordinates of the size of sqrt(lambda)
- * (soap_oracle.enlarges), and eps = 1, which is of the size of gradients, enlarges nothing.
- * Errors add up over the steps:
+ * Bound, u = 2^-24.  W is rounded three times a step, 1 - lr wd among them: 3 u norm(W).  An
+ * update has a relative error of c u: sums over axes of length d <= 12 have d u at worst and
+ * sqrt(d) u as a rule, of which there are two an axis for the projections and two for K and its
+ * product; with Adam's 8 u, c < 64.  Bases turn by u norm(K) over their gaps, which moves a
+ * coordinate by its neighbour's size times that (soap_oracle.enlarges), and eps = 1, which is of
+ * the size of gradients, enlarges nothing.  Errors add up over the steps:
  *
- *     norm(W - W_exact) <= u (2 t norm(W) + 64 (1 + enlarges) travelled)
+ *     norm(W - W_exact) <= u (3 t norm(W) + 64 (1 + enlarges) travelled)
  *
  * Gradients are a_i b_j ... times Gaussian numbers, turned by a reflection along each axis, with
  * a, b, ... falling by half, so that eigenvalues have gaps; draws without gaps tell nothing and are
@@ -183,7 +183,7 @@ static bool compare(const param *p, int run, int which, tally *all)
         return true;
     }
     const double bound =
-        U * (2 * (double)p->taken * sqrt(norm) + 64 * (1 + s->enlarges) * s->travelled);
+        U * (3 * (double)p->taken * sqrt(norm) + 64 * (1 + s->enlarges) * s->travelled);
     all->compared++;
     return CHECK_SAYS(sqrt(off) <= bound,
                       "run %d, parameter %d, step %lld: W is off by %.2g, %.2g allowed", run, which,
