@@ -186,6 +186,15 @@ TEST_UNUSED static int64_t test_size(int64_t usual, int64_t tiny)
     return size && strcmp(size, "tiny") == 0 ? tiny : usual;
 }
 
+/** Is part k of a case run?  FOURGE_TEST_TURNS=1, in sweeps over seeds: one of `parts`, another with
+ *  each seed; else all are. */
+TEST_UNUSED static bool test_turn(int64_t k, int64_t parts)
+{
+    const char *turns = getenv("FOURGE_TEST_TURNS");
+    return !turns || strcmp(turns, "1") != 0 ||
+           (k + (int64_t)(test_now.seed % (uint64_t)parts)) % parts == 0;
+}
+
 enum { TEST_ONLY_MAX = 64 };
 
 static bool test_asked(const char *name, const char *const only[], int n_only)

@@ -280,6 +280,8 @@ static void run_designs(frg_fe_method method, frg_fe_dof dof, int designs, bool 
     frg_context *ctx = test_context();
     const frg_demean_opts opts = options_of(method, dof);
     for (int t = 0; t < designs && test_now.printed < TEST_PRINTED_MAX; t++) {
+        if (!test_turn(t, 4))
+            continue;
         const design_kind kind = (design_kind)(t % KINDS);
         panel d = draw(kind);
         if (slopes)
@@ -299,6 +301,8 @@ static void light_levels(void)
     frg_context *ctx = test_context();
     const frg_demean_opts opts = options_of(FRG_FE_AUTO, FRG_DOF_EXACT);
     for (int t = 0; t < 400 && test_now.printed < TEST_PRINTED_MAX; t++) {
+        if (!test_turn(t, 4))
+            continue;
         panel d = draw(GAPS);
         if (!d.weights)
             d.weights = panel_zeros(d.n, sizeof *d.weights);

@@ -51,6 +51,8 @@ static void kernels_by_oracle(void)
     static problem b;
     const frg_gp_opts o = gp_data_opts("zero");
     for (int k = 0; k < EXPRESSIONS; k++) {
+        if (!test_turn(k, 4))
+            continue;
         set_oracle(&b, &expressions[k], 14 + test_below(6), 1);
         compare(ctx, &b, &expressions[k], &o, true);
     }
@@ -79,6 +81,8 @@ static void models_by_oracle(void)
     frg_context *ctx = test_context();
     static problem b;
     for (size_t k = 0; k < GP_MODELS; k++) {
+        if (!test_turn((int64_t)k, 4))
+            continue;
         frg_gp_opts o;
         const expression *const e = set_model(&b, k, 18, &o);
         compare(ctx, &b, e, &o, true);
@@ -95,6 +99,8 @@ static void information_by_oracle(void)
     static const int which[] = {1, 6, 7, 12, 14, 15};
     const frg_gp_opts o = gp_data_opts("zero");
     for (size_t k = 0; k < sizeof which / sizeof *which; k++) {
+        if (!test_turn((int64_t)k, 3))
+            continue;
         const expression *const e = &expressions[which[k]];
         set_oracle(&b, e, 20, 1 + (int64_t)k % 2);
         frg_gp *gp = open_problem(ctx, &b, e, &o);

@@ -315,6 +315,8 @@ static void copies(void)
     distances_of(x, N, D, c);
     distances_of(y, N, D, d);
     for (size_t e = 0; e < sizeof each / sizeof *each; e++) {
+        if (!test_turn((int64_t)e, 4))
+            continue;
         const int blurred = each[e].blurred && N >= 200; /* fewer points lie too far apart for it */
         for (int finer = 0; finer <= blurred; finer++) {
             frg_gw_opts o = options(each[e].distance);
@@ -773,6 +775,8 @@ static void shared_rows(void)
     o.k = 8;
     o.landmarks = 60; /* N times these makes a row worth sharing */
     for (int t = 0; t < 24; t++) {
+        if (!test_turn(t / 2, 4))
+            continue;
         o.landmark_metric = t % 2 ? FRG_GW_LANDMARK_MID : FRG_GW_LANDMARK_L2;
         int32_t nodes[MOST];
         const int64_t count = t < 12 ? 1 : 1 + test_below(MOST);

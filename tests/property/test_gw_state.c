@@ -173,6 +173,8 @@ static void same_bits(void)
     open_path(path);
     make_points();
     for (int i = 0; i < KINDS; i++) {
+        if (!test_turn(i, 4))
+            continue;
         const kind *const k = &kinds[i];
         printf("# %s\n", k->name);
         fflush(stdout);

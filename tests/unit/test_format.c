@@ -51,7 +51,7 @@ static void check_shortest(double v)
 
 static void shortest_random(void)
 {
-    for (int i = 0; i < 100000; i++) {
+    for (int64_t i = 0; i < test_size(100000, 20000); i++) {
         const uint64_t bits = test_random();
         const double v = from_bits(bits);
         if (isfinite(v) && v != 0)

@@ -346,6 +346,8 @@ static void stationary(void)
     frg_context *ctx = test_context();
     const int64_t sizes[][2] = {{9, 14}, {40, 25}, {30, 30}, {135, 150}};
     for (int k = 0; k < 8; k++) {
+        if (!test_turn(k, 4))
+            continue;
         const int64_t n = sizes[k / 2][0], m = sizes[k / 2][1];
         const bool fused = k % 2;
         const double theta = fused ? 0.3 : 0;
@@ -846,6 +848,8 @@ static void threads(void)
 {
     const int64_t sizes[][2] = {{150, 140}, {150, 150}, {460, 460}};
     for (int k = 0; k < 3; k++) {
+        if (!test_turn(k, 3))
+            continue;
         const int64_t n = sizes[k][0], m = sizes[k][1];
         double *const x = malloc(sizeof(double) * (size_t)(2 * n + 3 * m + 2 * n * m));
         double *const y = x + 2 * n, *const first = y + 3 * m, *const other = first + n * m;
