@@ -535,7 +535,9 @@ static void heaps(double *x, int64_t n, double *y, int64_t m)
 static void sampled(void)
 {
     enum { SETS = 3, MOST = 1500 };
-    static const int64_t sizes[SETS][2] = {{1000, 1000}, {800, 700}, {MOST, MOST}};
+    const int64_t most = test_size(MOST, 700), half = test_size(1000, 640);
+    const int64_t sizes[SETS][2] = {
+        {half, half}, {test_size(800, 660), test_size(700, 640)}, {most, most}};
     double *const x = malloc(sizeof *x * MOST * 6), *const y = x + 3 * MOST;
     frg_context *ctx = test_context();
     for (int set = 0; set < SETS; set++) {
@@ -658,10 +660,11 @@ static void stopped(void)
 static void bits(void)
 {
     enum { N = 160 };
+    const int64_t n = test_size(N, 90);
     double x[N * 2];
-    for (int i = 0; i < N * 2; i++)
+    for (int64_t i = 0; i < n * 2; i++)
         x[i] = test_normal();
-    const frg_array ax = matrix(x, N, 2);
+    const frg_array ax = matrix(x, n, 2);
     double first[3] = {0};
     for (int threads = 1; threads < 4; threads++) {
         frg_context *ctx = test_context_with(threads, NULL, NULL);
