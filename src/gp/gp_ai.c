@@ -84,8 +84,8 @@ static frg_status ask_derivatives(region *r)
     return r->o->accepted ? r->o->accepted(r->o->user, r->x, r->f, r->found->norm) : FRG_OK;
 }
 
-/** The factor of mu after an accepted step, max(0.2, 1 - (2 ratio - 1)^3) below ratio = 2, 0.2 from
- *  there on; ratio: actual over predicted reduction (Nielsen 1999). */
+/** The factor of mu after an accepted step (Nielsen 1999): max(0.2, 1 - (2 ratio - 1)^3) below
+ *  ratio = 2, 0.2 from there on; ratio: actual over predicted reduction. */
 static double damping_factor(double ratio)
 {
     const double t = 2 * ratio - 1;

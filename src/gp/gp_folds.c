@@ -3,9 +3,8 @@
  * With P = K^-1, or K^-1 - E E' where a mean H beta is estimated with each block left out, a = P y,
  * and the rows B of one fold:
  *
- *     mean y_B - P_BB^-1 a_B,   covariance P_BB^-1 (noise included),
- *     log density = 1/2 log |P_BB| - 1/2 a_B' P_BB^-1 a_B - |B|/2 log 2 pi        of the block's
- *                                                                                 rows together
+ *     mean y_B - P_BB^-1 a_B,   covariance P_BB^-1 (noise included)
+ *     log density of y_B = 1/2 log |P_BB| - 1/2 a_B' P_BB^-1 a_B - |B|/2 log 2 pi
  *
  * for each column of y.  Leave-one-out is the case of blocks of one.  Beyond the inverse sum_B
  * |B|^3 flop, in f64 whatever the process's arithmetic; memory |B|^2 of the largest block.
