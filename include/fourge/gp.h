@@ -30,12 +30,12 @@
  * Gradients are per log of a parameter that is positive (all but means, whose gradients are per
  * value).
  *
- * Profiled scale (profile_scale).  The expression is R, up to a factor that the likelihood is
- * maximal at:
+ * Profiled scale (profile_scale).  The expression is R, up to a factor f at which the likelihood is
+ * maximal:
  *
- *     K = f R,   f = r'R^-1 r / (n q) (REML, m columns of H: (n - m) q), W = a a'/f - q R^-1, a =
- *                R^-1 r
+ *     K = f R,   f = r'R^-1 r / (n q) (REML, m columns of H: (n - m) q),   a = R^-1 r
  *     ell = -1/2 [ n q (log 2 pi f + 1) + q log |R| ]
+ *     d ell / dt = 1/2 sum_ij W_ij dR_ij/dt,   W = a a'/f - q R^-1
  *
  * One parameter less to search, and none to start.  Where all of R could be multiplied by free
  * parameters (a variance in every term, and the noise) the first of these is fixed, at 1 unless the
@@ -77,11 +77,11 @@ typedef enum {
                                log-normal priors, at whose modes they start; else as gpytorch */
     FRG_GP_PRESET_SKLEARN   /* all start at 1 (means at 0), bounds 1e-5 and 1e5, by logarithm */
 } frg_gp_preset;
-/** What a factor that fails is answered with. */
+/** What is done where K has no Cholesky factor: added to its diagonal, until it has. */
 typedef enum {
     FRG_GP_JITTER_RELATIVE, /* growing jitter relative to the mean diagonal */
     FRG_GP_JITTER_GPYTORCH, /* GPyTorch's absolute one */
-    FRG_GP_JITTER_NONE      /* the failure itself */
+    FRG_GP_JITTER_NONE      /* nothing: E_NOT_POSDEF */
 } frg_gp_jitter;
 /** What NaN in y is. */
 typedef enum {
@@ -254,8 +254,8 @@ FRG_API FRG_MUST_USE frg_status frg_gp_eval_gradient(frg_gp *gp, double *gradien
                                                      const frg_array *x, const frg_array *y,
                                                      frg_gp_value *out);
 /** Average information, p x p row-major: AI_st = 1/2 (K_s a)' K^-1 (K_t a) (Gilmour, Thompson and
- *  Cullis 1995); its inverse is the covariance of the estimates.  Fixed parameters have zero
- *  rows.  Errors: of frg_gp_eval, E_PRECISION_GP, E_MEMORY. */
+ *  Cullis 1995), K_t = dK/dlog theta_t; its inverse estimates the covariance of the estimates.
+ *  Fixed parameters have zero rows.  Errors: of frg_gp_eval, E_PRECISION_GP, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_gp_eval_information(frg_gp *gp, double *information);
 
 /** How well left-out points, or folds of them, are predicted. */
@@ -368,10 +368,10 @@ FRG_API const frg_option *frg_gp_fit_options(void);
  *  them begin at likelier ones where lengthscales or periods are among them: of a few, evaluated on
  *  at most 160 points, those of the largest ell + log prior.  A failed factor is a step that is not
  *  taken, never a gradient of zero. ai and lbfgsb: FRG_OK where gradient_norm <= tol; or where a
- *  step won next to nothing, or none was found, and a full step on the average information
- *  (components up to 2, a factor of 7) promises to win no more than 2.2e-9 of max(|ell + log
- *  prior|, n), or than error_estimate.  FRG_STALLED: no way on although more is promised.  adam:
- *  FRG_OK once its steps are done, wherever that is. */
+ *  step gained next to nothing, or none was found, and for a full step (components up to 2, a
+ *  factor of 7) the average information predicts a gain of no more than 2.2e-9 of max(|ell + log
+ *  prior|, n), or than error_estimate.  FRG_STALLED: no step was found although more is predicted.
+ *  adam: FRG_OK once its steps are done, wherever that is. */
 FRG_API FRG_MUST_USE frg_status frg_gp_fit(frg_gp *gp, const frg_gp_fit_opts *o,
                                            frg_gp_fit_result *out);
 

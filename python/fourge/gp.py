@@ -121,7 +121,7 @@ class GP(Summary):
     storage : {"auto", "full", "packed"}, default="auto"
         packed takes half the memory of full and computes the kernel twice.
     jitter : {"relative", "gpytorch", "none"}, default="relative"
-        What a covariance that is not positive definite is answered with: a growing addition to its diagonal, told by a warning,
+        What is done with a covariance that is not positive definite: a growing addition to its diagonal, told by a warning,
         relative to it or GPyTorch's; or an error.
     nan : {"error", "mask"}, default="error"
         NaN in y is an error, or the row is left out and counted in ``report["n_masked"]``.

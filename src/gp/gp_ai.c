@@ -1,13 +1,14 @@
-/* gp_ai.c - a trust region of Levenberg and Marquardt's kind on the average information.
+/* gp_ai.c - Levenberg-Marquardt steps on the average information, with a trust region.
  *
  * Near a maximum of the likelihood the average information AI_st = 1/2 (K_s a)' K^-1 (K_t a) stands
- * for the Hessian of -ell: positive semidefinite everywhere, exact in the mean of observed and
- * expected information, and nearly free once the inverse is there.  A step is that of the damped
- * model (below): every component is cut to 2 (a factor of e^2 = 7 in a log parameter), and
- * the point is moved into the box.  A step that lowers f is kept and mu follows the gain over what
- * the model promised; else mu grows five times, to 0.2 at least.  After three failures in a row, or
- * five steps that won next to nothing where the model promises more, it is wrong here, and L-BFGS-B
- * goes on from the point reached.
+ * for the Hessian of -ell: positive semidefinite everywhere, the mean of the observed and the
+ * expected information but for second derivatives of K (gp_information.c), and nearly free once the
+ * inverse is there.  A step is that of the damped model (below): every component is cut to 2 (a
+ * factor of e^2 = 7 in a log parameter), and the point is moved into the box.  A step that lowers f
+ * is kept and mu changes with the ratio of actual to predicted reduction; else mu grows five times,
+ * to 0.2 at least.  After three rejected steps in a row, a predicted reduction that is rounding, or
+ * five steps that gained next to nothing where the model predicts more, the model is wrong here,
+ * and L-BFGS-B continues from the point reached.
  *
  * Letters: f the objective, g its gradient, H the information in the optimiser's coordinates, mu
  * the damping. Cost beside the objective: n^3/3 a step.
@@ -27,7 +28,7 @@ static const double START_DAMPING = 1e-2, LEAST_DAMPING = 1e-8, RAISED_DAMPING =
 typedef struct {
     const frgi_gp_objective *o;
     const frgi_gp_search *s;
-    frgi_gp_found *count;
+    frgi_gp_found *found;
     int n;
     double f, mu;
     double *x, *g, *trial, *p;
@@ -43,8 +44,8 @@ static void lay_out(frgi_arena *a, region *r)
     r->p = TAKE(a, double, n);
 }
 
-/** p <- the damped step, cut and inside the box; returns -(g'p + p'Hp/2), what the model expects to
- *  win. */
+/** p <- the damped step, cut and inside the box; returns -(g'p + p'Hp/2), the predicted
+ *  reduction. */
 static double damped_step(region *r)
 {
     const int n = r->n;
@@ -68,34 +69,35 @@ static double damped_step(region *r)
     return expected;
 }
 
-/** Gradient and information where the last value was asked; the iterate is there. */
+/** Gradient and information at the iterate, where the last value was computed. */
 static frg_status ask_derivatives(region *r)
 {
-    frg_status status = frgi_gp_ask_gradient(r->o, r->g, r->count);
+    frg_status status = frgi_gp_ask_gradient(r->o, r->g, r->found);
     if (status == FRG_OK) {
         status = r->o->information(r->o->user, r->model.h);
     }
     if (status != FRG_OK) {
         return status;
     }
-    r->count->f = r->f;
-    r->count->norm = frgi_gp_projected_norm(r->o, r->x, r->g);
-    return r->o->accepted ? r->o->accepted(r->o->user, r->x, r->f, r->count->norm) : FRG_OK;
+    r->found->f = r->f;
+    r->found->norm = frgi_gp_projected_norm(r->o, r->x, r->g);
+    return r->o->accepted ? r->o->accepted(r->o->user, r->x, r->f, r->found->norm) : FRG_OK;
 }
 
-/** The damping's factor after a step that won `gain` times what was expected (Nielsen 1999). */
-static double calmed(double gain)
+/** The factor of mu after an accepted step (Nielsen 1999): max(0.2, 1 - (2 ratio - 1)^3) below
+ *  ratio = 2, 0.2 from there on; ratio: actual over predicted reduction. */
+static double damping_factor(double ratio)
 {
-    const double t = 2 * gain - 1;
-    return gain >= 0 && gain < 2 ? fmax(0.2, 1 - t * t * t) : 0.2;
+    const double t = 2 * ratio - 1;
+    return ratio >= 0 && ratio < 2 ? fmax(0.2, 1 - t * t * t) : 0.2;
 }
 
-/** Is what a full step promises too little to go on? */
+/** Is the reduction that the model predicts for a full step too small to go on? */
 static bool is_done(region *r)
 {
     const double promise = frgi_gp_promise(r->o, r->x, r->g, &r->model);
-    r->count->end = frgi_gp_is_end(r->o, r->s, r->f, promise);
-    return r->count->end != GP_ENDED_OTHERWISE;
+    r->found->end = frgi_gp_is_end(r->o, r->s, r->f, promise);
+    return r->found->end != GP_ENDED_OTHERWISE;
 }
 
 /** FRG_STALLED: the model has failed, and a search without it shall go on. */
@@ -104,21 +106,21 @@ static frg_status run(region *r)
     for (int i = 0; i < r->n; i++) {
         r->x[i] = frgi_gp_clip(r->o, i, r->x[i]);
     }
-    frg_status status = frgi_gp_ask_value(r->o, r->x, &r->f, r->count);
+    frg_status status = frgi_gp_ask_value(r->o, r->x, &r->f, r->found);
     if (status == FRG_OK) {
         status = ask_derivatives(r);
     }
     int rejected = 0, idle = 0;
-    while (status == FRG_OK && r->count->norm > r->s->tol) {
-        if (r->count->iterations >= r->s->max_iter) {
+    while (status == FRG_OK && r->found->norm > r->s->tol) {
+        if (r->found->iterations >= r->s->max_iter) {
             return FRG_MAX_ITER;
         }
-        const double expected = damped_step(r), scale = fmax(fabs(r->f), 1);
-        if (fabs(expected) <= 10 * DBL_EPSILON * scale) { /* nothing that f could show */
+        const double predicted = damped_step(r), scale = fmax(fabs(r->f), 1);
+        if (fabs(predicted) <= 10 * DBL_EPSILON * scale) { /* f cannot resolve it */
             return is_done(r) ? FRG_OK : FRG_STALLED;
         }
         double f = (double)INFINITY;
-        status = frgi_gp_ask_value(r->o, r->trial, &f, r->count);
+        status = frgi_gp_ask_value(r->o, r->trial, &f, r->found);
         if (status != FRG_OK && status != FRG_NOT_POSDEF) {
             return status;
         }
@@ -132,10 +134,10 @@ static frg_status run(region *r)
         }
         const double won = r->f - f;
         rejected = 0;
-        r->mu = fmax(calmed(won / expected) * r->mu, LEAST_DAMPING);
+        r->mu = fmax(damping_factor(won / predicted) * r->mu, LEAST_DAMPING);
         r->f = f;
         memcpy(r->x, r->trial, (size_t)r->n * sizeof *r->x);
-        r->count->iterations++;
+        r->found->iterations++;
         status = ask_derivatives(r);
         if (status == FRG_OK && won <= r->s->relative * fmax(scale, fabs(f))) {
             if (is_done(r)) {
@@ -154,7 +156,7 @@ static frg_status run(region *r)
 frg_status frgi_gp_ai(frg_context *ctx, const frgi_gp_objective *o, const frgi_gp_search *s,
                       double *x, frgi_gp_found *out)
 {
-    region r = {.o = o, .s = s, .count = out, .n = o->n, .mu = START_DAMPING, .x = x};
+    region r = {.o = o, .s = s, .found = out, .n = o->n, .mu = START_DAMPING, .x = x};
     frgi_arena a = {0};
     lay_out(&a, &r);
     TRY(frgi_arena_open(&a, ctx, "work memory of the trust region"));
@@ -166,25 +168,24 @@ frg_status frgi_gp_ai(frg_context *ctx, const frgi_gp_objective *o, const frgi_g
 
 /* ---- the damped model ------------------------------------------------------------------------ */
 
-/* Steps of a quadratic model whose curvature is an information matrix: see
- * gp_optimise.h.
+/* Steps of a quadratic model whose curvature is an information matrix: see gp_optimise.h.
  *
  *     (H + F + mu diag(H)) p = -g        over the coordinates that may move,
- *     F_ii = max(0, |g_i| - H_ii)
+ *     F_ii = max(0, |g_i| - H_ii, FLAT tr H - H_ii)
  *
- * The floor F is for coordinates in which the likelihood runs out flat, as lengthscales that the
- * data do not ask for: there ell falls like e^-2t and its curvature is 2 |g|, but the information,
- * of second order in the derivative, falls like e^-4t and would send the step anywhere.  On 442
- * points with 12 parameters it halves the evaluations.
+ * F is for coordinates t = log l in which the likelihood becomes flat, as lengthscales of columns
+ * that do not matter: there ell approaches its limit like e^-2t, so that its curvature is 2 |g|,
+ * but the information, quadratic in the derivative, falls like e^-4t, and steps divided by it would
+ * be arbitrarily long.  On 442 points with 12 parameters it halves the evaluations.
  *
  * H is scaled to a unit diagonal before it is factored; a direction without information (a zero
- * row) has its floor alone.  Parameters that only count together (a variance times a variance) make
+ * row) has F alone.  Parameters that only count together (a variance times a variance) make
  * H singular, and rounding may take it further: where there is no factor mu grows until there is
  * one.
  *
- * The promise of a point is what the model wins by its step with the least damping, shortened where
- * a component is longer than the longest that a search takes: where H is singular the rounding of g
- * would send it anywhere.
+ * The promise of a point is the reduction that the model predicts for its step with the least
+ * damping, shortened to components of FRGI_GP_LONGEST_STEP: where H is singular the rounding of g
+ * alone could make it arbitrarily long.
  *
  * Letters: g the gradient, H the information, p the step, mu the damping.  n^3/3 flop a try. */
 
@@ -234,7 +235,7 @@ void frgi_gp_model_take(frgi_arena *a, int n, frgi_gp_model *m)
     m->scale = TAKE(a, double, n);
 }
 
-/** scale_i = (H + F)_ii^-1/2, 0 where coordinate i stays; H_ii at least |g_i|, so that no
+/** scale_i = (H + F)_ii^-1/2, 0 where coordinate i stays.  (H + F)_ii >= |g_i|, so that no
  *  coordinate alone goes further than 1. */
 static void find_scale(const frgi_gp_objective *o, const double *x, const double *g,
                        frgi_gp_model *m)
@@ -251,6 +252,8 @@ static void find_scale(const frgi_gp_objective *o, const double *x, const double
     }
 }
 
+/** p <- scale^-1 times the step, by S (H + F + mu diag(H)) S with S = diag(scale), whose diagonal
+ *  is 1 + mu H_ii scale_i^2; false where that has no factor. */
 static bool try_damping(int n, const double *g, double mu, frgi_gp_model *m)
 {
     for (int i = 0; i < n; i++) {
@@ -271,7 +274,7 @@ bool frgi_gp_damped(const frgi_gp_objective *o, const double *x, const double *g
     int tries = 1;
     while (!try_damping(o->n, g, *mu, m)) {
         if (++tries > MAX_TRIES) {
-            return false; /* it is not a number */
+            return false; /* h or g are not numbers */
         }
         *mu = fmax(STEEPER * *mu, LEAST_MODEL_DAMPING);
     }

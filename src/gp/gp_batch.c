@@ -63,7 +63,7 @@ static frg_status open_member(frg_gp **reused, frg_context *ctx, const batch *b,
     return m->theta ? frg_gp_update_parameters(*reused, m->theta) : FRG_OK;
 }
 
-/** What a thread's context has to say since the last time goes to the member that it was about. */
+/** Message and warnings of a thread's context, into the member that they are about. */
 static void report(frg_context *ctx, frg_gp_member *m)
 {
     const int count = frg_warning_count(ctx);
@@ -131,7 +131,7 @@ static bool take_member(const batch *b, const frgi_gp_batch_lanes *r, int lane, 
     return true;
 }
 
-/** What a fit does before its first step: it may have something to say about a member. */
+/** What a fit does before its first step, with the warnings of each member. */
 static frg_status check_starts(const batch *b, const task *u, const frgi_gp_batch_lanes *r,
                                frg_context *ctx)
 {

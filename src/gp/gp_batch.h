@@ -31,8 +31,8 @@ bool frgi_gp_take_value(const frgi_gp_batch_lanes *r, int lane);
 /** gp->gradient from a lane, after its value, and the trace residual. */
 void frgi_gp_take_gradient(const frgi_gp_batch_lanes *r, int lane);
 
-/** Adam's fit of all processes of the lanes side by side, those marked lost alone afterwards:
- *  done[i] tells which have their last point, its value and gradient in gp. */
+/** Adam's fit of all processes of the lanes side by side.  done[i]: gp[i] is at its last point,
+ *  with value and gradient; where false it is at its start and has to be fitted alone. */
 FRG_MUST_USE frg_status frgi_gp_adam_lanes(frg_context *ctx, frgi_arena *kept,
                                            frgi_gp_batch_lanes *r, const frg_gp_fit_opts *o,
                                            bool done[LANES_MOST]);

@@ -14,7 +14,7 @@
 #include "gp/gp_trust.h"
 
 static const double LOG_2PI = 1.8378770664093454836;
-static const double SINGULAR = 4; /* as in gp_value.c */
+static const double SINGULAR = 4; /* as in gp_matrix.c */
 
 /** The leaf of an expression that lanes know, of a process that they can hold; NULL elsewhere.
  *  *scale: its variance's parameter, -1 for none. */
@@ -109,8 +109,7 @@ static double length_of(const frg_gp *gp, const frgi_gp_node *leaf, ptrdiff_t k)
     return gp->model.theta[leaf->group[0].first + (leaf->group[0].count > 1 ? (int)k : 0)];
 }
 
-/** A column of a lane: n numbers `step` vectors apart, from `from` by columns of `width`, less
- *  `centre`. */
+/** n numbers of a lane, `step` vectors apart: from[i * width] - less. */
 static void put_column(const frgi_gp_batch_lanes *r, void *at, ptrdiff_t step, int lane,
                        ptrdiff_t n, const double *from, ptrdiff_t width, double less)
 {
@@ -259,8 +258,6 @@ frg_status frgi_gp_run_lanes(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_l
 
 /* ---- kernels for the machine at hand --------------------------------------------------------- */
 
-/* The kernels of gp_lanes.h for the machine at hand. */
-
 const frgi_gp_lanes_ops *frgi_gp_lanes_of(const frg_context *ctx, frg_dtype dtype)
 {
     static const frgi_gp_lanes_ops *const levels[ISA_COUNT] = EACH_LEVEL(frgi_gp_lanes_ops);
@@ -272,8 +269,8 @@ const frgi_gp_lanes_ops *frgi_gp_lanes_of(const frg_context *ctx, frg_dtype dtyp
 /* Adam on the processes of one vector side by side.
  *
  * The steps and coordinates are those of a fit of one process (gp_optimise.h, gp_coordinates.h).  A
- * process whose lane has no good value at some point leaves the lanes: it returns to its start and
- * is fitted alone; its lane stands still. */
+ * process whose lane has no good value at some point returns to its start and is fitted alone
+ * afterwards; its lane is no longer updated. */
 
 /** One process's search. */
 typedef struct {
@@ -316,7 +313,8 @@ static frg_status move(frg_gp *gp, const frg_gp_fit_opts *o, int64_t t, search *
     return frgi_gp_set_theta(gp, theta);
 }
 
-static frg_status lose(frg_gp *gp, const search *s, bool *done)
+/** The process returns to its start, to be fitted alone. */
+static frg_status leave_lane(frg_gp *gp, const search *s, bool *done)
 {
     *done = false;
     return frgi_gp_set_theta(gp, s->start);
@@ -332,7 +330,7 @@ static frg_status steps(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_lanes 
             if (!done[l])
                 continue;
             if (!frgi_gp_take_value(r, l)) {
-                status = lose(r->gp[l], &s[l], &done[l]);
+                status = leave_lane(r->gp[l], &s[l], &done[l]);
                 continue;
             }
             frgi_gp_take_gradient(r, l);

@@ -9,15 +9,15 @@
  * thread 8 KB a node and 512 bytes a parameter.
  *
  * Dangers.  Lengthscales of 1e-300 would make scaled coordinates overflow and coincident points
- * NaN: the factor is cut so that the largest is CAP, where different points are still so far apart
- * that k is 0.
+ * NaN: the factor is limited so that no scaled coordinate is above CAP, where different points are
+ * still so far apart that k is 0.
  */
 #include <math.h>
 #include <string.h>
 
 #include "gp/gp_bound.h"
 
-/* f64, f32 */
+/* f64, f32; largest constant, smallest alpha of rq */
 static const double CAP[2] = {1e140, 1e14}, LARGEST[2] = {1e250, 1e25},
                     SMALLEST[2] = {1e-300, 1e-30};
 
@@ -69,10 +69,11 @@ static int count_constants(const frgi_gp_node *node)
     }
 }
 
+/** The most tasks of gp_build.c, some of which have no rows: tiles have at least GP_CHUNK rows but
+ *  for the last. */
 static ptrdiff_t tasks_of(ptrdiff_t n)
 {
-    return n / GP_CHUNK +
-           2; /* tiles are multiples of a vector, at least GP_CHUNK rows but for the last */
+    return n / GP_CHUNK + 2;
 }
 
 static void lay_out_patch(frgi_arena *a, const frgi_gp_kernel *k, const frgi_gp_bound *b,
@@ -334,9 +335,9 @@ frgi_gp_bound *frgi_gp_bind(const frg_context *ctx, const frgi_gp_kernel *k, con
     b->user_node = -1;
     int step_of[GP_MAX_NODES], children = 0, slot = 0, steps = 0;
     for (int i = 0; i < k->n_nodes; i++) {
-        const bool passes = k->node[i].kind == GP_SELECT; /* is its child */
-        step_of[i] = passes ? steps - 1 : steps;
-        if (!passes) {
+        const bool selects = k->node[i].kind == GP_SELECT; /* its child's step is its own */
+        step_of[i] = selects ? steps - 1 : steps;
+        if (!selects) {
             steps++;
             bind_step(b, k, i, step_of, &children, &slot, theta);
         }

@@ -1,5 +1,5 @@
-/* gp_bound.h - the inside of a bound expression, for what runs it over patches: pairs of the points
- * (gp_build.c) and new points against them (gp_build.c). */
+/* gp_bound.h - the inside of a bound expression, for gp_build.c, which runs it over patches of
+ * pairs of its points and of new points against them. */
 #ifndef FRGI_GP_BOUND_H
 #define FRGI_GP_BOUND_H
 
@@ -18,7 +18,7 @@ struct frgi_gp_bound {
     size_t size; /* of an element */
     frgi_gp_step *step;
     int *child;
-    frgi_gp_slot *slot, *self; /* self: the columns are the patch's own rows */
+    frgi_gp_slot *slot, *self; /* self: for points with themselves, the patch's rows as columns */
     void **copy;               /* per slot: n values, NULL where the points serve as they are */
     void **constant;           /* per step */
     double *user_cols;

@@ -1,7 +1,7 @@
 /* gp_build.c - a bound expression over all pairs of its points: building, gradient pass, products
  * with derivatives; and over new points.
  *
- *     C_ij,    1/2 sum_ij W_ij dC_ij/dlog theta, sum_j W_ij dk(x_i, x_j)/dx_i, dC/dlog theta_t a
+ *     C_ij,   1/2 sum_ij W_ij dC_ij/dlog theta,   sum_j W_ij dk(x_i, x_j)/dx_i,   dC/dlog theta_t a
  *
  * A task is a stretch of GP_ROWS rows of one tile row with all their columns; it writes rows, or
  * sums, that no other task touches.  Sums of a pass are kept per task (a double for each parameter)
@@ -84,8 +84,8 @@ static void sweep_body(void *run, int me)
     }
 }
 
-/** Runs body for all tasks.  Threads have the tile rows that they have in the dense core, and so
- *  find what they wrote in their own cache. */
+/** Runs body for all tasks.  A thread gets the same tile rows as in the factorisation, which are in
+ *  its cache. */
 static void run_tasks(const frgi_gp_bound *b, const frgi_spd_layout *s, const void *job,
                       task_body body)
 {
@@ -133,7 +133,7 @@ frg_status frgi_gp_build(frg_context *ctx, const frgi_gp_bound *b, const frgi_sp
 {
     const frgi_spd_layout *const s = &a->layout;
     REQUIRE(ctx, s->n == b->points.n && s->dtype == b->points.dtype,
-            "the shape is not that of the points");
+            "the matrix has another order or type than the points");
     const build_job job = {.a = a->elements, .kept = kept};
     run_tasks(b, s, &job, build_task);
     return FRG_OK;
@@ -170,7 +170,8 @@ static bool is_narrow(const frgi_gp_bound *b, const frgi_spd_layout *s)
     return s->dtype != b->points.dtype;
 }
 
-/** The patch of an inverse in f32 as one in f64: to, of GP_PATCH. */
+/** to (GP_PATCH doubles) <- the patch of an inverse in f32, mirrored where it lies above the
+ *  diagonal; w then reads it there. */
 static void widen(const frgi_gp_patch *p, frgi_gp_weights *w, double *to)
 {
     const float *const from = w->tile;
@@ -242,8 +243,8 @@ static void pass_task(const frgi_gp_bound *b, const frgi_spd_layout *s, const vo
     }
 }
 
-/** dx_i = sum over all j: the pairs above the diagonal are visited as well, so that a row has one
- *  owner. */
+/** dx_i = sum_j W_ij dk(x_i, x_j)/dx_i over all j: pairs above the diagonal are visited as well, so
+ *  that one task computes a row. */
 static void inputs_task(const frgi_gp_bound *b, const frgi_spd_layout *s, const void *job,
                         ptrdiff_t u, frgi_gp_patch *p)
 {
@@ -279,7 +280,7 @@ frg_status frgi_gp_run_pass(frg_context *ctx, const frgi_gp_bound *b, const frgi
 {
     const frgi_spd_layout *const s = &pass->inverse->layout;
     REQUIRE(ctx, s->n == b->points.n && (!is_narrow(b, s) || (s->dtype == FRG_F32 && !pass->kept)),
-            "the shape is not that of the points");
+            "the matrix has another order or type than the points");
     if (pass->dx && b->user_node >= 0) {
         FAIL(ctx, E_UNSUPPORTED, "a user's kernel gives no gradient with respect to x");
     }
@@ -336,7 +337,7 @@ frg_status frgi_gp_derivative_products(frg_context *ctx, const frgi_gp_bound *b,
                                        const frgi_spd *like, const double *a, double *v)
 {
     const frgi_spd_layout *const s = &like->layout;
-    REQUIRE(ctx, s->n == b->points.n, "the shape is not that of the points");
+    REQUIRE(ctx, s->n == b->points.n, "the matrix has another order or type than the points");
     const product_job job = {.a = a, .v = v};
     run_tasks(b, s, &job, product_task);
     return FRG_OK;
@@ -346,7 +347,8 @@ frg_status frgi_gp_derivative_products(frg_context *ctx, const frgi_gp_bound *b,
 
 /* New points against those of a bound expression, and with themselves.
  *
- *     k(new_i, x_j),   k(new_i, new_i), sum_j w_ij dk(new_i, x_j)/dnew_i, dk(new_i, new_i)/dnew_i
+ *     k(new_i, x_j),                          k(new_i, new_i)
+ *     sum_j w_ij dk(new_i, x_j)/dnew_i,       dk(new_i, new_i)/dnew_i
  *
  * GP_ROWS new points at a time, with all columns, by one thread: a new point's numbers have one
  * owner. */
@@ -408,7 +410,7 @@ static frg_status visit_cross(frg_context *ctx, const frgi_gp_bound *b,
                               const crossing *c)
 {
     REQUIRE(ctx, new_points->dtype == b->points.dtype && new_points->d == b->points.d,
-            "the new points are not like the bound ones");
+            "the new points have another type or number of columns than the bound ones");
     const ptrdiff_t blocks = (m + GP_ROWS - 1) / GP_ROWS;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(new_team(b, m))
     for (ptrdiff_t block = 0; block < blocks; block++) {
@@ -452,8 +454,8 @@ static frgi_gp_program self_program(const frgi_gp_bound *b, const frgi_gp_patch 
     return g;
 }
 
-/** Visits points with themselves, as those of a process (they have white) or as others; gx NULL:
- *  values into diagonal. */
+/** k(x_i, x_i) into diagonal, or where gx is not NULL its gradient; training: points of the
+ *  process, which have white(...). */
 static void visit_self(const frgi_gp_bound *b, const frgi_gp_points *points, ptrdiff_t first,
                        ptrdiff_t m, bool training, double *diagonal, double *gx)
 {

@@ -6,12 +6,12 @@
  * "missing" moves it out of all others, whose differences are then lost to rounding: every k(x, x')
  * is 1 and the likelihood plausible.
  *
- * Lengthscales are cut where scaled coordinates would overflow (gp_build.c); beyond FAR spreads
- * that would join points which are apart.
+ * Factors 1 / l are limited where scaled coordinates would overflow (gp_bind.c); for values more
+ * than FAR spreads away the limit would make different points equal.
  *
  * Periodic kernels need the fraction of a period: at more than TURNS periods from the centre
- * rounding leaves none of it, sines are taken as 0 and a point would be alike to all others (k = 1,
- * a negative variance).
+ * rounding leaves none of it, sines are taken as 0 and the point would be correlated with all
+ * others (k = 1, a negative variance).
  */
 #include <math.h>
 
@@ -20,12 +20,12 @@
 
 enum { SAMPLE = 9, TILE = 32, SIDE = 8 };
 static const double FAR[2] = {1e120, 1e12}; /* f64, f32 */
-static const double TURNS[2] = {0x1p50,
-                                0x1p21}; /* half of where frgi_turns has whole numbers alone */
-static const double VANISHED = 708;      /* e^-708 is 0 */
+/* Half of the arguments from which on frgi_turns has whole numbers alone. */
+static const double TURNS[2] = {0x1p50, 0x1p21};
+static const double VANISHED = 708; /* e^-708 is 0 */
 
-/** Nine numbers in ascending order, by 25 exchanges without branches (which are not to be foreseen
- *  here). */
+/** Nine numbers in ascending order, by a network of 25 exchanges: branches would be
+ *  mispredicted. */
 static void sort(double v[SAMPLE])
 {
     static const signed char at[][2] = {{0, 3}, {1, 7}, {2, 5}, {4, 8}, {0, 7}, {2, 4}, {3, 8},
@@ -40,7 +40,7 @@ static void sort(double v[SAMPLE])
     }
 }
 
-/** The rows of a process, and those to come. */
+/** The rows of a process, n, and m new ones. */
 typedef struct {
     const double *x, *more;
     ptrdiff_t n, m, d;

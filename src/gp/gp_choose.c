@@ -2,12 +2,12 @@
  * drawn from.
  *
  * The values that an expression leaves out are set from moments of the data (gp_params.c).  A
- * search from there ends in a lesser optimum where a lengthscale is far off, or a period.  So a few
- * other values are tried, on at most MOST points, and the ones of the largest ell + log prior are
- * where the search begins:
+ * search from there may end in a lesser local optimum where a lengthscale or a period is far from
+ * its best value.  So a few other values are tried, on at most MOST points, and the search begins
+ * at those of the largest ell + log prior:
  *
- *     lengthscales   LEVELS of them from the nearest spacing s of the points to their range R, s (R
- *                    / s)^t
+ *     lengthscales   LEVELS of them, s (R / s)^t, 0 <= t <= 1, from the nearest distance s of the
+ *                    points to their range R
  *     periods        the peaks of a periodogram (gp_starts.c) and twice the first; beside them
  *                    lengthscales as they are, R, or LASTING R (an oscillation whose form changes
  *                    within the range and one whose form does not are two optima), and periodic
@@ -15,16 +15,16 @@
  *     noise          1/2 mean (y_i - y_j)^2 of nearest neighbours i, j, and fractions of var(y)
  *     variances, shapes   a few factors
  *
- * parameter after parameter, the others as they were best, in SWEEPS rounds.  Where every term and
- * the noise has a free variance of its own all of them are multiplied by the f = r'K^-1 r / N that
- * ell is largest at, which costs nothing:
+ * one parameter at a time, the others at the best values so far, in SWEEPS rounds.  Where every
+ * term and the noise has a free variance of its own all of them are multiplied by f = r'K^-1 r / N,
+ * at which ell is largest, which costs nothing:
  *
  *     ell(f K) = ell(K) + 1/2 r'K^-1 r (1 - 1/f) - N/2 log f
  *
  * A value that somebody gave is never changed.  The points are groups of neighbours spread over the
  * data, so that both short and long distances are among them.  All choices depend on the data
- * alone: the same bits on any number of threads. Cost: about 40 likelihoods of MOST points, O(n)
- * distances from GROUPS points.
+ * alone: the same bits on any number of threads.  Cost: about 40 likelihoods of MOST points, and
+ * MOST / GROUP times n distances.
  */
 #include <float.h>
 #include <math.h>
@@ -39,15 +39,14 @@ enum { MOST = 160, GROUP = 10, LEVELS = 6, SWEEPS = 2, MOST_VALUES = 140 };
 
 typedef struct {
     frg_gp *gp, *subset;
-    ptrdiff_t n;       /* points of the subset */
-    double *deviation; /* d: standard deviations of the columns, 1 where that is 0 */
-    double *best;      /* parameters that were best so far */
-    double *trial;     /* ... and those to be tried */
-    double
-        *spacing; /* of each parameter that is a length or a period: nearest distance and range */
-    double *range;
-    bool *scales;       /* parameters that multiply a term of K each, and the noise */
-    bool profiles;      /* ... of all terms */
+    ptrdiff_t n;        /* points of the subset */
+    double *deviation;  /* d: standard deviations of the columns, 1 where that is 0 */
+    double *best;       /* parameters that were best so far */
+    double *trial;      /* ... and those to be tried */
+    double *spacing;    /* of each lengthscale or period: the nearest distance of the points */
+    double *range;      /* ... and their range */
+    bool *scales;       /* variances that multiply one term of K each, and the noise */
+    bool profiles;      /* every term has one: they may be multiplied by f together */
     double objective;   /* at best */
     double neighbours;  /* 1/2 mean (y_i - y_j)^2 of nearest neighbours, over var(y) */
     frg_status stopped; /* why the search for a start ended early */
@@ -120,19 +119,6 @@ static ptrdiff_t choose_rows(const choice *c, bool *selected, ptrdiff_t *rows)
     return count;
 }
 
-static bool sees(const frgi_gp_param *p, ptrdiff_t k)
-{
-    return p->column >= 0 ? p->column == k
-                          : p->columns == UINT64_MAX || (k < 64 && (p->columns >> k) & 1);
-}
-
-static int ascending(const void *a, const void *b, const void *unused)
-{
-    (void)unused;
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /** Median over the points of the subset of the smallest distance that is not 0, over the columns
  *  that p sees, each divided by its deviation; 0 where there is none.  *y2: 1/2 mean (y_i - y_j)^2
  *  of those nearest (or NULL). */
@@ -148,10 +134,11 @@ static double nearest_distance(const choice *c, const frgi_gp_param *p, const do
         for (ptrdiff_t j = 0; j < subset->data.n; j++) {
             double s = 0;
             for (ptrdiff_t k = 0; k < subset->data.d; k++) {
-                const double u = sees(p, k) ? (subset->data.x[i * subset->data.d + k] -
-                                               subset->data.x[j * subset->data.d + k]) /
-                                                  deviation[k]
-                                            : 0;
+                const double u = frgi_gp_param_sees(p, k)
+                                     ? (subset->data.x[i * subset->data.d + k] -
+                                        subset->data.x[j * subset->data.d + k]) /
+                                           deviation[k]
+                                     : 0;
                 s += u * u;
             }
             if (s > 0 && s < least) {
@@ -165,11 +152,10 @@ static double nearest_distance(const choice *c, const frgi_gp_param *p, const do
                        (subset->data.y[i] - subset->data.y[who]);
         }
     }
-    frgi_sort(work, count, sizeof *work, ascending, NULL);
     if (y2) {
         *y2 = count > 0 ? squares / (double)count : (double)NAN;
     }
-    return count > 0 ? work[count / 2] : 0;
+    return frgi_gp_median(work, count);
 }
 
 static double range_of(const frg_gp *gp, ptrdiff_t k)
@@ -192,7 +178,7 @@ static void measure_parameter(choice *c, int i, const double *ones, double *work
     frgi_gp_param all = *p;
     double squares = 0;
     for (ptrdiff_t k = 0; k < gp->data.d; k++) {
-        if (sees(p, k)) {
+        if (frgi_gp_param_sees(p, k)) {
             const double r = range_of(gp, k);
             squares += r * r;
         }
@@ -207,13 +193,13 @@ static void measure_parameter(choice *c, int i, const double *ones, double *work
         return;
     }
     all.column =
-        -1; /* alone, many dimensions leave next to no distance between columns' nearest values */
+        -1; /* in one column alone nearest values of many points differ by next to nothing */
     c->spacing[i] = nearest_distance(c, &all, c->deviation, work, NULL) * c->deviation[p->column];
 }
 
 /* ---- a common factor of all variances -------------------------------------------------------- */
 
-/** Marks one free variance for each term below a node; false where there is a term without. */
+/** Marks the free variance of each term below a node; false where a term has none. */
 static bool choose_scales(const choice *c, int at, bool *selected)
 {
     const frgi_gp_kernel *const k = c->gp->model.kernel;
@@ -237,8 +223,8 @@ static bool choose_scales(const choice *c, int at, bool *selected)
     return all;
 }
 
-/** Is a common factor of all that ell is in units of free, without a prior that would have a
- *  say? */
+/** profiles: may K as a whole be multiplied by a number: has every term, and the noise, a free
+ *  variance that the data gave, without a prior and not tied to one of the others? */
 static void find_scales(choice *c)
 {
     const frgi_gp_params *const ps = &c->gp->model.params;
@@ -259,7 +245,7 @@ static void find_scales(choice *c)
 
 /* ---- trials ---------------------------------------------------------------------------------- */
 
-/** The parameters of trial at the factor that ell is largest at, and what ell gains by it. */
+/** trial's variances <- f times them; returns what ell gains by it (0 where there is no such f). */
 static double profile(choice *c)
 {
     const frgi_gp_params *const ps = &c->gp->model.params;
@@ -279,8 +265,8 @@ static double profile(choice *c)
     return 0.5 * c->subset->state.quad * (1 - 1 / f) - 0.5 * count * log(f);
 }
 
-/** Evaluates what stands in trial, which becomes best where it is better. */
-static frg_status try_it(choice *c)
+/** Evaluates the parameters in trial, which become best where they are better. */
+static frg_status try_trial(choice *c)
 {
     frg_gp *const subset = c->subset;
     const frgi_gp_params *const ps = &c->gp->model.params;
@@ -319,15 +305,15 @@ static void begin_trial(choice *c)
     memcpy(c->trial, c->best, (size_t)c->gp->model.params.count * sizeof *c->trial);
 }
 
-/** One that the data gave its value, and that nobody has changed since. */
-static bool is_open(const frg_gp *gp, int i)
+/** Is it a free parameter whose value came from the data and was not changed since? */
+static bool is_from_data(const frg_gp *gp, int i)
 {
     const frgi_gp_param *const p = &gp->model.params.p[i];
     return p->natural > 0 && gp->model.theta[i] == p->natural &&
            frgi_gp_params_moves(&gp->model.params, i);
 }
 
-/** The first of the entries i, i + 1, ... of one vector; `end` is behind the last. */
+/** The place behind the last entry of the vector of which parameter i is an entry. */
 static int end_of(const frgi_gp_params *ps, int i)
 {
     int end = i + 1;
@@ -337,6 +323,7 @@ static int end_of(const frgi_gp_params *ps, int i)
     return end;
 }
 
+/** s (R / s)^t of parameter i, 0 where it has no spacing. */
 static double level(const choice *c, int i, double t)
 {
     const double s = c->spacing[i], r = c->range[i];
@@ -349,9 +336,9 @@ static frg_status try_lengths(choice *c, int first, int end)
         begin_trial(c);
         for (int i = first; i < end; i++) {
             const double v = level(c, i, l / (LEVELS - 1.));
-            c->trial[i] = is_open(c->gp, i) && v > 0 ? v : c->trial[i];
+            c->trial[i] = is_from_data(c->gp, i) && v > 0 ? v : c->trial[i];
         }
-        TRY(try_it(c));
+        TRY(try_trial(c));
     }
     return FRG_OK;
 }
@@ -361,14 +348,15 @@ static void lengthen(choice *c, ptrdiff_t column, double times)
 {
     for (int i = 0; i < c->gp->model.params.count; i++) {
         const frgi_gp_param *const p = &c->gp->model.params.p[i];
-        if (p->role == GP_ROLE_LENGTH && is_open(c->gp, i) && sees(p, column) && c->range[i] > 0) {
+        if (p->role == GP_ROLE_LENGTH && is_from_data(c->gp, i) && frgi_gp_param_sees(p, column) &&
+            c->range[i] > 0) {
             c->trial[i] = times * c->range[i];
         }
     }
 }
 
-/** What else changes with a period: lengthscales of its column become so many ranges (0: they
- *  stay), the other parameter of its leaf so many times what the data gave it. */
+/** What else changes with a period: lengthscales of its column become so many ranges, the
+ *  lengthscale of the periodic leaf so many times its value from the data (0: they stay). */
 typedef struct {
     double lengths, shape;
 } company;
@@ -386,7 +374,7 @@ static void set_shape(choice *c, int i, double times)
         }
         for (int e = 0; e < node->group[0].count; e++) {
             const int shape = node->group[0].first + e;
-            if (is_open(c->gp, shape)) {
+            if (is_from_data(c->gp, shape)) {
                 c->trial[shape] = times * c->gp->model.params.p[shape].natural;
             }
         }
@@ -405,7 +393,7 @@ static frg_status try_period(choice *c, int i, ptrdiff_t column, double period)
         if (beside[k].shape > 0) {
             set_shape(c, i, beside[k].shape);
         }
-        TRY(try_it(c));
+        TRY(try_trial(c));
     }
     return FRG_OK;
 }
@@ -416,7 +404,7 @@ static frg_status try_periods(choice *c, int i)
     ptrdiff_t column = 0;
     double periods[FRGI_GP_PERIODS];
     int count;
-    while (!sees(p, column)) {
+    while (!frgi_gp_param_sees(p, column)) {
         column++;
     }
     TRY(frgi_gp_periods(c->gp, column, periods, &count));
@@ -431,9 +419,9 @@ static frg_status try_factors(choice *c, int first, int end, const double *facto
     for (int k = 0; k < count; k++) {
         begin_trial(c);
         for (int i = first; i < end; i++) {
-            c->trial[i] *= is_open(c->gp, i) ? factors[k] : 1;
+            c->trial[i] *= is_from_data(c->gp, i) ? factors[k] : 1;
         }
-        TRY(try_it(c));
+        TRY(try_trial(c));
     }
     return FRG_OK;
 }
@@ -445,18 +433,18 @@ static frg_status try_noise(choice *c, int first, int end)
         begin_trial(c);
         for (int i = first; i < end; i++) {
             const double v = fractions[k] * 10 * c->gp->model.params.p[i].natural; /* 0.1 var(y) */
-            c->trial[i] = is_open(c->gp, i) && v > 0 ? v : c->trial[i];
+            c->trial[i] = is_from_data(c->gp, i) && v > 0 ? v : c->trial[i];
         }
-        TRY(try_it(c));
+        TRY(try_trial(c));
     }
     return FRG_OK;
 }
 
-static int open_of(const frg_gp *gp, frgi_gp_role role)
+static int count_from_data(const frg_gp *gp, frgi_gp_role role)
 {
     int count = 0;
     for (int i = 0; i < gp->model.params.count; i++) {
-        count += gp->model.params.p[i].role == role && is_open(gp, i);
+        count += gp->model.params.p[i].role == role && is_from_data(gp, i);
     }
     return count;
 }
@@ -466,21 +454,23 @@ static frg_status try_parameter(choice *c, int first, int end)
     static const double variances[] = {10, 0.1}, shapes[] = {0.3, 3};
     bool open = false;
     for (int i = first; i < end; i++) {
-        open = open || is_open(c->gp, i);
+        open = open || is_from_data(c->gp, i);
     }
     switch (open ? c->gp->model.params.p[first].role : GP_ROLE_USER) {
     case GP_ROLE_LENGTH:
         return try_lengths(c, first, end);
     case GP_ROLE_PERIOD:
         for (int i = first; i < end; i++) {
-            if (is_open(c->gp, i)) {
+            if (is_from_data(c->gp, i)) {
                 TRY(try_periods(c, i));
             }
         }
         return FRG_OK;
     case GP_ROLE_VARIANCE:
     case GP_ROLE_SLOPE:
-        return open_of(c->gp, GP_ROLE_VARIANCE) + open_of(c->gp, GP_ROLE_SLOPE) > 1 || !c->profiles
+        return count_from_data(c->gp, GP_ROLE_VARIANCE) + count_from_data(c->gp, GP_ROLE_SLOPE) >
+                           1 ||
+                       !c->profiles
                    ? try_factors(c, first, end, variances, 2)
                    : FRG_OK;
     case GP_ROLE_SHAPE:
@@ -497,7 +487,7 @@ static frg_status try_all(choice *c)
     const frgi_gp_params *const ps = &c->gp->model.params;
     memcpy(c->best, c->gp->model.theta, (size_t)ps->count * sizeof *c->best);
     begin_trial(c);
-    TRY(try_it(c));
+    TRY(try_trial(c));
     for (int sweep = 0; sweep < SWEEPS; sweep++) {
         const double before = c->objective;
         for (int i = 0; i < ps->count; i = end_of(ps, i)) {
@@ -550,8 +540,8 @@ static void measure(choice *c, double *ones, double *work)
     }
 }
 
-/** Intervals of random starts: between the nearest distance and the range, and about what the data
- *  gave. */
+/** Intervals of random starts: of lengthscales and periods between spacing and range, of others
+ *  about the value from the data. */
 static void keep_likely(choice *c)
 {
     frgi_gp_params *const ps = &c->gp->model.params;
@@ -569,7 +559,7 @@ static void keep_likely(choice *c)
 static bool chooses(const frg_gp *gp)
 {
     return !gp->model.kernel->has_user &&
-           open_of(gp, GP_ROLE_LENGTH) + open_of(gp, GP_ROLE_PERIOD) > 0;
+           count_from_data(gp, GP_ROLE_LENGTH) + count_from_data(gp, GP_ROLE_PERIOD) > 0;
 }
 
 frg_status frgi_gp_choose_start(frg_gp *gp, int starts)

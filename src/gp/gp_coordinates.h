@@ -1,7 +1,6 @@
 /* gp_coordinates.h - the free parameters of a process as the coordinates of a search.
  *
- *     u_c = (raw_c - shift_c) / scale_c,   raw = log v (means: v), or T^-1(v) where Adam goes on
- *                                          what its users know
+ *     u_c = (raw_c - shift_c) / scale_c,   raw = log v (means: v), for Adam T^-1(v) as torch has it
  *
  * Shift 0 and scale 1 but for means, which are shifted to their start and measured in standard
  * deviations of y (slopes: of y over those of x), so that one step length suits all. */

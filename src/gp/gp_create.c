@@ -1,4 +1,4 @@
-/* gp.c - the process as callers see it: options, data, parameters, value and gradient.
+/* gp_create.c - the process as callers see it: options, data, parameters, value and gradient.
  *
  * create: options -> shapes -> finite values -> kernel, noise, mean, priors -> memory -> copies ->
  * starts.  Nothing of the caller's is kept: a process lives on its copies.  All memory is taken
@@ -194,7 +194,7 @@ static bool all_within(const double *v, int64_t count, double most)
     return outside >= 0;
 }
 
-/** The common case in two sweeps; false: the rows have to be looked at one by one. */
+/** The common case in one pass each over x and y; false: rows have to be checked one by one. */
 static bool is_sound(const given *g)
 {
     const double *const x = frgi_gp_run(&g->x, g->d), *const y = frgi_gp_run(&g->y, g->q);
@@ -431,7 +431,7 @@ failed:
     return status;
 }
 
-/** Everything that the last data or a fit left in the process goes. */
+/** Removes what the last data, or a fit, left in the process. */
 static void clear(frg_gp *gp)
 {
     memcpy(gp->model.params.p, gp->model.unset,

@@ -24,9 +24,7 @@ FRG_MUST_USE frg_status frgi_gp_create_from(frg_gp **reused, frg_context *ctx, f
                                             frg_array y, const char *kernel, const frg_gp_opts *o,
                                             const frg_gp *model);
 
-/* Numbers of a caller's array, wherever they lie: any strides, any alignment, f32 or
- * f64.
- */
+/** Numbers of a caller's array: any strides, any alignment, f32 or f64. */
 
 typedef struct {
     const char *at;

@@ -1,14 +1,14 @@
 /* gp_expr.c - kernel expressions: recursive-descent parser of sums, products and selections of
  * columns.
  *
- *     expression := sum                                        top level: one term may be
- *                                                              noise[(value)]
+ *     expression := sum                      one of its terms may be "noise" [ "(" value ")" ]
  *     sum        := product { "+" product }
- *     product    := [ number suffix "*" ] factor { "*" factor } the number is a variance, as is the
- *                word scale
- *     factor     := "(" sum ")" | "on" "(" columns ";" sum ")" | "scale" [ "(" value ")" ] | leaf
- *     leaf, value                            see gp_expr_leaf.c, gp_scan.h
- *     columns    := column { "," column }    column := name | "name" | number from 1
+ *     product    := [ variance "*" ] factor { "*" factor }
+ *     variance   := number suffix | "scale" [ "(" value ")" ]
+ *     factor     := "(" sum ")" | "on" "(" columns ";" sum ")" | leaf
+ *     columns    := column { "," column }
+ *     column     := name | "name" | number from 1
+ *     leaf, value, suffix                    see gp_expr_leaf.c, gp_scan.c
  *
  * Dangers: the text is anybody's; depth, nodes and parameters are limited, every position is
  * checked, time is linear.

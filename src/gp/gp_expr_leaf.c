@@ -1,10 +1,10 @@
 /* gp_expr_leaf.c - kernel expressions: leaves, their arguments, and the parameters that these are.
  *
  *     leaf       := name [ "(" items ")" ]                     rbf(ard, l=[0.3, 0.5])
- *     items      := item { "," item } item := "ard" | name "=" values | values | "form" "=" name
+ *     items      := item { "," item }
+ *     item       := "ard" | name "=" values | values | "form" "=" name
  *     values     := value | "[" value { "," value } "]"
- *     value                                  see gp_scan.h; "@" name follows a parameter that
- *                                            stands before it
+ *     value                                  see gp_scan.c
  *
  * Parameters are appended to the process's list as they are met, so their order is that of the
  * text.  A leaf's values wait until it is complete: whether one length serves every column is known

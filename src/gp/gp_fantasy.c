@@ -4,16 +4,16 @@
  * Given the data, test points t and the m candidates c of a set are jointly normal, with the
  * posterior's covariance
  *
- *     C = K_tc - V_t'V_c,   S = K_cc - V_c'V_c + noise = R R',   V = L^-1 K
+ *     C = K_tc - V_t'V_c,   S = K_cc - V_c'V_c + noise = L_S L_S',   V = L^-1 K
  *
- * (and the term of a profiled mean, gp_predict.c).  With B = C R^-T an outcome y of the candidates
- * moves
+ * (and the term of a profiled mean, gp_predict.c).  With B = C L_S^-T an outcome y of the
+ * candidates changes
  *
- *     mean_t <- mean_t + B R^-1 (y - mean_c),   variance_t <- variance_t - sum_j B_tj^2
+ *     mean_t <- mean_t + B L_S^-1 (y - mean_c),   variance_t <- variance_t - sum_j B_tj^2
  *
  * which is what appending them would give, each of q outputs with its own means and the same
  * variances.  V is computed once for all test points and candidates, n^2 (t + sets m) flop; a set
- * costs n m t more, its outcomes share R and B.  Memory n (t + sets m).
+ * costs n m t more, its outcomes share L_S and B.  Memory n (t + sets m).
  */
 #include <math.h>
 #include <string.h>
@@ -27,15 +27,15 @@ enum { CHUNK = 64, TRIES = 6 };
 
 typedef struct {
     frg_gp *gp;
-    ptrdiff_t sets, m, s, t,
-        all;        /* s: outcomes times outputs; all = t + sets m: the test points first */
-    double *points; /* all x d */
+    ptrdiff_t sets, m, s, t; /* s: outcomes times outputs */
+    ptrdiff_t all;           /* t + sets m points: the test points first */
+    double *points;          /* all x d */
     double *mean, *variance; /* all x q, all */
     double *forward, *basis; /* n x all, profile.count x all */
     double *y;               /* sets x s x m: outcomes, candidates side by side */
     double *noise;           /* sets x m */
     double *cross;           /* t x m, column-major: C, then B */
-    double *schur, *root;    /* m x m */
+    double *schur, *root;    /* m x m: S, L_S */
     void *raw;               /* a block as the kernel gives it */
     void *test_memory, *points_memory, *bound_memory;
     frgi_gp_points test;
@@ -96,8 +96,8 @@ static void condition(const fantasy *f, ptrdiff_t first, ptrdiff_t rows, ptrdiff
     }
 }
 
-/** root <- R, with as little jitter as it takes: candidates that equal each other or the data have
- *  no noise's worth of variance left where there is no noise. */
+/** root <- L_S, with as little jitter as it takes: without noise, candidates that equal each other
+ *  or a point of the data make S singular. */
 static frg_status factor_set(const fantasy *f, ptrdiff_t set, double unit)
 {
     const ptrdiff_t m = f->m;
@@ -166,7 +166,7 @@ static frg_status predict_set(const fantasy *f, ptrdiff_t set)
     const frgi_blas_guard guard = frgi_blas_begin();
     condition(f, c, m, c, f->schur, m);
     const frg_status status = factor_set(f, set, unit);
-    if (status == FRG_OK) { /* R^-1 (y - mean_c) of all outcomes */
+    if (status == FRG_OK) { /* L_S^-1 (y - mean_c) of all outcomes */
         double *const z = f->y + set * f->s * m;
         for (ptrdiff_t k = 0; k < f->s * m; k++) {
             z[k] -= f->mean[k / m % gp->data.q * f->all + c + k % m];
@@ -242,7 +242,7 @@ void frg_gp_fantasy_defaults(frg_gp_fantasy_opts *o, size_t struct_size)
     frgi_options_give(o, struct_size, &defaults, sizeof defaults);
 }
 
-/** Element (i, j, k) of an array of two or three axes. */
+/** Do the shapes of candidates, outcomes, test points and results fit each other? */
 static frg_status check_shapes(const frg_gp *gp, const frg_array *x, const frg_array *y,
                                const frg_array *at, const frg_gp_fantasy_opts *o)
 {

@@ -1,8 +1,8 @@
 /* gp_fit.c - the fit: ell + log prior as a function of free coordinates, starts, limits, and what
  * is reported.
  *
- * Coordinates u: gp_coordinates.h; on logarithms, for Adam on v = T(raw) as torch has it.  D_ii = d
- * log v_i / d u_i.
+ * Coordinates u (gp_coordinates.h): logarithms; for Adam raw values, v = T(raw), as torch has it.
+ * D_ii = d log v_i / d u_i.
  *
  *     f(u) = -(ell + log prior) / n,   df/du_i = -(d ell / d log v_i) D_ii / n
  *     H    = D (AI + curvature of the prior) D / n
@@ -11,11 +11,11 @@
  * a trial that was not taken leaves it as it was.  The best point is evaluated again without it.
  * An evaluation that fails (not positive definite; f32 not good enough) is a step that is not
  * taken.  A start that fails is tried again up to five times: with ten times the noise where noise
- * is free, elsewhere else.
+ * is free, from another random start where it is not.
  *
- * Starts of up to a thousand points go side by side, one a thread, each on a copy of the process:
- * larger ones use the threads themselves.  The result is the same to the bit: a start knows nothing
- * of another.
+ * With up to a thousand points starts run side by side, one a thread, each on a copy of the
+ * process; with more each uses all threads.  The bits are the same: a start knows nothing of
+ * another.
  *
  * Letters: p free coordinates, u a point, theta all parameters.  Memory p^2 + O(p); time is the
  * likelihood's.
@@ -58,7 +58,7 @@ typedef struct {
     frg_gp_fit_opts opts;
     frg_gp_optimizer method;
     double began;
-    frgi_gp_coordinates to; /* the free ones */
+    frgi_gp_coordinates to; /* the free parameters as coordinates u */
     double *u;
     double *theta;       /* params.count: where the search is */
     double *given;       /* where it began */
@@ -68,10 +68,10 @@ typedef struct {
     frg_gp_start *each;  /* what became of each start; NULL where nothing is free */
     candidate now, best;
     candidate seen; /* theta, f, value: the best value of this start, taken or not */
-    double jitter;  /* of the last iterate */
+    double jitter;  /* of the last accepted iterate: trials begin with it */
     struct frgi_gp_fit_state *fit_state; /* NULL: no states are wanted */
     frgi_gp_cursor cursor;
-    bool offers;        /* this thread hands states out */
+    bool offers;        /* this thread calls the saver of states */
     double elapsed;     /* when the last answer was given */
     frg_status refused; /* the last failed evaluation */
 } fit;
@@ -95,9 +95,10 @@ void frg_gp_fit_defaults(frg_gp_fit_opts *o, size_t struct_size)
 
 /* ---- the objective --------------------------------------------------------------------------- */
 
-/** A point at which there is no value, or none good enough, is a step that is not taken: so are
- *  periods that leave no phase, and values that overflow. */
-static frg_status taken(fit *m, frg_status status)
+/** The status of an evaluation as an optimiser reads it: FRG_NOT_POSDEF, a step that is not taken,
+ *  for every point without a value or without one that is good enough (a period too short to know
+ *  the phase, overflow). */
+static frg_status for_optimiser(fit *m, frg_status status)
 {
     if (status != FRG_NOT_POSDEF && status != FRG_BROKE_DOWN && status != FRG_BAD_DATA) {
         return status;
@@ -124,9 +125,9 @@ static frg_status ask(fit *m, frgi_gp_question question, answer_fn *compute, int
     if (known) {
         m->elapsed = a.seconds;
         frgi_gp_recall(gp, (frg_status)a.status, &a.value, a.jitter, a.swapped != 0);
-        return taken(m, (frg_status)a.status);
+        return for_optimiser(m, (frg_status)a.status);
     }
-    const frg_status raw = compute(m, out), status = taken(m, raw);
+    const frg_status raw = compute(m, out), status = for_optimiser(m, raw);
     m->elapsed = frgi_seconds() - m->began;
     if (m->fit_state && (status == FRG_OK || status == FRG_NOT_POSDEF)) {
         a.numbers = status == FRG_OK ? numbers : 0;
@@ -221,6 +222,7 @@ static double objective_rounding(void *user)
     return m->now.value.error_estimate / (double)m->gp->data.n;
 }
 
+/** The iterate becomes the last row of the trace and the candidate of this start. */
 static frg_status note(fit *m, double f, double norm)
 {
     record *t = &m->now.trace;
@@ -287,7 +289,7 @@ static bool was_stopped(frg_status status)
 }
 
 /** A search that was stopped between a value and its gradient, or at a trial, ends at the best
- *  point that it has seen. */
+ *  point that has a value. */
 static void take_best_seen(fit *m)
 {
     if (m->seen.f < m->now.f) {
@@ -376,7 +378,7 @@ static frg_status run_start(fit *m, int start)
     return status;
 }
 
-/** The first of equals. */
+/** Of two candidates with the same f that of the first start. */
 static bool is_better(const candidate *a, const candidate *b)
 {
     return a->f < b->f || (a->f == b->f && isfinite(a->f) && a->start < b->start);
@@ -391,11 +393,13 @@ static void keep_better(fit *m)
     }
 }
 
-static bool is_hard(frg_status status)
+/** Does the fit end with it?  FRG_NOT_POSDEF: a start that has no value, others may have. */
+static bool is_error(frg_status status)
 {
     return status < 0 && status != FRG_NOT_POSDEF;
 }
 
+/** Runs a start, records what became of it and keeps it where it is the best so far. */
 static frg_status take_start(fit *m, int start)
 {
     m->found = (frgi_gp_found){0};
@@ -416,7 +420,7 @@ static frg_status run_in_turn(fit *m)
 {
     for (int start = 0; start < m->opts.starts; start++) {
         const frg_status status = take_start(m, start);
-        if (is_hard(status)) {
+        if (is_error(status)) {
             return status;
         }
         if (was_stopped(status)) {
@@ -501,7 +505,7 @@ static void run_worker(worker *w, int start, atomic_int *halted)
     if (frg_warning_count(w->ctx) > 0 && start < w->warned) {
         w->warned = start; /* a search warns of its jitter alone, and once */
     }
-    if (is_hard(status) || was_stopped(status)) {
+    if (is_error(status) || was_stopped(status)) {
         atomic_store(halted, (int)status);
     }
 }
@@ -562,8 +566,8 @@ static frg_status take_best(fit *m, const worker *w, int threads)
     return FRG_OK;
 }
 
-/** False where something went wrong: in turn it goes wrong again, or not for want of memory, with
- *  its message. */
+/** All starts side by side.  False where something failed: run_in_turn then repeats it, with the
+ *  message on the caller's context, or does with the memory of one process. */
 static bool run_together(fit *m, int threads)
 {
     worker *w;
@@ -575,7 +579,7 @@ static bool run_together(fit *m, int threads)
         good = open_worker(&w[t], m, threads) == FRG_OK;
     }
     const int halted = good ? run_workers(m, w, threads) : FRG_OK;
-    good = good && !is_hard((frg_status)halted) && take_best(m, w, threads) == FRG_OK;
+    good = good && !is_error((frg_status)halted) && take_best(m, w, threads) == FRG_OK;
     if (halted > 0) {
         m->best.status = (frg_status)halted;
     } else {
@@ -618,8 +622,9 @@ static frg_status run_starts(fit *m)
         }
         status = run_in_turn(m);
     }
-    if (m->opts.starts >
-        1) { /* standard errors from L and from K^-1 differ by rounding: from L, whoever was last */
+    if (m->opts.starts > 1) {
+        /* standard errors from L and from K^-1 differ by rounding: from L, whichever start was
+         * last */
         frgi_gp_forget(m->gp);
     }
     m->found = (frgi_gp_found){0};
@@ -667,7 +672,7 @@ void frgi_gp_set_active(frg_gp *gp)
 static frg_status final_norm(fit *m, double *norm)
 {
     const frgi_gp_objective box = {.n = m->to.count, .lower = m->to.lower, .upper = m->to.upper};
-    double *g = m->now.theta; /* no longer needed */
+    double *g = m->now.theta; /* work memory from here on */
     frgi_gp_coordinates_of(&m->to, m->gp->model.theta, m->u);
     const frg_status status = objective_gradient(m, g);
     *norm = status == FRG_OK ? frgi_gp_projected_norm(&box, m->u, g) : (double)NAN;
@@ -679,8 +684,8 @@ static frg_status finish(fit *m)
 {
     frg_gp *gp = m->gp;
     candidate *best = &m->best;
-    frgi_gp_set_monotone(
-        gp, false); /* a warning about the result stands beside that about the search */
+    /* the search ends here: a jitter of the result has a warning of its own */
+    frgi_gp_set_monotone(gp, false);
     TRY(frgi_gp_set_theta(gp, best->theta));
     if (gp->state.jitter > 0) {
         frgi_gp_forget(gp);
@@ -702,7 +707,7 @@ static frg_status finish(fit *m)
         status = frgi_gp_standard_errors(gp);
         TRY(status);
     }
-    for (int i = 0; i < gp->model.params.count; i++) { /* at a bound the curvature tells no error */
+    for (int i = 0; i < gp->model.params.count; i++) { /* a parameter at a bound has none */
         frgi_gp_param *p = &gp->model.params.p[i];
         p->std_error = p->active != 0 ? (double)NAN : p->std_error;
     }
@@ -710,7 +715,8 @@ static frg_status finish(fit *m)
     return FRG_OK;
 }
 
-/** Which starts ended where the best one did, and where the best of the others. */
+/** How many starts ended within FRG_GP_REACHED of the best objective, and how far below it the best
+ *  of the others. */
 static void compare_starts(const frg_gp_start *starts, int64_t count, frg_gp_fit_result *out)
 {
     double best = -HUGE_VAL, next = -HUGE_VAL;

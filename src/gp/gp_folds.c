@@ -3,9 +3,8 @@
  * With P = K^-1, or K^-1 - E E' where a mean H beta is estimated with each block left out, a = P y,
  * and the rows B of one fold:
  *
- *     mean y_B - P_BB^-1 a_B,   covariance P_BB^-1 (noise included),
- *     log density = 1/2 log |P_BB| - 1/2 a_B' P_BB^-1 a_B - |B|/2 log 2 pi        of the block's
- *                                                                                 rows together
+ *     mean y_B - P_BB^-1 a_B,   covariance P_BB^-1 (noise included)
+ *     log density of y_B = 1/2 log |P_BB| - 1/2 a_B' P_BB^-1 a_B - |B|/2 log 2 pi
  *
  * for each column of y.  Leave-one-out is the case of blocks of one.  Beyond the inverse sum_B
  * |B|^3 flop, in f64 whatever the process's arithmetic; memory |B|^2 of the largest block.
@@ -69,7 +68,8 @@ static void lay_out(frgi_arena *a, const frg_gp *gp, folding *f)
     f->tile = TAKE(a, double, single ? f->tile_elements *frg_threads(gp->ctx) : 0);
 }
 
-/** begin and row from the codes; begin is one ahead while rows are dealt out. */
+/** begin and row from the codes, by counting; begin[k + 1] moves from the first row of fold k to
+ *  its end. */
 static void sort_rows(const frg_gp *gp, const int32_t *codes, folding *f)
 {
     memset(f->begin, 0, (size_t)(f->folds + 2) * sizeof *f->begin);
@@ -110,6 +110,7 @@ static frg_status measure(const frg_gp *gp, const int32_t *codes, folding *f)
     return FRG_OK;
 }
 
+/** P_ij, i >= j. */
 static double inverse_at(const frg_gp *gp, ptrdiff_t i, ptrdiff_t j)
 {
     const ptrdiff_t n = gp->data.n;
@@ -224,7 +225,7 @@ static void add_piece(const frg_gp *gp, const folding *f, ptrdiff_t row, ptrdiff
     }
 }
 
-/** second <- second + product (P_:B)', piece by piece; nothing is gathered any more. */
+/** second <- second + product (P_:B)' of the blocks gathered, piece by piece. */
 static void add_gathered(const frg_gp *gp, folding *f)
 {
     const ptrdiff_t step = frgi_spd_step(&f->density.second);
@@ -245,14 +246,13 @@ static void add_gathered(const frg_gp *gp, folding *f)
     f->gathered = 0;
 }
 
-/** The block at hand joins those gathered: P_:B and P_:B D_B. */
+/** P_:B and P_:B D_B / (2 q) of the block at hand, behind those of the blocks gathered. */
 static void gather_columns(const frg_gp *gp, folding *f, ptrdiff_t fold)
 {
     const ptrdiff_t *const row = f->row + f->begin[fold];
     const ptrdiff_t m = f->begin[fold + 1] - f->begin[fold], n = gp->data.n;
-    double *const inverse_columns = f->inverse_columns + f->gathered * n, *const product =
-                                                                              f->product +
-                                                                              f->gathered * n;
+    double *const inverse_columns = f->inverse_columns + f->gathered * n;
+    double *const product = f->product + f->gathered * n;
     block_weight(gp, f, row);
     const frgi_blas_guard guard = frgi_blas_begin();
 #pragma omp parallel num_threads(frg_threads(gp->ctx))

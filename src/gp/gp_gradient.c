@@ -1,22 +1,24 @@
 /* gp_gradient.c - steps of the gradient at one theta: one pass over pairs with the inverse, and
  * what needs no pass (gp_value.c calls them).
  *
- *     W = a a' - q K^-1 (+ Q under REML),   d ell/dt = 1/2 sum_ij W_ij dK_ij/dt kernel: the pass
- *     d ell/d nu_i = W_ii / 2,   d ell/d log s_g = s_g/2 sum_{i in g} W_ii noise: the diagonal
- *     d ell/db = (dm/db)' a,   d ell/dy = -a       (by sqrt(f) of a profiled scale)   mean, data
+ *     W = a a' - q K^-1 (+ q E E' under REML, E of gp_mean.c)
+ *     d ell/dt = 1/2 sum_ij W_ij dK_ij/dt                                      kernel: the pass
+ *     d ell/d nu_i = W_ii / 2,   d ell/d log s_g = s_g/2 sum_{i in g} W_ii     noise: the diagonal
+ *     d ell/db = (dm/db)' a,   d ell/dy = -a   (each / sqrt(f) of a profiled scale)   mean, data
  *
  * 2 n^3/3 flop for the inverse, O(d n^2) for the pass.  The pass also gives sum_ij (K^-1)_ij C_ij,
  * which with the noise must be n: the trace residual.
  *
  * Mixed: the factor is rounded to f32 and inverted there; the pass, and a, are in f64 (a pass in
  * f32 rounds equal distances equally: on a grid it cost 8e-4 of the gradient where the inverse
- * costs 5e-6), and the scale comes from the diagonal.  What is left is E, the error of the inverse:
- * E is about K^-1 D K^-1 with |D_ij| of eps K_max, so that 1/2 tr(E dK) is at most eps K_max tr
- * K^-1 where it adds up, and 1/sqrt(n) of that where it does not: of 363 processes (eight kernels,
- * n to 900, noise 1e-5 to 0.1, grids among them) the worst had 1.9 / sqrt(n) of it.  MIXED_ROUNDING
- * / sqrt(n) of it must be within 1e-5 of the largest component (in a fit, of that and n), (max L_ii
- * / min L_ii)^2 <= 1e10 and the trace residual at most 1e-3; elsewhere the inverse is done in f64
- * and the result marked.
+ * costs 5e-6), and the gradient of a variance that multiplies all of C comes from the diagonal of
+ * the inverse (scale_gradient).  What is left is the error of the inverse, about K^-1 D K^-1 with
+ * |D_ij| of eps K_max: its share of the gradient, 1/2 tr(K^-1 D K^-1 dK), is at most eps K_max
+ * tr K^-1 where it adds up, and 1/sqrt(n) of that where it does not: of 363 processes (eight
+ * kernels, n to 900, noise 1e-5 to 0.1, grids among them) the worst had 1.9 / sqrt(n) of it.
+ * MIXED_ROUNDING / sqrt(n) of it must be within 1e-5 of the largest component (in a fit, of that
+ * and n), (max L_ii / min L_ii)^2 <= 1e10 and the trace residual at most 1e-3; elsewhere the
+ * inverse is done in f64 and the result marked (promoted).
  */
 #include <float.h>
 #include <math.h>
@@ -29,7 +31,7 @@ static const double MIXED_ROUNDING = 4, MIXED_ACCURACY = 1e-5;
 
 /* ---- the pass -------------------------------------------------------------------------------- */
 
-/** W_ii of point i, the diagonal of the inverse being in scratch. */
+/** W_ii = sum_c a_ic^2 - q (K^-1)_ii + q sum_k E_ik^2 (REML); the (K^-1)_ii are in scratch. */
 static double weight_of(const frg_gp *gp, ptrdiff_t i)
 {
     const ptrdiff_t n = gp->data.n;
@@ -43,8 +45,8 @@ static double weight_of(const frg_gp *gp, ptrdiff_t i)
     return w;
 }
 
-/** 1/2 sum_ij W_ij C_ij without a pass: sum_ij W_ij K_ij = r'a - q (n - m), m under REML, less the
- *  diagonal N. */
+/** 1/2 sum_ij W_ij C_ij without a pass: sum_ij W_ij K_ij = r'a - q (n - m), m = 0 but under REML,
+ *  less sum_i W_ii (nu_i + jitter). */
 static double scale_gradient(const frg_gp *gp)
 {
     const ptrdiff_t lost = gp->opts.reml ? gp->profile.count : 0;
@@ -55,7 +57,8 @@ static double scale_gradient(const frg_gp *gp)
     return 0.5 * sum;
 }
 
-/** Kernel and trace from an inverse; scratch is left with its diagonal. */
+/** The kernel's entries of the gradient and the trace residual from an inverse, whose diagonal is
+ *  then in scratch. */
 static frg_status run_pass(frg_gp *gp, bool low, double *gradient, double *dx)
 {
     const double began = frgi_seconds();
@@ -116,7 +119,8 @@ static bool is_accurate(const frg_gp *gp, const double *gradient)
            MIXED_ACCURACY * (largest + (gp->mode.relaxed ? n : 0));
 }
 
-/** mixed: the pass in f32.  *enough: its guards held. */
+/** mixed: the pass with the inverse in f32.  *enough: the conditions of the head of this file
+ *  hold. */
 static frg_status pass_low(frg_gp *gp, double *gradient, double *dx, bool *enough)
 {
     const double spread = gp->state.pivots.largest / gp->state.pivots.smallest;

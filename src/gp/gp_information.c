@@ -3,15 +3,16 @@
  *     AI_st = 1/2 sum_c (K_s a_c)' P (K_t a_c),   K_t = dK/dlog theta_t          (kernel and noise)
  *     AI_bb = M' K^-1 M,   M = dm/db (mean, one block a column of y)
  *
- * the mean of the observed and the expected information (Gilmour, Thompson and Cullis 1995):
+ * the mean of the observed and the expected information without the term in second derivatives of
+ * K, whose expectation is 0 (Gilmour, Thompson and Cullis 1995, where K is linear in theta):
  * positive semidefinite, and O(p n^2) with a factor or an inverse at hand.  P = K^-1, or K^-1 - E
  * E' where the mean is profiled.  The two blocks do not meet.  A profiled scale f of N observations
  * is taken out of it: with b_s = sum_c a_c'K_s a_c
  *
  *     AI_st - b_s b_t / (2 N)          AI_ff = N/2, AI_sf = b_s/2 per log f
  *
- * Standard errors are the square roots of the diagonal of (AI + prior curvature)^-1 over
- * the free parameters.
+ * Standard errors are the square roots of the diagonal of (AI + prior curvature)^-1 over the free
+ * parameters.
  */
 #include <math.h>
 #include <string.h>
@@ -29,7 +30,7 @@ typedef struct {
     double *s;     /* n x columns: L^-1 v, or K^-1 v */
     float *low[2]; /* the same in f32 */
     double *small; /* p x p */
-    double *slope; /* columns: b */
+    double *slope; /* columns: b_s = sum_c a_c'K_s a_c */
     bool inverse;  /* s is K^-1 v */
 } work;
 
@@ -80,25 +81,16 @@ static frg_status solve(frg_gp *gp, work *k)
     return status;
 }
 
-static double dot(ptrdiff_t n, const double *a, const double *b)
-{
-    double sum = 0;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        sum += a[i] * b[i];
-    }
-    return sum;
-}
-
 /** Adds factor v_s' P v_t to the block that begins at parameter `first`. */
 static void add_block(const frg_gp *gp, const work *k, int first, double factor, double *out)
 {
     const ptrdiff_t n = k->n, p = gp->model.params.count;
     for (int s = 0; s < k->columns; s++) {
         for (int t = 0; t <= s; t++) {
-            double sum = dot(n, k->inverse ? k->v + s * n : k->s + s * n, k->s + t * n);
+            double sum = frgi_gp_dot(n, k->inverse ? k->v + s * n : k->s + s * n, k->s + t * n);
             for (ptrdiff_t m = 0; m < gp->profile.count; m++) {
                 const double *const e = gp->profile.correction + m * n;
-                sum -= dot(n, e, k->v + s * n) * dot(n, e, k->v + t * n);
+                sum -= frgi_gp_dot(n, e, k->v + s * n) * frgi_gp_dot(n, e, k->v + t * n);
             }
             out[(first + s) * p + first + t] += factor * sum;
             if (s != t) {
@@ -108,7 +100,7 @@ static void add_block(const frg_gp *gp, const work *k, int first, double factor,
     }
 }
 
-/** Columns s_g a restricted to the group, behind the kernel's. */
+/** K_t a of the noises: s_g a_i for the points i of group g, 0 for others. */
 static void noise_products(const frg_gp *gp, const double *a, double *v)
 {
     const frgi_gp_params *const ps = &gp->model.params;
@@ -119,6 +111,7 @@ static void noise_products(const frg_gp *gp, const double *a, double *v)
     }
 }
 
+/** M = dm/db of one column of y: a column of ones, then the inputs of a linear mean. */
 static void mean_columns(const frg_gp *gp, double *v)
 {
     const ptrdiff_t n = gp->data.n, width = gp->model.params.mean_count / gp->data.q;
@@ -129,7 +122,7 @@ static void mean_columns(const frg_gp *gp, double *v)
     }
 }
 
-/** The part of the information that a scale which is estimated too takes away. */
+/** AI_st -= b_s b_t / (2 N) for a profiled scale. */
 static void remove_scale(const frg_gp *gp, const work *k, double *out)
 {
     const ptrdiff_t p = gp->model.params.count;
@@ -153,7 +146,7 @@ static frg_status fill(frg_gp *gp, work *k, double *out)
         status = frgi_gp_derivative_products(gp->ctx, gp->own.bound, &gp->own.matrix, a, k->v);
         noise_products(gp, a, k->v + ps->kernel_count * n);
         for (int t = 0; t < k->columns && status == FRG_OK; t++) {
-            k->slope[t] += dot(n, a, k->v + t * n);
+            k->slope[t] += frgi_gp_dot(n, a, k->v + t * n);
         }
         status = status == FRG_OK ? solve(gp, k) : status;
         if (status == FRG_OK) {
@@ -174,7 +167,7 @@ static frg_status fill(frg_gp *gp, work *k, double *out)
     return status;
 }
 
-/** With the memory at hand. */
+/** The information of all parameters, 0 in the rows and columns of fixed ones. */
 static frg_status find(frg_gp *gp, work *k, double *information)
 {
     const int p = gp->model.params.count;

@@ -11,7 +11,7 @@
  *
  * Rounding: in f32 the error of ell = -1/2 (inv_quad + logdet + n log 2 pi) must be proved or
  * estimated (gp_trust.c) to be within a thousandth of |ell| + 1, or the call is refused; in f64 a
- * bound above |ell| is a warning.
+ * bound above |ell| (and above 1e-3) is a warning.
  *
  * Memory: the factors, n^2/2 elements each (n^2 up to a few hundred rows); without an inverse one a
  * thread. Cost: n^3/3 flop, n^3 with the inverse.  Rasmussen and Williams (2006), algorithm 2.1. */
@@ -70,8 +70,8 @@ static int64_t members(const frg_array *a, int own_axes)
 
 /* ---- between views and triangles ---- */
 
-/** to[i + j * ld] <- from[i * rows + j * cols] for a square of rows and columns, i >= j + lower
- *  where lower. */
+/** to[i * to_row + j * to_col] <- from[i * row + j * col] for m rows and n columns, i >= j alone
+ *  where `diagonal`. */
 #define COPY_SQUARE(type)                                                                          \
     for (ptrdiff_t j = 0; j < n; j++)                                                              \
         for (ptrdiff_t i = diagonal ? j : 0; i < m; i++)                                           \
@@ -207,7 +207,7 @@ static double allowed(const job *j, int64_t m)
     return ACCURACY * (fabs(ell_of(j, m)) + 1);
 }
 
-/** What is not finite because r is not is what it has to be. */
+/** Is the error small enough?  A value that is not finite because r is not is right. */
 static bool is_accurate(const job *j, int64_t m)
 {
     return isfinite(ell_of(j, m)) ? j->error[m] <= allowed(j, m) : !is_finite_column(j, m);
@@ -463,7 +463,7 @@ static frg_status same_batch(frg_context *ctx, const frg_array *a, const char *n
     return FRG_OK;
 }
 
-/** Members are distinct places of memory? */
+/** An output's members must not share memory. */
 static frg_status check_output(frg_context *ctx, const frg_array *a, const char *name)
 {
     for (int d = 0; d < a->ndim; d++)
@@ -506,7 +506,7 @@ static frg_status check_call(frg_context *ctx, const frg_array *k, const frg_arr
     return FRG_OK;
 }
 
-/** Of matrices without rows. */
+/** The values of matrices without rows. */
 static void set_zero(int64_t count, double *out)
 {
     for (int64_t m = 0; m < count && out; m++)

@@ -22,9 +22,9 @@
 /** An expression, parsed; immutable. */
 typedef struct frgi_gp_kernel frgi_gp_kernel;
 
-/** Parses `text` against d columns with these names; the noise terms of the top level go to *noise
- *  (NULL where there is none), parameters with their starts, bounds and fixings are appended to
- *  `params` in the order of the tree.  Errors: E_KERNEL with the position, the nearest name, and
+/** Parses `text` against d columns with these names; parameters with their starts, bounds and
+ *  fixings are appended to `params` in the order of the tree, behind them that of noise(...), which
+ *  is no node.  Errors: E_KERNEL with the position, the nearest name, and
  *  the remedy. */
 FRG_MUST_USE frg_status frgi_gp_kernel_parse(frgi_gp_kernel **out, frg_context *ctx,
                                              const char *text, ptrdiff_t d,
@@ -36,7 +36,8 @@ void frgi_gp_kernel_destroy(frgi_gp_kernel **k, frg_context *ctx);
  *  out. */
 FRG_MUST_USE frg_status frgi_gp_kernel_print(const frgi_gp_kernel *k, frg_context *ctx,
                                              const frgi_gp_params *params, frgi_text *out);
-/** The parameter f of C = f C0, -1 where there is none (see frgi_gp_pass.scale). */
+/** The variance s of C = s C0 where one multiplies the whole expression, -1 elsewhere (see
+ *  frgi_gp_pass.scale). */
 int frgi_gp_kernel_scale(const frgi_gp_kernel *k);
 /** Is k(x, x') differentiable in x at x = x'? */
 bool frgi_gp_kernel_smooth(const frgi_gp_kernel *k);
@@ -82,10 +83,10 @@ typedef struct {
     ptrdiff_t q;
     const void *kept;    /* from frgi_gp_build, or NULL: recomputed */
     const double *extra; /* NULL, or n x extra_q, column-major: W gains sum of outer products
-                            (REML's Q) */
+                            (REML: sqrt(q) E) */
     ptrdiff_t extra_q;
     const double *scale; /* NULL: all from the pass.  Else 1/2 sum_ij W_ij C_ij, where the caller
-                            has it free in f64: 1/2 ((r'a - n) - sum_i nu_i W_ii): becomes the
+                            has it free in f64 (scale_gradient of gp_gradient.c): becomes the
                             gradient of frgi_gp_kernel_scale() */
     double *gradient;    /* kernel parameters: 1/2 sum_ij W_ij dC_ij/dlog theta; fixed ones too */
     double *dx;          /* NULL, or n x d row-major: sum_j W_ij dk(x_i, x_j)/dx_i = d ell/dx_i;
@@ -107,8 +108,8 @@ FRG_MUST_USE frg_status frgi_gp_cross(frg_context *ctx, const frgi_gp_bound *b,
                                       ptrdiff_t m, void *out, ptrdiff_t ld);
 void frgi_gp_self(const frgi_gp_bound *b, const frgi_gp_points *new_points, ptrdiff_t first,
                   ptrdiff_t m, double *diagonal);
-/** The same for points of a process, or such as become its points; and what white(...) has in
- *  that. */
+/** The same with white(...), which points of a process (or such as become its points) have with
+ *  themselves; and white(...) alone. */
 void frgi_gp_self_training(const frgi_gp_bound *b, const frgi_gp_points *points, ptrdiff_t first,
                            ptrdiff_t m, double *diagonal);
 void frgi_gp_white(const frgi_gp_bound *b, const frgi_gp_points *points, ptrdiff_t first,

@@ -5,8 +5,8 @@
  * frgi_gp_lanes_width of them.  All lanes have n rows, a multiple of 4; a member with fewer has
  * rows that are not live, where K is a unit matrix and nothing adds to anything.
  *
- *     s_ij = sum_k (x_ik - x_jk)^2 / l_k^2     C = variance k(s) K = C + diag(noise) W = a a' -
- *                                              K^-1
+ *     s_ij = sum_k (x_ik - x_jk)^2 / l_k^2,   C = variance k(s)
+ *     K = C + diag(noise),   W = a a' - K^-1
  *
  * Nothing a lane holds changes another lane's bits: a pivot that is not positive counts as 1 from
  * there on. */
@@ -28,7 +28,7 @@ typedef enum {
 
 typedef struct {
     frgi_gp_lanes_kind kind;
-    bool one_length;    /* of all columns: length[0] is the sum over them */
+    bool one_length;    /* all columns have the same l: length[0] is the sum over them */
     ptrdiff_t n, d, ld; /* ld: vectors from row to row of the matrix, at least n */
     /* in, vectors */
     const void *x;          /* n x d */

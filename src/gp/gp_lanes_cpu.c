@@ -2,9 +2,9 @@
  *
  * Everything of order n^3 is one block of 4 x 4 vectors, sums over k of products of lanes:
  *
- *     factor     A_IJ - sum_{k<J} L_Ik L_Jk' left-looking, block column after block column
- *     triangle   X_IJ = -X_II sum_{J<=k<I} L_Ik X_kJ    in place, block row after block row
- *     inverse    sum_{k>=I} X_kI' X_kJ                  in place, the same
+ *     factor     L_IJ L_JJ' = A_IJ - sum_{k<J} L_Ik L_Jk'    left-looking, by block columns
+ *     triangle   X_IJ = -X_II sum_{J<=k<I} L_Ik X_kJ         X = L^-1, in place, by block rows
+ *     inverse    K^-1_IJ = sum_{k>=I} X_kI' X_kJ             in place, by block rows
  *
  * n^3 flop a lane in n^2 vectors: the matrix stays in the L2 cache up to n = 128 (f64, 1 MiB).
  * Where there are 16 registers, a block is summed as two halves of 4 x 2. */

@@ -9,14 +9,15 @@
  * projected path x - t g, found by walking the breakpoints t_i where coordinates meet their bounds;
  * (2) the minimiser of the model over the coordinates that are free there, projected into the box;
  * (3) a strong Wolfe search (c1 = 1e-4, c2 = 0.9) between x and that point.  Trials ask for the
- * value first: only one that has come down enough is worth its gradient, three times as dear.  A
- * trial without a value is a wall: the search halves towards x.
+ * value first: only one that has come down enough is worth its gradient, three times as expensive.
+ * After a trial without a value the next one lies three tenths of the way towards it.
  *
- * Cost beside the objective: O(n m + m^3) an iteration, memory (2 m + 10) n.  Pairs with s'y not
- * above eps y'y are left out, so that B stays positive definite.  When the model fails (a direction
- * that does not go down, a search without success, a step that wins next to nothing where the
- * curvature promises more) the pairs are forgotten and the search starts again from steepest
- * descent; it ends where that fails, or after ten such in a row.
+ * Cost beside the objective: O(n m^2 + m^3) an iteration, memory (2 m + 10) n, and 2 n^2 for the
+ * curvature where the objective has one.  Pairs with s'y not above eps y'y are left out, so that B
+ * stays positive definite.  When the model fails (a direction that does not go down, a search
+ * without success, a step that gains next to nothing where the curvature predicts more) the pairs
+ * are forgotten and the search starts again from steepest descent; it ends where that fails, or
+ * after ten such in a row.
  *
  * Byrd, Lu, Nocedal and Zhu (1995), SIAM J. Sci. Comput. 16, 1190-1208; projection of the subspace
  * step: Morales and Nocedal (2011), ACM TOMS 38(1); Nocedal and Wright (2006), Numerical
@@ -34,28 +35,28 @@ static const double ARMIJO = 1e-4, CURVATURE = 0.9;
 /* ---- asking the objective -------------------------------------------------------------------- */
 
 frg_status frgi_gp_ask_value(const frgi_gp_objective *o, const double *x, double *f,
-                             frgi_gp_found *count)
+                             frgi_gp_found *found)
 {
-    count->values++;
+    found->values++;
     frg_status status = o->value(o->user, x, f);
     if (status == FRG_OK && !isfinite(*f)) {
         status = FRG_NOT_POSDEF;
     }
     if (status == FRG_NOT_POSDEF) {
         *f = (double)INFINITY;
-        count->failures++;
+        found->failures++;
     }
     return status;
 }
 
-frg_status frgi_gp_ask_gradient(const frgi_gp_objective *o, double *g, frgi_gp_found *count)
+frg_status frgi_gp_ask_gradient(const frgi_gp_objective *o, double *g, frgi_gp_found *found)
 {
-    count->gradients++;
+    found->gradients++;
     frg_status status = o->gradient(o->user, g);
     for (int i = 0; status == FRG_OK && i < o->n; i++) {
         status = isfinite(g[i]) ? FRG_OK : FRG_NOT_POSDEF;
     }
-    count->failures += status == FRG_NOT_POSDEF;
+    found->failures += status == FRG_NOT_POSDEF;
     return status;
 }
 
@@ -84,7 +85,7 @@ double frgi_gp_projected_norm(const frgi_gp_objective *o, const double *x, const
 typedef struct {
     const frgi_gp_objective *o;
     const frgi_gp_search *s;
-    frgi_gp_found *count;
+    frgi_gp_found *found;
     int n, pairs;
     double theta;
     double *step, *change;                  /* PAIRS x n: s and y, oldest first */
@@ -453,10 +454,10 @@ static frg_status wolfe(search *q, double slope0, double first, double *f)
     for (int trial = 0; trial < MAX_TRIALS; trial++) {
         trial_point now = {step, (double)INFINITY, 0};
         place(q, step);
-        frg_status status = frgi_gp_ask_value(q->o, q->trial, &now.f, q->count);
+        frg_status status = frgi_gp_ask_value(q->o, q->trial, &now.f, q->found);
         bool down = status == FRG_OK && now.f <= q->f + ARMIJO * step * slope0 && now.f < lo.f;
         if (down) {
-            status = frgi_gp_ask_gradient(q->o, q->trial_g, q->count);
+            status = frgi_gp_ask_gradient(q->o, q->trial_g, q->found);
             down = status == FRG_OK;
         }
         if (status != FRG_OK && status != FRG_NOT_POSDEF) {
@@ -487,9 +488,9 @@ static frg_status wolfe(search *q, double slope0, double first, double *f)
         return FRG_STALLED;
     }
     place(q, lo.step); /* Armijo alone: good enough to go on from */
-    frg_status status = frgi_gp_ask_value(q->o, q->trial, f, q->count);
+    frg_status status = frgi_gp_ask_value(q->o, q->trial, f, q->found);
     if (status == FRG_OK) {
-        status = frgi_gp_ask_gradient(q->o, q->trial_g, q->count);
+        status = frgi_gp_ask_gradient(q->o, q->trial_g, q->found);
     }
     return status == FRG_NOT_POSDEF ? FRG_STALLED : status;
 }
@@ -542,12 +543,12 @@ static frg_status iterate(search *q, bool fresh, double *expected)
     return FRG_OK;
 }
 
-/** Judges the iterate and reports it. */
-static frg_status tell(const search *q)
+/** Records and reports the iterate. */
+static frg_status report(const search *q)
 {
-    q->count->f = q->f;
-    q->count->norm = frgi_gp_projected_norm(q->o, q->x, q->g);
-    return q->o->accepted ? q->o->accepted(q->o->user, q->x, q->f, q->count->norm) : FRG_OK;
+    q->found->f = q->f;
+    q->found->norm = frgi_gp_projected_norm(q->o, q->x, q->g);
+    return q->o->accepted ? q->o->accepted(q->o->user, q->x, q->f, q->found->norm) : FRG_OK;
 }
 
 /** Value and gradient of the start, moved into the box. */
@@ -556,22 +557,22 @@ static frg_status begin(search *q)
     for (int i = 0; i < q->n; i++) {
         q->x[i] = frgi_gp_clip(q->o, i, q->x[i]);
     }
-    frg_status status = frgi_gp_ask_value(q->o, q->x, &q->f, q->count);
+    frg_status status = frgi_gp_ask_value(q->o, q->x, &q->f, q->found);
     if (status == FRG_OK) {
-        status = frgi_gp_ask_gradient(q->o, q->g, q->count);
+        status = frgi_gp_ask_gradient(q->o, q->g, q->found);
     }
-    return status == FRG_OK ? tell(q) : status;
+    return status == FRG_OK ? report(q) : status;
 }
 
-/** Is what a full step from x promises too little to go on?  Without a curvature the pairs' own
- *  model must do. */
+/** *done: is the reduction predicted for a full step from x too small to go on?  own: that of the
+ *  pairs' model, for objectives without a curvature. */
 static frg_status ask_promise(search *q, bool moved, double own, bool *done)
 {
     double f, promise = own;
     frg_status status = FRG_OK;
     if (q->o->information) {
         if (!moved) { /* the last value was a trial's */
-            status = frgi_gp_ask_value(q->o, q->x, &f, q->count);
+            status = frgi_gp_ask_value(q->o, q->x, &f, q->found);
         }
         if (status == FRG_OK) {
             status = q->o->information(q->o->user, q->model.h);
@@ -580,8 +581,8 @@ static frg_status ask_promise(search *q, bool moved, double own, bool *done)
             promise = frgi_gp_promise(q->o, q->x, q->g, &q->model);
         }
     }
-    q->count->end = status == FRG_OK ? frgi_gp_is_end(q->o, q->s, q->f, promise) : q->count->end;
-    *done = q->count->end != GP_ENDED_OTHERWISE;
+    q->found->end = status == FRG_OK ? frgi_gp_is_end(q->o, q->s, q->f, promise) : q->found->end;
+    *done = q->found->end != GP_ENDED_OTHERWISE;
     return status == FRG_NOT_POSDEF ? FRG_STALLED : status;
 }
 
@@ -589,8 +590,8 @@ static frg_status run(search *q)
 {
     frg_status status = begin(q);
     int idle = 0; /* iterations in a row that won next to nothing */
-    while (status == FRG_OK && q->count->norm > q->s->tol) {
-        if (q->count->iterations >= q->s->max_iter) {
+    while (status == FRG_OK && q->found->norm > q->s->tol) {
+        if (q->found->iterations >= q->s->max_iter) {
             return FRG_MAX_ITER;
         }
         const double before = q->f;
@@ -602,8 +603,8 @@ static frg_status run(search *q)
             return status;
         }
         if (moved) {
-            q->count->iterations++;
-            status = tell(q);
+            q->found->iterations++;
+            status = report(q);
             if (status != FRG_OK) {
                 return status;
             }
@@ -630,7 +631,7 @@ static frg_status run(search *q)
 frg_status frgi_gp_lbfgsb(frg_context *ctx, const frgi_gp_objective *o, const frgi_gp_search *s,
                           double *x, frgi_gp_found *out)
 {
-    search q = {.o = o, .s = s, .count = out, .n = o->n, .theta = 1, .x = x};
+    search q = {.o = o, .s = s, .found = out, .n = o->n, .theta = 1, .x = x};
     frgi_arena a = {0};
     lay_out(&a, &q);
     TRY(frgi_arena_open(&a, ctx, "work memory of L-BFGS-B"));

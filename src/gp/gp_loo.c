@@ -8,11 +8,11 @@
  *     ell_loo   sum_i 1/2 log c_i - a_i^2/(2 c_i) - 1/2 log 2 pi
  *     gradient  gp_loo.h with u = a/c, D = diag(1/c_i + u_i^2)
  *
- * A profiled scale is that of all points, as theta is: e_i and 1/c_i are in its units until they
- * leave.
- *
  * summed over the columns of y.  Values are free once the inverse is there; the gradient takes n^3
- * more flop. Rasmussen and Williams (2006), 5.4.2; Dubrule (1983) for estimated means.
+ * more flop.  A profiled scale is estimated from all points, as theta is; u and 1/c are computed in
+ * units of sqrt(f) and f and multiplied last.
+ *
+ * Rasmussen and Williams (2006), 5.4.2; Dubrule (1983) for estimated means.
  */
 #include <math.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static const double LOG_2PI = 1.8378770664093454836;
 
 typedef struct {
     double *c; /* n */
-    double *w; /* n: w / q, as the pass weighs the matrix by q */
+    double *w; /* n: D / (2 q), see frgi_gp_density.second */
     frgi_gp_density density;
 } work;
 
@@ -68,6 +68,7 @@ static frg_status find_precisions(const frg_gp *gp, double *c)
     return FRG_OK;
 }
 
+/** u = a/c and P D P / (2 q), then the gradient of gp_loo.h. */
 static frg_status find_gradient(frg_gp *gp, work *k, double *gradient)
 {
     const ptrdiff_t n = gp->data.n, q = gp->data.q;
@@ -128,11 +129,11 @@ frg_status frg_gp_eval_loo(frg_gp *gp, double *mean, double *variance, double *g
     double density = -0.5 * (double)(n * q) * log(gp->state.scale), square = 0;
     for (ptrdiff_t i = 0; i < n; i++) {
         for (ptrdiff_t c = 0; c < q; c++) {
-            const double a = gp->vectors.alpha[c * n + i], e = a / k.c[i];
-            density += 0.5 * (log(k.c[i]) - a * e - LOG_2PI);
-            square += unit * e * unit * e;
+            const double a = gp->vectors.alpha[c * n + i], u = a / k.c[i];
+            density += 0.5 * (log(k.c[i]) - a * u - LOG_2PI);
+            square += unit * u * unit * u;
             if (mean) {
-                mean[i * q + c] = gp->data.y[c * n + i] - unit * e;
+                mean[i * q + c] = gp->data.y[c * n + i] - unit * u;
             }
         }
         if (variance) {
@@ -215,7 +216,7 @@ frg_status frgi_gp_density_apply(frg_gp *gp, const frgi_gp_density *k)
     return status;
 }
 
-/** What a profiled scale that theta moves adds to z. */
+/** z <- z - e/N a, as a profiled scale depends on theta. */
 static void follow_scale(const frg_gp *gp, const frgi_gp_density *k)
 {
     const double share = gp->opts.profile_scale ? -k->scale_slope / frgi_gp_scale_count(gp) : 0;
@@ -258,7 +259,7 @@ frg_status frgi_gp_density_pass(frg_gp *gp, const frgi_gp_density *k, double *gr
         const int at = ps->noise_first + (gp->data.groups ? gp->data.groups[i] : 0);
         gradient[at] += v * gp->model.theta[at];
     }
-    follow_scale(gp, k); /* f has r twice */
+    follow_scale(gp, k); /* a second time for d/db: f is quadratic in r */
     frgi_gp_mean_gradient(gp, k->z, gradient, NULL);
     for (int i = 0; i < ps->count; i++) {
         gradient[i] = ps->p[i].fixed ? 0 : gradient[i];

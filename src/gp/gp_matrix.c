@@ -138,7 +138,7 @@ static double roundoff(const frg_gp *gp)
     return frgi_spd_is_single(&gp->own.matrix) ? (double)FLT_EPSILON / 2 : DBL_EPSILON / 2;
 }
 
-/** Is every pivot more than its own rounding?  The L_ii are in scratch. */
+/** Is L_ii^2 > SINGULAR u sqrt(i + 1) K_ii for every pivot?  The L_ii are in scratch. */
 static bool is_regular(frg_gp *gp)
 {
     const double unit = SINGULAR * roundoff(gp);
@@ -170,7 +170,7 @@ bool frgi_gp_sweeps(const frg_gp *gp)
            !gp->opts.profile_scale;
 }
 
-/** L^-1 r in alpha, L^-T of that in swept, the L_ii in scratch. */
+/** K <- K^-1; z = L^-1 r in alpha, a = L^-T z in swept, the L_ii in scratch. */
 static frg_status sweep(frg_gp *gp)
 {
     const double began = frgi_seconds();
@@ -182,7 +182,7 @@ static frg_status sweep(frg_gp *gp)
     return status == FRG_OK && !is_regular(gp) ? FRG_NOT_POSDEF : status;
 }
 
-/** L, and L^-1 r where r goes along. */
+/** K <- L; z = L^-1 r in alpha where frgi_gp_goes_along, the L_ii in scratch. */
 static frg_status factor(frg_gp *gp)
 {
     const double began = frgi_seconds();
@@ -327,7 +327,7 @@ frg_status frgi_gp_factor_again(frg_gp *gp)
 void frgi_gp_take_over(frg_gp *gp)
 {
     gp->state.matrix = MATRIX_NONE;
-    gp->state.low_inverse = false; /* an inverse and alpha in f32 were of the factor before */
+    gp->state.low_inverse = false; /* that belonged to the factor before */
     gp->state.logdet = frgi_spd_logdet(gp->ctx, &gp->own.matrix, &gp->state.pivots);
     frgi_spd_diagonal(&gp->own.matrix, gp->vectors.scratch);
 }

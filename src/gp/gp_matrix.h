@@ -28,10 +28,10 @@ typedef struct {
 
 /** How evaluations are made until further notice. */
 typedef struct {
-    bool monotone;      /* within a fit: jitter (and a promotion) never goes back */
+    bool monotone;      /* within a fit: the jitter never decreases, f64 never gives way to f32 */
     bool relaxed;       /* in a fit, at its result: the error of f32 is compared with |ell| + n,
                              not |ell| + 1 */
-    bool with_inverse;  /* the inverse will be wanted too: one sweep does both */
+    bool with_inverse;  /* a gradient is to follow: one sweep makes factor and inverse */
     bool jitter_warned; /* W_JITTER was given in this fit; frgi_gp_set_monotone clears it */
 } frgi_gp_mode;
 
@@ -54,14 +54,15 @@ typedef struct {
 /** The vectors of an evaluation. */
 typedef struct {
     double *residual;   /* n x q: r */
-    double *alpha;      /* n x q: K^-1 r, valid from MATRIX_FACTOR on; one column in f64 is L^-T z
-                           by L while L is there, by the rows of L^-1 while K^-1 is: the same
-                           whatever was asked before */
-    double *forward;    /* n: z = L^-1 r of the one column that goes along */
-    double *swept;      /* n: L^-T z as a sweep of factor and inverse leaves it */
+    double *alpha;      /* n x q: K^-1 r, valid from MATRIX_FACTOR on.  Of one column in f64 its
+                           last bits belong to the state: L^-T z solved with L in MATRIX_FACTOR,
+                           summed over the rows of L^-1 in MATRIX_INVERSE, whatever came before */
+    double *forward;    /* n: z = L^-1 r of the one column (frgi_gp_carries) */
+    double *swept;      /* n: L^-T z by the rows of L^-1, from frgi_spd_sweep */
     double *noise;      /* n: nu */
     double *diagonal;   /* n: of K = C + N, without jitter */
-    double *scratch;    /* n */
+    double *scratch;    /* n: the L_ii after a factorisation, (K^-1)_ii in a gradient pass; free
+                           between calls */
     double *dx;         /* n x d: gradient with respect to x, before it is handed out */
     double *gradient;   /* params.count: the same */
     float *solved_low;  /* n x (q + m): solutions in f32, where a step is in f32 */
@@ -78,17 +79,18 @@ void frgi_gp_data_changed(frg_gp *gp);
 void frgi_gp_parameters_changed(frg_gp *gp);
 /** Nothing is left of a fit: its tolerance, its jitter and its warning. */
 void frgi_gp_forget_fit(frg_gp *gp);
-/** Starts (jitter 0, kept from then on) or ends a stretch of evaluations with one continuous
- *  objective. */
+/** Begins (with jitter 0) or ends a series of evaluations of one continuous objective, in which the
+ *  jitter never decreases. */
 void frgi_gp_set_monotone(frg_gp *gp, bool monotone);
 /** The jitter of a factor from elsewhere, or of the evaluation to come. */
 void frgi_gp_set_jitter(frg_gp *gp, double jitter);
-/** Within a fit: is W_JITTER not to be given (again)?  Returns what held before. */
+/** mute: W_JITTER is not given (again) within this fit.  Returns what held before. */
 bool frgi_gp_mute_jitter(frg_gp *gp, bool mute);
-/** Will values be followed by their inverse? */
+/** expected: each value is followed by a gradient, so that one sweep may make L and K^-1. */
 void frgi_gp_expect_inverse(frg_gp *gp, bool expected);
 void frgi_gp_set_matrix(frg_gp *gp, frgi_gp_matrix_state state);
-/** What `a` holds is about to be replaced: it may be what was kept for the gradient pass. */
+/** `a` is about to be written to: where it lies in the memory of `kept`, the gradient pass has to
+ *  compute its values again. */
 void frgi_gp_overwrite(frg_gp *gp, const frgi_spd *a);
 /** The process's own arithmetic and the other change places. */
 void frgi_gp_swap_sides(frg_gp *gp);
@@ -97,18 +99,18 @@ void frgi_gp_swap_sides(frg_gp *gp);
 void frgi_gp_noise(const frg_gp *gp, double *nu);
 /** K with the current jitter into `matrix`, and what goes with it. */
 FRG_MUST_USE frg_status frgi_gp_build_jittered(frg_gp *gp);
-/** K = L L' with as little jitter as it takes, and z = L^-1 r where r goes along; K^-1 too where
- *  frgi_gp_sweeps.  Records no failure. */
+/** K = L L' with as little jitter as it takes, the L_ii in scratch; z = L^-1 r too where
+ *  frgi_gp_goes_along, K^-1 and a where frgi_gp_sweeps.  Records no failure. */
 FRG_MUST_USE frg_status frgi_gp_factor(frg_gp *gp, bool may_raise);
 /** The same once more, at the jitter that was found. */
 FRG_MUST_USE frg_status frgi_gp_factor_again(frg_gp *gp);
 /** The matrix holds a factor from elsewhere: its logdet, its L_ii in scratch; the state is NONE. */
 void frgi_gp_take_over(frg_gp *gp);
-/** Is there one right side alone?  It goes along with the factor. */
+/** Is there one right-hand side alone, which is solved for while the factor is made? */
 bool frgi_gp_goes_along(const frg_gp *gp);
-/** Does alpha follow the matrix from L to K^-1: one column in f64? */
+/** Is alpha made anew when L becomes K^-1 (see frgi_gp_vectors): one column in f64? */
 bool frgi_gp_carries(const frg_gp *gp);
-/** Is K^-1 to come with L, in one sweep? */
+/** Will frgi_gp_factor make K^-1 as well, in one sweep? */
 bool frgi_gp_sweeps(const frg_gp *gp);
 /** alpha (and the columns of H behind it) <- L^-1 or L^-T of it, in the process's arithmetic. */
 FRG_MUST_USE frg_status frgi_gp_solve_triangle(frg_gp *gp, bool transposed);

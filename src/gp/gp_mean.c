@@ -6,13 +6,14 @@
  *     profiled            m = H beta,  beta = (H'K^-1 H)^-1 H'K^-1 y,  H = [1] or [1, x - centre]
  *
  * The profiled mean comes out of the triangular solves that the value needs anyway: with Z = L^-1
- * H, w = L^-1 y
+ * H, z = L^-1 y
  *
- *     G = Z'Z = R R',   beta = R^-T R^-1 Z'w,   w <- w - Z beta,   a = L^-T w,   E = K^-1 H R^-T
+ *     A = H'K^-1 H = Z'Z = L_A L_A',   beta = A^-1 Z'z,   z <- z - Z beta,   a = L^-T z
+ *     E = K^-1 H L_A^-T,   K^-1 H A^-1 H'K^-1 = E E'
  *
- * and K^-1 - E E' is the matrix of the restricted likelihood (Harville 1977), 2 q m n^2 flop in
- * all.  y is centred by its columns first: an offset of 1e6 standard deviations would cost six
- * digits of beta.
+ * and K^-1 - E E' is the matrix of the restricted likelihood (Harville 1977; A as in Rasmussen and
+ * Williams 2006, 2.45): 2 m n^2 flop for the m columns of H.  Each column of y is centred first: an
+ * offset of 1e6 standard deviations would cost six digits of beta.
  */
 #include <float.h>
 #include <math.h>
@@ -23,8 +24,8 @@
 #include "io/decimal.h"
 #include "linalg/cholesky.h"
 
-static const double COLLINEAR =
-    1e-12; /* remaining share of a column's square that counts as none */
+/* The share of a column's square, beside the columns before it, that counts as none. */
+static const double COLLINEAR = 1e-12;
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -214,15 +215,6 @@ void frgi_gp_mean_residual(frg_gp *gp)
 
 /* ---- the profiled mean ----------------------------------------------------------------------- */
 
-static double dot(ptrdiff_t n, const double *a, const double *b)
-{
-    double sum = 0;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        sum += a[i] * b[i];
-    }
-    return sum;
-}
-
 static void subtract(ptrdiff_t n, double factor, const double *a, double *from)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
@@ -230,14 +222,14 @@ static void subtract(ptrdiff_t n, double factor, const double *a, double *from)
     }
 }
 
-/** R R' = Z'Z, row by row; false where a pivot is rounding. */
+/** L_A L_A' = Z'Z, row by row; logdet <- log |A|; false where a pivot is rounding. */
 static bool factor_gram(ptrdiff_t n, ptrdiff_t m, const double *z, double *root, double *logdet)
 {
     *logdet = 0;
     for (ptrdiff_t a = 0; a < m; a++) {
-        const double whole = dot(n, z + a * n, z + a * n);
+        const double whole = frgi_gp_dot(n, z + a * n, z + a * n);
         for (ptrdiff_t b = 0; b < m; b++) {
-            double sum = b <= a ? dot(n, z + a * n, z + b * n) : 0;
+            double sum = b <= a ? frgi_gp_dot(n, z + a * n, z + b * n) : 0;
             for (ptrdiff_t k = 0; k < b && b <= a; k++) {
                 sum -= root[a * m + k] * root[b * m + k];
             }
@@ -261,7 +253,8 @@ bool frgi_gp_mean_profile(frg_gp *gp)
     for (ptrdiff_t c = 0; c < gp->data.q; c++) {
         double *const w = gp->vectors.alpha + c * n, *const b = gp->profile.beta + c * m;
         for (ptrdiff_t a = 0; a < m; a++) {
-            b[a] = (dot(n, z + a * n, w) - dot(a, root + a * m, b)) / root[a * m + a];
+            b[a] =
+                (frgi_gp_dot(n, z + a * n, w) - frgi_gp_dot(a, root + a * m, b)) / root[a * m + a];
         }
         for (ptrdiff_t a = m - 1; a >= 0; a--) {
             for (ptrdiff_t k = a + 1; k < m; k++) {
@@ -283,7 +276,7 @@ void frgi_gp_mean_correction(frg_gp *gp)
     const ptrdiff_t n = gp->data.n, m = gp->profile.count;
     const double *const root = gp->profile.root;
     const double weight = sqrt((double)gp->data.q);
-    for (ptrdiff_t a = 0; a < m; a++) { /* E R' = K^-1 H, column after column */
+    for (ptrdiff_t a = 0; a < m; a++) { /* E L_A' = K^-1 H, column after column */
         double *const e = gp->profile.correction + a * n;
         memcpy(e, gp->profile.solved + a * n, (size_t)n * sizeof *e);
         for (ptrdiff_t k = 0; k < a; k++) {
@@ -300,8 +293,8 @@ void frgi_gp_mean_correction(frg_gp *gp)
 
 /* ---- gradients ------------------------------------------------------------------------------- */
 
-/** Adds the effect of x through H: d ell/dx = slope a, and of log |H'K^-1 H| under REML -q (K^-1 H
- *  G^-1). */
+/** Adds the effect of x through H, whose column k is input k: d ell/dx_ik = sum_c beta_kc a_ic, and
+ *  under REML - q (K^-1 H A^-1)_ik of -q/2 log |A|. */
 static void profiled_dx(const frg_gp *gp, const double *a, double *dx)
 {
     const ptrdiff_t n = gp->data.n, d = gp->data.d, m = gp->profile.count;
@@ -317,10 +310,10 @@ static void profiled_dx(const frg_gp *gp, const double *a, double *dx)
         return;
     }
     const double *const root = gp->profile.root;
-    double *const t = gp->vectors.scratch; /* column k of R^-1: K^-1 H G^-1 = E R^-1 */
+    double *const t = gp->vectors.scratch; /* column k of L_A^-1: K^-1 H A^-1 = E L_A^-1 */
     for (ptrdiff_t k = 1; k < m; k++) {
         for (ptrdiff_t j = k; j < m; j++) {
-            t[j] = ((j == k) - dot(j - k, root + j * m + k, t + k)) / root[j * m + j];
+            t[j] = ((j == k) - frgi_gp_dot(j - k, root + j * m + k, t + k)) / root[j * m + j];
             for (ptrdiff_t i = 0; i < n; i++) {
                 dx[i * d + k - 1] -= (double)gp->data.q * t[j] * gp->profile.correction[j * n + i];
             }
@@ -353,18 +346,18 @@ void frgi_gp_mean_gradient(const frg_gp *gp, const double *a, double *gradient, 
 
 /* ---- the profiled scale ---------------------------------------------------------------------- */
 
-/* The scale that the likelihood is maximal at.
+/* The scale f at which the likelihood is largest.
  *
  *     K = f R,   f = r'R^-1 r / N,   N = n q, or (n - m) q under REML
  *
- * The code computes with R and the residual r / sqrt(f): with a = R^-1 r / sqrt(f) everything that
- * is of W = a a' - q R^-1 is what it would be of K, for f is where ell has no slope.  What is in
- * units of y is multiplied where it leaves: means by sqrt(f), variances by f.  Jones, Schonlau and
- * Welch (1998). */
+ * The code computes with R and the residual r / sqrt(f).  With a = R^-1 r / sqrt(f) and W = a a' -
+ * q R^-1 the gradient is 1/2 sum_ij W_ij dR_ij: that f depends on theta adds nothing, as d ell/df =
+ * 0.  Results in the units of y are multiplied last: means by sqrt(f), variances by f.  Jones,
+ * Schonlau and Welch (1998). */
 
-static const double ROUNDING = 8 * DBL_EPSILON; /* a residual of so much of y is none */
+static const double ROUNDING = 8 * DBL_EPSILON; /* residuals of so much of y are rounding */
 
-/* ---- the parameter that is one too many ------------------------------------------------------ */
+/* ---- the variance that a profiled scale replaces --------------------------------------------- */
 
 static bool is_free(const frgi_gp_params *ps, int i)
 {

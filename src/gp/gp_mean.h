@@ -26,27 +26,29 @@ typedef struct {
     ptrdiff_t count;    /* m columns of H: 1, and the centred inputs; 0 where the mean is not
                            profiled */
     double *basis;      /* H, n x m column-major, as everything of n here */
-    double *solved;     /* K^-1 H, n x m: the columns behind alpha */
-    double *correction; /* E = K^-1 H R^-T, n x m: E E' is what K^-1 loses when beta is estimated */
+    double *solved;     /* n x m, the columns behind alpha: Z = L^-1 H, then K^-1 H */
+    double *correction; /* E = K^-1 H L_A^-T, n x m: E E' is what K^-1 loses when beta is
+                           estimated */
     double *extra;      /* sqrt(q) E */
-    double *root;       /* R, m x m row-major, lower: R R' = H' K^-1 H */
+    double *root;       /* L_A, m x m row-major, lower: L_A L_A' = A = H' K^-1 H */
     double *beta;       /* m x q */
-    double logdet;      /* log |H' K^-1 H| */
+    double logdet;      /* log |A| */
 } frgi_gp_profile;
 
 /** Reads "zero", "const", "const(v)", "const(v!)", "linear", "profiled", "profiled(linear)" or
  *  "values"; sets gp->mean and profile.count. */
 FRG_MUST_USE frg_status frgi_gp_mean_parse(frg_gp *gp, const char *text);
-/** Appends the parameters, and sets from y what is still open. */
+/** Appends the mean's parameters. */
 FRG_MUST_USE frg_status frgi_gp_mean_add(frg_gp *gp);
+/** Sets from y the values that the text left out: the mean of each column, 0 under a preset. */
 void frgi_gp_mean_start(frg_gp *gp);
 /** E_ARG where the columns of a profiled mean are collinear in the data. */
 FRG_MUST_USE frg_status frgi_gp_mean_check(frg_gp *gp);
 /** residual <- y - m, for profiled means y minus its column means. */
 void frgi_gp_mean_residual(frg_gp *gp);
-/** Profiled means, between the two triangular solves: beta from z_H = L^-1 H and z_y = L^-1 y
- *  (columns of alpha), z_y <- z_y - z_H beta.  False where H'K^-1 H is singular in this
- *  arithmetic. */
+/** Profiled means, between the two triangular solves: beta from Z = L^-1 H and z = L^-1 y (columns
+ *  of alpha), z <- z - Z beta, the residual loses H beta.  False where A = H'K^-1 H is singular in
+ *  this arithmetic. */
 bool frgi_gp_mean_profile(frg_gp *gp);
 /** After the second solve: E from K^-1 H. */
 void frgi_gp_mean_correction(frg_gp *gp);
@@ -56,7 +58,8 @@ void frgi_gp_mean_gradient(const frg_gp *gp, const double *a, double *gradient, 
  *  Profiled means need the factor; given values are unknown elsewhere: 0. */
 void frgi_gp_mean_at(const frg_gp *gp, ptrdiff_t m, const double *x, ptrdiff_t c, double *out);
 
-/** Parameters of a profiled scale: fixes one where all of R could be multiplied by free ones. */
+/** With a profiled scale: where every term of R, and the noise, has a free variance, f and these
+ *  are not determined together, so that the first of them is fixed. */
 void frgi_gp_scale_hold(frg_gp *gp);
 /** Observations that f is the mean square of: n q, (n - m) q under REML. */
 double frgi_gp_scale_count(const frg_gp *gp);

@@ -7,7 +7,7 @@
  *     data               n (d + q), noise and groups where given
  *     matrix             T(n); FULL: 2 T(n); mixed: T(n) doubles and T(n) floats
  *     points, bound      about 2 n d
- *     r, alpha, nu ...   n (2 q + d + 6), with a profiled mean 4 n m more
+ *     r, alpha, nu ...   n (2 q + d + 5), with a profiled mean 3 n m more (q > 1: 4 n m)
  *
  * An evaluation takes nothing beyond it.  Leave-one-out gradients and the information have memory
  * of their own from their first call on.
@@ -18,7 +18,8 @@
 #include "gp/gp_process.h"
 #include "gp/gp_trust.h"
 
-enum { MICRO_ROWS = 8 }; /* shapes are made of whole vectors: no shape in between needs more */
+/* Rows are padded to 64 bytes, 8 doubles or 16 floats: no order in between needs more. */
+enum { GROUP_ROWS = 8 };
 
 /** The most elements and bytes of scratch of all orders up to n, so that points can be removed in
  *  place. */
@@ -29,7 +30,7 @@ typedef struct {
 static dense_bytes most_dense(ptrdiff_t n, frg_dtype dtype, int threads)
 {
     dense_bytes most = {0};
-    for (ptrdiff_t k = n; k > 0; k -= MICRO_ROWS) {
+    for (ptrdiff_t k = n; k > 0; k -= GROUP_ROWS) {
         const size_t matrix = frgi_spd_bytes(k, dtype);
         most.matrix = matrix > most.matrix ? matrix : most.matrix;
         const size_t work = frgi_spd_work_bytes(k, dtype, threads);
@@ -156,8 +157,8 @@ size_t frgi_gp_memory_bytes(const frg_gp *gp, ptrdiff_t n)
     return measure.used;
 }
 
-/** Rows (columns of `width` doubles, ld old n -> new n for column-major) move to their place in
- *  `to`. */
+/** The first rows of a column-major array move from leading dimension from_n to to_n; to may be
+ *  from. */
 static void keep_columns(double *to, ptrdiff_t to_n, const double *from, ptrdiff_t from_n,
                          ptrdiff_t columns)
 {
@@ -211,7 +212,7 @@ frg_status frgi_gp_resize(frg_gp *gp, ptrdiff_t n)
         }
         const size_t allowed = frgi_memory_allowed(gp->ctx), held = frg_bytes_held(gp->ctx);
         ptrdiff_t capacity = n;
-        if (gp->data.capacity > 0) { /* a first append is seldom the last */
+        if (gp->data.capacity > 0) { /* room for an eighth more: further points may be appended */
             capacity += n / 8;
             capacity = frgi_add(frgi_gp_memory_bytes(gp, capacity), held) <= allowed ? capacity : n;
         }

@@ -22,8 +22,8 @@ typedef struct {
     frgi_text names;     /* their characters */
 } frgi_gp_data;
 
-/** Bytes of what depends on the arithmetic, own and second, for n points on so many threads; n = 0:
- *  of nothing yet. */
+/** Bytes of what depends on the arithmetic, [0] the process's own, [1] the second one, for n points
+ *  on so many threads; n = 0: not measured yet. */
 typedef struct {
     ptrdiff_t n;
     int threads;

@@ -1,4 +1,4 @@
-/* gp_optimise.h - minimisation in a box of a function that is dear to evaluate and may not be there
+/* gp_optimise.h - minimisation in a box of a function that is expensive to evaluate and not defined
  * everywhere.
  *
  * One interface for the three optimisers, so that they can be tried on plain functions.  f is
@@ -8,10 +8,10 @@
  * counts as +infinity: it is never taken and never has a gradient.
  *
  * A search has converged (FRG_OK) where the projected gradient is at most tol, and where little is
- * left to be won: after a step that won next to nothing, or where no step down was found, the
- * curvature there is asked for, and a full step of that model (below) must promise no more
- * than `relative` of f, or than the rounding of f.  A small step alone shows nothing: a model that
- * has gone wrong takes small steps anywhere.
+ * left to be gained: after a step that gained next to nothing, or where no step down was found, the
+ * curvature there is computed, and the reduction that this model (below) predicts for a full step,
+ * the promise, must be no more than `relative` of f, or than the rounding of f.  A small step alone
+ * shows nothing: a wrong model takes small steps anywhere.
  */
 #ifndef FRGI_GP_OPTIMISE_H
 #define FRGI_GP_OPTIMISE_H
@@ -43,7 +43,7 @@ typedef struct {
 typedef struct {
     int64_t max_iter;
     double tol;      /* largest component of the projected gradient */
-    double relative; /* what may be left to be won, over max(|f|, 1) */
+    double relative; /* the promise at which a search ends, over max(|f|, 1) */
     double rate;     /* of adam */
 } frgi_gp_search;
 
@@ -61,7 +61,7 @@ typedef struct {
  *  The counts of `out` are added to. */
 FRG_MUST_USE frg_status frgi_gp_lbfgsb(frg_context *ctx, const frgi_gp_objective *o,
                                        const frgi_gp_search *s, double *x, frgi_gp_found *out);
-/** Needs `information`; hands over to L-BFGS-B after three steps in a row that did not help. */
+/** Needs `information`; continues as L-BFGS-B where its model fails (gp_ai.c). */
 FRG_MUST_USE frg_status frgi_gp_ai(frg_context *ctx, const frgi_gp_objective *o,
                                    const frgi_gp_search *s, double *x, frgi_gp_found *out);
 /** max_iter steps, the last point whatever its value. */
@@ -70,9 +70,9 @@ FRG_MUST_USE frg_status frgi_gp_adam(frg_context *ctx, const frgi_gp_objective *
 
 /** Counted calls of the objective; a value that is not finite is FRG_NOT_POSDEF too. */
 FRG_MUST_USE frg_status frgi_gp_ask_value(const frgi_gp_objective *o, const double *x, double *f,
-                                          frgi_gp_found *count);
+                                          frgi_gp_found *found);
 FRG_MUST_USE frg_status frgi_gp_ask_gradient(const frgi_gp_objective *o, double *g,
-                                             frgi_gp_found *count);
+                                             frgi_gp_found *found);
 #define FRGI_GP_LONGEST_STEP 2. /* a factor of e^2 = 7 in a log parameter */
 /** The quadratic model at a point (below): h is filled by its user. */
 typedef struct {
@@ -85,11 +85,12 @@ void frgi_gp_model_take(frgi_arena *a, int n, frgi_gp_model *m);
  *  none.  False, without a step, where h or g are not numbers. */
 bool frgi_gp_damped(const frgi_gp_objective *o, const double *x, const double *g, double *mu,
                     frgi_gp_model *m);
-/** What the model wins by a full step from x, of components up to FRGI_GP_LONGEST_STEP. */
+/** The reduction that the model predicts for a full step from x, of components up to
+ *  FRGI_GP_LONGEST_STEP. */
 double frgi_gp_promise(const frgi_gp_objective *o, const double *x, const double *g,
                        frgi_gp_model *m);
-/** What promise is small enough for f to be the end of a search, by which test; GP_ENDED_OTHERWISE:
- *  it is not. */
+/** Whether a promise is small enough beside f to end a search, and by which test;
+ *  GP_ENDED_OTHERWISE: it is not. */
 frgi_gp_end frgi_gp_is_end(const frgi_gp_objective *o, const frgi_gp_search *s, double f,
                            double promise);
 /** Largest |g_i| over the coordinates that may move downhill. */

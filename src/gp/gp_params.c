@@ -20,8 +20,6 @@
 
 #include "gp/gp_params.h"
 
-enum { SEEN_MAX = 64 }; /* columns in frgi_gp_param.columns */
-
 /* ---- the list -------------------------------------------------------------------------------- */
 
 void frgi_gp_params_open(frgi_gp_params *ps, frg_context *ctx)
@@ -167,8 +165,8 @@ double frgi_gp_transform_slope(const frgi_gp_param *p, double raw)
 
 /* ---- starts from the data -------------------------------------------------------------------- */
 
-/** typical: the variance as a start; infinite, which none can be, where y varies by less than
- *  squares can say. */
+/** Moments of the data.  typical: the variance as a starting value; infinite, which
+ *  frgi_gp_params_check refuses, where y varies but its squares underflow. */
 typedef struct {
     double variance, typical;
     double *centre, *deviation, *range; /* d */
@@ -209,12 +207,6 @@ static void measure_x(moments *m, const double *x, ptrdiff_t n)
     }
 }
 
-static bool sees(const frgi_gp_param *p, ptrdiff_t k)
-{
-    return p->column >= 0 ? p->column == k
-                          : p->columns == UINT64_MAX || (k < SEEN_MAX && (p->columns >> k) & 1);
-}
-
 /** What one parameter's columns look like: root mean square of the deviations, largest range, and
  *  their number. */
 typedef struct {
@@ -227,7 +219,7 @@ static view view_of(const frgi_gp_param *p, const moments *m)
     view v = {0};
     double squares = 0;
     for (ptrdiff_t k = 0; k < m->d; k++) {
-        if (sees(p, k)) {
+        if (frgi_gp_param_sees(p, k)) {
             squares += m->deviation[k] * m->deviation[k];
             v.square += m->deviation[k] * m->deviation[k] + m->centre[k] * m->centre[k];
             v.range = fmax(v.range, m->range[k]);
@@ -245,8 +237,8 @@ static double node_dims(const frgi_gp_param *p, const moments *m)
     return p->columns == UINT64_MAX ? (double)m->d : fmax(1, __builtin_popcountll(p->columns));
 }
 
-/** Start, and the unit that bounds are multiples of.  Infinite where squares of what varies
- *  underflow. */
+/** The starting value, and the unit that bounds are multiples of.  Infinite where the data vary but
+ *  squares of their deviations underflow. */
 static double natural_start(const frgi_gp_param *p, const moments *m, double *unit)
 {
     const view v = view_of(p, m);
@@ -311,7 +303,7 @@ static void open_bounds(frgi_gp_param *p, double lower, double upper)
     p->upper = isnan(p->upper) ? upper : p->upper;
 }
 
-/** A value that the caller chose is never outside the bounds that he did not. */
+/** Bounds that the text did not give are widened to contain the value. */
 static void reach_value(frgi_gp_param *p)
 {
     if (!p->bounded && isfinite(p->value)) {
@@ -399,13 +391,13 @@ static bool is_constant(const double *x, ptrdiff_t n, ptrdiff_t d, ptrdiff_t k)
     return i >= n;
 }
 
-/** Has every column that a length or a period divides one value alone?  Then no pair tells anything
- *  about it. */
+/** Are all columns that a lengthscale or a period divides constant?  Then the likelihood does not
+ *  depend on it. */
 static bool sees_nothing(const frgi_gp_param *p, const double *x, ptrdiff_t n, ptrdiff_t d)
 {
     ptrdiff_t seen = 0;
     for (ptrdiff_t k = 0; k < d; k++) {
-        if (sees(p, k)) {
+        if (frgi_gp_param_sees(p, k)) {
             seen++;
             if (!is_constant(x, n, d, k)) {
                 return false;
@@ -428,7 +420,7 @@ static bool is_idle(const frgi_gp_params *ps, int leader, const double *x, ptrdi
     return true;
 }
 
-/** Held where it is, until other values are appended.  A single point is no column. */
+/** Fixes a parameter of constant columns, until other values are appended; not with one point. */
 static void hold_constant(frgi_gp_params *ps, int i, const double *x, ptrdiff_t n, ptrdiff_t d,
                           frgi_gp_list *held)
 {
@@ -445,7 +437,7 @@ static void hold_constant(frgi_gp_params *ps, int i, const double *x, ptrdiff_t 
     frgi_gp_list_add(held, "%s, which %s divides, at %g", columns, label, p->value);
 }
 
-static void tell_held(const frgi_gp_params *ps, frgi_gp_list *held)
+static void warn_held(const frgi_gp_params *ps, frgi_gp_list *held)
 {
     if (held->count > 0) {
         frgi_warn(ps->ctx, W_CONSTANT, "%d parameter%s of constant columns of x %s held: %s",
@@ -520,7 +512,7 @@ frg_status frgi_gp_params_start(frgi_gp_params *ps, const double *x, const doubl
         reach_value(p);
         hold_constant(ps, i, x, n, d, &held);
     }
-    tell_held(ps, &held);
+    warn_held(ps, &held);
     follow_leaders(ps);
     DROP(ps->ctx, &block);
     return FRG_OK;
@@ -537,7 +529,8 @@ void frgi_gp_params_follow(const frgi_gp_params *ps, double *theta)
 
 /* ---- ranges and checks ----------------------------------------------------------------------- */
 
-static bool is_open(const frgi_gp_param *p)
+/** Do the bounds not belong to the values? */
+static bool excludes_bounds(const frgi_gp_param *p)
 {
     return p->transform == FRG_GP_SOFTPLUS || p->transform == FRG_GP_INTERVAL;
 }
@@ -548,8 +541,7 @@ static void narrow(frgi_gp_range *r, double lower, double upper)
     r->upper = fmin(r->upper, upper);
 }
 
-/** Numbers, of positive parameters normal ones: smaller ones are zeros to whoever computes with
- *  them. */
+/** Within +-DBL_MAX, of positive parameters from DBL_MIN on: denormals are taken for 0. */
 frgi_gp_range frgi_gp_params_range(const frgi_gp_params *ps, int i)
 {
     const int leader = frgi_gp_params_leader(ps, i);
@@ -559,7 +551,7 @@ frgi_gp_range frgi_gp_params_range(const frgi_gp_params *ps, int i)
         if (frgi_gp_params_leader(ps, k) != leader) {
             continue;
         }
-        const bool open = is_open(p);
+        const bool open = excludes_bounds(p);
         narrow(&r, open ? nextafter(p->lower, (double)INFINITY) : p->lower,
                open ? nextafter(p->upper, -(double)INFINITY) : p->upper);
         if (frgi_gp_prior_support(p, &support)) {
@@ -574,7 +566,7 @@ frg_status frgi_gp_params_check(const frgi_gp_params *ps, const double *theta)
     for (int i = 0; i < ps->count; i++) {
         const frgi_gp_param *const p = &ps->p[i];
         const double v = theta[i];
-        const bool open = is_open(p);
+        const bool open = excludes_bounds(p);
         const bool inside =
             p->fixed || (open ? v > p->lower && v < p->upper : v >= p->lower && v <= p->upper);
         const int leader = frgi_gp_params_leader(ps, i);

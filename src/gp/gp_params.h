@@ -12,7 +12,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/** What a start from the data looks at. */
+/** What the start and the bounds of a parameter are set from. */
 typedef enum {
     GP_ROLE_VARIANCE,           /* var(y) */
     GP_ROLE_LENGTH,             /* 0.5 sqrt(d) sd(x_k) */
@@ -52,10 +52,11 @@ typedef struct {
     frgi_gp_role role;
     ptrdiff_t column;    /* the input column a lengthscale or period belongs to, -1: all of
                             `columns` */
-    uint64_t columns;    /* bit set of the columns the node sees (first 64) */
+    uint64_t columns;    /* bit set of the columns the node sees; all ones where one is beyond the
+                            64th */
     double value;        /* NaN until it is set from the data */
     double start_factor; /* of the value from the data; 0 is taken as 1 */
-    double natural;      /* the value that the data gave it; 0: it was given by somebody */
+    double natural;      /* the value from the data; 0: the text or the caller gave it */
     double likely[2];    /* the interval that random starts are drawn from, of fits; 0, 0: none is
                             known */
     double lower, upper; /* NaN: the role's default from the data */
@@ -69,6 +70,13 @@ typedef struct {
     frgi_gp_prior prior;
     int tie; /* 1 + the index of the parameter it follows, which follows none; 0: itself */
 } frgi_gp_param;
+
+/** Does input column k belong to p? */
+static inline bool frgi_gp_param_sees(const frgi_gp_param *p, ptrdiff_t k)
+{
+    return p->column >= 0 ? p->column == k
+                          : p->columns == UINT64_MAX || (k < 64 && (p->columns >> k) & 1);
+}
 
 typedef struct {
     frg_context *ctx;
@@ -99,7 +107,17 @@ static inline double frgi_gp_sum_of(const double *v, ptrdiff_t n, ptrdiff_t step
     }
     return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
-/** Their mean, from the differences to the first: exact where all are equal. */
+/** sum_i a_i b_i, in order. */
+static inline double frgi_gp_dot(ptrdiff_t n, const double *a, const double *b)
+{
+    double sum = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        sum += a[i] * b[i];
+    }
+    return sum;
+}
+/** The mean of n values `step` apart, from the differences to the first: exact where all are
+ *  equal. */
 static inline double frgi_gp_mean_of(const double *v, ptrdiff_t n, ptrdiff_t step)
 {
     return n > 0 ? v[0] + frgi_gp_sum_of(v, n, step, v[0], 1) / (double)n : 0;

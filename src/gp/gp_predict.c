@@ -1,13 +1,13 @@
-/* gp_predict.c - the predictive distribution at new points; letters with a t belong to these (t for
- * test).
+/* gp_predict.c - the predictive distribution at new points t (Rasmussen and Williams' stars).
  *
- *     mean = m_t + k_t'a,   variance = k_tt - |L^-1 k_t|^2, covariance = K_tt - V'V, V = L^-1 K_t
+ *     mean = m_t + k_t'a,   variance = k_tt - |L^-1 k_t|^2
+ *     covariance = K_tt - V'V,   V = L^-1 K_t
  *     d mean / dx = dm_t/dx + sum_j a_j dk_tj/dx,
  *     d variance / dx = dk_tt/dx - 2 sum_j (K^-1 k_t)_j dk_tj/dx
  *
- * A profiled mean H beta is estimated, which its variance knows: with u = h_t - H'K^-1 k_t and R R'
- * = H'K^-1 H, + |R^-1 u|^2 (Rasmussen and Williams 2006, 2.42).  A profiled scale multiplies at the
- * end.
+ * A profiled mean H beta is estimated, which adds to the variance |L_A^-1 u|^2 with u = h_t -
+ * H'K^-1 k_t and L_A L_A' = A = H'K^-1 H (Rasmussen and Williams 2006, 2.42).  A profiled scale
+ * multiplies at the end.
  *
  * New points come in blocks of 256: n for a mean, n^2 for a variance, 2 n^2 for its gradient;
  * memory 2 x 256 n, and n m + m^2 for a covariance.  A variance that rounding has made negative
@@ -37,8 +37,8 @@ typedef struct {
     double *weights;    /* block x n, of the derivatives */
     double *self;       /* m: k_tt */
     double *forward;    /* n x m: V, of a covariance or for the caller */
-    double *basis;      /* count x m: R^-1 u of a profiled mean */
-    double *slope;      /* count: R^-T of it */
+    double *basis;      /* count x m: L_A^-1 u of a profiled mean */
+    double *slope;      /* count: A^-1 u of one point */
     void *bound_memory; /* of the new points among themselves */
 } predictor;
 
@@ -104,7 +104,7 @@ static void add_products(const predictor *p, ptrdiff_t rows, const double *a, do
 }
 
 /** weights (rows x n) <- a_j in every row, in the units of y. */
-static void spread(const predictor *p, ptrdiff_t rows, const double *a)
+static void fill_weights(const predictor *p, ptrdiff_t rows, const double *a)
 {
     const double unit = sqrt(p->gp->state.scale);
     for (ptrdiff_t j = 0; j < p->gp->data.n; j++) {
@@ -127,7 +127,7 @@ static frg_status block_mean_dx(const predictor *p, ptrdiff_t first, ptrdiff_t r
 {
     const frg_gp *gp = p->gp;
     double *const out = p->want->mean_dx + first * gp->data.d;
-    spread(p, rows, gp->vectors.alpha);
+    fill_weights(p, rows, gp->vectors.alpha);
     TRY(frgi_gp_cross_dx(gp->ctx, gp->own.bound, &p->points, first, rows, p->weights, rows, out));
     for (ptrdiff_t i = 0; i < rows; i++) {
         for (ptrdiff_t k = 0; k < gp->data.d; k++) {
@@ -140,7 +140,7 @@ static frg_status block_mean_dx(const predictor *p, ptrdiff_t first, ptrdiff_t r
 /* ---- variances ------------------------------------------------------------------------------- */
 
 /** solved (n x rows) <- the transpose of cross (rows x n). */
-static void turn(const predictor *p, ptrdiff_t rows)
+static void transpose_cross(const predictor *p, ptrdiff_t rows)
 {
     const ptrdiff_t n = p->gp->data.n;
     const bool single = frgi_spd_is_single(&p->gp->own.matrix);
@@ -170,7 +170,7 @@ static double square_sum(frg_dtype t, const void *v, ptrdiff_t from, ptrdiff_t n
     return sum;
 }
 
-/** R^-1 (h_t - H'K^-1 k_t) of the block's points, a column of `basis` each. */
+/** L_A^-1 (h_t - H'K^-1 k_t) of the block's points, a column of `basis` each. */
 static void block_basis(const predictor *p, ptrdiff_t first, ptrdiff_t rows)
 {
     const frg_gp *gp = p->gp;
@@ -205,7 +205,7 @@ static void block_variance(const predictor *p, ptrdiff_t first, ptrdiff_t rows)
     }
 }
 
-/** Keeps V of the block for the covariance. */
+/** The block's columns of V, in double, for the covariance or the caller. */
 static void block_forward(const predictor *p, ptrdiff_t first, ptrdiff_t rows)
 {
     const ptrdiff_t n = p->gp->data.n;
@@ -215,6 +215,8 @@ static void block_forward(const predictor *p, ptrdiff_t first, ptrdiff_t rows)
     }
 }
 
+/** d variance/dx of the block: dk_tt/dx - 2 sum_j (K^-1 k_t + K^-1 H A^-1 u)_j dk_tj/dx, and
+ *  2 (A^-1 u)_k of input k in h_t. */
 static frg_status block_variance_dx(const predictor *p, ptrdiff_t first, ptrdiff_t rows)
 {
     const frg_gp *gp = p->gp;
@@ -223,9 +225,9 @@ static frg_status block_variance_dx(const predictor *p, ptrdiff_t first, ptrdiff
     TRY(frgi_spd_backward(gp->ctx, &gp->own.matrix, rows, p->solved, n));
     frgi_gp_self_dx(gp->own.bound, &p->points, first, rows, out);
     for (ptrdiff_t i = 0; i < rows; i++) {
-        const double *const t = p->basis + (first + i) * count, *const root = gp->profile.root;
-        for (ptrdiff_t a = count - 1; a >= 0; a--) { /* s = R^-T t */
-            p->slope[a] = t[a];
+        const double *const u = p->basis + (first + i) * count, *const root = gp->profile.root;
+        for (ptrdiff_t a = count - 1; a >= 0; a--) { /* A^-1 u = L_A^-T (L_A^-1 u) */
+            p->slope[a] = u[a];
             for (ptrdiff_t k = a + 1; k < count; k++) {
                 p->slope[a] -= root[k * count + a] * p->slope[k];
             }
@@ -242,7 +244,7 @@ static frg_status block_variance_dx(const predictor *p, ptrdiff_t first, ptrdiff
             p->weights[i + j * rows] = -2 * w;
         }
     }
-    double *term; /* the kernel's routine overwrites */
+    double *term; /* frgi_gp_cross_dx overwrites */
     TRY(NEW(gp->ctx, &term, rows * d, "gradients of the variance"));
     const frg_status status =
         frgi_gp_cross_dx(gp->ctx, gp->own.bound, &p->points, first, rows, p->weights, rows, term);
@@ -363,7 +365,7 @@ static frg_status block(predictor *p, ptrdiff_t first, ptrdiff_t rows)
         return FRG_OK;
     }
     block_basis(p, first, rows);
-    turn(p, rows);
+    transpose_cross(p, rows);
     TRY(frgi_spd_forward(gp->ctx, &gp->own.matrix, rows, p->solved, gp->data.n));
     if (w->variance) {
         block_variance(p, first, rows);
@@ -411,7 +413,7 @@ static void own_variances(const predictor *p, double *own)
     }
 }
 
-/** Clamps and adds what observations have of their own. */
+/** Negative variances become 0; then the noise of observations, and the least variance. */
 static void finish_variance(predictor *p)
 {
     const frgi_gp_wanted *w = p->want;
@@ -527,7 +529,7 @@ frg_status frgi_gp_take_points(frg_gp *gp, const frg_array *x, const char *name,
     return status;
 }
 
-/** What GPyTorch holds its variances to is part of its preset. */
+/** The least variance: variance_floor, else GPyTorch's under its preset. */
 static double least_variance(const frg_gp *gp, double asked)
 {
     const bool single = gp->opts.precision == FRG_GP_F32;

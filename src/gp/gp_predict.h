@@ -16,7 +16,7 @@ typedef struct {
     double *mean_dx;     /* m x d, row-major, of the first column of y */
     double *variance_dx; /* m x d, row-major */
     double *forward;     /* n x m: L^-1 k_t */
-    double *basis;       /* profile.count x m: R^-1 (h_t - H'K^-1 k_t) of a profiled mean */
+    double *basis;       /* profile.count x m: L_A^-1 (h_t - H'K^-1 k_t) of a profiled mean */
     bool prior;          /* without the data: neither derivatives nor forward */
     bool observed;       /* noise of a new observation on the diagonal */
     double floor;        /* least variance, noise included */

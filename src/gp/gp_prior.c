@@ -292,7 +292,8 @@ static frg_status read_number(reader *r, const frgi_decimal *decimal, double *ou
     return FRG_OK;
 }
 
-static bool follows(rule kind, const frgi_gp_prior *p, int count)
+/** Do the numbers of a density obey its rule? */
+static bool obeys(rule kind, const frgi_gp_prior *p, int count)
 {
     switch (kind) {
     case ANY: /* a mean and a standard deviation */
@@ -342,7 +343,7 @@ static frg_status read_density(reader *r, const frgi_decimal *decimal, frgi_gp_p
     }
     TRY(expect(r, ')'));
     *out = (frgi_gp_prior){.kind = word->kind, .a = number[0], .b = number[1], .c = number[2]};
-    if (!follows(word->rule, out, word->count)) {
+    if (!obeys(word->rule, out, word->count)) {
         FAIL(r->ctx, E_PRIOR, "priors, column %d: these numbers make no density; write %s",
              here(&start), word->example);
     }
@@ -366,7 +367,7 @@ static frg_status no_such_parameter(const frgi_gp_params *ps, const reader *r)
     FAIL(ps->ctx, E_PRIOR, "priors, column %d: there is no parameter '%s'", column, r->word);
 }
 
-/** given: the parameters that this text has named; a prior of a preset gives way. */
+/** given: the parameters that this text has named; their priors replace those of a preset. */
 static frg_status read_one(frgi_gp_params *ps, reader *r, const frgi_decimal *decimal, bool *given)
 {
     TRY(read_word(r));

@@ -2,9 +2,9 @@
  * checked, and random ones.
  *
  * A start at which K is diagonal to rounding (lengthscales far below all distances) or of rank one
- * (far above) has no gradient to follow: the mean absolute correlation c of a sample of pairs
- * tells, below 1e-6 or above 1 - 1e-6.  Then l_k = sqrt(d) median |x_ik - x_jk| over the pairs, so
- * that a typical pair has s near 1.
+ * (far above) has a gradient of next to 0.  It is recognised by the mean absolute correlation c of
+ * a sample of pairs, below 1e-6 or above 1 - 1e-6.  Then l_k = sqrt(d) median |x_ik - x_jk| over
+ * the pairs, so that a typical pair has s = sum_k (x_ik - x_jk)^2 / l_k^2 near 1.
  *
  * A constant column of y gives a warning.
  *
@@ -47,7 +47,7 @@ static frg_status mean_correlation(frg_gp *gp, double *out)
     double *self, sum = 0, pairs = 0;
     TRY(NEW(gp->ctx, &self, 2 * n, "a sample of correlations"));
     void *const k = self + n;
-    frgi_gp_forget(gp); /* a fit begins afresh */
+    frgi_gp_forget(gp); /* nothing of evaluations before the fit */
     const frgi_gp_bound *const b = frgi_gp_need_bound(gp);
     frgi_gp_self(b, &gp->own.points, 0, n, self);
     frg_status status = FRG_OK;
@@ -70,17 +70,21 @@ static int ascending(const void *a, const void *b, const void *unused)
     return (x > y) - (x < y);
 }
 
+double frgi_gp_median(double *v, ptrdiff_t count)
+{
+    frgi_sort(v, count, sizeof *v, ascending, NULL);
+    return count > 0 ? v[count / 2] : 0;
+}
+
 /** Median of |x_ik - x_jk| (or, for k < 0, of the distance) over a sample of pairs; 0 where all are
  *  equal. */
 static double median_distance(const frg_gp *gp, ptrdiff_t k, double *work, ptrdiff_t most)
 {
     const ptrdiff_t n = gp->data.n, d = gp->data.d;
     ptrdiff_t count = 0;
-    for (ptrdiff_t i = 0; i < most;
-         i++) { /* pairs i apart by strides that share no factor with each other */
-        const double *const a = gp->data.x + (i * 7919) % n * d, *const b =
-                                                                     gp->data.x +
-                                                                     (i * 104729 + 1) % n * d;
+    for (ptrdiff_t i = 0; i < most; i++) { /* pairs of rows spread by multiples of two primes */
+        const double *const a = gp->data.x + i * 7919 % n * d;
+        const double *const b = gp->data.x + (i * 104729 + 1) % n * d;
         double s = 0;
         for (ptrdiff_t c = k < 0 ? 0 : k; c < (k < 0 ? d : k + 1); c++) {
             s += (a[c] - b[c]) * (a[c] - b[c]);
@@ -88,10 +92,10 @@ static double median_distance(const frg_gp *gp, ptrdiff_t k, double *work, ptrdi
         work[count] = sqrt(s);
         count += s > 0;
     }
-    frgi_sort(work, count, sizeof *work, ascending, NULL);
-    return count > 0 ? work[count / 2] : 0;
+    return frgi_gp_median(work, count);
 }
 
+/** The free lengthscales become the medians of the head of this file, with a warning. */
 static frg_status rescale(frg_gp *gp, double correlation)
 {
     const ptrdiff_t most = 2 * gp->data.n < 4096 ? 2 * gp->data.n : 4096;
@@ -125,8 +129,9 @@ static frg_status rescale(frg_gp *gp, double correlation)
     return status;
 }
 
-/** Constant columns of y are fitted by the mean alone: every variance goes to its lower bound. */
-static void tell_constant(const frg_gp *gp)
+/** A warning for each constant column of y: the mean alone fits it, and every variance goes to its
+ *  lower bound. */
+static void warn_constant(const frg_gp *gp)
 {
     for (ptrdiff_t c = 0; c < gp->data.q; c++) {
         const double *const y = gp->data.y + c * gp->data.n;
@@ -148,7 +153,7 @@ frg_status frgi_gp_check_start(frg_gp *gp, int starts)
     if (gp->data.n < 2) {
         return FRG_OK;
     }
-    tell_constant(gp);
+    warn_constant(gp);
     double c;
     const frg_status chosen = frgi_gp_choose_start(gp, starts);
     if (chosen != FRG_OK) {
@@ -273,9 +278,9 @@ void frgi_gp_random_start(const frg_gp *gp, int64_t number, double *theta)
  *                                                                 ...
  *
  * after a quadratic trend is taken out of y.  Frequencies are multiples of 1 / (OVER range), from
- * half a cycle over the range to the mean Nyquist frequency (n - 1) / (2 range); a local maximum is
- * refined by a parabola.  cos and sin are rotated from one frequency to the next.  Cost: at most
- * MOST_POINTS x MOST_FREQUENCIES rotations. */
+ * two fifths of a cycle over the range to the mean Nyquist frequency (n - 1) / (2 range); a local
+ * maximum is refined by a parabola.  cos and sin are rotated from one frequency to the next.  Cost:
+ * at most MOST_POINTS x MOST_FREQUENCIES rotations. */
 
 enum { OVER = 5, MOST_POINTS = 512, MOST_FREQUENCIES = 8192, DEGREE = 2 };
 #define PERIOD_STREAM UINT64_C(0x67702d706572696f)
@@ -283,11 +288,11 @@ enum { OVER = 5, MOST_POINTS = 512, MOST_FREQUENCIES = 8192, DEGREE = 2 };
 typedef struct {
     ptrdiff_t n, q;
     double range;
-    double *x;             /* n: from the first point on, in units of the range */
-    double *y;             /* n x q: without trend */
-    double *cosine, *sine; /* n: at the current frequency */
-    double *turn_c, *turn_s;
-    double *power; /* of each frequency */
+    double *x;               /* n: from the first point on, in units of the range */
+    double *y;               /* n x q: without trend */
+    double *cosine, *sine;   /* n: at the current frequency */
+    double *turn_c, *turn_s; /* n: cosine and sine of the rotation from one to the next */
+    double *power;           /* of each frequency */
     int frequencies;
 } periodogram;
 
@@ -322,19 +327,11 @@ static void take_points(periodogram *p, const frg_gp *gp, ptrdiff_t column)
     }
 }
 
-static double dot(const double *a, const double *b, ptrdiff_t n)
-{
-    double sum = 0;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        sum += a[i] * b[i];
-    }
-    return sum;
-}
-
 /** v <- v - (v'b / b'b) b. */
 static void project_out(double *v, const double *b, ptrdiff_t n)
 {
-    const double square = dot(b, b, n), share = square > 0 ? dot(v, b, n) / square : 0;
+    const double square = frgi_gp_dot(n, b, b),
+                 share = square > 0 ? frgi_gp_dot(n, v, b) / square : 0;
     for (ptrdiff_t i = 0; i < n; i++) {
         v[i] -= share * b[i];
     }
@@ -352,7 +349,8 @@ static void remove_trend(periodogram *p, double *basis)
         for (int j = 0; j < k; j++) {
             project_out(b, basis + j * p->n, p->n);
         }
-        if (dot(b, b, p->n) <= 1e-12 * (double)p->n) { /* too few different points for this power */
+        if (frgi_gp_dot(p->n, b, b) <=
+            1e-12 * (double)p->n) { /* too few different points for this power */
             memset(b, 0, (size_t)p->n * sizeof *b);
         }
         for (ptrdiff_t c = 0; c < p->q; c++) {
@@ -375,12 +373,13 @@ static void normalise(periodogram *p)
 
 static double power_now(const periodogram *p)
 {
-    const double cc = dot(p->cosine, p->cosine, p->n), ss = dot(p->sine, p->sine, p->n),
-                 cs = dot(p->cosine, p->sine, p->n), determinant = cc * ss - cs * cs;
+    const double cc = frgi_gp_dot(p->n, p->cosine, p->cosine),
+                 ss = frgi_gp_dot(p->n, p->sine, p->sine),
+                 cs = frgi_gp_dot(p->n, p->cosine, p->sine), determinant = cc * ss - cs * cs;
     double power = 0;
     for (ptrdiff_t c = 0; c < p->q; c++) {
-        const double yc = dot(p->y + c * p->n, p->cosine, p->n),
-                     ys = dot(p->y + c * p->n, p->sine, p->n);
+        const double yc = frgi_gp_dot(p->n, p->y + c * p->n, p->cosine),
+                     ys = frgi_gp_dot(p->n, p->y + c * p->n, p->sine);
         power += yc * yc * ss + ys * ys * cc - 2 * yc * ys * cs;
     }
     return determinant > 1e-9 * (double)(p->n * p->n) ? power / determinant : 0;

@@ -53,8 +53,8 @@ typedef struct {
 } frgi_gp_program;
 
 typedef struct {
-    _Alignas(64) int rows,
-        cols;         /* in use; a line of its own: each thread writes its patch all the time */
+    /* in use; each thread writes to its patch all the time: cache lines of its own */
+    _Alignas(64) int rows, cols;
     int m;            /* rows rounded up to GP_CHUNK */
     ptrdiff_t i0, j0; /* first point of the rows, of the columns */
     bool training;    /* rows are bound points: i0 + i == j0 + j is a point with itself */
@@ -64,7 +64,7 @@ typedef struct {
     void *value;      /* n_steps x GP_PATCH */
     void *aux;        /* n_steps x GP_AUX x GP_PATCH */
     void *adjoint;    /* n_steps x GP_PATCH */
-    void *lane;       /* (3 max_dims + 4) x GP_ROWS, and a patch */
+    void *lane;       /* work: (3 max_dims + 4) x GP_ROWS, and a patch */
     double *sum;      /* n_parameters x GP_ROWS: per row sums of g dk/dlog theta */
     double *gx;       /* d x GP_ROWS: of g dk/dx_i */
     double *tile;     /* GP_PATCH + n_parameters: for the user's kernel */

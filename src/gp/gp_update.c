@@ -1,20 +1,21 @@
 /* gp_update.c - points added and removed, one noise or y replaced: the factor follows instead of
  * being made again.
  *
- * Append m points:      K+ = [K, B; B', S], V = L^-1 B, L+ = [L, 0; V', chol(S - V'V)] n^2 m
- * Remove point i:       rows below it, L_33 L_33' + l l' with l = L(i+1.., i), by rotations 2 (n -
- *                       i)^2
- *     r = hypot(L_kk, l_k), c = r / L_kk, s = l_k / L_kk:  L_jk <- (L_jk + s l_j) / c, l_j <- c l_j
- *     - s L_jk
- * Noise of point i:     L L' + d e_i e_i' by the same rotations from l = sqrt(|d|) e_i on 2 (n -
- *                       i)^2
- * Replace y:            two solves 2 n^2
+ *     append m points    K+ = [K, B; B', S],  V = L^-1 B,  L+ = [L, 0; V', chol(S - V'V)]    n^2 m
+ *     remove point i     L_33 L_33' + l l' of the rows below it, l = L(i+1.., i)        2 (n - i)^2
+ *     noise of point i   L L' + d e_i e_i', l = sqrt(|d|) e_i                           2 (n - i)^2
+ *     replace y          two solves                                                          2 n^2
  *
- * An update equals a refit at the same parameters to rounding: it changes nothing but the factor,
- * which the same solves then use.  Where there is no factor to update (the gradient has taken its
- * place, or nothing was computed yet), where more points come than are there, or in f32, the data
- * change and the next call factors.  A Schur complement that is not positive definite goes the same
- * way, through the jitter policy.
+ * A rank-one change L L' +- l l' goes over the columns k, by rotations (-: hyperbolic ones):
+ *
+ *     r^2 = L_kk^2 +- l_k^2,   c = r / L_kk,   s = l_k / L_kk
+ *     L_jk <- (L_jk +- s l_j) / c,   l_j <- c l_j - s L_jk        j > k
+ *
+ * An update equals a new factorisation at the same parameters to rounding: it changes nothing but
+ * the factor, which the same solves then use.  Where there is no factor to update (the inverse has
+ * taken its place, or nothing was computed yet), where more points are added than are there, or in
+ * f32, the data change and the next call factors.  Where a Schur complement is not positive
+ * definite the call itself factors anew, by the jitter policy.
  *
  * The layout of the tiles depends on n, so that a factor is copied out by columns and back: n^2/2
  * doubles for the time of the call.
@@ -168,6 +169,7 @@ static frg_status prepare(frg_gp *gp, const growth *g, const double *noise, bool
     return FRG_OK;
 }
 
+/** L+ into the matrix. */
 static void write_grown(frg_gp *gp, const growth *g)
 {
     const ptrdiff_t n = g->n, m = g->m;
@@ -282,8 +284,9 @@ static frg_status remove_data(frg_gp *gp, ptrdiff_t i)
     return FRG_OK;
 }
 
-/** Columns first .. n-1 of L become those of L L' + sign w w'; w_j at w[j], which is spent.  False
- *  where a pivot is lost: what a millionth is left of has half of its digits at best. */
+/** Columns first .. n-1 of L become those of the factor of L L' + sign w w'; w is overwritten.
+ *  False where less than a millionth of a squared pivot is left, with half of its digits at
+ *  best. */
 static bool rotate_in(double *l, ptrdiff_t n, ptrdiff_t first, double sign, double *w)
 {
     for (ptrdiff_t k = first; k < n; k++) {
@@ -302,6 +305,7 @@ static bool rotate_in(double *l, ptrdiff_t n, ptrdiff_t first, double sign, doub
     return true;
 }
 
+/** The factor l of n rows without row and column i into the matrix. */
 static void write_without(frg_gp *gp, const double *l, ptrdiff_t n, ptrdiff_t i)
 {
     for (ptrdiff_t j = 0; j < n; j++) {
@@ -349,7 +353,7 @@ frg_status frg_gp_update_remove(frg_gp *gp, int64_t i)
 
 /* ---- noise ----------------------------------------------------------------------------------- */
 
-/** Columns i .. n-1 of the factor follow the noise of point i; *good is false where they cannot. */
+/** Columns i .. n-1 of the factor after the noise of point i has changed; *good: by rotations. */
 static frg_status rotate_noise(frg_gp *gp, ptrdiff_t i, double change, bool *good)
 {
     const ptrdiff_t n = gp->data.n, order = n - i;

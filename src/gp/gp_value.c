@@ -11,7 +11,7 @@
  * Rounding.  The factor and the kernel's own rounding change K by some D with |D_ij| of a few u
  * K_max, and ell by 1/2 a'D a - 1/2 tr(K^-1 D).  With independent entries that is about
  *
- *     u K_max (|a|^2 + sum_i 1 / L_ii^2)
+ *     u K_max (|a|^2 + q sum_i 1 / L_ii^2)                        |a|^2 over all columns of y
  *
  * and up to n / 5 times as much has been seen where they are not: n / 4 is the bound, 8 at least.
  * In f64 a bound above the accuracy asked for is a warning: columns far from 0 under linear(v),
@@ -29,6 +29,7 @@
 #include "gp/gp_trust.h"
 
 static const double LOG_2PI = 1.8378770664093454836;
+
 /* ---- parameters and state -------------------------------------------------------------------- */
 
 frg_status frgi_gp_set_theta(frg_gp *gp, const double *theta)
@@ -59,8 +60,8 @@ static frg_status solve_forward(frg_gp *gp)
 }
 
 /** a, quad, the profiled mean and scale from L^-1 r (and L^-1 H); FRG_NOT_POSDEF with pivot -1
- *  where H'K^-1 H is singular, FRG_BROKE_DOWN with scale 0 where nothing is left to scale.  swept:
- *  a is there. */
+ *  where H'K^-1 H is singular, FRG_BROKE_DOWN with scale 0 where the residuals are rounding.
+ *  swept: frgi_spd_sweep has left a = L^-T z in vectors.swept. */
 static frg_status solve(frg_gp *gp, bool swept)
 {
     const ptrdiff_t m = gp->profile.count;
@@ -87,7 +88,8 @@ static frg_status solve(frg_gp *gp, bool swept)
 
 /* ---- accuracy -------------------------------------------------------------------------------- */
 
-/** The L_ii are in scratch. */
+/** The bound of the head of this file; the L_ii are in scratch, where a factorisation leaves
+ *  them. */
 static void bound_error(frg_gp *gp)
 {
     double largest = 0, square = 0, inverse = 0;
@@ -142,8 +144,8 @@ static bool is_accurate(const frg_gp *gp)
     return gp->result.value.error_estimate <= error_allowed(gp); /* not so: NaN */
 }
 
-/** In f64 nothing better is at hand, so that the bound is a warning: once a value, of a fit at its
- *  end. */
+/** In f64 there is no better arithmetic, so that a bound above the accuracy is a warning: one for a
+ *  value, one at the end of a fit. */
 static void warn_rounding(frg_gp *gp)
 {
     const frg_gp_value *const v = &gp->result.value;
@@ -238,8 +240,8 @@ void frgi_gp_recall(frg_gp *gp, frg_status status, const frg_gp_value *value, do
     }
 }
 
-/** The end of an evaluation that began at kept_jitter: a step that is not taken leaves the
- *  objective alone. */
+/** The end of an evaluation that began at kept_jitter.  One that failed restores that jitter, so
+ *  that the objective of a fit remains one function. */
 static frg_status finish(frg_gp *gp, frg_status status, double kept_jitter,
                          frgi_gp_matrix_state done)
 {
@@ -258,7 +260,7 @@ static frg_status finish(frg_gp *gp, frg_status status, double kept_jitter,
     return FRG_OK;
 }
 
-/** What an evaluation begins with, from the jitter of the one before where that is kept. */
+/** Clears the result; kept_jitter: of the evaluation before within a fit, 0 elsewhere. */
 static void begin(frg_gp *gp, double kept_jitter)
 {
     frgi_gp_set_jitter(gp, kept_jitter);
@@ -316,9 +318,9 @@ frg_status frgi_gp_adopt_factor(frg_gp *gp)
     return frgi_gp_take_factor(gp);
 }
 
-/** The factor once more, at the jitter of the value.  All that is kept follows from this factor and
- *  from nothing else, so that a process read from a file has it to the bit: after an update it was
- *  another in its last bits. */
+/** The factor once more, at the jitter of the value.  a and all else that is kept are computed from
+ *  this factor again, so that a process that is saved now and loaded has the same bits: after an
+ *  update they had come from another factor, which differs in its last bits. */
 static frg_status refactor(frg_gp *gp)
 {
     const double seconds = gp->result.value.build_seconds;
@@ -354,8 +356,8 @@ static frg_status evaluate(frg_gp *gp, bool may_raise)
         gp->result.value.error_estimate = (double)INFINITY;
         return FRG_BROKE_DOWN;
     }
-    /* K = C + N + jitter I = L L',  log |K| = 2 sum_i log L_ii;  z = L^-1 r goes along where r is
-     * one column, and K^-1 where it will be wanted */
+    /* K = C + N + jitter I = L L',  log |K| = 2 sum_i log L_ii; of one column r the same sweep over
+     * pivot blocks makes z = L^-1 r, and K^-1 and a where a gradient is to follow */
     frg_status status = frgi_gp_factor(gp, may_raise);
     const double began = frgi_seconds();
     /* z = L^-1 r,  Z = L^-1 H */
@@ -367,8 +369,8 @@ static frg_status evaluate(frg_gp *gp, bool may_raise)
     if (status == FRG_OK) {
         status = solve(gp, frgi_gp_sweeps(gp));
     }
-    /* ell = -1/2 |z|^2 - 1/2 log |K| - n/2 log 2 pi, and a bound of its error: must be before the
-     * check, which compares the two */
+    /* ell = -1/2 |z|^2 - 1/2 log |K| - n/2 log 2 pi, and a bound of its rounding error, which the
+     * check compares with it */
     if (status == FRG_OK) {
         fill_value(gp);
         gp->result.value.factor_seconds += frgi_seconds() - began;

@@ -7,10 +7,10 @@
 
 #pragma GCC visibility push(hidden)
 
-/** Value at gp->theta: build, jitter policy, factor, alpha; leaves MATRIX_FACTOR.  Nothing is done
- *  where it is there already.  FRG_NOT_POSDEF, and FRG_BROKE_DOWN (f32 that is not good enough),
- *  leave MATRIX_NONE and are steps not to be taken for an optimiser; so do FRG_INTERRUPTED and
- *  FRG_TIME_LIMIT. */
+/** Value at gp->theta: build, jitter policy, factor, alpha; leaves MATRIX_FACTOR (MATRIX_INVERSE
+ *  after frgi_gp_expect_inverse, where frgi_gp_sweeps).  Nothing is done where it is there
+ *  already.  FRG_NOT_POSDEF, and FRG_BROKE_DOWN (f32 that is not good enough), leave MATRIX_NONE
+ *  and are steps not to be taken for an optimiser; so do FRG_INTERRUPTED and FRG_TIME_LIMIT. */
 FRG_MUST_USE frg_status frgi_gp_value(frg_gp *gp);
 /** Gradient at gp->theta (-> MATRIX_INVERSE; MIXED keeps MATRIX_FACTOR); includes the prior, 0 for
  *  fixed parameters.  dx: n x d row-major, dy: n x q column-major, either may be NULL. */
@@ -31,8 +31,8 @@ FRG_MUST_USE frg_status frgi_gp_solve_anew(frg_gp *gp);
 FRG_MUST_USE frg_status frgi_gp_need_factor(frg_gp *gp);
 /** Makes sure that `matrix` holds K^-1 in the process's own arithmetic. */
 FRG_MUST_USE frg_status frgi_gp_need_inverse(frg_gp *gp);
-/** What an evaluation at gp->theta has left, as if it had been made, but for the matrix: another
- *  one factors anew. */
+/** Sets what an earlier evaluation at gp->theta found, without computing it (a resumed fit,
+ *  gp_state.c); there is no matrix then, what needs one factors. */
 void frgi_gp_recall(frg_gp *gp, frg_status status, const frg_gp_value *value, double jitter,
                     bool swapped);
 /** gp->theta <- theta (checked), forgets the matrix where a value differs. */

@@ -1,13 +1,10 @@
 /* cholesky.c - a = L L', R = L^-1 and a^-1 = R'R, each in the place of the one before.
  *
- * With I, J, K tiles of rows and columns, X_<I the columns before those of I:
+ * With I, J, K tiles of rows and columns, X_<I the columns before those of I, P = a^-1:
  *
- *     L_JI = (A_JI - L_J,<I L_I,<I') L_II^-T                 column of tiles by column, rows J at
- *                                                            once
- *     R_JI = -R_JJ sum_{I <= K < J} L_JK R_KI                the products with R_KI of all rows J
- *                                                            at once
- *     P_IJ = sum_{K >= J} R_KI' R_KJ                         all tiles at once, in the free upper
- *                                                            triangle
+ *     L_JI = (A_JI - L_J,<I L_I,<I') L_II^-T        by columns of tiles; threads share the rows J
+ *     R_JI = -R_JJ sum_{I <= K < J} L_JK R_KI       threads share the rows J of a product with R_KI
+ *     P_IJ = sum_{K >= J} R_KI' R_KJ                threads share the tiles, in the upper triangle
  *
  * Cost k^3 / 3 for each.  Inside a tile plain loops; sums over other tiles are BLAS's.
  */

@@ -71,10 +71,10 @@ static const frgi_spd_ops *kernels(const frg_context *ctx, frg_dtype dtype)
 /** Rows of a chunk: all of a tile where one thread does them, so that few calls each have what
  *  fills the register tile; the register tile's where a step has little to share out, several
  *  tiles' elsewhere. */
-static ptrdiff_t chunk_rows(const frgi_spd_layout *s, bool tiles)
+static ptrdiff_t chunk_rows(const frgi_spd_layout *s, bool amx)
 {
     const ptrdiff_t tile = 3 * SPD_LINE / (ptrdiff_t)frg_sizeof(s->dtype);
-    return s->n < SPD_THREADS_FROM ? s->tile : s->n < FINE_CHUNKS_BELOW && !tiles ? tile : 96;
+    return s->n < SPD_THREADS_FROM ? s->tile : s->n < FINE_CHUNKS_BELOW && !amx ? tile : 96;
 }
 
 static bool may_split(const frgi_spd_layout *s)
@@ -82,13 +82,13 @@ static bool may_split(const frgi_spd_layout *s)
     return s->dtype == FRG_F32 && s->n >= TILES_FROM;
 }
 
-/** The most is needed without tiles, whose chunks are larger; what they need beside is laid out in
- *  any case, so that the bytes do not depend on the machine. */
-static frgi_spd_run *lay_out(frgi_arena *a, const frgi_spd_layout *s, int threads, bool tiles)
+/** Chunks are smallest, and most, without AMX; the panels split for AMX are laid out in any case,
+ *  so that the bytes do not depend on the machine. */
+static frgi_spd_run *lay_out(frgi_arena *a, const frgi_spd_layout *s, int threads, bool amx)
 {
     const size_t size = frg_sizeof(s->dtype),
                  square = frgi_mul((size_t)(s->block * s->block), size);
-    const ptrdiff_t chunk = chunk_rows(s, tiles), a_tile = (s->tile + chunk - 1) / chunk;
+    const ptrdiff_t chunk = chunk_rows(s, amx), a_tile = (s->tile + chunk - 1) / chunk;
     frgi_spd_run *const r = TAKE(a, frgi_spd_run, 1);
     frgi_spd_run head = {.s = s, .size = size, .chunk = chunk, .chunks = a_tile * s->tiles};
     head.blocks = (s->padded + s->block - 1) / s->block;
@@ -99,9 +99,9 @@ static frgi_spd_run *lay_out(frgi_arena *a, const frgi_spd_layout *s, int thread
         head.t[i] = frgi_take(a, square);
     }
     head.scratch = frgi_take(a, frgi_mul((size_t)(s->block * SPD_INNER), size));
-    head.side = frgi_take(a, frgi_mul((size_t)s->padded, size));
+    head.rhs = frgi_take(a, frgi_mul((size_t)s->padded, size));
     head.solved = frgi_take(a, frgi_mul((size_t)s->padded, size));
-    head.tiles = tiles;
+    head.amx = amx;
     head.as_rows = frgi_take(a, may_split(s) ? frgi_spd_split_bytes(s->padded, s->block) : 0);
     head.as_columns = frgi_take(a, may_split(s) ? frgi_spd_split_bytes(s->padded, s->block) : 0);
     if (r)
@@ -121,8 +121,8 @@ frgi_spd_run *frgi_spd_begin(frg_context *ctx, const frgi_spd *a)
 {
     const frgi_spd_layout *const s = &a->layout;
     frgi_arena arena = {.base = a->work, .bytes = SIZE_MAX};
-    const bool tiles = may_split(s) && frgi_context_tiles(ctx);
-    frgi_spd_run *const r = lay_out(&arena, s, frgi_team_size(ctx, true), tiles);
+    const bool amx = may_split(s) && frgi_context_tiles(ctx);
+    frgi_spd_run *const r = lay_out(&arena, s, frgi_team_size(ctx, true), amx);
     r->ctx = ctx;
     r->ops = kernels(ctx, s->dtype);
     r->a = a->elements;
@@ -162,7 +162,7 @@ void frgi_spd_set_diagonal(const frgi_spd *a, const double *d)
     }
 }
 
-/** n elements of a column, all in one tile on both sides. */
+/** n elements of a column, within one tile of either matrix. */
 static void convert_run(ptrdiff_t n, frg_dtype from, const void *restrict a, frg_dtype to,
                         void *restrict b)
 {
@@ -186,14 +186,18 @@ static ptrdiff_t left_in_tile(const frgi_spd_layout *s, ptrdiff_t i)
 void frgi_spd_pad(const frgi_spd *a)
 {
     const frgi_spd_layout *const s = &a->layout;
+    const size_t size = frg_sizeof(s->dtype);
+    for (ptrdiff_t j = 0; j < s->padded && s->padded > s->n; j++) {
+        const ptrdiff_t from = s->n > j ? s->n : j;
+        memset((char *)a->elements + (size_t)frgi_spd_at(s, from, j) * size, 0,
+               (size_t)(s->padded - from) * size);
+    }
     for (ptrdiff_t i = s->n; i < s->padded; i++) {
-        for (ptrdiff_t j = 0; j <= i; j++) {
-            const ptrdiff_t k = frgi_spd_at(s, i, j);
-            if (s->dtype == FRG_F64)
-                ((double *)a->elements)[k] = i == j;
-            else
-                ((float *)a->elements)[k] = (float)(i == j);
-        }
+        const ptrdiff_t k = frgi_spd_at(s, i, i);
+        if (s->dtype == FRG_F64)
+            ((double *)a->elements)[k] = 1;
+        else
+            ((float *)a->elements)[k] = 1;
     }
 }
 

@@ -10,13 +10,14 @@
  *
  * Algorithm.  The blocked symmetric sweep (Bientinesi, Gunter, van de Geijn 2008) with pivot blocks
  * of `block` columns.  For the pivot block p with A_pp = L_pp L_pp' and V_i = A_ip L_pp^-T, every
- * step is the same update
+ * step is the same update (up to the sign, see spd_sweep.c)
  *
  *     A_ij <- A_ij - V_i V_j'
  *
  * on a region: i >= j > p leaves the Cholesky factor (n^3/3), j < p finishes the inverse (2 n^3/3).
- * The two regions are two calls, so that a value costs a third of a gradient, or one where both are
- * wanted: all that the inverse's step p needs is there after the factor's.  The bits are the same.
+ * The two regions are two calls, so that a value costs a third of a gradient, or one call where
+ * both are wanted: step p of the inverse needs no more than steps up to p of the factor.  The bits
+ * are the same.
  *
  * Threads: tile rows are dealt to them cyclically, and a tile goes through the steps in one order
  * whoever does them, so the bits do not depend on their number.  Calls open their own parallel
@@ -34,10 +35,10 @@
 typedef struct {
     frg_dtype dtype;  /* FRG_F64 or FRG_F32 */
     ptrdiff_t n;      /* order */
-    ptrdiff_t padded; /* n rounded up to whole micro-rows */
+    ptrdiff_t padded; /* n rounded up to whole groups of 64 bytes of rows */
     ptrdiff_t tile;   /* rows of a storage tile; of several, a multiple of block and of 48 */
     ptrdiff_t ld;     /* elements from column to column of a tile */
-    ptrdiff_t tiles;  /* a side */
+    ptrdiff_t tiles;  /* tile rows, and tile columns */
     ptrdiff_t block;  /* rows of a pivot block */
 } frgi_spd_layout;
 
@@ -74,8 +75,9 @@ static inline bool frgi_spd_is_single(const frgi_spd *a)
 {
     return a->layout.dtype == FRG_F32;
 }
-/** Zero everywhere; and a unit matrix in the rows behind the last, as frgi_spd_factor writes it. */
+/** All elements become 0. */
 void frgi_spd_clear(const frgi_spd *a);
+/** Rows n .. padded-1 become those of a unit matrix, as frgi_spd_factor writes them. */
 void frgi_spd_pad(const frgi_spd *a);
 
 /** Where and how a factor failed. */
@@ -91,15 +93,15 @@ typedef struct {
  *  FRG_INTERRUPTED or FRG_TIME_LIMIT. */
 FRG_MUST_USE frg_status frgi_spd_factor(frg_context *ctx, const frgi_spd *a, double *logdet,
                                         frgi_spd_pivots *pivots);
-/** The same, and b <- L^-1 b for n elements on the way, where L is at hand: the bits of
- *  frgi_spd_factor and then frgi_spd_forward.  Where there is no factor, b is spoilt. */
+/** The same, and b <- L^-1 b, n elements, in the same steps: the bits of frgi_spd_factor and then
+ *  frgi_spd_forward.  Where there is no factor, b is spoilt. */
 FRG_MUST_USE frg_status frgi_spd_factor_forward(frg_context *ctx, const frgi_spd *a, void *b,
                                                 double *logdet, frgi_spd_pivots *pivots);
 /** The logdet of a factor that was not made here, in the bits of those above. */
 double frgi_spd_logdet(frg_context *ctx, const frgi_spd *l, frgi_spd_pivots *pivots);
 /** L -> A^-1 in place (lower triangle).  FRG_OK, FRG_INTERRUPTED or FRG_TIME_LIMIT: a positive
- *  status is no result. b, of n elements, or NULL: b <- L^-T b by the rows of L^-1 on the way, as
- *  accurate as frgi_spd_backward in norm. */
+ *  status is no result.  b, of n elements, or NULL: b <- L^-T b, summed over the rows of L^-1 in
+ *  the same steps, as accurate as frgi_spd_backward in norm. */
 FRG_MUST_USE frg_status frgi_spd_inverse(frg_context *ctx, const frgi_spd *l, void *b);
 /** frgi_spd_factor_forward and frgi_spd_inverse in one sweep: b <- L^-1 b and solved <- L^-T of
  *  that, roots <- the n L_ii. The same bits in half the phases; where there is no factor, b and
@@ -107,7 +109,7 @@ FRG_MUST_USE frg_status frgi_spd_inverse(frg_context *ctx, const frgi_spd *l, vo
 FRG_MUST_USE frg_status frgi_spd_sweep(frg_context *ctx, const frgi_spd *a, void *b, void *solved,
                                        double *roots, double *logdet, frgi_spd_pivots *pivots);
 
-/** b <- L^-1 b and b <- L^-T b; b is n x q of the shape's type, column-major, ldb >= n. */
+/** b <- L^-1 b and b <- L^-T b; b is n x q of the matrix's type, column-major, ldb >= n. */
 FRG_MUST_USE frg_status frgi_spd_forward(frg_context *ctx, const frgi_spd *l, ptrdiff_t q, void *b,
                                          ptrdiff_t ldb);
 FRG_MUST_USE frg_status frgi_spd_backward(frg_context *ctx, const frgi_spd *l, ptrdiff_t q, void *b,
@@ -119,14 +121,14 @@ FRG_MUST_USE frg_status frgi_spd_times(frg_context *ctx, const frgi_spd *a, ptrd
  *  gradient). */
 FRG_MUST_USE frg_status frgi_spd_congruence(frg_context *ctx, const frgi_spd *a, const double *w,
                                             const frgi_spd *b);
-/** The diagonal as doubles, and the other direction. */
+/** d <- the n elements of the diagonal as doubles; the diagonal <- d. */
 void frgi_spd_diagonal(const frgi_spd *a, double *d);
 void frgi_spd_set_diagonal(const frgi_spd *a, const double *d);
 /** Copies a matrix into another of the same order (f64 <-> f32). */
 void frgi_spd_convert(frg_context *ctx, const frgi_spd *from, const frgi_spd *to);
 /** Entry (i, j) += v, i >= j; frgi_spd_get below reads it. */
 void frgi_spd_add(const frgi_spd *a, ptrdiff_t i, ptrdiff_t j, double v);
-/** v <- rows from .. end-1 of column j, from >= j, and the other direction. */
+/** v <- rows from .. end-1 of column j, from >= j; these rows <- v. */
 void frgi_spd_read_column(const frgi_spd *a, ptrdiff_t j, ptrdiff_t from, ptrdiff_t end, double *v);
 void frgi_spd_write_column(const frgi_spd *a, ptrdiff_t j, ptrdiff_t from, ptrdiff_t end,
                            const double *v);

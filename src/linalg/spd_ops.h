@@ -8,7 +8,7 @@
  *
  * a format that serves as left operand (vectors along rows) and as right one (broadcasts).
  *
- * z is the inverse of a pivot block's triangular factor, column-major with leading dimension ldz,
+ * z is L_pp^-1 of a pivot block, column-major with leading dimension ldz,
  * zero above the diagonal inside its squares of a group and undefined above those; t is z', zero
  * where z would be. */
 #ifndef FRGI_SPD_OPS_H
@@ -31,7 +31,7 @@ typedef struct {
     void (*invert)(ptrdiff_t k, const void *l, ptrdiff_t ld, void *z, ptrdiff_t ldz);
     void (*transpose)(ptrdiff_t k, const void *z, void *t, ptrdiff_t ldz);
 
-    /** a (rows x k) <- a z', packed into p as well. */
+    /** a (rows x k) <- a z' = a L_pp^-T, packed into p as well. */
     void (*trsm)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *z, ptrdiff_t ldz,
                  void *p);
     /** p <- a packed (rows x k), and a <- -a z. */
@@ -52,7 +52,7 @@ typedef struct {
     void (*pack_symmetric)(ptrdiff_t k, const void *a, ptrdiff_t ld, const double *scale, void *p);
 
     /** c (rows x cols) -= or += a b' where row + below >= column; above that it may write anything
-     *  into the groups that cross. */
+     *  into groups that the diagonal crosses. */
     void (*update[2])(ptrdiff_t k, ptrdiff_t rows, const void *a, ptrdiff_t cols, const void *b,
                       void *c, ptrdiff_t ld, ptrdiff_t below);
 

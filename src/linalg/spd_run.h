@@ -1,5 +1,8 @@
 /* spd_run.h - what the drivers of the dense core share: kernels, scratch and the cutting into
- * tasks. */
+ * tasks.
+ *
+ * Three kinds of tiles: storage tiles (spd.h), which names here mean; register tiles (spd_cpu.c);
+ * the CPU's tiles (AMX, spd_tiles.c), `amx` here. */
 #ifndef FRGI_SPD_RUN_H
 #define FRGI_SPD_RUN_H
 
@@ -18,16 +21,16 @@ typedef struct {
     const frgi_spd_layout *s;
     const frgi_spd_ops *ops;
     char *a;
-    size_t size; /* bytes of an element */
-    ptrdiff_t blocks, chunk;
+    size_t size;      /* bytes of an element */
+    ptrdiff_t blocks; /* pivot blocks */
+    ptrdiff_t chunk;  /* rows of a chunk, the piece of a tile row that is a task */
 
     char *panel[2];    /* padded x block, packed; of even and odd steps, as the next two are */
     char *z[2], *t[2]; /* inverses of pivot blocks */
     char *scratch;     /* block x 16 */
-    char *side;        /* padded: the right side that goes along with a factor */
-    char *solved;      /* padded: what the rows of L^-1 make of it */
-    bool tiles; /* updates go over the CPU's tiles: the panel is there as two operands of them as
-                   well */
+    char *rhs;         /* padded: the right-hand side that is solved for with the factor */
+    char *solved;      /* padded: L^-T of it, summed over the rows of L^-1 */
+    bool amx;          /* updates by the CPU's tiles: panels are split into the next two */
     unsigned char *as_rows, *as_columns;
     ptrdiff_t chunks; /* of rows, over all tile rows */
 
@@ -35,10 +38,10 @@ typedef struct {
     const char *phase;
     frg_status status;
     frgi_spd_pivots *pivots;
-    double *roots; /* n: the L_ii, which an inverse takes the place of; NULL: they stay */
-    const double *scale;
-    char *b; /* a right side: NULL where there is none */
-    ptrdiff_t q;
+    double *roots;       /* n: copies of the L_ii, where the inverse overwrites them; or NULL */
+    const double *scale; /* n: w of a congruence */
+    char *b;     /* factor and inverse: rhs, NULL without one; times: the product; congruence: B */
+    ptrdiff_t q; /* columns of a solve or a product */
 } frgi_spd_run;
 
 /** Pivot block p: rows first .. end-1. */
@@ -51,6 +54,7 @@ static inline frgi_spd_block frgi_spd_block_at(const frgi_spd_run *r, ptrdiff_t 
     const ptrdiff_t last = end < r->s->padded ? end : r->s->padded;
     return (frgi_spd_block){p, first, last, last - first};
 }
+/** Entry (i, j), i's tile row not above j's. */
 static inline char *frgi_spd_entry(const frgi_spd_run *r, ptrdiff_t i, ptrdiff_t j)
 {
     return r->a + (size_t)frgi_spd_at(r->s, i, j) * r->size;

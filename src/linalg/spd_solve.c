@@ -16,9 +16,9 @@ static ptrdiff_t rounded(ptrdiff_t q)
     return q == 1 ? 1 : (q + SPD_COLUMNS - 1) / SPD_COLUMNS * SPD_COLUMNS;
 }
 
-static char *column(const frgi_spd_run *r, char *x, ptrdiff_t row)
+static char *element(const frgi_spd_run *r, char *x, ptrdiff_t i)
 {
-    return x + (size_t)row * r->size;
+    return x + (size_t)i * r->size;
 }
 
 /** Rows [from, to) of chunk u within [lo, hi). */
@@ -32,6 +32,7 @@ static bool chunk_in(const frgi_spd_run *r, ptrdiff_t u, ptrdiff_t lo, ptrdiff_t
     return *from < *to;
 }
 
+/** x_p <- L_pp^-1 x_p, then x_i -= L_ip x_p for i > p; p = 0, 1, ... */
 static void forward_body(void *run, int me)
 {
     frgi_spd_run *const r = run;
@@ -40,19 +41,20 @@ static void forward_body(void *run, int me)
         const frgi_spd_block b = frgi_spd_block_at(r, p);
         if (me == 0)
             r->ops->forward(b.k, frgi_spd_entry(r, b.first, b.first), ld, r->q,
-                            column(r, r->panel[0], b.first), ldx);
+                            element(r, r->panel[0], b.first), ldx);
         frgi_team_offer_equal(&r->team, me, r->chunks);
         frgi_team_meet(&r->team);
         for (ptrdiff_t u, from, to; (u = frgi_team_take(&r->team, me)) >= 0;) {
             if (chunk_in(r, u, b.end, r->s->padded, &from, &to))
                 r->ops->times[SPD_MINUS](to - from, b.k, frgi_spd_entry(r, from, b.first), ld, r->q,
-                                         column(r, r->panel[0], b.first), ldx,
-                                         column(r, r->panel[0], from), ldx);
+                                         element(r, r->panel[0], b.first), ldx,
+                                         element(r, r->panel[0], from), ldx);
         }
         frgi_team_meet(&r->team);
     }
 }
 
+/** x_p <- L_pp^-T x_p, then x_j -= L_pj' x_p for j < p; p from the last on. */
 static void backward_body(void *run, int me)
 {
     frgi_spd_run *const r = run;
@@ -61,41 +63,41 @@ static void backward_body(void *run, int me)
         const frgi_spd_block b = frgi_spd_block_at(r, p);
         if (me == 0)
             r->ops->backward(b.k, frgi_spd_entry(r, b.first, b.first), ld, r->q,
-                             column(r, r->panel[0], b.first), ldx);
+                             element(r, r->panel[0], b.first), ldx);
         frgi_team_offer_equal(&r->team, me, r->chunks);
         frgi_team_meet(&r->team);
         for (ptrdiff_t u, from, to; (u = frgi_team_take(&r->team, me)) >= 0;) {
             if (chunk_in(r, u, 0, b.first, &from, &to))
                 r->ops->times_transposed[SPD_MINUS](
                     b.k, to - from, frgi_spd_entry(r, b.first, from), ld, r->q,
-                    column(r, r->panel[0], b.first), ldx, column(r, r->panel[0], from), ldx);
+                    element(r, r->panel[0], b.first), ldx, element(r, r->panel[0], from), ldx);
         }
         frgi_team_meet(&r->team);
     }
 }
 
-/** Rows of a chunk times what stands left of it, and of its own diagonal square. */
+/** y_i += A_ii x_i + sum_{j < i} A_ij x_j for the rows i of a chunk. */
 static void times_rows(frgi_spd_run *r, ptrdiff_t from, ptrdiff_t to)
 {
     const ptrdiff_t ld = r->s->ld, ldx = r->s->padded, tile = r->s->tile;
-    char *const y = column(r, r->b, from);
+    char *const y = element(r, r->b, from);
     for (ptrdiff_t c = 0; c < from; c = c / tile * tile + tile) {
         const ptrdiff_t end = c / tile * tile + tile < from ? c / tile * tile + tile : from;
         r->ops->times[SPD_PLUS](to - from, end - c, frgi_spd_entry(r, from, c), ld, r->q,
-                                column(r, r->panel[0], c), ldx, y, ldx);
+                                element(r, r->panel[0], c), ldx, y, ldx);
     }
     r->ops->times_symmetric(to - from, frgi_spd_entry(r, from, from), ld, r->q,
-                            column(r, r->panel[0], from), ldx, y, ldx);
+                            element(r, r->panel[0], from), ldx, y, ldx);
 }
 
-/** Columns of a chunk, transposed, times what stands below its diagonal square. */
+/** y_j += sum_{i > j} A_ij' x_i for the columns j of a chunk. */
 static void times_columns(frgi_spd_run *r, ptrdiff_t from, ptrdiff_t to)
 {
     const ptrdiff_t ld = r->s->ld, ldx = r->s->padded, tile = r->s->tile;
     for (ptrdiff_t c = to, end; c < r->s->padded; c = end) {
         end = c / tile * tile + tile < r->s->padded ? c / tile * tile + tile : r->s->padded;
         r->ops->times_transposed[SPD_PLUS](end - c, to - from, frgi_spd_entry(r, c, from), ld, r->q,
-                                           column(r, r->panel[0], c), ldx, column(r, r->b, from),
+                                           element(r, r->panel[0], c), ldx, element(r, r->b, from),
                                            ldx);
     }
 }
@@ -120,11 +122,11 @@ static void take_columns(const frgi_spd_run *r, ptrdiff_t q, const char *b, ptrd
 {
     const ptrdiff_t n = r->s->n, padded = r->s->padded;
     for (ptrdiff_t c = 0; c < r->q; c++) {
-        char *const to = column(r, r->panel[0], c * padded);
+        char *const to = element(r, r->panel[0], c * padded);
         const ptrdiff_t rows = c < q ? n : 0;
         if (rows > 0)
             memcpy(to, b + (size_t)(c * ldb) * r->size, (size_t)rows * r->size);
-        memset(column(r, to, rows), 0, (size_t)(padded - rows) * r->size);
+        memset(element(r, to, rows), 0, (size_t)(padded - rows) * r->size);
     }
 }
 
@@ -168,7 +170,7 @@ frg_status frgi_spd_times(frg_context *ctx, const frgi_spd *a, ptrdiff_t q, cons
 {
     frgi_spd_run *const r = frgi_spd_begin(ctx, a);
     const ptrdiff_t most = r->s->block / 2;
-    r->b = column(r, r->panel[0], most * r->s->padded);
+    r->b = element(r, r->panel[0], most * r->s->padded);
     for (ptrdiff_t c = 0; c < q; c += most) {
         const ptrdiff_t count = q - c < most ? q - c : most;
         r->q = rounded(count);

@@ -1,30 +1,31 @@
 /* spd_sweep.c - Cholesky factor, inverse and congruence: steps over pivot blocks, each one panel
  * and one update.
  *
- * Step p, rows and columns by pivot blocks (B is what the inverse grows in, L_ip the factor below):
+ * Step p, rows and columns by pivot blocks (B: the memory of A while L gives way to the inverse,
+ * L_ip the factor, which still stands below row p):
  *
  *     factor      V_i = A_ip L_pp^-T  (i > p)                    A_ij -= V_i V_j'    for i >= j > p
  *                 (and b_p = L_pp^-1 b_p, b_i -= V_i b_p)
  *     inverse     V_j = (L_pp^-1 B_pj)'  (j < p)                 B_ij += V_i V_j'    for p > i >= j
  *                 B_pj = L_pp^-T V_j',  B_ip = -L_ip L_pp^-1     B_ij -= L_ip V_j'   for i > p > j
  *                 B_pp = L_pp^-T L_pp^-1
- *                 (and a_j += V_j z_p  (j < p), a_p = L_pp^-T z_p: a = L^-T z)
+ *                 (and s_j += V_j b_p  (j < p), s_p = L_pp^-T b_p: s = L^-T b)
  *     both        the steps p of the two, one behind the other: half as many phases, each with the
  *                 same work
  *     congruence  V_i = A_ip diag(w_p)^(1/2)  (all i)            B_ij += V_i V_j'    for all i >= j
  *
- * After the last step B is the inverse: row p of B starts as -(L^-1) row p before L_pp^-1 (the
- * triangular inverse grows below the diagonal) and is what the symmetric sweep of Bientinesi,
- * Gunter and van de Geijn (2008) leaves, with the sign already changed.  The panel is packed once
- * and serves as both operands of the update.
+ * When step p begins, row p of B is L_pp times row p of L^-1, to the left of the diagonal, so that
+ * V_j = ((L^-1)_pj)'; after the last step B is sum_p V_i V_j' = A^-1, what the symmetric sweep of
+ * Bientinesi, Gunter and van de Geijn (2008) leaves, with the sign changed.  The panel V is packed
+ * once and serves as both operands of the update.
  *
- * Two barriers a step.  While the others update, thread 0 works ahead: the next diagonal block is
- * brought up to date, factored and inverted first, then it joins them.  Panels of even and odd
- * steps lie apart: a line that the other core has just read is slow to write to.
+ * Two barriers a step.  While the others update, thread 0 first updates, factors and inverts the
+ * next diagonal block, then joins them.  Panels of even and odd steps have memory of their own: a
+ * cache line that the other core has just read is slow to write to.
  *
  * Cost: n^3/3, 2 n^3/3 and n^3 flop; beyond them about 1.5 nb n^2 for the products with inverses.
- * Products with L_pp^-1 instead of solves with L_pp: for pivot blocks of a matrix that the factor
- * survives, the error has the size of cond(L_pp) u, as the inverse has anyway. */
+ * Products with L_pp^-1 instead of solves with L_pp: their relative error is about cond(L_pp) u,
+ * which the inverse has anyway. */
 #include <float.h>
 #include <math.h>
 #include <omp.h>
@@ -49,24 +50,24 @@ typedef struct {
     ptrdiff_t row, row_end, col, col_end;
 } rectangle;
 
-static ptrdiff_t later(ptrdiff_t a, ptrdiff_t b)
+static ptrdiff_t larger(ptrdiff_t a, ptrdiff_t b)
 {
     return a > b ? a : b;
 }
 
-static ptrdiff_t sooner(ptrdiff_t a, ptrdiff_t b)
+static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b)
 {
     return a < b ? a : b;
 }
 
-/** Of `rows` rows from `row` on and the columns of tile column `col`. */
+/** What a stretch of g has in common with `rows` rows from `row` on and tile column `col`. */
 static rectangle clip(const frgi_spd_run *r, const region *g, int stretch, ptrdiff_t row,
                       ptrdiff_t rows, ptrdiff_t col)
 {
     const ptrdiff_t first = col * r->s->tile;
-    rectangle x = {later(row, g->rows[stretch].from), sooner(row + rows, g->rows[stretch].to),
-                   later(first, g->col_from), sooner(first + r->s->tile, g->col_to)};
-    x.col_end = sooner(x.col_end, x.row_end);
+    rectangle x = {larger(row, g->rows[stretch].from), smaller(row + rows, g->rows[stretch].to),
+                   larger(first, g->col_from), smaller(first + r->s->tile, g->col_to)};
+    x.col_end = smaller(x.col_end, x.row_end);
     return x;
 }
 
@@ -76,10 +77,10 @@ static unsigned char *split_at(unsigned char *panel, ptrdiff_t row, ptrdiff_t k)
     return panel + frgi_spd_split_bytes(row, k);
 }
 
-/** Rows of the panel that have just been packed become operands of the tiles. */
+/** Splits rows of the panel that have just been packed for the CPU's tiles. */
 static void split(const frgi_spd_run *r, const frgi_spd_block *b, ptrdiff_t row, ptrdiff_t rows)
 {
-    if (r->tiles)
+    if (r->amx)
         frgi_spd_split(b->k, rows, (const float *)(const void *)frgi_spd_panel(r, b->p, row, b->k),
                        split_at(r->as_rows, row, b->k), split_at(r->as_columns, row, b->k));
 }
@@ -89,7 +90,7 @@ static void update_rectangle(const frgi_spd_run *r, int sign, const rectangle *x
 {
     const ptrdiff_t k = b->k;
     const ptrdiff_t rows = x->row_end - x->row, cols = x->col_end - x->col, ld = r->s->ld;
-    if (r->tiles)
+    if (r->amx)
         frgi_spd_update_tiles(sign, k, rows, split_at(r->as_rows, x->row, k), cols,
                               split_at(r->as_columns, x->col, k), (float *)(void *)to, ld,
                               x->row - x->col);
@@ -117,6 +118,7 @@ static frgi_team_rows update_tasks(const frgi_spd_run *r)
     return (frgi_team_rows){.rows = r->s->tiles, .each = r->chunks / r->s->tiles, .triangle = true};
 }
 
+/** The update of step b on region g, by all threads; to: where entry (0, 0) of the matrix lies. */
 static void update(frgi_spd_run *r, int me, const region *g, const frgi_spd_block *b, char *to)
 {
     const frgi_team_rows tasks = update_tasks(r);
@@ -156,21 +158,7 @@ static void poll(frgi_spd_run *r, ptrdiff_t p)
 
 /* ---- factor ---- */
 
-/** Rows n .. padded-1 become a unit matrix. */
-static void pad(frgi_spd_run *r)
-{
-    const frgi_spd_layout *const s = r->s;
-    for (ptrdiff_t j = 0; j < s->padded && s->padded > s->n; j++)
-        memset(frgi_spd_entry(r, later(s->n, j), j), 0,
-               (size_t)(s->padded - later(s->n, j)) * r->size);
-    for (ptrdiff_t i = s->n; i < s->padded; i++) {
-        if (s->dtype == FRG_F64)
-            *(double *)(void *)frgi_spd_entry(r, i, i) = 1;
-        else
-            *(float *)(void *)frgi_spd_entry(r, i, i) = 1;
-    }
-}
-
+/** A_pp <- L_pp, z <- L_pp^-1; b_p <- L_pp^-1 b_p. */
 static void factor_block(frgi_spd_run *r, ptrdiff_t p)
 {
     const frgi_spd_block b = frgi_spd_block_at(r, p);
@@ -179,13 +167,13 @@ static void factor_block(frgi_spd_run *r, ptrdiff_t p)
     if (bad >= 0) {
         r->pivots->pivot = b.first + bad;
         r->status = FRG_NOT_POSDEF;
-    } else if (r->b) { /* all steps before p have been taken from b_p */
+    } else if (r->b) { /* b_p has lost L_pj b_j of all j < p */
         r->ops->forward(b.k, frgi_spd_entry(r, b.first, b.first), r->s->ld, 1,
                         r->b + (size_t)b.first * r->size, r->s->padded);
     }
 }
 
-/** Brings the pivot block behind b up to date with the step of b. */
+/** A_qq -= V_q V_q' for the block q behind b, the last update that it needs. */
 static void update_ahead(frgi_spd_run *r, frgi_spd_block b)
 {
     const frgi_spd_block next = frgi_spd_block_at(r, b.p + 1);
@@ -194,11 +182,12 @@ static void update_ahead(frgi_spd_run *r, frgi_spd_block b)
                               r->s->ld, 0);
 }
 
+/** V_i = A_ip L_pp^-T for the rows of a chunk, packed as well; b_i -= V_i b_p. */
 static void solve_chunk(frgi_spd_run *r, frgi_spd_block b, ptrdiff_t chunk)
 {
     ptrdiff_t row, end = frgi_spd_chunk(r, chunk, &row);
     end += row;
-    row = later(row, b.end);
+    row = larger(row, b.end);
     if (row >= end)
         return;
     r->ops->trsm(b.k, end - row, frgi_spd_entry(r, row, b.first), r->s->ld, r->z[b.p & 1],
@@ -236,6 +225,7 @@ static void factor_body(void *run, int me)
     }
 }
 
+/** L_ii. */
 static double root_at(const frgi_spd_run *r, ptrdiff_t i)
 {
     const char *const at = frgi_spd_entry(r, i, i);
@@ -274,21 +264,21 @@ static double logarithms(const frgi_spd_run *r, ptrdiff_t n, frgi_spd_pivots *pi
     return 2 * (sum + log(product) + (double)exponents * 0.693147180559945309417);
 }
 
-/** The right side b, zero in the rows behind it, goes along. */
-static void take_side(frgi_spd_run *r, const void *b)
+/** rhs <- b, 0 in the rows behind it; NULL: there is none. */
+static void take_rhs(frgi_spd_run *r, const void *b)
 {
     const size_t bytes = (size_t)r->s->n * r->size;
-    r->b = b ? r->side : NULL;
+    r->b = b ? r->rhs : NULL;
     if (b) {
         memcpy(r->b, b, bytes);
         memset(r->b + bytes, 0, (size_t)r->s->padded * r->size - bytes);
     }
 }
 
-static void give_side(const frgi_spd_run *r, const char *side, void *b)
+static void give_vector(const frgi_spd_run *r, const char *from, void *b)
 {
     if (b)
-        memcpy(b, side, (size_t)r->s->n * r->size);
+        memcpy(b, from, (size_t)r->s->n * r->size);
 }
 
 static frg_status factor_by(frgi_spd_run *r, void (*body)(void *, int), void *b, double *logdet,
@@ -297,13 +287,12 @@ static frg_status factor_by(frgi_spd_run *r, void (*body)(void *, int), void *b,
     frgi_spd_pivots found = {.pivot = -1, .value = NAN};
     r->phase = "factor";
     r->pivots = &found;
-    take_side(r, b);
-    pad(r);
+    take_rhs(r, b);
     frgi_spd_go(r, SPD_THREADS_FROM, body);
     const double sum = logarithms(r, found.pivot >= 0 ? found.pivot : r->s->n, &found);
     if (r->status == FRG_OK)
         *logdet = sum;
-    give_side(r, r->side, b);
+    give_vector(r, r->rhs, b);
     *pivots = found;
     return r->status;
 }
@@ -311,6 +300,7 @@ static frg_status factor_by(frgi_spd_run *r, void (*body)(void *, int), void *b,
 frg_status frgi_spd_factor_forward(frg_context *ctx, const frgi_spd *a, void *b, double *logdet,
                                    frgi_spd_pivots *pivots)
 {
+    frgi_spd_pad(a);
     return factor_by(frgi_spd_begin(ctx, a), factor_body, b, logdet, pivots);
 }
 
@@ -328,6 +318,7 @@ double frgi_spd_logdet(frg_context *ctx, const frgi_spd *l, frgi_spd_pivots *piv
 
 /* ---- inverse ---- */
 
+/** z <- L_pp^-1, t <- its transpose. */
 static void invert_block(frgi_spd_run *r, ptrdiff_t p)
 {
     const frgi_spd_block b = frgi_spd_block_at(r, p);
@@ -335,24 +326,26 @@ static void invert_block(frgi_spd_run *r, ptrdiff_t p)
     r->ops->transpose(b.k, r->z[p & 1], r->t[p & 1], r->s->block);
 }
 
-/** a_j += V_j z_p for rows of the packed panel before the pivot block; a_p = L_pp^-T z_p where they
+/** s_j += V_j b_p for rows of the packed panel before the pivot block; s_p = L_pp^-T b_p where they
  *  are its own. */
-static void carry(const frgi_spd_run *r, const frgi_spd_block *b, ptrdiff_t row, ptrdiff_t rows)
+static void add_solution(const frgi_spd_run *r, const frgi_spd_block *b, ptrdiff_t row,
+                         ptrdiff_t rows)
 {
     const ptrdiff_t group = SPD_LINE / (ptrdiff_t)r->size, k = b->k;
-    const char *const zp = r->b + (size_t)b->first * r->size;
+    const char *const bp = r->b + (size_t)b->first * r->size;
     char *const to = r->solved + (size_t)row * r->size;
     if (row == b->first) {
         memset(to, 0, (size_t)k * r->size);
-        r->ops->times[SPD_PLUS](k, k, r->t[b->p & 1], r->s->block, 1, zp, k, to, k);
+        r->ops->times[SPD_PLUS](k, k, r->t[b->p & 1], r->s->block, 1, bp, k, to, k);
         return;
     }
     for (ptrdiff_t i = 0; i < rows; i += group)
-        r->ops->times[SPD_PLUS](group, k, frgi_spd_panel(r, b->p, row + i, k), group, 1, zp, k,
+        r->ops->times[SPD_PLUS](group, k, frgi_spd_panel(r, b->p, row + i, k), group, 1, bp, k,
                                 to + (size_t)i * r->size, group);
 }
 
-/** Chunks of the panel; the task behind the last chunk is the diagonal block. */
+/** The inverse's panels V_j, B_pj, B_ip of the rows of a chunk; the task behind the last chunk is
+ *  B_pp. */
 static void invert_chunk(frgi_spd_run *r, frgi_spd_block b, ptrdiff_t chunk)
 {
     const void *const z = r->z[b.p & 1], *const t = r->t[b.p & 1];
@@ -360,18 +353,18 @@ static void invert_chunk(frgi_spd_run *r, frgi_spd_block b, ptrdiff_t chunk)
     if (chunk == r->chunks) {
         r->ops->square(b.k, t, ldz, frgi_spd_entry(r, b.first, b.first), ld);
         if (r->b)
-            carry(r, &b, b.first, b.k);
+            add_solution(r, &b, b.first, b.k);
         return;
     }
     ptrdiff_t row, end = frgi_spd_chunk(r, chunk, &row);
     end += row;
-    const ptrdiff_t before = sooner(end, b.first), after = later(row, b.end);
+    const ptrdiff_t before = smaller(end, b.first), after = larger(row, b.end);
     if (row < before) {
         r->ops->transpose_panel(b.k, before - row, frgi_spd_entry(r, b.first, row), ld, z, t, ldz,
                                 frgi_spd_panel(r, b.p, row, b.k));
         split(r, &b, row, before - row);
         if (r->b)
-            carry(r, &b, row, before - row);
+            add_solution(r, &b, row, before - row);
     }
     if (after < end) {
         r->ops->update_panel(b.k, end - after, frgi_spd_entry(r, after, b.first), ld, t, ldz,
@@ -411,15 +404,16 @@ frg_status frgi_spd_inverse(frg_context *ctx, const frgi_spd *l, void *b)
 {
     frgi_spd_run *const r = frgi_spd_begin(ctx, l);
     r->phase = "inverse";
-    take_side(r, b);
-    pad(r); /* an updated factor may have come without */
+    take_rhs(r, b);
+    frgi_spd_pad(l); /* a factor that was not made here may be without */
     frgi_spd_go(r, SPD_THREADS_FROM, inverse_body);
-    give_side(r, r->solved, b);
+    give_vector(r, r->solved, b);
     return r->status;
 }
 
 /* ---- both ---- */
 
+/** factor_block and invert_block, with copies of the L_ii, which B_pp overwrites. */
 static void both_block(frgi_spd_run *r, ptrdiff_t p)
 {
     const frgi_spd_block b = frgi_spd_block_at(r, p);
@@ -427,7 +421,7 @@ static void both_block(frgi_spd_run *r, ptrdiff_t p)
     if (r->status != FRG_OK)
         return;
     r->ops->transpose(b.k, r->z[p & 1], r->t[p & 1], r->s->block); /* z is the factor's */
-    for (ptrdiff_t i = b.first; i < sooner(b.end, r->s->n); i++)
+    for (ptrdiff_t i = b.first; i < smaller(b.end, r->s->n); i++)
         r->roots[i] = root_at(r, i);
 }
 
@@ -473,13 +467,16 @@ frg_status frgi_spd_sweep(frg_context *ctx, const frgi_spd *a, void *b, void *so
 {
     frgi_spd_run *const r = frgi_spd_begin(ctx, a);
     r->roots = roots;
+    frgi_spd_pad(a);
     const frg_status status = factor_by(r, both_body, b, logdet, pivots);
-    give_side(r, r->solved, solved);
+    give_vector(r, r->solved, solved);
     return status;
 }
 
 /* ---- congruence ---- */
 
+/** V_i = A_ip diag(w_p)^(1/2) for the rows of a chunk, packed; the task behind the last chunk is
+ *  the diagonal block. */
 static void scale_chunk(frgi_spd_run *r, frgi_spd_block b, const double *scale, ptrdiff_t chunk)
 {
     const ptrdiff_t ld = r->s->ld;
@@ -491,7 +488,7 @@ static void scale_chunk(frgi_spd_run *r, frgi_spd_block b, const double *scale, 
     }
     ptrdiff_t row, end = frgi_spd_chunk(r, chunk, &row);
     end += row;
-    const ptrdiff_t before = sooner(end, b.first), after = later(row, b.end);
+    const ptrdiff_t before = smaller(end, b.first), after = larger(row, b.end);
     if (row < before) {
         r->ops->pack_transposed(b.k, before - row, frgi_spd_entry(r, b.first, row), ld, scale,
                                 frgi_spd_panel(r, b.p, row, b.k));

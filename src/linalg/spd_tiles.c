@@ -61,7 +61,7 @@ ON_TILES void frgi_spd_split(ptrdiff_t k, ptrdiff_t rows, const float *panel,
     }
 }
 
-/** A block of c and what it is to be changed by. */
+/** A block of c and the sums that it changes by. */
 typedef struct {
     ptrdiff_t rows, cols;
     float *c;
@@ -69,7 +69,7 @@ typedef struct {
 } change;
 
 /** c -= or += sums, for whole groups of rows. */
-TILES_INLINE void make(int sign, const change *b, ptrdiff_t ld)
+TILES_INLINE void apply(int sign, const change *b, ptrdiff_t ld)
 {
     for (ptrdiff_t j = 0; j < b->cols; j++) {
         for (ptrdiff_t i = 0; i < b->rows; i += BF16_TILE) {
@@ -101,7 +101,7 @@ ON_TILES void frgi_spd_update_tiles(int sign, ptrdiff_t k, ptrdiff_t rows, const
             /* where the block has one panel, it is computed twice and given once */
             bf16_block(pieces, false, bj, width > BF16_TILE ? bj + panel : bj, ai,
                        height > BF16_TILE ? ai + panel : ai, sums[side]);
-            make(sign, &last, ld);
+            apply(sign, &last, ld);
             last = (change){height, width, c + i + j * ld, sums[side]};
             for (ptrdiff_t col = 0; col < width; col++) {
                 __builtin_prefetch(last.c + col * ld, 1);
@@ -109,7 +109,7 @@ ON_TILES void frgi_spd_update_tiles(int sign, ptrdiff_t k, ptrdiff_t rows, const
             }
         }
     }
-    make(sign, &last, ld);
+    apply(sign, &last, ld);
     bf16_close();
 }
 

@@ -1,9 +1,9 @@
 /* team.h - threads that go through many short phases together.
  *
  * One parallel region serves a whole factorisation.  A phase is a range of tasks, cut into one
- * share a thread; who has finished the own share from its front takes from the end of another's.
- * Tasks write to different places and their arithmetic knows nothing of threads, so the bits do not
- * depend on who does what.
+ * share a thread; a thread that has finished its share from the front takes from the end of
+ * another. Tasks write to different places and their arithmetic knows nothing of threads, so the
+ * bits do not depend on who does what.
  *
  *     frgi_team_offer_equal(t, me, n);    before the barrier that opens the phase
  *     frgi_team_meet(t);
