@@ -4,9 +4,9 @@
  * with phi_q the orthonormal columns of factor q, the eliminated factor first and the others by
  * falling numbers of levels:
  *
- *     z <- (I - U U') z;     each q:  m_q = sum w phi_q z,   z <- z - phi_q m_q,   c_q <- c_q + m_q
+ *     z <- (I - P_1) z;      each q:  m_q = sum w phi_q z,   z <- z - phi_q m_q,   c_q <- c_q + m_q
  *
- * so that c <- G(c).  The coefficients are extrapolated after two sweeps (Irons and Tuck 1969):
+ * P_1 as in fe_row_lsmr.c, so that c <- G(c).  The coefficients are extrapolated after two sweeps (Irons and Tuck 1969):
  *
  *     D1 = G(G(c)) - G(c),   D2 = D1 - (G(c) - c),   c <- G(G(c)) - (D1'D2 / D2'D2) D1
  *

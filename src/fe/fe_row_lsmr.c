@@ -2,11 +2,12 @@
  *
  * For a block of columns x, each scaled by a power of two that brings its largest value near 1:
  *
- *     z = (I - U U') x
+ *     z = (I - P_1) x                                     P_1 = W^(-1/2) U U' W^(1/2)
  *     c = argmin || W^(1/2) z - (I - U U') A_r c ||       by LSMR
- *     r = (I - U U')(x - A_r c)
+ *     r = (I - P_1)(x - phi_r c)                          A_r = W^(1/2) phi_r
  *
- * r is written in the caller's type and the audit is computed from what was written.  In the
+ * U and A_r carry the factor W^(1/2), the rows x, z and r do not: P_1 takes phi_j m out of them, m
+ * the sum of w phi_j z over the rows of an eliminated level.  r is written in the caller's type and the audit is computed from what was written.  In the
  * letters of fe_basis.h, with the orthonormal columns phi of level l (N_l the weight, phi_0 = 1 /
  * sqrt(N_l)):
  *
@@ -551,8 +552,8 @@ static void keep_effects(const fe_row_lsmr *f, int64_t first, int64_t k)
     }
 }
 
-/** z <- (I - U U')(z - [phi] c), the eliminated levels' coefficients into f->elim.  Twice, because
- *  the mean of a column may be many times what is left of it. */
+/** z <- (I - P_1)(z - phi_r c), the eliminated levels' coefficients into f->elim.  P_1 is taken out
+ *  twice, because the mean of a column may be many times what is left of it. */
 static void take_out(const fe_row_lsmr *f, int64_t k, const double *c, double *effect)
 {
     memset(f->elim, 0, (size_t)(f->basis.n_elim_columns * k) * sizeof *f->elim);

@@ -4,7 +4,7 @@
  * (fe_basis.h), the eliminated factor's block U is projected out exactly and LSMR solves what is
  * left:
  *
- *     min || (I - U U') W^(1/2) (b - A_r c) ||,      A_r = W^(1/2) [phi of the other factors]
+ *     min || (I - U U') (W^(1/2) b - A_r c) ||,      A_r = W^(1/2) [phi of the other factors]
  *
  * Nothing but rows and orthonormal columns enters, so the path checks all others and serves designs
  * that have no Schur complement in integers.  With one factor it is a closed form: 0 iterations.

@@ -23,9 +23,11 @@
 #define FRGI_FE_ROWS_H
 
 #include "core/core.h"
+#include "fe/fe_weights.h"
 
 #pragma GCC visibility push(hidden)
 
+enum { FE_MAX_FACTORS = 64 };
 enum { FE_MAX_LANES = 8, FE_LANE_KINDS = 4 }; /* columns carried together: 1, 2, 4 or 8 */
 enum { FE_TREE_LEVELS = 7, FE_MAX_CHUNKS = 1 << (FE_TREE_LEVELS - 1) };
 enum {
@@ -76,6 +78,18 @@ typedef struct {
     const struct fe_steps *steps;       /* who does what is asked of vectors (fe_steps.h) */
     const struct fe_run_source *source; /* where rows that are not in memory lie (fe_runs.h) */
 } fe_rows;
+
+/** Remaining factor r, 0 .. n_remaining-1. */
+static inline const fe_factor *fe_remaining(const fe_rows *g, int r)
+{
+    return &g->factor[r < g->elim_factor ? r : r + 1];
+}
+
+/** The place of factor q among the remaining ones; -1: it is the eliminated factor. */
+static inline int fe_remaining_place(const fe_rows *g, int q)
+{
+    return q == g->elim_factor ? -1 : q < g->elim_factor ? q : q - 1;
+}
 
 /** Fetches the reduced indices of rows begin .. end-1, FE_NUMBERS_AHEAD bytes further: between
  *  lines that are anywhere the hardware does not follow the stream.  GCC drops calls of a function
@@ -146,6 +160,10 @@ FRG_MUST_USE frg_status frgi_fe_rows_fit(frg_context *ctx, int64_t n);
  *  Errors: E_CODES, E_WEIGHT, E_MEMORY, E_TOO_BIG. */
 FRG_MUST_USE frg_status frgi_fe_rows_create(fe_rows *g, frg_context *ctx, const frg_array *codes,
                                             const frg_array *weights);
+/** weight <- the n weights of the caller's rows in row order, brought near 1; then weight_root, N_u
+ *  and N_l.  The layout is there, and memory for all of these. */
+void frgi_fe_rows_take_weights(fe_rows *g, const double *w, ptrdiff_t stride,
+                               const frgi_weight_range *range, int threads);
 /** Cuts the rows into chunks of whole eliminated levels: the last step of any layout. */
 FRG_MUST_USE frg_status frgi_fe_rows_cut(fe_rows *g, frg_context *ctx);
 /** The sizes of a layout that is not made: g has n, n_factors and the factors' levels, all else is

@@ -2,7 +2,7 @@
  * lanes.
  *
  *     rhs        each u:  m = sum w x / N_u;              partial[l] += w (x - m)
- *     residual   each u:  z = x - sum_l a[l],  m = sum w z / N_u,  r = z - m, partial[l] += w r
+ *     residual   each u:  z = x - sum_l a[l],  m = sum w z / N_u,  r = z - m, sum[l] += w r
  *
  * x is taken as the difference to the eliminated level's first row: values of 1e9 that differ by 1
  * then lose nothing, and where the first row is far from the others, so is the eliminated level's

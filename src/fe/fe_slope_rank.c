@@ -206,11 +206,7 @@ static frg_status each_row(void *data, frgi_prime_take *take, void *to)
 
 static void lay_out(frgi_arena *a, field *m)
 {
-    const int64_t width = m->width;
-    int64_t columns = 0;
-    for (int r = 0; r < m->b->g->n_remaining; r++) {
-        columns += m->b->remaining[r].width;
-    }
+    const int64_t width = m->width, columns = frgi_basis_row_width(m->b);
     m->image = TAKE(a, uint64_t, m->b->n_z * m->b->g->n);
     m->row = TAKE(a, uint64_t, width);
     m->along = TAKE(a, uint64_t, width);

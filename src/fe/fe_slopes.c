@@ -4,7 +4,7 @@
  * An eliminated level u touches t_u reduced unknowns.  Its block of S is dense on them, with phi
  * the orthonormal columns:
  *
- *     M_u = sum over its rows of w a a' - sum over its columns j of c_j c_j'
+ *     S_u = sum over its rows of w a a' - sum over its columns j of c_j c_j'
  *     c_j = sum over its rows of w phi_j a
  *
  * Their lower triangles are stored side by side and added up row by row of S in the order of the
@@ -107,8 +107,7 @@ static void sum_along(const level_blocks *m, const worker *k, int64_t u, int j, 
     memset(k->along, 0, (size_t)t * sizeof *k->along);
     for (int64_t i = g->elim_start[u]; i < g->elim_start[u + 1]; i++) {
         const int row = frgi_basis_row(m->b, i, k->place, k->value);
-        const double w = (g->weight ? g->weight[i] : 1) *
-                         (j < f->intercept ? f->root[u] : f->phi[i * f->slopes + j - f->intercept]);
+        const double w = (g->weight ? g->weight[i] : 1) * fe_basis_value(f, u, i, j);
         for (int a = 0; a < row; a++) {
             k->along[k->slot[k->place[a]]] += w * k->value[a];
         }
@@ -178,20 +177,11 @@ static void lay_out_blocks(frgi_arena *a, level_blocks *m)
     }
 }
 
-static int row_width_of(const fe_basis *b)
-{
-    int width = 0;
-    for (int r = 0; r < b->g->n_remaining; r++) {
-        width += b->remaining[r].width;
-    }
-    return width;
-}
-
 /** Counts what the eliminated levels touch; *entries is the size of all blocks. */
 static frg_status count_touched(level_blocks *m, frg_context *ctx, double *entries)
 {
     const int64_t n = m->b->g->n_elim;
-    const int width = row_width_of(m->b);
+    const int width = frgi_basis_row_width(m->b);
     frgi_arena fresh = {0};
     lay_out_touched(&fresh, m, width);
     TRY(frgi_arena_open(&fresh, ctx, "eliminated levels of the Schur complement"));
@@ -476,7 +466,7 @@ static frg_status compare_costs(const sparse *s, frg_context *ctx, const fe_basi
                                 const frgi_direct *direct, bool *pays)
 {
     const double seconds = frgi_direct_costs(direct, frgi_direct_chosen(direct)).seconds;
-    const double columns = row_width_of(b) + b->elim.width + 1;
+    const double columns = frgi_basis_row_width(b) + b->elim.width + 1;
     const double step = SECONDS_PER_ROW_AND_COLUMN * (double)b->g->n * columns;
     *pays = seconds < FEW_STEPS * step;
     if (*pays) {
