@@ -1,9 +1,9 @@
 /* fe_basis.h - the columns of D with varying slopes, made orthonormal level by level, and products
  * with them.
  *
- * Letters.  Factor q has in each of its levels l the columns 1 (its intercept, unless it has slopes
- * alone) and z_1, z_2, ... on the rows of l.  With respect to the weights they become orthonormal
- * functions of the row:
+ * Notation.  Factor q has in each of its levels l the columns 1 (its intercept, unless it has
+ * slopes alone) and z_1, z_2, ... on the rows of l.  With respect to the weights they become
+ * orthonormal functions of the row:
  *
  *     [1 z_1 z_2 ..] = [phi_0 phi_1 ..] T_l,   sum over the rows of l of w phi_j phi_k = (j = k),
  *                                              T_l upper

@@ -1,6 +1,6 @@
 /* fe_bounded_rank.c - the rank of D between two bounds, which is exact where they meet.
  *
- * Letters: level l of factor q has the column e_l of D; f_q stands for a vector over the levels of
+ * Notation: level l of factor q has the column e_l of D; f_q stands for a vector over the levels of
  * factor q, and for the vector over the rows that it makes.
  *
  * From above: D f = 0 means f_1 + ... + f_Q = 0 on every row.  A vector over the levels of q that

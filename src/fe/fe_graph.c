@@ -89,8 +89,8 @@ frg_status frgi_fe_components(const fe_rows *g, frg_context *ctx, int p, int q, 
         const int first = p == g->elim_factor ? q : p;
         const int64_t vertices = g->factor[first].levels + (with_elim ? 0 : g->factor[q].levels);
         int64_t joined;
-        status = join(g, ctx, parent, fe_remaining_place(g, first), with_elim ? -1 : fe_remaining_place(g, q),
-                      vertices - 1, &joined);
+        status = join(g, ctx, parent, fe_remaining_place(g, first),
+                      with_elim ? -1 : fe_remaining_place(g, q), vertices - 1, &joined);
         *out = vertices - joined;
     }
     DROP(ctx, &parent);

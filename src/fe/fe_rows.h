@@ -1,7 +1,7 @@
 /* fe_rows.h - the rows of a design, grouped by the levels of its largest factor, and the passes
  * over them.
  *
- * Letters.  The largest factor is eliminated: its levels are the *eliminated levels* u = 0..U-1
+ * Notation.  The largest factor is eliminated: its levels are the *eliminated levels* u = 0..U-1
  * (workers, say); the levels of all other factors are the R *reduced unknowns* (firms, years, ...),
  * numbered through.  N_u and N_l are weighted counts.  P_1 is the weighted projection on the
  * eliminated levels' dummies, D_r the dummies of the reduced unknowns:

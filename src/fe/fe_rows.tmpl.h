@@ -17,7 +17,7 @@
  * larger than FE_NEAR_BYTES.  Columns that no cache holds are written past the caches
  * (fe_stream.h).
  *
- * Text parameters: real, LANES, vec (LANES doubles), FN(name) for the lanes, RN(name) for the
+ * Template parameters: real, LANES, vec (LANES doubles), FN(name) for the lanes, RN(name) for the
  * column type as well.  The bodies are inlined with constant arguments: plain (no weights, caller's
  * order), known_remaining (1, or 0 for n_remaining as stored), live (columns in use, 0 for
  * x->live), adjacent (columns side by side in memory).

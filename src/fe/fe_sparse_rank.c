@@ -1,7 +1,7 @@
 /* fe_sparse_rank.c - the exact rank of D for factors of any size: union-find first, a sparse factor
  * modulo a prime for what that leaves.
  *
- * Letters: as in fe_modular.c a row of each eliminated level eliminates it, rank D =
+ * Notation: as in fe_modular.c a row of each eliminated level eliminates it, rank D =
  * n_elim + rank Delta, and Delta has the differences of rows of an eliminated level, e(i) - e(j), e
  * the sum of the indicators of the other factors' levels.
  *
