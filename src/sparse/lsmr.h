@@ -1,4 +1,4 @@
-/* lsmr.h - LSMR for K columns in a block, step by step, under frg_lsmr_* and the row-space demeaner.
+/* lsmr.h - LSMR for K columns in a block, step by step, under frg_lsmr_* and row-space demeaning.
  *
  *     frgi_lsmr s = {.m = m, .n = n, .k = k};
  *     frgi_lsmr_layout(&arena, &s);            twice: to measure and to carve
