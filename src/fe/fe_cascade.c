@@ -46,10 +46,10 @@ struct fe_cascade {
     frg_context *ctx;
     int threads;
     frgi_isa isa;
-    fe_device *device; /* NULL: the host */
-    double products;   /* estimate of the products that S takes; -1: not yet made */
-    bool refused;      /* S does not fit fill_cap */
-    fe_schur schur;    /* n > 0 once assembled */
+    fe_device *device;    /* NULL: the host */
+    double products;      /* estimate of the products that S takes; -1: not yet made */
+    bool refused;         /* S does not fit fill_cap */
+    fe_schur schur;       /* n > 0 once assembled */
     bool bordered_tried;  /* `bordered` was built where it pays, and has_low is known */
     fe_bordered bordered; /* the rows' product where all factors but one are small */
     bool has_low;         /* float32 products through the rows are faster and exact enough */

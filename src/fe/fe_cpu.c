@@ -1,7 +1,7 @@
 /* fe_cpu.c - the steps of fixed effects for one CPU level: one template, two types, four
  * widths (three where registers hold fewer than eight doubles).
  *
- * Compiled once per level with -DISA=plain, v3, v4; each compilation exports one table.
+ * Compiled once per level with -DISA=plain, v3, v4; each compilation exports its two tables.
  */
 #include <math.h>
 #include <string.h>

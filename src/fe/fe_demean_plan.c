@@ -220,8 +220,7 @@ static int widest(const frg_demean *d)
     return d->opts.block < 1 << kind ? d->opts.block : 1 << kind;
 }
 
-/** Widths the columns are cut into: 8, 4, 2, 1, with one or two lanes idle where that saves a
- *  pass. */
+/** Widths the columns are cut into: 8, 4, 2, 1, with one lane idle where that saves a pass. */
 static int next_width(int64_t left, int block, int *kind)
 {
     static const struct {

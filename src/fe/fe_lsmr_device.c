@@ -352,7 +352,7 @@ static frg_status get_sums(fe_device *d, double *u, double *v, double *x)
     return FRG_OK;
 }
 
-/** T = B'B as far as the step has made it, as the kernels record_step it. */
+/** T = B'B as far as the step has made it, as the kernels record it. */
 static void record_step(const fe_device *d, int c, const frgi_lsmr_scalars *q, double al_before)
 {
     const int64_t k = d->columns, at = q->k - 1;

@@ -26,7 +26,7 @@
 typedef struct fe_row_lsmr fe_row_lsmr;
 
 /** Plans; g must outlive the plan, the slopes' values are copied.  o->method map: alternating
- *  projections (fe_map.h); every other: lsmr, and mlsmr with frgi_fe_row_lsmr_precondition.
+ *  projections (fe_map.h); every other: lsmr.
  *  Errors: E_ARG for a bad factor, E_NOT_FINITE, E_MEMORY. */
 FRG_MUST_USE frg_status frgi_fe_row_lsmr_create(fe_row_lsmr **out, frg_context *ctx,
                                                 const fe_rows *g, const frg_slope *slopes,

@@ -28,7 +28,8 @@
 #pragma GCC visibility push(hidden)
 
 enum { FE_MAX_FACTORS = 64 };
-enum { FE_MAX_LANES = 8, FE_LANE_KINDS = 4 }; /* columns carried together: 1, 2, 4 or 8 */
+/* Columns carried together: 1, 2, 4 or 8, lanes 1 << kind for the kinds 0 .. 3. */
+enum { FE_MAX_LANES = 8, FE_LANE_KINDS = 4 };
 enum { FE_TREE_LEVELS = 7, FE_MAX_CHUNKS = 1 << (FE_TREE_LEVELS - 1) };
 enum {
     FE_KEPT_ROWS = 64,      /* of an eliminated level, which the last pass does not compute twice */

@@ -109,7 +109,6 @@ typedef struct {
 } fe_recurrence_steps;
 
 typedef struct fe_steps {
-    const char *name;
     /** Memory of the states: the arena has been measured. */
     frg_status (*open)(frgi_arena *a, frg_context *ctx, const char *what);
     void (*close)(frgi_arena *a, frg_context *ctx);
