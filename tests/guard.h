@@ -48,7 +48,6 @@ GUARDED(poll, recurrence, (const fe_cg_call *c, fe_cg_summary *summary, fe_cg_co
 /* clang-format on */
 
 TEST_UNUSED static const fe_steps guarded_steps = {
-    .name = "guarded host",
     .open = guard_open,
     .close = guard_close,
     .rows = {.rhs = guard_rhs, .residual = guard_residual},

@@ -533,7 +533,6 @@ static frg_status plain_cg_poll(const fe_cg_call *c, fe_cg_summary *summary, fe_
 }
 
 static const fe_steps plain_steps = {
-    .name = "plain",
     .open = frgi_arena_open,
     .close = frgi_arena_close,
     .rows = {.rhs = plain_rhs, .residual = plain_residual},

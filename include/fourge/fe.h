@@ -112,7 +112,8 @@ FRG_API FRG_MUST_USE frg_status frg_lsmr_solve(frg_context *ctx, const frg_opera
 typedef enum {
     FRG_FE_AUTO,   /* the solver that the graph of the levels suggests; the report names it */
     FRG_FE_CG,     /* Jacobi CG on the Schur complement of the largest factor */
-    FRG_FE_LSMR,   /* LSMR on A = W^(1/2) D S in row space: the reference */
+    FRG_FE_LSMR,   /* LSMR in row space, on W^(1/2) D with columns made orthonormal level by level:
+                      the reference */
     FRG_FE_MLSMR,  /* another name of FRG_FE_LSMR */
     FRG_FE_DIRECT, /* sparse Cholesky of the Schur complement */
     FRG_FE_MAP     /* alternating projections, accelerated, for comparison with programs that use
@@ -195,8 +196,10 @@ typedef struct {
                              double precision r that an f32 column is rounded from */
     double gradient;      /* eta = ||g||_2 / (sqrt(Q) ||W^(1/2)(b - mean)||), g_l = sum_i w_i r_i /
                              sqrt(N_l) */
-    double error_bound;   /* ||g|| / (sqrt(lambda) ||W^(1/2)(b - mean)||); NaN where no step gave
-                             lambda */
+    double error_bound;   /* of ||W^(1/2)(r - r*)|| / ||W^(1/2)(b - mean)||, r* the exact residual:
+                             ||g|| / sqrt(lambda) for the first norm, lambda the smallest Ritz
+                             value, NaN where no step gave one; by a factor of the reduced system S
+                             sqrt(s' S^+ s), s = D_r' W r */
     int absorbed;         /* ||r|| <= 1e-9 of the centred input */
     int converged;        /* eta <= tol, and the audit <= tol or the level means at the rounding
                              floor; the effects taken out are not so large (1e8 sd(b)) that
@@ -210,8 +213,9 @@ typedef struct {
 typedef struct {
     int64_t n, n_factors; /* rows, factors */
     int64_t levels;       /* sum of the levels of all factors, empty ones left out */
-    const char *method;   /* the last solver used: "closed form", "cg rows", "cg cells", "cg
-                            explicit", "direct", "direct and cg by components", ... */
+    const char *method;   /* the last solver used: "closed form", "cg rows", "cg explicit", "cg
+                            approximate cholesky", "direct", "direct and cg by components",
+                            "lsmr", "lsmr, direct factor", "map", ... */
     size_t plan_bytes;    /* held by the plan */
     size_t factor_bytes;  /* of these, a built factor's */
     int64_t n_parts;      /* that components of the graph were taken apart into

@@ -46,7 +46,7 @@ FUNCTION real fe_spread_level(GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const 
 KERNEL void fe_spread(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i32 *counts,
                       GLOBAL const i64 *at, i32 slot)
 {
-    LOCAL_MEM(real, room, GROUP_MOST);
+    LOCAL_MEM(real, scratch, GROUP_MOST);
     const int columns = (int)at[FD_K];
     const fe_lanes l = fe_lanes_of(columns, LID0, LSIZE0);
     const i64 first = GID0 * FD_SPREAD;
@@ -56,7 +56,7 @@ KERNEL void fe_spread(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i32
         for (i64 u = first + l.place; u < last; u += l.per) {
             share += fe_spread_level(v, w, at, u, k);
         }
-        share = fe_lane_sum(room, share, l.width);
+        share = fe_lane_sum(scratch, share, l.width);
         if (l.place == 0) {
             v[at[FD_OF_SPREADS] + GID0 * columns + k] = share;
         }
@@ -75,7 +75,7 @@ FUNCTION real fe_product_of(GLOBAL const real *v, GLOBAL const i32 *w, GLOBAL co
 KERNEL void fe_update(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i32 *counts,
                       GLOBAL const i64 *at, i32 slot, i32 start)
 {
-    LOCAL_MEM(real, room, GROUP_MOST);
+    LOCAL_MEM(real, scratch, GROUP_MOST);
     const int columns = (int)at[FD_K];
     const fe_lanes l = fe_lanes_of(columns, LID0, LSIZE0);
     GLOBAL const i32 *const done = counts + (slot * FDC_COUNT + FDC_DONE) * columns;
@@ -89,7 +89,7 @@ KERNEL void fe_update(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i32
         for (i64 s = l.place; s < spreads; s += l.per) {
             curvature += v[at[FD_OF_SPREADS] + s * columns + k];
         }
-        curvature = fe_lane_sum(room, curvature, l.width);
+        curvature = fe_lane_sum(scratch, curvature, l.width);
         const real before = state[FDS_RHO * columns + k];
         const int moves = !start && done[k] == FD_RUNNING && curvature > R(0) && before > R(0);
         const real alpha = moves ? before / curvature : R(0);
@@ -103,9 +103,9 @@ KERNEL void fe_update(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i32
             gradient += r * (v[at[FD_LEVEL_INVERSE] + j] * r);
             most = FMAX(most, FABS(r) * v[at[FD_LEVEL_INVERSE] + j]);
         }
-        rho = fe_lane_sum(room, rho, l.width);
-        gradient = fe_lane_sum(room, gradient, l.width);
-        most = fe_lane_max(room, most, l.width);
+        rho = fe_lane_sum(scratch, rho, l.width);
+        gradient = fe_lane_sum(scratch, gradient, l.width);
+        most = fe_lane_max(scratch, most, l.width);
         if (l.place == 0) {
             out[k] = rho;
             out[columns + k] = gradient;
@@ -154,7 +154,7 @@ FUNCTION real fe_step_of(GLOBAL const real *target, real *state, i32 *count, rea
 }
 
 /** Sums of the residual over all groups of fe_update. */
-FUNCTION void fe_gather_updates(GLOBAL const real *v, GLOBAL const i64 *at, LOCAL real *room,
+FUNCTION void fe_gather_updates(GLOBAL const real *v, GLOBAL const i64 *at, LOCAL real *scratch,
                                 const fe_lanes *l, int k, real *sums)
 {
     const int columns = (int)at[FD_K];
@@ -165,16 +165,16 @@ FUNCTION void fe_gather_updates(GLOBAL const real *v, GLOBAL const i64 *at, LOCA
         gradient += of[columns + k];
         most = FMAX(most, of[2 * columns + k]);
     }
-    sums[0] = fe_lane_sum(room, rho, l->width);
-    sums[1] = fe_lane_sum(room, gradient, l->width);
-    sums[2] = fe_lane_max(room, most, l->width);
+    sums[0] = fe_lane_sum(scratch, rho, l->width);
+    sums[1] = fe_lane_sum(scratch, gradient, l->width);
+    sums[2] = fe_lane_max(scratch, most, l->width);
 }
 
 /** p <- M^-1 r + beta p; the state, read from `slot`, is written to the other. */
 KERNEL void fe_direction(ITEM GLOBAL real *v, GLOBAL i32 *counts, GLOBAL const i64 *at, i32 slot,
                          i32 start)
 {
-    LOCAL_MEM(real, room, GROUP_MOST);
+    LOCAL_MEM(real, scratch, GROUP_MOST);
     const int columns = (int)at[FD_K];
     const fe_lanes l = fe_lanes_of(columns, LID0, LSIZE0);
     GLOBAL const real *const target = v + at[FD_TARGET];
@@ -189,7 +189,7 @@ KERNEL void fe_direction(ITEM GLOBAL real *v, GLOBAL i32 *counts, GLOBAL const i
         for (int q = 0; q < FDC_COUNT; q++) {
             count[q] = counts[(slot * FDC_COUNT + q) * columns + k];
         }
-        fe_gather_updates(v, at, room, &l, k, sums);
+        fe_gather_updates(v, at, scratch, &l, k, sums);
         const real alpha = v[at[FD_ALPHA] + k];
         const i32 step = count[FDC_STEPS];
         const real diagonal = alpha > R(0) ? 1 / alpha + state[FDS_CARRY] : R(0);

@@ -1,6 +1,6 @@
 /* fe_layout.h - where the rows lie on a device; for the kernels of fe and fe_lsmr and the host.
  *
- * Letters of fe_rows.h: U eliminated levels, R reduced unknowns, K columns (1, 2, 4 or 8) side by
+ * Notation of fe_rows.h: U eliminated levels, R reduced unknowns, K columns (1, 2, 4 or 8) side by
  * side.  One block of reals v, one of whole numbers w; at[FD_...] (i64) says where a vector begins.
  * A method's own places follow from FD_OWN on.
  */
@@ -39,7 +39,7 @@ enum { FDC_STEPS, FDC_DONE, FDC_MOST, FDC_COUNT };
 enum { FD_RUNNING }; /* FDC_DONE; other numbers are the method's */
 
 enum {
-    FD_KNOWN = 1024,        /* steps that the history has room for */
+    FD_KNOWN = 1024,        /* steps that the history holds */
     FD_SPREAD = 256,        /* eliminated levels of a group */
     FD_UPDATE = 512,        /* reduced unknowns of a group */
     FD_PIECE_GROUP = 256,   /* short pieces of a group */

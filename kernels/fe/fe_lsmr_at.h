@@ -28,7 +28,7 @@ enum {
     FLG_COUNT
 };
 
-/** State of a column, in the letters of sparse/lsmr.c; ||b|| is 1. */
+/** State of a column, in the notation of sparse/lsmr.c; ||b|| is 1. */
 enum {
     FLS_AL,
     FLS_AB,

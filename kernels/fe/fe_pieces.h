@@ -20,32 +20,32 @@ FUNCTION fe_lanes fe_lanes_of(int k, int item, int items)
 }
 
 /** The sum of x over the items of a column, by a tree; every item has it. */
-FUNCTION real fe_lane_sum(LOCAL real *room, real x, int width)
+FUNCTION real fe_lane_sum(LOCAL real *scratch, real x, int width)
 {
-    room[LID0] = x;
+    scratch[LID0] = x;
     BARRIER;
     for (int span = LSIZE0 / 2; span >= width; span /= 2) {
         if (LID0 < span) {
-            room[LID0] += room[LID0 + span];
+            scratch[LID0] += scratch[LID0 + span];
         }
         BARRIER;
     }
-    const real all = room[LID0 % width];
+    const real all = scratch[LID0 % width];
     BARRIER;
     return all;
 }
 
-FUNCTION real fe_lane_max(LOCAL real *room, real x, int width)
+FUNCTION real fe_lane_max(LOCAL real *scratch, real x, int width)
 {
-    room[LID0] = x;
+    scratch[LID0] = x;
     BARRIER;
     for (int span = LSIZE0 / 2; span >= width; span /= 2) {
         if (LID0 < span) {
-            room[LID0] = FMAX(room[LID0], room[LID0 + span]);
+            scratch[LID0] = FMAX(scratch[LID0], scratch[LID0 + span]);
         }
         BARRIER;
     }
-    const real all = room[LID0 % width];
+    const real all = scratch[LID0 % width];
     BARRIER;
     return all;
 }
@@ -88,7 +88,7 @@ FUNCTION real fe_piece_sum(GLOBAL const real *v, GLOBAL const i32 *w, GLOBAL con
 KERNEL void fe_pieces(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i32 *counts,
                       GLOBAL const i64 *at, i32 slot)
 {
-    LOCAL_MEM(real, room, GROUP_MOST);
+    LOCAL_MEM(real, scratch, GROUP_MOST);
     const int columns = (int)at[FD_K], on = fe_goes_on(counts, columns, slot);
     const fe_lanes l = fe_lanes_of(columns, LID0, LSIZE0);
     const i64 groups = (at[FD_SHORT] + FD_PIECE_GROUP - 1) / FD_PIECE_GROUP;
@@ -100,7 +100,7 @@ KERNEL void fe_pieces(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i32
             v[at[FD_SUM] + s * columns + k] = fe_piece_sum(v, w, at, s, k, 0, 1);
         }
         real sum = on && GID0 >= groups ? fe_piece_sum(v, w, at, piece, k, l.place, l.per) : R(0);
-        sum = fe_lane_sum(room, sum, l.width);
+        sum = fe_lane_sum(scratch, sum, l.width);
         if (l.place == 0 && on && GID0 >= groups) {
             v[at[FD_SUM] + piece * columns + k] = sum;
         }

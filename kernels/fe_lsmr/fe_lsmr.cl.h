@@ -54,19 +54,19 @@ FUNCTION int lsmr_runs(GLOBAL const i32 *counts, int columns, int slot, int k)
 
 /** The sum over all groups of what each has left for column k. */
 FUNCTION real lsmr_total(GLOBAL const real *of, i64 groups, int columns, int k, const fe_lanes *l,
-                         LOCAL real *room)
+                         LOCAL real *scratch)
 {
     real sum = 0;
     for (i64 g = l->place; g < groups; g += l->per) {
         sum += of[g * columns + k];
     }
-    return fe_lane_sum(room, sum, l->width);
+    return fe_lane_sum(scratch, sum, l->width);
 }
 
 KERNEL void lsmr_rows(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i32 *counts,
                       GLOBAL const i64 *at, i32 slot)
 {
-    LOCAL_MEM(real, room, GROUP_MOST);
+    LOCAL_MEM(real, scratch, GROUP_MOST);
     const int columns = (int)at[FD_K];
     const fe_lanes l = fe_lanes_of(columns, LID0, LSIZE0);
     const i64 first = GID0 * FD_SPREAD, last = least(first + FD_SPREAD, at[FD_U]);
@@ -76,7 +76,7 @@ KERNEL void lsmr_rows(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i32
         for (i64 e = first + l.place; e < end; e += l.per) {
             share += lsmr_level(v, w, at, e, k);
         }
-        share = fe_lane_sum(room, share, l.width);
+        share = fe_lane_sum(scratch, share, l.width);
         if (l.place == 0) {
             v[at[FD_OF_SPREADS] + GID0 * columns + k] = share;
         }
@@ -86,14 +86,14 @@ KERNEL void lsmr_rows(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i32
 KERNEL void lsmr_levels(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i32 *counts,
                         GLOBAL const i64 *at, i32 slot)
 {
-    LOCAL_MEM(real, room, GROUP_MOST);
+    LOCAL_MEM(real, scratch, GROUP_MOST);
     const int columns = (int)at[FD_K];
     const fe_lanes l = fe_lanes_of(columns, LID0, LSIZE0);
     const i64 first = GID0 * FD_UPDATE, last = least(first + FD_UPDATE, at[FD_R]);
     for (int k = l.lane; k < columns; k += l.width) {
         const i64 end = lsmr_runs(counts, columns, slot, k) ? last : first;
         const real be =
-            SQRT(lsmr_total(v + at[FD_OF_SPREADS], at[FD_SPREADS], columns, k, &l, room));
+            SQRT(lsmr_total(v + at[FD_OF_SPREADS], at[FD_SPREADS], columns, k, &l, scratch));
         const real inverse = be > R(0) ? 1 / be : R(0);
         real square = 0;
         for (i64 j = first + l.place; j < end; j += l.per) {
@@ -103,7 +103,7 @@ KERNEL void lsmr_levels(ITEM GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i
             square += next * next;
             v[e] = next;
         }
-        square = fe_lane_sum(room, square, l.width);
+        square = fe_lane_sum(scratch, square, l.width);
         if (l.place == 0) {
             v[at[FL_OF_V] + GID0 * columns + k] = square;
         }
@@ -264,7 +264,7 @@ FUNCTION real lsmr_vectors(GLOBAL real *v, GLOBAL const i64 *at, i64 j, int k, c
 KERNEL void lsmr_step(ITEM GLOBAL real *v, GLOBAL i32 *counts, GLOBAL const i64 *at, i32 slot,
                       i32 fused)
 {
-    LOCAL_MEM(real, room, GROUP_MOST);
+    LOCAL_MEM(real, scratch, GROUP_MOST);
     const int columns = (int)at[FD_K], on = fe_goes_on(counts, columns, slot);
     const fe_lanes l = fe_lanes_of(columns, LID0, LSIZE0);
     const i64 groups = at[FD_UPDATES];
@@ -278,7 +278,7 @@ KERNEL void lsmr_step(ITEM GLOBAL real *v, GLOBAL i32 *counts, GLOBAL const i64 
         const i64 of[3] = {at[FD_OF_SPREADS], at[FL_OF_V], at[FL_OF_X] + slot * groups * columns};
         for (int q = 0; q < 3 && fused; q++) {
             const i64 count = on ? (q == 0 ? at[FD_SPREADS] : groups) : 0;
-            sums[q] = lsmr_total(v + of[q], count, columns, k, &l, room);
+            sums[q] = lsmr_total(v + of[q], count, columns, k, &l, scratch);
         }
         if (fused) {
             runs = lsmr_scalars(v, counts, at, slot, k, sums, l.place == 0 && GID0 == 0, step);
@@ -286,7 +286,7 @@ KERNEL void lsmr_step(ITEM GLOBAL real *v, GLOBAL i32 *counts, GLOBAL const i64 
         for (i64 j = first + l.place; j < (runs ? last : first); j += l.per) {
             square += lsmr_vectors(v, at, j, k, step);
         }
-        square = fe_lane_sum(room, square, l.width);
+        square = fe_lane_sum(scratch, square, l.width);
         if (l.place == 0) {
             v[at[FL_OF_X] + ((1 - slot) * groups + GID0) * columns + k] = square;
         }

@@ -1,7 +1,7 @@
 /* tree_rows.tmpl.h - the tree of tree_sum.h over rows of numbers, a block of columns at a time, as
  * it is defined: the first rows, a power of two of them, and the others.
  *
- * Text parameters: part (the type of the numbers), TREE(name).
+ * Template parameters: part (the type of the numbers), TREE(name).
  */
 
 /** sum[j] <- the sum over k < count of x[k * stride + j], j < length <= TREE_BLOCK, count >= 1. */

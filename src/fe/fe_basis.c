@@ -56,8 +56,7 @@ static double weight_of(const fe_rows *g, int64_t i)
 /** phi_j of row i. */
 static double value_of(const builder *m, int64_t i, int j)
 {
-    const fe_basis_factor *f = m->f;
-    return j < f->intercept ? f->root[m->level[i]] : f->phi[i * f->slopes + j - f->intercept];
+    return fe_basis_value(m->f, m->level[i], i, j);
 }
 
 /** sum[l] = sum over the level of w phi_i phi_j */
@@ -217,9 +216,7 @@ static fe_basis_factor shape_of(const fe_rows *g, int q, const frg_slope *slopes
                                 uint64_t no_intercept)
 {
     fe_basis_factor f = {.factor = q,
-                         .position = q == g->elim_factor  ? -1
-                                     : q < g->elim_factor ? q
-                                                          : q - 1,
+                         .position = fe_remaining_place(g, q),
                          .intercept = !(no_intercept >> q & 1),
                          .levels = g->factor[q].levels,
                          .index_base = g->factor[q].first};
@@ -337,7 +334,8 @@ void frgi_basis_destroy(fe_basis *b, frg_context *ctx)
 
 const fe_basis_factor *frgi_basis_factor(const fe_basis *b, int q)
 {
-    return q == b->g->elim_factor ? &b->elim : &b->remaining[q < b->g->elim_factor ? q : q - 1];
+    const int r = fe_remaining_place(b->g, q);
+    return r < 0 ? &b->elim : &b->remaining[r];
 }
 
 void frgi_basis_effects(const fe_basis *b, const fe_basis_factor *f, const double *coef,

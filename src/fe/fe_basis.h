@@ -1,9 +1,9 @@
 /* fe_basis.h - the columns of D with varying slopes, made orthonormal level by level, and products
  * with them.
  *
- * Letters.  Factor q has in each of its levels l the columns 1 (its intercept, unless it has slopes
- * alone) and z_1, z_2, ... on the rows of l.  With respect to the weights they become orthonormal
- * functions of the row:
+ * Notation.  Factor q has in each of its levels l the columns 1 (its intercept, unless it has
+ * slopes alone) and z_1, z_2, ... on the rows of l.  With respect to the weights they become
+ * orthonormal functions of the row:
  *
  *     [1 z_1 z_2 ..] = [phi_0 phi_1 ..] T_l,   sum over the rows of l of w phi_j phi_k = (j = k),
  *                                              T_l upper
@@ -70,11 +70,19 @@ FRG_MUST_USE frg_status frgi_basis_create(fe_basis *b, frg_context *ctx, const f
 size_t frgi_basis_shape(fe_basis *b, const fe_rows *g, const frg_slope *slopes, int n_slopes,
                         uint64_t no_intercept, bool keep_values);
 void frgi_basis_destroy(fe_basis *b, frg_context *ctx);
+/** phi_j of a row of level `level`. */
+static inline __attribute__((always_inline)) double
+fe_basis_value(const fe_basis_factor *f, int64_t level, int64_t row, int j)
+{
+    return j < f->intercept ? f->root[level] : f->phi[row * f->slopes + j - f->intercept];
+}
 /** The block of the caller's factor q. */
 const fe_basis_factor *frgi_basis_factor(const fe_basis *b, int q);
 /** The columns of A_r in which the row is not 0, and its values without W^(1/2); returns how
  *  many. */
 int frgi_basis_row(const fe_basis *b, int64_t row, int32_t *place, double *value);
+/** The columns of A_r in which a row may not be 0. */
+int frgi_basis_row_width(const fe_basis *b);
 /** alpha (levels x width values: intercepts, then slope after slope) from the orthonormal
  *  coefficients. */
 void frgi_basis_effects(const fe_basis *b, const fe_basis_factor *f, const double *coef,

@@ -114,17 +114,19 @@ int frgi_basis_row(const fe_basis *b, int64_t row, int32_t *place, double *value
         const int64_t at = place_of(b, f, row, &level);
         for (int j = 0; j < f->width; j++) {
             place[count] = (int32_t)(at + j);
-            value[count++] =
-                j < f->intercept ? f->root[level] : f->phi[row * f->slopes + j - f->intercept];
+            value[count++] = fe_basis_value(f, level, row, j);
         }
     }
     return count;
 }
 
-/** phi_j of an eliminated level's row. */
-INLINE double elim_value(const fe_basis_factor *f, int64_t elim, int64_t row, int j)
+int frgi_basis_row_width(const fe_basis *b)
 {
-    return j < f->intercept ? f->root[elim] : f->phi[row * f->slopes + j - f->intercept];
+    int width = 0;
+    for (int r = 0; r < b->g->n_remaining; r++) {
+        width += b->remaining[r].width;
+    }
+    return width;
 }
 
 /** along = sum over the eliminated level's rows of (weight) phi_j y */
@@ -135,7 +137,7 @@ INLINE void sum_along(const fe_basis *b, int64_t elim, int j, const double *weig
         along[c] = 0;
     }
     for (int64_t i = b->g->elim_start[elim]; i < b->g->elim_start[elim + 1]; i++) {
-        const double phi = elim_value(&b->elim, elim, i, j);
+        const double phi = fe_basis_value(&b->elim, elim, i, j);
         add(along, weight ? weight[i] * phi : phi, y + i * k, k);
     }
 }
@@ -161,7 +163,7 @@ INLINE void times_chunk(const fe_basis *b, int chunk, const double *c, double *y
             double along[BASIS_MAX_LANES];
             sum_along(b, u, j, root, y, along, k);
             for (int64_t i = begin; i < end; i++) {
-                const double phi = elim_value(&b->elim, u, i, j);
+                const double phi = fe_basis_value(&b->elim, u, i, j);
                 add(y + i * k, root ? -root[i] * phi : -phi, along, k);
             }
         }
@@ -203,7 +205,7 @@ INLINE void transposed_chunk(const fe_basis *b, int chunk, const double *y, doub
                 v[l] = y[i * k + l];
             }
             for (int j = 0; j < b->elim.width; j++) {
-                add(v, -weight * elim_value(&b->elim, u, i, j), along + j * k, k);
+                add(v, -weight * fe_basis_value(&b->elim, u, i, j), along + j * k, k);
             }
             for (ptrdiff_t l = 0; l < k; l++) {
                 v[l] *= weight;
@@ -259,7 +261,7 @@ INLINE void residual_chunk(const fe_basis *b, int chunk, const double *c, double
             sum_along(b, u, j, g->weight, z, along, k);
             for (int64_t i = begin; i < end; i++) {
                 for (ptrdiff_t l = 0; l < k; l++) {
-                    contribution[l] = elim_value(&b->elim, u, i, j) * along[l];
+                    contribution[l] = fe_basis_value(&b->elim, u, i, j) * along[l];
                     z[i * k + l] -= contribution[l];
                 }
                 raise(effect, contribution, k);

@@ -51,7 +51,7 @@ frg_status frgi_fe_bordered_create(fe_bordered *b, frg_context *ctx, const fe_ro
     b->coupling = sums.coupling;
     b->block22 = sums.block22;
     TRY_TO(failed, frgi_fe_border_levels(ctx, &s, &b->level));
-    const fe_factor *f = &g->factor[large < g->elim_factor ? large : large + 1];
+    const fe_factor *f = fe_remaining(g, large);
     b->lean = *g;
     b->lean.n_remaining = 1;
     b->lean.n_reduced = f->levels;

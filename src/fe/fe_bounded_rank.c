@@ -1,6 +1,6 @@
 /* fe_bounded_rank.c - the rank of D between two bounds, which is exact where they meet.
  *
- * Letters: level l of factor q has the column e_l of D; f_q stands for a vector over the levels of
+ * Notation: level l of factor q has the column e_l of D; f_q stands for a vector over the levels of
  * factor q, and for the vector over the rows that it makes.
  *
  * From above: D f = 0 means f_1 + ... + f_Q = 0 on every row.  A vector over the levels of q that
@@ -26,15 +26,13 @@
 
 #include "fe/fe_graph.h"
 
-enum { FACTORS = 64 };
-
 /** A matrix of dummies: row i has a one in the columns level[f][stride[f] i] of each factor f. */
 typedef struct {
     int64_t n;
     int factors;
     int64_t columns;
-    const int32_t *level[FACTORS];
-    int stride[FACTORS];
+    const int32_t *level[FE_MAX_FACTORS];
+    int stride[FE_MAX_FACTORS];
 } dummies;
 
 static int32_t column_of(const dummies *d, int f, int64_t i)
@@ -152,16 +150,11 @@ static frg_status count_from_below(const dummies *d, frg_context *ctx, int64_t m
 
 /* ---- the bound from above -------------------------------------------------------------------- */
 
-static int64_t levels_of(const fe_rows *g, int r)
-{
-    return g->factor[r < g->elim_factor ? r : r + 1].levels;
-}
-
 /** *count <- the independent f that are 0 behind remaining factor r, with the eliminated factor
  *  before all others. */
 static frg_status count_dependent(const fe_rows *g, frg_context *ctx, int r, int64_t *count)
 {
-    dummies d = {.n = levels_of(g, r), .factors = r + 1};
+    dummies d = {.n = fe_remaining(g, r)->levels, .factors = r + 1};
     frg_status status = FRG_OK;
     int32_t *labels;
     TRY(NEW(ctx, &labels, d.n * d.factors, "components"));

@@ -1,8 +1,8 @@
 /* fe_cascade.c - builds the solvers of fe_cascade.h when they are needed, and escalates from one to
  * the next.
  *
- * Costs that decide (seconds, one thread, measured on two machines; only their ratios matter):
- * a CG iteration through the rows takes about 2 ns a row and 4 columns, an entry of S half of that.
+ * Costs that decide are seconds of one thread, measured on two machines; only their ratios matter.
+ * compare_solvers() counts SECONDS_PER_ENTRY an entry of S and column, and 4 columns an iteration.
  */
 #include "fe/fe_cascade.h"
 
@@ -46,13 +46,13 @@ struct fe_cascade {
     frg_context *ctx;
     int threads;
     frgi_isa isa;
-    fe_device *device; /* NULL: the host */
-    double products;   /* estimate of the products that S takes; -1: not yet made */
-    bool refused;      /* S does not fit fill_cap */
-    fe_schur schur;    /* n > 0 once assembled */
-    bool bordered_tried;
-    bool has_low;         /* with it: float32 products through the rows are faster */
+    fe_device *device;    /* NULL: the host */
+    double products;      /* estimate of the products that S takes; -1: not yet made */
+    bool refused;         /* S does not fit fill_cap */
+    fe_schur schur;       /* n > 0 once assembled */
+    bool bordered_tried;  /* `bordered` was built where it pays, and has_low is known */
     fe_bordered bordered; /* the rows' product where all factors but one are small */
+    bool has_low;         /* float32 products through the rows are faster and exact enough */
     bool chosen;
     solver choice;               /* beyond the rows */
     bool split_tried;            /* frgi_fe_subproblems_create was called */

@@ -17,13 +17,13 @@
  * alpha are computed with, in double: the recurrence residual stays the true one, and only
  * conjugacy is lost to 1e-7, which costs a few steps and no accuracy.
  *
- * Text parameters: coef (type of p), LANES, vec, FN(name) for the lanes, CN(name) for the type as
- * well.
+ * Template parameters: preal (type of p), LANES, vec, FN(name) for the lanes, CN(name) for the type
+ * as well.
  */
 
 INLINE vec CN(take)(const void *p, int64_t l)
 {
-    const coef *from = (const coef *)p + l * LANES;
+    const preal *from = (const preal *)p + l * LANES;
     vec v = FN(zero)();
     for (int k = 0; k < LANES; k++) {
         v[k] = (double)from[k];
@@ -33,9 +33,9 @@ INLINE vec CN(take)(const void *p, int64_t l)
 
 INLINE void CN(give)(void *p, int64_t l, vec v)
 {
-    coef *to = (coef *)p + l * LANES;
+    preal *to = (preal *)p + l * LANES;
     for (int k = 0; k < LANES; k++) {
-        to[k] = (coef)v[k];
+        to[k] = (preal)v[k];
     }
 }
 

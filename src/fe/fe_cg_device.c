@@ -31,17 +31,17 @@ static void place_columns(fe_device *d, int64_t *used)
     frgi_fe_device_place_at(d, FD_OF_UPDATES, d->at[FD_UPDATES] * 3 * k, used);
 }
 
-static frg_status put_levels(fe_device *d, double *room)
+static frg_status put_levels(fe_device *d, double *scratch)
 {
     const fe_rows *const g = d->g;
     for (int64_t l = 0; l < g->n_reduced; l++) {
-        room[l] = d->by_level ? g->level_weight[l] : 0;
+        scratch[l] = d->by_level ? g->level_weight[l] : 0;
     }
-    TRY(frgi_fe_device_put(d, FD_BASE, room, g->n_reduced));
+    TRY(frgi_fe_device_put(d, FD_BASE, scratch, g->n_reduced));
     for (int64_t l = 0; l < g->n_reduced; l++) {
-        room[l] = d->plain ? 1 : g->level_inverse[l];
+        scratch[l] = d->plain ? 1 : g->level_inverse[l];
     }
-    return frgi_fe_device_put(d, FD_INVERSE, room, g->n_reduced);
+    return frgi_fe_device_put(d, FD_INVERSE, scratch, g->n_reduced);
 }
 
 const fe_device_method frgi_fe_device_cg_method = {
@@ -91,7 +91,8 @@ static frg_status poll(fe_device *d, progress *p)
     const int64_t k = d->columns;
     float narrow[FDS_COUNT * FE_MAX_LANES];
     const bool wide = d->real == sizeof(double);
-    const frgi_buffer of = frgi_fe_device_part(d, FD_STATE, p->slot * FDS_COUNT * k, FDS_COUNT * k);
+    const frgi_buffer of =
+        frgi_fe_device_range(d, FD_STATE, p->slot * FDS_COUNT * k, FDS_COUNT * k);
     TRY(frgi_device_get(d->dev, wide ? (void *)p->state : narrow, of, of.bytes));
     TRY(frgi_fe_device_get_counts(d, p->slot, p->count));
     TRY(frgi_device_wait(d->dev));
@@ -144,7 +145,8 @@ static frg_status finish(fe_device *d, const progress *p, fe_cg_column *column)
 }
 
 /** Columns that go on, and the largest of their residuals. */
-static int look(const fe_device *d, const progress *p, const fe_cg_target *target, double *worst)
+static int count_running(const fe_device *d, const progress *p, const fe_cg_target *target,
+                         double *worst)
 {
     const int k = d->columns;
     int running = 0;
@@ -174,14 +176,14 @@ frg_status frgi_fe_device_cg(fe_device *d, const fe_cg_work *w, int lanes, int64
     TRY(direction(d, p.slot, true));
     p.slot = 1 - p.slot;
     TRY(poll(d, &p));
-    int running = look(d, &p, target, &worst);
+    int running = count_running(d, &p, target, &worst);
     for (int64_t made = 0, batch = 1; running > 0 && made < max_steps && beat == FRG_OK;
          batch = 2 * batch < FE_DEVICE_BATCH ? 2 * batch : FE_DEVICE_BATCH) {
         const int64_t steps = batch < max_steps - made ? batch : max_steps - made;
         TRY(submit(d, steps, &p.slot));
         TRY(poll(d, &p));
         made += steps;
-        running = look(d, &p, target, &worst);
+        running = count_running(d, &p, target, &worst);
         beat = frgi_heartbeat(d->ctx, &(frg_progress){.solver = "fe",
                                                       .phase = phase,
                                                       .done = made,

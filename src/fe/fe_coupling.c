@@ -26,14 +26,14 @@ enum {
  *  more than the rows. */
 static bool in_border(const fe_rows *g, int r)
 {
-    const int64_t levels = fe_remaining_levels(g, r);
+    const int64_t levels = fe_remaining(g, r)->levels;
     if (levels > BORDER_LEVELS || 4 * levels > g->n_reduced ||
         levels * g->n_reduced > 2 * g->n + 4096) {
         return false;
     }
     int64_t small = 0;
     for (int q = 0; q < g->n_remaining; q++) {
-        small += fe_remaining_levels(g, q) <= levels ? fe_remaining_levels(g, q) : 0;
+        small += fe_remaining(g, q)->levels <= levels ? fe_remaining(g, q)->levels : 0;
     }
     return small <= BORDER_LEVELS && 2 * small <= g->n_reduced;
 }
@@ -43,9 +43,9 @@ fe_split frgi_fe_split_factors(const fe_rows *g)
     fe_split s = {.g = g};
     for (int r = 0; r < g->n_remaining; r++) {
         if (in_border(g, r)) {
-            s.small_offset[s.n_small] = s.width - fe_remaining_first(g, r);
+            s.small_offset[s.n_small] = s.width - fe_remaining(g, r)->first;
             s.small[s.n_small++] = r;
-            s.width += fe_remaining_levels(g, r);
+            s.width += fe_remaining(g, r)->levels;
         } else {
             s.sparse[s.n_sparse++] = r;
         }
@@ -56,8 +56,8 @@ fe_split frgi_fe_split_factors(const fe_rows *g)
 int64_t frgi_fe_border_place(const fe_split *s, int32_t level)
 {
     for (int q = 0; q < s->n_small; q++) {
-        const int64_t first = fe_remaining_first(s->g, s->small[q]);
-        if (level >= first && level < first + fe_remaining_levels(s->g, s->small[q])) {
+        const int64_t first = fe_remaining(s->g, s->small[q])->first;
+        if (level >= first && level < first + fe_remaining(s->g, s->small[q])->levels) {
             return level + s->small_offset[q];
         }
     }
@@ -125,7 +125,7 @@ static double coupling_rows(const fe_split *s, const fe_coupling *b, int64_t l)
 {
     const double *row = b->coupling + l * s->width;
     double sum = 0;
-    for (int64_t j = 0; j < fe_remaining_levels(s->g, s->small[0]); j++) {
+    for (int64_t j = 0; j < fe_remaining(s->g, s->small[0])->levels; j++) {
         sum += row[j];
     }
     return sum;
@@ -328,8 +328,7 @@ static frg_status gather_copies(const copies *c, frg_context *ctx, double *sums,
     return status;
 }
 
-/** Both blocks, of all eliminated levels: a copy a chunk where copies are small, added by
- *  the tree.  only_few: they are NULL where some chunk has many patterns. */
+/* A copy a chunk where copies are small, added by the tree. */
 frg_status frgi_fe_coupling_gather(fe_coupling *out, frg_context *ctx, const fe_split *s,
                                    bool only_few)
 {
@@ -351,8 +350,8 @@ frg_status frgi_fe_coupling_gather(fe_coupling *out, frg_context *ctx, const fe_
     }
     frgi_tree_rows(sums, c.n, size, size, sums);
     for (int q = 0; q < s->n_small; q++) { /* a small level meets itself on each of its rows */
-        for (int64_t l = 0; l < fe_remaining_levels(g, s->small[q]); l++) {
-            const int64_t level = fe_remaining_first(g, s->small[q]) + l,
+        for (int64_t l = 0; l < fe_remaining(g, s->small[q])->levels; l++) {
+            const int64_t level = fe_remaining(g, s->small[q])->first + l,
                           place = level + s->small_offset[q];
             sums[coupling + place * t + place] += g->level_weight[level];
         }
@@ -375,8 +374,8 @@ frg_status frgi_fe_border_levels(frg_context *ctx, const fe_split *s, int32_t **
     int32_t *border;
     TRY(NEW(ctx, &border, s->width, "border"));
     for (int q = 0; q < s->n_small; q++) {
-        for (int64_t l = 0; l < fe_remaining_levels(s->g, s->small[q]); l++) {
-            const int64_t level = fe_remaining_first(s->g, s->small[q]) + l;
+        for (int64_t l = 0; l < fe_remaining(s->g, s->small[q])->levels; l++) {
+            const int64_t level = fe_remaining(s->g, s->small[q])->first + l;
             border[level + s->small_offset[q]] = (int32_t)level;
         }
     }

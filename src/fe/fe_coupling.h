@@ -6,7 +6,7 @@
  * (weighted, N_u in all), e and f the sparse and the small unknowns of a row,
  *
  *     B_12 = sum over rows of w e f' - sum_u c_u t_u' / N_u      n_reduced x T
- *     B_22 = sum over rows of w f f' - sum_u t_u t_u' / N_u      T x T; l, l: N_l - t_u^2 / N_u
+ *     B_22 = sum over rows of w f f' - sum_u t_u t_u' / N_u      T x T
  *
  * Rows 0 .. n_reduced-1 of the coupling block belong to the sparse levels; the (2,2) block is the
  * border's own.  It costs a pass over the rows.  Sums are kept a chunk of eliminated levels and
@@ -24,27 +24,16 @@
 typedef struct {
     const fe_rows *g;
     int n_sparse, n_small;
-    int sparse[64], small[64];
+    int sparse[FE_MAX_FACTORS], small[FE_MAX_FACTORS];
     int64_t width; /* T: levels of the border */
-    int64_t small_offset
-        [64]; /* of a small factor's levels within the border, less their first reduced unknown */
+    /** Of a small factor: its first level's place in the border less its first reduced unknown. */
+    int64_t small_offset[FE_MAX_FACTORS];
 } fe_split;
 
 typedef struct {
     double *coupling; /* n_reduced x T */
     double *block22;  /* T x T, in the same memory */
 } fe_coupling;
-
-/** Levels and first reduced unknown of remaining factor r (0 .. n_remaining-1). */
-static inline int64_t fe_remaining_levels(const fe_rows *g, int r)
-{
-    return g->factor[r < g->elim_factor ? r : r + 1].levels;
-}
-
-static inline int64_t fe_remaining_first(const fe_rows *g, int r)
-{
-    return g->factor[r < g->elim_factor ? r : r + 1].first;
-}
 
 /** The position in the border of the level of small factor q, in a row with these unknowns. */
 static inline int64_t fe_small_level(const fe_split *s, const int32_t *index, int q)

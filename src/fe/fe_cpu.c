@@ -1,7 +1,7 @@
-/* fe_cpu.c - the steps of the fixed-effects room for one CPU level: one text, two types, four
+/* fe_cpu.c - the steps of fixed effects for one CPU level: one template, two types, four
  * widths (three where registers hold fewer than eight doubles).
  *
- * Compiled once per level with -DISA=plain, v3, v4; each compilation exports one table.
+ * Compiled once per level with -DISA=plain, v3, v4; each compilation exports its two tables.
  */
 #include <math.h>
 #include <string.h>
@@ -81,7 +81,7 @@ typedef int64_t mask8 __attribute__((vector_size(64)));
         .rhs = rhs_##suf##_##lanes, .residual = residual_##suf##_##lanes,                          \
         .add_pairs = add_pairs_##lanes                                                             \
     }
-#define COEF_OPS(suf, lanes)                                                                       \
+#define REDUCED_OPS(suf, lanes)                                                                    \
     {                                                                                              \
         .apply = apply_##suf##_##lanes, .add_pairs = add_pairs_##lanes,                            \
         .apply_low = apply_low_##suf##_##lanes, .add_low = add_low_##suf##_##lanes,                \
@@ -101,5 +101,5 @@ extern const fe_reduced_ops CAT2(frgi_fe_reduced_table, ISA)[2][FE_LANE_KINDS];
 #pragma GCC visibility pop
 const fe_row_ops CAT2(frgi_fe_row_table, ISA)[2][FE_LANE_KINDS] = {WIDTHS(ROW_OPS, f64),
                                                                    WIDTHS(ROW_OPS, f32)};
-const fe_reduced_ops CAT2(frgi_fe_reduced_table, ISA)[2][FE_LANE_KINDS] = {WIDTHS(COEF_OPS, f64),
-                                                                           WIDTHS(COEF_OPS, f32)};
+const fe_reduced_ops CAT2(frgi_fe_reduced_table, ISA)[2][FE_LANE_KINDS] = {
+    WIDTHS(REDUCED_OPS, f64), WIDTHS(REDUCED_OPS, f32)};

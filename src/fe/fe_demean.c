@@ -1,6 +1,6 @@
 /* fe_demean.c - a run of the demeaner: solve, write, verify, refine, report.
  *
- * A run takes the columns in blocks.  For each block (letters of fe_rows.h):
+ * A run takes the columns in blocks.  For each block (notation of fe_rows.h):
  *
  *     b   = D_r' W (I - P_1) x     one pass over the rows, with the moments of x
  *     S a = b                      the cascade of solvers, on the reduced unknowns alone
@@ -213,7 +213,7 @@ static bool accepted(const frg_demean *d, const column_state *c, const frg_demea
 static bool within_tolerance(const frg_demean *d, const column_state *c,
                              const frg_demean_column *report)
 {
-    return report->audit <= fmax(d->opts.tol, 4 * c->epsilon);
+    return report->audit <= fe_reachable(d->opts.tol, c->epsilon);
 }
 
 /** Is nothing left to be done for the column?  Effects a million times the result leave level means

@@ -16,7 +16,6 @@
 #include "fe/fe_steps.h"
 #include "fe/fe_subproblems.h"
 
-enum { MAX_FACTORS = 64 };
 static const double SECONDS_PER_ROW_AND_COLUMN = 4e-9; /* seen on easy designs, one thread */
 static const double RANK_MOST = 4e9, RANK_CHEAP = 3e7,
                     RANK_CHEAP_PER_ROW = 20; /* multiply-adds modulo a prime, 3 ns each */
@@ -146,8 +145,8 @@ frg_status frgi_fe_demean_open(frg_demean **out, frg_context *ctx, fe_device_pla
         TRY(frgi_fe_device_check(ctx, where.dev, &opts, n_slopes != 0 || no_intercept));
     }
     TRY(frgi_array_check(ctx, &codes, "codes", 2, 1u << FRG_I32));
-    REQUIRE(ctx, codes.shape[1] >= 1 && codes.shape[1] <= MAX_FACTORS,
-            "codes must have 1 .. %d columns, got %lld", MAX_FACTORS, (long long)codes.shape[1]);
+    REQUIRE(ctx, codes.shape[1] >= 1 && codes.shape[1] <= FE_MAX_FACTORS,
+            "codes must have 1 .. %d columns, got %lld", FE_MAX_FACTORS, (long long)codes.shape[1]);
     if (weights) {
         TRY(frgi_array_check(ctx, weights, "weights", 1, 1u << FRG_F64));
         if (weights->shape[0] != codes.shape[0]) {
@@ -221,8 +220,7 @@ static int widest(const frg_demean *d)
     return d->opts.block < 1 << kind ? d->opts.block : 1 << kind;
 }
 
-/** Widths the columns are cut into: 8, 4, 2, 1, with one or two lanes idle where that saves a
- *  pass. */
+/** Widths the columns are cut into: 8, 4, 2, 1, with one lane idle where that saves a pass. */
 static int next_width(int64_t left, int block, int *kind)
 {
     static const struct {
@@ -474,8 +472,8 @@ static size_t shape_bytes(frg_context *ctx, const frg_demean_shape *shape, const
 
 static frg_status check_shape(frg_context *ctx, const frg_demean_shape *s)
 {
-    REQUIRE(ctx, s->n >= 0 && s->p >= 0 && s->n_factors >= 1 && s->n_factors <= MAX_FACTORS,
-            "a shape has n and p >= 0 and 1 .. %d factors, got %lld, %lld and %d", MAX_FACTORS,
+    REQUIRE(ctx, s->n >= 0 && s->p >= 0 && s->n_factors >= 1 && s->n_factors <= FE_MAX_FACTORS,
+            "a shape has n and p >= 0 and 1 .. %d factors, got %lld, %lld and %d", FE_MAX_FACTORS,
             (long long)s->n, (long long)s->p, s->n_factors);
     TRY(frgi_fe_rows_fit(ctx, s->n));
     REQUIRE(ctx, s->n_slopes >= 0 && (s->slopes || s->n_slopes == 0),
@@ -493,7 +491,7 @@ static frg_status check_shape(frg_context *ctx, const frg_demean_shape *s)
 static size_t plan_bound(frg_context *ctx, const frg_demean_shape *shape,
                          const frg_demean_opts *opts)
 {
-    fe_factor factor[MAX_FACTORS] = {0};
+    fe_factor factor[FE_MAX_FACTORS] = {0};
     int64_t most_levels = 0;
     size_t most = 0;
     for (int q = 0; q < shape->n_factors; q++) {

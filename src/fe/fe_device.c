@@ -177,7 +177,7 @@ static frgi_buffer part(frgi_buffer b, int64_t at, int64_t count, size_t size)
     return (frgi_buffer){b.handle, b.offset + (size_t)at * size, (size_t)count * size};
 }
 
-frgi_buffer frgi_fe_device_part(const fe_device *d, int which, int64_t from, int64_t count)
+frgi_buffer frgi_fe_device_range(const fe_device *d, int which, int64_t from, int64_t count)
 {
     return part(d->v, d->at[which] + from, count, d->real);
 }
@@ -185,14 +185,14 @@ frgi_buffer frgi_fe_device_part(const fe_device *d, int which, int64_t from, int
 frg_status frgi_fe_device_put(fe_device *d, int which, const double *x, int64_t count)
 {
     if (d->real == sizeof(double)) {
-        const frgi_buffer to = frgi_fe_device_part(d, which, 0, count);
+        const frgi_buffer to = frgi_fe_device_range(d, which, 0, count);
         TRY(frgi_device_put(d->dev, to, x, to.bytes));
         return frgi_device_wait(d->dev);
     }
     float *const narrow = (float *)(void *)d->buffer;
-    for (int64_t first = 0; first < count; first += d->room) {
-        const int64_t left = count - first, n = left < d->room ? left : d->room;
-        const frgi_buffer to = frgi_fe_device_part(d, which, first, n);
+    for (int64_t first = 0; first < count; first += d->capacity) {
+        const int64_t left = count - first, n = left < d->capacity ? left : d->capacity;
+        const frgi_buffer to = frgi_fe_device_range(d, which, first, n);
         for (int64_t i = 0; i < n; i++) {
             narrow[i] = (float)x[first + i];
         }
@@ -206,10 +206,10 @@ frg_status frgi_fe_device_get(fe_device *d, int which, int64_t from, double *x, 
 {
     float *const narrow = (float *)(void *)d->buffer;
     const bool wide = d->real == sizeof(double);
-    const int64_t most = wide ? count : d->room;
+    const int64_t most = wide ? count : d->capacity;
     for (int64_t first = 0; first < count; first += most) {
         const int64_t left = count - first, n = left < most ? left : most;
-        const frgi_buffer of = frgi_fe_device_part(d, which, from + first, n);
+        const frgi_buffer of = frgi_fe_device_range(d, which, from + first, n);
         TRY(frgi_device_get(d->dev, wide ? (void *)x : narrow, of, of.bytes));
         TRY(frgi_device_wait(d->dev));
         for (int64_t i = 0; i < n && !wide; i++) {
@@ -263,7 +263,7 @@ static frg_status put_starts(fe_device *d)
 static frg_status put_rows(fe_device *d)
 {
     const fe_rows *const g = d->g;
-    double *room;
+    double *scratch;
     TRY(put_starts(d));
     TRY(put_whole(d, FD_INDEX, g->index, d->t.entries));
     TRY(put_whole(d, FD_PIECE, d->t.piece, 2 * d->t.pieces));
@@ -275,9 +275,9 @@ static frg_status put_rows(fe_device *d)
     }
     TRY(frgi_fe_device_put(d, FD_ELIM_INVERSE, g->elim_inverse, g->n_elim));
     TRY(frgi_fe_device_put(d, FD_LEVEL_INVERSE, g->level_inverse, g->n_reduced));
-    TRY(NEW(d->ctx, &room, g->n_reduced, "levels on a device"));
-    const frg_status status = d->method->put_levels(d, room);
-    DROP(d->ctx, &room);
+    TRY(NEW(d->ctx, &scratch, g->n_reduced, "levels on a device"));
+    const frg_status status = d->method->put_levels(d, scratch);
+    DROP(d->ctx, &scratch);
     return status;
 }
 
@@ -296,8 +296,8 @@ static frg_status open_memory(fe_device *d, int columns)
     const int64_t sums = d->at[FD_SPREADS] + 2 * d->at[FD_UPDATES];
     const int64_t unknowns = g->n_reduced > FD_KNOWN ? g->n_reduced : FD_KNOWN;
     const int64_t vectors = rows > unknowns ? rows : unknowns;
-    d->room = (vectors > sums ? vectors : sums) * columns;
-    TRY(NEW(d->ctx, &d->buffer, d->room, "copies to a device"));
+    d->capacity = (vectors > sums ? vectors : sums) * columns;
+    TRY(NEW(d->ctx, &d->buffer, d->capacity, "copies to a device"));
     TRY(NEW(d->ctx, &d->history, 2 * FD_KNOWN * columns, "history of a solve"));
     d->memory = (frgi_device_arena){.align = frgi_device_is(d->dev)->align};
     layout(d);

@@ -1,8 +1,9 @@
 /* fe_device.h - conjugate gradients through the rows, and LSMR in row space, on a device.
  *
  * On the device lie the rows' indices and weights, the transposed index, and the iteration with its
- * scalars.  A solve by conjugate gradients takes R K numbers there and as many back, one by LSMR
- * (n + 2 R) K there and R K back, and nothing else but a state every few steps.  The passes over
+ * scalars.  A solve by conjugate gradients takes 2 R K numbers there (a and the residual) and as
+ * many back, one by LSMR (n + 2 R) K there and R K back, and nothing else but a state every few
+ * steps.  The passes over
  * the columns (right-hand side, residual with its audit) are the host's, in double.  A device
  * without double precision solves in float, and the refinement by audited residuals brings the
  * answer to tol.
@@ -30,8 +31,7 @@ typedef struct {
 /** E_DEVICE_STEP, by name, for options that do not run on a device. */
 FRG_MUST_USE frg_status frgi_fe_device_check(frg_context *ctx, const frgi_device *dev,
                                              const frg_demean_opts *o, bool slopes);
-/** The rows of g to the device.  inverse: the preconditioner, R numbers.  Errors: E_MEMORY,
- *  E_TOO_BIG. */
+/** The rows of g to the device.  Errors: E_MEMORY, E_TOO_BIG, E_DEVICE. */
 FRG_MUST_USE frg_status frgi_fe_device_create(fe_device **out, frg_context *ctx,
                                               fe_device_place where, const fe_rows *g,
                                               const frg_demean_opts *o);

@@ -27,8 +27,8 @@ typedef struct {
     /** Places of numbers a level, and of vectors for d->at[FD_K] columns; *used: reals so far. */
     void (*place_levels)(fe_device *d, int64_t *used);
     void (*place_columns)(fe_device *d, int64_t *used);
-    /** Its numbers of levels, with room for R of them. */
-    frg_status (*put_levels)(fe_device *d, double *room);
+    /** Its numbers of levels; scratch: R numbers. */
+    frg_status (*put_levels)(fe_device *d, double *scratch);
 } fe_device_method;
 
 struct fe_device {
@@ -46,16 +46,16 @@ struct fe_device {
     int most;    /* that memory is there for */
     frgi_buffer v, w, counts, places;
     frgi_device_arena memory;
-    double *buffer;  /* of copies */
-    int64_t room;    /* numbers that it holds */
-    double *history; /* 2 x FD_KNOWN x most */
+    double *buffer;   /* of copies */
+    int64_t capacity; /* numbers that it holds */
+    double *history;  /* 2 x FD_KNOWN x most */
 };
 
 extern const fe_device_method frgi_fe_device_cg_method, frgi_fe_device_lsmr_method;
 
 /** at[which] <- *used, *used += count */
 void frgi_fe_device_place_at(fe_device *d, int which, int64_t count, int64_t *used);
-frgi_buffer frgi_fe_device_part(const fe_device *d, int which, int64_t from, int64_t count);
+frgi_buffer frgi_fe_device_range(const fe_device *d, int which, int64_t from, int64_t count);
 /** Memory and places for K columns. */
 FRG_MUST_USE frg_status frgi_fe_device_prepare(fe_device *d, int columns);
 /** Vector `which` <- x in the device's type; waits. */

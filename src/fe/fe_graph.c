@@ -6,11 +6,6 @@
 #include "fe/fe_runs.h"
 #include "fe/fe_union.h"
 
-static int remaining_of(const fe_rows *g, int q)
-{
-    return q < g->elim_factor ? q : q - 1;
-}
-
 /** The eliminated levels are never vertices of their own: every eliminated level has a row, so its
  *  component is that row's.  Ends when `most` pairs are joined, with the eliminated level that
  *  joined the last. */
@@ -55,11 +50,6 @@ static frg_status join(const fe_rows *g, frg_context *ctx, int32_t *parent, int 
     return frgi_fe_runs_close(&runs);
 }
 
-static int64_t levels_of_remaining(const fe_rows *g, int r)
-{
-    return g->factor[r < g->elim_factor ? r : r + 1].levels;
-}
-
 static frg_status lone_vertices(const fe_rows *g, frg_context *ctx, int32_t **parent)
 {
     TRY(NEW(ctx, parent, g->n_reduced, "components"));
@@ -72,10 +62,10 @@ static frg_status lone_vertices(const fe_rows *g, frg_context *ctx, int32_t **pa
 /** Joins the levels of all factors along the rows; *count <- the components. */
 static frg_status join_all(const fe_rows *g, frg_context *ctx, int32_t *parent, int64_t *count)
 {
-    int64_t vertices = levels_of_remaining(g, 0), joined = 0, more;
+    int64_t vertices = fe_remaining(g, 0)->levels, joined = 0, more;
     frg_status status = join(g, ctx, parent, 0, -1, vertices - 1, &joined);
     for (int r = 1; status == FRG_OK && r < g->n_remaining; r++) {
-        vertices += levels_of_remaining(g, r);
+        vertices += fe_remaining(g, r)->levels;
         status = join(g, ctx, parent, 0, r, vertices - 1 - joined, &more);
         joined += more;
     }
@@ -99,8 +89,8 @@ frg_status frgi_fe_components(const fe_rows *g, frg_context *ctx, int p, int q, 
         const int first = p == g->elim_factor ? q : p;
         const int64_t vertices = g->factor[first].levels + (with_elim ? 0 : g->factor[q].levels);
         int64_t joined;
-        status = join(g, ctx, parent, remaining_of(g, first), with_elim ? -1 : remaining_of(g, q),
-                      vertices - 1, &joined);
+        status = join(g, ctx, parent, fe_remaining_place(g, first),
+                      with_elim ? -1 : fe_remaining_place(g, q), vertices - 1, &joined);
         *out = vertices - joined;
     }
     DROP(ctx, &parent);
@@ -135,9 +125,9 @@ frg_status frgi_fe_label_components(const fe_rows *g, frg_context *ctx, int32_t 
 frg_status frgi_fe_label_pair(const fe_rows *g, frg_context *ctx, int r, int s, int32_t *label,
                               int64_t *count)
 {
-    const int64_t levels = levels_of_remaining(g, r);
-    const int64_t first = g->factor[r < g->elim_factor ? r : r + 1].first;
-    const int64_t vertices = levels + (s < 0 ? 0 : levels_of_remaining(g, s));
+    const int64_t levels = fe_remaining(g, r)->levels;
+    const int64_t first = fe_remaining(g, r)->first;
+    const int64_t vertices = levels + (s < 0 ? 0 : fe_remaining(g, s)->levels);
     int32_t *parent = NULL, *number = NULL;
     int64_t joined = 0;
     frg_status status;

@@ -14,7 +14,7 @@
 
 enum {
     SAMPLE = 512,
-    MAX_WORKERS = 16 /* threads that merge; more would read the hashes more often than they save */
+    MAX_THREADS = 16 /* that merge; more would read the hashes more often than they save */
 };
 
 /* ---- hashing an eliminated level's rows ------------------------------------------------------ */
@@ -178,26 +178,27 @@ typedef struct {
     int64_t elim; /* the first of the group, -1: free */
 } slot;
 
-/** Which of `workers` threads owns a group: the leading digits of its hash say. */
-static inline int worker_of(const elim_hash *h, int workers)
+/** Which of `n_threads` threads owns a group: the leading digits of its hash say. */
+static inline int thread_of(const elim_hash *h, int n_threads)
 {
-    return h->alone ? -1 : (int)((h->a >> 32) * (uint64_t)workers >> 32);
+    return h->alone ? -1 : (int)((h->a >> 32) * (uint64_t)n_threads >> 32);
 }
 
 /** times[u] <- the eliminated levels whose rows are those of u, where u is the first of them, for
  *  the groups of one thread.  The table has `capacity` slots, a power of two. */
-static void merge_share(const elim_hash *hash, int64_t n_elim, int worker, int workers, slot *table,
-                        int64_t capacity, uint32_t *times)
+static void merge_share(const elim_hash *hash, int64_t n_elim, int thread, int n_threads,
+                        slot *table, int64_t capacity, uint32_t *times)
 {
     const uint64_t mask = (uint64_t)(capacity - 1);
     for (int64_t i = 0; i < capacity; i++) {
         table[i].elim = -1;
     }
     for (int64_t u = 0; u < n_elim; u++) {
-        if (u + FE_ELIM_AHEAD < n_elim && worker_of(&hash[u + FE_ELIM_AHEAD], workers) == worker) {
+        if (u + FE_ELIM_AHEAD < n_elim &&
+            thread_of(&hash[u + FE_ELIM_AHEAD], n_threads) == thread) {
             __builtin_prefetch(&table[hash[u + FE_ELIM_AHEAD].a & mask], 1);
         }
-        if (worker_of(&hash[u], workers) != worker) {
+        if (thread_of(&hash[u], n_threads) != thread) {
             continue;
         }
         uint64_t i = hash[u].a & mask;
@@ -213,36 +214,36 @@ static void merge_share(const elim_hash *hash, int64_t n_elim, int worker, int w
 }
 
 /** hash[u] of all eliminated levels of g, and how many of them each thread owns more. */
-static void hash_levels(const fe_split *s, const fe_rows *g, int workers, elim_hash *hash,
+static void hash_levels(const fe_split *s, const fe_rows *g, int n_threads, elim_hash *hash,
                         int64_t *counts)
 {
-    int64_t counted[MAX_WORKERS][MAX_WORKERS] = {
+    int64_t counted[MAX_THREADS][MAX_THREADS] = {
         {0}}; /* by the thread that hashes and the one that merges */
-#pragma omp parallel num_threads(workers)
+#pragma omp parallel num_threads(n_threads)
     {
-        int64_t mine[MAX_WORKERS] = {0};
+        int64_t mine[MAX_THREADS] = {0};
 #pragma omp for schedule(static)
         for (int64_t u = 0; u < g->n_elim; u++) {
             hash[u] = hash_elim(s, g, u);
             if (!hash[u].alone) {
-                mine[worker_of(&hash[u], workers)]++;
+                mine[thread_of(&hash[u], n_threads)]++;
             }
         }
         memcpy(counted[omp_get_thread_num()], mine, sizeof mine);
     }
-    for (int t = 0; t < workers; t++) {
-        for (int p = 0; p < workers; p++) {
+    for (int t = 0; t < n_threads; t++) {
+        for (int p = 0; p < n_threads; p++) {
             counts[p] += counted[t][p];
         }
     }
 }
 
-static frg_status hash_all(frg_context *ctx, const fe_split *s, int workers, elim_hash *hash,
+static frg_status hash_all(frg_context *ctx, const fe_split *s, int n_threads, elim_hash *hash,
                            int64_t *counts)
 {
     fe_runs runs = frgi_fe_runs(s->g, ctx);
     for (const fe_rows *w; (w = frgi_fe_runs_next(&runs));) {
-        hash_levels(s, w, workers, hash + w->at.elim, counts);
+        hash_levels(s, w, n_threads, hash + w->at.elim, counts);
     }
     return frgi_fe_runs_close(&runs);
 }
@@ -252,8 +253,8 @@ static frg_status hash_all(frg_context *ctx, const fe_split *s, int workers, eli
 static frg_status merge_levels(frg_context *ctx, const fe_split *s, int threads, fe_groups *c)
 {
     const int64_t n_elim = s->g->n_elim;
-    const int workers = threads < MAX_WORKERS ? threads : MAX_WORKERS;
-    int64_t counts[MAX_WORKERS] = {0}, capacity[MAX_WORKERS], first[MAX_WORKERS], slots = 0;
+    const int n_threads = threads < MAX_THREADS ? threads : MAX_THREADS;
+    int64_t counts[MAX_THREADS] = {0}, capacity[MAX_THREADS], first[MAX_THREADS], slots = 0;
     elim_hash *hash = NULL;
     slot *table = NULL;
     uint32_t *times = NULL;
@@ -261,11 +262,11 @@ static frg_status merge_levels(frg_context *ctx, const fe_split *s, int threads,
     TRY_TO(done, NEW(ctx, &hash, n_elim, "hashes of the eliminated levels"));
     TRY_TO(done, NEW0(ctx, &times, n_elim, "groups of eliminated levels"));
     int64_t contributing = 0;
-    status = hash_all(ctx, s, workers, hash, counts);
+    status = hash_all(ctx, s, n_threads, hash, counts);
     if (status != FRG_OK) {
         goto done;
     }
-    for (int p = 0; p < workers; p++) {
+    for (int p = 0; p < n_threads; p++) {
         capacity[p] = 16;
         while (capacity[p] < 2 * counts[p]) {
             capacity[p] *= 2;
@@ -278,9 +279,9 @@ static frg_status merge_levels(frg_context *ctx, const fe_split *s, int threads,
     TRY_TO(done, NEW(ctx, &c->elim, contributing + 1, "groups of eliminated levels"));
     TRY_TO(done, NEW(ctx, &c->times, contributing + 1, "groups of eliminated levels"));
     TRY_TO(done, NEW(ctx, &c->rows, contributing + 1, "groups of eliminated levels"));
-#pragma omp parallel for num_threads(workers) schedule(static, 1)
-    for (int p = 0; p < workers; p++) {
-        merge_share(hash, n_elim, p, workers, table + first[p], capacity[p], times);
+#pragma omp parallel for num_threads(n_threads) schedule(static, 1)
+    for (int p = 0; p < n_threads; p++) {
+        merge_share(hash, n_elim, p, n_threads, table + first[p], capacity[p], times);
     }
     for (int64_t u = 0; u < n_elim && c->n < contributing;
          u++) { /* without a jump that depends on times */
@@ -410,13 +411,13 @@ static frg_status keep_groups(frg_context *ctx, const fe_split *s, fe_groups *m)
 }
 
 /** Members of all groups, window after window. */
-static frg_status list_shares(frg_context *ctx, const fe_split *s, fe_groups *m, int workers,
+static frg_status list_shares(frg_context *ctx, const fe_split *s, fe_groups *m, int n_threads,
                               share *work)
 {
     fe_runs runs = frgi_fe_runs(s->g, ctx);
     for (const fe_rows *w; (w = frgi_fe_runs_next(&runs));) {
-#pragma omp parallel for num_threads(workers) schedule(static, 1)
-        for (int t = 0; t < workers; t++) {
+#pragma omp parallel for num_threads(n_threads) schedule(static, 1)
+        for (int t = 0; t < n_threads; t++) {
             list_share(s, w, m, &work[t]);
         }
     }
@@ -428,42 +429,42 @@ static frg_status list_groups(frg_context *ctx, const fe_split *s, int threads, 
 {
     const fe_rows *g = s->g;
     const int64_t n = m->n;
-    int64_t first[MAX_WORKERS + 1] = {0};
-    share work[MAX_WORKERS] = {{0}};
-    const int workers = threads < MAX_WORKERS ? threads : MAX_WORKERS;
+    int64_t first[MAX_THREADS + 1] = {0};
+    share work[MAX_THREADS] = {{0}};
+    const int n_threads = threads < MAX_THREADS ? threads : MAX_THREADS;
     frg_status status;
-    for (int t = 0; t < workers; t++) {
-        work[t] = (share){.begin = n * t / workers, .end = n * (t + 1) / workers};
+    for (int t = 0; t < n_threads; t++) {
+        work[t] = (share){.begin = n * t / n_threads, .end = n * (t + 1) / n_threads};
         work[t].next = work[t].begin;
         TRY_TO(done, NEW0(ctx, &work[t].seen, g->n_reduced, "markers"));
         TRY_TO(done, NEW(ctx, &work[t].place, g->n_reduced, "markers"));
     }
-#pragma omp parallel for num_threads(workers) schedule(static, 1)
-    for (int t = 0; t < workers; t++) {
+#pragma omp parallel for num_threads(n_threads) schedule(static, 1)
+    for (int t = 0; t < n_threads; t++) {
         for (int64_t c = work[t].begin; c < work[t].end; c++) {
             work[t].capacity += (int64_t)m->rows[c] * s->n_sparse;
         }
     }
-    for (int t = 0; t < workers; t++) {
+    for (int t = 0; t < n_threads; t++) {
         work[t].first = first[t];
         first[t + 1] = first[t] + work[t].capacity;
     }
     TRY_TO(done, NEW(ctx, &m->of, n, "groups"));
-    TRY_TO(done, NEW(ctx, &m->members, first[workers], "group members"));
+    TRY_TO(done, NEW(ctx, &m->members, first[n_threads], "group members"));
     TRY_TO(done, NEW(ctx, &m->level_start, g->n_reduced + 1, "groups of levels"));
     TRY_TO(done, keep_groups(ctx, s, m));
-    status = list_shares(ctx, s, m, workers, work);
+    status = list_shares(ctx, s, m, n_threads, work);
     if (status != FRG_OK) {
         goto done;
     }
-#pragma omp parallel for num_threads(workers) schedule(static, 1)
-    for (int t = 0; t < workers; t++) {
+#pragma omp parallel for num_threads(n_threads) schedule(static, 1)
+    for (int t = 0; t < n_threads; t++) {
         count_share(s, m, &work[t]);
     }
     int64_t used = 0;
     for (int64_t l = 0; l < g->n_reduced; l++) {
         m->level_start[l] = used;
-        for (int t = 0; t < workers; t++) {
+        for (int t = 0; t < n_threads; t++) {
             const int64_t count = work[t].seen[l];
             work[t].seen[l] = used;
             used += count;
@@ -471,8 +472,8 @@ static frg_status list_groups(frg_context *ctx, const fe_split *s, int threads, 
     }
     m->level_start[g->n_reduced] = used;
     TRY_TO(done, NEW(ctx, &m->level_group, used, "groups of levels"));
-#pragma omp parallel for num_threads(workers) schedule(static, 1)
-    for (int t = 0; t < workers; t++) {
+#pragma omp parallel for num_threads(n_threads) schedule(static, 1)
+    for (int t = 0; t < n_threads; t++) {
         for (int64_t c = work[t].begin; c < work[t].end; c++) {
             for (int64_t j = m->of[c].start; j < m->of[c].end; j++) {
                 m->level_group[work[t].seen[m->members[j].level]++] = (int32_t)c;
@@ -480,7 +481,7 @@ static frg_status list_groups(frg_context *ctx, const fe_split *s, int threads, 
         }
     }
 done:
-    for (int t = 0; t < workers; t++) {
+    for (int t = 0; t < n_threads; t++) {
         DROP(ctx, &work[t].seen);
         DROP(ctx, &work[t].place);
     }

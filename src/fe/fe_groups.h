@@ -51,7 +51,7 @@ typedef struct {
 FRG_MUST_USE frg_status frgi_fe_groups_create(fe_groups *m, frg_context *ctx, const fe_split *s,
                                               int threads);
 void frgi_fe_groups_destroy(fe_groups *m, frg_context *ctx);
-/** *products <- products c c' that remain after merging, guessed from a sample of eliminated
+/** *products <- products c c' that remain after merging, estimated from a sample of eliminated
  *  levels: what S would cost. */
 FRG_MUST_USE frg_status frgi_fe_groups_estimate(const fe_rows *g, frg_context *ctx,
                                                 double *products);

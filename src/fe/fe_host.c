@@ -229,7 +229,6 @@ static frg_status scatter(int64_t n, int kind, const int32_t *level, const doubl
 }
 
 const fe_steps frgi_fe_host_steps = {
-    .name = "host",
     .open = frgi_arena_open,
     .close = frgi_arena_close,
     .rows = {.rhs = rhs, .residual = residual},

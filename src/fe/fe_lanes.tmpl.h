@@ -1,7 +1,8 @@
 /* fe_lanes.tmpl.h - a vector of LANES doubles: element l of a row-major array of LANES columns.  Of
  * a vector of two the second lane is not used where LANES is 1 (fe_cpu.c).
  *
- * Text parameters: LANES, vec (LANES doubles), svec (LANES floats), mask (LANES int64), FN(name).
+ * Template parameters: LANES, vec (LANES doubles), svec (LANES floats), mask (LANES int64),
+ * FN(name).
  */
 
 INLINE vec FN(zero)(void)

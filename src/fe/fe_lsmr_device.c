@@ -42,12 +42,12 @@ static void place_columns(fe_device *d, int64_t *used)
     d->at[FL_U] = d->g->weight ? d->at[FL_U] : d->at[FD_Z];
 }
 
-static frg_status put_levels(fe_device *d, double *room)
+static frg_status put_levels(fe_device *d, double *scratch)
 {
     for (int64_t l = 0; l < d->g->n_reduced; l++) {
-        room[l] = sqrt(d->g->level_inverse[l]);
+        scratch[l] = sqrt(d->g->level_inverse[l]);
     }
-    return frgi_fe_device_put(d, FL_ROOT, room, d->g->n_reduced);
+    return frgi_fe_device_put(d, FL_ROOT, scratch, d->g->n_reduced);
 }
 
 const fe_device_method frgi_fe_device_lsmr_method = {
@@ -70,7 +70,7 @@ typedef struct {
     frgi_lsmr_scalars q[FE_MAX_LANES];
     int32_t count[FDC_COUNT * FE_MAX_LANES];
     double state[FLS_COUNT * FE_MAX_LANES];
-    double room[FLS_COUNT * FE_MAX_LANES]; /* of a small copy on its way */
+    double copy[FLS_COUNT * FE_MAX_LANES]; /* numbers that are being copied */
 } solve;
 
 /** The lanes for so many columns. */
@@ -102,7 +102,7 @@ static void set_real(const fe_device *d, void *x, int64_t i, double value)
 static frg_status put_lanes(fe_device *d, int which, const double *x, int64_t rows, int64_t columns,
                             const double *factor, const double *square)
 {
-    const int64_t k = d->columns, most = d->room / k;
+    const int64_t k = d->columns, most = d->capacity / k;
     for (int64_t first = 0; first < rows; first += most) {
         const int64_t left = rows - first, count = left < most ? left : most;
         for (int64_t i = 0; i < count; i++) {
@@ -113,7 +113,7 @@ static frg_status put_lanes(fe_device *d, int which, const double *x, int64_t ro
                 set_real(d, d->buffer, i * k + c, value);
             }
         }
-        const frgi_buffer to = frgi_fe_device_part(d, which, first * k, count * k);
+        const frgi_buffer to = frgi_fe_device_range(d, which, first * k, count * k);
         TRY(frgi_device_put(d->dev, to, d->buffer, to.bytes));
         TRY(frgi_device_wait(d->dev));
     }
@@ -124,10 +124,10 @@ static frg_status put_lanes(fe_device *d, int which, const double *x, int64_t ro
 static frg_status get_answer(solve *s, double *x)
 {
     fe_device *const d = s->d;
-    const int64_t k = d->columns, most = d->room / k, columns = s->b->columns;
+    const int64_t k = d->columns, most = d->capacity / k, columns = s->b->columns;
     for (int64_t first = 0; first < d->g->n_reduced; first += most) {
         const int64_t left = d->g->n_reduced - first, count = left < most ? left : most;
-        const frgi_buffer of = frgi_fe_device_part(d, FL_X, first * k, count * k);
+        const frgi_buffer of = frgi_fe_device_range(d, FL_X, first * k, count * k);
         TRY(frgi_device_get(d->dev, d->buffer, of, of.bytes));
         TRY(frgi_device_wait(d->dev));
         for (int64_t i = 0; i < count; i++) {
@@ -140,15 +140,15 @@ static frg_status get_answer(solve *s, double *x)
     return FRG_OK;
 }
 
-/** A few numbers; the next wait ends the use of s->room. */
+/** A few numbers; the next wait ends the use of s->copy. */
 static frg_status put_small(solve *s, int which, const double *x, int64_t count)
 {
     const fe_device *const d = s->d;
-    const frgi_buffer to = frgi_fe_device_part(d, which, 0, count);
+    const frgi_buffer to = frgi_fe_device_range(d, which, 0, count);
     for (int64_t i = 0; i < count; i++) {
-        set_real(d, s->room, i, x[i]);
+        set_real(d, s->copy, i, x[i]);
     }
-    return frgi_device_put(d->dev, to, s->room, to.bytes);
+    return frgi_device_put(d->dev, to, s->copy, to.bytes);
 }
 
 static frg_status put_counts(solve *s)
@@ -230,10 +230,10 @@ static frg_status begin(solve *s)
     TRY(put_lanes(d, FL_V, s->b->gradient, d->g->n_reduced, columns, of_gradient, NULL));
     TRY(put_lanes(d, FL_SCALED, s->b->gradient, d->g->n_reduced, columns, of_gradient,
                   d->g->level_inverse));
-    const frgi_buffer v = frgi_fe_device_part(d, FL_V, 0, unknowns);
-    const frgi_buffer h = frgi_fe_device_part(d, FL_H, 0, unknowns);
-    const frgi_buffer h_bar = frgi_fe_device_part(d, FL_H_BAR, 0, unknowns);
-    const frgi_buffer x = frgi_fe_device_part(d, FL_X, 0, unknowns);
+    const frgi_buffer v = frgi_fe_device_range(d, FL_V, 0, unknowns);
+    const frgi_buffer h = frgi_fe_device_range(d, FL_H, 0, unknowns);
+    const frgi_buffer h_bar = frgi_fe_device_range(d, FL_H_BAR, 0, unknowns);
+    const frgi_buffer x = frgi_fe_device_range(d, FL_X, 0, unknowns);
     TRY(frgi_device_copy(d->dev, h, v, v.bytes));
     TRY(frgi_device_fill(d->dev, h_bar, 0, h_bar.bytes));
     TRY(frgi_device_fill(d->dev, x, 0, x.bytes));
@@ -288,12 +288,12 @@ static frg_status poll(solve *s, int slot)
 {
     fe_device *const d = s->d;
     const int64_t count = FLS_COUNT * d->columns;
-    const frgi_buffer of = frgi_fe_device_part(d, FL_STATE, slot * count, count);
-    TRY(frgi_device_get(d->dev, s->room, of, of.bytes));
+    const frgi_buffer of = frgi_fe_device_range(d, FL_STATE, slot * count, count);
+    TRY(frgi_device_get(d->dev, s->copy, of, of.bytes));
     TRY(frgi_fe_device_get_counts(d, slot, s->count));
     TRY(frgi_device_wait(d->dev));
     for (int64_t i = 0; i < count; i++) {
-        s->state[i] = real_at(d, s->room, i);
+        s->state[i] = real_at(d, s->copy, i);
     }
     return FRG_OK;
 }
@@ -340,7 +340,7 @@ static frg_status get_sums(fe_device *d, double *u, double *v, double *x)
     double *const sums[] = {u, v, x};
     char *to = (char *)d->buffer;
     for (int q = 0; q < 3; q++) {
-        const frgi_buffer of = frgi_fe_device_part(d, which[q], from[q], groups[q] * d->columns);
+        const frgi_buffer of = frgi_fe_device_range(d, which[q], from[q], groups[q] * d->columns);
         TRY(frgi_device_get(d->dev, to, of, of.bytes));
         to += of.bytes;
     }
@@ -352,8 +352,8 @@ static frg_status get_sums(fe_device *d, double *u, double *v, double *x)
     return FRG_OK;
 }
 
-/** T = B'B as far as the step has made it, as the kernels remember it. */
-static void remember(const fe_device *d, int c, const frgi_lsmr_scalars *q, double al_before)
+/** T = B'B as far as the step has made it, as the kernels record it. */
+static void record_step(const fe_device *d, int c, const frgi_lsmr_scalars *q, double al_before)
 {
     const int64_t k = d->columns, at = q->k - 1;
     double *const below2 = d->history + FD_KNOWN * k;
@@ -382,7 +382,7 @@ static void advance(solve *s, int c, double u, double v, double x, double *coeff
     q->be = sqrt(u);
     q->al = sqrt(v);
     const frgi_lsmr_coefficients to = frgi_lsmr_advance(q, 0);
-    remember(s->d, c, q, al_before);
+    record_step(s->d, c, q, al_before);
     coefficient[FLC_H_BAR * k + c] = to.hb;
     coefficient[FLC_X * k + c] = to.x;
     coefficient[FLC_H * k + c] = to.h;

@@ -5,9 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { WARM_UP = 15, LONE = 40, KEEP_EVERY = 4 };
-static const double NOTHING = 16; /* roundings of ||W^(1/2) z||: a gradient below them is zero */
-static const double TELLS = 1e3;  /* roundings of ||c||: a shorter D2 says nothing of lambda */
+enum { WARM_UP = 15, EXTRA_SWEEPS_AFTER = 40, KEEP_EVERY = 4 };
+/* roundings of ||W^(1/2) z||: a gradient below them is zero */
+static const double ZERO_GRADIENT = 16;
+static const double LEAST_D2 = 1e3; /* roundings of ||c||: a shorter D2 says nothing of lambda */
 
 void frgi_fe_map_layout(frgi_arena *a, const fe_basis *b, int64_t lanes, fe_map *m)
 {
@@ -129,9 +130,9 @@ static void copy_lane(const fe_map *m, int64_t n, int64_t c, const double *from,
     }
 }
 
-/** c <- c - (D1'D2 / D2'D2) D1 of x0, x1 and c in lane c; tells: lambda may learn from it. */
+/** c <- c - (D1'D2 / D2'D2) D1 of x0, x1 and c in lane c; gives_lambda: an estimate of it, too. */
 static void extrapolate(fe_map *m, int64_t n, int64_t c, const double *x0, const double *x1,
-                        bool tells)
+                        bool gives_lambda)
 {
     const int64_t k = m->k;
     fe_map_lane *const l = &m->lane[c];
@@ -146,7 +147,7 @@ static void extrapolate(fe_map *m, int64_t n, int64_t c, const double *x0, const
     if (!(d22 > 0) || !isfinite(a)) {
         return;
     }
-    if (tells && sqrt(d22) > TELLS * DBL_EPSILON * sqrt(norm2) && lambda > 0 &&
+    if (gives_lambda && sqrt(d22) > LEAST_D2 * DBL_EPSILON * sqrt(norm2) && lambda > 0 &&
         !(lambda >= l->lambda)) {
         l->lambda = lambda;
     }
@@ -175,7 +176,7 @@ static void accelerate(fe_map *m, int64_t n, int64_t c)
             l->kept = 0;
         }
     }
-    l->place = l->place == 1 && l->accelerations > LONE ? 2 : 0;
+    l->place = l->place == 1 && l->accelerations > EXTRA_SWEEPS_AFTER ? 2 : 0;
     copy_lane(m, n, c, m->c, m->start);
 }
 
@@ -191,7 +192,7 @@ static frg_lsmr_stop why_stop(const fe_map_lane *l, const fe_map_rule *rule)
     if (gradient <= rule->atol * size) {
         return FRG_LSMR_LEAST_SQUARES;
     }
-    if (gradient <= NOTHING * DBL_EPSILON * sqrt(l->before)) {
+    if (gradient <= ZERO_GRADIENT * DBL_EPSILON * sqrt(l->before)) {
         return FRG_LSMR_LEAST_SQUARES_EPS;
     }
     return FRG_LSMR_RUNNING;

@@ -1,18 +1,19 @@
 /* fe_map.h - alternating projections with Irons and Tuck's acceleration, for comparison.
  *
- * A sweep takes the factors out one after another, each exactly.  In the letters of fe_basis.h,
+ * A sweep takes the factors out one after another, each exactly.  In the notation of fe_basis.h,
  * with phi_q the orthonormal columns of factor q, the eliminated factor first and the others by
  * falling numbers of levels:
  *
- *     z <- (I - U U') z;     each q:  m_q = sum w phi_q z,   z <- z - phi_q m_q,   c_q <- c_q + m_q
+ *     z <- (I - P_1) z;      each q:  m_q = sum w phi_q z,   z <- z - phi_q m_q,   c_q <- c_q + m_q
  *
- * so that c <- G(c).  The coefficients are extrapolated after two sweeps (Irons and Tuck 1969):
+ * P_1 as in fe_row_lsmr.c, so that c <- G(c).  The coefficients are extrapolated after two sweeps
+ * (Irons and Tuck 1969):
  *
  *     D1 = G(G(c)) - G(c),   D2 = D1 - (G(c) - c),   c <- G(G(c)) - (D1'D2 / D2'D2) D1
  *
- * with the schedule of Berge (2018): LONE accelerations without and then one sweep more between
- * two; every fourth iterate feeds an extrapolation of extrapolations; of three and more factors
- * WARM_UP sweeps of all, then the first two by themselves, then all.
+ * with the schedule of Berge (2018): 40 extrapolations after two sweeps each, then after three;
+ * every fourth iterate feeds an extrapolation of extrapolations; of three and more factors 15
+ * sweeps of all, then the first two by themselves, then all.
  *
  * || m || is the gradient, which costs nothing here: the stop is on it, not on the length of a
  * step. For two factors 1 / (1 - D1'D2 / D2'D2) is a Rayleigh quotient of I - G, at least the
@@ -27,12 +28,12 @@
 
 #pragma GCC visibility push(hidden)
 
-/** One column on its way. */
+/** The state of one column. */
 typedef struct {
     frg_lsmr_stop stop;    /* FRG_LSMR_RUNNING while it goes on */
     int64_t sweeps;        /* so far, */
     int64_t accelerations; /* and extrapolations */
-    int place;             /* in its round of sweeps: 0 and 1 before an extrapolation, 2 the lone */
+    int place;             /* sweeps of its round; 2: one without extrapolation follows */
     int kept;              /* iterates kept for the extrapolation of extrapolations */
     enum { FE_MAP_WARM_UP, FE_MAP_FIRST_TWO, FE_MAP_ALL } phase;
     double gradient2;      /* ||m||^2 of the last sweep */
@@ -68,7 +69,7 @@ void frgi_fe_map_start(fe_map *m, const fe_basis *b, int64_t k);
 FRG_MUST_USE frg_status frgi_fe_map_sweep(fe_map *m, frg_context *ctx, const fe_basis_work *w,
                                           double *z, double *elim);
 /** Sweeps with acceleration until every lane has stopped; m->c and m->lane have the answer, z and
- *  elim are spoilt.  Returns FRG_OK or the heartbeat's status. */
+ *  elim hold no result.  Returns FRG_OK or the heartbeat's status. */
 FRG_MUST_USE frg_status frgi_fe_map_solve(fe_map *m, frg_context *ctx, const fe_basis_work *w,
                                           const fe_map_rule *rule, double *z, double *elim);
 

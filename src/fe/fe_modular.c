@@ -1,6 +1,6 @@
 /* fe_modular.c - the exact rank of D for three and more effects, in integers and a prime field.
  *
- * Letters: the first row of each eliminated level eliminates it, so that rank D = n_elim + rank
+ * Notation: the first row of each eliminated level eliminates it, so that rank D = n_elim + rank
  * Delta, where Delta has for every row i of an eliminated level, i0 being the eliminated level's
  * first,
  *
@@ -49,10 +49,10 @@ typedef struct {
     unsigned char *has; /* T */
     uint64_t *y;        /* T: orthogonal to the basis */
     uint64_t *product;  /* levels: y' offset */
-} field;
+} elimination;
 
 /** Eliminates m->vector by the basis and adds what is left of it. */
-static void eliminate(field *m)
+static void eliminate(elimination *m)
 {
     const int64_t t = m->width;
     for (int64_t j = 0; j < t; j++) {
@@ -92,7 +92,7 @@ static void add(int64_t *to, const int64_t *from, int64_t t, int64_t sign)
 }
 
 /** The root of l; l's offset is then from it, or from a child of it. */
-static int32_t find_root(field *m, int32_t l)
+static int32_t find_root(elimination *m, int32_t l)
 {
     while (m->parent[m->parent[l]] != m->parent[l]) {
         const int32_t up = m->parent[l];
@@ -104,7 +104,7 @@ static int32_t find_root(field *m, int32_t l)
 }
 
 /** vector <- s(i) - s(first) */
-static void small_difference(const field *m, const int32_t *row, const int32_t *first)
+static void small_difference(const elimination *m, const int32_t *row, const int32_t *first)
 {
     memset(m->vector, 0, (size_t)m->width * sizeof *m->vector);
     for (int q = 0; q < m->g->n_remaining; q++) {
@@ -116,7 +116,7 @@ static void small_difference(const field *m, const int32_t *row, const int32_t *
 }
 
 /** Row `row` against the first of its eliminated level; returns 1 when it joins two trees. */
-static int join_row(field *m, const int32_t *row, const int32_t *first)
+static int join_row(elimination *m, const int32_t *row, const int32_t *first)
 {
     const int32_t a = row[m->large] - m->first, b = first[m->large] - m->first;
     if (a == b) {
@@ -140,7 +140,7 @@ static int join_row(field *m, const int32_t *row, const int32_t *first)
 }
 
 /** Offsets from the roots themselves. */
-static void flatten(field *m)
+static void flatten(elimination *m)
 {
     for (int32_t l = 0; l < m->levels; l++) {
         find_root(m, l);
@@ -150,7 +150,7 @@ static void flatten(field *m)
 /* ---- vectors that are left ------------------------------------------------------------------- */
 
 /** Eliminates what row `row` leaves; returns whether it was independent. */
-static bool take_row(field *m, const int32_t *row, const int32_t *first)
+static bool take_row(elimination *m, const int32_t *row, const int32_t *first)
 {
     const int64_t before = m->rank;
     const int32_t a = row[m->large] - m->first, b = first[m->large] - m->first;
@@ -166,7 +166,7 @@ static bool take_row(field *m, const int32_t *row, const int32_t *first)
 
 /** A random y orthogonal to the basis, from the last column to the first, and its products with the
  *  offsets. */
-static void draw(field *m)
+static void draw(elimination *m)
 {
     const int64_t t = m->width;
     for (int64_t j = t - 1; j >= 0; j--) {
@@ -192,7 +192,7 @@ static void draw(field *m)
 }
 
 /** y' (e_f(i) + s(i)), up to a constant of the tree. */
-static uint64_t product_of(const field *m, const int32_t *row)
+static uint64_t product_of(const elimination *m, const int32_t *row)
 {
     uint64_t sum = m->product[row[m->large] - m->first];
     for (int q = 0; q < m->g->n_remaining; q++) {
@@ -210,7 +210,7 @@ typedef struct {
 } search;
 
 /** The rank of what the rows of g leave. */
-static void take_rows(field *m, const fe_rows *g, search *at)
+static void take_rows(elimination *m, const fe_rows *g, search *at)
 {
     const int64_t limit = m->width > DEPENDENT_LIMIT ? m->width : DEPENDENT_LIMIT;
     int64_t dependent = at->dependent;
@@ -237,7 +237,7 @@ static void take_rows(field *m, const fe_rows *g, search *at)
 }
 
 /** Joins the trees along the rows of g; returns how many pairs were joined, at most `most`. */
-static int64_t join_rows(field *m, const fe_rows *g, int64_t most)
+static int64_t join_rows(elimination *m, const fe_rows *g, int64_t most)
 {
     int64_t joined = 0;
     for (int64_t u = 0; u < g->n_elim && joined < most && m->work <= m->work_most; u++) {
@@ -250,7 +250,7 @@ static int64_t join_rows(field *m, const fe_rows *g, int64_t most)
 }
 
 /** *joined <- the pairs that all rows join, then m->rank. */
-static frg_status take_all(field *m, frg_context *ctx, int64_t *joined)
+static frg_status take_all(elimination *m, frg_context *ctx, int64_t *joined)
 {
     fe_runs runs = frgi_fe_runs(m->g, ctx);
     for (const fe_rows *w;
@@ -274,9 +274,9 @@ static frg_status take_all(field *m, frg_context *ctx, int64_t *joined)
 /* ---- the count ------------------------------------------------------------------------------- */
 
 /** Chooses f and numbers the small factors' levels; false where there are too many. */
-static bool shape(const fe_rows *g, field *m)
+static bool shape(const fe_rows *g, elimination *m)
 {
-    *m = (field){.g = g, .large = -1};
+    *m = (elimination){.g = g, .large = -1};
     for (int q = 0, r = 0; q < g->n_factors; q++) {
         if (q == g->elim_factor) {
             continue;
@@ -297,7 +297,7 @@ static bool shape(const fe_rows *g, field *m)
            m->levels * m->width <= OFFSETS_MOST;
 }
 
-static void lay_out(frgi_arena *a, field *m)
+static void lay_out(frgi_arena *a, elimination *m)
 {
     m->parent = TAKE(a, int32_t, m->levels);
     m->size = TAKE(a, int32_t, m->levels);
@@ -311,7 +311,7 @@ static void lay_out(frgi_arena *a, field *m)
     m->product = TAKE(a, uint64_t, m->levels);
 }
 
-static void prepare(const field *m)
+static void prepare(const elimination *m)
 {
     int32_t next = 0;
     for (int64_t l = 0; l < m->levels; l++) {
@@ -328,7 +328,7 @@ static void prepare(const field *m)
 frg_status frgi_fe_modular_rank(const fe_rows *g, frg_context *ctx, double work_most, int64_t *rank)
 {
     *rank = -1;
-    field m;
+    elimination m;
     if (!shape(g, &m)) {
         return FRG_OK;
     }

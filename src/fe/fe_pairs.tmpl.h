@@ -6,7 +6,7 @@
  *
  * In double, and in float32 where a step needs no more: half the bytes to gather from.
  *
- * Text parameters: elem, values (LANES of them), LN(name).
+ * Template parameters: elem, values (LANES of them), LN(name).
  */
 
 INLINE values LN(at)(const elem *a, int64_t l)

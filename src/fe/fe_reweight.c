@@ -6,42 +6,7 @@
  */
 #include "fe/fe_reweight.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "fe/fe_demean_plan.h"
-#include "fe/fe_weights.h"
-
-/** The weights in row order, near 1. */
-static void take(fe_rows *g, const double *w, const frgi_weight_range *range)
-{
-    const double scale = ldexp(1, -frgi_weights_exponent(range));
-    g->weight_root = frgi_weights_root(range);
-    for (int64_t i = 0; i < g->n; i++) {
-        g->weight[i] = w[g->order ? g->order[i] : i] * scale;
-    }
-}
-
-/** N_u and N_l with their inverses, row by row. */
-static void add(fe_rows *g)
-{
-    for (int64_t u = 0; u < g->n_elim; u++) {
-        double total = 0;
-        for (int64_t i = g->elim_start[u]; i < g->elim_start[u + 1]; i++) {
-            total += g->weight[i];
-        }
-        g->elim_inverse[u] = total > 0 ? 1 / total : 0;
-    }
-    memset(g->level_weight, 0, (size_t)g->n_reduced * sizeof *g->level_weight);
-    for (int64_t i = 0; i < g->n; i++) {
-        for (int r = 0; r < g->n_remaining; r++) {
-            g->level_weight[g->index[i * g->n_remaining + r]] += g->weight[i];
-        }
-    }
-    for (int64_t l = 0; l < g->n_reduced; l++) {
-        g->level_inverse[l] = g->level_weight[l] > 0 ? 1 / g->level_weight[l] : 0;
-    }
-}
 
 frg_status frgi_demean_reweight(frg_demean *d, const double *weights, double tol)
 {
@@ -63,7 +28,6 @@ frg_status frgi_demean_reweight(frg_demean *d, const double *weights, double tol
     } else {
         frgi_fe_cascade_renew(d->cascade, d->ctx, tol);
     }
-    take(g, weights, &range);
-    add(g);
+    frgi_fe_rows_take_weights(g, weights, 1, &range, frg_threads(d->ctx));
     return FRG_OK;
 }

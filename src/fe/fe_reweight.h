@@ -6,7 +6,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/** The plan `d` of codes and slopes with other weights (n, each > 0, d has weights already) and
+/** The plan `d` with other weights (n, each > 0, d has weights already) and
  *  another tolerance: the layout of the rows and the memory of runs stay, solvers are chosen
  *  anew.  Plans with slopes, with method lsmr or on a device are not: FRG_UNSUPPORTED, nothing is
  *  changed.

@@ -2,13 +2,14 @@
  *
  * For a block of columns x, each scaled by a power of two that brings its largest value near 1:
  *
- *     z = (I - U U') x
+ *     z = (I - P_1) x                                     P_1 = W^(-1/2) U U' W^(1/2)
  *     c = argmin || W^(1/2) z - (I - U U') A_r c ||       by LSMR
- *     r = (I - U U')(x - A_r c)
+ *     r = (I - P_1)(x - phi_r c)                          A_r = W^(1/2) phi_r
  *
- * r is written in the caller's type and the audit is computed from what was written.  In the
- * letters of fe_basis.h, with the orthonormal columns phi of level l (N_l the weight, phi_0 = 1 /
- * sqrt(N_l)):
+ * U and A_r carry the factor W^(1/2), the rows x, z and r do not: P_1 takes phi_j m out of them, m
+ * the sum of w phi_j z over the rows of an eliminated level.  r is written in the caller's type and
+ * the audit is computed from what was written.  In the notation of fe_basis.h, with the orthonormal
+ * columns phi of level l (N_l the weight, phi_0 = 1 / sqrt(N_l)):
  *
  *     g_lj = sum w phi_j r,   eta = ||g|| / (sqrt(Q) ||W^(1/2)(x - mean)||)
  *     level mean = |g_lj| / sqrt(N_l)
@@ -46,11 +47,11 @@
 #include "sparse/ritz.h"
 
 enum { STALLS = 3, ROUNDS_MAX = 30, EXPONENT_MAX = 1000, HISTORY = 512 };
-static const double BOUND = 1e3; /* error_bound / tol, at most */
-static const double FIRST =
-    1.0 / 32; /* of tol: LSMR's atol, since ||g|| is spread unevenly over the levels */
-static const double NOTHING = 4; /* roundings of ||W^(1/2) x||: a gradient below them is zero */
-static const double AIM = 0.25;  /* a refinement aims at this fraction of the tolerance */
+/* LSMR's atol over tol: ||g|| is spread unevenly over the levels */
+static const double FIRST_ATOL = 1.0 / 32;
+/* roundings of ||W^(1/2) x||: a gradient below them is zero */
+static const double ZERO_GRADIENT = 4;
+static const double AIM = 0.25;        /* a refinement aims at this fraction of the tolerance */
 static const double LONGER = 1 + 1e-6; /* no correction by least squares makes r so much longer */
 
 /* ---- plan ------------------------------------------------------------------------------------ */
@@ -131,7 +132,7 @@ const char *frgi_fe_row_lsmr_method(const fe_row_lsmr *f)
     return f->device     ? frgi_fe_device_method(f->device)
            : projects(f) ? "map"
            : !f->factor  ? "lsmr"
-           : f->left     ? "lsmr, with and without direct factor"
+           : f->dropped  ? "lsmr, with and without direct factor"
                          : "lsmr, direct factor";
 }
 
@@ -173,15 +174,15 @@ static void lay_out_run(frgi_arena *a, fe_row_lsmr *f, int64_t p)
     f->s = TAKE(a, double, b->n_reduced *k);
     f->elim = TAKE(a, double, b->n_elim_columns *k);
     f->effects = TAKE(a, double, frgi_mul((size_t)frgi_fe_row_lsmr_levels(f), (size_t)p));
-    f->state = TAKE(a, column_state, p);
+    f->state = TAKE(a, fe_row_column, p);
     f->diagonal = TAKE(a, double, HISTORY *k);
     f->below2 = TAKE(a, double, HISTORY *k);
     frgi_basis_work_layout(a, b, k, &f->work);
-    f->engine = (frgi_lsmr){.m = b->g->n, .n = b->n_reduced, .k = k};
+    f->lsmr = (frgi_lsmr){.m = b->g->n, .n = b->n_reduced, .k = k};
     if (b->n_reduced > 0 && projects(f)) {
         frgi_fe_map_layout(a, b, k, &f->map);
     } else if (b->n_reduced > 0 && !f->device) {
-        frgi_lsmr_layout(a, &f->engine);
+        frgi_lsmr_layout(a, &f->lsmr);
     }
 }
 
@@ -276,11 +277,11 @@ static frg_status study_columns(fe_row_lsmr *f, frg_context *ctx, const frg_arra
         int e = max_abs > 0 ? ilogb(max_abs) : 0;
         e = e < -EXPONENT_MAX ? -EXPONENT_MAX : e;
         f->state[c] =
-            (column_state){.scale = ldexp(1, -e),
-                           .unscale = ldexp(1, e),
-                           .max_abs = ldexp(max_abs, -e),
-                           .epsilon = in->dtype == FRG_F32 ? (double)FLT_EPSILON : DBL_EPSILON,
-                           .lambda = (double)NAN};
+            (fe_row_column){.scale = ldexp(1, -e),
+                            .unscale = ldexp(1, e),
+                            .max_abs = ldexp(max_abs, -e),
+                            .epsilon = in->dtype == FRG_F32 ? (double)FLT_EPSILON : DBL_EPSILON,
+                            .lambda = (double)NAN};
     }
     return FRG_OK;
 }
@@ -289,7 +290,7 @@ static frg_status study_columns(fe_row_lsmr *f, frg_context *ctx, const frg_arra
 
 /** The largest level mean among one remaining factor's coefficients, and the sum of g^2. */
 static void audit_factor(const fe_basis_factor *f, const double *s, int64_t lanes, int64_t k,
-                         column_audit *a)
+                         fe_row_audit *a)
 {
     for (int64_t l = 0; l < f->levels; l++) {
         for (int j = 0; j < f->width; j++) {
@@ -305,10 +306,10 @@ static void audit_factor(const fe_basis_factor *f, const double *s, int64_t lane
     }
 }
 
-static column_audit audit_column(const fe_basis *b, const fe_basis_audit *u, const double *s,
+static fe_row_audit audit_column(const fe_basis *b, const fe_basis_audit *u, const double *s,
                                  int64_t lanes, int64_t k)
 {
-    column_audit a = {.square = u->square[k],
+    fe_row_audit a = {.square = u->square[k],
                       .eliminated = u->gradient[k],
                       .mean = u->mean[k],
                       .factor = &b->elim,
@@ -327,7 +328,7 @@ static int64_t label_of(const fe_rows *g, const fe_basis_factor *f, int64_t leve
 }
 
 /** The column's size as frgi_fe_verify takes it. */
-static fe_column_size size_of(const fe_row_lsmr *f, const column_state *c)
+static fe_column_size size_of(const fe_row_lsmr *f, const fe_row_column *c)
 {
     return (fe_column_size){.total_weight = f->basis.total_weight,
                             .total = c->total,
@@ -337,7 +338,7 @@ static fe_column_size size_of(const fe_row_lsmr *f, const column_state *c)
 }
 
 /** Fills the certificate; error2 is the bound's square, NaN where there is none. */
-static void verify(const fe_row_lsmr *f, const column_state *c, const column_audit *a,
+static void verify(const fe_row_lsmr *f, const fe_row_column *c, const fe_row_audit *a,
                    double error2, frg_demean_column *out)
 {
     const fe_basis *b = &f->basis;
@@ -348,19 +349,19 @@ static void verify(const fe_row_lsmr *f, const column_state *c, const column_aud
     out->worst_level = label_of(b->g, a->factor, a->level);
 }
 
-static fe_row_lsmr_precond *precond_of(const fe_row_lsmr *f, const column_state *c)
+static fe_row_lsmr_precond *precond_of(const fe_row_lsmr *f, const fe_row_column *c)
 {
     return c->plain ? NULL : f->precond;
 }
 
 /** Drops the preconditioner for a column where it has one and may; returns whether it did. */
-static bool drop_precond(fe_row_lsmr *f, column_state *c)
+static bool drop_precond(fe_row_lsmr *f, fe_row_column *c)
 {
     if (!f->may_drop || !precond_of(f, c)) {
         return false;
     }
     c->lambda = (double)NAN;
-    return f->left = c->plain = true;
+    return f->dropped = c->plain = true;
 }
 
 /** The audit, gradient and bound over their limits, the largest; above 1 where the column is not
@@ -368,11 +369,11 @@ static bool drop_precond(fe_row_lsmr *f, column_state *c)
 static double failure(const fe_row_lsmr *f, const frg_demean_column *c)
 {
     const double tol = f->opts.tol;
-    return fmax(fmax(c->audit, c->gradient) / tol, c->error_bound / (BOUND * tol));
+    return fmax(fmax(c->audit, c->gradient) / tol, c->error_bound / (FE_BOUND_MOST * tol));
 }
 
 /** The squared bound of || W^(1/2) (r - r*) ||; spoils f->c. */
-static double bound_error(const fe_row_lsmr *f, const column_state *c, const column_audit *a,
+static double bound_error(const fe_row_lsmr *f, const fe_row_column *c, const fe_row_audit *a,
                           const double *s, int64_t lanes, int64_t k)
 {
     if (!precond_of(f, c)) {
@@ -383,9 +384,9 @@ static double bound_error(const fe_row_lsmr *f, const column_state *c, const col
     for (int64_t j = 0; j < n; j++) {
         one[j] = s[j * lanes + k];
     }
-    f->precond(f->precond_data, 1, one, f->engine.v);
+    f->precond(f->precond_data, 1, one, f->lsmr.v);
     for (int64_t j = 0; j < n; j++) {
-        sum += one[j] * f->engine.v[j];
+        sum += one[j] * f->lsmr.v[j];
     }
     return sum > 0 ? a->eliminated + sum / c->lambda : a->eliminated;
 }
@@ -403,7 +404,7 @@ typedef struct {
 /** One step of LSMR, and what it adds, where it was not given up, to T = B'B of each column, B
  *  being Golub and Kahan's bidiagonal matrix:
  *      T_jj = al_j^2 + be_(j+1)^2,    T_(j+1,j) = al_(j+1) be_(j+1) */
-static frg_status step_and_remember(const fe_row_lsmr *f, frgi_lsmr *e, int64_t steps[])
+static frg_status step_and_record(const fe_row_lsmr *f, frgi_lsmr *e, int64_t steps[])
 {
     double al[BASIS_MAX_LANES] = {0}; /* before the step; 0: the column has stopped */
     int64_t done[BASIS_MAX_LANES] = {0};
@@ -436,7 +437,7 @@ static frg_status step_and_remember(const fe_row_lsmr *f, frgi_lsmr *e, int64_t 
 static void note_solve(run *r, int64_t column, frg_lsmr_stop stop, int64_t steps, double norm_a,
                        double lambda)
 {
-    column_state *const s = &r->f->state[column];
+    fe_row_column *const s = &r->f->state[column];
     s->stop = stop;
     s->norm_a = norm_a;
     s->lambda = lambda < s->lambda || isnan(s->lambda) ? lambda : s->lambda;
@@ -444,7 +445,7 @@ static void note_solve(run *r, int64_t column, frg_lsmr_stop stop, int64_t steps
 }
 
 /** The answer of the device; the gradient that it begins with is the host's, in double. */
-static frg_status solve_there(run *r, int64_t first, int64_t k, const frgi_lsmr_rule *rule)
+static frg_status solve_on_device(run *r, int64_t first, int64_t k, const frgi_lsmr_rule *rule)
 {
     fe_row_lsmr *const f = r->f;
     const fe_basis *const b = &f->basis;
@@ -453,7 +454,7 @@ static frg_status solve_there(run *r, int64_t first, int64_t k, const frgi_lsmr_
     fe_device_system system = {.columns = k, .b = f->z, .gradient = f->s};
     frgi_basis_scatter(&f->work, k, f->z, f->s, &eliminated);
     for (int64_t c = 0; c < k; c++) {
-        const column_audit a = audit_column(b, &eliminated, f->s, k, c);
+        const fe_row_audit a = audit_column(b, &eliminated, f->s, k, c);
         system.square[c] = a.square;
         system.gradient_square[c] = a.reduced;
     }
@@ -468,7 +469,7 @@ static frg_status solve_there(run *r, int64_t first, int64_t k, const frgi_lsmr_
 }
 
 /** The answer of this machine; z is multiplied by W^(1/2). */
-static void solve_here(run *r, int64_t first, int64_t k, const frgi_lsmr_rule *rule)
+static void solve_on_host(run *r, int64_t first, int64_t k, const frgi_lsmr_rule *rule)
 {
     fe_row_lsmr *const f = r->f;
     const fe_basis *const b = &f->basis;
@@ -483,14 +484,14 @@ static void solve_here(run *r, int64_t first, int64_t k, const frgi_lsmr_rule *r
                                    .data = &f->work,
                                    .precond = precond_of(f, &f->state[first]),
                                    .precond_data = f->precond_data};
-    f->engine.k = k;
-    frgi_lsmr_start(&f->engine, r->ctx, &op, rule, f->z, reports);
+    f->lsmr.k = k;
+    frgi_lsmr_start(&f->lsmr, r->ctx, &op, rule, f->z, reports);
     r->stopped = r->stopped != FRG_OK ? r->stopped : frgi_stopped(r->ctx);
     int64_t steps[BASIS_MAX_LANES] = {0};
-    while (!frgi_lsmr_done(&f->engine) && r->stopped == FRG_OK) {
-        r->stopped = step_and_remember(f, &f->engine, steps);
+    while (!frgi_lsmr_done(&f->lsmr) && r->stopped == FRG_OK) {
+        r->stopped = step_and_record(f, &f->lsmr, steps);
     }
-    frgi_lsmr_finish(&f->engine, f->c);
+    frgi_lsmr_finish(&f->lsmr, f->c);
     for (int64_t c = 0; c < k; c++) {
         const double lambda = frgi_ritz_smallest(f->diagonal + c, f->below2 + c, k, steps[c]);
         note_solve(r, first + c, reports[c].stop, reports[c].iterations, reports[c].norm_a, lambda);
@@ -513,8 +514,8 @@ static void solve_by_projections(run *r, int64_t first, int64_t k, double atol)
     }
 }
 
-/** c <- the answer for the right-hand side W^(1/2) z; z is spoilt.  The columns of a block have
- *  all the preconditioner, or there is one. */
+/** c <- the answer for the right-hand side W^(1/2) z; z is overwritten.  The columns of a block
+ *  all have the preconditioner, or it is a single column. */
 static frg_status solve(run *r, int64_t first, int64_t k, double atol)
 {
     const fe_row_lsmr *const f = r->f;
@@ -529,9 +530,9 @@ static frg_status solve(run *r, int64_t first, int64_t k, double atol)
                                  .solver = "lsmr",
                                  .phase = "rows"};
     if (f->device) {
-        return solve_there(r, first, k, &rule);
+        return solve_on_device(r, first, k, &rule);
     }
-    solve_here(r, first, k, &rule);
+    solve_on_host(r, first, k, &rule);
     return FRG_OK;
 }
 
@@ -551,8 +552,8 @@ static void keep_effects(const fe_row_lsmr *f, int64_t first, int64_t k)
     }
 }
 
-/** z <- (I - U U')(z - [phi] c), the eliminated levels' coefficients into f->elim.  Twice, because
- *  the mean of a column may be many times what is left of it. */
+/** z <- (I - P_1)(z - phi_r c), the eliminated levels' coefficients into f->elim.  P_1 is taken out
+ *  twice, because the mean of a column may be many times what is left of it. */
 static void take_out(const fe_row_lsmr *f, int64_t k, const double *c, double *effect)
 {
     memset(f->elim, 0, (size_t)(f->basis.n_elim_columns * k) * sizeof *f->elim);
@@ -567,12 +568,12 @@ static void subtract(const fe_row_lsmr *f, const frg_array *from, int64_t first,
     load(f, from, first, k);
     take_out(f, k, f->basis.n_reduced > 0 ? f->c : NULL, effect);
     for (int64_t c = 0; c < k; c++) {
-        column_state *s = &f->state[first + c];
+        fe_row_column *s = &f->state[first + c];
         s->effect = effect[c] > s->effect ? effect[c] : s->effect;
     }
 }
 
-static bool is_lost(const fe_row_lsmr *f, const column_state *c)
+static bool is_lost(const fe_row_lsmr *f, const fe_row_column *c)
 {
     const fe_column_size size = size_of(f, c);
     return frgi_fe_is_lost(&size);
@@ -589,8 +590,8 @@ static void finish(run *r, int64_t first, int64_t k)
     fe_basis_audit eliminated;
     frgi_basis_scatter(&f->work, k, f->z, f->s, &eliminated);
     for (int64_t c = 0; c < k; c++) {
-        column_state *s = &f->state[first + c];
-        const column_audit a = audit_column(b, &eliminated, f->s, k, c);
+        fe_row_column *s = &f->state[first + c];
+        const fe_row_audit a = audit_column(b, &eliminated, f->s, k, c);
         verify(f, s, &a, bound_error(f, s, &a, f->s, k, c), &r->columns[first + c]);
         s->reduced = sqrt(a.reduced);
         s->size = sqrt(a.square);
@@ -606,7 +607,7 @@ static void finish(run *r, int64_t first, int64_t k)
 static frg_status refine_once(run *r, int64_t column, double before, bool *longer)
 {
     fe_row_lsmr *f = r->f;
-    column_state *c = &f->state[column];
+    fe_row_column *c = &f->state[column];
     const double atol = AIM * c->reduced / (before * c->size * fmax(c->norm_a, 1));
     const double effect = c->effect;
     double norm2, square;
@@ -614,7 +615,7 @@ static frg_status refine_once(run *r, int64_t column, double before, bool *longe
     if (f->device) {
         take_out(f, 1, NULL, NULL);
     }
-    TRY(solve(r, column, 1, fmin(atol, FIRST * f->opts.tol)));
+    TRY(solve(r, column, 1, fmin(atol, FIRST_ATOL * f->opts.tol)));
     subtract(f, r->out, column, 1);
     frgi_basis_moments(&f->work, 1, f->z, &norm2, &square);
     *longer = !(sqrt(norm2) <= LONGER * c->size);
@@ -628,18 +629,18 @@ static frg_status refine_once(run *r, int64_t column, double before, bool *longe
 
 /** Are the level means below tol, or below their rounding?  Only a solve in float leaves as much as
  *  the rounding floor excuses in a column of float. */
-static bool within_tolerance(const fe_row_lsmr *f, const column_state *c,
+static bool within_tolerance(const fe_row_lsmr *f, const fe_row_column *c,
                              const frg_demean_column *report)
 {
     return !(f->device && frgi_fe_device_in_float(f->device)) ||
-           report->audit <= fmax(f->opts.tol, 4 * c->epsilon);
+           report->audit <= fe_reachable(f->opts.tol, c->epsilon);
 }
 
 /** LSMR again with the result as right-hand side, until it is accepted or stalls. */
 static frg_status refine(run *r, int64_t column)
 {
     fe_row_lsmr *f = r->f;
-    column_state *c = &f->state[column];
+    fe_row_column *c = &f->state[column];
     frg_demean_column *report = &r->columns[column];
     int stalls = 0;
     for (int round = 0; round < ROUNDS_MAX && stalls < STALLS; round++) {
@@ -675,8 +676,8 @@ static void clear_finished(const fe_row_lsmr *f, int64_t k, const double *norm2)
     bool finished[BASIS_MAX_LANES];
     frgi_basis_scatter(&f->work, k, f->z, f->s, &eliminated);
     for (int64_t c = 0; c < k; c++) {
-        const column_audit a = audit_column(b, &eliminated, f->s, k, c);
-        finished[c] = sqrt(a.reduced) <= NOTHING * DBL_EPSILON * sqrt(norm2[c]);
+        const fe_row_audit a = audit_column(b, &eliminated, f->s, k, c);
+        finished[c] = sqrt(a.reduced) <= ZERO_GRADIENT * DBL_EPSILON * sqrt(norm2[c]);
     }
     for (int64_t i = 0; i < b->g->n; i++) {
         for (int64_t c = 0; c < k; c++) {
@@ -702,7 +703,7 @@ static frg_status begin_block(run *r, int64_t first, int64_t k)
     if (b->n_reduced > 0 && r->stopped == FRG_OK) {
         take_out(f, k, NULL, NULL);
         clear_finished(f, k, norm2);
-        TRY(solve(r, first, k, FIRST * f->opts.tol));
+        TRY(solve(r, first, k, FIRST_ATOL * f->opts.tol));
     } else {
         memset(f->c, 0, (size_t)(b->n_reduced * k) * sizeof *f->c);
     }
@@ -753,7 +754,7 @@ frg_status frgi_fe_row_lsmr_run(fe_row_lsmr *f, frg_context *ctx, frg_array in, 
     }
     TRY(prepare_run(f, ctx, p));
     TRY(study_columns(f, ctx, &in));
-    f->left = false;
+    f->dropped = false;
     const int64_t width = block_width(f, p);
     for (int64_t c = 0; c < p; c += width) {
         TRY(run_block(&r, c, p - c < width ? p - c : width));

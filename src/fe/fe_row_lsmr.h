@@ -4,7 +4,7 @@
  * (fe_basis.h), the eliminated factor's block U is projected out exactly and LSMR solves what is
  * left:
  *
- *     min || (I - U U') W^(1/2) (b - A_r c) ||,      A_r = W^(1/2) [phi of the other factors]
+ *     min || (I - U U') (W^(1/2) b - A_r c) ||,      A_r = W^(1/2) [phi of the other factors]
  *
  * Nothing but rows and orthonormal columns enters, so the path checks all others and serves designs
  * that have no Schur complement in integers.  With one factor it is a closed form: 0 iterations.
@@ -26,7 +26,7 @@
 typedef struct fe_row_lsmr fe_row_lsmr;
 
 /** Plans; g must outlive the plan, the slopes' values are copied.  o->method map: alternating
- *  projections (fe_map.h); every other: lsmr, and mlsmr with frgi_fe_row_lsmr_precondition.
+ *  projections (fe_map.h); every other: lsmr.
  *  Errors: E_ARG for a bad factor, E_NOT_FINITE, E_MEMORY. */
 FRG_MUST_USE frg_status frgi_fe_row_lsmr_create(fe_row_lsmr **out, frg_context *ctx,
                                                 const fe_rows *g, const frg_slope *slopes,

@@ -22,7 +22,7 @@ typedef struct {
     double norm_a;         /* LSMR's estimate of ||A||_F in the last round */
     frg_lsmr_stop stop;    /* of the last round */
     bool plain;            /* without the preconditioner, which did not converge */
-} column_state;
+} fe_row_column;
 
 /** The audit of one column. */
 typedef struct {
@@ -31,7 +31,7 @@ typedef struct {
     double mean;                   /* largest level mean, */
     const fe_basis_factor *factor; /* and where it is */
     int64_t level;
-} column_audit;
+} fe_row_audit;
 
 struct fe_row_lsmr {
     fe_basis basis;
@@ -39,8 +39,8 @@ struct fe_row_lsmr {
     fe_row_lsmr_precond *precond; /* NULL: none */
     const void *precond_data;
     fe_slopes *factor; /* the preconditioner, where it is this; or NULL */
-    bool may_drop;     /* the preconditioner, for columns that do not converge with it */
-    bool left;         /* by a column of the last run */
+    bool may_drop;     /* columns that do not converge with the preconditioner go on without it */
+    bool dropped;      /* a column of the last run did so */
     fe_device *device; /* where LSMR runs; NULL: the host */
     /* memory of the run */
     int64_t columns; /* it was laid out for */
@@ -50,10 +50,10 @@ struct fe_row_lsmr {
     double *elim;    /* coefficients of the eliminated levels x lanes */
     double *effects; /* (R + coefficients of the eliminated levels) x columns, column by column */
     double *diagonal, *below2; /* HISTORY x lanes: the tridiagonal matrix of the last steps */
-    column_state *state;
+    fe_row_column *state;
     fe_basis_work work;
-    frgi_lsmr engine;
-    fe_map map; /* in the engine's place by method map */
+    frgi_lsmr lsmr;
+    fe_map map; /* in place of lsmr by method map */
 };
 
 /** The rank of D over the rationals, counted in a prime field by at most work_most multiply-adds

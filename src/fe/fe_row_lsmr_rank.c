@@ -76,8 +76,7 @@ static void subtract_column(const dense *d, int64_t elim, int j, int64_t touched
     const fe_basis_factor *f = &d->b->elim;
     for (int64_t i = g->elim_start[elim]; i < g->elim_start[elim + 1]; i++) {
         const int count = frgi_basis_row(d->b, i, d->place, d->value);
-        const double phi =
-            j < f->intercept ? f->root[elim] : f->phi[i * f->slopes + j - f->intercept];
+        const double phi = fe_basis_value(f, elim, i, j);
         for (int a = 0; a < count; a++) {
             d->along[d->place[a]] += (g->weight ? g->weight[i] : 1) * phi * d->value[a];
         }
@@ -180,22 +179,13 @@ static void lay_out(frgi_arena *a, dense *d, int row_width)
     d->value = TAKE(a, double, row_width);
 }
 
-static int row_width(const fe_basis *b)
-{
-    int width = 0;
-    for (int r = 0; r < b->g->n_remaining; r++) {
-        width += b->remaining[r].width;
-    }
-    return width;
-}
-
 static frg_status dense_rank(const fe_basis *b, frg_context *ctx, int64_t *rank)
 {
     dense d = {.b = b, .n = b->n_reduced};
     frgi_arena memory = {0};
-    lay_out(&memory, &d, row_width(b));
+    lay_out(&memory, &d, frgi_basis_row_width(b));
     TRY(frgi_arena_open(&memory, ctx, "rank of the effects"));
-    lay_out(&memory, &d, row_width(b));
+    lay_out(&memory, &d, frgi_basis_row_width(b));
     memset(memory.base, 0, memory.bytes);
     assemble(&d);
     const frgi_blas_guard guard = frgi_blas_begin();
@@ -209,7 +199,7 @@ static frg_status dense_rank(const fe_basis *b, frg_context *ctx, int64_t *rank)
  *  touch, from above. */
 static double assembly_work(const fe_basis *b)
 {
-    const double width = row_width(b), n = (double)b->n_reduced;
+    const double width = frgi_basis_row_width(b), n = (double)b->n_reduced;
     double work = 0;
     for (int64_t u = 0; u < b->g->n_elim; u++) {
         const double rows = (double)(b->g->elim_start[u + 1] - b->g->elim_start[u]);

@@ -7,7 +7,6 @@
 #include "fe/fe_rows.h"
 
 #include "fe/fe_codes.h"
-#include "fe/fe_weights.h"
 
 #include <limits.h>
 #include <math.h>
@@ -205,7 +204,7 @@ static void fill_factor(const fe_rows *g, const fe_codes *c, const fe_factor_cod
     }
 }
 
-/** Coefficient numbers of all factors. */
+/** Reduced indices of all factors for rows begin .. end-1. */
 static void fill_piece(const layout *b, int64_t begin, int64_t end)
 {
     const fe_rows *g = b->g;
@@ -289,19 +288,8 @@ static frg_status close_gaps(layout *b, frg_context *ctx)
     return FRG_OK;
 }
 
-static void take_weights(fe_rows *g, const frg_array *weights, const frgi_weight_range *range)
-{
-    const double *w = (const double *)(const void *)frgi_array_base(weights);
-    const double scale = ldexp(1, -frgi_weights_exponent(range));
-    g->weight_root = frgi_weights_root(range);
-    for (int64_t i = 0; i < g->n; i++) {
-        g->weight[i] = w[(g->order ? g->order[i] : i) * weights->stride[0]] * scale;
-    }
-}
-
-/** N_u, N_l and their inverses.  Unweighted counts are exact in any order; weights are added row by
- *  row. */
-static void sum_weights(fe_rows *g, const fe_factor_codes *f, int threads)
+/** 1 / N_u: weights are added row by row, rows are counted. */
+static void sum_elim_weights(fe_rows *g, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static) if (g->n >= FE_SMALL_ROWS)
     for (int64_t u = 0; u < g->n_elim; u++) {
@@ -314,30 +302,54 @@ static void sum_weights(fe_rows *g, const fe_factor_codes *f, int threads)
         }
         g->elim_inverse[u] = total_weight > 0 ? 1 / total_weight : 0;
     }
-    const bool counted = !g->weight;
-    memset(g->level_weight, 0, (size_t)g->n_reduced * sizeof *g->level_weight);
-    for (int q = 0; q < g->n_factors; q++) {
-        if (q == g->elim_factor || !counted || f[q].narrow) {
-            continue;
-        }
-        for (int64_t l = 0, next = g->factor[q].first; l < f[q].codes; l++) {
-            if (f[q].count[l] > 0) {
-                g->level_weight[next++] = f[q].count[l];
-            }
-        }
-    }
-    for (int q = 0, r = 0; q < g->n_factors; q++) {
-        if (q == g->elim_factor) {
-            continue;
-        }
-        for (int64_t i = 0; (!counted || f[q].narrow) && i < g->n; i++) {
-            g->level_weight[g->index[i * g->n_remaining + r]] += g->weight ? g->weight[i] : 1;
-        }
-        r++;
-    }
+}
+
+static void invert_level_weights(fe_rows *g)
+{
     for (int64_t l = 0; l < g->n_reduced; l++) {
         g->level_inverse[l] = g->level_weight[l] > 0 ? 1 / g->level_weight[l] : 0;
     }
+}
+
+void frgi_fe_rows_take_weights(fe_rows *g, const double *w, ptrdiff_t stride,
+                               const frgi_weight_range *range, int threads)
+{
+    const double scale = ldexp(1, -frgi_weights_exponent(range));
+    g->weight_root = frgi_weights_root(range);
+    for (int64_t i = 0; i < g->n; i++) {
+        g->weight[i] = w[(g->order ? g->order[i] : i) * stride] * scale;
+    }
+    sum_elim_weights(g, threads);
+    memset(g->level_weight, 0, (size_t)g->n_reduced * sizeof *g->level_weight);
+    for (int64_t i = 0; i < g->n; i++) {
+        for (int r = 0; r < g->n_remaining; r++) {
+            g->level_weight[g->index[i * g->n_remaining + r]] += g->weight[i];
+        }
+    }
+    invert_level_weights(g);
+}
+
+/** N_u and N_l without weights, from the counts of the codes where these are there; exact in any
+ *  order. */
+static void count_rows(fe_rows *g, const fe_factor_codes *f, int threads)
+{
+    sum_elim_weights(g, threads);
+    memset(g->level_weight, 0, (size_t)g->n_reduced * sizeof *g->level_weight);
+    for (int q = 0; q < g->n_factors; q++) {
+        const int r = fe_remaining_place(g, q);
+        if (r >= 0 && f[q].narrow) {
+            for (int64_t i = 0; i < g->n; i++) {
+                g->level_weight[g->index[i * g->n_remaining + r]] += 1;
+            }
+        } else if (r >= 0) {
+            for (int64_t l = 0, next = g->factor[q].first; l < f[q].codes; l++) {
+                if (f[q].count[l] > 0) {
+                    g->level_weight[next++] = f[q].count[l];
+                }
+            }
+        }
+    }
+    invert_level_weights(g);
 }
 
 /** A power of two of chunks: as many as the rows pay for, since each costs a copy of the reduced
@@ -395,12 +407,16 @@ static frg_status lay_out(layout *b, frg_context *ctx, const frg_array *weights,
     TRY(close_gaps(b, ctx));
     if (weights) {
         TRY(NEW(ctx, &g->weight, g->n, "weights"));
-        take_weights(g, weights, range);
     }
     TRY(NEW(ctx, &g->elim_inverse, g->n_elim, "weights of the eliminated levels"));
     TRY(NEW(ctx, &g->level_weight, g->n_reduced, "level weights"));
     TRY(NEW(ctx, &g->level_inverse, g->n_reduced, "level weights"));
-    sum_weights(g, b->f, frg_threads(ctx));
+    if (weights) {
+        frgi_fe_rows_take_weights(g, (const double *)(const void *)frgi_array_base(weights),
+                                  weights->stride[0], range, frg_threads(ctx));
+    } else {
+        count_rows(g, b->f, frg_threads(ctx));
+    }
     return frgi_fe_rows_cut(g, ctx);
 }
 

@@ -1,7 +1,7 @@
 /* fe_rows.h - the rows of a design, grouped by the levels of its largest factor, and the passes
  * over them.
  *
- * Letters.  The largest factor is eliminated: its levels are the *eliminated levels* u = 0..U-1
+ * Notation.  The largest factor is eliminated: its levels are the *eliminated levels* u = 0..U-1
  * (workers, say); the levels of all other factors are the R *reduced unknowns* (firms, years, ...),
  * numbered through.  N_u and N_l are weighted counts.  P_1 is the weighted projection on the
  * eliminated levels' dummies, D_r the dummies of the reduced unknowns:
@@ -23,10 +23,13 @@
 #define FRGI_FE_ROWS_H
 
 #include "core/core.h"
+#include "fe/fe_weights.h"
 
 #pragma GCC visibility push(hidden)
 
-enum { FE_MAX_LANES = 8, FE_LANE_KINDS = 4 }; /* columns carried together: 1, 2, 4 or 8 */
+enum { FE_MAX_FACTORS = 64 };
+/* Columns carried together: 1, 2, 4 or 8, lanes 1 << kind for the kinds 0 .. 3. */
+enum { FE_MAX_LANES = 8, FE_LANE_KINDS = 4 };
 enum { FE_TREE_LEVELS = 7, FE_MAX_CHUNKS = 1 << (FE_TREE_LEVELS - 1) };
 enum {
     FE_KEPT_ROWS = 64,      /* of an eliminated level, which the last pass does not compute twice */
@@ -76,6 +79,18 @@ typedef struct {
     const struct fe_steps *steps;       /* who does what is asked of vectors (fe_steps.h) */
     const struct fe_run_source *source; /* where rows that are not in memory lie (fe_runs.h) */
 } fe_rows;
+
+/** Remaining factor r, 0 .. n_remaining-1. */
+static inline const fe_factor *fe_remaining(const fe_rows *g, int r)
+{
+    return &g->factor[r < g->elim_factor ? r : r + 1];
+}
+
+/** The place of factor q among the remaining ones; -1: it is the eliminated factor. */
+static inline int fe_remaining_place(const fe_rows *g, int q)
+{
+    return q == g->elim_factor ? -1 : q < g->elim_factor ? q : q - 1;
+}
 
 /** Fetches the reduced indices of rows begin .. end-1, FE_NUMBERS_AHEAD bytes further: between
  *  lines that are anywhere the hardware does not follow the stream.  GCC drops calls of a function
@@ -146,6 +161,10 @@ FRG_MUST_USE frg_status frgi_fe_rows_fit(frg_context *ctx, int64_t n);
  *  Errors: E_CODES, E_WEIGHT, E_MEMORY, E_TOO_BIG. */
 FRG_MUST_USE frg_status frgi_fe_rows_create(fe_rows *g, frg_context *ctx, const frg_array *codes,
                                             const frg_array *weights);
+/** weight <- the n weights of the caller's rows in row order, brought near 1; then weight_root, N_u
+ *  and N_l.  The layout is there, and memory for all of these. */
+void frgi_fe_rows_take_weights(fe_rows *g, const double *w, ptrdiff_t stride,
+                               const frgi_weight_range *range, int threads);
 /** Cuts the rows into chunks of whole eliminated levels: the last step of any layout. */
 FRG_MUST_USE frg_status frgi_fe_rows_cut(fe_rows *g, frg_context *ctx);
 /** The sizes of a layout that is not made: g has n, n_factors and the factors' levels, all else is

@@ -2,7 +2,7 @@
  * lanes.
  *
  *     rhs        each u:  m = sum w x / N_u;              partial[l] += w (x - m)
- *     residual   each u:  z = x - sum_l a[l],  m = sum w z / N_u,  r = z - m, partial[l] += w r
+ *     residual   each u:  z = x - sum_l a[l],  m = sum w z / N_u,  r = z - m, sum[l] += w r
  *
  * x is taken as the difference to the eliminated level's first row: values of 1e9 that differ by 1
  * then lose nothing, and where the first row is far from the others, so is the eliminated level's
@@ -17,7 +17,7 @@
  * larger than FE_NEAR_BYTES.  Columns that no cache holds are written past the caches
  * (fe_stream.h).
  *
- * Text parameters: real, LANES, vec (LANES doubles), FN(name) for the lanes, RN(name) for the
+ * Template parameters: real, LANES, vec (LANES doubles), FN(name) for the lanes, RN(name) for the
  * column type as well.  The bodies are inlined with constant arguments: plain (no weights, caller's
  * order), known_remaining (1, or 0 for n_remaining as stored), live (columns in use, 0 for
  * x->live), adjacent (columns side by side in memory).

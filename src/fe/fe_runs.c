@@ -26,7 +26,7 @@ const fe_rows *frgi_fe_runs_next(fe_runs *r)
 frg_status frgi_fe_runs_close(fe_runs *r)
 {
     if (r->g->source && r->next_elim >= 0) {
-        r->g->source->rest(r->g->source->state);
+        r->g->source->release(r->g->source->state);
     }
     return r->status;
 }

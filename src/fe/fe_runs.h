@@ -33,7 +33,7 @@ struct fe_run_source {
      *  looks itself. */
     frg_status (*read)(void *state, frg_context *ctx, int64_t elim, fe_rows *w);
     /** The reader has closed; what was read ahead may be dropped. */
-    void (*rest)(void *state);
+    void (*release)(void *state);
     void *state;
 };
 

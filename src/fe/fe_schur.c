@@ -1,6 +1,6 @@
-/* fe_schur.c - assembling; letters and formulas in fe_schur.h, fe_groups.h and fe_coupling.h.
+/* fe_schur.c - assembling; notation and formulas in fe_schur.h, fe_groups.h and fe_coupling.h.
  *
- * Row f of S is gathered from the groups that contain f (Gustavson's row-wise product: a marker
+ * Row l of S is gathered from the groups that contain l (Gustavson's row-wise product: a marker
  * array takes the sparse sums), so rows are independent of one another and any number of threads
  * gives the same bits.
  *

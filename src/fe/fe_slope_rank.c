@@ -43,7 +43,7 @@ typedef struct {
     int32_t *at, *slot; /* places that the current vector has; R: their number in it, or -1 */
     uint64_t *value;    /* as at */
     int count;
-} field;
+} elimination;
 
 /** z modulo the prime. */
 static uint64_t image_of(double z)
@@ -56,7 +56,7 @@ static uint64_t image_of(double z)
 }
 
 /** Makes the images; false where the sizes of a slope's values are too far apart. */
-static bool make_images(const field *m)
+static bool make_images(const elimination *m)
 {
     const fe_basis *const b = m->b;
     for (int s = 0; s < b->n_z; s++) {
@@ -75,7 +75,7 @@ static bool make_images(const field *m)
     return true;
 }
 
-static const uint64_t *image(const field *m, const fe_basis_factor *f, int s, int64_t i)
+static const uint64_t *image(const elimination *m, const fe_basis_factor *f, int s, int64_t i)
 {
     return m->image + (int64_t)f->z_place[s] * m->b->g->n + i;
 }
@@ -92,7 +92,7 @@ static void combine(uint64_t *to, uint64_t e, uint64_t f, const uint64_t *from, 
 
 /** Reduces row i in the eliminated level's columns: m->row = m->scale d_i - sum_j m->along_j
  *  d_j. */
-static void reduce(field *m, int64_t i, int pivots)
+static void reduce(elimination *m, int64_t i, int pivots)
 {
     const fe_basis_factor *const f = &m->b->elim;
     m->row[0] = m->scale = 1;
@@ -112,7 +112,7 @@ static void reduce(field *m, int64_t i, int pivots)
 }
 
 /** Row i, reduced, as pivot row `p` where something is left of it. */
-static bool take_pivot(const field *m, int64_t i, int p)
+static bool take_pivot(const elimination *m, int64_t i, int p)
 {
     int column = 0;
     while (column < m->width && m->row[column] == 0) {
@@ -130,7 +130,7 @@ static bool take_pivot(const field *m, int64_t i, int p)
     return true;
 }
 
-static void add_place(field *m, int64_t place, uint64_t value)
+static void add_place(elimination *m, int64_t place, uint64_t value)
 {
     int32_t *const slot = &m->slot[place];
     if (*slot < 0) {
@@ -142,7 +142,7 @@ static void add_place(field *m, int64_t place, uint64_t value)
 }
 
 /** v <- v + c r_i */
-static void add_remaining(field *m, int64_t i, uint64_t c)
+static void add_remaining(elimination *m, int64_t i, uint64_t c)
 {
     const fe_rows *const g = m->b->g;
     for (int r = 0; c && r < g->n_remaining; r++) {
@@ -159,7 +159,7 @@ static void add_remaining(field *m, int64_t i, uint64_t c)
 }
 
 /** Hands v_i on without its zeros. */
-static void give(field *m, int64_t i, frgi_prime_take *take, void *to)
+static void give(elimination *m, int64_t i, frgi_prime_take *take, void *to)
 {
     int kept = 0;
     for (int k = 0; k < m->count; k++) {
@@ -177,7 +177,7 @@ static void give(field *m, int64_t i, frgi_prime_take *take, void *to)
 
 static frg_status each_row(void *data, frgi_prime_take *take, void *to)
 {
-    field *const m = data;
+    elimination *const m = data;
     const fe_rows *const g = m->b->g;
     m->elim_ranks = 0;
     for (int64_t u = 0; u < g->n_elim; u++) {
@@ -204,13 +204,9 @@ static frg_status each_row(void *data, frgi_prime_take *take, void *to)
 
 /* ---- the count ------------------------------------------------------------------------------- */
 
-static void lay_out(frgi_arena *a, field *m)
+static void lay_out(frgi_arena *a, elimination *m)
 {
-    const int64_t width = m->width;
-    int64_t columns = 0;
-    for (int r = 0; r < m->b->g->n_remaining; r++) {
-        columns += m->b->remaining[r].width;
-    }
+    const int64_t width = m->width, columns = frgi_basis_row_width(m->b);
     m->image = TAKE(a, uint64_t, m->b->n_z * m->b->g->n);
     m->row = TAKE(a, uint64_t, width);
     m->along = TAKE(a, uint64_t, width);
@@ -226,7 +222,7 @@ static void lay_out(frgi_arena *a, field *m)
 frg_status frgi_fe_slope_rank(const fe_basis *b, frg_context *ctx, double work_most,
                               size_t byte_cap, int64_t *rank)
 {
-    field m = {.b = b, .width = b->elim.width};
+    elimination m = {.b = b, .width = b->elim.width};
     frgi_arena memory = {0};
     int64_t remaining_rank = -1;
     frg_status status = FRG_OK;

@@ -4,7 +4,7 @@
  * An eliminated level u touches t_u reduced unknowns.  Its block of S is dense on them, with phi
  * the orthonormal columns:
  *
- *     M_u = sum over its rows of w a a' - sum over its columns j of c_j c_j'
+ *     S_u = sum over its rows of w a a' - sum over its columns j of c_j c_j'
  *     c_j = sum over its rows of w phi_j a
  *
  * Their lower triangles are stored side by side and added up row by row of S in the order of the
@@ -51,14 +51,14 @@ typedef struct {
     double *value;
     double *along; /* widest */
     double *sum;   /* R: the row of S at hand */
-} worker;
+} workspace;
 
 /** The blocks of all eliminated levels. */
 typedef struct {
     const fe_basis *b;
     int threads;
     frgi_arena arena, blocks;
-    worker *of;             /* threads */
+    workspace *of;          /* threads */
     int64_t *first_touched; /* n_elim + 1: into touched */
     int64_t *first_entry;   /* n_elim + 1: into block */
     int64_t widest;         /* largest t_u */
@@ -68,7 +68,7 @@ typedef struct {
 
 /** Numbers the reduced unknowns of eliminated level u from 0 on; returns how many there are.  to
  *  may be NULL. */
-static int32_t touch(const level_blocks *m, const worker *w, int64_t u, int32_t *to)
+static int32_t touch(const level_blocks *m, const workspace *w, int64_t u, int32_t *to)
 {
     const fe_rows *g = m->b->g;
     int32_t count = 0;
@@ -88,7 +88,7 @@ static int32_t touch(const level_blocks *m, const worker *w, int64_t u, int32_t 
     return count;
 }
 
-static void release(const level_blocks *m, const worker *w, int64_t u)
+static void release(const level_blocks *m, const workspace *w, int64_t u)
 {
     const fe_rows *g = m->b->g;
     for (int64_t i = g->elim_start[u]; i < g->elim_start[u + 1]; i++) {
@@ -100,15 +100,14 @@ static void release(const level_blocks *m, const worker *w, int64_t u)
 }
 
 /** along <- sum over the rows of w phi_j a */
-static void sum_along(const level_blocks *m, const worker *k, int64_t u, int j, int64_t t)
+static void sum_along(const level_blocks *m, const workspace *k, int64_t u, int j, int64_t t)
 {
     const fe_rows *g = m->b->g;
     const fe_basis_factor *f = &m->b->elim;
     memset(k->along, 0, (size_t)t * sizeof *k->along);
     for (int64_t i = g->elim_start[u]; i < g->elim_start[u + 1]; i++) {
         const int row = frgi_basis_row(m->b, i, k->place, k->value);
-        const double w = (g->weight ? g->weight[i] : 1) *
-                         (j < f->intercept ? f->root[u] : f->phi[i * f->slopes + j - f->intercept]);
+        const double w = (g->weight ? g->weight[i] : 1) * fe_basis_value(f, u, i, j);
         for (int a = 0; a < row; a++) {
             k->along[k->slot[k->place[a]]] += w * k->value[a];
         }
@@ -121,7 +120,7 @@ static int64_t triangle(int64_t a)
     return a * (a + 1) / 2;
 }
 
-static void fill_block(const level_blocks *m, const worker *k, int64_t u)
+static void fill_block(const level_blocks *m, const workspace *k, int64_t u)
 {
     const fe_rows *g = m->b->g;
     double *block = m->block + m->first_entry[u];
@@ -153,14 +152,14 @@ static void fill_block(const level_blocks *m, const worker *k, int64_t u)
 static void lay_out_touched(frgi_arena *a, level_blocks *m, int row_width)
 {
     const int64_t n = m->b->n_reduced;
-    m->of = TAKE(a, worker, m->threads);
+    m->of = TAKE(a, workspace, m->threads);
     m->first_touched = TAKE(a, int64_t, m->b->g->n_elim + 1);
     m->first_entry = TAKE(a, int64_t, m->b->g->n_elim + 1);
     for (int t = 0; t < m->threads; t++) {
-        const worker w = {.slot = TAKE(a, int32_t, n),
-                          .place = TAKE(a, int32_t, row_width),
-                          .value = TAKE(a, double, row_width),
-                          .sum = TAKE(a, double, n)};
+        const workspace w = {.slot = TAKE(a, int32_t, n),
+                             .place = TAKE(a, int32_t, row_width),
+                             .value = TAKE(a, double, row_width),
+                             .sum = TAKE(a, double, n)};
         if (a->base) {
             m->of[t] = w;
             memset(w.slot, -1, (size_t)n * sizeof *w.slot);
@@ -178,20 +177,11 @@ static void lay_out_blocks(frgi_arena *a, level_blocks *m)
     }
 }
 
-static int row_width_of(const fe_basis *b)
-{
-    int width = 0;
-    for (int r = 0; r < b->g->n_remaining; r++) {
-        width += b->remaining[r].width;
-    }
-    return width;
-}
-
 /** Counts what the eliminated levels touch; *entries is the size of all blocks. */
 static frg_status count_touched(level_blocks *m, frg_context *ctx, double *entries)
 {
     const int64_t n = m->b->g->n_elim;
-    const int width = row_width_of(m->b);
+    const int width = frgi_basis_row_width(m->b);
     frgi_arena fresh = {0};
     lay_out_touched(&fresh, m, width);
     TRY(frgi_arena_open(&fresh, ctx, "eliminated levels of the Schur complement"));
@@ -199,7 +189,7 @@ static frg_status count_touched(level_blocks *m, frg_context *ctx, double *entri
     m->arena = fresh;
 #pragma omp parallel for num_threads(m->threads) schedule(static) if (m->threads > 1)
     for (int64_t u = 0; u < n; u++) {
-        const worker *const w = &m->of[omp_get_thread_num()];
+        const workspace *const w = &m->of[omp_get_thread_num()];
         m->first_touched[u + 1] = touch(m, w, u, NULL);
         release(m, w, u);
     }
@@ -288,7 +278,7 @@ static void invert(sparse *s, const level_blocks *m)
 
 /** Lists the columns of row i as its eliminated levels have them, in met where it is not NULL;
  *  returns how many there are. */
-static int64_t meet(const sparse *s, const level_blocks *m, const worker *w, int64_t i,
+static int64_t meet(const sparse *s, const level_blocks *m, const workspace *w, int64_t i,
                     int32_t *met)
 {
     int64_t count = 0;
@@ -315,14 +305,14 @@ static void meet_rows(const sparse *s, const level_blocks *m, int32_t *met)
     }
 #pragma omp parallel for num_threads(m->threads) schedule(dynamic, 64) if (m->threads > 1)
     for (int64_t i = 0; i < s->n; i++) {
-        const worker *const w = &m->of[omp_get_thread_num()];
+        const workspace *const w = &m->of[omp_get_thread_num()];
         const int64_t count = meet(s, m, w, i, met ? met + s->starts[i] : NULL);
         s->next[i] = met ? s->starts[i] : count;
     }
 }
 
 /** Row i, in the order of the eliminated levels. */
-static void add_row(const sparse *s, const level_blocks *m, const worker *w, int64_t i)
+static void add_row(const sparse *s, const level_blocks *m, const workspace *w, int64_t i)
 {
     w->sum[i] = 0; /* where no eliminated level has it */
     for (int64_t e = s->starts[i]; e < s->starts[i + 1]; e++) {
@@ -476,7 +466,7 @@ static frg_status compare_costs(const sparse *s, frg_context *ctx, const fe_basi
                                 const frgi_direct *direct, bool *pays)
 {
     const double seconds = frgi_direct_costs(direct, frgi_direct_chosen(direct)).seconds;
-    const double columns = row_width_of(b) + b->elim.width + 1;
+    const double columns = frgi_basis_row_width(b) + b->elim.width + 1;
     const double step = SECONDS_PER_ROW_AND_COLUMN * (double)b->g->n * columns;
     *pays = seconds < FEW_STEPS * step;
     if (*pays) {

@@ -1,7 +1,7 @@
 /* fe_sparse_rank.c - the exact rank of D for factors of any size: union-find first, a sparse factor
  * modulo a prime for what that leaves.
  *
- * Letters: as in fe_modular.c a row of each eliminated level eliminates it, rank D =
+ * Notation: as in fe_modular.c a row of each eliminated level eliminates it, rank D =
  * n_elim + rank Delta, and Delta has the differences of rows of an eliminated level, e(i) - e(j), e
  * the sum of the indicators of the other factors' levels.
  *
@@ -21,11 +21,11 @@
 #include "fe/fe_union.h"
 #include "sparse/prime.h"
 
-enum { PASSES = 16, ALL_PAIRS = 12, RECENT = 1 << 12, FACTORS = 64 };
+enum { PASSES = 16, ALL_PAIRS = 12, RECENT = 1 << 12 };
 
 typedef struct {
     const fe_rows *g;
-    int32_t *class_of; /* R: a root after flatten() */
+    int32_t *class_of; /* R: the root of the class, after merge_levels() */
     int64_t merged;
     int32_t *recent;             /* RECENT x 2 n_remaining: differences that were taken, by hash */
     unsigned char taken[RECENT]; /* how many classes each has of its row; 0: none was taken */
@@ -138,8 +138,8 @@ static bool repeats(counter *c, const int32_t *classes, int half)
 static void give_differences(counter *c, const fe_rows *w, frgi_prime_take *take, void *to)
 {
     const fe_rows *const g = w;
-    int32_t classes[2 * FACTORS];
-    uint64_t signs[2 * FACTORS];
+    int32_t classes[2 * FE_MAX_FACTORS];
+    uint64_t signs[2 * FE_MAX_FACTORS];
     for (int64_t u = 0; u < g->n_elim; u++) {
         for (int64_t i = g->elim_start[u] + 1; i < g->elim_start[u + 1]; i++) {
             const int half = difference(c, g->index + i * g->n_remaining, classes);

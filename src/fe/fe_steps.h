@@ -53,7 +53,7 @@ typedef struct {
 /** The system of the reduced unknowns, and vectors of them. */
 typedef struct {
     /** y <- S p through the rows, or with b through the bordered system; f32: the type of p; low:
-     *  as of frgi_fe_apply */
+     *  in float32, as in frgi_fe_apply */
     frg_status (*apply)(const fe_rows *g, const fe_bordered *b, frg_context *ctx, int f32, int kind,
                         const fe_row_work *w, bool low, const void *p, double *y);
     /** y <- S p with the assembled S */
@@ -109,7 +109,6 @@ typedef struct {
 } fe_recurrence_steps;
 
 typedef struct fe_steps {
-    const char *name;
     /** Memory of the states: the arena has been measured. */
     frg_status (*open)(frgi_arena *a, frg_context *ctx, const char *what);
     void (*close)(frgi_arena *a, frg_context *ctx);

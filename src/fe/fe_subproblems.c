@@ -20,7 +20,7 @@
 #include "fe/fe_steps.h"
 
 enum {
-    LARGE_SHARE = 16,  /* a component with this share of the rows is a subproblem of its own */
+    LARGE_SHARE = 16,  /* a component with one in so many rows is a subproblem of its own */
     SMALL_LEVELS = 256 /* CG ends soon with so few, whatever they are: no reason to split */
 };
 

@@ -7,7 +7,8 @@
 static const double ABSORBED = 1e-9; /* ||r|| of the centred input */
 static const double LOST =
     1e-8; /* of its deviation: the rounding of effects that a column survives */
-static const double ROUNDINGS = 64; /* of the numbers that are subtracted */
+static const double ROUNDINGS = 64;           /* of the numbers that are subtracted */
+static const double ABSORBED_ROUNDING = 0.25; /* of the rounding floor: as much as is left of 0 */
 
 /** Level means below it are rounding: 64 roundings of the largest numbers that were subtracted, of
  *  the column in its type and of the effects in double. */
@@ -34,7 +35,7 @@ void frgi_fe_verify(double tol, int n_factors, const fe_column_size *c, const fe
     const double input = deviation(c);
     const double floor = rounding_floor(c);
     const bool varies = c->total > 0, lost = frgi_fe_is_lost(c);
-    out->absorbed = !lost && (size <= ABSORBED * input || size <= 0.25 * floor);
+    out->absorbed = !lost && (size <= ABSORBED * input || size <= ABSORBED_ROUNDING * floor);
     const double scale = out->absorbed ? input : size;
     out->audit = a->mean > 0 && scale > 0 ? a->mean / scale : 0;
     out->gradient = varies ? sqrt(a->gradient) / (sqrt(n_factors) * sqrt(c->total)) : 0;
@@ -43,14 +44,13 @@ void frgi_fe_verify(double tol, int n_factors, const fe_column_size *c, const fe
     if (at_floor && input <= floor) { /* a constant: what is left of it is rounding alone */
         out->audit = out->gradient = out->error_bound = 0;
     }
-    /* storing r in its type leaves g = eps ||r|| at most: a float32 result cannot show less */
-    const double reachable = fmax(tol, 4 * c->epsilon);
+    const double reachable = fe_reachable(tol, c->epsilon);
     out->converged = !lost && out->gradient <= reachable && (out->audit <= tol || at_floor);
 }
 
 bool frgi_fe_accepted(double tol, const frg_demean_column *c)
 {
-    return c->converged && !(c->error_bound > 1e3 * tol);
+    return c->converged && !(c->error_bound > FE_BOUND_MOST * tol);
 }
 
 frg_status frgi_fe_refuse_value(frg_context *ctx, int64_t row, int64_t column, double v)

@@ -26,9 +26,18 @@ typedef struct {
 /** Values above it are refused: their squares times the rows would not be finite. */
 #define FE_LARGEST 1e150
 /** Columns with a largest value below it, times the root of the least weight, are refused: their
- *  squares are no numbers any more, and nothing could be distinguished from zero by them. */
+ *  squares underflow, so that no sum of squares could be told from zero. */
 #define FE_SMALLEST 1e-150
 
+/** error_bound over tol, at most, of a column that is accepted. */
+#define FE_BOUND_MOST 1e3
+
+/** What level means and gradients of a column in a type of this epsilon can be asked for: storing r
+ *  leaves g = epsilon ||r|| at most. */
+static inline double fe_reachable(double tol, double epsilon)
+{
+    return tol > 4 * epsilon ? tol : 4 * epsilon;
+}
 /** Is the column itself lost in the rounding of the effects taken out?  Effects so far beyond it
  *  come from a direction that D does not have and a factor took for one; what is left then is no
  *  residual of the column, however small its level means are. */

@@ -4,7 +4,7 @@
 #include <math.h>
 
 static const double APART = 0x1p-500;
-enum { LEAST = -1022 }; /* 2^1022 is a number */
+enum { LEAST = -1022 }; /* 2^1022 is finite, 2^1024 is not */
 
 frgi_weight_range frgi_weights_study(const double *w, ptrdiff_t stride, int64_t n)
 {

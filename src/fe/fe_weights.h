@@ -1,8 +1,8 @@
 /* fe_weights.h - weights brought near 1.
  *
  * Residuals, estimates and their errors do not depend on a common factor of the weights, sums of w
- * x^2 do: at weights of 1e-200 they vanish, at 1e200 they have no number.  So demeaner and
- * regression take weights times a power of two that brings the largest into [1, 4), which changes
+ * x^2 do: at weights of 1e-200 they underflow, at 1e200 they overflow.  So demeaner and regression
+ * take weights times a power of two that brings the largest into [1, 4), which changes
  * no bit of a result.  The power is even: its root is one too. */
 #ifndef FRGI_FE_WEIGHTS_H
 #define FRGI_FE_WEIGHTS_H
@@ -23,8 +23,8 @@ frgi_weight_range frgi_weights_study(const double *w, ptrdiff_t stride, int64_t 
 int frgi_weights_exponent(const frgi_weight_range *r);
 /** Are they so far apart (2^500) that a product of two would vanish beside one? */
 bool frgi_weights_apart(const frgi_weight_range *r);
-/** The root of the least one once they lie near 1, 1 at most: a value so many times smaller is seen
- *  no more. */
+/** The root of the least one once they lie near 1, 1 at most: products with values so many
+ *  times smaller underflow. */
 double frgi_weights_root(const frgi_weight_range *r);
 
 #pragma GCC visibility pop

@@ -1,9 +1,9 @@
 /* expand.c - a formula that stands for several, as the texts of these.
  *
- * Each call of sw() and its kin is a wheel with a place for each of its choices; c(y1, y2) is one
- * as well.  The models are the readings of the wheels, the last turning fastest.  A reading is
- * written as text: the summands of a part that hold no call as they stand, a call as the sum of the
- * arguments chosen, which with its sign vanishes where none is.  Linear in the text for each model.
+ * Each call of sw() and its like chooses among its arguments, and so does c(y1, y2).  The models
+ * are all combinations of choices, those of the last call changing fastest.  A model is written as
+ * text: the summands of a part that hold no call as they stand, a call as the sum of the arguments
+ * chosen, which with its sign vanishes where none is.  Linear in the text for each model.
  *
  * Source: Berge, Butts and McDermott (2026), fixest (the names and what they choose).
  */
@@ -20,23 +20,19 @@ typedef struct {
     int32_t node;
     step_kind kind;
     int32_t arguments, choices;
-    int32_t at; /* the choice of this reading */
-} wheel;
+    int32_t at; /* the choice of this model */
+} call;
 
 typedef struct {
     frg_context *ctx;
     const frgi_syntax *s;
     int n;
-    wheel wheels[CALLS_LIMIT];
+    call calls[CALLS_LIMIT];
 } expansion;
 
 static frg_status refuse(const expansion *e, int32_t node, const char *message)
 {
-    const frgi_syntax *const s = e->s;
-    const frgi_node *const x = &s->nodes[node];
-    frgi_syntax_at(s, e->ctx, node);
-    FAIL(e->ctx, E_FORMULA, "%s, column %d: '%.*s': %s", s->what, frgi_syntax_column(s, x->at),
-         x->length > 60 ? 60 : x->length, s->text + x->at, message);
+    return frgi_syntax_refuse(e->s, e->ctx, E_FORMULA, node, message);
 }
 
 static step_kind kind_of(const frgi_syntax *s, int32_t node)
@@ -55,18 +51,18 @@ bool frgi_formula_is_stepwise(const frgi_syntax *s, int32_t node)
     return kind_of(s, node) != STEP_NONE;
 }
 
-/* ---- the wheels ------------------------------------------------------------------------------ */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
-static int32_t choices_of(const wheel *w)
+static int32_t choices_of(const call *w)
 {
     const bool empty_too = w->kind == STEP_SW0 || w->kind == STEP_CSW0;
     return w->kind == STEP_MVSW ? 1 << w->arguments : w->arguments + empty_too;
 }
 
-static frg_status add_wheel(expansion *e, int32_t node, step_kind kind)
+static frg_status add_call(expansion *e, int32_t node, step_kind kind)
 {
     const frgi_syntax *const s = e->s;
-    wheel w = {.node = node, .kind = kind, .arguments = s->nodes[node].children};
+    call w = {.node = node, .kind = kind, .arguments = s->nodes[node].children};
     if (e->n == CALLS_LIMIT) {
         return refuse(e, node, "at most 16 such calls stand in a formula");
     }
@@ -88,32 +84,27 @@ static frg_status add_wheel(expansion *e, int32_t node, step_kind kind)
         }
     }
     w.choices = choices_of(&w);
-    e->wheels[e->n++] = w;
+    e->calls[e->n++] = w;
     return FRG_OK;
 }
 
-static frg_status add_wheels(expansion *e, int32_t root)
+static frg_status add_calls(expansion *e, int32_t root)
 {
     for (int32_t i = root < 0 ? 0 : e->s->nodes[root].begin; i <= root; i++) {
         const step_kind kind = kind_of(e->s, i);
-        TRY(kind == STEP_NONE ? FRG_OK : add_wheel(e, i, kind));
+        TRY(kind == STEP_NONE ? FRG_OK : add_call(e, i, kind));
     }
     return FRG_OK;
 }
 
-static bool is_set(const frgi_syntax *s, int32_t node)
-{
-    return s->nodes[node].kind == NODE_CALL && frgi_syntax_is(s, node, "c");
-}
-
 /** The slowest first: effects, outcomes, regressors, then endogenous variables and instruments. */
-static frg_status find_wheels(expansion *e)
+static frg_status find_calls(expansion *e)
 {
     const frgi_syntax *const s = e->s;
     const bool effects = s->n_sections > 1 && s->instruments[1] < 0;
-    TRY(effects ? add_wheels(e, s->section[1]) : FRG_OK);
-    if (is_set(s, s->left)) {
-        TRY(add_wheel(e, s->left, STEP_SET));
+    TRY(effects ? add_calls(e, s->section[1]) : FRG_OK);
+    if (frgi_syntax_is_set(s, s->left)) {
+        TRY(add_call(e, s->left, STEP_SET));
     } else {
         for (int32_t i = s->nodes[s->left].begin; i <= s->left; i++) {
             if (kind_of(s, i) != STEP_NONE) {
@@ -121,30 +112,31 @@ static frg_status find_wheels(expansion *e)
             }
         }
     }
-    TRY(add_wheels(e, s->section[0]));
+    TRY(add_calls(e, s->section[0]));
     for (int i = 1; i < s->n_sections; i++) {
-        TRY(i > 1 || !effects ? add_wheels(e, s->section[i]) : FRG_OK);
-        TRY(add_wheels(e, s->instruments[i]));
+        TRY(i > 1 || !effects ? add_calls(e, s->section[i]) : FRG_OK);
+        TRY(add_calls(e, s->instruments[i]));
     }
     int64_t models = 1;
     for (int k = 0; k < e->n; k++) {
-        models *= e->wheels[k].choices;
+        models *= e->calls[k].choices;
         if (models > FRGI_MODELS_LIMIT || models * s->length > TEXT_LIMIT) {
-            return refuse(e, e->wheels[k].node,
+            return refuse(e, e->calls[k].node,
                           "the formula stands for more than 4096 models, or 64 MB of text");
         }
     }
     return FRG_OK;
 }
 
-/** Turns the last wheel that can; false: all readings were had. */
-static bool turn_wheels(expansion *e)
+/** The next choice of the last call that has one, the first of those behind it; false: there is no
+ *  further model. */
+static bool next_model(expansion *e)
 {
     for (int k = e->n - 1; k >= 0; k--) {
-        if (++e->wheels[k].at < e->wheels[k].choices) {
+        if (++e->calls[k].at < e->calls[k].choices) {
             return true;
         }
-        e->wheels[k].at = 0;
+        e->calls[k].at = 0;
     }
     return false;
 }
@@ -178,8 +170,8 @@ static uint32_t subset(int32_t n, int32_t at)
     return bits;
 }
 
-/** The arguments of this reading, as bits: of few arguments, or a range [*first, *end). */
-static void chosen(const wheel *w, int32_t *first, int32_t *end, uint32_t *bits)
+/** The arguments of this model, as bits: of few arguments, or a range [*first, *end). */
+static void chosen(const call *w, int32_t *first, int32_t *end, uint32_t *bits)
 {
     const bool empty_too = w->kind == STEP_SW0 || w->kind == STEP_CSW0;
     const bool grows = w->kind == STEP_CSW || w->kind == STEP_CSW0;
@@ -201,7 +193,7 @@ static frg_status put_slice(const expansion *e, frgi_text *out, int32_t at, int3
 }
 
 /** Are they more than one, or one that is an operation itself? */
-static bool is_sum(const expansion *e, const wheel *w, int32_t first, int32_t end, uint32_t bits)
+static bool is_sum(const expansion *e, const call *w, int32_t first, int32_t end, uint32_t bits)
 {
     int32_t count = 0;
     bool operation = false;
@@ -216,7 +208,7 @@ static bool is_sum(const expansion *e, const wheel *w, int32_t first, int32_t en
 }
 
 /** The sum of the arguments chosen; *count of them. */
-static frg_status put_choice(const expansion *e, frgi_text *out, const wheel *w, bool wrapped,
+static frg_status put_choice(const expansion *e, frgi_text *out, const call *w, bool wrapped,
                              int32_t *count)
 {
     int32_t first, end;
@@ -236,11 +228,11 @@ static frg_status put_choice(const expansion *e, frgi_text *out, const wheel *w,
     return frgi_text_append(e->ctx, out, ")", several);
 }
 
-static const wheel *wheel_of(const expansion *e, int32_t node)
+static const call *call_of(const expansion *e, int32_t node)
 {
     for (int k = 0; k < e->n; k++) {
-        if (e->wheels[k].node == node) {
-            return &e->wheels[k];
+        if (e->calls[k].node == node) {
+            return &e->calls[k];
         }
     }
     return NULL;
@@ -252,7 +244,7 @@ static frg_status put_subtree(const expansion *e, frgi_text *out, int32_t root)
     const frgi_node *const x = &e->s->nodes[root];
     int32_t at = x->at;
     for (int32_t i = x->begin; i <= root; i++) {
-        const wheel *const w = wheel_of(e, i);
+        const call *const w = call_of(e, i);
         if (w) {
             int32_t count;
             TRY(put_slice(e, out, at, e->s->nodes[i].at));
@@ -270,7 +262,7 @@ static frg_status put_subtree(const expansion *e, frgi_text *out, int32_t root)
 static frg_status put_summand(const expansion *e, frgi_text *out, int32_t node, bool minus,
                               bool *begun)
 {
-    const wheel *const w = wheel_of(e, node);
+    const call *const w = call_of(e, node);
     const char *const sign = minus ? (*begun ? " - " : "-") : (*begun ? " + " : "");
     const size_t before = out->length;
     TRY(frgi_text_append(e->ctx, out, sign, strlen(sign)));
@@ -310,11 +302,11 @@ static frg_status put_part(const expansion *e, frgi_text *out, int32_t root, boo
     return status;
 }
 
-/** The formula of this reading. */
+/** The formula of this model. */
 static frg_status put_formula(const expansion *e, frgi_text *out)
 {
     const frgi_syntax *const s = e->s;
-    const wheel *const outcomes = wheel_of(e, s->left);
+    const call *const outcomes = call_of(e, s->left);
     bool begun;
     int32_t count;
     TRY(outcomes ? put_choice(e, out, outcomes, false, &count) : put_subtree(e, out, s->left));
@@ -351,10 +343,10 @@ static frg_status add_formula(expansion *e, frgi_formulas *out)
 
 static frg_status expand(expansion *e, frgi_formulas *out, const char *text, int64_t length)
 {
-    TRY(find_wheels(e));
+    TRY(find_calls(e));
     int64_t models = 1;
     for (int k = 0; k < e->n; k++) {
-        models *= e->wheels[k].choices;
+        models *= e->calls[k].choices;
     }
     TRY(NEW0(e->ctx, &out->text, models, "formulas"));
     if (e->n == 0) {
@@ -364,7 +356,7 @@ static frg_status expand(expansion *e, frgi_formulas *out, const char *text, int
     }
     do {
         TRY(add_formula(e, out));
-    } while (turn_wheels(e));
+    } while (next_model(e));
     return FRG_OK;
 }
 

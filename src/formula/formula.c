@@ -13,6 +13,7 @@
 #include "formula/formula.h"
 
 #include "formula/expand.h"
+#include "formula/program.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,14 +27,9 @@ typedef struct {
 
 /* ---- errors that name the place -------------------------------------------------------------- */
 
-/** "formula, column 7: 'a/b': MESSAGE" */
 static frg_status refuse(const frgi_syntax *s, frg_context *ctx, int32_t node, const char *message)
 {
-    const frgi_node *const x = &s->nodes[node];
-    const int shown = x->length > 60 ? 60 : x->length;
-    frgi_syntax_at(s, ctx, node);
-    FAIL(ctx, E_FORMULA, "%s, column %d: '%.*s': %s", s->what, frgi_syntax_column(s, x->at), shown,
-         s->text + x->at, message);
+    return frgi_syntax_refuse(s, ctx, E_FORMULA, node, message);
 }
 
 static frg_status unsupported(const frgi_syntax *s, frg_context *ctx, int32_t node,
@@ -50,7 +46,7 @@ static const char *later(const frgi_syntax *s, int32_t node)
     static const struct {
         const char *name, *what;
     } table[] = {
-        {"offset", "offset() is not built yet"},
+        {"offset", "offset() among the terms is not built yet: give the option offset"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         if (s->nodes[node].kind == NODE_CALL && frgi_syntax_is(s, node, table[i].name)) {
@@ -63,22 +59,6 @@ static const char *later(const frgi_syntax *s, int32_t node)
 static const char several[] = "this makes several models of the formula; here it has to be one";
 
 /* ---- expressions ----------------------------------------------------------------------------- */
-
-static bool is_function(const frgi_syntax *s, int32_t node)
-{
-    static const char *const table[] = {"log", "exp", "sqrt", "abs", "I"};
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        if (frgi_syntax_is(s, node, table[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool is_set(const frgi_syntax *s, int32_t node)
-{
-    return s->nodes[node].kind == NODE_CALL && frgi_syntax_is(s, node, "c");
-}
 
 static frg_status check_set(const frgi_syntax *s, frg_context *ctx, int32_t node)
 {
@@ -102,7 +82,7 @@ frg_status frgi_formula_check_expression(const frgi_syntax *s, frg_context *ctx,
         if (frgi_formula_is_stepwise(s, i)) {
             return refuse(s, ctx, i, several);
         }
-        if (is_set(s, i)) {
+        if (frgi_syntax_is_set(s, i)) {
             TRY(check_set(s, ctx, i));
             const int32_t parent =
                 i + 1; /* a set is the right operand of %in%, so its parent is next */
@@ -111,13 +91,13 @@ frg_status frgi_formula_check_expression(const frgi_syntax *s, frg_context *ctx,
             }
         } else if (frgi_formula_is_lag(s, i)) {
             continue; /* written one by one, its k is a number */
-        } else if (x->kind == NODE_CALL && !is_function(s, i)) {
+        } else if (x->kind == NODE_CALL && !frgi_program_has_function(s, i)) {
             return refuse(s, ctx, i,
                           "this function is not known; there are log, exp, sqrt, abs, I, and "
                           "factor and i for terms alone");
         } else if (x->kind == NODE_CALL && x->children != 1) {
             return refuse(s, ctx, i, "this function takes one argument");
-        } else if (x->kind == NODE_IN && !is_set(s, i - 1)) {
+        } else if (x->kind == NODE_IN && !frgi_syntax_is_set(s, i - 1)) {
             return refuse(s, ctx, i, "%in% wants c(...) on its right");
         } else if (x->kind == NODE_NAMED) {
             return refuse(s, ctx, i, "no named argument is expected here (compare with ==)");
@@ -296,7 +276,7 @@ static frg_status check_categories(const frgi_syntax *s, frg_context *ctx, int32
             return refuse(s, ctx, child, "i() knows ref=, ref2=, keep=, keep2=");
         }
         const int32_t value = child - 1;
-        if (is_set(s, value)) {
+        if (frgi_syntax_is_set(s, value)) {
             TRY(check_set(s, ctx, value));
             continue;
         }
@@ -341,7 +321,7 @@ static frg_status check_cohort_value(const frgi_syntax *s, frg_context *ctx, int
         const bool flag = frgi_syntax_is(s, i, "TRUE") || frgi_syntax_is(s, i, "FALSE");
         const bool sound = !reference          ? kind == NODE_NAME && flag
                            : kind == NODE_NAME ? period && end
-                           : i == value && is_set(s, value)
+                           : i == value && frgi_syntax_is_set(s, value)
                                ? true
                                : kind == NODE_NUMBER || kind == NODE_NEGATIVE;
         if (!sound) {
@@ -728,7 +708,7 @@ static frg_status build_depvar(builder *b)
 {
     const frgi_syntax *const s = &b->f->syntax;
     const int32_t left = s->left;
-    if (is_set(s, left)) {
+    if (frgi_syntax_is_set(s, left)) {
         return refuse(s, b->ctx, left, several);
     }
     TRY(frgi_formula_check_expression(s, b->ctx, left));

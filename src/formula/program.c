@@ -4,7 +4,7 @@
  * is a stack machine whose cells are blocks of FRGI_BLOCK doubles (they stay in the first-level
  * cache). Missing is NaN and goes through arithmetic; the logical operators follow R: FALSE & NA is
  * FALSE. A text column is its code; a string compared with it becomes the code of the equal label,
- * or -1.
+ * or -2, which no row has.
  */
 #include "formula/program.h"
 
@@ -108,6 +108,16 @@ static const struct {
     {"abs", fabs, false}, {"I", NULL, false},
 };
 
+bool frgi_program_has_function(const frgi_syntax *s, int32_t node)
+{
+    for (size_t k = 0; k < sizeof functions / sizeof *functions; k++) {
+        if (frgi_syntax_is(s, node, functions[k].name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool is_logical(frgi_node_kind kind)
 {
     return kind == NODE_NOT || kind == NODE_IN || (kind >= NODE_OR && kind <= NODE_UNEQUAL);
@@ -127,10 +137,7 @@ static double code_of(const frg_column *c, const char *label, int32_t length)
 
 static frg_status wrong_type(const compiler *c, int32_t node, const char *message)
 {
-    const frgi_node *const x = &c->s->nodes[node];
-    frgi_syntax_at(c->s, c->ctx, node);
-    FAIL(c->ctx, E_TYPE, "%s, column %d: '%.*s': %s", c->s->what, frgi_syntax_column(c->s, x->at),
-         x->length > 60 ? 60 : x->length, c->s->text + x->at, message);
+    return frgi_syntax_refuse(c->s, c->ctx, E_TYPE, node, message);
 }
 
 /** The same of an operand that is a text column, or should be one: what value labels made text is

@@ -27,6 +27,8 @@ typedef struct {
     int32_t n_pool;
 } frgi_program;
 
+/** Has the call at `node` the name of a function that expressions know: log, exp, sqrt, abs, I? */
+bool frgi_program_has_function(const frgi_syntax *s, int32_t node);
 /** E_COLUMN with the nearest name, E_TYPE where text stands in arithmetic.  A bare text column
  *  compiles. */
 FRG_MUST_USE frg_status frgi_program_create(frgi_program *p, frg_context *ctx, const frgi_syntax *s,

@@ -498,6 +498,21 @@ bool frgi_syntax_is(const frgi_syntax *s, int32_t node, const char *name)
            memcmp(s->text + x->name, name, (size_t)x->name_length) == 0;
 }
 
+bool frgi_syntax_is_set(const frgi_syntax *s, int32_t node)
+{
+    return s->nodes[node].kind == NODE_CALL && frgi_syntax_is(s, node, "c");
+}
+
+frg_status frgi_syntax_refuse(const frgi_syntax *s, frg_context *ctx, frgi_error id, int32_t node,
+                              const char *message)
+{
+    enum { SHOWN = 60 };
+    const frgi_node *const x = &s->nodes[node];
+    frgi_syntax_at(s, ctx, node);
+    FAIL(ctx, id, "%s, column %d: '%.*s': %s", s->what, frgi_syntax_column(s, x->at),
+         x->length > SHOWN ? SHOWN : x->length, s->text + x->at, message);
+}
+
 int frgi_syntax_column(const frgi_syntax *s, int32_t position)
 {
     int column = 1;

@@ -75,9 +75,14 @@ void frgi_syntax_free(frgi_syntax *s, frg_context *ctx);
 /** The root of child i (0 is the leftmost) of a node. */
 int32_t frgi_syntax_child(const frgi_syntax *s, int32_t node, int32_t i);
 bool frgi_syntax_is(const frgi_syntax *s, int32_t node, const char *name);
+/** c(...) */
+bool frgi_syntax_is_set(const frgi_syntax *s, int32_t node);
 /** The text of a subtree with R's spacing, "I(x + y^2)"; a bare name loses its backticks. */
 FRG_MUST_USE frg_status frgi_syntax_text(const frgi_syntax *s, frg_context *ctx, int32_t node,
                                          frgi_text *out);
+/** Fails with `id` at the node: "formula, column 7: 'a/b': MESSAGE". */
+FRG_MUST_USE frg_status frgi_syntax_refuse(const frgi_syntax *s, frg_context *ctx, frgi_error id,
+                                           int32_t node, const char *message);
 /** Sets the place of the next error to the node's column in the text. */
 void frgi_syntax_at(const frgi_syntax *s, frg_context *ctx, int32_t node);
 /** 1-based column of a byte of the text, UTF-8 sequences counted once. */

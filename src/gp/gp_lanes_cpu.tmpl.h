@@ -1,8 +1,8 @@
 /* gp_lanes_cpu.tmpl.h - the steps of gp_lanes.h for one type; included by gp_lanes_cpu.c for f64
  * and f32.
  *
- * Text parameters: SUFFIX, real, whole (the integer of its size), ROOT, FAR (squared distances stop
- * here). */
+ * Template parameters: SUFFIX, real, whole (the integer of its size), ROOT, FAR (squared distances
+ * stop here). */
 
 typedef real FN(vec) __attribute__((vector_size(VECTOR_BYTES)));
 typedef whole FN(mask) __attribute__((vector_size(VECTOR_BYTES)));

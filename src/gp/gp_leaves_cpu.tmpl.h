@@ -13,7 +13,7 @@
  *     rq        alpha                            linear    v_k
  *     poly      c                                const, white: the variance; user: none
  *
- * Text parameters: real, SUF, SQRT, FAR, FARTHEST, FN(name), EF(name) for exp and its like.
+ * Template parameters: real, SUF, SQRT, FAR, FARTHEST, FN(name), EF(name) for exp and its like.
  */
 
 /* ---- radial leaves --------------------------------------------------------------------------- */

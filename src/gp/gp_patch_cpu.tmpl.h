@@ -1,7 +1,7 @@
 /* gp_patch_cpu.tmpl.h - where the parts of a patch lie, and sums over columns of x; included once
  * for each type.
  *
- * Text parameters: real, SUF, LINE, FN(name).
+ * Template parameters: real, SUF, LINE, FN(name).
  */
 
 typedef real FN(vec) __attribute__((vector_size(VECTOR_BYTES), may_alias));

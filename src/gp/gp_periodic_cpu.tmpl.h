@@ -9,7 +9,7 @@
  *     cosine    1/p_k (GPyTorch: 0.5/p)
  *     sm        w_q, mu_qk, 2 pi^2 v_qk (GPyTorch: 2 pi^2 s_qk^2)
  *
- * Text parameters: real, SUF, FAR, FN(name), EF(name) for exp and its like.
+ * Template parameters: real, SUF, FAR, FN(name), EF(name) for exp and its like.
  */
 
 /* ---- periodic -------------------------------------------------------------------------------- */

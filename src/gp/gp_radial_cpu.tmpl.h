@@ -18,7 +18,7 @@
  * vectors (LINE elements, 64 bytes), from the one that holds the diagonal on; columns four at a
  * time, so that sums over them are loaded and stored once.
  *
- * Text parameters: real, SUF, LINE, SQRT, FN(name), EF(name).
+ * Template parameters: real, SUF, LINE, SQRT, FN(name), EF(name).
  */
 
 /** E and C of one column. */

@@ -3,7 +3,7 @@
  *
  * Products over children are taken apart by prefixes and suffixes, never by division.
  *
- * Text parameters: real, SUF, FN(name).
+ * Template parameters: real, SUF, FN(name).
  */
 
 /* ---- sums, products, scales ------------------------------------------------------------------ */

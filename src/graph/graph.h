@@ -61,10 +61,14 @@ FRG_MUST_USE frg_status frgi_graph_knn(frg_graph **out, frg_context *ctx, frg_ar
 FRG_MUST_USE frg_status frgi_landmark_rows(const frg_graph *g, int64_t count, int64_t *nodes,
                                            float *rows, int64_t *found);
 /** rows[s] (length n, at rows + s * stride) <- distances from sources[s]; all different.  stops:
- *  looks up on the way, and leaves rows undone where it is stopped (positive status). */
+ *  polls the heartbeat, and leaves rows undone where it is stopped (positive status). */
 FRG_MUST_USE frg_status frgi_path_rows(const frg_graph *g, const int32_t *sources, int64_t count,
                                        float *rows, int64_t stride, bool stops,
                                        frg_paths_report *report);
+
+/** The parser behind frg_graph_read, on bytes (graph_read.c); `name` stands in messages. */
+FRG_MUST_USE frg_status frgi_graph_parse(frg_graph **out, frg_context *ctx, const char *bytes,
+                                         int64_t count, const char *name, int directed);
 
 /* ---- steps per CPU level --------------------------------------------------------------------- */
 
@@ -118,10 +122,6 @@ typedef struct {
 } frgi_graph_ops;
 
 const frgi_graph_ops *frgi_graph_ops_of(const frg_context *ctx);
-
-/** The parser behind frg_graph_read, on bytes (graph_read.c); `name` stands in messages. */
-FRG_MUST_USE frg_status frgi_graph_parse(frg_graph **out, frg_context *ctx, const char *bytes,
-                                         int64_t count, const char *name, int directed);
 
 #pragma GCC visibility pop
 #endif

@@ -84,8 +84,8 @@ static int64_t search(const frgi_search *s, const int32_t *sources, int count, i
         s->bucket[v] = -1;
     }
     memset(heads, 0xff, FRGI_BUCKETS * sizeof *heads);
-    int64_t waiting = 0, visits = 0,
-            now = 0; /* `now` counts buckets since the start, modulo nothing */
+    int64_t waiting = 0, visits = 0;
+    int64_t now = 0; /* the bucket in work, counted from the start; list now % FRGI_BUCKETS */
     for (int l = 0; l < count; l++) {
         const int32_t v = sources[l];
         s->distance[(int64_t)v * FRGI_LANES + l] = 0;
@@ -379,13 +379,13 @@ static void euclid(const float *blocks, int64_t n, int64_t d, const float *const
     for (int64_t j = 0; j < n; j += FRGI_LANES) {
         float squared[FRGI_QUERIES][FRGI_LANES];
         block_distances(query, blocks + j * d, d, squared);
-        const int64_t room = n - j < FRGI_LANES ? n - j : FRGI_LANES;
+        const int64_t width = n - j < FRGI_LANES ? n - j : FRGI_LANES;
         for (int q = 0; q < count; q++) {
             float root[FRGI_LANES];
             for (int l = 0; l < FRGI_LANES; l++) {
                 root[l] = sqrtf(squared[q][l]);
             }
-            memcpy(out + q * stride + j, root, (size_t)room * sizeof *root);
+            memcpy(out + q * stride + j, root, (size_t)width * sizeof *root);
         }
     }
 }

@@ -126,7 +126,7 @@ static bool shorter(const search_state *s, int64_t i, int64_t j)
     return a != b ? a < b : i_low != j_low ? i_low < j_low : i_high < j_high;
 }
 
-/** Joins the components; best, joined: room for one node, one component for each.  Positive:
+/** Joins the components; best, joined: a number for each.  Positive:
  *  stopped. */
 static frg_status stitch(frg_context *ctx, search_state *s, int64_t components, int64_t *best,
                          int32_t *joined)

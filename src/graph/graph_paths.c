@@ -5,10 +5,10 @@
  *   more                     label correction with 16 sources at a time (graph_cpu.c); the
  *                            sources are sorted by proximity first, and nodes and arcs are
  *                            renumbered by it, so that a batch stays in one corner of the graph and
- *                            of memory: n 64 bytes of distances, 320 KB at 5000 a batch that visits
- *                            its arcs more than MOST_VISITS times on average, as lengths that fall
- *                            by halves make it, is done again by Dijkstra
- *   all, of a dense graph    Floyd and Warshall by tiles of 64 x 64: n^3 instead of n arcs
+ *                            of memory (64 n bytes of distances, 320 KB at 5000 nodes); a batch
+ *                            that visits its arcs more than MOST_VISITS times on average, as
+ *                            lengths that fall by halves make it, is done again by Dijkstra
+ *   all, of a dense graph    Floyd and Warshall by tiles of 64 x 64: n^3 steps instead of n arcs
  * The first two give the same bits: of lengths >= 0, as rounding is monotone, both find the least
  * over all paths of the sums rounded arc by arc from the source on.  The third adds in another
  * order.
@@ -34,7 +34,7 @@ typedef struct {
     int32_t node;
 } heap_entry;
 
-/** Shortest paths from one node by Dijkstra's algorithm with a 4-ary heap; heap: room for arcs + 1
+/** Shortest paths from one node by Dijkstra's algorithm with a 4-ary heap; heap: arcs + 1
  *  entries. */
 static void dijkstra(const frg_graph *g, int32_t source, float *distance, heap_entry *heap)
 {
@@ -60,7 +60,7 @@ static void dijkstra(const frg_graph *g, int32_t source, float *distance, heap_e
         }
         heap[hole] = last;
         if (top.key > distance[top.node]) {
-            continue; /* an entry that was overtaken */
+            continue; /* a shorter path was found since */
         }
         for (int64_t e = g->starts[top.node]; e < g->starts[top.node + 1]; e++) {
             const int32_t to = g->targets[e];
@@ -78,6 +78,8 @@ static void dijkstra(const frg_graph *g, int32_t source, float *distance, heap_e
     }
 }
 
+/* The next landmark is argmax over v of min over the landmarks l so far of d(l, v), from node 0 on
+ * (de Silva and Tenenbaum 2004, maxmin). */
 frg_status frgi_landmark_rows(const frg_graph *g, int64_t count, int64_t *nodes, float *rows,
                               int64_t *found)
 {
@@ -127,10 +129,10 @@ static frg_status find_order(frg_graph *g)
     int32_t *order = NULL;
     int64_t nodes[PIVOTS], found = 0;
     frg_status status = FRG_OK;
-    TRY_TO(failed, NEW(ctx, &rows, PIVOTS * g->n, "pivots"));
-    TRY_TO(failed, NEW(ctx, &features, PIVOTS * g->n, "pivots"));
-    TRY_TO(failed, NEW(ctx, &order, g->n, "an order of the nodes"));
-    TRY_TO(failed, frgi_landmark_rows(g, g->n < PIVOTS ? g->n : PIVOTS, nodes, rows, &found));
+    TRY_TO(done, NEW(ctx, &rows, PIVOTS * g->n, "pivots"));
+    TRY_TO(done, NEW(ctx, &features, PIVOTS * g->n, "pivots"));
+    TRY_TO(done, NEW(ctx, &order, g->n, "an order of the nodes"));
+    TRY_TO(done, frgi_landmark_rows(g, g->n < PIVOTS ? g->n : PIVOTS, nodes, rows, &found));
     for (int64_t v = 0; v < g->n; v++) {
         order[v] = (int32_t)v;
         for (int64_t l = 0; l < found; l++) {
@@ -141,7 +143,7 @@ static frg_status find_order(frg_graph *g)
     frgi_bisect(features, found, order, g->n);
     g->order = order;
     order = NULL;
-failed:
+done:
     DROP(ctx, &rows);
     DROP(ctx, &features);
     DROP(ctx, &order);
@@ -280,7 +282,7 @@ static frg_status run_batches(batches *b, int threads, workspace *work, float *s
 static frg_status finish_batches(const batches *b, int threads, int64_t *sources)
 {
     frg_context *const ctx = b->g->ctx;
-    const int64_t room = b->g->report.arcs + 1;
+    const int64_t capacity = b->g->report.arcs + 1;
     int64_t left = 0;
     for (int64_t i = 0; i < b->count; i++) {
         left += b->gave_up[i / FRGI_LANES];
@@ -290,14 +292,14 @@ static frg_status finish_batches(const batches *b, int threads, int64_t *sources
         return FRG_OK;
     }
     heap_entry *heaps;
-    TRY(NEW(ctx, &heaps, frgi_mul((size_t)threads, (size_t)room), "heaps"));
+    TRY(NEW(ctx, &heaps, frgi_mul((size_t)threads, (size_t)capacity), "heaps"));
     graph_tasks tasks = {.status = FRG_OK};
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t i = 0; i < b->count; i++) {
         if (b->gave_up[i / FRGI_LANES] && graph_tasks_go_on(&tasks)) {
             const int64_t source = (int64_t)(b->sorted[i] & UINT32_MAX);
             dijkstra(b->g, b->g->order[b->sorted[i] >> 32], b->rows + source * b->stride,
-                     heaps + omp_get_thread_num() * room);
+                     heaps + omp_get_thread_num() * capacity);
             graph_tasks_count(&tasks, b->stops ? ctx : NULL, "paths", 1, left);
         }
     }
@@ -408,7 +410,7 @@ static frg_status floyd_warshall(const frg_graph *g, float *rows, int64_t stride
     float *c;
     TRY(NEW(ctx, &c, frgi_mul((size_t)ld, (size_t)ld), "all pairs of nodes"));
     fill_dense(g, c, ld);
-    graph_tasks tasks = {.status = FRG_OK}; /* rows of tiles: what is between two questions */
+    graph_tasks tasks = {.status = FRG_OK}; /* a task: a row of tiles */
     for (int64_t k = 0; k < tiles && tasks.status == FRG_OK; k++) {
         const int64_t step = FRGI_TILE * ld;
         float *const row = c + k * step, *const pivot = row + k * FRGI_TILE;
@@ -574,6 +576,7 @@ frg_status frg_graph_landmarks(const frg_graph *g, int64_t count, int64_t *nodes
     return status;
 }
 
+/* max_l |z_l - w_l| <= d <= min_l (z_l + w_l) */
 void frg_landmark_bounds(const float *z, const float *w, int64_t n_landmarks, float *lower,
                          float *upper)
 {

@@ -1,4 +1,4 @@
-/* graph_tasks.h - parts of a search that threads take by turns: how many are done, and whether it
+/* graph_tasks.h - tasks of a search that threads take by turns: how many are done, and whether it
  * was stopped.
  *
  * Integers alone, which come out the same in any order.
@@ -13,8 +13,8 @@
 
 typedef struct {
     int status;   /* of the stop; FRG_OK: go on */
-    int64_t done; /* parts */
-    bool quiet;   /* somebody else reports; stops are asked for here all the same */
+    int64_t done; /* tasks */
+    bool quiet;   /* the caller reports progress; stops are asked for here */
 } graph_tasks;
 
 static inline bool graph_tasks_go_on(graph_tasks *p)
@@ -25,7 +25,7 @@ static inline bool graph_tasks_go_on(graph_tasks *p)
     return now == FRG_OK;
 }
 
-/** Asks whether to stop, in any thread and without a word of progress; whether to go on. */
+/** Asks whether to stop, in any thread, and reports no progress; returns whether to go on. */
 static inline bool graph_tasks_poll(graph_tasks *p, const frg_context *ctx)
 {
     const int stop = frgi_stopped(ctx);
@@ -37,7 +37,7 @@ static inline bool graph_tasks_poll(graph_tasks *p, const frg_context *ctx)
 }
 
 /** One more is done.  The first thread of the team reports that `each` of `total` a part are, and
- *  asks whether to stop; ctx NULL: nobody does. */
+ *  asks whether to stop; ctx NULL: neither. */
 static inline void graph_tasks_count(graph_tasks *p, frg_context *ctx, const char *phase,
                                      int64_t each, int64_t total)
 {

@@ -17,8 +17,8 @@
  * makes duals inexact, never the assignment incomplete: every round of the last part assigns one
  * row.
  *
- * Text parameters: real, vec (LANES reals), mask (the same of integers), whole (such an integer),
- * AN(name), VN(name): a function of lanes.h.
+ * Template parameters: real, vec (LANES reals), mask (the same of integers), whole (such an
+ * integer), AN(name), VN(name): a function of lanes.h.
  */
 
 INLINE vec AN(at)(const real *p)

@@ -6,7 +6,7 @@
  * one read of g and one of col serve 16 row elements, and what is read twice (the weights, 192 KB
  * at 6000 columns; of kernels the stored entries themselves) stays in L2.
  *
- * Text parameters: real, vec (LANES reals), stored (element of x), RN(name), KERNEL: 1 where x
+ * Template parameters: real, vec (LANES reals), stored (element of x), RN(name), KERNEL: 1 where x
  * holds kernel entries and g holds v.  LOAD(p, v): vec v of the AT_ONCE that are stored from p on;
  * SHIFT(g): what the columns' increment becomes before the row loop; EXPONENT(p, shifted):
  * exponents; ROWS: what is stored of 8 rows.

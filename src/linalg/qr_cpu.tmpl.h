@@ -18,7 +18,7 @@
  * T comes from the inner products of the V that was stored, with half of v'v on the diagonal of its
  * inverse: I - V T V' is then orthogonal to rounding whatever beta was rounded to.
  *
- * Text parameters: real, integer (of its width), SUF, UNIT (unit roundoff), ROOT.
+ * Template parameters: real, integer (of its width), SUF, UNIT (unit roundoff), ROOT.
  */
 
 enum {

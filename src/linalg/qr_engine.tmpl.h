@@ -1,7 +1,7 @@
 /* qr_engine.tmpl.h - Cholesky QR in one to four passes, LAPACK's QR, signs and R; included once per
  * element type.
  *
- * Text parameters: real, SUF, UNIT, and GEMM, TRSV, GEQRF, ORGQR of the BLAS front. */
+ * Template parameters: real, SUF, UNIT, and GEMM, TRSV, GEQRF, ORGQR of the BLAS front. */
 
 /** Upper triangle (whole blocks of it) of gram <- q'q. */
 static void FN(form_gram)(const frgi_qr_workspace *work, const real *q)

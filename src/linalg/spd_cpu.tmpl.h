@@ -1,7 +1,7 @@
 /* spd_cpu.tmpl.h - the kernels of spd_ops.h for one type; included by spd_cpu.c for f64
  * and f32.
  *
- * Text parameters: SUFFIX, real, whole (the integer of its size), ROOT, INDICES (0, 1, ... a
+ * Template parameters: SUFFIX, real, whole (the integer of its size), ROOT, INDICES (0, 1, ... a
  * vector's lanes). */
 
 typedef real FN(vec) __attribute__((vector_size(VECTOR_BYTES), may_alias));

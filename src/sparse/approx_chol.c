@@ -400,7 +400,7 @@ static frg_status eliminate_all(frgi_ac *f, graph *g, uint64_t seed)
     return FRG_OK;
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- creating and destroying ----------------------------------------------------------------- */
 
 static const frgi_ac_ops *ops_of(const frg_context *ctx)
 {
@@ -458,7 +458,7 @@ frg_status frgi_ac_create(frgi_ac **out, frg_context *ctx, const frgi_symmetric 
         opts = *o;
     REQUIRE(ctx, opts.split >= 1 && opts.split <= 8, "split must be 1 to 8, got %d", opts.split);
     if (s->n >= INT32_MAX - 1)
-        FAIL(ctx, E_TOO_BIG, "an approximate factor takes fewer than 2^31 levels, there are %lld",
+        FAIL(ctx, E_TOO_BIG, "an approximate factor takes fewer than 2^31 unknowns, there are %lld",
              (long long)s->n);
     frg_status status;
     frgi_ac *f;
@@ -613,7 +613,7 @@ static bool is_sound(const frgi_ac *f)
     return sound;
 }
 
-static frg_status get_parts(frgi_ac *f, const frg_checkpoint *c)
+static frg_status get_sections(frgi_ac *f, const frg_checkpoint *c)
 {
     frgi_section p[SECTIONS];
     sections_of(f, p);
@@ -654,7 +654,7 @@ frg_status frgi_ac_get(frgi_ac **out, frg_context *ctx, const frg_checkpoint *c,
     layout(&f->memory, f);
     TRY_TO(failed, frgi_arena_open(&f->memory, ctx, "approximate factor"));
     layout(&f->memory, f);
-    TRY_TO(failed, get_parts(f, c));
+    TRY_TO(failed, get_sections(f, c));
     *out = f;
     return FRG_OK;
 failed:

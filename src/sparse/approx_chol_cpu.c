@@ -1,5 +1,4 @@
-/* approx_chol_cpu.c - the sweeps of approx_chol_ops.h; this text is compiled once per CPU
- * level. */
+/* approx_chol_cpu.c - the sweeps of approx_chol_ops.h; compiled once per CPU level. */
 #include "sparse/approx_chol_ops.h"
 
 #define JOIN_(a, b) a##_##b

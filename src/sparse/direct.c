@@ -1,4 +1,4 @@
-/* direct.c - direct factor of a sparse symmetric positive semidefinite matrix: choice and front.
+/* direct.c - direct factor of a sparse symmetric positive semidefinite matrix: choice of the order.
  *
  *     analyse:  natural order -> envelope; Cuthill-McKee -> envelope; minimum degree -> supernodes,
  *               each only if the one before is not so cheap that looking further would cost more
@@ -110,12 +110,6 @@ static void index_layout(frgi_arena *a, frgi_direct *f, int64_t n)
     frgi_envelope_layout(a, &f->envelope, n);
 }
 
-static void invert(int64_t n, const int32_t *order, int32_t *place)
-{
-    for (int32_t i = 0; i < n; i++)
-        place[order[i]] = i;
-}
-
 static frgi_direct_cost envelope_cost(const frgi_envelope *e, int64_t nnz)
 {
     const double entries = (double)e->offset[e->blocks];
@@ -139,7 +133,7 @@ static frg_status try_envelope(frgi_direct *f, const uint8_t *late)
 {
     const int64_t n = f->pattern.n, nnz = f->pattern.starts[n];
     frgi_order_natural(n, late, f->order);
-    invert(n, f->order, f->place);
+    frgi_order_invert(n, f->order, f->place);
     frgi_envelope_profile(&f->envelope, &f->pattern, f->order, f->place);
     const frgi_direct_cost natural = envelope_cost(&f->envelope, nnz);
     f->costs[FRGI_ORDER_RCM] = natural;
@@ -149,12 +143,12 @@ static frg_status try_envelope(frgi_direct *f, const uint8_t *late)
     TRY(NEW(f->ctx, &level, n, "levels of the search"));
     frgi_order_rcm(&f->pattern, late, f->order, level);
     DROP(f->ctx, &level);
-    invert(n, f->order, f->place);
+    frgi_order_invert(n, f->order, f->place);
     frgi_envelope_profile(&f->envelope, &f->pattern, f->order, f->place);
     f->costs[FRGI_ORDER_RCM] = envelope_cost(&f->envelope, nnz);
     if (natural.flops < f->costs[FRGI_ORDER_RCM].flops) {
         frgi_order_natural(n, late, f->order);
-        invert(n, f->order, f->place);
+        frgi_order_invert(n, f->order, f->place);
         frgi_envelope_profile(&f->envelope, &f->pattern, f->order, f->place);
         f->costs[FRGI_ORDER_RCM] = natural;
     }
@@ -206,7 +200,7 @@ static frg_status choose(frgi_direct *f, const uint8_t *late)
     if (f->chosen == FRGI_ORDER_RCM && f->tree.memory.base)
         frgi_supernodal_close(&f->tree, f->ctx);
     if (!fits(f, f->costs[f->chosen]))
-        FAIL(f->ctx, E_TOO_BIG, "the factor of %lld levels needs %zu bytes, %zu are allowed",
+        FAIL(f->ctx, E_TOO_BIG, "the factor of %lld unknowns needs %zu bytes, %zu are allowed",
              (long long)f->pattern.n,
              f->costs[FRGI_ORDER_AMD].tried ? f->costs[FRGI_ORDER_AMD].bytes : envelope.bytes,
              f->opts.byte_cap);
@@ -224,7 +218,7 @@ frg_status frgi_direct_analyse(frgi_direct **out, frg_context *ctx, const frgi_s
 {
     *out = NULL;
     if (s->n >= INT32_MAX - PANEL)
-        FAIL(ctx, E_TOO_BIG, "a factor takes fewer than 2^31 levels, there are %lld",
+        FAIL(ctx, E_TOO_BIG, "a factor takes fewer than 2^31 unknowns, there are %lld",
              (long long)s->n);
     frg_status status;
     uint8_t *late = NULL;
@@ -530,7 +524,8 @@ static frg_status get_numbers(frgi_direct *f, const frg_checkpoint *c)
                                 (size_t)diagonal_size(f) * sizeof *f->inverse);
 }
 
-static frg_status get_parts(frgi_direct *f, const frg_checkpoint *c, const frgi_direct_facts *facts)
+static frg_status get_sections(frgi_direct *f, const frg_checkpoint *c,
+                               const frgi_direct_facts *facts)
 {
     TRY(get_order(f, c, facts->n));
     if (f->chosen == FRGI_ORDER_RCM) {
@@ -564,7 +559,7 @@ frg_status frgi_direct_get(frgi_direct **out, frg_context *ctx, const frg_checkp
     index_layout(&f->index, f, s->n);
     TRY_TO(failed, frgi_arena_open(&f->index, ctx, "order of the factor"));
     index_layout(&f->index, f, s->n);
-    TRY_TO(failed, get_parts(f, c, &facts));
+    TRY_TO(failed, get_sections(f, c, &facts));
     f->factored = true;
     *out = f;
     return FRG_OK;

@@ -1,6 +1,6 @@
 /* direct.h - a direct factor of a sparse symmetric positive semidefinite matrix.
  *
- * Life of one: analyse (orderings, predicted cost; no numbers touched), factor (numbers), solve as
+ * Use: analyse (orderings, predicted cost; no numbers touched), factor (numbers), solve as
  * often as wished, destroy.  Analysing again is not needed while the pattern stays. */
 #ifndef FRGI_DIRECT_H
 #define FRGI_DIRECT_H

@@ -1,4 +1,4 @@
-/* direct_cpu.c - the kernels of direct_ops.h; this text is compiled once per CPU level.
+/* direct_cpu.c - the kernels of direct_ops.h; compiled once per CPU level.
  *
  * All the arithmetic of the factor is one shape, the 8 x 8 tile
  *

@@ -1,9 +1,9 @@
-/* lsmr.c - LSMR for a block of columns, as a state machine.
+/* lsmr.c - LSMR for a block of columns, step by step.
  *
  *     min ||b - A x||^2 + d^2 ||x||^2        for each column b of the block
  *
  * Golub-Kahan bidiagonalisation A V = U B, A' U = V L' and two rotations a step (Fong and Saunders
- * 2011); each column has its own scalars.  Letters, after the paper (lsmr.h has them all):
+ * 2011); each column has its own scalars.  Names, after the paper (lsmr.h has them all):
  *
  *     be, al              norms that normalise u, v
  *     ab, zb, z           alpha bar, zeta bar, zeta
@@ -66,7 +66,6 @@ void frgi_lsmr_layout(frgi_arena *a, frgi_lsmr *s)
     double **const small[] = {&s->v, &s->p, &s->h, &s->hb, &s->x, &s->answer};
     for (size_t i = 0; i < sizeof small / sizeof *small; i++)
         *small[i] = TAKE(a, double, s->n * s->k);
-    s->smallest = TAKE(a, double, s->k);
     s->partial = TAKE(a, double, chunks_of(s->m > s->n ? s->m : s->n) * FRGI_LSMR_MAX_BLOCK);
     s->pattern = TAKE(a, double, PATTERNS *PATTERN);
 }
@@ -144,7 +143,6 @@ static void update(const frgi_lsmr *s, const double *a, const double *b, const d
 
 static void report(const frgi_lsmr *s, const frgi_lsmr_scalars *q)
 {
-    s->smallest[q->column] = q->norm.smallest;
     if (!s->columns)
         return;
     s->columns[q->column] = (frg_lsmr_column){
@@ -320,21 +318,33 @@ static double quotient(double a, double b)
 typedef struct {
     rotation hat, plain; /* that of the damping, that of R */
     double tb;           /* theta bar */
-    double rt;           /* the diagonal of R bar before its rotation: rho tilde */
+    double diagonal;     /* of R bar before its rotation: c bar of the step before times rho */
     double z, rb;        /* zeta and rho bar of the step before */
 } rotated;
 
 /** The rotations that make R of the bidiagonal matrix (and of the damping below it) and R bar of
- *  R; *left for the norms.  Returns the coefficients of
- *      hb <- h - out.hb hb,   x <- x + out.x hb,   h <- v - out.h h */
+ *  R; *left for the norms.  With ^ for a hat, _ for a bar and ' for the step before,
+ *
+ *      alpha^ = ||(alpha_, d)||                        c^ = alpha_ / alpha^,     s^ = d / alpha^
+ *      rho    = ||(alpha^, beta)||                     c  = alpha^ / rho,        s  = beta / rho
+ *      theta  = s alpha,      alpha_ <- c alpha
+ *      theta_ = s_' rho,      rho_ = ||(c_' rho, theta)||
+ *                                                      c_ = c_' rho / rho_,      s_ = theta / rho_
+ *      zeta   = c_ zeta_,     zeta_ <- -s_ zeta_
+ *      h_ <- h - theta_ rho / (rho' rho_') h_,   x <- x + zeta / (rho rho_) h_,
+ *      h  <- v - theta / rho h
+ *
+ *  Returns the coefficients of hb = h_:  hb <- h - out.hb hb,  x <- x + out.x hb,
+ *  h <- v - out.h h. */
 static frgi_lsmr_coefficients rotate_step(frgi_lsmr_rotations *q, double be, double al, double damp,
                                           rotated *left)
 {
     const rotation hat = rotate(q->ab, damp);
     const rotation plain = rotate(hat.r, be);
-    const double tn = plain.s * al, tb = q->sb * plain.r, rt = q->cb * plain.r;
-    const rotation bar = rotate(rt, tn);
-    *left = (rotated){.hat = hat, .plain = plain, .tb = tb, .rt = rt, .z = q->z, .rb = q->rb};
+    const double tn = plain.s * al, tb = q->sb * plain.r, diagonal = q->cb * plain.r;
+    const rotation bar = rotate(diagonal, tn);
+    *left = (rotated){
+        .hat = hat, .plain = plain, .tb = tb, .diagonal = diagonal, .z = q->z, .rb = q->rb};
     q->ab = plain.c * al;
     q->cb = bar.c;
     q->sb = bar.s;
@@ -350,7 +360,14 @@ static frgi_lsmr_coefficients rotate_step(frgi_lsmr_rotations *q, double be, dou
     return out;
 }
 
-/** ||r||, by one more rotation that makes R bar's transpose triangular. */
+/** ||r||, by one more rotation that makes R bar's transpose triangular.  With ~ for a tilde, . for
+ *  a dot, / for an acute accent, , for a check and the marks of rotate_step(),
+ *
+ *      beta/ = c^ beta..,     beta, = -s^ beta..,      beta^ = c beta/,     beta.. <- -s beta/
+ *      rho~  = ||(rho.', theta_)||,   c~ = rho.' / rho~,   s~ = theta_ / rho~
+ *      theta~ = s~ rho_,      rho. = c~ rho_,          beta. <- -s~ beta. + c~ beta^
+ *      tau~  = (zeta' - theta~' tau~') / rho~,         tau. = (zeta - theta~ tau~) / rho.
+ *      ||r||^2 = sum beta,^2 + (beta. - tau.)^2 + beta..^2 */
 static double residual_norm(frgi_lsmr_residual *q, const frgi_lsmr_rotations *now,
                             const rotated *left)
 {
@@ -367,7 +384,10 @@ static double residual_norm(frgi_lsmr_residual *q, const frgi_lsmr_rotations *no
     return sqrt(q->dd + (q->bd - td) * (q->bd - td) + q->bdd * q->bdd);
 }
 
-/** ||A|| from B, its extreme singular values from the diagonal of R bar. */
+/** ||A|| from B, its extreme singular values from the diagonal of R bar:
+ *
+ *      ||A||^2 = sum_k alpha_k^2 + beta_(k+1)^2
+ *      cond(A) = max(rho_1 .. rho_(k-1), c_' rho) / min(the same),   all with a bar */
 static void matrix_norms(frgi_lsmr_scalars *q, const rotated *left)
 {
     frgi_lsmr_norms *const n = &q->norm;
@@ -377,8 +397,8 @@ static void matrix_norms(frgi_lsmr_scalars *q, const rotated *left)
     n->mx = fmax(n->mx, left->rb);
     if (q->k > 1)
         n->mn = fmin(n->mn, left->rb);
-    n->smallest = fmin(n->mn, left->rt);
-    n->cond = fmax(n->mx, left->rt) / n->smallest;
+    n->smallest = fmin(n->mn, left->diagonal);
+    n->cond = fmax(n->mx, left->diagonal) / n->smallest;
 }
 
 frgi_lsmr_coefficients frgi_lsmr_advance(frgi_lsmr_scalars *q, double damp)

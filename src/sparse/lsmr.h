@@ -1,4 +1,4 @@
-/* lsmr.h - the engine under frg_lsmr_*: LSMR for K columns in a block, as a state machine.
+/* lsmr.h - LSMR for K columns in a block, step by step, under frg_lsmr_* and row-space demeaning.
  *
  *     frgi_lsmr s = {.m = m, .n = n, .k = k};
  *     frgi_lsmr_layout(&arena, &s);            twice: to measure and to carve
@@ -28,7 +28,7 @@ typedef struct {
     void (*transposed)(const void *data, int64_t k, const double *y, double *x);
     const void *data;
     /** v <- P^-1 p, n x k both, P symmetric positive (semi)definite and the same map in every call;
-     *  NULL: none.  With it the recurrence is that of spec 4.1 (modified LSMR), damp must be 0. */
+     *  NULL: none.  With it the recurrence is modified LSMR (lsmr.c), and damp must be 0. */
     void (*precond)(const void *data, int64_t k, const double *p, double *v);
     const void *precond_data;
 } frgi_lsmr_operator;
@@ -41,16 +41,19 @@ typedef struct {
     const char *solver, *phase; /* of the progress reports; NULL: "lsmr", "" */
 } frgi_lsmr_rule;
 
-/** The two rotations of a step, in the letters of lsmr.c. */
+/** The two rotations of a step, in the notation of lsmr.c. */
 typedef struct {
     double ab, zb, z; /* alpha bar, zeta bar, zeta */
     double rho, rb;   /* diagonals of R and of R bar */
     double cb, sb;    /* the last rotation bar */
 } frgi_lsmr_rotations;
 
-/** The recurrence of ||r||. */
+/** The recurrence of ||r||, with the marks of the paper. */
 typedef struct {
-    double bdd, bd, rd, tt, th, dd;
+    double bdd, bd; /* beta with two dots, with one */
+    double rd;      /* rho dot */
+    double tt, th;  /* tau tilde, theta tilde */
+    double dd;      /* sum of the squares of beta check */
 } frgi_lsmr_residual;
 
 /** Norms and extreme singular values as the steps so far show them. */
@@ -93,7 +96,7 @@ typedef struct {
     int64_t m, n;
     int64_t k; /* columns of the block, 1 .. 32 */
 
-    /* from here on the engine's own */
+    /* from here on set by frgi_lsmr_start and the steps */
     int64_t active; /* columns that still run */
     int64_t width;  /* lanes of the vectors: stopped columns leave when half of them are idle */
     frg_context *ctx;
@@ -104,9 +107,8 @@ typedef struct {
     double *u, *t;              /* m x width: u and A v */
     double *v, *p, *h, *hb, *x; /* n x width; p is A' u */
     double *answer;             /* n x k, columns that have stopped */
-    double *smallest; /* k: that scalar of every column, after it stopped or frgi_lsmr_finish */
-    double *partial;  /* sums of the dot products, chunk by chunk */
-    double *pattern;  /* coefficients, repeated for the kernels */
+    double *partial;            /* sums of the dot products, chunk by chunk */
+    double *pattern;            /* coefficients, repeated for the kernels */
     frgi_lsmr_scalars lane[FRGI_LSMR_MAX_BLOCK];
     frgi_lsmr_scalars ended[FRGI_LSMR_MAX_BLOCK]; /* by column: as they were when it stopped */
 } frgi_lsmr;

@@ -1,4 +1,4 @@
-/* lsmr_cpu.c - the kernels of lsmr_ops.h; this text is compiled once per CPU level. */
+/* lsmr_cpu.c - the kernels of lsmr_ops.h; compiled once per CPU level. */
 #include "sparse/lsmr_ops.h"
 
 #include <math.h>

@@ -47,11 +47,11 @@ typedef struct {
     int64_t m, n, p, block;
 
     frgi_csr_pair pair;
-    frgi_lsmr engine;
+    frgi_lsmr lsmr;
     double *root;        /* m: sqrt(w), or NULL */
     double *columns;     /* n: scaling, or NULL */
     double *damping;     /* n: damp times the scaling, the rows below A; NULL: none */
-    double *rows, *sols; /* engine.m x block, n x block */
+    double *rows, *sols; /* lsmr.m x block, n x block */
     double *weighted;    /* m x block, operators with weights */
     frg_lsmr_column *reports;
 } solve;
@@ -122,13 +122,13 @@ static bool damps_by_rows(const solve *s)
 
 static void layout(frgi_arena *a, solve *s)
 {
-    frgi_lsmr_layout(a, &s->engine);
+    frgi_lsmr_layout(a, &s->lsmr);
     if (s->csr)
         frgi_csr_pair_layout(a, &s->pair);
     s->root = s->weights ? TAKE(a, double, s->m) : NULL;
     s->columns = s->opts.precond == FRG_PRECOND_DIAGONAL ? TAKE(a, double, s->n) : NULL;
     s->damping = damps_by_rows(s) ? TAKE(a, double, s->n) : NULL;
-    s->rows = TAKE(a, double, s->engine.m * s->block);
+    s->rows = TAKE(a, double, s->lsmr.m * s->block);
     s->sols = TAKE(a, double, s->n * s->block);
     s->weighted = s->op && s->weights ? TAKE(a, double, s->m * s->block) : NULL;
     s->reports = TAKE(a, frg_lsmr_column, s->block);
@@ -218,7 +218,7 @@ static void take_rows(const solve *s, int64_t first, int64_t k)
             const double v = *element(s->b, i, first + c);
             s->rows[i * k + c] = s->root ? s->root[i] * v : v;
         }
-    memset(s->rows + s->m * k, 0, (size_t)((s->engine.m - s->m) * k) * sizeof *s->rows);
+    memset(s->rows + s->m * k, 0, (size_t)((s->lsmr.m - s->m) * k) * sizeof *s->rows);
 }
 
 static void give_solution(const solve *s, int64_t first, int64_t k)
@@ -240,14 +240,14 @@ static frg_status run_block(solve *s, const frgi_lsmr_operator *op, int64_t firs
         .damp = s->damping ? 0 : s->opts.damp,
         .max_iter = s->opts.max_iter,
     };
-    s->engine.k = k;
+    s->lsmr.k = k;
     take_rows(s, first, k);
-    frgi_lsmr_start(&s->engine, s->ctx, op, &rule, s->rows, s->reports);
+    frgi_lsmr_start(&s->lsmr, s->ctx, op, &rule, s->rows, s->reports);
     frg_status status = FRG_OK;
-    while (!frgi_lsmr_done(&s->engine) && status == FRG_OK)
-        status = frgi_lsmr_step(&s->engine);
-    frgi_lsmr_finish(&s->engine, s->sols);
-    frgi_lsmr_audit(&s->engine, s->rows, s->sols);
+    while (!frgi_lsmr_done(&s->lsmr) && status == FRG_OK)
+        status = frgi_lsmr_step(&s->lsmr);
+    frgi_lsmr_finish(&s->lsmr, s->sols);
+    frgi_lsmr_audit(&s->lsmr, s->rows, s->sols);
     give_solution(s, first, k);
     return status;
 }
@@ -292,7 +292,7 @@ static frg_status solve_all(solve *s, frg_lsmr_column columns[], frg_info *info)
     const double began = frgi_seconds();
     TRY(check(s));
     s->block = s->opts.block < s->p ? s->opts.block : s->p > 0 ? s->p : 1;
-    s->engine = (frgi_lsmr){.m = s->m + (damps_by_rows(s) ? s->n : 0), .n = s->n, .k = s->block};
+    s->lsmr = (frgi_lsmr){.m = s->m + (damps_by_rows(s) ? s->n : 0), .n = s->n, .k = s->block};
     s->pair = (frgi_csr_pair){.m = s->m, .n = s->n, .nnz = s->csr ? s->csr->starts[s->m] : 0};
     frgi_arena memory = {0};
     layout(&memory, s);

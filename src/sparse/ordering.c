@@ -1,4 +1,4 @@
-/* ordering.c - reverse Cuthill-McKee and a front to SuiteSparse's AMD.
+/* ordering.c - reverse Cuthill-McKee, and SuiteSparse's AMD.
  *
  * Reverse Cuthill-McKee: breadth-first search from an end of the graph, neighbours in order of
  * degree, then the whole order turned round.  The end is found as George and Liu do: search from a

@@ -24,6 +24,14 @@ static inline int64_t frgi_lower(int64_t i, int64_t j, int64_t at, int64_t spare
     return (at & ~above) | (spare & above);
 }
 
+/** place[old] = new, the inverse of order[new] = old. */
+static inline void frgi_order_invert(int64_t n, const int32_t *order, int32_t *place)
+{
+    for (int32_t i = 0; i < n; i++) {
+        place[order[i]] = i;
+    }
+}
+
 /** order[new] = old, natural but for the variables marked in `late`, which come at the end. */
 void frgi_order_natural(int64_t n, const uint8_t *late, int32_t *order);
 /** Reverse Cuthill-McKee on the variables not marked in `late`, component by component.

@@ -1,10 +1,10 @@
 /* prime_rank.c - see prime_rank.h.
  *
  * Of vectors v_i, G = sum omega_i v_i v_i' with omega random modulo p = 2^61 - 1 has the rank of
- * the v_i modulo p, but with probability below R^2 / p (Cauchy-Binet and Schwartz-Zippel), and L D
- * L' of G without interchanges has a null pivot for each column that depends on those before it.
- * No more than the rank is ever counted.  Order: minimum degree; the work is known before it is
- * done.
+ * the v_i modulo p, but with probability below R^2 / p, R the indices that occur (Cauchy-Binet and
+ * Schwartz-Zippel), and L D L' of G without interchanges has a null pivot for each column that
+ * depends on those before it. No more than the rank is ever counted.  Order: minimum degree; the
+ * work is known before it is done.
  *
  * Cost: two visits of the vectors; then that of a sparse factor of the indices that occur, in
  * 64-bit integers.

@@ -15,7 +15,7 @@
  * their next row, so that the order of the sums is fixed.  Work space: one map of n, one address
  * per row of the tallest supernode.
  *
- * Letters: n_s columns and m_s rows of supernode s (its columns included), row l of it is column
+ * Notation: n_s columns and m_s rows of supernode s (its columns included), row l of it is column
  * first + l for l < n_s and rows[below + l - n_s] otherwise; l is its place within the panels. */
 #include "sparse/supernodal.h"
 
@@ -39,12 +39,6 @@ static void tree_layout(frgi_arena *a, tree *t, int64_t n)
                                 &t->head,       &t->next,      &t->work};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         *arrays[i] = TAKE(a, int32_t, n + 1);
-}
-
-static void invert(int64_t n, const int32_t *order, int32_t *place)
-{
-    for (int32_t i = 0; i < n; i++)
-        place[order[i]] = i;
 }
 
 /** parent[j]: the smallest i > j with l_ij != 0.  Ancestors are shortcuts to it. */
@@ -100,7 +94,7 @@ static void renumber(const tree *t, int64_t n, int32_t *order)
     int32_t *const old_order = t->head, *const new_of = t->next, *const old_parent = t->ancestor;
     memcpy(old_order, order, (size_t)n * sizeof *order);
     memcpy(old_parent, t->parent, (size_t)n * sizeof *order);
-    invert(n, t->work, new_of);
+    frgi_order_invert(n, t->work, new_of);
     for (int64_t i = 0; i < n; i++) {
         order[i] = old_order[t->work[i]];
         const int32_t p = old_parent[t->work[i]];
@@ -263,19 +257,19 @@ frg_status frgi_supernodal_analyse(frgi_supernodal *t, frg_context *ctx, const f
     tree_layout(&w.memory, &w, a->n);
     TRY(frgi_arena_open(&w.memory, ctx, "elimination tree"));
     tree_layout(&w.memory, &w, a->n);
-    TRY_TO(failed, NEW(ctx, &zeros, a->n + 1, "supernodes"));
-    invert(a->n, order, place);
+    TRY_TO(done, NEW(ctx, &zeros, a->n + 1, "supernodes"));
+    frgi_order_invert(a->n, order, place);
     elimination_tree(&w, a, order, place);
     postorder(&w, a->n);
     renumber(&w, a->n, order);
-    invert(a->n, order, place);
+    frgi_order_invert(a->n, order, place);
     column_counts(&w, a, order, place);
     t->count = supernodes(&w, a->n, zeros);
     layout(&t->memory, t);
-    TRY_TO(failed, frgi_arena_open(&t->memory, ctx, "supernodes"));
+    TRY_TO(done, frgi_arena_open(&t->memory, ctx, "supernodes"));
     layout(&t->memory, t);
     measure(t, &w, w.ancestor);
-failed:
+done:
     DROP(ctx, &zeros);
     frgi_arena_close(&w.memory, ctx);
     return status;
@@ -287,10 +281,10 @@ frg_status frgi_supernodal_rows(frgi_supernodal *t, frg_context *ctx, const frgi
     frg_status status;
     int32_t *of = NULL, *seen = NULL, *rows = NULL;
     int64_t *end = NULL;
-    TRY_TO(failed, NEW(ctx, &of, t->n, "supernode of each column"));
-    TRY_TO(failed, NEW(ctx, &seen, t->count, "marks of supernodes"));
-    TRY_TO(failed, NEW(ctx, &end, t->count, "ends of row lists"));
-    TRY_TO(failed, NEW(ctx, &rows, t->below[t->count], "rows of the factor"));
+    TRY_TO(done, NEW(ctx, &of, t->n, "supernode of each column"));
+    TRY_TO(done, NEW(ctx, &seen, t->count, "marks of supernodes"));
+    TRY_TO(done, NEW(ctx, &end, t->count, "ends of row lists"));
+    TRY_TO(done, NEW(ctx, &rows, t->below[t->count], "rows of the factor"));
     for (int32_t s = 0; s < t->count; s++) {
         seen[s] = -1;
         end[s] = t->below[s];
@@ -314,7 +308,7 @@ frg_status frgi_supernodal_rows(frgi_supernodal *t, frg_context *ctx, const frgi
         assert(end[s] == t->below[s + 1]);
     t->rows = rows;
     rows = NULL;
-failed:
+done:
     DROP(ctx, &of);
     DROP(ctx, &seen);
     DROP(ctx, &end);
@@ -382,7 +376,7 @@ static bool rows_are_sound(const frgi_supernodal *t, int64_t s)
     return true;
 }
 
-static frg_status take_parts(frgi_supernodal *t, frg_context *ctx, const frg_checkpoint *c)
+static frg_status get_sections(frgi_supernodal *t, frg_context *ctx, const frg_checkpoint *c)
 {
     frgi_section p[SECTIONS];
     sections_of(t, p);
@@ -416,7 +410,7 @@ frg_status frgi_supernodal_get(frgi_supernodal *t, frg_context *ctx, const frg_c
     layout(&t->memory, t);
     TRY(frgi_arena_open(&t->memory, ctx, "supernodes"));
     layout(&t->memory, t);
-    const frg_status status = take_parts(t, ctx, c);
+    const frg_status status = get_sections(t, ctx, c);
     if (status < 0) {
         frgi_supernodal_close(t, ctx);
     }
@@ -491,9 +485,9 @@ typedef struct {
     frg_context *ctx;
     double since;
     int64_t done, total; /* supernodes */
-} watch;
+} poll_state;
 
-static frg_status poll(watch *w, double flops)
+static frg_status poll(poll_state *w, double flops)
 {
     w->since += flops;
     return frgi_direct_poll(w->ctx, &w->since, w->done, w->total);
@@ -502,7 +496,7 @@ static frg_status poll(watch *w, double flops)
 /** Takes from supernode s the product of rows [from, end) of d with rows [from, to), those that are
  *  columns of s; rows are places within d.  map holds the places within s. */
 static frg_status subtract(const frgi_supernodal *t, const frgi_supernodal_work *w, int64_t s,
-                           int64_t d, int64_t from, int64_t to, int64_t end, watch *stops)
+                           int64_t d, int64_t from, int64_t to, int64_t end, poll_state *stops)
 {
     const int64_t n = t->diagonal[d + 1] - t->diagonal[d];     /* columns of d, padded */
     const int64_t width = t->diagonal[s + 1] - t->diagonal[s]; /* of s */
@@ -550,7 +544,7 @@ static int32_t owner(const frgi_supernodal *t, int32_t d, int32_t i)
 
 /** All that the descendants pass on to s; they move on to the supernodes of their next rows. */
 static frg_status gather(const frgi_supernodal *t, const frgi_supernodal_work *w, int32_t s,
-                         watch *stops)
+                         poll_state *stops)
 {
     for (int32_t d = w->head[s], following; d >= 0; d = following) {
         following = w->next[d];
@@ -573,7 +567,7 @@ static frg_status gather(const frgi_supernodal *t, const frgi_supernodal_work *w
 frg_status frgi_supernodal_factor(const frgi_supernodal *t, const frgi_supernodal_work *w,
                                   frg_context *ctx, int64_t *nulls)
 {
-    watch stops = {.ctx = ctx, .total = t->count};
+    poll_state stops = {.ctx = ctx, .total = t->count};
     *nulls = 0;
     for (int64_t s = 0; s < t->count; s++)
         w->head[s] = -1;
