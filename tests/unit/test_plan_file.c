@@ -4,13 +4,29 @@
  * That nothing is assembled, probed or factored again is seen by the solver's own progress: the
  * phases "assembly" and "factor", which a fresh plan of every solver but the rows' reports.
  */
+#include <unistd.h>
+
 #include "core/checkpoint_bytes.h"
 #include "fault.h"
 #include "fe/fe_demean_plan.h"
 #include "fe/fe_reweight.h"
 #include "panel.h"
 
-static const char path[] = "saved.plan";
+static char path[48], older[sizeof path + 1];
+
+static void remove_files(void)
+{
+    remove(path);
+    remove(older);
+}
+
+/** Files of this process alone, since several may run. */
+__attribute__((constructor)) static void name_files(void)
+{
+    snprintf(path, sizeof path, "/tmp/fourge_%ld.plan", (long)getpid());
+    snprintf(older, sizeof older, "%s~", path);
+    atexit(remove_files);
+}
 
 typedef struct {
     const char *name;
@@ -317,8 +333,6 @@ static void faults(void)
         if (i == 2) /* each save waits for the disk */
             CHECK(fault_sweep(j[i].name, save_and_load, &j[i], test_now.threads) > 10);
     free_jobs(j);
-    remove("saved.plan");
-    remove("saved.plan~");
 }
 
 static const test_case cases[] = {
