@@ -79,12 +79,13 @@ static void compare_new_points(const problem *b, const char *kernel, const doubl
     }
 }
 
-/** d mean / dx and d variance / dx against the oracle's central differences of a step h = 1e-4,
- *  off by h^2 / 6 of the third derivative: at lengths of 0.1 some 1e-5 of the slope. */
+/** d mean / dx and d variance / dx against the oracle's central differences of a step h = 1e-6,
+ *  off by h^2 / 6 of the third derivative (at lengths of 0.001 some 1e-6 of the slope) and by two
+ *  roundings over 2 h. */
 static void compare_slopes(const problem *b, const char *kernel, const double *x, const answers *a)
 {
     const int64_t d = b->data.d;
-    const double h = 1e-4;
+    const double h = 1e-6;
     for (int64_t i = 0; i < NEW * d; i++) {
         double at[4];
         memcpy(at, x + i / d * d, (size_t)d * sizeof *at);

@@ -136,9 +136,9 @@ static void check_matrix(frg_context *ctx, const char *name, const matrix *x, bo
                (long long)m, (long long)n, frg_dtype_name(t), orthogonality);
     /* a second pass ends at rounding, not at what the cascade has to reach: sums of n in the Gram
      * matrix and as long ones in the solve, each a random walk of sqrt(n) roundings of up to 4 u,
-     * in any entry of n^2 */
+     * whose deviation is 2.3 u: five of these hold for a million entries */
     if (!f64 && report->method == FRG_QR_CHOLESKY && report->passes > 1)
-        CHECK_SAYS(orthogonality <= 8 * u * sqrt((double)n) + 2e-7,
+        CHECK_SAYS(orthogonality <= 12 * u * sqrt((double)n) + 2e-7,
                    "%s %lld x %lld by %d passes: orthogonality %.2g", name, (long long)m,
                    (long long)n, report->passes, orthogonality);
     CHECK_SAYS(residual <= u * (8 * fmax(2, sqrt((double)n)) + of_long_sums(ctx, m, size)),
