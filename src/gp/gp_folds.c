@@ -139,7 +139,7 @@ static void gather(const frg_gp *gp, const folding *f, const ptrdiff_t *row)
     }
 }
 
-/** One block: its means and variances, f->log_density gains its log |P_BB|, f->square its a_B'P_BB^-1
+/** One block: its means and variances, log_density gains its log |P_BB|, square its a_B'P_BB^-1
  *  a_B. */
 static frg_status predict_block(frg_gp *gp, folding *f, ptrdiff_t fold)
 {
