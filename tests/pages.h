@@ -29,12 +29,18 @@ static void guard_rights(int rights)
             abort();
 }
 
+/** A step that cannot fail begins. */
+static void guard_begin(void)
+{
+    if (guard.depth++ == 0)
+        guard_rights(PROT_READ | PROT_WRITE);
+}
+
 static bool guard_enter(void)
 {
     if (++guard.calls == guard.fail_at)
         return false;
-    if (guard.depth++ == 0)
-        guard_rights(PROT_READ | PROT_WRITE);
+    guard_begin();
     return true;
 }
 

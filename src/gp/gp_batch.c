@@ -82,7 +82,7 @@ static void give(frg_gp_member *m, const frg_gp *gp, bool gradient)
 {
     m->value = gp->result.value;
     if (gradient && m->gradient)
-        memcpy(m->gradient, gp->vectors.gradient,
+        memcpy(m->gradient, gp->result.gradient,
                (size_t)gp->model.params.count * sizeof *m->gradient);
 }
 
@@ -91,7 +91,7 @@ static frg_status evaluate_alone(frg_gp *gp, frg_gp_member *m)
 {
     frg_status status = frgi_gp_value(gp);
     if (status == FRG_OK && m->gradient)
-        status = frgi_gp_gradient(gp, gp->vectors.gradient, NULL, NULL);
+        status = frgi_gp_gradient(gp, gp->result.gradient, NULL);
     if (status == FRG_OK)
         give(m, gp, true);
     return status;
@@ -257,7 +257,7 @@ static frg_status probe(batch *b)
     const frg_status status = frgi_gp_create_from(&b->model, b->ctx, b->members[0].x,
                                                   b->members[0].y, b->kernel, b->opts, NULL);
     if (b->model) {
-        frgi_arena_close(&b->model->memory.arena, b->ctx);
+        frgi_gp_memory_close(b->model);
     }
     for (size_t i = 0; status < 0 && i < sizeof of_the_call / sizeof *of_the_call; i++)
         if (strcmp(frg_error_code(b->ctx), of_the_call[i]) == 0)

@@ -181,7 +181,7 @@ void frgi_gp_take_gradient(const frgi_gp_batch_lanes *r, int lane)
 {
     frg_gp *const gp = r->gp[lane];
     const frgi_gp_params *const ps = &gp->model.params;
-    double *const out = gp->vectors.gradient;
+    double *const out = gp->result.gradient;
     int scale;
     const frgi_gp_node *const leaf = lane_leaf(gp, &scale);
     memset(out, 0, (size_t)ps->count * sizeof *out);
@@ -237,7 +237,7 @@ frg_status frgi_gp_run_lanes(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_l
         if (!r->gp[l])
             continue;
         frgi_gp_mean_residual(r->gp[l]);
-        frgi_gp_noise(r->gp[l], r->gp[l]->vectors.noise);
+        frgi_gp_noise(r->gp[l]);
     }
     frgi_arena measured = {0};
     lay_out(&measured, r);
@@ -303,7 +303,7 @@ static frg_status move(frg_gp *gp, const frg_gp_fit_opts *o, int64_t t, search *
 {
     const frgi_gp_adam_step now = frgi_gp_adam_at(o->learning_rate, t);
     memcpy(theta, gp->model.theta, (size_t)gp->model.params.count * sizeof *theta);
-    frgi_gp_coordinates_gradient(&s->to, gp->vectors.gradient, s->g);
+    frgi_gp_coordinates_gradient(&s->to, gp->result.gradient, s->g);
     for (int k = 0; k < s->to.count; k++) {
         const double g = -s->g[k] / (double)gp->data.n;
         s->u[k] -= frgi_gp_adam_move(&now, g, &s->m[k], &s->v[k]);

@@ -2,7 +2,7 @@
  *
  * create: options -> shapes -> finite values -> kernel, noise, mean, priors -> memory -> copies ->
  * starts.  Nothing of the caller's is kept: a process lives on its copies.  All memory is taken
- * here, in one arena (gp_memory.c) beside the small parts; an evaluation takes none.
+ * here, in two arenas (gp_memory.c) beside the small parts; an evaluation takes none.
  */
 #include <float.h>
 #include <math.h>
@@ -75,12 +75,6 @@ static frg_status check_together(const frg_gp *gp)
 }
 
 /* ---- arrays of the caller -------------------------------------------------------------------- */
-
-static void set_element(const frg_array *a, int64_t i, int64_t j, double v)
-{
-    const int64_t at = i * a->stride[0] + (a->ndim == 2 ? j * a->stride[1] : 0);
-    memcpy(frgi_array_base(a) + at * (int64_t)sizeof v, &v, sizeof v);
-}
 
 static int64_t columns_of(const frg_array *y)
 {
@@ -269,7 +263,7 @@ static frg_status parse_all(frg_gp *gp, const char *kernel, const frg_gp_opts *o
         TRY(frgi_gp_params_priors(ps, o->priors));
     }
     TRY(NEW0(gp->ctx, &gp->model.theta, ps->count, "parameters"));
-    TRY(NEW0(gp->ctx, &gp->vectors.gradient, ps->count, "the gradient"));
+    TRY(NEW0(gp->ctx, &gp->result.gradient, ps->count, "the gradient"));
     TRY(NEW0(gp->ctx, &gp->model.printed, 1, "the expression"));
     return FRG_OK;
 }
@@ -285,6 +279,7 @@ static frg_status create_empty(frg_gp **out, frg_context *ctx, int64_t rows, int
     TRY(count_groups(ctx, o->noise_groups, rows, &groups));
     TRY(NEW0(ctx, &gp, 1, "process"));
     gp->ctx = ctx;
+    gp->steps = &frgi_gp_host_steps;
     gp->opts = *o;
     gp->data.d = d;
     gp->data.q = q;
@@ -307,14 +302,14 @@ void frg_gp_destroy(frg_gp *gp)
     frg_context *ctx = gp->ctx;
     frgi_arena_close(&gp->memory.information, ctx);
     frgi_arena_close(&gp->memory.loo, ctx);
-    frgi_arena_close(&gp->memory.arena, ctx);
+    frgi_gp_memory_close(gp);
     DROP(ctx, &gp->result.trace);
     DROP(ctx, &gp->result.starts);
     if (gp->model.printed) {
         frgi_text_free(ctx, gp->model.printed);
     }
     DROP(ctx, &gp->model.printed);
-    DROP(ctx, &gp->vectors.gradient);
+    DROP(ctx, &gp->result.gradient);
     DROP(ctx, &gp->model.theta);
     if (gp->model.shared) {
         DROP(ctx, &gp->model.params.p);
@@ -415,6 +410,12 @@ frg_status frg_gp_create(frg_gp **out, frg_context *ctx, frg_array x, frg_array 
     }
     *out = NULL;
     TRY(frgi_host_alone(ctx, "a Gaussian process"));
+    return frgi_gp_create(out, ctx, x, y, kernel, o, &frgi_gp_host_steps);
+}
+
+frg_status frgi_gp_create(frg_gp **out, frg_context *ctx, frg_array x, frg_array y,
+                          const char *kernel, const frg_gp_opts *o, const frgi_gp_steps *steps)
+{
     frg_gp_opts opts;
     frg_gp *gp;
     frg_status status;
@@ -423,6 +424,7 @@ frg_status frg_gp_create(frg_gp **out, frg_context *ctx, frg_array x, frg_array 
     TRY(take_opts(ctx, &opts, o));
     TRY(check_data(ctx, &x, &y, &opts, &g, &masked));
     TRY(create_empty(&gp, ctx, g.n, g.d, g.q, kernel, &opts));
+    gp->steps = steps;
     TRY_TO(failed, fill(gp, &g, masked));
     *out = gp;
     return FRG_OK;
@@ -631,7 +633,7 @@ frg_gp_report frg_gp_get(const frg_gp *gp)
                            .column_names = (const char *const *)gp->data.column_names,
                            .storage = gp->memory.storage,
                            .precision = gp->opts.precision,
-                           .bytes = gp->memory.arena.bytes,
+                           .bytes = gp->memory.data.bytes + gp->memory.state.bytes,
                            .x = gp->data.x,
                            .y = gp->data.y};
 }
@@ -674,21 +676,20 @@ frg_status frg_gp_eval_gradient(frg_gp *gp, double *gradient, const frg_array *x
     TRY(check_result(gp, x, "x", gp->data.d));
     TRY(check_result(gp, y, "y", gp->data.q));
     frgi_run_begins(gp->ctx);
-    const frg_status status =
-        frgi_gp_gradient(gp, gp->vectors.gradient, x ? gp->vectors.dx : NULL, NULL);
+    const frg_status status = frgi_gp_gradient(gp, gp->result.gradient, x ? gp->result.dx : NULL);
     if (status != FRG_OK) {
         return status;
     }
     if (gradient) {
-        memcpy(gradient, gp->vectors.gradient, (size_t)gp->model.params.count * sizeof *gradient);
+        memcpy(gradient, gp->result.gradient, (size_t)gp->model.params.count * sizeof *gradient);
     }
     for (ptrdiff_t i = 0; i < gp->data.n; i++) {
         for (ptrdiff_t k = 0; x && k < gp->data.d; k++) {
-            set_element(x, i, k, gp->vectors.dx[i * gp->data.d + k]);
+            frgi_gp_set_element(x, i, k, gp->result.dx[i * gp->data.d + k]);
         }
-        for (ptrdiff_t c = 0; y && c < gp->data.q; c++) {
-            set_element(y, i, c, -gp->vectors.alpha[c * gp->data.n + i] / sqrt(gp->state.scale));
-        }
+    }
+    if (y) {
+        gp->steps->gradient.of_values(gp, y);
     }
     if (out) {
         *out = gp->result.value;

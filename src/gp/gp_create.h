@@ -7,6 +7,7 @@
 
 #include "core/core.h"
 #include "fourge/gp.h"
+#include "gp/gp_steps.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -16,6 +17,10 @@ double frgi_gp_largest_y(const frg_gp_opts *o);
 frg_status frgi_gp_refuse_size(frg_context *ctx, const char *name, int64_t i, int64_t j, double v,
                                double most);
 
+/** frg_gp_create with these steps. */
+FRG_MUST_USE frg_status frgi_gp_create(frg_gp **out, frg_context *ctx, frg_array x, frg_array y,
+                                       const char *kernel, const frg_gp_opts *o,
+                                       const frgi_gp_steps *steps);
 /** frg_gp_create in *reused, which is NULL or what an earlier call with this expression and these
  *  options left there: a process of enough capacity takes the new data as a new one would.  The
  *  caller destroys *reused at the end, also after a failure.  model: NULL, or such a process (on
@@ -62,6 +67,13 @@ static inline const double *frgi_gp_run(const frgi_gp_reader *r, int64_t columns
     const bool dense = r->step[0] == columns * size && (columns == 1 || r->step[1] == size);
     const bool aligned = (uintptr_t)r->at % _Alignof(double) == 0;
     return r->wide && dense && aligned ? (const double *)(const void *)r->at : NULL;
+}
+
+/** Element (i, j) of an f64 result of one or two axes. */
+static inline void frgi_gp_set_element(const frg_array *a, int64_t i, int64_t j, double v)
+{
+    const int64_t at = i * a->stride[0] + (a->ndim == 2 ? j * a->stride[1] : 0);
+    memcpy(frgi_array_base(a) + at * (int64_t)sizeof v, &v, sizeof v);
 }
 
 #pragma GCC visibility pop

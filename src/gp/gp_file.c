@@ -113,7 +113,7 @@ static void put_factor(sink *s, const frg_gp *gp, double *column)
 {
     for (ptrdiff_t j = 0; j < gp->data.n; j++) {
         if (s->writer) {
-            frgi_spd_read_column(&gp->own.matrix, j, j, gp->data.n, column);
+            gp->steps->factor.read(gp, j, j, gp->data.n, column);
         }
         put_doubles(s, column, gp->data.n - j);
     }
@@ -479,7 +479,7 @@ static bool read_factor(frg_gp *gp, source *s, double *column)
         if (!from || !(column[0] > 0)) {
             return false;
         }
-        frgi_spd_write_column(&gp->own.matrix, j, j, gp->data.n, column);
+        gp->steps->factor.write(gp, j, j, gp->data.n, column);
     }
     return true;
 }

@@ -175,7 +175,7 @@ static frg_status objective_value(void *user, const double *u, double *f)
 
 static frg_status compute_gradient(fit *m, double *g)
 {
-    const frg_status status = frgi_gp_gradient(m->gp, m->gradient, NULL, NULL);
+    const frg_status status = frgi_gp_gradient(m->gp, m->gradient, NULL);
     if (status != FRG_OK) {
         return status;
     }

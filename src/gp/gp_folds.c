@@ -24,7 +24,7 @@ enum { GATHERED = 128, CHUNK = 64 };
 
 static const double LOG_2PI = 1.8378770664093454836;
 
-typedef struct {
+struct frgi_gp_folding {
     ptrdiff_t folds, most; /* most: rows of the largest block */
     ptrdiff_t *begin;      /* folds + 1: where each block starts in `row` */
     ptrdiff_t *row;        /* n: rows by fold, ascending within each */
@@ -44,7 +44,9 @@ typedef struct {
     double *tile; /* f32: a piece of the update a thread, of tile_elements */
     ptrdiff_t tile_elements;
     ptrdiff_t gathered; /* columns of both */
-} folding;
+    double log_density; /* of the rows left out, but for what `square` takes */
+};
+typedef frgi_gp_folding folding;
 
 static void lay_out(frgi_arena *a, const frg_gp *gp, folding *f)
 {
@@ -138,9 +140,9 @@ static void gather(const frg_gp *gp, const folding *f, const ptrdiff_t *row)
     }
 }
 
-/** One block: its means and variances, *density gains its log |P_BB|, f->square its a_B'P_BB^-1
+/** One block: its means and variances, log_density gains its log |P_BB|, square its a_B'P_BB^-1
  *  a_B. */
-static frg_status predict_block(frg_gp *gp, folding *f, ptrdiff_t fold, double *density)
+static frg_status predict_block(frg_gp *gp, folding *f, ptrdiff_t fold)
 {
     const ptrdiff_t *const row = f->row + f->begin[fold];
     const ptrdiff_t m = f->begin[fold + 1] - f->begin[fold], n = gp->data.n, q = gp->data.q;
@@ -174,7 +176,7 @@ static frg_status predict_block(frg_gp *gp, folding *f, ptrdiff_t fold, double *
         return status;
     }
     frgi_spd_diagonal(&f->block, f->column);
-    *density += 0.5 * (double)q * (logdet - (double)m * LOG_2PI);
+    f->log_density += 0.5 * (double)q * (logdet - (double)m * LOG_2PI);
     for (ptrdiff_t i = 0; i < m; i++) {
         f->variance[row[i]] = gp->state.scale * f->column[i];
         for (ptrdiff_t c = 0; c < q; c++) {
@@ -282,55 +284,56 @@ static void begin_gradient(frg_gp *gp, folding *f)
     f->gathered = 0;
 }
 
-static frg_status finish_gradient(frg_gp *gp, folding *f, double *gradient)
+static frg_status finish_gradient(frg_gp *gp, folding *f)
 {
     add_gathered(gp, f);
     f->density.scale_slope = 0.5 * (f->square - (double)(gp->data.n * gp->data.q));
     frg_status status = frgi_gp_density_apply(gp, &f->density);
     if (status == FRG_OK) {
-        status = frgi_gp_density_pass(gp, &f->density, gp->vectors.gradient);
-    }
-    if (status == FRG_OK) {
-        memcpy(gradient, gp->vectors.gradient, (size_t)gp->model.params.count * sizeof *gradient);
+        status = frgi_gp_density_pass(gp, &f->density, gp->result.gradient);
     }
     return status;
 }
 
 /* ---- all blocks ------------------------------------------------------------------------------ */
 
-static frg_status predict_blocks(frg_gp *gp, folding *f, double *gradient, double *density)
+frg_status frgi_gp_leave_blocks_out(frg_gp *gp, folding *f)
 {
-    if (gradient) {
+    if (f->wants_gradient) {
         begin_gradient(gp, f);
     }
     for (ptrdiff_t k = 0; k < f->folds; k++) {
         if (f->begin[k + 1] == f->begin[k]) {
             continue;
         }
-        const frg_status status = predict_block(gp, f, k, density);
+        const frg_status status = predict_block(gp, f, k);
         if (status != FRG_OK) {
             return status;
         }
-        if (gradient) {
+        if (f->wants_gradient) {
             gather_columns(gp, f, k);
         }
         if (f->gathered >= GATHERED) {
             add_gathered(gp, f);
         }
     }
-    return gradient ? finish_gradient(gp, f, gradient) : FRG_OK;
+    return f->wants_gradient ? finish_gradient(gp, f) : FRG_OK;
 }
 
 static frg_status predict_all(frg_gp *gp, folding *f, double *mean, double *variance,
                               double *gradient, frg_gp_loo *out)
 {
     const ptrdiff_t n = gp->data.n, q = gp->data.q;
-    double density = 0, square = 0;
-    const frg_status status = predict_blocks(gp, f, gradient, &density);
+    double square = 0;
+    const frg_status status = gp->steps->gradient.leave_blocks_out(gp, f);
     if (status != FRG_OK) {
         return status;
     }
-    density -= 0.5 * (f->square + (double)(n * q) * log(gp->state.scale));
+    if (gradient) {
+        memcpy(gradient, gp->result.gradient, (size_t)gp->model.params.count * sizeof *gradient);
+    }
+    const double density =
+        f->log_density - 0.5 * (f->square + (double)(n * q) * log(gp->state.scale));
     for (ptrdiff_t i = 0; i < n; i++) {
         for (ptrdiff_t c = 0; c < q; c++) {
             const double e = gp->data.y[c * n + i] - f->mean[c * n + i];

@@ -23,7 +23,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "gp/gp_gradient.h"
+#include "gp/gp_create.h"
 #include "gp/gp_process.h"
 
 static const double MIXED_SPREAD = 1e10, TRACE_MOST = 1e-3;
@@ -59,7 +59,7 @@ static double scale_gradient(const frg_gp *gp)
 
 /** The kernel's entries of the gradient and the trace residual from an inverse, whose diagonal is
  *  then in scratch. */
-static frg_status run_pass(frg_gp *gp, bool low, double *gradient, double *dx)
+frg_status frgi_gp_pass_over_pairs(frg_gp *gp, bool low, double *gradient, double *dx)
 {
     const double began = frgi_seconds();
     const frgi_spd *const inverse = low ? &gp->other.matrix : &gp->own.matrix;
@@ -91,7 +91,8 @@ static frg_status run_pass(frg_gp *gp, bool low, double *gradient, double *dx)
     return FRG_OK;
 }
 
-void frgi_gp_noise_gradient(const frg_gp *gp, double *gradient)
+/** The noise's entries; 0 for all behind the kernel's that are not noise. */
+static void noise_gradient(const frg_gp *gp, double *gradient)
 {
     for (int i = gp->model.params.kernel_count; i < gp->model.params.count; i++) {
         gradient[i] = 0;
@@ -104,6 +105,23 @@ void frgi_gp_noise_gradient(const frg_gp *gp, double *gradient)
     }
     for (int g = 0; g < count; g++) {
         out[g] *= 0.5 * s[g];
+    }
+}
+
+void frgi_gp_gradient_of_points(frg_gp *gp, double *gradient, double *dx)
+{
+    noise_gradient(gp, gradient);
+    frgi_gp_mean_gradient(gp, gp->vectors.alpha, gradient, dx);
+}
+
+void frgi_gp_gradient_of_values(const frg_gp *gp, const frg_array *to)
+{
+    const double *a = gp->vectors.alpha;
+    const double unit = sqrt(gp->state.scale);
+    for (ptrdiff_t c = 0; c < gp->data.q; c++, a += gp->data.n) {
+        for (ptrdiff_t i = 0; i < gp->data.n; i++) {
+            frgi_gp_set_element(to, i, c, -a[i] / unit);
+        }
     }
 }
 
@@ -128,10 +146,10 @@ static frg_status pass_low(frg_gp *gp, double *gradient, double *dx, bool *enoug
     *enough = spread * spread <= MIXED_SPREAD && !gp->result.value.promoted;
     if (*enough && !gp->state.low_inverse) {
         status = frgi_gp_need_factor(gp); /* leave-one-out may have inverted it */
-        status = status == FRG_OK ? frgi_gp_need_low_inverse(gp) : status;
+        status = status == FRG_OK ? gp->steps->gradient.low_inverse(gp) : status;
     }
     if (*enough && status == FRG_OK) {
-        status = run_pass(gp, true, gradient, dx);
+        status = gp->steps->gradient.pass(gp, true, gradient, dx);
         *enough = gp->result.value.trace_residual <= TRACE_MOST && is_accurate(gp, gradient);
     }
     return status;
@@ -153,7 +171,7 @@ frg_status frgi_gp_gradient_pass(frg_gp *gp, double *gradient, double *dx)
         gp->result.value.promoted = 1;
     }
     const frg_status status = frgi_gp_need_inverse(gp);
-    return status == FRG_OK ? run_pass(gp, false, gradient, dx) : status;
+    return status == FRG_OK ? gp->steps->gradient.pass(gp, false, gradient, dx) : status;
 }
 
 bool frgi_gp_gradient_is_lost(const frg_gp *gp)

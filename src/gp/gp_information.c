@@ -23,7 +23,7 @@
 
 static const double FLAT = 1e-14; /* a pivot of the scaled information that counts as none */
 
-typedef struct {
+struct frgi_gp_informing {
     ptrdiff_t n;
     int columns;   /* of v: kernel and noise parameters, or a mean's */
     double *v;     /* n x columns: K_t a, or M */
@@ -32,7 +32,8 @@ typedef struct {
     double *small; /* p x p */
     double *slope; /* columns: b_s = sum_c a_c'K_s a_c */
     bool inverse;  /* s is K^-1 v */
-} work;
+};
+typedef frgi_gp_informing work;
 
 static void lay_out(frgi_arena *a, const frg_gp *gp, work *k)
 {
@@ -134,7 +135,7 @@ static void remove_scale(const frg_gp *gp, const work *k, double *out)
     }
 }
 
-static frg_status fill(frg_gp *gp, work *k, double *out)
+frg_status frgi_gp_fill_information(frg_gp *gp, work *k, double *out)
 {
     const frgi_gp_params *const ps = &gp->model.params;
     const ptrdiff_t n = gp->data.n;
@@ -172,7 +173,7 @@ static frg_status find(frg_gp *gp, work *k, double *information)
 {
     const int p = gp->model.params.count;
     memset(information, 0, (size_t)p * (size_t)p * sizeof *information);
-    const frg_status status = fill(gp, k, information);
+    const frg_status status = gp->steps->gradient.information(gp, k, information);
     for (int s = 0; s < p; s++) {
         for (int t = 0; t < p; t++) {
             if (gp->model.params.p[s].fixed || gp->model.params.p[t].fixed) {

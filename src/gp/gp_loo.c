@@ -21,17 +21,20 @@
 
 static const double LOG_2PI = 1.8378770664093454836;
 
-typedef struct {
+struct frgi_gp_left_out {
     double *c; /* n */
     double *w; /* n: D / (2 q), see frgi_gp_density.second */
     frgi_gp_density density;
-} work;
+    double *mean, *variance, *gradient; /* the caller's, or NULL */
+    frg_gp_loo sums;
+};
+typedef frgi_gp_left_out work;
 
-static void lay_out(frgi_arena *a, const frg_gp *gp, work *k, bool gradient)
+static void lay_out(frgi_arena *a, const frg_gp *gp, work *k)
 {
     k->c = TAKE(a, double, gp->data.n);
     k->w = TAKE(a, double, gp->data.n);
-    frgi_gp_density_take(a, gp, gradient, &k->density);
+    frgi_gp_density_take(a, gp, k->gradient != NULL, &k->density);
 }
 
 /** The matrix K^-1 becomes P = K^-1 - E E'. */
@@ -100,6 +103,52 @@ static frg_status find_gradient(frg_gp *gp, work *k, double *gradient)
     return status;
 }
 
+static frg_status open_work(frg_gp *gp, work *k)
+{
+    frgi_arena measure = {0};
+    lay_out(&measure, gp, k);
+    TRY(frgi_gp_need_memory(gp, &gp->memory.loo, measure, "leave-one-out"));
+    lay_out(&gp->memory.loo, gp, k);
+    return FRG_OK;
+}
+
+/** Means, variances and the log density from c and a. */
+static void predict(const frg_gp *gp, work *k)
+{
+    const ptrdiff_t n = gp->data.n, q = gp->data.q;
+    const double unit = sqrt(gp->state.scale);
+    double density = -0.5 * (double)(n * q) * log(gp->state.scale), square = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        for (ptrdiff_t c = 0; c < q; c++) {
+            const double a = gp->vectors.alpha[c * n + i], e = a / k->c[i];
+            density += 0.5 * (log(k->c[i]) - a * e - LOG_2PI);
+            square += unit * e * unit * e;
+            if (k->mean) {
+                k->mean[i * q + c] = gp->data.y[c * n + i] - unit * e;
+            }
+        }
+        if (k->variance) {
+            k->variance[i] = gp->state.scale / k->c[i];
+        }
+    }
+    k->sums = (frg_gp_loo){.log_density = density, .rmse = sqrt(square / (double)(n * q))};
+}
+
+frg_status frgi_gp_leave_out(frg_gp *gp, work *k)
+{
+    TRY(find_precisions(gp, k->c));
+    if (k->gradient) {
+        const frg_status status = find_gradient(gp, k, gp->result.gradient);
+        if (status != FRG_OK) {
+            return status;
+        }
+        memcpy(k->gradient, gp->result.gradient,
+               (size_t)gp->model.params.count * sizeof *k->gradient);
+    }
+    predict(gp, k);
+    return FRG_OK;
+}
+
 frg_status frg_gp_eval_loo(frg_gp *gp, double *mean, double *variance, double *gradient,
                            frg_gp_loo *out)
 {
@@ -111,39 +160,13 @@ frg_status frg_gp_eval_loo(frg_gp *gp, double *mean, double *variance, double *g
     if (status != FRG_OK) {
         return status;
     }
-    work k;
-    frgi_arena measure = {0};
-    lay_out(&measure, gp, &k, gradient != NULL);
-    TRY(frgi_gp_need_memory(gp, &gp->memory.loo, measure, "leave-one-out"));
-    lay_out(&gp->memory.loo, gp, &k, gradient != NULL);
-    TRY(find_precisions(gp, k.c));
-    if (gradient) {
-        status = find_gradient(gp, &k, gp->vectors.gradient);
-        if (status != FRG_OK) {
-            return status;
-        }
-        memcpy(gradient, gp->vectors.gradient, (size_t)gp->model.params.count * sizeof *gradient);
+    work k = {.mean = mean, .variance = variance, .gradient = gradient};
+    TRY(open_work(gp, &k));
+    status = gp->steps->gradient.leave_out(gp, &k);
+    if (status == FRG_OK && out) {
+        *out = k.sums;
     }
-    const ptrdiff_t n = gp->data.n, q = gp->data.q;
-    const double unit = sqrt(gp->state.scale);
-    double density = -0.5 * (double)(n * q) * log(gp->state.scale), square = 0;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        for (ptrdiff_t c = 0; c < q; c++) {
-            const double a = gp->vectors.alpha[c * n + i], u = a / k.c[i];
-            density += 0.5 * (log(k.c[i]) - a * u - LOG_2PI);
-            square += unit * u * unit * u;
-            if (mean) {
-                mean[i * q + c] = gp->data.y[c * n + i] - unit * u;
-            }
-        }
-        if (variance) {
-            variance[i] = gp->state.scale / k.c[i];
-        }
-    }
-    if (out) {
-        *out = (frg_gp_loo){.log_density = density, .rmse = sqrt(square / (double)(n * q))};
-    }
-    return FRG_OK;
+    return status;
 }
 
 frg_status frg_gp_eval_loo_latent(frg_gp *gp, double *variance)
@@ -156,12 +179,13 @@ frg_status frg_gp_eval_loo_latent(frg_gp *gp, double *variance)
     if (status != FRG_OK) {
         return status;
     }
-    frgi_gp_white(frgi_gp_need_bound(gp), &gp->own.points, 0, gp->data.n, gp->vectors.scratch);
+    work k = {.variance = variance};
+    TRY(open_work(gp, &k));
+    frgi_gp_white(frgi_gp_need_bound(gp), &gp->own.points, 0, gp->data.n, k.w);
     for (ptrdiff_t i = 0; i < gp->data.n; i++) {
-        variance[i] =
-            fmax(variance[i] - gp->state.scale * (gp->vectors.noise[i] + gp->state.jitter +
-                                                  gp->vectors.scratch[i]),
-                 0);
+        variance[i] = fmax(variance[i] - gp->state.scale *
+                                             (frgi_gp_noise_at(gp, i) + gp->state.jitter + k.w[i]),
+                           0);
     }
     return FRG_OK;
 }

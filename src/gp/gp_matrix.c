@@ -1,5 +1,5 @@
 /* gp_matrix.c - the matrix of a process: its states, its two arithmetics, the jitter of its factor,
- * its inverse, and solves with it.
+ * its inverse, solves with it, and the table of the host's steps (gp_steps.h).
  *
  * Jitter: 0 first; where a pivot is not positive K is built again with j0 10^t times its mean
  * diagonal, t = 0, 1, ...  Within a fit (monotone) it never goes back, so that the objective stays
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "gp/gp_process.h"
+#include "gp/gp_trust.h"
 
 /* A pivot within so many times sqrt(i + 1) roundings of its diagonal is none: i subtractions leave
  * that of 0. */
@@ -102,19 +103,24 @@ void frgi_gp_set_monotone(frg_gp *gp, bool monotone)
 
 /* ---- the matrix ------------------------------------------------------------------------------ */
 
-void frgi_gp_noise(const frg_gp *gp, double *nu)
+double frgi_gp_noise_at(const frg_gp *gp, ptrdiff_t i)
 {
     const double *const learned = gp->model.theta + gp->model.params.noise_first;
-    const int count = gp->model.params.noise_count;
+    return (gp->data.known_noise ? gp->data.known_noise[i] : 0) +
+           (gp->model.params.noise_count == 0 ? 0
+            : gp->data.groups                 ? learned[gp->data.groups[i]]
+                                              : learned[0]);
+}
+
+void frgi_gp_noise(frg_gp *gp)
+{
     for (ptrdiff_t i = 0; i < gp->data.n; i++) {
-        nu[i] = (gp->data.known_noise ? gp->data.known_noise[i] : 0) +
-                (count == 0        ? 0
-                 : gp->data.groups ? learned[gp->data.groups[i]]
-                                   : learned[0]);
+        gp->vectors.noise[i] = frgi_gp_noise_at(gp, i);
     }
 }
 
-frg_status frgi_gp_build_jittered(frg_gp *gp)
+/** K with the current jitter into the matrix, and what goes with it. */
+static frg_status build(frg_gp *gp)
 {
     const double began = frgi_seconds();
     const frg_status status =
@@ -183,7 +189,7 @@ static frg_status sweep(frg_gp *gp)
 }
 
 /** K <- L; z = L^-1 r in alpha where frgi_gp_goes_along, the L_ii in scratch. */
-static frg_status factor(frg_gp *gp)
+static frg_status factor_alone(frg_gp *gp)
 {
     const double began = frgi_seconds();
     const bool single = frgi_spd_is_single(&gp->own.matrix), along = frgi_gp_goes_along(gp);
@@ -203,7 +209,12 @@ static frg_status factor(frg_gp *gp)
     return status == FRG_OK && !is_regular(gp) ? FRG_NOT_POSDEF : status;
 }
 
-double frgi_gp_mean_diagonal(const frg_gp *gp)
+static frg_status factor(frg_gp *gp)
+{
+    return frgi_gp_sweeps(gp) ? sweep(gp) : factor_alone(gp);
+}
+
+static double mean_diagonal(const frg_gp *gp)
 {
     double sum = 0;
     for (ptrdiff_t i = 0; i < gp->data.n; i++) {
@@ -222,7 +233,7 @@ static bool raise_jitter(frg_gp *gp)
                       {{1e-7, 5}, {1e-6, 3}} /* f32 */};
     const bool single = frgi_spd_is_single(&gp->own.matrix),
                relative = gp->opts.jitter == FRG_GP_JITTER_RELATIVE;
-    const double unit = relative ? frgi_gp_mean_diagonal(gp) : 1;
+    const double unit = relative ? gp->steps->value.mean_diagonal(gp) : 1;
     if (gp->opts.jitter == FRG_GP_JITTER_NONE || !(unit > 0 && isfinite(unit))) {
         return false;
     }
@@ -295,9 +306,9 @@ void frgi_gp_warn_jitter(frg_gp *gp)
 frg_status frgi_gp_factor(frg_gp *gp, bool may_raise)
 {
     for (;;) {
-        frg_status status = frgi_gp_build_jittered(gp);
+        frg_status status = gp->steps->value.build(gp);
         if (status == FRG_OK) {
-            status = frgi_gp_sweeps(gp) ? sweep(gp) : factor(gp);
+            status = gp->steps->value.factor(gp);
         }
         if (status != FRG_NOT_POSDEF) {
             return status;
@@ -315,16 +326,29 @@ frg_status frgi_gp_factor(frg_gp *gp, bool may_raise)
     }
 }
 
-frg_status frgi_gp_factor_again(frg_gp *gp)
+/** The factor once more, at the jitter that was found. */
+static frg_status refactor(frg_gp *gp)
 {
     gp->state.matrix = MATRIX_NONE;
-    const frg_status status = frgi_gp_build_jittered(gp);
+    const frg_status status = build(gp);
     return status == FRG_OK
                ? frgi_spd_factor(gp->ctx, &gp->own.matrix, &gp->state.logdet, &gp->state.pivots)
                : status;
 }
 
-void frgi_gp_take_over(frg_gp *gp)
+static void adopt(frg_gp *gp)
+{
+    frgi_spd_pad(&gp->own.matrix);
+    frgi_gp_noise(gp);
+    frgi_gp_self_training(frgi_gp_need_bound(gp), &gp->own.points, 0, gp->data.n,
+                          gp->vectors.diagonal);
+    for (ptrdiff_t i = 0; i < gp->data.n; i++) {
+        gp->vectors.diagonal[i] += gp->vectors.noise[i];
+    }
+}
+
+/** The matrix holds a factor from elsewhere: its logdet, its L_ii in scratch; the state is NONE. */
+static void take_over(frg_gp *gp)
 {
     gp->state.matrix = MATRIX_NONE;
     gp->state.low_inverse = false; /* that belonged to the factor before */
@@ -334,7 +358,7 @@ void frgi_gp_take_over(frg_gp *gp)
 
 /* ---- the inverse ----------------------------------------------------------------------------- */
 
-frg_status frgi_gp_invert(frg_gp *gp)
+static frg_status invert(frg_gp *gp)
 {
     const double began = frgi_seconds();
     const bool carries = frgi_gp_carries(gp);
@@ -348,11 +372,8 @@ frg_status frgi_gp_invert(frg_gp *gp)
     return status;
 }
 
-frg_status frgi_gp_need_low_inverse(frg_gp *gp)
+static frg_status low_inverse(frg_gp *gp)
 {
-    if (gp->state.low_inverse) {
-        return FRG_OK;
-    }
     const double began = frgi_seconds();
     frgi_gp_side *const low = &gp->other;
     frgi_spd_convert(gp->ctx, &gp->own.matrix, &low->matrix);
@@ -378,7 +399,8 @@ void frgi_gp_widen(ptrdiff_t n, const float *from, double *to)
     }
 }
 
-frg_status frgi_gp_solve_triangle(frg_gp *gp, bool transposed)
+/** alpha (and the columns of H behind it) <- L^-1 or L^-T of it, in the process's arithmetic. */
+static frg_status solve_triangle(frg_gp *gp, bool transposed)
 {
     const ptrdiff_t n = gp->data.n, columns = gp->data.q + gp->profile.count;
     const bool single = frgi_spd_is_single(&gp->own.matrix);
@@ -394,3 +416,101 @@ frg_status frgi_gp_solve_triangle(frg_gp *gp, bool transposed)
     }
     return status;
 }
+
+/** alpha <- L^-1 r, and L^-1 H behind it. */
+static frg_status forward(frg_gp *gp)
+{
+    const ptrdiff_t n = gp->data.n, m = gp->profile.count;
+    memcpy(gp->vectors.alpha, gp->vectors.residual, (size_t)(n * gp->data.q) * sizeof(double));
+    if (m > 0) {
+        memcpy(gp->profile.solved, gp->profile.basis, (size_t)(n * m) * sizeof(double));
+    }
+    return solve_triangle(gp, false);
+}
+
+/** a, quad, the profiled mean and scale from L^-1 r (and L^-1 H); FRG_NOT_POSDEF with pivot -1
+ *  where H'K^-1 H is singular, FRG_BROKE_DOWN with scale 0 where nothing is left to scale.  swept:
+ *  a is there. */
+static frg_status solve(frg_gp *gp, bool swept)
+{
+    const ptrdiff_t m = gp->profile.count;
+    if (m > 0 && !frgi_gp_mean_profile(gp)) {
+        gp->state.pivots.pivot = -1;
+        return FRG_NOT_POSDEF;
+    }
+    if (!frgi_gp_scale_profile(gp)) {
+        return FRG_BROKE_DOWN;
+    }
+    if (frgi_gp_carries(gp)) {
+        memcpy(gp->vectors.forward, gp->vectors.alpha, (size_t)gp->data.n * sizeof(double));
+    }
+    if (swept) {
+        memcpy(gp->vectors.alpha, gp->vectors.swept, (size_t)gp->data.n * sizeof(double));
+        return FRG_OK;
+    }
+    const frg_status status = solve_triangle(gp, true);
+    if (m > 0 && status == FRG_OK) {
+        frgi_gp_mean_correction(gp);
+    }
+    return status;
+}
+
+/** The L_ii are in scratch. */
+static void bound(frg_gp *gp)
+{
+    double largest = 0, square = 0, inverse = 0;
+    for (ptrdiff_t i = 0; i < gp->data.n; i++) {
+        largest = gp->vectors.diagonal[i] > largest ? gp->vectors.diagonal[i] : largest;
+        inverse += 1 / (gp->vectors.scratch[i] * gp->vectors.scratch[i]);
+    }
+    for (ptrdiff_t i = 0; i < gp->data.n * gp->data.q; i++) {
+        square += gp->vectors.alpha[i] * gp->vectors.alpha[i];
+    }
+    gp->state.rounding = largest * (square + (double)gp->data.q * inverse);
+}
+
+/* ---- columns, and the table ------------------------------------------------------------------ */
+
+static frg_status forward_columns(const frg_gp *gp, ptrdiff_t m, double *b)
+{
+    return frgi_spd_forward(gp->ctx, &gp->own.matrix, m, b, gp->data.n);
+}
+
+static void read_column(const frg_gp *gp, ptrdiff_t j, ptrdiff_t from, ptrdiff_t end, double *v)
+{
+    frgi_spd_read_column(&gp->own.matrix, j, from, end, v);
+}
+
+static void write_column(const frg_gp *gp, ptrdiff_t j, ptrdiff_t from, ptrdiff_t end,
+                         const double *v)
+{
+    frgi_spd_write_column(&gp->own.matrix, j, from, end, v);
+}
+
+const frgi_gp_steps frgi_gp_host_steps = {.open = frgi_arena_open,
+                                          .close = frgi_arena_close,
+                                          .value = {.basis = frgi_gp_mean_basis,
+                                                    .noise = frgi_gp_noise,
+                                                    .residual = frgi_gp_mean_residual,
+                                                    .build = build,
+                                                    .factor = factor,
+                                                    .refactor = refactor,
+                                                    .forward = forward,
+                                                    .solve = solve,
+                                                    .bound = bound,
+                                                    .sampled_error = frgi_gp_sampled_error,
+                                                    .mean_diagonal = mean_diagonal,
+                                                    .adopt = adopt,
+                                                    .take_over = take_over},
+                                          .gradient = {.invert = invert,
+                                                       .low_inverse = low_inverse,
+                                                       .pass = frgi_gp_pass_over_pairs,
+                                                       .of_points = frgi_gp_gradient_of_points,
+                                                       .of_values = frgi_gp_gradient_of_values,
+                                                       .leave_out = frgi_gp_leave_out,
+                                                       .leave_blocks_out = frgi_gp_leave_blocks_out,
+                                                       .information = frgi_gp_fill_information},
+                                          .factor = {.predict = frgi_gp_predict_block,
+                                                     .forward = forward_columns,
+                                                     .read = read_column,
+                                                     .write = write_column}};

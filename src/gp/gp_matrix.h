@@ -51,7 +51,7 @@ typedef struct {
     frgi_spd_pivots pivots; /* of the last factor */
 } frgi_gp_evaluation;
 
-/** The vectors of an evaluation. */
+/** The vectors of an evaluation, which the steps alone touch (gp_steps.h). */
 typedef struct {
     double *residual;   /* n x q: r */
     double *alpha;      /* n x q: K^-1 r, valid from MATRIX_FACTOR on.  Of one column in f64 its
@@ -63,8 +63,6 @@ typedef struct {
     double *diagonal;   /* n: of K = C + N, without jitter */
     double *scratch;    /* n: the L_ii after a factorisation, (K^-1)_ii in a gradient pass; free
                            between calls */
-    double *dx;         /* n x d: gradient with respect to x, before it is handed out */
-    double *gradient;   /* params.count: the same */
     float *solved_low;  /* n x (q + m): solutions in f32, where a step is in f32 */
     void *trust_memory; /* f32: of frgi_gp_sampled_error */
 } frgi_gp_vectors;
@@ -95,32 +93,19 @@ void frgi_gp_overwrite(frg_gp *gp, const frgi_spd *a);
 /** The process's own arithmetic and the other change places. */
 void frgi_gp_swap_sides(frg_gp *gp);
 
-/** nu_i: the known variances and the learned ones, of all points. */
-void frgi_gp_noise(const frg_gp *gp, double *nu);
-/** K with the current jitter into `matrix`, and what goes with it. */
-FRG_MUST_USE frg_status frgi_gp_build_jittered(frg_gp *gp);
+/** nu_i of point i: its known variance and the learned one. */
+double frgi_gp_noise_at(const frg_gp *gp, ptrdiff_t i);
+/** That of all points. */
+void frgi_gp_noise(frg_gp *gp);
 /** K = L L' with as little jitter as it takes, the L_ii in scratch; z = L^-1 r too where
  *  frgi_gp_goes_along, K^-1 and a where frgi_gp_sweeps.  Records no failure. */
 FRG_MUST_USE frg_status frgi_gp_factor(frg_gp *gp, bool may_raise);
-/** The same once more, at the jitter that was found. */
-FRG_MUST_USE frg_status frgi_gp_factor_again(frg_gp *gp);
-/** The matrix holds a factor from elsewhere: its logdet, its L_ii in scratch; the state is NONE. */
-void frgi_gp_take_over(frg_gp *gp);
 /** Is there one right-hand side alone, which is solved for while the factor is made? */
 bool frgi_gp_goes_along(const frg_gp *gp);
 /** Is alpha made anew when L becomes K^-1 (see frgi_gp_vectors): one column in f64? */
 bool frgi_gp_carries(const frg_gp *gp);
 /** Will frgi_gp_factor make K^-1 as well, in one sweep? */
 bool frgi_gp_sweeps(const frg_gp *gp);
-/** alpha (and the columns of H behind it) <- L^-1 or L^-T of it, in the process's arithmetic. */
-FRG_MUST_USE frg_status frgi_gp_solve_triangle(frg_gp *gp, bool transposed);
-/** MATRIX_FACTOR -> MATRIX_INVERSE. */
-FRG_MUST_USE frg_status frgi_gp_invert(frg_gp *gp);
-/** mixed: the inverse in f32 from the factor in f64, which stays. */
-FRG_MUST_USE frg_status frgi_gp_need_low_inverse(frg_gp *gp);
-
-/** Of K, without jitter. */
-double frgi_gp_mean_diagonal(const frg_gp *gp);
 enum { GP_PAIR_BYTES = 160 };
 /** "; the closest points are rows 3 and 7, at the distance 0", or "" */
 const char *frgi_gp_describe_closest(const frg_gp *gp, char text[GP_PAIR_BYTES]);

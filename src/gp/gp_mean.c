@@ -123,6 +123,21 @@ void frgi_gp_mean_start(frg_gp *gp)
     }
 }
 
+/** Entry (i, a) of H. */
+static double basis_at(const frg_gp *gp, ptrdiff_t i, ptrdiff_t a)
+{
+    return a == 0 ? 1 : gp->data.x[i * gp->data.d + a - 1] - gp->columns.centre[a - 1];
+}
+
+void frgi_gp_mean_basis(frg_gp *gp)
+{
+    for (ptrdiff_t a = 0; a < gp->profile.count; a++) {
+        for (ptrdiff_t i = 0; i < gp->data.n; i++) {
+            gp->profile.basis[a * gp->data.n + i] = basis_at(gp, i, a);
+        }
+    }
+}
+
 frg_status frgi_gp_mean_check(frg_gp *gp)
 {
     const ptrdiff_t n = gp->data.n, m = gp->profile.count;
@@ -136,12 +151,11 @@ frg_status frgi_gp_mean_check(frg_gp *gp)
     TRY(NEW(gp->ctx, &gram, m * m + 2 * m, "the profiled mean"));
     scale = gram + m * m;
     kept = (unsigned char *)(scale + m);
-    const double *const h = gp->profile.basis;
     for (ptrdiff_t a = 0; a < m; a++) {
         for (ptrdiff_t b = 0; b <= a; b++) {
             double sum = 0;
             for (ptrdiff_t i = 0; i < n; i++) {
-                sum += h[a * n + i] * h[b * n + i];
+                sum += basis_at(gp, i, a) * basis_at(gp, i, b);
             }
             gram[a * m + b] = sum;
         }

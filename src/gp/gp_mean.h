@@ -44,6 +44,8 @@ FRG_MUST_USE frg_status frgi_gp_mean_add(frg_gp *gp);
 void frgi_gp_mean_start(frg_gp *gp);
 /** E_ARG where the columns of a profiled mean are collinear in the data. */
 FRG_MUST_USE frg_status frgi_gp_mean_check(frg_gp *gp);
+/** H of a profiled mean from the points. */
+void frgi_gp_mean_basis(frg_gp *gp);
 /** residual <- y - m, for profiled means y minus its column means. */
 void frgi_gp_mean_residual(frg_gp *gp);
 /** Profiled means, between the two triangular solves: beta from Z = L^-1 H and z = L^-1 y (columns

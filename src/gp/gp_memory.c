@@ -94,20 +94,40 @@ static size_t points_bytes(ptrdiff_t n, ptrdiff_t d, frg_dtype dtype)
     return frgi_mul(row, (size_t)d);
 }
 
-static void lay_out(frgi_arena *a, frg_gp *gp, ptrdiff_t n)
+/** One triangle for f32 and f64 where f32 may give way: the larger. */
+static bool shares(const frg_gp *gp)
 {
-    const int threads = frg_threads(gp->ctx);
-    const ptrdiff_t d = gp->data.d, q = gp->data.q, m = gp->profile.count;
-    const frg_gp_opts *o = &gp->opts;
+    return gp->opts.precision == FRG_GP_F32;
+}
+
+static void lay_out_data(frgi_arena *a, frg_gp *gp, ptrdiff_t n)
+{
+    const ptrdiff_t d = gp->data.d, m = gp->profile.count;
+    const frgi_gp_sizes *const s = &gp->memory.sizes;
     gp->data.capacity = n;
     gp->data.x = TAKE(a, double, n *d);
-    gp->data.y = TAKE(a, double, n *q);
+    gp->data.y = TAKE(a, double, n * gp->data.q);
     gp->data.known_noise = gp->data.has_known_noise ? TAKE(a, double, n) : NULL;
     gp->data.groups = gp->data.has_groups ? TAKE(a, int32_t, n) : NULL;
     gp->data.given_mean = gp->mean.kind == GP_MEAN_VALUES ? TAKE(a, double, n) : NULL;
     gp->columns.centre = TAKE(a, double, d);
     gp->columns.largest = TAKE(a, double, d);
     gp->columns.spread = TAKE(a, double, d);
+    gp->result.dx = TAKE(a, double, n *d);
+    gp->profile.root = TAKE(a, double, m *m);
+    gp->profile.beta = TAKE(a, double, m * gp->data.q);
+    gp->own.points_memory = frgi_take(a, points_bytes(n, d, own_dtype(gp)));
+    gp->own.bound_memory = frgi_take(a, s->bound[0]);
+    if (shares(gp)) {
+        gp->other.points_memory = frgi_take(a, points_bytes(n, d, second_dtype(gp)));
+        gp->other.bound_memory = frgi_take(a, s->bound[1]);
+    }
+}
+
+static void lay_out_state(frgi_arena *a, frg_gp *gp, ptrdiff_t n)
+{
+    const ptrdiff_t q = gp->data.q, m = gp->profile.count;
+    const frgi_gp_sizes *const s = &gp->memory.sizes;
     gp->vectors.residual = TAKE(a, double, n *q);
     gp->vectors.alpha = TAKE(a, double, n *(q + m));
     gp->vectors.forward = TAKE(a, double, n);
@@ -115,46 +135,42 @@ static void lay_out(frgi_arena *a, frg_gp *gp, ptrdiff_t n)
     gp->vectors.noise = TAKE(a, double, n);
     gp->vectors.diagonal = TAKE(a, double, n);
     gp->vectors.scratch = TAKE(a, double, n);
-    gp->vectors.dx = TAKE(a, double, n *d);
     if (m > 0) {
         gp->profile.basis = TAKE(a, double, n *m);
         gp->profile.correction = TAKE(a, double, n *m);
         gp->profile.extra = q > 1 ? TAKE(a, double, n *m) : gp->profile.correction;
-        gp->profile.root = TAKE(a, double, m *m);
-        gp->profile.beta = TAKE(a, double, m *q);
     }
-    if (o->precision == FRG_GP_F32) {
+    if (shares(gp)) {
         gp->vectors.solved_low = TAKE(a, float, n *(q + m));
         gp->vectors.trust_memory = frgi_take(a, frgi_gp_trust_bytes(n));
     }
-    frgi_gp_measure_sizes(gp, n, threads);
-    const frgi_gp_sizes *const s = &gp->memory.sizes;
-    const bool shared = o->precision == FRG_GP_F32; /* one triangle for f32 and f64: the larger */
-    const size_t matrix = shared && s->matrix[1] > s->matrix[0] ? s->matrix[1] : s->matrix[0];
+    const size_t matrix = shares(gp) && s->matrix[1] > s->matrix[0] ? s->matrix[1] : s->matrix[0];
     gp->memory.storage = choose_storage(gp, n);
     void *const elements = frgi_take(a, matrix);
     gp->own.kept = gp->memory.storage == FRG_GP_FULL ? frgi_take(a, matrix) : NULL;
     void *const work = frgi_take(a, s->work[0] > s->work[1] ? s->work[0] : s->work[1]);
     gp->own.matrix = frgi_spd_place(gp->data.n, own_dtype(gp), elements, work);
-    gp->own.points_memory = frgi_take(a, points_bytes(n, d, own_dtype(gp)));
-    gp->own.bound_memory = frgi_take(a, s->bound[0]);
     if (has_other(gp)) {
-        void *const others = shared ? elements : frgi_take(a, s->matrix[1]);
+        void *const others = shares(gp) ? elements : frgi_take(a, s->matrix[1]);
         gp->other.matrix = frgi_spd_place(gp->data.n, second_dtype(gp), others, work);
-        gp->other.kept = shared ? gp->own.kept : NULL;
+        gp->other.kept = shares(gp) ? gp->own.kept : NULL;
     }
-    if (shared) {
-        gp->other.points_memory = frgi_take(a, points_bytes(n, d, second_dtype(gp)));
-        gp->other.bound_memory = frgi_take(a, s->bound[1]);
-    }
+}
+
+/** What `data` and `state` count for n points; with memory behind them, its places. */
+static void lay_out(frgi_arena *data, frgi_arena *state, frg_gp *gp, ptrdiff_t n)
+{
+    frgi_gp_measure_sizes(gp, n, frg_threads(gp->ctx));
+    lay_out_data(data, gp, n);
+    lay_out_state(state, gp, n);
 }
 
 size_t frgi_gp_memory_bytes(const frg_gp *gp, ptrdiff_t n)
 {
-    frgi_arena measure = {0};
+    frgi_arena data = {0}, state = {0};
     frg_gp copy = *gp;
-    lay_out(&measure, &copy, n);
-    return measure.used;
+    lay_out(&data, &state, &copy, n);
+    return frgi_add(data.used, state.used);
 }
 
 /** The first rows of a column-major array move from leading dimension from_n to to_n; to may be
@@ -190,16 +206,45 @@ static frg_status refuse_size(const frg_gp *gp, ptrdiff_t n, size_t needed, size
 {
     frg_gp packed = *gp;
     packed.opts.storage = FRG_GP_PACKED;
-    const size_t least = frgi_add(frgi_gp_memory_bytes(&packed, n),
-                                  frg_bytes_held(gp->ctx) - gp->memory.arena.bytes);
+    const size_t others = frg_bytes_held(gp->ctx) - gp->memory.data.bytes - gp->memory.state.bytes;
+    const size_t least = frgi_add(frgi_gp_memory_bytes(&packed, n), others);
     packed.opts.precision = FRG_GP_F32;
-    const size_t single = frgi_add(frgi_gp_memory_bytes(&packed, n),
-                                   frg_bytes_held(gp->ctx) - gp->memory.arena.bytes);
+    const size_t single = frgi_add(frgi_gp_memory_bytes(&packed, n), others);
     const char *const fits = least <= allowed    ? "packed storage fits"
                              : single <= allowed ? "packed storage in f32 fits"
                                                  : "no storage fits";
     FAIL(gp->ctx, E_TOO_BIG_GP, "%lld points need %zu bytes, %zu are allowed; %s (%zu bytes)",
          (long long)n, needed, allowed, fits, least <= allowed ? least : single);
+}
+
+void frgi_gp_memory_close(frg_gp *gp)
+{
+    frgi_arena_close(&gp->memory.data, gp->ctx);
+    gp->steps->close(&gp->memory.state, gp->ctx);
+}
+
+/** Memory for `capacity` points, in place of none. */
+static frg_status open_memory(frg_gp *gp, ptrdiff_t capacity)
+{
+    const size_t allowed = frgi_memory_allowed(gp->ctx), held = frg_bytes_held(gp->ctx);
+    frgi_arena data = {0}, state = {0};
+    lay_out(&data, &state, gp, capacity);
+    const size_t needed = frgi_add(frgi_add(data.used, state.used), held);
+    if (needed > allowed) {
+        return refuse_size(gp, capacity, needed, allowed);
+    }
+    TRY(frgi_arena_open(&data, gp->ctx, "the data of the process"));
+    const frg_status status =
+        gp->steps->open(&state, gp->ctx, "the covariance matrix and its vectors");
+    if (status < 0) {
+        frgi_arena_close(&data, gp->ctx);
+        return status;
+    }
+    gp->memory.data = data;
+    gp->memory.state = state;
+    gp->memory.data.used = gp->memory.state.used = 0;
+    lay_out(&gp->memory.data, &gp->memory.state, gp, capacity);
+    return FRG_OK;
 }
 
 frg_status frgi_gp_resize(frg_gp *gp, ptrdiff_t n)
@@ -216,21 +261,13 @@ frg_status frgi_gp_resize(frg_gp *gp, ptrdiff_t n)
             capacity += n / 8;
             capacity = frgi_add(frgi_gp_memory_bytes(gp, capacity), held) <= allowed ? capacity : n;
         }
-        frgi_arena measure = {0};
-        lay_out(&measure, &next, capacity);
-        if (frgi_add(measure.used, held) > allowed) {
-            return refuse_size(gp, capacity, frgi_add(measure.used, held), allowed);
-        }
-        TRY(frgi_arena_open(&measure, gp->ctx, "the covariance matrix and its data"));
-        next.memory.arena = measure;
-        next.memory.arena.used = 0;
-        lay_out(&next.memory.arena, &next, capacity);
+        TRY(open_memory(&next, capacity));
     }
     if (gp->data.capacity > 0) {
         keep_data(&next, gp);
     }
-    if (next.memory.arena.base != gp->memory.arena.base) {
-        frgi_arena_close(&gp->memory.arena, gp->ctx);
+    if (next.memory.data.base != gp->memory.data.base) {
+        frgi_gp_memory_close(gp);
     }
     *gp = next;
     frgi_arena_close(&gp->memory.loo, gp->ctx);
@@ -321,7 +358,7 @@ const frgi_gp_bound *frgi_gp_need_other_bound(frg_gp *gp)
 
 void frgi_gp_refresh(frg_gp *gp)
 {
-    const ptrdiff_t n = gp->data.n, d = gp->data.d, m = gp->profile.count;
+    const ptrdiff_t n = gp->data.n;
     frgi_gp_data_changed(gp); /* and the process's own arithmetic is back */
     frgi_gp_measure_columns(gp);
     frgi_spd_reorder(&gp->own.matrix, n, own_dtype(gp));
@@ -330,12 +367,7 @@ void frgi_gp_refresh(frg_gp *gp)
         frgi_spd_reorder(&gp->other.matrix, n, second_dtype(gp));
     }
     gp->profile.solved = gp->vectors.alpha + n * gp->data.q;
-    for (ptrdiff_t c = 0; c < m; c++) {
-        for (ptrdiff_t i = 0; i < n; i++) {
-            gp->profile.basis[c * n + i] =
-                c == 0 ? 1 : gp->data.x[i * d + c - 1] - gp->columns.centre[c - 1];
-        }
-    }
+    gp->steps->value.basis(gp);
 }
 
 /* ---- copies ---------------------------------------------------------------------------------- */
@@ -374,7 +406,7 @@ static frg_status share(frg_gp **out, frg_context *ctx, const frg_gp *gp, const 
     copy->model.shared = true;
     copy->ctx = copy->model.params.ctx = ctx;
     copy->model.params.p = NULL;
-    copy->model.theta = copy->vectors.gradient = NULL;
+    copy->model.theta = copy->result.gradient = NULL;
     copy->model.printed = NULL;
     copy->result.trace = NULL;
     copy->result.n_trace = 0;
@@ -382,12 +414,13 @@ static frg_status share(frg_gp **out, frg_context *ctx, const frg_gp *gp, const 
     copy->saving.save = NULL;
     copy->saving.from = NULL;
     copy->saving.fit_state = NULL;
-    copy->memory.arena = copy->memory.loo = copy->memory.information = (frgi_arena){0};
+    copy->memory.data = copy->memory.state = (frgi_arena){0};
+    copy->memory.loo = copy->memory.information = (frgi_arena){0};
     copy->data.n = copy->data.capacity = 0;
     frgi_gp_open_state(copy);
     TRY_TO(failed, NEW(ctx, &copy->model.params.p, count, "parameters"));
     TRY_TO(failed, NEW(ctx, &copy->model.theta, count, "parameters"));
-    TRY_TO(failed, NEW0(ctx, &copy->vectors.gradient, count, "the gradient"));
+    TRY_TO(failed, NEW0(ctx, &copy->result.gradient, count, "the gradient"));
     memcpy(copy->model.params.p, from, count * sizeof *from);
     copy->model.params.capacity = copy->model.params.count;
     memcpy(copy->model.theta, gp->model.theta, count * sizeof *gp->model.theta);

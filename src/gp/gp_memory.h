@@ -34,7 +34,9 @@ typedef struct {
 /** Memory of a process. */
 typedef struct {
     frgi_gp_sizes sizes;    /* as they were measured last; copies need not do it again */
-    frgi_arena arena;       /* all that grows with n */
+    frgi_arena data;        /* what grows with n and is no state: data, points as the kernel takes
+                               them, results */
+    frgi_arena state;       /* matrix and vectors; of the steps alone */
     frgi_arena loo;         /* leave-one-out: second triangle and vectors, had at its first call */
     frgi_arena information; /* the same for the information */
     frg_gp_storage storage; /* as it was chosen */
@@ -49,7 +51,9 @@ FRG_MUST_USE frg_status frgi_gp_need_memory(frg_gp *gp, frgi_arena *kept, frgi_a
                                             const char *what);
 /** Measures gp->sizes for n points, once: a model's copies begin with them. */
 void frgi_gp_measure_sizes(frg_gp *gp, ptrdiff_t n, int threads);
-/** Bytes of the arena for n points. */
+/** Closes both arenas. */
+void frgi_gp_memory_close(frg_gp *gp);
+/** Bytes of both arenas for n points. */
 size_t frgi_gp_memory_bytes(const frg_gp *gp, ptrdiff_t n);
 /** After x changed: centres, H; the points of each arithmetic follow when they are bound. */
 void frgi_gp_refresh(frg_gp *gp);

@@ -25,7 +25,7 @@
 enum { BLOCK = 256, CHUNK = 32, TILE = 64 };
 
 /** One call's memory. */
-typedef struct {
+struct frgi_gp_predictor {
     frg_gp *gp;
     const frgi_gp_wanted *want;
     const double *x; /* m x d */
@@ -40,7 +40,8 @@ typedef struct {
     double *basis;      /* count x m: L_A^-1 u of a profiled mean */
     double *slope;      /* count: A^-1 u of one point */
     void *bound_memory; /* of the new points among themselves */
-} predictor;
+};
+typedef frgi_gp_predictor predictor;
 
 static bool solves(const frgi_gp_wanted *w)
 {
@@ -332,28 +333,18 @@ double frgi_gp_new_noise(const frg_gp *gp)
     if (!gp->data.known_noise && !gp->data.groups) {
         sum = gp->model.params.noise_count > 0 ? gp->model.theta[gp->model.params.noise_first] : 0;
     } else {
-        frgi_gp_noise(gp, gp->vectors.scratch);
         for (ptrdiff_t i = 0; i < gp->data.n; i++) {
-            sum += gp->vectors.scratch[i];
+            sum += frgi_gp_noise_at(gp, i);
         }
         sum /= (double)gp->data.n;
     }
     return gp->state.scale * sum;
 }
 
-static frg_status block(predictor *p, ptrdiff_t first, ptrdiff_t rows)
+frg_status frgi_gp_predict_block(predictor *p, ptrdiff_t first, ptrdiff_t rows)
 {
     const frg_gp *gp = p->gp;
     const frgi_gp_wanted *w = p->want;
-    frg_status status = frgi_heartbeat(gp->ctx, &(frg_progress){.solver = "gp",
-                                                                .phase = "predict",
-                                                                .done = first,
-                                                                .total = p->m,
-                                                                .residual = (double)NAN,
-                                                                .target = (double)NAN});
-    if (status != FRG_OK) {
-        return status;
-    }
     TRY(frgi_gp_cross(gp->ctx, gp->own.bound, &p->points, first, rows, p->cross, rows));
     for (ptrdiff_t c = 0; c < gp->data.q && w->mean; c++) {
         add_products(p, rows, gp->vectors.alpha + c * gp->data.n, w->mean + first + c * p->m);
@@ -374,6 +365,17 @@ static frg_status block(predictor *p, ptrdiff_t first, ptrdiff_t rows)
         block_forward(p, first, rows);
     }
     return w->variance_dx ? block_variance_dx(p, first, rows) : FRG_OK;
+}
+
+static frg_status block(predictor *p, ptrdiff_t first, ptrdiff_t rows)
+{
+    const frg_status status = frgi_heartbeat(p->gp->ctx, &(frg_progress){.solver = "gp",
+                                                                         .phase = "predict",
+                                                                         .done = first,
+                                                                         .total = p->m,
+                                                                         .residual = (double)NAN,
+                                                                         .target = (double)NAN});
+    return status == FRG_OK ? p->gp->steps->factor.predict(p, first, rows) : status;
 }
 
 static void multiply(double factor, double *v, ptrdiff_t count)

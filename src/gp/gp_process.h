@@ -9,6 +9,7 @@
 #include "gp/gp_mean.h"
 #include "gp/gp_memory.h"
 #include "gp/gp_params.h"
+#include "gp/gp_steps.h"
 #include "gp/gp_value.h"
 
 #pragma GCC visibility push(hidden)
@@ -27,6 +28,8 @@ typedef struct {
 typedef struct {
     frg_gp_value value;   /* of the current theta from MATRIX_FACTOR on */
     bool rounding_warned; /* W_ROUNDING_GP was given for this value */
+    double *gradient;     /* params.count: before it is handed out */
+    double *dx;           /* n x d: gradient with respect to x, the same */
     frg_gp_trace *trace;  /* of the last fit */
     int64_t n_trace;
     frg_gp_start *starts;               /* of the last fit */
@@ -44,6 +47,7 @@ typedef struct {
 
 struct frg_gp {
     frg_context *ctx;
+    const frgi_gp_steps *steps;  /* on matrix and vectors */
     frg_gp_opts opts;            /* texts and arrays in it are not kept */
     frgi_gp_data data;           /* gp_create.c fills it, gp_memory.c places it */
     frgi_gp_columns columns;     /* gp_centre.c */
@@ -55,7 +59,7 @@ struct frg_gp {
                                  matrix in the same memory, without one none */
     frgi_gp_mode mode;        /* gp_matrix.c */
     frgi_gp_evaluation state; /* gp_matrix.c; scale and quad: gp_mean.c */
-    frgi_gp_vectors vectors;  /* gp_value.c, gp_gradient.c */
+    frgi_gp_vectors vectors;  /* of the steps alone */
     frgi_gp_result result;    /* gp_value.c, gp_fit.c */
     frgi_gp_saving saving;    /* gp_state.c */
 };

@@ -41,7 +41,7 @@ static ptrdiff_t packed(ptrdiff_t n, ptrdiff_t j)
 static void copy_factor(const frg_gp *gp, double *to)
 {
     for (ptrdiff_t j = 0; j < gp->data.n; j++) {
-        frgi_spd_read_column(&gp->own.matrix, j, j, gp->data.n, to + packed(gp->data.n, j));
+        gp->steps->factor.read(gp, j, j, gp->data.n, to + packed(gp->data.n, j));
     }
 }
 
@@ -155,7 +155,7 @@ static frg_status prepare(frg_gp *gp, const growth *g, const double *noise, bool
         frgi_gp_self_training(self, &points, i, 1, &g->schur[i + i * m]);
         g->schur[i + i * m] += learned + (noise ? noise[i] : 0) + gp->state.jitter;
     }
-    TRY(frgi_spd_forward(gp->ctx, &gp->own.matrix, m, g->v, n));
+    TRY(gp->steps->factor.forward(gp, m, g->v));
     for (ptrdiff_t j = 0; j < m; j++) {
         for (ptrdiff_t i = j; i < m; i++) {
             double sum = 0;
@@ -174,13 +174,13 @@ static void write_grown(frg_gp *gp, const growth *g)
 {
     const ptrdiff_t n = g->n, m = g->m;
     for (ptrdiff_t j = 0; j < n; j++) {
-        frgi_spd_write_column(&gp->own.matrix, j, j, n, g->factor + packed(n, j));
+        gp->steps->factor.write(gp, j, j, n, g->factor + packed(n, j));
         for (ptrdiff_t i = 0; i < m; i++) { /* the row V' below */
-            frgi_spd_write_column(&gp->own.matrix, j, n + i, n + i + 1, &g->v[j + i * n]);
+            gp->steps->factor.write(gp, j, n + i, n + i + 1, &g->v[j + i * n]);
         }
     }
     for (ptrdiff_t j = 0; j < m; j++) {
-        frgi_spd_write_column(&gp->own.matrix, n + j, n + j, n + m, g->schur + j + j * m);
+        gp->steps->factor.write(gp, n + j, n + j, n + m, g->schur + j + j * m);
     }
 }
 
@@ -312,11 +312,11 @@ static void write_without(frg_gp *gp, const double *l, ptrdiff_t n, ptrdiff_t i)
         const double *const column = l + packed(n, j) - j;
         const ptrdiff_t to = j > i ? j - 1 : j;
         if (j < i) {
-            frgi_spd_write_column(&gp->own.matrix, to, to, i, column + j);
+            gp->steps->factor.write(gp, to, to, i, column + j);
         }
         if (j != i) {
             const ptrdiff_t from = j > i ? j : i + 1; /* rows below the one that has gone */
-            frgi_spd_write_column(&gp->own.matrix, to, from - 1, n - 1, column + from);
+            gp->steps->factor.write(gp, to, from - 1, n - 1, column + from);
         }
     }
 }
@@ -360,13 +360,13 @@ static frg_status rotate_noise(frg_gp *gp, ptrdiff_t i, double change, bool *goo
     double *l; /* the trailing triangle, and w behind it */
     TRY(NEW0(gp->ctx, &l, packed(order, order) + order, "work memory of the update"));
     for (ptrdiff_t j = 0; j < order; j++) {
-        frgi_spd_read_column(&gp->own.matrix, i + j, i + j, n, l + packed(order, j));
+        gp->steps->factor.read(gp, i + j, i + j, n, l + packed(order, j));
     }
     double *const w = l + packed(order, order);
     w[0] = sqrt(fabs(change));
     *good = rotate_in(l, order, 0, change < 0 ? -1 : 1, w);
     for (ptrdiff_t j = 0; j < order && *good; j++) {
-        frgi_spd_write_column(&gp->own.matrix, i + j, i + j, n, l + packed(order, j));
+        gp->steps->factor.write(gp, i + j, i + j, n, l + packed(order, j));
     }
     DROP(gp->ctx, &l);
     return FRG_OK;

@@ -1,5 +1,5 @@
-/* gp_value.c - the value and the gradient at one theta: the algorithm, at the end; before it the
- * solves, and how far to trust the result.
+/* gp_value.c - the value and the gradient at one theta: the algorithm, at the end, in steps of
+ * gp_steps.h; before it how far to trust the result.
  *
  *     K = C + N (+ jitter),  K = L L',  z = L^-1 r,  a = L^-T z
  *     ell = -1/2 |z|^2 - sum_i log L_ii - n/2 log 2 pi                         for each column of y
@@ -24,7 +24,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "gp/gp_gradient.h"
 #include "gp/gp_process.h"
 #include "gp/gp_trust.h"
 
@@ -46,64 +45,7 @@ frg_status frgi_gp_set_theta(frg_gp *gp, const double *theta)
     return FRG_OK;
 }
 
-/* ---- solves ---------------------------------------------------------------------------------- */
-
-/** alpha <- L^-1 r, and L^-1 H behind it. */
-static frg_status solve_forward(frg_gp *gp)
-{
-    const ptrdiff_t n = gp->data.n, m = gp->profile.count;
-    memcpy(gp->vectors.alpha, gp->vectors.residual, (size_t)(n * gp->data.q) * sizeof(double));
-    if (m > 0) {
-        memcpy(gp->profile.solved, gp->profile.basis, (size_t)(n * m) * sizeof(double));
-    }
-    return frgi_gp_solve_triangle(gp, false);
-}
-
-/** a, quad, the profiled mean and scale from L^-1 r (and L^-1 H); FRG_NOT_POSDEF with pivot -1
- *  where H'K^-1 H is singular, FRG_BROKE_DOWN with scale 0 where the residuals are rounding.
- *  swept: frgi_spd_sweep has left a = L^-T z in vectors.swept. */
-static frg_status solve(frg_gp *gp, bool swept)
-{
-    const ptrdiff_t m = gp->profile.count;
-    if (m > 0 && !frgi_gp_mean_profile(gp)) {
-        gp->state.pivots.pivot = -1;
-        return FRG_NOT_POSDEF;
-    }
-    if (!frgi_gp_scale_profile(gp)) {
-        return FRG_BROKE_DOWN;
-    }
-    if (frgi_gp_carries(gp)) {
-        memcpy(gp->vectors.forward, gp->vectors.alpha, (size_t)gp->data.n * sizeof(double));
-    }
-    if (swept) {
-        memcpy(gp->vectors.alpha, gp->vectors.swept, (size_t)gp->data.n * sizeof(double));
-        return FRG_OK;
-    }
-    const frg_status status = frgi_gp_solve_triangle(gp, true);
-    if (m > 0 && status == FRG_OK) {
-        frgi_gp_mean_correction(gp);
-    }
-    return status;
-}
-
 /* ---- accuracy -------------------------------------------------------------------------------- */
-
-/** The bound of the head of this file; the L_ii are in scratch, where a factorisation leaves
- *  them. */
-static void bound_error(frg_gp *gp)
-{
-    double largest = 0, square = 0, inverse = 0;
-    for (ptrdiff_t i = 0; i < gp->data.n; i++) {
-        largest = gp->vectors.diagonal[i] > largest ? gp->vectors.diagonal[i] : largest;
-        inverse += 1 / (gp->vectors.scratch[i] * gp->vectors.scratch[i]);
-    }
-    for (ptrdiff_t i = 0; i < gp->data.n * gp->data.q; i++) {
-        square += gp->vectors.alpha[i] * gp->vectors.alpha[i];
-    }
-    gp->state.rounding = largest * (square + (double)gp->data.q * inverse);
-    gp->result.value.error_estimate =
-        frgi_gp_rounding_bound(frgi_spd_dtype(&gp->own.matrix), gp->data.n, gp->state.rounding);
-}
 
 static void fill_likelihood(frg_gp *gp)
 {
@@ -126,7 +68,9 @@ static void fill_value(frg_gp *gp)
     fill_likelihood(gp);
     v->jitter = gp->state.jitter;
     v->scale = gp->state.scale;
-    bound_error(gp);
+    gp->steps->value.bound(gp);
+    v->error_estimate =
+        frgi_gp_rounding_bound(frgi_spd_dtype(&gp->own.matrix), gp->data.n, gp->state.rounding);
     v->storage = gp->memory.storage;
     v->promoted = gp->state.swapped;
 }
@@ -166,7 +110,7 @@ static frg_status check_accuracy(frg_gp *gp)
         return FRG_OK;
     }
     double error;
-    const frg_status status = frgi_gp_sampled_error(gp, &error);
+    const frg_status status = gp->steps->value.sampled_error(gp, &error);
     if (status != FRG_OK) {
         return status;
     }
@@ -185,8 +129,8 @@ static frg_status refuse(frg_gp *gp, frg_status status)
         FAIL(gp->ctx, E_NOT_POSDEF,
              "pivot %lld of %lld is %.3g of the mean diagonal with jitter %.3g (%d tries)%s",
              frgi_nth(gp->ctx, gp->state.pivots.pivot), (long long)gp->data.n,
-             gp->state.pivots.value / frgi_gp_mean_diagonal(gp), gp->state.jitter, v->jitter_tries,
-             frgi_gp_describe_closest(gp, pair));
+             gp->state.pivots.value / gp->steps->value.mean_diagonal(gp), gp->state.jitter,
+             v->jitter_tries, frgi_gp_describe_closest(gp, pair));
     }
     const ptrdiff_t apart = frgi_gp_unresolved(gp);
     if (status == FRG_BROKE_DOWN && apart >= 0) {
@@ -279,9 +223,9 @@ static frgi_gp_matrix_state reached(const frg_gp *gp)
 
 static frg_status solve_anew(frg_gp *gp)
 {
-    frgi_gp_mean_residual(gp); /* a profiled mean has been taken out of it */
-    const frg_status status = solve_forward(gp);
-    return status == FRG_OK ? solve(gp, false) : status;
+    gp->steps->value.residual(gp); /* a profiled mean has been taken out of it */
+    const frg_status status = gp->steps->value.forward(gp);
+    return status == FRG_OK ? gp->steps->value.solve(gp, false) : status;
 }
 
 frg_status frgi_gp_solve_anew(frg_gp *gp)
@@ -298,7 +242,7 @@ frg_status frgi_gp_take_factor(frg_gp *gp)
     gp->result.value =
         (frg_gp_value){.pivot = -1, .closest = {-1, -1}, .trace_residual = (double)NAN};
     gp->result.rounding_warned = false;
-    frgi_gp_take_over(gp);
+    gp->steps->value.take_over(gp);
     const frg_status status = solve_anew(gp);
     if (status == FRG_OK) {
         fill_value(gp);
@@ -308,13 +252,7 @@ frg_status frgi_gp_take_factor(frg_gp *gp)
 
 frg_status frgi_gp_adopt_factor(frg_gp *gp)
 {
-    frgi_spd_pad(&gp->own.matrix);
-    frgi_gp_noise(gp, gp->vectors.noise);
-    frgi_gp_self_training(frgi_gp_need_bound(gp), &gp->own.points, 0, gp->data.n,
-                          gp->vectors.diagonal);
-    for (ptrdiff_t i = 0; i < gp->data.n; i++) {
-        gp->vectors.diagonal[i] += gp->vectors.noise[i];
-    }
+    gp->steps->value.adopt(gp);
     return frgi_gp_take_factor(gp);
 }
 
@@ -324,7 +262,7 @@ frg_status frgi_gp_adopt_factor(frg_gp *gp)
 static frg_status refactor(frg_gp *gp)
 {
     const double seconds = gp->result.value.build_seconds;
-    frg_status status = frgi_gp_factor_again(gp);
+    frg_status status = gp->steps->value.refactor(gp);
     if (status == FRG_OK) {
         status = frgi_gp_solve_anew(gp);
     }
@@ -343,7 +281,8 @@ frg_status frgi_gp_need_inverse(frg_gp *gp)
     frgi_gp_expect_inverse(gp, true);
     const frg_status valued = frgi_gp_value(gp);
     frgi_gp_expect_inverse(gp, false);
-    return valued == FRG_OK && gp->state.matrix != MATRIX_INVERSE ? frgi_gp_invert(gp) : valued;
+    return valued == FRG_OK && gp->state.matrix != MATRIX_INVERSE ? gp->steps->gradient.invert(gp)
+                                                                  : valued;
 }
 
 /* ---- the algorithm --------------------------------------------------------------------------- */
@@ -362,12 +301,12 @@ static frg_status evaluate(frg_gp *gp, bool may_raise)
     const double began = frgi_seconds();
     /* z = L^-1 r,  Z = L^-1 H */
     if (status == FRG_OK && !frgi_gp_goes_along(gp)) {
-        status = solve_forward(gp);
+        status = gp->steps->value.forward(gp);
     }
     /* b = (Z'Z)^-1 Z'z,  z <- z - Z b  (profiled mean);  f = |z|^2 / N  (profiled scale);
      * a = L^-T z */
     if (status == FRG_OK) {
-        status = solve(gp, frgi_gp_sweeps(gp));
+        status = gp->steps->value.solve(gp, frgi_gp_sweeps(gp));
     }
     /* ell = -1/2 |z|^2 - 1/2 log |K| - n/2 log 2 pi, and a bound of its rounding error, which the
      * check compares with it */
@@ -400,9 +339,9 @@ frg_status frgi_gp_value(frg_gp *gp)
     const double kept_jitter = gp->mode.monotone ? gp->state.jitter : 0;
     begin(gp, kept_jitter);
     /* nu_i = known + learned noise of point i */
-    frgi_gp_noise(gp, gp->vectors.noise);
+    gp->steps->value.noise(gp);
     /* r = y - m(x) */
-    frgi_gp_mean_residual(gp);
+    gp->steps->value.residual(gp);
     /* ell and a; in f64 where f32 is not enough */
     frg_status status = evaluate(gp, !may_promote(gp));
     if ((status == FRG_NOT_POSDEF || status == FRG_BROKE_DOWN) && may_promote(gp)) {
@@ -421,12 +360,12 @@ frg_status frgi_gp_promote(frg_gp *gp)
         FAIL(gp->ctx, E_PRECISION_GP, "the trace of K^-1 K is off by %.2g of n in %s",
              gp->result.value.trace_residual, frg_dtype_name(frgi_spd_dtype(&gp->own.matrix)));
     }
-    frgi_gp_mean_residual(gp); /* a profiled mean has been taken out of it */
+    gp->steps->value.residual(gp); /* a profiled mean has been taken out of it */
     const frg_status status = promote(gp);
     return finish(gp, status, gp->state.jitter, reached(gp));
 }
 
-frg_status frgi_gp_gradient(frg_gp *gp, double *gradient, double *dx, double *dy)
+frg_status frgi_gp_gradient(frg_gp *gp, double *gradient, double *dx)
 {
     /* L, a, and L -> K^-1 in place: mixed keeps L, and inverts a copy in f32 */
     frg_status status =
@@ -444,18 +383,12 @@ frg_status frgi_gp_gradient(frg_gp *gp, double *gradient, double *dx, double *dy
     if (status != FRG_OK) {
         return status;
     }
-    /* d ell/dlog s_g = s_g/2 sum_{i in g} W_ii */
-    frgi_gp_noise_gradient(gp, gradient);
-    /* d ell/db = (dm/db)' a,  and dm/dx a joins dx */
-    frgi_gp_mean_gradient(gp, gp->vectors.alpha, gradient, dx);
+    /* d ell/dlog s_g = s_g/2 sum_{i in g} W_ii,  d ell/db = (dm/db)' a,  and dm/dx a joins dx */
+    gp->steps->gradient.of_points(gp, gradient, dx);
     /* + d log p(theta)/dlog theta; 0 for what is fixed: must be last */
     frgi_gp_params_prior(&gp->model.params, gp->model.theta, gradient, NULL);
     for (int i = 0; i < gp->model.params.count; i++) {
         gradient[i] = gp->model.params.p[i].fixed ? 0 : gradient[i];
-    }
-    /* d ell/dy = -a / sqrt f */
-    for (ptrdiff_t i = 0; dy && i < gp->data.n * gp->data.q; i++) {
-        dy[i] = -gp->vectors.alpha[i] / sqrt(gp->state.scale);
     }
     return FRG_OK;
 }

@@ -13,8 +13,8 @@
  *  and are steps not to be taken for an optimiser; so do FRG_INTERRUPTED and FRG_TIME_LIMIT. */
 FRG_MUST_USE frg_status frgi_gp_value(frg_gp *gp);
 /** Gradient at gp->theta (-> MATRIX_INVERSE; MIXED keeps MATRIX_FACTOR); includes the prior, 0 for
- *  fixed parameters.  dx: n x d row-major, dy: n x q column-major, either may be NULL. */
-FRG_MUST_USE frg_status frgi_gp_gradient(frg_gp *gp, double *gradient, double *dx, double *dy);
+ *  fixed parameters.  dx: n x d row-major, or NULL. */
+FRG_MUST_USE frg_status frgi_gp_gradient(frg_gp *gp, double *gradient, double *dx);
 /** Again in f64 where auto_promote allows it, E_PRECISION_GP where not: the inverse in f32 was no
  *  inverse. */
 FRG_MUST_USE frg_status frgi_gp_promote(frg_gp *gp);

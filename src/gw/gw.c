@@ -304,6 +304,7 @@ static frg_status open_level(frg_gw *s)
 {
     frgi_cost_storage storage;
     TRY(choose_store(s, &storage));
+    storage.steps = s->where.steps;
     TRY(frgi_level_open(&s->level, s->ctx, &s->o, &s->x, &s->y, s->a, s->b, s->linear, storage,
                         storage.stored && frgi_gw_is_multiscale(s)));
     s->level.average.on = (storage.stored || s->where.dev) && s->o.mode == FRG_GW_SAMPLED;
@@ -385,7 +386,7 @@ frg_status frg_gw_create(frg_gw **out, frg_context *ctx, frg_gw_side x, frg_gw_s
                          const frg_array *linear, const frg_gw_opts *o)
 {
     REQUIRE(ctx, out && ctx, "frg_gw_create takes a place and a context");
-    return frgi_gw_open(out, ctx, (frgi_gw_place){frgi_device_of(ctx), 0}, x, y, linear, o);
+    return frgi_gw_open(out, ctx, (frgi_gw_place){.dev = frgi_device_of(ctx)}, x, y, linear, o);
 }
 
 frg_status frgi_gw_open(frg_gw **out, frg_context *ctx, frgi_gw_place where, frg_gw_side x,

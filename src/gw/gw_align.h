@@ -13,6 +13,7 @@ enum { FRGI_WHOLE_COSTS = 6000 }; /* points of a side up to which the mode verte
 typedef struct {
     frgi_device *dev; /* NULL: the host */
     int group;        /* work-items of a group, 0: the usual; the bits of a device depend on it */
+    const frgi_transport_steps *steps; /* NULL: the host's */
 } frgi_gw_place;
 
 struct frg_gw {

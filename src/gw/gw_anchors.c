@@ -157,7 +157,10 @@ static frg_status draw(frgi_level *l, int area, int64_t count, uint64_t stream, 
     const bool averaged = area < FRGI_AREA_CHECK && l->kept.plan;
     const uint64_t s = stream * 16;
     const int64_t n = l->x->n;
-    draw_indices(l, averaged ? l->kept.rows : l->t.s.mass, n, count, s + 1, out, false);
+    if (!averaged) {
+        frgi_transport_marginals(&l->t, l->product.row, NULL);
+    }
+    draw_indices(l, averaged ? l->kept.rows : l->product.row, n, count, s + 1, out, false);
     if (l->o->sampling == FRG_GW_MULTINOMIAL) {
         frgi_sort(out, count, sizeof *out, by_row, NULL);
     }

@@ -45,8 +45,9 @@ static frg_status open_coarse(coarse *c, frgi_level *fine)
     gather_weights(fine->b, m, c->nearest_y, c->b, c->m);
     TRY(frgi_distances_subset(&c->x, fine->x, c->chosen_x, c->n));
     TRY(frgi_distances_subset(&c->y, fine->y, c->chosen_y, c->m));
-    TRY(frgi_level_open(&c->level, ctx, fine->o, &c->x, &c->y, c->a, c->b, NULL,
-                        frgi_level_storage(fine->o, true), true));
+    frgi_cost_storage storage = frgi_level_storage(fine->o, true);
+    storage.steps = fine->t.steps;
+    TRY(frgi_level_open(&c->level, ctx, fine->o, &c->x, &c->y, c->a, c->b, NULL, storage, true));
     c->level.average.on = true;
     c->level.saved.state = fine->saved.state;
     c->level.trace = fine->trace;
@@ -240,17 +241,20 @@ static frg_status best_start(coarse *c, frgi_level *fine, frg_gw_report *report)
 static void hand_over(const coarse *c, const frgi_start *from, frgi_level *fine)
 {
     frgi_sweep *const s = &fine->t.s;
+    double *const F = fine->product.row, *const G = F + s->rows;
     /* the coarse epsilon is where the fine level goes on; potentials are in its units of log 2 */
     fine->epsilon = from->epsilon;
     fine->t.k = FRGI_LOG2_E / from->epsilon;
     for (int64_t i = 0; i < s->n; i++) {
         const int32_t r = c->nearest_x[i];
-        s->F[i] = s->to.log_a[i] + (c->a[r] > 0 ? from->F[r] - log2(c->a[r]) : 0);
+        F[i] = s->to.log_a[i] + (c->a[r] > 0 ? from->F[r] - log2(c->a[r]) : 0);
     }
     for (int64_t j = 0; j < s->m; j++) {
         const int32_t r = c->nearest_y[j];
-        s->G[j] = c->b[r] > 0 && s->to.b[j] > 0 ? from->G[r] + s->to.log_b[j] - log2(c->b[r]) : 0;
+        G[j] = c->b[r] > 0 && s->to.b[j] > 0 ? from->G[r] + s->to.log_b[j] - log2(c->b[r]) : 0;
     }
+    frgi_transport_copy(&fine->t, s->F, F, (size_t)s->n * sizeof *F);
+    frgi_transport_copy(&fine->t, s->G, G, (size_t)s->m * sizeof *G);
     for (int64_t r = 0; r < from->drawn; r++) {
         fine->sampled.lagged[0][r].i = c->chosen_x[from->pairs[r].i];
         fine->sampled.lagged[0][r].j = c->chosen_y[from->pairs[r].j];

@@ -196,8 +196,9 @@ frg_status frgi_cost_estimate(frgi_level *l, int64_t count, double *cost, double
 {
     frgi_pair *pairs;
     double mass = 0;
+    frgi_transport_marginals(&l->t, l->product.row, NULL);
     for (int64_t i = 0; i < l->x->n; i++) {
-        mass += l->t.s.mass[i];
+        mass += l->product.row[i];
     }
     TRY(NEW(l->ctx, &pairs, 2 * count, "held-out pairs"));
     const frg_status status = estimate(l, count, 1, 1, NULL, pairs, cost, error);

@@ -490,7 +490,7 @@ frg_status frg_plan_vjp(const frg_plan *p, frg_array g, frg_gw_grad_mode mode, f
     TRY(check_pull(p, &g, mode, &out));
     frg_context *const ctx = p->ctx;
     if (mode == FRG_GW_GRAD_UNROLLED) {
-        return frgi_unrolled_vjp(p->t, &g, &out, a, b);
+        return p->t->steps->unroll(p->t, &g, &out, a, b);
     }
     const int64_t n = p->report.n, m = p->report.m;
     bipartite s = {.rows = {.ctx = ctx, .n = n, .m = m, .t = p->t}};

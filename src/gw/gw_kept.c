@@ -119,16 +119,11 @@ void frgi_kept_rows(const frgi_level *l, const int64_t *first, frgi_row_visitor 
 
 static void fold_sums(frgi_level *l)
 {
-    const frgi_sweep *const s = &l->t.s;
-    const double alpha = l->o->damping;
-    for (int64_t i = 0; i < s->n; i++) {
-        l->kept.sums[i] += alpha * (s->mass[i] - l->kept.sums[i]);
-    }
-    for (int64_t j = 0; j < s->m; j++) {
-        /* of partial columns the dummy row had 2^(dummy_f + G) with the G before the step to b */
-        const double others =
-            s->dummy.b > 0 && s->to.b[j] > 0 ? exp2(s->dummy.f + s->G[j] - s->to.log_b[j]) : 0;
-        l->kept.sums[s->n + j] += alpha * (s->col[j] * (1 - others) - l->kept.sums[s->n + j]);
+    const int64_t n = l->t.s.n, m = l->t.s.m;
+    double *const now = l->product.row, *const kept = l->kept.sums; /* n + m */
+    frgi_transport_marginals(&l->t, now, now + n);
+    for (int64_t i = 0; i < n + m; i++) {
+        kept[i] += l->o->damping * (now[i] - kept[i]);
     }
 }
 

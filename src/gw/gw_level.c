@@ -166,13 +166,16 @@ frg_status frgi_level_potentials(frgi_level *l)
     frgi_sweep *const s = &l->t.s;
     const double k = FRGI_LOG2_E / l->epsilon;
     frgi_transport_restart(&l->t);
+    double *const F = l->product.row, *const G = F + s->rows;
     for (int64_t j = 0; j < s->ld; j++) {
-        s->G[j] = l->initial.g && j < s->m ? k * l->initial.g[j] : 0;
+        G[j] = l->initial.g && j < s->m ? k * l->initial.g[j] : 0;
     }
     for (int64_t i = 0; i < s->n; i++) {
-        s->F[i] = l->initial.f && s->to.a[i] > 0 ? k * l->initial.f[i] : s->to.log_a[i];
-        s->mass[i] = s->to.a[i];
+        F[i] = l->initial.f && s->to.a[i] > 0 ? k * l->initial.f[i] : s->to.log_a[i];
     }
+    frgi_transport_copy(&l->t, s->F, F, (size_t)s->n * sizeof *F);
+    frgi_transport_copy(&l->t, s->G, G, (size_t)s->ld * sizeof *G);
+    frgi_transport_copy(&l->t, s->mass, s->to.a, (size_t)s->n * sizeof *F);
     l->t.k = 0; /* whatever epsilon was */
     frgi_transport_set_dummy(&l->t);
     return l->device ? frgi_level_device_potentials(l) : FRG_OK;
@@ -232,8 +235,8 @@ frg_status frgi_start_open(const frgi_level *l, frgi_start *s)
 
 void frgi_start_fill(const frgi_level *l, frgi_start *s)
 {
-    memcpy(s->F, l->t.s.F, (size_t)l->t.s.n * sizeof *s->F);
-    memcpy(s->G, l->t.s.G, (size_t)l->t.s.m * sizeof *s->G);
+    frgi_transport_copy(&l->t, s->F, l->t.s.F, (size_t)l->t.s.n * sizeof *s->F);
+    frgi_transport_copy(&l->t, s->G, l->t.s.G, (size_t)l->t.s.m * sizeof *s->G);
     memcpy(s->pairs, l->sampled.lagged[0], (size_t)l->sampled.drawn * sizeof *s->pairs);
     s->run = l->run;
     s->epsilon = l->epsilon;
@@ -293,8 +296,8 @@ frg_status frgi_level_recall(frgi_level *l, const frgi_start *from)
 {
     l->run = from->run;
     frgi_transport_restart(&l->t);
-    memcpy(l->t.s.F, from->F, (size_t)l->t.s.n * sizeof *from->F);
-    memcpy(l->t.s.G, from->G, (size_t)l->t.s.m * sizeof *from->G);
+    frgi_transport_copy(&l->t, l->t.s.F, from->F, (size_t)l->t.s.n * sizeof *from->F);
+    frgi_transport_copy(&l->t, l->t.s.G, from->G, (size_t)l->t.s.m * sizeof *from->G);
     frgi_transport_set_dummy(&l->t);
     memcpy(l->sampled.lagged[0], from->pairs, (size_t)from->drawn * sizeof *from->pairs);
     l->sampled.n_lagged = 1;
@@ -437,21 +440,6 @@ frg_status frgi_level_gather(frgi_level *l)
     return FRG_OK;
 }
 
-/** max |dg| / epsilon without the constant mode. */
-static double change_of(const frgi_level *l)
-{
-    const frgi_sweep *const s = &l->t.s;
-    double low = (double)INFINITY, high = -(double)INFINITY;
-    for (int64_t j = 0; j < s->m; j++) {
-        if (s->to.b[j] > 0) {
-            const double d = s->G[j] - l->stopping.g_before[j];
-            low = fmin(low, d);
-            high = fmax(high, d);
-        }
-    }
-    return high >= low ? (high - low) / 2 / FRGI_LOG2_E : 0;
-}
-
 bool frgi_level_averages(const frgi_level *l)
 {
     const double beta = l->o->lambda_ema_beta;
@@ -488,7 +476,7 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
                                 .theta = (float)l->o->linear_weight};
     frgi_transport_forget(&l->t);
     frgi_transport_renew(&l->t, l->epsilon, ops->build, &l->factors);
-    memcpy(l->stopping.g_before, s->G, (size_t)s->m * sizeof *s->G);
+    frgi_transport_copy(&l->t, l->stopping.g_before, s->G, (size_t)s->m * sizeof *s->G);
     l->t.accelerate = plain && tol > 0 && tol < FRGI_CLOSE;
     const int64_t before = l->t.passes, most = passes + NEAR_PASSES;
     for (int64_t p = 0; p < passes; p++) {
@@ -513,7 +501,7 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
         l->t.accelerate = false;
     }
     l->spent.passes += l->t.passes - before;
-    l->stopping.change = change_of(l);
+    l->stopping.change = frgi_transport_change(&l->t, l->stopping.g_before);
     return FRG_OK;
 }
 

@@ -785,14 +785,15 @@ static void hand_over(lowrank *w)
             f->left[i * f->rank + c] =
                 l->a[i] > 0 ? (float)(f->q[i * f->rank + c] / f->h[c] / l->a[i]) : 0;
         }
-        s->F[i] = s->to.log_a[i];
     }
     for (int64_t j = 0; j < f->ld; j++) {
         for (int64_t c = 0; j < f->m && c < f->rank; c++) {
             f->right[c * f->ld + j] = (float)f->w[j * f->rank + c];
         }
-        s->G[j] = 0;
+        l->product.row[j] = 0;
     }
+    frgi_transport_copy(&l->t, s->F, s->to.log_a, (size_t)f->n * sizeof *s->F);
+    frgi_transport_copy(&l->t, s->G, l->product.row, (size_t)f->ld * sizeof *s->G);
     frgi_transport_renew(&l->t, l->epsilon, fill, f);
     frgi_transport_pass(&l->t);
 }

@@ -100,9 +100,10 @@ static frg_status solve_groups(grouped *g, frgi_level *l, int64_t *steps)
     o.anchors = 1;
     o.max_iter = GROUP_STEPS;
     o.max_inner = GROUP_PASSES;
+    frgi_cost_storage storage = frgi_level_storage(&o, true);
+    storage.steps = l->t.steps;
     frg_status status = frgi_level_open(&level, l->ctx, &o, &g->sides[0].among, &g->sides[1].among,
-                                        g->sides[0].mass, g->sides[1].mass, NULL,
-                                        frgi_level_storage(&o, true), false);
+                                        g->sides[0].mass, g->sides[1].mass, NULL, storage, false);
     if (status >= 0) {
         level.trace = l->trace;
         level.is_coarse = true;

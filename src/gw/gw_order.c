@@ -52,10 +52,9 @@ static bool weighs(const frgi_sweep *s, const int32_t *row, const int32_t *colum
     return false;
 }
 
-/** Share of the vectors that a marking pass would list, from some groups of rows; NULL: the order
- *  as it is. */
-static double share_of(const frgi_sweep *s, const int32_t *row, const int32_t *column)
+double frgi_host_share(const frgi_transport *t, const int32_t *row, const int32_t *column)
 {
+    const frgi_sweep *const s = &t->s;
     const int64_t groups = s->n / FRGI_GROUP;
     const float negligible = log2f(s->active.negligible);
     int64_t listed = 0, looked_at = 0;
@@ -137,7 +136,8 @@ static void move_columns(const int32_t *order, const frgi_transport *t)
 }
 
 /** base_h and base_g are made anew whenever they are used. */
-static void move(const int32_t *row, const int32_t *column, const frgi_order *o, frgi_transport *t)
+void frgi_host_move(frgi_transport *t, const int32_t *row, const int32_t *column,
+                    const unsigned char *first, double *room)
 {
     enum { COLUMNS = 6 };
     frgi_sweep *const s = &t->s;
@@ -167,10 +167,10 @@ static void move(const int32_t *row, const int32_t *column, const frgi_order *o,
         *last++ = t->saved.G + q * s->ld;
         *last++ = t->saved.G_last + q * s->ld;
     }
-    move_all(row, s->n, rows, row_floats, o->memory);
-    move_all(column, s->m, columns, column_floats, o->memory);
+    move_all(row, s->n, rows, row_floats, room);
+    move_all(column, s->m, columns, column_floats, room);
     move_columns(column, t);
-    move_rows(row, o->first, t);
+    move_rows(row, first, t);
     t->skip.holds = false;
 }
 
@@ -205,10 +205,10 @@ frg_status frgi_order_open(frgi_order *o, frgi_level *l)
     if (!stored || !frgi_is_balanced(l->o) || (double)s->n * (double)s->m < SMALL) {
         return FRG_OK;
     }
-    const double now = share_of(s, NULL, NULL);
+    const double now = l->t.steps->share(&l->t, NULL, NULL);
     TRY(bisect(ctx, l->product.rows_x, l->sampled.count, s->n, &o->row));
     TRY(bisect(ctx, l->product.rows_y, l->sampled.count, s->m, &o->column));
-    if (share_of(s, o->row, o->column) > WORTH * now) {
+    if (l->t.steps->share(&l->t, o->row, o->column) > WORTH * now) {
         return FRG_OK;
     }
     TRY(invert(ctx, o->row, s->n, &o->row_back));
@@ -216,7 +216,7 @@ frg_status frgi_order_open(frgi_order *o, frgi_level *l)
     TRY(NEW(ctx, &o->first, s->n, "an order of the points"));
     TRY(NEW(ctx, &o->memory, s->n > s->m ? s->n : s->m, "an order of the points"));
     find_cycles(o->row, s->n, o->first);
-    move(o->row, o->column, o, &l->t);
+    l->t.steps->move(&l->t, o->row, o->column, o->first, o->memory);
     o->moved = true;
     return FRG_OK;
 }
@@ -224,7 +224,7 @@ frg_status frgi_order_open(frgi_order *o, frgi_level *l)
 void frgi_order_close(frgi_order *o, frgi_level *l)
 {
     if (o->moved) {
-        move(o->row_back, o->column_back, o, &l->t);
+        l->t.steps->move(&l->t, o->row_back, o->column_back, o->first, o->memory);
     }
     DROP(l->ctx, &o->row);
     DROP(l->ctx, &o->column);

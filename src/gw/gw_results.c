@@ -174,13 +174,16 @@ frg_status frg_gw_potentials(const frg_gw *s, double *f, double *g)
         const double *from;
         int64_t count;
     } sides[] = {{f, w->F, w->n}, {g, w->G, w->m}};
+    double *const now = s->level.product.row;
     for (int side = 0; side < 2; side++) {
         double *const to = sides[side].to;
         if (to && left_out) {
             TRY(left_out_terms(s, side, to));
         }
+        frgi_transport_copy(&s->level.t, now, sides[side].from,
+                            (size_t)sides[side].count * sizeof *now);
         for (int64_t i = 0; to && i < sides[side].count; i++) {
-            to[i] = (left_out ? to[i] : 0) + sides[side].from[i] / s->level.t.k;
+            to[i] = (left_out ? to[i] : 0) + now[i] / s->level.t.k;
         }
     }
     return FRG_OK;

@@ -78,8 +78,8 @@ static void visit_list(const frgi_transport *t, int64_t first, int64_t last, int
     }
 }
 
-static void visit_rows(const frgi_transport *t, int64_t first, int64_t last, int64_t chunks,
-                       const int64_t *chosen, frgi_row_visitor visit, void *user)
+void frgi_host_rows(const frgi_transport *t, int64_t first, int64_t last, int64_t chunks,
+                    const int64_t *chosen, frgi_row_visitor visit, void *user)
 {
     if (t->list) {
         visit_list(t, first, last, chunks, chosen, visit, user);
@@ -117,18 +117,6 @@ static void visit_rows(const frgi_transport *t, int64_t first, int64_t last, int
             }
         }
     }
-}
-
-void frgi_transport_rows(const frgi_transport *t, int64_t first, int64_t last, int64_t chunks,
-                         frgi_row_visitor visit, void *user)
-{
-    visit_rows(t, first, last, chunks, NULL, visit, user);
-}
-
-void frgi_transport_some_rows(const frgi_transport *t, const int64_t *first, frgi_row_visitor visit,
-                              void *user)
-{
-    visit_rows(t, 0, t->s.n, 16, first, visit, user);
 }
 
 /* ---- finishing ------------------------------------------------------------------------------- */
@@ -292,8 +280,8 @@ static frg_status sums_here(void *user, double *row, bool exact_rows)
     return FRG_OK;
 }
 
-frg_status frgi_transport_finish(frgi_transport *t, bool round, frgi_marginal_error *before,
-                                 frgi_marginal_error *after)
+frg_status frgi_host_finish(frgi_transport *t, bool round, frgi_marginal_error *before,
+                            frgi_marginal_error *after)
 {
     if (t->list) {
         return finish_list(t, before, after);

@@ -202,13 +202,14 @@ static frg_status check_options(frg_context *ctx, const frg_sinkhorn_opts *o)
  *  fixed point that is the one with the potentials inside, which takes any range of the costs. */
 static frg_status choose_store(frg_sinkhorn *s, frgi_cost_storage *storage)
 {
-    static const frgi_form in_logarithms[] = {{FRG_GW_STORE_F64, {FRGI_X64, true, false}},
-                                              {FRG_GW_STORE_F32, {FRGI_X32, true, false}},
-                                              {FRG_GW_STORE_U16, {FRGI_X16, true, false}},
-                                              {FRG_GW_STORE_U16R, {FRGI_X16, true, false}},
-                                              {FRG_GW_STORE_FLY, {FRGI_X32, false, false}}},
-                           kernels[] = {{FRG_GW_STORE_AUTO, {FRGI_K32, true, false}},
-                                        {FRG_GW_STORE_AUTO, {FRGI_K16, true, false}}};
+    static const frgi_form in_logarithms[] =
+        {{FRG_GW_STORE_F64, {.store = FRGI_X64, .stored = true}},
+         {FRG_GW_STORE_F32, {.store = FRGI_X32, .stored = true}},
+         {FRG_GW_STORE_U16, {.store = FRGI_X16, .stored = true}},
+         {FRG_GW_STORE_U16R, {.store = FRGI_X16, .stored = true}},
+         {FRG_GW_STORE_FLY, {.store = FRGI_X32}}},
+                           kernels[] = {{FRG_GW_STORE_AUTO, {.store = FRGI_K32, .stored = true}},
+                                        {FRG_GW_STORE_AUTO, {.store = FRGI_K16, .stored = true}}};
     enum { FORMS = sizeof in_logarithms / sizeof *in_logarithms };
     const frg_gw_store asked =
         s->o.cost_store == FRG_GW_STORE_AUTO ? FRG_GW_STORE_F32 : s->o.cost_store;
@@ -238,7 +239,7 @@ static frg_status choose_device_store(frg_sinkhorn *s, frgi_device *dev, frgi_co
     TRY(frgi_sinkhorn_device_check(s, dev));
     s->report.cost_store =
         s->o.cost_store == FRG_GW_STORE_AUTO ? FRG_GW_STORE_F32 : s->o.cost_store;
-    *storage = (frgi_cost_storage){FRGI_X64, false, false};
+    *storage = (frgi_cost_storage){.store = FRGI_X64};
     return FRG_OK;
 }
 
@@ -250,6 +251,7 @@ static frg_status set_up(frg_sinkhorn *s, frgi_sinkhorn_place where, const doubl
     double sum_a, sum_b;
     frgi_cost_storage storage;
     TRY(where.dev ? choose_device_store(s, where.dev, &storage) : choose_store(s, &storage));
+    storage.steps = where.steps;
     TRY(check_cost(ctx, &s->cost, &s->low, &s->high));
     REQUIRE(ctx,
             s->report.cost_store != FRG_GW_STORE_U16 || (s->high - s->low) / s->o.epsilon <= 1300,
@@ -284,8 +286,8 @@ frg_status frg_sinkhorn_create(frg_sinkhorn **out, frg_context *ctx, frg_array c
                                const double *a, const double *b, const frg_sinkhorn_opts *o)
 {
     REQUIRE(ctx, ctx && out, "frg_sinkhorn_create takes a place and a context");
-    return frgi_sinkhorn_open(out, ctx, (frgi_sinkhorn_place){frgi_device_of(ctx), 0}, cost, a, b,
-                              o);
+    return frgi_sinkhorn_open(out, ctx, (frgi_sinkhorn_place){.dev = frgi_device_of(ctx)}, cost, a,
+                              b, o);
 }
 
 frg_status frgi_sinkhorn_open(frg_sinkhorn **out, frg_context *ctx, frgi_sinkhorn_place where,
@@ -346,14 +348,28 @@ frg_status frg_sinkhorn_start(frg_sinkhorn *s, const double *f, const double *g)
     frgi_sweep *const w = &s->t.s;
     for (int64_t i = 0; f && i < w->n; i++) {
         REQUIRE(s->ctx, isfinite(f[i]), "f is %g at %lld", f[i], (long long)i + 1);
-        w->F[i] = w->to.a[i] > 0 ? k * f[i] : w->to.log_a[i];
     }
-    frgi_transport_set_dummy(&s->t);
     for (int64_t j = 0; g && j < w->m; j++) {
         REQUIRE(s->ctx, isfinite(g[j]), "g is %g at %lld", g[j], (long long)j + 1);
-        w->G[j] = k * g[j];
+    }
+    double *F, *G;
+    TRY(NEW(s->ctx, &F, w->n + w->m, "potentials to start from"));
+    G = F + w->n;
+    for (int64_t i = 0; f && i < w->n; i++) {
+        F[i] = w->to.a[i] > 0 ? k * f[i] : w->to.log_a[i];
+    }
+    for (int64_t j = 0; g && j < w->m; j++) {
+        G[j] = k * g[j];
+    }
+    if (f) {
+        frgi_transport_copy(&s->t, w->F, F, (size_t)w->n * sizeof *F);
+    }
+    frgi_transport_set_dummy(&s->t);
+    if (g) {
+        frgi_transport_copy(&s->t, w->G, G, (size_t)w->m * sizeof *G);
     }
     s->t.k = k;
+    DROP(s->ctx, &F);
     return FRG_OK;
 }
 
@@ -551,11 +567,20 @@ frg_status frg_sinkhorn_potentials(const frg_sinkhorn *s, double *f, double *g)
     }
     const frgi_sweep *const w = &s->t.s;
     REQUIRE(s->ctx, s->t.k > 0, "the solver has not run");
-    for (int64_t i = 0; f && i < w->n; i++) {
-        f[i] = w->F[i] / s->t.k;
-    }
-    for (int64_t j = 0; g && j < w->m; j++) {
-        g[j] = w->G[j] / s->t.k;
+    const struct {
+        double *to;
+        const double *from;
+        int64_t count;
+    } sides[] = {{f, w->F, w->n}, {g, w->G, w->m}};
+    for (int side = 0; side < 2; side++) {
+        double *const to = sides[side].to;
+        if (to) {
+            frgi_transport_copy(&s->t, to, sides[side].from,
+                                (size_t)sides[side].count * sizeof *to);
+        }
+        for (int64_t i = 0; to && i < sides[side].count; i++) {
+            to[i] /= s->t.k;
+        }
     }
     return FRG_OK;
 }

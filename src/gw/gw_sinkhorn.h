@@ -32,6 +32,7 @@ struct frg_sinkhorn {
 typedef struct {
     frgi_device *dev; /* NULL: the host */
     int group;        /* work-items of a group, 0: 128; the bits of a device depend on it */
+    const frgi_transport_steps *steps; /* NULL: the host's */
 } frgi_sinkhorn_place;
 
 /** frg_sinkhorn_create there. */

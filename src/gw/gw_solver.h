@@ -81,7 +81,7 @@ typedef struct {
     float *left, *right;    /* packed in one way or another, products count `scale` */
     frgi_packed packed;
     float scale;
-    double *row;  /* rows + ld */
+    double *row;  /* rows + ld: a row of a plan, potentials or marginals on their way */
     float *terms; /* rows + ld: row and column terms in log2 units */
     float *means; /* n + m: of the distances to a point; NULL: pairs are not centred */
 } frgi_level_product;

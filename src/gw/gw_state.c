@@ -227,7 +227,7 @@ frg_status frgi_state_point(frgi_level *l, int64_t t)
     TRY(GROW(s->ctx, &s->memory, bytes + 1, "the state of an alignment"));
     char *to = s->memory;
     for (int p = 0; p < s->n_arrays; p++) {
-        memcpy(to, s->arrays[p].live, s->arrays[p].bytes);
+        frgi_transport_copy(&l->t, to, s->arrays[p].live, s->arrays[p].bytes);
         s->arrays[p].live = to;
         to += s->arrays[p].bytes;
     }
@@ -312,11 +312,14 @@ frg_status frgi_state_open(struct frgi_state *s, const frg_checkpoint *c, int64_
 static bool arrays_are_sound(const frgi_level *l)
 {
     const frgi_sweep *const w = &l->t.s;
+    double *const F = l->product.row, *const G = F + w->rows;
     bool sound = true;
+    frgi_transport_copy(&l->t, F, w->F, (size_t)w->n * sizeof *F);
+    frgi_transport_copy(&l->t, G, w->G, (size_t)w->m * sizeof *G);
     const struct {
         const frgi_pair *pairs;
         const double *F, *G;
-    } sets[] = {{NULL, w->F, w->G},
+    } sets[] = {{NULL, F, G},
                 {l->starts[0].pairs, l->starts[0].F, l->starts[0].G},
                 {l->starts[1].pairs, l->starts[1].F, l->starts[1].G},
                 {l->starts[FRGI_CANDIDATE].pairs, l->starts[FRGI_CANDIDATE].F,
@@ -392,7 +395,7 @@ static frg_status take_up(frgi_level *l)
             FAIL(s->ctx, E_MISMATCH, "the checkpoint has %lld bytes of '%s', %lld are needed",
                  from ? (long long)bytes : 0LL, s->arrays[p].name, (long long)s->arrays[p].bytes);
         }
-        memcpy(s->arrays[p].live, from, s->arrays[p].bytes);
+        frgi_transport_copy(&l->t, s->arrays[p].live, from, s->arrays[p].bytes);
     }
     if (!arrays_are_sound(l)) {
         FAIL(s->ctx, E_CHECKPOINT, "the state of the alignment makes no sense");

@@ -74,16 +74,16 @@ static size_t real_size(const frgi_cost_storage *k)
     return k->store == FRGI_X64 || k->widens ? sizeof(double) : sizeof(float);
 }
 
-static void layout(frgi_arena *a, frgi_transport *t)
+static void layout(frgi_arena *weights, frgi_arena *a, frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
     const bool with_store = t->storage.stored;
     const size_t real = real_size(&t->storage);
     const int64_t n_blocks = s->ld / COLUMN_BLOCK + 1;
-    s->to.a = TAKE(a, double, s->n);
-    s->to.b = TAKE(a, double, s->m);
-    s->to.log_a = TAKE(a, double, s->n);
-    s->to.log_b = TAKE(a, double, s->m);
+    s->to.a = TAKE(weights, double, s->n);
+    s->to.b = TAKE(weights, double, s->m);
+    s->to.log_a = TAKE(weights, double, s->n);
+    s->to.log_b = TAKE(weights, double, s->m);
     s->base.H0 = TAKE(a, double, s->rows);
     s->base.G0 = TAKE(a, double, s->ld);
     s->base.h = TAKE(a, float, s->rows);
@@ -139,7 +139,7 @@ double frgi_log_sum(const double *x, int64_t n)
     return top + log2(sum);
 }
 
-void frgi_transport_set_dummy(frgi_transport *t)
+static void set_dummy(frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
     if (s->dummy.a > 0) {
@@ -167,14 +167,33 @@ static void measure(frgi_transport *t, const frg_context *ctx, int64_t n, int64_
     s->x.store = storage.store;
     t->work.scratch_bytes = (size_t)(FRGI_SCRATCH_ROWS * s->ld) * real_size(&storage) + 64;
     t->work.scratch_bytes = (t->work.scratch_bytes + 63) / 64 * 64;
-    layout(&t->memory, t);
+    layout(&t->weights, &t->memory, t);
 }
 
 size_t frgi_transport_bytes(const frg_context *ctx, int64_t n, int64_t m, frgi_cost_storage storage)
 {
     frgi_transport t;
     measure(&t, ctx, n, m, storage);
-    return t.memory.used;
+    return frgi_add(t.weights.used, t.memory.used);
+}
+
+static void clear(frgi_transport *t)
+{
+    frgi_sweep *const s = &t->s;
+    for (int64_t j = 0; j < s->ld; j++) {
+        s->G[j] = s->base.G0[j] = s->G_last[j] = 0;
+        t->rounding.y[j] = 1;
+        t->rounding.v[j] = 0;
+    }
+    for (int64_t i = 0; i < s->rows; i++) {
+        s->F[i] = i < s->n ? s->to.log_a[i] : 0;
+        s->base.H0[i] = s->p[i] = s->dummy.row[i] = s->mass[i] = t->rounding.u[i] = 0;
+        s->base.h[i] = i < s->n ? 0 : (float)NO_WEIGHT; /* rows of the padding have no weight */
+    }
+    if (t->storage.stored) { /* rows beyond n stay finite */
+        const size_t row = (size_t)s->ld * element(t->storage.store);
+        memset((char *)s->x.at + (size_t)s->n * row, 0, (size_t)(s->rows - s->n) * row);
+    }
 }
 
 frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n, int64_t m,
@@ -185,8 +204,10 @@ frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n, i
     t->how = *how;
     frgi_sweep *const s = &t->s;
     s->to.product = how->product;
-    TRY(frgi_arena_open(&t->memory, ctx, "transport plan"));
-    layout(&t->memory, t);
+    t->steps = storage.steps ? storage.steps : &frgi_transport_host_steps;
+    TRY(frgi_arena_open(&t->weights, ctx, "weights of a transport plan"));
+    TRY(t->steps->open(&t->memory, ctx, "transport plan"));
+    layout(&t->weights, &t->memory, t);
     fill_weights(how->a, n, s->to.a, s->to.log_a, NO_ROW);
     fill_weights(how->b, m, s->to.b, s->to.log_b, NO_WEIGHT);
     t->how.a = s->to.a;
@@ -197,37 +218,25 @@ frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n, i
         s->dummy.a = mass_a - how->mass;
         s->dummy.b = mass_b - how->mass;
     }
-    for (int64_t j = 0; j < s->ld; j++) {
-        s->G[j] = s->base.G0[j] = s->G_last[j] = 0;
-        t->rounding.y[j] = 1;
-        t->rounding.v[j] = 0;
-    }
-    for (int64_t i = 0; i < s->rows; i++) {
-        s->F[i] = i < n ? s->to.log_a[i] : 0;
-        s->base.H0[i] = s->p[i] = s->dummy.row[i] = s->mass[i] = t->rounding.u[i] = 0;
-        s->base.h[i] = i < n ? 0 : (float)NO_WEIGHT; /* rows of the padding have no weight */
-    }
     double least = 1 / (double)m; /* of the columns' weights */
     for (int64_t j = 0; j < m; j++) {
         least = s->to.b[j] > 0 ? fmin(least, s->to.b[j] / mass_b) : least;
     }
     s->active.negligible = (float)(FRGI_NEGLIGIBLE * least * (double)m);
     t->kept = s->x.at;
-    if (storage.stored) { /* rows beyond n stay finite */
-        const size_t row = (size_t)s->ld * element(storage.store);
-        memset((char *)s->x.at + (size_t)n * row, 0, (size_t)(s->rows - n) * row);
-    }
+    t->steps->clear(t);
     return FRG_OK;
 }
 
 void frgi_transport_close(frgi_transport *t)
 {
     if (t->ctx) {
-        frgi_arena_close(&t->memory, t->ctx);
+        frgi_arena_close(&t->weights, t->ctx);
+        t->steps->close(&t->memory, t->ctx);
     }
 }
 
-void frgi_transport_restart(frgi_transport *t)
+static void restart(frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
     s->x.at = t->kept;
@@ -262,7 +271,7 @@ static void set_increments(frgi_transport *t)
     }
 }
 
-void frgi_transport_renew(frgi_transport *t, double epsilon, frgi_fill fill, const void *source)
+static void renew(frgi_transport *t, double epsilon, frgi_fill fill, const void *source)
 {
     frgi_sweep *const s = &t->s;
     const double k = FRGI_LOG2_E / epsilon, scale = t->k > 0 ? k / t->k : 1;
@@ -313,10 +322,10 @@ void frgi_transport_place(frgi_transport *t)
     }
     s->x.store = s->x.store == FRGI_X64 ? FRGI_X64 : FRGI_X32;
     s->x.at = NULL;
-    frgi_transport_renew(t, FRGI_LOG2_E / t->k, s->x.fill, s->x.source);
+    renew(t, FRGI_LOG2_E / t->k, s->x.fill, s->x.source);
 }
 
-void frgi_transport_widen(frgi_transport *t)
+static void widen(frgi_transport *t)
 {
     t->s.x.store = FRGI_X32W;
     frgi_transport_watch(t);
@@ -367,7 +376,7 @@ static void record(frgi_transport *t)
     }
 }
 
-void frgi_transport_end_plain(frgi_transport *t)
+static void end_plain(frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
     for (int64_t j = 0; j < s->m; j++) { /* columns without weight have none */
@@ -576,7 +585,7 @@ static int64_t rows_out_of_range(const frgi_sweep *s)
     return far;
 }
 
-void frgi_transport_pass(frgi_transport *t)
+static void run_pass(frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
     const frgi_sweep_ops *const ops = frgi_sweep_ops_of(t->ctx);
@@ -666,11 +675,11 @@ static double increment_limit(const frgi_transport *t)
     return is_kernel(&t->s) || (t->s.x.store == FRGI_X16 && t->cut) ? 10 : 60;
 }
 
-frg_status frgi_transport_solve(frgi_transport *t, double tol, int64_t most)
+static frg_status solve(frgi_transport *t, double tol, int64_t most)
 {
     for (int64_t pass = 0; pass < most; pass++) {
         t->skip.allowed = true;
-        frgi_transport_pass(t);
+        run_pass(t);
         t->skip.allowed = false;
         if (!(t->last.error < (double)INFINITY)) {
             FAIL(t->ctx, E_NUMERIC, "pass %lld of Sinkhorn's iteration at epsilon %g gave %g",
@@ -680,15 +689,68 @@ frg_status frgi_transport_solve(frgi_transport *t, double tol, int64_t most)
         t->last.at_floor = t->last.at_floor && (!t->accelerate || t->floor.stale >= MOMENTUM_WAITS);
         if (tol > 0 && (t->last.error <= tol || t->last.at_floor)) {
             if (t->accelerate) {
-                frgi_transport_end_plain(t);
+                end_plain(t);
             }
             break;
         }
         if (t->last.out_of_range > 0 || t->last.increment > increment_limit(t)) {
             const double error = t->last.error; /* still that of the latest pass */
-            frgi_transport_renew(t, FRGI_LOG2_E / t->k, t->s.x.fill, t->s.x.source);
+            renew(t, FRGI_LOG2_E / t->k, t->s.x.fill, t->s.x.source);
             t->last.error = error;
         }
     }
     return FRG_OK;
 }
+
+/* ---- what is read of it, and the table ------------------------------------------------------- */
+
+static void copy(const frgi_transport *t, void *to, const void *from, size_t bytes)
+{
+    (void)t;
+    memcpy(to, from, bytes);
+}
+
+static double change(const frgi_transport *t, const double *before)
+{
+    const frgi_sweep *const s = &t->s;
+    double low = (double)INFINITY, high = -(double)INFINITY;
+    for (int64_t j = 0; j < s->m; j++) {
+        if (s->to.b[j] > 0) {
+            const double d = s->G[j] - before[j];
+            low = fmin(low, d);
+            high = fmax(high, d);
+        }
+    }
+    return high >= low ? (high - low) / 2 / FRGI_LOG2_E : 0;
+}
+
+static void marginals(const frgi_transport *t, double *rows, double *columns)
+{
+    const frgi_sweep *const s = &t->s;
+    memcpy(rows, s->mass, (size_t)s->n * sizeof *rows);
+    for (int64_t j = 0; columns && j < s->m; j++) {
+        /* of partial columns the dummy row had 2^(dummy_f + G) with the G before the step to b */
+        const double others =
+            s->dummy.b > 0 && s->to.b[j] > 0 ? exp2(s->dummy.f + s->G[j] - s->to.log_b[j]) : 0;
+        columns[j] = s->col[j] * (1 - others);
+    }
+}
+
+const frgi_transport_steps frgi_transport_host_steps = {.open = frgi_arena_open,
+                                                        .close = frgi_arena_close,
+                                                        .clear = clear,
+                                                        .restart = restart,
+                                                        .copy = copy,
+                                                        .set_dummy = set_dummy,
+                                                        .renew = renew,
+                                                        .widen = widen,
+                                                        .pass = run_pass,
+                                                        .end_plain = end_plain,
+                                                        .solve = solve,
+                                                        .change = change,
+                                                        .marginals = marginals,
+                                                        .share = frgi_host_share,
+                                                        .move = frgi_host_move,
+                                                        .rows = frgi_host_rows,
+                                                        .finish = frgi_host_finish,
+                                                        .unroll = frgi_host_unroll};

@@ -24,11 +24,15 @@ typedef struct {
     double mass;         /* partial: less than both sums; 0: off */
 } frgi_marginals;
 
-/** What is kept of the exponents, and for which passes there is room. */
+typedef struct frgi_transport frgi_transport;
+typedef struct frgi_transport_steps frgi_transport_steps;
+
+/** What is kept of the exponents, for which passes there is room, and who touches them. */
 typedef struct {
     frgi_store store;
-    bool stored; /* false: they are filled for every pass */
-    bool widens; /* X32 may become X32W */
+    bool stored;                       /* false: they are filled for every pass */
+    bool widens;                       /* X32 may become X32W */
+    const frgi_transport_steps *steps; /* NULL: the host's */
 } frgi_cost_storage;
 
 /** What the latest passes began with, for derivatives of the iteration: potentials every
@@ -87,8 +91,9 @@ typedef struct {
     int64_t out_of_range; /* rows */
 } frgi_pass_result;
 
-typedef struct {
+struct frgi_transport {
     frg_context *ctx;
+    const frgi_transport_steps *steps;
     frgi_sweep s;
     const frgi_transport_list *list; /* NULL: the plan is that of the exponents */
     frgi_marginals how;
@@ -107,8 +112,49 @@ typedef struct {
     double bytes; /* read from the store so far */
     frgi_saved_iterates saved;
     frgi_workspace work;
-    frgi_arena memory;
-} frgi_transport;
+    frgi_arena weights; /* s.to */
+    frgi_arena memory;  /* all other arrays; of the steps alone */
+};
+
+/** Marginals of the plan, L1 and largest, without rounding. */
+typedef struct {
+    double source_l1, target_l1, source_most, target_most, mass;
+} frgi_marginal_error;
+
+/** Takes row i of the plan, m doubles. */
+typedef void (*frgi_row_visitor)(void *user, int64_t i, const double *row, int64_t chunk);
+
+/** The steps on the arrays of a problem: exponents, potentials, sums, rounding, saved iterates.
+ *  Nothing else touches them (test_gw_steps keeps them in pages without rights in between), but for
+ *  what brings them to a device and back (gw_stage_device.c).  They are called by the functions
+ *  below, which say what they do. */
+struct frgi_transport_steps {
+    /** Memory for a->used bytes, and its end. */
+    FRG_MUST_USE frg_status (*open)(frgi_arena *a, frg_context *ctx, const char *what);
+    void (*close)(frgi_arena *a, frg_context *ctx);
+    /** Potentials 0, as before the first pass. */
+    void (*clear)(frgi_transport *t);
+    void (*restart)(frgi_transport *t);
+    void (*copy)(const frgi_transport *t, void *to, const void *from, size_t bytes);
+    void (*set_dummy)(frgi_transport *t);
+    void (*renew)(frgi_transport *t, double epsilon, frgi_fill fill, const void *source);
+    void (*widen)(frgi_transport *t);
+    void (*pass)(frgi_transport *t);
+    void (*end_plain)(frgi_transport *t);
+    FRG_MUST_USE frg_status (*solve)(frgi_transport *t, double tol, int64_t most);
+    double (*change)(const frgi_transport *t, const double *before);
+    void (*marginals)(const frgi_transport *t, double *rows, double *columns);
+    double (*share)(const frgi_transport *t, const int32_t *row, const int32_t *column);
+    void (*move)(frgi_transport *t, const int32_t *row, const int32_t *column,
+                 const unsigned char *first, double *room);
+    void (*rows)(const frgi_transport *t, int64_t first, int64_t last, int64_t chunks,
+                 const int64_t *chosen, frgi_row_visitor visit, void *user);
+    FRG_MUST_USE frg_status (*finish)(frgi_transport *t, bool round, frgi_marginal_error *before,
+                                      frgi_marginal_error *after);
+    FRG_MUST_USE frg_status (*unroll)(const frgi_transport *t, const frg_array *g,
+                                      const frg_array *out, double *a, double *b);
+};
+extern const frgi_transport_steps frgi_transport_host_steps;
 
 /** a and b are copied. */
 FRG_MUST_USE frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n,
@@ -119,11 +165,24 @@ size_t frgi_transport_bytes(const frg_context *ctx, int64_t n, int64_t m,
                             frgi_cost_storage storage);
 void frgi_transport_close(frgi_transport *t);
 /** After frgi_transport_finish: ready for passes again, potentials as they are. */
-void frgi_transport_restart(frgi_transport *t);
+static inline void frgi_transport_restart(frgi_transport *t)
+{
+    t->steps->restart(t);
+}
+/** Bytes of an array of the problem, out or in. */
+static inline void frgi_transport_copy(const frgi_transport *t, void *to, const void *from,
+                                       size_t bytes)
+{
+    t->steps->copy(t, to, from, bytes);
+}
 
 /** Begins a new regularisation or cost: exponents will be filled by `fill` from `source` during the
  *  next pass with the present potentials inside. */
-void frgi_transport_renew(frgi_transport *t, double epsilon, frgi_fill fill, const void *source);
+static inline void frgi_transport_renew(frgi_transport *t, double epsilon, frgi_fill fill,
+                                        const void *source)
+{
+    t->steps->renew(t, epsilon, fill, source);
+}
 /** The cost is another one from here on: passes before are none of those that a plan comes from. */
 void frgi_transport_forget(frgi_transport *t);
 /** Errors from here on are those that tell whether the floor of rounding is reached. */
@@ -132,23 +191,50 @@ void frgi_transport_watch(frgi_transport *t);
  *  longer read where they are too far from those in it. */
 void frgi_transport_place(frgi_transport *t);
 /** Passes from here on are wide, over the same exponents; until the next restart. */
-void frgi_transport_widen(frgi_transport *t);
+static inline void frgi_transport_widen(frgi_transport *t)
+{
+    t->steps->widen(t);
+}
 /** log2 sum_j 2^(x_j) */
 double frgi_log_sum(const double *x, int64_t n);
 /** Partial: the potential of the dummy column from F, as a pass leaves it.  To be called where F
  *  was set. */
-void frgi_transport_set_dummy(frgi_transport *t);
+static inline void frgi_transport_set_dummy(frgi_transport *t)
+{
+    t->steps->set_dummy(t);
+}
 /** log of sum_i w_i exp(-rate x_i), x_i relative to log_w where `product`; entries of weight 0 left
  *  out. */
 double frgi_log_penalty(const double *w, const double *log_w, const double *x, int64_t n,
                         bool product, double rate);
 /** One full iteration; t->last.error is the L1 error of the columns before it. */
-void frgi_transport_pass(frgi_transport *t);
+static inline void frgi_transport_pass(frgi_transport *t)
+{
+    t->steps->pass(t);
+}
 /** Of accelerated passes the last one ends on its plain step, not on its extrapolation. */
-void frgi_transport_end_plain(frgi_transport *t);
+static inline void frgi_transport_end_plain(frgi_transport *t)
+{
+    t->steps->end_plain(t);
+}
 /** Passes until error <= tol, it is at the floor of rounding (t->last.at_floor; not where
  *  tol is 0), or `most` are done; E_NUMERIC where something is not a number. */
-FRG_MUST_USE frg_status frgi_transport_solve(frgi_transport *t, double tol, int64_t most);
+FRG_MUST_USE static inline frg_status frgi_transport_solve(frgi_transport *t, double tol,
+                                                           int64_t most)
+{
+    return t->steps->solve(t, tol, most);
+}
+/** max |G - before| in natural logarithms, without the constant mode. */
+static inline double frgi_transport_change(const frgi_transport *t, const double *before)
+{
+    return t->steps->change(t, before);
+}
+/** Sums of the plan as the last pass left them: of rows (n), and of columns (m; NULL: not wanted)
+ *  before its step, what a dummy row has of them apart. */
+static inline void frgi_transport_marginals(const frgi_transport *t, double *rows, double *columns)
+{
+    t->steps->marginals(t, rows, columns);
+}
 
 static inline double frgi_transport_sum(const double *x, int64_t n)
 {
@@ -168,14 +254,13 @@ static inline size_t frgi_exponent_size(const frgi_sweep *s)
 /* ---- gw_round.c ---- */
 /** Exponents of the group of rows from i0 on: where they are stored, or filled into `room`. */
 const void *frgi_transport_group(const frgi_sweep *s, int64_t i0, void *room);
-/** Marginals of the plan, L1 and largest, without rounding. */
-typedef struct {
-    double source_l1, target_l1, source_most, target_most, mass;
-} frgi_marginal_error;
 /** Rows are made exact, then rounding (unless relaxed); before and after. */
-FRG_MUST_USE frg_status frgi_transport_finish(frgi_transport *t, bool round,
-                                              frgi_marginal_error *before,
-                                              frgi_marginal_error *after);
+FRG_MUST_USE static inline frg_status frgi_transport_finish(frgi_transport *t, bool round,
+                                                            frgi_marginal_error *before,
+                                                            frgi_marginal_error *after)
+{
+    return t->steps->finish(t, round, before, after);
+}
 
 /** The plan's sums: row (n) and t->s.col, of P without its term of rank one; where exact_rows is
  *  set t->s.p is scaled so that rows sum to a. */
@@ -189,13 +274,34 @@ FRG_MUST_USE frg_status frgi_transport_finish_with(frgi_transport *t, bool round
 /** Calls visit for rows first .. last-1 (P_i., m doubles), cut into `chunks` runs of rows: a run is
  *  visited in order by one thread, so that sums by run have the same bits for any number of
  *  threads. */
-typedef void (*frgi_row_visitor)(void *user, int64_t i, const double *row, int64_t chunk);
-void frgi_transport_rows(const frgi_transport *t, int64_t first, int64_t last, int64_t chunks,
-                         frgi_row_visitor visit, void *user);
+static inline void frgi_transport_rows(const frgi_transport *t, int64_t first, int64_t last,
+                                       int64_t chunks, frgi_row_visitor visit, void *user)
+{
+    t->steps->rows(t, first, last, chunks, NULL, visit, user);
+}
 
 /** The same for the rows i with first[i] < first[i + 1] alone. */
-void frgi_transport_some_rows(const frgi_transport *t, const int64_t *first, frgi_row_visitor visit,
-                              void *user);
+static inline void frgi_transport_some_rows(const frgi_transport *t, const int64_t *first,
+                                            frgi_row_visitor visit, void *user)
+{
+    t->steps->rows(t, 0, t->s.n, 16, first, visit, user);
+}
+
+/* ---- the host's steps of other files: gw_round.c, gw_order.c, gw_unroll.c ---- */
+void frgi_host_rows(const frgi_transport *t, int64_t first, int64_t last, int64_t chunks,
+                    const int64_t *chosen, frgi_row_visitor visit, void *user);
+FRG_MUST_USE frg_status frgi_host_finish(frgi_transport *t, bool round, frgi_marginal_error *before,
+                                         frgi_marginal_error *after);
+/** Share of the vectors that a marking pass would list, from some groups of rows, in an order of
+ *  the points; NULL: as they are. */
+double frgi_host_share(const frgi_transport *t, const int32_t *row, const int32_t *column);
+/** Points into that order; first: of cycles of `row` (frgi_order); room: n or m doubles. */
+void frgi_host_move(frgi_transport *t, const int32_t *row, const int32_t *column,
+                    const unsigned char *first, double *room);
+/** out <- dLoss/dCost for g = dLoss/dP through the passes that are saved; a and b as in
+ *  frg_plan_vjp. */
+FRG_MUST_USE frg_status frgi_host_unroll(const frgi_transport *t, const frg_array *g,
+                                         const frg_array *out, double *a, double *b);
 
 #pragma GCC visibility pop
 #endif

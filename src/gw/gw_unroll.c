@@ -360,8 +360,8 @@ static frg_status open_unrolled(unrolled *w, frg_context *ctx)
     return FRG_OK;
 }
 
-frg_status frgi_unrolled_vjp(const frgi_transport *t, const frg_array *g, const frg_array *out,
-                             double *a, double *b)
+frg_status frgi_host_unroll(const frgi_transport *t, const frg_array *g, const frg_array *out,
+                            double *a, double *b)
 {
     frg_context *const ctx = t->ctx;
     const bool holds = t->s.to.tau_a == 1 && t->s.to.tau_b == 1 && !(t->how.mass > 0);

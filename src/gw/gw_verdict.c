@@ -586,8 +586,10 @@ static frg_status open_other(sampled *v)
     const double left = (double)frgi_memory_allowed(g->ctx) - (double)frg_bytes_held(g->ctx);
     const bool stores =
         g->level.t.storage.stored && 4.0 * (double)g->x.n * (double)g->y.n < 0.5 * left;
-    TRY(frgi_level_open(&v->level, g->ctx, &v->o, &g->x, &g->y, g->a, g->b, NULL,
-                        (frgi_cost_storage){.store = FRGI_X32, .stored = stores}, false));
+    TRY(frgi_level_open(
+        &v->level, g->ctx, &v->o, &g->x, &g->y, g->a, g->b, NULL,
+        (frgi_cost_storage){.store = FRGI_X32, .stored = stores, .steps = g->level.t.steps},
+        false));
     v->level.average.on = stores;
     return frgi_level_reset(&v->level, OTHER_RUN);
 }

@@ -142,7 +142,7 @@ static void compare_pairs(frg_context *ctx, const frg_gw *here, const frg_gw *th
 static void compare(frg_context *ctx, frgi_gw_place where, const problem *p, const frg_gw_opts *o)
 {
     static double here[N * M], there[N * M];
-    frg_gw *h = solve(ctx, (frgi_gw_place){NULL, 0}, p, o), *d = solve(ctx, where, p, o);
+    frg_gw *h = solve(ctx, (frgi_gw_place){.dev = NULL}, p, o), *d = solve(ctx, where, p, o);
     if (!h || !d)
         return;
     if (o->mode == FRG_GW_SAMPLED)
@@ -187,7 +187,7 @@ static void compare(frg_context *ctx, frgi_gw_place where, const problem *p, con
 
 static void parity_on(frg_context *ctx, frgi_device *dev, int group)
 {
-    const frgi_gw_place where = {dev, group};
+    const frgi_gw_place where = {.dev = dev, .group = group};
     problem p = make();
     frg_gw_opts o = options();
     compare(ctx, where, &p, &o);
@@ -250,7 +250,7 @@ static void whole_on(frg_context *ctx, frgi_device *dev, int group)
     o.mode = FRG_GW_SAMPLED;
     o.distance = FRG_GW_DISTANCE_EUCLIDEAN;
     o.max_iter = 60;
-    frg_gw *const s = open(ctx, (frgi_gw_place){dev, group}, &p, &o);
+    frg_gw *const s = open(ctx, (frgi_gw_place){.dev = dev, .group = group}, &p, &o);
     if (s) {
         const frg_status status = frg_gw_run(s, NULL);
         CHECK(status == FRG_OK || status == FRG_MAX_ITER || status == FRG_STALLED);
@@ -280,7 +280,7 @@ static void whole_opencl(void)
 static void counts_on(frg_context *ctx, frgi_device *dev, int group)
 {
     enum { PASSES = 3, MORE = 4 };
-    const frgi_gw_place where = {dev, group};
+    const frgi_gw_place where = {.dev = dev, .group = group};
     problem p = make();
     frg_gw_opts o = options();
     frgi_device_counts at[2];
@@ -320,7 +320,7 @@ static void counts_opencl(void)
 /** The same bits from run to run, of one alignment and of two. */
 static void bits_on(frg_context *ctx, frgi_device *dev, int group)
 {
-    const frgi_gw_place where = {dev, group};
+    const frgi_gw_place where = {.dev = dev, .group = group};
     problem p = make();
     frg_gw_opts o = options();
     double f[3][N], g[3][M], energy[3];
@@ -358,7 +358,7 @@ static void bits_opencl(void)
  *  are too rough for the same draws. */
 static void starts_on(frg_context *ctx, frgi_device *dev, int group)
 {
-    const frgi_gw_place places[] = {{NULL, 0}, {dev, group}};
+    const frgi_gw_place places[] = {{.dev = NULL}, {.dev = dev, .group = group}};
     static double plan[N * M], out[2][N * M];
     problem p = make();
     frg_gw_opts o = options();
@@ -397,7 +397,7 @@ static void starts(void)
 
 static void refused_on(frg_context *ctx, frgi_device *dev, int group)
 {
-    const frgi_gw_place where = {dev, group};
+    const frgi_gw_place where = {.dev = dev, .group = group};
     problem p = make();
     static const char *const says[] = {
         "mode vertex",    "mode landmark",  "low rank",   "relaxed",           "partial mass",
@@ -452,7 +452,7 @@ static frg_status small_on(frg_context *ctx, frg_device which, const problem *p,
     o.max_iter = 2;
     frg_status status = frgi_device_open(&dev, ctx, which);
     if (status >= 0)
-        status = frgi_gw_open(&s, ctx, (frgi_gw_place){dev, 0}, (frg_gw_side){.data = &x},
+        status = frgi_gw_open(&s, ctx, (frgi_gw_place){.dev = dev}, (frg_gw_side){.data = &x},
                               (frg_gw_side){.data = &y}, NULL, &o);
     if (status >= 0)
         status = frg_gw_run(s, NULL);

@@ -88,7 +88,7 @@ static void compare(frg_context *ctx, frgi_sinkhorn_place where, const problem *
     double *const here = malloc(N * M * sizeof *here), *const there = malloc(N * M * sizeof *there);
     const frg_gw_store store = o.cost_store;
     o.cost_store = FRG_GW_STORE_F64;
-    frg_sinkhorn *h = solve(ctx, (frgi_sinkhorn_place){NULL, 0}, p, floats, &o, end);
+    frg_sinkhorn *h = solve(ctx, (frgi_sinkhorn_place){.dev = NULL}, p, floats, &o, end);
     o.cost_store = store;
     frg_sinkhorn *d = solve(ctx, where, p, floats, &o, end);
     read_plan(ctx, h, here);
@@ -115,7 +115,7 @@ static void compare(frg_context *ctx, frgi_sinkhorn_place where, const problem *
 
 static void parity_on(frg_context *ctx, frgi_device *dev, int group)
 {
-    const frgi_sinkhorn_place where = {dev, group};
+    const frgi_sinkhorn_place where = {.dev = dev, .group = group};
     problem made = make(), *const p = &made;
     const bool doubles = frgi_device_is(where.dev)->f64;
     static const frg_gw_store stores[] = {FRG_GW_STORE_AUTO, FRG_GW_STORE_U16, FRG_GW_STORE_F64};
@@ -160,7 +160,7 @@ static void parity_opencl(void)
 
 static void marginals_on(frg_context *ctx, frgi_device *dev, int group)
 {
-    const frgi_sinkhorn_place where = {dev, group};
+    const frgi_sinkhorn_place where = {.dev = dev, .group = group};
     problem made = make(), *const p = &made;
     frg_sinkhorn_opts o = options();
     o.tol = 1e-9;
@@ -212,7 +212,7 @@ static void marginals_opencl(void)
 /** Pass by pass, without acceleration: in f64, and in f32. */
 static void iterates_on(frg_context *ctx, frgi_device *dev, int group)
 {
-    const frgi_sinkhorn_place where = {dev, group};
+    const frgi_sinkhorn_place where = {.dev = dev, .group = group};
     problem made = make(), *const p = &made;
     frg_sinkhorn_opts o = options();
     o.accel = FRG_GW_ACCEL_NONE;
@@ -222,7 +222,7 @@ static void iterates_on(frg_context *ctx, frgi_device *dev, int group)
         for (o.max_iter = 1; o.max_iter <= 9; o.max_iter += 4) {
             for (int q = 0; q < 2; q++) {
                 o.cost_store = form == 0 || q == 0 ? FRG_GW_STORE_F64 : FRG_GW_STORE_F32;
-                frg_sinkhorn *s = solve(ctx, q == 0 ? (frgi_sinkhorn_place){NULL, 0} : where, p,
+                frg_sinkhorn *s = solve(ctx, q == 0 ? (frgi_sinkhorn_place){.dev = NULL} : where, p,
                                         true, &o, FRG_MAX_ITER);
                 CHECK_INT(frg_sinkhorn_get(s).iterations, o.max_iter);
                 CHECK_OK(ctx, frg_sinkhorn_potentials(s, NULL, g[q]));
@@ -248,7 +248,7 @@ static void iterates_opencl(void)
 /** The same bits from run to run; launches and waits are those of the model. */
 static void counts_on(frg_context *ctx, frgi_device *dev, int group)
 {
-    const frgi_sinkhorn_place where = {dev, group};
+    const frgi_sinkhorn_place where = {.dev = dev, .group = group};
     problem made = make(), *const p = &made;
     frg_sinkhorn_opts o = options();
     o.tol = 0;
@@ -287,7 +287,7 @@ static void counts_opencl(void)
 
 static void refused_on(frg_context *ctx, frgi_device *dev, int group)
 {
-    const frgi_sinkhorn_place where = {dev, group};
+    const frgi_sinkhorn_place where = {.dev = dev, .group = group};
     problem made = make(), *const p = &made;
     frg_sinkhorn_opts o[4] = {options(), options(), options(), options()};
     static const char *const says[] = {"cost_store u16r", "cost_store fly", "domain kernel",
@@ -326,7 +326,7 @@ static frg_status body(frg_context *ctx, void *user, uint64_t *hash)
     double g[9];
     frg_status status = frgi_device_open(&dev, ctx, (frg_device){FRG_CPU, 0});
     if (status >= 0)
-        status = frgi_sinkhorn_open(&s, ctx, (frgi_sinkhorn_place){dev, 0},
+        status = frgi_sinkhorn_open(&s, ctx, (frgi_sinkhorn_place){.dev = dev},
                                     frg_matrix(p->narrow, FRG_F32, 8, 9, 9), NULL, NULL, &o);
     if (status >= 0)
         status = frg_sinkhorn_run(s, NULL);

@@ -1,0 +1,419 @@
+/* test_gw_steps.c - potentials, exponents, sums and rounding of a transport problem are touched
+ * within the steps of gw_transport.h alone: alignments of all modes with entropy and Sinkhorn
+ * solvers of all stores run with them in pages without rights in between (pages.h), with the bits
+ * of a run without; a touch outside faults; each step that can fail does so once.
+ */
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fault.h"
+#include "gw/gw_align.h"
+#include "gw/gw_sinkhorn.h"
+#include "gw_data.h"
+#include "pages.h"
+#include "state.h"
+
+/* ---- the host's steps within their rights ---------------------------------------------------- */
+
+#define STEP(name, parameters, arguments)                                                          \
+    static frg_status guarded_##name parameters                                                    \
+    {                                                                                              \
+        return guard_enter() ? guard_leave(frgi_transport_host_steps.name arguments) : FRG_IO;     \
+    }
+#define VOID_STEP(name, parameters, arguments)                                                     \
+    static void guarded_##name parameters                                                          \
+    {                                                                                              \
+        guard_begin();                                                                             \
+        frgi_transport_host_steps.name arguments;                                                  \
+        (void)guard_leave(FRG_OK);                                                                 \
+    }
+#define REAL_STEP(name, parameters, arguments)                                                     \
+    static double guarded_##name parameters                                                        \
+    {                                                                                              \
+        guard_begin();                                                                             \
+        const double result = frgi_transport_host_steps.name arguments;                            \
+        (void)guard_leave(FRG_OK);                                                                 \
+        return result;                                                                             \
+    }
+/* clang-format off */
+VOID_STEP(clear, (frgi_transport *t), (t))
+VOID_STEP(restart, (frgi_transport *t), (t))
+VOID_STEP(copy, (const frgi_transport *t, void *to, const void *from, size_t bytes), (t, to, from, bytes))
+VOID_STEP(set_dummy, (frgi_transport *t), (t))
+VOID_STEP(renew, (frgi_transport *t, double epsilon, frgi_fill fill, const void *source), (t, epsilon, fill, source))
+VOID_STEP(widen, (frgi_transport *t), (t))
+VOID_STEP(pass, (frgi_transport *t), (t))
+VOID_STEP(end_plain, (frgi_transport *t), (t))
+STEP(solve, (frgi_transport *t, double tol, int64_t most), (t, tol, most))
+REAL_STEP(change, (const frgi_transport *t, const double *before), (t, before))
+VOID_STEP(marginals, (const frgi_transport *t, double *rows, double *columns), (t, rows, columns))
+REAL_STEP(share, (const frgi_transport *t, const int32_t *row, const int32_t *column), (t, row, column))
+VOID_STEP(rows, (const frgi_transport *t, int64_t first, int64_t last, int64_t chunks, const int64_t *chosen,
+                 frgi_row_visitor visit, void *user), (t, first, last, chunks, chosen, visit, user))
+STEP(finish, (frgi_transport *t, bool round, frgi_marginal_error *before, frgi_marginal_error *after),
+     (t, round, before, after))
+STEP(unroll, (const frgi_transport *t, const frg_array *g, const frg_array *out, double *a, double *b),
+     (t, g, out, a, b))
+/* clang-format on */
+
+static int64_t moves;
+
+static void guarded_move(frgi_transport *t, const int32_t *row, const int32_t *column,
+                         const unsigned char *first, double *room)
+{
+    guard_begin();
+    frgi_transport_host_steps.move(t, row, column, first, room);
+    moves++;
+    (void)guard_leave(FRG_OK);
+}
+
+static const frgi_transport_steps guarded_steps = {.open = guard_open,
+                                                   .close = guard_close,
+                                                   .clear = guarded_clear,
+                                                   .restart = guarded_restart,
+                                                   .copy = guarded_copy,
+                                                   .set_dummy = guarded_set_dummy,
+                                                   .renew = guarded_renew,
+                                                   .widen = guarded_widen,
+                                                   .pass = guarded_pass,
+                                                   .end_plain = guarded_end_plain,
+                                                   .solve = guarded_solve,
+                                                   .change = guarded_change,
+                                                   .marginals = guarded_marginals,
+                                                   .share = guarded_share,
+                                                   .move = guarded_move,
+                                                   .rows = guarded_rows,
+                                                   .finish = guarded_finish,
+                                                   .unroll = guarded_unroll};
+
+/* ---- problems -------------------------------------------------------------------------------- */
+
+enum { N = 40, M = 36, CELLS = N * M, MANY = 1008, TOP = 3 };
+
+static double points_x[MANY * 2], points_y[MANY * 2], cells[CELLS], weights[N];
+static char path[sizeof STATE_PATH];
+
+typedef enum {
+    RELAXED,
+    PARTIAL,
+    PRODUCT,
+    FLY,
+    EXACT,
+    LANDMARK,
+    FACTORS,
+    COARSE,
+    STORED,
+    DIAGONAL,
+    LINEAR,
+    WIDE,
+    GIVEN_PLAN,
+    GIVEN_POTENTIALS,
+    NO_STEPS,
+    AT_VERTEX,
+    STARTS,
+    SAMPLED,
+    ORDERED,
+    KINDS
+} kind;
+
+static void make_data(uint64_t seed)
+{
+    test_now.random = seed;
+    for (int i = 0; i < MANY * 2; i++)
+        points_x[i] = points_y[i] = test_normal();
+    for (int i = 0; i < 2 * M; i++)
+        points_y[i] = test_normal();
+    for (int i = 0; i < CELLS; i++)
+        cells[i] = test_uniform();
+    for (int i = 0; i < N; i++)
+        weights[i] = 0.5 + test_uniform();
+}
+
+static frg_gw_opts options_of(kind k)
+{
+    frg_gw_opts o = options(k == LANDMARK ? FRG_GW_DISTANCE_LANDMARK : FRG_GW_DISTANCE_EUCLIDEAN);
+    o.mode = k == EXACT ? FRG_GW_EXACT : k == LANDMARK ? FRG_GW_LANDMARK : FRG_GW_SAMPLED;
+    o.k = o.landmarks = 8;
+    o.epsilon = 0.01;
+    o.multiscale = k == COARSE ? FRG_GW_MULTISCALE_ON : FRG_GW_MULTISCALE_OFF;
+    o.n_start = k == STARTS || k == COARSE ? 2 : 1;
+    o.min_iter = 10;
+    o.max_iter = k == NO_STEPS ? 0 : k == STARTS ? 60 : k == ORDERED ? 12 : 20;
+    o.lambda_ema_beta = 0.5;
+    o.polish_passes = 30;
+    o.rho_source = o.rho_target = k == RELAXED || k == PRODUCT ? 0.5 : o.rho_source;
+    o.reference = k == PRODUCT ? FRG_GW_REFERENCE_PRODUCT : FRG_GW_REFERENCE_COUNTING;
+    o.mass = k == PARTIAL || k == DIAGONAL ? 0.7 : 0;
+    o.cost_store = k == FLY ? FRG_GW_STORE_FLY : FRG_GW_STORE_AUTO;
+    o.rank = k == FACTORS ? 3 : 0;
+    o.store_plan = k == STORED;
+    o.diag_exact = k == DIAGONAL;
+    o.linear_weight = k == LINEAR ? 0.4 : 0;
+    o.polish_tol = k == WIDE ? 1e-8 : 1e-4;
+    o.start_from = k == AT_VERTEX ? FRG_GW_START_VERTEX : FRG_GW_START_PRODUCT;
+    if (k == ORDERED) { /* a narrow plan, which is polished in another order */
+        o.epsilon = 1e-4;
+        o.start_from = FRG_GW_START_PROFILES;
+    }
+    return o;
+}
+
+static frg_status start(frg_gw *s, kind k)
+{
+    double f[N + M];
+    for (int i = 0; i < N + M; i++)
+        f[i] = 0.01 * cells[i];
+    return k == GIVEN_POTENTIALS              ? frg_gw_start_potentials(s, f, f + N)
+           : k == GIVEN_PLAN || k == NO_STEPS ? frg_gw_start_plan(s, matrix(cells, N, M))
+                                              : FRG_OK;
+}
+
+static frg_status open_kind(frg_gw **s, frg_context *ctx, kind k, const frgi_transport_steps *steps)
+{
+    const int64_t n = k == ORDERED ? MANY : N, m = k == ORDERED ? MANY : M;
+    const frg_array x = matrix(points_x, n, 2), y = matrix(points_y, m, 2),
+                    linear = matrix(cells, N, M);
+    const frg_gw_opts o = options_of(k);
+    const frg_status status =
+        frgi_gw_open(s, ctx, (frgi_gw_place){.steps = steps},
+                     (frg_gw_side){.data = &x, .weights = k == ORDERED ? NULL : weights},
+                     (frg_gw_side){.data = &y}, k == LINEAR ? &linear : NULL, &o);
+    return status < 0 ? status : start(*s, k);
+}
+
+/** Everything that is read of a plan. */
+static frg_status read_plan(const frg_plan *p, uint64_t *hash)
+{
+    static double rows[MANY * MANY / 8], value[MANY * TOP], out[MANY * 2];
+    static int64_t index[MANY * TOP], starts[MANY + 1];
+    const frg_plan_report r = frg_plan_get(p);
+    const int64_t few = r.n < 100 ? r.n : 100;
+    frg_status status = frg_plan_rows(p, 0, few, matrix(rows, few, r.m));
+    fault_hash(hash, &r, sizeof r);
+    fault_hash(hash, rows, (size_t)(few * r.m) * sizeof *rows);
+    status = status < 0 ? status : frg_plan_top(p, TOP, index, value);
+    fault_hash(hash, value, (size_t)(r.n * TOP) * sizeof *value);
+    status = status < 0 ? status : frg_plan_argmax(p, index);
+    fault_hash(hash, index, (size_t)r.n * sizeof *index);
+    status = status < 0 ? status : frg_plan_sparse(p, 1e-4, starts, NULL, NULL);
+    fault_hash(hash, starts, (size_t)(r.n + 1) * sizeof *starts);
+    status =
+        status < 0 ? status : frg_plan_apply(p, matrix(points_y, r.m, 2), 0, matrix(out, r.n, 2));
+    fault_hash(hash, out, (size_t)(r.n * 2) * sizeof *out);
+    return status;
+}
+
+static frg_status run_once(frg_gw *s, uint64_t *hash)
+{
+    double f[MANY], g[MANY];
+    const frg_status ended = frg_gw_run(s, NULL);
+    if (ended < 0)
+        return ended;
+    const frg_gw_report *const r = frg_gw_get(s);
+    const double numbers[] = {
+        r->energy,      r->energy_standard_error,    r->objective,
+        r->epsilon_end, (double)r->outer_iterations, (double)r->inner_iterations};
+    fault_hash(hash, numbers, sizeof numbers);
+    frg_status status = read_plan(frg_gw_plan(s), hash);
+    if (status >= 0 && frg_gw_rank(s) == 0 && !s->level.t.list) {
+        status = frg_gw_potentials(s, f, g);
+        fault_hash(hash, f, (size_t)r->n * sizeof *f);
+        fault_hash(hash, g, (size_t)r->m * sizeof *g);
+    }
+    return status;
+}
+
+static frg_status put_state(const void *solver, frg_checkpoint *c)
+{
+    return frg_gw_save(solver, c);
+}
+
+static frg_status keep_run(void *user, const frg_gw *s, int stopped)
+{
+    return stopped ? FRG_OK : keep(user, s, stopped);
+}
+
+/** A run that writes its third state, and one that goes on from it. */
+static frg_status align(frg_context *ctx, int row, const frgi_transport_steps *steps,
+                        uint64_t *hash)
+{
+    const kind k = (kind)row;
+    keeper keep_one = {.ctx = ctx, .name = "gw", .put = put_state, .path = path, .at = 3};
+    frg_gw *s = NULL, *again = NULL;
+    frg_checkpoint *c = NULL;
+    make_data((uint64_t)row + 1);
+    frg_status status = open_kind(&s, ctx, k, steps);
+    if (status >= 0) {
+        frg_gw_keep(s, keep_run, &keep_one);
+        status = run_once(s, hash);
+    }
+    frg_gw_destroy(s);
+    if (status >= 0 && keep_one.calls >= keep_one.at && k != ORDERED) {
+        status = frg_checkpoint_load(&c, ctx, path);
+        status = status < 0 ? status : open_kind(&again, ctx, k, steps);
+        status = status < 0 ? status : frg_gw_resume(again, c);
+        status = status < 0 ? status : run_once(again, hash);
+    }
+    frg_gw_destroy(again);
+    frg_checkpoint_destroy(c);
+    return status;
+}
+
+/* ---- Sinkhorn -------------------------------------------------------------------------------- */
+
+enum { SOLVERS = 10 };
+
+static frg_sinkhorn_opts solver_options(int row)
+{
+    static const frg_gw_store stores[SOLVERS] = {
+        FRG_GW_STORE_F32, FRG_GW_STORE_U16, FRG_GW_STORE_U16R, FRG_GW_STORE_FLY, FRG_GW_STORE_F64};
+    frg_sinkhorn_opts o;
+    frg_sinkhorn_defaults(&o, sizeof o);
+    o.epsilon = 0.02;
+    o.max_iter = 300;
+    o.cost_store = stores[row];
+    o.domain = row == 5 || row == 6 ? FRG_GW_DOMAIN_KERNEL : FRG_GW_DOMAIN_AUTO;
+    o.kernel_store = row == 6 ? FRG_GW_KERNEL_BF16 : FRG_GW_KERNEL_AUTO;
+    o.rho_source = o.rho_target = row == 7 ? 0.5 : o.rho_source;
+    o.mass = row == 8 ? 0.6 : 0;
+    o.round = row < 9;
+    return o;
+}
+
+static frg_status pull(const frg_plan *p, frg_gw_grad_mode mode, uint64_t *hash)
+{
+    double out[CELLS] = {0}, a[N] = {0}, b[M] = {0};
+    const frg_status status = frg_plan_vjp(p, matrix(cells, N, M), mode, matrix(out, N, M), a, b);
+    if (status >= 0) {
+        fault_hash(hash, out, sizeof out);
+        fault_hash(hash, a, sizeof a);
+        fault_hash(hash, b, sizeof b);
+    }
+    return status == FRG_UNSUPPORTED ? FRG_OK : status;
+}
+
+static frg_status transport(frg_context *ctx, int row, const frgi_transport_steps *steps,
+                            uint64_t *hash)
+{
+    double f[N], g[M];
+    frg_sinkhorn *s = NULL;
+    const frg_sinkhorn_opts o = solver_options(row);
+    make_data((uint64_t)row + 100);
+    frg_status status =
+        frgi_sinkhorn_open(&s, ctx, (frgi_sinkhorn_place){.steps = steps}, matrix(cells, N, M),
+                           row == 7 ? weights : NULL, NULL, &o);
+    for (int turn = 0; turn < 2 && status >= 0; turn++) { /* then from other potentials */
+        status = turn == 0 ? FRG_OK : frg_sinkhorn_start(s, cells, cells + N);
+        status = status < 0 ? status : frg_sinkhorn_run(s, NULL);
+        status = status < 0 ? status : read_plan(frg_sinkhorn_plan(s), hash);
+        status = status < 0 ? status : frg_sinkhorn_potentials(s, f, g);
+        fault_hash(hash, f, sizeof f);
+        fault_hash(hash, g, sizeof g);
+        for (int mode = 0; mode < 3 && status >= 0; mode++)
+            status = pull(frg_sinkhorn_plan(s), (frg_gw_grad_mode)mode, hash);
+    }
+    frg_sinkhorn_destroy(s);
+    return status;
+}
+
+/* ---- cases ----------------------------------------------------------------------------------- */
+
+typedef frg_status (*solver)(frg_context *ctx, int row, const frgi_transport_steps *steps,
+                             uint64_t *hash);
+
+static void compare(solver run, int rows)
+{
+    open_path(path);
+    for (int row = 0; row < rows; row++) {
+        frg_context *ctx = test_context();
+        uint64_t want = 0, got = 0;
+        const frg_status ended = run(ctx, row, NULL, &want);
+        CHECK_SAYS(ended >= 0, "%d: %s", row, frg_message(ctx));
+        guard.opened = 0;
+        CHECK_STATUS(run(ctx, row, &guarded_steps, &got), ended);
+        CHECK_SAYS(got == want, "%d: other bits", row);
+        CHECK(guard.opened > 0);
+        CHECK_INT(guard.arenas, 0);
+        CHECK_INT(guard.depth, 0);
+        frg_context_destroy(ctx);
+    }
+    close_path(path);
+}
+
+static void alignments(void)
+{
+    moves = 0;
+    compare(align, KINDS);
+    CHECK_INT(moves, 2); /* there and back */
+}
+
+static void solvers(void)
+{
+    compare(transport, SOLVERS);
+}
+
+/** A potential is read between two steps. */
+static void a_touch_faults(void)
+{
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        frg_context *ctx = test_context_with(1, NULL, NULL);
+        frg_gw *s = NULL;
+        make_data(1);
+        signal(SIGSEGV, SIG_DFL);
+        if (open_kind(&s, ctx, SAMPLED, &guarded_steps) >= 0 && frg_gw_run(s, NULL) >= 0)
+            _exit(((volatile double *)s->level.t.s.F)[0] > 0 ? 1 : 2);
+        _exit(3);
+    }
+    int how = 0;
+    CHECK(child > 0 && waitpid(child, &how, 0) == child);
+    CHECK(WIFSIGNALED(how) ||
+          WEXITSTATUS(how) > 3); /* a sanitizer ends it with a status of its own */
+}
+
+/** Each step that can fail does so once: a run says so, and nothing is left behind. */
+static void each_step_fails(void)
+{
+    static const int rows[] = {SAMPLED, COARSE, FACTORS};
+    open_path(path);
+    for (size_t r = 0; r < sizeof rows / sizeof *rows + 1; r++) {
+        fault_memory memory;
+        fault_memory_open(&memory);
+        frg_context *ctx = test_context_with(1, &memory.table, NULL);
+        const solver run = r < sizeof rows / sizeof *rows ? align : transport;
+        const int row = run == align ? rows[r] : 0;
+        uint64_t hash = 0;
+        CHECK(run(ctx, row, NULL, &hash) >= 0);
+        frg_warnings_clear(ctx);
+        const int64_t live = memory.live_blocks; /* the context keeps room for warnings */
+        int64_t failed = 0;
+        bool reached = true;
+        for (int64_t k = 1; reached && k < 200; k += 1 + k / 6) {
+            guard.calls = 0;
+            guard.fail_at = k;
+            const frg_status s = run(ctx, row, &guarded_steps, &hash);
+            reached = guard.calls >= k;
+            failed += reached && s == FRG_IO;
+            CHECK_SAYS(s == FRG_IO || s >= 0, "step %lld: %s", (long long)k, frg_status_name(s));
+            frg_warnings_clear(ctx);
+            CHECK_INT(guard.arenas, 0);
+            CHECK_INT(guard.depth, 0);
+            CHECK_INT(memory.live_blocks, live);
+        }
+        CHECK(failed > 1);
+        guard.fail_at = 0;
+        frg_context_destroy(ctx);
+        CHECK_INT(memory.broken, 0);
+    }
+    close_path(path);
+}
+
+static const test_case cases[] = {
+    {"alignments out of reach", alignments},
+    {"solvers out of reach", solvers},
+    {"a touch faults", a_touch_faults},
+    {"each step fails once", each_step_fails},
+};
+TEST_MAIN(cases)
