@@ -224,6 +224,7 @@ static void solver(frg_json *j, const frg_fe_result *f)
     frg_json_integer(j, "levels", f->demean.levels);
     frg_json_integer(j, "plan_bytes", (int64_t)f->demean.plan_bytes);
     frg_json_integer(j, "factor_bytes", (int64_t)f->demean.factor_bytes);
+    frg_json_number(j, "tol", f->demean.tol);
     frg_json_close_object(j);
 }
 
@@ -234,7 +235,10 @@ static void times(frg_json *j, const cli *c, const fe_job *job)
     frg_json_number(j, "encode", job->encode);
     frg_json_number(j, "solve", job->solve);
     frg_json_number(j, "vcov", job->vcov);
-    frg_json_number(j, "total", job->total);
+    if (job->components.leave_out) {
+        frg_json_number(j, "leave_out", job->components.seconds);
+    }
+    frg_json_number(j, "total", job->total + job->components.seconds);
     frg_json_close_object(j);
     repeats_json(j, c, job->totals, job->n_totals);
 }

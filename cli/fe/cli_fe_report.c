@@ -372,7 +372,7 @@ static void fit_facts(frg_report *r, const frg_fe_result *f)
 }
 
 /** The worst of all columns: what a reader has to trust. */
-static void certificate_fact(frg_report *r, const fe_job *job, const frg_fe_result *f)
+static void certificate_fact(frg_report *r, const frg_fe_result *f)
 {
     if (f->n_demeaned == 0 || f->n_factors == 0) {
         return;
@@ -392,7 +392,7 @@ static void certificate_fact(frg_report *r, const fe_job *job, const frg_fe_resu
     char a[32], b[32];
     put(&l, "; largest level mean left in any column: %s of its sd (%s), tol %s",
         short_text(f->columns[worst].audit, 2, a), f->column_names[worst],
-        short_text(job->opts.demean.tol, 3, b));
+        short_text(f->demean.tol, 3, b));
     if (isfinite(bound)) {
         put(&l, "; error at most %s", short_text(bound, 2, a));
     }
@@ -411,7 +411,11 @@ static void time_fact(frg_report *r, const cli *c, const fe_job *job)
 {
     char a[32], b[32];
     line l = {{0}, 0};
-    put(&l, "%s (read %s), ", seconds_text(job->total, a), seconds_text(job->read, b));
+    put(&l, "%s (read %s), ", seconds_text(job->total + job->components.seconds, a),
+        seconds_text(job->read, b));
+    if (job->components.leave_out) {
+        put(&l, "of these leave-out components %s, ", seconds_text(job->components.seconds, a));
+    }
     put(&l, "%d threads, at most %s", frg_threads(c->ctx),
         bytes_text((double)frg_peak_bytes(c->ctx), a));
     frg_report_fact(r, "Time", l.text);
@@ -541,7 +545,7 @@ void fe_report_build(frg_report *r, const cli *c, const fe_job *job, int full)
     fit_facts(r, f);
     fe_iv_facts(r, f, job->opts.level);
     fe_leave_out_table(r, &job->components);
-    certificate_fact(r, job, f);
+    certificate_fact(r, f);
     time_fact(r, c, job);
     if (full) {
         frg_report_heading(r, "Coefficients");

@@ -26,6 +26,7 @@ typedef struct {
     int n_totals;
     char method[64];
     int64_t iterations;
+    int plan_read, plan_written; /* the solver came from --plan, or is there now */
 } demean_job;
 
 static void release(const cli *c, demean_job *d)
@@ -295,7 +296,8 @@ static frg_status make_plan(cli *c, demean_job *d, frg_array codes)
     frg_status status =
         frg_demean_create(&d->plan, c->ctx, codes, d->weights_file ? &d->weights : NULL, NULL, 0, 0,
                           &c->set.fe.demean);
-    if (status == FRG_OK && has_plan(c)) {
+    d->plan_read = has_plan(c);
+    if (status == FRG_OK && d->plan_read) {
         status = frg_demean_load(d->plan, c->set.arrays.plan);
     }
     return status;
@@ -303,12 +305,14 @@ static frg_status make_plan(cli *c, demean_job *d, frg_array codes)
 
 /** Keeps the solver of a run that came to its end, behind its results: a plan that cannot be
  *  written loses nothing. */
-static int keep_plan(cli *c, const demean_job *d)
+static int keep_plan(cli *c, demean_job *d)
 {
     const int whole = d->status != FRG_INTERRUPTED && d->status != FRG_TIME_LIMIT;
-    const frg_status status = c->set.arrays.plan && whole && !has_plan(c)
-                                  ? frg_demean_save(d->plan, c->set.arrays.plan)
-                                  : FRG_OK;
+    if (!c->set.arrays.plan || !whole || d->plan_read) {
+        return 0;
+    }
+    const frg_status status = frg_demean_save(d->plan, c->set.arrays.plan);
+    d->plan_written = status == FRG_OK;
     return status < 0 ? cli_fail_library(c, status) : 0;
 }
 
@@ -386,6 +390,31 @@ static int run_all(cli *c, demean_job *d)
 
 /* ---- showing --------------------------------------------------------------------------------- */
 
+/** Where the solver of --plan came from, or went to. */
+static void plan_json(frg_json *j, const cli *c, const demean_job *d)
+{
+    if (c->set.arrays.plan) {
+        frg_json_open_object(j, "plan");
+        frg_json_string(j, "file", c->set.arrays.plan);
+        frg_json_bool(j, "read", d->plan_read);
+        frg_json_bool(j, "written", d->plan_written);
+        frg_json_close_object(j);
+    }
+}
+
+static void plan_fact(frg_report *r, const cli *c, const demean_job *d)
+{
+    if (c->set.arrays.plan) {
+        char text[320];
+        snprintf(text, sizeof text, "%s %.240s",
+                 d->plan_read      ? "read from"
+                 : d->plan_written ? "made and written to"
+                                   : "made, and not written to",
+                 c->set.arrays.plan);
+        frg_report_fact(r, "Plan", text);
+    }
+}
+
 static void demean_json(frg_json *j, const cli *c, const void *job)
 {
     const demean_job *const d = job;
@@ -438,6 +467,8 @@ static void demean_json(frg_json *j, const cli *c, const void *job)
     frg_json_integer(j, "levels", report.levels);
     frg_json_integer(j, "plan_bytes", (int64_t)report.plan_bytes);
     frg_json_integer(j, "factor_bytes", (int64_t)report.factor_bytes);
+    frg_json_number(j, "tol", report.tol);
+    plan_json(j, c, d);
     frg_json_open_object(j, "seconds");
     frg_json_number(j, "read", d->read);
     frg_json_number(j, "setup", d->setup);
@@ -460,10 +491,13 @@ static void demean_text(frg_report *r, const cli *c, const void *job)
     frg_report_fact(r, "Levels", grouped(report.levels, a));
     snprintf(text, sizeof text, "%s; %d threads", d->method, frg_threads(c->ctx));
     frg_report_fact(r, "Method", text);
+    plan_fact(r, c, d);
     snprintf(text, sizeof text, "setup %s, solve %s", seconds_text(d->setup, a),
              seconds_text(d->solve, b));
     frg_report_fact(r, "Time", text);
-    frg_report_fact(r, "Result", d->status == FRG_OK ? "converged" : "NOT CONVERGED");
+    snprintf(text, sizeof text, "%s; tol %.3g", d->status == FRG_OK ? "converged" : "NOT CONVERGED",
+             report.tol);
+    frg_report_fact(r, "Result", text);
     frg_report_table_open(r, "Certificate of each column");
     frg_report_table_column(r, "column", FRG_RIGHT);
     frg_report_table_column(r, "iterations", FRG_RIGHT);

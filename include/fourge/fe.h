@@ -201,10 +201,11 @@ typedef struct {
                              value, NaN where no step gave one; by a factor of the reduced system S
                              sqrt(s' S^+ s), s = D_r' W r */
     int absorbed;         /* ||r|| <= 1e-9 of the centred input */
-    int converged;        /* eta <= tol, and the audit <= tol or the level means at the rounding
-                             floor; the effects taken out are not so large (1e8 sd(b)) that
-                             their rounding hides the column; and error_bound, where it is known and
-                             no factor solved the column, is <= 1e3 tol */
+    int converged;        /* eta <= tol, or what the column's type can reach (4 epsilon), and the
+                             audit <= tol or the level means at the rounding floor; the effects
+                             taken out are not so large (1e8 sd(b)) that their rounding hides the
+                             column; and error_bound, where it is known and no factor solved the
+                             column, is <= 1e3 tol */
     int64_t worst_factor; /* where the largest level mean sits, 0 .. Q-1 */
     int64_t worst_level;  /* its code */
 } frg_demean_column;
@@ -220,6 +221,9 @@ typedef struct {
     size_t factor_bytes;  /* of these, a built factor's */
     int64_t n_parts;      /* that components of the graph were taken apart into
                             (frg_demean_get_part); 0: none */
+    double tol;           /* that columns were judged by: opts.tol, or 3.6e-7 of dtype f32, or,
+                             where a column converged by that alone, what its type can reach (4.8e-7
+                             of f32); the warning FRG-FE-105 says so */
 } frg_demean_report;
 
 /** A component of the graph, or several, that was solved apart from the others, by the solver that
@@ -887,7 +891,8 @@ FRG_API const frg_option *frg_leave_out_options(void);
  *
  *  The fit has two effects, is one of least squares, keeps its effects (keep_effects) and has
  *  connected = match to leave out matches, match or observation to leave out observations, and
- *  rows that are connected for none.  NULL for o: the defaults.  Random signs come from the
+ *  rows that are connected for none.  Workers come first: a first effect with fewer levels than the
+ *  second is warned of (FRG-FE-162).  NULL for o: the defaults.  Random signs come from the
  *  context's seed. Returns FRG_MAX_ITER where a linear system of approx did not reach 1e-10; a
  *  positive status of a stop leaves *out zero.  Errors: E_OPTION, E_LEAVE_OUT (other fits and
  *  rows; nobody moves), E_TOO_BIG (exact beyond 16384 levels of the second effect, or many matches

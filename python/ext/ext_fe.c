@@ -89,6 +89,7 @@ static const ext_field report_fields[] = {{AT(frg_demean_report, method), IS_TEX
                                           {AT(frg_demean_report, levels), IS_INT64, NULL},
                                           {AT(frg_demean_report, plan_bytes), IS_SIZE, NULL},
                                           {AT(frg_demean_report, factor_bytes), IS_SIZE, NULL},
+                                          {AT(frg_demean_report, tol), IS_DOUBLE, NULL},
                                           {NULL, 0, IS_INT, NULL}};
 
 static const ext_field result_fields[] = {{AT(frg_fe_result, formula), IS_TEXT, NULL},
@@ -131,6 +132,7 @@ typedef struct {
     const char *path;
     int there;        /* it is to be read, else written */
     frg_status saved; /* < 0: it could not be written */
+    int written;
 } plan_file;
 
 /** One demeaning from plan to report, without the interpreter lock; seconds: of the plan, of the
@@ -152,6 +154,7 @@ static frg_status run_demean(frg_demean **plan, frg_context *ctx, frg_array code
     if (status >= 0 && status != FRG_INTERRUPTED && status != FRG_TIME_LIMIT && file->path &&
         !file->there) {
         file->saved = frg_demean_save(*plan, file->path);
+        file->written = file->saved == FRG_OK;
     }
     seconds[0] = made - begin;
     seconds[1] = ext_seconds() - made;
@@ -179,7 +182,7 @@ static PyObject *demean(PyObject *module, PyObject *args)
 {
     PyObject *context, *x, *codes, *weights, *out, *options, *result = NULL;
     ext_context *c;
-    plan_file file;
+    plan_file file = {.path = NULL};
     if (!PyArg_ParseTuple(args, "OOOOOOzp", &context, &x, &codes, &weights, &out, &options,
                           &file.path, &file.there) ||
         !(c = ext_context_of(module, context))) {
@@ -217,6 +220,7 @@ static PyObject *demean(PyObject *module, PyObject *args)
              ext_put(result, "parts", list_of_subproblems(plan, report.n_parts)) < 0 ||
              ext_put(result, "setup_seconds", PyFloat_FromDouble(seconds[0])) < 0 ||
              ext_put(result, "solve_seconds", PyFloat_FromDouble(seconds[1])) < 0 ||
+             ext_put(result, "plan_written", PyBool_FromLong(file.written)) < 0 ||
              ext_put(result, "status", PyUnicode_FromString(frg_status_name(status))) < 0)) {
             Py_CLEAR(result);
         }

@@ -679,7 +679,7 @@ def _result(found):
     columns, solver = found["columns"], found["solver"]
     out["solver"] = {"method": solver["method"], "converged": found["converged"], "columns": list(columns),
                      **_of_columns(columns.values(), ("iterations", "audit", "gradient", "error_bound")), "parts": found["parts"],
-                     **{k: solver[k] for k in ("levels", "plan_bytes", "factor_bytes")}}
+                     **{k: solver[k] for k in ("levels", "plan_bytes", "factor_bytes", "tol")}}
     return _Report({**out, "seconds": _seconds(found)}, found, _moved_result, "result")
 
 
@@ -1262,7 +1262,7 @@ def _demean_report(found, n):
     """What the library `found` of n rows under the keys of the JSON of ``fourge demean``."""
     times = _seconds(found)
     return {"n": n, "columns": len(found["columns"]), "method": found["method"], "status": found["status"],
-            **_of_columns(found["columns"], _certificates), **{k: found[k] for k in ("parts", "levels", "plan_bytes", "factor_bytes")},
+            **_of_columns(found["columns"], _certificates), **{k: found[k] for k in ("parts", "levels", "plan_bytes", "factor_bytes", "tol")},
             "seconds": {**times, "total": sum(times.values())}}
 
 
@@ -1295,7 +1295,9 @@ def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None, 
     (array, dict)
         The residual in x's type and shape, and the report, under the keys of the JSON of ``fourge demean``: n, columns (their
         number), method, status, the lists iterations, audit, gradient, absorbed, error_bound and converged with an entry
-        for each column, parts, levels, plan_bytes, factor_bytes and seconds.  ``parts`` is a list of the components of the
+        for each column, parts, levels, plan_bytes, factor_bytes, tol and seconds.  ``tol`` is the one that
+        columns were judged by: where float32 cannot reach the one asked for, what it can reach, with a warning.  With a `plan` also
+        ``plan``: its ``file``, and whether the solver was ``read`` from it, or made and ``written``.  ``parts`` is a list of the components of the
         graph that were solved apart, with ``n`` (rows), ``levels``, ``components``, ``method``, ``iterations`` and ``audit`` of each.
     """
     x = _array(x, "x")
@@ -1315,7 +1317,11 @@ def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None, 
         if rows != len(x):
             raise errors.BadArgument(f"{name}: expected a row for each of the {len(x)} of x, got {rows}")
     shape = (lambda a: a[:, None] if a.ndim == 1 else a)
-    report = _demean_report(_fourge.demean(context, shape(x), codes, w, shape(result), options, *_plan_file(plan)), len(x))
+    path, there = _plan_file(plan)
+    found = _fourge.demean(context, shape(x), codes, w, shape(result), options, path, there)
+    _warn(context)
+    report = _demean_report(found, len(x))
+    report |= {} if plan is None else {"plan": {"file": path, "read": there, "written": found["plan_written"]}}
     if report["status"] != "FRG_OK":
         warnings.warn(f"{report['status']}: a column did not converge; see the report", errors.NotConverged, stacklevel=_outside())
     if out is not None:

@@ -129,6 +129,8 @@ class Feols(unittest.TestCase):
             fe.feols("y ~ x | worker", data).leave_out()
         with self.assertRaisesRegex(ValueError, "draws"):
             plain.leave_out(draws=1)
+        with self.assertWarnsRegex(UserWarning, "'firm', taken for the workers, has 5 levels.*write | worker \\+ firm"):
+            fe.feols("y ~ x | firm + worker", data).leave_out(leave_out="none")
 
     def test_connected_sets(self):
         """Workers 0, 1, 2 meet at firms 0 and 1 (six rows), workers 3, 4 at firm 2 (four): sets by hand.  The fit of the
@@ -420,6 +422,36 @@ class Demean(unittest.TestCase):
         with self.assertWarnsRegex(RuntimeWarning, "plan: cannot create"):
             got, _ = fe.demean(x, codes, plan="missing/x.plan")
         np.testing.assert_array_equal(got, fe.demean(x, codes)[0])
+
+    def test_report_of_a_plan(self):
+        """Made and written by the first call, read by the second, with its bits; a plan that cannot be written is not."""
+        draw = np.random.default_rng(3)
+        x, codes = draw.normal(size=(300, 2)), draw.integers(0, 20, (300, 2))
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "x.plan")
+            first, made = fe.demean(x, codes, plan=path)
+            again, read = fe.demean(x, codes, plan=path)
+        np.testing.assert_array_equal(first, again)
+        self.assertEqual(made["plan"], {"file": str(path), "read": False, "written": True})
+        self.assertEqual(read["plan"], {"file": str(path), "read": True, "written": False})
+        self.assertNotIn("plan", fe.demean(x, codes)[1])
+        with self.assertWarns(RuntimeWarning):
+            self.assertFalse(fe.demean(x, codes, plan="missing/x.plan")[1]["plan"]["written"])
+
+    def test_tolerance_of_float32(self):
+        """A tolerance that float32 columns cannot reach is said, and the report has the one they were judged by."""
+        draw = np.random.default_rng(4)
+        x, codes = draw.normal(size=(300, 2)).astype(np.float32), draw.integers(0, 20, (300, 2))
+        for method in ("lsmr", "map"):
+            with self.assertWarnsRegex(UserWarning, "FRG-FE-105: tol was raised from 1e-10 to 4.8e-07"):
+                report = fe.demean(x, codes, method=method)[1]
+            self.assertEqual(report["tol"], 4 * np.finfo(np.float32).eps)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                self.assertEqual(fe.demean(x.astype(float), codes, method=method)[1]["tol"], 1e-10)
+        with self.assertWarnsRegex(UserWarning, "from 1e-10 to 3.6e-07"):
+            fit = fe.feols("y ~ x | f", {"y": x[:, 0], "x": x[:, 1], "f": codes[:, 0]}, dtype="f32")
+        self.assertEqual(fit.result["solver"]["tol"], 3.6e-7)
 
     def test_parts(self):
         """A ring beside units of 60 firms each: two components that are solved apart, in feols and in demean."""

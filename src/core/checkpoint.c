@@ -15,6 +15,7 @@
  */
 #include "core/checkpoint_bytes.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/context.h"
@@ -43,7 +44,7 @@ struct frg_checkpoint {
     head head;
     entry table[SECTIONS];
     const char *section[SECTIONS];
-    char *memory; /* of a loaded one */
+    char *memory, *name; /* of a loaded one */
 };
 
 /* ---- hashing --------------------------------------------------------------------------------- */
@@ -176,6 +177,33 @@ frg_status frgi_checkpoint_unsound(const frg_checkpoint *c, const char *name)
     FAIL(c->ctx, E_CHECKPOINT, "section '%s' holds numbers that cannot be", name);
 }
 
+/** The file in messages. */
+typedef struct {
+    char text[256];
+} file_name;
+
+static file_name quoted(const frg_checkpoint *c)
+{
+    file_name n = {"the checkpoint"};
+    if (c->name) {
+        snprintf(n.text, sizeof n.text, "'%.240s'", c->name);
+    }
+    return n;
+}
+
+frg_status frgi_checkpoint_other_options(frg_context *ctx, const frg_checkpoint *c)
+{
+    FAIL(ctx, E_MISMATCH,
+         "%s was written with other options, by another version of fourge or on another kind of "
+         "machine",
+         quoted(c).text);
+}
+
+frg_status frgi_checkpoint_other_data(frg_context *ctx, const frg_checkpoint *c)
+{
+    FAIL(ctx, E_MISMATCH, "%s was written for other data than these", quoted(c).text);
+}
+
 const char *frg_checkpoint_solver(const frg_checkpoint *c)
 {
     return c ? c->head.solver : "";
@@ -188,18 +216,12 @@ frg_status frg_checkpoint_check(const frg_checkpoint *c, const char *solver, uin
         return FRG_BAD_ARG;
     }
     if (strcmp(c->head.solver, solver) != 0) {
-        FAIL(c->ctx, E_MISMATCH, "the checkpoint was written by '%s', not by '%s'", c->head.solver,
-             solver);
+        FAIL(c->ctx, E_MISMATCH, "%s was written by '%s', not by '%s'", quoted(c).text,
+             c->head.solver, solver);
     }
-    if (c->head.options != options) {
-        FAIL(c->ctx, E_MISMATCH,
-             "the checkpoint was written with other options, another version of fourge or on "
-             "another kind of machine");
-    }
-    if (c->head.data != data) {
-        FAIL(c->ctx, E_MISMATCH, "the data are not those that the checkpoint was written for");
-    }
-    return FRG_OK;
+    return c->head.options != options ? frgi_checkpoint_other_options(c->ctx, c)
+           : c->head.data != data     ? frgi_checkpoint_other_data(c->ctx, c)
+                                      : FRG_OK;
 }
 
 void frg_checkpoint_destroy(frg_checkpoint *c)
@@ -207,6 +229,7 @@ void frg_checkpoint_destroy(frg_checkpoint *c)
     if (c) {
         frg_context *const ctx = c->ctx;
         DROP(ctx, &c->memory);
+        DROP(ctx, &c->name);
         DROP(ctx, &c);
     }
 }
@@ -326,7 +349,8 @@ frg_status frgi_checkpoint_parse(frg_checkpoint **out, frg_context *ctx, char **
     c->ctx = ctx;
     c->memory = *bytes;
     *bytes = NULL;
-    status = parse(c, count, name);
+    status = frgi_strdup(ctx, &c->name, name, strlen(name));
+    status = status < 0 ? status : parse(c, count, name);
     if (status >= 0) {
         *out = c;
     } else {

@@ -27,6 +27,10 @@ FRG_MUST_USE frg_status frgi_checkpoint_put_all(frg_checkpoint *c, const frgi_se
                                                 int count);
 FRG_MUST_USE frg_status frgi_checkpoint_copy_all(const frg_checkpoint *c,
                                                  const frgi_section *sections, int count);
+/** E_MISMATCH of ctx, which need not be the checkpoint's, that names the file: it is of other
+ *  options or another machine, or of other data. */
+FRG_MUST_USE frg_status frgi_checkpoint_other_options(frg_context *ctx, const frg_checkpoint *c);
+FRG_MUST_USE frg_status frgi_checkpoint_other_data(frg_context *ctx, const frg_checkpoint *c);
 /** E_CHECKPOINT: section `name` has the right length and holds what cannot be. */
 FRG_MUST_USE frg_status frgi_checkpoint_unsound(const frg_checkpoint *c, const char *name);
 

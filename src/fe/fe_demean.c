@@ -213,7 +213,7 @@ static bool accepted(const frg_demean *d, const column_state *c, const frg_demea
 static bool within_tolerance(const frg_demean *d, const column_state *c,
                              const frg_demean_column *report)
 {
-    return report->audit <= fe_reachable(d->opts.tol, c->epsilon);
+    return report->audit <= frgi_fe_reachable(d->opts.tol, c->epsilon);
 }
 
 /** Is nothing left to be done for the column?  Effects a million times the result leave level means
@@ -522,6 +522,23 @@ static int severity(frg_status s)
     return i;
 }
 
+/** Notes, and says once, that a column converged by what its type can reach and not by tol. */
+static void judge_type(frg_demean *d, const frg_array *in, const frg_demean_column *reports)
+{
+    const double tol = d->opts.tol;
+    const bool f32 = in->dtype == FRG_F32;
+    const double reached = frgi_fe_reachable(tol, f32 ? (double)FLT_EPSILON : DBL_EPSILON);
+    bool raised = false;
+    for (int64_t c = 0; c < in->shape[1]; c++) {
+        const frg_demean_column *const r = &reports[c];
+        raised |= r->converged && (r->gradient > tol || (f32 && r->audit > tol));
+    }
+    if (raised && reached > tol) {
+        frgi_fe_say_raised(d->ctx, tol, reached, f32 ? "float32 columns" : "float64 columns");
+        d->tol_used = reached;
+    }
+}
+
 frg_status frgi_fe_demean_run(frg_demean *d, frg_array in, frg_array out,
                               frg_demean_column columns[], frg_info *info)
 {
@@ -560,6 +577,7 @@ frg_status frgi_fe_demean_run(frg_demean *d, frg_array in, frg_array out,
     if (r.given_up > 0) {
         warn_forecast(&r);
     }
+    judge_type(d, &in, reports);
 done:
     summary.status = status;
     summary.solve_seconds = frgi_seconds() - began;

@@ -6,6 +6,7 @@
  * that a dry run prints.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/opts.h"
@@ -91,6 +92,25 @@ static frg_status check_use(frg_context *ctx, const frg_demean_opts *o, bool slo
     return FRG_OK;
 }
 
+void frgi_fe_say_raised(frg_context *ctx, double tol, double raised, const char *what)
+{
+    char text[128];
+    snprintf(text, sizeof text, "tol was raised from %g to %.2g, what %s can reach", tol, raised,
+             what);
+    if (!frgi_has_said(ctx, text)) {
+        frgi_warn(ctx, W_TOL_RAISED, "%s", text);
+    }
+}
+
+void frgi_fe_take_tol(frg_demean *d, double tol)
+{
+    const bool raised = d->opts.dtype == FRG_FE_F32 && tol < TOL_F32;
+    if (raised) {
+        frgi_fe_say_raised(d->ctx, tol, TOL_F32, "float32");
+    }
+    d->opts.tol = d->tol_used = raised ? TOL_F32 : tol;
+}
+
 /** The device's half of the cascade or of the row-space path, which owns it. */
 static frg_status open_device(frg_demean *d, fe_device_place where)
 {
@@ -154,16 +174,12 @@ frg_status frgi_fe_demean_open(frg_demean **out, frg_context *ctx, fe_device_pla
                  (long long)weights->shape[0], (long long)codes.shape[0]);
         }
     }
-    if (opts.dtype == FRG_FE_F32 && opts.tol < TOL_F32) {
-        frgi_warn(ctx, W_TOL_RAISED, "tol was raised from %g to %g, what float32 can reach",
-                  opts.tol, TOL_F32);
-        opts.tol = TOL_F32;
-    }
     frg_demean *d;
     frg_status status;
     TRY(NEW0(ctx, &d, 1, "plan"));
     d->ctx = ctx;
     d->opts = opts;
+    frgi_fe_take_tol(d, opts.tol);
     d->has_slopes = n_slopes != 0 || no_intercept;
     d->rows.steps = where.steps ? where.steps : &frgi_fe_host_steps;
     TRY_TO(failed, frgi_fe_rows_create(&d->rows, ctx, &codes, weights));
@@ -360,7 +376,8 @@ frg_demean_report frg_demean_get(const frg_demean *d)
                                .plan_bytes = frgi_fe_rows_bytes(g) + factor + row_lsmr +
                                              d->lists.bytes + d->arena.bytes,
                                .factor_bytes = factor,
-                               .n_parts = count_subproblems(d)};
+                               .n_parts = count_subproblems(d),
+                               .tol = d->tol_used};
 }
 
 frg_status frg_demean_get_part(const frg_demean *d, int64_t i, frg_demean_part *out)

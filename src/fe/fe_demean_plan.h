@@ -38,6 +38,7 @@ struct frg_demean {
     fe_block_effects *blocks;
     frg_demean_column *reports; /* p */
     double setup_seconds;
+    double tol_used; /* the largest that a column was judged by */
 };
 
 /** frg_demean_create with another table of steps than the host's, for tests. */
@@ -46,6 +47,10 @@ FRG_MUST_USE frg_status frgi_fe_demean_create(frg_demean **out, frg_context *ctx
                                               int n_slopes, uint64_t no_intercept,
                                               const frg_demean_opts *o,
                                               const struct fe_steps *steps);
+/** Warns, once a context, that `tol` was raised to `raised`, what `what` can reach. */
+void frgi_fe_say_raised(frg_context *ctx, double tol, double raised, const char *what);
+/** The plan's tolerance becomes tol, or what float32 can reach where its dtype is that. */
+void frgi_fe_take_tol(frg_demean *d, double tol);
 /** What the solver of a plan depends on, as it stands in a file. */
 typedef struct {
     int64_t format;

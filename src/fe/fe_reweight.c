@@ -19,14 +19,14 @@ frg_status frgi_demean_reweight(frg_demean *d, const double *weights, double tol
         FAIL(d->ctx, E_WEIGHT, "row %lld has the weight %g, which vanishes beside %g",
              (long long)range.least_at + 1, range.least, range.largest);
     }
-    d->opts.tol = tol;
+    frgi_fe_take_tol(d, tol);
     if (frgi_fe_cascade_subproblems(d->cascade)) { /* they have copies of their rows */
         fe_cascade *fresh;
         TRY(frgi_fe_cascade_create(&fresh, d->ctx, g, &d->opts));
         frgi_fe_cascade_destroy(d->cascade, d->ctx);
         d->cascade = fresh;
     } else {
-        frgi_fe_cascade_renew(d->cascade, d->ctx, tol);
+        frgi_fe_cascade_renew(d->cascade, d->ctx, d->opts.tol);
     }
     frgi_fe_rows_take_weights(g, weights, 1, &range, frg_threads(d->ctx));
     return FRG_OK;

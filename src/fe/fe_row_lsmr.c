@@ -633,7 +633,7 @@ static bool within_tolerance(const fe_row_lsmr *f, const fe_row_column *c,
                              const frg_demean_column *report)
 {
     return !(f->device && frgi_fe_device_in_float(f->device)) ||
-           report->audit <= fe_reachable(f->opts.tol, c->epsilon);
+           report->audit <= frgi_fe_reachable(f->opts.tol, c->epsilon);
 }
 
 /** LSMR again with the result as right-hand side, until it is accepted or stalls. */

@@ -28,6 +28,11 @@ bool frgi_fe_is_lost(const fe_column_size *c)
     return DBL_EPSILON * c->effect > LOST * deviation(c) + ROUNDINGS * DBL_EPSILON * c->max_abs;
 }
 
+double frgi_fe_reachable(double tol, double epsilon)
+{
+    return fmax(tol, 4 * epsilon);
+}
+
 void frgi_fe_verify(double tol, int n_factors, const fe_column_size *c, const fe_column_audit *a,
                     double error, frg_demean_column *out)
 {
@@ -44,8 +49,8 @@ void frgi_fe_verify(double tol, int n_factors, const fe_column_size *c, const fe
     if (at_floor && input <= floor) { /* a constant: what is left of it is rounding alone */
         out->audit = out->gradient = out->error_bound = 0;
     }
-    const double reachable = fe_reachable(tol, c->epsilon);
-    out->converged = !lost && out->gradient <= reachable && (out->audit <= tol || at_floor);
+    out->converged = !lost && out->gradient <= frgi_fe_reachable(tol, c->epsilon) &&
+                     (out->audit <= tol || at_floor);
 }
 
 bool frgi_fe_accepted(double tol, const frg_demean_column *c)

@@ -42,6 +42,9 @@ static inline double fe_reachable(double tol, double epsilon)
  *  come from a direction that D does not have and a factor took for one; what is left then is no
  *  residual of the column, however small its level means are. */
 bool frgi_fe_is_lost(const fe_column_size *c);
+/** tol, or what a column of this rounding can reach, where that is more: r in its type has a
+ *  gradient of 4 epsilon at most. */
+double frgi_fe_reachable(double tol, double epsilon);
 /** Fills audit, gradient, error_bound, absorbed and converged; a lost column is neither of the two.
  *  error: an estimate of ||W^(1/2)(r - r*)||^2, NaN where there is none. */
 void frgi_fe_verify(double tol, int n_factors, const fe_column_size *c, const fe_column_audit *a,

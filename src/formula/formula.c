@@ -12,6 +12,7 @@
  */
 #include "formula/formula.h"
 
+#include "formula/bins.h"
 #include "formula/expand.h"
 #include "formula/program.h"
 
@@ -334,10 +335,20 @@ static frg_status check_cohort_value(const frgi_syntax *s, frg_context *ctx, int
     return FRG_OK;
 }
 
-/** sunab(cohort, period) with ref.c, ref.p, att, no_agg. */
+static frg_status check_bins(const frgi_syntax *s, frg_context *ctx, int32_t named)
+{
+    frgi_bins bins;
+    const frg_status status = frgi_bins_create(&bins, ctx, s, named - 1);
+    frgi_bins_free(&bins, ctx);
+    return status;
+}
+
+/** sunab(cohort, period) with references, bins, att, no_agg. */
 static frg_status check_cohorts(const frgi_syntax *s, frg_context *ctx, int32_t node)
 {
-    static const char *const known[] = {"ref.c", "ref.p", "att", "no_agg"};
+    static const char *const known[] = {"bin",   "bin.c", "bin.p", "bin.rel",
+                                        "ref.c", "ref.p", "att",   "no_agg"};
+    enum { BINS = 4, KNOWN = sizeof known / sizeof *known };
     const int32_t n = s->nodes[node].children;
     for (int32_t i = 0; i < n; i++) {
         const int32_t child = frgi_syntax_child(s, node, i);
@@ -350,15 +361,15 @@ static frg_status check_cohorts(const frgi_syntax *s, frg_context *ctx, int32_t 
             }
             continue;
         }
-        while (kind == NODE_NAMED && k < 4 && !frgi_syntax_is(s, child, known[k])) {
+        while (kind == NODE_NAMED && k < KNOWN && !frgi_syntax_is(s, child, known[k])) {
             k++;
         }
-        if (kind != NODE_NAMED || k == 4) {
+        if (kind != NODE_NAMED || k == KNOWN) {
             return refuse(s, ctx, child,
-                          "sunab() knows ref.c=, ref.p=, att= and no_agg= after its columns; "
-                          "bin is not built yet");
+                          "sunab() knows ref.c=, ref.p=, bin=, bin.c=, bin.p=, bin.rel=, att= and "
+                          "no_agg= after its columns");
         }
-        TRY(check_cohort_value(s, ctx, child));
+        TRY(k < BINS ? check_bins(s, ctx, child) : check_cohort_value(s, ctx, child));
     }
     return n >= 2 ? FRG_OK : refuse(s, ctx, node, "sunab() wants a cohort and a period");
 }

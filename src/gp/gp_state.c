@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/checkpoint_bytes.h"
 #include "core/opts.h"
 
 /* ---- what a state belongs to ----------------------------------------------------------------- */
@@ -146,12 +147,10 @@ static frg_status take_up(struct frgi_gp_fit_state *s, const frg_checkpoint *c)
     }
     memcpy(&was, head, sizeof was);
     if (was.data != s->head.data) { /* first, as starting values come from the data */
-        FAIL(s->ctx, E_MISMATCH, "the data are not those that the checkpoint was written for");
+        return frgi_checkpoint_other_data(s->ctx, c);
     }
     if (was.options != s->head.options) {
-        FAIL(s->ctx, E_MISMATCH,
-             "the checkpoint was written with other options, another version of fourge or on "
-             "another kind of machine");
+        return frgi_checkpoint_other_options(s->ctx, c);
     }
     s->from = frg_checkpoint_get(c, "answers", &s->taken);
     if (!s->from || s->taken != was.bytes || was.starts != s->head.starts ||

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/checkpoint_bytes.h"
+
 const int64_t frgi_state_format = 2; /* 1: the numbers in another order, without this one */
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -292,12 +294,10 @@ frg_status frgi_state_open(struct frgi_state *s, const frg_checkpoint *c, int64_
     }
     memcpy(&v, run, sizeof v);
     if (v.options != s->options) {
-        FAIL(s->ctx, E_MISMATCH,
-             "the checkpoint was written with other options, another version of fourge or on "
-             "another kind of machine");
+        return frgi_checkpoint_other_options(s->ctx, c);
     }
     if (v.data != s->data) {
-        FAIL(s->ctx, E_MISMATCH, "the data are not those that the checkpoint was written for");
+        return frgi_checkpoint_other_data(s->ctx, c);
     }
     if (!are_sound(&v, n_start)) {
         FAIL(s->ctx, E_CHECKPOINT, "the state of the alignment makes no sense");

@@ -423,13 +423,21 @@ static frg_status find_mean(designer *b, int32_t id, double time, bool att, frgi
     return FRG_OK;
 }
 
-/** The column of a cohort in a period. */
-static frg_status add_cell(designer *b, int32_t id, const frgi_cohort_cell *cell, frgi_text *name)
+/** The column of a cohort in a period, or, by its number among the cells, in several. */
+static frg_status add_cell(designer *b, int32_t id, const frgi_cohort_cell *cell, int32_t number,
+                           frgi_text *name)
 {
     const frgi_variable *const v = &b->variables[id];
     const frgi_levels *const l = b->d->levels[id];
     const int32_t first = b->d->n_multiplicands;
     name->length = 0;
+    if (b->d->cell_of) {
+        TRY(frgi_text_printf(b->ctx, name, "%s::%.15g:cohort::%.15g", v->factor[0]->name,
+                             cell->time, cell->cohort_value));
+        TRY(add_multiplicand(
+            b, (frgi_multiplicand){.variable = id, .which = FRGI_WHICH_CELL, .level = number}));
+        return add_column(b, first, name);
+    }
     TRY(frgi_text_printf(b->ctx, name, "%s::%.15g:cohort::%s", v->factor[0]->name, cell->time,
                          frgi_names_text(&l[1].text, cell->cohort)));
     TRY(add_multiplicand(b,
@@ -445,9 +453,9 @@ static frg_status add_cohorts(designer *b, int32_t id, frgi_text *name)
     const frgi_syntax *const s = &b->f->syntax;
     const int32_t node = b->variables[id].node;
     frgi_cohort_cell *cells = NULL;
-    int32_t n = 0;
+    int32_t n = 0, *cell_of = NULL;
     frg_status status;
-    if (b->d->mean_time) {
+    if (b->d->mean_time || b->d->cell_of) {
         frgi_syntax_at(s, b->ctx, node);
         FAIL(b->ctx, E_FORMULA, "formula, column %d: a formula has one %s",
              frgi_syntax_column(s, s->nodes[node].at), "sunab()");
@@ -455,22 +463,27 @@ static frg_status add_cohorts(designer *b, int32_t id, frgi_text *name)
     const bool att = frgi_sunab_is(s, node, "att") || frgi_syntax_is(s, node, "sunab_att");
     const bool apart = frgi_sunab_is(s, node, "no_agg");
     TRY(expect_pairs(b, id));
-    TRY_TO(done, frgi_cohort_cells(&cells, &n, b->ctx, s, node, b->d->levels[id],
+    TRY_TO(done, frgi_cohort_cells(&cells, &n, &cell_of, b->ctx, s, node, b->d->levels[id],
                                    b->codes[id].codes, b->weights, b->n));
     TRY_TO(done, expect(b, n, id));
+    if (frgi_sunab_bins(s, node)) {
+        b->d->cell_of = cell_of;
+        cell_of = NULL;
+    }
     for (int32_t i = 0; i < n && status >= 0; i++) {
         int32_t mean = FRGI_NO_MEAN;
         if (!apart) {
             TRY_TO(done, find_mean(b, id, cells[i].time, att, name, &mean));
         }
         if (!cells[i].reference) {
-            TRY_TO(done, add_cell(b, id, &cells[i], name));
+            TRY_TO(done, add_cell(b, id, &cells[i], i, name));
             b->d->columns[b->d->n - 1].mean = mean;
             b->d->columns[b->d->n - 1].weight = cells[i].weight;
         }
     }
 done:
     DROP(b->ctx, &cells);
+    DROP(b->ctx, &cell_of);
     return status;
 }
 
@@ -653,6 +666,7 @@ void frgi_design_destroy(frgi_design *d, frg_context *ctx)
     DROP(ctx, &d->levels);
     DROP(ctx, &d->columns);
     DROP(ctx, &d->multiplicands);
+    DROP(ctx, &d->cell_of);
     DROP(ctx, &d->mean_time);
     frgi_names_free(&d->names, ctx);
     frgi_names_free(&d->means, ctx);
@@ -694,6 +708,20 @@ int32_t frgi_design_scratch(const frgi_design *d, const frgi_variable *variables
     return most + 1;
 }
 
+/** [the row's period and cohort are in the cell] */
+static void cell_block(const frgi_design *d, const frgi_factor_codes *codes,
+                       frgi_multiplicand multiplicand, int64_t begin, int64_t n, double *out)
+{
+    const int32_t *const period = codes[multiplicand.variable].codes[0] + begin,
+                         *const cohort = codes[multiplicand.variable].codes[1] + begin;
+    const int64_t n_periods = d->levels[multiplicand.variable][0].n;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const bool seen = period[i] >= 0 && cohort[i] >= 0;
+        const int32_t cell = seen ? d->cell_of[cohort[i] * n_periods + period[i]] : -1;
+        out[i] = seen ? (double)(cell == multiplicand.level) : (double)NAN;
+    }
+}
+
 void frgi_design_block(const frgi_design *d, const frgi_variable *variables,
                        const frgi_factor_codes *codes, int32_t k, const int64_t *rows,
                        int64_t begin, int64_t n, double *out, double *scratch)
@@ -709,6 +737,8 @@ void frgi_design_block(const frgi_design *d, const frgi_variable *variables,
             for (ptrdiff_t i = 0; i < n && multiplicand.level == FRGI_MULTIPLICAND_FALSE; i++) {
                 to[i] = 1 - to[i];
             }
+        } else if (multiplicand.which == FRGI_WHICH_CELL) {
+            cell_block(d, codes, multiplicand, begin, n, to);
         } else {
             const int32_t *const code =
                 codes[multiplicand.variable].codes[multiplicand.which] + begin;

@@ -41,7 +41,9 @@ void frgi_variables_destroy(frgi_variable **v, frg_context *ctx, const frgi_form
 
 /** The number of the variable (of a logical: [it is true]), or one less it: [it is false]. */
 enum { FRGI_MULTIPLICAND_NUMBER = -1, FRGI_MULTIPLICAND_FALSE = -2 };
-/** level: one of these two; otherwise [the variable's factor `which` is at the level]. */
+enum { FRGI_WHICH_CELL = 2 };
+/** level: one of these two; otherwise [the variable's factor `which` is at the level], or, of
+ *  sunab() with bins, [the cell of the row's period and cohort has this number]. */
 typedef struct {
     int32_t variable, which, level;
 } frgi_multiplicand;
@@ -65,6 +67,7 @@ typedef struct {
     int32_t n_multiplicands, multiplicand_capacity;
     frgi_names names, means; /* of columns; of the means of coefficients of sunab() */
     double *mean_time;       /* means.count: relative periods, ascending; NaN: of several */
+    int32_t *cell_of;        /* of sunab() with bins: cohort * periods + period -> its cell or -1 */
     int32_t n_variables;
     frgi_levels (*levels)[2]; /* by variable and factor */
 } frgi_design;

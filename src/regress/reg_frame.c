@@ -252,7 +252,8 @@ static frg_status exclude_uncompared(framer *b)
         if (v->kind == VARIABLE_COHORTS) {
             const bool quiet = is_said(b, W_ALWAYS_TREATED) || is_said(b, W_LAST_TREATED);
             TRY(need_mask(b));
-            TRY(frgi_cohorts_exclude(b->ctx, v, b->mask, b->f->n_rows, UNCOMPARED, quiet));
+            TRY(frgi_cohorts_exclude(b->ctx, &b->in->formula->syntax, v, b->mask, b->f->n_rows,
+                                     UNCOMPARED, quiet));
         }
     }
     return FRG_OK;

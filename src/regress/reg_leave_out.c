@@ -362,6 +362,18 @@ static frg_status check_sums(frg_context *ctx, const frgi_leave_sums *s)
     return FRG_OK;
 }
 
+/** Workers are more than firms: where they are not, their places are likely to be exchanged. */
+static void warn_exchanged(frg_context *ctx, const frg_leave_out *l)
+{
+    if (l->n_first < l->n_second) {
+        frgi_warn(ctx, W_EXCHANGED,
+                  "'%s', taken for the workers, has %lld levels, and '%s', taken for the firms, "
+                  "%lld: if it is the other way round, write | %s + %s",
+                  l->first, (long long)l->n_first, l->second, (long long)l->n_second, l->second,
+                  l->first);
+    }
+}
+
 static frg_status estimate(frg_leave_out *out, const weighted_rows *w, const frg_leave_out_opts *o)
 {
     const moments m = measure(w);
@@ -391,6 +403,7 @@ static frg_status estimate(frg_leave_out *out, const weighted_rows *w, const frg
     found.draws = exact ? 0 : o->draws;
     found.iterations = sums.iterations;
     *out = found;
+    warn_exchanged(p.ctx, out);
     if (sums.failed > 0) {
         frgi_warn(p.ctx, W_NOT_CONVERGED, "%lld of the linear systems of leave-out leverages",
                   (long long)sums.failed);

@@ -211,7 +211,8 @@ static frg_status put_key(const frg_fe *f, int c, frgi_text *out)
         const frgi_variable *const v = &d->variables[m.variable];
         if (m.level >= 0) {
             TRY(frgi_text_printf(ctx, out, "level %d of ", (int)m.level));
-            TRY(put_column(out, ctx, v->factor[m.which]));
+            TRY(m.which == FRGI_WHICH_CELL ? put_node(out, ctx, &d->formula.syntax, v->node)
+                                           : put_column(out, ctx, v->factor[m.which]));
         } else {
             TRY(frgi_text_append(ctx, out, "not ", m.level == FRGI_MULTIPLICAND_FALSE ? 4 : 0));
             TRY(v->number.column ? put_column(out, ctx, v->number.column)

@@ -9,6 +9,10 @@
  * no period before their treatment, and, where no cohort is never treated, those of the periods in
  * which even the last cohort is treated.
  *
+ * bin= groups periods and cohorts, bin.p= and bin.c= the one or the other, before all of this;
+ * bin.rel= groups relative periods: a column is then one of a cohort in several periods.  What is
+ * left out is decided before that.
+ *
  * Source: Sun and Abraham (2021), section 4.1; Berge, Butts and McDermott (2026), fixest (the names
  * of the arguments).
  */
@@ -17,12 +21,87 @@
 #include <math.h>
 #include <string.h>
 
+#include "formula/bins.h"
 #include "formula/keys.h"
 
 bool frgi_sunab_is(const frgi_syntax *s, int32_t node, const char *name)
 {
     const int32_t value = frgi_formula_given(s, node, name);
     return value >= 0 && frgi_syntax_is(s, value, "TRUE");
+}
+
+bool frgi_sunab_bins(const frgi_syntax *s, int32_t node)
+{
+    static const char *const names[] = {"bin", "bin.c", "bin.p", "bin.rel"};
+    bool found = false;
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        found |= frgi_formula_given(s, node, names[k]) >= 0;
+    }
+    return found;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/** Groups values as the argument `name` says, where it is given. */
+static frg_status group(frg_context *ctx, const frgi_syntax *s, int32_t node, const char *name,
+                        double *values, int64_t n, double *more, int64_t n_more)
+{
+    const int32_t root = frgi_formula_given(s, node, name);
+    frgi_bins bins;
+    if (root < 0) {
+        return FRG_OK;
+    }
+    frg_status status = frgi_bins_create(&bins, ctx, s, root);
+    status = status < 0 ? status : frgi_bins_map(&bins, ctx, s, values, n, more, n_more);
+    frgi_bins_free(&bins, ctx);
+    return status;
+}
+
+/** Periods and cohorts by code, grouped; to be freed in any case. */
+typedef struct {
+    double *period, *cohort;
+    int32_t *first_cohort; /* the first code of the cohort's value */
+    bool *ever;            /* is the cohort treated in a period that is there? */
+} calendar;
+
+static void calendar_free(calendar *k, frg_context *ctx)
+{
+    DROP(ctx, &k->period);
+    DROP(ctx, &k->cohort);
+    DROP(ctx, &k->first_cohort);
+    DROP(ctx, &k->ever);
+}
+
+static bool is_there(double value, const double *values, int32_t n)
+{
+    bool found = false;
+    for (int32_t i = 0; i < n && !found; i++) {
+        found = values[i] == value;
+    }
+    return found;
+}
+
+static frg_status calendar_create(calendar *k, frg_context *ctx, const frgi_syntax *s, int32_t node,
+                                  const frgi_levels levels[2])
+{
+    const int32_t periods = levels[0].n, cohorts = levels[1].n;
+    TRY(NEW(ctx, &k->period, periods, "cohorts"));
+    TRY(NEW(ctx, &k->cohort, cohorts, "cohorts"));
+    TRY(NEW(ctx, &k->first_cohort, cohorts, "cohorts"));
+    TRY(NEW(ctx, &k->ever, cohorts, "cohorts"));
+    memcpy(k->period, levels[0].values, sizeof *k->period * (size_t)periods);
+    memcpy(k->cohort, levels[1].values, sizeof *k->cohort * (size_t)cohorts);
+    TRY(group(ctx, s, node, "bin", k->period, periods, k->cohort, cohorts));
+    TRY(group(ctx, s, node, "bin.p", k->period, periods, NULL, 0));
+    TRY(group(ctx, s, node, "bin.c", k->cohort, cohorts, NULL, 0));
+    for (int32_t g = 0; g < cohorts; g++) {
+        k->first_cohort[g] = 0;
+        while (k->first_cohort[g] < g && k->cohort[k->first_cohort[g]] != k->cohort[g]) {
+            k->first_cohort[g]++;
+        }
+        k->ever[g] = is_there(k->cohort[g], k->period, periods);
+    }
+    return FRG_OK;
 }
 
 /* ---- cells ----------------------------------------------------------------------------------- */
@@ -92,22 +171,22 @@ static frg_status refer_to_all(frg_context *ctx, const frgi_syntax *s, int32_t n
 /** Names the cohorts without a reference among their cells: of one of their other columns, which
  *  is then collinear with the effects, the design will make it. */
 static frg_status warn_of_cohorts(frg_context *ctx, const frgi_cohort_cell *cells, int32_t n,
-                                  const frgi_levels *cohorts)
+                                  const calendar *k, int32_t n_cohorts)
 {
     enum { NAMED = 8 };
     frgi_text text = {0};
     unsigned char *seen; /* 1: has cells, 2: one of them is a reference */
     int32_t named = 0;
     frg_status status = FRG_OK;
-    TRY(NEW0(ctx, &seen, cohorts->n, "cohorts"));
+    TRY(NEW0(ctx, &seen, n_cohorts, "cohorts"));
     for (int32_t i = 0; i < n; i++) {
         seen[cells[i].cohort] |= cells[i].reference ? 3 : 1;
     }
-    for (int32_t g = 0; g < cohorts->n && status >= 0; g++) {
+    for (int32_t g = 0; g < n_cohorts && status >= 0; g++) {
         if (seen[g] == 1 && named <= NAMED) {
-            status = named == NAMED ? frgi_text_printf(ctx, &text, ", ...")
-                                    : frgi_text_printf(ctx, &text, "%s%.15g", named ? ", " : "",
-                                                       cohorts->values[g]);
+            status = named == NAMED
+                         ? frgi_text_printf(ctx, &text, ", ...")
+                         : frgi_text_printf(ctx, &text, "%s%.15g", named ? ", " : "", k->cohort[g]);
             named++;
         }
     }
@@ -122,40 +201,94 @@ static frg_status warn_of_cohorts(frg_context *ctx, const frgi_cohort_cell *cell
     return status;
 }
 
-frg_status frgi_cohort_cells(frgi_cohort_cell **out, int32_t *n_cells, frg_context *ctx,
-                             const frgi_syntax *s, int32_t node, const frgi_levels levels[2],
-                             int32_t *const codes[2], const double *weights, int64_t n)
+/** One cell for each period and treated cohort that rows have, by their sums of weights. */
+static frg_status list_cells(frgi_cohort_cell **out, int32_t *n_cells, frg_context *ctx,
+                             const calendar *k, const double *sums, int64_t n_periods,
+                             int64_t n_cohorts)
+{
+    int32_t count = 0;
+    for (int64_t i = 0; i < n_periods * n_cohorts; i++) {
+        count += sums[i] > 0 && k->ever[i / n_periods];
+    }
+    TRY(NEW(ctx, out, count, "cohorts by period"));
+    for (int64_t i = 0, at = 0; at < count; i++) {
+        const int32_t period = (int32_t)(i % n_periods), cohort = (int32_t)(i / n_periods);
+        if (sums[i] > 0 && k->ever[cohort]) {
+            (*out)[at++] = (frgi_cohort_cell){.time = k->period[period] - k->cohort[cohort],
+                                              .cohort_value = k->cohort[cohort],
+                                              .period = period,
+                                              .cohort = cohort,
+                                              .weight = sums[i]};
+        }
+    }
+    *n_cells = count;
+    return FRG_OK;
+}
+
+/** Relative periods as bin.rel= groups them. */
+static frg_status group_times(frg_context *ctx, const frgi_syntax *s, int32_t node,
+                              frgi_cohort_cell *cells, int32_t n)
+{
+    double *times;
+    TRY(NEW(ctx, &times, n, "relative periods"));
+    for (int32_t i = 0; i < n; i++) {
+        times[i] = cells[i].time;
+    }
+    const frg_status status = group(ctx, s, node, "bin.rel", times, n, NULL, 0);
+    for (int32_t i = 0; i < n && status >= 0; i++) {
+        cells[i].time = times[i];
+    }
+    DROP(ctx, &times);
+    return status;
+}
+
+/** Sorts the cells and makes one of those that are alike; cell_of: the number of each. */
+static void merge_cells(frgi_cohort_cell *cells, int32_t *n, const calendar *k, int64_t n_periods,
+                        int32_t *cell_of)
+{
+    int32_t kept = 0;
+    frgi_sort(cells, *n, sizeof *cells, compare, NULL);
+    for (int32_t i = 0; i < *n; i++) {
+        frgi_cohort_cell one = cells[i];
+        const bool first = i == 0 || compare(&cells[kept - 1], &one, NULL) != 0;
+        cell_of[one.cohort * n_periods + one.period] = first ? kept : kept - 1;
+        one.cohort = k->first_cohort[one.cohort];
+        if (first) {
+            cells[kept++] = one;
+        } else {
+            cells[kept - 1].weight += one.weight;
+        }
+    }
+    *n = kept;
+}
+
+frg_status frgi_cohort_cells(frgi_cohort_cell **out, int32_t *n_cells, int32_t **cell_of,
+                             frg_context *ctx, const frgi_syntax *s, int32_t node,
+                             const frgi_levels levels[2], int32_t *const codes[2],
+                             const double *weights, int64_t n)
 {
     const int64_t n_periods = levels[0].n, n_cohorts = levels[1].n;
-    double *sums;
-    TRY(NEW0(ctx, &sums, n_periods * n_cohorts, "cohorts by period"));
+    calendar k = {0};
+    double *sums = NULL;
+    frg_status status;
+    TRY_TO(done, NEW0(ctx, &sums, n_periods * n_cohorts, "cohorts by period"));
     for (int64_t i = 0; i < n; i++) {
         sums[codes[1][i] * n_periods + codes[0][i]] += weights ? weights[i] : 1;
     }
-    int32_t count = 0;
-    for (int64_t k = 0; k < n_periods * n_cohorts; k++) {
-        count += sums[k] > 0 && frgi_levels_find(&levels[0], levels[1].values[k / n_periods]) >= 0;
+    TRY_TO(done, calendar_create(&k, ctx, s, node, levels));
+    TRY_TO(done, list_cells(out, n_cells, ctx, &k, sums, n_periods, n_cohorts));
+    TRY_TO(done, group_times(ctx, s, node, *out, *n_cells));
+    TRY_TO(done, NEW(ctx, cell_of, n_periods * n_cohorts, "cohorts by period"));
+    memset(*cell_of, 0xff, sizeof **cell_of * (size_t)(n_periods * n_cohorts));
+    merge_cells(*out, n_cells, &k, n_periods, *cell_of);
+    if (*n_cells > 0) {
+        TRY_TO(done, refer_to_all(ctx, s, node, "ref.p", *out, *n_cells));
+        TRY_TO(done, refer_to_all(ctx, s, node, "ref.c", *out, *n_cells));
+        TRY_TO(done, warn_of_cohorts(ctx, *out, *n_cells, &k, (int32_t)n_cohorts));
     }
-    frg_status status;
-    TRY_TO(done, NEW(ctx, out, count, "cohorts by period"));
-    for (int64_t k = 0, at = 0; at < count; k++) {
-        const int32_t period = (int32_t)(k % n_periods), cohort = (int32_t)(k / n_periods);
-        const double g = levels[1].values[cohort];
-        if (sums[k] > 0 && frgi_levels_find(&levels[0], g) >= 0) {
-            (*out)[at++] = (frgi_cohort_cell){.time = levels[0].values[period] - g,
-                                              .cohort_value = g,
-                                              .period = period,
-                                              .cohort = cohort,
-                                              .weight = sums[k]};
-        }
-    }
-    frgi_sort(*out, count, sizeof **out, compare, NULL);
-    *n_cells = count;
-    TRY_TO(done, count > 0 ? refer_to_all(ctx, s, node, "ref.p", *out, count) : FRG_OK);
-    TRY_TO(done, count > 0 ? refer_to_all(ctx, s, node, "ref.c", *out, count) : FRG_OK);
-    status = count > 0 ? warn_of_cohorts(ctx, *out, count, &levels[1]) : FRG_OK;
 done:
     DROP(ctx, &sums);
+    calendar_free(&k, ctx);
     return status;
 }
 
@@ -167,14 +300,15 @@ typedef struct {
     int64_t *rows;
     int32_t *codes[2]; /* of the period and the cohort */
     frgi_levels levels[2];
+    calendar k;
     double *first; /* of each cohort: its first period */
     bool *always;  /* and whether it is treated then */
     int32_t n_always, n_treated, n_never;
     double last; /* of those that are treated later */
 } cohorts;
 
-static frg_status read_cohorts(cohorts *c, frg_context *ctx, const frgi_variable *v,
-                               const unsigned char *mask, int64_t n_rows)
+static frg_status read_cohorts(cohorts *c, frg_context *ctx, const frgi_syntax *s,
+                               const frgi_variable *v, const unsigned char *mask, int64_t n_rows)
 {
     TRY(NEW(ctx, &c->rows, n_rows, "cohorts"));
     for (int64_t i = 0; i < n_rows; i++) {
@@ -188,7 +322,7 @@ static frg_status read_cohorts(cohorts *c, frg_context *ctx, const frgi_variable
         TRY(frgi_levels_create(&c->levels[which], ctx, job.column, c->rows, c->n, job.codes,
                                job.n_levels));
     }
-    return FRG_OK;
+    return calendar_create(&c->k, ctx, s, v->node, c->levels);
 }
 
 static frg_status sort_out(cohorts *c, frg_context *ctx)
@@ -201,12 +335,12 @@ static frg_status sort_out(cohorts *c, frg_context *ctx)
     }
     for (int64_t i = 0; i < c->n; i++) {
         double *const first = &c->first[c->codes[1][i]];
-        *first = fmin(*first, c->levels[0].values[c->codes[0][i]]);
+        *first = fmin(*first, c->k.period[c->codes[0][i]]);
     }
     c->last = -INFINITY;
     for (int32_t g = 0; g < n; g++) {
-        const double value = c->levels[1].values[g];
-        const bool ever = frgi_levels_find(&c->levels[0], value) >= 0;
+        const double value = c->k.cohort[g];
+        const bool ever = c->k.ever[g];
         c->always[g] = ever && c->first[g] >= value;
         c->n_always += c->always[g];
         c->n_never += !ever;
@@ -233,18 +367,18 @@ static frg_status check_controls(const cohorts *c, frg_context *ctx, const frgi_
     return FRG_OK;
 }
 
-frg_status frgi_cohorts_exclude(frg_context *ctx, const frgi_variable *v, unsigned char *mask,
-                                int64_t n_rows, unsigned char why, bool quiet)
+frg_status frgi_cohorts_exclude(frg_context *ctx, const frgi_syntax *s, const frgi_variable *v,
+                                unsigned char *mask, int64_t n_rows, unsigned char why, bool quiet)
 {
     cohorts c = {0};
     int64_t early = 0, late = 0;
     frg_status status;
-    TRY_TO(done, read_cohorts(&c, ctx, v, mask, n_rows));
+    TRY_TO(done, read_cohorts(&c, ctx, s, v, mask, n_rows));
     TRY_TO(done, sort_out(&c, ctx));
     TRY_TO(done, c.n > 0 ? check_controls(&c, ctx, v) : FRG_OK);
     for (int64_t i = 0; i < c.n; i++) {
         const bool always = c.always[c.codes[1][i]];
-        const bool beyond = c.n_never == 0 && c.levels[0].values[c.codes[0][i]] >= c.last;
+        const bool beyond = c.n_never == 0 && c.k.period[c.codes[0][i]] >= c.last;
         early += always;
         late += !always && beyond;
         mask[c.rows[i]] = always || beyond ? why : mask[c.rows[i]];
@@ -261,6 +395,7 @@ done:
     DROP(ctx, &c.rows);
     DROP(ctx, &c.first);
     DROP(ctx, &c.always);
+    calendar_free(&c.k, ctx);
     for (int which = 0; which < 2; which++) {
         DROP(ctx, &c.codes[which]);
         frgi_levels_destroy(&c.levels[which], ctx);

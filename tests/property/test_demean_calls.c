@@ -78,6 +78,97 @@ static void types(void)
     panel_free(&d);
 }
 
+static int times_raised(const frg_context *ctx)
+{
+    int times = 0;
+    for (int i = 0; i < frg_warning_count(ctx); i++)
+        times += strcmp(frg_warning_code(ctx, i), "FRG-FE-105") == 0;
+    return times;
+}
+
+/** Two runs over float32 columns: a column that converges by more than tol is said, once, and the
+ *  report has the tolerance that it was judged by, which its certificate meets.  Returns whether
+ *  there was one. */
+static bool judged(const panel *d, const frg_demean_opts *o, const float *in)
+{
+    float *out = panel_zeros(d->n * d->p, sizeof *out);
+    frg_demean_column columns[PANEL_COLUMNS];
+    frg_context *ctx = test_context();
+    frg_demean *plan = NULL;
+    bool beyond = false;
+    CHECK_OK(ctx, panel_create(&plan, ctx, d, o));
+    for (int run = 0; run < 2; run++)
+        CHECK_OK(ctx,
+                 frg_demean_run(plan, frg_matrix_columns(in, FRG_F32, d->n, d->p, d->n),
+                                frg_matrix_columns(out, FRG_F32, d->n, d->p, d->n), columns, NULL));
+    const double used = frg_demean_get(plan).tol;
+    for (int c = 0; c < d->p; c++) {
+        CHECK(columns[c].converged && columns[c].gradient <= used);
+        beyond |= columns[c].gradient > o->tol || columns[c].audit > o->tol;
+    }
+    CHECK_INT(times_raised(ctx), beyond);
+    CHECK_BITS(&used, &(double){beyond ? 4 * (double)FLT_EPSILON : o->tol}, sizeof used);
+    frg_demean_destroy(plan);
+    frg_context_destroy(ctx);
+    free(out);
+    return beyond;
+}
+
+/** The rounding of a stored float32 column alone leaves level means of about 3e-8 / sqrt(n_l) of
+ *  its deviation: 1e-10 is out of reach where what is stored is audited, 1e-3 is not. */
+static void what_a_type_reaches(void)
+{
+    static const frg_fe_method methods[] = {FRG_FE_MAP,    FRG_FE_LSMR, FRG_FE_MLSMR,
+                                            FRG_FE_DIRECT, FRG_FE_CG,   FRG_FE_AUTO};
+    panel d = panel_usual();
+    float *in = panel_zeros(d.n * d.p, sizeof *in);
+    for (int64_t i = 0; i < d.n * d.p; i++)
+        in[i] = (float)d.x[i];
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        frg_demean_opts o = panel_options();
+        o.method = methods[i];
+        CHECK(judged(&d, &o, in) || i > 2);
+        o.tol = 1e-3;
+        CHECK(!judged(&d, &o, in));
+    }
+    free(in);
+    panel_free(&d);
+}
+
+/** dtype f32 has one tolerance, in double columns too, whatever the method; f64 has the one asked
+ *  for, but below its own rounding. */
+static void tolerance_of_f32(void)
+{
+    static const frg_fe_method methods[] = {FRG_FE_MAP, FRG_FE_LSMR, FRG_FE_DIRECT, FRG_FE_CG};
+    static const struct {
+        frg_fe_dtype dtype;
+        double asked, used;
+    } jobs[] = {{FRG_FE_F32, 1e-10, 3.6e-7},
+                {FRG_FE_F32, 1e-4, 1e-4},
+                {FRG_FE_F64, 1e-10, 1e-10},
+                {FRG_FE_F64, 1e-7, 1e-7}};
+    panel d = panel_usual();
+    double *r = panel_zeros(d.n * d.p, sizeof *r);
+    for (size_t i = 0; i < 16; i++) {
+        const size_t j = i % 4;
+        frg_context *ctx = test_context();
+        frg_demean_column columns[PANEL_COLUMNS];
+        panel_report report = {.plan = {.n = 0}};
+        frg_demean_opts o = panel_options();
+        o.method = methods[i / 4];
+        o.dtype = jobs[j].dtype;
+        o.tol = jobs[j].asked;
+        CHECK_OK(ctx, panel_demean(ctx, &d, &o, r, columns, &report));
+        CHECK_BITS(&report.plan.tol, &jobs[j].used, sizeof report.plan.tol);
+        CHECK_INT(times_raised(ctx), jobs[j].used > jobs[j].asked);
+        for (int c = 0; c < d.p; c++)
+            CHECK(columns[c].gradient <= jobs[j].used);
+        frg_context_destroy(ctx);
+    }
+    free(r);
+    panel_free(&d);
+}
+
 /** b = D alpha + r. */
 static void effects(void)
 {
@@ -661,6 +752,8 @@ static const test_case cases[] = {
     {"weights near one", weights_near_one},
     {"layouts", layouts},
     {"types", types},
+    {"what a type reaches", what_a_type_reaches},
+    {"tolerance of f32", tolerance_of_f32},
     {"effects", effects},
     {"stopped", stopped},
     {"stopped while factoring", stopped_factor},

@@ -558,6 +558,162 @@ static void terms_shown(void)
     frg_context_destroy(ctx);
 }
 
+/* ---- bins ------------------------------------------------------------------------------------ */
+
+/** What bins do to a period and to a cohort. */
+typedef struct {
+    const char *arguments, *same; /* of sunab() with bins, and without over what they make */
+    int64_t (*period)(int64_t), (*cohort)(int64_t);
+} binning;
+
+static int64_t as_it_is(int64_t v)
+{
+    return v;
+}
+
+static int64_t even(int64_t v)
+{
+    return v / 2 * 2;
+}
+
+static int64_t three_and_five(int64_t v)
+{
+    return v == 2003 ? 2005 : v;
+}
+
+static int64_t pairs(int64_t v)
+{
+    return v == 2004 ? 2003 : v == 2006 ? 2005 : v;
+}
+
+static int64_t early(int64_t v)
+{
+    return v < 2003 ? 2002 : v;
+}
+
+/** Bins of periods and cohorts are the fit of columns that hold what they make. */
+static void bins_of_the_calendar(void)
+{
+    static const binning jobs[] = {
+        {"bin=\"bin::2\", ref.p=-2", "ref.p=-2", even, even},
+        {"bin.c=c(2005, 2003)", "ref.p=-1", as_it_is, three_and_five},
+        {"bin=list(c(2003, 2004), 2005:2006)", "ref.p=c(-1, -2)", pairs, pairs},
+        {"bin.p=2002:1990, ref.p=c(-1, -3)", "ref.p=c(-1, -3)", early, as_it_is}};
+    frg_context *ctx = test_context();
+    const rows r = make_rows(-1);
+    for (size_t j = 0; j < sizeof jobs / sizeof *jobs; j++) {
+        int64_t period[ROWS], cohort[ROWS];
+        char formula[160];
+        frg_table *t = table_of(ctx, &r);
+        for (int i = 0; i < r.n; i++) {
+            period[i] = jobs[j].period(r.year[i]);
+            cohort[i] = jobs[j].cohort(r.g[i]);
+        }
+        CHECK_OK(ctx, frg_table_add_integers(t, "period", period));
+        CHECK_OK(ctx, frg_table_add_integers(t, "cohort", cohort));
+        const frg_fe_opts o = options("cluster=unit");
+        snprintf(formula, sizeof formula, "y ~ x + sunab(g, year, %s%s) | unit + year",
+                 jobs[j].arguments, j == 2 ? ", ref.p=c(-1, -2)" : "");
+        frg_fe *binned = fit(ctx, formula, t, &o);
+        snprintf(formula, sizeof formula, "y ~ x + sunab(cohort, period, %s) | unit + year",
+                 jobs[j].same);
+        frg_fe *made = fit(ctx, formula, t, &o);
+        const frg_fe_result *const a = frg_fe_get(binned), *const b = frg_fe_get(made);
+        if (CHECK(a && b) && CHECK_INT(a->n_coefficients, b->n_coefficients)) {
+            CHECK_INT(a->n, b->n);
+            for (int i = 0; i < a->n_coefficients; i++) {
+                CHECK_NEAR(a->coefficients[i].estimate, b->coefficients[i].estimate, 1e-12);
+                CHECK_NEAR(a->coefficients[i].std_error, b->coefficients[i].std_error, 1e-12);
+            }
+        }
+        frg_fe_destroy(binned);
+        frg_fe_destroy(made);
+        frg_table_destroy(t);
+    }
+    frg_context_destroy(ctx);
+}
+
+/** -7:-4 and 3:6 are one relative period each, which the first of their values that rows have
+ *  names. */
+static int64_t relative_bin(int64_t e)
+{
+    return e <= -4 ? -7 : e >= 3 ? 3 : e;
+}
+
+/** Adds a column for each cohort and bin but -1, whose names are appended to the formula; returns
+ *  how many.  cells: their relative periods and rows. */
+static int add_bins(const rows *r, frg_context *ctx, frg_table *t, char *formula, double cells[][2])
+{
+    int n = 0;
+    for (int64_t e = -7; e <= 6; e++) {
+        for (int64_t g = 2003; g <= 2007 && e != -1; g += 2) {
+            double column[ROWS], rows_in = 0;
+            for (int i = 0; i < r->n; i++) {
+                column[i] = r->g[i] == g && relative_bin(r->year[i] - g) == e;
+                rows_in += column[i];
+            }
+            if (rows_in > 0) {
+                char name[16];
+                snprintf(name, sizeof name, "d%d", n);
+                CHECK_OK(ctx, frg_table_add_numbers(t, name, column));
+                strcat(strcat(formula, n ? " + " : ""), name);
+                cells[n][0] = (double)e;
+                cells[n++][1] = rows_in;
+            }
+        }
+    }
+    return n;
+}
+
+/** Bins of relative periods are the fit of indicators written out, cohort by cohort; their means
+ *  are by rows, and predict what was fitted. */
+static void bins_of_relative_periods(void)
+{
+    frg_context *ctx = test_context();
+    const rows r = make_rows(-1);
+    frg_table *t = table_of(ctx, &r);
+    frg_fe_opts o = options("cluster=unit");
+    o.keep_effects = 1;
+    char formula[512] = "y ~ ";
+    double cells[MOST][2], fitted[ROWS], predicted[ROWS];
+    const int n = add_bins(&r, ctx, t, formula, cells);
+    frg_fe *plain = fit(ctx, strcat(formula, " | unit + year"), t, &o);
+    frg_fe *apart =
+        fit(ctx, "y ~ sunab(g, year, bin.rel=list(-7:-4, 3:6), no_agg=TRUE) | unit + year", t, &o);
+    frg_fe *means = fit(ctx, "y ~ sunab(g, year, bin.rel=list(-9:-4, 3:6)) | unit + year", t, &o);
+    const frg_fe_result *const a = frg_fe_get(plain), *const b = frg_fe_get(apart);
+    if (CHECK(a && b) && CHECK_INT(b->n_coefficients, n)) {
+        for (int i = 0; i < n; i++) {
+            CHECK_NEAR(b->coefficients[i].estimate, a->coefficients[i].estimate, 1e-10);
+            CHECK_NEAR(b->coefficients[i].std_error, a->coefficients[i].std_error, 1e-10);
+        }
+        for (int e = -7; e <= 3; e++) {
+            double sum = 0, weight = 0;
+            char term[32];
+            for (int i = 0; i < n; i++) {
+                const double share = cells[i][0] == e ? cells[i][1] : 0;
+                sum += share * a->coefficients[i].estimate;
+                weight += share;
+            }
+            snprintf(term, sizeof term, "year::%d", e);
+            if (weight > 0) {
+                CHECK_NEAR(find(means, term)->estimate, sum / weight, 1e-10);
+            }
+        }
+        CHECK_OK(ctx, frg_fe_residuals(means, NULL, fitted));
+        CHECK_OK(ctx, frg_fe_predict(means, t, predicted, NULL));
+        for (int i = 0; i < r.n; i++) {
+            CHECK_NEAR(predicted[i], fitted[i], 1e-10);
+        }
+    }
+    CHECK(find(apart, "year::-7:cohort::2007")->std_error > 0);
+    frg_fe_destroy(plain);
+    frg_fe_destroy(apart);
+    frg_fe_destroy(means);
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
 /* ---- refused --------------------------------------------------------------------------------- */
 
 static void refuse(frg_context *ctx, const frg_table *t, const char *formula, const char *vcov,
@@ -585,7 +741,16 @@ static void refused(void)
         {"y ~ sunab(g, year, ref.p=-9) | unit", "iid", NULL, NULL, "FRG-FE-067"},
         {"y ~ sunab(g, year, ref.c=0) | unit", "iid", NULL, NULL, "FRG-FE-067"},
         {"y ~ sunab(g) | unit", "iid", NULL, NULL, "FRG-FE-001"},
-        {"y ~ sunab(g, year, bin=3) | unit", "iid", NULL, NULL, "FRG-FE-001"},
+        {"y ~ sunab(g, year, bin=3) | unit", "iid", NULL, NULL, "FRG-FE-067"},
+        {"y ~ sunab(g, year, bin.rel=list(2:3, 90)) | unit", "iid", NULL, NULL, "FRG-FE-067"},
+        {"y ~ sunab(g, year, bin.rel=list(2:3, 3:4)) | unit", "iid", NULL, NULL, "FRG-FE-001"},
+        {"y ~ sunab(g, year, bin.rel=list(a=2:3)) | unit", "iid", NULL, NULL, "FRG-FE-001"},
+        {"y ~ sunab(g, year, bin.rel=x) | unit", "iid", NULL, NULL, "FRG-FE-001"},
+        {"y ~ sunab(g, year, bin.rel=list(list(1))) | unit", "iid", NULL, NULL, "FRG-FE-001"},
+        {"y ~ sunab(g, year, bin=\"bin::0\") | unit", "iid", NULL, NULL, "FRG-FE-001"},
+        {"y ~ sunab(g, year, bin=\"!bin::2\") | unit", "iid", NULL, NULL, "FRG-FE-001"},
+        {"y ~ sunab(g, year, bin.rel=0:-1) | unit", "iid", NULL, NULL, "FRG-FE-067"},
+        {"y ~ sunab(g, year, bins=2) | unit", "iid", NULL, NULL, "FRG-FE-001"},
         {"y ~ sunab(g, year, att=1) | unit", "iid", NULL, NULL, "FRG-FE-001"},
         {"y ~ sunab(g, year):x | unit", "iid", NULL, NULL, "FRG-FE-001"},
         {"y ~ sunab(g, year) + sunab(g, year, ref.p=-2) | unit", "iid", NULL, NULL, "FRG-FE-001"},
@@ -693,7 +858,10 @@ static frg_status study_body(frg_context *ctx, void *user, uint64_t *hash)
     status = status < 0 ? status : frg_table_add_integers(t, "treat", r.treat);
     status = status < 0 ? status : frg_table_add_integers(t, "g", r.g);
     if (status >= 0) {
-        status = frg_fe_fit(&f, ctx, two ? "y ~ treat" : "y ~ sunab(g, year) | unit + year", t, &o);
+        status = frg_fe_fit(&f, ctx,
+                            two ? "y ~ treat"
+                                : "y ~ sunab(g, year, bin.rel=list(2:6, -7:-4)) | unit + year",
+                            t, &o);
     }
     if (status >= 0) {
         fault_hash(hash, &frg_fe_get(f)->coefficients[0].estimate, 6 * sizeof(double));
@@ -786,6 +954,8 @@ static const test_case cases[] = {
     {"two stages by the dense way", two_stages_by_the_dense_way},
     {"rows compared", rows_compared},
     {"terms shown", terms_shown},
+    {"bins of the calendar", bins_of_the_calendar},
+    {"bins of relative periods", bins_of_relative_periods},
     {"without counterfactual", without_counterfactual},
     {"first stage without effects", first_stage_without_effects},
     {"refused", refused},

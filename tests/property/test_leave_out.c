@@ -907,6 +907,44 @@ static void refused(void)
     frg_context_destroy(ctx);
 }
 
+/** Warnings of exchanged effects that name both and the remedy, after the components of a formula;
+ *  found: those. */
+static int exchanged(const frg_table *t, frg_context *ctx, const char *formula, const char *remedy,
+                     frg_leave_out *found)
+{
+    const frg_fe_opts o = options(FRG_CONNECTED_LARGEST);
+    const frg_leave_out_opts l = leaving(FRG_LEAVE_NONE, FRG_LEVERAGE_AUTO);
+    frg_fe *f = NULL;
+    int count = 0;
+    frg_warnings_clear(ctx);
+    if (CHECK_OK(ctx, frg_fe_fit(&f, ctx, formula, t, &o)) &&
+        CHECK_OK(ctx, frg_fe_leave_out(f, &l, found))) {
+        for (int i = 0; i < frg_warning_count(ctx); i++)
+            count += strcmp(frg_warning_code(ctx, i), "FRG-FE-162") == 0 &&
+                     strstr(frg_warning_message(ctx, i), remedy) != NULL;
+    }
+    frg_fe_destroy(f);
+    return count;
+}
+
+/** More firms than workers are warned of; the plug-in is that of the other order. */
+static void workers_second(void)
+{
+    frg_context *const ctx = test_context();
+    panel p = make_panel(40, 5, 4);
+    draw_outcomes(&p, 0);
+    frg_table *const t = panel_table(ctx, &p);
+    frg_leave_out right, wrong;
+    CHECK_INT(exchanged(t, ctx, "y ~ x | worker + firm", "", &right), 0);
+    CHECK_INT(exchanged(t, ctx, "y ~ x | firm + worker", "write | worker + firm", &wrong), 1);
+    CHECK_INT(right.n_first, wrong.n_second);
+    CHECK_NEAR(wrong.plug_in.first, right.plug_in.second, DENSE * right.outcome_variance);
+    CHECK_NEAR(wrong.plug_in.second, right.plug_in.first, DENSE * right.outcome_variance);
+    frg_table_destroy(t);
+    free_panel(&p);
+    frg_context_destroy(ctx);
+}
+
 /** Effects that were not kept, options that are none, and panels without a set. */
 static void without_what_it_needs(void)
 {
@@ -987,6 +1025,7 @@ static const test_case cases[] = {
     {"memory", memory},
     {"stopped", stopped},
     {"refused", refused},
+    {"workers second", workers_second},
     {"without what it needs", without_what_it_needs},
 };
 
