@@ -229,11 +229,16 @@ void frgi_transport_close(frgi_transport *t)
 
 void frgi_transport_restart(frgi_transport *t)
 {
-    frgi_sweep *const s = &t->s;
-    s->x.at = t->kept;
-    s->x.store = t->storage.store;
-    t->rounding.done = false;
+    t->s.x.at = t->kept;
+    t->s.x.store = t->storage.store;
     frgi_transport_forget(t);
+    frgi_transport_unround(t);
+}
+
+void frgi_transport_unround(frgi_transport *t)
+{
+    const frgi_sweep *const s = &t->s;
+    t->rounding.done = false;
     for (int64_t j = 0; j < s->ld; j++) {
         t->rounding.y[j] = 1;
         t->rounding.v[j] = 0;

@@ -120,6 +120,8 @@ size_t frgi_transport_bytes(const frg_context *ctx, int64_t n, int64_t m,
 void frgi_transport_close(frgi_transport *t);
 /** After frgi_transport_finish: ready for passes again, potentials as they are. */
 void frgi_transport_restart(frgi_transport *t);
+/** The same with the exponents as finishing left them. */
+void frgi_transport_unround(frgi_transport *t);
 
 /** Begins a new regularisation or cost: exponents will be filled by `fill` from `source` during the
  *  next pass with the present potentials inside. */
