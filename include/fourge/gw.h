@@ -562,9 +562,9 @@ typedef struct {
                                 `tol` is compared with; NaN for other reasons */
     /* What vertices say of the plan of a mode with entropy that has come to its end, where
      * marginals hold and no rank is given, as long as n m (n + m) <= 5e8 (1e7 where weights or
-     * numbers of points are unequal).  Beyond, without a linear cost, other starts are raced on
-     * verdict_points farthest points a side, and the best goes on on all of them where the plan is
-     * another: sharpened_energy and blur are NaN.  Energies as energy_product has them */
+     * numbers of points are unequal).  Beyond, other starts are raced on verdict_points farthest
+     * points a side, and the best goes on on all of them where the plan is another:
+     * sharpened_energy and blur are NaN.  Energies as energy_product has them */
     double sharpened_energy; /* of the vertex that is least to first order at the plan, and
                                 conditional gradient from there; the plan's own where that is less.
                                 Of the mode vertex: energy */
@@ -572,9 +572,9 @@ typedef struct {
                                 by noise */
     double other_energy;     /* the lowest of the vertices from starts that know nothing of the
                                 plan: profiles, the product, the one that sampled steps began at.
-                                Beyond: E of the plan of the same epsilon that the best start of the
-                                sample led to, an estimate as energy is; NaN where that is the plan
-                                itself.  Of the mode vertex: next_energy */
+                                Beyond: E (fused: J) of the plan of the same epsilon that the best
+                                start of the sample led to, an estimate as energy is; NaN where that
+                                is the plan itself.  Of the mode vertex: next_energy */
     const char *verdict;     /* "no other start is lower"; "another start is lower": other_energy is
                                 below sharpened_energy by 0.1 %, and a plan of this epsilon from
                                 there below this one, entropy counted (beyond: below by more than
