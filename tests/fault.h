@@ -321,8 +321,9 @@ static bool fault_try(const char *name, fault_body body, void *user, int threads
     return m.injected > 0;
 }
 
-/** Returns the number of allocations that were failed in turn. */
-TEST_UNUSED static int64_t fault_sweep(const char *name, fault_body body, void *user, int threads)
+/** modes: 2; 1: each alone, and not every one after it.  Returns the number of allocations. */
+TEST_UNUSED static int64_t fault_sweep_modes(const char *name, fault_body body, void *user,
+                                             int threads, int modes)
 {
     fault_memory m;
     fault_memory_open(&m);
@@ -336,12 +337,25 @@ TEST_UNUSED static int64_t fault_sweep(const char *name, fault_body body, void *
     CHECK_SAYS(m.live_blocks == 0 && m.broken == 0, "%s: without faults: %" PRId64 " blocks alive",
                name, m.live_blocks);
     int64_t k[2] = {1, 1};
-    for (int from = 0; from < 2 && want.status >= 0; from++)
+    for (int from = 0; from < modes && want.status >= 0; from++)
         while (k[from] < FAULT_SWEEP_MAX && test_now.failures < TEST_PRINTED_MAX &&
                fault_try(name, body, user, threads, k[from], from == 1, want))
             k[from]++;
     CHECK_SAYS(k[0] < FAULT_SWEEP_MAX && k[1] < FAULT_SWEEP_MAX, "%s: never ends", name);
     return k[0] - 1;
+}
+
+/** Returns the number of allocations that were failed in turn. */
+TEST_UNUSED static int64_t fault_sweep(const char *name, fault_body body, void *user, int threads)
+{
+    return fault_sweep_modes(name, body, user, threads, 2);
+}
+
+/** Of a body that takes long: each request alone is refused. */
+TEST_UNUSED static int64_t fault_sweep_once(const char *name, fault_body body, void *user,
+                                            int threads)
+{
+    return fault_sweep_modes(name, body, user, threads, 1);
 }
 
 typedef struct {

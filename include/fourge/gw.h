@@ -152,7 +152,9 @@ FRG_API FRG_MUST_USE frg_status frg_plan_labels(const frg_plan *p, const int32_t
 
 /* ---- Sinkhorn -------------------------------------------------------------------------------- */
 
-/** How costs are held between the passes, n m entries. */
+/** How costs are held between the passes, n m entries.  Passes over fixed point end with passes,
+ *  one at least, over the costs as they were given (f32, made anew for each), which the plan is of
+ *  and whose error is told; bfloat16 kernels alike. */
 typedef enum {
     FRG_GW_STORE_AUTO, /* f32; see frg_gw_opts.cost_store for alignments */
     FRG_GW_STORE_F32,  /* float */
@@ -210,9 +212,10 @@ typedef struct {
 /** What the last run did. */
 typedef struct {
     int64_t iterations;    /* passes */
-    double marginal_error; /* of the last pass, L1 relative to the mass; where rho_target is finite
-                              the largest change of g / epsilon but for a constant, which `tol` then
-                              stands for */
+    double marginal_error; /* of the last pass, or where all mass is carried and marginals hold of
+                              the plan before rounding if that is more; L1 relative to the mass.
+                              Where rho_target is finite the largest change of g / epsilon but for a
+                              constant, which `tol` then stands for */
     double cost;           /* <C, P> */
     /** Of frg_sinkhorn_create; of the passes; of rounding, marginals and cost; of all three. */
     double build_seconds, inner_seconds, polish_seconds, total_seconds;
@@ -251,10 +254,11 @@ FRG_API FRG_MUST_USE frg_status frg_sinkhorn_create(frg_sinkhorn **out, frg_cont
  *  finite. */
 FRG_API FRG_MUST_USE frg_status frg_sinkhorn_start(frg_sinkhorn *s, const double *f,
                                                    const double *g);
-/** The passes, from the potentials of frg_sinkhorn_start or of the last run, to tol; then the plan.
- *  info may be NULL; its residual is marginal_error.  FRG_MAX_ITER where tol was not reached,
- *  FRG_STALLED where rounding keeps it from there; FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped, the
- *  plan is that of the last pass. */
+/** The passes, from the potentials of frg_sinkhorn_start or of the last run, to tol; then the plan,
+ *  and up to 127 passes more where it misses tol, which the last pass met.  info may be NULL; its
+ *  residual is marginal_error.  FRG_MAX_ITER where tol was not reached, FRG_STALLED where rounding
+ *  keeps it from there; FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped, the plan is that of the last
+ *  pass. */
 FRG_API FRG_MUST_USE frg_status frg_sinkhorn_run(frg_sinkhorn *s, frg_info *info);
 /** What the last run did; all zeros for NULL. */
 FRG_API frg_sinkhorn_report frg_sinkhorn_get(const frg_sinkhorn *s);
@@ -558,9 +562,9 @@ typedef struct {
                                 `tol` is compared with; NaN for other reasons */
     /* What vertices say of the plan of a mode with entropy that has come to its end, where
      * marginals hold and no rank is given, as long as n m (n + m) <= 5e8 (1e7 where weights or
-     * numbers of points are unequal).  Beyond, without a linear cost, other starts are raced on
-     * verdict_points farthest points a side, and the best goes on on all of them where the plan is
-     * another: sharpened_energy and blur are NaN.  Energies as energy_product has them */
+     * numbers of points are unequal).  Beyond, other starts are raced on verdict_points farthest
+     * points a side, and the best goes on on all of them where the plan is another:
+     * sharpened_energy and blur are NaN.  Energies as energy_product has them */
     double sharpened_energy; /* of the vertex that is least to first order at the plan, and
                                 conditional gradient from there; the plan's own where that is less.
                                 Of the mode vertex: energy */
@@ -568,9 +572,9 @@ typedef struct {
                                 by noise */
     double other_energy;     /* the lowest of the vertices from starts that know nothing of the
                                 plan: profiles, the product, the one that sampled steps began at.
-                                Beyond: E of the plan of the same epsilon that the best start of the
-                                sample led to, an estimate as energy is; NaN where that is the plan
-                                itself.  Of the mode vertex: next_energy */
+                                Beyond: E (fused: J) of the plan of the same epsilon that the best
+                                start of the sample led to, an estimate as energy is; NaN where that
+                                is the plan itself.  Of the mode vertex: next_energy */
     const char *verdict;     /* "no other start is lower"; "another start is lower": other_energy is
                                 below sharpened_energy by 0.1 %, and a plan of this epsilon from
                                 there below this one, entropy counted (beyond: below by more than

@@ -526,8 +526,9 @@ def transport(cost: Any, a: Any = None, b: Any = None, *, start: tuple[Any, Any]
 
     Options: epsilon 0.05 (cost units), tol 1e-6 (L1 error of the marginals relative to the mass), max_iter 1000,
     cost_store ("auto", "f32", "u16", "u16r", "fly", "f64"), domain, kernel_store, accel, rho_source, rho_target, reference,
-    mass, round, auto_store (a smaller cost_store where memory has no room for it), device, and threads, memory_limit, time_limit.  a (n,), b (m,): weights, uniform without.  start: potentials (f, g)
-    to begin with.  progress: as in :func:`align`.
+    mass, round, auto_store (a smaller cost_store where memory has no room for it), device, and threads, memory_limit, time_limit.
+    Fixed point (u16, u16r) and bf16 kernels end in passes over the cost as it is given, which the plan is of.  a (n,), b (m,):
+    weights, uniform without.  start: potentials (f, g) to begin with.  progress: as in :func:`align`.
     """
     _options.check(transport, options)
     cost = _matrix(cost, "cost")

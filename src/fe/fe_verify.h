@@ -32,12 +32,6 @@ typedef struct {
 /** error_bound over tol, at most, of a column that is accepted. */
 #define FE_BOUND_MOST 1e3
 
-/** What level means and gradients of a column in a type of this epsilon can be asked for: storing r
- *  leaves g = epsilon ||r|| at most. */
-static inline double fe_reachable(double tol, double epsilon)
-{
-    return tol > 4 * epsilon ? tol : 4 * epsilon;
-}
 /** Is the column itself lost in the rounding of the effects taken out?  Effects so far beyond it
  *  come from a direction that D does not have and a factor took for one; what is left then is no
  *  residual of the column, however small its level means are. */

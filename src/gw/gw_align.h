@@ -51,8 +51,10 @@ FRG_MUST_USE frg_status frgi_gw_vertex(frg_gw *s);
  *  stopped. */
 FRG_MUST_USE frg_status frgi_gw_verdict(frg_gw *s);
 /** E of the plan of a level of the alignment's points, with the alignment's mass, from pairs; less
- *  of its noise where the marginals hold and all distances may be looked at. */
-FRG_MUST_USE frg_status frgi_gw_estimate(frg_gw *s, frgi_level *l, double *energy, double *error);
+ *  of its noise where the marginals hold and all distances may be looked at.  units: what scaled
+ *  distances of x and of y are multiplied by. */
+FRG_MUST_USE frg_status frgi_gw_estimate(frg_gw *s, frgi_level *l, const double units[2],
+                                         double *energy, double *error);
 /** The name of the first option given that the mode vertex has no part in; NULL: none. */
 const char *frgi_gw_entropic_option(const frg_gw_opts *o);
 /** The mode that auto takes, and why (gw_mode.c).  option: that was given and the mode vertex has

@@ -96,7 +96,7 @@ static double sum_w_log_w(const double *w, int64_t n)
  *  nothing. */
 static double information_of(const frgi_level *l)
 {
-    return frgi_plan_entropy(l) + 1 - sum_w_log_w(l->a, l->x->n) - sum_w_log_w(l->b, l->y->n);
+    return frgi_plan_entropy(l, NULL) + 1 - sum_w_log_w(l->a, l->x->n) - sum_w_log_w(l->b, l->y->n);
 }
 
 /** Some steps for every start; the plan that lowest energies are known of is kept, and the next

@@ -286,12 +286,19 @@ static void copy_row(void *user, int64_t i, const double *row, int64_t chunk)
     }
 }
 
-double frgi_plan_entropy(const frgi_level *l)
+double frgi_plan_entropy(const frgi_level *l, double *linear)
 {
-    plan_copy sums = {.ops = frgi_sweep_ops_of(l->ctx), .m = l->y->n, .objective = true};
+    plan_copy sums = {.ops = frgi_sweep_ops_of(l->ctx),
+                      .m = l->y->n,
+                      .linear = linear ? l->linear : NULL,
+                      .ld = l->t.s.ld,
+                      .objective = true};
     double entropy;
     frgi_transport_rows(&l->t, 0, l->x->n, CHUNKS, copy_row, &sums);
     frgi_tree_rows(sums.entropy, CHUNKS, 1, 1, &entropy);
+    if (linear) {
+        frgi_tree_rows(sums.cost, CHUNKS, 1, 1, linear);
+    }
     return entropy;
 }
 

@@ -97,7 +97,7 @@ static frg_status short_starts(frg_gw *s, int64_t starts)
         TRY(frgi_cost_estimate(l, 2 * FRGI_CHECK_PAIRS, &energy, &error));
         frgi_trace_cost(l, energy, error);
         if (s->o.linear_weight > 0) { /* the whole of J: a linear cost may be paid for in entropy */
-            energy += 2 * l->epsilon * frgi_plan_entropy(l);
+            energy += 2 * l->epsilon * frgi_plan_entropy(l, NULL);
         }
         TRY(frgi_level_remember(l, energy, (double)INFINITY));
     }
@@ -391,7 +391,8 @@ static bool are_cheap(const frg_gw *s)
     return cost_of_all(&s->x) + cost_of_all(&s->y) <= ALL_DISTANCES;
 }
 
-frg_status frgi_gw_estimate(frg_gw *s, frgi_level *l, double *energy, double *error)
+frg_status frgi_gw_estimate(frg_gw *s, frgi_level *l, const double units[2], double *energy,
+                            double *error)
 {
     const double mass = s->plan.report.mass;
     frgi_means means = {0};
@@ -401,8 +402,8 @@ frg_status frgi_gw_estimate(frg_gw *s, frgi_level *l, double *energy, double *er
     if (centred) {
         TRY_TO(done, frgi_means_open(&means, l));
     }
-    TRY_TO(done, frgi_energy_estimate(l, 1024, 1 / (double)s->x.scale, 1 / (double)s->y.scale,
-                                      centred ? &means : NULL, energy, error));
+    TRY_TO(done, frgi_energy_estimate(l, 1024, units[0], units[1], centred ? &means : NULL, energy,
+                                      error));
     *energy *= mass * mass;
     *error *= mass * mass;
 done:
@@ -432,7 +433,7 @@ static frg_status certify(frg_gw *s)
 {
     frg_gw_report *const r = &s->report;
     const double n = (double)s->x.n, m = (double)s->y.n;
-    const double unit_x = 1 / (double)s->x.scale, unit_y = 1 / (double)s->y.scale;
+    const double units[] = {1 / (double)s->x.scale, 1 / (double)s->y.scale};
     const bool known = s->level.t.list; /* a list comes with its energy, and may have a bound */
     double bound = (double)NAN;
     r->lower_bound = known ? r->lower_bound : (double)NAN;
@@ -445,10 +446,10 @@ static frg_status certify(frg_gw *s)
         frgi_plan_sums sums;
         const bool objective = balanced && s->o.rank == 0;
         TRY(frgi_plan_sums_take(&s->level, objective, &sums));
-        r->energy = frgi_energy_of(&sums, unit_x, unit_y);
+        r->energy = frgi_energy_of(&sums, units[0], units[1]);
         r->objective = objective ? objective_of(s, &sums) : r->objective;
     } else if (!known) {
-        TRY(frgi_gw_estimate(s, &s->level, &r->energy, &r->energy_standard_error));
+        TRY(frgi_gw_estimate(s, &s->level, units, &r->energy, &r->energy_standard_error));
     }
     if (plain && are_cheap(s)) {
         double *square = NULL;

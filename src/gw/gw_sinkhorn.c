@@ -5,6 +5,10 @@
  *
  * The reduced and kernel forms store what is left after the potentials are taken out.  They need
  * potentials, so two passes over the caller's costs in f32 come first.
+ *
+ * A plan is always of the caller's costs.  Fixed point and bf16 round these: the potentials that
+ * their passes end at are off by as much, so that the last passes, one at least, are over the costs
+ * as they were given, filled in f32 for each pass.  Their error is the one that is told.
  */
 #include <math.h>
 
@@ -15,6 +19,7 @@
 #include "gw/gw_store.h"
 
 enum { WARM_PASSES = 2 };
+enum { MOST_MORE = 64 }; /* passes at a time behind the first plan: 127 in all */
 
 #define OPTIONS_OF frg_sinkhorn_opts
 static const frg_option options[] = {
@@ -418,16 +423,59 @@ static frg_status device_passes(frg_sinkhorn *s)
     return status == FRG_OK ? verdict(s) : status;
 }
 
-static frg_status passes(frg_sinkhorn *s, int64_t *done)
+/** Passes to an error of tol (0: none) until `most` are done in all; a heartbeat every 10. */
+static frg_status pass_on(frg_sinkhorn *s, double tol, int64_t most)
+{
+    frgi_transport *const t = &s->t;
+    while (t->passes < most) {
+        const int64_t left = most - t->passes;
+        TRY(frgi_transport_solve(t, tol, left < 10 ? left : 10));
+        if (tol > 0 && (t->last.error <= tol || t->last.at_floor)) {
+            break;
+        }
+        const frg_status beat = frgi_heartbeat(s->ctx, &(frg_progress){.solver = "gw",
+                                                                       .phase = "sinkhorn",
+                                                                       .done = t->passes,
+                                                                       .total = s->o.max_iter,
+                                                                       .residual = t->last.error,
+                                                                       .target = s->o.tol});
+        if (beat != FRG_OK) {
+            return beat;
+        }
+    }
+    return FRG_OK;
+}
+
+/** Whether the passes are over costs that are rounded to less than floats. */
+static bool is_coarse(const frg_sinkhorn *s)
+{
+    return s->t.storage.store == FRGI_X16 || s->t.storage.store == FRGI_K16;
+}
+
+/** The end of coarse passes, over the costs as they were given, which the plan is of; one pass
+ *  where they were stopped. */
+static frg_status end_exact(frg_sinkhorn *s, frg_status status)
+{
+    frgi_transport *const t = &s->t;
+    t->s.x.at = NULL;
+    t->s.x.store = FRGI_X32;
+    frgi_transport_watch(t);
+    frgi_transport_renew(t, s->o.epsilon, fill_exponents, s);
+    if (status != FRG_OK) {
+        TRY(frgi_transport_solve(t, s->o.tol, 1));
+        return status;
+    }
+    return pass_on(s, s->o.tol, s->o.max_iter);
+}
+
+static frg_status passes(frg_sinkhorn *s)
 {
     frgi_transport *const t = &s->t;
     frgi_transport_restart(t);
     t->passes = 0;
     t->bytes = 0;
     if (s->device) {
-        const frg_status status = device_passes(s);
-        *done = t->passes;
-        return status;
+        return device_passes(s);
     }
     double error =
         (double)INFINITY; /* of the latest pass: none is left once exponents are to be built */
@@ -438,29 +486,14 @@ static frg_status passes(frg_sinkhorn *s, int64_t *done)
     frgi_transport_renew(t, s->o.epsilon, fill_exponents, s);
     t->last.error = error;
     if (s->o.tol > 0 && error <= s->o.tol) {
-        *done = t->passes;
         return FRG_OK;
     }
-    while (t->passes < s->o.max_iter) {
-        /* a heartbeat every 10 passes */
-        const int64_t left = s->o.max_iter - t->passes;
-        TRY(frgi_transport_solve(t, s->o.tol, left < 10 ? left : 10));
-        if (s->o.tol > 0 && (t->last.error <= s->o.tol || t->last.at_floor)) {
-            break;
-        }
-        const frg_status beat = frgi_heartbeat(s->ctx, &(frg_progress){.solver = "gw",
-                                                                       .phase = "sinkhorn",
-                                                                       .done = t->passes,
-                                                                       .total = s->o.max_iter,
-                                                                       .residual = t->last.error,
-                                                                       .target = s->o.tol});
-        if (beat != FRG_OK) {
-            *done = t->passes;
-            return beat;
-        }
+    const bool coarse = is_coarse(s);
+    frg_status status = pass_on(s, s->o.tol, s->o.max_iter - coarse);
+    if (status >= 0 && coarse && t->passes < s->o.max_iter) {
+        status = end_exact(s, status);
     }
-    *done = t->passes;
-    return verdict(s);
+    return status == FRG_OK ? verdict(s) : status;
 }
 
 typedef struct {
@@ -489,7 +522,9 @@ static frg_status finish(frg_sinkhorn *s)
         return FRG_OK;
     }
     TRY(NEW(s->ctx, &by_row, s->cost.shape[0], "costs"));
+    const double error = s->t.last.error; /* may be forgotten with the exponents of its pass */
     const frg_status status = frgi_transport_finish(&s->t, s->o.round != 0, &before, &after);
+    s->t.last.error = error;
     if (status >= 0) {
         frgi_plan_set(&s->plan, &s->t, before, after);
         cost_sum c = {&s->cost, by_row};
@@ -503,19 +538,59 @@ static frg_status finish(frg_sinkhorn *s)
     return status;
 }
 
+/** What `tol` is compared with: the error of the last pass, or of the plan where it is larger. */
+static double error_of(const frg_sinkhorn *s)
+{
+    const frgi_targets *const to = &s->t.s.to;
+    const frg_plan_report *const plan = &s->plan.report;
+    const bool holds = to->tau_a == 1 && to->tau_b == 1 && !(s->t.how.mass > 0);
+    return fmax(s->t.last.error,
+                holds ? (plan->source_before + plan->target_before) / s->t.total : 0);
+}
+
+/** The plan.  Where it is further from the marginals than tol allows, as sums of floats may tell
+ *  less, a few passes more. */
+static frg_status finish_to_tol(frg_sinkhorn *s, frg_status status)
+{
+    frgi_transport *const t = &s->t;
+    const bool accelerate = t->accelerate;
+    TRY(finish(s));
+    double least = error_of(s);
+    t->accelerate = false;
+    for (int64_t more = 1; status == FRG_OK && s->o.tol > 0 && error_of(s) > s->o.tol; more *= 2) {
+        if (more > MOST_MORE || frgi_sinkhorn_device_finishes(s)) {
+            t->floor.least = least;
+            status = FRG_STALLED;
+        } else if (t->passes == s->o.max_iter) {
+            status = FRG_MAX_ITER;
+        } else {
+            const int64_t left = s->o.max_iter - t->passes;
+            frgi_transport_unround(t);
+            status = pass_on(s, 0, t->passes + (more < left ? more : left));
+            const frg_status finished = status < 0 ? status : finish(s);
+            status = finished < 0 ? finished : status;
+            least = fmin(least, error_of(s));
+        }
+    }
+    t->accelerate = accelerate;
+    return status;
+}
+
 frg_status frgi_sinkhorn_solve(frg_sinkhorn *s, frg_info *info)
 {
     const double begin = frgi_seconds();
-    int64_t iterations = 0;
-    frg_status status = passes(s, &iterations);
-    const double solved = frgi_seconds(), error = s->t.last.error;
+    frg_status status = passes(s);
+    const double solved = frgi_seconds();
+    double error = s->t.last.error;
     if (status >= 0) {
-        s->report.iterations = iterations;
+        status = finish_to_tol(s, status);
+    }
+    if (status >= 0) {
+        error = error_of(s);
+        s->report.iterations = s->t.passes;
         s->report.marginal_error = error;
         s->report.converged = error <= s->o.tol;
         s->report.rounding_floor = status == FRG_STALLED ? s->t.floor.least : (double)NAN;
-        const frg_status finished = finish(s);
-        status = finished < 0 ? finished : status;
     }
     const double end = frgi_seconds();
     s->report.inner_seconds = solved - begin;
@@ -524,7 +599,7 @@ frg_status frgi_sinkhorn_solve(frg_sinkhorn *s, frg_info *info)
     s->report.bytes_read = s->t.bytes;
     if (info) {
         *info = (frg_info){.status = status,
-                           .iterations = iterations,
+                           .iterations = s->t.passes,
                            .residual = error,
                            .objective = s->report.cost,
                            .setup_seconds = s->report.build_seconds,

@@ -268,8 +268,9 @@ FRG_MUST_USE frg_status frgi_cost_estimate(frgi_level *l, int64_t count, double 
  *  pairs), its error alike. */
 void frgi_join_linear(const frgi_level *l, const frgi_pair *pairs, int64_t count, double mass,
                       double *cost, double *error);
-/** sum P (log P - 1) of the present plan: a look at all rows. */
-double frgi_plan_entropy(const frgi_level *l);
+/** sum P (log P - 1) of the present plan: a look at all rows.  linear: NULL, or what becomes
+ *  <Clin, P>, 0 without a linear cost. */
+double frgi_plan_entropy(const frgi_level *l, double *linear);
 /** Sums over the plan, scaled units. */
 typedef struct {
     double x, y, cross;     /* sum r C^2 r, sum c D^2 c, <C P D, P> */

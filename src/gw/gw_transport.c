@@ -236,13 +236,10 @@ void frgi_transport_close(frgi_transport *t)
     }
 }
 
-static void restart(frgi_transport *t)
+static void unround(frgi_transport *t)
 {
-    frgi_sweep *const s = &t->s;
-    s->x.at = t->kept;
-    s->x.store = t->storage.store;
+    const frgi_sweep *const s = &t->s;
     t->rounding.done = false;
-    frgi_transport_forget(t);
     for (int64_t j = 0; j < s->ld; j++) {
         t->rounding.y[j] = 1;
         t->rounding.v[j] = 0;
@@ -250,6 +247,14 @@ static void restart(frgi_transport *t)
     for (int64_t i = 0; i < s->rows; i++) {
         t->rounding.u[i] = 0;
     }
+}
+
+static void restart(frgi_transport *t)
+{
+    t->s.x.at = t->kept;
+    t->s.x.store = t->storage.store;
+    frgi_transport_forget(t);
+    unround(t);
 }
 
 /* ---- potentials ------------------------------------------------------------------------------ */
@@ -740,6 +745,7 @@ const frgi_transport_steps frgi_transport_host_steps = {.open = frgi_arena_open,
                                                         .close = frgi_arena_close,
                                                         .clear = clear,
                                                         .restart = restart,
+                                                        .unround = unround,
                                                         .copy = copy,
                                                         .set_dummy = set_dummy,
                                                         .renew = renew,

@@ -135,6 +135,7 @@ struct frgi_transport_steps {
     /** Potentials 0, as before the first pass. */
     void (*clear)(frgi_transport *t);
     void (*restart)(frgi_transport *t);
+    void (*unround)(frgi_transport *t);
     void (*copy)(const frgi_transport *t, void *to, const void *from, size_t bytes);
     void (*set_dummy)(frgi_transport *t);
     void (*renew)(frgi_transport *t, double epsilon, frgi_fill fill, const void *source);
@@ -168,6 +169,11 @@ void frgi_transport_close(frgi_transport *t);
 static inline void frgi_transport_restart(frgi_transport *t)
 {
     t->steps->restart(t);
+}
+/** The same with the exponents as finishing left them. */
+static inline void frgi_transport_unround(frgi_transport *t)
+{
+    t->steps->unround(t);
 }
 /** Bytes of an array of the problem, out or in. */
 static inline void frgi_transport_copy(const frgi_transport *t, void *to, const void *from,

@@ -16,7 +16,7 @@
  * m (n + m) is more than MOST_WORK, or TRANSPORT_WORK where a network simplex has to do what
  * assignments cannot, all this would take as long as the run.  Then starts are raced on a sample of
  * FEWEST to FRGI_FARTHEST farthest points a side, weighted by what is nearest to them, and the best
- * plan R of these is compared with P:
+ * plan R of these is compared with P (a linear cost is that of the points of the sample):
  *
  *     P sends three quarters of the sample to within NEAR neighbours of where R does: R leads to P
  *     else pairs of R are what steps of the sampled mode on all points begin at, at the epsilon of
@@ -390,6 +390,7 @@ typedef struct {
     frg_gw *g;
     frgi_spaces s; /* of the sample */
     int32_t *of_x, *of_y;
+    float *linear;  /* cost of the sample's points, or NULL */
     int32_t *place; /* of a point of x in the sample, -1: none */
     int32_t *image; /* of a point of the sample, among all of y, by the run's plan */
     frgi_plans found;
@@ -398,9 +399,10 @@ typedef struct {
     graph_tasks tasks;
 } sampled;
 
-static double unit_of(const frgi_distances *d)
+/** What distances are multiplied by: a linear cost stands beside scaled ones. */
+static double unit_of(const frg_gw *g, const frgi_distances *d)
 {
-    return 1 / (double)d->scale;
+    return g->o.linear_weight > 0 ? 1 : 1 / (double)d->scale;
 }
 
 /** Farthest points of a side that have weight, that of what is nearest to them, and the distances
@@ -450,13 +452,17 @@ done:
 static frg_status open_sample(sampled *v)
 {
     frg_gw *const g = v->g;
-    const double most = fmax(unit_of(&g->x), unit_of(&g->y));
+    const double most = fmax(unit_of(g, &g->x), unit_of(g, &g->y));
     frgi_spaces *const s = &v->s;
-    *s = (frgi_spaces){.ctx = g->ctx, .single = true, .seed = g->level.seed};
-    TRY(sample_side(&g->x, g->a, unit_of(&g->x) / most, &s->x, &s->a, &v->of_x));
-    TRY(sample_side(&g->y, g->b, unit_of(&g->y) / most, &s->y, &s->b, &v->of_y));
+    *s = (frgi_spaces){
+        .ctx = g->ctx, .single = true, .theta = g->o.linear_weight, .seed = g->level.seed};
+    TRY(sample_side(&g->x, g->a, unit_of(g, &g->x) / most, &s->x, &s->a, &v->of_x));
+    TRY(sample_side(&g->y, g->b, unit_of(g, &g->y) / most, &s->y, &s->b, &v->of_y));
     s->n = s->x.rows;
     s->m = s->y.rows;
+    if (g->linear) {
+        TRY(frgi_linear_of(s, g->linear, g->level.t.s.ld, v->of_x, v->of_y, &v->linear));
+    }
     return frgi_spaces_finish(s);
 }
 
@@ -467,6 +473,7 @@ static void close_sample(sampled *v)
     DROP(ctx, &v->found.memory);
     DROP(ctx, &v->of_x);
     DROP(ctx, &v->of_y);
+    DROP(ctx, &v->linear);
     DROP(ctx, &v->place);
     DROP(ctx, &v->image);
     frgi_spaces_close(&v->s);
@@ -561,7 +568,7 @@ static frg_status is_near(sampled *v, bool *same)
 {
     frg_gw *const g = v->g;
     const frgi_sparse *const plan = &v->found.plans[0];
-    const double unit = unit_of(&g->y) / fmax(unit_of(&g->x), unit_of(&g->y)),
+    const double unit = unit_of(g, &g->y) / fmax(unit_of(g, &g->x), unit_of(g, &g->y)),
                  most = NEAR * spacing(v) / unit;
     double near = 0;
     for (int64_t e = 0; e < plan->count; e++) {
@@ -587,7 +594,7 @@ static frg_status open_other(sampled *v)
     const bool stores =
         g->level.t.storage.stored && 4.0 * (double)g->x.n * (double)g->y.n < 0.5 * left;
     TRY(frgi_level_open(
-        &v->level, g->ctx, &v->o, &g->x, &g->y, g->a, g->b, NULL,
+        &v->level, g->ctx, &v->o, &g->x, &g->y, g->a, g->b, g->linear,
         (frgi_cost_storage){.store = FRGI_X32, .stored = stores, .steps = g->level.t.steps},
         false));
     v->level.average.on = stores;
@@ -617,21 +624,42 @@ static frg_status run_other(sampled *v)
     return status == FRG_OK ? frgi_transport_finish(&l->t, true, &before, &after) : status;
 }
 
+/** J of a plan of all points without its entropy, caller's units (with a linear cost: scaled
+ *  ones). */
+typedef struct {
+    double energy, error; /* standard error */
+    double with_entropy;
+} plan_value;
+
+/** From E of the plan and its standard error. */
+static plan_value value_of(const frg_gw *g, const frgi_level *l, double energy, double error)
+{
+    const double theta = g->o.linear_weight,
+                 temperature = 2 * g->level.epsilon * unit_of(g, &g->x) * unit_of(g, &g->y);
+    double linear;
+    const double entropy = frgi_plan_entropy(l, &linear);
+    const double without = (1 - theta) * energy + 2 * theta * linear;
+    return (plan_value){without, (1 - theta) * error, without + temperature * entropy};
+}
+
 /** Whether the plan of the other level is lower than that of the run, entropy counted, by more than
  *  the noise of both. */
 static frg_status weigh(sampled *v)
 {
     frg_gw *const g = v->g;
     frg_gw_report *const r = &g->report;
-    double error;
-    TRY(frgi_gw_estimate(g, &v->level, &r->other_energy, &error));
-    const double temperature = 2 * g->level.epsilon * unit_of(&g->x) * unit_of(&g->y);
-    const double now = r->energy + temperature * frgi_plan_entropy(&g->level),
-                 other = r->other_energy + temperature * frgi_plan_entropy(&v->level);
-    const double most = fmax(unit_of(&g->x), unit_of(&g->y)),
-                 rounding = ROUNDING * most * most * v->s.product;
-    if (other + SURE * hypot(error, r->energy_standard_error) + rounding < now) {
-        say_beaten(g, r->energy, (double)NAN);
+    const double units[] = {unit_of(g, &g->x), unit_of(g, &g->y)}, most = fmax(units[0], units[1]);
+    double energy = r->energy, error = r->energy_standard_error;
+    if (g->linear) { /* the report's is in the caller's units */
+        TRY(frgi_gw_estimate(g, &g->level, units, &energy, &error));
+    }
+    const plan_value now = value_of(g, &g->level, energy, error);
+    TRY(frgi_gw_estimate(g, &v->level, units, &energy, &error));
+    const plan_value other = value_of(g, &v->level, energy, error);
+    const double rounding = ROUNDING * most * most * fabs(v->s.product);
+    r->other_energy = other.energy;
+    if (other.with_entropy + SURE * hypot(other.error, now.error) + rounding < now.with_entropy) {
+        say_beaten(g, now.energy, (double)NAN);
     }
     return FRG_OK;
 }
@@ -692,9 +720,7 @@ static const char *left_out(const frg_gw *g)
            : !frgi_is_balanced(&g->o)          ? "not compared: marginals are relaxed or partial"
            : g->where.dev                      ? "not compared: on a device"
            : g->o.rank > 0                     ? "not compared: the rank is bounded"
-           : g->o.linear_weight > 0 && !are_few(g)
-               ? "not compared: too many points beside a linear cost"
-               : NULL;
+                                               : NULL;
 }
 
 /** The mode vertex has raced its starts. */

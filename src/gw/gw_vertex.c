@@ -306,6 +306,20 @@ static void add_entries(frgi_descent *d, const frgi_entry *e, int64_t count, dou
     }
 }
 
+frg_status frgi_linear_of(frgi_spaces *s, const float *all, int64_t ld, const int32_t *of_x,
+                          const int32_t *of_y, float **to)
+{
+    TRY(NEW(s->ctx, to, frgi_mul((size_t)s->n, (size_t)s->m), "the linear cost"));
+    for (int64_t i = 0; i < s->n; i++) {
+        for (int64_t j = 0; j < s->m; j++) {
+            (*to)[i * s->m + j] = all[of_x[i] * ld + of_y[j]];
+        }
+    }
+    s->linear = *to;
+    s->ld_linear = s->m;
+    return FRG_OK;
+}
+
 void frgi_costs_linear(const frgi_spaces *s, frgi_costs *to)
 {
     memset(to->at, 0, (size_t)(to->rows * to->ld) * frgi_costs_size(to->single));

@@ -95,6 +95,10 @@ FRG_MUST_USE frg_status frgi_products_open(frgi_products *p, frg_context *ctx, i
 void frgi_products_close(frgi_products *p);
 /** to <- theta M, zeros in the padding. */
 void frgi_costs_linear(const frgi_spaces *s, frgi_costs *to);
+/** The linear cost of s <- that of points among all, rows of which are ld apart; to is dropped by
+ *  whoever asks. */
+FRG_MUST_USE frg_status frgi_linear_of(frgi_spaces *s, const float *all, int64_t ld,
+                                       const int32_t *of_x, const int32_t *of_y, float **to);
 /** to <- to + scale sum_k left_k right_k' over `count` rows of both, ld as those of their side. */
 void frgi_costs_add(const frgi_products *w, frgi_costs *to, const void *left, int64_t ld_left,
                     const void *right, int64_t ld_right, int64_t count, double scale);

@@ -536,7 +536,7 @@ static void choose_coarse_starts(race *r, int64_t wanted)
 static void take_best(const race *r, int64_t most, const int32_t *of_x, const int32_t *of_y,
                       int64_t room, frgi_plans *out)
 {
-    const double near = DISTINCT * r->s->product;
+    const double near = DISTINCT * fabs(r->s->product);
     for (int64_t k = 0; k < most; k++) {
         const int64_t at = best_of(r);
         const outcome *const o = &r->out[at];
@@ -566,7 +566,8 @@ static frg_status coarse_plans(const frgi_spaces *s, int64_t wanted, int64_t mos
     const int64_t n = s->n < wanted ? s->n : wanted, m = s->m < wanted ? s->m : wanted;
     const int64_t room = s->n + s->m;
     const bool few = wanted <= FEW;
-    frgi_spaces small = {.ctx = s->ctx, .n = n, .m = m, .single = !few, .seed = s->seed};
+    frgi_spaces small = {
+        .ctx = s->ctx, .n = n, .m = m, .single = !few, .theta = s->theta, .seed = s->seed};
     frgi_features f = {0};
     frgi_plans given = {0};
     race r = {.s = &small,
@@ -576,6 +577,7 @@ static frg_status coarse_plans(const frgi_spaces *s, int64_t wanted, int64_t mos
               .every = 1,
               .tasks = tasks};
     int32_t *of_x = NULL, *of_y = NULL;
+    float *linear = NULL;
     frg_status status = FRG_OK;
     TRY_TO(done, NEW(s->ctx, &out->memory, most * room, "plans of starts"));
     for (int64_t k = 0; k < most; k++) {
@@ -583,6 +585,9 @@ static frg_status coarse_plans(const frgi_spaces *s, int64_t wanted, int64_t mos
     }
     TRY_TO(done, frgi_coarse_side(s->ctx, &s->x, s->a, n, !few, &small.x, &small.a, &of_x));
     TRY_TO(done, frgi_coarse_side(s->ctx, &s->y, s->b, m, !few, &small.y, &small.b, &of_y));
+    if (s->linear) {
+        TRY_TO(done, frgi_linear_of(&small, s->linear, s->ld_linear, of_x, of_y, &linear));
+    }
     TRY_TO(done, frgi_spaces_finish(&small));
     TRY_TO(done, frgi_features_open(&f, &small, few));
     if (!few) {
@@ -606,6 +611,7 @@ done:
     DROP(s->ctx, &given.memory);
     DROP(s->ctx, &of_x);
     DROP(s->ctx, &of_y);
+    DROP(s->ctx, &linear);
     return status;
 }
 
@@ -839,14 +845,7 @@ frg_status frgi_gw_problem_open(frg_gw *g, frg_gw_dtype dtype, frgi_gw_problem *
     TRY(dense_side(&g->x, p->of_x, s->n, s->single, theta > 0 ? 1 : unit_x / most, &s->x));
     TRY(dense_side(&g->y, p->of_y, s->m, s->single, theta > 0 ? 1 : unit_y / most, &s->y));
     if (g->linear && theta > 0) {
-        TRY(NEW(ctx, &p->linear, frgi_mul((size_t)s->n, (size_t)s->m), "the linear cost"));
-        for (int64_t i = 0; i < s->n; i++) {
-            for (int64_t j = 0; j < s->m; j++) {
-                p->linear[i * s->m + j] = g->linear[p->of_x[i] * g->level.t.s.ld + p->of_y[j]];
-            }
-        }
-        s->linear = p->linear;
-        s->ld_linear = s->m;
+        TRY(frgi_linear_of(s, g->linear, g->level.t.s.ld, p->of_x, p->of_y, &p->linear));
     }
     return frgi_spaces_finish(s);
 }

@@ -102,6 +102,36 @@ static frg_status vertices(frg_context *ctx, void *user, uint64_t *hash)
     return status;
 }
 
+/** A plan that is judged by what the best start of a sample leads to: of more points than vertices
+ *  have time for, at five places, so that the sample has five.  A large epsilon keeps the plan at
+ *  the product, and one step is all it takes. */
+static frg_status judged(frg_context *ctx, void *user, uint64_t *hash)
+{
+    enum { N = 172, M = 171, PLACES = 5 };
+    static const double at[PLACES] = {0, 1, 3, 7, 12};
+    static float c[N * N], d[M * M];
+    const job *const j = user;
+    for (int i = 0; i < N * N; i++)
+        c[i] = (float)fabs(at[i / N % PLACES] - at[i % N % PLACES]);
+    for (int i = 0; i < M * M; i++)
+        d[i] = (float)fabs(at[i / M % PLACES] - at[i % M % PLACES]);
+    const frg_array x = frg_matrix(c, FRG_F32, N, N, N), y = frg_matrix(d, FRG_F32, M, M, M);
+    frg_gw *s = NULL;
+    frg_status status =
+        frg_gw_create(&s, ctx, (frg_gw_side){.data = &x}, (frg_gw_side){.data = &y}, NULL, &j->o);
+    if (status < 0)
+        return status;
+    status = frg_gw_run(s, NULL);
+    if (status >= 0) {
+        const frg_gw_report *const r = frg_gw_get(s);
+        CHECK_INT(r->verdict_points, PLACES);
+        CHECK(isfinite(r->other_energy)); /* it led to another plan */
+        fault_hash(hash, &r->other_energy, sizeof r->other_energy);
+    }
+    frg_gw_destroy(s);
+    return status;
+}
+
 /** What more than a few points take: floats, distances of low rank, exchanges. */
 static frg_status lifted(frg_context *ctx, void *user, uint64_t *hash)
 {
@@ -354,6 +384,19 @@ static void memory(void)
     fault_sweep("a graph file", read_graph, &j, 1);
 }
 
+static void verdict(void)
+{
+    job j = make();
+    j.o.distance = FRG_GW_DISTANCE_MATRIX;
+    j.o.multiscale = FRG_GW_MULTISCALE_OFF;
+    j.o.start_from = FRG_GW_START_PRODUCT;
+    j.o.anneal = FRG_GW_ANNEAL_NONE;
+    j.o.epsilon = 1;
+    j.o.n_start = j.o.max_iter = j.o.min_iter = j.o.polish_passes = 1;
+    const int64_t k = fault_sweep_once("a verdict", judged, &j, 1);
+    printf("# a verdict: %" PRId64 " allocations\n", k);
+}
+
 static void files(void)
 {
     job j = make();
@@ -366,5 +409,5 @@ static void files(void)
     remove(spare);
 }
 
-static const test_case cases[] = {{"memory", memory}, {"files", files}};
+static const test_case cases[] = {{"memory", memory}, {"verdict", verdict}, {"files", files}};
 TEST_MAIN(cases)

@@ -573,9 +573,10 @@ static void sampled(void)
 }
 
 /** Exact steps from points on a line to themselves, in steps that grow or are equal, or to their
- *  mirror image; they stay where they begin. */
-static frg_gw_report from_line(frg_context *ctx, int64_t n, bool grow, bool mirror, double *plan,
-                               frg_status *status)
+ *  mirror image; they stay where they begin.  theta: weight of a linear cost, the distance on the
+ *  line over its length. */
+static frg_gw_report from_line(frg_context *ctx, int64_t n, bool grow, bool mirror, double theta,
+                               double *plan, frg_status *status)
 {
     double *const x = malloc(sizeof *x * (size_t)n), *const c = malloc(sizeof *c * (size_t)(n * n)),
                   *const start = calloc((size_t)(n * n), sizeof *start);
@@ -592,7 +593,10 @@ static frg_gw_report from_line(frg_context *ctx, int64_t n, bool grow, bool mirr
     o.epsilon = 0.001;
     o.max_iter = 6;
     o.polish_passes = 30;
-    const frg_gw_report r = run_from(ctx, &o, side, side, NULL, start, plan, status);
+    o.linear_weight = theta;
+    o.scale_linear = FRG_GW_LINEAR_MAX;
+    const frg_gw_report r =
+        run_from(ctx, &o, side, side, theta > 0 ? &ac : NULL, start, plan, status);
     free(x);
     free(c);
     free(start);
@@ -607,12 +611,33 @@ static void mirrored(void)
     for (int grow = 0; grow < 2; grow++)
         for (int mirror = 0; mirror < 2; mirror++) {
             frg_status status = FRG_OK;
-            const frg_gw_report r = from_line(ctx, 640, grow, mirror, NULL, &status);
+            const frg_gw_report r = from_line(ctx, 640, grow, mirror, 0, NULL, &status);
             CHECK_INT(is_warned(ctx), grow && mirror);
             CHECK_TEXT(r.verdict, !grow    ? "other plans are as low on a sample"
                                   : mirror ? "another start is lower"
                                            : "no other start is lower on a sample");
         }
+    frg_context_destroy(ctx);
+}
+
+/** Of equal steps a linear cost alone tells the mirror image from the answer: J of the former is
+ *  2 theta times the mean of |n - 1 - 2 i| / (n - 1), which is theta n / (n - 1), to the blur of
+ *  epsilon, and of the latter 0. */
+static void fused_sample(void)
+{
+    enum { N = 640 };
+    const double theta = 0.05;
+    frg_context *ctx = test_context();
+    for (int mirror = 0; mirror < 2; mirror++) {
+        frg_status status = FRG_OK;
+        const frg_gw_report r = from_line(ctx, N, false, mirror, theta, NULL, &status);
+        CHECK_INT(is_warned(ctx), mirror);
+        CHECK_INT(r.verdict_points, 64);
+        CHECK_TEXT(r.verdict,
+                   mirror ? "another start is lower" : "no other start is lower on a sample");
+        CHECK_SAYS(mirror ? fabs(r.other_energy) < 0.2 * theta : isnan(r.other_energy), "other %g",
+                   r.other_energy);
+    }
     frg_context_destroy(ctx);
 }
 
@@ -636,7 +661,7 @@ static void stop_at(int64_t n)
     frg_context *ctx = NULL;
     CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
     frg_status status = FRG_OK;
-    const frg_gw_report r = from_line(ctx, n, true, true, plan, &status);
+    const frg_gw_report r = from_line(ctx, n, true, true, 0, plan, &status);
     CHECK_STATUS(status, FRG_INTERRUPTED);
     CHECK_INT(calls, 2);
     CHECK_TEXT(r.verdict, "not compared: stopped");
@@ -690,7 +715,7 @@ static void bits_of_sample(void)
     for (int threads = 1; threads < 4; threads++) {
         frg_context *ctx = test_context_with(threads, NULL, NULL);
         frg_status status = FRG_OK;
-        const frg_gw_report r = from_line(ctx, 640, true, true, NULL, &status);
+        const frg_gw_report r = from_line(ctx, 640, true, true, 0, NULL, &status);
         first = threads == 1 ? r.other_energy : first;
         CHECK(!isnan(first) && is_warned(ctx));
         CHECK_BITS(&r.other_energy, &first, sizeof first);
@@ -708,6 +733,7 @@ static const test_case cases[] = {{"beaten", beaten},
                                   {"left out", left_out},
                                   {"sampled", sampled},
                                   {"mirrored", mirrored},
+                                  {"fused sample", fused_sample},
                                   {"stopped", stopped},
                                   {"bits", bits},
                                   {"bits of a sample", bits_of_sample}};

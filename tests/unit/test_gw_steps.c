@@ -39,6 +39,7 @@
 /* clang-format off */
 VOID_STEP(clear, (frgi_transport *t), (t))
 VOID_STEP(restart, (frgi_transport *t), (t))
+VOID_STEP(unround, (frgi_transport *t), (t))
 VOID_STEP(copy, (const frgi_transport *t, void *to, const void *from, size_t bytes), (t, to, from, bytes))
 VOID_STEP(set_dummy, (frgi_transport *t), (t))
 VOID_STEP(renew, (frgi_transport *t, double epsilon, frgi_fill fill, const void *source), (t, epsilon, fill, source))
@@ -72,6 +73,7 @@ static const frgi_transport_steps guarded_steps = {.open = guard_open,
                                                    .close = guard_close,
                                                    .clear = guarded_clear,
                                                    .restart = guarded_restart,
+                                                   .unround = guarded_unround,
                                                    .copy = guarded_copy,
                                                    .set_dummy = guarded_set_dummy,
                                                    .renew = guarded_renew,
