@@ -29,8 +29,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/** Where the entries lie.  The files of the dense core and the passes over pairs (gp_build.c)
- *  read it, nobody else does (tests/build/test_layout.sh). */
+/** Where the entries lie.  The files spd*.c and the passes over pairs (gp_build.c) read it, nobody
+ *  else does (tests/build/test_layout.sh). */
 typedef struct {
     frg_dtype dtype;  /* FRG_F64 or FRG_F32 */
     ptrdiff_t n;      /* order */
@@ -107,7 +107,7 @@ FRG_MUST_USE frg_status frgi_spd_inverse(frg_context *ctx, const frgi_spd *l, vo
 FRG_MUST_USE frg_status frgi_spd_sweep(frg_context *ctx, const frgi_spd *a, void *b, void *solved,
                                        double *roots, double *logdet, frgi_spd_pivots *pivots);
 
-/** b <- L^-1 b and b <- L^-T b; b is n x q of the shape's type, column-major, ldb >= n. */
+/** b <- L^-1 b and b <- L^-T b; b is n x q of the matrix's type, column-major, ldb >= n. */
 FRG_MUST_USE frg_status frgi_spd_forward(frg_context *ctx, const frgi_spd *l, ptrdiff_t q, void *b,
                                          ptrdiff_t ldb);
 FRG_MUST_USE frg_status frgi_spd_backward(frg_context *ctx, const frgi_spd *l, ptrdiff_t q, void *b,

@@ -1,4 +1,4 @@
-/* spd_run.h - what the drivers of the dense core share: kernels, scratch and the cutting into
+/* spd_run.h - what the drivers on the symmetric matrix share: kernels, scratch and the cutting into
  * tasks. */
 #ifndef FRGI_SPD_RUN_H
 #define FRGI_SPD_RUN_H

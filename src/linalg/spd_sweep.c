@@ -13,10 +13,10 @@
  *                 same work
  *     congruence  V_i = A_ip diag(w_p)^(1/2)  (all i)            B_ij += V_i V_j'    for all i >= j
  *
- * After the last step B is the inverse: row p of B starts as -(L^-1) row p before L_pp^-1 (the
- * triangular inverse grows below the diagonal) and is what the symmetric sweep of Bientinesi,
- * Gunter and van de Geijn (2008) leaves, with the sign already changed.  The panel is packed once
- * and serves as both operands of the update.
+ * After the last step B is the inverse: until step p its row p holds L_pp times row p of L^-1 (the
+ * triangular inverse grows below the diagonal), and the whole is what the symmetric sweep of
+ * Bientinesi, Gunter and van de Geijn (2008) leaves, with the sign already changed.  The panel is
+ * packed once and serves as both operands of the update.
  *
  * Two barriers a step.  While the others update, thread 0 works ahead: the next diagonal block is
  * brought up to date, factored and inverted first, then it joins them.  Panels of even and odd
