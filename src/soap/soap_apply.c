@@ -187,10 +187,10 @@ void frgi_soap_apply_permutation(soap_param *p, soap_workspace *work)
 
 /** With the bias corrections of the head and u = 2^-24:
  *
- *     profile        numerator of N'                              denominator         lr
- *     nikhilvyas     M'                                           sqrt(V) + eps       lr sqrt(c2)/c1
- *     the others     M' / c1                                      sqrt(V / c2) + eps  lr
- *     with nesterov  b1 M' / (1 - b1^(t+1)) + (1 - b1) G' / c1    the same            lr
+ *     profile        numerator of N'                            denominator         lr
+ *     nikhilvyas     M'                                         sqrt(V) + eps       lr sqrt(c2)/c1
+ *     the others     M' / c1                                    sqrt(V / c2) + eps  lr
+ *     with nesterov  b1 M' / (1 - b1^(t+1)) + (1 - b1) G' / c1  the same            lr
  *
  *  (nesterov: NAdam, Dozat 2016).  To eps is added denom_floor u sqrt(max d_i) max|G'|, d_i the
  *  sizes. */
