@@ -140,7 +140,7 @@ static frg_status check_order(const stream *s, const soap_param *p, int64_t n)
     }
     DROP(s->ctx, &seen);
     if (!once) {
-        FAIL(s->ctx, E_STATE, "'%s': the order of columns in '%s' is no permutation", s->name,
+        FAIL(s->ctx, E_STATE, "'%s': the places of columns in '%s' are no permutation", s->name,
              p->name);
     }
     return FRG_OK;
