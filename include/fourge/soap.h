@@ -1,13 +1,15 @@
 /* soap.h - the SOAP optimizer: Adam in the eigenbasis of Shampoo's factors, refreshed as often as
  * every step.
  *
- *     K_i <- beta K_i + (1 - beta) mat_i(G) mat_i(G)'      a factor for every axis of every
+ *     K_i <- beta K_i + (1 - beta) mat_i(G) mat_i(G)^T     a factor for every axis of every
  *                                                          parameter
- *     Q_i <- orth(K_i Q_i)                                 its basis, by one batched QR over all
- *                                                          factors
- *     P = G in the bases,  Adam on P,  W <- W - lr D,  D = Adam's update taken out of the bases
+ *     Q_i <- orth(K_i Q_i)                                 its basis, by a QR; those of all factors
+ *                                                          in one loop
+ *     G' = G in the bases,  Adam on G',  W <- W - lr N,  N: Adam's update N' taken out of the bases
  *
- * A handle knows all parameters; a step collects, factors and applies for all of them at once:
+ * Notation: Vyas et al. (2024), SOAP; ^T is the transpose.
+ *
+ * A handle knows all parameters; a step does each of these for all of them at once:
  *
  *     frg_soap_defaults(&o, sizeof o, FRG_SOAP_EMERGING);   o.lr = 3e-3;
  *     frg_soap_create(&soap, ctx, &o);                      group 0
@@ -53,8 +55,8 @@ typedef enum {
 } frg_soap_scope;
 /** The test of a basis, Frobenius norms. */
 typedef enum {
-    FRG_ADAPTIVE_DIAGONAL,   /* |diag(Q'KQ)| >= (1 - tolerance) |K| */
-    FRG_ADAPTIVE_OFFDIAGONAL /* |Q'KQ - diag(Q'KQ)| <= tolerance |K| */
+    FRG_ADAPTIVE_DIAGONAL,   /* |diag(Q^T K Q)| >= (1 - tolerance) |K| */
+    FRG_ADAPTIVE_OFFDIAGONAL /* |Q^T K Q - diag(Q^T K Q)| <= tolerance |K| */
 } frg_soap_form;
 /** What a refresh orders by the eigenvalues. */
 typedef enum {
@@ -114,14 +116,16 @@ typedef enum {
  *  every step.  The first number or word of a comment is the default: of all profiles, or of
  *  emerging and emerging-0.4, and N: of nikhilvyas, 04: of emerging-0.4 where theirs is another. */
 typedef struct {
-    size_t struct_size;       /* set by frg_soap_defaults */
-    frg_soap_profile profile; /* informs the defaults and the bias correction's place */
-    double lr;                /* 1e-3, N: 3e-3; W <- W - lr D */
-    double beta1, beta2;      /* 0.9, N: 0.95; 0.95: weight of the past in the first and second
+    size_t struct_size; /* set by frg_soap_defaults */
+    /** Whose conventions; frg_soap_defaults sets it and the profile's defaults.  Where the bias
+     *  correction goes, how bases begin after adam_warmup_steps, what shapes are taken (04). */
+    frg_soap_profile profile;
+    double lr;           /* 1e-3, N: 3e-3; W <- W - lr N */
+    double beta1, beta2; /* 0.9, N: 0.95; 0.95: weight of the past in the first and second
                                  moment */
-    double shampoo_beta;      /* 0.95, N: -1; weight of the past in the factors; -1: beta2 */
-    double eps;               /* 1e-8, added to the root of the second moment */
-    double weight_decay;      /* 0.01 */
+    double shampoo_beta; /* 0.95, N: -1; weight of the past in the factors; -1: beta2 */
+    double eps;          /* 1e-8, added to the root of the second moment */
+    double weight_decay; /* 0.01 */
     frg_soap_decay weight_decay_method; /* decoupled, N: decoupled after */
     int nesterov;                  /* 0; 1: the numerator of Adam looks a step ahead; refused by
                                       N */
@@ -134,10 +138,11 @@ typedef struct {
     int normalize_update;          /* 0; 1: updates are divided by their root mean square */
     int trace_normalization;       /* 0; 1: updates are multiplied with the root of the first
                                       factor's trace */
-    /** Adds c u sqrt(max d_i) max|P| to Adam's denominator; 0: off, as the peers are.  16 keeps the
-     *  rounding residues of the first step, whose basis is made of its own gradient, from becoming
-     *  updates as long as the others: it is then -lr U V' to an eighth at most (5 to 7 % at orders
-     *  64 to 128, 11 % at 16). */
+    /** Adds denom_floor u sqrt(max d_i) max|G'| to Adam's denominator, u = 2^-24, d_i the sizes; 0:
+     *  off, as in the other packages.  16 keeps rounding residues of the first step, whose basis
+     *  is made of its own gradient, from becoming updates as long as the others: it is then
+     *  -lr U V^T, of the singular vectors of G, to an eighth at most (5 to 7 % at orders 64 to 128,
+     *  11 % at 16). */
     double denom_floor;
     /* refresh of the bases */
     int64_t precondition_frequency; /* 1, N: 10 steps between refreshes */
@@ -148,9 +153,10 @@ typedef struct {
     /** Frequency at the 0-based step t0; NULL: as above.  Must be >= 1. */
     int64_t (*frequency)(int64_t t0, void *user);
     void *user;                        /* handed to `frequency` */
-    int64_t precondition_warmup_steps; /* 0; refresh at every step up to this one */
-    /** Plain Adam before this step, at which the first bases are eigenvectors; 0.  With the
-     *  gradient first alone. Emerging, as Emerging-Optimizers 0.2: where no refresh is due at this
+    int64_t precondition_warmup_steps; /* 0; refresh at every step up to this one,
+                                          counted from 0 */
+    /** Plain Adam before step t0 = this, at which the first bases are eigenvectors; 0.  With the
+     *  gradient first alone.  Emerging, as Emerging-Optimizers 0.2: where no refresh is due at this
      *  step, bases are I until one is, which is then a step of orthogonal iteration from I (with
      *  use_eigh: eigenvectors).  Where stagger or a warmup_v other than keep is set, which are not
      *  theirs, and in other profiles, there are eigenvectors at this step whatever is due. */
@@ -158,7 +164,8 @@ typedef struct {
     int stagger; /* 0; 1: factors take turns within the frequency */
     /** The refresh goes on, on a thread of the handle's, after the step has returned; the next call
      *  on the handle waits for it.  Same bits; its part of the report is in the next step's.  For
-     *  order FRG_UPDATE_FIRST alone.  0. */
+     *  order FRG_UPDATE_FIRST alone; where one group has it, the refreshes of all groups of that
+     *  order go on.  0. */
     int refresh_async;
     int power_iter_steps;           /* 1: products with K and QRs of a refresh; 1 with use_eigh */
     int use_eigh;                   /* 0; 1: refresh by an eigendecomposition of K */
@@ -176,11 +183,11 @@ typedef struct {
     frg_soap_warmup_v warmup_v;     /* keep */
     frg_soap_basis moment1_basis;   /* auto; not visible outside */
     frg_qr_method qr_method;        /* auto */
-    /** Quotients q_j'K q_j below ridge_c u norm_F(K), u = 2^-24, are raised to it for a refresh, so
-     *  that directions in which K is rounding noise stay where they were: they turn by about 0.2 /
-     *  ridge_c a refresh.  64. */
+    /** Quotients q_j^T K q_j below ridge_c u norm_F(K), u = 2^-24, are raised to it for a refresh,
+     *  so that directions in which K is rounding noise stay where they were: they turn by about
+     *  0.2 / ridge_c a refresh.  64. */
     double ridge_c;
-    /** What the Cholesky cascade must reach, max |Q'Q - I|, before it falls back to Householder
+    /** What the Cholesky cascade must reach, max |Q^T Q - I|, before it falls back to Householder
      *  (which keeps 1e-5 anyway); 1e-5.  Below that a pass that would suffice is verified by one
      *  more Gram matrix. */
     double ortho_tol;
@@ -211,9 +218,10 @@ typedef struct {
     int64_t long_axes;
     /** Factors due for a refresh, and those of them that passed the adaptive test and were left. */
     int64_t due, skipped;
-    int64_t householder, single_pass, second_pass, eigh; /* refreshes by what did them */
+    int64_t householder, single_pass, second_pass, eigh; /* refreshes by what did them; LAPACK's
+                                                            QR counts as householder */
     int64_t eigh_failures; /* bases that could not be had and stayed */
-    double orthogonality;  /* largest estimate of |Q'Q - I| over the refreshed bases */
+    double orthogonality;  /* largest estimate of |Q^T Q - I| over the refreshed bases */
     /** Refreshed factors with a Rayleigh quotient below zero, which is rounding, and the lowest
      *  such quotient over norm_F(K), 0 where there is none: some u = 2^-24 where the ridge (ridge_c
      *  u norm_F(K)) absorbs it. */
@@ -339,7 +347,8 @@ FRG_API FRG_MUST_USE frg_status frg_soap_save_param(frg_soap *soap, int64_t id, 
 FRG_API FRG_MUST_USE frg_status frg_soap_load_param(frg_soap *soap, int64_t id, const void *bytes,
                                                     int64_t count, const char *name);
 
-/** Copies a part of the state of parameter id.  Parts have the names of the peers' checkpoints:
+/** Copies a part of the state of parameter id.  Parts have the names of other packages'
+ *  checkpoints:
  *    "step" (one element),
  *    "exp_avg", "exp_avg_sq" (the parameter's shape, in the bases), "exp_avg.plain" (the first in
  *    the parameter's own coordinates), "GG.i", "Q.i", "eig.i" of axis i; for two axes also "L",

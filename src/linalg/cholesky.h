@@ -1,5 +1,5 @@
-/* cholesky.h - dense symmetric matrices of a few to some thousand rows: Cholesky with named drops,
- * the inverse.
+/* cholesky.h - dense symmetric matrices of a few to some thousand rows: Cholesky that tells
+ * which rows depend on others, the inverse.
  *
  * Up to FRGI_CHOLESKY_TILE rows plain loops on the calling thread; above, tiles of as many rows,
  * each the work of one thread, by BLAS: the bits do not depend on the number of threads.

@@ -18,8 +18,8 @@
  * a buffer waited for the tile unit in every block.
  *
  * Dangers: tiles take numbers below 2^-126 for zero, also terms of larger ones: the caller keeps
- * operands away from that (soap_step.c).  An infinity becomes NaN.  Bits do not depend on threads:
- * one product, one thread.
+ * operands away from that (frgi_soap_products).  An infinity becomes NaN.  Bits do not depend on
+ * threads: one product, one thread.
  *
  * References: Henry, Tang and Heinecke (2019), Leveraging the bfloat16 datatype for
  * higher-precision computations; Goto and van de Geijn (2008) for the loops. */
@@ -60,11 +60,6 @@ void frgi_product_workspace_take(frgi_arena *arena, frgi_product_workspace *work
 typedef frgi_product_target target;
 typedef frgi_product_operand operand;
 
-static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b)
-{
-    return a < b ? a : b;
-}
-
 bool frgi_product_is_own(const frgi_product_workspace *work, ptrdiff_t least)
 {
     return work->way != PRODUCT_BLAS && least >= SMALLEST;
@@ -73,7 +68,7 @@ bool frgi_product_is_own(const frgi_product_workspace *work, ptrdiff_t least)
 /** Is the product to be computed here, and not by BLAS? */
 static bool ours(const frgi_product_workspace *work, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k)
 {
-    return frgi_product_is_own(work, smaller(m, smaller(n, k)));
+    return frgi_product_is_own(work, frgi_smaller(m, frgi_smaller(n, k)));
 }
 
 #if defined(__x86_64__)
@@ -244,7 +239,7 @@ ON_TILES static void add_slab(const frgi_product_workspace *work, const target *
     mine.c += each * t->step;
     own.x += each * t->step;
     for (ptrdiff_t i = t->lower ? jc : 0; i < t->m; i += BF16_BLOCK) {
-        const ptrdiff_t end = t->lower ? smaller(nc, i + BF16_BLOCK - jc) : nc;
+        const ptrdiff_t end = t->lower ? frgi_smaller(nc, i + BF16_BLOCK - jc) : nc;
         pack(&own, t->weight, i, BF16_BLOCK, kc, depth, true, work->rows);
         for (ptrdiff_t j = 0; j < end; j += BF16_BLOCK) {
             add_block(&mine, i, jc + j, past, depth, work->columns + j / BF16_TILE * panel,
@@ -266,9 +261,9 @@ ON_TILES static void multiply_on_tiles(const frgi_product_workspace *work, const
     const ptrdiff_t most = depth_for(t);
     bf16_open();
     for (ptrdiff_t jc = 0; jc < t->n; jc += COLUMNS) {
-        const ptrdiff_t nc = whole(smaller(t->n - jc, COLUMNS), BF16_BLOCK);
+        const ptrdiff_t nc = whole(frgi_smaller(t->n - jc, COLUMNS), BF16_BLOCK);
         for (ptrdiff_t kc = 0; kc < t->k; kc += most) {
-            const ptrdiff_t depth = whole(smaller(t->k - kc, most), BF16_DEPTH);
+            const ptrdiff_t depth = whole(frgi_smaller(t->k - kc, most), BF16_DEPTH);
             pack(columns, 1, jc, nc, kc, depth, false, work->columns);
             for (ptrdiff_t each = 0; each < t->count; each++) {
                 add_slab(work, t, rows, each, jc, nc, kc, depth);

@@ -2,14 +2,14 @@
  * AVX2.
  *
  *     C (16 x 6) += sum_k a_k b_k'     twelve registers of C, two of a_k, b_k by broadcasts: 12
- *                                      operations an 8 loads, which the two units and the two load
+ *                                      operations to 8 loads, which the two units and the two load
  *                                      ports of a core just keep up with
  *
  * Loops: `depth` of k (at most 256, in equal pieces) for 516 columns of C, packed in panels of 6,
  * which stay in the last cache level; then 192 rows, packed in panels of 16 to 196 KB of L2; a
  * panel of columns, 6 KB, stays in L1 while all rows go by it.  GFLOP/s on a Zen 3 core of 100,
- * beside OpenBLAS: orders 128, 256, 384 86, 92, 94 and 80, 87, 90; symmetric operands 85, 92, 92
- * and 76, 85, 88; from 512 on equal.  Squares A A' stay with OpenBLAS, which is faster along the
+ * and OpenBLAS's: at orders 128, 256, 384 86, 92, 94 (80, 87, 90); with a symmetric operand 85, 92,
+ * 92 (76, 85, 88); from 512 on equal.  Squares A A' stay with OpenBLAS, which is faster along the
  * diagonal.
  *
  * Bits do not depend on threads: one product, one thread; nor on `count`.
@@ -44,11 +44,6 @@ size_t frgi_product_avx2_rows(void)
 
 typedef frgi_product_target target;
 typedef frgi_product_operand operand;
-
-static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b)
-{
-    return a < b ? a : b;
-}
 
 static ptrdiff_t pieces_of(ptrdiff_t n, ptrdiff_t most)
 {
@@ -104,11 +99,11 @@ AVX2_INLINE void transpose(__m256 v[8])
 /** v[r] holds k + r of eight i; what is beyond `most` of them, or of the operand, is zero. */
 AVX2_INLINE void fetch(const operand *o, ptrdiff_t i, ptrdiff_t most, ptrdiff_t k, __m256 v[8])
 {
-    const ptrdiff_t count = smaller(most, o->count - i), depth = o->k - k;
+    const ptrdiff_t count = frgi_smaller(most, o->count - i), depth = o->k - k;
     if (o->symmetric && i < k + 8 && k < i + 8) { /* around the diagonal */
         _Alignas(32) float block[8][8] = {{0}};
-        for (ptrdiff_t r = 0; r < smaller(depth, 8); r++) {
-            for (ptrdiff_t p = 0; p < smaller(count, 8); p++) {
+        for (ptrdiff_t r = 0; r < frgi_smaller(depth, 8); r++) {
+            for (ptrdiff_t p = 0; p < frgi_smaller(count, 8); p++) {
                 const ptrdiff_t low = i + p > k + r ? i + p : k + r, high = i + k + p + r - low;
                 block[r][p] = o->x[high * o->ld + low];
             }
@@ -181,7 +176,7 @@ AVX2_INLINE void give_edge(const target *t, ptrdiff_t i, float *c, float past, _
     _Alignas(32) float sums[ROWS];
     _mm256_store_ps(sums, low);
     _mm256_store_ps(sums + 8, high);
-    for (ptrdiff_t r = 0; r < smaller(ROWS, t->m - i); r++) {
+    for (ptrdiff_t r = 0; r < frgi_smaller(ROWS, t->m - i); r++) {
         const float x = t->weight * sums[r];
         c[r] = past != 0 ? __builtin_fmaf(past, c[r], x) : x;
     }
@@ -192,7 +187,7 @@ ON_AVX2 static void block(const target *t, ptrdiff_t i, ptrdiff_t j, float past,
                           const float *restrict rows, const float *restrict columns)
 {
     __m256 x[WIDTH], y[WIDTH];
-    const ptrdiff_t width = smaller(WIDTH, t->n - j);
+    const ptrdiff_t width = frgi_smaller(WIDTH, t->n - j);
 #pragma GCC unroll 6
     for (int q = 0; q < WIDTH; q++) {
         x[q] = y[q] = _mm256_setzero_ps();
@@ -228,7 +223,7 @@ static void add_slab(const frgi_product_workspace *work, const target *t, const 
     const float *const columns = (const float *)(const void *)work->columns;
     const float past = kc == 0 ? t->past : 1;
     for (ptrdiff_t ic = 0; ic < t->m; ic += MOST_ROWS) {
-        const ptrdiff_t mc = smaller(t->m - ic, MOST_ROWS);
+        const ptrdiff_t mc = frgi_smaller(t->m - ic, MOST_ROWS);
         pack_rows(rows, ic, mc, kc, depth, packed);
         for (ptrdiff_t j = 0; j < nc; j += WIDTH) {
             for (ptrdiff_t i = 0; i < mc; i += ROWS) {
@@ -244,7 +239,7 @@ void frgi_product_avx2(const frgi_product_workspace *work, const target *t, cons
     const ptrdiff_t pieces = pieces_of(t->k, DEPTH),
                     depth = pieces_of(pieces_of(t->k, pieces), 8) * 8;
     for (ptrdiff_t jc = 0; jc < t->n; jc += MOST_COLUMNS) {
-        const ptrdiff_t nc = smaller(t->n - jc, MOST_COLUMNS);
+        const ptrdiff_t nc = frgi_smaller(t->n - jc, MOST_COLUMNS);
         for (ptrdiff_t kc = 0; kc < t->k; kc += depth) {
             pack_columns(columns, jc, nc, kc, depth, (float *)(void *)work->columns);
             for (ptrdiff_t each = 0; each < t->count; each++) {

@@ -25,6 +25,11 @@ typedef struct {
     bool symmetric;  /* the lower triangle alone is read */
 } frgi_product_operand;
 
+static inline ptrdiff_t frgi_smaller(ptrdiff_t a, ptrdiff_t b)
+{
+    return a < b ? a : b;
+}
+
 /** Bytes of packed operands, and the product itself, on AVX2: product_avx2.c. */
 size_t frgi_product_avx2_columns(void);
 size_t frgi_product_avx2_rows(void);

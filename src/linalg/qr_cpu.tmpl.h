@@ -9,11 +9,13 @@
  * A panel is factored 8 columns at a time (a leaf), each leaf first brought up to date with the
  * panel's leaves before it (left-looking), so that the leaf is the only part that runs at the speed
  * of L1. In a leaf one pass per column applies the reflector and already forms the inner products
- * that the next column's reflector needs:
+ * that the next column's reflector needs.  For column j with its diagonal in row r, and k > j:
  *
- *     s_k = sum_{i > r} a_ij a_ik,   beta = -sign(alpha) sqrt(alpha^2 + s_j), tau = (beta - alpha)
- *                                    / beta
+ *     s_k = sum_{i > r} a_ij a_ik,   alpha = a_rj
+ *     beta = -sign(alpha) sqrt(alpha^2 + s_j),   tau = (beta - alpha) / beta
  *     v = (1, a_ij / (alpha - beta)),   w_k = tau (a_rk + s_k / (alpha - beta)),   a_ik -= v_i w_k
+ *
+ * Then R_jj = beta.
  *
  * T comes from the inner products of the V that was stored, with half of v'v on the diagonal of its
  * inverse: I - V T V' is then orthogonal to rounding whatever beta was rounded to.

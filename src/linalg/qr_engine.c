@@ -4,16 +4,17 @@
  * squares in range.
  *
  * Ways:  Householder by panels (qr_cpu.tmpl.h), 8/3 n^3 flops, always good;
- *        Cholesky:  C = A'A with unit diagonal, C = R'R, Q = A R^-1, 7/3 n^3, good while R^-1 is
- *        small.
+ *        Cholesky:  C = A'A with unit diagonal, C = R'R, Q = A R^-1, 7/3 n^3 (m = n), good while
+ *        R^-1 is small.
  *
  * The smallest pivot p = min R_jj^2 of the unit-diagonal Gram guards the second one.  It does not
  * bound the condition alone (a bidiagonal R with r_jj^2 = 0.21 leaves 0.3 after one pass), so that
  * norm(R^-1)^2 is estimated besides.  Cascade: p >= 0.2 and norm(R^-1)^2 <= 16: one pass.  p >=
  * 1e-4: a second pass.  Below: a shift of 20 n u on the diagonal, then two more passes.  A pass
  * that leaves F = Q'Q - I with norm <= 1e-3 is repaired by Q (I - triu(F, 1) - diag(F) / 2), whose
- * error is norm(F)^2.  Else Householder, on the matrix that was kept.  Unless Cholesky is forced,
- * only one pass is tried, and only on a caller's hint.
+ * error is norm(F)^2; up to 0.3 there is another Cholesky pass.  Else Householder, on the matrix
+ * that was kept.  Unless Cholesky is forced, only one pass is tried, and only where a caller's hint
+ * does not rule it out.
  *
  * References: Schreiber and Van Loan (1989), compact WY; Yamamoto, Nakatsukasa, Yanagisawa and
  * Fukaya (2015), CholeskyQR2; Fukaya et al. (2020), shifted CholeskyQR3. */
@@ -81,7 +82,7 @@ const frgi_qr_ops *frgi_qr_ops_of(const frg_context *ctx, bool f64)
     return &tables[frgi_context_isa(ctx)][f64];
 }
 
-/** An odd number of steps more than a multiple of 1024 bytes, at least. */
+/** Elements from column to column: no multiple of 256. */
 static ptrdiff_t column_distance(ptrdiff_t rows)
 {
     const ptrdiff_t ld = rows + QR_ROW_STEP;
@@ -124,7 +125,7 @@ void frgi_qr_workspace_take(frgi_arena *arena, frgi_qr_workspace *work, frgi_pro
     work->panel = frgi_take(arena, (ld + columns) * QR_BLOCK * element);
     work->inverse = frgi_take(arena, columns * QR_BLOCK * element);
     work->norm2 = TAKE(arena, double, count);
-    work->factor = TAKE(arena, double, count);
+    work->scales = TAKE(arena, double, count);
     if (cholesky) {
         work->other = frgi_take(arena, matrix);
     }
@@ -162,7 +163,7 @@ void frgi_qr_scale_column(const frgi_qr_ops *ops, frgi_qr_workspace *work, ptrdi
     void *const a = column(work, work->x.a, j);
     const double max_abs = ops->largest(work->x.rows, a);
     if (!(max_abs > 0)) {
-        work->factor[j] = 0;
+        work->scales[j] = 0;
         work->norm2[j] = isnan(max_abs) ? max_abs : old ? 1 : 0;
         if (old) {
             const size_t bytes =
@@ -173,7 +174,7 @@ void frgi_qr_scale_column(const frgi_qr_ops *ops, frgi_qr_workspace *work, ptrdi
     }
     int exponent;
     (void)frexp(max_abs, &exponent);
-    work->factor[j] = ldexp(1, -exponent);
+    work->scales[j] = ldexp(1, -exponent);
     if (abs(exponent) > 120) { /* 2^-exponent itself may be beyond the type's range */
         const int half = exponent / 2;
         (void)ops->scale(work->x.rows, ldexp(1, -half), a);
@@ -225,7 +226,7 @@ static void solve_householder(const frgi_qr_ops *ops, frgi_qr_workspace *work)
 static bool all_zero(const frgi_qr_workspace *work)
 {
     for (ptrdiff_t j = 0; j < work->x.n; j++) {
-        if (work->factor[j] != 0) {
+        if (work->scales[j] != 0) {
             return false;
         }
     }

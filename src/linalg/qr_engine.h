@@ -26,7 +26,7 @@ typedef struct {
     frgi_qr_tall tall;
     double
         *norm2; /* n: squared norms after scaling; 1 where an old column stands in for a zero one */
-    double *factor; /* n: what the columns were multiplied with; 0 for a zero column */
+    double *scales; /* n: what the columns were multiplied with; 0 for a zero column */
     bool f64;
 } frgi_qr_workspace;
 
@@ -34,7 +34,9 @@ typedef struct {
     frg_qr_method method;
     frg_qr_verify verify;
     double ortho_tol;
-    double hint; /* lower bound of the pivots where the caller has one: >= QR_HINT_TRIES one pass */
+    /* where the caller has one, a number h with norm(R^-1)^2 >= 1 / h for the R of A with columns
+     * of norm 1: small ones keep FRG_QR_AUTO from trying one Cholesky pass; 0: none */
+    double hint;
     const void *old; /* columns, ld apart, that took the place of zero columns; NULL: none */
 } frgi_qr_request;
 

@@ -164,7 +164,8 @@ static void FN(multiply)(const frgi_qr_workspace *work, real *q)
     }
 }
 
-/** Two steps of inverse iteration on R'R: an estimate of norm(R^-1)^2 from below. */
+/** Two steps of inverse iteration, x <- (R'R)^-1 x / norm(x): an estimate of norm(R^-1)^2 from
+ *  below. */
 static double FN(inverse_norm)(const frgi_qr_workspace *work)
 {
     const int n = small_int(work->x.n);
@@ -245,67 +246,68 @@ static bool FN(first_pass)(frgi_qr_workspace *work, bool forced, bool *shifted, 
     return true;
 }
 
-/** true: `other` holds Q and report->passes says how; false: x.a is as it was, but for the
- *  scaling. */
-static bool FN(cholesky_passes)(const frgi_qr_ops *ops, frgi_qr_workspace *work,
-                                const frgi_qr_request *request, bool forced, frg_qr_report *report)
+/** The columns of x.a to norm 1, and a copy of them in `other`; false: one is zero. */
+static bool FN(unit_columns)(const frgi_qr_ops *ops, const frgi_qr_workspace *work)
 {
     const ptrdiff_t n = work->x.n, ld = work->x.ld;
-    bool shifted = false, suffices = false;
     for (ptrdiff_t j = 0; j < n; j++) {
-        if (work->factor[j] == 0) {
-            report->flags |= forced ? FRG_QR_FELL_BACK : 0u;
+        if (work->scales[j] == 0) {
             return false;
         }
         const double scale = 1 / sqrt(work->norm2[j]);
-        work->factor[j] *= scale;
+        work->scales[j] *= scale;
         work->norm2[j] = ops->scale(work->x.rows, scale, (real *)work->x.a + j * ld);
     }
     memcpy(work->other, work->x.a, (size_t)(n * ld) * sizeof(real));
-    bool done = FN(first_pass)(work, forced, &shifted, &suffices, report);
-    if (done && !(suffices && request->ortho_tol >= 1e-5)) {
-        done = false;
-        while (report->passes < MOST_PASSES) {
-            double largest;
-            const double norm = FN(defect)(work, work->other, &largest);
-            if (largest <= request->ortho_tol / 4) {
-                done = true;
-                break;
-            }
-            report->passes++;
-            real *const f = work->gram;
-            if (norm <= FIRST_ORDER) {
-                for (ptrdiff_t j = 0; j < n; j++) {
-                    for (ptrdiff_t i = 0; i < j; i++) {
-                        f[j * n + i] = -f[j * n + i];
-                    }
-                    f[j * n + j] = 1 - f[j * n + j] / 2;
-                }
-                FN(multiply)(work, work->other);
-                done = norm * norm + 2 * UNIT * sqrt((double)n) <= request->ortho_tol;
-                if (done) {
-                    break;
-                }
-                continue;
-            }
-            if (!(norm <= CHOLESKY_AGAIN) && !shifted) {
-                break;
-            }
-            shifted = false;
-            for (ptrdiff_t j = 0; j < n; j++) {
-                f[j * n + j] += 1;
-            }
-            if (!(FN(cholesky)(work) > 0)) {
-                break;
-            }
-            FN(trsm)(work, work->other);
+    return true;
+}
+
+/** The passes after the first, F = Q'Q - I:  Q <- Q (I - triu(F, 1) - diag(F) / 2) where F is
+ *  small, Q <- Q R^-1, I + F = R'R elsewhere.  true: Q is orthonormal to ortho_tol. */
+static bool FN(further_passes)(const frgi_qr_workspace *work, double ortho_tol, bool shifted,
+                               frg_qr_report *report)
+{
+    const ptrdiff_t n = work->x.n;
+    while (report->passes < MOST_PASSES) {
+        double largest;
+        const double norm = FN(defect)(work, work->other, &largest);
+        if (largest <= ortho_tol / 4) {
+            return true;
         }
+        report->passes++;
+        real *const f = work->gram;
+        if (norm <= FIRST_ORDER) {
+            for (ptrdiff_t j = 0; j < n; j++) {
+                for (ptrdiff_t i = 0; i < j; i++) {
+                    f[j * n + i] = -f[j * n + i];
+                }
+                f[j * n + j] = 1 - f[j * n + j] / 2;
+            }
+            FN(multiply)(work, work->other);
+            if (norm * norm + 2 * UNIT * sqrt((double)n) <= ortho_tol) {
+                return true;
+            }
+            continue;
+        }
+        if (!(norm <= CHOLESKY_AGAIN) && !shifted) {
+            return false;
+        }
+        shifted = false;
+        for (ptrdiff_t j = 0; j < n; j++) {
+            f[j * n + j] += 1;
+        }
+        if (!(FN(cholesky)(work) > 0)) {
+            return false;
+        }
+        FN(trsm)(work, work->other);
     }
-    if (!done) {
-        report->flags |= forced ? FRG_QR_FELL_BACK : 0u;
-        return false;
-    }
-    /* R = Q'A: its diagonal gives the pivots, the whole of it is kept where it is wanted */
+    return false;
+}
+
+/** R = Q'A: its diagonal gives the pivots, the whole of it is kept where it is wanted. */
+static void FN(cholesky_r)(const frgi_qr_workspace *work)
+{
+    const ptrdiff_t n = work->x.n, ld = work->x.ld;
     real *const diagonal = work->x.diagonal;
     for (ptrdiff_t j = 0; j < n; j++) {
         const real *const q = (real *)work->other + j * ld, *const a = (real *)work->x.a + j * ld;
@@ -322,10 +324,28 @@ static bool FN(cholesky_passes)(const frgi_qr_ops *ops, frgi_qr_workspace *work,
         GEMM('T', 'N', count, count, m, 1, work->other, apart, work->x.a, apart, 0, r, count);
         for (ptrdiff_t j = 0; j < n; j++) {
             for (ptrdiff_t i = 0; i < n; i++) {
-                r[j * n + i] = i > j ? 0 : (real)((double)r[j * n + i] / work->factor[j]);
+                r[j * n + i] = i > j ? 0 : (real)((double)r[j * n + i] / work->scales[j]);
             }
         }
     }
+}
+
+/** true: `other` holds Q and report->passes says how; false: x.a is as it was, but for the
+ *  scaling. */
+static bool FN(cholesky_passes)(const frgi_qr_ops *ops, frgi_qr_workspace *work,
+                                const frgi_qr_request *request, bool forced, frg_qr_report *report)
+{
+    bool shifted = false, suffices = false;
+    bool done =
+        FN(unit_columns)(ops, work) && FN(first_pass)(work, forced, &shifted, &suffices, report);
+    if (done && !(suffices && request->ortho_tol >= 1e-5)) {
+        done = FN(further_passes)(work, request->ortho_tol, shifted, report);
+    }
+    if (!done) {
+        report->flags |= forced ? FRG_QR_FELL_BACK : 0u;
+        return false;
+    }
+    FN(cholesky_r)(work);
     report->method = FRG_QR_CHOLESKY;
     work->q = work->other;
     return true;
@@ -338,7 +358,7 @@ static void FN(take_r)(const frgi_qr_workspace *work)
     real *const r = work->r;
     for (ptrdiff_t j = 0; j < n; j++) {
         const real *const a = (const real *)work->x.a + j * work->x.ld;
-        const double unscale = work->factor[j] == 0 ? 0 : 1 / work->factor[j];
+        const double unscale = work->scales[j] == 0 ? 0 : 1 / work->scales[j];
         for (ptrdiff_t i = 0; i < n; i++) {
             r[j * n + i] = i > j ? 0 : (real)((double)a[i] * unscale);
         }
@@ -373,7 +393,7 @@ static void FN(fix_signs)(frgi_qr_workspace *work, frg_qr_report *report)
         real *const r = work->r ? (real *)work->r + j * n + j : NULL;
         const double d = (double)diagonal[j];
         const double kept = work->norm2[j] > 0 ? d * d / work->norm2[j] : 0;
-        const double pivot = work->factor[j] == 0 ? 0 : kept;
+        const double pivot = work->scales[j] == 0 ? 0 : kept;
         bool flip = d < 0;
         report->pivot = pivot < report->pivot ? pivot : report->pivot;
         report->rank += pivot > noise * noise;

@@ -27,7 +27,7 @@ typedef struct {
     ptrdiff_t m, n;    /* m >= n */
     ptrdiff_t rows;    /* m rounded up to QR_ROW_STEP */
     ptrdiff_t columns; /* n rounded up to QR_LEAF */
-    ptrdiff_t ld;      /* >= rows, no multiple of 1024: columns must not share their cache sets */
+    ptrdiff_t ld;      /* >= rows, no multiple of 256: columns must not share their cache sets */
     ptrdiff_t panel;   /* columns of a panel */
     int team;          /* threads that update the columns right of a panel */
     void *a;           /* ld x columns */

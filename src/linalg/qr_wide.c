@@ -102,7 +102,7 @@ static void small_t(const float *gram, float *t)
     }
 }
 
-/** T of the block whose V is in hand. */
+/** T of the block whose V is in wide->v. */
 static void make_t(const frgi_qr_wide *wide, const frgi_qr_matrix *b, float *t)
 {
     float *const gram = wide->gram;

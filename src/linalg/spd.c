@@ -1,4 +1,4 @@
-/* spd.c - layout of the dense core: shapes, scratch, diagonals, copies between layouts.
+/* spd.c - layout of the symmetric matrix: sizes, scratch, diagonals, copies between layouts.
  *
  * Sizes.  A pivot block of nb columns costs nb n^2 flop of products with its inverse, of n^3 in
  * all, and the update reads and writes the matrix once a block: nb grows with n from 32 to 96.

@@ -30,8 +30,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/** Where the entries lie.  The files of the dense core and the passes over pairs (gp_build.c)
- *  read it, nobody else does (tests/build/test_layout.sh). */
+/** Where the entries lie.  The files spd*.c and the passes over pairs (gp_build.c) read it, nobody
+ *  else does (tests/build/test_layout.sh). */
 typedef struct {
     frg_dtype dtype;  /* FRG_F64 or FRG_F32 */
     ptrdiff_t n;      /* order */

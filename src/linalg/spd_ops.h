@@ -1,4 +1,4 @@
-/* spd_ops.h - the kernels of the dense core, one table per CPU level and type.
+/* spd_ops.h - the kernels of the symmetric matrix, one table per CPU level and type.
  *
  * A *group* is 64 bytes of rows: 8 doubles or 16 floats.  Rows and columns come in whole groups,
  * matrices are 64-byte aligned with a leading dimension of whole groups.  Panels are packed group

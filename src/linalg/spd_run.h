@@ -1,4 +1,4 @@
-/* spd_run.h - what the drivers of the dense core share: kernels, scratch and the cutting into
+/* spd_run.h - what the drivers on the symmetric matrix share: kernels, scratch and the cutting into
  * tasks.
  *
  * Three kinds of tiles: storage tiles (spd.h), which names here mean; register tiles (spd_cpu.c);

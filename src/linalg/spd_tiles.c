@@ -1,4 +1,4 @@
-/* spd_tiles.c - the update of the dense core in float32 on the CPU's tiles (AMX), see
+/* spd_tiles.c - the update of the symmetric matrix in float32 on the CPU's tiles (AMX), see
  * linalg/bf16_tiles.h.
  *
  * The packed panel of a chunk is split into bfloat16 once, as rows and as columns of C, and then

@@ -113,8 +113,8 @@ double frgi_normal_upper(double z)
     return 0.5 * erfc(z * M_SQRT1_2);
 }
 
-/** P(Z > z) = q for q <= 1/2: a start good to 5e-4 (Abramowitz and Stegun 26.2.23), then Halley's
- *  steps on the logarithm, which is nearly quadratic in z. */
+/** P(Z > z) = q for q <= 1/2: a start good to 5e-4 (Abramowitz and Stegun 26.2.23), then four steps
+ *  that converge quadratically, Newton's s = (P(Z > z) - q) / density over 1 + z s / 2. */
 static double normal_upper_quantile(double q)
 {
     if (q <= 0) {

@@ -22,8 +22,8 @@ int frgi_team_size(const frg_context *ctx, bool worth_it)
     return worth_it && !omp_in_parallel() ? frg_threads(ctx) : 1;
 }
 
-/** Kernels of far points and their products are denormals: 2000 points of a short length took ten
- *  times as long. */
+/** Denormals are zeros: covariances of points far apart, and their products, are denormals, and a
+ *  Gaussian process of 2000 points with a short length scale took ten times as long. */
 static void run(void (*body)(void *user, int me), void *user, int me)
 {
     const unsigned mode = frgi_flush_denormals();

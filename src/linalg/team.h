@@ -46,6 +46,7 @@ int frgi_team_size(const frg_context *ctx, bool worth_it);
  *  them. */
 void frgi_team_run(frgi_team *t, frgi_team_share *share, int threads,
                    void (*body)(void *user, int me), void *user);
+/** The barrier. */
 void frgi_team_meet(frgi_team *t);
 /** An equal share of 0 .. count-1. */
 void frgi_team_offer_equal(frgi_team *t, int me, ptrdiff_t count);

@@ -6,8 +6,8 @@
  * threads or on what else is in the handle (but for staggered refreshes, whose turns are dealt over
  * all of its factors).
  *
- * Memory: m, v, K, Q of every parameter; per thread one workspace for the largest: 5 tensors, 2
- * matrices, a panel. */
+ * Memory: m, v, K, Q of every parameter; per thread one workspace for the largest: 5 tensors, 3
+ * matrices, panels. */
 #include <stdio.h>
 #include <string.h>
 
@@ -36,8 +36,8 @@ frg_status frg_soap_create(frg_soap **out, frg_context *ctx, const frg_soap_opts
     soap->steps = &frgi_soap_host_steps;
     soap->ops = tables[frgi_context_isa(ctx)];
     soap->qr = frgi_qr_ops_of(ctx, false);
-    soap->threads = soap->pace.most = frg_threads(ctx);
-    soap->pace.oversubscription[0] = soap->pace.oversubscription[1] =
+    soap->threads = soap->threading.most = frg_threads(ctx);
+    soap->threading.oversubscription[0] = soap->threading.oversubscription[1] =
         frgi_oversubscription_doubtful();
     TRY_TO(failed, frg_soap_add_group(soap, o ? o : &defaults, NULL));
     *out = soap;
@@ -137,8 +137,8 @@ frg_status frg_soap_get_group(const frg_soap *soap, int group, frg_soap_opts *o,
 enum { MOST_STEPS = 1024 };
 
 /** Over how many steps a staggered group's refreshes are dealt: the frequency, the largest of a
- *  table, many for a function; a step takes turns by their remainder. */
-static int64_t steps_to_deal(const frg_soap_opts *o)
+ *  table, MOST_STEPS for a function.  A refresh_offset counts modulo the step's frequency. */
+static int64_t stagger_interval(const frg_soap_opts *o)
 {
     int64_t most = o->frequency ? MOST_STEPS : o->precondition_frequency;
     for (int64_t i = 0; i < o->n_frequencies && o->frequencies; i++) {
@@ -189,7 +189,7 @@ frg_status frg_soap_set_group(frg_soap *soap, int group, const frg_soap_opts *o)
     }
     const frg_soap_opts *const was = &soap->groups[group];
     if (taken.qr_method != was->qr_method || taken.stagger != was->stagger ||
-        (taken.stagger && steps_to_deal(&taken) != steps_to_deal(was))) {
+        (taken.stagger && stagger_interval(&taken) != stagger_interval(was))) {
         soap->plan.ready = false;
     }
     soap->groups[group] = taken;
@@ -267,7 +267,7 @@ static int blocks_of(const frg_soap_opts *o, const soap_param *p, int axis)
     return o->block_dim > 0 ? (int)((p->dims[axis] - 1) / o->block_dim + 1) : 1;
 }
 
-/** Runs twice over p->state. */
+/** The arrays of a state; runs twice over the arena p->state (see core.h). */
 static void layout_param(const frg_soap_opts *o, soap_param *p)
 {
     frgi_arena *const a = &p->state;
@@ -286,10 +286,21 @@ static void layout_param(const frg_soap_opts *o, soap_param *p)
     }
 }
 
+frg_status frgi_soap_check_id(const frg_soap *soap, int64_t id)
+{
+    if (!soap) {
+        FAIL(NULL, E_ARG, "soap is NULL");
+    }
+    REQUIRE(soap->ctx, id >= 0 && id < soap->n_params,
+            "id is %lld, the optimizer has %lld parameters, numbered from 0", (long long)id,
+            (long long)soap->n_params);
+    return FRG_OK;
+}
+
 void frgi_soap_clear(soap_param *p)
 {
     memset(p->state.base, 0, p->state.bytes);
-    p->step = p->generation = p->label = 0;
+    p->step = p->generation = p->m_generation = 0;
     p->exponent = 0;
     p->started = false;
     for (int i = 0; i < p->n_factors; i++) {
@@ -298,21 +309,17 @@ void frgi_soap_clear(soap_param *p)
             f->q[j * f->size + j] = 1;
             f->order[j] = (int32_t)j;
         }
-        f->lost = false;
+        f->decompose_again = false;
     }
 }
 
 static frg_status check_param(frg_soap *soap, const frg_array *w, const frg_soap_opts *o)
 {
-    static const unsigned floats = 1u << FRG_F32 | 1u << FRG_F64 | 1u << FRG_F16 | 1u << FRG_BF16;
     frg_context *const ctx = soap->ctx;
     REQUIRE(ctx, w->ndim >= 0 && w->ndim <= FRG_MAX_DIM, "w has %d axes, at most %d are possible",
             w->ndim, FRG_MAX_DIM);
-    TRY(frgi_array_check(ctx, w, "w", w->ndim, floats));
-    bool empty = false;
-    for (int d = 0; d < w->ndim; d++) {
-        empty |= w->shape[d] == 0;
-    }
+    TRY(frgi_array_check(ctx, w, "w", w->ndim, SOAP_TYPES));
+    const bool empty = frgi_soap_is_empty(w);
     for (int d = 0; d < w->ndim; d++) {
         REQUIRE(ctx, w->shape[d] <= INT32_MAX / 64, "axis %d of w has length %lld, at most %d", d,
                 (long long)w->shape[d], INT32_MAX / 64);
@@ -411,7 +418,7 @@ const soap_steps frgi_soap_host_steps = {.open = open_state,
                                          .run = frgi_soap_run,
                                          .norm = frgi_soap_norm,
                                          .rescale = frgi_soap_rescale,
-                                         .rescue = frgi_soap_rescue};
+                                         .eigh_f64 = frgi_soap_eigh_f64};
 
 frg_status frgi_soap_open(frg_soap *soap)
 {
@@ -458,7 +465,9 @@ frg_status frg_soap_add_param(frg_soap *soap, int group, frg_array w, const char
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
-static void by_cost(soap_task *tasks, int64_t n)
+/** Most work first, by Shell's sort.  The order of equal ones decides the turns of staggered
+ *  refreshes, and so their bits: it must stay. */
+static void sort_by_cost(soap_task *tasks, int64_t n)
 {
     int64_t gap = 1;
     while (gap < n / 3) {
@@ -478,12 +487,12 @@ static void by_cost(soap_task *tasks, int64_t n)
 
 /** Refreshes of staggered groups are dealt to the steps of the interval, the dearest first, each to
  *  the step that has least so far. */
-static void deal_duties(frg_soap *soap)
+static void stagger_refreshes(frg_soap *soap)
 {
     for (int64_t g = 0; g < soap->n_groups; g++) {
         const frg_soap_opts *const o = &soap->groups[g];
         double load[MOST_STEPS] = {0};
-        const int64_t f = steps_to_deal(o);
+        const int64_t f = stagger_interval(o);
         for (int64_t i = 0; o->stagger && i < soap->plan.n_factors; i++) {
             const soap_task *const t = &soap->plan.factor_tasks[i];
             if (t->param->group != g) {
@@ -580,9 +589,9 @@ frg_status frgi_soap_plan(frg_soap *soap)
         }
         soap->plan.param_tasks[i] = (soap_task){p, NULL, sizes * (double)p->count};
     }
-    by_cost(soap->plan.factor_tasks, soap->plan.n_factors);
-    by_cost(soap->plan.param_tasks, soap->n_params);
-    deal_duties(soap);
+    sort_by_cost(soap->plan.factor_tasks, soap->plan.n_factors);
+    sort_by_cost(soap->plan.param_tasks, soap->n_params);
+    stagger_refreshes(soap);
     for (int pass = 0; pass < 2; pass++) {
         for (int t = 0; t < soap->threads; t++) {
             soap->plan.workspaces[t] = layout_workspace(soap, &soap->plan.arena, t, &e);

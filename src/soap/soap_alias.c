@@ -3,8 +3,8 @@
  * Arrays that interleave, as blocks of columns of one matrix do, reach over each other and share
  * nothing.  So reaches are compared first, by a search over the parameters in the order of their
  * addresses, and where two meet, the numbers themselves: every run of one is looked for in the
- * other, axis by axis from the longest stride down.  Of an axis whose blocks lie apart only the
- * first and the last one that the run meets are open. */
+ * other, axis by axis from the longest stride down.  Where the blocks of an axis lie apart, those
+ * in the middle of the run lie in it whole: only the first and the last one need a look inside. */
 #include <string.h>
 
 #include "core/search.h"
@@ -20,7 +20,7 @@ typedef struct {
     intptr_t count[FRG_MAX_DIM + 1], stride[FRG_MAX_DIM + 1], span[FRG_MAX_DIM + 1];
 } lattice;
 
-static bool is_empty(const frg_array *a)
+bool frgi_soap_is_empty(const frg_array *a)
 {
     bool empty = false;
     for (int d = 0; d < a->ndim; d++) {
@@ -59,7 +59,8 @@ soap_range frgi_soap_range(const frg_array *a)
 {
     const lattice l = lattice_of(a);
     const char *const first = (const char *)l.base;
-    return is_empty(a) ? (soap_range){NULL, NULL} : (soap_range){first, first + l.span[0]};
+    return frgi_soap_is_empty(a) ? (soap_range){NULL, NULL}
+                                 : (soap_range){first, first + l.span[0]};
 }
 
 static bool meet(soap_range a, soap_range b)

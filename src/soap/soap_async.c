@@ -19,9 +19,9 @@ static void *work(void *handle)
 void frgi_soap_launch(frg_soap *soap)
 {
     frgi_soap_clear_times(soap);
-    soap->later.pending = true;
-    soap->later.in_flight = pthread_create(&soap->later.worker, NULL, work, soap) == 0;
-    if (!soap->later
+    soap->async.pending = true;
+    soap->async.in_flight = pthread_create(&soap->async.worker, NULL, work, soap) == 0;
+    if (!soap->async
              .in_flight) { /* no thread to be had: the step takes as long as without the option */
         (void)work(soap);
     }
@@ -29,14 +29,14 @@ void frgi_soap_launch(frg_soap *soap)
 
 void frgi_soap_wait(frg_soap *soap)
 {
-    if (!soap || !soap->later.pending) {
+    if (!soap || !soap->async.pending) {
         return;
     }
-    if (soap->later.in_flight) {
-        (void)pthread_join(soap->later.worker, NULL);
+    if (soap->async.in_flight) {
+        (void)pthread_join(soap->async.worker, NULL);
     }
-    soap->later.pending = soap->later.in_flight = false;
-    frgi_soap_end_refresh(soap, &soap->later.report);
+    soap->async.pending = soap->async.in_flight = false;
+    frgi_soap_end_refresh(soap, &soap->async.report);
     frgi_soap_eigh_end(soap);
-    frgi_soap_sum_times(soap, &soap->later.report);
+    frgi_soap_sum_times(soap, &soap->async.report);
 }

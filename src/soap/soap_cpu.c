@@ -71,21 +71,21 @@ static void blend(ptrdiff_t n, float rate, const float *restrict x, float *restr
     }
 }
 
-static void adam(ptrdiff_t n, const soap_adam *a, float *restrict p, float *restrict m,
-                 const float *restrict in_basis, float *restrict v)
+static void adam(ptrdiff_t n, const soap_adam *a, float *restrict g, float *restrict m,
+                 const float *restrict m_in_bases, float *restrict v)
 {
-    const float rate1 = a->rate1, rate2 = a->rate2, from_m = a->from_m, from_p = a->from_p;
+    const float rate1 = a->rate1, rate2 = a->rate2, from_m = a->from_m, from_g = a->from_g;
     const float scale = a->scale_v, eps = a->eps;
     if (m) {
-        blend(n, rate1, p, m);
+        blend(n, rate1, g, m);
     }
-    const float *const restrict first = m ? m : in_basis;
+    const float *const restrict moment = m ? m : m_in_bases;
     for (ptrdiff_t i = 0; i < n; i++) {
-        const float x = p[i], y = v[i] + rate2 * (x * x - v[i]);
-        const float below = sqrtf(y * scale) + eps;
-        const float above = from_m * first[i] + from_p * x;
+        const float x = g[i], y = v[i] + rate2 * (x * x - v[i]);
+        const float denominator = sqrtf(y * scale) + eps;
+        const float numerator = from_m * moment[i] + from_g * x;
         v[i] = y;
-        p[i] = above / (below > 0 ? below : INFINITY);
+        g[i] = numerator / (denominator > 0 ? denominator : INFINITY);
     }
 }
 

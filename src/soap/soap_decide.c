@@ -9,12 +9,12 @@ bool frgi_soap_in_pass(const frg_soap *soap, const soap_param *p)
 
 /* ---- what is due ----------------------------------------------------------------------------- */
 
-/** Is a refresh due at the parameter's step, for a factor that is refreshed so many steps early? */
+/** Is a refresh due?  (t0 + offset) mod f = 0, t0 the steps made, and always in the warm-up. */
 static bool due_now(const frg_soap_opts *o, const soap_param *p, int64_t offset, int64_t freq)
 {
-    const bool after = o->order == FRG_UPDATE_FIRST; /* counts the step just made */
+    const bool updated = o->order == FRG_UPDATE_FIRST; /* counts the step just made */
     const bool early = p->step <= o->precondition_warmup_steps && o->precondition_warmup_steps > 0;
-    return early || (p->step + (after ? 1 : 0) + offset) % freq == 0;
+    return early || (p->step + (updated ? 1 : 0) + offset) % freq == 0;
 }
 
 /** Emerging-Optimizers 0.2 makes eigenvectors at the end of Adam's warm-up where a refresh is due
@@ -30,32 +30,33 @@ static void decide_factor(const frg_soap *soap, const soap_param *p, soap_factor
 {
     const frg_soap_opts *const o = &soap->groups[p->group];
     const int64_t offset = o->stagger ? f->refresh_offset % freq : 0;
-    const bool first = p->decided.first;
+    const bool first = p->decided.first_bases;
     const bool due =
         first || ((p->generation > 0 || begins_at_identity(o, p)) && due_now(o, p, offset, freq));
-    const bool none = due && (first || f->lost);
+    const bool no_basis = due && (first || f->decompose_again);
     f->decided.due = due;
-    f->decided.fresh = none && (frgi_soap_shampoo_beta(o, p->step + 1) <= 0 || !f->k ||
-                                soap->steps->norm(soap, f) <= 0);
+    f->decided.fresh = no_basis && (frgi_soap_shampoo_beta(o, p->step + 1) <= 0 || !f->k ||
+                                    soap->steps->norm(soap, f) <= 0);
 }
 
 bool frgi_soap_decomposes(const frg_soap_opts *o, const soap_param *p, const soap_factor *f)
 {
-    return (p->decided.first && !frgi_soap_follows(o, p, f)) || o->use_eigh || f->lost;
+    return (p->decided.first_bases && !frgi_soap_is_derived(o, p, f)) || o->use_eigh ||
+           f->decompose_again;
 }
 
 static frg_status decide_param(const frg_soap *soap, soap_param *p)
 {
     const frg_soap_opts *const o = &soap->groups[p->group];
-    const bool after = o->order == FRG_UPDATE_FIRST;
+    const bool update_first = o->order == FRG_UPDATE_FIRST;
     int64_t f;
     TRY(frgi_soap_frequency(soap->ctx, o, p->step, &f));
-    p->decided.updates = !after || p->started;
-    p->decided.first = p->n_factors > 0 && p->generation == 0 &&
-                       (after ? !p->started : p->step >= o->adam_warmup_steps);
+    p->decided.updates = !update_first || p->started;
+    p->decided.first_bases = p->n_factors > 0 && p->generation == 0 &&
+                             (update_first ? !p->started : p->step >= o->adam_warmup_steps);
     if (begins_at_identity(o, p)) {
-        p->decided.first =
-            p->decided.first && p->step == o->adam_warmup_steps && due_now(o, p, 0, f);
+        p->decided.first_bases =
+            p->decided.first_bases && p->step == o->adam_warmup_steps && due_now(o, p, 0, f);
     }
     for (int k = 0; k < p->n_factors; k++) {
         decide_factor(soap, p, &p->factors[k], f);
@@ -104,16 +105,17 @@ static bool adaptive_over_parameter(const frg_soap_opts *o)
 
 bool frgi_soap_tests(const frg_soap_opts *o, const soap_param *p, const soap_factor *f)
 {
-    return o->use_adaptive_criteria && f->decided.due && !p->decided.first && !f->lost;
+    return o->use_adaptive_criteria && f->decided.due && !p->decided.first_bases &&
+           !f->decompose_again;
 }
 
 /** Must a basis wait until all factors of its parameter were tested, or the first moment has
  *  left? */
 static bool waits(const frg_soap_opts *o, const soap_param *p, const soap_factor *f)
 {
-    return o->use_kl_shampoo || frgi_soap_follows(o, p, f) ||
-           (!p->decided.first &&
-            (adaptive_over_parameter(o) || !frgi_soap_original(o) || p->label != 0));
+    return o->use_kl_shampoo || frgi_soap_is_derived(o, p, f) ||
+           (!p->decided.first_bases &&
+            (adaptive_over_parameter(o) || !frgi_soap_is_m_original(o) || p->m_generation != 0));
 }
 
 /** Does a factor's own test let its basis be? */
@@ -130,7 +132,7 @@ bool frgi_soap_at_once(const frg_soap_opts *o, const soap_param *p, const soap_f
 /** Does the adaptive test over a parameter let all its bases be? */
 static bool all_stay(const frg_soap_opts *o, const soap_param *p)
 {
-    bool all = adaptive_over_parameter(o) && !p->decided.first;
+    bool all = adaptive_over_parameter(o) && !p->decided.first_bases;
     for (int k = 0; k < p->n_factors; k++) {
         all = all && (!p->factors[k].decided.due || p->factors[k].result.passes);
     }

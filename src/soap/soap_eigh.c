@@ -1,20 +1,21 @@
 /* soap_eigh.c - bases that do not come from a step of orthogonal iteration: the first ones, those
  * after a failure, and all of them where use_eigh is set.
  *
- *     K = Q diag(lambda) Q',  lambda descending       LAPACK's divide and conquer in f32, in f64
+ *     K = Q diag(lambda) Q^T, lambda descending       LAPACK's divide and conquer in f32, in f64
  *                                                     where that fails
  *     K diagonal                                      Q: the permutation that sorts it
  *
- * The first two factors of a matrix G are often multiples of G G' and G'G, nothing else (as K = 0
- * before).  Two decompositions would each turn the bases of close singular values as rounding has
- * it, and P = U'G V would be full of residues there, which Adam's first step makes as large as all
- * others.  So the shorter factor alone is decomposed, and
+ * The first two factors of a matrix G = U S V^T are often multiples of G G^T and G^T G, nothing
+ * else (as K = 0 before).  Of two decompositions, each would turn the vectors of close singular
+ * values by rounding, differently, and U^T G V would have large entries off its diagonal there,
+ * which Adam's first step makes as large as all others.  So the shorter factor alone is decomposed,
+ * and the other basis is derived from it:
  *
- *     G'U = V R                                       one QR, columns in the order of U
+ *     G^T U = V R                                     one QR, columns in the order of U
  *
- * gives the other: P = U'G V = R', diagonal up to what U leaves of K, u norm(K) / s_i beside the
- * column of s_i.  V is completed where G'U has fewer columns.  Half the work of two decompositions
- * or less. */
+ * Then U^T G V = R^T, and R^T R = U^T G G^T U = S^2 + E with norm(E) of about u norm(K): R is
+ * diagonal but for entries of about u norm(K) / s_i in row i.  V is completed where G^T U has fewer
+ * columns.  Half the work of two decompositions or less. */
 #include <math.h>
 #include <string.h>
 
@@ -55,6 +56,7 @@ static void permutation_basis(soap_factor *f, soap_workspace *work)
     }
 }
 
+/** Lengths of the workspaces of LAPACK's syevd. */
 static int work_length(ptrdiff_t n)
 {
     return (int)(1 + 6 * n + 2 * n * n);
@@ -138,12 +140,12 @@ static bool eigen_basis(const frg_soap *soap, soap_factor *f, soap_workspace *wo
 /** Second moments of a warm-up turn into the first basis, where that is asked for: Q_old = I. */
 static void rotation_from_coordinates(const frg_soap_opts *o, const soap_param *p, soap_factor *f)
 {
-    if (p->decided.first && o->warmup_v == FRG_WARMUP_V_ROTATE && !f->lost) {
+    if (p->decided.first_bases && o->warmup_v == FRG_WARMUP_V_ROTATE && !f->decompose_again) {
         frgi_soap_set_rotation(f, f->q);
     }
 }
 
-bool frgi_soap_rescue(frg_soap *soap, const soap_param *p, soap_factor *f)
+bool frgi_soap_eigh_f64(frg_soap *soap, const soap_param *p, soap_factor *f)
 {
     if (!isfinite(f->result.norm)) {
         return false;
@@ -174,22 +176,23 @@ bool frgi_soap_rescue(frg_soap *soap, const soap_param *p, soap_factor *f)
     }
     DROP(soap->ctx, &a);
     DROP(soap->ctx, &integers);
-    f->lost = !done;
+    f->decompose_again = !done;
     frgi_soap_note_lowest(f);
     rotation_from_coordinates(&soap->groups[p->group], p, f);
     return done;
 }
 
-soap_outcome frgi_soap_of_norm(double norm, soap_outcome otherwise)
+soap_outcome frgi_soap_outcome_of(double norm, soap_outcome otherwise)
 {
     return !isfinite(norm) ? SOAP_FAILED : norm > 0 ? otherwise : SOAP_UNTOUCHED;
 }
 
 /* ---- the second basis of one gradient -------------------------------------------------------- */
 
-/** The other factor of a matrix whose factors are those of the gradient in hand alone, where that
- *  is the shorter one; NULL: this factor follows none. */
-static const soap_factor *leader(const frg_soap_opts *o, const soap_param *p, const soap_factor *f)
+/** The other factor of a matrix whose factors are those of the current gradient alone, where that
+ *  is the shorter one; NULL: this factor's basis is not derived. */
+static const soap_factor *basis_source(const frg_soap_opts *o, const soap_param *p,
+                                       const soap_factor *f)
 {
     const bool matrix = p->axes == 2 && p->n_factors == 2 && p->factors[1].axis == 1 &&
                         p->factors[0].size == p->dims[0] && p->factors[1].size == p->dims[1];
@@ -200,14 +203,14 @@ static const soap_factor *leader(const frg_soap_opts *o, const soap_param *p, co
     return f != shorter && f->decided.fresh && shorter->decided.fresh ? shorter : NULL;
 }
 
-bool frgi_soap_follows(const frg_soap_opts *o, const soap_param *p, const soap_factor *f)
+bool frgi_soap_is_derived(const frg_soap_opts *o, const soap_param *p, const soap_factor *f)
 {
-    return leader(o, p, f) != NULL;
+    return basis_source(o, p, f) != NULL;
 }
 
-/** Q = orth(G'U), U the basis of the shorter axis. */
-static soap_outcome follow(const frg_soap *soap, const soap_param *p, soap_factor *f,
-                           const soap_factor *shorter, soap_workspace *work)
+/** Q = orth(G^T U), U the basis of the shorter axis. */
+static soap_outcome derive_basis(const frg_soap *soap, const soap_param *p, soap_factor *f,
+                                 const soap_factor *shorter, soap_workspace *work)
 {
     const ptrdiff_t n = f->size, k = shorter->size, ld = work->qr.x.ld;
     const float *const g = frgi_soap_gradient(soap, p, work); /* as columns: dims[1] x dims[0] */
@@ -228,13 +231,13 @@ static soap_outcome follow(const frg_soap *soap, const soap_param *p, soap_facto
 static soap_outcome make_basis(const frg_soap *soap, const soap_param *p, soap_factor *f,
                                soap_workspace *work)
 {
-    const soap_factor *const shorter = leader(&soap->groups[p->group], p, f);
+    const soap_factor *const shorter = basis_source(&soap->groups[p->group], p, f);
     if (is_diagonal(f) && (!shorter || is_diagonal(shorter))) {
         permutation_basis(f, work);
         return SOAP_BY_EIGH;
     }
     if (shorter && shorter->result.done == SOAP_BY_EIGH) {
-        return follow(soap, p, f, shorter, work);
+        return derive_basis(soap, p, f, shorter, work);
     }
     return !shorter && eigen_basis(soap, f, work) ? SOAP_BY_EIGH : SOAP_FAILED;
 }
@@ -243,11 +246,11 @@ soap_outcome frgi_soap_decompose(const frg_soap *soap, const soap_param *p, soap
                                  soap_workspace *work)
 {
     f->result.norm = frgi_soap_norm(soap, f);
-    soap_outcome outcome = frgi_soap_of_norm(f->result.norm, SOAP_BY_EIGH);
+    soap_outcome outcome = frgi_soap_outcome_of(f->result.norm, SOAP_BY_EIGH);
     if (outcome == SOAP_BY_EIGH) {
         outcome = make_basis(soap, p, f, work);
     }
-    f->lost = outcome == SOAP_FAILED || outcome == SOAP_UNTOUCHED;
+    f->decompose_again = outcome == SOAP_FAILED || outcome == SOAP_UNTOUCHED;
     rotation_from_coordinates(&soap->groups[p->group], p, f);
     return outcome;
 }

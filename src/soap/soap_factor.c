@@ -1,9 +1,11 @@
 /* soap_factor.c - one factor: its average, its Rayleigh quotients, its new basis.
  *
- *     K <- beta K + (1 - beta) mat(G) mat(G)'           SYRK, lower triangle
- *     W = K Q,  lambda_j = q_j'W_j                      SYMM; serves test, order and refresh
- *     a_j = W_j + max(0, c u norm(K) - lambda_j) q_j,   sorted by lambda
+ *     K <- beta K + (1 - beta) mat(G) mat(G)^T          SYRK, lower triangle
+ *     W = K Q,  lambda_j = q_j^T w_j                    SYMM; serves test, order and refresh
+ *     a_j = w_j + max(0, c u norm(K) - lambda_j) q_j,   sorted by lambda; c: ridge_c
  *     Q = orth(A)
+ *
+ * mat(G): G with the factor's axis as rows and all others as columns.  W is the paper's S.
  *
  * The ridge holds the directions in which K is rounding noise: K Q = 0 there, and orth() of what W
  * has instead is any basis.  Products and averages leave e_j with norm(e_j) of about 0.2 u norm(K)
@@ -11,9 +13,15 @@
  * norm(K) turns by 0.2 / c a refresh: 0.003 with c = 64, and some 0.05 in the 20 refreshes that
  * second moments remember (noise that stays the same adds up).  Columns with lambda_j above that
  * have no ridge: it would slow them by c u norm(K) / lambda_j, more than all rounding does to them.
- * K is read through its lower triangle alone, everywhere.  min lambda_j^2 / norm(W_j)^2 lies below
- * every pivot of the factorisation: the hint by which the engine tries the one-pass Cholesky way.
- * Memory: the workspace of the thread, 2 n^2.
+ * K is read through its lower triangle alone, everywhere.
+ *
+ * The hint, h = min_j lambda_j^2 / norm(w_j)^2, is by what the engine tries one-pass Cholesky QR.
+ * For K > 0 the distance of w_j from the other columns is at most lambda_j, so that with the
+ * columns of W scaled to norm 1 their R has norm(R^-1)^2 >= 1 / h: a small h rules the pass out.  A
+ * large one proves nothing (Q = I, K = (1 0.999; 0.999 1): h = 1/2, the smaller pivot 1e-6): the
+ * pass checks its own pivots.
+ *
+ * Memory: the workspace of the thread, 3 n^2.
  *
  * References: Vyas et al. (2024), SOAP; Gupta, Koren and Singer (2018), Shampoo; Lin et al. (2025),
  * KL-Shampoo. */
@@ -32,7 +40,7 @@ enum {
 
 /* ---- the average ----------------------------------------------------------------------------- */
 
-/** k <- past k + weight mat(x) mat(x)' by one matrix of mat(x): lines of k x n ('T') or n x k
+/** k <- past k + weight mat(x) mat(x)^T by one matrix of mat(x): lines of k x n ('T') or n x k
  *  ('N'). */
 typedef struct {
     const soap_param *p;
@@ -60,15 +68,12 @@ static void columns_of_square(const void *job, const soap_workspace *work, ptrdi
     }
 }
 
-/** k <- past k + weight mat(x) mat(x)' over the factor's block. */
+/** k <- past k + weight mat(x) mat(x)^T over the factor's block. */
 static void rank_update(const soap_param *p, const soap_factor *f, const soap_workspace *work,
                         float past, float weight, const float *x)
 {
-    ptrdiff_t outer = 1, inner = 1;
-    for (int a = 0; a < p->axes; a++) {
-        outer *= a < f->axis ? p->dims[a] : 1;
-        inner *= a > f->axis ? p->dims[a] : 1;
-    }
+    ptrdiff_t outer, inner;
+    frgi_soap_around(p, f->axis, &outer, &inner);
     const ptrdiff_t d = p->dims[f->axis];
     averaging s = {p, 'N', f->size, outer, d, x + f->at, past, weight, f->k};
     if (inner == 1) {
@@ -83,8 +88,8 @@ static void rank_update(const soap_param *p, const soap_factor *f, const soap_wo
     }
 }
 
-/** x (rows x columns, the last index fastest) times weight^(1/2) along the axis of the factors that
- *  follow. */
+/** x (rows x columns, the last index fastest) <- x diag(max(lambda, floor))^-1/2 along an axis,
+ *  lambda of its factors; unit: all lambda are 1. */
 static void kl_scale(const soap_param *p, int axis, double floor, bool unit, float *x)
 {
     const ptrdiff_t rows = p->dims[0], columns = p->dims[1];
@@ -103,21 +108,15 @@ static void kl_scale(const soap_param *p, int axis, double floor, bool unit, flo
     }
 }
 
-static bool has_axis(const soap_param *p, int axis)
-{
-    for (int i = 0; i < p->n_factors; i++) {
-        if (p->factors[i].axis == axis) {
-            return true;
-        }
-    }
-    return false;
-}
-
 int frgi_soap_power(const frg_soap_opts *o)
 {
     return o->use_kl_shampoo ? 1 : 2;
 }
 
+/** K <- beta K + (1 - beta) G G^T, or KL-Shampoo's (Lin et al. 2025), whose weights are those of
+ *  the other axis, of length d:
+ *
+ *      L <- beta L + (1 - beta) / d  G Q_R diag(max(lambda_R, floor))^-1 Q_R^T G^T */
 void frgi_soap_accumulate(const frg_soap *soap, const soap_param *p, soap_factor *f,
                           soap_workspace *work)
 {
@@ -126,10 +125,10 @@ void frgi_soap_accumulate(const frg_soap *soap, const soap_param *p, soap_factor
     const double beta = frgi_soap_shampoo_beta(o, p->step + 1);
     const float *x = frgi_soap_gradient(soap, p, work);
     double weight = 1 - beta;
-    if (o->use_kl_shampoo) { /* G Q_other diag(lambda)^-1/2, over the other axis' length */
+    if (o->use_kl_shampoo) {
         const int other = 1 - f->axis;
         const double floor = ldexp(fmax(o->eps, 1e-30), -frgi_soap_power(o) * p->exponent);
-        if (has_axis(p, other)) {
+        if (frgi_soap_has_factor(p, other)) {
             frgi_soap_contract(p, work, other, SOAP_IN, 1, x, work->x);
             kl_scale(p, other, floor, o->kl_init == FRG_KL_UNIT && p->step == 0, work->x);
             x = work->x;
@@ -180,7 +179,7 @@ static void multiply(const soap_param *p, soap_factor *f, soap_workspace *work)
     frgi_soap_share_product(work, p, f->size, f->size, columns_of_product, &j);
 }
 
-/** lambda_j, and norm(W_j)^2 beside it. */
+/** lambda_j, and norm(w_j)^2 beside it. */
 static void quotients(const void *job, const soap_workspace *work, ptrdiff_t from, ptrdiff_t count)
 {
     (void)work;
@@ -193,7 +192,7 @@ static void quotients(const void *job, const soap_workspace *work, ptrdiff_t fro
     }
 }
 
-/** lambda of every slot, norm(K Q) = norm(K), and the smallest lambda^2 / norm(W_j)^2, from W in
+/** lambda of every slot, norm(K Q) = norm(K), and the smallest lambda_j^2 / norm(w_j)^2, from W in
  *  work->qr.other. */
 static void rayleigh(const frg_soap *soap, soap_factor *f, soap_workspace *work)
 {
@@ -209,6 +208,14 @@ static void rayleigh(const frg_soap *soap, soap_factor *f, soap_workspace *work)
     }
     f->result.hint = hint;
     f->result.norm = sqrt(frgi_tree_total(&sum));
+}
+
+/** W = K Q in work->qr.other, lambda, norm(W). */
+static void product_and_quotients(const frg_soap *soap, const soap_param *p, soap_factor *f,
+                                  soap_workspace *work)
+{
+    multiply(p, f, work);
+    rayleigh(soap, f, work);
 }
 
 void frgi_soap_begin_factor(soap_factor *f)
@@ -228,15 +235,15 @@ void frgi_soap_rayleigh(const frg_soap *soap, const soap_param *p, soap_factor *
 {
     const double start = frgi_seconds();
     begin_product(soap, f, work);
-    multiply(p, f, work);
-    rayleigh(soap, f, work);
+    product_and_quotients(soap, p, f, work);
     /* of K itself: the test is finer than the rounding of K Q */
     f->result.norm = frgi_soap_norm(soap, f);
     work->seconds[SOAP_REFRESH] += frgi_seconds() - start;
 }
 
-/** diagonal     norm(diag(Q'KQ)) >= (1 - tol) norm(K)
- *  off-diagonal norm(Q'KQ - diag(Q'KQ)) <= tol norm(K) */
+/** diagonal      norm(diag(Q^T K Q)) >= (1 - tol) norm(K)
+ *  off-diagonal  norm(Q^T K Q - diag(Q^T K Q)) <= tol norm(K),
+ *                the square of the left side being norm(K)^2 - sum_j lambda_j^2 */
 void frgi_soap_test(const frg_soap *soap, const soap_param *p, soap_factor *f, soap_workspace *work)
 {
     const frg_soap_opts *const o = &soap->groups[p->group];
@@ -284,8 +291,8 @@ void frgi_soap_sort_places(ptrdiff_t n, const double *lambda, int32_t *slots, in
 
 /* ---- refresh --------------------------------------------------------------------------------- */
 
-/** rotation[old slot, new slot] = (Q_old'Q_new)^2: Q_old, of before the first iteration, stands in
- *  rotation, the new basis by places in work->qr.q; q, which it is about to replace, holds the
+/** rotation[old slot, new slot] = (Q_old^T Q_new)^2: Q_old, of before the first iteration, stands
+ *  in rotation, the new basis by places in work->qr.q; q, which it is about to replace, holds the
  *  product. */
 static void keep_rotation(soap_factor *f, const float *q_new, ptrdiff_t ld)
 {
@@ -324,8 +331,7 @@ static void sort_after(const frg_soap *soap, const soap_param *p, soap_factor *f
 {
     const frg_soap_opts *const o = &soap->groups[p->group];
     float *const w = work->qr.other;
-    multiply(p, f, work);
-    rayleigh(soap, f, work);
+    product_and_quotients(soap, p, f, work);
     frgi_soap_sort_places(f->size, f->lambda, f->order, work->qr.panel);
     if (o->moment2_order == FRG_MOMENT2_FOLLOW) {
         return;
@@ -337,7 +343,7 @@ static void sort_after(const frg_soap *soap, const soap_param *p, soap_factor *f
     move_quotients(f, work);
 }
 
-/** Columns of A = W + max(0, floor - lambda) Q in their order, scaled. */
+/** a_j = w_j + max(0, floor - lambda_j) q_j in the order of the slots, scaled for the QR. */
 static void columns_to_factor(const void *job, const soap_workspace *work, ptrdiff_t from,
                               ptrdiff_t count)
 {
@@ -413,15 +419,7 @@ bool frgi_soap_orthonormalise(const frg_soap *soap, const soap_param *p, soap_fa
     return finite;
 }
 
-/** W = K Q in work->qr.other, lambda, norm(W). */
-static void product_and_quotients(const frg_soap *soap, const soap_param *p, soap_factor *f,
-                                  soap_workspace *work)
-{
-    multiply(p, f, work);
-    rayleigh(soap, f, work);
-}
-
-/** Q <- orth(K Q), so often as there are steps, the first of which finds its product made. */
+/** Q <- orth(K Q), power_iter_steps times, the first of which finds its product made. */
 static bool iterate(const frg_soap *soap, const soap_param *p, soap_factor *f, soap_workspace *work)
 {
     const frg_soap_opts *const o = &soap->groups[p->group];
@@ -453,7 +451,7 @@ static soap_outcome refresh_by_qr(const frg_soap *soap, const soap_param *p, soa
     if (!multiplied) {
         product_and_quotients(soap, p, f, work);
     }
-    const soap_outcome outcome = frgi_soap_of_norm(f->result.norm, SOAP_BY_QR);
+    const soap_outcome outcome = frgi_soap_outcome_of(f->result.norm, SOAP_BY_QR);
     if (outcome != SOAP_BY_QR) {
         return outcome;
     }
@@ -488,7 +486,7 @@ void frgi_soap_refresh(const frg_soap *soap, const soap_param *p, soap_factor *f
     const double start = frgi_seconds();
     begin_product(soap, f, work);
     f->result.report = (frg_qr_report){.orthogonality = NAN};
-    f->result.done = p->decided.first || f->lost || soap->groups[p->group].use_eigh
+    f->result.done = p->decided.first_bases || f->decompose_again || soap->groups[p->group].use_eigh
                          ? frgi_soap_decompose(soap, p, f, work)
                          : refresh_by_qr(soap, p, f, work, multiplied);
     frgi_soap_note_lowest(f);
@@ -497,7 +495,7 @@ void frgi_soap_refresh(const frg_soap *soap, const soap_param *p, soap_factor *f
 
 void frgi_soap_end_factor(frg_soap *soap, const soap_param *p, soap_factor *f)
 {
-    if (f->lost && f->result.done == SOAP_FAILED && soap->steps->rescue(soap, p, f)) {
+    if (f->decompose_again && f->result.done == SOAP_FAILED && soap->steps->eigh_f64(soap, p, f)) {
         f->result.done = SOAP_BY_EIGH;
     }
 }

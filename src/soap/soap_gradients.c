@@ -7,10 +7,9 @@
 
 static frg_status check_gradient(const frg_soap *soap, const soap_param *p, const frg_array *g)
 {
-    static const unsigned floats = 1u << FRG_F32 | 1u << FRG_F64 | 1u << FRG_F16 | 1u << FRG_BF16;
     frg_context *const ctx = soap->ctx;
     frgi_at(ctx, "%s", p->name);
-    TRY(frgi_array_check(ctx, g, "the gradient", p->w.ndim, floats));
+    TRY(frgi_array_check(ctx, g, "the gradient", p->w.ndim, SOAP_TYPES));
     for (int d = 0; d < p->w.ndim; d++) {
         if (g->shape[d] != p->w.shape[d]) {
             FAIL(ctx, E_SHAPE,
@@ -106,8 +105,9 @@ frg_status frgi_soap_take_gradients(frg_soap *soap, const frg_array grads[], int
     return apply_policies(soap, report);
 }
 
-/** Gradients beyond 2^40 get a power of two taken off, moments and factors with them, so that
- *  squares stay in range.  It never shrinks again: what such a gradient left behind is as large. */
+/** Gradients beyond 2^40 are divided by a power of two, 2^exponent, and moments and factors by it
+ *  or its square, so that squares stay in range.  The exponent never shrinks again: what such a
+ *  gradient left in the averages is as large. */
 void frgi_soap_fit_range(frg_soap *soap)
 {
     static const int most = 40;

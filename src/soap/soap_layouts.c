@@ -50,7 +50,10 @@ static frg_status check_layout(frg_soap *soap, const char *path, frg_soap_layout
         }
         if (p->n_factors > 0 && (p->axes != 2 || blocks)) {
             FAIL(soap->ctx, E_SHAPE,
-                 "the layout emerging-0.4 has two axes of one block each, '%s' is not so", p->name);
+                 "the layout emerging-0.4 takes factors of two axes without blocks, those of '%s' "
+                 "are "
+                 "others; take another layout",
+                 p->name);
         }
     }
     return FRG_OK;
@@ -145,10 +148,7 @@ static frg_status put_empty(const exporter *e, int64_t id)
     const soap_param *const p = e->soap->params[id];
     const frg_array none = frg_vector(e->work, FRG_F32, 0);
     for (int axis = 0; axis < (p->axes > 0 ? p->axes : 1); axis++) {
-        bool has = false;
-        for (int i = 0; i < p->n_factors; i++) {
-            has |= p->factors[i].axis == axis;
-        }
+        const bool has = frgi_soap_has_factor(p, axis);
         for (int kind = KIND_Q; kind < KIND_LAMBDA && !has; kind++) {
             char key[KEY_BYTES];
             snprintf(key, sizeof key, "%s.%d", LISTS[kind], axis);
@@ -171,7 +171,7 @@ static frg_status put_param(const exporter *e, int64_t id)
     const frg_array step = scalar(&p->step, FRG_I64), shampoo = scalar(&beta, FRG_F64),
                     frequency = scalar(&o->precondition_frequency, FRG_I64);
     char key[KEY_BYTES];
-    if (!p->started) { /* nobody has a state for what never had a gradient */
+    if (!p->started) { /* other packages have no state of what never had a gradient */
         return FRG_OK;
     }
     for (int at = 0; tensor_key(p, e->layout, at, key); at++) {
@@ -427,8 +427,8 @@ static frg_status examine_param(importer *im, int64_t id, found *f)
         }
     }
     if (f->any && (absent || (missing > 0 && bases > 0))) {
-        FAIL(im->soap->ctx, E_STATE, "'%s' has %s of '%s' not", im->path,
-             absent ? absent : "a basis", p->name);
+        FAIL(im->soap->ctx, E_STATE, "'%s' lacks %s of '%s'", im->path, absent ? absent : "a basis",
+             p->name);
     }
     TRY(f->any ? find_step(im, id, f) : FRG_OK);
     const bool early = f->step <= im->soap->groups[p->group].adam_warmup_steps;

@@ -9,10 +9,11 @@
 
 #pragma GCC visibility push(hidden)
 
-/** A = (from_m M + from_p P) / (sqrt(scale_v v) + eps); 0 where the denominator is 0. */
+/** N' = (from_m M' + from_g G') / (sqrt(scale_v V) + eps); 0 where the denominator is 0.  What the
+ *  numbers are: rule_of in soap_apply.c. */
 typedef struct {
     float rate1, rate2; /* 1 - beta1, 1 - beta2 */
-    float from_m, from_p;
+    float from_m, from_g;
     float scale_v, eps;
 } soap_adam;
 
@@ -20,15 +21,15 @@ typedef struct {
     /** Largest |x|; NaN where one is NaN or infinite. */
     double (*largest)(ptrdiff_t n, const float *x);
     double (*sum_squares)(ptrdiff_t n, const float *x);
-    /** q'w and w'w */
+    /** q^T w and w^T w */
     void (*inner)(ptrdiff_t n, const float *q, const float *w, double *qw, double *ww);
     /** a = w + c q */
     void (*ridge)(ptrdiff_t n, float c, const float *q, const float *w, float *a);
     /** m += rate (x - m) */
     void (*blend)(ptrdiff_t n, float rate, const float *x, float *m);
-    /** v += rate2 (p p - v); p <- A.  With m NULL the first moment is `in_basis`, else m += rate1
-     *  (p - m). */
-    void (*adam)(ptrdiff_t n, const soap_adam *a, float *p, float *m, const float *in_basis,
+    /** g = G' of the bases: v += rate2 (g g - v), then g <- N'.  With m NULL the first moment is
+     *  m_in_bases, else m += rate1 (g - m) before. */
+    void (*adam)(ptrdiff_t n, const soap_adam *a, float *g, float *m, const float *m_in_bases,
                  float *v);
     /** w = keep w - lr d, or with `after` (w - lr d) keep */
     void (*write)(ptrdiff_t n, float keep, bool after, float lr, const float *d, float *w);

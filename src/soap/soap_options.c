@@ -39,17 +39,17 @@ void frg_soap_defaults(frg_soap_opts *o, size_t struct_size, frg_soap_profile pr
 /** Options of which one leaves the other nothing to act on. */
 static frg_status check_together(frg_context *ctx, const frg_soap_opts *o)
 {
-    const bool after = o->order == FRG_UPDATE_FIRST;
+    const bool update_first = o->order == FRG_UPDATE_FIRST;
     const struct {
         bool both;
         const char *one, *why;
     } rows[] = {
-        {o->refresh_async && !after, "refresh_async",
+        {o->refresh_async && !update_first, "refresh_async",
          "needs order FRG_UPDATE_FIRST (profile nikhilvyas): with the gradient first, a step uses "
          "the bases that it refreshes"},
         {o->nesterov && o->profile == FRG_SOAP_NIKHILVYAS, "nesterov",
          "is not in the profile nikhilvyas; take another profile, or leave it off"},
-        {o->adam_warmup_steps > 0 && after, "adam_warmup_steps",
+        {o->adam_warmup_steps > 0 && update_first, "adam_warmup_steps",
          "needs order FRG_GRAD_FIRST: with the update first, the first gradient makes the bases"},
         {o->moment2_order == FRG_MOMENT2_ROTATE && o->use_eigh, "moment2_order FRG_MOMENT2_ROTATE",
          "goes with refreshes by QR, and use_eigh leaves none"},
@@ -97,8 +97,8 @@ frg_status frgi_soap_frequency(frg_context *ctx, const frg_soap_opts *o, int64_t
     return FRG_OK;
 }
 
-/** The weight of the past in the factors at the 1-based step t; 0 at t = 1 where bias is
- *  corrected. */
+/** The weight of the past in the factors at the 1-based step t: beta, or where bias is corrected
+ *  1 - (1 - beta) / (1 - beta^t), which is 0 at t = 1. */
 double frgi_soap_shampoo_beta(const frg_soap_opts *o, int64_t t)
 {
     const double beta = o->shampoo_beta < 0 ? o->beta2 : o->shampoo_beta;

@@ -112,16 +112,17 @@ static frg_status same(stream *s, const void *bytes, size_t count, const char *w
 }
 
 typedef struct {
-    int64_t step, generation, label, exponent, started;
+    int64_t step, generation, m_generation, exponent, started;
 } counters;
 
 static frg_status check_counters(const stream *s, const char *param, const counters *c)
 {
     const bool sound = c->step >= 0 && c->generation >= 0 &&
-                       (c->label == 0 || c->label == c->generation) && c->exponent >= -400 &&
-                       c->exponent <= 400 && (c->started == 0 || c->started == 1);
+                       (c->m_generation == 0 || c->m_generation == c->generation) &&
+                       c->exponent >= -400 && c->exponent <= 400 &&
+                       (c->started == 0 || c->started == 1);
     if (!sound) {
-        FAIL(s->ctx, E_STATE, "'%s': the counters of '%s' are not possible", s->name, param);
+        FAIL(s->ctx, E_STATE, "'%s': the counters of '%s' are out of range", s->name, param);
     }
     return FRG_OK;
 }
@@ -139,7 +140,7 @@ static frg_status check_order(const stream *s, const soap_param *p, int64_t n)
     }
     DROP(s->ctx, &seen);
     if (!once) {
-        FAIL(s->ctx, E_STATE, "'%s': the places of columns in '%s' are not possible", s->name,
+        FAIL(s->ctx, E_STATE, "'%s': the places of columns in '%s' are no permutation", s->name,
              p->name);
     }
     return FRG_OK;
@@ -157,10 +158,10 @@ static frg_status walk_factor(stream *s, const soap_param *p, soap_factor *f)
         TRY(check_order(s, p, (int64_t)n));
     }
     TRY(body(s, f->order, n * sizeof *f->order));
-    int64_t lost = f->lost;
-    TRY(body(s, &lost, sizeof lost));
+    int64_t again = f->decompose_again;
+    TRY(body(s, &again, sizeof again));
     if (s->copies) {
-        f->lost = lost != 0;
+        f->decompose_again = again != 0;
     }
     return FRG_OK;
 }
@@ -175,7 +176,7 @@ static frg_status walk_param(stream *s, soap_param *p)
         shape[2 + FRG_MAX_DIM + d] = p->dims[d];
     }
     TRY(same(s, shape, sizeof shape, "the shape", p->name));
-    counters c = {p->step, p->generation, p->label, p->exponent, p->started};
+    counters c = {p->step, p->generation, p->m_generation, p->exponent, p->started};
     const char *const before = s->at;
     TRY(body(s, &c, sizeof c));
     if (!s->writes) {
@@ -185,7 +186,7 @@ static frg_status walk_param(stream *s, soap_param *p)
     if (s->copies) {
         p->step = c.step;
         p->generation = c.generation;
-        p->label = c.label;
+        p->m_generation = c.m_generation;
         p->exponent = (int)c.exponent;
         p->started = c.started != 0;
     }
@@ -305,27 +306,17 @@ frg_status frg_soap_load_bytes(frg_soap *soap, const void *bytes, int64_t count,
     return from_bytes(soap, all_of(soap), bytes, count, name);
 }
 
-static frg_status check_id(const frg_soap *soap, int64_t id)
-{
-    if (!soap) {
-        FAIL(NULL, E_ARG, "soap is NULL");
-    }
-    REQUIRE(soap->ctx, id >= 0 && id < soap->n_params, "parameter %lld, there are 0 .. %lld",
-            (long long)id, (long long)soap->n_params - 1);
-    return FRG_OK;
-}
-
 frg_status frg_soap_save_param(frg_soap *soap, int64_t id, void *bytes, int64_t capacity,
                                int64_t *count)
 {
-    TRY(check_id(soap, id));
+    TRY(frgi_soap_check_id(soap, id));
     return to_bytes(soap, (range){id, 1}, bytes, capacity, count);
 }
 
 frg_status frg_soap_load_param(frg_soap *soap, int64_t id, const void *bytes, int64_t count,
                                const char *name)
 {
-    TRY(check_id(soap, id));
+    TRY(frgi_soap_check_id(soap, id));
     return from_bytes(soap, (range){id, 1}, bytes, count, name);
 }
 

@@ -98,15 +98,15 @@ frg_status frg_soap_estimate(frg_soap *soap, frg_soap_size *out)
     return FRG_OK;
 }
 
-frg_status frgi_soap_forewarn(frg_soap *soap)
+frg_status frgi_soap_warn_slow(frg_soap *soap)
 {
     static const double LONG = 1; /* second */
     frg_soap_size s;
-    if (soap->forewarned == soap->n_params) {
+    if (soap->warned_params == soap->n_params) {
         return FRG_OK;
     }
     TRY(frg_soap_estimate(soap, &s));
-    soap->forewarned = soap->n_params;
+    soap->warned_params = soap->n_params;
     if ((s.next_seconds > LONG || s.refresh_seconds > LONG) && s.factors > 0) {
         frgi_warn(soap->ctx, W_SLOW_STEP,
                   "the next step will take about %.2g s, one that refreshes all bases %.2g s: of "
@@ -123,5 +123,5 @@ frg_status frg_soap_prepare(frg_soap *soap)
         FAIL(NULL, E_ARG, "soap is NULL");
     }
     TRY(frgi_soap_plan(soap));
-    return frgi_soap_forewarn(soap);
+    return frgi_soap_warn_slow(soap);
 }

@@ -1,17 +1,19 @@
 /* soap_step.c - one step over all parameters: SOAP, Vyas et al. (2024), Algorithm 3.
  *
- *     G' = Q_L' G Q_R                        into the bases
- *     M <- b1 M + (1 - b1) G,  M' = Q_L' M Q_R
+ *     G' = Q_L^T G Q_R                       into the bases
+ *     M <- b1 M + (1 - b1) G,  M' = Q_L^T M Q_R
  *     V <- b2 V + (1 - b2) G' o G'           Adam in the bases
  *     N' = M' / (sqrt(V) + eps)
- *     N = Q_L N' Q_R'                        out of them
+ *     N = Q_L N' Q_R^T                       out of them
  *     W <- W - lr N
- *     L <- b L + (1 - b) G G',  R <- b R + (1 - b) G'G
+ *     L <- b L + (1 - b) G G^T,  R <- b R + (1 - b) G^T G
  *     every f steps   Q_L <- Eigenvectors(L, Q_L),  Q_R <- Eigenvectors(R, Q_R)
  *
  * with Algorithm 4 for Eigenvectors(K, Q): one step of orthogonal iteration, S = K Q, Q <- orth(S).
- * In this order for groups of order FRG_UPDATE_FIRST (profile nikhilvyas, the paper's); the others
- * average and refresh first, so that a step uses the bases that it makes.
+ * ^T is the transpose, G' is G in the bases; K stands for L or R, which a parameter has for each
+ * axis; b is shampoo_beta, f the frequency.  In this order for groups of order FRG_UPDATE_FIRST
+ * (profile nikhilvyas, the paper's); the others average and refresh first, so that a step uses the
+ * bases that it makes.
  *
  * A step is a sequence of loops over the arrays of tasks of all parameters, or of all factors.
  * What a loop does to a task is decided before (soap_decide.c) and masks it; how tasks are dealt to
@@ -23,7 +25,8 @@
 
 /* ---- factors and their bases ----------------------------------------------------------------- */
 
-static bool has_weights(const frg_soap_opts *o, const soap_task *t)
+/** With FRG_SORT_AFTER_QR the last refresh left the quotients of its new basis. */
+static bool needs_weights(const frg_soap_opts *o, const soap_task *t)
 {
     (void)t;
     return o->use_kl_shampoo && o->sort_when == FRG_SORT_BEFORE_QR;
@@ -78,20 +81,20 @@ static void project_back(frg_soap *soap, const soap_task *t, soap_workspace *wor
     frgi_soap_project_back(t->param, work);
 }
 
-/** Does its first basis come from that of the parameter's other factor? */
-static bool follows(const frg_soap_opts *o, const soap_task *t)
+/** Is its first basis derived from that of the parameter's other factor? */
+static bool is_derived(const frg_soap_opts *o, const soap_task *t)
 {
-    return frgi_soap_follows(o, t->param, t->factor);
+    return frgi_soap_is_derived(o, t->param, t->factor);
 }
 
-static bool leads_refresh(const frg_soap_opts *o, const soap_task *t)
+static bool refreshes_alone(const frg_soap_opts *o, const soap_task *t)
 {
-    return t->factor->decided.refresh && !follows(o, t);
+    return t->factor->decided.refresh && !is_derived(o, t);
 }
 
-static bool follows_refresh(const frg_soap_opts *o, const soap_task *t)
+static bool refreshes_derived(const frg_soap_opts *o, const soap_task *t)
 {
-    return t->factor->decided.refresh && follows(o, t);
+    return t->factor->decided.refresh && is_derived(o, t);
 }
 
 static void refresh(frg_soap *soap, const soap_task *t, soap_workspace *work)
@@ -102,7 +105,7 @@ static void refresh(frg_soap *soap, const soap_task *t, soap_workspace *work)
 static bool has_rotation(const frg_soap_opts *o, const soap_task *t)
 {
     (void)o;
-    bool any = t->param->decided.first; /* warmup_v */
+    bool any = t->param->decided.first_bases; /* warmup_v */
     for (int k = 0; k < t->param->n_factors; k++) {
         any |= t->param->factors[k].rotated;
     }
@@ -114,33 +117,33 @@ static void rotate(frg_soap *soap, const soap_task *t, soap_workspace *work)
     frgi_soap_rotate(soap, t->param, work);
 }
 
-static const soap_loop FIND_WEIGHTS = {false, has_weights, frgi_soap_work_product, find_weights},
+static const soap_loop FIND_WEIGHTS = {false, needs_weights, frgi_soap_work_product, find_weights},
                        AVERAGE = {false, NULL, frgi_soap_work_average, average},
-                       AVERAGE_AND_EXAMINE = {false, NULL, frgi_soap_work_collect,
+                       AVERAGE_AND_EXAMINE = {false, NULL, frgi_soap_work_average_examine,
                                               average_and_examine},
                        EXAMINE = {false, is_due, frgi_soap_work_examine, examine},
                        PROJECT_BACK = {true, basis_changes, frgi_soap_work_param, project_back},
-                       REFRESH = {false, leads_refresh, frgi_soap_work_refresh, refresh},
-                       REFRESH_FOLLOWERS = {false, follows_refresh, frgi_soap_work_refresh,
-                                            refresh},
+                       REFRESH = {false, refreshes_alone, frgi_soap_work_refresh, refresh},
+                       REFRESH_DERIVED = {false, refreshes_derived, frgi_soap_work_refresh,
+                                          refresh},
                        ROTATE = {true, has_rotation, frgi_soap_work_rotate, rotate};
 
 /** The bases that had to wait until all factors were tested. */
 static void change_waiting(frg_soap *soap)
 {
     if (frgi_soap_decide_waiting(soap)) {
-        /* M <- Q_L M' Q_R': must be before the bases change */
+        /* M <- Q_L M' Q_R^T: must be before the bases change */
         soap->steps->run(soap, &PROJECT_BACK);
         /* S = K Q, Q <- orth(S): Algorithm 4; the first time Q <- eigenvectors of K */
         soap->steps->run(soap, &REFRESH);
-        /* the first time, where G alone made both factors: Q_R <- orth(G'Q_L), after Q_L */
-        soap->steps->run(soap, &REFRESH_FOLLOWERS);
+        /* the first time, where G alone made both factors: Q_R <- orth(G^T Q_L) */
+        soap->steps->run(soap, &REFRESH_DERIVED);
     }
 }
 
 void frgi_soap_change_bases(frg_soap *soap)
 {
-    /* S = K Q, lambda_j = q_j'S_j, the adaptive test; Q <- orth(S) where nothing waits for it */
+    /* S = K Q, lambda_j = q_j^T s_j, the adaptive test; Q <- orth(S) where nothing waits for it */
     soap->steps->run(soap, &EXAMINE);
     change_waiting(soap);
 }
@@ -153,13 +156,13 @@ static void count_generations(frg_soap *soap)
         if (!frgi_soap_in_pass(soap, p)) {
             continue;
         }
-        bool changed = p->decided.first;
+        bool changed = p->decided.first_bases;
         for (int k = 0; k < p->n_factors; k++) {
             const soap_outcome done = p->factors[k].result.done;
             changed |=
                 done == SOAP_BY_QR || done == SOAP_BY_EIGH; /* one that failed is as before */
         }
-        assert(!changed || p->label == 0);
+        assert(!changed || p->m_generation == 0);
         p->generation += changed;
         p->started = true;
     }
@@ -175,15 +178,15 @@ void frgi_soap_end_refresh(frg_soap *soap, frg_soap_report *report)
     }
     frgi_soap_count_factors(soap, report);
     count_generations(soap);
-    /* moment2_order rotate, warmup_v: V <- (Q_old'Q_new)^2 V along every axis */
+    /* moment2_order rotate, warmup_v: v_j <- sum_i (Q_old^T Q_new)_ij^2 v_i along every axis */
     soap->steps->run(soap, &ROTATE);
 }
 
 static void update_bases(frg_soap *soap, frg_soap_report *report)
 {
-    /* KL-Shampoo, Lin et al. (2025): lambda_j = q_j'L q_j, the weights of R's average */
+    /* KL-Shampoo, Lin et al. (2025): lambda_j = q_j^T L q_j, the weights of R's average */
     soap->steps->run(soap, &FIND_WEIGHTS);
-    /* L <- b L + (1 - b) G G', R <- b R + (1 - b) G'G; then each as in frgi_soap_change_bases */
+    /* L <- b L + (1 - b) G G^T, R <- b R + (1 - b) G^T G; then each as in frgi_soap_change_bases */
     soap->steps->run(soap, &AVERAGE_AND_EXAMINE);
     change_waiting(soap);
     frgi_soap_end_refresh(soap, report);
@@ -200,11 +203,11 @@ static bool is_updated(const frg_soap_opts *o, const soap_task *t)
 static void update(frg_soap *soap, const soap_task *t, soap_workspace *work)
 {
     soap_update u;
-    /* G' = Q_L' G Q_R; M <- b1 M + (1 - b1) G, M' = Q_L' M Q_R */
+    /* G' = Q_L^T G Q_R; M <- b1 M + (1 - b1) G, M' = Q_L^T M Q_R */
     frgi_soap_into_bases(soap, t->param, work, &u);
     /* V <- b2 V + (1 - b2) G' o G'; N' = M' / (sqrt(V) + eps) */
     frgi_soap_adam(soap, t->param, work, &u);
-    /* N = Q_L N' Q_R' */
+    /* N = Q_L N' Q_R^T */
     frgi_soap_out_of_bases(t->param, work, &u);
     /* W <- (1 - lr decay) W - lr N */
     frgi_soap_write(soap, t->param, work, &u);
@@ -226,8 +229,9 @@ static bool begin_pass(frg_soap *soap, frg_soap_order order)
     return any;
 }
 
-/** Does any parameter of the pass in hand leave its refresh to a thread of its own? */
-static bool goes_on(const frg_soap *soap)
+/** Are the bases of the current pass refreshed after the step?  All of them are where one group has
+ *  refresh_async. */
+static bool is_async(const frg_soap *soap)
 {
     bool any = false;
     for (int64_t i = 0; i < soap->n_params; i++) {
@@ -248,7 +252,7 @@ static bool run_passes(frg_soap *soap, frg_soap_report *report)
         return false;
     }
     soap->steps->run(soap, &UPDATE);
-    if (goes_on(soap)) {
+    if (is_async(soap)) {
         soap->steps->run(soap, &FIND_WEIGHTS);
         soap->steps->run(soap, &AVERAGE); /* reads the gradients: must be before the step returns */
         return true;
@@ -266,9 +270,9 @@ frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n, frg
     ptrdiff_t eigh;
     frgi_run_begins(soap->ctx);
     frgi_soap_wait(soap);
-    frg_soap_report report = soap->later.report;
+    frg_soap_report report = soap->async.report;
     TRY(frg_soap_prepare(soap));
-    frgi_soap_begin_pace(soap);
+    frgi_soap_begin_threading(soap);
     TRY(frgi_soap_take_gradients(soap, grads, n, &report));
     TRY(frgi_soap_decide(soap, false, &eigh));
     frgi_soap_choose_team(soap);
@@ -283,8 +287,8 @@ frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n, frg
     frgi_blas_end(guard);
     frgi_soap_sum_times(soap, &report);
     /* before a refresh beside the caller, which counts work of its own, begins */
-    frgi_soap_end_pace(soap, eigh > 0, frgi_seconds() - start);
-    soap->later.report = (frg_soap_report){0};
+    frgi_soap_end_threading(soap, eigh > 0, frgi_seconds() - start);
+    soap->async.report = (frg_soap_report){0};
     if (later) {
         frgi_soap_launch(soap);
     } else {

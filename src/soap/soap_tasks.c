@@ -12,10 +12,10 @@
 
 /* ---- how many threads ------------------------------------------------------------------------ */
 
-void frgi_soap_begin_pace(frg_soap *soap)
+void frgi_soap_begin_threading(frg_soap *soap)
 {
-    soap->pace.work = 0;
-    soap->pace.worth_more = false;
+    soap->threading.work = 0;
+    soap->threading.worth_more = false;
 }
 
 /** Steps without and with new bases are watched apart, as one takes many times as long as the
@@ -28,35 +28,35 @@ static frgi_oversubscription *oversubscription_of(frg_soap *soap)
             anew |= soap->params[i]->factors[k].decided.due;
         }
     }
-    return &soap->pace.oversubscription[anew];
+    return &soap->threading.oversubscription[anew];
 }
 
 void frgi_soap_choose_team(frg_soap *soap)
 {
-    soap->pace.most = frgi_oversubscription_team(oversubscription_of(soap), soap->threads);
+    soap->threading.most = frgi_oversubscription_team(oversubscription_of(soap), soap->threads);
 }
 
 int frgi_soap_team_for(frg_soap *soap, double work)
 {
-    soap_pace *const pace = &soap->pace;
-    const int team = frgi_team_for(pace->most, work);
-    pace->work += work;
-    pace->worth_more |= frgi_team_for(soap->threads, work) > 1;
-    pace->loops_dealt += team > 1;
+    soap_threading *const threading = &soap->threading;
+    const int team = frgi_team_for(threading->most, work);
+    threading->work += work;
+    threading->worth_more |= frgi_team_for(soap->threads, work) > 1;
+    threading->loops_dealt += team > 1;
     return team;
 }
 
 /** It tells whether threads gain where one thread would take some 0.1 s at most, so that trying it
  *  costs little.  Eigendecompositions are none of the loops that the next steps have. */
-void frgi_soap_end_pace(frg_soap *soap, bool by_eigh, double seconds)
+void frgi_soap_end_threading(frg_soap *soap, bool by_eigh, double seconds)
 {
     static const double MOST_WORK = 4e9;
-    const soap_pace *const pace = &soap->pace;
+    const soap_threading *const threading = &soap->threading;
     frgi_oversubscription *const oversubscription = oversubscription_of(soap);
-    if (pace->work >= MOST_WORK) {
+    if (threading->work >= MOST_WORK) {
         *oversubscription = frgi_oversubscription_doubtful();
-    } else if (pace->worth_more && !by_eigh) {
-        frgi_oversubscription_note(oversubscription, soap->threads, seconds / pace->work);
+    } else if (threading->worth_more && !by_eigh) {
+        frgi_oversubscription_note(oversubscription, soap->threads, seconds / threading->work);
     }
 }
 
@@ -68,8 +68,9 @@ static bool is_wanted(const frg_soap *soap, const soap_loop *loop, const soap_ta
            (!loop->wanted || loop->wanted(&soap->groups[t->param->group], t));
 }
 
-/** Moments of what has no gradient for long, as rows of rare words, end at 0: at the least
- *  denormal, which times 0.95 is rounded to itself, a step took eighty times as long. */
+/** Denormals are zeros.  Moments of entries that have no gradient for long, as an embedding's rows
+ *  of rare words, decay to the least denormal and stay there, as 0.95 of it is rounded to itself: a
+ *  step took eighty times as long. */
 static void run_task(frg_soap *soap, const soap_loop *loop, const soap_task *t, int thread)
 {
     if (is_wanted(soap, loop, t)) {
@@ -93,7 +94,7 @@ static void run_shared(frg_soap *soap, const soap_loop *loop, int team, int64_t 
         run_task(soap, loop, &tasks[i], 0);
     }
     lead->team = 1;
-    soap->pace.tasks_shared += shared;
+    soap->threading.tasks_shared += shared;
     omp_set_num_threads(was);
     for (int k = 0; k < SOAP_TIMES; k++) {
         lead->seconds[k] += (team - 1) * (lead->seconds[k] - before[k]);

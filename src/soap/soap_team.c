@@ -4,6 +4,7 @@
  * idle, because one factor is most of the work or the last ones cannot be dealt evenly, the largest
  * are done first, each by all threads: columns of products, of matrices and ranges of elements are
  * dealt in slices that depend on the sizes alone, so that the bits are those of one thread. */
+#include <math.h>
 #include <omp.h>
 
 #include "core/denormals.h"
@@ -58,13 +59,8 @@ void frgi_soap_share_product(const soap_workspace *work, const soap_param *p, pt
 enum { MOST_THREADS = 64, MOST_SHARED = 16 };
 static const double TEAM_LOSS = 1.25; /* threads on one factor wait for its panels */
 
-static double size_of(double cost)
-{
-    return cost < 0 ? -cost : cost;
-}
-
-/** When the last thread ends that takes the next task whenever it is free. */
-static double end_of(int threads, int64_t n, const double cost[])
+/** When the last thread is done, where each takes the next task whenever it is free. */
+static double finish_time(int threads, int64_t n, const double cost[])
 {
     double load[MOST_THREADS] = {0}, end = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -72,7 +68,7 @@ static double end_of(int threads, int64_t n, const double cost[])
         for (int t = 1; t < threads; t++) {
             least = load[t] < load[least] ? t : least;
         }
-        load[least] += size_of(cost[i]);
+        load[least] += fabs(cost[i]);
         end = load[least] > end ? load[least] : end;
     }
     return end;
@@ -85,10 +81,10 @@ int64_t frgi_soap_shared_tasks(int threads, int64_t n, const double cost[])
         return 0;
     }
     const int team = threads < MOST_THREADS ? threads : MOST_THREADS;
-    double shared = 0, least = end_of(team, n, cost);
+    double shared = 0, least = finish_time(team, n, cost);
     for (int64_t k = 0; k < n && k < MOST_SHARED && cost[k] >= 0; k++) {
         shared += TEAM_LOSS * cost[k] / team;
-        const double end = shared + end_of(team, n - k - 1, cost + k + 1);
+        const double end = shared + finish_time(team, n - k - 1, cost + k + 1);
         if (end < least) {
             least = end;
             best = k + 1;

@@ -4,8 +4,8 @@
  * A tensor with axes (outer, d, inner), last index fastest, is `outer` matrices X of inner x d by
  * columns.  Then the contraction of the axis with Q (d x d by columns) is
  *
- *     in:  Y = X Q          out:  Y = X Q'         inner > 1, matrix by matrix
- *     in:  Y = Q' X         out:  Y = Q X          inner = 1, all at once: X is d x outer
+ *     in:  Y = X Q          out:  Y = X Q^T        inner > 1, matrix by matrix
+ *     in:  Y = Q^T X        out:  Y = Q X          inner = 1, all at once: X is d x outer
  *
  * so that no axis is ever transposed. */
 #include <string.h>
@@ -172,13 +172,32 @@ const float *frgi_soap_gradient(const frg_soap *soap, const soap_param *p, soap_
 
 /* ---- contractions ---------------------------------------------------------------------------- */
 
+void frgi_soap_around(const soap_param *p, int axis, ptrdiff_t *outer, ptrdiff_t *inner)
+{
+    *outer = *inner = 1;
+    for (int a = 0; a < p->axes; a++) {
+        *outer *= a < axis ? p->dims[a] : 1;
+        *inner *= a > axis ? p->dims[a] : 1;
+    }
+}
+
+bool frgi_soap_has_factor(const soap_param *p, int axis)
+{
+    for (int i = 0; i < p->n_factors; i++) {
+        if (p->factors[i].axis == axis) {
+            return true;
+        }
+    }
+    return false;
+}
+
 const frgi_product_workspace *frgi_soap_products(const soap_param *p, const soap_workspace *work)
 {
     static const frgi_product_workspace without = {0};
     const double tiny = 0x1p-40;
-    const bool lost = work->product.way == PRODUCT_TILES && p->largest > 0 &&
-                      __builtin_ldexp(p->largest, -p->exponent) < tiny;
-    return lost ? &without : &work->product;
+    const bool underflows = work->product.way == PRODUCT_TILES && p->largest > 0 &&
+                            __builtin_ldexp(p->largest, -p->exponent) < tiny;
+    return underflows ? &without : &work->product;
 }
 
 /** The contraction of one block of an axis. */
@@ -221,11 +240,9 @@ static void columns_of_each(const void *job, const soap_workspace *work, ptrdiff
 void frgi_soap_contract(const soap_param *p, const soap_workspace *work, int axis,
                         soap_direction way, int copies, const float *from, float *to)
 {
-    ptrdiff_t outer = copies, inner = 1;
-    for (int a = 0; a < p->axes; a++) {
-        outer *= a < axis ? p->dims[a] : 1;
-        inner *= a > axis ? p->dims[a] : 1;
-    }
+    ptrdiff_t outer, inner;
+    frgi_soap_around(p, axis, &outer, &inner);
+    outer *= copies;
     for (int i = 0; i < p->n_factors; i++) {
         if (p->factors[i].axis == axis) {
             const contraction c = {p, &p->factors[i], way, outer, p->dims[axis], inner, from, to};

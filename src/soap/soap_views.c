@@ -1,4 +1,5 @@
-/* soap_views.c - parts of the state by the names and conventions of the peers' checkpoints.
+/* soap_views.c - parts of the state by the names and conventions of other packages'
+ * checkpoints.
  *
  * exp_avg and exp_avg_sq stand in the bases, columns in descending order of the eigenvalues,
  * whatever the handle stores; a power of two taken off huge gradients is put back.  Setting a part
@@ -79,13 +80,9 @@ static const struct {
 static frg_status find_tensor(frg_soap *soap, int64_t id, const char *key, soap_param **p,
                               state_tensor *out)
 {
-    if (!soap) {
-        FAIL(NULL, E_ARG, "soap is NULL");
-    }
+    TRY(frgi_soap_check_id(soap, id));
     frgi_soap_wait(soap);
     frg_context *const ctx = soap->ctx;
-    REQUIRE(ctx, id >= 0 && id < soap->n_params, "parameter %lld, there are 0 .. %lld",
-            (long long)id, (long long)soap->n_params - 1);
     REQUIRE(ctx, key, "key is NULL");
     *p = soap->params[id];
     *out = (state_tensor){STATE_NONE, NULL};
@@ -106,7 +103,7 @@ static frg_status find_tensor(frg_soap *soap, int64_t id, const char *key, soap_
     }
     FAIL(ctx, E_OPTION,
          "there is no part '%s' of the state; parts are step, exp_avg, exp_avg.plain, "
-         "exp_avg_sq, GG.i, Q.i, eig.i",
+         "exp_avg_sq, GG.i, Q.i, eig.i, and for two axes L, R, Q_L, Q_R, eigvals_L, eigvals_R",
          key);
 }
 
@@ -228,17 +225,18 @@ static const float *moment_in_bases(const soap_param *p, const soap_workspace *w
 {
     float *values = work->x;
     memcpy(values, p->m, (size_t)p->count * sizeof *values);
-    if (p->label == 0 && p->generation > 0) {
+    if (p->m_generation == 0 && p->generation > 0) {
         values = frgi_soap_contract_all(p, work, SOAP_IN, 1, values, work->y);
     }
     return frgi_soap_in_order(p, values, values == work->x ? work->y : work->x);
 }
 
 /** The first moment in the parameter's own coordinates. */
-static const float *moment_outside(const soap_param *p, const soap_workspace *work)
+static const float *moment_in_coordinates(const soap_param *p, const soap_workspace *work)
 {
     memcpy(work->x, p->m, (size_t)p->count * sizeof *p->m);
-    return p->label == 0 ? work->x : frgi_soap_contract_all(p, work, SOAP_OUT, 1, work->x, work->y);
+    return p->m_generation == 0 ? work->x
+                                : frgi_soap_contract_all(p, work, SOAP_OUT, 1, work->x, work->y);
 }
 
 /** A factor of the gradients as they are, over the one that is kept. */
@@ -267,7 +265,7 @@ frg_status frg_soap_state_get(frg_soap *soap, int64_t id, const char *key, frg_a
         frgi_soap_put(&to, once, moment_in_bases(p, work));
         break;
     case STATE_M_PLAIN:
-        frgi_soap_put(&to, once, moment_outside(p, work));
+        frgi_soap_put(&to, once, moment_in_coordinates(p, work));
         break;
     case STATE_V:
         memcpy(work->x, p->v, (size_t)p->count * sizeof *p->v);
@@ -321,7 +319,7 @@ frg_status frg_soap_state_view(frg_soap *soap, int64_t id, const char *key, frg_
     case STATE_M:
         view->array.data = p->m;
         view->unit = once;
-        view->in_bases = p->label != 0;
+        view->in_bases = p->m_generation != 0;
         break;
     case STATE_V:
         view->array.data = p->v;
@@ -366,7 +364,7 @@ frg_status frg_soap_state_set(frg_soap *soap, int64_t id, const char *key, frg_a
     const double once = ldexp(1, -p->exponent), unit = factor_scale(soap, p);
     if (x.kind == STATE_M || x.kind == STATE_M_PLAIN) {
         frgi_soap_take(&from, once, p->m);
-        p->label = x.kind == STATE_M ? p->generation : 0;
+        p->m_generation = x.kind == STATE_M ? p->generation : 0;
     } else if (x.kind == STATE_V) {
         frgi_soap_take(&from, once * once, p->v);
     }

@@ -1,5 +1,10 @@
-/* soap_work.c - the work of tasks, in multiply-adds: below zero where one thread has to do it, as
- * small tasks and eigendecompositions. */
+/* soap_work.c - the work of tasks, in about floating-point operations: below zero where one thread
+ * has to do it, as small tasks and eigendecompositions.
+ *
+ *     a factor of order n, of a parameter of N numbers
+ *       average   n N, half of a square's      product K Q   2 n^3
+ *       refresh   5 n^3: that and a QR         eigendecomposition   20 n^3, as slow as that many
+ *     a parameter (the cost of its task)       (1 + sum of n) N */
 #include "soap/soap_state.h"
 
 enum { WORTH_IT = 256 }; /* size of a factor, or of a square parameter, from which a team gains */
@@ -44,6 +49,7 @@ double frgi_soap_work_average(const frg_soap_opts *o, const soap_task *t)
     return of_factor(t, average_work(t));
 }
 
+/** Of a new basis, after so much other work. */
 static double of_refresh_after(const frg_soap_opts *o, const soap_task *t, double before)
 {
     const bool by_eigh = frgi_soap_decomposes(o, t->param, t->factor);
@@ -69,7 +75,7 @@ double frgi_soap_work_examine(const frg_soap_opts *o, const soap_task *t)
     return of_examination_after(o, t, 0);
 }
 
-double frgi_soap_work_collect(const frg_soap_opts *o, const soap_task *t)
+double frgi_soap_work_average_examine(const frg_soap_opts *o, const soap_task *t)
 {
     return of_examination_after(o, t, average_work(t));
 }

@@ -52,10 +52,10 @@ static void guarded_rescale(const frg_soap *soap, soap_param *p, int exponent)
     (void)guard_leave(FRG_OK);
 }
 
-static bool guarded_rescue(frg_soap *soap, const soap_param *p, soap_factor *f)
+static bool guarded_eigh_f64(frg_soap *soap, const soap_param *p, soap_factor *f)
 {
     (void)guard_enter();
-    const bool done = frgi_soap_host_steps.rescue(soap, p, f);
+    const bool done = frgi_soap_host_steps.eigh_f64(soap, p, f);
     (void)guard_leave(FRG_OK);
     return done;
 }
@@ -65,7 +65,7 @@ static const soap_steps guarded_steps = {.open = guarded_state,
                                          .run = guarded_run,
                                          .norm = guarded_norm,
                                          .rescale = guarded_rescale,
-                                         .rescue = guarded_rescue};
+                                         .eigh_f64 = guarded_eigh_f64};
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 

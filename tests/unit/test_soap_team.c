@@ -64,7 +64,7 @@ static void run(const scene *s, int threads, uint64_t seed, float *w, int64_t *s
         }
         CHECK(sum <= threads * report.seconds); /* the same clock, read in between */
     }
-    *shared = soap->pace.tasks_shared;
+    *shared = soap->threading.tasks_shared;
     frg_soap_destroy(soap);
     frg_context_destroy(ctx);
 }
@@ -146,7 +146,7 @@ static int64_t dealt(int threads, int64_t order)
     }
     for (int t = 0; t < 4; t++)
         CHECK_OK(ctx, frg_soap_step(soap, grads, 4, NULL));
-    const int64_t count = soap->pace.loops_dealt;
+    const int64_t count = soap->threading.loops_dealt;
     frg_soap_destroy(soap);
     frg_context_destroy(ctx);
     return count;
