@@ -8,6 +8,7 @@
 
 #include "core/opts.h"
 #include "gw/gw_align.h"
+#include "gw/gw_array.h"
 #include "gw/gw_level_device.h"
 #include "gw/gw_store.h"
 
@@ -182,13 +183,10 @@ static frg_status take_linear(frg_gw *s, const frg_array *a)
     const int64_t rows = (n + FRGI_GROUP - 1) / FRGI_GROUP * FRGI_GROUP;
     const int64_t ld = (m + FRGI_PAD - 1) / FRGI_PAD * FRGI_PAD;
     TRY(NEW0(ctx, &s->linear, frgi_mul((size_t)rows, (size_t)ld), "the linear cost"));
-    const char *const base = frgi_array_base(a);
     float most = 0;
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < m; j++) {
-            const int64_t at = i * a->stride[0] + j * a->stride[1];
-            const double x = a->dtype == FRG_F64 ? ((const double *)(const void *)base)[at]
-                                                 : (double)((const float *)(const void *)base)[at];
+            const double x = frgi_array_get(a, i, j);
             if (!(fabs(x) <= FRGI_LENGTH_MAX)) {
                 frgi_at(ctx, "linear, row %lld, column %lld", (long long)i + 1, (long long)j + 1);
                 FAIL(ctx, E_DISTANCE, "a cost is %g", x);
@@ -439,14 +437,6 @@ void frg_gw_destroy(frg_gw *s)
 
 /* ---- starts ---------------------------------------------------------------------------------- */
 
-static double entry(const frg_array *plan, int64_t i, int64_t j)
-{
-    const char *const base = frgi_array_base(plan);
-    const int64_t at = i * plan->stride[0] + j * plan->stride[1];
-    return plan->dtype == FRG_F64 ? ((const double *)(const void *)base)[at]
-                                  : (double)((const float *)(const void *)base)[at];
-}
-
 /** What rounding may leave below 0 in a plan that was computed: its entries are sums and
  *  differences of numbers up to the largest, 4096 roundings of it in f64, 16 in f32. */
 static double plan_noise(const frg_array *plan)
@@ -454,7 +444,7 @@ static double plan_noise(const frg_array *plan)
     double most = 0;
     for (int64_t i = 0; i < plan->shape[0]; i++) {
         for (int64_t j = 0; j < plan->shape[1]; j++) {
-            most = fmax(most, entry(plan, i, j));
+            most = fmax(most, frgi_array_get(plan, i, j));
         }
     }
     return most * (plan->dtype == FRG_F64 ? 0x1p-41 : 0x1p-20);
@@ -468,7 +458,8 @@ static frg_status copy_plan(frg_context *ctx, const frg_array *plan, float *copy
     double total = 0;
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < m; j++) {
-            const double given = entry(plan, i, j), p = given < 0 && given >= -noise ? 0 : given;
+            const double given = frgi_array_get(plan, i, j),
+                         p = given < 0 && given >= -noise ? 0 : given;
             if (!(p >= 0 && p < (double)INFINITY)) {
                 frgi_at(ctx, "plan, row %lld, column %lld", (long long)i + 1, (long long)j + 1);
                 FAIL(ctx, E_MARGINAL, "an entry is %g", p);

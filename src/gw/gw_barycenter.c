@@ -18,6 +18,7 @@
 
 #include "core/host_alone.h"
 #include "core/opts.h"
+#include "gw/gw_array.h"
 #include "gw/gw_floor.h"
 #include "gw/gw_marginals.h"
 
@@ -48,14 +49,6 @@ static double noise_of(const middle *b)
 
 /* ---- memory and checks ----------------------------------------------------------------------- */
 
-static double read_at(const frg_array *a, int64_t i, int64_t j)
-{
-    const int64_t at = i * a->stride[0] + j * a->stride[1];
-    const char *const base = frgi_array_base(a);
-    return a->dtype == FRG_F64 ? ((const double *)(const void *)base)[at]
-                               : (double)((const float *)(const void *)base)[at];
-}
-
 /** A square matrix of finite distances >= 0 as doubles, its symmetric part; *most: at least the
  *  largest. */
 static frg_status take_square(frg_context *ctx, const frg_array *a, const char *name, double **out,
@@ -71,12 +64,12 @@ static frg_status take_square(frg_context *ctx, const frg_array *a, const char *
     double gap = 0, largest = 0;
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < n; j++) {
-            const double d = read_at(a, i, j);
+            const double d = frgi_array_get(a, i, j);
             if (!(d >= 0 && d < (double)INFINITY)) {
                 frgi_at(ctx, "%s, row %lld, column %lld", name, (long long)i + 1, (long long)j + 1);
                 FAIL(ctx, E_DISTANCE, "a distance is %g", d);
             }
-            const double back = read_at(a, j, i);
+            const double back = frgi_array_get(a, j, i);
             gap =
                 fmax(gap, isfinite(back) ? fabs(d - back) : 0); /* else it is refused in its turn */
             (*out)[i * n + j] = 0.5 * (d + back);

@@ -16,11 +16,11 @@
  * the plan.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/host_alone.h"
 #include "core/tree_sum.h"
+#include "gw/gw_array.h"
 #include "gw/gw_level_device.h"
 
 /* ---- estimate -------------------------------------------------------------------------------- */
@@ -356,12 +356,9 @@ done:
 static frg_status dense_copy(frg_context *ctx, const frg_array *a, const char *name, double **out)
 {
     TRY(NEW(ctx, out, frgi_mul((size_t)a->shape[0], (size_t)a->shape[1]), "a matrix"));
-    const char *const base = frgi_array_base(a);
     for (int64_t i = 0; i < a->shape[0]; i++) {
         for (int64_t j = 0; j < a->shape[1]; j++) {
-            const int64_t at = i * a->stride[0] + j * a->stride[1];
-            const double x = a->dtype == FRG_F64 ? ((const double *)(const void *)base)[at]
-                                                 : (double)((const float *)(const void *)base)[at];
+            const double x = frgi_array_get(a, i, j);
             if (!isfinite(x)) {
                 frgi_at(ctx, "%s, row %lld, column %lld", name, (long long)i + 1, (long long)j + 1);
                 FAIL(ctx, E_DISTANCE, "an entry is %g", x);

@@ -223,7 +223,7 @@ static frg_status dense_of(frg_context *ctx, const frg_array *a, double **out)
     TRY(NEW(ctx, out, frgi_mul((size_t)n, (size_t)m), "a gradient"));
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < m; j++) {
-            (*out)[i * m + j] = frgi_entry(a, i, j);
+            (*out)[i * m + j] = frgi_array_get(a, i, j);
         }
     }
     return FRG_OK;
@@ -289,7 +289,7 @@ static void distance_gradient(const double *x, const double *w, const double *cr
 {
     for (int64_t i = 0; i < n; i++) {
         for (int64_t k = 0; k < n; k++) {
-            frgi_put_entry(out, i, k, share * 2 * (x[i * n + k] * w[i] * w[k] - cross[i * n + k]));
+            frgi_array_put(out, i, k, share * 2 * (x[i * n + k] * w[i] * w[k] - cross[i * n + k]));
         }
     }
 }
@@ -322,7 +322,7 @@ static void exponent_weights(value_work *w, const frg_context *ctx, const frg_gw
             const double p = w->p[i * m + j];
             if (p > 0) {
                 const double linear =
-                    at->linear && theta > 0 ? theta * frgi_entry(at->linear, i, j) : 0;
+                    at->linear && theta > 0 ? theta * frgi_array_get(at->linear, i, j) : 0;
                 const double t = (1 - theta) * (term + square[j] + w->t[i * m + j]) + linear +
                                  at->epsilon * log(p);
                 w->u[i] += p * t;
@@ -402,7 +402,7 @@ frg_status frg_gw_gradient(frg_context *ctx, const frg_gw_point *at, const frg_g
     }
     for (int64_t i = 0; out->linear && i < n; i++) {
         for (int64_t j = 0; j < m; j++) {
-            frgi_put_entry(out->linear, i, j, 2 * at->linear_weight * w.p[i * m + j]);
+            frgi_array_put(out->linear, i, j, 2 * at->linear_weight * w.p[i * m + j]);
         }
     }
 done:
@@ -428,7 +428,7 @@ static void gather_row(void *user, int64_t i, const double *row, int64_t chunk)
     double *const sums = w->s->sums + chunk * m;
     double sum = 0, mass = 0;
     for (int64_t j = 0; j < m; j++) {
-        const double pulled = row[j] * frgi_entry(&w->g, i, j);
+        const double pulled = row[j] * frgi_array_get(&w->g, i, j);
         sum += pulled;
         mass += row[j];
         sums[j] += pulled;
@@ -453,7 +453,8 @@ static void pull_row(void *user, int64_t i, const double *row, int64_t chunk)
     (void)chunk;
     for (int64_t j = 0; j < w->s->rows.m; j++) {
         const double shift = w->frozen ? 0 : w->s->x[i] + w->y[j];
-        frgi_put_entry(&w->out, i, j, w->per_epsilon * row[j] * (shift - frgi_entry(&w->g, i, j)));
+        frgi_array_put(&w->out, i, j,
+                       w->per_epsilon * row[j] * (shift - frgi_array_get(&w->g, i, j)));
     }
 }
 

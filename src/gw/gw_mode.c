@@ -11,7 +11,6 @@
  *
  * An option counts as given where its value is not the default, or where frg_gw_give named it.
  */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

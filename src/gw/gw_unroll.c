@@ -61,7 +61,7 @@ static double dummy_of(const unrolled *w, int64_t i)
 
 static void add_entry(const unrolled *w, int64_t i, int64_t j, double value)
 {
-    frgi_put_entry(w->out, i, j, frgi_entry(w->out, i, j) + w->per_epsilon * value);
+    frgi_array_put(w->out, i, j, frgi_array_get(w->out, i, j) + w->per_epsilon * value);
 }
 
 /** From dLoss/dP. */
@@ -70,15 +70,15 @@ static void plan_row(void *user, int64_t i, const double *row, int64_t chunk)
     unrolled *const w = user;
     double *const sums = w->sums + chunk * w->m, pulled = 0, mass = 0;
     for (int64_t j = 0; j < w->m; j++) {
-        pulled += row[j] * frgi_entry(w->g, i, j);
+        pulled += row[j] * frgi_array_get(w->g, i, j);
         mass += row[j];
     }
     const double scale = !w->exact_rows ? 1 : mass > 0 ? w->t.s.to.a[i] / mass : 0;
     const double each = w->exact_rows && mass > 0 ? pulled / mass : 0;
     for (int64_t j = 0; j < w->m; j++) {
-        const double value = scale * row[j] * (frgi_entry(w->g, i, j) - each);
+        const double value = scale * row[j] * (frgi_array_get(w->g, i, j) - each);
         sums[j] += value;
-        frgi_put_entry(w->out, i, j, -w->per_epsilon * value);
+        frgi_array_put(w->out, i, j, -w->per_epsilon * value);
     }
     w->extra[i] = w->exact_rows ? 0 : pulled;
     w->by_a[i] = each;
@@ -324,7 +324,7 @@ static frg_status open_unrolled(unrolled *w, frg_context *ctx)
     frgi_sweep *const s = &w->t.s;
     const frgi_sweep *const known = &w->from->s;
     const int64_t n = w->n, m = w->m, ld = w->ld, rows = s->rows;
-    const int64_t each = 9 * rows + 9 * ld + 4 * m + FRGI_GRAD_CHUNKS * m;
+    const int64_t each = 9 * rows + 8 * ld + FRGI_GRAD_CHUNKS * m;
     TRY(NEW0(ctx, &w->memory, frgi_mul(FRGI_SAVED_STRIDE, (size_t)(n + 2 * m)), "a derivative"));
     TRY(NEW0(ctx, &w->doubles, each, "a derivative"));
     double *memory = w->memory, *at = w->doubles;

@@ -18,8 +18,6 @@
 enum { STEPS = 20, PASSES = 20, STEPS_OF_MANY = 14, PASSES_OF_MANY = 10, MANY = 500 };
 #define BROAD  1.0 /* epsilon, of the spread of costs: first and last */
 #define NARROW 0.01
-#define LOG2_E 1.4426950408889634
-#define LN_2   0.69314718055994531
 
 #pragma GCC visibility push(hidden)
 DECLARE_LEVELS(frgi_anneal_ops, frgi_anneal_ops);
@@ -274,7 +272,7 @@ static void centre_costs(const frgi_spaces *s, const frgi_costs *now, cooling *c
 static void cool(const frgi_anneal_ops *ops, const frgi_spaces *s, frgi_descent *d, cooling *c,
                  double epsilon, int passes)
 {
-    const double scale = LOG2_E / epsilon;
+    const double scale = FRGI_LOG2_E / epsilon;
     for (int64_t i = 0; i < s->n; i++) {
         c->log_f[i] = (float)((double)c->f[i] * scale);
         c->u[i] = 1;

@@ -19,7 +19,6 @@
 #include "gw/gw_vertex.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "gw/gw_solver.h"

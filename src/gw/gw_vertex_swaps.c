@@ -12,7 +12,6 @@
  */
 #include "gw/gw_vertex.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { SWEEPS = 50 };
