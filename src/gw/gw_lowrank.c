@@ -513,7 +513,8 @@ static frg_status mirror_step(lowrank *w, double pace)
 /** Mirror steps on one linearisation.  Q and W move at once, each by its gradient at the other's
  *  old value, so that the value may rise, and both may oscillate.  With a linear cost, which is the
  *  same in all outer steps, a step that raises the value is undone and gamma divided by 8.  L(P)
- *  changes with the plan, and there such steps are kept: at full rank E ended 3 % higher without. */
+ *  changes with the plan, and there such steps are kept: without them E ended 3 % higher at full
+ *  rank. */
 static frg_status mirror_steps(lowrank *w)
 {
     const bool falls = w->l->o->linear_weight > 0;
@@ -555,8 +556,8 @@ static frg_status outer_step(lowrank *w)
 /* ---- energy ---------------------------------------------------------------------------------- */
 
 /** The objective without entropy (E, with a linear cost (1-theta) E + 2 theta <M, P>) from two
- *  independent sets of pairs that no step has used; *error: its standard error by the means over the
- *  second set, one for each pair of the first. */
+ *  independent sets of pairs that no step has used; *error: its standard error, by the means over
+ *  the second set, one for each pair of the first. */
 static frg_status estimate(lowrank *w, double *energy, double *error)
 {
     enum { COUNT = FRGI_CHECK_PAIRS };

@@ -75,11 +75,11 @@ static double entropy_of(double p)
     return p > 0 ? p * (log(p) - 1) : 0;
 }
 
-/** A row of a plan into d.vertex; of_y: NULL where columns are those of the spaces. */
+/** A row of a plan into d.k_vertex; of_y: NULL where columns are those of the spaces. */
 static void put_row(const verdict *v, int64_t at, const double *row, const int32_t *of_y)
 {
     const frgi_spaces *const s = &v->p.s;
-    void *const to = frgi_costs_row(&v->d.vertex, at);
+    void *const to = frgi_costs_row(&v->d.k_vertex, at);
     double sum = 0;
     for (int64_t j = 0; j < s->m; j++) {
         const double p = row[of_y ? of_y[j] : j];
@@ -132,7 +132,7 @@ static bool beat(verdict *v, int64_t done)
     return graph_tasks_go_on(&v->tasks);
 }
 
-/** <K, P> of what is in now and vertex, and theta <M, P>. */
+/** <K, P> of K in k_plan and P in k_vertex, and theta <M, P>. */
 static double cost_of_plan(const verdict *v)
 {
     const frgi_spaces *const s = &v->p.s;
@@ -141,20 +141,21 @@ static double cost_of_plan(const verdict *v)
         for (int64_t j = 0; j < s->m; j++) {
             const double linear =
                 s->linear ? s->theta * (double)s->linear[i * s->ld_linear + j] : 0;
-            sum += frgi_costs_get(&v->d.vertex, i, j) * (frgi_costs_get(&v->d.now, i, j) + linear);
+            sum += frgi_costs_get(&v->d.k_vertex, i, j) *
+                   (frgi_costs_get(&v->d.k_plan, i, j) + linear);
         }
     }
     return sum;
 }
 
-/** now <- K of the plan in vertex; its J without entropy, caller's units. */
+/** k_plan <- K of the plan in k_vertex; its J without entropy, caller's units. */
 static double linearise(verdict *v)
 {
     const frgi_spaces *const s = &v->p.s;
     memset(v->turned.at, 0, (size_t)(s->m * v->turned.ld) * frgi_costs_size(s->single));
-    add_product(v, &v->turned, &v->d.vertex, &s->x, s->n, 1);
-    frgi_costs_linear(s, &v->d.now);
-    add_product(v, &v->d.now, &v->turned, &s->y, s->m, -2 * (1 - s->theta));
+    add_product(v, &v->turned, &v->d.k_vertex, &s->x, s->n, 1);
+    frgi_costs_linear(s, &v->d.k_plan);
+    add_product(v, &v->d.k_plan, &v->turned, &s->y, s->m, -2 * (1 - s->theta));
     return ((1 - s->theta) * s->constant + cost_of_plan(v)) * v->p.square;
 }
 
@@ -166,7 +167,7 @@ static double temperature(const verdict *v)
     return 2 * g->level.epsilon / (v->p.s.theta > 0 ? 1 : scales);
 }
 
-/** 2 epsilon times the entropy of the plan in vertex. */
+/** 2 epsilon times the entropy of the plan in k_vertex. */
 static double entropy_term(const verdict *v)
 {
     double sum = 0;
@@ -176,7 +177,7 @@ static double entropy_term(const verdict *v)
     return temperature(v) * sum;
 }
 
-/** now <- K(P). */
+/** k_plan <- K(P). */
 static void take_plan(verdict *v)
 {
     frgi_transport_rows(&v->g->level.t, 0, v->g->x.n, CHUNKS, take_row, v);
@@ -187,7 +188,7 @@ static void take_plan(verdict *v)
 
 /* ---- vertices -------------------------------------------------------------------------------- */
 
-/** J of where conditional gradient ends from the vertex of least d.now, caller's units. */
+/** J of where conditional gradient ends from the vertex of least d.k_plan, caller's units. */
 static double descend(verdict *v)
 {
     v->d.tasks = &v->tasks;
@@ -232,7 +233,7 @@ static void try_others(verdict *v)
     }
 }
 
-/** Duals of the vertex of least d.now: what Sinkhorn's potentials are at no epsilon. */
+/** Duals of the vertex of least d.k_plan: what Sinkhorn's potentials are at no epsilon. */
 static void take_duals(verdict *v)
 {
     const frgi_spaces *const s = &v->p.s;
@@ -247,12 +248,12 @@ static void take_duals(verdict *v)
     }
     for (int64_t i = 0; i < s->n; i++) {
         const int32_t j = v->d.assign.column[i];
-        f[i] = frgi_costs_get(&v->d.now, i, j) - g[j];
+        f[i] = frgi_costs_get(&v->d.k_plan, i, j) - g[j];
     }
 }
 
-/** vertex <- Sinkhorn's plan for the costs in now, from the potentials in duals, which become its
- *  own; J of it. */
+/** k_vertex <- Sinkhorn's plan for the costs in k_plan, from the potentials in duals, which
+ *  become its own; J of it. */
 static frg_status blur(verdict *v)
 {
     const frgi_spaces *const s = &v->p.s;
@@ -264,7 +265,7 @@ static frg_status blur(verdict *v)
     o.tol = v->g->o.polish_tol;
     o.max_iter = PASSES;
     frg_status status = frg_sinkhorn_create(
-        &k, s->ctx, frg_matrix(v->d.now.at, dtype, s->n, s->m, v->d.now.ld), s->a, s->b, &o);
+        &k, s->ctx, frg_matrix(v->d.k_plan.at, dtype, s->n, s->m, v->d.k_plan.ld), s->a, s->b, &o);
     status = status < 0 ? status : frg_sinkhorn_start(k, v->duals, v->duals + s->n);
     status = status < 0 ? status : frgi_sinkhorn_solve(k, NULL);
     if (status == FRG_OK || status == FRG_MAX_ITER || status == FRG_STALLED) {
@@ -281,7 +282,7 @@ static frg_status blur(verdict *v)
 static frg_status blur_other(verdict *v, double gap)
 {
     frg_status status = FRG_OK;
-    frgi_descent_costs(&v->d, &v->lowest, 1, &v->d.now);
+    frgi_descent_costs(&v->d, &v->lowest, 1, &v->d.k_plan);
     frgi_descent_begin(&v->d);
     take_duals(v);
     v->other_with_entropy = (double)INFINITY;
