@@ -33,8 +33,8 @@ struct frg_gw {
     frgi_trace trace;
     frg_status stopped; /* positive: while distances were made; negative: nothing can be run */
     bool degenerate;
-    bool by_auto;  /* who chose the mode in o */
-    char why[120]; /* he chose it */
+    bool by_auto;  /* the mode in o was chosen by `auto`, not by the caller */
+    char why[120]; /* the reason of that choice, for the report */
 };
 
 #pragma GCC visibility push(hidden)

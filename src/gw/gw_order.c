@@ -52,8 +52,8 @@ static bool weighs(const frgi_sweep *s, const int32_t *row, const int32_t *colum
     return false;
 }
 
-/** Share of the vectors that a marking pass would list, from some groups of rows; NULL: the order
- *  as it is. */
+/** The fraction of the vectors of 16 columns that a marking pass would list, from GROUPS_LOOKED_AT
+ *  groups of 8 rows; NULL: the order as it is. */
 static double share_of(const frgi_sweep *s, const int32_t *row, const int32_t *column)
 {
     const int64_t groups = s->n / FRGI_GROUP;
@@ -136,7 +136,8 @@ static void move_columns(const int32_t *order, const frgi_transport *t)
     }
 }
 
-/** base_h and base_g are made anew whenever they are used. */
+/** All vectors of rows and of columns, and the exponents; base.h and base.g are filled again before
+ *  they are read. */
 static void move(const int32_t *row, const int32_t *column, const frgi_order *o, frgi_transport *t)
 {
     enum { COLUMNS = 6 };
