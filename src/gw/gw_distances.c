@@ -97,8 +97,7 @@ static frg_status take_matrix(frgi_distances *d, const frg_array *a, const char 
             }
             most = x < (double)INFINITY ? fmax(most, x) : most;
             gap = fmax(gap, isfinite(x) ? fabs(x - frgi_array_get(a, j, i)) : 0);
-            /* of an asymmetric matrix the two one-sided linearisations have the mean of C and C' in
-             * common */
+            /* (C + C') / 2 of an asymmetric matrix, as the warning below says */
             d->dense[i * d->n + j] = (float)(0.5 * (x + frgi_array_get(a, j, i)));
         }
         diagonal = fmax(diagonal, frgi_array_get(a, i, i));
@@ -198,7 +197,8 @@ static frg_status grow_cache(frgi_distances *d, int64_t slots)
     return FRG_OK;
 }
 
-/** Of two sweeps: the farthest from node 0, then the farthest from that. */
+/** most <- the largest distance that two sweeps meet: to the farthest from node 0, and from
+ *  there. */
 static frg_status two_sweeps(frgi_distances *d, bool *cut)
 {
     float *row;
@@ -218,7 +218,8 @@ static frg_status two_sweeps(frgi_distances *d, bool *cut)
     return status;
 }
 
-/** Of all rows, where all will be needed anyway: it does not hang on the order of the points. */
+/** most <- that of all rows, where all will be needed anyway: it does not depend on the order of
+ *  the points. */
 static frg_status all_rows(frgi_distances *d, bool *cut)
 {
     float *row;
@@ -235,7 +236,8 @@ static frg_status all_rows(frgi_distances *d, bool *cut)
     return status;
 }
 
-/** Of a graph in parts: of the paths from all nodes, BATCH at a time.  Positive: stopped. */
+/** most <- that of the paths from all nodes, BATCH at a time, of a graph with several components.
+ *  Positive: stopped. */
 static frg_status all_components(frgi_distances *d)
 {
     const frgi_graph_ops *const ops = frgi_graph_ops_of(d->ctx);
@@ -282,7 +284,8 @@ static frg_status find_scale(frgi_distances *d, const frg_gw_opts *o)
     return FRG_OK;
 }
 
-/** Of few points steps ask for more rows than there are: 80 pairs a step. */
+/** All distances at once where the steps of a run, `anchors` pairs each, ask for more rows than
+ *  there are points. */
 static frg_status find_all(frgi_distances *d, const frg_gw_opts *o)
 {
     const bool sampled = o->mode == FRG_GW_AUTO || o->mode == FRG_GW_SAMPLED;
