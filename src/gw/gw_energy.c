@@ -1,12 +1,15 @@
 /* gw_energy.c - the energy of a plan: estimated from pairs, exact by matrix products, and bounded
  * from below.
  *
- *     E(P) = sum_i r_i sum_k C_ik^2 r_k + sum_j c_j sum_l D_jl^2 c_l - 2 <C P D, P>        for unit
- *                                                                                          mass
+ *     E(P) = sum_i r_i sum_k C_ik^2 r_k + sum_j c_j sum_l D_jl^2 c_l - 2 <C P D, P>,
+ *     r = P 1, c = P' 1
  *
- * The estimate draws two independent sets of pairs from P; h(r, q) = (C(i_r, i_q) - D(j_r, j_q))^2
- * averaged over all of their products is unbiased, with the variance of its row means and column
- * means (Hoeffding 1948).  Where the marginals hold and the mean distances u_i = sum_k C_ik a_k,
+ * The estimate, of a plan of unit mass, draws two independent sets of pairs from P:
+ *
+ *     h(r, q) = (C(i_r, i_q) - D(j_r, j_q))^2,  r of the one set, q of the other
+ *
+ * averaged over all r and q is unbiased, with the variance of its row means and column means
+ * (Hoeffding 1948).  Where the marginals hold and the mean distances u_i = sum_k C_ik a_k,
  * v_j = sum_l D_jl b_l are known, most of the variance goes: with C~_ik = C_ik - u_i - u_k + a'u
  * and D~ alike
  *

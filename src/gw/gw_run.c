@@ -15,7 +15,7 @@
 #include "gw/gw_align.h"
 #include "gw/gw_level_device.h"
 
-enum { TRIAL_STEPS = 5 }; /* of one of several starts: enough to tell a fold from its energy */
+enum { TRIAL_STEPS = 5 }; /* of one of several starts: enough for a poor local minimum to show */
 enum {
     CANDIDATE_STEPS = 10
 }; /* of the candidate start, whose energy is compared with that of a run that has ended */
