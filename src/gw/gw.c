@@ -273,9 +273,10 @@ static int64_t with_weight(const double *w, int64_t n)
     return count;
 }
 
-/** Is every plan with the marginals as good?  One point, or one that has all the weight: there is
- *  but one plan.  Zeros alone on a side: no cross term. What is taken of each point is to be found
- *  even then where marginals are partial or relaxed. */
+/** Whether J is the same for every plan.  Balanced: a side has one point of positive weight, so
+ *  that there is one plan, or all distances of a side are 0, so that the cross term is.  Where
+ *  marginals are partial or relaxed J depends on them even then, but for distances 0 on both
+ *  sides. */
 static bool all_plans_alike(const frg_gw *s)
 {
     const bool zero_x = !(s->x.most > 0), zero_y = !(s->y.most > 0);
@@ -285,9 +286,8 @@ static bool all_plans_alike(const frg_gw *s)
            (s->o.linear_weight == 0 && (known ? zero_x || zero_y : zero_x && zero_y));
 }
 
-/** What is left to the mode.  Without sampling a step is as good as its plan: where its columns are
- *  further off than the loop looks for changes, L(P) moves with what one side has more of than the
- *  other. */
+/** Options whose default depends on the mode.  In the mode exact L(P) depends on the column sums of
+ *  the plan, whose errors have to be below the change that the loop stops at. */
 static void resolve_options(frg_gw_opts *o)
 {
     const bool exact = o->mode == FRG_GW_EXACT;
@@ -297,7 +297,7 @@ static void resolve_options(frg_gw_opts *o)
     }
 }
 
-/** What the mode keeps between its steps. */
+/** Memory of the outer iteration, where the mode has one. */
 static frg_status open_level(frg_gw *s)
 {
     frgi_cost_storage storage;
@@ -310,14 +310,18 @@ static frg_status open_level(frg_gw *s)
     return s->where.dev ? frgi_level_device_open(&s->level, s->where.dev, s->where.group) : FRG_OK;
 }
 
-/** Something to start from is given: of the modes that auto may take, sampled goes on from it. */
+/** A start is given, `what`: where `auto` took the mode vertex, which has its own starts, it takes
+ *  sampled instead. */
 static frg_status take_start(frg_gw *s, const char *what)
 {
     if (!s->by_auto || s->o.mode != FRG_GW_VERTEX) {
         return FRG_OK;
     }
     if (s->o.dtype == FRG_GW_DTYPE_F64) {
-        FAIL(s->ctx, E_UNSUPPORTED, "dtype f64 with %s, of which the mode vertex has none", what);
+        FAIL(s->ctx, E_UNSUPPORTED,
+             "dtype f64 with %s: f64 is there in the mode vertex alone, which has its own starts; "
+             "leave dtype at auto",
+             what);
     }
     frgi_gw_take_mode(s, FRG_GW_SAMPLED, what);
     frgi_level_close(&s->level);
@@ -498,10 +502,12 @@ frg_status frg_gw_start_plan(frg_gw *s, frg_array plan)
     }
     if (s->o.max_iter == 0 && !frgi_is_balanced(&s->o)) {
         FAIL(ctx, E_UNSUPPORTED,
-             "a plan to start from and no steps where marginals are partial or relaxed");
+             "a plan to start from with max_iter 0 where marginals are partial or relaxed: allow "
+             "some steps");
     }
     if (s->o.rank > 0 && s->o.max_iter == 0) {
-        FAIL(ctx, E_UNSUPPORTED, "a plan to start from and no steps where the plan has low rank");
+        FAIL(ctx, E_UNSUPPORTED,
+             "a plan to start from with max_iter 0 and a rank: allow some steps");
     }
     TRY(frgi_array_check(ctx, &plan, "plan", 2, 1u << FRG_F32 | 1u << FRG_F64));
     if (plan.shape[0] != n || plan.shape[1] != m) {
@@ -521,7 +527,7 @@ frg_status frg_gw_start_plan(frg_gw *s, frg_array plan)
     return FRG_OK;
 }
 
-/** to <- potentials of a side, without the terms that exponents leave out. */
+/** to <- potentials of a side without the row or column terms of L that exponents leave out. */
 static frg_status take_potentials(const frg_gw *s, int side, const double *from, int64_t count,
                                   double *to)
 {
@@ -550,7 +556,8 @@ frg_status frg_gw_start_potentials(frg_gw *s, const double *f, const double *g)
     }
     if (s->o.rank > 0 || s->o.max_iter == 0) {
         FAIL(ctx, E_UNSUPPORTED,
-             "potentials to start from where the plan has low rank or no steps are done");
+             "potentials to start from with max_iter 0, or with a rank, whose steps have no "
+             "potentials");
     }
     for (int64_t i = 0; f && i < n; i++) {
         REQUIRE(ctx, isfinite(f[i]), "f is %g at %lld", f[i], (long long)i + 1);

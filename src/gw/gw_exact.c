@@ -21,9 +21,9 @@
 typedef struct {
     frgi_level *l;
     /* exact */
-    float *plan;                    /* n x m, averaged */
-    float *packed;                  /* of C by groups, of P and D by panels */
-    float *p_right, *middle, *rows; /* middle: 2 C P; rows: zeros */
+    float *plan;             /* n x m, averaged */
+    float *packed, *p_right; /* C by groups, P by panels; D is in product.right */
+    float *middle, *rows;    /* 2 C P; zeros */
     /* landmark */
     int64_t wide_x, wide_y; /* landmarks + 2 */
     double *u_x, *v_x, *u_y, *v_y;

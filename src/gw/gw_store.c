@@ -1,8 +1,8 @@
 /* gw_store.c - the form of costs that memory has room for.
  *
- * What does not fit is refused before any work, with the bytes that it needs and those of the next
- * smaller form; where the caller lets the form be chosen (auto_store) that one takes its place, and
- * is named.
+ * A form that does not fit is refused before any work, with the bytes that it needs and those of
+ * the next smaller form; with auto_store the next smaller form that fits is taken, and W_STORE says
+ * so.
  */
 #include "gw/gw_store.h"
 

@@ -32,9 +32,9 @@
  * which a P' that is no lower comes to in one run of 700 (the normal law's one-sided 3 standard
  * errors).  It is a plan of all points that is lower then, whatever the sample lost: images of a
  * symmetric shape are not, but for that share.  P' is blurred by epsilon as P is, and has the noise
- * of its few steps besides, which can only keep it from being lower: that nothing is lower is no
- * proof.
- * Where other plans of the sample come within CUT of R, as near symmetries do, it is not said.
+ * of its few steps besides, which can only keep it from being lower: "no other start is lower on a
+ * sample" is no proof.  It is not said where other plans of the sample come near the energy of R
+ * (is_told), as near symmetries do.
  */
 #include <math.h>
 #include <stdio.h>
@@ -342,10 +342,11 @@ static void say_beaten(frg_gw *g, double energy, double sharpened)
         snprintf(without, sizeof without, ", %.5g without the blur of epsilon", sharpened);
     }
     r->verdict = "another start is lower";
-    frgi_warn(g->ctx, W_BEATEN,
-              "the energy is %.5g%s; another start ends at %.5g: the mode vertex goes on from more "
-              "of them, and start_from vertex blurs the best",
-              energy, without, r->other_energy);
+    frgi_warn(
+        g->ctx, W_BEATEN,
+        "the energy is %.5g%s; another start ends at %.5g: the mode vertex tries more starts, "
+        "start_from vertex begins the sampled steps at the best of them",
+        energy, without, r->other_energy);
     if (r->reason == FRG_GW_CONVERGED_CHANGE || r->reason == FRG_GW_CONVERGED_PLATEAU) {
         r->reason = FRG_GW_BEATEN;
     }
