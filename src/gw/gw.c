@@ -323,7 +323,7 @@ static frg_status take_start(frg_gw *s, const char *what)
              "leave dtype at auto",
              what);
     }
-    frgi_gw_take_mode(s, FRG_GW_SAMPLED, what);
+    frgi_gw_take_sampled(s, what);
     frgi_level_close(&s->level);
     const frg_status status = open_level(s);
     s->stopped = status;

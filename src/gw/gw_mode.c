@@ -89,9 +89,9 @@ const char *frgi_gw_entropic_option(const frg_gw_opts *o)
     return NULL;
 }
 
-void frgi_gw_take_mode(frg_gw *s, frg_gw_mode mode, const char *given)
+void frgi_gw_take_sampled(frg_gw *s, const char *given)
 {
-    s->o.mode = mode;
+    s->o.mode = FRG_GW_SAMPLED;
     snprintf(s->why, sizeof s->why, "auto: %s is given", given);
 }
 

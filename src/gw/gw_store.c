@@ -15,13 +15,13 @@ static const char *store_name(frg_gw_store store)
 }
 
 frg_status frgi_fit_store(frg_context *ctx, int64_t n, int64_t m, const frgi_form *forms, int count,
-                          bool falls, const frgi_form **chosen)
+                          bool may_shrink, const frgi_form **chosen)
 {
     const size_t allowed = frgi_memory_allowed(ctx), held = frg_bytes_held(ctx);
     const size_t left = allowed > held ? allowed - held : 0;
     const size_t first = frgi_transport_bytes(ctx, n, m, forms[0].storage);
     for (int q = 0; q < count; q++) {
-        if (frgi_transport_bytes(ctx, n, m, forms[q].storage) > left || (q > 0 && !falls)) {
+        if (frgi_transport_bytes(ctx, n, m, forms[q].storage) > left || (q > 0 && !may_shrink)) {
             continue;
         }
         *chosen = &forms[q];

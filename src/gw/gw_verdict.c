@@ -459,7 +459,8 @@ static frg_status open_sample(sampled *v)
     TRY(sample_side(&g->y, g->b, unit_of(&g->y) / most, &s->y, &s->b, &v->of_y));
     s->n = s->x.rows;
     s->m = s->y.rows;
-    return frgi_spaces_finish(s);
+    frgi_spaces_finish(s);
+    return FRG_OK;
 }
 
 static void close_sample(sampled *v)

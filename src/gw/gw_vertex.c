@@ -174,7 +174,7 @@ static void moments(const frgi_costs *c, const double *w, double *square, double
     }
 }
 
-frg_status frgi_spaces_finish(frgi_spaces *s)
+void frgi_spaces_finish(frgi_spaces *s)
 {
     double square_x, square_y, mean_x, mean_y, linear = 0;
     bool equal = s->n == s->m;
@@ -192,7 +192,6 @@ frg_status frgi_spaces_finish(frgi_spaces *s)
     s->assigns = equal;
     s->constant = square_x + square_y;
     s->product = (1 - s->theta) * (s->constant - 2 * mean_x * mean_y) + 2 * s->theta * linear;
-    return FRG_OK;
 }
 
 void frgi_spaces_close(frgi_spaces *s)

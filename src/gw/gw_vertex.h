@@ -82,7 +82,7 @@ typedef struct {
 } frgi_descent;
 
 /** From weights of unit mass and distances that s has; J of a b' and the constant. */
-FRG_MUST_USE frg_status frgi_spaces_finish(frgi_spaces *s);
+void frgi_spaces_finish(frgi_spaces *s);
 void frgi_spaces_close(frgi_spaces *s);
 /** Bytes of distances, and of a descent. */
 size_t frgi_spaces_bytes(int64_t n, int64_t m, bool single);

@@ -582,7 +582,7 @@ static frg_status coarse_plans(const frgi_spaces *s, int64_t wanted, int64_t mos
     }
     TRY_TO(done, frgi_coarse_side(s->ctx, &s->x, s->a, n, !few, &small.x, &small.a, &of_x));
     TRY_TO(done, frgi_coarse_side(s->ctx, &s->y, s->b, m, !few, &small.y, &small.b, &of_y));
-    TRY_TO(done, frgi_spaces_finish(&small));
+    frgi_spaces_finish(&small);
     TRY_TO(done, frgi_features_open(&f, &small, few));
     if (!few) {
         const bool fine = wanted > MIDDLE;
@@ -847,7 +847,8 @@ frg_status frgi_gw_problem_open(frg_gw *g, frg_gw_dtype dtype, frgi_gw_problem *
         s->linear = p->linear;
         s->ld_linear = s->m;
     }
-    return frgi_spaces_finish(s);
+    frgi_spaces_finish(s);
+    return FRG_OK;
 }
 
 void frgi_gw_problem_close(frgi_gw_problem *p)
