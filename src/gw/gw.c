@@ -507,7 +507,7 @@ frg_status frg_gw_start_plan(frg_gw *s, frg_array plan)
     }
     if (s->o.rank > 0 && s->o.max_iter == 0) {
         FAIL(ctx, E_UNSUPPORTED,
-             "a plan to start from with max_iter 0 and a rank: allow some steps");
+             "a plan to start from with max_iter 0 and low rank: allow some steps");
     }
     TRY(frgi_array_check(ctx, &plan, "plan", 2, 1u << FRG_F32 | 1u << FRG_F64));
     if (plan.shape[0] != n || plan.shape[1] != m) {
