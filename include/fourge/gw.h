@@ -324,9 +324,11 @@ typedef enum {
     FRG_GW_DISTANCE_PRECOMPUTED, /* the same, all pairs at once */
     FRG_GW_DISTANCE_EUCLIDEAN,   /* between the points as they are given */
     FRG_GW_DISTANCE_MATRIX,      /* the data are the distances */
-    FRG_GW_DISTANCE_GRAPH        /* a graph is given */
+    FRG_GW_DISTANCE_GRAPH        /* a graph is given: path lengths, all pairs at once up to 8000
+                                    nodes, above them rows when they are needed */
 } frg_gw_distance;
-/** How epsilon falls from its first value to its last, max(epsilon / 10, min(5e-4, epsilon)). */
+/** How epsilon falls from its first value to its last, max(epsilon / 10, min(5e-4, epsilon)).  With
+ *  a rank progress and iter are the same: by 10^(1/8) every 5 steps. */
 typedef enum {
     FRG_GW_ANNEAL_PROGRESS, /* by 10^(1/8) whenever the energy, in the mode exact the plan, has
                                settled */
@@ -354,7 +356,7 @@ typedef enum {
     FRG_GW_MULTISCALE_OFF   /* no */
 } frg_gw_multiscale;
 /** The plan of the first pairs.  Profiles: of the transport between the distributions of the
- *  distances that points have to all others, the plan of Memoli's second lower bound, which
+ *  distances that points have to all others, the plan of Memoli's third lower bound, which
  *  isometries leave as it is; product: a b'. */
 typedef enum {
     FRG_GW_START_AUTO, /* product, and where n_start > 1 starts on all points are tried, marginals
@@ -371,7 +373,8 @@ typedef enum {
                               given */
     FRG_GW_START_GIVEN,    /* from here on in reports alone */
     FRG_GW_START_ANNEALED, /* the product, entropic steps with falling epsilon */
-    FRG_GW_START_AXES,     /* classical scaling of both sides, axes with signs */
+    FRG_GW_START_AXES,     /* classical multidimensional scaling of both sides, axes matched with
+                              each choice of signs */
     FRG_GW_START_RANDOM,   /* axes turned at random, or independent points */
     FRG_GW_START_COARSE,   /* a plan between farthest points */
     FRG_GW_START_SPECTRAL, /* eigenvectors of both sides' distances, paired where their eigenvalues
@@ -452,7 +455,7 @@ typedef struct {
                              sharpen it */
     double epsilon;       /* 0.001, in units of the scaled costs; <= 0: 1e-4 */
     frg_gw_anneal anneal; /* progress: to max(epsilon / 10, min(5e-4, epsilon)) */
-    double damping;       /* 0.9: share of the new plan */
+    double damping;       /* 0.9: alpha of the average P <- (1 - alpha) P + alpha Pnew */
     int64_t max_iter;     /* 500 outer steps, those of several starts among them; 0: a b', or the
                              plan to start from, scaled to the marginals.  A coarse level has as
                              many for each of its starts */
@@ -467,15 +470,18 @@ typedef struct {
     /** Infinite (default): the marginal holds; else its KL penalty, scaled cost units. */
     double rho_source, rho_target;
     frg_gw_reference reference; /* counting */
-    double linear_weight;   /* 0 .. 1: theta of J = (1-theta) E + 2 theta <C, P> + 2 eps sum P (log
-                               P - 1) */
+    double linear_weight;   /* 0 .. 1: theta of J = (1-theta) E + 2 theta <M, P> + 2 eps sum P (log
+                               P - 1), M the linear cost; alpha of Vayer et al. (2019) is (1-theta)
+                               / (1+theta) */
     double lambda_ema_beta; /* 0.5: largest weight of the new linearisation from step 30 on, 2 / (k
                                + 2) at the k-th of them at one epsilon, so that noise averages out;
                                0 or 1: no memory */
     frg_gw_scale scale;     /* fixed */
     frg_gw_sampling sampling;     /* systematic */
     frg_gw_multiscale multiscale; /* auto: on where n m > 1e6 */
-    int64_t n_coarse;             /* 0: max(10, min(500, n/4, m/4)) */
+    int64_t n_coarse;             /* representatives of a side; 0: a quarter of its points, 10 at
+                                     least; from 2000 points on 400 of the source, 500 of the
+                                     target */
     int64_t n_start;       /* 4: short starts, of which the lowest energy goes on; as many as half
                               of max_iter has room for (of 5 steps, 10 with a rank; 15 of a coarse
                               level, n_start always), and one where it is < 40 or <= min_iter, or a
@@ -537,7 +543,8 @@ typedef struct {
      *  estimating energies; of polish, rounding and marginals; of all. */
     double graph_seconds, distances_seconds, build_seconds, inner_seconds, sample_seconds,
         polish_seconds, total_seconds;
-    int64_t truncated_ages;    /* draws whose age law was cut short */
+    int64_t truncated_ages;    /* pairs that came from the newest plan because those of the lagged
+                                  plan that was drawn were used up */
     int64_t anchors;           /* pairs of the last step; 0: exact */
     int64_t starts;            /* how many; 1 in the modes exact and landmark */
     frg_gw_store cost_store;   /* f32 or fly */
@@ -568,8 +575,8 @@ typedef struct {
     double sharpened_energy; /* of the vertex that is least to first order at the plan, and
                                 conditional gradient from there; the plan's own where that is less.
                                 Of the mode vertex: energy */
-    double blur;             /* what the plan has above it (fused: without entropy), by epsilon or
-                                by noise */
+    double blur;             /* E of the plan (fused: J without entropy) less sharpened_energy: what
+                                epsilon and noise add */
     double other_energy;     /* the lowest of the vertices from starts that know nothing of the
                                 plan: profiles, the product, the one that sampled steps began at.
                                 Beyond: E (fused: J) of the plan of the same epsilon that the best
@@ -607,7 +614,7 @@ FRG_API const frg_option *frg_gw_options(void);
 FRG_API void frg_gw_apply_preset(frg_gw_opts *o, frg_gw_preset preset);
 /** Says that `option` (the name of a field, or "potentials", which a plan of the mode vertex has
  *  not) is given, whatever its value: the mode auto takes sampled then, and the mode vertex refuses
- *  it.  Of other names and options it says nothing. */
+ *  it.  Other names change nothing. */
 FRG_API void frg_gw_give(frg_gw_opts *o, const char *option);
 /** linear: n x m f32 or f64, needed where linear_weight > 0, else NULL (W_LINEAR: it has no
  *  effect).  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped while distances were made; *out is there, and

@@ -32,6 +32,15 @@ typedef struct {
     int32_t *component;
 } search_state;
 
+frg_status frgi_check_apart(frg_context *ctx, const char *name, double most)
+{
+    if (most > 0 && most < 1e-18) {
+        FAIL(ctx, E_DISTANCE, "the %s coordinates differ by %g at most, too little for f32", name,
+             most);
+    }
+    return FRG_OK;
+}
+
 static frg_status load_points(frg_context *ctx, const frg_array *a, search_state *s)
 {
     const char *const base = frgi_array_base(a);

@@ -8,6 +8,7 @@
 
 #include "core/opts.h"
 #include "gw/gw_align.h"
+#include "gw/gw_array.h"
 #include "gw/gw_level_device.h"
 #include "gw/gw_store.h"
 
@@ -182,13 +183,10 @@ static frg_status take_linear(frg_gw *s, const frg_array *a)
     const int64_t rows = (n + FRGI_GROUP - 1) / FRGI_GROUP * FRGI_GROUP;
     const int64_t ld = (m + FRGI_PAD - 1) / FRGI_PAD * FRGI_PAD;
     TRY(NEW0(ctx, &s->linear, frgi_mul((size_t)rows, (size_t)ld), "the linear cost"));
-    const char *const base = frgi_array_base(a);
     float most = 0;
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < m; j++) {
-            const int64_t at = i * a->stride[0] + j * a->stride[1];
-            const double x = a->dtype == FRG_F64 ? ((const double *)(const void *)base)[at]
-                                                 : (double)((const float *)(const void *)base)[at];
+            const double x = frgi_array_get(a, i, j);
             if (!(fabs(x) <= FRGI_LENGTH_MAX)) {
                 frgi_at(ctx, "linear, row %lld, column %lld", (long long)i + 1, (long long)j + 1);
                 FAIL(ctx, E_DISTANCE, "a cost is %g", x);
@@ -275,9 +273,10 @@ static int64_t with_weight(const double *w, int64_t n)
     return count;
 }
 
-/** Is every plan with the marginals as good?  One point, or one that has all the weight: there is
- *  but one plan.  Zeros alone on a side: no cross term. What is taken of each point is to be found
- *  even then where marginals are partial or relaxed. */
+/** Whether J is the same for every plan.  Balanced: a side has one point of positive weight, so
+ *  that there is one plan, or all distances of a side are 0, so that the cross term is.  Where
+ *  marginals are partial or relaxed J depends on them even then, but for distances 0 on both
+ *  sides. */
 static bool all_plans_alike(const frg_gw *s)
 {
     const bool zero_x = !(s->x.most > 0), zero_y = !(s->y.most > 0);
@@ -287,9 +286,8 @@ static bool all_plans_alike(const frg_gw *s)
            (s->o.linear_weight == 0 && (known ? zero_x || zero_y : zero_x && zero_y));
 }
 
-/** What is left to the mode.  Without sampling a step is as good as its plan: where its columns are
- *  further off than the loop looks for changes, L(P) moves with what one side has more of than the
- *  other. */
+/** Options whose default depends on the mode.  In the mode exact L(P) depends on the column sums of
+ *  the plan, whose errors have to be below the change that the loop stops at. */
 static void resolve_options(frg_gw_opts *o)
 {
     const bool exact = o->mode == FRG_GW_EXACT;
@@ -299,7 +297,7 @@ static void resolve_options(frg_gw_opts *o)
     }
 }
 
-/** What the mode keeps between its steps. */
+/** Memory of the outer iteration, where the mode has one. */
 static frg_status open_level(frg_gw *s)
 {
     frgi_cost_storage storage;
@@ -313,16 +311,20 @@ static frg_status open_level(frg_gw *s)
     return s->where.dev ? frgi_level_device_open(&s->level, s->where.dev, s->where.group) : FRG_OK;
 }
 
-/** Something to start from is given: of the modes that auto may take, sampled goes on from it. */
+/** A start is given, `what`: where `auto` took the mode vertex, which has its own starts, it takes
+ *  sampled instead. */
 static frg_status take_start(frg_gw *s, const char *what)
 {
     if (!s->by_auto || s->o.mode != FRG_GW_VERTEX) {
         return FRG_OK;
     }
     if (s->o.dtype == FRG_GW_DTYPE_F64) {
-        FAIL(s->ctx, E_UNSUPPORTED, "dtype f64 with %s, of which the mode vertex has none", what);
+        FAIL(s->ctx, E_UNSUPPORTED,
+             "dtype f64 with %s: f64 is there in the mode vertex alone, which has its own starts; "
+             "leave dtype at auto",
+             what);
     }
-    frgi_gw_take_mode(s, FRG_GW_SAMPLED, what);
+    frgi_gw_take_sampled(s, what);
     frgi_level_close(&s->level);
     const frg_status status = open_level(s);
     s->stopped = status;
@@ -440,14 +442,6 @@ void frg_gw_destroy(frg_gw *s)
 
 /* ---- starts ---------------------------------------------------------------------------------- */
 
-static double entry(const frg_array *plan, int64_t i, int64_t j)
-{
-    const char *const base = frgi_array_base(plan);
-    const int64_t at = i * plan->stride[0] + j * plan->stride[1];
-    return plan->dtype == FRG_F64 ? ((const double *)(const void *)base)[at]
-                                  : (double)((const float *)(const void *)base)[at];
-}
-
 /** What rounding may leave below 0 in a plan that was computed: its entries are sums and
  *  differences of numbers up to the largest, 4096 roundings of it in f64, 16 in f32. */
 static double plan_noise(const frg_array *plan)
@@ -455,7 +449,7 @@ static double plan_noise(const frg_array *plan)
     double most = 0;
     for (int64_t i = 0; i < plan->shape[0]; i++) {
         for (int64_t j = 0; j < plan->shape[1]; j++) {
-            most = fmax(most, entry(plan, i, j));
+            most = fmax(most, frgi_array_get(plan, i, j));
         }
     }
     return most * (plan->dtype == FRG_F64 ? 0x1p-41 : 0x1p-20);
@@ -469,7 +463,8 @@ static frg_status copy_plan(frg_context *ctx, const frg_array *plan, float *copy
     double total = 0;
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < m; j++) {
-            const double given = entry(plan, i, j), p = given < 0 && given >= -noise ? 0 : given;
+            const double given = frgi_array_get(plan, i, j),
+                         p = given < 0 && given >= -noise ? 0 : given;
             if (!(p >= 0 && p < (double)INFINITY)) {
                 frgi_at(ctx, "plan, row %lld, column %lld", (long long)i + 1, (long long)j + 1);
                 FAIL(ctx, E_MARGINAL, "an entry is %g", p);
@@ -508,10 +503,12 @@ frg_status frg_gw_start_plan(frg_gw *s, frg_array plan)
     }
     if (s->o.max_iter == 0 && !frgi_is_balanced(&s->o)) {
         FAIL(ctx, E_UNSUPPORTED,
-             "a plan to start from and no steps where marginals are partial or relaxed");
+             "a plan to start from with max_iter 0 where marginals are partial or relaxed: allow "
+             "some steps");
     }
     if (s->o.rank > 0 && s->o.max_iter == 0) {
-        FAIL(ctx, E_UNSUPPORTED, "a plan to start from and no steps where the plan has low rank");
+        FAIL(ctx, E_UNSUPPORTED,
+             "a plan to start from with max_iter 0 and low rank: allow some steps");
     }
     TRY(frgi_array_check(ctx, &plan, "plan", 2, 1u << FRG_F32 | 1u << FRG_F64));
     if (plan.shape[0] != n || plan.shape[1] != m) {
@@ -531,7 +528,7 @@ frg_status frg_gw_start_plan(frg_gw *s, frg_array plan)
     return FRG_OK;
 }
 
-/** to <- potentials of a side, without the terms that exponents leave out. */
+/** to <- potentials of a side without the row or column terms of L that exponents leave out. */
 static frg_status take_potentials(const frg_gw *s, int side, const double *from, int64_t count,
                                   double *to)
 {
@@ -560,7 +557,8 @@ frg_status frg_gw_start_potentials(frg_gw *s, const double *f, const double *g)
     }
     if (s->o.rank > 0 || s->o.max_iter == 0) {
         FAIL(ctx, E_UNSUPPORTED,
-             "potentials to start from where the plan has low rank or no steps are done");
+             "potentials to start from with max_iter 0, or with a rank, whose steps have no "
+             "potentials");
     }
     for (int64_t i = 0; f && i < n; i++) {
         REQUIRE(ctx, isfinite(f[i]), "f is %g at %lld", f[i], (long long)i + 1);

@@ -34,8 +34,8 @@ struct frg_gw {
     frgi_trace trace;
     frg_status stopped; /* positive: while distances were made; negative: nothing can be run */
     bool degenerate;
-    bool by_auto;  /* who chose the mode in o */
-    char why[120]; /* he chose it */
+    bool by_auto;  /* the mode in o was chosen by `auto`, not by the caller */
+    char why[120]; /* the reason of that choice, for the report */
 };
 
 #pragma GCC visibility push(hidden)
@@ -50,9 +50,10 @@ FRG_MUST_USE frg_status frgi_gw_vertex(frg_gw *s);
 /** What vertices say of the plan of a run that has come to its end (gw_verdict.c).  Positive:
  *  stopped. */
 FRG_MUST_USE frg_status frgi_gw_verdict(frg_gw *s);
-/** E of the plan of a level of the alignment's points, with the alignment's mass, from pairs; less
- *  of its noise where the marginals hold and all distances may be looked at.  units: what scaled
- *  distances of x and of y are multiplied by. */
+/** E of the plan of a level of the alignment's points, with the alignment's mass, from pairs of the
+ *  next step's random numbers; by the formula with means (gw_energy.c) where the marginals hold and
+ *  all distances may be looked at.  units: what scaled distances of x and of y are multiplied
+ *  by. */
 FRG_MUST_USE frg_status frgi_gw_estimate(frg_gw *s, frgi_level *l, const double units[2],
                                          double *energy, double *error);
 /** The name of the first option given that the mode vertex has no part in; NULL: none. */
@@ -60,8 +61,8 @@ const char *frgi_gw_entropic_option(const frg_gw_opts *o);
 /** The mode that auto takes, and why (gw_mode.c).  option: that was given and the mode vertex has
  *  no part in, or NULL. */
 void frgi_gw_choose_mode(frg_gw *s, const char *option);
-/** The mode is this one because of something given. */
-void frgi_gw_take_mode(frg_gw *s, frg_gw_mode mode, const char *given);
+/** The mode is sampled, as `given` is given. */
+void frgi_gw_take_sampled(frg_gw *s, const char *given);
 /** Whether its linear problems are assignments: as many points of equal weights on both sides. */
 bool frgi_gw_assigns(const frg_gw *s);
 /** Whether its arrays fit into half of the memory that is allowed. */

@@ -5,11 +5,14 @@
  * there is.  The column comes by inversion of the distribution in row i, which is computed for
  * these rows alone.
  *
- * The plan that the next step linearises at is the average P_t = sum_q alpha (1 - alpha)^q
- * Pnew_(t-q).  To draw from it draw the age q from that geometric law, then a pair of the plan of
- * that age; pairs are drawn while a plan is the present one and wait.  So no plan is kept.  The law
- * is cut at FRGI_LAGS - 1 plans.  Where the averaged plan is kept all the same (gw_kept.c), pairs
- * come from it.
+ * The plan that the next step linearises at is the average
+ *
+ *     P_t = sum_q alpha (1 - alpha)^q Pnew_(t-q)
+ *
+ * To draw from it draw the lag q from that geometric distribution, then a pair of Pnew_(t-q).
+ * Pairs of a plan are drawn when it is the newest, as many as later steps need on average, so that
+ * no plan is kept.  The distribution is cut at FRGI_LAGS plans.  Where the averaged plan is kept
+ * all the same (gw_kept.c), pairs come from it.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -229,7 +232,7 @@ void frgi_take_samples(frgi_level *l)
     for (int64_t r = 0; r < l->sampled.count; r++) {
         int64_t age = 0;
         if (alpha < 1 && l->sampled.n_lagged > 1) {
-            /* the geometric law cut at the plans there are */
+            /* the geometric distribution, cut at the plans there are */
             const double cut = 1 - pow(1 - alpha, (double)l->sampled.n_lagged);
             const double u = uniform(l, STREAM_AGE, r) * cut;
             age = (int64_t)(log1p(-u) / log1p(-alpha));

@@ -12,8 +12,6 @@
  */
 #include "gw/gw_assign.h"
 
-#include <string.h>
-
 enum {
     SMALLEST = 200, /* of a problem that begins with half of itself */
     LISTED = 500,   /* of one whose paths have lists */

@@ -1,10 +1,10 @@
-/* gw_barycenter.c - the space in the middle of several.
+/* gw_barycenter.c - the space in the barycenter of several.
  *
  *     min over C, P_s of  sum_s share_s (E(C, C_s, P_s) + 2 eps sum P_s (log P_s - 1)),
  *     P_s 1 = p,  P_s' 1 = p_s,
  *
- * in turn (Peyre, Cuturi and Solomon 2016): every P_s by P <- Sinkhorn(L(P)) from where it was,
- * then
+ * by turns (Peyre, Cuturi and Solomon 2016; share_s is their lambda_s): every P_s by
+ * P <- Sinkhorn(L(P)) from its last value, then
  *
  *     C <- sum_s share_s P_s C_s P_s' / (p p'),
  *
@@ -18,6 +18,7 @@
 
 #include "core/host_alone.h"
 #include "core/opts.h"
+#include "gw/gw_array.h"
 #include "gw/gw_floor.h"
 #include "gw/gw_marginals.h"
 
@@ -37,24 +38,16 @@ typedef struct {
     double largest;               /* the largest distance */
     double energy;
     int64_t passes;
-} middle;
+} barycenter;
 
 /** What rounding may leave of a relative change of plans, 64 times: exponents are distances of 4 at
  *  most over epsilon, with 64 inside, and steps pass on what those before left. */
-static double noise_of(const middle *b)
+static double noise_of(const barycenter *b)
 {
     return 64 * 0x1p-53 * (64 + 4 / b->o->epsilon);
 }
 
 /* ---- memory and checks ----------------------------------------------------------------------- */
-
-static double read_at(const frg_array *a, int64_t i, int64_t j)
-{
-    const int64_t at = i * a->stride[0] + j * a->stride[1];
-    const char *const base = frgi_array_base(a);
-    return a->dtype == FRG_F64 ? ((const double *)(const void *)base)[at]
-                               : (double)((const float *)(const void *)base)[at];
-}
 
 /** A square matrix of finite distances >= 0 as doubles, its symmetric part; *most: at least the
  *  largest. */
@@ -71,12 +64,12 @@ static frg_status take_square(frg_context *ctx, const frg_array *a, const char *
     double gap = 0, largest = 0;
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < n; j++) {
-            const double d = read_at(a, i, j);
+            const double d = frgi_array_get(a, i, j);
             if (!(d >= 0 && d < (double)INFINITY)) {
                 frgi_at(ctx, "%s, row %lld, column %lld", name, (long long)i + 1, (long long)j + 1);
                 FAIL(ctx, E_DISTANCE, "a distance is %g", d);
             }
-            const double back = read_at(a, j, i);
+            const double back = frgi_array_get(a, j, i);
             gap =
                 fmax(gap, isfinite(back) ? fabs(d - back) : 0); /* else it is refused in its turn */
             (*out)[i * n + j] = 0.5 * (d + back);
@@ -102,7 +95,7 @@ static frg_status take_shares(frg_context *ctx, const double *given, int64_t n, 
     return FRG_OK;
 }
 
-static frg_status open_spaces(middle *b, const frg_array *spaces, const double *const *weights,
+static frg_status open_spaces(barycenter *b, const frg_array *spaces, const double *const *weights,
                               const double *shares, const double *p)
 {
     frg_context *const ctx = b->ctx;
@@ -143,7 +136,7 @@ static frg_status open_spaces(middle *b, const frg_array *spaces, const double *
     return NEW(ctx, &b->next, frgi_mul((size_t)b->size, (size_t)b->size), "a barycenter");
 }
 
-static void close_all(middle *b)
+static void close_all(barycenter *b)
 {
     frg_context *const ctx = b->ctx;
     for (int64_t s = 0; b->spaces && s < b->count; s++) {
@@ -162,7 +155,7 @@ static void close_all(middle *b)
 }
 
 /** Farthest points of the first space from its point 0 on; they repeat where there are too few. */
-static frg_status spread_start(middle *b)
+static frg_status spread_start(barycenter *b)
 {
     const space *const x = &b->spaces[0];
     int64_t *chosen = NULL;
@@ -208,7 +201,7 @@ static double square_term(const double *row, const double *w, int64_t n)
 }
 
 /** b->cost <- L(P); *energy <- <L, P>. */
-static void linearise(middle *b, const space *x, double *energy)
+static void linearise(barycenter *b, const space *x, double *energy)
 {
     frgi_gw_product(b->ctx, 'N', 'N', b->size, x->n, b->size, 1, b->c, x->plan, 0, b->product);
     frgi_gw_product(b->ctx, 'N', 'N', b->size, x->n, x->n, 1, b->product, x->c, 0, b->cost);
@@ -228,7 +221,7 @@ static void linearise(middle *b, const space *x, double *energy)
 }
 
 /** P <- Sinkhorn(L(P)); *change: in the Frobenius norm, as *norm, that of P. */
-static frg_status plan_step(middle *b, space *x, double *energy, double *change, double *norm)
+static frg_status plan_step(barycenter *b, space *x, double *energy, double *change, double *norm)
 {
     frg_sinkhorn_opts o;
     frg_sinkhorn *s = NULL;
@@ -267,7 +260,7 @@ static frg_status plan_step(middle *b, space *x, double *energy, double *change,
     return status;
 }
 
-static frg_status align_space(middle *b, space *x, double share)
+static frg_status align_space(barycenter *b, space *x, double share)
 {
     double energy = 0, change = (double)INFINITY, norm;
     const double tol = b->o->outer_tol;
@@ -289,7 +282,7 @@ static frg_status align_space(middle *b, space *x, double share)
     return FRG_OK;
 }
 
-static frg_status one_round(middle *b, double *change)
+static frg_status one_round(barycenter *b, double *change)
 {
     const int64_t n = b->size;
     memset(b->next, 0, (size_t)(n * n) * sizeof *b->next);
@@ -311,7 +304,7 @@ static frg_status one_round(middle *b, double *change)
     return FRG_OK;
 }
 
-static frg_status rounds(middle *b, frg_barycenter_report *r)
+static frg_status rounds(barycenter *b, frg_barycenter_report *r)
 {
     frgi_floor floor = frgi_floor_begin();
     for (int64_t t = 0; t < b->o->max_iter; t++) {
@@ -358,7 +351,7 @@ void frg_barycenter_defaults(frg_barycenter_opts *o, size_t struct_size)
     frgi_options_give(o, struct_size, &defaults, sizeof defaults);
 }
 
-static frg_status open_all(middle *b, const frg_array *spaces, const double *const *weights,
+static frg_status open_all(barycenter *b, const frg_array *spaces, const double *const *weights,
                            const double *shares, const double *p, const frg_array *start)
 {
     frg_context *const ctx = b->ctx;
@@ -394,7 +387,7 @@ frg_status frg_gw_barycenter(frg_context *ctx, const frg_array *spaces,
         FAIL(ctx, E_SHAPE, "out is %lld x %lld, a square matrix is needed", (long long)out.shape[0],
              (long long)out.shape[1]);
     }
-    middle b = {.ctx = ctx, .o = &opts, .size = out.shape[0], .count = n_spaces};
+    barycenter b = {.ctx = ctx, .o = &opts, .size = out.shape[0], .count = n_spaces};
     frg_barycenter_report r = {.rounding_floor = (double)NAN};
     frgi_run_begins(ctx);
     frg_status status = open_all(&b, spaces, weights, shares, p, start);

@@ -6,10 +6,10 @@
 
 #pragma GCC visibility push(hidden)
 
-#define FRGI_WHOLE 11585.0f /* largest whole number in factors: 16 products of two are below 2^31 */
+#define FRGI_WHOLE 11585.0f /* largest integer in factors: 16 products of two are below 2^31 */
 
-/** How factors are kept: as floats, by groups [group][r][8] and panels [panel][r][48]; as whole
- *  numbers, two of r in one int32_t, [group][r / 2][8]; as bfloat16 for the CPU's tiles
+/** How factors are kept: as floats, by groups [group][r][8] and panels [panel][r][48]; as
+ *  integers, two of r in one int32_t, [group][r / 2][8]; as bfloat16 for the CPU's tiles
  *  (gw_tiles.h). */
 typedef enum { FRGI_AS_FLOATS, FRGI_AS_WHOLE, FRGI_AS_TILES } frgi_packed;
 
@@ -38,8 +38,8 @@ typedef struct {
     /** Exponents from factors, a frgi_fill: a panel of the right factor is read once for all
      *  groups. */
     void (*build)(const frgi_sweep *s, int64_t i0, int64_t groups, void *rows);
-    /** How factors are best kept, without tiles: whole numbers are multiplied faster than floats
-     *  but where a register has 16 of these. */
+    /** How factors are best kept, without tiles: integers are multiplied faster than floats but
+     *  where a register has 16 of these. */
     frgi_packed prefers;
     /** out[panel][r / 2][width] <- rows[r][i] / step to the nearest, two r in one; as pack does
      *  it. */

@@ -1,11 +1,13 @@
 /* gw_build_cpu.c - exponents from costs and from factors of costs for one CPU level; the contract
  * is in gw_build.h.
  *
- *     x_ij = scale sum_r left_ir right_jr + share past_ij + H0_i + G0_j
+ *     cross_ij = scale sum_r left_ir right_jr + 2 mean_row_i mean_column_j
+ *     x_ij = (1 - keep) (k ((1 - theta) cross_ij - theta linear_ij) - row_i - column_j)
+ *            + keep (x_ij of the last step without its potentials, at this k) + H0_i + G0_j
  *
  * A panel of 48 columns of the right factor is read once for all rows of a fill.  Products are of
- * floats, of pairs of whole numbers of 16 bits (sums of 16 of them are exact), or on the CPU's
- * tiles (gw_tiles.c).
+ * floats, of pairs of integers of 16 bits (sums of 16 of them are exact), or on the CPU's tiles
+ * (gw_tiles.c).
  *
  * Compiled once per level with -DISA=plain, v3, v4.
  */
@@ -61,7 +63,7 @@ INLINE void tile_product(int64_t rank, const float *left, const float *right,
     EACH_OF_TILE out[i][v] = sum[i][v];
 }
 
-/** The same of pairs of whole numbers: 16 products are summed as such, their sums as floats. */
+/** The same of pairs of integers: 16 products are summed as integers, their sums as floats. */
 INLINE void pair_product(int64_t pairs, const int32_t *left, const int32_t *right,
                          lanes out[TILE_ROWS][TILE_VECTORS])
 {

@@ -2,10 +2,11 @@
  *
  * Representatives are farthest points; every point belongs to the nearest one, whose weight is the
  * sum.  The small problem keeps the distances of the large one (a graph on the representatives
- * alone would take other ways).  It is solved n_start times with different random numbers, the plan
- * of lowest exact energy is kept: noisy first steps can lock a plan into a fold, and only the
- * energy tells.  The large problem takes over anchors (pairs of representatives are pairs of its
- * points) and potentials (of the nearest representative).
+ * alone would have longer paths).  It is solved n_start times with different random numbers, and
+ * the plan of lowest exact energy is kept: the first steps are noisy and may end near a local
+ * minimum in which a part of the shape is mirrored, which the energy alone shows.  The large
+ * problem takes over the sampled pairs (pairs of representatives are pairs of its points) and the
+ * potentials (of the nearest representative).
  */
 #include <math.h>
 #include <string.h>
@@ -92,15 +93,14 @@ static double sum_w_log_w(const double *w, int64_t n)
     return sum;
 }
 
-/** sum P log (P / a b') of the present plan, of mass 1: how far it is from telling a point
- *  nothing. */
+/** KL(P | a b') = sum P log (P / a b') of the present plan, of mass 1: the mutual information of a
+ *  point and its image. */
 static double information_of(const frgi_level *l)
 {
     return frgi_plan_entropy(l, NULL) + 1 - sum_w_log_w(l->a, l->x->n) - sum_w_log_w(l->b, l->y->n);
 }
 
-/** Some steps for every start; the plan that lowest energies are known of is kept, and the next
- *  one. */
+/** `trial` steps from every start; the two plans of lowest energy are kept. */
 static frg_status try_starts(coarse *c, const frgi_level *fine, int64_t trial,
                              frg_gw_report *report)
 {
@@ -122,7 +122,7 @@ static frg_status try_starts(coarse *c, const frgi_level *fine, int64_t trial,
     return FRG_OK;
 }
 
-/** Whether start q is there: a state that says so may lack it. */
+/** E_CHECKPOINT where start q is missing: a damaged state may name one that it does not hold. */
 static frg_status is_kept(const frgi_level *l, int64_t q)
 {
     if (!l->starts[q].F) {
@@ -161,7 +161,7 @@ static frg_status refine(coarse *c, const frgi_level *fine, int64_t q, int64_t t
     }
     TRY(is_kept(l, q));
     const double information = information_of(l);
-    /* pairs for the fine level, before a closer look changes the potentials */
+    /* pairs for the fine level, before final_energy changes the potentials */
     l->step++;
     TRY(frgi_draw_pairs(l, l->sampled.drawn, STREAM_ROWS + 50, l->sampled.lagged[0]));
     frgi_start_fill(l, &l->starts[q]);
@@ -169,8 +169,8 @@ static frg_status refine(coarse *c, const frgi_level *fine, int64_t q, int64_t t
     return FRG_OK;
 }
 
-/** Whether two starts found different plans: pairs that are neighbours in X are none in Y for more
- *  than a quarter. */
+/** Whether two starts found different plans: of more than a quarter of the pairs of one, the pair
+ *  of the other that is nearest in X is not near in Y. */
 static frg_status are_different(coarse *c, const frgi_start *one, const frgi_start *other,
                                 bool *out)
 {
@@ -206,8 +206,8 @@ done:
     return status;
 }
 
-/** The start that wins: the lowest energy of the trials, refined; where another plan comes within 5
- *  %, a symmetry that is nearly one, both are refined and the lower one wins. */
+/** The start of lowest energy, refined; where the energy of a different plan is within 5 % of it (a
+ *  near symmetry), both are refined and the lower one is taken. */
 static frg_status best_start(coarse *c, frgi_level *fine, frg_gw_report *report)
 {
     frgi_level *const l = &c->level;
@@ -260,8 +260,8 @@ static void hand_over(const coarse *c, const frgi_start *from, frgi_level *fine)
         fine->sampled.lagged[0][r].j = c->chosen_y[from->pairs[r].j];
     }
     if (from->information < FRGI_BROAD) {
-        /* a point of a broad plan goes where the cost says on average, noise and all: epsilon does
-         * not hide it */
+        /* rows of a broad plan are averages over many columns, which the noise of the cost of few
+         * pairs would make narrower */
         fine->sampled.drawn = frgi_drawn_of(fine->o, fine->sampled.count_most);
     }
     frgi_kept_reset(fine, false);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/oversubscription.h"
+#include "gw/gw_array.h"
 #include "gw/gw_marginals.h"
 
 enum { FEW_POINTS = 1024, BATCH = 64 };
@@ -24,23 +25,6 @@ static bool is_euclidean(const frgi_distances *d)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static double value_at(const frg_array *a, int64_t i, int64_t j)
-{
-    const char *const base = frgi_array_base(a);
-    const int64_t at = i * a->stride[0] + j * a->stride[1];
-    return a->dtype == FRG_F64 ? ((const double *)(const void *)base)[at]
-                               : (double)((const float *)(const void *)base)[at];
-}
-
-frg_status frgi_check_apart(frg_context *ctx, const char *name, double most)
-{
-    if (most > 0 && most < 1e-18) {
-        FAIL(ctx, E_DISTANCE, "the %s coordinates differ by %g at most, too little for f32", name,
-             most);
-    }
-    return FRG_OK;
-}
-
 /** Points as vectors of f32, relative to the first one. */
 static frg_status take_points(frgi_distances *d, const frg_array *a, const char *name)
 {
@@ -50,14 +34,15 @@ static frg_status take_points(frgi_distances *d, const frg_array *a, const char 
     double most = 0;
     for (int64_t i = 0; i < d->n; i++) {
         for (int64_t c = 0; c < d->d; c++) {
-            const double x = value_at(a, i, c);
+            const double x = frgi_array_get(a, i, c);
             if (!(fabs(x) <= 1e18)) {
                 frgi_at(d->ctx, "%s, row %lld, column %lld", name, (long long)i + 1,
                         (long long)c + 1);
                 FAIL(d->ctx, E_COORDINATE, "a coordinate is %g", x);
             }
-            most = fmax(most, fabs(x - value_at(a, 0, c)));
-            d->points[i * d->d + c] = (float)(x - (a->dtype == FRG_F64 ? value_at(a, 0, c) : 0));
+            most = fmax(most, fabs(x - frgi_array_get(a, 0, c)));
+            d->points[i * d->d + c] =
+                (float)(x - (a->dtype == FRG_F64 ? frgi_array_get(a, 0, c) : 0));
         }
     }
     return frgi_check_apart(d->ctx, name, most);
@@ -86,8 +71,8 @@ static frg_status keep_exact(frgi_distances *d, const frg_array *a)
     TRY(NEW(d->ctx, &d->exact, frgi_mul((size_t)d->n, (size_t)width), "distances in f64"));
     for (int64_t i = 0; i < d->n; i++) {
         for (int64_t c = 0; c < width; c++) {
-            const double x = value_at(a, i, c);
-            d->exact[i * width + c] = dense ? 0.5 * (x + value_at(a, c, i)) : x;
+            const double x = frgi_array_get(a, i, c);
+            d->exact[i * width + c] = dense ? 0.5 * (x + frgi_array_get(a, c, i)) : x;
         }
     }
     return FRG_OK;
@@ -105,18 +90,17 @@ static frg_status take_matrix(frgi_distances *d, const frg_array *a, const char 
     double diagonal = 0, gap = 0, most = 0;
     for (int64_t i = 0; i < d->n; i++) {
         for (int64_t j = 0; j < d->n; j++) {
-            const double x = value_at(a, i, j);
+            const double x = frgi_array_get(a, i, j);
             if (!(x >= 0 && (x <= FRGI_LENGTH_MAX || isinf(x)))) {
                 frgi_at(ctx, "%s, row %lld, column %lld", name, (long long)i + 1, (long long)j + 1);
                 FAIL(ctx, E_DISTANCE, "a distance is %g", x);
             }
             most = x < (double)INFINITY ? fmax(most, x) : most;
-            gap = fmax(gap, isfinite(x) ? fabs(x - value_at(a, j, i)) : 0);
-            /* of an asymmetric matrix the two one-sided linearisations have the mean of C and C' in
-             * common */
-            d->dense[i * d->n + j] = (float)(0.5 * (x + value_at(a, j, i)));
+            gap = fmax(gap, isfinite(x) ? fabs(x - frgi_array_get(a, j, i)) : 0);
+            /* (C + C') / 2 of an asymmetric matrix, as the warning below says */
+            d->dense[i * d->n + j] = (float)(0.5 * (x + frgi_array_get(a, j, i)));
         }
-        diagonal = fmax(diagonal, value_at(a, i, i));
+        diagonal = fmax(diagonal, frgi_array_get(a, i, i));
     }
     if (most > 0 && most < 1 / FRGI_LENGTH_MAX) {
         FAIL(ctx, E_DISTANCE, "the %s distances are %g at most, too small for f32", name, most);
@@ -213,7 +197,8 @@ static frg_status grow_cache(frgi_distances *d, int64_t slots)
     return FRG_OK;
 }
 
-/** Of two sweeps: the farthest from node 0, then the farthest from that. */
+/** most <- the largest distance that two sweeps meet: to the farthest from node 0, and from
+ *  there. */
 static frg_status two_sweeps(frgi_distances *d, bool *cut)
 {
     float *row;
@@ -233,7 +218,8 @@ static frg_status two_sweeps(frgi_distances *d, bool *cut)
     return status;
 }
 
-/** Of all rows, where all will be needed anyway: it does not hang on the order of the points. */
+/** most <- that of all rows, where all will be needed anyway: it does not depend on the order of
+ *  the points. */
 static frg_status all_rows(frgi_distances *d, bool *cut)
 {
     float *row;
@@ -250,7 +236,8 @@ static frg_status all_rows(frgi_distances *d, bool *cut)
     return status;
 }
 
-/** Of a graph in parts: of the paths from all nodes, BATCH at a time.  Positive: stopped. */
+/** most <- that of the paths from all nodes, BATCH at a time, of a graph with several components.
+ *  Positive: stopped. */
 static frg_status all_components(frgi_distances *d)
 {
     const frgi_graph_ops *const ops = frgi_graph_ops_of(d->ctx);
@@ -297,7 +284,8 @@ static frg_status find_scale(frgi_distances *d, const frg_gw_opts *o)
     return FRG_OK;
 }
 
-/** Of few points steps ask for more rows than there are: 80 pairs a step. */
+/** All distances at once where the steps of a run, `anchors` pairs each, ask for more rows than
+ *  there are points. */
 static frg_status find_all(frgi_distances *d, const frg_gw_opts *o)
 {
     const bool sampled = o->mode == FRG_GW_AUTO || o->mode == FRG_GW_SAMPLED;

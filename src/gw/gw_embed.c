@@ -3,8 +3,8 @@
  * An anchor set Y with a graph, query sets X_q with graphs and plans P_q (n_q x m).  With the
  * weights 1 / (length + 1e-10) on the edges and Lap = diag(W 1) - W,
  *
- *     S_q = Lap_q + lambda diag(P_q 1),   S_Y = Lap_Y + lambda sum_q diag(P_q' 1), H = stack_q
- *                                         S_q^-1 P_q S_Y^-1
+ *     S_q = Lap_q + lambda diag(P_q 1),   S_Y = Lap_Y + lambda sum_q diag(P_q' 1),
+ *     H = the blocks S_q^-1 P_q S_Y^-1, one below the other
  *
  * The leading singular vectors of H are the coordinates: left ones of the queries, right ones of
  * the anchor.
@@ -31,7 +31,7 @@ enum { EXTRA = 6, ROUNDS = 60, STREAM_EMBED = 190 };
 #define SETTLED 1e-10 /* of a squared singular value, so that vectors are within 1e-5 */
 #define ROUNDED 1e-15 /* of the largest */
 
-/** S of one set. */
+/** S = Lap + lambda diag(mass) of one set. */
 typedef struct {
     const frg_graph *graph;
     int64_t n;
@@ -300,7 +300,7 @@ static frg_status iterate(embedding *e, int64_t k)
 
 /* ---- in and out ------------------------------------------------------------------------------ */
 
-/** Column c of `block` times the eigenvector at place, times scale, into column to of out. */
+/** Column `to` of out <- scale times x (n x width) times the eigenvector at `place`. */
 static void rotate(const double *x, int64_t n, const embedding *e, int64_t place, double scale,
                    const frg_array *out, int64_t to)
 {

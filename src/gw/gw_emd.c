@@ -37,7 +37,7 @@ static double *real_at(const frg_array *x, int64_t i, int64_t j)
 }
 
 /** The points of positive weight in front, with their numbers. */
-static int64_t weighty(double *w, int64_t n, double scale, int32_t *numbers)
+static int64_t positive_weights(double *w, int64_t n, double scale, int32_t *numbers)
 {
     int64_t count = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -90,8 +90,8 @@ static frg_status set_up(problem *p, const double *a, const double *b)
         FAIL(ctx, E_MARGINAL, "the source weights sum to %g, the target weights to %g", sum_a,
              sum_b);
     }
-    p->n = weighty(p->a, p->rows, 1, p->of_row);
-    p->m = weighty(p->b, p->columns, sum_a / sum_b, p->of_column);
+    p->n = positive_weights(p->a, p->rows, 1, p->of_row);
+    p->m = positive_weights(p->b, p->columns, sum_a / sum_b, p->of_column);
     return take_costs(p);
 }
 

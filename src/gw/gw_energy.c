@@ -1,12 +1,15 @@
 /* gw_energy.c - the energy of a plan: estimated from pairs, exact by matrix products, and bounded
  * from below.
  *
- *     E(P) = sum_i r_i sum_k C_ik^2 r_k + sum_j c_j sum_l D_jl^2 c_l - 2 <C P D, P>        for unit
- *                                                                                          mass
+ *     E(P) = sum_i r_i sum_k C_ik^2 r_k + sum_j c_j sum_l D_jl^2 c_l - 2 <C P D, P>,
+ *     r = P 1, c = P' 1
  *
- * The estimate draws two independent sets of pairs from P; h(r, q) = (C(i_r, i_q) - D(j_r, j_q))^2
- * averaged over all of their products is unbiased, with the variance of its row means and column
- * means (Hoeffding 1948).  Where the marginals hold and the mean distances u_i = sum_k C_ik a_k,
+ * The estimate, of a plan of unit mass, draws two independent sets of pairs from P:
+ *
+ *     h(r, q) = (C(i_r, i_q) - D(j_r, j_q))^2,  r of the one set, q of the other
+ *
+ * averaged over all r and q is unbiased, with the variance of its row means and column means
+ * (Hoeffding 1948).  Where the marginals hold and the mean distances u_i = sum_k C_ik a_k,
  * v_j = sum_l D_jl b_l are known, most of the variance goes: with C~_ik = C_ik - u_i - u_k + a'u
  * and D~ alike
  *
@@ -16,11 +19,11 @@
  * the plan.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/host_alone.h"
 #include "core/tree_sum.h"
+#include "gw/gw_array.h"
 #include "gw/gw_level_device.h"
 
 /* ---- estimate -------------------------------------------------------------------------------- */
@@ -364,12 +367,9 @@ done:
 static frg_status dense_copy(frg_context *ctx, const frg_array *a, const char *name, double **out)
 {
     TRY(NEW(ctx, out, frgi_mul((size_t)a->shape[0], (size_t)a->shape[1]), "a matrix"));
-    const char *const base = frgi_array_base(a);
     for (int64_t i = 0; i < a->shape[0]; i++) {
         for (int64_t j = 0; j < a->shape[1]; j++) {
-            const int64_t at = i * a->stride[0] + j * a->stride[1];
-            const double x = a->dtype == FRG_F64 ? ((const double *)(const void *)base)[at]
-                                                 : (double)((const float *)(const void *)base)[at];
+            const double x = frgi_array_get(a, i, j);
             if (!isfinite(x)) {
                 frgi_at(ctx, "%s, row %lld, column %lld", name, (long long)i + 1, (long long)j + 1);
                 FAIL(ctx, E_DISTANCE, "an entry is %g", x);

@@ -21,9 +21,9 @@
 typedef struct {
     frgi_level *l;
     /* exact */
-    float *plan;   /* n x m, averaged */
-    float *packed; /* of C by groups, of P and D by panels */
-    float *p_right, *d_right, *middle, *rows;
+    float *plan;             /* n x m, averaged */
+    float *packed, *p_right; /* C by groups, P by panels; D is in product.right */
+    float *middle, *rows;    /* 2 C P; zeros */
     /* landmark */
     int64_t wide_x, wide_y; /* landmarks + 2 */
     double *u_x, *v_x, *u_y, *v_y;
@@ -65,6 +65,7 @@ const char *frgi_exact_idle_option(const frg_gw_opts *o)
 
 /* ---- exact ----------------------------------------------------------------------------------- */
 
+/** P_i. <- (1 - alpha) P_i. + alpha row; squares of the change and of the row. */
 static void average_row(void *user, int64_t i, const double *row, int64_t chunk)
 {
     exact_state *const e = user;
@@ -193,6 +194,7 @@ static frg_status landmark_side(frg_context *ctx, const frgi_distances *d, doubl
     return FRG_OK;
 }
 
+/** image_i. <- row V_y */
 static void image_row(void *user, int64_t i, const double *row, int64_t chunk)
 {
     const exact_state *const e = user;
@@ -261,6 +263,7 @@ static frg_status open_landmark(exact_state *e)
     return FRG_OK;
 }
 
+/** left <- 2 U_x core, of which the cross term is left U_y'. */
 static void landmark_left(const exact_state *e)
 {
     frgi_level *const l = e->l;

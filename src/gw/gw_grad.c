@@ -1,15 +1,18 @@
 /* gw_grad.c - derivatives of the value of an alignment, and of a loss through a plan.
  *
- * Value.  J(C, D, M, a, b) = min over plans P of (1-theta) E(P) + 2 theta <M, P> + 2 eps sum P (log
- * P - 1).  At the minimum P itself does not matter to first order (envelope theorem), so with r = P
- * 1, c = P' 1 and mass 1
+ * Value, the minimum over plans P
  *
- *     dJ/dC = (1-theta) (2 C .* r r' - 2 P D P'),   dJ/dD alike, dJ/dM = 2 theta P, dJ/da = 2 f,
- *                                                   dJ/db = 2 g
+ *     J(C, D, M, a, b) = min (1-theta) E(P) + 2 theta <M, P> + 2 eps sum P (log P - 1)
  *
- * where f_i + g_j = T_ij = (1-theta) L(P)_ij + theta M_ij + eps log P_ij.  f and g are had from T
- * in the least squares sense with the weights P, so that entries that underflowed have no say; each
- * is centred.
+ * At the minimum J does not change with P to first order (envelope theorem), so with r = P 1,
+ * c = P' 1 and mass 1
+ *
+ *     dJ/dC = (1-theta) (2 C .* r r' - 2 P D P'),   dJ/dD = (1-theta) (2 D .* c c' - 2 P' C P),
+ *     dJ/dM = 2 theta P,                            dJ/da = 2 f,  dJ/db = 2 g
+ *
+ * where f_i + g_j = T_ij = (1-theta) L(P)_ij + theta M_ij + eps log P_ij.  f and g minimise
+ * sum P_ij (f_i + g_j - T_ij)^2, so that entries of P that underflowed have no weight; each is
+ * centred.
  *
  * Plan.  P_ij = exp((f_i + g_j - L_ij) / eps) with P 1 = a, P' 1 = b.  For G = dLoss/dP the adjoint
  * system is
@@ -69,7 +72,7 @@ typedef struct {
     double *sums;  /* chunks x m */
 } bipartite;
 
-/** x_i <- sum_j P_ij y_j; sums <- P_ij x_i / a_i by chunk. */
+/** x_i <- sum_j P_ij y_j; sums of the chunk += P_ij x_i / a_i. */
 static void normal_row(void *user, int64_t i, const double *row, int64_t chunk)
 {
     const bipartite *const s = user;
@@ -85,7 +88,7 @@ static void normal_row(void *user, int64_t i, const double *row, int64_t chunk)
     }
 }
 
-/** sums += P_ij x_i / a_i. */
+/** Sums of the chunk += P_ij x_i / a_i. */
 static void spread_row(void *user, int64_t i, const double *row, int64_t chunk)
 {
     const bipartite *const s = user;
@@ -147,7 +150,8 @@ static void close_system(bipartite *s, frg_context *ctx)
     DROP(ctx, &s->sums);
 }
 
-/** Solves for x (in s->x) and y from u (n) and v (m); s->a and s->b are the marginals. */
+/** Solves the system above for x (into s->x) and y, right side u (n) and v (m), by preconditioned
+ *  conjugate gradients; s->a and s->b are the marginals. */
 static frg_status solve_system(bipartite *s, const double *u, const double *v, double *y,
                                frg_context *ctx)
 {
@@ -223,7 +227,7 @@ static frg_status dense_of(frg_context *ctx, const frg_array *a, double **out)
     TRY(NEW(ctx, out, frgi_mul((size_t)n, (size_t)m), "a gradient"));
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < m; j++) {
-            (*out)[i * m + j] = frgi_entry(a, i, j);
+            (*out)[i * m + j] = frgi_array_get(a, i, j);
         }
     }
     return FRG_OK;
@@ -236,7 +240,7 @@ typedef struct {
     double *c, *d, *p; /* dense */
     double *pd;        /* P D, n x m */
     double *cp;        /* C P, n x m */
-    double *big;       /* max(n, m)^2 */
+    double *square;    /* max(n, m)^2: P D P' or P' C P; the column terms of L */
     double *t;         /* n x m */
     bipartite system;
     double *u, *v, *y;
@@ -249,7 +253,7 @@ static void close_value(value_work *w, frg_context *ctx)
     DROP(ctx, &w->p);
     DROP(ctx, &w->pd);
     DROP(ctx, &w->cp);
-    DROP(ctx, &w->big);
+    DROP(ctx, &w->square);
     DROP(ctx, &w->t);
     DROP(ctx, &w->u);
     DROP(ctx, &w->v);
@@ -266,7 +270,7 @@ static frg_status open_value(value_work *w, frg_context *ctx, const frg_gw_point
     TRY(NEW(ctx, &w->pd, frgi_mul((size_t)n, (size_t)m), "a gradient"));
     TRY(NEW(ctx, &w->cp, frgi_mul((size_t)n, (size_t)m), "a gradient"));
     TRY(NEW(ctx, &w->t, frgi_mul((size_t)n, (size_t)m), "a gradient"));
-    TRY(NEW(ctx, &w->big, frgi_mul((size_t)most, (size_t)most), "a gradient"));
+    TRY(NEW(ctx, &w->square, frgi_mul((size_t)most, (size_t)most), "a gradient"));
     TRY(NEW0(ctx, &w->u, n, "a gradient"));
     TRY(NEW0(ctx, &w->v, m, "a gradient"));
     TRY(NEW0(ctx, &w->y, m, "a gradient"));
@@ -283,24 +287,24 @@ static frg_status open_value(value_work *w, frg_context *ctx, const frg_gw_point
     return FRG_OK;
 }
 
-/** out <- share (2 X .* w w' - 2 cross); cross in w->big. */
+/** out <- share (2 X .* w w' - 2 cross). */
 static void distance_gradient(const double *x, const double *w, const double *cross, int64_t n,
                               double share, const frg_array *out)
 {
     for (int64_t i = 0; i < n; i++) {
         for (int64_t k = 0; k < n; k++) {
-            frgi_put_entry(out, i, k, share * 2 * (x[i * n + k] * w[i] * w[k] - cross[i * n + k]));
+            frgi_array_put(out, i, k, share * 2 * (x[i * n + k] * w[i] * w[k] - cross[i * n + k]));
         }
     }
 }
 
-/** u <- rowsum(P .* T), v <- colsum(P .* T). */
-static void exponent_weights(value_work *w, const frg_context *ctx, const frg_gw_point *at)
+/** u <- rowsum(P .* T), v <- colsum(P .* T): the right side of the least squares problem. */
+static void sums_of_t(value_work *w, const frg_context *ctx, const frg_gw_point *at)
 {
     const int64_t n = w->n, m = w->m;
     const double theta = at->linear_weight;
     frgi_gw_product(ctx, 'N', 'N', n, m, m, -2, w->cp, w->d, 0, w->t);
-    double *const square = w->big; /* row terms, then column terms */
+    double *const square = w->square;
     for (int64_t i = 0; i < n; i++) {
         double sum = 0;
         for (int64_t k = 0; k < n; k++) {
@@ -322,7 +326,7 @@ static void exponent_weights(value_work *w, const frg_context *ctx, const frg_gw
             const double p = w->p[i * m + j];
             if (p > 0) {
                 const double linear =
-                    at->linear && theta > 0 ? theta * frgi_entry(at->linear, i, j) : 0;
+                    at->linear && theta > 0 ? theta * frgi_array_get(at->linear, i, j) : 0;
                 const double t = (1 - theta) * (term + square[j] + w->t[i * m + j]) + linear +
                                  at->epsilon * log(p);
                 w->u[i] += p * t;
@@ -335,7 +339,7 @@ static void exponent_weights(value_work *w, const frg_context *ctx, const frg_gw
 static frg_status weight_gradients(value_work *w, frg_context *ctx, const frg_gw_point *at,
                                    const frg_gw_gradients *out)
 {
-    exponent_weights(w, ctx, at);
+    sums_of_t(w, ctx, at);
     const frg_status status = solve_system(&w->system, w->u, w->v, w->y, ctx);
     if (status < 0) {
         return status;
@@ -393,16 +397,16 @@ frg_status frg_gw_gradient(frg_context *ctx, const frg_gw_point *at, const frg_g
         TRY_TO(done, weight_gradients(&w, ctx, at, out));
     }
     if (out->c) {
-        frgi_gw_product(ctx, 'N', 'T', n, n, m, 1, w.pd, w.p, 0, w.big);
-        distance_gradient(w.c, w.system.a, w.big, n, share, out->c);
+        frgi_gw_product(ctx, 'N', 'T', n, n, m, 1, w.pd, w.p, 0, w.square);
+        distance_gradient(w.c, w.system.a, w.square, n, share, out->c);
     }
     if (out->d) {
-        frgi_gw_product(ctx, 'T', 'N', m, m, n, 1, w.p, w.cp, 0, w.big);
-        distance_gradient(w.d, w.system.b, w.big, m, share, out->d);
+        frgi_gw_product(ctx, 'T', 'N', m, m, n, 1, w.p, w.cp, 0, w.square);
+        distance_gradient(w.d, w.system.b, w.square, m, share, out->d);
     }
     for (int64_t i = 0; out->linear && i < n; i++) {
         for (int64_t j = 0; j < m; j++) {
-            frgi_put_entry(out->linear, i, j, 2 * at->linear_weight * w.p[i * m + j]);
+            frgi_array_put(out->linear, i, j, 2 * at->linear_weight * w.p[i * m + j]);
         }
     }
 done:
@@ -415,12 +419,13 @@ done:
 typedef struct {
     bipartite *s;
     frg_array g, out;
-    double *u, *v; /* v: chunks x m, then m */
-    double *y;
+    double *u, *v; /* n, m: row and column sums of G .* P */
+    double *y;     /* m */
     double per_epsilon;
     bool frozen;
 } plan_pull;
 
+/** u_i <- sum_j G_ij P_ij, a_i <- sum_j P_ij; sums of the chunk += G_ij P_ij. */
 static void gather_row(void *user, int64_t i, const double *row, int64_t chunk)
 {
     const plan_pull *const w = user;
@@ -428,7 +433,7 @@ static void gather_row(void *user, int64_t i, const double *row, int64_t chunk)
     double *const sums = w->s->sums + chunk * m;
     double sum = 0, mass = 0;
     for (int64_t j = 0; j < m; j++) {
-        const double pulled = row[j] * frgi_entry(&w->g, i, j);
+        const double pulled = row[j] * frgi_array_get(&w->g, i, j);
         sum += pulled;
         mass += row[j];
         sums[j] += pulled;
@@ -437,6 +442,7 @@ static void gather_row(void *user, int64_t i, const double *row, int64_t chunk)
     w->s->a[i] = mass;
 }
 
+/** Sums of the chunk += P_ij. */
 static void mass_row(void *user, int64_t i, const double *row, int64_t chunk)
 {
     const plan_pull *const w = user;
@@ -447,13 +453,15 @@ static void mass_row(void *user, int64_t i, const double *row, int64_t chunk)
     }
 }
 
+/** out_ij <- (P_ij / eps) (x_i + y_j - G_ij); frozen: x = y = 0. */
 static void pull_row(void *user, int64_t i, const double *row, int64_t chunk)
 {
     const plan_pull *const w = user;
     (void)chunk;
     for (int64_t j = 0; j < w->s->rows.m; j++) {
         const double shift = w->frozen ? 0 : w->s->x[i] + w->y[j];
-        frgi_put_entry(&w->out, i, j, w->per_epsilon * row[j] * (shift - frgi_entry(&w->g, i, j)));
+        frgi_array_put(&w->out, i, j,
+                       w->per_epsilon * row[j] * (shift - frgi_array_get(&w->g, i, j)));
     }
 }
 
@@ -463,8 +471,7 @@ static frg_status check_pull(const frg_plan *p, const frg_array *g, frg_gw_grad_
     if (p->t->list) {
         FAIL(p->ctx, E_UNSUPPORTED,
              "the derivative of a plan without entropy, which is 0 or undefined: give an epsilon "
-             "and "
-             "the mode exact or sampled");
+             "and the mode exact or sampled");
     }
     const frgi_marginals *const how = &p->t->how;
     REQUIRE(p->ctx, (unsigned)mode <= FRG_GW_GRAD_FROZEN, "mode is %d", (int)mode);

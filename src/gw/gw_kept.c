@@ -1,14 +1,14 @@
 /* gw_kept.c - what an alignment may keep of its plan between two steps: all of it, or its
  * marginals.
  *
- * Plan (store_plan).  P <- (1 - alpha) P + alpha Pnew in n m floats.  Anchors come from it, with no
- * law of ages, and the change of a step is ||P - P_before|| = alpha ||Pnew - P_before||
- * (Frobenius), as in the exact mode.
+ * Plan (store_plan).  P <- (1 - alpha) P + alpha Pnew in n m floats.  The sampled pairs come from
+ * it instead of from lagged plans (gw_anchors.c), and the change of a step is ||P - P_before|| =
+ * alpha ||Pnew - P_before|| (Frobenius), as in the exact mode.
  *
  * Marginals (diag_exact).  The terms sum_k C_ik^2 r_k and sum_l D_jl^2 c_l of L(P) from the
- * averaged marginals r and c of the plan instead of the anchors: exact, at O(n^2 + m^2) a step.
- * Balanced plans cannot feel them and have a and b for r and c; relaxed and partial ones have what
- * the passes left.
+ * averaged marginals r and c of the plan instead of the sampled pairs: exact, at O(n^2 + m^2) a
+ * step.  Balanced plans do not depend on them, and have a and b for r and c; relaxed and partial
+ * ones have what the passes left.
  */
 #include <math.h>
 #include <string.h>

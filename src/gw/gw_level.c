@@ -1,20 +1,25 @@
 /* gw_level.c - one level of the outer iteration: a step, and the loop of steps with annealing and
  * stopping.
  *
- * A step of the sampled mode:  anchors (i_r, j_r) from the averaged plan; Dx, Dy their distances to
- * all points;
+ * A step of the sampled mode (frgi_level_step), R pairs at a time:
  *
- *     L_ij = mean_r Dx_ir^2 + mean_r Dy_jr^2 - (2/R) sum_r Dx_ir Dy_jr
+ *     gather   pairs (i_r, j_r) from the averaged plan (gw_anchors.c); Dx_ir = C(i, i_r) and
+ *              Dy_jr = D(j, j_r), their distances to all points
  *
- * an unbiased estimate of L(P), and a few passes of Sinkhorn's iteration on it from the potentials
- * of the last step.  The first two terms move potentials alone where the marginals are balanced;
- * they are left out there, so that their noise does not disturb the warm start.  What pairs tell of
- * the mean distances u_i = sum_k C_ik a_k and v_j is known there without them:
+ *                  L_ij = mean_r Dx_ir^2 + mean_r Dy_jr^2 - (2/R) sum_r Dx_ir Dy_jr
+ *
+ *              an unbiased estimate of L(P)
+ *     solve    a few passes of Sinkhorn's iteration on L from the potentials of the last step: Pnew
+ *     keep     P <- (1 - alpha) P + alpha Pnew, as pairs of Pnew for the steps to come
+ *
+ * The first two terms of L change nothing but the potentials where the marginals are balanced; they
+ * are left out there, so that their noise does not disturb the warm start.  There the mean
+ * distances u_i = sum_k C_ik a_k and v_j = sum_l D_jl b_l need no pairs either:
  *
  *     (2/R) sum_r (Dx_ir - u_i)(Dy_jr - v_j) + 2 u_i v_j
  *
- * has the same mean and, distances being further from 0 than from each other, a small part of the
- * variance.
+ * has the mean of (2/R) sum_r Dx_ir Dy_jr and, as distances differ from each other by less than
+ * from 0, a small part of its variance.
  *
  * Stopping and annealing look at E from pairs that no step has used, every fifth step; with a
  * linear cost at (1 - theta) E + 2 theta <Clin, P>.
@@ -322,10 +327,13 @@ static void divide_by_largest(const frgi_build_ops *ops, float *rows, int64_t co
     }
 }
 
-/** How factors of R distances up to most_x and most_y are kept: faster than as floats where that is
- *  worth it. Exponents are moved by 2 k / sqrt(R) times the error of a product, root mean square,
- *  which has to stay below ROUNDING:  of whole numbers of steps, sqrt(2) step / sqrt(12) for
- *  distances as large as the largest; of two bfloat16, 2^-18 of it. */
+/** How factors of R distances up to most_x and most_y are kept: as integers or tiles where the
+ *  error that this adds to exponents, root mean square,
+ *
+ *      2 k / sqrt(R) error most_x most_y,   error = sqrt(2 / 12) / FRGI_WHOLE of integers,
+ *                                                   2^-18 of two bfloat16
+ *
+ *  is below ROUNDING (a distance is off by step / sqrt(12), both factors of a product are). */
 static frgi_packed way_to_pack(const frgi_level *l, int64_t R, double most_x, double most_y)
 {
     const frgi_packed fast =
@@ -528,7 +536,8 @@ static frg_status pass_on(frgi_level *l, double tol, int64_t most)
     return status;
 }
 
-/** frgi_level_final_passes in the order of the points as it is. */
+/** frgi_level_final_passes without a change of the points' order: at epsilon times WIDEST, halved
+ *  down to epsilon, WIDE_PASSES each, where columns are far off; then at epsilon. */
 static frg_status final_passes(frgi_level *l, double tol, int64_t most)
 {
     const double epsilon = l->epsilon;
@@ -619,7 +628,7 @@ static bool may_end(frgi_level *l, double cost, double error, double end, bool a
     }
     if (anneal && l->epsilon > end) {
         if (l->stopping.stale >=
-            2) { /* three checks with the one that set the mark: a new level, a new mark */
+            2) { /* three checks with the lowest one: the next epsilon, which has its own lowest */
             l->epsilon = fmax(end, l->epsilon * pow(10, -0.125));
             l->stopping.best = (double)INFINITY;
             l->stopping.ema = (double)NAN;

@@ -41,11 +41,11 @@ FRG_MUST_USE frg_status frgi_level_device_put_pairs(frgi_level *l);
 /** Potentials and the pairs of l->sampled.lagged[0] back. */
 FRG_MUST_USE frg_status frgi_level_device_fetch(const frgi_level *l);
 
-/** Rows of distances at the pairs slot[r], in units of an area's room: area times it plus the
- *  place. */
+/** Rows of distances at the R pairs whose places frgi_level_device_index lists. */
 FRG_MUST_USE frg_status frgi_level_device_rows(frgi_level *l, int64_t R);
-/** The list of these, R long, to be filled before. */
+/** The list of these places, to be filled before. */
 int32_t *frgi_level_device_index(const frgi_level *l);
+/** Place `at` of an area among all pairs on the device. */
 int32_t frgi_level_device_place(const frgi_level *l, int area, int64_t at);
 /** Rows of both sides from l->product, R of them. */
 FRG_MUST_USE frg_status frgi_level_device_pack(frgi_level *l, int64_t R);
@@ -74,7 +74,7 @@ FRG_MUST_USE frg_status frgi_level_device_middle(frgi_level *l, double scale_x, 
                                                  const frgi_means *means, double *middle);
 /** frgi_plan_sums_take of the finished plan. */
 FRG_MUST_USE frg_status frgi_level_device_sums(frgi_level *l, frgi_plan_sums *out);
-/** frgi_level_final_passes there: with the first ones at larger epsilon where `settles`. */
+/** frgi_level_final_passes there: the first ones at larger epsilon where columns are far off. */
 FRG_MUST_USE frg_status frgi_level_device_final_passes(frgi_level *l, double tol, int64_t most);
 /** frgi_transport_finish there; the cost comes over. */
 FRG_MUST_USE frg_status frgi_level_device_finish(frgi_level *l, bool round,

@@ -2,18 +2,20 @@
  *
  *     P = Q diag(1/h) W',     Q (n x r) 1 = a,  W (m x r) 1 = b,  Q' 1 = W' 1 = h
  *
- * An outer step draws R anchors from the factors (row ~ a, component ~ Q_i. / a_i, column ~ W_.k /
+ * Q, W and h are Q, R and g in Scetbon, Cuturi and Peyre (2021, 2022); R counts sampled pairs here.
+ *
+ * An outer step draws R pairs from the factors (row ~ a, component ~ Q_i. / a_i, column ~ W_.k /
  * h_k) and linearises the energy: L = -(2/R) Dx Dy' with the columns of Dx and Dy centred, plus
- * terms of rows and columns that no plan with these marginals can feel, plus the linear cost.  Then
- * mirror steps (Scetbon, Cuturi and Peyre 2021, 2022), all in logarithms:
+ * terms of rows and of columns, which are the same for all plans with these marginals, plus the
+ * linear cost.  Then mirror steps, all in logarithms:
  *
  *     grad_Q = L W / h,   grad_W = L' Q / h,   grad_h = -diag(Q' L W) / h^2
  *     xi_Q = (1 - gamma eps) log Q - gamma grad_Q,  the others alike
+ *     gamma = min(10 / max|grad|^2, 1 / eps)
  *
  * and (Q, W, h) <- the projection of exp(xi) by Dykstra's algorithm in the sense of Kullback and
- * Leibler.  The marginal sets are affine and need no correction; the set h >= h_min has one.  gamma
- * = 10 / max|grad|^2, kept so that 1e-3 / max|grad|^2 <= gamma and gamma eps <= 1: at gamma eps = 1
- * the memory of the last factors is gone, beyond it would grow.
+ * Leibler.  The marginal sets are affine and need no correction; the set h >= h_min has one.  At
+ * gamma eps = 1 xi no longer depends on the last factors; beyond it their weight would be negative.
  *
  * Dykstra's algorithm runs on kernels scaled by their row maxima; where a column of one would be
  * lost to the range of double, the scalings go into the logarithms first.  Memory O((n + m)(r +
@@ -45,13 +47,13 @@ typedef struct {
     frgi_factored *f;
     frg_gw_report *report;
     double *dx, *dy;             /* R x n, R x m: centred, scaled */
-    double *middle;              /* R x r */
+    double *middle;              /* R x r: Dy W or Dx Q */
     double *grad_q, *grad_w;     /* n x r, m x r */
     double *grad_h, *h_new, *hc; /* r; hc: correction of h >= h_min */
     side x, y;
     double *best;   /* copy of the factors of the best start */
     double *before; /* of the last mirror step */
-    double most;    /* the largest |derivative| */
+    double most;    /* max |grad| over all three */
     double error;   /* L1, of the rows before the last pass of a projection */
 } lowrank;
 
@@ -492,13 +494,13 @@ static frg_status derive(lowrank *w, double *value)
     return FRG_OK;
 }
 
-/** pace: of the step's length. */
+/** xi and its projection; pace: a factor on gamma. */
 static frg_status mirror_step(lowrank *w, double pace)
 {
     frgi_factored *const f = w->f;
     const int64_t r = f->rank;
     const double square = fmax(w->most * w->most, 1e-30), eps = w->l->epsilon;
-    const double gamma = pace * fmax(fmin(10 / square, 1 / eps), fmin(1e-3 / square, 1 / eps));
+    const double gamma = pace * fmin(10 / square, 1 / eps);
     const double keep = 1 - gamma * eps;
     mirror(&w->x, f->q, w->grad_q, r, gamma, keep);
     mirror(&w->y, f->w, w->grad_w, r, gamma, keep);
@@ -508,10 +510,11 @@ static frg_status mirror_step(lowrank *w, double pace)
     return project(w, w->l->o->lr_dykstra_max_iter);
 }
 
-/** Mirror steps on one linearisation.  Q and W move at once: where both leap to answer the other as
- *  it was, the value may rise, and do so for ever.  Of a linear cost, which stays as it is, such a
- *  step is taken back and made an eighth as long.  L(P) moves with the plan, and rises on its way
- *  are worth taking: at full rank E ended 3 % higher without. */
+/** Mirror steps on one linearisation.  Q and W move at once, each by its gradient at the other's
+ *  old value, so that the value may rise, and both may oscillate.  With a linear cost, which is the
+ *  same in all outer steps, a step that raises the value is undone and gamma divided by 8.  L(P)
+ *  changes with the plan, and there such steps are kept: without them E ended 3 % higher at full
+ *  rank. */
 static frg_status mirror_steps(lowrank *w)
 {
     const bool falls = w->l->o->linear_weight > 0;
@@ -552,8 +555,9 @@ static frg_status outer_step(lowrank *w)
 
 /* ---- energy ---------------------------------------------------------------------------------- */
 
-/** What is lowered (E, with a linear cost its share too), from two independent sets of pairs that
- *  no step has used; *error: standard error. */
+/** The objective without entropy (E, with a linear cost (1-theta) E + 2 theta <M, P>) from two
+ *  independent sets of pairs that no step has used; *error: its standard error, by the means over
+ *  the second set, one for each pair of the first. */
 static frg_status estimate(lowrank *w, double *energy, double *error)
 {
     enum { COUNT = FRGI_CHECK_PAIRS };
@@ -595,9 +599,9 @@ static frg_status estimate(lowrank *w, double *energy, double *error)
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-/** Some steps from every start; goes on from the one of lowest energy: of random ones against that
- *  of a dense plan, lower by twice its standard error, as the lowest of many estimates is lower
- *  than what it estimates. */
+/** Some steps from every start; goes on from the one of lowest energy.  A random start has to be
+ *  below that of a dense plan by twice its standard error, as the lowest of many estimates is
+ *  biased downwards. */
 static frg_status best_start(lowrank *w, int64_t count, int64_t *steps)
 {
     frgi_level *const l = w->l;
@@ -748,9 +752,9 @@ static void round_factor(side *s, const double *h, int64_t r, double *q)
     }
 }
 
-/** The last factors meet their marginals to 1e-7, which steps on the way need not, or as many
- *  passes have been made and a warning says how far they are off; then they are rounded.  Where
- *  entries of factors have all but vanished passes gain little. */
+/** Projects the last factors until their marginals hold to 1e-7, PASSES at most (a warning says how
+ *  far they are off then); then they are rounded.  Convergence is slow where entries of factors are
+ *  nearly 0. */
 static frg_status final_passes(lowrank *w)
 {
     enum { PASSES = 5000 };

@@ -5,11 +5,11 @@
  * themselves; it is found by the exact mode at the first epsilon.  Components are the `rank`
  * farthest points of the side with fewer of them, here X, and what is nearest:
  *
- *     Q_ic = a_i [i in c],   h_c = sum_i Q_ic, W_jc = b_j V_cj / sum_c V_cj, V_cj = sum_i Q_ic T_ij
- *                            / sum_j T_ij
+ *     Q_ic = a_i [i in c],   h_c = sum_i Q_ic,
+ *     W_jc = b_j V_cj / sum_c V_cj,   V_cj = sum_i Q_ic T_ij / sum_j T_ij
  *
  * where a point has the row of its group.  At full rank Q diag(1/h) W' is T.  A thousandth of each
- * row is spread over all components, as what has no mass at all stays without.
+ * row is spread over all components, as a mirror step never changes an entry that is 0.
  */
 #include <string.h>
 

@@ -11,21 +11,22 @@
  *
  * An option counts as given where its value is not the default, or where frg_gw_give named it.
  */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "gw/gw_align.h"
 
-/* Points of the larger side, so that a run takes a minute or two on two cores: of an assignment;
- * some ten seconds: of transport between other marginals, whose steps are more. */
+/* Points of the larger side up to which `auto` takes the mode vertex: of an assignment, a run of a
+ * minute or two on two cores; of other marginals, whose transport problems take more steps, some
+ * ten seconds. */
 enum { MOST_ASSIGNED = 30000, MOST_TRANSPORTED = 5000 };
 
 /* Pairs of points up to which sampled steps begin at a vertex: it takes as long as they do, or some
  * times that. */
 #define MOST_PAIRS 1e6
 
-/** An option that the modes with entropy alone have; `given` has a bit for each in this order. */
+/** An option that only the modes with entropy have; frg_gw_opts.given has a bit for each in this
+ *  order, so that a new one comes last. */
 typedef struct {
     const char *name;
     double now, usual;
@@ -88,9 +89,9 @@ const char *frgi_gw_entropic_option(const frg_gw_opts *o)
     return NULL;
 }
 
-void frgi_gw_take_mode(frg_gw *s, frg_gw_mode mode, const char *given)
+void frgi_gw_take_sampled(frg_gw *s, const char *given)
 {
-    s->o.mode = mode;
+    s->o.mode = FRG_GW_SAMPLED;
     snprintf(s->why, sizeof s->why, "auto: %s is given", given);
 }
 
@@ -127,7 +128,7 @@ bool frgi_gw_assigns(const frg_gw *s)
     return equal;
 }
 
-/** Whether the sizes are such that the mode vertex takes no longer than that. */
+/** Whether the larger side is within MOST_ASSIGNED, or MOST_TRANSPORTED. */
 static bool is_small(const frg_gw *s)
 {
     const int64_t larger = s->x.n > s->y.n ? s->x.n : s->y.n;

@@ -52,6 +52,8 @@ static bool weighs(const frgi_sweep *s, const int32_t *row, const int32_t *colum
     return false;
 }
 
+/** The fraction of the vectors of 16 columns that a marking pass would list, from GROUPS_LOOKED_AT
+ *  groups of 8 rows; NULL: the order as it is. */
 double frgi_host_share(const frgi_transport *t, const int32_t *row, const int32_t *column)
 {
     const frgi_sweep *const s = &t->s;
@@ -135,7 +137,8 @@ static void move_columns(const int32_t *order, const frgi_transport *t)
     }
 }
 
-/** base_h and base_g are made anew whenever they are used. */
+/** All vectors of rows and of columns, and the exponents; base.h and base.g are filled again before
+ *  they are read. */
 void frgi_host_move(frgi_transport *t, const int32_t *row, const int32_t *column,
                     const unsigned char *first, double *room)
 {

@@ -11,7 +11,7 @@ struct frg_plan {
     frg_context *ctx;
     const frgi_transport *t;
     frg_plan_report report;
-    bool factored; /* of low rank: its cost is no cost */
+    bool factored; /* of low rank: its exponents come from factors, there is no cost behind them */
 };
 
 /** The report from the errors before and after rounding. */

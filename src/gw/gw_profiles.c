@@ -1,16 +1,20 @@
 /* gw_profiles.c - a start from the points' local distance distributions.
  *
- * That of a point is the distribution of its distances to all others, weights counted.  With the
+ * The local distribution of a point is that of its distances to all points, weighted.  With the
  * quantile functions p_i(q), q in (0, 1), of one side and r_j(q) of the other,
  *
  *     c_ij = int_0^1 (p_i(q) - r_j(q))^2 dq
  *
  * is the squared Wasserstein distance of the two distributions, and the least transport cost under
- * c bounds E from below (Memoli 2011, the second lower bound).  Isometries leave them as they are,
- * so that of an isometric copy the plan of this problem is the answer, but for points of equal
- * distributions; it knows nothing of random numbers.  QUANTILES of them at (r + 1/2) / QUANTILES
- * have the form that the distances to pairs have in a step, and are solved as a step is, with
- * epsilon lowered to LAST of the mean cost of a random pair.
+ * c bounds E from below (Memoli 2011, the third lower bound).  Isometries leave the distributions
+ * as they are, so that of an isometric copy the plan of this problem is the answer, but for points
+ * of equal distributions; it does not depend on random numbers.  With the quantiles at
+ * (r + 1/2) / R, R = FRGI_QUANTILES, in place of the distances to R pairs
+ *
+ *     c_ij = mean_r (p_ir - r_jr)^2 = row and column terms - (2/R) sum_r p_ir r_jr
+ *
+ * is a cost like that of a step (gw_level.c), and is solved as one is, with epsilon lowered from
+ * FIRST to LAST of the mean cost of a random pair.
  */
 #include <math.h>
 #include <string.h>
@@ -21,7 +25,7 @@ enum { BINS = 512, LOOKED_AT = 512 };
 enum { STAGES = 5, STAGE_PASSES = 6 };
 #define FIRST 0.3 /* epsilon, in units of the mean cost of a random pair */
 #define LAST  3e-3
-#define WIDE  30 /* epsilon where the passes of the first step begin, in units of its last one */
+#define ABOVE 30 /* epsilon where the passes of the first step begin, in units of its last one */
 
 bool frgi_starts_from_distributions(const frgi_level *l, bool several)
 {
@@ -61,7 +65,7 @@ static frg_status count_distances(frgi_distances *d, const double *w, float top,
     return frgi_distances_walk(d, w, LOOKED_AT, count_batch, &h);
 }
 
-/** out[r * n] <- quantile (r + 1/2) / QUANTILES of a point, linear inside a bin. */
+/** out[r * n] <- the quantile at (r + 1/2) / FRGI_QUANTILES of a point, linear inside a bin. */
 static void quantiles(const float *bins, double width, int64_t n, float *out)
 {
     double total = 0, below = 0;
@@ -157,7 +161,7 @@ frg_status frgi_start_from_pairs(frgi_level *l)
     l->epsilon = end;
     TRY(frgi_level_potentials(l));
     TRY(frgi_level_gather(l));
-    const frg_status status = lower_epsilon(l, WIDE * end, end, STAGES);
+    const frg_status status = lower_epsilon(l, ABOVE * end, end, STAGES);
     if (status != FRG_OK) {
         return status;
     }
@@ -173,7 +177,7 @@ frg_status frgi_distributions_start(frgi_level *l)
     double spread = 0;
     TRY(local_distributions(l->x, l->a, unit, l->product.rows_x, &spread));
     TRY(local_distributions(l->y, l->b, unit, l->product.rows_y, &spread));
-    if (spread > 1e-12) { /* else every point sees the same: the pairs of a b' are as good */
+    if (spread > 1e-12) { /* else all points have one distribution: the pairs of a b' are as good */
         const frg_status status = match_distributions(l, spread);
         if (status != FRG_OK) {
             return status;

@@ -15,7 +15,7 @@
 #include "gw/gw_align.h"
 #include "gw/gw_level_device.h"
 
-enum { TRIAL_STEPS = 5 }; /* of one of several starts: enough to tell a fold from its energy */
+enum { TRIAL_STEPS = 5 }; /* of one of several starts: enough for a poor local minimum to show */
 enum {
     CANDIDATE_STEPS = 10
 }; /* of the candidate start, whose energy is compared with that of a run that has ended */
@@ -429,7 +429,9 @@ static frg_status product_energy(frg_gw *s, const double *square, double *energy
     return status;
 }
 
-static frg_status certify(frg_gw *s)
+/** Energy and objective of the plan, exact where that is cheap, else E from pairs; the lower bound;
+ *  E of a b'. */
+static frg_status evaluate(frg_gw *s)
 {
     frg_gw_report *const r = &s->report;
     const double n = (double)s->x.n, m = (double)s->y.n;
@@ -553,7 +555,7 @@ static frg_status run(frg_gw *s)
     status = status == FRG_OK ? polished : status;
     TRY(warn_of_product(s));
     s->report.polish_seconds = frgi_seconds() - begin;
-    TRY(certify(s));
+    TRY(evaluate(s));
     if (status == FRG_OK) {
         status = frgi_gw_verdict(s);
         TRY(status);

@@ -1,16 +1,16 @@
 /* gw_simplex.c - transport between any two marginals at least cost, by the primal network simplex
  * on a dense bipartite graph.
  *
- * Letters: sources i with weights a, sinks j with weights b, nodes 0 .. n-1 and n .. n+m-1, a
+ * Notation: sources i with weights a, sinks j with weights b, nodes 0 .. n-1 and n .. n+m-1, a
  * spanning tree of n + m - 1 arcs i -> j that carry flow, duals with u_i + v_j = c_ij on them.  A
- * pivot takes in an arc of negative c_ij - u_i - v_j, lets as much flow round its cycle as there is
- * and drops the arc that runs dry; the subtree behind it is hung on the other end and its duals
- * moved.
+ * pivot enters an arc of negative reduced cost c_ij - u_i - v_j, sends the largest feasible flow
+ * along its cycle and removes the arc whose flow becomes 0; the subtree that this cuts off is
+ * linked to the other end of the new arc, and its duals are moved.
  *
- * Weights are whole numbers, a_i S + 1 with S above the number of nodes, the surplus on the largest
- * b: no two parts of them have equal sums but all and nothing (Orden 1956), so that no arc of a
- * tree is empty, every pivot gains and none comes back.  The mass of the result is computed from
- * the weights themselves along the last tree, in double.
+ * Weights are integers, a_i S + 1 with S above the number of nodes, the surplus on the largest b:
+ * no proper subset of the sources has the sum of a proper subset of the sinks (Orden 1956), so that
+ * no arc of a tree is empty, every pivot lowers the cost and no tree is met twice.  The mass of the
+ * result is computed from the weights themselves along the last tree, in double.
  *
  * A row of costs is looked at as a whole (gw_assign.tmpl.h); pivots take the best arc of the next
  * few rows.  The costs of the next problem are nearly the same in a conditional-gradient iteration,
@@ -27,15 +27,15 @@ enum { PIVOTS_AT_ONCE = 256 };
 struct frgi_simplex {
     int64_t n, m, nodes, ld;
     const frg_context *ctx;
-    bool single, planted; /* planted: there is a tree */
+    bool single, has_tree;
     const frgi_assign_ops *ops;
     const double *a, *b;                   /* borrowed */
-    int64_t *weight;                       /* whole, of all nodes */
+    int64_t *weight;                       /* integers, of all nodes */
     int32_t *parent, *child, *next, *prev; /* -1: none */
     int32_t *depth, *order;
     int64_t *flow; /* of the arc to the parent */
     double *dual;
-    void *v; /* ld reals: duals of sinks for the looks at rows */
+    void *v; /* ld reals: duals of sinks, for the searches of rows */
     double *net;
     int64_t pivots;
 };
@@ -43,7 +43,7 @@ struct frgi_simplex {
 /* ---- memory and weights ---------------------------------------------------------------------- */
 
 /** w[i] <- S round(T x_i / sum x), at least S. */
-static int64_t whole_weights(const double *x, int64_t n, double units, int64_t spread, int64_t *w)
+static int64_t integer_weights(const double *x, int64_t n, double units, int64_t spread, int64_t *w)
 {
     double total = 0;
     int64_t sum = 0;
@@ -62,8 +62,8 @@ static void make_weights(frgi_simplex *s)
 {
     const int64_t spread = 4 * s->nodes;
     const double units = 0x1p59 / (double)spread;
-    const int64_t sum_a = whole_weights(s->a, s->n, units, spread, s->weight);
-    const int64_t sum_b = whole_weights(s->b, s->m, units, spread, s->weight + s->n);
+    const int64_t sum_a = integer_weights(s->a, s->n, units, spread, s->weight);
+    const int64_t sum_b = integer_weights(s->b, s->m, units, spread, s->weight + s->n);
     int64_t *const b = s->weight + s->n, largest = 0;
     for (int64_t i = 0; i < s->n; i++) {
         s->weight[i]++;
@@ -127,7 +127,7 @@ void frgi_simplex_close(frgi_simplex **s, frg_context *ctx)
 
 /* ---- the tree -------------------------------------------------------------------------------- */
 
-static void hang(frgi_simplex *s, int32_t w, int32_t parent)
+static void link_node(frgi_simplex *s, int32_t w, int32_t parent)
 {
     s->parent[w] = parent;
     s->prev[w] = -1;
@@ -138,7 +138,7 @@ static void hang(frgi_simplex *s, int32_t w, int32_t parent)
     s->child[parent] = w;
 }
 
-static void unhang(frgi_simplex *s, int32_t w)
+static void unlink_node(frgi_simplex *s, int32_t w)
 {
     if (s->prev[w] >= 0) {
         s->next[s->prev[w]] = s->next[w];
@@ -151,7 +151,7 @@ static void unhang(frgi_simplex *s, int32_t w)
 }
 
 /** Nodes of the subtree of w into s->order, parents first. */
-static int64_t below(const frgi_simplex *s, int32_t w)
+static int64_t subtree(const frgi_simplex *s, int32_t w)
 {
     int64_t count = 1;
     s->order[0] = w;
@@ -178,9 +178,9 @@ static void put_v(frgi_simplex *s, int64_t j, double v)
 }
 
 /** All duals and depths from the root. */
-static void measure(frgi_simplex *s, const frgi_costs *c)
+static void set_duals(frgi_simplex *s, const frgi_costs *c)
 {
-    const int64_t count = below(s, 0);
+    const int64_t count = subtree(s, 0);
     s->dual[0] = 0;
     s->depth[0] = 0;
     for (int64_t q = 1; q < count; q++) {
@@ -196,7 +196,7 @@ static void measure(frgi_simplex *s, const frgi_costs *c)
 /** The first tree: rows one after another send what they have to the nearest sinks that still want
  *  some, costs less the least of their column.  An arc exhausts one of its ends, the last both: a
  *  tree. */
-static void plant(frgi_simplex *s, const frgi_costs *c)
+static void first_tree(frgi_simplex *s, const frgi_costs *c)
 {
     int64_t *const left = s->flow; /* what nodes still have */
     double *const least = s->dual;
@@ -254,9 +254,9 @@ static void plant(frgi_simplex *s, const frgi_costs *c)
     }
     memset(s->child, -1, (size_t)s->nodes * sizeof *s->child);
     for (int32_t w = 1; w < (int32_t)s->nodes; w++) {
-        hang(s, w, s->parent[w]);
+        link_node(s, w, s->parent[w]);
     }
-    below(s, 0);
+    subtree(s, 0);
     for (int64_t w = 0; w < s->nodes; w++) {
         s->flow[w] = w < s->n ? s->weight[w] : -s->weight[w];
     }
@@ -265,12 +265,12 @@ static void plant(frgi_simplex *s, const frgi_costs *c)
         s->flow[s->parent[w]] += s->flow[w];
         s->flow[w] = w < s->n ? s->flow[w] : -s->flow[w];
     }
-    s->planted = true;
+    s->has_tree = true;
 }
 
 /* ---- pivots ---------------------------------------------------------------------------------- */
 
-/** Flow round the cycle of the arc i -> j, and the tree without the arc that runs dry. */
+/** Flow along the cycle of the arc i -> j, and the tree without the arc whose flow becomes 0. */
 static void pivot(frgi_simplex *s, int32_t i, int32_t j, double reduced)
 {
     int32_t p = i, q = j, out = -1;
@@ -301,8 +301,8 @@ static void pivot(frgi_simplex *s, int32_t i, int32_t j, double reduced)
     for (;;) {
         const int32_t next = s->parent[w];
         const int64_t was = s->flow[w];
-        unhang(s, w);
-        hang(s, w, above);
+        unlink_node(s, w);
+        link_node(s, w, above);
         s->flow[w] = flow;
         if (w == out) {
             break;
@@ -311,7 +311,7 @@ static void pivot(frgi_simplex *s, int32_t i, int32_t j, double reduced)
         w = next;
         flow = was;
     }
-    const int64_t count = below(s, root);
+    const int64_t count = subtree(s, root);
     const double step = out_at_i ? reduced : -reduced; /* u_i rises by it, or v_j by -it */
     for (int64_t k = 0; k < count; k++) {
         const int32_t x = s->order[k];
@@ -347,7 +347,7 @@ static bool next_arc(frgi_simplex *s, const frgi_costs *c, double tol, int64_t r
     return found;
 }
 
-/** What the rounding of costs and of duals in looks at rows is worth. */
+/** The rounding of costs and of duals in a search of rows: reduced costs above minus this are 0. */
 static double floor_of(const frgi_simplex *s)
 {
     double most = 0;
@@ -360,7 +360,7 @@ static double floor_of(const frgi_simplex *s)
 /** Mass along the tree into out; how many entries there are. */
 static int64_t list_entries(frgi_simplex *s, frgi_entry *out)
 {
-    below(s, 0);
+    subtree(s, 0);
     for (int64_t w = 0; w < s->nodes; w++) {
         s->net[w] = w < s->n ? s->a[w] : -s->b[w - s->n];
     }
@@ -391,10 +391,10 @@ bool frgi_simplex_solve(frgi_simplex *s, const frgi_costs *c, frgi_entry *out, i
     int64_t row = 0;
     int32_t i = 0, j = 0;
     double reduced;
-    if (!s->planted) {
-        plant(s, c);
+    if (!s->has_tree) {
+        first_tree(s, c);
     }
-    measure(s, c);
+    set_duals(s, c);
     for (int64_t q = s->m; q < s->ld; q++) {
         put_v(s, q, -FRGI_ASSIGN_FAR);
     }
@@ -410,7 +410,7 @@ bool frgi_simplex_solve(frgi_simplex *s, const frgi_costs *c, frgi_entry *out, i
 
 void frgi_simplex_forget(frgi_simplex *s)
 {
-    s->planted = false;
+    s->has_tree = false;
 }
 
 void frgi_simplex_duals(const frgi_simplex *s, double *u, double *v)

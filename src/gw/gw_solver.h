@@ -18,8 +18,8 @@ enum {
 };
 enum { FRGI_SMOOTH_FROM = 30 }; /* the step whose costs are averaged first */
 enum { FRGI_QUANTILES = 64 };   /* of the distances from a point */
-enum { FRGI_WIDE = 8 };         /* times the pairs in the fine steps of a broad plan */
-#define FRGI_BROAD 1.0 /* its information is below this: e^-1 of the columns matter to a row */
+enum { FRGI_WIDE = 8 };         /* times the pairs a step where a plan is broad */
+#define FRGI_BROAD 1.0 /* KL(P | a b') below which a plan is broad: a row has e^-1 of the columns */
 
 /** A pair of points that the plan connects. */
 typedef struct {
@@ -86,7 +86,7 @@ typedef struct {
     float *means; /* n + m: of the distances to a point; NULL: pairs are not centred */
 } frgi_level_product;
 
-/** What the tests of annealing and stopping know. */
+/** State of the tests of annealing and stopping. */
 typedef struct {
     double best, ema; /* of the held-out cost */
     int64_t bad, stale;
@@ -130,7 +130,7 @@ typedef struct {
 
 typedef struct frgi_level_device frgi_level_device;
 
-/** One level: the problem itself or its coarse image. */
+/** One level: the problem itself, or that of its representatives. */
 typedef struct {
     /* data and options */
     frg_context *ctx;
@@ -172,13 +172,14 @@ void frgi_level_close(frgi_level *l);
 FRG_MUST_USE frg_status frgi_level_reset(frgi_level *l, uint64_t run);
 /** The potentials to start from at l->epsilon: 0 where none were given. */
 FRG_MUST_USE frg_status frgi_level_potentials(frgi_level *l);
-/** R rows of both sides, l->rows_x and l->rows_y, as factors of 2/R times their products. */
+/** R rows of both sides, product.rows_x and product.rows_y, as factors of 2/R times their
+ *  products. */
 FRG_MUST_USE frg_status frgi_level_pack(frgi_level *l, int64_t R);
 /** Whether the next step averages its costs with those before. */
 bool frgi_level_averages(const frgi_level *l);
 /** Rows of both sides at the next anchors, packed; the row and column terms where they matter. */
 FRG_MUST_USE frg_status frgi_level_gather(frgi_level *l);
-/** Passes on the factors in l->left, l->right at l->epsilon. */
+/** Passes on the factors product.left, product.right at l->epsilon. */
 FRG_MUST_USE frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol);
 /** Accelerated passes on the last costs to columns of error tol, `most` at most. Mass that has a
  *  long way to go is carried at larger epsilon first, at most that of the start, halved to
@@ -210,7 +211,7 @@ frg_status frgi_level_beat(const frgi_level *l, const char *phase, int64_t done,
 
 /* ---- the trace (gw_trace.c) ---- */
 
-/** After an outer step: a row of what it knew, its cost not among it. */
+/** After an outer step: a row of the trace, its cost NaN. */
 FRG_MUST_USE frg_status frgi_trace_add(const frgi_level *l);
 /** The cost that was estimated behind the last step, and its standard error. */
 void frgi_trace_cost(const frgi_level *l, double cost, double error);
@@ -238,11 +239,12 @@ FRG_MUST_USE frg_status frgi_kept_open(frgi_level *l);
 void frgi_kept_close(frgi_level *l);
 /** known: the plan is a b', or the one to start from; else it is what the next step makes it. */
 void frgi_kept_reset(frgi_level *l, bool known);
-/** After a step; with store_plan l->change is that of the plan. */
+/** After a step: P <- (1 - alpha) P + alpha Pnew, or its marginals; with store_plan
+ *  l->stopping.change is that of the plan. */
 void frgi_kept_fold(frgi_level *l);
 /** Rows i of the averaged plan with first[i] < first[i + 1], in order. */
 void frgi_kept_rows(const frgi_level *l, const int64_t *first, frgi_row_visitor visit, void *user);
-/** l->terms <- scale times the row and column terms of the averaged marginals. */
+/** product.terms <- scale times the row and column terms of the averaged marginals. */
 FRG_MUST_USE frg_status frgi_kept_terms(frgi_level *l, double scale);
 
 /* ---- energy (gw_energy.c) ---- */
@@ -256,12 +258,12 @@ typedef struct {
 FRG_MUST_USE frg_status frgi_means_open(frgi_means *means, frgi_level *l);
 /** E of the plan, of mass 1, as a U-statistic over two sets of `count` pairs; *error: standard
  *  error. scale_x and scale_y multiply the distances first (to undo the scale of a side).  means:
- *  NULL, or for plans whose marginals hold: what they tell needs no sampling. */
+ *  NULL, or for plans whose marginals hold: most of the variance goes (gw_energy.c). */
 FRG_MUST_USE frg_status frgi_energy_estimate(frgi_level *l, int64_t count, double scale_x,
                                              double scale_y, const frgi_means *means,
                                              double *energy, double *error);
-/** What is lowered, as far as pairs tell, scaled units: E; with a linear cost (1-theta) E + 2 theta
- *  <Clin, P>. */
+/** The objective without entropy, estimated from pairs, scaled units: E; with a linear cost
+ *  (1-theta) E + 2 theta <Clin, P>. */
 FRG_MUST_USE frg_status frgi_cost_estimate(frgi_level *l, int64_t count, double *cost,
                                            double *error);
 /** With a linear cost: *cost <- (1-theta) mass^2 *cost + 2 theta mass (mean of Clin over the

@@ -96,8 +96,9 @@ void frgi_start_fill(const frgi_level *l, frgi_start *s);
 bool frgi_state_waits(const frgi_level *l, frgi_phase phase);
 /** The turn to begin a phase with: that of a state that waits, else 0. */
 int64_t frgi_state_turn(const frgi_level *l, frgi_phase phase);
-/** At the beginning of the loop of l->phase, l->turn: *t stays, or becomes the step of the state
- *  that waits for this place, which l then has.  E_MISMATCH where that is not below `most`. */
+/** At the beginning of the loop of l->saved.phase, l->saved.turn: *t stays, or becomes the step
+ *  of the state that waits for this place, which l then has.  E_MISMATCH where that is not below
+ *  `most`. */
 FRG_MUST_USE frg_status frgi_state_enter(frgi_level *l, int64_t most, int64_t *t);
 /** Before step t: the copy, and the call of the one who wants it. */
 FRG_MUST_USE frg_status frgi_state_point(frgi_level *l, int64_t t);

@@ -1,8 +1,8 @@
 /* gw_store.c - the form of costs that memory has room for.
  *
- * What does not fit is refused before any work, with the bytes that it needs and those of the next
- * smaller form; where the caller lets the form be chosen (auto_store) that one takes its place, and
- * is named.
+ * A form that does not fit is refused before any work, with the bytes that it needs and those of
+ * the next smaller form; with auto_store the next smaller form that fits is taken, and W_STORE says
+ * so.
  */
 #include "gw/gw_store.h"
 
@@ -15,13 +15,13 @@ static const char *store_name(frg_gw_store store)
 }
 
 frg_status frgi_fit_store(frg_context *ctx, int64_t n, int64_t m, const frgi_form *forms, int count,
-                          bool falls, const frgi_form **chosen)
+                          bool may_shrink, const frgi_form **chosen)
 {
     const size_t allowed = frgi_memory_allowed(ctx), held = frg_bytes_held(ctx);
     const size_t left = allowed > held ? allowed - held : 0;
     const size_t first = frgi_transport_bytes(ctx, n, m, forms[0].storage);
     for (int q = 0; q < count; q++) {
-        if (frgi_transport_bytes(ctx, n, m, forms[q].storage) > left || (q > 0 && !falls)) {
+        if (frgi_transport_bytes(ctx, n, m, forms[q].storage) > left || (q > 0 && !may_shrink)) {
             continue;
         }
         *chosen = &forms[q];

@@ -14,9 +14,9 @@ typedef struct {
 } frgi_form;
 
 /** *chosen <- the first of `count` forms of an n x m problem, falling in size, that memory has room
- *  for.  E_MEMORY where that is none, or not the first and the form may not fall. */
+ *  for.  E_MEMORY where that is none, or not the first and the form may not be changed. */
 FRG_MUST_USE frg_status frgi_fit_store(frg_context *ctx, int64_t n, int64_t m,
-                                       const frgi_form *forms, int count, bool falls,
+                                       const frgi_form *forms, int count, bool may_shrink,
                                        const frgi_form **chosen);
 
 #pragma GCC visibility pop

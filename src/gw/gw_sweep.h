@@ -7,17 +7,16 @@
  *
  * x (the exponents) is stored, or built again for every pass; G0, H0 are the potentials it was
  * built with, so that g, the increment since then, is small and exact in f32, and sums of rows are
- * near
- * 1.  Total potentials: G_j = G0_j + g_j and F_i = log2(p_i) + H0_i, in double.  One full iteration
- * reads x once and takes one 2^ an entry:
+ * near 1.  The potentials, log2 of the scalings u and v of K = 2^(-k c) (Peyre and Cuturi), are
+ * F_i = log2(p_i) + H0_i and G_j = G0_j + g_j, in double.  One full iteration reads x once and
+ * takes one 2^ an entry:
  *
- *     S_i = sum_j 2^(x_ij + g_j),    p_i = a_i / S_i                            rows exact
- *     col_j = sum_i p_i 2^(x_ij + g_j)                                          error = sum |col -
- *                                                                               b|
- *     G_j <- G_j + log2(b_j / col_j)
+ *     S_i = sum_j 2^(x_ij + g_j),    p_i = a_i / S_i         u <- a / (K v): rows exact
+ *     col_j = sum_i p_i 2^(x_ij + g_j)                       error = sum_j |col_j - b_j|
+ *     G_j <- G_j + log2(b_j / col_j)                         v <- b / (K' u)
  *
- * A row whose sum leaves [1e-24, 1e24] is done again relative to its maximum and counted as far:
- * the exponents are due to be built with new potentials.
+ * A row whose sum leaves [1e-24, 1e24] is computed again relative to its maximum and counted as out
+ * of range: the exponents are due to be built with new potentials.
  *
  * Of a plan with narrow support most powers are 0.  A marking pass lists, for each 8 rows, the
  * vectors of 16 columns that hold a weight above 2^-60 of its row (of the lightest column, m b_j
@@ -28,8 +27,13 @@
  * they are, and keeps potentials, weights and sums in double: the plan of these exponents to any
  * error.
  *
- * Relaxed marginals, tau = rho / (rho + epsilon):  F_i = tau (log2 a_i + H0_i - log2 S_i), and G_j
- * alike.
+ * Relaxed marginals, tau = rho / (rho + epsilon) of a side, 1 where its marginal holds:
+ *
+ *     F_i = tau (log2 a_i + H0_i - log2 S_i),    G_j <- tau (log2 b_j + G_j - log2 col_j)
+ *
+ * and where the entropy is KL(P | a b')
+ *
+ *     F_i = log2 a_i + tau (H0_i - log2 S_i),    G_j <- log2 b_j + tau (G_j - log2 col_j)
  */
 #ifndef FRGI_GW_SWEEP_H
 #define FRGI_GW_SWEEP_H

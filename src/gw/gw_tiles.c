@@ -6,8 +6,8 @@
  *     lo hi + hi lo + hi hi
  *
  * are formed, what is left out is below 2^-15 |x y|, of either sign: half the terms of a product in
- * single precision (bf16_tiles.h), and its error is far below what comes of pairs that are drawn
- * (pack_rows in gw_level.c). Three products at sixteen times the speed of fused multiply-adds.
+ * single precision (bf16_tiles.h), and its error is far below the noise of the sampled pairs
+ * (way_to_pack in gw_level.c).  Three products at sixteen times the speed of fused multiply-adds.
  *
  *     left    a line of 64 bytes for each row, 32 of r and part: [row][r / 32][part][r % 32]
  *     right   tiles of 16 lines of 16 columns: [column / 16][r / 32][part][r % 16][column % 16], r
@@ -15,7 +15,7 @@
  *
  * Lines of the left factor are apart, so that a tile begins at any row.
  *
- * Danger: numbers below 2^-126 count as zero, infinities become NaN: factors come scaled to 1.
+ * Limits: numbers below 2^-126 count as zero, infinities become NaN: factors come scaled to 1.
  */
 #include "gw/gw_tiles.h"
 

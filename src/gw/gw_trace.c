@@ -1,6 +1,6 @@
-/* gw_trace.c - what the outer iterations of a run knew of themselves, one row an iteration.
+/* gw_trace.c - epsilon, errors and costs of the outer iterations of a run, one row an iteration.
  *
- * Rows are of the run as it is now: a run that was taken up from a state has those since then.
+ * A run that was resumed from a state has the rows since that state.
  * Memory: 56 bytes an iteration, kept by the solver for its next run.
  */
 #include <math.h>

@@ -12,15 +12,15 @@
  * is the same plan, and the l of the largest dual value is known (Sejourne, Vialard and Peyre
  * 2022); it is taken behind every pass:
  *
- *     l = (log sum_i a_i exp(-f_i / rho_a) - log sum_j b_j exp(-g_j / rho_b)) / (1 / rho_a + 1 /
- *     rho_b)
+ *     l = (log sum_i a_i exp(-f_i / rho_a) - log sum_j b_j exp(-g_j / rho_b))
+ *         / (1 / rho_a + 1 / rho_b)
  *
- * Partial mass: the dummy row and column leave the mass s between the others to come near as (1 -
- * s / sum a) on its own. It is one more marginal that is known, and its projection is a constant on
- * G, the dummy row as it was.  Behind a plain step to G+ from G, whose columns sum to b with what
- * the dummy row, (sum b - s) softmax(G), has of them then,
+ * Partial mass: with the dummy row and column alone the mass of the other entries converges to s
+ * slowly, by a factor 1 - s / sum a a pass.  But s is one more constraint, and the projection on it
+ * is a constant added to G, the dummy row unchanged.  After a plain step to G+ from G, whose
+ * columns sum to b with the dummy row's share (sum b - s) softmax(G) of them,
  *
- *     G <- G+ + log2 s / R,     R = sum b - (sum b - s) sum_j 2^(G+_j) / sum_j 2^(G_j)
+ *     G <- G+ + log2(s / R),    R = sum b - (sum b - s) sum_j 2^(G+_j) / sum_j 2^(G_j)
  */
 #include "gw/gw_transport.h"
 
@@ -353,10 +353,12 @@ void frgi_transport_watch(frgi_transport *t)
     t->last.at_floor = false;
 }
 
-/** What rounding may leave of the error: a power is off by its exponent's rounding, of 64 at most
- *  where potentials are inside, half a unit of it, in natural units and relative; a sum of n in
- *  vectors of 16 or in chunks by n / 64 roundings at most, as they are of either sign; in double
- *  potentials are off by their own, which floats leave to what is inside. */
+/** A bound of the error that rounding leaves, relative to the mass: half a unit of the last place
+ *  times the sum of
+ *
+ *      64          exponents of powers, whose rounding is relative to them
+ *      n / 64      roundings of a sum of n terms in vectors of 16 and in chunks
+ *      max |G_j|   in double: rounding of potentials (in floats they are in the exponents) */
 static double noise_of(const frgi_transport *t)
 {
     const frgi_sweep *const s = &t->s;

@@ -1,7 +1,7 @@
 /* gw_transport.h - a transport problem with given exponents: passes, acceleration, polish,
  * rounding, rows.
  *
- * After frgi_transport_round the plan is
+ * After frgi_transport_finish the plan is
  *
  *     P_ij = p_i y_j 2^(x_ij + g_j) + u_i v_j
  *

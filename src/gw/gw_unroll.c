@@ -12,12 +12,13 @@
  *     p~_i = -sum_j h_j w_ij,    e_i = t_a p~_i / sum_j w_ij,    q~_j = -sum_i e_i w_ij,
  *     c~_ij += w_ij (h_j + e_i) / eps,    a~_i += t_a p~_i / a_i,    b~_j += t_b q+~_j / b_j
  *
- * Behind the passes of relaxed marginals l(p, q+) goes from q to p (gw_transport.c): l~ = sum p~ -
- * sum q~ is dealt to both, with the weights of the two sums in l.  And with momentum, q <- q+ + mu
- * (q+ - q+_before), the derivative is dealt to both.  Partial mass: the dummy row and column are
- * one more of each, of cost 0; s is the potential of the column.  What is put on q+ there, z =
- * log(mass / R) with R = B - dummy_b r and r = sum exp(q+) / sum exp(q), has the derivatives
- * dummy_b r / R softmax(q+) by q+, minus that with softmax(q) by q, and (r - 1) / R by the weights.
+ * With relaxed marginals every pass ends with p + l, q+ - l (gw_transport.c): l~ = sum p~ - sum q+~
+ * is added to p~ and q+~ times the derivatives of l by p and q+, the shares of points in its two
+ * sums.  With momentum, q = q+ + mu (q+ - q+_before), so that q+~ = (1 + mu) q~ and q+_before~ gets
+ * -mu q~.  Partial mass: the dummy row and column are one more of each, of cost 0; s is the
+ * potential of the column.  What is added to q+ there, z = log(mass / R) with R = B - dummy_b r and
+ * r = sum exp(q+) / sum exp(q), has the derivatives dummy_b r / R softmax(q+) by q+, minus that
+ * with softmax(q) by q, and (r - 1) / R by the weights.
  *
  * The plan itself: rows exact for the last q (balanced), or the last p and q.  Rounding is not
  * differentiated, as it moves a plan by no more than the error of its marginals, nor is what
@@ -61,7 +62,7 @@ static double dummy_of(const unrolled *w, int64_t i)
 
 static void add_entry(const unrolled *w, int64_t i, int64_t j, double value)
 {
-    frgi_put_entry(w->out, i, j, frgi_entry(w->out, i, j) + w->per_epsilon * value);
+    frgi_array_put(w->out, i, j, frgi_array_get(w->out, i, j) + w->per_epsilon * value);
 }
 
 /** From dLoss/dP. */
@@ -70,15 +71,15 @@ static void plan_row(void *user, int64_t i, const double *row, int64_t chunk)
     unrolled *const w = user;
     double *const sums = w->sums + chunk * w->m, pulled = 0, mass = 0;
     for (int64_t j = 0; j < w->m; j++) {
-        pulled += row[j] * frgi_entry(w->g, i, j);
+        pulled += row[j] * frgi_array_get(w->g, i, j);
         mass += row[j];
     }
     const double scale = !w->exact_rows ? 1 : mass > 0 ? w->t.s.to.a[i] / mass : 0;
     const double each = w->exact_rows && mass > 0 ? pulled / mass : 0;
     for (int64_t j = 0; j < w->m; j++) {
-        const double value = scale * row[j] * (frgi_entry(w->g, i, j) - each);
+        const double value = scale * row[j] * (frgi_array_get(w->g, i, j) - each);
         sums[j] += value;
-        frgi_put_entry(w->out, i, j, -w->per_epsilon * value);
+        frgi_array_put(w->out, i, j, -w->per_epsilon * value);
     }
     w->extra[i] = w->exact_rows ? 0 : pulled;
     w->by_a[i] = each;
@@ -312,7 +313,8 @@ static void pull_passes(unrolled *w, double *by_q)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static double *cut(double **from, int64_t count)
+/** The next `count` doubles of a block. */
+static double *take_doubles(double **from, int64_t count)
 {
     double *const at = *from;
     *from += count;
@@ -324,31 +326,31 @@ static frg_status open_unrolled(unrolled *w, frg_context *ctx)
     frgi_sweep *const s = &w->t.s;
     const frgi_sweep *const known = &w->from->s;
     const int64_t n = w->n, m = w->m, ld = w->ld, rows = s->rows;
-    const int64_t each = 9 * rows + 9 * ld + 4 * m + FRGI_GRAD_CHUNKS * m;
+    const int64_t each = 9 * rows + 8 * ld + FRGI_GRAD_CHUNKS * m;
     TRY(NEW0(ctx, &w->memory, frgi_mul(FRGI_SAVED_STRIDE, (size_t)(n + 2 * m)), "a derivative"));
     TRY(NEW0(ctx, &w->doubles, each, "a derivative"));
     double *memory = w->memory, *at = w->doubles;
-    w->p = cut(&memory, FRGI_SAVED_STRIDE * n);
-    w->q = cut(&memory, FRGI_SAVED_STRIDE * m);
-    w->plain = cut(&memory, FRGI_SAVED_STRIDE * m);
-    s->F = cut(&at, rows);
-    s->base.H0 = cut(&at, rows);
-    s->p = cut(&at, rows);
-    s->dummy.row = cut(&at, rows);
-    s->mass = cut(&at, rows);
-    s->base.h = (float *)(void *)cut(&at, rows);
-    w->extra = cut(&at, rows);
-    w->by_a = cut(&at, rows);
-    w->of_dummy = cut(&at, rows);
-    s->G = cut(&at, ld);
-    s->base.G0 = cut(&at, ld);
-    s->G_last = cut(&at, ld);
-    s->col = cut(&at, ld);
-    s->base.g = (float *)(void *)cut(&at, ld);
-    s->g = cut(&at, ld);
-    w->h = cut(&at, ld);
-    w->by_b = cut(&at, ld);
-    w->sums = cut(&at, FRGI_GRAD_CHUNKS * m);
+    w->p = take_doubles(&memory, FRGI_SAVED_STRIDE * n);
+    w->q = take_doubles(&memory, FRGI_SAVED_STRIDE * m);
+    w->plain = take_doubles(&memory, FRGI_SAVED_STRIDE * m);
+    s->F = take_doubles(&at, rows);
+    s->base.H0 = take_doubles(&at, rows);
+    s->p = take_doubles(&at, rows);
+    s->dummy.row = take_doubles(&at, rows);
+    s->mass = take_doubles(&at, rows);
+    s->base.h = (float *)(void *)take_doubles(&at, rows);
+    w->extra = take_doubles(&at, rows);
+    w->by_a = take_doubles(&at, rows);
+    w->of_dummy = take_doubles(&at, rows);
+    s->G = take_doubles(&at, ld);
+    s->base.G0 = take_doubles(&at, ld);
+    s->G_last = take_doubles(&at, ld);
+    s->col = take_doubles(&at, ld);
+    s->base.g = (float *)(void *)take_doubles(&at, ld);
+    s->g = take_doubles(&at, ld);
+    w->h = take_doubles(&at, ld);
+    w->by_b = take_doubles(&at, ld);
+    w->sums = take_doubles(&at, FRGI_GRAD_CHUNKS * m);
     memcpy(s->F, known->F, (size_t)rows * sizeof *s->F);
     memcpy(s->base.H0, known->base.H0, (size_t)rows * sizeof *s->base.H0);
     memcpy(s->base.h, known->base.h, (size_t)rows * sizeof *s->base.h);

@@ -32,9 +32,9 @@
  * which a P' that is no lower comes to in one run of 700 (the normal law's one-sided 3 standard
  * errors).  It is a plan of all points that is lower then, whatever the sample lost: images of a
  * symmetric shape are not, but for that share.  P' is blurred by epsilon as P is, and has the noise
- * of its few steps besides, which can only keep it from being lower: that nothing is lower is no
- * proof.
- * Where other plans of the sample come within CUT of R, as near symmetries do, it is not said.
+ * of its few steps besides, which can only keep it from being lower: "no other start is lower on a
+ * sample" is no proof.  It is not said where other plans of the sample come near the energy of R
+ * (is_told), as near symmetries do.
  */
 #include <math.h>
 #include <stdio.h>
@@ -75,11 +75,11 @@ static double entropy_of(double p)
     return p > 0 ? p * (log(p) - 1) : 0;
 }
 
-/** A row of a plan into d.vertex; of_y: NULL where columns are those of the spaces. */
+/** A row of a plan into d.k_vertex; of_y: NULL where columns are those of the spaces. */
 static void put_row(const verdict *v, int64_t at, const double *row, const int32_t *of_y)
 {
     const frgi_spaces *const s = &v->p.s;
-    void *const to = frgi_costs_row(&v->d.vertex, at);
+    void *const to = frgi_costs_row(&v->d.k_vertex, at);
     double sum = 0;
     for (int64_t j = 0; j < s->m; j++) {
         const double p = row[of_y ? of_y[j] : j];
@@ -132,7 +132,7 @@ static bool beat(verdict *v, int64_t done)
     return graph_tasks_go_on(&v->tasks);
 }
 
-/** <K, P> of what is in now and vertex, and theta <M, P>. */
+/** <K, P> of K in k_plan and P in k_vertex, and theta <M, P>. */
 static double cost_of_plan(const verdict *v)
 {
     const frgi_spaces *const s = &v->p.s;
@@ -141,20 +141,21 @@ static double cost_of_plan(const verdict *v)
         for (int64_t j = 0; j < s->m; j++) {
             const double linear =
                 s->linear ? s->theta * (double)s->linear[i * s->ld_linear + j] : 0;
-            sum += frgi_costs_get(&v->d.vertex, i, j) * (frgi_costs_get(&v->d.now, i, j) + linear);
+            sum += frgi_costs_get(&v->d.k_vertex, i, j) *
+                   (frgi_costs_get(&v->d.k_plan, i, j) + linear);
         }
     }
     return sum;
 }
 
-/** now <- K of the plan in vertex; its J without entropy, caller's units. */
+/** k_plan <- K of the plan in k_vertex; its J without entropy, caller's units. */
 static double linearise(verdict *v)
 {
     const frgi_spaces *const s = &v->p.s;
     memset(v->turned.at, 0, (size_t)(s->m * v->turned.ld) * frgi_costs_size(s->single));
-    add_product(v, &v->turned, &v->d.vertex, &s->x, s->n, 1);
-    frgi_costs_linear(s, &v->d.now);
-    add_product(v, &v->d.now, &v->turned, &s->y, s->m, -2 * (1 - s->theta));
+    add_product(v, &v->turned, &v->d.k_vertex, &s->x, s->n, 1);
+    frgi_costs_linear(s, &v->d.k_plan);
+    add_product(v, &v->d.k_plan, &v->turned, &s->y, s->m, -2 * (1 - s->theta));
     return ((1 - s->theta) * s->constant + cost_of_plan(v)) * v->p.square;
 }
 
@@ -166,7 +167,7 @@ static double temperature(const verdict *v)
     return 2 * g->level.epsilon / (v->p.s.theta > 0 ? 1 : scales);
 }
 
-/** 2 epsilon times the entropy of the plan in vertex. */
+/** 2 epsilon times the entropy of the plan in k_vertex. */
 static double entropy_term(const verdict *v)
 {
     double sum = 0;
@@ -176,7 +177,7 @@ static double entropy_term(const verdict *v)
     return temperature(v) * sum;
 }
 
-/** now <- K(P). */
+/** k_plan <- K(P). */
 static void take_plan(verdict *v)
 {
     frgi_transport_rows(&v->g->level.t, 0, v->g->x.n, CHUNKS, take_row, v);
@@ -187,7 +188,7 @@ static void take_plan(verdict *v)
 
 /* ---- vertices -------------------------------------------------------------------------------- */
 
-/** J of where conditional gradient ends from the vertex of least d.now, caller's units. */
+/** J of where conditional gradient ends from the vertex of least d.k_plan, caller's units. */
 static double descend(verdict *v)
 {
     v->d.tasks = &v->tasks;
@@ -232,7 +233,7 @@ static void try_others(verdict *v)
     }
 }
 
-/** Duals of the vertex of least d.now: what Sinkhorn's potentials are at no epsilon. */
+/** Duals of the vertex of least d.k_plan: what Sinkhorn's potentials are at no epsilon. */
 static void take_duals(verdict *v)
 {
     const frgi_spaces *const s = &v->p.s;
@@ -247,12 +248,12 @@ static void take_duals(verdict *v)
     }
     for (int64_t i = 0; i < s->n; i++) {
         const int32_t j = v->d.assign.column[i];
-        f[i] = frgi_costs_get(&v->d.now, i, j) - g[j];
+        f[i] = frgi_costs_get(&v->d.k_plan, i, j) - g[j];
     }
 }
 
-/** vertex <- Sinkhorn's plan for the costs in now, from the potentials in duals, which become its
- *  own; J of it. */
+/** k_vertex <- Sinkhorn's plan for the costs in k_plan, from the potentials in duals, which
+ *  become its own; J of it. */
 static frg_status blur(verdict *v)
 {
     const frgi_spaces *const s = &v->p.s;
@@ -264,7 +265,7 @@ static frg_status blur(verdict *v)
     o.tol = v->g->o.polish_tol;
     o.max_iter = PASSES;
     frg_status status = frg_sinkhorn_create(
-        &k, s->ctx, frg_matrix(v->d.now.at, dtype, s->n, s->m, v->d.now.ld), s->a, s->b, &o);
+        &k, s->ctx, frg_matrix(v->d.k_plan.at, dtype, s->n, s->m, v->d.k_plan.ld), s->a, s->b, &o);
     status = status < 0 ? status : frg_sinkhorn_start(k, v->duals, v->duals + s->n);
     status = status < 0 ? status : frgi_sinkhorn_solve(k, NULL);
     if (status == FRG_OK || status == FRG_MAX_ITER || status == FRG_STALLED) {
@@ -281,7 +282,7 @@ static frg_status blur(verdict *v)
 static frg_status blur_other(verdict *v, double gap)
 {
     frg_status status = FRG_OK;
-    frgi_descent_costs(&v->d, &v->lowest, 1, &v->d.now);
+    frgi_descent_costs(&v->d, &v->lowest, 1, &v->d.k_plan);
     frgi_descent_begin(&v->d);
     take_duals(v);
     v->other_with_entropy = (double)INFINITY;
@@ -341,10 +342,11 @@ static void say_beaten(frg_gw *g, double energy, double sharpened)
         snprintf(without, sizeof without, ", %.5g without the blur of epsilon", sharpened);
     }
     r->verdict = "another start is lower";
-    frgi_warn(g->ctx, W_BEATEN,
-              "the energy is %.5g%s; another start ends at %.5g: the mode vertex goes on from more "
-              "of them, and start_from vertex blurs the best",
-              energy, without, r->other_energy);
+    frgi_warn(
+        g->ctx, W_BEATEN,
+        "the energy is %.5g%s; another start ends at %.5g: the mode vertex tries more starts, "
+        "start_from vertex begins the sampled steps at the best of them",
+        energy, without, r->other_energy);
     if (r->reason == FRG_GW_CONVERGED_CHANGE || r->reason == FRG_GW_CONVERGED_PLATEAU) {
         r->reason = FRG_GW_BEATEN;
     }
@@ -463,7 +465,8 @@ static frg_status open_sample(sampled *v)
     if (g->linear) {
         TRY(frgi_linear_of(s, g->linear, g->level.t.s.ld, v->of_x, v->of_y, &v->linear));
     }
-    return frgi_spaces_finish(s);
+    frgi_spaces_finish(s);
+    return FRG_OK;
 }
 
 static void close_sample(sampled *v)

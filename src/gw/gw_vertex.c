@@ -1,16 +1,18 @@
 /* gw_vertex.c - conditional gradient (Frank and Wolfe 1956) on the energy of a plan, without
  * entropy and without sampling.
  *
- *     J(P) = (1 - theta) E(P) + 2 theta <M, P>,     K(P) = -2 (1 - theta) C P D + theta M, dJ(P)[S]
- *                                                   = 2 <K(P), S>
+ *     J(P) = (1 - theta) E(P) + 2 theta <M, P>,     K(P) = -2 (1 - theta) C P D + theta M,
+ *     dJ(P)[S] = 2 <K(P), S>
  *
- * for S of zero marginals (the terms of rows and of columns in E's gradient vanish there).  V is
- * the vertex of the transport polytope where <K(P), V> is least, by an assignment or the network
- * simplex from the last duals or tree.  On the segment J is a quadratic,
+ * for S of zero marginals (the terms of rows and of columns in E's gradient vanish there).  With
+ * M the cost between features this is the fused problem of Vayer, Chapel, Flamary, Tavenard and
+ * Courty (2019), their alpha being (1 - theta) / (1 + theta).  V is the vertex of the transport
+ * polytope where <K(P), V> is least, by an assignment or the network simplex from the last duals or
+ * tree.  On the segment J is a quadratic,
  *
  *     J(P + t (V - P)) = J(P) + 2 t <K(P), V - P> + t^2 <K(V) - K(P), V - P>
  *
- * whose least t in [0, 1] is in closed form.  Where C and D are of negative type (Euclidean
+ * whose minimiser t in [0, 1] is in closed form.  Where C and D are of negative type (Euclidean
  * distances, trees), it is concave: t = 1, and the plan goes from vertex to vertex (Rioux, Goldfeld
  * and Kato 2023).
  *
@@ -67,24 +69,24 @@ static void close_costs(frgi_costs *c, frg_context *ctx)
     c->at = NULL;
 }
 
-static void take_rooms(frgi_products *p, frgi_arena *a)
+static void take_workspaces(frgi_products *p, frgi_arena *a)
 {
     const frgi_product_way usual = frgi_product_way_of(p->ctx);
     /* OpenBLAS takes CPUs that are younger than itself for ones without vectors */
     const bool own = usual == PRODUCT_BLAS && frgi_context_isa(p->ctx) == ISA_V4;
     const frgi_product_way way = own ? PRODUCT_AVX2 : usual;
     for (int t = 0; t < p->count; t++) {
-        frgi_product_workspace_take(a, &p->rooms[t], way);
+        frgi_product_workspace_take(a, &p->workspaces[t], way);
     }
 }
 
 frg_status frgi_products_open(frgi_products *p, frg_context *ctx, int threads)
 {
     *p = (frgi_products){.ctx = ctx, .count = threads};
-    TRY(NEW0(ctx, &p->rooms, p->count, "products of costs"));
-    take_rooms(p, &p->arena);
+    TRY(NEW0(ctx, &p->workspaces, p->count, "products of costs"));
+    take_workspaces(p, &p->arena);
     TRY(frgi_arena_open(&p->arena, ctx, "products of costs"));
-    take_rooms(p, &p->arena);
+    take_workspaces(p, &p->arena);
     return FRG_OK;
 }
 
@@ -92,7 +94,7 @@ void frgi_products_close(frgi_products *p)
 {
     if (p->ctx) {
         frgi_arena_close(&p->arena, p->ctx);
-        DROP(p->ctx, &p->rooms);
+        DROP(p->ctx, &p->workspaces);
     }
 }
 
@@ -104,11 +106,11 @@ frg_status frgi_descent_open(frgi_descent *d, const frgi_spaces *s, int threads)
     char *left = NULL, *right = NULL;
     frg_status status = FRG_OK;
     *d = (frgi_descent){.s = s, .energy = (double)INFINITY, .most = 12 * (s->n + s->m)};
-    TRY_TO(done, open_costs(&d->now, ctx, s->n, s->m, s->single));
-    TRY_TO(done, open_costs(&d->vertex, ctx, s->n, s->m, s->single));
+    TRY_TO(done, open_costs(&d->k_plan, ctx, s->n, s->m, s->single));
+    TRY_TO(done, open_costs(&d->k_vertex, ctx, s->n, s->m, s->single));
     TRY_TO(done, NEW(ctx, &d->plan.entries, d->most, what));
     TRY_TO(done, NEW(ctx, &d->scratch.entries, d->most, what));
-    TRY_TO(done, NEW(ctx, &d->corner.entries, s->n + s->m, what));
+    TRY_TO(done, NEW(ctx, &d->vertex.entries, s->n + s->m, what));
     TRY_TO(done, NEW(ctx, &d->last.entries, s->n + s->m, what));
     TRY_TO(done, NEW0(ctx, &left, frgi_mul(GATHERED * (size_t)s->x.ld, size), what));
     d->left = left;
@@ -137,11 +139,11 @@ void frgi_descent_close(frgi_descent *d)
     }
     frg_context *const ctx = d->s->ctx;
     char *left = d->left, *right = d->right;
-    close_costs(&d->now, ctx);
-    close_costs(&d->vertex, ctx);
+    close_costs(&d->k_plan, ctx);
+    close_costs(&d->k_vertex, ctx);
     DROP(ctx, &d->plan.entries);
     DROP(ctx, &d->scratch.entries);
-    DROP(ctx, &d->corner.entries);
+    DROP(ctx, &d->vertex.entries);
     DROP(ctx, &d->last.entries);
     DROP(ctx, &left);
     DROP(ctx, &right);
@@ -172,7 +174,7 @@ static void moments(const frgi_costs *c, const double *w, double *square, double
     }
 }
 
-frg_status frgi_spaces_finish(frgi_spaces *s)
+void frgi_spaces_finish(frgi_spaces *s)
 {
     double square_x, square_y, mean_x, mean_y, linear = 0;
     bool equal = s->n == s->m;
@@ -190,7 +192,6 @@ frg_status frgi_spaces_finish(frgi_spaces *s)
     s->assigns = equal;
     s->constant = square_x + square_y;
     s->product = (1 - s->theta) * (s->constant - 2 * mean_x * mean_y) + 2 * s->theta * linear;
-    return FRG_OK;
 }
 
 void frgi_spaces_close(frgi_spaces *s)
@@ -258,9 +259,9 @@ void frgi_costs_add(const frgi_products *w, frgi_costs *to, const void *left, in
         }
         frgi_blas_single();
         if (to->single) { /* row-major C = A' B is column-major C' = B' A */
-            frgi_product_blend(&w->rooms[omp_get_thread_num()], 'N', 'T', to->columns, rows, count,
-                               (float)scale, right, ld_right, (const float *)left + first, ld_left,
-                               1, (float *)to->at + first * to->ld, to->ld);
+            frgi_product_blend(&w->workspaces[omp_get_thread_num()], 'N', 'T', to->columns, rows,
+                               count, (float)scale, right, ld_right, (const float *)left + first,
+                               ld_left, 1, (float *)to->at + first * to->ld, to->ld);
         } else {
             frgi_dgemm('N', 'T', (int)to->columns, rows, (int)count, scale, right, (int)ld_right,
                        (const double *)left + first, (int)ld_left, 1,
@@ -428,33 +429,34 @@ static int64_t add_lists(const frgi_sparse *p, double scale_p, const frgi_sparse
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/** corner <- the vertex of least cost c. */
+/** vertex <- that of least cost c. */
 static void least_vertex(frgi_descent *d, const frgi_costs *c)
 {
     const frgi_spaces *const s = d->s;
     if (!s->assigns) {
-        (void)frgi_simplex_solve(d->simplex, c, d->corner.entries, &d->corner.count);
+        (void)frgi_simplex_solve(d->simplex, c, d->vertex.entries, &d->vertex.count);
         return;
     }
     frgi_assign_solve(&d->assign, c);
-    d->corner.count = s->n;
+    d->vertex.count = s->n;
     for (int64_t i = 0; i < s->n; i++) {
-        d->corner.entries[i] = (frgi_entry){(int32_t)i, d->assign.column[i], s->a[i]};
+        d->vertex.entries[i] = (frgi_entry){(int32_t)i, d->assign.column[i], s->a[i]};
     }
 }
 
-/** vertex <- the costs of corner, moved from those of the last one where that is less work. */
-static void corner_costs(frgi_descent *d)
+/** k_vertex <- K(V), from that of the last vertex by the entries that differ where that is less
+ *  work. */
+static void vertex_costs(frgi_descent *d)
 {
     const int64_t changed =
-        d->last.count > 0 ? add_lists(&d->last, -1, &d->corner, 1, d->scratch.entries, d->most)
+        d->last.count > 0 ? add_lists(&d->last, -1, &d->vertex, 1, d->scratch.entries, d->most)
                           : -1;
-    if (changed >= 0 && changed < d->corner.count) {
-        add_entries(d, d->scratch.entries, changed, 1, &d->vertex);
+    if (changed >= 0 && changed < d->vertex.count) {
+        add_entries(d, d->scratch.entries, changed, 1, &d->k_vertex);
     } else {
-        frgi_descent_costs(d, &d->corner, 1, &d->vertex);
+        frgi_descent_costs(d, &d->vertex, 1, &d->k_vertex);
     }
-    copy_list(&d->last, &d->corner);
+    copy_list(&d->last, &d->vertex);
 }
 
 void frgi_descent_begin(frgi_descent *d)
@@ -463,8 +465,8 @@ void frgi_descent_begin(frgi_descent *d)
     if (d->simplex) {
         frgi_simplex_forget(d->simplex);
     }
-    least_vertex(d, &d->now);
-    copy_list(&d->plan, &d->corner);
+    least_vertex(d, &d->k_plan);
+    copy_list(&d->plan, &d->vertex);
     d->is_vertex = true;
     d->stationary = d->known = false;
     d->last.count = 0;
@@ -474,7 +476,7 @@ void frgi_descent_begin(frgi_descent *d)
 
 double frgi_descent_dual(const frgi_descent *d)
 {
-    return cost_of(&d->now, &d->corner);
+    return cost_of(&d->k_plan, &d->vertex);
 }
 
 void frgi_descent_resume(frgi_descent *d, const frgi_sparse *plan, double energy, bool is_vertex,
@@ -520,66 +522,66 @@ void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most)
         if (d->lifted) {
             frgi_lifted_costs(d->lifted, &d->plan, d);
         } else {
-            frgi_descent_costs(d, &d->plan, every, &d->now);
+            frgi_descent_costs(d, &d->plan, every, &d->k_plan);
         }
-        least_vertex(d, &d->now);
+        least_vertex(d, &d->k_plan);
         if (!graph_tasks_poll(d->tasks, d->s->ctx)) {
             break;
         }
-        const double energy = frgi_sparse_energy(d->s, &d->corner);
+        const double energy = frgi_sparse_energy(d->s, &d->vertex);
         d->steps++;
         graph_tasks_count(d->tasks, d->s->ctx, "vertex", 1, 0);
         if (!(energy < d->energy * (1 - 1e-6))) {
             d->stationary = true;
             break;
         }
-        copy_list(&d->plan, &d->corner);
+        copy_list(&d->plan, &d->vertex);
         d->energy = energy;
         d->is_vertex = true;
     }
 }
 
-/** The step along the segment to the corner; 0: none that gains anything. */
+/** The t of least J along the segment from the plan to the vertex (formula above). */
 static double line_search(const frgi_descent *d, double *gain)
 {
-    const double k_v = cost_of(&d->now, &d->corner), k_p = cost_of(&d->now, &d->plan);
+    const double k_v = cost_of(&d->k_plan, &d->vertex), k_p = cost_of(&d->k_plan, &d->plan);
     const double slope = 2 * (k_v - k_p);
     const double square =
-        cost_of(&d->vertex, &d->corner) - k_v - cost_of(&d->vertex, &d->plan) + k_p;
+        cost_of(&d->k_vertex, &d->vertex) - k_v - cost_of(&d->k_vertex, &d->plan) + k_p;
     const double t = square > 0 ? fmin(1, fmax(0, -slope / (2 * square))) : 1;
     *gain = -(t * slope + t * t * square);
     return t;
 }
 
-/** The plan is the corner, whose costs vertex has. */
-static void become_corner(frgi_descent *d, double energy)
+/** plan <- vertex, whose costs k_vertex has. */
+static void become_vertex(frgi_descent *d, double energy)
 {
-    copy_list(&d->plan, &d->corner);
+    copy_list(&d->plan, &d->vertex);
     d->energy = energy;
     d->is_vertex = true;
-    memcpy(d->now.at, d->vertex.at,
-           (size_t)(d->now.rows * d->now.ld) * frgi_costs_size(d->now.single));
+    memcpy(d->k_plan.at, d->k_vertex.at,
+           (size_t)(d->k_plan.rows * d->k_plan.ld) * frgi_costs_size(d->k_plan.single));
 }
 
-/** The plan is the corner, if that is lower. */
-static bool take_corner(frgi_descent *d)
+/** plan <- vertex, if that is lower. */
+static bool take_vertex(frgi_descent *d)
 {
-    const double energy = frgi_sparse_energy(d->s, &d->corner);
+    const double energy = frgi_sparse_energy(d->s, &d->vertex);
     if (!(energy < d->energy)) {
         return false;
     }
-    become_corner(d, energy);
+    become_vertex(d, energy);
     return true;
 }
 
 bool frgi_descent_take(frgi_descent *d)
 {
-    const double energy = frgi_sparse_energy(d->s, &d->corner);
+    const double energy = frgi_sparse_energy(d->s, &d->vertex);
     if (!(energy < d->energy - NO_GAIN * fabs(d->energy))) {
         return false;
     }
-    corner_costs(d);
-    become_corner(d, energy);
+    vertex_costs(d);
+    become_vertex(d, energy);
     d->stationary = false;
     return true;
 }
@@ -587,26 +589,26 @@ bool frgi_descent_take(frgi_descent *d)
 /** The plan, its costs and its energy after a step inside the segment; false: its list is full. */
 static bool move_inside(frgi_descent *d, double t, double gain)
 {
-    const int64_t count = add_lists(&d->plan, 1 - t, &d->corner, t, d->scratch.entries, d->most);
+    const int64_t count = add_lists(&d->plan, 1 - t, &d->vertex, t, d->scratch.entries, d->most);
     if (count < 0) {
         return false;
     }
     const frgi_sparse mixed = {d->scratch.entries, count};
     copy_list(&d->plan, &mixed);
-    mix(&d->now, &d->vertex, t);
+    mix(&d->k_plan, &d->k_vertex, t);
     d->energy -= gain;
     d->is_vertex = false;
     return true;
 }
 
-/** Costs of the plan into now, and into vertex where it is one. */
+/** k_plan <- K(P), and k_vertex where the plan is a vertex. */
 static void know_costs(frgi_descent *d)
 {
-    frgi_descent_costs(d, &d->plan, 1, &d->now);
+    frgi_descent_costs(d, &d->plan, 1, &d->k_plan);
     if (d->is_vertex) {
         copy_list(&d->last, &d->plan);
-        memcpy(d->vertex.at, d->now.at,
-               (size_t)(d->now.rows * d->now.ld) * frgi_costs_size(d->now.single));
+        memcpy(d->k_vertex.at, d->k_plan.at,
+               (size_t)(d->k_plan.rows * d->k_plan.ld) * frgi_costs_size(d->k_plan.single));
     }
     d->known = true;
 }
@@ -620,9 +622,9 @@ void frgi_descend(frgi_descent *d, int64_t most)
     }
     for (int64_t step = 0; step < most && !d->stationary && graph_tasks_go_on(d->tasks); step++) {
         double gain;
-        least_vertex(d, &d->now);
+        least_vertex(d, &d->k_plan);
         d->assign.moved = false;
-        corner_costs(d);
+        vertex_costs(d);
         if (!graph_tasks_poll(d->tasks, d->s->ctx)) { /* costs or vertex may be unfinished */
             break;
         }
@@ -630,17 +632,17 @@ void frgi_descend(frgi_descent *d, int64_t most)
         d->steps++;
         graph_tasks_count(d->tasks, d->s->ctx, "vertex", 1, 0);
         d->stationary =
-            !(gain > fmax(NO_GAIN * fabs(d->energy), floor)) || (t >= 1 && !take_corner(d));
+            !(gain > fmax(NO_GAIN * fabs(d->energy), floor)) || (t >= 1 && !take_vertex(d));
         if (!d->stationary && t < 1 && !move_inside(d, t, gain)) {
             break;
         }
     }
     if (!d->is_vertex && d->last.count > 0 &&
-        graph_tasks_go_on(d->tasks)) { /* is the last corner as low? */
+        graph_tasks_go_on(d->tasks)) { /* is the last vertex as low? */
         const double energy = frgi_sparse_energy(d->s, &d->last);
         if (energy <= d->energy) {
-            copy_list(&d->corner, &d->last);
-            become_corner(d, energy);
+            copy_list(&d->vertex, &d->last);
+            become_vertex(d, energy);
         }
     }
 }

@@ -33,11 +33,11 @@ typedef struct {
     int64_t count;
 } frgi_sparse;
 
-/** The threads' room for products of floats. */
+/** Memory of the threads for products of floats. */
 typedef struct {
     frg_context *ctx;
     frgi_arena arena;
-    frgi_product_workspace *rooms; /* NULL: of doubles */
+    frgi_product_workspace *workspaces; /* one a thread; NULL: of doubles */
     int count;
 } frgi_products;
 
@@ -56,22 +56,22 @@ typedef struct {
     float *inner;     /* W; behind rows */
 } frgi_lifted;
 
-/** One descent: the plan, the vertex that its linearisation has, and the costs of both.  Costs are
- *  half the gradient of J = (1 - theta) E + 2 theta <linear, P> but for its terms of rows and
- *  columns: K(P) = -2 (1 - theta) C P D + theta linear. */
+/** One descent: the plan P, the vertex V of least <K(P), V>, and the costs K of both.  K is half
+ *  the gradient of J = (1 - theta) E + 2 theta <M, P>, M the linear cost, without its terms of rows
+ *  and of columns: K(P) = -2 (1 - theta) C P D + theta M. */
 typedef struct {
     const frgi_spaces *s;
     frgi_products products;
     frgi_assign assign; /* one of the two */
     frgi_simplex *simplex;
-    frgi_costs now, vertex;         /* K of plan, of corner */
-    frgi_sparse plan, corner, last; /* last: whose costs `vertex` has */
+    frgi_costs k_plan, k_vertex;    /* K(P), K(V); where annealed, a dense plan is in k_vertex */
+    frgi_sparse plan, vertex, last; /* P, V; last: the vertex whose costs k_vertex has */
     frgi_sparse scratch;
     int64_t most;               /* entries of a plan */
     void *left, *right;         /* rows of distances that are multiplied */
     double energy;              /* J of plan; infinite: none yet */
     bool is_vertex, stationary; /* stationary: no vertex is lower to first order */
-    bool known;                 /* now has the costs of plan, vertex those of last */
+    bool known;                 /* k_plan has the costs of plan, k_vertex those of last */
     bool follows;               /* duals are kept from one kind of costs to the next */
     frgi_exchange *exchanges;   /* of assignments: n; NULL of others */
     int32_t *images;
@@ -82,7 +82,7 @@ typedef struct {
 } frgi_descent;
 
 /** From weights of unit mass and distances that s has; J of a b' and the constant. */
-FRG_MUST_USE frg_status frgi_spaces_finish(frgi_spaces *s);
+void frgi_spaces_finish(frgi_spaces *s);
 void frgi_spaces_close(frgi_spaces *s);
 /** Bytes of distances, and of a descent. */
 size_t frgi_spaces_bytes(int64_t n, int64_t m, bool single);
@@ -104,9 +104,9 @@ void frgi_costs_add(const frgi_products *w, frgi_costs *to, const void *left, in
                     const void *right, int64_t ld_right, int64_t count, double scale);
 /** J of a list, exact, in double: O(count^2). */
 double frgi_sparse_energy(const frgi_spaces *s, const frgi_sparse *p);
-/** d->now <- K of the list; of some of its rows, `every` apart, scaled to all mass. */
+/** to <- K of the list; of some of its rows, `every` apart, scaled to all mass. */
 void frgi_descent_costs(frgi_descent *d, const frgi_sparse *p, int64_t every, frgi_costs *to);
-/** d->plan <- the vertex of least cost d->now. */
+/** d->plan <- the vertex of least cost d->k_plan. */
 void frgi_descent_begin(frgi_descent *d);
 /** Goes on from a plan of this energy, without duals; follows: with those that are there. */
 void frgi_descent_resume(frgi_descent *d, const frgi_sparse *plan, double energy, bool is_vertex,
@@ -116,14 +116,14 @@ void frgi_descent_resume(frgi_descent *d, const frgi_sparse *plan, double energy
 void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most);
 /** Conditional gradient with exact line search, until it gains no more. */
 void frgi_descend(frgi_descent *d, int64_t most);
-/** d->plan <- d->corner, if that is lower. */
+/** d->plan <- d->vertex, if that is lower. */
 bool frgi_descent_take(frgi_descent *d);
 /** Exchanges images of an assignment's points as long as J falls; whether it did
  *  (gw_vertex_swaps.c). */
 bool frgi_descent_swap(frgi_descent *d);
-/** <K, V> of the corner where the descent began. */
+/** <K, V> of the vertex where the descent began. */
 double frgi_descent_dual(const frgi_descent *d);
-/** The plan whose rows take what is left of the columns in order, n + m - 1 entries at most. */
+/** The vertex of the north-west corner rule, n + m - 1 entries at most. */
 void frgi_descent_first(const frgi_spaces *s, frgi_sparse *plan);
 
 /* ---- the problem of an alignment (gw_vertex_run.c) ---- */
@@ -175,9 +175,9 @@ void frgi_lifted_close(frgi_lifted l[2], frg_context *ctx);
 /** The variance of distances in a row that a side's low rank leaves out, as a share; of some
  *  rows. */
 double frgi_lifted_tail(const frgi_lifted *l, const frgi_costs *c);
-/** d->now <- the costs of a list on distances of low rank. */
+/** d->k_plan <- the costs of a list on distances of low rank. */
 void frgi_lifted_costs(const frgi_lifted l[2], const frgi_sparse *p, frgi_descent *d);
-/** d->now <- the costs of the plan at the last epsilon, which falls from `spread` on; those that
+/** d->k_plan <- the costs of the plan at the last epsilon, which falls from `spread` on; those that
  *  are there are held for the first `held` steps of 20. */
 void frgi_annealed_costs(const frgi_lifted l[2], double spread, int held, frgi_descent *d);
 
@@ -192,18 +192,20 @@ typedef struct {
 } frgi_spectrum;
 FRG_MUST_USE frg_status frgi_spectra_open(frgi_spectrum e[2], const frgi_spaces *s);
 void frgi_spectra_close(frgi_spectrum e[2], frg_context *ctx);
-/** d->now <- costs that are low where eigenvectors of near eigenvalues agree. */
+/** d->k_plan <- costs that are low where eigenvectors of near eigenvalues agree. */
 void frgi_spectral_costs(const frgi_spectrum e[2], frgi_descent *d);
 /** Near distances 1 - exp(-(x / r)^2) of both sides, r a quantile of the distances of a side. */
 FRG_MUST_USE frg_status frgi_near_open(frgi_lifted l[2], const frgi_spaces *s, double quantile);
-/** d->now <- the costs of the product of lifted distances, annealed. */
+/** d->k_plan <- the costs of the product on distances of low rank, annealed. */
 void frgi_near_costs(const frgi_lifted l[2], frgi_descent *d);
 
 /* ---- starts (gw_vertex_starts.c) ---- */
 
-enum { FRGI_AXES = 3, FRGI_NEAR = 2, FRGI_REHEATED = 64 };
-/** Numbers of starts in floats: spectra; near distances; and of each of these three again, cooled
- *  from its vertex. */
+enum { FRGI_AXES = 3, FRGI_NEAR = 2 };
+/** Numbers of starts, for frgi_start_costs: of all points; from FRGI_REHEATED on two of each of the
+ *  axes, turned and random ones, cooled from its vertex; and in floats spectra, near distances, and
+ *  of each of these three again, cooled from its vertex. */
+enum { FRGI_BY_PROFILES, FRGI_BY_PRODUCT, FRGI_BY_ANNEALING, FRGI_BY_AXES, FRGI_REHEATED = 64 };
 enum {
     FRGI_SPECTRAL = 128,
     FRGI_FIRST_NEAR,
@@ -213,12 +215,11 @@ enum {
 /** What starts are made of. */
 typedef struct {
     const frgi_spaces *s;
-    void *profile
-        [2];    /* FRGI_QUANTILES rows of ld: means of the quantiles of distances from a point, over
-                   sqrt(PROFILE) */
-    bool whole; /* of all distances */
-    void *mean[2]; /* distances on average */
-    void *axes[2]; /* FRGI_AXES rows: classical scaling */
+    void *profile[2]; /* FRGI_QUANTILES rows of ld: means of the quantiles of distances from a
+                         point, over sqrt(FRGI_QUANTILES) */
+    bool whole;       /* of all distances */
+    void *mean[2];    /* distances on average */
+    void *axes[2];    /* FRGI_AXES rows: classical scaling */
     bool has_axes;
     bool anneals;                   /* in doubles */
     frgi_lifted lifted[2];          /* of that in floats; no rows: none */
@@ -234,9 +235,8 @@ FRG_MUST_USE frg_status frgi_features_lift(frgi_features *f);
  *  spectra. */
 FRG_MUST_USE frg_status frgi_features_more(frgi_features *f);
 bool frgi_may_anneal(const frgi_features *f);
-/** d->now <- the costs of a start: 0 profiles, 1 product, 2 annealed product, then axes with other
- *  signs, turned, random; from FRGI_REHEATED on two of each of these, cooled from their vertex
- *  (frgi_may_anneal); then FRGI_SPECTRAL and on. */
+/** d->k_plan <- the costs of a start by its number; from FRGI_BY_AXES on axes with each choice of
+ *  signs, then turned and random ones by turns.  Those that are cooled: where frgi_may_anneal. */
 void frgi_start_costs(const frgi_features *f, int which, frgi_descent *d);
 /** frg_gw_start of it. */
 frg_gw_start frgi_start_kind(int which);

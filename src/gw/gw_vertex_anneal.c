@@ -18,8 +18,6 @@
 enum { STEPS = 20, PASSES = 20, STEPS_OF_MANY = 14, PASSES_OF_MANY = 10, MANY = 500 };
 #define BROAD  1.0 /* epsilon, of the spread of costs: first and last */
 #define NARROW 0.01
-#define LOG2_E 1.4426950408889634
-#define LN_2   0.69314718055994531
 
 #pragma GCC visibility push(hidden)
 DECLARE_LEVELS(frgi_anneal_ops, frgi_anneal_ops);
@@ -156,8 +154,8 @@ double frgi_lifted_tail(const frgi_lifted *l, const frgi_costs *c)
     return spread > 0 ? left_out / spread : 0;
 }
 
-/** turned <- (W_x S W_y)' Q_x', S in small[0]; d->now <- -2 (1 - theta) turned' Q_y' and the linear
- *  cost. */
+/** turned <- (W_x S W_y)' Q_x', S in small[0]; d->k_plan <- -2 (1 - theta) turned' Q_y' and the
+ *  linear cost. */
 static void costs_of_small(const frgi_lifted l[2], float small[2][FRGI_RANK * FRGI_RANK],
                            float *turned, frgi_descent *d)
 {
@@ -168,8 +166,8 @@ static void costs_of_small(const frgi_lifted l[2], float small[2][FRGI_RANK * FR
     transpose(small[1], ld, rank, rank, NULL, small[0], ld);
     multiply(w, floats_at(small[1], rank, rank, ld), small[0], ld, l[1].inner, ld, rank, 1);
     multiply(w, floats_at(turned, rank, s->n, ld_x), small[1], ld, l[0].columns, ld_x, rank, 1);
-    frgi_costs_linear(s, &d->now);
-    frgi_costs_add(w, &d->now, turned, ld_x, l[1].columns, s->y.ld, rank, -2 * (1 - s->theta));
+    frgi_costs_linear(s, &d->k_plan);
+    frgi_costs_add(w, &d->k_plan, turned, ld_x, l[1].columns, s->y.ld, rank, -2 * (1 - s->theta));
 }
 
 void frgi_lifted_costs(const frgi_lifted l[2], const frgi_sparse *p, frgi_descent *d)
@@ -232,7 +230,7 @@ static cooling cooling_in(const frgi_lifted *l, frgi_descent *d)
     return c;
 }
 
-/** d->now <- the costs of the plan u_i k_ij v_j, k in d->vertex. */
+/** d->k_plan <- the costs of the plan u_i k_ij v_j, k in d->k_vertex. */
 static void costs_of_plan(const frgi_lifted l[2], cooling *c, frgi_descent *d)
 {
     const frgi_spaces *const s = d->s;
@@ -244,7 +242,7 @@ static void costs_of_plan(const frgi_lifted l[2], cooling *c, frgi_descent *d)
             c->rows[i * ld + r] = c->u[i] * l[0].rows[i * ld + r];
         }
     }
-    multiply(w, floats_at(c->image, rank, s->m, ld_y), c->rows, ld, d->vertex.at, ld_y, s->n, 1);
+    multiply(w, floats_at(c->image, rank, s->m, ld_y), c->rows, ld, d->k_vertex.at, ld_y, s->n, 1);
     transpose(c->image, ld_y, rank, s->m, c->v, c->back, ld);
     multiply(w, floats_at(small[0], rank, rank, ld), c->back, ld, l[1].rows, ld, s->m, 1);
     costs_of_small(l, small, c->turned, d);
@@ -270,11 +268,12 @@ static void centre_costs(const frgi_spaces *s, const frgi_costs *now, cooling *c
     }
 }
 
-/** Passes at one epsilon, from the potentials before. */
+/** Sinkhorn's iteration at one epsilon from u = v = 1 on the kernel with the potentials inside,
+ *  k_ij = exp((f_i + g_j - K_ij) / epsilon); then f += epsilon log u, g += epsilon log v. */
 static void cool(const frgi_anneal_ops *ops, const frgi_spaces *s, frgi_descent *d, cooling *c,
                  double epsilon, int passes)
 {
-    const double scale = LOG2_E / epsilon;
+    const double scale = FRGI_LOG2_E / epsilon;
     for (int64_t i = 0; i < s->n; i++) {
         c->log_f[i] = (float)((double)c->f[i] * scale);
         c->u[i] = 1;
@@ -283,9 +282,9 @@ static void cool(const frgi_anneal_ops *ops, const frgi_spaces *s, frgi_descent 
         c->log_g[j] = (float)((double)c->g[j] * scale);
         c->v[j] = s->b[j] > 0 ? 1 : 0;
     }
-    ops->kernel(&d->now, c->log_f, c->log_g, (float)scale, &d->vertex);
+    ops->kernel(&d->k_plan, c->log_f, c->log_g, (float)scale, &d->k_vertex);
     for (int pass = 0; pass < passes; pass++) {
-        ops->pass(&d->vertex, c->a, c->b, c->u, c->v, c->sums);
+        ops->pass(&d->k_vertex, c->a, c->b, c->u, c->v, c->sums);
     }
     for (int64_t i = 0; i < s->n; i++) {
         c->f[i] += (float)(epsilon * log((double)c->u[i]));
@@ -302,7 +301,7 @@ void frgi_annealed_costs(const frgi_lifted l[2], double spread, int held, frgi_d
     const bool many = s->n > MANY || s->m > MANY;
     const int steps = many ? STEPS_OF_MANY : STEPS, passes = many ? PASSES_OF_MANY : PASSES;
     cooling c = cooling_in(l, d);
-    centre_costs(s, &d->now, &c);
+    centre_costs(s, &d->k_plan, &c);
     for (int step = 0; step < steps && spread > 0 && graph_tasks_go_on(d->tasks); step++) {
         const double share = (double)step / (steps - 1);
         cool(ops, s, d, &c, spread * BROAD * pow(NARROW / BROAD, share), passes);

@@ -1,22 +1,24 @@
-/* gw_vertex_run.c - an alignment whose plan is a vertex: several starts raced by energy, in this
- * order:
+/* gw_vertex_run.c - an alignment whose plan is a vertex: descents from several starts, of which the
+ * lowest energy wins (a race).  By the points of the larger side:
  *
- *     few points: all starts on all of them, each to its end; where fewer than ENOUGH agree, MORE
- *     that are reheated (up to
- *           MANY points as well, in groups, the first ones from spectra and near distances)
- *     more: many starts on COARSE farthest points a side, weighted by what is nearest to them; the
- *           best plans of these and that of profiles are then starts on all points, each to its
- *           end; where fewer than ENOUGH agree, the product and the annealed one
- *     very many: the best plan of FINE points alone, one of each part of the space, so that theirs
- *           is an assignment whatever the weights; these from the plan of MIDDLE ones, their
- *           own starts, and more in groups.  It takes steps on distances of low rank (costs of some
- *           rows where that leaves too much out), and goes to its end with the same duals or tree
- *     many: the best plan of MIDDLE farthest points alone, where ENOUGH starts agree there and
- *     nothing
- *           else comes near it; else profiles as well, and the annealed one where these do not
- *           agree: vertices of which those that are not far above the least take steps on costs of
- *           some rows, and the best one goes to its end
- *     large: the best coarse plan alone, on costs of more and more rows, never of all
+ *     up to FEW         all starts on all points, each to its end; where fewer than ENOUGH agree,
+ *                       MORE that are reheated
+ *     up to SOME        STARTS on COARSE farthest points a side, weighted by what is nearest to
+ *                       them.  The best plans of these and profiles are starts on all points, each
+ *                       to its end; where fewer than ENOUGH agree, the product and the annealed
+ *                       one; then reheated ones in groups, spectra and near distances first
+ *     up to VERY_MANY   the best plan of MIDDLE farthest points alone, where ENOUGH starts agree
+ *                       there and nothing else comes near it.  Else profiles as well, then the
+ *                       annealed one, then groups as above up to MOST_REHEATED points: of their
+ *                       vertices those that are not far above the least take steps on costs of
+ *                       some rows, and the best one goes to its end
+ *     above             the best plan of FINE points alone, one of each part of the space, whose
+ *                       weights are equal, so that theirs is an assignment; their starts are the
+ *                       best plans of MIDDLE points, profiles, the annealed one and groups.  It
+ *                       takes steps on distances of low rank (costs of some rows where that leaves
+ *                       too much out), and goes to its end with the same duals or tree; above
+ *                       FRGI_WHOLE_COSTS points, where costs of all rows are never made, these
+ *                       steps are the end, on more and more rows where the rank is not low
  *
  * Starts are shared out to the threads, which multiply alone then; what a start finds depends on it
  * alone, and of equal energies the first start's plan is kept: the bits do not depend on the
@@ -30,17 +32,12 @@
 #include <omp.h>
 #include <string.h>
 
-enum {
-    COARSE = 64,
-    MIDDLE_COARSE = 96,
-    FEW = 130,
-    MIDDLE = FRGI_FARTHEST,
-    SOME = 450,
-    FINE = 1024,
-    VERY_MANY = 2500
-}; /* points of a side */
+/* Points of a side: limits, and sizes of the coarser levels. */
+enum { FEW = 130, SOME = 450, MOST_REHEATED = 1500, VERY_MANY = 2500 };
+enum { COARSE = 64, MIDDLE = FRGI_FARTHEST, FINE = 1024 };
+enum { MIDDLE_COARSE = 96 }; /* COARSE of a race on MIDDLE points */
 enum { STARTS_OF_TINY = 64, STARTS = 24, TINY = 32, MOST_STARTS = 120 };
-enum { ENOUGH = 3, ENOUGH_OF_MANY = 2, MORE = 32, GROUP = 8, GROUP_OF_MANY = 3, MANY = 1500 };
+enum { ENOUGH = 3, ENOUGH_OF_MANY = 2, MORE = 32, GROUP = 8, GROUP_OF_MANY = 3 };
 enum {
     GIVEN = 4,
     GIVEN_OF_MANY = 1,
@@ -176,7 +173,7 @@ static void run_start(const race *r, int64_t q, frgi_descent *d)
     if (q < r->n_given && r->lifted) {
         frgi_lifted_costs(r->lifted, &r->given[q], d);
     } else if (q < r->n_given) {
-        frgi_descent_costs(d, &r->given[q], 1, &d->now);
+        frgi_descent_costs(d, &r->given[q], 1, &d->k_plan);
     } else {
         frgi_start_costs(r->f, r->starts[q - r->n_given], d);
     }
@@ -298,7 +295,8 @@ static bool is_large(int64_t n, int64_t m)
     return n > FRGI_WHOLE_COSTS || m > FRGI_WHOLE_COSTS;
 }
 
-/** The best one goes to its end: on all rows, of large problems on more and more of them. */
+/** The best one goes to its end: on costs of all rows; of large problems on those of more and more
+ *  rows, or not at all where its steps were on distances of low rank. */
 static void finish_best(const race *r, frgi_descent *d)
 {
     static const int64_t rows[] = {1024, 2048};
@@ -379,9 +377,10 @@ static int64_t descents_that_fit(const frgi_spaces *s)
 static frg_status run_race(race *r)
 {
     frg_context *const ctx = r->s->ctx;
-    const bool alone = is_large(r->s->n, r->s->m) || !graph_tasks_poll(r->tasks, ctx);
+    const bool in_turn = is_large(r->s->n, r->s->m) || !graph_tasks_poll(r->tasks, ctx);
     const int64_t most = r->count + r->second + r->more, fit = descents_that_fit(r->s);
-    const int64_t threads = alone ? 1 : frg_threads(ctx), usable = threads < most ? threads : most;
+    const int64_t threads = in_turn ? 1 : frg_threads(ctx),
+                  usable = threads < most ? threads : most;
     const int team = (int)(usable < fit ? usable : fit);
     bool which[MOST_STARTS + GIVEN];
     frgi_descent *d = NULL;
@@ -422,8 +421,8 @@ static void close_race(race *r)
 /* ---- spaces ---------------------------------------------------------------------------------- */
 
 /** Points of positive weight, and their weights as shares of all. */
-static frg_status weighty(frg_context *ctx, const double *w, int64_t n, int32_t **nodes,
-                          double **share, int64_t *count)
+static frg_status positive_weights(frg_context *ctx, const double *w, int64_t n, int32_t **nodes,
+                                   double **share, int64_t *count)
 {
     double total = 0;
     TRY(NEW(ctx, nodes, n, "points of an alignment"));
@@ -494,12 +493,12 @@ static int64_t fill_starts(race *r, int64_t count)
 static void choose_staged_starts(race *r, bool lifts, bool product)
 {
     int64_t count = 0;
-    r->starts[count++] = 0;
+    r->starts[count++] = FRGI_BY_PROFILES;
     if (product) {
-        r->starts[count++] = 1;
+        r->starts[count++] = FRGI_BY_PRODUCT;
     }
     if (lifts) {
-        r->starts[count++] = 2;
+        r->starts[count++] = FRGI_BY_ANNEALING;
     }
     r->count = r->n_given + 1;
     r->second = count - 1;
@@ -588,7 +587,7 @@ static frg_status coarse_plans(const frgi_spaces *s, int64_t wanted, int64_t mos
     if (s->linear) {
         TRY_TO(done, frgi_linear_of(&small, s->linear, s->ld_linear, of_x, of_y, &linear));
     }
-    TRY_TO(done, frgi_spaces_finish(&small));
+    frgi_spaces_finish(&small);
     TRY_TO(done, frgi_features_open(&f, &small, few));
     if (!few) {
         const bool fine = wanted > MIDDLE;
@@ -635,7 +634,7 @@ static void choose_starts(race *r, bool sure)
     } else {
         choose_staged_starts(r, larger <= FRGI_WHOLE_COSTS, larger <= SOME);
     }
-    if (larger <= MANY && (larger > FEW || frgi_may_anneal(r->f))) {
+    if (larger <= MOST_REHEATED && (larger > FEW || frgi_may_anneal(r->f))) {
         choose_more(r, larger <= FEW ? MORE : larger <= SOME ? GROUP : GROUP_OF_MANY, larger > FEW);
     }
 }
@@ -660,9 +659,9 @@ static void report_starts(const race *r, const outcome *best, frg_gw_report *rep
     }
 }
 
-/** best <- the plan that a race of fewer points gave, where assignments are wanted: its pairs, and
- *  what is left in the order of the points; the corner's where that is lower.  The run was stopped
- *  before a start on all points had a plan. */
+/** best <- the plan that a race of fewer points gave, where assignments are wanted: its pairs,
+ *  and what is left in the order of the points; that of the north-west corner rule where it is
+ *  lower.  The run was stopped before a start on all points had a plan. */
 static frg_status plan_of_stopped(const frgi_spaces *s, const frgi_plans *given, outcome *best)
 {
     bool *taken = NULL;
@@ -839,15 +838,16 @@ frg_status frgi_gw_problem_open(frg_gw *g, frg_gw_dtype dtype, frgi_gw_problem *
     *p = (frgi_gw_problem){.s = {.ctx = ctx, .theta = theta, .seed = g->level.seed},
                            .square = theta > 0 ? 1 : most * most};
     frgi_spaces *const s = &p->s;
-    TRY(weighty(ctx, g->a, g->x.n, &p->of_x, &s->a, &s->n));
-    TRY(weighty(ctx, g->b, g->y.n, &p->of_y, &s->b, &s->m));
+    TRY(positive_weights(ctx, g->a, g->x.n, &p->of_x, &s->a, &s->n));
+    TRY(positive_weights(ctx, g->b, g->y.n, &p->of_y, &s->b, &s->m));
     s->single = dtype != FRG_GW_DTYPE_F64 && is_single(dtype, s->n, s->m);
     TRY(dense_side(&g->x, p->of_x, s->n, s->single, theta > 0 ? 1 : unit_x / most, &s->x));
     TRY(dense_side(&g->y, p->of_y, s->m, s->single, theta > 0 ? 1 : unit_y / most, &s->y));
     if (g->linear && theta > 0) {
         TRY(frgi_linear_of(s, g->linear, g->level.t.s.ld, p->of_x, p->of_y, &p->linear));
     }
-    return frgi_spaces_finish(s);
+    frgi_spaces_finish(s);
+    return FRG_OK;
 }
 
 void frgi_gw_problem_close(frgi_gw_problem *p)

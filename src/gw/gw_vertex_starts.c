@@ -4,33 +4,32 @@
  * profiles   c_ij = int_0^1 (p_i(q) - r_j(q))^2 dq between the quantile functions of the distances
  *            from a point (the third lower bound of Memoli 2011; isometries leave these as they
  *            are)
- * product    K(a b') = -2 (C a)(D b)'
+ * product    K(a b') = -2 (1 - theta) (C a)(D b)' + theta M
  * annealed   steps of Sinkhorn's iteration on K(P) from the product on, epsilon from the spread of
  *            K to a hundredth
- * axes       classical scaling of both sides, K = -sum_r s_r x_ir y_jr with signs s: what
- *            symmetries of the axes leave
+ * axes       classical multidimensional scaling of both sides, K_ij = -sum_r s_r x_ir y_jr with
+ *            each choice of the signs s_r, as an axis has none of its own
  * turned     the same with a rotation drawn at random: a start of the small matrix of the lifted
  *            problem (Rioux, Goldfeld and Kato 2023)
  * random     independent points in place of the axes
- * reheated   the vertex of one of the last three, cooled from an epsilon of a tenth or a thirtieth
- *            of the spread on: its costs are held until then
+ * reheated   the vertex of one of the last three, annealed as above with its K in place of K(P)
+ *            until epsilon is a tenth, or a thirtieth, of the spread
  * spectral, near    gw_vertex_spectral.c; reheated from their vertices as well
  */
 #include "gw/gw_vertex.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "gw/gw_solver.h"
 #include "linalg/blas.h"
 
 enum { LOOKED_AT = 256, SCALING_STEPS = 30, COOLING_STEPS = 20, COOLING_PASSES = 20 };
-enum { FIRST_SIGNS = 3, FIRST_TURNED = FIRST_SIGNS + (1 << FRGI_AXES) };
+enum { FIRST_TURNED = FRGI_BY_AXES + (1 << FRGI_AXES) };
 enum {
     HELD = 10,
     HELD_LONG = 15
-}; /* steps of cooling that hold the costs of a start: to .1 and .03 of their spread */
+}; /* steps of cooling in which a start's K stays: to an epsilon of .1 and .03 of the spread */
 #define BROAD   1.0 /* epsilon of the annealed start, of the spread of costs: first and last */
 #define NARROW  0.01
 #define MOST_UP 300.0 /* of an exponent */
@@ -297,25 +296,24 @@ bool frgi_may_anneal(const frgi_features *f)
 
 frg_gw_start frgi_start_kind(int which)
 {
-    static const frg_gw_start kinds[FIRST_SIGNS] = {FRG_GW_START_PROFILES, FRG_GW_START_PRODUCT,
-                                                    FRG_GW_START_ANNEALED};
+    static const frg_gw_start kinds[FRGI_BY_AXES] = {FRG_GW_START_PROFILES, FRG_GW_START_PRODUCT,
+                                                     FRG_GW_START_ANNEALED};
     static const frg_gw_start more[FRGI_MORE_STARTS] = {
         FRG_GW_START_SPECTRAL, FRG_GW_START_NEAR, FRG_GW_START_NEAR,
         FRG_GW_START_SPECTRAL, FRG_GW_START_NEAR, FRG_GW_START_NEAR};
-    return which < FIRST_SIGNS      ? kinds[which]
+    return which < FRGI_BY_AXES     ? kinds[which]
            : which >= FRGI_SPECTRAL ? more[which - FRGI_SPECTRAL]
            : which >= FRGI_REHEATED ? FRG_GW_START_ANNEALED
            : which < FIRST_TURNED   ? FRG_GW_START_AXES
                                     : FRG_GW_START_RANDOM;
 }
 
-/** Three rows of ld for one side, of normals: points, or the rows of a rotation of the axes. */
-static void random_rows(const frgi_features *f, int which, int side, double *out, int64_t count)
+/** Independent normals, which orthonormal rows of a rotation are made from. */
+static void random_rows(const frgi_features *f, int which, double *out, int64_t count)
 {
     for (int64_t q = 0; q < count; q++) {
         double both[2];
-        frgi_normals(f->s->seed, STREAM_START + 2 + (uint64_t)side, (uint64_t)q, (uint64_t)which,
-                     both);
+        frgi_normals(f->s->seed, STREAM_START + 2, (uint64_t)q, (uint64_t)which, both);
         out[q] = both[0];
     }
 }
@@ -327,10 +325,10 @@ static void turned_axes(const frgi_features *f, int which, frgi_descent *d)
     double turn[FRGI_AXES * FRGI_AXES] = {0};
     if (which < FIRST_TURNED) {
         for (int axis = 0; axis < FRGI_AXES; axis++) {
-            turn[axis * FRGI_AXES + axis] = (which - FIRST_SIGNS) >> axis & 1 ? -1 : 1;
+            turn[axis * FRGI_AXES + axis] = (which - FRGI_BY_AXES) >> axis & 1 ? -1 : 1;
         }
     } else {
-        random_rows(f, which, 0, turn, FRGI_AXES * FRGI_AXES);
+        random_rows(f, which, turn, FRGI_AXES * FRGI_AXES);
         for (int axis = 0; axis < FRGI_AXES; axis++) {
             (void)orthonormal(turn, axis, FRGI_AXES);
         }
@@ -349,6 +347,7 @@ static void turned_axes(const frgi_features *f, int which, frgi_descent *d)
     }
 }
 
+/** FRGI_AXES coordinates of every point of a side, independent normals. */
 static void random_points(const frgi_features *f, int which, int side, void *rows)
 {
     const int64_t n = side ? f->s->m : f->s->n, ld = side ? f->s->y.ld : f->s->x.ld;
@@ -364,9 +363,8 @@ static void random_points(const frgi_features *f, int which, int side, void *row
 
 /* ---- annealing ------------------------------------------------------------------------------- */
 
-/** now <- -2 (1 - theta) C P D + theta M of the dense plan in vertex.  C P stands behind the
- *  potentials in the descent's own rows, which are more than points are doubles for: other starts
- *  run beside this one. */
+/** k_plan <- -2 (1 - theta) C P D + theta M of the dense plan in k_vertex.  C P stands behind the
+ *  potentials in the descent's own memory, as other starts run at the same time. */
 static void dense_costs(const frgi_features *f, frgi_descent *d)
 {
     const frgi_spaces *const s = f->s;
@@ -374,10 +372,10 @@ static void dense_costs(const frgi_features *f, frgi_descent *d)
     const frgi_blas_guard guard = frgi_blas_begin();
     const int n = (int)s->n, m = (int)s->m, ld = (int)s->y.ld;
     frgi_blas_single();
-    frgi_dgemm('N', 'N', m, n, n, 1, d->vertex.at, ld, s->x.at, (int)s->x.ld, 0, cp, ld);
-    frgi_dgemm('N', 'N', m, n, m, -2 * (1 - s->theta), s->y.at, ld, cp, ld, 0, d->now.at, ld);
+    frgi_dgemm('N', 'N', m, n, n, 1, d->k_vertex.at, ld, s->x.at, (int)s->x.ld, 0, cp, ld);
+    frgi_dgemm('N', 'N', m, n, m, -2 * (1 - s->theta), s->y.at, ld, cp, ld, 0, d->k_plan.at, ld);
     frgi_blas_end(guard);
-    double *const now = d->now.at;
+    double *const now = d->k_plan.at;
     for (int64_t i = 0; i < s->n && s->linear; i++) {
         for (int64_t j = 0; j < s->m; j++) {
             now[i * ld + j] += s->theta * (double)s->linear[i * s->ld_linear + j];
@@ -403,13 +401,18 @@ static double spread_of(const frgi_spaces *s, const frgi_costs *now)
     return sqrt(fmax(square - sum * sum, 0));
 }
 
-/** One epsilon: the kernel of the costs in `now` with the potentials inside, passes over it, the
- *  plan into vertex. */
+/** Sinkhorn's iteration at one epsilon, K in k_plan, from u = 1:
+ *
+ *      k_ij = exp((f_i + g_j - K_ij) / epsilon)
+ *      v_j <- b_j / sum_i u_i k_ij,   u_i <- a_i / sum_j k_ij v_j
+ *
+ *  COOLING_PASSES times; f += epsilon log u, g += epsilon log v; the plan u_i k_ij v_j into
+ *  k_vertex. */
 static void cool(const frgi_spaces *s, frgi_descent *d, double epsilon, double *f, double *g)
 {
     const int64_t n = s->n, m = s->m, ld = s->y.ld;
-    double *const k = d->vertex.at, *const u = d->left, *const v = d->right;
-    const double *const now = d->now.at;
+    double *const k = d->k_vertex.at, *const u = d->left, *const v = d->right;
+    const double *const now = d->k_plan.at;
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < m; j++) {
             k[i * ld + j] = exp(fmin((f[i] + g[j] - now[i * ld + j]) / epsilon, MOST_UP));
@@ -445,8 +448,8 @@ static void cool(const frgi_spaces *s, frgi_descent *d, double epsilon, double *
     }
 }
 
-/** Of doubles alone: now <- the costs of the plan at the last epsilon; those in now are held for
- *  some steps. */
+/** In doubles: k_plan <- K of the plan at the last epsilon; what is in k_plan stays for the first
+ *  `held` steps. */
 static void annealed_costs(const frgi_features *f, double spread, int held, frgi_descent *d)
 {
     const frgi_spaces *const s = f->s;
@@ -462,28 +465,28 @@ static void annealed_costs(const frgi_features *f, double spread, int held, frgi
     }
 }
 
-/** now <- costs of the product. */
+/** k_plan <- K(a b'). */
 static void product_costs(const frgi_features *f, frgi_descent *d)
 {
     const frgi_spaces *const s = f->s;
-    frgi_costs_linear(s, &d->now);
-    frgi_costs_add(&d->products, &d->now, f->mean[0], s->x.ld, f->mean[1], s->y.ld, 1,
+    frgi_costs_linear(s, &d->k_plan);
+    frgi_costs_add(&d->products, &d->k_plan, f->mean[0], s->x.ld, f->mean[1], s->y.ld, 1,
                    -2 * (1 - s->theta));
 }
 
-/** Cools from the product, or from the vertex of another start, whose costs are held until epsilon
- *  is small. */
+/** Anneals from the product, or from the vertex of another start, whose K stays until epsilon is
+ *  small. */
 static void cooled_costs(const frgi_features *f, int which, frgi_descent *d)
 {
     product_costs(f, d);
-    const double spread = spread_of(f->s, &d->now);
+    const double spread = spread_of(f->s, &d->k_plan);
     int held = 0;
     if (which >= FRGI_REHEATED) {
         const int base = which >= FRGI_HELD ? which - FRGI_HELD + FRGI_SPECTRAL
-                                            : FIRST_SIGNS + (which - FRGI_REHEATED) / 2;
+                                            : FRGI_BY_AXES + (which - FRGI_REHEATED) / 2;
         frgi_start_costs(f, base, d);
         frgi_descent_begin(d);
-        frgi_descent_costs(d, &d->plan, 1, &d->now);
+        frgi_descent_costs(d, &d->plan, 1, &d->k_plan);
         held = which < FRGI_HELD && which % 2 ? HELD_LONG : HELD;
     }
     if (f->anneals) {
@@ -493,15 +496,15 @@ static void cooled_costs(const frgi_features *f, int which, frgi_descent *d)
     }
 }
 
-/** Without the linear cost: the descents see it, and what it would hide is what these starts are
- *  for. */
+/** Costs from the distances alone: the linear cost is left to the descents, as it would outweigh
+ *  the differences between these starts. */
 static void shape_costs(const frgi_features *f, int which, frgi_descent *d)
 {
     const frgi_spaces *const s = f->s;
     const void *left = d->left, *right = f->axes[1];
     int64_t count = FRGI_AXES;
-    memset(d->now.at, 0, (size_t)(d->now.rows * d->now.ld) * frgi_costs_size(s->single));
-    if (which == 0) {
+    memset(d->k_plan.at, 0, (size_t)(d->k_plan.rows * d->k_plan.ld) * frgi_costs_size(s->single));
+    if (which == FRGI_BY_PROFILES) {
         left = f->profile[0];
         right = f->profile[1];
         count = FRGI_QUANTILES;
@@ -512,18 +515,18 @@ static void shape_costs(const frgi_features *f, int which, frgi_descent *d)
         random_points(f, which, 1, d->right);
         right = d->right;
     }
-    frgi_costs_add(&d->products, &d->now, left, s->x.ld, right, s->y.ld, count, -1);
+    frgi_costs_add(&d->products, &d->k_plan, left, s->x.ld, right, s->y.ld, count, -1);
 }
 
 void frgi_start_costs(const frgi_features *f, int which, frgi_descent *d)
 {
-    if (which == 1 || (which == 2 && !frgi_may_anneal(f))) {
+    if (which == FRGI_BY_PRODUCT || (which == FRGI_BY_ANNEALING && !frgi_may_anneal(f))) {
         product_costs(f, d);
     } else if (which == FRGI_SPECTRAL) {
         frgi_spectral_costs(f->spectrum, d);
     } else if (which >= FRGI_FIRST_NEAR && which < FRGI_HELD) {
         frgi_near_costs(f->near[which - FRGI_FIRST_NEAR], d);
-    } else if (which == 2 || which >= FRGI_REHEATED) {
+    } else if (which == FRGI_BY_ANNEALING || which >= FRGI_REHEATED) {
         cooled_costs(f, which, d);
     } else {
         shape_costs(f, which, d);

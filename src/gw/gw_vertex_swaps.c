@@ -1,18 +1,17 @@
-/* gw_vertex_swaps.c - the last look at an assignment: exchanging the images of two points.
+/* gw_vertex_swaps.c - exchanges of the images of two points, at the end of an assignment.
  *
- * A vertex that no other one is lower than to first order can be improved by one that is close,
- * because J is concave along S = w (e_i - e_k)(e_j - e_l)', j and l the images of k and of i, w the
- * weight of a point:
+ * A vertex V that is least to first order, <K(V), V> <= <K(V), V'> for all V', need not be the
+ * lowest: J is concave along S = w (e_i - e_k)(e_j - e_l)', j and l the images of k and of i, w the
+ * weight of a point, and
  *
- *     J(P + S) - J(P) = 2 w (K_ij + K_kl - K_il - K_kj) - 2 (1 - theta) w^2 (C_ii + C_kk - 2
- *     C_ik)(D_jj + D_ll - 2 D_jl)
+ *     J(P + S) - J(P) =  2 w (K_ij + K_kl - K_il - K_kj)
+ *                       - 2 (1 - theta) w^2 (C_ii + C_kk - 2 C_ik)(D_jj + D_ll - 2 D_jl)
  *
- * All pairs are looked at with K at hand; the best ones that share no point are exchanged together,
- * fewer of them where that does not lower J, which is summed anew in double.
+ * may be below 0.  All pairs are looked at with K at hand; the best ones that share no point are
+ * exchanged together, fewer of them where that does not lower J, which is summed anew in double.
  */
 #include "gw/gw_vertex.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { SWEEPS = 50 };
@@ -32,13 +31,14 @@ static int64_t best_exchanges(const frgi_descent *d, const int32_t *image, frgi_
     int64_t count = 0;
     for (int32_t i = 0; i < (int32_t)s->n; i++) {
         const int32_t l = image[i];
-        const double own = frgi_costs_get(&d->now, i, l), x = frgi_costs_get(&s->x, i, i),
+        const double own = frgi_costs_get(&d->k_plan, i, l), x = frgi_costs_get(&s->x, i, i),
                      y = frgi_costs_get(&s->y, l, l);
         frgi_exchange best = {0, i, -1};
         for (int32_t k = i + 1; k < (int32_t)s->n; k++) {
             const int32_t j = image[k];
-            const double slope = own + frgi_costs_get(&d->now, k, j) -
-                                 frgi_costs_get(&d->now, i, j) - frgi_costs_get(&d->now, k, l);
+            const double slope = own + frgi_costs_get(&d->k_plan, k, j) -
+                                 frgi_costs_get(&d->k_plan, i, j) -
+                                 frgi_costs_get(&d->k_plan, k, l);
             const double square =
                 (x + frgi_costs_get(&s->x, k, k) - 2 * frgi_costs_get(&s->x, i, k)) *
                 (y + frgi_costs_get(&s->y, j, j) - 2 * frgi_costs_get(&s->y, j, l));
@@ -83,9 +83,9 @@ static int64_t apply(const frgi_descent *d, const frgi_exchange *e, int64_t coun
 static bool take(frgi_descent *d, const int32_t *image)
 {
     for (int64_t i = 0; i < d->s->n; i++) {
-        d->corner.entries[i] = (frgi_entry){(int32_t)i, image[i], d->s->a[i]};
+        d->vertex.entries[i] = (frgi_entry){(int32_t)i, image[i], d->s->a[i]};
     }
-    d->corner.count = d->s->n;
+    d->vertex.count = d->s->n;
     return frgi_descent_take(d);
 }
 

@@ -149,9 +149,8 @@ static frg_status lifted(frg_context *ctx, void *user, uint64_t *hash)
     }
     frgi_spaces s = {.ctx = ctx, .n = N, .m = N, .single = true, .a = weights, .b = weights};
     s.x = s.y = (frgi_costs){x, N, N, LD, true};
-    frg_status status = frgi_spaces_finish(&s);
-    if (status >= 0)
-        status = frgi_features_open(&f, &s, false);
+    frgi_spaces_finish(&s);
+    frg_status status = frgi_features_open(&f, &s, false);
     if (status >= 0)
         status = frgi_features_lift(&f);
     if (status >= 0)

@@ -465,7 +465,7 @@ static frgi_spaces spaces_of(frg_context *ctx, int64_t n, bool single, int kind,
     s.b = s.a + n;
     for (int64_t i = 0; i < 2 * n; i++)
         s.a[i] = 1 / (double)n;
-    CHECK_OK(ctx, frgi_spaces_finish(&s));
+    frgi_spaces_finish(&s);
     return s;
 }
 
@@ -492,7 +492,7 @@ static void exchanges(void)
         graph_tasks tasks = {0};
         CHECK_OK(ctx, frgi_descent_open(&d, &s, 2));
         d.tasks = &tasks;
-        draw(&d.now, 0);
+        draw(&d.k_plan, 0);
         frgi_descent_begin(&d);
         frgi_descend(&d, 100);
         const double before = d.energy;
@@ -537,13 +537,13 @@ static void low_rank(void)
         for (int64_t i = 0; i < n; i++)
             d.plan.entries[i] = (frgi_entry){(int32_t)i, (int32_t)test_below(n), s.a[i]};
         d.plan.count = n;
-        frgi_descent_costs(&d, &d.plan, 1, &d.vertex);
+        frgi_descent_costs(&d, &d.plan, 1, &d.k_vertex);
         frgi_lifted_costs(l, &d.plan, &d);
         double largest = 0, error = 0;
         for (int64_t q = 0; q < n * n; q++) {
-            const double cost = frgi_costs_get(&d.vertex, q / n, q % n);
+            const double cost = frgi_costs_get(&d.k_vertex, q / n, q % n);
             largest = fmax(largest, fabs(cost));
-            error = fmax(error, fabs(cost - frgi_costs_get(&d.now, q / n, q % n)));
+            error = fmax(error, fabs(cost - frgi_costs_get(&d.k_plan, q / n, q % n)));
         }
         CHECK_SAYS(k == 10 || error <= largest * (double)n * 0x1p-19, "%g of %g", error, largest);
         frgi_descent_close(&d);
@@ -702,9 +702,9 @@ static void spectra(void)
         frgi_start_costs(&f, FRGI_SPECTRAL, &d);
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j < n; j++) {
-                const double x = frgi_costs_get(&d.now, i, n - 1 - j);
+                const double x = frgi_costs_get(&d.k_plan, i, n - 1 - j);
                 largest = fmax(largest, fabs(x));
-                apart = fmax(apart, fabs(x - frgi_costs_get(&d.now, j, n - 1 - i)));
+                apart = fmax(apart, fabs(x - frgi_costs_get(&d.k_plan, j, n - 1 - i)));
             }
         CHECK_SAYS(apart <= largest * 75 * pow((double)n, 1.5) * 0x1p-22, "%g of %g", apart,
                    largest);
