@@ -95,14 +95,17 @@ void frgi_gw_take_sampled(frg_gw *s, const char *given)
     snprintf(s->why, sizeof s->why, "auto: %s is given", given);
 }
 
-/** Whether any of the options is given whose names are in `names`. */
-static bool any_is_given(const frg_gw_opts *o, const char *names)
+/** Whether an option of the starts is given, or one that the mode vertex does not begin. */
+static bool start_is_given(const frg_gw_opts *o)
 {
+    static const char *const names[] = {"n_start", "multiscale", "n_coarse", "fine_steps", "rank"};
     entropic_option list[ENTROPIC_OPTIONS];
     list_options(o, list);
     bool found = false;
     for (int i = 0; i < ENTROPIC_OPTIONS; i++) {
-        found |= is_given(o, &list[i], i) && strstr(names, list[i].name) != NULL;
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+            found |= is_given(o, &list[i], i) && strcmp(names[k], list[i].name) == 0;
+        }
     }
     return found;
 }
@@ -113,8 +116,8 @@ static void choose_start(frg_gw *s)
 {
     frg_gw_opts *const o = &s->o;
     const bool few = (double)s->x.n * (double)s->y.n <= MOST_PAIRS;
-    if (o->start_from == FRG_GW_START_AUTO && few && frgi_is_balanced(o) &&
-        !any_is_given(o, "n_start multiscale n_coarse fine_steps rank") && frgi_gw_fits_vertex(s)) {
+    if (o->start_from == FRG_GW_START_AUTO && few && frgi_is_balanced(o) && !start_is_given(o) &&
+        frgi_gw_fits_vertex(s)) {
         o->start_from = FRG_GW_START_VERTEX;
     }
 }

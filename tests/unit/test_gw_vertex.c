@@ -1072,7 +1072,8 @@ static void entropic(void)
         for (int c = 0; c < 3; c++)
             y[3 * i + c] = (c == 2 ? -1 : 1) * x[3 * (N - 1 - i) + c];
     const frg_array ax = matrix(x, N, 3), ay = matrix(y, N, 3);
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < 5; k++) {
+        const bool at_vertex = k < 2 || k == 4;
         frg_gw_opts o = default_options(FRG_GW_DISTANCE_EUCLIDEAN);
         int64_t match[N], found = 0;
         o.epsilon = 0.005;
@@ -1081,6 +1082,7 @@ static void entropic(void)
                        : k == 2 ? FRG_GW_START_PRODUCT
                                 : FRG_GW_START_AUTO;
         o.n_start = k == 3 ? 2 : o.n_start;
+        o.scale = k == 4 ? FRG_GW_SCALE_NONE : o.scale; /* no start: only part of "multiscale" */
         frg_gw *s = NULL;
         if (!CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax},
                                          (frg_gw_side){.data = &ay}, NULL, &o)))
@@ -1093,13 +1095,13 @@ static void entropic(void)
         CHECK_OK(ctx, frg_plan_argmax(frg_gw_plan(s), match));
         for (int i = 0; i < N; i++)
             found += match[i] == N - 1 - i;
-        CHECK_SAYS((r.started_from == FRG_GW_START_VERTEX) == (k < 2), "%d: from %s", k,
+        CHECK_SAYS((r.started_from == FRG_GW_START_VERTEX) == at_vertex, "%d: from %s", k,
                    frg_gw_start_name(r.started_from));
         CHECK_SAYS(k >= 2 || (found >= N / 2 && r.vertex_energy <= 1e-10 * r.energy_product &&
                               r.energy < 0.1 * r.energy_product),
                    "%d: %lld of %d found, energy %g, of the vertex %g, of the product %g", k,
                    (long long)found, N, r.energy, r.vertex_energy, r.energy_product);
-        CHECK(r.mode == FRG_GW_SAMPLED && isnan(r.vertex_energy) == (k >= 2));
+        CHECK(r.mode == FRG_GW_SAMPLED && isnan(r.vertex_energy) == !at_vertex);
         frg_gw_destroy(s);
     }
     frg_context_destroy(ctx);
