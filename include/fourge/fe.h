@@ -125,8 +125,8 @@ typedef enum {
     FRG_FE_PRECOND_AUTO,    /* what the graph of the levels suggests */
     FRG_FE_PRECOND_OFF,     /* none */
     FRG_FE_PRECOND_DIAG,    /* the diagonal of the Schur complement */
-    FRG_FE_PRECOND_SCHWARZ, /* not there yet: E_UNSUPPORTED */
-    FRG_FE_PRECOND_AC       /* an approximate Cholesky factor */
+    FRG_FE_PRECOND_SCHWARZ, /* approximate Cholesky factors of all pairs of factors, added */
+    FRG_FE_PRECOND_AC       /* the same of the pairs with the eliminated factor alone */
 } frg_fe_precond;
 /** Arithmetic of the demeaning. */
 typedef enum {
@@ -215,8 +215,8 @@ typedef struct {
     int64_t n, n_factors; /* rows, factors */
     int64_t levels;       /* sum of the levels of all factors, empty ones left out */
     const char *method;   /* the last solver used: "closed form", "cg rows", "cg explicit", "cg
-                            approximate cholesky", "direct", "direct and cg by components",
-                            "lsmr", "lsmr, direct factor", "map", ... */
+                            approximate cholesky", "cg schwarz", "direct", "direct and cg by
+                            components", "lsmr", "lsmr, direct factor", "map", ... */
     size_t plan_bytes;    /* held by the plan */
     size_t factor_bytes;  /* of these, a built factor's */
     int64_t n_parts;      /* that components of the graph were taken apart into

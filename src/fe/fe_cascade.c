@@ -11,20 +11,23 @@
 
 #include "core/checkpoint_bytes.h"
 #include "fe/fe_bordered.h"
+#include "fe/fe_coupling.h"
 #include "fe/fe_device.h"
 #include "fe/fe_groups.h"
 #include "fe/fe_schur.h"
+#include "fe/fe_schwarz.h"
 #include "fe/fe_steps.h"
 #include "fe/fe_subproblems.h"
 #include "fe/fe_union.h"
-#include "sparse/approx_chol.h"
 #include "sparse/direct.h"
 
 enum {
     ROW_STEPS = 30, /* through the rows before the choice is made again: easy graphs need 5 to 15 */
-    ROW_FORECAST = 60, /* with more iterations forecast the choice is made again at once */
-    FEW_STEPS = 20,    /* CG iterations that need no factor */
-    MANY_STEPS = 150   /* CG iterations that pay for an approximate factor */
+    ROW_FORECAST = 60,   /* with more iterations forecast the choice is made again at once */
+    FEW_STEPS = 20,      /* CG iterations that need no factor */
+    MANY_STEPS = 150,    /* CG iterations that pay for an approximate factor */
+    SCHWARZ_STEPS = 500, /* that a solve by Schwarz costs, measured */
+    PROBE_LENGTHS = 3    /* of the steps forecast, in which a stall shows */
 };
 static const double CHEAP_PRODUCTS = 1; /* a row: S is assembled at once */
 static const double WORTH_PRODUCTS =
@@ -36,9 +39,16 @@ static const double FORECAST_WORTH =
     1e8; /* entries in all steps, some tenths of a second: cheaper ones are made */
 static const double SECONDS_PER_ROW = 1e-8, SECONDS_PER_ENTRY = 1e-9, SECONDS_PER_AMD_ENTRY = 1e-7;
 
-typedef enum { SOLVER_ROWS, SOLVER_EXPLICIT, SOLVER_DIRECT, SOLVER_AC, SOLVER_SUBPROBLEMS } solver;
-static const char *const solver_names[] = {"cg rows", "cg explicit", "direct",
-                                           "cg approximate cholesky", "subproblems"};
+typedef enum {
+    SOLVER_ROWS,
+    SOLVER_EXPLICIT,
+    SOLVER_DIRECT,
+    SOLVER_AC,
+    SOLVER_SCHWARZ,
+    SOLVER_SUBPROBLEMS
+} solver;
+static const char *const solver_names[] = {
+    "cg rows", "cg explicit", "direct", "cg approximate cholesky", "cg schwarz", "subproblems"};
 
 struct fe_cascade {
     const fe_rows *g;
@@ -64,7 +74,7 @@ struct fe_cascade {
         fe_schur schur; /* the pattern that `direct` was analysed for; or empty */
         bool usable;    /* `direct` is still that, and its order is right for S */
     } previous;
-    frgi_ac *ac;
+    fe_schwarz approximate; /* of the blocks or of the pairs */
     int32_t
         *null_set; /* n_reduced: sets of levels whose indicator z has S z = 0; made when needed */
     double *ones;  /* Jacobi turned off */
@@ -128,7 +138,7 @@ void frgi_fe_cascade_destroy(fe_cascade *c, frg_context *ctx)
     }
     frgi_fe_device_destroy(c->device);
     frgi_direct_destroy(c->direct);
-    frgi_ac_destroy(c->ac);
+    frgi_fe_schwarz_destroy(&c->approximate, ctx);
     frgi_fe_schur_destroy(&c->schur, ctx);
     frgi_fe_schur_destroy(&c->previous.schur, ctx);
     frgi_fe_bordered_destroy(&c->bordered, ctx);
@@ -254,63 +264,18 @@ static frg_status build_factor(fe_cascade *c, frg_context *ctx)
     return FRG_OK;
 }
 
-static int factor_of(const fe_rows *g, int32_t level)
+/** The approximate factor of the blocks or, of Schwarz, of the pairs. */
+static frg_status build_approximate(fe_cascade *c, frg_context *ctx, bool pairs)
 {
-    int q = 0;
-    while (g->factor[q].first < 0 || level < g->factor[q].first ||
-           level >= g->factor[q].first + g->factor[q].levels) {
-        q++;
-    }
-    return q;
-}
-
-/** The approximate factor takes a Laplacian: within one factor S is one, across factors it is
- *  not. */
-static frg_status build_ac(fe_cascade *c, frg_context *ctx)
-{
-    if (c->ac) {
+    if (c->approximate.ac && (c->approximate.level != NULL) == pairs) {
         return FRG_OK;
     }
-    const fe_schur *s = &c->schur;
-    int64_t *starts = NULL;
-    int32_t *columns = NULL;
-    double *values = NULL;
-    frg_status status;
-    TRY_TO(done, NEW(ctx, &starts, s->n + 1, "blocks of the Schur complement"));
-    TRY_TO(done, NEW(ctx, &columns, s->starts[s->n], "blocks of the Schur complement"));
-    TRY_TO(done, NEW(ctx, &values, s->starts[s->n], "blocks of the Schur complement"));
-    int64_t used = 0;
-    for (int64_t i = 0; i < s->n; i++) {
-        const fe_factor *f = &c->g->factor[factor_of(c->g, (int32_t)i)];
-        starts[i] = used;
-        for (int64_t j = s->starts[i]; j < s->starts[i + 1]; j++) {
-            if (s->columns[j] >= f->first && s->columns[j] < f->first + f->levels) {
-                columns[used] = s->columns[j];
-                values[used++] = s->values[j];
-            }
-        }
+    frgi_fe_schwarz_destroy(&c->approximate, ctx);
+    const frg_status status = frgi_fe_schwarz_create(&c->approximate, ctx, c->g, &c->schur, pairs);
+    if (status != FRG_OK) {
+        return status;
     }
-    starts[s->n] = used;
-    const frgi_symmetric blocks = {s->n, starts, columns, values, 0};
-    frgi_ac_opts o;
-    frgi_ac_defaults(&o);
-    o.seed = frg_seed(ctx);
-    frgi_ac *ac;
-    TRY_TO(done, frgi_ac_create(&ac, ctx, &blocks, &o));
-    if (ac) {
-        const frg_status allocated = need_scratch(c, ctx, frgi_ac_scratch(ac, FE_MAX_LANES));
-        if (allocated < 0) {
-            frgi_ac_destroy(ac);
-            ac = NULL;
-        }
-        status = allocated < 0 ? allocated : status;
-        c->ac = ac;
-    }
-done:
-    DROP(ctx, &starts);
-    DROP(ctx, &columns);
-    DROP(ctx, &values);
-    return status;
+    return need_scratch(c, ctx, frgi_fe_schwarz_scratch(&c->approximate, FE_MAX_LANES));
 }
 
 /* ---- applying -------------------------------------------------------------------------------- */
@@ -348,11 +313,17 @@ static frg_status times_schur(const void *data, int lanes, const void *a, double
     return c->g->steps->reduced.multiply(&c->schur, c->ctx, p->f32, p->kind, a, y);
 }
 
-static frg_status apply_ac(const void *data, int lanes, const void *r, double *z)
+static frg_status apply_approximate(const void *data, int lanes, const void *r, double *z)
 {
     (void)lanes;
     const product *p = data;
-    return p->c->g->steps->reduced.precondition(p->c->ac, p->kind, r, z, p->c->scratch.memory);
+    const fe_cascade *c = p->c;
+    return frgi_fe_schwarz_apply(&c->approximate, c->g, p->kind, r, z, c->scratch.memory);
+}
+
+static bool is_approximate(solver which)
+{
+    return which == SOLVER_AC || which == SOLVER_SCHWARZ;
 }
 
 static const double *jacobi(const fe_cascade *c, solver which)
@@ -392,8 +363,7 @@ void frgi_fe_cascade_renew(fe_cascade *c, frg_context *ctx, double tol)
     }
     frgi_fe_schur_destroy(&c->schur, ctx);
     frgi_fe_bordered_destroy(&c->bordered, ctx);
-    frgi_ac_destroy(c->ac);
-    c->ac = NULL;
+    frgi_fe_schwarz_destroy(&c->approximate, ctx);
     DROP(ctx, &c->null_set);
     c->bordered = (fe_bordered){.width = 0};
     c->bordered_tried = c->chosen = c->beyond = false;
@@ -446,7 +416,7 @@ static frg_status run_cg(fe_cascade *c, frg_context *ctx, solver which, const fe
         .times_low = which == SOLVER_ROWS && c->has_low ? times_rows_low : NULL,
         .data = &p,
         .inverse_diag = jacobi(c, which),
-        .precondition = which == SOLVER_AC ? apply_ac : NULL,
+        .precondition = is_approximate(which) ? apply_approximate : NULL,
         .precondition_data = &p,
         .level_inverse = c->g->level_inverse,
     };
@@ -521,7 +491,7 @@ static frg_status solve_direct(fe_cascade *c, const fe_block_work *w, int rounds
 
 /** CG iterations that an operator will need. */
 static frg_status probe(fe_cascade *c, frg_context *ctx, solver which, const fe_block_work *single,
-                        double *steps)
+                        int64_t length, double *steps)
 {
     const product p = {c, &single->rows, 0, 0};
     const fe_system s = {.n = c->g->n_reduced,
@@ -530,7 +500,7 @@ static frg_status probe(fe_cascade *c, frg_context *ctx, solver which, const fe_
                          .data = &p,
                          .inverse_diag = jacobi(c, which),
                          .level_inverse = c->g->level_inverse};
-    return frgi_fe_cg_predict(ctx, &s, &single->cg, steps);
+    return frgi_fe_cg_predict(ctx, &s, &single->cg, length, steps);
 }
 
 /** Splits S into the subproblems of its components where several of them are large; tried once. */
@@ -552,10 +522,41 @@ static frg_status split_components(fe_cascade *c, frg_context *ctx)
     return FRG_OK;
 }
 
+/** Takes the factor if it costs less than `steps` CG iterations of `step` seconds. */
+static frg_status compare_factor(fe_cascade *c, frg_context *ctx, double steps, double step)
+{
+    drop_factor(c);
+    const frg_status status = analyse(c, ctx, steps * step);
+    if (status == FRG_OK && factor_seconds(c) < steps * step) {
+        c->choice = SOLVER_DIRECT;
+    }
+    return frgi_direct_refused(ctx, status) ? FRG_OK : status;
+}
+
+/** The same for a design with two large factors beside the eliminated one: a few steps do not show
+ *  that these are joined badly with each other, as a random right-hand side hardly sees it; with
+ *  many iterations forecast, Schwarz bounds what a factor may cost. */
+static frg_status compare_schwarz(fe_cascade *c, frg_context *ctx, const fe_block_work *single,
+                                  double steps, double step)
+{
+    frg_status status = compare_factor(c, ctx, fmin(steps, SCHWARZ_STEPS), step);
+    if (status != FRG_OK || c->choice != SOLVER_EXPLICIT) {
+        return status;
+    }
+    const int64_t length = PROBE_LENGTHS * (int64_t)steps;
+    status =
+        probe(c, ctx, SOLVER_EXPLICIT, single, length < MANY_STEPS ? length : MANY_STEPS, &steps);
+    if (status != FRG_OK || steps <= MANY_STEPS) {
+        return status;
+    }
+    c->choice = SOLVER_SCHWARZ;
+    return compare_factor(c, ctx, SCHWARZ_STEPS, step);
+}
+
 /** Chooses between CG and a factor for the assembled S.  An envelope that costs less than FEW_STEPS
  *  CG iterations needs no probe.  Otherwise: few iterations -> CG; a factor that costs less than
  *  the iterations -> direct; several large components -> a subproblem each; many iterations -> the
- *  approximate factor. */
+ *  approximate factor, of pairs where there are any beside those with the eliminated factor. */
 static frg_status compare_solvers(fe_cascade *c, frg_context *ctx, const fe_block_work *single)
 {
     const double step = (double)c->schur.starts[c->schur.n] * 4 * SECONDS_PER_ENTRY;
@@ -572,11 +573,12 @@ static frg_status compare_solvers(fe_cascade *c, frg_context *ctx, const fe_bloc
         return FRG_OK;
     }
     double steps;
-    status = probe(c, ctx, SOLVER_EXPLICIT, single, &steps);
+    status = probe(c, ctx, SOLVER_EXPLICIT, single, FE_PROBE_STEPS, &steps);
     if (status != FRG_OK) {
         return status;
     }
-    c->choice = steps > MANY_STEPS ? SOLVER_AC : SOLVER_EXPLICIT;
+    const bool pairs = frgi_fe_split_factors(c->g).n_sparse > 1;
+    c->choice = steps <= MANY_STEPS ? SOLVER_EXPLICIT : pairs ? SOLVER_SCHWARZ : SOLVER_AC;
     if (steps <= FEW_STEPS) {
         return FRG_OK;
     }
@@ -584,18 +586,15 @@ static frg_status compare_solvers(fe_cascade *c, frg_context *ctx, const fe_bloc
     if (status != FRG_OK || c->subproblems) {
         return status;
     }
-    drop_factor(c);
-    status = analyse(c, ctx, steps * step);
-    if (status == FRG_OK && factor_seconds(c) < steps * step) {
-        c->choice = SOLVER_DIRECT;
-    }
-    return frgi_direct_refused(ctx, status) ? FRG_OK : status;
+    return pairs ? compare_schwarz(c, ctx, single, steps, step)
+                 : compare_factor(c, ctx, steps, step);
 }
 
 /** Do the options force a solver that needs the assembled S? */
 static bool is_forced(const fe_cascade *c)
 {
-    return c->opts.method == FRG_FE_DIRECT || c->opts.precond == FRG_FE_PRECOND_AC;
+    return c->opts.method == FRG_FE_DIRECT || c->opts.precond == FRG_FE_PRECOND_AC ||
+           c->opts.precond == FRG_FE_PRECOND_SCHWARZ;
 }
 
 /** Chooses the solver beyond the rows, once for the plan.  The components are labelled before S is
@@ -618,8 +617,10 @@ static frg_status choose(fe_cascade *c, frg_context *ctx, const fe_block_work *s
     if (c->refused && is_forced(c)) {
         FAIL(ctx, E_TOO_BIG,
              "%s needs an assembled matrix of about %.0f bytes, fill_cap allows %zu",
-             c->opts.method == FRG_FE_DIRECT ? "method direct" : "precond ac", schur_bytes(c),
-             frgi_fe_fill_cap(ctx, &c->opts));
+             c->opts.method == FRG_FE_DIRECT        ? "method direct"
+             : c->opts.precond == FRG_FE_PRECOND_AC ? "precond ac"
+                                                    : "precond schwarz",
+             schur_bytes(c), frgi_fe_fill_cap(ctx, &c->opts));
     }
     if (c->subproblems) {
         c->choice = SOLVER_SUBPROBLEMS;
@@ -628,6 +629,8 @@ static frg_status choose(fe_cascade *c, frg_context *ctx, const fe_block_work *s
         c->choice = c->subproblems ? SOLVER_SUBPROBLEMS : SOLVER_ROWS;
     } else if (c->opts.precond == FRG_FE_PRECOND_AC) {
         c->choice = SOLVER_AC;
+    } else if (c->opts.precond == FRG_FE_PRECOND_SCHWARZ) {
+        c->choice = SOLVER_SCHWARZ;
     } else if (c->opts.method == FRG_FE_DIRECT) {
         c->choice = SOLVER_DIRECT;
     } else if (c->opts.precond != FRG_FE_PRECOND_AUTO) {
@@ -664,8 +667,7 @@ static frg_status study(fe_cascade *c, frg_context *ctx)
 /** Does a solve begin beyond the rows? */
 static bool skips_rows(const fe_cascade *c, fe_cascade_start start)
 {
-    return c->beyond || c->opts.method == FRG_FE_DIRECT || c->opts.precond == FRG_FE_PRECOND_AC ||
-           start != FE_FROM_ROWS ||
+    return c->beyond || is_forced(c) || start != FE_FROM_ROWS ||
            (c->opts.method != FRG_FE_CG && c->products <= CHEAP_PRODUCTS * (double)c->g->n);
 }
 
@@ -686,9 +688,9 @@ static frg_status drop_finished(const fe_rows *g, const fe_block_work *w,
 
 static frg_status build_solver(fe_cascade *c, frg_context *ctx, solver which)
 {
-    return which == SOLVER_DIRECT ? build_factor(c, ctx)
-           : which == SOLVER_AC   ? build_ac(c, ctx)
-                                  : FRG_OK;
+    return which == SOLVER_DIRECT  ? build_factor(c, ctx)
+           : is_approximate(which) ? build_approximate(c, ctx, which == SOLVER_SCHWARZ)
+                                   : FRG_OK;
 }
 
 bool frgi_fe_cascade_begins_beyond(const fe_cascade *c)
@@ -705,7 +707,8 @@ frg_status frgi_fe_cascade_prepare(fe_cascade *c, frg_context *ctx, const fe_blo
     }
     if (!skips_rows(c, FE_FROM_ROWS) && c->products <= WORTH_PRODUCTS * (double)c->g->n) {
         status = build_bordered(c, ctx);
-        status = status == FRG_OK ? probe(c, ctx, SOLVER_ROWS, single, &steps) : status;
+        status =
+            status == FRG_OK ? probe(c, ctx, SOLVER_ROWS, single, FE_PROBE_STEPS, &steps) : status;
         c->beyond = status == FRG_OK && steps > ROW_STEPS;
     }
     if (status == FRG_OK && skips_rows(c, FE_FROM_ROWS)) {
@@ -826,8 +829,8 @@ frg_status frgi_fe_cascade_error(const fe_cascade *c, const fe_block_work *w, co
     if (which == SOLVER_DIRECT) {
         TRY(steps->reduced.copy(n, w->kind, s, z));
         TRY(steps->reduced.solve(c->direct, w->kind, z, c->scratch.memory));
-    } else if (which == SOLVER_AC) {
-        TRY(steps->reduced.precondition(c->ac, w->kind, s, z, c->scratch.memory));
+    } else if (is_approximate(which)) {
+        TRY(frgi_fe_schwarz_apply(&c->approximate, c->g, w->kind, s, z, c->scratch.memory));
     } else {
         TRY(steps->reduced.times_diagonal(n, w->kind, jacobi(c, which), s, z));
     }
@@ -869,7 +872,7 @@ const char *frgi_fe_cascade_method(const fe_cascade *c)
 size_t frgi_fe_cascade_factor_bytes(const fe_cascade *c)
 {
     return frgi_fe_schur_bytes(&c->schur) + frgi_fe_bordered_bytes(&c->bordered) +
-           (c->direct ? frgi_direct_bytes(c->direct) : 0) + (c->ac ? frgi_ac_bytes(c->ac) : 0) +
+           (c->direct ? frgi_direct_bytes(c->direct) : 0) + frgi_fe_schwarz_bytes(&c->approximate) +
            (c->subproblems ? frgi_fe_subproblems_bytes(c->subproblems) : 0);
 }
 
@@ -946,15 +949,15 @@ frg_status frgi_fe_cascade_put(const fe_cascade *c, fe_cascade_facts *facts, frg
                                 .border = c->schur.n_border,
                                 .groups = c->schur.groups,
                                 .factored = c->factored,
-                                .approximate = c->ac != NULL};
+                                .approximate = c->approximate.ac != NULL};
     if (facts->assembled) {
         TRY(put_schur(&c->schur, to));
     }
     if (c->factored) {
         TRY(frgi_direct_put(c->direct, &facts->direct, to));
     }
-    if (c->ac) {
-        TRY(frgi_ac_put(c->ac, &facts->ac, to));
+    if (c->approximate.ac) {
+        TRY(frgi_ac_put(c->approximate.ac, &facts->ac, to));
     }
     return frg_checkpoint_put(to, "cascade", facts, sizeof *facts);
 }
@@ -963,13 +966,14 @@ static bool facts_are_sound(const fe_cascade *c, const fe_cascade_facts *f)
 {
     const int64_t flags = f->refused | f->chosen | f->split_tried | f->beyond | f->assembled |
                           f->factored | f->approximate;
-    const bool knows = f->choice >= SOLVER_ROWS && f->choice <= SOLVER_AC &&
-                       f->used >= SOLVER_ROWS && f->used <= SOLVER_AC;
+    const bool knows = f->choice >= SOLVER_ROWS && f->choice <= SOLVER_SCHWARZ &&
+                       f->used >= SOLVER_ROWS && f->used <= SOLVER_SCHWARZ;
     const bool needs_s = f->used == SOLVER_EXPLICIT || f->factored || f->approximate ||
                          (f->chosen && f->choice != SOLVER_ROWS);
     return (flags & ~INT64_C(1)) == 0 && knows && (f->assembled || !needs_s) && f->border >= 0 &&
            f->border <= c->g->n_reduced && f->groups >= 0 &&
-           (f->used != SOLVER_DIRECT || f->factored) && (f->used != SOLVER_AC || f->approximate);
+           (f->used != SOLVER_DIRECT || f->factored) &&
+           (!is_approximate((solver)f->used) || f->approximate);
 }
 
 /** Rows of ascending columns that are there, and a border of them. */
@@ -1046,8 +1050,9 @@ frg_status frgi_fe_cascade_get(fe_cascade *c, const frg_checkpoint *from)
         c->factored = true;
     }
     if (f.approximate) {
-        TRY(frgi_ac_get(&c->ac, c->ctx, from, c->g->n_reduced));
-        TRY(need_scratch(c, c->ctx, frgi_ac_scratch(c->ac, FE_MAX_LANES)));
+        const solver which = is_approximate(c->choice) ? c->choice : c->used;
+        TRY(frgi_fe_schwarz_get(&c->approximate, c->ctx, from, c->g, which == SOLVER_SCHWARZ));
+        TRY(need_scratch(c, c->ctx, frgi_fe_schwarz_scratch(&c->approximate, FE_MAX_LANES)));
     }
     return FRG_OK;
 }

@@ -36,7 +36,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { PROBE_STEPS = 12, FORECAST_STEPS = 6 /* steps before the contraction is known */ };
+enum { FORECAST_STEPS = 6 /* steps before the contraction is known */ };
 static const double PROBE_GOAL = 1e-11;
 enum {
     FE_LOW_LEVELS = 8192, /* below, the pairs of four columns lie in the nearer caches anyway */
@@ -488,9 +488,9 @@ frg_status frgi_fe_cg_run(const fe_cg_call *c, int64_t max_steps, const char *ph
 }
 
 frg_status frgi_fe_cg_predict(frg_context *ctx, const fe_system *s, const fe_cg_work *w,
-                              double *steps)
+                              int64_t length, double *steps)
 {
-    const fe_cg_target never = {.total_weight = 1, .total = 1, .within = 1, .most = PROBE_STEPS};
+    const fe_cg_target never = {.total_weight = 1, .total = 1, .within = 1, .most = length};
     const fe_cg_call call = {ctx, s, w, 0, 0};
     fe_cg_column column = {0};
     frg_status status = s->steps->reduced.draw(s->n, ctx, w->p);
@@ -498,7 +498,7 @@ frg_status frgi_fe_cg_predict(frg_context *ctx, const fe_system *s, const fe_cg_
     if (status != FRG_OK) {
         return status;
     }
-    status = frgi_fe_cg_run(&call, PROBE_STEPS, "probe", &never, &column);
+    status = frgi_fe_cg_run(&call, length, "probe", &never, &column);
     const double rate = column.rate < 0.999 ? column.rate : 0.999;
     *steps = column.done || rate <= 0 ? 1 : log(PROBE_GOAL) / log(rate);
     return status;

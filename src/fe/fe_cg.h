@@ -135,10 +135,11 @@ void frgi_fe_cg_layout(frgi_arena *a, int64_t n, int lanes, fe_cg_work *w);
 FRG_MUST_USE frg_status frgi_fe_cg_run(const fe_cg_call *c, int64_t max_steps, const char *phase,
                                        const fe_cg_target *target, fe_cg_column *column);
 
-/** Steps that a right-hand side in the range of S will need, from a few steps on b = S z with z
+enum { FE_PROBE_STEPS = 12 }; /* of a probe, as a rule */
+/** Steps that a right-hand side in the range of S will need, from `length` steps on b = S z with z
  *  random; depends on the graph and the seed alone.  w is laid out for one column. */
 FRG_MUST_USE frg_status frgi_fe_cg_predict(frg_context *ctx, const fe_system *s,
-                                           const fe_cg_work *w, double *steps);
+                                           const fe_cg_work *w, int64_t length, double *steps);
 
 /** Pieces of the reduced unknowns: a function of n alone, so that sums have one order. */
 enum { FE_PIECE = 4096 };

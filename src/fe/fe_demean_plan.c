@@ -45,11 +45,7 @@ void frg_demean_defaults(frg_demean_opts *o, size_t struct_size)
 
 static frg_status check_opts(frg_context *ctx, const frg_demean_opts *o)
 {
-    TRY(frgi_options_check(ctx, options, o));
-    if (o->precond == FRG_FE_PRECOND_SCHWARZ) {
-        FAIL(ctx, E_UNSUPPORTED, "precond schwarz is not built yet");
-    }
-    return FRG_OK;
+    return frgi_options_check(ctx, options, o);
 }
 
 static bool is_by_rows(const frg_demean_opts *o)
@@ -72,7 +68,7 @@ static frg_status check_use(frg_context *ctx, const frg_demean_opts *o, bool slo
          "cond_limit stops lsmr alone: take method lsmr, or leave cond_limit out"},
         {(by_rows || direct) && o->precond != FRG_FE_PRECOND_AUTO,
          "precond is of methods auto and cg; lsmr, map and direct have what they need"},
-        {slopes && o->precond == FRG_FE_PRECOND_AC,
+        {slopes && (o->precond == FRG_FE_PRECOND_AC || o->precond == FRG_FE_PRECOND_SCHWARZ),
          "varying slopes have no approximate Cholesky factor: leave precond at auto"},
         {(by_rows || slopes || direct) && o->dtype == FRG_FE_MIXED && !(by_rows && device),
          "dtype mixed is of conjugate gradients: methods auto and cg, without varying slopes"},

@@ -26,6 +26,7 @@ frg_status frgi_fe_device_check(frg_context *ctx, const frgi_device *dev, const 
         {o->method == FRG_FE_DIRECT, "by method direct"},
         {o->method == FRG_FE_MAP, "by method map"},
         {o->precond == FRG_FE_PRECOND_AC, "with precond ac"},
+        {o->precond == FRG_FE_PRECOND_SCHWARZ, "with precond schwarz"},
         {o->method == FRG_FE_CG && o->fused == FRG_FE_FUSED_OFF, "by method cg with fused off"},
         {o->method == FRG_FE_CG && o->fused == FRG_FE_FUSED_ON, "by method cg with fused on"},
     };

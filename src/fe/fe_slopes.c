@@ -441,7 +441,7 @@ static frg_status predict_steps(const sparse *s, frg_context *ctx, double *steps
                               .data = s,
                               .inverse_diag = w.ones,
                               .level_inverse = w.ones};
-    const frg_status status = frgi_fe_cg_predict(ctx, &system, &w.cg, steps);
+    const frg_status status = frgi_fe_cg_predict(ctx, &system, &w.cg, FE_PROBE_STEPS, steps);
     frgi_arena_close(&memory, ctx);
     return status;
 }

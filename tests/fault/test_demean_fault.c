@@ -122,6 +122,7 @@ static void preconditioners(void)
         int factors;
     } each[] = {{"approximate factor", FRG_FE_PRECOND_AC, 2},
                 {"approximate factor, three factors", FRG_FE_PRECOND_AC, 3},
+                {"pairs", FRG_FE_PRECOND_SCHWARZ, 3},
                 {"diagonal", FRG_FE_PRECOND_DIAG, 3},
                 {"none", FRG_FE_PRECOND_OFF, 3}};
     for (size_t m = 0; m < sizeof each / sizeof *each; m++) {

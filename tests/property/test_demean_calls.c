@@ -386,6 +386,7 @@ static void steps_of_a_column(void)
                 {FRG_FE_CG, FRG_FE_PRECOND_OFF, FRG_FE_F32},
                 {FRG_FE_AUTO, FRG_FE_PRECOND_DIAG, FRG_FE_MIXED},
                 {FRG_FE_AUTO, FRG_FE_PRECOND_AC, FRG_FE_F64},
+                {FRG_FE_CG, FRG_FE_PRECOND_SCHWARZ, FRG_FE_F64},
                 {FRG_FE_LSMR, FRG_FE_PRECOND_AUTO, FRG_FE_F64},
                 {FRG_FE_DIRECT, FRG_FE_PRECOND_AUTO, FRG_FE_F64}};
     int64_t short_of = 0;

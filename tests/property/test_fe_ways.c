@@ -90,7 +90,8 @@ static void forbidden_factors(void)
         frg_fe_precond precond;
         const char *says;
     } forced[] = {{FRG_FE_DIRECT, FRG_FE_PRECOND_AUTO, "method direct needs an assembled matrix"},
-                  {FRG_FE_CG, FRG_FE_PRECOND_AC, "precond ac needs an assembled matrix"}};
+                  {FRG_FE_CG, FRG_FE_PRECOND_AC, "precond ac needs an assembled matrix"},
+                  {FRG_FE_CG, FRG_FE_PRECOND_SCHWARZ, "precond schwarz needs an assembled matrix"}};
     panel d = tied_by_three();
     double *const want = panel_zeros(d.n * d.p, sizeof *want);
     double *const r = panel_zeros(d.n * d.p, sizeof *r);
@@ -99,7 +100,7 @@ static void forbidden_factors(void)
     frg_demean_opts o = panel_options();
     CHECK_OK(ctx, panel_demean(ctx, &d, &o, want, of_want, NULL));
     o.fill_cap = 4000;
-    for (int k = 0; k < 2; k++) {
+    for (size_t k = 0; k < sizeof forced / sizeof *forced; k++) {
         o.method = forced[k].method;
         o.precond = forced[k].precond;
         r[0] = 17;
@@ -210,9 +211,13 @@ static void bad_options(void)
         {{.tol = 1e-8, .max_iter = 1, .block = 8, .method = FRG_FE_MAP},
          FRG_BAD_ARG,
          "method map has max_sweeps"},
-        {{.tol = 1e-8, .max_iter = 1, .block = 8, .precond = FRG_FE_PRECOND_SCHWARZ},
-         FRG_UNSUPPORTED,
-         "precond schwarz"},
+        {{.tol = 1e-8,
+          .max_iter = 1,
+          .block = 8,
+          .method = FRG_FE_DIRECT,
+          .precond = FRG_FE_PRECOND_SCHWARZ},
+         FRG_BAD_ARG,
+         "precond is of methods auto and cg"},
         {{.tol = 1e-8,
           .max_iter = 1,
           .block = 8,

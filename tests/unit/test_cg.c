@@ -233,7 +233,7 @@ static void prediction(void)
                              .inverse_diag = ones,
                              .level_inverse = ones};
         double steps;
-        CHECK_OK(ctx, frgi_fe_cg_predict(ctx, &s, &w, &steps));
+        CHECK_OK(ctx, frgi_fe_cg_predict(ctx, &s, &w, FE_PROBE_STEPS, &steps));
         /* c = 3: the residual falls by (c - 1) / (c + 1) = 1/2 a step, 36.5 steps to 1e-11; a mean
          * over 12 of them has the constant 2 of Chebyshev's bound, 2^(1/12) in the rate, and at
          * most c from energy to residual norms */

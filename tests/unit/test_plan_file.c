@@ -33,7 +33,7 @@ typedef struct {
     panel d;
     frg_demean_opts o;
 } job;
-enum { JOBS = 8 };
+enum { JOBS = 9 };
 
 /** Designs that end with each solver. */
 static void make_jobs(job *j)
@@ -53,6 +53,8 @@ static void make_jobs(job *j)
     j[6].o.precond = FRG_FE_PRECOND_DIAG;
     j[7] = (job){"one factor", panel_make(300, 1, 2), o};
     panel_random_codes(&j[7].d, (const int64_t[]){20});
+    j[8] = (job){"pairs", panel_workers(4000, 3, 2), o};
+    j[8].o.precond = FRG_FE_PRECOND_SCHWARZ;
 }
 
 static void free_jobs(job *j)
@@ -123,7 +125,7 @@ static void same_bits(void)
         free(first);
         free(r);
     }
-    CHECK(worked >= 5);
+    CHECK(worked >= 6);
     free_jobs(j);
 }
 
