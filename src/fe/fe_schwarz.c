@@ -56,8 +56,8 @@ static frg_status add_blocks(subdomains *d, const fe_schur *s)
 {
     TRY(need_room(d, (s->starts[s->n] + s->n) / 2));
     for (int r = 0; r < d->g->n_remaining; r++) {
-        const int64_t first = fe_remaining_first(d->g, r),
-                      end = first + fe_remaining_levels(d->g, r);
+        const int64_t first = fe_remaining(d->g, r)->first,
+                      end = first + fe_remaining(d->g, r)->levels;
         for (int64_t i = first; i < end; i++) {
             for (int64_t e = s->starts[i]; e < s->starts[i + 1]; e++) {
                 if (s->columns[e] >= i && s->columns[e] < end) {
@@ -73,8 +73,8 @@ static frg_status add_blocks(subdomains *d, const fe_schur *s)
 /** Counts the rows of every level of q, then brings them together. */
 static frg_status sort_rows(const subdomains *d, cells *c)
 {
-    const int64_t first = fe_remaining_first(d->g, c->q), other = fe_remaining_first(d->g, c->s);
-    const int64_t levels = fe_remaining_levels(d->g, c->q);
+    const int64_t first = fe_remaining(d->g, c->q)->first, other = fe_remaining(d->g, c->s)->first;
+    const int64_t levels = fe_remaining(d->g, c->q)->levels;
     const int step = d->g->n_remaining;
     memset(c->starts, 0, (size_t)(levels + 1) * sizeof *c->starts);
     for (int pass = 0; pass < 2; pass++) {
@@ -111,8 +111,8 @@ static frg_status sort_rows(const subdomains *d, cells *c)
  *  them.  A graph's vertex needs no diagonal. */
 static frg_status add_cells(subdomains *d, cells *c)
 {
-    const int64_t levels = fe_remaining_levels(d->g, c->q),
-                  n_other = fe_remaining_levels(d->g, c->s);
+    const int64_t levels = fe_remaining(d->g, c->q)->levels,
+                  n_other = fe_remaining(d->g, c->s)->levels;
     const int64_t behind = d->rows + levels;
     memset(c->sum, 0, (size_t)n_other * sizeof *c->sum);
     for (int64_t l = 0; l < levels; l++) {
@@ -140,7 +140,7 @@ static frg_status add_cells(subdomains *d, cells *c)
 
 static frg_status add_pair(subdomains *d, int q, int s)
 {
-    const int64_t levels = fe_remaining_levels(d->g, q), others = fe_remaining_levels(d->g, s);
+    const int64_t levels = fe_remaining(d->g, q)->levels, others = fe_remaining(d->g, s)->levels;
     cells c = {.q = q, .s = s};
     frg_status status;
     TRY_TO(done, NEW(d->ctx, &c.starts, levels + 1, "cells of a pair"));
@@ -179,8 +179,8 @@ static frg_status make_copies(fe_schwarz *p, frg_context *ctx, const fe_rows *g,
     for (int q = 0; q < g->n_remaining; q++) {
         for (int s = q + 1; s < g->n_remaining; s++) {
             for (int half = 0; half < 2; half++) {
-                const int64_t first = fe_remaining_first(g, half ? s : q);
-                for (int64_t l = 0; l < fe_remaining_levels(g, half ? s : q); l++, at++) {
+                const int64_t first = fe_remaining(g, half ? s : q)->first;
+                for (int64_t l = 0; l < fe_remaining(g, half ? s : q)->levels; l++, at++) {
                     p->level[at] = (int32_t)(first + l);
                     p->sign[at] = half ? -1 : 1;
                 }
