@@ -136,7 +136,7 @@ static double weigh(const irls *s)
         for (int64_t i = r * RUN; i < end_of(s, r); i++) {
             const double slope = slope_of(g, i);
             const double w = prior_of(g, i) * (slope * slope) / g->family->variance(g->mu[i]);
-            heaviest = w > heaviest && isfinite(w) ? w : heaviest;
+            heaviest = w > heaviest ? w : heaviest;
             s->w[i] = w;
         }
         s->sums[r] = heaviest;
@@ -155,8 +155,10 @@ static bool reweight(const irls *s)
     const frgi_fe_glm *const g = s->g;
     double *const column = s->f->matrix.values;
     const double lightest = weigh(s) * LIGHTEST;
-    bool finite = true;
-#pragma omp parallel for schedule(static) num_threads(threads_of(s)) reduction(&& : finite)
+    if (isinf(lightest)) {
+        return false;
+    }
+#pragma omp parallel for schedule(static) num_threads(threads_of(s))
     for (int64_t i = 0; i < s->n; i++) {
         const double slope = slope_of(g, i);
         const double share = s->w[i] < lightest ? s->w[i] / lightest : 1;
@@ -165,9 +167,8 @@ static bool reweight(const irls *s)
         s->w[i] = s->w[i] < lightest ? lightest : s->w[i];
         column[i] += z - s->z[i];
         s->z[i] = z;
-        finite = finite && isfinite(s->w[i]);
     }
-    return finite;
+    return true;
 }
 
 static void begin(const irls *s)
@@ -358,7 +359,7 @@ static frg_status one_step(irls *s, bool *sound)
 {
     if (!reweight(s)) {
         int64_t i = 0;
-        while (isfinite(s->w[i])) {
+        while (!isinf(s->w[i])) {
             i++;
         }
         return refuse_mean(s, i, "the weight of a step is infinite");
