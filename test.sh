@@ -62,6 +62,10 @@ run_programs() {
                 [ "${1:-}" = --isa ] && continue
                 options=
                 ;;
+            *_fault) # calls that fail fail alike at every level
+                [ "${1:-}" = --isa ] && continue
+                options=" --seed $seed${*:+ $*}"
+                ;;
             *) options=" --seed $seed${*:+ $*}" ;;
             esac
             echo "'$name$suffix' $limit '$program'$options"
