@@ -429,19 +429,19 @@ static int64_t add_lists(const frgi_sparse *p, double scale_p, const frgi_sparse
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/** vertex <- that of least cost c. */
-static void least_vertex(frgi_descent *d, const frgi_costs *c)
+/** vertex <- that of least cost c; false: the simplex has run out of pivots before it. */
+static bool least_vertex(frgi_descent *d, const frgi_costs *c)
 {
     const frgi_spaces *const s = d->s;
     if (!s->assigns) {
-        (void)frgi_simplex_solve(d->simplex, c, d->vertex.entries, &d->vertex.count);
-        return;
+        return frgi_simplex_solve(d->simplex, c, d->vertex.entries, &d->vertex.count);
     }
     frgi_assign_solve(&d->assign, c);
     d->vertex.count = s->n;
     for (int64_t i = 0; i < s->n; i++) {
         d->vertex.entries[i] = (frgi_entry){(int32_t)i, d->assign.column[i], s->a[i]};
     }
+    return true;
 }
 
 /** k_vertex <- K(V), from that of the last vertex by the entries that differ where that is less
@@ -465,7 +465,7 @@ void frgi_descent_begin(frgi_descent *d)
     if (d->simplex) {
         frgi_simplex_forget(d->simplex);
     }
-    least_vertex(d, &d->k_plan);
+    (void)least_vertex(d, &d->k_plan); /* a start */
     copy_list(&d->plan, &d->vertex);
     d->is_vertex = true;
     d->stationary = d->known = false;
@@ -524,7 +524,7 @@ void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most)
         } else {
             frgi_descent_costs(d, &d->plan, every, &d->k_plan);
         }
-        least_vertex(d, &d->k_plan);
+        const bool least = least_vertex(d, &d->k_plan);
         if (!graph_tasks_poll(d->tasks, d->s->ctx)) {
             break;
         }
@@ -532,7 +532,7 @@ void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most)
         d->steps++;
         graph_tasks_count(d->tasks, d->s->ctx, "vertex", 1, 0);
         if (!(energy < d->energy * (1 - 1e-6))) {
-            d->stationary = true;
+            d->stationary = least;
             break;
         }
         copy_list(&d->plan, &d->vertex);
@@ -622,7 +622,7 @@ void frgi_descend(frgi_descent *d, int64_t most)
     }
     for (int64_t step = 0; step < most && !d->stationary && graph_tasks_go_on(d->tasks); step++) {
         double gain;
-        least_vertex(d, &d->k_plan);
+        const bool least = least_vertex(d, &d->k_plan);
         d->assign.moved = false;
         vertex_costs(d);
         if (!graph_tasks_poll(d->tasks, d->s->ctx)) { /* costs or vertex may be unfinished */
@@ -631,9 +631,10 @@ void frgi_descend(frgi_descent *d, int64_t most)
         const double t = line_search(d, &gain);
         d->steps++;
         graph_tasks_count(d->tasks, d->s->ctx, "vertex", 1, 0);
-        d->stationary =
+        const bool rests =
             !(gain > fmax(NO_GAIN * fabs(d->energy), floor)) || (t >= 1 && !take_vertex(d));
-        if (!d->stationary && t < 1 && !move_inside(d, t, gain)) {
+        d->stationary = rests && least;
+        if (rests || (t < 1 && !move_inside(d, t, gain))) {
             break;
         }
     }
