@@ -15,6 +15,7 @@
 #include <string.h>
 
 enum { WIDTH = 8 };
+static const double OFF = 1e-11; /* of ||b||: a mean below it is no part of what tol asks for */
 
 void frgi_laplacian_defaults(frgi_laplacian_opts *o)
 {
@@ -98,11 +99,38 @@ static void step(block *b)
     }
 }
 
+/** r <- r - mean(r) where the mean is above rounding, as of a right-hand side that is itself the
+ *  rounding of 0: L does not reach it.  A column of which nothing else is left is 0. */
+static void centre(block *b)
+{
+    const int64_t n = b->l->n;
+    double square[WIDTH];
+    dot(n, b->r, b->r, square);
+    for (int c = 0; c < WIDTH; c++) {
+        double mean = 0, left = 0;
+        for (int64_t i = 0; i < n; i++) {
+            mean += b->r[i * WIDTH + c] / (double)n;
+        }
+        if ((double)n * mean * mean <= OFF * OFF * square[c]) {
+            continue;
+        }
+        for (int64_t i = 0; i < n; i++) {
+            const double r = b->r[i * WIDTH + c] - mean;
+            left += r * r;
+        }
+        const bool nothing = left <= OFF * OFF * square[c];
+        for (int64_t i = 0; i < n; i++) {
+            b->r[i * WIDTH + c] = nothing ? 0 : b->r[i * WIDTH + c] - mean;
+        }
+    }
+}
+
 /** Solves for the columns in b->r into b->x; returns the steps. */
 static int64_t run(block *b, const frg_context *ctx, const frgi_laplacian_opts *o)
 {
     const int64_t n = b->l->n;
     int64_t steps = 0;
+    centre(b);
     memset(b->x, 0, sizeof *b->x * (size_t)(n * WIDTH));
     frgi_ac_apply(b->ac, WIDTH, b->r, b->z, b->scratch);
     memcpy(b->p, b->z, sizeof *b->p * (size_t)(n * WIDTH));

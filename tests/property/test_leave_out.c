@@ -1012,6 +1012,31 @@ static void stopped(void)
     frg_context_destroy(ctx);
 }
 
+/** Three firms of one size with all their workers in common: where a draw's signs are alike, which
+ *  is a fourth of all, y - F sum y / W is a rounding or 0, and its system has a solution, too. */
+static void signs_alike(void)
+{
+    frg_context *const ctx = test_context();
+    const frg_leave_out_opts l = leaving(FRG_LEAVE_MATCH, FRG_LEVERAGE_APPROX);
+    const frg_fe_opts o = options(FRG_CONNECTED_MATCH);
+    frg_leave_out got = {.n = -1};
+    frg_fe *f = NULL;
+    rows r = {.n = 39};
+    for (int i = 0; i < r.n; i++) {
+        r.worker[i] = i / 3;
+        r.firm[i] = i % 3;
+        r.y[i] = test_normal();
+    }
+    frg_table *const t = table_of(ctx, &r);
+    if (CHECK_OK(ctx, frg_fe_fit(&f, ctx, "y ~ 1 | worker + firm", t, &o)))
+        CHECK_OK(ctx, frg_fe_leave_out(f, &l, &got));
+    CHECK_INT(frg_warning_count(ctx), 0);
+    CHECK_INT(got.n, r.n);
+    frg_fe_destroy(f);
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {
     {"by the dense way", by_the_dense_way},
     {"sets by looking", sets_by_looking},
@@ -1023,6 +1048,7 @@ static const test_case cases[] = {
     {"projections of observations", projections_of_observations},
     {"same bits", same_bits},
     {"memory", memory},
+    {"signs alike", signs_alike},
     {"stopped", stopped},
     {"refused", refused},
     {"workers second", workers_second},
