@@ -227,7 +227,8 @@ static frg_status demean_blocks(frg_fe *f, const frgi_order *o, frg_status *wors
     for (;;) {
         const int64_t m = p - done < block ? p - done : block;
         bool moved;
-        const frg_status status = run_columns(f, o, done, m, &moved);
+        frg_status status = frgi_stopped(f->ctx); /* a short block may end without a look */
+        status = status == FRG_OK ? run_columns(f, o, done, m, &moved) : status;
         TRY(status);
         *stopped = status == FRG_INTERRUPTED || status == FRG_TIME_LIMIT;
         done += *stopped ? 0 : m;
