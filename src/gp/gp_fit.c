@@ -514,7 +514,8 @@ static int run_workers(const fit *m, worker *w, int threads)
 {
     atomic_int halted;
     atomic_init(&halted, FRG_OK);
-#pragma omp parallel for num_threads(threads) schedule(dynamic)
+    /* in order on each thread: the first warning of one is that of its lowest start */
+#pragma omp parallel for num_threads(threads) schedule(monotonic : dynamic)
     for (int start = 0; start < m->opts.starts; start++) {
         const int me = omp_get_thread_num();
         w[me].fit.offers = m->offers && me == 0;
