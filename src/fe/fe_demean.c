@@ -523,7 +523,7 @@ static int severity(frg_status s)
 }
 
 /** Notes, and says once, that a column converged by what its type can reach and not by tol. */
-static void judge_type(frg_demean *d, const frg_array *in, const frg_demean_column *reports)
+static void note_raised_tol(frg_demean *d, const frg_array *in, const frg_demean_column *reports)
 {
     const double tol = d->opts.tol;
     const bool f32 = in->dtype == FRG_F32;
@@ -577,7 +577,7 @@ frg_status frgi_fe_demean_run(frg_demean *d, frg_array in, frg_array out,
     if (r.given_up > 0) {
         warn_forecast(&r);
     }
-    judge_type(d, &in, reports);
+    note_raised_tol(d, &in, reports);
 done:
     summary.status = status;
     summary.solve_seconds = frgi_seconds() - began;

@@ -11,7 +11,7 @@
 typedef struct {
     const fe_rows *g;
     frg_context *ctx;
-    int64_t rows, used, room; /* rows begun, entries, entries there is memory for */
+    int64_t rows, used, capacity; /* rows begun, entries, entries there is memory for */
     int64_t *starts;
     int32_t *columns;
     double *values;
@@ -27,16 +27,16 @@ typedef struct {
     int32_t *seen;   /* levels of s */
 } cells;
 
-static frg_status need_room(subdomains *d, int64_t more)
+static frg_status reserve(subdomains *d, int64_t more)
 {
-    if (d->used + more <= d->room) {
+    if (d->used + more <= d->capacity) {
         return FRG_OK;
     }
-    int64_t room = d->room + d->room / 2;
-    room = room < d->used + more ? d->used + more : room;
-    TRY(GROW(d->ctx, &d->columns, room, "graphs of pairs"));
-    TRY(GROW(d->ctx, &d->values, room, "graphs of pairs"));
-    d->room = room;
+    int64_t capacity = d->capacity + d->capacity / 2;
+    capacity = capacity < d->used + more ? d->used + more : capacity;
+    TRY(GROW(d->ctx, &d->columns, capacity, "graphs of pairs"));
+    TRY(GROW(d->ctx, &d->values, capacity, "graphs of pairs"));
+    d->capacity = capacity;
     return FRG_OK;
 }
 
@@ -54,7 +54,7 @@ static void close_row(subdomains *d)
 /** S_qq of every factor: what S has within it. */
 static frg_status add_blocks(subdomains *d, const fe_schur *s)
 {
-    TRY(need_room(d, (s->starts[s->n] + s->n) / 2));
+    TRY(reserve(d, (s->starts[s->n] + s->n) / 2));
     for (int r = 0; r < d->g->n_remaining; r++) {
         const int64_t first = fe_remaining(d->g, r)->first,
                       end = first + fe_remaining(d->g, r)->levels;
@@ -125,7 +125,7 @@ static frg_status add_cells(subdomains *d, cells *c)
             }
             c->sum[o] += w;
         }
-        TRY(need_room(d, count));
+        TRY(reserve(d, count));
         for (int64_t i = 0; i < count; i++) {
             put(d, behind + c->seen[i], -c->sum[c->seen[i]]);
             c->sum[c->seen[i]] = 0;

@@ -14,10 +14,7 @@ static const char prefix[] = "bin::";
 
 static frg_status refuse(const frgi_syntax *s, frg_context *ctx, int32_t node, const char *message)
 {
-    const frgi_node *const x = &s->nodes[node];
-    frgi_syntax_at(s, ctx, node);
-    FAIL(ctx, E_FORMULA, "%s, column %d: '%.*s': %s", s->what, frgi_syntax_column(s, x->at),
-         x->length > 60 ? 60 : x->length, s->text + x->at, message);
+    return frgi_syntax_refuse(s, ctx, E_FORMULA, node, message);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

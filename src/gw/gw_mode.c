@@ -95,7 +95,7 @@ void frgi_gw_take_sampled(frg_gw *s, const char *given)
     snprintf(s->why, sizeof s->why, "auto: %s is given", given);
 }
 
-/** Whether an option of the starts is given, or one that the mode vertex does not begin. */
+/** Whether an option is given that decides how sampled steps begin. */
 static bool start_is_given(const frg_gw_opts *o)
 {
     static const char *const names[] = {"n_start", "multiscale", "n_coarse", "fine_steps", "rank"};

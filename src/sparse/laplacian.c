@@ -99,29 +99,30 @@ static void step(block *b)
     }
 }
 
-/** r <- r - mean(r) where the mean is above rounding, as of a right-hand side that is itself the
- *  rounding of 0: L does not reach it.  A column of which nothing else is left is 0. */
+/** square <- r'r, and r <- r - mean(r) where the mean is above rounding, as of a right-hand side
+ *  that is itself the rounding of 0: L does not reach it.  A column of which nothing else is left
+ *  is 0. */
 static void centre(block *b)
 {
     const int64_t n = b->l->n;
-    double square[WIDTH];
-    dot(n, b->r, b->r, square);
+    dot(n, b->r, b->r, b->square);
     for (int c = 0; c < WIDTH; c++) {
         double mean = 0, left = 0;
         for (int64_t i = 0; i < n; i++) {
             mean += b->r[i * WIDTH + c] / (double)n;
         }
-        if ((double)n * mean * mean <= OFF * OFF * square[c]) {
+        if ((double)n * mean * mean <= OFF * OFF * b->square[c]) {
             continue;
         }
         for (int64_t i = 0; i < n; i++) {
             const double r = b->r[i * WIDTH + c] - mean;
             left += r * r;
         }
-        const bool nothing = left <= OFF * OFF * square[c];
+        const bool nothing = left <= OFF * OFF * b->square[c];
         for (int64_t i = 0; i < n; i++) {
             b->r[i * WIDTH + c] = nothing ? 0 : b->r[i * WIDTH + c] - mean;
         }
+        b->square[c] = nothing ? 0 : left;
     }
 }
 
@@ -135,7 +136,6 @@ static int64_t run(block *b, const frg_context *ctx, const frgi_laplacian_opts *
     frgi_ac_apply(b->ac, WIDTH, b->r, b->z, b->scratch);
     memcpy(b->p, b->z, sizeof *b->p * (size_t)(n * WIDTH));
     dot(n, b->r, b->z, b->rho);
-    dot(n, b->r, b->r, b->square);
     for (int c = 0; c < WIDTH; c++) {
         b->running[c] = true;
         b->target[c] = o->tol * o->tol * b->square[c];
