@@ -57,16 +57,12 @@ run_programs() {
     for program in "$folder"/test_* "$folder"/replay_*; do
         name=$(basename "$program")
         if [ -f "$program" ] && [ -x "$program" ] && asked "$name"; then
+            options=" --seed $seed${*:+ $*}"
             case $name in
-            replay_*)
-                [ "${1:-}" = --isa ] && continue
-                options=
-                ;;
-            *_fault) # calls that fail fail alike at every level
-                [ "${1:-}" = --isa ] && continue
-                options=" --seed $seed${*:+ $*}"
-                ;;
-            *) options=" --seed $seed${*:+ $*}" ;;
+            replay_* | *_fault) [ "${1:-}" = --isa ] && continue ;; # alike at every CPU level
+            esac
+            case $name in
+            replay_*) options= ;;
             esac
             echo "'$name$suffix' $limit '$program'$options"
         fi
