@@ -44,6 +44,8 @@ option_spec option_table[] = {
     {OPTION_OF(fe, fe, family), .commands = CMD_FE, .value = "FAMILY", .group = model},
     {OPTION_OF(fe, fe, link), .commands = CMD_FE, .value = "LINK", .group = model},
     {OPTION_OF(fe, fe, offset), .commands = CMD_FE, .value = "EXPR", .group = model},
+    {OPTION_OF(fe, fe, theta), .commands = CMD_FE, .value = "X", .low = 0, .high = INFINITY,
+     .open = 2, .group = model},
     {OPTION_OF(fe, fe, separation), .commands = CMD_FE, .value = "WHAT", .group = model},
     {OPTION_OF(fe, fe, glm_tol), .commands = CMD_FE, .value = "X", .low = 0, .high = 1, .open = 3,
      .group = model},

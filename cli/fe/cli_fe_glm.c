@@ -20,6 +20,11 @@ void fe_glm_json(frg_json *j, const frg_fe_result *f)
     frg_json_number(j, "aic", g->aic);
     frg_json_number(j, "bic", g->bic);
     frg_json_number(j, "dispersion", g->dispersion);
+    if (!isnan(g->theta)) {
+        frg_json_number(j, "theta", g->theta);
+        frg_json_number(j, "theta_std_error", g->theta_std_error);
+        frg_json_number(j, "twice_log_likelihood", 2 * g->log_likelihood);
+    }
     frg_json_integer(j, "glm_iterations", g->iterations);
     frg_json_bool(j, "glm_converged", g->converged);
     frg_json_open_array(j, "separated_rows"); /* as in the file, from 1 */
@@ -29,12 +34,31 @@ void fe_glm_json(frg_json *j, const frg_fe_result *f)
     frg_json_close_array(j);
 }
 
+/** theta of a negative binomial model, its error, and twice the log-likelihood, as R's glm.nb. */
+static void theta_fact(frg_report *r, const frg_fe_glm *g)
+{
+    char text[160], error[64] = "given";
+    if (!isnan(g->theta_std_error)) {
+        snprintf(error, sizeof error, "standard error %.6g", g->theta_std_error);
+    }
+    if (isinf(g->theta)) {
+        snprintf(text, sizeof text, "infinite, the limit of poisson");
+    } else {
+        snprintf(text, sizeof text, "%.8g (%s); 2 x log-likelihood %.8g", g->theta, error,
+                 2 * g->log_likelihood);
+    }
+    frg_report_fact(r, "Theta", text);
+}
+
 void fe_glm_facts(frg_report *r, const frg_fe_result *f)
 {
     const frg_fe_glm *const g = f->glm;
     char text[160];
     snprintf(text, sizeof text, "%s, link %s", g->family, g->link);
     frg_report_fact(r, "Family", text);
+    if (!isnan(g->theta)) {
+        theta_fact(r, g);
+    }
     snprintf(text, sizeof text, "%.8g of %.8g; %d iterations%s", g->deviance, g->null_deviance,
              g->iterations, g->converged ? "" : ", NOT CONVERGED");
     frg_report_fact(r, "Deviance", text);

@@ -385,7 +385,22 @@ typedef enum {
     FRG_FAMILY_LOGIT,    /* y 0 or 1; logit */
     FRG_FAMILY_PROBIT,   /* y 0 or 1; the normal distribution's quantile */
     FRG_FAMILY_GAUSSIAN, /* identity: the estimates of ols */
-    FRG_FAMILY_GAMMA     /* y > 0; inverse, or log */
+    FRG_FAMILY_GAMMA,    /* y > 0; inverse, or log */
+    /** y >= 0; log.  The negative binomial NB2, Var y = mu + mu^2 / theta,
+     *
+     *      f(y) = Gamma(y + theta) / (Gamma(theta) y!) (theta / (theta + mu))^theta
+     *             (mu / (theta + mu))^y,
+     *
+     *  theta given (frg_fe_opts.theta) or by maximum likelihood: Newton's steps on the score of
+     *  theta at the means, and least squares reweighted at theta, by turns until both stand still
+     *  (Venables and Ripley 2002, 7.4; Lawless 1987).  Weights multiply the rows' likelihoods.
+     *  Covariances are of the expected information, in which theta and the coefficients do not
+     *  meet: W = w mu / (1 + mu / theta), as MASS's glm.nb; errors by the observed information of
+     *  both together (fixest, statsmodels, Stata) differ by terms of the order of their own
+     *  uncertainty.  Robust and clustered ones take the scores w (y - mu) / (1 + mu / theta) x~.
+     *  Where outcomes are no more dispersed than Poisson's, the likelihood has its supremum at
+     *  theta infinite: the answer is that of poisson then, with the warning FRG-FE-166. */
+    FRG_FAMILY_NEGBIN
 } frg_fe_family;
 
 /** The link of a family. */
@@ -398,9 +413,9 @@ typedef enum {
     FRG_LINK_PROBIT    /* the quantile of the normal distribution at mu */
 } frg_fe_link;
 
-/** Which rows of a Poisson, logit or probit model are left out because a combination of regressors
- *  and effects predicts them perfectly, so that no finite estimate maximises the likelihood
- *  (Correia, Guimaraes and Zylkin 2019). */
+/** Which rows of a poisson, negbin, logit or probit model are left out because a combination of
+ *  regressors and effects predicts them perfectly, so that no finite estimate maximises the
+ *  likelihood (Correia, Guimaraes and Zylkin 2019). */
 typedef enum {
     FRG_SEPARATION_AUTO,   /* effects, and combinations by the iterated rectifier */
     FRG_SEPARATION_LEVELS, /* levels of effects whose outcomes are all 0 (or, binary, all 1) */
@@ -443,6 +458,7 @@ typedef struct {
     double glm_tol;       /* 1e-8: the relative change of the deviance that is the last */
     int glm_iter;         /* 25 iterations at most */
     frg_fe_separation separation; /* auto */
+    double theta;                 /* of family negbin, > 0; 0: estimated */
     /** "TREATMENT ~ x | unit + time": two-stage difference in differences (Gardner 2022).  The
      *  first stage y = x b + D alpha is fitted where the column TREATMENT, 0 or 1, is 0; formula is
      *  the second stage, of y - x b - D alpha in all rows, without effects and without an intercept
@@ -572,6 +588,12 @@ typedef struct {
     double pseudo_r2;  /* McFadden's, 1 - log_likelihood / null_log_likelihood */
     double aic, bic;   /* -2 log_likelihood + 2 K, + K log n, K = estimated coefficients + rank */
     double dispersion; /* 1; gaussian, gamma: Pearson's statistic / df_residual */
+    /** Of negbin, NaN of the other families: theta, infinite in Poisson's limit; its standard error
+     *  (- d^2 log L / d theta^2)^(-1/2) at the means, NaN of a theta that is given or infinite.  An
+     *  estimated theta counts in K of aic and bic, and in no small-sample factor; null_deviance is
+     *  at the same theta, null_log_likelihood at the best one of a constant (and the offset)
+     *  alone, unless theta is given. */
+    double theta, theta_std_error;
 } frg_fe_glm;
 
 /** A point of an event study. */
@@ -628,8 +650,8 @@ typedef struct {
     int64_t n_first_stage;      /* untreated rows that it was fitted on */
     const frg_fe_glm
         *glm; /* NULL of family ols.  With it r2, r2_adjusted and r2_within are NaN, rss
-                              is sum w (y - mu)^2, and df_t of poisson, logit and probit infinite:
-                              the normal distribution */
+                              is sum w (y - mu)^2, and df_t of poisson, negbin, logit and probit
+                              infinite: the normal distribution */
 } frg_fe_result;
 
 /** A fitted regression.  Made by frg_fe_fit, freed by frg_fe_destroy before its context and its

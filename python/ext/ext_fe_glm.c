@@ -1,4 +1,6 @@
 /* ext_fe_glm.c - what a generalised linear model has beside, as a dict under the JSON's keys. */
+#include <math.h>
+
 #include "ext.h"
 
 #define AT(type, field, key) (key), offsetof(type, field)
@@ -17,6 +19,19 @@ static const ext_field fields[] = {
     {AT(frg_fe_glm, iterations, "glm_iterations"), IS_INT, NULL},
     {AT(frg_fe_glm, converged, "glm_converged"), IS_BOOL, NULL},
     {NULL, 0, IS_INT, NULL}};
+static const ext_field negbin_fields[] = {
+    {AT(frg_fe_glm, theta, "theta"), IS_DOUBLE, NULL},
+    {AT(frg_fe_glm, theta_std_error, "theta_std_error"), IS_DOUBLE, NULL},
+    {NULL, 0, IS_INT, NULL}};
+
+/** theta and its error into the dict of a negative binomial model. */
+static int put_theta(PyObject *dict, const frg_fe_glm *g)
+{
+    PyObject *const theta = isnan(g->theta) ? PyDict_New() : ext_fields_get(g, negbin_fields);
+    const int status = theta ? PyDict_Update(dict, theta) : -1;
+    Py_XDECREF(theta);
+    return status;
+}
 
 PyObject *ext_fe_glm(const frg_fe_result *r)
 {
@@ -33,7 +48,8 @@ PyObject *ext_fe_glm(const frg_fe_result *r)
             Py_DECREF(row);
         }
     }
-    if (dict && (ext_put(dict, "separated_rows", rows) < 0 || PyErr_Occurred())) {
+    if (dict &&
+        (put_theta(dict, g) < 0 || ext_put(dict, "separated_rows", rows) < 0 || PyErr_Occurred())) {
         Py_CLEAR(dict);
     }
     return dict;

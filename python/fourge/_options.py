@@ -152,12 +152,13 @@ class Study(Unseeded, total=False):
 
 
 class Feglm(Feols, total=False):
-    """Of fe.feglm and fe.fepois, beside the family."""
+    """Of fe.feglm, fe.fepois and fe.fenegbin, beside the family."""
 
     link: Literal["auto", "identity", "log", "inverse", "logit", "probit"]
     offset: str | None
     glm_tol: float
     glm_iter: int
+    theta: float
     separation: Literal["auto", "levels", "none"]
 
 

@@ -30,11 +30,11 @@ from ._arrays import warn as _warn
 from ._hints import hint as _hint
 from ._tables import chosen, coefplot, etable, iplot, remarks
 
-__all__ = ["feols", "feiv", "fepois", "feglm", "did2s", "event_study", "lpdid", "demean", "lsmr", "etable", "coefplot", "iplot", "Fit", "Fits"]
+__all__ = ["feols", "feiv", "fepois", "fenegbin", "feglm", "did2s", "event_study", "lpdid", "demean", "lsmr", "etable", "coefplot", "iplot", "Fit", "Fits"]
 
 _fit_options = ("ssc", "weights", "weights_kind", "subset", "keep_singletons", "collin_tol", "collin", "connected", "level",
                 "keep_effects", "split", "fsplit", "split_value", "panel", "first_stage", "family", "link", "offset", "glm_tol", "glm_iter",
-                "separation")
+                "separation", "theta")
 
 
 #: A name in backticks, what joins names, and other names.
@@ -554,10 +554,12 @@ def feglm(fml: str, data: Any, family: str = "poisson", vcov: str | Mapping[str,
     ----------
     fml, data, vcov, progress
         As in :func:`feols`; without instruments.
-    family : "poisson", "logit", "probit", "gaussian" or "gamma"
-        Of the outcome: y >= 0; 0 or 1; any; y > 0.
+    family : "poisson", "logit", "probit", "gaussian", "gamma" or "negbin"
+        Of the outcome: y >= 0; 0 or 1; any; y > 0; y >= 0 with the variance mu + mu**2 / theta.
     link : str
-        Of the mean: "auto" is log, logit, probit, identity and inverse; gamma has "log", too.
+        Of the mean: "auto" is log, logit, probit, identity, inverse and log; gamma has "log", too.
+    theta : float
+        Of family "negbin"; 0, the default: by maximum likelihood (``result["theta"]``, ``result["theta_std_error"]``).
     offset : str
         An expression of the data's columns that is added to the linear predictor, as in ``"log(population)"``.
     glm_tol, glm_iter
@@ -573,12 +575,13 @@ def feglm(fml: str, data: Any, family: str = "poisson", vcov: str | Mapping[str,
     -------
     Fit
         ``result`` has family, link, deviance, log_likelihood, pseudo_r2, aic, bic and more; residuals are y - mu and fitted values mu
-        (:meth:`Fit.glm_values` has others).  Errors of poisson, logit and probit are compared with the normal distribution.
+        (:meth:`Fit.glm_values` has others).  Errors of poisson, negbin, logit and probit are compared with the normal distribution.
     """
     if not isinstance(fml, str):
         raise TypeError(f"fml: expected a formula, a str, got {type(fml).__name__}")
-    if family not in ("poisson", "logit", "probit", "gaussian", "gamma"):
-        raise ValueError(f"family={family!r}: expected one of ['poisson', 'logit', 'probit', 'gaussian', 'gamma']; ols is feols")
+    families = ["poisson", "logit", "probit", "gaussian", "gamma", "negbin"]
+    if family not in families:
+        raise ValueError(f"family={family!r}: expected one of {families}; ols is feols")
     _options.check(feglm, options)
     _tell_sum(fml)
     _tell_power(fml)
@@ -591,6 +594,21 @@ def fepois(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = 
     """Poisson regression with fixed effects: :func:`feglm` of family "poisson"; fml, data, vcov, progress and options as there."""
     _options.check(fepois, options)
     return feglm(fml, data, "poisson", vcov, progress=progress, **options)
+
+
+@_options.takes(_options.Feglm, "context", "demean", "fe")
+def fenegbin(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "iid", *,
+             progress: Callable[..., Any] | bool | None = None, **options: Unpack[_options.Feglm]) -> Fit:
+    """Negative binomial regression with fixed effects, Var y = mu + mu**2 / theta: :func:`feglm` of family "negbin"; fml, data, vcov,
+    progress and options as there.
+
+    ``result["theta"]`` is estimated together with the coefficients, unless ``theta=`` gives it.  Standard errors are of the expected
+    information, in which theta and coefficients do not meet, as MASS's ``glm.nb`` has them; fixest's ``fenegbin`` and statsmodels
+    take the observed one of both together.  Of outcomes no more dispersed than Poisson's theta is infinite, with the warning
+    FRG-FE-166, and the answer is that of :func:`fepois`.
+    """
+    _options.check(fenegbin, options)
+    return feglm(fml, data, "negbin", vcov, progress=progress, **options)
 
 
 def _feols(fml, data, vcov, progress, options, expected=()):
@@ -1172,6 +1190,9 @@ class Fit:
         lines += [" ".join(c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths))) for row in [head, *cells]]
         lines += remarks(self)
         lines += [f"{d['term']}: dropped, {d['reason']}" for d in r["dropped_terms"]]
+        if "theta" in r:
+            error = f" ({show(r['theta_std_error'])})" if r["theta_std_error"] == r["theta_std_error"] else ""
+            lines.append(f"Theta: {show(r['theta'])}{error}")
         if "family" in r:
             lines += ["---", f"Deviance: {r['deviance']:.8g}  Log-likelihood: {r['log_likelihood']:.8g}  Pseudo R2: {r['pseudo_r2']:.6g}  "
                       f"BIC: {r['bic']:.8g}"]

@@ -159,7 +159,7 @@ def model(fit: fe.Fit) -> Any:
     Parameters
     ----------
     fit : fourge.fe.Fit
-        Of :func:`fourge.fe.feols`, ``feiv``, ``feglm`` or ``fepois``.  Means over cohorts, which
+        Of :func:`fourge.fe.feols`, ``feiv``, ``feglm``, ``fepois`` or ``fenegbin``.  Means over cohorts, which
         ``sunab()`` shows, have no columns and are refused where regressors are asked for.
 
     Returns

@@ -264,6 +264,22 @@ class Feols(unittest.TestCase):
         self.assertEqual([glance[k] for k in ("pseudo.r.squared", "logLik", "AIC")],
                          [fit.result[k] for k in ("pseudo_r2", "log_likelihood", "aic")])
 
+    def test_negative_binomial(self):
+        """The score of theta, with digammas of whole numbers, is 0; the text has theta; less than Poisson's dispersion is warned of."""
+        data = read_csv("wage_panel.csv")
+        fit = fe.fenegbin("hours ~ union | year", data, vcov={"CRV1": "nr"})
+        theta, error, mu, y = fit.result["theta"], fit.result["theta_std_error"], fit.fitted(), data["hours"]
+        harmonic = np.concatenate([[0.0], np.cumsum(1 / (theta + np.arange(max(y))))])
+        score = np.sum(harmonic[np.asarray(y, int)] + np.log(theta / (theta + mu)) + (mu - y) / (mu + theta))
+        self.assertLess(abs(score) * error, 1e-6)
+        self.assertIn(f"Theta: {theta:.5g} ({error:.5g})", str(fit))
+        same = fe.feglm("hours ~ union | year", data, "negbin", theta=theta)
+        np.testing.assert_allclose(same.coef(), fit.coef(), rtol=1e-6)
+        self.assertAlmostEqual(fit.result["aic"] - same.result["aic"], 2, places=5)
+        self.assertNotIn("theta", fe.fepois("hours ~ union | year", data).result)
+        with self.assertWarnsRegex(UserWarning, "FRG-FE-166"):
+            self.assertEqual(fe.fenegbin("educ ~ union | year", data).result["theta"], np.inf)
+
     def test_columns_of_predictions(self):
         """New data have the offset's and the panel's columns; outcome and instruments may be absent."""
         data = read_csv("grunfeld.csv")

@@ -79,7 +79,7 @@ WAYS = {
 
 
 def estimator(make, limit=8 << 20):
-    """The rows that feols, feiv, feglm and fepois share; make(right) is a formula with that right side."""
+    """The rows that feols, feiv, feglm, fepois and fenegbin share; make(right) is a formula with that right side."""
     alone, flat = make("x | alone"), make("x + flat | f")
     return dict(
         **WAYS, fml=(make("z | f"), estimates), data=(SETS, estimates), vcov=[("hetero", errors_of), ({"CRV1": "h"}, errors_of)],
@@ -117,12 +117,13 @@ def positive(right):
 
 
 GLM = dict(link=("log", estimates, {"family": "gamma"}), offset=("x*z/9", estimates), glm_tol=(0.5, lambda fit: fit.result["glm_iterations"]),
-           glm_iter=(2, warns("FRG-FE-124")), separation=("none", left_out, {"fml": "I((h > 2)*exp(y/3)) ~ x | h"}))
+           glm_iter=(2, warns("FRG-FE-124")), theta=(2.0, raises("theta")), separation=("none", left_out, {"fml": "I((h > 2)*exp(y/3)) ~ x | h"}))
 of(fe.feols, {"fml": linear("x + z | f + g"), "data": PANEL}, **{**estimator(linear, 4 << 20), "first_stage": ("late ~ x | h", estimates, {"fml": linear("late"), "vcov": "hc1"}),
    "vcov": [("hetero", errors_of), ({"CRV1": "h"}, errors_of), ("HC3", errors_of), ({"CR2": "h"}, errors_of)]})
 of(fe.feiv, {"fml": instrumented("x + z | f + g"), "data": PANEL}, **{**estimator(instrumented), "collin_tol": (0.99999, raises("collinear"), {"fml": instrumented("x + flat | f")})})
 POSITIVE = {**estimator(positive), "time_limit": LATE, **GLM}
 of(fe.feglm, {"fml": positive("x + z | f + g"), "data": PANEL}, **POSITIVE, family=("gamma", estimates))
+of(fe.fenegbin, {"fml": positive("x + z | f + g"), "data": PANEL}, **{**POSITIVE, "link": ("logit", raises("link")), "theta": (2.0, estimates)})
 of(fe.fepois, {"fml": positive("x + z | f + g"), "data": PANEL}, **{**POSITIVE, "link": ("logit", raises("link"))})
 
 

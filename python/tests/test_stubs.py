@@ -114,8 +114,8 @@ class Options(unittest.TestCase):
     #: These are refused on another device than the cpu, which FOURGE_DEVICE alone can name.
     ON_THE_CPU = {"fe.lsmr", "gp.load", "gw.barycenter", "gw.Graph.knn", "linalg.qr"}
 
-    #: What fe.feglm and fe.fepois take alone.
-    OF_FAMILIES = {"family", "link", "offset", "glm_tol", "glm_iter", "separation"}
+    #: What fe.feglm, fe.fepois and fe.fenegbin take alone.
+    OF_FAMILIES = {"family", "link", "offset", "glm_tol", "glm_iter", "separation", "theta"}
 
     def test_structs(self):
         known = _fourge.options()

@@ -6,6 +6,8 @@
  *     logit       mu (1-mu)   2 (y log(y / mu) + (1-y) log((1-y)/(1-mu)))   log(mu / (1 - mu))
  *     probit      the same                                              the normal's quantile
  *     gamma       mu^2        2 (-log(y / mu) + (y - mu) / mu)          1 / mu, or log mu
+ *     negbin      mu + mu^2 / theta   2 (y log(y / mu) - (y + theta)    log mu
+ *                                        log((y + theta) / (mu + theta)))
  */
 #include <math.h>
 #include <stdbool.h>
@@ -85,6 +87,7 @@ const frgi_link *frgi_link_of(frg_fe_family family, frg_fe_link link)
         {FRG_FAMILY_GAUSSIAN, FRG_LINK_IDENTITY, &identity_link},
         {FRG_FAMILY_GAMMA, FRG_LINK_INVERSE, &inverse_link},
         {FRG_FAMILY_GAMMA, FRG_LINK_LOG, &log_link},
+        {FRG_FAMILY_NEGBIN, FRG_LINK_LOG, &log_link},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         if (table[i].family == family && (link == FRG_LINK_AUTO || link == table[i].link)) {
@@ -96,21 +99,35 @@ const frgi_link *frgi_link_of(frg_fe_family family, frg_fe_link link)
 
 /* ---- families -------------------------------------------------------------------------------- */
 
-static double mean_variance(double mu)
+static double mean_variance(double mu, double theta)
 {
+    (void)theta;
     return mu;
 }
-static double binary_variance(double mu)
+static double binary_variance(double mu, double theta)
 {
+    (void)theta;
     return mu * (1 - mu);
 }
-static double square(double mu)
+static double square(double mu, double theta)
 {
+    (void)theta;
     return mu * mu;
 }
 
-static double gaussian_deviance(double y, double mu)
+static double count_variance(double mu, double theta)
 {
+    return mu + mu * (mu / theta);
+}
+static double one_variance(double mu, double theta)
+{
+    (void)mu, (void)theta;
+    return 1;
+}
+
+static double gaussian_deviance(double y, double mu, double theta)
+{
+    (void)theta;
     return (y - mu) * (y - mu);
 }
 /** y log(y / mu) - (y - mu) without cancelling where y is near mu, nor losing a mu far below y. */
@@ -122,18 +139,40 @@ static double entropy_gap(double y, double mu)
     const double r = (mu - y) / y;
     return fmax(y * (r - (r > -0.5 ? log1p(r) : log(mu / y))), 0);
 }
-static double poisson_deviance(double y, double mu)
+static double poisson_deviance(double y, double mu, double theta)
 {
+    (void)theta;
     return 2 * entropy_gap(y, mu);
 }
-static double binary_deviance(double y, double mu)
+static double binary_deviance(double y, double mu, double theta)
 {
+    (void)theta;
     return y == 1 ? -2 * log(mu) : -2 * log1p(-mu);
 }
-static double gamma_deviance(double y, double mu)
+static double gamma_deviance(double y, double mu, double theta)
 {
+    (void)theta;
     const double r = (y - mu) / mu;
     return 2 * fmax(r - log1p(r), 0);
+}
+
+/** y |log(y (mu + theta) / (mu (y + theta)))| and theta |log((mu + theta) / (y + theta))|, whose
+ *  difference it is, do not lose a small theta beside y and mu, nor y beside a near mu. */
+static double negbin_deviance(double y, double mu, double theta)
+{
+    if (isinf(theta)) {
+        return poisson_deviance(y, mu, theta);
+    }
+    const double gap = fabs(y - mu), less = fmin(y, mu), more = fmax(y, mu);
+    const double counts = y > 0 ? y * log1p(gap / less * (theta / (more + theta))) : 0;
+    const double shape = theta * log1p(gap / (less + theta));
+    return 2 * fmax(y > mu ? counts - shape : shape - counts, 0);
+}
+
+static double negbin_information(double y, double mu, double theta)
+{
+    const double more = 1 + mu / theta;
+    return mu * (1 + y / theta) / (more * more);
 }
 
 static double start_between(double y, double mean)
@@ -174,30 +213,20 @@ static bool is_share(double mu)
 
 const frgi_family *frgi_family_of(frg_fe_family family)
 {
-    static const frgi_family logit = {"logit",   binary_variance, binary_deviance, start_binary,
-                                      is_binary, is_share,        false,           "0 or 1"},
-                             probit = {"probit",  binary_variance, binary_deviance, start_binary,
-                                       is_binary, is_share,        false,           "0 or 1"},
-                             poisson = {"poisson",     mean_variance, poisson_deviance,
-                                        start_between, is_count,      is_positive,
-                                        false,         ">= 0"},
-                             gaussian = {"gaussian",  one,       gaussian_deviance,
-                                         start_there, is_finite, is_finite,
-                                         true,        "finite"},
-                             gamma = {"gamma",     square,      gamma_deviance, start_there,
-                                      is_positive, is_positive, true,           "> 0"};
-    switch (family) {
-    case FRG_FAMILY_POISSON:
-        return &poisson;
-    case FRG_FAMILY_LOGIT:
-        return &logit;
-    case FRG_FAMILY_PROBIT:
-        return &probit;
-    case FRG_FAMILY_GAMMA:
-        return &gamma;
-    default:
-        return &gaussian;
-    }
+    static const frgi_family table[] = {
+        [FRG_FAMILY_LOGIT] = {"logit", binary_variance, binary_deviance, NULL, start_binary,
+                              is_binary, is_share, false, EDGES_BINARY, "0 or 1"},
+        [FRG_FAMILY_PROBIT] = {"probit", binary_variance, binary_deviance, NULL, start_binary,
+                               is_binary, is_share, false, EDGES_BINARY, "0 or 1"},
+        [FRG_FAMILY_POISSON] = {"poisson", mean_variance, poisson_deviance, NULL, start_between,
+                                is_count, is_positive, false, EDGES_ZERO, ">= 0"},
+        [FRG_FAMILY_GAUSSIAN] = {"gaussian", one_variance, gaussian_deviance, NULL, start_there,
+                                 is_finite, is_finite, true, EDGES_NONE, "finite"},
+        [FRG_FAMILY_GAMMA] = {"gamma", square, gamma_deviance, NULL, start_there, is_positive,
+                              is_positive, true, EDGES_NONE, "> 0"},
+        [FRG_FAMILY_NEGBIN] = {"negbin", count_variance, negbin_deviance, negbin_information,
+                               start_between, is_count, is_positive, false, EDGES_ZERO, ">= 0"}};
+    return &table[family];
 }
 
 #pragma GCC visibility push(hidden)
@@ -236,7 +265,11 @@ double frgi_family_log_density(frg_fe_family family, double y, double mu, double
         return (y > 0 ? y * log(mu) : 0) - mu - log_gamma(y + 1);
     case FRG_FAMILY_LOGIT:
     case FRG_FAMILY_PROBIT:
-        return -0.5 * binary_deviance(y, mu);
+        return -0.5 * binary_deviance(y, mu, phi);
+    case FRG_FAMILY_NEGBIN:
+        return isinf(phi) ? frgi_family_log_density(FRG_FAMILY_POISSON, y, mu, phi)
+                          : frgi_gamma_ratio(phi, y) - log_gamma(y + 1) +
+                                (y > 0 ? y * log(mu) : 0) - (phi + y) * log1p(mu / phi);
     case FRG_FAMILY_GAMMA: /* shape 1 / phi, mean mu */
         return (log(y / (mu * phi)) - y / mu) / phi - log(y) - log_gamma(1 / phi);
     default:

@@ -13,6 +13,16 @@
  * is round-off.  `converged` wants both, and the audit of
  * the last step.
  *
+ * Where the information of a row depends on its outcome (the negative binomial) scoring converges
+ * slowly, by up to half a digit a step; near the maximum W is the observed information then, which
+ * makes Newton's steps, and the expected one again in the last, whose W the covariances take.
+ *
+ * A theta of the negative binomial that is estimated takes its own step before each but the first:
+ * to its maximum at the means of now (reg_negbin.c), Poisson's limit, where it begins, among them.
+ * Both steps climb one likelihood, that of theta adds its squared length in its own information to
+ * the other's, and
+ * `converged` wants theta at its maximum at the last means.
+ *
  * Dangers: W over many orders of magnitude; below LIGHTEST of the largest it is raised, and e is
  * scaled so that W e stays (y - mu) w mu' / V.
  */
@@ -27,7 +37,8 @@
 #include "regress/reg_screen.h"
 
 static const double LIGHTEST = 1e-20, AT_REST = 1e-18, FIRST_TOL = 1e-8, LOOSEST = 1e-4;
-static const double SURE = 1e-8; /* a probability this near 0 or 1 */
+static const double NEAR_MAXIMUM = 0.1; /* a relative change of the deviance */
+static const double SURE = 1e-8;        /* a probability this near 0 or 1 */
 static const double PERFECT =
     1e-6; /* of a binary outcome: a deviance that means no row is unsure */
 enum { HALVINGS = 12, RUN = 4096 };
@@ -43,7 +54,11 @@ typedef struct {
     double *gradient;  /* k + 1 */
     double tol;        /* of the demeaner now */
     double deviance;   /* of mu; infinite before the first step */
-    double decrement;  /* sum W (step of eta)^2 */
+    double decrement;  /* sum W (step of eta)^2, and of theta */
+    bool newton;       /* W is the observed information in this step */
+    bool finishes;     /* ... and is the expected one from now on */
+    bool moves_theta;  /* it is estimated */
+    double theta_move; /* its information (step of theta)^2 */
     bool halved;       /* the last step was */
     bool screened;     /* the columns to be kept are known */
     frg_status inner;  /* of the last demeaning */
@@ -89,7 +104,7 @@ static double means_of_run(const irls *s, int64_t r, const double *eta)
     for (int64_t i = begin; i < end; i++) {
         const double mu = g->link->mean(eta[i]);
         g->mu[i] = mu;
-        sum += g->family->allows(mu) ? prior_of(g, i) * g->family->deviance(g->y[i], mu)
+        sum += g->family->allows(mu) ? prior_of(g, i) * g->family->deviance(g->y[i], mu, g->theta)
                                      : (double)INFINITY;
     }
     return sum;
@@ -126,6 +141,24 @@ static double slope_of(const frgi_fe_glm *g, int64_t i)
     return g->link->slope_is_mean ? g->mu[i] : g->link->slope(g->eta[i]);
 }
 
+/** Row i's share of W: expected, or in Newton's steps the row's own. */
+static double information_of(const irls *s, int64_t i)
+{
+    const frgi_fe_glm *const g = s->g;
+    const double slope = slope_of(g, i);
+    return s->newton ? g->family->information(g->y[i], g->mu[i], g->theta)
+                     : (slope * slope) / g->family->variance(g->mu[i], g->theta);
+}
+
+/** The score of row i's predictor over its information. */
+static double score_step(const irls *s, int64_t i)
+{
+    const frgi_fe_glm *const g = s->g;
+    const double slope = slope_of(g, i), r = g->y[i] - g->mu[i];
+    return s->newton ? r * slope / g->family->variance(g->mu[i], g->theta) / information_of(s, i)
+                     : r / slope;
+}
+
 /** W; returns the largest. */
 static double weigh(const irls *s)
 {
@@ -134,8 +167,7 @@ static double weigh(const irls *s)
     for (int64_t r = 0; r <= (s->n - 1) / RUN; r++) {
         double heaviest = 0;
         for (int64_t i = r * RUN; i < end_of(s, r); i++) {
-            const double slope = slope_of(g, i);
-            const double w = prior_of(g, i) * (slope * slope) / g->family->variance(g->mu[i]);
+            const double w = prior_of(g, i) * information_of(s, i);
             heaviest = w > heaviest ? w : heaviest;
             s->w[i] = w;
         }
@@ -160,10 +192,8 @@ static bool reweight(const irls *s)
     }
 #pragma omp parallel for schedule(static) num_threads(threads_of(s))
     for (int64_t i = 0; i < s->n; i++) {
-        const double slope = slope_of(g, i);
         const double share = s->w[i] < lightest ? s->w[i] / lightest : 1;
-        const double z =
-            g->eta[i] - (g->offset ? g->offset[i] : 0) + share * (g->y[i] - g->mu[i]) / slope;
+        const double z = g->eta[i] - (g->offset ? g->offset[i] : 0) + share * score_step(s, i);
         s->w[i] = s->w[i] < lightest ? lightest : s->w[i];
         column[i] += z - s->z[i];
         s->z[i] = z;
@@ -332,7 +362,7 @@ static bool step(irls *s)
         deviance = means(s, s->next);
         s->halved = true;
     }
-    s->decrement = distance(s, s->next, g->eta);
+    s->decrement = distance(s, s->next, g->eta) + s->theta_move;
     double *const swap = g->eta;
     g->eta = s->next;
     s->next = swap;
@@ -390,6 +420,61 @@ static bool at_rest(const irls *s, double before)
     return s->decrement <= floor || next <= AT_REST * scale || s->decrement <= AT_REST * AT_REST;
 }
 
+/* ---- theta ----------------------------------------------------------------------------------- */
+
+static frgi_counts counts_of(const irls *s)
+{
+    const frgi_fe_glm *const g = s->g;
+    return (frgi_counts){.ctx = s->f->ctx, .n = s->n, .y = g->y, .w = g->prior, .mu = g->mu};
+}
+
+/** theta <- its best at the means of now, and the deviance that they have then. */
+static void move_theta(irls *s)
+{
+    frgi_fe_glm *const g = s->g;
+    const frgi_counts counts = counts_of(s);
+    const double before = g->theta;
+    if (!s->moves_theta || isinf(s->deviance)) {
+        return;
+    }
+    g->theta = frgi_theta_best(&counts, before);
+    if (isinf(before) && isinf(g->theta)) {
+        s->theta_move = 0;
+        return;
+    }
+    const double step = g->theta - before; /* infinite, from or to Poisson's limit */
+    s->theta_move =
+        isinf(step) ? fabs(step) : -frgi_theta_slopes_at(&counts, g->theta).second * (step * step);
+    s->deviance = means(s, g->eta);
+}
+
+static bool theta_stands(const irls *s)
+{
+    const frgi_counts counts = counts_of(s);
+    return !s->moves_theta || frgi_theta_stands(&counts, s->g->theta);
+}
+
+/** theta and how sure it is; in Poisson's limit a warning. */
+static void describe_theta(const irls *s)
+{
+    frgi_fe_glm *const g = s->g;
+    const frgi_counts counts = counts_of(s);
+    g->result.theta = s->f->policy.options.family == FRG_FAMILY_NEGBIN ? g->theta : (double)NAN;
+    g->result.theta_std_error = (double)NAN;
+    if (!s->moves_theta) {
+        return;
+    }
+    if (isfinite(g->theta)) {
+        const double information = -frgi_theta_slopes_at(&counts, g->theta).second;
+        g->result.theta_std_error = information > 0 ? 1 / sqrt(information) : (double)NAN;
+    } else if (g->result.converged) {
+        frgi_warn(s->f->ctx, W_THETA,
+                  "'%s' is no more dispersed than Poisson's: theta is infinite, and the answer is "
+                  "that of family poisson",
+                  frgi_fe_column_name(s->f, 0));
+    }
+}
+
 /* ---- the iteration --------------------------------------------------------------------------- */
 
 static frg_status beat(const irls *s, double change)
@@ -404,6 +489,13 @@ static frg_status beat(const irls *s, double change)
     return frgi_heartbeat(s->f->ctx, &p);
 }
 
+/** Is the next step Newton's?  In Poisson's limit scoring is the same. */
+static bool takes_newton(const irls *s, double change)
+{
+    return s->g->family->information && isfinite(s->g->theta) && !s->finishes &&
+           change < NEAR_MAXIMUM;
+}
+
 static frg_status iterate(irls *s, bool *stopped)
 {
     const frg_fe_opts *const o = &s->f->policy.options;
@@ -412,9 +504,11 @@ static frg_status iterate(irls *s, bool *stopped)
     s->tol = fmax(tol, FIRST_TOL); /* what is absorbed is decided under it */
     s->deviance = (double)INFINITY;
     for (int i = 0; i < o->glm_iter; i++) {
-        const double before = s->deviance, last_step = s->decrement;
+        const double last_step = s->decrement;
         bool sound = true;
         s->g->result.iterations = i + 1;
+        move_theta(s);
+        const double before = s->deviance;
         TRY(one_step(s, &sound));
         *stopped = frgi_stopped(s->f->ctx) != FRG_OK;
         if (*stopped || !sound) {
@@ -427,10 +521,15 @@ static frg_status iterate(irls *s, bool *stopped)
             return FRG_OK;
         }
         const bool rests = change < o->glm_tol && !s->halved;
-        if (rests && tight && at_rest(s, last_step)) {
-            s->g->result.converged = 1;
-            return FRG_OK;
+        const bool arrived = s->finishes && s->decrement <= AT_REST;
+        if (rests && tight && (arrived || at_rest(s, last_step)) && theta_stands(s)) {
+            if (!s->newton) {
+                s->g->result.converged = 1;
+                return FRG_OK;
+            }
+            s->finishes = true;
         }
+        s->newton = takes_newton(s, change) && i + 2 < o->glm_iter; /* not in the last one */
         tight |= rests;
         s->tol = tight ? tol : fmax(tol, fmin(0.1 * change, LOOSEST));
     }
@@ -440,8 +539,7 @@ static frg_status iterate(irls *s, bool *stopped)
 /** A binary outcome of which no row is unsure any more has no estimate. */
 static frg_status check_perfect(const irls *s)
 {
-    const frg_fe_family family = s->f->policy.options.family;
-    const bool binary = family == FRG_FAMILY_LOGIT || family == FRG_FAMILY_PROBIT;
+    const bool binary = s->g->family->edges == EDGES_BINARY;
     double weight = 0;
     for (int64_t i = 0; i < s->n && binary; i++) {
         weight += prior_of(s->g, i);
@@ -473,8 +571,7 @@ static const char *largest_share(const irls *s, int64_t i)
 static void warn_of_edge(const irls *s)
 {
     const frgi_fe_glm *const g = s->g;
-    const frg_fe_family family = s->f->policy.options.family;
-    const bool binary = family == FRG_FAMILY_LOGIT || family == FRG_FAMILY_PROBIT;
+    const bool binary = g->family->edges == EDGES_BINARY;
     int64_t count = 0, first = 0;
     for (int64_t i = s->n - 1; i >= 0 && binary && !g->searched; i--) {
         if (fmin(g->mu[i], 1 - g->mu[i]) < SURE) {
@@ -620,6 +717,7 @@ static frg_status fit(irls *s, frg_status *worst, bool *stopped)
         return FRG_OK;
     }
     s->g->result.converged = s->g->result.converged && s->inner == FRG_OK;
+    describe_theta(s);
     if (*worst == FRG_OK && !s->g->result.converged) {
         *worst = FRG_MAX_ITER;
     }
@@ -633,6 +731,9 @@ static frg_status fit(irls *s, frg_status *worst, bool *stopped)
 frg_status frgi_glm_fit(frg_fe *f, frg_status *worst, bool *stopped)
 {
     irls s = {.f = f, .g = &f->glm, .n = f->data.frame.n};
+    const double theta = f->policy.options.theta;
+    s.moves_theta = f->policy.options.family == FRG_FAMILY_NEGBIN && !(theta > 0);
+    f->glm.theta = theta > 0 ? theta : (double)INFINITY;
     s.means = frgi_means_of(f->ctx, f->glm.family, f->glm.link);
     const frg_status status = fit(&s, worst, stopped);
     if (s.w && f->data.frame.weights != s.w) {

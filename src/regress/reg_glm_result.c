@@ -5,7 +5,8 @@
  *                 that are no frequencies are precisions there: sum log f(y; mu, phi / w), phi =
  *                 deviance / n
  *     pseudo R2   1 - log L / log L_0 (McFadden 1974)
- *     AIC, BIC    -2 log L + 2 K,  -2 log L + K log n,  K = coefficients + rank of the effects
+ *     AIC, BIC    -2 log L + 2 K,  -2 log L + K log n,  K = coefficients + rank of the effects,
+ *                 and 1 for a theta that is estimated
  *     dispersion  sum W e^2 / (n - K) where the family has one, else 1
  */
 #include <math.h>
@@ -58,9 +59,19 @@ static frg_status compile_offset(frg_fe *f)
     return FRG_OK;
 }
 
+static frg_status check_theta(frg_context *ctx, const frg_fe_opts *o)
+{
+    if (o->theta > 0 && o->family != FRG_FAMILY_NEGBIN) {
+        frgi_at(ctx, "theta");
+        FAIL(ctx, E_OPTION, "theta is of family negbin alone: leave it out, or take that");
+    }
+    return FRG_OK;
+}
+
 frg_status frgi_glm_choose(frg_fe *f)
 {
     const frg_fe_opts *const o = &f->policy.options;
+    TRY(check_theta(f->ctx, o));
     if (o->family == FRG_FAMILY_OLS) {
         return check_least_squares(f->ctx, o);
     }
@@ -89,7 +100,7 @@ static double weight_of(const frgi_fe_glm *g, int64_t i)
 }
 
 /** c by Fisher's scoring: the mean where there is no offset. */
-static double null_predictor(const frg_fe *f)
+static double null_predictor(const frg_fe *f, double theta)
 {
     const frgi_fe_glm *const g = &f->glm;
     const int64_t n = f->data.frame.n;
@@ -104,7 +115,7 @@ static double null_predictor(const frg_fe *f)
         for (int64_t i = 0; i < n; i++) {
             const double eta = c + g->offset[i], mu = g->link->mean(eta);
             const double slope = g->link->slope(eta);
-            const double w = weight_of(g, i) / g->family->variance(mu);
+            const double w = weight_of(g, i) / g->family->variance(mu, theta);
             score += w * slope * (g->y[i] - mu);
             information += w * slope * slope;
         }
@@ -115,6 +126,31 @@ static double null_predictor(const frg_fe *f)
         }
     }
     return c;
+}
+
+/** The theta of a constant (and the offset) alone, whose predictor goes to *c; where the model's
+ *  own is given it is that. */
+static double null_theta(const frg_fe *f, double *c)
+{
+    const frgi_fe_glm *const g = &f->glm;
+    const bool given = f->policy.options.theta > 0 || f->policy.options.family != FRG_FAMILY_NEGBIN;
+    double theta = given ? g->theta : (double)INFINITY;
+    *c = null_predictor(f, theta);
+    for (int step = 0; step < NULL_STEPS && !given; step++) {
+        const frgi_counts counts = {.ctx = f->ctx,
+                                    .n = f->data.frame.n,
+                                    .y = g->y,
+                                    .w = g->prior,
+                                    .offset = g->offset,
+                                    .c = *c};
+        const double before = *c;
+        theta = frgi_theta_best(&counts, theta);
+        *c = null_predictor(f, theta);
+        if (!(fabs(*c - before) > 1e-13 * (1 + fabs(*c)))) {
+            break;
+        }
+    }
+    return theta;
 }
 
 /** Where the rows' terms are taken: at the means, or at c + offset where null; phi of densities. */
@@ -134,7 +170,7 @@ static double one_term(const place *at, int64_t i, double mu)
 }
 static double deviance_term(const place *at, int64_t i, double mu)
 {
-    return at->f->glm.family->deviance(at->f->glm.y[i], mu);
+    return at->f->glm.family->deviance(at->f->glm.y[i], mu, at->f->glm.theta);
 }
 static double density_term(const place *at, int64_t i, double mu)
 {
@@ -149,7 +185,7 @@ static double square_term(const place *at, int64_t i, double mu)
 }
 static double pearson_term(const place *at, int64_t i, double mu)
 {
-    return square_term(at, i, mu) / at->f->glm.family->variance(mu);
+    return square_term(at, i, mu) / at->f->glm.family->variance(mu, at->f->glm.theta);
 }
 
 /** The sum of a term over the rows, weighted. */
@@ -178,11 +214,14 @@ frg_status frgi_glm_describe(frg_fe *f)
     frg_fe_glm *const q = &g->result;
     frg_fe_result *const r = &f->report.result;
     const frgi_frame *const frame = &f->data.frame;
-    const double n = frame->count, K = f->fit.k + f->absorbed.rank, c = null_predictor(f);
+    const bool negbin = f->policy.options.family == FRG_FAMILY_NEGBIN;
+    const bool theta_counts = negbin && !(f->policy.options.theta > 0);
+    const double n = frame->count, coefficients = f->fit.k + f->absorbed.rank;
+    const double K = coefficients + theta_counts;
     const bool precise =
         g->family->dispersed && f->policy.options.weights_kind != FRG_WEIGHTS_FREQUENCY;
     place here = {.f = f, .precise = precise};
-    place null = {.f = f, .precise = precise, .null = true, .c = c};
+    place null = {.f = f, .precise = precise, .null = true, .c = null_predictor(f, g->theta)};
     const double weight = precise ? n : add_rows(&here, one_term),
                  rss = add_rows(&here, square_term);
     const double pearson = add_rows(&here, pearson_term);
@@ -192,14 +231,16 @@ frg_status frgi_glm_describe(frg_fe *f)
     q->separated = frame->separated;
     q->deviance = add_rows(&here, deviance_term);
     q->null_deviance = add_rows(&null, deviance_term);
-    here.phi = q->deviance / weight;
-    null.phi = q->null_deviance / weight;
+    here.phi = negbin ? g->theta : q->deviance / weight;
+    null.phi = negbin ? null_theta(f, &null.c) : q->null_deviance / weight;
     q->log_likelihood = add_rows(&here, density_term);
     q->null_log_likelihood = add_rows(&null, density_term);
     q->pseudo_r2 = 1 - q->log_likelihood / q->null_log_likelihood;
     q->aic = -2 * q->log_likelihood + 2 * K;
     q->bic = -2 * q->log_likelihood + K * log(n);
-    q->dispersion = !g->family->dispersed ? 1 : n > K ? pearson / (n - K) : (double)NAN;
+    q->dispersion = !g->family->dispersed ? 1
+                    : n > coefficients    ? pearson / (n - coefficients)
+                                          : (double)NAN;
     r->rss = rss;
     r->rmse = sqrt(rss / n);
     r->r2 = r->r2_adjusted = r->r2_within = (double)NAN;
@@ -222,9 +263,9 @@ static double value_of(const frg_fe *f, frg_glm_value what, int64_t i)
     case FRG_GLM_WORKING:
         return r / g->link->slope(g->eta[i]);
     case FRG_GLM_PEARSON:
-        return r * sqrt(w / g->family->variance(g->mu[i]));
+        return r * sqrt(w / g->family->variance(g->mu[i], g->theta));
     case FRG_GLM_DEVIANCE:
-        return copysign(sqrt(w * g->family->deviance(g->y[i], g->mu[i])), r);
+        return copysign(sqrt(w * g->family->deviance(g->y[i], g->mu[i], g->theta)), r);
     default:
         return f->data.frame.weights[i];
     }

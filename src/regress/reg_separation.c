@@ -1,4 +1,4 @@
-/* reg_separation.c - rows that a Poisson, logit or probit model predicts perfectly.
+/* reg_separation.c - rows that a Poisson, negbin, logit or probit model predicts perfectly.
  *
  * A direction z = X g + D a with z_i = 0 where y_i > 0 and z_i >= 0 where y_i = 0, not all 0, lets
  * the likelihood grow for ever: it tends to that of the rows with z_i = 0, which alone say anything
@@ -71,18 +71,11 @@ static frg_status outcomes(frg_context *ctx, const frgi_frame *f, const frgi_fra
     return FRG_OK;
 }
 
-/** Does the family have means at the edge, which 0, and binary 1, tend to? */
-static bool may_separate(const frgi_frame_input *in)
-{
-    return in->options->family == FRG_FAMILY_POISSON || in->options->family == FRG_FAMILY_LOGIT ||
-           in->options->family == FRG_FAMILY_PROBIT;
-}
-
 /** No outcome differs from the edge. */
 static frg_status check_outcomes(frg_context *ctx, const frgi_frame *f, const frgi_frame_input *in,
                                  const double *y)
 {
-    const bool binary = in->options->family != FRG_FAMILY_POISSON;
+    const bool binary = in->family->edges == EDGES_BINARY;
     int64_t i = 0;
     while (i < f->n && (binary ? y[i] == y[0] : y[i] == 0)) {
         i++;
@@ -114,15 +107,16 @@ static frg_status mark_levels(frg_context *ctx, const frgi_frame *f, bool binary
 frg_status frgi_separated_levels(frg_context *ctx, const frgi_frame *f, const frgi_frame_input *in,
                                  unsigned char *gone, int64_t *count)
 {
-    const bool binary = in->options->family != FRG_FAMILY_POISSON;
+    const bool binary = in->family->edges == EDGES_BINARY;
     double *y;
     *count = 0;
     TRY(NEW(ctx, &y, f->n, "outcomes"));
     frg_status status = outcomes(ctx, f, in, y);
-    if (status >= 0 && may_separate(in)) {
+    if (status >= 0 && in->family->edges != EDGES_NONE) {
         status = check_outcomes(ctx, f, in, y);
     }
-    const bool looks = may_separate(in) && in->options->separation != FRG_SEPARATION_NONE;
+    const bool looks =
+        in->family->edges != EDGES_NONE && in->options->separation != FRG_SEPARATION_NONE;
     for (int q = 0; q < f->n_effects && looks && status >= 0; q++) {
         if (in->formula->effects[q].intercept) {
             status = mark_levels(ctx, f, binary, q, y, gone);
@@ -159,7 +153,7 @@ typedef struct {
 static void prepare(rectifier *r)
 {
     const frg_fe *const f = r->f;
-    const bool binary = f->policy.options.family != FRG_FAMILY_POISSON;
+    const bool binary = f->glm.family->edges == EDGES_BINARY;
     double zeros = 0;
     for (int64_t i = 0; i < r->n; i++) {
         const double y = f->matrix.values[i];
@@ -256,7 +250,7 @@ static void extrapolate(const rectifier *r, const double *v, double *z)
         above += (r->u[i] - z[i]) * (r->u[i] - z[i]);
         below += (v[i] - z[i]) * (v[i] - z[i]);
     }
-    const bool binary = r->f->policy.options.family != FRG_FAMILY_POISSON;
+    const bool binary = r->f->glm.family->edges == EDGES_BINARY;
     const double t = binary && below > 0 ? fmax(above / below, 1) : 1;
     for (int64_t i = 0; i < r->n; i++) {
         z[i] += t * (v[i] - z[i]);
@@ -351,7 +345,7 @@ done:
 frg_status frgi_separated_rows(frg_fe *f, unsigned char *gone, int64_t *count)
 {
     rectifier r = {.f = f, .n = f->data.frame.n};
-    bool any = f->policy.options.family != FRG_FAMILY_POISSON;
+    bool any = f->glm.family->edges == EDGES_BINARY;
     *count = 0;
     for (int64_t i = 0; i < r.n && !any; i++) {
         any = f->matrix.values[i] == 0;

@@ -347,9 +347,7 @@ static frg_status make_matrix(frg_fe *f)
 /** Rows out that a combination of columns and effects predicts perfectly, until there are none. */
 static frg_status leave_separated_out(frg_fe *f)
 {
-    const frg_fe_family family = f->policy.options.family;
-    const bool looks = (family == FRG_FAMILY_POISSON || family == FRG_FAMILY_LOGIT ||
-                        family == FRG_FAMILY_PROBIT) &&
+    const bool looks = f->glm.family && f->glm.family->edges != EDGES_NONE &&
                        f->policy.options.separation == FRG_SEPARATION_AUTO;
     const frgi_frame_input in = frame_input(f, NULL, 0);
     int64_t count = looks;

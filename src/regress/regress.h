@@ -145,6 +145,7 @@ typedef struct {
     double *prior;      /* n: the weights that were given; NULL: all 1 */
     double *eta, *mu;   /* n: X b + D alpha + offset, and the mean */
     double *raw;        /* n x (p + 1): the columns before demeaning, where effects are kept */
+    double theta;       /* of negbin; infinite: Poisson's variance */
     bool searched;      /* no row that is left is predicted perfectly (reg_separation.c) */
     frg_fe_glm result;
 } frgi_fe_glm;

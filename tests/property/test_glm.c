@@ -3,7 +3,8 @@
  * The truth is Newton's method in long double on all dummies at once: a ridge of 1e-13 of the
  * diagonal stands in for the null space of the dummies, which the slopes do not see.  Each family
  * with its link, up to two effects, weights, an offset; iid, HC1 and clustered errors without
- * small-sample factors from X~ of the same system.
+ * small-sample factors from X~ of the same system.  theta of the negative binomial is bisected, its
+ * gamma functions are sums over the integers below the counts.
  *
  * Tolerances.  What the last step leaves is forecast to be 1e-9 of a standard error, the demeaner
  * leaves 1e-10 of a column: 1e-7 of the error for estimates, 1e-5 for errors.
@@ -28,11 +29,9 @@ typedef struct {
 static const struct {
     frg_fe_family family;
     frg_fe_link link;
-} models[] = {{FRG_FAMILY_POISSON, FRG_LINK_AUTO},
-              {FRG_FAMILY_LOGIT, FRG_LINK_AUTO},
-              {FRG_FAMILY_PROBIT, FRG_LINK_PROBIT},
-              {FRG_FAMILY_GAUSSIAN, FRG_LINK_AUTO},
-              {FRG_FAMILY_GAMMA, FRG_LINK_LOG}};
+} models[] = {{FRG_FAMILY_POISSON, FRG_LINK_AUTO},  {FRG_FAMILY_LOGIT, FRG_LINK_AUTO},
+              {FRG_FAMILY_PROBIT, FRG_LINK_PROBIT}, {FRG_FAMILY_GAUSSIAN, FRG_LINK_AUTO},
+              {FRG_FAMILY_GAMMA, FRG_LINK_LOG},     {FRG_FAMILY_NEGBIN, FRG_LINK_LOG}};
 enum { MODELS = sizeof models / sizeof *models };
 
 static double poisson(double mean)
@@ -43,6 +42,14 @@ static double poisson(double mean)
         p *= mean / k;
     }
     return k;
+}
+
+/** A negative binomial count: Poisson about the mean times a gamma variable of mean 1 and shape
+ *  1/2, 1 or 2. */
+static double negbin(double mean, int64_t shape)
+{
+    const double z = test_normal(), u = test_uniform() + 1e-9, v = test_uniform() + 1e-9;
+    return poisson(mean * (shape == 0 ? z * z : shape == 1 ? -log(u) : -0.5 * log(u * v)));
 }
 
 static void draw(design *d, int model)
@@ -69,6 +76,9 @@ static void draw(design *d, int model)
         switch (d->family) {
         case FRG_FAMILY_POISSON:
             d->y[i] = poisson(exp(eta));
+            break;
+        case FRG_FAMILY_NEGBIN:
+            d->y[i] = negbin(exp(eta), d->n % 3);
             break;
         case FRG_FAMILY_LOGIT:
         case FRG_FAMILY_PROBIT:
@@ -133,9 +143,14 @@ static void near(double got, double want, double allowed, const char *what)
 /* ---- the truth ------------------------------------------------------------------------------- */
 
 /** mean, its slope and the variance at eta, of the families that are drawn. */
-static void family_at(frg_fe_family family, real eta, real *mu, real *slope, real *variance)
+static void family_at(frg_fe_family family, real theta, real eta, real *mu, real *slope,
+                      real *variance)
 {
     switch (family) {
+    case FRG_FAMILY_NEGBIN:
+        *mu = *slope = expl(eta);
+        *variance = *mu + *mu * *mu / theta;
+        break;
     case FRG_FAMILY_POISSON:
         *mu = *slope = *variance = expl(eta);
         break;
@@ -189,9 +204,56 @@ static void invert(int k, real *a)
 
 typedef struct {
     real b[COLUMNS], inverse[COLUMNS * COLUMNS], deviance;
-    real score[ROWS]; /* w (y - mu) slope / variance */
+    real score[ROWS];                  /* w (y - mu) slope / variance */
+    real mu[ROWS], theta, information; /* of theta */
     int k;
 } truth;
+
+/** The score of theta at the means, and its information. */
+static real theta_score(const design *d, truth *t, real theta)
+{
+    real sum = 0;
+    t->information = 0;
+    for (int64_t i = 0; i < d->n; i++) {
+        const real w = d->weighted ? d->w[i] : 1, mu = t->mu[i], y = d->y[i];
+        real first = logl(theta / (theta + mu)) + (mu - y) / (mu + theta);
+        real second = 1 / theta - 2 / (theta + mu) + (y + theta) / ((mu + theta) * (mu + theta));
+        for (int j = 0; j < (int)y; j++) {
+            first += 1 / (theta + j);
+            second -= 1 / ((theta + j) * (theta + j));
+        }
+        sum += w * first;
+        t->information -= w * second;
+    }
+    return sum;
+}
+
+/** theta <- the zero of its score at the means. */
+static void solve_theta(const design *d, truth *t)
+{
+    real low = 1e-4L, high = 1e6L;
+    for (int step = 0; step < 90; step++) {
+        t->theta = sqrtl(low * high);
+        if (theta_score(d, t, t->theta) > 0)
+            low = t->theta;
+        else
+            high = t->theta;
+    }
+}
+
+/** sum w log f */
+static real negbin_likelihood(const design *d, const truth *t)
+{
+    real sum = 0;
+    for (int64_t i = 0; i < d->n; i++) {
+        const real mu = t->mu[i], y = d->y[i];
+        real row = t->theta * logl(t->theta / (t->theta + mu)) + y * logl(mu / (t->theta + mu));
+        for (int j = 0; j < (int)y; j++)
+            row += logl((t->theta + j) / (j + 1));
+        sum += (d->weighted ? d->w[i] : 1) * row;
+    }
+    return sum;
+}
 
 static void gradient(const design *d, truth *t, real *g)
 {
@@ -201,7 +263,8 @@ static void gradient(const design *d, truth *t, real *g)
         real eta = d->offset ? d->o[i] : 0, mu, slope, variance;
         for (int c = 0; c < t->k; c++)
             eta += t->b[c] * column(d, c, i);
-        family_at(d->family, eta, &mu, &slope, &variance);
+        family_at(d->family, t->theta, eta, &mu, &slope, &variance);
+        t->mu[i] = mu;
         const real w = d->weighted ? d->w[i] : 1;
         t->score[i] = w * (d->y[i] - mu) * slope / variance;
         for (int c = 0; c < t->k; c++) {
@@ -216,8 +279,9 @@ static void gradient(const design *d, truth *t, real *g)
 static void solve(const design *d, truth *t)
 {
     real g[COLUMNS];
-    *t = (truth){.k = X + (d->q == 0 ? 1 : d->q == 1 ? 4 : 9)};
-    for (int step = 0; step < 60; step++) {
+    *t = (truth){.k = X + (d->q == 0 ? 1 : d->q == 1 ? 4 : 9), .theta = 1};
+    const bool negbin = d->family == FRG_FAMILY_NEGBIN; /* scoring converges slowly there */
+    for (int step = 0; step < (negbin ? 150 : 60); step++) {
         gradient(d, t, g);
         for (int c = X; c < t->k; c++)
             t->inverse[c * (t->k + 1)] *= 1 + 1e-13L;
@@ -230,6 +294,8 @@ static void solve(const design *d, truth *t)
         }
         for (int c = 0; c < t->k; c++)
             t->b[c] += largest > 1 ? move[c] / largest : move[c];
+        if (negbin && step % 5 == 4)
+            solve_theta(d, t); /* at the means before the step: they are the same in the end */
     }
 }
 
@@ -253,6 +319,19 @@ static void sandwich(const design *d, const truth *t, const int64_t *group, real
     }
 }
 
+/** What a negative binomial model has beside; the likelihood is flat where it is largest. */
+static void compare_theta(const frg_fe_glm *g, const design *d, truth *want)
+{
+    theta_score(d, want, want->theta);
+    const double se = 1 / sqrt((double)want->information);
+    const double likelihood = (double)negbin_likelihood(d, want);
+    const double parameters = (double)(d->q == 2 ? want->k - 1 : want->k) + 1;
+    near(g->theta, (double)want->theta, 1e-7 * se, "theta");
+    near(g->theta_std_error, se, 1e-5 * se, "its error");
+    near(g->log_likelihood, likelihood, 1e-11 * fabs(likelihood), "the log-likelihood");
+    near(g->aic, -2 * likelihood + 2 * parameters, 1e-10 * fabs(likelihood), "AIC");
+}
+
 static void compare(frg_context *ctx, const design *d)
 {
     static truth want;
@@ -266,6 +345,8 @@ static void compare(frg_context *ctx, const design *d)
         const bool dispersed = d->family == FRG_FAMILY_GAUSSIAN || d->family == FRG_FAMILY_GAMMA;
         CHECK(r->converged && r->glm && r->glm->converged);
         CHECK(isinf(r->vcov[0].df_t) == !dispersed);
+        if (d->family == FRG_FAMILY_NEGBIN)
+            compare_theta(r->glm, d, &want);
         for (int c = 0; c < 3; c++) {
             sandwich(d, &want, c == 2 ? d->group : NULL, v);
             for (int a = 0; a < X; a++) {
@@ -651,7 +732,7 @@ static void values(void)
             CHECK_OK(ctx, frg_fe_glm_values(f, FRG_GLM_DEVIANCE, deviance));
             for (int64_t i = 0; i < d.n; i++) {
                 real mean, slope, variance;
-                family_at(d.family, eta[i], &mean, &slope, &variance);
+                family_at(d.family, frg_fe_get(f)->glm->theta, eta[i], &mean, &slope, &variance);
                 near(mu[i], (double)mean, 1e-12 * (1 + fabs(mu[i])), "a mean");
                 near(predicted[i], mu[i], 1e-7 * (1 + fabs(mu[i])), "a prediction");
                 near(residual[i], d.y[i] - mu[i], 1e-12 * (1 + fabs(d.y[i])), "a residual");
