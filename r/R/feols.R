@@ -88,7 +88,7 @@ feols <- function(fml, data, vcov = "iid", weights = NULL, subset = NULL, ssc = 
   fit(match.call(), fml, data, vcov, weights, subset, ssc, match.arg(fixef.rm), threads, time_limit, list(...))
 }
 
-feglm <- function(fml, data, family = c("poisson", "logit", "probit", "gaussian", "gamma"), vcov = "iid", weights = NULL,
+feglm <- function(fml, data, family = c("poisson", "logit", "probit", "gaussian", "gamma", "negbin"), vcov = "iid", weights = NULL,
                   offset = NULL, subset = NULL, ssc = NULL, fixef.rm = c("singleton", "none"), threads = 0L, time_limit = 0, ...) {
   offset <- if (inherits(offset, "formula")) formula_text(offset[[2L]]) else offset
   fit(match.call(), fml, data, vcov, weights, subset, ssc, match.arg(fixef.rm), threads, time_limit,

@@ -52,7 +52,7 @@ deviance.fourge <- function(object, ...) if (is.null(object$glm)) object$numbers
 logLik.fourge <- function(object, ...) {
   n <- object$numbers[["n"]]
   value <- if (is.null(object$glm)) -n / 2 * (log(2 * pi * object$numbers[["rss"]] / n) + 1) else object$glm$log_likelihood
-  dispersed <- is.null(object$glm) || object$glm$family %in% c("gaussian", "gamma")
+  dispersed <- is.null(object$glm) || object$glm$family %in% c("gaussian", "gamma") || !is.na(object$glm$theta_std_error)
   structure(value, df = length(object$terms) + object$numbers[["rank"]] + dispersed, nobs = n, class = "logLik")
 }
 df.residual.fourge <- function(object, ...) object$numbers[["df_residual"]]

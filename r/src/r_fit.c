@@ -113,7 +113,7 @@ static SEXP glm_as_list(const frg_fe_glm *g)
     if (!g) {
         return R_NilValue;
     }
-    r_list l = r_list_new(10);
+    r_list l = r_list_new(12);
     SEXP separated = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)g->n_separated));
     for (int64_t i = 0; i < g->n_separated; i++) {
         REAL(separated)[i] = (double)g->separated[i] + 1;
@@ -128,6 +128,8 @@ static SEXP glm_as_list(const frg_fe_glm *g)
     r_list_add(&l, "pseudo_r2", Rf_ScalarReal(g->pseudo_r2));
     r_list_add(&l, "aic", Rf_ScalarReal(g->aic));
     r_list_add(&l, "bic", Rf_ScalarReal(g->bic));
+    r_list_add(&l, "theta", Rf_ScalarReal(g->theta));
+    r_list_add(&l, "theta_std_error", Rf_ScalarReal(g->theta_std_error));
     UNPROTECT(3);
     return l.list;
 }
