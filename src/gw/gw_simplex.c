@@ -12,17 +12,22 @@
  * no arc of a tree is empty, every pivot lowers the cost and no tree is met twice.  The mass of the
  * result is computed from the weights themselves along the last tree, in double.
  *
- * A row of costs is looked at as a whole (gw_assign.tmpl.h); pivots take the best arc of the next
- * few rows.  The costs of the next problem are nearly the same in a conditional-gradient iteration,
- * so that it begins with the last tree: that is what a primal method is for, and why this is no
- * library's.
+ * A row of costs is looked at as a whole (gw_assign.tmpl.h).  The best arcs of the next few rows
+ * make a list; pivots take the best one of it until none is negative any more, and the next ones
+ * come from the rows behind.  The costs of the next problem are nearly the same in a
+ * conditional-gradient iteration, so that it begins with the last tree: that is what a primal
+ * method is for, and why this is no library's.
  */
 #include <math.h>
 #include <string.h>
 
 #include "gw/gw_assign.h"
 
-enum { PIVOTS_AT_ONCE = 256 };
+enum { PIVOTS_AT_ONCE = 256, MOST_LISTED = 64, BLOCKS = 16 };
+
+typedef struct {
+    int32_t i, j; /* row and column */
+} frgi_arc;
 
 struct frgi_simplex {
     int64_t n, m, nodes, ld;
@@ -38,6 +43,8 @@ struct frgi_simplex {
     void *v; /* ld reals: duals of sinks, for the searches of rows */
     double *net;
     int64_t pivots;
+    frgi_arc list[MOST_LISTED]; /* arcs of negative reduced cost, some of which may have lost it */
+    int64_t listed;
 };
 
 /* ---- memory and weights ---------------------------------------------------------------------- */
@@ -324,27 +331,57 @@ static void pivot(frgi_simplex *s, int32_t i, int32_t j, double reduced)
     s->pivots++;
 }
 
-/** The best arc of the next rows that have one, from *row on; false: none of all rows. */
-static bool next_arc(frgi_simplex *s, const frgi_costs *c, double tol, int64_t rows, int64_t *row,
-                     int32_t *i, int32_t *j, double *reduced)
+/** The reduced cost of an arc. */
+static double reduced_of(const frgi_simplex *s, const frgi_costs *c, const frgi_arc *arc)
 {
+    return frgi_costs_get(c, arc->i, arc->j) - s->dual[arc->i] - s->dual[s->n + arc->j];
+}
+
+/** The listed arc of least reduced cost below -tol, taken off the list with those above. */
+static bool listed_arc(frgi_simplex *s, const frgi_costs *c, double tol, frgi_arc *out)
+{
+    int64_t kept = 0;
     double best = -tol;
-    bool found = false;
-    for (int64_t q = 0; q < s->n && !(found && q % rows == 0); q++) {
-        const int64_t at = *row;
-        double least[2];
-        const int64_t to = s->ops->two(frgi_costs_row(c, at), s->v, s->ld, least);
-        const double gap = frgi_costs_get(c, at, to) - s->dual[at] - s->dual[s->n + to];
-        if (gap < best) {
-            best = gap;
-            *i = (int32_t)at;
-            *j = (int32_t)(s->n + to);
-            found = true;
+    for (int64_t q = 0; q < s->listed; q++) {
+        const frgi_arc arc = s->list[q];
+        const double reduced = reduced_of(s, c, &arc);
+        if (reduced < best) {
+            if (best < -tol) {
+                s->list[kept++] = *out;
+            }
+            best = reduced;
+            *out = arc;
+        } else if (reduced < -tol) {
+            s->list[kept++] = arc;
         }
-        *row = at + 1 < s->n ? at + 1 : 0;
     }
-    *reduced = best;
-    return found;
+    s->listed = kept;
+    return best < -tol;
+}
+
+/** The best arcs of the next `rows` rows into the list, and of more where these have none. */
+static void list_arcs(frgi_simplex *s, const frgi_costs *c, double tol, int64_t rows, int64_t *row)
+{
+    for (int64_t q = 0; q < s->n && !(s->listed > 0 && q % rows == 0); q++) {
+        double least[2];
+        const int64_t to = s->ops->two(frgi_costs_row(c, *row), s->v, s->ld, least);
+        const frgi_arc arc = {(int32_t)*row, (int32_t)to};
+        if (reduced_of(s, c, &arc) < -tol) {
+            s->list[s->listed++] = arc;
+        }
+        *row = *row + 1 < s->n ? *row + 1 : 0;
+    }
+}
+
+/** An arc of negative reduced cost; false: there is none. */
+static bool next_arc(frgi_simplex *s, const frgi_costs *c, double tol, int64_t rows, int64_t *row,
+                     frgi_arc *out)
+{
+    if (listed_arc(s, c, tol, out)) {
+        return true;
+    }
+    list_arcs(s, c, tol, rows, row);
+    return listed_arc(s, c, tol, out);
 }
 
 /** The rounding of costs and of duals in a search of rows: reduced costs above minus this are 0. */
@@ -386,11 +423,12 @@ static int64_t list_entries(frgi_simplex *s, frgi_entry *out)
 
 bool frgi_simplex_solve(frgi_simplex *s, const frgi_costs *c, frgi_entry *out, int64_t *count)
 {
-    const int64_t rows = 1 + (int64_t)(sqrt((double)s->n / (double)s->m * (double)s->n) / 16);
+    const double of_block = sqrt((double)s->n / (double)s->m * (double)s->n) / BLOCKS;
+    const int64_t rows = of_block < MOST_LISTED - 1 ? 1 + (int64_t)of_block : MOST_LISTED;
     const int64_t most = s->pivots + 200 * s->nodes + 1000;
     int64_t row = 0;
-    int32_t i = 0, j = 0;
-    double reduced;
+    frgi_arc arc = {0};
+    s->listed = 0;
     if (!s->has_tree) {
         first_tree(s, c);
     }
@@ -400,9 +438,9 @@ bool frgi_simplex_solve(frgi_simplex *s, const frgi_costs *c, frgi_entry *out, i
     }
     const double tol = floor_of(s);
     bool found;
-    while ((found = next_arc(s, c, tol, rows, &row, &i, &j, &reduced)) && s->pivots < most &&
+    while ((found = next_arc(s, c, tol, rows, &row, &arc)) && s->pivots < most &&
            (s->pivots % PIVOTS_AT_ONCE || frgi_stopped(s->ctx) == FRG_OK)) {
-        pivot(s, i, j, reduced);
+        pivot(s, arc.i, (int32_t)s->n + arc.j, reduced_of(s, c, &arc));
     }
     *count = list_entries(s, out);
     return !found;

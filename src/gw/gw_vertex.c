@@ -17,11 +17,11 @@
  * and Kato 2023).
  *
  * Plans are lists: a vertex has at most n + m - 1 entries, P those of the vertices that it is made
- * of.  K(V) is kept and moved by the entries that V has changed, each a product of a column of C
- * and a row of D; K(P) mixes as P does.  A step costs n m times the changed entries, a linear
- * problem and looks at n m costs.  Costs of many points are floats; the energies that decide are
- * sums over lists in double.  Costs are used where they are only rounded in floats: a step that
- * gains less than their rounding is the last one.
+ * of.  K(V) is kept and moved by the entries that V has changed, those of a row a product of a
+ * column of C and a sum of rows of D; K(P) mixes as P does.  A step costs n m times the changed
+ * rows (or columns), a linear problem and looks at n m costs.  Costs of many points are floats; the
+ * energies that decide are sums over lists in double.  Costs are used where they are only rounded
+ * in floats: a step that gains less than their rounding is the last one.
  */
 #include "gw/gw_vertex.h"
 
@@ -36,6 +36,7 @@ enum { GATHERED = 256, BLOCK = 128 };
 #define NO_GAIN      1e-9 /* of J, that a step has to gain */
 #define FLOOR_SINGLE 1e-7 /* the same of J's constant: rounding of costs */
 #define FLOOR_DOUBLE 1e-13
+#define MOST_AHEAD   8.0 /* beta of the costs of a plan further on, frgi_descent_rough */
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
@@ -204,7 +205,8 @@ void frgi_spaces_close(frgi_spaces *s)
     }
 }
 
-/** sum over the entries first .. last-1, and all, of m_e m_f C_ef D_ef. */
+/** sum over the entries e of first .. last-1, and f <= e, of m_e m_f C_ef D_ef, pairs of two
+ *  entries twice: distances are symmetric. */
 static double cross_of(const frgi_spaces *s, const frgi_sparse *p, int64_t first, int64_t last)
 {
     double cross = 0;
@@ -212,15 +214,17 @@ static double cross_of(const frgi_spaces *s, const frgi_sparse *p, int64_t first
         const frgi_entry *const at = &p->entries[e];
         const void *const x = frgi_costs_row(&s->x, at->i), *const y = frgi_costs_row(&s->y, at->j);
         double sum = 0;
-        for (int64_t f = 0; f < p->count && s->single; f++) {
+        for (int64_t f = 0; f < e && s->single; f++) {
             const frgi_entry *const to = &p->entries[f];
             sum += to->mass * (double)((const float *)x)[to->i] * (double)((const float *)y)[to->j];
         }
-        for (int64_t f = 0; f < p->count && !s->single; f++) {
+        for (int64_t f = 0; f < e && !s->single; f++) {
             const frgi_entry *const to = &p->entries[f];
             sum += to->mass * ((const double *)x)[to->i] * ((const double *)y)[to->j];
         }
-        cross += at->mass * sum;
+        const double own =
+            frgi_costs_get(&s->x, at->i, at->i) * frgi_costs_get(&s->y, at->j, at->j);
+        cross += at->mass * (2 * sum + at->mass * own);
     }
     return cross;
 }
@@ -230,8 +234,8 @@ double frgi_sparse_energy(const frgi_spaces *s, const frgi_sparse *p)
     enum { PARTS = 64 };
     double part[PARTS], cross, linear = 0;
     const bool many = p->count > 1500;
-#pragma omp parallel for schedule(static) num_threads(frg_threads(s->ctx)) if (many)
-    for (int64_t q = 0; q < PARTS; q++) {
+#pragma omp parallel for schedule(static, 1) num_threads(frg_threads(s->ctx)) if (many)
+    for (int64_t q = 0; q < PARTS; q++) { /* the later, the longer */
         part[q] = cross_of(s, p, q * p->count / PARTS, (q + 1) * p->count / PARTS);
     }
     frgi_tree_rows(part, PARTS, 1, 1, &cross);
@@ -271,39 +275,86 @@ void frgi_costs_add(const frgi_products *w, frgi_costs *to, const void *left, in
     frgi_blas_end(guard);
 }
 
-/** out <- scale row */
-static void scaled(const frgi_costs *c, int64_t i, double scale, void *out)
+/** out <- out + scale row */
+static void add_scaled(const frgi_costs *c, int64_t i, double scale, void *out)
 {
     if (c->single) {
         const float *const row = frgi_costs_row(c, i);
         for (int64_t k = 0; k < c->columns; k++) {
-            ((float *)out)[k] = (float)scale * row[k];
+            ((float *)out)[k] += (float)scale * row[k];
         }
     } else {
         const double *const row = frgi_costs_row(c, i);
         for (int64_t k = 0; k < c->columns; k++) {
-            ((double *)out)[k] = scale * row[k];
+            ((double *)out)[k] += scale * row[k];
         }
     }
 }
 
-/** to <- to + K of the entries without the linear cost, their masses times scale. */
-static void add_entries(frgi_descent *d, const frgi_entry *e, int64_t count, double scale,
-                        frgi_costs *to)
+/** The point of an entry by which entries are grouped. */
+static int32_t key_of(const frgi_entry *e, bool by_column)
+{
+    return by_column ? e->j : e->i;
+}
+
+static int in_columns(const void *p, const void *q, const void *user)
+{
+    const frgi_entry *const a = p, *const b = q;
+    (void)user;
+    return a->j != b->j ? a->j - b->j : a->i - b->i;
+}
+
+/** Row q of left and right <- C_i and sum_e m_e D_je of entries of one row i, or sum_e m_e C_ie and
+ *  D_j of those of one column j. */
+static void gather_group(frgi_descent *d, const frgi_entry *e, int64_t count, bool by_column,
+                         int64_t q)
 {
     const frgi_spaces *const s = d->s;
-    const size_t size = frgi_costs_size(s->single);
-    for (int64_t first = 0; first < count; first += GATHERED) {
-        const int64_t many = count - first < GATHERED ? count - first : GATHERED;
+    const size_t size = frgi_costs_size(s->single), bytes_x = (size_t)s->x.ld * size,
+                 bytes_y = (size_t)s->y.ld * size;
+    char *const left = (char *)d->left + (size_t)q * bytes_x;
+    char *const right = (char *)d->right + (size_t)q * bytes_y;
+    memset(left, 0, bytes_x);
+    memset(right, 0, bytes_y);
+    for (int64_t k = 0; k < count; k++) {
+        if (by_column || k == 0) {
+            add_scaled(&s->x, e[k].i, by_column ? e[k].mass : 1, left);
+        }
+        if (!by_column || k == 0) {
+            add_scaled(&s->y, e[k].j, by_column ? 1 : e[k].mass, right);
+        }
+    }
+}
+
+/** to <- to + K of the entries without the linear cost, their masses times scale: a product
+ *  C_i (sum_e m_e D_je)' for all entries of a row i, or of a column where these are fewer, in whose
+ *  order the list is left then. */
+static void add_entries(frgi_descent *d, frgi_entry *e, int64_t count, double scale, frgi_costs *to)
+{
+    const frgi_spaces *const s = d->s;
+    const bool by_column = s->m < s->n;
+    int64_t starts[GATHERED + 1] = {0};
+    if (by_column) {
+        frgi_sort(e, count, sizeof *e, in_columns, NULL);
+    }
+    while (starts[0] < count) {
+        int64_t many = 0, at = starts[0];
+        while (many < GATHERED && at < count) {
+            const int32_t key = key_of(&e[at], by_column);
+            starts[many++] = at;
+            while (at < count && key_of(&e[at], by_column) == key) {
+                at++;
+            }
+        }
+        starts[many] = at;
 #pragma omp parallel for schedule(static)                                                          \
     num_threads(frg_threads(s->ctx)) if (many * (s->n + s->m) > 100000)
         for (int64_t q = 0; q < many; q++) {
-            const frgi_entry *const at = &e[first + q];
-            scaled(&s->x, at->i, at->mass, (char *)d->left + (size_t)(q * s->x.ld) * size);
-            scaled(&s->y, at->j, 1, (char *)d->right + (size_t)(q * s->y.ld) * size);
+            gather_group(d, e + starts[q], starts[q + 1] - starts[q], by_column, q);
         }
         frgi_costs_add(&d->products, to, d->left, s->x.ld, d->right, s->y.ld, many,
                        -2 * (1 - s->theta) * scale);
+        starts[0] = at;
     }
 }
 
@@ -515,14 +566,36 @@ void frgi_descent_first(const frgi_spaces *s, frgi_sparse *plan)
     }
 }
 
+/** P + beta (P - P_before); P itself where there is none before. */
+static frgi_sparse look_ahead(frgi_descent *d, double beta)
+{
+    const int64_t count =
+        beta > 0 ? add_lists(&d->plan, 1 + beta, &d->last, -beta, d->scratch.entries, d->most) : -1;
+    return count > 0 ? (frgi_sparse){d->scratch.entries, count} : d->plan;
+}
+
+/** The plan before, and V instead of it. */
+static void move_to_vertex(frgi_descent *d, double energy)
+{
+    if (d->is_vertex) {
+        copy_list(&d->last, &d->plan);
+    }
+    copy_list(&d->plan, &d->vertex);
+    d->energy = energy;
+    d->is_vertex = true;
+}
+
 void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most)
 {
+    double beta = 0; /* > 0: the costs of a plan further on; back to 0 where J does not fall */
     d->assign.moved = d->follows;
+    d->last.count = 0;
     for (int64_t step = 0; step < most && graph_tasks_go_on(d->tasks); step++) {
+        const frgi_sparse at = look_ahead(d, beta);
         if (d->lifted) {
-            frgi_lifted_costs(d->lifted, &d->plan, d);
+            frgi_lifted_costs(d->lifted, &at, d);
         } else {
-            frgi_descent_costs(d, &d->plan, every, &d->k_plan);
+            frgi_descent_costs(d, &at, every, &d->k_plan);
         }
         const bool least = least_vertex(d, &d->k_plan);
         if (!graph_tasks_poll(d->tasks, d->s->ctx)) {
@@ -531,14 +604,17 @@ void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most)
         const double energy = frgi_sparse_energy(d->s, &d->vertex);
         d->steps++;
         graph_tasks_count(d->tasks, d->s->ctx, "vertex", 1, 0);
-        if (!(energy < d->energy * (1 - 1e-6))) {
+        if (energy < d->energy * (1 - 1e-6)) {
+            move_to_vertex(d, energy);
+            beta = beta > 0 ? fmin(2 * beta, MOST_AHEAD) : d->last.count > 0;
+        } else if (beta > 0) {
+            beta = 0;
+        } else {
             d->stationary = least;
             break;
         }
-        copy_list(&d->plan, &d->vertex);
-        d->energy = energy;
-        d->is_vertex = true;
     }
+    d->last.count = 0; /* k_vertex is of no plan */
 }
 
 /** The t of least J along the segment from the plan to the vertex (formula above). */

@@ -476,6 +476,71 @@ static void free_spaces(frgi_spaces *s)
     free(s->a);
 }
 
+/* Two sides of n and m points in the plane, the same for every seed: y the first m of x along an
+ * axis, moved a little. */
+static frgi_spaces cropped_spaces(frg_context *ctx, int64_t n, int64_t m)
+{
+    frgi_spaces s = {.ctx = ctx, .n = n, .m = m};
+    double *const x = malloc(sizeof(double) * (size_t)(4 * n)), *const y = x + 2 * n;
+    for (int64_t i = 0; i < n; i++) {
+        const double u = (double)i * 0.754877666, v = (double)i * 0.569840291;
+        x[2 * i] = ((double)i + u - floor(u)) / (double)n;
+        x[2 * i + 1] = v - floor(v);
+        y[2 * i] = x[2 * i] + 0.01 * sin(97.3 * (double)i);
+        y[2 * i + 1] = x[2 * i + 1] + 0.01 * cos(97.3 * (double)i);
+    }
+    s.x = costs_of(n, n, false);
+    s.y = costs_of(m, m, false);
+    distances_of(x, n, 2, s.x.at);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t k = 0; k < m; k++)
+            put(&s.y, i, k, hypot(y[2 * i] - y[2 * k], y[2 * i + 1] - y[2 * k + 1]));
+    for (int64_t i = n - 1; i >= 0; i--) /* n apart to ld apart */
+        memmove((double *)s.x.at + i * s.x.ld, (double *)s.x.at + i * n,
+                sizeof(double) * (size_t)n);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = n; k < s.x.ld; k++)
+            ((double *)s.x.at)[i * s.x.ld + k] = 0;
+    s.a = malloc(sizeof(double) * (size_t)(n + m));
+    s.b = s.a + n;
+    for (int64_t i = 0; i < n + m; i++)
+        s.a[i] = 1 / (double)(i < n ? n : m);
+    frgi_spaces_finish(&s);
+    free(x);
+    return s;
+}
+
+/* Costs of a list with several entries to a row and to a column are the plain sum over it, more
+ * rows than columns or fewer: sums of up to 90 products of distances up to 3 and masses below 1 /
+ * 30, in doubles. */
+static void costs_of_lists(void)
+{
+    enum { N = 30, M = 17, COUNT = 90 };
+    frg_context *ctx = test_context();
+    for (int k = 0; k < 2; k++) {
+        frgi_spaces s = k ? cropped_spaces(ctx, N, M) : cropped_spaces(ctx, N, N);
+        frgi_descent d;
+        CHECK_OK(ctx, frgi_descent_open(&d, &s, 2));
+        for (int e = 0; e < COUNT; e++)
+            d.plan.entries[e] =
+                (frgi_entry){e / 3, (int32_t)((e % 3 * 5 + e / 3 * 7) % s.m), test_uniform() / N};
+        d.plan.count = COUNT;
+        frgi_descent_costs(&d, &d.plan, 1, &d.k_plan);
+        for (int64_t i = 0; i < s.n; i++)
+            for (int64_t j = 0; j < s.m; j++) {
+                double sum = 0;
+                for (int e = 0; e < COUNT; e++)
+                    sum -= 2 * d.plan.entries[e].mass *
+                           frgi_costs_get(&s.x, i, d.plan.entries[e].i) *
+                           frgi_costs_get(&s.y, d.plan.entries[e].j, j);
+                CHECK_NEAR(frgi_costs_get(&d.k_plan, i, j), sum, 1e-13 * COUNT);
+            }
+        frgi_descent_close(&d);
+        free_spaces(&s);
+    }
+    frg_context_destroy(ctx);
+}
+
 /* Behind a descent and its exchanges no exchange of two images is lower, J summed anew for each; J
  * has fallen. */
 static void exchanges(void)
@@ -1314,6 +1379,7 @@ static const test_case cases[] = {{"exact transport", exact_transport},
                                   {"all permutations", all_permutations},
                                   {"stationary", stationary},
                                   {"exchanges", exchanges},
+                                  {"costs of lists", costs_of_lists},
                                   {"low rank", low_rank},
                                   {"spread points", spread_points},
                                   {"placed among all", placed_among_all},
