@@ -83,54 +83,121 @@ columns_of <- function(data, names) {
 
 tell <- function(warnings) for (w in warnings) warning(w, call. = FALSE)
 
-feols <- function(fml, data, vcov = "iid", weights = NULL, subset = NULL, ssc = NULL, fixef.rm = c("singleton", "none"),
-                  threads = 0L, time_limit = 0, ...) {
-  fit(match.call(), fml, data, vcov, weights, subset, ssc, match.arg(fixef.rm), threads, time_limit, list(...))
+feols <- function(fml, data, vcov = "iid", weights = NULL, subset = NULL, split = NULL, fsplit = NULL, cluster = NULL,
+                  panel.id = NULL, ssc = NULL, fixef.rm = c("singleton", "none"), threads = 0L, time_limit = 0, ...) {
+  given <- list(vcov = vcov, cluster = cluster, weights = weights, subset = subset, split = split, fsplit = fsplit,
+                panel = panel.id, ssc = ssc, fixef.rm = match.arg(fixef.rm))
+  fit(match.call(), fml, data, given, list(...), threads, time_limit)
 }
 
 feglm <- function(fml, data, family = c("poisson", "logit", "probit", "gaussian", "gamma", "negbin"), vcov = "iid", weights = NULL,
-                  offset = NULL, subset = NULL, ssc = NULL, fixef.rm = c("singleton", "none"), threads = 0L, time_limit = 0, ...) {
-  offset <- if (inherits(offset, "formula")) formula_text(offset[[2L]]) else offset
-  fit(match.call(), fml, data, vcov, weights, subset, ssc, match.arg(fixef.rm), threads, time_limit,
-      c(list(family = match.arg(family), offset = offset), list(...)))
+                  offset = NULL, subset = NULL, split = NULL, fsplit = NULL, cluster = NULL, panel.id = NULL, ssc = NULL,
+                  fixef.rm = c("singleton", "none"), threads = 0L, time_limit = 0, ...) {
+  given <- list(vcov = vcov, cluster = cluster, weights = weights, subset = subset, split = split, fsplit = fsplit,
+                panel = panel.id, ssc = ssc, fixef.rm = match.arg(fixef.rm))
+  more <- list(family = match.arg(family), offset = expression_text(offset), ...)
+  fit(match.call(), fml, data, given, more, threads, time_limit)
 }
 
-fepois <- function(fml, data, vcov = "iid", ...) {
-  out <- feglm(fml, data, "poisson", vcov, ...)
-  out$call <- match.call()
-  out
+fepois <- function(fml, data, vcov = "iid", ...) with_call(feglm(fml, data, "poisson", vcov, ...), match.call())
+
+did2s <- function(data, yname, first_stage, second_stage, treatment, cluster_var, weights = NULL, ...) {
+  right <- function(stage) sub("^~ *", "", formula_text(stage))
+  name <- function(word) if (make.names(word) == word || grepl("`", word, fixed = TRUE)) word else paste0("`", word, "`")
+  stage <- paste(name(treatment), "~", right(first_stage))
+  out <- feols(paste(name(yname), "~", right(second_stage)), data, paste0("cluster=", name(cluster_var)), weights, first_stage = stage, ...)
+  with_call(out, match.call())
 }
 
-fit <- function(call, fml, data, vcov, weights, subset, ssc, fixef.rm, threads, time_limit, options) {
+with_call <- function(fits, call) {
+  named <- function(f) {
+    f$call <- call
+    f
+  }
+  if (inherits(fits, "fourge")) return(named(fits))
+  fits[] <- lapply(fits, named)
+  fits
+}
+
+# One fit, or the fits of the models that formula and samples make: `given` are R's arguments, `more` the library's by name.
+fit <- function(call, fml, data, given, more, threads, time_limit) {
   text <- formula_text(fml)
-  specs <- if (is.list(vcov)) vcov else list(vcov)
-  effects <- effects_of(fml)
-  options$vcov <- vapply(specs, vcov_spec, "", effects = effects)
-  options$weights <- column_name(weights, "weights")
-  options$subset <- if (inherits(subset, "formula")) formula_text(subset[[2L]]) else subset
-  options$ssc <- ssc
-  options$keep_singletons <- fixef.rm == "none"
-  options$keep_effects <- TRUE
-  options <- options[!vapply(options, is.null, NA)]
-  names <- .Call(R_fourge_columns, text, options)
-  result <- .Call(R_fourge_fit, text, columns_of(data, names), options, as.integer(threads), as.double(time_limit))
+  options <- options_of(given, more, effects_of(fml))
+  several <- length(.Call(R_fourge_models, text)) > 1L || !is.null(options$fsplit) ||
+    (!is.null(options$split) && is.null(options$split_value))
+  if (is.null(options$keep_effects)) options$keep_effects <- !several  # models that keep theirs share nothing
+  names <- unique(.Call(R_fourge_columns, text, options))
+  resources <- list(as.integer(threads), as.double(time_limit))
+  result <- .Call(R_fourge_fit, text, columns_of(data, names), options, several, resources[[1L]], resources[[2L]])
   tell(result$warnings)
-  result$call <- call
-  result$text <- text
-  result$formula <- if (inherits(fml, "formula")) fml else stats::as.formula(fml)
-  structure(result, class = "fourge")
+  fits <- lapply(result$fits, function(f) {
+    f[c("call", "columns", "options", "resources")] <- list(call, names, options, resources)
+    f$formula <- if (!several && inherits(fml, "formula")) fml else stats::as.formula(f$text)
+    f$again <- new.env(parent = emptyenv())
+    structure(f, class = "fourge")
+  })
+  if (!several) return(fits[[1L]])
+  structure(fits, names = vapply(fits, model_name, ""), class = "fourge_multi")
 }
 
-# the fixed effects of y ~ x | a + b, for vcov = "cluster"
-effects_of <- function(fml) {
+model_name <- function(f) if (length(f$sample) < 2L) f$text else paste0(f$text, " [", f$sample[1L], " = ", f$sample[2L], "]")
+
+options_of <- function(given, options, effects) {
+  vcov <- given$vcov
+  if (!is.null(given$cluster)) {
+    if (!identical(vcov, "iid")) stop("vcov and cluster: give one of them", call. = FALSE)
+    clusters <- given$cluster
+    vcov <- if (inherits(clusters, "formula")) clusters else paste0("cluster=", paste(clusters, collapse = "+"))
+  }
+  specs <- if (is.list(vcov)) vcov else list(vcov)
+  options$vcov <- vapply(specs, vcov_spec, "", effects = effects)
+  for (column in c("weights", "split", "fsplit")) options[[column]] <- column_name(given[[column]], column)
+  options$subset <- expression_text(given$subset)
+  panel <- if (inherits(given$panel, "formula")) all.vars(given$panel) else given$panel
+  options$panel <- if (!is.null(panel)) paste(panel, collapse = ",")
+  options$ssc <- given$ssc
+  options$keep_singletons <- given$fixef.rm == "none"
+  options[!vapply(options, is.null, NA)]
+}
+
+# ~ expression or its text
+expression_text <- function(x) if (inherits(x, "formula")) formula_text(x[[2L]]) else x
+
+# y ~ x | a + b | e ~ z, which R reads as (y ~ x | a + b | e) ~ z, as list(x, a + b, e); without instruments list(x, a + b)
+bars_of <- function(fml) {
   if (is.character(fml)) fml <- stats::as.formula(fml)
-  e <- fml[[length(fml)]]
+  instruments <- length(fml) == 3L && is.call(fml[[2L]]) && identical(fml[[2L]][[1L]], as.name("~"))
+  e <- if (instruments) fml[[2L]][[3L]] else fml[[length(fml)]]
   parts <- list()
   while (is.call(e) && identical(e[[1L]], as.name("|"))) {
     parts <- c(list(e[[3L]]), parts)
     e <- e[[2L]]
   }
-  if (!length(parts)) character() else summands(parts[[1L]])
+  list(parts = c(list(e), parts), instruments = instruments)
+}
+
+# the fixed effects, for vcov = "cluster"
+effects_of <- function(fml) {
+  bars <- bars_of(fml)
+  parts <- bars$parts[-1L]
+  if (bars$instruments) parts <- parts[-length(parts)]
+  if (length(parts)) summands(parts[[1L]]) else character()
+}
+
+# The fit with its effects: the same regression once more where they were not kept.
+with_effects <- function(object) {
+  if (isTRUE(object$options$keep_effects) || !length(object$levels)) return(object$pointer)
+  if (is.null(object$again$pointer)) {
+    options <- object$options
+    options$keep_effects <- TRUE
+    options[c("split", "fsplit", "split_value")] <- NULL
+    if (length(object$sample) == 2L) options[c("split", "split_value")] <- as.list(object$sample)
+    columns <- .Call(R_fourge_kept, object$pointer)
+    result <- .Call(R_fourge_fit, object$text, columns, options, FALSE, object$resources[[1L]], object$resources[[2L]])
+    tell(result$warnings)
+    object$again$pointer <- result$fits[[1L]]$pointer
+  }
+  object$again$pointer
 }
 
 demean <- function(X, f, weights = NULL, threads = 0L, ...) {

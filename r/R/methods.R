@@ -33,17 +33,62 @@ confint.fourge <- function(object, parm, level = 0.95, vcov = NULL, ssc = NULL, 
   if (missing(parm)) out else out[parm, , drop = FALSE]
 }
 
-residuals.fourge <- function(object, na.rm = TRUE, ...) without_dropped(.Call(R_fourge_residuals, object$pointer)$residuals, na.rm)
+residuals.fourge <- function(object, type = c("response", "deviance", "pearson", "working"), na.rm = TRUE, ...) {
+  type <- match.arg(type)
+  if (type == "response") without_dropped(.Call(R_fourge_residuals, object$pointer)$residuals, na.rm)
+  else without_dropped(.Call(R_fourge_glm_values, object$pointer, type), na.rm)
+}
 fitted.fourge <- function(object, na.rm = TRUE, ...) without_dropped(.Call(R_fourge_residuals, object$pointer)$fitted, na.rm)
 without_dropped <- function(x, na.rm) if (na.rm) x[!is.nan(x)] else x
 
-predict.fourge <- function(object, newdata = NULL, ...) {
-  if (is.null(newdata)) return(.Call(R_fourge_residuals, object$pointer)$fitted)
-  response <- all.vars(object$formula[[2L]])
-  names <- setdiff(all.vars(object$formula), response)
-  result <- .Call(R_fourge_predict, object$pointer, columns_of(newdata, names))
+predict.fourge <- function(object, newdata = NULL, type = c("response", "link"), se.fit = FALSE,
+                           interval = c("none", "confidence", "prediction"), level = 0.95, vcov = NULL, ssc = NULL, ...) {
+  type <- match.arg(type)
+  interval <- match.arg(interval)
+  if (type == "link" && is.null(object$glm)) stop("predict: type = \"link\" is of a generalised linear model", call. = FALSE)
+  mean <- if (!is.null(newdata)) new_values(R_fourge_predict, with_effects(object), object, newdata)
+  else if (type == "link") .Call(R_fourge_glm_values, object$pointer, "link")
+  else .Call(R_fourge_residuals, object$pointer)$fitted
+  if (type == "link" && !is.null(newdata)) mean <- stats::make.link(object$glm$link)$linkfun(mean)
+  if (se.fit || interval != "none") with_errors(object, newdata, mean, interval, level, chosen_vcov(object, vcov, ssc)) else mean
+}
+
+# what a routine gives for the rows of other data
+new_values <- function(routine, pointer, object, newdata) {
+  result <- .Call(routine, pointer, columns_of(newdata, object$columns))
   if (result$unseen) warning(result$unseen, " rows have a level that the fit has not seen: NaN", call. = FALSE)
   result$values
+}
+
+# Var(x'b) = x'V x; of a new row beside it the variance of an error
+with_errors <- function(object, newdata, mean, interval, level, v) {
+  if (!is.null(object$glm) || length(object$levels)) {
+    stop("predict: errors of predictions are there for least squares without fixed effects alone", call. = FALSE)
+  }
+  if (interval == "prediction" && !is.null(object$options$weights)) {
+    stop("predict: with weights the variance of a new row is not known", call. = FALSE)
+  }
+  x <- regressors(object, newdata)
+  variance <- rowSums((x %*% v$matrix) * x)
+  out <- data.frame(fit = mean, se.fit = sqrt(variance))
+  if (interval == "none") return(out)
+  error <- if (interval == "prediction") object$numbers[["rss"]] / object$numbers[["df_residual"]] else 0
+  half <- qt((1 + level) / 2, v$df_t) * sqrt(variance + error)
+  cbind(out, ci_low = mean - half, ci_high = mean + half)
+}
+
+# rows of the data that the fit dropped are NaN
+regressors <- function(object, newdata) {
+  if (!is.null(newdata)) return(new_values(R_fourge_regressors, object$pointer, object, newdata))
+  x <- .Call(R_fourge_regressors, object$pointer, .Call(R_fourge_kept, object$pointer))$values
+  x[is.nan(.Call(R_fourge_residuals, object$pointer)$fitted), ] <- NaN
+  x
+}
+
+model.matrix.fourge <- function(object, data = NULL, na.rm = TRUE, ...) {
+  x <- regressors(object, data)
+  colnames(x) <- object$terms
+  if (is.null(data) && na.rm) x[!is.nan(.Call(R_fourge_residuals, object$pointer)$fitted), , drop = FALSE] else x
 }
 
 nobs.fourge <- function(object, ...) object$numbers[["n"]]
@@ -59,26 +104,53 @@ df.residual.fourge <- function(object, ...) object$numbers[["df_residual"]]
 
 fixef <- function(object) {
   if (!inherits(object, "fourge")) stop("fixef: expected a fit of feols()", call. = FALSE)
-  table <- as.data.frame(.Call(R_fourge_effects, object$pointer))
+  table <- as.data.frame(.Call(R_fourge_effects, with_effects(object)))
+  if (!all(table$identified != 0)) {
+    warning("the effects are not unique: differences between levels of a factor may be the solver's", call. = FALSE)
+  }
   lapply(split(table, factor(table$factor, unique(table$factor))), function(t) stats::setNames(t$effect, t$level))
 }
+
+# the columns of a table of coefficients
+heads_of <- function(v) {
+  letter <- if (is.infinite(v$df_t)) "z" else "t"
+  c("Estimate", "Std. Error", paste(letter, "value"), paste0("Pr(>|", letter, "|)"))
+}
+
+coeftable <- function(object, vcov = NULL, ssc = NULL) {
+  if (!inherits(object, "fourge")) stop("expected a fit of feols()", call. = FALSE)
+  v <- chosen_vcov(object, vcov, ssc)
+  out <- v$errors[, 1:4, drop = FALSE]
+  dimnames(out) <- list(object$terms, heads_of(v))
+  out
+}
+se <- function(object, vcov = NULL, ssc = NULL) coeftable(object, vcov, ssc)[, 2L]
+tstat <- function(object, vcov = NULL, ssc = NULL) coeftable(object, vcov, ssc)[, 3L]
+pvalue <- function(object, vcov = NULL, ssc = NULL) coeftable(object, vcov, ssc)[, 4L]
 
 coefficient_table <- function(object, vcov = NULL, ssc = NULL) {
   v <- chosen_vcov(object, vcov, ssc)
   out <- v$errors[, 1:4, drop = FALSE]
-  letter <- if (is.infinite(v$df_t)) "z" else "t"
-  dimnames(out) <- list(object$terms, c("Estimate", "Std. Error", paste(letter, "value"), paste0("Pr(>|", letter, "|)")))
+  dimnames(out) <- list(object$terms, heads_of(v))
   structure(list(table = out, vcov = v, fit = object), class = "fourge_table")
 }
 
-summary.fourge <- function(object, vcov = NULL, ssc = NULL, ...) coefficient_table(object, vcov, ssc)
+summary.fourge <- function(object, vcov = NULL, ssc = NULL, stage = 2, ...) {
+  if (!identical(as.numeric(stage), 1)) return(coefficient_table(object, vcov, ssc))
+  if (is.null(object$iv)) stop("summary: stage = 1 is of a fit with instruments", call. = FALSE)
+  if (!is.null(vcov) || !is.null(ssc)) stop("summary: the first stages have the errors of the fit's first vcov", call. = FALSE)
+  lapply(object$iv$stages, function(s) {
+    out <- s$errors[, 1:4, drop = FALSE]
+    dimnames(out) <- list(s$terms, heads_of(object$vcovs[[1L]]))
+    out
+  })
+}
 print.fourge <- function(x, ...) print(coefficient_table(x), ...)
 
 print.fourge_table <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   fit <- x$fit
-  kind <- if (is.null(fit$glm)) "OLS" else paste0("GLM (", fit$glm$family, ", ", fit$glm$link, ")")
-  if (length(all.names(fit$formula)[all.names(fit$formula) == "~"]) > 1L) kind <- "TSLS"
-  cat(kind, ", dependent variable: ", fit$depvar, "\n", sep = "")
+  cat(kind_of(fit), ", dependent variable: ", fit$depvar, "\n", sep = "")
+  if (length(fit$sample) == 2L) cat("Sample: ", fit$sample[1L], " = ", fit$sample[2L], "\n", sep = "")
   cat("Observations: ", format(fit$numbers[["n"]], big.mark = ","), "\n", sep = "")
   if (length(fit$levels)) {
     cat("Fixed effects: ", paste0(names(fit$levels), " (", format(fit$levels, big.mark = ",", trim = TRUE), ")", collapse = ", "),
@@ -86,15 +158,60 @@ print.fourge_table <- function(x, digits = max(3L, getOption("digits") - 3L), ..
   }
   cat("Standard errors: ", x$vcov$spec, "\n", sep = "")
   stats::printCoefmat(x$table, digits = digits, ...)
+  writeLines(as.character(remarks(x$vcov, fit$numbers[["n"]])))
   if (length(fit$dropped)) cat("Left out: ", paste0(names(fit$dropped), " (", fit$dropped, ")", collapse = "; "), "\n", sep = "")
-  cat("R2: ", format(fit$numbers[["r2"]], digits = digits), ", RMSE: ", format(fit$numbers[["rmse"]], digits = digits), sep = "")
-  if (length(fit$levels)) {
-    cat(", within R2: ", format(fit$numbers[["r2_within"]], digits = digits), "\nDemeaned by ", fit$method, ", largest level mean ",
-        format(fit$audit, digits = 2), if (fit$converged) "" else ": NOT CONVERGED", sep = "")
+  cat(quality(fit, digits), "\n", sep = "")
+  if (!is.null(fit$iv)) {
+    known <- !is.null(tests_of(fit, x$vcov))
+    if (!known) cat("Instruments, by the errors of ", fit$vcovs[[1L]]$spec, ":\n", sep = "")
+    print(fitstat(fit, instrument_tests, if (known) x$vcov$spec), digits = digits)
   }
-  cat("\n")
   invisible(x)
 }
+
+kind_of <- function(fit) {
+  if (!is.null(fit$glm)) paste0("GLM (", fit$glm$family, ", ", fit$glm$link, ")")
+  else if (!is.null(fit$iv)) "TSLS" else if (!is.null(fit$first_stage)) "DID2S" else "OLS"
+}
+
+# how well the model fits, and how well it was solved
+quality <- function(fit, digits) {
+  show <- function(x) format(x, digits = digits)
+  out <- if (is.null(fit$glm)) paste0("R2: ", show(fit$numbers[["r2"]]), ", RMSE: ", show(fit$numbers[["rmse"]]))
+  else paste0("Deviance: ", show(fit$glm$deviance), ", log-likelihood: ", show(fit$glm$log_likelihood), ", pseudo R2: ",
+              show(fit$glm$pseudo_r2))
+  if (is.null(fit$glm) && length(fit$levels)) out <- paste0(out, ", within R2: ", show(fit$numbers[["r2_within"]]))
+  if (length(fit$levels)) out <- paste0(out, "\nDemeaned by ", fit$method, ", largest level mean ", format(fit$audit, digits = 2))
+  if (fit$converged) out else paste0(out, "\nNOT CONVERGED: the numbers are those of the last iterate")
+}
+
+# R b = q for the terms that `keep` and `drop` leave, q = 0: the Wald test, as F
+wald <- function(x, keep = NULL, drop = NULL, exact_match = FALSE, vcov = NULL, ssc = NULL) {
+  if (!inherits(x, "fourge")) stop("wald: expected a fit of feols()", call. = FALSE)
+  terms <- if (is.null(keep)) setdiff(x$terms, "(Intercept)") else x$terms
+  at <- match(chosen_terms(terms, keep, drop, NULL, exact_match), x$terms)
+  if (!length(at)) stop("wald: no term is left to test; there are ", paste(x$terms, collapse = ", "), call. = FALSE)
+  spec <- if (!is.null(vcov) || !is.null(ssc)) if (is.null(vcov)) x$vcovs[[1L]]$spec else vcov_spec(vcov, effects_of(x$formula))
+  restrictions <- diag(length(x$terms))[, at, drop = FALSE]
+  found <- .Call(R_fourge_wald, x$pointer, spec, ssc, restrictions, numeric(length(at)))
+  out <- list(stat = found[["f"]], p = found[["p_f"]], df1 = found[["df1"]], df2 = found[["df2"]])
+  structure(list(wald = c(out, list(terms = x$terms[at]))), class = "fourge_fitstat")
+}
+
+leave_out <- function(object, ...) {
+  if (!inherits(object, "fourge")) stop("leave_out: expected a fit of feols()", call. = FALSE)
+  found <- .Call(R_fourge_leave_out, with_effects(object), list(...))
+  tell(found$warnings)
+  found$warnings <- NULL
+  found
+}
+
+print.fourge_multi <- function(x, ...) {
+  print(etable(x, ...))
+  invisible(x)
+}
+summary.fourge_multi <- function(object, ...) lapply(unclass(object), summary, ...)
+`[.fourge_multi` <- function(x, i) structure(unclass(x)[i], class = "fourge_multi")
 
 tidy.fourge <- function(x, conf.int = FALSE, conf.level = 0.95, vcov = NULL, ssc = NULL, ...) {
   v <- chosen_vcov(x, vcov, ssc)
@@ -109,9 +226,12 @@ tidy.fourge <- function(x, conf.int = FALSE, conf.level = 0.95, vcov = NULL, ssc
 }
 
 glance.fourge <- function(x, ...) {
+  likelihood <- logLik(x)
   data.frame(r.squared = x$numbers[["r2"]], adj.r.squared = x$numbers[["r2_adjusted"]], within.r.squared = x$numbers[["r2_within"]],
-             sigma = sqrt(x$numbers[["rss"]] / x$numbers[["df_residual"]]), nobs = x$numbers[["n"]],
-             df.residual = x$numbers[["df_residual"]], converged = x$converged)
+             pseudo.r.squared = if (is.null(x$glm)) NaN else x$glm$pseudo_r2,
+             sigma = sqrt(x$numbers[["rss"]] / x$numbers[["df_residual"]]), nobs = x$numbers[["n"]], logLik = c(likelihood),
+             AIC = stats::AIC(likelihood), BIC = stats::BIC(likelihood), df.residual = x$numbers[["df_residual"]],
+             converged = x$converged)
 }
 
 augment.fourge <- function(x, data, ...) {

@@ -13,7 +13,8 @@ SEXP R_fourge_demean(SEXP x, SEXP codes, SEXP weights, SEXP options, SEXP thread
     const frg_array levels = frg_matrix_columns(INTEGER(codes), FRG_I32, n, Rf_ncols(codes), n);
     const frg_array w =
         weights == R_NilValue ? (frg_array){.data = NULL} : frg_vector(REAL(weights), FRG_F64, n);
-    r_check(o, frg_demean_create(&o->plan, o->ctx, levels, w.data ? &w : NULL, NULL, 0, 0, &opts));
+    r_check(o, frg_demean_create(&o->plan, o->home->ctx, levels, w.data ? &w : NULL, NULL, 0, 0,
+                                 &opts));
     SEXP values = PROTECT(Rf_allocMatrix(REALSXP, n, p));
     frg_demean_column *column = (frg_demean_column *)R_alloc((size_t)p + 1, sizeof *column);
     r_check(o, frg_demean_run(o->plan, frg_matrix_columns(REAL(x), FRG_F64, n, p, n),

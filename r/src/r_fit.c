@@ -1,55 +1,5 @@
-/* r_fit.c - frg_fe_fit and what is read from a fit. */
+/* r_fit.c - frg_fe_fit and frg_fe_fit_many, whose fits become lists. */
 #include "fourge_r.h"
-
-#include <string.h>
-
-static SEXP vcov_as_list(const frg_fe_result *fit, const frg_fe_vcov *v)
-{
-    const int k = fit->n_coefficients;
-    r_list l = r_list_new(11);
-    SEXP matrix = PROTECT(Rf_allocMatrix(REALSXP, k, k));
-    memcpy(REAL(matrix), v->matrix, sizeof(double) * (size_t)k * (size_t)k); /* symmetric */
-    SEXP errors = PROTECT(Rf_allocMatrix(REALSXP, k, 6));
-    for (int j = 0; j < k; j++) {
-        const frg_coefficient *c = &v->coefficients[j];
-        const double row[6] = {c->estimate, c->std_error, c->statistic,
-                               c->p_value,  c->conf_low,  c->conf_high};
-        for (int i = 0; i < 6; i++) {
-            REAL(errors)[j + i * k] = row[i];
-        }
-    }
-    SEXP counts = PROTECT(Rf_allocVector(REALSXP, v->n_clusters));
-    for (int i = 0; i < v->n_clusters; i++) {
-        REAL(counts)[i] = (double)v->cluster_count[i];
-    }
-    r_list_add(&l, "spec", Rf_mkString(v->spec));
-    r_list_add(&l, "type", Rf_mkString(v->type));
-    r_list_add(&l, "clusters", r_strings(v->cluster_name, v->n_clusters));
-    r_list_add(&l, "counts", counts);
-    r_list_add(&l, "df_t", Rf_ScalarReal(v->df_t));
-    SEXP df = PROTECT(v->df ? Rf_allocVector(REALSXP, k) : R_NilValue);
-    if (v->df) {
-        memcpy(REAL(df), v->df, sizeof(double) * (size_t)k);
-    }
-    r_list_add(&l, "df", df);
-    r_list_add(&l, "k", Rf_ScalarReal((double)v->k));
-    r_list_add(&l, "ssc", Rf_mkString(v->ssc));
-    r_list_add(&l, "matrix", matrix);
-    r_list_add(&l, "errors", errors);
-    r_list_add(&l, "wald_f", Rf_ScalarReal(v->wald_f));
-    UNPROTECT(6);
-    return l.list;
-}
-
-static SEXP names_of_terms(const frg_fe_result *fit)
-{
-    SEXP out = PROTECT(Rf_allocVector(STRSXP, fit->n_coefficients));
-    for (int j = 0; j < fit->n_coefficients; j++) {
-        SET_STRING_ELT(out, j, Rf_mkCharCE(fit->coefficients[j].term, CE_UTF8));
-    }
-    UNPROTECT(1);
-    return out;
-}
 
 static SEXP dropped_terms(const frg_fe_result *fit)
 {
@@ -66,10 +16,7 @@ static SEXP dropped_terms(const frg_fe_result *fit)
 
 static SEXP numbers_of(const frg_fe_result *fit)
 {
-    const struct {
-        const char *name;
-        double value;
-    } rows[] = {
+    const r_number rows[] = {
         {"n", (double)fit->n},
         {"n_rows", (double)fit->n_rows},
         {"n_missing", (double)fit->n_missing},
@@ -85,16 +32,7 @@ static SEXP numbers_of(const frg_fe_result *fit)
         {"rss", fit->rss},
         {"tss", fit->tss},
     };
-    const int n = (int)(sizeof rows / sizeof *rows);
-    SEXP out = PROTECT(Rf_allocVector(REALSXP, n));
-    SEXP names = PROTECT(Rf_allocVector(STRSXP, n));
-    for (int i = 0; i < n; i++) {
-        REAL(out)[i] = rows[i].value;
-        SET_STRING_ELT(names, i, Rf_mkChar(rows[i].name));
-    }
-    Rf_setAttrib(out, R_NamesSymbol, names);
-    UNPROTECT(2);
-    return out;
+    return r_named(rows, (int)(sizeof rows / sizeof *rows));
 }
 
 /* The largest audit of the demeaned columns; 0 without effects. */
@@ -134,52 +72,133 @@ static SEXP glm_as_list(const frg_fe_glm *g)
     return l.list;
 }
 
-static SEXP fit_as_list(const r_object *o, SEXP pointer)
+/* The points of an event study: times, and the places of their coefficients, 0 for a reference. */
+static SEXP events_of(const frg_fe_result *fit)
 {
-    const frg_fe_result *fit = frg_fe_get(o->fit);
-    r_list l = r_list_new(13);
+    SEXP times = PROTECT(Rf_allocVector(REALSXP, fit->n_events));
+    SEXP places = PROTECT(Rf_allocVector(INTSXP, fit->n_events));
+    for (int i = 0; i < fit->n_events; i++) {
+        REAL(times)[i] = fit->events[i].time;
+        INTEGER(places)[i] = fit->events[i].coefficient + 1;
+    }
+    r_list l = r_list_new(2);
+    r_list_add(&l, "time", times);
+    r_list_add(&l, "coefficient", places);
+    UNPROTECT(4);
+    return l.list;
+}
+
+/* c(column, level) of the sample; without the level of all rows; NULL: not split. */
+static SEXP sample_of(const frg_fe_result *fit)
+{
+    const char *const words[] = {fit->split_name, fit->split_value};
+    return fit->split_name ? r_strings(words, fit->split_value ? 2 : 1) : R_NilValue;
+}
+
+static SEXP vcovs_of(const frg_fe_result *fit)
+{
     SEXP vcovs = PROTECT(Rf_allocVector(VECSXP, fit->n_vcov));
     for (int i = 0; i < fit->n_vcov; i++) {
-        SET_VECTOR_ELT(vcovs, i, vcov_as_list(fit, &fit->vcov[i]));
+        SET_VECTOR_ELT(vcovs, i, r_vcov(fit, &fit->vcov[i]));
     }
+    UNPROTECT(1);
+    return vcovs;
+}
+
+static SEXP levels_of(const frg_fe_result *fit)
+{
     SEXP levels = PROTECT(Rf_allocVector(REALSXP, fit->n_factors));
     for (int i = 0; i < fit->n_factors; i++) {
         REAL(levels)[i] = (double)fit->factor_levels[i];
     }
     Rf_setAttrib(levels, R_NamesSymbol, r_strings(fit->factor_name, fit->n_factors));
+    UNPROTECT(1);
+    return levels;
+}
+
+static SEXP fit_as_list(SEXP pointer)
+{
+    const frg_fe_result *fit = frg_fe_get(r_object_of(pointer)->fit);
+    r_list l = r_list_new(17);
     r_list_add(&l, "pointer", pointer);
-    r_list_add(&l, "depvar", Rf_ScalarString(Rf_mkCharCE(fit->depvar, CE_UTF8)));
-    r_list_add(&l, "terms", names_of_terms(fit));
+    r_list_add(&l, "text", r_word(fit->formula));
+    r_list_add(&l, "depvar", r_word(fit->depvar));
+    r_list_add(&l, "sample", sample_of(fit));
+    r_list_add(&l, "terms", r_terms(fit->coefficients, fit->n_coefficients));
     r_list_add(&l, "numbers", numbers_of(fit));
-    r_list_add(&l, "levels", levels);
+    r_list_add(&l, "levels", levels_of(fit));
     r_list_add(&l, "dropped", dropped_terms(fit));
-    r_list_add(&l, "vcovs", vcovs);
+    r_list_add(&l, "vcovs", vcovs_of(fit));
     r_list_add(&l, "converged", Rf_ScalarLogical(fit->converged));
     r_list_add(&l, "method", Rf_mkString(fit->n_factors ? fit->demean.method : "none"));
     r_list_add(&l, "audit", Rf_ScalarReal(largest_audit(fit)));
     r_list_add(&l, "seconds", Rf_ScalarReal(fit->total_seconds));
     r_list_add(&l, "glm", glm_as_list(fit->glm));
-    r_list_add(&l, "warnings", r_warnings(o));
-    UNPROTECT(4);
+    r_list_add(&l, "iv", r_instruments(fit));
+    r_list_add(&l, "events", events_of(fit));
+    r_list_add(&l, "first_stage", r_word(fit->first_stage));
+    UNPROTECT(2);
     return l.list;
 }
 
-/* The texts point into R's strings and R_alloc's memory: alive until .Call returns, as the call asks. */
-SEXP R_fourge_fit(SEXP formula, SEXP columns, SEXP options, SEXP threads, SEXP time_limit)
+/* The fits of several models, each in an object beside `first`, which has the first. */
+static SEXP take_all(SEXP first)
+{
+    r_home *home = r_object_of(first)->home;
+    const int n = (int)frg_fe_many_count(home->many);
+    SEXP pointers = PROTECT(Rf_allocVector(VECSXP, n));
+    for (int i = 0; i < n; i++) {
+        SET_VECTOR_ELT(pointers, i, i ? r_object_beside(first) : first);
+        r_object_of(VECTOR_ELT(pointers, i))->fit = frg_fe_many_take(home->many, i);
+    }
+    frg_fe_many_destroy(home->many);
+    home->many = NULL;
+    UNPROTECT(1);
+    return pointers;
+}
+
+static SEXP fit_all(SEXP pointer, const char *formula, const frg_fe_opts *opts, int several)
+{
+    r_object *o = r_object_of(pointer);
+    SEXP pointers = R_NilValue;
+    if (several) {
+        r_home *home = o->home;
+        r_check(o, frg_fe_fit_many(&home->many, home->ctx, formula, home->table, opts));
+        pointers = home->many ? take_all(pointer) : pointers;
+    } else {
+        r_check(o, frg_fe_fit(&o->fit, o->home->ctx, formula, o->home->table, opts));
+        if (o->fit) {
+            pointers = Rf_allocVector(VECSXP, 1);
+            SET_VECTOR_ELT(pointers, 0, pointer);
+        }
+    }
+    if (pointers == R_NilValue) {
+        Rf_error("the fit was stopped before it had estimates");
+    }
+    return pointers;
+}
+
+/* list(fits, warnings): a fit for each model.  The texts point into R's strings and R_alloc's
+ * memory: alive until .Call returns, as the call asks. */
+SEXP R_fourge_fit(SEXP formula, SEXP columns, SEXP options, SEXP several, SEXP threads,
+                  SEXP time_limit)
 {
     SEXP pointer = PROTECT(r_object_new(columns, Rf_asInteger(threads), Rf_asReal(time_limit)));
     r_object *o = r_object_of(pointer);
     frg_fe_opts opts;
     r_fit_options(&opts, options);
-    r_table(o, columns, &o->table);
+    r_table(o, columns, &o->home->table);
     const char *text = Rf_translateCharUTF8(STRING_ELT(formula, 0));
-    r_check(o, frg_fe_fit(&o->fit, o->ctx, text, o->table, &opts));
-    if (!o->fit) {
-        Rf_error("the fit was stopped before it had estimates");
+    SEXP pointers = PROTECT(fit_all(pointer, text, &opts, Rf_asLogical(several)));
+    SEXP fits = PROTECT(Rf_allocVector(VECSXP, Rf_length(pointers)));
+    for (int i = 0; i < Rf_length(fits); i++) {
+        SET_VECTOR_ELT(fits, i, fit_as_list(VECTOR_ELT(pointers, i)));
     }
-    SEXP out = fit_as_list(o, pointer);
-    UNPROTECT(1);
-    return out;
+    r_list l = r_list_new(2);
+    r_list_add(&l, "fits", fits);
+    r_list_add(&l, "warnings", r_warnings(o));
+    UNPROTECT(5);
+    return l.list;
 }
 
 typedef struct {
@@ -196,6 +215,20 @@ static void collect(const char *name, void *user)
     c->n++;
 }
 
+/* The formulas of one model each that a formula stands for. */
+SEXP R_fourge_models(SEXP formula)
+{
+    SEXP pointer = PROTECT(r_object_new(R_NilValue, 1, 0));
+    const r_object *o = r_object_of(pointer);
+    const char *text = Rf_translateCharUTF8(STRING_ELT(formula, 0));
+    name_collector c = {R_NilValue, 0};
+    r_check(o, frg_fe_expand(o->home->ctx, text, collect, &c));
+    c = (name_collector){PROTECT(Rf_allocVector(STRSXP, c.n)), 0};
+    r_check(o, frg_fe_expand(o->home->ctx, text, collect, &c));
+    UNPROTECT(2);
+    return c.names;
+}
+
 /* The names of the columns that a fit reads; one may come twice. */
 SEXP R_fourge_columns(SEXP formula, SEXP options)
 {
@@ -205,95 +238,9 @@ SEXP R_fourge_columns(SEXP formula, SEXP options)
     r_fit_options(&opts, options);
     const char *text = Rf_translateCharUTF8(STRING_ELT(formula, 0));
     name_collector c = {R_NilValue, 0};
-    r_check(o, frg_fe_columns(o->ctx, text, &opts, collect, &c));
+    r_check(o, frg_fe_columns(o->home->ctx, text, &opts, collect, &c));
     c = (name_collector){PROTECT(Rf_allocVector(STRSXP, c.n)), 0};
-    r_check(o, frg_fe_columns(o->ctx, text, &opts, collect, &c));
+    r_check(o, frg_fe_columns(o->home->ctx, text, &opts, collect, &c));
     UNPROTECT(2);
     return c.names;
-}
-
-/* Another covariance of the same fit. */
-SEXP R_fourge_vcov(SEXP pointer, SEXP spec, SEXP ssc)
-{
-    const r_object *o = r_object_of(pointer);
-    const frg_fe_vcov *v = NULL;
-    const char *rules = ssc == R_NilValue ? NULL : CHAR(STRING_ELT(ssc, 0));
-    r_check(o, frg_fe_vcov_add(o->fit, Rf_translateCharUTF8(STRING_ELT(spec, 0)), rules, &v));
-    r_list l = r_list_new(2);
-    r_list_add(&l, "vcov", vcov_as_list(frg_fe_get(o->fit), v));
-    r_list_add(&l, "warnings", r_warnings(o));
-    UNPROTECT(2);
-    return l.list;
-}
-
-/* list(residuals, fitted), one value a row of the data, NaN where a row was dropped */
-SEXP R_fourge_residuals(SEXP pointer)
-{
-    const r_object *o = r_object_of(pointer);
-    const R_xlen_t n = (R_xlen_t)frg_fe_get(o->fit)->n_rows;
-    r_list l = r_list_new(2);
-    SEXP residuals = PROTECT(Rf_allocVector(REALSXP, n));
-    SEXP fitted = PROTECT(Rf_allocVector(REALSXP, n));
-    r_check(o, frg_fe_residuals(o->fit, REAL(residuals), REAL(fitted)));
-    r_list_add(&l, "residuals", residuals);
-    r_list_add(&l, "fitted", fitted);
-    UNPROTECT(4);
-    return l.list;
-}
-
-SEXP R_fourge_predict(SEXP pointer, SEXP columns)
-{
-    const r_object *o = r_object_of(pointer);
-    SEXP holder = PROTECT(r_object_new(columns, 1, 0));
-    r_object *data = r_object_of(holder);
-    r_table(data, columns, &data->table);
-    SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)frg_table_rows(data->table)));
-    int64_t unseen = 0;
-    r_check(o, frg_fe_predict(o->fit, data->table, REAL(out), &unseen));
-    r_list l = r_list_new(2);
-    r_list_add(&l, "values", out);
-    r_list_add(&l, "unseen", Rf_ScalarReal((double)unseen));
-    UNPROTECT(4);
-    return l.list;
-}
-
-static SEXP column_as_vector(const frg_column *c)
-{
-    SEXP out;
-    if (c->kind == FRG_CATEGORY) {
-        out = PROTECT(Rf_allocVector(STRSXP, (R_xlen_t)c->n));
-        for (int64_t i = 0; i < c->n; i++) {
-            SET_STRING_ELT(out, (R_xlen_t)i,
-                           c->codes[i] < 0 ? NA_STRING
-                                           : Rf_mkCharCE(c->labels[c->codes[i]], CE_UTF8));
-        }
-    } else {
-        out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)c->n));
-        for (int64_t i = 0; i < c->n; i++) {
-            REAL(out)
-            [i] = c->kind == FRG_NUMBER    ? c->numbers[i]
-                  : c->kind == FRG_INTEGER ? (double)c->integers[i]
-                                           : (double)c->codes[i];
-        }
-    }
-    UNPROTECT(1);
-    return out;
-}
-
-/* The effects as a list of columns: factor, level, effect, identified */
-SEXP R_fourge_effects(SEXP pointer)
-{
-    r_object *o = r_object_of(pointer);
-    frg_table *effects = NULL;
-    r_check(o, frg_fe_effects(o->fit, &effects));
-    frg_table_destroy(o->effects);
-    o->effects = effects;
-    const int p = (int)frg_table_columns(effects);
-    r_list l = r_list_new(p);
-    for (int j = 0; j < p; j++) {
-        const frg_column *c = frg_table_column(effects, j);
-        r_list_add(&l, c->name, column_as_vector(c));
-    }
-    UNPROTECT(2);
-    return l.list;
 }

@@ -13,8 +13,12 @@ static void destroy(SEXP pointer)
     frg_table_destroy(o->effects);
     frg_fe_destroy(o->fit);
     frg_demean_destroy(o->plan);
-    frg_table_destroy(o->table);
-    frg_context_destroy(o->ctx);
+    if (--o->home->users == 0) {
+        frg_fe_many_destroy(o->home->many);
+        frg_table_destroy(o->home->table);
+        frg_context_destroy(o->home->ctx);
+        free(o->home);
+    }
     free(o);
 }
 
@@ -32,21 +36,40 @@ static int on_progress(const frg_progress *p, void *user)
     return !R_ToplevelExec(check_interrupt, NULL);
 }
 
-SEXP r_object_new(SEXP kept, int threads, double time_limit)
+static SEXP object_in(r_home *home, SEXP kept)
 {
+    SEXP pointer = PROTECT(R_MakeExternalPtr(NULL, R_NilValue, kept));
+    R_RegisterCFinalizerEx(pointer, destroy, TRUE);
     r_object *o = calloc(1, sizeof *o);
-    if (!o) {
+    r_home *own = home ? home : calloc(1, sizeof *own);
+    if (!o || !own) {
+        free(o);
+        free(home ? NULL : own);
         Rf_error("out of memory");
     }
-    SEXP pointer = PROTECT(R_MakeExternalPtr(o, R_NilValue, kept));
-    R_RegisterCFinalizerEx(pointer, destroy, TRUE);
+    o->home = own;
+    own->users++;
+    R_SetExternalPtrAddr(pointer, o);
+    UNPROTECT(1);
+    return pointer;
+}
+
+SEXP r_object_beside(SEXP pointer)
+{
+    return object_in(r_object_of(pointer)->home, R_ExternalPtrProtected(pointer));
+}
+
+SEXP r_object_new(SEXP kept, int threads, double time_limit)
+{
+    SEXP pointer = PROTECT(object_in(NULL, kept));
+    r_home *home = r_object_of(pointer)->home;
     frg_context_opts opts;
     frg_context_defaults(&opts, sizeof opts);
     opts.threads = threads;
     opts.time_limit = time_limit;
     opts.count_from = 1;
     opts.on_progress = on_progress;
-    const frg_status status = frg_context_create(&o->ctx, &opts);
+    const frg_status status = frg_context_create(&home->ctx, &opts);
     if (status < 0) {
         Rf_error("no context: %s", frg_status_sentence(status));
     }
@@ -64,24 +87,32 @@ r_object *r_object_of(SEXP pointer)
     return o;
 }
 
+/* What lives as long as the object: the columns of the data. */
+SEXP R_fourge_kept(SEXP pointer)
+{
+    r_object_of(pointer);
+    return R_ExternalPtrProtected(pointer);
+}
+
 void r_check(const r_object *object, frg_status status)
 {
     if (status >= 0) {
         return;
     }
-    const char *hint = frg_error_hint(object->ctx);
-    Rf_errorcall(R_NilValue, "%s [%s]%s%s", frg_message(object->ctx), frg_error_code(object->ctx),
+    const frg_context *ctx = object->home->ctx;
+    const char *hint = frg_error_hint(ctx);
+    Rf_errorcall(R_NilValue, "%s [%s]%s%s", frg_message(ctx), frg_error_code(ctx),
                  *hint ? "\n  hint: " : "", hint);
 }
 
 SEXP r_warnings(const r_object *object)
 {
-    const int n = frg_warning_count(object->ctx);
+    const int n = frg_warning_count(object->home->ctx);
     SEXP out = PROTECT(Rf_allocVector(STRSXP, n));
     for (int i = 0; i < n; i++) {
-        SET_STRING_ELT(out, i, Rf_mkCharCE(frg_warning_message(object->ctx, i), CE_UTF8));
+        SET_STRING_ELT(out, i, Rf_mkCharCE(frg_warning_message(object->home->ctx, i), CE_UTF8));
     }
-    frg_warnings_clear(object->ctx);
+    frg_warnings_clear(object->home->ctx);
     UNPROTECT(1);
     return out;
 }
@@ -106,5 +137,23 @@ SEXP r_strings(const char *const *words, int64_t n)
         SET_STRING_ELT(out, i, Rf_mkCharCE(words[i], CE_UTF8));
     }
     UNPROTECT(1);
+    return out;
+}
+
+SEXP r_word(const char *word)
+{
+    return word ? Rf_ScalarString(Rf_mkCharCE(word, CE_UTF8)) : R_NilValue;
+}
+
+SEXP r_named(const r_number *rows, int n)
+{
+    SEXP out = PROTECT(Rf_allocVector(REALSXP, n));
+    SEXP names = PROTECT(Rf_allocVector(STRSXP, n));
+    for (int i = 0; i < n; i++) {
+        REAL(out)[i] = rows[i].value;
+        SET_STRING_ELT(names, i, Rf_mkChar(rows[i].name));
+    }
+    Rf_setAttrib(out, R_NamesSymbol, names);
+    UNPROTECT(2);
     return out;
 }

@@ -83,34 +83,53 @@ static void set_vcov(frg_fe_opts *fit, SEXP value)
     }
 }
 
-static void set_all(frg_fe_opts *fit, frg_demean_opts *demean, SEXP options)
+/* A table of options, and the struct that it describes. */
+typedef struct {
+    const frg_option *table;
+    void *opts;
+} target;
+
+/* Sets each of the list in the first of the targets that has it; the covariances of `fit`, where
+ * there is one. */
+static void set_all(const target *targets, int n, frg_fe_opts *fit, SEXP options)
 {
     SEXP names = Rf_getAttrib(options, R_NamesSymbol);
     for (int i = 0; i < Rf_length(options); i++) {
-        const char *name = CHAR(STRING_ELT(names, i));
+        const char *name = names == R_NilValue ? "" : CHAR(STRING_ELT(names, i));
         SEXP value = VECTOR_ELT(options, i);
-        const frg_option *o = fit ? find(frg_fe_options(), name) : NULL;
-        const frg_option *inner = o ? NULL : find(frg_demean_options(), name);
         if (fit && !strcmp(name, "vcov")) {
             set_vcov(fit, value);
-        } else if (o) {
-            set(o, fit, value);
-        } else if (inner) {
-            set(inner, demean, value);
-        } else {
+            continue;
+        }
+        const frg_option *o = NULL;
+        int t = 0;
+        while (t < n && !(o = find(targets[t].table, name))) {
+            t++;
+        }
+        if (!o) {
             Rf_error("there is no option '%s'", name);
         }
+        set(o, targets[t].opts, value);
     }
 }
 
 void r_fit_options(frg_fe_opts *fit, SEXP options)
 {
     frg_fe_defaults(fit, sizeof *fit);
-    set_all(fit, &fit->demean, options);
+    const target targets[] = {{frg_fe_options(), fit}, {frg_demean_options(), &fit->demean}};
+    set_all(targets, 2, fit, options);
 }
 
 void r_demean_options(frg_demean_opts *demean, SEXP options)
 {
     frg_demean_defaults(demean, sizeof *demean);
-    set_all(NULL, demean, options);
+    const target own = {frg_demean_options(), demean};
+    set_all(&own, 1, NULL, options);
+}
+
+void r_leave_out_options(frg_leave_out_opts *leave_out, SEXP options)
+{
+    frg_leave_out_defaults(leave_out, sizeof *leave_out);
+    const target own = {frg_leave_out_options(), leave_out};
+    set_all(&own, 1, NULL, options);
 }

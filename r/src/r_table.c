@@ -185,5 +185,5 @@ void r_table(r_object *object, SEXP columns, frg_table **out)
                                       .private_data = &source};
     frg_table_opts opts;
     frg_table_defaults(&opts, sizeof opts);
-    r_check(object, frg_table_read_arrow(out, object->ctx, &stream, &opts));
+    r_check(object, frg_table_read_arrow(out, object->home->ctx, &stream, &opts));
 }

@@ -31,7 +31,8 @@ near(vcov(fit, "hetero"), (B %*% crossprod(s) %*% B * (n - 1) / df.residual(orac
 # clusters: fixest's factor, effects not nested
 G <- rowsum(s, as.character(d$k[-7]))
 near(vcov(fit, ~k), (B %*% crossprod(G) %*% B * 4 / 3 * (n - 2) / df.residual(oracle))[2:3, 2:3])
-stopifnot(identical(vcov(fit, ~k), vcov(fit, "cluster=k")))
+stopifnot(identical(vcov(fit, ~k), vcov(fit, "cluster=k")), identical(vcov(feols(y ~ x | a, d, cluster = c("k", "a"))),
+                                                                     vcov(feols(y ~ x | a, d, vcov = ~ k + a))))
 # CR2 has a t distribution for each coefficient, a wild bootstrap an interval of its own
 v <- summary(fit, vcov = "cr2=k")$vcov
 half <- qt(0.95, v$df) * v$errors[, 2L]
@@ -60,6 +61,11 @@ near(vcov(p)[1, 1] / vcov(g)["x", "x"], (nobs(p) - 1) / df.residual(g), 1e-6) # 
 near(deviance(p), deviance(g), 1e-8)
 near(c(logLik(p)), c(logLik(g)), 1e-8)
 near(fitted(p), fitted(g), 1e-7)
+for (type in c("response", "deviance", "pearson", "working")) near(residuals(p, type), residuals(g, type), 1e-6)
+near(predict(p, type = "link")[-7], predict(g), 1e-7)
+near(predict(p, d, type = "link")[-7], predict(g), 1e-7)
+fails(predict(fit, type = "link"), "generalised linear model")
+fails(residuals(fit, "pearson"), "least squares")
 o <- feglm(c ~ x, d, "poisson", offset = ~ log(w))
 near(coef(o), coef(glm(c ~ x + offset(log(w)), poisson, d)), 1e-7)
 u <- d[-7, ]
@@ -73,8 +79,6 @@ d$z <- d$x + rnorm(n)
 s <- feols(y ~ flag | a | x ~ z, d)
 k <- demean(as.matrix(d[-7, c("y", "x", "z", "flag")]), d$a[-7])
 near(coef(s)[c(2, 1)], solve(crossprod(k[, c("z", "flag")], k[, c("x", "flag")]), crossprod(k[, c("z", "flag")], k[, "y"])))
-# tables
-stopifnot(etable(fit, feols(y ~ x, d))[[1]][1] == "x", nrow(etable(fit)) == 2 * 2 + 2 + 4)
 if (requireNamespace("generics", quietly = TRUE)) {
   near(generics::tidy(fit)$std.error, sqrt(diag(vcov(fit))))
   near(generics::glance(fit)$r.squared, summary(oracle)$r.squared)
@@ -87,6 +91,7 @@ fails(feols(y ~ x | a, d, tol = -1), "tol")
 fails(feols(y ~ x | a, d, toll = 1), "there is no option 'toll'")
 fails(feols(y ~ x | a, d, weights = ~ w + x), "one column")
 fails(feols(y ~ x, d, vcov = "twoway"), "no 2 fixed effects")
+fails(feols(y ~ x | a, d, vcov = "hetero", cluster = ~a), "give one of them")
 fails(feols(y ~ x | a, d, vcov = "nonsense"), "nonsense")
 fails(demean(d$y, list()), "at least one factor")
 fails(demean(d$y, d$a[-1]), "rows")
@@ -97,5 +102,8 @@ stopifnot(identical(coef(old), coef(fit)), identical(vcov(old), vcov(fit)))
 fails(residuals(old), "fit it again")
 gctorture(TRUE)
 short <- feols(y ~ x | a, d[1:60, ], vcov = list("iid", ~t))
-invisible(list(vcov(short, "hetero"), residuals(short), fixef(short), predict(short, d[1:20, ]), demean(d$y[1:60], d$a[1:60])))
+invisible(list(vcov(short, "hetero"), residuals(short), fixef(short), predict(short, d[1:20, ]), demean(d$y[1:60], d$a[1:60]), wald(short)))
+several <- feols(c(y, k) ~ sw(x, flag) | csw0(a, t), d[1:60, ])
+early <- feols(y ~ flag + i(t) | a | x ~ z, d[1:90, ])
+invisible(list(fixef(several[[8]]), model.matrix(several[[1]]), early$iv, leave_out(feols(y ~ x | a + k, d[1:60, ], connected = "match"))))
 gctorture(FALSE)

@@ -1,5 +1,6 @@
 #!/bin/sh
-# The R package r/ on an installed library: R CMD check without errors and warnings, its tests, and fixest's own numbers.
+# The R package r/ on an installed library: R CMD check without errors and warnings, its tests, the numbers of fixest and other
+# peers, and Python's tables to the byte.
 #
 #     r_package.sh BUILD
 #
@@ -27,11 +28,23 @@ checked() {
     cat fourge.Rcheck/tests/*.fail 2>/dev/null
     [ "$status" = 0 ] && ! grep -q WARNING check.log
 }
-fixest() {
-    R CMD INSTALL --library="$scratch/library" "$scratch"/fourge_*.tar.gz &&
-        R_LIBS=$scratch/library Rscript "$root/tests/golden/fixest.R" "$root"
+of_r() {
+    R_LIBS=$scratch/library Rscript "$root/tests/golden/$1" "$root"
+}
+tables() {
+    LC_ALL=C.UTF-8
+    export LC_ALL
+    of_r etable.R >"$scratch/r.txt" && PYTHONPATH=$build/python /usr/bin/python3 -W ignore "$root/tests/golden/etable.py" >"$scratch/python.txt" &&
+        [ -s "$scratch/r.txt" ] && diff "$scratch/python.txt" "$scratch/r.txt"
 }
 check "the library is installed for it" cmake --install "$build" --prefix "$prefix"
 check "R CMD check has no error and no warning" checked
-check "fixest's own numbers" fixest
+check "it is installed" R CMD INSTALL --library="$scratch/library" "$scratch"/fourge_*.tar.gz
+check "fixest's own numbers" of_r fixest.R
+check "numbers of other peers" of_r peers.R
+if [ -d "$build/python" ]; then
+    check "tables are Python's to the byte" tables
+else
+    skip "tables are Python's to the byte" "built without Python"
+fi
 finish
