@@ -321,6 +321,15 @@ def coefplot(fits: Any, *, keep: Any = None, drop: Any = None, exact_match: bool
     return _points(_axes(ax, figsize, title), fits, [place] * len(fits), names, coord_flip, yintercept, rotate_xticks)
 
 
+#: What i(f, ref=...) names: a value, or c(...) of several.
+_REFERENCE = re.compile(r"""\bi\([^()]*?\bref\s*=\s*(?:c\(([^()]*)\)|('[^']*'|"[^"]*"|[^,()\s]+))""")
+_VALUE = re.compile(r"""'([^']*)'|"([^"]*)"|([^\s,'"]+)""")
+
+
+def _references(formula):
+    return ["".join(v) for m in _REFERENCE.finditer(formula) for v in _VALUE.findall(m[1] or m[2])]
+
+
 def iplot(fits: Any, *, labels: Mapping[str, str] | None = None, yintercept: float = 0, coord_flip: bool = False,
           rotate_xticks: float = 0, title: str | None = None, figsize: tuple[float, float] | None = None, ax: Any = None) -> Any:
     """The coefficients of ``i(...)`` or ``sunab(...)``, at the numbers of their levels where all are numbers; references are
@@ -341,7 +350,7 @@ def iplot(fits: Any, *, labels: Mapping[str, str] | None = None, yintercept: flo
     levels = [{t: m[1] for t in f.terms if (m := re.fullmatch(r"[^:]+::([^:]+)(:.*)?", t))} for f in fits]
     if not any(levels):
         raise errors.BadArgument("the fits have no coefficients of i(...)")
-    references = [m[1] for f in fits for m in re.finditer(r"\bi\([^()]*ref\s*=\s*['\"]?([^,()'\"\s]+)", f.result["formula"])]
+    references = [word for f in fits for word in _references(f.result["formula"])]
     references += [f"{e['time']:.15g}" for f in fits for e in f.result.get("events", ()) if e["term"] is None]
     words = list(dict.fromkeys([v for each in levels for v in each.values()] + references))
     try:

@@ -22,7 +22,8 @@ etable <- function(..., type = c("text", "md", "tex", "df"), digits = 3L, stars 
   })
   sections <- list(coefficients, effects, c(sample_rows(fits), statistic_rows(fits, vcovs, fitstat, digits)))
   notes <- c(notes, table_notes(fits, vcovs, limits))
-  out <- switch(type, text = table_text, md = table_md, tex = table_tex, df = table_frame)(heads, sections[lengths(sections) > 0L], notes)
+  writer <- switch(type, text = table_text, md = table_md, tex = table_tex, df = table_frame)
+  out <- writer(heads, sections[lengths(sections) > 0L], notes)
   if (type == "df") {
     if (!is.null(file)) stop("etable: file goes with the types that are text", call. = FALSE)
     return(out)
@@ -69,7 +70,9 @@ check_format <- function(coef_fmt) {
 # p-values of three stars, two and one; NULL: none
 star_limits <- function(stars) {
   if (is.logical(stars) && length(stars) == 1L && !is.na(stars)) return(if (stars) c(0.001, 0.01, 0.05))
-  if (!is.numeric(stars) || length(stars) != 3L || anyNA(stars)) stop("stars: expected TRUE, FALSE or three limits of p-values", call. = FALSE)
+  if (!is.numeric(stars) || length(stars) != 3L || anyNA(stars)) {
+    stop("stars: expected TRUE, FALSE or three limits of p-values", call. = FALSE)
+  }
   stars
 }
 
@@ -131,8 +134,8 @@ statistic_cell <- function(fit, v, name, digits) {
 # what is to be known of standard errors beside their formula, in lines
 remarks <- function(v, n) {
   out <- if (v$projected) {
-    paste("\u2020 a variance was not positive: that coefficient has no standard error (NA), the others come from the matrix with its",
-          "negative eigenvalues set to 0")
+    paste("\u2020 a variance was not positive: that coefficient has no standard error (NA), the others come from the matrix",
+          "with its negative eigenvalues set to 0")
   }
   if (v$k_naive %in% c(0, v$k)) return(out)
   ratio <- if (startsWith(v$ssc, "adj=true") && n > max(v$k, v$k_naive)) {
@@ -188,8 +191,8 @@ table_md <- function(heads, sections, notes) {
   paste(c(out, rows, if (length(notes)) c("", notes)), collapse = "\n")
 }
 
-tex_words <- c("\\" = "\\textbackslash{}", "&" = "\\&", "%" = "\\%", "$" = "\\$", "#" = "\\#", "_" = "\\_", "{" = "\\{", "}" = "\\}",
-               "~" = "\\textasciitilde{}", "^" = "\\textasciicircum{}", "<" = "$<$", ">" = "$>$", "|" = "$|$")
+tex_words <- c("\\" = "\\textbackslash{}", "&" = "\\&", "%" = "\\%", "$" = "\\$", "#" = "\\#", "_" = "\\_", "{" = "\\{",
+               "}" = "\\}", "~" = "\\textasciitilde{}", "^" = "\\textasciicircum{}", "<" = "$<$", ">" = "$>$", "|" = "$|$")
 
 tex_safe <- function(text) {
   letters <- strsplit(text, "", fixed = TRUE)

@@ -104,8 +104,9 @@ fepois <- function(fml, data, vcov = "iid", ...) with_call(feglm(fml, data, "poi
 did2s <- function(data, yname, first_stage, second_stage, treatment, cluster_var, weights = NULL, ...) {
   right <- function(stage) sub("^~ *", "", formula_text(stage))
   name <- function(word) if (make.names(word) == word || grepl("`", word, fixed = TRUE)) word else paste0("`", word, "`")
+  formula <- paste(name(yname), "~", right(second_stage))
   stage <- paste(name(treatment), "~", right(first_stage))
-  out <- feols(paste(name(yname), "~", right(second_stage)), data, paste0("cluster=", name(cluster_var)), weights, first_stage = stage, ...)
+  out <- feols(formula, data, paste0("cluster=", name(cluster_var)), weights, first_stage = stage, ...)
   with_call(out, match.call())
 }
 

@@ -69,8 +69,8 @@ own_vcov <- function(fit, vcov) {
   spec <- vcov_spec(vcov, effects_of(fit$formula))
   found <- Find(function(v) v$spec == spec, fit$vcovs)
   if (is.null(found)) {
-    stop("fitstat: the fit has no tests of its instruments under '", spec, "'; name it in the fit's own vcov, as in vcov = list(\"iid\", \"",
-         spec, "\")", call. = FALSE)
+    stop("fitstat: the fit has no tests of its instruments under '", spec, "'; name it in the fit's own vcov, as in ",
+         "vcov = list(\"iid\", \"", spec, "\")", call. = FALSE)
   }
   found
 }
@@ -84,7 +84,8 @@ fitstat <- function(x, type = NULL, vcov = NULL, simplify = FALSE) {
   type <- type_names(type, names(statistics))
   of_instruments <- type %in% instrument_tests
   if (any(of_instruments) && is.null(x$iv)) {
-    stop("fitstat: '", type[of_instruments][1L], "' is of a fit with instruments, as in y ~ x | f | endogenous ~ instrument", call. = FALSE)
+    stop("fitstat: '", type[of_instruments][1L], "' is of a fit with instruments, as in y ~ x | f | endogenous ~ instrument",
+         call. = FALSE)
   }
   v <- if (is.null(vcov)) x$vcovs[[1L]] else if (any(of_instruments)) own_vcov(x, vcov) else chosen_vcov(x, vcov)
   out <- list()

@@ -1,8 +1,8 @@
 /* r_demean.c - frg_demean on a matrix of doubles. */
 #include "fourge_r.h"
 
-/* list(values, converged, audit, method, warnings): x (n x p) with the effects of codes (n x q, from
- * 0 on) taken out */
+/* list(values, converged, audit, method, warnings): x (n x p) with the effects of codes (n x q,
+ * from 0 on) taken out */
 SEXP R_fourge_demean(SEXP x, SEXP codes, SEXP weights, SEXP options, SEXP threads)
 {
     const int n = Rf_nrows(x), p = Rf_ncols(x);

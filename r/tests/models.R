@@ -5,7 +5,8 @@ fails <- function(expr, text) stopifnot(grepl(text, tryCatch({expr; "no error"},
 
 set.seed(11)
 n <- 300
-d <- data.frame(a = factor(sample(letters[1:9], n, TRUE)), h = sample(c("low", "high"), n, TRUE), z1 = rnorm(n), z2 = rnorm(n), x = rnorm(n))
+d <- data.frame(a = factor(sample(letters[1:9], n, TRUE)), h = sample(c("low", "high"), n, TRUE), z1 = rnorm(n),
+                z2 = rnorm(n), x = rnorm(n))
 shock <- rnorm(n)
 d$e <- 0.4 * d$z1 + 0.3 * d$z2 + 0.2 * d$x + shock + rnorm(n)
 d$y <- 0.7 * d$e - 0.3 * d$x + match(d$a, letters) / 4 + shock + rnorm(n)
@@ -66,9 +67,10 @@ m <- feols(c(y, y2) ~ sw(x, z1) | csw0(a, h), d, vcov = "hetero")
 stopifnot(inherits(m, "fourge_multi"), length(m) == 12, names(m)[12] == "y2 ~ z1 | a + h", inherits(m[2:3], "fourge_multi"))
 for (i in c(1, 6, 12)) {
   alone <- feols(names(m)[i], d, vcov = "hetero")
-  stopifnot(identical(coef(alone), coef(m[[i]])), identical(vcov(alone), vcov(m[[i]])), identical(residuals(alone), residuals(m[[i]])))
+  for (what in list(coef, vcov, residuals)) stopifnot(identical(what(alone), what(m[[i]])))
 }
-stopifnot(identical(fixef(m[[12]]), fixef(alone)), identical(predict(m[[12]], d), predict(alone, d))) # effects once they are asked for
+# effects are there once they are asked for
+stopifnot(identical(fixef(m[[12]]), fixef(alone)), identical(predict(m[[12]], d), predict(alone, d)))
 near(vcov(m[[12]], ~a), vcov(alone, ~a))
 halves <- feols(y ~ x | a, d, fsplit = ~h)
 high <- feols(y ~ x | a, d[d$h == "high", ])
@@ -101,9 +103,10 @@ p$treated <- as.numeric(p$time >= p$cohort)
 two <- did2s(p, "y", ~ 0 | unit + time, ~ i(treated, ref = 0), "treated", "unit")
 before <- lm(y ~ factor(unit) + factor(time), p, subset = treated == 0)
 near(coef(two)[[1]], mean((p$y - predict(before, p))[p$treated == 1]))
-near(coef(feols(y ~ l(treated) | unit, p, panel.id = ~ unit + time)), coef(feols(y ~ l(treated) | unit, p, panel.id = c("unit", "time"))))
 lagged <- p$treated[match(paste(p$unit, p$time - 1), paste(p$unit, p$time))]
-near(coef(feols(y ~ l(treated) | unit, p, panel.id = ~ unit + time)), coef(lm(y ~ lagged + factor(unit), p))[["lagged"]])
+for (panel in list(~ unit + time, c("unit", "time"))) {
+  near(coef(feols(y ~ l(treated) | unit, p, panel.id = panel)), coef(lm(y ~ lagged + factor(unit), p))[["lagged"]])
+}
 
 # ---- joint tests, errors of predictions, regressors ----
 o <- feols(y ~ x + z1 + z2, d)
@@ -117,7 +120,8 @@ near(wald(o, c("z1", "z2"), exact_match = TRUE, vcov = ~a)$wald$stat, c(coef(o)[
 fails(wald(o, "nothing"), "no term is left")
 new <- data.frame(x = 1:3, z1 = 0, z2 = 2)
 for (kind in c("confidence", "prediction")) {
-  near(as.matrix(predict(o, new, interval = kind, level = 0.9)[c("fit", "ci_low", "ci_high")]), predict(l, new, interval = kind, level = 0.9))
+  ours <- predict(o, new, interval = kind, level = 0.9)[c("fit", "ci_low", "ci_high")]
+  near(as.matrix(ours), predict(l, new, interval = kind, level = 0.9))
 }
 near(predict(o, se.fit = TRUE)$se.fit, predict(l, se.fit = TRUE)$se.fit)
 near(model.matrix(o), model.matrix(l))

@@ -102,8 +102,10 @@ stopifnot(identical(coef(old), coef(fit)), identical(vcov(old), vcov(fit)))
 fails(residuals(old), "fit it again")
 gctorture(TRUE)
 short <- feols(y ~ x | a, d[1:60, ], vcov = list("iid", ~t))
-invisible(list(vcov(short, "hetero"), residuals(short), fixef(short), predict(short, d[1:20, ]), demean(d$y[1:60], d$a[1:60]), wald(short)))
+invisible(list(vcov(short, "hetero"), residuals(short), fixef(short), predict(short, d[1:20, ]), demean(d$y[1:60], d$a[1:60]),
+               wald(short)))
 several <- feols(c(y, k) ~ sw(x, flag) | csw0(a, t), d[1:60, ])
 early <- feols(y ~ flag + i(t) | a | x ~ z, d[1:90, ])
-invisible(list(fixef(several[[8]]), model.matrix(several[[1]]), early$iv, leave_out(feols(y ~ x | a + k, d[1:60, ], connected = "match"))))
+invisible(list(fixef(several[[8]]), model.matrix(several[[1]]), early$iv,
+               leave_out(feols(y ~ x | a + k, d[1:60, ], connected = "match"))))
 gctorture(FALSE)

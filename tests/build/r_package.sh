@@ -34,7 +34,8 @@ of_r() {
 tables() {
     LC_ALL=C.UTF-8
     export LC_ALL
-    of_r etable.R >"$scratch/r.txt" && PYTHONPATH=$build/python /usr/bin/python3 -W ignore "$root/tests/golden/etable.py" >"$scratch/python.txt" &&
+    of_r etable.R >"$scratch/r.txt" &&
+        PYTHONPATH=$build/python /usr/bin/python3 -W ignore "$root/tests/golden/etable.py" >"$scratch/python.txt" &&
         [ -s "$scratch/r.txt" ] && diff "$scratch/python.txt" "$scratch/r.txt"
 }
 check "the library is installed for it" cmake --install "$build" --prefix "$prefix"

@@ -18,7 +18,7 @@ for (type in c("text", "md", "tex")) {
   print(etable(list(worker, iv), poisson, type = type, digits = 5, notes = "5% & more | a_b <c> {d} ~ ^ # $ \\"))
   print(etable(sample, type = type, headers = c("of all", "none", "some"), coef_fmt = "b (se)\nt, p\n[ci_l, ci_u]", vcov = ~nr))
   print(etable(worker, several, type = type, keep = c("mar", "un"), drop = "zzz", show_fe = FALSE, stars = c(1e-4, 1e-3, 0.01)))
-  print(etable(worker, several[7:8], type = type, keep = "union", exact_match = TRUE, dict = c(union = "Union", nr = "Person", lwage = "Pay"),
-               fe_present = "yes", fe_absent = "no"))
+  print(etable(worker, several[7:8], type = type, keep = "union", exact_match = TRUE,
+               dict = c(union = "Union", nr = "Person", lwage = "Pay"), fe_present = "yes", fe_absent = "no"))
   print(etable(counted, repaired, type = type))
 }

@@ -52,6 +52,12 @@ class Plots(unittest.TestCase):
         self.assertEqual([(x, y) for line in ax.lines for x, y in [line.get_xydata()[-1]] if line.get_marker() == "x"], [(2002, 0)])
         words = fe.feols("y ~ i(kind, ref='x') | g", d).iplot()
         self.assertEqual({t.get_text() for t in words.get_xticklabels()}, {"x", "y", "z"})
+        several = fe.feols("y ~ i(year, ref=c(2001, 2002)) | g", d).iplot()
+        crosses = [line.get_xydata().tolist() for line in several.lines if line.get_marker() == "x"]
+        self.assertEqual(crosses, [[[2001, 0]], [[2002, 0]]])
+        d["kind"] = np.array(["the first", "y", "z"])[np.searchsorted(["x", "y", "z"], d["kind"])]
+        words = fe.feols("y ~ i(kind, ref=c('the first', \"z\")) | g", d).iplot()
+        self.assertEqual([t.get_text() for t in words.get_xticklabels()], ["y", "the first", "z"])
         with self.assertRaises(errors.BadArgument):
             fe.feols("y ~ a | g", d).iplot()
 
