@@ -73,12 +73,15 @@ readable <- function(column) {
   } else column
 }
 
-# The columns that a fit reads, and the others but text, so that a later covariance finds its clusters; doubles are not copied.
+# The columns that a fit reads, and the others, so that a later covariance finds its clusters; doubles are not copied. Text that the
+# fit does not read is not coded, and stays beside them.
 columns_of <- function(data, names) {
   if (!is.data.frame(data)) stop("data: expected a data frame", call. = FALSE)
   known <- vapply(data, function(x) is.numeric(x) || is.logical(x) || is.factor(x), NA)
   text <- vapply(data, is.character, NA) & names(data) %in% names
-  lapply(unclass(data)[known | text], readable)
+  out <- lapply(unclass(data)[known | text], readable)
+  attr(out, "text") <- unclass(data)[vapply(data, is.character, NA) & !text]
+  out
 }
 
 tell <- function(warnings) for (w in warnings) warning(w, call. = FALSE)
@@ -187,18 +190,30 @@ effects_of <- function(fml) {
 
 # The fit with its effects: the same regression once more where they were not kept.
 with_effects <- function(object) {
-  if (isTRUE(object$options$keep_effects) || !length(object$levels)) return(object$pointer)
-  if (is.null(object$again$pointer)) {
+  if (isTRUE(object$options$keep_effects) || !length(object$levels)) object$pointer else once_more(object, keep_effects = TRUE)
+}
+
+# The fit with the text columns that a covariance names: the same regression once more where it has not read them.
+with_columns <- function(object, spec) {
+  words <- gsub("`", "", regmatches(spec, gregexpr("`[^`]*`|[[:alnum:]._]+", spec))[[1L]], fixed = TRUE)
+  text <- attr(.Call(R_fourge_kept, object$pointer), "text")
+  text <- text[names(text) %in% words]
+  if (length(text)) once_more(object, lapply(text, readable)) else object$pointer
+}
+
+once_more <- function(object, columns = list(), keep_effects = object$options$keep_effects) {
+  key <- paste(c(keep_effects, names(columns)), collapse = "\n")
+  if (is.null(object$again[[key]])) {
     options <- object$options
-    options$keep_effects <- TRUE
+    options$keep_effects <- keep_effects
     options[c("split", "fsplit", "split_value")] <- NULL
     if (length(object$sample) == 2L) options[c("split", "split_value")] <- as.list(object$sample)
-    columns <- .Call(R_fourge_kept, object$pointer)
+    columns <- c(.Call(R_fourge_kept, object$pointer), columns)
     result <- .Call(R_fourge_fit, object$text, columns, options, FALSE, object$resources[[1L]], object$resources[[2L]])
     tell(result$warnings)
-    object$again$pointer <- result$fits[[1L]]$pointer
+    assign(key, result$fits[[1L]]$pointer, object$again)
   }
-  object$again$pointer
+  object$again[[key]]
 }
 
 demean <- function(X, f, weights = NULL, threads = 0L, ...) {

@@ -9,7 +9,7 @@ with_terms <- function(object, x) {
 chosen_vcov <- function(object, vcov = NULL, ssc = NULL) {
   if (is.null(vcov) && is.null(ssc)) return(object$vcovs[[1L]])
   spec <- if (is.null(vcov)) object$vcovs[[1L]]$spec else vcov_spec(vcov, effects_of(object$formula))
-  found <- .Call(R_fourge_vcov, object$pointer, spec, ssc)
+  found <- .Call(R_fourge_vcov, with_columns(object, spec), spec, ssc)
   tell(found$warnings)
   found$vcov
 }
@@ -193,7 +193,7 @@ wald <- function(x, keep = NULL, drop = NULL, exact_match = FALSE, vcov = NULL, 
   if (!length(at)) stop("wald: no term is left to test; there are ", paste(x$terms, collapse = ", "), call. = FALSE)
   spec <- if (!is.null(vcov) || !is.null(ssc)) if (is.null(vcov)) x$vcovs[[1L]]$spec else vcov_spec(vcov, effects_of(x$formula))
   restrictions <- diag(length(x$terms))[, at, drop = FALSE]
-  found <- .Call(R_fourge_wald, x$pointer, spec, ssc, restrictions, numeric(length(at)))
+  found <- .Call(R_fourge_wald, if (is.null(spec)) x$pointer else with_columns(x, spec), spec, ssc, restrictions, numeric(length(at)))
   out <- list(stat = found[["f"]], p = found[["p_f"]], df1 = found[["df1"]], df2 = found[["df2"]])
   structure(list(wald = c(out, list(terms = x$terms[at]))), class = "fourge_fitstat")
 }

@@ -5,7 +5,7 @@ fails <- function(expr, text) stopifnot(grepl(text, tryCatch({expr; "no error"},
 
 set.seed(11)
 n <- 300
-d <- data.frame(a = factor(sample(letters[1:9], n, TRUE)), h = sample(c("low", "high"), n, TRUE), z1 = rnorm(n),
+d <- data.frame(a = sample(letters[1:9], n, TRUE), h = sample(c("low", "high"), n, TRUE), z1 = rnorm(n),
                 z2 = rnorm(n), x = rnorm(n))
 shock <- rnorm(n)
 d$e <- 0.4 * d$z1 + 0.3 * d$z2 + 0.2 * d$x + shock + rnorm(n)
@@ -126,6 +126,10 @@ for (kind in c("confidence", "prediction")) {
 near(predict(o, se.fit = TRUE)$se.fit, predict(l, se.fit = TRUE)$se.fit)
 near(model.matrix(o), model.matrix(l))
 near(model.matrix(o, new), cbind(1, 1:3, 0, 2))
+# text that the fit has not read is a cluster all the same
+near(vcov(o, ~a), vcov(feols(y ~ x + z1 + z2, transform(d, a = factor(a))), ~a))
+near(vcov(feols(y ~ csw(x, z1), d)[[2]], ~ a^h), vcov(feols(y ~ x + z1, d, vcov = ~ a^h)))
+fails(vcov(o, ~q), "column 'q' is not in the data")
 fails(predict(m[[12]], d, se.fit = TRUE), "without fixed effects")
 fails(predict(feols(y ~ x, cbind(d, w = 1), weights = ~w), new, interval = "prediction"), "weights")
 near(c(AIC(o), BIC(o)), c(AIC(l), BIC(l)))
