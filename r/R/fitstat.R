@@ -12,7 +12,7 @@ of_family <- function(name) function(fit, v) if (is.null(fit$glm)) NaN else fit$
 # of each endogenous regressor: W / L of the instruments in its first stage
 first_stage_tests <- function(fit, v) {
   t <- tests_of(fit, v)
-  out <- Map(function(f, p) list(stat = f, p = p, df1 = length(fit$iv$instruments), df2 = v$df_t), t$f, t$p)
+  out <- Map(function(f, p) list(stat = f, p = p, df1 = length(fit$iv$instruments), df2 = t$numbers[["ar_df"]]), t$f, t$p)
   structure(out, names = paste0("ivf::", names(fit$iv$stages)))
 }
 

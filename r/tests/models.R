@@ -40,6 +40,7 @@ at_end <- y - e * s$ar$low # the end of the interval is just not rejected
 near(c(crossprod(at_end, P %*% at_end)) / 2 / (sum((at_end - P %*% at_end)^2) / (n - K - 2)), qf(0.95, 2, n - K - 2), 1e-7)
 augmented <- lm(d$y ~ X1 + d$e + v - 1)
 near(s$wh$stat, unname(coef(summary(augmented))["v", "t value"]^2))
+for (test in s[c("ivf::e", "ar", "wh")]) near(test$p, pf(test$stat, test$df1, test$df2, lower.tail = FALSE))
 # of other errors: W / 2 with the sandwich of HC1
 B <- solve(crossprod(Z))
 V <- B %*% crossprod(Z * c(v)) %*% B * n / (n - K - 2)
