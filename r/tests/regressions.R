@@ -100,12 +100,23 @@ fails(demean(d$x, d$a), "row 7")
 old <- unserialize(serialize(fit, NULL))
 stopifnot(identical(coef(old), coef(fit)), identical(vcov(old), vcov(fit)))
 fails(residuals(old), "fit it again")
-gctorture(TRUE)
-short <- feols(y ~ x | a, d[1:60, ], vcov = list("iid", ~t))
-invisible(list(vcov(short, "hetero"), residuals(short), fixef(short), predict(short, d[1:20, ]), demean(d$y[1:60], d$a[1:60]),
-               wald(short)))
-several <- feols(c(y, k) ~ sw(x, flag) | csw0(a, t), d[1:60, ])
-early <- feols(y ~ flag + i(t) | a | x ~ z, d[1:90, ])
-invisible(list(fixef(several[[8]]), model.matrix(several[[1]]), early$iv,
-               leave_out(feols(y ~ x | a + k, d[1:60, ], connected = "match"))))
-gctorture(FALSE)
+# every routine while each allocation collects: what is not protected is gone
+tortured <- function(routine, ...) {
+  gctorture(TRUE)
+  on.exit(gctorture(FALSE))
+  .Call(getFromNamespace(paste0("R_fourge_", routine), "fourge"), ...)
+}
+columns <- fourge:::columns_of(d[1:60, ], c("y", "x", "z", "c", "a", "t", "k"))
+fitted_by <- function(text, ..., several = FALSE) tortured("fit", text, columns, list(...), several, 1L, 0)$fits
+one <- fitted_by("y ~ flag | a + k | x ~ z", vcov = c("iid", "cluster=t"), keep_effects = TRUE)[[1]]
+two <- fitted_by("y ~ sw(x, flag) | a", several = TRUE)
+stopifnot(length(one$iv$tests) == 2, length(two) == 2, length(fitted_by("y ~ x | a", fsplit = "flag", several = TRUE)) == 3)
+three <- fitted_by("y ~ x | a + k", connected = "match", keep_effects = TRUE)[[1]]$pointer
+counts <- fitted_by("c ~ i(k, ref = 0) + x", family = "poisson")[[1]]
+stopifnot(length(counts$events$time) == 4, length(tortured("models", "y ~ csw(x, z)")) == 2,
+          all(c("y", "x") %in% tortured("columns", "y ~ x", list())), tortured("vcov", one$pointer, "hc1", NULL)$vcov$type == "hc1",
+          tortured("wald", one$pointer, NULL, NULL, diag(2), c(0, 0))[["df1"]] == 2,
+          length(tortured("residuals", one$pointer)$fitted) == 60, length(tortured("glm_values", counts$pointer, "pearson")) == 60,
+          length(tortured("predict", one$pointer, columns)$values) == 60, ncol(tortured("regressors", one$pointer, columns)$values) == 2,
+          length(tortured("effects", one$pointer)) == 4, length(tortured("leave_out", three, list())$corrected) == 5,
+          ncol(tortured("demean", cbind(d$y[1:60]), cbind(match(d$a[1:60], letters) - 1L), NULL, list(), 1L)$values) == 1)
