@@ -104,6 +104,8 @@ feglm <- function(fml, data, family = c("poisson", "logit", "probit", "gaussian"
 
 fepois <- function(fml, data, vcov = "iid", ...) with_call(feglm(fml, data, "poisson", vcov, ...), match.call())
 
+fenegbin <- function(fml, data, vcov = "iid", ...) with_call(feglm(fml, data, "negbin", vcov, ...), match.call())
+
 did2s <- function(data, yname, first_stage, second_stage, treatment, cluster_var, weights = NULL, ...) {
   right <- function(stage) sub("^~ *", "", formula_text(stage))
   name <- function(word) if (make.names(word) == word || grepl("`", word, fixed = TRUE)) word else paste0("`", word, "`")

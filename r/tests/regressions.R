@@ -71,6 +71,7 @@ near(coef(o), coef(glm(c ~ x + offset(log(w)), poisson, d)), 1e-7)
 u <- d[-7, ]
 u$c <- rnbinom(n - 1, size = 2, mu = exp(0.3 * u$x + 1))
 q <- feglm(c ~ x + t, u, "negbin")
+stopifnot(identical(coef(q), coef(fenegbin(c ~ x + t, u))))
 near(c(logLik(q)), sum(dnbinom(u$c, size = q$glm$theta, mu = fitted(q), log = TRUE)), 1e-9)
 near(sum((u$c - fitted(q)) / (1 + fitted(q) / q$glm$theta) * u$x), 0, 1e-5) # the score of x
 stopifnot(q$glm$theta_std_error > 0, attr(logLik(q), "df") == length(coef(q)) + 1)
