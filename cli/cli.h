@@ -220,6 +220,9 @@ void repeats_json(frg_json *j, const cli *c, const double *totals, int n);
  *  table. */
 void subproblems_json(frg_json *j, const frg_demean_part *subproblems, int64_t n);
 void subproblems_table(frg_report *r, const frg_demean_part *subproblems, int64_t n);
+/** Where the solver of --plan came from, or went to; nothing for file NULL. */
+void plan_json(frg_json *j, const char *file, int read, int written);
+void plan_fact(frg_report *r, const char *file, int read, int written);
 typedef enum { SIZE_COUNT, SIZE_BYTES, SIZE_SECONDS } size_kind;
 /** A number of --dry-run. */
 typedef struct {

@@ -474,6 +474,8 @@ option_spec option_table[] = {
      .value = "FILE",
      .group = running,
      .help = "take the solver from FILE, or, where there is none, keep it there for the next run"},
+    {OPTION_OF(fe, fe, plan), .kind = KIND_OUTPUT, .commands = CMD_FE, .value = "FILE",
+     .group = running},
     {.name = "checkpoint",
      .kind = KIND_OUTPUT,
      .commands = CMD_GW,

@@ -278,6 +278,7 @@ void fe_json_build(frg_json *j, const cli *c, const fe_job *job)
     json_head(j, "fourge.fe/1");
     fe_json_model(j, frg_fe_get(job->fit), job->status);
     fe_leave_out_json(j, &job->components);
+    plan_json(j, c->set.fe.plan, frg_fe_get(job->fit)->plan_read, job->plan_written);
     times(j, c, job);
     json_foot(j, c);
 }

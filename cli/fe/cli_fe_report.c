@@ -546,6 +546,7 @@ void fe_report_build(frg_report *r, const cli *c, const fe_job *job, int full)
     fe_iv_facts(r, f, job->opts.level);
     fe_leave_out_table(r, &job->components);
     certificate_fact(r, f);
+    plan_fact(r, c->set.fe.plan, f->plan_read, job->plan_written);
     time_fact(r, c, job);
     if (full) {
         frg_report_heading(r, "Coefficients");

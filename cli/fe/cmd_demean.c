@@ -390,31 +390,6 @@ static int run_all(cli *c, demean_job *d)
 
 /* ---- showing --------------------------------------------------------------------------------- */
 
-/** Where the solver of --plan came from, or went to. */
-static void plan_json(frg_json *j, const cli *c, const demean_job *d)
-{
-    if (c->set.arrays.plan) {
-        frg_json_open_object(j, "plan");
-        frg_json_string(j, "file", c->set.arrays.plan);
-        frg_json_bool(j, "read", d->plan_read);
-        frg_json_bool(j, "written", d->plan_written);
-        frg_json_close_object(j);
-    }
-}
-
-static void plan_fact(frg_report *r, const cli *c, const demean_job *d)
-{
-    if (c->set.arrays.plan) {
-        char text[320];
-        snprintf(text, sizeof text, "%s %.240s",
-                 d->plan_read      ? "read from"
-                 : d->plan_written ? "made and written to"
-                                   : "made, and not written to",
-                 c->set.arrays.plan);
-        frg_report_fact(r, "Plan", text);
-    }
-}
-
 static void demean_json(frg_json *j, const cli *c, const void *job)
 {
     const demean_job *const d = job;
@@ -468,7 +443,7 @@ static void demean_json(frg_json *j, const cli *c, const void *job)
     frg_json_integer(j, "plan_bytes", (int64_t)report.plan_bytes);
     frg_json_integer(j, "factor_bytes", (int64_t)report.factor_bytes);
     frg_json_number(j, "tol", report.tol);
-    plan_json(j, c, d);
+    plan_json(j, c->set.arrays.plan, d->plan_read, d->plan_written);
     frg_json_open_object(j, "seconds");
     frg_json_number(j, "read", d->read);
     frg_json_number(j, "setup", d->setup);
@@ -491,7 +466,7 @@ static void demean_text(frg_report *r, const cli *c, const void *job)
     frg_report_fact(r, "Levels", grouped(report.levels, a));
     snprintf(text, sizeof text, "%s; %d threads", d->method, frg_threads(c->ctx));
     frg_report_fact(r, "Method", text);
-    plan_fact(r, c, d);
+    plan_fact(r, c->set.arrays.plan, d->plan_read, d->plan_written);
     snprintf(text, sizeof text, "setup %s, solve %s", seconds_text(d->setup, a),
              seconds_text(d->solve, b));
     frg_report_fact(r, "Time", text);

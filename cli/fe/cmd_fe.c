@@ -169,6 +169,21 @@ static int fit_kept(cli *c, fe_job *job)
     return code;
 }
 
+/* ---- the solver in a file -------------------------------------------------------------------- */
+
+/** Keeps the solver of a run that came to its end, behind its results: a plan that cannot be
+ *  written loses nothing. */
+static int keep_plan(cli *c, fe_job *job)
+{
+    const int whole = job->status != FRG_INTERRUPTED && job->status != FRG_TIME_LIMIT;
+    if (!c->set.fe.plan || !whole || frg_fe_get(job->fit)->plan_read) {
+        return 0;
+    }
+    const frg_status status = frg_fe_save_plan(job->fit, c->set.fe.plan);
+    job->plan_written = status == FRG_OK;
+    return status < 0 ? cli_fail_library(c, status) : 0;
+}
+
 /* ---- files beside the result ----------------------------------------------------------------- */
 
 static int write_table(cli *c, frg_table *t, frg_status status, const char *path)
@@ -393,7 +408,7 @@ static int model_options(cli *c)
 
 static int run_job(cli *c, fe_job *job)
 {
-    int code = fe_job_read(c, job);
+    int code = fe_job_read(c, job), plan_code = 0;
     if (!code && c->set.dry_run) {
         return estimate(c, job);
     }
@@ -404,6 +419,7 @@ static int run_job(cli *c, fe_job *job)
         code = fe_leave_out_run(c, job);
     }
     if (!code) {
+        plan_code = keep_plan(c, job);
         code = save_files(c, job);
     }
     if (code) {
@@ -411,6 +427,7 @@ static int run_job(cli *c, fe_job *job)
     }
     cli_show_warnings(c);
     code = show(c, job);
+    code = code ? code : plan_code;
     return code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(job->status);
 }
 

@@ -578,6 +578,7 @@ static int check_many(cli *c)
                   {"--save-groups", s->fe_job.save_groups != NULL},
                   {"--predict", s->fe_job.predict != NULL},
                   {"--leave-out", s->fe_job.leave_out != LEAVE_OUT_NO},
+                  {"--plan", s->fe.plan != NULL},
                   {"--checkpoint", s->checkpoint != NULL},
                   {"--dry-run", s->dry_run}};
     for (size_t i = 0; i < sizeof single / sizeof *single; i++) {

@@ -14,6 +14,7 @@ typedef struct {
     frg_fe_many *many; /* several models in place of one */
     frg_status status;
     frg_leave_out components; /* leave_out NULL: not asked for */
+    int plan_written;         /* the solver is in the file of --plan now */
     double read;
     double encode, solve, vcov, total; /* medians under --repeat */
     double *totals;

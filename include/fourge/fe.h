@@ -467,6 +467,12 @@ typedef struct {
      *  X1 (X1'W0 X1)^-1 X1'W x, W0 its weights; without a small-sample factor unless ssc is given.
      *  Least squares without instruments, panel, store and family.  NULL: none. */
     const char *first_stage;
+    /** A file with the solver of an earlier fit of the same rows, effects, weights, options and
+     *  seed (frg_fe_save_plan): where it is there, the effects are taken out with its bits and
+     *  nothing is ordered or factored; of others E_MISMATCH.  Where it is not, the fit keeps its
+     *  solver for frg_fe_save_plan.  Least squares of one model with effects, in one stage, by
+     *  methods auto, cg and direct without varying slopes.  NULL: none. */
+    const char *plan;
     frg_demean_opts demean; /* the last field, so that it can grow at its end */
 } frg_fe_opts;
 
@@ -640,6 +646,7 @@ typedef struct {
     const char *const *column_names;  /* n_demeaned, dropped terms included */
     frg_demean_report demean;         /* of the demeaning; zeros without effects */
     const frg_demean_part *parts;     /* demean.n_parts */
+    int plan_read;                    /* the solver came from the file opts.plan */
     int64_t n_components; /* connected sets of the levels of all effects; 0 without effects */
     /** Of rows, levels and columns; of demeaning and least squares; of the covariances; of all. */
     double encode_seconds, solve_seconds, vcov_seconds, total_seconds;
@@ -692,6 +699,12 @@ FRG_API FRG_MUST_USE frg_status frg_fe_fit(frg_fe **out, frg_context *ctx, const
                                            const frg_table *data, const frg_fe_opts *o);
 /** Takes one column name, which lives for the call alone. */
 typedef void (*frg_column_visitor)(const char *name, void *user);
+/** Writes the solver of a fit with opts.plan, whose file was not there, to PATH for later fits, as
+ *  frg_demean_save does, whole or not at all; the PATH that was there becomes PATH~.  What the fit
+ *  kept for it alone is freed where it was written.  Errors: E_OPTION for a fit without opts.plan,
+ *  one that read its file, and one that was written before; E_UNSUPPORTED for a graph whose
+ *  components are solved apart; E_CREATE, E_WRITE, E_MEMORY. */
+FRG_API FRG_MUST_USE frg_status frg_fe_save_plan(frg_fe *f, const char *path);
 /** Names the columns that frg_fe_fit would read (a name may come twice), so that a reader can leave
  *  the others alone.  o may be NULL.  Errors: E_FORMULA as frg_fe_fit. */
 FRG_API FRG_MUST_USE frg_status frg_fe_columns(frg_context *ctx, const char *formula,
@@ -716,7 +729,8 @@ typedef struct frg_fe_many frg_fe_many;
  *  E_LEVERAGE, E_SEPARATED), is left out with the warning FRG-FE-150, where another is fitted.
  *  With keep_effects or a store nothing is shared.  Returns the worst status of the models; of a
  *  call that was stopped *out is NULL and the status positive.  Errors: as frg_fe_fit, and
- *  E_FORMULA for calls in calls and more than 4096 models. */
+ *  E_FORMULA for calls in calls and more than 4096 models, E_OPTION for opts.plan beside several
+ *  models. */
 FRG_API FRG_MUST_USE frg_status frg_fe_fit_many(frg_fe_many **out, frg_context *ctx,
                                                 const char *formula, const frg_table *data,
                                                 const frg_fe_opts *o);

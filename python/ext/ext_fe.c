@@ -108,6 +108,7 @@ static const ext_field result_fields[] = {{AT(frg_fe_result, formula), IS_TEXT, 
                                           {AT(frg_fe_result, singleton_rounds), IS_INT64, NULL},
                                           {AT(frg_fe_result, n_disconnected), IS_INT64, NULL},
                                           {AT(frg_fe_result, n_groups), IS_INT64, NULL},
+                                          {AT(frg_fe_result, plan_read), IS_BOOL, NULL},
                                           {AT(frg_fe_result, rank), IS_INT64, NULL},
                                           {AT(frg_fe_result, rank_method), IS_TEXT, NULL},
                                           {AT(frg_fe_result, n_components), IS_INT64, NULL},
@@ -630,6 +631,20 @@ static PyObject *fe_groups(PyObject *self, PyObject *args)
                                   : PyLong_FromLongLong(count);
 }
 
+/** save_plan(path): writes the solver of a fit with the option plan. */
+static PyObject *fe_save_plan(PyObject *self, PyObject *args)
+{
+    ext_fe *const f = (ext_fe *)self;
+    const char *path;
+    if (!PyArg_ParseTuple(args, "s", &path)) {
+        return NULL;
+    }
+    frg_status status;
+    EXT_WORK(status = frg_fe_save_plan(f->fit, path));
+    return ext_has_failed(status) ? ext_raise(f->context->module, status, f->context->ctx)
+                                  : Py_NewRef(Py_None);
+}
+
 /** leave_out(options) -> dict: variance components. */
 static PyObject *fe_leave_out(PyObject *self, PyObject *args)
 {
@@ -772,6 +787,7 @@ EXT_METHOD(fe_wald)
 EXT_METHOD(fe_residuals)
 EXT_METHOD(fe_glm_values)
 EXT_METHOD(fe_groups)
+EXT_METHOD(fe_save_plan)
 EXT_METHOD(fe_leave_out)
 EXT_METHOD(fe_effects)
 EXT_METHOD(fe_predict)
@@ -805,6 +821,8 @@ int ext_types_fe(PyObject *module)
          "glm_values(what, out): fills an array with a value of each row."},
         {"groups", fe_groups_alone, METH_VARARGS,
          "groups(out) -> count: the connected set of each row."},
+        {"save_plan", fe_save_plan_alone, METH_VARARGS,
+         "save_plan(path): writes the solver of a fit with the option plan."},
         {"leave_out", fe_leave_out_alone, METH_VARARGS,
          "leave_out(options) -> dict: variance components of two effects."},
         {"effects", fe_effects_alone, METH_NOARGS, "The fixed effects as columns."},

@@ -127,6 +127,7 @@ class Feols(Demean, total=False):
     split_value: str | None
     panel: str | None
     first_stage: str | None
+    plan: str | os.PathLike[str] | None
     reps: Any
     vcov_kwargs: Any
     drop_intercept: Any

@@ -303,6 +303,11 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
         is done here warns, once a process, of what is done.
     vcov_kwargs : dict
         pyfixest's, for ``"NW"`` and ``"DK"``: lag, time_id, panel_id.
+    plan : path, optional
+        A file with the solver of an earlier fit of the same rows, effects, weights, options and seed: the same bits without ordering
+        and factor, whatever the regressors.  Where there is none it is written; ``result["plan"]`` says which.  Of another fit's:
+        :class:`fourge.errors.Mismatch`.  Of one model by least squares with effects; method "lsmr", "mlsmr" or "map", varying slopes, a
+        family and first_stage have none (:class:`fourge.errors.Unsupported`).
     reps, drop_intercept, i_ref1, context
         pyfixest's, which are refused with what to write instead.
     device
@@ -621,6 +626,7 @@ def _feols(fml, data, vcov, progress, options, expected=()):
     context = _context(asked, progress)
     if options.get("spool") is not None:
         context.check_spool()
+    plan, _ = _plan_file(asked.pop("plan", None))
     outer = {k: asked.pop(k) for k in _fit_options if k in asked}
     kwargs = asked.pop("vcov_kwargs", None)
     vcovs = [_spec(v, kwargs) for v in (vcov if isinstance(vcov, (list, tuple)) else [vcov])]
@@ -628,13 +634,32 @@ def _feols(fml, data, vcov, progress, options, expected=()):
     call = (context, fml, _frame.table(context, data, names), vcovs, outer, asked)
     splits = (outer.get("split") and not outer.get("split_value")) or outer.get("fsplit")
     if splits or len(_fourge.fe_expand(context, fml)) > 1:
+        if plan is not None:
+            raise errors.BadArgument("plan: a file holds the solver of one model; give each its own")
         found: Any = _many(call, data, names)
     else:
-        found = Fit(call, _fourge.Fe(*call), data, names)
+        found = Fit(call, _fourge.Fe(*call), data, names) if plan is None else _planned(call, plan, data, names)
     _warn(context, expected=expected)
     for one in found if isinstance(found, Fits) else [found]:
         one._context_options = of_context
     return found
+
+
+def _planned(call, plan, data, names):
+    """The fit by the solver in the file `plan`, which is written where it was not there; what the fit does later leaves it alone."""
+    context, fml, table, vcovs, outer, asked = call
+    one = _fourge.Fe(context, fml, table, vcovs, {**outer, "plan": plan}, asked)
+    fit = Fit(call, one, data, names)
+    read = one.result()["plan_read"]
+    written = not read and fit.result["status"] not in ("FRG_INTERRUPTED", "FRG_TIME_LIMIT")
+    if written:
+        try:
+            one.save_plan(plan)
+        except errors.Error as e:
+            warnings.warn(f"plan: {e}", RuntimeWarning, stacklevel=_outside())
+            written = False
+    fit.result["plan"] = {"file": plan, "read": read, "written": written}
+    return fit
 
 
 #: What the audit says of a column.

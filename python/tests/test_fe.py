@@ -423,6 +423,38 @@ class Devices(unittest.TestCase):
                         fe.feols("y ~ x | f", data, **{key: value}, demeaner_backend=name)
 
 
+class Plans(unittest.TestCase):
+    def test_of_a_fit(self):
+        """Made and written by the first fit, read by one of other regressors, whose numbers are those without a file; what a fit does
+        later leaves the file alone."""
+        draw = np.random.default_rng(3)
+        data = {"y": draw.normal(size=300), "x": draw.normal(size=300), "f": draw.integers(0, 30, 300), "g": draw.integers(0, 20, 300),
+                "h": draw.integers(0, 9, 300)}
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "x.plan")
+            made = fe.feols("y ~ 1 | f + g", data, plan=path)
+            read = fe.feols("y ~ x | f + g", data, plan=path)
+            self.assertEqual(made.result["plan"], {"file": str(path), "read": False, "written": True})
+            self.assertEqual(read.result["plan"], {"file": str(path), "read": True, "written": False})
+            alone = fe.feols("y ~ x | f + g", data)
+            self.assertNotIn("plan", alone.result)
+            np.testing.assert_array_equal((read.coef(), read.se()), (alone.coef(), alone.se()))
+            with self.assertRaisesRegex(errors.Mismatch, "other codes"):
+                fe.feols("y ~ x | f + g", data, plan=path, subset="h > 2")
+            with self.assertRaisesRegex(errors.BadArgument, "one model"):
+                fe.feols("y ~ sw0(x) | f + g", data, plan=path)
+            path.unlink()
+            read.vcov({"CRV1": "h"})
+            pickle.loads(pickle.dumps(read)).resid()
+            self.assertFalse(path.exists())
+            with self.assertRaisesRegex(errors.Unsupported, "method lsmr"):
+                fe.feols("y ~ x | f + g", data, plan=path, method="lsmr")
+        with self.assertWarnsRegex(RuntimeWarning, "plan: FRG-IO-003: cannot create"):
+            kept = fe.feols("y ~ x | f + g", data, plan="missing/x.plan")
+        self.assertFalse(kept.result["plan"]["written"])
+        np.testing.assert_array_equal(kept.coef(), alone.coef())
+
+
 class Demean(unittest.TestCase):
     def test_one_factor_is_group_means(self):
         rng = np.random.default_rng(2)

@@ -98,7 +98,7 @@ def estimator(make, limit=8 << 20):
         spool=(".", warns("FRG-CORE-170"), {"data": LONG, "fml": make("x | f + g"), "memory_limit": limit}),
         untrusted=(True, raises("untrusted=True is of files", kind=TypeError)),
         first_stage=("late ~ x | h", raises("first_stage beside"), {"fml": make("late"), "vcov": "hc1"}),
-        split=("h", len_of, {"fml": make("x")}), fsplit=("h", len_of, {"fml": make("x")}), panel=("g", raises("UNIT,TIME")),
+        plan=("p.plan", writes("p.plan")), split=("h", len_of, {"fml": make("x")}), fsplit=("h", len_of, {"fml": make("x")}), panel=("g", raises("UNIT,TIME")),
         split_value=("1", len_of, {"fml": make("x"), "split": "h"}), reps=(9, raises()),
         vcov_kwargs=({"lag": 3, "time_id": "h"}, cures("dk takes 1 variable"), {"vcov": "DK"}),
         drop_intercept=(True, raises()), i_ref1=(1, raises()), context=({"c": 1}, raises()))
@@ -121,7 +121,7 @@ GLM = dict(link=("log", estimates, {"family": "gamma"}), offset=("x*z/9", estima
 of(fe.feols, {"fml": linear("x + z | f + g"), "data": PANEL}, **{**estimator(linear, 4 << 20), "first_stage": ("late ~ x | h", estimates, {"fml": linear("late"), "vcov": "hc1"}),
    "vcov": [("hetero", errors_of), ({"CRV1": "h"}, errors_of), ("HC3", errors_of), ({"CR2": "h"}, errors_of)]})
 of(fe.feiv, {"fml": instrumented("x + z | f + g"), "data": PANEL}, **{**estimator(instrumented), "collin_tol": (0.99999, raises("collinear"), {"fml": instrumented("x + flat | f")})})
-POSITIVE = {**estimator(positive), "time_limit": LATE, **GLM}
+POSITIVE = {**estimator(positive), "plan": ("p.plan", raises("weights of a family")), "time_limit": LATE, **GLM}
 of(fe.feglm, {"fml": positive("x + z | f + g"), "data": PANEL}, **POSITIVE, family=("gamma", estimates))
 of(fe.fenegbin, {"fml": positive("x + z | f + g"), "data": PANEL}, **{**POSITIVE, "link": ("logit", raises("link")), "theta": (2.0, estimates)})
 of(fe.fepois, {"fml": positive("x + z | f + g"), "data": PANEL}, **{**POSITIVE, "link": ("logit", raises("link"))})

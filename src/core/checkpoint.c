@@ -15,6 +15,7 @@
  */
 #include "core/checkpoint_bytes.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -370,11 +371,18 @@ static frg_status load_one(frg_checkpoint **out, frg_context *ctx, const char *p
     return status == FRG_OK ? frgi_checkpoint_parse(out, ctx, &bytes, count, path) : status;
 }
 
-frg_status frg_checkpoint_load(frg_checkpoint **out, frg_context *ctx, const char *path)
+bool frgi_checkpoint_is_there(const frg_context *ctx, const char *path)
 {
-    REQUIRE(ctx, out && path, "frg_checkpoint_load takes a place and a path");
+    const int handle = ctx->files.open(path, 'r', ctx->files.user);
+    if (handle >= 0) {
+        ctx->files.close(handle, ctx->files.user);
+    }
+    return handle != -ENOENT && handle != -ENOTDIR;
+}
+
+frg_status frgi_checkpoint_load(frg_checkpoint **out, frg_context *ctx, const char *path)
+{
     *out = NULL;
-    frgi_run_begins(ctx);
     const frg_status status = load_one(out, ctx, path);
     if (status != FRG_NO_INPUT && status != FRG_BAD_DATA) {
         return status;
@@ -387,4 +395,11 @@ frg_status frg_checkpoint_load(frg_checkpoint **out, frg_context *ctx, const cha
     }
     frgi_text_free(ctx, &older);
     return again == FRG_NO_INPUT || again == FRG_BAD_DATA ? load_one(out, ctx, path) : again;
+}
+
+frg_status frg_checkpoint_load(frg_checkpoint **out, frg_context *ctx, const char *path)
+{
+    REQUIRE(ctx, out && path, "frg_checkpoint_load takes a place and a path");
+    frgi_run_begins(ctx);
+    return frgi_checkpoint_load(out, ctx, path);
 }

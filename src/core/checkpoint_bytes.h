@@ -12,6 +12,12 @@
 FRG_MUST_USE frg_status frgi_checkpoint_parse(frg_checkpoint **out, frg_context *ctx, char **bytes,
                                               size_t count, const char *name);
 
+/** frg_checkpoint_load as a part of a run that has begun already: the clock of the time limit goes
+ *  on. */
+FRG_MUST_USE frg_status frgi_checkpoint_load(frg_checkpoint **out, frg_context *ctx,
+                                             const char *path);
+/** Is there a file of that name, whether it can be read or not? */
+bool frgi_checkpoint_is_there(const frg_context *ctx, const char *path);
 /** to <- section `name`; E_CHECKPOINT where there is none of `bytes` bytes. */
 FRG_MUST_USE frg_status frgi_checkpoint_copy(const frg_checkpoint *c, const char *name, void *to,
                                              size_t bytes);

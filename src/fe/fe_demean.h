@@ -24,5 +24,11 @@ FRG_MUST_USE frg_status frgi_fe_demean_open(frg_demean **out, frg_context *ctx,
 frg_status frgi_fe_demean_run(frg_demean *d, frg_array in, frg_array out,
                               frg_demean_column columns[], frg_info *info);
 
+/** Is it a plan that a file can hold?  E_UNSUPPORTED for those whose solver is no cascade's, which
+ *  have nothing that a file would save. */
+FRG_MUST_USE frg_status frgi_fe_plan_check(const frg_demean *d);
+/** frg_demean_load as a part of a run that has begun already. */
+FRG_MUST_USE frg_status frgi_fe_plan_load(frg_demean *d, const char *path);
+
 #pragma GCC visibility pop
 #endif

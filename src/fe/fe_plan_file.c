@@ -49,8 +49,7 @@ static fe_plan_identity identify(const frg_demean *d)
         .weights = g->weight ? frg_hash(1, g->weight, g->n * (int64_t)sizeof *g->weight) : 0};
 }
 
-/** Plans whose solver is no cascade's have nothing that a file would save. */
-static frg_status check_kind(const frg_demean *d)
+frg_status frgi_fe_plan_check(const frg_demean *d)
 {
     if (d->row_lsmr) {
         FAIL(d->ctx, E_UNSUPPORTED,
@@ -65,7 +64,7 @@ frg_status frgi_fe_plan_put(const frg_demean *d, fe_plan_facts *facts, frg_check
     *out = NULL;
     frg_checkpoint *c = NULL;
     frg_status status;
-    TRY(check_kind(d));
+    TRY(frgi_fe_plan_check(d));
     facts->own = identify(d);
     TRY(frg_checkpoint_create(&c, d->ctx, writer, facts->own.options,
                               facts->own.codes ^ facts->own.weights));
@@ -128,7 +127,7 @@ frg_status frgi_fe_plan_take(frg_demean *d, const frg_checkpoint *c, const char 
 {
     fe_cascade *fresh = NULL;
     frg_status status;
-    TRY(check_kind(d));
+    TRY(frgi_fe_plan_check(d));
     TRY(check_identity(d, c, path));
     TRY(frgi_fe_cascade_create(&fresh, d->ctx, &d->rows, &d->opts));
     TRY_TO(failed, frgi_fe_cascade_get(fresh, c));
@@ -141,21 +140,27 @@ failed:
     return status;
 }
 
-frg_status frg_demean_load(frg_demean *d, const char *path)
+frg_status frgi_fe_plan_load(frg_demean *d, const char *path)
 {
-    if (!d) {
-        return FRG_BAD_ARG;
-    }
-    REQUIRE(d->ctx, path, "frg_demean_load takes a path");
     if (frgi_fe_cascade_has_device(d->cascade)) {
         FAIL(d->ctx, E_UNSUPPORTED, "a plan on a device is not read from a file: make it anew");
     }
     frg_checkpoint *c;
-    const frg_status read = frg_checkpoint_load(&c, d->ctx, path);
+    const frg_status read = frgi_checkpoint_load(&c, d->ctx, path);
     if (read != FRG_OK) {
         return read;
     }
     const frg_status status = frgi_fe_plan_take(d, c, path);
     frg_checkpoint_destroy(c);
     return status;
+}
+
+frg_status frg_demean_load(frg_demean *d, const char *path)
+{
+    if (!d) {
+        return FRG_BAD_ARG;
+    }
+    REQUIRE(d->ctx, path, "frg_demean_load takes a path");
+    frgi_run_begins(d->ctx);
+    return frgi_fe_plan_load(d, path);
 }

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/checkpoint_bytes.h"
 #include "fe/fe_demean.h"
 #include "regress/reg_order.h"
 #include "regress/regress.h"
@@ -57,6 +58,42 @@ frg_status frgi_fe_plan(const frg_fe *f, frg_demean **out)
 {
     return make_plan(f, f->data.frame.codes, f->data.frame.weights, f->data.frame.slopes, out);
 }
+
+/* ---- plans in files -------------------------------------------------------------------------- */
+
+/** The plan's solver becomes that of opts.plan where that file is there; a positive status:
+ *  stopped. */
+static frg_status read_plan(frg_fe *f)
+{
+    const char *const path = f->policy.options.plan;
+    if (!path) {
+        return FRG_OK;
+    }
+    TRY(frgi_fe_plan_check(f->absorbed.plan));
+    f->absorbed.plan_read = frgi_checkpoint_is_there(f->ctx, path);
+    f->absorbed.plan_waits = !f->absorbed.plan_read;
+    return f->absorbed.plan_read ? frgi_fe_plan_load(f->absorbed.plan, path) : FRG_OK;
+}
+
+frg_status frg_fe_save_plan(frg_fe *f, const char *path)
+{
+    if (!f) {
+        return FRG_BAD_ARG;
+    }
+    frgi_fe_absorbed *const a = &f->absorbed;
+    REQUIRE(f->ctx, path, "frg_fe_save_plan takes a path");
+    if (!a->plan_waits) {
+        FAIL(f->ctx, E_OPTION, "the fit has no plan to be written: %s",
+             a->plan_read ? "it read one" : "its options name none, or it was written before");
+    }
+    TRY(frg_demean_save(a->unsaved ? a->unsaved : a->plan, path));
+    a->plan_waits = false;
+    frg_demean_destroy(a->unsaved);
+    a->unsaved = NULL;
+    return FRG_OK;
+}
+
+/* ---- columns that did not converge ----------------------------------------------------------- */
 
 /** The remedy for a column, by what ended its run. */
 static void warn_columns(const frg_fe *f, frg_status end)
@@ -245,10 +282,16 @@ static frg_status demean_blocks(frg_fe *f, const frgi_order *o, frg_status *wors
     }
 }
 
-/** Demeans in place, all columns at once or in the store's blocks. */
+/** Demeans in place, all columns at once or in the store's blocks, by the plan or its file. */
 static frg_status demean(frg_fe *f, const frgi_order *o, frg_status *worst, bool *stopped)
 {
-    *stopped = false;
+    const frg_status read = read_plan(f);
+    TRY(read);
+    *stopped = read > 0;
+    if (*stopped) {
+        *worst = read;
+        return FRG_OK;
+    }
     if (f->policy.options.store) {
         return demean_blocks(f, o, worst, stopped);
     }
@@ -374,7 +417,8 @@ frg_status frgi_fe_describe_absorbed(frg_fe *f, frg_status worst)
     warn_columns(f, worst);
     warn_rank(f);
     if (!f->policy.options.keep_effects) {
-        frg_demean_destroy(f->absorbed.plan);
+        f->absorbed.unsaved = f->absorbed.plan_waits ? f->absorbed.plan : NULL;
+        frg_demean_destroy(f->absorbed.plan_waits ? NULL : f->absorbed.plan);
         f->absorbed.plan = NULL;
     }
     return FRG_OK;

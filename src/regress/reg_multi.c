@@ -250,6 +250,10 @@ static frg_status run(call *c, const char *formula, frg_fe_many **out, frg_statu
         c->pool.panel = &c->panel;
     }
     TRY(list_models(c));
+    if (c->opts.plan && c->n > 1) {
+        FAIL(c->ctx, E_OPTION, "plan: a file holds the solver of one model, and these are %lld",
+             (long long)c->n);
+    }
     TRY(fit_all(c, worst, &fitted));
     if (*worst == FRG_INTERRUPTED || *worst == FRG_TIME_LIMIT) {
         return FRG_OK;
@@ -284,8 +288,8 @@ frg_status frg_fe_fit_many(frg_fe_many **out, frg_context *ctx, const char *form
     call c = {.ctx = ctx, .data = data};
     frg_fe_defaults(&c.opts, sizeof c.opts);
     TRY(frgi_take_opts(ctx, &c.opts, sizeof c.opts, o));
-    c.shares = !c.opts.keep_effects && !c.opts.store && c.opts.family == FRG_FAMILY_OLS &&
-               !c.opts.first_stage;
+    c.shares = !c.opts.keep_effects && !c.opts.store && !c.opts.plan &&
+               c.opts.family == FRG_FAMILY_OLS && !c.opts.first_stage;
     frgi_run_begins(ctx);
     frg_status worst = FRG_OK;
     const frg_status status = run(&c, formula, out, &worst);

@@ -65,6 +65,11 @@ static frg_status check_options(frg_context *ctx, const frg_fe_opts *o)
     if (o->store && o->keep_effects) {
         FAIL(ctx, E_UNSUPPORTED, "the effects of a fit whose columns are kept in a store");
     }
+    if (o->plan && (o->family != FRG_FAMILY_OLS || o->first_stage)) {
+        FAIL(ctx, E_UNSUPPORTED, "a plan in a file is of least squares in one stage: %s",
+             o->first_stage ? "the effects of first_stage are those of other rows"
+                            : "the weights of a family change from step to step");
+    }
     return FRG_OK;
 }
 
@@ -128,6 +133,7 @@ static void describe_effects(frg_fe *f)
     r->rank_method = a->rank_method ? a->rank_method : "none";
     r->demean = a->report;
     r->n_components = a->components;
+    r->plan_read = a->plan_read;
     r->parts = a->subproblems;
 }
 
@@ -452,6 +458,9 @@ static frg_status prepare(job *j, const char *formula, frg_status *worst)
     }
     TRY(frgi_two_stage_check(f));
     TRY(make_rows(f, j->requests, count));
+    if (f->policy.options.plan && f->data.frame.n_effects == 0) {
+        FAIL(f->ctx, E_OPTION, "plan: the formula has no fixed effects, whose solver a plan is");
+    }
     return f->two_stage.text && worst ? impute(j, worst) : FRG_OK;
 }
 
@@ -611,6 +620,7 @@ void frg_fe_destroy(frg_fe *f)
         DROP(ctx, &f->fit.dropped[i].reason);
     }
     frg_demean_destroy(f->absorbed.plan);
+    frg_demean_destroy(f->absorbed.unsaved);
     DROP(ctx, &f->report.vcov_array);
     DROP(ctx, &f->absorbed.subproblems);
     DROP(ctx, &f->fit.dropped);

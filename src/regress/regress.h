@@ -93,7 +93,10 @@ typedef struct {
 
 /** What the demeaner says of the effects (reg_absorb.c); zeros without effects. */
 typedef struct {
-    frg_demean *plan; /* while effects may be asked for */
+    frg_demean *plan;    /* while effects may be asked for */
+    frg_demean *unsaved; /* without effects, until opts.plan is written; NULL: nothing is to be */
+    bool plan_read;      /* the solver came from opts.plan */
+    bool plan_waits;     /* plan, or unsaved, is to be written */
     double rank;
     bool rank_exact;
     int64_t components; /* connected sets of the levels */

@@ -305,6 +305,134 @@ static void other_weights(void)
     free_jobs(j);
 }
 
+/* ---- plans of regressions -------------------------------------------------------------------- */
+
+/** y, x, z and the codes of a panel of workers, with a row that no fit uses. */
+static frg_table *fit_table(frg_context *ctx, const panel *d)
+{
+    static const char *const names[] = {"y", "x", "z"};
+    frg_table *t = NULL;
+    double *values = panel_zeros(d->n, sizeof *values);
+    int64_t *codes = panel_zeros(d->n, sizeof *codes);
+    CHECK_OK(ctx, frg_table_create(&t, ctx, d->n));
+    for (int j = 0; j < 3; j++) {
+        memcpy(values, d->x + j * d->n, (size_t)d->n * sizeof *values);
+        values[5] = j == 0 ? (double)NAN : values[5];
+        CHECK_OK(ctx, frg_table_add_numbers(t, names[j], values));
+    }
+    for (int64_t q = 0; q < 2; q++) {
+        for (int64_t i = 0; i < d->n; i++)
+            codes[i] = d->codes[i * d->q + q];
+        CHECK_OK(ctx, frg_table_add_integers(t, q ? "firm" : "worker", codes));
+    }
+    free(values);
+    free(codes);
+    return t;
+}
+
+static frg_fe_opts fit_options(const char *plan, int keep_effects)
+{
+    frg_fe_opts o;
+    frg_fe_defaults(&o, sizeof o);
+    o.plan = plan;
+    o.keep_effects = keep_effects;
+    return o;
+}
+
+/** The estimates of a fit with the options; plan_read is `read`. */
+static frg_fe *fit_with(frg_context *ctx, const frg_table *t, const frg_fe_opts *o, int read)
+{
+    frg_fe *f = NULL;
+    if (CHECK_OK(ctx, frg_fe_fit(&f, ctx, "y ~ x + z | worker + firm", t, o)))
+        CHECK_INT(frg_fe_get(f)->plan_read, read);
+    return f;
+}
+
+/** A second fit of the same rows, of other columns as well, assembles and factors nothing and has
+ *  the bits of one without a file. */
+static void fits(void)
+{
+    panel d = panel_workers(4000, 2, 3);
+    for (int keep = 0; keep < 2; keep++) {
+        int work = 0;
+        frg_context *ctx = counting(&work);
+        frg_table *t = fit_table(ctx, &d);
+        const frg_fe_opts plain = fit_options(NULL, keep), kept = fit_options(path, keep);
+        remove_files();
+        frg_fe *want = fit_with(ctx, t, &plain, 0), *f = NULL;
+        CHECK_STATUS(frg_fe_save_plan(want, path), FRG_BAD_ARG);
+        CHECK_OK(ctx, frg_fe_fit(&f, ctx, "y ~ x | worker + firm", t, &kept));
+        CHECK_INT(frg_fe_get(f)->plan_read, 0);
+        CHECK_STATUS(frg_fe_save_plan(f, "missing/p.plan"), FRG_CANNOT_CREATE);
+        CHECK_OK(ctx, frg_fe_save_plan(f, path));
+        CHECK_STATUS(frg_fe_save_plan(f, path), FRG_BAD_ARG);
+        CHECK(strstr(frg_message(ctx), "written before"));
+        frg_fe_destroy(f);
+        CHECK(work > 0);
+        work = 0;
+        f = fit_with(ctx, t, &kept, 1);
+        CHECK_INT(work, 0);
+        for (int k = 0; k < 2; k++) {
+            const frg_coefficient *const a = &frg_fe_get(f)->coefficients[k],
+                                         *const b = &frg_fe_get(want)->coefficients[k];
+            CHECK_BITS(&a->estimate, &b->estimate, sizeof a->estimate);
+            CHECK_BITS(&a->std_error, &b->std_error, sizeof a->std_error);
+        }
+        CHECK_STATUS(frg_fe_save_plan(f, path), FRG_BAD_ARG);
+        CHECK(strstr(frg_message(ctx), "it read one"));
+        frg_fe_destroy(f);
+        frg_fe_destroy(want);
+        frg_table_destroy(t);
+        CHECK_INT((int64_t)frg_bytes_held(ctx), 0);
+        frg_context_destroy(ctx);
+    }
+    panel_free(&d);
+}
+
+static void refuse_fit(frg_context *ctx, const frg_table *t, const char *formula,
+                       const frg_fe_opts *o, frg_status status, const char *says)
+{
+    frg_fe_many *m = NULL;
+    CHECK_STATUS(frg_fe_fit_many(&m, ctx, formula, t, o), status);
+    CHECK_SAYS(strstr(frg_message(ctx), says) != NULL, "%s", frg_message(ctx));
+    CHECK(m == NULL);
+}
+
+/** Other rows are others' codes; what has no plan is refused before anything is solved. */
+static void fits_refused(void)
+{
+    panel d = panel_workers(2000, 2, 3);
+    frg_context *ctx = test_context();
+    frg_table *t = fit_table(ctx, &d);
+    frg_fe_opts o = fit_options(path, 0);
+    remove_files();
+    frg_fe *f = fit_with(ctx, t, &o, 0);
+    CHECK_OK(ctx, frg_fe_save_plan(f, path));
+    frg_fe_destroy(f);
+    o.subset = "z > -1";
+    refuse_fit(ctx, t, "y ~ x | worker + firm", &o, FRG_MISMATCH, "other codes");
+    o.subset = NULL;
+    o.demean.tol = 1e-9;
+    refuse_fit(ctx, t, "y ~ x | worker + firm", &o, FRG_MISMATCH, "other options");
+    o = fit_options(path, 0);
+    refuse_fit(ctx, t, "y ~ x", &o, FRG_BAD_ARG, "no fixed effects");
+    refuse_fit(ctx, t, "y ~ sw(x, z) | worker + firm", &o, FRG_BAD_ARG, "of one model");
+    refuse_fit(ctx, t, "y ~ x | worker[z]", &o, FRG_UNSUPPORTED, "varying slopes");
+    o.demean.method = FRG_FE_LSMR;
+    refuse_fit(ctx, t, "y ~ x | worker + firm", &o, FRG_UNSUPPORTED, "method lsmr");
+    o = fit_options(path, 0);
+    o.family = FRG_FAMILY_GAUSSIAN;
+    refuse_fit(ctx, t, "y ~ x | worker + firm", &o, FRG_UNSUPPORTED, "weights of a family");
+    o = fit_options(path, 0);
+    o.first_stage = "z ~ 0 | worker";
+    o.vcov[0] = "hc1";
+    refuse_fit(ctx, t, "y ~ x", &o, FRG_UNSUPPORTED, "one stage");
+    CHECK_STATUS(frg_fe_save_plan(NULL, path), FRG_BAD_ARG);
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+    panel_free(&d);
+}
+
 /* ---- faults ---------------------------------------------------------------------------------- */
 
 static frg_status save_and_load(frg_context *ctx, void *user, uint64_t *hash)
@@ -327,6 +455,41 @@ static frg_status save_and_load(frg_context *ctx, void *user, uint64_t *hash)
     return s;
 }
 
+/** A fit that makes its plan, and one that reads it. */
+static frg_status fit_twice(frg_context *ctx, void *user, uint64_t *hash)
+{
+    const panel *const d = user;
+    frg_table *t = NULL;
+    frg_status s = frg_table_create(&t, ctx, d->n);
+    s = s < 0 ? s : frg_table_add_numbers(t, "y", d->x);
+    for (int64_t q = 0; q < 2 && s >= 0; q++) {
+        int64_t codes[128];
+        for (int64_t i = 0; i < d->n; i++)
+            codes[i] = d->codes[i * d->q + q];
+        s = frg_table_add_integers(t, q ? "firm" : "worker", codes);
+    }
+    const frg_fe_opts o = fit_options(path, 0);
+    remove_files();
+    for (int turn = 0; turn < 2 && s >= 0; turn++) {
+        frg_fe *f = NULL;
+        s = frg_fe_fit(&f, ctx, "y ~ 1 | worker + firm", t, &o);
+        if (s >= 0) {
+            fault_hash(hash, &frg_fe_get(f)->rss, sizeof(double));
+            s = turn ? s : frg_fe_save_plan(f, path);
+        }
+        frg_fe_destroy(f);
+    }
+    frg_table_destroy(t);
+    return s;
+}
+
+static void faults_of_fits(void)
+{
+    panel d = panel_workers(120, 2, 1);
+    CHECK(fault_sweep("fits", fit_twice, &d, test_now.threads) > 10);
+    panel_free(&d);
+}
+
 static void faults(void)
 {
     job j[JOBS];
@@ -338,6 +501,9 @@ static void faults(void)
 }
 
 static const test_case cases[] = {
-    {"same bits", same_bits},   {"another design", another_design}, {"kinds of plans", kinds},
-    {"damaged files", damaged}, {"other weights", other_weights},   {"faults", faults}};
+    {"same bits", same_bits},          {"another design", another_design},
+    {"kinds of plans", kinds},         {"damaged files", damaged},
+    {"other weights", other_weights},  {"fits", fits},
+    {"fits refused", fits_refused},    {"faults", faults},
+    {"faults of fits", faults_of_fits}};
 TEST_MAIN(cases)
