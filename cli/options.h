@@ -92,6 +92,8 @@ typedef struct {
     frg_table_opts table;
     frg_fe_opts fe;
     frg_leave_out_opts leave_out;
+    frg_ritest_opts ritest;
+    frg_lpdid_opts lpdid;
     frg_gp_opts gp;
     frg_gp_fit_opts gp_fit;
     frg_soap_opts soap;

@@ -238,7 +238,10 @@ static void times(frg_json *j, const cli *c, const fe_job *job)
     if (job->components.leave_out) {
         frg_json_number(j, "leave_out", job->components.seconds);
     }
-    frg_json_number(j, "total", job->total + job->components.seconds);
+    if (job->ritest.term) {
+        frg_json_number(j, "ritest", job->ritest.seconds);
+    }
+    frg_json_number(j, "total", job->total + job->components.seconds + job->ritest.seconds);
     frg_json_close_object(j);
     repeats_json(j, c, job->totals, job->n_totals);
 }
@@ -278,6 +281,7 @@ void fe_json_build(frg_json *j, const cli *c, const fe_job *job)
     json_head(j, "fourge.fe/1");
     fe_json_model(j, frg_fe_get(job->fit), job->status);
     fe_leave_out_json(j, &job->components);
+    fe_ritest_json(j, c, &job->ritest);
     plan_json(j, c->set.fe.plan, frg_fe_get(job->fit)->plan_read, job->plan_written);
     times(j, c, job);
     json_foot(j, c);

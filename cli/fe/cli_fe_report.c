@@ -160,14 +160,21 @@ static void head(frg_report *r, const fe_job *job, const frg_fe_result *f)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
+/** The rows of the coefficients of a fit. */
+static fe_row row_of_fit(const void *of, int i)
+{
+    const frg_coefficient *const k = &((const frg_fe_result *)of)->coefficients[i];
+    return (fe_row){.label = k->term, .k = k};
+}
+
 /** Decimals of the estimates, their errors and intervals, the same for the whole table, so that its
  *  points stand in line: four digits of the smallest standard error, three where that is below
  *  1e-4.  -1: magnitudes differ too much for that. */
-static int common_decimals(const frg_fe_result *f)
+static int common_decimals(const fe_estimates *t)
 {
     double smallest = (double)INFINITY, largest = 0;
-    for (int i = 0; i < f->n_coefficients; i++) {
-        const frg_coefficient *k = &f->coefficients[i];
+    for (int i = 0; i < t->n; i++) {
+        const frg_coefficient *k = t->row(t->of, i).k;
         const double error = fabs(k->std_error);
         smallest = error > 0 ? fmin(smallest, error) : smallest;
         largest = fmax(largest, fmax(fabs(k->estimate), error));
@@ -213,55 +220,89 @@ static void p_cell(frg_report *r, double p, int64_t draws, int csv)
     }
 }
 
-static void coefficient_table(frg_report *r, const cli *c, const fe_job *job,
-                              const frg_fe_result *f)
+/** The names of the columns of a table of estimates. */
+static void estimate_columns(frg_report *r, const fe_estimates *t, int csv)
 {
-    const int csv = c->set.format == FORMAT_CSV, decimals = csv ? -1 : common_decimals(f);
-    const int64_t draws = strcmp(f->vcov[0].type, "wild") == 0 ? f->vcov[0].reps : 0;
     char low[24], high[24];
-    snprintf(low, sizeof low, "%.4g%%", 50 * (1 - job->opts.level));
-    snprintf(high, sizeof high, "%.4g%%", 100 - 50 * (1 - job->opts.level));
-    const int repaired = f->vcov[0].projected;
-    const char *const people[] = {f->depvar,
+    snprintf(low, sizeof low, "%.4g%%", 50 * (1 - t->level));
+    snprintf(high, sizeof high, "%.4g%%", 100 - 50 * (1 - t->level));
+    const int repaired = t->vcov->projected;
+    const char *const people[] = {t->head,
                                   "estimate",
                                   repaired ? "std. error" REPAIRED : "std. error",
-                                  isinf(f->vcov[0].df_t) ? "z value" : "t value",
+                                  isinf(t->vcov->df_t) ? "z value" : "t value",
                                   "p value",
                                   low,
                                   high};
-    const char *const programs[] = {"term",    "estimate", "std_error", "statistic",
-                                    "p_value", "conf_low", "conf_high"};
-    frg_report_table_open(r, NULL);
+    const char *const programs[] = {t->count ? t->head : "term",
+                                    "estimate",
+                                    "std_error",
+                                    "statistic",
+                                    "p_value",
+                                    "conf_low",
+                                    "conf_high"};
     for (int i = 0; i < 7; i++) {
-        frg_report_table_column(r, csv ? programs[i] : people[i], i ? FRG_RIGHT : FRG_LEFT);
+        frg_report_table_column(r, csv ? programs[i] : people[i],
+                                i || t->count ? FRG_RIGHT : FRG_LEFT);
+    }
+    if (t->count) {
+        frg_report_table_column(r, csv ? "n" : t->count, FRG_RIGHT);
     }
     if (csv && repaired) { /* a column more where there is something to mark */
         frg_report_table_column(r, "projected", FRG_RIGHT);
     }
-    for (int i = 0; i < f->n_coefficients; i++) {
-        const frg_coefficient *k = &f->coefficients[i];
+}
+
+void fe_estimates_show(frg_report *r, const fe_estimates *t, int csv)
+{
+    const int decimals = csv ? -1 : common_decimals(t);
+    const int64_t draws = strcmp(t->vcov->type, "wild") == 0 ? t->vcov->reps : 0;
+    frg_report_table_open(r, NULL);
+    estimate_columns(r, t, csv);
+    for (int i = 0; i < t->n; i++) {
+        const fe_row row = t->row(t->of, i);
+        const frg_coefficient *const k = row.k;
         const int plain_t = !csv && fabs(k->statistic) < 1e6;
-        frg_report_cell_text(r, k->term);
+        if (row.label) {
+            frg_report_cell_text(r, row.label);
+        } else {
+            frg_report_cell_integer(r, row.number);
+        }
         cell(r, k->estimate, decimals, 6);
         cell(r, k->std_error, decimals, 4);
         cell(r, k->statistic, plain_t ? 3 : -1, 4);
         p_cell(r, k->p_value, draws, csv);
         cell(r, k->conf_low, decimals, 4);
         cell(r, k->conf_high, decimals, 4);
-        if (csv && repaired) {
+        if (t->count) {
+            frg_report_cell_integer(r, row.rows);
+        }
+        if (csv && t->vcov->projected) {
             frg_report_cell_integer(r, 1);
         }
     }
     frg_report_table_close(r);
 }
 
+/** The estimates of a fit. */
+static fe_estimates estimates_of(const fe_job *job, const frg_fe_result *f)
+{
+    return (fe_estimates){.head = f->depvar,
+                          .vcov = &f->vcov[0],
+                          .level = job->opts.level,
+                          .n = f->n_coefficients,
+                          .row = row_of_fit,
+                          .of = f};
+}
+
 /** Standard errors of every covariance beside each other. */
-static void other_errors(frg_report *r, const frg_fe_result *f)
+static void other_errors(frg_report *r, const fe_job *job, const frg_fe_result *f)
 {
     if (f->n_vcov < 2) {
         return;
     }
-    const int decimals = common_decimals(f);
+    const fe_estimates estimates = estimates_of(job, f);
+    const int decimals = common_decimals(&estimates);
     frg_report_table_open(r, "Standard errors under each covariance");
     frg_report_table_column(r, "term", FRG_LEFT);
     for (int v = 0; v < f->n_vcov; v++) {
@@ -411,10 +452,14 @@ static void time_fact(frg_report *r, const cli *c, const fe_job *job)
 {
     char a[32], b[32];
     line l = {{0}, 0};
-    put(&l, "%s (read %s), ", seconds_text(job->total + job->components.seconds, a),
+    put(&l, "%s (read %s), ",
+        seconds_text(job->total + job->components.seconds + job->ritest.seconds, a),
         seconds_text(job->read, b));
     if (job->components.leave_out) {
         put(&l, "of these leave-out components %s, ", seconds_text(job->components.seconds, a));
+    }
+    if (job->ritest.term) {
+        put(&l, "of these permutations %s, ", seconds_text(job->ritest.seconds, a));
     }
     put(&l, "%d threads, at most %s", frg_threads(c->ctx),
         bytes_text((double)frg_peak_bytes(c->ctx), a));
@@ -535,16 +580,18 @@ void fe_report_build(frg_report *r, const cli *c, const fe_job *job, int full)
 {
     const frg_fe_result *f = frg_fe_get(job->fit);
     head(r, job, f);
-    coefficient_table(r, c, job, f);
+    const fe_estimates estimates = estimates_of(job, f);
+    fe_estimates_show(r, &estimates, c->set.format == FORMAT_CSV);
     if (c->set.format == FORMAT_CSV && !full) {
         return;
     }
-    other_errors(r, f);
+    other_errors(r, job, f);
     repair_note(r, f);
     dropped_terms(r, f);
     fit_facts(r, f);
     fe_iv_facts(r, f, job->opts.level);
     fe_leave_out_table(r, &job->components);
+    fe_ritest_table(r, c, &job->ritest);
     certificate_fact(r, f);
     plan_fact(r, c->set.fe.plan, f->plan_read, job->plan_written);
     time_fact(r, c, job);

@@ -33,16 +33,22 @@ static void take_name(const char *name, void *user)
     }
 }
 
-/** Reads the columns that the formula and the options name and leaves the rest of a wide file
- *  alone.  When one is not there all are read, so that the fit can say where in the formula; of a
- *  pipe, which gives its data once, the reader says it.  0 or the exit code. */
-static int read_named(cli *c, const char *formula, const frg_fe_opts *fit, const char *path,
-                      frg_table **out)
+/** Reads the columns that the formula and the options name, and two `others` (NULL: none), and
+ *  leaves the rest of a wide file alone.  When one is not there all are read, so that the fit can
+ *  say where in the formula; of a pipe, which gives its data once, the reader says it.  0 or the
+ *  exit code. */
+static int read_named(cli *c, const char *formula, const frg_fe_opts *fit,
+                      const char *const others[2], const char *path, frg_table **out)
 {
     named k = {.n = 0};
     frg_table_opts opts = c->set.table;
     int code = 0;
     frg_status status = frg_fe_columns(c->ctx, formula, fit, take_name, &k);
+    for (int i = 0; i < 2; i++) {
+        if (others[i]) {
+            take_name(others[i], &k);
+        }
+    }
     const int pruned = status >= 0 && !k.lost, pipe = strcmp(path, "-") == 0;
     if (pruned) {
         opts.columns = k.names;
@@ -68,7 +74,8 @@ static int read_named(cli *c, const char *formula, const frg_fe_opts *fit, const
 int fe_job_read(cli *c, fe_job *job)
 {
     const double start = now_seconds();
-    const int code = read_named(c, job->formula, &job->opts, job->path, &job->data);
+    const char *const others[] = {c->set.ritest.cluster, c->set.lpdid.cohort};
+    const int code = read_named(c, job->formula, &job->opts, others, job->path, &job->data);
     job->read = now_seconds() - start;
     return code;
 }
@@ -134,6 +141,7 @@ void fe_job_release(fe_job *job)
 {
     frg_fe_destroy(job->fit);
     frg_fe_many_destroy(job->many);
+    frg_lpdid_destroy(job->lpdid);
     frg_table_destroy(job->data);
     free(job->totals);
     *job = (fe_job){0};
@@ -270,7 +278,8 @@ static int read_new_data(cli *c, const fe_job *job, frg_table **out)
     frg_fe_defaults(&opts, sizeof opts);
     opts.offset = job->opts.offset;
     opts.panel = job->opts.panel;
-    const int code = read_named(c, formula, &opts, c->set.fe_job.predict, out);
+    static const char *const others[] = {NULL, NULL};
+    const int code = read_named(c, formula, &opts, others, c->set.fe_job.predict, out);
     free(formula);
     return code;
 }
@@ -375,14 +384,16 @@ static int estimate(cli *c, const fe_job *job)
 static int model_options(cli *c)
 {
     settings *s = &c->set;
-    if (s->fe.n_vcov == 0) {
+    if (s->fe.n_vcov == 0 && !s->lpdid.cohort) {
         s->fe.n_vcov = 1; /* the default stands in the first place */
     }
     if (!s->fe_job.predict != !s->fe_job.predictions) {
         return cli_fail(c, "E_OPTION", "--predict", "",
                         "--predict NEW and --predictions FILE go together");
     }
-    const int code = fe_leave_out_options(c);
+    int code = fe_leave_out_options(c);
+    code = code ? code : fe_ritest_options(c);
+    code = code ? code : fe_lpdid_options(c);
     if (code) {
         return code;
     }
@@ -419,6 +430,9 @@ static int run_job(cli *c, fe_job *job)
         code = fe_leave_out_run(c, job);
     }
     if (!code) {
+        code = fe_ritest_run(c, job);
+    }
+    if (!code) {
         plan_code = keep_plan(c, job);
         code = save_files(c, job);
     }
@@ -440,7 +454,9 @@ int command_fe(cli *c)
         return code;
     }
     fe_job job = {.formula = c->arguments[0], .path = c->arguments[1], .opts = c->set.fe};
-    code = fe_makes_many(c) ? fe_many_run(c, &job) : run_job(c, &job);
+    code = c->set.lpdid.cohort ? fe_lpdid_run(c, &job)
+           : fe_makes_many(c)  ? fe_many_run(c, &job)
+                               : run_job(c, &job);
     fe_job_release(&job);
     return code;
 }

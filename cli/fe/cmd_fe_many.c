@@ -469,11 +469,8 @@ static void long_table(frg_report *r, const frg_fe_many *m, const term_list *ter
     frg_report_table_close(r);
 }
 
-static void notes(frg_report *r, const cli *c, const frg_fe_many *m)
+void fe_models_notes(frg_report *r, const frg_fe_many *m)
 {
-    if (c->set.fe_job.stars) {
-        frg_report_paragraph(r, "* p < 0.05, ** p < 0.01, *** p < 0.001");
-    }
     for (int64_t i = 0; i < frg_fe_many_count(m); i++) {
         const frg_fe_result *const f = frg_fe_get(frg_fe_many_get(m, i));
         char text[400];
@@ -492,6 +489,14 @@ static void notes(frg_report *r, const cli *c, const frg_fe_many *m)
             frg_report_paragraph(r, text);
         }
     }
+}
+
+static void notes(frg_report *r, const cli *c, const frg_fe_many *m)
+{
+    if (c->set.fe_job.stars) {
+        frg_report_paragraph(r, "* p < 0.05, ** p < 0.01, *** p < 0.001");
+    }
+    fe_models_notes(r, m);
 }
 
 static void models_report(frg_report *r, const cli *c, const void *job)
@@ -524,12 +529,8 @@ static void models_page(frg_report *r, const cli *c, const void *job)
     page_run_facts(r, c, j->line ? j->line : c);
 }
 
-static void models_json(frg_json *j, const cli *c, const void *job)
+void fe_json_models(frg_json *j, const cli *c, const fe_job *k)
 {
-    const fe_job *const k = job;
-    json_head(j, "fourge.fe/1");
-    frg_json_string(j, "status", frg_status_name(k->status));
-    frg_json_string(j, "formula", k->formula);
     frg_json_open_array(j, "models");
     for (int64_t i = 0; i < frg_fe_many_count(k->many); i++) {
         frg_json_open_object(j, NULL);
@@ -543,6 +544,15 @@ static void models_json(frg_json *j, const cli *c, const void *job)
     frg_json_close_object(j);
     repeats_json(j, c, k->totals, k->n_totals);
     json_foot(j, c);
+}
+
+static void models_json(frg_json *j, const cli *c, const void *job)
+{
+    const fe_job *const k = job;
+    json_head(j, "fourge.fe/1");
+    frg_json_string(j, "status", frg_status_name(k->status));
+    frg_json_string(j, "formula", k->formula);
+    fe_json_models(j, c, k);
 }
 
 /* ---- the run --------------------------------------------------------------------------------- */
@@ -578,6 +588,7 @@ static int check_many(cli *c)
                   {"--save-groups", s->fe_job.save_groups != NULL},
                   {"--predict", s->fe_job.predict != NULL},
                   {"--leave-out", s->fe_job.leave_out != LEAVE_OUT_NO},
+                  {"--ritest", s->ritest.variable != NULL},
                   {"--plan", s->fe.plan != NULL},
                   {"--checkpoint", s->checkpoint != NULL},
                   {"--dry-run", s->dry_run}};

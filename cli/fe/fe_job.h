@@ -14,6 +14,8 @@ typedef struct {
     frg_fe_many *many; /* several models in place of one */
     frg_status status;
     frg_leave_out components; /* leave_out NULL: not asked for */
+    frg_ritest ritest;        /* term NULL: not asked for */
+    frg_lpdid *lpdid;         /* local projections, whose fits are `many`; NULL: not asked for */
     int plan_written;         /* the solver is in the file of --plan now */
     double read;
     double encode, solve, vcov, total; /* medians under --repeat */
@@ -36,6 +38,23 @@ void fe_json_model(frg_json *j, const frg_fe_result *f, frg_status status);
  *  well. */
 void fe_report_build(frg_report *r, const cli *c, const fe_job *job, int full);
 void fe_json_build(frg_json *j, const cli *c, const fe_job *job);
+/** A row of a table of estimates; label NULL: the number. */
+typedef struct {
+    const char *label;
+    int number;
+    const frg_coefficient *k;
+    int64_t rows; /* observations, where the table shows them */
+} fe_row;
+typedef struct {
+    const char *head;        /* of the labels */
+    const char *count;       /* of the observations; NULL: they are not shown */
+    const frg_fe_vcov *vcov; /* of the first */
+    double level;
+    int n;
+    fe_row (*row)(const void *of, int i);
+    const void *of;
+} fe_estimates;
+void fe_estimates_show(frg_report *r, const fe_estimates *t, int csv);
 /** A row of the coefficients' table. */
 void coefficient_json(frg_json *j, const frg_coefficient *k);
 /** First stages and tests; nothing without instruments. */
@@ -50,6 +69,20 @@ int fe_leave_out_options(cli *c);
 int fe_leave_out_run(cli *c, fe_job *job);
 void fe_leave_out_json(frg_json *j, const frg_leave_out *l);
 void fe_leave_out_table(frg_report *r, const frg_leave_out *l);
+/** Randomisation inference: what it asks of the fit, 0 or the exit code; the run behind a fit that
+ *  came to its end; what is shown, nothing where there is none. */
+int fe_ritest_options(cli *c);
+int fe_ritest_run(cli *c, fe_job *job);
+void fe_ritest_json(frg_json *j, const cli *c, const frg_ritest *t);
+void fe_ritest_table(frg_report *r, const cli *c, const frg_ritest *t);
+/** Local projections: what is refused without them, 0 or the exit code; reads, fits and shows
+ *  them. */
+int fe_lpdid_options(cli *c);
+int fe_lpdid_run(cli *c, fe_job *job);
+/** The members of a call of several models that are behind its formula. */
+void fe_json_models(frg_json *j, const cli *c, const fe_job *job);
+/** Beside a table: what a reader of it has to be told of single models. */
+void fe_models_notes(frg_report *r, const frg_fe_many *m);
 /** A plot of the points of an event study, references at 0; nothing where there are few. */
 void fe_event_plot(frg_report *r, const frg_fe_result *f, double level);
 /** The first stage of difference in differences; nothing in one stage. */

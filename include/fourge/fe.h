@@ -849,6 +849,121 @@ FRG_API FRG_MUST_USE frg_status frg_fe_predict(const frg_fe *f, const frg_table 
  *  E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_fe_regressors(const frg_fe *f, const frg_table *data,
                                                   double *out, int64_t *n_unseen);
+/* ---- randomisation inference ----------------------------------------------------------------- */
+
+/** What permutations are compared by. */
+typedef enum {
+    FRG_RITEST_ESTIMATE, /* the estimate */
+    FRG_RITEST_STATISTIC /* the estimate over its standard error, under vcov[0] of the options */
+} frg_ritest_statistic;
+
+/** Options of frg_fe_ritest. */
+typedef struct {
+    size_t struct_size;   /* set by frg_ritest_defaults */
+    const char *variable; /* a column of numbers or a logical one, which is one term of the
+                                       formula and stands nowhere else in it */
+    const char *cluster;  /* a column of groups, in each of which the variable has one value;
+                                       it is permuted between them; NULL: between rows */
+    int reps;             /* 1000 permutations */
+    int64_t seed;         /* of the permutations; -1: the context's */
+    frg_ritest_statistic statistic; /* estimate */
+} frg_ritest_opts;
+
+/** What frg_fe_ritest finds: of r = 1 .. reps orders the share whose statistic s_r is at least as
+ *  large in size as the statistic s of the variable itself. */
+typedef struct {
+    const char *term; /* the variable's coefficient; it lives as long as the fit */
+    double estimate;  /* of the fit */
+    double observed;  /* s: that, or its t statistic */
+    double p_value;   /* #(|s_r| >= |s|) / reps */
+    double std_error; /* of p_value by the draws, (p (1 - p) / reps)^(1/2) */
+    int64_t reps;     /* permutations */
+    int64_t permuted; /* values that were put in order: rows in use, or groups */
+    int converged;    /* every demeaned column of every draw is */
+    double seconds;
+} frg_ritest;
+
+/** Defaults into the first struct_size bytes of o. */
+FRG_API void frg_ritest_defaults(frg_ritest_opts *o, size_t struct_size);
+/** The fields of frg_ritest_opts (frg_option). */
+FRG_API const frg_option *frg_ritest_options(void);
+/** Randomisation inference (Fisher 1935) on a regressor that was drawn by lot: its values in the
+ *  rows of the fit, or those of groups, are put in random orders, by Fisher and Yates' shuffle, and
+ *  each order is a regression as the fit is.  fit: the options that f was fitted with, of which
+ *  store, plan and keep_effects are not looked at and vcov[0] alone of the covariances.
+ *  statistics: reps values s_r, in the order of the draws, or NULL.  A draw depends on the seed
+ *  and its number, so that more draws begin with the same.  Warnings of the draws are not kept.
+ *  Returns FRG_MAX_ITER where a draw did not converge; a positive status of a stop leaves *out
+ *  zero.  Errors: E_OPTION (no such term; options that are not the fit's), E_COLUMN, E_TYPE,
+ *  E_PERMUTED (a group with several values, or missing), E_NO_REGRESSOR (a draw that is collinear
+ *  with the rest), E_UNSUPPORTED of a fit with first_stage, E_MEMORY. */
+FRG_API FRG_MUST_USE frg_status frg_fe_ritest(const frg_fe *f, const frg_fe_opts *fit,
+                                              const frg_ritest_opts *o, double *statistics,
+                                              frg_ritest *out);
+
+/* ---- local projections ----------------------------------------------------------------------- */
+
+/** Options of frg_lpdid_create. */
+typedef struct {
+    size_t struct_size;   /* set by frg_lpdid_defaults */
+    const char *panel;    /* "UNIT,TIME"; time is a whole number */
+    const char *cohort;   /* a column: the period g in which the treatment of the unit begins */
+    double never_treated; /* 0: the g of units that are never treated; a missing g and one after the
+                             last period are so in any case */
+    int pre_window;       /* the first horizon; INT32_MIN: of the data */
+    int post_window;      /* the last; INT32_MAX: of the data */
+    int pooled; /* 0; 1: one regression, of the mean outcome from the treatment to post_window */
+} frg_lpdid_opts;
+
+/** An outcome of local projections, y_t+h - y_t-1. */
+typedef struct {
+    int horizon;      /* h; 0 of a pooled one */
+    const char *name; /* its column */
+} frg_lpdid_outcome;
+
+/** What makes local projections of ordinary fits; alive as long as the frg_lpdid. */
+typedef struct {
+    const frg_table *table; /* the data's columns, and those of the outcomes and the treatment */
+    const char *formula; /* "c(`change::-2`, ...) ~ treat_diff + x | year", of one outcome without
+                               c(): for frg_fe_fit_many, whose fits have the outcome for depvar */
+    const char *term;    /* "treat_diff", D_t - D_t-1: its coefficient is b_h */
+    const char *vcov;    /* "cluster=unit" */
+    int n;               /* outcomes */
+    int last;            /* the last horizon, of the data where the options leave it to them */
+    const frg_lpdid_outcome *outcomes; /* n, ascending */
+} frg_lpdid_design;
+
+/** The columns of local projections.  Made by frg_lpdid_create, freed by frg_lpdid_destroy before
+ *  its context and its table. */
+typedef struct frg_lpdid frg_lpdid;
+
+/** Defaults into the first struct_size bytes of o. */
+FRG_API void frg_lpdid_defaults(frg_lpdid_opts *o, size_t struct_size);
+/** The fields of frg_lpdid_opts (frg_option). */
+FRG_API const frg_option *frg_lpdid_options(void);
+/** Local projections for difference in differences (Dube, Girardi, Jorda and Taylor 2023): for each
+ *  horizon h but the reference -1
+ *
+ *      y_t+h - y_t-1 = b_h (D_t - D_t-1) + x c + period effects,      D_t = 1 where t >= g, else 0
+ *
+ *  over the rows whose treatment begins at t and those that are untreated at t + h (h < 0: at t);
+ *  pooled: the mean of y_t .. y_t+H for y_t+h, H = post_window, and the untreated are so at t + H.
+ *  formula: "y ~ x1 + x2", or "y ~ 1"; y may be an expression of columns.  The value of a period is
+ *  that of the row of the unit and that time, and missing where there is none.  Cohorts without a
+ *  period before their treatment are left out, with W_ALWAYS_TREATED.  The table must live as long
+ *  as the result; fits are made with the options of frg_fe_fit, panel where x has lags.  Errors:
+ *  E_OPTION (no panel or cohort; a window that no treated row is in; effects or instruments in the
+ *  formula), E_FORMULA, E_COLUMN, E_TYPE, E_COHORT, E_DUPLICATE (two rows of a unit and period),
+ *  E_CONTROLS (none is untreated), E_TREATMENT (none is treated), E_PERIODS (no two successive
+ *  ones), E_MEMORY. */
+FRG_API FRG_MUST_USE frg_status frg_lpdid_create(frg_lpdid **out, frg_context *ctx,
+                                                 const char *formula, const frg_table *data,
+                                                 const frg_lpdid_opts *o);
+/** What was made; NULL for NULL. */
+FRG_API const frg_lpdid_design *frg_lpdid_get(const frg_lpdid *l);
+/** Frees it; NULL is fine. */
+FRG_API void frg_lpdid_destroy(frg_lpdid *l);
+
 /* ---- variance components --------------------------------------------------------------------- */
 
 /** What is left out to estimate the variance of an error. */

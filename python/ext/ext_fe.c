@@ -11,9 +11,12 @@ EXT_UNSET(demean)
 EXT_UNSET(lsmr)
 EXT_UNSET(fe)
 EXT_UNSET(leave_out)
+EXT_UNSET(ritest)
+EXT_UNSET(lpdid)
 
 const ext_options ext_fe_takes[] = {
-    EXT_TABLE(demean),           EXT_TABLE(lsmr), EXT_TABLE(fe), EXT_TABLE(leave_out),
+    EXT_TABLE(demean),           EXT_TABLE(lsmr),   EXT_TABLE(fe),
+    EXT_TABLE(leave_out),        EXT_TABLE(ritest), EXT_TABLE(lpdid),
     {NULL, NULL, NULL, 0, NULL},
 };
 
@@ -68,6 +71,16 @@ static const ext_field vcov_fields[] = {{AT(frg_fe_vcov, spec), IS_TEXT, NULL},
 static const ext_field event_fields[] = {{AT(frg_fe_event, time), IS_DOUBLE, NULL},
                                          {AT(frg_fe_event, coefficient), IS_INT, NULL},
                                          {NULL, 0, IS_INT, NULL}};
+
+static const ext_field ritest_fields[] = {{AT(frg_ritest, term), IS_TEXT, NULL},
+                                          {AT(frg_ritest, estimate), IS_DOUBLE, NULL},
+                                          {AT(frg_ritest, observed), IS_DOUBLE, NULL},
+                                          {AT(frg_ritest, p_value), IS_DOUBLE, NULL},
+                                          {AT(frg_ritest, std_error), IS_DOUBLE, NULL},
+                                          {AT(frg_ritest, reps), IS_INT64, NULL},
+                                          {AT(frg_ritest, permuted), IS_INT64, NULL},
+                                          {AT(frg_ritest, converged), IS_BOOL, NULL},
+                                          {NULL, 0, IS_INT, NULL}};
 
 static const ext_field test_fields[] = {{AT(frg_fe_test, wald), IS_DOUBLE, NULL},
                                         {AT(frg_fe_test, f), IS_DOUBLE, NULL},
@@ -664,6 +677,36 @@ static PyObject *fe_leave_out(PyObject *self, PyObject *args)
                : ext_fe_leave_out(&found);
 }
 
+/** ritest(vcovs, options, demean_options, asked, statistics) -> dict: randomisation inference,
+ *  under the options that the fit was made with; statistics: float64, filled. */
+static PyObject *fe_ritest(PyObject *self, PyObject *args)
+{
+    ext_fe *const f = (ext_fe *)self;
+    PyObject *vcovs, *options, *inner, *asked, *statistics;
+    frg_fe_opts fit;
+    frg_ritest_opts o;
+    frg_fe_defaults(&fit, sizeof fit);
+    frg_ritest_defaults(&o, sizeof o);
+    if (!PyArg_ParseTuple(args, "OOOOO", &vcovs, &options, &inner, &asked, &statistics) ||
+        take_vcovs(vcovs, &fit) < 0 || ext_options_set(&fit, frg_fe_options(), options) < 0 ||
+        ext_options_set(&fit.demean, frg_demean_options(), inner) < 0 ||
+        ext_options_set(&o, frg_ritest_options(), asked) < 0) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_ritest found = {.reps = 0};
+    double *const out = ext_values(&h, statistics, "statistics", 1, FRG_F64, o.reps);
+    frg_status status = FRG_BAD_ARG;
+    if (out) {
+        EXT_WORK(status = frg_fe_ritest(f->fit, &fit, &o, out, &found));
+    }
+    ext_release(&h);
+    if (ext_has_failed(status) || !found.term) {
+        return ext_raise(f->context->module, status, f->context->ctx);
+    }
+    return ext_fields_get(&found, ritest_fields);
+}
+
 /** effects() -> {column: (kind, bytes, labels)}: factor, level, effect, identified. */
 static PyObject *fe_effects(PyObject *self, PyObject *unused)
 {
@@ -774,6 +817,57 @@ static PyObject *fe_expand(PyObject *module, PyObject *args)
     return texts;
 }
 
+/** A column of the table as bytes of float64. */
+static PyObject *bytes_of(const frg_table *t, const char *name)
+{
+    const frg_column *const c = frg_table_find(t, name);
+    return PyBytes_FromStringAndSize((const char *)c->numbers,
+                                     (Py_ssize_t)((size_t)c->n * sizeof *c->numbers));
+}
+
+/** What a design of local projections has: the treatment and, by horizon, the outcomes. */
+static PyObject *lpdid_dict(const frg_lpdid_design *d)
+{
+    PyObject *const dict = PyDict_New(), *const outcomes = PyList_New(0);
+    for (int i = 0; outcomes && i < d->n; i++) {
+        PyObject *const one =
+            Py_BuildValue("iN", d->outcomes[i].horizon, bytes_of(d->table, d->outcomes[i].name));
+        if (one) {
+            PyList_Append(outcomes, one);
+            Py_DECREF(one);
+        }
+    }
+    if (!dict || ext_put(dict, "outcomes", outcomes) < 0 ||
+        ext_put(dict, "treatment", bytes_of(d->table, d->term)) < 0 || PyErr_Occurred()) {
+        Py_XDECREF(dict);
+        return NULL;
+    }
+    return dict;
+}
+
+/** lpdid(context, formula, table, options) -> dict of the columns of local projections. */
+static PyObject *lpdid(PyObject *module, PyObject *args)
+{
+    PyObject *context, *table, *options;
+    const char *formula;
+    ext_context *c;
+    ext_table *t;
+    frg_lpdid_opts o;
+    frg_lpdid_defaults(&o, sizeof o);
+    if (!PyArg_ParseTuple(args, "OsOO", &context, &formula, &table, &options) ||
+        !(c = ext_context_of(module, context)) || !(t = ext_table_of(module, table)) ||
+        ext_options_set(&o, frg_lpdid_options(), options) < 0) {
+        return NULL;
+    }
+    frg_lpdid *l = NULL;
+    frg_status status;
+    EXT_WORK(status = frg_lpdid_create(&l, c->ctx, formula, t->table, &o));
+    PyObject *const dict =
+        ext_has_failed(status) ? ext_raise(module, status, c->ctx) : lpdid_dict(frg_lpdid_get(l));
+    frg_lpdid_destroy(l);
+    return dict;
+}
+
 /* ---- with the context to themselves ---------------------------------------------------------- */
 
 EXT_FUNCTION(demean)
@@ -781,6 +875,7 @@ EXT_FUNCTION(lsmr)
 EXT_FUNCTION(fe_columns)
 EXT_FUNCTION(fe_expand)
 EXT_FUNCTION(fe_many)
+EXT_FUNCTION(lpdid)
 EXT_METHOD(fe_result)
 EXT_METHOD(fe_vcov)
 EXT_METHOD(fe_wald)
@@ -789,6 +884,7 @@ EXT_METHOD(fe_glm_values)
 EXT_METHOD(fe_groups)
 EXT_METHOD(fe_save_plan)
 EXT_METHOD(fe_leave_out)
+EXT_METHOD(fe_ritest)
 EXT_METHOD(fe_effects)
 EXT_METHOD(fe_predict)
 EXT_METHOD(fe_regressors)
@@ -803,6 +899,7 @@ PyMethodDef ext_fe_functions[] = {
     {"fe_columns", fe_columns_alone, METH_VARARGS,
      "fe_columns(context, formula, vcovs, options) -> names"},
     {"fe_expand", fe_expand_alone, METH_VARARGS, "fe_expand(context, formula) -> formulas"},
+    {"lpdid", lpdid_alone, METH_VARARGS, "lpdid(context, formula, table, options) -> columns"},
     {"fe_many", fe_many_alone, METH_VARARGS,
      "fe_many(context, formula, table, vcovs, options, demean_options) -> fits"},
     {NULL, NULL, 0, NULL},
@@ -825,6 +922,9 @@ int ext_types_fe(PyObject *module)
          "save_plan(path): writes the solver of a fit with the option plan."},
         {"leave_out", fe_leave_out_alone, METH_VARARGS,
          "leave_out(options) -> dict: variance components of two effects."},
+        {"ritest", fe_ritest_alone, METH_VARARGS,
+         "ritest(vcovs, options, demean_options, asked, statistics) -> dict: randomisation "
+         "inference."},
         {"effects", fe_effects_alone, METH_NOARGS, "The fixed effects as columns."},
         {"predict", fe_predict_alone, METH_VARARGS,
          "predict(table, out): fills out; rows with unseen levels."},

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _frame, errors
+from . import _fourge, _frame, errors
 from ._arrays import outside
 
 if TYPE_CHECKING:
@@ -158,39 +158,17 @@ def calendar(time: np.ndarray, first: np.ndarray, last: float, what: str) -> np.
     return np.where(np.isinf(first), np.nanmax(time) + 1, first)
 
 
-class Panel:
-    """Rows by unit and time: what a column is `h` periods later."""
-
-    def __init__(self, units: Any, time: np.ndarray, what: str):
-        known, self._what = ~np.isnan(time), what
-        if np.any(time[known] != np.rint(time[known])):
-            raise errors.BadData(f"{what}: a time is no whole number", "FRG-FE-011")
-        codes = np.unique(np.asarray(units).astype(str), return_inverse=True)[1]
-        low, high = (time[known].min(), time[known].max()) if known.any() else (0, 0)
-        self._span = int(high - low) + 1
-        self._keys = np.where(known, codes * (2.0 * self._span) + (time - low), -1).astype(np.int64)
-        self._order = np.argsort(self._keys, kind="stable")
-        self._sorted = self._keys[self._order]
-        twice = np.flatnonzero((np.diff(self._sorted) == 0) & (self._sorted[1:] >= 0))
-        if len(twice):
-            row = int(self._order[twice[0]])
-            raise errors.BadData(f"{what}: unit {np.asarray(units)[row]} has two rows at time {time[row]:g}", "FRG-FE-030")
-
-    def check_steps(self, name: str) -> None:
-        """Raises where no unit has rows in two periods that follow each other."""
-        apart = np.diff(self._sorted[self._sorted >= 0])
-        if len(apart) and not np.any(apart == 1):
-            raise errors.BadData(f"{self._what}: no unit has rows at two times '{name}' that follow each other; the least distance is {np.min(apart)}: "
-                                 "number the periods 1, 2, 3, and the cohorts with them")
-
-    def later(self, values: np.ndarray, h: int) -> np.ndarray:
-        """(n,): the values of the row of the same unit `h` periods later, NaN where there is none."""
-        if abs(h) >= self._span:
-            return np.full(len(values), np.nan)
-        wanted = self._keys + h
-        at = np.minimum(np.searchsorted(self._sorted, wanted), len(self._sorted) - 1)
-        found = (self._sorted[at] == wanted) & (self._keys >= 0)
-        return np.where(found, values[self._order[at]], np.nan)
+def projections(context: Any, data: Any, names: tuple[str, str, str, str], xfml: str | None,
+                options: dict[str, Any]) -> tuple[np.ndarray, dict[int, np.ndarray]]:
+    """The columns of local projections of the columns `names`, outcome, unit, period and cohort: whose treatment begins, and by horizon
+    the change of the outcome since the period before, missing in rows that are not compared."""
+    y, unit, time, cohort = names
+    columns = {time: numbers(data, time, "lpdid"), cohort: numbers(data, cohort, "lpdid"), y: numbers(data, y, "lpdid")}
+    present(data, unit, "lpdid")
+    columns.setdefault(unit, data[unit])
+    table = _frame.table(context, columns, list(columns))
+    found = _fourge.lpdid(context, f"{quoted(y)} ~ {xfml or 1}", table, {**options, "panel": f"`{unit}`,`{time}`", "cohort": cohort})
+    return np.frombuffer(found["treatment"]), {h: np.frombuffer(values) for h, values in found["outcomes"]}
 
 
 class LocalProjections:
@@ -225,79 +203,19 @@ class LocalProjections:
         return "Local projections: horizon, estimate, std. error\n" + "\n".join(rows)
 
 
-# ---- randomisation inference ----------------------------------------------------------------------------------------
-
-#: Permuted columns that are demeaned together: the models of one call share plan and columns.
-BLOCK = 64
-
-
-def permuted(fml: str, name: str) -> tuple[str, str]:
-    """The formula before and behind the one place where the column `name` stands, as a term by itself."""
-    found = [m for m in NAME.finditer(fml) if m[0].strip("`") == name]
-    alone = len(found) == 1 and re.search(r"[~+]\s*$", fml[:found[0].start()]) and re.match(r"\s*([+|]|$)", fml[found[0].end():])
-    if not alone:
-        raise errors.BadArgument(f"resampvar={name!r}: expected a column that is one term of {fml!r}, and stands nowhere else in it")
-    return fml[:found[0].start()], fml[found[0].end():]
-
-
-def permutations(values: np.ndarray, groups: np.ndarray | None, used: np.ndarray, seed: int) -> Iterator[np.ndarray]:
-    """Endless: the values with those of the rows in use, or of their groups, in random order; NaN in other rows."""
-    random, out = np.random.default_rng(seed), np.full(len(values), np.nan)
-    if groups is None:
-        while True:
-            out[used] = random.permutation(values[used])
-            yield out.copy()
-    _, first, of = np.unique(groups[used].astype(str), return_index=True, return_inverse=True)
-    each = values[used][first]
-    if np.any(each[of] != values[used]):
-        raise errors.BadData("cluster: the variable that is permuted is not the same in all rows of a cluster", "FRG-FE-068")
-    while True:
-        out[used] = random.permutation(each)[of]
-        yield out.copy()
-
-
-def resampled(fit: Fit, name: str, data: Any) -> tuple[str, dict[str, Any]]:
-    """The column that is permuted, which a logical's term has with TRUE behind it, and the row of its coefficient."""
-    if name not in names(data) and name.endswith("TRUE"):
-        name = name.removesuffix("TRUE")
-    logical = name in names(data) and _frame.column(name, data[name])[0].dtype == np.int32 and f"{name}FALSE" not in fit.terms
-    term = f"{name}TRUE" if logical else name
-    permuted(fit.result["formula"], name)
-    if term not in fit.terms:
-        gone = [d["term"] for d in fit.result["dropped_terms"]]
-        why = "was dropped from the regression" if term in gone else "is no term of the second stage" if "first_stage" in fit.result else "is no term"
-        raise errors.BadArgument(f"resampvar={name!r}: it {why}; there are {fit.terms}")
-    return name, next(c for c in fit._shown["coefficients"] if c["term"] == term)
-
-
 def ritest(fit: Fit, name: str, cluster: str | None, reps: int, type: str, seed: int) -> dict[str, Any]:
     """What :meth:`fourge.fe.Fit.ritest` returns."""
-    keys = {"randomization-c": "estimate", "randomization-t": "statistic"}
-    if type not in keys:
-        raise ValueError(f"type={type!r}: expected one of {list(keys)}")
+    kinds = {"randomization-c": "estimate", "randomization-t": "t"}
+    if type not in kinds:
+        raise ValueError(f"type={type!r}: expected one of {list(kinds)}")
     if reps < 1:
         raise ValueError(f"reps={reps}: expected at least 1")
-    if "two_stage" in fit.result:
-        raise errors.Unsupported("ritest: the fit has two stages, and a permutation would act in the second one alone, with the first stage's rows "
-                                 "those of the true treatment; permute it in the data and call did2s for each")
-    other = [] if cluster is None or cluster in fit._names else [cluster]
-    source = fit._data if other or _frame.at_hand(fit._data) else fit._call[2]  # a stream gives its rows once
-    data = _frame.loaded(fit._call[0], source, [*fit._names, *other])
-    name, shown = resampled(fit, name, data)
-    before, behind = permuted(fit.result["formula"], name)
-    values, used = numbers(data, name, "ritest"), ~np.isnan(fit.resid())
-    groups = None if cluster is None else np.asarray(data[cluster])
-    draws = permutations(values, groups, used, seed)
-    found: list[float] = []
-    while len(found) < reps:
-        more = {f"{name} {k}": next(draws) for k in range(min(BLOCK, reps - len(found)))}
-        terms = ", ".join(f"`{one}`" for one in more)
-        fits = fit._with_formula(f"{before}{f'sw({terms})' if len(more) > 1 else terms}{behind}", Beside(data, more))
-        drawn = [c[keys[type]] for one in fits for c in one["coefficients"] if c["term"] in more]
-        found += drawn
-        if len(drawn) != len(more):
-            raise errors.BadData("ritest: a permuted variable is collinear with the effects or the other regressors", "FRG-FE-006")
-    statistics = np.array(found)
-    p = float(np.mean(np.abs(statistics) >= abs(shown[keys[type]]) * (1 - 1e-12)))
-    return {"term": shown["term"], "estimate": shown["estimate"], "p_value": p, "std_error": float(np.sqrt(p * (1 - p) / reps)), "reps": reps,
-            "statistics": statistics}
+    if cluster is not None:
+        fit._read(f"cluster={quoted(cluster)}")
+    outer, options = fit._call[4:6]
+    statistics = np.empty(reps)
+    asked = {"variable": name, "reps": reps, "statistic": kinds[type], "seed": seed}
+    found = fit._fit.ritest([fit._shown["spec"]], {**outer, "ssc": fit._shown["ssc"]}, options,
+                            asked if cluster is None else {**asked, "cluster": cluster}, statistics)
+    return {"term": found["term"], "estimate": found["estimate"], "p_value": found["p_value"], "std_error": found["std_error"],
+            "reps": reps, "statistics": statistics}

@@ -516,36 +516,22 @@ def lpdid(data: Any, yname: str, idname: str, tname: str, gname: str, vcov: str 
     """
     _options.check(lpdid, options)
     data = _of_study(data, (yname, idname, tname, gname), xfml, vcov, options)
-    time, first, y = (_did.numbers(data, name, "lpdid") for name in (tname, gname, yname))
-    _did.present(data, idname, "lpdid")
-    first = _did.cohorts(time, np.where((first == never_treated) | np.isnan(first), np.inf, first), data[idname], "lpdid")
-    treat = _did.treated(time, first)
-    panel = _did.Panel(data[idname], time, "lpdid")
-    panel.check_steps(tname)
-    relative = np.unique((time - first)[np.isfinite(time - first)])
     if "treat_diff" in _did.words(xfml):
         raise errors.BadArgument(f"xfml={xfml!r}: treat_diff is what the result calls the effect; give that column another name")
+    windows = {"pre_window": pre_window, "post_window": post_window}
+    asked = {"never_treated": never_treated, "pooled": att, **{name: h for name, h in windows.items() if h is not None}}
+    context = _context(dict(options))
+    begins, changes = _did.projections(context, data, (yname, idname, tname, gname), xfml, asked)
+    _warn(context)
     taken = {*_did.names(data), *_did.words(tname, xfml, vcov, options.get("weights"), options.get("subset"))}
     effect, outcome = (_did.unused(name, taken) for name in ("treat_diff", "change"))
-    for name, value in (("pre_window", pre_window), ("post_window", post_window)):
-        if value is not None and value not in relative:
-            raise errors.BadArgument(f"{name}={value}: the periods relative to the treatment are {relative[0]:g} .. {relative[-1]:g}")
-    low = int(relative[0]) if pre_window is None else pre_window
-    high = int(relative[-1]) if post_window is None else post_window
-    begins = np.maximum(treat - panel.later(treat, -1), 0)
-    before = panel.later(y, -1)
     formula = f"{outcome} ~ {effect}{f' + {xfml}' if xfml else ''} | {_did.quoted(tname)}"
 
-    def project(later, untreated):
-        change = np.where((begins == 1) | (untreated == 0), later - before, np.nan)
+    def project(change):
         table = _did.Beside(data, {effect: begins, outcome: change})
         return feols(formula, table, vcov or {"CRV1": idname}, progress=progress, **options)._shows({effect: "treat_diff"})
 
-    if att:
-        mean = np.mean([panel.later(y, h) for h in range(high + 1)], axis=0)
-        return _did.LocalProjections({0: project(mean, panel.later(treat, high))})
-    horizons = [h for h in range(low, high + 1) if h != -1]
-    return _did.LocalProjections({h: project(panel.later(y, h), panel.later(treat, max(h, 0))) for h in horizons})
+    return _did.LocalProjections({h: project(change) for h, change in changes.items()})
 
 
 @_options.takes(_options.Feglm, "context", "demean", "fe")
@@ -961,11 +947,11 @@ class Fit:
         cluster : str, optional
             The column of groups that it was drawn for; it is permuted between them, else between the rows in use.
         reps : int, default=1000
-            Permutations.  Each is a regression; 64 of them share one plan and are demeaned together.
+            Permutations.  Each is a regression; they share one plan and are demeaned together, 64 at a time.
         type : "randomization-c" or "randomization-t"
             What is compared: estimates, or t statistics under the covariance shown.
         seed : int, default=0
-            Of NumPy's generator.
+            Of the permutations (``frg_fe_ritest``, whose draws are those of ``fourge fe --ritest`` of the same seed).
 
         Returns
         -------
@@ -978,14 +964,6 @@ class Fit:
         :class:`fourge.errors.BadArgument` of a column that is no term, such as an instrument.
         """
         return _did.ritest(self, resampvar, cluster, reps, type, seed)
-
-    def _with_formula(self, fml, data):
-        """The covariances shown of the models that another formula makes of `data`, with the options of this fit."""
-        context, _, _, _, outer, options = self._call
-        specs = [self._shown["spec"]]
-        names = list(dict.fromkeys(_fourge.fe_columns(context, fml, specs, outer)))
-        call = (context, fml, _frame.table(context, data, names), specs, {**outer, "ssc": self._shown["ssc"]}, options)
-        return [one.result()["vcovs"][0] for one in (_fourge.fe_many(*call) if "sw(" in fml else [_fourge.Fe(*call)])]
 
     def tidy(self, style: str = "broom") -> dict[str, list[Any]]:
         """{column: values} of the coefficient table, under the names of `style`, "broom" or "pyfixest"; ``pandas.DataFrame(fit.tidy())``

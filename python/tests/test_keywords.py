@@ -157,7 +157,7 @@ of(fe.did2s, {"data": STUDY, "yname": "y", "first_stage": "~ 0 | unit + year", "
 of(fe.event_study, BEGIN, **shown(SHARED, table_of), time_limit=SAYS_LATE, level=(0.5, table_of), idname=("half", estimates, {"cluster": "state"}),
    tname=("year2", estimates), gname=("g2", estimates), xfml=("x", lambda fit: fit.terms), cluster=("state", errors_of), estimator=("did2s", estimates),
    att=(False, lambda fit: fit.terms))
-of(fe.lpdid, BEGIN, **shown(SHARED, table_of), time_limit=(1e-9, lambda found: found.fits[0].result["status"]), level=(0.5, table_of), idname=("half", raises("two rows")),
+of(fe.lpdid, BEGIN, **shown(SHARED, table_of), time_limit=(1e-9, lambda found: found.fits[0].result["status"]), level=(0.5, table_of), idname=("half", raises("of one unit")),
    tname=("year2", table_of), gname=("g2", table_of), vcov=("hetero", table_of), pre_window=(-2, table_of, {"att": False}),
    post_window=(2, table_of), never_treated=(2005, warns("FRG-FE-155")), att=(False, table_of), xfml=("x", table_of))
 of(fe.Fit.glm_values, {}, lambda: fe.fepois(positive("x | f"), PANEL), what=("pearson", list))
@@ -221,7 +221,7 @@ of(fe.Fit.wald_test, {}, fit, R=(np.array([[1.0, 0.0]]), dict), q=(1.0, dict), d
    drop=("x", dict))
 LOT = fe.feols("y ~ late + x", PANEL)
 of(fe.Fit.ritest, {"resampvar": "late", "reps": 70}, lambda: LOT, resampvar=("x", dict), reps=(9, dict), type=("randomization-t", dict), seed=(1, dict),
-   cluster=("y", dict))
+   cluster=("h", raises("not the same in all rows")))
 MOVERS = {"y": (np.arange(240) * 7919 % 1009 / 1009), "worker": np.repeat(np.arange(60), 4), "firm": (np.arange(240) * 7 // 2 % 11) % 5}
 of(fe.Fit.leave_out, {}, lambda: fe.feols("y ~ 1 | worker + firm", MOVERS), leave_out=("observation", lambda found: found["corrected"]),
    leverage=("approx", lambda found: found["corrected"]), draws=(50, lambda found: found["corrected"], {"leverage": "approx"}))

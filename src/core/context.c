@@ -383,6 +383,13 @@ const char *frg_warning_message(const frg_context *ctx, int i)
     return i >= 0 && i < ctx->warned.count ? ctx->warned.list[i].message : "";
 }
 
+void frgi_warnings_forget(frg_context *ctx, int count)
+{
+    while (ctx->warned.count > count) {
+        DROP(ctx, &ctx->warned.list[--ctx->warned.count].message);
+    }
+}
+
 void frg_warnings_clear(frg_context *ctx)
 {
     if (!ctx) {

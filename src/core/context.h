@@ -84,6 +84,8 @@ size_t frgi_machine_memory(const frg_context *ctx);
 FRG_MUST_USE frg_status frgi_spool_open(frg_context *ctx, const char *folder);
 /** Blocks from this size on do: a small one for tests. */
 void frgi_spool_from(frg_context *ctx, size_t bytes);
+/** Drops the warnings behind the first `count`. */
+void frgi_warnings_forget(frg_context *ctx, int count);
 /** Gives the kept blocks back. */
 void frgi_drop_kept(frg_context *ctx);
 /** Folders of plug-ins, "a:b", as the environment has them; NULL: none. */

@@ -279,22 +279,28 @@ static void close_call(call *c)
     DROP(c->ctx, &c->statuses);
 }
 
-frg_status frg_fe_fit_many(frg_fe_many **out, frg_context *ctx, const char *formula,
-                           const frg_table *data, const frg_fe_opts *o)
+frg_status frgi_fe_fit_many(frg_fe_many **out, frg_context *ctx, const char *formula,
+                            const frg_table *data, const frg_fe_opts *o)
 {
-    REQUIRE(ctx, out && ctx && formula && data,
-            "frg_fe_fit_many takes a place, a context, a formula and a table");
     *out = NULL;
     call c = {.ctx = ctx, .data = data};
     frg_fe_defaults(&c.opts, sizeof c.opts);
     TRY(frgi_take_opts(ctx, &c.opts, sizeof c.opts, o));
     c.shares = !c.opts.keep_effects && !c.opts.store && !c.opts.plan &&
                c.opts.family == FRG_FAMILY_OLS && !c.opts.first_stage;
-    frgi_run_begins(ctx);
     frg_status worst = FRG_OK;
     const frg_status status = run(&c, formula, out, &worst);
     close_call(&c);
     return status < 0 ? status : worst;
+}
+
+frg_status frg_fe_fit_many(frg_fe_many **out, frg_context *ctx, const char *formula,
+                           const frg_table *data, const frg_fe_opts *o)
+{
+    REQUIRE(ctx, out && ctx && formula && data,
+            "frg_fe_fit_many takes a place, a context, a formula and a table");
+    frgi_run_begins(ctx);
+    return frgi_fe_fit_many(out, ctx, formula, data, o);
 }
 
 /* ---- the result ------------------------------------------------------------------------------ */

@@ -179,8 +179,7 @@ void frgi_panel_destroy(frgi_panel *p, frg_context *ctx)
 
 /* ---- lags ------------------------------------------------------------------------------------ */
 
-/** out_ut <- x_u,t-k, or x_ut less it; NaN where there is none. */
-static void lag(const frgi_panel *p, const double *x, int64_t k, bool difference, double *out)
+void frgi_panel_lag(const frgi_panel *p, const double *x, int64_t k, bool difference, double *out)
 {
     for (int64_t i = 0; i < p->n_rows; i++) {
         out[i] = (double)NAN;
@@ -236,7 +235,7 @@ static frg_status add_lag(frg_table *t, frg_context *ctx, const frgi_syntax *s, 
     TRY_TO(done, NEW(ctx, &x, p->n_rows, "a lag"));
     TRY_TO(done, NEW(ctx, &lagged, p->n_rows, "a lag"));
     TRY_TO(done, evaluate(ctx, s, frgi_syntax_child(s, node, 0), t, x));
-    lag(p, x, frgi_formula_lag(s, node), frgi_syntax_is(s, node, "d"), lagged);
+    frgi_panel_lag(p, x, frgi_formula_lag(s, node), frgi_syntax_is(s, node, "d"), lagged);
     status = frg_table_add_numbers(t, name.text, lagged);
 done:
     frgi_text_free(ctx, &name);

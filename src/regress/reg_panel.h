@@ -22,6 +22,8 @@ FRG_MUST_USE frg_status frgi_panel_names(frg_context *ctx, const char *spec, cha
  *  same time. */
 FRG_MUST_USE frg_status frgi_panel_create(frgi_panel *p, frg_context *ctx, const char *spec,
                                           const frg_table *table);
+/** out_ut <- x_u,t-k, or x_ut less it; NaN where there is none. */
+void frgi_panel_lag(const frgi_panel *p, const double *x, int64_t k, bool difference, double *out);
 void frgi_panel_destroy(frgi_panel *p, frg_context *ctx);
 /** The table with a column for each lag of the formula, of its right side alone where `right`; NULL
  *  where it has none.  panel NULL: made of spec.  E_OPTION where spec is needed and NULL. */

@@ -239,6 +239,10 @@ FRG_MUST_USE frg_status frgi_fe_absorb(frg_fe *f, frg_status *worst, bool *stopp
 FRG_MUST_USE frg_status frgi_fe_fit_one(frg_fe **out, frg_context *ctx, const char *formula,
                                         const frg_table *data, const frg_fe_opts *o,
                                         frgi_pool *pool);
+/** frg_fe_fit_many as a part of a run that has begun already: the clock of the time limit goes
+ *  on. */
+FRG_MUST_USE frg_status frgi_fe_fit_many(frg_fe_many **out, frg_context *ctx, const char *formula,
+                                         const frg_table *data, const frg_fe_opts *o);
 /** What the plan says of the effects, with the columns' warnings; drops it where it is not kept. */
 FRG_MUST_USE frg_status frgi_fe_describe_absorbed(frg_fe *f, frg_status worst);
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The shape of the tree: which room may include which, unique file names, the public headers alone outside.
-#     core <- linalg, io <- sparse, formula, graph <- {fe <- regress, gp, gw, soap};  core <- report;  core <- device <- fe, gw
+#     core <- linalg, io <- sparse, formula, graph <- {fe <- regress <- treatment, gp, gw, soap};  core <- report;  core <- device <- fe, gw
 # sparse, formula and graph know neither of each other nor of a solver.
 # A solver never includes another; cli, bench, examples and python include fourge/*.h and their own files only.
 set -u
@@ -45,9 +45,10 @@ for room in fe gp gw soap; do
     check "$room includes the rooms below it, and $room" only "src/$room" "core device linalg io sparse formula graph $room"
 done
 check "regress includes fe, the rooms below it, and regress" only src/regress "core device linalg io sparse formula fe regress"
+check "treatment includes regress, the rooms below it, and treatment" only src/treatment "core device linalg io sparse formula fe regress treatment"
 for folder in src/*; do
     case $folder in
-    src/core | src/device | src/linalg | src/io | src/report | src/sparse | src/formula | src/graph | src/fe | src/regress | src/gp | src/gw | src/soap) ;;
+    src/core | src/device | src/linalg | src/io | src/report | src/sparse | src/formula | src/graph | src/fe | src/regress | src/treatment | src/gp | src/gw | src/soap) ;;
     *) check "the room $folder has a place in the order" false ;;
     esac
 done

@@ -109,6 +109,7 @@ def make_inputs(folder):
     write_npy(folder / "CL.npy", "q", (30000, 2), [draw.randrange(900) for _ in range(60000)])
     write_csv(folder / "treated.csv", ["y", "unit", "time", "treat"], [[draw.gauss(0, 1), u, t, int(u > 3 and t > u)]
                                                                      for u in range(8) for t in range(9)])
+    write_csv(folder / "study.csv", ["y", "unit", "time", "first"], [[draw.gauss(0, 1), u, t, (0, 4, 6)[u % 3]] for u in range(12) for t in range(9)])
     write_csv(folder / "long.csv", ["y", "x", "a", "b"], [[draw.random(), draw.random(), draw.randrange(900), draw.randrange(800)] for _ in range(20000)])
     write_npy(folder / "W.npy", "d", (400,), [1 + draw.random() for _ in range(400)])
     write_npy(folder / "large.npy", "d", (300, 300), [abs(draw.gauss(0, 1)) for _ in range(90000)])

@@ -1,0 +1,512 @@
+/* treat_lpdid.c - local projections for difference in differences (Dube, Girardi, Jorda and Taylor
+ * 2023): the columns that an ordinary fit makes the estimates of.
+ *
+ *     y_t+h - y_t-1 = b_h (D_t - D_t-1) + x c + period effects,     D_t = 1 from the cohort on
+ *
+ * over the rows whose treatment begins at t and those that are untreated at t + h (h < 0: at t).
+ * An outcome of the others is missing, so that each horizon has its own rows.  Pooled: the mean of
+ * y_t .. y_t+H for y_t+h, and the untreated are so at t + H.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/opts.h"
+#include "formula/keys.h"
+#include "formula/mistyped.h"
+#include "formula/program.h"
+#include "io/io.h"
+#include "regress/regress.h"
+
+#define OPTIONS_OF frg_lpdid_opts
+static const frg_option options[] = {
+#include "treatment/lpdid_opts.def"
+    {.name = NULL}};
+
+const frg_option *frg_lpdid_options(void)
+{
+    return options;
+}
+
+void frg_lpdid_defaults(frg_lpdid_opts *o, size_t struct_size)
+{
+    frg_lpdid_opts defaults = {0};
+    frgi_options_set(options, &defaults);
+    frgi_options_give(o, struct_size, &defaults, sizeof defaults);
+}
+
+struct frg_lpdid {
+    frg_context *ctx;
+    frg_table *table;
+    frg_lpdid_outcome *outcomes;
+    char **names; /* `most`: of the outcomes */
+    int64_t most;
+    char *term;
+    frgi_text formula, vcov;
+    frg_lpdid_design design;
+};
+
+/** The study while its columns are made; arrays are of the table's rows. */
+typedef struct {
+    frg_context *ctx;
+    const frg_table *data;
+    frg_lpdid_opts o;
+    frgi_formula formula;
+    frgi_panel panel;
+    int64_t n;
+    char *memory; /* of the two names */
+    const char *unit, *time;
+    double *y, *first, *treat, *begins, *before;
+    double *later, *untreated, *change; /* of the horizon at hand */
+    int low, high;
+} study;
+
+/* ---- what is given --------------------------------------------------------------------------- */
+
+static frg_status refuse(const study *s, int32_t node, const char *why)
+{
+    frgi_syntax_at(&s->formula.syntax, s->ctx, node);
+    FAIL(s->ctx, E_OPTION, "lpdid: '%s': %s", s->formula.text, why);
+}
+
+/** "y ~ x": an outcome and regressors. */
+static frg_status read_formula(study *s, const char *text)
+{
+    TRY(frgi_formula_create(&s->formula, s->ctx, text, (int64_t)strlen(text)));
+    const frgi_syntax *const x = &s->formula.syntax;
+    if (s->formula.n_effects > 0) {
+        return refuse(s, x->section[1],
+                      "the effects are those of the periods; write outcome and "
+                      "regressors alone");
+    }
+    return s->formula.n_endogenous > 0 ? refuse(s, x->section[0], "instruments have no place here")
+                                       : FRG_OK;
+}
+
+static frg_status evaluate_outcome(study *s)
+{
+    const frgi_syntax *const x = &s->formula.syntax;
+    frgi_program p;
+    double *scratch = NULL;
+    TRY(frgi_program_create(&p, s->ctx, x, x->left, s->data));
+    frg_status status = FRG_OK;
+    if (p.column && p.column->kind == FRG_CATEGORY) {
+        status = frgi_refuse_mistyped(s->ctx, x, x->left, p.column);
+        frgi_syntax_at(x, s->ctx, x->left);
+        status = status < 0 ? status
+                            : frgi_fail(s->ctx, E_TYPE, __FILE__, __LINE__,
+                                        "lpdid: the outcome '%s' holds text", p.column->name);
+    }
+    status = status < 0
+                 ? status
+                 : NEW(s->ctx, &scratch, ((int64_t)p.stack + 1) * FRGI_BLOCK, "an expression");
+    for (int64_t i = 0; i < s->n && status >= 0; i += FRGI_BLOCK) {
+        const int64_t m = s->n - i < FRGI_BLOCK ? s->n - i : FRGI_BLOCK;
+        frgi_program_block(&p, NULL, i, m, s->y + i, scratch);
+    }
+    DROP(s->ctx, &scratch);
+    frgi_program_destroy(&p, s->ctx);
+    return status;
+}
+
+static frg_status read_panel(study *s)
+{
+    if (!s->o.panel || !s->o.cohort) {
+        FAIL(s->ctx, E_OPTION, "lpdid: %s",
+             s->o.panel ? "the column with the period of the first treatment is not named"
+                        : "it goes by a panel UNIT,TIME, which is not given");
+    }
+    TRY(frgi_panel_names(s->ctx, s->o.panel, &s->memory, &s->unit, &s->time));
+    return frgi_panel_create(&s->panel, s->ctx, s->o.panel, s->data);
+}
+
+/** Lags are of the row one period before: there have to be such rows. */
+static frg_status check_steps(const study *s)
+{
+    const frgi_panel *const p = &s->panel;
+    double least = INFINITY;
+    for (int64_t k = 1; k < p->n; k++) {
+        const int64_t i = p->order[k - 1], j = p->order[k];
+        if (p->unit[i] == p->unit[j] && p->time[j] - p->time[i] < least) {
+            least = p->time[j] - p->time[i];
+        }
+    }
+    if (isinf(least)) {
+        FAIL(s->ctx, E_PERIODS, "lpdid: no unit has rows at two times '%s'", s->time);
+    }
+    if (least > 1) {
+        FAIL(s->ctx, E_PERIODS,
+             "lpdid: no unit has rows at two times '%s' that follow each other; the least distance "
+             "is %.15g",
+             s->time, least);
+    }
+    return FRG_OK;
+}
+
+/* ---- cohorts --------------------------------------------------------------------------------- */
+
+/** The first treatment, infinite for the never treated: those of the option, those whose cohort is
+ *  missing or later than the last period. */
+static frg_status read_cohorts(study *s)
+{
+    const frg_column *c;
+    double last = -INFINITY;
+    TRY(frgi_column_named(&c, s->ctx, s->o.cohort, "lpdid", s->data));
+    if (c->kind == FRG_CATEGORY) {
+        FAIL(s->ctx, E_COHORT, "lpdid: the cohort '%s' holds text", c->name);
+    }
+    frgi_column_block(c, NULL, 0, s->n, s->first);
+    for (int64_t i = 0; i < s->n; i++) {
+        last = fmax(last, s->panel.time[i]); /* which leaves a missing one out */
+    }
+    for (int64_t i = 0; i < s->n; i++) {
+        const double g = s->first[i];
+        s->first[i] = isnan(g) || g == s->o.never_treated || g > last ? (double)INFINITY : g;
+    }
+    return FRG_OK;
+}
+
+/** D; NaN where time or cohort is.  E_CONTROLS, E_TREATMENT where there is nothing to compare. */
+static frg_status treat(study *s, const char *of)
+{
+    int64_t treated = 0, untreated = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        const double t = s->panel.time[i], g = s->first[i];
+        s->treat[i] = isnan(t) || isnan(g) ? (double)NAN : t >= g;
+        treated += s->treat[i] == 1;
+        untreated += s->treat[i] == 0;
+    }
+    if (untreated == 0) {
+        FAIL(s->ctx, E_CONTROLS,
+             "lpdid: every row is treated; there are no untreated observations to compare with");
+    }
+    if (treated == 0) {
+        FAIL(s->ctx, E_TREATMENT, "lpdid: no row is treated%s", of);
+    }
+    return FRG_OK;
+}
+
+static int by_cohort(const void *a, const void *b, const void *user)
+{
+    const study *const s = user;
+    const int64_t i = *(const int64_t *)a, j = *(const int64_t *)b;
+    const double g = s->first[i], h = s->first[j];
+    return g != h ? (g < h ? -1 : 1) : i < j ? -1 : i > j;
+}
+
+/** Without the cohort of the count rows, where it is treated from its first period on; the rows
+ *  that go. */
+static int64_t leave_out(study *s, const int64_t *rows, int64_t count)
+{
+    const double g = s->first[rows[0]];
+    bool before = isinf(g) && g > 0;
+    for (int64_t k = 0; k < count && !before; k++) {
+        before = s->panel.time[rows[k]] < g;
+    }
+    for (int64_t k = 0; k < count && !before; k++) {
+        s->first[rows[k]] = (double)NAN;
+    }
+    return before ? 0 : count;
+}
+
+/** The units with a row whose cohort is left out. */
+static int64_t count_units(const study *s)
+{
+    int64_t units = 0;
+    for (int64_t k = 0, last = -1; k < s->panel.n; k++) { /* unit after unit */
+        const int64_t i = s->panel.order[k];
+        if (isnan(s->first[i]) && s->panel.unit[i] != last) {
+            last = s->panel.unit[i];
+            units++;
+        }
+    }
+    return units;
+}
+
+/** Cohorts that are treated from their first period on tell nothing of what they were before. */
+static frg_status leave_always_treated_out(study *s)
+{
+    int64_t *rows, gone = 0;
+    TRY(NEW(s->ctx, &rows, s->n, "rows by cohort"));
+    for (int64_t i = 0; i < s->n; i++) {
+        rows[i] = i;
+    }
+    frgi_sort(rows, s->n, sizeof *rows, by_cohort, s);
+    for (int64_t k = 0, end; k < s->n; k = end) {
+        const double g = s->first[rows[k]];
+        for (end = k + 1; end < s->n && s->first[rows[end]] == g;) {
+            end++;
+        }
+        gone += leave_out(s, rows + k, end - k);
+    }
+    DROP(s->ctx, &rows);
+    if (gone > 0) {
+        frgi_warn(s->ctx, W_ALWAYS_TREATED,
+                  "lpdid: %lld rows of %lld units that are treated from their cohort's first "
+                  "period on are left out: nothing tells what they were before",
+                  (long long)gone, (long long)count_units(s));
+    }
+    return treat(s, " of the units with a period before their treatment");
+}
+
+/* ---- horizons -------------------------------------------------------------------------------- */
+
+/** The window's end, or the data's where it is `none`; E_OPTION where no row is so far from its
+ *  treatment. */
+static frg_status window(const study *s, const char *name, int given, int none, int *out)
+{
+    double low = INFINITY, high = -INFINITY;
+    bool there = false;
+    for (int64_t i = 0; i < s->n; i++) {
+        const double since = s->panel.time[i] - s->first[i];
+        if (isfinite(since)) {
+            low = fmin(low, since);
+            high = fmax(high, since);
+            there |= since == given;
+        }
+    }
+    if (given != none && !there) {
+        FAIL(s->ctx, E_OPTION, "%s=%d: the periods relative to the treatment are %.15g .. %.15g",
+             name, given, low, high);
+    }
+    if (!(fabs(low) < INT32_MAX && fabs(high) < INT32_MAX)) {
+        FAIL(s->ctx, E_COHORT, "lpdid: a cohort of '%s' is %.15g periods from its rows",
+             s->o.cohort, fabs(low) < fabs(high) ? high : low);
+    }
+    *out = given != none ? given : none < 0 ? (int)low : (int)high;
+    return FRG_OK;
+}
+
+static frg_status find_horizons(study *s)
+{
+    TRY(window(s, "pre_window", s->o.pre_window, INT32_MIN, &s->low));
+    TRY(window(s, "post_window", s->o.post_window, INT32_MAX, &s->high));
+    if (s->o.pooled && s->high < 0) {
+        FAIL(s->ctx, E_OPTION, "post_window=%d: a pooled estimate is of periods from 0 on",
+             s->high);
+    }
+    if (s->low > s->high || (!s->o.pooled && s->low == -1 && s->high == -1)) {
+        FAIL(s->ctx, E_OPTION,
+             "lpdid: there is no horizon but the reference -1 from pre_window=%d to "
+             "post_window=%d",
+             s->low, s->high);
+    }
+    return FRG_OK;
+}
+
+/** D_t - D_t-1 of those that begin, and y_t-1. */
+static void find_begins(study *s)
+{
+    frgi_panel_lag(&s->panel, s->treat, 1, true, s->begins);
+    frgi_panel_lag(&s->panel, s->y, 1, false, s->before);
+    for (int64_t i = 0; i < s->n; i++) {
+        s->begins[i] = s->begins[i] < 0 ? 0 : s->begins[i]; /* NaN stays */
+    }
+}
+
+/** later <- y_t+h, or the mean of y_t .. y_t+h. */
+static void find_later(study *s, int h)
+{
+    if (!s->o.pooled) {
+        frgi_panel_lag(&s->panel, s->y, -(int64_t)h, false, s->later);
+        return;
+    }
+    memset(s->later, 0, sizeof *s->later * (size_t)s->n);
+    for (int k = 0; k <= h; k++) {
+        frgi_panel_lag(&s->panel, s->y, -(int64_t)k, false, s->change);
+        for (int64_t i = 0; i < s->n; i++) {
+            s->later[i] += s->change[i];
+        }
+    }
+    for (int64_t i = 0; i < s->n; i++) {
+        s->later[i] /= h + 1;
+    }
+}
+
+/** change <- the outcome of horizon h, missing in rows that it does not compare. */
+static void find_change(study *s, int h)
+{
+    find_later(s, h);
+    frgi_panel_lag(&s->panel, s->treat, h > 0 ? -(int64_t)h : 0, false, s->untreated);
+    for (int64_t i = 0; i < s->n; i++) {
+        const bool compared = s->begins[i] == 1 || s->untreated[i] == 0;
+        s->change[i] = compared ? s->later[i] - s->before[i] : (double)NAN;
+    }
+}
+
+/* ---- the design ------------------------------------------------------------------------------ */
+
+static bool is_in_formula(const frgi_syntax *s, const char *name)
+{
+    bool found = false;
+    for (int32_t i = 0; i < s->n_nodes; i++) {
+        found |= frgi_syntax_is(s, i, name);
+    }
+    return found;
+}
+
+/** Adds the column, under a name with underscores behind it until no other has it. */
+static frg_status add_column(frg_lpdid *l, char **name, const char *wanted, const double *values)
+{
+    frgi_text text = {0};
+    frg_status status = frgi_text_printf(l->ctx, &text, "%s", wanted);
+    while (status >= 0 && frg_table_find(l->table, text.text)) {
+        status = frgi_text_printf(l->ctx, &text, "_");
+    }
+    *name = text.text;
+    return status < 0 ? status : frg_table_add_numbers(l->table, *name, values);
+}
+
+static frg_status add_outcomes(frg_lpdid *l, study *s)
+{
+    frg_lpdid_design *const d = &l->design;
+    const int from = s->o.pooled ? s->high : s->low;
+    const int64_t most = (int64_t)s->high - from + 1;
+    TRY(NEW0(l->ctx, &l->outcomes, most, "horizons"));
+    TRY(NEW0(l->ctx, &l->names, most, "horizons"));
+    l->most = most;
+    for (int64_t h = from; h <= s->high; h++) {
+        char name[32] = "change";
+        if (h == -1 && !s->o.pooled) {
+            continue;
+        }
+        if (!s->o.pooled) {
+            snprintf(name, sizeof name, "change::%d", (int)h);
+        }
+        find_change(s, (int)h);
+        TRY(add_column(l, &l->names[d->n], name, s->change));
+        l->outcomes[d->n] =
+            (frg_lpdid_outcome){.horizon = s->o.pooled ? 0 : (int)h, .name = l->names[d->n]};
+        d->n++;
+        d->last = (int)h;
+    }
+    return FRG_OK;
+}
+
+/** The name in backticks where the grammar of covariances needs them. */
+static frg_status quote(frg_context *ctx, frgi_text *out, const char *name)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789.";
+    const bool bare = strspn(name, plain) == strlen(name) && !strchr("0123456789.", name[0]);
+    return frgi_text_printf(ctx, out, bare ? "%s" : "`%s`", name);
+}
+
+/** c(`change::-2`, ...) ~ treat_diff + x | `year` */
+static frg_status write_formula(frg_lpdid *l, const study *s)
+{
+    const frgi_syntax *const x = &s->formula.syntax;
+    const frgi_node *const right = &x->nodes[x->section[0]];
+    TRY(frgi_text_printf(l->ctx, &l->formula, "%s", l->design.n > 1 ? "c(" : ""));
+    for (int i = 0; i < l->design.n; i++) {
+        TRY(frgi_text_printf(l->ctx, &l->formula, "%s`%s`", i > 0 ? ", " : "", l->names[i]));
+    }
+    TRY(frgi_text_printf(l->ctx, &l->formula, "%s ~ %s + %.*s | ", l->design.n > 1 ? ")" : "",
+                         l->term, right->length, x->text + right->at));
+    TRY(quote(l->ctx, &l->formula, s->time));
+    TRY(frgi_text_printf(l->ctx, &l->vcov, "cluster="));
+    return quote(l->ctx, &l->vcov, s->unit);
+}
+
+static frg_status make_design(frg_lpdid *l, study *s)
+{
+    if (is_in_formula(&s->formula.syntax, "treat_diff")) {
+        FAIL(l->ctx, E_OPTION,
+             "lpdid: treat_diff is what the result calls the effect; give that column another "
+             "name");
+    }
+    TRY(frgi_table_borrow(&l->table, l->ctx, s->data));
+    find_begins(s);
+    TRY(add_column(l, &l->term, "treat_diff", s->begins));
+    TRY(add_outcomes(l, s));
+    TRY(write_formula(l, s));
+    l->design.table = l->table;
+    l->design.formula = l->formula.text;
+    l->design.term = l->term;
+    l->design.vcov = l->vcov.text;
+    l->design.outcomes = l->outcomes;
+    return FRG_OK;
+}
+
+/* ---- the call -------------------------------------------------------------------------------- */
+
+static frg_status allocate(study *s)
+{
+    double **const arrays[] = {&s->y,      &s->first, &s->treat,     &s->begins,
+                               &s->before, &s->later, &s->untreated, &s->change};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+        TRY(NEW(s->ctx, arrays[i], s->n, "local projections"));
+    }
+    return FRG_OK;
+}
+
+static void close_study(study *s)
+{
+    double **const arrays[] = {&s->y,      &s->first, &s->treat,     &s->begins,
+                               &s->before, &s->later, &s->untreated, &s->change};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+        DROP(s->ctx, arrays[i]);
+    }
+    DROP(s->ctx, &s->memory);
+    frgi_panel_destroy(&s->panel, s->ctx);
+    frgi_formula_destroy(&s->formula, s->ctx);
+}
+
+static frg_status run(frg_lpdid *l, study *s, const char *formula)
+{
+    TRY(frgi_options_check(s->ctx, options, &s->o));
+    TRY(read_formula(s, formula));
+    TRY(allocate(s));
+    TRY(read_panel(s));
+    TRY(evaluate_outcome(s));
+    TRY(read_cohorts(s));
+    TRY(treat(s, ""));
+    TRY(leave_always_treated_out(s));
+    TRY(check_steps(s));
+    TRY(find_horizons(s));
+    return make_design(l, s);
+}
+
+frg_status frg_lpdid_create(frg_lpdid **out, frg_context *ctx, const char *formula,
+                            const frg_table *data, const frg_lpdid_opts *o)
+{
+    REQUIRE(ctx, out && ctx && formula && data && o,
+            "frg_lpdid_create takes a place, a context, a formula, a table and options");
+    *out = NULL;
+    study s = {.ctx = ctx, .data = data, .n = frg_table_rows(data)};
+    frg_lpdid *l;
+    frg_lpdid_defaults(&s.o, sizeof s.o);
+    TRY(frgi_take_opts(ctx, &s.o, sizeof s.o, o));
+    TRY(NEW0(ctx, &l, 1, "local projections"));
+    l->ctx = ctx;
+    const frg_status status = run(l, &s, formula);
+    close_study(&s);
+    if (status < 0) {
+        frg_lpdid_destroy(l);
+        return status;
+    }
+    *out = l;
+    return FRG_OK;
+}
+
+const frg_lpdid_design *frg_lpdid_get(const frg_lpdid *l)
+{
+    return l ? &l->design : NULL;
+}
+
+void frg_lpdid_destroy(frg_lpdid *l)
+{
+    if (!l) {
+        return;
+    }
+    frg_context *const ctx = l->ctx;
+    for (int64_t i = 0; i < l->most; i++) {
+        DROP(ctx, &l->names[i]);
+    }
+    frg_table_destroy(l->table);
+    frgi_text_free(ctx, &l->formula);
+    frgi_text_free(ctx, &l->vcov);
+    DROP(ctx, &l->names);
+    DROP(ctx, &l->outcomes);
+    DROP(ctx, &l->term);
+    DROP(ctx, &l);
+}
