@@ -224,6 +224,7 @@ static frgi_direct_opts factor_options(const fe_cascade *c)
 {
     frgi_direct_opts o;
     frgi_direct_defaults(&o);
+    o.solver = "fe";
     o.byte_cap = frgi_fe_fill_cap(c->ctx, &c->opts);
     if (c->g->n_remaining > 1) {
         o.null_pivot = NULL_PIVOT;

@@ -403,7 +403,8 @@ static frg_status count_rank(const frg_demean *d, bool cheap_only, int64_t *rank
     const frgi_prime_limits most = {.work = work,
                                     .entries =
                                         cheap_only ? work / RANK_PER_ENTRY : (double)INFINITY,
-                                    .bytes = frgi_fe_fill_cap(d->ctx, &d->opts)};
+                                    .bytes = frgi_fe_fill_cap(d->ctx, &d->opts),
+                                    .solver = "fe"};
     frg_status status = frgi_fe_modular_rank(g, d->ctx, fmin(work, MODULAR_MOST), rank);
     if (status == FRG_OK && *rank < 0) {
         status = frgi_fe_bounded_rank(g, d->ctx, most.bytes, rank);

@@ -212,6 +212,7 @@ frg_status frgi_fe_schwarz_create(fe_schwarz *p, frg_context *ctx, const fe_rows
         frgi_ac_opts o;
         frgi_ac_defaults(&o);
         o.seed = frg_seed(ctx);
+        o.solver = "fe";
         status = frgi_ac_create(&p->ac, ctx, &graphs, &o);
     }
 done:

@@ -236,7 +236,7 @@ frg_status frgi_fe_slope_rank(const fe_basis *b, frg_context *ctx, double work_m
     memset(m.slot, -1, (size_t)b->n_reduced * sizeof *m.slot);
     if (make_images(&m)) {
         const frgi_prime_limits most = {
-            .work = work_most, .entries = (double)INFINITY, .bytes = byte_cap};
+            .work = work_most, .entries = (double)INFINITY, .bytes = byte_cap, .solver = "fe"};
         status = frgi_prime_rank(ctx, b->n_reduced, each_row, &m, &most, &remaining_rank);
         *rank = status >= 0 && remaining_rank >= 0 ? m.elim_ranks + remaining_rank : -1;
     }

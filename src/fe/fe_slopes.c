@@ -488,6 +488,7 @@ static frg_status build(fe_slopes *f, const sparse *s, const fe_basis *b, size_t
     frgi_direct_defaults(&o);
     o.byte_cap = cap;
     o.null_pivot = NULL_PIVOT;
+    o.solver = "fe";
     bool pays = forced;
     frg_status status =
         frgi_direct_analyse(&f->direct, ctx, &view, s->border, list_border(b, s->border), &o);

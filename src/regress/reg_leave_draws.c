@@ -143,6 +143,7 @@ static frg_status project(projections *w, frgi_leave_sums *out)
     frg_status status;
     frgi_laplacian_defaults(&o);
     o.seed = frg_seed(ctx);
+    o.solver = "fe";
     TRY_TO(done, NEW(ctx, &w->t, size, "random projections"));
     TRY_TO(done, NEW(ctx, &w->s, size, "random projections"));
 #pragma omp parallel for schedule(static) num_threads(frg_threads(ctx))

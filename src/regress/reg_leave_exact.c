@@ -181,6 +181,7 @@ static frg_status invert(inverse *v)
     frg_status status;
     frgi_direct_defaults(&o);
     o.null_pivot = 0;
+    o.solver = "fe";
     TRY_TO(done, frgi_firm_graph_create(&g, v->p, true));
     TRY_TO(done, frgi_direct_analyse(&d, ctx, &g.view, NULL, 0, &o));
     TRY_TO(done, frgi_direct_factor(d, &g.view));

@@ -58,7 +58,7 @@ struct frgi_ac {
 
 void frgi_ac_defaults(frgi_ac_opts *o)
 {
-    *o = (frgi_ac_opts){.split = 2, .seed = 0};
+    *o = (frgi_ac_opts){.split = 2, .seed = 0, .solver = "ac"};
 }
 
 /* ---- the graph ------------------------------------------------------------------------------- */
@@ -371,7 +371,7 @@ static frg_status eliminate(frgi_ac *f, graph *g, int32_t v, int64_t number, uin
     return FRG_OK;
 }
 
-static frg_status eliminate_all(frgi_ac *f, graph *g, uint64_t seed)
+static frg_status eliminate_all(frgi_ac *f, graph *g, const frgi_ac_opts *o)
 {
     for (int64_t b = 0; b <= g->n + 1; b++)
         g->bucket[b] = -1;
@@ -380,9 +380,9 @@ static frg_status eliminate_all(frgi_ac *f, graph *g, uint64_t seed)
         insert(g, v);
     f->starts[0] = 0;
     for (int64_t i = 0; i < g->n; i++) {
-        TRY(eliminate(f, g, smallest(g), i, seed));
+        TRY(eliminate(f, g, smallest(g), i, o->seed));
         if ((i + 1) % POLL_VERTICES == 0) {
-            const frg_progress p = {.solver = "fe",
+            const frg_progress p = {.solver = o->solver,
                                     .phase = "approximate factor",
                                     .done = i + 1,
                                     .total = g->n,
@@ -440,7 +440,7 @@ static frg_status build(frgi_ac *f, const frgi_symmetric *s, const frgi_ac_opts 
     fill_graph(&g, s, diagonal, sums);
     label(f, &g);
     TRY_TO(done, reserve(f, 1 + 3 * g.edges / 2));
-    status = eliminate_all(f, &g, o->seed);
+    status = eliminate_all(f, &g, o);
 done:
     frgi_arena_close(&g.memory, f->ctx);
     DROP(f->ctx, &sums);

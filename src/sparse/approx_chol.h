@@ -9,8 +9,9 @@
 #pragma GCC visibility push(hidden)
 
 typedef struct {
-    int split;     /* every edge becomes this many copies: 1 or 2; default 2 */
-    uint64_t seed; /* of the samples */
+    int split;          /* every edge becomes this many copies: 1 or 2; default 2 */
+    uint64_t seed;      /* of the samples */
+    const char *solver; /* of the progress reports: who factors; default "ac" */
 } frgi_ac_opts;
 
 typedef struct frgi_ac frgi_ac;

@@ -60,7 +60,8 @@ struct frgi_direct {
 
 void frgi_direct_defaults(frgi_direct_opts *o)
 {
-    *o = (frgi_direct_opts){.null_pivot = 1e-11, .cheap_flops = 1e7, .amd_max_nnz = 50000000};
+    *o = (frgi_direct_opts){
+        .null_pivot = 1e-11, .cheap_flops = 1e7, .amd_max_nnz = 50000000, .solver = "direct"};
 }
 
 /* ---- analysis -------------------------------------------------------------------------------- */
@@ -306,13 +307,14 @@ static frg_status open_numbers(frgi_direct *f)
     return FRG_OK;
 }
 
-frg_status frgi_direct_poll(frg_context *ctx, double *since, int64_t done, int64_t total)
+frg_status frgi_direct_poll(frg_context *ctx, const char *solver, double *since, int64_t done,
+                            int64_t total)
 {
     static const double between = 2e7; /* multiply-adds: some milliseconds */
     if (*since <= between)
         return FRG_OK;
     *since = 0;
-    const frg_progress p = {.solver = "fe",
+    const frg_progress p = {.solver = solver,
                             .phase = "factor",
                             .done = done,
                             .total = total,
@@ -336,6 +338,7 @@ frg_status frgi_direct_factor(frgi_direct *f, const frgi_symmetric *s)
             .place = f->place,
             .ops = f->ops,
             .null_pivot = f->opts.null_pivot,
+            .solver = f->opts.solver,
             .panels = f->panels,
             .inverse = f->inverse,
             .lowest = f->lowest,
@@ -351,6 +354,7 @@ frg_status frgi_direct_factor(frgi_direct *f, const frgi_symmetric *s)
         f->work.inverse = f->inverse;
         f->work.lowest = f->lowest;
         f->work.null_pivot = f->opts.null_pivot;
+        f->work.solver = f->opts.solver;
         status = frgi_supernodal_factor(&f->tree, &f->work, f->ctx, &nulls);
     }
     f->null_pivots = nulls - (diagonal_size(f) - f->pattern.n);

@@ -22,6 +22,7 @@ typedef struct {
                             1e7 */
     int64_t amd_max_nnz; /* AMD is not tried on more entries than this (it can't be interrupted);
                             default 5e7 */
+    const char *solver;  /* of the progress reports: who factors; default "direct" */
 } frgi_direct_opts;
 
 /** What a candidate would cost.  `tried` 0: not computed, the figures are 0. */

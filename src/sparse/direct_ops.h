@@ -40,10 +40,10 @@ typedef struct {
     void (*backward[WIDTH_COUNT])(const frgi_panels *s, ptrdiff_t i, double *x);
 } frgi_direct_ops;
 
-/** The heartbeat of both factors: asks when `since`, the multiply-adds since it last did, is large
- *  enough. */
-FRG_MUST_USE frg_status frgi_direct_poll(frg_context *ctx, double *since, int64_t done,
-                                         int64_t total);
+/** The heartbeat of both factors, in the name of `solver`: asks when `since`, the multiply-adds
+ *  since it last did, is large enough. */
+FRG_MUST_USE frg_status frgi_direct_poll(frg_context *ctx, const char *solver, double *since,
+                                         int64_t done, int64_t total);
 
 DECLARE_LEVELS(frgi_direct_ops, frgi_direct_ops);
 

@@ -107,7 +107,7 @@ frg_status frgi_envelope_factor(const frgi_envelope *e, const frgi_envelope_work
         *nulls += w->ops->factor(&s, i);
         const double width = (double)(i - e->start[i]);
         since += (double)(TILE * PANEL) * width * width / 2;
-        const frg_status status = frgi_direct_poll(ctx, &since, i + 1, e->blocks);
+        const frg_status status = frgi_direct_poll(ctx, w->solver, &since, i + 1, e->blocks);
         if (status)
             return status;
     }

@@ -26,10 +26,11 @@ typedef struct {
     const double *matrix; /* values of the pattern */
     const int32_t *order, *place;
     const frgi_direct_ops *ops;
-    double null_pivot; /* pivots up to this fraction of the matrix's diagonal are null */
-    double *panels;    /* offset[blocks] + 1: the result, and a place that nobody reads */
-    double *inverse;   /* 8 blocks: of the diagonal of L */
-    double *lowest;    /* 8 blocks: the pivots' floors */
+    double null_pivot;  /* pivots up to this fraction of the matrix's diagonal are null */
+    const char *solver; /* of the progress reports */
+    double *panels;     /* offset[blocks] + 1: the result, and a place that nobody reads */
+    double *inverse;    /* 8 blocks: of the diagonal of L */
+    double *lowest;     /* 8 blocks: the pivots' floors */
 } frgi_envelope_work;
 
 frgi_panels frgi_envelope_panels(const frgi_envelope *e, double *panels, double *inverse,

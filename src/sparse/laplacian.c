@@ -19,7 +19,7 @@ static const double OFF = 1e-11; /* of ||b||: a mean below it is no part of what
 
 void frgi_laplacian_defaults(frgi_laplacian_opts *o)
 {
-    *o = (frgi_laplacian_opts){.tol = 1e-10, .max_iter = 1000, .seed = 1};
+    *o = (frgi_laplacian_opts){.tol = 1e-10, .max_iter = 1000, .seed = 1, .solver = "laplacian"};
 }
 
 /** A block of columns, n x WIDTH each, and its scalars. */
@@ -224,6 +224,7 @@ frg_status frgi_laplacian_solve(frg_context *ctx, const frgi_symmetric *l, int64
     *report = (frgi_laplacian_report){0};
     frgi_ac_defaults(&settings);
     settings.seed = o->seed;
+    settings.solver = o->solver;
     frg_status status = frgi_ac_create(&ac, ctx, l, &settings);
     if (status != FRG_OK) {
         return status;

@@ -7,9 +7,10 @@
 #pragma GCC visibility push(hidden)
 
 typedef struct {
-    double tol;       /* a column ends where ||b - L x|| <= tol ||b||; default 1e-10 */
-    int64_t max_iter; /* default 1000 */
-    uint64_t seed;    /* of the preconditioner's samples */
+    double tol;         /* a column ends where ||b - L x|| <= tol ||b||; default 1e-10 */
+    int64_t max_iter;   /* default 1000 */
+    uint64_t seed;      /* of the preconditioner's samples */
+    const char *solver; /* of the progress reports; default "laplacian" */
 } frgi_laplacian_opts;
 
 typedef struct {

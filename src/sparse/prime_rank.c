@@ -234,7 +234,7 @@ static frg_status count_pivots(counter *c, factor *f, int64_t *rank)
             goto done;
         }
         if (f->work >= polled + POLL) {
-            const frg_progress p = {.solver = "fe",
+            const frg_progress p = {.solver = c->most.solver ? c->most.solver : "rank",
                                     .phase = "exact rank",
                                     .done = k,
                                     .total = c->n,

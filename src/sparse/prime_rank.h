@@ -13,11 +13,12 @@ typedef void frgi_prime_take(void *to, int64_t id, int count, const int32_t *at,
  *  then.  A status other than FRG_OK ends the count with it. */
 typedef frg_status frgi_prime_vectors(void *data, frgi_prime_take *take, void *to);
 
-/** What a count may take. */
+/** What a count may take, and in whose name it reports. */
 typedef struct {
     double work;    /* multiply-adds of the factor */
     double entries; /* of the matrix of sums, whose ordering takes as long as a factor may */
     size_t bytes;
+    const char *solver; /* of the progress reports; NULL: "rank" */
 } frgi_prime_limits;
 
 /** *rank <- the rank modulo the prime of vectors with indices below `indices`; -1 where it would

@@ -483,6 +483,7 @@ static void fill(const frgi_supernodal *t, const frgi_supernodal_work *w, int64_
 /** Multiply-adds since the last poll of the context's stop. */
 typedef struct {
     frg_context *ctx;
+    const char *solver;
     double since;
     int64_t done, total; /* supernodes */
 } poll_state;
@@ -490,7 +491,7 @@ typedef struct {
 static frg_status poll(poll_state *w, double flops)
 {
     w->since += flops;
-    return frgi_direct_poll(w->ctx, &w->since, w->done, w->total);
+    return frgi_direct_poll(w->ctx, w->solver, &w->since, w->done, w->total);
 }
 
 /** Takes from supernode s the product of rows [from, end) of d with rows [from, to), those that are
@@ -567,7 +568,7 @@ static frg_status gather(const frgi_supernodal *t, const frgi_supernodal_work *w
 frg_status frgi_supernodal_factor(const frgi_supernodal *t, const frgi_supernodal_work *w,
                                   frg_context *ctx, int64_t *nulls)
 {
-    poll_state stops = {.ctx = ctx, .total = t->count};
+    poll_state stops = {.ctx = ctx, .solver = w->solver, .total = t->count};
     *nulls = 0;
     for (int64_t s = 0; s < t->count; s++)
         w->head[s] = -1;

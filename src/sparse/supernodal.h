@@ -41,6 +41,7 @@ typedef struct {
     const int32_t *order, *place;
     const frgi_direct_ops *ops;
     double null_pivot;        /* pivots up to this fraction of the matrix's diagonal are null */
+    const char *solver;       /* of the progress reports */
     double *panels, *inverse; /* results */
     double *lowest;           /* the pivots' floors: work from here on */
     int64_t *address;         /* tallest */

@@ -425,10 +425,10 @@ static void failing_allocations(void)
     matrix_free(a);
 }
 
+/** Keeps who reports, and stops. */
 static int stop_at_once(const frg_progress *p, void *user)
 {
-    (void)p;
-    (void)user;
+    *(const char **)user = p->solver;
     return 1;
 }
 
@@ -436,7 +436,9 @@ static void interruption_and_edges(void)
 {
     frg_context_opts o;
     frg_context_defaults(&o, sizeof o);
+    const char *seen = NULL;
     o.on_progress = stop_at_once;
+    o.user = &seen;
     frg_context *ctx = NULL;
     CHECK_STATUS(frg_context_create(&ctx, &o), FRG_OK);
     const matrix a = ring(40000, 1), empty = laplacian(0, NULL, 0, NULL),
@@ -445,8 +447,12 @@ static void interruption_and_edges(void)
     frgi_ac *f = NULL;
     CHECK_STATUS(frgi_ac_create(&f, ctx, &s, NULL), FRG_INTERRUPTED);
     CHECK(f == NULL);
+    CHECK_TEXT(seen, "ac");
     frgi_ac_opts bad;
     frgi_ac_defaults(&bad);
+    bad.solver = "caller";
+    CHECK_STATUS(frgi_ac_create(&f, ctx, &s, &bad), FRG_INTERRUPTED);
+    CHECK_TEXT(seen, "caller");
     bad.split = 0;
     CHECK_STATUS(frgi_ac_create(&f, ctx, &s, &bad), FRG_BAD_ARG);
     f = made(ctx, empty, 2, 0);

@@ -486,10 +486,10 @@ static void failing_allocations(void)
     matrix_free(both[1]);
 }
 
+/** Keeps who reports, and stops. */
 static int stop_at_once(const frg_progress *p, void *user)
 {
-    (void)p;
-    (void)user;
+    *(const char **)user = p->solver;
     return 1;
 }
 
@@ -500,12 +500,13 @@ static int stop_within(const frg_progress *p, void *user)
 }
 
 /** A context of one thread whose progress function is `stop`. */
-static frg_context *watched(frg_progress_fn stop)
+static frg_context *watched(frg_progress_fn stop, void *user)
 {
     frg_context_opts o;
     frg_context_defaults(&o, sizeof o);
     o.threads = 1;
     o.on_progress = stop;
+    o.user = user;
     frg_context *ctx = NULL;
     CHECK_STATUS(frg_context_create(&ctx, &o), FRG_OK);
     return ctx;
@@ -515,7 +516,7 @@ static frg_context *watched(frg_progress_fn stop)
  *  is done. */
 static void interruption_within_a_supernode(void)
 {
-    frg_context *const ctx = watched(stop_within);
+    frg_context *const ctx = watched(stop_within, NULL);
     const matrix a = ring(800, 400, 0, false);
     const frgi_symmetric s = view(a);
     frgi_direct_opts d;
@@ -529,19 +530,23 @@ static void interruption_within_a_supernode(void)
     frg_context_destroy(ctx);
 }
 
-/** A factor of 1e9 multiply-adds polls the heartbeat. */
+/** A factor of 1e9 multiply-adds polls the heartbeat, in the name of its caller. */
 static void interruption(void)
 {
-    frg_context *const ctx = watched(stop_at_once);
+    static const char *const names[] = {NULL, "direct", "caller"};
+    const char *seen = NULL;
+    frg_context *const ctx = watched(stop_at_once, &seen);
     const matrix a = grid(200);
     const frgi_symmetric s = view(a);
     for (unsigned orders = 1; orders < 3; orders++) {
         frgi_direct_opts d;
         frgi_direct_defaults(&d);
         d.orders = orders;
+        d.solver = orders == 2 ? "caller" : d.solver;
         frgi_direct *f = NULL;
         if (CHECK_OK(ctx, frgi_direct_analyse(&f, ctx, &s, NULL, 0, &d)))
             CHECK_STATUS(frgi_direct_factor(f, &s), FRG_INTERRUPTED);
+        CHECK_TEXT(seen, names[orders]);
         frgi_direct_destroy(f);
     }
     matrix_free(a);
