@@ -113,8 +113,10 @@ double frgi_normal_upper(double z)
     return 0.5 * erfc(z * M_SQRT1_2);
 }
 
-/** P(Z > z) = q for q <= 1/2: a start good to 5e-4 (Abramowitz and Stegun 26.2.23), then four steps
- *  that converge quadratically, Newton's s = (P(Z > z) - q) / density over 1 + z s / 2. */
+/** P(Z > z) = q for q <= 1/2: a start good to 5e-4 (Abramowitz and Stegun 26.2.23), then steps of
+ *  Halley's, s / (1 - z s / 2) with Newton's s = (P(Z > z) - q) / density.  An error e becomes
+ *  (z^2 + 2) e^3 / 12, below 2e-8 and then 1e-21 for z < 39.  Near 1/2, P(Z > z) - q is taken from
+ *  what both lack of 1/2, which is exact for q. */
 static double normal_upper_quantile(double q)
 {
     if (q <= 0) {
@@ -123,11 +125,12 @@ static double normal_upper_quantile(double q)
     const double t = sqrt(-2 * log(q));
     double z = t - (2.515517 + t * (0.802853 + t * 0.010328)) /
                        (1 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
-    for (int i = 0; i < 4; i++) {
-        const double upper = frgi_normal_upper(z);
+    for (int i = 0; i < 2; i++) {
+        const double excess =
+            q > 0.25 ? (0.5 - q) - 0.5 * erf(z * M_SQRT1_2) : frgi_normal_upper(z) - q;
         const double density = exp(-0.5 * z * z) / sqrt(2 * pi);
-        const double step = (upper - q) / density;
-        z += step / (1 + 0.5 * z * step);
+        const double step = excess / density;
+        z += step / (1 - 0.5 * z * step);
     }
     return z;
 }

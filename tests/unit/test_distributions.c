@@ -224,6 +224,44 @@ static void quantiles(void)
     }
 }
 
+/** The z >= 0 with P(Z > z) = q <= 1/2: the bracket is halved until long double has nothing
+ *  between. */
+static long double bracketed(double q)
+{
+    const long double root = sqrtl(0.5L);
+    long double low = 0, high = 40;
+    for (;;) {
+        const long double z = 0.5L * (low + high);
+        if (z <= low || z >= high) {
+            return z;
+        }
+        const bool left = q > 0.25 ? 0.5L - q > 0.5L * erfl(z * root) : 0.5L * erfcl(z * root) > q;
+        low = left ? z : low;
+        high = left ? high : z;
+    }
+}
+
+/** 1e-15 relative over (1e-300, 1), the neighbours of 1/2 included: a step carries the roundings of
+ *  z / sqrt 2 (two halves of an ulp), of erf or erfc (one or two ulps, which count by 1 / z^2 far
+ *  out) and of its sum. */
+static void inverse_normal(void)
+{
+    for (int i = 0; i < 300; i++) {
+        const double u = test_uniform();
+        const double q = i % 3 == 0   ? 0.5 * u
+                         : i % 3 == 1 ? 0.5 * exp(-690 * u)
+                                      : 0.5 - 0.5 * exp(-36 * u); /* down to ulps of 1/2 */
+        if (q <= 0 || q >= 0.5) {
+            continue;
+        }
+        const double z = frgi_normal_quantile(q), mirror = frgi_normal_quantile(1 - q);
+        CHECK_SAYS(fabsl(z / -bracketed(q) - 1) <= 1e-15L, "z of %.17g: %.17g", q, z);
+        CHECK_SAYS(fabsl(mirror / bracketed(1 - (1 - q)) - 1) <= 1e-15L || 1 - q == 1 ||
+                       1 - q == 0.5,
+                   "z of 1 - %.17g: %.17g", q, mirror);
+    }
+}
+
 static void edges(void)
 {
     CHECK(frgi_t_two_sided(0, 5) == 1);
@@ -260,9 +298,8 @@ static void edges(void)
 }
 
 static const test_case cases[] = {
-    {"student", student},
-    {"fisher", fisher},
-    {"quantiles", quantiles},
+    {"student", student},     {"fisher", fisher},
+    {"quantiles", quantiles}, {"inverse normal", inverse_normal},
     {"edges", edges},
 };
 TEST_MAIN(cases)
