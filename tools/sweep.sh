@@ -32,7 +32,9 @@ unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
 own=$("$build/fourge" --version | sed -n 's/^CPU level: //p')
 results=$(mktemp)
 scratch=$(mktemp -d)
-trap 'rm -rf "$results" "$scratch"' EXIT INT TERM
+trap 'rm -rf "$results" "$scratch"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 # programs NAME...: what draws random numbers
 programs() {

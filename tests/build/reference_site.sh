@@ -28,17 +28,19 @@ check "the site is made, and no warning is given" made
 
 # without FOLDER: the anchors of the input that no page in FOLDER of the site has
 without() {
-    grep -ohE ' id="[^"]+"' "$site/$1"/*.html | sed 's/.*="//; s/"$//' | sort -u >"$scratch/anchors"
-    sort -u | comm -23 - "$scratch/anchors"
+    found "$scratch/ids" -ohE ' id="[^"]+"' "$site/$1"/*.html
+    into "$scratch/anchors" sed 's/.*="//; s/"$//' "$scratch/ids"
+    awk -v anchors="$scratch/anchors" 'BEGIN { while ((getline line <anchors) > 0) there[line] = 1 } !($0 in there)'
 }
-declarations | grep -oE 'frg_[a-z0-9_]+ *\(' | tr -d ' (' | sed 's/^/c./' >"$scratch/functions"
+into "$scratch/public" declarations
+into "$scratch/functions" sed -nE 's/^FRG_API [^(]*[ *](frg_[a-z0-9_]+) *\(.*/c.\1/p' "$scratch/public"
 check "there are functions to look for" test -s "$scratch/functions"
-without c <"$scratch/functions" >"$scratch/missing"
+into "$scratch/missing" without c <"$scratch/functions"
 check "every public function of C has an entry" empty "$scratch/missing"
-grep -ohE '^\} frg_[a-z0-9_]+;' "$root"/include/fourge/*.h | tr -d '} ;' | sed 's/^/c./' |
-    without c >"$scratch/missing"
+into "$scratch/structs" sed -nE 's/^\} (frg_[a-z0-9_]+);/c.\1/p' "$root"/include/fourge/*.h
+into "$scratch/missing" without c <"$scratch/structs"
 check "every public struct and enum has one" empty "$scratch/missing"
-PYTHONPATH=$build/python /usr/bin/python3 - <<'END_PYTHON' >"$scratch/names"
+PYTHONPATH=$build/python into "$scratch/names" /usr/bin/python3 - <<'END_PYTHON'
 from fourge import datasets, errors, fe, gp, gw, linalg, pot, soap
 for module in datasets, errors, fe, gp, gw, linalg, pot, soap:
     classes = [name for name, value in vars(module).items() if isinstance(value, type)]
@@ -46,10 +48,11 @@ for module in datasets, errors, fe, gp, gw, linalg, pot, soap:
     print(*(f"{module.__name__}.{name}" for name in public), sep="\n")
 END_PYTHON
 check "there are names of Python to look for" test -s "$scratch/names"
-without modules <"$scratch/names" >"$scratch/missing"
+into "$scratch/missing" without modules <"$scratch/names"
 check "every public name of the Python modules has one" empty "$scratch/missing"
-"$build/fourge" help | sed -n '/^Commands/,/^$/s/^  \([a-z]*\) .*/fourge-\1/p' >"$scratch/commands"
+into "$scratch/help" "$build/fourge" help
+into "$scratch/commands" sed -n '/^Commands/,/^$/s/^  \([a-z]*\) .*/fourge-\1/p' "$scratch/help"
 check "there are commands to look for" test -s "$scratch/commands"
-without . <"$scratch/commands" >"$scratch/missing"
+into "$scratch/missing" without . <"$scratch/commands"
 check "every command of the program has a section" empty "$scratch/missing"
 finish

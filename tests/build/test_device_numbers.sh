@@ -64,11 +64,11 @@ CUDA_EVENT_PLAIN CU_EVENT_DISABLE_TIMING
 sizeof(cuda_address) sizeof(CUdeviceptr)
 END
 # The symbols that are looked up are those that cuda.h gives the names of the calls.
-grep -oE 'X\(cu[A-Za-z]+, cu[A-Za-z0-9_]+' "$root/src/device/cuda/cuda_api.h" | sed 's/X(//; s/,//' >"$scratch/names"
 symbols_are_cudas() {
-    sed 's/\(.*\) .*/"\1" \1/' "$scratch/names" | (printf '#include <cuda.h>\n' && cat) | ${CC:-cc} -E -P -I"$1" - |
-        sed -n 's/^"\(cu[A-Za-z]*\)" \(cu[A-Za-z0-9_]*\)$/\1 \2/p' | sort >"$scratch/theirs"
-    sort "$scratch/names" | diff - "$scratch/theirs"
+    sed -nE 's/.*X\((cu[A-Za-z]+), (cu[A-Za-z0-9_]+).*/\1 \2/p' "$root/src/device/cuda/cuda_api.h" >"$scratch/names" &&
+        [ -s "$scratch/names" ] && { echo '#include <cuda.h>' && sed 's/\(.*\) .*/"\1" \1/' "$scratch/names"; } >"$scratch/names.c" &&
+        ${CC:-cc} -E -P -I"$1" "$scratch/names.c" >"$scratch/read" &&
+        sed -n 's/^"\(cu[A-Za-z]*\)" \(cu[A-Za-z0-9_]*\)$/\1 \2/p' "$scratch/read" | diff "$scratch/names" -
 }
 
 if echo '#include <CL/cl.h>' | ${CC:-cc} -DCL_TARGET_OPENCL_VERSION=120 -fsyntax-only -x c - 2>/dev/null; then

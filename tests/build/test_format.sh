@@ -8,7 +8,8 @@ root=$(cd "$here/../.." && pwd)
 scratch=$(mktemp -d)
 cd "$root" || exit 1
 
-source_files | grep -E '\.[ch]$' >"$scratch/files"
+into "$scratch/sources" source_files
+found "$scratch/files" -E '\.[ch]$' "$scratch/sources"
 check "there are files" test -s "$scratch/files"
 
 formatted() {
@@ -20,7 +21,7 @@ else
     skip "clang-format has nothing to change" "clang-format-14 is not installed (Debian: apt-get install clang-format-14)"
 fi
 
-grep -E '^(src|include|cli|python/ext)/' "$scratch/files" | LC_ALL=C.UTF-8 xargs grep -nE '^.{101,}' >"$scratch/wide"
+LC_ALL=C.UTF-8 found "$scratch/wide" -rnE '^.{101,}' src include cli python/ext --include='*.[ch]'
 check "no line is wider than 100 columns" empty "$scratch/wide"
 
 finish

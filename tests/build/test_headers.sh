@@ -24,7 +24,7 @@ for header in "$root"/include/fourge/*.h; do
     fi
 done
 
-# nameless HEADER: its status functions whose comment (or that of the declarations they stand with) names no error and no
+# nameless HEADER...: their status functions whose comment (or that of the declarations they stand with) names no error and no
 # status but FRG_OK.
 nameless() {
     awk '
@@ -41,11 +41,9 @@ nameless() {
             }
             next
         }
-        { text = "" }' "$1"
+        { text = "" }' "$@"
 }
 scratch=$(mktemp -d)
-for header in "$root"/include/fourge/*.h; do
-    nameless "$header"
-done >"$scratch/nameless"
+into "$scratch/nameless" nameless "$root"/include/fourge/*.h
 check "every status function names its errors" empty "$scratch/nameless"
 finish

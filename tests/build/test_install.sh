@@ -44,7 +44,7 @@ answers() {
 }
 # without LIBRARY PROGRAM: the program does not load it
 without() {
-    ! ldd "$2" | grep "$1"
+    ldd "$2" >"$scratch/needed" && ! grep "$1" "$scratch/needed"
 }
 
 by_pkg_config() {

@@ -10,16 +10,13 @@ root=$(cd "$here/../.." && pwd)
 scratch=$(mktemp -d)
 cd "$root" || exit 1
 
-# includes FOLDER: lines "file header" of the quoted includes below it.
-includes() {
-    find "$1" -name '*.[ch]' -exec grep -HoE '^ *# *include *"[^"]+"' {} + | sed 's/: *# *include *"/ /; s/"$//'
-}
-
 # only FOLDER ROOMS: quoted includes are fourge/*.h, files of the same folder, or of the rooms named.
 only() {
     folder=$1
     rooms=$2
-    includes "$folder" | while read -r file header; do
+    found "$scratch/lines" -roE '^ *# *include *"[^"]+"' "$folder" --include='*.[ch]'
+    into "$scratch/includes" sed 's/: *# *include *"/ /; s/"$//' "$scratch/lines" # lines "file header"
+    while read -r file header; do
         case $header in
         fourge/*) continue ;;
         */*) [ -f "$folder/$header" ] && continue; room=${header%%/*} ;;
@@ -29,7 +26,7 @@ only() {
         *" $room "*) ;;
         *) echo "$file includes \"$header\"" ;;
         esac
-    done >"$scratch/wrong"
+    done <"$scratch/includes" >"$scratch/wrong"
     empty "$scratch/wrong"
 }
 
@@ -62,32 +59,38 @@ done
 for folder in src/*; do
     for file in "$folder"/*.[ch] "$folder"/*.def; do
         [ -f "$file" ] || continue
-        stem=$(basename "$file" | sed 's/\..*//; s/_cpu$//; s/_ops$//')
+        stem=${file##*/} stem=${stem%%.*} stem=${stem%_cpu} stem=${stem%_ops}
         grep -qE "(^|[^a-z0-9_])${stem}(_cpu|_ops)?([^a-z0-9_]|\$)" "$folder/README.md" || echo "$file"
     done
 done >"$scratch/unnamed"
 check "the READMEs of the rooms name every file" empty "$scratch/unnamed"
 
+# Who reports to the progress function is named by the caller of what several solvers may use.
+found "$scratch/solvers" -rnE '"(fe|gp|gw|soap)"' src/core src/io src/report src/device src/sparse src/formula
+check "sparse and what is below it name no solver" empty "$scratch/solvers"
+
 # The symmetric matrix of gp is opaque: its layout is read by the dense core and by the passes over pairs alone.
-grep -rnE 'frgi_spd_layout|frgi_spd_(tile|rows|at) *\(|(\.|->)layout\b' src/gp src/linalg --include='*.[ch]' |
-    grep -vE '^src/(linalg/spd[a-z_]*|gp/gp_build)\.' >"$scratch/tiles"
+found "$scratch/all" -rnE 'frgi_spd_layout|frgi_spd_(tile|rows|at) *\(|(\.|->)layout\b' src/gp src/linalg --include='*.[ch]'
+found "$scratch/tiles" -vE '^src/(linalg/spd[a-z_]*|gp/gp_build)\.' "$scratch/all"
 check "the tiles of a symmetric matrix are the dense core's" empty "$scratch/tiles"
 
-source_files | grep -E '\.(c|h|def|py|sh)$' | sed 's|.*/||' | sort | uniq -d >"$scratch/twins"
+into "$scratch/sources" source_files
+into "$scratch/twins" awk -F/ '/\.(c|h|def|py|sh)$/ && seen[$NF]++ { print }' "$scratch/sources"
 check "file names are unique" empty "$scratch/twins"
 
 # Sums of doubles are added in the order of their chunks; minima, maxima, counts of integers and the flag that
 # stops a loop are exact in any order, and these files have no others.
 integers='src/(fe/fe_rows|formula/keys|gw/gw_(sinkhorn|transport)|graph/graph_(paths|tasks)|gp/gp_batch|linalg/qr_batch)\.[ch]'
-grep -rnE 'reduction *\(|# *pragma +omp +(atomic|critical)' src --include='*.[ch]' |
-    grep -vE "omp simd|^($integers):" >"$scratch/omp"
+found "$scratch/all" -rnE 'reduction *\(|# *pragma +omp +(atomic|critical)' src --include='*.[ch]'
+found "$scratch/omp" -vE "omp simd|^($integers):" "$scratch/all"
 check "no reductions or atomics across threads" empty "$scratch/omp"
-grep -rnE '^ *(static )?[a-z].*\b(thread_local|_Thread_local)\b' src --include='*.[ch]' >"$scratch/globals"
+found "$scratch/globals" -rnE '^ *(static )?[a-z].*\b(thread_local|_Thread_local)\b' src --include='*.[ch]'
 check "no thread-local state" empty "$scratch/globals"
 
 # A method that is not name_alone (python/ext/ext.h) runs beside another call on its object.  These touch no object,
 # or take its turn themselves.
 free='landmark_bounds|end_calls|context_warnings|context_held|context_peak|context_check_spool|options|version'
-grep -nE '^ *\{?"[a-z_]+", *[a-z_]+, *METH_' python/ext/*.c | grep -vE "\"[a-z_]+\", *([a-z_]+_alone|$free)," >"$scratch/open"
+found "$scratch/all" -nE '^ *\{?"[a-z_]+", *[a-z_]+, *METH_' python/ext/*.c
+found "$scratch/open" -vE "\"[a-z_]+\", *([a-z_]+_alone|$free)," "$scratch/all"
 check "Python's methods have their object to themselves" empty "$scratch/open"
 finish

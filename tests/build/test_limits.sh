@@ -1,5 +1,6 @@
 #!/bin/sh
 # tests/run_one.sh ends what hangs, and nothing else: a busy loop by its CPU time, a deadlock by the clock.
+# What the shell tests share (tap.sh) fails a test whose steps do not come to their end.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 one=$here/../run_one.sh
@@ -56,4 +57,24 @@ check "or what is given" has 60:3600 3600 0
 check "half after a test that hung" has 60 450 1
 check "at least 60 s after many" has 60 60 9
 check "or what it had before where that is less" has 1 30 9
+
+# counts COUNT LINE...: what is counted of a script that sources tap.sh.
+counts() {
+    want=$1
+    shift
+    printf '%s\n' ". '$here/tap.sh'" 'scratch=$(mktemp -d)' "$@" finish >planted.sh
+    rm -f logs/hung
+    ended "$want" "planted" 60:2 planted.sh
+}
+# shellcheck disable=SC2016 # lines of scripts
+{
+    check "steps that find nothing pass" counts "2 0 0" 'into "$scratch/a" true' 'check "a" empty "$scratch/a"' \
+        'found "$scratch/a" nothing /dev/null' 'check "b" empty "$scratch/a"'
+    check "a step that is killed fails the check behind it" counts "1 1 0" 'into "$scratch/a" sh -c "kill -9 \$\$"' \
+        'check "a" empty "$scratch/a"' 'check "b" true'
+    check "so does a grep that cannot read" counts "0 1 0" 'found "$scratch/a" nothing /nowhere' 'check "a" empty "$scratch/a"'
+    check "a step at the end fails, too" counts "1 1 0" 'check "a" true' 'into "$scratch/a" false'
+    check "what is not there is not empty" counts "0 1 0" 'check "a" empty "$scratch/a"'
+    check "a script that is told to end says no more" counts "1 1 0" 'check "a" true' 'sleep 30' 'check "b" true'
+}
 finish

@@ -10,7 +10,8 @@ build=$(cd "$1" && pwd)
 scratch=$(mktemp -d)
 
 # One declaration a line: "FRG_API frg_status frg_x(frg_context *ctx, int n)".
-declarations | sed 's/FRG_[A-Z_]* //g; s/  */ /g' >"$scratch/declared"
+into "$scratch/public" declarations
+into "$scratch/declared" sed 's/FRG_[A-Z_]* //g; s/  */ /g' "$scratch/public"
 
 {
     for header in "$root"/include/fourge/*.h; do
@@ -76,8 +77,8 @@ C
 check "the headers declare functions" test "$(wc -l <"$scratch/declared")" -gt 200
 check "the program compiles" gcc -std=c11 -D_POSIX_C_SOURCE=200809L -I"$root/include" "$scratch/nulls.c" \
     -o "$scratch/nulls" -L"$build" -lfourge
-LD_LIBRARY_PATH="$build" "$scratch/nulls" >"$scratch/answers"
-grep '^not ok' "$scratch/answers" >"$scratch/wrong"
-check "every call is made" test "$(grep -c 'ok [0-9]' "$scratch/answers")" -gt 250
+LD_LIBRARY_PATH="$build" into "$scratch/answers" "$scratch/nulls"
+found "$scratch/wrong" '^not ok' "$scratch/answers"
+check "every call is made" test "1..$(grep -c 'ok [0-9]' "$scratch/answers")" = "$(head -n 1 "$scratch/answers")"
 check "every call with NULL comes back, and statuses refuse" empty "$scratch/wrong"
 finish

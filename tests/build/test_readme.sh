@@ -63,7 +63,7 @@ END
 
 cd "$root" || exit 1
 for page in README.md docs/*.md docs/tutorials/*.md python/README.md; do
-    commands "$root/$page" >"$scratch/commands"
+    into "$scratch/commands" commands "$root/$page"
     while IFS= read -r command; do
         where=$(elsewhere "$command")
         if [ -n "$where" ]; then
@@ -76,8 +76,8 @@ for page in README.md docs/*.md docs/tutorials/*.md python/README.md; do
     done <"$scratch/commands"
     case $page in python/README.md | docs/tutorials/*) continue ;; esac
     rm -f "$scratch"/c.* "$scratch"/python.*
-    blocks c "$root/$page"
-    blocks python "$root/$page"
+    into /dev/null blocks c "$root/$page"
+    into /dev/null blocks python "$root/$page"
     for program in "$scratch"/c.*; do
         [ -f "$program" ] && [ -z "${2:-}" ] || continue
         check "$page: ${program##*/} compiles" compiles "$program" "$scratch/program"

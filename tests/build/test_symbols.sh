@@ -14,15 +14,20 @@ build=$(cd "$1" && pwd)
 scratch=$(mktemp -d)
 
 # Declarations that start with FRG_API: the name is what stands before the first bracket.
-declarations | grep -oE 'FRG_API [^;(]*\(' | grep -oE 'frgi?_[a-z0-9_]+ *\($' | tr -d ' (' | sort >"$scratch/declared"
-nm -D --defined-only "$build/libfourge.so" | awk '{print $3}' | sort >"$scratch/exported"
-comm -23 "$scratch/declared" "$scratch/exported" >"$scratch/missing"
-comm -13 "$scratch/declared" "$scratch/exported" >"$scratch/extra"
+into "$scratch/public" declarations
+into "$scratch/names" sed -nE 's/^FRG_API [^(]*[ *](frgi?_[a-z0-9_]+) *\(.*/\1/p' "$scratch/public"
+into "$scratch/defined" nm -D --defined-only "$build/libfourge.so"
+into "$scratch/symbols" awk '{ print $3 }' "$scratch/defined"
+into "$scratch/declared" sort "$scratch/names"
+into "$scratch/exported" sort "$scratch/symbols"
+into "$scratch/missing" comm -23 "$scratch/declared" "$scratch/exported"
+into "$scratch/extra" comm -13 "$scratch/declared" "$scratch/exported"
 check "the headers declare functions" test "$(wc -l <"$scratch/declared")" -gt 50
 check "every declared function is exported" empty "$scratch/missing"
 check "nothing else is exported" empty "$scratch/extra"
 
-nm -g --defined-only "$build/libfourge.a" | awk 'NF == 3 {print $3}' | grep -vE '^(\.gomp_critical_user_)?frgi?_' >"$scratch/foreign"
+into "$scratch/defined" nm -g --defined-only "$build/libfourge.a"
+into "$scratch/foreign" awk 'NF == 3 && $3 !~ /^(\.gomp_critical_user_)?frgi?_/ { print $3 }' "$scratch/defined"
 check "global names begin with frg_ or frgi_" empty "$scratch/foreign"
 
 # A plug-in exports its table and nothing else, and needs nothing but the C library's.
@@ -30,21 +35,25 @@ plugins() {
     for plugin in "$build"/libfourge_opencl.so "$build"/libfourge_cuda.so; do
         [ -f "$plugin" ] || continue
         [ "$(nm -D --defined-only "$plugin" | awk '{print $3}')" = frg_device_table ] || { echo "$plugin: exports" && return 1; }
-        ! readelf -d "$plugin" | grep NEEDED | grep -vE '\[lib(c|dl)\.so|ld-linux' || { echo "$plugin: needs" && return 1; }
-        ! nm -D -u "$plugin" | grep -E ' (getenv|malloc|calloc|printf|exit|abort)(@|$)' || { echo "$plugin: calls" && return 1; }
+        into "$scratch/dynamic" readelf -d "$plugin"
+        into "$scratch/undefined" nm -D -u "$plugin"
+        awk '/NEEDED/ && !/\[lib(c|dl)\.so|ld-linux/ { print; bad = 1 } END { exit bad }' "$scratch/dynamic" ||
+            { echo "$plugin: needs" && return 1; }
+        ! grep -E ' (getenv|malloc|calloc|printf|exit|abort)(@|$)' "$scratch/undefined" || { echo "$plugin: calls" && return 1; }
     done
 }
 check "plug-ins export one table and take memory from their caller" plugins
 
 # object: undefined symbol, one a line; FORTIFY's __read_chk is read
-nm -A -u "$build/libfourge.a" | sed 's/^[^:]*:\([^:]*\):.* \([^ ]*\)$/\1 \2/; s/@.*//; s/ __\([a-z0-9_]*\)_chk$/ \1/' |
-    sort -u >"$scratch/calls"
+into "$scratch/undefined" nm -A -u "$build/libfourge.a"
+into "$scratch/all" sed 's/^[^:]*:\([^:]*\):.* \([^ ]*\)$/\1 \2/; s/@.*//; s/ __\([a-z0-9_]*\)_chk$/ \1/' "$scratch/undefined"
+into "$scratch/calls" sort -u "$scratch/all"
 
 # users OBJECTS-ALLOWED NAMES: the calls of NAMES from other objects.
 users() {
-    pattern=" ($2)\$"
-    grep -E "$pattern" "$scratch/calls" | grep -vE "^($1) " >"$scratch/found"
-    empty "$scratch/found"
+    found "$scratch/users" -E " ($2)\$" "$scratch/calls"
+    found "$scratch/others" -vE "^($1) " "$scratch/users"
+    empty "$scratch/others"
 }
 none='no such object'
 check "nothing ends the process" users "$none" 'exit|quick_exit|abort|sigaction|system|popen'

@@ -52,7 +52,10 @@ runs_on_glibc_2_28() {
         ls "$scratch/audited" && ls "$scratch/audited" | grep -E '[-.]manylinux_2_(1[0-9]|2[0-8])_[a-z0-9_]+\.whl$'
 }
 check "auditwheel finds it fit for glibc 2.28" runs_on_glibc_2_28
-check "and puts nothing into it" sh -c '! unzip -l "$1"/*.whl | grep "fourge\.libs/"' sh "$scratch/audited"
+puts_nothing_into_it() {
+    unzip -l "$scratch"/audited/*.whl >"$scratch/listed" && ! grep "fourge\.libs/" "$scratch/listed"
+}
+check "and puts nothing into it" puts_nothing_into_it
 
 check "it goes into an empty environment" sh -c '
     /usr/bin/python3 -m venv --without-pip --system-site-packages "$2" &&
@@ -68,9 +71,11 @@ bare() {
 package=$(echo "$scratch"/env/lib/python3*/site-packages/fourge)
 # Of shared libraries it may need those of every system, and the OpenMP runtime that it carries.
 only_system_libraries() {
-    readelf -d "$package"/*.so* "$package/bin/fourge" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | sort -u |
-        grep -vxE 'lib(c|m|z|dl|pthread)\.so\.[0-9]+|ld-linux-.*|libfourge_package\.so|libgomp-[0-9a-f]+\.so[0-9.]+' >"$scratch/needed"
-    empty "$scratch/needed"
+    into "$scratch/dynamic" readelf -d "$package"/*.so* "$package/bin/fourge"
+    into "$scratch/needed" sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' "$scratch/dynamic"
+    found "$scratch/lacking" -vxE 'lib(c|m|z|dl|pthread)\.so\.[0-9]+|ld-linux-.*|libfourge_package\.so|libgomp-[0-9a-f]+\.so[0-9.]+' \
+        "$scratch/needed"
+    empty "$scratch/lacking"
 }
 check "it needs no library that a system lacks" only_system_libraries
 check "run paths name whole folders" sh -c '. "$1" && whole_run_paths "$2"/*.so* "$2/bin/fourge"' \
@@ -95,8 +100,9 @@ make_sdist() {
         mkdir "$scratch/sdist" && tar xzf "$scratch"/fourge-*.tar.gz -C "$scratch/sdist" --strip-components=1
 }
 nothing_is_missing() {
-    git -C "$root" ls-files src kernels include cli python/ext python/fourge python/licenses python/README.md data tools CMakeLists.txt LICENSE |
-        while read -r file; do [ -e "$scratch/sdist/$file" ] || echo "$file"; done >"$scratch/missing"
+    into "$scratch/wanted" git -C "$root" ls-files src kernels include cli python/ext python/fourge python/licenses \
+        python/README.md data tools CMakeLists.txt LICENSE
+    while read -r file; do [ -e "$scratch/sdist/$file" ] || echo "$file"; done <"$scratch/wanted" >"$scratch/missing"
     empty "$scratch/missing"
 }
 says_its_commit() {
