@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "core/checkpoint_bytes.h"
 #include "fe/fe_groups.h"
 
 /* ---- rows of S ------------------------------------------------------------------------------- */
@@ -340,4 +341,64 @@ void frgi_fe_schur_destroy(fe_schur *s, frg_context *ctx)
 size_t frgi_fe_schur_bytes(const fe_schur *s)
 {
     return s->starts ? (size_t)(s->starts[s->n] * 12 + s->n * 16) : 0;
+}
+
+/* ---- saved and read back --------------------------------------------------------------------- */
+
+frg_status frgi_fe_schur_put(const fe_schur *s, frg_checkpoint *to)
+{
+    const int64_t entries = s->starts[s->n];
+    TRY(frg_checkpoint_put(to, "s.starts", s->starts, (s->n + 1) * (int64_t)sizeof *s->starts));
+    TRY(frg_checkpoint_put(to, "s.columns", s->columns, entries * (int64_t)sizeof *s->columns));
+    TRY(frg_checkpoint_put(to, "s.values", s->values, entries * (int64_t)sizeof *s->values));
+    TRY(frg_checkpoint_put(to, "s.inverse", s->inverse_diag,
+                           s->n * (int64_t)sizeof *s->inverse_diag));
+    return frg_checkpoint_put(to, "s.border", s->border, s->n_border * (int64_t)sizeof *s->border);
+}
+
+/** Rows of ascending columns that are there, and a border of them. */
+static bool is_sound(const fe_schur *s)
+{
+    for (int64_t i = 0; i < s->n; i++) {
+        for (int64_t e = s->starts[i]; e < s->starts[i + 1]; e++) {
+            const int64_t before = e > s->starts[i] ? s->columns[e - 1] : -1;
+            if (s->columns[e] <= before || s->columns[e] >= s->n) {
+                return false;
+            }
+        }
+    }
+    for (int64_t i = 0; i < s->n_border; i++) {
+        if (s->border[i] < 0 || s->border[i] >= s->n) {
+            return false;
+        }
+    }
+    return true;
+}
+
+frg_status frgi_fe_schur_get(fe_schur *s, frg_context *ctx, const frg_checkpoint *from, int64_t n)
+{
+    int64_t bytes = 0;
+    TRY(NEW(ctx, &s->starts, n + 1, "Schur complement"));
+    TRY(frgi_checkpoint_copy(from, "s.starts", s->starts, (size_t)(n + 1) * sizeof *s->starts));
+    const void *const columns = frg_checkpoint_get(from, "s.columns", &bytes);
+    const int64_t entries = bytes / (int64_t)sizeof *s->columns;
+    bool sound = columns && s->starts[0] == 0 && s->starts[n] == entries;
+    for (int64_t i = 0; sound && i < n; i++) {
+        sound = s->starts[i] <= s->starts[i + 1];
+    }
+    if (!sound) {
+        return frgi_checkpoint_unsound(from, "s.starts");
+    }
+    const size_t count = (size_t)entries;
+    TRY(NEW(ctx, &s->columns, entries, "Schur complement"));
+    TRY(NEW(ctx, &s->values, entries, "Schur complement"));
+    TRY(NEW(ctx, &s->inverse_diag, n, "Schur complement"));
+    TRY(NEW(ctx, &s->border, s->n_border, "Schur complement"));
+    TRY(frgi_checkpoint_copy(from, "s.columns", s->columns, count * sizeof *s->columns));
+    TRY(frgi_checkpoint_copy(from, "s.values", s->values, count * sizeof *s->values));
+    TRY(frgi_checkpoint_copy(from, "s.inverse", s->inverse_diag,
+                             (size_t)n * sizeof *s->inverse_diag));
+    TRY(frgi_checkpoint_copy(from, "s.border", s->border, (size_t)s->n_border * sizeof *s->border));
+    s->n = n;
+    return is_sound(s) ? FRG_OK : frgi_checkpoint_unsound(from, "s.columns");
 }

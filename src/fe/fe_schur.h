@@ -17,6 +17,7 @@
 #define FRGI_FE_SCHUR_H
 
 #include "fe/fe_rows.h"
+#include "fourge/checkpoint.h"
 #include "sparse/symmetric.h"
 
 #pragma GCC visibility push(hidden)
@@ -42,6 +43,13 @@ static inline frgi_symmetric frgi_fe_schur_view(const fe_schur *s)
 {
     return (frgi_symmetric){s->n, s->starts, s->columns, s->values, 0};
 }
+
+/** Puts the matrix into `to`, whose sections point to it until that is saved. */
+FRG_MUST_USE frg_status frgi_fe_schur_put(const fe_schur *s, frg_checkpoint *to);
+/** The matrix of n unknowns in `from`, for s with n_border and groups set.  E_CHECKPOINT where the
+ *  sections are none: every index is looked at, and no number; s is to be destroyed then. */
+FRG_MUST_USE frg_status frgi_fe_schur_get(fe_schur *s, frg_context *ctx, const frg_checkpoint *from,
+                                          int64_t n);
 
 #pragma GCC visibility pop
 #endif

@@ -32,7 +32,6 @@
 
 #include "core/tree_sum.h"
 #include "fe/fe_demean.h"
-#include "fe/fe_reweight.h"
 #include "regress/reg_dense.h"
 #include "regress/reg_screen.h"
 

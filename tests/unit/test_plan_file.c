@@ -8,8 +8,8 @@
 
 #include "core/checkpoint_bytes.h"
 #include "fault.h"
+#include "fe/fe_demean.h"
 #include "fe/fe_demean_plan.h"
-#include "fe/fe_reweight.h"
 #include "panel.h"
 
 static char path[48], older[sizeof path + 1];
