@@ -438,19 +438,31 @@ void frgi_soap_launch(frg_soap *soap);
 void frgi_soap_wait(frg_soap *soap);
 
 /* ---- soap.c ---- */
+/** E_ARG where there is no such group. */
+FRG_MUST_USE frg_status frgi_soap_check_group(const frg_soap *soap, int group);
+
+/* ---- soap_param.c ---- */
 /** E_ARG where there is no such parameter. */
 FRG_MUST_USE frg_status frgi_soap_check_id(const frg_soap *soap, int64_t id);
 /** Waits for a refresh that goes on, and takes the memory of states that have none yet: first in
  *  every call that reads or changes the state. */
 FRG_MUST_USE frg_status frgi_soap_open(frg_soap *soap);
-/** The states, the list of tasks, the workspaces of the threads. */
-FRG_MUST_USE frg_status frgi_soap_plan(frg_soap *soap);
-/** Bytes that the plan takes. */
-size_t frgi_soap_plan_bytes(const frg_soap *soap);
 /** A parameter's state as before its first step. */
 void frgi_soap_clear(soap_param *p);
 /** That, in memory that has been opened for it. */
 void frgi_soap_lay_out(const frg_soap *soap, soap_param *p);
+/** Closes its state; *at <- NULL, which it may be. */
+void frgi_soap_drop_param(frg_soap *soap, soap_param **at);
+
+/* ---- soap_plan.c ---- */
+/** The states, the list of tasks, the workspaces of the threads. */
+FRG_MUST_USE frg_status frgi_soap_plan(frg_soap *soap);
+/** Bytes that the plan takes. */
+size_t frgi_soap_plan_bytes(const frg_soap *soap);
+void frgi_soap_drop_plan(frg_soap *soap);
+/** Over how many steps a staggered group's refreshes are dealt: the frequency, the largest of a
+ *  table, 1024 for a function.  A refresh_offset counts modulo the step's frequency. */
+int64_t frgi_soap_stagger_interval(const frg_soap_opts *o);
 
 #pragma GCC visibility pop
 #endif
