@@ -36,6 +36,12 @@ typedef struct {
     int64_t components;
 } frgi_distances;
 
+/** Are distances those of the vectors, not bounds that landmarks give? */
+static inline bool frgi_distances_euclidean(const frgi_distances *d)
+{
+    return d->kind == FRGI_VECTOR && d->metric == FRG_GW_LANDMARK_L2;
+}
+
 /** Checks and opens.  `name` ("source", "target") stands in messages.  Positive: stopped, without
  *  distances. */
 FRG_MUST_USE frg_status frgi_distances_open(frgi_distances *d, frg_context *ctx,
