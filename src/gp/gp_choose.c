@@ -8,7 +8,7 @@
  *
  *     lengthscales   LEVELS of them, s (R / s)^t, 0 <= t <= 1, from the nearest distance s of the
  *                    points to their range R
- *     periods        the peaks of a periodogram (gp_starts.c) and twice the first; beside them
+ *     periods        the peaks of a periodogram (gp_periods.c) and twice the first; beside them
  *                    lengthscales as they are, R, or LASTING R (an oscillation whose form changes
  *                    within the range and one whose form does not are two optima), and periodic
  *                    functions of any form or near to a sine

@@ -29,6 +29,11 @@ FRG_MUST_USE frg_status frgi_gp_create_from(frg_gp **reused, frg_context *ctx, f
                                             frg_array y, const char *kernel, const frg_gp_opts *o,
                                             const frg_gp *model);
 
+/** A process from the bytes of a model file (gp_file.c); `name` stands in messages.  E_MODEL where
+ *  the bytes are not a whole, unchanged model of a known version. */
+FRG_MUST_USE frg_status frgi_gp_parse_model(frg_gp **out, frg_context *ctx, const char *bytes,
+                                            size_t count, const char *name);
+
 /** Numbers of a caller's array: any strides, any alignment, f32 or f64. */
 
 typedef struct {

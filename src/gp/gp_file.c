@@ -30,7 +30,8 @@
 #include <zlib.h>
 
 #include "core/host_alone.h"
-#include "gp/gp_file.h"
+#include "gp/gp_create.h"
+#include "gp/gp_process.h"
 
 static const char MAGIC[8] = "FRG-GP\r\n";
 enum { VERSION = 1, HEAD_BYTES = 20, CHUNK = 512, LONGEST_TEXT = 1 << 20 };

@@ -1,5 +1,5 @@
-/* gp_fit.h - where a fit starts (gp_starts.c, gp_choose.c) and what it leaves in the parameters
- * (gp_fit.c). */
+/* gp_fit.h - where a fit starts (gp_starts.c, gp_choose.c, gp_periods.c) and what it leaves in
+ * the parameters (gp_fit.c). */
 #ifndef FRGI_GP_FIT_H
 #define FRGI_GP_FIT_H
 

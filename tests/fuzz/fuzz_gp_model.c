@@ -5,7 +5,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "gp/gp_file.h"
+#include "gp/gp_create.h"
 
 #include "fuzz.h"
 

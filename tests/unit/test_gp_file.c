@@ -1,6 +1,6 @@
 /* test_gp_file.c - model files: the same predictions to the bit, and nothing that is not whole and
  * unchanged. */
-#include "gp/gp_file.h"
+#include "gp/gp_create.h"
 
 #include <unistd.h>
 #include <zlib.h>
