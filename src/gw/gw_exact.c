@@ -18,12 +18,13 @@
 #define SETTLED     0.05 /* change of the plan in its norm: the same for X and Y exchanged */
 #define SETTLED_FAR 0.1  /* of the potentials, relative to epsilon */
 
-typedef struct {
+struct frgi_average {
     frgi_level *l;
+    bool landmark;
     /* exact */
     float *plan;             /* n x m, averaged */
     float *packed, *p_right; /* C by groups, P by panels; D is in product.right */
-    float *middle, *rows;    /* 2 C P; zeros */
+    float *middle, *zeros;   /* 2 C P; ld + rows of them */
     /* landmark */
     int64_t wide_x, wide_y; /* landmarks + 2 */
     double *u_x, *v_x, *u_y, *v_y;
@@ -31,9 +32,10 @@ typedef struct {
     double *image;                     /* n x wide_y: P V_y */
     double change;                     /* Frobenius norm, exact mode */
     double *change_rows, *square_rows; /* squares of the change and of the plan */
-    double norm;    /* what the change is relative to: of the plan, 1 for potentials */
-    bool converged; /* at this epsilon */
-} exact_state;
+    double norm;       /* what the change is relative to: of the plan, 1 for potentials */
+    bool converged;    /* at this epsilon */
+    frgi_arena memory; /* all of these arrays */
+};
 
 const char *frgi_exact_idle_option(const frg_gw_opts *o)
 {
@@ -68,7 +70,7 @@ const char *frgi_exact_idle_option(const frg_gw_opts *o)
 /** P_i. <- (1 - alpha) P_i. + alpha row; squares of the change and of the row. */
 static void average_row(void *user, int64_t i, const double *row, int64_t chunk)
 {
-    exact_state *const e = user;
+    frgi_average *const e = user;
     const int64_t m = e->l->y->n;
     const double alpha = e->l->o->damping;
     float *const to = e->plan + i * m;
@@ -87,7 +89,7 @@ static void average_row(void *user, int64_t i, const double *row, int64_t chunk)
 }
 
 /** middle <- 2 C P, row by row of groups. */
-static void product_rows(const exact_state *e)
+static void product_rows(const frgi_average *e)
 {
     const frgi_build_ops *const ops = frgi_build_ops_of(e->l->ctx);
     const frgi_sweep *const s = &e->l->t.s;
@@ -99,9 +101,8 @@ static void product_rows(const exact_state *e)
     /* the same tiles, with nothing added: exponents 1 times the product */
     frgi_factors f = {.rank = n, .left = e->packed, .right = e->p_right, .k = 2};
     frgi_sweep bare = *s;
-    float *const zeros = e->rows; /* ld + rows zeros */
-    bare.base.g = zeros;
-    bare.base.h = zeros + s->ld;
+    bare.base.g = e->zeros;
+    bare.base.h = e->zeros + s->ld;
     bare.x.source = &f;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(frg_threads(e->l->ctx)) if (groups > 4)
     for (int64_t g = 0; g < groups; g++) {
@@ -120,48 +121,80 @@ static void product_rows(const exact_state *e)
     }
 }
 
-static frg_status open_exact(exact_state *e)
+/** Packed C, by groups; D, by panels. */
+static void pack_distances(frgi_average *e, bool second, const float *all)
 {
     frgi_level *const l = e->l;
-    frg_context *const ctx = l->ctx;
-    const frgi_build_ops *const ops = frgi_build_ops_of(ctx);
+    const frgi_build_ops *const ops = frgi_build_ops_of(l->ctx);
     const frgi_sweep *const s = &l->t.s;
-    const int64_t n = s->n, m = s->m;
-    float *all = NULL;
-    int32_t *nodes = NULL;
-    frg_status status = FRG_OK;
-    const int64_t most = n > m ? n : m;
-    DROP(ctx, &l->product.left);
-    DROP(ctx, &l->product.right);
-    l->product.packed = FRGI_AS_FLOATS;
-    TRY_TO(done,
-           NEW(ctx, &l->product.left, frgi_mul((size_t)s->rows, (size_t)m), "exact linearisation"));
-    TRY_TO(done,
-           NEW(ctx, &l->product.right, frgi_mul((size_t)s->ld, (size_t)m), "exact linearisation"));
-    TRY_TO(done, NEW(ctx, &e->plan, frgi_mul((size_t)n, (size_t)m), "a plan"));
-    TRY_TO(done, NEW(ctx, &e->packed, frgi_mul((size_t)s->rows, (size_t)n), "exact linearisation"));
-    TRY_TO(done, NEW(ctx, &e->p_right, frgi_mul((size_t)s->ld, (size_t)n), "exact linearisation"));
-    TRY_TO(done,
-           NEW(ctx, &e->middle, frgi_mul((size_t)s->rows, (size_t)s->ld), "exact linearisation"));
-    TRY_TO(done, NEW0(ctx, &e->rows, s->ld + s->rows, "exact linearisation"));
-    TRY_TO(done, NEW0(ctx, &e->change_rows, 2 * n, "exact linearisation"));
-    e->square_rows = e->change_rows + n;
-    TRY_TO(done, NEW(ctx, &all, frgi_mul((size_t)most, (size_t)most), "distances"));
-    TRY_TO(done, NEW(ctx, &nodes, most, "distances"));
-    for (int64_t i = 0; i < most; i++) {
-        nodes[i] = (int32_t)i;
+    if (second) {
+        ops->pack(all, s->m, s->m, s->m, FRGI_PANEL, 1, l->product.right, 0, s->ld / FRGI_PANEL);
+    } else {
+        ops->pack(all, s->n, s->n, s->n, FRGI_GROUP, 1, e->packed, 0, s->rows / FRGI_GROUP);
     }
-    TRY_TO(done, frgi_distances_rows(l->x, nodes, n, all, n));
-    ops->pack(all, n, n, n, FRGI_GROUP, 1, e->packed, 0, s->rows / FRGI_GROUP);
-    TRY_TO(done, frgi_distances_rows(l->y, nodes, m, all, m));
-    ops->pack(all, m, m, m, FRGI_PANEL, 1, l->product.right, 0, s->ld / FRGI_PANEL);
-    l->product.rank = m;
+}
+
+static void begin_exact(frgi_average *e)
+{
+    const frgi_level *const l = e->l;
+    const int64_t n = l->t.s.n, m = l->t.s.m;
+    memset(e->zeros, 0, (size_t)(l->t.s.ld + l->t.s.rows) * sizeof *e->zeros);
+    memset(e->change_rows, 0, (size_t)(2 * n) * sizeof *e->change_rows);
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < m; j++) {
             e->plan[i * m + j] =
                 l->initial.plan ? l->initial.plan[i * m + j] : (float)(l->a[i] * l->b[j]);
         }
     }
+}
+
+static void lay_out_exact(frgi_arena *a, frgi_average *e)
+{
+    const frgi_sweep *const s = &e->l->t.s;
+    e->plan = TAKE(a, float, frgi_mul((size_t)s->n, (size_t)s->m));
+    e->packed = TAKE(a, float, frgi_mul((size_t)s->rows, (size_t)s->n));
+    e->p_right = TAKE(a, float, frgi_mul((size_t)s->ld, (size_t)s->n));
+    e->middle = TAKE(a, float, frgi_mul((size_t)s->rows, (size_t)s->ld));
+    e->zeros = TAKE(a, float, s->ld + s->rows);
+    e->change_rows = TAKE(a, double, s->n);
+    e->square_rows = TAKE(a, double, s->n);
+}
+
+/** The factors of L(P), `rank` wide. */
+static frg_status open_product(frgi_level *l, int64_t rank, const char *what)
+{
+    frgi_level_product *const p = &l->product;
+    DROP(l->ctx, &p->left);
+    DROP(l->ctx, &p->right);
+    p->packed = FRGI_AS_FLOATS;
+    p->rank = rank;
+    TRY(NEW0(l->ctx, &p->left, frgi_mul((size_t)l->t.s.rows, (size_t)rank), what));
+    return NEW0(l->ctx, &p->right, frgi_mul((size_t)l->t.s.ld, (size_t)rank), what);
+}
+
+static frg_status open_exact(frgi_average *e)
+{
+    frgi_level *const l = e->l;
+    frg_context *const ctx = l->ctx;
+    const int64_t n = l->t.s.n, m = l->t.s.m, most = n > m ? n : m;
+    const char *const what = "exact linearisation";
+    float *all = NULL;
+    int32_t *nodes = NULL;
+    frg_status status = FRG_OK;
+    TRY_TO(done, open_product(l, m, what));
+    lay_out_exact(&e->memory, e);
+    TRY_TO(done, l->t.steps->open(&e->memory, ctx, what));
+    lay_out_exact(&e->memory, e);
+    TRY_TO(done, NEW(ctx, &all, frgi_mul((size_t)most, (size_t)most), "distances"));
+    TRY_TO(done, NEW(ctx, &nodes, most, "distances"));
+    for (int64_t i = 0; i < most; i++) {
+        nodes[i] = (int32_t)i;
+    }
+    TRY_TO(done, frgi_distances_rows(l->x, nodes, n, all, n));
+    l->t.steps->average->load(e, false, all);
+    TRY_TO(done, frgi_distances_rows(l->y, nodes, m, all, m));
+    l->t.steps->average->load(e, true, all);
+    l->t.steps->average->begin(e);
 done:
     DROP(ctx, &all);
     DROP(ctx, &nodes);
@@ -170,34 +203,31 @@ done:
 
 /* ---- landmark -------------------------------------------------------------------------------- */
 
-static frg_status landmark_side(frg_context *ctx, const frgi_distances *d, double **u, double **v,
-                                int64_t *wide)
+static void landmark_side(frgi_average *e, bool second)
 {
+    const frgi_distances *const d = second ? e->l->y : e->l->x;
+    double *const u = second ? e->u_y : e->u_x, *const v = second ? e->v_y : e->v_x;
     const int64_t w = d->d + 2;
     const double scale = (double)d->scale;
-    *wide = w;
-    TRY(NEW(ctx, u, frgi_mul((size_t)d->n, (size_t)w), "landmark factors"));
-    TRY(NEW(ctx, v, frgi_mul((size_t)d->n, (size_t)w), "landmark factors"));
     for (int64_t i = 0; i < d->n; i++) {
         double square = 0;
         for (int64_t c = 0; c < d->d; c++) {
             const double z = scale * (double)(d->points[i * d->d + c] - d->points[c]);
-            (*u)[i * w + 2 + c] = z;
-            (*v)[i * w + 2 + c] = -2 * z;
+            u[i * w + 2 + c] = z;
+            v[i * w + 2 + c] = -2 * z;
             square += z * z;
         }
-        (*u)[i * w] = square;
-        (*u)[i * w + 1] = 1;
-        (*v)[i * w] = 1;
-        (*v)[i * w + 1] = square;
+        u[i * w] = square;
+        u[i * w + 1] = 1;
+        v[i * w] = 1;
+        v[i * w + 1] = square;
     }
-    return FRG_OK;
 }
 
 /** image_i. <- row V_y */
 static void image_row(void *user, int64_t i, const double *row, int64_t chunk)
 {
-    const exact_state *const e = user;
+    const frgi_average *const e = user;
     (void)chunk;
     double *const to = e->image + i * e->wide_y;
     memset(to, 0, (size_t)e->wide_y * sizeof *to);
@@ -211,7 +241,7 @@ static void image_row(void *user, int64_t i, const double *row, int64_t chunk)
 }
 
 /** core <- (1 - alpha) core + alpha V_x' image. */
-static void fold_core(exact_state *e, double alpha)
+static void fold_core(frgi_average *e, double alpha)
 {
     for (int64_t c = 0; c < e->wide_x * e->wide_y; c++) {
         e->core[c] *= 1 - alpha;
@@ -226,29 +256,18 @@ static void fold_core(exact_state *e, double alpha)
     }
 }
 
-static frg_status open_landmark(exact_state *e)
+static void begin_landmark(frgi_average *e)
 {
     frgi_level *const l = e->l;
-    frg_context *const ctx = l->ctx;
     const frgi_sweep *const s = &l->t.s;
-    TRY(landmark_side(ctx, l->x, &e->u_x, &e->v_x, &e->wide_x));
-    TRY(landmark_side(ctx, l->y, &e->u_y, &e->v_y, &e->wide_y));
-    TRY(NEW0(ctx, &e->core, e->wide_x * e->wide_y, "landmark factors"));
-    TRY(NEW0(ctx, &e->image, frgi_mul((size_t)s->n, (size_t)e->wide_y), "landmark factors"));
-    DROP(ctx, &l->product.left);
-    DROP(ctx, &l->product.right);
-    l->product.packed = FRGI_AS_FLOATS;
-    TRY(NEW0(ctx, &l->product.left, frgi_mul((size_t)s->rows, (size_t)e->wide_y),
-             "landmark factors"));
-    TRY(NEW0(ctx, &l->product.right, frgi_mul((size_t)s->ld, (size_t)e->wide_y),
-             "landmark factors"));
-    l->product.rank = e->wide_y;
     for (int64_t j = 0; j < s->m; j++) {
         for (int64_t c = 0; c < e->wide_y; c++) {
             l->product.right[(j / FRGI_PANEL * l->product.rank + c) * FRGI_PANEL + j % FRGI_PANEL] =
                 (float)e->u_y[j * e->wide_y + c];
         }
     }
+    memset(e->core, 0, (size_t)(e->wide_x * e->wide_y) * sizeof *e->core);
+    memset(e->image, 0, (size_t)(s->n * e->wide_y) * sizeof *e->image);
     /* P = a b': its image is a (b' V_y) */
     for (int64_t i = 0; i < s->n; i++) {
         for (int64_t j = 0; j < s->m; j++) {
@@ -260,11 +279,37 @@ static frg_status open_landmark(exact_state *e)
         }
     }
     fold_core(e, 1);
+}
+
+static void lay_out_landmark(frgi_arena *a, frgi_average *e)
+{
+    const frgi_sweep *const s = &e->l->t.s;
+    e->u_x = TAKE(a, double, frgi_mul((size_t)s->n, (size_t)e->wide_x));
+    e->v_x = TAKE(a, double, frgi_mul((size_t)s->n, (size_t)e->wide_x));
+    e->u_y = TAKE(a, double, frgi_mul((size_t)s->m, (size_t)e->wide_y));
+    e->v_y = TAKE(a, double, frgi_mul((size_t)s->m, (size_t)e->wide_y));
+    e->core = TAKE(a, double, e->wide_x * e->wide_y);
+    e->image = TAKE(a, double, frgi_mul((size_t)s->n, (size_t)e->wide_y));
+}
+
+static frg_status open_landmark(frgi_average *e)
+{
+    frgi_level *const l = e->l;
+    const char *const what = "landmark factors";
+    e->wide_x = l->x->d + 2;
+    e->wide_y = l->y->d + 2;
+    TRY(open_product(l, e->wide_y, what));
+    lay_out_landmark(&e->memory, e);
+    TRY(l->t.steps->open(&e->memory, l->ctx, what));
+    lay_out_landmark(&e->memory, e);
+    l->t.steps->average->load(e, false, NULL);
+    l->t.steps->average->load(e, true, NULL);
+    l->t.steps->average->begin(e);
     return FRG_OK;
 }
 
 /** left <- 2 U_x core, of which the cross term is left U_y'. */
-static void landmark_left(const exact_state *e)
+static void landmark_left(const frgi_average *e)
 {
     frgi_level *const l = e->l;
     for (int64_t i = 0; i < l->x->n; i++) {
@@ -281,59 +326,87 @@ static void landmark_left(const exact_state *e)
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-static frg_status average_plan(exact_state *e)
+static void load(frgi_average *e, bool second, const float *all)
+{
+    if (e->landmark) {
+        landmark_side(e, second);
+    } else {
+        pack_distances(e, second, all);
+    }
+}
+
+static void begin(frgi_average *e)
+{
+    if (e->landmark) {
+        begin_landmark(e);
+    } else {
+        begin_exact(e);
+    }
+}
+
+static void linearise(frgi_average *e)
+{
+    if (e->landmark) {
+        landmark_left(e);
+    } else {
+        product_rows(e);
+    }
+}
+
+static void average(frgi_average *e)
 {
     frgi_level *const l = e->l;
     double square = 0, whole = 0;
-    if (l->device) {
-        return frgi_level_device_average(l, &e->change, &e->norm);
+    frgi_transport_rows(&l->t, 0, l->x->n, 64, e->landmark ? image_row : average_row, e);
+    if (e->landmark) {
+        fold_core(e, l->o->damping);
+        return;
     }
-    frgi_transport_rows(&l->t, 0, l->x->n, 64, average_row, e);
     for (int64_t i = 0; i < l->x->n; i++) {
         square += e->change_rows[i];
         whole += e->square_rows[i];
     }
     e->change = sqrt(square);
     e->norm = sqrt(whole);
-    return FRG_OK;
 }
 
-static frg_status one_step(exact_state *e, bool landmark)
+const struct frgi_average_steps frgi_average_host_steps = {
+    .load = load, .begin = begin, .linearise = linearise, .average = average};
+
+static frg_status one_step(frgi_average *e)
 {
     frgi_level *const l = e->l;
-    double begin = frgi_seconds();
-    if (landmark) {
-        landmark_left(e);
-    } else if (l->device) {
+    double begun = frgi_seconds();
+    if (l->device && !e->landmark) {
         TRY(frgi_level_device_linearise(l));
     } else {
-        product_rows(e);
+        l->t.steps->average->linearise(e);
     }
     double now = frgi_seconds();
-    l->spent.build += now - begin;
-    begin = now;
+    l->spent.build += now - begun;
+    begun = now;
     TRY(frgi_level_solve(l, l->o->max_inner, l->o->marginal_tol));
     now = frgi_seconds();
-    l->spent.inner += now - begin;
-    begin = now;
-    if (landmark) {
-        frgi_transport_rows(&l->t, 0, l->x->n, 64, image_row, e);
-        fold_core(e, l->o->damping);
+    l->spent.inner += now - begun;
+    begun = now;
+    if (l->device && !e->landmark) {
+        TRY(frgi_level_device_average(l, &e->change, &e->norm));
+    } else {
+        l->t.steps->average->average(e);
+    }
+    if (e->landmark) {
         e->change = l->stopping.change;
         e->norm = 1;
-        e->converged = l->stopping.change < SETTLED_FAR;
-    } else {
-        TRY(average_plan(e));
-        e->converged = e->change < SETTLED * e->norm;
     }
-    l->spent.sample += frgi_seconds() - begin;
+    e->converged = e->landmark ? l->stopping.change < SETTLED_FAR : e->change < SETTLED * e->norm;
+    l->spent.sample += frgi_seconds() - begun;
     l->step++;
     return FRG_OK;
 }
 
 /** What rounding may leave of the change: exponents 2 C P D / epsilon are floats, and so is what is
  *  added to them. */
-static double noise_of(const exact_state *e)
+static double noise_of(const frgi_average *e)
 {
     const frgi_level *const l = e->l;
     const frgi_sweep *const s = &l->t.s;
@@ -344,7 +417,7 @@ static double noise_of(const exact_state *e)
     return 0x1p-24 * (64 + FRGI_LOG2_E / l->epsilon * (2 * most + linear)) * e->norm;
 }
 
-static frg_status loop(exact_state *e, bool landmark, frg_gw_reason *reason, int64_t *steps)
+static frg_status loop(frgi_average *e, frg_gw_reason *reason, int64_t *steps)
 {
     frgi_level *const l = e->l;
     const frg_gw_opts *const o = l->o;
@@ -356,15 +429,16 @@ static frg_status loop(exact_state *e, bool landmark, frg_gw_reason *reason, int
     l->saved.turn = 0;
     l->saved.n_own = 1;
     l->saved.own[0] =
-        landmark ? (frgi_array){"core", e->core, (size_t)(e->wide_x * e->wide_y) * sizeof *e->core}
-                 : (frgi_array){"plan", e->plan, (size_t)(l->x->n * l->y->n) * sizeof *e->plan};
+        e->landmark
+            ? (frgi_array){"core", e->core, (size_t)(e->wide_x * e->wide_y) * sizeof *e->core}
+            : (frgi_array){"plan", e->plan, (size_t)(l->x->n * l->y->n) * sizeof *e->plan};
     TRY(frgi_state_enter(l, o->max_iter, &t));
     for (; t < o->max_iter; t++) {
         TRY(frgi_state_point(l, t));
         if (o->anneal == FRG_GW_ANNEAL_ITER) {
             l->epsilon = start * pow(end / start, (double)t / (double)o->max_iter);
         }
-        TRY(one_step(e, landmark));
+        TRY(one_step(e));
         ++*steps;
         TRY(frgi_trace_add(l));
         const frg_status beat = frgi_level_beat(l, "outer", t + 1, o->max_iter, e->change, o->tol);
@@ -392,29 +466,19 @@ static frg_status loop(exact_state *e, bool landmark, frg_gw_reason *reason, int
 
 frg_status frgi_exact_loop(frgi_level *l, bool landmark, frg_gw_reason *reason, int64_t *steps)
 {
-    frg_context *const ctx = l->ctx;
-    exact_state e = {.l = l};
+    frgi_average e = {.l = l, .landmark = landmark};
     frg_status status = landmark    ? open_landmark(&e)
                         : l->device ? frgi_level_device_exact_open(l)
                                     : open_exact(&e);
     if (status >= 0) {
-        status = loop(&e, landmark, reason, steps);
+        status = loop(&e, reason, steps);
     }
     if (l->device) {
         frgi_level_device_exact_close(l);
     }
     l->saved.n_own = 0;
-    DROP(ctx, &e.plan);
-    DROP(ctx, &e.packed);
-    DROP(ctx, &e.p_right);
-    DROP(ctx, &e.middle);
-    DROP(ctx, &e.rows);
-    DROP(ctx, &e.change_rows);
-    DROP(ctx, &e.u_x);
-    DROP(ctx, &e.v_x);
-    DROP(ctx, &e.u_y);
-    DROP(ctx, &e.v_y);
-    DROP(ctx, &e.core);
-    DROP(ctx, &e.image);
+    if (e.memory.bytes > 0) {
+        l->t.steps->close(&e.memory, l->ctx);
+    }
     return status;
 }

@@ -42,7 +42,7 @@ typedef struct {
     double *v, *sums;     /* r */
 } side;
 
-typedef struct {
+struct frgi_lowrank {
     frgi_level *l;
     frgi_factored *f;
     frg_gw_report *report;
@@ -51,11 +51,12 @@ typedef struct {
     double *grad_q, *grad_w;     /* n x r, m x r */
     double *grad_h, *h_new, *hc; /* r; hc: correction of h >= h_min */
     side x, y;
-    double *best;   /* copy of the factors of the best start */
-    double *before; /* of the last mirror step */
-    double most;    /* max |grad| over all three */
-    double error;   /* L1, of the rows before the last pass of a projection */
-} lowrank;
+    double *best;      /* copy of the factors of the best start */
+    double *before;    /* of the last mirror step */
+    double most;       /* max |grad| over all three */
+    double error;      /* L1, of the rows before the last pass of a projection */
+    frgi_arena memory; /* all of these arrays */
+};
 
 static double uniform(const frgi_level *l, uint64_t stream, int64_t index)
 {
@@ -67,77 +68,77 @@ static double uniform(const frgi_level *l, uint64_t stream, int64_t index)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static frg_status open_side(side *s, frg_context *ctx, int64_t n, int64_t r, const double *weight)
+static const struct frgi_lowrank_steps *steps_of(const frgi_lowrank *w)
 {
-    s->n = n;
-    s->weight = weight;
-    TRY(NEW(ctx, &s->log_k, frgi_mul((size_t)n, (size_t)r), "factors of a plan"));
-    TRY(NEW(ctx, &s->k, frgi_mul((size_t)n, (size_t)r), "factors of a plan"));
-    TRY(NEW(ctx, &s->shift, n, "factors of a plan"));
-    TRY(NEW(ctx, &s->u, n, "factors of a plan"));
-    TRY(NEW(ctx, &s->v, r, "factors of a plan"));
-    return NEW(ctx, &s->sums, r, "factors of a plan");
+    return w->f->steps->lowrank;
 }
 
-static void close_side(side *s, frg_context *ctx)
+static void lay_out_factors(frgi_arena *a, frgi_factored *f)
 {
-    DROP(ctx, &s->log_k);
-    DROP(ctx, &s->k);
-    DROP(ctx, &s->shift);
-    DROP(ctx, &s->u);
-    DROP(ctx, &s->v);
-    DROP(ctx, &s->sums);
+    const int64_t r = f->rank;
+    f->q = TAKE(a, double, frgi_mul((size_t)f->n, (size_t)r));
+    f->w = TAKE(a, double, frgi_mul((size_t)f->m, (size_t)r));
+    f->h = TAKE(a, double, r);
+    f->left = TAKE(a, float, frgi_mul((size_t)f->n, (size_t)r));
+    f->right = TAKE(a, float, frgi_mul((size_t)f->ld, (size_t)r));
 }
 
-static frg_status open_factors(lowrank *w)
+static void lay_out_side(frgi_arena *a, side *s, int64_t r)
+{
+    s->log_k = TAKE(a, double, frgi_mul((size_t)s->n, (size_t)r));
+    s->k = TAKE(a, double, frgi_mul((size_t)s->n, (size_t)r));
+    s->shift = TAKE(a, double, s->n);
+    s->u = TAKE(a, double, s->n);
+    s->v = TAKE(a, double, r);
+    s->sums = TAKE(a, double, r);
+}
+
+static void lay_out_work(frgi_arena *a, frgi_lowrank *w)
+{
+    const int64_t R = w->l->o->anchors, n = w->f->n, m = w->f->m, r = w->f->rank;
+    const size_t factors = frgi_mul((size_t)(n + m + 1), (size_t)r);
+    w->dx = TAKE(a, double, frgi_mul((size_t)R, (size_t)n));
+    w->dy = TAKE(a, double, frgi_mul((size_t)R, (size_t)m));
+    w->middle = TAKE(a, double, frgi_mul((size_t)R, (size_t)r));
+    w->grad_q = TAKE(a, double, frgi_mul((size_t)n, (size_t)r));
+    w->grad_w = TAKE(a, double, frgi_mul((size_t)m, (size_t)r));
+    w->grad_h = TAKE(a, double, r);
+    w->h_new = TAKE(a, double, r);
+    w->hc = TAKE(a, double, r);
+    w->best = TAKE(a, double, factors);
+    w->before = TAKE(a, double, factors);
+    lay_out_side(a, &w->x, r);
+    lay_out_side(a, &w->y, r);
+}
+
+static frg_status open_factors(frgi_lowrank *w)
 {
     frg_context *const ctx = w->l->ctx;
     frgi_factored *const f = w->f;
-    const int64_t R = w->l->o->anchors, n = f->n, m = f->m, r = f->rank;
-    frgi_factored_close(f, ctx);
-    TRY(NEW(ctx, &f->q, frgi_mul((size_t)n, (size_t)r), "factors of a plan"));
-    TRY(NEW(ctx, &f->w, frgi_mul((size_t)m, (size_t)r), "factors of a plan"));
-    TRY(NEW(ctx, &f->h, r, "factors of a plan"));
-    TRY(NEW(ctx, &f->a, n, "factors of a plan"));
-    TRY(NEW(ctx, &f->left, frgi_mul((size_t)n, (size_t)r), "factors of a plan"));
-    TRY(NEW0(ctx, &f->right, frgi_mul((size_t)f->ld, (size_t)r), "factors of a plan"));
-    TRY(NEW(ctx, &w->dx, frgi_mul((size_t)R, (size_t)n), "anchor distances"));
-    TRY(NEW(ctx, &w->dy, frgi_mul((size_t)R, (size_t)m), "anchor distances"));
-    TRY(NEW(ctx, &w->middle, frgi_mul((size_t)R, (size_t)r), "anchor distances"));
-    TRY(NEW0(ctx, &w->grad_q, frgi_mul((size_t)n, (size_t)r), "factors of a plan"));
-    TRY(NEW0(ctx, &w->grad_w, frgi_mul((size_t)m, (size_t)r), "factors of a plan"));
-    TRY(NEW(ctx, &w->grad_h, 3 * r, "factors of a plan"));
-    w->h_new = w->grad_h + r;
-    w->hc = w->h_new + r;
-    TRY(NEW0(ctx, &w->best, frgi_mul((size_t)(n + m + 1), (size_t)r), "factors of a plan"));
-    TRY(NEW0(ctx, &w->before, frgi_mul((size_t)(n + m + 1), (size_t)r), "factors of a plan"));
-    TRY(open_side(&w->x, ctx, n, r, w->l->a));
-    return open_side(&w->y, ctx, m, r, w->l->b);
+    w->x = (side){.n = f->n, .weight = w->l->a};
+    w->y = (side){.n = f->m, .weight = w->l->b};
+    lay_out_factors(&f->memory, f);
+    TRY(f->steps->open(&f->memory, ctx, "factors of a plan"));
+    lay_out_factors(&f->memory, f);
+    lay_out_work(&w->memory, w);
+    TRY(f->steps->open(&w->memory, ctx, "what factors of a plan are computed with"));
+    lay_out_work(&w->memory, w);
+    steps_of(w)->clear(w);
+    return FRG_OK;
 }
 
-static void close_work(lowrank *w)
+static void clear(frgi_lowrank *w)
 {
-    frg_context *const ctx = w->l->ctx;
-    DROP(ctx, &w->dx);
-    DROP(ctx, &w->dy);
-    DROP(ctx, &w->middle);
-    DROP(ctx, &w->grad_q);
-    DROP(ctx, &w->grad_w);
-    DROP(ctx, &w->grad_h);
-    DROP(ctx, &w->best);
-    DROP(ctx, &w->before);
-    close_side(&w->x, ctx);
-    close_side(&w->y, ctx);
+    memset(w->f->memory.base, 0, w->f->memory.bytes);
+    memset(w->memory.base, 0, w->memory.bytes);
 }
 
 void frgi_factored_close(frgi_factored *f, frg_context *ctx)
 {
-    DROP(ctx, &f->q);
-    DROP(ctx, &f->w);
-    DROP(ctx, &f->h);
-    DROP(ctx, &f->a);
-    DROP(ctx, &f->left);
-    DROP(ctx, &f->right);
+    if (f->memory.bytes > 0) {
+        f->steps->close(&f->memory, ctx);
+    }
+    *f = (frgi_factored){.n = f->n, .m = f->m, .rank = f->rank};
 }
 
 /* ---- projection ------------------------------------------------------------------------------ */
@@ -220,7 +221,7 @@ static void scaled_out(const side *s, int64_t r, double *out)
 }
 
 /** (Q, W, h) <- projection of exp(x.log_k), exp(y.log_k), exp(h_new); h_new in logarithms. */
-static frg_status project(lowrank *w, int64_t passes)
+static frg_status project(frgi_lowrank *w, int64_t passes)
 {
     frgi_factored *const f = w->f;
     const int64_t r = f->rank;
@@ -277,8 +278,7 @@ static void mirror(side *s, const double *factor, const double *grad, int64_t r,
 
 /* ---- starts ---------------------------------------------------------------------------------- */
 
-/** Logarithms of the factors there are, projected in at most so many passes. */
-static frg_status project_again(lowrank *w, int64_t passes)
+static frg_status project_again(frgi_lowrank *w, int64_t passes)
 {
     frgi_factored *const f = w->f;
     mirror(&w->x, f->q, w->grad_q, f->rank, 0, 1);
@@ -296,25 +296,14 @@ static bool begins_dense(const frgi_level *l)
     return l->initial.plan || !l->linear;
 }
 
-/** Factors of a dense plan, or positive random ones, |N(0, 1)| + 1; projected.  Positive: stopped,
- *  with factors. */
-static frg_status start(lowrank *w, uint64_t run)
+static frg_status begin_random(frgi_lowrank *w, uint64_t run)
 {
-    frgi_level *const l = w->l;
     const int64_t r = w->f->rank;
     side *const sides[2] = {&w->x, &w->y};
-    l->run = run;
-    l->step = 0;
-    if (run == 0 && begins_dense(l)) {
-        const frg_status status = frgi_lowrank_groups(l, w->f, &w->report->coarse_iterations);
-        TRY(status);
-        TRY(project_again(w, l->o->lr_dykstra_max_iter));
-        return status;
-    }
     for (int q = 0; q < 2; q++) {
         for (int64_t i = 0; i < sides[q]->n * r; i++) {
             double z[2];
-            frgi_normals(l->seed + run * UINT64_C(0x9e3779b97f4a7c15),
+            frgi_normals(w->l->seed + run * UINT64_C(0x9e3779b97f4a7c15),
                          (uint64_t)(STREAM_FACTORS + 8 + q), (uint64_t)i, 0, z);
             sides[q]->log_k[i] = log(fabs(z[0]) + 1);
         }
@@ -323,6 +312,22 @@ static frg_status start(lowrank *w, uint64_t run)
         w->h_new[c] = -log((double)r);
     }
     return project(w, w->l->o->lr_dykstra_max_iter);
+}
+
+/** Factors of a dense plan, or positive random ones, |N(0, 1)| + 1; projected.  Positive: stopped,
+ *  with factors. */
+static frg_status start(frgi_lowrank *w, uint64_t run)
+{
+    frgi_level *const l = w->l;
+    l->run = run;
+    l->step = 0;
+    if (run == 0 && begins_dense(l)) {
+        const frg_status status = frgi_lowrank_groups(l, w->f, &w->report->coarse_iterations);
+        TRY(status);
+        TRY(steps_of(w)->again(w, l->o->lr_dykstra_max_iter));
+        return status;
+    }
+    return steps_of(w)->random(w, run);
 }
 
 /* ---- anchors --------------------------------------------------------------------------------- */
@@ -345,7 +350,7 @@ static int64_t draw(const double *weight, int64_t n, int64_t stride, double at)
 }
 
 /** count pairs from the factors; rows by a systematic draw. */
-static void draw_factored(const lowrank *w, int64_t count, uint64_t stream, frgi_pair *out)
+static void draw_factored(const frgi_lowrank *w, int64_t count, uint64_t stream, frgi_pair *out)
 {
     const frgi_level *const l = w->l;
     const frgi_factored *const f = w->f;
@@ -366,13 +371,12 @@ static void draw_factored(const lowrank *w, int64_t count, uint64_t stream, frgi
     }
 }
 
-/** out (R x n) <- rows of d at the nodes, centred with the weights, times scale. */
-static frg_status centred_rows(frgi_level *l, frgi_distances *d, const double *weight, float *rows,
-                               double scale, double *out)
+static void centre_rows(frgi_lowrank *w, bool second, const float *rows, double scale)
 {
-    const int64_t n = d->n, R = l->o->anchors;
-    TRY(frgi_distances_rows(d, l->sampled.nodes, R, rows, n));
-    for (int64_t p = 0; p < R; p++) {
+    const int64_t n = second ? w->f->m : w->f->n;
+    const double *const weight = second ? w->l->b : w->l->a;
+    double *const out = second ? w->dy : w->dx;
+    for (int64_t p = 0; p < w->l->o->anchors; p++) {
         double mean = 0;
         for (int64_t i = 0; i < n; i++) {
             mean += weight[i] * (double)rows[p * n + i];
@@ -381,23 +385,24 @@ static frg_status centred_rows(frgi_level *l, frgi_distances *d, const double *w
             out[p * n + i] = scale * ((double)rows[p * n + i] - mean);
         }
     }
-    return FRG_OK;
 }
 
-static frg_status linearise(lowrank *w)
+static frg_status linearise(frgi_lowrank *w)
 {
     frgi_level *const l = w->l;
     const int64_t R = l->o->anchors;
-    draw_factored(w, R, 0, l->sampled.now);
-    for (int64_t p = 0; p < R; p++) {
-        l->sampled.nodes[p] = l->sampled.now[p].i;
-    }
     const double share = -2 * (1 - l->o->linear_weight) / (double)R;
-    TRY(centred_rows(l, l->x, l->a, l->product.rows_x, share, w->dx));
-    for (int64_t p = 0; p < R; p++) {
-        l->sampled.nodes[p] = l->sampled.now[p].j;
+    steps_of(w)->draw(w, R, 0, l->sampled.now);
+    for (int second = 0; second < 2; second++) {
+        frgi_distances *const d = second ? l->y : l->x;
+        float *const rows = second ? l->product.rows_y : l->product.rows_x;
+        for (int64_t p = 0; p < R; p++) {
+            l->sampled.nodes[p] = second ? l->sampled.now[p].j : l->sampled.now[p].i;
+        }
+        TRY(frgi_distances_rows(d, l->sampled.nodes, R, rows, d->n));
+        steps_of(w)->centre(w, second, rows, second ? 1 : share);
     }
-    return centred_rows(l, l->y, l->b, l->product.rows_y, 1, w->dy);
+    return FRG_OK;
 }
 
 /* ---- mirror steps ---------------------------------------------------------------------------- */
@@ -411,7 +416,7 @@ static void through(const frg_context *ctx, const double *left, int64_t n, const
 }
 
 /** grad_q += theta M W, grad_w += theta M' Q. */
-static void add_linear(lowrank *w)
+static void add_linear(frgi_lowrank *w)
 {
     const frgi_factored *const f = w->f;
     const double theta = w->l->o->linear_weight;
@@ -440,14 +445,15 @@ static double divide(double *grad, int64_t n, int64_t r, const double *h)
     return most;
 }
 
-/** The factors into `copy`, or back. */
-static void copy_factors(lowrank *w, double *copy, bool back)
+static void copy_factors(frgi_lowrank *w, frgi_copy what)
 {
     frgi_factored *const f = w->f;
+    const bool back = what == FRGI_RECALL_BEST || what == FRGI_RECALL_BEFORE;
+    const bool best = what == FRGI_KEEP_BEST || what == FRGI_RECALL_BEST;
     const size_t q = (size_t)(f->n * f->rank), v = (size_t)(f->m * f->rank);
     double *const parts[3] = {f->q, f->w, f->h};
     const size_t counts[3] = {q, v, (size_t)f->rank};
-    double *at = copy;
+    double *at = best ? w->best : w->before;
     for (int p = 0; p < 3; p++) {
         memcpy(back ? parts[p] : at, back ? at : parts[p], counts[p] * sizeof *at);
         at += counts[p];
@@ -464,9 +470,7 @@ static double entropy(const double *x, int64_t count)
     return sum;
 }
 
-/** Derivatives of <L, Q diag(1/h) W'>; *value <- it and epsilon times the entropies of the
- *  factors. */
-static frg_status derive(lowrank *w, double *value)
+static frg_status derive(frgi_lowrank *w, double *value)
 {
     const frgi_level *const l = w->l;
     frgi_factored *const f = w->f;
@@ -494,8 +498,7 @@ static frg_status derive(lowrank *w, double *value)
     return FRG_OK;
 }
 
-/** xi and its projection; pace: a factor on gamma. */
-static frg_status mirror_step(lowrank *w, double pace)
+static frg_status mirror_step(frgi_lowrank *w, double pace)
 {
     frgi_factored *const f = w->f;
     const int64_t r = f->rank;
@@ -515,23 +518,24 @@ static frg_status mirror_step(lowrank *w, double pace)
  *  same in all outer steps, a step that raises the value is undone and gamma divided by 8.  L(P)
  *  changes with the plan, and there such steps are kept: without them E ended 3 % higher at full
  *  rank. */
-static frg_status mirror_steps(lowrank *w)
+static frg_status mirror_steps(frgi_lowrank *w)
 {
+    const struct frgi_lowrank_steps *const steps = steps_of(w);
     const bool falls = w->l->o->linear_weight > 0;
     double value = 0, next, pace = 1;
     for (int64_t t = 0; t < w->l->o->lr_max_iter; t++) {
         if (t == 0 || !falls) {
-            TRY(derive(w, &value));
+            TRY(steps->derive(w, &value));
         }
-        copy_factors(w, w->before, false);
-        TRY(mirror_step(w, pace));
+        steps->copy(w, FRGI_KEEP_BEFORE);
+        TRY(steps->mirror(w, pace));
         if (!falls) {
             continue;
         }
-        TRY(derive(w, &next));
+        TRY(steps->derive(w, &next));
         if (next > value + 1e-4 * fabs(value)) { /* more than a projection is off by */
-            copy_factors(w, w->before, true);
-            TRY(derive(w, &next));
+            steps->copy(w, FRGI_RECALL_BEFORE);
+            TRY(steps->derive(w, &next));
             pace /= 8;
         }
         value = next;
@@ -539,7 +543,7 @@ static frg_status mirror_steps(lowrank *w)
     return FRG_OK;
 }
 
-static frg_status outer_step(lowrank *w)
+static frg_status outer_step(frgi_lowrank *w)
 {
     frgi_level *const l = w->l;
     double begin = frgi_seconds(), now;
@@ -558,7 +562,7 @@ static frg_status outer_step(lowrank *w)
 /** The objective without entropy (E, with a linear cost (1-theta) E + 2 theta <M, P>) from two
  *  independent sets of pairs that no step has used; *error: its standard error, by the means over
  *  the second set, one for each pair of the first. */
-static frg_status estimate(lowrank *w, double *energy, double *error)
+static frg_status estimate(frgi_lowrank *w, double *energy, double *error)
 {
     enum { COUNT = FRGI_CHECK_PAIRS };
     frgi_level *const l = w->l;
@@ -566,8 +570,8 @@ static frg_status estimate(lowrank *w, double *energy, double *error)
     int32_t nodes[2 * COUNT];
     float *x;
     const double begin = frgi_seconds();
-    draw_factored(w, COUNT, 3, pairs);
-    draw_factored(w, COUNT, 6, pairs + COUNT);
+    steps_of(w)->draw(w, COUNT, 3, pairs);
+    steps_of(w)->draw(w, COUNT, 6, pairs + COUNT);
     TRY(NEW(l->ctx, &x, 2 * COUNT * COUNT, "held-out pairs"));
     for (int p = 0; p < 2 * COUNT; p++) {
         nodes[p] = pairs[p].i;
@@ -602,7 +606,7 @@ static frg_status estimate(lowrank *w, double *energy, double *error)
 /** Some steps from every start; goes on from the one of lowest energy.  A random start has to be
  *  below that of a dense plan by twice its standard error, as the lowest of many estimates is
  *  biased downwards. */
-static frg_status best_start(lowrank *w, int64_t count, int64_t *steps)
+static frg_status best_start(frgi_lowrank *w, int64_t count, int64_t *steps)
 {
     frgi_level *const l = w->l;
     const int64_t trial = l->o->max_iter < START_STEPS ? l->o->max_iter : START_STEPS;
@@ -637,16 +641,16 @@ static frg_status best_start(lowrank *w, int64_t count, int64_t *steps)
         if (energy + (guarded ? 2 * error : 0) < lowest->energy) {
             lowest->energy = energy;
             lowest->run = (uint64_t)run;
-            copy_factors(w, w->best, false);
+            steps_of(w)->copy(w, FRGI_KEEP_BEST);
         }
     }
-    copy_factors(w, w->best, true);
+    steps_of(w)->copy(w, FRGI_RECALL_BEST);
     l->run = lowest->run;
     l->step = trial;
     return FRG_OK;
 }
 
-static frg_status loop(lowrank *w, frg_gw_report *report)
+static frg_status loop(frgi_lowrank *w, frg_gw_report *report)
 {
     frgi_level *const l = w->l;
     const frg_gw_opts *const o = l->o;
@@ -752,50 +756,70 @@ static void round_factor(side *s, const double *h, int64_t r, double *q)
     }
 }
 
+static void round_factors(frgi_lowrank *w)
+{
+    frgi_factored *const f = w->f;
+    const double scale = frgi_transport_sum(w->x.weight, f->n) / frgi_transport_sum(f->h, f->rank);
+    for (int64_t c = 0; c < f->rank; c++) {
+        f->h[c] *= scale;
+    }
+    round_factor(&w->x, f->h, f->rank, f->q);
+    round_factor(&w->y, f->h, f->rank, f->w);
+}
+
+static void pack_factors(frgi_lowrank *w)
+{
+    frgi_factored *const f = w->f;
+    const double *const a = w->l->a;
+    for (int64_t i = 0; i < f->n; i++) {
+        for (int64_t c = 0; c < f->rank; c++) {
+            f->left[i * f->rank + c] =
+                a[i] > 0 ? (float)(f->q[i * f->rank + c] / f->h[c] / a[i]) : 0;
+        }
+    }
+    for (int64_t j = 0; j < f->m; j++) {
+        for (int64_t c = 0; c < f->rank; c++) {
+            f->right[c * f->ld + j] = (float)f->w[j * f->rank + c];
+        }
+    }
+}
+
+const struct frgi_lowrank_steps frgi_lowrank_host_steps = {.clear = clear,
+                                                           .random = begin_random,
+                                                           .again = project_again,
+                                                           .draw = draw_factored,
+                                                           .centre = centre_rows,
+                                                           .derive = derive,
+                                                           .mirror = mirror_step,
+                                                           .copy = copy_factors,
+                                                           .round = round_factors,
+                                                           .pack = pack_factors};
+
 /** Projects the last factors until their marginals hold to 1e-7, PASSES at most (a warning says how
  *  far they are off then); then they are rounded.  Convergence is slow where entries of factors are
  *  nearly 0. */
-static frg_status final_passes(lowrank *w)
+static frg_status final_passes(frgi_lowrank *w)
 {
     enum { PASSES = 5000 };
-    const frg_gw_opts *const o = w->l->o;
-    frgi_factored *const f = w->f;
-    TRY(project_again(w, PASSES));
-    if (w->error > o->polish_tol) {
+    TRY(steps_of(w)->again(w, PASSES));
+    if (w->error > w->l->o->polish_tol) {
         frgi_warn(w->l->ctx, W_MARGINALS,
                   "after %d passes the rows of the factors were off by %.1e (L1)", PASSES,
                   w->error);
     }
-    if (o->round) {
-        const double scale =
-            frgi_transport_sum(w->x.weight, f->n) / frgi_transport_sum(f->h, f->rank);
-        for (int64_t c = 0; c < f->rank; c++) {
-            f->h[c] *= scale;
-        }
-        round_factor(&w->x, f->h, f->rank, f->q);
-        round_factor(&w->y, f->h, f->rank, f->w);
+    if (w->l->o->round) {
+        steps_of(w)->round(w);
     }
     return FRG_OK;
 }
 
-static void hand_over(lowrank *w)
+static void hand_over(frgi_lowrank *w)
 {
     frgi_level *const l = w->l;
     frgi_factored *const f = w->f;
     frgi_sweep *const s = &l->t.s;
-    for (int64_t i = 0; i < f->n; i++) {
-        f->a[i] = l->a[i];
-        for (int64_t c = 0; c < f->rank; c++) {
-            f->left[i * f->rank + c] =
-                l->a[i] > 0 ? (float)(f->q[i * f->rank + c] / f->h[c] / l->a[i]) : 0;
-        }
-    }
-    for (int64_t j = 0; j < f->ld; j++) {
-        for (int64_t c = 0; j < f->m && c < f->rank; c++) {
-            f->right[c * f->ld + j] = (float)f->w[j * f->rank + c];
-        }
-        l->product.row[j] = 0;
-    }
+    steps_of(w)->pack(w);
+    memset(l->product.row, 0, (size_t)f->ld * sizeof *l->product.row);
     frgi_transport_copy(&l->t, s->F, s->to.log_a, (size_t)f->n * sizeof *s->F);
     frgi_transport_copy(&l->t, s->G, l->product.row, (size_t)f->ld * sizeof *s->G);
     frgi_transport_renew(&l->t, l->epsilon, fill, f);
@@ -804,8 +828,10 @@ static void hand_over(lowrank *w)
 
 frg_status frgi_lowrank_loop(frgi_level *l, frgi_factored *f, frg_gw_report *report)
 {
-    lowrank w = {.l = l, .f = f, .report = report};
+    frgi_lowrank w = {.l = l, .f = f, .report = report};
     const int64_t n = l->x->n, m = l->y->n, least = n < m ? n : m;
+    frgi_factored_close(f, l->ctx);
+    f->steps = l->t.steps;
     f->n = n;
     f->m = m;
     f->ld = l->t.s.ld;
@@ -832,6 +858,8 @@ frg_status frgi_lowrank_loop(frgi_level *l, frgi_factored *f, frg_gw_report *rep
         hand_over(&w);
     }
     l->saved.n_own = 0;
-    close_work(&w);
+    if (w.memory.bytes > 0) {
+        f->steps->close(&w.memory, l->ctx);
+    }
     return status;
 }

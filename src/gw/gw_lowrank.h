@@ -8,13 +8,45 @@
 
 /** P = Q diag(1/h) W',  Q 1 = a, W 1 = b, Q' 1 = W' 1 = h > 0. */
 typedef struct {
+    const frgi_transport_steps *steps; /* the memory is theirs; NULL: none yet */
     int64_t n, m, rank;
     double *q, *w, *h; /* n x rank, m x rank, rank */
-    double *a;         /* n: borrowed weights */
     float *left;       /* n x rank: Q_ik / (h_k a_i) */
     float *right;      /* rank x ld: W' */
     int64_t ld;
+    frgi_arena memory;
 } frgi_factored;
+
+/** The iteration on factors: what is done with them, and with what is needed beside them. */
+typedef struct frgi_lowrank frgi_lowrank;
+typedef enum { FRGI_KEEP_BEST, FRGI_RECALL_BEST, FRGI_KEEP_BEFORE, FRGI_RECALL_BEFORE } frgi_copy;
+
+/** The steps on factors, linearised costs, gradients and projections; nothing else touches them
+ *  (test_gw_steps), but for copies of whole arrays (frgi_transport_copy).  They are part of a table
+ *  of steps of a transport problem. */
+struct frgi_lowrank_steps {
+    /** All arrays 0. */
+    void (*clear)(frgi_lowrank *w);
+    /** Q, W, h <- the projection of |N(0, 1)| + 1 and 1 / r. */
+    FRG_MUST_USE frg_status (*random)(frgi_lowrank *w, uint64_t run);
+    /** The projection of the factors that there are. */
+    FRG_MUST_USE frg_status (*again)(frgi_lowrank *w, int64_t passes);
+    /** `count` pairs of P. */
+    void (*draw)(const frgi_lowrank *w, int64_t count, uint64_t stream, frgi_pair *out);
+    /** Dx, and then Dy, from R rows of distances: centred with the weights, times scale. */
+    void (*centre)(frgi_lowrank *w, bool second, const float *rows, double scale);
+    /** Derivatives of <L, Q diag(1/h) W'>; *value <- it and epsilon times the entropies of the
+     *  factors. */
+    FRG_MUST_USE frg_status (*derive)(frgi_lowrank *w, double *value);
+    /** xi and its projection; pace: a factor on gamma. */
+    FRG_MUST_USE frg_status (*mirror)(frgi_lowrank *w, double pace);
+    /** Q, W, h into one of two copies, or back. */
+    void (*copy)(frgi_lowrank *w, frgi_copy what);
+    /** Factors whose sums are a, b and h. */
+    void (*round)(frgi_lowrank *w);
+    /** What exponents of the plan are made from; fills `left` and `right`. */
+    void (*pack)(frgi_lowrank *w);
+};
 
 /** The outer loop on factors: anchors, linearised cost in factors, mirror steps; l's transport
  *  holds the plan at the end, made from the factors whenever rows are asked for, ready to be

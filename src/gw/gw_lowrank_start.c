@@ -176,8 +176,12 @@ frg_status frgi_lowrank_groups(frgi_level *l, frgi_factored *f, int64_t *steps)
 {
     frg_context *const ctx = l->ctx;
     const bool given = l->initial.plan != NULL;
-    grouped g = {.sides = {{.d = l->x, .weight = l->a, .factor = f->q},
-                           {.d = l->y, .weight = l->b, .factor = f->w}}};
+    grouped g = {.sides = {{.d = l->x, .weight = l->a}, {.d = l->y, .weight = l->b}}};
+    const struct {
+        double *to;
+        int64_t count;
+    } parts[3] = {{f->q, f->n * f->rank}, {f->w, f->m * f->rank}, {f->h, f->rank}};
+    double *factors = NULL;
     frg_status status = FRG_OK, solved = FRG_OK;
     TRY_TO(done, open_side(&g.sides[0], ctx, given));
     TRY_TO(done, open_side(&g.sides[1], ctx, given));
@@ -188,8 +192,17 @@ frg_status frgi_lowrank_groups(frgi_level *l, frgi_factored *f, int64_t *steps)
     } else {
         TRY_TO(done, solved = solve_groups(&g, l, steps));
     }
-    TRY_TO(done, make_factors(&g, ctx, f->n > f->m, f->rank, f->h));
+    TRY_TO(done, NEW(ctx, &factors, frgi_mul((size_t)(f->n + f->m + 1), (size_t)f->rank),
+                     "factors of a plan"));
+    g.sides[0].factor = factors;
+    g.sides[1].factor = factors + parts[0].count;
+    TRY_TO(done, make_factors(&g, ctx, f->n > f->m, f->rank, g.sides[1].factor + parts[1].count));
+    const double *from = factors;
+    for (int p = 0; p < 3; from += parts[p++].count) {
+        frgi_transport_copy(&l->t, parts[p].to, from, (size_t)parts[p].count * sizeof *from);
+    }
 done:
+    DROP(ctx, &factors);
     DROP(ctx, &g.plan);
     close_side(&g.sides[0], ctx);
     close_side(&g.sides[1], ctx);

@@ -211,7 +211,8 @@ frg_status frg_gw_factors(const frg_gw *s, double *q, double *w, double *h)
     } parts[] = {{q, f->q, f->n * f->rank}, {w, f->w, f->m * f->rank}, {h, f->h, f->rank}};
     for (int p = 0; p < 3; p++) {
         if (parts[p].to) {
-            memcpy(parts[p].to, parts[p].from, (size_t)parts[p].count * sizeof(double));
+            frgi_transport_copy(s->plan.t, parts[p].to, parts[p].from,
+                                (size_t)parts[p].count * sizeof(double));
         }
     }
     return FRG_OK;

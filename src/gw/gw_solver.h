@@ -328,6 +328,21 @@ void frgi_order_close(frgi_order *o, frgi_level *l);
 /** The name of an option that asks for what the modes exact and landmark do not do; NULL: there is
  *  none. */
 const char *frgi_exact_idle_option(const frg_gw_opts *o);
+/** What the modes exact and landmark average over their steps. */
+typedef struct frgi_average frgi_average;
+/** The steps on the averaged plan and what it is multiplied with; nothing else touches these arrays
+ *  (test_gw_steps), but for copies of whole ones.  They are part of a table of steps of a transport
+ *  problem. */
+struct frgi_average_steps {
+    /** One side's distances (n x n or m x m; exact) or factors of them (landmark: NULL). */
+    void (*load)(frgi_average *e, bool second, const float *all);
+    /** The plan that the loop starts from. */
+    void (*begin)(frgi_average *e);
+    /** l->product <- the factors of L(P). */
+    void (*linearise)(frgi_average *e);
+    /** P <- (1 - alpha) P + alpha Pnew, and how far it went. */
+    void (*average)(frgi_average *e);
+};
 /** The loop of the modes exact and landmark: L(P) of the averaged plan, passes, until the change is
  *  < tol. */
 FRG_MUST_USE frg_status frgi_exact_loop(frgi_level *l, bool landmark, frg_gw_reason *reason,

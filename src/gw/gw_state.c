@@ -308,8 +308,25 @@ frg_status frgi_state_open(struct frgi_state *s, const frg_checkpoint *c, int64_
     return FRG_OK;
 }
 
+/** An array of the mode has numbers alone: floats of a plan, else doubles. */
+static bool own_is_sound(const frgi_array *own, const frg_checkpoint *c)
+{
+    const bool single = strcmp(own->name, "plan") == 0;
+    const size_t size = single ? sizeof(float) : sizeof(double);
+    int64_t bytes = 0;
+    const char *const from = frg_checkpoint_get(c, own->name, &bytes);
+    bool sound = true;
+    for (size_t at = 0; at < own->bytes; at += size) {
+        float narrow = 0;
+        double wide = 0;
+        memcpy(single ? (void *)&narrow : (void *)&wide, from + at, size);
+        sound = sound && isfinite(wide) && isfinite(narrow);
+    }
+    return sound;
+}
+
 /** Every pair is one of points, every potential and weight a number. */
-static bool arrays_are_sound(const frgi_level *l)
+static bool arrays_are_sound(const frgi_level *l, const frg_checkpoint *c)
 {
     const frgi_sweep *const w = &l->t.s;
     double *const F = l->product.row, *const G = F + w->rows;
@@ -344,13 +361,7 @@ static bool arrays_are_sound(const frgi_level *l)
         }
     }
     for (int q = 0; q < l->saved.n_own; q++) {
-        const bool single = strcmp(l->saved.own[q].name, "plan") == 0;
-        const int64_t count =
-            (int64_t)(l->saved.own[q].bytes / (single ? sizeof(float) : sizeof(double)));
-        for (int64_t i = 0; i < count; i++) {
-            sound = sound && isfinite(single ? (double)((const float *)l->saved.own[q].live)[i]
-                                             : ((const double *)l->saved.own[q].live)[i]);
-        }
+        sound = sound && own_is_sound(&l->saved.own[q], c);
     }
     return sound;
 }
@@ -397,7 +408,7 @@ static frg_status take_up(frgi_level *l)
         }
         frgi_transport_copy(&l->t, s->arrays[p].live, from, s->arrays[p].bytes);
     }
-    if (!arrays_are_sound(l)) {
+    if (!arrays_are_sound(l, c)) {
         FAIL(s->ctx, E_CHECKPOINT, "the state of the alignment makes no sense");
     }
     return FRG_OK;

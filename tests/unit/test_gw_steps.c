@@ -1,5 +1,5 @@
-/* test_gw_steps.c - potentials, exponents, sums and rounding of a transport problem are touched
- * within the steps of gw_transport.h alone: alignments of all modes with entropy and Sinkhorn
+/* test_gw_steps.c - potentials, exponents, sums and rounding of a transport problem, averaged plans
+ * and factors are touched within the steps of gw_transport.h alone: alignments of all modes with entropy and Sinkhorn
  * solvers of all stores run with them in pages without rights in between (pages.h), with the bits
  * of a run without; a touch outside faults; each step that can fail does so once.
  */
@@ -58,6 +58,71 @@ STEP(unroll, (const frgi_transport *t, const frg_array *g, const frg_array *out,
      (t, g, out, a, b))
 /* clang-format on */
 
+/* ---- of averaged plans, and of factors ------------------------------------------------------- */
+
+#undef STEP
+#undef VOID_STEP
+/** guarded_NAME: the host's step of one of these tables. */
+#define STEP(table, name, parameters, arguments)                                                   \
+    static frg_status guarded_##name parameters                                                    \
+    {                                                                                              \
+        return guard_enter() ? guard_leave(table.name arguments) : FRG_IO;                         \
+    }
+#define VOID_STEP(table, name, parameters, arguments)                                              \
+    static void guarded_##name parameters                                                          \
+    {                                                                                              \
+        guard_begin();                                                                             \
+        table.name arguments;                                                                      \
+        taken++;                                                                                   \
+        (void)guard_leave(FRG_OK);                                                                 \
+    }
+static int64_t taken; /* steps of these tables */
+/* clang-format off */
+VOID_STEP(frgi_average_host_steps, load, (frgi_average *e, bool second, const float *all), (e, second, all))
+VOID_STEP(frgi_average_host_steps, begin, (frgi_average *e), (e))
+VOID_STEP(frgi_average_host_steps, linearise, (frgi_average *e), (e))
+VOID_STEP(frgi_average_host_steps, average, (frgi_average *e), (e))
+STEP(frgi_lowrank_host_steps, random, (frgi_lowrank *w, uint64_t run), (w, run))
+STEP(frgi_lowrank_host_steps, again, (frgi_lowrank *w, int64_t passes), (w, passes))
+VOID_STEP(frgi_lowrank_host_steps, draw,
+          (const frgi_lowrank *w, int64_t count, uint64_t stream, frgi_pair *out), (w, count, stream, out))
+VOID_STEP(frgi_lowrank_host_steps, centre,
+          (frgi_lowrank *w, bool second, const float *rows, double scale), (w, second, rows, scale))
+STEP(frgi_lowrank_host_steps, derive, (frgi_lowrank *w, double *value), (w, value))
+STEP(frgi_lowrank_host_steps, mirror, (frgi_lowrank *w, double pace), (w, pace))
+VOID_STEP(frgi_lowrank_host_steps, round, (frgi_lowrank *w), (w))
+VOID_STEP(frgi_lowrank_host_steps, pack, (frgi_lowrank *w), (w))
+/* clang-format on */
+
+static void guarded_clear_factors(frgi_lowrank *w)
+{
+    guard_begin();
+    frgi_lowrank_host_steps.clear(w);
+    (void)guard_leave(FRG_OK);
+}
+
+static void guarded_copy_factors(frgi_lowrank *w, frgi_copy what)
+{
+    guard_begin();
+    frgi_lowrank_host_steps.copy(w, what);
+    (void)guard_leave(FRG_OK);
+}
+
+static const struct frgi_average_steps guarded_average_steps = {.load = guarded_load,
+                                                                .begin = guarded_begin,
+                                                                .linearise = guarded_linearise,
+                                                                .average = guarded_average};
+static const struct frgi_lowrank_steps guarded_lowrank_steps = {.clear = guarded_clear_factors,
+                                                                .random = guarded_random,
+                                                                .again = guarded_again,
+                                                                .draw = guarded_draw,
+                                                                .centre = guarded_centre,
+                                                                .derive = guarded_derive,
+                                                                .mirror = guarded_mirror,
+                                                                .copy = guarded_copy_factors,
+                                                                .round = guarded_round,
+                                                                .pack = guarded_pack};
+
 static int64_t moves;
 
 static void guarded_move(frgi_transport *t, const int32_t *row, const int32_t *column,
@@ -87,7 +152,9 @@ static const frgi_transport_steps guarded_steps = {.open = guard_open,
                                                    .move = guarded_move,
                                                    .rows = guarded_rows,
                                                    .finish = guarded_finish,
-                                                   .unroll = guarded_unroll};
+                                                   .unroll = guarded_unroll,
+                                                   .average = &guarded_average_steps,
+                                                   .lowrank = &guarded_lowrank_steps};
 
 /* ---- problems -------------------------------------------------------------------------------- */
 
@@ -345,8 +412,9 @@ static void compare(solver run, int rows)
 
 static void alignments(void)
 {
-    moves = 0;
+    moves = taken = 0;
     compare(align, KINDS);
+    CHECK_SAYS(taken > 200, "%lld steps of averages and factors", (long long)taken);
     CHECK_SAYS(moves > 0 && moves % 2 == 0, "%lld moves", (long long)moves); /* there and back */
 }
 
@@ -355,8 +423,8 @@ static void solvers(void)
     compare(transport, SOLVERS);
 }
 
-/** A potential is read between two steps. */
-static void a_touch_faults(void)
+/** Runs an alignment and reads a number between two steps, in a process of its own. */
+static bool touch_faults(kind k)
 {
     fflush(stdout);
     const pid_t child = fork();
@@ -365,20 +433,26 @@ static void a_touch_faults(void)
         frg_gw *s = NULL;
         make_data(1);
         signal(SIGSEGV, SIG_DFL);
-        if (open_kind(&s, ctx, SAMPLED, &guarded_steps) >= 0 && frg_gw_run(s, NULL) >= 0)
-            _exit(((volatile double *)s->level.t.s.F)[0] > 0 ? 1 : 2);
+        if (open_kind(&s, ctx, k, &guarded_steps) >= 0 && frg_gw_run(s, NULL) >= 0)
+            _exit(*(volatile double *)(k == FACTORS ? s->factors.q : s->level.t.s.F) > 0 ? 1 : 2);
         _exit(3);
     }
     int how = 0;
-    CHECK(child > 0 && waitpid(child, &how, 0) == child);
-    CHECK(WIFSIGNALED(how) ||
-          WEXITSTATUS(how) > 3); /* a sanitizer ends it with a status of its own */
+    return CHECK(child > 0 && waitpid(child, &how, 0) == child) &&
+           (WIFSIGNALED(how) ||
+            WEXITSTATUS(how) > 3); /* a sanitizer ends it with a status of its own */
+}
+
+static void a_touch_faults(void)
+{
+    CHECK(touch_faults(SAMPLED));
+    CHECK(touch_faults(FACTORS));
 }
 
 /** Each step that can fail does so once: a run says so, and nothing is left behind. */
 static void each_step_fails(void)
 {
-    static const int rows[] = {SAMPLED, COARSE, FACTORS};
+    static const int rows[] = {SAMPLED, COARSE, EXACT, FACTORS};
     open_path(path);
     for (size_t r = 0; r < sizeof rows / sizeof *rows + 1; r++) {
         fault_memory memory;
