@@ -39,6 +39,7 @@ typedef struct {
     frg_context *ctx;
     const char *kernel;
     const frg_gp_opts *opts;
+    const frgi_gp_steps *steps;
     const frg_gp_fit_opts *fit; /* NULL: value and gradient */
     frg_gp_member *members;
     int64_t count, n_tasks;
@@ -59,7 +60,7 @@ typedef struct {
 static frg_status open_member(frg_gp **reused, frg_context *ctx, const batch *b,
                               const frg_gp_member *m)
 {
-    TRY(frgi_gp_create_from(reused, ctx, m->x, m->y, b->kernel, b->opts, b->model));
+    TRY(frgi_gp_create_from(reused, ctx, m->x, m->y, b->kernel, b->opts, b->model, b->steps));
     return m->theta ? frg_gp_update_parameters(*reused, m->theta) : FRG_OK;
 }
 
@@ -122,10 +123,10 @@ static bool take_member(const batch *b, const frgi_gp_batch_lanes *r, int lane, 
             memcpy(m->fitted, gp->model.theta, (size_t)gp->model.params.count * sizeof *m->fitted);
         frgi_gp_set_active(gp);
     } else {
-        if (!frgi_gp_take_value(r, lane))
+        if (!r->steps->lanes.take_value(r, lane))
             return false;
         if (m->gradient)
-            frgi_gp_take_gradient(r, lane);
+            r->steps->lanes.take_gradient(r, lane);
     }
     give(m, gp, true);
     return true;
@@ -173,7 +174,7 @@ static void run_task(const batch *b, const task *u, int thread)
         gradient |= m->gradient != NULL;
     }
     frgi_gp_batch_lanes r;
-    frgi_gp_lanes_open(&r, b->ctx, b->lane_type, gp, u->lanes ? (int)u->count : 0);
+    frgi_gp_lanes_open(&r, b->ctx, b->steps, b->lane_type, gp, u->lanes ? (int)u->count : 0);
     frg_status ran = check_starts(b, u, &r, ctx);
     if (ran == FRG_OK)
         ran = run_lanes(b, &r, thread, gradient, done);
@@ -254,8 +255,8 @@ static void cut(batch *b)
 static frg_status probe(batch *b)
 {
     static const char *const of_the_call[] = {"FRG-GP-001", "FRG-GP-005", "FRG-CORE-006"};
-    const frg_status status = frgi_gp_create_from(&b->model, b->ctx, b->members[0].x,
-                                                  b->members[0].y, b->kernel, b->opts, NULL);
+    const frg_status status = frgi_gp_create_from(
+        &b->model, b->ctx, b->members[0].x, b->members[0].y, b->kernel, b->opts, NULL, b->steps);
     if (b->model) {
         frgi_gp_memory_close(b->model);
     }
@@ -295,7 +296,7 @@ static frg_status open_threads(batch *b)
 static void close_thread(const batch *b, int t)
 {
     if (b->contexts[t] && b->lane_memory)
-        frgi_arena_close(&b->lane_memory[t], b->contexts[t]);
+        b->steps->close(&b->lane_memory[t], b->contexts[t]);
     for (int i = 0; b->pool && i < LANES_MOST; i++) {
         frg_gp_destroy(b->pool[t * LANES_MOST + i]);
         b->pool[t * LANES_MOST + i] = NULL;
@@ -441,20 +442,25 @@ done:
     return status;
 }
 
-/** Options as this library knows them: a caller built with an older header has shorter ones. */
-static frg_status with_opts(batch b, const frg_gp_opts *o, const frg_gp_fit_opts *fit)
+frg_status frgi_gp_batch(frg_context *ctx, int64_t count, frg_gp_member *members,
+                         const char *kernel, const frg_gp_opts *o, const frg_gp_fit_opts *fit,
+                         const frgi_gp_steps *steps)
 {
     frg_gp_opts opts;
     frg_gp_fit_opts fit_opts;
     frg_gp_defaults(&opts, sizeof opts);
-    TRY(frgi_take_opts(b.ctx, &opts, sizeof opts, o));
+    TRY(frgi_take_opts(ctx, &opts, sizeof opts, o));
     if (fit) {
         frg_gp_fit_defaults(&fit_opts, sizeof fit_opts);
-        TRY(frgi_take_opts(b.ctx, &fit_opts, sizeof fit_opts, fit));
-        b.fit = &fit_opts;
+        TRY(frgi_take_opts(ctx, &fit_opts, sizeof fit_opts, fit));
     }
-    b.opts = &opts;
-    return run_batch(&b);
+    return run_batch(&(batch){.ctx = ctx,
+                              .kernel = kernel,
+                              .opts = &opts,
+                              .steps = steps,
+                              .fit = fit ? &fit_opts : NULL,
+                              .members = members,
+                              .count = count});
 }
 
 frg_status frg_gp_batch_eval(frg_context *ctx, int64_t count, frg_gp_member *members,
@@ -463,8 +469,7 @@ frg_status frg_gp_batch_eval(frg_context *ctx, int64_t count, frg_gp_member *mem
     if (!ctx)
         return FRG_BAD_ARG;
     TRY(frgi_host_alone(ctx, "a batch of Gaussian processes"));
-    return with_opts((batch){.ctx = ctx, .count = count, .members = members, .kernel = kernel}, o,
-                     NULL);
+    return frgi_gp_batch(ctx, count, members, kernel, o, NULL, &frgi_gp_host_steps);
 }
 
 frg_status frg_gp_batch_fit(frg_context *ctx, int64_t count, frg_gp_member *members,
@@ -475,6 +480,6 @@ frg_status frg_gp_batch_fit(frg_context *ctx, int64_t count, frg_gp_member *memb
     TRY(frgi_host_alone(ctx, "a batch of Gaussian processes"));
     frg_gp_fit_opts defaults;
     frg_gp_fit_defaults(&defaults, sizeof defaults);
-    return with_opts((batch){.ctx = ctx, .count = count, .members = members, .kernel = kernel}, o,
-                     fit ? fit : &defaults);
+    return frgi_gp_batch(ctx, count, members, kernel, o, fit ? fit : &defaults,
+                         &frgi_gp_host_steps);
 }

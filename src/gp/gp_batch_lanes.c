@@ -211,10 +211,10 @@ void frgi_gp_take_gradient(const frgi_gp_batch_lanes *r, int lane)
     gp->result.value.trace_residual = fabs(trace - (double)gp->data.n) / (double)gp->data.n;
 }
 
-void frgi_gp_lanes_open(frgi_gp_batch_lanes *r, const frg_context *ctx, frg_dtype type,
-                        frg_gp *const *gp, int count)
+void frgi_gp_lanes_open(frgi_gp_batch_lanes *r, const frg_context *ctx, const frgi_gp_steps *steps,
+                        frg_dtype type, frg_gp *const *gp, int count)
 {
-    *r = (frgi_gp_batch_lanes){.ops = frgi_gp_lanes_of(ctx, type), .type = type};
+    *r = (frgi_gp_batch_lanes){.steps = steps, .ops = frgi_gp_lanes_of(ctx, type), .type = type};
     for (int l = 0; l < count; l++) {
         int scale;
         const frgi_gp_node *const leaf = gp[l] ? lane_leaf(gp[l], &scale) : NULL;
@@ -230,8 +230,7 @@ void frgi_gp_lanes_open(frgi_gp_batch_lanes *r, const frg_context *ctx, frg_dtyp
     r->g.ld = frgi_gp_lanes_ld(r->g.n);
 }
 
-frg_status frgi_gp_run_lanes(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_lanes *r,
-                             bool gradient)
+frg_status frgi_gp_fill_and_run(frgi_gp_batch_lanes *r, bool gradient)
 {
     for (int l = 0; l < r->ops->width; l++) {
         if (!r->gp[l])
@@ -239,21 +238,31 @@ frg_status frgi_gp_run_lanes(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_l
         frgi_gp_mean_residual(r->gp[l]);
         frgi_gp_noise(r->gp[l]);
     }
-    frgi_arena measured = {0};
-    lay_out(&measured, r);
-    if (measured.used > kept->bytes) {
-        frgi_arena_close(kept, ctx);
-        *kept = measured;
-        TRY(frgi_arena_open(kept, ctx, "lanes of small processes"));
-    }
-    kept->used = 0;
-    lay_out(kept, r);
     for (int l = 0; l < r->ops->width; l++)
         fill_lane(r, l);
     r->ops->value(&r->g);
     if (gradient)
         r->ops->gradient(&r->g);
     return FRG_OK;
+}
+
+frg_status frgi_gp_run_lanes(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_lanes *r,
+                             bool gradient)
+{
+    frgi_arena measured = {0};
+    lay_out(&measured, r);
+    if (measured.used > kept->bytes) {
+        r->steps->close(kept, ctx);
+        *kept = measured;
+        const frg_status status = r->steps->open(kept, ctx, "lanes of small processes");
+        if (status < 0) {
+            *kept = (frgi_arena){0};
+            return status;
+        }
+    }
+    kept->used = 0;
+    lay_out(kept, r);
+    return r->steps->lanes.run(r, gradient);
 }
 
 /* ---- kernels for the machine at hand --------------------------------------------------------- */
@@ -329,11 +338,11 @@ static frg_status steps(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_lanes 
         for (int l = 0; l < r->ops->width && status == FRG_OK; l++) {
             if (!done[l])
                 continue;
-            if (!frgi_gp_take_value(r, l)) {
+            if (!r->steps->lanes.take_value(r, l)) {
                 status = leave_lane(r->gp[l], &s[l], &done[l]);
                 continue;
             }
-            frgi_gp_take_gradient(r, l);
+            r->steps->lanes.take_gradient(r, l);
             if (t <= o->max_iter)
                 status = move(r->gp[l], o, t, &s[l], theta);
         }

@@ -462,7 +462,8 @@ static frg_status create_like(frg_gp **out, frg_context *ctx, const given *g, co
 }
 
 frg_status frgi_gp_create_from(frg_gp **reused, frg_context *ctx, frg_array x, frg_array y,
-                               const char *kernel, const frg_gp_opts *o, const frg_gp *model)
+                               const char *kernel, const frg_gp_opts *o, const frg_gp *model,
+                               const frgi_gp_steps *steps)
 {
     frg_gp *gp = *reused;
     frg_gp_opts opts;
@@ -478,6 +479,7 @@ frg_status frgi_gp_create_from(frg_gp **reused, frg_context *ctx, frg_array x, f
     if (!gp) {
         TRY(create_like(reused, ctx, &g, kernel, &opts, model));
         gp = *reused;
+        gp->steps = steps;
     }
     clear(gp);
     return fill(gp, &g, masked);

@@ -24,10 +24,10 @@ FRG_MUST_USE frg_status frgi_gp_create(frg_gp **out, frg_context *ctx, frg_array
 /** frg_gp_create in *reused, which is NULL or what an earlier call with this expression and these
  *  options left there: a process of enough capacity takes the new data as a new one would.  The
  *  caller destroys *reused at the end, also after a failure.  model: NULL, or such a process (on
- *  any context) that outlives it, whose expression may serve. */
+ *  any context) with the same steps that outlives it, whose expression may serve. */
 FRG_MUST_USE frg_status frgi_gp_create_from(frg_gp **reused, frg_context *ctx, frg_array x,
                                             frg_array y, const char *kernel, const frg_gp_opts *o,
-                                            const frg_gp *model);
+                                            const frg_gp *model, const frgi_gp_steps *steps);
 
 /** A process from the bytes of a model file (gp_file.c); `name` stands in messages.  E_MODEL where
  *  the bytes are not a whole, unchanged model of a known version. */

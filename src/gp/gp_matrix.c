@@ -513,4 +513,7 @@ const frgi_gp_steps frgi_gp_host_steps = {.open = frgi_arena_open,
                                           .factor = {.predict = frgi_gp_predict_block,
                                                      .forward = forward_columns,
                                                      .read = read_column,
-                                                     .write = write_column}};
+                                                     .write = write_column},
+                                          .lanes = {.run = frgi_gp_fill_and_run,
+                                                    .take_value = frgi_gp_take_value,
+                                                    .take_gradient = frgi_gp_take_gradient}};

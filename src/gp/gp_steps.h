@@ -2,8 +2,8 @@
  * kept beside it, and the vectors of frgi_gp_vectors and of a profiled mean.
  *
  * Nothing else touches that memory (test_gp_steps keeps it in pages without rights in between); the
- * files above the steps see their numbers.  Batches of small processes, one a SIMD lane, have steps
- * of their own (gp_batch_lanes.c).
+ * files above the steps see their numbers.  So do batches of small processes, one a SIMD lane, whose
+ * lanes lie in memory of these steps, too.
  */
 #ifndef FRGI_GP_STEPS_H
 #define FRGI_GP_STEPS_H
@@ -81,6 +81,18 @@ typedef struct {
     void (*write)(const frg_gp *gp, ptrdiff_t j, ptrdiff_t from, ptrdiff_t end, const double *v);
 } frgi_gp_factor_steps;
 
+/** Processes in the lanes of a vector (gp_batch.h, gp_batch_lanes.c). */
+typedef struct frgi_gp_batch_lanes frgi_gp_batch_lanes;
+typedef struct {
+    /** The processes into their lanes at gp->theta; value, and where asked the gradient's sums, of
+     *  every lane. */
+    FRG_MUST_USE frg_status (*run)(frgi_gp_batch_lanes *r, bool gradient);
+    /** gp->value from a lane; false where the lane's answer is not good enough. */
+    bool (*take_value)(const frgi_gp_batch_lanes *r, int lane);
+    /** gp->gradient from a lane, after its value, and the trace residual. */
+    void (*take_gradient)(const frgi_gp_batch_lanes *r, int lane);
+} frgi_gp_lane_steps;
+
 typedef struct {
     /** Memory of a state, a->used bytes, and its end. */
     FRG_MUST_USE frg_status (*open)(frgi_arena *a, frg_context *ctx, const char *what);
@@ -88,6 +100,7 @@ typedef struct {
     frgi_gp_value_steps value;
     frgi_gp_gradient_steps gradient;
     frgi_gp_factor_steps factor;
+    frgi_gp_lane_steps lanes;
 } frgi_gp_steps;
 
 extern const frgi_gp_steps frgi_gp_host_steps;
@@ -108,6 +121,11 @@ FRG_MUST_USE frg_status frgi_gp_leave_blocks_out(frg_gp *gp, frgi_gp_folding *f)
 FRG_MUST_USE frg_status frgi_gp_fill_information(frg_gp *gp, frgi_gp_informing *k, double *out);
 FRG_MUST_USE frg_status frgi_gp_predict_block(frgi_gp_predictor *p, ptrdiff_t first,
                                               ptrdiff_t rows);
+
+/* ---- gp_batch_lanes.c ---- */
+FRG_MUST_USE frg_status frgi_gp_fill_and_run(frgi_gp_batch_lanes *r, bool gradient);
+bool frgi_gp_take_value(const frgi_gp_batch_lanes *r, int lane);
+void frgi_gp_take_gradient(const frgi_gp_batch_lanes *r, int lane);
 
 #pragma GCC visibility pop
 #endif

@@ -1,13 +1,15 @@
 /* test_gp_steps.c - a process touches its matrix and its vectors within the steps of gp_steps.h
  * alone: processes of all arithmetics, means and noises are evaluated, fitted, predicted from and
  * changed with their state in pages without rights in between (pages.h), with the bits of a run
- * without; a touch outside faults; each step that can fail does so once.
+ * without; a touch outside faults; each step that can fail does so once.  The same of batches of
+ * small processes with their lanes.
  */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "fault.h"
+#include "gp/gp_batch.h"
 #include "gp/gp_create.h"
 #include "gp/gp_process.h"
 #include "gp_data.h"
@@ -69,6 +71,29 @@ static frg_status guarded_columns(const frg_gp *gp, ptrdiff_t m, double *b)
     return guard_enter() ? guard_leave(frgi_gp_host_steps.factor.forward(gp, m, b)) : FRG_IO;
 }
 
+static int64_t lanes_run;
+
+static frg_status guarded_lanes(frgi_gp_batch_lanes *r, bool gradient)
+{
+    lanes_run++;
+    return guard_enter() ? guard_leave(frgi_gp_host_steps.lanes.run(r, gradient)) : FRG_IO;
+}
+
+static bool guarded_take_value(const frgi_gp_batch_lanes *r, int lane)
+{
+    guard_begin();
+    const bool good = frgi_gp_host_steps.lanes.take_value(r, lane);
+    (void)guard_leave(FRG_OK);
+    return good;
+}
+
+static void guarded_take_gradient(const frgi_gp_batch_lanes *r, int lane)
+{
+    guard_begin();
+    frgi_gp_host_steps.lanes.take_gradient(r, lane);
+    (void)guard_leave(FRG_OK);
+}
+
 static const frgi_gp_steps guarded_steps = {
     .open = guard_open,
     .close = guard_close,
@@ -96,7 +121,10 @@ static const frgi_gp_steps guarded_steps = {
     .factor = {.predict = guarded_predict,
                .forward = guarded_columns,
                .read = guarded_read,
-               .write = guarded_write}};
+               .write = guarded_write},
+    .lanes = {.run = guarded_lanes,
+              .take_value = guarded_take_value,
+              .take_gradient = guarded_take_gradient}};
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
@@ -354,21 +382,91 @@ static frg_status run(frg_context *ctx, int row, const frgi_gp_steps *steps, uin
     return made;
 }
 
+/* ---- batches --------------------------------------------------------------------------------- */
+
+enum { MEMBERS = 5, MOST_PARAMETERS = 8 };
+static const struct {
+    const char *kernel;
+    frg_gp_precision precision;
+    bool fits, twice; /* twice: a member has every point twice, which its lane cannot factor */
+} batches[] = {
+    {"0.8*rbf(l=0.3) + noise(0.05)", FRG_GP_F64, .fits = false},
+    {"matern32(ard) + noise(0.05)", FRG_GP_F32, .fits = false},
+    {"0.8*rbf(l=0.3) + noise(0.05)", FRG_GP_F64, .fits = true},
+    {"0.8*rbf(l=0.3)", FRG_GP_F64, .twice = true},
+    {"0.8*rbf(l=0.3)*periodic(p=2) + noise(0.05)", FRG_GP_F64, .fits = false}, /* in no lane */
+};
+enum { BATCHES = sizeof batches / sizeof *batches };
+
+/** A batch of members of different sizes; the first FRG_IO of a member, or what the call gave. */
+static frg_status run_batch(frg_context *ctx, int row, const frgi_gp_steps *steps, uint64_t *hash)
+{
+    static gp_data data[MEMBERS];
+    double numbers[MEMBERS][3][MOST_PARAMETERS] = {{{0}}};
+    frg_gp_member members[MEMBERS] = {{.gradient = NULL}};
+    frg_gp_opts o = gp_data_opts("const");
+    frg_gp_fit_opts fit;
+    frg_gp_fit_defaults(&fit, sizeof fit);
+    fit.optimizer = FRG_GP_ADAM;
+    fit.max_iter = 6;
+    o.precision = batches[row].precision;
+    test_now.random = (uint64_t)row + 50;
+    for (int i = 0; i < MEMBERS; i++) {
+        gp_data_random(&data[i], 9 + 4 * i, 2, 1);
+        for (int64_t k = 0; batches[row].twice && i == 2 && k < 2 * (data[i].n / 2); k++)
+            data[i].x[2 * (data[i].n / 2) + k] = data[i].x[k];
+        members[i].x = gp_data_x(&data[i]);
+        members[i].y = gp_data_y(&data[i]);
+        members[i].gradient = numbers[i][0];
+        members[i].fitted = numbers[i][1];
+    }
+    frg_status status = frgi_gp_batch(ctx, MEMBERS, members, batches[row].kernel, &o,
+                                      batches[row].fits ? &fit : NULL, steps);
+    for (int i = 0; i < MEMBERS; i++) {
+        CHECK(members[i].value.jitter > 0 || !batches[row].twice || i != 2 || status < 0 ||
+              members[i].status != FRG_OK);
+        numbers[i][2][0] = members[i].value.log_likelihood;
+        numbers[i][2][1] = members[i].value.error_estimate;
+        fault_hash(hash, &members[i].status, sizeof members[i].status);
+        status = members[i].status == FRG_IO ? FRG_IO : status;
+    }
+    fault_hash(hash, numbers, sizeof numbers);
+    frg_warnings_clear(ctx);
+    return status;
+}
+
 /* ---- cases ----------------------------------------------------------------------------------- */
+
+typedef frg_status (*runner)(frg_context *ctx, int row, const frgi_gp_steps *steps, uint64_t *hash);
+
+static void compare(runner once, int row, int threads)
+{
+    frg_context *ctx = test_context_with(threads, NULL, NULL);
+    uint64_t want = 0, got = 0;
+    CHECK_OK(ctx, once(ctx, row, &frgi_gp_host_steps, &want));
+    guard.opened = 0;
+    CHECK_OK(ctx, once(ctx, row, &guarded_steps, &got));
+    CHECK_SAYS(got == want, "%d: other bits", row);
+    CHECK(guard.opened > 0);
+    CHECK_INT(guard.arenas, 0);
+    CHECK_INT(guard.depth, 0);
+    frg_context_destroy(ctx);
+}
 
 static void out_of_reach(void)
 {
-    for (int row = 0; row < PROCESSES; row++) {
-        frg_context *ctx = test_context_with(1 + row % 2, NULL, NULL);
-        uint64_t want = 0, got = 0;
-        CHECK_OK(ctx, run(ctx, row, &frgi_gp_host_steps, &want));
-        guard.opened = 0;
-        CHECK_OK(ctx, run(ctx, row, &guarded_steps, &got));
-        CHECK_SAYS(got == want, "process %d: other bits", row);
-        CHECK(guard.opened > 0);
-        CHECK_INT(guard.arenas, 0);
-        CHECK_INT(guard.depth, 0);
-        frg_context_destroy(ctx);
+    for (int row = 0; row < PROCESSES; row++)
+        compare(run, row, 1 + row % 2);
+}
+
+/** One thread, as the guard is one thread's. */
+static void batches_out_of_reach(void)
+{
+    for (int row = 0; row < BATCHES; row++) {
+        lanes_run = 0;
+        compare(run_batch, row, 1);
+        CHECK_SAYS((lanes_run > 0) == (row != BATCHES - 1), "batch %d: %lld runs of lanes", row,
+                   (long long)lanes_run);
     }
 }
 
@@ -397,41 +495,52 @@ static void a_touch_faults(void)
 
 /** Each step that can fail does so once: a call says so or copes, the calls after it work, and
  *  nothing is left behind. */
+static void fail_each(runner once, int row, int64_t least)
+{
+    fault_memory memory;
+    fault_memory_open(&memory);
+    frg_context *ctx = test_context_with(1, &memory.table, NULL);
+    uint64_t whole = 0;
+    CHECK_OK(ctx, once(ctx, row, &frgi_gp_host_steps, &whole));
+    const int64_t live = memory.live_blocks; /* the context keeps room for warnings */
+    bool reached = true;
+    int64_t failed = 0;
+    for (int64_t k = 1; reached && k < 2000; k += 1 + k / 10) {
+        uint64_t hash = 0;
+        guard.calls = 0;
+        guard.fail_at = k;
+        const frg_status s = once(ctx, row, &guarded_steps, &hash);
+        reached = guard.calls >= k;
+        failed += reached && s == FRG_IO;
+        CHECK_SAYS(s == FRG_IO || s == FRG_OK, "step %lld: %s", (long long)k, frg_status_name(s));
+        CHECK_INT(guard.arenas, 0);
+        CHECK_INT(guard.depth, 0);
+        CHECK_INT(memory.live_blocks, live);
+    }
+    CHECK_SAYS(failed >= least, "%d: %lld failed", row, (long long)failed);
+    guard.fail_at = 0;
+    frg_context_destroy(ctx);
+    CHECK_INT(memory.broken, 0);
+}
+
 static void each_step_fails(void)
 {
     static const int rows[] = {0, 3, 8, 9, 13};
-    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-        fault_memory memory;
-        fault_memory_open(&memory);
-        frg_context *ctx = test_context_with(1, &memory.table, NULL);
-        uint64_t whole = 0;
-        CHECK_OK(ctx, run(ctx, rows[r], &frgi_gp_host_steps, &whole));
-        const int64_t live = memory.live_blocks; /* the context keeps room for warnings */
-        bool reached = true;
-        int64_t failed = 0;
-        for (int64_t k = 1; reached && k < 2000; k += 1 + k / 10) {
-            uint64_t hash = 0;
-            guard.calls = 0;
-            guard.fail_at = k;
-            const frg_status s = run(ctx, rows[r], &guarded_steps, &hash);
-            reached = guard.calls >= k;
-            failed += reached && s == FRG_IO;
-            CHECK_SAYS(s == FRG_IO || s == FRG_OK, "step %lld: %s", (long long)k,
-                       frg_status_name(s));
-            CHECK_INT(guard.arenas, 0);
-            CHECK_INT(guard.depth, 0);
-            CHECK_INT(memory.live_blocks, live);
-        }
-        CHECK(failed > 5);
-        guard.fail_at = 0;
-        frg_context_destroy(ctx);
-        CHECK_INT(memory.broken, 0);
-    }
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+        fail_each(run, rows[r], 6);
+}
+
+static void each_step_of_a_batch_fails(void)
+{
+    for (int row = 0; row < BATCHES; row++)
+        fail_each(run_batch, row, 3);
 }
 
 static const test_case cases[] = {
     {"states out of reach", out_of_reach},
+    {"batches out of reach", batches_out_of_reach},
     {"a touch faults", a_touch_faults},
     {"each step fails once", each_step_fails},
+    {"each step of a batch fails once", each_step_of_a_batch_fails},
 };
 TEST_MAIN(cases)
