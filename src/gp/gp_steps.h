@@ -2,8 +2,8 @@
  * kept beside it, and the vectors of frgi_gp_vectors and of a profiled mean.
  *
  * Nothing else touches that memory (test_gp_steps keeps it in pages without rights in between); the
- * files above the steps see their numbers.  So do batches of small processes, one a SIMD lane, whose
- * lanes lie in memory of these steps, too.
+ * files above the steps see their numbers.  So do batches of small processes, one a SIMD lane,
+ * whose lanes lie in memory of these steps, too.
  */
 #ifndef FRGI_GP_STEPS_H
 #define FRGI_GP_STEPS_H

@@ -1,5 +1,5 @@
-/* gw_distances.c - distances inside one side where they are asked for: rows of a matrix, of vectors,
- * or of shortest paths in a bounded cache; sums over batches of them. */
+/* gw_distances.c - distances inside one side where they are asked for: rows of a matrix, of
+ * vectors, or of shortest paths in a bounded cache; sums over batches of them. */
 #include "gw/gw_distances.h"
 
 #include <math.h>
