@@ -90,7 +90,7 @@ typedef struct {
 struct frg_table {
     frg_context *ctx;
     int64_t n, n_columns, capacity;
-    frg_column *columns;
+    frg_column **columns; /* fits point to them: they stay where they are when more are added */
     frgi_column_memory *memory;
     int64_t *
         index; /* 4 capacity places, open addressing by the hash of the name: a column's number + 1,

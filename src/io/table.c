@@ -38,6 +38,7 @@ void frg_table_destroy(frg_table *t)
     }
     for (int64_t i = 0; i < t->n_columns; i++) {
         frgi_column_memory_free(t->ctx, &t->memory[i]);
+        DROP(t->ctx, &t->columns[i]);
     }
     frgi_batches_release(t);
     frgi_unmap(t->ctx, &t->file);
@@ -53,7 +54,7 @@ static int64_t place_of(const frg_table *t, const char *name)
 {
     const int64_t places = 4 * t->capacity;
     int64_t at = (int64_t)(frg_hash(0, name, (int64_t)strlen(name)) & (uint64_t)(places - 1));
-    while (t->index[at] > 0 && strcmp(t->columns[t->index[at] - 1].name, name) != 0) {
+    while (t->index[at] > 0 && strcmp(t->columns[t->index[at] - 1]->name, name) != 0) {
         at = (at + 1) & (places - 1);
     }
     return at;
@@ -62,7 +63,7 @@ static int64_t place_of(const frg_table *t, const char *name)
 /** Enters column i; a later one of the same name is not found. */
 static void enter(frg_table *t, int64_t i)
 {
-    const int64_t at = place_of(t, t->columns[i].name);
+    const int64_t at = place_of(t, t->columns[i]->name);
     t->index[at] = t->index[at] > 0 ? t->index[at] : i + 1;
 }
 
@@ -77,6 +78,7 @@ static void enter_all(frg_table *t)
 frg_status frgi_table_adopt(frg_table *t, frgi_column_memory memory, frg_column_kind kind,
                             int64_t n_missing, int64_t n_labels)
 {
+    frg_column *column;
     if (t->n_columns == t->capacity) {
         const int64_t capacity = t->capacity ? 2 * t->capacity : COLUMNS_LEAST;
         TRY(GROW(t->ctx, &t->columns, capacity, "columns of a table"));
@@ -85,8 +87,8 @@ frg_status frgi_table_adopt(frg_table *t, frgi_column_memory memory, frg_column_
         t->capacity = capacity;
         enter_all(t);
     }
-    t->memory[t->n_columns] = memory;
-    t->columns[t->n_columns++] = (frg_column){
+    TRY(NEW(t->ctx, &column, 1, "a column of a table"));
+    *column = (frg_column){
         .name = memory.name,
         .kind = kind,
         .n = t->n,
@@ -99,6 +101,8 @@ frg_status frgi_table_adopt(frg_table *t, frgi_column_memory memory, frg_column_
         .ordered = memory.ordered,
         .labelled = memory.labelled,
     };
+    t->memory[t->n_columns] = memory;
+    t->columns[t->n_columns++] = column;
     enter(t, t->n_columns - 1);
     return FRG_OK;
 }
@@ -109,7 +113,7 @@ frg_status frgi_table_borrow(frg_table **out, frg_context *ctx, const frg_table 
     frg_status status = FRG_OK;
     TRY(frg_table_create(&t, ctx, from->n));
     for (int64_t i = 0; i < from->n_columns; i++) {
-        const frg_column *const c = &from->columns[i];
+        const frg_column *const c = from->columns[i];
         frgi_column_memory m = {.values = from->memory[i].values,
                                 .lent = true,
                                 .ordered = c->ordered,
@@ -120,7 +124,7 @@ frg_status frgi_table_borrow(frg_table **out, frg_context *ctx, const frg_table 
             DROP(ctx, &m.name);
             goto failed;
         }
-        t->columns[i].labels = c->labels;
+        t->columns[i]->labels = c->labels;
     }
     *out = t;
     return FRG_OK;
@@ -269,7 +273,7 @@ const frg_column *frg_table_column(const frg_table *t, int64_t i)
     if (!t) {
         return NULL;
     }
-    return i >= 0 && i < t->n_columns ? &t->columns[i] : NULL;
+    return i >= 0 && i < t->n_columns ? t->columns[i] : NULL;
 }
 
 const frg_column *frg_table_find(const frg_table *t, const char *name)
@@ -278,7 +282,7 @@ const frg_column *frg_table_find(const frg_table *t, const char *name)
         return NULL;
     }
     const int64_t i = t->n_columns > 0 ? t->index[place_of(t, name)] : 0;
-    return i > 0 ? &t->columns[i - 1] : NULL;
+    return i > 0 ? t->columns[i - 1] : NULL;
 }
 
 const char *frg_table_nearest(const frg_table *t, const char *name)
@@ -288,7 +292,7 @@ const char *frg_table_nearest(const frg_table *t, const char *name)
     }
     const char *best = NULL;
     for (int64_t i = 0; i < t->n_columns; i++) { /* against the best so far: nothing is allocated */
-        const char *const pair[2] = {best ? best : t->columns[i].name, t->columns[i].name};
+        const char *const pair[2] = {best ? best : t->columns[i]->name, t->columns[i]->name};
         const char *const near = frgi_nearest(name, pair, 2);
         best = near ? near : best;
     }
@@ -341,18 +345,19 @@ frg_status frgi_table_select(frg_table *t, const frg_table_opts *o, const char *
     const char **names;
     TRY(NEW(t->ctx, &names, t->n_columns, "column names"));
     for (int64_t i = 0; i < t->n_columns; i++) {
-        names[i] = t->columns[i].name;
+        names[i] = t->columns[i]->name;
     }
     const frg_status status = frgi_columns_exist(t->ctx, o, source, names, t->n_columns);
     DROP(t->ctx, &names);
     TRY(status);
     int64_t kept = 0;
     for (int64_t i = 0; i < t->n_columns; i++) {
-        if (frgi_column_is_wanted(o, t->columns[i].name)) {
+        if (frgi_column_is_wanted(o, t->columns[i]->name)) {
             t->columns[kept] = t->columns[i];
             t->memory[kept++] = t->memory[i];
         } else {
             frgi_column_memory_free(t->ctx, &t->memory[i]);
+            DROP(t->ctx, &t->columns[i]);
         }
     }
     t->n_columns = kept;

@@ -105,7 +105,7 @@ static void put_table(const frgi_confined *c, const frg_table *t)
     const record r = {.kind = RECORD_TABLE, .number = (int32_t)t->n_columns, .bytes = t->n};
     frgi_confined_put(c, &r, sizeof r);
     for (int64_t i = 0; i < t->n_columns; i++) {
-        put_column(c, &t->columns[i]);
+        put_column(c, t->columns[i]);
     }
 }
 

@@ -104,8 +104,8 @@ static frg_status put_table(frgi_writer *w, frg_context *ctx, const frg_table *t
     const char *const missing = t->n_columns == 1 ? "NA" : "";
     for (int64_t c = 0; c < t->n_columns; c++) {
         TRY(put(w, c ? separator : ""));
-        TRY(put_text(w, t->columns[c].name, delimiter));
-        warn_of_formulas(ctx, &t->columns[c]);
+        TRY(put_text(w, t->columns[c]->name, delimiter));
+        warn_of_formulas(ctx, t->columns[c]);
     }
     TRY(put(w, "\n"));
     for (int64_t row = 0; row < t->n; row++) {
@@ -114,7 +114,7 @@ static frg_status put_table(frgi_writer *w, frg_context *ctx, const frg_table *t
         }
         for (int64_t c = 0; c < t->n_columns; c++) {
             TRY(put(w, c ? separator : ""));
-            TRY(put_cell(w, &t->columns[c], row, delimiter, missing));
+            TRY(put_cell(w, t->columns[c], row, delimiter, missing));
         }
         TRY(put(w, "\n"));
     }
