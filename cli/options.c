@@ -95,9 +95,9 @@ void settings_defaults(settings *s)
     frg_context_defaults(&s->context, sizeof s->context);
     s->context.count_from = 1; /* rows of files, as editors show them */
     frg_fe_defaults(&s->fe, sizeof s->fe);
-    frg_leave_out_defaults(&s->leave_out, sizeof s->leave_out);
-    frg_ritest_defaults(&s->ritest, sizeof s->ritest);
-    frg_lpdid_defaults(&s->lpdid, sizeof s->lpdid);
+    frg_leave_out_defaults(&s->studies.leave_out, sizeof s->studies.leave_out);
+    frg_ritest_defaults(&s->studies.ritest, sizeof s->studies.ritest);
+    frg_lpdid_defaults(&s->studies.lpdid, sizeof s->studies.lpdid);
     frg_table_defaults(&s->table, sizeof s->table);
     frg_gp_defaults(&s->gp, sizeof s->gp);
     frg_gp_fit_defaults(&s->gp_fit, sizeof s->gp_fit);

@@ -52,6 +52,13 @@ typedef struct {
     const char *statistics;
 } fe_settings;
 
+/** What is asked of a fit of fe, or made of fits. */
+typedef struct {
+    frg_leave_out_opts leave_out;
+    frg_ritest_opts ritest;
+    frg_lpdid_opts lpdid;
+} study_settings;
+
 /** Beside frg_gp_opts and frg_gp_fit_opts. */
 typedef struct {
     const char *x, *y, *kernel, *noise_column, *noise_groups, *save_model, *covariance;
@@ -91,9 +98,7 @@ typedef struct {
     frg_context_opts context;
     frg_table_opts table;
     frg_fe_opts fe;
-    frg_leave_out_opts leave_out;
-    frg_ritest_opts ritest;
-    frg_lpdid_opts lpdid;
+    study_settings studies;
     frg_gp_opts gp;
     frg_gp_fit_opts gp_fit;
     frg_soap_opts soap;

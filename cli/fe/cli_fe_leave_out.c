@@ -18,9 +18,10 @@ static frg_leave_out_opts usual_options(void)
 static int check_without(cli *c)
 {
     const frg_leave_out_opts usual = usual_options();
-    const char *const option = c->set.leave_out.leverage != usual.leverage ? "--leave-out-leverage"
-                               : c->set.leave_out.draws != usual.draws     ? "--leave-out-draws"
-                                                                           : NULL;
+    const char *const option = c->set.studies.leave_out.leverage != usual.leverage
+                                   ? "--leave-out-leverage"
+                               : c->set.studies.leave_out.draws != usual.draws ? "--leave-out-draws"
+                                                                               : NULL;
     return option ? cli_fail(c, "E_OPTION", option, "say what is left out, as in --leave-out match",
                              "%s goes with --leave-out", option)
                   : 0;
@@ -35,8 +36,8 @@ static int check_beside(cli *c)
                         "--leave-out needs the fixed effects, which %s does not keep",
                         s->checkpoint ? "--checkpoint" : "--keep-effects no");
     }
-    if (s->leave_out.leverage == FRG_LEVERAGE_EXACT &&
-        s->leave_out.draws != usual_options().draws) {
+    if (s->studies.leave_out.leverage == FRG_LEVERAGE_EXACT &&
+        s->studies.leave_out.draws != usual_options().draws) {
         return cli_fail(c, "E_OPTION", "--leave-out-draws", "leave one of the two out",
                         "exact leverages take no draws");
     }
@@ -74,7 +75,7 @@ int fe_leave_out_options(cli *c)
         return cli_fail(c, "E_OPTION", "--connected", "leave it out",
                         "--leave-out match needs --connected match, not observation");
     }
-    s->leave_out.leave_out = units[what];
+    s->studies.leave_out.leave_out = units[what];
     s->fe.connected = have == FRG_CONNECTED_ALL ? need : have;
     return 0;
 }
@@ -84,7 +85,8 @@ int fe_leave_out_run(cli *c, fe_job *job)
     if (c->set.fe_job.leave_out == LEAVE_OUT_NO || job->status != FRG_OK) {
         return 0;
     }
-    const frg_status status = frg_fe_leave_out(job->fit, &c->set.leave_out, &job->components);
+    const frg_status status =
+        frg_fe_leave_out(job->fit, &c->set.studies.leave_out, &job->components);
     progress_clear(&c->progress);
     if (status < 0) {
         return cli_fail_library(c, status);

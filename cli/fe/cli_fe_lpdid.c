@@ -11,7 +11,7 @@
 /** What is of local projections is refused without them. */
 static int check_without(cli *c)
 {
-    const frg_lpdid_opts *const o = &c->set.lpdid;
+    const frg_lpdid_opts *const o = &c->set.studies.lpdid;
     frg_lpdid_opts usual;
     frg_lpdid_defaults(&usual, sizeof usual);
     const char *const option =
@@ -38,7 +38,7 @@ static int check_beside(cli *c)
                   {"--first-stage", s->fe.first_stage != NULL},
                   {"--split", s->fe.split != NULL},
                   {"--fsplit", s->fe.fsplit != NULL},
-                  {"--ritest", s->ritest.variable != NULL},
+                  {"--ritest", s->studies.ritest.variable != NULL},
                   {"--leave-out", f->leave_out != LEAVE_OUT_NO},
                   {"--save-effects", f->save_effects != NULL},
                   {"--save-residuals", f->save_residuals != NULL},
@@ -69,14 +69,14 @@ static int check_beside(cli *c)
 int fe_lpdid_options(cli *c)
 {
     settings *const s = &c->set;
-    if (!s->lpdid.cohort) {
+    if (!s->studies.lpdid.cohort) {
         return check_without(c);
     }
     if (!s->fe.panel) {
         return cli_fail(c, "E_OPTION", "--lpdid", "name them, as in --panel unit,year",
                         "--lpdid needs units and periods, which --panel names");
     }
-    s->lpdid.panel = s->fe.panel;
+    s->studies.lpdid.panel = s->fe.panel;
     return check_beside(c);
 }
 
@@ -142,10 +142,10 @@ static void facts(frg_report *r, const fe_job *job, const fe_estimates *t)
         frg_report_fact(r, "Data", job->path);
     }
     frg_report_fact(r, "Panel", job->opts.panel);
-    snprintf(text, sizeof text, "%.200s; never treated: %.15g", c->set.lpdid.cohort,
-             c->set.lpdid.never_treated);
+    snprintf(text, sizeof text, "%.200s; never treated: %.15g", c->set.studies.lpdid.cohort,
+             c->set.studies.lpdid.never_treated);
     frg_report_fact(r, "Cohorts", text);
-    if (c->set.lpdid.pooled) {
+    if (c->set.studies.lpdid.pooled) {
         snprintf(text, sizeof text, "the mean of the periods 0 to %d, less that before", d->last);
         frg_report_fact(r, "Outcome", text);
     }
@@ -226,9 +226,9 @@ static void lpdid_json(frg_json *j, const cli *c, const void *of)
     frg_json_string(j, "formula", job->formula);
     frg_json_open_object(j, "lpdid");
     frg_json_string(j, "panel", job->opts.panel);
-    frg_json_string(j, "cohort", c->set.lpdid.cohort);
-    frg_json_number(j, "never_treated", c->set.lpdid.never_treated);
-    frg_json_bool(j, "pooled", c->set.lpdid.pooled);
+    frg_json_string(j, "cohort", c->set.studies.lpdid.cohort);
+    frg_json_number(j, "never_treated", c->set.studies.lpdid.never_treated);
+    frg_json_bool(j, "pooled", c->set.studies.lpdid.pooled);
     frg_json_integer(j, "last", frg_lpdid_get(job->lpdid)->last);
     frg_json_open_array(j, "horizons");
     for (int i = 0; i < t.n; i++) {
@@ -255,7 +255,7 @@ static int fit(cli *c, fe_job *job)
 {
     const double start = now_seconds();
     frg_status status =
-        frg_lpdid_create(&job->lpdid, c->ctx, job->formula, job->data, &c->set.lpdid);
+        frg_lpdid_create(&job->lpdid, c->ctx, job->formula, job->data, &c->set.studies.lpdid);
     if (status >= 0) {
         const frg_lpdid_design *const d = frg_lpdid_get(job->lpdid);
         if (job->opts.n_vcov == 0) {

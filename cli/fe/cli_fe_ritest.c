@@ -6,7 +6,7 @@
 /** What is chosen for permutations is refused without them. */
 static int check_without(cli *c)
 {
-    const frg_ritest_opts *const o = &c->set.ritest;
+    const frg_ritest_opts *const o = &c->set.studies.ritest;
     frg_ritest_opts usual;
     frg_ritest_defaults(&usual, sizeof usual);
     const char *const option = o->cluster                        ? "--ritest-cluster"
@@ -21,7 +21,7 @@ static int check_without(cli *c)
 int fe_ritest_options(cli *c)
 {
     const settings *const s = &c->set;
-    if (!s->ritest.variable) {
+    if (!s->studies.ritest.variable) {
         return check_without(c);
     }
     if (s->format == FORMAT_CSV) {
@@ -37,12 +37,12 @@ int fe_ritest_options(cli *c)
 
 int fe_ritest_run(cli *c, fe_job *job)
 {
-    if (!c->set.ritest.variable || job->status == FRG_INTERRUPTED ||
+    if (!c->set.studies.ritest.variable || job->status == FRG_INTERRUPTED ||
         job->status == FRG_TIME_LIMIT) {
         return 0;
     }
     const frg_status status =
-        frg_fe_ritest(job->fit, &job->opts, &c->set.ritest, NULL, &job->ritest);
+        frg_fe_ritest(job->fit, &job->opts, &c->set.studies.ritest, NULL, &job->ritest);
     progress_clear(&c->progress);
     if (status < 0) {
         return cli_fail_library(c, status);
@@ -53,7 +53,7 @@ int fe_ritest_run(cli *c, fe_job *job)
 
 static int compares_t(const cli *c)
 {
-    return c->set.ritest.statistic == FRG_RITEST_STATISTIC;
+    return c->set.studies.ritest.statistic == FRG_RITEST_STATISTIC;
 }
 
 void fe_ritest_json(frg_json *j, const cli *c, const frg_ritest *t)
@@ -63,7 +63,7 @@ void fe_ritest_json(frg_json *j, const cli *c, const frg_ritest *t)
     }
     frg_json_open_object(j, "ritest");
     frg_json_string(j, "term", t->term);
-    frg_json_string(j, "cluster", c->set.ritest.cluster);
+    frg_json_string(j, "cluster", c->set.studies.ritest.cluster);
     frg_json_string(j, "statistic", compares_t(c) ? "t" : "estimate");
     frg_json_number(j, "estimate", t->estimate);
     frg_json_number(j, "observed", t->observed);
@@ -99,9 +99,9 @@ void fe_ritest_table(frg_report *r, const cli *c, const frg_ritest *t)
     }
     frg_report_cell_integer(r, t->reps);
     frg_report_table_close(r);
-    if (c->set.ritest.cluster) {
+    if (c->set.studies.ritest.cluster) {
         snprintf(text, sizeof text, "the values of the %s groups of %.200s",
-                 grouped(t->permuted, count), c->set.ritest.cluster);
+                 grouped(t->permuted, count), c->set.studies.ritest.cluster);
     } else {
         snprintf(text, sizeof text, "the values of %s rows", grouped(t->permuted, count));
     }

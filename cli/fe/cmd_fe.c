@@ -74,7 +74,7 @@ static int read_named(cli *c, const char *formula, const frg_fe_opts *fit,
 int fe_job_read(cli *c, fe_job *job)
 {
     const double start = now_seconds();
-    const char *const others[] = {c->set.ritest.cluster, c->set.lpdid.cohort};
+    const char *const others[] = {c->set.studies.ritest.cluster, c->set.studies.lpdid.cohort};
     const int code = read_named(c, job->formula, &job->opts, others, job->path, &job->data);
     job->read = now_seconds() - start;
     return code;
@@ -384,7 +384,7 @@ static int estimate(cli *c, const fe_job *job)
 static int model_options(cli *c)
 {
     settings *s = &c->set;
-    if (s->fe.n_vcov == 0 && !s->lpdid.cohort) {
+    if (s->fe.n_vcov == 0 && !s->studies.lpdid.cohort) {
         s->fe.n_vcov = 1; /* the default stands in the first place */
     }
     if (!s->fe_job.predict != !s->fe_job.predictions) {
@@ -454,9 +454,9 @@ int command_fe(cli *c)
         return code;
     }
     fe_job job = {.formula = c->arguments[0], .path = c->arguments[1], .opts = c->set.fe};
-    code = c->set.lpdid.cohort ? fe_lpdid_run(c, &job)
-           : fe_makes_many(c)  ? fe_many_run(c, &job)
-                               : run_job(c, &job);
+    code = c->set.studies.lpdid.cohort ? fe_lpdid_run(c, &job)
+           : fe_makes_many(c)          ? fe_many_run(c, &job)
+                                       : run_job(c, &job);
     fe_job_release(&job);
     return code;
 }

@@ -588,7 +588,7 @@ static int check_many(cli *c)
                   {"--save-groups", s->fe_job.save_groups != NULL},
                   {"--predict", s->fe_job.predict != NULL},
                   {"--leave-out", s->fe_job.leave_out != LEAVE_OUT_NO},
-                  {"--ritest", s->ritest.variable != NULL},
+                  {"--ritest", s->studies.ritest.variable != NULL},
                   {"--plan", s->fe.plan != NULL},
                   {"--checkpoint", s->checkpoint != NULL},
                   {"--dry-run", s->dry_run}};

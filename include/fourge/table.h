@@ -122,7 +122,7 @@ FRG_API void frg_table_destroy(frg_table *t);
 FRG_API int64_t frg_table_rows(const frg_table *t);
 /** The number of columns. */
 FRG_API int64_t frg_table_columns(const frg_table *t);
-/** Column i, or NULL outside 0 .. columns-1. */
+/** Column i, or NULL outside 0 .. columns-1.  It stays where it is until the table is destroyed. */
 FRG_API const frg_column *frg_table_column(const frg_table *t, int64_t i);
 /** The column of that name, or NULL. */
 FRG_API const frg_column *frg_table_find(const frg_table *t, const char *name);

@@ -4,6 +4,27 @@
 
 #include "unit/io_help.h"
 
+/* A column is where it was when a table has got a hundred more: fits point to the columns of
+ * their formula. */
+static void columns_stay(void)
+{
+    frg_context *ctx = test_context();
+    frg_table *t;
+    const double x[2] = {1, 2};
+    CHECK_OK(ctx, frg_table_create(&t, ctx, 2));
+    CHECK_OK(ctx, frg_table_add_numbers(t, "x", x));
+    const frg_column *const first = frg_table_find(t, "x");
+    for (int i = 0; i < 100; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "x%d", i);
+        CHECK_OK(ctx, frg_table_add_numbers(t, name, x));
+    }
+    CHECK(frg_table_find(t, "x") == first && frg_table_column(t, 0) == first);
+    CHECK_TEXT(first->name, "x");
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
 static void made_of_arrays(void)
 {
     frg_context *ctx = test_context();
@@ -318,9 +339,10 @@ static void inference(void)
 }
 
 static const test_case cases[] = {
-    {"made of arrays", made_of_arrays}, {"many columns", many_columns},
-    {"names by hash", names_by_hash},   {"formulas", formulas},
-    {"nearest name", nearest_name},     {"written", written},
-    {"round trip", round_trip},         {"inference", inference},
+    {"columns stay", columns_stay}, {"made of arrays", made_of_arrays},
+    {"many columns", many_columns}, {"names by hash", names_by_hash},
+    {"formulas", formulas},         {"nearest name", nearest_name},
+    {"written", written},           {"round trip", round_trip},
+    {"inference", inference},
 };
 TEST_MAIN(cases)
