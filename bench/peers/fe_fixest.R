@@ -1,7 +1,8 @@
 # R's fixest beside fourge: Rscript fe_fixest.R PATH...
 #
 # A PATH that is a folder of fe_peers.py (columns.npy, codes.npy) is demeaned by fixest::demean; one that ends in .csv
-# is read by data.table::fread and fitted by feols, y on x1..x5 with the effects unit and firm, clustered by firm.
+# is read by data.table::fread and fitted by feols, y on x1..x5 with the effects unit and firm, clustered by firm;
+# gravity.csv (gravity_frame of python/py_regress.py) by fepois with three effects and iid errors, reading not timed.
 # Prints one JSON line for every PATH and tolerance.  TOLS: fixef.tol, separated by blanks ("1e-6 1e-8"; the first is
 # fixest's default); THREADS: as many for every package; LIMIT: what is slower than so many seconds runs once only.
 suppressMessages({
@@ -41,11 +42,13 @@ audit <- function(columns, codes) {
     worst
 }
 
-# The smaller of two wall times, or the first where it is beyond the limit.
-best_of_two <- function(run) {
-    first <- system.time(result <- run())[["elapsed"]]
-    if (first < limit) first <- min(first, system.time(result <- run())[["elapsed"]])
-    list(seconds = first, result = result)
+# The smallest of some wall times, or the first where it is beyond the limit.
+best_of <- function(times, run) {
+    least <- system.time(result <- run())[["elapsed"]]
+    for (again in seq_len(if (least < limit) times - 1 else 0)) {
+        least <- min(least, system.time(result <- run())[["elapsed"]])
+    }
+    list(seconds = least, result = result)
 }
 
 report <- function(path, tolerance, seconds, rest) {
@@ -55,8 +58,16 @@ report <- function(path, tolerance, seconds, rest) {
 
 for (path in commandArgs(trailingOnly = TRUE)) {
     for (tolerance in tolerances) {
-        if (grepl("\\.csv$", path)) {
-            timed <- best_of_two(function() {
+        if (basename(path) == "gravity.csv") {
+            frame <- fread(path)
+            timed <- best_of(5, function() { # the first two take five times as long as those behind
+                fepois(trade ~ rta | exp_year + imp_year + pair, frame, vcov = "iid", fixef.tol = tolerance, notes = FALSE)
+            })
+            report(path, tolerance, timed$seconds,
+                   sprintf('"bench": "gravity", "n": %d, "rta": %.12g, "se_rta": %.12g', nobs(timed$result),
+                           coef(timed$result)[["rta"]], se(timed$result)[["rta"]]))
+        } else if (grepl("\\.csv$", path)) {
+            timed <- best_of(2, function() {
                 feols(y ~ x1 + x2 + x3 + x4 + x5 | unit + firm, fread(path), cluster = ~firm, fixef.tol = tolerance,
                       notes = FALSE)
             })
@@ -66,7 +77,7 @@ for (path in commandArgs(trailingOnly = TRUE)) {
             columns <- t(read_npy(file.path(path, "columns.npy")))
             codes <- t(read_npy(file.path(path, "codes.npy")))
             effects <- lapply(seq_len(ncol(codes)), function(factor) codes[, factor])
-            timed <- best_of_two(function() {
+            timed <- best_of(2, function() {
                 demean(columns, effects, tol = tolerance, iter = 100000, notes = FALSE)
             })
             report(path, tolerance, timed$seconds,

@@ -36,7 +36,7 @@ enum { GATHERED = 256, BLOCK = 128 };
 #define NO_GAIN      1e-9 /* of J, that a step has to gain */
 #define FLOOR_SINGLE 1e-7 /* the same of J's constant: rounding of costs */
 #define FLOOR_DOUBLE 1e-13
-#define MOST_AHEAD   8.0 /* beta of the costs of a plan further on, frgi_descent_rough */
+#define MOST_AHEAD   2.0 /* beta of the costs of a plan further on, frgi_descent_rough */
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
@@ -587,7 +587,8 @@ static void move_to_vertex(frgi_descent *d, double energy)
 
 void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most)
 {
-    double beta = 0; /* > 0: the costs of a plan further on; back to 0 where J does not fall */
+    /* > 0: the costs of a plan further on, where steps are many; back to 0 where J does not fall */
+    double beta = 0;
     d->assign.moved = d->follows;
     d->last.count = 0;
     for (int64_t step = 0; step < most && graph_tasks_go_on(d->tasks); step++) {
@@ -606,7 +607,7 @@ void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most)
         graph_tasks_count(d->tasks, d->s->ctx, "vertex", 1, 0);
         if (energy < d->energy * (1 - 1e-6)) {
             move_to_vertex(d, energy);
-            beta = beta > 0 ? fmin(2 * beta, MOST_AHEAD) : d->last.count > 0;
+            beta = d->simplex && d->last.count > 0 ? fmin(beta > 0 ? 2 * beta : 1, MOST_AHEAD) : 0;
         } else if (beta > 0) {
             beta = 0;
         } else {

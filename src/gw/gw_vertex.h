@@ -112,8 +112,8 @@ void frgi_descent_begin(frgi_descent *d);
 void frgi_descent_resume(frgi_descent *d, const frgi_sparse *plan, double energy, bool is_vertex,
                          bool follows);
 /** Vertices from vertices on costs of some rows alone, or on distances of low rank, as long as J
- *  falls; stationary: it does no more.  Where it falls, the next costs are those of P + beta (P -
- *  P_before), beta = 1, 2, 4, 8: many small steps in one direction become a few. */
+ *  falls; stationary: it does no more.  Of transports, where it falls, the next costs are those of
+ *  P + beta (P - P_before), beta = 1, then 2: many small steps in one direction become a few. */
 void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most);
 /** Conditional gradient with exact line search, until it gains no more. */
 void frgi_descend(frgi_descent *d, int64_t most);
