@@ -114,12 +114,21 @@ static size_t address_space(frg_context *ctx)
     return frgi_mul(pages, (size_t)sysconf(_SC_PAGESIZE));
 }
 
+/** The limit that is there already, where it is lower, or else `most`. */
+static size_t limit_of(int what, size_t most)
+{
+    struct rlimit r;
+    return getrlimit(what, &r) == 0 && r.rlim_cur < most ? r.rlim_cur : most;
+}
+
+/** At its limit of time a process gets a signal that says so, a second later it is killed: where
+ *  both are one, it is killed. */
 static void limit(int what, size_t most)
 {
     struct rlimit r;
     if (getrlimit(what, &r) == 0) {
-        r.rlim_cur = r.rlim_max < most ? r.rlim_max : most;
-        r.rlim_max = r.rlim_cur;
+        const rlim_t least = limit_of(what, most), last = what == RLIMIT_CPU ? least + 1 : least;
+        r = (struct rlimit){least, r.rlim_max < last ? r.rlim_max : last};
         (void)setrlimit(what, &r);
     }
 }
@@ -227,8 +236,9 @@ static frg_status ended_early(frgi_confined *c)
     const int how = reap(c);
     frgi_at(c->ctx, "%s", c->file);
     if (WIFSIGNALED(how) && WTERMSIG(how) == SIGXCPU) {
-        FAIL(c->ctx, E_CRASHED, "the process that decodes '%s' took %d seconds, and was ended",
-             c->file, SECONDS);
+        FAIL(c->ctx, E_CRASHED,
+             "the process that decodes '%s' took %lld seconds of processor time, and was ended",
+             c->file, (long long)limit_of(RLIMIT_CPU, SECONDS));
     }
     if (WIFSIGNALED(how)) {
         FAIL(c->ctx, E_CRASHED, "the process that decodes '%s' crashed: it ended by signal %d",

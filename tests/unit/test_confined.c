@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -109,6 +110,34 @@ static void memory_has_a_limit(void)
     CHECK(t && frg_table_column(t, 0)->numbers[0] <= 3);
     frg_table_destroy(t);
     frg_context_destroy(ctx);
+}
+
+static frg_status spin(frg_table **out, void *job)
+{
+    (void)out;
+    for (volatile int *const for_ever = job; *for_ever;) {
+    }
+    return FRG_OK;
+}
+
+/* A limit of the caller that is lower than the child's own holds, and the message tells it.  In a
+ * process of its own, as the limit stays. */
+static void time_has_a_limit(void)
+{
+    int how = 0;
+    const pid_t child = fork();
+    if (child == 0) {
+        frg_context *ctx;
+        frg_table *t;
+        int for_ever = 1;
+        const bool ready = setrlimit(RLIMIT_CPU, &(struct rlimit){1, RLIM_INFINITY}) == 0 &&
+                           frg_context_create(&ctx, NULL) == FRG_OK;
+        const frg_status status = ready ? run(ctx, spin, &for_ever, &t) : FRG_OK;
+        _exit(status == FRG_BAD_DATA && strstr(frg_message(ctx), "took 1 seconds of processor time")
+                  ? 0
+                  : 1);
+    }
+    CHECK(waitpid(child, &how, 0) == child && WIFEXITED(how) && WEXITSTATUS(how) == 0);
 }
 
 /* ---- children that lie ----------------------------------------------------------------------- */
@@ -258,6 +287,7 @@ static void a_stop_ends_it(void)
 }
 
 static const test_case cases[] = {{"crashes", crashes},
+                                  {"time has a limit", time_has_a_limit},
                                   {"what a child may do", what_a_child_may_do},
                                   {"memory has a limit", memory_has_a_limit},
                                   {"lies", lies},
