@@ -341,7 +341,7 @@ static frg_status permute_once(frg_context *ctx, void *user, uint64_t *hash)
 static void faults_of_permutations(void)
 {
     lot l = make_lot(40, 8, true);
-    CHECK(fault_sweep("ritest", permute_once, &l, test_now.threads) > 10);
+    CHECK(fault_sweep_once("ritest", permute_once, &l, test_now.threads) > 10);
 }
 
 /* ---- local projections ----------------------------------------------------------------------- */
