@@ -459,15 +459,20 @@ static void out_of_reach(void)
         compare(run, row, 1 + row % 2);
 }
 
-/** One thread, as the guard is one thread's. */
+/** One thread, as the guard is one thread's.  The level plain has too few doubles in a vector for
+ *  lanes. */
 static void batches_out_of_reach(void)
 {
+    frg_context *ctx = test_context();
     for (int row = 0; row < BATCHES; row++) {
+        const frg_dtype type = batches[row].precision == FRG_GP_F32 ? FRG_F32 : FRG_F64;
+        const bool wide = frgi_gp_lanes_of(ctx, type)->width > 2;
         lanes_run = 0;
         compare(run_batch, row, 1);
-        CHECK_SAYS((lanes_run > 0) == (row != BATCHES - 1), "batch %d: %lld runs of lanes", row,
-                   (long long)lanes_run);
+        CHECK_SAYS((lanes_run > 0) == (wide && row != BATCHES - 1), "batch %d: %lld runs of lanes",
+                   row, (long long)lanes_run);
     }
+    frg_context_destroy(ctx);
 }
 
 /** A solution is read between two steps. */
