@@ -148,6 +148,17 @@ int cli_fail_stopped(const cli *c, frg_status status, const char *hint, const ch
 /** 0 of a call that came to its end, converged or not; else shows what failed, or that it was
  *  stopped before `before`, as in "the data were read", and returns the exit code. */
 int cli_check(const cli *c, frg_status status, const char *before);
+/** The exit code of a run whose result is shown: the signal's, or the status'. */
+int cli_ended(frg_status status);
+/** An option, and whether it was given. */
+typedef struct {
+    const char *name;
+    int given;
+} given_option;
+/** 0 where none of them is given; else shows that the first `why` ("is of one model"), and returns
+ *  the exit code. */
+int cli_refuse_given(const cli *c, const given_option *options, size_t count, const char *why,
+                     const char *hint);
 /** The exit code of a read that left no data. */
 int cli_fail_read(const cli *c, frg_status status);
 int cli_fail_memory(const cli *c);

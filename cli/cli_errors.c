@@ -189,6 +189,22 @@ int cli_fail_stopped(const cli *c, frg_status status, const char *hint, const ch
     return cli_signalled() ? cli_signalled() : code;
 }
 
+int cli_ended(frg_status status)
+{
+    return cli_signalled() ? cli_signalled() : frg_status_exit_code(status);
+}
+
+int cli_refuse_given(const cli *c, const given_option *options, size_t count, const char *why,
+                     const char *hint)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (options[i].given) {
+            return cli_fail(c, "E_OPTION", options[i].name, hint, "%s %s", options[i].name, why);
+        }
+    }
+    return 0;
+}
+
 int cli_fail_memory(const cli *c)
 {
     return cli_fail(c, "E_MEMORY", NULL, NULL, "out of memory");

@@ -18,13 +18,11 @@ static frg_leave_out_opts usual_options(void)
 static int check_without(cli *c)
 {
     const frg_leave_out_opts usual = usual_options();
-    const char *const option = c->set.studies.leave_out.leverage != usual.leverage
-                                   ? "--leave-out-leverage"
-                               : c->set.studies.leave_out.draws != usual.draws ? "--leave-out-draws"
-                                                                               : NULL;
-    return option ? cli_fail(c, "E_OPTION", option, "say what is left out, as in --leave-out match",
-                             "%s goes with --leave-out", option)
-                  : 0;
+    const frg_leave_out_opts *const o = &c->set.studies.leave_out;
+    const given_option of_them[] = {{"--leave-out-leverage", o->leverage != usual.leverage},
+                                    {"--leave-out-draws", o->draws != usual.draws}};
+    return cli_refuse_given(c, of_them, sizeof of_them / sizeof *of_them, "goes with --leave-out",
+                            "say what is left out, as in --leave-out match");
 }
 
 /** What does not go with components. */

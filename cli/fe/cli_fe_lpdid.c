@@ -14,16 +14,14 @@ static int check_without(cli *c)
     const frg_lpdid_opts *const o = &c->set.studies.lpdid;
     frg_lpdid_opts usual;
     frg_lpdid_defaults(&usual, sizeof usual);
-    const char *const option =
-        o->pre_window != usual.pre_window     ? "--pre-window"
-        : o->post_window != usual.post_window ? "--post-window"
-        : o->pooled                           ? "--pooled"
-        : o->never_treated < usual.never_treated || o->never_treated > usual.never_treated
-            ? "--never-treated"
-            : NULL;
-    return option ? cli_fail(c, "E_OPTION", option, "name the cohorts, as in --lpdid first_treated",
-                             "%s goes with --lpdid", option)
-                  : 0;
+    const given_option of_them[] = {
+        {"--pre-window", o->pre_window != usual.pre_window},
+        {"--post-window", o->post_window != usual.post_window},
+        {"--pooled", o->pooled},
+        {"--never-treated",
+         o->never_treated < usual.never_treated || o->never_treated > usual.never_treated}};
+    return cli_refuse_given(c, of_them, sizeof of_them / sizeof *of_them, "goes with --lpdid",
+                            "name the cohorts, as in --lpdid first_treated");
 }
 
 /** What local projections have not. */
@@ -31,39 +29,31 @@ static int check_beside(cli *c)
 {
     const settings *const s = &c->set;
     const fe_settings *const f = &s->fe_job;
-    const struct {
-        const char *name;
-        int given;
-    } others[] = {{"--family", s->fe.family != FRG_FAMILY_OLS},
-                  {"--first-stage", s->fe.first_stage != NULL},
-                  {"--split", s->fe.split != NULL},
-                  {"--fsplit", s->fe.fsplit != NULL},
-                  {"--ritest", s->studies.ritest.variable != NULL},
-                  {"--leave-out", f->leave_out != LEAVE_OUT_NO},
-                  {"--save-effects", f->save_effects != NULL},
-                  {"--save-residuals", f->save_residuals != NULL},
-                  {"--save-groups", f->save_groups != NULL},
-                  {"--predict", f->predict != NULL},
-                  {"--keep-effects", f->keep_effects == KEEP_YES},
-                  {"--keep", f->n_keep > 0},
-                  {"--drop", f->n_drop > 0},
-                  {"--order", f->n_order > 0},
-                  {"--label", f->n_label > 0},
-                  {"--digits", f->digits > 0},
-                  {"--stars", f->stars},
-                  {"--statistics", f->statistics != NULL},
-                  {"--plan", s->fe.plan != NULL},
-                  {"--checkpoint", s->checkpoint != NULL},
-                  {"--repeat", s->repeat > 0},
-                  {"--dry-run", s->dry_run}};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        if (others[i].given) {
-            return cli_fail(c, "E_OPTION", others[i].name, "leave one of the two out",
-                            "%s does not go with --lpdid, which is a regression for each horizon",
-                            others[i].name);
-        }
-    }
-    return 0;
+    const given_option others[] = {{"--family", s->fe.family != FRG_FAMILY_OLS},
+                                   {"--first-stage", s->fe.first_stage != NULL},
+                                   {"--split", s->fe.split != NULL},
+                                   {"--fsplit", s->fe.fsplit != NULL},
+                                   {"--ritest", s->studies.ritest.variable != NULL},
+                                   {"--leave-out", f->leave_out != LEAVE_OUT_NO},
+                                   {"--save-effects", f->save_effects != NULL},
+                                   {"--save-residuals", f->save_residuals != NULL},
+                                   {"--save-groups", f->save_groups != NULL},
+                                   {"--predict", f->predict != NULL},
+                                   {"--keep-effects", f->keep_effects == KEEP_YES},
+                                   {"--keep", f->n_keep > 0},
+                                   {"--drop", f->n_drop > 0},
+                                   {"--order", f->n_order > 0},
+                                   {"--label", f->n_label > 0},
+                                   {"--digits", f->digits > 0},
+                                   {"--stars", f->stars},
+                                   {"--statistics", f->statistics != NULL},
+                                   {"--plan", s->fe.plan != NULL},
+                                   {"--checkpoint", s->checkpoint != NULL},
+                                   {"--repeat", s->repeat > 0},
+                                   {"--dry-run", s->dry_run}};
+    return cli_refuse_given(c, others, sizeof others / sizeof *others,
+                            "does not go with --lpdid, which is a regression for each horizon",
+                            "leave one of the two out");
 }
 
 int fe_lpdid_options(cli *c)
@@ -272,16 +262,10 @@ static int fit(cli *c, fe_job *job)
 
 int fe_lpdid_run(cli *c, fe_job *job)
 {
+    static const fe_models_view view = {"fourge: local projections", "Local projections",
+                                        lpdid_page, lpdid_json, lpdid_report};
     job->line = c;
     int code = fe_job_read(c, job);
     code = code ? code : fit(c, job);
-    if (!code && c->set.report) {
-        code = save_page(c, "fourge: local projections", lpdid_page, job);
-    }
-    if (code) {
-        return code;
-    }
-    cli_show_warnings(c);
-    code = write_result(c, "Local projections", lpdid_json, lpdid_report, job);
-    return code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(job->status);
+    return code ? code : fe_models_show(c, job, &view);
 }

@@ -9,13 +9,11 @@ static int check_without(cli *c)
     const frg_ritest_opts *const o = &c->set.studies.ritest;
     frg_ritest_opts usual;
     frg_ritest_defaults(&usual, sizeof usual);
-    const char *const option = o->cluster                        ? "--ritest-cluster"
-                               : o->reps != usual.reps           ? "--ritest-reps"
-                               : o->statistic != usual.statistic ? "--ritest-statistic"
-                                                                 : NULL;
-    return option ? cli_fail(c, "E_OPTION", option, "say what is permuted, as in --ritest treated",
-                             "%s goes with --ritest", option)
-                  : 0;
+    const given_option of_them[] = {{"--ritest-cluster", o->cluster != NULL},
+                                    {"--ritest-reps", o->reps != usual.reps},
+                                    {"--ritest-statistic", o->statistic != usual.statistic}};
+    return cli_refuse_given(c, of_them, sizeof of_them / sizeof *of_them, "goes with --ritest",
+                            "say what is permuted, as in --ritest treated");
 }
 
 int fe_ritest_options(cli *c)

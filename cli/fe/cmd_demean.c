@@ -606,7 +606,7 @@ static int job(cli *c, demean_job *d)
     cli_show_warnings(c);
     code = write_result(c, "Demeaned columns", demean_json, demean_text, d);
     code = code ? code : plan_code;
-    return code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(d->status);
+    return code ? code : cli_ended(d->status);
 }
 
 int command_demean(cli *c)

@@ -442,7 +442,7 @@ static int run_job(cli *c, fe_job *job)
     cli_show_warnings(c);
     code = show(c, job);
     code = code ? code : plan_code;
-    return code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(job->status);
+    return code ? code : cli_ended(job->status);
 }
 
 int command_fe(cli *c)

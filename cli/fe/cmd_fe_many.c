@@ -580,25 +580,19 @@ int fe_makes_many(const cli *c)
 static int check_many(cli *c)
 {
     const settings *const s = &c->set;
-    const struct {
-        const char *name;
-        int given;
-    } single[] = {{"--save-effects", s->fe_job.save_effects != NULL},
-                  {"--save-residuals", s->fe_job.save_residuals != NULL},
-                  {"--save-groups", s->fe_job.save_groups != NULL},
-                  {"--predict", s->fe_job.predict != NULL},
-                  {"--leave-out", s->fe_job.leave_out != LEAVE_OUT_NO},
-                  {"--ritest", s->studies.ritest.variable != NULL},
-                  {"--plan", s->fe.plan != NULL},
-                  {"--checkpoint", s->checkpoint != NULL},
-                  {"--dry-run", s->dry_run}};
-    for (size_t i = 0; i < sizeof single / sizeof *single; i++) {
-        if (single[i].given) {
-            return cli_fail(c, "E_OPTION", single[i].name, "give it with each of the models",
-                            "%s is of one model, and this is a table of several", single[i].name);
-        }
-    }
-    int code = check_patterns(c, "--keep", s->fe_job.keep, s->fe_job.n_keep);
+    const given_option single[] = {{"--save-effects", s->fe_job.save_effects != NULL},
+                                   {"--save-residuals", s->fe_job.save_residuals != NULL},
+                                   {"--save-groups", s->fe_job.save_groups != NULL},
+                                   {"--predict", s->fe_job.predict != NULL},
+                                   {"--leave-out", s->fe_job.leave_out != LEAVE_OUT_NO},
+                                   {"--ritest", s->studies.ritest.variable != NULL},
+                                   {"--plan", s->fe.plan != NULL},
+                                   {"--checkpoint", s->checkpoint != NULL},
+                                   {"--dry-run", s->dry_run}};
+    int code = cli_refuse_given(c, single, sizeof single / sizeof *single,
+                                "is of one model, and this is a table of several",
+                                "give it with each of the models");
+    code = code ? code : check_patterns(c, "--keep", s->fe_job.keep, s->fe_job.n_keep);
     code = code ? code : check_patterns(c, "--drop", s->fe_job.drop, s->fe_job.n_drop);
     code = code ? code : check_patterns(c, "--order", s->fe_job.order, s->fe_job.n_order);
     for (int i = 0; i < s->fe_job.n_label && !code; i++) {
@@ -642,18 +636,23 @@ static int fit_many(cli *c, fe_job *job)
     return 0;
 }
 
-int fe_many_run(cli *c, fe_job *job)
+int fe_models_show(cli *c, const fe_job *job, const fe_models_view *v)
 {
-    int code = check_many(c);
-    code = code ? code : fe_job_read(c, job);
-    code = code ? code : fit_many(c, job);
-    if (!code && c->set.report) {
-        code = save_page(c, "fourge: models", models_page, job);
-    }
+    const int code = c->set.report ? save_page(c, v->page_title, v->page, job) : 0;
     if (code) {
         return code;
     }
     cli_show_warnings(c);
-    code = write_result(c, "Models", models_json, models_report, job);
-    return code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(job->status);
+    const int written = write_result(c, v->title, v->json, v->text, job);
+    return written ? written : cli_ended(job->status);
+}
+
+int fe_many_run(cli *c, fe_job *job)
+{
+    static const fe_models_view view = {"fourge: models", "Models", models_page, models_json,
+                                        models_report};
+    int code = check_many(c);
+    code = code ? code : fe_job_read(c, job);
+    code = code ? code : fit_many(c, job);
+    return code ? code : fe_models_show(c, job, &view);
 }

@@ -81,6 +81,15 @@ int fe_lpdid_options(cli *c);
 int fe_lpdid_run(cli *c, fe_job *job);
 /** The members of a call of several models that are behind its formula. */
 void fe_json_models(frg_json *j, const cli *c, const fe_job *job);
+/** What shows a call of several models: as a page, JSON and text. */
+typedef struct {
+    const char *page_title, *title;
+    report_writer page;
+    json_writer json;
+    report_writer text;
+} fe_models_view;
+/** The page, the warnings and the result; the exit code of the run. */
+int fe_models_show(cli *c, const fe_job *job, const fe_models_view *v);
 /** Beside a table: what a reader of it has to be told of single models. */
 void fe_models_notes(frg_report *r, const frg_fe_many *m);
 /** A plot of the points of an event study, references at 0; nothing where there are few. */

@@ -610,7 +610,7 @@ static int run(cli *c, gp_job *job)
     }
     cli_show_warnings(c);
     code = show(c, job);
-    return code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(job->status);
+    return code ? code : cli_ended(job->status);
 }
 
 void gp_job_release(gp_job *job)

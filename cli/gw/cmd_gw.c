@@ -376,7 +376,7 @@ static int align_all(cli *c, align_job *job)
         cli_show_warnings(c);
         code = write_result(c, "Alignment", align_json, align_text, job);
     }
-    return code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(job->status);
+    return code ? code : cli_ended(job->status);
 }
 
 int gw_align(cli *c)

@@ -170,7 +170,7 @@ int gw_barycenter(cli *c)
         cli_show_warnings(c);
         code = write_result(c, "Barycenter", barycenter_json, barycenter_text, job);
     }
-    code = code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(job->status);
+    code = code ? code : cli_ended(job->status);
     for (int s = 0; s < job->count; s++) {
         gw_release(&job->inputs[s]);
         free(job->distances[s]);

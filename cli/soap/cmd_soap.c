@@ -379,7 +379,7 @@ static int qr_command(cli *c)
         code = write_result(c, "QR factorisations", qr_json, qr_text, &j);
     }
     if (!code) {
-        code = cli_signalled() ? cli_signalled() : frg_status_exit_code(j.status);
+        code = cli_ended(j.status);
     }
     frg_qr_destroy(j.plan);
     frg_npy_destroy(j.file);

@@ -412,7 +412,7 @@ static int show_steps(bench_job *j, int code)
         cli_show_warnings_from(c, j->shown);
         code = write_result(c, "SOAP steps", bench_json, bench_text, j);
     }
-    return code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(j->status);
+    return code ? code : cli_ended(j->status);
 }
 
 static int estimate(cli *c)

@@ -124,7 +124,7 @@ static int show(train_job *j, int code)
     if (!code && j->run.status == FRG_OK && j->target > 0 && j->run.smoothed > j->target) {
         code = 1; /* the steps ran out before the loss was there */
     }
-    return code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(j->run.status);
+    return code ? code : cli_ended(j->run.status);
 }
 
 static int abandon(void *job, frg_status why)

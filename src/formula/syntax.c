@@ -498,6 +498,20 @@ bool frgi_syntax_is(const frgi_syntax *s, int32_t node, const char *name)
            memcmp(s->text + x->name, name, (size_t)x->name_length) == 0;
 }
 
+bool frgi_syntax_names(const frgi_syntax *s, int32_t node, const char *name)
+{
+    return s->nodes[node].kind == NODE_NAME && frgi_syntax_is(s, node, name);
+}
+
+int32_t frgi_syntax_count(const frgi_syntax *s, const char *name)
+{
+    int32_t count = 0;
+    for (int32_t i = 0; i < s->n_nodes; i++) {
+        count += frgi_syntax_names(s, i, name);
+    }
+    return count;
+}
+
 bool frgi_syntax_is_set(const frgi_syntax *s, int32_t node)
 {
     return s->nodes[node].kind == NODE_CALL && frgi_syntax_is(s, node, "c");

@@ -75,6 +75,10 @@ void frgi_syntax_free(frgi_syntax *s, frg_context *ctx);
 /** The root of child i (0 is the leftmost) of a node. */
 int32_t frgi_syntax_child(const frgi_syntax *s, int32_t node, int32_t i);
 bool frgi_syntax_is(const frgi_syntax *s, int32_t node, const char *name);
+/** Does a column of this name stand at the node? */
+bool frgi_syntax_names(const frgi_syntax *s, int32_t node, const char *name);
+/** At how many nodes it does. */
+int32_t frgi_syntax_count(const frgi_syntax *s, const char *name);
 /** c(...) */
 bool frgi_syntax_is_set(const frgi_syntax *s, int32_t node);
 /** The text of a subtree with R's spacing, "I(x + y^2)"; a bare name loses its backticks. */

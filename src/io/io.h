@@ -103,6 +103,9 @@ struct frg_table {
 /** Appends a column that takes over `memory` (on failure it stays the caller's). */
 FRG_MUST_USE frg_status frgi_table_adopt(frg_table *t, frgi_column_memory memory,
                                          frg_column_kind kind, int64_t n_missing, int64_t n_labels);
+/** *name <- `wanted`, with underscores behind it until the table has no such column; the caller's
+ *  to drop, failed or not. */
+FRG_MUST_USE frg_status frgi_table_free_name(const frg_table *t, const char *wanted, char **name);
 /** A table of the same columns, whose memory `from` keeps and has to outlive; more can be added. */
 FRG_MUST_USE frg_status frgi_table_borrow(frg_table **out, frg_context *ctx, const frg_table *from);
 void frgi_column_memory_free(frg_context *ctx, frgi_column_memory *m);

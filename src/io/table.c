@@ -285,6 +285,17 @@ const frg_column *frg_table_find(const frg_table *t, const char *name)
     return i > 0 ? t->columns[i - 1] : NULL;
 }
 
+frg_status frgi_table_free_name(const frg_table *t, const char *wanted, char **name)
+{
+    frgi_text text = {0};
+    frg_status status = frgi_text_printf(t->ctx, &text, "%s", wanted);
+    while (status >= 0 && frg_table_find(t, text.text)) {
+        status = frgi_text_printf(t->ctx, &text, "_");
+    }
+    *name = text.text;
+    return status;
+}
+
 const char *frg_table_nearest(const frg_table *t, const char *name)
 {
     if (!t) {

@@ -56,6 +56,7 @@ typedef struct {
     int64_t n;
     char *memory; /* of the two names */
     const char *unit, *time;
+    double *arrays; /* all of these */
     double *y, *first, *treat, *begins, *before;
     double *later, *untreated, *change; /* of the horizon at hand */
     int low, high;
@@ -336,25 +337,11 @@ static void find_change(study *s, int h)
 
 /* ---- the design ------------------------------------------------------------------------------ */
 
-static bool is_in_formula(const frgi_syntax *s, const char *name)
-{
-    bool found = false;
-    for (int32_t i = 0; i < s->n_nodes; i++) {
-        found |= frgi_syntax_is(s, i, name);
-    }
-    return found;
-}
-
-/** Adds the column, under a name with underscores behind it until no other has it. */
+/** Adds the column, under a name like the wanted one that no other has. */
 static frg_status add_column(frg_lpdid *l, char **name, const char *wanted, const double *values)
 {
-    frgi_text text = {0};
-    frg_status status = frgi_text_printf(l->ctx, &text, "%s", wanted);
-    while (status >= 0 && frg_table_find(l->table, text.text)) {
-        status = frgi_text_printf(l->ctx, &text, "_");
-    }
-    *name = text.text;
-    return status < 0 ? status : frg_table_add_numbers(l->table, *name, values);
+    TRY(frgi_table_free_name(l->table, wanted, name));
+    return frg_table_add_numbers(l->table, *name, values);
 }
 
 static frg_status add_outcomes(frg_lpdid *l, study *s)
@@ -409,7 +396,7 @@ static frg_status write_formula(frg_lpdid *l, const study *s)
 
 static frg_status make_design(frg_lpdid *l, study *s)
 {
-    if (is_in_formula(&s->formula.syntax, "treat_diff")) {
+    if (frgi_syntax_count(&s->formula.syntax, "treat_diff") > 0) {
         FAIL(l->ctx, E_OPTION,
              "lpdid: treat_diff is what the result calls the effect; give that column another "
              "name");
@@ -431,21 +418,19 @@ static frg_status make_design(frg_lpdid *l, study *s)
 
 static frg_status allocate(study *s)
 {
-    double **const arrays[] = {&s->y,      &s->first, &s->treat,     &s->begins,
-                               &s->before, &s->later, &s->untreated, &s->change};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
-        TRY(NEW(s->ctx, arrays[i], s->n, "local projections"));
+    double **const parts[] = {&s->y,      &s->first, &s->treat,     &s->begins,
+                              &s->before, &s->later, &s->untreated, &s->change};
+    enum { PARTS = sizeof parts / sizeof *parts };
+    TRY(NEW(s->ctx, &s->arrays, frgi_mul(PARTS, (size_t)s->n), "local projections"));
+    for (int i = 0; i < PARTS; i++) {
+        *parts[i] = s->arrays + i * s->n;
     }
     return FRG_OK;
 }
 
 static void close_study(study *s)
 {
-    double **const arrays[] = {&s->y,      &s->first, &s->treat,     &s->begins,
-                               &s->before, &s->later, &s->untreated, &s->change};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
-        DROP(s->ctx, arrays[i]);
-    }
+    DROP(s->ctx, &s->arrays);
     DROP(s->ctx, &s->memory);
     frgi_panel_destroy(&s->panel, s->ctx);
     frgi_formula_destroy(&s->formula, s->ctx);

@@ -65,32 +65,20 @@ typedef struct {
 
 /* ---- the regressor --------------------------------------------------------------------------- */
 
-/** Does the node have this name? */
-static bool is_named(const frgi_syntax *s, int32_t node, const char *name)
-{
-    const frgi_node *const x = &s->nodes[node];
-    return x->kind == NODE_NAME && x->name_length == (int32_t)strlen(name) &&
-           memcmp(s->text + x->name, name, strlen(name)) == 0;
-}
-
 /** The node of the one term that is the column; E_OPTION where it is none, or stands elsewhere. */
 static frg_status find_node(job *j)
 {
     const frgi_formula *const f = &j->f->data.formula;
     const frgi_syntax *const s = &f->syntax;
     const char *const name = j->column->name;
-    int32_t places = 0;
     j->node = -1;
-    for (int32_t i = 0; i < s->n_nodes; i++) {
-        places += is_named(s, i, name);
-    }
     for (int32_t k = 0; k < f->n_exogenous; k++) {
         const int32_t node = f->terms[k].n == 1 ? f->nodes[f->terms[k].atom[0]] : -1;
-        if (node >= 0 && is_named(s, node, name)) {
+        if (node >= 0 && frgi_syntax_names(s, node, name)) {
             j->node = node;
         }
     }
-    if (places != 1 || j->node < 0) {
+    if (frgi_syntax_count(s, name) != 1 || j->node < 0) {
         FAIL(j->ctx, E_OPTION,
              "ritest: '%s' is not one regressor of '%s' that stands nowhere else in it", name,
              f->text);
@@ -198,20 +186,19 @@ static frg_status group_rows(job *j)
     return group_values(j, by);
 }
 
-/** The name of drawn column k, which no other has. */
+/** The names of the drawn columns, which no other has. */
 static frg_status name_columns(job *j)
 {
-    for (int k = 0; k < j->block; k++) {
-        frgi_text name = {0};
-        frg_status status =
-            frgi_text_printf(j->ctx, &name, "%s permuted %d", j->column->name, k + 1);
-        while (status >= 0 && frg_table_find(j->f->data.table, name.text)) {
-            status = frgi_text_printf(j->ctx, &name, "_");
-        }
-        j->names[k] = name.text;
-        TRY(status);
+    frgi_text wanted = {0};
+    frg_status status = FRG_OK;
+    for (int k = 0; k < j->block && status >= 0; k++) {
+        wanted.length = 0;
+        status = frgi_text_printf(j->ctx, &wanted, "%s permuted %d", j->column->name, k + 1);
+        status =
+            status < 0 ? status : frgi_table_free_name(j->f->data.table, wanted.text, &j->names[k]);
     }
-    return FRG_OK;
+    frgi_text_free(j->ctx, &wanted);
+    return status;
 }
 
 static frg_status prepare(job *j)
