@@ -29,18 +29,23 @@ typedef struct {
     int32_t i, j; /* row and column */
 } frgi_arc;
 
+/** A node of the tree, half a cache line. */
+typedef struct {
+    int64_t flow; /* of the arc to the parent */
+    double dual;
+    int32_t parent, child, next, prev; /* -1: none */
+} tree_node;
+
 struct frgi_simplex {
     int64_t n, m, nodes, ld;
     const frg_context *ctx;
     bool single, has_tree;
     const frgi_assign_ops *ops;
-    const double *a, *b;                   /* borrowed */
-    int64_t *weight;                       /* integers, of all nodes */
-    int32_t *parent, *child, *next, *prev; /* -1: none */
-    int32_t *depth, *order;
-    int64_t *flow; /* of the arc to the parent */
-    double *dual;
-    void *v; /* ld reals: duals of sinks, for the searches of rows */
+    const double *a, *b; /* borrowed */
+    int64_t *weight;     /* integers, of all nodes */
+    tree_node *node;
+    int32_t *depth, *order; /* order: nodes of a subtree, parents first */
+    void *v;                /* ld reals: duals of sinks, for the searches of rows */
     double *net;
     int64_t pivots;
     frgi_arc list[MOST_LISTED]; /* arcs of negative reduced cost, some of which may have lost it */
@@ -99,17 +104,12 @@ frg_status frgi_simplex_open(frgi_simplex **out, frg_context *ctx, const double 
     s->ops = &frgi_assign_ops_of(ctx)[single];
     s->a = a;
     s->b = b;
-    TRY_TO(done, NEW(ctx, &s->weight, 2 * nodes, what));
-    TRY_TO(done, NEW(ctx, &s->parent, 6 * nodes, what));
-    TRY_TO(done, NEW(ctx, &s->dual, 2 * nodes, what));
+    TRY_TO(done, NEW(ctx, &s->weight, nodes, what));
+    TRY_TO(done, NEW(ctx, &s->node, nodes, what));
+    TRY_TO(done, NEW(ctx, &s->depth, 2 * nodes, what));
+    TRY_TO(done, NEW(ctx, &s->net, nodes, what));
     TRY_TO(done, NEW0(ctx, &v, frgi_mul((size_t)s->ld, frgi_costs_size(single)), what));
-    s->flow = s->weight + nodes;
-    s->child = s->parent + nodes;
-    s->next = s->child + nodes;
-    s->prev = s->next + nodes;
-    s->depth = s->prev + nodes;
     s->order = s->depth + nodes;
-    s->net = s->dual + nodes;
     s->v = v;
     make_weights(s);
 done:
@@ -125,8 +125,9 @@ void frgi_simplex_close(frgi_simplex **s, frg_context *ctx)
     if (*s) {
         char *v = (*s)->v;
         DROP(ctx, &(*s)->weight);
-        DROP(ctx, &(*s)->parent);
-        DROP(ctx, &(*s)->dual);
+        DROP(ctx, &(*s)->node);
+        DROP(ctx, &(*s)->depth);
+        DROP(ctx, &(*s)->net);
         DROP(ctx, &v);
         DROP(ctx, s);
     }
@@ -136,24 +137,24 @@ void frgi_simplex_close(frgi_simplex **s, frg_context *ctx)
 
 static void link_node(frgi_simplex *s, int32_t w, int32_t parent)
 {
-    s->parent[w] = parent;
-    s->prev[w] = -1;
-    s->next[w] = s->child[parent];
-    if (s->next[w] >= 0) {
-        s->prev[s->next[w]] = w;
+    s->node[w].parent = parent;
+    s->node[w].prev = -1;
+    s->node[w].next = s->node[parent].child;
+    if (s->node[w].next >= 0) {
+        s->node[s->node[w].next].prev = w;
     }
-    s->child[parent] = w;
+    s->node[parent].child = w;
 }
 
 static void unlink_node(frgi_simplex *s, int32_t w)
 {
-    if (s->prev[w] >= 0) {
-        s->next[s->prev[w]] = s->next[w];
+    if (s->node[w].prev >= 0) {
+        s->node[s->node[w].prev].next = s->node[w].next;
     } else {
-        s->child[s->parent[w]] = s->next[w];
+        s->node[s->node[w].parent].child = s->node[w].next;
     }
-    if (s->next[w] >= 0) {
-        s->prev[s->next[w]] = s->prev[w];
+    if (s->node[w].next >= 0) {
+        s->node[s->node[w].next].prev = s->node[w].prev;
     }
 }
 
@@ -163,7 +164,7 @@ static int64_t subtree(const frgi_simplex *s, int32_t w)
     int64_t count = 1;
     s->order[0] = w;
     for (int64_t q = 0; q < count; q++) {
-        for (int32_t c = s->child[s->order[q]]; c >= 0; c = s->next[c]) {
+        for (int32_t c = s->node[s->order[q]].child; c >= 0; c = s->node[c].next) {
             s->order[count++] = c;
         }
     }
@@ -188,25 +189,24 @@ static void put_v(frgi_simplex *s, int64_t j, double v)
 static void set_duals(frgi_simplex *s, const frgi_costs *c)
 {
     const int64_t count = subtree(s, 0);
-    s->dual[0] = 0;
+    s->node[0].dual = 0;
     s->depth[0] = 0;
     for (int64_t q = 1; q < count; q++) {
-        const int32_t w = s->order[q], p = s->parent[w];
-        s->dual[w] = cost_of(s, c, w, p) - s->dual[p];
+        const int32_t w = s->order[q], p = s->node[w].parent;
+        s->node[w].dual = cost_of(s, c, w, p) - s->node[p].dual;
         s->depth[w] = s->depth[p] + 1;
     }
     for (int64_t j = 0; j < s->m; j++) {
-        put_v(s, j, s->dual[s->n + j]);
+        put_v(s, j, s->node[s->n + j].dual);
     }
 }
 
-/** The first tree: rows one after another send what they have to the nearest sinks that still want
- *  some, costs less the least of their column.  An arc exhausts one of its ends, the last both: a
- *  tree. */
-static void first_tree(frgi_simplex *s, const frgi_costs *c)
+/** Rows one after another send what they have to the nearest sinks that still want some, costs less
+ *  the least of their column: arcs, the source of one in s->depth and its sink in s->order; how
+ *  many.  An arc exhausts one of its ends, the last both: a tree. */
+static int64_t greedy_arcs(frgi_simplex *s, const frgi_costs *c)
 {
-    int64_t *const left = s->flow; /* what nodes still have */
-    double *const least = s->dual;
+    double *const least = s->net;
     int64_t arcs = 0;
     for (int64_t j = 0; j < s->m; j++) {
         least[j] = (double)INFINITY;
@@ -219,59 +219,84 @@ static void first_tree(frgi_simplex *s, const frgi_costs *c)
     for (int64_t j = 0; j < s->ld; j++) {
         put_v(s, j, j < s->m ? least[j] : -FRGI_ASSIGN_FAR);
     }
-    memcpy(left, s->weight, (size_t)s->nodes * sizeof *left);
-    /* arcs into depth (source) and order (sink) */
+    for (int64_t w = 0; w < s->nodes; w++) {
+        s->node[w].flow = s->weight[w]; /* what is left */
+    }
     for (int64_t i = 0; i < s->n; i++) {
-        while (left[i] > 0) {
+        int64_t *const has = &s->node[i].flow;
+        while (*has > 0) {
             double least_two[2];
             const int64_t j = s->ops->two(frgi_costs_row(c, i), s->v, s->ld, least_two);
-            const int64_t sent = left[i] < left[s->n + j] ? left[i] : left[s->n + j];
-            left[i] -= sent;
-            left[s->n + j] -= sent;
-            if (left[s->n + j] == 0) {
+            int64_t *const wants = &s->node[s->n + j].flow;
+            const int64_t sent = *has < *wants ? *has : *wants;
+            *has -= sent;
+            *wants -= sent;
+            if (*wants == 0) {
                 put_v(s, j, -FRGI_ASSIGN_FAR);
             }
             s->depth[arcs] = (int32_t)i;
             s->order[arcs++] = (int32_t)(s->n + j);
         }
     }
-    /* arcs of a node as lists: next of end e of arc q at next[q] (source), prev[q] (sink), heads in
-     * child */
-    memset(s->child, -1, (size_t)s->nodes * sizeof *s->child);
-    for (int64_t q = 0; q < arcs; q++) {
-        s->next[q] = s->child[s->depth[q]];
-        s->child[s->depth[q]] = (int32_t)q;
-        s->prev[q] = s->child[s->order[q]];
-        s->child[s->order[q]] = (int32_t)q;
+    return arcs;
+}
+
+/** Parents, by a walk from node 0 along the arcs. */
+static void walk_arcs(frgi_simplex *s, int64_t arcs)
+{
+    tree_node *const node = s->node;
+    /* the arcs of a node are a list: its head in child, arc q's next one at its source in
+     * node[q].next, at its sink in node[q].prev */
+    for (int64_t w = 0; w < s->nodes; w++) {
+        node[w].child = -1;
     }
-    /* parents by a walk from node 0; the walk's queue is in flow, which is not needed now */
-    int64_t count = 1, *const queue = s->flow;
-    queue[0] = 0;
-    s->parent[0] = -1;
+    for (int64_t q = 0; q < arcs; q++) {
+        node[q].next = node[s->depth[q]].child;
+        node[s->depth[q]].child = (int32_t)q;
+        node[q].prev = node[s->order[q]].child;
+        node[s->order[q]].child = (int32_t)q;
+    }
+    int64_t count = 1; /* of the walk's queue, in flow */
+    node[0].flow = 0;
+    node[0].parent = -1;
     for (int64_t at = 0; at < count; at++) {
-        const int32_t w = (int32_t)queue[at];
+        const int32_t w = (int32_t)node[at].flow;
         const bool source = w < s->n;
-        for (int32_t q = s->child[w]; q >= 0; q = source ? s->next[q] : s->prev[q]) {
+        for (int32_t q = node[w].child; q >= 0; q = source ? node[q].next : node[q].prev) {
             const int32_t other = source ? s->order[q] : s->depth[q];
-            if (other != s->parent[w]) {
-                s->parent[other] = w;
-                queue[count++] = other;
+            if (other != node[w].parent) {
+                node[other].parent = w;
+                node[count++].flow = other;
             }
         }
     }
-    memset(s->child, -1, (size_t)s->nodes * sizeof *s->child);
-    for (int32_t w = 1; w < (int32_t)s->nodes; w++) {
-        link_node(s, w, s->parent[w]);
-    }
+}
+
+/** The flows of the tree. */
+static void set_flows(frgi_simplex *s)
+{
+    tree_node *const node = s->node;
     subtree(s, 0);
     for (int64_t w = 0; w < s->nodes; w++) {
-        s->flow[w] = w < s->n ? s->weight[w] : -s->weight[w];
+        node[w].flow = w < s->n ? s->weight[w] : -s->weight[w];
     }
     for (int64_t q = s->nodes - 1; q > 0; q--) { /* net of subtrees, then the size of it */
         const int32_t w = s->order[q];
-        s->flow[s->parent[w]] += s->flow[w];
-        s->flow[w] = w < s->n ? s->flow[w] : -s->flow[w];
+        node[node[w].parent].flow += node[w].flow;
+        node[w].flow = w < s->n ? node[w].flow : -node[w].flow;
     }
+}
+
+static void first_tree(frgi_simplex *s, const frgi_costs *c)
+{
+    walk_arcs(s, greedy_arcs(s, c));
+    for (int64_t w = 0; w < s->nodes; w++) {
+        s->node[w].child = -1;
+    }
+    for (int32_t w = 1; w < (int32_t)s->nodes; w++) {
+        link_node(s, w, s->node[w].parent);
+    }
+    set_flows(s);
     s->has_tree = true;
 }
 
@@ -287,30 +312,30 @@ static void pivot(frgi_simplex *s, int32_t i, int32_t j, double reduced)
         const bool of_i = s->depth[p] >= s->depth[q];
         const int32_t w = of_i ? p : q;
         const bool falls = of_i == (w < s->n);
-        if (falls && s->flow[w] < least) {
-            least = s->flow[w];
+        if (falls && s->node[w].flow < least) {
+            least = s->node[w].flow;
             out = w;
             out_at_i = of_i;
         }
-        *(of_i ? &p : &q) = s->parent[w];
+        *(of_i ? &p : &q) = s->node[w].parent;
     }
     const int32_t meet = p;
-    for (int32_t w = i; w != meet; w = s->parent[w]) {
-        s->flow[w] += w < s->n ? -least : least;
+    for (int32_t w = i; w != meet; w = s->node[w].parent) {
+        s->node[w].flow += w < s->n ? -least : least;
     }
-    for (int32_t w = j; w != meet; w = s->parent[w]) {
-        s->flow[w] += w < s->n ? least : -least;
+    for (int32_t w = j; w != meet; w = s->node[w].parent) {
+        s->node[w].flow += w < s->n ? least : -least;
     }
     /* the path from the end of the new arc to `out` is turned round */
     int32_t w = out_at_i ? i : j, above = out_at_i ? j : i;
     const int32_t root = w;
     int64_t flow = least;
     for (;;) {
-        const int32_t next = s->parent[w];
-        const int64_t was = s->flow[w];
+        const int32_t next = s->node[w].parent;
+        const int64_t was = s->node[w].flow;
         unlink_node(s, w);
         link_node(s, w, above);
-        s->flow[w] = flow;
+        s->node[w].flow = flow;
         if (w == out) {
             break;
         }
@@ -322,10 +347,10 @@ static void pivot(frgi_simplex *s, int32_t i, int32_t j, double reduced)
     const double step = out_at_i ? reduced : -reduced; /* u_i rises by it, or v_j by -it */
     for (int64_t k = 0; k < count; k++) {
         const int32_t x = s->order[k];
-        s->depth[x] = s->depth[s->parent[x]] + 1;
-        s->dual[x] += x < s->n ? step : -step;
+        s->depth[x] = s->depth[s->node[x].parent] + 1;
+        s->node[x].dual += x < s->n ? step : -step;
         if (x >= s->n) {
-            put_v(s, x - s->n, s->dual[x]);
+            put_v(s, x - s->n, s->node[x].dual);
         }
     }
     s->pivots++;
@@ -334,7 +359,7 @@ static void pivot(frgi_simplex *s, int32_t i, int32_t j, double reduced)
 /** The reduced cost of an arc. */
 static double reduced_of(const frgi_simplex *s, const frgi_costs *c, const frgi_arc *arc)
 {
-    return frgi_costs_get(c, arc->i, arc->j) - s->dual[arc->i] - s->dual[s->n + arc->j];
+    return frgi_costs_get(c, arc->i, arc->j) - s->node[arc->i].dual - s->node[s->n + arc->j].dual;
 }
 
 /** The listed arc of least reduced cost below -tol, taken off the list with those above. */
@@ -389,7 +414,7 @@ static double floor_of(const frgi_simplex *s)
 {
     double most = 0;
     for (int64_t w = 0; w < s->nodes; w++) {
-        most = fmax(most, fabs(s->dual[w]));
+        most = fmax(most, fabs(s->node[w].dual));
     }
     return most * (s->single ? 0x1p-21 : 0x1p-46);
 }
@@ -403,16 +428,16 @@ static int64_t list_entries(frgi_simplex *s, frgi_entry *out)
     }
     for (int64_t q = s->nodes - 1; q > 0; q--) {
         const int32_t w = s->order[q];
-        s->net[s->parent[w]] += s->net[w];
+        s->net[s->node[w].parent] += s->net[w];
         s->net[w] = fmax(w < s->n ? s->net[w] : -s->net[w], 0);
     }
     int64_t count = 0;
     for (int32_t i = 0; i < (int32_t)s->n;
          i++) { /* a source's arcs: to its parent, and to its children */
-        if (s->parent[i] >= 0 && s->net[i] > 0) {
-            out[count++] = (frgi_entry){i, s->parent[i] - (int32_t)s->n, s->net[i]};
+        if (s->node[i].parent >= 0 && s->net[i] > 0) {
+            out[count++] = (frgi_entry){i, s->node[i].parent - (int32_t)s->n, s->net[i]};
         }
-        for (int32_t w = s->child[i]; w >= 0; w = s->next[w]) {
+        for (int32_t w = s->node[i].child; w >= 0; w = s->node[w].next) {
             if (s->net[w] > 0) {
                 out[count++] = (frgi_entry){i, w - (int32_t)s->n, s->net[w]};
             }
@@ -453,6 +478,10 @@ void frgi_simplex_forget(frgi_simplex *s)
 
 void frgi_simplex_duals(const frgi_simplex *s, double *u, double *v)
 {
-    memcpy(u, s->dual, (size_t)s->n * sizeof *u);
-    memcpy(v, s->dual + s->n, (size_t)s->m * sizeof *v);
+    for (int64_t i = 0; i < s->n; i++) {
+        u[i] = s->node[i].dual;
+    }
+    for (int64_t j = 0; j < s->m; j++) {
+        v[j] = s->node[s->n + j].dual;
+    }
 }
