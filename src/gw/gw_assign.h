@@ -12,7 +12,7 @@
 
 #pragma GCC visibility push(hidden)
 
-enum { FRGI_ASSIGN_PAD = 16 };
+enum { FRGI_ASSIGN_PAD = 16, FRGI_ASSIGN_NEAR = 32 };
 #define FRGI_ASSIGN_FAR 1e30 /* above all costs and duals */
 
 enum { FRGI_ASSIGN_LIST = 64, FRGI_ASSIGN_BLOCK = 64 };       /* columns */
@@ -61,6 +61,11 @@ typedef struct frgi_assign frgi_assign;
 typedef struct {
     /** The least c_j - v_j and the second least, and where the least is (the first of equals). */
     int64_t (*two)(const void *c, const void *v, int64_t ld, double least[2]);
+    /** Of each of FRGI_ASSIGN_NEAR classes of columns (those of equal remainder) the one of least
+     *  c_j - v_j and its cost; -1 and a far cost where a class has none. */
+    void (*near)(const void *c, const void *v, int64_t ld, int32_t *at, void *costs);
+    /** The place in such lists where costs_k - v_at(k) is least. */
+    int (*nearest)(const int32_t *at, const void *costs, const void *v);
     /** Each row takes its least column where that is free, warm: by the duals that are there; how
      *  many rows wait. */
     int64_t (*begin)(frgi_assign *a, const frgi_costs *c);

@@ -79,6 +79,50 @@ static int64_t AN(two)(const void *cost, const void *dual, int64_t ld, double le
     return at;
 }
 
+/** Of each class of columns, those of equal j mod FRGI_ASSIGN_NEAR, the one of least c_j - v_j (-1:
+ *  there is none) into at, and its cost. */
+static void AN(near)(const void *cost, const void *dual, int64_t ld, int32_t *at, void *costs)
+{
+    enum { VECTORS = FRGI_ASSIGN_NEAR / LANES };
+    const real *const c = cost, *const v = dual;
+    vec low[VECTORS];
+    mask from[VECTORS];
+    for (int q = 0; q < VECTORS; q++) {
+        low[q] = (vec){} + (real)FRGI_ASSIGN_FAR;
+        from[q] = (mask){} - 1;
+    }
+    for (int64_t j = 0; j < ld; j += LANES) {
+        const int q = (int)(j / LANES % VECTORS);
+        const vec t = AN(at)(c + j) - AN(at)(v + j);
+        const mask falls = t < low[q];
+        low[q] = VN(smaller)(low[q], t);
+        from[q] = (falls & (whole)(j - q * LANES)) | (~falls & from[q]);
+    }
+    for (int k = 0; k < FRGI_ASSIGN_NEAR; k++) {
+        const whole first = from[k / LANES][k % LANES];
+        at[k] = first < 0 ? -1 : (int32_t)first + k;
+        ((real *)costs)[k] = first < 0 ? (real)FRGI_ASSIGN_FAR : c[at[k]];
+    }
+}
+
+/** The place k of the least costs_k - v_at(k). */
+static int AN(nearest_of)(const int32_t *at, const void *costs, const void *dual)
+{
+    const real *const c = costs, *const v = dual;
+    real t[FRGI_ASSIGN_NEAR], least = (real)FRGI_ASSIGN_FAR;
+    for (int k = 0; k < FRGI_ASSIGN_NEAR; k++) {
+        t[k] = c[k] - v[at[k] < 0 ? 0 : at[k]];
+    }
+    for (int k = 0; k < FRGI_ASSIGN_NEAR; k++) {
+        least = t[k] < least ? t[k] : least;
+    }
+    int first = 0;
+    while (t[first] > least) {
+        first++;
+    }
+    return first;
+}
+
 /** key_j <- min(key_j, c_j - open_j - less), from_j <- row where it falls; the place of the least
  *  key, *least. */
 INLINE int64_t AN(relax)(const real *c, const real *open, int64_t ld, real less, whole row,

@@ -79,7 +79,8 @@ extern const frgi_assign_ops CAT(frgi_assign_ops, ISA)[2];
 #pragma GCC visibility pop
 #define OPS(type)                                                                                  \
     {                                                                                              \
-        .two = type##_two, .begin = type##_begin, .finish = type##_finish,                         \
-        .coarsen = type##_coarsen, .extend = type##_extend                                         \
+        .two = type##_two, .near = type##_near, .nearest = type##_nearest_of,                      \
+        .begin = type##_begin, .finish = type##_finish, .coarsen = type##_coarsen,                 \
+        .extend = type##_extend                                                                    \
     }
 const frgi_assign_ops CAT(frgi_assign_ops, ISA)[2] = {OPS(double), OPS(single)};

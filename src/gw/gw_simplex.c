@@ -12,18 +12,21 @@
  * no arc of a tree is empty, every pivot lowers the cost and no tree is met twice.  The mass of the
  * result is computed from the weights themselves along the last tree, in double.
  *
- * A row of costs is looked at as a whole (gw_assign.tmpl.h).  The best arcs of the next few rows
- * make a list; pivots take the best one of it until none is negative any more, and the next ones
- * come from the rows behind.  The costs of the next problem are nearly the same in a
- * conditional-gradient iteration, so that it begins with the last tree: that is what a primal
- * method is for, and why this is no library's.
+ * A look at all costs, by both threads, keeps of each row the least reduced cost of each of 32
+ * classes of columns; the next one comes after half as many pivots as there are nodes, or where
+ * these arcs are used up.  The best ones of 64 rows make a list; pivots take the best one of it
+ * until none is negative any more, and the next ones come from the rows behind.  No arc of the last
+ * look is negative.  The first tree is greedy by the duals of the problem of every second row and
+ * column.
+ * The costs of the next problem are nearly the same in a conditional-gradient iteration, so that it
+ * begins with the last tree: that is what a primal method is for, and why this is no library's.
  */
 #include <math.h>
 #include <string.h>
 
 #include "gw/gw_assign.h"
 
-enum { PIVOTS_AT_ONCE = 256, MOST_LISTED = 64, BLOCKS = 16 };
+enum { PIVOTS_AT_ONCE = 256, MOST_LISTED = 64, COARSENED = 512 };
 
 typedef struct {
     int32_t i, j; /* row and column */
@@ -37,33 +40,39 @@ typedef struct {
 } tree_node;
 
 struct frgi_simplex {
-    int64_t n, m, nodes, ld;
+    int64_t n, m, nodes, ld, every; /* every: rows and columns of all that these are apart */
     const frg_context *ctx;
     bool single, has_tree;
     const frgi_assign_ops *ops;
     const double *a, *b; /* borrowed */
     int64_t *weight;     /* integers, of all nodes */
     tree_node *node;
-    int32_t *depth, *order; /* order: nodes of a subtree, parents first */
-    void *v;                /* ld reals: duals of sinks, for the searches of rows */
+    int32_t *depth, *order;  /* order: nodes of a subtree, parents first */
+    void *v;                 /* ld reals: duals of sinks, for the searches of rows */
+    frgi_simplex *coarse;    /* of every second row and column; NULL: small */
+    frgi_costs coarse_costs; /* its costs */
+    int32_t *near; /* n x FRGI_ASSIGN_NEAR columns: those of a row that arcs are taken from */
+    void *near_cost;
     double *net;
-    int64_t pivots;
+    int64_t pivots, looked;     /* looked: pivots that were done before all costs were looked at */
+    int64_t row;                /* that arcs are listed of next */
     frgi_arc list[MOST_LISTED]; /* arcs of negative reduced cost, some of which may have lost it */
     int64_t listed;
 };
 
 /* ---- memory and weights ---------------------------------------------------------------------- */
 
-/** w[i] <- S round(T x_i / sum x), at least S. */
-static int64_t integer_weights(const double *x, int64_t n, double units, int64_t spread, int64_t *w)
+/** w[i] <- S round(T x_i / sum x), at least S, of n weights that are `every` apart. */
+static int64_t integer_weights(const double *x, int64_t n, int64_t every, double units,
+                               int64_t spread, int64_t *w)
 {
     double total = 0;
     int64_t sum = 0;
     for (int64_t i = 0; i < n; i++) {
-        total += x[i];
+        total += x[i * every];
     }
     for (int64_t i = 0; i < n; i++) {
-        const int64_t most = llround(units * x[i] / total);
+        const int64_t most = llround(units * x[i * every] / total);
         w[i] = spread * (most > 1 ? most : 1);
         sum += w[i];
     }
@@ -74,8 +83,8 @@ static void make_weights(frgi_simplex *s)
 {
     const int64_t spread = 4 * s->nodes;
     const double units = 0x1p59 / (double)spread;
-    const int64_t sum_a = integer_weights(s->a, s->n, units, spread, s->weight);
-    const int64_t sum_b = integer_weights(s->b, s->m, units, spread, s->weight + s->n);
+    const int64_t sum_a = integer_weights(s->a, s->n, s->every, units, spread, s->weight);
+    const int64_t sum_b = integer_weights(s->b, s->m, s->every, units, spread, s->weight + s->n);
     int64_t *const b = s->weight + s->n, largest = 0;
     for (int64_t i = 0; i < s->n; i++) {
         s->weight[i]++;
@@ -86,32 +95,46 @@ static void make_weights(frgi_simplex *s)
     b[largest] += sum_a + s->n - sum_b;
 }
 
-frg_status frgi_simplex_open(frgi_simplex **out, frg_context *ctx, const double *a, int64_t n,
-                             const double *b, int64_t m, bool single)
+/** The problem of the rows and columns that are `every` apart in that of the weights a (n) and b
+ *  (m), and the one of half of them. */
+static frg_status open_level(frgi_simplex **out, frg_context *ctx, const frgi_simplex *of,
+                             int64_t every)
 {
-    const int64_t nodes = n + m;
+    const int64_t n = (of->n + every - 1) / every, m = (of->m + every - 1) / every, nodes = n + m;
+    const size_t size = frgi_costs_size(of->single);
     const char *const what = "a transport problem";
     frgi_simplex *s;
     frg_status status = FRG_OK;
-    char *v = NULL;
+    char *v = NULL, *near_cost = NULL, *costs = NULL;
     TRY(NEW0(ctx, &s, 1, what));
     s->ctx = ctx;
     s->n = n;
     s->m = m;
     s->nodes = nodes;
     s->ld = frgi_costs_ld(m);
-    s->single = single;
-    s->ops = &frgi_assign_ops_of(ctx)[single];
-    s->a = a;
-    s->b = b;
+    s->every = every;
+    s->single = of->single;
+    s->ops = &frgi_assign_ops_of(ctx)[s->single];
+    s->a = of->a;
+    s->b = of->b;
     TRY_TO(done, NEW(ctx, &s->weight, nodes, what));
     TRY_TO(done, NEW(ctx, &s->node, nodes, what));
     TRY_TO(done, NEW(ctx, &s->depth, 2 * nodes, what));
     TRY_TO(done, NEW(ctx, &s->net, nodes, what));
-    TRY_TO(done, NEW0(ctx, &v, frgi_mul((size_t)s->ld, frgi_costs_size(single)), what));
-    s->order = s->depth + nodes;
+    TRY_TO(done, NEW0(ctx, &v, frgi_mul((size_t)s->ld, size), what));
     s->v = v;
+    TRY_TO(done, NEW(ctx, &s->near, frgi_mul((size_t)n, FRGI_ASSIGN_NEAR), what));
+    TRY_TO(done, NEW(ctx, &near_cost, frgi_mul((size_t)n, FRGI_ASSIGN_NEAR * size), what));
+    s->near_cost = near_cost;
+    s->order = s->depth + nodes;
     make_weights(s);
+    if (n >= COARSENED && m >= COARSENED) {
+        TRY_TO(done, open_level(&s->coarse, ctx, of, 2 * every));
+        const frgi_simplex *const half = s->coarse;
+        TRY_TO(done,
+               NEW(ctx, &costs, frgi_mul(frgi_mul((size_t)half->n, (size_t)half->ld), size), what));
+        s->coarse_costs = (frgi_costs){costs, half->n, half->m, half->ld, s->single};
+    }
 done:
     if (status < 0) {
         frgi_simplex_close(&s, ctx);
@@ -120,15 +143,26 @@ done:
     return status;
 }
 
+frg_status frgi_simplex_open(frgi_simplex **out, frg_context *ctx, const double *a, int64_t n,
+                             const double *b, int64_t m, bool single)
+{
+    const frgi_simplex of = {.n = n, .m = m, .a = a, .b = b, .single = single};
+    return open_level(out, ctx, &of, 1);
+}
+
 void frgi_simplex_close(frgi_simplex **s, frg_context *ctx)
 {
     if (*s) {
-        char *v = (*s)->v;
+        char *v = (*s)->v, *near_cost = (*s)->near_cost, *costs = (*s)->coarse_costs.at;
+        frgi_simplex_close(&(*s)->coarse, ctx);
+        DROP(ctx, &costs);
         DROP(ctx, &(*s)->weight);
         DROP(ctx, &(*s)->node);
         DROP(ctx, &(*s)->depth);
-        DROP(ctx, &(*s)->net);
         DROP(ctx, &v);
+        DROP(ctx, &(*s)->near);
+        DROP(ctx, &near_cost);
+        DROP(ctx, &(*s)->net);
         DROP(ctx, s);
     }
 }
@@ -201,21 +235,31 @@ static void set_duals(frgi_simplex *s, const frgi_costs *c)
     }
 }
 
-/** Rows one after another send what they have to the nearest sinks that still want some, costs less
- *  the least of their column: arcs, the source of one in s->depth and its sink in s->order; how
- *  many.  An arc exhausts one of its ends, the last both: a tree. */
+/** v_j <- min over the rows of the half of c_ij - u_i, by the duals of its solution; without it
+ *  min_i c_ij. */
+static void first_duals(frgi_simplex *s, const frgi_costs *c, double *v)
+{
+    const frgi_simplex *const half = s->coarse;
+    const int64_t every = half ? 2 : 1;
+    for (int64_t j = 0; j < s->m; j++) {
+        v[j] = (double)INFINITY;
+    }
+    for (int64_t i = 0; i < s->n; i += every) {
+        const double u = half ? half->node[i / 2].dual : 0;
+        for (int64_t j = 0; j < s->m; j++) {
+            v[j] = fmin(v[j], frgi_costs_get(c, i, j) - u);
+        }
+    }
+}
+
+/** Rows one after another send what they have to the nearest sinks that still want some, by costs
+ *  less the first duals: arcs, the source of one in s->depth and its sink in s->order; how many.
+ *  An arc exhausts one of its ends, the last both: a tree. */
 static int64_t greedy_arcs(frgi_simplex *s, const frgi_costs *c)
 {
     double *const least = s->net;
     int64_t arcs = 0;
-    for (int64_t j = 0; j < s->m; j++) {
-        least[j] = (double)INFINITY;
-    }
-    for (int64_t i = 0; i < s->n; i++) {
-        for (int64_t j = 0; j < s->m; j++) {
-            least[j] = fmin(least[j], frgi_costs_get(c, i, j));
-        }
-    }
+    first_duals(s, c, least);
     for (int64_t j = 0; j < s->ld; j++) {
         put_v(s, j, j < s->m ? least[j] : -FRGI_ASSIGN_FAR);
     }
@@ -287,8 +331,15 @@ static void set_flows(frgi_simplex *s)
     }
 }
 
+static bool least_tree(frgi_simplex *s, const frgi_costs *c);
+
 static void first_tree(frgi_simplex *s, const frgi_costs *c)
 {
+    if (s->coarse) {
+        s->ops->coarsen(c, &s->coarse_costs);
+        s->coarse->has_tree = false;
+        (void)least_tree(s->coarse, &s->coarse_costs);
+    }
     walk_arcs(s, greedy_arcs(s, c));
     for (int64_t w = 0; w < s->nodes; w++) {
         s->node[w].child = -1;
@@ -384,29 +435,51 @@ static bool listed_arc(frgi_simplex *s, const frgi_costs *c, double tol, frgi_ar
     return best < -tol;
 }
 
-/** The best arcs of the next `rows` rows into the list, and of more where these have none. */
-static void list_arcs(frgi_simplex *s, const frgi_costs *c, double tol, int64_t rows, int64_t *row)
+/** Columns near each row, by the duals that are there. */
+static void look_at_rows(frgi_simplex *s, const frgi_costs *c)
 {
-    for (int64_t q = 0; q < s->n && !(s->listed > 0 && q % rows == 0); q++) {
-        double least[2];
-        const int64_t to = s->ops->two(frgi_costs_row(c, *row), s->v, s->ld, least);
-        const frgi_arc arc = {(int32_t)*row, (int32_t)to};
-        if (reduced_of(s, c, &arc) < -tol) {
+    const size_t size = frgi_costs_size(s->single);
+    s->looked = s->pivots;
+#pragma omp parallel for schedule(static) num_threads(frg_threads(s->ctx)) if (s->n * s->m > 200000)
+    for (int64_t i = 0; i < s->n; i++) {
+        const int64_t first = i * FRGI_ASSIGN_NEAR;
+        s->ops->near(frgi_costs_row(c, i), s->v, s->ld, s->near + first,
+                     (char *)s->near_cost + (size_t)first * size);
+    }
+}
+
+/** The best near arcs of the next rows into the list, and of more where these have none. */
+static void list_arcs(frgi_simplex *s, const frgi_costs *c, double tol)
+{
+    const size_t size = frgi_costs_size(s->single);
+    for (int64_t q = 0; q < s->n && !(s->listed > 0 && q % MOST_LISTED == 0); q++) {
+        const int64_t first = s->row * FRGI_ASSIGN_NEAR;
+        const int k =
+            s->ops->nearest(s->near + first, (char *)s->near_cost + (size_t)first * size, s->v);
+        const frgi_arc arc = {(int32_t)s->row, s->near[first + k]};
+        if (arc.j >= 0 && reduced_of(s, c, &arc) < -tol) {
             s->list[s->listed++] = arc;
         }
-        *row = *row + 1 < s->n ? *row + 1 : 0;
+        s->row = s->row + 1 < s->n ? s->row + 1 : 0;
     }
 }
 
 /** An arc of negative reduced cost; false: there is none. */
-static bool next_arc(frgi_simplex *s, const frgi_costs *c, double tol, int64_t rows, int64_t *row,
-                     frgi_arc *out)
+static bool next_arc(frgi_simplex *s, const frgi_costs *c, double tol, frgi_arc *out)
 {
     if (listed_arc(s, c, tol, out)) {
         return true;
     }
-    list_arcs(s, c, tol, rows, row);
-    return listed_arc(s, c, tol, out);
+    for (int look = 0; look < 2; look++) {
+        if (look > 0 || s->pivots - s->looked >= s->nodes / 2) {
+            look_at_rows(s, c);
+        }
+        list_arcs(s, c, tol);
+        if (listed_arc(s, c, tol, out)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /** The rounding of costs and of duals in a search of rows: reduced costs above minus this are 0. */
@@ -432,8 +505,7 @@ static int64_t list_entries(frgi_simplex *s, frgi_entry *out)
         s->net[w] = fmax(w < s->n ? s->net[w] : -s->net[w], 0);
     }
     int64_t count = 0;
-    for (int32_t i = 0; i < (int32_t)s->n;
-         i++) { /* a source's arcs: to its parent, and to its children */
+    for (int32_t i = 0; i < (int32_t)s->n; i++) { /* arcs to its parent, and to its children */
         if (s->node[i].parent >= 0 && s->net[i] > 0) {
             out[count++] = (frgi_entry){i, s->node[i].parent - (int32_t)s->n, s->net[i]};
         }
@@ -446,14 +518,13 @@ static int64_t list_entries(frgi_simplex *s, frgi_entry *out)
     return count;
 }
 
-bool frgi_simplex_solve(frgi_simplex *s, const frgi_costs *c, frgi_entry *out, int64_t *count)
+/** The tree of least cost, from that of the last problem where there is one; false: the most pivots
+ *  were done before it was reached, or the run was stopped. */
+static bool least_tree(frgi_simplex *s, const frgi_costs *c)
 {
-    const double of_block = sqrt((double)s->n / (double)s->m * (double)s->n) / BLOCKS;
-    const int64_t rows = of_block < MOST_LISTED - 1 ? 1 + (int64_t)of_block : MOST_LISTED;
     const int64_t most = s->pivots + 200 * s->nodes + 1000;
-    int64_t row = 0;
     frgi_arc arc = {0};
-    s->listed = 0;
+    s->row = s->listed = 0;
     if (!s->has_tree) {
         first_tree(s, c);
     }
@@ -461,14 +532,21 @@ bool frgi_simplex_solve(frgi_simplex *s, const frgi_costs *c, frgi_entry *out, i
     for (int64_t q = s->m; q < s->ld; q++) {
         put_v(s, q, -FRGI_ASSIGN_FAR);
     }
+    look_at_rows(s, c);
     const double tol = floor_of(s);
     bool found;
-    while ((found = next_arc(s, c, tol, rows, &row, &arc)) && s->pivots < most &&
+    while ((found = next_arc(s, c, tol, &arc)) && s->pivots < most &&
            (s->pivots % PIVOTS_AT_ONCE || frgi_stopped(s->ctx) == FRG_OK)) {
         pivot(s, arc.i, (int32_t)s->n + arc.j, reduced_of(s, c, &arc));
     }
-    *count = list_entries(s, out);
     return !found;
+}
+
+bool frgi_simplex_solve(frgi_simplex *s, const frgi_costs *c, frgi_entry *out, int64_t *count)
+{
+    const bool least = least_tree(s, c);
+    *count = list_entries(s, out);
+    return least;
 }
 
 void frgi_simplex_forget(frgi_simplex *s)
