@@ -283,9 +283,11 @@ static double *doubles(int64_t count)
  * of itself, and averaged over the steps it is 0.1 as a rule (0.02 to 0.18 over clouds and CPU
  * levels), of which 0.4 is four times; of 80 pairs it is 0.6.  From there on, at an epsilon of 1e-4
  * with g = 15, 1e-6 is asked for again; and so it is of all points as landmarks and their lower
- * bounds, which are path lengths.  Of 80 points a pair that does not belong together, drawn once
- * where a row has leaked, moves the exponents of its rows by C^2 / (80 epsilon), up to 25 of g's 24
- * (seed 77 at v4: leaks of 2e-3 that remain, the same images, E = 3e-6); with 1000 pairs by 2. */
+ * bounds, which are path lengths.  Of 80 pairs one that does not belong together, drawn once where
+ * a row has leaked, moves the exponents of its rows by C^2 / (80 epsilon), up to 25 of g's 24: leaks
+ * of 2e-3 of some rows remain, the images are the same, and E is 1e-6 to 3e-6 (80 points, seed 77 at
+ * v4; 200 points, seed 3 at plain).  1e-5 is asked for then, where another image of one row of 200
+ * with its nearest point, g = 12, is 12 epsilon / 200 = 3e-5; with 1000 pairs exponents move by 2. */
 static void copies(void)
 {
     enum { D = 14 };
@@ -381,7 +383,9 @@ static void copies(void)
                 CHECK_NEAR(r.energy / unit, best, 0.08 * best);
                 CHECK_NEAR(settled, best, 1e-8);
             } else {
-                CHECK_SAYS(r.energy <= 1e-6 * unit, "case %zu: energy %g of %g", e, r.energy, unit);
+                const double most_blur = o.mode == FRG_GW_SAMPLED && o.anchors < 1000 ? 1e-5 : 1e-6;
+                CHECK_SAYS(r.energy <= most_blur * unit, "case %zu: energy %g of %g", e, r.energy,
+                           unit);
             }
             CHECK_NEAR(r.epsilon_end, finer ? 1e-4 : 5e-4, 1e-9);
         }
