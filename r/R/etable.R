@@ -1,7 +1,10 @@
 # Models side by side: estimates above their errors, effects and statistics of the fits, as Python's etable has them.
 etable <- function(..., type = c("text", "md", "tex", "df"), digits = 3L, stars = FALSE, coef_fmt = "b \n (se)", keep = NULL,
-                   drop = NULL, order = NULL, exact_match = FALSE, dict = NULL, headers = NULL, fitstat = NULL, show_fe = TRUE,
-                   fe_present = "x", fe_absent = "-", notes = NULL, file = NULL, vcov = NULL, ssc = NULL) {
+                   drop = NULL, order = NULL, exact_match = FALSE, dict = getFourge_dict(), headers = NULL, fitstat = NULL,
+                   show_fe = TRUE, fe_present = "x", fe_absent = "-", group = NULL, extralines = NULL, title = NULL, label = NULL,
+                   notes = NULL, file = NULL, vcov = NULL, ssc = NULL, style = list()) {
+  usual <- utils::modifyList(setting("etable"), style_of(style, "style"))
+  for (name in setdiff(names(usual), names(match.call()))) assign(name, usual[[name]])
   type <- match.arg(type)
   fits <- fits_of(list(...), "etable")
   vcovs <- lapply(fits, chosen_vcov, vcov, ssc)
@@ -9,27 +12,64 @@ etable <- function(..., type = c("text", "md", "tex", "df"), digits = 3L, stars 
   limits <- star_limits(stars)
   if (is.null(headers)) headers <- paste0("(", seq_along(fits), ")")
   if (length(headers) != length(fits)) stop("headers: expected ", length(fits), " names, got ", length(headers), call. = FALSE)
+  if (!is.null(label) && type != "tex") stop("label: it goes with type = \"tex\"", call. = FALSE)
   named <- function(words) unname(ifelse(words %in% names(dict), dict[words], words))
   heads <- list(named(vapply(fits, function(f) f$depvar, "")), headers)
   terms <- chosen_terms(unlist(lapply(fits, function(f) f$terms)), keep, drop, order, exact_match)
-  coefficients <- lapply(terms, function(term) {
+  present <- function(has) lapply(fits, function(f) if (has(f)) fe_present else fe_absent)
+  groups <- grouped(group, terms, exact_match)
+  coefficients <- lapply(setdiff(terms, unlist(groups)), function(term) {
     cells <- Map(function(f, v) coefficient_cell(v$errors[match(term, f$terms), ], coef_fmt, digits, limits), fits, vcovs)
     list(named(term), cells)
   })
   effects <- if (show_fe) unique(unlist(lapply(fits, function(f) names(f$levels))))
-  effects <- lapply(effects, function(e) {
-    list(named(e), lapply(fits, function(f) if (e %in% names(f$levels)) fe_present else fe_absent))
-  })
-  sections <- list(coefficients, effects, c(sample_rows(fits), statistic_rows(fits, vcovs, fitstat, digits)))
+  effects <- lapply(effects, function(e) list(named(e), present(function(f) e %in% names(f$levels))))
+  shared <- Map(function(name, of) list(name, present(function(f) any(of %in% f$terms))), names(groups), groups)
+  sections <- list(coefficients, c(unname(shared), effects, extra_rows(extralines, length(fits))),
+                   c(sample_rows(fits), statistic_rows(fits, vcovs, fitstat, digits)))
   notes <- c(notes, table_notes(fits, vcovs, limits))
   writer <- switch(type, text = table_text, md = table_md, tex = table_tex, df = table_frame)
   out <- writer(heads, sections[lengths(sections) > 0L], notes)
   if (type == "df") {
-    if (!is.null(file)) stop("etable: file goes with the types that are text", call. = FALSE)
+    if (!is.null(file) || !is.null(title)) stop("etable: file and title go with the types that are text", call. = FALSE)
     return(out)
   }
+  out <- if (type == "tex") floating(out, title, label) else paste(c(title, out), collapse = "\n")
   if (!is.null(file)) writeLines(enc2utf8(out), file, useBytes = TRUE)
   structure(out, class = "fourge_text")
+}
+
+# arguments of etable() by name
+style_of <- function(given, what) {
+  if (!is.list(given)) stop(what, ": expected a list of arguments of etable() by name", call. = FALSE)
+  all_named(given, paste0(what, ": expected arguments of etable() by name, as in digits = 2"))
+  unknown <- setdiff(names(given), setdiff(names(formals(etable)), c("...", "style")))
+  if (length(unknown)) stop(what, ": etable() has no argument '", unknown[1L], "'", call. = FALSE)
+  given
+}
+
+# list(name = the terms that its patterns match)
+grouped <- function(group, terms, exact_match) {
+  all_named(group, "group: expected patterns with names, as in list(Controls = c(\"x1\", \"x2\"))")
+  lapply(group, function(patterns) chosen_terms(terms, patterns, NULL, NULL, exact_match))
+}
+
+extra_rows <- function(extralines, n) {
+  all_named(extralines, "extralines: expected rows with names, as in list(Controls = c(\"yes\", \"no\"))")
+  for (name in names(extralines)) {
+    if (length(extralines[[name]]) != n) {
+      stop("extralines: expected ", n, " cells of '", name, "', got ", length(extralines[[name]]), call. = FALSE)
+    }
+  }
+  unname(Map(function(name, cells) list(name, lapply(cells, as.character)), names(extralines), extralines))
+}
+
+# with a title or a label the tabular floats
+floating <- function(tabular, title, label) {
+  if (is.null(title) && is.null(label)) return(tabular)
+  caption <- if (!is.null(title)) paste0("\\caption{", tex_safe(title), "}")
+  mark <- if (!is.null(label)) paste0("\\label{", label, "}")
+  paste(c("\\begin{table}[htbp]", "\\centering", caption, mark, tabular, "\\end{table}"), collapse = "\n")
 }
 
 print.fourge_text <- function(x, ...) {
@@ -48,11 +88,15 @@ flattened <- function(x) {
   unlist(lapply(unname(unclass(x)), flattened), recursive = FALSE)
 }
 
-# The terms that stay, in the order of `keep` where it is given, then of `order`: regular expressions, or names.
+# The terms that stay, in the order of `keep` where it is given, then of `order`: regular expressions, those after ! for the terms
+# that do not match; or names.
 chosen_terms <- function(terms, keep, drop, order, exact_match) {
-  matches <- function(patterns, term) {
-    if (exact_match) term %in% patterns else Reduce(`|`, lapply(patterns, grepl, term, perl = TRUE), logical(length(term)))
+  match_one <- function(pattern, term) {
+    if (exact_match) return(term == pattern)
+    pattern <- sub("^(!?)%", "\\1", pattern)
+    if (startsWith(pattern, "!")) !grepl(substring(pattern, 2L), term, perl = TRUE) else grepl(pattern, term, perl = TRUE)
   }
+  matches <- function(patterns, term) Reduce(`|`, lapply(patterns, match_one, term), logical(length(term)))
   first <- function(patterns, terms) unlist(lapply(patterns, function(p) terms[matches(p, terms)]))
   if (length(keep)) terms <- first(keep, terms)
   terms <- unique(c(first(order, terms), terms))

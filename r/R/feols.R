@@ -86,25 +86,65 @@ columns_of <- function(data, names) {
 
 tell <- function(warnings) for (w in warnings) warning(w, call. = FALSE)
 
-feols <- function(fml, data, vcov = "iid", weights = NULL, subset = NULL, split = NULL, fsplit = NULL, cluster = NULL,
-                  panel.id = NULL, ssc = NULL, fixef.rm = c("singleton", "none"), threads = 0L, time_limit = 0, ...) {
+feols <- function(fml, data, vcov = NULL, weights = NULL, offset = NULL, subset = NULL, split = NULL, fsplit = NULL,
+                  cluster = NULL, panel.id = NULL, ssc = NULL, fixef.rm = c("singleton", "none"), threads = NULL, time_limit = 0,
+                  ...) {
   given <- list(vcov = vcov, cluster = cluster, weights = weights, subset = subset, split = split, fsplit = fsplit,
-                panel = panel.id, ssc = ssc, fixef.rm = match.arg(fixef.rm))
-  fit(match.call(), fml, data, given, list(...), threads, time_limit)
+                panel.id = panel.id, ssc = ssc, fixef.rm = if (!missing(fixef.rm)) match.arg(fixef.rm))
+  fit(match.call(), fml, if (missing(data)) setting("estimation")$data else data, given, list(...), threads, time_limit, offset,
+      parent.frame())
 }
 
-feglm <- function(fml, data, family = c("poisson", "logit", "probit", "gaussian", "gamma", "negbin"), vcov = "iid", weights = NULL,
+feglm <- function(fml, data, family = c("poisson", "logit", "probit", "gaussian", "gamma", "negbin"), vcov = NULL, weights = NULL,
                   offset = NULL, subset = NULL, split = NULL, fsplit = NULL, cluster = NULL, panel.id = NULL, ssc = NULL,
-                  fixef.rm = c("singleton", "none"), threads = 0L, time_limit = 0, ...) {
+                  fixef.rm = c("singleton", "none"), threads = NULL, time_limit = 0, ...) {
   given <- list(vcov = vcov, cluster = cluster, weights = weights, subset = subset, split = split, fsplit = fsplit,
-                panel = panel.id, ssc = ssc, fixef.rm = match.arg(fixef.rm))
+                panel.id = panel.id, ssc = ssc, fixef.rm = if (!missing(fixef.rm)) match.arg(fixef.rm))
   more <- list(family = match.arg(family), offset = expression_text(offset), ...)
-  fit(match.call(), fml, data, given, more, threads, time_limit)
+  fit(match.call(), fml, if (missing(data)) setting("estimation")$data else data, given, more, threads, time_limit, NULL,
+      parent.frame())
 }
 
-fepois <- function(fml, data, vcov = "iid", ...) with_call(feglm(fml, data, "poisson", vcov, ...), match.call())
+fepois <- function(fml, data, vcov = NULL, ...) {
+  with_call(feglm(without_macros(fml, data, parent.frame()), data, "poisson", vcov, ...), match.call())
+}
 
-fenegbin <- function(fml, data, vcov = "iid", ...) with_call(feglm(fml, data, "negbin", vcov, ...), match.call())
+fenegbin <- function(fml, data, vcov = NULL, ...) {
+  with_call(feglm(without_macros(fml, data, parent.frame()), data, "negbin", vcov, ...), match.call())
+}
+
+feols.fit <- function(y, X, fixef_df = NULL, weights = NULL, offset = NULL, ...) {
+  y <- named_columns(y, "y")
+  X <- named_columns(X, "x")
+  data <- c(y, X, if (!is.null(fixef_df)) named_columns(fixef_df, "fixef"))
+  if (!is.null(weights)) data$.weights <- weights
+  if (!is.null(offset)) data$.offset <- offset
+  if (length(unique(lengths(data))) > 1L) stop("feols.fit: y, X and the rest have different numbers of rows", call. = FALSE)
+  if (anyDuplicated(names(data))) {
+    stop("feols.fit: two columns are called '", names(data)[duplicated(names(data))][1L], "'", call. = FALSE)
+  }
+  columns <- lapply(names(data), as.name)[seq_len(length(data) - (!is.null(weights)) - !is.null(offset))]
+  left <- columns[seq_along(y)]
+  right <- summed(c(0, columns[length(y) + seq_along(X)]))
+  effects <- columns[-seq_len(length(y) + length(X))]
+  if (length(effects)) right <- call("|", right, summed(effects))
+  fml <- stats::as.formula(call("~", if (length(left) == 1L) left[[1L]] else as.call(c(quote(c), left)), right), baseenv())
+  out <- feols(fml, as.data.frame(data, optional = TRUE), weights = if (!is.null(weights)) ".weights",
+               offset = if (!is.null(offset)) ~ .offset, ...)
+  with_call(out, match.call())
+}
+
+# a vector, matrix or data frame as a list of columns with names
+named_columns <- function(x, word) {
+  if (!is.list(x)) {
+    x <- as.matrix(x)
+    names <- colnames(x)
+    x <- lapply(seq_len(ncol(x)), function(j) as.vector(x[, j]))
+    names(x) <- names
+  }
+  if (is.null(names(x))) names(x) <- if (length(x) == 1L) word else paste0(word, seq_along(x))
+  as.list(x)
+}
 
 did2s <- function(data, yname, first_stage, second_stage, treatment, cluster_var, weights = NULL, ...) {
   right <- function(stage) sub("^~ *", "", formula_text(stage))
@@ -125,44 +165,124 @@ with_call <- function(fits, call) {
   fits
 }
 
+# of R, which are not the library's options
+arguments <- c("vcov", "cluster", "weights", "subset", "split", "fsplit", "panel.id", "ssc", "fixef.rm")
+
 # One fit, or the fits of the models that formula and samples make: `given` are R's arguments, `more` the library's by name.
-fit <- function(call, fml, data, given, more, threads, time_limit) {
-  text <- formula_text(fml)
+fit <- function(call, fml, data, given, more, threads, time_limit, offset, env) {
+  usual <- setting("estimation")
+  own <- intersect(names(usual), arguments)
+  own <- own[vapply(own, function(name) is.null(given[[name]]), NA)]
+  given[own] <- usual[own]
+  others <- setdiff(names(usual), c(arguments, "data", names(more)))
+  more[others] <- usual[others]
+  if (is.null(given$panel.id)) given$panel.id <- attr(data, "panel.id")
+  fml <- without_macros(fml, data, env)
+  chosen <- split_choice(given)
+  given[c("split", "fsplit")] <- list(chosen$split, chosen$fsplit)
+  offset <- expression_text(offset)
+  read <- if (is.null(offset)) fml else less_offset(fml, offset)
+  text <- formula_text(read)
   options <- options_of(given, more, effects_of(fml))
   several <- length(.Call(R_fourge_models, text)) > 1L || !is.null(options$fsplit) ||
     (!is.null(options$split) && is.null(options$split_value))
   if (is.null(options$keep_effects)) options$keep_effects <- !several  # models that keep theirs share nothing
   names <- unique(.Call(R_fourge_columns, text, options))
+  if (is.null(threads)) threads <- getFourge_nthreads()
   resources <- list(as.integer(threads), as.double(time_limit))
   result <- .Call(R_fourge_fit, text, columns_of(data, names), options, several, resources[[1L]], resources[[2L]])
   tell(result$warnings)
+  asked <- if (inherits(fml, "formula")) fml else stats::as.formula(fml, env)
   fits <- lapply(result$fits, function(f) {
-    f[c("call", "columns", "options", "resources")] <- list(call, names, options, resources)
+    f[c("call", "columns", "options", "resources", "asked")] <- list(call, names, options, resources, asked)
     f$formula <- if (!several && inherits(fml, "formula")) fml else stats::as.formula(f$text)
+    if (!is.null(offset)) f <- with_offset(f, offset)
     f$again <- new.env(parent = emptyenv())
     structure(f, class = "fourge")
   })
   if (!several) return(fits[[1L]])
+  if (!is.null(chosen$keep)) fits <- fits[chosen$keep(lapply(fits, function(f) f$sample))]
   structure(fits, names = vapply(fits, model_name, ""), class = "fourge_multi")
 }
 
-model_name <- function(f) if (length(f$sample) < 2L) f$text else paste0(f$text, " [", f$sample[1L], " = ", f$sample[2L], "]")
+model_name <- function(f) {
+  text <- if (is.null(f$offset)) f$text else formula_text(f$formula)
+  if (length(f$sample) < 2L) text else paste0(text, " [", f$sample[1L], " = ", f$sample[2L], "]")
+}
+
+# ---- an offset o of least squares: y - o is what is regressed ----
+
+less_offset <- function(fml, offset) {
+  parts <- formula_parts(if (is.character(fml)) stats::as.formula(fml) else fml)
+  less <- function(y) call("-", y, call("(", str2lang(offset)))
+  several <- is.call(parts$left) && identical(parts$left[[1L]], as.name("c"))
+  parts$left <- if (several) as.call(c(quote(c), lapply(as.list(parts$left)[-1L], less))) else less(parts$left)
+  stats::as.formula(joined(parts), environment(fml))
+}
+
+# the fit as one of y
+with_offset <- function(f, offset) {
+  parts <- formula_parts(stats::as.formula(f$text))
+  parts$left <- parts$left[[2L]]
+  f$formula <- stats::as.formula(joined(parts), environment(f$formula))
+  f$depvar <- paste(deparse(parts$left, backtick = FALSE), collapse = "")
+  f$offset <- offset
+  f
+}
+
+offset_values <- function(object, columns) {
+  if (is.null(object$offset)) return(0)
+  as.numeric(eval(str2lang(object$offset), columns, environment(object$asked)))
+}
+
+# ---- samples ----
+
+# `~ f %keep% c("a", "b")` -> the column, and which of the fits' samples stay
+split_choice <- function(given) {
+  out <- list(split = given$split, fsplit = given$fsplit)
+  for (name in names(out)) {
+    e <- if (inherits(out[[name]], "formula")) out[[name]][[2L]]
+    if (!is.call(e) || !as.character(e[[1L]])[1L] %in% c("%keep%", "%drop%")) next
+    env <- environment(out[[name]])
+    values <- as.character(eval(e[[3L]], env))
+    out$keep <- sample_choice(name, values, identical(e[[1L]], as.name("%drop%")))
+    out[[name]] <- stats::as.formula(call("~", e[[2L]]), env)
+  }
+  out
+}
+
+# Of samples, c(column, level), those whose level is a value, or begins with it, or matches "@pattern"; or the others.
+sample_choice <- function(name, values, drops) {
+  force(list(name, values, drops))
+  function(samples) {
+    level <- vapply(samples, function(s) if (length(s) == 2L) s[2L] else NA_character_, "")
+    chosen <- lapply(values, function(v) {
+      hit <- if (v %in% level) level == v
+      else if (startsWith(v, "@")) grepl(substring(v, 2L), level, perl = TRUE) else startsWith(level, v)
+      if (any(hit, na.rm = TRUE)) return(hit)
+      known <- paste(unique(level[!is.na(level)]), collapse = ", ")
+      stop(name, ": no level is or begins with '", v, "'; there are ", known, call. = FALSE)
+    })
+    is.na(level) | (Reduce(`|`, chosen) != drops)
+  }
+}
 
 options_of <- function(given, options, effects) {
   vcov <- given$vcov
   if (!is.null(given$cluster)) {
-    if (!identical(vcov, "iid")) stop("vcov and cluster: give one of them", call. = FALSE)
+    if (!is.null(vcov) && !identical(vcov, "iid")) stop("vcov and cluster: give one of them", call. = FALSE)
     clusters <- given$cluster
     vcov <- if (inherits(clusters, "formula")) clusters else paste0("cluster=", paste(clusters, collapse = "+"))
   }
+  panel <- if (!is.null(given$panel.id)) panel_names(given$panel.id)
+  if (is.null(vcov)) vcov <- usual_vcov(effects, panel)
   specs <- if (is.list(vcov)) vcov else list(vcov)
   options$vcov <- vapply(specs, vcov_spec, "", effects = effects)
   for (column in c("weights", "split", "fsplit")) options[[column]] <- column_name(given[[column]], column)
   options$subset <- expression_text(given$subset)
-  panel <- if (inherits(given$panel, "formula")) all.vars(given$panel) else given$panel
   options$panel <- if (!is.null(panel)) paste(panel, collapse = ",")
-  options$ssc <- given$ssc
-  options$keep_singletons <- given$fixef.rm == "none"
+  options$ssc <- if (is.null(given$ssc)) getFourge_ssc() else given$ssc
+  options$keep_singletons <- identical(given$fixef.rm, "none")
   options[!vapply(options, is.null, NA)]
 }
 
@@ -203,13 +323,19 @@ with_columns <- function(object, spec) {
   if (length(text)) once_more(object, lapply(text, readable)) else object$pointer
 }
 
+# the options of this fit alone
+own_options <- function(object) {
+  options <- object$options
+  options[c("split", "fsplit", "split_value")] <- NULL
+  if (length(object$sample) == 2L) options[c("split", "split_value")] <- as.list(object$sample)
+  options
+}
+
 once_more <- function(object, columns = list(), keep_effects = object$options$keep_effects) {
   key <- paste(c(keep_effects, names(columns)), collapse = "\n")
   if (is.null(object$again[[key]])) {
-    options <- object$options
+    options <- own_options(object)
     options$keep_effects <- keep_effects
-    options[c("split", "fsplit", "split_value")] <- NULL
-    if (length(object$sample) == 2L) options[c("split", "split_value")] <- as.list(object$sample)
     columns <- c(.Call(R_fourge_kept, object$pointer), columns)
     result <- .Call(R_fourge_fit, object$text, columns, options, FALSE, object$resources[[1L]], object$resources[[2L]])
     tell(result$warnings)
@@ -218,7 +344,7 @@ once_more <- function(object, columns = list(), keep_effects = object$options$ke
   object$again[[key]]
 }
 
-demean <- function(X, f, weights = NULL, threads = 0L, ...) {
+demean <- function(X, f, weights = NULL, threads = getFourge_nthreads(), ...) {
   shape <- X
   X <- as.matrix(X)
   storage.mode(X) <- "double"

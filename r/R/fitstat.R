@@ -6,7 +6,7 @@ tests_of <- function(fit, v) {
   if (any(same)) fit$iv$tests[[which(same)[1L]]]
 }
 
-number_of <- function(name) function(fit, v) fit$numbers[[name]]
+number_of <- function(name) function(fit, ...) fit$numbers[[name]]
 of_family <- function(name) function(fit, v) if (is.null(fit$glm)) NaN else fit$glm[[name]]
 
 # of each endogenous regressor: W / L of the instruments in its first stage
@@ -56,10 +56,10 @@ statistics <- list(
 instrument_tests <- c("ivf", "kpr", "effective_f", "cd", "ar", "sargan", "wh")
 
 # the names that a formula, or a vector of words, has
-type_names <- function(type, known) {
+type_names <- function(type, known, what = "fitstat") {
   if (inherits(type, "formula")) type <- all.vars(type)
   unknown <- setdiff(type, known)
-  if (length(unknown)) stop("fitstat: there is no '", unknown[1L], "'; there are ", paste(known, collapse = ", "), call. = FALSE)
+  if (length(unknown)) stop(what, ": there is no '", unknown[1L], "'; there are ", paste(known, collapse = ", "), call. = FALSE)
   type
 }
 
@@ -94,6 +94,46 @@ fitstat <- function(x, type = NULL, vcov = NULL, simplify = FALSE) {
     out <- c(out, if (name == "ivf") value else stats::setNames(list(value), name))
   }
   if (simplify && length(out) == 1L) out[[1L]] else structure(out, class = "fourge_fitstat")
+}
+
+# log-likelihoods of a constant alone, and of the effects alone, which least squares knows from the sums of squares
+normal_likelihood <- function(n, rss) -n / 2 * (log(2 * pi * rss / n) + 1)
+constant_likelihood <- function(fit) {
+  if (is.null(fit$glm)) normal_likelihood(fit$numbers[["n"]], fit$numbers[["tss"]]) else fit$glm$null_log_likelihood
+}
+effects_likelihood <- function(fit) {
+  if (is.null(fit$glm)) normal_likelihood(fit$numbers[["n"]], fit$numbers[["rss"]] / (1 - fit$numbers[["r2_within"]])) else NaN
+}
+
+# fixest's shares of what is explained: a adjusted, p by log-likelihoods, w beside the effects
+squares <- list(
+  cor2 = list("Squared Correlation", function(fit) {
+    fitted <- fitted.fourge(fit)
+    stats::cor(fitted, fitted + residuals.fourge(fit))^2
+  }),
+  r2 = list("R2", number_of("r2")),
+  ar2 = list("Adjusted R2", number_of("r2_adjusted")),
+  pr2 = list("Pseudo R2", function(fit) 1 - c(logLik.fourge(fit)) / constant_likelihood(fit)),
+  apr2 = list("Adjusted Pseudo R2", function(fit) {
+    1 - (c(logLik.fourge(fit)) - length(fit$terms) - fit$numbers[["rank"]] + 1) / constant_likelihood(fit)
+  }),
+  wr2 = list("Within R2", number_of("r2_within")),
+  war2 = list("Adjusted Within R2", function(fit) {
+    free <- fit$numbers[["n"]] - fit$numbers[["rank"]]
+    1 - (1 - fit$numbers[["r2_within"]]) * free / (free - length(fit$terms))
+  }),
+  wpr2 = list("Within Pseudo R2", function(fit) 1 - c(logLik.fourge(fit)) / effects_likelihood(fit)),
+  wapr2 = list("Adjusted Within Pseudo R2", function(fit) {
+    1 - (c(logLik.fourge(fit)) - length(fit$terms)) / effects_likelihood(fit)
+  })
+)
+
+r2 <- function(x, type = "all", full_names = FALSE) {
+  if (!inherits(x, "fourge")) stop("r2: expected a fit of feols()", call. = FALSE)
+  type <- if (identical(type, "all")) names(squares) else type_names(type, names(squares), "r2")
+  out <- vapply(type, function(name) as.numeric(squares[[name]][[2L]](x)), 0)
+  names(out) <- if (full_names) vapply(type, function(name) squares[[name]][[1L]], "") else type
+  out
 }
 
 print.fourge_fitstat <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {

@@ -38,7 +38,12 @@ residuals.fourge <- function(object, type = c("response", "deviance", "pearson",
   if (type == "response") without_dropped(.Call(R_fourge_residuals, object$pointer)$residuals, na.rm)
   else without_dropped(.Call(R_fourge_glm_values, object$pointer, type), na.rm)
 }
-fitted.fourge <- function(object, na.rm = TRUE, ...) without_dropped(.Call(R_fourge_residuals, object$pointer)$fitted, na.rm)
+fitted.fourge <- function(object, na.rm = TRUE, ...) without_dropped(fitted_rows(object), na.rm)
+# one a row of the data
+fitted_rows <- function(object) {
+  fitted <- .Call(R_fourge_residuals, object$pointer)$fitted
+  if (is.null(object$offset)) fitted else fitted + offset_values(object, .Call(R_fourge_kept, object$pointer))
+}
 without_dropped <- function(x, na.rm) if (na.rm) x[!is.nan(x)] else x
 
 predict.fourge <- function(object, newdata = NULL, type = c("response", "link"), se.fit = FALSE,
@@ -46,9 +51,10 @@ predict.fourge <- function(object, newdata = NULL, type = c("response", "link"),
   type <- match.arg(type)
   interval <- match.arg(interval)
   if (type == "link" && is.null(object$glm)) stop("predict: type = \"link\" is of a generalised linear model", call. = FALSE)
-  mean <- if (!is.null(newdata)) new_values(R_fourge_predict, with_effects(object), object, newdata)
-  else if (type == "link") .Call(R_fourge_glm_values, object$pointer, "link")
-  else .Call(R_fourge_residuals, object$pointer)$fitted
+  mean <- if (!is.null(newdata)) {
+    new_values(R_fourge_predict, with_effects(object), object, newdata) + offset_values(object, newdata)
+  } else if (type == "link") .Call(R_fourge_glm_values, object$pointer, "link")
+  else fitted_rows(object)
   if (type == "link" && !is.null(newdata)) mean <- stats::make.link(object$glm$link)$linkfun(mean)
   if (se.fit || interval != "none") with_errors(object, newdata, mean, interval, level, chosen_vcov(object, vcov, ssc)) else mean
 }
@@ -60,16 +66,16 @@ new_values <- function(routine, pointer, object, newdata) {
   result$values
 }
 
-# Var(x'b) = x'V x; of a new row beside it the variance of an error
+# of a new row beside it the variance of an error
 with_errors <- function(object, newdata, mean, interval, level, v) {
-  if (!is.null(object$glm) || length(object$levels)) {
-    stop("predict: errors of predictions are there for least squares without fixed effects alone", call. = FALSE)
-  }
+  if (!is.null(object$glm)) stop("predict: errors of predictions are there for least squares alone", call. = FALSE)
   if (interval == "prediction" && !is.null(object$options$weights)) {
     stop("predict: with weights the variance of a new row is not known", call. = FALSE)
   }
-  x <- regressors(object, newdata)
-  variance <- rowSums((x %*% v$matrix) * x)
+  variance <- if (length(object$levels)) effect_errors(object, newdata, v) else {
+    x <- regressors(object, newdata)
+    rowSums((x %*% v$matrix) * x)
+  }
   out <- data.frame(fit = mean, se.fit = sqrt(variance))
   if (interval == "none") return(out)
   error <- if (interval == "prediction") object$numbers[["rss"]] / object$numbers[["df_residual"]] else 0
@@ -81,14 +87,24 @@ with_errors <- function(object, newdata, mean, interval, level, v) {
 regressors <- function(object, newdata) {
   if (!is.null(newdata)) return(new_values(R_fourge_regressors, object$pointer, object, newdata))
   x <- .Call(R_fourge_regressors, object$pointer, .Call(R_fourge_kept, object$pointer))$values
-  x[is.nan(.Call(R_fourge_residuals, object$pointer)$fitted), ] <- NaN
+  x[!used_rows(object), ] <- NaN
   x
 }
 
-model.matrix.fourge <- function(object, data = NULL, na.rm = TRUE, ...) {
+model.matrix.fourge <- function(object, data = NULL, type = c("rhs", "lhs", "fixef"), na.rm = TRUE, ...) {
+  type <- match.arg(type)
+  if (type != "rhs" && !is.null(data)) stop("model.matrix: of other data there are the regressors alone", call. = FALSE)
+  keep <- if (is.null(data) && na.rm) used_rows(object) else TRUE
+  if (type == "lhs") return((fitted_rows(object) + .Call(R_fourge_residuals, object$pointer)$residuals)[keep])
+  if (type == "fixef") {
+    no_slopes(object, "model.matrix, type = \"fixef\"")
+    kept <- .Call(R_fourge_kept, object$pointer)
+    effects <- lapply(stats::setNames(nm = names(object$levels)), function(e) sub("\r", "_", keys_of(e, kept), fixed = TRUE))
+    return(as.data.frame(effects, optional = TRUE)[keep, , drop = FALSE])
+  }
   x <- regressors(object, data)
   colnames(x) <- object$terms
-  if (is.null(data) && na.rm) x[!is.nan(.Call(R_fourge_residuals, object$pointer)$fitted), , drop = FALSE] else x
+  x[keep, , drop = FALSE]
 }
 
 nobs.fourge <- function(object, ...) object$numbers[["n"]]
@@ -124,9 +140,9 @@ coeftable <- function(object, vcov = NULL, ssc = NULL) {
   dimnames(out) <- list(object$terms, heads_of(v))
   out
 }
-se <- function(object, vcov = NULL, ssc = NULL) coeftable(object, vcov, ssc)[, 2L]
-tstat <- function(object, vcov = NULL, ssc = NULL) coeftable(object, vcov, ssc)[, 3L]
-pvalue <- function(object, vcov = NULL, ssc = NULL) coeftable(object, vcov, ssc)[, 4L]
+se <- function(object, vcov = NULL, ssc = NULL) with_terms(object, coeftable(object, vcov, ssc)[, 2L])
+tstat <- function(object, vcov = NULL, ssc = NULL) with_terms(object, coeftable(object, vcov, ssc)[, 3L])
+pvalue <- function(object, vcov = NULL, ssc = NULL) with_terms(object, coeftable(object, vcov, ssc)[, 4L])
 
 coefficient_table <- function(object, vcov = NULL, ssc = NULL) {
   v <- chosen_vcov(object, vcov, ssc)
@@ -206,13 +222,6 @@ leave_out <- function(object, ...) {
   found
 }
 
-print.fourge_multi <- function(x, ...) {
-  print(etable(x, ...))
-  invisible(x)
-}
-summary.fourge_multi <- function(object, ...) lapply(unclass(object), summary, ...)
-`[.fourge_multi` <- function(x, i) structure(unclass(x)[i], class = "fourge_multi")
-
 tidy.fourge <- function(x, conf.int = FALSE, conf.level = 0.95, vcov = NULL, ssc = NULL, ...) {
   v <- chosen_vcov(x, vcov, ssc)
   out <- data.frame(term = x$terms, estimate = v$errors[, 1L], std.error = v$errors[, 2L], statistic = v$errors[, 3L],
@@ -237,5 +246,5 @@ glance.fourge <- function(x, ...) {
 augment.fourge <- function(x, data, ...) {
   both <- .Call(R_fourge_residuals, x$pointer)
   if (nrow(data) != length(both$fitted)) stop("augment: these are not the data of the fit", call. = FALSE)
-  cbind(data, .fitted = both$fitted, .resid = both$residuals)
+  cbind(data, .fitted = fitted_rows(x), .resid = both$residuals)
 }

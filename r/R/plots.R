@@ -1,7 +1,7 @@
 # Plots of coefficients with their intervals, by base graphics; what is drawn comes back as a data frame.
 
-coefplot <- function(..., keep = NULL, drop = NULL, order = NULL, exact_match = FALSE, dict = NULL, level = 0.95, vcov = NULL,
-                     ssc = NULL, horiz = FALSE, ref.line = 0, main = "", xlab = "", ylab = "Estimate") {
+coefplot <- function(..., keep = NULL, drop = NULL, order = NULL, exact_match = FALSE, dict = getFourge_dict(), level = 0.95,
+                     vcov = NULL, ssc = NULL, horiz = FALSE, ref.line = 0, main = "", xlab = "", ylab = "Estimate") {
   fits <- fits_of(list(...), "coefplot")
   terms <- chosen_terms(unlist(lapply(fits, function(f) f$terms)), keep, drop, order, exact_match)
   if (!length(terms)) stop("coefplot: no term is left to plot", call. = FALSE)
@@ -10,8 +10,8 @@ coefplot <- function(..., keep = NULL, drop = NULL, order = NULL, exact_match = 
   draw(points, seq_along(terms), named, numeric(), horiz, ref.line, main, xlab, ylab)
 }
 
-iplot <- function(..., dict = NULL, level = 0.95, vcov = NULL, ssc = NULL, horiz = FALSE, ref.line = 0, main = "", xlab = "",
-                  ylab = "Estimate") {
+iplot <- function(..., dict = getFourge_dict(), level = 0.95, vcov = NULL, ssc = NULL, horiz = FALSE, ref.line = 0, main = "",
+                  xlab = "", ylab = "Estimate") {
   fits <- fits_of(list(...), "iplot")
   levels <- lapply(fits, levels_of_terms)
   if (!any(lengths(levels))) stop("iplot: the fits have no coefficients of i() or sunab()", call. = FALSE)

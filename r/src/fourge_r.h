@@ -18,13 +18,14 @@ typedef struct {
     int users;
 } r_home;
 
-/* One fit, or one plan.  Freed by the finalizer of its external pointer, which also keeps the data
- * frame alive that the table borrows from. */
+/* One fit, one plan, or one design of local projections.  Freed by the finalizer of its external
+ * pointer, which also keeps the data frame alive that the table borrows from. */
 typedef struct {
     r_home *home;
     frg_table *effects; /* the last that were asked for */
     frg_fe *fit;
     frg_demean *plan;
+    frg_lpdid *projections;
 } r_object;
 
 /* An external pointer to an empty object in a home of its own; `kept` lives as long as it. */
@@ -46,6 +47,8 @@ void r_table(r_object *object, SEXP columns, frg_table **out);
 void r_fit_options(frg_fe_opts *fit, SEXP options);
 void r_demean_options(frg_demean_opts *demean, SEXP options);
 void r_leave_out_options(frg_leave_out_opts *leave_out, SEXP options);
+void r_ritest_options(frg_ritest_opts *ritest, SEXP options);
+void r_lpdid_options(frg_lpdid_opts *lpdid, SEXP options);
 
 /* A named list, filled in order. */
 typedef struct {

@@ -51,7 +51,7 @@ static SEXP glm_as_list(const frg_fe_glm *g)
     if (!g) {
         return R_NilValue;
     }
-    r_list l = r_list_new(12);
+    r_list l = r_list_new(13);
     SEXP separated = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)g->n_separated));
     for (int64_t i = 0; i < g->n_separated; i++) {
         REAL(separated)[i] = (double)g->separated[i] + 1;
@@ -63,6 +63,7 @@ static SEXP glm_as_list(const frg_fe_glm *g)
     r_list_add(&l, "deviance", Rf_ScalarReal(g->deviance));
     r_list_add(&l, "null_deviance", Rf_ScalarReal(g->null_deviance));
     r_list_add(&l, "log_likelihood", Rf_ScalarReal(g->log_likelihood));
+    r_list_add(&l, "null_log_likelihood", Rf_ScalarReal(g->null_log_likelihood));
     r_list_add(&l, "pseudo_r2", Rf_ScalarReal(g->pseudo_r2));
     r_list_add(&l, "aic", Rf_ScalarReal(g->aic));
     r_list_add(&l, "bic", Rf_ScalarReal(g->bic));

@@ -14,6 +14,8 @@ SEXP R_fourge_predict(SEXP, SEXP);
 SEXP R_fourge_regressors(SEXP, SEXP);
 SEXP R_fourge_effects(SEXP);
 SEXP R_fourge_leave_out(SEXP, SEXP);
+SEXP R_fourge_ritest(SEXP, SEXP, SEXP);
+SEXP R_fourge_lpdid(SEXP, SEXP, SEXP, SEXP);
 SEXP R_fourge_demean(SEXP, SEXP, SEXP, SEXP, SEXP);
 SEXP R_fourge_kept(SEXP);
 
@@ -34,6 +36,8 @@ static const R_CallMethodDef routines[] = {
     {"R_fourge_regressors", (DL_FUNC)&R_fourge_regressors, 2},
     {"R_fourge_effects", (DL_FUNC)&R_fourge_effects, 1},
     {"R_fourge_leave_out", (DL_FUNC)&R_fourge_leave_out, 2},
+    {"R_fourge_ritest", (DL_FUNC)&R_fourge_ritest, 3},
+    {"R_fourge_lpdid", (DL_FUNC)&R_fourge_lpdid, 4},
     {"R_fourge_demean", (DL_FUNC)&R_fourge_demean, 5},
     {"R_fourge_kept", (DL_FUNC)&R_fourge_kept, 1},
     {"R_fourge_version", (DL_FUNC)&R_fourge_version, 0},

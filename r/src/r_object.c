@@ -13,6 +13,7 @@ static void destroy(SEXP pointer)
     frg_table_destroy(o->effects);
     frg_fe_destroy(o->fit);
     frg_demean_destroy(o->plan);
+    frg_lpdid_destroy(o->projections);
     if (--o->home->users == 0) {
         frg_fe_many_destroy(o->home->many);
         frg_table_destroy(o->home->table);

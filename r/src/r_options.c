@@ -133,3 +133,17 @@ void r_leave_out_options(frg_leave_out_opts *leave_out, SEXP options)
     const target own = {frg_leave_out_options(), leave_out};
     set_all(&own, 1, NULL, options);
 }
+
+void r_ritest_options(frg_ritest_opts *ritest, SEXP options)
+{
+    frg_ritest_defaults(ritest, sizeof *ritest);
+    const target own = {frg_ritest_options(), ritest};
+    set_all(&own, 1, NULL, options);
+}
+
+void r_lpdid_options(frg_lpdid_opts *lpdid, SEXP options)
+{
+    frg_lpdid_defaults(lpdid, sizeof *lpdid);
+    const target own = {frg_lpdid_options(), lpdid};
+    set_all(&own, 1, NULL, options);
+}
