@@ -195,7 +195,7 @@ fit <- function(call, fml, data, given, more, threads, time_limit, offset, env) 
   asked <- if (inherits(fml, "formula")) fml else stats::as.formula(fml, env)
   fits <- lapply(result$fits, function(f) {
     f[c("call", "columns", "options", "resources", "asked")] <- list(call, names, options, resources, asked)
-    f$formula <- if (!several && inherits(fml, "formula")) fml else stats::as.formula(f$text)
+    f$formula <- if (!several && inherits(fml, "formula")) fml else stats::as.formula(f$text, environment(asked))
     if (!is.null(offset)) f <- with_offset(f, offset)
     f$again <- new.env(parent = emptyenv())
     structure(f, class = "fourge")

@@ -128,6 +128,10 @@ squares <- list(
   })
 )
 
+statistics <- c(statistics, lapply(squares[setdiff(names(squares), names(statistics))], function(s) {
+  list(s[[1L]], function(fit, v) s[[2L]](fit))
+}))
+
 r2 <- function(x, type = "all", full_names = FALSE) {
   if (!inherits(x, "fourge")) stop("r2: expected a fit of feols()", call. = FALSE)
   type <- if (identical(type, "all")) names(squares) else type_names(type, names(squares), "r2")

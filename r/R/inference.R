@@ -65,7 +65,7 @@ estfun.fourge <- function(x, ...) {
 
 bread.fourge <- function(x, ...) {
   m <- within_fit(x, "bread")
-  out <- x$numbers[["n"]] * solve(crossprod(m$x, m$x * m$w))
+  out <- nrow(m$x) * solve(crossprod(m$x, m$x * m$w))
   dimnames(out) <- list(x$terms, x$terms)
   out
 }

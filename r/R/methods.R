@@ -172,6 +172,8 @@ print.fourge_table <- function(x, digits = max(3L, getOption("digits") - 3L), ..
     cat("Fixed effects: ", paste0(names(fit$levels), " (", format(fit$levels, big.mark = ",", trim = TRUE), ")", collapse = ", "),
         "\n", sep = "")
   }
+  offset <- c(fit$offset, fit$options$offset)
+  if (length(offset)) cat("Offset: ", offset, "\n", sep = "")
   cat("Standard errors: ", x$vcov$spec, "\n", sep = "")
   stats::printCoefmat(x$table, digits = digits, ...)
   writeLines(as.character(remarks(x$vcov, fit$numbers[["n"]])))

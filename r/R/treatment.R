@@ -115,7 +115,7 @@ plot.fourge_lpdid <- function(x, level = 0.95, vcov = NULL, ssc = NULL, horiz = 
   interval <- confint(x, level = level, vcov = vcov, ssc = ssc)
   points <- data.frame(model = 1L, term = rownames(interval), x = x$horizons, estimate = unname(coef(x)),
                        conf.low = unname(interval[, 1L]), conf.high = unname(interval[, 2L]))
-  reference <- if (x$pooled) numeric() else -1
+  reference <- if (x$pooled) numeric() else setdiff(-1, x$horizons)
   ticks <- if (x$pooled) 0 else sort(c(x$horizons, reference))
   draw(points, ticks, if (x$pooled) paste0("0..", x$last) else ticks, reference, horiz, ref.line, main, xlab, ylab)
 }

@@ -90,6 +90,7 @@ near(found[["wr2"]], 1 - deviance(l) / deviance(alone))
 near(found[["war2"]], 1 - deviance(l) / deviance(alone) * df.residual(alone) / df.residual(l))
 near(found[["wpr2"]], 1 - c(logLik(l) / logLik(alone)))
 stopifnot(is.nan(r2(p, "wr2")), identical(names(r2(o, "ar2", full_names = TRUE)), "Adjusted R2"))
+near(fitstat(o, "war2", simplify = TRUE), found[["war2"]])
 fails(r2(o, "r3"), "there is no 'r3'")
 
 # ---- offsets of least squares ----
@@ -100,7 +101,8 @@ near(fitted(o), fitted(l))
 near(predict(o, d)[used], predict(l, d)[used])
 near(residuals(o), residuals(l))
 near(model.matrix(o, type = "lhs"), d$y[used])
-stopifnot(o$depvar == "y", identical(names(feols(c(y, c) ~ x, d, offset = ~z)), c("y ~ x", "c ~ x")))
+stopifnot(o$depvar == "y", "Offset: z + log(w)" %in% capture.output(print(o)),
+          identical(names(feols(c(y, c) ~ x, d, offset = ~z)), c("y ~ x", "c ~ x")))
 same(formula(o), "y ~ x | a")
 fails(feols(y ~ x, d, offset = ~qq), "qq")
 
