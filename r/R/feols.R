@@ -86,12 +86,15 @@ columns_of <- function(data, names) {
 
 tell <- function(warnings) for (w in warnings) warning(w, call. = FALSE)
 
+# the data of a call, or those that are set
+given_data <- function(data) if (missing(data)) setting("estimation")$data else data
+
 feols <- function(fml, data, vcov = NULL, weights = NULL, offset = NULL, subset = NULL, split = NULL, fsplit = NULL,
                   cluster = NULL, panel.id = NULL, ssc = NULL, fixef.rm = c("singleton", "none"), threads = NULL, time_limit = 0,
                   ...) {
   given <- list(vcov = vcov, cluster = cluster, weights = weights, subset = subset, split = split, fsplit = fsplit,
                 panel.id = panel.id, ssc = ssc, fixef.rm = if (!missing(fixef.rm)) match.arg(fixef.rm))
-  fit(match.call(), fml, if (missing(data)) setting("estimation")$data else data, given, list(...), threads, time_limit, offset,
+  fit(match.call(), fml, given_data(data), given, list(...), threads, time_limit, offset,
       parent.frame())
 }
 
@@ -101,16 +104,16 @@ feglm <- function(fml, data, family = c("poisson", "logit", "probit", "gaussian"
   given <- list(vcov = vcov, cluster = cluster, weights = weights, subset = subset, split = split, fsplit = fsplit,
                 panel.id = panel.id, ssc = ssc, fixef.rm = if (!missing(fixef.rm)) match.arg(fixef.rm))
   more <- list(family = match.arg(family), offset = expression_text(offset), ...)
-  fit(match.call(), fml, if (missing(data)) setting("estimation")$data else data, given, more, threads, time_limit, NULL,
+  fit(match.call(), fml, given_data(data), given, more, threads, time_limit, NULL,
       parent.frame())
 }
 
 fepois <- function(fml, data, vcov = NULL, ...) {
-  with_call(feglm(without_macros(fml, data, parent.frame()), data, "poisson", vcov, ...), match.call())
+  with_call(feglm(without_macros(fml, given_data(data), parent.frame()), data, "poisson", vcov, ...), match.call())
 }
 
 fenegbin <- function(fml, data, vcov = NULL, ...) {
-  with_call(feglm(without_macros(fml, data, parent.frame()), data, "negbin", vcov, ...), match.call())
+  with_call(feglm(without_macros(fml, given_data(data), parent.frame()), data, "negbin", vcov, ...), match.call())
 }
 
 feols.fit <- function(y, X, fixef_df = NULL, weights = NULL, offset = NULL, ...) {

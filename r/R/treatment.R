@@ -56,6 +56,7 @@ lpdid <- function(data, yname, idname, tname, gname, vcov = NULL, pre_window = N
   columns <- columns_of(data, c(id, time, asked$cohort, all.vars(stats::as.formula(formula))))
   design <- .Call(R_fourge_lpdid, formula, columns, asked, as.integer(threads))
   tell(design$warnings)
+  if (!length(effects_of(design$formula))) stop("lpdid: this library wants a first stage, which is not there in R", call. = FALSE)
   given <- list(vcov = if (is.null(vcov)) design$vcov else vcov, weights = weights, subset = subset, ssc = ssc,
                 panel.id = if (!is.null(xfml) && any(c("l", "f", "d") %in% all.names(xfml))) c(id, time))
   made <- as.data.frame(design$columns, optional = TRUE)

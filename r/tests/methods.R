@@ -206,6 +206,7 @@ setFourge_estimation(data = d, fixef.rm = "none", dof = "naive", vcov = "hetero"
 kept <- suppressWarnings(feols(y ~ x | a))
 stopifnot(kept$options$keep_singletons, kept$options$dof == "naive", kept$vcovs[[1]]$spec == "hc1",
           !feols(y ~ x, fixef.rm = "singleton")$options$keep_singletons)
+near(coef(fepois(c ~ .[v])), coef(fepois(c ~ x + z, d)))
 setFourge_estimation(reset = TRUE)
 setFourge_nthreads(1)
 stopifnot(feols(y ~ x, d)$resources[[1]] == 1L, feols(y ~ x, d, threads = 2)$resources[[1]] == 2L, setFourge_nthreads() == 1L)
