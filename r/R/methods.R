@@ -151,7 +151,8 @@ coefficient_table <- function(object, vcov = NULL, ssc = NULL) {
   structure(list(table = out, vcov = v, fit = object), class = "fourge_table")
 }
 
-summary.fourge <- function(object, vcov = NULL, ssc = NULL, stage = 2, ...) {
+summary.fourge <- function(object, vcov = NULL, ssc = NULL, stage = 2, agg = NULL, ...) {
+  if (!is.null(agg)) object <- aggregated(object, agg)
   if (!identical(as.numeric(stage), 1)) return(coefficient_table(object, vcov, ssc))
   if (is.null(object$iv)) stop("summary: stage = 1 is of a fit with instruments", call. = FALSE)
   if (!is.null(vcov) || !is.null(ssc)) stop("summary: the first stages have the errors of the fit's first vcov", call. = FALSE)
@@ -161,6 +162,34 @@ summary.fourge <- function(object, vcov = NULL, ssc = NULL, stage = 2, ...) {
     out
   })
 }
+# The fit with its sunab() shown otherwise: the mean of all effects, those of the relative periods, or of each cohort and period.
+aggregated <- function(object, agg) {
+  kind <- if (identical(agg, FALSE)) "none" else tolower(agg)
+  if (length(kind) != 1L || !kind %in% c("att", "period", "none")) stop("agg: expected \"att\", \"period\" or FALSE", call. = FALSE)
+  found <- FALSE
+  shown_by <- function(e) {
+    if (!is.call(e)) return(e)
+    if (identical(e[[1L]], as.name("sunab")) || identical(e[[1L]], as.name("sunab_att"))) {
+      found <<- TRUE
+      e[[1L]] <- as.name("sunab")
+      e$att <- e$no_agg <- NULL
+      if (kind == "att") e$att <- TRUE
+      if (kind == "none") e$no_agg <- TRUE
+    }
+    e[-1L] <- lapply(as.list(e)[-1L], shown_by)
+    e
+  }
+  text <- formula_text(shown_by(stats::as.formula(object$text)))
+  if (!found) stop("agg: the formula has no sunab()", call. = FALSE)
+  kept <- .Call(R_fourge_kept, object$pointer)
+  result <- .Call(R_fourge_fit, text, kept, own_options(object), FALSE, object$resources[[1L]], object$resources[[2L]])
+  tell(result$warnings)
+  object[names(result$fits[[1L]])] <- result$fits[[1L]]
+  object$formula <- stats::as.formula(text, environment(object$asked))
+  object$again <- new.env(parent = emptyenv())
+  object
+}
+
 print.fourge <- function(x, ...) print(coefficient_table(x), ...)
 
 print.fourge_table <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {

@@ -98,6 +98,14 @@ rel <- as.numeric(sub(".*:", "", names(coef(cells))[at]))
 by_hand <- sapply(sort(unique(rel)), function(r) mean(coef(cells)[at[rel == r]])) # cohorts of one size
 near(coef(sa), by_hand)
 S <- t(sapply(sort(unique(rel)), function(r) (rel == r) / sum(rel == r)))
+mean_of_treated <- summary(sa, agg = "att")$table
+in_them <- tapply(p$time >= p$cohort, p$cell, sum)[sub(".*)", "", names(coef(cells))[at])] # rows of each cell that are treated
+near(mean_of_treated[1, 1], sum(coef(cells)[at] * in_them) / sum(in_them))
+near(mean_of_treated[1, 2], sqrt(c(in_them %*% vcov(cells)[at, at] %*% in_them)) / sum(in_them))
+near(sort(summary(sa, agg = FALSE)$table[, 1]), sort(coef(cells)[at]))
+near(summary(sa, agg = "period")$table[, 1], coef(sa))
+fails(summary(sa, agg = "cohort"), "\"att\", \"period\" or FALSE")
+fails(summary(feols(y ~ time | unit, p), agg = "att"), "no sunab()")
 near(vcov(sa), S %*% vcov(cells)[at, at] %*% t(S))
 stopifnot(sa$events$time[sa$events$coefficient == 0] == -1)
 p$treated <- as.numeric(p$time >= p$cohort)

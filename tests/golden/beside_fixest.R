@@ -98,6 +98,13 @@ projected <- function(h) {
   c(coef(fit)[["begins"]], se(fit)[["begins"]])
 }
 horizons <- c(-3, -2, 0:2)
+staggered <- feols(y ~ x + sunab(cohort, year) | unit + year, study, vcov = ~unit)
+shown_by <- function(agg) {
+  s <- summary(staggered, agg = agg)
+  table <- if (record) s$coeftable else s$table
+  table[grep("x", rownames(table), invert = TRUE), 1:2]
+}
+calls$aggregated <- quote(c(shown_by("att"), shown_by("period"), colSums(shown_by(FALSE))))
 calls$lpdid <- if (record) quote(unlist(lapply(horizons, projected))) else quote({
   found <- lpdid(study, "y", "unit", "year", "cohort", pre_window = -3, post_window = 2, att = FALSE, xfml = ~x)
   t(summary(found)[, 1:2])
