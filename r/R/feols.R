@@ -171,6 +171,10 @@ with_call <- function(fits, call) {
 # of R, which are not the library's options
 arguments <- c("vcov", "cluster", "weights", "subset", "split", "fsplit", "panel.id", "ssc", "fixef.rm")
 
+# what fixest calls options of the library
+fixest_names <- c(fixef.tol = "tol", fixef.iter = "max_iter", collin.tol = "collin_tol", glm.tol = "glm_tol", glm.iter = "glm_iter",
+                  nthreads = "threads")
+
 # One fit, or the fits of the models that formula and samples make: `given` are R's arguments, `more` the library's by name.
 fit <- function(call, fml, data, given, more, threads, time_limit, offset, env) {
   usual <- setting("estimation")
@@ -179,6 +183,12 @@ fit <- function(call, fml, data, given, more, threads, time_limit, offset, env) 
   given[own] <- usual[own]
   others <- setdiff(names(usual), c(arguments, "data", names(more)))
   more[others] <- usual[others]
+  translated <- names(more) %in% names(fixest_names)
+  names(more)[translated] <- fixest_names[names(more)[translated]]
+  if (!is.null(more$threads)) {
+    if (is.null(threads)) threads <- more$threads
+    more$threads <- NULL
+  }
   if (is.null(given$panel.id)) given$panel.id <- attr(data, "panel.id")
   fml <- without_macros(fml, data, env)
   chosen <- split_choice(given)
