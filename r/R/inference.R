@@ -132,16 +132,23 @@ several_effects <- function(codes, w, cells, x) {
     r[, block] <- left[n + seq_len(m), ]
     sx[block, ] <- crossprod(left[seq_len(n), , drop = FALSE], w * x)
   }
-  e <- eigen((r + t(r)) / 2, symmetric = TRUE)
+  inverse <- inverse_where_known((r + t(r)) / 2)
+  q <- (diag(inverse$matrix) - 1) / g
+  parts <- -inverse$matrix %*% sx / g
+  q[inverse$unknown] <- NaN
+  parts[inverse$unknown, ] <- NaN
+  list(q = q, x = parts)
+}
+
+# The inverse of a symmetric matrix with eigenvalues from 0 to 1: by its Cholesky factor, and on the others' space where some are 0,
+# with the unit vectors that lie outside of it.
+inverse_where_known <- function(r) {
+  root <- tryCatch(chol(r), error = function(error) NULL)
+  if (!is.null(root) && min(diag(root))^2 > 1e-6) return(list(matrix = chol2inv(root), unknown = FALSE))
+  e <- eigen(r, symmetric = TRUE)
   null <- e$values < 1e-7
   v <- e$vectors[, !null, drop = FALSE]
-  value <- e$values[!null]
-  unknown <- rowSums(e$vectors[, null, drop = FALSE]^2) > 1e-6
-  q <- rowSums(v^2 * rep(1 / value - 1, each = m)) / g
-  parts <- -v %*% (crossprod(v, sx) / value) / g
-  q[unknown] <- NaN
-  parts[unknown, ] <- NaN
-  list(q = q, x = parts)
+  list(matrix = v %*% (t(v) / e$values[!null]), unknown = rowSums(e$vectors[, null, drop = FALSE]^2) > 1e-6)
 }
 
 # The variance of x'b + d'a under errors that are independent and of one variance s2 / w: with z = x less the effects' part of it
