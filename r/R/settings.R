@@ -105,6 +105,6 @@ panel_names <- function(panel.id) {
 # rows and columns of a panel are one as long as both of its keys are there
 `[.fourge_panel` <- function(x, ...) {
   id <- attr(x, "panel.id")
-  out <- unpanel(x)[...]
-  if (is.data.frame(out) && all(id %in% names(out))) panel(out, id) else out
+  out <- NextMethod()
+  if (is.data.frame(out) && all(id %in% names(out))) panel(out, id) else if (is.data.frame(out)) unpanel(out) else out
 }
