@@ -3,7 +3,7 @@ etable <- function(..., type = c("text", "md", "tex", "df"), digits = 3L, stars 
                    drop = NULL, order = NULL, exact_match = FALSE, dict = getFourge_dict(), headers = NULL, fitstat = NULL,
                    show_fe = TRUE, fe_present = "x", fe_absent = "-", group = NULL, extralines = NULL, title = NULL, label = NULL,
                    notes = NULL, file = NULL, vcov = NULL, ssc = NULL, style = list()) {
-  usual <- utils::modifyList(setting("etable"), style_of(style, "style"))
+  usual <- with_new(setting("etable"), style_of(style, "style"))
   for (name in setdiff(names(usual), names(match.call()))) assign(name, usual[[name]])
   type <- match.arg(type)
   fits <- fits_of(list(...), "etable")

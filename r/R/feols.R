@@ -131,7 +131,7 @@ feols.fit <- function(y, X, fixef_df = NULL, weights = NULL, offset = NULL, ...)
   right <- summed(c(0, columns[length(y) + seq_along(X)]))
   effects <- columns[-seq_len(length(y) + length(X))]
   if (length(effects)) right <- call("|", right, summed(effects))
-  fml <- stats::as.formula(call("~", if (length(left) == 1L) left[[1L]] else as.call(c(quote(c), left)), right), baseenv())
+  fml <- stats::as.formula(call("~", if (length(left) == 1L) left[[1L]] else as.call(c(quote(c), left)), right), parent.frame())
   out <- feols(fml, as.data.frame(data, optional = TRUE), weights = if (!is.null(weights)) ".weights",
                offset = if (!is.null(offset)) ~ .offset, ...)
   with_call(out, match.call())

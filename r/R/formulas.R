@@ -42,11 +42,11 @@ written_out <- function(e, known) {
   if (is_matching(e)) return(summed(matching(e, known)))
   if (is_indexed(e)) return(summed(indexed(e, known)))
   arguments <- lapply(seq_along(e)[-1L], function(k) {
-    if (identical(e[[k]], quote(expr = ))) list(quote(expr = ))
-    else if (is_spliced(e[[k]])) indexed(e[[k]], known) else list(written_out(e[[k]], known))
+    if (identical(e[[k]], quote(expr = ))) return(list(quote(expr = )))
+    if (is_spliced(e[[k]])) return(indexed(e[[k]], known))
+    stats::setNames(list(written_out(e[[k]], known)), names(e)[k])
   })
   arguments <- unlist(arguments, recursive = FALSE)
-  names(arguments) <- if (length(arguments) == length(e) - 1L) names(e)[-1L]
   if (identical(e[[1L]], as.name("+"))) summed(arguments) else as.call(c(e[[1L]], arguments))
 }
 
@@ -59,7 +59,7 @@ macros_of <- function(given) {
 
 xpd <- function(fml, ..., lhs = NULL, rhs = NULL, data = NULL) {
   columns <- if (is.data.frame(data)) names(data) else data
-  known <- list(macros = utils::modifyList(setting("fml"), macros_of(list(...))), columns = columns)
+  known <- list(macros = with_new(setting("fml"), macros_of(list(...))), columns = columns)
   if (missing(fml)) fml <- NULL
   if (is.character(fml)) fml <- stats::as.formula(fml, parent.frame())
   env <- if (is.null(fml)) parent.frame() else environment(fml)

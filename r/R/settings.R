@@ -6,6 +6,10 @@ unset <- list(vcov = list(no_FE = "iid", one_FE = "iid", two_FE = "iid", panel =
               etable = list())
 
 setting <- function(name) if (exists(name, settings, inherits = FALSE)) settings[[name]] else unset[[name]]
+with_new <- function(old, new) {
+  old[names(new)] <- new
+  old
+}
 keep_setting <- function(name, value) {
   before <- setting(name)
   assign(name, value, settings)
@@ -48,19 +52,19 @@ getFourge_dict <- function() setting("dict")
 
 setFourge_fml <- function(..., reset = FALSE) {
   found <- macros_of(list(...))
-  keep_setting("fml", if (reset) found else utils::modifyList(setting("fml"), found))
+  keep_setting("fml", if (reset) found else with_new(setting("fml"), found))
 }
 getFourge_fml <- function() setting("fml")
 
 setFourge_estimation <- function(..., reset = FALSE) {
   given <- all_named(list(...), "setFourge_estimation: expected arguments by name, as in fixef.rm = \"none\"")
-  keep_setting("estimation", if (reset) given else utils::modifyList(setting("estimation"), given))
+  keep_setting("estimation", if (reset) given else with_new(setting("estimation"), given))
 }
 getFourge_estimation <- function() setting("estimation")
 
 setFourge_etable <- function(..., reset = FALSE) {
   given <- style_of(list(...), "setFourge_etable")
-  keep_setting("etable", if (reset) given else utils::modifyList(setting("etable"), given))
+  keep_setting("etable", if (reset) given else with_new(setting("etable"), given))
 }
 getFourge_etable <- function() setting("etable")
 
