@@ -10,6 +10,7 @@ static int check_without(cli *c)
     frg_ritest_opts usual;
     frg_ritest_defaults(&usual, sizeof usual);
     const given_option of_them[] = {{"--ritest-cluster", o->cluster != NULL},
+                                    {"--ritest-strata", o->strata != NULL},
                                     {"--ritest-reps", o->reps != usual.reps},
                                     {"--ritest-statistic", o->statistic != usual.statistic}};
     return cli_refuse_given(c, of_them, sizeof of_them / sizeof *of_them, "goes with --ritest",
@@ -62,6 +63,7 @@ void fe_ritest_json(frg_json *j, const cli *c, const frg_ritest *t)
     frg_json_open_object(j, "ritest");
     frg_json_string(j, "term", t->term);
     frg_json_string(j, "cluster", c->set.studies.ritest.cluster);
+    frg_json_string(j, "strata", c->set.studies.ritest.strata);
     frg_json_string(j, "statistic", compares_t(c) ? "t" : "estimate");
     frg_json_number(j, "estimate", t->estimate);
     frg_json_number(j, "observed", t->observed);
@@ -69,13 +71,29 @@ void fe_ritest_json(frg_json *j, const cli *c, const frg_ritest *t)
     frg_json_number(j, "std_error", t->std_error);
     frg_json_integer(j, "reps", t->reps);
     frg_json_integer(j, "permuted", t->permuted);
+    frg_json_integer(j, "n_strata", t->strata);
     frg_json_bool(j, "converged", t->converged);
     frg_json_close_object(j);
 }
 
+static void permuted_fact(frg_report *r, const frg_ritest_opts *o, const frg_ritest *t)
+{
+    char text[640], count[32];
+    int n = snprintf(text, sizeof text, "the values of %s rows", grouped(t->permuted, count));
+    if (o->cluster) {
+        n = snprintf(text, sizeof text, "the values of the %s groups of %.200s",
+                     grouped(t->permuted, count), o->cluster);
+    }
+    if (o->strata) {
+        snprintf(text + n, sizeof text - (size_t)n, " within the %s strata of %.200s",
+                 grouped(t->strata, count), o->strata);
+    }
+    frg_report_fact(r, "Permuted", text);
+}
+
 void fe_ritest_table(frg_report *r, const cli *c, const frg_ritest *t)
 {
-    char text[320], count[32];
+    char text[32];
     if (!t->term) {
         return;
     }
@@ -97,13 +115,7 @@ void fe_ritest_table(frg_report *r, const cli *c, const frg_ritest *t)
     }
     frg_report_cell_integer(r, t->reps);
     frg_report_table_close(r);
-    if (c->set.studies.ritest.cluster) {
-        snprintf(text, sizeof text, "the values of the %s groups of %.200s",
-                 grouped(t->permuted, count), c->set.studies.ritest.cluster);
-    } else {
-        snprintf(text, sizeof text, "the values of %s rows", grouped(t->permuted, count));
-    }
-    frg_report_fact(r, "Permuted", text);
+    permuted_fact(r, &c->set.studies.ritest, t);
     if (!t->converged) {
         frg_report_paragraph(r, "NOT CONVERGED: draws are those of their last iterate.");
     }

@@ -9,7 +9,7 @@
 
 /* ---- fitting --------------------------------------------------------------------------------- */
 
-enum { MOST_NAMED = 256 };
+enum { MOST_NAMED = 256, OTHERS = 3 };
 
 /** The columns that the fit names, each once. */
 typedef struct {
@@ -33,18 +33,18 @@ static void take_name(const char *name, void *user)
     }
 }
 
-/** Reads the columns that the formula and the options name, and two `others` (NULL: none), and
+/** Reads the columns that the formula and the options name, and three `others` (NULL: none), and
  *  leaves the rest of a wide file alone.  When one is not there all are read, so that the fit can
  *  say where in the formula; of a pipe, which gives its data once, the reader says it.  0 or the
  *  exit code. */
 static int read_named(cli *c, const char *formula, const frg_fe_opts *fit,
-                      const char *const others[2], const char *path, frg_table **out)
+                      const char *const others[OTHERS], const char *path, frg_table **out)
 {
     named k = {.n = 0};
     frg_table_opts opts = c->set.table;
     int code = 0;
     frg_status status = frg_fe_columns(c->ctx, formula, fit, take_name, &k);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < OTHERS; i++) {
         if (others[i]) {
             take_name(others[i], &k);
         }
@@ -74,7 +74,8 @@ static int read_named(cli *c, const char *formula, const frg_fe_opts *fit,
 int fe_job_read(cli *c, fe_job *job)
 {
     const double start = now_seconds();
-    const char *const others[] = {c->set.studies.ritest.cluster, c->set.studies.lpdid.cohort};
+    const char *const others[OTHERS] = {c->set.studies.ritest.cluster, c->set.studies.ritest.strata,
+                                        c->set.studies.lpdid.cohort};
     const int code = read_named(c, job->formula, &job->opts, others, job->path, &job->data);
     job->read = now_seconds() - start;
     return code;
@@ -278,7 +279,7 @@ static int read_new_data(cli *c, const fe_job *job, frg_table **out)
     frg_fe_defaults(&opts, sizeof opts);
     opts.offset = job->opts.offset;
     opts.panel = job->opts.panel;
-    static const char *const others[] = {NULL, NULL};
+    static const char *const others[OTHERS] = {NULL};
     const int code = read_named(c, formula, &opts, others, c->set.fe_job.predict, out);
     free(formula);
     return code;

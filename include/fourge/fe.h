@@ -864,6 +864,8 @@ typedef struct {
                                        formula and stands nowhere else in it */
     const char *cluster;  /* a column of groups, in each of which the variable has one value;
                                        it is permuted between them; NULL: between rows */
+    const char *strata;   /* a column of strata that it was drawn within: it is permuted in each
+                                       of them alone; a group lies in one; NULL: in one */
     int reps;             /* 1000 permutations */
     int64_t seed;         /* of the permutations; -1: the context's */
     frg_ritest_statistic statistic; /* estimate */
@@ -879,6 +881,7 @@ typedef struct {
     double std_error; /* of p_value by the draws, (p (1 - p) / reps)^(1/2) */
     int64_t reps;     /* permutations */
     int64_t permuted; /* values that were put in order: rows in use, or groups */
+    int64_t strata;   /* within which they were; 1 without strata */
     int converged;    /* every demeaned column of every draw is */
     double seconds;
 } frg_ritest;
@@ -888,14 +891,15 @@ FRG_API void frg_ritest_defaults(frg_ritest_opts *o, size_t struct_size);
 /** The fields of frg_ritest_opts (frg_option). */
 FRG_API const frg_option *frg_ritest_options(void);
 /** Randomisation inference (Fisher 1935) on a regressor that was drawn by lot: its values in the
- *  rows of the fit, or those of groups, are put in random orders, by Fisher and Yates' shuffle, and
- *  each order is a regression as the fit is.  fit: the options that f was fitted with, of which
- *  store, plan and keep_effects are not looked at and vcov[0] alone of the covariances.
- *  statistics: reps values s_r, in the order of the draws, or NULL.  A draw depends on the seed
- *  and its number, so that more draws begin with the same.  Warnings of the draws are not kept.
- *  Returns FRG_MAX_ITER where a draw did not converge; a positive status of a stop leaves *out
- *  zero.  Errors: E_OPTION (no such term; options that are not the fit's), E_COLUMN, E_TYPE,
- *  E_PERMUTED (a group with several values, or missing), E_NO_REGRESSOR (a draw that is collinear
+ *  rows of the fit, or those of groups, are put in random orders, by Fisher and Yates' shuffle,
+ *  in each stratum alone, and each order is a regression as the fit is.  fit: the options that f
+ *  was fitted with, of which store, plan and keep_effects are not looked at and vcov[0] alone of
+ *  the covariances.  statistics: reps values s_r, in the order of the draws, or NULL.  A draw
+ *  depends on the seed and its number, so that more draws begin with the same.  Warnings of the
+ *  draws are not kept.  Returns FRG_MAX_ITER where a draw did not converge; a positive status of
+ *  a stop leaves *out zero.  Errors: E_OPTION (no such term; options that are not the fit's),
+ *  E_COLUMN, E_TYPE, E_PERMUTED (a group with several values or strata; a missing group or
+ *  stratum; strata in each of which there is one value), E_NO_REGRESSOR (a draw that is collinear
  *  with the rest), E_UNSUPPORTED of a fit with first_stage, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_fe_ritest(const frg_fe *f, const frg_fe_opts *fit,
                                               const frg_ritest_opts *o, double *statistics,

@@ -203,19 +203,19 @@ class LocalProjections:
         return "Local projections: horizon, estimate, std. error\n" + "\n".join(rows)
 
 
-def ritest(fit: Fit, name: str, cluster: str | None, reps: int, type: str, seed: int) -> dict[str, Any]:
+def ritest(fit: Fit, name: str, cluster: str | None, strata: str | None, reps: int, type: str, seed: int) -> dict[str, Any]:
     """What :meth:`fourge.fe.Fit.ritest` returns."""
     kinds = {"randomization-c": "estimate", "randomization-t": "t"}
     if type not in kinds:
         raise ValueError(f"type={type!r}: expected one of {list(kinds)}")
     if reps < 1:
         raise ValueError(f"reps={reps}: expected at least 1")
-    if cluster is not None:
-        fit._read(f"cluster={quoted(cluster)}")
+    columns = {key: column for key, column in (("cluster", cluster), ("strata", strata)) if column is not None}
+    for column in columns.values():
+        fit._read(f"cluster={quoted(column)}")
     outer, options = fit._call[4:6]
     statistics = np.empty(reps)
-    asked = {"variable": name, "reps": reps, "statistic": kinds[type], "seed": seed}
-    found = fit._fit.ritest([fit._shown["spec"]], {**outer, "ssc": fit._shown["ssc"]}, options,
-                            asked if cluster is None else {**asked, "cluster": cluster}, statistics)
+    asked = {"variable": name, "reps": reps, "statistic": kinds[type], "seed": seed, **columns}
+    found = fit._fit.ritest([fit._shown["spec"]], {**outer, "ssc": fit._shown["ssc"]}, options, asked, statistics)
     return {"term": found["term"], "estimate": found["estimate"], "p_value": found["p_value"], "std_error": found["std_error"],
             "reps": reps, "statistics": statistics}

@@ -936,7 +936,8 @@ class Fit:
             return {"statistic": test["wald"], "pvalue": test["p_chi2"], "df1": test["df1"], "df2": float("inf")}
         return {"statistic": test["f"], "pvalue": test["p_f"], "df1": test["df1"], "df2": test["df2"]}
 
-    def ritest(self, resampvar: str, cluster: str | None = None, reps: int = 1000, type: str = "randomization-c", seed: int = 0) -> dict[str, Any]:
+    def ritest(self, resampvar: str, cluster: str | None = None, reps: int = 1000, type: str = "randomization-c", seed: int = 0,
+               strata: str | None = None) -> dict[str, Any]:
         """Randomisation inference: how often a permuted `resampvar` does as much as it did itself (Fisher 1935).
 
         Parameters
@@ -952,6 +953,8 @@ class Fit:
             What is compared: estimates, or t statistics under the covariance shown.
         seed : int, default=0
             Of the permutations (``frg_fe_ritest``, whose draws are those of ``fourge fe --ritest`` of the same seed).
+        strata : str, optional
+            The column of strata that it was drawn within: it is permuted in each of them alone.  A group of `cluster` lies in one.
 
         Returns
         -------
@@ -963,7 +966,7 @@ class Fit:
         Raises :class:`fourge.errors.Unsupported` of a fit in two stages (:func:`did2s`), whose first stage would keep the true treatment, and
         :class:`fourge.errors.BadArgument` of a column that is no term, such as an instrument.
         """
-        return _did.ritest(self, resampvar, cluster, reps, type, seed)
+        return _did.ritest(self, resampvar, cluster, strata, reps, type, seed)
 
     def tidy(self, style: str = "broom") -> dict[str, list[Any]]:
         """{column: values} of the coefficient table, under the names of `style`, "broom" or "pyfixest"; ``pandas.DataFrame(fit.tidy())``

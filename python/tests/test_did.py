@@ -44,13 +44,16 @@ def philox(seed, stream, index, step):
     return c
 
 
-def permuted(values, seed, draw):
-    """The values in the order of a draw of ritest: Fisher and Yates' shuffle from the last one down."""
-    out = np.array(values)
+def permuted(values, seed, draw, strata=None):
+    """The values in the order of a draw of ritest: Fisher and Yates' shuffle from the last one down, stratum after stratum, which are
+    numbered as they come."""
+    out, strata = np.array(values), np.zeros(len(values)) if strata is None else np.asarray(strata)
+    places = np.concatenate([np.flatnonzero(strata == s) for s in dict.fromkeys(strata.tolist())])
+    begins = [int(np.flatnonzero(strata[places] == strata[p])[0]) for p in places]
     for i in range(len(out) - 1, 0, -1):
         word = philox(seed, 0x72697465, draw, i)
-        k = (word[0] << 32 | word[1]) * (i + 1) >> 64
-        out[i], out[k] = out[k], out[i]
+        k = begins[i] + ((word[0] << 32 | word[1]) * (i - begins[i] + 1) >> 64)
+        out[places[i]], out[places[k]] = out[places[k]], out[places[i]]
     return out
 
 
@@ -249,6 +252,12 @@ class Studies(unittest.TestCase):
         found = fit.ritest("lot", cluster="unit", reps=70, type="randomization-t", seed=5)
         np.testing.assert_allclose(found["statistics"], wanted, rtol=1e-9, atol=1e-9)
         self.assertEqual(found["p_value"], np.mean(np.abs(wanted) >= abs(fit.tstat()["lot"])))
+        wanted = []
+        for draw in range(12):
+            x = np.full(300, np.nan)
+            x[used] = permuted(data["x"][used], 2, draw, data["g"][used])
+            wanted.append(fe.feols("y ~ lot + x | year", {**data, "x": x}, weights="state").coef()["x"])
+        np.testing.assert_allclose(fit.ritest("x", strata="g", reps=12, seed=2)["statistics"], wanted, rtol=1e-9, atol=1e-9)
 
         small = {"y": np.array([0.3, 1.9, 2.5, 2.6, 0.1, 3.0, 1.2, 0.4]), "d": np.array([0, 1, 1, 1, 0, 1, 0, 0])}
         small["y"][5] = 0.2
@@ -259,7 +268,8 @@ class Studies(unittest.TestCase):
         self.assertLess(abs(found["p_value"] - exact), 4 * np.sqrt(exact * (1 - exact) / 1280))
 
         for message, call in (("'year' is not one regressor of", lambda: fit.ritest("year")), ("type='t'", lambda: fit.ritest("lot", type="t")),
-                              ("reps=0", lambda: fit.ritest("lot", reps=0)), ("not the same in all rows", lambda: fit.ritest("x", cluster="unit"))):
+                              ("reps=0", lambda: fit.ritest("lot", reps=0)), ("not the same in all rows", lambda: fit.ritest("x", cluster="unit")),
+                              ("lies in several strata of 'year'", lambda: fit.ritest("lot", cluster="unit", strata="year"))):
             with self.assertRaisesRegex(ValueError, message):
                 call()
 

@@ -221,7 +221,7 @@ of(fe.Fit.wald_test, {}, fit, R=(np.array([[1.0, 0.0]]), dict), q=(1.0, dict), d
    drop=("x", dict))
 LOT = fe.feols("y ~ late + x", PANEL)
 of(fe.Fit.ritest, {"resampvar": "late", "reps": 70}, lambda: LOT, resampvar=("x", dict), reps=(9, dict), type=("randomization-t", dict), seed=(1, dict),
-   cluster=("h", raises("not the same in all rows")))
+   cluster=("h", raises("not the same in all rows")), strata=("h", dict))
 MOVERS = {"y": (np.arange(240) * 7919 % 1009 / 1009), "worker": np.repeat(np.arange(60), 4), "firm": (np.arange(240) * 7 // 2 % 11) % 5}
 of(fe.Fit.leave_out, {}, lambda: fe.feols("y ~ 1 | worker + firm", MOVERS), leave_out=("observation", lambda found: found["corrected"]),
    leverage=("approx", lambda found: found["corrected"]), draws=(50, lambda found: found["corrected"], {"leverage": "approx"}))

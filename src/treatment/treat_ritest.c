@@ -1,7 +1,8 @@
 /* treat_ritest.c - randomisation inference: how often a permuted regressor does as much as it did
  * itself (Fisher 1935).
  *
- *     d_r = d, its values in the rows in use, or those of groups of rows, in the r-th random order
+ *     d_r = d, its values in the rows in use, or those of groups of rows, in the r-th random order,
+ *           each within its stratum
  *     s_r = the estimate or the t statistic of d_r in the place of d, s that of d
  *     p = #(|s_r| >= |s|) / reps
  *
@@ -51,9 +52,12 @@ typedef struct {
     const frg_column *column;     /* d */
     int32_t node;                 /* where it stands in the formula */
     uint64_t seed;
-    int64_t m;        /* values that are permuted: rows, or groups */
-    double *values;   /* m */
-    int32_t *groups;  /* n: of each row in use; NULL: rows are permuted */
+    int64_t m;       /* values that are permuted: rows, or groups */
+    double *values;  /* m */
+    int32_t *groups; /* n: of each row in use; NULL: rows are permuted */
+    int64_t *places; /* m: of the values, stratum after stratum; NULL: they are one stratum */
+    int64_t *begins; /* m: where in `places` the stratum of each begins */
+    int64_t n_strata;
     double *permuted; /* block x m */
     double *drawn;    /* of the table: a column */
     char **names;     /* block */
@@ -146,12 +150,35 @@ static frg_status find_variable(job *j)
 
 /* ---- what is permuted ------------------------------------------------------------------------ */
 
-/** The value of each group, which all of its rows have. */
-static frg_status group_values(job *j, const frg_column *by)
+/** The codes of the rows in use by a column in which none of them is missing; `what` it holds. */
+static frg_status encode_rows(job *j, const char *name, const char *what, const frg_column **by,
+                              frgi_key_job *key)
 {
     const frgi_frame *const frame = &j->f->data.frame;
-    frgi_key_job key = {.column = by, .codes = j->groups};
-    TRY(frgi_keys_encode(j->ctx, &key, 1, frame->rows, frame->n));
+    TRY(frgi_column_named(by, j->ctx, name, "ritest", j->f->data.table));
+    for (int64_t i = 0; i < frame->n; i++) {
+        const int64_t row = frame->rows ? frame->rows[i] : i;
+        double value;
+        frgi_column_block(*by, NULL, row, 1, &value);
+        if (isnan(value)) {
+            FAIL(j->ctx, E_PERMUTED, "ritest: the %s '%s' is missing in row %lld of the fit", what,
+                 (*by)->name, frgi_nth(j->ctx, row));
+        }
+    }
+    TRY(NEW(j->ctx, &key->codes, frame->n, "groups of a permutation"));
+    key->column = *by;
+    return frgi_keys_encode(j->ctx, key, 1, frame->rows, frame->n);
+}
+
+/** The value of each group, which all of its rows have. */
+static frg_status group_rows(job *j)
+{
+    const frgi_frame *const frame = &j->f->data.frame;
+    const frg_column *by;
+    frgi_key_job key = {.codes = NULL};
+    const frg_status status = encode_rows(j, j->o.cluster, "group", &by, &key);
+    j->groups = key.codes;
+    TRY(status);
     j->m = 0;
     for (int64_t i = 0; i < frame->n; i++) { /* groups are numbered as they come */
         const int32_t g = j->groups[i];
@@ -168,22 +195,66 @@ static frg_status group_values(job *j, const frg_column *by)
     return FRG_OK;
 }
 
-static frg_status group_rows(job *j)
+/** strata: from those of the n rows to those of the m values. */
+static frg_status value_strata(job *j, const frg_column *by, int32_t *strata)
 {
     const frgi_frame *const frame = &j->f->data.frame;
-    const frg_column *by;
-    TRY(frgi_column_named(&by, j->ctx, j->o.cluster, "ritest", j->f->data.table));
+    int64_t seen = 0;
     for (int64_t i = 0; i < frame->n; i++) {
-        const int64_t row = frame->rows ? frame->rows[i] : i;
-        double value;
-        frgi_column_block(by, NULL, row, 1, &value);
-        if (isnan(value)) {
-            FAIL(j->ctx, E_PERMUTED, "ritest: the group '%s' is missing in row %lld of the fit",
-                 by->name, frgi_nth(j->ctx, row));
+        const int64_t g = j->groups ? j->groups[i] : i;
+        if (g == seen) {
+            strata[seen++] = strata[i];
+        } else if (strata[g] != strata[i]) {
+            const int64_t row = frame->rows ? frame->rows[i] : i;
+            FAIL(j->ctx, E_PERMUTED,
+                 "ritest: a value of '%s' lies in several strata of '%s', as in row %lld",
+                 j->o.cluster, by->name, frgi_nth(j->ctx, row));
         }
     }
-    TRY(NEW(j->ctx, &j->groups, frame->n, "groups of a permutation"));
-    return group_values(j, by);
+    return FRG_OK;
+}
+
+/** The places of the values by stratum; E_PERMUTED where no order differs from another. */
+static frg_status sort_strata(job *j, const frg_column *by, const int32_t *strata)
+{
+    int64_t *ends;
+    bool varies = false;
+    TRY(NEW(j->ctx, &j->places, j->m, "values by stratum"));
+    TRY(NEW(j->ctx, &j->begins, j->m, "values by stratum"));
+    TRY(NEW0(j->ctx, &ends, j->n_strata + 1, "strata"));
+    for (int64_t i = 0; i < j->m; i++) {
+        ends[strata[i] + 1]++;
+    }
+    for (int64_t k = 0; k < j->n_strata; k++) {
+        ends[k + 1] += ends[k]; /* ends[k] is the begin of stratum k until its values are placed */
+    }
+    for (int64_t i = 0; i < j->m; i++) {
+        j->places[ends[strata[i]]++] = i;
+    }
+    for (int64_t p = 0; p < j->m; p++) {
+        const int32_t k = strata[j->places[p]];
+        j->begins[p] = k > 0 ? ends[k - 1] : 0;
+        varies |= j->values[j->places[p]] != j->values[j->places[j->begins[p]]];
+    }
+    DROP(j->ctx, &ends);
+    if (!varies) {
+        FAIL(j->ctx, E_PERMUTED,
+             "ritest: '%s' has one value within each stratum of '%s', which no order changes",
+             j->column->name, by->name);
+    }
+    return FRG_OK;
+}
+
+static frg_status stratify(job *j)
+{
+    const frg_column *by;
+    frgi_key_job key = {.codes = NULL};
+    frg_status status = encode_rows(j, j->o.strata, "stratum", &by, &key);
+    j->n_strata = key.n_levels;
+    status = status < 0 ? status : value_strata(j, by, key.codes);
+    status = status < 0 ? status : sort_strata(j, by, key.codes);
+    DROP(j->ctx, &key.codes);
+    return status;
 }
 
 /** The names of the drawn columns, which no other has. */
@@ -211,7 +282,9 @@ static frg_status prepare(job *j)
     for (int64_t i = 0; i < frame->n; i++) {
         frgi_column_block(j->column, NULL, frame->rows ? frame->rows[i] : i, 1, &j->values[i]);
     }
+    j->n_strata = 1;
     TRY(j->o.cluster ? group_rows(j) : FRG_OK);
+    TRY(j->o.strata ? stratify(j) : FRG_OK);
     TRY(NEW(j->ctx, &j->permuted, j->block * j->m, "permuted values"));
     TRY(NEW(j->ctx, &j->drawn, frame->n_rows, "a permuted column"));
     TRY(NEW0(j->ctx, &j->names, j->block, "names of permuted columns"));
@@ -228,10 +301,14 @@ static void permute(const job *j, int64_t r, double *out)
         uint32_t word[4];
         frgi_philox(j->seed, STREAM, (uint64_t)r, (uint64_t)i, word);
         const uint64_t random = (uint64_t)word[0] << 32 | word[1];
-        const int64_t k = (int64_t)((unsigned __int128)random * (uint64_t)(i + 1) >> 64);
-        const double value = out[i];
-        out[i] = out[k];
-        out[k] = value;
+        const int64_t first = j->begins ? j->begins[i] : 0;
+        const uint64_t choices = (uint64_t)(i - first + 1);
+        const int64_t k = first + (int64_t)((unsigned __int128)random * choices >> 64);
+        double *const one = &out[j->places ? j->places[i] : i];
+        double *const other = &out[j->places ? j->places[k] : k];
+        const double value = *one;
+        *one = *other;
+        *other = value;
     }
 }
 
@@ -367,6 +444,7 @@ static void count_draws(const job *j, frg_status worst, frg_ritest *out)
                         .std_error = sqrt(p * (1 - p) / (double)reps),
                         .reps = reps,
                         .permuted = j->m,
+                        .strata = j->n_strata,
                         .converged = worst == FRG_OK};
 }
 
@@ -403,6 +481,8 @@ static void close_job(job *j)
     DROP(j->ctx, &j->names);
     DROP(j->ctx, &j->values);
     DROP(j->ctx, &j->groups);
+    DROP(j->ctx, &j->places);
+    DROP(j->ctx, &j->begins);
     DROP(j->ctx, &j->permuted);
     DROP(j->ctx, &j->drawn);
     DROP(j->ctx, &j->statistics);

@@ -4,7 +4,8 @@
  * and 0 elsewhere has as many orders as there are rows, so that each statistic must be one of that
  * many regressions, which are made here one by one, and each of them must come up as often as the
  * others: counts of n fair draws among m stay within 6 standard deviations, which chance passes
- * once in 5e8 times.  Of eight rows with four ones all 70 orders are listed.
+ * once in 5e8 times.  Of eight rows with four ones all 70 orders are listed,
+ * of eight values in two strata with one and two ones all 24.
  *
  * The columns of local projections are those of plain loops over all pairs of rows, to the bit of
  * one subtraction (of a mean: to rounding).
@@ -21,7 +22,7 @@ static const double DENSE = 1e-9;
 typedef struct {
     int n, groups;
     double y[MOST], x[MOST], d[MOST], w[MOST];
-    int64_t group[MOST], level[MOST];
+    int64_t group[MOST], level[MOST], half[MOST]; /* half: the even groups and the others */
 } lot;
 
 /** Rows of groups of a few, the ones in a row of the first, or in all of its rows. */
@@ -31,6 +32,7 @@ static lot make_lot(int n, int groups, bool whole_group)
     for (int i = 0; i < n; i++) {
         l.group[i] = 3 * (i % groups);
         l.level[i] = test_below(4);
+        l.half[i] = i % groups % 2;
         l.x[i] = test_normal();
         l.w[i] = 1 + test_uniform();
         l.d[i] = whole_group ? i % groups == 0 : i == 0;
@@ -49,6 +51,7 @@ static frg_table *lot_table(frg_context *ctx, const lot *l, const double *d)
     CHECK_OK(ctx, frg_table_add_numbers(t, "w", l->w));
     CHECK_OK(ctx, frg_table_add_integers(t, "group", l->group));
     CHECK_OK(ctx, frg_table_add_integers(t, "level", l->level));
+    CHECK_OK(ctx, frg_table_add_integers(t, "half", l->half));
     return t;
 }
 
@@ -91,7 +94,7 @@ static double statistic_of(frg_context *ctx, const lot *l, const double *d, cons
 }
 
 /** Each draw is one of the m regressions, which come up alike; the share is that of the draws. */
-static void check_draws(const frg_ritest *r, const double *s, const double *want, int m)
+static void check_orders(const frg_ritest *r, const double *s, const double *want, int m)
 {
     int count[MOST] = {0}, as_large = 0;
     for (int64_t k = 0; k < r->reps; k++) {
@@ -110,7 +113,6 @@ static void check_draws(const frg_ritest *r, const double *s, const double *want
     const double p = (double)as_large / (double)r->reps;
     CHECK_NEAR(r->p_value, p, 0);
     CHECK_NEAR(r->std_error, sqrt(p * (1 - p) / (double)r->reps), 1e-15);
-    CHECK_INT(r->permuted, m);
     CHECK(r->converged);
 }
 
@@ -142,7 +144,9 @@ static void draws_are_regressions(void)
         if (CHECK_OK(ctx, frg_fe_ritest(f, &o, &p, s, &r))) {
             CHECK_NEAR(r.observed, want[0], DENSE);
             CHECK_TEXT(r.term, "d");
-            check_draws(&r, s, want, m);
+            CHECK_INT(r.permuted, m);
+            CHECK_INT(r.strata, 1);
+            check_orders(&r, s, want, m);
         }
         CHECK_INT(frg_warning_count(ctx), 0);
         frg_fe_destroy(f);
@@ -189,8 +193,52 @@ static void all_orders(void)
     frg_context_destroy(ctx);
 }
 
+/** Eight values, of rows or of groups of three, in strata of the even and the odd ones, which have
+ *  one and two ones: the orders that strata allow, each as often as the others, and their share. */
+static void orders_within_strata(void)
+{
+    enum { VALUES = 8, ORDERS = 24, REPS = 2400 };
+    static double s[REPS];
+    for (int each = 1; each <= 3; each += 2) {
+        frg_context *const ctx = test_context();
+        lot l = make_lot(VALUES * each, VALUES, false);
+        frg_fe_opts o = weighted("iid");
+        frg_ritest_opts p = permuting("d", REPS);
+        frg_fe *f = NULL;
+        frg_ritest r = {0};
+        double want[ORDERS], exact = 0;
+        int n = 0;
+        for (int set = 0; set < 1 << VALUES; set++) {
+            if (__builtin_popcount(set & 0x55) == 1 && __builtin_popcount(set & 0xaa) == 2) {
+                for (int i = 0; i < l.n; i++) {
+                    l.d[i] = set >> i % VALUES & 1;
+                    l.level[i] = i % 2;
+                }
+                want[n++] = statistic_of(ctx, &l, l.d, &o, false);
+            }
+        }
+        CHECK_INT(n, ORDERS);
+        for (int k = 0; k < ORDERS; k++) { /* the last order is the observed one */
+            exact += fabs(want[k]) >= fabs(want[ORDERS - 1]) * (1 - DENSE) ? 1.0 / ORDERS : 0;
+        }
+        p.strata = "half";
+        p.cluster = each > 1 ? "group" : NULL;
+        frg_table *const t = lot_table(ctx, &l, l.d);
+        CHECK_OK(ctx, frg_fe_fit(&f, ctx, formula, t, &o));
+        if (CHECK_OK(ctx, frg_fe_ritest(f, &o, &p, s, &r))) {
+            CHECK_INT(r.permuted, VALUES);
+            CHECK_INT(r.strata, 2);
+            check_orders(&r, s, want, ORDERS);
+            CHECK_NEAR(r.p_value, exact, 5 * sqrt(exact * (1 - exact) / REPS));
+        }
+        frg_fe_destroy(f);
+        frg_table_destroy(t);
+        frg_context_destroy(ctx);
+    }
+}
+
 /** The draws of so many threads, of a seed. */
-static void draw_with(int threads, int64_t seed, int reps, double *s)
+static void draw_with(int threads, int64_t seed, int reps, const char *strata, double *s)
 {
     frg_context *const ctx = test_context_with(threads, NULL, NULL);
     test_now.random = 7;
@@ -199,10 +247,13 @@ static void draw_with(int threads, int64_t seed, int reps, double *s)
     o.subset = "x > -2";
     frg_ritest_opts p = permuting("d", reps);
     p.seed = seed;
+    p.strata = strata;
     p.statistic = FRG_RITEST_STATISTIC;
     frg_table *const t = lot_table(ctx, &l, l.d);
+    const double same[MOST] = {0};
     frg_fe *f = NULL;
     frg_ritest r;
+    CHECK_OK(ctx, frg_table_add_numbers(t, "all", same));
     CHECK_OK(ctx, frg_fe_fit(&f, ctx, formula, t, &o));
     CHECK_OK(ctx, frg_fe_ritest(f, &o, &p, s, &r));
     frg_fe_destroy(f);
@@ -210,17 +261,22 @@ static void draw_with(int threads, int64_t seed, int reps, double *s)
     frg_context_destroy(ctx);
 }
 
-/** The same bits by any number of threads; more draws begin with the same, other seeds do not. */
+/** The same bits by any number of threads, with strata too; more draws begin with the same, those
+ *  of one stratum are those of none; other seeds and strata have others. */
 static void same_draws(void)
 {
-    double one[100], two[100], few[70], other[100];
-    draw_with(1, -1, 100, one);
-    draw_with(2, 0, 100, two); /* of the context, whose seed is 0 */
-    draw_with(2, -1, 70, few);
-    draw_with(1, 5, 100, other);
+    double one[100], two[100], few[70], other[100], strata[2][100];
+    draw_with(1, -1, 100, NULL, one);
+    draw_with(2, 0, 100, "all", two); /* of the context, whose seed is 0 */
+    draw_with(2, -1, 70, NULL, few);
+    draw_with(1, 5, 100, NULL, other);
+    draw_with(1, -1, 100, "half", strata[0]);
+    draw_with(2, -1, 100, "half", strata[1]);
     CHECK_BITS(two, one, sizeof one);
     CHECK_BITS(few, one, sizeof few);
+    CHECK_BITS(strata[1], strata[0], sizeof one);
     CHECK(memcmp(other, one, sizeof one) != 0);
+    CHECK(memcmp(strata[0], one, sizeof one) != 0);
 }
 
 static void refuse(frg_context *ctx, const frg_fe *f, const frg_fe_opts *fit, frg_ritest_opts o,
@@ -266,7 +322,17 @@ static void refused_permutations(void)
     refuse(ctx, f, &fit, o, FRG_BAD_DATA, "not the same in all rows");
     o.variable = "d";
     o.cluster = "holes";
-    refuse(ctx, f, &fit, o, FRG_BAD_DATA, "missing in row");
+    refuse(ctx, f, &fit, o, FRG_BAD_DATA, "the group 'holes' is missing in row");
+    o.cluster = NULL;
+    o.strata = "holes";
+    refuse(ctx, f, &fit, o, FRG_BAD_DATA, "the stratum 'holes' is missing in row");
+    o.strata = "nothing";
+    refuse(ctx, f, &fit, o, FRG_BAD_DATA, "nothing");
+    o.strata = "group";
+    refuse(ctx, f, &fit, o, FRG_BAD_DATA, "'d' has one value within each stratum of 'group'");
+    o.cluster = "group";
+    o.strata = "level";
+    refuse(ctx, f, &fit, o, FRG_BAD_DATA, "a value of 'group' lies in several strata of 'level'");
     fit.weights = "w";
     refuse(ctx, f, &fit, permuting("d", 9), FRG_BAD_ARG, "not those of the fit");
     frg_fe_destroy(f);
@@ -322,12 +388,14 @@ static frg_status permute_once(frg_context *ctx, void *user, uint64_t *hash)
     frg_ritest r;
     double s[3] = {0};
     p.cluster = "group";
+    p.strata = "half";
     frg_fe_defaults(&o, sizeof o);
     frg_status status = frg_table_create(&t, ctx, l->n);
     status = status < 0 ? status : frg_table_add_numbers(t, "y", l->y);
     status = status < 0 ? status : frg_table_add_numbers(t, "d", l->d);
     status = status < 0 ? status : frg_table_add_integers(t, "group", l->group);
     status = status < 0 ? status : frg_table_add_integers(t, "level", l->level);
+    status = status < 0 ? status : frg_table_add_integers(t, "half", l->half);
     status = status < 0 ? status : frg_fe_fit(&f, ctx, "y ~ d | level", t, &o);
     status = status < 0 ? status : frg_fe_ritest(f, &o, &p, s, &r);
     if (status >= 0) {
@@ -656,6 +724,7 @@ static void faults_of_studies(void)
 
 static const test_case cases[] = {{"draws are regressions", draws_are_regressions},
                                   {"all orders", all_orders},
+                                  {"orders within strata", orders_within_strata},
                                   {"same draws", same_draws},
                                   {"refused permutations", refused_permutations},
                                   {"stopped permutations", stopped_permutations},
