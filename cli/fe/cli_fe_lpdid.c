@@ -18,6 +18,8 @@ static int check_without(cli *c)
         {"--pre-window", o->pre_window != usual.pre_window},
         {"--post-window", o->post_window != usual.post_window},
         {"--pooled", o->pooled},
+        {"--reweight", o->reweight},
+        {"--pmd", o->pmd != usual.pmd},
         {"--never-treated",
          o->never_treated < usual.never_treated || o->never_treated > usual.never_treated}};
     return cli_refuse_given(c, of_them, sizeof of_them / sizeof *of_them, "goes with --lpdid",
@@ -122,6 +124,25 @@ static fe_estimates estimates_of(const fe_job *job)
     return t;
 }
 
+/** What is regressed, where it is not the change from the period before. */
+static void outcome_fact(frg_report *r, const frg_lpdid_opts *o, int last)
+{
+    char later[80] = "changes", before[80] = "the period before";
+    if (o->pooled) {
+        snprintf(later, sizeof later, "the mean of the periods 0 to %d", last);
+    }
+    if (o->pmd == 0) {
+        snprintf(before, sizeof before, "the mean of all periods before");
+    } else if (o->pmd > 1) {
+        snprintf(before, sizeof before, "the mean of the %d periods before", o->pmd);
+    }
+    if (o->pooled || o->pmd != 1) {
+        char text[200];
+        snprintf(text, sizeof text, "%s%s%s", later, o->pooled ? ", less " : " from ", before);
+        frg_report_fact(r, "Outcome", text);
+    }
+}
+
 static void facts(frg_report *r, const fe_job *job, const fe_estimates *t)
 {
     char text[320];
@@ -135,9 +156,9 @@ static void facts(frg_report *r, const fe_job *job, const fe_estimates *t)
     snprintf(text, sizeof text, "%.200s; never treated: %.15g", c->set.studies.lpdid.cohort,
              c->set.studies.lpdid.never_treated);
     frg_report_fact(r, "Cohorts", text);
-    if (c->set.studies.lpdid.pooled) {
-        snprintf(text, sizeof text, "the mean of the periods 0 to %d, less that before", d->last);
-        frg_report_fact(r, "Outcome", text);
+    outcome_fact(r, &c->set.studies.lpdid, d->last);
+    if (d->first_stage) {
+        frg_report_fact(r, "Estimates", "the mean over the treated rows (regression adjustment)");
     }
     vcov_words(t->vcov, text, sizeof text);
     frg_report_fact(r, "Std. errors", text);
@@ -190,7 +211,7 @@ static void curve(frg_report *r, const fe_job *job, const fe_estimates *t)
                            .x_label = "horizon",
                            .y_label = "change of the outcome",
                            .reference = 0,
-                           .n_series = 2,
+                           .n_series = job->line->set.studies.lpdid.pmd == 1 ? 2 : 1,
                            .series = series};
     frg_report_plot(r, &plot);
     free(memory);
@@ -219,6 +240,8 @@ static void lpdid_json(frg_json *j, const cli *c, const void *of)
     frg_json_string(j, "cohort", c->set.studies.lpdid.cohort);
     frg_json_number(j, "never_treated", c->set.studies.lpdid.never_treated);
     frg_json_bool(j, "pooled", c->set.studies.lpdid.pooled);
+    frg_json_bool(j, "reweight", c->set.studies.lpdid.reweight);
+    frg_json_integer(j, "pmd", c->set.studies.lpdid.pmd);
     frg_json_integer(j, "last", frg_lpdid_get(job->lpdid)->last);
     frg_json_open_array(j, "horizons");
     for (int i = 0; i < t.n; i++) {
@@ -252,6 +275,7 @@ static int fit(cli *c, fe_job *job)
             job->opts.vcov[0] = d->vcov;
             job->opts.n_vcov = 1;
         }
+        job->opts.first_stage = d->first_stage;
         status = frg_fe_fit_many(&job->many, c->ctx, d->formula, d->table, &job->opts);
     }
     progress_clear(&c->progress);

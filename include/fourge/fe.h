@@ -916,7 +916,10 @@ typedef struct {
                              last period are so in any case */
     int pre_window;       /* the first horizon; INT32_MIN: of the data */
     int post_window;      /* the last; INT32_MAX: of the data */
-    int pooled; /* 0; 1: one regression, of the mean outcome from the treatment to post_window */
+    int pooled;   /* 0; 1: one regression, of the mean outcome from the treatment to post_window */
+    int reweight; /* 0; 1: the mean over the treated rows in place of least squares' weights */
+    int pmd; /* 1: outcomes are less y_t-1; k: less the mean of y_t-k .. y_t-1; 0: less that of all
+                that the unit has before t; of a mean horizon -1 is one like the others */
 } frg_lpdid_opts;
 
 /** An outcome of local projections, y_t+h - y_t-1. */
@@ -930,10 +933,12 @@ typedef struct {
     const frg_table *table; /* the data's columns, and those of the outcomes and the treatment */
     const char *formula; /* "c(`change::-2`, ...) ~ treat_diff + x | year", of one outcome without
                                c(): for frg_fe_fit_many, whose fits have the outcome for depvar */
-    const char *term;    /* "treat_diff", D_t - D_t-1: its coefficient is b_h */
-    const char *vcov;    /* "cluster=unit" */
-    int n;               /* outcomes */
-    int last;            /* the last horizon, of the data where the options leave it to them */
+    const char *first_stage; /* reweighted: "treat_diff ~ x | year", first_stage of the fits, whose
+                                formula is "c(...) ~ 0 + treat_diff" then; else NULL */
+    const char *term;        /* "treat_diff", D_t - D_t-1: its coefficient is b_h */
+    const char *vcov;        /* "cluster=unit" */
+    int n;                   /* outcomes */
+    int last;                /* the last horizon, of the data where the options leave it to them */
     const frg_lpdid_outcome *outcomes; /* n, ascending */
 } frg_lpdid_design;
 
@@ -952,6 +957,10 @@ FRG_API const frg_option *frg_lpdid_options(void);
  *
  *  over the rows whose treatment begins at t and those that are untreated at t + h (h < 0: at t);
  *  pooled: the mean of y_t .. y_t+H for y_t+h, H = post_window, and the untreated are so at t + H.
+ *  Least squares weights the differences of the periods, treated less untreated, by
+ *  n1 n0 / (n1 + n0); reweight: by n1, so that b_h is the mean effect on the treated rows, and with
+ *  covariates their regression adjustment: c and the effects of the untreated rows, b_h the mean of
+ *  what is left of the treated; errors are of both steps (frg_fe_opts.first_stage).
  *  formula: "y ~ x1 + x2", or "y ~ 1"; y may be an expression of columns.  The value of a period is
  *  that of the row of the unit and that time, and missing where there is none.  Cohorts without a
  *  period before their treatment are left out, with W_ALWAYS_TREATED.  The table must live as long

@@ -484,7 +484,7 @@ def _of_study(data, names, xfml, vcov, options):
 @_options.takes(_options.Study, "context", "fe")
 def lpdid(data: Any, yname: str, idname: str, tname: str, gname: str, vcov: str | Mapping[str, str] | None = None,
           pre_window: int | None = None, post_window: int | None = None, never_treated: float = 0, att: bool = True,
-          xfml: str | None = None, *, progress: Callable[..., Any] | bool | None = None,
+          xfml: str | None = None, reweight: bool = False, pmd: int | str = 1, *, progress: Callable[..., Any] | bool | None = None,
           **options: Unpack[_options.Study]) -> _did.LocalProjections:
     """Local projections (Dube, Girardi, Jorda and Taylor 2023): for each horizon h a regression
 
@@ -506,6 +506,13 @@ def lpdid(data: Any, yname: str, idname: str, tname: str, gname: str, vcov: str 
         The value of `gname` of units that are never treated; those whose `gname` is missing are so in any case.
     att : bool, default=True
         One regression, of the mean of the outcomes from t to t + `post_window`; False: one for each horizon.
+    reweight : bool, default=False
+        Every treated row counts alike, where least squares weights the differences of the periods by ``n1 n0 / (n1 + n0)`` of their
+        treated and untreated rows.  ``c`` and the effects of the periods are those of the untreated rows, ``b_h`` is the mean of what
+        is left of the treated (the authors' regression adjustment; Stata's ``rw``); errors are of both steps, as of :func:`did2s`.
+    pmd : int or "max", default=1
+        Changes are from the mean of so many periods before t, of all that there are ("max"), in place of ``y_{t-1}``; horizon -1 is
+        estimated then, too.
 
     Returns
     -------
@@ -519,17 +526,21 @@ def lpdid(data: Any, yname: str, idname: str, tname: str, gname: str, vcov: str 
     if "treat_diff" in _did.words(xfml):
         raise errors.BadArgument(f"xfml={xfml!r}: treat_diff is what the result calls the effect; give that column another name")
     windows = {"pre_window": pre_window, "post_window": post_window}
-    asked = {"never_treated": never_treated, "pooled": att, **{name: h for name, h in windows.items() if h is not None}}
+    if pmd != "max" and (isinstance(pmd, (bool, str)) or pmd < 1):
+        raise ValueError(f"pmd={pmd!r}: expected a number of periods, 1 or more, or 'max'")
+    asked = {"never_treated": never_treated, "pooled": att, "pmd": 0 if pmd == "max" else pmd, **{name: h for name, h in windows.items() if h is not None}}
     context = _context(dict(options))
     begins, changes = _did.projections(context, data, (yname, idname, tname, gname), xfml, asked)
     _warn(context)
     taken = {*_did.names(data), *_did.words(tname, xfml, vcov, options.get("weights"), options.get("subset"))}
     effect, outcome = (_did.unused(name, taken) for name in ("treat_diff", "change"))
-    formula = f"{outcome} ~ {effect}{f' + {xfml}' if xfml else ''} | {_did.quoted(tname)}"
+    right = f"{xfml or 1} | {_did.quoted(tname)}"
+    formula = f"{outcome} ~ 0 + {effect}" if reweight else f"{outcome} ~ {effect} + {right}"
+    stages = {"first_stage": f"{effect} ~ {right}"} if reweight else {}
 
     def project(change):
         table = _did.Beside(data, {effect: begins, outcome: change})
-        return feols(formula, table, vcov or {"CRV1": idname}, progress=progress, **options)._shows({effect: "treat_diff"})
+        return feols(formula, table, vcov or {"CRV1": idname}, progress=progress, **stages, **options)._shows({effect: "treat_diff"})
 
     return _did.LocalProjections({h: project(change) for h, change in changes.items()})
 

@@ -97,6 +97,30 @@ class Studies(unittest.TestCase):
         pooled = fe.lpdid(panel(), **NAMES, post_window=3, xfml="x")
         np.testing.assert_allclose((pooled.coef()[0], pooled.se()[0]), (1.5641717985, 0.113990856496), rtol=0, atol=1e-9)
 
+    def test_lpdid_mean(self):
+        """Reweighted, the estimate is the mean over the treated units of their change less that of the untreated, from the mean of
+        some or of all periods before."""
+        data = panel()
+        y, cohort = data["y"].reshape(30, 10), data["g"].reshape(30, 10)[:, 0]
+        first = np.where(cohort > 0, cohort - 2000, 99)
+        for pmd, h in itertools.product((1, 3, "max"), (-1, 0, 2)):
+            found = fe.lpdid(data, **NAMES, pre_window=-1, post_window=2, att=False, reweight=True, pmd=pmd)
+            effects = []
+            for t in (3, 5, 7):
+                base = y[:, (0 if pmd == "max" else t - pmd):t].mean(axis=1)
+                change = y[:, t + h] - base
+                effects += list(change[first == t] - change[first > t + max(h, 0)].mean())
+            if pmd == 1 and h == -1:
+                self.assertNotIn(h, found.fits)
+                continue
+            self.assertAlmostEqual(found.coef()[h], np.mean(effects), delta=1e-9)
+            self.assertEqual(found.fits[h].terms, ["treat_diff"])
+        for pmd in (0, "all", True):
+            with self.assertRaisesRegex(ValueError, "pmd="):
+                fe.lpdid(data, **NAMES, pmd=pmd)
+        with self.assertRaisesRegex(errors.BadArgument, "pmd=8: no unit"):
+            fe.lpdid(data, **NAMES, pmd=8)
+
     def test_gaps(self):
         """An outcome that is missing at t + h drops its row; the order of the rows does not matter."""
         data = panel()

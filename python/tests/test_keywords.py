@@ -159,7 +159,8 @@ of(fe.event_study, BEGIN, **shown(SHARED, table_of), time_limit=SAYS_LATE, level
    att=(False, lambda fit: fit.terms))
 of(fe.lpdid, BEGIN, **shown(SHARED, table_of), time_limit=(1e-9, lambda found: found.fits[0].result["status"]), level=(0.5, table_of), idname=("half", raises("of one unit")),
    tname=("year2", table_of), gname=("g2", table_of), vcov=("hetero", table_of), pre_window=(-2, table_of, {"att": False}),
-   post_window=(2, table_of), never_treated=(2005, warns("FRG-FE-155")), att=(False, table_of), xfml=("x", table_of))
+   post_window=(2, table_of), never_treated=(2005, warns("FRG-FE-155")), att=(False, table_of), xfml=("x", table_of),
+   reweight=(True, table_of), pmd=("max", table_of))
 of(fe.Fit.glm_values, {}, lambda: fe.fepois(positive("x | f"), PANEL), what=("pearson", list))
 
 

@@ -5,7 +5,16 @@
  *
  * over the rows whose treatment begins at t and those that are untreated at t + h (h < 0: at t).
  * An outcome of the others is missing, so that each horizon has its own rows.  Pooled: the mean of
- * y_t .. y_t+H for y_t+h, and the untreated are so at t + H.
+ * y_t .. y_t+H for y_t+h, and the untreated are so at t + H.  pmd: the mean of y_t-k .. y_t-1, or
+ * of all there are before t, for y_t-1.
+ *
+ * Least squares weights the difference of a period by n1 n0 / (n1 + n0) of its treated and
+ * untreated rows.  Reweighted by the inverse of n0 / (n1 + n0), each treated row counts alike:
+ *
+ *     b_h = mean over the treated of (y_t+h - y_t-1 - x c - effect of t),   c, effects: untreated
+ *
+ * the same without x, and with x what the authors call regression adjustment.  This is two-stage
+ * difference in differences of the columns here (regress/reg_two_stage.c), errors included.
  */
 #include <math.h>
 #include <stdio.h>
@@ -42,7 +51,7 @@ struct frg_lpdid {
     char **names; /* `most`: of the outcomes */
     int64_t most;
     char *term;
-    frgi_text formula, vcov;
+    frgi_text formula, first_stage, vcov;
     frg_lpdid_design design;
 };
 
@@ -278,6 +287,12 @@ static frg_status window(const study *s, const char *name, int given, int none, 
     return FRG_OK;
 }
 
+/** Is the outcome of horizon -1 zero? */
+static bool has_reference(const study *s)
+{
+    return s->o.pmd == 1;
+}
+
 static frg_status find_horizons(study *s)
 {
     TRY(window(s, "pre_window", s->o.pre_window, INT32_MIN, &s->low));
@@ -286,7 +301,7 @@ static frg_status find_horizons(study *s)
         FAIL(s->ctx, E_OPTION, "post_window=%d: a pooled estimate is of periods from 0 on",
              s->high);
     }
-    if (s->low > s->high || (!s->o.pooled && s->low == -1 && s->high == -1)) {
+    if (s->low > s->high || (!s->o.pooled && s->low == -1 && s->high == -1 && has_reference(s))) {
         FAIL(s->ctx, E_OPTION,
              "lpdid: there is no horizon but the reference -1 from pre_window=%d to "
              "post_window=%d",
@@ -295,14 +310,62 @@ static frg_status find_horizons(study *s)
     return FRG_OK;
 }
 
-/** D_t - D_t-1 of those that begin, and y_t-1. */
-static void find_begins(study *s)
+/** before <- the mean of the outcomes that the unit has before t. */
+static void mean_of_all(study *s)
 {
+    const frgi_panel *const p = &s->panel;
+    double sum = 0;
+    int64_t count = 0;
+    for (int64_t k = 0; k < p->n; k++) { /* unit after unit, in the order of time */
+        const int64_t i = p->order[k];
+        if (k == 0 || p->unit[i] != p->unit[p->order[k - 1]]) {
+            sum = 0;
+            count = 0;
+        }
+        s->before[i] = count > 0 ? sum / (double)count : (double)NAN;
+        if (!isnan(s->y[i])) {
+            sum += s->y[i];
+            count++;
+        }
+    }
+}
+
+/** before <- what the later outcomes are compared with. */
+static void find_before(study *s)
+{
+    for (int64_t i = 0; i < s->n; i++) {
+        s->before[i] = s->o.pmd > 0 ? 0 : (double)NAN;
+    }
+    if (s->o.pmd == 0) {
+        mean_of_all(s);
+        return;
+    }
+    for (int k = 1; k <= s->o.pmd; k++) {
+        frgi_panel_lag(&s->panel, s->y, k, false, s->change);
+        for (int64_t i = 0; i < s->n; i++) {
+            s->before[i] += s->change[i];
+        }
+    }
+    for (int64_t i = 0; i < s->n; i++) {
+        s->before[i] /= s->o.pmd;
+    }
+}
+
+/** D_t - D_t-1 of those that begin, and what is before it. */
+static frg_status find_begins(study *s)
+{
+    bool there = false;
     frgi_panel_lag(&s->panel, s->treat, 1, true, s->begins);
-    frgi_panel_lag(&s->panel, s->y, 1, false, s->before);
+    find_before(s);
     for (int64_t i = 0; i < s->n; i++) {
         s->begins[i] = s->begins[i] < 0 ? 0 : s->begins[i]; /* NaN stays */
+        there |= s->begins[i] == 1 && !isnan(s->before[i]);
     }
+    if (s->o.pmd > 1 && !there) {
+        FAIL(s->ctx, E_OPTION,
+             "pmd=%d: no unit has outcomes in so many periods before its treatment", s->o.pmd);
+    }
+    return FRG_OK;
 }
 
 /** later <- y_t+h, or the mean of y_t .. y_t+h. */
@@ -354,7 +417,7 @@ static frg_status add_outcomes(frg_lpdid *l, study *s)
     l->most = most;
     for (int64_t h = from; h <= s->high; h++) {
         char name[32] = "change";
-        if (h == -1 && !s->o.pooled) {
+        if (h == -1 && !s->o.pooled && has_reference(s)) {
             continue;
         }
         if (!s->o.pooled) {
@@ -378,18 +441,33 @@ static frg_status quote(frg_context *ctx, frgi_text *out, const char *name)
     return frgi_text_printf(ctx, out, bare ? "%s" : "`%s`", name);
 }
 
-/** c(`change::-2`, ...) ~ treat_diff + x | `year` */
-static frg_status write_formula(frg_lpdid *l, const study *s)
+/** x | `year` */
+static frg_status write_right(frg_lpdid *l, const study *s, frgi_text *out)
 {
     const frgi_syntax *const x = &s->formula.syntax;
     const frgi_node *const right = &x->nodes[x->section[0]];
-    TRY(frgi_text_printf(l->ctx, &l->formula, "%s", l->design.n > 1 ? "c(" : ""));
+    TRY(frgi_text_printf(l->ctx, out, "%.*s | ", right->length, x->text + right->at));
+    return quote(l->ctx, out, s->time);
+}
+
+/** c(`change::-2`, ...) ~ treat_diff + x | `year`; reweighted the effect alone, and in a first
+ *  stage what is beside it. */
+static frg_status write_formula(frg_lpdid *l, const study *s)
+{
+    const bool several = l->design.n > 1;
+    TRY(frgi_text_printf(l->ctx, &l->formula, "%s", several ? "c(" : ""));
     for (int i = 0; i < l->design.n; i++) {
         TRY(frgi_text_printf(l->ctx, &l->formula, "%s`%s`", i > 0 ? ", " : "", l->names[i]));
     }
-    TRY(frgi_text_printf(l->ctx, &l->formula, "%s ~ %s + %.*s | ", l->design.n > 1 ? ")" : "",
-                         l->term, right->length, x->text + right->at));
-    TRY(quote(l->ctx, &l->formula, s->time));
+    TRY(frgi_text_printf(l->ctx, &l->formula, "%s ~ %s%s", several ? ")" : "",
+                         s->o.reweight ? "0 + " : "", l->term));
+    if (s->o.reweight) {
+        TRY(frgi_text_printf(l->ctx, &l->first_stage, "%s ~ ", l->term));
+        TRY(write_right(l, s, &l->first_stage));
+    } else {
+        TRY(frgi_text_printf(l->ctx, &l->formula, " + "));
+        TRY(write_right(l, s, &l->formula));
+    }
     TRY(frgi_text_printf(l->ctx, &l->vcov, "cluster="));
     return quote(l->ctx, &l->vcov, s->unit);
 }
@@ -402,12 +480,13 @@ static frg_status make_design(frg_lpdid *l, study *s)
              "name");
     }
     TRY(frgi_table_borrow(&l->table, l->ctx, s->data));
-    find_begins(s);
+    TRY(find_begins(s));
     TRY(add_column(l, &l->term, "treat_diff", s->begins));
     TRY(add_outcomes(l, s));
     TRY(write_formula(l, s));
     l->design.table = l->table;
     l->design.formula = l->formula.text;
+    l->design.first_stage = l->first_stage.text;
     l->design.term = l->term;
     l->design.vcov = l->vcov.text;
     l->design.outcomes = l->outcomes;
@@ -489,6 +568,7 @@ void frg_lpdid_destroy(frg_lpdid *l)
     }
     frg_table_destroy(l->table);
     frgi_text_free(ctx, &l->formula);
+    frgi_text_free(ctx, &l->first_stage);
     frgi_text_free(ctx, &l->vcov);
     DROP(ctx, &l->names);
     DROP(ctx, &l->outcomes);

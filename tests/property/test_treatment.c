@@ -417,7 +417,7 @@ static void faults_of_permutations(void)
 typedef struct {
     int n;
     int64_t unit[MOST], year[MOST], g[MOST];
-    double y[MOST];
+    double y[MOST], x[MOST], w[MOST];
 } rows;
 
 /** Units with cohorts 4, 6 and never, rows in any order, some missing. */
@@ -432,10 +432,14 @@ static rows draw_rows(void)
                 r.year[at] = r.year[k];
                 r.g[at] = r.g[k];
                 r.y[at] = r.y[k];
+                r.x[at] = r.x[k];
+                r.w[at] = r.w[k];
                 r.unit[k] = 40 - u;
                 r.year[k] = 2000 + t;
                 r.g[k] = u % 3 == 0 ? 0 : u % 3 == 1 ? 2004 : 2006;
-                r.y[k] = test_below(20) > 0 ? test_normal() : (double)NAN;
+                r.x[k] = test_normal();
+                r.w[k] = 1 + test_uniform();
+                r.y[k] = test_below(20) > 0 ? test_normal() + r.x[k] : (double)NAN;
             }
         }
     }
@@ -450,6 +454,8 @@ static frg_table *rows_table(frg_context *ctx, const rows *r)
     CHECK_OK(ctx, frg_table_add_integers(t, "year", r->year));
     CHECK_OK(ctx, frg_table_add_integers(t, "g", r->g));
     CHECK_OK(ctx, frg_table_add_numbers(t, "y", r->y));
+    CHECK_OK(ctx, frg_table_add_numbers(t, "x", r->x));
+    CHECK_OK(ctx, frg_table_add_numbers(t, "w", r->w));
     return t;
 }
 
@@ -485,26 +491,43 @@ static double treated(const rows *r, int i, int h)
     return k < 0 ? (double)NAN : r->g[k] > 0 && r->year[k] >= r->g[k];
 }
 
-/** y_t+h - y_t-1 of row i where it is compared; pooled: of the mean up to h. */
-static double change(const rows *r, int i, int h, bool pooled)
+/** The mean of y in the pmd periods before row i, or of all that there are (0). */
+static double mean_before(const rows *r, int i, int pmd)
+{
+    double sum = 0;
+    int count = 0;
+    for (int k = 1; k <= (pmd > 0 ? pmd : 9); k++) {
+        const double y = outcome(r, i, -k);
+        sum += pmd > 0 || !isnan(y) ? y : 0;
+        count += pmd > 0 || !isnan(y);
+    }
+    return count > 0 ? sum / count : (double)NAN;
+}
+
+/** y_t+h of row i less its mean before, where it is compared; pooled: of the mean up to h. */
+static double change(const rows *r, int i, int h, const frg_lpdid_opts *o)
 {
     const bool begins = treated(r, i, 0) == 1 && treated(r, i, -1) == 0;
     double value = 0;
-    for (int k = 0; k <= h && pooled; k++) {
+    for (int k = 0; k <= h && o->pooled; k++) {
         value += outcome(r, i, k);
     }
-    value = pooled ? value / (h + 1) : outcome(r, i, h);
-    return begins || treated(r, i, h > 0 ? h : 0) == 0 ? value - outcome(r, i, -1) : (double)NAN;
+    value = o->pooled ? value / (h + 1) : outcome(r, i, h);
+    const bool compared = begins || treated(r, i, h > 0 ? h : 0) == 0;
+    return compared ? value - mean_before(r, i, o->pmd) : (double)NAN;
 }
 
-static void check_column(const frg_table *t, const char *name, const rows *r, int h, bool pooled)
+/** A mean has up to nine roundings of sums below 40. */
+static void check_column(const frg_table *t, const char *name, const rows *r, int h,
+                         const frg_lpdid_opts *o)
 {
     const frg_column *const c = frg_table_find(t, name);
+    const double rounding = o->pooled || o->pmd != 1 ? 5e-14 : 0;
     int there = 0;
     for (int i = 0; CHECK(c != NULL) && i < r->n; i++) {
-        const double want = change(r, i, h, pooled);
+        const double want = change(r, i, h, o);
         CHECK(isnan(want) == isnan(c->numbers[i]));
-        CHECK(isnan(want) || fabs(c->numbers[i] - want) <= (pooled ? 1e-14 : 0));
+        CHECK(isnan(want) || fabs(c->numbers[i] - want) <= rounding);
         there += !isnan(want);
     }
     CHECK(there > 0);
@@ -520,18 +543,21 @@ static void columns_by_looking(void)
         frg_lpdid *l = NULL;
         frg_lpdid_opts o = projecting();
         o.pooled = pooled;
+        o.pmd = trial % 4; /* 0: of all */
         o.pre_window = -3;
         o.post_window = 2;
         if (CHECK_OK(ctx, frg_lpdid_create(&l, ctx, "y ~ 1", t, &o))) {
             const frg_lpdid_design *const d = frg_lpdid_get(l);
             const frg_column *const begins = frg_table_find(d->table, d->term);
-            CHECK_INT(d->n, pooled ? 1 : 5);
+            const bool gap = o.pmd == 1; /* the reference is left out */
+            CHECK_INT(d->n, pooled ? 1 : gap ? 5 : 6);
             CHECK_INT(d->last, 2);
+            CHECK(d->first_stage == NULL);
             CHECK_TEXT(d->vcov, "cluster=`a unit`");
             for (int k = 0; k < d->n; k++) {
                 const int h = pooled ? 2 : d->outcomes[k].horizon;
-                CHECK_INT(d->outcomes[k].horizon, pooled ? 0 : k < 2 ? k - 3 : k - 2);
-                check_column(d->table, d->outcomes[k].name, &r, h, pooled);
+                CHECK_INT(d->outcomes[k].horizon, pooled ? 0 : k - 3 + (gap && k >= 2));
+                check_column(d->table, d->outcomes[k].name, &r, h, &o);
             }
             for (int i = 0; i < r.n; i++) {
                 const double step = treated(&r, i, 0) - treated(&r, i, -1);
@@ -572,7 +598,7 @@ static void estimates_by_year(void)
         for (int64_t year = 2001; year <= 2009; year++) {
             double n[2] = {0}, sum[2] = {0};
             for (int i = 0; i < r.n; i++) {
-                const double c = change(&r, i, d->outcomes[k].horizon, false);
+                const double c = change(&r, i, d->outcomes[k].horizon, &o);
                 const double step = treated(&r, i, 0) - treated(&r, i, -1);
                 if (r.year[i] == year && !isnan(c) && !isnan(step)) {
                     n[step > 0]++;
@@ -591,6 +617,151 @@ static void estimates_by_year(void)
     frg_lpdid_destroy(l);
     frg_table_destroy(t);
     frg_context_destroy(ctx);
+}
+
+/** Rows of a horizon by year, of the untreated (0) and the treated (1): sums with weights. */
+typedef struct {
+    double w[2][10], y[2][10], x[2][10];
+    double sxx, sxy; /* of the untreated within years */
+} cells;
+
+/** The step of row i where the horizon compares it, and has untreated rows in its year; else -1. */
+static int side(const rows *r, int i, double c)
+{
+    const double step = treated(r, i, 0) - treated(r, i, -1);
+    return isnan(c) || isnan(step) ? -1 : step > 0;
+}
+
+static cells add_cells(const rows *r, const double *c)
+{
+    cells k = {.sxx = 0};
+    for (int i = 0; i < r->n; i++) {
+        const int d = side(r, i, c[i]), t = (int)(r->year[i] - 2000);
+        if (d >= 0) {
+            k.w[d][t] += r->w[i];
+            k.y[d][t] += r->w[i] * c[i];
+            k.x[d][t] += r->w[i] * r->x[i];
+        }
+    }
+    for (int i = 0; i < r->n; i++) {
+        const int t = (int)(r->year[i] - 2000);
+        if (side(r, i, c[i]) == 0) {
+            const double dx = r->x[i] - k.x[0][t] / k.w[0][t];
+            k.sxx += r->w[i] * dx * dx;
+            k.sxy += r->w[i] * dx * (c[i] - k.y[0][t] / k.w[0][t]);
+        }
+    }
+    return k;
+}
+
+/** The mean over the treated rows, w for w, of the change less what the untreated of the year tell,
+ *  slope times the covariate among it. */
+static double mean_effect(const cells *k, double slope)
+{
+    double up = 0, down = 0;
+    for (int t = 1; t <= 9; t++) {
+        if (k->w[0][t] > 0 && k->w[1][t] > 0) {
+            const double w = k->w[1][t];
+            const double x = k->x[1][t] / w - k->x[0][t] / k->w[0][t];
+            up += w * (k->y[1][t] / w - k->y[0][t] / k->w[0][t] - slope * x);
+            down += w;
+        }
+    }
+    return up / down;
+}
+
+/** Its standard error without a covariate: clusters' sums of w (c - untreated mean - b) of treated
+ *  rows and of -w (W1 / W0) (c - untreated mean) of the others, over the treated weight. */
+static double mean_error(const rows *r, const double *c, const cells *k, double b)
+{
+    double sum[64] = {0}, total = 0, squares = 0;
+    for (int i = 0; i < r->n; i++) {
+        const int d = side(r, i, c[i]), t = (int)(r->year[i] - 2000);
+        if (d < 0 || k->w[0][t] <= 0) {
+            continue;
+        }
+        const double e = c[i] - k->y[0][t] / k->w[0][t];
+        sum[r->unit[i]] += d > 0 ? r->w[i] * (e - b) : -r->w[i] * k->w[1][t] / k->w[0][t] * e;
+        total += d > 0 ? r->w[i] : 0;
+    }
+    for (int u = 0; u < 64; u++) {
+        squares += sum[u] * sum[u];
+    }
+    return sqrt(squares) / total;
+}
+
+/** Can the horizon be estimated well: treated rows in years with untreated ones, whose covariate
+ *  varies? */
+static bool estimable(const cells *k, bool covariate)
+{
+    return isfinite(mean_effect(k, 0)) && (!covariate || k->sxx > 0.1);
+}
+
+static void check_mean(const frg_fe_result *f, const rows *r, const double *c, bool covariate)
+{
+    const cells in = add_cells(r, c);
+    const double b = mean_effect(&in, covariate ? in.sxy / in.sxx : 0);
+    CHECK_INT(f->n_coefficients, 1);
+    CHECK_TEXT(f->coefficients[0].term, "treat_diff");
+    CHECK_NEAR(f->coefficients[0].estimate, b, DENSE);
+    if (!covariate) {
+        CHECK_NEAR(f->coefficients[0].std_error, mean_error(r, c, &in, b), DENSE);
+    }
+}
+
+/** Whether the rows tell all horizons. */
+static bool check_reweighted(const rows *r, const frg_lpdid_opts *o, bool covariate)
+{
+    frg_context *const ctx = test_context();
+    frg_table *const t = rows_table(ctx, r);
+    frg_lpdid *l = NULL;
+    frg_fe_many *fits = NULL;
+    frg_fe_opts fit = weighted(NULL);
+    CHECK_OK(ctx, frg_lpdid_create(&l, ctx, covariate ? "y ~ x" : "y ~ 1", t, o));
+    const frg_lpdid_design *const d = frg_lpdid_get(l);
+    static double c[8][MOST];
+    bool all = true;
+    for (int k = 0; k < d->n; k++) {
+        for (int i = 0; i < r->n; i++) {
+            c[k][i] = change(r, i, o->pooled ? d->last : d->outcomes[k].horizon, o);
+        }
+        const cells in = add_cells(r, c[k]);
+        all = all && estimable(&in, covariate);
+    }
+    fit.vcov[0] = d->vcov;
+    fit.first_stage = d->first_stage;
+    if (all && CHECK_OK(ctx, frg_fe_fit_many(&fits, ctx, d->formula, d->table, &fit)) &&
+        CHECK_INT(frg_fe_many_count(fits), d->n)) {
+        for (int k = 0; k < d->n; k++) {
+            const frg_fe_result *const f = frg_fe_get(frg_fe_many_get(fits, k));
+            CHECK_TEXT(f->depvar, d->outcomes[k].name);
+            check_mean(f, r, c[k], covariate);
+        }
+    }
+    frg_fe_many_destroy(fits);
+    frg_lpdid_destroy(l);
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+    return all;
+}
+
+/** Reweighted, the estimate is the plain mean of the treated rows' changes less those of the
+ *  untreated rows of their year (Dube and others 2023, equation of the equally weighted effect),
+ *  with a covariate less its part as the untreated rows have it. */
+static void reweighted_estimates(void)
+{
+    int done = 0;
+    for (int trial = 0; trial < test_size(24, 6); trial++) {
+        const rows r = draw_rows();
+        frg_lpdid_opts o = projecting();
+        o.reweight = 1;
+        o.pooled = trial % 5 == 0;
+        o.pmd = trial % 3;
+        o.pre_window = -2;
+        o.post_window = 2;
+        done += check_reweighted(&r, &o, trial % 2);
+    }
+    CHECK(done > 2);
 }
 
 /** Refused with this status and text; the rows are changed back. */
@@ -622,6 +793,12 @@ static void refused_studies(void)
     refuse_study(&r, o, "y ~ 1", FRG_BAD_ARG, "FRG-CORE-006", "no horizon but the reference");
     o.pooled = 1;
     refuse_study(&r, o, "y ~ 1", FRG_BAD_ARG, "FRG-CORE-006", "pooled");
+    o = projecting();
+    o = projecting();
+    o.pmd = 9;
+    refuse_study(&r, o, "y ~ 1", FRG_BAD_ARG, "FRG-CORE-006", "pmd=9: no unit has outcomes");
+    o.pmd = -1;
+    refuse_study(&r, o, "y ~ 1", FRG_BAD_ARG, "FRG-CORE-006", "pmd");
     o = projecting();
     o.panel = NULL;
     refuse_study(&r, o, "y ~ 1", FRG_BAD_ARG, "FRG-CORE-006", "a panel UNIT,TIME");
@@ -683,7 +860,7 @@ static void always_treated(void)
         r.g[i] = r.g[i] == 1990 ? 0 : r.g[i]; /* without outcomes they compare nothing */
     }
     for (int k = 0; k < d->n; k++) {
-        check_column(d->table, d->outcomes[k].name, &r, d->outcomes[k].horizon, false);
+        check_column(d->table, d->outcomes[k].name, &r, d->outcomes[k].horizon, &o);
     }
     frg_lpdid_destroy(l);
     frg_table_destroy(before);
@@ -698,6 +875,7 @@ static frg_status project_once(frg_context *ctx, void *user, uint64_t *hash)
     frg_lpdid *l = NULL;
     frg_lpdid_opts o = projecting();
     o.post_window = 1;
+    o.reweight = 1;
     frg_status status = frg_table_create(&t, ctx, r->n);
     status = status < 0 ? status : frg_table_add_integers(t, "a unit", r->unit);
     status = status < 0 ? status : frg_table_add_integers(t, "year", r->year);
@@ -731,6 +909,7 @@ static const test_case cases[] = {{"draws are regressions", draws_are_regression
                                   {"faults of permutations", faults_of_permutations},
                                   {"columns by looking", columns_by_looking},
                                   {"estimates by year", estimates_by_year},
+                                  {"reweighted estimates", reweighted_estimates},
                                   {"refused studies", refused_studies},
                                   {"always treated", always_treated},
                                   {"faults of studies", faults_of_studies}};
