@@ -132,6 +132,7 @@ void fe_leave_out_json(frg_json *j, const frg_leave_out *l)
     if (corrected) {
         components_json(j, "corrected", &l->corrected, 0);
         components_json(j, "corrected_error", &l->corrected_error, 1);
+        components_json(j, "sampling_error", &l->sampling_error, 1);
         frg_json_number(j, "leverage_max", l->leverage_max);
     }
     frg_json_string(j, "leverage", l->leverage);
@@ -174,9 +175,10 @@ static void table(frg_report *r, const frg_leave_out *l)
     frg_report_table_column(r, "homoscedastic", FRG_RIGHT);
     if (corrected) {
         frg_report_table_column(r, "leave-out", FRG_RIGHT);
+        frg_report_table_column(r, "std. error", FRG_RIGHT);
     }
     if (errors) {
-        frg_report_table_column(r, "of random draws", FRG_RIGHT);
+        frg_report_table_column(r, "of draws", FRG_RIGHT);
     }
     for (int i = 0; i < 5; i++) {
         frg_report_cell_text(r, names[i]);
@@ -184,6 +186,7 @@ static void table(frg_report *r, const frg_leave_out *l)
         number_cell(r, member(&l->homoscedastic, i));
         if (corrected) {
             number_cell(r, member(&l->corrected, i));
+            number_cell(r, member(&l->sampling_error, i));
         }
         if (errors) {
             number_cell(r, member(&l->corrected_error, i));
@@ -205,8 +208,7 @@ void fe_leave_out_table(frg_report *r, const frg_leave_out *l)
     frg_report_fact(r, "Left out", text);
     if (l->draws > 0) {
         snprintf(text, sizeof text,
-                 "from %s random projections; \"of random draws\" are the standard errors they "
-                 "give, not those of sampling",
+                 "from %s random projections; \"of draws\" are the errors they add",
                  grouped(l->draws, a));
     } else {
         snprintf(text, sizeof text, "exact");
@@ -216,4 +218,7 @@ void fe_leave_out_table(frg_report *r, const frg_leave_out *l)
         snprintf(text + used, sizeof text - used, "; the largest %.4g", l->leverage_max);
     }
     frg_report_fact(r, "Leverages", text);
+    if (isfinite(l->leverage_max)) {
+        frg_report_fact(r, "Std. errors", "of sampling, on average an upper bound");
+    }
 }

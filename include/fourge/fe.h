@@ -1026,9 +1026,12 @@ typedef struct {
     frg_variance_components corrected;     /* less that bias by leave-out variances; NaN with
                                               FRG_LEAVE_NONE */
     /** Standard errors that the random projections give homoscedastic and corrected: 0 where
-     *  leverages are exact.  Not those of sampling, which are not there; NaN for correlation and
-     *  explained. */
+     *  leverages are exact; NaN for correlation and explained. */
     frg_variance_components homoscedastic_error, corrected_error;
+    /** Standard errors of corrected over samples of errors, the effects fixed: an upper bound, as
+     *  the mean of their squares is at least the variance (frg_fe_leave_out); NaN for correlation
+     *  and explained, and with FRG_LEAVE_NONE. */
+    frg_variance_components sampling_error;
     const char *leverage; /* "exact" or "approx" */
     double leverage_max;  /* of what is left out: the largest, below 1; NaN with FRG_LEAVE_NONE */
     int64_t draws;        /* 0 where leverages are exact */
@@ -1052,6 +1055,13 @@ FRG_API const frg_option *frg_leave_out_options(void);
  *  Var(e_i) whatever the variances.  Of a level of the first effect with one match the rows are
  *  left out one by one in either case.  The homoscedastic estimate (Andrews, Gill, Schank and
  *  Upward 2008) has error_variance for s_i, over rows.
+ *
+ *  sampling_error^2 = sum_i (corrected - corrected_i)^2, corrected_i with the outcome of i replaced
+ *  by what the fit without i predicts: by Efron and Stein (1981) its mean is the variance of
+ *  corrected or more, for independent errors of what is left out with any variances; about
+ *  1 / (1 - P) times the variance where P is the common leverage and most of it is linear in the
+ *  errors, more where little is.  It is of the effects and rows at hand, the regressors' part
+ *  known.
  *
  *  The fit has two effects, is one of least squares, keeps its effects (keep_effects) and has
  *  connected = match to leave out matches, match or observation to leave out observations, and

@@ -55,6 +55,7 @@ PyObject *ext_fe_leave_out(const frg_leave_out *l)
     if (dict && corrected &&
         (put_components(dict, "corrected", &l->corrected, 0) < 0 ||
          put_components(dict, "corrected_error", &l->corrected_error, 1) < 0 ||
+         put_components(dict, "sampling_error", &l->sampling_error, 1) < 0 ||
          ext_put(dict, "leverage_max", PyFloat_FromDouble(l->leverage_max)) < 0)) {
         Py_CLEAR(dict);
     }

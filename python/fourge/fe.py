@@ -1104,7 +1104,8 @@ class Fit:
         dict
             ``plug_in``, ``homoscedastic`` and ``corrected``, each with ``first`` (the variance of the first effect), ``second``,
             ``covariance``, ``correlation`` and ``explained``, their share of ``outcome_variance``; ``corrected_error`` and
-            ``homoscedastic_error`` are the standard errors that random projections give them, not those of sampling.
+            ``homoscedastic_error`` are the errors that random projections add.  ``sampling_error`` has standard errors of ``corrected``
+            over samples, by leaving each unit out: an upper bound, the mean of whose squares is at least the variance.
 
         Raises :class:`fourge.errors.BadData` for other fits, and where nobody moves.
         """

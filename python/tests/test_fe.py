@@ -123,6 +123,7 @@ class Feols(unittest.TestCase):
         approx = plain.leave_out(leverage="approx", draws=400)
         for part in ("first", "second", "covariance"):
             self.assertLess(abs(approx["corrected"][part] - found["corrected"][part]), 4.5 * approx["corrected_error"][part])
+            self.assertGreater(found["sampling_error"][part], 0)
         none = plain.leave_out(leave_out="none")
         self.assertNotIn("corrected", none)
         with self.assertRaisesRegex(errors.BadData, "has 1"):

@@ -41,6 +41,7 @@ typedef struct {
     const frgi_leave_panel *p;
     int64_t draws;
     double *t, *s; /* n_second x draws */
+    frgi_firm_graph graph;
 } projections;
 
 enum { WORD = 32 };
@@ -133,19 +134,28 @@ static void draw_firms(const projections *w, int64_t begin, int64_t count)
     }
 }
 
+/** frgi_leave_solve by conjugate gradients. */
+static frg_status solve(void *of, int64_t columns, double *x, frgi_leave_sums *out)
+{
+    const projections *const w = of;
+    frgi_laplacian_opts o;
+    frgi_laplacian_report report = {0};
+    frgi_laplacian_defaults(&o);
+    o.seed = frg_seed(w->p->ctx);
+    o.solver = "fe";
+    const frg_status status =
+        frgi_laplacian_solve(w->p->ctx, &w->graph.view, columns, x, &o, &report);
+    out->iterations = report.iterations > out->iterations ? report.iterations : out->iterations;
+    out->failed += report.failed;
+    return status;
+}
+
 static frg_status project(projections *w, frgi_leave_sums *out)
 {
     frg_context *const ctx = w->p->ctx;
     const int64_t size = w->p->matches.n_second * w->draws;
-    frgi_laplacian_opts o;
-    frgi_laplacian_report report[2];
-    frgi_firm_graph g = {0};
-    frg_status status;
-    frgi_laplacian_defaults(&o);
-    o.seed = frg_seed(ctx);
-    o.solver = "fe";
-    TRY_TO(done, NEW(ctx, &w->t, size, "random projections"));
-    TRY_TO(done, NEW(ctx, &w->s, size, "random projections"));
+    TRY(NEW(ctx, &w->t, size, "random projections"));
+    TRY(NEW(ctx, &w->s, size, "random projections"));
 #pragma omp parallel for schedule(static) num_threads(frg_threads(ctx))
     for (int64_t begin = 0; begin < w->draws; begin += WORD) {
         const int64_t left = w->draws - begin, count = left < WORD ? left : WORD;
@@ -155,20 +165,10 @@ static frg_status project(projections *w, frgi_leave_sums *out)
         draw_matches(w, begin, count);
         draw_firms(w, begin, count);
     }
-    TRY_TO(done, frgi_stopped(ctx));
-    TRY_TO(done, frgi_firm_graph_create(&g, w->p, false));
-    TRY_TO(done, frgi_laplacian_solve(ctx, &g.view, w->draws, w->t, &o, &report[0]));
-    if (status == FRG_OK) {
-        TRY_TO(done, frgi_laplacian_solve(ctx, &g.view, w->draws, w->s, &o, &report[1]));
-    }
-    for (int c = 0; c < 2 && status == FRG_OK; c++) {
-        const int64_t steps = report[c].iterations;
-        out->iterations = steps > out->iterations ? steps : out->iterations;
-        out->failed += report[c].failed;
-    }
-done:
-    frgi_firm_graph_destroy(&g, ctx);
-    return status;
+    TRY(frgi_stopped(ctx));
+    TRY(frgi_firm_graph_create(&w->graph, w->p, false));
+    const frg_status status = solve(w, w->draws, w->t, out);
+    return status == FRG_OK ? solve(w, w->draws, w->s, out) : status;
 }
 
 /* ---- matches --------------------------------------------------------------------------------- */
@@ -279,14 +279,17 @@ static void add_units(const projections *w, int64_t e, const match_means *a, wor
     const double W = p->total, worker = p->worker[p->matches.first[e]];
     double kept = 0, rest = 0, slope_kept = 0, slope_rest = 0;
     for (int64_t i = p->start[e]; i < p->start[e + 1]; i++) {
-        const double weight = p->unit[i], s = weight * p->score[i];
+        const double weight = p->unit[i], s = weight * frgi_leave_score(p, i);
         const unit_inverse f = invert_unit(a, weight, p->weight[e], worker, R);
         kept += weight * s * f.inverse;
         rest += s * (f.inverse - 1);
         slope_kept += weight * s * f.slope;
         slope_rest += s * f.slope;
+        p->inverse[i] = f.inverse;
         x->leverage_max = fmax(x->leverage_max, 1 - 1 / f.inverse);
     }
+    p->q[e] = a->q;
+    p->h[e] = a->h;
     const double second = slope_kept * a->q / W, covariance = slope_kept * (a->h - a->q) / W;
     const double first = (slope_rest - slope_kept / W) / W - second - 2 * covariance;
     for (int64_t r = 0; r < R; r++) {
@@ -309,8 +312,8 @@ static void add_stayer(const projections *w, int64_t e, workspace *x)
     const frgi_leave_panel *const p = w->p;
     double *const all = x->sums + w->draws * SUMS;
     for (int64_t i = p->start[e]; i < p->start[e + 1]; i++) {
-        const double weight = p->unit[i], s = weight * p->score[i];
-        const double inverse = 1 / (1 - weight / p->weight[e]);
+        const double weight = p->unit[i], s = weight * frgi_leave_score(p, i);
+        const double inverse = p->inverse[i] = 1 / (1 - weight / p->weight[e]);
         all[ALL_KEPT] += weight * s * inverse;
         all[ALL_REST] += s * (inverse - 1);
         x->leverage_max = fmax(x->leverage_max, 1 - 1 / inverse);
@@ -433,6 +436,10 @@ frg_status frgi_leave_draws(const frgi_leave_panel *p, frgi_leave_sums *out)
     if (status == FRG_OK) {
         status = add_all(&w, out);
     }
+    if (status == FRG_OK) {
+        status = frgi_leave_errors(p, solve, &w, out);
+    }
+    frgi_firm_graph_destroy(&w.graph, p->ctx);
     DROP(p->ctx, &w.t);
     DROP(p->ctx, &w.s);
     return status;

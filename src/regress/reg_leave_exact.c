@@ -265,8 +265,9 @@ static frg_status add_match(const frgi_leave_panel *p, int64_t e, double g, frgi
                  (long long)e + 1, left);
         }
         *most = fmax(*most, leverage);
-        out->kept += w * w * p->score[i] / left;
-        out->rest += w * p->score[i] * leverage / left;
+        p->inverse[i] = 1 / left;
+        out->kept += w * w * frgi_leave_score(p, i) / left;
+        out->rest += w * frgi_leave_score(p, i) * leverage / left;
     }
     return FRG_OK;
 }
@@ -282,8 +283,33 @@ static frg_status add_all(const frgi_leave_panel *p, const numbers *of, frgi_lea
         kept_q += one.kept * of[e].q;
         kept_h += one.kept * of[e].h;
         out->trace += p->weight[e] * of[e].q;
+        p->q[e] = of[e].q;
+        p->h[e] = of[e].h;
     }
     frgi_leave_combine(p, kept, rest, kept_q, kept_h, out);
+    return FRG_OK;
+}
+
+/** frgi_leave_solve by the inverse. */
+static frg_status apply_inverse(void *of, int64_t columns, double *x, frgi_leave_sums *out)
+{
+    const inverse *const v = of;
+    double *y;
+    (void)out;
+    TRY(NEW(v->p->ctx, &y, frgi_mul((size_t)v->n, (size_t)columns), "leverages"));
+#pragma omp parallel for schedule(static) num_threads(frg_threads(v->p->ctx))
+    for (int64_t j = 0; j < v->n; j++) {
+        double *const to = y + j * columns;
+        memset(to, 0, sizeof *to * (size_t)columns);
+        for (int64_t l = 0; l < v->n; l++) {
+            const double entry = v->inverse[l * v->n + j];
+            for (int64_t c = 0; c < columns; c++) {
+                to[c] += entry * x[l * columns + c];
+            }
+        }
+    }
+    memcpy(x, y, sizeof *x * (size_t)(v->n * columns));
+    DROP(v->p->ctx, &y);
     return FRG_OK;
 }
 
@@ -302,6 +328,7 @@ frg_status frgi_leave_exact(const frgi_leave_panel *p, frgi_leave_sums *out)
     }
     if (status == FRG_OK) {
         TRY_TO(done, add_all(p, of, out));
+        TRY_TO(done, frgi_leave_errors(p, apply_inverse, &v, out));
     }
 done:
     DROP(ctx, &v.inverse);

@@ -5,6 +5,7 @@
  *     plug-in     Var(a), Var(b), Cov(a, b) of the fit's effects over rows
  *     bias        sum_i B_ii s_i, exact (reg_leave_exact.c) or by random projections
  *                 (reg_leave_draws.c); the formulas are at the head of reg_leave_out.h
+ *     errors      over samples, an upper bound in the mean (reg_leave_error.c)
  *
  * Leaving matches out is the same as collapsing them to means of weight T_m: a match's error is
  * then the mean of its rows', whatever their dependence.
@@ -198,22 +199,27 @@ static frg_status number_units(frgi_leave_panel *p, const weighted_rows *w, frg_
     for (int64_t e = 0; e < m->count; e++) {
         p->start[e + 1] += p->start[e];
     }
-    TRY(NEW0(p->ctx, &p->unit, p->start[m->count], "what is left out"));
-    return NEW0(p->ctx, &p->score, p->start[m->count], "what is left out");
+    double **const parts[] = {&p->unit, &p->outcome, &p->error, &p->copies, &p->inverse};
+    for (size_t c = 0; c < sizeof parts / sizeof *parts; c++) {
+        TRY(NEW0(p->ctx, parts[c], p->start[m->count], "what is left out"));
+    }
+    return FRG_OK;
 }
 
-/** A row that is a unit: its weight and score; a frequency weight is so many units alike. */
+/** A row that is a unit; a frequency weight is so many units alike. */
 static void fill_row(frgi_leave_panel *p, const weighted_rows *w, int64_t i, int64_t unit,
                      double mean)
 {
     const double alike = w->frequency ? weight_of(w, i) : 1;
     p->unit[unit] = weight_of(w, i) / alike;
-    p->score[unit] = alike * (outcome(w, i) - mean) * w->f->fit.e[i];
+    p->outcome[unit] = outcome(w, i) - mean;
+    p->error[unit] = w->f->fit.e[i];
+    p->copies[unit] = alike;
 }
 
-/** Weights and scores of the units; of a match its means, whose error is `error`. */
+/** The units; of a match its means. */
 static void fill_units(frgi_leave_panel *p, const weighted_rows *w, frg_leave_out_unit what,
-                       double mean, double *error, int64_t *next)
+                       double mean, int64_t *next)
 {
     const frgi_matches *const m = &p->matches;
     const int64_t n = w->f->data.frame.n;
@@ -221,7 +227,7 @@ static void fill_units(frgi_leave_panel *p, const weighted_rows *w, frg_leave_ou
     for (int64_t i = 0; i < n; i++) {
         const int64_t e = m->of_row[i];
         if (is_unit(m, what, e)) {
-            error[e] += weight_of(w, i) / p->weight[e] * w->f->fit.e[i];
+            p->error[p->start[e]] += weight_of(w, i) / p->weight[e] * w->f->fit.e[i];
         } else {
             fill_row(p, w, i, next[e]++, mean);
         }
@@ -229,9 +235,10 @@ static void fill_units(frgi_leave_panel *p, const weighted_rows *w, frg_leave_ou
     for (int64_t i = 0; i < n; i++) {
         const int64_t e = m->of_row[i];
         if (is_unit(m, what, e)) {
-            p->unit[p->start[e]] = p->weight[e];
-            p->score[p->start[e]] =
-                (effect(w, 0, i) + effect(w, 1, i) + error[e] - mean) * error[e];
+            const int64_t unit = p->start[e];
+            p->unit[unit] = p->weight[e];
+            p->outcome[unit] = effect(w, 0, i) + effect(w, 1, i) + p->error[unit] - mean;
+            p->copies[unit] = 1;
         }
     }
 }
@@ -239,23 +246,31 @@ static void fill_units(frgi_leave_panel *p, const weighted_rows *w, frg_leave_ou
 static frg_status add_units(frgi_leave_panel *p, const weighted_rows *w, frg_leave_out_unit what,
                             double mean)
 {
-    double *error = NULL;
-    int64_t *next = NULL;
-    frg_status status;
-    TRY_TO(done, number_units(p, w, what));
-    TRY_TO(done, NEW0(p->ctx, &error, p->matches.count, "errors of the matches"));
-    TRY_TO(done, NEW(p->ctx, &next, p->matches.count, "what is left out"));
+    int64_t *next;
+    TRY(number_units(p, w, what));
+    TRY(NEW(p->ctx, &next, p->matches.count, "what is left out"));
     if (what != FRG_LEAVE_NONE) {
-        fill_units(p, w, what, mean, error, next);
+        fill_units(p, w, what, mean, next);
     }
-done:
-    DROP(p->ctx, &error);
     DROP(p->ctx, &next);
-    return status;
+    return FRG_OK;
+}
+
+/** The levels' effects less their means. */
+static frg_status add_effects(frgi_leave_panel *p, const weighted_rows *w, const moments *m)
+{
+    const int64_t levels[] = {p->matches.n_first, p->matches.n_second};
+    for (int q = 0; q < 2; q++) {
+        TRY(NEW(p->ctx, &p->effect[q], levels[q], "effects"));
+        for (int64_t k = 0; k < levels[q]; k++) {
+            p->effect[q][k] = w->effects->value[w->effects->constant[q] + k] - m->mean[q];
+        }
+    }
+    return FRG_OK;
 }
 
 static frg_status create_panel(frgi_leave_panel *p, const weighted_rows *w,
-                               const frg_leave_out_opts *o, double mean)
+                               const frg_leave_out_opts *o, const moments *m)
 {
     const frgi_frame *const frame = &w->f->data.frame;
     *p = (frgi_leave_panel){.ctx = w->f->ctx, .draws = o->draws};
@@ -263,7 +278,10 @@ static frg_status create_panel(frgi_leave_panel *p, const weighted_rows *w,
                             frame->codes + frame->n, frame->levels[1],
                             w->frequency ? w->weights : NULL));
     TRY(add_weights(p, w));
-    return add_units(p, w, o->leave_out, mean);
+    TRY(add_effects(p, w, m));
+    TRY(NEW0(p->ctx, &p->q, p->matches.count, "leverages"));
+    TRY(NEW0(p->ctx, &p->h, p->matches.count, "leverages"));
+    return add_units(p, w, o->leave_out, m->mean[2]);
 }
 
 static void destroy_panel(frgi_leave_panel *p)
@@ -273,8 +291,11 @@ static void destroy_panel(frgi_leave_panel *p)
     DROP(p->ctx, &p->worker);
     DROP(p->ctx, &p->firm);
     DROP(p->ctx, &p->start);
-    DROP(p->ctx, &p->unit);
-    DROP(p->ctx, &p->score);
+    double **const parts[] = {&p->unit,      &p->outcome,   &p->error, &p->copies, &p->inverse,
+                              &p->effect[0], &p->effect[1], &p->q,     &p->h};
+    for (size_t c = 0; c < sizeof parts / sizeof *parts; c++) {
+        DROP(p->ctx, parts[c]);
+    }
 }
 
 /* ---- components ------------------------------------------------------------------------------ */
@@ -326,6 +347,7 @@ static void add_corrected(frg_leave_out *out, const frgi_leave_sums *s)
     out->corrected = components(b->first - s->first, b->second - s->second,
                                 b->covariance - s->covariance, out->outcome_variance);
     out->corrected_error = errors(s->first_variance, s->second_variance, s->covariance_variance);
+    out->sampling_error = errors(s->sampling[0], s->sampling[1], s->sampling[2]);
 }
 
 /** The design, the plug-in estimates and the error variance. */
@@ -384,7 +406,7 @@ static frg_status estimate(frg_leave_out *out, const weighted_rows *w, const frg
     frgi_leave_sums sums = {0};
     frg_leave_out found = {0};
     frg_status status;
-    TRY_TO(done, create_panel(&p, w, o, m.mean[2]));
+    TRY_TO(done, create_panel(&p, w, o, &m));
     describe(&found, w, &p, &m, o);
     TRY_TO(done, exact ? frgi_leave_exact(&p, &sums) : frgi_leave_draws(&p, &sums));
     if (status > 0) {
@@ -392,7 +414,7 @@ static frg_status estimate(frg_leave_out *out, const weighted_rows *w, const frg
     }
     TRY_TO(done, check_sums(p.ctx, &sums));
     add_homoscedastic(&found, &p, &sums);
-    found.corrected = found.corrected_error = unknown;
+    found.corrected = found.corrected_error = found.sampling_error = unknown;
     found.leverage_max = (double)NAN;
     if (o->leave_out != FRG_LEAVE_NONE) {
         add_corrected(&found, &sums);

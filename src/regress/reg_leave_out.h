@@ -27,11 +27,14 @@
 typedef struct {
     frg_context *ctx;
     frgi_matches matches;
-    double *weight;        /* count: T */
-    double *worker, *firm; /* W_k, F_j */
-    double total;          /* W */
-    int64_t *start;        /* count + 1: units of a match; all 0 where none is left out */
-    double *unit, *score;  /* of a unit: its weight, (y - mean y) e of it */
+    double *weight;                 /* count: T */
+    double *worker, *firm;          /* W_k, F_j */
+    double total;                   /* W */
+    int64_t *start;                 /* count + 1: units of a match; all 0 where none is left out */
+    double *unit, *outcome, *error; /* of a unit: its weight, y - mean y, e */
+    double *copies;                 /* units that it stands for */
+    double *effect[2];              /* of a worker and a firm, less their means over rows */
+    double *inverse, *q, *h; /* 1 / (1 - P) of a unit, q and h of a match, when they are known */
     int64_t draws;
 } frgi_leave_panel;
 
@@ -42,6 +45,7 @@ typedef struct {
     double trace;                     /* sum_m T_m q_m */
     double leverage_max;
     double first_variance, second_variance, covariance_variance, trace_variance;
+    double sampling[3];         /* variances over samples: of first, second, covariance */
     int64_t iterations, failed; /* of linear systems */
 } frgi_leave_sums;
 
@@ -65,6 +69,18 @@ typedef struct {
 FRG_MUST_USE frg_status frgi_firm_graph_create(frgi_firm_graph *g, const frgi_leave_panel *p,
                                                bool grounded);
 void frgi_firm_graph_destroy(frgi_firm_graph *g, frg_context *ctx);
+
+/** (y - mean y) e of unit i, as often as it stands for one. */
+static inline double frgi_leave_score(const frgi_leave_panel *p, int64_t i)
+{
+    return p->copies[i] * p->outcome[i] * p->error[i];
+}
+/** x <- L^+ x up to a constant a column, n_second x columns row-major, whose columns sum to 0; what
+ *  it took is added to *out. */
+typedef frg_status (*frgi_leave_solve)(void *of, int64_t columns, double *x, frgi_leave_sums *out);
+/** out->sampling, from inverse, q and h (reg_leave_error.c). */
+FRG_MUST_USE frg_status frgi_leave_errors(const frgi_leave_panel *p, frgi_leave_solve solve,
+                                          void *of, frgi_leave_sums *out);
 
 /** By a direct factor; E_LEAVE_OUT where a unit has leverage 1. */
 FRG_MUST_USE frg_status frgi_leave_exact(const frgi_leave_panel *p, frgi_leave_sums *out);

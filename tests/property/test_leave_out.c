@@ -221,6 +221,28 @@ static void by_refits(const units *u, double plain[3], double trace[3], double c
     }
 }
 
+/** The sums over units of the squared change of the corrected components when a unit's outcome is
+ *  what the others predict. */
+static void by_replacing(units *u, const double corrected[3], double out[3])
+{
+    static matrix some;
+    long double effects[MOST + 1];
+    for (int c = 0; c < 3; c++) {
+        out[c] = 0;
+    }
+    for (int i = 0; i < u->n; i++) {
+        const double y = u->y[i];
+        double plain[3], trace[3], changed[3];
+        estimate(u, i, some, effects);
+        u->y[i] = (double)(effects[u->worker[i]] + effects[u->workers + u->firm[i]]);
+        by_refits(u, plain, trace, changed);
+        u->y[i] = y;
+        for (int c = 0; c < 3; c++) {
+            out[c] += (corrected[c] - changed[c]) * (corrected[c] - changed[c]);
+        }
+    }
+}
+
 static bool moves(const rows *r, const int32_t *used, int row)
 {
     for (int j = 0; j < r->n; j++) {
@@ -285,8 +307,24 @@ static void near(const frg_variance_components *got, const double want[3], doubl
     }
 }
 
+/** Whether the design is small: the dense way has n^2 refits. */
+static bool compare_errors(units *u, const double corrected[3], const frg_variance_components *got)
+{
+    double want[3];
+    if (u->n > 40) {
+        return false;
+    }
+    by_replacing(u, corrected, want);
+    CHECK_NEAR(got->first, sqrt(want[0]), DENSE);
+    CHECK_NEAR(got->second, sqrt(want[1]), DENSE);
+    CHECK_NEAR(got->covariance, sqrt(want[2]), DENSE);
+    CHECK(isnan(got->correlation) && isnan(got->explained));
+    return true;
+}
+
 /** One drawn design; whether it could be compared. */
-static bool compare(frg_context *ctx, frg_leave_out_unit what, const char *formula, int weighted)
+static bool compare(frg_context *ctx, frg_leave_out_unit what, const char *formula, int weighted,
+                    int *errors)
 {
     static const frg_fe_connected sets[] = {FRG_CONNECTED_MATCH, FRG_CONNECTED_OBSERVATION,
                                             FRG_CONNECTED_LARGEST};
@@ -306,9 +344,9 @@ static bool compare(frg_context *ctx, frg_leave_out_unit what, const char *formu
         CHECK_OK(ctx, frg_fe_groups(f, used, NULL))) {
         const frg_fe_result *const q = frg_fe_get(f);
         const double slope = q->n_coefficients ? q->coefficients[0].estimate : 0;
-        const units u = units_of(&r, used, weighted ? r.w : NULL, weighted == 2, slope,
-                                 what == FRG_LEAVE_MATCH),
-                    single = units_of(&r, used, weighted ? r.w : NULL, weighted == 2, slope, false);
+        units u = units_of(&r, used, weighted ? r.w : NULL, weighted == 2, slope,
+                           what == FRG_LEAVE_MATCH);
+        const units single = units_of(&r, used, weighted ? r.w : NULL, weighted == 2, slope, false);
         double plain[3], trace[3], corrected[3], homoscedastic[3], unused[3];
         by_refits(&single, plain, trace, what == FRG_LEAVE_OBSERVATION ? corrected : unused);
         const double v = q->rss / (double)q->df_residual;
@@ -327,7 +365,9 @@ static bool compare(frg_context *ctx, frg_leave_out_unit what, const char *formu
             near(&got.corrected, corrected, got.outcome_variance);
             CHECK(got.leverage_max > 0 && got.leverage_max < 1);
             CHECK(got.corrected_error.first == 0);
+            *errors += compare_errors(&u, corrected, &got.sampling_error);
         } else {
+            CHECK(isnan(got.sampling_error.first) && isnan(got.sampling_error.covariance));
             CHECK(isnan(got.corrected.first) && isnan(got.leverage_max));
         }
         done = true;
@@ -342,12 +382,14 @@ static void by_the_dense_way(void)
     static const char *const formulas[] = {"y ~ 1 | worker + firm", "y ~ x | worker + firm"};
     frg_context *const ctx = test_context();
     for (int what = 0; what < 3; what++) {
-        int compared = 0;
+        int compared = 0, errors = 0;
         for (int trial = 0; trial < test_size(24, 6); trial++) {
             const int weighted = what == FRG_LEAVE_NONE ? 0 : trial / 2 % 3;
-            compared += compare(ctx, (frg_leave_out_unit)what, formulas[trial % 2], weighted);
+            compared +=
+                compare(ctx, (frg_leave_out_unit)what, formulas[trial % 2], weighted, &errors);
         }
         CHECK_SAYS(compared >= test_size(8, 2), "%d designs", compared);
+        CHECK_SAYS(errors > 0 || what == FRG_LEAVE_NONE, "no design of few units");
     }
     frg_context_destroy(ctx);
 }
@@ -638,6 +680,37 @@ static double studentised(const sample *s, int c)
     return mean / sqrt((s->square[c] / s->n - mean * mean) / (s->n - 1));
 }
 
+/** Squared standard errors, and how often 1.96 of them cover what was drawn. */
+typedef struct {
+    double square[3];
+    int covers[3];
+} intervals;
+
+static void add_interval(intervals *k, const frg_leave_out *got, const double truth[3])
+{
+    const frg_variance_components *const v = &got->corrected, *const e = &got->sampling_error;
+    const double error[3] = {e->first, e->second, e->covariance};
+    const double off[3] = {v->first - truth[0], v->second - truth[1], v->covariance - truth[2]};
+    for (int c = 0; c < 3; c++) {
+        k->square[c] += error[c] * error[c];
+        k->covers[c] += fabs(off[c]) < 1.96 * error[c];
+    }
+}
+
+/** The mean of the squares is no less than the variance over panels, which is known with a relative
+ *  error of (2 / n)^(1/2), and the intervals cover no less than a normal variable's: each but for
+ *  six deviations. */
+static void check_intervals(const intervals *k, const sample *s, int c)
+{
+    const double n = s->n, mean = s->sum[c] / n, variance = s->square[c] / n - mean * mean;
+    CHECK_SAYS(k->square[c] / n > variance * (1 - 6 * sqrt(2 / n)), "component %d: %.3g of %.3g", c,
+               k->square[c] / n, variance);
+    CHECK_SAYS(k->square[c] / n < 8 * variance, "component %d: %.3g of %.3g", c, k->square[c] / n,
+               variance);
+    CHECK_SAYS(k->covers[c] / n > 0.95 - 6 * sqrt(0.95 * 0.05 / n), "component %d: %d of %d", c,
+               k->covers[c], s->n);
+}
+
 /** The means of many panels: corrected are right, the plug-in and, with such errors, the
  *  homoscedastic estimates are not.  Taking the mean of y off makes s_i biased by a share of 1 / n
  *  of the differences between the variances: below a hundredth of a standard error here. */
@@ -651,6 +724,7 @@ static void unbiased(frg_leave_out_unit what, double shared)
     const frg_leave_out_opts l = leaving(what, FRG_LEVERAGE_EXACT);
     const int64_t trials = test_size(400, 100);
     sample corrected = {0}, plain = {0}, equal = {0};
+    intervals covered = {0};
     for (int trial = 0; trial < trials; trial++) {
         frg_leave_out got;
         frg_fe *f = NULL;
@@ -662,6 +736,7 @@ static void unbiased(frg_leave_out_unit what, double shared)
             CHECK_OK(ctx, frg_fe_groups(f, used, NULL))) {
             truth_of(&p, used, truth);
             add(&corrected, &got.corrected, truth);
+            add_interval(&covered, &got, truth);
             add(&plain, &got.plug_in, truth);
             add(&equal, &got.homoscedastic, truth);
         }
@@ -672,6 +747,9 @@ static void unbiased(frg_leave_out_unit what, double shared)
         const bool known = !(what == FRG_LEAVE_MATCH && shared > 0 && c == 0);
         CHECK_SAYS(!known || fabs(studentised(&corrected, c)) < 6, "component %d of %d: %.3g", c,
                    what, studentised(&corrected, c));
+        if (known) {
+            check_intervals(&covered, &corrected, c);
+        }
         CHECK_SAYS(fabs(studentised(&plain, c)) > 5, "component %d: %.3g", c,
                    studentised(&plain, c));
     }
@@ -709,6 +787,14 @@ static void add_error(double got, double want, double error, double *sum, int *c
     (*count)++;
 }
 
+/** A standard error with leverages from 60 projections: 1 / (1 - P) of a unit errs by a share of
+ *  (2 / 60)^(1/2) or less, 4.5 of which are 0.82; a root of a sum errs by no more, though it be that
+ *  of one unit whose leverage is nearly 1. */
+static void check_error(double got, double want)
+{
+    CHECK_NEAR(log(got / want), 0, log(1.82));
+}
+
 /** Within their own standard errors of the exact ones, and these are about right: the mean of 60
  *  squares, of seeds that are independent though the three components are not, lies within 1 / 3
  *  and 3. */
@@ -742,6 +828,9 @@ static void projections(frg_leave_out_unit what)
                       got.corrected_error.covariance, &sum, &count);
             add_error(got.homoscedastic.second, exact.homoscedastic.second,
                       got.homoscedastic_error.second, &trace, &traces);
+            check_error(got.sampling_error.first, exact.sampling_error.first);
+            check_error(got.sampling_error.second, exact.sampling_error.second);
+            check_error(got.sampling_error.covariance, exact.sampling_error.covariance);
             CHECK_INT(got.draws, 60);
             CHECK(got.iterations > 0 && got.iterations < 200);
             CHECK_NEAR(got.plug_in.second, exact.plug_in.second, 1e-12);
@@ -788,6 +877,7 @@ static void same_bits(void)
             first = k ? first : got;
             CHECK_BITS(&got.homoscedastic, &first.homoscedastic, sizeof got.homoscedastic);
             CHECK_BITS(&got.corrected, &first.corrected, sizeof got.corrected);
+            CHECK_BITS(&got.sampling_error.first, &first.sampling_error.first, 3 * sizeof(double));
             CHECK_BITS(&got.corrected_error.first, &first.corrected_error.first,
                        3 * sizeof(double));
             frg_fe_destroy(f);
@@ -820,6 +910,7 @@ static frg_status body(frg_context *ctx, void *user, uint64_t *hash)
     CHECK(s >= 0 || got.n == -1);
     if (s >= 0) {
         fault_hash(hash, &got.corrected, sizeof got.corrected);
+        fault_hash(hash, &got.sampling_error.first, 3 * sizeof(double));
     }
     frg_fe_destroy(f);
     frg_table_destroy(t);
