@@ -12,7 +12,7 @@
 
 #include "fuzz.h"
 
-enum { N = 120, SECTIONS = 32, KINDS = 4 };
+enum { N = 120, SECTIONS = 32, KINDS = 5 };
 
 static const char *const names[] = {
     "cascade",    "s.starts",  "s.columns", "s.values",   "s.inverse", "s.border",    "direct",
@@ -21,24 +21,28 @@ static const char *const names[] = {
     "a.starts",   "a.inverse", "a.rows",    "a.fractions"};
 enum { NAMES = sizeof names / sizeof *names };
 
-/** A ring, a random graph by its factor, the same by the approximate one, three factors. */
+/** A ring, a random graph by its factor, the same by the approximate one, three factors by their
+ *  factor and by Schwarz over pairs, of which two are a path and the third meets any of it. */
 static frg_demean *open_plan(frg_context *ctx, int kind, int32_t *codes)
 {
-    const int factors = kind == 3 ? 3 : 2;
+    const int factors = kind >= 3 ? 3 : 2;
+    const bool path = kind == 0 || kind == 4;
     uint32_t random = 12345;
     for (int i = 0; i < N; i++) {
         random = random * 1664525u + 1013904223u;
         codes[i * factors] = i / 2;
-        codes[i * factors + 1] = kind == 0 ? (i + 1) / 2 % (N / 2) : (int32_t)(random >> 16) % 37;
+        codes[i * factors + 1] = path ? (i + 1) / 2 % (N / 2) : (int32_t)(random >> 16) % 37;
         if (factors == 3) {
-            codes[i * factors + 2] = i % 5;
+            codes[i * factors + 2] = kind == 3 ? i % 5 : (int32_t)(random >> 16) % 37;
         }
     }
     frg_demean_opts o;
     frg_demean_defaults(&o, sizeof o);
     o.max_iter = 50;
     o.method = kind == 1 || kind == 3 ? FRG_FE_DIRECT : FRG_FE_AUTO;
-    o.precond = kind == 2 ? FRG_FE_PRECOND_AC : FRG_FE_PRECOND_AUTO;
+    o.precond = kind == 2   ? FRG_FE_PRECOND_AC
+                : kind == 4 ? FRG_FE_PRECOND_SCHWARZ
+                            : FRG_FE_PRECOND_AUTO;
     frg_demean *d = NULL;
     insist(frg_demean_create(&d, ctx, frg_matrix(codes, FRG_I32, N, factors, factors), NULL, NULL,
                              0, 0, &o) == FRG_OK);
