@@ -69,6 +69,7 @@ int fe_lpdid_options(cli *c)
                         "--lpdid needs units and periods, which --panel names");
     }
     s->studies.lpdid.panel = s->fe.panel;
+    s->studies.lpdid.subset = s->fe.subset;
     return check_beside(c);
 }
 

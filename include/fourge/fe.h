@@ -920,6 +920,9 @@ typedef struct {
     int reweight; /* 0; 1: the mean over the treated rows in place of least squares' weights */
     int pmd; /* 1: outcomes are less y_t-1; k: less the mean of y_t-k .. y_t-1; 0: less that of all
                 that the unit has before t; of a mean horizon -1 is one like the others */
+    const char *subset; /* an expression: the rows that decide on cohorts and the window, which
+                           should be those of the fit (frg_fe_opts.subset); NULL: all.  Outcomes and
+                           treatments at other times are looked up in all rows */
 } frg_lpdid_opts;
 
 /** An outcome of local projections, y_t+h - y_t-1. */
@@ -976,6 +979,39 @@ FRG_API FRG_MUST_USE frg_status frg_lpdid_create(frg_lpdid **out, frg_context *c
 FRG_API const frg_lpdid_design *frg_lpdid_get(const frg_lpdid *l);
 /** Frees it; NULL is fine. */
 FRG_API void frg_lpdid_destroy(frg_lpdid *l);
+
+/* ---- event studies --------------------------------------------------------------------------- */
+
+/** Options of frg_event_study. */
+typedef struct {
+    size_t struct_size; /* set by frg_event_study_defaults */
+    const char *unit;   /* a column; units are counted in the warning alone */
+    const char *time;   /* a column of numbers, the period */
+    const char *cohort; /* a column of numbers: the period g in which the unit's treatment begins */
+    double never_treated; /* 0: units whose g is this or less are never treated; a missing g and one
+                             after the last period are so in any case */
+    const char *subset;   /* an expression: the rows that decide on all this; NULL: all */
+    int calendar; /* 0; 1: E_REFERENCE for cohorts that sunab() cannot read as they are: those whose
+                     period no row has, and those without a row at the reference */
+} frg_event_study_opts;
+
+/** Defaults into the first struct_size bytes of o. */
+FRG_API void frg_event_study_defaults(frg_event_study_opts *o, size_t struct_size);
+/** The fields of frg_event_study_opts (frg_option). */
+FRG_API const frg_option *frg_event_study_options(void);
+/** The columns of a treatment that begins at different times, to be added to the table for an
+ *  ordinary fit: treated, 1 where t >= g and else 0; since, t - g, and of the never treated the
+ *  reference; first, g, and of the never treated one more than the last period.  *reference is the
+ *  largest negative t - g, -1 where it is there: what the effects are compared with, as in
+ *  "y ~ i(since, ref=-1) | unit + year".  Each array has the table's rows and may be NULL.  Rows of
+ *  cohorts without a period before their treatment are NaN, with W_ALWAYS_TREATED; those outside
+ *  the subset decide nothing, and have values of their own g.  Errors: E_OPTION (no unit, time or
+ *  cohort), E_COLUMN, E_COHORT (text), E_FORMULA and E_TYPE of subset, E_CONTROLS (none is
+ *  untreated), E_TREATMENT (none is treated), E_REFERENCE, E_MEMORY; the arrays are as they were
+ *  then. */
+FRG_API FRG_MUST_USE frg_status frg_event_study(frg_context *ctx, const frg_table *data,
+                                                const frg_event_study_opts *o, double *treated,
+                                                double *since, double *first, double *reference);
 
 /* ---- variance components --------------------------------------------------------------------- */
 

@@ -13,11 +13,11 @@ EXT_UNSET(fe)
 EXT_UNSET(leave_out)
 EXT_UNSET(ritest)
 EXT_UNSET(lpdid)
+EXT_UNSET(event_study)
 
 const ext_options ext_fe_takes[] = {
-    EXT_TABLE(demean),           EXT_TABLE(lsmr),   EXT_TABLE(fe),
-    EXT_TABLE(leave_out),        EXT_TABLE(ritest), EXT_TABLE(lpdid),
-    {NULL, NULL, NULL, 0, NULL},
+    EXT_TABLE(demean), EXT_TABLE(lsmr),  EXT_TABLE(fe),          EXT_TABLE(leave_out),
+    EXT_TABLE(ritest), EXT_TABLE(lpdid), EXT_TABLE(event_study), {NULL, NULL, NULL, 0, NULL},
 };
 
 static const ext_field column_fields[] = {{AT(frg_demean_column, iterations), IS_INT64, NULL},
@@ -868,6 +868,42 @@ static PyObject *lpdid(PyObject *module, PyObject *args)
     return dict;
 }
 
+/** event_study(context, table, options, treated, since, first) -> reference; the arrays, float64 of
+ *  the table's rows, are filled. */
+static PyObject *event_study(PyObject *module, PyObject *args)
+{
+    PyObject *context, *table, *options, *arrays[3];
+    ext_context *c;
+    ext_table *t;
+    frg_event_study_opts o;
+    frg_event_study_defaults(&o, sizeof o);
+    if (!PyArg_ParseTuple(args, "OOOOOO", &context, &table, &options, &arrays[0], &arrays[1],
+                          &arrays[2]) ||
+        !(c = ext_context_of(module, context)) || !(t = ext_table_of(module, table)) ||
+        ext_options_set(&o, frg_event_study_options(), options) < 0) {
+        return NULL;
+    }
+    static const char *const names[] = {"treated", "since", "first"};
+    ext_held h = {.n = 0};
+    double *out[3], reference = 0;
+    int held = 1;
+    for (int i = 0; i < 3; i++) {
+        out[i] = ext_values(&h, arrays[i], names[i], 1, FRG_F64, frg_table_rows(t->table));
+        held = held && out[i];
+    }
+    frg_status status = FRG_BAD_ARG;
+    if (held) {
+        EXT_WORK(status =
+                     frg_event_study(c->ctx, t->table, &o, out[0], out[1], out[2], &reference));
+    }
+    ext_release(&h);
+    if (!held) {
+        return NULL;
+    }
+    return ext_has_failed(status) ? ext_raise(module, status, c->ctx)
+                                  : PyFloat_FromDouble(reference);
+}
+
 /* ---- with the context to themselves ---------------------------------------------------------- */
 
 EXT_FUNCTION(demean)
@@ -876,6 +912,7 @@ EXT_FUNCTION(fe_columns)
 EXT_FUNCTION(fe_expand)
 EXT_FUNCTION(fe_many)
 EXT_FUNCTION(lpdid)
+EXT_FUNCTION(event_study)
 EXT_METHOD(fe_result)
 EXT_METHOD(fe_vcov)
 EXT_METHOD(fe_wald)
@@ -899,6 +936,8 @@ PyMethodDef ext_fe_functions[] = {
     {"fe_columns", fe_columns_alone, METH_VARARGS,
      "fe_columns(context, formula, vcovs, options) -> names"},
     {"fe_expand", fe_expand_alone, METH_VARARGS, "fe_expand(context, formula) -> formulas"},
+    {"event_study", event_study_alone, METH_VARARGS,
+     "event_study(context, table, options, treated, since, first) -> reference"},
     {"lpdid", lpdid_alone, METH_VARARGS, "lpdid(context, formula, table, options) -> columns"},
     {"fe_many", fe_many_alone, METH_VARARGS,
      "fe_many(context, formula, table, vcovs, options, demean_options) -> fits"},

@@ -102,60 +102,37 @@ def rename(rows: list[dict[str, Any]], shown: dict[str, str]) -> None:
             row["term"] = shown[head] + colons + level
 
 
-def treated(time: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """(n,) float64: 1 from the first treatment on, 0 before it; NaN where one is missing."""
-    return np.where(np.isnan(time) | np.isnan(first), np.nan, time >= first)
-
-
-def controls(treatment: np.ndarray, what: str, which: str = "") -> None:
-    """Raises where there is nothing to compare."""
-    if not np.any(treatment == 0):
-        raise errors.BadData(f"{what}: every row is treated; there are no untreated observations to compare with", "FRG-FE-066")
-    if not np.any(treatment == 1):
-        raise errors.BadData(f"{what}: no row is treated{which}", "FRG-FE-068")
-
-
-def cohorts(time: np.ndarray, first: np.ndarray, units: Any, what: str) -> np.ndarray:
-    """(n,): the first treatment, infinite for those that are not treated within the data, NaN for cohorts that have no period before
-    it, of which it warns: they are compared with none."""
-    first = np.where(first > np.nanmax(time, initial=-np.inf), np.inf, first)
-    controls(treated(time, first), what)
-    values, of = np.unique(first, return_inverse=True)
-    begin = np.full(len(values), np.inf)
-    np.fmin.at(begin, of, time)
-    always = np.isfinite(first) & (begin >= values)[of]
-    if always.any():
-        count = len(np.unique(np.asarray(units)[always].astype(str)))
-        warnings.warn(f"FRG-FE-155: {what}: {np.sum(always)} rows of {count} units that are treated from their cohort's first period on are left "
-                      "out: nothing tells what they were before", UserWarning, stacklevel=outside())
-    first = np.where(always, np.nan, first)
-    controls(treated(time, first), what, " of the units with a period before their treatment")
-    return first
-
-
-def reference(since: np.ndarray, what: str) -> float:
-    """The relative period that the others are compared with: the last one before the treatment, of which it warns where that is not -1."""
-    if np.any(since == -1):
-        return -1.0
-    last = float(np.max(since[since < 0]))
-    warnings.warn(f"{what}: no treated unit has a row one period before its treatment; the reference is the relative period {last:g}, the last one "
-                  "before it", UserWarning, stacklevel=outside())
+def reference(last: float, what: str) -> float:
+    """The relative period that the others are compared with, of which it warns where that is not -1."""
+    if last != -1:
+        warnings.warn(f"{what}: no treated unit has a row one period before its treatment; the reference is the relative period {last:g}, the last one "
+                      "before it", UserWarning, stacklevel=outside())
     return last
 
 
-def calendar(time: np.ndarray, first: np.ndarray, last: float, what: str) -> np.ndarray:
-    """(n,): the cohorts as sunab() reads them, the never treated in no period; each treated one has rows at the relative period `last`."""
-    known = first[np.isfinite(first)]
-    gone = known[~np.isin(known, time)]
-    if len(gone):
-        after = np.min(time[time > gone[0]])
-        raise errors.BadData(f"{what}: no row is of the period {gone[0]:g} in which a cohort's treatment begins, and estimator='saturated' would take "
-                             f"it for never treated; write {after:g}, the next period that is there, or take estimator='twfe' or 'did2s'")
-    bare = np.setdiff1d(known, first[time - first == last])
-    if len(bare):
-        raise errors.BadData(f"{what}: the cohort {bare[0]:g} has no row at {bare[0] + last:g}, which is what estimator='saturated' compares it with; "
-                             "leave its rows out, or take estimator='twfe' or 'did2s'")
-    return np.where(np.isinf(first), np.nanmax(time) + 1, first)
+def table_of(context: Any, data: Any, given: dict[str, Any], subset: str | None, what: str) -> Any:
+    """A table of the columns that are given and of those of the data that `subset` reads."""
+    read = [] if subset is None else _fourge.fe_columns(context, f"{quoted(next(iter(given)))} ~ 1", ["iid"], {"subset": subset})
+    for name in read:
+        if name not in given:
+            present(data, name, what)
+            given[name] = data[name]
+    return _frame.table(context, given, list(given))
+
+
+def study(context: Any, data: Any, names: tuple[str, str, str], subset: str | None, calendar: bool) -> tuple[dict[str, np.ndarray], float]:
+    """The columns of an event study of the columns `names`, unit, period and cohort, (n,) each: whether a row is treated, the periods since
+    then, the cohort as sunab() reads it; and the reference (``frg_event_study``)."""
+    unit, time, cohort = names
+    given = {time: numbers(data, time, "event_study"), cohort: numbers(data, cohort, "event_study")}
+    present(data, unit, "event_study")
+    given.setdefault(unit, data[unit])
+    table = table_of(context, data, given, subset, "event_study")
+    columns = {name: np.empty(len(given[time])) for name in ("is_treated", "rel_time", "first_treated")}
+    asked = {"unit": unit, "time": time, "cohort": cohort, "calendar": calendar}
+    if subset is not None:
+        asked["subset"] = subset
+    return columns, _fourge.event_study(context, table, asked, *columns.values())
 
 
 def projections(context: Any, data: Any, names: tuple[str, str, str, str], xfml: str | None,
@@ -166,7 +143,7 @@ def projections(context: Any, data: Any, names: tuple[str, str, str, str], xfml:
     columns = {time: numbers(data, time, "lpdid"), cohort: numbers(data, cohort, "lpdid"), y: numbers(data, y, "lpdid")}
     present(data, unit, "lpdid")
     columns.setdefault(unit, data[unit])
-    table = _frame.table(context, columns, list(columns))
+    table = table_of(context, data, columns, options.get("subset"), "lpdid")
     found = _fourge.lpdid(context, f"{quoted(y)} ~ {xfml or 1}", table, {**options, "panel": f"`{unit}`,`{time}`", "cohort": cohort})
     return np.frombuffer(found["treatment"]), {h: np.frombuffer(values) for h, values in found["outcomes"]}
 

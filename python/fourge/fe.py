@@ -417,7 +417,7 @@ def event_study(data: Any, yname: str, idname: str, tname: str, gname: str, xfml
         Columns: the outcome, the unit, the period and the period of the first treatment, numbers.  Never treated are units whose
         `gname` is missing (None, NaN) or 0 and less, and, within the data, those whose `gname` is later than the last period.
         Cohorts without a period before their treatment are left out, with a warning that counts them: nothing tells what they
-        were before.  That is decided by all rows, before `subset`.
+        were before.  Rows outside `subset` decide nothing.
     xfml : str, optional
         Further regressors, "x1 + x2".
     cluster : str, optional
@@ -442,22 +442,20 @@ def event_study(data: Any, yname: str, idname: str, tname: str, gname: str, xfml
     if estimator not in ("twfe", "did2s", "saturated"):
         raise ValueError(f"estimator={estimator!r}: expected 'twfe', 'did2s' or 'saturated'")
     data = _of_study(data, (yname, idname, tname, gname), xfml, {"CRV1": cluster or idname}, options)
-    time, first = (_did.numbers(data, name, "event_study") for name in (tname, gname))
-    _did.present(data, idname, "event_study")
-    first = _did.cohorts(time, np.where(first > 0, first, np.inf), data[idname], "event_study")
-    since = np.where(np.isfinite(first), time - first, np.nan)
-    last = -1.0 if att and estimator != "saturated" else _did.reference(since, "event_study")
-    more = {"is_treated": _did.treated(time, first), "rel_time": np.where(np.isinf(first), last, since)}
-    if estimator == "saturated":
-        more = {"first_treated": _did.calendar(time, first, last, "event_study")}
-    elif _did.words(xfml) & set(more):
+    saturated = estimator == "saturated"
+    context = _context(dict(options))
+    more, last = _did.study(context, data, (idname, tname, gname), options.get("subset"), saturated)
+    _warn(context)
+    last = -1.0 if att and not saturated else _did.reference(last, "event_study")
+    more = {name: more[name] for name in (("first_treated",) if saturated else ("is_treated", "rel_time"))}
+    if not saturated and _did.words(xfml) & set(more):
         raise errors.BadArgument(f"xfml={xfml!r}: is_treated and rel_time are what the result calls the effects; give that column another name")
     taken = {*_did.names(data), *_did.words(yname, idname, tname, gname, xfml, cluster, options.get("weights"), options.get("subset"))}
     columns = {name: _did.unused(name, taken) for name in more}
     y, unit, period = (_did.quoted(name) for name in (yname, idname, tname))
     beside = f" + {xfml}" if xfml else ""
     table = _did.Beside(data, {columns[name]: values for name, values in more.items()})
-    if estimator == "saturated":
+    if saturated:
         effect = f"sunab({columns['first_treated']}, {period}, ref.p={last:.17g}, att={str(att).upper()})"
     else:
         effect = columns["is_treated"] if att else f"i({columns['rel_time']}, ref={last:.17g})"
@@ -517,7 +515,8 @@ def lpdid(data: Any, yname: str, idname: str, tname: str, gname: str, vcov: str 
     Returns
     -------
     LocalProjections
-        ``fits``, {horizon: Fit}, ``tidy()``, ``coef()`` and ``se()``; the term of each is ``treat_diff``.  An outcome that the unit has not at
+        ``fits``, {horizon: Fit}, ``tidy()``, ``coef()`` and ``se()``; the term of each is ``treat_diff``.  Outcomes at other times are
+        looked up in all rows, those outside `subset` among them.  An outcome that the unit has not at
         that time is missing; where periods are missing pyfixest takes the next row instead.  Raises :class:`fourge.errors.BadData` where no unit
         has rows in two successive periods.
     """
@@ -528,7 +527,8 @@ def lpdid(data: Any, yname: str, idname: str, tname: str, gname: str, vcov: str 
     windows = {"pre_window": pre_window, "post_window": post_window}
     if pmd != "max" and (isinstance(pmd, (bool, str)) or pmd < 1):
         raise ValueError(f"pmd={pmd!r}: expected a number of periods, 1 or more, or 'max'")
-    asked = {"never_treated": never_treated, "pooled": att, "pmd": 0 if pmd == "max" else pmd, **{name: h for name, h in windows.items() if h is not None}}
+    asked = {"never_treated": never_treated, "pooled": att, "pmd": 0 if pmd == "max" else pmd,
+             **{name: h for name, h in {**windows, "subset": options.get("subset")}.items() if h is not None}}
     context = _context(dict(options))
     begins, changes = _did.projections(context, data, (yname, idname, tname, gname), xfml, asked)
     _warn(context)

@@ -169,6 +169,30 @@ class Studies(unittest.TestCase):
         with self.assertRaisesRegex(errors.BadData, "cohort 2005 has no row at 2004"):
             studies[2]({name: values[(data["year"] != 2004) | (data["g"] != 2005)] for name, values in data.items()})
 
+    def test_subset(self):
+        """Cohorts are sorted by the rows of the subset: the same as of the data without the others, without a warning of those."""
+        data = panel()
+        early = {**data, "g": np.where(data["unit"] % 7 == 3, 1999, data["g"]), "kept": (data["unit"] % 7 != 3) & (data["year"] < 2008)}
+        without = {name: values[early["kept"]] for name, values in early.items()}
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for estimator, att in itertools.product(("twfe", "did2s", "saturated"), (True, False)):
+                study = lambda d, **options: fe.event_study(d, **NAMES, estimator=estimator, att=att, **options)
+                self.same(study(early, subset="kept"), study(without))
+            units = {name: values[data["unit"] % 7 != 3] for name, values in early.items()}
+            for options in ({}, {"reweight": True}):
+                found = fe.lpdid(early, **NAMES, att=False, subset="unit != 3 & unit != 10 & unit != 17 & unit != 24", **options)
+                wanted = fe.lpdid(units, **NAMES, att=False, **options)
+                self.assertEqual((list(found.fits), found.coef(), found.se()), (list(wanted.fits), wanted.coef(), wanted.se()))
+            # 2007 begins behind the rows in use: those units are controls as long as they are untreated
+            late = fe.lpdid(data, **NAMES, att=False, subset="year < 2007")
+            self.assertEqual(max(late.fits), 3)
+        for call in (fe.event_study, fe.lpdid):
+            with self.assertRaisesRegex((errors.BadData, KeyError), "gone"):
+                call(data, **NAMES, subset="gone > 1")
+            with self.assertRaisesRegex(errors.BadData, "FRG-FE-068"):
+                call(data, **NAMES, subset="year < 2003")
+
     def test_names(self):
         """Columns with the names of ours are read where they are meant, and the terms keep their names."""
         data = panel()

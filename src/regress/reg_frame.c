@@ -158,24 +158,26 @@ static frg_status exclude_missing_slopes(framer *b)
     return FRG_OK;
 }
 
+frg_status frgi_subset_program(frgi_program *p, frgi_syntax *s, frg_context *ctx, const char *text,
+                               const frg_table *table)
+{
+    TRY(frgi_syntax_expression(s, ctx, text, (int64_t)strlen(text), "subset"));
+    TRY(frgi_formula_check_expression(s, ctx, s->section[0]));
+    TRY(frgi_program_create(p, ctx, s, s->section[0], table));
+    if (p->column && p->column->kind == FRG_CATEGORY) {
+        TRY(frgi_refuse_mistyped(ctx, s, s->section[0], p->column));
+        frgi_syntax_at(s, ctx, s->section[0]);
+        FAIL(ctx, E_TYPE, "subset: column '%s' holds text", p->column->name);
+    }
+    return FRG_OK;
+}
+
 static frg_status exclude_subset(framer *b)
 {
-    const char *const text = b->in->options->subset;
-    frgi_syntax s;
+    frgi_syntax s = {0};
     frgi_program p = {0};
-    frg_status status;
-    TRY_TO(done, frgi_syntax_expression(&s, b->ctx, text, (int64_t)strlen(text), "subset"));
-    TRY_TO(done, frgi_formula_check_expression(&s, b->ctx, s.section[0]));
-    TRY_TO(done, frgi_program_create(&p, b->ctx, &s, s.section[0], b->in->table));
-    if (p.column && p.column->kind == FRG_CATEGORY) {
-        TRY_TO(done, frgi_refuse_mistyped(b->ctx, &s, s.section[0], p.column));
-        frgi_syntax_at(&s, b->ctx, s.section[0]);
-        status = frgi_fail(b->ctx, E_TYPE, __FILE__, __LINE__, "subset: column '%s' holds text",
-                           p.column->name);
-        goto done;
-    }
-    status = exclude(b, &p, SUBSET, true);
-done:
+    frg_status status = frgi_subset_program(&p, &s, b->ctx, b->in->options->subset, b->in->table);
+    status = status < 0 ? status : exclude(b, &p, SUBSET, true);
     frgi_program_destroy(&p, b->ctx);
     frgi_syntax_free(&s, b->ctx);
     return status;

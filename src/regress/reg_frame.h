@@ -61,6 +61,11 @@ FRG_MUST_USE frg_status frgi_frame_separate(frgi_frame *f, frg_context *ctx,
                                             int64_t count);
 void frgi_frame_destroy(frgi_frame *f, frg_context *ctx);
 
+/** An expression that is 0 or missing in rows that are left out; destroyed, then freed, by the
+ *  caller in any case.  E_FORMULA, E_COLUMN, E_TYPE where it is text. */
+FRG_MUST_USE frg_status frgi_subset_program(frgi_program *p, frgi_syntax *s, frg_context *ctx,
+                                            const char *text, const frg_table *table);
+
 /** group[i] <- the connected set of row i in the graph of the first two effects, 1 .. *n_groups,
  *  the largest first. counts: what a row stands for, NULL: 1.  E_OPTION where there are no two
  *  effects. */

@@ -4,9 +4,10 @@
  *     y_t+h - y_t-1 = b_h (D_t - D_t-1) + x c + period effects,     D_t = 1 from the cohort on
  *
  * over the rows whose treatment begins at t and those that are untreated at t + h (h < 0: at t).
- * An outcome of the others is missing, so that each horizon has its own rows.  Pooled: the mean of
- * y_t .. y_t+H for y_t+h, and the untreated are so at t + H.  pmd: the mean of y_t-k .. y_t-1, or
- * of all there are before t, for y_t-1.
+ * An outcome of the others is missing, so that each horizon has its own rows.  A subset decides on
+ * cohorts and the window (treat_cohorts.c); outcomes at other times are looked up in all rows.
+ * Pooled: the mean of y_t .. y_t+H for y_t+h, and the untreated are so at t + H.  pmd: the mean of
+ * y_t-k .. y_t-1, or of all there are before t, for y_t-1.
  *
  * Least squares weights the difference of a period by n1 n0 / (n1 + n0) of its treated and
  * untreated rows.  Reweighted by the inverse of n0 / (n1 + n0), each treated row counts alike:
@@ -21,11 +22,11 @@
 #include <string.h>
 
 #include "core/opts.h"
-#include "formula/keys.h"
 #include "formula/mistyped.h"
 #include "formula/program.h"
 #include "io/io.h"
 #include "regress/regress.h"
+#include "treatment/treat_cohorts.h"
 
 #define OPTIONS_OF frg_lpdid_opts
 static const frg_option options[] = {
@@ -68,6 +69,7 @@ typedef struct {
     double *arrays; /* all of these */
     double *y, *first, *treat, *begins, *before;
     double *later, *untreated, *change; /* of the horizon at hand */
+    unsigned char *used;                /* is the row in the subset? */
     int low, high;
 } study;
 
@@ -153,112 +155,6 @@ static frg_status check_steps(const study *s)
     return FRG_OK;
 }
 
-/* ---- cohorts --------------------------------------------------------------------------------- */
-
-/** The first treatment, infinite for the never treated: those of the option, those whose cohort is
- *  missing or later than the last period. */
-static frg_status read_cohorts(study *s)
-{
-    const frg_column *c;
-    double last = -INFINITY;
-    TRY(frgi_column_named(&c, s->ctx, s->o.cohort, "lpdid", s->data));
-    if (c->kind == FRG_CATEGORY) {
-        FAIL(s->ctx, E_COHORT, "lpdid: the cohort '%s' holds text", c->name);
-    }
-    frgi_column_block(c, NULL, 0, s->n, s->first);
-    for (int64_t i = 0; i < s->n; i++) {
-        last = fmax(last, s->panel.time[i]); /* which leaves a missing one out */
-    }
-    for (int64_t i = 0; i < s->n; i++) {
-        const double g = s->first[i];
-        s->first[i] = isnan(g) || g == s->o.never_treated || g > last ? (double)INFINITY : g;
-    }
-    return FRG_OK;
-}
-
-/** D; NaN where time or cohort is.  E_CONTROLS, E_TREATMENT where there is nothing to compare. */
-static frg_status treat(study *s, const char *of)
-{
-    int64_t treated = 0, untreated = 0;
-    for (int64_t i = 0; i < s->n; i++) {
-        const double t = s->panel.time[i], g = s->first[i];
-        s->treat[i] = isnan(t) || isnan(g) ? (double)NAN : t >= g;
-        treated += s->treat[i] == 1;
-        untreated += s->treat[i] == 0;
-    }
-    if (untreated == 0) {
-        FAIL(s->ctx, E_CONTROLS,
-             "lpdid: every row is treated; there are no untreated observations to compare with");
-    }
-    if (treated == 0) {
-        FAIL(s->ctx, E_TREATMENT, "lpdid: no row is treated%s", of);
-    }
-    return FRG_OK;
-}
-
-static int by_cohort(const void *a, const void *b, const void *user)
-{
-    const study *const s = user;
-    const int64_t i = *(const int64_t *)a, j = *(const int64_t *)b;
-    const double g = s->first[i], h = s->first[j];
-    return g != h ? (g < h ? -1 : 1) : i < j ? -1 : i > j;
-}
-
-/** Without the cohort of the count rows, where it is treated from its first period on; the rows
- *  that go. */
-static int64_t leave_out(study *s, const int64_t *rows, int64_t count)
-{
-    const double g = s->first[rows[0]];
-    bool before = isinf(g) && g > 0;
-    for (int64_t k = 0; k < count && !before; k++) {
-        before = s->panel.time[rows[k]] < g;
-    }
-    for (int64_t k = 0; k < count && !before; k++) {
-        s->first[rows[k]] = (double)NAN;
-    }
-    return before ? 0 : count;
-}
-
-/** The units with a row whose cohort is left out. */
-static int64_t count_units(const study *s)
-{
-    int64_t units = 0;
-    for (int64_t k = 0, last = -1; k < s->panel.n; k++) { /* unit after unit */
-        const int64_t i = s->panel.order[k];
-        if (isnan(s->first[i]) && s->panel.unit[i] != last) {
-            last = s->panel.unit[i];
-            units++;
-        }
-    }
-    return units;
-}
-
-/** Cohorts that are treated from their first period on tell nothing of what they were before. */
-static frg_status leave_always_treated_out(study *s)
-{
-    int64_t *rows, gone = 0;
-    TRY(NEW(s->ctx, &rows, s->n, "rows by cohort"));
-    for (int64_t i = 0; i < s->n; i++) {
-        rows[i] = i;
-    }
-    frgi_sort(rows, s->n, sizeof *rows, by_cohort, s);
-    for (int64_t k = 0, end; k < s->n; k = end) {
-        const double g = s->first[rows[k]];
-        for (end = k + 1; end < s->n && s->first[rows[end]] == g;) {
-            end++;
-        }
-        gone += leave_out(s, rows + k, end - k);
-    }
-    DROP(s->ctx, &rows);
-    if (gone > 0) {
-        frgi_warn(s->ctx, W_ALWAYS_TREATED,
-                  "lpdid: %lld rows of %lld units that are treated from their cohort's first "
-                  "period on are left out: nothing tells what they were before",
-                  (long long)gone, (long long)count_units(s));
-    }
-    return treat(s, " of the units with a period before their treatment");
-}
-
 /* ---- horizons -------------------------------------------------------------------------------- */
 
 /** The window's end, or the data's where it is `none`; E_OPTION where no row is so far from its
@@ -269,7 +165,7 @@ static frg_status window(const study *s, const char *name, int given, int none, 
     bool there = false;
     for (int64_t i = 0; i < s->n; i++) {
         const double since = s->panel.time[i] - s->first[i];
-        if (isfinite(since)) {
+        if (s->used[i] && isfinite(since)) {
             low = fmin(low, since);
             high = fmax(high, since);
             there |= since == given;
@@ -359,7 +255,7 @@ static frg_status find_begins(study *s)
     find_before(s);
     for (int64_t i = 0; i < s->n; i++) {
         s->begins[i] = s->begins[i] < 0 ? 0 : s->begins[i]; /* NaN stays */
-        there |= s->begins[i] == 1 && !isnan(s->before[i]);
+        there |= s->used[i] && s->begins[i] == 1 && !isnan(s->before[i]);
     }
     if (s->o.pmd > 1 && !there) {
         FAIL(s->ctx, E_OPTION,
@@ -504,12 +400,30 @@ static frg_status allocate(study *s)
     for (int i = 0; i < PARTS; i++) {
         *parts[i] = s->arrays + i * s->n;
     }
-    return FRG_OK;
+    return NEW(s->ctx, &s->used, s->n, "local projections");
+}
+
+static frg_status sort_cohorts(const study *s)
+{
+    const frgi_cohorts c = {.ctx = s->ctx,
+                            .what = "lpdid",
+                            .data = s->data,
+                            .n = s->n,
+                            .unit = s->unit,
+                            .cohort = s->o.cohort,
+                            .subset = s->o.subset,
+                            .never = s->o.never_treated,
+                            .time = s->panel.time,
+                            .first = s->first,
+                            .treated = s->treat,
+                            .used = s->used};
+    return frgi_cohorts_sort(&c);
 }
 
 static void close_study(study *s)
 {
     DROP(s->ctx, &s->arrays);
+    DROP(s->ctx, &s->used);
     DROP(s->ctx, &s->memory);
     frgi_panel_destroy(&s->panel, s->ctx);
     frgi_formula_destroy(&s->formula, s->ctx);
@@ -522,9 +436,7 @@ static frg_status run(frg_lpdid *l, study *s, const char *formula)
     TRY(allocate(s));
     TRY(read_panel(s));
     TRY(evaluate_outcome(s));
-    TRY(read_cohorts(s));
-    TRY(treat(s, ""));
-    TRY(leave_always_treated_out(s));
+    TRY(sort_cohorts(s));
     TRY(check_steps(s));
     TRY(find_horizons(s));
     return make_design(l, s);

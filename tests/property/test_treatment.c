@@ -1,4 +1,4 @@
-/* test_treatment.c - randomisation inference and local projections.
+/* test_treatment.c - randomisation inference, local projections and event studies.
  *
  * Draws of a permutation are not known from outside.  A regressor that is 1 in one row (or group)
  * and 0 elsewhere has as many orders as there are rows, so that each statistic must be one of that
@@ -900,6 +900,226 @@ static void faults_of_studies(void)
     CHECK(fault_sweep("lpdid", project_once, &r, test_now.threads) > 10);
 }
 
+/** Rows in a subset decide alone: of whole units the columns are those of a table without the
+ *  others. */
+static void subset_of_units(void)
+{
+    frg_context *const ctx = test_context();
+    rows all = draw_rows(), some = {0};
+    for (int i = 0; i < all.n; i++) { /* outside: a cohort that is treated all along */
+        all.g[i] = all.unit[i] == 40 ? 1990 : all.g[i];
+        if (all.unit[i] < 38) {
+            some.unit[some.n] = all.unit[i];
+            some.year[some.n] = all.year[i];
+            some.g[some.n] = all.g[i];
+            some.y[some.n++] = all.y[i];
+        }
+    }
+    frg_table *const whole = rows_table(ctx, &all), *const part = rows_table(ctx, &some);
+    frg_lpdid *l = NULL, *m = NULL;
+    frg_lpdid_opts o = projecting();
+    CHECK_OK(ctx, frg_lpdid_create(&m, ctx, "y ~ 1", part, &o));
+    o.subset = "`a unit` < 38";
+    CHECK_OK(ctx, frg_lpdid_create(&l, ctx, "y ~ 1", whole, &o));
+    CHECK_INT(frg_warning_count(ctx), 0);
+    const frg_lpdid_design *const d = frg_lpdid_get(l), *const e = frg_lpdid_get(m);
+    if (CHECK_INT(d->n, e->n)) {
+        for (int k = 0; k < d->n; k++) {
+            const frg_column *const a = frg_table_find(d->table, d->outcomes[k].name);
+            const frg_column *const b = frg_table_find(e->table, e->outcomes[k].name);
+            for (int i = 0, j = 0; i < all.n; i++) {
+                if (all.unit[i] < 38) {
+                    CHECK_BITS(&a->numbers[i], &b->numbers[j], sizeof *a->numbers);
+                    j++;
+                }
+            }
+        }
+    }
+    frg_lpdid_destroy(l);
+    frg_lpdid_destroy(m);
+    frg_table_destroy(whole);
+    frg_table_destroy(part);
+    frg_context_destroy(ctx);
+}
+
+/** Who is treated at t + h is looked up outside the subset, too: of the years up to 2004 the cohort
+ *  2006 is a clean control for h < 2 alone. */
+static void subset_of_years(void)
+{
+    frg_context *const ctx = test_context();
+    const rows r = draw_rows();
+    frg_table *const t = rows_table(ctx, &r);
+    frg_lpdid *l = NULL;
+    frg_lpdid_opts o = projecting();
+    o.subset = "year < 2005";
+    o.pre_window = -2;
+    CHECK_OK(ctx, frg_lpdid_create(&l, ctx, "y ~ 1", t, &o));
+    const frg_lpdid_design *const d = frg_lpdid_get(l);
+    CHECK_INT(d->last, 0); /* 2004 is the only cohort that begins there */
+    for (int k = 0; k < d->n; k++) {
+        check_column(d->table, d->outcomes[k].name, &r, d->outcomes[k].horizon, &o);
+    }
+    frg_lpdid_destroy(l);
+    o.subset = "year < 2007";
+    o.post_window = 2;
+    CHECK_OK(ctx, frg_lpdid_create(&l, ctx, "y ~ 1", t, &o));
+    check_column(frg_lpdid_get(l)->table, "change::2", &r, 2, &o);
+    frg_lpdid_destroy(l);
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
+/* ---- event studies --------------------------------------------------------------------------- */
+
+static frg_event_study_opts studying(const char *subset)
+{
+    frg_event_study_opts o;
+    frg_event_study_defaults(&o, sizeof o);
+    o.unit = "a unit";
+    o.time = "year";
+    o.cohort = "g";
+    o.subset = subset;
+    return o;
+}
+
+/** g of row i, infinite where it is never treated in the years up to `last`, NaN where no row from
+ *  `from` to then is before it. */
+static double cohort_of(const rows *r, int i, int64_t from, int64_t last)
+{
+    const int64_t g = r->g[i];
+    bool before = false;
+    for (int j = 0; j < r->n; j++) {
+        const bool used = r->year[j] >= from && r->year[j] <= last;
+        before |= used && r->g[j] == g && r->year[j] < g;
+    }
+    return g == FRG_MISSING_INTEGER || g <= 0 || g > last ? (double)INFINITY
+           : before                                       ? (double)g
+                                                          : (double)NAN;
+}
+
+/** The columns by looking, of all rows and of those of some years. */
+static void columns_of_events(void)
+{
+    static const struct {
+        const char *subset;
+        int64_t from, last;
+    } ways[] = {
+        {NULL, 2001, 2009}, {"year > 2002", 2003, 2009}, {"year > 2001 & year < 2006", 2002, 2005}};
+    for (int trial = 0; trial < test_size(30, 6); trial++) {
+        frg_context *const ctx = test_context();
+        const int64_t from = ways[trial % 3].from, last = ways[trial % 3].last;
+        rows r = draw_rows();
+        double treated[MOST], since[MOST], first[MOST], reference, want = -INFINITY;
+        int always = 0;
+        for (int i = 0; i < r.n; i++) { /* of the never treated some are missing, or -1 */
+            r.g[i] = r.unit[i] == 40 ? FRG_MISSING_INTEGER : r.unit[i] == 37 ? -1 : r.g[i];
+            r.g[i] = r.unit[i] == 34 ? 1990 + trial % 2 * 100 : r.g[i]; /* always, or afterwards */
+        }
+        frg_table *const t = rows_table(ctx, &r);
+        const frg_event_study_opts o = studying(ways[trial % 3].subset);
+        CHECK_OK(ctx, frg_event_study(ctx, t, &o, treated, since, first, &reference));
+        for (int i = 0; i < r.n; i++) {
+            const double g = cohort_of(&r, i, from, last), s = (double)r.year[i] - g;
+            const bool used = r.year[i] >= from && r.year[i] <= last;
+            want = used && isfinite(s) && s < 0 ? fmax(want, s) : want;
+            always += used && isnan(g);
+        }
+        CHECK_NEAR(reference, want, 0);
+        for (int i = 0; i < r.n; i++) {
+            const double g = cohort_of(&r, i, from, last), year = (double)r.year[i];
+            if (year < (double)from || year > (double)last) {
+                continue;
+            }
+            CHECK(isnan(treated[i]) == isnan(g) && isnan(first[i]) == isnan(g));
+            CHECK(isnan(g) || treated[i] == (year >= g));
+            CHECK(isnan(g) || since[i] == (isinf(g) ? want : year - g));
+            CHECK(isnan(g) || first[i] == (isinf(g) ? (double)last + 1 : g));
+        }
+        CHECK_INT(frg_warning_count(ctx), always > 0);
+        if (always > 0) {
+            char says[32];
+            snprintf(says, sizeof says, "%d rows of ", always);
+            CHECK_SAYS(strstr(frg_warning_message(ctx, 0), says) != NULL, "%s",
+                       frg_warning_message(ctx, 0));
+        }
+        frg_table_destroy(t);
+        frg_context_destroy(ctx);
+    }
+}
+
+/** Refused with this text, and the arrays are as they were. */
+static void refuse_events(const rows *r, frg_event_study_opts o, const char *code, const char *says)
+{
+    frg_context *const ctx = test_context();
+    frg_table *const t = rows_table(ctx, r);
+    static const char *const words[] = {"a"};
+    const int32_t codes[MOST] = {0};
+    double first[MOST] = {0}, reference = 7;
+    const double zeros[MOST] = {0};
+    CHECK_OK(ctx, frg_table_add_codes(t, "word", codes, words, 1));
+    CHECK(frg_event_study(ctx, t, &o, NULL, NULL, first, &reference) < 0);
+    CHECK_TEXT(frg_error_code(ctx), code);
+    CHECK_SAYS(strstr(frg_message(ctx), says) != NULL, "%s", frg_message(ctx));
+    CHECK_BITS(first, zeros, sizeof first);
+    CHECK(reference == 7);
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
+static void refused_events(void)
+{
+    rows r = draw_rows();
+    frg_event_study_opts o = studying(NULL);
+    o.unit = NULL;
+    refuse_events(&r, o, "FRG-CORE-006", "the column 'unit' is not named");
+    o = studying(NULL);
+    o.cohort = "word";
+    refuse_events(&r, o, "FRG-FE-065", "the cohort 'word' holds text");
+    o = studying(NULL);
+    o.time = "word";
+    refuse_events(&r, o, "FRG-FE-065", "the period 'word' holds text");
+    o = studying("word");
+    refuse_events(&r, o, "FRG-FE-011", "subset: column 'word' holds text");
+    o = studying("year <");
+    refuse_events(&r, o, "FRG-FE-001", "subset");
+    refuse_events(&r, studying("year < 2004"), "FRG-FE-068", "no row is treated");
+    refuse_events(&r, studying("year > 2003 & g == 2004"), "FRG-FE-066", "untreated");
+    o = studying("year != 2004");
+    o.calendar = 1;
+    refuse_events(&r, o, "FRG-FE-067", "of the period 2004 in which a cohort's");
+    refuse_events(&r, o, "FRG-FE-067", "write 2005");
+    o.subset = "year != 2003 | g != 2004";
+    refuse_events(&r, o, "FRG-FE-067", "the cohort 2004 has no row at 2003");
+}
+
+static frg_status study_once(frg_context *ctx, void *user, uint64_t *hash)
+{
+    const rows *const r = user;
+    frg_table *t = NULL;
+    double first[MOST] = {0};
+    frg_event_study_opts o = studying("year > 2001");
+    o.calendar = 1;
+    frg_status status = frg_table_create(&t, ctx, r->n);
+    status = status < 0 ? status : frg_table_add_integers(t, "a unit", r->unit);
+    status = status < 0 ? status : frg_table_add_integers(t, "year", r->year);
+    status = status < 0 ? status : frg_table_add_integers(t, "g", r->g);
+    status = status < 0 ? status : frg_event_study(ctx, t, &o, NULL, NULL, first, NULL);
+    if (status >= 0) {
+        fault_hash(hash, first, sizeof first);
+    }
+    frg_table_destroy(t);
+    return status;
+}
+
+static void faults_of_events(void)
+{
+    rows r = draw_rows();
+    for (int i = 0; i < r.n; i++) {
+        r.g[i] = r.unit[i] == 40 ? 1990 : r.g[i];
+    }
+    CHECK(fault_sweep("event_study", study_once, &r, test_now.threads) > 5);
+}
+
 static const test_case cases[] = {{"draws are regressions", draws_are_regressions},
                                   {"all orders", all_orders},
                                   {"orders within strata", orders_within_strata},
@@ -912,5 +1132,10 @@ static const test_case cases[] = {{"draws are regressions", draws_are_regression
                                   {"reweighted estimates", reweighted_estimates},
                                   {"refused studies", refused_studies},
                                   {"always treated", always_treated},
-                                  {"faults of studies", faults_of_studies}};
+                                  {"faults of studies", faults_of_studies},
+                                  {"subset of units", subset_of_units},
+                                  {"subset of years", subset_of_years},
+                                  {"columns of events", columns_of_events},
+                                  {"refused events", refused_events},
+                                  {"faults of events", faults_of_events}};
 TEST_MAIN(cases)
