@@ -1,10 +1,10 @@
 # Randomisation inference and local projections, with what is printed and drawn of them.
 
 ritest <- function(object, resampvar, cluster = NULL, reps = 1000L, type = c("randomization-c", "randomization-t"), seed = 0,
-                   vcov = NULL, ssc = NULL, ...) {
+                   strata = NULL, vcov = NULL, ssc = NULL, ...) {
   if (!inherits(object, "fourge")) stop("ritest: expected a fit of feols()", call. = FALSE)
   type <- match.arg(type)
-  more <- lapply(list(cluster = cluster, ...), function(x) if (inherits(x, "formula")) column_name(x, "ritest") else x)
+  more <- lapply(list(cluster = cluster, strata = strata, ...), function(x) if (inherits(x, "formula")) column_name(x, "ritest") else x)
   statistic <- if (type == "randomization-t") "t" else "estimate"
   asked <- list(variable = column_name(resampvar, "resampvar"), reps = reps, statistic = statistic, seed = seed)
   asked <- c(asked, more[!vapply(more, is.null, NA)])
@@ -15,7 +15,7 @@ ritest <- function(object, resampvar, cluster = NULL, reps = 1000L, type = c("ra
   found <- .Call(R_fourge_ritest, with_columns(object, paste(words, options$vcov)), options, asked)
   tell(found$warnings)
   found$warnings <- NULL
-  structure(c(found, list(type = type, cluster = more$cluster, depvar = object$depvar)), class = "fourge_ritest")
+  structure(c(found, list(type = type, cluster = more$cluster, strata = more$strata, depvar = object$depvar)), class = "fourge_ritest")
 }
 
 print.fourge_ritest <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
@@ -25,6 +25,7 @@ print.fourge_ritest <- function(x, digits = max(3L, getOption("digits") - 3L), .
   cat("Estimate ", show(x$estimate), statistic, ", p = ", show(x$p_value), " (its standard error ", show(x$std_error), ")\n",
       sep = "")
   what <- if (is.null(x$cluster)) "rows" else paste0("groups of ", x$cluster)
+  if (!is.null(x$strata)) what <- paste0(what, " within ", x$n_strata, " strata of ", x$strata)
   cat(format(x$reps, big.mark = ","), " permutations of ", format(x$permuted, big.mark = ","), " ", what, "\n", sep = "")
   if (!x$converged) cat("NOT CONVERGED: the statistics are those of the last iterates\n")
   invisible(x)
@@ -41,8 +42,13 @@ plot.fourge_ritest <- function(x, breaks = "Sturges", main = "", xlab = NULL, yl
 }
 
 lpdid <- function(data, yname, idname, tname, gname, vcov = NULL, pre_window = NULL, post_window = NULL, never_treated = 0,
-                  att = TRUE, xfml = NULL, weights = NULL, subset = NULL, ssc = NULL, threads = NULL, time_limit = 0, ...) {
-  asked <- list(pre_window = pre_window, post_window = post_window, never_treated = never_treated, pooled = att, ...)
+                  att = TRUE, xfml = NULL, reweight = FALSE, pmd = 1, weights = NULL, subset = NULL, ssc = NULL, threads = NULL,
+                  time_limit = 0, ...) {
+  if (!identical(pmd, "max") && !(is.numeric(pmd) && length(pmd) == 1L && !is.na(pmd) && pmd >= 1)) {
+    stop("pmd: expected a number of periods, 1 or more, or \"max\"", call. = FALSE)
+  }
+  asked <- list(pre_window = pre_window, post_window = post_window, never_treated = never_treated, pooled = att, reweight = reweight,
+                pmd = if (identical(pmd, "max")) 0 else pmd, ...)
   asked <- asked[!vapply(asked, is.null, NA)]
   id <- column_name(idname, "idname")
   time <- column_name(tname, "tname")
@@ -56,11 +62,12 @@ lpdid <- function(data, yname, idname, tname, gname, vcov = NULL, pre_window = N
   columns <- columns_of(data, c(id, time, asked$cohort, all.vars(stats::as.formula(formula))))
   design <- .Call(R_fourge_lpdid, formula, columns, asked, as.integer(threads))
   tell(design$warnings)
-  if (!length(effects_of(design$formula))) stop("lpdid: this library wants a first stage, which is not there in R", call. = FALSE)
   given <- list(vcov = if (is.null(vcov)) design$vcov else vcov, weights = weights, subset = subset, ssc = ssc,
                 panel.id = if (!is.null(xfml) && any(c("l", "f", "d") %in% all.names(xfml))) c(id, time))
   made <- as.data.frame(design$columns, optional = TRUE)
-  fits <- fit(match.call(), design$formula, cbind(unpanel(data), made), given, list(), threads, time_limit, NULL, parent.frame())
+  stages <- if (!is.null(design$first_stage)) list(first_stage = design$first_stage)
+  fits <- fit(match.call(), design$formula, cbind(unpanel(data), made), given, as.list(stages), threads, time_limit, NULL,
+              parent.frame())
   fits <- if (inherits(fits, "fourge")) list(fits) else unclass(fits)
   at <- match(vapply(fits, function(f) f$depvar, ""), names(design$horizons))
   names(fits) <- design$horizons[at]

@@ -274,7 +274,7 @@ SEXP R_fourge_leave_out(SEXP pointer, SEXP options)
         Rf_error("the variance components were stopped before they were there");
     }
     const char *const names[] = {found.first, found.second};
-    r_list l = r_list_new(11);
+    r_list l = r_list_new(12);
     r_list_add(&l, "effects", r_strings(names, 2));
     r_list_add(&l, "leave_out", r_word(found.leave_out));
     r_list_add(&l, "leverage", r_word(found.leverage));
@@ -285,6 +285,7 @@ SEXP R_fourge_leave_out(SEXP pointer, SEXP options)
     r_list_add(&l, "corrected", components(&found.corrected));
     r_list_add(&l, "homoscedastic_error", components(&found.homoscedastic_error));
     r_list_add(&l, "corrected_error", components(&found.corrected_error));
+    r_list_add(&l, "sampling_error", components(&found.sampling_error));
     r_list_add(&l, "warnings", r_warnings(o));
     UNPROTECT(2);
     return l.list;

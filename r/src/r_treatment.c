@@ -5,7 +5,7 @@
 
 static SEXP ritest_as_list(const frg_ritest *t, SEXP statistics, SEXP warnings)
 {
-    r_list l = r_list_new(10);
+    r_list l = r_list_new(11);
     r_list_add(&l, "term", r_word(t->term));
     r_list_add(&l, "estimate", Rf_ScalarReal(t->estimate));
     r_list_add(&l, "observed", Rf_ScalarReal(t->observed));
@@ -13,6 +13,7 @@ static SEXP ritest_as_list(const frg_ritest *t, SEXP statistics, SEXP warnings)
     r_list_add(&l, "std_error", Rf_ScalarReal(t->std_error));
     r_list_add(&l, "reps", Rf_ScalarReal((double)t->reps));
     r_list_add(&l, "permuted", Rf_ScalarReal((double)t->permuted));
+    r_list_add(&l, "n_strata", Rf_ScalarReal((double)t->strata));
     r_list_add(&l, "converged", Rf_ScalarLogical(t->converged));
     r_list_add(&l, "statistics", statistics);
     r_list_add(&l, "warnings", warnings);
@@ -69,7 +70,7 @@ static SEXP new_columns(const frg_table *made, const frg_table *data)
     return l.list;
 }
 
-/* list(formula, term, vcov, last, horizons, columns, warnings): what makes local projections of
+/* list(formula, first_stage, term, vcov, last, horizons, columns, warnings): what makes local projections of
  * fits of the columns beside those that were made of them. */
 SEXP R_fourge_lpdid(SEXP formula, SEXP columns, SEXP options, SEXP threads)
 {
@@ -82,8 +83,9 @@ SEXP R_fourge_lpdid(SEXP formula, SEXP columns, SEXP options, SEXP threads)
             frg_lpdid_create(&o->projections, o->home->ctx,
                              Rf_translateCharUTF8(STRING_ELT(formula, 0)), o->home->table, &opts));
     const frg_lpdid_design *d = frg_lpdid_get(o->projections);
-    r_list l = r_list_new(7);
+    r_list l = r_list_new(8);
     r_list_add(&l, "formula", r_word(d->formula));
+    r_list_add(&l, "first_stage", r_word(d->first_stage));
     r_list_add(&l, "term", r_word(d->term));
     r_list_add(&l, "vcov", r_word(d->vcov));
     r_list_add(&l, "last", Rf_ScalarInteger(d->last));

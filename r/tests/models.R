@@ -152,7 +152,7 @@ f <- feols(y ~ 1 | a + h, d, connected = "match")
 k <- leave_out(f)
 a <- fixef(f)$a[as.character(d$a)]
 near(k$plug_in[["first"]], mean(a^2) - mean(a)^2)
-stopifnot(k$converged, k$corrected[["first"]] < k$plug_in[["first"]], identical(k$effects, c("a", "h")), k$leverage == "exact")
+stopifnot(all(k$sampling_error[c("first", "second")] > 0), k$converged, k$corrected[["first"]] < k$plug_in[["first"]], identical(k$effects, c("a", "h")), k$leverage == "exact")
 stopifnot(leave_out(f, leave_out = "observation", leverage = "approx", draws = 50)$sizes[["draws"]] == 50)
 fails(leave_out(f, draw = 3), "there is no option 'draw'")
 fails(leave_out(feols(y ~ 1 | a + h, d)), "connected")

@@ -30,6 +30,12 @@ stopifnot(h$permuted == 72, is.null(h$cluster))
 e <- transform(d, village = letters[village])
 same <- ritest(feols(y ~ treat + x | area, e), "treat", "village", reps = 200, seed = 4)
 stopifnot(identical(same$statistics, r$statistics))
+# within areas, three rows of which are one in each: 9 assignments
+s <- data.frame(area = rep(1:2, each = 3), treat = c(1, 0, 0, 0, 1, 0), y = rnorm(6))
+lots <- apply(expand.grid(1:3, 4:6), 1, function(lot) coef(lm(y ~ t, transform(s, t = seq_len(6) %in% lot)))[["tTRUE"]])
+within <- ritest(feols(y ~ treat, s), "treat", strata = ~area, reps = 200)
+stopifnot(distance(within$statistics, lots) < 1e-9, distance(lots, within$statistics) < 1e-9, within$n_strata == 2,
+          grepl("6 rows within 2 strata of area", capture.output(print(within))[3]))
 half <- feols(y ~ treat, d, fsplit = ~area)
 near(ritest(half[[2]], "treat", reps = 3)$estimate, coef(lm(y ~ treat, d, subset = area == "north"))[["treat"]])
 shown <- capture.output(print(r))
@@ -80,6 +86,22 @@ lagged <- lpdid(p, "y", "unit", "time", "cohort", post_window = 1, xfml = ~ l(x)
 near(coef(lagged), coef(by_hand((p$y + at(p$y, 1)) / 2 - at(p$y, -1), 1, change ~ begins + before + factor(time)))[["begins"]])
 fifth <- transform(p, cohort = ifelse(cohort == 0, 5, cohort))
 near(coef(lpdid(fifth, "y", "unit", "time", "cohort", post_window = 2, never_treated = 5)), coef(plain))
+# the mean over the treated rows: what the periods' means of the untreated leave of their changes; from the mean of two periods
+for (pmd in list(1, 2, "max")) {
+  found <- lpdid(p, "y", "unit", "time", "cohort", pre_window = -2, post_window = 1, att = FALSE, reweight = TRUE, pmd = pmd)
+  stopifnot(identical(found$horizons, if (identical(pmd, 1)) c(-2L, 0:1) else -2:1))
+  before <- if (identical(pmd, "max")) {
+    vapply(seq_along(p$y), function(i) mean(p$y[p$unit == p$unit[i] & p$time < p$time[i]]), 0)
+  } else rowMeans(sapply(seq_len(pmd), function(k) at(p$y, -k)))
+  for (h in found$horizons) {
+    change <- at(p$y, h) - before
+    treated <- which(on & !at(on, -1) & !is.na(change))
+    untreated <- which(!at(on, max(h, 0)) & !on & !is.na(change))
+    means <- tapply(change[untreated], p$time[untreated], mean)
+    near(coef(found)[[match(h, found$horizons)]], mean(change[treated] - means[as.character(p$time[treated])]))
+  }
+}
+fails(lpdid(p, "y", "unit", "time", "cohort", pmd = 0), "pmd: expected")
 shown <- capture.output(print(l))
 stopifnot(grepl("Local projections, dependent variable: y", shown[1], fixed = TRUE), any(grepl("time_to_treatment::2", shown)))
 pdf(NULL)
