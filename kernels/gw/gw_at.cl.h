@@ -23,7 +23,7 @@ enum {
     SK_LP, /* F - H0 */
     SK_P,  /* of the plan, as SK_Y .. SK_V of frgi_rounding */
     SK_U,
-    SK_ROW_SUM,
+    SK_ROW_SUM, /* of the plan as the rows of a pass left it, or as it is finished */
     SK_ROW_COST,
     SK_B, /* m from here on */
     SK_LOG_B,
@@ -51,6 +51,8 @@ enum {
     SKP_STEP,
     SKP_TAU_A,
     SKP_TAU_B,
+    SKP_BY_A, /* 1 / rho, 0 where balanced */
+    SKP_BY_B,
     SKP_RATE_A, /* 1 / (rho k) */
     SKP_RATE_B,
     SKP_UNIT, /* k / (1 / rho_a + 1 / rho_b) */
@@ -97,8 +99,14 @@ enum {
     SK_BLOCK_COLUMNS = 32,
     SK_FOLD = 1024, /* elements of a group */
     SK_NARROW = 16384,
-    LV_TILE = 64,       /* rows and columns of a product that a group makes, four by four an item */
-    LV_RUNS = 256,      /* of columns, in which a row's weights are added before one is drawn */
+    LV_TILE = 64,  /* rows and columns of a product that a group makes, four by four an item */
+    LV_RUNS = 256, /* of columns, in which a row's weights are added before one is drawn */
+    LV_ENERGY = 0, /* of numbers of a plan, here to LV_MOMENTS: from its pairs */
+    LV_ERROR,
+    LV_LINEAR, /* the mean of a linear cost at them, squares of what they differ from it */
+    LV_LINEAR_SQUARE,
+    LV_MASS, /* of the plan */
+    LV_MOMENTS,
     SK_CHUNK_COUNT = 4, /* rows out of range, dummy row, penalty, its largest exponent */
     /* error, lost, penalty, increment, reach, highest step, minus the lowest, largest exponent of
      * the penalty; partial: largest G and the sum of 2^G relative to it, the same of G_last */

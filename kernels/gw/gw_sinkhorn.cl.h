@@ -316,7 +316,8 @@ FUNCTION void sinkhorn_row_sums(const sinkhorn *s, real shift, LOCAL real *room,
     sinkhorn_reduce(room, total, SK_ROWS, SK_ROWS);
 }
 
-/** p_i = 2^(F_i - H0_i + top) from the sum of a row of weight relative to top; sets lp_i. */
+/** p_i = 2^(F_i - H0_i + top) from the sum of a row of weight relative to top; sets lp_i and the
+ *  row's sum in the plan. */
 FUNCTION real sinkhorn_scale(const sinkhorn *s, const sinkhorn_state *st, int i, real sum, real top,
                              real *chunk)
 {
@@ -338,6 +339,7 @@ FUNCTION real sinkhorn_scale(const sinkhorn *s, const sinkhorn_state *st, int i,
     chunk[1] += scale * dummy;
     if (LID0 == 0) {
         s->v[s->at[SK_LP] + i] = lp;
+        s->v[s->at[SK_ROW_SUM] + i] = scale * sum;
     }
     return scale;
 }

@@ -1,14 +1,21 @@
 /* gw_steps.cl.h - an alignment's outer step on a device, around the passes of gw_sinkhorn.cl.h.
  *
  *     Dx, Dy   distances of the sampled pairs to all points, less the points' means u and v
- *     cost     c_ij <- keep c_ij - (1 - keep) (2/R sum_r Dx_ri Dy_rj + 2 u_i v_j)
+ *     cost     c_ij <- keep c_ij - (1 - keep) ((1 - theta) (2/R sum_r Dx_ri Dy_rj + 2 u_i v_j)
+ *                                              - theta linear_ij)
  *     renew    potentials into the exponents, at a new epsilon
  *     passes
  *     change   of G over the step
- *     draw     a column for each row that the host has drawn, from the row's weights in the plan
+ *     draw     a column for each row that is drawn, from the row's weights in the plan
  *
- * and what is made of a plan: energies.  Weights of a row are sums in `wide`, in LV_RUNS runs of
- * columns whatever the size of a group is, so that a draw depends on the plan alone.
+ * and what is made of a plan: energies.  Rows are drawn by the host where marginals hold, and here
+ * from the plan's row sums where they are relaxed or partial.  There the cost has its terms of rows
+ * and columns, as two more distances to every point:
+ *
+ *     -2/R (sum_r Dx_ri Dy_rj - 1/2 sum_r Dx_ri^2 1 - 1 1/2 sum_r Dy_rj^2)
+ *
+ * Weights are sums in `wide`, in LV_RUNS runs of columns or rows whatever the size of a group is,
+ * so that a draw depends on the plan alone.
  */
 
 /** Distances between points, scaled: all[k n + i] = scale |z_i - z_k|, a row a group. */
@@ -33,6 +40,21 @@ KERNEL void level_rows(ITEM GLOBAL real *out, GLOBAL const real *all, GLOBAL con
     const i64 r = GID0, from = (i64)points[index[r]] * n;
     for (i64 i = LID0; i < n; i += LSIZE0) {
         out[r * n + i] = all[from + i] - means[i];
+    }
+}
+
+/** Rows R and R + 1 of `rows` <- -1/2 the sums of the squares of those before, and ones; the other
+ *  way round for the second side.  SK_FOLD points a group. */
+KERNEL void level_terms(ITEM GLOBAL real *rows, i64 n, i64 rank, i32 second)
+{
+    const i64 first = GID0 * SK_FOLD;
+    for (i64 i = first + LID0; i < least(first + SK_FOLD, n); i += LSIZE0) {
+        real sum = 0;
+        for (i64 r = 0; r < rank; r++) {
+            sum += rows[r * n + i] * rows[r * n + i];
+        }
+        rows[(rank + second) * n + i] = R(-0.5) * sum;
+        rows[(rank + 1 - second) * n + i] = R(1);
     }
 }
 
@@ -66,11 +88,13 @@ FUNCTION void level_micro(GLOBAL const real *left, GLOBAL const float *right, i6
     }
 }
 
-/** out_ij <- keep out_ij + scale sum_r left_ri right_rj + of_means u_i v_j; a tile a group.  keep
- *  0: what out was is not read; of_means 0: neither are u and v. */
+/** out_ij <- keep out_ij + scale sum_r left_ri right_rj + of_means u_i v_j + of_linear linear_ij;
+ *  a tile a group.  keep 0: what out was is not read; of_means 0: neither are u and v; of_linear 0:
+ *  neither is linear. */
 KERNEL void level_product(ITEM GLOBAL real *out, GLOBAL const real *left, GLOBAL const float *right,
-                          GLOBAL const real *u, GLOBAL const real *v, i64 rows, i64 columns,
-                          i64 rank, real keep, real scale, real of_means)
+                          GLOBAL const real *u, GLOBAL const real *v, GLOBAL const float *linear,
+                          i64 rows, i64 columns, i64 rank, real keep, real scale, real of_means,
+                          real of_linear)
 {
     enum { EDGE = LV_TILE / 4 };
     for (int tile = LID0; tile < EDGE * EDGE; tile += LSIZE0) {
@@ -84,24 +108,39 @@ KERNEL void level_product(ITEM GLOBAL real *out, GLOBAL const real *left, GLOBAL
             const i64 i = i0 + q / 4, j = j0 + q % 4, e = i * columns + j;
             if (i < rows && j < columns) {
                 const real means = of_means != R(0) ? of_means * u[i] * v[j] : R(0);
-                out[e] = (keep > R(0) ? keep * out[e] : R(0)) + (scale * sum[q] + means);
+                const real given = of_linear != R(0) ? of_linear * (real)linear[e] : R(0);
+                out[e] = (keep > R(0) ? keep * out[e] : R(0)) + (scale * sum[q] + means + given);
             }
         }
     }
 }
 
+/** k = log2(e) / epsilon, and the parameters that depend on it. */
+FUNCTION void level_set_epsilon(GLOBAL real *par, real k, int relaxed)
+{
+    const real epsilon = R(1.4426950408889634) / k, by_a = par[SKP_BY_A], by_b = par[SKP_BY_B];
+    par[SKP_K] = k;
+    par[SKP_TAU_A] = R(1) / (R(1) + epsilon * by_a);
+    par[SKP_TAU_B] = R(1) / (R(1) + epsilon * by_b);
+    par[SKP_RATE_A] = by_a / k;
+    par[SKP_RATE_B] = by_b / k;
+    par[SKP_UNIT] = relaxed ? k / (by_a + by_b) : R(0);
+}
+
 /** An outer step begins: G0 and H0 <- the potentials as they are, times `ratio`, k the new one, and
- *  a new state.  What G0 rounds off stays in g. */
+ *  a new state behind that of `slot`.  What G0 rounds off stays in g. */
 KERNEL void level_renew(ITEM GLOBAL real *v, GLOBAL i32 *counts, GLOBAL const i64 *at, i32 slot,
                         real k, real ratio, real tol)
 {
+    const sinkhorn_state before = sinkhorn_load(v, counts, at, slot);
     const i64 n = at[SK_N], m = at[SK_M], first = GID0 * SK_FOLD, last = first + SK_FOLD;
     GLOBAL real *const g0 = v + at[SK_G0], *const g = v + at[SK_G], *const h0 = v + at[SK_H0];
     GLOBAL real *const lp = v + at[SK_LP];
     GLOBAL const real *const log_a = v + at[SK_LOG_A];
     for (i64 j = first + LID0; j < least(last, m); j += LSIZE0) {
         if (v[at[SK_B] + j] > R(0)) {
-            const real base = g0[j], more = g[j], sum = base + more, part = sum - base;
+            const real base = g0[j], more = g[j] + before.of[SKS_SHIFT], sum = base + more;
+            const real part = sum - base;
             const real rest = (base - (sum - part)) + (more - part), next = sum * ratio;
             g0[j] = next;
             g[j] = FMA(sum, ratio, -next) + rest * ratio;
@@ -124,9 +163,29 @@ KERNEL void level_renew(ITEM GLOBAL real *v, GLOBAL i32 *counts, GLOBAL const i6
         for (int q = 0; q < SKC_COUNT; q++) {
             st.count[q] = 0;
         }
-        v[at[SK_PARAMETERS] + SKP_K] = k;
+        st.of[SKS_DUMMY_G] = before.of[SKS_DUMMY_G] * ratio;
         v[at[SK_PARAMETERS] + SKP_TOL] = tol;
-        sinkhorn_keep(v, counts, at, slot, &st);
+        level_set_epsilon(v + at[SK_PARAMETERS], k, (int)at[SK_RELAXED]);
+        sinkhorn_keep(v, counts, at, 1 - slot, &st);
+    }
+}
+
+/** Partial: log2 sum_j 2^G_j into the state of `slot`, as the first pass wants it.  One group. */
+KERNEL void level_log_sum(ITEM GLOBAL real *v, GLOBAL const i64 *at, i32 slot)
+{
+    LOCAL_MEM(real, room, GROUP_MOST);
+    GLOBAL const real *const b = v + at[SK_B], *const g0 = v + at[SK_G0], *const g = v + at[SK_G];
+    real top[1] = {R(-1e30)}, sum[1] = {R(0)};
+    for (i64 j = LID0; j < at[SK_M]; j += LSIZE0) {
+        top[0] = b[j] > R(0) ? FMAX(top[0], g0[j] + g[j]) : top[0];
+    }
+    sinkhorn_reduce(room, top, 0, 1);
+    for (i64 j = LID0; j < at[SK_M]; j += LSIZE0) {
+        sum[0] += b[j] > R(0) ? EXP2(g0[j] + g[j] - top[0]) : R(0);
+    }
+    sinkhorn_reduce(room, sum, 1, 1);
+    if (GID0 == 0 && LID0 == 0) {
+        v[at[SK_STATES] + slot * SKS_COUNT + SKS_LOG_G] = top[0] + LOG2(sum[0]);
     }
 }
 
@@ -154,20 +213,88 @@ KERNEL void level_change(ITEM GLOBAL real *v, GLOBAL const i64 *at, i32 plain)
 
 /* ---- the plan's rows ------------------------------------------------------------------------- */
 
-/** P_ij of the passes' potentials. */
-FUNCTION wide level_weight(GLOBAL const real *cost, GLOBAL const real *v, GLOBAL const i64 *at,
-                           i64 i, i64 j)
+/** log2 P_ij of the passes' potentials, without the shift of a partial plan. */
+FUNCTION wide level_exponent(GLOBAL const real *cost, GLOBAL const real *v, GLOBAL const i64 *at,
+                             i64 i, i64 j)
 {
     const wide inside = W(v[at[SK_G0] + j]) + W(v[at[SK_H0] + i]);
     const wide x = inside - W(v[at[SK_PARAMETERS] + SKP_K]) * W(cost[i * at[SK_M] + j]);
-    return EXP2(x + W(v[at[SK_G] + j]) + W(v[at[SK_LP] + i]));
+    return x + W(v[at[SK_G] + j]) + W(v[at[SK_LP] + i]);
+}
+
+FUNCTION wide level_weight(GLOBAL const real *cost, GLOBAL const real *v, GLOBAL const i64 *at,
+                           i64 i, i64 j)
+{
+    return EXP2(level_exponent(cost, v, at, i, j));
+}
+
+/** The run with which sums[0], sums[1], ... pass `goal`, the last one with weight where rounding
+ *  lets none do so; *below: the sum of those before it. */
+FUNCTION i64 level_run(LOCAL const wide *sums, wide goal, wide *below)
+{
+    wide sum = W(0);
+    i64 run = 0;
+    *below = W(0);
+    for (int q = 0; q < LV_RUNS && sum <= goal; q++) {
+        run = sums[q] > W(0) ? q : run;
+        *below = sums[q] > W(0) ? sum : *below;
+        sum += sums[q];
+    }
+    return run;
+}
+
+/** sums[0] + sums[1] + ... */
+FUNCTION wide level_total(LOCAL const wide *sums)
+{
+    wide total = W(0);
+    for (int run = 0; run < LV_RUNS; run++) {
+        total += sums[run];
+    }
+    return total;
+}
+
+/** Rows of the pairs first .. first + count - 1: those where the plan's row sums, added in order,
+ *  pass share[from], share[from + 1], ... of their sum; of a plan without mass all rows are alike.
+ *  One group. */
+KERNEL void level_draw_rows(ITEM GLOBAL i32 *row, GLOBAL wide *moments, GLOBAL const wide *share,
+                            GLOBAL const real *v, GLOBAL const i64 *at, i64 first, i64 from,
+                            i64 count)
+{
+    LOCAL_MEM(wide, sums, LV_RUNS);
+    GLOBAL const real *const weight = v + at[SK_ROW_SUM];
+    const i64 n = at[SK_N], each = (n + LV_RUNS - 1) / LV_RUNS;
+    for (i64 run = LID0; run < LV_RUNS; run += LSIZE0) {
+        wide sum = W(0);
+        for (i64 i = run * each; i < least((run + 1) * each, n); i++) {
+            sum += W(weight[i]);
+        }
+        sums[run] = sum;
+    }
+    BARRIER;
+    const wide total = level_total(sums);
+    const int flat = !(total > W(1e-9));
+    for (i64 r = LID0; r < count; r += LSIZE0) {
+        wide below;
+        const wide part = share[from + r], goal = part * total;
+        const i64 run = level_run(sums, goal, &below);
+        i64 last = least((i64)(part * (wide)n), n - 1), found = flat ? last : -1;
+        for (i64 i = run * each; i < least((run + 1) * each, n) && found < 0; i++) {
+            below += W(weight[i]);
+            last = weight[i] > R(0) ? i : last;
+            found = below > goal ? i : -1;
+        }
+        row[first + r] = (i32)(found >= 0 ? found : last);
+    }
+    if (GID0 == 0 && LID0 == 0) {
+        moments[LV_MASS] = total;
+    }
 }
 
 /** Columns of the pairs first, first + 1, ..., a pair a group: the one where the weights of row
- *  of[first + r], added in order, pass uniform[r] of their sum. */
+ *  of[first + r], added in order, pass uniform[from + r] of their sum. */
 KERNEL void level_draw(ITEM GLOBAL i32 *column, GLOBAL const i32 *row, GLOBAL const wide *uniform,
                        GLOBAL const real *cost, GLOBAL const real *v, GLOBAL const i64 *at,
-                       i64 first)
+                       i64 first, i64 from)
 {
     LOCAL_MEM(wide, sums, LV_RUNS);
     const i64 m = at[SK_M], each = (m + LV_RUNS - 1) / LV_RUNS, i = row[first + GID0];
@@ -180,15 +307,10 @@ KERNEL void level_draw(ITEM GLOBAL i32 *column, GLOBAL const i32 *row, GLOBAL co
     }
     BARRIER;
     if (LID0 == 0) {
-        wide total = W(0), below = W(0);
-        for (int run = 0; run < LV_RUNS; run++) {
-            total += sums[run];
-        }
-        const wide goal = uniform[GID0] * total;
-        i64 run = 0, last = 0, found = -1;
-        while (run < LV_RUNS - 1 && below + sums[run] <= goal) {
-            below += sums[run++];
-        }
+        wide below;
+        const wide goal = uniform[from + GID0] * level_total(sums);
+        const i64 run = level_run(sums, goal, &below);
+        i64 last = 0, found = -1;
         for (i64 j = run * each; j < least((run + 1) * each, m) && found < 0; j++) {
             const wide weight = level_weight(cost, v, at, i, j);
             below += weight;
@@ -219,6 +341,29 @@ KERNEL void level_average(ITEM GLOBAL real *plan, GLOBAL wide *squares, GLOBAL c
     if (LID0 == 0) {
         squares[i] = change;
         squares[at[SK_N] + i] = whole;
+    }
+}
+
+/** sums[i], sums[n + i] <- the sums of P_ij log P_ij and of P_ij over row i, a row a group; slot:
+ *  that of the state whose shift a partial plan has. */
+KERNEL void level_entropy(ITEM GLOBAL wide *sums, GLOBAL const real *cost, GLOBAL const real *v,
+                          GLOBAL const i64 *at, i32 slot)
+{
+    LOCAL_MEM(wide, room, GROUP_MOST);
+    const i64 m = at[SK_M], i = GID0;
+    const real shift = v[at[SK_STATES] + slot * SKS_COUNT + SKS_SHIFT];
+    const wide raised = at[SK_RELAXED] ? W(0) : W(shift);
+    wide entropy = W(0), mass = W(0);
+    for (i64 j = LID0; j < m; j += LSIZE0) {
+        const wide x = level_exponent(cost, v, at, i, j) + raised, weight = EXP2(x);
+        entropy += weight > W(0) ? weight * x * W(0.6931471805599453) : W(0);
+        mass += weight;
+    }
+    entropy = group_sum_wide(entropy, room);
+    mass = group_sum_wide(mass, room);
+    if (LID0 == 0) {
+        sums[i] = entropy;
+        sums[at[SK_N] + i] = mass;
     }
 }
 
@@ -267,9 +412,34 @@ KERNEL void level_gaps(ITEM GLOBAL wide *sides, GLOBAL const real *x, GLOBAL con
     }
 }
 
-/** out[0] <- the mean of the first `count`; out[1] <- the standard error of the mean of the sums of
- *  both sets.  One group. */
-KERNEL void level_moments(ITEM GLOBAL wide *out, GLOBAL const wide *sides, i64 count)
+/** The mean of the linear cost at the pairs of both sets, and the sum of the squares of what they
+ *  differ from it.  One group. */
+KERNEL void level_linear(ITEM GLOBAL wide *moments, GLOBAL const float *linear,
+                         GLOBAL const i32 *row, GLOBAL const i32 *column, i64 m, i64 one, i64 other,
+                         i64 count)
+{
+    LOCAL_MEM(wide, room, GROUP_MOST);
+    wide mean = W(0), square = W(0);
+    for (int turn = 0; turn < 2; turn++) {
+        wide sum = W(0);
+        for (i64 r = LID0; r < 2 * count; r += LSIZE0) {
+            const i64 at = r < count ? one + r : other + r - count;
+            const wide x = W(linear[(i64)row[at] * m + column[at]]) - mean;
+            sum += turn ? x * x : x;
+        }
+        sum = group_sum_wide(sum, room);
+        mean = turn ? mean : sum / (wide)(2 * count);
+        square = sum;
+    }
+    if (GID0 == 0 && LID0 == 0) {
+        moments[LV_LINEAR] = mean;
+        moments[LV_LINEAR_SQUARE] = square;
+    }
+}
+
+/** The mean of the first `count`, and the standard error of the mean of the sums of both sets.  One
+ *  group. */
+KERNEL void level_moments(ITEM GLOBAL wide *moments, GLOBAL const wide *sides, i64 count)
 {
     LOCAL_MEM(wide, room, GROUP_MOST);
     wide mean[2], square = W(0);
@@ -288,8 +458,8 @@ KERNEL void level_moments(ITEM GLOBAL wide *out, GLOBAL const wide *sides, i64 c
     }
     square = group_sum_wide(square, room);
     if (GID0 == 0 && LID0 == 0) {
-        out[0] = mean[0];
-        out[1] = count > 1 ? SQRT(square / (wide)(count - 1) / (wide)count) : W(0);
+        moments[LV_ENERGY] = mean[0];
+        moments[LV_ERROR] = count > 1 ? SQRT(square / (wide)(count - 1) / (wide)count) : W(0);
     }
 }
 
@@ -314,10 +484,10 @@ KERNEL void level_plan(ITEM GLOBAL real *plan, GLOBAL const float *costs, GLOBAL
     }
 }
 
-/** out[i] <- sum_j P_ij (scale_x u_i - scale_y v_j)^2, a row a group. */
-KERNEL void level_middle(ITEM GLOBAL real *out, GLOBAL const float *costs, GLOBAL real *v,
-                         GLOBAL const i64 *at, GLOBAL const float *mean_x,
-                         GLOBAL const float *mean_y, real scale_x, real scale_y)
+/** The row's cost <- sum_j P_ij (scale_x u_i - scale_y v_j)^2, a row a group. */
+KERNEL void level_middle(ITEM GLOBAL const float *costs, GLOBAL real *v, GLOBAL const i64 *at,
+                         GLOBAL const float *mean_x, GLOBAL const float *mean_y, real scale_x,
+                         real scale_y)
 {
     LOCAL_MEM(real, room, GROUP_MOST);
     const sinkhorn s = sinkhorn_of(costs, SK_COST_FLOAT, v, at);
@@ -329,24 +499,26 @@ KERNEL void level_middle(ITEM GLOBAL real *out, GLOBAL const float *costs, GLOBA
     }
     sum = group_sum_real(sum, room);
     if (LID0 == 0) {
-        out[GID0] = sum;
+        v[at[SK_ROW_COST] + GID0] = sum;
     }
 }
 
-/** By rows of P, n x m: their sums, sum_j P_ij Q_ij and sum_j P_ij (log P_ij - 1), n each. */
+/** By rows of P, n x m: their sums, sum_j P_ij Q_ij, sum_j P_ij (log P_ij - 1) and, where there is
+ *  a linear cost, sum_j P_ij linear_ij, n each. */
 KERNEL void level_row_sums(ITEM GLOBAL real *out, GLOBAL const real *plan, GLOBAL const real *q,
-                           i64 n, i64 m)
+                           GLOBAL const float *linear, i64 n, i64 m, i32 fused)
 {
-    LOCAL_MEM(real, room, 3 * GROUP_MOST);
-    real x[3] = {R(0), R(0), R(0)};
+    LOCAL_MEM(real, room, 4 * GROUP_MOST);
+    real x[4] = {R(0), R(0), R(0), R(0)};
     for (i64 j = LID0; j < m; j += LSIZE0) {
         const real p = plan[GID0 * m + j];
         x[0] += p;
         x[1] += p * q[GID0 * m + j];
         x[2] += p > R(0) ? p * (LOG(p) - R(1)) : R(0);
+        x[3] += fused ? p * (real)linear[GID0 * m + j] : R(0);
     }
-    sinkhorn_reduce(room, x, 3, 3);
-    for (int k = 0; k < 3 && LID0 == 0; k++) {
+    sinkhorn_reduce(room, x, 4, 4);
+    for (int k = 0; k < 4 && LID0 == 0; k++) {
         out[k * n + GID0] = x[k];
     }
 }

@@ -139,19 +139,47 @@ static int by_row(const void *a, const void *b, const void *unused)
     return (x->i > y->i) - (x->i < y->i);
 }
 
-/** Rows are drawn here; each pair takes the random number of its column along through the random
- *  order, and columns are found there. */
+static int rising(const void *a, const void *b, const void *unused)
+{
+    (void)unused;
+    const double *const x = a, *const y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/** The shares of the plan's mass below which rows are, in the order of draw_indices. */
+static void draw_shares(const frgi_level *l, int64_t count, uint64_t stream, double *shares)
+{
+    const bool independent = l->o->sampling == FRG_GW_MULTINOMIAL;
+    const double shift = uniform(l, stream, -1);
+    for (int64_t q = 0; q < count; q++) {
+        shares[q] = independent ? uniform(l, stream, q) : ((double)q + shift) / (double)count;
+    }
+    if (independent) {
+        frgi_sort(shares, count, sizeof *shares, rising, NULL);
+    }
+}
+
+/** Rows are drawn here where marginals hold, and else there from the plan's row sums; each pair
+ *  takes the random numbers of its row and column along through the random order, and columns are
+ *  found there. */
 static frg_status draw_on_device(frgi_level *l, int area, int64_t count, uint64_t s, frgi_pair *out)
 {
-    double *const uniforms = frgi_level_device_uniforms(l, area);
+    double *const uniforms = frgi_level_device_uniforms(l, area), *const shares = uniforms + count;
+    const bool rows_here = frgi_is_balanced(l->o);
     for (int64_t q = 0; q < count; q++) {
         out[q].j = (int32_t)q;
     }
     shuffle(l, count, s + 4, out, false);
+    if (!rows_here) { /* `uniforms` has room for the ordered ones until they are filled */
+        draw_shares(l, count, s + 1, uniforms);
+        for (int64_t q = 0; q < count; q++) {
+            shares[q] = uniforms[out[q].j];
+        }
+    }
     for (int64_t q = 0; q < count; q++) {
         uniforms[q] = uniform(l, s + 2, out[q].j);
     }
-    return frgi_level_device_draw(l, area, out, count);
+    return frgi_level_device_draw(l, area, rows_here ? out : NULL, count);
 }
 
 /** From the present plan, or from the averaged one that is kept; to that area of a device. */
@@ -160,6 +188,9 @@ static frg_status draw(frgi_level *l, int area, int64_t count, uint64_t stream, 
     const bool averaged = area < FRGI_AREA_CHECK && l->kept.plan;
     const uint64_t s = stream * 16;
     const int64_t n = l->x->n;
+    if (l->device && !frgi_is_balanced(l->o)) {
+        return draw_on_device(l, area, count, s, out);
+    }
     if (!averaged) {
         frgi_transport_marginals(&l->t, l->product.row, NULL);
     }

@@ -55,14 +55,25 @@ static void centre(float *gaps, const frgi_pair *pairs, int64_t count, const flo
     }
 }
 
+/** On a device. */
+static frg_status look_there(frgi_level *l, int64_t count, double scale_x, double scale_y,
+                             const frgi_means *means, frgi_pair *pairs, frgi_pair_moments *out)
+{
+    TRY(frgi_draw_checks(l, count, pairs, pairs + count));
+    return frgi_level_device_energy(l, count, scale_x, scale_y, means, out);
+}
+
 /** means: NULL, or what is taken off.  From the pairs (2 count of them), which are drawn here. */
 static frg_status estimate(frgi_level *l, int64_t count, double scale_x, double scale_y,
                            const frgi_means *means, frgi_pair *pairs, double *energy, double *error)
 {
     frg_context *const ctx = l->ctx;
     if (l->device) {
-        TRY(frgi_draw_checks(l, count, pairs, pairs + count));
-        return frgi_level_device_energy(l, count, scale_x, scale_y, means, energy, error);
+        frgi_pair_moments of;
+        TRY(look_there(l, count, scale_x, scale_y, means, pairs, &of));
+        *energy = of.energy;
+        *error = of.error;
+        return FRG_OK;
     }
     int32_t *nodes = NULL;
     float *x = NULL, *y = NULL;
@@ -176,11 +187,20 @@ frg_status frgi_means_open(frgi_means *means, frgi_level *l)
     return means_of(l->y, l->b, means->v, &means->mean_v);
 }
 
+/** The same from the mean of Clin over the pairs and the sum of the squares of its differences. */
+static void join(const frgi_level *l, double mean, double square, int64_t count, double mass,
+                 double *cost, double *error)
+{
+    const double theta = l->o->linear_weight, share = (1 - theta) * mass * mass;
+    const double of_linear = 2 * theta * mass * sqrt(square) / (double)count;
+    *cost = share * *cost + 2 * theta * mass * mean;
+    *error = hypot(share * *error, of_linear);
+}
+
 void frgi_join_linear(const frgi_level *l, const frgi_pair *pairs, int64_t count, double mass,
                       double *cost, double *error)
 {
-    const double theta = l->o->linear_weight, share = (1 - theta) * mass * mass;
-    if (!(theta > 0)) {
+    if (!(l->o->linear_weight > 0)) {
         return;
     }
     double mean = 0, square = 0;
@@ -190,9 +210,22 @@ void frgi_join_linear(const frgi_level *l, const frgi_pair *pairs, int64_t count
         mean += gap / (double)(r + 1);
         square += gap * (x - mean);
     }
-    const double of_linear = 2 * theta * mass * sqrt(square) / (double)count;
-    *cost = share * *cost + 2 * theta * mass * mean;
-    *error = hypot(share * *error, of_linear);
+    join(l, mean, square, count, mass, cost, error);
+}
+
+/** frgi_cost_estimate on a device. */
+static frg_status estimate_there(frgi_level *l, int64_t count, double mass, frgi_pair *pairs,
+                                 double *cost, double *error)
+{
+    frgi_pair_moments of;
+    TRY(look_there(l, count, 1, 1, NULL, pairs, &of));
+    *cost = of.energy;
+    *error = of.error;
+    if (l->o->linear_weight > 0) {
+        join(l, of.linear, of.linear_square, 2 * count, frgi_is_balanced(l->o) ? mass : of.mass,
+             cost, error);
+    }
+    return FRG_OK;
 }
 
 frg_status frgi_cost_estimate(frgi_level *l, int64_t count, double *cost, double *error)
@@ -204,8 +237,9 @@ frg_status frgi_cost_estimate(frgi_level *l, int64_t count, double *cost, double
         mass += l->product.row[i];
     }
     TRY(NEW(l->ctx, &pairs, 2 * count, "held-out pairs"));
-    const frg_status status = estimate(l, count, 1, 1, NULL, pairs, cost, error);
-    if (status >= 0) {
+    const frg_status status = l->device ? estimate_there(l, count, mass, pairs, cost, error)
+                                        : estimate(l, count, 1, 1, NULL, pairs, cost, error);
+    if (status >= 0 && !l->device) {
         frgi_join_linear(l, pairs, 2 * count, mass, cost, error);
     }
     DROP(l->ctx, &pairs);

@@ -15,6 +15,7 @@
 enum { CHECK_MOST = 1024 }; /* pairs of a set to look at */
 enum { NEAR_PASSES = 10, WIDE_PASSES = 20, AT_ONCE = 8, WIDEST = 16 };
 enum { STAGES_OF_PAIRS = 3 }; /* a draw for the lags, two to look at */
+enum { TERMS = 2 };           /* rows of the terms of rows and columns, behind those of the pairs */
 #define SETTLED    0.01
 #define FLOATS_END 2e-5
 
@@ -32,9 +33,9 @@ struct frgi_level_device {
     frgi_buffer x, y;           /* distances, scaled: n x n, m x m floats */
     frgi_buffer mean_x, mean_y; /* zeros where pairs are not centred */
     frgi_buffer rows_x, rows_y; /* at the pairs of a step */
-    frgi_buffer costs;          /* n x m floats */
+    frgi_buffer costs, linear;  /* n x m floats; linear: where there is such a cost */
     frgi_buffer row, column;    /* of pairs: FRGI_AREAS x room */
-    frgi_buffer index, uniforms, sides, moments;
+    frgi_buffer index, uniforms, sides, moments, by_row;
     int64_t room; /* pairs of an area */
     struct {
         frgi_buffer left, right; /* rank x n, rank x m */
@@ -47,8 +48,9 @@ struct frgi_level_device {
     } exact;
     frgi_stage_state state;
     float change; /* of G over the step, largest less smallest */
+    bool ahead;   /* its potentials are newer than those of the host */
     struct {
-        double moments[2];
+        double moments[LV_MOMENTS];
         int32_t *index;
         draw_memory drawn[STAGES_OF_PAIRS];
         float *costs; /* n x m: the last ones, once the plan is finished */
@@ -59,7 +61,6 @@ struct frgi_level_device {
 
 frg_status frgi_level_device_check(frg_context *ctx, frgi_device *dev, const frg_gw_opts *o)
 {
-    const bool relaxed = isfinite(o->rho_source) || isfinite(o->rho_target);
     const bool given =
         o->distance == FRG_GW_DISTANCE_EUCLIDEAN || o->distance == FRG_GW_DISTANCE_MATRIX;
     const struct {
@@ -69,8 +70,6 @@ frg_status frgi_level_device_check(frg_context *ctx, frgi_device *dev, const frg
         {o->mode == FRG_GW_VERTEX, "mode vertex"},
         {o->mode == FRG_GW_LANDMARK, "mode landmark"},
         {o->rank > 0, "a plan of low rank"},
-        {relaxed || o->mass > 0, "relaxed marginals or partial mass"},
-        {o->linear_weight > 0, "a linear cost"},
         {!given, "distance other than euclidean and matrix (shortest paths and landmarks)"},
         {o->scale == FRG_GW_SCALE_BATCH_MAX, "scale batch_max"},
         {o->multiscale == FRG_GW_MULTISCALE_ON, "multiscale on"},
@@ -101,15 +100,17 @@ static void layout(const frgi_level *l, frgi_device_arena *a)
     d->y = frgi_device_take(a, frgi_mul(m, m) * one);
     d->mean_x = frgi_device_take(a, n * one);
     d->mean_y = frgi_device_take(a, m * one);
-    d->rows_x = frgi_device_take(a, rank * n * one);
-    d->rows_y = frgi_device_take(a, rank * m * one);
+    d->rows_x = frgi_device_take(a, (rank + TERMS) * n * one);
+    d->rows_y = frgi_device_take(a, (rank + TERMS) * m * one);
     d->costs = frgi_device_take(a, frgi_mul(n, m) * one);
+    d->linear = l->linear ? frgi_device_take(a, frgi_mul(n, m) * one) : d->costs;
+    d->by_row = l->linear ? frgi_device_take(a, 2 * n * sizeof(double)) : d->costs;
     d->row = frgi_device_take(a, FRGI_AREAS * room * sizeof(int32_t));
     d->column = frgi_device_take(a, FRGI_AREAS * room * sizeof(int32_t));
     d->index = frgi_device_take(a, room * sizeof(int32_t));
-    d->uniforms = frgi_device_take(a, STAGES_OF_PAIRS * room * sizeof(double));
+    d->uniforms = frgi_device_take(a, STAGES_OF_PAIRS * 2 * room * sizeof(double));
     d->sides = frgi_device_take(a, 2 * CHECK_MOST * sizeof(double));
-    d->moments = frgi_device_take(a, 2 * sizeof(double));
+    d->moments = frgi_device_take(a, LV_MOMENTS * sizeof(double));
     d->loop.costs = d->end.costs = d->costs;
     frgi_stage_take(a, &d->loop);
     frgi_stage_take(a, &d->end);
@@ -175,13 +176,27 @@ static frg_status put_means(const frgi_level *l, frgi_buffer to_x, frgi_buffer t
     return frgi_device_wait(d->place.dev);
 }
 
+/** The linear cost, without the padding of its rows. */
+static frg_status put_linear(const frgi_level *l)
+{
+    frgi_level_device *const d = l->device;
+    const int64_t n = l->x->n, m = l->y->n;
+    if (!l->linear) {
+        return FRG_OK;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        memcpy(d->host.costs + i * m, l->linear + i * l->t.s.ld, (size_t)m * sizeof *l->linear);
+    }
+    return put_waiting(d, d->linear, d->host.costs, d->linear.bytes);
+}
+
 static frg_status open_memory(const frgi_level *l)
 {
     frgi_level_device *const d = l->device;
     TRY(NEW(l->ctx, &d->host.index, d->room, "pairs"));
     for (int q = 0; q < STAGES_OF_PAIRS; q++) {
         TRY(NEW(l->ctx, &d->host.drawn[q].rows, d->room, "pairs"));
-        TRY(NEW(l->ctx, &d->host.drawn[q].uniforms, d->room, "pairs"));
+        TRY(NEW(l->ctx, &d->host.drawn[q].uniforms, 2 * d->room, "pairs"));
     }
     return NEW(l->ctx, &d->host.costs, frgi_mul((size_t)l->x->n, (size_t)l->y->n), "the last cost");
 }
@@ -208,6 +223,7 @@ frg_status frgi_level_device_open(frgi_level *l, frgi_device *dev, int group)
     layout(l, &d->memory);
     TRY(put_distances(l, l->x, d->x));
     TRY(put_distances(l, l->y, d->y));
+    TRY(put_linear(l));
     const float *const means = l->product.means;
     return put_means(l, d->mean_x, d->mean_y, means, means ? means + n : NULL);
 }
@@ -244,9 +260,10 @@ frg_status frgi_level_device_potentials(frgi_level *l)
 {
     frgi_level_device *const d = l->device;
     const double tol = l->o->marginal_tol;
-    l->t.accelerate = tol > 0 && tol < FRGI_CLOSE;
+    l->t.accelerate = frgi_is_balanced(l->o) && tol > 0 && tol < FRGI_CLOSE;
     const frgi_stage_problem of = {.epsilon = l->epsilon, .tol = tol};
     d->state = (frgi_stage_state){0};
+    d->ahead = false;
     const frg_status status = frgi_stage_set(&d->place, &d->loop, &l->t, &of);
     l->t.accelerate = false;
     TRY(status);
@@ -281,12 +298,16 @@ frg_status frgi_level_device_fetch(const frgi_level *l)
     frgi_level_device *const d = l->device;
     const int64_t count = l->sampled.lagged_count[0];
     frgi_transport *const t = (frgi_transport *)(uintptr_t)&l->t;
-    const frgi_buffer from = area_of(d, d->column, l->sampled.area[0], count);
     TRY(frgi_stage_end(&d->place, &d->loop, t, &d->state));
-    TRY(frgi_device_get(d->place.dev, d->host.index, from, from.bytes));
-    TRY(frgi_device_wait(d->place.dev));
-    for (int64_t r = 0; r < count; r++) {
-        l->sampled.lagged[0][r].j = d->host.index[r];
+    d->ahead = false;
+    for (int row = 0; row < 2; row++) {
+        const frgi_buffer from = area_of(d, row ? d->row : d->column, l->sampled.area[0], count);
+        TRY(frgi_device_get(d->place.dev, d->host.index, from, from.bytes));
+        TRY(frgi_device_wait(d->place.dev));
+        for (int64_t r = 0; r < count; r++) {
+            frgi_pair *const p = &l->sampled.lagged[0][r];
+            *(row ? &p->i : &p->j) = d->host.index[r];
+        }
     }
     return FRG_OK;
 }
@@ -313,6 +334,20 @@ static void take_rows(frgi_level_device *d, int64_t R, bool centred)
     d->of_cost.of_means = centred ? 2 : 0;
 }
 
+/** The terms of rows and columns, as two rows more. */
+static frg_status add_terms(const frgi_level *l, int64_t R)
+{
+    frgi_level_device *const d = l->device;
+    for (int second = 0; second < 2; second++) {
+        const int64_t points = second ? l->y->n : l->x->n;
+        TRY(LAUNCH(d->place.dev, d->steps, "level_terms", (points + SK_FOLD - 1) / SK_FOLD, 1,
+                   d->place.group, BUFFER(second ? d->rows_y : d->rows_x), INT64(points), INT64(R),
+                   INT32(second)));
+    }
+    d->of_cost.rank = R + TERMS;
+    return FRG_OK;
+}
+
 frg_status frgi_level_device_rows(frgi_level *l, int64_t R)
 {
     frgi_level_device *const d = l->device;
@@ -323,7 +358,7 @@ frg_status frgi_level_device_rows(frgi_level *l, int64_t R)
                BUFFER(d->y), BUFFER(d->column), BUFFER(d->index), BUFFER(d->mean_y),
                INT64(l->y->n)));
     take_rows(d, R, l->product.means != NULL);
-    return FRG_OK;
+    return frgi_is_balanced(l->o) ? FRG_OK : add_terms(l, R);
 }
 
 frg_status frgi_level_device_pack(frgi_level *l, int64_t R)
@@ -348,8 +383,9 @@ static frg_status product(const frgi_level_device *d, const frgi_program *p, frg
                           int64_t rank)
 {
     return LAUNCH(d->place.dev, p, "level_product", tiles(rows), tiles(columns), d->place.group,
-                  BUFFER(out), BUFFER(left), BUFFER(right), BUFFER(left), BUFFER(left), INT64(rows),
-                  INT64(columns), INT64(rank), REAL(0), REAL(1), REAL(0));
+                  BUFFER(out), BUFFER(left), BUFFER(right), BUFFER(left), BUFFER(left),
+                  BUFFER(right), INT64(rows), INT64(columns), INT64(rank), REAL(0), REAL(1),
+                  REAL(0), REAL(0));
 }
 
 /** The cost of the step: a share of it in the average. */
@@ -357,11 +393,12 @@ static frg_status make_cost(const frgi_level *l, double share)
 {
     const frgi_level_device *const d = l->device;
     const int64_t n = l->x->n, m = l->y->n;
+    const double theta = l->o->linear_weight, cross = -share * (1 - theta);
     return LAUNCH(d->place.dev, d->steps, "level_product", tiles(n), tiles(m), d->place.group,
                   BUFFER(d->costs), BUFFER(d->of_cost.left), BUFFER(d->of_cost.right),
-                  BUFFER(d->mean_x), BUFFER(d->mean_y), INT64(n), INT64(m), INT64(d->of_cost.rank),
-                  REAL(1 - share), REAL(-share * d->of_cost.scale),
-                  REAL(-share * d->of_cost.of_means));
+                  BUFFER(d->mean_x), BUFFER(d->mean_y), BUFFER(d->linear), INT64(n), INT64(m),
+                  INT64(d->of_cost.rank), REAL(1 - share), REAL(cross * d->of_cost.scale),
+                  REAL(cross * d->of_cost.of_means), REAL(l->linear ? share * theta : 0));
 }
 
 /** Potentials into the exponents at l->epsilon, a new state, tol of the passes. */
@@ -371,9 +408,13 @@ static frg_status renew(frgi_level *l, double tol)
     const double k = FRGI_LOG2_E / l->epsilon, ratio = l->t.k > 0 ? k / l->t.k : 1;
     const int64_t n = l->x->n, m = l->y->n, most = n > m ? n : m;
     l->t.k = k;
-    return LAUNCH(d->place.dev, d->steps, "level_renew", (most + SK_FOLD - 1) / SK_FOLD, 1,
-                  d->place.group, BUFFER(d->loop.v), BUFFER(d->loop.counts), BUFFER(d->loop.at),
-                  INT32(d->loop.slot), REAL(k), REAL(ratio), REAL(tol));
+    TRY(LAUNCH(d->place.dev, d->steps, "level_renew", (most + SK_FOLD - 1) / SK_FOLD, 1,
+               d->place.group, BUFFER(d->loop.v), BUFFER(d->loop.counts), BUFFER(d->loop.at),
+               INT32(d->loop.slot), REAL(k), REAL(ratio), REAL(tol)));
+    d->loop.slot = 1 - d->loop.slot;
+    return l->o->mass > 0 ? LAUNCH(d->place.dev, d->steps, "level_log_sum", 1, 1, d->place.group,
+                                   BUFFER(d->loop.v), BUFFER(d->loop.at), INT32(d->loop.slot))
+                          : FRG_OK;
 }
 
 /** The change of the potentials over the step and the state behind its passes, in one wait. */
@@ -401,6 +442,7 @@ frg_status frgi_level_device_solve(frgi_level *l, double share, int64_t passes, 
     frgi_level_device *const d = l->device;
     TRY(make_cost(l, share));
     TRY(renew(l, tol));
+    d->ahead = true;
     int64_t batch = passes;
     for (int64_t more = 0; more <= NEAR_PASSES; more++) {
         TRY(frgi_stage_submit(&d->place, &d->loop, batch));
@@ -500,30 +542,36 @@ frg_status frgi_level_device_draw(frgi_level *l, int area, const frgi_pair *pair
     frgi_level_device *const d = l->device;
     const int memory = memory_of(area);
     int32_t *const rows = d->host.drawn[memory].rows;
-    const size_t bytes = (size_t)count * sizeof(double);
-    const frgi_buffer uniforms = {
-        d->uniforms.handle, d->uniforms.offset + (size_t)memory * (size_t)d->room * sizeof(double),
-        bytes};
-    for (int64_t r = 0; r < count; r++) {
+    const int64_t from = memory * 2 * d->room;
+    const size_t bytes = (size_t)(pairs ? count : 2 * count) * sizeof(double);
+    for (int64_t r = 0; r < count && pairs; r++) {
         rows[r] = pairs[r].i;
     }
-    TRY(frgi_device_put(d->place.dev, area_of(d, d->row, area, count), rows,
-                        (size_t)count * sizeof *rows));
-    TRY(frgi_device_put(d->place.dev, uniforms, d->host.drawn[memory].uniforms, bytes));
+    TRY(frgi_device_put(d->place.dev,
+                        frgi_device_part(d->uniforms, (size_t)from * sizeof(double), bytes),
+                        d->host.drawn[memory].uniforms, bytes));
+    if (pairs) {
+        TRY(frgi_device_put(d->place.dev, area_of(d, d->row, area, count), rows,
+                            (size_t)count * sizeof *rows));
+    } else {
+        TRY(LAUNCH(d->place.dev, d->steps, "level_draw_rows", 1, 1, d->place.group, BUFFER(d->row),
+                   BUFFER(d->moments), BUFFER(d->uniforms), BUFFER(d->loop.v), BUFFER(d->loop.at),
+                   INT64(area * d->room), INT64(from + count), INT64(count)));
+    }
     return LAUNCH(d->place.dev, d->steps, "level_draw", count, 1, d->place.group, BUFFER(d->column),
-                  BUFFER(d->row), BUFFER(uniforms), BUFFER(d->costs), BUFFER(d->loop.v),
-                  BUFFER(d->loop.at), INT64(area * d->room));
+                  BUFFER(d->row), BUFFER(d->uniforms), BUFFER(d->costs), BUFFER(d->loop.v),
+                  BUFFER(d->loop.at), INT64(area * d->room), INT64(from));
 }
 
 /* ---- energies -------------------------------------------------------------------------------- */
 
 frg_status frgi_level_device_energy(frgi_level *l, int64_t count, double scale_x, double scale_y,
-                                    const frgi_means *means, double *energy, double *error)
+                                    const frgi_means *means, frgi_pair_moments *out)
 {
     frgi_level_device *const d = l->device;
     const int64_t n = l->x->n, m = l->y->n, first = FRGI_AREA_CHECK * d->room;
     frgi_buffer u = d->mean_x, v = d->mean_y;
-    double *const out = d->host.moments;
+    double *const of = d->host.moments;
     frg_status status = FRG_OK;
     if (means) {
         u = v = (frgi_buffer){0};
@@ -539,10 +587,19 @@ frg_status frgi_level_device_energy(frgi_level *l, int64_t count, double scale_x
                   WIDE(means ? means->mean_u : 0), WIDE(means ? means->mean_v : 0)));
     TRY_TO(done, LAUNCH(d->place.dev, d->steps, "level_moments", 1, 1, d->place.group,
                         BUFFER(d->moments), BUFFER(d->sides), INT64(count)));
-    TRY_TO(done, frgi_device_get(d->place.dev, out, d->moments, 2 * sizeof *out));
+    if (l->linear) {
+        TRY_TO(done,
+               LAUNCH(d->place.dev, d->steps, "level_linear", 1, 1, d->place.group,
+                      BUFFER(d->moments), BUFFER(d->linear), BUFFER(d->row), BUFFER(d->column),
+                      INT64(m), INT64(first), INT64(first + d->room), INT64(count)));
+    }
+    TRY_TO(done, frgi_device_get(d->place.dev, of, d->moments, LV_MOMENTS * sizeof *of));
     TRY_TO(done, frgi_device_wait(d->place.dev));
-    *energy = out[0];
-    *error = out[1];
+    *out = (frgi_pair_moments){.energy = of[LV_ENERGY],
+                               .error = of[LV_ERROR],
+                               .linear = of[LV_LINEAR],
+                               .linear_square = of[LV_LINEAR_SQUARE],
+                               .mass = of[LV_MASS]};
 done:
     if (means) {
         frgi_device_free(d->place.dev, &u);
@@ -557,9 +614,6 @@ frg_status frgi_level_device_middle(frgi_level *l, double scale_x, double scale_
     frgi_level_device *const d = l->device;
     const frgi_stage *const g = &d->end;
     const int64_t n = l->x->n, m = l->y->n;
-    const frgi_buffer rows = {g->v.handle,
-                              g->v.offset + (size_t)g->place[SK_ROW_COST] * sizeof(double),
-                              (size_t)n * sizeof(double)};
     frgi_buffer u = {0}, v = {0};
     double *by_row = NULL;
     frg_status status = FRG_OK;
@@ -567,9 +621,9 @@ frg_status frgi_level_device_middle(frgi_level *l, double scale_x, double scale_
     TRY_TO(done, frgi_device_alloc(d->place.dev, (size_t)n * sizeof(float), "means", &u));
     TRY_TO(done, frgi_device_alloc(d->place.dev, (size_t)m * sizeof(float), "means", &v));
     TRY_TO(done, put_means(l, u, v, means->u, means->v));
-    TRY_TO(done, LAUNCH(d->place.dev, g->program, "level_middle", n, 1, d->place.group,
-                        BUFFER(rows), BUFFER(g->costs), BUFFER(g->v), BUFFER(g->at), BUFFER(u),
-                        BUFFER(v), REAL(scale_x), REAL(scale_y)));
+    TRY_TO(done,
+           LAUNCH(d->place.dev, g->program, "level_middle", n, 1, d->place.group, BUFFER(g->costs),
+                  BUFFER(g->v), BUFFER(g->at), BUFFER(u), BUFFER(v), REAL(scale_x), REAL(scale_y)));
     TRY_TO(done, frgi_stage_get(&d->place, g, SK_ROW_COST, by_row, n));
     *middle = frgi_transport_sum(by_row, n);
 done:
@@ -578,6 +632,23 @@ done:
     frgi_device_free(d->place.dev, &v);
     return status;
 }
+
+frg_status frgi_level_device_entropy(frgi_level *l, double *entropy)
+{
+    frgi_level_device *const d = l->device;
+    const int64_t n = l->x->n;
+    double *const sums = d->host.moments;
+    TRY(LAUNCH(d->place.dev, d->steps, "level_entropy", n, 1, d->place.group, BUFFER(d->by_row),
+               BUFFER(d->costs), BUFFER(d->loop.v), BUFFER(d->loop.at), INT32(d->loop.slot)));
+    TRY(LAUNCH(d->place.dev, d->steps, "level_two_sums", 1, 1, d->place.group, BUFFER(d->moments),
+               BUFFER(d->by_row), INT64(n)));
+    TRY(frgi_device_get(d->place.dev, sums, d->moments, 2 * sizeof *sums));
+    TRY(frgi_device_wait(d->place.dev));
+    *entropy = sums[0] - sums[1];
+    return FRG_OK;
+}
+
+enum { SUMS_OF_ROW = 4 }; /* of level_row_sums */
 
 /** Memory of frgi_level_device_sums on the device: P, P' C and P' C D in doubles, sums. */
 typedef struct {
@@ -591,7 +662,7 @@ static void layout_sums(const frgi_level *l, sums_memory *s)
     s->plan = frgi_device_take(&s->memory, all);
     s->middle = frgi_device_take(&s->memory, all);
     s->product = frgi_device_take(&s->memory, all);
-    s->by_row = frgi_device_take(&s->memory, 3 * n * sizeof(double));
+    s->by_row = frgi_device_take(&s->memory, SUMS_OF_ROW * n * sizeof(double));
     s->by_column = frgi_device_take(&s->memory, m * sizeof(double));
     s->squares = frgi_device_take(&s->memory, (n > m ? n : m) * sizeof(double));
 }
@@ -621,20 +692,22 @@ static frg_status add_sums(const frgi_level *l, const sums_memory *s, double *ho
     frgi_device *const dev = d->place.dev;
     const frgi_program *const p = d->end.program;
     const int64_t n = l->x->n, m = l->y->n;
-    double *const by_column = host + 3 * n, *const room = by_column + m;
+    double *const by_column = host + SUMS_OF_ROW * n, *const room = by_column + m;
     TRY(LAUNCH(dev, p, "level_plan", n, 1, d->place.group, BUFFER(s->plan), BUFFER(d->costs),
                BUFFER(d->end.v), BUFFER(d->end.at)));
     TRY(product(d, p, s->middle, s->plan, d->x, m, n, n)); /* P' C */
     TRY(product(d, p, s->product, s->middle, d->y, n, m, m));
     TRY(LAUNCH(dev, p, "level_row_sums", n, 1, d->place.group, BUFFER(s->by_row), BUFFER(s->plan),
-               BUFFER(s->product), INT64(n), INT64(m)));
+               BUFFER(s->product), BUFFER(d->linear), INT64(n), INT64(m),
+               INT32(l->linear != NULL)));
     TRY(LAUNCH(dev, p, "level_column_sums", (m + SK_BLOCK_COLUMNS - 1) / SK_BLOCK_COLUMNS, 1,
                d->place.group, BUFFER(s->by_column), BUFFER(s->plan), INT64(n), INT64(m)));
-    TRY(frgi_device_get(dev, host, s->by_row, 3 * (size_t)n * sizeof *host));
+    TRY(frgi_device_get(dev, host, s->by_row, SUMS_OF_ROW * (size_t)n * sizeof *host));
     TRY(frgi_device_get(dev, by_column, s->by_column, (size_t)m * sizeof *host));
     TRY(frgi_device_wait(dev));
     out->cross = frgi_transport_sum(host + n, n);
     out->entropy = frgi_transport_sum(host + 2 * n, n);
+    out->linear = frgi_transport_sum(host + 3 * n, n);
     TRY(square_sum(d, d->x, s->by_row, s->squares, host, room, n, &out->x));
     return square_sum(d, d->y, s->by_column, s->squares, by_column, room, m, &out->y);
 }
@@ -647,7 +720,7 @@ frg_status frgi_level_device_sums(frgi_level *l, frgi_plan_sums *out)
     double *host = NULL;
     frg_status status = FRG_OK;
     *out = (frgi_plan_sums){0};
-    TRY_TO(done, NEW(l->ctx, &host, 3 * n + m + (n > m ? n : m), "an energy"));
+    TRY_TO(done, NEW(l->ctx, &host, SUMS_OF_ROW * n + m + (n > m ? n : m), "an energy"));
     layout_sums(l, &s);
     TRY_TO(done, frgi_device_arena_open(&s.memory, d->place.dev, "an energy on a device"));
     layout_sums(l, &s);
@@ -722,7 +795,7 @@ frg_status frgi_level_device_final_passes(frgi_level *l, double tol, int64_t mos
     int64_t left = most;
     frg_status status = FRG_OK;
     TRY(frgi_level_device_fetch(l));
-    if (l->t.last.error > SETTLED && most > 4 * WIDE_PASSES) {
+    if (l->t.last.error > SETTLED && frgi_is_balanced(l->o) && most > 4 * WIDE_PASSES) {
         status = settle(l, &left);
         TRY(status);
     }
@@ -747,9 +820,13 @@ frg_status frgi_level_device_finish(frgi_level *l, bool round, frgi_marginal_err
     const frgi_stage_plan plan = {&d->place, &d->end, &l->t, true};
     const frgi_stage_problem of = {.epsilon = l->epsilon};
     const frgi_pass_result last = l->t.last;
+    if (d->ahead) { /* no passes at the end brought the potentials over */
+        TRY(frgi_level_device_fetch(l));
+    }
     const size_t row_x = (size_t)l->x->n * sizeof(float), row_y = (size_t)l->y->n * sizeof(float);
     TRY(frgi_device_get(d->place.dev, d->host.costs, d->costs, d->costs.bytes));
-    if (l->o->mode == FRG_GW_SAMPLED) { /* what potentials are told with */
+    if (l->o->mode == FRG_GW_SAMPLED &&
+        frgi_is_balanced(l->o)) { /* what potentials are told with */
         const size_t R = (size_t)d->of_cost.rank;
         TRY(frgi_device_get(d->place.dev, l->product.rows_x, d->rows_x, R * row_x));
         TRY(frgi_device_get(d->place.dev, l->product.rows_y, d->rows_y, R * row_y));

@@ -2,11 +2,12 @@
  * exact.
  *
  * There run: the rows of distances at the sampled pairs, the cost from them and its average over
- * the steps, the passes, the draw of columns, energies, the polish, the plan's sums.  Distances
- * lie there whole, n^2 + m^2 floats, and the cost, n m.
+ * the steps, the passes, the draw of columns and, of plans whose marginals are relaxed or partial,
+ * of rows, energies, the polish, the plan's sums.  Distances lie there whole, n^2 + m^2 floats, and
+ * the cost, n m, and a linear cost, as many.
  *
- * On the host stay, by design: what decides which rows are drawn (of balanced plans that is the
- * weights and the seed alone), annealing and stopping, the means and the scale of the distances,
+ * On the host stay, by design: the rows of balanced plans that are drawn (these are the weights'
+ * and the seed's alone), annealing and stopping, the means and the scale of the distances,
  * local distance distributions, rounding's vectors (n + m numbers each way), the bound of the
  * energy; and the plan's rows when they are asked for, made from the last cost, which comes over
  * once at the end.
@@ -60,15 +61,23 @@ FRG_MUST_USE frg_status frgi_level_device_linearise(frgi_level *l);
 /** The plan into the averaged one; the norms of the change and of the plan. */
 FRG_MUST_USE frg_status frgi_level_device_average(frgi_level *l, double *change, double *norm);
 /** Columns of the pairs pairs[r].i, where a row's weights pass the share of their sum that
- *  frgi_level_device_uniforms holds for r; they stay there, as the pairs of that area. */
+ *  frgi_level_device_uniforms holds for r; they stay there, as the pairs of that area.  pairs NULL:
+ *  rows too are found there, where the plan's row sums pass the share that it holds count later. */
 FRG_MUST_USE frg_status frgi_level_device_draw(frgi_level *l, int area, const frgi_pair *pairs,
                                                int64_t count);
-/** To be filled before: count doubles. */
+/** To be filled before: count doubles, 2 count where pairs are NULL. */
 double *frgi_level_device_uniforms(const frgi_level *l, int area);
-/** The energy between the two sets to look at and its standard error (gw_energy.c). */
+/** Of the two sets to look at: the energy between them and its standard error (gw_energy.c); with a
+ *  linear cost its mean over both and the sum of the squares of what it differs from that; the
+ *  plan's mass, where rows were drawn there. */
+typedef struct {
+    double energy, error, linear, linear_square, mass;
+} frgi_pair_moments;
 FRG_MUST_USE frg_status frgi_level_device_energy(frgi_level *l, int64_t count, double scale_x,
                                                  double scale_y, const frgi_means *means,
-                                                 double *energy, double *error);
+                                                 frgi_pair_moments *out);
+/** frgi_plan_entropy there. */
+FRG_MUST_USE frg_status frgi_level_device_entropy(frgi_level *l, double *entropy);
 /** sum_ij (scale_x u_i - scale_y v_j)^2 P_ij of the finished plan. */
 FRG_MUST_USE frg_status frgi_level_device_middle(frgi_level *l, double scale_x, double scale_y,
                                                  const frgi_means *means, double *middle);

@@ -97,7 +97,13 @@ static frg_status short_starts(frg_gw *s, int64_t starts)
         TRY(frgi_cost_estimate(l, 2 * FRGI_CHECK_PAIRS, &energy, &error));
         frgi_trace_cost(l, energy, error);
         if (s->o.linear_weight > 0) { /* the whole of J: a linear cost may be paid for in entropy */
-            energy += 2 * l->epsilon * frgi_plan_entropy(l, NULL);
+            double entropy = 0;
+            if (l->device) {
+                TRY(frgi_level_device_entropy(l, &entropy));
+            } else {
+                entropy = frgi_plan_entropy(l, NULL);
+            }
+            energy += 2 * l->epsilon * entropy;
         }
         TRY(frgi_level_remember(l, energy, (double)INFINITY));
     }

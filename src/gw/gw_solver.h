@@ -267,11 +267,11 @@ FRG_MUST_USE frg_status frgi_energy_estimate(frgi_level *l, int64_t count, doubl
 FRG_MUST_USE frg_status frgi_cost_estimate(frgi_level *l, int64_t count, double *cost,
                                            double *error);
 /** With a linear cost: *cost <- (1-theta) mass^2 *cost + 2 theta mass (mean of Clin over the
- *  pairs), its error alike. */
+ *  pairs), its error alike; the pairs are here, not on a device. */
 void frgi_join_linear(const frgi_level *l, const frgi_pair *pairs, int64_t count, double mass,
                       double *cost, double *error);
-/** sum P (log P - 1) of the present plan: a look at all rows.  linear: NULL, or what becomes
- *  <Clin, P>, 0 without a linear cost. */
+/** sum P (log P - 1) of the present plan, on the host: a look at all rows.  linear: NULL, or what
+ *  becomes <Clin, P>, 0 without a linear cost. */
 double frgi_plan_entropy(const frgi_level *l, double *linear);
 /** Sums over the plan, scaled units. */
 typedef struct {

@@ -138,6 +138,8 @@ frg_status frgi_stage_set(const frgi_stage_place *p, frgi_stage *g, const frgi_t
         [SKP_STEP] = of->step,
         [SKP_TAU_A] = isinf(how->rho_a) ? 1 : how->rho_a / (how->rho_a + of->epsilon),
         [SKP_TAU_B] = isinf(how->rho_b) ? 1 : how->rho_b / (how->rho_b + of->epsilon),
+        [SKP_BY_A] = by_a,
+        [SKP_BY_B] = by_b,
         [SKP_RATE_A] = by_a / k,
         [SKP_RATE_B] = by_b / k,
         [SKP_UNIT] = relaxed ? k / (by_a + by_b) : 0,
@@ -182,6 +184,7 @@ frg_status frgi_stage_begin(const frgi_stage_place *p, frgi_stage *g, frgi_trans
     }
     TRY(frgi_stage_put(p, g, SK_H0, w->base.H0, w->n));
     TRY(frgi_stage_put(p, g, SK_LP, w->to.log_a, w->n));
+    TRY(frgi_stage_put(p, g, SK_ROW_SUM, w->to.a, w->n));
     TRY(frgi_stage_put(p, g, SK_STATES, state, SKS_COUNT));
     g->slot = 0;
     TRY(frgi_device_put(p->dev, g->counts, count, sizeof count));
