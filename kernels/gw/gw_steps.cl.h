@@ -18,21 +18,6 @@
  * so that a draw depends on the plan alone.
  */
 
-/** Distances between points, scaled: all[k n + i] = scale |z_i - z_k|, a row a group. */
-KERNEL void level_distances(ITEM GLOBAL real *all, GLOBAL const real *points, i64 n, i64 d,
-                            real scale)
-{
-    const i64 k = GID0;
-    for (i64 i = LID0; i < n; i += LSIZE0) {
-        real square = 0;
-        for (i64 c = 0; c < d; c++) {
-            const real gap = points[i * d + c] - points[k * d + c];
-            square += gap * gap;
-        }
-        all[k * n + i] = scale * SQRT(square);
-    }
-}
-
 /** out[r n + i] = all[p n + i] - means[i] of the point p = points[index[r]], a row a group. */
 KERNEL void level_rows(ITEM GLOBAL real *out, GLOBAL const real *all, GLOBAL const i32 *points,
                        GLOBAL const i32 *index, GLOBAL const real *means, i64 n)

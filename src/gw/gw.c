@@ -344,9 +344,11 @@ static frg_status open_all(frg_gw *s, const frg_gw_side *x, const frg_gw_side *y
     if (s->o.mode == FRG_GW_LANDMARK && (s->o.distance == FRG_GW_DISTANCE_AUTO)) {
         s->o.distance = FRG_GW_DISTANCE_LANDMARK;
     }
-    frg_status status = frgi_distances_open(&s->x, ctx, x, &s->o, "source");
+    frgi_device *const dev = s->where.dev;
+    const int group = s->where.group;
+    frg_status status = frgi_distances_open_for(&s->x, ctx, dev, group, x, &s->o, "source");
     if (status == FRG_OK) {
-        status = frgi_distances_open(&s->y, ctx, y, &s->o, "target");
+        status = frgi_distances_open_for(&s->y, ctx, dev, group, y, &s->o, "target");
     }
     if (status != FRG_OK) {
         return status;
@@ -374,14 +376,15 @@ static frg_status open_all(frg_gw *s, const frg_gw_side *x, const frg_gw_side *y
     frgi_gw_choose_mode(s, option);
     TRY(check_f64_mode(s));
     s->report.dtype = FRG_GW_DTYPE_F32;
-    TRY(open_level(s));
+    status = open_level(s);
+    TRY(status);
     s->report.n = s->x.n;
     s->report.m = s->y.n;
     s->report.components_source = s->x.components;
     s->report.components_target = s->y.components;
     s->report.graph_seconds = s->x.graph_seconds + s->y.graph_seconds;
     s->report.distances_seconds = s->x.seconds + s->y.seconds;
-    return FRG_OK;
+    return status;
 }
 
 frg_status frg_gw_create(frg_gw **out, frg_context *ctx, frg_gw_side x, frg_gw_side y,

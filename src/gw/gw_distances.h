@@ -2,6 +2,7 @@
 #ifndef FRGI_GW_DISTANCES_H
 #define FRGI_GW_DISTANCES_H
 
+#include "device/device.h"
 #include "graph/graph.h"
 
 #pragma GCC visibility push(hidden)
@@ -11,6 +12,13 @@ typedef enum {
     FRGI_VECTOR, /* |z_i - z_k|: landmark coordinates or points */
     FRGI_ROWS    /* shortest paths, computed when asked for and cached */
 } frgi_distance_kind;
+
+/** The machine beside the host that an alignment's distances are for. */
+typedef struct {
+    frgi_device *dev;    /* NULL: none */
+    int group;           /* work-items, 0: the usual */
+    frgi_buffer lengths; /* n x n, of all paths, until all distances are asked for */
+} frgi_distances_there;
 
 typedef struct {
     frg_context *ctx;
@@ -34,6 +42,7 @@ typedef struct {
     float beyond; /* what stands for infinite: 1.5 times the largest */
     double graph_seconds, seconds;
     int64_t components;
+    frgi_distances_there there;
 } frgi_distances;
 
 /** Are distances those of the vectors, not bounds that landmarks give? */
@@ -47,6 +56,12 @@ static inline bool frgi_distances_euclidean(const frgi_distances *d)
 FRG_MUST_USE frg_status frgi_distances_open(frgi_distances *d, frg_context *ctx,
                                             const frg_gw_side *side, const frg_gw_opts *o,
                                             const char *name);
+/** The same where they are for a device (dev not NULL), which finds the paths between all nodes;
+ *  group 0: the usual one. */
+FRG_MUST_USE frg_status frgi_distances_open_for(frgi_distances *d, frg_context *ctx,
+                                                frgi_device *dev, int group,
+                                                const frg_gw_side *side, const frg_gw_opts *o,
+                                                const char *name);
 void frgi_distances_close(frgi_distances *d);
 /** Of what the distances come from. */
 uint64_t frgi_distances_hash(const frgi_distances *d, uint64_t seed);
@@ -91,6 +106,16 @@ FRG_MUST_USE frg_status frgi_distances_subset(frgi_distances *out, frgi_distance
  *  `chosen`). */
 FRG_MUST_USE frg_status frgi_distances_spread(frgi_distances *d, int64_t count, int32_t *chosen,
                                               int32_t *nearest);
+
+/* ---- on a device (gw_distances_device.c) ---- */
+
+/** The lengths of the paths between all nodes there, and a copy as d->dense, which has room for it;
+ *  infinite ones are INFINITY.  Positive: stopped. */
+FRG_MUST_USE frg_status frgi_distances_paths_there(frgi_distances *d);
+/** Drops that of them which is there. */
+void frgi_distances_forget_there(frgi_distances *d);
+/** to (n x n floats) <- all distances, scaled, infinite ones filled.  Positive: stopped. */
+FRG_MUST_USE frg_status frgi_distances_all_there(frgi_distances *d, frgi_buffer to);
 
 #pragma GCC visibility pop
 #endif

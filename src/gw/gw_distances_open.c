@@ -118,7 +118,9 @@ static frg_status all_pairs(frgi_distances *d)
         for (int64_t v = 0; v < d->n; v++) {
             nodes[v] = (int32_t)v;
         }
-        status = frgi_path_rows(d->graph, nodes, d->n, d->dense, d->n, true, &report);
+        status = d->there.dev
+                     ? frgi_distances_paths_there(d)
+                     : frgi_path_rows(d->graph, nodes, d->n, d->dense, d->n, true, &report);
     }
     DROP(d->ctx, &nodes);
     d->kind = FRGI_DENSE;
@@ -339,8 +341,16 @@ static frg_status open_kind(frgi_distances *d, const frg_gw_side *side, const fr
 frg_status frgi_distances_open(frgi_distances *d, frg_context *ctx, const frg_gw_side *side,
                                const frg_gw_opts *o, const char *name)
 {
+    return frgi_distances_open_for(d, ctx, NULL, 0, side, o, name);
+}
+
+frg_status frgi_distances_open_for(frgi_distances *d, frg_context *ctx, frgi_device *dev, int group,
+                                   const frg_gw_side *side, const frg_gw_opts *o, const char *name)
+{
     memset(d, 0, sizeof *d);
     d->ctx = ctx;
+    d->there.dev = dev;
+    d->there.group = group;
     d->components = 1;
     const bool needs_graph = o->distance == FRG_GW_DISTANCE_GRAPH;
     REQUIRE(ctx, needs_graph ? side->graph != NULL : side->graph || side->data,
@@ -383,6 +393,7 @@ void frgi_distances_close(frgi_distances *d)
     if (!d->ctx) {
         return;
     }
+    frgi_distances_forget_there(d);
     DROP(d->ctx, &d->dense);
     DROP(d->ctx, &d->points);
     DROP(d->ctx, &d->blocks);

@@ -61,25 +61,21 @@ struct frgi_level_device {
 
 frg_status frgi_level_device_check(frg_context *ctx, frgi_device *dev, const frg_gw_opts *o)
 {
-    const bool given =
-        o->distance == FRG_GW_DISTANCE_EUCLIDEAN || o->distance == FRG_GW_DISTANCE_MATRIX;
     const struct {
         bool is;
         const char *what;
-    } refused[] = {
-        {o->mode == FRG_GW_VERTEX, "mode vertex"},
-        {o->mode == FRG_GW_LANDMARK, "mode landmark"},
-        {o->rank > 0, "a plan of low rank"},
-        {!given, "distance other than euclidean and matrix (shortest paths and landmarks)"},
-        {o->scale == FRG_GW_SCALE_BATCH_MAX, "scale batch_max"},
-        {o->multiscale == FRG_GW_MULTISCALE_ON, "multiscale on"},
-        {o->start_from == FRG_GW_START_VERTEX, "start_from vertex"},
-        {o->store_plan != 0, "store_plan"},
-        {o->diag_exact != 0, "diag_exact"},
-        {o->cost_store == FRG_GW_STORE_FLY, "cost_store fly"},
-        {o->auto_store != 0, "auto_store"},
-        {o->dtype == FRG_GW_DTYPE_F64, "dtype f64"},
-        {!frgi_device_is(dev)->f64, "an alignment, which needs doubles at its end,"}};
+    } refused[] = {{o->mode == FRG_GW_VERTEX, "mode vertex"},
+                   {o->mode == FRG_GW_LANDMARK, "mode landmark"},
+                   {o->rank > 0, "a plan of low rank"},
+                   {o->scale == FRG_GW_SCALE_BATCH_MAX, "scale batch_max"},
+                   {o->multiscale == FRG_GW_MULTISCALE_ON, "multiscale on"},
+                   {o->start_from == FRG_GW_START_VERTEX, "start_from vertex"},
+                   {o->store_plan != 0, "store_plan"},
+                   {o->diag_exact != 0, "diag_exact"},
+                   {o->cost_store == FRG_GW_STORE_FLY, "cost_store fly"},
+                   {o->auto_store != 0, "auto_store"},
+                   {o->dtype == FRG_GW_DTYPE_F64, "dtype f64"},
+                   {!frgi_device_is(dev)->f64, "an alignment, which needs doubles at its end,"}};
     for (size_t q = 0; q < sizeof refused / sizeof *refused; q++) {
         if (refused[q].is) {
             FAIL(ctx, E_DEVICE_STEP, "align: %s does not run on %s", refused[q].what,
@@ -121,45 +117,6 @@ static frg_status put_waiting(const frgi_level_device *d, frgi_buffer to, const 
 {
     TRY(frgi_device_put(d->place.dev, to, from, bytes));
     return frgi_device_wait(d->place.dev);
-}
-
-/** Scaled distances of one side, from its rows, or there from its points. */
-static frg_status put_distances(const frgi_level *l, frgi_distances *x, frgi_buffer to)
-{
-    enum { ROWS = 256 };
-    frgi_level_device *const d = l->device;
-    const size_t row = (size_t)x->n * sizeof(float);
-    int32_t nodes[ROWS];
-    float *rows = NULL;
-    frg_status status = FRG_OK;
-    if (x->kind == FRGI_VECTOR) {
-        const size_t bytes = frgi_mul((size_t)x->n, (size_t)x->d) * sizeof(float);
-        frgi_buffer points = {0};
-        TRY(frgi_device_alloc(d->place.dev, bytes, "points", &points));
-        TRY_TO(drop, frgi_device_put(d->place.dev, points, x->points, bytes));
-        TRY_TO(drop, LAUNCH(d->place.dev, d->steps, "level_distances", x->n, 1, d->place.group,
-                            BUFFER(to), BUFFER(points), INT64(x->n), INT64(x->d),
-                            REAL((double)x->scale)));
-        TRY_TO(drop, frgi_device_wait(d->place.dev));
-    drop:
-        frgi_device_free(d->place.dev, &points);
-        return status;
-    }
-    TRY(NEW(l->ctx, &rows, frgi_mul(ROWS, (size_t)x->n), "distances"));
-    for (int64_t first = 0; first < x->n; first += ROWS) {
-        const int64_t count = x->n - first < ROWS ? x->n - first : ROWS;
-        for (int64_t r = 0; r < count; r++) {
-            nodes[r] = (int32_t)(first + r);
-        }
-        TRY_TO(done, frgi_distances_rows(x, nodes, count, rows, x->n));
-        TRY_TO(done, put_waiting(d,
-                                 (frgi_buffer){to.handle, to.offset + (size_t)first * row,
-                                               (size_t)count * row},
-                                 rows, (size_t)count * row));
-    }
-done:
-    DROP(l->ctx, &rows);
-    return status;
 }
 
 static frg_status put_means(const frgi_level *l, frgi_buffer to_x, frgi_buffer to_y, const float *u,
@@ -205,6 +162,7 @@ frg_status frgi_level_device_open(frgi_level *l, frgi_device *dev, int group)
 {
     const int64_t n = l->x->n, m = l->y->n, most = frgi_drawn_of(l->o, l->sampled.count_most);
     frgi_level_device *d;
+    frg_status status;
     TRY(NEW0(l->ctx, &d, 1, "an alignment on a device"));
     l->device = d;
     TRY(frgi_stage_place_open(&d->place, l->ctx, dev, group, n > m ? n : m));
@@ -221,8 +179,11 @@ frg_status frgi_level_device_open(frgi_level *l, frgi_device *dev, int group)
     layout(l, &d->memory);
     TRY(frgi_device_arena_open(&d->memory, dev, "an alignment on a device"));
     layout(l, &d->memory);
-    TRY(put_distances(l, l->x, d->x));
-    TRY(put_distances(l, l->y, d->y));
+    status = frgi_distances_all_there(l->x, d->x);
+    status = status == FRG_OK ? frgi_distances_all_there(l->y, d->y) : status;
+    if (status != FRG_OK) {
+        return status;
+    }
     TRY(put_linear(l));
     const float *const means = l->product.means;
     return put_means(l, d->mean_x, d->mean_y, means, means ? means + n : NULL);

@@ -4,13 +4,14 @@
  * There run: the rows of distances at the sampled pairs, the cost from them and its average over
  * the steps, the passes, the draw of columns and, of plans whose marginals are relaxed or partial,
  * of rows, energies, the polish, the plan's sums.  Distances lie there whole, n^2 + m^2 floats, and
- * the cost, n m, and a linear cost, as many.
+ * the cost, n m, and a linear cost, as many; paths between all nodes of a graph are found there
+ * (gw_distances_device.c).
  *
- * On the host stay, by design: the rows of balanced plans that are drawn (these are the weights'
- * and the seed's alone), annealing and stopping, the means and the scale of the distances,
- * local distance distributions, rounding's vectors (n + m numbers each way), the bound of the
- * energy; and the plan's rows when they are asked for, made from the last cost, which comes over
- * once at the end.
+ * On the host stay, by design: graphs of nearest neighbours and their landmarks, the rows of
+ * balanced plans that are drawn (these are the weights' and the seed's alone), annealing and
+ * stopping, the means and the scale of the distances, local distance distributions, rounding's
+ * vectors (n + m numbers each way), the bound of the energy; and the plan's rows when they are
+ * asked for, made from the last cost, which comes over once at the end.
  *
  * A step brings back its state (some twenty numbers) in one wait; every fifth one its energy, each
  * one of the mode exact its change, in another; a start that is kept its potentials and pairs.
@@ -30,7 +31,8 @@ enum { FRGI_AREA_CHECK = FRGI_LAGS, FRGI_AREAS = FRGI_LAGS + 2 };
  *  left to the mode. */
 FRG_MUST_USE frg_status frgi_level_device_check(frg_context *ctx, frgi_device *dev,
                                                 const frg_gw_opts *o);
-/** Distances there, and memory; l is opened but for this.  group 0: the usual one. */
+/** Distances there, and memory; l is opened but for this.  group 0: the usual one.  Positive:
+ *  stopped. */
 FRG_MUST_USE frg_status frgi_level_device_open(frgi_level *l, frgi_device *dev, int group);
 void frgi_level_device_close(frgi_level *l);
 const char *frgi_level_device_name(const frgi_level *l);

@@ -14,13 +14,19 @@ enum { MOST_REALS = SKS_COUNT };
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
+int frgi_stage_group(const frgi_device *dev, int asked)
+{
+    int group = asked > 0 ? asked : FRGI_STAGE_GROUP;
+    while (group > frgi_device_is(dev)->group_most) {
+        group /= 2;
+    }
+    return group;
+}
+
 frg_status frgi_stage_place_open(frgi_stage_place *p, frg_context *ctx, frgi_device *dev, int group,
                                  int64_t longest)
 {
-    *p = (frgi_stage_place){.ctx = ctx, .dev = dev, .group = group > 0 ? group : FRGI_STAGE_GROUP};
-    while (p->group > frgi_device_is(dev)->group_most) {
-        p->group /= 2;
-    }
+    *p = (frgi_stage_place){.ctx = ctx, .dev = dev, .group = frgi_stage_group(dev, group)};
     p->room = (size_t)(longest > 1 << 17 ? longest : 1 << 17) * sizeof(double);
     char *buffer;
     TRY(NEW(ctx, &buffer, p->room, "copies to a device"));

@@ -49,7 +49,9 @@ typedef struct {
     double epsilon, tol, low, step;
 } frgi_stage_problem;
 
-/** group 0: FRGI_STAGE_GROUP; fewer where the device has fewer.  To be closed, failed or not. */
+/** Work-items of a group: FRGI_STAGE_GROUP where `asked` is 0, fewer where the device has fewer. */
+int frgi_stage_group(const frgi_device *dev, int asked);
+/** group as in frgi_stage_group.  To be closed, failed or not. */
 FRG_MUST_USE frg_status frgi_stage_place_open(frgi_stage_place *p, frg_context *ctx,
                                               frgi_device *dev, int group, int64_t longest);
 void frgi_stage_place_close(frgi_stage_place *p);
