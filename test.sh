@@ -4,8 +4,8 @@
 #     ./test.sh           every test program, the tests of the build, of the program, the fuzz corpora
 #     ./test.sh --full    besides: the programs at every CPU level that the machine has, all of it under address and
 #                         undefined-behaviour sanitizers, the parallel code under the thread sanitizer, 60 s of fresh
-#                         fuzzing, 60 kills a command, every kind of page in a browser, tests of every room on arm64 under
-#                         qemu; the reference site, the R package, and a part of --peers, where what these need is
+#                         fuzzing, 60 kills a command, every kind of page in a browser, races of kernels, tests of every room
+#                         on arm64 under qemu; the reference site, the R package, and a part of --peers, where what these need is
 #                         installed or can be
 #     ./test.sh --peers   besides: the Python package beside pyfixest, scikit-learn, torch, gpytorch, POT, anndata;
 #                         installs these, as tools/peers.txt has them, from the package index into a folder that is kept
@@ -163,6 +163,9 @@ if [ -n "$full" ]; then
         fi
         if asked browser_pages; then
             echo "'pages in a browser' 300 /usr/bin/python3 '$root/tests/build/browser_pages.py' '$root/build/fourge'"
+        fi
+        if asked kernel_races; then
+            echo "'races of kernels' 120 sh '$root/tests/build/kernel_races.sh' '$root/build'"
         fi
         if asked r_package; then
             echo "'R package' 240:1800 sh '$root/tests/build/r_package.sh' '$root/build'"

@@ -780,6 +780,66 @@ static void refused(void)
     on_host(refused_on);
 }
 
+/** Groups of eight on few points, but several groups of every kernel: what tests/build/kernel_races.sh
+ *  runs under a checker of races, which takes thousands of times as long.  The plan is that of groups
+ *  of one, within the bound of two plans of nearly the same cost. */
+static void small_groups_on(frg_context *ctx, frgi_device *dev, const problem *p, int form)
+{
+    enum { FEW_X = 18, FEW_Y = 68 };
+    frgi_device *plain = NULL;
+    frg_gw_opts o = options();
+    o.max_iter = o.min_iter = 2;
+    o.anchors = 5;
+    o.k = 4;
+    o.epsilon = 0.3; /* where the few passes at the end are enough */
+    o.polish_passes = 12;
+    if (form == 1) {
+        o.mass = 0.6;
+        o.linear_weight = 0.3;
+        o.distance = FRG_GW_DISTANCE_PRECOMPUTED;
+    } else if (form == 2) {
+        o.mode = FRG_GW_EXACT;
+        o.anchors = 80;
+        o.distance = FRG_GW_DISTANCE_LANDMARK;
+        o.landmark_metric = FRG_GW_LANDMARK_MID;
+        o.landmarks = 3;
+    }
+    static double plans[2][FEW_X * FEW_Y];
+    const frg_array x = frg_matrix(p->x, FRG_F64, FEW_X, D, D),
+                    y = frg_matrix(p->y, FRG_F64, FEW_Y, D, D),
+                    linear = frg_matrix(p->linear, FRG_F64, FEW_X, FEW_Y, M);
+    CHECK_OK(ctx, frgi_device_open(&plain, ctx, (frg_device){FRG_CPU, 0}));
+    for (int q = 0; q < 2; q++) {
+        frg_gw *s = NULL;
+        CHECK_OK(ctx, frgi_gw_open(&s, ctx, (frgi_gw_place){.dev = q ? dev : plain, .group = 8},
+                                   (frg_gw_side){.data = &x}, (frg_gw_side){.data = &y},
+                                   o.linear_weight > 0 ? &linear : NULL, &o));
+        if (s && CHECK_OK(ctx, frg_gw_run(s, NULL)))
+            CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 0, FEW_X,
+                                        frg_matrix(plans[q], FRG_F64, FEW_X, FEW_Y, FEW_Y)));
+        frg_gw_destroy(s);
+    }
+    frgi_device_close(&plain);
+    double gap = 0;
+    for (int64_t e = 0; e < FEW_X * FEW_Y; e++)
+        gap += fabs(plans[0][e] - plans[1][e]) / 2;
+    CHECK_SAYS(gap <= gap_allowed(&o, o.epsilon), "form %d: plans differ by %.3g", form, gap);
+}
+
+static void small_groups(void)
+{
+    frg_context *ctx = test_context();
+    frgi_device *dev = open_opencl(ctx);
+    if (dev) {
+        problem p = make();
+        for (int form = 0; form < 3; form++)
+            small_groups_on(ctx, dev, &p, form);
+        release(&p);
+        frgi_device_close(&dev);
+    }
+    frg_context_destroy(ctx);
+}
+
 /** A small alignment, of options that come into its own. */
 typedef struct {
     const problem *p;
@@ -869,6 +929,7 @@ static const test_case cases[] = {{"parity", parity},
                                   {"counts on OpenCL", counts_opencl},
                                   {"bits", bits},
                                   {"bits on OpenCL", bits_opencl},
+                                  {"small groups on OpenCL", small_groups},
                                   {"starts", starts},
                                   {"refused", refused},
                                   {"each call of CUDA's driver fails", each_call_fails},

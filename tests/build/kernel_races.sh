@@ -1,0 +1,49 @@
+#!/bin/sh
+# The kernels of gw, in groups of eight, under oclgrind's checker of races: kernel_races.sh BUILD.  A race that is planted shows
+# that the checker sees them, asked by the same words of the environment.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+build=$(cd "$1" && pwd)
+. "$here/tap.sh"
+scratch=$(mktemp -d)
+library=/usr/lib/oclgrind/liboclgrind-rt-icd.so
+
+cat >"$scratch/racy.cl" <<'END'
+kernel void racy(global int *x)
+{
+    x[get_local_id(0) / 2] = get_local_id(0);
+}
+END
+cat >"$scratch/racy.sim" <<'END'
+racy.cl
+racy
+16 1 1
+8 1 1
+<size=64 fill=0 int>
+END
+# checked LOG COMMAND...: with what the checker finds in LOG.
+checked() {
+    log=$1
+    shift
+    OCL_ICD_VENDORS=$scratch/vendors OCLGRIND_DATA_RACES=1 OCLGRIND_LOG=$log "$@"
+}
+planted() {
+    (cd "$scratch" && checked "$scratch/planted" oclgrind-kernel racy.sim) && grep -q 'data race' "$scratch/planted"
+}
+# The case itself is not to be skipped; what the checker writes, of any kind, is a finding.
+clean() {
+    into "$scratch/printed" checked "$scratch/found" "$build/$1" --only "$2"
+    cat "$scratch/printed"
+    grep -q '^ok .* - '"$2"'$' "$scratch/printed" || return 1
+    [ ! -s "$scratch/found" ] || { head -n 20 "$scratch/found" && return 1; }
+}
+
+if command -v oclgrind-kernel >/dev/null && [ -f "$library" ]; then
+    mkdir "$scratch/vendors"
+    echo "$library" >"$scratch/vendors/oclgrind.icd"
+    check "a planted race is found" planted
+    check "alignments have none" clean test_gw_align_device "small groups on OpenCL"
+else
+    skip "races of kernels" "no oclgrind: install oclgrind"
+fi
+finish
