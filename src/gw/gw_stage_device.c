@@ -176,7 +176,7 @@ frg_status frgi_stage_begin(const frgi_stage_place *p, frgi_stage *g, frgi_trans
     double state[SKS_COUNT] = {[SKS_ERROR] = 1e30, [SKS_LEAST] = 1e30};
     int32_t count[SKC_COUNT] = {0};
     double *const base = w->base.G0, *const rest = t->skip.G; /* free between passes */
-    state[SKS_LOG_G] = frgi_log_sum(w->G, w->m);
+    state[SKS_LOG_G] = frgi_log_sum(w->G, w->to.b, w->m);
     state[SKS_DUMMY_G] = w->dummy.g;
     for (int64_t j = 0; j < w->m; j++) {
         base[j] = narrow ? (double)(float)w->G[j] : w->G[j];

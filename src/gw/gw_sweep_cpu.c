@@ -414,7 +414,7 @@ static frgi_columns_result columns(const frgi_sweep *s, int64_t first, int64_t l
             if (kernel) {
                 sum[j - from] *= (double)((const float *)s->g)[j];
             }
-            if (s->dummy.b > 0) {
+            if (s->dummy.b > 0 && s->to.b[j] > 0) {
                 sum[j - from] += power_of_two(s->dummy.f + s->G[j]);
             }
         }

@@ -127,14 +127,14 @@ static void fill_weights(const double *from, int64_t n, const double *to, const 
     }
 }
 
-double frgi_log_sum(const double *x, int64_t n)
+double frgi_log_sum(const double *x, const double *w, int64_t n)
 {
     double top = NO_WEIGHT, sum = 0;
     for (int64_t j = 0; j < n; j++) {
-        top = fmax(top, x[j]);
+        top = w[j] > 0 ? fmax(top, x[j]) : top;
     }
     for (int64_t j = 0; j < n; j++) {
-        sum += exp2(x[j] - top);
+        sum += w[j] > 0 ? exp2(x[j] - top) : 0;
     }
     return top + log2(sum);
 }
@@ -143,7 +143,7 @@ static void set_dummy(frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
     if (s->dummy.a > 0) {
-        s->dummy.g = log2(s->dummy.a) - frgi_log_sum(s->F, s->n);
+        s->dummy.g = log2(s->dummy.a) - frgi_log_sum(s->F, s->to.a, s->n);
     }
 }
 
@@ -440,7 +440,7 @@ static void update_dummy(frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
     if (s->dummy.b > 0) {
-        s->dummy.f = log2(s->dummy.b) - frgi_log_sum(s->G, s->m);
+        s->dummy.f = log2(s->dummy.b) - frgi_log_sum(s->G, s->to.b, s->m);
     }
     if (s->dummy.a > 0) {
         const double taken = frgi_transport_sum(s->dummy.row, s->n);
@@ -454,7 +454,7 @@ static void carry_mass(frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
     const double all = s->dummy.b + t->total, before = log2(s->dummy.b) - s->dummy.f;
-    const double left = all - s->dummy.b * exp2(frgi_log_sum(s->G_last, s->m) - before);
+    const double left = all - s->dummy.b * exp2(frgi_log_sum(s->G_last, s->to.b, s->m) - before);
     t->last.raised = left > 1e-9 * t->total ? log2(t->total / left) : 0;
     for (int64_t j = 0; j < s->m; j++) {
         if (s->to.b[j] > 0) {

@@ -206,8 +206,8 @@ static inline void frgi_transport_widen(frgi_transport *t)
 {
     t->steps->widen(t);
 }
-/** log2 sum_j 2^(x_j) */
-double frgi_log_sum(const double *x, int64_t n);
+/** log2 sum_j 2^(x_j) over the entries of weight w_j > 0. */
+double frgi_log_sum(const double *x, const double *w, int64_t n);
 /** Partial: the potential of the dummy column from F, as a pass leaves it.  To be called where F
  *  was set. */
 static inline void frgi_transport_set_dummy(frgi_transport *t)

@@ -224,7 +224,7 @@ static double pull_raise(unrolled *w, const double *q, const double *plain, doub
 {
     const frgi_sweep *const s = &w->t.s;
     const double mass = w->t.total;
-    const double ratio = exp2(frgi_log_sum(plain, w->m) - frgi_log_sum(q, w->m));
+    const double ratio = exp2(frgi_log_sum(plain, s->to.b, w->m) - frgi_log_sum(q, s->to.b, w->m));
     const double left = s->dummy.b + mass - s->dummy.b * ratio;
     if (!(left > 1e-9 * mass)) {
         return 0;
