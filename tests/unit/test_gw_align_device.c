@@ -859,7 +859,7 @@ static frg_status small_on(frg_context *ctx, frg_device which, const small_probl
                                  : frg_matrix(p->cy, FRG_F64, 9, 2, M),
                     linear = frg_matrix(p->linear, FRG_F64, 8, 9, M);
     o.max_iter = 2;
-    o.polish = !of->open;
+    o.polish_passes = 12; /* each of their launches fails once */
     o.mass = of->open ? 0.5 : 0;
     o.distance = of->open ? FRG_GW_DISTANCE_PRECOMPUTED : o.distance;
     o.k = 3;
@@ -894,11 +894,11 @@ static frg_status small_body(frg_context *ctx, frg_device which, const void *use
 static void each_call_fails(void)
 {
     double want[9], got[9];
+    if (!with_driver())
+        return;
     problem p = make();
-    for (int open = 0; open < 2 && with_driver(); open++) {
-        const small_problem of = {&p, open};
-        fail_each_call(small_body, &of, 0, want, got, sizeof want);
-    }
+    const small_problem of = {&p, true}; /* which has the more calls */
+    fail_each_call(small_body, &of, 0, want, got, sizeof want);
     release(&p);
 }
 
