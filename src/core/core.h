@@ -258,6 +258,11 @@ double frgi_seconds(void); /* monotonic */
 /** The heartbeat of a solver: reports progress, polls the interrupt flag and the time limit.
  *  Returns FRG_OK, FRG_INTERRUPTED or FRG_TIME_LIMIT. */
 frg_status frgi_heartbeat(frg_context *ctx, const frg_progress *p);
+/** Threads for a pass over n rows: one where waking the others costs more than the pass. */
+static inline int frgi_pass_threads(const frg_context *ctx, int64_t n)
+{
+    return n < 1 << 15 ? 1 : frg_threads(ctx);
+}
 /** Starts the clock of the time limit; called by every public run. */
 void frgi_run_begins(frg_context *ctx);
 /** A share of one block for one thread's context, which has to be destroyed before it (slab.c). */

@@ -117,6 +117,8 @@ typedef struct {
     int f32;
     frg_demean_column *columns;
     frg_status stopped; /* the heartbeat's status once it has stopped the run */
+    int64_t first;      /* the column that is the first in the order of the levels, */
+    int64_t width;      /* and the columns there; 0: the caller's arrays are worked on */
     int64_t given_up;   /* columns that a forecast has given up, and of the first */
     int64_t first_given_up;
     double steps_forecast;
@@ -129,10 +131,28 @@ static fe_block block_of(const frg_array *a, int64_t column, int live)
                       a->stride[1], live};
 }
 
+/** The same of the columns that are worked on: the caller's, or those in the order of the
+ *  levels. */
+static fe_block worked_on(const run *r, const frg_array *a, int64_t column, int live)
+{
+    const int64_t size = (int64_t)frg_sizeof(a->dtype);
+    return r->width > 0
+               ? (fe_block){r->d->detour.columns + (column - r->first) * size, r->width, 1, live}
+               : block_of(a, column, live);
+}
+
 /** Is a column's largest value so small that its weighted squares may underflow? */
 static bool vanishes(const frg_demean *d, double max_abs)
 {
     return max_abs > 0 && max_abs * d->rows.weight_root < FE_SMALLEST;
+}
+
+static double value_at(const frg_array *a, int64_t row, int64_t column)
+{
+    const char *p = frgi_array_base(a) +
+                    (row * a->stride[0] + column * a->stride[1]) * (ptrdiff_t)frg_sizeof(a->dtype);
+    return a->dtype == FRG_F32 ? (double)*(const float *)(const void *)p
+                               : *(const double *)(const void *)p;
 }
 
 /** Refuses a column whose largest |value| is max_abs, NaN where its values are not all finite. */
@@ -141,10 +161,7 @@ static frg_status refuse_column(const frg_demean *d, const frg_array *in, int64_
 {
     frg_context *ctx = d->ctx;
     for (int64_t i = 0; i < in->shape[0]; i++) {
-        const char *p = frgi_array_base(in) + (i * in->stride[0] + column * in->stride[1]) *
-                                                  (ptrdiff_t)frg_sizeof(in->dtype);
-        const double v = in->dtype == FRG_F32 ? (double)*(const float *)(const void *)p
-                                              : *(const double *)(const void *)p;
+        const double v = value_at(in, i, column);
         if (!(fabs(v) <= FE_LARGEST) || (vanishes(d, max_abs) && fabs(v) == max_abs)) {
             return frgi_fe_refuse_value(ctx, i, column, v);
         }
@@ -234,7 +251,7 @@ static frg_status refine_once(run *r, const fe_block_effects *b, int k, bool esc
     const fe_rows *g = &d->rows;
     const fe_block_work *w = &d->work[0];
     const fe_steps *const steps = g->steps;
-    const fe_block x = block_of(&r->out, b->first_column + k, 1);
+    const fe_block x = worked_on(r, &r->out, b->first_column + k, 1);
     const double before = report->audit;
     if (!(report->converged && within_tolerance(d, state, report)) && !report->absorbed) {
         /* what is subtracted now is of the size of the result, not of the input or of its
@@ -350,7 +367,7 @@ static frg_status form_rhs(block_run *b)
     run *const r = b->r;
     const frg_demean *d = r->d;
     const int64_t first = b->effects->first_column;
-    const fe_block x = block_of(&r->in, first, b->live);
+    const fe_block x = worked_on(r, &r->in, first, b->live);
     const bool in_float = frgi_fe_cascade_in_float(d->cascade);
     fe_moments moments;
     TRY(d->rows.steps->rows.rhs(&d->rows, d->ctx, r->f32, b->kind, &b->w->rows, &x, b->w->cg.r,
@@ -387,8 +404,8 @@ static frg_status write_residual(block_run *b)
     run *const r = b->r;
     const fe_rows *g = &r->d->rows;
     const fe_block_effects *e = b->effects;
-    const fe_block x = block_of(&r->in, e->first_column, b->live);
-    const fe_block y = block_of(&r->out, e->first_column, b->live);
+    const fe_block x = worked_on(r, &r->in, e->first_column, b->live);
+    const fe_block y = worked_on(r, &r->out, e->first_column, b->live);
     double max_abs[FE_MAX_LANES];
     TRY(g->steps->reduced.copy(g->n_reduced, b->kind, b->w->answer, e->reduced));
     TRY(g->steps->rows.residual(g, r->d->ctx, r->f32, b->kind, &b->w->rows, &x, &y, b->w->answer,
@@ -489,6 +506,123 @@ static frg_status run_block(run *r, const fe_block_effects *e)
     return FRG_OK;
 }
 
+/* ---- through the order of the levels --------------------------------------------------------- */
+
+/** Columns first .. first + width - 1 of `in` into the order of the levels, or from there into
+ *  `out`; a positive status: stopped, with `out` as it was. */
+static frg_status move_columns(const run *r, bool back)
+{
+    const frg_demean *const d = r->d;
+    const frg_array *const a = back ? &r->out : &r->in;
+    const size_t size = frg_sizeof(a->dtype);
+    for (int64_t c = 0; c < r->width; c += FRGI_ORDER_COLUMNS) {
+        const int64_t left = r->width - c;
+        const int count = (int)(left < FRGI_ORDER_COLUMNS ? left : FRGI_ORDER_COLUMNS);
+        const fe_block own = block_of(a, r->first + c, count);
+        const frgi_columns x = {own.base, own.row, own.column, count, size};
+        const frgi_columns y = {d->detour.columns + c * (int64_t)size, r->width, 1, count, size};
+        const frg_progress p = {.solver = "fe",
+                                .phase = back ? "back to the rows' order" : "order by level",
+                                .done = r->first + c,
+                                .total = a->shape[1],
+                                .residual = (double)NAN,
+                                .target = (double)NAN};
+        frg_status status = frgi_heartbeat(d->ctx, &p);
+        const bool stops = !back || c == 0; /* out is written to behind the first */
+        status = stops ? status : FRG_OK;
+        if (status == FRG_OK) {
+            status = back ? frgi_row_order_back(&d->detour.order, d->ctx, &y, &x, stops)
+                          : frgi_row_order_forward(&d->detour.order, d->ctx, &x, &y, stops);
+        }
+        if (status != FRG_OK) {
+            return status;
+        }
+    }
+    return FRG_OK;
+}
+
+/** The columns at hand as they came, and their reports. */
+static void leave_columns(run *r, frg_status stopped)
+{
+    const size_t size = frg_sizeof(r->in.dtype);
+    for (int64_t c = r->first; c < r->first + r->width; c++) {
+        const fe_block x = block_of(&r->in, c, 1), y = block_of(&r->out, c, 1);
+        for (int64_t i = 0; x.base != y.base && i < r->in.shape[0]; i++) {
+            memcpy(y.base + i * y.row * (ptrdiff_t)size, x.base + i * x.row * (ptrdiff_t)size,
+                   size);
+        }
+        r->columns[c] = (frg_demean_column){.status = stopped,
+                                            .audit = (double)NAN,
+                                            .gradient = (double)NAN,
+                                            .error_bound = (double)NAN,
+                                            .worst_factor = -1};
+    }
+    r->d->detour.lost = true;
+    r->stopped = stopped;
+}
+
+/** Refuses what a solver of rows would name by its place in the order of the levels. */
+static frg_status check_values(const frg_demean *d, const frg_array *in)
+{
+    for (int64_t c = 0; c < in->shape[1]; c++) {
+        bool finite = true;
+        for (int64_t i = 0; i < in->shape[0] && finite; i++) {
+            finite = fabs(value_at(in, i, c)) <= FE_LARGEST;
+        }
+        TRY(finite ? FRG_OK : refuse_column(d, in, c, (double)NAN));
+    }
+    return FRG_OK;
+}
+
+/** All columns where rows are solved for, else those of block e. */
+static frg_status solve_there(run *r, const fe_block_effects *e)
+{
+    const frg_demean *const d = r->d;
+    const int64_t n = d->rows.n;
+    if (e) {
+        return run_block(r, e);
+    }
+    const frg_array x = frg_matrix(d->detour.columns, r->in.dtype, n, r->width, r->width);
+    return frgi_fe_row_lsmr_run(d->row_lsmr, d->ctx, x, x, r->columns);
+}
+
+static frg_status run_through_order(run *r, const fe_block_effects *e)
+{
+    r->first = e ? e->first_column : 0;
+    r->width = e ? e->live : r->in.shape[1];
+    TRY(e ? FRG_OK : check_values(r->d, &r->in));
+    frg_status stopped = r->stopped != FRG_OK ? r->stopped : move_columns(r, false);
+    if (stopped == FRG_OK) {
+        TRY(solve_there(r, e));
+        stopped = move_columns(r, true);
+    }
+    if (stopped != FRG_OK) {
+        leave_columns(r, stopped);
+    }
+    return FRG_OK;
+}
+
+bool frgi_fe_demean_lost(const frg_demean *d)
+{
+    return d->detour.lost;
+}
+
+/** Solves for all columns, block by block or together. */
+static frg_status run_columns(run *r)
+{
+    frg_demean *const d = r->d;
+    const bool there = d->detour.there && r->in.shape[1] > 0;
+    d->detour.lost = false;
+    if (d->row_lsmr) {
+        return there ? run_through_order(r, NULL)
+                     : frgi_fe_row_lsmr_run(d->row_lsmr, d->ctx, r->in, r->out, r->columns);
+    }
+    for (int i = 0; i < d->n_blocks && d->rows.n > 0; i++) {
+        TRY(there ? run_through_order(r, &d->blocks[i]) : run_block(r, &d->blocks[i]));
+    }
+    return FRG_OK;
+}
+
 /* ---- the calls ------------------------------------------------------------------------------- */
 
 static frg_status check_run(frg_demean *d, const frg_array *in, const frg_array *out)
@@ -554,13 +688,7 @@ frg_status frgi_fe_demean_run(frg_demean *d, frg_array in, frg_array out,
     TRY_TO(done, frgi_fe_demean_prepare(d, p));
     memset(d->reports, 0, (size_t)p * sizeof *d->reports);
     frg_demean_column *reports = r.columns = d->reports;
-    if (d->row_lsmr) {
-        TRY_TO(done, frgi_fe_row_lsmr_run(d->row_lsmr, d->ctx, in, out, reports));
-    } else if (d->rows.n > 0) {
-        for (int i = 0; i < d->n_blocks; i++) {
-            TRY_TO(done, run_block(&r, &d->blocks[i]));
-        }
-    }
+    TRY_TO(done, run_columns(&r));
     for (int64_t c = 0; c < p && d->rows.n == 0; c++) { /* nothing is left of nothing */
         reports[c] = (frg_demean_column){.status = FRG_OK, .converged = 1};
     }

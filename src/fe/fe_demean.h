@@ -24,6 +24,15 @@ FRG_MUST_USE frg_status frgi_fe_demean_open(frg_demean **out, frg_context *ctx,
 frg_status frgi_fe_demean_run(frg_demean *d, frg_array in, frg_array out,
                               frg_demean_column columns[], frg_info *info);
 
+/** Was the last run stopped while columns on the disk were brought into another order?  Those that
+ *  it had not done are as they came, with audits that are NaN. */
+bool frgi_fe_demean_lost(const frg_demean *d);
+/** frg_demean_estimate; grouped: the rows of each level of the largest factor stand together. */
+FRG_MUST_USE frg_status frgi_fe_demean_estimate(frg_context *ctx, const frg_demean_shape *shape,
+                                                bool grouped, const frg_demean_opts *o,
+                                                size_t *plan_bytes, size_t *with_factor_bytes,
+                                                double *seconds);
+
 /** Is it a plan that a file can hold?  E_UNSUPPORTED for those whose solver is no cascade's, which
  *  have nothing that a file would save. */
 FRG_MUST_USE frg_status frgi_fe_plan_check(const frg_demean *d);

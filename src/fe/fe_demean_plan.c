@@ -143,60 +143,184 @@ frg_status frgi_fe_demean_create(frg_demean **out, frg_context *ctx, frg_array c
                                &(fe_slopes_asked){slopes, n_slopes, no_intercept}, o);
 }
 
+/* ---- rows on the disk ------------------------------------------------------------------------ */
+
+/** What a plan is made of: the caller's arrays, or copies in the order of the eliminated levels. */
+typedef struct {
+    frg_array codes, weights;
+    fe_slopes_asked asked;
+    bool weighted;
+    int32_t *own_codes;
+    double *own_weights, *own_values; /* of the slopes */
+    frg_slope *own_slopes;
+} plan_rows;
+
+static void drop_rows(plan_rows *r, frg_context *ctx)
+{
+    DROP(ctx, &r->own_codes);
+    DROP(ctx, &r->own_weights);
+    DROP(ctx, &r->own_values);
+    DROP(ctx, &r->own_slopes);
+}
+
+/** Slopes that are no numbers are refused in the rows' own order, which names the row. */
+static bool are_numbers(const plan_rows *r)
+{
+    bool numbers = true;
+    for (int k = 0; k < r->asked.count; k++) {
+        const double *const z = r->asked.slopes[k].z;
+        for (int64_t i = 0; z && i < r->codes.shape[0] && numbers; i++) {
+            numbers = isfinite(z[i]);
+        }
+        numbers &= z != NULL;
+    }
+    return numbers;
+}
+
+/** `count` columns of an array in the order of the levels, row after row. */
+static frg_status bring(frg_demean *d, const frg_array *a, void *to)
+{
+    const size_t size = frg_sizeof(a->dtype);
+    const int64_t count = a->ndim > 1 ? a->shape[1] : 1;
+    const int64_t most = count < FRGI_ORDER_COLUMNS ? count : FRGI_ORDER_COLUMNS;
+    const ptrdiff_t step = a->ndim > 1 ? a->stride[1] : 1;
+    TRY(frgi_row_order_room(&d->detour.order, d->ctx, (size_t)most * size));
+    for (int64_t c = 0; c < count; c += most) {
+        const int some = (int)(count - c < most ? count - c : most);
+        const frgi_columns x = {frgi_array_base(a) + c * step * (ptrdiff_t)size, a->stride[0], step,
+                                some, size};
+        const frgi_columns y = {(char *)to + c * (ptrdiff_t)size, count, 1, some, size};
+        TRY(frgi_row_order_forward(&d->detour.order, d->ctx, &x, &y, false));
+    }
+    return FRG_OK;
+}
+
+/** Slopes with the same values keep them together. */
+static frg_status bring_slopes(frg_demean *d, plan_rows *r)
+{
+    const frg_slope *const slopes = r->asked.slopes;
+    const int64_t n = r->codes.shape[0];
+    const int count = r->asked.count;
+    TRY(NEW(d->ctx, &r->own_slopes, count, "slopes"));
+    TRY(NEW(d->ctx, &r->own_values, frgi_mul((size_t)count, (size_t)n), "slopes by level"));
+    for (int k = 0; k < count; k++) {
+        double *const to = r->own_values + k * n;
+        int same = 0;
+        while (slopes[same].z != slopes[k].z) {
+            same++;
+        }
+        r->own_slopes[k] = slopes[k];
+        r->own_slopes[k].z = same < k ? r->own_slopes[same].z : to;
+        const frg_array z = frg_vector((double *)(uintptr_t)slopes[k].z, FRG_F64, n);
+        TRY(same < k ? FRG_OK : bring(d, &z, to));
+    }
+    r->asked.slopes = r->own_slopes;
+    return FRG_OK;
+}
+
+/** The rows in the order of the eliminated levels, where they are on the disk and scattered. */
+static frg_status bring_together(frg_demean *d, plan_rows *r)
+{
+    frg_context *const ctx = d->ctx;
+    const int64_t n = r->codes.shape[0], q = r->codes.shape[1];
+    int32_t *level;
+    int64_t levels = 0;
+    if (!frgi_spools(ctx) || !are_numbers(r)) {
+        return FRG_OK;
+    }
+    TRY(frgi_fe_rows_scattered(ctx, &r->codes, r->weighted ? &r->weights : NULL, &level, &levels));
+    if (!level) {
+        return FRG_OK;
+    }
+    d->detour.there = true;
+    const frg_status status = frgi_row_order_create(&d->detour.order, ctx, level, n, levels);
+    DROP(ctx, &level);
+    TRY(status);
+    TRY(NEW(ctx, &r->own_codes, frgi_mul((size_t)n, (size_t)q), "codes by level"));
+    TRY(bring(d, &r->codes, r->own_codes));
+    r->codes = frg_matrix(r->own_codes, FRG_I32, n, q, q);
+    if (r->weighted) {
+        TRY(NEW(ctx, &r->own_weights, n, "weights by level"));
+        TRY(bring(d, &r->weights, r->own_weights));
+        r->weights = frg_vector(r->own_weights, FRG_F64, n);
+    }
+    return r->asked.count ? bring_slopes(d, r) : FRG_OK;
+}
+
+/* ---- a plan ---------------------------------------------------------------------------------- */
+
+/** The layout of the rows and what solves on it. */
+static frg_status make_plan(frg_demean *d, fe_device_place where, plan_rows *r)
+{
+    frg_context *const ctx = d->ctx;
+    const fe_slopes_asked *const s = &r->asked;
+    const bool by_rows = is_by_rows(&d->opts);
+    TRY(bring_together(d, r));
+    TRY(frgi_fe_rows_create(&d->rows, ctx, &r->codes, r->weighted ? &r->weights : NULL));
+    TRY(frgi_fe_cascade_create(&d->cascade, ctx, &d->rows, &d->opts));
+    if (by_rows || d->has_slopes) {
+        TRY(frgi_fe_row_lsmr_create(&d->row_lsmr, ctx, &d->rows, s->slopes, s->count,
+                                    s->no_intercept, &d->opts));
+    }
+    TRY(open_device(d, where));
+    if (!by_rows && d->has_slopes && d->opts.method != FRG_FE_CG &&
+        d->opts.precond == FRG_FE_PRECOND_AUTO) {
+        TRY(frgi_fe_row_lsmr_factor(d->row_lsmr, ctx, frgi_fe_fill_cap(ctx, &d->opts),
+                                    d->opts.method == FRG_FE_DIRECT));
+    }
+    return FRG_OK;
+}
+
+static frg_status check_rows(frg_context *ctx, const frg_array *codes, const frg_array *weights)
+{
+    TRY(frgi_array_check(ctx, codes, "codes", 2, 1u << FRG_I32));
+    REQUIRE(ctx, codes->shape[1] >= 1 && codes->shape[1] <= FE_MAX_FACTORS,
+            "codes must have 1 .. %d columns, got %lld", FE_MAX_FACTORS,
+            (long long)codes->shape[1]);
+    if (weights) {
+        TRY(frgi_array_check(ctx, weights, "weights", 1, 1u << FRG_F64));
+        if (weights->shape[0] != codes->shape[0]) {
+            FAIL(ctx, E_SHAPE, "weights has %lld rows, codes has %lld",
+                 (long long)weights->shape[0], (long long)codes->shape[0]);
+        }
+    }
+    return FRG_OK;
+}
+
 frg_status frgi_fe_demean_open(frg_demean **out, frg_context *ctx, fe_device_place where,
                                frg_array codes, const frg_array *weights,
                                const fe_slopes_asked *asked, const frg_demean_opts *o)
 {
-    const frg_slope *const slopes = asked->slopes;
-    const int n_slopes = asked->count;
-    const uint64_t no_intercept = asked->no_intercept;
     *out = NULL;
     const double began = frgi_seconds();
+    const bool has_slopes = asked->count != 0 || asked->no_intercept;
     frg_demean_opts opts;
     frg_demean_defaults(&opts, sizeof opts);
     TRY(frgi_take_opts(ctx, &opts, sizeof opts, o));
     TRY(check_opts(ctx, &opts));
-    TRY(check_use(ctx, &opts, n_slopes != 0 || no_intercept, where.dev != NULL));
+    TRY(check_use(ctx, &opts, has_slopes, where.dev != NULL));
     if (where.dev) {
-        TRY(frgi_fe_device_check(ctx, where.dev, &opts, n_slopes != 0 || no_intercept));
+        TRY(frgi_fe_device_check(ctx, where.dev, &opts, has_slopes));
     }
-    TRY(frgi_array_check(ctx, &codes, "codes", 2, 1u << FRG_I32));
-    REQUIRE(ctx, codes.shape[1] >= 1 && codes.shape[1] <= FE_MAX_FACTORS,
-            "codes must have 1 .. %d columns, got %lld", FE_MAX_FACTORS, (long long)codes.shape[1]);
-    if (weights) {
-        TRY(frgi_array_check(ctx, weights, "weights", 1, 1u << FRG_F64));
-        if (weights->shape[0] != codes.shape[0]) {
-            FAIL(ctx, E_SHAPE, "weights has %lld rows, codes has %lld",
-                 (long long)weights->shape[0], (long long)codes.shape[0]);
-        }
-    }
+    TRY(check_rows(ctx, &codes, weights));
     frg_demean *d;
-    frg_status status;
     TRY(NEW0(ctx, &d, 1, "plan"));
     d->ctx = ctx;
     d->opts = opts;
     frgi_fe_take_tol(d, opts.tol);
-    d->has_slopes = n_slopes != 0 || no_intercept;
+    d->has_slopes = has_slopes;
     d->rows.steps = where.steps ? where.steps : &frgi_fe_host_steps;
-    TRY_TO(failed, frgi_fe_rows_create(&d->rows, ctx, &codes, weights));
-    TRY_TO(failed, frgi_fe_cascade_create(&d->cascade, ctx, &d->rows, &d->opts));
-    const bool by_rows = is_by_rows(&opts);
-    if (by_rows || d->has_slopes) {
-        TRY_TO(failed, frgi_fe_row_lsmr_create(&d->row_lsmr, ctx, &d->rows, slopes, n_slopes,
-                                               no_intercept, &d->opts));
-    }
-    TRY_TO(failed, open_device(d, where));
-    if (!by_rows && d->has_slopes && opts.method != FRG_FE_CG &&
-        opts.precond == FRG_FE_PRECOND_AUTO) {
-        TRY_TO(failed, frgi_fe_row_lsmr_factor(d->row_lsmr, ctx, frgi_fe_fill_cap(ctx, &d->opts),
-                                               opts.method == FRG_FE_DIRECT));
+    plan_rows r = {.codes = codes, .asked = *asked, .weighted = weights != NULL};
+    r.weights = weights ? *weights : codes;
+    const frg_status status = make_plan(d, where, &r);
+    drop_rows(&r, ctx);
+    if (status < 0) {
+        frg_demean_destroy(d);
+        return status;
     }
     d->setup_seconds = frgi_seconds() - began;
     *out = d;
     return FRG_OK;
-failed:
-    frg_demean_destroy(d);
-    return status;
 }
 
 static void close_run(frg_demean *d)
@@ -205,6 +329,7 @@ static void close_run(frg_demean *d)
     if (d->arena.base) {
         d->rows.steps->close(&d->arena, d->ctx);
     }
+    DROP(d->ctx, &d->detour.columns);
 }
 
 void frg_demean_destroy(frg_demean *d)
@@ -217,6 +342,7 @@ void frg_demean_destroy(frg_demean *d)
     frgi_fe_row_lsmr_destroy(d->row_lsmr, ctx);
     frgi_fe_cascade_destroy(d->cascade, ctx);
     frgi_fe_rows_destroy(&d->rows, ctx);
+    frgi_row_order_destroy(&d->detour.order, ctx);
     DROP(ctx, &d);
 }
 
@@ -242,6 +368,11 @@ frg_status frgi_demean_reweight(frg_demean *d, const double *weights, double tol
         d->cascade = fresh;
     } else {
         frgi_fe_cascade_renew(d->cascade, d->ctx, d->opts.tol);
+    }
+    if (d->detour.there) { /* into their place, and scaled there */
+        const frg_array w = frg_vector((double *)(uintptr_t)weights, FRG_F64, g->n);
+        TRY(bring(d, &w, g->weight));
+        weights = g->weight;
     }
     frgi_fe_rows_take_weights(g, weights, 1, &range, frg_threads(d->ctx));
     return FRG_OK;
@@ -307,6 +438,42 @@ static void lay_out_run(frgi_arena *lists, frgi_arena *a, frg_demean *d, int64_t
     d->left = TAKE(a, double, g->n_reduced);
 }
 
+/** Columns that are in the order of the levels at once: a block, or all where rows are solved for.
+ */
+static int64_t detour_width(const frg_demean *d, int64_t p)
+{
+    const int64_t most = widest(d);
+    return d->row_lsmr || p < most ? p : most;
+}
+
+static frg_status open_detour(frg_demean *d, int64_t p)
+{
+    fe_detour *const t = &d->detour;
+    const int64_t width = detour_width(d, p);
+    if (!t->there || p == 0) {
+        return FRG_OK;
+    }
+    const int64_t together = width < FRGI_ORDER_COLUMNS ? width : FRGI_ORDER_COLUMNS;
+    TRY(frgi_row_order_room(&t->order, d->ctx, (size_t)together * sizeof(double)));
+    const size_t bytes = frgi_mul(frgi_mul((size_t)d->rows.n, (size_t)width), sizeof(double));
+    TRY(frgi_alloc(d->ctx, (void **)&t->columns, bytes, "columns by level"));
+    t->width = width;
+    return FRG_OK;
+}
+
+/** Bytes of the order of n rows of q factors with `levels` levels and of the columns there, `width`
+ *  of them, or of the codes, weights and slopes while the plan is made. */
+static size_t detour_bytes(const frg_demean_shape *s, int64_t levels, int64_t width)
+{
+    const int64_t codes = 4 * (int64_t)s->n_factors, few = 4 * FRGI_ORDER_COLUMNS;
+    const int64_t values = 8 * ((s->weighted != 0) + (int64_t)s->n_slopes);
+    const int64_t moved = codes > few ? few : codes < 8 ? 8 : codes;
+    const int64_t made = 4 + codes + values + moved;
+    const int64_t run = 8 * (width + (width < FRGI_ORDER_COLUMNS ? width : FRGI_ORDER_COLUMNS));
+    return frgi_add(frgi_mul((size_t)s->n, (size_t)(5 + (made > run ? made : run))),
+                    (size_t)levels * sizeof(uint32_t));
+}
+
 frg_status frgi_fe_demean_prepare(frg_demean *d, int64_t p)
 {
     if (d->arena.base && d->columns == p) {
@@ -317,6 +484,7 @@ frg_status frgi_fe_demean_prepare(frg_demean *d, int64_t p)
     lay_out_run(&lists, &fresh, d, p);
     TRY(frgi_arena_open(&lists, d->ctx, "reports of the demeaner"));
     d->lists = lists;
+    TRY(open_detour(d, p));
     TRY(d->rows.steps->open(&fresh, d->ctx, "work memory of the demeaner"));
     d->arena = fresh;
     lay_out_run(&d->lists, &d->arena, d, p);
@@ -389,6 +557,9 @@ frg_demean_report frg_demean_get(const frg_demean *d)
     const size_t own = d->row_lsmr ? frgi_fe_row_lsmr_factor_bytes(d->row_lsmr) : 0;
     const size_t factor = frgi_fe_cascade_factor_bytes(d->cascade) + own;
     const size_t row_lsmr = d->row_lsmr ? frgi_fe_row_lsmr_bytes(d->row_lsmr) - own : 0;
+    const fe_detour *const t = &d->detour;
+    const size_t columns = t->columns ? (size_t)(g->n * t->width) * sizeof(double) : 0;
+    const size_t detour = t->there ? (size_t)g->n * 5 + t->order.bytes + columns : 0;
     const int64_t levels =
         d->row_lsmr ? frgi_fe_row_lsmr_levels(d->row_lsmr) : g->n_elim + g->n_reduced;
     return (frg_demean_report){.n = g->n,
@@ -397,7 +568,7 @@ frg_demean_report frg_demean_get(const frg_demean *d)
                                .method = d->row_lsmr ? frgi_fe_row_lsmr_method(d->row_lsmr)
                                                      : frgi_fe_cascade_method(d->cascade),
                                .plan_bytes = frgi_fe_rows_bytes(g) + factor + row_lsmr +
-                                             d->lists.bytes + d->arena.bytes,
+                                             d->lists.bytes + d->arena.bytes + detour,
                                .factor_bytes = factor,
                                .n_parts = count_subproblems(d),
                                .tol = d->tol_used};
@@ -496,11 +667,15 @@ frg_status frg_demean_get_rank(frg_demean *d, frg_demean_rank *out)
 /** Bytes of a plan after its run, but for a factor, whose eliminated levels are the factor
  *  g->elim_factor. */
 static size_t shape_bytes(frg_context *ctx, const frg_demean_shape *shape, const fe_rows *g,
-                          const frg_demean_opts *opts)
+                          bool grouped, const frg_demean_opts *opts)
 {
     frg_demean d = {.ctx = ctx, .opts = *opts, .rows = *g};
     frgi_arena lists = {0}, a = {0};
-    size_t row_lsmr = 0;
+    size_t row_lsmr = 0, detour = 0;
+    if (frgi_spools(ctx) && !grouped) {
+        const bool whole = is_by_rows(opts) || shape->n_slopes || shape->no_intercept;
+        detour = detour_bytes(shape, g->n_elim, whole ? shape->p : detour_width(&d, shape->p));
+    }
     if (is_by_rows(opts) || shape->n_slopes || shape->no_intercept) {
         row_lsmr = frgi_fe_row_lsmr_shape(g, shape->slopes, shape->n_slopes, shape->no_intercept,
                                           opts, shape->p);
@@ -508,7 +683,7 @@ static size_t shape_bytes(frg_context *ctx, const frg_demean_shape *shape, const
     } else {
         lay_out_run(&lists, &a, &d, shape->p);
     }
-    return frgi_fe_rows_bytes(g) + row_lsmr + lists.used + a.used;
+    return frgi_add(frgi_fe_rows_bytes(g) + row_lsmr + lists.used + a.used, detour);
 }
 
 static frg_status check_shape(frg_context *ctx, const frg_demean_shape *s)
@@ -529,7 +704,7 @@ static frg_status check_shape(frg_context *ctx, const frg_demean_shape *s)
 
 /** The eliminated levels are the levels of the largest factor; of several that are equal the order
  *  of the rows decides, so that each is tried. */
-static size_t plan_bound(frg_context *ctx, const frg_demean_shape *shape,
+static size_t plan_bound(frg_context *ctx, const frg_demean_shape *shape, bool grouped,
                          const frg_demean_opts *opts)
 {
     fe_factor factor[FE_MAX_FACTORS] = {0};
@@ -543,11 +718,29 @@ static size_t plan_bound(frg_context *ctx, const frg_demean_shape *shape,
         if (factor[q].levels == most_levels) {
             fe_rows g = {.n = shape->n, .n_factors = shape->n_factors, .factor = factor};
             frgi_fe_rows_shape(&g, q, shape->weighted);
-            const size_t bytes = shape_bytes(ctx, shape, &g, opts);
+            const size_t bytes = shape_bytes(ctx, shape, &g, grouped, opts);
             most = bytes > most ? bytes : most;
         }
     }
     return most;
+}
+
+frg_status frgi_fe_demean_estimate(frg_context *ctx, const frg_demean_shape *shape, bool grouped,
+                                   const frg_demean_opts *o, size_t *plan_bytes,
+                                   size_t *with_factor_bytes, double *seconds)
+{
+    TRY(check_shape(ctx, shape));
+    frg_demean_opts opts;
+    frg_demean_defaults(&opts, sizeof opts);
+    TRY(frgi_take_opts(ctx, &opts, sizeof opts, o));
+    TRY(check_opts(ctx, &opts));
+    TRY(check_use(ctx, &opts, shape->n_slopes > 0 || shape->no_intercept,
+                  frgi_device_of(ctx) != NULL));
+    *plan_bytes = plan_bound(ctx, shape, grouped, &opts);
+    *with_factor_bytes = frgi_add(*plan_bytes, frgi_fe_fill_cap(ctx, &opts));
+    *seconds = SECONDS_PER_ROW_AND_COLUMN * (double)shape->n *
+               (double)(shape->p + shape->n_factors) / frg_threads(ctx);
+    return FRG_OK;
 }
 
 frg_status frg_demean_estimate(frg_context *ctx, const frg_demean_shape *shape,
@@ -557,16 +750,5 @@ frg_status frg_demean_estimate(frg_context *ctx, const frg_demean_shape *shape,
     if (!ctx || !shape || !plan_bytes || !with_factor_bytes || !seconds) {
         return FRG_BAD_ARG;
     }
-    TRY(check_shape(ctx, shape));
-    frg_demean_opts opts;
-    frg_demean_defaults(&opts, sizeof opts);
-    TRY(frgi_take_opts(ctx, &opts, sizeof opts, o));
-    TRY(check_opts(ctx, &opts));
-    TRY(check_use(ctx, &opts, shape->n_slopes > 0 || shape->no_intercept,
-                  frgi_device_of(ctx) != NULL));
-    *plan_bytes = plan_bound(ctx, shape, &opts);
-    *with_factor_bytes = frgi_add(*plan_bytes, frgi_fe_fill_cap(ctx, &opts));
-    *seconds = SECONDS_PER_ROW_AND_COLUMN * (double)shape->n *
-               (double)(shape->p + shape->n_factors) / frg_threads(ctx);
-    return FRG_OK;
+    return frgi_fe_demean_estimate(ctx, shape, false, o, plan_bytes, with_factor_bytes, seconds);
 }

@@ -6,6 +6,7 @@
 #ifndef FRGI_FE_DEMEAN_PLAN_H
 #define FRGI_FE_DEMEAN_PLAN_H
 
+#include "core/row_order.h"
 #include "fe/fe_cascade.h"
 #include "fe/fe_demean.h"
 #include "fe/fe_row_lsmr.h"
@@ -20,6 +21,16 @@ typedef struct {
     double *reduced; /* n_reduced x lanes */
 } fe_block_effects;
 
+/** Where arrays lie on the disk and rows of an eliminated level do not stand together: the plan is
+ *  that of the rows in the order of these levels, and columns are brought there and back. */
+typedef struct {
+    bool there;
+    frgi_row_order order;
+    char *columns; /* width of them, row after row in that order; NULL until the first run */
+    int64_t width;
+    bool lost; /* the last run was stopped with columns on their way */
+} fe_detour;
+
 struct frg_demean {
     frg_context *ctx;
     frg_demean_opts opts;
@@ -27,6 +38,7 @@ struct frg_demean {
     fe_cascade *cascade;
     fe_row_lsmr *row_lsmr; /* the row-space path; NULL where the cascade solves */
     bool has_slopes;
+    fe_detour detour;
     /* memory of the run, grown by the first run of a shape and kept */
     int64_t columns; /* the shape it was laid out for */
     int n_blocks;

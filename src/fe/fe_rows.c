@@ -428,40 +428,78 @@ frg_status frgi_fe_rows_fit(frg_context *ctx, int64_t n)
     return FRG_OK;
 }
 
+/** Scans codes and weights and finds the eliminated factor: g->factor, f and scans, for the caller
+ *  to drop. */
+static frg_status study_rows(layout *b, frg_context *ctx, const frg_array *weights,
+                             frgi_weight_range *range, fe_scan **scans)
+{
+    fe_rows *const g = b->g;
+    const fe_codes *const c = b->c;
+    g->n = c->n;
+    g->n_factors = c->q;
+    g->n_remaining = c->q - 1;
+    TRY(frgi_fe_rows_fit(ctx, g->n));
+    g->weight_root = 1;
+    g->weighted = weights != NULL;
+    TRY(NEW0(ctx, &b->f, c->q, "factors"));
+    TRY(NEW0(ctx, &g->factor, c->q, "factors"));
+    TRY(weights ? check_weights(ctx, weights, range) : FRG_OK);
+    if (g->n > 0) {
+        TRY(frgi_fe_codes_scan(ctx, c, scans, b->f));
+        TRY(study_factors(g, ctx, c, b->f));
+    }
+    b->scans = *scans;
+    return FRG_OK;
+}
+
+static void drop_study(layout *b, frg_context *ctx, fe_scan **scans)
+{
+    for (int q = 0; b->f && q < b->c->q; q++) {
+        frgi_fe_codes_drop(ctx, &b->f[q]);
+    }
+    DROP(ctx, &b->first_elim);
+    DROP(ctx, &b->f);
+    DROP(ctx, scans);
+}
+
 frg_status frgi_fe_rows_create(fe_rows *g, frg_context *ctx, const frg_array *codes,
                                const frg_array *weights)
 {
     const fe_codes c = frgi_fe_codes_of(ctx, codes);
-    g->n = c.n;
-    g->n_factors = c.q;
-    g->n_remaining = c.q - 1;
-    TRY(frgi_fe_rows_fit(ctx, g->n));
-    fe_factor_codes *f = NULL;
-    fe_scan *scans = NULL;
     layout b = {.g = g, .c = &c};
+    fe_scan *scans = NULL;
+    frgi_weight_range range = {0};
+    frg_status status = study_rows(&b, ctx, weights, &range, &scans);
+    status = status < 0 ? status : lay_out(&b, ctx, weights, &range);
+    drop_study(&b, ctx, &scans);
+    return status;
+}
+
+frg_status frgi_fe_rows_scattered(frg_context *ctx, const frg_array *codes,
+                                  const frg_array *weights, int32_t **level, int64_t *levels)
+{
+    const fe_codes c = frgi_fe_codes_of(ctx, codes);
+    fe_rows g = {0};
+    layout b = {.g = &g, .c = &c};
+    fe_scan *scans = NULL;
     frgi_weight_range range = {0};
     frg_status status;
-    g->weight_root = 1;
-    g->weighted = weights != NULL;
-    TRY_TO(done, NEW0(ctx, &f, c.q, "factors"));
-    TRY_TO(done, NEW0(ctx, &g->factor, c.q, "factors"));
-    if (weights) {
-        TRY_TO(done, check_weights(ctx, weights, &range));
+    *level = NULL;
+    TRY_TO(done, study_rows(&b, ctx, weights, &range, &scans));
+    *levels = g.factor[g.elim_factor].levels;
+    const fe_factor_codes *const f = &b.f[g.elim_factor];
+    if (g.n == 0 || f->scan.changes + 1 == *levels) {
+        goto done;
     }
-    if (g->n > 0) {
-        TRY_TO(done, frgi_fe_codes_scan(ctx, &c, &scans, f));
-        TRY_TO(done, study_factors(g, ctx, &c, f));
+    TRY_TO(done, NEW(ctx, level, g.n, "eliminated levels of the rows"));
+    int32_t *const to = *level;
+#pragma omp parallel for num_threads(frgi_pass_threads(ctx, g.n)) schedule(static)
+    for (int64_t i = 0; i < g.n; i++) {
+        to[i] = fe_level_at(&c, f, i, g.elim_factor);
     }
-    b.f = f;
-    b.scans = scans;
-    TRY_TO(done, lay_out(&b, ctx, weights, &range));
 done:
-    for (int q = 0; f && q < c.q; q++) {
-        frgi_fe_codes_drop(ctx, &f[q]);
-    }
-    DROP(ctx, &b.first_elim);
-    DROP(ctx, &f);
-    DROP(ctx, &scans);
+    drop_study(&b, ctx, &scans);
+    frgi_fe_rows_destroy(&g, ctx);
     return status;
 }
 

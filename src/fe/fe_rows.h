@@ -161,6 +161,12 @@ FRG_MUST_USE frg_status frgi_fe_rows_fit(frg_context *ctx, int64_t n);
  *  Errors: E_CODES, E_WEIGHT, E_MEMORY, E_TOO_BIG. */
 FRG_MUST_USE frg_status frgi_fe_rows_create(fe_rows *g, frg_context *ctx, const frg_array *codes,
                                             const frg_array *weights);
+/** *level <- the eliminated level of each of the caller's rows, of *levels, where the rows of some
+ *  level do not stand together: to be dropped; NULL where they do.  Errors as frgi_fe_rows_create,
+ *  which takes the rows in the order of these levels (stable) for the same layout. */
+FRG_MUST_USE frg_status frgi_fe_rows_scattered(frg_context *ctx, const frg_array *codes,
+                                               const frg_array *weights, int32_t **level,
+                                               int64_t *levels);
 /** weight <- the n weights of the caller's rows in row order, brought near 1; then weight_root, N_u
  *  and N_l.  The layout is there, and memory for all of these. */
 void frgi_fe_rows_take_weights(fe_rows *g, const double *w, ptrdiff_t stride,

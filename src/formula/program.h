@@ -55,11 +55,5 @@ bool frgi_program_may_miss(const frgi_program *p);
 void frgi_column_block(const frg_column *c, const int64_t *rows, int64_t begin, int64_t n,
                        double *out);
 
-/** Threads for a pass over n rows: one where waking the others costs more than the pass. */
-static inline int frgi_pass_threads(const frg_context *ctx, int64_t n)
-{
-    return n < 1 << 15 ? 1 : frg_threads(ctx);
-}
-
 #pragma GCC visibility pop
 #endif

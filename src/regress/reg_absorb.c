@@ -2,8 +2,7 @@
  *
  *     [y~ X~] = (I - P_D) [y X],   P_D the weighted projection on the dummies and slopes D
  *
- * by the demeaner, in place, and what it says of D: its rank, the solver, the subproblems.  Columns
- * on the disk (core/spool.c) are brought into the order of the eliminated levels first.  Where
+ * by the demeaner, in place, and what it says of D: its rank, the solver, the subproblems.  Where
  * the caller has a store the columns go in blocks, each kept as soon as it is done, and those that
  * it has of an earlier run are not computed again.
  */
@@ -11,19 +10,17 @@
 #include <string.h>
 
 #include "core/checkpoint_bytes.h"
+#include "core/row_order.h"
 #include "fe/fe_demean.h"
-#include "regress/reg_order.h"
 #include "regress/regress.h"
 
-/** frgi_fe_slopes of these values of the slopes. */
-static frg_status list_slopes(const frg_fe *f, const double *values, frg_slope **slopes,
-                              uint64_t *no_intercept)
+frg_status frgi_fe_slopes(const frg_fe *f, frg_slope **slopes, uint64_t *no_intercept)
 {
     *no_intercept = 0;
     TRY(NEW(f->ctx, slopes, f->data.formula.n_slopes, "slopes"));
     for (int k = 0; k < f->data.formula.n_slopes; k++) {
         (*slopes)[k] = (frg_slope){.factor = f->data.formula.slopes[k].effect,
-                                   .z = values + k * f->data.frame.n};
+                                   .z = f->data.frame.slopes + k * f->data.frame.n};
     }
     for (int q = 0; q < f->data.frame.n_effects; q++) {
         *no_intercept |= (uint64_t)!f->data.formula.effects[q].intercept << q;
@@ -31,32 +28,21 @@ static frg_status list_slopes(const frg_fe *f, const double *values, frg_slope *
     return FRG_OK;
 }
 
-frg_status frgi_fe_slopes(const frg_fe *f, frg_slope **slopes, uint64_t *no_intercept)
-{
-    return list_slopes(f, f->data.frame.slopes, slopes, no_intercept);
-}
-
-/** A plan of rows with these codes, weights (NULL: none) and values of the slopes. */
-static frg_status make_plan(const frg_fe *f, int32_t *level_codes, double *row_weights,
-                            const double *slope_values, frg_demean **out)
+frg_status frgi_fe_plan(const frg_fe *f, frg_demean **out)
 {
     const frgi_frame *const frame = &f->data.frame;
     const frg_array codes =
-        frg_matrix_columns(level_codes, FRG_I32, frame->n, frame->n_effects, frame->n);
-    const frg_array weights = frg_vector(row_weights, FRG_F64, frame->n);
+        frg_matrix_columns(frame->codes, FRG_I32, frame->n, frame->n_effects, frame->n);
+    const frg_array weights = frg_vector(frame->weights, FRG_F64, frame->n);
     uint64_t no_intercept;
     frg_slope *slopes = NULL;
-    TRY(list_slopes(f, slope_values, &slopes, &no_intercept));
-    const frg_status status = frg_demean_create(
-        out, f->ctx, codes, row_weights ? &weights : NULL, f->data.formula.n_slopes ? slopes : NULL,
-        f->data.formula.n_slopes, no_intercept, &f->policy.options.demean);
+    TRY(frgi_fe_slopes(f, &slopes, &no_intercept));
+    const frg_status status =
+        frg_demean_create(out, f->ctx, codes, frame->weights ? &weights : NULL,
+                          f->data.formula.n_slopes ? slopes : NULL, f->data.formula.n_slopes,
+                          no_intercept, &f->policy.options.demean);
     DROP(f->ctx, &slopes);
     return status;
-}
-
-frg_status frgi_fe_plan(const frg_fe *f, frg_demean **out)
-{
-    return make_plan(f, f->data.frame.codes, f->data.frame.weights, f->data.frame.slopes, out);
 }
 
 /* ---- plans in files -------------------------------------------------------------------------- */
@@ -144,116 +130,30 @@ static int eliminated(const frgi_frame *frame)
     return frgi_fe_largest_factor(f, frame->n_effects);
 }
 
-/** Columns whose squares are no numbers, and slopes that are none, are refused by the demeaner,
- *  which names the row as it stands. */
-static bool are_ordinary(const frg_fe *f)
-{
-    static const double least = 1e-280, most = 1e280;
-    bool ordinary = true;
-    for (int64_t i = 0; i < f->data.formula.n_slopes * f->data.frame.n && ordinary; i++) {
-        ordinary = isfinite(f->data.frame.slopes[i]);
-    }
-    for (int c = 0; c <= f->data.p; c++) {
-        const frgi_moments *const m = &f->matrix.moments[c];
-        const double square = m->mean * m->mean + m->square / m->weight;
-        ordinary &= square > least && square < most && m->square < most;
-    }
-    return ordinary;
-}
-
 bool frgi_fe_is_scattered(const frg_fe *f)
 {
     const frgi_frame *const frame = &f->data.frame;
     const int q = eliminated(frame);
     return frgi_spools(f->ctx) &&
-           !frgi_order_is_grouped(frame->codes + q * frame->n, frame->n, frame->levels[q]);
-}
-
-/** Columns of the matrix to the order of the levels, or back. */
-static frg_status move_columns(const frg_fe *f, const frgi_order *o, int64_t first, int64_t count,
-                               bool back)
-{
-    for (int64_t c = first; c < first + count; c++) {
-        double *const x = f->matrix.values + c * o->n;
-        const frg_progress p = {.solver = "fe",
-                                .phase = back ? "back to the rows' order" : "order by level",
-                                .done = c,
-                                .total = f->data.p + 1,
-                                .residual = (double)NAN,
-                                .target = (double)NAN};
-        frg_status status = frgi_heartbeat(f->ctx, &p);
-        if (status == FRG_OK) {
-            status = back ? frgi_order_back(o, f->ctx, x, x, sizeof *x)
-                          : frgi_order_forward(o, f->ctx, x, x, sizeof *x);
-        }
-        if (status != FRG_OK) {
-            return status;
-        }
-    }
-    return FRG_OK;
-}
-
-/** `columns` contiguous columns in the order of the levels; NULL for NULL. */
-static frg_status copy_in_order(const frg_fe *f, const frgi_order *o, const void *from,
-                                int64_t columns, size_t size, void **out)
-{
-    frg_status status = FRG_OK;
-    if (!from) {
-        return FRG_OK;
-    }
-    const size_t bytes = frgi_mul(frgi_mul((size_t)columns, (size_t)o->n), size);
-    TRY(frgi_alloc(f->ctx, out, bytes, "codes, weights and slopes by level"));
-    for (int64_t c = 0; c < columns && status == FRG_OK; c++) {
-        const size_t at = (size_t)(c * o->n) * size;
-        status = frgi_order_forward(o, f->ctx, (const char *)from + at, (char *)*out + at, size);
-    }
-    return status;
-}
-
-/** The plan of the rows in the order of the levels. */
-static frg_status plan_in_order(frg_fe *f, const frgi_order *o)
-{
-    const frgi_frame *const frame = &f->data.frame;
-    void *codes = NULL, *weights = NULL, *slopes = NULL;
-    frg_status status =
-        copy_in_order(f, o, frame->codes, frame->n_effects, sizeof(int32_t), &codes);
-    status = status == FRG_OK ? copy_in_order(f, o, frame->weights, 1, sizeof(double), &weights)
-                              : status;
-    status = status == FRG_OK ? copy_in_order(f, o, frame->slopes, f->data.formula.n_slopes,
-                                              sizeof(double), &slopes)
-                              : status;
-    status = status == FRG_OK ? make_plan(f, codes, weights, slopes, &f->absorbed.plan) : status;
-    DROP(f->ctx, &codes);
-    DROP(f->ctx, &weights);
-    DROP(f->ctx, &slopes);
-    return status;
+           !frgi_row_order_is_grouped(frame->codes + q * frame->n, frame->n, frame->levels[q]);
 }
 
 /* ---- the columns ----------------------------------------------------------------------------- */
 
-/** Columns first .. first + count - 1 demeaned in place, through the order of the levels where
- *  there is one; *moved: they were left on the way. */
-static frg_status run_columns(frg_fe *f, const frgi_order *o, int64_t first, int64_t count,
-                              bool *moved)
+/** Columns first .. first + count - 1 demeaned in place; *lost: there is no result of them. */
+static frg_status run_columns(frg_fe *f, int64_t first, int64_t count, bool *lost)
 {
     const int64_t n = f->data.frame.n;
     const frg_array some = frg_matrix_columns(f->matrix.values + first * n, FRG_F64, n, count, n);
-    frg_status back = o ? move_columns(f, o, first, count, false) : FRG_OK;
-    *moved = back != FRG_OK;
-    if (*moved) {
-        return back;
-    }
     const frg_status status =
         frgi_fe_demean_run(f->absorbed.plan, some, some, f->matrix.reports + first, NULL);
-    TRY(status);
-    back = o ? move_columns(f, o, first, count, true) : FRG_OK;
-    *moved = back != FRG_OK;
-    return *moved ? back : status;
+    *lost = frgi_fe_demean_lost(f->absorbed.plan);
+    return status;
 }
 
 /** In blocks of columns that the caller's store keeps; what it has of an earlier run is not done
  *  again. */
-static frg_status demean_blocks(frg_fe *f, const frgi_order *o, frg_status *worst, bool *stopped)
+static frg_status demean_blocks(frg_fe *f, frg_status *worst, bool *stopped)
 {
     const frg_column_store *const s = f->policy.options.store;
     const int64_t n = f->data.frame.n, p = f->data.p + 1, block = s->block > 0 ? s->block : 8;
@@ -263,9 +163,9 @@ static frg_status demean_blocks(frg_fe *f, const frgi_order *o, frg_status *wors
             (long long)p);
     for (;;) {
         const int64_t m = p - done < block ? p - done : block;
-        bool moved;
+        bool lost;
         frg_status status = frgi_stopped(f->ctx); /* a short block may end without a look */
-        status = status == FRG_OK ? run_columns(f, o, done, m, &moved) : status;
+        status = status == FRG_OK ? run_columns(f, done, m, &lost) : status;
         TRY(status);
         *stopped = status == FRG_INTERRUPTED || status == FRG_TIME_LIMIT;
         done += *stopped ? 0 : m;
@@ -283,7 +183,7 @@ static frg_status demean_blocks(frg_fe *f, const frgi_order *o, frg_status *wors
 }
 
 /** Demeans in place, all columns at once or in the store's blocks, by the plan or its file. */
-static frg_status demean(frg_fe *f, const frgi_order *o, frg_status *worst, bool *stopped)
+static frg_status demean(frg_fe *f, frg_status *worst, bool *stopped)
 {
     const frg_status read = read_plan(f);
     TRY(read);
@@ -293,33 +193,11 @@ static frg_status demean(frg_fe *f, const frgi_order *o, frg_status *worst, bool
         return FRG_OK;
     }
     if (f->policy.options.store) {
-        return demean_blocks(f, o, worst, stopped);
+        return demean_blocks(f, worst, stopped);
     }
-    const frg_status status = run_columns(f, o, 0, f->data.p + 1, stopped);
+    const frg_status status = run_columns(f, 0, f->data.p + 1, stopped);
     TRY(status);
     *worst = status > 0 ? status : *worst;
-    return FRG_OK;
-}
-
-/** Order, plan and demeaning of scattered rows; the demeaner's layout, and with it every bit, is
- *  that of the rows as they stand. */
-static frg_status demean_in_order(frg_fe *f, frg_status *worst, bool *stopped)
-{
-    const frgi_frame *const frame = &f->data.frame;
-    const int q = eliminated(frame);
-    frgi_order o = {0};
-    frg_status status =
-        frgi_order_create(&o, f->ctx, frame->codes + q * frame->n, frame->n, frame->levels[q]);
-    status = status == FRG_OK ? plan_in_order(f, &o) : status;
-    if (status == FRG_OK) {
-        status = demean(f, &o, worst, stopped);
-    }
-    frgi_order_destroy(&o, f->ctx);
-    TRY(status);
-    if (status > 0) { /* there is no plan */
-        *worst = status;
-        *stopped = true;
-    }
     return FRG_OK;
 }
 
@@ -401,12 +279,8 @@ frg_status frgi_fe_absorb(frg_fe *f, frg_status *worst, bool *stopped)
     if (f->data.frame.sample) {
         return absorb_shared(f, worst, stopped);
     }
-    if (frgi_fe_is_scattered(f) && are_ordinary(f)) {
-        TRY(demean_in_order(f, worst, stopped));
-    } else {
-        TRY(frgi_fe_plan(f, &f->absorbed.plan));
-        TRY(demean(f, NULL, worst, stopped));
-    }
+    TRY(frgi_fe_plan(f, &f->absorbed.plan));
+    TRY(demean(f, worst, stopped));
     *stopped = *stopped || frgi_fe_ended(f, worst);
     return *stopped ? FRG_OK : frgi_fe_describe_absorbed(f, *worst);
 }

@@ -710,8 +710,9 @@ static frg_status fit(irls *s, frg_status *worst, bool *stopped)
     TRY(check_means(s));
     TRY(check_perfect(s));
     TRY(recover_effects(s));
-    *stopped = frgi_stopped(f->ctx) != FRG_OK;
-    *worst = *stopped ? frgi_stopped(f->ctx) : s->inner > 0 ? s->inner : *worst;
+    const frg_status now = frgi_stopped(f->ctx);
+    *stopped = now != FRG_OK || (f->absorbed.plan && frgi_fe_demean_lost(f->absorbed.plan));
+    *worst = now != FRG_OK ? now : s->inner > 0 ? s->inner : *worst;
     if (*stopped) {
         return FRG_OK;
     }

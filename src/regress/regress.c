@@ -16,6 +16,7 @@
 
 #include "core/host_alone.h"
 #include "core/opts.h"
+#include "fe/fe_demean.h"
 #include "formula/mistyped.h"
 #include "regress/reg_two_stage.h"
 
@@ -271,13 +272,24 @@ static frg_status make_design(frg_fe *f, frgi_factor_codes **codes)
     return FRG_OK;
 }
 
-/** On the disk, at most: what is there, columns and plan, residuals, scores, a cluster variable,
- *  and the columns' way to another order. */
+/** Columns of n numbers that an iteratively reweighted fit has beside the matrix and the plan: while
+ *  it looks for separated rows, or from then on. */
+static int64_t glm_columns(const frg_fe *f)
+{
+    enum { SEARCH = 5, FIT = 6 }; /* sign, weights, u, v, z;  y, eta, mu, z, next, W */
+    const int64_t matrix = f->data.p + 1;
+    const bool keeps = f->policy.options.keep_effects && f->data.frame.n_effects;
+    const int64_t fit = FIT + f->data.has_offset + (keeps ? matrix : 0);
+    return !f->glm.family ? 0 : SEARCH + matrix > fit ? SEARCH + matrix : fit;
+}
+
+/** On the disk, at most: what is there, columns and plan, residuals, scores, a cluster
+ *  variable. */
 static void measure_spool(const frg_fe *f, frg_fe_size *out)
 {
-    enum { ROW_BYTES = 8 + 8 + 4 + 13 };
+    enum { ROW_BYTES = 8 + 8 + 4 };
     const size_t fit = frgi_add(out->matrix_bytes, out->plan_bytes);
-    const size_t rows = frgi_mul((size_t)out->n, ROW_BYTES);
+    const size_t rows = frgi_mul((size_t)out->n, ROW_BYTES + 8 * (size_t)glm_columns(f));
     out->spool_bytes =
         frgi_spools(f->ctx) ? frgi_add(frgi_spool_held(f->ctx), frgi_add(fit, rows)) : 0;
 }
@@ -317,8 +329,8 @@ static frg_status measure(const frg_fe *f, frg_fe_size *out)
     TRY(frgi_fe_slopes(f, &slopes, &shape.no_intercept));
     shape.slopes = slopes;
     const frg_status status =
-        frg_demean_estimate(f->ctx, &shape, &f->policy.options.demean, &out->plan_bytes,
-                            &out->with_factor_bytes, &out->seconds);
+        frgi_fe_demean_estimate(f->ctx, &shape, !frgi_fe_is_scattered(f), &f->policy.options.demean,
+                                &out->plan_bytes, &out->with_factor_bytes, &out->seconds);
     DROP(f->ctx, &slopes);
     measure_spool(f, out);
     return status;

@@ -227,9 +227,8 @@ FRG_MUST_USE frg_status frgi_fe_plan(const frg_fe *f, frg_demean **out);
 /** The formula's slopes for the demeaner, to be dropped; *no_intercept: the effects that have
  *  slopes alone. */
 FRG_MUST_USE frg_status frgi_fe_slopes(const frg_fe *f, frg_slope **slopes, uint64_t *no_intercept);
-/** Are columns on the disk brought together by eliminated level first?  The demeaner would jump
- *  about in them otherwise.  Whatever the method, rows are added in the order of its layout, which
- *  this is; what a store keeps is of the rows' own order. */
+/** Are columns on the disk brought together by eliminated level?  The demeaner does so, which would
+ *  jump about in them otherwise. */
 bool frgi_fe_is_scattered(const frg_fe *f);
 /** [y~ X~] <- (I - P_D) [y X] in place, the rank of D and the reports.  *worst becomes the
  *  demeaner's status where that is positive; *stopped: the run ended before there was a result. */

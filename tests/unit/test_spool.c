@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "core/context.h"
+#include "core/row_order.h"
 #include "fault.h"
 #include "fourge/fe.h"
-#include "regress/reg_order.h"
 
 enum { SMALL = 4096, LIMIT = 4 << 20 };
 
@@ -214,46 +214,67 @@ static void changed_file(void)
 
 /* ---- the order of the rows ------------------------------------------------------------------- */
 
-/** Forward is the stable order by codes, back is its inverse; eight-byte and four-byte columns. */
+/** Forward is the stable order by levels, back is its inverse: columns of eight and of four bytes,
+ *  side by side or one behind the other, and rows that go to their own place. */
 static void order_of_rows(void)
 {
     frg_context *const ctx = spooled(test_now.threads, ".", 1 << 20);
+    enum { COLUMNS = 3 };
     const int64_t n = 30000 + test_below(20000), levels = 1 + test_below(3000);
-    int32_t *codes = NULL, *sorted = NULL;
-    double *x = NULL, *y = NULL;
-    frgi_order o = {0};
-    CHECK_OK(ctx, NEW(ctx, &codes, n, "codes"));
-    CHECK_OK(ctx, NEW(ctx, &sorted, n, "codes"));
-    CHECK_OK(ctx, NEW(ctx, &x, n, "rows"));
-    CHECK_OK(ctx, NEW(ctx, &y, n, "rows"));
+    int32_t *level = NULL, *sorted = NULL;
+    double *x = NULL, *y = NULL, *z = NULL;
+    frgi_row_order o = {0};
+    CHECK_OK(ctx, NEW(ctx, &level, n, "levels"));
+    CHECK_OK(ctx, NEW(ctx, &sorted, n, "levels"));
+    CHECK_OK(ctx, NEW(ctx, &x, n * COLUMNS, "rows"));
+    CHECK_OK(ctx, NEW(ctx, &y, n * COLUMNS, "rows"));
+    CHECK_OK(ctx, NEW(ctx, &z, n * COLUMNS, "rows"));
     for (int64_t i = 0; i < n; i++) {
-        codes[i] = (int32_t)(i < levels ? i : test_below(levels));
-        x[i] = y[i] = (double)i;
+        level[i] = (int32_t)(i < levels ? i : test_below(levels));
+        for (int c = 0; c < COLUMNS; c++)
+            x[c * n + i] = (double)(i + c * n);
     }
-    CHECK_OK(ctx, frgi_order_create(&o, ctx, codes, n, levels));
+    memcpy(z, x, (size_t)(n * COLUMNS) * sizeof *x);
+    CHECK_OK(ctx, frgi_row_order_create(&o, ctx, level, n, levels));
     CHECK(o.buckets > 1);
-    CHECK_OK(ctx, frgi_order_forward(&o, ctx, codes, sorted, sizeof *sorted));
-    CHECK_OK(ctx, frgi_order_forward(&o, ctx, x, x, sizeof *x));
+    CHECK_OK(ctx, frgi_row_order_room(&o, ctx, COLUMNS * sizeof *x));
+    const frgi_columns codes = {level, 1, n, 1, sizeof *level};
+    const frgi_columns ordered = {sorted, 1, n, 1, sizeof *level};
+    const frgi_columns columns = {x, 1, n, COLUMNS, sizeof *x};
+    const frgi_columns rows = {y, COLUMNS, 1, COLUMNS, sizeof *x};
+    CHECK_OK(ctx, frgi_row_order_forward(&o, ctx, &codes, &ordered, true));
+    CHECK_OK(ctx, frgi_row_order_forward(&o, ctx, &columns, &rows, true));
     bool right = true;
     for (int64_t j = 0; j < n; j++) {
-        right &= codes[(int64_t)x[j]] == sorted[j];
-        right &=
-            j == 0 || sorted[j - 1] < sorted[j] || (sorted[j - 1] == sorted[j] && x[j - 1] < x[j]);
+        const double *const at = y + j * COLUMNS;
+        right &= level[(int64_t)at[0]] == sorted[j];
+        right &= j == 0 || sorted[j - 1] < sorted[j] ||
+                 (sorted[j - 1] == sorted[j] && at[-COLUMNS] < at[0]);
+        right &= at[1] == at[0] + (double)n && at[2] == at[0] + 2 * (double)n;
     }
     CHECK(right);
-    CHECK(frgi_order_is_grouped(sorted, n, levels));
-    CHECK(levels == 1 || levels > 2000 || !frgi_order_is_grouped(codes, n, levels));
-    CHECK_OK(ctx, frgi_order_back(&o, ctx, x, x, sizeof *x));
-    CHECK_OK(ctx, frgi_order_back(&o, ctx, sorted, sorted, sizeof *sorted));
-    CHECK_BITS(x, y, (size_t)n * sizeof *x);
-    CHECK_BITS(sorted, codes, (size_t)n * sizeof *codes);
+    CHECK(frgi_row_order_is_grouped(sorted, n, levels));
+    CHECK(levels == 1 || levels > 2000 || !frgi_row_order_is_grouped(level, n, levels));
+    CHECK_OK(ctx, frgi_row_order_forward(&o, ctx, &columns, &columns, false));
+    CHECK(x[n - 1] == y[(n - 1) * COLUMNS]);
+    CHECK_OK(ctx, frgi_row_order_back(&o, ctx, &columns, &columns, true));
+    CHECK_BITS(x, z, (size_t)(n * COLUMNS) * sizeof *x);
+    memset(x, 0, (size_t)(n * COLUMNS) * sizeof *x);
+    CHECK_OK(ctx, frgi_row_order_back(&o, ctx, &rows, &columns, true));
+    CHECK_BITS(x, z, (size_t)(n * COLUMNS) * sizeof *x);
+    CHECK_OK(ctx, frgi_row_order_back(&o, ctx, &ordered, &ordered, false));
+    CHECK_BITS(sorted, level, (size_t)n * sizeof *level);
     frg_interrupt(ctx);
-    CHECK_STATUS(frgi_order_forward(&o, ctx, x, x, sizeof *x), FRG_INTERRUPTED);
-    frgi_order_destroy(&o, ctx);
-    DROP(ctx, &codes);
+    CHECK_STATUS(frgi_row_order_forward(&o, ctx, &columns, &rows, true), FRG_INTERRUPTED);
+    CHECK_STATUS(frgi_row_order_back(&o, ctx, &rows, &columns, true), FRG_INTERRUPTED);
+    CHECK_BITS(x, z, (size_t)(n * COLUMNS) * sizeof *x);
+    CHECK_OK(ctx, frgi_row_order_forward(&o, ctx, &columns, &rows, false));
+    frgi_row_order_destroy(&o, ctx);
+    DROP(ctx, &level);
     DROP(ctx, &sorted);
     DROP(ctx, &x);
     DROP(ctx, &y);
+    DROP(ctx, &z);
     frg_context_destroy(ctx);
 }
 
@@ -570,7 +591,7 @@ static void goes_on_elsewhere(void)
 
 /** What was told of the columns' way into the order of the levels, and of the way back. */
 typedef struct {
-    int64_t columns[2], total[2];
+    int64_t times[2], total[2];
     bool in_turn;
 } ways;
 
@@ -580,14 +601,14 @@ static int watch(const frg_progress *p, void *user)
     const bool there = !strcmp(p->phase, "order by level");
     const bool back = !strcmp(p->phase, "back to the rows' order");
     if (there || back) {
-        w->in_turn = w->in_turn && p->done == w->columns[back];
-        w->columns[back]++;
+        w->in_turn = w->in_turn && p->done == 0 && w->times[0] == back;
+        w->times[back]++;
         w->total[back] = p->total;
     }
     return 0;
 }
 
-/** y and x go there and back, one column after the other, and each is told of. */
+/** y and x go there and back together, and each way is told of. */
 static void progress_of(const design *d)
 {
     ways w = {.in_turn = true};
@@ -606,7 +627,7 @@ static void progress_of(const design *d)
     CHECK_OK(ctx, fit_design(&f, ctx, d, t));
     CHECK(w.in_turn);
     for (int way = 0; way < 2; way++) {
-        CHECK_INT(w.columns[way], 2);
+        CHECK_INT(w.times[way], 1);
         CHECK_INT(w.total[way], 2);
     }
     frg_fe_destroy(f);
