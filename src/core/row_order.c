@@ -230,3 +230,19 @@ frg_status frgi_row_order_back(const frgi_row_order *o, const frg_context *ctx,
     const frg_status status = place_all(o, ctx, from, true, stops);
     return status == FRG_OK ? pass(o, ctx, to, true, false) : status;
 }
+
+frg_status frgi_row_order_bring(frgi_row_order *o, frg_context *ctx, const frgi_columns *from,
+                                const frgi_columns *to)
+{
+    const int most = from->count < FRGI_ORDER_COLUMNS ? from->count : FRGI_ORDER_COLUMNS;
+    const ptrdiff_t size = (ptrdiff_t)from->size;
+    TRY(frgi_row_order_room(o, ctx, (size_t)most * from->size));
+    for (int c = 0; c < from->count; c += most) {
+        frgi_columns x = *from, y = *to;
+        x.base = (char *)from->base + c * from->column * size;
+        y.base = (char *)to->base + c * to->column * size;
+        x.count = y.count = from->count - c < most ? from->count - c : most;
+        TRY(frgi_row_order_forward(o, ctx, &x, &y, false));
+    }
+    return FRG_OK;
+}

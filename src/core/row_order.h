@@ -24,7 +24,7 @@ typedef struct {
 typedef struct {
     void *base;
     ptrdiff_t row, column;
-    int count; /* 1 .. FRGI_ORDER_COLUMNS */
+    int count; /* 1 .. FRGI_ORDER_COLUMNS, but of frgi_row_order_bring */
     size_t size;
 } frgi_columns;
 
@@ -45,6 +45,10 @@ FRG_MUST_USE frg_status frgi_row_order_forward(const frgi_row_order *o, const fr
 FRG_MUST_USE frg_status frgi_row_order_back(const frgi_row_order *o, const frg_context *ctx,
                                             const frgi_columns *from, const frgi_columns *to,
                                             bool stops);
+/** frgi_row_order_forward of any number of columns, some at a time, for which it makes room; not
+ *  stopped. */
+FRG_MUST_USE frg_status frgi_row_order_bring(frgi_row_order *o, frg_context *ctx,
+                                             const frgi_columns *from, const frgi_columns *to);
 
 #pragma GCC visibility pop
 #endif

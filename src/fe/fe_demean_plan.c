@@ -177,22 +177,15 @@ static bool are_numbers(const plan_rows *r)
     return numbers;
 }
 
-/** `count` columns of an array in the order of the levels, row after row. */
+/** The columns of an array in the order of the levels, row after row. */
 static frg_status bring(frg_demean *d, const frg_array *a, void *to)
 {
+    const int count = a->ndim > 1 ? (int)a->shape[1] : 1;
     const size_t size = frg_sizeof(a->dtype);
-    const int64_t count = a->ndim > 1 ? a->shape[1] : 1;
-    const int64_t most = count < FRGI_ORDER_COLUMNS ? count : FRGI_ORDER_COLUMNS;
-    const ptrdiff_t step = a->ndim > 1 ? a->stride[1] : 1;
-    TRY(frgi_row_order_room(&d->detour.order, d->ctx, (size_t)most * size));
-    for (int64_t c = 0; c < count; c += most) {
-        const int some = (int)(count - c < most ? count - c : most);
-        const frgi_columns x = {frgi_array_base(a) + c * step * (ptrdiff_t)size, a->stride[0], step,
-                                some, size};
-        const frgi_columns y = {(char *)to + c * (ptrdiff_t)size, count, 1, some, size};
-        TRY(frgi_row_order_forward(&d->detour.order, d->ctx, &x, &y, false));
-    }
-    return FRG_OK;
+    const frgi_columns x = {frgi_array_base(a), a->stride[0], count > 1 ? a->stride[1] : 1, count,
+                            size};
+    const frgi_columns y = {to, count, 1, count, size};
+    return frgi_row_order_bring(&d->detour.order, d->ctx, &x, &y);
 }
 
 /** Slopes with the same values keep them together. */

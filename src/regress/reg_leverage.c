@@ -23,6 +23,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/row_order.h"
 #include "formula/keys.h"
 #include "linalg/cholesky.h"
 #include "regress/reg_vcov.h"
@@ -63,15 +64,28 @@ typedef struct {
     int largest;
     int64_t m; /* levels of the others */
     int64_t offset[FRGI_EFFECTS];
-    int64_t *start, *row;     /* rows of level a: row[start[a] .. start[a + 1]) */
+    int64_t *start;       /* of level a's rows: row[start[a] .. start[a + 1]), */
+    int64_t *row;         /* NULL: start[a] .. start[a + 1] - 1 */
+    const int32_t *codes; /* by these rows: the frame's, or in the order of the levels */
+    const double *weights;
+    double *g;
+    frgi_row_order order;
+    int32_t *own_codes;
+    double *own_weights, *own_g;
     double *inverse, *packed; /* m x m */
     double *total, *size;     /* m: weights of the levels; S_ll^(1/2) */
     unsigned char *kept;      /* m */
 } reduced;
 
-static int64_t level_of(const reduced *s, int q, int64_t i)
+static int64_t row_at(const reduced *s, int64_t r)
 {
-    return s->offset[q] + s->f->data.frame.codes[q * s->f->data.frame.n + i];
+    return s->row ? s->row[r] : r;
+}
+
+/** The level in `codes` that row i has of effect q. */
+static int64_t level_of(const reduced *s, const int32_t *codes, int q, int64_t i)
+{
+    return s->offset[q] + codes[q * s->f->data.frame.n + i];
 }
 
 static void number_levels(reduced *s)
@@ -86,20 +100,12 @@ static void number_levels(reduced *s)
     }
 }
 
-static frg_status sort_rows(reduced *s)
+/** row <- the rows by level; start has the levels' ends one place on, and keeps them. */
+static frg_status list_rows(reduced *s, const int32_t *codes, int64_t levels)
 {
-    const frgi_frame *const frame = &s->f->data.frame;
-    const int32_t *const codes = frame->codes + s->largest * frame->n;
-    const int64_t levels = frame->levels[s->largest];
-    TRY(NEW0(s->f->ctx, &s->start, levels + 1, "an order"));
-    TRY(NEW(s->f->ctx, &s->row, frame->n, "an order"));
-    for (int64_t i = 0; i < frame->n; i++) {
-        s->start[codes[i] + 1]++;
-    }
-    for (int64_t a = 0; a < levels; a++) {
-        s->start[a + 1] += s->start[a];
-    }
-    for (int64_t i = 0; i < frame->n; i++) {
+    const int64_t n = s->f->data.frame.n;
+    TRY(NEW(s->f->ctx, &s->row, n, "an order"));
+    for (int64_t i = 0; i < n; i++) {
         s->row[s->start[codes[i]]++] = i;
     }
     for (int64_t a = levels; a > 0; a--) {
@@ -107,6 +113,65 @@ static frg_status sort_rows(reduced *s)
     }
     s->start[0] = 0;
     return FRG_OK;
+}
+
+/** `count` columns in the order of the levels. */
+static frg_status bring(reduced *s, void *from, int count, size_t size, void *to)
+{
+    const int64_t n = s->f->data.frame.n;
+    const frgi_columns x = {from, 1, n, count, size}, y = {to, 1, n, count, size};
+    return frgi_row_order_bring(&s->order, s->f->ctx, &x, &y);
+}
+
+/** Codes and weights of rows on the disk in the order of the levels, and a place for theirs of
+ *  g. */
+static frg_status bring_rows(reduced *s, const int32_t *codes, int64_t levels)
+{
+    frg_context *const ctx = s->f->ctx;
+    const frgi_frame *const frame = &s->f->data.frame;
+    TRY(frgi_row_order_create(&s->order, ctx, codes, frame->n, levels));
+    TRY(NEW(ctx, &s->own_codes, frame->n_effects * frame->n, "codes by level"));
+    TRY(bring(s, frame->codes, frame->n_effects, sizeof *s->own_codes, s->own_codes));
+    s->codes = s->own_codes;
+    if (frame->weights) {
+        TRY(NEW(ctx, &s->own_weights, frame->n, "weights by level"));
+        TRY(bring(s, frame->weights, 1, sizeof *s->own_weights, s->own_weights));
+        s->weights = s->own_weights;
+    }
+    TRY(frgi_row_order_room(&s->order, ctx, sizeof *s->own_g)); /* on their way back */
+    TRY(NEW(ctx, &s->own_g, frame->n, "leverages by level"));
+    s->g = s->own_g;
+    return FRG_OK;
+}
+
+/** g, in the rows' own order. */
+static frg_status bring_back(const reduced *s, double *g)
+{
+    const int64_t n = s->f->data.frame.n;
+    const frgi_columns x = {s->own_g, 1, n, 1, sizeof *g}, y = {g, 1, n, 1, sizeof *g};
+    return s->own_g ? frgi_row_order_back(&s->order, s->f->ctx, &x, &y, false) : FRG_OK;
+}
+
+static frg_status sort_rows(reduced *s, double *g)
+{
+    const frgi_frame *const frame = &s->f->data.frame;
+    const int32_t *const codes = frame->codes + s->largest * frame->n;
+    const int64_t levels = frame->levels[s->largest];
+    bool ascending = true;
+    TRY(NEW0(s->f->ctx, &s->start, levels + 1, "an order"));
+    for (int64_t i = 0; i < frame->n; i++) {
+        s->start[codes[i] + 1]++;
+        ascending &= i == 0 || codes[i - 1] <= codes[i];
+    }
+    for (int64_t a = 0; a < levels; a++) {
+        s->start[a + 1] += s->start[a];
+    }
+    s->codes = frame->codes;
+    s->weights = frame->weights;
+    s->g = g;
+    return ascending                ? FRG_OK
+           : frgi_spools(s->f->ctx) ? bring_rows(s, codes, levels)
+                                    : list_rows(s, codes, levels);
 }
 
 /** p_a: its levels, their weights, and where each stands; place is -1 between two calls. */
@@ -144,11 +209,12 @@ static void fill_profile(profile *p, const reduced *s, int64_t a)
     p->count = 0;
     p->total = 0;
     for (int64_t r = s->start[a]; r < s->start[a + 1]; r++) {
-        const double w = weight_of(s->f, s->row[r]);
+        const int64_t i = row_at(s, r);
+        const double w = s->weights ? s->weights[i] : 1;
         p->total += w;
         for (int q = 0; q < s->f->data.frame.n_effects; q++) {
             if (q != s->largest) {
-                const int64_t l = level_of(s, q, s->row[r]);
+                const int64_t l = level_of(s, s->codes, q, i);
                 if (p->place[l] < 0) {
                     p->place[l] = (int32_t)p->count;
                     p->level[p->count] = (int32_t)l;
@@ -169,7 +235,8 @@ static void assemble(reduced *s, profile *p)
         for (int q = 0; q < frame->n_effects; q++) {
             for (int r = 0; r < frame->n_effects; r++) {
                 if (q != s->largest && r != s->largest) {
-                    S[level_of(s, q, i) * s->m + level_of(s, r, i)] += weight_of(s->f, i);
+                    S[level_of(s, frame->codes, q, i) * s->m + level_of(s, frame->codes, r, i)] +=
+                        weight_of(s->f, i);
                 }
             }
         }
@@ -231,7 +298,7 @@ static bool invert(reduced *s)
 }
 
 /** g_i = 1 / W_a + (d_r - p / W_a)' S^- (d_r - p / W_a) for the rows of level a. */
-static void level_leverages(const reduced *s, profile *p, int64_t a, double *g)
+static void level_leverages(const reduced *s, profile *p, int64_t a)
 {
     fill_profile(p, s, a);
     double constant = 0;
@@ -246,16 +313,16 @@ static void level_leverages(const reduced *s, profile *p, int64_t a, double *g)
     }
     const int Q = s->f->data.frame.n_effects;
     for (int64_t r = s->start[a]; r < s->start[a + 1]; r++) {
+        const int64_t i = row_at(s, r);
         double sum = 1 / p->total + constant;
         for (int q = 0; q < Q; q++) {
             for (int t = 0; t < Q && q != s->largest; t++) {
-                sum +=
-                    t == s->largest
-                        ? -2 * p->image[p->place[level_of(s, q, s->row[r])]]
-                        : s->inverse[level_of(s, q, s->row[r]) * s->m + level_of(s, t, s->row[r])];
+                const int64_t l = level_of(s, s->codes, q, i);
+                sum += t == s->largest ? -2 * p->image[p->place[l]]
+                                       : s->inverse[l * s->m + level_of(s, s->codes, t, i)];
             }
         }
-        g[s->row[r]] = sum;
+        s->g[i] = sum;
     }
 }
 
@@ -270,7 +337,7 @@ static frg_status by_reduced(const frg_fe *f, double *g, bool *done)
     if (s.m > DENSE) {
         return FRG_OK;
     }
-    TRY_TO(done, sort_rows(&s));
+    TRY_TO(done, sort_rows(&s, g));
     TRY_TO(done, open_profile(&p, &s));
     TRY_TO(done, NEW0(ctx, &s.inverse, s.m * s.m, "a system of levels"));
     TRY_TO(done, NEW(ctx, &s.packed, s.m * s.m, "a system of levels"));
@@ -280,12 +347,17 @@ static frg_status by_reduced(const frg_fe *f, double *g, bool *done)
     assemble(&s, &p);
     *done = invert(&s);
     for (int64_t a = 0; *done && a < f->data.frame.levels[s.largest]; a++) {
-        level_leverages(&s, &p, a, g);
+        level_leverages(&s, &p, a);
     }
+    status = *done ? bring_back(&s, g) : FRG_OK;
 done:
     close_profile(&p, ctx);
     DROP(ctx, &s.start);
     DROP(ctx, &s.row);
+    frgi_row_order_destroy(&s.order, ctx);
+    DROP(ctx, &s.own_codes);
+    DROP(ctx, &s.own_weights);
+    DROP(ctx, &s.own_g);
     DROP(ctx, &s.inverse);
     DROP(ctx, &s.packed);
     DROP(ctx, &s.size);

@@ -467,6 +467,7 @@ static void models(void)
     static const model all[] = {
         {.formula = two, .vcov = "hetero"},
         {.formula = two, .vcov = "hc2"},
+        {.formula = "y ~ x | a + c + g", .vcov = "hc3", .weights = "w"},
         {.formula = two, .vcov = "hc3,leverage=approx,draws=20"},
         {.formula = two, .vcov = "cr2=g"},
         {.formula = two, .vcov = "cr3=b", .weights = "w"},
@@ -480,6 +481,8 @@ static void models(void)
         {.formula = "y ~ x | a + b | z ~ c + g", .vcov = "cluster=g", .weights = "w"},
         {.formula = "y ~ x | a | z ~ c", .vcov = "nw=a,t,1"},
         {.formula = "c ~ x + z | a + b", .vcov = "cluster=g", .family = FRG_FAMILY_POISSON},
+        {.formula = "d * c ~ x + z + i(c) | a + b", .vcov = "iid", .family = FRG_FAMILY_POISSON},
+        {.formula = "c ~ x | a + g", .vcov = "hc1", .family = FRG_FAMILY_NEGBIN},
         {.formula = "(c > 3) ~ x + z | b", .vcov = "hc1", .family = FRG_FAMILY_LOGIT},
         {.formula = "(c > 3) ~ x | b", .vcov = "iid", .family = FRG_FAMILY_PROBIT},
         {.formula = "w + 1 ~ x | a + b[z]", .vcov = "hc1", .family = FRG_FAMILY_GAMMA},
@@ -501,6 +504,65 @@ static void models(void)
         frg_fe_destroy(got);
         frg_table_destroy(t);
         frg_table_destroy(u);
+        frg_context_destroy(memory);
+        frg_context_destroy(disk);
+    }
+}
+
+/** Several models in one call, of one sample and of two, and one after the other. */
+static void several_models(void)
+{
+    frg_context *const memory = test_context(), *const disk = spooled(2, ".", LIMIT);
+    frg_table *const t = make_table(memory, test_size(1500, 500), false);
+    frg_table *const u = copy_table(disk, t);
+    frg_fe_many *want = NULL, *got = NULL;
+    frg_fe_opts o;
+    frg_fe_defaults(&o, sizeof o);
+    o.vcov[0] = "cluster=g";
+    const char *const formula = "c(y, x, z) ~ csw(c, d, t) | sw(a + b, b)";
+    CHECK_OK(memory, frg_fe_fit_many(&want, memory, formula, t, &o));
+    CHECK_OK(disk, frg_fe_fit_many(&got, disk, formula, u, &o));
+    CHECK_INT(frg_fe_many_count(want), 18);
+    for (int64_t i = 0; i < frg_fe_many_count(want); i++)
+        compare_fits(frg_fe_many_get(got, i), frg_fe_many_get(want, i), disk, memory, false);
+    frg_fe_many_destroy(want);
+    frg_fe_many_destroy(got);
+    frg_table_destroy(t);
+    frg_table_destroy(u);
+    frg_context_destroy(memory);
+    frg_context_destroy(disk);
+}
+
+/** Predictions for other rows, of a fit on the disk of least squares or of counts: the same. */
+static void predictions(void)
+{
+    for (int family = 0; family < 2; family++) {
+        frg_context *const memory = test_context(), *const disk = spooled(2, ".", LIMIT);
+        frg_table *const t = make_table(memory, 900, false), *const u = copy_table(disk, t);
+        frg_table *const other = make_table(memory, 700, false), *const twin =
+                                                                     copy_table(disk, other);
+        frg_fe *want = NULL, *got = NULL;
+        frg_fe_opts o;
+        double p[2][700];
+        int64_t unseen[2] = {-1, -2};
+        frg_fe_defaults(&o, sizeof o);
+        o.family = family ? FRG_FAMILY_POISSON : FRG_FAMILY_OLS;
+        o.keep_effects = 1;
+        CHECK_OK(memory, frg_fe_fit(&want, memory, "c ~ x | a + b + g", t, &o));
+        CHECK_OK(disk, frg_fe_fit(&got, disk, "c ~ x | a + b + g", u, &o));
+        if (want && got) {
+            compare_fits(got, want, disk, memory, true);
+            CHECK_OK(memory, frg_fe_predict(want, other, p[0], &unseen[0]));
+            CHECK_OK(disk, frg_fe_predict(got, twin, p[1], &unseen[1]));
+            CHECK_BITS(p[1], p[0], sizeof p[0]);
+            CHECK_INT(unseen[1], unseen[0]);
+        }
+        frg_fe_destroy(want);
+        frg_fe_destroy(got);
+        frg_table_destroy(t);
+        frg_table_destroy(u);
+        frg_table_destroy(other);
+        frg_table_destroy(twin);
         frg_context_destroy(memory);
         frg_context_destroy(disk);
     }
@@ -828,6 +890,28 @@ static frg_status faulty_fit(frg_context *ctx, void *user, uint64_t *hash)
     return status;
 }
 
+typedef struct {
+    frg_table *data;
+    model m;
+} model_job;
+
+/** By reweighting, and with rows brought together for leverages. */
+static frg_status faulty_model(frg_context *ctx, void *user, uint64_t *hash)
+{
+    const model_job *const j = user;
+    frg_fe *f = NULL;
+    if (!ctx->spool) {
+        ctx->opts.memory_limit = LIMIT;
+        TRY(frgi_spool_open(ctx, "."));
+        frgi_spool_from(ctx, SMALL);
+    }
+    const frg_status status = fit_model(&f, ctx, &j->m, j->data);
+    if (status >= 0)
+        fault_hash(hash, frg_fe_get(f)->vcov[0].matrix, sizeof(double));
+    frg_fe_destroy(f);
+    return status;
+}
+
 static frg_status faulty_map(frg_context *ctx, void *user, uint64_t *hash)
 {
     (void)user;
@@ -854,8 +938,12 @@ static void faults_of_files(void)
 static void faults(void)
 {
     frg_context *const ctx = test_context();
-    frg_table *const t = make_table(ctx, 400, false);
+    frg_table *const t = make_table(ctx, 600, false);
     fault_sweep("a fit on the disk", faulty_fit, t, 1);
+    model_job j = {t, {.formula = "c ~ x | a + g", .vcov = "hc1", .family = FRG_FAMILY_POISSON}};
+    fault_sweep("counts on the disk", faulty_model, &j, 1);
+    j.m = (model){.formula = "y ~ x | a + g", .vcov = "hc2", .weights = "w"};
+    fault_sweep("leverages on the disk", faulty_model, &j, 1);
     frg_table_destroy(t);
     frg_context_destroy(ctx);
 }
@@ -867,6 +955,8 @@ static const test_case cases[] = {{"blocks", blocks},
                                   {"order of rows", order_of_rows},
                                   {"same bits", same_bits},
                                   {"models", models},
+                                  {"several models", several_models},
+                                  {"predictions", predictions},
                                   {"goes on elsewhere", goes_on_elsewhere},
                                   {"same bits of data", same_bits_of_data},
                                   {"progress", progress},
