@@ -266,7 +266,10 @@ FRG_API FRG_MUST_USE frg_status frg_demean_create(frg_demean **out, frg_context 
 /** in, out: n x p, f64 or f32, any strides, out may be in.  columns: p reports or NULL.  Values may
  *  be as large as 1e150, and the largest of a column must be 0 or at least 1e-150 (over the root of
  *  the least weight beside the largest): E_NOT_FINITE names what is beyond. Returns the worst
- *  column's status.  Outputs are untouched when the status is negative. */
+ *  column's status.  Outputs are untouched when the status is negative.  With a spool
+ *  (frg_context_opts.spool) rows whose levels are scattered are brought together by level, a block
+ *  of columns at a time, and back; of a run that is stopped meanwhile the columns that it had not
+ *  done are as they came, with audits that are NaN. */
 FRG_API FRG_MUST_USE frg_status frg_demean_run(frg_demean *d, frg_array in, frg_array out,
                                                frg_demean_column columns[], frg_info *info);
 /** The effects of the last run: alpha for column c as `levels` values, factor after factor in order

@@ -11,7 +11,7 @@
  *
  * Costs: a pass over a block reads the file once, or nothing where the page cache has it; a pass
  * that writes dirties it once more.  Passes have to go along the rows: who jumps pays a page (4
- * KB) for a number (regress/reg_order.c is what avoids that).
+ * KB) for a number (core/row_order.c is what avoids that).
  *
  * Each block reserves its place on the disk before it is there (fallocate): a full disk is an
  * error with the sizes, and never a fault in a pass.  The files have no names, so that nothing of

@@ -29,24 +29,47 @@ static uint64_t hash_options(const frg_demean *d)
     return frgi_options_hash(frg_demean_options(), &d->opts, h);
 }
 
-/** Of the rows as they are grouped, which tells the caller's codes up to names of levels. */
-static uint64_t hash_codes(const fe_rows *g)
+/** *h <- its hash with the caller's row of each row of the plan. */
+static frg_status hash_order(const frg_demean *d, uint64_t *h)
 {
-    const int64_t sizes[] = {g->n, g->n_factors, g->elim_factor, g->n_elim, g->n_reduced};
-    uint64_t h = frg_hash(FORMAT, sizes, sizeof sizes);
-    h = frg_hash(h, g->elim_start, (g->n_elim + 1) * (int64_t)sizeof *g->elim_start);
-    h = frg_hash(h, g->index, g->n * g->n_remaining * (int64_t)sizeof *g->index);
-    return g->order ? frg_hash(h, g->order, g->n * (int64_t)sizeof *g->order) : h;
+    const int64_t n = d->rows.n;
+    uint32_t *rows;
+    if (d->rows.order) {
+        *h = frg_hash(*h, d->rows.order, n * (int64_t)sizeof *rows);
+    }
+    if (!d->detour.there) {
+        return FRG_OK;
+    }
+    TRY(NEW(d->ctx, &rows, n, "the order of the rows"));
+    for (int64_t i = 0; i < n; i++) {
+        rows[i] = (uint32_t)i;
+    }
+    const frgi_columns x = {rows, 1, n, 1, sizeof *rows};
+    const frg_status status = frgi_row_order_forward(&d->detour.order, d->ctx, &x, &x, false);
+    *h = frg_hash(*h, rows, n * (int64_t)sizeof *rows);
+    DROP(d->ctx, &rows);
+    return status;
 }
 
-static fe_plan_identity identify(const frg_demean *d)
+/** Of the rows as they are grouped, which tells the caller's codes up to names of levels. */
+static frg_status hash_codes(const frg_demean *d, uint64_t *h)
 {
     const fe_rows *const g = &d->rows;
-    return (fe_plan_identity){
+    const int64_t sizes[] = {g->n, g->n_factors, g->elim_factor, g->n_elim, g->n_reduced};
+    *h = frg_hash(FORMAT, sizes, sizeof sizes);
+    *h = frg_hash(*h, g->elim_start, (g->n_elim + 1) * (int64_t)sizeof *g->elim_start);
+    *h = frg_hash(*h, g->index, g->n * g->n_remaining * (int64_t)sizeof *g->index);
+    return hash_order(d, h);
+}
+
+static frg_status identify(const frg_demean *d, fe_plan_identity *out)
+{
+    const fe_rows *const g = &d->rows;
+    *out = (fe_plan_identity){
         .format = FORMAT,
         .options = hash_options(d),
-        .codes = hash_codes(g),
         .weights = g->weight ? frg_hash(1, g->weight, g->n * (int64_t)sizeof *g->weight) : 0};
+    return hash_codes(d, &out->codes);
 }
 
 frg_status frgi_fe_plan_check(const frg_demean *d)
@@ -65,7 +88,7 @@ frg_status frgi_fe_plan_put(const frg_demean *d, fe_plan_facts *facts, frg_check
     frg_checkpoint *c = NULL;
     frg_status status;
     TRY(frgi_fe_plan_check(d));
-    facts->own = identify(d);
+    TRY(identify(d, &facts->own));
     TRY(frg_checkpoint_create(&c, d->ctx, writer, facts->own.options,
                               facts->own.codes ^ facts->own.weights));
     TRY_TO(failed, frg_checkpoint_put(c, "plan", &facts->own, sizeof facts->own));
@@ -95,7 +118,8 @@ frg_status frg_demean_save(const frg_demean *d, const char *path)
 static frg_status check_identity(const frg_demean *d, const frg_checkpoint *c, const char *path)
 {
     fe_plan_identity saved;
-    const fe_plan_identity own = identify(d);
+    fe_plan_identity own;
+    TRY(identify(d, &own));
     if (strcmp(frg_checkpoint_solver(c), writer) != 0) {
         FAIL(d->ctx, E_MISMATCH, "'%s' was written by '%s' and is no plan of a demeaner", path,
              frg_checkpoint_solver(c));

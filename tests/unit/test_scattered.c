@@ -360,6 +360,50 @@ static void other_weights(void)
     panel_free(&x);
 }
 
+/** A plan that was saved in memory is one on the disk, and the other way round; of other codes it is
+ *  none. */
+static void plans_in_files(void)
+{
+    const design d = {.q = 3, .p = 2, .gap = 1, .weights = true, .dtype = FRG_F64};
+    panel x = make_panel(&d, 1200);
+    const frg_demean_opts o = panel_options();
+    double *r[2];
+    for (int way = 0; way < 2; way++) {
+        frg_context *const memory = test_context(), *const disk = spooled(2);
+        frg_context *const from = way ? disk : memory, *const to = way ? memory : disk;
+        frg_demean *saved = NULL, *loaded = NULL, *other = NULL;
+        for (int k = 0; k < 2; k++)
+            r[k] = panel_zeros(x.n * x.p, sizeof(double));
+        CHECK_OK(from, panel_create(&saved, from, &x, &o));
+        CHECK_OK(from, frg_demean_run(saved, panel_columns(&x, x.x), panel_columns(&x, r[0]), NULL,
+                                      NULL));
+        CHECK_OK(from, frg_demean_save(saved, "scattered.plan"));
+        CHECK_OK(to, panel_create(&loaded, to, &x, &o));
+        CHECK_OK(to, frg_demean_load(loaded, "scattered.plan"));
+        CHECK_OK(to, frg_demean_run(loaded, panel_columns(&x, x.x), panel_columns(&x, r[1]), NULL,
+                                    NULL));
+        CHECK_BITS(r[1], r[0], (size_t)(x.n * x.p) * sizeof(double));
+        int32_t *const a = x.codes, *const b = x.codes + 3 * (x.n - 1);
+        for (int q = 0; q < 3; q++) { /* the same levels in another order of the rows */
+            const int32_t swap = a[q];
+            a[q] = b[q];
+            b[q] = swap;
+        }
+        CHECK_OK(to, panel_create(&other, to, &x, &o));
+        CHECK_STATUS(frg_demean_load(other, "scattered.plan"), FRG_MISMATCH);
+        frg_demean_destroy(saved);
+        frg_demean_destroy(loaded);
+        frg_demean_destroy(other);
+        free(r[0]);
+        free(r[1]);
+        remove("scattered.plan");
+        remove("scattered.plan~");
+        frg_context_destroy(memory);
+        frg_context_destroy(disk);
+    }
+    panel_free(&x);
+}
+
 typedef struct {
     design d;
     panel x;
@@ -410,5 +454,6 @@ static const test_case cases[] = {{"same bits", same_bits},
                                   {"refusals", refusals},
                                   {"stopped", stopped},
                                   {"other weights", other_weights},
+                                  {"plans in files", plans_in_files},
                                   {"faults", faults}};
 TEST_MAIN(cases)
