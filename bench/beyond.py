@@ -4,7 +4,7 @@ Writes ROWS of a panel (10 rows a person, a firm for 20 persons, 2 % of the rows
 archive of columns, one matrix of float64, or text (by pyarrow), by person, by turns (unsorted) or in random order, and runs on it, WHAT:
 
     fe       y ~ x | person + firm with clusters by firm
-    poisson  the same of a count
+    poisson  the same of a count that is hardly ever 0
     models   two outcomes by one and by two regressors, four fits in one call
     hc2      exact leverages, of persons and 500 regions
     demean   the two columns and both codes as arrays of their own (whatever kind is asked for)
@@ -56,7 +56,7 @@ def chunks():
         x = draw.standard_normal(len(i)) + 0.1 * (p % 7)
         y = 2 * x + p % 11 + f % 5 + draw.standard_normal(len(i))
         if what == "poisson":
-            y = draw.poisson(np.exp(0.2 * x + 0.1 * (p % 11) - 0.1 * (f % 5))).astype(np.float64)
+            y = draw.poisson(np.exp(3 + 0.2 * x + 0.1 * (p % 11) - 0.1 * (f % 5))).astype(np.float64)
         yield begin, {"y": y, "x": x, "p": p, "f": f % 500 if what == "hc2" else f}
 
 

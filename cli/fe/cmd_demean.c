@@ -529,6 +529,23 @@ static int count_levels(const cli *c, const frg_array *codes, int64_t *levels)
     return 0;
 }
 
+/** Do the rows of some level of the largest factor stand apart?  They are brought together then. */
+static int are_scattered(const frg_array *codes, const int64_t *levels)
+{
+    int64_t largest = 0, runs = 0;
+    int32_t before = -1;
+    for (int64_t q = 1; q < codes->shape[1]; q++) {
+        largest = levels[q] > levels[largest] ? q : largest;
+    }
+    for (int64_t i = 0; i < codes->shape[0]; i++) {
+        int32_t code;
+        memcpy(&code, element(codes, i, largest), sizeof code);
+        runs += code != before;
+        before = code;
+    }
+    return runs > levels[largest];
+}
+
 static int estimate(cli *c, demean_job *d)
 {
     frg_array codes;
@@ -557,13 +574,14 @@ static int estimate(cli *c, demean_job *d)
     const frg_status status =
         frg_demean_estimate(c->ctx, &shape, &c->set.fe.demean, &size.plan_bytes,
                             &size.with_factor_bytes, &size.seconds);
-    free(levels);
-    if (c->set.context
-            .spool) { /* the columns, codes as int32, the plan; both files, codes, solve */
-        enum { FILES_AND_DEMEANER = 5 };
+    if (c->set.context.spool) { /* the columns, codes as int32, the plan;
+                                   both files, codes, solve, an order there and back */
+        enum { FILES_AND_DEMEANER = 5, ORDERS = 4 };
         size.spool_bytes = frg_bytes_held(c->ctx) + size.plan_bytes;
-        size.passes = FILES_AND_DEMEANER + shape.n_factors;
+        size.passes =
+            FILES_AND_DEMEANER + shape.n_factors + (are_scattered(&codes, levels) ? ORDERS : 0);
     }
+    free(levels);
     return status < 0 ? cli_fail_library(c, status)
                       : show_estimate(c, "fourge.demean.estimate/1", &size);
 }
