@@ -71,6 +71,19 @@ class Beyond(unittest.TestCase):
         self.same(producer.reader(), **SPOOL)
         self.assertEqual((producer.made, producer.most, producer.held), (N // BATCH, 1, 0))
 
+    def test_counts_and_several_models(self):
+        """Rows of a level are anywhere here."""
+        table = TABLE.append_column("n", pa.array(np.arange(N) * 7919 % 5))
+        for fit, formula in ((fe.fepois, "n ~ x | p + `a b`"), (fe.feols, "c(y, n) ~ csw(x, exp(x)) | p + `a b`")):
+            with warnings.catch_warnings(record=True):
+                warnings.simplefilter("always")
+                many = [[m] if fit is fe.fepois else list(m) for m in (fit(formula, table), fit(formula, table, **SPOOL))]
+            self.assertEqual(len(many[0]), 1 if fit is fe.fepois else 4)
+            for want, got in zip(*many):
+                np.testing.assert_array_equal(got.coef(), want.coef())
+                np.testing.assert_array_equal(got.vcov(), want.vcov())
+                np.testing.assert_array_equal(got.resid(), want.resid())
+
     def test_in_memory(self):
         producer = Producer()
         self.same(producer.reader())
