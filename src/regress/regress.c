@@ -272,8 +272,8 @@ static frg_status make_design(frg_fe *f, frgi_factor_codes **codes)
     return FRG_OK;
 }
 
-/** Columns of n numbers that an iteratively reweighted fit has beside the matrix and the plan: while
- *  it looks for separated rows, or from then on. */
+/** Columns that an iteratively reweighted fit has beside matrix and plan: while it looks for
+ *  separated rows, or from then on. */
 static int64_t glm_columns(const frg_fe *f)
 {
     enum { SEARCH = 5, FIT = 6 }; /* sign, weights, u, v, z;  y, eta, mu, z, next, W */
