@@ -325,9 +325,9 @@ typedef struct {
     int n_slopes;            /* length of slopes */
     uint64_t no_intercept;   /* as of frg_demean_create */
 } frg_demean_shape;
-/** Bounds before the work: bytes of the plan after a run, and with the largest factor allowed
- *  (fill_cap); *seconds is a guess from designs that need few steps.  E_TOO_BIG: more rows than
- *  frg_demean_create takes. */
+/** Bounds before the work: bytes of the plan after a run (with a spool: and while scattered rows
+ *  are brought together), and with the largest factor allowed (fill_cap); *seconds is a guess from
+ *  designs that need few steps.  E_TOO_BIG: more rows than frg_demean_create takes. */
 FRG_API FRG_MUST_USE frg_status frg_demean_estimate(frg_context *ctx, const frg_demean_shape *shape,
                                                     const frg_demean_opts *o, size_t *plan_bytes,
                                                     size_t *with_factor_bytes, double *seconds);
