@@ -561,15 +561,42 @@ static void leave_columns(run *r, frg_status stopped)
     r->stopped = stopped;
 }
 
-/** Refuses what a solver of rows would name by its place in the order of the levels. */
-static frg_status check_values(const frg_demean *d, const frg_array *in)
+/** The largest |value| of a few columns; infinite where one is no number or too large. */
+static void largest_of(const frg_array *in, int64_t first, int count, int threads,
+                       double largest[FE_MAX_LANES])
 {
-    for (int64_t c = 0; c < in->shape[1]; c++) {
-        bool finite = true;
-        for (int64_t i = 0; i < in->shape[0] && finite; i++) {
-            finite = fabs(value_at(in, i, c)) <= FE_LARGEST;
+    enum { ROWS = 4096 };
+    double most[FE_MAX_LANES] = {0};
+    const int64_t n = in->shape[0];
+#pragma omp parallel for schedule(static) reduction(max                                            \
+                                                    : most[:FE_MAX_LANES])                         \
+    num_threads(threads) if (n > ROWS)
+    for (int64_t chunk = 0; chunk < (n + ROWS - 1) / ROWS; chunk++) {
+        const int64_t end = chunk * ROWS + ROWS < n ? chunk * ROWS + ROWS : n;
+        for (int64_t i = chunk * ROWS; i < end; i++) {
+            for (int k = 0; k < count; k++) {
+                const double v = fabs(value_at(in, i, first + k));
+                most[k] = fmax(most[k], v <= FE_LARGEST ? v : (double)INFINITY);
+            }
         }
-        TRY(finite ? FRG_OK : refuse_column(d, in, c, (double)NAN));
+    }
+    memcpy(largest, most, sizeof most);
+}
+
+/** Refuses what a block of columns from `first` on would when those before it are written, and a
+ *  solver of rows would name by its place in the order of the levels. */
+static frg_status check_values(const frg_demean *d, const frg_array *in, int64_t first)
+{
+    double largest[FE_MAX_LANES];
+    for (int64_t c = first; c < in->shape[1]; c += FE_MAX_LANES) {
+        const int64_t left = in->shape[1] - c;
+        const int count = (int)(left < FE_MAX_LANES ? left : FE_MAX_LANES);
+        largest_of(in, c, count, frg_threads(d->ctx), largest);
+        for (int k = 0; k < count; k++) {
+            if (!(largest[k] <= FE_LARGEST) || vanishes(d, largest[k])) {
+                return refuse_column(d, in, c + k, largest[k]);
+            }
+        }
     }
     return FRG_OK;
 }
@@ -590,7 +617,7 @@ static frg_status run_through_order(run *r, const fe_block_effects *e)
 {
     r->first = e ? e->first_column : 0;
     r->width = e ? e->live : r->in.shape[1];
-    TRY(e ? FRG_OK : check_values(r->d, &r->in));
+    TRY(e ? FRG_OK : check_values(r->d, &r->in, 0));
     frg_status stopped = r->stopped != FRG_OK ? r->stopped : move_columns(r, false);
     if (stopped == FRG_OK) {
         TRY(solve_there(r, e));
@@ -673,8 +700,10 @@ static void note_raised_tol(frg_demean *d, const frg_array *in, const frg_demean
     }
 }
 
-frg_status frgi_fe_demean_run(frg_demean *d, frg_array in, frg_array out,
-                              frg_demean_column columns[], frg_info *info)
+/** whole: nothing is written where a value is refused, which takes a look at all but the first
+ *  block. */
+static frg_status run_all(frg_demean *d, frg_array in, frg_array out, bool whole,
+                          frg_demean_column columns[], frg_info *info)
 {
     const double began = frgi_seconds();
     frg_info summary = {.objective = (double)NAN,
@@ -686,6 +715,9 @@ frg_status frgi_fe_demean_run(frg_demean *d, frg_array in, frg_array out,
     TRY_TO(done, check_run(d, &in, &out));
     const int64_t p = in.shape[1];
     TRY_TO(done, frgi_fe_demean_prepare(d, p));
+    if (whole && d->n_blocks > 1) {
+        TRY_TO(done, check_values(d, &in, d->blocks[1].first_column));
+    }
     memset(d->reports, 0, (size_t)p * sizeof *d->reports);
     frg_demean_column *reports = r.columns = d->reports;
     TRY_TO(done, run_columns(&r));
@@ -716,6 +748,12 @@ done:
     return status;
 }
 
+frg_status frgi_fe_demean_run(frg_demean *d, frg_array in, frg_array out,
+                              frg_demean_column columns[], frg_info *info)
+{
+    return run_all(d, in, out, false, columns, info);
+}
+
 frg_status frg_demean_run(frg_demean *d, frg_array in, frg_array out, frg_demean_column columns[],
                           frg_info *info)
 {
@@ -723,7 +761,7 @@ frg_status frg_demean_run(frg_demean *d, frg_array in, frg_array out, frg_demean
         return FRG_BAD_ARG;
     }
     frgi_run_begins(d->ctx);
-    const frg_status status = frgi_fe_demean_run(d, in, out, columns, info);
+    const frg_status status = run_all(d, in, out, true, columns, info);
     TRY(status);
     TRY(frgi_spool_check(d->ctx));
     return status;

@@ -748,6 +748,49 @@ static void no_rows(void)
     panel_free(&d);
 }
 
+/** A value that is refused in any of several blocks of columns: nothing is written, by either way of
+ *  strides and in place as well. */
+static void nothing_written(void)
+{
+    enum { N = 5000, P = 20 };
+    static const double bad[] = {NAN, INFINITY, 1e160, 1e-200};
+    frg_context *const ctx = test_context();
+    panel d = panel_make(N, 2, 1);
+    panel_random_codes(&d, (const int64_t[]){50, 40});
+    double *const x = panel_zeros(N * P, sizeof *x), *const y = panel_zeros(N * P, sizeof *y);
+    const frg_demean_opts o = panel_options();
+    frg_demean *plan = NULL;
+    CHECK_OK(ctx, panel_create(&plan, ctx, &d, &o));
+    for (int trial = 0; trial < 16 && plan; trial++) {
+        const bool by_columns = trial % 2;
+        const int64_t column = (3 * trial + 7) % P, row = 311 * trial;
+        const double wrong = bad[trial / 2 % 4];
+        for (int64_t i = 0; i < N * P; i++)
+            x[i] = y[i] = (double)(i % 97) + 1;
+        for (int64_t i = 0; i < N && wrong < 1; i++) /* else it is the least of larger ones */
+            x[by_columns ? column * N + i : i * P + column] = 0;
+        x[by_columns ? column * N + row : row * P + column] = wrong;
+        const frg_array in = by_columns ? frg_matrix_columns(x, FRG_F64, N, P, N)
+                                        : frg_matrix(x, FRG_F64, N, P, P),
+                        out = by_columns ? frg_matrix_columns(y, FRG_F64, N, P, N)
+                                         : frg_matrix(y, FRG_F64, N, P, P);
+        CHECK_STATUS(frg_demean_run(plan, in, out, NULL, NULL), FRG_BAD_DATA);
+        char place[32];
+        snprintf(place, sizeof place, "row %lld", (long long)row + 1);
+        CHECK_SAYS(strstr(frg_message(ctx), place) || strstr(frg_error_where(ctx), place),
+                   "trial %d: %s (%s)", trial, frg_message(ctx), frg_error_where(ctx));
+        int64_t changed = 0;
+        for (int64_t i = 0; i < N * P; i++)
+            changed += y[i] != (double)(i % 97) + 1;
+        CHECK_INT(changed, 0);
+    }
+    frg_demean_destroy(plan);
+    frg_context_destroy(ctx);
+    free(x);
+    free(y);
+    panel_free(&d);
+}
+
 static const test_case cases[] = {
     {"no rows", no_rows},
     {"weights near one", weights_near_one},
@@ -761,6 +804,7 @@ static const test_case cases[] = {
     {"stop in the assembly", stopped_assembly},
     {"steps of a column", steps_of_a_column},
     {"bad input", bad_input},
+    {"nothing written", nothing_written},
     {"estimates", estimates},
     {"memory limit", memory_limit},
 };
