@@ -149,7 +149,7 @@ static frg_status predict_block(frg_gp *gp, folding *f, ptrdiff_t fold)
     const double unit = sqrt(gp->state.scale);
     frgi_spd_pivots pivots;
     double logdet;
-    f->block = frgi_spd_place(m, FRG_F64, f->block_memory, f->work);
+    f->block = frgi_spd_place(m, FRG_F64, f->block_memory, f->work, "gp");
     gather(gp, f, row);
     frgi_spd_diagonal(&f->block, f->column);
     double whole = 0;

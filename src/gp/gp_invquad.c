@@ -183,7 +183,7 @@ static frgi_spd matrix_of(const job *j, int64_t group)
 {
     const size_t place = j->inverse ? (size_t)group : thread_of(j);
     return frgi_spd_place(j->n, j->dtype, j->matrices + place * j->matrix_bytes,
-                          j->work + thread_of(j) * j->work_bytes);
+                          j->work + thread_of(j) * j->work_bytes, "gp");
 }
 
 /* ---- error bounds ---- */

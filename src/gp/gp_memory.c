@@ -149,10 +149,10 @@ static void lay_out_state(frgi_arena *a, frg_gp *gp, ptrdiff_t n)
     void *const elements = frgi_take(a, matrix);
     gp->own.kept = gp->memory.storage == FRG_GP_FULL ? frgi_take(a, matrix) : NULL;
     void *const work = frgi_take(a, s->work[0] > s->work[1] ? s->work[0] : s->work[1]);
-    gp->own.matrix = frgi_spd_place(gp->data.n, own_dtype(gp), elements, work);
+    gp->own.matrix = frgi_spd_place(gp->data.n, own_dtype(gp), elements, work, "gp");
     if (has_other(gp)) {
         void *const others = shares(gp) ? elements : frgi_take(a, s->matrix[1]);
-        gp->other.matrix = frgi_spd_place(gp->data.n, second_dtype(gp), others, work);
+        gp->other.matrix = frgi_spd_place(gp->data.n, second_dtype(gp), others, work, "gp");
         gp->other.kept = shares(gp) ? gp->own.kept : NULL;
     }
 }

@@ -29,7 +29,7 @@ static void lay_out(frgi_arena *a, sampler *q, const frg_gp *gp, ptrdiff_t m)
     q->self = TAKE(a, double, m);
     void *const elements = frgi_take(a, frgi_spd_bytes(m, FRG_F64));
     void *const work = frgi_take(a, frgi_spd_work_bytes(m, FRG_F64, threads));
-    q->matrix = frgi_spd_place(m, FRG_F64, elements, work);
+    q->matrix = frgi_spd_place(m, FRG_F64, elements, work, "gp");
     q->z = TAKE(a, double, (size_t)m *(size_t)threads);
     q->f = TAKE(a, double, (size_t)m *(size_t)threads);
 }

@@ -13,6 +13,8 @@ enum {
     FRGI_QUERIES = 4, /* points whose distances to a block are computed together */
 };
 
+/** frg_progress.solver of the public functions on graphs. */
+#define GRAPH_SOLVER "graph"
 /** Lengths above this are refused: sums along a path of 2^31 arcs stay finite in f32. */
 #define FRGI_LENGTH_MAX 1e28
 
@@ -54,16 +56,18 @@ int64_t frgi_components(int64_t n, const frgi_edge *edges, int64_t count, int32_
  *  together. order holds 0 .. n-1 on entry in any order. */
 void frgi_bisect(const float *features, int64_t d, int32_t *order, int64_t n);
 
-/** As frg_graph_knn, within a run that has begun; positive: stopped, nothing is written. */
+/** As frg_graph_knn, within a run of `solver` (of frg_progress) that has begun; positive: stopped,
+ *  nothing is written. */
 FRG_MUST_USE frg_status frgi_graph_knn(frg_graph **out, frg_context *ctx, frg_array points,
-                                       const frg_graph_opts *o);
+                                       const frg_graph_opts *o, const char *solver);
 /** Chooses landmarks as frg_graph_landmarks; rows (count x n) <- the distances by landmark. */
 FRG_MUST_USE frg_status frgi_landmark_rows(const frg_graph *g, int64_t count, int64_t *nodes,
                                            float *rows, int64_t *found);
-/** rows[s] (length n, at rows + s * stride) <- distances from sources[s]; all different.  stops:
- *  polls the heartbeat, and leaves rows undone where it is stopped (positive status). */
+/** rows[s] (length n, at rows + s * stride) <- distances from sources[s]; all different.  solver:
+ *  that of the progress which is reported; rows are left undone where it is stopped (positive
+ *  status); NULL: no report, no stop. */
 FRG_MUST_USE frg_status frgi_path_rows(const frg_graph *g, const int32_t *sources, int64_t count,
-                                       float *rows, int64_t stride, bool stops,
+                                       float *rows, int64_t stride, const char *solver,
                                        frg_paths_report *report);
 
 /** The parser behind frg_graph_read, on bytes (graph_read.c); `name` stands in messages. */

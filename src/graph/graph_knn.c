@@ -30,6 +30,7 @@ typedef struct {
     frgi_edge *edges; /* n k, and one less than the components */
     int64_t n_edges;
     int32_t *component;
+    const char *solver; /* of frg_progress */
 } search_state;
 
 frg_status frgi_check_apart(frg_context *ctx, const char *name, double most)
@@ -100,7 +101,7 @@ static frg_status search_rows(frg_context *ctx, search_state *s, row_search sear
 {
     const frgi_graph_ops *const ops = frgi_graph_ops_of(ctx);
     const int64_t tasks = (s->n + ROWS - 1) / ROWS;
-    graph_tasks done = {.status = FRG_OK};
+    graph_tasks done = {.solver = s->solver};
 #pragma omp parallel for schedule(dynamic, 1) num_threads(frg_threads(ctx)) if (tasks > 1)
     for (int64_t p = 0; p < tasks; p++) {
         if (graph_tasks_go_on(&done)) {
@@ -216,13 +217,13 @@ static frg_status build(frg_graph **out, frg_context *ctx, const frg_array *poin
 }
 
 frg_status frgi_graph_knn(frg_graph **out, frg_context *ctx, frg_array points,
-                          const frg_graph_opts *given)
+                          const frg_graph_opts *given, const char *solver)
 {
     frg_graph_opts o;
     frg_graph_defaults(&o, sizeof o);
     TRY(frgi_take_opts(ctx, &o, sizeof o, given));
     TRY(frgi_array_check(ctx, &points, "points", 2, 1u << FRG_F32 | 1u << FRG_F64));
-    search_state s = {.n = points.shape[0], .d = points.shape[1], .k = o.k};
+    search_state s = {.n = points.shape[0], .d = points.shape[1], .k = o.k, .solver = solver};
     REQUIRE(ctx, s.n >= 1 && s.n < INT32_MAX && s.d >= 1,
             "points has the shape %lld x %lld, 1 to 2^31 - 2 rows and at least 1 column are needed",
             (long long)s.n, (long long)s.d);
@@ -253,5 +254,5 @@ frg_status frg_graph_knn(frg_graph **out, frg_context *ctx, frg_array points,
     *out = NULL;
     TRY(frgi_host_alone(ctx, "a graph of nearest neighbours"));
     frgi_run_begins(ctx);
-    return frgi_graph_knn(out, ctx, points, o);
+    return frgi_graph_knn(out, ctx, points, o, GRAPH_SOLVER);
 }

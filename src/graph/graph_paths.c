@@ -210,7 +210,7 @@ typedef struct {
     int64_t count;
     float *rows;
     int64_t stride;
-    bool stops;
+    const char *solver;
     bool *gave_up; /* batches that are still to be done */
 } batches;
 
@@ -261,7 +261,7 @@ static frg_status run_batches(batches *b, int threads, workspace *work, float *s
                               int64_t *visits)
 {
     const int64_t count = batches_of(b->count);
-    graph_tasks tasks = {.status = FRG_OK};
+    graph_tasks tasks = {.solver = b->solver};
     int64_t visited = 0;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t i = 0; i < count; i++) {
@@ -272,7 +272,7 @@ static frg_status run_batches(batches *b, int threads, workspace *work, float *s
         const int64_t v = run_batch(b, &work[me], scratch + me * FRGI_LANES * b->g->n, i);
 #pragma omp atomic
         visited += v;
-        graph_tasks_count(&tasks, b->stops ? b->g->ctx : NULL, "paths", FRGI_LANES, b->count);
+        graph_tasks_count(&tasks, b->solver ? b->g->ctx : NULL, "paths", FRGI_LANES, b->count);
     }
     *visits = visited;
     return (frg_status)tasks.status;
@@ -293,14 +293,14 @@ static frg_status finish_batches(const batches *b, int threads, int64_t *sources
     }
     heap_entry *heaps;
     TRY(NEW(ctx, &heaps, frgi_mul((size_t)threads, (size_t)capacity), "heaps"));
-    graph_tasks tasks = {.status = FRG_OK};
+    graph_tasks tasks = {.solver = b->solver};
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t i = 0; i < b->count; i++) {
         if (b->gave_up[i / FRGI_LANES] && graph_tasks_go_on(&tasks)) {
             const int64_t source = (int64_t)(b->sorted[i] & UINT32_MAX);
             dijkstra(b->g, b->g->order[b->sorted[i] >> 32], b->rows + source * b->stride,
                      heaps + omp_get_thread_num() * capacity);
-            graph_tasks_count(&tasks, b->stops ? ctx : NULL, "paths", 1, left);
+            graph_tasks_count(&tasks, b->solver ? ctx : NULL, "paths", 1, left);
         }
     }
     DROP(ctx, &heaps);
@@ -314,7 +314,7 @@ static int64_t visits_of(int64_t arcs, int64_t times)
 }
 
 static frg_status label_correction(const frg_graph *g, const int32_t *sources, int64_t count,
-                                   float *rows, int64_t stride, bool stops,
+                                   float *rows, int64_t stride, const char *solver,
                                    frg_paths_report *report)
 {
     frg_context *const ctx = g->ctx;
@@ -352,7 +352,7 @@ static frg_status label_correction(const frg_graph *g, const int32_t *sources, i
     }
     frgi_sort(sorted, count, sizeof *sorted, by_place, NULL);
     TRY_TO(done, NEW0(ctx, &gave_up, n_batches, "paths"));
-    batches b = {g, &r, sorted, count, rows, stride, stops, gave_up};
+    batches b = {g, &r, sorted, count, rows, stride, solver, gave_up};
     int64_t visits = 0, again = 0;
     status = run_batches(&b, threads, work, scratch, &visits);
     if (status == FRG_OK) {
@@ -401,8 +401,8 @@ static void fill_dense(const frg_graph *g, float *c, int64_t ld)
 }
 
 /** For each diagonal tile k: itself, then its row and column of tiles, then all others. */
-static frg_status floyd_warshall(const frg_graph *g, float *rows, int64_t stride, bool stops,
-                                 frg_paths_report *report)
+static frg_status floyd_warshall(const frg_graph *g, float *rows, int64_t stride,
+                                 const char *solver, frg_paths_report *report)
 {
     frg_context *const ctx = g->ctx;
     const frgi_graph_ops *const ops = frgi_graph_ops_of(ctx);
@@ -410,7 +410,7 @@ static frg_status floyd_warshall(const frg_graph *g, float *rows, int64_t stride
     float *c;
     TRY(NEW(ctx, &c, frgi_mul((size_t)ld, (size_t)ld), "all pairs of nodes"));
     fill_dense(g, c, ld);
-    graph_tasks tasks = {.status = FRG_OK}; /* a task: a row of tiles */
+    graph_tasks tasks = {.solver = solver}; /* a task: a row of tiles */
     for (int64_t k = 0; k < tiles && tasks.status == FRG_OK; k++) {
         const int64_t step = FRGI_TILE * ld;
         float *const row = c + k * step, *const pivot = row + k * FRGI_TILE;
@@ -436,7 +436,7 @@ static frg_status floyd_warshall(const frg_graph *g, float *rows, int64_t stride
                                   row + j * FRGI_TILE, ld, false);
                     }
                 }
-                graph_tasks_count(&tasks, stops ? ctx : NULL, "paths", 1, tiles * tiles);
+                graph_tasks_count(&tasks, solver ? ctx : NULL, "paths", 1, tiles * tiles);
             }
         }
     }
@@ -460,7 +460,7 @@ static bool is_all(const frg_graph *g, const int32_t *sources, int64_t count)
 }
 
 frg_status frgi_path_rows(const frg_graph *g, const int32_t *sources, int64_t count, float *rows,
-                          int64_t stride, bool stops, frg_paths_report *report)
+                          int64_t stride, const char *solver, frg_paths_report *report)
 {
     const double start = frgi_seconds();
     /* measured at 2500 nodes: a visit of an arc for 16 sources costs as much as 6 to 8 steps of
@@ -470,9 +470,9 @@ frg_status frgi_path_rows(const frg_graph *g, const int32_t *sources, int64_t co
     if (count < FEW) {
         status = one_by_one(g, sources, count, rows, stride, report);
     } else if (dense && g->n >= FRGI_TILE && is_all(g, sources, count)) {
-        status = floyd_warshall(g, rows, stride, stops, report);
+        status = floyd_warshall(g, rows, stride, solver, report);
     } else {
-        status = label_correction(g, sources, count, rows, stride, stops, report);
+        status = label_correction(g, sources, count, rows, stride, solver, report);
     }
     report->seconds = frgi_seconds() - start;
     return status;
@@ -536,7 +536,7 @@ frg_status frg_graph_paths(const frg_graph *g, const int64_t *sources, int64_t c
     }
     TRY_TO(done, frgi_path_rows(g, narrow, expected,
                                 direct ? (float *)(void *)frgi_array_base(&out) : rows,
-                                direct ? out.stride[0] : g->n, true, &r));
+                                direct ? out.stride[0] : g->n, GRAPH_SOLVER, &r));
     if (!direct && status == FRG_OK) {
         copy_out(rows, g->n, 1, &out);
     }

@@ -12,9 +12,10 @@
 #include <omp.h>
 
 typedef struct {
+    const char
+        *solver;  /* of frg_progress; NULL: the caller reports, and stops are asked for here */
     int status;   /* of the stop; FRG_OK: go on */
     int64_t done; /* tasks */
-    bool quiet;   /* the caller reports progress; stops are asked for here */
 } graph_tasks;
 
 static inline bool graph_tasks_go_on(graph_tasks *p)
@@ -47,13 +48,13 @@ static inline void graph_tasks_count(graph_tasks *p, frg_context *ctx, const cha
     if (!ctx || omp_get_thread_num() != 0) {
         return;
     }
-    const int beat = p->quiet ? frgi_stopped(ctx)
-                              : frgi_heartbeat(ctx, &(frg_progress){.solver = "gw",
-                                                                    .phase = phase,
-                                                                    .done = done * each,
-                                                                    .total = total,
-                                                                    .residual = (double)NAN,
-                                                                    .target = (double)NAN});
+    const frg_progress now = {.solver = p->solver,
+                              .phase = phase,
+                              .done = done * each,
+                              .total = total,
+                              .residual = (double)NAN,
+                              .target = (double)NAN};
+    const int beat = p->solver ? frgi_heartbeat(ctx, &now) : frgi_stopped(ctx);
     if (beat != FRG_OK) {
 #pragma omp atomic write
         p->status = beat;

@@ -74,7 +74,7 @@ static frg_status fetch(frgi_distances *d, const int32_t *nodes, int64_t count)
     TRY_TO(done, grow_cache(d, want > distinct ? want : distinct));
     TRY_TO(done, NEW(ctx, &rows, frgi_mul((size_t)absent, (size_t)d->n), "distances"));
     frg_paths_report report;
-    TRY_TO(done, frgi_path_rows(d->graph, missing, absent, rows, d->n, false, &report));
+    TRY_TO(done, frgi_path_rows(d->graph, missing, absent, rows, d->n, NULL, &report));
     status = FRG_OK;
     for (int64_t r = 0; r < absent; r++) {
         const int64_t s = take_slot(d, needed);

@@ -120,7 +120,7 @@ static frg_status all_pairs(frgi_distances *d)
         }
         status = d->there.dev
                      ? frgi_distances_paths_there(d)
-                     : frgi_path_rows(d->graph, nodes, d->n, d->dense, d->n, true, &report);
+                     : frgi_path_rows(d->graph, nodes, d->n, d->dense, d->n, "gw", &report);
     }
     DROP(d->ctx, &nodes);
     d->kind = FRGI_DENSE;
@@ -227,7 +227,7 @@ static frg_status all_components(frgi_distances *d)
         for (int64_t r = 0; r < count; r++) {
             nodes[r] = (int32_t)(first + r);
         }
-        status = frgi_path_rows(d->graph, nodes, count, rows, d->n, true, &report);
+        status = frgi_path_rows(d->graph, nodes, count, rows, d->n, "gw", &report);
         const float far = status == FRG_OK ? ops->farthest(rows, count * d->n, &cut) : 0;
         d->most = far > d->most ? far : d->most;
     }
@@ -290,7 +290,7 @@ static frg_status make_graph(frgi_distances *d, const frg_array *points, const f
     g.k = o->k;
     g.k_clamp = o->k_clamp;
     g.stitch = o->stitch;
-    const frg_status status = frgi_graph_knn(&d->own_graph, d->ctx, *points, &g);
+    const frg_status status = frgi_graph_knn(&d->own_graph, d->ctx, *points, &g, "gw");
     d->graph = d->own_graph;
     d->n = points->shape[0];
     d->graph_seconds = frgi_seconds() - begin;

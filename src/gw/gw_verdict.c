@@ -699,7 +699,7 @@ static frg_status look_at_sample(sampled *v)
 
 static frg_status compare_on_sample(frg_gw *g)
 {
-    sampled v = {.g = g, .tasks = {.quiet = true}};
+    sampled v = {.g = g, .tasks = {.solver = NULL}};
     const frg_status status = look_at_sample(&v);
     close_sample(&v);
     if (status > 0) {
@@ -771,7 +771,7 @@ frg_status frgi_gw_verdict(frg_gw *g)
         if (!are_few(g)) {
             return compare_on_sample(g);
         }
-        verdict v = {.g = g, .tasks = {.quiet = true}};
+        verdict v = {.g = g, .tasks = {.solver = NULL}};
         const frg_status status = compare(&v);
         close_verdict(&v);
         return status;

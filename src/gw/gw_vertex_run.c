@@ -890,7 +890,7 @@ done:
 frg_status frgi_gw_vertex(frg_gw *g)
 {
     frg_gw_report *const r = &g->report;
-    graph_tasks tasks = {0};
+    graph_tasks tasks = {.solver = "gw"};
     frgi_gw_problem p = {0};
     frgi_sparse plan = {0};
     frg_status status = FRG_OK;

@@ -38,9 +38,11 @@ static ptrdiff_t elements(const frgi_spd_layout *s)
     return s->tiles * (s->tiles + 1) / 2 * s->ld * s->tile;
 }
 
-frgi_spd frgi_spd_place(ptrdiff_t n, frg_dtype dtype, void *elements, void *work)
+frgi_spd frgi_spd_place(ptrdiff_t n, frg_dtype dtype, void *elements, void *work,
+                        const char *solver)
 {
-    return (frgi_spd){.layout = plan(n, dtype), .elements = elements, .work = work};
+    return (frgi_spd){
+        .layout = plan(n, dtype), .elements = elements, .work = work, .solver = solver};
 }
 
 void frgi_spd_reorder(frgi_spd *a, ptrdiff_t n, frg_dtype dtype)
@@ -126,6 +128,7 @@ frgi_spd_run *frgi_spd_begin(frg_context *ctx, const frgi_spd *a)
     r->ctx = ctx;
     r->ops = kernels(ctx, s->dtype);
     r->a = a->elements;
+    r->solver = a->solver;
     return r;
 }
 

@@ -47,16 +47,19 @@ typedef struct {
 typedef struct {
     frgi_spd_layout layout; /* depends on the order and the type alone */
     void *elements;
-    void *work; /* scratch of the steps; nothing is kept in it between them */
+    void *work;         /* scratch of the steps; nothing is kept in it between them */
+    const char *solver; /* of frg_progress, while a sweep reports it */
 } frgi_spd;
 
 /** A matrix of order n in memory of frgi_spd_bytes, with scratch of frgi_spd_work_bytes; both
- *  64-byte aligned, the caller's. */
-frgi_spd frgi_spd_place(ptrdiff_t n, frg_dtype dtype, void *elements, void *work);
+ *  64-byte aligned, the caller's; solver: of the progress of its sweeps. */
+frgi_spd frgi_spd_place(ptrdiff_t n, frg_dtype dtype, void *elements, void *work,
+                        const char *solver);
 /** Another matrix of the same order and type, in other memory. */
 static inline frgi_spd frgi_spd_like(const frgi_spd *a, void *elements)
 {
-    return (frgi_spd){.layout = a->layout, .elements = elements, .work = a->work};
+    return (frgi_spd){
+        .layout = a->layout, .elements = elements, .work = a->work, .solver = a->solver};
 }
 /** The order becomes n, in the same memory; the entries are lost. */
 void frgi_spd_reorder(frgi_spd *a, ptrdiff_t n, frg_dtype dtype);

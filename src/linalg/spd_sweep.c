@@ -145,7 +145,7 @@ static void poll(frgi_spd_run *r, ptrdiff_t p)
 {
     if (omp_get_thread_num() > 0)
         return;
-    const frg_progress progress = {.solver = "gp",
+    const frg_progress progress = {.solver = r->solver,
                                    .phase = r->phase,
                                    .done = p,
                                    .total = r->blocks,

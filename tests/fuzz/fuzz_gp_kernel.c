@@ -67,7 +67,7 @@ static void run(frg_context *ctx, const frgi_gp_kernel *k, frgi_gp_params *ps, c
     const frgi_gp_points points = {.dtype = dtype, .n = N, .d = D, .ld = N, .x = columns, .raw = x};
     void *const memory = block(frgi_gp_bound_bytes(k, dtype, N, 1));
     void *const a = block(frgi_spd_bytes(N, dtype));
-    const frgi_spd matrix = frgi_spd_place(N, dtype, a, NULL);
+    const frgi_spd matrix = frgi_spd_place(N, dtype, a, NULL, "gp");
     const frgi_gp_bound *const b = frgi_gp_bind(ctx, k, theta, &points, memory, 1);
     const frgi_gp_pass pass = {.inverse = &matrix, .gradient = gradient, .dx = dx, .trace = &trace};
     if (frgi_gp_build(ctx, b, &matrix, NULL) < 0)

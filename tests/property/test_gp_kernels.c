@@ -104,7 +104,7 @@ static bool open_setting(setting *s, const char *text, ptrdiff_t n, ptrdiff_t d,
     s->memory = aligned(frgi_gp_bound_bytes(s->kernel, dtype, n, threads));
     s->a = aligned(frgi_spd_bytes(n, dtype));
     s->kept = aligned(frgi_spd_bytes(n, dtype));
-    s->m = frgi_spd_place(n, dtype, s->a, NULL);
+    s->m = frgi_spd_place(n, dtype, s->a, NULL, "gp");
     rebind(s);
     return true;
 }

@@ -19,6 +19,8 @@
 #include "linalg/spd.h"
 #include "test.h"
 
+#define SOLVER "spd" /* the name that progress has, as the caller gives it */
+
 static const frg_dtype types[] = {FRG_F64, FRG_F32};
 
 static double unit(frg_dtype t)
@@ -55,7 +57,7 @@ typedef struct {
 static problem make(ptrdiff_t n, frg_dtype t, int threads)
 {
     problem p = {.ctx = test_context_with(threads, NULL, NULL),
-                 .m = frgi_spd_place(n, t, NULL, NULL)};
+                 .m = frgi_spd_place(n, t, NULL, NULL, SOLVER)};
     double *const b = malloc((size_t)(n * n) * sizeof *b);
     p.full = malloc((size_t)(n * n) * sizeof *p.full);
     const ptrdiff_t m =
@@ -460,7 +462,7 @@ static void copies(void)
         void *b;
         CHECK_OK(p.ctx, frgi_alloc(p.ctx, &b, bytes, "test"));
         memset(b, 0xff, bytes);
-        const frgi_spd wide = frgi_spd_place(n[m], FRG_F64, b, NULL);
+        const frgi_spd wide = frgi_spd_place(n[m], FRG_F64, b, NULL, SOLVER);
         frgi_spd_convert(p.ctx, &p.m, &wide);
         memset(p.m.elements, 0xff, p.bytes);
         frgi_spd_convert(p.ctx, &wide, &p.m);
@@ -486,7 +488,7 @@ static void copies(void)
 
 static int stop(const frg_progress *p, void *user)
 {
-    return --*(int *)user < 0 && strcmp(p->solver, "gp") == 0;
+    return --*(int *)user < 0 && strcmp(p->solver, SOLVER) == 0;
 }
 
 static void cancelled(void)

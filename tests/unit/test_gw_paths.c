@@ -328,6 +328,7 @@ typedef struct {
 static int count_looks(const frg_progress *p, void *user)
 {
     looks *const l = user;
+    CHECK_TEXT(p->solver, "graph");
     l->calls += strcmp(p->phase, "paths") == 0;
     return l->calls == l->most;
 }
