@@ -13,6 +13,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define SETTLED     0.05 /* change of the plan in its norm: the same for X and Y exchanged */
@@ -20,7 +21,8 @@
 
 struct frgi_average {
     frgi_level *l;
-    bool landmark;
+    const struct frgi_average_steps *steps;
+    double settled; /* change relative to the norm at which epsilon may fall */
     /* exact */
     float *plan;             /* n x m, averaged */
     float *packed, *p_right; /* C by groups, P by panels; D is in product.right */
@@ -88,8 +90,8 @@ static void average_row(void *user, int64_t i, const double *row, int64_t chunk)
     e->square_rows[i] = whole;
 }
 
-/** middle <- 2 C P, row by row of groups. */
-static void product_rows(const frgi_average *e)
+/** middle <- 2 C P, row by row of groups, and the left factor from it. */
+static frg_status product_rows(frgi_average *e)
 {
     const frgi_build_ops *const ops = frgi_build_ops_of(e->l->ctx);
     const frgi_sweep *const s = &e->l->t.s;
@@ -119,6 +121,21 @@ static void product_rows(const frgi_average *e)
             }
         }
     }
+    return FRG_OK;
+}
+
+static frg_status average_plan(frgi_average *e)
+{
+    frgi_level *const l = e->l;
+    double square = 0, whole = 0;
+    frgi_transport_rows(&l->t, 0, l->x->n, 64, average_row, e);
+    for (int64_t i = 0; i < l->x->n; i++) {
+        square += e->change_rows[i];
+        whole += e->square_rows[i];
+    }
+    e->change = sqrt(square);
+    e->norm = sqrt(whole);
+    return FRG_OK;
 }
 
 /** Packed C, by groups; D, by panels. */
@@ -134,7 +151,7 @@ static void pack_distances(frgi_average *e, bool second, const float *all)
     }
 }
 
-static void begin_exact(frgi_average *e)
+static void begin_with_plan(frgi_average *e)
 {
     const frgi_level *const l = e->l;
     const int64_t n = l->t.s.n, m = l->t.s.m;
@@ -158,6 +175,21 @@ static void lay_out_exact(frgi_arena *a, frgi_average *e)
     e->zeros = TAKE(a, float, s->ld + s->rows);
     e->change_rows = TAKE(a, double, s->n);
     e->square_rows = TAKE(a, double, s->n);
+}
+
+/** The array of the mode that belongs to a saved state. */
+static void keep_in_states(const frgi_average *e, const char *name, void *at, size_t bytes)
+{
+    frgi_array *const own = &e->l->saved.own[0];
+    *own = (frgi_array){.live = at, .bytes = bytes};
+    snprintf(own->name, sizeof own->name, "%s", name);
+    e->l->saved.n_own = 1;
+}
+
+static void keep_plan(const frgi_average *e)
+{
+    const size_t cells = (size_t)(e->l->x->n * e->l->y->n);
+    keep_in_states(e, "plan", e->plan, cells * sizeof *e->plan);
 }
 
 /** The factors of L(P), `rank` wide. */
@@ -191,20 +223,50 @@ static frg_status open_exact(frgi_average *e)
         nodes[i] = (int32_t)i;
     }
     TRY_TO(done, frgi_distances_rows(l->x, nodes, n, all, n));
-    l->t.steps->average->load(e, false, all);
+    e->steps->load(e, false, all);
     TRY_TO(done, frgi_distances_rows(l->y, nodes, m, all, m));
-    l->t.steps->average->load(e, true, all);
-    l->t.steps->average->begin(e);
+    e->steps->load(e, true, all);
+    e->steps->begin(e);
+    keep_plan(e);
 done:
     DROP(ctx, &all);
     DROP(ctx, &nodes);
     return status;
 }
 
+const struct frgi_average_steps frgi_exact_host_steps = {.load = pack_distances,
+                                                         .begin = begin_with_plan,
+                                                         .linearise = product_rows,
+                                                         .average = average_plan};
+
+/* ---- on a device ----------------------------------------------------------------------------- */
+
+static frg_status linearise_there(frgi_average *e)
+{
+    return frgi_level_device_linearise(e->l);
+}
+
+static frg_status average_there(frgi_average *e)
+{
+    return frgi_level_device_average(e->l, &e->change, &e->norm);
+}
+
+/** The averaged plan lies on the device (gw_level_device.h). */
+static const struct frgi_average_steps device_steps = {.linearise = linearise_there,
+                                                       .average = average_there};
+
+static frg_status open_on_device(frgi_average *e)
+{
+    TRY(frgi_level_device_exact_open(e->l));
+    keep_plan(e);
+    return FRG_OK;
+}
+
 /* ---- landmark -------------------------------------------------------------------------------- */
 
-static void landmark_side(frgi_average *e, bool second)
+static void landmark_side(frgi_average *e, bool second, const float *all)
 {
+    (void)all;
     const frgi_distances *const d = second ? e->l->y : e->l->x;
     double *const u = second ? e->u_y : e->u_x, *const v = second ? e->v_y : e->v_x;
     const int64_t w = d->d + 2;
@@ -256,7 +318,7 @@ static void fold_core(frgi_average *e, double alpha)
     }
 }
 
-static void begin_landmark(frgi_average *e)
+static void begin_with_image(frgi_average *e)
 {
     frgi_level *const l = e->l;
     const frgi_sweep *const s = &l->t.s;
@@ -302,14 +364,16 @@ static frg_status open_landmark(frgi_average *e)
     lay_out_landmark(&e->memory, e);
     TRY(l->t.steps->open(&e->memory, l->ctx, what));
     lay_out_landmark(&e->memory, e);
-    l->t.steps->average->load(e, false, NULL);
-    l->t.steps->average->load(e, true, NULL);
-    l->t.steps->average->begin(e);
+    e->steps->load(e, false, NULL);
+    e->steps->load(e, true, NULL);
+    e->steps->begin(e);
+    e->norm = 1;
+    keep_in_states(e, "core", e->core, (size_t)(e->wide_x * e->wide_y) * sizeof *e->core);
     return FRG_OK;
 }
 
 /** left <- 2 U_x core, of which the cross term is left U_y'. */
-static void landmark_left(const frgi_average *e)
+static frg_status landmark_left(frgi_average *e)
 {
     frgi_level *const l = e->l;
     for (int64_t i = 0; i < l->x->n; i++) {
@@ -322,66 +386,29 @@ static void landmark_left(const frgi_average *e)
                 (float)(2 * sum);
         }
     }
+    return FRG_OK;
 }
+
+static frg_status average_image(frgi_average *e)
+{
+    frgi_transport_rows(&e->l->t, 0, e->l->x->n, 64, image_row, e);
+    fold_core(e, e->l->o->damping);
+    e->change = e->l->stopping.change;
+    return FRG_OK;
+}
+
+const struct frgi_average_steps frgi_landmark_host_steps = {.load = landmark_side,
+                                                            .begin = begin_with_image,
+                                                            .linearise = landmark_left,
+                                                            .average = average_image};
 
 /* ---- the loop -------------------------------------------------------------------------------- */
-
-static void load(frgi_average *e, bool second, const float *all)
-{
-    if (e->landmark) {
-        landmark_side(e, second);
-    } else {
-        pack_distances(e, second, all);
-    }
-}
-
-static void begin(frgi_average *e)
-{
-    if (e->landmark) {
-        begin_landmark(e);
-    } else {
-        begin_exact(e);
-    }
-}
-
-static void linearise(frgi_average *e)
-{
-    if (e->landmark) {
-        landmark_left(e);
-    } else {
-        product_rows(e);
-    }
-}
-
-static void average(frgi_average *e)
-{
-    frgi_level *const l = e->l;
-    double square = 0, whole = 0;
-    frgi_transport_rows(&l->t, 0, l->x->n, 64, e->landmark ? image_row : average_row, e);
-    if (e->landmark) {
-        fold_core(e, l->o->damping);
-        return;
-    }
-    for (int64_t i = 0; i < l->x->n; i++) {
-        square += e->change_rows[i];
-        whole += e->square_rows[i];
-    }
-    e->change = sqrt(square);
-    e->norm = sqrt(whole);
-}
-
-const struct frgi_average_steps frgi_average_host_steps = {
-    .load = load, .begin = begin, .linearise = linearise, .average = average};
 
 static frg_status one_step(frgi_average *e)
 {
     frgi_level *const l = e->l;
     double begun = frgi_seconds();
-    if (l->device && !e->landmark) {
-        TRY(frgi_level_device_linearise(l));
-    } else {
-        l->t.steps->average->linearise(e);
-    }
+    TRY(e->steps->linearise(e));
     double now = frgi_seconds();
     l->spent.build += now - begun;
     begun = now;
@@ -389,16 +416,8 @@ static frg_status one_step(frgi_average *e)
     now = frgi_seconds();
     l->spent.inner += now - begun;
     begun = now;
-    if (l->device && !e->landmark) {
-        TRY(frgi_level_device_average(l, &e->change, &e->norm));
-    } else {
-        l->t.steps->average->average(e);
-    }
-    if (e->landmark) {
-        e->change = l->stopping.change;
-        e->norm = 1;
-    }
-    e->converged = e->landmark ? l->stopping.change < SETTLED_FAR : e->change < SETTLED * e->norm;
+    TRY(e->steps->average(e));
+    e->converged = e->change < e->settled * e->norm;
     l->spent.sample += frgi_seconds() - begun;
     l->step++;
     return FRG_OK;
@@ -427,11 +446,6 @@ static frg_status loop(frgi_average *e, frg_gw_reason *reason, int64_t *steps)
     *reason = FRG_GW_MAX_ITER;
     l->saved.phase = FRGI_EXACT;
     l->saved.turn = 0;
-    l->saved.n_own = 1;
-    l->saved.own[0] =
-        e->landmark
-            ? (frgi_array){"core", e->core, (size_t)(e->wide_x * e->wide_y) * sizeof *e->core}
-            : (frgi_array){"plan", e->plan, (size_t)(l->x->n * l->y->n) * sizeof *e->plan};
     TRY(frgi_state_enter(l, o->max_iter, &t));
     for (; t < o->max_iter; t++) {
         TRY(frgi_state_point(l, t));
@@ -466,10 +480,14 @@ static frg_status loop(frgi_average *e, frg_gw_reason *reason, int64_t *steps)
 
 frg_status frgi_exact_loop(frgi_level *l, bool landmark, frg_gw_reason *reason, int64_t *steps)
 {
-    frgi_average e = {.l = l, .landmark = landmark};
-    frg_status status = landmark    ? open_landmark(&e)
-                        : l->device ? frgi_level_device_exact_open(l)
-                                    : open_exact(&e);
+    frgi_average e = {.l = l,
+                      .steps = l->device  ? &device_steps
+                               : landmark ? l->t.steps->landmark
+                                          : l->t.steps->exact,
+                      .settled = landmark ? SETTLED_FAR : SETTLED};
+    frg_status status = l->device  ? open_on_device(&e)
+                        : landmark ? open_landmark(&e)
+                                   : open_exact(&e);
     if (status >= 0) {
         status = loop(&e, reason, steps);
     }

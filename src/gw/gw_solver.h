@@ -339,9 +339,9 @@ struct frgi_average_steps {
     /** The plan that the loop starts from. */
     void (*begin)(frgi_average *e);
     /** l->product <- the factors of L(P). */
-    void (*linearise)(frgi_average *e);
+    FRG_MUST_USE frg_status (*linearise)(frgi_average *e);
     /** P <- (1 - alpha) P + alpha Pnew, and how far it went. */
-    void (*average)(frgi_average *e);
+    FRG_MUST_USE frg_status (*average)(frgi_average *e);
 };
 /** The loop of the modes exact and landmark: L(P) of the averaged plan, passes, until the change is
  *  < tol. */

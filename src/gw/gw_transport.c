@@ -762,5 +762,6 @@ const frgi_transport_steps frgi_transport_host_steps = {.open = frgi_arena_open,
                                                         .rows = frgi_host_rows,
                                                         .finish = frgi_host_finish,
                                                         .unroll = frgi_host_unroll,
-                                                        .average = &frgi_average_host_steps,
+                                                        .exact = &frgi_exact_host_steps,
+                                                        .landmark = &frgi_landmark_host_steps,
                                                         .lowrank = &frgi_lowrank_host_steps};

@@ -154,11 +154,12 @@ struct frgi_transport_steps {
                                       frgi_marginal_error *after);
     FRG_MUST_USE frg_status (*unroll)(const frgi_transport *t, const frg_array *g,
                                       const frg_array *out, double *a, double *b);
-    /** Of averaged plans (gw_solver.h), and of plans in factors (gw_lowrank.h). */
-    const struct frgi_average_steps *average;
+    /** Of averaged plans in the modes exact and landmark (gw_solver.h), and of plans in factors
+     *  (gw_lowrank.h). */
+    const struct frgi_average_steps *exact, *landmark;
     const struct frgi_lowrank_steps *lowrank;
 };
-extern const struct frgi_average_steps frgi_average_host_steps;
+extern const struct frgi_average_steps frgi_exact_host_steps, frgi_landmark_host_steps;
 extern const struct frgi_lowrank_steps frgi_lowrank_host_steps;
 extern const frgi_transport_steps frgi_transport_host_steps;
 
