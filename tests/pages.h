@@ -1,11 +1,13 @@
 /* pages.h - arenas in pages without rights (mprotect) but within steps: whoever reads or writes one
  * outside of a step faults.
  *
- * guard.fail_at: the step, from 1, that fails with FRG_IO before it does anything; 0: none.
+ * guard.fail_at: the step, from 1, that fails with FRG_IO before it does anything; 0: none.  Steps of
+ * several threads may overlap: there are rights until the last of them ends.
  */
 #ifndef FOURGE_TEST_PAGES_H
 #define FOURGE_TEST_PAGES_H
 
+#include <stdatomic.h>
 #include <sys/mman.h>
 
 #include "core/core.h"
@@ -21,6 +23,18 @@ static struct {
     size_t bytes[GUARD_ARENAS];
     int64_t opened; /* arenas, in all */
 } guard;
+static atomic_flag guard_lock = ATOMIC_FLAG_INIT;
+
+static void guard_take(void)
+{
+    while (atomic_flag_test_and_set(&guard_lock))
+        ;
+}
+
+static void guard_give(void)
+{
+    atomic_flag_clear(&guard_lock);
+}
 
 static void guard_rights(int rights)
 {
@@ -32,22 +46,35 @@ static void guard_rights(int rights)
 /** A step that cannot fail begins. */
 static void guard_begin(void)
 {
+    guard_take();
     if (guard.depth++ == 0)
         guard_rights(PROT_READ | PROT_WRITE);
+    guard_give();
+}
+
+/** Whether the next call is not the one that is to fail. */
+static bool guard_call(void)
+{
+    guard_take();
+    const bool passes = ++guard.calls != guard.fail_at;
+    guard_give();
+    return passes;
 }
 
 static bool guard_enter(void)
 {
-    if (++guard.calls == guard.fail_at)
-        return false;
-    guard_begin();
-    return true;
+    const bool passes = guard_call();
+    if (passes)
+        guard_begin();
+    return passes;
 }
 
 static frg_status guard_leave(frg_status status)
 {
+    guard_take();
     if (--guard.depth == 0)
         guard_rights(PROT_NONE);
+    guard_give();
     return status;
 }
 
@@ -56,14 +83,17 @@ static frg_status guard_open(frgi_arena *a, frg_context *ctx, const char *what)
     const size_t bytes = (a->used / 4096 + 1) * 4096;
     (void)ctx;
     (void)what;
-    if (++guard.calls == guard.fail_at)
+    if (!guard_call())
         return FRG_IO;
-    void *p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    guard_take();
+    void *p = mmap(NULL, bytes, guard.depth > 0 ? PROT_READ | PROT_WRITE : PROT_NONE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED || guard.arenas == GUARD_ARENAS)
         abort();
     guard.base[guard.arenas] = p;
     guard.bytes[guard.arenas++] = bytes;
     guard.opened++;
+    guard_give();
     *a = (frgi_arena){.base = p, .bytes = a->used};
     return FRG_OK;
 }
@@ -71,6 +101,7 @@ static frg_status guard_open(frgi_arena *a, frg_context *ctx, const char *what)
 static void guard_close(frgi_arena *a, frg_context *ctx)
 {
     (void)ctx;
+    guard_take();
     for (int i = 0; i < guard.arenas; i++)
         if (guard.base[i] == a->base) {
             munmap(guard.base[i], guard.bytes[i]);
@@ -78,6 +109,7 @@ static void guard_close(frgi_arena *a, frg_context *ctx)
             guard.bytes[i] = guard.bytes[guard.arenas];
             break;
         }
+    guard_give();
     *a = (frgi_arena){0};
 }
 

@@ -98,17 +98,22 @@ void frgi_assign_close(frgi_assign *a, frg_context *ctx)
 static int64_t begin_coarse(frgi_assign *a, const frgi_costs *c)
 {
     a->ops->coarsen(c, &a->coarse_costs);
-    a->coarse->warm = false;
-    frgi_assign_solve(a->coarse, &a->coarse_costs);
+    frgi_assign_forget(a->coarse);
+    frgi_assign_solve(a->coarse, &a->coarse_costs, false);
     a->ops->extend(a, c);
     a->warm = true;
     return a->ops->begin(a, c);
 }
 
-void frgi_assign_solve(frgi_assign *a, const frgi_costs *c)
+void frgi_assign_forget(frgi_assign *a)
+{
+    a->warm = false;
+}
+
+void frgi_assign_solve(frgi_assign *a, const frgi_costs *c, bool moved)
 {
     const bool cold = !a->warm && a->coarse;
-    a->moved = a->moved && a->warm;
+    a->moved = moved && a->warm;
     int64_t waiting = cold ? begin_coarse(a, c) : a->ops->begin(a, c);
     if (!cold && a->coarse && !a->moved && waiting > a->n / TOO_MANY) {
         waiting = begin_coarse(a, c);

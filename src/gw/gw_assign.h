@@ -35,6 +35,11 @@ static inline size_t frgi_costs_size(bool single)
     return single ? sizeof(float) : sizeof(double);
 }
 
+static inline size_t frgi_costs_bytes(const frgi_costs *c)
+{
+    return frgi_mul(frgi_mul((size_t)c->rows, (size_t)c->ld), frgi_costs_size(c->single));
+}
+
 static inline void *frgi_costs_row(const frgi_costs *c, int64_t i)
 {
     return (char *)c->at + (size_t)(i * c->ld) * frgi_costs_size(c->single);
@@ -96,10 +101,8 @@ struct frgi_assign {
     int64_t n, ld;
     const frg_context *ctx;
     const frgi_assign_ops *ops;
-    bool warm; /* v is that of an assignment that was solved; false: begin anew */
-    /* Costs are sums over other rows than before: warm, they begin from v moved by half of what the
-       entries of the last assignment cost more. */
-    bool moved;
+    bool warm;             /* v is that of an assignment that was solved; false: begin anew */
+    bool moved;            /* of this solve, where it is warm */
     int32_t *column, *row; /* column[i] of row i, row[j] of column j */
     void *v;               /* ld: duals of columns; padding: -FRGI_ASSIGN_FAR */
     void *paid;            /* ld: what the entries of the last assignment cost, by columns */
@@ -116,9 +119,12 @@ struct frgi_assign {
 /** To be closed, failed or not. */
 FRG_MUST_USE frg_status frgi_assign_open(frgi_assign *a, frg_context *ctx, int64_t n, bool single);
 void frgi_assign_close(frgi_assign *a, frg_context *ctx);
-/** The assignment of least cost (n x n) into a->column and a->row; of a run that is stopped any
- *  assignment. */
-void frgi_assign_solve(frgi_assign *a, const frgi_costs *c);
+/** The assignment of least cost (n x n) into a->column and a->row, beginning with the last duals;
+ *  of a run that is stopped any assignment.  moved: costs are sums over other rows than before, and
+ *  these duals move by half of what the entries of the last assignment cost more. */
+void frgi_assign_solve(frgi_assign *a, const frgi_costs *c, bool moved);
+/** The next solve begins without duals. */
+void frgi_assign_forget(frgi_assign *a);
 
 /** An entry of a plan. */
 typedef struct {

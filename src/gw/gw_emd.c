@@ -111,7 +111,7 @@ static frg_status assign(problem *p)
     frgi_assign s = {0};
     const frg_status status = frgi_assign_open(&s, p->ctx, p->n, false);
     if (status >= 0) {
-        frgi_assign_solve(&s, &p->costs);
+        frgi_assign_solve(&s, &p->costs, false);
         memcpy(p->v, s.v, (size_t)p->n * sizeof *p->v);
         for (int64_t i = 0; i < p->n; i++) {
             const int32_t j = s.column[i];

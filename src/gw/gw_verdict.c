@@ -57,10 +57,12 @@ typedef struct {
     frgi_gw_problem p;
     frgi_features f;
     frgi_descent d;
-    frgi_costs turned;   /* P' C: m x n */
-    int32_t *place;      /* of a point among those of positive weight, -1: none */
-    double *by_row;      /* sum_j p (log p - 1) */
-    double *duals;       /* n + m */
+    frgi_products products;
+    frgi_costs dense, costs; /* P, K(P): n x m */
+    frgi_costs turned;       /* P' C: m x n */
+    int32_t *place;          /* of a point among those of positive weight, -1: none */
+    double *by_row;          /* sum_j p (log p - 1) */
+    double *duals;           /* n + m */
     frgi_sparse lowest;  /* the lowest other vertex; no entries: the one that the run began at */
     double plan;         /* J of P without its entropy, caller's units */
     double with_entropy; /* J of P, and of what it is compared with */
@@ -75,20 +77,14 @@ static double entropy_of(double p)
     return p > 0 ? p * (log(p) - 1) : 0;
 }
 
-/** A row of a plan into d.k_vertex; of_y: NULL where columns are those of the spaces. */
+/** A row of a plan into `dense`; of_y: NULL where columns are those of the spaces. */
 static void put_row(const verdict *v, int64_t at, const double *row, const int32_t *of_y)
 {
-    const frgi_spaces *const s = &v->p.s;
-    void *const to = frgi_costs_row(&v->d.k_vertex, at);
     double sum = 0;
-    for (int64_t j = 0; j < s->m; j++) {
+    for (int64_t j = 0; j < v->p.s.m; j++) {
         const double p = row[of_y ? of_y[j] : j];
         sum += entropy_of(p);
-        if (s->single) {
-            ((float *)to)[j] = (float)p;
-        } else {
-            ((double *)to)[j] = p;
-        }
+        frgi_costs_put(&v->dense, at, j, p);
     }
     v->by_row[at] = sum;
 }
@@ -116,7 +112,7 @@ static void add_product(verdict *v, frgi_costs *to, const frgi_costs *left, cons
 {
     for (int64_t first = 0; first < count && graph_tasks_go_on(&v->tasks); first += AT_ONCE) {
         const int64_t many = count - first < AT_ONCE ? count - first : AT_ONCE;
-        frgi_costs_add(&v->d.products, to, frgi_costs_row(left, first), left->ld,
+        frgi_costs_add(&v->products, to, frgi_costs_row(left, first), left->ld,
                        frgi_costs_row(right, first), right->ld, many, scale);
         graph_tasks_count(&v->tasks, v->g->ctx, "verdict", 1, 0);
     }
@@ -132,7 +128,7 @@ static bool beat(verdict *v, int64_t done)
     return graph_tasks_go_on(&v->tasks);
 }
 
-/** <K, P> of K in k_plan and P in k_vertex, and theta <M, P>. */
+/** <K, P>, and theta <M, P>. */
 static double cost_of_plan(const verdict *v)
 {
     const frgi_spaces *const s = &v->p.s;
@@ -141,21 +137,20 @@ static double cost_of_plan(const verdict *v)
         for (int64_t j = 0; j < s->m; j++) {
             const double linear =
                 s->linear ? s->theta * (double)s->linear[i * s->ld_linear + j] : 0;
-            sum += frgi_costs_get(&v->d.k_vertex, i, j) *
-                   (frgi_costs_get(&v->d.k_plan, i, j) + linear);
+            sum += frgi_costs_get(&v->dense, i, j) * (frgi_costs_get(&v->costs, i, j) + linear);
         }
     }
     return sum;
 }
 
-/** k_plan <- K of the plan in k_vertex; its J without entropy, caller's units. */
+/** costs <- K of the dense plan; its J without entropy, caller's units. */
 static double linearise(verdict *v)
 {
     const frgi_spaces *const s = &v->p.s;
-    memset(v->turned.at, 0, (size_t)(s->m * v->turned.ld) * frgi_costs_size(s->single));
-    add_product(v, &v->turned, &v->d.k_vertex, &s->x, s->n, 1);
-    frgi_costs_linear(s, &v->d.k_plan);
-    add_product(v, &v->d.k_plan, &v->turned, &s->y, s->m, -2 * (1 - s->theta));
+    memset(v->turned.at, 0, frgi_costs_bytes(&v->turned));
+    add_product(v, &v->turned, &v->dense, &s->x, s->n, 1);
+    frgi_costs_linear(s, &v->costs);
+    add_product(v, &v->costs, &v->turned, &s->y, s->m, -2 * (1 - s->theta));
     return ((1 - s->theta) * s->constant + cost_of_plan(v)) * v->p.square;
 }
 
@@ -167,7 +162,7 @@ static double temperature(const verdict *v)
     return 2 * g->level.epsilon / (v->p.s.theta > 0 ? 1 : scales);
 }
 
-/** 2 epsilon times the entropy of the plan in k_vertex. */
+/** 2 epsilon times the entropy of the dense plan. */
 static double entropy_term(const verdict *v)
 {
     double sum = 0;
@@ -177,7 +172,7 @@ static double entropy_term(const verdict *v)
     return temperature(v) * sum;
 }
 
-/** k_plan <- K(P). */
+/** costs <- K(P). */
 static void take_plan(verdict *v)
 {
     frgi_transport_rows(&v->g->level.t, 0, v->g->x.n, CHUNKS, take_row, v);
@@ -188,7 +183,7 @@ static void take_plan(verdict *v)
 
 /* ---- vertices -------------------------------------------------------------------------------- */
 
-/** J of where conditional gradient ends from the vertex of least d.k_plan, caller's units. */
+/** J of where conditional gradient ends from the vertex of least cost, caller's units. */
 static double descend(verdict *v)
 {
     v->d.tasks = &v->tasks;
@@ -227,33 +222,13 @@ static void try_others(verdict *v)
         if (!(energy >= r->other_energy)) {
             r->other_energy = energy;
             v->lowest.count = v->d.plan.count;
-            memcpy(v->lowest.entries, v->d.plan.entries,
-                   (size_t)v->d.plan.count * sizeof *v->d.plan.entries);
+            frgi_descent_plan(&v->d, v->lowest.entries);
         }
     }
 }
 
-/** Duals of the vertex of least d.k_plan: what Sinkhorn's potentials are at no epsilon. */
-static void take_duals(verdict *v)
-{
-    const frgi_spaces *const s = &v->p.s;
-    double *const f = v->duals, *const g = f + s->n;
-    if (!s->assigns) {
-        frgi_simplex_duals(v->d.simplex, f, g);
-        return;
-    }
-    for (int64_t j = 0; j < s->m; j++) {
-        g[j] = s->single ? (double)((const float *)v->d.assign.v)[j]
-                         : ((const double *)v->d.assign.v)[j];
-    }
-    for (int64_t i = 0; i < s->n; i++) {
-        const int32_t j = v->d.assign.column[i];
-        f[i] = frgi_costs_get(&v->d.k_plan, i, j) - g[j];
-    }
-}
-
-/** k_vertex <- Sinkhorn's plan for the costs in k_plan, from the potentials in duals, which
- *  become its own; J of it. */
+/** dense <- Sinkhorn's plan for the costs, from the potentials in duals, which become its own; J of
+ *  it. */
 static frg_status blur(verdict *v)
 {
     const frgi_spaces *const s = &v->p.s;
@@ -265,7 +240,7 @@ static frg_status blur(verdict *v)
     o.tol = v->g->o.polish_tol;
     o.max_iter = PASSES;
     frg_status status = frg_sinkhorn_create(
-        &k, s->ctx, frg_matrix(v->d.k_plan.at, dtype, s->n, s->m, v->d.k_plan.ld), s->a, s->b, &o);
+        &k, s->ctx, frg_matrix(v->costs.at, dtype, s->n, s->m, v->costs.ld), s->a, s->b, &o);
     status = status < 0 ? status : frg_sinkhorn_start(k, v->duals, v->duals + s->n);
     status = status < 0 ? status : frgi_sinkhorn_solve(k, NULL);
     if (status == FRG_OK || status == FRG_MAX_ITER || status == FRG_STALLED) {
@@ -282,9 +257,10 @@ static frg_status blur(verdict *v)
 static frg_status blur_other(verdict *v, double gap)
 {
     frg_status status = FRG_OK;
-    frgi_descent_costs(&v->d, &v->lowest, 1, &v->d.k_plan);
+    v->d.steps->descent->linearise(&v->d, &v->lowest);
     frgi_descent_begin(&v->d);
-    take_duals(v);
+    v->d.steps->descent->get_costs(&v->d, &v->costs);
+    frgi_descent_duals(&v->d, v->duals, v->duals + v->p.s.n); /* potentials at no epsilon */
     v->other_with_entropy = (double)INFINITY;
     for (int round = 0;
          round < ROUNDS && status == FRG_OK && !(v->other_with_entropy < v->with_entropy - gap);
@@ -301,7 +277,6 @@ static frg_status open_verdict(verdict *v)
     frg_gw *const g = v->g;
     frg_context *const ctx = g->ctx;
     const char *const what = "a verdict";
-    char *at = NULL;
     TRY(frgi_gw_problem_open(g, FRG_GW_DTYPE_AUTO, &v->p));
     const frgi_spaces *const s = &v->p.s;
     TRY(frgi_descent_open(&v->d, s, frg_threads(s->ctx)));
@@ -310,9 +285,10 @@ static frg_status open_verdict(verdict *v)
     TRY(NEW(ctx, &v->duals, s->n + s->m, what));
     TRY(NEW(ctx, &v->lowest.entries, v->d.most, what));
     TRY(NEW(ctx, &v->place, g->x.n, what));
-    v->turned = (frgi_costs){NULL, s->m, s->n, frgi_costs_ld(s->n), s->single};
-    TRY(NEW0(ctx, &at, frgi_mul((size_t)(s->m * v->turned.ld), frgi_costs_size(s->single)), what));
-    v->turned.at = at;
+    TRY(frgi_costs_open(&v->dense, ctx, s->n, s->m, s->single, what));
+    TRY(frgi_costs_open(&v->costs, ctx, s->n, s->m, s->single, what));
+    TRY(frgi_costs_open(&v->turned, ctx, s->m, s->n, s->single, what));
+    TRY(frgi_products_open(&v->products, ctx, frg_threads(ctx), s->single));
     memset(v->place, -1, (size_t)g->x.n * sizeof *v->place);
     for (int64_t i = 0; i < s->n; i++) {
         v->place[v->p.of_x[i]] = (int32_t)i;
@@ -323,8 +299,10 @@ static frg_status open_verdict(verdict *v)
 static void close_verdict(verdict *v)
 {
     frg_context *const ctx = v->g->ctx;
-    char *at = v->turned.at;
-    DROP(ctx, &at);
+    frgi_products_close(&v->products);
+    frgi_costs_close(&v->dense, ctx);
+    frgi_costs_close(&v->costs, ctx);
+    frgi_costs_close(&v->turned, ctx);
     DROP(ctx, &v->place);
     DROP(ctx, &v->lowest.entries);
     DROP(ctx, &v->duals);
@@ -419,7 +397,6 @@ static frg_status sample_side(frgi_distances *d, const double *w, double unit, f
                   most = wanted < d->n ? wanted : d->n;
     int32_t *nearest = NULL;
     float *rows = NULL;
-    char *at = NULL;
     double total = 0;
     int64_t count = 0;
     frg_status status = FRG_OK;
@@ -437,9 +414,7 @@ static frg_status sample_side(frgi_distances *d, const double *w, double unit, f
             (*share)[count++] = (*share)[q] / total;
         }
     }
-    *c = (frgi_costs){NULL, count, count, frgi_costs_ld(count), true};
-    TRY_TO(done, NEW0(ctx, &at, frgi_mul((size_t)(count * c->ld), sizeof(float)), what));
-    c->at = at;
+    TRY_TO(done, frgi_costs_open(c, ctx, count, count, true, what));
     TRY_TO(done, NEW(ctx, &rows, count * count, what));
     TRY_TO(done, frgi_distances_cross(d, *chosen, count, *chosen, count, rows));
     for (int64_t e = 0; e < count * count; e++) {
@@ -456,8 +431,11 @@ static frg_status open_sample(sampled *v)
     frg_gw *const g = v->g;
     const double most = fmax(unit_of(g, &g->x), unit_of(g, &g->y));
     frgi_spaces *const s = &v->s;
-    *s = (frgi_spaces){
-        .ctx = g->ctx, .single = true, .theta = g->o.linear_weight, .seed = g->level.seed};
+    *s = (frgi_spaces){.ctx = g->ctx,
+                       .single = true,
+                       .theta = g->o.linear_weight,
+                       .seed = g->level.seed,
+                       .steps = g->where.steps};
     TRY(sample_side(&g->x, g->a, unit_of(g, &g->x) / most, &s->x, &s->a, &v->of_x));
     TRY(sample_side(&g->y, g->b, unit_of(g, &g->y) / most, &s->y, &s->b, &v->of_y));
     s->n = s->x.rows;
@@ -743,6 +721,7 @@ static frg_status compare(verdict *v)
     const double product = v->p.s.product * v->p.square;
     take_plan(v);
     if (beat(v, 1)) {
+        v->d.steps->descent->put_costs(&v->d, &v->costs);
         r->sharpened_energy = fmin(descend(v), v->plan);
     }
     if (beat(v, 2)) {

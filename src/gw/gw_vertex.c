@@ -26,13 +26,9 @@
 #include "gw/gw_vertex.h"
 
 #include <math.h>
-#include <omp.h>
 #include <string.h>
 
-#include "core/tree_sum.h"
-#include "linalg/blas.h"
-
-enum { GATHERED = 256, BLOCK = 128 };
+enum { GATHERED = 256, SWEEPS = 50 };
 #define NO_GAIN      1e-9 /* of J, that a step has to gain */
 #define FLOOR_SINGLE 1e-7 /* the same of J's constant: rounding of costs */
 #define FLOOR_DOUBLE 1e-13
@@ -40,97 +36,59 @@ enum { GATHERED = 256, BLOCK = 128 };
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-size_t frgi_spaces_bytes(int64_t n, int64_t m, bool single)
-{
-    return frgi_costs_size(single) * (size_t)(n * frgi_costs_ld(n) + m * frgi_costs_ld(m));
-}
-
 size_t frgi_descent_bytes(int64_t n, int64_t m, bool single)
 {
     return frgi_costs_size(single) * (size_t)(2 * n * frgi_costs_ld(m) + n * m / 3);
 }
 
-/** Costs that are written as a whole, padding included, before they are read: by the thread that
- *  does it, as the first touch of fresh memory takes as long as some passes over it. */
-static frg_status open_costs(frgi_costs *c, frg_context *ctx, int64_t rows, int64_t columns,
-                             bool single)
+static frgi_costs take_costs(frgi_arena *a, const frgi_spaces *s)
 {
-    char *at = NULL;
-    *c = (frgi_costs){NULL, rows, columns, frgi_costs_ld(columns), single};
-    TRY(NEW(ctx, &at, frgi_mul(frgi_mul((size_t)rows, (size_t)c->ld), frgi_costs_size(single)),
-            "costs of a plan"));
-    c->at = at;
-    return FRG_OK;
+    frgi_costs c = {NULL, s->n, s->m, frgi_costs_ld(s->m), s->single};
+    c.at = frgi_take(a, frgi_costs_bytes(&c));
+    return c;
 }
 
-static void close_costs(frgi_costs *c, frg_context *ctx)
+static void lay_out(frgi_arena *a, frgi_descent *d)
 {
-    char *at = c->at;
-    DROP(ctx, &at);
-    c->at = NULL;
-}
-
-static void take_workspaces(frgi_products *p, frgi_arena *a)
-{
-    const frgi_product_way usual = frgi_product_way_of(p->ctx);
-    /* OpenBLAS takes CPUs that are younger than itself for ones without vectors */
-    const bool own = usual == PRODUCT_BLAS && frgi_context_isa(p->ctx) == ISA_V4;
-    const frgi_product_way way = own ? PRODUCT_AVX2 : usual;
-    for (int t = 0; t < p->count; t++) {
-        frgi_product_workspace_take(a, &p->workspaces[t], way);
+    const frgi_spaces *const s = d->s;
+    const size_t row = frgi_mul(GATHERED, frgi_costs_size(s->single));
+    d->k_plan = take_costs(a, s);
+    d->k_vertex = take_costs(a, s);
+    d->plan.entries = TAKE(a, frgi_entry, d->most);
+    d->scratch.entries = TAKE(a, frgi_entry, d->most);
+    d->vertex.entries = TAKE(a, frgi_entry, s->n + s->m);
+    d->last.entries = TAKE(a, frgi_entry, s->n + s->m);
+    d->left = frgi_take(a, frgi_mul((size_t)s->x.ld, row));
+    d->right = frgi_take(a, frgi_mul((size_t)s->y.ld, row));
+    if (s->assigns) {
+        d->swaps.found = TAKE(a, frgi_exchange, s->n);
+        d->swaps.images = TAKE(a, int32_t, s->n);
+        d->swaps.taken = TAKE(a, bool, s->n);
     }
 }
 
-frg_status frgi_products_open(frgi_products *p, frg_context *ctx, int threads)
+static void clear(frgi_descent *d)
 {
-    *p = (frgi_products){.ctx = ctx, .count = threads};
-    TRY(NEW0(ctx, &p->workspaces, p->count, "products of costs"));
-    take_workspaces(p, &p->arena);
-    TRY(frgi_arena_open(&p->arena, ctx, "products of costs"));
-    take_workspaces(p, &p->arena);
-    return FRG_OK;
-}
-
-void frgi_products_close(frgi_products *p)
-{
-    if (p->ctx) {
-        frgi_arena_close(&p->arena, p->ctx);
-        DROP(p->ctx, &p->workspaces);
-    }
+    const size_t row = GATHERED * frgi_costs_size(d->s->single);
+    memset(d->left, 0, (size_t)d->s->x.ld * row);
+    memset(d->right, 0, (size_t)d->s->y.ld * row);
 }
 
 frg_status frgi_descent_open(frgi_descent *d, const frgi_spaces *s, int threads)
 {
     const char *const what = "a descent";
     frg_context *const ctx = s->ctx;
-    const size_t size = frgi_costs_size(s->single);
-    char *left = NULL, *right = NULL;
-    frg_status status = FRG_OK;
-    *d = (frgi_descent){.s = s, .energy = (double)INFINITY, .most = 12 * (s->n + s->m)};
-    TRY_TO(done, open_costs(&d->k_plan, ctx, s->n, s->m, s->single));
-    TRY_TO(done, open_costs(&d->k_vertex, ctx, s->n, s->m, s->single));
-    TRY_TO(done, NEW(ctx, &d->plan.entries, d->most, what));
-    TRY_TO(done, NEW(ctx, &d->scratch.entries, d->most, what));
-    TRY_TO(done, NEW(ctx, &d->vertex.entries, s->n + s->m, what));
-    TRY_TO(done, NEW(ctx, &d->last.entries, s->n + s->m, what));
-    TRY_TO(done, NEW0(ctx, &left, frgi_mul(GATHERED * (size_t)s->x.ld, size), what));
-    d->left = left;
-    TRY_TO(done, NEW0(ctx, &right, frgi_mul(GATHERED * (size_t)s->y.ld, size), what));
-    d->right = right;
-    d->products = (frgi_products){.ctx = ctx, .count = threads};
-    if (s->single) {
-        TRY_TO(done, frgi_products_open(&d->products, ctx, threads));
-    }
-    if (s->assigns) {
-        TRY_TO(done, frgi_assign_open(&d->assign, ctx, s->n, s->single));
-        TRY_TO(done, NEW(ctx, &d->exchanges, s->n, what));
-        TRY_TO(done, NEW(ctx, &d->images, s->n, what));
-        TRY_TO(done, NEW(ctx, &d->taken, s->n, what));
-    } else {
-        TRY_TO(done, frgi_simplex_open(&d->simplex, ctx, s->a, s->n, s->b, s->m, s->single));
-    }
-done:
-    return status;
+    *d = (frgi_descent){.s = s,
+                        .steps = s->steps ? s->steps : &frgi_transport_host_steps,
+                        .energy = (double)INFINITY,
+                        .most = 12 * (s->n + s->m)};
+    lay_out(&d->memory, d);
+    TRY(d->steps->open(&d->memory, ctx, what));
+    lay_out(&d->memory, d);
+    d->steps->descent->clear(d);
+    TRY(frgi_products_open(&d->products, ctx, threads, s->single));
+    return s->assigns ? frgi_assign_open(&d->assign, ctx, s->n, s->single)
+                      : frgi_simplex_open(&d->simplex, ctx, s->a, s->n, s->b, s->m, s->single);
 }
 
 void frgi_descent_close(frgi_descent *d)
@@ -139,141 +97,16 @@ void frgi_descent_close(frgi_descent *d)
         return;
     }
     frg_context *const ctx = d->s->ctx;
-    char *left = d->left, *right = d->right;
-    close_costs(&d->k_plan, ctx);
-    close_costs(&d->k_vertex, ctx);
-    DROP(ctx, &d->plan.entries);
-    DROP(ctx, &d->scratch.entries);
-    DROP(ctx, &d->vertex.entries);
-    DROP(ctx, &d->last.entries);
-    DROP(ctx, &left);
-    DROP(ctx, &right);
+    if (d->memory.bytes > 0) {
+        d->steps->close(&d->memory, ctx);
+    }
     frgi_assign_close(&d->assign, ctx);
     frgi_simplex_close(&d->simplex, ctx);
     frgi_products_close(&d->products);
-    DROP(ctx, &d->exchanges);
-    DROP(ctx, &d->images);
-    DROP(ctx, &d->taken);
     *d = (frgi_descent){0};
 }
 
-/* ---- spaces ---------------------------------------------------------------------------------- */
-
-/** sum w C^2 w, and sum w C w. */
-static void moments(const frgi_costs *c, const double *w, double *square, double *mean)
-{
-    *square = *mean = 0;
-    for (int64_t i = 0; i < c->rows; i++) {
-        double of_square = 0, of_mean = 0;
-        for (int64_t k = 0; k < c->columns; k++) {
-            const double x = frgi_costs_get(c, i, k);
-            of_square += x * x * w[k];
-            of_mean += x * w[k];
-        }
-        *square += w[i] * of_square;
-        *mean += w[i] * of_mean;
-    }
-}
-
-void frgi_spaces_finish(frgi_spaces *s)
-{
-    double square_x, square_y, mean_x, mean_y, linear = 0;
-    bool equal = s->n == s->m;
-    moments(&s->x, s->a, &square_x, &mean_x);
-    moments(&s->y, s->b, &square_y, &mean_y);
-    for (int64_t i = 0; i < s->n && equal; i++) {
-        equal = fabs(s->a[i] - s->a[0]) <= 1e-12 * s->a[0] &&
-                fabs(s->b[i] - s->a[0]) <= 1e-12 * s->a[0];
-    }
-    for (int64_t i = 0; i < s->n && s->linear; i++) {
-        for (int64_t j = 0; j < s->m; j++) {
-            linear += s->a[i] * s->b[j] * (double)s->linear[i * s->ld_linear + j];
-        }
-    }
-    s->assigns = equal;
-    s->constant = square_x + square_y;
-    s->product = (1 - s->theta) * (s->constant - 2 * mean_x * mean_y) + 2 * s->theta * linear;
-}
-
-void frgi_spaces_close(frgi_spaces *s)
-{
-    if (s->ctx) {
-        close_costs(&s->x, s->ctx);
-        close_costs(&s->y, s->ctx);
-        DROP(s->ctx, &s->a);
-        DROP(s->ctx, &s->b);
-    }
-}
-
-/** sum over the entries e of first .. last-1, and f <= e, of m_e m_f C_ef D_ef, pairs of two
- *  entries twice: distances are symmetric. */
-static double cross_of(const frgi_spaces *s, const frgi_sparse *p, int64_t first, int64_t last)
-{
-    double cross = 0;
-    for (int64_t e = first; e < last; e++) {
-        const frgi_entry *const at = &p->entries[e];
-        const void *const x = frgi_costs_row(&s->x, at->i), *const y = frgi_costs_row(&s->y, at->j);
-        double sum = 0;
-        for (int64_t f = 0; f < e && s->single; f++) {
-            const frgi_entry *const to = &p->entries[f];
-            sum += to->mass * (double)((const float *)x)[to->i] * (double)((const float *)y)[to->j];
-        }
-        for (int64_t f = 0; f < e && !s->single; f++) {
-            const frgi_entry *const to = &p->entries[f];
-            sum += to->mass * ((const double *)x)[to->i] * ((const double *)y)[to->j];
-        }
-        const double own =
-            frgi_costs_get(&s->x, at->i, at->i) * frgi_costs_get(&s->y, at->j, at->j);
-        cross += at->mass * (2 * sum + at->mass * own);
-    }
-    return cross;
-}
-
-double frgi_sparse_energy(const frgi_spaces *s, const frgi_sparse *p)
-{
-    enum { PARTS = 64 };
-    double part[PARTS], cross, linear = 0;
-    const bool many = p->count > 1500;
-#pragma omp parallel for schedule(static, 1) num_threads(frg_threads(s->ctx)) if (many)
-    for (int64_t q = 0; q < PARTS; q++) { /* the later, the longer */
-        part[q] = cross_of(s, p, q * p->count / PARTS, (q + 1) * p->count / PARTS);
-    }
-    frgi_tree_rows(part, PARTS, 1, 1, &cross);
-    for (int64_t e = 0; e < p->count && s->linear; e++) {
-        const frgi_entry *const at = &p->entries[e];
-        linear += at->mass * (double)s->linear[at->i * s->ld_linear + at->j];
-    }
-    return (1 - s->theta) * (s->constant - 2 * cross) + 2 * s->theta * linear;
-}
-
 /* ---- costs ----------------------------------------------------------------------------------- */
-
-void frgi_costs_add(const frgi_products *w, frgi_costs *to, const void *left, int64_t ld_left,
-                    const void *right, int64_t ld_right, int64_t count, double scale)
-{
-    const frgi_blas_guard guard = frgi_blas_begin();
-    const int64_t blocks = (to->rows + BLOCK - 1) / BLOCK;
-    const bool large = to->rows * to->columns * count > 1000000;
-#pragma omp parallel for schedule(static) num_threads(w->count) if (large)
-    for (int64_t block = 0; block < blocks; block++) {
-        const int64_t first = block * BLOCK;
-        const int rows = (int)(to->rows - first < BLOCK ? to->rows - first : BLOCK);
-        if (frgi_stopped(w->ctx) != FRG_OK) { /* who asked for it asks that, too */
-            continue;
-        }
-        frgi_blas_single();
-        if (to->single) { /* row-major C = A' B is column-major C' = B' A */
-            frgi_product_blend(&w->workspaces[omp_get_thread_num()], 'N', 'T', to->columns, rows,
-                               count, (float)scale, right, ld_right, (const float *)left + first,
-                               ld_left, 1, (float *)to->at + first * to->ld, to->ld);
-        } else {
-            frgi_dgemm('N', 'T', (int)to->columns, rows, (int)count, scale, right, (int)ld_right,
-                       (const double *)left + first, (int)ld_left, 1,
-                       (double *)to->at + first * to->ld, (int)to->ld);
-        }
-    }
-    frgi_blas_end(guard);
-}
 
 /** out <- out + scale row */
 static void add_scaled(const frgi_costs *c, int64_t i, double scale, void *out)
@@ -358,36 +191,6 @@ static void add_entries(frgi_descent *d, frgi_entry *e, int64_t count, double sc
     }
 }
 
-frg_status frgi_linear_of(frgi_spaces *s, const float *all, int64_t ld, const int32_t *of_x,
-                          const int32_t *of_y, float **to)
-{
-    TRY(NEW(s->ctx, to, frgi_mul((size_t)s->n, (size_t)s->m), "the linear cost"));
-    for (int64_t i = 0; i < s->n; i++) {
-        for (int64_t j = 0; j < s->m; j++) {
-            (*to)[i * s->m + j] = all[of_x[i] * ld + of_y[j]];
-        }
-    }
-    s->linear = *to;
-    s->ld_linear = s->m;
-    return FRG_OK;
-}
-
-void frgi_costs_linear(const frgi_spaces *s, frgi_costs *to)
-{
-    memset(to->at, 0, (size_t)(to->rows * to->ld) * frgi_costs_size(to->single));
-    for (int64_t i = 0; i < s->n && s->linear; i++) {
-        const float *const from = s->linear + i * s->ld_linear;
-        for (int64_t j = 0; j < s->m; j++) {
-            const double x = s->theta * (double)from[j];
-            if (to->single) {
-                ((float *)to->at)[i * to->ld + j] = (float)x;
-            } else {
-                ((double *)to->at)[i * to->ld + j] = x;
-            }
-        }
-    }
-}
-
 void frgi_descent_costs(frgi_descent *d, const frgi_sparse *p, int64_t every, frgi_costs *to)
 {
     double mass = 0;
@@ -400,6 +203,31 @@ void frgi_descent_costs(frgi_descent *d, const frgi_sparse *p, int64_t every, fr
     }
     frgi_costs_linear(d->s, to);
     add_entries(d, d->scratch.entries, count, every > 1 ? 1 / mass : 1, to);
+}
+
+/** K(P) of a list, of some of its rows or on distances of low rank where d has them. */
+static void rough_costs(frgi_descent *d, const frgi_sparse *p, int64_t every)
+{
+    if (d->lifted) {
+        frgi_lifted_costs(d->lifted, p, d);
+    } else {
+        frgi_descent_costs(d, p, every, &d->k_plan);
+    }
+}
+
+static void linearise(frgi_descent *d, const frgi_sparse *p)
+{
+    rough_costs(d, p, 1);
+}
+
+static void put_costs(frgi_descent *d, const frgi_costs *from)
+{
+    memcpy(d->k_plan.at, from->at, frgi_costs_bytes(from));
+}
+
+static void get_costs(const frgi_descent *d, frgi_costs *to)
+{
+    memcpy(to->at, d->k_plan.at, frgi_costs_bytes(to));
 }
 
 /** to <- (1 - t) to + t from */
@@ -432,6 +260,11 @@ static double cost_of(const frgi_costs *c, const frgi_sparse *p)
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */
+
+static void get_plan(const frgi_descent *d, frgi_entry *out)
+{
+    memcpy(out, d->plan.entries, (size_t)d->plan.count * sizeof *out);
+}
 
 static void copy_list(frgi_sparse *to, const frgi_sparse *from)
 {
@@ -478,16 +311,38 @@ static int64_t add_lists(const frgi_sparse *p, double scale_p, const frgi_sparse
     return count;
 }
 
-/* ---- steps ----------------------------------------------------------------------------------- */
+void frgi_descent_first(const frgi_spaces *s, frgi_sparse *plan)
+{
+    int64_t i = 0, j = 0;
+    double has = s->a[0], wants = s->b[0];
+    plan->count = 0;
+    while (i < s->n && j < s->m) {
+        const bool row_ends = has <= wants || j + 1 == s->m;
+        const double sent = i + 1 == s->n ? wants : j + 1 == s->m ? has : fmin(has, wants);
+        plan->entries[plan->count++] = (frgi_entry){(int32_t)i, (int32_t)j, sent};
+        has -= sent;
+        wants -= sent;
+        if (row_ends && i + 1 < s->n) {
+            has = s->a[++i];
+        } else if (j + 1 < s->m) {
+            wants = s->b[++j];
+        } else {
+            break;
+        }
+    }
+}
 
-/** vertex <- that of least cost c; false: the simplex has run out of pivots before it. */
-static bool least_vertex(frgi_descent *d, const frgi_costs *c)
+/* ---- the host's steps ------------------------------------------------------------------------ */
+
+/** V <- the vertex of least <K(P), V>; false: the simplex has run out of pivots before it.  moved:
+ *  frgi_assign_solve. */
+static bool least_vertex(frgi_descent *d, bool moved)
 {
     const frgi_spaces *const s = d->s;
     if (!s->assigns) {
-        return frgi_simplex_solve(d->simplex, c, d->vertex.entries, &d->vertex.count);
+        return frgi_simplex_solve(d->simplex, &d->k_plan, d->vertex.entries, &d->vertex.count);
     }
-    frgi_assign_solve(&d->assign, c);
+    frgi_assign_solve(&d->assign, &d->k_plan, moved);
     d->vertex.count = s->n;
     for (int64_t i = 0; i < s->n; i++) {
         d->vertex.entries[i] = (frgi_entry){(int32_t)i, d->assign.column[i], s->a[i]};
@@ -510,59 +365,58 @@ static void vertex_costs(frgi_descent *d)
     copy_list(&d->last, &d->vertex);
 }
 
-void frgi_descent_begin(frgi_descent *d)
+/** What comes next goes on from nothing, or with the duals and the tree that there are. */
+static void forget(frgi_descent *d, bool follows)
 {
-    d->assign.warm = d->follows = false; /* what a start finds does not depend on those before */
-    if (d->simplex) {
-        frgi_simplex_forget(d->simplex);
+    d->stationary = d->known = false;
+    d->follows = follows;
+    d->last.count = d->done = 0;
+    if (!follows) {
+        frgi_assign_forget(&d->assign);
+        if (d->simplex) {
+            frgi_simplex_forget(d->simplex);
+        }
     }
-    (void)least_vertex(d, &d->k_plan); /* a start */
+}
+
+void frgi_host_begin(frgi_descent *d)
+{
+    forget(d, false); /* what a start finds does not depend on those before */
+    (void)least_vertex(d, false);
     copy_list(&d->plan, &d->vertex);
     d->is_vertex = true;
-    d->stationary = d->known = false;
-    d->last.count = 0;
     d->energy = graph_tasks_poll(d->tasks, d->s->ctx) ? frgi_sparse_energy(d->s, &d->plan)
                                                       : (double)INFINITY;
 }
 
-double frgi_descent_dual(const frgi_descent *d)
+static void resume(frgi_descent *d, const frgi_sparse *plan, double energy, bool is_vertex,
+                   bool follows)
+{
+    forget(d, follows);
+    copy_list(&d->plan, plan);
+    d->energy = energy;
+    d->is_vertex = is_vertex;
+}
+
+static double dual(const frgi_descent *d)
 {
     return cost_of(&d->k_plan, &d->vertex);
 }
 
-void frgi_descent_resume(frgi_descent *d, const frgi_sparse *plan, double energy, bool is_vertex,
-                         bool follows)
+static void duals(const frgi_descent *d, double *f, double *g)
 {
-    copy_list(&d->plan, plan);
-    d->energy = energy;
-    d->is_vertex = is_vertex;
-    d->stationary = d->known = false;
-    d->last.count = 0;
-    d->follows = follows;
-    d->assign.warm = d->assign.warm && follows;
-    if (d->simplex && !follows) {
-        frgi_simplex_forget(d->simplex);
+    const frgi_spaces *const s = d->s;
+    if (!s->assigns) {
+        frgi_simplex_duals(d->simplex, f, g);
+        return;
     }
-}
-
-void frgi_descent_first(const frgi_spaces *s, frgi_sparse *plan)
-{
-    int64_t i = 0, j = 0;
-    double has = s->a[0], wants = s->b[0];
-    plan->count = 0;
-    while (i < s->n && j < s->m) {
-        const bool row_ends = has <= wants || j + 1 == s->m;
-        const double sent = i + 1 == s->n ? wants : j + 1 == s->m ? has : fmin(has, wants);
-        plan->entries[plan->count++] = (frgi_entry){(int32_t)i, (int32_t)j, sent};
-        has -= sent;
-        wants -= sent;
-        if (row_ends && i + 1 < s->n) {
-            has = s->a[++i];
-        } else if (j + 1 < s->m) {
-            wants = s->b[++j];
-        } else {
-            break;
-        }
+    for (int64_t j = 0; j < s->m; j++) {
+        g[j] =
+            s->single ? (double)((const float *)d->assign.v)[j] : ((const double *)d->assign.v)[j];
+    }
+    for (int64_t i = 0; i < s->n; i++) {
+        const int32_t j = d->assign.column[i];
+        f[i] = frgi_costs_get(&d->k_plan, i, j) - g[j];
     }
 }
 
@@ -585,37 +439,17 @@ static void move_to_vertex(frgi_descent *d, double energy)
     d->is_vertex = true;
 }
 
-void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most)
+/** V of least <K, V>, K that of P + beta (P - P_before) from every `every`th row. */
+static bool rough_vertex(frgi_descent *d, int64_t every, double beta)
 {
-    /* > 0: the costs of a plan further on, where steps are many; back to 0 where J does not fall */
-    double beta = 0;
-    d->assign.moved = d->follows;
-    d->last.count = 0;
-    for (int64_t step = 0; step < most && graph_tasks_go_on(d->tasks); step++) {
-        const frgi_sparse at = look_ahead(d, beta);
-        if (d->lifted) {
-            frgi_lifted_costs(d->lifted, &at, d);
-        } else {
-            frgi_descent_costs(d, &at, every, &d->k_plan);
-        }
-        const bool least = least_vertex(d, &d->k_plan);
-        if (!graph_tasks_poll(d->tasks, d->s->ctx)) {
-            break;
-        }
-        const double energy = frgi_sparse_energy(d->s, &d->vertex);
-        d->steps++;
-        graph_tasks_count(d->tasks, d->s->ctx, "vertex", 1, 0);
-        if (energy < d->energy * (1 - 1e-6)) {
-            move_to_vertex(d, energy);
-            beta = d->simplex && d->last.count > 0 ? fmin(beta > 0 ? 2 * beta : 1, MOST_AHEAD) : 0;
-        } else if (beta > 0) {
-            beta = 0;
-        } else {
-            d->stationary = least;
-            break;
-        }
-    }
-    d->last.count = 0; /* k_vertex is of no plan */
+    const frgi_sparse at = look_ahead(d, beta);
+    rough_costs(d, &at, every);
+    return least_vertex(d, d->follows);
+}
+
+static double vertex_energy(const frgi_descent *d)
+{
+    return frgi_sparse_energy(d->s, &d->vertex);
 }
 
 /** The t of least J along the segment from the plan to the vertex (formula above). */
@@ -636,8 +470,7 @@ static void become_vertex(frgi_descent *d, double energy)
     copy_list(&d->plan, &d->vertex);
     d->energy = energy;
     d->is_vertex = true;
-    memcpy(d->k_plan.at, d->k_vertex.at,
-           (size_t)(d->k_plan.rows * d->k_plan.ld) * frgi_costs_size(d->k_plan.single));
+    memcpy(d->k_plan.at, d->k_vertex.at, frgi_costs_bytes(&d->k_plan));
 }
 
 /** plan <- vertex, if that is lower. */
@@ -651,7 +484,7 @@ static bool take_vertex(frgi_descent *d)
     return true;
 }
 
-bool frgi_descent_take(frgi_descent *d)
+bool frgi_host_take(frgi_descent *d)
 {
     const double energy = frgi_sparse_energy(d->s, &d->vertex);
     if (!(energy < d->energy - NO_GAIN * fabs(d->energy))) {
@@ -684,43 +517,120 @@ static void know_costs(frgi_descent *d)
     frgi_descent_costs(d, &d->plan, 1, &d->k_plan);
     if (d->is_vertex) {
         copy_list(&d->last, &d->plan);
-        memcpy(d->k_vertex.at, d->k_plan.at,
-               (size_t)(d->k_plan.rows * d->k_plan.ld) * frgi_costs_size(d->k_plan.single));
+        memcpy(d->k_vertex.at, d->k_plan.at, frgi_costs_bytes(&d->k_plan));
     }
     d->known = true;
 }
 
+/** V of least <K(P), V>, and K(V). */
+static bool vertex(frgi_descent *d, bool moved)
+{
+    const bool least = least_vertex(d, moved);
+    vertex_costs(d);
+    return least;
+}
+
+/** Behind a step inside a segment: is the last vertex as low? */
+static void take_last(frgi_descent *d)
+{
+    const double energy = frgi_sparse_energy(d->s, &d->last);
+    if (energy <= d->energy) {
+        copy_list(&d->vertex, &d->last);
+        become_vertex(d, energy);
+    }
+}
+
+const struct frgi_descent_steps frgi_descent_host_steps = {.clear = clear,
+                                                           .start = frgi_host_start,
+                                                           .linearise = linearise,
+                                                           .put_costs = put_costs,
+                                                           .get_costs = get_costs,
+                                                           .begin = frgi_host_begin,
+                                                           .resume = resume,
+                                                           .get_plan = get_plan,
+                                                           .dual = dual,
+                                                           .duals = duals,
+                                                           .rough_vertex = rough_vertex,
+                                                           .vertex_energy = vertex_energy,
+                                                           .move_to_vertex = move_to_vertex,
+                                                           .know_costs = know_costs,
+                                                           .vertex = vertex,
+                                                           .line_search = line_search,
+                                                           .take_vertex = take_vertex,
+                                                           .move_inside = move_inside,
+                                                           .take_last = take_last,
+                                                           .exchange = frgi_host_exchange};
+
+/* ---- the iteration --------------------------------------------------------------------------- */
+
+/** One more step is done. */
+static void count_step(frgi_descent *d)
+{
+    d->done++;
+    graph_tasks_count(d->tasks, d->s->ctx, "vertex", 1, 0);
+}
+
+void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most)
+{
+    const struct frgi_descent_steps *const steps = d->steps->descent;
+    /* > 0: the costs of a plan further on, where steps are many; back to 0 where J does not fall */
+    double beta = 0;
+    d->last.count = 0;
+    for (int64_t step = 0; step < most && graph_tasks_go_on(d->tasks); step++) {
+        const bool least = steps->rough_vertex(d, every, beta);
+        if (!graph_tasks_poll(d->tasks, d->s->ctx)) {
+            break;
+        }
+        const double energy = steps->vertex_energy(d);
+        count_step(d);
+        if (energy < d->energy * (1 - 1e-6)) {
+            steps->move_to_vertex(d, energy);
+            beta = d->simplex && d->last.count > 0 ? fmin(beta > 0 ? 2 * beta : 1, MOST_AHEAD) : 0;
+        } else if (beta > 0) {
+            beta = 0;
+        } else {
+            d->stationary = least;
+            break;
+        }
+    }
+    d->last.count = 0; /* k_vertex is of no plan */
+}
+
 void frgi_descend(frgi_descent *d, int64_t most)
 {
+    const struct frgi_descent_steps *const steps = d->steps->descent;
     const double floor = d->s->constant * (d->s->single ? FLOOR_SINGLE : FLOOR_DOUBLE);
-    d->assign.moved = d->follows && !d->known;
+    bool moved = d->follows && !d->known;
     if (!d->known) {
-        know_costs(d);
+        steps->know_costs(d);
     }
     for (int64_t step = 0; step < most && !d->stationary && graph_tasks_go_on(d->tasks); step++) {
         double gain;
-        const bool least = least_vertex(d, &d->k_plan);
-        d->assign.moved = false;
-        vertex_costs(d);
+        const bool least = steps->vertex(d, moved);
+        moved = false;
         if (!graph_tasks_poll(d->tasks, d->s->ctx)) { /* costs or vertex may be unfinished */
             break;
         }
-        const double t = line_search(d, &gain);
-        d->steps++;
-        graph_tasks_count(d->tasks, d->s->ctx, "vertex", 1, 0);
+        const double t = steps->line_search(d, &gain);
+        count_step(d);
         const bool rests =
-            !(gain > fmax(NO_GAIN * fabs(d->energy), floor)) || (t >= 1 && !take_vertex(d));
+            !(gain > fmax(NO_GAIN * fabs(d->energy), floor)) || (t >= 1 && !steps->take_vertex(d));
         d->stationary = rests && least;
-        if (rests || (t < 1 && !move_inside(d, t, gain))) {
+        if (rests || (t < 1 && !steps->move_inside(d, t, gain))) {
             break;
         }
     }
-    if (!d->is_vertex && d->last.count > 0 &&
-        graph_tasks_go_on(d->tasks)) { /* is the last vertex as low? */
-        const double energy = frgi_sparse_energy(d->s, &d->last);
-        if (energy <= d->energy) {
-            copy_list(&d->vertex, &d->last);
-            become_vertex(d, energy);
-        }
+    if (!d->is_vertex && d->last.count > 0 && graph_tasks_go_on(d->tasks)) {
+        steps->take_last(d);
     }
+}
+
+bool frgi_descent_swap(frgi_descent *d)
+{
+    bool any = false, lower = true;
+    for (int sweep = 0; sweep < SWEEPS && lower && graph_tasks_go_on(d->tasks); sweep++) {
+        lower = d->steps->descent->exchange(d);
+        any = any || lower;
+    }
+    return any;
 }

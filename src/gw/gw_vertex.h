@@ -8,6 +8,7 @@
 #include "fourge/gw.h"
 #include "graph/graph_tasks.h"
 #include "gw/gw_assign.h"
+#include "gw/gw_transport.h"
 #include "linalg/product.h"
 
 #pragma GCC visibility push(hidden)
@@ -25,6 +26,7 @@ typedef struct {
     double constant; /* sum a C^2 a + sum b D^2 b */
     double product;  /* J of a b' */
     uint64_t seed;
+    const frgi_transport_steps *steps; /* of descents; NULL: the host's */
 } frgi_spaces;
 
 /** A list of entries of a plan, by rows. */
@@ -41,11 +43,18 @@ typedef struct {
     int count;
 } frgi_products;
 
-/** Two rows whose images may be exchanged; frgi_descent_swap. */
+/** Two rows whose images may be exchanged. */
 typedef struct {
     double gain;
     int32_t i, k;
 } frgi_exchange;
+
+/** What frgi_descent_swap works in: n each; NULL of transports. */
+typedef struct {
+    frgi_exchange *found;
+    int32_t *images;
+    bool *taken;
+} frgi_exchanges;
 
 enum { FRGI_RANK = 64, FRGI_LIFTING = 3 };
 /** Distances of a side as Q W Q', Q of orthonormal columns. */
@@ -58,9 +67,11 @@ typedef struct {
 
 /** One descent: the plan P, the vertex V of least <K(P), V>, and the costs K of both.  K is half
  *  the gradient of J = (1 - theta) E + 2 theta <M, P>, M the linear cost, without its terms of rows
- *  and of columns: K(P) = -2 (1 - theta) C P D + theta M. */
-typedef struct {
+ *  and of columns: K(P) = -2 (1 - theta) C P D + theta M.  Whoever opens it sets tasks and, for
+ *  rough steps, lifted. */
+typedef struct frgi_descent {
     const frgi_spaces *s;
+    const frgi_transport_steps *steps; /* whose memory it is */
     frgi_products products;
     frgi_assign assign; /* one of the two */
     frgi_simplex *simplex;
@@ -73,13 +84,54 @@ typedef struct {
     bool is_vertex, stationary; /* stationary: no vertex is lower to first order */
     bool known;                 /* k_plan has the costs of plan, k_vertex those of last */
     bool follows;               /* duals are kept from one kind of costs to the next */
-    frgi_exchange *exchanges;   /* of assignments: n; NULL of others */
-    int32_t *images;
-    bool *taken;
-    int64_t steps;
+    frgi_exchanges swaps;
+    int64_t done; /* steps, since it began or was resumed */
     graph_tasks *tasks;
     const frgi_lifted *lifted; /* both sides, for rough steps; NULL: these take some rows */
+    frgi_arena memory;         /* all arrays but those of products, assign and simplex */
 } frgi_descent;
+
+struct frgi_features;
+/** The steps on lists, costs and rows of products of a descent; nothing else touches these arrays
+ *  (test_gw_steps).  They are part of a table of steps of a transport problem. */
+struct frgi_descent_steps {
+    /** Rows of products 0. */
+    void (*clear)(frgi_descent *d);
+    /** K <- the costs of a start by its number; of a list of the caller's, on distances of low rank
+     *  where d has them; the caller's, n x m with the ld of K; and these <- K. */
+    void (*start)(const struct frgi_features *f, int which, frgi_descent *d);
+    void (*linearise)(frgi_descent *d, const frgi_sparse *p);
+    void (*put_costs)(frgi_descent *d, const frgi_costs *from);
+    void (*get_costs)(const frgi_descent *d, frgi_costs *to);
+    /** What the functions below say: frgi_descent_begin, _resume, _plan, _dual, _duals. */
+    void (*begin)(frgi_descent *d);
+    void (*resume)(frgi_descent *d, const frgi_sparse *plan, double energy, bool is_vertex,
+                   bool follows);
+    void (*get_plan)(const frgi_descent *d, frgi_entry *out);
+    double (*dual)(const frgi_descent *d);
+    void (*duals)(const frgi_descent *d, double *f, double *g);
+    /** V <- argmin <K, V>, K that of P + beta (P - last) from every `every`th row; false: a vertex,
+     *  but not yet the least. */
+    bool (*rough_vertex)(frgi_descent *d, int64_t every, double beta);
+    /** J(V). */
+    double (*vertex_energy)(const frgi_descent *d);
+    /** last <- P, P <- V of this J. */
+    void (*move_to_vertex)(frgi_descent *d, double energy);
+    /** K(P) from all of its entries. */
+    void (*know_costs)(frgi_descent *d);
+    /** V <- argmin <K(P), V> and K(V); moved: frgi_assign_solve; false as above. */
+    bool (*vertex)(frgi_descent *d, bool moved);
+    /** t <- argmin J(P + t (V - P)) in [0, 1]; *gain: what J loses. */
+    double (*line_search)(const frgi_descent *d, double *gain);
+    /** P <- V, if J(V) < J(P). */
+    bool (*take_vertex)(frgi_descent *d);
+    /** P <- P + t (V - P), K(P) likewise; false: its list is full. */
+    bool (*move_inside)(frgi_descent *d, double t, double gain);
+    /** P <- last, if that is as low. */
+    void (*take_last)(frgi_descent *d);
+    /** Of an assignment: P <- P with some images exchanged, if that is lower. */
+    bool (*exchange)(frgi_descent *d);
+};
 
 /** From weights of unit mass and distances that s has; J of a b' and the constant. */
 void frgi_spaces_finish(frgi_spaces *s);
@@ -87,11 +139,18 @@ void frgi_spaces_close(frgi_spaces *s);
 /** Bytes of distances, and of a descent. */
 size_t frgi_spaces_bytes(int64_t n, int64_t m, bool single);
 size_t frgi_descent_bytes(int64_t n, int64_t m, bool single);
-/** threads: those that share its products where it runs alone. */
+/** threads: those that share its products where it runs alone.  To be closed, failed or not. */
 FRG_MUST_USE frg_status frgi_descent_open(frgi_descent *d, const frgi_spaces *s, int threads);
 void frgi_descent_close(frgi_descent *d);
 
-FRG_MUST_USE frg_status frgi_products_open(frgi_products *p, frg_context *ctx, int threads);
+/** Zeros.  To be closed, failed or not. */
+FRG_MUST_USE frg_status frgi_costs_open(frgi_costs *c, frg_context *ctx, int64_t rows,
+                                        int64_t columns, bool single, const char *what);
+void frgi_costs_close(frgi_costs *c, frg_context *ctx);
+
+/** To be closed, failed or not. */
+FRG_MUST_USE frg_status frgi_products_open(frgi_products *p, frg_context *ctx, int threads,
+                                           bool single);
 void frgi_products_close(frgi_products *p);
 /** to <- theta M, zeros in the padding. */
 void frgi_costs_linear(const frgi_spaces *s, frgi_costs *to);
@@ -104,26 +163,58 @@ void frgi_costs_add(const frgi_products *w, frgi_costs *to, const void *left, in
                     const void *right, int64_t ld_right, int64_t count, double scale);
 /** J of a list, exact, in double: O(count^2). */
 double frgi_sparse_energy(const frgi_spaces *s, const frgi_sparse *p);
-/** to <- K of the list; of some of its rows, `every` apart, scaled to all mass. */
-void frgi_descent_costs(frgi_descent *d, const frgi_sparse *p, int64_t every, frgi_costs *to);
-/** d->plan <- the vertex of least cost d->k_plan. */
-void frgi_descent_begin(frgi_descent *d);
+/** K <- the costs of a start by its number (gw_vertex_starts.c). */
+static inline void frgi_start_costs(const struct frgi_features *f, int which, frgi_descent *d)
+{
+    d->steps->descent->start(f, which, d);
+}
+/** P <- the vertex of least <K, V>, without duals of before. */
+static inline void frgi_descent_begin(frgi_descent *d)
+{
+    d->steps->descent->begin(d);
+}
 /** Goes on from a plan of this energy, without duals; follows: with those that are there. */
-void frgi_descent_resume(frgi_descent *d, const frgi_sparse *plan, double energy, bool is_vertex,
-                         bool follows);
+static inline void frgi_descent_resume(frgi_descent *d, const frgi_sparse *plan, double energy,
+                                       bool is_vertex, bool follows)
+{
+    d->steps->descent->resume(d, plan, energy, is_vertex, follows);
+}
+/** out <- the d->plan.count entries of P. */
+static inline void frgi_descent_plan(const frgi_descent *d, frgi_entry *out)
+{
+    d->steps->descent->get_plan(d, out);
+}
+/** <K, V> of the vertex where the descent began. */
+static inline double frgi_descent_dual(const frgi_descent *d)
+{
+    return d->steps->descent->dual(d);
+}
+/** Its duals: f_i + g_j <= K_ij. */
+static inline void frgi_descent_duals(const frgi_descent *d, double *f, double *g)
+{
+    d->steps->descent->duals(d, f, g);
+}
 /** Vertices from vertices on costs of some rows alone, or on distances of low rank, as long as J
  *  falls; stationary: it does no more.  Of transports, where it falls, the next costs are those of
  *  P + beta (P - P_before), beta = 1, then 2: many small steps in one direction become a few. */
 void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most);
 /** Conditional gradient with exact line search, until it gains no more. */
 void frgi_descend(frgi_descent *d, int64_t most);
-/** d->plan <- d->vertex, if that is lower. */
-bool frgi_descent_take(frgi_descent *d);
-/** Exchanges images of an assignment's points as long as J falls; whether it did
- *  (gw_vertex_swaps.c). */
+/** Exchanges images of an assignment's points as long as J falls; whether it did. */
 bool frgi_descent_swap(frgi_descent *d);
-/** <K, V> of the vertex where the descent began. */
-double frgi_descent_dual(const frgi_descent *d);
+
+/* ---- within the host's steps ----------------------------------------------------------------- */
+
+/** to <- K of the list; of some of its rows, `every` apart, scaled to all mass. */
+void frgi_descent_costs(frgi_descent *d, const frgi_sparse *p, int64_t every, frgi_costs *to);
+void frgi_host_start(const struct frgi_features *f, int which, frgi_descent *d);
+void frgi_host_begin(frgi_descent *d);
+/** P <- V, if that is lower by more than rounding. */
+bool frgi_host_take(frgi_descent *d);
+bool frgi_host_exchange(frgi_descent *d);
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
 /** The vertex of the north-west corner rule, n + m - 1 entries at most. */
 void frgi_descent_first(const frgi_spaces *s, frgi_sparse *plan);
 
@@ -203,9 +294,10 @@ void frgi_near_costs(const frgi_lifted l[2], frgi_descent *d);
 /* ---- starts (gw_vertex_starts.c) ---- */
 
 enum { FRGI_AXES = 3, FRGI_NEAR = 2 };
-/** Numbers of starts, for frgi_start_costs: of all points; from FRGI_REHEATED on two of each of the
- *  axes, turned and random ones, cooled from its vertex; and in floats spectra, near distances, and
- *  of each of these three again, cooled from its vertex. */
+/** Numbers of starts, for frgi_start_costs: of all points; from FRGI_BY_AXES on axes with each
+ *  choice of signs, then turned and random ones by turns; from FRGI_REHEATED on, where
+ *  frgi_may_anneal, two of each of these, cooled from its vertex; and in floats spectra, near
+ *  distances, and of each of these three again, cooled from its vertex. */
 enum { FRGI_BY_PROFILES, FRGI_BY_PRODUCT, FRGI_BY_ANNEALING, FRGI_BY_AXES, FRGI_REHEATED = 64 };
 enum {
     FRGI_SPECTRAL = 128,
@@ -214,7 +306,7 @@ enum {
     FRGI_MORE_STARTS = 2 * (1 + FRGI_NEAR)
 };
 /** What starts are made of. */
-typedef struct {
+typedef struct frgi_features {
     const frgi_spaces *s;
     void *profile[2]; /* FRGI_QUANTILES rows of ld: means of the quantiles of distances from a
                          point, over sqrt(FRGI_QUANTILES) */
@@ -236,9 +328,6 @@ FRG_MUST_USE frg_status frgi_features_lift(frgi_features *f);
  *  spectra. */
 FRG_MUST_USE frg_status frgi_features_more(frgi_features *f);
 bool frgi_may_anneal(const frgi_features *f);
-/** d->k_plan <- the costs of a start by its number; from FRGI_BY_AXES on axes with each choice of
- *  signs, then turned and random ones by turns.  Those that are cooled: where frgi_may_anneal. */
-void frgi_start_costs(const frgi_features *f, int which, frgi_descent *d);
 /** frg_gw_start of it. */
 frg_gw_start frgi_start_kind(int which);
 

@@ -104,7 +104,7 @@ frg_status frgi_lifted_side(frgi_lifted *l, const frgi_spaces *s, int side, cons
     const int64_t smaller = s->n < s->m ? s->n : s->m,
                   rank = smaller < FRGI_RANK ? smaller : FRGI_RANK;
     frgi_products w = {0};
-    frg_status status = frgi_products_open(&w, s->ctx, frg_threads(s->ctx));
+    frg_status status = frgi_products_open(&w, s->ctx, frg_threads(s->ctx), true);
     l->rank = rank;
     l->ld = frgi_costs_ld(rank);
     status = status >= 0 ? lift_side(l, s, side, c, steps, &w) : status;

@@ -132,17 +132,14 @@ frg_status frgi_coarse_side(frg_context *ctx, const frgi_costs *c, const double 
 {
     const char *const what = "farthest points";
     double *gap = NULL;
-    char *at = NULL;
     int32_t *nearest = NULL;
     frg_status status = FRG_OK;
-    *out = (frgi_costs){NULL, count, count, frgi_costs_ld(count), single};
+    *out = (frgi_costs){0};
     TRY_TO(done, NEW(ctx, &gap, c->rows, what));
     TRY_TO(done, NEW(ctx, &nearest, c->rows, what));
     TRY_TO(done, NEW(ctx, share, count, what));
     TRY_TO(done, NEW(ctx, chosen, count, what));
-    TRY_TO(done,
-           NEW0(ctx, &at, frgi_mul((size_t)(count * out->ld), frgi_costs_size(single)), what));
-    out->at = at;
+    TRY_TO(done, frgi_costs_open(out, ctx, count, count, single, what));
     if (count > FRGI_FARTHEST && count < c->rows) {
         TRY_TO(done, spread_side(ctx, c, w, count, *share, *chosen));
     } else {
@@ -176,13 +173,11 @@ static frg_status open_placing(placing *p, const frgi_spaces *s)
 {
     const char *const what = "images of points";
     const int64_t most = s->n < PLACED ? s->n : PLACED;
-    char *costs = NULL;
     *p = (placing){.s = s};
-    TRY(frgi_products_open(&p->products, s->ctx, frg_threads(s->ctx)));
+    TRY(frgi_products_open(&p->products, s->ctx, frg_threads(s->ctx), true));
     TRY(NEW(s->ctx, &p->x, most, what));
     TRY(NEW(s->ctx, &p->y, most, what));
-    TRY(NEW(s->ctx, &costs, frgi_mul((size_t)(most * s->y.ld), sizeof(float)), what));
-    p->costs = (frgi_costs){costs, most, s->m, s->y.ld, true};
+    TRY(frgi_costs_open(&p->costs, s->ctx, most, s->m, true, what));
     TRY(NEW0(s->ctx, &p->left, AT_ONCE * frgi_costs_ld(most), what));
     TRY(NEW0(s->ctx, &p->right, AT_ONCE * s->y.ld, what));
     return NEW(s->ctx, &p->square, s->m, what);
@@ -191,11 +186,10 @@ static frg_status open_placing(placing *p, const frgi_spaces *s)
 static void close_placing(placing *p)
 {
     frg_context *const ctx = p->s->ctx;
-    char *costs = p->costs.at;
     frgi_products_close(&p->products);
     DROP(ctx, &p->x);
     DROP(ctx, &p->y);
-    DROP(ctx, &costs);
+    frgi_costs_close(&p->costs, ctx);
     DROP(ctx, &p->left);
     DROP(ctx, &p->right);
     DROP(ctx, &p->square);

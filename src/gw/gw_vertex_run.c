@@ -138,10 +138,10 @@ static void keep_outcome(const race *r, int64_t q, const frgi_descent *d)
     outcome *const to = &r->out[q];
     to->energy = d->energy;
     to->plan.count = d->plan.count;
-    memcpy(to->plan.entries, d->plan.entries, (size_t)d->plan.count * sizeof *d->plan.entries);
+    frgi_descent_plan(d, to->plan.entries);
     to->is_vertex = d->is_vertex;
     to->stationary = d->stationary;
-    to->steps = d->steps;
+    to->steps += d->done;
     to->kind = q < r->n_given ? FRG_GW_START_COARSE : frgi_start_kind(r->starts[q - r->n_given]);
 }
 
@@ -149,7 +149,7 @@ static void keep_outcome(const race *r, int64_t q, const frgi_descent *d)
 static void descend_and_swap(frgi_descent *d, int64_t most)
 {
     frgi_descend(d, most);
-    for (int round = 0; round < ROUNDS && d->stationary && d->is_vertex && d->exchanges &&
+    for (int round = 0; round < ROUNDS && d->stationary && d->is_vertex && d->s->assigns &&
                         d->s->n <= MOST_TO_SWAP && frgi_descent_swap(d);
          round++) {
         frgi_descend(d, most);
@@ -160,20 +160,15 @@ static void descend_and_swap(frgi_descent *d, int64_t most)
 static void run_start(const race *r, int64_t q, frgi_descent *d)
 {
     outcome *const to = &r->out[q];
-    d->steps = 0;
     if (r->s->assigns && r->s->n <= ALL && q == r->count - 1) {
-        best_permutation(r->s, &d->plan);
-        d->energy = frgi_sparse_energy(r->s, &d->plan);
-        d->is_vertex = true;
-        d->stationary = false;
+        best_permutation(r->s, &to->plan);
+        frgi_descent_resume(d, &to->plan, frgi_sparse_energy(r->s, &to->plan), true, false);
         frgi_descend(d, r->most);
         keep_outcome(r, q, d);
         return;
     }
-    if (q < r->n_given && r->lifted) {
-        frgi_lifted_costs(r->lifted, &r->given[q], d);
-    } else if (q < r->n_given) {
-        frgi_descent_costs(d, &r->given[q], 1, &d->k_plan);
+    if (q < r->n_given) {
+        d->steps->descent->linearise(d, &r->given[q]);
     } else {
         frgi_start_costs(r->f, r->starts[q - r->n_given], d);
     }
@@ -264,7 +259,6 @@ static bool is_sure(const race *r)
 static void resume(const race *r, int64_t q, frgi_descent *d)
 {
     frgi_descent_resume(d, &r->out[q].plan, r->out[q].energy, r->out[q].is_vertex, r->alone);
-    d->steps = r->out[q].steps;
 }
 
 static void take_steps(const race *r, int64_t q, frgi_descent *d)
@@ -306,7 +300,7 @@ static void finish_best(const race *r, frgi_descent *d)
     }
     resume(r, q, d);
     if (!is_large(r->s->n, r->s->m)) {
-        descend_and_swap(d, r->alone ? r->most - d->steps : r->most);
+        descend_and_swap(d, r->alone ? r->most - r->out[q].steps : r->most);
     }
     for (size_t k = 0; k < sizeof rows / sizeof *rows && is_large(r->s->n, r->s->m); k++) {
         frgi_descent_rough(d, (r->s->n + rows[k] - 1) / rows[k], LARGE_STEPS);
@@ -447,15 +441,10 @@ static frg_status dense_side(frgi_distances *d, const int32_t *nodes, int64_t n,
 {
     enum { BATCH = 64 };
     const bool exact = !single && d->exact;
-    char *at = NULL;
     float *rows = NULL;
     double *wide = NULL;
     frg_status status = FRG_OK;
-    *c = (frgi_costs){NULL, n, n, frgi_costs_ld(n), single};
-    TRY_TO(done,
-           NEW0(d->ctx, &at, frgi_mul(frgi_mul((size_t)n, (size_t)c->ld), frgi_costs_size(single)),
-                "distances of an alignment"));
-    c->at = at;
+    TRY_TO(done, frgi_costs_open(c, d->ctx, n, n, single, "distances of an alignment"));
     TRY_TO(done, NEW(d->ctx, &rows, frgi_mul(BATCH, (size_t)n), "distances of an alignment"));
     TRY_TO(done, NEW(d->ctx, &wide, exact ? BATCH * n : 1, "distances of an alignment"));
     for (int64_t first = 0; first < n; first += BATCH) {
@@ -565,8 +554,13 @@ static frg_status coarse_plans(const frgi_spaces *s, int64_t wanted, int64_t mos
     const int64_t n = s->n < wanted ? s->n : wanted, m = s->m < wanted ? s->m : wanted;
     const int64_t room = s->n + s->m;
     const bool few = wanted <= FEW;
-    frgi_spaces small = {
-        .ctx = s->ctx, .n = n, .m = m, .single = !few, .theta = s->theta, .seed = s->seed};
+    frgi_spaces small = {.ctx = s->ctx,
+                         .n = n,
+                         .m = m,
+                         .single = !few,
+                         .theta = s->theta,
+                         .seed = s->seed,
+                         .steps = s->steps};
     frgi_features f = {0};
     frgi_plans given = {0};
     race r = {.s = &small,
@@ -835,8 +829,9 @@ frg_status frgi_gw_problem_open(frg_gw *g, frg_gw_dtype dtype, frgi_gw_problem *
     /* the energy is that of distances in one unit; a linear cost stands beside scaled ones */
     const double unit_x = 1 / (double)g->x.scale, unit_y = 1 / (double)g->y.scale;
     const double most = fmax(unit_x, unit_y);
-    *p = (frgi_gw_problem){.s = {.ctx = ctx, .theta = theta, .seed = g->level.seed},
-                           .square = theta > 0 ? 1 : most * most};
+    *p = (frgi_gw_problem){
+        .s = {.ctx = ctx, .theta = theta, .seed = g->level.seed, .steps = g->where.steps},
+        .square = theta > 0 ? 1 : most * most};
     frgi_spaces *const s = &p->s;
     TRY(positive_weights(ctx, g->a, g->x.n, &p->of_x, &s->a, &s->n));
     TRY(positive_weights(ctx, g->b, g->y.n, &p->of_y, &s->b, &s->m));
@@ -874,11 +869,11 @@ static frg_status end_in_doubles(frg_gw *g, frgi_gw_problem *p, graph_tasks *tas
     frgi_descent_resume(&d, plan, frgi_sparse_energy(&p->s, plan), r->vertex != 0, false);
     descend_and_swap(&d, g->o.max_iter);
     TRY_TO(done, GROW(g->ctx, &plan->entries, d.plan.count + 1, "a plan"));
-    memcpy(plan->entries, d.plan.entries, (size_t)d.plan.count * sizeof *plan->entries);
+    frgi_descent_plan(&d, plan->entries);
     plan->count = d.plan.count;
     r->energy = d.energy;
     r->vertex = d.is_vertex;
-    r->outer_iterations += d.steps;
+    r->outer_iterations += d.done;
     r->reason = !graph_tasks_go_on(tasks) ? FRG_GW_CANCELLED
                 : d.stationary            ? FRG_GW_STATIONARY
                                           : FRG_GW_MAX_ITER;

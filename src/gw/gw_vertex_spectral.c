@@ -105,7 +105,7 @@ done:
 frg_status frgi_spectra_open(frgi_spectrum e[2], const frgi_spaces *s)
 {
     frgi_products w = {0};
-    frg_status status = frgi_products_open(&w, s->ctx, frg_threads(s->ctx));
+    frg_status status = frgi_products_open(&w, s->ctx, frg_threads(s->ctx), true);
     for (int side = 0; side < 2 && status >= 0; side++) {
         status = open_side(&e[side], s, side, &w);
     }

@@ -484,8 +484,8 @@ static void cooled_costs(const frgi_features *f, int which, frgi_descent *d)
     if (which >= FRGI_REHEATED) {
         const int base = which >= FRGI_HELD ? which - FRGI_HELD + FRGI_SPECTRAL
                                             : FRGI_BY_AXES + (which - FRGI_REHEATED) / 2;
-        frgi_start_costs(f, base, d);
-        frgi_descent_begin(d);
+        frgi_host_start(f, base, d);
+        frgi_host_begin(d);
         frgi_descent_costs(d, &d->plan, 1, &d->k_plan);
         held = which < FRGI_HELD && which % 2 ? HELD_LONG : HELD;
     }
@@ -503,7 +503,7 @@ static void shape_costs(const frgi_features *f, int which, frgi_descent *d)
     const frgi_spaces *const s = f->s;
     const void *left = d->left, *right = f->axes[1];
     int64_t count = FRGI_AXES;
-    memset(d->k_plan.at, 0, (size_t)(d->k_plan.rows * d->k_plan.ld) * frgi_costs_size(s->single));
+    memset(d->k_plan.at, 0, frgi_costs_bytes(&d->k_plan));
     if (which == FRGI_BY_PROFILES) {
         left = f->profile[0];
         right = f->profile[1];
@@ -518,7 +518,7 @@ static void shape_costs(const frgi_features *f, int which, frgi_descent *d)
     frgi_costs_add(&d->products, &d->k_plan, left, s->x.ld, right, s->y.ld, count, -1);
 }
 
-void frgi_start_costs(const frgi_features *f, int which, frgi_descent *d)
+void frgi_host_start(const frgi_features *f, int which, frgi_descent *d)
 {
     if (which == FRGI_BY_PRODUCT || (which == FRGI_BY_ANNEALING && !frgi_may_anneal(f))) {
         product_costs(f, d);

@@ -14,8 +14,6 @@
 
 #include <string.h>
 
-enum { SWEEPS = 50 };
-
 static int by_gain(const void *p, const void *q, const void *user)
 {
     const frgi_exchange *const x = p, *const y = q;
@@ -86,26 +84,20 @@ static bool take(frgi_descent *d, const int32_t *image)
         d->vertex.entries[i] = (frgi_entry){(int32_t)i, image[i], d->s->a[i]};
     }
     d->vertex.count = d->s->n;
-    return frgi_descent_take(d);
+    return frgi_host_take(d);
 }
 
-bool frgi_descent_swap(frgi_descent *d)
+bool frgi_host_exchange(frgi_descent *d)
 {
-    const frgi_spaces *const s = d->s;
-    frgi_exchange *const found = d->exchanges;
-    int32_t *const image = d->images;
-    bool any = false, lower = true;
-    for (int sweep = 0; sweep < SWEEPS && lower && graph_tasks_go_on(d->tasks); sweep++) {
-        for (int64_t i = 0; i < s->n; i++) {
-            image[i] = d->plan.entries[i].j;
-        }
-        const int64_t count = best_exchanges(d, image, found);
-        lower = false;
-        for (int64_t most = count; most > 0 && !lower; most = most > 8 ? most / 4 : most - 1) {
-            most = apply(d, found, count, most, image, d->taken);
-            lower = take(d, image);
-        }
-        any = any || lower;
+    const frgi_exchanges *const w = &d->swaps;
+    bool lower = false;
+    for (int64_t i = 0; i < d->s->n; i++) {
+        w->images[i] = d->plan.entries[i].j;
     }
-    return any;
+    const int64_t count = best_exchanges(d, w->images, w->found);
+    for (int64_t most = count; most > 0 && !lower; most = most > 8 ? most / 4 : most - 1) {
+        most = apply(d, w->found, count, most, w->images, w->taken);
+        lower = take(d, w->images);
+    }
+    return lower;
 }

@@ -1,7 +1,8 @@
-/* test_gw_steps.c - potentials, exponents, sums and rounding of a transport problem, averaged plans
- * and factors are touched within the steps of gw_transport.h alone: alignments of all modes with entropy and Sinkhorn
- * solvers of all stores run with them in pages without rights in between (pages.h), with the bits
- * of a run without; a touch outside faults; each step that can fail does so once.
+/* test_gw_steps.c - potentials, exponents, sums and rounding of a transport problem, averaged plans,
+ * factors, and plans and costs of a descent are touched within the steps of gw_transport.h alone:
+ * alignments of all modes and Sinkhorn solvers of all stores run with them in pages without rights
+ * in between (pages.h), with the bits of a run without; a touch outside faults; each step that can
+ * fail does so once.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -10,6 +11,7 @@
 #include "fault.h"
 #include "gw/gw_align.h"
 #include "gw/gw_sinkhorn.h"
+#include "gw/gw_vertex.h"
 #include "gw_data.h"
 #include "pages.h"
 #include "state.h"
@@ -41,7 +43,7 @@
         (void)guard_leave(FRG_OK);                                                                 \
         return result;                                                                             \
     }
-static int64_t taken_transport, taken_exact, taken_landmark, taken_lowrank;
+static _Atomic int64_t taken_transport, taken_exact, taken_landmark, taken_lowrank, taken_descent;
 
 /* clang-format off */
 VOID_STEP(transport, clear, (frgi_transport *t), (t))
@@ -92,6 +94,28 @@ STEP(lowrank, mirror, (frgi_lowrank *w, double pace), (w, pace))
 VOID_STEP(lowrank, copy, (frgi_lowrank *w, frgi_copy what), (w, what))
 VOID_STEP(lowrank, round, (frgi_lowrank *w), (w))
 VOID_STEP(lowrank, pack, (frgi_lowrank *w), (w))
+
+VOID_STEP(descent, clear, (frgi_descent *d), (d))
+VOID_STEP(descent, start, (const frgi_features *f, int which, frgi_descent *d), (f, which, d))
+VOID_STEP(descent, linearise, (frgi_descent *d, const frgi_sparse *p), (d, p))
+VOID_STEP(descent, put_costs, (frgi_descent *d, const frgi_costs *from), (d, from))
+VOID_STEP(descent, get_costs, (const frgi_descent *d, frgi_costs *to), (d, to))
+VOID_STEP(descent, begin, (frgi_descent *d), (d))
+VOID_STEP(descent, resume, (frgi_descent *d, const frgi_sparse *plan, double energy, bool is_vertex, bool follows),
+          (d, plan, energy, is_vertex, follows))
+VOID_STEP(descent, get_plan, (const frgi_descent *d, frgi_entry *out), (d, out))
+ANSWER(double, descent, dual, (const frgi_descent *d), (d))
+VOID_STEP(descent, duals, (const frgi_descent *d, double *x, double *y), (d, x, y))
+ANSWER(bool, descent, rough_vertex, (frgi_descent *d, int64_t every, double beta), (d, every, beta))
+ANSWER(double, descent, vertex_energy, (const frgi_descent *d), (d))
+VOID_STEP(descent, move_to_vertex, (frgi_descent *d, double energy), (d, energy))
+VOID_STEP(descent, know_costs, (frgi_descent *d), (d))
+ANSWER(bool, descent, vertex, (frgi_descent *d, bool moved), (d, moved))
+ANSWER(double, descent, line_search, (const frgi_descent *d, double *gain), (d, gain))
+ANSWER(bool, descent, take_vertex, (frgi_descent *d), (d))
+ANSWER(bool, descent, move_inside, (frgi_descent *d, double t, double gain), (d, t, gain))
+VOID_STEP(descent, take_last, (frgi_descent *d), (d))
+ANSWER(bool, descent, exchange, (frgi_descent *d), (d))
 /* clang-format on */
 
 static const struct frgi_lowrank_steps guarded_lowrank_steps = {.clear = guarded_lowrank_clear,
@@ -104,6 +128,28 @@ static const struct frgi_lowrank_steps guarded_lowrank_steps = {.clear = guarded
                                                                 .copy = guarded_lowrank_copy,
                                                                 .round = guarded_lowrank_round,
                                                                 .pack = guarded_lowrank_pack};
+
+static const struct frgi_descent_steps guarded_descent_steps = {
+    .clear = guarded_descent_clear,
+    .start = guarded_descent_start,
+    .linearise = guarded_descent_linearise,
+    .put_costs = guarded_descent_put_costs,
+    .get_costs = guarded_descent_get_costs,
+    .begin = guarded_descent_begin,
+    .resume = guarded_descent_resume,
+    .get_plan = guarded_descent_get_plan,
+    .dual = guarded_descent_dual,
+    .duals = guarded_descent_duals,
+    .rough_vertex = guarded_descent_rough_vertex,
+    .vertex_energy = guarded_descent_vertex_energy,
+    .move_to_vertex = guarded_descent_move_to_vertex,
+    .know_costs = guarded_descent_know_costs,
+    .vertex = guarded_descent_vertex,
+    .line_search = guarded_descent_line_search,
+    .take_vertex = guarded_descent_take_vertex,
+    .move_inside = guarded_descent_move_inside,
+    .take_last = guarded_descent_take_last,
+    .exchange = guarded_descent_exchange};
 
 static int64_t moves;
 
@@ -135,7 +181,8 @@ static const frgi_transport_steps guarded_steps = {.open = guard_open,
                                                    .unroll = guarded_transport_unroll,
                                                    .exact = &guarded_exact_steps,
                                                    .landmark = &guarded_landmark_steps,
-                                                   .lowrank = &guarded_lowrank_steps};
+                                                   .lowrank = &guarded_lowrank_steps,
+                                                   .descent = &guarded_descent_steps};
 
 /* ---- problems -------------------------------------------------------------------------------- */
 
@@ -164,6 +211,11 @@ typedef enum {
     STARTS,
     SAMPLED,
     ORDERED,
+    VERTICES,   /* a transport in doubles, with a linear cost */
+    ASSIGNMENT, /* in doubles, with exchanges */
+    FLOATS,
+    RACED, /* on fewer points first, and in floats first */
+    ROUGH, /* steps on costs of some rows */
     KINDS
 } kind;
 
@@ -180,8 +232,25 @@ static void make_data(uint64_t seed)
         weights[i] = 0.5 + test_uniform();
 }
 
+/** Points of a side; VERTICES and those with entropy have N and M. */
+static int64_t points_of(kind k)
+{
+    return k == ORDERED ? MANY : k == RACED ? 140 : k == ROUGH ? 470 : M;
+}
+
 static frg_gw_opts options_of(kind k)
 {
+    if (k >= VERTICES) {
+        frg_gw_opts vertex;
+        frg_gw_defaults(&vertex, sizeof vertex);
+        vertex.mode = FRG_GW_VERTEX;
+        vertex.distance = FRG_GW_DISTANCE_EUCLIDEAN;
+        vertex.dtype = k == FLOATS  ? FRG_GW_DTYPE_F32
+                       : k == RACED ? FRG_GW_DTYPE_F64
+                                    : FRG_GW_DTYPE_AUTO;
+        vertex.linear_weight = k == VERTICES ? 0.4 : 0;
+        return vertex;
+    }
     frg_gw_opts o = options(k == LANDMARK ? FRG_GW_DISTANCE_LANDMARK : FRG_GW_DISTANCE_EUCLIDEAN);
     o.mode = k == EXACT ? FRG_GW_EXACT : k == LANDMARK ? FRG_GW_LANDMARK : FRG_GW_SAMPLED;
     o.k = o.landmarks = 8;
@@ -221,14 +290,15 @@ static frg_status start(frg_gw *s, kind k)
 
 static frg_status open_kind(frg_gw **s, frg_context *ctx, kind k, const frgi_transport_steps *steps)
 {
-    const int64_t n = k == ORDERED ? MANY : N, m = k == ORDERED ? MANY : M;
+    const bool equal = k == ORDERED || k > VERTICES, linear_cost = k == LINEAR || k == VERTICES;
+    const int64_t m = points_of(k), n = equal ? m : N;
     const frg_array x = matrix(points_x, n, 2), y = matrix(points_y, m, 2),
                     linear = matrix(cells, N, M);
     const frg_gw_opts o = options_of(k);
     const frg_status status =
         frgi_gw_open(s, ctx, (frgi_gw_place){.steps = steps},
-                     (frg_gw_side){.data = &x, .weights = k == ORDERED ? NULL : weights},
-                     (frg_gw_side){.data = &y}, k == LINEAR ? &linear : NULL, &o);
+                     (frg_gw_side){.data = &x, .weights = equal ? NULL : weights},
+                     (frg_gw_side){.data = &y}, linear_cost ? &linear : NULL, &o);
     return status < 0 ? status : start(*s, k);
 }
 
@@ -372,20 +442,25 @@ static frg_status transport(frg_context *ctx, int row, const frgi_transport_step
 typedef frg_status (*solver)(frg_context *ctx, int row, const frgi_transport_steps *steps,
                              uint64_t *hash);
 
-static void compare(solver run, int rows)
+/** Rows from `raced` on have steps of several threads that overlap; they run with one thread, too. */
+static void compare(solver run, int rows, int raced)
 {
     open_path(path);
     for (int row = 0; row < rows; row++) {
-        frg_context *ctx = test_context();
-        uint64_t want = 0, got = 0;
+        frg_context *ctx = test_context(), *alone = test_context_with(1, NULL, NULL);
+        uint64_t want = 0;
         const frg_status ended = run(ctx, row, NULL, &want);
         CHECK_SAYS(ended >= 0, "%d: %s", row, frg_message(ctx));
-        guard.opened = 0;
-        CHECK_STATUS(run(ctx, row, &guarded_steps, &got), ended);
-        CHECK_SAYS(got == want, "%d: other bits", row);
-        CHECK(guard.opened > 0);
-        CHECK_INT(guard.arenas, 0);
-        CHECK_INT(guard.depth, 0);
+        for (int turn = row < raced; turn < 2; turn++) {
+            uint64_t got = 0;
+            guard.opened = 0;
+            CHECK_STATUS(run(turn ? ctx : alone, row, &guarded_steps, &got), ended);
+            CHECK_SAYS(got == want, "%d: other bits", row);
+            CHECK(guard.opened > 0);
+            CHECK_INT(guard.arenas, 0);
+            CHECK_INT(guard.depth, 0);
+        }
+        frg_context_destroy(alone);
         frg_context_destroy(ctx);
     }
     close_path(path);
@@ -394,31 +469,47 @@ static void compare(solver run, int rows)
 static void alignments(void)
 {
     moves = 0;
-    compare(align, KINDS);
+    compare(align, KINDS, VERTICES);
     CHECK_SAYS(taken_exact > 50 && taken_landmark > 50 && taken_lowrank > 100,
                "steps: exact %lld, landmark %lld, factors %lld", (long long)taken_exact,
                (long long)taken_landmark, (long long)taken_lowrank);
+    CHECK_SAYS(taken_descent > 1000, "%lld steps of descents", (long long)taken_descent);
     CHECK_SAYS(moves > 0 && moves % 2 == 0, "%lld moves", (long long)moves); /* there and back */
 }
 
 static void solvers(void)
 {
-    compare(transport, SOLVERS);
+    compare(transport, SOLVERS, SOLVERS);
 }
 
-/** Runs an alignment and reads a number between two steps, in a process of its own. */
+/** Reads a number between two steps: of an alignment, of a descent. */
+static double touch(frg_context *ctx, kind k)
+{
+    frg_gw *s = NULL;
+    frgi_gw_problem p;
+    frgi_descent d;
+    make_data(1);
+    if (open_kind(&s, ctx, k, &guarded_steps) < 0)
+        _exit(3);
+    if (k == VERTICES) {
+        if (frgi_gw_problem_open(s, FRG_GW_DTYPE_F64, &p) < 0 || frgi_descent_open(&d, &p.s, 1) < 0)
+            _exit(3);
+        return *(volatile double *)d.k_plan.at;
+    }
+    if (frg_gw_run(s, NULL) < 0)
+        _exit(3);
+    return *(volatile double *)(k == FACTORS ? s->factors.q : s->level.t.s.F);
+}
+
+/** In a process of its own. */
 static bool touch_faults(kind k)
 {
     fflush(stdout);
     const pid_t child = fork();
     if (child == 0) {
         frg_context *ctx = test_context_with(1, NULL, NULL);
-        frg_gw *s = NULL;
-        make_data(1);
         signal(SIGSEGV, SIG_DFL);
-        if (open_kind(&s, ctx, k, &guarded_steps) >= 0 && frg_gw_run(s, NULL) >= 0)
-            _exit(*(volatile double *)(k == FACTORS ? s->factors.q : s->level.t.s.F) > 0 ? 1 : 2);
-        _exit(3);
+        _exit(touch(ctx, k) > 0 ? 1 : 2);
     }
     int how = 0;
     return CHECK(child > 0 && waitpid(child, &how, 0) == child) &&
@@ -430,12 +521,13 @@ static void a_touch_faults(void)
 {
     CHECK(touch_faults(SAMPLED));
     CHECK(touch_faults(FACTORS));
+    CHECK(touch_faults(VERTICES));
 }
 
 /** Each step that can fail does so once: a run says so, and nothing is left behind. */
 static void each_step_fails(void)
 {
-    static const int rows[] = {SAMPLED, COARSE, EXACT, FACTORS};
+    static const int rows[] = {SAMPLED, COARSE, EXACT, LANDMARK, FACTORS, VERTICES};
     open_path(path);
     for (size_t r = 0; r < sizeof rows / sizeof *rows + 1; r++) {
         fault_memory memory;

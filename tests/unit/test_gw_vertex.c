@@ -102,7 +102,7 @@ static void assignments(void)
                 draw(&c, k / 10 % 4);
             for (int64_t i = 0; turn == 2 && i < n; i++)
                 put(&c, i, i, frgi_costs_get(&c, i, i) - 0.1);
-            frgi_assign_solve(&a, &c);
+            frgi_assign_solve(&a, &c, false);
             const double cost = assigned(&a, &c);
             slack = fmax(slack, slack_of(&c)); /* duals begin as those of the costs before */
             CHECK(cost - dual_value(&a, &c) <= slack);
@@ -139,8 +139,7 @@ static void moved_costs(void)
             for (int64_t i = 0; i < n && turn == 2; i++)
                 for (int64_t j = 0; j < n; j++)
                     put(&c, i, j, frgi_costs_get(&c, i, j) + more[i] + more[was[j]]);
-            a.moved = turn == 2;
-            frgi_assign_solve(&a, &c);
+            frgi_assign_solve(&a, &c, turn == 2);
             CHECK(assigned(&a, &c) - dual_value(&a, &c) <= slack_of(&c));
             scans[turn] = a.scans;
         }
@@ -1342,12 +1341,12 @@ static void stopped(void)
         draw(&c, 2);
         frg_interrupt_clear(ctx);
         CHECK_OK(ctx, frgi_assign_open(&a, ctx, n, false));
-        frgi_assign_solve(&a, &c);
+        frgi_assign_solve(&a, &c, false);
         const double best = assigned(&a, &c);
         const int64_t scans = a.scans;
         frg_interrupt(ctx);
-        a.warm = false;
-        frgi_assign_solve(&a, &c);
+        frgi_assign_forget(&a);
+        frgi_assign_solve(&a, &c, false);
         CHECK(assigned(&a, &c) >= best - 1e-9 * fabs(best));
         CHECK(kind % 2 == 0 || a.scans - scans < scans);
         frgi_assign_close(&a, ctx);
