@@ -7,6 +7,7 @@
 #ifndef FOURGE_TEST_PAGES_H
 #define FOURGE_TEST_PAGES_H
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 
@@ -28,7 +29,7 @@ static atomic_flag guard_lock = ATOMIC_FLAG_INIT;
 static void guard_take(void)
 {
     while (atomic_flag_test_and_set(&guard_lock))
-        ;
+        sched_yield();
 }
 
 static void guard_give(void)

@@ -191,10 +191,13 @@ static frg_status draw(frgi_level *l, int area, int64_t count, uint64_t stream, 
     if (l->device && !frgi_is_balanced(l->o)) {
         return draw_on_device(l, area, count, s, out);
     }
-    if (!averaged) {
-        frgi_transport_marginals(&l->t, l->product.row, NULL);
+    double *const sums = l->product.row; /* of rows */
+    if (averaged) {
+        frgi_transport_copy(&l->t, sums, l->kept.rows, (size_t)n * sizeof *sums);
+    } else {
+        frgi_transport_marginals(&l->t, sums, NULL);
     }
-    draw_indices(l, averaged ? l->kept.rows : l->product.row, n, count, s + 1, out, false);
+    draw_indices(l, sums, n, count, s + 1, out, false);
     if (l->o->sampling == FRG_GW_MULTINOMIAL) {
         frgi_sort(out, count, sizeof *out, by_row, NULL);
     }

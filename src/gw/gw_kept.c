@@ -17,33 +17,58 @@
 
 enum { KEPT_CHUNKS = 64 };
 
-frg_status frgi_kept_open(frgi_level *l)
+static void lay_out(frgi_arena *a, frgi_level *l)
 {
     const int64_t n = l->x->n, m = l->y->n;
     if (l->o->store_plan) {
-        TRY(NEW0(l->ctx, &l->kept.plan, frgi_mul((size_t)n, (size_t)m), "the averaged plan"));
-        TRY(NEW0(l->ctx, &l->kept.rows, 2 * n, "the averaged plan"));
-        l->saved.own[l->saved.n_own++] =
-            (frgi_array){"plan", l->kept.plan, (size_t)(n * m) * sizeof *l->kept.plan};
+        l->kept.plan = TAKE(a, float, frgi_mul((size_t)n, (size_t)m));
+        l->kept.rows = TAKE(a, double, 2 * n);
     }
     if (l->o->diag_exact && !frgi_is_balanced(l->o)) {
-        TRY(NEW(l->ctx, &l->kept.sums, n + m, "marginals of the plan"));
-        TRY(NEW(l->ctx, &l->kept.squares, n + m, "marginals of the plan"));
-        l->saved.own[l->saved.n_own++] =
-            (frgi_array){"sums", l->kept.sums, (size_t)(n + m) * sizeof *l->kept.sums};
+        l->kept.sums = TAKE(a, double, n + m);
+    }
+}
+
+static void keep_in_states(frgi_level *l, frgi_array what)
+{
+    l->saved.own[l->saved.n_own++] = what;
+}
+
+frg_status frgi_kept_open(frgi_level *l)
+{
+    const int64_t n = l->x->n, m = l->y->n;
+    frgi_kept *const k = &l->kept;
+    lay_out(&k->memory, l);
+    if (k->memory.used == 0) {
+        return FRG_OK;
+    }
+    TRY(l->t.steps->open(&k->memory, l->ctx, "the averaged plan"));
+    lay_out(&k->memory, l);
+    l->t.steps->kept->clear(l);
+    if (k->plan) {
+        keep_in_states(l, (frgi_array){"plan", k->plan, (size_t)(n * m) * sizeof *k->plan});
+    }
+    if (k->sums) {
+        keep_in_states(l, (frgi_array){"sums", k->sums, (size_t)(n + m) * sizeof *k->sums});
+        TRY(NEW(l->ctx, &k->squares, n + m, "marginals of the plan"));
     }
     return FRG_OK;
 }
 
 void frgi_kept_close(frgi_level *l)
 {
-    DROP(l->ctx, &l->kept.plan);
-    DROP(l->ctx, &l->kept.rows);
-    DROP(l->ctx, &l->kept.sums);
+    if (l->kept.memory.bytes > 0) {
+        l->t.steps->close(&l->kept.memory, l->ctx);
+    }
     DROP(l->ctx, &l->kept.squares);
 }
 
-void frgi_kept_reset(frgi_level *l, bool known)
+static void clear(frgi_level *l)
+{
+    memset(l->kept.memory.base, 0, l->kept.memory.bytes);
+}
+
+static void reset(frgi_level *l, bool known)
 {
     const int64_t n = l->x->n, m = l->y->n;
     for (int64_t i = 0; l->kept.plan && i < n; i++) {
@@ -101,7 +126,7 @@ static void fold_plan(frgi_level *l)
     l->stopping.change = known ? sqrt(square) : (double)INFINITY;
 }
 
-void frgi_kept_rows(const frgi_level *l, const int64_t *first, frgi_row_visitor visit, void *user)
+static void rows(const frgi_level *l, const int64_t *first, frgi_row_visitor visit, void *user)
 {
     const int64_t n = l->x->n, m = l->y->n;
     double *const row = l->product.row; /* rows + ld */
@@ -127,14 +152,31 @@ static void fold_sums(frgi_level *l)
     }
 }
 
+const struct frgi_kept_steps frgi_kept_host_steps = {
+    .clear = clear, .reset = reset, .fold_plan = fold_plan, .fold_sums = fold_sums, .rows = rows};
+
+/* ---- between the steps ----------------------------------------------------------------------- */
+
+void frgi_kept_reset(frgi_level *l, bool known)
+{
+    if (l->kept.memory.bytes > 0) {
+        l->t.steps->kept->reset(l, known);
+    }
+}
+
 void frgi_kept_fold(frgi_level *l)
 {
     if (l->kept.plan) {
-        fold_plan(l);
+        l->t.steps->kept->fold_plan(l);
     }
     if (l->kept.sums) {
-        fold_sums(l);
+        l->t.steps->kept->fold_sums(l);
     }
+}
+
+void frgi_kept_rows(const frgi_level *l, const int64_t *first, frgi_row_visitor visit, void *user)
+{
+    l->t.steps->kept->rows(l, first, visit, user);
 }
 
 frg_status frgi_kept_terms(frgi_level *l, double scale)
@@ -144,9 +186,11 @@ frg_status frgi_kept_terms(frgi_level *l, double scale)
         frgi_distances *d;
         int64_t n, from, to; /* to: where its terms begin */
     } sides[] = {{l->x, s->n, 0, 0}, {l->y, s->m, s->n, s->rows}};
+    double *const sums = l->product.row; /* n + m */
+    frgi_transport_copy(&l->t, sums, l->kept.sums, (size_t)(s->n + s->m) * sizeof *sums);
     for (int side = 0; side < 2; side++) {
         const int64_t n = sides[side].n;
-        const double *const weights = l->kept.sums + sides[side].from;
+        const double *const weights = sums + sides[side].from;
         double *const squares = l->kept.squares + sides[side].from, total = 0;
         TRY(frgi_distances_squares(sides[side].d, weights, squares));
         for (int64_t i = 0; i < n; i++) {

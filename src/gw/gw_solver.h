@@ -110,10 +110,11 @@ typedef struct {
 
 /** What is kept of the plan between two steps (gw_kept.c). */
 typedef struct {
-    float *plan;     /* store_plan: n x m, averaged; zeros: nothing is known of it */
-    double *rows;    /* n row sums, n squares of the last change */
-    double *sums;    /* diag_exact, not balanced: averaged marginals, n + m */
-    double *squares; /* n + m */
+    float *plan;       /* store_plan: n x m, averaged; zeros: nothing is known of it */
+    double *rows;      /* n row sums, n squares of the last change */
+    double *sums;      /* diag_exact, not balanced: averaged marginals, n + m */
+    frgi_arena memory; /* of the steps alone */
+    double *squares;   /* n + m: of distances, weighted by the sums */
 } frgi_kept;
 
 /** Where a level is in a run that is saved (gw_state.c). */
@@ -237,6 +238,18 @@ FRG_MUST_USE frg_status frgi_draw_checks(frgi_level *l, int64_t count, frgi_pair
 
 FRG_MUST_USE frg_status frgi_kept_open(frgi_level *l);
 void frgi_kept_close(frgi_level *l);
+/** The steps on the plan and the marginals that are kept; nothing else touches these arrays
+ *  (test_gw_steps), but for copies of whole ones.  They are part of a table of steps of a transport
+ *  problem. */
+struct frgi_kept_steps {
+    /** Nothing is known. */
+    void (*clear)(frgi_level *l);
+    /** What the functions below say of them, of the plan and of the marginals. */
+    void (*reset)(frgi_level *l, bool known);
+    void (*fold_plan)(frgi_level *l);
+    void (*fold_sums)(frgi_level *l);
+    void (*rows)(const frgi_level *l, const int64_t *first, frgi_row_visitor visit, void *user);
+};
 /** known: the plan is a b', or the one to start from; else it is what the next step makes it. */
 void frgi_kept_reset(frgi_level *l, bool known);
 /** After a step: P <- (1 - alpha) P + alpha Pnew, or its marginals; with store_plan

@@ -1,5 +1,5 @@
-/* test_gw_steps.c - potentials, exponents, sums and rounding of a transport problem, averaged plans,
- * factors, and plans and costs of a descent are touched within the steps of gw_transport.h alone:
+/* test_gw_steps.c - potentials, exponents, sums and rounding of a transport problem, plans that are
+ * averaged, in factors or kept, and plans and costs of a descent are touched within the steps of gw_transport.h alone:
  * alignments of all modes and Sinkhorn solvers of all stores run with them in pages without rights
  * in between (pages.h), with the bits of a run without; a touch outside faults; each step that can
  * fail does so once.
@@ -43,7 +43,8 @@
         (void)guard_leave(FRG_OK);                                                                 \
         return result;                                                                             \
     }
-static _Atomic int64_t taken_transport, taken_exact, taken_landmark, taken_lowrank, taken_descent;
+static _Atomic int64_t taken_transport, taken_exact, taken_landmark, taken_lowrank, taken_kept,
+    taken_descent;
 
 /* clang-format off */
 VOID_STEP(transport, clear, (frgi_transport *t), (t))
@@ -95,6 +96,13 @@ VOID_STEP(lowrank, copy, (frgi_lowrank *w, frgi_copy what), (w, what))
 VOID_STEP(lowrank, round, (frgi_lowrank *w), (w))
 VOID_STEP(lowrank, pack, (frgi_lowrank *w), (w))
 
+VOID_STEP(kept, clear, (frgi_level *l), (l))
+VOID_STEP(kept, reset, (frgi_level *l, bool known), (l, known))
+VOID_STEP(kept, fold_plan, (frgi_level *l), (l))
+VOID_STEP(kept, fold_sums, (frgi_level *l), (l))
+VOID_STEP(kept, rows, (const frgi_level *l, const int64_t *first, frgi_row_visitor visit, void *user),
+          (l, first, visit, user))
+
 VOID_STEP(descent, clear, (frgi_descent *d), (d))
 VOID_STEP(descent, start, (const frgi_features *f, int which, frgi_descent *d), (f, which, d))
 VOID_STEP(descent, linearise, (frgi_descent *d, const frgi_sparse *p), (d, p))
@@ -129,6 +137,11 @@ static const struct frgi_lowrank_steps guarded_lowrank_steps = {.clear = guarded
                                                                 .round = guarded_lowrank_round,
                                                                 .pack = guarded_lowrank_pack};
 
+static const struct frgi_kept_steps guarded_kept_steps = {.clear = guarded_kept_clear,
+                                                          .reset = guarded_kept_reset,
+                                                          .fold_plan = guarded_kept_fold_plan,
+                                                          .fold_sums = guarded_kept_fold_sums,
+                                                          .rows = guarded_kept_rows};
 static const struct frgi_descent_steps guarded_descent_steps = {
     .clear = guarded_descent_clear,
     .start = guarded_descent_start,
@@ -182,6 +195,7 @@ static const frgi_transport_steps guarded_steps = {.open = guard_open,
                                                    .exact = &guarded_exact_steps,
                                                    .landmark = &guarded_landmark_steps,
                                                    .lowrank = &guarded_lowrank_steps,
+                                                   .kept = &guarded_kept_steps,
                                                    .descent = &guarded_descent_steps};
 
 /* ---- problems -------------------------------------------------------------------------------- */
@@ -473,6 +487,7 @@ static void alignments(void)
     CHECK_SAYS(taken_exact > 50 && taken_landmark > 50 && taken_lowrank > 100,
                "steps: exact %lld, landmark %lld, factors %lld", (long long)taken_exact,
                (long long)taken_landmark, (long long)taken_lowrank);
+    CHECK_SAYS(taken_kept > 50, "%lld steps of plans that are kept", (long long)taken_kept);
     CHECK_SAYS(taken_descent > 1000, "%lld steps of descents", (long long)taken_descent);
     CHECK_SAYS(moves > 0 && moves % 2 == 0, "%lld moves", (long long)moves); /* there and back */
 }
