@@ -131,8 +131,8 @@ static frg_status open_level(frgi_simplex **out, frg_context *ctx, const frgi_si
     if (n >= COARSENED && m >= COARSENED) {
         TRY_TO(done, open_level(&s->coarse, ctx, of, 2 * every));
         const frgi_simplex *const half = s->coarse;
-        TRY_TO(done,
-               NEW(ctx, &costs, frgi_mul(frgi_mul((size_t)half->n, (size_t)half->ld), size), what));
+        TRY_TO(done, NEW0(ctx, &costs, frgi_mul(frgi_mul((size_t)half->n, (size_t)half->ld), size),
+                          what));
         s->coarse_costs = (frgi_costs){costs, half->n, half->m, half->ld, s->single};
     }
 done:

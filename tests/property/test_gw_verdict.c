@@ -341,7 +341,7 @@ static void not_concave(void)
  *  and a run that has converged is beaten where it is lower. */
 static void from_vertex(void)
 {
-    enum { N = 16, SETS = 14 };
+    enum { N = 16, SETS = 40 };
     frg_context *ctx = test_context();
     int said[2] = {0};
     for (int set = 0; set < SETS; set++) {

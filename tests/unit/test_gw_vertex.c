@@ -185,37 +185,59 @@ static void check_transport(const frgi_simplex *s, const frgi_costs *c, const do
     free(u);
 }
 
+/** Two problems, the second from the tree of the first. */
+static void solve_transports(frg_context *ctx, int64_t n, int64_t m, bool single, bool uniform,
+                             int kind)
+{
+    double *const a = calloc((size_t)(n + m), sizeof *a), *const b = a + n;
+    double of_a = 0, of_b = 0;
+    for (int64_t i = 0; i < n + m; i++) {
+        a[i] = uniform ? 1 : exp(2 * test_normal());
+        *(i < n ? &of_a : &of_b) += a[i];
+    }
+    for (int64_t i = 0; i < n + m; i++)
+        a[i] /= i < n ? of_a : of_b;
+    frgi_costs c = costs_of(n, m, single);
+    frgi_entry *const plan = calloc((size_t)(n + m), sizeof *plan);
+    frgi_simplex *s;
+    CHECK_OK(ctx, frgi_simplex_open(&s, ctx, a, n, b, m, single));
+    for (int turn = 0; turn < 2; turn++) {
+        int64_t count = 0;
+        draw(&c, kind);
+        CHECK(frgi_simplex_solve(s, &c, plan, &count));
+        check_transport(s, &c, a, b, plan, count);
+    }
+    frgi_simplex_close(&s, ctx);
+    free(plan);
+    free(c.at);
+    free(a);
+}
+
 static void transports(void)
 {
     frg_context *ctx = test_context();
     const int64_t sizes[][2] = {{1, 1},   {1, 5},   {5, 1},   {2, 3},  {7, 4},
                                 {20, 33}, {33, 20}, {24, 24}, {70, 90}};
-    for (int k = 0; k < 9 * 4 * 2 * 2; k++) {
-        const int64_t n = sizes[k % 9][0], m = sizes[k % 9][1];
-        const bool single = k / 72, uniform = k / 36 % 2;
-        double *const a = calloc((size_t)(n + m), sizeof *a), *const b = a + n;
-        double of_a = 0, of_b = 0;
-        for (int64_t i = 0; i < n + m; i++) {
-            a[i] = uniform ? 1 : exp(2 * test_normal());
-            *(i < n ? &of_a : &of_b) += a[i];
-        }
-        for (int64_t i = 0; i < n + m; i++)
-            a[i] /= i < n ? of_a : of_b;
-        frgi_costs c = costs_of(n, m, single);
-        frgi_entry *const plan = calloc((size_t)(n + m), sizeof *plan);
-        frgi_simplex *s;
-        CHECK_OK(ctx, frgi_simplex_open(&s, ctx, a, n, b, m, single));
-        for (int turn = 0; turn < 2; turn++) {
-            int64_t count = 0;
-            draw(&c, k / 9 % 4);
-            CHECK(frgi_simplex_solve(s, &c, plan, &count));
-            check_transport(s, &c, a, b, plan, count);
-        }
-        frgi_simplex_close(&s, ctx);
-        free(plan);
-        free(c.at);
-        free(a);
-    }
+    for (int k = 0; k < 9 * 4 * 2 * 2; k++)
+        solve_transports(ctx, sizes[k % 9][0], sizes[k % 9][1], k / 72, k / 36 % 2, k / 9 % 4);
+    frg_context_destroy(ctx);
+}
+
+/** Memory that was used before: all reals in it are far below any cost. */
+static void *used_memory(size_t bytes, void *user)
+{
+    void *const p = frg_system_allocator()->alloc(bytes, user);
+    return p ? memset(p, 0xf5, bytes) : NULL;
+}
+
+/** Transports that begin from half of their points, with padding in the halved costs. */
+static void used(void)
+{
+    frg_allocator memory = *frg_system_allocator();
+    memory.alloc = used_memory;
+    frg_context *ctx = test_context_with(1, &memory, NULL);
+    for (int k = 0; k < 4; k++)
+        solve_transports(ctx, 520, 514, k / 2, k % 2, 2);
     frg_context_destroy(ctx);
 }
 
@@ -1374,6 +1396,7 @@ static const test_case cases[] = {{"exact transport", exact_transport},
                                   {"assignments", assignments},
                                   {"moved costs", moved_costs},
                                   {"transports", transports},
+                                  {"used memory", used},
                                   {"copies", copies},
                                   {"all permutations", all_permutations},
                                   {"stationary", stationary},
