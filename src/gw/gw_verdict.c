@@ -368,7 +368,8 @@ enum { STEPS = 2, STEP_PASSES = 5, END_PASSES = 40 }; /* of the other start on a
 /** A start of the points of a sample, and the run of all points that goes on from it. */
 typedef struct {
     frg_gw *g;
-    frgi_spaces s; /* of the sample */
+    double units[2], unit; /* frgi_gw_units: of distances, of those of the sample */
+    frgi_spaces s;         /* of the sample */
     int32_t *of_x, *of_y;
     float *linear;  /* cost of the sample's points, or NULL */
     int32_t *place; /* of a point of x in the sample, -1: none */
@@ -378,12 +379,6 @@ typedef struct {
     frgi_level level;
     graph_tasks tasks;
 } sampled;
-
-/** What distances are multiplied by: a linear cost stands beside scaled ones. */
-static double unit_of(const frg_gw *g, const frgi_distances *d)
-{
-    return g->o.linear_weight > 0 ? 1 : 1 / (double)d->scale;
-}
 
 /** Farthest points of a side that have weight, that of what is nearest to them, and the distances
  *  between them times unit. */
@@ -429,15 +424,15 @@ done:
 static frg_status open_sample(sampled *v)
 {
     frg_gw *const g = v->g;
-    const double most = fmax(unit_of(g, &g->x), unit_of(g, &g->y));
     frgi_spaces *const s = &v->s;
+    v->unit = frgi_gw_units(g, v->units);
     *s = (frgi_spaces){.ctx = g->ctx,
                        .single = true,
                        .theta = g->o.linear_weight,
                        .seed = g->level.seed,
                        .steps = g->where.steps};
-    TRY(sample_side(&g->x, g->a, unit_of(g, &g->x) / most, &s->x, &s->a, &v->of_x));
-    TRY(sample_side(&g->y, g->b, unit_of(g, &g->y) / most, &s->y, &s->b, &v->of_y));
+    TRY(sample_side(&g->x, g->a, v->units[0] / v->unit, &s->x, &s->a, &v->of_x));
+    TRY(sample_side(&g->y, g->b, v->units[1] / v->unit, &s->y, &s->b, &v->of_y));
     s->n = s->x.rows;
     s->m = s->y.rows;
     if (g->linear) {
@@ -549,8 +544,7 @@ static frg_status is_near(sampled *v, bool *same)
 {
     frg_gw *const g = v->g;
     const frgi_sparse *const plan = &v->found.plans[0];
-    const double unit = unit_of(g, &g->y) / fmax(unit_of(g, &g->x), unit_of(g, &g->y)),
-                 most = NEAR * spacing(v) / unit;
+    const double most = NEAR * spacing(v) / (v->units[1] / v->unit);
     double near = 0;
     for (int64_t e = 0; e < plan->count; e++) {
         const frgi_entry *const at = &plan->entries[e];
@@ -613,10 +607,10 @@ typedef struct {
 } plan_value;
 
 /** From E of the plan and its standard error. */
-static plan_value value_of(const frg_gw *g, const frgi_level *l, double energy, double error)
+static plan_value value_of(const sampled *v, const frgi_level *l, double energy, double error)
 {
-    const double theta = g->o.linear_weight,
-                 temperature = 2 * g->level.epsilon * unit_of(g, &g->x) * unit_of(g, &g->y);
+    const double theta = v->g->o.linear_weight,
+                 temperature = 2 * v->g->level.epsilon * v->units[0] * v->units[1];
     double linear;
     const double entropy = frgi_plan_entropy(l, &linear);
     const double without = (1 - theta) * energy + 2 * theta * linear;
@@ -629,15 +623,14 @@ static frg_status weigh(sampled *v)
 {
     frg_gw *const g = v->g;
     frg_gw_report *const r = &g->report;
-    const double units[] = {unit_of(g, &g->x), unit_of(g, &g->y)}, most = fmax(units[0], units[1]);
     double energy = r->energy, error = r->energy_standard_error;
     if (g->linear) { /* the report's is in the caller's units */
-        TRY(frgi_gw_estimate(g, &g->level, units, &energy, &error));
+        TRY(frgi_gw_estimate(g, &g->level, v->units, &energy, &error));
     }
-    const plan_value now = value_of(g, &g->level, energy, error);
-    TRY(frgi_gw_estimate(g, &v->level, units, &energy, &error));
-    const plan_value other = value_of(g, &v->level, energy, error);
-    const double rounding = ROUNDING * most * most * fabs(v->s.product);
+    const plan_value now = value_of(v, &g->level, energy, error);
+    TRY(frgi_gw_estimate(g, &v->level, v->units, &energy, &error));
+    const plan_value other = value_of(v, &v->level, energy, error);
+    const double rounding = ROUNDING * v->unit * v->unit * fabs(v->s.product);
     r->other_energy = other.energy;
     if (other.with_entropy + SURE * hypot(other.error, now.error) + rounding < now.with_entropy) {
         say_beaten(g, now.energy, (double)NAN);

@@ -220,6 +220,10 @@ void frgi_descent_first(const frgi_spaces *s, frgi_sparse *plan);
 
 /* ---- the problem of an alignment (gw_vertex_run.c) ---- */
 
+/** What scaled distances of x and of y are multiplied by in energies: to be the caller's; with a
+ *  linear cost, which stands beside scaled ones, 1.  Returns the larger. */
+double frgi_gw_units(const frg_gw *g, double units[2]);
+
 /** Its points of positive weight as two dense spaces. */
 typedef struct {
     frgi_spaces s;

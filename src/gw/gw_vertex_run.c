@@ -822,22 +822,29 @@ static frg_status keep_plan(frg_gw *g, const frgi_sparse *p, const int32_t *of_x
     return FRG_OK;
 }
 
+double frgi_gw_units(const frg_gw *g, double units[2])
+{
+    const bool scaled = g->o.linear_weight > 0;
+    units[0] = scaled ? 1 : 1 / (double)g->x.scale;
+    units[1] = scaled ? 1 : 1 / (double)g->y.scale;
+    return fmax(units[0], units[1]);
+}
+
 frg_status frgi_gw_problem_open(frg_gw *g, frg_gw_dtype dtype, frgi_gw_problem *p)
 {
     frg_context *const ctx = g->ctx;
     const double theta = g->o.linear_weight;
-    /* the energy is that of distances in one unit; a linear cost stands beside scaled ones */
-    const double unit_x = 1 / (double)g->x.scale, unit_y = 1 / (double)g->y.scale;
-    const double most = fmax(unit_x, unit_y);
+    double units[2]; /* the energy is that of distances in one unit */
+    const double most = frgi_gw_units(g, units);
     *p = (frgi_gw_problem){
         .s = {.ctx = ctx, .theta = theta, .seed = g->level.seed, .steps = g->where.steps},
-        .square = theta > 0 ? 1 : most * most};
+        .square = most * most};
     frgi_spaces *const s = &p->s;
     TRY(positive_weights(ctx, g->a, g->x.n, &p->of_x, &s->a, &s->n));
     TRY(positive_weights(ctx, g->b, g->y.n, &p->of_y, &s->b, &s->m));
     s->single = dtype != FRG_GW_DTYPE_F64 && is_single(dtype, s->n, s->m);
-    TRY(dense_side(&g->x, p->of_x, s->n, s->single, theta > 0 ? 1 : unit_x / most, &s->x));
-    TRY(dense_side(&g->y, p->of_y, s->m, s->single, theta > 0 ? 1 : unit_y / most, &s->y));
+    TRY(dense_side(&g->x, p->of_x, s->n, s->single, units[0] / most, &s->x));
+    TRY(dense_side(&g->y, p->of_y, s->m, s->single, units[1] / most, &s->y));
     if (g->linear && theta > 0) {
         TRY(frgi_linear_of(s, g->linear, g->level.t.s.ld, p->of_x, p->of_y, &p->linear));
     }
