@@ -128,7 +128,7 @@ frgi_spd_run *frgi_spd_begin(frg_context *ctx, const frgi_spd *a)
     r->ctx = ctx;
     r->ops = kernels(ctx, s->dtype);
     r->a = a->elements;
-    r->solver = a->solver;
+    r->progress = (frg_progress){.solver = a->solver, .residual = NAN, .target = NAN};
     return r;
 }
 

@@ -35,7 +35,7 @@ typedef struct {
     ptrdiff_t chunks; /* of rows, over all tile rows */
 
     /* what a driver keeps */
-    const char *solver, *phase; /* of frg_progress */
+    frg_progress progress; /* solver and phase of it */
     frg_status status;
     frgi_spd_pivots *pivots;
     double *roots;       /* n: copies of the L_ii, where the inverse overwrites them; or NULL */

@@ -145,13 +145,9 @@ static void poll(frgi_spd_run *r, ptrdiff_t p)
 {
     if (omp_get_thread_num() > 0)
         return;
-    const frg_progress progress = {.solver = r->solver,
-                                   .phase = r->phase,
-                                   .done = p,
-                                   .total = r->blocks,
-                                   .residual = NAN,
-                                   .target = NAN};
-    const frg_status s = frgi_heartbeat(r->ctx, &progress);
+    r->progress.done = p;
+    r->progress.total = r->blocks;
+    const frg_status s = frgi_heartbeat(r->ctx, &r->progress);
     if (r->status == FRG_OK)
         r->status = s;
 }
@@ -285,7 +281,7 @@ static frg_status factor_by(frgi_spd_run *r, void (*body)(void *, int), void *b,
                             frgi_spd_pivots *pivots)
 {
     frgi_spd_pivots found = {.pivot = -1, .value = NAN};
-    r->phase = "factor";
+    r->progress.phase = "factor";
     r->pivots = &found;
     take_rhs(r, b);
     frgi_spd_go(r, SPD_THREADS_FROM, body);
@@ -403,7 +399,7 @@ static void inverse_body(void *run, int me)
 frg_status frgi_spd_inverse(frg_context *ctx, const frgi_spd *l, void *b)
 {
     frgi_spd_run *const r = frgi_spd_begin(ctx, l);
-    r->phase = "inverse";
+    r->progress.phase = "inverse";
     take_rhs(r, b);
     frgi_spd_pad(l); /* a factor that was not made here may be without */
     frgi_spd_go(r, SPD_THREADS_FROM, inverse_body);
@@ -529,7 +525,7 @@ frg_status frgi_spd_congruence(frg_context *ctx, const frgi_spd *a, const double
                                const frgi_spd *b)
 {
     frgi_spd_run *const r = frgi_spd_begin(ctx, a);
-    r->phase = "congruence";
+    r->progress.phase = "congruence";
     r->scale = w;
     r->b = b->elements;
     frgi_spd_clear(b);
