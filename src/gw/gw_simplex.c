@@ -39,6 +39,14 @@ typedef struct {
     int32_t parent, child, next, prev; /* -1: none */
 } tree_node;
 
+/** Arcs that may be of negative reduced cost. */
+typedef struct {
+    int32_t *column; /* n x FRGI_ASSIGN_NEAR: of each row */
+    void *cost;      /* theirs */
+    int64_t looked;  /* pivots that were done before all costs were looked at for them */
+    int64_t row;     /* that arcs are listed of next */
+} near_arcs;
+
 struct frgi_simplex {
     int64_t n, m, nodes, ld, every; /* every: rows and columns of all that these are apart */
     const frg_context *ctx;
@@ -51,11 +59,9 @@ struct frgi_simplex {
     void *v;                 /* ld reals: duals of sinks, for the searches of rows */
     frgi_simplex *coarse;    /* of every second row and column; NULL: small */
     frgi_costs coarse_costs; /* its costs */
-    int32_t *near; /* n x FRGI_ASSIGN_NEAR columns: those of a row that arcs are taken from */
-    void *near_cost;
+    near_arcs near;
     double *net;
-    int64_t pivots, looked;     /* looked: pivots that were done before all costs were looked at */
-    int64_t row;                /* that arcs are listed of next */
+    int64_t pivots;
     frgi_arc list[MOST_LISTED]; /* arcs of negative reduced cost, some of which may have lost it */
     int64_t listed;
 };
@@ -123,9 +129,9 @@ static frg_status open_level(frgi_simplex **out, frg_context *ctx, const frgi_si
     TRY_TO(done, NEW(ctx, &s->net, nodes, what));
     TRY_TO(done, NEW0(ctx, &v, frgi_mul((size_t)s->ld, size), what));
     s->v = v;
-    TRY_TO(done, NEW(ctx, &s->near, frgi_mul((size_t)n, FRGI_ASSIGN_NEAR), what));
+    TRY_TO(done, NEW(ctx, &s->near.column, frgi_mul((size_t)n, FRGI_ASSIGN_NEAR), what));
     TRY_TO(done, NEW(ctx, &near_cost, frgi_mul((size_t)n, FRGI_ASSIGN_NEAR * size), what));
-    s->near_cost = near_cost;
+    s->near.cost = near_cost;
     s->order = s->depth + nodes;
     make_weights(s);
     if (n >= COARSENED && m >= COARSENED) {
@@ -153,14 +159,14 @@ frg_status frgi_simplex_open(frgi_simplex **out, frg_context *ctx, const double 
 void frgi_simplex_close(frgi_simplex **s, frg_context *ctx)
 {
     if (*s) {
-        char *v = (*s)->v, *near_cost = (*s)->near_cost, *costs = (*s)->coarse_costs.at;
+        char *v = (*s)->v, *near_cost = (*s)->near.cost, *costs = (*s)->coarse_costs.at;
         frgi_simplex_close(&(*s)->coarse, ctx);
         DROP(ctx, &costs);
         DROP(ctx, &(*s)->weight);
         DROP(ctx, &(*s)->node);
         DROP(ctx, &(*s)->depth);
         DROP(ctx, &v);
-        DROP(ctx, &(*s)->near);
+        DROP(ctx, &(*s)->near.column);
         DROP(ctx, &near_cost);
         DROP(ctx, &(*s)->net);
         DROP(ctx, s);
@@ -439,12 +445,12 @@ static bool listed_arc(frgi_simplex *s, const frgi_costs *c, double tol, frgi_ar
 static void look_at_rows(frgi_simplex *s, const frgi_costs *c)
 {
     const size_t size = frgi_costs_size(s->single);
-    s->looked = s->pivots;
+    s->near.looked = s->pivots;
 #pragma omp parallel for schedule(static) num_threads(frg_threads(s->ctx)) if (s->n * s->m > 200000)
     for (int64_t i = 0; i < s->n; i++) {
         const int64_t first = i * FRGI_ASSIGN_NEAR;
-        s->ops->near(frgi_costs_row(c, i), s->v, s->ld, s->near + first,
-                     (char *)s->near_cost + (size_t)first * size);
+        s->ops->near(frgi_costs_row(c, i), s->v, s->ld, s->near.column + first,
+                     (char *)s->near.cost + (size_t)first * size);
     }
 }
 
@@ -453,14 +459,14 @@ static void list_arcs(frgi_simplex *s, const frgi_costs *c, double tol)
 {
     const size_t size = frgi_costs_size(s->single);
     for (int64_t q = 0; q < s->n && !(s->listed > 0 && q % MOST_LISTED == 0); q++) {
-        const int64_t first = s->row * FRGI_ASSIGN_NEAR;
-        const int k =
-            s->ops->nearest(s->near + first, (char *)s->near_cost + (size_t)first * size, s->v);
-        const frgi_arc arc = {(int32_t)s->row, s->near[first + k]};
+        const int64_t first = s->near.row * FRGI_ASSIGN_NEAR;
+        const int k = s->ops->nearest(s->near.column + first,
+                                      (char *)s->near.cost + (size_t)first * size, s->v);
+        const frgi_arc arc = {(int32_t)s->near.row, s->near.column[first + k]};
         if (arc.j >= 0 && reduced_of(s, c, &arc) < -tol) {
             s->list[s->listed++] = arc;
         }
-        s->row = s->row + 1 < s->n ? s->row + 1 : 0;
+        s->near.row = s->near.row + 1 < s->n ? s->near.row + 1 : 0;
     }
 }
 
@@ -471,7 +477,7 @@ static bool next_arc(frgi_simplex *s, const frgi_costs *c, double tol, frgi_arc 
         return true;
     }
     for (int look = 0; look < 2; look++) {
-        if (look > 0 || s->pivots - s->looked >= s->nodes / 2) {
+        if (look > 0 || s->pivots - s->near.looked >= s->nodes / 2) {
             look_at_rows(s, c);
         }
         list_arcs(s, c, tol);
@@ -524,7 +530,7 @@ static bool least_tree(frgi_simplex *s, const frgi_costs *c)
 {
     const int64_t most = s->pivots + 200 * s->nodes + 1000;
     frgi_arc arc = {0};
-    s->row = s->listed = 0;
+    s->near.row = s->listed = 0;
     if (!s->has_tree) {
         first_tree(s, c);
     }
