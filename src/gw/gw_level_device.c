@@ -30,11 +30,13 @@ struct frgi_level_device {
     frgi_stage loop, end;
     const frgi_program *steps; /* the kernels around the passes, of the type mixed */
     frgi_device_arena memory;
-    frgi_buffer x, y;           /* distances, scaled: n x n, m x m floats */
-    frgi_buffer mean_x, mean_y; /* zeros where pairs are not centred */
-    frgi_buffer rows_x, rows_y; /* at the pairs of a step */
-    frgi_buffer costs, linear;  /* n x m floats; linear: where there is such a cost */
-    frgi_buffer row, column;    /* of pairs: FRGI_AREAS x room */
+    frgi_buffer x, y;               /* distances, scaled: n x n, m x m floats */
+    struct {                        /* of both sides */
+        frgi_buffer mean_x, mean_y; /* zeros where pairs are not centred */
+        frgi_buffer rows_x, rows_y; /* at the pairs of a step */
+    } of_pairs;
+    frgi_buffer costs, linear; /* n x m floats; linear: where there is such a cost */
+    frgi_buffer row, column;   /* of pairs: FRGI_AREAS x room */
     frgi_buffer index, uniforms, sides, moments, by_row;
     int64_t room; /* pairs of an area */
     struct {
@@ -94,10 +96,10 @@ static void layout(const frgi_level *l, frgi_device_arena *a)
                  room = (size_t)d->room, one = sizeof(float);
     d->x = frgi_device_take(a, frgi_mul(n, n) * one);
     d->y = frgi_device_take(a, frgi_mul(m, m) * one);
-    d->mean_x = frgi_device_take(a, n * one);
-    d->mean_y = frgi_device_take(a, m * one);
-    d->rows_x = frgi_device_take(a, (rank + TERMS) * n * one);
-    d->rows_y = frgi_device_take(a, (rank + TERMS) * m * one);
+    d->of_pairs.mean_x = frgi_device_take(a, n * one);
+    d->of_pairs.mean_y = frgi_device_take(a, m * one);
+    d->of_pairs.rows_x = frgi_device_take(a, (rank + TERMS) * n * one);
+    d->of_pairs.rows_y = frgi_device_take(a, (rank + TERMS) * m * one);
     d->costs = frgi_device_take(a, frgi_mul(n, m) * one);
     d->linear = l->linear ? frgi_device_take(a, frgi_mul(n, m) * one) : d->costs;
     d->by_row = l->linear ? frgi_device_take(a, 2 * n * sizeof(double)) : d->costs;
@@ -186,7 +188,7 @@ frg_status frgi_level_device_open(frgi_level *l, frgi_device *dev, int group)
     }
     TRY(put_linear(l));
     const float *const means = l->product.means;
-    return put_means(l, d->mean_x, d->mean_y, means, means ? means + n : NULL);
+    return put_means(l, d->of_pairs.mean_x, d->of_pairs.mean_y, means, means ? means + n : NULL);
 }
 
 void frgi_level_device_close(frgi_level *l)
@@ -288,8 +290,8 @@ int32_t frgi_level_device_place(const frgi_level *l, int area, int64_t at)
 /** The next cost is that of R rows of both sides. */
 static void take_rows(frgi_level_device *d, int64_t R, bool centred)
 {
-    d->of_cost.left = d->rows_x;
-    d->of_cost.right = d->rows_y;
+    d->of_cost.left = d->of_pairs.rows_x;
+    d->of_cost.right = d->of_pairs.rows_y;
     d->of_cost.rank = R;
     d->of_cost.scale = 2 / (double)R;
     d->of_cost.of_means = centred ? 2 : 0;
@@ -302,8 +304,8 @@ static frg_status add_terms(const frgi_level *l, int64_t R)
     for (int second = 0; second < 2; second++) {
         const int64_t points = second ? l->y->n : l->x->n;
         TRY(LAUNCH(d->place.dev, d->steps, "level_terms", (points + SK_FOLD - 1) / SK_FOLD, 1,
-                   d->place.group, BUFFER(second ? d->rows_y : d->rows_x), INT64(points), INT64(R),
-                   INT32(second)));
+                   d->place.group, BUFFER(second ? d->of_pairs.rows_y : d->of_pairs.rows_x),
+                   INT64(points), INT64(R), INT32(second)));
     }
     d->of_cost.rank = R + TERMS;
     return FRG_OK;
@@ -313,11 +315,12 @@ frg_status frgi_level_device_rows(frgi_level *l, int64_t R)
 {
     frgi_level_device *const d = l->device;
     TRY(frgi_device_put(d->place.dev, d->index, d->host.index, (size_t)R * sizeof(int32_t)));
-    TRY(LAUNCH(d->place.dev, d->steps, "level_rows", R, 1, d->place.group, BUFFER(d->rows_x),
-               BUFFER(d->x), BUFFER(d->row), BUFFER(d->index), BUFFER(d->mean_x), INT64(l->x->n)));
-    TRY(LAUNCH(d->place.dev, d->steps, "level_rows", R, 1, d->place.group, BUFFER(d->rows_y),
-               BUFFER(d->y), BUFFER(d->column), BUFFER(d->index), BUFFER(d->mean_y),
-               INT64(l->y->n)));
+    TRY(LAUNCH(d->place.dev, d->steps, "level_rows", R, 1, d->place.group,
+               BUFFER(d->of_pairs.rows_x), BUFFER(d->x), BUFFER(d->row), BUFFER(d->index),
+               BUFFER(d->of_pairs.mean_x), INT64(l->x->n)));
+    TRY(LAUNCH(d->place.dev, d->steps, "level_rows", R, 1, d->place.group,
+               BUFFER(d->of_pairs.rows_y), BUFFER(d->y), BUFFER(d->column), BUFFER(d->index),
+               BUFFER(d->of_pairs.mean_y), INT64(l->y->n)));
     take_rows(d, R, l->product.means != NULL);
     return frgi_is_balanced(l->o) ? FRG_OK : add_terms(l, R);
 }
@@ -327,8 +330,8 @@ frg_status frgi_level_device_pack(frgi_level *l, int64_t R)
     frgi_level_device *const d = l->device;
     const size_t x = (size_t)(R * l->x->n) * sizeof(float),
                  y = (size_t)(R * l->y->n) * sizeof(float);
-    TRY(frgi_device_put(d->place.dev, d->rows_x, l->product.rows_x, x));
-    TRY(frgi_device_put(d->place.dev, d->rows_y, l->product.rows_y, y));
+    TRY(frgi_device_put(d->place.dev, d->of_pairs.rows_x, l->product.rows_x, x));
+    TRY(frgi_device_put(d->place.dev, d->of_pairs.rows_y, l->product.rows_y, y));
     take_rows(d, R, false);
     return frgi_device_wait(d->place.dev);
 }
@@ -357,9 +360,10 @@ static frg_status make_cost(const frgi_level *l, double share)
     const double theta = l->o->linear_weight, cross = -share * (1 - theta);
     return LAUNCH(d->place.dev, d->steps, "level_product", tiles(n), tiles(m), d->place.group,
                   BUFFER(d->costs), BUFFER(d->of_cost.left), BUFFER(d->of_cost.right),
-                  BUFFER(d->mean_x), BUFFER(d->mean_y), BUFFER(d->linear), INT64(n), INT64(m),
-                  INT64(d->of_cost.rank), REAL(1 - share), REAL(cross * d->of_cost.scale),
-                  REAL(cross * d->of_cost.of_means), REAL(l->linear ? share * theta : 0));
+                  BUFFER(d->of_pairs.mean_x), BUFFER(d->of_pairs.mean_y), BUFFER(d->linear),
+                  INT64(n), INT64(m), INT64(d->of_cost.rank), REAL(1 - share),
+                  REAL(cross * d->of_cost.scale), REAL(cross * d->of_cost.of_means),
+                  REAL(l->linear ? share * theta : 0));
 }
 
 /** Potentials into the exponents at l->epsilon, a new state, tol of the passes. */
@@ -531,7 +535,7 @@ frg_status frgi_level_device_energy(frgi_level *l, int64_t count, double scale_x
 {
     frgi_level_device *const d = l->device;
     const int64_t n = l->x->n, m = l->y->n, first = FRGI_AREA_CHECK * d->room;
-    frgi_buffer u = d->mean_x, v = d->mean_y;
+    frgi_buffer u = d->of_pairs.mean_x, v = d->of_pairs.mean_y;
     double *const of = d->host.moments;
     frg_status status = FRG_OK;
     if (means) {
@@ -789,8 +793,8 @@ frg_status frgi_level_device_finish(frgi_level *l, bool round, frgi_marginal_err
     if (l->o->mode == FRG_GW_SAMPLED &&
         frgi_is_balanced(l->o)) { /* what potentials are told with */
         const size_t R = (size_t)d->of_cost.rank;
-        TRY(frgi_device_get(d->place.dev, l->product.rows_x, d->rows_x, R * row_x));
-        TRY(frgi_device_get(d->place.dev, l->product.rows_y, d->rows_y, R * row_y));
+        TRY(frgi_device_get(d->place.dev, l->product.rows_x, d->of_pairs.rows_x, R * row_x));
+        TRY(frgi_device_get(d->place.dev, l->product.rows_y, d->of_pairs.rows_y, R * row_y));
     }
     TRY(frgi_device_wait(d->place.dev));
     frgi_transport_renew(&l->t, l->epsilon, fill_exponents, l);
