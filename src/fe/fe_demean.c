@@ -565,22 +565,24 @@ static void leave_columns(run *r, frg_status stopped)
 static void largest_of(const frg_array *in, int64_t first, int count, int threads,
                        double largest[FE_MAX_LANES])
 {
-    enum { ROWS = 4096 };
-    double most[FE_MAX_LANES] = {0};
+    enum { PARTS = 64, MANY = 10000 };
+    double most[PARTS][FE_MAX_LANES] = {{0}};
     const int64_t n = in->shape[0];
-#pragma omp parallel for schedule(static) reduction(max                                            \
-                                                    : most[:FE_MAX_LANES])                         \
-    num_threads(threads) if (n > ROWS)
-    for (int64_t chunk = 0; chunk < (n + ROWS - 1) / ROWS; chunk++) {
-        const int64_t end = chunk * ROWS + ROWS < n ? chunk * ROWS + ROWS : n;
-        for (int64_t i = chunk * ROWS; i < end; i++) {
+#pragma omp parallel for schedule(static) num_threads(threads) if (n > MANY)
+    for (int64_t q = 0; q < PARTS; q++) {
+        for (int64_t i = q * n / PARTS; i < (q + 1) * n / PARTS; i++) {
             for (int k = 0; k < count; k++) {
                 const double v = fabs(value_at(in, i, first + k));
-                most[k] = fmax(most[k], v <= FE_LARGEST ? v : (double)INFINITY);
+                most[q][k] = fmax(most[q][k], v <= FE_LARGEST ? v : (double)INFINITY);
             }
         }
     }
-    memcpy(largest, most, sizeof most);
+    for (int k = 0; k < count; k++) {
+        largest[k] = 0;
+        for (int q = 0; q < PARTS; q++) {
+            largest[k] = fmax(largest[k], most[q][k]);
+        }
+    }
 }
 
 /** Refuses what a block of columns from `first` on would when those before it are written, and a

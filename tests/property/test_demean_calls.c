@@ -752,7 +752,7 @@ static void no_rows(void)
  *  strides and in place as well. */
 static void nothing_written(void)
 {
-    enum { N = 5000, P = 20 };
+    enum { N = 12000, P = 20 };
     static const double bad[] = {NAN, INFINITY, 1e160, 1e-200};
     frg_context *const ctx = test_context();
     panel d = panel_make(N, 2, 1);
