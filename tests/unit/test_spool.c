@@ -941,9 +941,9 @@ static void faults(void)
     frg_table *const t = make_table(ctx, 600, false);
     fault_sweep("a fit on the disk", faulty_fit, t, 1);
     model_job j = {t, {.formula = "c ~ x | a + g", .vcov = "hc1", .family = FRG_FAMILY_POISSON}};
-    fault_sweep("counts on the disk", faulty_model, &j, 1);
+    fault_sweep_once("counts on the disk", faulty_model, &j, 1);
     j.m = (model){.formula = "y ~ x | a + g", .vcov = "hc2", .weights = "w"};
-    fault_sweep("leverages on the disk", faulty_model, &j, 1);
+    fault_sweep_once("leverages on the disk", faulty_model, &j, 1);
     frg_table_destroy(t);
     frg_context_destroy(ctx);
 }
