@@ -120,30 +120,33 @@ void r_fit_options(frg_fe_opts *fit, SEXP options)
     set_all(targets, 2, fit, options);
 }
 
+/* Sets each of the list in the one struct that has it. */
+static void set_own(const frg_option *table, void *opts, SEXP options)
+{
+    const target own = {table, opts};
+    set_all(&own, 1, NULL, options);
+}
+
 void r_demean_options(frg_demean_opts *demean, SEXP options)
 {
     frg_demean_defaults(demean, sizeof *demean);
-    const target own = {frg_demean_options(), demean};
-    set_all(&own, 1, NULL, options);
+    set_own(frg_demean_options(), demean, options);
 }
 
 void r_leave_out_options(frg_leave_out_opts *leave_out, SEXP options)
 {
     frg_leave_out_defaults(leave_out, sizeof *leave_out);
-    const target own = {frg_leave_out_options(), leave_out};
-    set_all(&own, 1, NULL, options);
+    set_own(frg_leave_out_options(), leave_out, options);
 }
 
 void r_ritest_options(frg_ritest_opts *ritest, SEXP options)
 {
     frg_ritest_defaults(ritest, sizeof *ritest);
-    const target own = {frg_ritest_options(), ritest};
-    set_all(&own, 1, NULL, options);
+    set_own(frg_ritest_options(), ritest, options);
 }
 
 void r_lpdid_options(frg_lpdid_opts *lpdid, SEXP options)
 {
     frg_lpdid_defaults(lpdid, sizeof *lpdid);
-    const target own = {frg_lpdid_options(), lpdid};
-    set_all(&own, 1, NULL, options);
+    set_own(frg_lpdid_options(), lpdid, options);
 }
