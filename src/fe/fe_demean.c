@@ -147,21 +147,13 @@ static bool vanishes(const frg_demean *d, double max_abs)
     return max_abs > 0 && max_abs * d->rows.weight_root < FE_SMALLEST;
 }
 
-static double value_at(const frg_array *a, int64_t row, int64_t column)
-{
-    const char *p = frgi_array_base(a) +
-                    (row * a->stride[0] + column * a->stride[1]) * (ptrdiff_t)frg_sizeof(a->dtype);
-    return a->dtype == FRG_F32 ? (double)*(const float *)(const void *)p
-                               : *(const double *)(const void *)p;
-}
-
 /** Refuses a column whose largest |value| is max_abs, NaN where its values are not all finite. */
 static frg_status refuse_column(const frg_demean *d, const frg_array *in, int64_t column,
                                 double max_abs)
 {
     frg_context *ctx = d->ctx;
     for (int64_t i = 0; i < in->shape[0]; i++) {
-        const double v = value_at(in, i, column);
+        const double v = frgi_array_get(in, i, column);
         if (!(fabs(v) <= FE_LARGEST) || (vanishes(d, max_abs) && fabs(v) == max_abs)) {
             return frgi_fe_refuse_value(ctx, i, column, v);
         }
@@ -572,7 +564,7 @@ static void largest_of(const frg_array *in, int64_t first, int count, int thread
     for (int64_t q = 0; q < PARTS; q++) {
         for (int64_t i = q * n / PARTS; i < (q + 1) * n / PARTS; i++) {
             for (int k = 0; k < count; k++) {
-                const double v = fabs(value_at(in, i, first + k));
+                const double v = fabs(frgi_array_get(in, i, first + k));
                 most[q][k] = fmax(most[q][k], v <= FE_LARGEST ? v : (double)INFINITY);
             }
         }

@@ -218,13 +218,6 @@ static frg_status prepare_run(fe_row_lsmr *f, frg_context *ctx, int64_t p)
 
 /* ---- the caller's columns -------------------------------------------------------------------- */
 
-static double value_at(const frg_array *a, int64_t row, int64_t column)
-{
-    const ptrdiff_t at = row * a->stride[0] + column * a->stride[1];
-    const void *base = frgi_array_base(a);
-    return a->dtype == FRG_F32 ? (double)((const float *)base)[at] : ((const double *)base)[at];
-}
-
 static int64_t caller_row(const fe_rows *g, int64_t i)
 {
     return g->order ? g->order[i] : i;
@@ -238,7 +231,7 @@ static void load(const fe_row_lsmr *f, const frg_array *a, int64_t first, int64_
     for (int64_t i = 0; i < g->n; i++) {
         const int64_t row = caller_row(g, i);
         for (int64_t c = 0; c < k; c++) {
-            f->z[i * k + c] = value_at(a, row, first + c) * f->state[first + c].scale;
+            f->z[i * k + c] = frgi_array_get(a, row, first + c) * f->state[first + c].scale;
         }
     }
 }
@@ -268,9 +261,9 @@ static frg_status study_columns(fe_row_lsmr *f, frg_context *ctx, const frg_arra
     for (int64_t c = 0; c < in->shape[1]; c++) {
         double max_abs = 0;
         for (int64_t i = 0; i < in->shape[0]; i++) {
-            const double v = fabs(value_at(in, i, c));
+            const double v = fabs(frgi_array_get(in, i, c));
             if (!(v <= FE_LARGEST)) {
-                return frgi_fe_refuse_value(ctx, i, c, value_at(in, i, c));
+                return frgi_fe_refuse_value(ctx, i, c, frgi_array_get(in, i, c));
             }
             max_abs = v > max_abs ? v : max_abs;
         }

@@ -8,7 +8,6 @@
 
 #include "core/opts.h"
 #include "gw/gw_align.h"
-#include "gw/gw_array.h"
 #include "gw/gw_level_device.h"
 #include "gw/gw_store.h"
 

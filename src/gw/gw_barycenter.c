@@ -18,7 +18,6 @@
 
 #include "core/host_alone.h"
 #include "core/opts.h"
-#include "gw/gw_array.h"
 #include "gw/gw_floor.h"
 #include "gw/gw_marginals.h"
 

@@ -10,7 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "gw/gw_array.h"
 #include "gw/gw_marginals.h"
 
 enum { FEW_POINTS = 1024, SOURCES = 64 };

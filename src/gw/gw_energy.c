@@ -23,7 +23,6 @@
 
 #include "core/host_alone.h"
 #include "core/tree_sum.h"
-#include "gw/gw_array.h"
 #include "gw/gw_level_device.h"
 
 /* ---- estimate -------------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
 #ifndef FRGI_GW_GRAD_H
 #define FRGI_GW_GRAD_H
 
-#include "gw/gw_array.h"
+#include "core/core.h"
 #include "gw/gw_plan.h"
 
 #pragma GCC visibility push(hidden)

@@ -137,9 +137,9 @@ static frg_status open_level(frgi_simplex **out, frg_context *ctx, const frgi_si
     if (n >= COARSENED && m >= COARSENED) {
         TRY_TO(done, open_level(&s->coarse, ctx, of, 2 * every));
         const frgi_simplex *const half = s->coarse;
-        TRY_TO(done, NEW0(ctx, &costs, frgi_mul(frgi_mul((size_t)half->n, (size_t)half->ld), size),
-                          what));
-        s->coarse_costs = (frgi_costs){costs, half->n, half->m, half->ld, s->single};
+        s->coarse_costs = (frgi_costs){NULL, half->n, half->m, half->ld, s->single};
+        TRY_TO(done, NEW0(ctx, &costs, frgi_costs_bytes(&s->coarse_costs), what));
+        s->coarse_costs.at = costs;
     }
 done:
     if (status < 0) {
@@ -343,7 +343,7 @@ static void first_tree(frgi_simplex *s, const frgi_costs *c)
 {
     if (s->coarse) {
         s->ops->coarsen(c, &s->coarse_costs);
-        s->coarse->has_tree = false;
+        frgi_simplex_forget(s->coarse);
         (void)least_tree(s->coarse, &s->coarse_costs);
     }
     walk_arcs(s, greedy_arcs(s, c));
