@@ -19,6 +19,7 @@ root=$(cd "$(dirname "$0")" && pwd)
 full=
 peers=
 names=
+small=
 for argument in "$@"; do
     case $argument in
     --full) full=1 ;;
@@ -48,7 +49,7 @@ run() {
     sh "$root/tests/run_one.sh" "$logs" "$@"
 }
 
-# run_programs FOLDER LIMIT LABEL [OPTION...]: every test program of a build, one on each core.
+# run_programs FOLDER LIMIT LABEL [OPTION...]: every test program of a build, one on each core, those of $small in tiny sizes.
 run_programs() {
     folder=$1
     limit=$2
@@ -64,7 +65,10 @@ run_programs() {
             case $name in
             replay_*) options= ;;
             esac
-            echo "'$name$suffix' $limit '$program'$options"
+            case " $small " in
+            *" $name "*) echo "'$name$suffix' $limit env FOURGE_TEST_SIZE=tiny '$program'$options" ;;
+            *) echo "'$name$suffix' $limit '$program'$options" ;;
+            esac
         fi
     done | xargs -r -P "$(nproc)" -L 1 sh "$root/tests/run_one.sh" "$logs"
 }
@@ -188,7 +192,9 @@ if [ -n "$full" ]; then
     if asked run_cli_tests; then
         run "run_cli_tests (asan)" 120:1800 bash "$root/tests/cli/run_cli_tests.sh" "$root/build-asan/fourge" &
     fi
+    small="test_gw test_gw_curves" # the same code, in a third of four CPU minutes
     run_programs "$root/build-asan" 300 " (asan)"
+    small=
     wait
 
     build "$root/build-tsan" all -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=thread \
