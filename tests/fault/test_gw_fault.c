@@ -370,7 +370,7 @@ static void memory(void)
         j.o.distance = FRG_GW_DISTANCE_EUCLIDEAN;
         j.o.multiscale = mode == 1 ? FRG_GW_MULTISCALE_ON : FRG_GW_MULTISCALE_OFF;
         j.o.rank = mode == 2 ? 3 : 0;
-        fault_sweep("a saved alignment", stop_and_go_on, &j, 1);
+        fault_sweep_once("a saved alignment", stop_and_go_on, &j, 1);
     }
     for (int store = 0; store <= FRG_GW_STORE_F64; store++) {
         job j = make();
