@@ -169,8 +169,9 @@ static void check_level_and_memory(advice *a, const machine *m, const char *isa)
             bytes_text((double)space.rlim_cur, text),
             bytes_text((double)openblas_address_space(environ), needed));
     }
-    add(a, "gw sinkhorn and, with --method cg or lsmr, demean and the effects of fe compute on a "
-           "--device; what does not is refused by name");
+    add(a,
+        "gw sinkhorn, gw align, demean and the effects of fe compute on a --device; what does not "
+        "is refused by name");
 }
 
 /* ---- devices --------------------------------------------------------------------------------- */

@@ -255,10 +255,13 @@ FRG_API const frg_option *frg_demean_options(void);
  *
  *  On a device (frg_context_opts.device) the steps of methods cg and lsmr run there, in double, or
  *  in float with dtype mixed and f32 and where the device has no double; their start and the
- *  audited result are computed on the host, in double, so that tol means the same.  Fewer than 2^31
- *  rows times factors but one.  E_DEVICE_STEP for methods auto, mlsmr, direct and map, precond ac,
- *  slopes, and fused on or off beside method cg.  One factor is a closed form, which is the host's
- *  (frg_info.device_name). */
+ *  audited result are computed on the host, in double, so that tol means the same.  Method auto
+ *  chooses as on the host, by the same thresholds of the graph, between conjugate gradients there
+ *  and a factor of the host's (frg_demean_report.method says which, "direct, on the host"); it
+ *  solves no components apart there.  Fewer than 2^31 rows times factors but one.  E_DEVICE_STEP
+ *  for methods mlsmr, direct and map, preconds ac and schwarz, slopes, and fused on or off beside
+ *  another method than lsmr.  One factor is a closed form, which is the host's.
+ *  frg_info.device_name is the device where it has solved anything, else "cpu". */
 FRG_API FRG_MUST_USE frg_status frg_demean_create(frg_demean **out, frg_context *ctx,
                                                   frg_array codes, const frg_array *weights,
                                                   const frg_slope *slopes, int n_slopes,
@@ -696,8 +699,8 @@ FRG_API const frg_option *frg_fe_options(void);
  *  sunab() E_COHORT, E_CONTROLS, E_REFERENCE; of first_stage E_CONTROLS, E_TREATMENT,
  *  E_COUNTERFACTUAL.
  *
- *  On a device the effects are taken out there (frg_demean_create), by method cg or lsmr; all else
- *  is computed on the host.  E_DEVICE_STEP for a formula without effects. */
+ *  On a device the effects are taken out there (frg_demean_create), by method auto, cg or lsmr; all
+ *  else is computed on the host.  E_DEVICE_STEP for a formula without effects. */
 FRG_API FRG_MUST_USE frg_status frg_fe_fit(frg_fe **out, frg_context *ctx, const char *formula,
                                            const frg_table *data, const frg_fe_opts *o);
 /** Takes one column name, which lives for the call alone. */

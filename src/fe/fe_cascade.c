@@ -82,7 +82,7 @@ bool frgi_fe_cascade_in_float(const fe_cascade *c)
 
 const char *frgi_fe_cascade_place(const fe_cascade *c)
 {
-    return c->all.device ? frgi_fe_device_place(c->all.device) : "cpu";
+    return c->all.device_used ? frgi_fe_device_place(c->all.device) : "cpu";
 }
 
 void frgi_fe_cascade_destroy(fe_cascade *c, frg_context *ctx)
@@ -104,10 +104,11 @@ void frgi_fe_cascade_renew(fe_cascade *c, frg_context *ctx, double tol)
 
 /* ---- choosing -------------------------------------------------------------------------------- */
 
-/** Splits S into the subproblems of its components where several of them are large; tried once. */
+/** Splits S into the subproblems of its components where several of them are large; tried once, and
+ *  not for a device, which holds the rows of all of them. */
 static frg_status split_components(fe_cascade *c, frg_context *ctx)
 {
-    if (c->split_tried || !frgi_fe_solvers_are_free(&c->all)) {
+    if (c->split_tried || c->all.device || !frgi_fe_solvers_are_free(&c->all)) {
         return FRG_OK;
     }
     const frg_status status =
@@ -202,7 +203,8 @@ static bool is_forced(const fe_cascade *c)
 }
 
 /** Chooses the solver beyond the rows, once for the plan.  The components are labelled before S is
- *  assembled, unless assembly costs no more than labelling them. */
+ *  assembled, unless assembly costs no more than labelling them.  A device has products with S
+ *  through the rows alone; the factors are the host's. */
 static frg_status choose(fe_cascade *c, frg_context *ctx, const fe_block_work *single)
 {
     if (c->chosen) {
@@ -241,6 +243,9 @@ static frg_status choose(fe_cascade *c, frg_context *ctx, const fe_block_work *s
         c->choice = FE_SOLVER_EXPLICIT;
     } else {
         status = compare_solvers(c, ctx, single);
+    }
+    if (c->all.device && c->choice == FE_SOLVER_EXPLICIT) {
+        c->choice = FE_SOLVER_ROWS;
     }
     c->chosen = status == FRG_OK;
     return status;
@@ -445,7 +450,8 @@ const char *frgi_fe_cascade_method(const fe_cascade *c)
         return frgi_fe_subproblems_method(c->subproblems);
     }
     if (c->all.device) {
-        return frgi_fe_device_method(c->all.device);
+        return c->used == FE_SOLVER_ROWS ? frgi_fe_device_method(c->all.device)
+                                         : frgi_fe_solver_name_beside_device(c->used);
     }
     return c->used == FE_SOLVER_ROWS && c->all.opts.dtype != FRG_FE_F64
                ? "cg rows, float32 directions"

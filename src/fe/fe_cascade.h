@@ -6,6 +6,9 @@
  *     ac            conjugate gradients on S, preconditioned by an approximate Cholesky factor
  *     subproblems   components of the graph, each with a cascade of its own (fe_subproblems.h)
  *
+ * On a device `rows` runs there, and stands for `explicit`, too; the factors are the host's, and
+ * components are not solved apart.
+ *
  * The choice depends on the graph alone, never on a column, so that a column's bits do not depend
  * on the columns beside it: a sample of the eliminated levels estimates what S would cost, a probe
  * with a random right-hand side how fast CG contracts, the symbolic analysis what a factor would
@@ -47,7 +50,7 @@ void frgi_fe_cascade_take_device(fe_cascade *c, fe_device *device);
 bool frgi_fe_cascade_has_device(const fe_cascade *c);
 /** Does it, and in float alone? */
 bool frgi_fe_cascade_in_float(const fe_cascade *c);
-/** "cpu", or the device's name. */
+/** The device's name where it has solved anything, else "cpu". */
 const char *frgi_fe_cascade_place(const fe_cascade *c);
 
 /** Where a solve begins. */

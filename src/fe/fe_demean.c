@@ -700,10 +700,7 @@ static frg_status run_all(frg_demean *d, frg_array in, frg_array out, bool whole
                           frg_demean_column columns[], frg_info *info)
 {
     const double began = frgi_seconds();
-    frg_info summary = {.objective = (double)NAN,
-                        .setup_seconds = d->setup_seconds,
-                        .device_name = d->row_lsmr ? frgi_fe_row_lsmr_place(d->row_lsmr)
-                                                   : frgi_fe_cascade_place(d->cascade)};
+    frg_info summary = {.objective = (double)NAN, .setup_seconds = d->setup_seconds};
     run r = {.d = d, .in = in, .out = out, .f32 = in.dtype == FRG_F32};
     frg_status status;
     TRY_TO(done, check_run(d, &in, &out));
@@ -734,6 +731,8 @@ static frg_status run_all(frg_demean *d, frg_array in, frg_array out, bool whole
     note_raised_tol(d, &in, reports);
 done:
     summary.status = status;
+    summary.device_name =
+        d->row_lsmr ? frgi_fe_row_lsmr_place(d->row_lsmr) : frgi_fe_cascade_place(d->cascade);
     summary.solve_seconds = frgi_seconds() - began;
     summary.peak_bytes = frg_peak_bytes(d->ctx);
     if (info) {

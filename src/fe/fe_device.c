@@ -21,14 +21,14 @@ frg_status frgi_fe_device_check(frg_context *ctx, const frgi_device *dev, const 
         const char *what;
     } rules[] = {
         {slopes, "with varying slopes"},
-        {o->method == FRG_FE_AUTO, "by method auto (take method cg or lsmr)"},
         {o->method == FRG_FE_MLSMR, "by method mlsmr (take method lsmr)"},
-        {o->method == FRG_FE_DIRECT, "by method direct"},
-        {o->method == FRG_FE_MAP, "by method map"},
-        {o->precond == FRG_FE_PRECOND_AC, "with precond ac"},
-        {o->precond == FRG_FE_PRECOND_SCHWARZ, "with precond schwarz"},
-        {o->method == FRG_FE_CG && o->fused == FRG_FE_FUSED_OFF, "by method cg with fused off"},
-        {o->method == FRG_FE_CG && o->fused == FRG_FE_FUSED_ON, "by method cg with fused on"},
+        {o->method == FRG_FE_DIRECT, "by method direct (take method auto)"},
+        {o->method == FRG_FE_MAP, "by method map (take method lsmr)"},
+        {o->precond == FRG_FE_PRECOND_AC, "with precond ac (take method auto, and no precond)"},
+        {o->precond == FRG_FE_PRECOND_SCHWARZ,
+         "with precond schwarz (take method auto, and no precond)"},
+        {o->method != FRG_FE_LSMR && o->fused != FRG_FE_FUSED_AUTO,
+         "with fused on or off, which is of method lsmr, by another method"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         if (rules[i].wrong) {

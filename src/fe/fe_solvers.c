@@ -25,6 +25,13 @@ const char *frgi_fe_solver_name(fe_solver which)
     return names[which];
 }
 
+const char *frgi_fe_solver_name_beside_device(fe_solver which)
+{
+    return which == FE_SOLVER_DIRECT ? "direct, on the host"
+           : which == FE_SOLVER_AC   ? "cg approximate cholesky, on the host"
+                                     : "cg schwarz, on the host";
+}
+
 /* ---- building -------------------------------------------------------------------------------- */
 
 size_t frgi_fe_fill_cap(const frg_context *ctx, const frg_demean_opts *o)
@@ -298,7 +305,8 @@ frg_status frgi_fe_solvers_cg(fe_solvers *all, frg_context *ctx, fe_solver which
     for (int k = 0; k < lanes; k++) {
         target[k].forecast = may_forecast(all, which);
     }
-    if (all->device) {
+    if (all->device && which == FE_SOLVER_ROWS) {
+        all->device_used = true;
         const frg_status status = frgi_fe_device_cg(all->device, &w->cg, lanes, max_steps,
                                                     frgi_fe_solver_name(which), target, column);
         TRY(status);

@@ -24,6 +24,7 @@ typedef struct {
     frg_demean_opts opts;
     frg_context *ctx;
     fe_device *device;    /* NULL: the host */
+    bool device_used;     /* it has solved */
     double products;      /* estimate of the products that S takes; -1: not yet made */
     bool refused;         /* S does not fit fill_cap */
     fe_schur schur;       /* n > 0 once assembled */
@@ -47,6 +48,8 @@ typedef struct {
 } fe_solvers;
 
 const char *frgi_fe_solver_name(fe_solver which);
+/** Of one that runs on the host though the plan has a device. */
+const char *frgi_fe_solver_name_beside_device(fe_solver which);
 static inline bool frgi_fe_solver_approximate(fe_solver which)
 {
     return which == FE_SOLVER_AC || which == FE_SOLVER_SCHWARZ;

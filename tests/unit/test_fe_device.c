@@ -168,6 +168,105 @@ static void floats_opencl(void)
     setenv("FOURGE_OPENCL_F64", "1", 1);
 }
 
+/* ---- method auto ----------------------------------------------------------------------------- */
+
+/** A chain of firms: each `workers` of them begin at the next firm, and each is at `reach` firms
+ *  that follow one another. */
+static design make_chain(int reach, int workers)
+{
+    design d = make(2);
+    for (int64_t i = 0; i < N; i++) {
+        const int64_t worker = i / reach;
+        d.codes[2 * i] = (int32_t)worker;
+        d.codes[2 * i + 1] = (int32_t)(worker / workers + i % reach);
+    }
+    return d;
+}
+
+typedef struct {
+    char method[64], place[64];
+    int64_t steps;
+} chosen;
+
+/** Demeans 3 columns by method auto; what it chose. */
+static chosen demean_auto(frg_context *ctx, fe_device_place where, const design *d,
+                          const frg_demean_opts *o, double *out)
+{
+    frg_demean *plan = NULL;
+    frg_demean_column columns[3];
+    frg_info info;
+    chosen c = {.steps = 0};
+    if (!CHECK_OK(ctx,
+                  frgi_fe_demean_open(&plan, ctx, where, frg_matrix(d->codes, FRG_I32, N, 2, 2),
+                                      NULL, &(fe_slopes_asked){NULL, 0, 0}, o)))
+        return c;
+    CHECK_OK(ctx, frg_demean_run(plan, frg_matrix(d->x, FRG_F64, N, 3, P),
+                                 frg_matrix(out, FRG_F64, N, 3, 3), columns, &info));
+    for (int k = 0; k < 3; k++)
+        CHECK(columns[k].converged && columns[k].audit <= o->tol);
+    snprintf(c.method, sizeof c.method, "%s", frg_demean_get(plan).method);
+    snprintf(c.place, sizeof c.place, "%s", info.device_name);
+    c.steps = info.iterations;
+    frg_demean_destroy(plan);
+    return c;
+}
+
+/** Auto on a device begins where it does on the host and says what it ended with: CG through the
+ *  rows there; a factor beyond 30 steps, or at once where it is cheaper than 20; the rows to the end
+ *  where no memory is left for S.  The smallest eigenvalue of a chain is below that of this file's
+ *  head, so that the two results are held to each other by their own certificates: each is within
+ *  1e3 tol ||x - mean|| of the solution (FE_BOUND_MOST of fe_verify.h). */
+static void auto_on(frg_context *ctx, frgi_device *dev, int group)
+{
+    static const struct {
+        int reach, workers; /* 0: random firms */
+        size_t fill_cap;
+        frg_fe_dtype dtype;
+        const char *method;
+        bool there;
+    } runs[] = {{0, 0, 0, FRG_FE_F64, "cg rows on a device", true},
+                {0, 0, 0, FRG_FE_MIXED, "cg rows on a device, float32", true},
+                {2, 10, 0, FRG_FE_F64, "direct, on the host", false},
+                {6, 2, 0, FRG_FE_F64, "direct, on the host", true},
+                {6, 2, 1, FRG_FE_F64, "cg rows on a device", true}};
+    double *const out[2] = {calloc(N * 3, sizeof(double)), calloc(N * 3, sizeof(double))};
+    for (size_t q = 0; q < sizeof runs / sizeof *runs; q++) {
+        if (group == 256 && runs[q].dtype != FRG_FE_F64)
+            continue;
+        design d = runs[q].reach ? make_chain(runs[q].reach, runs[q].workers) : make(2);
+        frg_demean_opts o = options();
+        o.method = FRG_FE_AUTO;
+        o.max_iter = 4000;
+        demean_auto(ctx, (fe_device_place){NULL, 0, NULL}, &d, &o, out[0]);
+        o.dtype = runs[q].dtype;
+        o.fill_cap = runs[q].fill_cap;
+        const chosen c = demean_auto(ctx, (fe_device_place){dev, group, NULL}, &d, &o, out[1]);
+        CHECK_SAYS(strncmp(c.method, runs[q].method, strlen(runs[q].method)) == 0, "%s, not %s",
+                   c.method, runs[q].method);
+        CHECK_TEXT(c.place, runs[q].there ? frgi_device_name(dev) : "cpu");
+        printf("# %s on %s, %lld steps\n", c.method, c.place, (long long)c.steps);
+        double gap2 = 0, size2 = 0;
+        for (int64_t i = 0; i < N * 3; i++) {
+            gap2 += (out[0][i] - out[1][i]) * (out[0][i] - out[1][i]);
+            size2 += d.x[i / 3 * P + i % 3] * d.x[i / 3 * P + i % 3];
+        }
+        CHECK_SAYS(sqrt(gap2) <= 2e3 * o.tol * sqrt(size2), "%.3g apart", sqrt(gap2 / size2));
+        release(&d);
+    }
+    free(out[0]);
+    free(out[1]);
+}
+
+static void auto_host(void)
+{
+    on_host(auto_on);
+}
+
+static void auto_opencl(void)
+{
+    on_opencl(auto_on);
+}
+
 /* ---- columns stored in float ----------------------------------------------------------------- */
 
 enum { NARROW_N = 400, NARROW_P = 2, NARROW_LEVELS = 42 };
@@ -443,13 +542,14 @@ static void refused_on(frg_context *ctx, frgi_device *dev, int group)
 {
     design d = make(2);
     frg_demean_opts o[6] = {options(), options(), options(), options(), options(), options()};
-    static const char *const says[] = {"method auto",    "method mlsmr",      "method direct",
-                                       "varying slopes", "cg with fused off", "cg with fused on"};
-    o[0].method = FRG_FE_AUTO;
+    static const char *const says[] = {"precond ac",     "method mlsmr",    "method direct",
+                                       "varying slopes", "fused on or off", "fused on or off"};
+    o[0].precond = FRG_FE_PRECOND_AC;
     o[1].method = FRG_FE_MLSMR;
     o[2].method = FRG_FE_DIRECT;
     o[4].fused = FRG_FE_FUSED_OFF;
     o[5].fused = FRG_FE_FUSED_ON;
+    o[5].method = FRG_FE_AUTO;
     const frg_slope slope = {0, d.weights};
     for (int q = 0; q < 6; q++) {
         frg_demean *plan = (frg_demean *)ctx;
@@ -513,6 +613,8 @@ static const test_case cases[] = {{"parity", parity},
                                   {"floats on OpenCL", floats_opencl},
                                   {"lsmr", lsmr},
                                   {"lsmr on OpenCL", lsmr_opencl},
+                                  {"method auto", auto_host},
+                                  {"method auto on OpenCL", auto_opencl},
                                   {"columns of float", narrow},
                                   {"columns of float on OpenCL", narrow_opencl},
                                   {"counts", counts},
