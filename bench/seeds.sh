@@ -8,7 +8,7 @@
 #
 # PEERS is the environment of bench/peers/setup.sh with pytorch_optimizer; BUILD a folder with bench_gp and python/fourge.
 # Prints JSON lines; a side that takes more than LIMIT seconds (600) runs once.  Rows that need a GPU are printed with the
-# note "not run": tools/gpu-check.sh times the peers' half of them.  All parts take a night; FE, SOAP, GW, GP_SIZES, GP_STEPS take
+# note "not run": tools/gpu-check.sh times them.  All parts take a night; FE, SOAP, GW, GP_SIZES, GP_STEPS take
 # other options of the programs (FE="--rows 1e4 --columns 1").
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

@@ -54,15 +54,22 @@ TEST_UNUSED static void on_first(frg_device_kind kind, device_body body)
     frg_context_destroy(ctx);
 }
 
+/** OpenCL; FOURGE_TEST_DEVICE=cuda: the same cases on a GPU of NVIDIA's (`tools/gpu-check.sh parity`). */
+TEST_UNUSED static frg_device_kind kind_asked(void)
+{
+    const char *const asked = getenv("FOURGE_TEST_DEVICE");
+    return asked && strcmp(asked, "cuda") == 0 ? FRG_CUDA : FRG_OPENCL;
+}
+
 /** The same on OpenCL. */
 TEST_UNUSED static void on_opencl(device_body body)
 {
-    on_first(FRG_OPENCL, body);
+    on_first(kind_asked(), body);
 }
 
 TEST_UNUSED static frgi_device *open_opencl(frg_context *ctx)
 {
-    return open_first(ctx, FRG_OPENCL);
+    return open_first(ctx, kind_asked());
 }
 
 #endif

@@ -1,5 +1,5 @@
-"""The tables of the LSMR seed (pyfixest's pull request 1220): seed_fe.py [--device cpu|cuda] [--rows 1e4,...]
-       [--columns 1,5,10] [--dtypes f64,f32] [--designs simple,difficult]
+"""The tables of the LSMR seed (pyfixest's pull request 1220): seed_fe.py [--device cpu|cuda|opencl] [--rows 1e4,...]
+       [--columns 1,5,10] [--dtypes f64,f32] [--designs simple,difficult] [--sides ...]
 
 One line for each design (person, year and firm: three effects), number of rows, number of columns k, type and side:
 
@@ -8,11 +8,13 @@ One line for each design (person, year and firm: three effects), number of rows,
     torch_batched          all columns in one call
     torch_batched_compiled
     pyfixest_rust_map, within_adaptive    (cpu, f64)
-    fourge_lsmr, fourge    the seed's algorithm, and what `auto` takes (cpu; on cuda "not run": there is no such code)
+    fourge_lsmr, fourge    the seed's algorithm, and what `auto` takes; on a device its scalars are computed there
+    fourge_cg, fourge_lsmr_eager    on a device: conjugate gradients; LSMR with its scalars on the host
 
+OpenCL has no side of torch's.
 From arrays in memory to arrays in memory, set-up included, best of two after one that warms up (common.timed).  pyfixest runs
 at its tolerance of 1e-8, ours to its own test: an audit of 1e-10 in f64, 3.6e-7 in f32.  `audit` is the largest level mean
-over the column's standard deviation, computed here in double from the result.
+over the column's standard deviation, computed here in double from the result; of ours, `method` says what ran and where.
 """
 import argparse
 import functools
@@ -79,37 +81,43 @@ def fourge_way(**options):
 
     def run(x, codes):
         tol = {} if x.dtype == np.float64 else {"dtype": "f32", "tol": 3.6e-7}
-        return fe.demean(x, codes, **options, **tol)[0]
+        out, report = fe.demean(x, codes, **options, **tol)
+        run.says = {"method": report["method"], "steps": max(report["iterations"])}
+        return out
 
     return run
 
 
 def sides(device, dtype):
-    yield "torch_eager", lambda: torch_way(device, False, False)
-    yield "torch_compiled", lambda: torch_way(device, True, False)
-    yield "torch_batched", lambda: torch_way(device, False, True)
-    yield "torch_batched_compiled", lambda: torch_way(device, True, True)
+    if device != "opencl":
+        yield "torch_eager", lambda: torch_way(device, False, False)
+        yield "torch_compiled", lambda: torch_way(device, True, False)
+        yield "torch_batched", lambda: torch_way(device, False, True)
+        yield "torch_batched_compiled", lambda: torch_way(device, True, True)
     if device == "cpu" and dtype == "f64":
         yield "pyfixest_rust_map", lambda: rust_map
         yield "within_adaptive", lambda: within_adaptive
-    yield "fourge_lsmr", None if device != "cpu" else lambda: fourge_way(method="lsmr")
-    yield "fourge", None if device != "cpu" else lambda: fourge_way()
+    there = {} if device == "cpu" else {"device": device}
+    yield "fourge", lambda: fourge_way(**there)
+    yield "fourge_lsmr", lambda: fourge_way(method="lsmr", **there)
+    if there:
+        yield "fourge_cg", lambda: fourge_way(method="cg", **there)
+        yield "fourge_lsmr_eager", lambda: fourge_way(method="lsmr", fused="off", **there)
 
 
 def line(run, x, codes, effects, device):
     """The figures of one side, or why there are none."""
-    if run is None:
-        return {"note": "not run"}
     try:
-        figures, out = common.timed(lambda way=run(): way(x, codes), 2, common.waiter(device))
+        way = run()
+        figures, out = common.timed(lambda: way(x, codes), 2, common.waiter(device))
     except Exception as problem:  # a peer that cannot do a case loses that line alone
         return {"note": f"{type(problem).__name__}: {problem}"[:200]}
-    return {**figures, "audit": float(f"{audit(np.asarray(out, float), effects):.1e}")}
+    return {**figures, "audit": float(f"{audit(np.asarray(out, float), effects):.1e}"), **getattr(way, "says", {})}
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--device", choices=("cpu", "cuda", "opencl"), default="cpu")
     parser.add_argument("--rows", default="1e4,1e5,5e5,1e6,2e6,5e6")
     parser.add_argument("--columns", default="1,5,10")
     parser.add_argument("--dtypes", default="f64,f32")

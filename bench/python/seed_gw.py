@@ -1,13 +1,16 @@
-"""The tables of the sampled Gromov-Wasserstein seed: seed_gw.py [--device cpu|cuda] [--parts rows,quality,sinkhorn,pieces]
+"""The tables of the sampled Gromov-Wasserstein seed: seed_gw.py [--device cpu|cuda|opencl] [--over N] [--sides NAMES]
+       [--parts rows,quality,sinkhorn,pieces,large]
 
     rows      its six alignments: the two noisy curves of gw_peers.py (400 x 500 by each distance, 4000 x 5000 by landmarks)
               and clouds of normal numbers (2000 x 2500, 5000 x 6000); torchgw and ours
     quality   |rho| of the 400 x 500 curve with float64 and with float32 loops
-    sinkhorn  100 forced iterations of 5001 x 6001 in f32 and of 10001 x 12001 in f32 and f64, in the log domain: plain torch
-              (two logsumexp an iteration) and ours, from a cost in memory
+    sinkhorn  100 forced iterations of 5001 x 6001 and of 10001 x 12001 in f32, u16 (ours) and f64, in the log domain: plain
+              torch (two logsumexp an iteration, from a cost on its device) and ours, from a cost in memory
     pieces    ours alone: what sampling took of an alignment; rows of a plan; all shortest paths with one and two threads
               beside SciPy's; 50 and 100 steps over the cache of distances
+    large     the curves with 45000 points each by landmarks; in no run that does not name it
 
+On OpenCL ours alone.  --sides: those of torchgw, torch and fourge that are named.  --over N: an N-th of the points, to try the script where there is no GPU.
 torchgw is timed as it is installed (its licence is non-commercial: nothing of it is read or copied).  Whole calls from points
 in memory to a plan, best of three after one that warms up, or once where that takes more than LIMIT seconds.  rho is
 Spearman's of the true order of the curve and of the matches' (curves alone).
@@ -27,14 +30,21 @@ CURVES = ((400, 500, "dijkstra", {"max_iter": 200}), (400, 500, "precomputed", {
 CLOUDS = ((2000, 2500, "precomputed", {"max_iter": 100}), (5000, 6000, "precomputed", {"max_iter": 100}))
 
 
-def rho(order, other, match):
-    from scipy.stats import spearmanr
+def ranks(x):
+    """Places in the order of size; those of equal numbers are their mean."""
+    _, group, counts = np.unique(x, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[group]
 
-    return {"rho": round(float(abs(spearmanr(order, other[np.asarray(match)])[0])), 4)}
+
+def rho(order, other, match):
+    return {"rho": round(float(abs(np.corrcoef(ranks(order), ranks(other[np.asarray(match)]))[0, 1])), 4)}
 
 
 def clouds(n, m):
     return tuple(np.random.default_rng(seed).normal(size=(k, d)).astype(np.float32) for seed, k, d in ((0, n, 3), (1, m, 5)))
+
+
+OVER, SIDES = 1, set()
 
 
 def torchgw(x, y, device, mode, k, options):
@@ -47,8 +57,10 @@ def torchgw(x, y, device, mode, k, options):
 def fourge(x, y, device, mode, k, options):
     from fourge import gw
 
-    landmarks = {"landmarks": options["n_landmarks"]} if "n_landmarks" in options else {}
-    found = gw.align(x, y, distance=mode, k=k, anchors=80, epsilon=0.005, max_iter=options["max_iter"], anneal="none", **landmarks)
+    more = {"landmarks": options["n_landmarks"]} if "n_landmarks" in options else {}
+    if device != "cpu":
+        more |= {"device": device, "mode": "sampled"}
+    found = gw.align(x, y, distance=mode, k=k, anchors=80, epsilon=0.005, max_iter=options["max_iter"], anneal="none", **more)
     return found.argmax
 
 
@@ -62,35 +74,34 @@ def attempt(bench, what, run, wait, repeats=3, judge=lambda out: {}):
 
 
 def sides(device):
-    yield "torchgw", torchgw
-    if device == "cpu":
+    if "torchgw" in SIDES:
+        yield "torchgw", torchgw
+    if "fourge" in SIDES:
         yield "fourge", fourge
 
 
-def not_run(device, bench, what):
-    if device != "cpu":
-        common.report(bench=bench, **what, peer="fourge", note="not run")
-
-
-def rows(device, wait):
-    for cases, k, points in ((CURVES, 5, None), (CLOUDS, 30, clouds)):
-        for n, m, mode, options in cases:
+def rows(device, wait, tables=((CURVES, 5, None), (CLOUDS, 30, clouds))):
+    for cases, k, points in tables:
+        for n, m, mode, options in ((n // OVER, m // OVER, mode, options) for n, m, mode, options in cases):
             (x, s), (y, t) = zip(points(n, m), (None, None)) if points else (spiral(n), swiss_roll(m))
             what = {"n": n, "m": m, "mode": mode, "device": device}
             for peer, align in sides(device):
                 attempt("seed_gw_rows", {**what, "peer": peer}, lambda: align(x, y, device, mode, k, options), wait,
                         judge=(lambda match: rho(s, t, match())) if s is not None else lambda match: {})
-            not_run(device, "seed_gw_rows", what)
+
+
+def large(device, wait):
+    rows(device, wait, ((((45000, 45000, "landmark", {"max_iter": 300, "n_landmarks": 50}),), 5, None),))
 
 
 def quality(device, wait):
-    (x, s), (y, t) = spiral(400), swiss_roll(500)
-    for mixed in (False, True):
+    (x, s), (y, t) = spiral(400 // OVER), swiss_roll(500 // OVER)
+    for mixed in (False, True) if "torchgw" in SIDES else ():
         what = {"n": 400, "m": 500, "mode": "precomputed", "device": device, "loop": "f32" if mixed else "f64"}
         attempt("seed_gw_quality", {**what, "peer": "torchgw"},
                 lambda: torchgw(x, y, device, "precomputed", 5, {"max_iter": 200, "mixed_precision": mixed}), wait, 1,
                 lambda match: rho(s, t, match()))
-    if device == "cpu":
+    if "fourge" in SIDES:
         attempt("seed_gw_quality", {"n": 400, "m": 500, "mode": "precomputed", "device": device, "loop": "f32", "peer": "fourge"},
                 lambda: fourge(x, y, device, "precomputed", 5, {"max_iter": 200}), wait, 1, lambda match: rho(s, t, match()))
     common.report(bench="seed_gw_quality", loop="f64", peer="fourge", device=device, note="not run")
@@ -109,28 +120,39 @@ def forced_torch(c, iterations):
     return u, v
 
 
-def sinkhorn(device, wait):
+def passes_torch(cost, device, what, wait):
     import torch
 
-    for n, m, dtype in ((5001, 6001, "f32"), (10001, 12001, "f32"), (10001, 12001, "f64")):
-        made = np.random.default_rng(0).random((n, m), dtype=np.float32)
-        cost = made if dtype == "f32" else made.astype(np.float64)
-        what = {"n": n, "m": m, "dtype": dtype, "iterations": 100, "device": device}
-        c = torch.as_tensor(cost).to(device)
-        attempt("seed_gw_sinkhorn", {**what, "peer": "torch"}, lambda: forced_torch(c, 100), wait, 1)
-        if device == "cpu":
-            from fourge import gw
+    c = torch.as_tensor(cost).to(device)
+    attempt("seed_gw_sinkhorn", {**what, "peer": "torch"}, lambda: forced_torch(c, 100), wait, 1)
 
-            attempt("seed_gw_sinkhorn", {**what, "peer": "fourge"},
-                    lambda: gw.transport(cost, epsilon=0.05, tol=0, max_iter=100, accel="none", cost_store=dtype, round=False),
-                    wait, 1)
-        not_run(device, "seed_gw_sinkhorn", what)
-        del c
+
+def passes_fourge(cost, device, what, wait):
+    def run():
+        from fourge import gw
+
+        there = {} if device == "cpu" else {"device": device}
+        return gw.transport(cost, epsilon=0.05, tol=0, max_iter=100, accel="none", cost_store=what["dtype"], round=False, **there)
+
+    attempt("seed_gw_sinkhorn", {**what, "peer": "fourge"}, run, wait, 1,
+            lambda found: {"passes_seconds": float(f"{found.report['seconds']['total'] - found.report['seconds']['build']:.4g}")})
+
+
+def sinkhorn(device, wait):
+    for n, m in ((5001 // OVER, 6001 // OVER), (10001 // OVER, 12001 // OVER)):
+        made = np.random.default_rng(0).random((n, m), dtype=np.float32)
+        for dtype in ("f32", "u16", "f64"):
+            cost = made.astype(np.float64) if dtype == "f64" else made
+            what = {"n": n, "m": m, "dtype": dtype, "iterations": 100, "device": device}
+            if "fourge" in SIDES:
+                passes_fourge(cost, device, what, wait)
+            if dtype != "u16" and "torch" in SIDES:
+                passes_torch(cost, device, what, wait)
 
 
 def pieces(device, wait):
     if device != "cpu":
-        not_run(device, "seed_gw_pieces", {"device": device})
+        common.report(bench="seed_gw_pieces", device=device, peer="fourge", note="not run: of the cpu alone")
         return
     from fourge import gw
     from scipy.sparse.csgraph import dijkstra
@@ -157,14 +179,19 @@ def pieces(device, wait):
         attempt("seed_gw_pieces", {"piece": "paths", "n": 5000, "k": 15, "peer": f"fourge, {threads} threads"}, graph.paths, wait)
 
 
-PARTS = {"rows": rows, "quality": quality, "sinkhorn": sinkhorn, "pieces": pieces}
+PARTS = {"rows": rows, "quality": quality, "sinkhorn": sinkhorn, "pieces": pieces, "large": large}
 
 
 def main():
+    global OVER, SIDES
     parser = argparse.ArgumentParser()
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--device", choices=("cpu", "cuda", "opencl"), default="cpu")
+    parser.add_argument("--parts", default="rows,quality,sinkhorn,pieces")
+    parser.add_argument("--sides", default="torchgw,torch,fourge")
+    parser.add_argument("--over", type=int, default=1)
     o = parser.parse_args()
+    OVER = o.over
+    SIDES = set(o.sides.split(",")) - (set() if o.device != "opencl" else {"torchgw", "torch"})
     if o.device == "cpu":
         import torch
 
