@@ -1,73 +1,22 @@
-/* cuda_driver.h - tests on the stand-in for CUDA's driver: it is opened, nothing is left on it, and
- * each of its calls fails once. */
+/* cuda_driver.h - tests on the stand-in for CUDA's driver. */
 #ifndef FOURGE_CUDA_DRIVER_H
 #define FOURGE_CUDA_DRIVER_H
 
-#include <dlfcn.h>
-#include <string.h>
+#include "driver.h"
 
-#include "standin/standin.h"
-#include "test.h"
-
-static standin *driver;
 static const frg_device cuda = {FRG_CUDA, 0};
 
 /** The stand-in, new; false with the case skipped where the build has none. */
 static bool with_driver(void)
 {
-    void *const library = dlopen(STANDINS "/libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    driver = library ? dlsym(library, "standin_cuda") : NULL;
-    if (!driver) {
-        test_skip("the build has no stand-in for CUDA's driver");
-        return false;
-    }
     if (!HAVE_NVCC) {
         test_skip("CUDA not compiled: no nvcc");
         return false;
     }
-    *driver = (standin){.memory = (size_t)1 << 28, .major = 12, .random = test_random()};
-    return true;
-}
-
-/** Nothing is left on the device, and nothing was done that a real one refuses. */
-static void check_clean(const char *when)
-{
-    CHECK_SAYS(driver->objects == 0, "%s: %" PRId64 " objects are left", when, driver->objects);
-    CHECK_SAYS(driver->held == 0, "%s: %zu bytes are left", when, driver->held);
-    CHECK_SAYS(!driver->complaint[0], "%s: %s", when, driver->complaint);
-}
-
-/** Work on a device, `out` <- what it computes. */
-typedef frg_status (*driver_body)(frg_context *ctx, frg_device which, const void *user,
-                                  double *out);
-
-/** Each call of the driver fails once: the status and a message, nothing left behind, and a second
- *  try gives the result: `bytes` of want, of got, which has as many.  At least `least` calls. */
-static void fail_each_call(driver_body body, const void *user, int64_t least, double *want,
-                           double *got, size_t bytes)
-{
-    frg_context *ctx = test_context();
-    CHECK_OK(ctx, body(ctx, cuda, user, want));
-    const int64_t calls = driver->calls;
-    CHECK(calls > least);
-    int64_t refused = 0;
-    for (int64_t k = 1; k <= calls; k++) {
-        driver->calls = 0;
-        driver->fail_at = k;
-        driver->fail_with = k % 2 ? 2 : 999;
-        const frg_status status = body(ctx, cuda, user, got);
-        refused += status < 0;
-        if (status < 0)
-            CHECK(strstr(frg_message(ctx), "cuda:0") && frg_error_code(ctx)[0]);
-        else
-            CHECK_BITS(got, want, bytes);
-        check_clean("a call failed");
-        driver->fail_at = 0;
-    }
-    CHECK_SAYS(refused > calls / 2, "%" PRId64 " of %" PRId64 " were told", refused, calls);
-    CHECK_OK(ctx, body(ctx, cuda, user, got));
-    CHECK_BITS(got, want, bytes);
-    frg_context_destroy(ctx);
+    driven = cuda;
+    driver_errors[0] = 999;
+    driver_errors[1] = 2;
+    return open_driver(STANDINS "/libcuda.so.1", "standin_cuda");
 }
 
 #endif

@@ -3,21 +3,8 @@
  * NVRTC on every text. */
 #include "cuda_driver.h"
 #include "device/cuda/cuda_nvrtc.h"
-#include "device_bodies.h"
-#include "fault.h"
+#include "driver_bodies.h"
 #include "fourge/gp.h"
-
-static void on_cuda(device_body body, int size)
-{
-    frg_context *ctx = test_context();
-    frgi_device *dev;
-    if (CHECK_OK(ctx, frgi_device_open(&dev, ctx, cuda))) {
-        body(ctx, dev, size);
-        frgi_device_close(&dev);
-    }
-    frg_context_destroy(ctx);
-    check_clean("the end");
-}
 
 /** NVRTC makes PTX of every text of every room, with all kernels in it.  It runs before the stand-in
  *  is loaded: NVRTC asks a driver that is there for more than the plug-in does. */
@@ -53,7 +40,7 @@ static void kernels_by_ptx(void)
 {
     if (!with_driver())
         return;
-    on_cuda(kernels, 64);
+    on_driver(kernels, 64);
     CHECK(driver->texts == FRGI_TYPES && driver->cubins == 0);
     CHECK(driver->launches > 0 && driver->bytes_in > 0);
 }
@@ -64,110 +51,9 @@ static void kernels_by_cubin(void)
     static const int majors[] = {8, 9};
     for (int i = 0; i < 2 && with_driver(); i++) {
         driver->major = majors[i];
-        on_cuda(kernels, 256);
+        on_driver(kernels, 256);
         CHECK(driver->cubins == FRGI_TYPES && driver->texts == 0);
     }
-}
-
-static void arena_late(void)
-{
-    if (with_driver())
-        on_cuda(arena, 64);
-}
-
-/** Nothing has run before somebody waits, and the counts of both sides are the same. */
-static void late(frg_context *ctx, frgi_device *dev, int size)
-{
-    enum { COUNT = 100 };
-    double in[COUNT], out[COUNT];
-    const frgi_program *p;
-    frgi_buffer x = {0};
-    for (int i = 0; i < COUNT; i++) {
-        in[i] = i;
-        out[i] = -1;
-    }
-    CHECK_OK(ctx, frgi_device_load(dev, &frgi_kernels_basic, FRGI_F64, &p));
-    CHECK_OK(ctx, frgi_device_alloc(dev, sizeof in, "x", &x));
-    CHECK_OK(ctx, frgi_device_put(dev, x, in, sizeof in));
-    CHECK_OK(ctx, LAUNCH(dev, p, "axpy", 1, 1, size, BUFFER(x), BUFFER(x), REAL(1), INT64(COUNT)));
-    CHECK_OK(ctx, frgi_device_get(dev, out, x, sizeof out));
-    CHECK(out[1] == -1);
-    CHECK_INT(driver->waits, 0);
-    CHECK_OK(ctx, frgi_device_wait(dev));
-    CHECK(out[1] == 2 && out[COUNT - 1] == 2 * (COUNT - 1));
-    const frgi_device_counts *const ours = frgi_device_counted(dev);
-    CHECK_INT(driver->launches, ours->launches);
-    CHECK_INT(driver->waits, ours->waits);
-    CHECK_INT(driver->copies, ours->copies);
-    CHECK_INT(driver->bytes_in, ours->bytes_in);
-    CHECK_INT(driver->bytes_out, ours->bytes_out);
-    frgi_device_free(dev, &x);
-}
-
-static void runs_late(void)
-{
-    if (with_driver())
-        on_cuda(late, 32);
-}
-
-static frg_status whole_body(frg_context *ctx, frg_device which, const void *user, double *out)
-{
-    return whole_on(ctx, which, user, out);
-}
-
-static void each_call_fails(void)
-{
-    static input in;
-    double want[4], got[4];
-    if (!with_driver())
-        return;
-    draw(&in, FRGI_F64);
-    fail_each_call(whole_body, &in, 40, want, got, sizeof want);
-}
-
-/** A device that is lost in the middle stays so until it is opened again. */
-static void lost(void)
-{
-    frgi_device *dev;
-    frgi_buffer x = {0};
-    if (!with_driver())
-        return;
-    frg_context *ctx = test_context();
-    CHECK_OK(ctx, frgi_device_open(&dev, ctx, cuda));
-    CHECK_OK(ctx, frgi_device_alloc(dev, 100, "x", &x));
-    driver->lose_at = driver->calls + 1;
-    CHECK_STATUS(frgi_device_fill(dev, x, 0, 100), FRG_NO_DEVICE);
-    CHECK_TEXT(frg_error_code(ctx), "FRG-CORE-014");
-    const int64_t calls = driver->calls;
-    CHECK_STATUS(frgi_device_wait(dev), FRG_NO_DEVICE);
-    CHECK(strstr(frg_message(ctx), "has failed before"));
-    CHECK_INT(driver->calls, calls);
-    driver->lose_at = 0;
-    frgi_device_free(dev, &x);
-    frgi_device_close(&dev);
-    frg_context_destroy(ctx);
-    check_clean("lost");
-}
-
-static void less_memory(void)
-{
-    frgi_device *dev;
-    frgi_buffer x = {0}, y = {0};
-    if (!with_driver())
-        return;
-    driver->memory = 1 << 20;
-    frg_context *ctx = test_context();
-    CHECK_OK(ctx, frgi_device_open(&dev, ctx, cuda));
-    CHECK_STATUS(frgi_device_alloc(dev, 2 << 20, "x", &x), FRG_NO_MEMORY);
-    CHECK_OK(ctx, frgi_device_alloc(dev, 600000, "x", &x));
-    CHECK_STATUS(frgi_device_alloc(dev, 600000, "y", &y), FRG_NO_MEMORY);
-    CHECK(strstr(frg_message(ctx), "cuMemAlloc"));
-    frgi_device_free(dev, &x);
-    CHECK_OK(ctx, frgi_device_alloc(dev, 600000, "y", &y)); /* no error that stays */
-    frgi_device_free(dev, &y);
-    frgi_device_close(&dev);
-    frg_context_destroy(ctx);
-    check_clean("little memory");
 }
 
 /** A kernel that is given an address past its block is a lost device, not a wrong number. */
@@ -190,24 +76,6 @@ static void stray_address(void)
     frgi_device_close(&dev);
     frg_context_destroy(ctx);
     check_clean("a stray address");
-}
-
-static frg_status whole(frg_context *ctx, void *user, uint64_t *hash)
-{
-    double out[4];
-    TRY(whole_on(ctx, cuda, user, out));
-    fault_hash(hash, out, sizeof out);
-    return FRG_OK;
-}
-
-static void faults(void)
-{
-    static input in;
-    if (!with_driver())
-        return;
-    draw(&in, FRGI_F64);
-    CHECK(fault_sweep("a device of CUDA", whole, &in, 1) > 4);
-    check_clean("memory refused");
 }
 
 /** The caller's stream is the queue, and it is the caller's afterwards. */
@@ -257,6 +125,7 @@ static const test_case cases[] = {
     {"arena_late", arena_late},
     {"runs_late", runs_late},
     {"each_call_fails", each_call_fails},
+    {"each_call_of_demeaning_fails", each_call_of_demeaning_fails},
     {"lost", lost},
     {"less_memory", less_memory},
     {"stray_address", stray_address},

@@ -162,10 +162,18 @@ static frg_status find_device(opencl_api *cl, int index, cl_object *out, frgi_de
     return FRG_OK;
 }
 
-static size_t number(const opencl_api *cl, cl_object device, uint32_t key)
+/** *out <- a number of the device: cl_uint, size_t and cl_ulong, all of one byte order.  An old
+ *  driver that does not know the key has none: 0. */
+static frg_status number(const opencl_api *cl, cl_object device, uint32_t key, size_t *out,
+                         frgi_device_error *e)
 {
-    uint64_t wide = 0; /* cl_uint, size_t and cl_ulong, all of one byte order */
-    return cl->clGetDeviceInfo(device, key, sizeof wide, &wide, NULL) ? 0 : (size_t)wide;
+    uint64_t wide = 0;
+    const int32_t error = cl->clGetDeviceInfo(device, key, sizeof wide, &wide, NULL);
+    if (error && error != OPENCL_INVALID_VALUE) {
+        return said(e, "clGetDeviceInfo", error);
+    }
+    *out = error ? 0 : (size_t)wide;
+    return FRG_OK;
 }
 
 static frg_status opencl_properties(const frgi_device_setup *s, int index,
@@ -182,13 +190,16 @@ static frg_status opencl_properties(const frgi_device_setup *s, int index,
         cl.clGetPlatformInfo(platform, OPENCL_PLATFORM_NAME, sizeof maker - 1, maker, NULL);
     }
     snprintf(p.driver, sizeof p.driver, "%s%s%s", maker, *maker ? " " : "", version);
-    const size_t align = number(&cl, device, OPENCL_DEVICE_ALIGN_BITS) / 8;
-    p.memory = number(&cl, device, OPENCL_DEVICE_MEMORY);
-    p.largest = number(&cl, device, OPENCL_DEVICE_LARGEST_BLOCK);
-    p.local_memory = number(&cl, device, OPENCL_DEVICE_LOCAL_MEMORY);
-    p.align = align < 64 ? 64 : align;
-    p.group_most = (int)number(&cl, device, OPENCL_DEVICE_GROUP_SIZE);
-    p.f64 = !s->hide_f64 && number(&cl, device, OPENCL_DEVICE_DOUBLE) != 0;
+    size_t align, group, doubles;
+    TRY(number(&cl, device, OPENCL_DEVICE_ALIGN_BITS, &align, e));
+    TRY(number(&cl, device, OPENCL_DEVICE_MEMORY, &p.memory, e));
+    TRY(number(&cl, device, OPENCL_DEVICE_LARGEST_BLOCK, &p.largest, e));
+    TRY(number(&cl, device, OPENCL_DEVICE_LOCAL_MEMORY, &p.local_memory, e));
+    TRY(number(&cl, device, OPENCL_DEVICE_GROUP_SIZE, &group, e));
+    TRY(number(&cl, device, OPENCL_DEVICE_DOUBLE, &doubles, e));
+    p.align = align < 64 * 8 ? 64 : align / 8;
+    p.group_most = (int)group;
+    p.f64 = !s->hide_f64 && doubles != 0;
     *out = p;
     return FRG_OK;
 }
@@ -467,6 +478,8 @@ static frg_status opencl_find(frgi_machine *m, void *program, int index, void **
             k->kernel = NULL;
             return said(e, name, error);
         }
+    }
+    if (k->group_most == 0) {
         CALL(m, clGetKernelWorkGroupInfo, k->kernel, m->device, OPENCL_KERNEL_GROUP_SIZE,
              sizeof k->group_most, &k->group_most, NULL);
     }

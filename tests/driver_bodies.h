@@ -1,0 +1,183 @@
+/* driver_bodies.h - what tests do on the stand-in of every driver, behind its with_driver(): work that
+ * runs late, each call failing once, a lost device, little memory. */
+#ifndef FOURGE_DRIVER_BODIES_H
+#define FOURGE_DRIVER_BODIES_H
+
+#include "device_bodies.h"
+#include "driver.h"
+#include "fault.h"
+#include "fe/fe_demean.h"
+
+static void on_driver(device_body body, int size)
+{
+    frg_context *ctx = test_context();
+    frgi_device *dev;
+    if (CHECK_OK(ctx, frgi_device_open(&dev, ctx, driven))) {
+        body(ctx, dev, size);
+        frgi_device_close(&dev);
+    }
+    frg_context_destroy(ctx);
+    check_clean("the end");
+}
+
+static void arena_late(void)
+{
+    if (with_driver())
+        on_driver(arena, 64);
+}
+
+/** Nothing has run before somebody waits, and the counts of both sides are the same. */
+static void late(frg_context *ctx, frgi_device *dev, int size)
+{
+    enum { COUNT = 100 };
+    double in[COUNT], out[COUNT];
+    const frgi_program *p;
+    frgi_buffer x = {0};
+    for (int i = 0; i < COUNT; i++) {
+        in[i] = i;
+        out[i] = -1;
+    }
+    CHECK_OK(ctx, frgi_device_load(dev, &frgi_kernels_basic, FRGI_F64, &p));
+    CHECK_OK(ctx, frgi_device_alloc(dev, sizeof in, "x", &x));
+    CHECK_OK(ctx, frgi_device_put(dev, x, in, sizeof in));
+    CHECK_OK(ctx, LAUNCH(dev, p, "axpy", 1, 1, size, BUFFER(x), BUFFER(x), REAL(1), INT64(COUNT)));
+    CHECK_OK(ctx, frgi_device_get(dev, out, x, sizeof out));
+    CHECK(out[1] == -1);
+    CHECK_INT(driver->waits, 0);
+    CHECK_OK(ctx, frgi_device_wait(dev));
+    CHECK(out[1] == 2 && out[COUNT - 1] == 2 * (COUNT - 1));
+    const frgi_device_counts *const ours = frgi_device_counted(dev);
+    CHECK_INT(driver->launches, ours->launches);
+    CHECK_INT(driver->waits, ours->waits);
+    CHECK_INT(driver->copies, ours->copies);
+    CHECK_INT(driver->bytes_in, ours->bytes_in);
+    CHECK_INT(driver->bytes_out, ours->bytes_out);
+    frgi_device_free(dev, &x);
+}
+
+static void runs_late(void)
+{
+    if (with_driver())
+        on_driver(late, 32);
+}
+
+static frg_status whole_body(frg_context *ctx, frg_device which, const void *user, double *out)
+{
+    return whole_on(ctx, which, user, out);
+}
+
+static void each_call_fails(void)
+{
+    static input in;
+    double want[4], got[4];
+    if (!with_driver())
+        return;
+    draw(&in, FRGI_F64);
+    fail_each_call(whole_body, &in, 40, want, got, sizeof want);
+}
+
+enum { ROWS = 40 };
+
+/** Two columns of a few rows demeaned on a device of its own, by method *user. */
+static frg_status demean_on(frg_context *ctx, frg_device which, const void *user, double *out)
+{
+    int32_t codes[2 * ROWS];
+    double in[2 * ROWS], weights[ROWS];
+    frgi_device *dev = NULL;
+    frg_demean *plan = NULL;
+    frg_demean_opts o;
+    frg_demean_defaults(&o, sizeof o);
+    o.method = *(const frg_fe_method *)user;
+    for (int32_t i = 0; i < ROWS; i++) {
+        codes[2 * i] = i % 9;
+        codes[2 * i + 1] = i * i % 7 % 5;
+        weights[i] = 1 + i % 3;
+        in[2 * i] = i % 11;
+        in[2 * i + 1] = i * i % 13;
+    }
+    const frg_array w = frg_vector(weights, FRG_F64, ROWS);
+    frg_status status = frgi_device_open(&dev, ctx, which);
+    if (status >= 0)
+        status = frgi_fe_demean_open(&plan, ctx, (fe_device_place){dev, 0, NULL},
+                                     frg_matrix(codes, FRG_I32, ROWS, 2, 2), &w,
+                                     &(fe_slopes_asked){NULL, 0, 0}, &o);
+    if (status >= 0)
+        status = frg_demean_run(plan, frg_matrix(in, FRG_F64, ROWS, 2, 2),
+                                frg_matrix(out, FRG_F64, ROWS, 2, 2), NULL, NULL);
+    frg_demean_destroy(plan);
+    frgi_device_close(&dev);
+    return status;
+}
+
+static void each_call_of_demeaning_fails(void)
+{
+    static const frg_fe_method methods[] = {FRG_FE_CG, FRG_FE_LSMR};
+    double want[2 * ROWS], got[2 * ROWS];
+    for (int m = 0; m < 2 && with_driver(); m++)
+        fail_each_call(demean_on, &methods[m], 60, want, got, sizeof want);
+}
+
+/** A device that is lost in the middle stays so until it is opened again. */
+static void lost(void)
+{
+    frgi_device *dev;
+    frgi_buffer x = {0};
+    if (!with_driver())
+        return;
+    frg_context *ctx = test_context();
+    CHECK_OK(ctx, frgi_device_open(&dev, ctx, driven));
+    CHECK_OK(ctx, frgi_device_alloc(dev, 100, "x", &x));
+    driver->lose_at = driver->calls + 1;
+    CHECK_STATUS(frgi_device_fill(dev, x, 0, 100), FRG_NO_DEVICE);
+    CHECK_TEXT(frg_error_code(ctx), "FRG-CORE-014");
+    const int64_t calls = driver->calls;
+    CHECK_STATUS(frgi_device_wait(dev), FRG_NO_DEVICE);
+    CHECK(strstr(frg_message(ctx), "has failed before"));
+    CHECK_INT(driver->calls, calls);
+    driver->lose_at = 0;
+    frgi_device_free(dev, &x);
+    frgi_device_close(&dev);
+    frg_context_destroy(ctx);
+    check_clean("lost");
+}
+
+static void less_memory(void)
+{
+    frgi_device *dev;
+    frgi_buffer x = {0}, y = {0};
+    if (!with_driver())
+        return;
+    driver->memory = 1 << 20;
+    frg_context *ctx = test_context();
+    CHECK_OK(ctx, frgi_device_open(&dev, ctx, driven));
+    CHECK_STATUS(frgi_device_alloc(dev, 2 << 20, "x", &x), FRG_NO_MEMORY);
+    CHECK_OK(ctx, frgi_device_alloc(dev, 600000, "x", &x));
+    CHECK_STATUS(frgi_device_alloc(dev, 600000, "y", &y), FRG_NO_MEMORY);
+    CHECK(strstr(frg_message(ctx), driven.kind == FRG_CUDA ? "cuMemAlloc" : "clCreateBuffer"));
+    frgi_device_free(dev, &x);
+    CHECK_OK(ctx, frgi_device_alloc(dev, 600000, "y", &y)); /* no error that stays */
+    frgi_device_free(dev, &y);
+    frgi_device_close(&dev);
+    frg_context_destroy(ctx);
+    check_clean("little memory");
+}
+
+static frg_status whole(frg_context *ctx, void *user, uint64_t *hash)
+{
+    double out[4];
+    TRY(whole_on(ctx, driven, user, out));
+    fault_hash(hash, out, sizeof out);
+    return FRG_OK;
+}
+
+static void faults(void)
+{
+    static input in;
+    if (!with_driver())
+        return;
+    draw(&in, FRGI_F64);
+    CHECK(fault_sweep("a device of a driver", whole, &in, 1) > 4);
+    check_clean("memory refused");
+}
+
+#endif
