@@ -12,6 +12,8 @@ enum {
     FD_K,
     FD_REMAINING, /* reduced indices of a row */
     FD_WEIGHTED,
+    FD_VALUED,      /* a row has FD_VALUE at its indices (varying slopes), else 1 */
+    FD_ELIM_WIDTH,  /* orthonormal columns of an eliminated level; 0: its dummy alone */
     FD_BY_LEVEL,    /* entries of the transposed index are eliminated levels, else rows */
     FD_SHORT,       /* pieces that an item adds; those behind are a group's */
     FD_PIECES,      /* all of them */
@@ -22,8 +24,10 @@ enum {
     FD_PIECE,       /* 2 x pieces: first entry, number of entries */
     FD_LEVEL_PIECE, /* R + 1: pieces of a level, by way of FD_PIECE_OF */
     FD_PIECE_OF,    /* pieces */
-    FD_ENTRY,       /* the transposed index */
+    FD_ENTRY,       /* the transposed index; where rows have values, places of these */
     FD_WEIGHT,      /* in v: n, where there are weights */
+    FD_VALUE,       /* n x FD_REMAINING, where rows have values, */
+    FD_ELIM_VALUE,  /* and n x FD_ELIM_WIDTH */
     FD_ELIM_INVERSE,
     FD_LEVEL_INVERSE,
     FD_HISTORY,    /* 2 x FD_KNOWN x K: the tridiagonal matrix of the steps */

@@ -71,16 +71,23 @@ FUNCTION int fe_goes_on(GLOBAL const i32 *counts, int columns, int slot)
     return on;
 }
 
+/** What entry e of the transposed index adds: z of its row or eliminated level, times the row's value
+ *  where it has one. */
+FUNCTION real fe_entry(GLOBAL const real *v, GLOBAL const i64 *at, i32 e, int k)
+{
+    GLOBAL const real *const z = v + at[FD_Z];
+    return at[FD_VALUED] ? v[at[FD_VALUE] + e] * z[(i64)(e / (i32)at[FD_REMAINING]) * at[FD_K] + k]
+                         : z[(i64)e * at[FD_K] + k];
+}
+
 /** The sum of z over entries first + place, first + place + step, ... of a piece. */
 FUNCTION real fe_piece_sum(GLOBAL const real *v, GLOBAL const i32 *w, GLOBAL const i64 *at,
                            i64 piece, int k, int place, int step)
 {
     GLOBAL const i32 *const of = w + at[FD_PIECE] + 2 * piece, *const entry = w + at[FD_ENTRY];
-    GLOBAL const real *const z = v + at[FD_Z];
-    const int columns = (int)at[FD_K];
     real sum = 0;
     for (i64 e = of[0] + place; e < of[0] + of[1]; e += step) {
-        sum += z[(i64)entry[e] * columns + k];
+        sum += fe_entry(v, at, entry[e], k);
     }
     return sum;
 }

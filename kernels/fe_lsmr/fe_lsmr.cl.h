@@ -1,7 +1,8 @@
 /* fe_lsmr.cl.h - LSMR in row space, A = (I - P_1) W^(1/2) D_r N^(-1/2): four kernels a step.
  *
  *     lsmr_rows     u <- A v - (al / be) u, and its projection on the eliminated levels is taken out
- *                   again;  be^2 = ||u||^2
+ *                   again;  be^2 = ||u||^2.  With varying slopes a level has several orthonormal
+ *                   columns phi, and a row its values in them
  *     fe_pieces     sums of W^(1/2) u over stretches of the transposed index
  *     lsmr_levels   v <- A'u / be - be v;  al^2 = ||v||^2
  *     lsmr_step     v <- v / al;  hb <- h - a hb;  x <- x + b hb;  h <- v - c h;  ||x||^2
@@ -14,26 +15,59 @@
  * which then leaves the column as it is.
  */
 
+/** Of column k: (A_r v)_i, by the row's values where it has them. */
+FUNCTION real lsmr_row_value(GLOBAL const real *v, GLOBAL const i32 *w, GLOBAL const i64 *at, i64 i,
+                             int k)
+{
+    GLOBAL const i32 *const index = w + at[FD_INDEX];
+    GLOBAL const real *const p = v + at[FL_SCALED], *const value = v + at[FD_VALUE];
+    const int remaining = (int)at[FD_REMAINING], columns = (int)at[FD_K];
+    real e = 0;
+    if (!at[FD_VALUED]) {
+        return fe_row_value(p, index, remaining, i, k, columns);
+    }
+    for (i64 f = i * remaining; f < (i + 1) * remaining; f++) {
+        e += value[f] * p[(i64)index[f] * columns + k];
+    }
+    return e;
+}
+
+/** u of the rows of an eliminated level <- u - phi_j (sum w phi_j u), for one of its orthonormal
+ *  columns phi_j after another. */
+FUNCTION void lsmr_take_out(GLOBAL real *v, GLOBAL const i64 *at, i32 begin, i32 end, int k)
+{
+    GLOBAL const real *const phi = v + at[FD_ELIM_VALUE];
+    GLOBAL real *const u = v + at[FL_U];
+    const int width = (int)at[FD_ELIM_WIDTH], columns = (int)at[FD_K];
+    for (int j = 0; j < width; j++) {
+        real sum = 0;
+        for (i64 i = begin; i < end; i++) {
+            const real weight = at[FD_WEIGHTED] ? v[at[FD_WEIGHT] + i] : R(1);
+            sum += weight * phi[i * width + j] * u[i * columns + k];
+        }
+        for (i64 i = begin; i < end; i++) {
+            u[i * columns + k] -= phi[i * width + j] * sum;
+        }
+    }
+}
+
 /** u of eliminated level e and column k; returns its share of ||u||^2. */
 FUNCTION real lsmr_level(GLOBAL real *v, GLOBAL const i32 *w, GLOBAL const i64 *at, i64 e, int k)
 {
-    GLOBAL const i32 *const start = w + at[FD_ELIM_START], *const index = w + at[FD_INDEX];
-    GLOBAL const real *const p = v + at[FL_SCALED];
-    const int remaining = (int)at[FD_REMAINING], columns = (int)at[FD_K];
-    const int weighted = (int)at[FD_WEIGHTED];
+    GLOBAL const i32 *const start = w + at[FD_ELIM_START];
+    const int columns = (int)at[FD_K], weighted = (int)at[FD_WEIGHTED];
     const real back = v[at[FL_STEP] + FLC_BACK * columns + k];
     const i32 begin = start[e], end = start[e + 1];
     real sum = 0, share = 0;
     for (i64 i = begin; i < end; i++) {
         const real weight = weighted ? v[at[FD_WEIGHT] + i] : R(1);
         const i64 at_u = at[FL_U] + i * columns + k;
-        const real u = weight > R(0)
-                           ? fe_row_value(p, index, remaining, i, k, columns) - back * v[at_u]
-                           : R(0);
+        const real u = weight > R(0) ? lsmr_row_value(v, w, at, i, k) - back * v[at_u] : R(0);
         sum += weight * u;
         v[at_u] = u;
     }
-    const real mean = sum * v[at[FD_ELIM_INVERSE] + e];
+    lsmr_take_out(v, at, begin, end, k);
+    const real mean = at[FD_ELIM_WIDTH] ? R(0) : sum * v[at[FD_ELIM_INVERSE] + e];
     for (i64 i = begin; i < end; i++) {
         const real weight = weighted ? v[at[FD_WEIGHT] + i] : R(1);
         const i64 at_u = at[FL_U] + i * columns + k;

@@ -112,7 +112,8 @@ static frg_status open_device(frg_demean *d, fe_device_place where)
 {
     fe_device *device = NULL;
     if (where.dev && d->rows.n_reduced > 0) {
-        TRY(frgi_fe_device_create(&device, d->ctx, where, &d->rows, &d->opts));
+        const fe_basis *const slopes = d->has_slopes ? frgi_fe_row_lsmr_basis(d->row_lsmr) : NULL;
+        TRY(frgi_fe_device_create(&device, d->ctx, where, &d->rows, slopes, &d->opts));
         if (d->row_lsmr) {
             frgi_fe_row_lsmr_take_device(d->row_lsmr, device);
         } else {

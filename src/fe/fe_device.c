@@ -20,7 +20,7 @@ frg_status frgi_fe_device_check(frg_context *ctx, const frgi_device *dev, const 
         bool wrong;
         const char *what;
     } rules[] = {
-        {slopes, "with varying slopes"},
+        {slopes && o->method != FRG_FE_LSMR, "with varying slopes but by method lsmr"},
         {o->method == FRG_FE_MLSMR, "by method mlsmr (take method lsmr)"},
         {o->method == FRG_FE_DIRECT, "by method direct (take method auto)"},
         {o->method == FRG_FE_MAP, "by method map (take method lsmr)"},
@@ -39,15 +39,69 @@ frg_status frgi_fe_device_check(frg_context *ctx, const frgi_device *dev, const 
     return FRG_OK;
 }
 
+/* ---- varying slopes -------------------------------------------------------------------------- */
+
+/** Columns of a row's eliminated level; 0: its dummy alone, of which no values are needed. */
+static int elim_width(const fe_device *d)
+{
+    return d->design.slopes && d->design.slopes->elim.slopes ? d->design.slopes->elim.width : 0;
+}
+
+/** The row's values at its indices: 1 where 1 / sqrt(N_l) is the unknown's scale, phi of a slope. */
+static void row_values(const fe_basis *b, int64_t i, double *to)
+{
+    for (int r = 0; r < b->g->n_remaining; r++) {
+        const fe_basis_factor *const f = &b->remaining[r];
+        for (int j = 0; j < f->width; j++) {
+            *to++ = j < f->intercept ? 1 : f->phi[i * f->slopes + j - f->intercept];
+        }
+    }
+}
+
+static void row_index(const fe_basis *b, int64_t i, int32_t *to)
+{
+    const int32_t *const level = b->g->index + i * b->g->n_remaining;
+    for (int r = 0; r < b->g->n_remaining; r++) {
+        const fe_basis_factor *const f = &b->remaining[r];
+        for (int j = 0; j < f->width; j++) {
+            *to++ = (int32_t)(f->first + (level[r] - f->index_base) * f->width + j);
+        }
+    }
+}
+
+/** The index of a design with slopes: a number for each column of a row's levels. */
+static frg_status index_slopes(fe_device *d)
+{
+    const fe_basis *const b = d->design.slopes;
+    const int64_t n = d->g->n;
+    TRY(NEW(d->ctx, &d->design.own_index, n * d->design.width + 1, "index of slopes"));
+    TRY(NEW(d->ctx, &d->design.own_inverse, d->design.unknowns, "scales of slopes"));
+    for (int64_t i = 0; i < n; i++) {
+        row_index(b, i, d->design.own_index + i * d->design.width);
+    }
+    for (int r = 0; r < d->g->n_remaining; r++) {
+        const fe_basis_factor *const f = &b->remaining[r];
+        for (int64_t c = 0; c < f->levels * f->width; c++) {
+            const double root = f->root[c / f->width];
+            d->design.own_inverse[f->first + c] = c % f->width < f->intercept ? root * root : 1;
+        }
+    }
+    d->design.index = d->design.own_index;
+    d->design.inverse = d->design.own_inverse;
+    return FRG_OK;
+}
+
 /* ---- the transposed index -------------------------------------------------------------------- */
 
-static void fill_entries(const fe_rows *g, bool by_level, int32_t *next, int32_t *entry)
+static void fill_entries(const fe_device *d, int32_t *next, int32_t *entry)
 {
+    const fe_rows *const g = d->g;
     for (int64_t u = 0; u < g->n_elim; u++) {
         for (int64_t i = g->elim_start[u]; i < g->elim_start[u + 1]; i++) {
-            for (int f = 0; f < g->n_remaining; f++) {
-                const int32_t l = g->index[i * g->n_remaining + f];
-                entry[next[l]++] = (int32_t)(by_level ? u : i);
+            for (int64_t e = i * d->design.width; e < (i + 1) * d->design.width; e++) {
+                entry[next[d->design.index[e]]++] = (int32_t)(d->by_level        ? u
+                                                              : d->design.slopes ? e
+                                                                                 : i);
             }
         }
     }
@@ -65,7 +119,7 @@ static void cut_pieces(fe_device *d, const int32_t *first)
 {
     fe_transposed *const t = &d->t;
     int64_t at[2] = {0, t->short_pieces}, listed = 0;
-    for (int64_t l = 0; l < d->g->n_reduced; l++) {
+    for (int64_t l = 0; l < d->design.unknowns; l++) {
         const int64_t count = first[l + 1] - first[l];
         int64_t each;
         const int64_t pieces = pieces_of(count, &each);
@@ -78,22 +132,21 @@ static void cut_pieces(fe_device *d, const int32_t *first)
             t->piece_of[listed++] = (int32_t)(*next)++;
         }
     }
-    t->level_piece[d->g->n_reduced] = (int32_t)listed;
+    t->level_piece[d->design.unknowns] = (int32_t)listed;
 }
 
 static frg_status transpose(fe_device *d)
 {
-    const fe_rows *const g = d->g;
     fe_transposed *const t = &d->t;
     int32_t *first = NULL, *next = NULL;
     frg_status status = FRG_OK;
-    t->entries = g->n * g->n_remaining;
-    TRY_TO(done, NEW0(d->ctx, &first, g->n_reduced + 2, "transposed index"));
-    TRY_TO(done, NEW(d->ctx, &next, g->n_reduced + 1, "transposed index"));
+    t->entries = d->g->n * d->design.width;
+    TRY_TO(done, NEW0(d->ctx, &first, d->design.unknowns + 2, "transposed index"));
+    TRY_TO(done, NEW(d->ctx, &next, d->design.unknowns + 1, "transposed index"));
     for (int64_t e = 0; e < t->entries; e++) {
-        first[g->index[e] + 1]++;
+        first[d->design.index[e] + 1]++;
     }
-    for (int64_t l = 0; l < g->n_reduced; l++) {
+    for (int64_t l = 0; l < d->design.unknowns; l++) {
         int64_t each;
         const int64_t count = first[l + 1], pieces = pieces_of(count, &each);
         t->pieces += pieces;
@@ -104,8 +157,8 @@ static frg_status transpose(fe_device *d)
     TRY_TO(done, NEW(d->ctx, &t->entry, t->entries + 1, "transposed index"));
     TRY_TO(done, NEW(d->ctx, &t->piece, 2 * t->pieces + 1, "transposed index"));
     TRY_TO(done, NEW(d->ctx, &t->piece_of, t->pieces + 1, "transposed index"));
-    TRY_TO(done, NEW(d->ctx, &t->level_piece, g->n_reduced + 1, "transposed index"));
-    fill_entries(g, d->by_level, next, t->entry);
+    TRY_TO(done, NEW(d->ctx, &t->level_piece, d->design.unknowns + 1, "transposed index"));
+    fill_entries(d, next, t->entry);
     cut_pieces(d, first);
 done:
     DROP(d->ctx, &first);
@@ -126,24 +179,28 @@ static void set_places(fe_device *d, int columns)
     const fe_rows *const g = d->g;
     int64_t *const at = d->at, k = columns, used = 0;
     at[FD_U] = g->n_elim;
-    at[FD_R] = g->n_reduced;
+    at[FD_R] = d->design.unknowns;
     at[FD_K] = k;
-    at[FD_REMAINING] = g->n_remaining;
+    at[FD_REMAINING] = d->design.width;
     at[FD_WEIGHTED] = g->weight != NULL;
+    at[FD_VALUED] = d->design.slopes != NULL;
+    at[FD_ELIM_WIDTH] = elim_width(d);
     at[FD_BY_LEVEL] = d->by_level;
     at[FD_SHORT] = d->t.short_pieces;
     at[FD_PIECES] = d->t.pieces;
     at[FD_SPREADS] = (g->n_elim + FD_SPREAD - 1) / FD_SPREAD;
-    at[FD_UPDATES] = (g->n_reduced + FD_UPDATE - 1) / FD_UPDATE;
+    at[FD_UPDATES] = (d->design.unknowns + FD_UPDATE - 1) / FD_UPDATE;
     const struct {
         int which;
         int64_t count;
     } whole[] = {{FD_ELIM_START, g->n_elim + 1}, {FD_INDEX, d->t.entries},
-                 {FD_PIECE, 2 * d->t.pieces},    {FD_LEVEL_PIECE, g->n_reduced + 1},
+                 {FD_PIECE, 2 * d->t.pieces},    {FD_LEVEL_PIECE, d->design.unknowns + 1},
                  {FD_PIECE_OF, d->t.pieces},     {FD_ENTRY, d->t.entries}},
       levels[] = {{FD_WEIGHT, g->weight ? g->n : 0},
+                  {FD_VALUE, d->design.slopes ? d->t.entries : 0},
+                  {FD_ELIM_VALUE, g->n * elim_width(d)},
                   {FD_ELIM_INVERSE, g->n_elim},
-                  {FD_LEVEL_INVERSE, g->n_reduced}},
+                  {FD_LEVEL_INVERSE, d->design.unknowns}},
       vectors[] = {{FD_HISTORY, 2 * FD_KNOWN * k},
                    {FD_Z, (d->by_level ? g->n_elim : g->n) * k},
                    {FD_SUM, d->t.pieces * k},
@@ -183,17 +240,18 @@ frgi_buffer frgi_fe_device_range(const fe_device *d, int which, int64_t from, in
     return part(d->v, d->at[which] + from, count, d->real);
 }
 
-frg_status frgi_fe_device_put(fe_device *d, int which, const double *x, int64_t count)
+/** Vector `which` from `from` on <- x. */
+static frg_status put_from(fe_device *d, int which, int64_t from, const double *x, int64_t count)
 {
     if (d->real == sizeof(double)) {
-        const frgi_buffer to = frgi_fe_device_range(d, which, 0, count);
+        const frgi_buffer to = frgi_fe_device_range(d, which, from, count);
         TRY(frgi_device_put(d->dev, to, x, to.bytes));
         return frgi_device_wait(d->dev);
     }
     float *const narrow = (float *)(void *)d->buffer;
     for (int64_t first = 0; first < count; first += d->capacity) {
         const int64_t left = count - first, n = left < d->capacity ? left : d->capacity;
-        const frgi_buffer to = frgi_fe_device_range(d, which, first, n);
+        const frgi_buffer to = frgi_fe_device_range(d, which, from + first, n);
         for (int64_t i = 0; i < n; i++) {
             narrow[i] = (float)x[first + i];
         }
@@ -201,6 +259,11 @@ frg_status frgi_fe_device_put(fe_device *d, int which, const double *x, int64_t 
         TRY(frgi_device_wait(d->dev));
     }
     return FRG_OK;
+}
+
+frg_status frgi_fe_device_put(fe_device *d, int which, const double *x, int64_t count)
+{
+    return put_from(d, which, 0, x, count);
 }
 
 frg_status frgi_fe_device_get(fe_device *d, int which, int64_t from, double *x, int64_t count)
@@ -260,23 +323,55 @@ static frg_status put_starts(fe_device *d)
     return status;
 }
 
+/** The values of the rows from eliminated level u on: at their indices, or of their own level. */
+static frg_status put_values(fe_device *d, bool own)
+{
+    enum { ROWS = 4096 };
+    const fe_basis *const b = d->design.slopes;
+    const int width = own ? elim_width(d) : d->design.width;
+    double *values;
+    frg_status status = FRG_OK;
+    TRY(NEW(d->ctx, &values, (int64_t)ROWS * width, "values of slopes"));
+    for (int64_t i = 0, u = 0; i < d->g->n && status >= 0; i++) {
+        while (i == d->g->elim_start[u + 1]) {
+            u++;
+        }
+        double *const to = values + i % ROWS * width;
+        for (int j = 0; j < width && own; j++) {
+            to[j] = fe_basis_value(&b->elim, u, i, j);
+        }
+        if (!own) {
+            row_values(b, i, to);
+        }
+        if (i % ROWS == ROWS - 1 || i == d->g->n - 1) {
+            const int64_t rows = i % ROWS + 1;
+            status = put_from(d, own ? FD_ELIM_VALUE : FD_VALUE, (i + 1 - rows) * width, values,
+                              rows * width);
+        }
+    }
+    DROP(d->ctx, &values);
+    return status;
+}
+
 /** The rows and what belongs to levels. */
 static frg_status put_rows(fe_device *d)
 {
     const fe_rows *const g = d->g;
     double *scratch;
     TRY(put_starts(d));
-    TRY(put_whole(d, FD_INDEX, g->index, d->t.entries));
+    TRY(put_whole(d, FD_INDEX, d->design.index, d->t.entries));
     TRY(put_whole(d, FD_PIECE, d->t.piece, 2 * d->t.pieces));
-    TRY(put_whole(d, FD_LEVEL_PIECE, d->t.level_piece, g->n_reduced + 1));
+    TRY(put_whole(d, FD_LEVEL_PIECE, d->t.level_piece, d->design.unknowns + 1));
     TRY(put_whole(d, FD_PIECE_OF, d->t.piece_of, d->t.pieces));
     TRY(put_whole(d, FD_ENTRY, d->t.entry, d->t.entries));
     if (g->weight) {
         TRY(frgi_fe_device_put(d, FD_WEIGHT, g->weight, g->n));
     }
     TRY(frgi_fe_device_put(d, FD_ELIM_INVERSE, g->elim_inverse, g->n_elim));
-    TRY(frgi_fe_device_put(d, FD_LEVEL_INVERSE, g->level_inverse, g->n_reduced));
-    TRY(NEW(d->ctx, &scratch, g->n_reduced, "levels on a device"));
+    TRY(frgi_fe_device_put(d, FD_LEVEL_INVERSE, d->design.inverse, d->design.unknowns));
+    TRY(d->design.slopes ? put_values(d, false) : FRG_OK);
+    TRY(elim_width(d) ? put_values(d, true) : FRG_OK);
+    TRY(NEW(d->ctx, &scratch, d->design.unknowns, "levels on a device"));
     const frg_status status = d->method->put_levels(d, scratch);
     DROP(d->ctx, &scratch);
     return status;
@@ -295,7 +390,7 @@ static frg_status open_memory(fe_device *d, int columns)
     const fe_rows *const g = d->g;
     const int64_t rows = g->n < COPIED_ROWS ? g->n : COPIED_ROWS;
     const int64_t sums = d->at[FD_SPREADS] + 2 * d->at[FD_UPDATES];
-    const int64_t unknowns = g->n_reduced > FD_KNOWN ? g->n_reduced : FD_KNOWN;
+    const int64_t unknowns = d->design.unknowns > FD_KNOWN ? d->design.unknowns : FD_KNOWN;
     const int64_t vectors = rows > unknowns ? rows : unknowns;
     d->capacity = (vectors > sums ? vectors : sums) * columns;
     TRY(NEW(d->ctx, &d->buffer, d->capacity, "copies to a device"));
@@ -334,11 +429,13 @@ failed:
 /* ---- opening --------------------------------------------------------------------------------- */
 
 frg_status frgi_fe_device_create(fe_device **out, frg_context *ctx, fe_device_place where,
-                                 const fe_rows *g, const frg_demean_opts *o)
+                                 const fe_rows *g, const fe_basis *slopes, const frg_demean_opts *o)
 {
     fe_device *d;
     *out = NULL;
-    const double entries = (double)g->n * (g->n_remaining > 1 ? g->n_remaining : 1);
+    const int width = slopes ? frgi_basis_row_width(slopes) : g->n_remaining;
+    const int most = slopes && slopes->elim.width > width ? slopes->elim.width : width;
+    const double entries = (double)g->n * (most > 1 ? most : 1);
     if (entries >= INT32_MAX) {
         FAIL(ctx, E_TOO_BIG, "%.0f entries of the design on %s, which takes %d", entries,
              frgi_device_name(where.dev), INT32_MAX);
@@ -348,6 +445,11 @@ frg_status frgi_fe_device_create(fe_device **out, frg_context *ctx, fe_device_pl
     d->ctx = ctx;
     d->dev = where.dev;
     d->g = g;
+    d->design = (fe_device_design){.slopes = slopes,
+                                   .unknowns = slopes ? slopes->n_reduced : g->n_reduced,
+                                   .width = width,
+                                   .index = g->index,
+                                   .inverse = g->level_inverse};
     d->real = wide ? sizeof(double) : sizeof(float);
     d->method = o->method == FRG_FE_LSMR ? &frgi_fe_device_lsmr_method : &frgi_fe_device_cg_method;
     d->by_level = d->method->by_level && g->n_remaining == 1 && !g->weight;
@@ -359,6 +461,7 @@ frg_status frgi_fe_device_create(fe_device **out, frg_context *ctx, fe_device_pl
     }
     frg_status status =
         frgi_device_load(d->dev, *d->method->kernels, wide ? FRGI_F64 : FRGI_F32, &d->program);
+    status = status < 0 || !slopes ? status : index_slopes(d);
     status = status < 0 ? status : transpose(d);
     if (status < 0) {
         frgi_fe_device_destroy(d);
@@ -375,6 +478,8 @@ void frgi_fe_device_destroy(fe_device *d)
     }
     frg_context *const ctx = d->ctx;
     drop_memory(d);
+    DROP(ctx, &d->design.own_index);
+    DROP(ctx, &d->design.own_inverse);
     DROP(ctx, &d->t.entry);
     DROP(ctx, &d->t.piece);
     DROP(ctx, &d->t.piece_of);

@@ -4,6 +4,7 @@
 #define FRGI_FE_DEVICE_ROWS_H
 
 #include "device/device.h"
+#include "fe/fe_basis.h"
 #include "fe/fe_device.h"
 #include "fe/fe_layout.h"
 
@@ -31,10 +32,22 @@ typedef struct {
     frg_status (*put_levels)(fe_device *d, double *scratch);
 } fe_device_method;
 
+/** D_r as a device has it. */
+typedef struct {
+    const fe_basis *slopes; /* NULL: none; then index and inverses are those of the rows */
+    int64_t unknowns;       /* R */
+    int width;              /* reduced indices of a row */
+    const int32_t *index;   /* n x width */
+    const double *inverse;  /* R: 1 / N_l, of a slope 1 */
+    int32_t *own_index;
+    double *own_inverse;
+} fe_device_design;
+
 struct fe_device {
     frg_context *ctx;
     frgi_device *dev;
     const fe_rows *g;
+    fe_device_design design;
     const fe_device_method *method;
     const frgi_program *program;
     size_t real; /* bytes */

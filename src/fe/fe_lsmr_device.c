@@ -23,7 +23,7 @@ static_assert((int)FL_END <= (int)FD_AT_COUNT, "places of LSMR");
 
 static void place_levels(fe_device *d, int64_t *used)
 {
-    frgi_fe_device_place_at(d, FL_ROOT, d->g->n_reduced, used);
+    frgi_fe_device_place_at(d, FL_ROOT, d->design.unknowns, used);
 }
 
 static void place_columns(fe_device *d, int64_t *used)
@@ -34,7 +34,7 @@ static void place_columns(fe_device *d, int64_t *used)
     frgi_fe_device_place_at(d, FL_STATE, 2 * FLS_COUNT * k, used);
     frgi_fe_device_place_at(d, FL_STEP, FLC_COUNT * k, used);
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
-        frgi_fe_device_place_at(d, vectors[i], d->g->n_reduced * k, used);
+        frgi_fe_device_place_at(d, vectors[i], d->design.unknowns * k, used);
     }
     frgi_fe_device_place_at(d, FL_OF_V, groups * k, used);
     frgi_fe_device_place_at(d, FL_OF_X, 2 * groups * k, used);
@@ -44,10 +44,10 @@ static void place_columns(fe_device *d, int64_t *used)
 
 static frg_status put_levels(fe_device *d, double *scratch)
 {
-    for (int64_t l = 0; l < d->g->n_reduced; l++) {
-        scratch[l] = sqrt(d->g->level_inverse[l]);
+    for (int64_t l = 0; l < d->design.unknowns; l++) {
+        scratch[l] = sqrt(d->design.inverse[l]);
     }
-    return frgi_fe_device_put(d, FL_ROOT, scratch, d->g->n_reduced);
+    return frgi_fe_device_put(d, FL_ROOT, scratch, d->design.unknowns);
 }
 
 const fe_device_method frgi_fe_device_lsmr_method = {
@@ -125,8 +125,8 @@ static frg_status get_answer(solve *s, double *x)
 {
     fe_device *const d = s->d;
     const int64_t k = d->columns, most = d->capacity / k, columns = s->b->columns;
-    for (int64_t first = 0; first < d->g->n_reduced; first += most) {
-        const int64_t left = d->g->n_reduced - first, count = left < most ? left : most;
+    for (int64_t first = 0; first < d->design.unknowns; first += most) {
+        const int64_t left = d->design.unknowns - first, count = left < most ? left : most;
         const frgi_buffer of = frgi_fe_device_range(d, FL_X, first * k, count * k);
         TRY(frgi_device_get(d->dev, d->buffer, of, of.bytes));
         TRY(frgi_device_wait(d->dev));
@@ -220,16 +220,16 @@ static frg_status put_targets(solve *s)
 static frg_status begin(solve *s)
 {
     fe_device *const d = s->d;
-    const int64_t columns = s->b->columns, unknowns = d->g->n_reduced * d->columns;
+    const int64_t columns = s->b->columns, unknowns = d->design.unknowns * d->columns;
     double of_b[FE_MAX_LANES], of_gradient[FE_MAX_LANES];
     for (int64_t c = 0; c < columns; c++) {
         of_b[c] = s->b->square[c] > 0 ? 1 / sqrt(s->b->square[c]) : 0;
         of_gradient[c] = s->b->gradient_square[c] > 0 ? 1 / sqrt(s->b->gradient_square[c]) : 0;
     }
     TRY(put_lanes(d, FL_U, s->b->b, d->g->n, columns, of_b, NULL));
-    TRY(put_lanes(d, FL_V, s->b->gradient, d->g->n_reduced, columns, of_gradient, NULL));
-    TRY(put_lanes(d, FL_SCALED, s->b->gradient, d->g->n_reduced, columns, of_gradient,
-                  d->g->level_inverse));
+    TRY(put_lanes(d, FL_V, s->b->gradient, d->design.unknowns, columns, of_gradient, NULL));
+    TRY(put_lanes(d, FL_SCALED, s->b->gradient, d->design.unknowns, columns, of_gradient,
+                  d->design.inverse));
     const frgi_buffer v = frgi_fe_device_range(d, FL_V, 0, unknowns);
     const frgi_buffer h = frgi_fe_device_range(d, FL_H, 0, unknowns);
     const frgi_buffer h_bar = frgi_fe_device_range(d, FL_H_BAR, 0, unknowns);

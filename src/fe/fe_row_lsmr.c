@@ -117,6 +117,11 @@ static int64_t most_steps(const fe_row_lsmr *f)
     return projects(f) ? f->opts.max_sweeps : f->opts.max_iter;
 }
 
+const fe_basis *frgi_fe_row_lsmr_basis(const fe_row_lsmr *f)
+{
+    return &f->basis;
+}
+
 void frgi_fe_row_lsmr_take_device(fe_row_lsmr *f, fe_device *device)
 {
     f->device = device;

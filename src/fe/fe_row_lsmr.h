@@ -44,8 +44,9 @@ void frgi_fe_row_lsmr_precondition(fe_row_lsmr *f, fe_row_lsmr_precond *apply, c
  *  whatever it costs, E_TOO_BIG where byte_cap forbids it. */
 FRG_MUST_USE frg_status frgi_fe_row_lsmr_factor(fe_row_lsmr *f, frg_context *ctx, size_t byte_cap,
                                                 bool forced);
-/** LSMR runs on the device, which the plan owns from now on: designs without slopes, without
- *  preconditioner. */
+/** The orthonormal columns of the plan, which a device may point to. */
+const fe_basis *frgi_fe_row_lsmr_basis(const fe_row_lsmr *f);
+/** LSMR runs on the device, which the plan owns from now on: without preconditioner. */
 void frgi_fe_row_lsmr_take_device(fe_row_lsmr *f, fe_device *device);
 /** Where LSMR runs: "cpu" or the device's name. */
 const char *frgi_fe_row_lsmr_place(const fe_row_lsmr *f);

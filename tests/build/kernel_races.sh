@@ -1,5 +1,5 @@
 #!/bin/sh
-# The kernels of gw, in groups of eight, under oclgrind's checker of races: kernel_races.sh BUILD.  A race that is planted shows
+# The kernels of gw and fe, in groups of eight, under oclgrind's checker of races: kernel_races.sh BUILD.  A race that is planted shows
 # that the checker sees them, asked by the same words of the environment.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -43,6 +43,7 @@ if command -v oclgrind-kernel >/dev/null && [ -f "$library" ]; then
     echo "$library" >"$scratch/vendors/oclgrind.icd"
     check "a planted race is found" planted
     check "alignments have none" clean test_gw_align_device "small groups on OpenCL"
+    check "fixed effects have none" clean test_fe_device "small groups on OpenCL"
 else
     skip "races of kernels" "no oclgrind: install oclgrind"
 fi

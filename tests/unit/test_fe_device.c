@@ -15,7 +15,7 @@ enum { N = 3000, P = 11 };
 
 typedef struct {
     int32_t *codes;
-    double *weights, *x;
+    double *weights, *x, *slopes; /* slopes: three, N values each */
     int factors;
 } design;
 
@@ -23,7 +23,7 @@ typedef struct {
 static design make(int factors)
 {
     design d = {malloc((size_t)(N * factors) * sizeof(int32_t)), malloc(N * sizeof(double)),
-                malloc(N * P * sizeof(double)), factors};
+                malloc(N * P * sizeof(double)), malloc(3 * N * sizeof(double)), factors};
     static const double levels[] = {500, 150, 9};
     for (int64_t i = 0; i < N; i++) {
         for (int f = 0; f < factors; f++)
@@ -32,6 +32,8 @@ static design make(int factors)
         for (int c = 0; c < P; c++)
             d.x[i * P + c] = test_uniform() + 0.3 * d.codes[i * factors] * (c % 3);
     }
+    for (int64_t i = 0; i < 3 * N; i++)
+        d.slopes[i] = test_normal() + (double)(i / N);
     return d;
 }
 
@@ -40,6 +42,7 @@ static void release(design *d)
     free(d->codes);
     free(d->weights);
     free(d->x);
+    free(d->slopes);
 }
 
 static frg_demean_opts options(void)
@@ -265,6 +268,109 @@ static void auto_host(void)
 static void auto_opencl(void)
 {
     on_opencl(auto_on);
+}
+
+/* ---- varying slopes -------------------------------------------------------------------------- */
+
+typedef struct {
+    int factors, slopes, of[3]; /* the slopes' factors */
+    uint64_t no_intercept;
+    bool weighted;
+    int columns;
+    frg_fe_fused fused;
+    frg_fe_dtype dtype;
+} slopes_run;
+
+/** Demeans with slopes by LSMR; the largest of the audits. */
+static double demean_slopes(frg_context *ctx, fe_device_place where, const design *d,
+                            const slopes_run *r, const frg_demean_opts *o, double *out)
+{
+    frg_slope slopes[3];
+    frg_demean *plan = NULL;
+    frg_demean_column columns[P];
+    double worst = 0;
+    for (int s = 0; s < r->slopes; s++) /* values that the design has nothing else of */
+        slopes[s] = (frg_slope){r->of[s], d->slopes + s * N};
+    const frg_array weights = frg_vector(d->weights, FRG_F64, N);
+    if (!CHECK_OK(ctx,
+                  frgi_fe_demean_open(&plan, ctx, where,
+                                      frg_matrix(d->codes, FRG_I32, N, r->factors, d->factors),
+                                      r->weighted ? &weights : NULL,
+                                      &(fe_slopes_asked){slopes, r->slopes, r->no_intercept}, o)))
+        return 1;
+    const frg_status status =
+        frg_demean_run(plan, frg_matrix(d->x, FRG_F64, N, r->columns, P),
+                       frg_matrix(out, FRG_F64, N, r->columns, P), columns, NULL);
+    for (int c = 0; c < r->columns; c++) {
+        worst = fmax(worst, columns[c].audit);
+        CHECK_INT(columns[c].converged, status == FRG_OK);
+    }
+    CHECK_INT(strstr(frg_demean_get(plan).method, "on a device") != NULL, where.dev != NULL);
+    frg_demean_destroy(plan);
+    return worst;
+}
+
+/** The largest difference over the largest value, column by column. */
+static double apart(const double *x, const double *y, const double *scale, int columns)
+{
+    double worst = 0;
+    for (int c = 0; c < columns; c++) {
+        double gap = 0, most = 0;
+        for (int64_t i = 0; i < N; i++) {
+            gap = fmax(gap, fabs(x[i * P + c] - y[i * P + c]));
+            most = fmax(most, fabs(scale[i * P + c]));
+        }
+        worst = fmax(worst, gap / most);
+    }
+    return worst;
+}
+
+/** The iterates after 5 steps are the host's, by the bound of count_lsmr_on; the ends are within
+ *  1e3 tol of the solution each, by their certificates, in the norm over the rows: times sqrt(N) for
+ *  a row. */
+static void slopes_on(frg_context *ctx, frgi_device *dev, int group)
+{
+    static const slopes_run runs[] = {
+        {2, 1, {0}, 0, false, 11, FRG_FE_FUSED_ON, FRG_FE_F64},
+        {2, 1, {1}, 0, true, 3, FRG_FE_FUSED_OFF, FRG_FE_F64},
+        {3, 3, {1, 0, 1}, 0, true, 8, FRG_FE_FUSED_AUTO, FRG_FE_F64},
+        {2, 2, {0, 1}, 3, false, 1, FRG_FE_FUSED_ON, FRG_FE_F64}, /* slopes alone */
+        {3, 2, {1, 2}, 0, true, 4, FRG_FE_FUSED_ON, FRG_FE_MIXED}};
+    design d = make(3);
+    double *const here = calloc(N * P, sizeof *here), *const there = calloc(N * P, sizeof *there);
+    for (size_t q = 0; q < sizeof runs / sizeof *runs; q++) {
+        const slopes_run *const r = &runs[q];
+        frg_demean_opts o = options_lsmr(r->fused), host = options_lsmr(FRG_FE_FUSED_AUTO);
+        if (group == 256 && r->dtype != FRG_FE_F64)
+            continue;
+        o.dtype = r->dtype;
+        demean_slopes(ctx, (fe_device_place){NULL, 0, NULL}, &d, r, &host, here);
+        const double audit =
+            demean_slopes(ctx, (fe_device_place){dev, group, NULL}, &d, r, &o, there);
+        double gap = apart(here, there, d.x, r->columns);
+        CHECK_SAYS(audit <= o.tol, "design %zu: an audit of %.3g", q, audit);
+        CHECK_SAYS(gap <= 2e3 * o.tol * sqrt(N), "design %zu: %.3g apart", q, gap);
+        o.max_iter = host.max_iter = 5;
+        if (r->dtype == FRG_FE_F64) {
+            demean_slopes(ctx, (fe_device_place){NULL, 0, NULL}, &d, r, &host, here);
+            demean_slopes(ctx, (fe_device_place){dev, group, NULL}, &d, r, &o, there);
+            gap = apart(here, there, d.x, r->columns);
+            CHECK_SAYS(gap <= 4e-11, "design %zu: %.3g apart after 5 steps", q, gap);
+        }
+    }
+    free(here);
+    free(there);
+    release(&d);
+}
+
+static void slopes_host(void)
+{
+    on_host(slopes_on);
+}
+
+static void slopes_opencl(void)
+{
+    on_opencl(slopes_on);
 }
 
 /* ---- columns stored in float ----------------------------------------------------------------- */
@@ -550,7 +656,7 @@ static void refused_on(frg_context *ctx, frgi_device *dev, int group)
     o[4].fused = FRG_FE_FUSED_OFF;
     o[5].fused = FRG_FE_FUSED_ON;
     o[5].method = FRG_FE_AUTO;
-    const frg_slope slope = {0, d.weights};
+    const frg_slope slope = {0, d.slopes};
     for (int q = 0; q < 6; q++) {
         frg_demean *plan = (frg_demean *)ctx;
         CHECK_STATUS(frgi_fe_demean_open(&plan, ctx, (fe_device_place){dev, group, NULL},
@@ -568,30 +674,68 @@ static void refused(void)
     on_host(refused_on);
 }
 
+/** Two columns of the first rows of a design with three effects. */
 typedef struct {
     const design *d;
     frg_demean_opts o;
-} fault_of;
+    int slopes;
+    bool weighted;
+    int64_t rows;
+} few;
+
+static frg_status demean_few(frg_context *ctx, fe_device_place where, const few *f, double *out)
+{
+    const design *const d = f->d;
+    const frg_slope slopes[] = {{0, d->slopes}, {1, d->slopes + N}};
+    const frg_array weights = frg_vector(d->weights, FRG_F64, f->rows);
+    frg_demean *plan = NULL;
+    frg_status status = frgi_fe_demean_open(
+        &plan, ctx, where, frg_matrix(d->codes, FRG_I32, f->rows, 3, 3),
+        f->weighted ? &weights : NULL, &(fe_slopes_asked){slopes, f->slopes, 0}, &f->o);
+    if (status >= 0)
+        status = frg_demean_run(plan, frg_matrix(d->x, FRG_F64, f->rows, 2, P),
+                                frg_matrix(out, FRG_F64, f->rows, 2, 2), NULL, NULL);
+    frg_demean_destroy(plan);
+    return status;
+}
+
+/** Groups of 8, which tests/build/kernel_races.sh holds under a checker of races: two groups of rows,
+ *  levels whose rows a group adds.  The iterates are the host's, by the bound of count_lsmr_on. */
+static void small_groups(void)
+{
+    enum { ROWS = 700 };
+    frg_context *ctx = test_context();
+    frgi_device *dev = open_opencl(ctx);
+    design d = make(3);
+    double here[2 * ROWS], there[2 * ROWS];
+    few runs[] = {{&d, options(), 0, true, ROWS},
+                  {&d, options_lsmr(FRG_FE_FUSED_ON), 0, false, ROWS},
+                  {&d, options_lsmr(FRG_FE_FUSED_OFF), 2, true, ROWS}};
+    for (size_t q = 0; dev && q < sizeof runs / sizeof *runs; q++) {
+        runs[q].o.max_iter = 3;
+        CHECK_STATUS(demean_few(ctx, (fe_device_place){dev, 8, NULL}, &runs[q], there),
+                     FRG_MAX_ITER);
+        runs[q].o.fused = FRG_FE_FUSED_AUTO; /* which is of devices */
+        CHECK_STATUS(demean_few(ctx, (fe_device_place){NULL, 0, NULL}, &runs[q], here),
+                     FRG_MAX_ITER);
+        for (int i = 0; i < 2 * ROWS; i++)
+            if (!CHECK_NEAR(there[i], here[i], 4e-11))
+                break;
+    }
+    release(&d);
+    frgi_device_close(&dev);
+    frg_context_destroy(ctx);
+}
 
 static frg_status body(frg_context *ctx, void *user, uint64_t *hash)
 {
-    const fault_of *const f = user;
-    const design *const d = f->d;
     frgi_device *dev = NULL;
-    frg_demean *plan = NULL;
-    const frg_demean_opts o = f->o;
     double out[200];
     frg_status status = frgi_device_open(&dev, ctx, (frg_device){FRG_CPU, 0});
     if (status >= 0)
-        status = frgi_fe_demean_open(&plan, ctx, (fe_device_place){dev, 0, NULL},
-                                     frg_matrix(d->codes, FRG_I32, 100, 3, 3), NULL,
-                                     &(fe_slopes_asked){NULL, 0, 0}, &o);
-    if (status >= 0)
-        status = frg_demean_run(plan, frg_matrix(d->x, FRG_F64, 100, 2, P),
-                                frg_matrix(out, FRG_F64, 100, 2, 2), NULL, NULL);
+        status = demean_few(ctx, (fe_device_place){dev, 0, NULL}, user, out);
     if (status >= 0)
         fault_hash(hash, out, sizeof out);
-    frg_demean_destroy(plan);
     frgi_device_close(&dev);
     return status;
 }
@@ -599,12 +743,14 @@ static frg_status body(frg_context *ctx, void *user, uint64_t *hash)
 static void faults(void)
 {
     design d = make(3);
-    fault_of f = {&d, options()};
+    few f = {&d, options(), 0, false, 100};
     fault_sweep("demeaning on a device", body, &f, 1);
     f.o = options_lsmr(FRG_FE_FUSED_ON);
     fault_sweep("LSMR on a device", body, &f, 1);
     f.o = options_lsmr(FRG_FE_FUSED_OFF);
     fault_sweep("eager LSMR on a device", body, &f, 1);
+    f.slopes = 2;
+    fault_sweep("slopes on a device", body, &f, 1);
     release(&d);
 }
 
@@ -615,6 +761,8 @@ static const test_case cases[] = {{"parity", parity},
                                   {"lsmr on OpenCL", lsmr_opencl},
                                   {"method auto", auto_host},
                                   {"method auto on OpenCL", auto_opencl},
+                                  {"slopes", slopes_host},
+                                  {"slopes on OpenCL", slopes_opencl},
                                   {"columns of float", narrow},
                                   {"columns of float on OpenCL", narrow_opencl},
                                   {"counts", counts},
@@ -623,5 +771,6 @@ static const test_case cases[] = {{"parity", parity},
                                   {"counts of LSMR", count_lsmr_host},
                                   {"counts of LSMR on OpenCL", count_lsmr_opencl},
                                   {"refused", refused},
+                                  {"small groups on OpenCL", small_groups},
                                   {"faults", faults}};
 TEST_MAIN(cases)
