@@ -391,7 +391,8 @@ class Devices(unittest.TestCase):
         rng = np.random.default_rng(5)
         data = {"x": rng.normal(size=400), "f": rng.integers(0, 40, 400), "g": rng.integers(0, 9, 400)}
         data["y"] = data["x"] + data["f"] % 7 + rng.normal(size=400)
-        here = fe.feols("y ~ x | f + g", data).coef()
+        data["z"] = rng.normal(size=400)
+        here, sloped = (fe.feols(fml, data).coef() for fml in ("y ~ x | f + g", "y ~ x | f[z] + g"))
         names = {"torch_cuda": "float64", "torch_cuda32": "float32", "torch_mps": "float32", "cupy": "float64"}
         for name, dtype in names.items():
             with self.subTest(name):
@@ -405,9 +406,13 @@ class Devices(unittest.TestCase):
                 self.assertEqual("float32" in method, dtype == "float32")
                 self.assertTrue(there.result["converged"])
                 np.testing.assert_allclose(there.coef(), here, rtol=1e-6)
-                for fml, says in (("y ~ x", "without fixed effects"), ("y ~ 1 | f[x] + g", "varying slopes")):
-                    with self.assertRaisesRegex(errors.Unsupported, says):
-                        fe.feols(fml, data, demeaner_backend=name)
+                there = fe.feols("y ~ x | f[z] + g", data, demeaner_backend=name)
+                self.assertIn("lsmr rows on a device", there.result["solver"]["method"])
+                np.testing.assert_allclose(there.coef(), sloped, rtol=1e-6)
+                with self.assertRaisesRegex(errors.Unsupported, "without fixed effects"):
+                    fe.feols("y ~ x", data, demeaner_backend=name)
+                with self.assertRaisesRegex(errors.Unsupported, "varying slopes by another method than lsmr"):
+                    fe.feols("y ~ x | f[z] + g", data, device="opencl" if name == "torch_mps" else "cuda")
 
     def test_contradicted(self):
         """A name of a device beside another device, method or arithmetic is refused by both, also where there is no such device."""

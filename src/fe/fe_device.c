@@ -20,7 +20,8 @@ frg_status frgi_fe_device_check(frg_context *ctx, const frgi_device *dev, const 
         bool wrong;
         const char *what;
     } rules[] = {
-        {slopes && o->method != FRG_FE_LSMR, "with varying slopes but by method lsmr"},
+        {slopes && o->method != FRG_FE_LSMR,
+         "with varying slopes by another method than lsmr (take method lsmr)"},
         {o->method == FRG_FE_MLSMR, "by method mlsmr (take method lsmr)"},
         {o->method == FRG_FE_DIRECT, "by method direct (take method auto)"},
         {o->method == FRG_FE_MAP, "by method map (take method lsmr)"},
