@@ -48,7 +48,7 @@ static int elim_width(const fe_device *d)
     return d->design.slopes && d->design.slopes->elim.slopes ? d->design.slopes->elim.width : 0;
 }
 
-/** The row's values at its indices: 1 where 1 / sqrt(N_l) is the unknown's scale, phi of a slope. */
+/** The row's values at its indices: 1 where 1 / sqrt(N_l) is the unknown's scale, else phi. */
 static void row_values(const fe_basis *b, int64_t i, double *to)
 {
     for (int r = 0; r < b->g->n_remaining; r++) {

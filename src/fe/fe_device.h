@@ -32,8 +32,8 @@ typedef struct {
 /** E_DEVICE_STEP, by name, for options that do not run on a device. */
 FRG_MUST_USE frg_status frgi_fe_device_check(frg_context *ctx, const frgi_device *dev,
                                              const frg_demean_opts *o, bool slopes);
-/** The rows of g to the device; slopes: their orthonormal columns, by method lsmr, or NULL.  Errors:
- *  E_MEMORY, E_TOO_BIG, E_DEVICE. */
+/** The rows of g to the device; slopes: their orthonormal columns, by method lsmr, or NULL.
+ *  Errors: E_MEMORY, E_TOO_BIG, E_DEVICE. */
 FRG_MUST_USE frg_status frgi_fe_device_create(fe_device **out, frg_context *ctx,
                                               fe_device_place where, const fe_rows *g,
                                               const fe_basis *slopes, const frg_demean_opts *o);
@@ -49,8 +49,8 @@ FRG_MUST_USE frg_status frgi_fe_device_cg(fe_device *d, const fe_cg_work *w, int
                                           int64_t max_steps, const char *phase,
                                           const fe_cg_target *target, fe_cg_column *column);
 
-/** min || W^(1/2) (b - D_r N^(-1/2) x) || with the eliminated levels projected out of b; with slopes
- *  the orthonormal columns of fe_basis.h are in D_r N^(-1/2)'s place. */
+/** min || W^(1/2) (b - D_r N^(-1/2) x) || with the eliminated levels projected out of b; with
+ *  slopes the orthonormal columns of fe_basis.h are in D_r N^(-1/2)'s place. */
 typedef struct {
     int64_t columns;        /* 1 .. FE_MAX_LANES */
     const double *b;        /* n x columns, in the order of the rows */
