@@ -5,11 +5,12 @@
 #     gpu-check.sh [OPTION...] PART...    there: runs the parts; each line is printed at once
 #
 #     parity    ours on the GPU beside ours on the host: kernels against closed forms, fixed effects and alignments in every type
-#               and option of their tests, each twice; compute-sanitizer on the first where it is installed
+#               and option of their tests; compute-sanitizer on the first where it is installed
 #     fe        demeaning of 1e4 to 5e6 rows, 1, 5 and 11 columns, two designs: the chosen solver, CG, LSMR with its scalars there
 #               and on the host, in f64 and f32, beside pyfixest's torch backend eager, compiled and batched
 #     gw        100 passes of Sinkhorn of 5001 x 6001 and 10001 x 12001, f32, u16 and f64, beside torch; six alignments beside
 #               torchgw; 45000 x 45000
+#     again     the tests of parity once more
 #     peers     the seeds' tables by their old and new ways, with no code of ours
 #     soap, gp  nothing to run yet
 #
@@ -22,8 +23,9 @@
 #     --small           the same jobs on a few rows and points, for the same purpose
 #
 # A part is a list of jobs, the most worth first, each with a limit of its own; one that fails or is cut off is said in a line
-# and the next begins.  There are expected: an NVIDIA driver, python3 with NumPy, SciPy and torch (and GPyTorch for its rows);
-# cmake and nvcc without --build.  No part changes a setting of the GPU.
+# and the next begins.  With a GPU for a quarter of an hour: --out FILE --seconds 500 parity fe gw again, and the same once more.
+# There are expected: an NVIDIA driver, python3 with NumPy and torch (and GPyTorch for its rows); cmake and nvcc without
+# --build.  No part changes a setting of the GPU.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 PEERS="pyfixest torchgw"
@@ -125,16 +127,23 @@ need_ours() {
     fi
 }
 
+all_tests() {
+    tests kernels 60 test_device "$device"
+    tests fe 90 test_fe_device OpenCL
+    tests sinkhorn 90 test_gw_device OpenCL
+    tests align 120 test_gw_align_device OpenCL
+}
+
+again() {
+    need_ours
+    all_tests
+}
+
 parity() {
     need_ours
     # shellcheck disable=SC2016 # of the shell that it starts
     job doctor 60 sh -c '"$1" doctor --format json | tr -d "\n" | tr -s " " && echo' doctor "$build/fourge"
-    for run in 1 2; do
-        tests "kernels.$run" 60 test_device "$device"
-        tests "fe.$run" 90 test_fe_device OpenCL
-        tests "sinkhorn.$run" 90 test_gw_device OpenCL
-        tests "align.$run" 120 test_gw_align_device OpenCL
-    done
+    all_tests
     if [ "$device" = cuda ] && command -v compute-sanitizer >/dev/null; then
         job memcheck 120 compute-sanitizer --error-exitcode 1 --log-file "$site/memcheck" "$build/test_device" --only cuda
     fi
@@ -188,15 +197,15 @@ peers() {
 
 for part in "$@"; do
     case $part in
-    peers | parity | fe | gw | soap | gp) ;;
+    parity | fe | gw | again | peers | soap | gp) ;;
     *)
-        echo "gpu-check.sh: unknown part $part: parity, fe, gw, peers, soap or gp" >&2
+        echo "gpu-check.sh: unknown part $part: parity, fe, gw, again, peers, soap or gp" >&2
         exit 2
         ;;
     esac
 done
 if [ $# = 0 ]; then
-    [ -n "$pack" ] || { sed -n '2,35s/^# \{0,1\}//p' "$0"; exit 2; }
+    [ -n "$pack" ] || { sed -n '2,36s/^# \{0,1\}//p' "$0"; exit 2; }
     make_pack
     exit
 fi
@@ -222,10 +231,7 @@ LIMIT=${LIMIT:-5} # a first call of more seconds stays the only one
 export LIMIT
 for part in "$@"; do
     case $part in
-    peers) peers ;;
-    parity) parity ;;
-    fe) fe ;;
-    gw) gw ;;
+    parity | fe | gw | again | peers) "$part" ;;
     *) echo "{\"bench\": \"gpu-check\", \"part\": \"$part\", \"note\": \"nothing to run yet\"}" | say ;;
     esac
 done
