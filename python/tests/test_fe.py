@@ -414,6 +414,19 @@ class Devices(unittest.TestCase):
                 with self.assertRaisesRegex(errors.Unsupported, "varying slopes by another method than lsmr"):
                     fe.feols("y ~ x | f[z] + g", data, device="opencl" if name == "torch_mps" else "cuda")
 
+    def test_generalised(self):
+        """A Poisson model whose plan on a device is given other weights at every step: the coefficients of the CPU, by the choice of
+        auto on both; steps end at a deviance that changes by 1e-8 of itself."""
+        rng = np.random.default_rng(6)
+        data = {"x": rng.normal(size=600), "f": rng.integers(0, 50, 600), "g": rng.integers(0, 9, 600)}
+        data["y"] = rng.poisson(np.exp(0.3 * data["x"] + 0.05 * data["g"])).astype(float)
+        try:
+            there = fe.fepois("y ~ x | f + g", data, device="opencl")
+        except errors.NoDevice as e:
+            self.skipTest(str(e))
+        self.assertIn("on a device", there.result["solver"]["method"])
+        np.testing.assert_allclose(there.coef(), fe.fepois("y ~ x | f + g", data).coef(), rtol=1e-6)
+
     def test_contradicted(self):
         """A name of a device beside another device, method or arithmetic is refused by both, also where there is no such device."""
         data = {"x": [1.0, 2, 3, 5, 4, 7], "f": [1, 1, 2, 2, 3, 3], "y": [1.0, 3, 2, 4, 6, 5]}

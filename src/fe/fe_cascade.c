@@ -75,6 +75,11 @@ bool frgi_fe_cascade_has_device(const fe_cascade *c)
     return c->all.device != NULL;
 }
 
+frg_status frgi_fe_cascade_reweight_device(fe_cascade *c)
+{
+    return c->all.device ? frgi_fe_device_reweight(c->all.device) : FRG_OK;
+}
+
 bool frgi_fe_cascade_in_float(const fe_cascade *c)
 {
     return c->all.device && frgi_fe_device_in_float(c->all.device);

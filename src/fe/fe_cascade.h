@@ -48,6 +48,8 @@ void frgi_fe_cascade_take_device(fe_cascade *c, fe_device *device);
 
 /** Does it solve there? */
 bool frgi_fe_cascade_has_device(const fe_cascade *c);
+/** The weights of the rows are others on the device, too, where there is one. */
+FRG_MUST_USE frg_status frgi_fe_cascade_reweight_device(fe_cascade *c);
 /** Does it, and in float alone? */
 bool frgi_fe_cascade_in_float(const fe_cascade *c);
 /** The device's name where it has solved anything, else "cpu". */

@@ -39,9 +39,9 @@ FRG_MUST_USE frg_status frgi_fe_plan_check(const frg_demean *d);
 /** frg_demean_load as a part of a run that has begun already. */
 FRG_MUST_USE frg_status frgi_fe_plan_load(frg_demean *d, const char *path);
 /** The plan `d` with other weights (n, each > 0, d has weights already) and another tolerance: the
- *  layout of the rows and the memory of runs stay, solvers are chosen anew.  Plans with slopes,
- *  with method lsmr or on a device are not: FRG_UNSUPPORTED, nothing is changed.  E_WEIGHT as
- *  frg_demean_create. */
+ *  layout of the rows and the memory of runs stay, solvers are chosen anew.  Plans with slopes
+ *  or with method lsmr are not: FRG_UNSUPPORTED, nothing is changed.  E_WEIGHT as
+ *  frg_demean_create; a failure of a device leaves a plan that is to be destroyed. */
 FRG_MUST_USE frg_status frgi_demean_reweight(frg_demean *d, const double *weights, double tol);
 
 #pragma GCC visibility pop

@@ -346,7 +346,7 @@ void frg_demean_destroy(frg_demean *d)
 frg_status frgi_demean_reweight(frg_demean *d, const double *weights, double tol)
 {
     fe_rows *const g = &d->rows;
-    if (d->row_lsmr || d->has_slopes || !g->weight || frgi_fe_cascade_has_device(d->cascade)) {
+    if (d->row_lsmr || d->has_slopes || !g->weight) {
         return FRG_UNSUPPORTED;
     }
     const frgi_weight_range range = frgi_weights_study(weights, 1, g->n);
@@ -369,7 +369,7 @@ frg_status frgi_demean_reweight(frg_demean *d, const double *weights, double tol
         weights = g->weight;
     }
     frgi_fe_rows_take_weights(g, weights, 1, &range, frg_threads(d->ctx));
-    return FRG_OK;
+    return frgi_fe_cascade_reweight_device(d->cascade);
 }
 
 /* ---- memory of a run ------------------------------------------------------------------------- */

@@ -354,28 +354,39 @@ static frg_status put_values(fe_device *d, bool own)
     return status;
 }
 
-/** The rows and what belongs to levels. */
-static frg_status put_rows(fe_device *d)
+/** The weights of rows and what depends on them. */
+static frg_status put_weights(fe_device *d)
 {
     const fe_rows *const g = d->g;
     double *scratch;
+    if (g->weight) {
+        TRY(frgi_fe_device_put(d, FD_WEIGHT, g->weight, g->n));
+    }
+    TRY(frgi_fe_device_put(d, FD_ELIM_INVERSE, g->elim_inverse, g->n_elim));
+    TRY(frgi_fe_device_put(d, FD_LEVEL_INVERSE, d->design.inverse, d->design.unknowns));
+    TRY(NEW(d->ctx, &scratch, d->design.unknowns, "levels on a device"));
+    const frg_status status = d->method->put_levels(d, scratch);
+    DROP(d->ctx, &scratch);
+    return status;
+}
+
+frg_status frgi_fe_device_reweight(fe_device *d)
+{
+    return d->most > 0 ? put_weights(d) : FRG_OK; /* which are put when there is memory for them */
+}
+
+/** The rows and what belongs to levels. */
+static frg_status put_rows(fe_device *d)
+{
     TRY(put_starts(d));
     TRY(put_whole(d, FD_INDEX, d->design.index, d->t.entries));
     TRY(put_whole(d, FD_PIECE, d->t.piece, 2 * d->t.pieces));
     TRY(put_whole(d, FD_LEVEL_PIECE, d->t.level_piece, d->design.unknowns + 1));
     TRY(put_whole(d, FD_PIECE_OF, d->t.piece_of, d->t.pieces));
     TRY(put_whole(d, FD_ENTRY, d->t.entry, d->t.entries));
-    if (g->weight) {
-        TRY(frgi_fe_device_put(d, FD_WEIGHT, g->weight, g->n));
-    }
-    TRY(frgi_fe_device_put(d, FD_ELIM_INVERSE, g->elim_inverse, g->n_elim));
-    TRY(frgi_fe_device_put(d, FD_LEVEL_INVERSE, d->design.inverse, d->design.unknowns));
     TRY(d->design.slopes ? put_values(d, false) : FRG_OK);
     TRY(elim_width(d) ? put_values(d, true) : FRG_OK);
-    TRY(NEW(d->ctx, &scratch, d->design.unknowns, "levels on a device"));
-    const frg_status status = d->method->put_levels(d, scratch);
-    DROP(d->ctx, &scratch);
-    return status;
+    return put_weights(d);
 }
 
 static void drop_memory(fe_device *d)

@@ -37,6 +37,8 @@ FRG_MUST_USE frg_status frgi_fe_device_check(frg_context *ctx, const frgi_device
 FRG_MUST_USE frg_status frgi_fe_device_create(fe_device **out, frg_context *ctx,
                                               fe_device_place where, const fe_rows *g,
                                               const fe_basis *slopes, const frg_demean_opts *o);
+/** The weights of its rows, of a plan by conjugate gradients, are others. */
+FRG_MUST_USE frg_status frgi_fe_device_reweight(fe_device *d);
 void frgi_fe_device_destroy(fe_device *d);
 /** Does it solve in float alone? */
 bool frgi_fe_device_in_float(const fe_device *d);

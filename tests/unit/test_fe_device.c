@@ -602,6 +602,52 @@ static void count_lsmr_opencl(void)
     on_opencl(count_lsmr_on);
 }
 
+/** A plan that is given other weights computes as one that was made with them, and sends nothing but
+ *  these and what the levels have of them: n + U + 3 R numbers, and no rows. */
+static void reweighted_on(frg_context *ctx, frgi_device *dev, int group)
+{
+    enum { R = 150 };
+    design d = make(2);
+    double other[N], *const out = calloc(2 * N, sizeof *out);
+    const frg_demean_opts o = options();
+    const fe_device_place where = {dev, group, NULL};
+    const frg_array codes = frg_matrix(d.codes, FRG_I32, N, 2, 2);
+    const frg_array x = frg_matrix(d.x, FRG_F64, N, 1, P);
+    const double *const weights[] = {d.weights, other};
+    frg_demean *plans[2] = {NULL};
+    for (int64_t i = 0; i < N; i++)
+        other[i] = 0.1 + test_uniform();
+    for (int q = 0; q < 2; q++) {
+        const frg_array w = frg_vector(weights[q], FRG_F64, N);
+        CHECK_OK(ctx, frgi_fe_demean_open(&plans[q], ctx, where, codes, &w,
+                                          &(fe_slopes_asked){NULL, 0, 0}, &o));
+        CHECK_OK(ctx, frg_demean_run(plans[q], x, frg_matrix(out + q * N, FRG_F64, N, 1, 1), NULL,
+                                     NULL));
+    }
+    *frgi_device_counted(dev) = (frgi_device_counts){0};
+    CHECK_OK(ctx, frgi_demean_reweight(plans[0], other, o.tol));
+    const int64_t reals = frgi_device_is(dev)->f64 ? 8 : 4;
+    const int64_t levels = frg_demean_get(plans[0]).levels; /* U + R */
+    CHECK_INT(frgi_device_counted(dev)->bytes_in, (N + levels + 2 * R) * reals);
+    CHECK_INT(frgi_device_counted(dev)->bytes_out, 0);
+    CHECK_OK(ctx, frg_demean_run(plans[0], x, frg_matrix(out, FRG_F64, N, 1, 1), NULL, NULL));
+    CHECK_BITS(out, out + N, N * sizeof *out);
+    for (int q = 0; q < 2; q++)
+        frg_demean_destroy(plans[q]);
+    free(out);
+    release(&d);
+}
+
+static void reweighted(void)
+{
+    on_host(reweighted_on);
+}
+
+static void reweighted_opencl(void)
+{
+    on_opencl(reweighted_on);
+}
+
 /** Behind the last digit: the residual's audit may hold by its rounding where the bound of the error
  *  does not hold tol, and a column that is not accepted for that is not called converged. */
 static void beyond_on(frg_context *ctx, frgi_device *dev, int group)
@@ -770,6 +816,8 @@ static const test_case cases[] = {{"parity", parity},
                                   {"counts on OpenCL", counts_opencl},
                                   {"counts of LSMR", count_lsmr_host},
                                   {"counts of LSMR on OpenCL", count_lsmr_opencl},
+                                  {"other weights", reweighted},
+                                  {"other weights on OpenCL", reweighted_opencl},
                                   {"refused", refused},
                                   {"small groups on OpenCL", small_groups},
                                   {"faults", faults}};
