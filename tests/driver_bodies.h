@@ -76,34 +76,44 @@ static void each_call_fails(void)
     fail_each_call(whole_body, &in, 40, want, got, sizeof want);
 }
 
-enum { ROWS = 40 };
+enum { ROWS_MOST = 3000 };
 
-/** Two columns of a few rows demeaned on a device of its own, by method *user. */
+/** Two weighted columns of two effects, the first of them with a slope or without. */
+typedef struct {
+    frg_fe_method method;
+    int rows, levels[2], slopes;
+} demeaning;
+
+/** They are demeaned on a device of their own. */
 static frg_status demean_on(frg_context *ctx, frg_device which, const void *user, double *out)
 {
-    int32_t codes[2 * ROWS];
-    double in[2 * ROWS], weights[ROWS];
+    static int32_t codes[2 * ROWS_MOST];
+    static double in[2 * ROWS_MOST], weights[ROWS_MOST], z[ROWS_MOST];
+    const demeaning *const job = user;
+    const frg_slope slope = {0, z};
+    const int n = job->rows;
     frgi_device *dev = NULL;
     frg_demean *plan = NULL;
     frg_demean_opts o;
     frg_demean_defaults(&o, sizeof o);
-    o.method = *(const frg_fe_method *)user;
-    for (int32_t i = 0; i < ROWS; i++) {
-        codes[2 * i] = i % 9;
-        codes[2 * i + 1] = i * i % 7 % 5;
+    o.method = job->method;
+    for (int i = 0; i < n; i++) {
+        codes[2 * i] = i % job->levels[0];
+        codes[2 * i + 1] = (int32_t)((int64_t)i * i % 7919 % job->levels[1]);
         weights[i] = 1 + i % 3;
+        z[i] = i * 7 % 31;
         in[2 * i] = i % 11;
-        in[2 * i + 1] = i * i % 13;
+        in[2 * i + 1] = (double)((int64_t)i * i % 13);
     }
-    const frg_array w = frg_vector(weights, FRG_F64, ROWS);
+    const frg_array w = frg_vector(weights, FRG_F64, n);
     frg_status status = frgi_device_open(&dev, ctx, which);
     if (status >= 0)
         status = frgi_fe_demean_open(&plan, ctx, (fe_device_place){dev, 0, NULL},
-                                     frg_matrix(codes, FRG_I32, ROWS, 2, 2), &w,
-                                     &(fe_slopes_asked){NULL, 0, 0}, &o);
+                                     frg_matrix(codes, FRG_I32, n, 2, 2), &w,
+                                     &(fe_slopes_asked){&slope, job->slopes, 0}, &o);
     if (status >= 0)
-        status = frg_demean_run(plan, frg_matrix(in, FRG_F64, ROWS, 2, 2),
-                                frg_matrix(out, FRG_F64, ROWS, 2, 2), NULL, NULL);
+        status = frg_demean_run(plan, frg_matrix(in, FRG_F64, n, 2, 2),
+                                frg_matrix(out, FRG_F64, n, 2, 2), NULL, NULL);
     frg_demean_destroy(plan);
     frgi_device_close(&dev);
     return status;
@@ -111,10 +121,29 @@ static frg_status demean_on(frg_context *ctx, frg_device which, const void *user
 
 static void each_call_of_demeaning_fails(void)
 {
-    static const frg_fe_method methods[] = {FRG_FE_CG, FRG_FE_LSMR};
-    double want[2 * ROWS], got[2 * ROWS];
+    enum { FEW = 40 };
+    static const demeaning jobs[] = {{FRG_FE_CG, FEW, {9, 5}, 0}, {FRG_FE_LSMR, FEW, {9, 5}, 1}};
+    double want[2 * FEW], got[2 * FEW];
     for (int m = 0; m < 2 && with_driver(); m++)
-        fail_each_call(demean_on, &methods[m], 60, want, got, sizeof want);
+        fail_each_call(demean_on, &jobs[m], 60, want, got, sizeof want);
+}
+
+/** Groups of a launch in random order, launches late: the bits of the host's machine, which runs the
+ *  same plain C one group after another, so that no group takes from another of its launch. */
+static void demeaning_in_any_order(void)
+{
+    static const demeaning jobs[] = {{FRG_FE_CG, ROWS_MOST, {900, 700}, 0},
+                                     {FRG_FE_LSMR, ROWS_MOST, {900, 700}, 0},
+                                     {FRG_FE_LSMR, ROWS_MOST, {900, 700}, 1}};
+    static double want[2 * ROWS_MOST], got[2 * ROWS_MOST];
+    frg_context *ctx = test_context();
+    for (int m = 0; m < 3 && with_driver(); m++) {
+        CHECK_OK(ctx, demean_on(ctx, (frg_device){FRG_CPU, 0}, &jobs[m], want));
+        CHECK_OK(ctx, demean_on(ctx, driven, &jobs[m], got));
+        CHECK_BITS(got, want, sizeof want);
+        check_clean("demeaned");
+    }
+    frg_context_destroy(ctx);
 }
 
 /** A device that is lost in the middle stays so until it is opened again. */

@@ -126,6 +126,7 @@ static const test_case cases[] = {
     {"runs_late", runs_late},
     {"each_call_fails", each_call_fails},
     {"each_call_of_demeaning_fails", each_call_of_demeaning_fails},
+    {"demeaning_in_any_order", demeaning_in_any_order},
     {"lost", lost},
     {"less_memory", less_memory},
     {"stray_address", stray_address},

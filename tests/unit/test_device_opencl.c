@@ -105,6 +105,7 @@ static const test_case cases[] = {
     {"runs_late", runs_late},
     {"each_call_fails", each_call_fails},
     {"each_call_of_demeaning_fails", each_call_of_demeaning_fails},
+    {"demeaning_in_any_order", demeaning_in_any_order},
     {"lost", lost},
     {"less_memory", less_memory},
     {"past_the_end", past_the_end},
