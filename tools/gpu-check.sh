@@ -1,8 +1,8 @@
 #!/bin/sh
 # Checks and timings on a machine with an NVIDIA GPU that reaches no network.
 #
-#     gpu-check.sh --pack FOLDER          on any machine with pip: what the other one needs and has not, into FOLDER
-#     gpu-check.sh [OPTION...] PART...    there: runs the parts; each line is printed at once
+#     gpu-check.sh --pack FOLDER [--build FOLDER]    on any machine with pip: what the other one needs and has not
+#     gpu-check.sh [OPTION...] PART...               there: runs the parts; each line is printed at once
 #
 #     parity    ours on the GPU beside ours on the host: kernels against closed forms, fixed effects and alignments in every type
 #               and option of their tests; compute-sanitizer on the first where it is installed
@@ -14,8 +14,8 @@
 #     peers     the seeds' tables by their old and new ways, with no code of ours
 #     soap, gp  nothing to run yet
 #
-#     --pack FOLDER     wheels that --pack has made, installed into a temporary folder
-#     --build FOLDER    fourge, its package, plug-ins and test programs as they were built elsewhere; without it they are built
+#     --pack FOLDER     what --pack has made: wheels, and with --build fourge itself and the libraries that it needs
+#     --build FOLDER    fourge, its package, plug-ins and test programs as they were built; without it and a pack they are built
 #     --out FILE        lines are added to FILE (such as bench/results/gpu.jsonl), and jobs that FILE says are done are left out
 #     --seconds N       begins no job that might end later than N seconds from now
 #     --most N          gives no job more than N seconds
@@ -30,7 +30,9 @@ set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 PEERS="pyfixest torchgw"
 PACK_MOST=64 # MiB
-TARGETS="fourge_program fourge_python fourge_opencl fourge_cuda test_device test_fe_device test_gw_device test_gw_align_device"
+TESTS="test_device test_fe_device test_gw_device test_gw_align_device"
+PROGRAMS="fourge $TESTS"
+TARGETS="fourge_program fourge_python fourge_opencl fourge_cuda $TESTS"
 
 pack='' build='' out='' seconds=100000 longest=100000 device=cuda small=
 while [ $# -gt 0 ]; do
@@ -54,16 +56,30 @@ while [ $# -gt 0 ]; do
     shift
 done
 
+# The build's programs with the shared libraries that are not the C library's, as one archive.
+pack_build() {
+    packed=$(mktemp -d)
+    mkdir "$packed/libs"
+    # shellcheck disable=SC2086 # names of programs
+    (cd "$build" && cp -L $PROGRAMS libfourge_*.so "$packed" && cp -RL python "$packed") || return 1
+    find "$packed" -type f -exec ldd {} + 2>/dev/null | awk '$3 ~ /^\// && $1 !~ /^lib(c|m|dl|pthread|rt|fourge.*)\.so/ { print $3 }' |
+        sort -u | while read -r library; do cp -L "$library" "$packed/libs"; done
+    find "$packed" -name '*.so*' -exec strip {} + 2>/dev/null || :
+    tar czf "$pack/ours.tar.gz" -C "$packed" . || return 1
+    rm -rf "$packed"
+}
+
 # The wheels of $PEERS alone, each for the Python that torch's images have; a package without such a wheel is left out and said.
 make_pack() {
     mkdir -p "$pack"
+    [ -z "$build" ] || pack_build
     for name in $PEERS; do
         python3 -m pip download -q --no-deps --only-binary=:all: --python-version "${PEER_PYTHON:-3.12}" --implementation cp \
             --platform manylinux_2_28_x86_64 --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 \
             -d "$pack" "$name" >/dev/null 2>&1 || echo "gpu-check.sh: no wheel of $name: its rows will be missing"
     done
     size=$(du -sm "$pack" | cut -f1)
-    echo "$(ls "$pack" | wc -l) wheels, $size MiB in $pack"
+    echo "$(find "$pack" -name '*.whl' | wc -l) wheels, $size MiB in $pack"
     [ "$size" -le $PACK_MOST ] || { echo "gpu-check.sh: more than $PACK_MOST MiB" >&2; exit 1; }
 }
 
@@ -205,7 +221,7 @@ for part in "$@"; do
     esac
 done
 if [ $# = 0 ]; then
-    [ -n "$pack" ] || { sed -n '2,36s/^# \{0,1\}//p' "$0"; exit 2; }
+    [ -n "$pack" ] || { sed -n '2,37s/^# \{0,1\}//p' "$0"; exit 2; }
     make_pack
     exit
 fi
@@ -224,8 +240,16 @@ export MACHINE FOURGE_TEST_DEVICE="$device"
 end=$(($(date +%s) + seconds))
 site=$(mktemp -d)
 trap 'rm -rf "$site"' EXIT
-if [ -n "$pack" ]; then
-    python3 -m pip install -q --no-index --no-deps --no-compile --target "$site/wheels" "$pack"/*.whl
+for wheel in "${pack:-/nowhere}"/*.whl; do
+    [ ! -f "$wheel" ] || python3 -m pip install -q --no-index --no-deps --no-compile --target "$site/wheels" "$wheel" >/dev/null 2>&1 ||
+        echo "{\"bench\": \"gpu-check\", \"note\": \"not installed: $(basename "$wheel")\"}" | say
+done
+if [ -z "$build" ] && [ -f "$pack/ours.tar.gz" ]; then
+    build=$site/build
+    mkdir "$build"
+    tar xzf "$pack/ours.tar.gz" -C "$build"
+    LD_LIBRARY_PATH=$build/libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    export LD_LIBRARY_PATH
 fi
 LIMIT=${LIMIT:-5} # a first call of more seconds stays the only one
 export LIMIT

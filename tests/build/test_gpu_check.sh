@@ -18,6 +18,8 @@ case "$*" in
 esac
 echo "{\"called\": \"$(echo "$*" | sed 's|.*/bench/||')\"}"
 END
+mkdir "$scratch/build/python"
+touch "$scratch/build/libfourge_opencl.so"
 chmod +x "$scratch"/build/* "$scratch/bin/python3"
 
 run() {
@@ -46,6 +48,16 @@ check "a third finds nothing" empty "$scratch/said"
 run --seconds 100 fe
 check "jobs that end within 100 seconds" same "$(jobs 0)" "fe/1e6 fe/few fe/1e6_f32 fe/5e6_f32 fe/5e6_5 "
 check "the others are said" same "$(grep -c 'no time left' "$scratch/said")" 4
+run --pack "$scratch/pack"
+check "a pack of the build" test -f "$scratch/pack/ours.tar.gz"
+mv "$scratch/build" "$scratch/moved"
+check_packed() {
+    MENDED=$scratch/mended PATH=$scratch/bin:$PATH sh "$here/../../tools/gpu-check.sh" --device opencl --pack "$scratch/pack" parity
+}
+check "which runs where there is no build" sh -c 'grep -q "\"job\": \"parity/kernels\".*\"status\": 0"' <<END
+$(check_packed)
+END
+mv "$scratch/moved" "$scratch/build"
 run parity again
 check "tests are counted" same "$(grep -c '"said": "2 passed, 0 failed"' "$scratch/said")" 6
 check "failures are named" same "$(grep -c '"said": "not ok 1 - a"' "$scratch/said")" 2
