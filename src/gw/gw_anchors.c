@@ -80,9 +80,11 @@ static void shuffle(const frgi_level *l, int64_t count, uint64_t stream, frgi_pa
     }
 }
 
-void frgi_draw_product(const frgi_level *l, int64_t count, uint64_t stream, frgi_pair *out)
+void frgi_host_draw_product(frgi_level *l, uint64_t stream)
 {
     const uint64_t s = stream * 16;
+    const int64_t count = l->sampled.drawn;
+    frgi_pair *const out = l->sampled.lagged[0];
     draw_indices(l, l->a, l->x->n, count, s + 1, out, false);
     draw_indices(l, l->b, l->y->n, count, s + 2, out, true);
     shuffle(l, count, s + 3, out, true);
@@ -182,15 +184,10 @@ static frg_status draw_on_device(frgi_level *l, int area, int64_t count, uint64_
     return frgi_level_device_draw(l, area, rows_here ? out : NULL, count);
 }
 
-/** From the present plan, or from the averaged one that is kept; to that area of a device. */
-static frg_status draw(frgi_level *l, int area, int64_t count, uint64_t stream, frgi_pair *out)
+/** Rows of the present plan, or of the averaged one that is kept; rising. */
+static void draw_rows(const frgi_level *l, bool averaged, int64_t count, uint64_t s, frgi_pair *out)
 {
-    const bool averaged = area < FRGI_AREA_CHECK && l->kept.plan;
-    const uint64_t s = stream * 16;
     const int64_t n = l->x->n;
-    if (l->device && !frgi_is_balanced(l->o)) {
-        return draw_on_device(l, area, count, s, out);
-    }
     double *const sums = l->product.row; /* of rows */
     if (averaged) {
         frgi_transport_copy(&l->t, sums, l->kept.rows, (size_t)n * sizeof *sums);
@@ -201,10 +198,15 @@ static frg_status draw(frgi_level *l, int area, int64_t count, uint64_t stream, 
     if (l->o->sampling == FRG_GW_MULTINOMIAL) {
         frgi_sort(out, count, sizeof *out, by_row, NULL);
     }
-    if (l->device) {
-        return draw_on_device(l, area, count, s, out);
-    }
+}
+
+frg_status frgi_host_draw(frgi_level *l, bool averaged, int64_t count, uint64_t stream,
+                          frgi_pair *out)
+{
+    const uint64_t s = stream * 16;
+    const int64_t n = l->x->n;
     int64_t *first;
+    draw_rows(l, averaged, count, s, out);
     TRY(NEW0(l->ctx, &first, n + 1, "anchors"));
     for (int64_t q = 0; q < count; q++) {
         first[out[q].i + 1]++;
@@ -221,6 +223,19 @@ static frg_status draw(frgi_level *l, int area, int64_t count, uint64_t stream, 
     DROP(l->ctx, &first);
     shuffle(l, count, s + 4, out, false);
     return FRG_OK;
+}
+
+/** From the present plan, or from the averaged one that is kept; to that area of a device. */
+static frg_status draw(frgi_level *l, int area, int64_t count, uint64_t stream, frgi_pair *out)
+{
+    const bool averaged = area < FRGI_AREA_CHECK && l->kept.plan;
+    if (!l->device) {
+        return l->t.steps->pairs->draw(l, averaged, count, stream, out);
+    }
+    if (frgi_is_balanced(l->o)) {
+        draw_rows(l, averaged, count, stream * 16, out);
+    }
+    return draw_on_device(l, area, count, stream * 16, out);
 }
 
 frg_status frgi_draw_pairs(frgi_level *l, int64_t count, uint64_t stream, frgi_pair *out)
@@ -260,27 +275,39 @@ frg_status frgi_keep_lagged(frgi_level *l)
     return draw(l, area, l->sampled.drawn, STREAM_ROWS, l->sampled.lagged[0]);
 }
 
+/** The pair of the next step with number r: its plan is as old as the geometric distribution has
+ *  it, cut at the plans there are; the newest where all pairs of that one are used. */
+static frgi_waiting next_waiting(frgi_level *l, int64_t r)
+{
+    frgi_samples *const p = &l->sampled;
+    const double alpha = l->o->damping;
+    int64_t age = 0;
+    if (alpha < 1 && p->n_lagged > 1) {
+        const double cut = 1 - pow(1 - alpha, (double)p->n_lagged);
+        const double u = uniform(l, STREAM_AGE, r) * cut;
+        age = (int64_t)(log1p(-u) / log1p(-alpha));
+        age = age < p->n_lagged ? age : p->n_lagged - 1;
+        if (p->lagged_used[age] >= p->lagged_count[age]) {
+            age = 0;
+            p->truncated++;
+        }
+    }
+    const int64_t at = p->lagged_used[age]++ % p->lagged_count[age];
+    return (frgi_waiting){(int32_t)age, (int32_t)at};
+}
+
 void frgi_take_samples(frgi_level *l)
 {
-    const double alpha = l->o->damping;
-    for (int64_t r = 0; r < l->sampled.count; r++) {
-        int64_t age = 0;
-        if (alpha < 1 && l->sampled.n_lagged > 1) {
-            /* the geometric distribution, cut at the plans there are */
-            const double cut = 1 - pow(1 - alpha, (double)l->sampled.n_lagged);
-            const double u = uniform(l, STREAM_AGE, r) * cut;
-            age = (int64_t)(log1p(-u) / log1p(-alpha));
-            age = age < l->sampled.n_lagged ? age : l->sampled.n_lagged - 1;
-            if (l->sampled.lagged_used[age] >= l->sampled.lagged_count[age]) {
-                age = 0;
-                l->sampled.truncated++;
-            }
-        }
-        const int64_t at = l->sampled.lagged_used[age]++ % l->sampled.lagged_count[age];
-        if (l->device) {
-            frgi_level_device_index(l)[r] = frgi_level_device_place(l, l->sampled.area[age], at);
-        } else {
-            l->sampled.now[r] = l->sampled.lagged[age][at];
-        }
+    frgi_samples *const p = &l->sampled;
+    for (int64_t r = 0; r < p->count; r++) {
+        p->places[r] = next_waiting(l, r);
+    }
+    if (!l->device) {
+        l->t.steps->pairs->take(l, p->places, p->count);
+        return;
+    }
+    for (int64_t r = 0; r < p->count; r++) {
+        frgi_level_device_index(l)[r] =
+            frgi_level_device_place(l, p->area[p->places[r].age], p->places[r].at);
     }
 }

@@ -110,6 +110,21 @@ void frgi_assign_forget(frgi_assign *a)
     a->warm = false;
 }
 
+const int32_t *frgi_assign_image(const frgi_assign *a)
+{
+    return a->column;
+}
+
+void frgi_assign_duals(const frgi_assign *a, const frgi_costs *c, double *u, double *v)
+{
+    for (int64_t j = 0; j < a->n; j++) {
+        v[j] = c->single ? (double)((const float *)a->v)[j] : ((const double *)a->v)[j];
+    }
+    for (int64_t i = 0; i < a->n; i++) {
+        u[i] = frgi_costs_get(c, i, a->column[i]) - v[a->column[i]];
+    }
+}
+
 void frgi_assign_solve(frgi_assign *a, const frgi_costs *c, bool moved)
 {
     const bool cold = !a->warm && a->coarse;

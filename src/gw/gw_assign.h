@@ -96,7 +96,7 @@ typedef struct {
 } frgi_assign_lists;
 
 /** The memory of an assignment of n rows to n columns, and the duals from which the next one
- *  begins. */
+ *  begins: of gw_assign.c and its passes per CPU level alone. */
 struct frgi_assign {
     int64_t n, ld;
     const frg_context *ctx;
@@ -119,12 +119,16 @@ struct frgi_assign {
 /** To be closed, failed or not. */
 FRG_MUST_USE frg_status frgi_assign_open(frgi_assign *a, frg_context *ctx, int64_t n, bool single);
 void frgi_assign_close(frgi_assign *a, frg_context *ctx);
-/** The assignment of least cost (n x n) into a->column and a->row, beginning with the last duals;
- *  of a run that is stopped any assignment.  moved: costs are sums over other rows than before, and
- *  these duals move by half of what the entries of the last assignment cost more. */
+/** The assignment of least cost (n x n), beginning with the last duals; of a run that is stopped
+ *  any assignment.  moved: costs are sums over other rows than before, and these duals move by half
+ *  of what the entries of the last assignment cost more. */
 void frgi_assign_solve(frgi_assign *a, const frgi_costs *c, bool moved);
 /** The next solve begins without duals. */
 void frgi_assign_forget(frgi_assign *a);
+/** n: the column of each row. */
+const int32_t *frgi_assign_image(const frgi_assign *a);
+/** Duals of the last solve, of costs c: u_i + v_j <= c_ij, equal for the column of a row. */
+void frgi_assign_duals(const frgi_assign *a, const frgi_costs *c, double *u, double *v);
 
 /** An entry of a plan. */
 typedef struct {

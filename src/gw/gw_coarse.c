@@ -238,7 +238,7 @@ static frg_status best_start(coarse *c, frgi_level *fine, frg_gw_report *report)
     return status;
 }
 
-static void hand_over(const coarse *c, const frgi_start *from, frgi_level *fine)
+static frg_status hand_over(const coarse *c, const frgi_start *from, frgi_level *fine)
 {
     frgi_sweep *const s = &fine->t.s;
     double *const F = fine->product.row, *const G = F + s->rows;
@@ -256,8 +256,8 @@ static void hand_over(const coarse *c, const frgi_start *from, frgi_level *fine)
     frgi_transport_copy(&fine->t, s->F, F, (size_t)s->n * sizeof *F);
     frgi_transport_copy(&fine->t, s->G, G, (size_t)s->m * sizeof *G);
     for (int64_t r = 0; r < from->drawn; r++) {
-        fine->sampled.lagged[0][r].i = c->chosen_x[from->pairs[r].i];
-        fine->sampled.lagged[0][r].j = c->chosen_y[from->pairs[r].j];
+        fine->sampled.room[r].i = c->chosen_x[from->pairs[r].i];
+        fine->sampled.room[r].j = c->chosen_y[from->pairs[r].j];
     }
     if (from->information < FRGI_BROAD) {
         /* rows of a broad plan are averages over many columns, which the noise of the cost of few
@@ -265,9 +265,7 @@ static void hand_over(const coarse *c, const frgi_start *from, frgi_level *fine)
         fine->sampled.drawn = frgi_drawn_of(fine->o, fine->sampled.count_most);
     }
     frgi_kept_reset(fine, false);
-    fine->sampled.n_lagged = 1;
-    fine->sampled.lagged_count[0] = from->drawn;
-    fine->sampled.lagged_used[0] = 0;
+    return frgi_level_put_pairs(fine, from->drawn);
 }
 
 frg_status frgi_coarse_start(frgi_level *fine, int64_t n_coarse, frg_gw_report *report, bool *done)
@@ -297,7 +295,8 @@ frg_status frgi_coarse_start(frgi_level *fine, int64_t n_coarse, frg_gw_report *
         status = kept < 0 ? kept : status;
     }
     if (status >= 0) {
-        hand_over(&c, &c.level.starts[0], fine);
+        const frg_status handed = hand_over(&c, &c.level.starts[0], fine);
+        status = handed < 0 ? handed : status;
     }
     report->inner_iterations += c.level.spent.passes;
     fine->spent.build += c.level.spent.build;

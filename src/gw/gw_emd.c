@@ -8,7 +8,6 @@
  * Points without weight are left out; their potentials are the largest that are feasible.
  */
 #include <math.h>
-#include <string.h>
 
 #include "core/host_alone.h"
 #include "gw/gw_assign.h"
@@ -105,18 +104,15 @@ static bool is_assignment(const problem *p)
     return equal;
 }
 
-/** u_i = C_ij - v_j of its column j. */
 static frg_status assign(problem *p)
 {
     frgi_assign s = {0};
     const frg_status status = frgi_assign_open(&s, p->ctx, p->n, false);
     if (status >= 0) {
         frgi_assign_solve(&s, &p->costs, false);
-        memcpy(p->v, s.v, (size_t)p->n * sizeof *p->v);
+        frgi_assign_duals(&s, &p->costs, p->u, p->v);
         for (int64_t i = 0; i < p->n; i++) {
-            const int32_t j = s.column[i];
-            p->u[i] = frgi_costs_get(&p->costs, i, j) - p->v[j];
-            p->entries[i] = (frgi_entry){(int32_t)i, j, p->a[i]};
+            p->entries[i] = (frgi_entry){(int32_t)i, frgi_assign_image(&s)[i], p->a[i]};
         }
         p->count = p->n;
         p->optimal = true;

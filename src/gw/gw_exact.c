@@ -192,18 +192,6 @@ static void keep_plan(const frgi_average *e)
     keep_in_states(e, "plan", e->plan, cells * sizeof *e->plan);
 }
 
-/** The factors of L(P), `rank` wide. */
-static frg_status open_product(frgi_level *l, int64_t rank, const char *what)
-{
-    frgi_level_product *const p = &l->product;
-    DROP(l->ctx, &p->left);
-    DROP(l->ctx, &p->right);
-    p->packed = FRGI_AS_FLOATS;
-    p->rank = rank;
-    TRY(NEW0(l->ctx, &p->left, frgi_mul((size_t)l->t.s.rows, (size_t)rank), what));
-    return NEW0(l->ctx, &p->right, frgi_mul((size_t)l->t.s.ld, (size_t)rank), what);
-}
-
 static frg_status open_exact(frgi_average *e)
 {
     frgi_level *const l = e->l;
@@ -213,7 +201,7 @@ static frg_status open_exact(frgi_average *e)
     float *all = NULL;
     int32_t *nodes = NULL;
     frg_status status = FRG_OK;
-    TRY_TO(done, open_product(l, m, what));
+    TRY_TO(done, frgi_pairs_widen(l, m, what));
     lay_out_exact(&e->memory, e);
     TRY_TO(done, l->t.steps->open(&e->memory, ctx, what));
     lay_out_exact(&e->memory, e);
@@ -360,7 +348,7 @@ static frg_status open_landmark(frgi_average *e)
     const char *const what = "landmark factors";
     e->wide_x = l->x->d + 2;
     e->wide_y = l->y->d + 2;
-    TRY(open_product(l, e->wide_y, what));
+    TRY(frgi_pairs_widen(l, e->wide_y, what));
     lay_out_landmark(&e->memory, e);
     TRY(l->t.steps->open(&e->memory, l->ctx, what));
     lay_out_landmark(&e->memory, e);

@@ -182,23 +182,23 @@ void frgi_kept_rows(const frgi_level *l, const int64_t *first, frgi_row_visitor 
 frg_status frgi_kept_terms(frgi_level *l, double scale)
 {
     const frgi_sweep *const s = &l->t.s;
-    const struct {
-        frgi_distances *d;
-        int64_t n, from, to; /* to: where its terms begin */
-    } sides[] = {{l->x, s->n, 0, 0}, {l->y, s->m, s->n, s->rows}};
+    frgi_distances *const sides[] = {l->x, l->y};
+    const double *terms[2] = {NULL};
     double *const sums = l->product.row; /* n + m */
     frgi_transport_copy(&l->t, sums, l->kept.sums, (size_t)(s->n + s->m) * sizeof *sums);
     for (int side = 0; side < 2; side++) {
-        const int64_t n = sides[side].n;
-        const double *const weights = sums + sides[side].from;
-        double *const squares = l->kept.squares + sides[side].from, total = 0;
-        TRY(frgi_distances_squares(sides[side].d, weights, squares));
+        const int64_t n = sides[side]->n, from = side ? s->n : 0;
+        const double *const weights = sums + from;
+        double *const squares = l->kept.squares + from, total = 0;
+        TRY(frgi_distances_squares(sides[side], weights, squares));
         for (int64_t i = 0; i < n; i++) {
             total += weights[i];
         }
         for (int64_t i = 0; i < n && total > 0; i++) {
-            l->product.terms[sides[side].to + i] = (float)(scale * squares[i] / total);
+            squares[i] = scale * squares[i] / total;
         }
+        terms[side] = total > 0 ? squares : NULL;
     }
+    l->t.steps->pairs->put_terms(l, terms[0], terms[1]);
     return FRG_OK;
 }

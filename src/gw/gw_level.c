@@ -4,7 +4,7 @@
  * A step of the sampled mode (frgi_level_step), R pairs at a time:
  *
  *     gather   pairs (i_r, j_r) from the averaged plan (gw_anchors.c); Dx_ir = C(i, i_r) and
- *              Dy_jr = D(j, j_r), their distances to all points
+ *              Dy_jr = D(j, j_r), their distances to all points (gw_pairs.c)
  *
  *                  L_ij = mean_r Dx_ir^2 + mean_r Dy_jr^2 - (2/R) sum_r Dx_ir Dy_jr
  *
@@ -30,16 +30,13 @@
 
 #include "gw/gw_level_device.h"
 #include "gw/gw_state.h"
-#include "gw/gw_tiles.h"
 
-enum { WIDE_PASSES = 20, NEAR_PASSES = 10, MANY_ANCHORS = 16 };
-enum { MEAN_POINTS = 512 }; /* of vectors and of rows on demand, which are computed each time */
+enum { WIDE_PASSES = 20, NEAR_PASSES = 10 };
 #define SETTLED                                                                                    \
     0.01                /* error of columns from which epsilon alone decides how long the rest
                            takes */
 #define WIDEST     16   /* epsilon where a settling begins, in units of the last one */
 #define FLOATS_END 2e-5 /* error of columns where passes in double go on */
-#define ROUNDING   0.06 /* log2 units: sampling moves exponents by tens */
 
 double frgi_epsilon_start(const frg_gw_opts *o)
 {
@@ -77,29 +74,6 @@ frgi_cost_storage frgi_level_storage(const frg_gw_opts *o, bool store)
     return (frgi_cost_storage){.store = FRGI_X32, .stored = store, .widens = widens};
 }
 
-/** Means of the distances to every point, where pairs are centred by them. */
-static frg_status open_means(frgi_level *l)
-{
-    const frg_gw_opts *const o = l->o;
-    const bool sampled = o->mode == FRG_GW_SAMPLED && o->rank == 0;
-    if (!sampled || !frgi_is_balanced(o) || o->scale == FRG_GW_SCALE_BATCH_MAX) {
-        return FRG_OK;
-    }
-    TRY(NEW(l->ctx, &l->product.means, l->x->n + l->y->n, "means of distances"));
-    const int64_t most_x = l->x->kind == FRGI_DENSE ? l->x->n : MEAN_POINTS,
-                  most_y = l->y->kind == FRGI_DENSE ? l->y->n : MEAN_POINTS;
-    TRY(frgi_distances_means(l->x, l->a, most_x, l->product.means));
-    return frgi_distances_means(l->y, l->b, most_y, l->product.means + l->x->n);
-}
-
-/** Floats in a factor, however it is packed. */
-static size_t floats_of_factor(int64_t points, int64_t rank)
-{
-    const size_t floats = frgi_mul((size_t)rank, (size_t)points),
-                 tiles = frgi_tiles_bytes(points, rank) / sizeof(float);
-    return floats > tiles ? floats : tiles;
-}
-
 frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o, frgi_distances *x,
                            frgi_distances *y, const double *a, const double *b, const float *linear,
                            frgi_cost_storage storage, bool may_widen)
@@ -116,29 +90,17 @@ frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o
                                 .product = o->reference == FRG_GW_REFERENCE_PRODUCT,
                                 .mass = o->mass};
     TRY(frgi_transport_open(&l->t, ctx, x->n, y->n, storage, &how));
-    const frgi_sweep *const s = &l->t.s;
     l->sampled.count = o->anchors;
     l->sampled.count_most = may_widen ? FRGI_WIDE * o->anchors : o->anchors;
     l->sampled.drawn = frgi_drawn_of(o, l->sampled.count);
     const int64_t room = frgi_drawn_of(o, l->sampled.count_most);
-    TRY(open_means(l));
-    l->product.rank =
-        l->sampled.count_most > FRGI_QUANTILES ? l->sampled.count_most : FRGI_QUANTILES;
-    TRY(NEW(ctx, &l->sampled.now, room, "anchors"));
-    TRY(NEW(ctx, &l->sampled.nodes, room, "anchors"));
     for (int q = 0; q < FRGI_LAGS; q++) {
-        TRY(NEW0(ctx, &l->sampled.lagged[q], room, "anchors"));
         l->sampled.area[q] = q;
     }
-    TRY(NEW(ctx, &l->product.rows_x, frgi_mul((size_t)l->product.rank, (size_t)x->n),
-            "anchor distances"));
-    TRY(NEW(ctx, &l->product.rows_y, frgi_mul((size_t)l->product.rank, (size_t)y->n),
-            "anchor distances"));
-    TRY(NEW(ctx, &l->product.left, floats_of_factor(s->rows, l->product.rank), "anchor distances"));
-    TRY(NEW(ctx, &l->product.right, floats_of_factor(s->ld, l->product.rank), "anchor distances"));
-    TRY(NEW0(ctx, &l->product.row, s->rows + s->ld, "row and column terms"));
-    TRY(NEW0(ctx, &l->stopping.g_before, s->ld, "potentials"));
-    TRY(NEW0(ctx, &l->product.terms, s->rows + s->ld, "row and column terms"));
+    TRY(NEW(ctx, &l->sampled.places, room, "anchors"));
+    TRY(NEW(ctx, &l->sampled.room, room, "anchors"));
+    TRY(NEW0(ctx, &l->product.row, l->t.s.rows + l->t.s.ld, "row and column terms"));
+    TRY(frgi_pairs_open(l));
     return frgi_kept_open(l);
 }
 
@@ -149,20 +111,11 @@ void frgi_level_close(frgi_level *l)
     }
     frgi_level_device_close(l);
     frgi_transport_close(&l->t);
-    DROP(l->ctx, &l->sampled.now);
-    DROP(l->ctx, &l->sampled.nodes);
-    DROP(l->ctx, &l->product.means);
-    for (int q = 0; q < FRGI_LAGS; q++) {
-        DROP(l->ctx, &l->sampled.lagged[q]);
-    }
-    DROP(l->ctx, &l->product.rows_x);
-    DROP(l->ctx, &l->product.rows_y);
-    DROP(l->ctx, &l->product.left);
-    DROP(l->ctx, &l->product.right);
-    DROP(l->ctx, &l->product.row);
-    DROP(l->ctx, &l->stopping.g_before);
-    DROP(l->ctx, &l->product.terms);
+    frgi_pairs_close(l);
     frgi_kept_close(l);
+    DROP(l->ctx, &l->sampled.places);
+    DROP(l->ctx, &l->sampled.room);
+    DROP(l->ctx, &l->product.row);
     frgi_level_forget(l, FRGI_STARTS_HELD);
 }
 
@@ -204,7 +157,7 @@ frg_status frgi_level_reset(frgi_level *l, uint64_t run)
     frgi_kept_reset(l, true);
     l->sampled.lagged_count[0] = l->sampled.drawn;
     l->sampled.lagged_used[0] = 0;
-    frgi_draw_product(l, l->sampled.drawn, STREAM_START, l->sampled.lagged[0]);
+    l->t.steps->pairs->draw_product(l, STREAM_START);
     return l->device ? frgi_level_device_put_pairs(l) : FRG_OK;
 }
 
@@ -242,7 +195,8 @@ void frgi_start_fill(const frgi_level *l, frgi_start *s)
 {
     frgi_transport_copy(&l->t, s->F, l->t.s.F, (size_t)l->t.s.n * sizeof *s->F);
     frgi_transport_copy(&l->t, s->G, l->t.s.G, (size_t)l->t.s.m * sizeof *s->G);
-    memcpy(s->pairs, l->sampled.lagged[0], (size_t)l->sampled.drawn * sizeof *s->pairs);
+    frgi_transport_copy(&l->t, s->pairs, l->sampled.lagged[0],
+                        (size_t)l->sampled.drawn * sizeof *s->pairs);
     s->run = l->run;
     s->epsilon = l->epsilon;
     s->drawn = l->sampled.drawn;
@@ -304,74 +258,24 @@ frg_status frgi_level_recall(frgi_level *l, const frgi_start *from)
     frgi_transport_copy(&l->t, l->t.s.F, from->F, (size_t)l->t.s.n * sizeof *from->F);
     frgi_transport_copy(&l->t, l->t.s.G, from->G, (size_t)l->t.s.m * sizeof *from->G);
     frgi_transport_set_dummy(&l->t);
-    memcpy(l->sampled.lagged[0], from->pairs, (size_t)from->drawn * sizeof *from->pairs);
-    l->sampled.n_lagged = 1;
-    l->sampled.lagged_used[0] = 0;
-    l->sampled.lagged_count[0] = from->drawn;
     frgi_kept_reset(l, false);
     if (l->device) {
         TRY(frgi_level_device_potentials(l));
-        return frgi_level_device_put_pairs(l);
     }
-    return FRG_OK;
+    memcpy(l->sampled.room, from->pairs, (size_t)from->drawn * sizeof *from->pairs);
+    return frgi_level_put_pairs(l, from->drawn);
 }
 
 /* ---- one step -------------------------------------------------------------------------------- */
 
-static void divide_by_largest(const frgi_build_ops *ops, float *rows, int64_t count)
+frg_status frgi_level_put_pairs(frgi_level *l, int64_t count)
 {
-    const float most = ops->largest(rows, count);
-    const float scale = most > 0 ? 1 / most : 1;
-    for (int64_t i = 0; i < count; i++) {
-        rows[i] *= scale;
-    }
-}
-
-/** How factors of R distances up to most_x and most_y are kept: as integers or tiles where the
- *  error that this adds to exponents, root mean square,
- *
- *      2 k / sqrt(R) error most_x most_y,   error = sqrt(2 / 12) / FRGI_WHOLE of integers,
- *                                                   2^-18 of two bfloat16
- *
- *  is below ROUNDING (a distance is off by step / sqrt(12), both factors of a product are). */
-static frgi_packed way_to_pack(const frgi_level *l, int64_t R, double most_x, double most_y)
-{
-    const frgi_packed fast =
-        frgi_context_tiles(l->ctx) ? FRGI_AS_TILES : frgi_build_ops_of(l->ctx)->prefers;
-    const double error = fast == FRGI_AS_TILES ? 0x1p-18 : sqrt(1.0 / 6) / (double)FRGI_WHOLE;
-    const double moved = 2 * FRGI_LOG2_E / l->epsilon / sqrt((double)R) * error * most_x * most_y;
-    /* what is divided by the largest has to have an inverse */
-    const bool fits = fmin(most_x, most_y) > 1e-30 && fmax(most_x, most_y) < 1e30;
-    return R >= MANY_ANCHORS && fits && moved < ROUNDING ? fast : FRGI_AS_FLOATS;
-}
-
-/** A thread's part of the factors. */
-static void pack_share(frgi_level *l, int64_t R, float most_x, float most_y, int part, int parts)
-{
-    const frgi_build_ops *const ops = frgi_build_ops_of(l->ctx);
-    const frgi_sweep *const s = &l->t.s;
-    const bool tiles = l->product.packed == FRGI_AS_TILES;
-    const int64_t groups =
-        tiles ? (s->rows + FRGI_BLOCK_ROWS - 1) / FRGI_BLOCK_ROWS : s->rows / FRGI_GROUP;
-    const int64_t panels = s->ld / (tiles ? FRGI_BLOCK_ROWS : FRGI_PANEL);
-    const int64_t g0 = part * groups / parts, g1 = (part + 1) * groups / parts;
-    const int64_t p0 = part * panels / parts, p1 = (part + 1) * panels / parts;
-    switch (l->product.packed) {
-    case FRGI_AS_TILES:
-        frgi_tiles_pack_left(l->product.rows_x, s->n, R, 1 / most_x, l->product.left, g0, g1);
-        frgi_tiles_pack_right(l->product.rows_y, s->m, R, 1 / most_y, l->product.right, p0, p1);
-        break;
-    case FRGI_AS_WHOLE:
-        ops->pack_pairs(l->product.rows_x, s->n, R, s->n, FRGI_GROUP, most_x / FRGI_WHOLE,
-                        (int32_t *)(void *)l->product.left, g0, g1);
-        ops->pack_pairs(l->product.rows_y, s->m, R, s->m, FRGI_PANEL, most_y / FRGI_WHOLE,
-                        (int32_t *)(void *)l->product.right, p0, p1);
-        break;
-    case FRGI_AS_FLOATS:
-        ops->pack(l->product.rows_x, s->n, R, s->n, FRGI_GROUP, 2 / (float)R, l->product.left, g0,
-                  g1);
-        ops->pack(l->product.rows_y, s->m, R, s->m, FRGI_PANEL, 1, l->product.right, p0, p1);
-    }
+    const frgi_pair *const from = l->sampled.room;
+    frgi_transport_copy(&l->t, l->sampled.lagged[0], from, (size_t)count * sizeof *from);
+    l->sampled.n_lagged = 1;
+    l->sampled.lagged_used[0] = 0;
+    l->sampled.lagged_count[0] = count;
+    return l->device ? frgi_level_device_put_pairs(l) : FRG_OK;
 }
 
 frg_status frgi_level_pack(frgi_level *l, int64_t R)
@@ -379,71 +283,29 @@ frg_status frgi_level_pack(frgi_level *l, int64_t R)
     if (l->device) {
         return frgi_level_device_pack(l, R);
     }
-    const frgi_build_ops *const ops = frgi_build_ops_of(l->ctx);
-    const int threads = frg_threads(l->ctx);
-    const float most_x = ops->largest(l->product.rows_x, R * l->t.s.n),
-                most_y = ops->largest(l->product.rows_y, R * l->t.s.m);
-    const float scale = 2 / (float)R, whole = FRGI_WHOLE;
-    l->product.packed = way_to_pack(l, R, (double)most_x, (double)most_y);
-    const float units[] = {[FRGI_AS_FLOATS] = 1,
-                           [FRGI_AS_WHOLE] = scale * (most_x / whole) * (most_y / whole),
-                           [FRGI_AS_TILES] = scale * most_x * most_y};
-    l->product.scale = units[l->product.packed];
-    l->product.rank = R;
-#pragma omp parallel for schedule(static)                                                          \
-    num_threads(threads) if ((double)R * (double)l->t.s.ld > 1e5)
-    for (int part = 0; part < threads; part++) {
-        pack_share(l, R, most_x, most_y, part, threads);
-    }
+    l->t.steps->pairs->pack(l, R);
     return FRG_OK;
 }
 
 frg_status frgi_level_gather(frgi_level *l)
 {
-    const frgi_build_ops *const ops = frgi_build_ops_of(l->ctx);
-    frgi_sweep *const s = &l->t.s;
+    const struct frgi_pairs_steps *const steps = l->t.steps->pairs;
     const int64_t R = l->sampled.count;
+    const double unit = FRGI_LOG2_E / l->epsilon * (1 - l->o->linear_weight);
     frgi_take_samples(l);
     if (l->device) {
         return frgi_level_device_rows(l, R);
     }
-    for (int64_t r = 0; r < R; r++) {
-        l->sampled.nodes[r] = l->sampled.now[r].i;
-    }
-    const float *const means_y = l->product.means ? l->product.means + s->n : NULL;
-    TRY(frgi_distances_centred(l->x, l->sampled.nodes, R, l->product.means, l->product.rows_x,
-                               s->n));
-    for (int64_t r = 0; r < R; r++) {
-        l->sampled.nodes[r] = l->sampled.now[r].j;
-    }
-    TRY(frgi_distances_centred(l->y, l->sampled.nodes, R, means_y, l->product.rows_y, s->m));
+    TRY(steps->distances(l, R));
     if (l->o->scale == FRG_GW_SCALE_BATCH_MAX) {
-        divide_by_largest(ops, l->product.rows_x, R * s->n);
-        divide_by_largest(ops, l->product.rows_y, R * s->m);
-    }
-    if (l->product
-            .means) { /* balanced: no terms of their own, so the means lie where padding follows
-                       them */
-        memcpy(l->product.terms, l->product.means, (size_t)s->n * sizeof *l->product.terms);
-        memcpy(l->product.terms + s->rows, means_y, (size_t)s->m * sizeof *l->product.terms);
+        steps->divide(l, R);
     }
     TRY(frgi_level_pack(l, R));
-    const double unit = FRGI_LOG2_E / l->epsilon * (1 - l->o->linear_weight);
     if (l->kept.sums) {
-        TRY(frgi_kept_terms(l, unit));
-    } else if (!frgi_is_balanced(l->o)) {
-        const float each = (float)unit / (float)R;
-        memset(l->product.terms, 0, (size_t)(s->rows + s->ld) * sizeof *l->product.terms);
-        for (int64_t r = 0; r < R; r++) {
-            for (int64_t i = 0; i < s->n; i++) {
-                l->product.terms[i] +=
-                    each * l->product.rows_x[r * s->n + i] * l->product.rows_x[r * s->n + i];
-            }
-            for (int64_t j = 0; j < s->m; j++) {
-                l->product.terms[s->rows + j] +=
-                    each * l->product.rows_y[r * s->m + j] * l->product.rows_y[r * s->m + j];
-            }
-        }
+        return frgi_kept_terms(l, unit);
+    }
+    if (l->product.means || !frgi_is_balanced(l->o)) {
+        steps->terms(l, R, unit);
     }
     return FRG_OK;
 }

@@ -393,15 +393,9 @@ static frg_status linearise(frgi_lowrank *w)
     const int64_t R = l->o->anchors;
     const double share = -2 * (1 - l->o->linear_weight) / (double)R;
     steps_of(w)->draw(w, R, 0, l->sampled.now);
-    for (int second = 0; second < 2; second++) {
-        frgi_distances *const d = second ? l->y : l->x;
-        float *const rows = second ? l->product.rows_y : l->product.rows_x;
-        for (int64_t p = 0; p < R; p++) {
-            l->sampled.nodes[p] = second ? l->sampled.now[p].j : l->sampled.now[p].i;
-        }
-        TRY(frgi_distances_rows(d, l->sampled.nodes, R, rows, d->n));
-        steps_of(w)->centre(w, second, rows, second ? 1 : share);
-    }
+    TRY(l->t.steps->pairs->distances(l, R));
+    steps_of(w)->centre(w, false, l->product.rows_x, share);
+    steps_of(w)->centre(w, true, l->product.rows_y, 1);
     return FRG_OK;
 }
 

@@ -17,21 +17,21 @@ enum { FEATURES = 16, GROUPS_LOOKED_AT = 16 };
 #define SMALL 1e6
 #define WORTH 0.6
 
-/** *order <- the points of a side (rows: R x n distances to anchors) by recursive bisection. */
-static frg_status bisect(frg_context *ctx, const float *rows, int64_t R, int64_t n, int32_t **order)
+frg_status frgi_host_order(const frgi_level *l, bool second, int32_t *order)
 {
+    const int64_t n = second ? l->y->n : l->x->n, R = l->sampled.count;
+    const float *const rows = second ? l->product.rows_y : l->product.rows_x;
     const int64_t d = R < FEATURES ? R : FEATURES;
     float *features;
-    TRY(NEW(ctx, order, n, "an order of the points"));
-    TRY(NEW(ctx, &features, frgi_mul((size_t)n, (size_t)d), "an order of the points"));
+    TRY(NEW(l->ctx, &features, frgi_mul((size_t)n, (size_t)d), "an order of the points"));
     for (int64_t i = 0; i < n; i++) {
-        (*order)[i] = (int32_t)i;
+        order[i] = (int32_t)i;
         for (int64_t c = 0; c < d; c++) {
             features[i * d + c] = rows[c * R / d * n + i];
         }
     }
-    frgi_bisect(features, d, *order, n);
-    DROP(ctx, &features);
+    frgi_bisect(features, d, order, n);
+    DROP(l->ctx, &features);
     return FRG_OK;
 }
 
@@ -209,8 +209,10 @@ frg_status frgi_order_open(frgi_order *o, frgi_level *l)
         return FRG_OK;
     }
     const double now = l->t.steps->share(&l->t, NULL, NULL);
-    TRY(bisect(ctx, l->product.rows_x, l->sampled.count, s->n, &o->row));
-    TRY(bisect(ctx, l->product.rows_y, l->sampled.count, s->m, &o->column));
+    TRY(NEW(ctx, &o->row, s->n, "an order of the points"));
+    TRY(NEW(ctx, &o->column, s->m, "an order of the points"));
+    TRY(l->t.steps->pairs->order(l, false, o->row));
+    TRY(l->t.steps->pairs->order(l, true, o->column));
     if (l->t.steps->share(&l->t, o->row, o->column) > WORTH * now) {
         return FRG_OK;
     }

@@ -83,23 +83,10 @@ static void quantiles(const float *bins, double width, int64_t n, float *out)
     }
 }
 
-/** rows[r * n + i] <- quantile r of point i less the mean of that quantile; *spread += the mean
- *  square of these. */
-static frg_status local_distributions(frgi_distances *d, const double *w, bool unit, float *rows,
-                                      double *spread)
+/** Each quantile less its mean over the points; *spread += the mean square of these. */
+static void centre(float *rows, const double *w, int64_t n, double *spread)
 {
-    const int64_t n = d->n;
-    const float top = d->scale > 0 ? d->most * d->scale : d->most;
-    const double width = (unit ? 1 : (double)top) / BINS;
-    float *bins = NULL;
     double total = 0;
-    frg_status status = FRG_OK;
-    TRY_TO(done, NEW0(d->ctx, &bins, frgi_mul((size_t)n, BINS), "local distance distributions"));
-    TRY_TO(done, count_distances(d, w, top, bins));
-#pragma omp parallel for schedule(static) num_threads(frg_threads(d->ctx)) if (n > 100)
-    for (int64_t i = 0; i < n; i++) {
-        quantiles(bins + i * BINS, width, n, rows + i);
-    }
     for (int64_t i = 0; i < n; i++) {
         total += w[i];
     }
@@ -115,8 +102,34 @@ static frg_status local_distributions(frgi_distances *d, const double *w, bool u
         }
         *spread += square / FRGI_QUANTILES;
     }
+}
+
+/** The rows of a side, product.rows_x or rows_y: rows[r * n + i] <- quantile r of point i, centred;
+ *  *spread += their mean square. */
+static frg_status local_distributions(frgi_level *l, bool second, bool unit, double *spread)
+{
+    frgi_distances *const d = second ? l->y : l->x;
+    const double *const w = second ? l->b : l->a;
+    const char *const what = "local distance distributions";
+    const int64_t n = d->n;
+    const float top = d->scale > 0 ? d->most * d->scale : d->most;
+    const double width = (unit ? 1 : (double)top) / BINS;
+    const size_t count = frgi_mul((size_t)n, FRGI_QUANTILES);
+    float *bins = NULL, *rows = NULL;
+    frg_status status = FRG_OK;
+    TRY_TO(done, NEW0(d->ctx, &bins, frgi_mul((size_t)n, BINS), what));
+    TRY_TO(done, NEW(d->ctx, &rows, count, what));
+    TRY_TO(done, count_distances(d, w, top, bins));
+#pragma omp parallel for schedule(static) num_threads(frg_threads(d->ctx)) if (n > 100)
+    for (int64_t i = 0; i < n; i++) {
+        quantiles(bins + i * BINS, width, n, rows + i);
+    }
+    centre(rows, w, n, spread);
+    frgi_transport_copy(&l->t, second ? l->product.rows_y : l->product.rows_x, rows,
+                        count * sizeof *rows);
 done:
     DROP(d->ctx, &bins);
+    DROP(d->ctx, &rows);
     return status;
 }
 
@@ -143,7 +156,9 @@ static frg_status match_distributions(frgi_level *l, double spread)
     l->epsilon = spread * LAST;
     TRY(frgi_level_pack(l, FRGI_QUANTILES));
     if (l->product.means) { /* rows are centred by their own means, which potentials take up */
-        memset(l->product.terms, 0, (size_t)(l->t.s.rows + l->t.s.ld) * sizeof *l->product.terms);
+        double *const none = l->product.row;
+        memset(none, 0, (size_t)(l->t.s.rows + l->t.s.ld) * sizeof *none);
+        l->t.steps->pairs->put_terms(l, none, none);
     }
     const frg_status status = lower_epsilon(l, spread * FIRST, spread * LAST, 0);
     if (status != FRG_OK) {
@@ -175,8 +190,8 @@ frg_status frgi_distributions_start(frgi_level *l)
     TRY(frgi_state_anew(l, FRGI_LOCAL_DISTRIBUTIONS));
     const bool unit = l->o->scale == FRG_GW_SCALE_BATCH_MAX;
     double spread = 0;
-    TRY(local_distributions(l->x, l->a, unit, l->product.rows_x, &spread));
-    TRY(local_distributions(l->y, l->b, unit, l->product.rows_y, &spread));
+    TRY(local_distributions(l, false, unit, &spread));
+    TRY(local_distributions(l, true, unit, &spread));
     if (spread > 1e-12) { /* else all points have one distribution: the pairs of a b' are as good */
         const frg_status status = match_distributions(l, spread);
         if (status != FRG_OK) {

@@ -141,16 +141,9 @@ static frg_status left_out_terms(const frg_gw *s, int side, double *out)
     if (s->o.mode == FRG_GW_EXACT || s->o.mode == FRG_GW_LANDMARK || s->o.diag_exact) {
         return frgi_gw_terms(s, side, out);
     }
-    const int64_t n = side ? l->y->n : l->x->n, R = l->sampled.count;
-    const float *const rows =
-        side ? l->product.rows_y : l->product.rows_x; /* centred where there are means */
-    const float *const means =
-        l->product.means && side ? l->product.means + l->x->n : l->product.means;
+    const int64_t n = side ? l->y->n : l->x->n;
+    l->t.steps->pairs->mean_squares(l, side != 0, out);
     for (int64_t i = 0; i < n; i++) {
-        out[i] = means ? (double)means[i] * (double)means[i] : 0;
-        for (int64_t r = 0; r < R; r++) {
-            out[i] += (double)rows[r * n + i] * (double)rows[r * n + i] / (double)R;
-        }
         out[i] *= 1 - s->o.linear_weight;
     }
     return FRG_OK;

@@ -44,9 +44,9 @@ static frg_status draw_from_start(frg_gw *s)
                 break;
             }
         }
-        l->sampled.lagged[0][r] = (frgi_pair){(int32_t)(at / m), (int32_t)(at % m)};
+        l->sampled.room[r] = (frgi_pair){(int32_t)(at / m), (int32_t)(at % m)};
     }
-    return l->device ? frgi_level_device_put_pairs(l) : FRG_OK;
+    return frgi_level_put_pairs(l, l->sampled.drawn);
 }
 
 /** The start from local distance distributions and CANDIDATE_STEPS steps of it: the candidate
@@ -185,7 +185,7 @@ static frg_status vertex(frg_gw *s)
 }
 
 /** Pairs of a plan that is a list: independent draws by inversion. */
-static void draw_from_list(frgi_level *l, const frgi_transport_list *p)
+static frg_status draw_from_list(frgi_level *l, const frgi_transport_list *p)
 {
     const int64_t n = l->x->n;
     for (int64_t r = 0; r < l->sampled.drawn; r++) {
@@ -201,8 +201,9 @@ static void draw_from_list(frgi_level *l, const frgi_transport_list *p)
         while (p->starts[i + 1] <= e) {
             i++;
         }
-        l->sampled.lagged[0][r] = (frgi_pair){(int32_t)i, p->columns[e]};
+        l->sampled.room[r] = (frgi_pair){(int32_t)i, p->columns[e]};
     }
+    return frgi_level_put_pairs(l, l->sampled.drawn);
 }
 
 /** Pairs of the plan of the mode vertex.  Positive: stopped, and the plan is the list that there
@@ -215,7 +216,7 @@ static frg_status start_at_vertex(frg_gw *s)
     if (status != FRG_OK) {
         return status;
     }
-    draw_from_list(l, l->t.list);
+    TRY(draw_from_list(l, l->t.list));
     l->t.list = NULL;
     frgi_kept_reset(l, false);
     r->vertex_energy = s->o.linear_weight > 0 ? (double)NAN : r->energy;
@@ -512,13 +513,12 @@ static frg_status degenerate(frg_gw *s)
 {
     frgi_level *const l = &s->level;
     TRY(frgi_level_reset(l, 0));
-    memset(l->product.left, 0,
-           frgi_mul((size_t)l->product.rank, (size_t)l->t.s.rows) * sizeof *l->product.left);
-    memset(l->product.right, 0,
-           frgi_mul((size_t)l->product.rank, (size_t)l->t.s.ld) * sizeof *l->product.right);
+    l->t.steps->pairs->no_cost(l);
     if (l->device) {
-        memset(l->product.rows_x, 0, (size_t)s->x.n * sizeof *l->product.rows_x);
-        memset(l->product.rows_y, 0, (size_t)s->y.n * sizeof *l->product.rows_y);
+        float *const rows[] = {l->product.rows_x, l->product.rows_y};
+        memset(l->product.row, 0, (size_t)(l->t.s.rows + l->t.s.ld) * sizeof *l->product.row);
+        frgi_transport_copy(&l->t, rows[0], l->product.row, (size_t)s->x.n * sizeof *rows[0]);
+        frgi_transport_copy(&l->t, rows[1], l->product.row, (size_t)s->y.n * sizeof *rows[1]);
         TRY(frgi_level_pack(l, 1));
     }
     TRY(frgi_level_solve(l, 3, 0));

@@ -61,29 +61,40 @@ typedef struct {
     int64_t n, capacity;
 } frgi_trace;
 
+/** A pair that waits: how many steps ago it was drawn, and which of that plan's. */
+typedef struct {
+    int32_t age, at;
+} frgi_waiting;
+
 /** Pairs of points that a step's costs are sampled at, and those that wait for later steps. */
 typedef struct {
-    int64_t count;                /* pairs of a step */
-    int64_t drawn;                /* of a plan: R / alpha are enough on average */
-    int64_t count_most;           /* what there is memory for */
+    int64_t count;      /* pairs of a step */
+    int64_t drawn;      /* of a plan: R / alpha are enough on average */
+    int64_t count_most; /* what there is memory for */
+    int64_t lagged_count[FRGI_LAGS], lagged_used[FRGI_LAGS];
+    int64_t n_lagged, truncated;
+    int area[FRGI_LAGS];  /* where those pairs are on a device */
+    frgi_waiting *places; /* of the pairs of this step */
+    frgi_pair *room;      /* pairs on their way to those that wait; as many as can be drawn */
+    /* of the steps alone */
     frgi_pair *now;               /* of this step */
     int32_t *nodes;               /* points of one side; as many as can be drawn */
     frgi_pair *lagged[FRGI_LAGS]; /* pairs of the latest plans, the newest first */
-    int64_t lagged_count[FRGI_LAGS], lagged_used[FRGI_LAGS];
-    int64_t n_lagged, truncated;
-    int area[FRGI_LAGS]; /* where those pairs are on a device */
 } frgi_samples;
 
 /** The factors whose product is a step's cost. */
 typedef struct {
-    int64_t rank;           /* now */
-    float *rows_x, *rows_y; /* most drawn x n, most drawn x m */
-    float *left, *right;    /* packed in one way or another, products count `scale` */
+    int64_t rank; /* now */
     frgi_packed packed;
     float scale;
-    double *row;  /* rows + ld: a row of a plan, potentials or marginals on their way */
-    float *terms; /* rows + ld: row and column terms in log2 units */
-    float *means; /* n + m: of the distances to a point; NULL: pairs are not centred */
+    double *row; /* rows + ld: a row of a plan, potentials or marginals on their way */
+    /* of the steps alone */
+    float *rows_x, *rows_y; /* most drawn x n, most drawn x m */
+    float *left, *right;    /* packed in one way or another, products count `scale` */
+    float *terms;           /* rows + ld: row and column terms in log2 units */
+    float *means;           /* n + m: of the distances to a point; NULL: pairs are not centred */
+    frgi_arena memory;      /* of them but left and right, of pairs and of stopping.g_before */
+    frgi_arena factors;     /* of left and right */
 } frgi_level_product;
 
 /** State of the tests of annealing and stopping. */
@@ -91,7 +102,7 @@ typedef struct {
     double best, ema; /* of the held-out cost */
     int64_t bad, stale;
     double change;    /* of the potentials, relative to epsilon */
-    double *g_before; /* potentials that it is measured from */
+    double *g_before; /* potentials that it is measured from; of the steps alone */
     frgi_floor floor; /* of the changes at the last epsilon */
 } frgi_stopping;
 
@@ -173,6 +184,8 @@ void frgi_level_close(frgi_level *l);
 FRG_MUST_USE frg_status frgi_level_reset(frgi_level *l, uint64_t run);
 /** The potentials to start from at l->epsilon: 0 where none were given. */
 FRG_MUST_USE frg_status frgi_level_potentials(frgi_level *l);
+/** The first `count` pairs of sampled.room are those that wait, and all of them. */
+FRG_MUST_USE frg_status frgi_level_put_pairs(frgi_level *l, int64_t count);
 /** R rows of both sides, product.rows_x and product.rows_y, as factors of 2/R times their
  *  products. */
 FRG_MUST_USE frg_status frgi_level_pack(frgi_level *l, int64_t R);
@@ -217,13 +230,53 @@ FRG_MUST_USE frg_status frgi_trace_add(const frgi_level *l);
 /** The cost that was estimated behind the last step, and its standard error. */
 void frgi_trace_cost(const frgi_level *l, double cost, double error);
 
-/* ---- anchors (gw_anchors.c) ---- */
+/* ---- pairs of points, and what a step makes of them (gw_pairs.c, gw_anchors.c) ---- */
+
+/** The steps on pairs and on the factors of the cost that is sampled at them; nothing else touches
+ *  these arrays (test_gw_steps), but for copies of whole ones and what brings pairs to a device and
+ *  back.  They are part of a table of steps of a transport problem. */
+struct frgi_pairs_steps {
+    /** No pair was drawn, and there are no terms. */
+    void (*clear)(frgi_level *l);
+    /** left, right <- 0: the next cost is 0. */
+    void (*no_cost)(frgi_level *l);
+    /** means <- sum_k C_ik a_k and sum_l D_jl b_l. */
+    FRG_MUST_USE frg_status (*means)(frgi_level *l);
+    /** lagged[0] <- pairs of a b', sampled.drawn of them. */
+    void (*draw_product)(frgi_level *l, uint64_t stream);
+    /** out <- count pairs of the present plan, or of the averaged one, in random order. */
+    FRG_MUST_USE frg_status (*draw)(frgi_level *l, bool averaged, int64_t count, uint64_t stream,
+                                    frgi_pair *out);
+    /** now <- the pairs at these places among those that wait. */
+    void (*take)(frgi_level *l, const frgi_waiting *places, int64_t count);
+    /** rows_x, rows_y <- the distances to the first R pairs of `now`, less their means. */
+    FRG_MUST_USE frg_status (*distances)(frgi_level *l, int64_t R);
+    /** Both divided by the largest of them (scale batch_max). */
+    void (*divide)(frgi_level *l, int64_t R);
+    /** terms <- scale times the means over R rows of their squares; the means where there are. */
+    void (*terms)(frgi_level *l, int64_t R, double scale);
+    /** terms <- these, n and m; NULL: as they are. */
+    void (*put_terms)(frgi_level *l, const double *of_rows, const double *of_columns);
+    /** left, right <- R rows of both sides. */
+    void (*pack)(frgi_level *l, int64_t R);
+    /** out <- the means over the pairs of this step of squared distances to a side's points. */
+    void (*mean_squares)(const frgi_level *l, bool second, double *out);
+    /** order <- the points of a side, by bisection on the distances to some of the pairs. */
+    FRG_MUST_USE frg_status (*order)(const frgi_level *l, bool second, int32_t *order);
+};
+FRG_MUST_USE frg_status frgi_pairs_open(frgi_level *l);
+void frgi_pairs_close(frgi_level *l);
+/** Factors of another cost, floats, `rank` wide; 0. */
+FRG_MUST_USE frg_status frgi_pairs_widen(frgi_level *l, int64_t rank, const char *what);
+/** The host's steps of gw_anchors.c and gw_order.c. */
+void frgi_host_draw_product(frgi_level *l, uint64_t stream);
+FRG_MUST_USE frg_status frgi_host_draw(frgi_level *l, bool averaged, int64_t count, uint64_t stream,
+                                       frgi_pair *out);
+FRG_MUST_USE frg_status frgi_host_order(const frgi_level *l, bool second, int32_t *order);
 
 /** count pairs from the present plan, in random order. */
 FRG_MUST_USE frg_status frgi_draw_pairs(frgi_level *l, int64_t count, uint64_t stream,
                                         frgi_pair *out);
-/** count pairs from a b'. */
-void frgi_draw_product(const frgi_level *l, int64_t count, uint64_t stream, frgi_pair *out);
 /** The pairs to start from, of the present plan. */
 FRG_MUST_USE frg_status frgi_draw_start(frgi_level *l);
 /** After a step: keeps pairs of the new plan for the steps to come. */

@@ -325,6 +325,17 @@ static bool own_is_sound(const frgi_array *own, const frg_checkpoint *c)
     return sound;
 }
 
+/** pairs NULL: none. */
+static bool are_points(const frgi_pair *pairs, int64_t count, const frgi_sweep *w)
+{
+    bool sound = true;
+    for (int64_t r = 0; pairs && r < count; r++) {
+        sound =
+            sound && pairs[r].i >= 0 && pairs[r].i < w->n && pairs[r].j >= 0 && pairs[r].j < w->m;
+    }
+    return sound;
+}
+
 /** Every pair is one of points, every potential and weight a number. */
 static bool arrays_are_sound(const frgi_level *l, const frg_checkpoint *c)
 {
@@ -349,16 +360,14 @@ static bool arrays_are_sound(const frgi_level *l, const frg_checkpoint *c)
             sound = sound && isfinite(sets[q].G[j]);
         }
     }
-    for (int q = 0; q < FRGI_LAGS + FRGI_STARTS_HELD; q++) {
-        const frgi_pair *const pairs = q < FRGI_LAGS
-                                           ? (q < l->sampled.n_lagged ? l->sampled.lagged[q] : NULL)
-                                           : l->starts[q - FRGI_LAGS].pairs;
-        const int64_t room = q < FRGI_LAGS ? (q < l->sampled.n_lagged ? pairs_of_lag(l, q) : 0)
-                                           : l->starts[q - FRGI_LAGS].drawn;
-        for (int64_t r = 0; pairs && r < room; r++) {
-            sound = sound && pairs[r].i >= 0 && pairs[r].i < w->n && pairs[r].j >= 0 &&
-                    pairs[r].j < w->m;
-        }
+    for (int q = 0; q < l->sampled.n_lagged; q++) {
+        const int64_t count = pairs_of_lag(l, q);
+        frgi_transport_copy(&l->t, l->sampled.room, l->sampled.lagged[q],
+                            (size_t)count * sizeof *l->sampled.room);
+        sound = sound && are_points(l->sampled.room, count, w);
+    }
+    for (int q = 0; q < FRGI_STARTS_HELD; q++) {
+        sound = sound && are_points(l->starts[q].pairs, l->starts[q].drawn, w);
     }
     for (int q = 0; q < l->saved.n_own; q++) {
         sound = sound && own_is_sound(&l->saved.own[q], c);

@@ -765,5 +765,6 @@ const frgi_transport_steps frgi_transport_host_steps = {.open = frgi_arena_open,
                                                         .exact = &frgi_exact_host_steps,
                                                         .landmark = &frgi_landmark_host_steps,
                                                         .lowrank = &frgi_lowrank_host_steps,
+                                                        .pairs = &frgi_pairs_host_steps,
                                                         .kept = &frgi_kept_host_steps,
                                                         .descent = &frgi_descent_host_steps};

@@ -158,13 +158,16 @@ struct frgi_transport_steps {
      *  (gw_lowrank.h). */
     const struct frgi_average_steps *exact, *landmark;
     const struct frgi_lowrank_steps *lowrank;
-    /** Of what the mode sampled keeps of its plan (gw_solver.h). */
+    /** Of pairs of points and what the mode sampled makes of them, and of what it keeps of its plan
+     *  (gw_solver.h). */
+    const struct frgi_pairs_steps *pairs;
     const struct frgi_kept_steps *kept;
     /** Of descents of the mode vertex (gw_vertex.h). */
     const struct frgi_descent_steps *descent;
 };
 extern const struct frgi_average_steps frgi_exact_host_steps, frgi_landmark_host_steps;
 extern const struct frgi_lowrank_steps frgi_lowrank_host_steps;
+extern const struct frgi_pairs_steps frgi_pairs_host_steps;
 extern const struct frgi_kept_steps frgi_kept_host_steps;
 extern const struct frgi_descent_steps frgi_descent_host_steps;
 extern const frgi_transport_steps frgi_transport_host_steps;

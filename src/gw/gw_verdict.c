@@ -457,7 +457,7 @@ static void close_sample(sampled *v)
 
 /** Pairs of points from a plan of the sample: any number of the first of them are spread over its
  *  mass, as multiples of the golden ratio are. */
-static void take_pairs(sampled *v)
+static frg_status take_pairs(sampled *v)
 {
     const frgi_sparse *const plan = &v->found.plans[0];
     frgi_samples *const to = &v->level.sampled;
@@ -468,9 +468,10 @@ static void take_pairs(sampled *v)
         for (; e < plan->count - 1 && below + plan->entries[e].mass <= at; e++) {
             below += plan->entries[e].mass;
         }
-        to->lagged[0][r] = (frgi_pair){v->of_x[plan->entries[e].i], v->of_y[plan->entries[e].j]};
+        to->room[r] = (frgi_pair){v->of_x[plan->entries[e].i], v->of_y[plan->entries[e].j]};
     }
     frgi_kept_reset(&v->level, false);
+    return frgi_level_put_pairs(&v->level, to->drawn);
 }
 
 /** A frgi_row_visitor, user a sampled: where most of a row's mass is. */
@@ -582,7 +583,7 @@ static frg_status run_other(sampled *v)
     frgi_level *const l = &v->level;
     frgi_marginal_error before, after;
     TRY(open_other(v));
-    take_pairs(v);
+    TRY(take_pairs(v));
     frg_status status = frgi_start_from_pairs(l);
     l->average.from = l->step + 1;
     for (int step = 0; step < STEPS && status == FRG_OK; step++) {

@@ -343,9 +343,10 @@ static bool least_vertex(frgi_descent *d, bool moved)
         return frgi_simplex_solve(d->simplex, &d->k_plan, d->vertex.entries, &d->vertex.count);
     }
     frgi_assign_solve(&d->assign, &d->k_plan, moved);
+    const int32_t *const image = frgi_assign_image(&d->assign);
     d->vertex.count = s->n;
     for (int64_t i = 0; i < s->n; i++) {
-        d->vertex.entries[i] = (frgi_entry){(int32_t)i, d->assign.column[i], s->a[i]};
+        d->vertex.entries[i] = (frgi_entry){(int32_t)i, image[i], s->a[i]};
     }
     return true;
 }
@@ -405,18 +406,10 @@ static double dual(const frgi_descent *d)
 
 static void duals(const frgi_descent *d, double *f, double *g)
 {
-    const frgi_spaces *const s = d->s;
-    if (!s->assigns) {
+    if (d->s->assigns) {
+        frgi_assign_duals(&d->assign, &d->k_plan, f, g);
+    } else {
         frgi_simplex_duals(d->simplex, f, g);
-        return;
-    }
-    for (int64_t j = 0; j < s->m; j++) {
-        g[j] =
-            s->single ? (double)((const float *)d->assign.v)[j] : ((const double *)d->assign.v)[j];
-    }
-    for (int64_t i = 0; i < s->n; i++) {
-        const int32_t j = d->assign.column[i];
-        f[i] = frgi_costs_get(&d->k_plan, i, j) - g[j];
     }
 }
 

@@ -74,6 +74,12 @@ found "$scratch/all" -rnE 'frgi_spd_layout|frgi_spd_(tile|rows|at) *\(|(\.|->)la
 found "$scratch/tiles" -vE '^src/(linalg/spd[a-z_]*|gp/gp_build)\.' "$scratch/all"
 check "the tiles of a symmetric matrix are the dense core's" empty "$scratch/tiles"
 
+# What an assignment and the network simplex keep from one solve to the next is theirs.
+found "$scratch/all" -rnE 'struct frgi_simplex \{|assign(\.|->)[a-z]|(\.|->)assign\.' src/gw --include='*.[ch]'
+found "$scratch/kept" -vE '^src/gw/gw_(assign[a-z_]*|simplex)\.' "$scratch/all"
+found "$scratch/reached" -vE '#include|gw_assign\.(c|h|tmpl)' "$scratch/kept"
+check "duals and trees are reached by their solvers alone" empty "$scratch/reached"
+
 into "$scratch/sources" source_files
 into "$scratch/twins" awk -F/ '/\.(c|h|def|py|sh)$/ && seen[$NF]++ { print }' "$scratch/sources"
 check "file names are unique" empty "$scratch/twins"

@@ -1,8 +1,9 @@
-/* test_gw_steps.c - potentials, exponents, sums and rounding of a transport problem, plans that are
- * averaged, in factors or kept, and plans and costs of a descent are touched within the steps of gw_transport.h alone:
- * alignments of all modes and Sinkhorn solvers of all stores run with them in pages without rights
- * in between (pages.h), with the bits of a run without; a touch outside faults; each step that can
- * fail does so once.
+/* test_gw_steps.c - potentials, exponents, sums and rounding of a transport problem, pairs of points
+ * and the factors of their cost, plans that are averaged, in factors or kept, and plans and costs of
+ * a descent are touched within the steps of gw_transport.h alone: alignments of all modes and
+ * Sinkhorn solvers of all stores run with them in pages without rights in between (pages.h), with
+ * the bits of a run without; a touch outside faults; each step that can fail does so once; and
+ * alignments run on steps of pairs in plain loops (plain_pairs.h), with the same bits.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -14,6 +15,7 @@
 #include "gw/gw_vertex.h"
 #include "gw_data.h"
 #include "pages.h"
+#include "plain_pairs.h"
 #include "state.h"
 
 /* ---- the host's steps within their rights ---------------------------------------------------- */
@@ -43,8 +45,8 @@
         (void)guard_leave(FRG_OK);                                                                 \
         return result;                                                                             \
     }
-static _Atomic int64_t taken_transport, taken_exact, taken_landmark, taken_lowrank, taken_kept,
-    taken_descent;
+static _Atomic int64_t taken_transport, taken_exact, taken_landmark, taken_lowrank, taken_pairs,
+    taken_kept, taken_descent;
 
 /* clang-format off */
 VOID_STEP(transport, clear, (frgi_transport *t), (t))
@@ -96,6 +98,22 @@ VOID_STEP(lowrank, copy, (frgi_lowrank *w, frgi_copy what), (w, what))
 VOID_STEP(lowrank, round, (frgi_lowrank *w), (w))
 VOID_STEP(lowrank, pack, (frgi_lowrank *w), (w))
 
+VOID_STEP(pairs, clear, (frgi_level *l), (l))
+VOID_STEP(pairs, no_cost, (frgi_level *l), (l))
+STEP(pairs, means, (frgi_level *l), (l))
+VOID_STEP(pairs, draw_product, (frgi_level *l, uint64_t stream), (l, stream))
+STEP(pairs, draw, (frgi_level *l, bool averaged, int64_t count, uint64_t stream, frgi_pair *out),
+     (l, averaged, count, stream, out))
+VOID_STEP(pairs, take, (frgi_level *l, const frgi_waiting *places, int64_t count), (l, places, count))
+STEP(pairs, distances, (frgi_level *l, int64_t R), (l, R))
+VOID_STEP(pairs, divide, (frgi_level *l, int64_t R), (l, R))
+VOID_STEP(pairs, terms, (frgi_level *l, int64_t R, double scale), (l, R, scale))
+VOID_STEP(pairs, put_terms, (frgi_level *l, const double *of_rows, const double *of_columns),
+          (l, of_rows, of_columns))
+VOID_STEP(pairs, pack, (frgi_level *l, int64_t R), (l, R))
+VOID_STEP(pairs, mean_squares, (const frgi_level *l, bool second, double *out), (l, second, out))
+STEP(pairs, order, (const frgi_level *l, bool second, int32_t *order), (l, second, order))
+
 VOID_STEP(kept, clear, (frgi_level *l), (l))
 VOID_STEP(kept, reset, (frgi_level *l, bool known), (l, known))
 VOID_STEP(kept, fold_plan, (frgi_level *l), (l))
@@ -136,6 +154,21 @@ static const struct frgi_lowrank_steps guarded_lowrank_steps = {.clear = guarded
                                                                 .copy = guarded_lowrank_copy,
                                                                 .round = guarded_lowrank_round,
                                                                 .pack = guarded_lowrank_pack};
+
+static const struct frgi_pairs_steps guarded_pairs_steps = {
+    .clear = guarded_pairs_clear,
+    .no_cost = guarded_pairs_no_cost,
+    .means = guarded_pairs_means,
+    .draw_product = guarded_pairs_draw_product,
+    .draw = guarded_pairs_draw,
+    .take = guarded_pairs_take,
+    .distances = guarded_pairs_distances,
+    .divide = guarded_pairs_divide,
+    .terms = guarded_pairs_terms,
+    .put_terms = guarded_pairs_put_terms,
+    .pack = guarded_pairs_pack,
+    .mean_squares = guarded_pairs_mean_squares,
+    .order = guarded_pairs_order};
 
 static const struct frgi_kept_steps guarded_kept_steps = {.clear = guarded_kept_clear,
                                                           .reset = guarded_kept_reset,
@@ -195,6 +228,7 @@ static const frgi_transport_steps guarded_steps = {.open = guard_open,
                                                    .exact = &guarded_exact_steps,
                                                    .landmark = &guarded_landmark_steps,
                                                    .lowrank = &guarded_lowrank_steps,
+                                                   .pairs = &guarded_pairs_steps,
                                                    .kept = &guarded_kept_steps,
                                                    .descent = &guarded_descent_steps};
 
@@ -223,6 +257,8 @@ typedef enum {
     NO_STEPS,
     AT_VERTEX,
     STARTS,
+    BATCH,
+    MULTINOMIAL,
     SAMPLED,
     ORDERED,
     VERTICES,   /* a transport in doubles, with a linear cost */
@@ -251,6 +287,9 @@ static int64_t points_of(kind k)
 {
     return k == ORDERED ? MANY : k == RACED ? 140 : k == ROUGH ? 470 : M;
 }
+
+/** Few pairs and distances as they are, for runs whose bits those in plain loops have. */
+static bool few_pairs;
 
 static frg_gw_opts options_of(kind k)
 {
@@ -282,6 +321,9 @@ static frg_gw_opts options_of(kind k)
     o.rank = k == FACTORS ? 3 : 0;
     o.store_plan = k == STORED;
     o.diag_exact = k == DIAGONAL;
+    o.anchors = few_pairs && k != EXACT && k != LANDMARK ? 12 : o.anchors;
+    o.scale = k == BATCH ? FRG_GW_SCALE_BATCH_MAX : few_pairs ? FRG_GW_SCALE_NONE : o.scale;
+    o.sampling = k == MULTINOMIAL ? FRG_GW_MULTINOMIAL : FRG_GW_SYSTEMATIC;
     o.linear_weight = k == LINEAR ? 0.4 : 0;
     o.polish_tol = k == WIDE ? 1e-8 : 1e-4;
     o.start_from = k == AT_VERTEX ? FRG_GW_START_VERTEX : FRG_GW_START_PRODUCT;
@@ -487,9 +529,33 @@ static void alignments(void)
     CHECK_SAYS(taken_exact > 50 && taken_landmark > 50 && taken_lowrank > 100,
                "steps: exact %lld, landmark %lld, factors %lld", (long long)taken_exact,
                (long long)taken_landmark, (long long)taken_lowrank);
+    CHECK_SAYS(taken_pairs > 1000, "%lld steps of pairs", (long long)taken_pairs);
     CHECK_SAYS(taken_kept > 50, "%lld steps of plans that are kept", (long long)taken_kept);
     CHECK_SAYS(taken_descent > 1000, "%lld steps of descents", (long long)taken_descent);
     CHECK_SAYS(moves > 0 && moves % 2 == 0, "%lld moves", (long long)moves); /* there and back */
+}
+
+/** Whole runs on steps of pairs in plain loops have the bits of the host's. */
+static void pairs_in_plain_loops(void)
+{
+    static frgi_transport_steps steps;
+    steps = frgi_transport_host_steps;
+    steps.pairs = &plain_pairs_steps;
+    few_pairs = true;
+    open_path(path);
+    for (int row = 0; row <= SAMPLED; row++) {
+        frg_context *ctx = test_context();
+        uint64_t want = 0, got = 0;
+        plain_calls = 0;
+        const frg_status ended = align(ctx, row, NULL, &want);
+        CHECK_SAYS(ended >= 0, "%d: %s", row, frg_message(ctx));
+        CHECK_STATUS(align(ctx, row, &steps, &got), ended);
+        CHECK_SAYS(got == want, "%d: other bits in plain loops", row);
+        CHECK_SAYS(plain_calls >= 3, "%d: %lld steps", row, (long long)plain_calls);
+        frg_context_destroy(ctx);
+    }
+    close_path(path);
+    few_pairs = false;
 }
 
 static void solvers(void)
@@ -513,6 +579,8 @@ static double touch(frg_context *ctx, kind k)
     }
     if (frg_gw_run(s, NULL) < 0)
         _exit(3);
+    if (k == SAMPLED)
+        return (double)*(volatile float *)s->level.product.right;
     return *(volatile double *)(k == FACTORS ? s->factors.q : s->level.t.s.F);
 }
 
@@ -536,6 +604,7 @@ static void a_touch_faults(void)
 {
     CHECK(touch_faults(SAMPLED));
     CHECK(touch_faults(FACTORS));
+    CHECK(touch_faults(EXACT));
     CHECK(touch_faults(VERTICES));
 }
 
@@ -577,9 +646,8 @@ static void each_step_fails(void)
 }
 
 static const test_case cases[] = {
-    {"alignments out of reach", alignments},
-    {"solvers out of reach", solvers},
-    {"a touch faults", a_touch_faults},
+    {"alignments out of reach", alignments},   {"pairs in plain loops", pairs_in_plain_loops},
+    {"solvers out of reach", solvers},         {"a touch faults", a_touch_faults},
     {"each step fails once", each_step_fails},
 };
 TEST_MAIN(cases)
