@@ -6,7 +6,7 @@
 #ifndef FRGI_KEYS_H
 #define FRGI_KEYS_H
 
-#include "core/core.h"
+#include "formula/formula.h"
 #include "fourge/table.h"
 
 #pragma GCC visibility push(hidden)
@@ -32,6 +32,22 @@ FRG_MUST_USE frg_status frgi_keys_compact(frg_context *ctx, int64_t n, int32_t *
                                           int64_t *n_levels);
 /** first[c] <- the smallest i with codes[i] == c. */
 void frgi_keys_first(int64_t n, const int32_t *codes, int64_t n_levels, int64_t *first);
+
+/** A joint category by its columns: an effect or a cluster variable. */
+typedef struct {
+    const char *name;
+    int n;
+    const frg_column *columns[FRGI_KEY_COLUMNS];
+} frgi_key;
+
+/** Resolves the columns of a key. */
+FRG_MUST_USE frg_status frgi_key_find(frgi_key *key, frg_context *ctx, const frgi_syntax *s,
+                                      const frgi_key_spec *spec, const char *name,
+                                      const frg_table *table);
+/** Dense codes of several keys over the same rows: codes[k * n ...], levels[k]. */
+FRG_MUST_USE frg_status frgi_key_codes(frg_context *ctx, const frgi_key keys[], int count,
+                                       const int64_t *rows, int64_t n, int32_t *codes,
+                                       int64_t levels[]);
 
 #pragma GCC visibility pop
 #endif

@@ -398,45 +398,6 @@ static frg_status remove_rows(framer *b, const unsigned char *gone, int64_t coun
     return FRG_OK;
 }
 
-/* ---- keys ------------------------------------------------------------------------------------ */
-
-frg_status frgi_key_find(frgi_key *key, frg_context *ctx, const frgi_syntax *s,
-                         const frgi_key_spec *spec, const char *name, const frg_table *table)
-{
-    *key = (frgi_key){.name = name, .n = spec->n};
-    for (int i = 0; i < spec->n; i++) {
-        TRY(frgi_column_find(&key->columns[i], ctx, s, spec->node[i], 0, table));
-    }
-    return FRG_OK;
-}
-
-frg_status frgi_key_codes(frg_context *ctx, const frgi_key keys[], int count, const int64_t *rows,
-                          int64_t n, int32_t *codes, int64_t levels[])
-{
-    frgi_key_job jobs[FRGI_EFFECTS];
-    int32_t *other = NULL;
-    frg_status status;
-    for (int k = 0; k < count; k++) {
-        jobs[k] = (frgi_key_job){.column = keys[k].columns[0], .codes = codes + k * n};
-    }
-    TRY(frgi_keys_encode(ctx, jobs, count, rows, n));
-    for (int k = 0; k < count; k++) {
-        levels[k] = jobs[k].n_levels;
-        for (int i = 1; i < keys[k].n; i++) {
-            if (!other) {
-                TRY(NEW(ctx, &other, n, "codes"));
-            }
-            frgi_key_job job = {.column = keys[k].columns[i], .codes = other};
-            TRY_TO(done, frgi_keys_encode(ctx, &job, 1, rows, n));
-            TRY_TO(done, frgi_keys_join(ctx, n, codes + k * n, &levels[k], other, job.n_levels));
-        }
-    }
-    status = FRG_OK;
-done:
-    DROP(ctx, &other);
-    return status;
-}
-
 /* ---- singletons ------------------------------------------------------------------------------ */
 
 /** One level during the pruning. */

@@ -3,6 +3,7 @@
 #ifndef FRGI_REG_FRAME_H
 #define FRGI_REG_FRAME_H
 
+#include "formula/keys.h"
 #include "fourge/fe.h"
 #include "regress/reg_design.h"
 #include "regress/reg_family.h"
@@ -10,13 +11,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/** A joint category by its columns: an effect or a cluster variable. */
-typedef struct {
-    const char *name;
-    int n;
-    const frg_column *columns[FRGI_KEY_COLUMNS];
-} frgi_key;
-
+/** The rows of a regression. */
 typedef struct frgi_frame {
     int64_t n_rows; /* of the table */
     int64_t n;      /* used */
@@ -89,15 +84,6 @@ FRG_MUST_USE frg_status frgi_number_sets(frg_context *ctx, const int32_t *parent
 FRG_MUST_USE frg_status frgi_separated_levels(frg_context *ctx, const frgi_frame *f,
                                               const frgi_frame_input *in, unsigned char *gone,
                                               int64_t *count);
-
-/** Resolves the columns of a key. */
-FRG_MUST_USE frg_status frgi_key_find(frgi_key *key, frg_context *ctx, const frgi_syntax *s,
-                                      const frgi_key_spec *spec, const char *name,
-                                      const frg_table *table);
-/** Dense codes of several keys over the same rows: codes[k * n ...], levels[k]. */
-FRG_MUST_USE frg_status frgi_key_codes(frg_context *ctx, const frgi_key keys[], int count,
-                                       const int64_t *rows, int64_t n, int32_t *codes,
-                                       int64_t levels[]);
 
 #pragma GCC visibility pop
 #endif
