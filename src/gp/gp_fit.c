@@ -1,11 +1,19 @@
 /* gp_fit.c - the fit: ell + log prior as a function of free coordinates, starts, limits, and what
  * is reported.
  *
- * Coordinates u (gp_coordinates.h): logarithms; for Adam raw values, v = T(raw), as torch has it.
- * D_ii = d log v_i / d u_i.
+ * Coordinates u (gp_coordinates.h): logarithms; for Adam raw values, v = T(raw) with the parameter's
+ * transform T, as torch has it.  D_ii = d log v_i / d u_i.
  *
- *     f(u) = -(ell + log prior) / n,   df/du_i = -(d ell / d log v_i) D_ii / n
- *     H    = D (AI + curvature of the prior) D / n
+ *     f(u)    = -(ell + log prior) / n                      compute_value
+ *     df/du_i = -D_ii d(ell + log prior) / d log v_i / n    compute_gradient
+ *     H       = D (AI + curvature of the prior) D / n       compute_information, AI the average
+ *                                                           information (gp_information.c)
+ *     an answer of the process, or that of a saved state    ask
+ *     a search from a point: trust region on H, L-BFGS-B,   search_from
+ *     Adam (gp_ai.c, gp_lbfgsb.c, gp_adam.c)
+ *     a start, again with more noise where it has no value  run_start
+ *     all starts, in turn or side by side; the lowest f     run_starts
+ *     the best point without jitter, standard errors        finish
  *
  * Within one start the jitter of the iterates never decreases (monotone), so that f is continuous;
  * a trial that was not taken leaves it as it was.  The best point is evaluated again without it.
@@ -33,8 +41,11 @@
 #include "gp/gp_state.h"
 #include "linalg/team.h"
 
-enum { MAX_RESTARTS = 5, AI_MOST = 64, AI_FROM = 200, FIRST_TRACE = 64, TOGETHER_MOST = 1000 };
+enum { MAX_RESTARTS = 5, FIRST_TRACE = 64 };
+enum { AI_MOST = 64, AI_FROM = 200 }; /* free parameters and points of a trust region, by default */
+enum { TOGETHER_MOST = 1000 };        /* points of starts that run side by side */
 static const double RELATIVE = 2.2e-9; /* of L-BFGS-B's customary factr = 1e7 */
+static const double AT_BOUND = 1e-9;   /* of a value: so near to its bound it is there */
 
 /** A trace under way. */
 typedef struct {
@@ -53,19 +64,20 @@ typedef struct {
     int start;
 } candidate;
 
+/** A fit, or what a thread of it has of its own. */
 typedef struct {
     frg_gp *gp;
     frg_gp_fit_opts opts;
     frg_gp_optimizer method;
-    double began;
+    double began;           /* frgi_seconds */
     frgi_gp_coordinates to; /* the free parameters as coordinates u */
-    double *u;
-    double *theta;       /* params.count: where the search is */
-    double *given;       /* where it began */
-    double *gradient;    /* of all parameters */
-    double *information; /* count x count; NULL for Adam */
-    frgi_gp_found found; /* of the start under way, at the end of all together */
-    frg_gp_start *each;  /* what became of each start; NULL where nothing is free */
+    double *u;              /* of the search, to.count */
+    double *theta;          /* params.count: where the search is */
+    double *given;          /* where it began */
+    double *gradient;       /* of all parameters */
+    double *information;    /* count x count; NULL for Adam */
+    frgi_gp_found found;    /* of the start under way, at the end of all together */
+    frg_gp_start *each;     /* what became of each start; NULL where nothing is free */
     candidate now, best;
     candidate seen; /* theta, f, value: the best value of this start, taken or not */
     double jitter;  /* of the last accepted iterate: trials begin with it */
@@ -107,6 +119,7 @@ static frg_status for_optimiser(fit *m, frg_status status)
     return FRG_NOT_POSDEF;
 }
 
+/** What the process computes at its parameters: *out, or as many numbers as were asked for. */
 typedef frg_status answer_fn(fit *m, double *out);
 
 /** The process's answer to a question at its parameters: from the state where it is there, else
@@ -143,7 +156,7 @@ static frg_status ask(fit *m, frgi_gp_question question, answer_fn *compute, int
 
 static frg_status compute_value(fit *m, double *f)
 {
-    if (m->gp->state.matrix == MATRIX_NONE) {
+    if (m->gp->state.matrix == MATRIX_NONE) { /* no factor at this point */
         frgi_gp_set_jitter(m->gp, m->jitter);
     }
     frgi_gp_expect_inverse(m->gp, m->method == FRG_GP_ADAM); /* a gradient at every step */
@@ -223,7 +236,7 @@ static double objective_rounding(void *user)
 }
 
 /** The iterate becomes the last row of the trace and the candidate of this start. */
-static frg_status note(fit *m, double f, double norm)
+static frg_status keep_iterate(fit *m, double f, double norm)
 {
     record *t = &m->now.trace;
     if (t->n == t->capacity) {
@@ -255,7 +268,7 @@ static frg_status objective_accepted(void *user, const double *u, double f, doub
 {
     fit *m = user;
     (void)u;
-    TRY(note(m, f, norm));
+    TRY(keep_iterate(m, f, norm));
     if (m->offers) {
         TRY(frgi_gp_state_offer(m->fit_state, 0));
     }
@@ -463,6 +476,7 @@ static void lay_out(frgi_arena *a, fit *m)
 
 /* ---- starts side by side --------------------------------------------------------------------- */
 
+/** A thread: its context, a copy of the process, the best of the starts that came its way. */
 typedef struct {
     frg_context *ctx;
     frgi_arena memory;
@@ -651,7 +665,7 @@ void frgi_gp_set_active(frg_gp *gp)
     frgi_gp_list ended = {0};
     for (int i = 0; i < ps->count; i++) {
         frgi_gp_param *const p = &ps->p[i];
-        const double v = gp->model.theta[i], margin = 1e-9 * fabs(v);
+        const double v = gp->model.theta[i], margin = AT_BOUND * fabs(v);
         const bool moved = !ps->p[frgi_gp_params_leader(ps, i)].fixed;
         const frgi_gp_range r = frgi_gp_params_range(ps, i);
         p->std_error = (double)NAN;
@@ -790,14 +804,14 @@ static void put_back(frg_gp *gp, const double *theta)
 static frg_status run(fit *m)
 {
     TRY(frgi_gp_params_check_priors(&m->gp->model.params, m->gp->model.theta, false));
-    const frg_status began = frgi_gp_check_start(m->gp, m->opts.starts);
-    TRY(began);
+    const frg_status checked = frgi_gp_check_start(m->gp, m->opts.starts);
+    TRY(checked);
     begin(m);
     if (m->to.count > 0) {
         TRY(prepare_starts(m));
     }
-    if (was_stopped(began)) {
-        m->best.status = began;
+    if (was_stopped(checked)) {
+        m->best.status = checked;
     } else if (m->to.count > 0) {
         TRY(run_starts(m));
     }
