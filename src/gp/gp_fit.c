@@ -1,8 +1,8 @@
 /* gp_fit.c - the fit: ell + log prior as a function of free coordinates, starts, limits, and what
  * is reported.
  *
- * Coordinates u (gp_coordinates.h): logarithms; for Adam raw values, v = T(raw) with the parameter's
- * transform T, as torch has it.  D_ii = d log v_i / d u_i.
+ * Coordinates u (gp_coordinates.h): logarithms; for Adam raw values, v = T(raw) with the transform
+ * T of the parameter, as torch has it.  D_ii = d log v_i / d u_i.
  *
  *     f(u)    = -(ell + log prior) / n                      compute_value
  *     df/du_i = -D_ii d(ell + log prior) / d log v_i / n    compute_gradient

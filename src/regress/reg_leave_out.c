@@ -1,10 +1,12 @@
 /* reg_leave_out.c - leave-out variance components of worker and firm effects (Kline, Saggio and
  * Soelvsten 2020), beside the plug-in and Andrews, Gill, Schank and Upward (2008)'s.
  *
- *     rows -> matches (reg_matches.c), T_m, units: a match, or its rows one by one
- *     plug-in     Var(a), Var(b), Cov(a, b) of the fit's effects over rows
- *     bias        sum_i B_ii s_i, exact (reg_leave_exact.c) or by random projections
+ *     rows -> matches (reg_matches.c), T_m, units: a match, or its rows one by one (create_panel)
+ *     plug-in     Var(a), Var(b), Cov(a, b) of the fit's effects over rows (measure)
+ *     bias        sum_i B_ii s_i / (1 - P_i), exact (reg_leave_exact.c) or by random projections
  *                 (reg_leave_draws.c); the formulas are at the head of reg_leave_out.h
+ *     estimates   the plug-in less this bias, and less that of one variance (add_corrected,
+ *                 add_homoscedastic)
  *     errors      over samples, an upper bound in the mean (reg_leave_error.c)
  *
  * Leaving matches out is the same as collapsing them to means of weight T_m: a match's error is
@@ -319,6 +321,7 @@ static frg_variance_components errors(double first, double second, double covari
                                      (double)NAN};
 }
 
+/** From B of both together, g / W - 1 / W^2, that of the workers. */
 void frgi_leave_combine(const frgi_leave_panel *p, double kept, double rest, double kept_q,
                         double kept_h, frgi_leave_sums *out)
 {

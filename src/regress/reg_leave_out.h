@@ -1,5 +1,14 @@
 /* reg_leave_out.h - leave-out variance components: what their corrections are computed from.
  *
+ * With effects b and their design rows d_i, a component is b'A b, and its plug-in estimate has the
+ * bias sum_i B_ii var(e_i) (Kline, Saggio and Soelvsten 2020):
+ *
+ *     S = sum_i w_i d_i d_i',      B_ii = w_i^2 d_i'S^- A S^- d_i,      P_i = w_i d_i'S^- d_i
+ *     estimate = b'A b - sum_i B_ii s_i / (1 - P_i),                    s_i = y_i e_i
+ *
+ * s_i / (1 - P_i) is y_i times the error of its prediction from the others: its mean is var(e_i).
+ * Below B stands without w_i^2.
+ *
  * Notation.  A match m of worker k(m) and firm j(m) has weight T_m; W_k and F_j are the sums of a
  * worker's and a firm's matches, W that of all.  With the workers eliminated
  *
@@ -41,7 +50,7 @@ typedef struct {
 /** Sums over units, by which the bias of the components is estimated, and what they take from
  *  random projections: variances of their means. */
 typedef struct {
-    double first, second, covariance; /* sum B_ii s_i */
+    double first, second, covariance; /* sum B_ii s_i / (1 - P_i) */
     double trace;                     /* sum_m T_m q_m */
     double leverage_max;
     double first_variance, second_variance, covariance_variance, trace_variance;
@@ -49,10 +58,10 @@ typedef struct {
     int64_t iterations, failed; /* of linear systems */
 } frgi_leave_sums;
 
-/** What one match adds. */
+/** What one match adds: sums over its units, s as above. */
 typedef struct {
     double kept; /* sum w^2 s / (1 - P) */
-    double rest; /* sum w s P / (1 - P) */
+    double rest; /* sum w s P / (1 - P), P = w g */
 } frgi_leave_match;
 
 /** From sums over all matches: of kept, rest, kept q, kept h. */
@@ -70,7 +79,7 @@ FRG_MUST_USE frg_status frgi_firm_graph_create(frgi_firm_graph *g, const frgi_le
                                                bool grounded);
 void frgi_firm_graph_destroy(frgi_firm_graph *g, frg_context *ctx);
 
-/** (y - mean y) e of unit i, as often as it stands for one. */
+/** s = (y - mean y) e of unit i, as often as it stands for one. */
 static inline double frgi_leave_score(const frgi_leave_panel *p, int64_t i)
 {
     return p->copies[i] * p->outcome[i] * p->error[i];

@@ -8,6 +8,7 @@
 #include "formula/program.h"
 #include "regress/regress.h"
 
+/** used <- is the row in the subset? */
 static frg_status find_used(const frgi_cohorts *c)
 {
     frgi_syntax s = {0};
@@ -35,6 +36,7 @@ done:
     return status;
 }
 
+/** first <- g; what begins after the last period in use is never treated. */
 static frg_status read_cohorts(const frgi_cohorts *c)
 {
     const frg_column *column;
@@ -55,8 +57,8 @@ static frg_status read_cohorts(const frgi_cohorts *c)
     return FRG_OK;
 }
 
-/** `of`: whose rows they are. */
-static frg_status treat(const frgi_cohorts *c, const char *of)
+/** treated <- t >= g; `of`: whose rows they are, in the message. */
+static frg_status mark_treated(const frgi_cohorts *c, const char *of)
 {
     int64_t treated = 0, untreated = 0;
     for (int64_t i = 0; i < c->n; i++) {
@@ -86,7 +88,7 @@ static int by_cohort(const void *a, const void *b, const void *user)
 
 /** Leaves the cohort of the count rows out where it has rows in use, none of them before its
  *  treatment. */
-static void leave_out(const frgi_cohorts *c, const int64_t *rows, int64_t count)
+static void leave_cohort_out(const frgi_cohorts *c, const int64_t *rows, int64_t count)
 {
     const double g = c->first[rows[0]];
     bool there = false, before = isinf(g) && g > 0;
@@ -100,7 +102,7 @@ static void leave_out(const frgi_cohorts *c, const int64_t *rows, int64_t count)
 }
 
 /** Warns of the rows in use that are left out, whose places go to `rows`. */
-static frg_status tell(const frgi_cohorts *c, int64_t *rows)
+static frg_status warn_left_out(const frgi_cohorts *c, int64_t *rows)
 {
     const frg_column *unit;
     frgi_key_job key = {.codes = NULL};
@@ -144,18 +146,18 @@ static frg_status leave_always_treated_out(const frgi_cohorts *c)
         for (end = k + 1; end < c->n && c->first[rows[end]] == g;) {
             end++;
         }
-        leave_out(c, rows + k, end - k);
+        leave_cohort_out(c, rows + k, end - k);
     }
-    const frg_status status = tell(c, rows);
+    const frg_status status = warn_left_out(c, rows);
     DROP(c->ctx, &rows);
     return status;
 }
 
-frg_status frgi_cohorts_sort(const frgi_cohorts *c)
+frg_status frgi_cohorts_find(const frgi_cohorts *c)
 {
     TRY(find_used(c));
     TRY(read_cohorts(c));
-    TRY(treat(c, ""));
+    TRY(mark_treated(c, ""));
     TRY(leave_always_treated_out(c));
-    return treat(c, " of the units with a period before their treatment");
+    return mark_treated(c, " of the units with a period before their treatment");
 }

@@ -27,7 +27,7 @@ typedef struct {
  *  nothing tells what it was before.  Rows outside the subset have the treatment that they had.
  *  E_COLUMN, E_COHORT for text, errors of `subset` as of a fit, E_CONTROLS and E_TREATMENT where
  *  there is nothing to compare. */
-FRG_MUST_USE frg_status frgi_cohorts_sort(const frgi_cohorts *c);
+FRG_MUST_USE frg_status frgi_cohorts_find(const frgi_cohorts *c);
 
 #pragma GCC visibility pop
 #endif

@@ -67,7 +67,8 @@ static frg_status read_time(const study *s)
     return FRG_OK;
 }
 
-/** since, NaN for the never treated, and the reference. */
+/** since, NaN for the never treated, and the reference: -1 where a row has it, else the last that
+ *  is below 0. */
 static void find_since(study *s)
 {
     s->reference = -INFINITY;
@@ -194,7 +195,7 @@ static frg_status run(study *s)
                             .first = s->first,
                             .treated = s->treated,
                             .used = s->used};
-    TRY(frgi_cohorts_sort(&c));
+    TRY(frgi_cohorts_find(&c));
     find_since(s);
     sort_rows(s);
     TRY(s->o.calendar ? check_calendar(s) : FRG_OK);

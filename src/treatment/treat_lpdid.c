@@ -1,18 +1,19 @@
 /* treat_lpdid.c - local projections for difference in differences (Dube, Girardi, Jorda and Taylor
  * 2023): the columns that an ordinary fit makes the estimates of.
  *
- *     y_t+h - y_t-1 = b_h (D_t - D_t-1) + x c + period effects,     D_t = 1 from the cohort on
+ *     y_(t+h) - y_(t-1) = b_h (D_t - D_(t-1)) + x c + period effects,   D_t = 1 from the cohort on
  *
  * over the rows whose treatment begins at t and those that are untreated at t + h (h < 0: at t).
  * An outcome of the others is missing, so that each horizon has its own rows.  A subset decides on
  * cohorts and the window (treat_cohorts.c); outcomes at other times are looked up in all rows.
- * Pooled: the mean of y_t .. y_t+H for y_t+h, and the untreated are so at t + H.  pmd: the mean of
- * y_t-k .. y_t-1, or of all there are before t, for y_t-1.
+ * Pooled: the mean of y_t .. y_(t+H) for y_(t+h), and the untreated are so at t + H.  pmd, means of
+ * periods before: that of y_(t-k) .. y_(t-1), or of all there are before t, for y_(t-1).
  *
  * Least squares weights the difference of a period by n1 n0 / (n1 + n0) of its treated and
  * untreated rows.  Reweighted by the inverse of n0 / (n1 + n0), each treated row counts alike:
  *
- *     b_h = mean over the treated of (y_t+h - y_t-1 - x c - effect of t),   c, effects: untreated
+ *     b_h = mean over the treated of (y_(t+h) - y_(t-1) - x c - effect of t),
+ *                                                        c and effects of the untreated rows
  *
  * the same without x, and with x what the authors call regression adjustment.  This is two-stage
  * difference in differences of the columns here (regress/reg_two_stage.c), errors included.
@@ -183,7 +184,7 @@ static frg_status window(const study *s, const char *name, int given, int none, 
     return FRG_OK;
 }
 
-/** Is the outcome of horizon -1 zero? */
+/** Is the outcome of horizon -1, y_(t-1) - y_(t-1), zero? */
 static bool has_reference(const study *s)
 {
     return s->o.pmd == 1;
@@ -247,7 +248,7 @@ static void find_before(study *s)
     }
 }
 
-/** D_t - D_t-1 of those that begin, and what is before it. */
+/** begins <- D_t - D_(t-1), and what is before it. */
 static frg_status find_begins(study *s)
 {
     bool there = false;
@@ -264,7 +265,7 @@ static frg_status find_begins(study *s)
     return FRG_OK;
 }
 
-/** later <- y_t+h, or the mean of y_t .. y_t+h. */
+/** later <- y_(t+h), or the mean of y_t .. y_(t+h). */
 static void find_later(study *s, int h)
 {
     if (!s->o.pooled) {
@@ -283,7 +284,7 @@ static void find_later(study *s, int h)
     }
 }
 
-/** change <- the outcome of horizon h, missing in rows that it does not compare. */
+/** change <- y_(t+h) - y_(t-1), missing in rows that horizon h does not compare. */
 static void find_change(study *s, int h)
 {
     find_later(s, h);
@@ -403,7 +404,7 @@ static frg_status allocate(study *s)
     return NEW(s->ctx, &s->used, s->n, "local projections");
 }
 
-static frg_status sort_cohorts(const study *s)
+static frg_status find_cohorts(const study *s)
 {
     const frgi_cohorts c = {.ctx = s->ctx,
                             .what = "lpdid",
@@ -417,7 +418,7 @@ static frg_status sort_cohorts(const study *s)
                             .first = s->first,
                             .treated = s->treat,
                             .used = s->used};
-    return frgi_cohorts_sort(&c);
+    return frgi_cohorts_find(&c);
 }
 
 static void close_study(study *s)
@@ -436,7 +437,7 @@ static frg_status run(frg_lpdid *l, study *s, const char *formula)
     TRY(allocate(s));
     TRY(read_panel(s));
     TRY(evaluate_outcome(s));
-    TRY(sort_cohorts(s));
+    TRY(find_cohorts(s));
     TRY(check_steps(s));
     TRY(find_horizons(s));
     return make_design(l, s);
