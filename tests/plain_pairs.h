@@ -1,11 +1,11 @@
-/* plain_pairs.h - the steps on pairs of points of gw_solver.h (frgi_pairs_steps) a second time, each
- * as its definition says, in one thread and in loops over all of it: no blocks of sums, no groups
+/* plain_pairs.h - the steps on pairs of points of gw_solver.h (frgi_pairs_steps) a second time, as
+ * their definitions say, in one thread and in loops over all of it: no blocks of sums, no groups
  * found before, no factors but floats.  Alignments run on them as on the host's.
  *
- * Numbers that are summed are so in the order of the definition, which is the library's where it has
- * one sum, so that runs of fewer than 16 pairs a step (of which the library packs floats, too) and
- * distances that are not scaled come out with the same bits: a column is drawn otherwise only where
- * a random number lies within the rounding of a row's sum from a border.
+ * Numbers are summed in the order of the definition, which is the library's where it has one sum,
+ * so that runs of fewer than 16 pairs a step (of which the library packs floats, too) and distances
+ * that are not scaled come out with the same bits: a column is drawn otherwise only where a random
+ * number lies within the rounding of a row's sum from a border.
  */
 #ifndef FOURGE_TEST_PLAIN_PAIRS_H
 #define FOURGE_TEST_PLAIN_PAIRS_H
@@ -91,8 +91,8 @@ static int32_t plain_find(const double *w, int64_t n, double at)
     return (int32_t)last;
 }
 
-/** The q-th of `count` draws of an index: at equal steps of the weights, or on its own; of all alike
- *  where there is no plan to speak of. */
+/** The q-th of `count` draws of an index: at equal steps of the weights, or on its own; of all
+ *  alike where there is no plan to speak of. */
 static int32_t plain_index(const frgi_level *l, const double *w, int64_t n, int64_t count,
                            uint64_t stream, int64_t q)
 {

@@ -78,13 +78,17 @@ enum {
     SKS_COUNT
 };
 
+/** Why passes have ended: the error is within tol, at the floor of rounding (gw_floor.h), no
+ *  number. */
+enum { SKD_WITHIN = 1, SKD_AT_FLOOR, SKD_NOT_A_NUMBER };
+
 /** Counts of a state; slot 0 or 1. */
 enum {
     SKC_PASSES,
     SKC_SINCE,
     SKC_STEPS, /* gw_floor.h */
     SKC_STALE,
-    SKC_DONE,    /* 1: within tol, 2: at the floor of rounding, 3: not a number */
+    SKC_DONE,    /* 0, or why the passes have ended: SKD_... */
     SKC_PENDING, /* a pass has begun whose error was not looked at */
     SKC_FAR,     /* rows of the last pass that were out of range */
     SKC_LOST,    /* its columns below what sums can tell */

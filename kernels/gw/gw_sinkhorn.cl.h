@@ -163,9 +163,9 @@ FUNCTION void sinkhorn_judge(const sinkhorn *s, sinkhorn_state *st, real error)
                          (!accelerate || count[SKC_STALE] >= 32);
     const real tol = s->par[SKP_TOL];
     if (!(error < R(1e30))) {
-        count[SKC_DONE] = 3;
+        count[SKC_DONE] = SKD_NOT_A_NUMBER;
     } else if (tol > R(0) && (error <= tol || at_floor)) {
-        count[SKC_DONE] = error <= tol ? 1 : 2;
+        count[SKC_DONE] = error <= tol ? SKD_WITHIN : SKD_AT_FLOOR;
     }
 }
 

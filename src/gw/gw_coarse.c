@@ -256,8 +256,8 @@ static frg_status hand_over(const coarse *c, const frgi_start *from, frgi_level 
     frgi_transport_copy(&fine->t, s->F, F, (size_t)s->n * sizeof *F);
     frgi_transport_copy(&fine->t, s->G, G, (size_t)s->m * sizeof *G);
     for (int64_t r = 0; r < from->drawn; r++) {
-        fine->sampled.room[r].i = c->chosen_x[from->pairs[r].i];
-        fine->sampled.room[r].j = c->chosen_y[from->pairs[r].j];
+        fine->sampled.given[r].i = c->chosen_x[from->pairs[r].i];
+        fine->sampled.given[r].j = c->chosen_y[from->pairs[r].j];
     }
     if (from->information < FRGI_BROAD) {
         /* rows of a broad plan are averages over many columns, which the noise of the cost of few

@@ -98,7 +98,7 @@ frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o
         l->sampled.area[q] = q;
     }
     TRY(NEW(ctx, &l->sampled.places, room, "anchors"));
-    TRY(NEW(ctx, &l->sampled.room, room, "anchors"));
+    TRY(NEW(ctx, &l->sampled.given, room, "anchors"));
     TRY(NEW0(ctx, &l->product.row, l->t.s.rows + l->t.s.ld, "row and column terms"));
     TRY(frgi_pairs_open(l));
     return frgi_kept_open(l);
@@ -114,7 +114,7 @@ void frgi_level_close(frgi_level *l)
     frgi_pairs_close(l);
     frgi_kept_close(l);
     DROP(l->ctx, &l->sampled.places);
-    DROP(l->ctx, &l->sampled.room);
+    DROP(l->ctx, &l->sampled.given);
     DROP(l->ctx, &l->product.row);
     frgi_level_forget(l, FRGI_STARTS_HELD);
 }
@@ -262,7 +262,7 @@ frg_status frgi_level_recall(frgi_level *l, const frgi_start *from)
     if (l->device) {
         TRY(frgi_level_device_potentials(l));
     }
-    memcpy(l->sampled.room, from->pairs, (size_t)from->drawn * sizeof *from->pairs);
+    memcpy(l->sampled.given, from->pairs, (size_t)from->drawn * sizeof *from->pairs);
     return frgi_level_put_pairs(l, from->drawn);
 }
 
@@ -270,7 +270,7 @@ frg_status frgi_level_recall(frgi_level *l, const frgi_start *from)
 
 frg_status frgi_level_put_pairs(frgi_level *l, int64_t count)
 {
-    const frgi_pair *const from = l->sampled.room;
+    const frgi_pair *const from = l->sampled.given;
     frgi_transport_copy(&l->t, l->sampled.lagged[0], from, (size_t)count * sizeof *from);
     l->sampled.n_lagged = 1;
     l->sampled.lagged_used[0] = 0;

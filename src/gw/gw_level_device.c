@@ -1,5 +1,13 @@
 /* gw_level_device.c - the host's side of kernels/gw/gw_steps.cl.h.
  *
+ *     L(P) from pairs             frgi_level_device_rows; make_cost, its average over the steps
+ *     L(P) of the mode exact      frgi_level_device_linearise; make_cost
+ *     Sinkhorn's iteration        frgi_level_device_solve (a pass: gw_stage_device.c)
+ *     P <- (1 - alpha) P + alpha Pnew       frgi_level_device_draw, as pairs of Pnew;
+ *                                 frgi_level_device_average in the mode exact
+ *     E(P)                        frgi_level_device_energy from pairs; frgi_level_device_sums
+ *     polish; rounding            frgi_level_device_final_passes; frgi_level_device_finish
+ *
  * The passes have floats over the cost of the step; behind them `end`, in double over the same
  * cost, makes the columns of the plan exact where more is asked for than floats can tell, and adds
  * the plan's sums.  Kernels around the passes are those of the type mixed: elements float, the sums
@@ -50,7 +58,7 @@ struct frgi_level_device {
     } exact;
     frgi_stage_state state;
     float change; /* of G over the step, largest less smallest */
-    bool ahead;   /* its potentials are newer than those of the host */
+    bool ahead;   /* the potentials there are newer than those of the host */
     struct {
         double moments[LV_MOMENTS];
         int32_t *index;
@@ -412,7 +420,7 @@ frg_status frgi_level_device_solve(frgi_level *l, double share, int64_t passes, 
     for (int64_t more = 0; more <= NEAR_PASSES; more++) {
         TRY(frgi_stage_submit(&d->place, &d->loop, batch));
         TRY(look(l));
-        if (d->state.count[SKC_DONE] == 3) {
+        if (d->state.count[SKC_DONE] == SKD_NOT_A_NUMBER) {
             FAIL(l->ctx, E_NUMERIC, "outer step %lld at epsilon %g gave %g", (long long)l->step + 1,
                  l->epsilon, d->state.of[SKS_ERROR]);
         }
@@ -423,7 +431,7 @@ frg_status frgi_level_device_solve(frgi_level *l, double share, int64_t passes, 
         batch = 1;
     }
     l->t.last.error = d->state.of[SKS_ERROR];
-    l->t.last.at_floor = d->state.count[SKC_DONE] == 2;
+    l->t.last.at_floor = d->state.count[SKC_DONE] == SKD_AT_FLOOR;
     l->t.passes += d->state.count[SKC_PASSES];
     l->spent.passes += d->state.count[SKC_PASSES];
     return FRG_OK;
@@ -729,7 +737,7 @@ static frg_status passes_at(frgi_level *l, frgi_stage *g, double epsilon, double
     TRY(frgi_stage_set(&d->place, g, &l->t, &of));
     const frg_status status = frgi_stage_run(&d->place, g, &l->t, &limits, &d->state);
     l->t.last.error = d->state.of[SKS_ERROR];
-    l->t.last.at_floor = d->state.count[SKC_DONE] == 2;
+    l->t.last.at_floor = d->state.count[SKC_DONE] == SKD_AT_FLOOR;
     return status;
 }
 

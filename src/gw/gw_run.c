@@ -44,7 +44,7 @@ static frg_status draw_from_start(frg_gw *s)
                 break;
             }
         }
-        l->sampled.room[r] = (frgi_pair){(int32_t)(at / m), (int32_t)(at % m)};
+        l->sampled.given[r] = (frgi_pair){(int32_t)(at / m), (int32_t)(at % m)};
     }
     return frgi_level_put_pairs(l, l->sampled.drawn);
 }
@@ -201,7 +201,7 @@ static frg_status draw_from_list(frgi_level *l, const frgi_transport_list *p)
         while (p->starts[i + 1] <= e) {
             i++;
         }
-        l->sampled.room[r] = (frgi_pair){(int32_t)i, p->columns[e]};
+        l->sampled.given[r] = (frgi_pair){(int32_t)i, p->columns[e]};
     }
     return frgi_level_put_pairs(l, l->sampled.drawn);
 }

@@ -211,7 +211,7 @@ frg_status frgi_sinkhorn_device_passes(frg_sinkhorn *s)
         status = run_stage(s, &d->end, &st);
     }
     t->last.error = st.of[SKS_ERROR];
-    t->last.at_floor = st.count[SKC_DONE] == 2;
+    t->last.at_floor = st.count[SKC_DONE] == SKD_AT_FLOOR;
     t->last.out_of_range = 0;
     t->floor.least = st.of[SKS_LEAST];
     return status;

@@ -75,7 +75,7 @@ typedef struct {
     int64_t n_lagged, truncated;
     int area[FRGI_LAGS];  /* where those pairs are on a device */
     frgi_waiting *places; /* of the pairs of this step */
-    frgi_pair *room;      /* pairs on their way to those that wait; as many as can be drawn */
+    frgi_pair *given;     /* pairs on their way to those that wait; as many as can be drawn */
     /* of the steps alone */
     frgi_pair *now;               /* of this step */
     int32_t *nodes;               /* points of one side; as many as can be drawn */
@@ -184,7 +184,7 @@ void frgi_level_close(frgi_level *l);
 FRG_MUST_USE frg_status frgi_level_reset(frgi_level *l, uint64_t run);
 /** The potentials to start from at l->epsilon: 0 where none were given. */
 FRG_MUST_USE frg_status frgi_level_potentials(frgi_level *l);
-/** The first `count` pairs of sampled.room are those that wait, and all of them. */
+/** The first `count` pairs of sampled.given are those that wait, and all of them. */
 FRG_MUST_USE frg_status frgi_level_put_pairs(frgi_level *l, int64_t count);
 /** R rows of both sides, product.rows_x and product.rows_y, as factors of 2/R times their
  *  products. */

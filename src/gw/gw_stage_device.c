@@ -275,7 +275,7 @@ frg_status frgi_stage_run(const frgi_stage_place *p, frgi_stage *g, frgi_transpo
         TRY(frgi_stage_submit(p, g, batch < left ? batch : left));
         TRY(frgi_stage_poll(p, g, st));
         t->passes = before + st->count[SKC_PASSES];
-        if (st->count[SKC_DONE] == 3) {
+        if (st->count[SKC_DONE] == SKD_NOT_A_NUMBER) {
             FAIL(p->ctx, E_NUMERIC, "pass %lld of Sinkhorn's iteration at epsilon %g gave %g",
                  (long long)t->passes, FRGI_LOG2_E / t->k, st->of[SKS_ERROR]);
         }

@@ -362,9 +362,9 @@ static bool arrays_are_sound(const frgi_level *l, const frg_checkpoint *c)
     }
     for (int q = 0; q < l->sampled.n_lagged; q++) {
         const int64_t count = pairs_of_lag(l, q);
-        frgi_transport_copy(&l->t, l->sampled.room, l->sampled.lagged[q],
-                            (size_t)count * sizeof *l->sampled.room);
-        sound = sound && are_points(l->sampled.room, count, w);
+        frgi_transport_copy(&l->t, l->sampled.given, l->sampled.lagged[q],
+                            (size_t)count * sizeof *l->sampled.given);
+        sound = sound && are_points(l->sampled.given, count, w);
     }
     for (int q = 0; q < FRGI_STARTS_HELD; q++) {
         sound = sound && are_points(l->starts[q].pairs, l->starts[q].drawn, w);

@@ -468,7 +468,7 @@ static frg_status take_pairs(sampled *v)
         for (; e < plan->count - 1 && below + plan->entries[e].mass <= at; e++) {
             below += plan->entries[e].mass;
         }
-        to->room[r] = (frgi_pair){v->of_x[plan->entries[e].i], v->of_y[plan->entries[e].j]};
+        to->given[r] = (frgi_pair){v->of_x[plan->entries[e].i], v->of_y[plan->entries[e].j]};
     }
     frgi_kept_reset(&v->level, false);
     return frgi_level_put_pairs(&v->level, to->drawn);
