@@ -58,7 +58,7 @@ static frg_status read_cohorts(const frgi_cohorts *c)
 }
 
 /** treated <- t >= g; `of`: whose rows they are, in the message. */
-static frg_status mark_treated(const frgi_cohorts *c, const char *of)
+static frg_status find_treated(const frgi_cohorts *c, const char *of)
 {
     int64_t treated = 0, untreated = 0;
     for (int64_t i = 0; i < c->n; i++) {
@@ -157,7 +157,7 @@ frg_status frgi_cohorts_find(const frgi_cohorts *c)
 {
     TRY(find_used(c));
     TRY(read_cohorts(c));
-    TRY(mark_treated(c, ""));
+    TRY(find_treated(c, ""));
     TRY(leave_always_treated_out(c));
-    return mark_treated(c, " of the units with a period before their treatment");
+    return find_treated(c, " of the units with a period before their treatment");
 }
