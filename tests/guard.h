@@ -3,7 +3,7 @@
 #ifndef FOURGE_TEST_GUARD_H
 #define FOURGE_TEST_GUARD_H
 
-#include "fe/fe_steps.h"
+#include "fe/fe_row_lsmr_plan.h"
 #include "pages.h"
 
 /** guard_NAME: the host's step, of one of its three contracts, within its rights. */
@@ -12,6 +12,13 @@
     {                                                                                              \
         return guard_enter() ? guard_leave(frgi_fe_host_steps.of.name arguments) : FRG_IO;         \
     }
+#define ROWS(name, parameters, arguments)                                                          \
+    static frg_status guard_rows_##name parameters                                                 \
+    {                                                                                              \
+        guard_row_calls++;                                                                         \
+        return guard_enter() ? guard_leave(frgi_fe_row_lsmr_host_steps.name arguments) : FRG_IO;   \
+    }
+static int64_t guard_row_calls; /* of the row-space path */
 /* clang-format off */
 GUARDED(rhs, rows, (const fe_rows *g, frg_context *ctx, int f32, int kind, const fe_row_work *w, const fe_block *x,
               double *b, fe_moments *total), (g, ctx, f32, kind, w, x, b, total))
@@ -44,8 +51,41 @@ GUARDED(scatter, reduced, (int64_t n, int kind, const int32_t *level, const doub
                   double *energy), (n, kind, level, from, b, to, energy))
 GUARDED(start, recurrence, (const fe_cg_call *c, const fe_cg_target *target), (c, target))
 GUARDED(step, recurrence, (const fe_cg_call *c, int64_t step), (c, step))
+/* those of the row-space path */
+ROWS(load, (fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k), (f, a, first, k))
+ROWS(store, (fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k), (f, a, first, k))
+ROWS(moments, (fe_row_lsmr *f, int64_t k, double *norm2, double *square), (f, k, norm2, square))
+ROWS(take_out, (fe_row_lsmr *f, int64_t k, bool with, double *effect), (f, k, with, effect))
+ROWS(audit, (fe_row_lsmr *f, int64_t k, fe_row_audit out[]), (f, k, out))
+ROWS(energy, (fe_row_lsmr *f, int64_t k, int64_t c, double *out), (f, k, c, out))
+ROWS(zero, (fe_row_lsmr *f, int64_t k, const bool columns[]), (f, k, columns))
+ROWS(no_answer, (fe_row_lsmr *f, int64_t k), (f, k))
+ROWS(no_effects, (fe_row_lsmr *f, int64_t first, int64_t k), (f, first, k))
+ROWS(add_effects, (fe_row_lsmr *f, int64_t first, int64_t k), (f, first, k))
+ROWS(start, (fe_row_lsmr *f, frg_context *ctx, int64_t k, bool preconditioned, const frgi_lsmr_rule *rule,
+             frg_lsmr_column reports[]), (f, ctx, k, preconditioned, rule, reports))
+ROWS(step, (fe_row_lsmr *f), (f))
+ROWS(finish, (fe_row_lsmr *f), (f))
+ROWS(project, (fe_row_lsmr *f, frg_context *ctx, int64_t k, const fe_map_rule *rule), (f, ctx, k, rule))
+ROWS(effects, (const fe_row_lsmr *f, int64_t column, double *alpha), (f, column, alpha))
 GUARDED(poll, recurrence, (const fe_cg_call *c, fe_cg_summary *summary, fe_cg_column *column), (c, summary, column))
 /* clang-format on */
+
+static const struct fe_row_lsmr_steps guarded_row_steps = {.load = guard_rows_load,
+                                                           .store = guard_rows_store,
+                                                           .moments = guard_rows_moments,
+                                                           .take_out = guard_rows_take_out,
+                                                           .audit = guard_rows_audit,
+                                                           .energy = guard_rows_energy,
+                                                           .zero = guard_rows_zero,
+                                                           .no_answer = guard_rows_no_answer,
+                                                           .no_effects = guard_rows_no_effects,
+                                                           .add_effects = guard_rows_add_effects,
+                                                           .start = guard_rows_start,
+                                                           .step = guard_rows_step,
+                                                           .finish = guard_rows_finish,
+                                                           .project = guard_rows_project,
+                                                           .effects = guard_rows_effects};
 
 TEST_UNUSED static const fe_steps guarded_steps = {
     .open = guard_open,
@@ -70,6 +110,7 @@ TEST_UNUSED static const fe_steps guarded_steps = {
                 .gather = guard_gather,
                 .scatter = guard_scatter},
     .recurrence = {.start = guard_start, .step = guard_step, .poll = guard_poll},
+    .row_lsmr = &guarded_row_steps,
 };
 
 #endif

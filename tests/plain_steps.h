@@ -8,12 +8,15 @@
  * Conjugate gradients are the textbook's (Saad 2003, algorithm 9.1), with the stopping test of
  * fe_cg.h: no forecasts, no last step without a product.
  *
+ * The steps of the row-space path are those of plain_rows.h.
+ *
  * plain.calls[PLAIN_...] counts what was asked for.
  */
 #ifndef FOURGE_TEST_PLAIN_STEPS_H
 #define FOURGE_TEST_PLAIN_STEPS_H
 
 #include "fe/fe_steps.h"
+#include "plain_rows.h"
 #include "sparse/ritz.h"
 #include "test.h"
 
@@ -555,5 +558,6 @@ static const fe_steps plain_steps = {
                 .gather = plain_gather,
                 .scatter = plain_scatter},
     .recurrence = {.start = plain_cg_start, .step = plain_cg_step, .poll = plain_cg_poll},
+    .row_lsmr = &plain_row_steps,
 };
 #endif

@@ -1,5 +1,5 @@
 /* fe_host.c - the steps of fe_steps.h on vectors in the memory of this machine. */
-#include "fe/fe_steps.h"
+#include "fe/fe_row_lsmr_plan.h"
 
 #include <math.h>
 #include <string.h>
@@ -253,4 +253,5 @@ const fe_steps frgi_fe_host_steps = {
     .recurrence = {.start = frgi_fe_host_cg_start,
                    .step = frgi_fe_host_cg_step,
                    .poll = frgi_fe_host_cg_poll},
+    .row_lsmr = &frgi_fe_row_lsmr_host_steps,
 };

@@ -31,6 +31,8 @@
  *
  * By method map alternating projections (fe_map.h) give c in LSMR's place; all else is the same.
  *
+ * Vectors are reached by steps alone (fe_row_lsmr_plan.h), which fe_row_lsmr_host.c has.
+ *
  * Cost of a step: two passes over the rows.  Memory: (3 n + 8 R) doubles a column of the block and
  * what fe_basis.h says; laid out by the first run of a shape and kept.
  */
@@ -62,6 +64,25 @@ static bool counts_exactly(const frg_demean_opts *o)
     return o->dof == FRG_DOF_AUTO || o->dof == FRG_DOF_EXACT;
 }
 
+static const fe_steps *table_of(const fe_row_lsmr *f)
+{
+    return f->basis.g->steps ? f->basis.g->steps : &frgi_fe_host_steps;
+}
+
+static const struct fe_row_lsmr_steps *steps_of(const fe_row_lsmr *f)
+{
+    return table_of(f)->row_lsmr;
+}
+
+static void close_run(fe_row_lsmr *f, frg_context *ctx)
+{
+    frgi_arena_close(&f->arena, ctx);
+    if (f->vectors.bytes > 0) {
+        table_of(f)->close(&f->vectors, ctx);
+    }
+    f->vectors = (frgi_arena){0}; /* measured, where it was not opened */
+}
+
 frg_status frgi_fe_row_lsmr_create(fe_row_lsmr **out, frg_context *ctx, const fe_rows *g,
                                    const frg_slope *slopes, int n_slopes, uint64_t no_intercept,
                                    const frg_demean_opts *o)
@@ -85,7 +106,7 @@ void frgi_fe_row_lsmr_destroy(fe_row_lsmr *f, frg_context *ctx)
     if (!f) {
         return;
     }
-    frgi_arena_close(&f->arena, ctx);
+    close_run(f, ctx);
     frgi_fe_device_destroy(f->device);
     frgi_fe_slopes_destroy(f->factor, ctx);
     frgi_basis_destroy(&f->basis, ctx);
@@ -149,7 +170,8 @@ void frgi_fe_row_lsmr_precondition(fe_row_lsmr *f, fe_row_lsmr_precond *apply, c
 
 size_t frgi_fe_row_lsmr_bytes(const fe_row_lsmr *f)
 {
-    return sizeof *f + f->basis.arena.bytes + f->arena.bytes + frgi_fe_row_lsmr_factor_bytes(f);
+    return sizeof *f + f->basis.arena.bytes + f->arena.bytes + f->vectors.bytes +
+           frgi_fe_row_lsmr_factor_bytes(f);
 }
 
 size_t frgi_fe_row_lsmr_factor_bytes(const fe_row_lsmr *f)
@@ -170,7 +192,17 @@ static int64_t block_width(const fe_row_lsmr *f, int64_t p)
     return p < most ? p : most;
 }
 
+/** Numbers of the run itself. */
 static void lay_out_run(frgi_arena *a, fe_row_lsmr *f, int64_t p)
+{
+    const int64_t k = block_width(f, p);
+    f->state = TAKE(a, fe_row_column, p);
+    f->diagonal = TAKE(a, double, HISTORY *k);
+    f->below2 = TAKE(a, double, HISTORY *k);
+}
+
+/** What the steps alone touch. */
+static void lay_out_vectors(frgi_arena *a, fe_row_lsmr *f, int64_t p)
 {
     const fe_basis *b = &f->basis;
     const int64_t k = block_width(f, p);
@@ -179,9 +211,6 @@ static void lay_out_run(frgi_arena *a, fe_row_lsmr *f, int64_t p)
     f->s = TAKE(a, double, b->n_reduced *k);
     f->elim = TAKE(a, double, b->n_elim_columns *k);
     f->effects = TAKE(a, double, frgi_mul((size_t)frgi_fe_row_lsmr_levels(f), (size_t)p));
-    f->state = TAKE(a, fe_row_column, p);
-    f->diagonal = TAKE(a, double, HISTORY *k);
-    f->below2 = TAKE(a, double, HISTORY *k);
     frgi_basis_work_layout(a, b, k, &f->work);
     f->lsmr = (frgi_lsmr){.m = b->g->n, .n = b->n_reduced, .k = k};
     if (b->n_reduced > 0 && projects(f)) {
@@ -199,66 +228,39 @@ size_t frgi_fe_row_lsmr_shape(const fe_rows *g, const frg_slope *slopes, int n_s
     const size_t basis =
         frgi_basis_shape(&f.basis, g, slopes, n_slopes, no_intercept, counts_exactly(o));
     lay_out_run(&a, &f, p);
+    lay_out_vectors(&a, &f, p);
     return sizeof f + basis + a.used;
 }
 
-static frg_status prepare_run(fe_row_lsmr *f, frg_context *ctx, int64_t p)
+static frg_status open_run(fe_row_lsmr *f, frg_context *ctx, int64_t p)
 {
-    if (f->arena.base && f->columns == p) {
-        f->work.threads = frg_threads(ctx);
-        f->work.stops = ctx;
-        return FRG_OK;
-    }
-    frgi_arena fresh = {0};
-    frgi_arena_close(&f->arena, ctx);
-    lay_out_run(&fresh, f, p);
-    TRY(frgi_arena_open(&fresh, ctx, "work memory of the row-space path"));
-    f->arena = fresh;
+    const char *const what = "work memory of the row-space path";
+    close_run(f, ctx);
     lay_out_run(&f->arena, f, p);
-    f->work.threads = frg_threads(ctx);
-    f->work.stops = ctx;
+    TRY(frgi_arena_open(&f->arena, ctx, what));
+    lay_out_run(&f->arena, f, p);
+    lay_out_vectors(&f->vectors, f, p);
+    TRY(table_of(f)->open(&f->vectors, ctx, what));
+    lay_out_vectors(&f->vectors, f, p);
     f->columns = p;
     return FRG_OK;
 }
 
+static frg_status prepare_run(fe_row_lsmr *f, frg_context *ctx, int64_t p)
+{
+    if (!f->vectors.base || f->columns != p) {
+        const frg_status status = open_run(f, ctx, p);
+        if (status < 0) {
+            close_run(f, ctx);
+            return status;
+        }
+    }
+    f->work.threads = frg_threads(ctx);
+    f->work.stops = ctx;
+    return FRG_OK;
+}
+
 /* ---- the caller's columns -------------------------------------------------------------------- */
-
-static int64_t caller_row(const fe_rows *g, int64_t i)
-{
-    return g->order ? g->order[i] : i;
-}
-
-/** z <- the columns times their scales. */
-static void load(const fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k)
-{
-    const fe_rows *g = f->basis.g;
-#pragma omp parallel for num_threads(f->work.threads) schedule(static) if (g->n_chunks > 1)
-    for (int64_t i = 0; i < g->n; i++) {
-        const int64_t row = caller_row(g, i);
-        for (int64_t c = 0; c < k; c++) {
-            f->z[i * k + c] = frgi_array_get(a, row, first + c) * f->state[first + c].scale;
-        }
-    }
-}
-
-/** The columns <- z over their scales. */
-static void store(const fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k)
-{
-    const fe_rows *g = f->basis.g;
-    void *base = frgi_array_base(a);
-#pragma omp parallel for num_threads(f->work.threads) schedule(static) if (g->n_chunks > 1)
-    for (int64_t i = 0; i < g->n; i++) {
-        for (int64_t c = 0; c < k; c++) {
-            const ptrdiff_t at = caller_row(g, i) * a->stride[0] + (first + c) * a->stride[1];
-            const double v = f->z[i * k + c] * f->state[first + c].unscale;
-            if (a->dtype == FRG_F32) {
-                ((float *)base)[at] = (float)v;
-            } else {
-                ((double *)base)[at] = v;
-            }
-        }
-    }
-}
 
 /** Checks every value before anything is written. */
 static frg_status study_columns(fe_row_lsmr *f, frg_context *ctx, const frg_array *in)
@@ -285,38 +287,6 @@ static frg_status study_columns(fe_row_lsmr *f, frg_context *ctx, const frg_arra
 }
 
 /* ---- verifying a column ---------------------------------------------------------------------- */
-
-/** The largest level mean among one remaining factor's coefficients, and the sum of g^2. */
-static void audit_factor(const fe_basis_factor *f, const double *s, int64_t lanes, int64_t k,
-                         fe_row_audit *a)
-{
-    for (int64_t l = 0; l < f->levels; l++) {
-        for (int j = 0; j < f->width; j++) {
-            const double g = s[(f->first + l * f->width + j) * lanes + k];
-            const double mean = fabs(g) * f->root[l];
-            a->reduced += g * g;
-            if (mean > a->mean) {
-                a->mean = mean;
-                a->factor = f;
-                a->level = l;
-            }
-        }
-    }
-}
-
-static fe_row_audit audit_column(const fe_basis *b, const fe_basis_audit *u, const double *s,
-                                 int64_t lanes, int64_t k)
-{
-    fe_row_audit a = {.square = u->square[k],
-                      .eliminated = u->gradient[k],
-                      .mean = u->mean[k],
-                      .factor = &b->elim,
-                      .level = u->worst[k]};
-    for (int r = 0; r < b->g->n_remaining; r++) {
-        audit_factor(&b->remaining[r], s, lanes, k, &a);
-    }
-    return a;
-}
 
 /** The caller's code of a level. */
 static int64_t label_of(const fe_rows *g, const fe_basis_factor *f, int64_t level)
@@ -370,23 +340,17 @@ static double failure(const fe_row_lsmr *f, const frg_demean_column *c)
     return fmax(fmax(c->audit, c->gradient) / tol, c->error_bound / (FE_BOUND_MOST * tol));
 }
 
-/** The squared bound of || W^(1/2) (r - r*) ||; spoils f->c. */
-static double bound_error(const fe_row_lsmr *f, const fe_row_column *c, const fe_row_audit *a,
-                          const double *s, int64_t lanes, int64_t k)
+/** *out <- the squared bound of || W^(1/2) (r - r*) || of column c of the k that were audited;
+ *  spoils f->c. */
+static frg_status bound_error(fe_row_lsmr *f, const fe_row_column *s, const fe_row_audit *a,
+                              int64_t k, int64_t c, double *out)
 {
-    if (!precond_of(f, c)) {
-        return a->reduced > 0 ? a->eliminated + a->reduced / c->lambda : a->eliminated;
+    double sum = a->reduced;
+    if (precond_of(f, s)) {
+        TRY(steps_of(f)->energy(f, k, c, &sum));
     }
-    const int64_t n = f->basis.n_reduced;
-    double *one = f->c, sum = 0;
-    for (int64_t j = 0; j < n; j++) {
-        one[j] = s[j * lanes + k];
-    }
-    f->precond(f->precond_data, 1, one, f->lsmr.v);
-    for (int64_t j = 0; j < n; j++) {
-        sum += one[j] * f->lsmr.v[j];
-    }
-    return sum > 0 ? a->eliminated + sum / c->lambda : a->eliminated;
+    *out = sum > 0 ? a->eliminated + sum / s->lambda : a->eliminated;
+    return FRG_OK;
 }
 
 /* ---- a block --------------------------------------------------------------------------------- */
@@ -402,8 +366,9 @@ typedef struct {
 /** One step of LSMR, and what it adds, where it was not given up, to T = B'B of each column, B
  *  being Golub and Kahan's bidiagonal matrix:
  *      T_jj = al_j^2 + be_(j+1)^2,    T_(j+1,j) = al_(j+1) be_(j+1) */
-static frg_status step_and_record(const fe_row_lsmr *f, frgi_lsmr *e, int64_t steps[])
+static frg_status step_and_record(fe_row_lsmr *f, int64_t steps[])
 {
+    frgi_lsmr *const e = &f->lsmr;
     double al[BASIS_MAX_LANES] = {0}; /* before the step; 0: the column has stopped */
     int64_t done[BASIS_MAX_LANES] = {0};
     const frgi_lsmr_scalars *after[BASIS_MAX_LANES] = {NULL};
@@ -411,7 +376,7 @@ static frg_status step_and_record(const fe_row_lsmr *f, frgi_lsmr *e, int64_t st
         al[e->lane[l].column] = e->lane[l].stop ? 0 : e->lane[l].al;
         done[e->lane[l].column] = e->lane[l].k;
     }
-    const frg_status status = frgi_lsmr_step(e);
+    const frg_status status = steps_of(f)->step(f);
     for (int64_t l = 0; l < e->width; l++) {
         after[e->lane[l].column] = e->lane[l].stop ? NULL : &e->lane[l];
     }
@@ -446,15 +411,13 @@ static void note_solve(run *r, int64_t column, frg_lsmr_stop stop, int64_t steps
 static frg_status solve_on_device(run *r, int64_t first, int64_t k, const frgi_lsmr_rule *rule)
 {
     fe_row_lsmr *const f = r->f;
-    const fe_basis *const b = &f->basis;
-    fe_basis_audit eliminated;
+    fe_row_audit audits[BASIS_MAX_LANES];
     fe_device_column column[FE_MAX_LANES];
     fe_device_system system = {.columns = k, .b = f->z, .gradient = f->s};
-    frgi_basis_scatter(&f->work, k, f->z, f->s, &eliminated);
+    TRY(steps_of(f)->audit(f, k, audits));
     for (int64_t c = 0; c < k; c++) {
-        const fe_row_audit a = audit_column(b, &eliminated, f->s, k, c);
-        system.square[c] = a.square;
-        system.gradient_square[c] = a.reduced;
+        system.square[c] = audits[c].square;
+        system.gradient_square[c] = audits[c].reduced;
     }
     const frg_status status = frgi_fe_device_lsmr(f->device, &system, rule, f->c, column);
     TRY(status);
@@ -466,50 +429,39 @@ static frg_status solve_on_device(run *r, int64_t first, int64_t k, const frgi_l
     return FRG_OK;
 }
 
-/** The answer of this machine; z is multiplied by W^(1/2). */
-static void solve_on_host(run *r, int64_t first, int64_t k, const frgi_lsmr_rule *rule)
+/** The answer of this machine. */
+static frg_status solve_on_host(run *r, int64_t first, int64_t k, const frgi_lsmr_rule *rule)
 {
     fe_row_lsmr *const f = r->f;
-    const fe_basis *const b = &f->basis;
     frg_lsmr_column reports[BASIS_MAX_LANES];
-    for (int64_t i = 0; b->root_weight && i < b->g->n; i++) {
-        for (int64_t c = 0; c < k; c++) {
-            f->z[i * k + c] *= b->root_weight[i];
-        }
-    }
-    const frgi_lsmr_operator op = {.times = frgi_basis_times,
-                                   .transposed = frgi_basis_transposed,
-                                   .data = &f->work,
-                                   .precond = precond_of(f, &f->state[first]),
-                                   .precond_data = f->precond_data};
-    f->lsmr.k = k;
-    frgi_lsmr_start(&f->lsmr, r->ctx, &op, rule, f->z, reports);
-    r->stopped = r->stopped != FRG_OK ? r->stopped : frgi_stopped(r->ctx);
     int64_t steps[BASIS_MAX_LANES] = {0};
+    TRY(steps_of(f)->start(f, r->ctx, k, precond_of(f, &f->state[first]) != NULL, rule, reports));
+    r->stopped = r->stopped != FRG_OK ? r->stopped : frgi_stopped(r->ctx);
     while (!frgi_lsmr_done(&f->lsmr) && r->stopped == FRG_OK) {
-        r->stopped = step_and_record(f, &f->lsmr, steps);
+        r->stopped = step_and_record(f, steps);
+        TRY(r->stopped);
     }
-    frgi_lsmr_finish(&f->lsmr, f->c);
+    TRY(steps_of(f)->finish(f));
     for (int64_t c = 0; c < k; c++) {
         const double lambda = frgi_ritz_smallest(f->diagonal + c, f->below2 + c, k, steps[c]);
         note_solve(r, first + c, reports[c].stop, reports[c].iterations, reports[c].norm_a, lambda);
     }
+    return FRG_OK;
 }
 
 /** The answer of alternating projections. */
-static void solve_by_projections(run *r, int64_t first, int64_t k, double atol)
+static frg_status solve_by_projections(run *r, int64_t first, int64_t k, double atol)
 {
     fe_row_lsmr *const f = r->f;
-    fe_map *const m = &f->map;
     const fe_map_rule rule = {atol, most_steps(f) - r->columns[first].iterations};
-    frgi_fe_map_start(m, &f->basis, k);
-    const frg_status status = frgi_fe_map_solve(m, r->ctx, &f->work, &rule, f->z, f->elim);
+    const frg_status status = steps_of(f)->project(f, r->ctx, k, &rule);
+    TRY(status);
     r->stopped = r->stopped != FRG_OK ? r->stopped : status;
-    memcpy(f->c, m->c, (size_t)(f->basis.n_reduced * k) * sizeof *f->c);
     for (int64_t c = 0; c < k; c++) {
-        const fe_map_lane *const l = &m->lane[c];
+        const fe_map_lane *const l = &f->map.lane[c];
         note_solve(r, first + c, l->stop, l->sweeps, 1, l->lambda);
     }
+    return FRG_OK;
 }
 
 /** c <- the answer for the right-hand side W^(1/2) z; z is overwritten.  The columns of a block
@@ -518,8 +470,7 @@ static frg_status solve(run *r, int64_t first, int64_t k, double atol)
 {
     const fe_row_lsmr *const f = r->f;
     if (projects(f)) {
-        solve_by_projections(r, first, k, atol);
-        return FRG_OK;
+        return solve_by_projections(r, first, k, atol);
     }
     const frgi_lsmr_rule rule = {.atol = atol,
                                  .btol = atol,
@@ -527,48 +478,20 @@ static frg_status solve(run *r, int64_t first, int64_t k, double atol)
                                  .max_iter = f->opts.max_iter - r->columns[first].iterations,
                                  .solver = "lsmr",
                                  .phase = "rows"};
-    if (f->device) {
-        return solve_on_device(r, first, k, &rule);
-    }
-    solve_on_host(r, first, k, &rule);
-    return FRG_OK;
-}
-
-/** The coefficients of lane c are added to the effects of its column. */
-static void keep_effects(const fe_row_lsmr *f, int64_t first, int64_t k)
-{
-    const fe_basis *b = &f->basis;
-    for (int64_t c = 0; c < k; c++) {
-        double *to = f->effects + (first + c) * frgi_fe_row_lsmr_levels(f);
-        const double unscale = f->state[first + c].unscale;
-        for (int64_t j = 0; j < b->n_reduced; j++) {
-            to[j] += f->c[j * k + c] * unscale;
-        }
-        for (int64_t j = 0; j < b->n_elim_columns; j++) {
-            to[b->n_reduced + j] += f->elim[j * k + c] * unscale;
-        }
-    }
-}
-
-/** z <- (I - P_1)(z - phi_r c), the eliminated levels' coefficients into f->elim.  P_1 is taken out
- *  twice, because the mean of a column may be many times what is left of it. */
-static void take_out(const fe_row_lsmr *f, int64_t k, const double *c, double *effect)
-{
-    memset(f->elim, 0, (size_t)(f->basis.n_elim_columns * k) * sizeof *f->elim);
-    frgi_basis_residual(&f->work, k, c, f->z, f->elim, effect);
-    frgi_basis_residual(&f->work, k, NULL, f->z, f->elim, NULL);
+    return f->device ? solve_on_device(r, first, k, &rule) : solve_on_host(r, first, k, &rule);
 }
 
 /** z <- `from` without the effects c and the eliminated levels'. */
-static void subtract(const fe_row_lsmr *f, const frg_array *from, int64_t first, int64_t k)
+static frg_status subtract(fe_row_lsmr *f, const frg_array *from, int64_t first, int64_t k)
 {
     double effect[BASIS_MAX_LANES];
-    load(f, from, first, k);
-    take_out(f, k, f->basis.n_reduced > 0 ? f->c : NULL, effect);
+    TRY(steps_of(f)->load(f, from, first, k));
+    TRY(steps_of(f)->take_out(f, k, true, effect));
     for (int64_t c = 0; c < k; c++) {
         fe_row_column *s = &f->state[first + c];
         s->effect = effect[c] > s->effect ? effect[c] : s->effect;
     }
+    return FRG_OK;
 }
 
 static bool is_lost(const fe_row_lsmr *f, const fe_row_column *c)
@@ -578,22 +501,24 @@ static bool is_lost(const fe_row_lsmr *f, const fe_row_column *c)
 }
 
 /** Writes z with the current effects, and verifies what was written. */
-static void finish(run *r, int64_t first, int64_t k)
+static frg_status finish(run *r, int64_t first, int64_t k)
 {
     fe_row_lsmr *f = r->f;
-    const fe_basis *b = &f->basis;
-    keep_effects(f, first, k);
-    store(f, r->out, first, k);
-    load(f, r->out, first, k);
-    fe_basis_audit eliminated;
-    frgi_basis_scatter(&f->work, k, f->z, f->s, &eliminated);
+    fe_row_audit audits[BASIS_MAX_LANES];
+    TRY(steps_of(f)->add_effects(f, first, k));
+    TRY(steps_of(f)->store(f, r->out, first, k));
+    TRY(steps_of(f)->load(f, r->out, first, k));
+    TRY(steps_of(f)->audit(f, k, audits));
     for (int64_t c = 0; c < k; c++) {
+        const fe_row_audit *const a = &audits[c];
         fe_row_column *s = &f->state[first + c];
-        const fe_row_audit a = audit_column(b, &eliminated, f->s, k, c);
-        verify(f, s, &a, bound_error(f, s, &a, f->s, k, c), &r->columns[first + c]);
-        s->reduced = sqrt(a.reduced);
-        s->size = sqrt(a.square);
+        double error2;
+        TRY(bound_error(f, s, a, k, c, &error2));
+        verify(f, s, a, error2, &r->columns[first + c]);
+        s->reduced = sqrt(a->reduced);
+        s->size = sqrt(a->square);
     }
+    return FRG_OK;
 }
 
 /** One round of refinement: LSMR with the result as right-hand side.  *longer: r would be longer
@@ -609,20 +534,19 @@ static frg_status refine_once(run *r, int64_t column, double before, bool *longe
     const double atol = AIM * c->reduced / (before * c->size * fmax(c->norm_a, 1));
     const double effect = c->effect;
     double norm2, square;
-    load(f, r->out, column, 1);
+    TRY(steps_of(f)->load(f, r->out, column, 1));
     if (f->device) {
-        take_out(f, 1, NULL, NULL);
+        TRY(steps_of(f)->take_out(f, 1, false, NULL));
     }
     TRY(solve(r, column, 1, fmin(atol, FIRST_ATOL * f->opts.tol)));
-    subtract(f, r->out, column, 1);
-    frgi_basis_moments(&f->work, 1, f->z, &norm2, &square);
+    TRY(subtract(f, r->out, column, 1));
+    TRY(steps_of(f)->moments(f, 1, &norm2, &square));
     *longer = !(sqrt(norm2) <= LONGER * c->size);
     if (*longer) {
         c->effect = effect;
-    } else {
-        finish(r, column, 1);
+        return FRG_OK;
     }
-    return FRG_OK;
+    return finish(r, column, 1);
 }
 
 /** Are the level means below tol, or below their rounding?  Only a solve in float leaves as much as
@@ -667,46 +591,37 @@ static frg_status refine(run *r, int64_t column)
 
 /** Sets the lanes to 0 in which nothing but rounding is left for the other factors: a Krylov space
  *  made of rounding has no meaning, and LSMR would take its size for that of A. */
-static void clear_finished(const fe_row_lsmr *f, int64_t k, const double *norm2)
+static frg_status clear_finished(fe_row_lsmr *f, int64_t k, const double *norm2)
 {
-    const fe_basis *b = &f->basis;
-    fe_basis_audit eliminated;
+    fe_row_audit audits[BASIS_MAX_LANES];
     bool finished[BASIS_MAX_LANES];
-    frgi_basis_scatter(&f->work, k, f->z, f->s, &eliminated);
+    TRY(steps_of(f)->audit(f, k, audits));
     for (int64_t c = 0; c < k; c++) {
-        const fe_row_audit a = audit_column(b, &eliminated, f->s, k, c);
-        finished[c] = sqrt(a.reduced) <= ZERO_GRADIENT * DBL_EPSILON * sqrt(norm2[c]);
+        finished[c] = sqrt(audits[c].reduced) <= ZERO_GRADIENT * DBL_EPSILON * sqrt(norm2[c]);
     }
-    for (int64_t i = 0; i < b->g->n; i++) {
-        for (int64_t c = 0; c < k; c++) {
-            f->z[i * k + c] = finished[c] ? 0 : f->z[i * k + c];
-        }
-    }
+    return steps_of(f)->zero(f, k, finished);
 }
 
 /** Computes the columns' sizes, solves for their effects and leaves the residuals in z. */
 static frg_status begin_block(run *r, int64_t first, int64_t k)
 {
     fe_row_lsmr *f = r->f;
-    const fe_basis *b = &f->basis;
     double norm2[BASIS_MAX_LANES], square[BASIS_MAX_LANES];
-    load(f, r->in, first, k);
-    frgi_basis_moments(&f->work, k, f->z, norm2, square);
+    TRY(steps_of(f)->load(f, r->in, first, k));
+    TRY(steps_of(f)->moments(f, k, norm2, square));
     for (int64_t c = 0; c < k; c++) {
         f->state[first + c].total = square[c];
         f->state[first + c].effect = 0;
     }
-    memset(f->effects + first * frgi_fe_row_lsmr_levels(f), 0,
-           (size_t)(k * frgi_fe_row_lsmr_levels(f)) * sizeof *f->effects);
-    if (b->n_reduced > 0 && r->stopped == FRG_OK) {
-        take_out(f, k, NULL, NULL);
-        clear_finished(f, k, norm2);
+    TRY(steps_of(f)->no_effects(f, first, k));
+    if (f->basis.n_reduced > 0 && r->stopped == FRG_OK) {
+        TRY(steps_of(f)->take_out(f, k, false, NULL));
+        TRY(clear_finished(f, k, norm2));
         TRY(solve(r, first, k, FIRST_ATOL * f->opts.tol));
     } else {
-        memset(f->c, 0, (size_t)(b->n_reduced * k) * sizeof *f->c);
+        TRY(steps_of(f)->no_answer(f, k));
     }
-    subtract(f, r->in, first, k);
-    return FRG_OK;
+    return subtract(f, r->in, first, k);
 }
 
 /** Nothing is written of a block with a lost column: each is begun by itself, which gives the
@@ -729,7 +644,7 @@ static frg_status run_block(run *r, int64_t first, int64_t k)
     if (lost && drop_precond(f, &f->state[first])) {
         TRY(begin_block(r, first, 1));
     }
-    finish(r, first, k);
+    TRY(finish(r, first, k));
     for (int64_t c = 0; c < k; c++) {
         const frg_status status = refine(r, first + c);
         TRY(status);
@@ -762,16 +677,8 @@ frg_status frgi_fe_row_lsmr_run(fe_row_lsmr *f, frg_context *ctx, frg_array in, 
 
 frg_status frgi_fe_row_lsmr_effects(const fe_row_lsmr *f, int64_t column, double *alpha)
 {
-    const fe_basis *b = &f->basis;
-    if (!f->arena.base || column < 0 || column >= f->columns) {
+    if (!f->vectors.base || column < 0 || column >= f->columns) {
         return FRG_BAD_ARG;
     }
-    const double *coef = f->effects + column * frgi_fe_row_lsmr_levels(f);
-    for (int q = 0; q < b->g->n_factors; q++) {
-        const fe_basis_factor *q_block = frgi_basis_factor(b, q);
-        const int64_t first = q_block->position < 0 ? b->n_reduced : q_block->first;
-        frgi_basis_effects(b, q_block, coef + first, alpha);
-        alpha += q_block->levels * q_block->width;
-    }
-    return FRG_OK;
+    return steps_of(f)->effects(f, column, alpha);
 }

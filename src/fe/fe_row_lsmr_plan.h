@@ -1,4 +1,5 @@
-/* fe_row_lsmr_plan.h - the inside of the row-space path, shared by its run and its rank. */
+/* fe_row_lsmr_plan.h - the inside of the row-space path, shared by its run, its steps and its
+ * rank. */
 #ifndef FRGI_FE_ROW_LSMR_PLAN_H
 #define FRGI_FE_ROW_LSMR_PLAN_H
 
@@ -6,6 +7,7 @@
 #include "fe/fe_map.h"
 #include "fe/fe_row_lsmr.h"
 #include "fe/fe_slopes.h"
+#include "fe/fe_steps.h"
 #include "sparse/lsmr.h"
 
 #pragma GCC visibility push(hidden)
@@ -33,6 +35,42 @@ typedef struct {
     int64_t level;
 } fe_row_audit;
 
+/** Steps on k columns side by side; they alone touch the vectors of a run, but for what brings
+ *  these to a device and back.  As those of fe_steps.h they return FRG_OK, a failure or why the
+ *  context was stopped. */
+struct fe_row_lsmr_steps {
+    /** z <- the columns first .. of `a` times their scales;  the columns <- z over their scales */
+    frg_status (*load)(fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k);
+    frg_status (*store)(fe_row_lsmr *f, const frg_array *a, int64_t first, int64_t k);
+    /** the moments of z, as frgi_basis_moments */
+    frg_status (*moments)(fe_row_lsmr *f, int64_t k, double *norm2, double *square);
+    /** z <- (I - P_1)(z - phi_r c), P_1 taken out twice, because the mean of a column may be many
+     *  times what is left of it; c counts where `with` is set.  The eliminated levels' coefficients
+     *  into elim; effect, where not NULL: as of frgi_basis_residual */
+    frg_status (*take_out)(fe_row_lsmr *f, int64_t k, bool with, double *effect);
+    /** s <- sum w phi z of the remaining factors, and the audit of each column */
+    frg_status (*audit)(fe_row_lsmr *f, int64_t k, fe_row_audit out[]);
+    /** *out <- s'P^-1 s of column c of k; spoils c */
+    frg_status (*energy)(fe_row_lsmr *f, int64_t k, int64_t c, double *out);
+    /** z <- 0 in these columns */
+    frg_status (*zero)(fe_row_lsmr *f, int64_t k, const bool columns[]);
+    /** c <- 0;  effects of the columns first .. <- 0, += those of c and elim */
+    frg_status (*no_answer)(fe_row_lsmr *f, int64_t k);
+    frg_status (*no_effects)(fe_row_lsmr *f, int64_t first, int64_t k);
+    frg_status (*add_effects)(fe_row_lsmr *f, int64_t first, int64_t k);
+    /** LSMR for the right-hand side W^(1/2) z, which z becomes: its start, one step, c <- its
+     *  answer */
+    frg_status (*start)(fe_row_lsmr *f, frg_context *ctx, int64_t k, bool preconditioned,
+                        const frgi_lsmr_rule *rule, frg_lsmr_column reports[]);
+    frg_status (*step)(fe_row_lsmr *f);
+    frg_status (*finish)(fe_row_lsmr *f);
+    /** c <- the answer of alternating projections; z is spoilt */
+    frg_status (*project)(fe_row_lsmr *f, frg_context *ctx, int64_t k, const fe_map_rule *rule);
+    /** alpha <- the effects of a column, as frgi_fe_row_lsmr_effects */
+    frg_status (*effects)(const fe_row_lsmr *f, int64_t column, double *alpha);
+};
+extern const struct fe_row_lsmr_steps frgi_fe_row_lsmr_host_steps;
+
 struct fe_row_lsmr {
     fe_basis basis;
     frg_demean_opts opts;
@@ -45,15 +83,17 @@ struct fe_row_lsmr {
     /* memory of the run */
     int64_t columns; /* it was laid out for */
     frgi_arena arena;
+    double *diagonal, *below2; /* HISTORY x lanes: the tridiagonal matrix of the last steps */
+    fe_row_column *state;
+    /* of the steps alone */
+    frgi_arena vectors;
     double *z;       /* n x lanes: rows of the block */
     double *c, *s;   /* R x lanes: coefficients, sums of the audit */
     double *elim;    /* coefficients of the eliminated levels x lanes */
     double *effects; /* (R + coefficients of the eliminated levels) x columns, column by column */
-    double *diagonal, *below2; /* HISTORY x lanes: the tridiagonal matrix of the last steps */
-    fe_row_column *state;
     fe_basis_work work;
-    frgi_lsmr lsmr;
-    fe_map map; /* in place of lsmr by method map */
+    frgi_lsmr lsmr; /* its scalars are read between steps */
+    fe_map map;     /* in place of lsmr by method map; the same */
 };
 
 /** The rank of D over the rationals, counted in a prime field by at most work_most multiply-adds

@@ -108,6 +108,8 @@ typedef struct {
     frg_status (*poll)(const fe_cg_call *c, fe_cg_summary *summary, fe_cg_column *column);
 } fe_recurrence_steps;
 
+struct fe_row_lsmr_steps;
+
 typedef struct fe_steps {
     /** Memory of the states: the arena has been measured. */
     frg_status (*open)(frgi_arena *a, frg_context *ctx, const char *what);
@@ -115,6 +117,7 @@ typedef struct fe_steps {
     fe_rows_steps rows;
     fe_system_steps reduced;
     fe_recurrence_steps recurrence;
+    const struct fe_row_lsmr_steps *row_lsmr; /* of the row-space path (fe_row_lsmr_plan.h) */
 } fe_steps;
 
 frg_status frgi_fe_host_cg_start(const fe_cg_call *c, const fe_cg_target *target);

@@ -32,15 +32,19 @@ static panel design_of(int which)
     return d;
 }
 
-enum { DESIGNS = 5, METHODS = 5 };
+enum { DESIGNS = 5, METHODS = 9, BY_ROWS = 5 };
 
 static frg_demean_opts options_of(int method)
 {
+    static const frg_fe_method methods[METHODS] = {
+        FRG_FE_AUTO, FRG_FE_DIRECT, FRG_FE_CG,   FRG_FE_CG,  FRG_FE_CG,
+        FRG_FE_LSMR, FRG_FE_MAP,    FRG_FE_AUTO, FRG_FE_LSMR}; /* the last two with a slope */
     frg_demean_opts o = panel_options();
-    o.method = method == 0 ? FRG_FE_AUTO : method == 1 ? FRG_FE_DIRECT : FRG_FE_CG;
+    o.method = methods[method];
     o.precond = method == 3 ? FRG_FE_PRECOND_AC : FRG_FE_PRECOND_AUTO;
     o.dtype = method == 4 ? FRG_FE_MIXED : FRG_FE_F64;
-    o.max_iter = method >= 2 ? 300 : o.max_iter;
+    o.max_iter = method >= 2 && method != 6 ? 300 : o.max_iter;
+    o.max_sweeps = method == 6 ? 100 : o.max_sweeps;
     return o;
 }
 
@@ -53,16 +57,17 @@ static frg_status run(frg_context *ctx, const panel *d, int method, const fe_ste
     const frg_demean_opts o = options_of(method);
     frg_demean_column columns[PANEL_COLUMNS];
     frg_demean *plan = NULL;
-    double *alpha = panel_zeros(d->n * d->q, sizeof *alpha);
+    double *alpha = panel_zeros(2 * d->n * d->q, sizeof *alpha);
+    const frg_slope slope = {.factor = 0, .z = d->x};
     memset(columns, 0, sizeof columns);
-    frg_status s = frgi_fe_demean_create(&plan, ctx, codes, d->weights ? &weights : NULL, NULL, 0,
-                                         0, &o, steps);
+    frg_status s = frgi_fe_demean_create(&plan, ctx, codes, d->weights ? &weights : NULL,
+                                         method > 6 ? &slope : NULL, method > 6, 0, &o, steps);
     if (s >= 0)
         s = frg_demean_run(plan, panel_columns(d, d->x), panel_columns(d, r), columns, NULL);
     const frg_status ended = s;
     for (int k = 0; k < d->p && s >= 0; k++) {
         s = frg_demean_effects(plan, k, alpha);
-        fault_hash(hash, alpha, (size_t)(d->n * d->q) * sizeof *alpha);
+        fault_hash(hash, alpha, (size_t)(2 * d->n * d->q) * sizeof *alpha);
     }
     fault_hash(hash, r, (size_t)(d->n * d->p) * sizeof *r);
     for (int k = 0; k < d->p && s >= 0; k++)
@@ -85,11 +90,12 @@ static void out_of_reach(void)
             uint64_t want = 0, got = 0;
             const frg_status plain = run(ctx, &d, method, &frgi_fe_host_steps, r, &want);
             memset(r, 0, (size_t)(d.n * d.p) * sizeof *r);
-            guard.opened = 0;
+            guard.opened = guard_row_calls = 0;
             CHECK_STATUS(run(ctx, &d, method, &guarded_steps, r, &got), plain);
             CHECK_SAYS(got == want, "design %d, method %d: other bits", which, method);
             CHECK(guard.opened > 0);
             CHECK_INT(guard.arenas, 0);
+            CHECK(method < BY_ROWS ? guard_row_calls == 0 : guard_row_calls > 10);
             frg_context_destroy(ctx);
             free(r);
         }
@@ -129,8 +135,9 @@ static void a_touch_faults(void)
  *  reached. */
 static void each_step_fails(void)
 {
-    for (int which = 0; which < DESIGNS; which++) {
-        panel d = design_of(which);
+    for (int which = 0; which < DESIGNS + METHODS - BY_ROWS; which++) {
+        const int method = which < DESIGNS ? 0 : which - DESIGNS + BY_ROWS;
+        panel d = design_of(which < DESIGNS ? which : 1);
         double *r = panel_zeros(d.n * d.p, sizeof *r);
         fault_memory memory;
         fault_memory_open(&memory);
@@ -142,7 +149,7 @@ static void each_step_fails(void)
             uint64_t hash = 0;
             guard.calls = 0;
             guard.fail_at = k;
-            const frg_status s = run(ctx, &d, 0, &guarded_steps, r, &hash);
+            const frg_status s = run(ctx, &d, method, &guarded_steps, r, &hash);
             reached = guard.calls >= k;
             failed += reached && s == FRG_IO;
             CHECK_SAYS(s == FRG_IO || s >= 0, "step %lld: %s", (long long)k, frg_status_name(s));
