@@ -20,6 +20,7 @@
 #include "core/opts.h"
 #include "gw/gw_floor.h"
 #include "gw/gw_marginals.h"
+#include "linalg/product.h"
 
 typedef struct {
     int64_t n;
@@ -202,8 +203,8 @@ static double square_term(const double *row, const double *w, int64_t n)
 /** b->cost <- L(P); *energy <- <L, P>. */
 static void linearise(barycenter *b, const space *x, double *energy)
 {
-    frgi_gw_product(b->ctx, 'N', 'N', b->size, x->n, b->size, 1, b->c, x->plan, 0, b->product);
-    frgi_gw_product(b->ctx, 'N', 'N', b->size, x->n, x->n, 1, b->product, x->c, 0, b->cost);
+    frgi_product_dense(b->ctx, 'N', 'N', b->size, x->n, b->size, 1, b->c, x->plan, 0, b->product);
+    frgi_product_dense(b->ctx, 'N', 'N', b->size, x->n, x->n, 1, b->product, x->c, 0, b->cost);
     for (int64_t j = 0; j < x->n; j++) { /* the row of product that is not needed any more */
         b->product[j] = square_term(x->c + j * x->n, x->w, x->n);
     }
@@ -275,9 +276,9 @@ static frg_status align_space(barycenter *b, space *x, double share)
     linearise(b, x, &energy);
     b->energy += share * energy * b->largest * b->largest;
     /* next += share P C_s P' */
-    frgi_gw_product(b->ctx, 'N', 'N', b->size, x->n, x->n, 1, x->plan, x->c, 0, b->product);
-    frgi_gw_product(b->ctx, 'N', 'T', b->size, b->size, x->n, share, b->product, x->plan, 1,
-                    b->next);
+    frgi_product_dense(b->ctx, 'N', 'N', b->size, x->n, x->n, 1, x->plan, x->c, 0, b->product);
+    frgi_product_dense(b->ctx, 'N', 'T', b->size, b->size, x->n, share, b->product, x->plan, 1,
+                       b->next);
     return FRG_OK;
 }
 

@@ -24,6 +24,7 @@
 #include "core/host_alone.h"
 #include "core/tree_sum.h"
 #include "gw/gw_level_device.h"
+#include "linalg/product.h"
 
 /* ---- estimate -------------------------------------------------------------------------------- */
 
@@ -274,11 +275,11 @@ static frg_status dense_sums(frg_context *ctx, const frg_context *stops, int64_t
     TRY_TO(done, NEW(ctx, &pd, frgi_mul((size_t)n, (size_t)m), "an energy"));
     TRY_TO(done, NEW0(ctx, &r, n, "an energy"));
     TRY_TO(done, NEW0(ctx, &q, m, "an energy"));
-    frgi_gw_product(ctx, 'N', 'N', n, m, n, 1, c, p, 0, cp);
+    frgi_product_dense(ctx, 'N', 'N', n, m, n, 1, c, p, 0, cp);
     if (stops && (status = frgi_stopped(stops)) != FRG_OK) {
         goto done;
     }
-    frgi_gw_product(ctx, 'N', 'N', n, m, m, 1, p, d, 0, pd);
+    frgi_product_dense(ctx, 'N', 'N', n, m, m, 1, p, d, 0, pd);
     const frgi_sweep_ops *const ops = frgi_sweep_ops_of(ctx);
     out->x = out->y = out->cross = 0;
     for (int64_t i = 0; i < n; i++) {

@@ -37,6 +37,7 @@
 #include "core/tree_sum.h"
 #include "gw/gw_grad.h"
 #include "gw/gw_marginals.h"
+#include "linalg/product.h"
 
 /* ---- the system ------------------------------------------------------------------------------ */
 
@@ -282,8 +283,8 @@ static frg_status open_value(value_work *w, frg_context *ctx, const frg_gw_point
             w->system.b[j] += w->p[i * m + j];
         }
     }
-    frgi_gw_product(ctx, 'N', 'N', n, m, m, 1, w->p, w->d, 0, w->pd);
-    frgi_gw_product(ctx, 'N', 'N', n, m, n, 1, w->c, w->p, 0, w->cp);
+    frgi_product_dense(ctx, 'N', 'N', n, m, m, 1, w->p, w->d, 0, w->pd);
+    frgi_product_dense(ctx, 'N', 'N', n, m, n, 1, w->c, w->p, 0, w->cp);
     return FRG_OK;
 }
 
@@ -303,7 +304,7 @@ static void sums_of_t(value_work *w, const frg_context *ctx, const frg_gw_point 
 {
     const int64_t n = w->n, m = w->m;
     const double theta = at->linear_weight;
-    frgi_gw_product(ctx, 'N', 'N', n, m, m, -2, w->cp, w->d, 0, w->t);
+    frgi_product_dense(ctx, 'N', 'N', n, m, m, -2, w->cp, w->d, 0, w->t);
     double *const square = w->square;
     for (int64_t i = 0; i < n; i++) {
         double sum = 0;
@@ -397,11 +398,11 @@ frg_status frg_gw_gradient(frg_context *ctx, const frg_gw_point *at, const frg_g
         TRY_TO(done, weight_gradients(&w, ctx, at, out));
     }
     if (out->c) {
-        frgi_gw_product(ctx, 'N', 'T', n, n, m, 1, w.pd, w.p, 0, w.square);
+        frgi_product_dense(ctx, 'N', 'T', n, n, m, 1, w.pd, w.p, 0, w.square);
         distance_gradient(w.c, w.system.a, w.square, n, share, out->c);
     }
     if (out->d) {
-        frgi_gw_product(ctx, 'T', 'N', m, m, n, 1, w.p, w.cp, 0, w.square);
+        frgi_product_dense(ctx, 'T', 'N', m, m, n, 1, w.p, w.cp, 0, w.square);
         distance_gradient(w.d, w.system.b, w.square, m, share, out->d);
     }
     for (int64_t i = 0; out->linear && i < n; i++) {

@@ -28,6 +28,7 @@
 #include <string.h>
 
 #include "gw/gw_state.h"
+#include "linalg/product.h"
 
 enum { START_STEPS = 10, STEPS_AN_EPSILON = 5, STREAM_FACTORS = 160 };
 
@@ -405,8 +406,8 @@ static frg_status linearise(frgi_lowrank *w)
 static void through(const frg_context *ctx, const double *left, int64_t n, const double *right,
                     int64_t m, int64_t R, int64_t r, const double *z, double *middle, double *out)
 {
-    frgi_gw_product(ctx, 'N', 'N', R, r, m, 1, right, z, 0, middle);
-    frgi_gw_product(ctx, 'T', 'N', n, r, R, 1, left, middle, 0, out);
+    frgi_product_dense(ctx, 'N', 'N', R, r, m, 1, right, z, 0, middle);
+    frgi_product_dense(ctx, 'T', 'N', n, r, R, 1, left, middle, 0, out);
 }
 
 /** grad_q += theta M W, grad_w += theta M' Q. */

@@ -28,9 +28,5 @@ FRG_MUST_USE frg_status frgi_sinkhorn_solve(frg_sinkhorn *s, frg_info *info);
 /** Part of the mass is carried relative to nothing but the counting measure. */
 FRG_MUST_USE frg_status frgi_check_partial(frg_context *ctx, frg_gw_reference reference);
 
-/** Row-major out (n x m) <- alpha op(A) op(B) + beta out, k between. */
-void frgi_gw_product(const frg_context *ctx, char ta, char tb, int64_t n, int64_t m, int64_t k,
-                     double alpha, const double *a, const double *b, double beta, double *out);
-
 #pragma GCC visibility pop
 #endif

@@ -1,8 +1,8 @@
 /* product.h - products of matrices in single precision for one thread: on the CPU's tiles where it
- * has them, by kernels of our own on AVX2.
+ * has them, by kernels of our own on AVX2; and in double precision for all threads.
  *
- * All matrices lie by columns.  The `way` of a workspace says how; for matrices too small to gain
- * BLAS computes.  All are as exact as single precision: see product.c.
+ * Matrices in single precision lie by columns.  The `way` of a workspace says how; for matrices too
+ * small to gain BLAS computes.  All are as exact as single precision: see product.c.
  */
 #ifndef FRGI_PRODUCT_H
 #define FRGI_PRODUCT_H
@@ -48,6 +48,12 @@ void frgi_product_symmetric(const frgi_product_workspace *work, ptrdiff_t m, ptr
 void frgi_product_square(const frgi_product_workspace *work, char trans, ptrdiff_t n, ptrdiff_t k,
                          float weight, const float *a, ptrdiff_t lda, float past, float *c,
                          ptrdiff_t ldc);
+
+/** In double precision, on the threads of the context (product_dense.c): row-major out (n x m) <-
+ *  alpha op(A) op(B) + beta out, k between; trans 'N' or 'T'. */
+void frgi_product_dense(const frg_context *ctx, char trans_a, char trans_b, int64_t n, int64_t m,
+                        int64_t k, double alpha, const double *a, const double *b, double beta,
+                        double *out);
 
 #pragma GCC visibility pop
 #endif

@@ -1,13 +1,13 @@
-/* gw_product.c - products of dense matrices on the threads of the context.
+/* product_dense.c - products of dense matrices on the threads of the context.
  *
  * The rows are cut into parts that depend on their number alone, each one call of the BLAS on one
  * thread: bits do not depend on the threads, and a context of one thread wakes no other.
  */
-#include "gw/gw_marginals.h"
 #include "linalg/blas.h"
+#include "linalg/product.h"
 
-void frgi_gw_product(const frg_context *ctx, char ta, char tb, int64_t n, int64_t m, int64_t k,
-                     double alpha, const double *a, const double *b, double beta, double *out)
+void frgi_product_dense(const frg_context *ctx, char ta, char tb, int64_t n, int64_t m, int64_t k,
+                        double alpha, const double *a, const double *b, double beta, double *out)
 {
     enum { PART = 64, TEAM = 8 }; /* rows of a part at most; parts in eights share out evenly */
     const frgi_blas_guard guard = frgi_blas_begin();
