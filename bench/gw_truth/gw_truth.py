@@ -15,8 +15,8 @@ that warms up; a run below a second is done three times and the best is its time
 share of points matched, FOSCTTM (the share of wrong targets nearer than the true one: 0 is right, .5 chance), the share of labels
 transferred, the rank correlation of a coordinate, seconds, those of the processor (of both threads: what can be compared on a busy
 machine), peak memory, the machine's load, and how far the plan's marginals were off before they were made right for E.  `best.json` holds the least energy that a descent from the truth and 50 starts of three descents found (an own
-Frank-Wolfe, POT's and fourge's gromov_wasserstein; fewer above 150 points, as said there); `table` compares with it and with all
-lines of the file.  A plan counts as best within 1 %
+Frank-Wolfe, POT's and fourge's gromov_wasserstein; fewer above 150 points, as said there), or, where "starts" is empty, that of a
+line that `fold` took; `table` compares with it and with all lines of the file.  A plan counts as best within 1 %
 or 1e-6 of the product plan's energy, whichever is more.
 """
 from __future__ import annotations
@@ -248,9 +248,9 @@ def starts_of(n, args):
 
 
 def best(args):
-    """Adds what is missing to best.json; with --again looks once more."""
+    """Searches where best.json has nothing, or a line's energy alone; with --again everywhere."""
     for _, name in chosen(args.what, args.only):
-        if size(name) > 3000 or name in read_best() and not args.again:
+        if size(name) > 3000 or read_best().get(name, {}).get("starts") and not args.again:
             continue
         found = apart(search, name, starts_of(size(name), args), timeout=args.timeout)
         if "energy" in found:
@@ -362,7 +362,7 @@ def main():
         command.add_argument("--most", type=int, help="points at most, in place of each way's own bound")
         command.add_argument("--starts", type=int, help="of each descent")
         command.add_argument("--ours", type=int, help="starts of fourge, where they shall be fewer")
-        command.add_argument("--again", action="store_true", help="search also where best.json has an energy")
+        command.add_argument("--again", action="store_true", help="search also where best.json has the energy of a search")
         command.add_argument("--set", type=words, default=[], help="lines of these sets alone")
         command.set_defaults(work=work)
     args = parser.parse_args()
