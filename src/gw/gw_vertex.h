@@ -23,6 +23,7 @@ typedef struct {
     const float *linear;  /* n x m, ld_linear apart; NULL: none */
     int64_t ld_linear;
     double theta;    /* weight of the linear cost */
+    double square_x; /* sum a C^2 a */
     double constant; /* sum a C^2 a + sum b D^2 b */
     double product;  /* J of a b' */
     uint64_t seed;

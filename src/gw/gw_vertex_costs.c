@@ -159,6 +159,7 @@ void frgi_spaces_finish(frgi_spaces *s)
         }
     }
     s->assigns = equal;
+    s->square_x = square_x;
     s->constant = square_x + square_y;
     s->product = (1 - s->theta) * (s->constant - 2 * mean_x * mean_y) + 2 * s->theta * linear;
 }

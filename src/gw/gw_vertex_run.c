@@ -889,6 +889,32 @@ done:
     return status;
 }
 
+/** E where distances of the problem are multiplied by x and by y, from E of the problem. */
+static double rescaled(const frgi_spaces *s, double energy, double x, double y)
+{
+    const double cross = (s->constant - energy) / 2, square_y = s->constant - s->square_x;
+    return x < y || x > y ? fmax(x * x * s->square_x + y * y * square_y - 2 * x * y * cross, 0)
+                          : x * x * energy;
+}
+
+/** Of a plan whose J in the units of the problem is r->energy: J in scaled units, and E in the
+ *  caller's.  The problem is in one of them: without a linear cost in the caller's. */
+static void convert_energies(const frg_gw *g, const frgi_gw_problem *p, const frgi_sparse *plan,
+                             frg_gw_report *r)
+{
+    const double of_x = (double)g->x.scale, of_y = (double)g->y.scale, unit = sqrt(p->square);
+    frgi_spaces alone = p->s;
+    if (alone.theta > 0) {
+        alone.theta = 0;
+        alone.linear = NULL;
+        r->objective = r->energy;
+        r->energy = rescaled(&alone, frgi_sparse_energy(&alone, plan), 1 / of_x, 1 / of_y);
+    } else {
+        r->objective = rescaled(&alone, r->energy, unit * of_x, unit * of_y);
+        r->energy *= p->square;
+    }
+}
+
 frg_status frgi_gw_vertex(frg_gw *g)
 {
     frg_gw_report *const r = &g->report;
@@ -906,8 +932,7 @@ frg_status frgi_gw_vertex(frg_gw *g)
     }
     r->dtype = p.s.single ? FRG_GW_DTYPE_F32 : FRG_GW_DTYPE_F64;
     TRY_TO(done, keep_plan(g, &plan, p.of_x, p.of_y));
-    r->objective = r->energy;
-    r->energy *= p.square;
+    convert_energies(g, &p, &plan, r);
     r->energy_product = p.s.product * p.square;
     r->next_energy *= p.square;
     r->lower_bound *= p.square;

@@ -1391,7 +1391,63 @@ static void stopped(void)
     frg_context_destroy(ctx);
 }
 
-static const test_case cases[] = {{"exact transport", exact_transport},
+/* The energies of a report by their definitions: E in the caller's units, J in scaled ones, of sides
+ * of other sizes, with and without a linear cost, in either mode; E of a copy is not below 0 by
+ * rounding.  Distances are floats: 2^-22 of the largest squares. */
+static void reported(void)
+{
+    enum { N = 9, M = 11 };
+    frg_context *ctx = test_context();
+    for (int way = 0; way < 8; way++) {
+        const double theta = (double[]){0, 0.4, 1, 0}[way % 4];
+        const bool copy = way % 4 == 3;
+        const int m = copy ? N : M;
+        double x[N * 2], y[M * 2], c[N * N], d[M * M], linear[N * M], plan[N * M];
+        for (int i = 0; i < N * 2; i++)
+            x[i] = 50 * test_normal();
+        for (int j = 0; j < M * 2; j++)
+            y[j] = copy && j < N * 2 ? x[j] : 0.5 * test_normal();
+        for (int e = 0; e < N * M; e++)
+            linear[e] = (double)(float)test_uniform();
+        distances_of(x, N, 2, c);
+        distances_of(y, m, 2, d);
+        double most_c = 0, most_d = 0, e = 0, scaled = 0, cost = 0, product = 0;
+        for (int i = 0; i < N * N; i++)
+            most_c = fmax(most_c, c[i]);
+        for (int j = 0; j < m * m; j++)
+            most_d = fmax(most_d, d[j]);
+        const frg_array ac = matrix(c, N, N), ad = matrix(d, m, m), al = matrix(linear, N, m);
+        frg_gw_opts o = options(FRG_GW_DISTANCE_MATRIX);
+        o.mode = way < 4 ? FRG_GW_VERTEX : FRG_GW_EXACT;
+        o.epsilon = way < 4 ? 0.001 : 0.02;
+        o.linear_weight = theta;
+        const frg_gw_report r =
+            align_sides(ctx, (frg_gw_side){.data = &ac}, (frg_gw_side){.data = &ad},
+                        theta > 0 ? &al : NULL, &o, plan, NULL);
+        for (int p = 0; p < N * m; p++) {
+            cost += linear[p] * plan[p];
+            for (int q = 0; q < N * m; q++) {
+                const double cx = c[p / m * N + q / m], dy = d[p % m * m + q % m];
+                e += pow(cx - dy, 2) * plan[p] * plan[q];
+                scaled += pow(cx / most_c - dy / most_d, 2) * plan[p] * plan[q];
+                product += pow(cx - dy, 2) / (N * m) / (N * m);
+            }
+        }
+        double j = (1 - theta) * scaled + 2 * theta * cost;
+        for (int p = 0; p < N * m && way >= 4; p++)
+            j += 2 * r.epsilon_end * (plan[p] > 0 ? plan[p] * (log(plan[p]) - 1) : 0);
+        CHECK_SAYS(fabs(r.energy - e) <= 0x1p-22 * most_c * most_c && r.energy >= 0,
+                   "way %d: E %.9g, not %.9g", way, r.energy, e);
+        CHECK_SAYS(fabs(r.objective - j) <= 1e-6, "way %d: J %.9g, not %.9g", way, r.objective, j);
+        CHECK_SAYS(way >= 4 || fabs(r.sharpened_energy - (theta > 0 ? j : e)) <=
+                                   1e-6 * (theta > 0 ? 1 : product),
+                   "way %d: %.9g", way, r.sharpened_energy);
+    }
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {{"reported energies", reported},
+                                  {"exact transport", exact_transport},
                                   {"stopped", stopped},
                                   {"assignments", assignments},
                                   {"moved costs", moved_costs},
