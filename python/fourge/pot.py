@@ -49,6 +49,8 @@ __all__ = ["emd", "emd2", "entropic_fused_gromov_wasserstein", "entropic_fused_g
            "sinkhorn2", "sinkhorn_unbalanced", "sinkhorn_unbalanced2"]
 
 _TINY = 1e-18  # what POT adds to arguments of logarithms
+_SETTLED = 1e-7  # change of a plan, relative to its norm, that the passes inside of a step may leave
+_MISSED = 1e-6  # of the mass of a partial plan, that is not told
 
 #: f1, f2, h1, h2 of a loss, and the derivatives of f1, f2 and h2 (that of h1 is 1).
 _LOSSES: dict[str, tuple[Callable[[np.ndarray], Any], ...]] = {
@@ -227,8 +229,11 @@ class _Quadratic:
 
 def _mirror(problem: _Quadratic, start: np.ndarray, project: Callable[[np.ndarray, np.ndarray], np.ndarray], max_iter: int, tol: float,
             verbose: bool) -> tuple[np.ndarray, dict[str, Any]]:
-    """T <- project(gradient at T) until T changes by less than tol (Frobenius), which is looked at in every tenth step."""
+    """T <- project(gradient at T) until T changes by less than tol (Frobenius), which is looked at in every tenth step.
+
+    Where the last step changes it by more, and by more than rounding may, a warning says so."""
     t, changes = start, []
+    before = t
     for step in range(max_iter):
         before, t = t, project(problem.gradient(t), t)
         if step % 10 == 0:
@@ -236,6 +241,10 @@ def _mirror(problem: _Quadratic, start: np.ndarray, project: Callable[[np.ndarra
             say(verbose, step, changes[-1])
             if changes[-1] <= tol:
                 break
+    last = float(np.linalg.norm(t - before))
+    if last > max(tol, _SETTLED * float(np.linalg.norm(t))):
+        warnings.warn(f"after {max_iter} steps the plan still changes by {last:.2g}, tol is {tol:g}: more steps, or a larger epsilon or reg, "
+                      "may end at a stationary one", errors.NotConverged, stacklevel=outside())
     return t, {"err": changes}
 
 
@@ -578,6 +587,14 @@ def _partial_sinkhorn(cost: np.ndarray, a: np.ndarray, b: np.ndarray, reg: float
     return plan
 
 
+def _say_missing(plan: np.ndarray, m: float) -> None:
+    """Rows and columns of a plan whose passes have not settled were cut to what there is."""
+    carried = float(plan.sum())
+    if carried < m * (1 - _MISSED):
+        warnings.warn(f"the passes did not settle: the plan carries {carried:.6g}, m is {m:.6g}; more passes (numItermax) or a larger reg carry "
+                      "it all", errors.NotConverged, stacklevel=outside())
+
+
 def entropic_partial_wasserstein(a: Any, b: Any, M: Any, reg: float, m: float | None = None, method: str = "sinkhorn",
                                  numItermax: int = 1000, stopThr: float = 1e-100, verbose: bool = False, log: bool = False) -> Any:
     """``ot.partial.entropic_partial_wasserstein``: least <M, P> + reg sum P (log P - 1) over P 1 <= a, P' 1 <= b, sum P = m; (n, m).
@@ -589,7 +606,9 @@ def entropic_partial_wasserstein(a: Any, b: Any, M: Any, reg: float, m: float | 
     _choice(method, "method", ("sinkhorn", "sinkhorn_log"))
     cost = _checked(_real(M, "M"), "M")
     mine = _histogram(a, "a", cost.shape[0]), _histogram(b, "b", cost.shape[1])
-    plan = _partial_sinkhorn(cost, *mine, _positive(reg, "reg"), _share(m, *mine), _steps(numItermax, "numItermax"), stopThr)
+    mass = _share(m, *mine)
+    plan = _partial_sinkhorn(cost, *mine, _positive(reg, "reg"), mass, _steps(numItermax, "numItermax"), stopThr)
+    _say_missing(plan, mass)
     out = _like(plan, M, a, b)
     return (out, {"err": [], "partial_w_dist": _scalar(float(np.sum(plan * cost)), M)}) if log else out
 
@@ -998,6 +1017,8 @@ def _partial(M: Any, C1: Any, C2: Any, p: Any, q: Any, m: Any, loss_fun: str, sy
     mass = _share(m, *mine)
     _of_integers(C1, C2)
     start = _start(G0, np.outer(*mine) * (mass / (mine[0].sum() * mine[1].sum())))
+    if abs(start.sum() - mass) > 1e-8 * max(mass, 1):
+        raise errors.BadArgument(f"G0: it carries {start.sum():.9g}, m is {mass:.9g}; give G0 * (m / G0.sum())")
     if any((start.sum(1 - side) > mine[side] + 1e-8).any() for side in (0, 1)):
         raise errors.BadArgument("G0: a row or column has more mass than its point, p or q")
     return problem, mine, mass, start
@@ -1088,6 +1109,7 @@ def entropic_partial_gromov_wasserstein(C1: Any, C2: Any, p: Any = None, q: Any 
     reg = _positive(reg, "reg")
     plan, found = _mirror(problem, start, lambda cost, _: _partial_sinkhorn(cost, *mine, reg, mass, 1000, 1e-12),
                           _steps(numItermax, "numItermax"), tol, verbose)
+    _say_missing(plan, mass)
     out = _like(plan, C1, C2)
     return (out, found | {"partial_gw_dist": _scalar(problem.value(plan), C1)}) if log else out
 

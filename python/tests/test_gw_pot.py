@@ -82,6 +82,21 @@ class Plans(unittest.TestCase):
         _, log = pot.gromov_wasserstein(C, D, max_iter=0, log=True)  # the product of uniform weights: every plan has this gradient's value
         self.assertEqual(log["reason"], "stationary")
 
+    def test_not_settled(self):
+        """Steps and passes that end before the plan has settled say so, and name what they were asked for."""
+        rng = np.random.default_rng(0)
+        c, d = (np.abs(x - x.T) for x in rng.normal(size=(2, 8, 1)))
+        for solve in (pot.entropic_gromov_wasserstein, pot.entropic_semirelaxed_gromov_wasserstein):
+            with self.assertWarnsRegex(errors.NotConverged, "after 1 steps the plan still changes"):
+                solve(c, d, epsilon=0.5, max_iter=1)
+        with self.assertWarnsRegex(errors.NotConverged, "the passes did not settle: the plan carries"):
+            plan = pot.entropic_partial_wasserstein(None, None, np.tile(np.arange(8.0), (8, 1)), 1e-2, 0.9)  # all to the first
+        self.assertLess(plan.sum(), 0.8)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            pot.entropic_gromov_wasserstein(c, d, epsilon=5.0)
+            np.testing.assert_allclose(pot.entropic_partial_wasserstein(None, None, c, 0.5, 0.9).sum(), 0.9, rtol=1e-6)
+
     def test_derivatives_of_losses(self):
         """df1, df2 and dh2 are those of f1, f2 and h2, at small entries too."""
         for f1, f2, _, h2, df1, df2, dh2 in pot._LOSSES.values():
@@ -93,6 +108,9 @@ class Plans(unittest.TestCase):
 
 
 REFUSED = [
+    # a plan to start from that carries another mass
+    *[(BadArgument, "G0: it carries 0.25, m is 0.5; give G0", lambda f=f: f(C, D, m=0.5, G0=np.full((len(C), len(D)), 0.25 / len(C) / len(D)))) for f in (
+        pot.partial_gromov_wasserstein, pot.entropic_partial_gromov_wasserstein)],
     # sums that differ
     *[(BadData, "sum of p is 2 and that of q 1", lambda f=f: f(C, D, 2 * P, Q)) for f in (
         pot.entropic_gromov_wasserstein, pot.entropic_gromov_wasserstein2, pot.gromov_wasserstein, pot.gromov_wasserstein2)],
