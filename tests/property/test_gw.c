@@ -1768,6 +1768,32 @@ static void limited_steps(void)
     frg_context_destroy(ctx);
 }
 
+/* How many representatives there are without being told: a quarter, and 400 of the source from 1600
+ * points on, so that there is no number of points where they become fewer. */
+static void representatives(void)
+{
+    enum { N = 1720, M = 1600 };
+    frg_context *ctx = test_context();
+    double *const x = malloc(N * 2 * sizeof *x), *const y = malloc(M * 2 * sizeof *y), energy[2];
+    for (int i = 0; i < N * 2; i++)
+        x[i] = test_normal();
+    for (int i = 0; i < M * 2; i++)
+        y[i] = test_normal();
+    for (int given = 0; given < 2; given++) {
+        frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+        o.multiscale = FRG_GW_MULTISCALE_ON;
+        o.n_coarse = given ? 400 : 0;
+        o.n_start = 1;
+        o.max_iter = o.min_iter = o.fine_steps = 1;
+        o.polish = 0;
+        energy[given] = align(ctx, matrix(x, N, 2), matrix(y, M, 2), &o, NULL, NULL).energy;
+    }
+    CHECK_NEAR(energy[0], energy[1], 0);
+    free(x);
+    free(y);
+    frg_context_destroy(ctx);
+}
+
 /* A linear cost of weight 0 is said to be one, and changes no bit. */
 static void linear_without_weight(void)
 {
@@ -1922,6 +1948,7 @@ static const test_case cases[] = {{"energies", energies},
                                   {"warm", warm},
                                   {"forms by memory", forms_by_memory},
                                   {"no steps", no_steps},
+                                  {"representatives", representatives},
                                   {"least steps", least_steps},
                                   {"ways to distances", ways_to_distances}};
 TEST_MAIN(cases)
