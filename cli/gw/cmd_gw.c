@@ -213,6 +213,7 @@ static void align_json(frg_json *j, const cli *c, const void *state)
     frg_json_number(j, "other_energy", r->other_energy);
     frg_json_string(j, "verdict", r->verdict);
     frg_json_integer(j, "verdict_points", r->verdict_points);
+    frg_json_number(j, "step_gain", r->step_gain);
     if (r->starts_agree > 0) { /* the mode vertex */
         frg_json_integer(j, "starts_agree", r->starts_agree);
         frg_json_number(j, "next_energy", r->next_energy);
@@ -246,6 +247,9 @@ static void blur_text(frg_report *report, const frg_gw_report *r)
     if (isfinite(r->sharpened_energy)) {
         frg_report_fact_number(report, "Energy without the blur", r->sharpened_energy, 5);
         frg_report_fact_number(report, "Energy from another start", r->other_energy, 5);
+    }
+    if (isfinite(r->step_gain)) {
+        frg_report_fact_number(report, "Gain of a step on exact costs", r->step_gain, 2);
     }
     frg_report_fact(report, "Verdict", r->verdict);
 }

@@ -202,7 +202,7 @@ typedef struct {
     /** Infinite (default): the marginal holds; else its KL penalty, cost units. */
     double rho_source, rho_target;
     frg_gw_reference reference; /* counting */
-    double mass;                /* 0: all; else the mass carried, less than both sums */
+    double mass;                /* 0: all; else the mass carried, at most the smaller sum */
     int round;                  /* 1: exact marginals at the end (not where they are relaxed) */
     int auto_store;             /* 0; 1: where memory has no room for cost_store (auto: f32), the
                                    next smaller form of f64, f32, u16 or u16r, fly that it has room
@@ -427,8 +427,12 @@ typedef enum {
                                ended lower */
     FRG_GW_ROUNDING_FLOOR, /* the change of the plan is what rounding leaves, more than `tol`:
                                FRG_STALLED */
-    FRG_GW_BEATEN          /* the iteration has converged, to a plan that another start beats:
+    FRG_GW_BEATEN,         /* the iteration has converged, to a plan that another start beats:
                                W_BEATEN, FRG_STALLED */
+    FRG_GW_NOT_CONFIRMED   /* the iteration has converged, to a plan that does not confirm it: one
+                               of relaxed or partial marginals that a step on exact costs leaves
+                               (W_STATIONARY), or whose marginals were not rounded and miss
+                               polish_tol (W_MARGINALS): FRG_STALLED */
 } frg_gw_reason;
 
 /** One side.  data: points (n x d), or the distances (n x n) with FRG_GW_DISTANCE_MATRIX, f32 or
@@ -466,7 +470,7 @@ typedef struct {
     double marginal_tol;  /* 5e-4 inside the loop; in the mode exact tol / 10 (1e-6 at least) where
                              that is less, so that neither side has more of the plan than the
                              other */
-    double mass;          /* 0: all; else the mass carried, less than both sums */
+    double mass;          /* 0: all; else the mass carried, at most the smaller sum */
     /** Infinite (default): the marginal holds; else its KL penalty, scaled cost units. */
     double rho_source, rho_target;
     frg_gw_reference reference; /* counting */
@@ -480,8 +484,7 @@ typedef struct {
     frg_gw_sampling sampling;     /* systematic */
     frg_gw_multiscale multiscale; /* auto: on where n m > 1e6 */
     int64_t n_coarse;             /* representatives of a side; 0: a quarter of its points, 10 at
-                                     least; from 2000 points on 400 of the source, 500 of the
-                                     target */
+                                     least, 400 of the source and 500 of the target at most */
     int64_t n_start;       /* 4: short starts, of which the lowest energy goes on; as many as half
                               of max_iter has room for (of 5 steps, 10 with a rank; 15 of a coarse
                               level, n_start always), and one where it is < 40 or <= min_iter, or a
@@ -553,8 +556,8 @@ typedef struct {
                                   with entropy where all distances are there and marginals hold,
                                   without a linear cost; else NaN */
     /* the mode vertex; 0 and NaN in the others */
-    double next_energy;   /* the lowest of the starts that ended higher, on all points; infinite:
-                                none did */
+    double next_energy;   /* the lowest of the starts that ended higher, on all points, E (fused: J)
+                                as energy_product; infinite: none did */
     int64_t starts_agree; /* how many of those on all points ended as low, to 1e-6 of
                                 energy_product */
     int vertex;           /* the plan is a vertex */
@@ -574,7 +577,7 @@ typedef struct {
      * sharpened_energy and blur are NaN.  Energies as energy_product has them */
     double sharpened_energy; /* of the vertex that is least to first order at the plan, and
                                 conditional gradient from there; the plan's own where that is less.
-                                Of the mode vertex: energy */
+                                Of the mode vertex: energy (fused: objective) */
     double blur;             /* E of the plan (fused: J without entropy) less sharpened_energy: what
                                 epsilon and noise add */
     double other_energy;     /* the lowest of the vertices from starts that know nothing of the
@@ -582,16 +585,27 @@ typedef struct {
                                 Beyond: E (fused: J) of the plan of the same epsilon that the best
                                 start of the sample led to, an estimate as energy is; NaN where that
                                 is the plan itself.  Of the mode vertex: next_energy */
-    const char *verdict;     /* "no other start is lower"; "another start is lower": other_energy is
+    /* Of relaxed and partial plans "a step from the plan is lower" (W_STATIONARY): step_gain is
+     * above 2 % of the plan's cost and above half of epsilon times its mass; "the plan is
+     * stationary"; "not told: " and why.  Of others: */
+    const char *verdict;    /* "no other start is lower"; "another start is lower": other_energy is
                                 below sharpened_energy by 0.1 %, and a plan of this epsilon from
                                 there below this one, entropy counted (beyond: below by more than
                                 three standard errors): W_BEATEN; "another start is lower, but not
                                 with the entropy of epsilon"; "no other start is lower on a sample";
                                 "other plans are as low on a sample", which does not tell near
                                 symmetries; "not compared: " and why.  NULL: there was no run */
-    frg_gw_dtype dtype;      /* f32, f64: what the plan came to its end in */
-    int64_t verdict_points;  /* of the larger side that the other starts of the verdict were raced
+    frg_gw_dtype dtype;     /* f32, f64: what the plan came to its end in */
+    int64_t verdict_points; /* of the larger side that the other starts of the verdict were raced
                                 on; 0: on all, or nothing is compared */
+    double step_gain; /* of a plan P of mass s whose marginals are relaxed or partial, scaled cost
+                         units: the most of 0 and G(P) - G(Q), G = <L, .> + epsilon (entropy) + the
+                         penalties (not of a side whose sums P and Q have alike to polish_tol), L
+                         the cost of P / s by all pairs, Q what Sinkhorn's iteration on L comes to
+                         within 200 to 5000 passes, and where n m (n + m) <= 1e7 a plan of least
+                         <L, Q>.
+                         Near 0 of a stationary plan, but for noise of the pairs of a step.  As long
+                         as n m (n + m) <= 5e8, not with scale batch_max or on a device; else NaN */
 } frg_gw_report;
 
 /** An alignment: distances, weights, the state of the iteration, plan and report.  Made by

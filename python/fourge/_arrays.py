@@ -133,5 +133,5 @@ def warn(context_, stacklevel=None, expected=()):
     for code, message in context_.warnings():
         if code in expected:
             continue
-        kind = errors.NotConverged if code in ("FRG-FE-101", "FRG-GW-108") else UserWarning
+        kind = errors.NotConverged if code in ("FRG-FE-101", "FRG-GW-108", "FRG-GW-109") else UserWarning
         warnings.warn(f"{code}: {message}", kind, stacklevel=outside() if stacklevel is None else stacklevel)

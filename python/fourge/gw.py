@@ -489,7 +489,10 @@ def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, s
     ``verdict``: "another start is lower" comes with the reason "beaten", a warning and the remedy, mode="vertex" or
     start_from="vertex"; "not compared: ..." says why there is none.  Above 630 points a side (170 of unequal numbers or
     weights) the other starts are raced on ``verdict_points`` points a side, and the best goes on on all of them where the plan
-    is another; "other plans are as low on a sample" says that the sample does not tell near symmetries.
+    is another; "other plans are as low on a sample" says that the sample does not tell near symmetries.  Where marginals are
+    relaxed or partial, up to 630 points a side, ``verdict`` is "the plan is stationary" or "a step from the plan is lower", by
+    ``step_gain`` (scaled cost units: what a step on the costs of all pairs gains): the latter comes with the reason
+    "not_confirmed" and a warning.
 
     Raises :class:`fourge.errors.BadArgument` and :class:`fourge.errors.BadData` naming the argument, row and column.
     Ctrl-C stops the run; the seed alone decides the bits, whatever the threads.

@@ -90,6 +90,30 @@ class Align(unittest.TestCase):
         r = gw.align(x, x, start=np.eye(10), **options).report
         self.assertEqual((r["reason"], r["verdict"]), ("converged_change", "no other start is lower"))
 
+    def test_energies_of_a_fused_alignment(self):
+        """E is that of the plan in the units of the data in every mode, J what is minimised."""
+        x, y, _ = pair(12)
+        cost = np.random.default_rng(0).random((12, 12))
+        for mode in ("vertex", "exact"):
+            found = gw.align(x, 3 * y, linear=cost, linear_weight=0.3, distance="euclidean", mode=mode)
+            c, d, p, r = found.distances(0), found.distances(1), found.plan(), found.report
+            np.testing.assert_allclose(r["energy"], gw.energy(c, d, p), rtol=1e-5)
+            np.testing.assert_allclose(r["gw_distance"], np.sqrt(r["energy"]))
+            j = 0.7 * gw.energy(c / c.max(), d / d.max(), p) + 0.6 * (cost * p).sum()
+            np.testing.assert_allclose(r["objective"], j + 2 * r["epsilon_end"] * (p * np.log(np.maximum(p, 1e-300)) - p).sum(), rtol=1e-5)
+
+    def test_stationary(self):
+        """Plans whose marginals are relaxed or partial: what a step on exact costs says of them."""
+        rng = np.random.default_rng(0)
+        x, y = rng.normal(size=(20, 3)), rng.normal(size=(20, 2))
+        for how in ({"rho_source": 10.0, "rho_target": 10.0}, {"rho_target": 10.0}, {"mass": 0.99}):
+            r = gw.align(x, y, distance="euclidean", epsilon=0.05, **how).report
+            self.assertEqual((r["status"], r["verdict"]), ("FRG_OK", "the plan is stationary"))
+            self.assertGreaterEqual(r["step_gain"], 0)
+            with self.assertWarnsRegex(errors.NotConverged, "FRG-GW-109: a step on exact costs is lower"):
+                r = gw.align(x, y, distance="euclidean", epsilon=1e-5, **how).report
+            self.assertEqual((r["reason"], r["status"], r["verdict"]), ("not_confirmed", "FRG_STALLED", "a step from the plan is lower"))
+
     def test_potentials_of_an_earlier_alignment(self):
         x, y, _ = pair(40)
         how = {"distance": "euclidean", "mode": "exact", "epsilon": 0.01, "anneal": "none", "max_iter": 1, "min_iter": 0}

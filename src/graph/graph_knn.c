@@ -36,8 +36,9 @@ typedef struct {
 frg_status frgi_check_apart(frg_context *ctx, const char *name, double most)
 {
     if (most > 0 && most < 1e-18) {
-        FAIL(ctx, E_DISTANCE, "the %s coordinates differ by %g at most, too little for f32", name,
-             most);
+        FAIL(ctx, E_DISTANCE,
+             "the %s coordinates differ by %g at most, too little for f32: take a smaller unit",
+             name, most);
     }
     return FRG_OK;
 }

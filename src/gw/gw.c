@@ -11,11 +11,14 @@
 #include "gw/gw_level_device.h"
 #include "gw/gw_store.h"
 
+#define LEAST_MASS 1e-12 /* of partial plans, as a share of the weights */
+
 const char *frg_gw_reason_name(frg_gw_reason r)
 {
-    static const char *const names[] = {
-        "running",         "converged_change", "converged_plateau", "max_iter",       "cancelled",
-        "stalled_product", "degenerate",       "stationary",        "rounding_floor", "beaten"};
+    static const char *const names[] = {"running",    "converged_change", "converged_plateau",
+                                        "max_iter",   "cancelled",        "stalled_product",
+                                        "degenerate", "stationary",       "rounding_floor",
+                                        "beaten",     "not_confirmed"};
     return (size_t)r < sizeof names / sizeof *names ? names[r] : "?";
 }
 
@@ -214,10 +217,11 @@ static frg_status take_marginals(frg_gw *s, const double *a, const double *b)
     const double least = fmin(sum_a, sum_b);
     REQUIRE(ctx, s->o.mass <= least * (1 + 1e-12), "mass is %g, the weights sum to %g and %g",
             s->o.mass, sum_a, sum_b);
-    if (s->o.mass >= least * (1 - 1e-12)) {
-        s->o.mass = 0;
-    }
+    s->o.mass = frgi_is_part(s->o.mass, sum_a, sum_b) ? s->o.mass : 0;
     if (s->o.mass > 0) {
+        REQUIRE(ctx, s->o.mass >= LEAST_MASS * least,
+                "mass is %g, less than %g of the weights' sum %g, which sums in double do not tell",
+                s->o.mass, LEAST_MASS, least);
         TRY(frgi_check_partial(ctx, s->o.reference));
     }
     if (frgi_is_balanced(&s->o)) {

@@ -50,6 +50,11 @@ FRG_MUST_USE frg_status frgi_gw_vertex(frg_gw *s);
 /** What vertices say of the plan of a run that has come to its end (gw_verdict.c).  Positive:
  *  stopped. */
 FRG_MUST_USE frg_status frgi_gw_verdict(frg_gw *s);
+/** What a step on exact costs says of a plan whose marginals are relaxed or partial (gw_audit.c).
+ *  Positive: stopped. */
+FRG_MUST_USE frg_status frgi_gw_audit(frg_gw *s);
+/** "Converged" is not said: the plan does not confirm it. */
+void frgi_gw_deny(frg_gw *s);
 /** E of the plan of a level of the alignment's points, with the alignment's mass, from pairs of the
  *  next step's random numbers; by the formula with means (gw_energy.c) where the marginals hold and
  *  all distances may be looked at.  units: what scaled distances of x and of y are multiplied

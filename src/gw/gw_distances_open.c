@@ -82,7 +82,10 @@ static frg_status take_matrix(frgi_distances *d, const frg_array *a, const char 
             const double x = frgi_array_get(a, i, j);
             if (!(x >= 0 && (x <= FRGI_LENGTH_MAX || isinf(x)))) {
                 frgi_at(ctx, "%s, row %lld, column %lld", name, (long long)i + 1, (long long)j + 1);
-                FAIL(ctx, E_DISTANCE, "a distance is %g", x);
+                FAIL(ctx, E_DISTANCE,
+                     x > FRGI_LENGTH_MAX ? "a distance is %g: take a larger unit"
+                                         : "a distance is %g",
+                     x);
             }
             most = x < (double)INFINITY ? fmax(most, x) : most;
             gap = fmax(gap, isfinite(x) ? fabs(x - frgi_array_get(a, j, i)) : 0);
@@ -92,7 +95,8 @@ static frg_status take_matrix(frgi_distances *d, const frg_array *a, const char 
         diagonal = fmax(diagonal, frgi_array_get(a, i, i));
     }
     if (most > 0 && most < 1 / FRGI_LENGTH_MAX) {
-        FAIL(ctx, E_DISTANCE, "the %s distances are %g at most, too small for f32", name, most);
+        FAIL(ctx, E_DISTANCE,
+             "the %s distances are %g at most, too small for f32: take a smaller unit", name, most);
     }
     if (diagonal > 1e-6 * most) {
         frgi_warn(ctx, W_DISTANCES, "the %s distances have up to %g on the diagonal", name,

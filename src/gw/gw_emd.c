@@ -195,9 +195,15 @@ frg_status frg_emd(frg_context *ctx, frg_array cost, const double *a, const doub
              (long long)plan.shape[1], (long long)n, (long long)m);
     }
     REQUIRE(ctx, (f == NULL) == (g == NULL), "f and g: both or neither");
-    problem p = {.ctx = ctx, .given = cost, .rows = n, .columns = m};
-    frg_emd_report r = {0};
     frgi_run_begins(ctx);
+    return frgi_emd_solve(ctx, cost, a, b, plan, f, g, report);
+}
+
+frg_status frgi_emd_solve(frg_context *ctx, frg_array cost, const double *a, const double *b,
+                          frg_array plan, double *f, double *g, frg_emd_report *report)
+{
+    problem p = {.ctx = ctx, .given = cost, .rows = cost.shape[0], .columns = cost.shape[1]};
+    frg_emd_report r = {0};
     frg_status status = set_up(&p, a, b);
     if (status >= 0) {
         status = is_assignment(&p) ? assign(&p) : transport(&p);

@@ -63,18 +63,11 @@ static frg_status look_there(frgi_level *l, int64_t count, double scale_x, doubl
     return frgi_level_device_energy(l, count, scale_x, scale_y, means, out);
 }
 
-/** means: NULL, or what is taken off.  From the pairs (2 count of them), which are drawn here. */
-static frg_status estimate(frgi_level *l, int64_t count, double scale_x, double scale_y,
-                           const frgi_means *means, frgi_pair *pairs, double *energy, double *error)
+frg_status frgi_energy_of_pairs(frgi_level *l, int64_t count, double scale_x, double scale_y,
+                                const frgi_means *means, const frgi_pair *pairs, double *energy,
+                                double *error)
 {
     frg_context *const ctx = l->ctx;
-    if (l->device) {
-        frgi_pair_moments of;
-        TRY(look_there(l, count, scale_x, scale_y, means, pairs, &of));
-        *energy = of.energy;
-        *error = of.error;
-        return FRG_OK;
-    }
     int32_t *nodes = NULL;
     float *x = NULL, *y = NULL;
     double *sides = NULL;
@@ -83,7 +76,6 @@ static frg_status estimate(frgi_level *l, int64_t count, double scale_x, double 
     TRY_TO(done, NEW(ctx, &x, count * count, "held-out pairs"));
     TRY_TO(done, NEW(ctx, &y, count * count, "held-out pairs"));
     TRY_TO(done, NEW0(ctx, &sides, 2 * count, "held-out pairs"));
-    TRY_TO(done, frgi_draw_checks(l, count, pairs, pairs + count));
     for (int64_t r = 0; r < 2 * count; r++) {
         nodes[r] = pairs[r].i;
     }
@@ -113,6 +105,21 @@ done:
     DROP(ctx, &y);
     DROP(ctx, &sides);
     return status;
+}
+
+/** means: NULL, or what is taken off.  From the pairs (2 count of them), which are drawn here. */
+static frg_status estimate(frgi_level *l, int64_t count, double scale_x, double scale_y,
+                           const frgi_means *means, frgi_pair *pairs, double *energy, double *error)
+{
+    if (l->device) {
+        frgi_pair_moments of;
+        TRY(look_there(l, count, scale_x, scale_y, means, pairs, &of));
+        *energy = of.energy;
+        *error = of.error;
+        return FRG_OK;
+    }
+    TRY(frgi_draw_checks(l, count, pairs, pairs + count));
+    return frgi_energy_of_pairs(l, count, scale_x, scale_y, means, pairs, energy, error);
 }
 
 enum { CHUNKS = 64 }; /* runs of rows whose sums are added by the tree of core/tree_sum.h */
@@ -339,8 +346,7 @@ double frgi_plan_entropy(const frgi_level *l, double *linear)
     return entropy;
 }
 
-/** All distances of a side as doubles. */
-static frg_status all_distances(frgi_distances *d, double **out)
+frg_status frgi_distances_all(frgi_distances *d, double **out)
 {
     float *rows = NULL;
     int32_t *nodes = NULL;
@@ -375,8 +381,8 @@ frg_status frgi_plan_sums_take(frgi_level *l, bool objective, frgi_plan_sums *ou
     double *c = NULL, *d = NULL, *p = NULL;
     frg_status status = FRG_OK;
     *out = (frgi_plan_sums){0};
-    TRY_TO(done, all_distances(l->x, &c));
-    TRY_TO(done, all_distances(l->y, &d));
+    TRY_TO(done, frgi_distances_all(l->x, &c));
+    TRY_TO(done, frgi_distances_all(l->y, &d));
     TRY_TO(done, NEW(ctx, &p, frgi_mul((size_t)n, (size_t)m), "a plan"));
     plan_copy copy = {.ops = frgi_sweep_ops_of(ctx),
                       .plan = p,

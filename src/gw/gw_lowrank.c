@@ -555,45 +555,19 @@ static frg_status outer_step(frgi_lowrank *w)
 /* ---- energy ---------------------------------------------------------------------------------- */
 
 /** The objective without entropy (E, with a linear cost (1-theta) E + 2 theta <M, P>) from two
- *  independent sets of pairs that no step has used; *error: its standard error, by the means over
- *  the second set, one for each pair of the first. */
+ *  independent sets of pairs that no step has used, and its standard error. */
 static frg_status estimate(frgi_lowrank *w, double *energy, double *error)
 {
     enum { COUNT = FRGI_CHECK_PAIRS };
     frgi_level *const l = w->l;
     frgi_pair pairs[2 * COUNT];
-    int32_t nodes[2 * COUNT];
-    float *x;
     const double begin = frgi_seconds();
     steps_of(w)->draw(w, COUNT, 3, pairs);
     steps_of(w)->draw(w, COUNT, 6, pairs + COUNT);
-    TRY(NEW(l->ctx, &x, 2 * COUNT * COUNT, "held-out pairs"));
-    for (int p = 0; p < 2 * COUNT; p++) {
-        nodes[p] = pairs[p].i;
-    }
-    frg_status status = frgi_distances_cross(l->x, nodes, COUNT, nodes + COUNT, COUNT, x);
-    for (int p = 0; p < 2 * COUNT; p++) {
-        nodes[p] = pairs[p].j;
-    }
-    if (status >= 0) {
-        status = frgi_distances_cross(l->y, nodes, COUNT, nodes + COUNT, COUNT, x + COUNT * COUNT);
-    }
-    double sum = 0, square = 0;
-    for (int p = 0; status >= 0 && p < COUNT; p++) {
-        double mean = 0;
-        for (int q = 0; q < COUNT; q++) {
-            const double gap = (double)x[p * COUNT + q] - (double)x[(COUNT + p) * COUNT + q];
-            mean += gap * gap / COUNT;
-        }
-        sum += mean;
-        square += mean * mean;
-    }
-    DROP(l->ctx, &x);
-    *energy = sum / COUNT;
-    *error = sqrt(fmax(square / COUNT - *energy * *energy, 0) / COUNT);
+    TRY(frgi_energy_of_pairs(l, COUNT, 1, 1, NULL, pairs, energy, error));
     frgi_join_linear(l, pairs, 2 * COUNT, 1, energy, error);
     l->spent.sample += frgi_seconds() - begin;
-    return status;
+    return FRG_OK;
 }
 
 /* ---- the loop -------------------------------------------------------------------------------- */
@@ -790,14 +764,14 @@ const struct frgi_lowrank_steps frgi_lowrank_host_steps = {.clear = clear,
                                                            .round = round_factors,
                                                            .pack = pack_factors};
 
-/** Projects the last factors until their marginals hold to 1e-7, PASSES at most (a warning says how
- *  far they are off then); then they are rounded.  Convergence is slow where entries of factors are
- *  nearly 0. */
+/** Projects the last factors until their marginals hold to 1e-7, PASSES at most; then they are
+ *  rounded (a warning says how far they are off then).  Convergence is slow where entries of
+ *  factors are nearly 0. */
 static frg_status final_passes(frgi_lowrank *w)
 {
     enum { PASSES = 5000 };
     TRY(steps_of(w)->again(w, PASSES));
-    if (w->error > w->l->o->polish_tol) {
+    if (w->error > w->l->o->polish_tol && w->l->o->round) {
         frgi_warn(w->l->ctx, W_MARGINALS,
                   "after %d passes the rows of the factors were off by %.1e (L1)", PASSES,
                   w->error);

@@ -25,6 +25,13 @@ typedef struct {
 FRG_MUST_USE frg_status frgi_normalise_weights(frg_context *ctx, frgi_weights a, frgi_weights b);
 /** frg_sinkhorn_run inside of a run, whose time limit goes on. */
 FRG_MUST_USE frg_status frgi_sinkhorn_solve(frg_sinkhorn *s, frg_info *info);
+/** frg_emd inside of a run, of arrays of these shapes. */
+FRG_MUST_USE frg_status frgi_emd_solve(frg_context *ctx, frg_array cost, const double *a,
+                                       const double *b, frg_array plan, double *f, double *g,
+                                       frg_emd_report *report);
+/** Whether a mass to carry, which is checked to be at most both sums, is a part: not all of sums
+ *  that are the same. */
+bool frgi_is_part(double mass, double sum_a, double sum_b);
 /** Part of the mass is carried relative to nothing but the counting measure. */
 FRG_MUST_USE frg_status frgi_check_partial(frg_context *ctx, frg_gw_reference reference);
 

@@ -166,12 +166,14 @@ static frgi_marginal_error compare(const frgi_sweep *s, const double *row, const
         const double d = fabs(row[i] - s->to.a[i]);
         e.source_l1 += d;
         e.source_most = fmax(e.source_most, d);
+        e.over += fmax(row[i] - s->to.a[i], 0);
         e.mass += row[i];
     }
     for (int64_t j = 0; j < s->m; j++) {
         const double d = fabs(col[j] - s->to.b[j]);
         e.target_l1 += d;
         e.target_most = fmax(e.target_most, d);
+        e.over += fmax(col[j] - s->to.b[j], 0);
     }
     return e;
 }

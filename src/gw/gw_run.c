@@ -344,6 +344,30 @@ done:
     return status;
 }
 
+void frgi_gw_deny(frg_gw *s)
+{
+    frg_gw_reason *const reason = &s->report.reason;
+    if (*reason == FRG_GW_CONVERGED_CHANGE || *reason == FRG_GW_CONVERGED_PLATEAU) {
+        *reason = FRG_GW_NOT_CONFIRMED;
+    }
+}
+
+/** Whether the marginals of the plan as it is are those that polish_tol asks for: of partial plans
+ *  the mass, and no more of rows and columns than there is; of relaxed ones the side that holds. */
+static void confirm_marginals(frg_gw *s, const frgi_marginal_error *after)
+{
+    const frg_gw_opts *const o = &s->o;
+    const bool partial = o->mass > 0;
+    const double of_rows = partial || isfinite(o->rho_source) ? 0 : after->source_l1,
+                 of_columns = partial || isfinite(o->rho_target) ? 0 : after->target_l1,
+                 of_parts = partial ? after->over + fabs(after->mass - o->mass) : 0;
+    const double error = fmax(of_parts, fmax(of_rows, of_columns)) / s->level.t.total;
+    if (error > o->polish_tol && (o->polish || o->rank > 0)) {
+        frgi_warn(s->ctx, W_MARGINALS, "the plan's marginals are off by %.1e (L1)", error);
+        frgi_gw_deny(s);
+    }
+}
+
 /** may_pass: a run that was stopped takes no more passes. */
 static frg_status polish(frg_gw *s, bool may_pass)
 {
@@ -359,7 +383,7 @@ static frg_status polish(frg_gw *s, bool may_pass)
         l->t.accelerate = false;
         TRY(status);
         l->spent.passes += l->t.passes - had;
-        if (status == FRG_OK && l->t.last.error > s->o.polish_tol && !relaxed) {
+        if (status == FRG_OK && l->t.last.error > s->o.polish_tol && !relaxed && s->o.round) {
             frgi_warn(s->ctx, W_MARGINALS,
                       "after %lld passes the column sums were off by %.1e (L1)",
                       (long long)(l->t.passes - had), l->t.last.error);
@@ -372,6 +396,9 @@ static frg_status polish(frg_gw *s, bool may_pass)
     }
     frgi_plan_set(&s->plan, &l->t, before, after);
     s->plan.factored = s->o.rank > 0;
+    if (may_pass) {
+        confirm_marginals(s, &after);
+    }
     return status;
 }
 
@@ -459,6 +486,9 @@ static frg_status evaluate(frg_gw *s)
         r->objective = objective ? objective_of(s, &sums) : r->objective;
     } else if (!known) {
         TRY(frgi_gw_estimate(s, &s->level, units, &r->energy, &r->energy_standard_error));
+    }
+    if (!(r->energy_standard_error > 0)) { /* a sum of squares, of which rounding may leave less */
+        r->energy = fmax(r->energy, 0);
     }
     if (plain && are_cheap(s)) {
         double *square = NULL;
@@ -604,7 +634,7 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
     r->starts_agree = 0;
     r->vertex = r->symmetric = 0;
     r->energy_product = r->next_energy = r->rounding_floor = r->vertex_energy = (double)NAN;
-    r->sharpened_energy = r->blur = r->other_energy = (double)NAN;
+    r->sharpened_energy = r->blur = r->other_energy = r->step_gain = (double)NAN;
     r->verdict = "not compared: stopped";
     r->verdict_points = 0;
     r->started_from = s->start || s->potentials ? FRG_GW_START_GIVEN : FRG_GW_START_PRODUCT;
@@ -624,7 +654,8 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
     r->rounding_floor = at_floor ? s->level.stopping.floor.least : (double)NAN;
     if (status == FRG_OK) {
         status = r->reason == FRG_GW_MAX_ITER && s->o.min_iter != s->o.max_iter ? FRG_MAX_ITER
-                 : at_floor || r->reason == FRG_GW_STALLED_PRODUCT || r->reason == FRG_GW_BEATEN
+                 : at_floor || r->reason == FRG_GW_STALLED_PRODUCT || r->reason == FRG_GW_BEATEN ||
+                         r->reason == FRG_GW_NOT_CONFIRMED
                      ? FRG_STALLED
                      : FRG_OK;
     }

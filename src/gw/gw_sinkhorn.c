@@ -155,6 +155,11 @@ static bool same_sum(double x, double y)
     return fabs(x - y) <= 1e-6 * fmax(x, y);
 }
 
+bool frgi_is_part(double mass, double sum_a, double sum_b)
+{
+    return mass > 0 && (mass < fmin(sum_a, sum_b) * (1 - 1e-12) || !same_sum(sum_a, sum_b));
+}
+
 static void divide(frgi_weights side)
 {
     for (int64_t i = 0; i < side.n; i++) {
@@ -268,7 +273,7 @@ static frg_status set_up(frg_sinkhorn *s, frgi_sinkhorn_place where, const doubl
     const bool relaxed = isfinite(s->o.rho_source) || isfinite(s->o.rho_target);
     REQUIRE(ctx, s->o.mass < fmin(sum_a, sum_b) * (1 + 1e-12),
             "mass is %g, the weights sum to %g and %g", s->o.mass, sum_a, sum_b);
-    const bool partial = s->o.mass > 0 && s->o.mass < fmin(sum_a, sum_b) * (1 - 1e-12);
+    const bool partial = frgi_is_part(s->o.mass, sum_a, sum_b);
     if (partial) {
         TRY(frgi_check_partial(ctx, s->o.reference));
     }

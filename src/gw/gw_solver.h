@@ -322,6 +322,12 @@ typedef struct {
 } frgi_means;
 /** O(n^2 + m^2).  u is to be dropped, failed or not. */
 FRG_MUST_USE frg_status frgi_means_open(frgi_means *means, frgi_level *l);
+/** E of a plan of mass 1 as a U-statistic: the mean over all r and q of the `count` pairs r and the
+ *  `count` pairs q behind them, both drawn from it; *error: standard error, of both sets.  The rest
+ *  as below; not on a device. */
+FRG_MUST_USE frg_status frgi_energy_of_pairs(frgi_level *l, int64_t count, double scale_x,
+                                             double scale_y, const frgi_means *means,
+                                             const frgi_pair *pairs, double *energy, double *error);
 /** E of the plan, of mass 1, as a U-statistic over two sets of `count` pairs; *error: standard
  *  error. scale_x and scale_y multiply the distances first (to undo the scale of a side).  means:
  *  NULL, or for plans whose marginals hold: most of the variance goes (gw_energy.c). */
@@ -339,6 +345,8 @@ void frgi_join_linear(const frgi_level *l, const frgi_pair *pairs, int64_t count
 /** sum P (log P - 1) of the present plan, on the host: a look at all rows.  linear: NULL, or what
  *  becomes <Clin, P>, 0 without a linear cost. */
 double frgi_plan_entropy(const frgi_level *l, double *linear);
+/** All distances of a side, scaled; *out is to be dropped, failed or not. */
+FRG_MUST_USE frg_status frgi_distances_all(frgi_distances *d, double **out);
 /** Sums over the plan, scaled units. */
 typedef struct {
     double x, y, cross;     /* sum r C^2 r, sum c D^2 c, <C P D, P> */

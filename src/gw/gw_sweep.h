@@ -46,6 +46,7 @@ enum { FRGI_FILL_GROUPS = 4 }; /* filled at a time */
 enum { FRGI_GROUP = 8, FRGI_PANEL = 48, FRGI_PAD = 48, FRGI_MARK = 16 };
 enum { FRGI_SCRATCH_ROWS = (1 + FRGI_FILL_GROUPS) * FRGI_GROUP }; /* weights of 8 rows, exponents */
 #define FRGI_LOST       1e-32 /* f32 cannot tell a column sum this small */
+#define FRGI_BURST      1e30  /* nor one this large: rows that are relaxed may have any mass */
 #define FRGI_NEGLIGIBLE 0x1p-60
 #define FRGI_MARKS_HOLD 12 /* log2 units that a potential may move */
 
@@ -128,8 +129,15 @@ typedef struct {
     double error;     /* sum |col - b| */
     double increment; /* max |G - G0| */
     double low, high; /* of the steps of G */
-    int64_t lost; /* columns of weight whose sum is below FRGI_LOST; their potential is as before */
+    int64_t lost; /* columns of weight whose sum is not told (frgi_is_told); their potential is as
+                     before */
 } frgi_columns_result;
+
+/** Whether a column's sum is what floats could tell. */
+static inline bool frgi_is_told(double sum)
+{
+    return sum > FRGI_LOST && sum < FRGI_BURST;
+}
 
 /** Whether potentials, weights and sums are doubles. */
 static inline bool frgi_is_wide(const frgi_sweep *s)

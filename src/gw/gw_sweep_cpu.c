@@ -422,7 +422,7 @@ static frgi_columns_result columns(const frgi_sweep *s, int64_t first, int64_t l
         for (int64_t j = from; j < to; j++) {
             s->col[j] = sum[j - from];
             step[j - from] = s->to.log_b[j] - frgi_log_f64(sum[j - from]) * LOG2_E;
-            result.error += fabs(sum[j - from] - s->to.b[j]);
+            result.error += fmin(fabs(sum[j - from] - s->to.b[j]), FRGI_BURST);
         }
         for (int64_t j = from; j < to; j++) {
             const double log_col = s->to.log_b[j] - step[j - from];
@@ -435,7 +435,7 @@ static frgi_columns_result columns(const frgi_sweep *s, int64_t first, int64_t l
             if (!(s->to.b[j] > 0)) {
                 continue;
             }
-            if (sum[j - from] <= FRGI_LOST) {
+            if (!frgi_is_told(sum[j - from])) {
                 result.lost++;
                 continue;
             }

@@ -119,6 +119,7 @@ struct frgi_transport {
 /** Marginals of the plan, L1 and largest, without rounding. */
 typedef struct {
     double source_l1, target_l1, source_most, target_most, mass;
+    double over; /* what rows have above a, and columns above b, in all */
 } frgi_marginal_error;
 
 /** Takes row i of the plan, m doubles. */

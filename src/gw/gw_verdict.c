@@ -692,18 +692,17 @@ static bool are_few(const frg_gw *g)
 static const char *left_out(const frg_gw *g)
 {
     return g->degenerate || g->o.max_iter == 0 ? "not compared: no steps were done"
-           : !frgi_is_balanced(&g->o)          ? "not compared: marginals are relaxed or partial"
            : g->where.dev                      ? "not compared: on a device"
            : g->o.rank > 0                     ? "not compared: the rank is bounded"
                                                : NULL;
 }
 
 /** The mode vertex has raced its starts. */
-static void of_vertex(frg_gw_report *r)
+static void of_vertex(frg_gw_report *r, bool fused)
 {
     r->verdict =
         r->verdict_points > 0 ? "no other start is lower on a sample" : "no other start is lower";
-    r->sharpened_energy = r->energy;
+    r->sharpened_energy = fused ? r->objective : r->energy;
     r->blur = 0;
     r->other_energy = r->next_energy;
 }
@@ -735,11 +734,14 @@ frg_status frgi_gw_verdict(frg_gw *g)
 {
     frg_gw_report *const r = &g->report;
     if (g->level.t.list) {
-        of_vertex(r);
+        of_vertex(r, g->o.linear_weight > 0);
         return FRG_OK;
     }
     r->verdict = left_out(g);
     r->verdict_points = 0; /* those of a vertex that the run began at */
+    if (!r->verdict && !frgi_is_balanced(&g->o)) {
+        return frgi_gw_audit(g);
+    }
     if (!r->verdict) {
         if (!are_few(g)) {
             return compare_on_sample(g);

@@ -394,6 +394,15 @@ static void verdict(void)
     j.o.n_start = j.o.max_iter = j.o.min_iter = j.o.polish_passes = 1;
     const int64_t k = fault_sweep_once("a verdict", judged, &j, 1);
     printf("# a verdict: %" PRId64 " allocations\n", k);
+    for (int partial = 0; partial < 2; partial++) {
+        job of_parts = make();
+        of_parts.o.distance = FRG_GW_DISTANCE_EUCLIDEAN;
+        of_parts.o.multiscale = FRG_GW_MULTISCALE_OFF;
+        of_parts.o.n_start = of_parts.o.max_iter = of_parts.o.min_iter = 1;
+        of_parts.o.mass = partial ? 0.5 : 0;
+        of_parts.o.rho_source = partial ? (double)INFINITY : 0.5;
+        fault_sweep("an audit", align, &of_parts, 1);
+    }
 }
 
 static void files(void)

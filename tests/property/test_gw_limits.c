@@ -298,7 +298,128 @@ static void one_thread_alone(void)
     frg_context_destroy(ctx);
 }
 
-static const test_case cases[] = {{"one thread alone", one_thread_alone},
+/* A marginal that costs next to nothing, or all but holds, beside one that holds: rows of any mass
+ * are no reason to stop, and the other side holds as it is asked to. */
+static void any_penalty(void)
+{
+    enum { N = 12 };
+    static const double rho[] = {1e-8, 1e-5, 1e-4, 1e-2, 1, 1e3, 1e8};
+    frg_context *ctx = test_context_with(1, NULL, NULL);
+    double x[N * 3], y[N * 3], plan[N * N];
+    for (int i = 0; i < N * 3; i++)
+        x[i] = test_normal();
+    for (int i = 0; i < N * 3; i++) /* points turned by 90 degrees, the last first */
+        y[i] = i % 3 == 0 ? -x[(N - 1 - i / 3) * 3 + 1]
+                          : x[(N - 1 - i / 3) * 3 + i % 3 - (i % 3 == 1)];
+    const frg_array ax = matrix(x, N, 3), ay = matrix(y, N, 3);
+    for (size_t k = 0; k < sizeof rho / sizeof *rho; k++)
+        for (int way = 0; way < 6; way++) {
+            frg_gw_opts o = short_options(FRG_GW_DISTANCE_EUCLIDEAN);
+            frg_gw_report r = {0};
+            double over = 0;
+            o.epsilon = way < 3 ? 0.001 : 1e-5;
+            o.rho_source = way % 3 == 1 ? (double)INFINITY : rho[k];
+            o.rho_target = way % 3 == 0 ? (double)INFINITY : rho[k];
+            if (align(ctx, (frg_gw_side){.data = &ax}, (frg_gw_side){.data = &ay}, NULL, &o, plan,
+                      &r) < 0)
+                continue;
+            for (int i = 0; i < N; i++) {
+                double row = 0, column = 0;
+                for (int j = 0; j < N; j++) {
+                    row += plan[i * N + j];
+                    column += plan[j * N + i];
+                }
+                over += way % 3 == 1   ? fabs(row - 1.0 / N)
+                        : way % 3 == 0 ? fabs(column - 1.0 / N)
+                                       : 0;
+            }
+            CHECK_SAYS(isfinite(r.energy) && r.energy >= 0, "%g", r.energy);
+            CHECK_SAYS(r.step_gain >= 0 || r.reason == FRG_GW_NOT_CONFIRMED, "rho %g, way %d: %s",
+                       rho[k], way, r.verdict);
+            CHECK_SAYS(over <= o.polish_tol || r.reason == FRG_GW_NOT_CONFIRMED ||
+                           r.reason == FRG_GW_MAX_ITER,
+                       "rho %g, way %d: off by %g, %s", rho[k], way, over,
+                       frg_gw_reason_name(r.reason));
+        }
+    frg_context_destroy(ctx);
+}
+
+/* All that the smaller side has, of sides of other sums: its marginal holds, the other's points have
+ * no more than they may.  Transport is that of a balanced problem with one more point, whose costs
+ * are 0. */
+static void all_of_the_smaller(void)
+{
+    enum { FEW = 8, MANY = 12 };
+    frg_context *ctx = test_context_with(1, NULL, NULL);
+    double x[MANY * 3], few[FEW], many[MANY], cost[MANY * MANY], wide[MANY * (MANY + 1)],
+        plan[MANY * MANY], whole[MANY * (MANY + 1)], w[MANY + 1];
+    for (int i = 0; i < MANY * 3; i++)
+        x[i] = test_normal();
+    for (int i = 0; i < MANY; i++)
+        many[i] = few[i % FEW] = 1;
+    for (int way = 0; way < 2; way++) { /* the source is the smaller, the target */
+        const int n = way ? MANY : FEW, m = way ? FEW : MANY, rows = n + !way, columns = m + way;
+        const frg_array ax = matrix(x, n, 3), ay = matrix(x, m, 3);
+        const double *const a = way ? many : few, *const b = way ? few : many;
+        frg_gw_opts o = short_options(FRG_GW_DISTANCE_EUCLIDEAN);
+        frg_gw_report r = {0};
+        o.mass = FEW;
+        align(ctx, (frg_gw_side){.data = &ax, .weights = a},
+              (frg_gw_side){.data = &ay, .weights = b}, NULL, &o, plan, &r);
+        CHECK_TEXT(r.verdict, "the plan is stationary");
+        for (int u = 0; u < MANY; u++) { /* points of the larger side, the smaller one's first */
+            double of_few = 0, of_many = 0;
+            for (int v = 0; v < MANY; v++) {
+                of_few += u < FEW ? plan[way ? v * m + u : u * m + v] : 0;
+                of_many += v < FEW ? plan[way ? u * m + v : v * m + u] : 0;
+            }
+            CHECK_NEAR(of_few, u < FEW, 1e-12);
+            CHECK_SAYS(of_many <= 1 + 1e-12, "%g from one of %d", of_many, MANY);
+        }
+        frg_sinkhorn_opts k;
+        frg_sinkhorn *part = NULL, *full = NULL;
+        frg_sinkhorn_defaults(&k, sizeof k);
+        k.cost_store = FRG_GW_STORE_F64;
+        k.tol = 1e-10;
+        k.max_iter = 5000;
+        k.epsilon = 0.2;
+        for (int e = 0; e < rows * columns; e++)
+            wide[e] = 0;
+        for (int i = 0; i < n; i++)
+            for (int j = 0; j < m; j++)
+                wide[i * columns + j] = cost[i * m + j] = test_uniform();
+        for (int u = 0; u <= MANY; u++)
+            w[u] = u < FEW ? 1 : u == FEW ? MANY - FEW : 0;
+        CHECK_OK(ctx, frg_sinkhorn_create(&full, ctx, matrix(wide, rows, columns), way ? a : w,
+                                          way ? w : b, &k));
+        k.mass = FEW;
+        CHECK_OK(ctx, frg_sinkhorn_create(&part, ctx, matrix(cost, n, m), a, b, &k));
+        CHECK_OK(ctx, frg_sinkhorn_run(full, NULL));
+        CHECK_OK(ctx, frg_sinkhorn_run(part, NULL));
+        CHECK_OK(ctx,
+                 frg_plan_rows(frg_sinkhorn_plan(full), 0, rows, matrix(whole, rows, columns)));
+        CHECK_OK(ctx, frg_plan_rows(frg_sinkhorn_plan(part), 0, n, matrix(plan, n, m)));
+        const double scale = MANY; /* balanced weights are divided by their sum */
+        for (int i = 0; i < n; i++)
+            for (int j = 0; j < m; j++)
+                CHECK_NEAR(plan[i * m + j], scale * whole[i * columns + j], 1e-7);
+        frg_sinkhorn_destroy(full);
+        frg_sinkhorn_destroy(part);
+    }
+    const frg_array ax = matrix(x, MANY, 3);
+    frg_gw_opts o = short_options(FRG_GW_DISTANCE_EUCLIDEAN);
+    frg_gw *s = NULL;
+    o.mass = 1e-20;
+    CHECK_STATUS(
+        frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax}, (frg_gw_side){.data = &ax}, NULL, &o),
+        FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "less than 1e-12") != NULL);
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {{"all of the smaller", all_of_the_smaller},
+                                  {"any penalty", any_penalty},
+                                  {"one thread alone", one_thread_alone},
                                   {"single points", single_points},
                                   {"part of many", part_of_many},
                                   {"equal points", equal_points},
