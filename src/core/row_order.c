@@ -12,12 +12,16 @@
  * Two passes in place of n jumps, for as many columns as go together.  Cost: 5 bytes a row for p
  * and b, the columns on their way, a count for each level; moves alone, so that no bit changes.
  *
+ * What is written goes there in chunks by a call of the system: pages of a mapped file that are
+ * written to cost a fault each (4 KB), and the thread that keeps them few takes them away again.
+ *
  * A bucket of rows of 64 bytes is a 32nd of what may lie in memory, or what a core's cache holds
  * where that is less; a byte numbers the buckets, so that of many rows they are larger, and fewer
  * threads have one each.
  */
 #include "core/row_order.h"
 
+#include <omp.h>
 #include <string.h>
 
 #include "core/spool.h"
@@ -27,6 +31,7 @@ enum {
     LONGEST_ROW = 8 * FRGI_ORDER_COLUMNS,
     WINDOW_BYTES_LEAST = 1 << 16,
     WINDOW_BYTES_MOST = 1 << 23,
+    CHUNK = (1 << 16) + 64, /* bytes; fronts of chunks lie in different sets of the caches */
     STRETCH = 1 << 18
 };
 
@@ -48,7 +53,7 @@ static void choose_buckets(frgi_row_order *o, const frg_context *ctx)
     o->window = (int64_t)(bytes / LONGEST_ROW);
     const int64_t least = (o->n + MOST_BUCKETS - 1) / MOST_BUCKETS;
     o->window = o->window < least ? least : o->window;
-    o->buckets = (int)((o->n + o->window - 1) / o->window);
+    o->buckets = (int)(1 + (o->n - 1) / o->window);
 }
 
 /** next[l] <- the first place of level l. */
@@ -122,19 +127,35 @@ void frgi_row_order_destroy(frgi_row_order *o, frg_context *ctx)
     DROP(ctx, &o->bucket);
     DROP(ctx, &o->place);
     DROP(ctx, &o->moved);
-    o->bytes = 0;
+    DROP(ctx, &o->buffer);
+    o->bytes = o->buffer_bytes = 0;
+}
+
+/** A window for each thread and CHUNK bytes for each bucket, as far as both stay below what goes to
+ *  the disk; a window and a row for each bucket in any case. */
+static size_t buffer_for(const frgi_row_order *o, const frg_context *ctx, size_t bytes)
+{
+    const size_t window = (size_t)o->window * bytes, most = frgi_memory_limit(ctx) / 17;
+    const size_t threads = (size_t)frgi_pass_threads(ctx, o->n), fit = most / window;
+    const size_t windows = threads < fit ? threads : fit > 1 ? fit : 1;
+    const size_t rows = (size_t)o->buckets * bytes, chunks = (size_t)o->buckets * CHUNK;
+    const size_t all = chunks < most ? chunks : most > rows ? most : rows;
+    return windows * window > all ? windows * window : all;
 }
 
 frg_status frgi_row_order_room(frgi_row_order *o, frg_context *ctx, size_t bytes)
 {
-    const size_t all = frgi_mul((size_t)o->n, bytes);
+    const size_t all = frgi_mul((size_t)o->n, bytes), buffer = buffer_for(o, ctx, bytes);
     if (all <= o->bytes) {
         return FRG_OK;
     }
     DROP(ctx, &o->moved);
-    o->bytes = 0;
+    DROP(ctx, &o->buffer);
+    o->bytes = o->buffer_bytes = 0;
     TRY(frgi_alloc(ctx, (void **)&o->moved, all, "columns on their way"));
+    TRY(frgi_alloc(ctx, (void **)&o->buffer, buffer, "columns on their way"));
     o->bytes = all;
+    o->buffer_bytes = buffer;
     return FRG_OK;
 }
 
@@ -151,67 +172,164 @@ static inline void move_row(const frgi_columns *x, int64_t i, char *moved, bool 
     }
 }
 
-/** moved by buckets <- x in the old order, begin .. end-1; or the other way round. */
-static void pass_rows(const frgi_row_order *o, int64_t begin, int64_t end, const frgi_columns *x,
-                      bool back, int64_t next[MOST_BUCKETS])
+static inline void move(const frgi_columns *x, int64_t i, char *moved, bool back)
 {
-    const size_t bytes = x->size * (size_t)x->count;
-    for (int64_t i = begin; i < end; i++) {
-        char *const k = o->moved + (size_t)next[o->bucket[i]]++ * bytes;
-        if (x->size == 8) {
-            move_row(x, i, k, back, 8);
-        } else {
-            move_row(x, i, k, back, 4);
-        }
+    if (x->size == 8) {
+        move_row(x, i, moved, back, 8);
+    } else {
+        move_row(x, i, moved, back, 4);
     }
 }
 
-static frg_status pass(const frgi_row_order *o, const frg_context *ctx, const frgi_columns *x,
-                       bool back, bool stops)
+static size_t row_bytes(const frgi_columns *x)
 {
-    int64_t next[MOST_BUCKETS];
-    bucket_starts(o, next);
+    return x->size * (size_t)x->count;
+}
+
+/** `rows` rows of x from `first` on, its row 0: as they lie there, in `buffer`, or where they are not
+ *  side by side the rows themselves. */
+static frgi_columns buffered(const frgi_columns *x, int64_t first, int64_t rows, char *buffer)
+{
+    frgi_columns y = *x;
+    if (x->row == 1 || (x->row == x->count && x->column == 1)) {
+        y.column = x->row == 1 ? rows : 1;
+        y.base = buffer;
+    } else {
+        y.base = (char *)x->base + first * x->row * (ptrdiff_t)x->size;
+    }
+    return y;
+}
+
+/** x <- what `buffered` gave. */
+static void put_rows(const frg_context *ctx, frgi_spool_place place, const frgi_columns *x,
+                     int64_t first, int64_t rows, const char *buffer)
+{
+    const ptrdiff_t size = (ptrdiff_t)x->size;
+    const size_t bytes = (size_t)rows * x->size;
+    char *to = (char *)x->base + first * x->row * size;
+    if (x->row == 1) {
+        for (int c = 0; c < x->count; c++, to += x->column * size, buffer += bytes) {
+            frgi_spool_put(ctx, place, to, buffer, bytes);
+        }
+    } else if (x->row == x->count && x->column == 1) {
+        frgi_spool_put(ctx, place, to, buffer, bytes * (size_t)x->count);
+    }
+}
+
+/** Rows on their way to a bucket wait in its chunk until that is full. */
+typedef struct {
+    int64_t next[MOST_BUCKETS]; /* place of the chunk's first row */
+    int64_t held[MOST_BUCKETS]; /* rows in it */
+    int64_t most;
+    frgi_spool_place place; /* of moved */
+} chunks;
+
+static char *chunk_of(const frgi_row_order *o, const chunks *c, int b, size_t bytes)
+{
+    return o->buffer + (size_t)(b * c->most) * bytes;
+}
+
+static void empty_chunk(const frgi_row_order *o, const frg_context *ctx, chunks *c, int b,
+                        size_t bytes)
+{
+    frgi_spool_put(ctx, c->place, o->moved + (size_t)c->next[b] * bytes, chunk_of(o, c, b, bytes),
+                   (size_t)c->held[b] * bytes);
+    c->next[b] += c->held[b];
+    c->held[b] = 0;
+}
+
+/** moved by buckets <- x in the old order. */
+static frg_status to_buckets(const frgi_row_order *o, const frg_context *ctx, const frgi_columns *x,
+                             bool stops)
+{
+    const size_t bytes = row_bytes(x);
+    chunks c = {.most = (int64_t)(o->buffer_bytes / bytes / (size_t)o->buckets),
+                .place = frgi_spool_place_of(ctx, o->moved)};
+    bucket_starts(o, c.next);
     for (int64_t begin = 0; begin < o->n; begin += STRETCH) {
         const frg_status stopped = look(ctx, stops);
         if (stopped != FRG_OK) {
             return stopped;
         }
-        pass_rows(o, begin, stretch_end(o, begin), x, back, next);
+        for (int64_t i = begin; i < stretch_end(o, begin); i++) {
+            const int b = o->bucket[i];
+            move(x, i, chunk_of(o, &c, b, bytes) + (size_t)c.held[b] * bytes, false);
+            if (++c.held[b] == c.most) {
+                empty_chunk(o, ctx, &c, b, bytes);
+            }
+        }
+    }
+    for (int b = 0; b < o->buckets; b++) {
+        empty_chunk(o, ctx, &c, b, bytes);
     }
     return FRG_OK;
 }
 
-/** x[p(k)] <- moved[k] for the rows of one bucket; or the other way round. */
-static void place_bucket(const frgi_row_order *o, int b, const frgi_columns *x, bool back)
+/** x in the old order <- moved by buckets. */
+static void from_buckets(const frgi_row_order *o, const frg_context *ctx, const frgi_columns *x)
 {
-    const int64_t begin = b * o->window, end = begin + o->window < o->n ? begin + o->window : o->n;
-    const size_t bytes = x->size * (size_t)x->count;
-    char *moved = o->moved + (size_t)begin * bytes;
-    for (int64_t k = begin; k < end; k++, moved += bytes) {
-        if (x->size == 8) {
-            move_row(x, o->place[k], moved, !back, 8);
-        } else {
-            move_row(x, o->place[k], moved, !back, 4);
+    int64_t next[MOST_BUCKETS];
+    const size_t bytes = row_bytes(x), most = o->buffer_bytes / bytes;
+    const int64_t step = most < STRETCH ? (int64_t)most : STRETCH;
+    const frgi_spool_place place = frgi_spool_place_of(ctx, x->base);
+    bucket_starts(o, next);
+    for (int64_t begin = 0; begin < o->n; begin += step) {
+        const int64_t end = begin + step < o->n ? begin + step : o->n;
+        const frgi_columns y = buffered(x, begin, end - begin, o->buffer);
+        frgi_spool_look(ctx);
+        for (int64_t i = begin; i < end; i++) {
+            move(&y, i - begin, o->moved + (size_t)next[o->bucket[i]]++ * bytes, true);
         }
+        put_rows(ctx, place, x, begin, end - begin, o->buffer);
     }
 }
 
-/** Buckets that may lie in memory together have a thread each. */
-static int place_threads(const frgi_row_order *o, const frg_context *ctx, const frgi_columns *x)
+/** The passes over x and the rows on their way, and where these lie. */
+typedef struct {
+    const frgi_columns *x;
+    bool back;
+    frgi_spool_place of_x, of_moved;
+} placing;
+
+/** x[p(k)] <- moved[k] for the rows of one bucket; or the other way round. */
+static void place_bucket(const frgi_row_order *o, const frg_context *ctx, int b, const placing *p,
+                         char *buffer)
 {
-    const size_t bucket = (size_t)o->window * x->size * (size_t)x->count;
-    const size_t most = frgi_memory_limit(ctx) / 4 / bucket;
+    const int64_t begin = b * o->window, end = begin + o->window < o->n ? begin + o->window : o->n;
+    const size_t bytes = row_bytes(p->x);
+    char *const moved = o->moved + (size_t)begin * bytes;
+    if (p->back) {
+        for (int64_t k = begin; k < end; k++) {
+            move(p->x, o->place[k], buffer + (size_t)(k - begin) * bytes, false);
+        }
+        frgi_spool_put(ctx, p->of_moved, moved, buffer, (size_t)(end - begin) * bytes);
+    } else {
+        const frgi_columns y = buffered(p->x, begin, end - begin, buffer);
+        for (int64_t k = begin; k < end; k++) {
+            move(&y, o->place[k] - begin, moved + (size_t)(k - begin) * bytes, true);
+        }
+        put_rows(ctx, p->of_x, p->x, begin, end - begin, buffer);
+    }
+}
+
+/** Buckets that have a window of the buffer each have a thread each. */
+static int place_threads(const frgi_row_order *o, const frg_context *ctx, size_t window)
+{
+    const size_t most = o->buffer_bytes / window;
     const int threads = frgi_pass_threads(ctx, o->n);
-    return (size_t)threads < most ? threads : most > 1 ? (int)most : 1;
+    return (size_t)threads < most ? threads : (int)most;
 }
 
 static frg_status place_all(const frgi_row_order *o, const frg_context *ctx, const frgi_columns *x,
                             bool back, bool stops)
 {
-#pragma omp parallel for schedule(dynamic, 1) num_threads(place_threads(o, ctx, x))
+    const size_t window = (size_t)o->window * row_bytes(x);
+    const placing p = {x, back, frgi_spool_place_of(ctx, x->base),
+                       frgi_spool_place_of(ctx, o->moved)};
+#pragma omp parallel for schedule(dynamic, 1) num_threads(place_threads(o, ctx, window))
     for (int b = 0; b < o->buckets; b++) {
         if (look(ctx, stops) == FRG_OK) {
-            place_bucket(o, b, x, back);
+            place_bucket(o, ctx, b, &p, o->buffer + (size_t)omp_get_thread_num() * window);
         }
     }
     return look(ctx, stops);
@@ -220,7 +338,7 @@ static frg_status place_all(const frgi_row_order *o, const frg_context *ctx, con
 frg_status frgi_row_order_forward(const frgi_row_order *o, const frg_context *ctx,
                                   const frgi_columns *from, const frgi_columns *to, bool stops)
 {
-    const frg_status status = pass(o, ctx, from, false, stops);
+    const frg_status status = to_buckets(o, ctx, from, stops);
     return status == FRG_OK ? place_all(o, ctx, to, false, stops) : status;
 }
 
@@ -228,7 +346,10 @@ frg_status frgi_row_order_back(const frgi_row_order *o, const frg_context *ctx,
                                const frgi_columns *from, const frgi_columns *to, bool stops)
 {
     const frg_status status = place_all(o, ctx, from, true, stops);
-    return status == FRG_OK ? pass(o, ctx, to, true, false) : status;
+    if (status == FRG_OK) {
+        from_buckets(o, ctx, to);
+    }
+    return status;
 }
 
 frg_status frgi_row_order_bring(frgi_row_order *o, frg_context *ctx, const frgi_columns *from,

@@ -18,6 +18,8 @@ typedef struct {
     uint32_t *place; /* n, bucket after bucket in the old order: the row's new place */
     char *moved;     /* rows on their way, by buckets */
     size_t bytes;    /* of moved */
+    char *buffer;    /* what goes to a place at once: a chunk a bucket, or a window a thread */
+    size_t buffer_bytes;
 } frgi_row_order;
 
 /** Some columns of n rows: values of 4 or 8 bytes, strides in values. */

@@ -432,6 +432,48 @@ void frgi_spool_return(frg_context *ctx, void *p)
     DROP(ctx, &m);
 }
 
+frgi_spool_place frgi_spool_place_of(const frg_context *ctx, const void *p)
+{
+    frgi_spool *const s = ctx->spool;
+    frgi_spool_place place = {NULL, -1};
+    if (!s) {
+        return place;
+    }
+    const uintptr_t at = (uintptr_t)p;
+    pthread_mutex_lock(&s->lock);
+    for (const mapping *m = s->blocks; m; m = m->next) {
+        if (!m->source && at - (uintptr_t)m->base < m->bytes) {
+            place = (frgi_spool_place){m->base, m->fd};
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+    return place;
+}
+
+void frgi_spool_put(const frg_context *ctx, frgi_spool_place place, void *to, const void *from,
+                    size_t bytes)
+{
+    const char *next = from;
+    off_t at = (char *)to - place.base;
+    if (!place.base) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    while (bytes > 0) {
+        const ssize_t put = pwrite(place.fd, next, bytes, at);
+        if (put <= 0 && errno != EINTR) {
+            pthread_mutex_lock(&ctx->spool->lock);
+            ctx->spool->error = put < 0 ? errno : EIO;
+            pthread_mutex_unlock(&ctx->spool->lock);
+            return;
+        }
+        const size_t done = put > 0 ? (size_t)put : 0;
+        next += done;
+        at += (off_t)done;
+        bytes -= done;
+    }
+}
+
 /* ---- files of the user's --------------------------------------------------------------------- */
 
 static void drop_source(frg_context *ctx, mapping *m)

@@ -24,6 +24,17 @@ void frgi_spool_return(frg_context *ctx, void *p);
  *  frgi_unmap; NULL where blocks of that size lie in memory or it cannot be mapped. */
 FRG_MUST_USE frg_status frgi_spool_map(frg_context *ctx, int handle, const char *path, size_t bytes,
                                        const char **out);
+/** The block that p lies in, for frgi_spool_put; of the context until the block is returned or
+ *  resized. */
+typedef struct {
+    const char *base; /* NULL: p lies in memory, or in a file of the user's */
+    int fd;
+} frgi_spool_place;
+frgi_spool_place frgi_spool_place_of(const frg_context *ctx, const void *p);
+/** memcpy to a place of that block, by a call of the system instead of its pages: nothing of it
+ *  becomes the process's.  A write that fails is one of frgi_spool_check's. */
+void frgi_spool_put(const frg_context *ctx, frgi_spool_place place, void *to, const void *from,
+                    size_t bytes);
 /** E_DISK where a call of the system met a page of a block that cannot be read (EFAULT). */
 FRG_MUST_USE frg_status frgi_spool_fault(frg_context *ctx, int error);
 /** Lets pages go where the process holds more than it is to: where passes look around anyway. */

@@ -264,6 +264,19 @@ static void order_of_rows(void)
     CHECK_BITS(x, z, (size_t)(n * COLUMNS) * sizeof *x);
     CHECK_OK(ctx, frgi_row_order_back(&o, ctx, &ordered, &ordered, false));
     CHECK_BITS(sorted, level, (size_t)n * sizeof *level);
+    const frgi_columns apart = {y, COLUMNS, 1, COLUMNS - 1, sizeof *x}; /* the last stays between */
+    for (int64_t i = 0; i < n * COLUMNS; i++)
+        y[i] = -1;
+    const frgi_columns two = {x, 1, n, COLUMNS - 1, sizeof *x};
+    CHECK_OK(ctx, frgi_row_order_forward(&o, ctx, &two, &apart, true));
+    for (int64_t j = 0; j < n; j++)
+        right &= y[j * COLUMNS + 1] == y[j * COLUMNS] + (double)n && y[j * COLUMNS + 2] < 0;
+    CHECK(right);
+    memset(x, 0, (size_t)(n * COLUMNS) * sizeof *x);
+    CHECK_OK(ctx, frgi_row_order_back(&o, ctx, &apart, &two, true));
+    CHECK_BITS(x, z, (size_t)(n * (COLUMNS - 1)) * sizeof *x);
+    memcpy(x, z, (size_t)(n * COLUMNS) * sizeof *x);
+    CHECK_OK(ctx, frgi_spool_check(ctx));
     frg_interrupt(ctx);
     CHECK_STATUS(frgi_row_order_forward(&o, ctx, &columns, &rows, true), FRG_INTERRUPTED);
     CHECK_STATUS(frgi_row_order_back(&o, ctx, &rows, &columns, true), FRG_INTERRUPTED);
@@ -841,6 +854,45 @@ static void failed_disk(void)
     frg_context_destroy(memory);
 }
 
+/** A write of rows on their way that the disk refuses: each pass in turn, and no result then. */
+static void failed_order(void)
+{
+    const int64_t n = 20000, levels = 500;
+    for (int back = 0; back < 2; back++) {
+        frg_context *const ctx = spooled(test_now.threads, ".", 1 << 20);
+        int32_t *level = NULL;
+        double *x = NULL;
+        frgi_row_order o = {0};
+        CHECK_OK(ctx, NEW(ctx, &level, n, "levels"));
+        CHECK_OK(ctx, NEW(ctx, &x, n, "a column"));
+        for (int64_t i = 0; i < n; i++) {
+            level[i] = (int32_t)(i < levels ? i : test_below(levels));
+            x[i] = (double)i;
+        }
+        CHECK_OK(ctx, frgi_row_order_create(&o, ctx, level, n, levels));
+        CHECK_OK(ctx, frgi_row_order_room(&o, ctx, sizeof *x));
+        const frgi_columns c = {x, 1, n, 1, sizeof *x};
+        struct rlimit before, low;
+        CHECK(getrlimit(RLIMIT_FSIZE, &before) == 0);
+        void (*const action)(int) = signal(SIGXFSZ, SIG_IGN);
+        low = before;
+        low.rlim_cur = 4096;
+        setrlimit(RLIMIT_FSIZE, &low);
+        const frg_status status = back ? frgi_row_order_back(&o, ctx, &c, &c, false)
+                                       : frgi_row_order_forward(&o, ctx, &c, &c, false);
+        setrlimit(RLIMIT_FSIZE, &before);
+        signal(SIGXFSZ, action);
+        CHECK_OK(ctx, status);
+        CHECK_STATUS(frgi_spool_check(ctx), FRG_IO);
+        CHECK_TEXT(frg_error_code(ctx), "FRG-CORE-072");
+        CHECK_SAYS(strstr(frg_message(ctx), strerror(EFBIG)), "%s", frg_message(ctx));
+        frgi_row_order_destroy(&o, ctx);
+        DROP(ctx, &level);
+        DROP(ctx, &x);
+        frg_context_destroy(ctx);
+    }
+}
+
 /** What the process holds beyond the limit is said, once a run, with how much it was. */
 static void beyond_limit(void)
 {
@@ -963,6 +1015,7 @@ static const test_case cases[] = {{"blocks", blocks},
                                   {"folders", folders},
                                   {"full disk", full_disk},
                                   {"failed disk", failed_disk},
+                                  {"failed writes of rows", failed_order},
                                   {"beyond limit", beyond_limit},
                                   {"limit of itself", limit_of_itself},
                                   {"faults of files", faults_of_files},
