@@ -27,8 +27,7 @@ static const char BEGUN[] = "begun"; /* the solver of a file that holds the line
 
 /* ---- the line -------------------------------------------------------------------------------- */
 
-/** The words, each ended by NUL; free it. */
-static char *join_words(char **words, int count, int64_t *length)
+char *join_words(char **words, int count, int64_t *length)
 {
     *length = 0;
     for (int i = 0; i < count; i++) {
@@ -219,8 +218,9 @@ int checkpoint_begin(cli *c)
 
 void checkpoint_end(cli *c, int code)
 {
-    if (c->begun && code > 1 && !cli_signalled()) {
+    if (c->begun && !c->origin && code > 1 && !cli_signalled()) { /* a resumed one stays */
         remove(c->set.checkpoint);
+        kept_rows_remove(c);
     }
 }
 
@@ -369,6 +369,14 @@ static char **make_words(const cli *c, char *line, int64_t length, int *count)
     return words;
 }
 
+/** Were the rows of the run of that file kept beside it? */
+static int has_rows(const char *file)
+{
+    char name[4096];
+    const int length = snprintf(name, sizeof name, "%s.rows", file);
+    return length < (int)sizeof name && access(name, F_OK) == 0;
+}
+
 static int go_on(cli *c, frg_checkpoint *state)
 {
     int64_t length = 0, folder_length = 0;
@@ -379,6 +387,7 @@ static int go_on(cli *c, frg_checkpoint *state)
         return cli_fail(c, "E_CHECKPOINT", c->arguments[0], NULL,
                         "'%s' holds no command of this program", c->arguments[0]);
     }
+    const int rows = has_rows(c->arguments[0]);
     if (chdir(folder) != 0) {
         return cli_fail(c, "E_NO_INPUT", folder, NULL, "the folder of the run, '%s', is gone",
                         folder);
@@ -395,8 +404,8 @@ static int go_on(cli *c, frg_checkpoint *state)
     if (words && next) {
         const int begun = strcmp(frg_checkpoint_solver(state), BEGUN) == 0;
         if (begun && !c->set.quiet) {
-            fprintf(stderr, "fourge: there is no state in '%s' yet: the run is started anew\n",
-                    c->arguments[0]);
+            fprintf(stderr, "fourge: there is no state in '%s' yet: the run %s\n", c->arguments[0],
+                    rows ? "goes on from its rows" : "is started anew");
         }
         next->origin = state;
         next->resumed = begun ? NULL : state;

@@ -17,12 +17,26 @@ typedef struct keeper {
 
 typedef frg_status (*keeper_put)(const void *solver, frg_checkpoint *state);
 
+/** The words, each ended by NUL; free it.  NULL: no memory. */
+char *join_words(char **words, int count, int64_t *length);
 /** Of arrays that lie in one piece; of all columns of a table. */
 uint64_t hash_array(uint64_t seed, const frg_array *a);
 uint64_t hash_table(const frg_table *t);
 
 /** With --checkpoint, before the data are read: a file with the line alone.  0 or the exit code. */
 int checkpoint_begin(cli *c);
+/** The table of a resumed run, where it was kept and `path`, the file that it was read from, is what
+ *  it was; *out stays NULL where it has to be read.  0 or the exit code. */
+int kept_rows_load(cli *c, const char *path, frg_table **out);
+/** Refuses what stands in the place of the rows and is none.  0 or the exit code. */
+int kept_rows_check(cli *c, const char *path);
+/** What tells a file that was written to from the one that it was: its length and time. */
+uint64_t hash_source(const char *path);
+/** Keeps the table of a run with --checkpoint under a memory limit, read from `path`, which had that
+ *  hash before.  0 or the exit code. */
+int kept_rows_save(cli *c, const char *path, uint64_t source, const frg_table *t);
+/** The run needs them no longer. */
+void kept_rows_remove(const cli *c);
 /** Refuses a resumed state that belongs to another run; returns 0 or the exit code.  Close it in
  *  any case. */
 int keeper_open(keeper *k, cli *c, const char *solver, int64_t item, uint64_t data);

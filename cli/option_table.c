@@ -466,7 +466,8 @@ option_spec option_table[] = {
      .field = AT(checkpoint),
      .value = "FILE",
      .group = running,
-     .help = "keep the columns that are finished in FILE, for fourge resume FILE"},
+     .help = "keep the columns that are finished in FILE, of fe under a memory limit the rows in "
+             "FILE.rows, for fourge resume FILE"},
     {.name = "plan",
      .kind = KIND_OUTPUT,
      .commands = CMD_DEMEAN,

@@ -76,7 +76,12 @@ int fe_job_read(cli *c, fe_job *job)
     const double start = now_seconds();
     const char *const others[OTHERS] = {c->set.studies.ritest.cluster, c->set.studies.ritest.strata,
                                         c->set.studies.lpdid.cohort};
-    const int code = read_named(c, job->formula, &job->opts, others, job->path, &job->data);
+    const uint64_t source = hash_source(job->path);
+    int code = kept_rows_load(c, job->path, &job->data);
+    if (!code && !job->data) {
+        code = read_named(c, job->formula, &job->opts, others, job->path, &job->data);
+        code = code ? code : kept_rows_save(c, job->path, source, job->data);
+    }
     job->read = now_seconds() - start;
     return code;
 }
@@ -442,6 +447,9 @@ static int run_job(cli *c, fe_job *job)
     }
     cli_show_warnings(c);
     code = show(c, job);
+    if (job->status != FRG_INTERRUPTED && job->status != FRG_TIME_LIMIT) {
+        kept_rows_remove(c);
+    }
     code = code ? code : plan_code;
     return code ? code : cli_ended(job->status);
 }
@@ -450,6 +458,7 @@ int command_fe(cli *c)
 {
     int code = model_options(c);
     code = code ? code : open_with_spool(c, c->arguments[1]);
+    code = code ? code : kept_rows_check(c, c->arguments[1]);
     code = code ? code : checkpoint_begin(c);
     if (code) {
         return code;

@@ -150,6 +150,19 @@ FRG_API FRG_MUST_USE frg_status frg_column_count(frg_column_inference *out, frg_
 FRG_API FRG_MUST_USE frg_status frg_table_write(const frg_table *t, frg_context *ctx,
                                                 const char *path);
 
+/** Keeps a table in a file as it lies in memory, for a later process of the same kind of machine:
+ *  each column with a checksum, the file whole or not at all.  options, source: hashes (frg_hash) of
+ *  what decides what was read, and of the file that it was read from, which frg_table_load compares.
+ *  Errors: E_CREATE, E_WRITE, E_ARG for "-"; FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped, and there is
+ *  no file. */
+FRG_API FRG_MUST_USE frg_status frg_table_save(const frg_table *t, frg_context *ctx,
+                                               const char *path, uint64_t options, uint64_t source);
+/** That table once more, to the bit.  Errors: E_NO_INPUT, E_READ; E_CHECKPOINT where the file is
+ *  damaged or none, E_MISMATCH of other options, another format or byte order, E_CHANGED of another
+ *  source; FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped, *out is NULL. */
+FRG_API FRG_MUST_USE frg_status frg_table_load(frg_table **out, frg_context *ctx, const char *path,
+                                               uint64_t options, uint64_t source);
+
 /* ---- npy arrays ------------------------------------------------------------------------------ */
 
 /** One array of an .npy file, in memory of the library; free with frg_npy_destroy. */

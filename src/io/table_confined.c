@@ -4,14 +4,14 @@
  *
  *     WARNING, LOG   a row of the catalogue, a level; the text
  *     FAILURE        a row of the catalogue; the place, NUL, the message
- *     TABLE          rows; the number of columns, and for each a head, its name, values, labels
+ *     TABLE          rows; the number of columns, and each as table_bytes.c has it
  *
- * A TABLE or a FAILURE is the last.  Nothing that comes is believed: kinds, lengths, codes and the
- * ends of texts are looked at, and missing values counted anew.
+ * A TABLE or a FAILURE is the last.
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "io/table_bytes.h"
 #include "io/table_confined.h"
 
 typedef enum { RECORD_WARNING = 1, RECORD_LOG, RECORD_FAILURE, RECORD_TABLE } record_kind;
@@ -21,17 +21,7 @@ typedef struct {
     int64_t bytes; /* rows, of a TABLE */
 } record;
 
-typedef struct {
-    int32_t kind, ordered, labelled, name_bytes;
-    int64_t n_labels, label_bytes;
-} column_head;
-
-enum { TEXT_MOST = 4096, NAME_MOST = 1 << 20, COLUMNS_MOST = 1 << 20 };
-
-static size_t value_bytes(int32_t kind)
-{
-    return kind == FRG_NUMBER || kind == FRG_INTEGER ? 8 : 4;
-}
+enum { TEXT_MOST = 4096, COLUMNS_MOST = 1 << 20 };
 
 /* ---- the child sends ------------------------------------------------------------------------- */
 
@@ -79,33 +69,20 @@ static void put_failure(const frgi_confined *c)
              n < (int)sizeof text ? (size_t)n : sizeof text - 1);
 }
 
-static void put_column(const frgi_confined *c, const frg_column *column)
+static frg_status put_bytes(void *user, const void *bytes, size_t count)
 {
-    column_head h = {.kind = (int32_t)column->kind,
-                     .ordered = column->ordered,
-                     .labelled = column->labelled,
-                     .name_bytes = (int32_t)strlen(column->name),
-                     .n_labels = column->n_labels};
-    for (int64_t i = 0; i < column->n_labels; i++) {
-        h.label_bytes += (int64_t)strlen(column->labels[i]) + 1;
-    }
-    const void *const values = column->numbers    ? (const void *)column->numbers
-                               : column->integers ? (const void *)column->integers
-                                                  : (const void *)column->codes;
-    frgi_confined_put(c, &h, sizeof h);
-    frgi_confined_put(c, column->name, (size_t)h.name_bytes);
-    frgi_confined_put(c, values, (size_t)column->n * value_bytes(h.kind));
-    for (int64_t i = 0; i < column->n_labels; i++) {
-        frgi_confined_put(c, column->labels[i], strlen(column->labels[i]) + 1);
-    }
+    frgi_confined_put(user, bytes, count);
+    return FRG_OK;
 }
 
-static void put_table(const frgi_confined *c, const frg_table *t)
+static void put_table(frgi_confined *c, const frg_table *t)
 {
+    const frgi_column_sink to = {put_bytes, c};
+    frg_status status = FRG_OK; /* of a pipe that nobody reads: the child ends */
     const record r = {.kind = RECORD_TABLE, .number = (int32_t)t->n_columns, .bytes = t->n};
     frgi_confined_put(c, &r, sizeof r);
-    for (int64_t i = 0; i < t->n_columns; i++) {
-        put_column(c, t->columns[i]);
+    for (int64_t i = 0; i < t->n_columns && status == FRG_OK; i++) {
+        status = frgi_column_put(&to, t->columns[i]);
     }
 }
 
@@ -180,107 +157,14 @@ static frg_status take_note(frgi_confined *c, const record *r)
     return FRG_OK;
 }
 
-static frg_status check_head(const frgi_confined *c, const column_head *h)
+static frg_status get_bytes(void *user, void *to, size_t count)
 {
-    const bool category = h->kind == FRG_CATEGORY;
-    if (h->kind < FRG_NUMBER || h->kind > FRG_CATEGORY || h->ordered < 0 || h->ordered > 1 ||
-        h->labelled < 0 || h->labelled > 1) {
-        return refuse(c, "a column is of no kind");
-    }
-    if (h->name_bytes < 0 || h->name_bytes > NAME_MOST) {
-        return refuse(c, "a name is too long");
-    }
-    if (h->n_labels < 0 || h->n_labels > INT32_MAX || h->label_bytes < h->n_labels ||
-        (!category && h->label_bytes > 0)) {
-        return refuse(c, "labels are of no length");
-    }
-    if ((size_t)h->label_bytes > frgi_confined_memory(c)) {
-        return refuse(c, "it tells of more labels than it has memory for");
-    }
-    return FRG_OK;
+    return frgi_confined_get(user, to, count);
 }
 
-static frg_status take_name(frgi_confined *c, const column_head *h, frgi_column_memory *m)
+static frg_status refuse_bytes(void *user, const char *what)
 {
-    TRY(NEW(c->ctx, &m->name, h->name_bytes + 1, "column names"));
-    TRY(frgi_confined_get(c, m->name, (size_t)h->name_bytes));
-    m->name[h->name_bytes] = '\0';
-    return memchr(m->name, '\0', (size_t)h->name_bytes) ? refuse(c, "a name has a NUL") : FRG_OK;
-}
-
-/** Pointers to labels that end one after another, the last at the end. */
-static frg_status take_labels(frgi_confined *c, const column_head *h, frgi_column_memory *m)
-{
-    TRY(NEW(c->ctx, &m->label_text, h->label_bytes, "labels of a column"));
-    TRY(NEW(c->ctx, &m->labels, h->n_labels, "labels of a column"));
-    TRY(frgi_confined_get(c, m->label_text, (size_t)h->label_bytes));
-    const char *next = m->label_text, *const end = next + h->label_bytes;
-    for (int64_t i = 0; i < h->n_labels; i++) {
-        m->labels[i] = next;
-        const char *const nul = next < end ? memchr(next, '\0', (size_t)(end - next)) : NULL;
-        if (!nul) {
-            return refuse(c, "labels do not end");
-        }
-        next = nul + 1;
-    }
-    return next == end ? FRG_OK : refuse(c, "labels are too long");
-}
-
-/** Missing values of codes, which have to be of labels. */
-static frg_status check_codes(const frgi_confined *c, const int32_t *codes, int64_t n,
-                              int64_t labels, int64_t *missing)
-{
-    for (int64_t i = 0; i < n; i++) {
-        if (codes[i] < FRG_MISSING_CODE || codes[i] >= labels) {
-            return refuse(c, "a code has no label");
-        }
-        *missing += codes[i] == FRG_MISSING_CODE;
-    }
-    return FRG_OK;
-}
-
-static frg_status take_values(frgi_confined *c, const column_head *h, int64_t n,
-                              frgi_column_memory *m, int64_t *missing)
-{
-    const size_t bytes = frgi_mul((size_t)n, value_bytes(h->kind));
-    if (bytes > frgi_confined_memory(c)) {
-        return refuse(c, "it tells of more rows than it has memory for");
-    }
-    TRY(frgi_alloc(c->ctx, &m->values, bytes, "a column"));
-    TRY(frgi_confined_get(c, m->values, bytes));
-    const double *const numbers = m->values;
-    const int64_t *const integers = m->values;
-    if (h->kind == FRG_CATEGORY || h->kind == FRG_BOOL) {
-        return check_codes(c, m->values, n, h->kind == FRG_BOOL ? 2 : h->n_labels, missing);
-    }
-    for (int64_t i = 0; i < n; i++) {
-        *missing +=
-            h->kind == FRG_NUMBER ? numbers[i] != numbers[i] : integers[i] == FRG_MISSING_INTEGER;
-    }
-    return FRG_OK;
-}
-
-static frg_status take_column(frgi_confined *c, frg_table *t)
-{
-    column_head h;
-    int64_t missing = 0;
-    TRY(frgi_confined_get(c, &h, sizeof h));
-    TRY(check_head(c, &h));
-    frgi_column_memory m = {.ordered = h.ordered, .labelled = h.labelled};
-    frg_status status = take_name(c, &h, &m);
-    if (status == FRG_OK) {
-        status = take_values(c, &h, t->n, &m, &missing);
-    }
-    if (status == FRG_OK && h.kind == FRG_CATEGORY) {
-        status = take_labels(c, &h, &m);
-    }
-    if (status == FRG_OK) {
-        status = frgi_table_adopt(t, m, (frg_column_kind)h.kind, missing, h.n_labels);
-    }
-    if (status != FRG_OK) {
-        frgi_column_memory_free(c->ctx, &m);
-    }
-    return status;
+    return refuse(user, what);
 }
 
 static frg_status take_table(frgi_confined *c, const record *r, frg_table **out)
@@ -290,9 +174,10 @@ static frg_status take_table(frgi_confined *c, const record *r, frg_table **out)
     }
     frg_table *t;
     TRY(frg_table_create(&t, c->ctx, r->bytes));
+    const frgi_column_source from = {c->ctx, get_bytes, refuse_bytes, c, frgi_confined_memory(c)};
     frg_status status = FRG_OK;
     for (int32_t i = 0; i < r->number && status == FRG_OK; i++) {
-        status = take_column(c, t);
+        status = frgi_column_take(&from, t);
     }
     if (status != FRG_OK) {
         frg_table_destroy(t);

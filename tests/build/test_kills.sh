@@ -42,7 +42,7 @@ killed() {
         timeout -s KILL "$delay" "$@" >/dev/null 2>&1 || code=$?
         [ "$code" = 137 ] && return 0
         delay=$(awk -v d="$delay" 'BEGIN { print d / 2 }')
-        rm -f run.state run.state~
+        rm -f run.state run.state~ run.state.rows
     done
     return 1
 }
@@ -70,7 +70,7 @@ same() {
 
 # once COMMAND...: one kill, or two, and the end.
 once() {
-    rm -f run.state run.state~
+    rm -f run.state run.state~ run.state.rows
     # shellcheck disable=SC2086 # lists of words
     rm -f $results
     killed "$@" || return 1
@@ -96,7 +96,7 @@ kills_of() {
     results=$2
     shift 2
     hits=0 anew=0 unborn=0
-    rm -f run.state run.state~ # of the command before, which this one would not replace
+    rm -f run.state run.state~ run.state.rows # of the command before, which this one would not replace
     began=$(now)
     "$@" >/dev/null || return 1
     whole=$(since "$began")
@@ -121,6 +121,9 @@ awk 'BEGIN { srand(5); print "a,b,y"; for (i = 0; i < 260; i++) { a = rand(); b 
 
 check "fe: $kills kills" kills_of fe "kept.csv fe.json" "$fourge" fe 'y ~ x1 + x2 + x1:x2 + exp(x1) | unit + firm' d.csv \
     --vcov cluster=firm --block 2 --method lsmr -q --format json --output fe.json --save-residuals kept.csv --checkpoint run.state
+check "fe beyond memory: $kills kills" kills_of "fe beyond memory" "kept.csv fe.json" "$fourge" fe 'y ~ x1 + x2 + exp(x1) | unit + firm' \
+    d.csv --block 2 --method lsmr -q --format json --output fe.json --save-residuals kept.csv --memory-limit 4M --spool . \
+    --checkpoint run.state
 check "demean: $kills kills" kills_of demean kept.npy "$fourge" demean --columns a/columns.npy --codes a/codes.npy \
     --out kept.npy --method lsmr --block 1 -q --checkpoint run.state
 check "gw align: $kills kills" kills_of "gw align" "plan.npy kept.csv" "$fourge" gw align x.npy y.npy --distance euclidean \
