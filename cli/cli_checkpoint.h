@@ -25,15 +25,15 @@ uint64_t hash_table(const frg_table *t);
 
 /** With --checkpoint, before the data are read: a file with the line alone.  0 or the exit code. */
 int checkpoint_begin(cli *c);
-/** The table of a resumed run, where it was kept and `path`, the file that it was read from, is what
- *  it was; *out stays NULL where it has to be read.  0 or the exit code. */
+/** The table of a resumed run, where it was kept and `path`, the file that it was read from, is
+ *  what it was; *out stays NULL where it has to be read.  0 or the exit code. */
 int kept_rows_load(cli *c, const char *path, frg_table **out);
 /** Refuses what stands in the place of the rows and is none.  0 or the exit code. */
 int kept_rows_check(cli *c, const char *path);
 /** What tells a file that was written to from the one that it was: its length and time. */
 uint64_t hash_source(const char *path);
-/** Keeps the table of a run with --checkpoint under a memory limit, read from `path`, which had that
- *  hash before.  0 or the exit code. */
+/** Keeps the table of a run with --checkpoint under a memory limit, read from `path`, which had
+ *  that hash before.  0 or the exit code. */
 int kept_rows_save(cli *c, const char *path, uint64_t source, const frg_table *t);
 /** The run needs them no longer. */
 void kept_rows_remove(const cli *c);

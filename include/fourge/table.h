@@ -151,8 +151,8 @@ FRG_API FRG_MUST_USE frg_status frg_table_write(const frg_table *t, frg_context 
                                                 const char *path);
 
 /** Keeps a table in a file as it lies in memory, for a later process of the same kind of machine:
- *  each column with a checksum, the file whole or not at all.  options, source: hashes (frg_hash) of
- *  what decides what was read, and of the file that it was read from, which frg_table_load compares.
+ *  each column with a checksum, the file whole or not at all.  options, source: hashes (frg_hash)
+ *  of what decides what was read, and of the file that it was read from: frg_table_load compares.
  *  Errors: E_CREATE, E_WRITE, E_ARG for "-"; FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped, and there is
  *  no file. */
 FRG_API FRG_MUST_USE frg_status frg_table_save(const frg_table *t, frg_context *ctx,

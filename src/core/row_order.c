@@ -131,16 +131,23 @@ void frgi_row_order_destroy(frgi_row_order *o, frg_context *ctx)
     o->bytes = o->buffer_bytes = 0;
 }
 
+static size_t least_of(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 /** A window for each thread and CHUNK bytes for each bucket, as far as both stay below what goes to
  *  the disk; a window and a row for each bucket in any case. */
 static size_t buffer_for(const frgi_row_order *o, const frg_context *ctx, size_t bytes)
 {
-    const size_t window = (size_t)o->window * bytes, most = frgi_memory_limit(ctx) / 17;
-    const size_t threads = (size_t)frgi_pass_threads(ctx, o->n), fit = most / window;
-    const size_t windows = threads < fit ? threads : fit > 1 ? fit : 1;
-    const size_t rows = (size_t)o->buckets * bytes, chunks = (size_t)o->buckets * CHUNK;
-    const size_t all = chunks < most ? chunks : most > rows ? most : rows;
-    return windows * window > all ? windows * window : all;
+    const size_t buckets = (size_t)o->buckets, window = (size_t)o->window * bytes;
+    const size_t most = frgi_memory_limit(ctx) / 17, fit = most / window;
+    const size_t threads = least_of((size_t)frgi_pass_threads(ctx, o->n), buckets);
+    const size_t windows = window * (fit > 1 ? least_of(threads, fit) : 1);
+    const size_t chunks = least_of(buckets * CHUNK, (size_t)o->n * bytes);
+    const size_t some = least_of(chunks, most),
+                 all = some > buckets * bytes ? some : buckets * bytes;
+    return windows > all ? windows : all;
 }
 
 frg_status frgi_row_order_room(frgi_row_order *o, frg_context *ctx, size_t bytes)
@@ -186,8 +193,8 @@ static size_t row_bytes(const frgi_columns *x)
     return x->size * (size_t)x->count;
 }
 
-/** `rows` rows of x from `first` on, its row 0: as they lie there, in `buffer`, or where they are not
- *  side by side the rows themselves. */
+/** `rows` rows of x from `first` on, its row 0: as they lie there, in `buffer`, or where they are
+ *  not side by side the rows themselves. */
 static frgi_columns buffered(const frgi_columns *x, int64_t first, int64_t rows, char *buffer)
 {
     frgi_columns y = *x;

@@ -1,6 +1,7 @@
-/* table_kept.c - a table in a file as it lies in memory, for a run that goes on where it was cut off.
+/* table_kept.c - a table in a file as it lies in memory, for a run that goes on where it was cut
+ * off.
  *
- *     head      magic, format, byte order, the hashes of options and source, rows, columns; checksum
+ *     head      magic, format, byte order, hashes of options and source, rows, columns; a checksum
  *     columns   each as table_bytes.c has it, and a checksum of the file up to there
  *
  * Texts are parsed, and their words numbered, once: reading this back is a copy.  Nothing is

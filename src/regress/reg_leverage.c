@@ -637,6 +637,30 @@ frg_status frgi_vcov_leverages(frgi_vcov_work *w, double *h)
     return FRG_OK;
 }
 
+bool frgi_vcov_takes_leverages(const frgi_vcov_request *r, bool *approx)
+{
+    *approx = r->choice[VCOV_LEVERAGE] == 1;
+    return r->kind->meat == frgi_vcov_hc2_meat || r->kind->meat == frgi_vcov_hc3_meat;
+}
+
+size_t frgi_vcov_leverage_bytes(const frg_fe *f, bool approx, int64_t *columns)
+{
+    const frgi_frame *const frame = &f->data.frame;
+    const size_t codes = sizeof *frame->codes * (size_t)frame->n_effects, number = sizeof(double);
+    const bool slopes = f->data.formula.n_slopes > 0;
+    reduced s = {.f = f};
+    number_levels(&s);
+    *columns = frame->n_effects > 0 ? BLOCK : 0;
+    if (approx) { /* signs and their images, h and what the draws leave */
+        return number * (2 * BLOCK + 2);
+    }
+    if (slopes || (frame->n_effects > 1 && s.m > DENSE)) { /* unit vectors, cells, h */
+        return number * (BLOCK + 1) + sizeof *frame->codes + 2 * number;
+    }
+    *columns = 0; /* codes, weights and g by level, what is on its way, the order, h */
+    return 2 * codes + 4 * number + sizeof(uint32_t) + 1;
+}
+
 /* ---- hc2, hc3 -------------------------------------------------------------------------------- */
 
 /** M = sum_i s_i s_i' / (1 - h_i)^power  (MacKinnon and White 1985). */

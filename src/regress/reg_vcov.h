@@ -112,6 +112,11 @@ FRG_MUST_USE frg_status frgi_vcov_demean(frgi_vcov_work *w, frg_demean *plan, do
 FRG_MUST_USE frg_status frgi_vcov_plan(const frg_fe *f, uint64_t chosen, frg_demean **out);
 /** h_i of the full model, of one of w_i rows where weights are frequencies. */
 FRG_MUST_USE frg_status frgi_vcov_leverages(frgi_vcov_work *w, double *h);
+/** Does this covariance take leverages; *approx: by draws? */
+bool frgi_vcov_takes_leverages(const frgi_vcov_request *r, bool *approx);
+/** Bytes for each row that leverages take beside matrix and residuals, at most; *columns: of those,
+ *  columns of a plan of their own. */
+size_t frgi_vcov_leverage_bytes(const frg_fe *f, bool approx, int64_t *columns);
 /** w->scores. */
 FRG_MUST_USE frg_status frgi_vcov_scores(frgi_vcov_work *w);
 /** meat += scale sum_i h_i x_i x_i', h NULL: 1; gross += |scale| of the same. */

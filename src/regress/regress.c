@@ -19,6 +19,7 @@
 #include "fe/fe_demean.h"
 #include "formula/mistyped.h"
 #include "regress/reg_two_stage.h"
+#include "regress/reg_vcov.h"
 
 static const double PERFECT = 1e-11; /* residuals below this share of y's variation are round-off */
 enum { VCOVS = sizeof((frg_fe_opts *)0)->vcov / sizeof *((frg_fe_opts *)0)->vcov };
@@ -283,15 +284,28 @@ static int64_t glm_columns(const frg_fe *f)
     return !f->glm.family ? 0 : SEARCH + matrix > fit ? SEARCH + matrix : fit;
 }
 
-/** On the disk, at most: what is there, columns and plan, residuals, scores, a cluster
- *  variable. */
-static void measure_spool(const frg_fe *f, frg_fe_size *out)
+/** On the disk, at most: what is there, columns, residuals, scores, a cluster variable, and a
+ *  plan: of the columns, or of leverages and beside what else they take. */
+static frg_status measure_spool(const frg_fe *f, frg_demean_shape *shape, frg_fe_size *out)
 {
     enum { ROW_BYTES = 8 + 8 + 4 };
-    const size_t fit = frgi_add(out->matrix_bytes, out->plan_bytes);
-    const size_t rows = frgi_mul((size_t)out->n, ROW_BYTES + 8 * (size_t)glm_columns(f));
-    out->spool_bytes =
-        frgi_spools(f->ctx) ? frgi_add(frgi_spool_held(f->ctx), frgi_add(fit, rows)) : 0;
+    size_t plan = 0, with_factor, row = ROW_BYTES + 8 * (size_t)glm_columns(f);
+    double seconds;
+    out->spool_bytes = 0;
+    if (!frgi_spools(f->ctx)) {
+        return FRG_OK;
+    }
+    if (f->policy.leverages) {
+        row += frgi_vcov_leverage_bytes(f, f->policy.estimated_leverages, &shape->p);
+    }
+    if (f->policy.leverages && shape->p > 0) {
+        TRY(frgi_fe_demean_estimate(f->ctx, shape, !frgi_fe_is_scattered(f),
+                                    &f->policy.options.demean, &plan, &with_factor, &seconds));
+    }
+    plan = plan > out->plan_bytes ? plan : out->plan_bytes;
+    out->spool_bytes = frgi_add(frgi_add(frgi_spool_held(f->ctx), frgi_mul((size_t)out->n, row)),
+                                frgi_add(out->matrix_bytes, plan));
+    return FRG_OK;
 }
 
 /** Passes along all rows: the file, each key's codes, the columns, an order there and back in two
@@ -315,10 +329,6 @@ static frg_status measure(const frg_fe *f, frg_fe_size *out)
                          .seconds = (double)NAN,
                          .passes = count_passes(f)};
     out->matrix_bytes = frgi_mul(frgi_mul((size_t)out->n_columns, (size_t)out->n), sizeof(double));
-    if (frame->n_effects == 0) {
-        measure_spool(f, out);
-        return FRG_OK;
-    }
     frg_slope *slopes = NULL;
     frg_demean_shape shape = {.n = frame->n,
                               .p = out->n_columns,
@@ -326,13 +336,16 @@ static frg_status measure(const frg_fe *f, frg_fe_size *out)
                               .levels = frame->levels,
                               .weighted = frame->weights != NULL,
                               .n_slopes = f->data.formula.n_slopes};
+    if (frame->n_effects == 0) {
+        return measure_spool(f, &shape, out);
+    }
     TRY(frgi_fe_slopes(f, &slopes, &shape.no_intercept));
     shape.slopes = slopes;
-    const frg_status status =
+    frg_status status =
         frgi_fe_demean_estimate(f->ctx, &shape, !frgi_fe_is_scattered(f), &f->policy.options.demean,
                                 &out->plan_bytes, &out->with_factor_bytes, &out->seconds);
+    status = status < 0 ? status : measure_spool(f, &shape, out);
     DROP(f->ctx, &slopes);
-    measure_spool(f, out);
     return status;
 }
 
@@ -465,8 +478,11 @@ static frg_status prepare(job *j, const char *formula, frg_status *worst)
     TRY(make_depvar(f));
     TRY(frgi_glm_choose(f));
     for (int i = 0; i < count; i++) {
+        bool approx;
         TRY(frgi_vcov_request_create(&j->requests[i], f->ctx, f->policy.options.vcov[i],
                                      f->data.table));
+        f->policy.leverages |= frgi_vcov_takes_leverages(&j->requests[i], &approx);
+        f->policy.estimated_leverages |= approx;
     }
     TRY(frgi_two_stage_check(f));
     TRY(make_rows(f, j->requests, count));

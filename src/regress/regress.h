@@ -78,6 +78,7 @@ typedef struct {
 typedef struct {
     frg_fe_opts options; /* its strings belong to the caller and are not read after the fit */
     frgi_ssc ssc;
+    bool leverages, estimated_leverages; /* a covariance takes them, exact or by draws */
     frgi_pool *pool; /* while the models of one call are fitted; NULL: a fit by itself */
 } frgi_fe_policy;
 

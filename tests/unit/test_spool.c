@@ -435,6 +435,36 @@ static void try_design(const design *d, int64_t n, bool sorted)
     frg_context_destroy(disk);
 }
 
+/** What a dry run tells of the disk holds, and is not many times what there was; the buffer of an
+ *  order, a 16th of the limit, lies in memory but where blocks of all sizes do not. */
+static void bounds_of_leverages(void)
+{
+    static const char *const specs[] = {"hc2", "hc3,leverage=approx",
+                                        "hc3,leverage=approx,draws=40"};
+    static const char *const formulas[] = {"y ~ x + z | a + b", "y ~ x | a", "y ~ z | a + b[x]"};
+    for (int k = 0; k < 9; k++) {
+        frg_context *const disk = spooled(test_now.threads, ".", LIMIT);
+        const int64_t n = 1500;
+        frgi_spool_from(disk, (size_t)n * sizeof(int32_t)); /* what has a number a row */
+        frg_table *const t = make_table(disk, n, k % 2 == 0);
+        frg_fe *f = NULL;
+        frg_fe_size size;
+        frg_fe_opts o;
+        frg_fe_defaults(&o, sizeof o);
+        o.vcov[0] = specs[k % 3];
+        o.n_vcov = 1;
+        CHECK_OK(disk, frg_fe_estimate(disk, formulas[k / 3], t, &o, &size));
+        CHECK(frg_fe_fit(&f, disk, formulas[k / 3], t, &o) >= 0);
+        const size_t had = frg_spool_bytes(disk);
+        CHECK_SAYS(had <= size.spool_bytes + LIMIT / 16 && size.spool_bytes < 4 * had,
+                   "%s, %s: %zu bytes on the disk, %zu told", formulas[k / 3], specs[k % 3], had,
+                   size.spool_bytes);
+        frg_fe_destroy(f);
+        frg_table_destroy(t);
+        frg_context_destroy(disk);
+    }
+}
+
 static void same_bits(void)
 {
     static const design designs[] = {
@@ -1012,6 +1042,7 @@ static const test_case cases[] = {{"blocks", blocks},
                                   {"goes on elsewhere", goes_on_elsewhere},
                                   {"same bits of data", same_bits_of_data},
                                   {"progress", progress},
+                                  {"bounds of leverages", bounds_of_leverages},
                                   {"folders", folders},
                                   {"full disk", full_disk},
                                   {"failed disk", failed_disk},
