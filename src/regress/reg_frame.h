@@ -78,9 +78,15 @@ FRG_MUST_USE frg_status frgi_number_sets(frg_context *ctx, const int32_t *parent
                                          const double *rows, int64_t levels, int32_t *group,
                                          int32_t *n_groups);
 
+/** gone[i] <- 1 where a direction of the effects q and r alone tells that y_i is 0, or, of a binary
+ *  outcome, 1 (reg_separation_pairs.c). */
+FRG_MUST_USE frg_status frgi_separated_by_pair(frg_context *ctx, const frgi_frame *frame, int q,
+                                               int r, const double *y, bool binary,
+                                               unsigned char *gone);
 /** gone[i] <- 1 where row i has a level of an effect whose outcomes are all 0, or, of a binary
- *  outcome, all the same; *count of them.  E_FAMILY for an outcome that the family has not,
- *  E_SEPARATED where no row's outcome differs so from all others'. */
+ *  outcome, all the same, or, where there are none, two effects tell it; *count of them.
+ *  E_FAMILY for an outcome that the family has not, E_SEPARATED where no row's outcome differs so
+ *  from all others'. */
 FRG_MUST_USE frg_status frgi_separated_levels(frg_context *ctx, const frgi_frame *f,
                                               const frgi_frame_input *in, unsigned char *gone,
                                               int64_t *count);

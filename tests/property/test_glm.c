@@ -522,6 +522,96 @@ static void separation(void)
     frg_context_destroy(ctx);
 }
 
+/** Appends a row whose x1 is `x`. */
+static void append(design *d, int64_t p, int64_t f, double y, double x)
+{
+    d->codes[0][d->n] = p;
+    d->codes[1][d->n] = f;
+    d->y[d->n] = y;
+    d->x[0][d->n++] = x;
+}
+
+/** Rows of one cell whose outcomes leave no direction to x1. */
+static design pinned(frg_fe_family family)
+{
+    design d = {.family = family};
+    for (int i = 0; i < 4; i++)
+        append(&d, 0, 0, family == FRG_FAMILY_POISSON ? 1 + i % 2 : i % 2, i / 2);
+    return d;
+}
+
+static void compare_separated(const design *d, const bool *want, int64_t count)
+{
+    frg_context *const ctx = test_context();
+    frg_table *const t = table_of(ctx, d);
+    frg_fe_opts o;
+    frg_fe *f = NULL;
+    frg_fe_defaults(&o, sizeof o);
+    o.family = d->family;
+    o.keep_singletons = 1;
+    CHECK_SAYS(frg_fe_fit(&f, ctx, "y ~ x1 | f1 + f2", t, &o) >= 0, "%s", frg_message(ctx));
+    const frg_fe_glm *const g = f ? frg_fe_get(f)->glm : NULL;
+    if (g && CHECK_INT(g->n_separated, count))
+        for (int64_t k = 0; k < count; k++)
+            CHECK(want[g->separated[k]]);
+    frg_fe_destroy(f);
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
+/** A row is separated by two effects where its arc u_p >= u_f, or <= of a binary 1, is on no cycle of
+ *  arcs, those of other outcomes going both ways: against all paths of a small graph. */
+static void pairs(void)
+{
+    enum { P = 12, F = 9, LEVELS = P + F };
+    static const frg_fe_family families[] = {FRG_FAMILY_POISSON, FRG_FAMILY_LOGIT,
+                                             FRG_FAMILY_PROBIT};
+    int64_t found = 0;
+    for (int trial = 0; trial < 60; trial++) {
+        design d = pinned(families[trial % 3]);
+        const bool binary = d.family != FRG_FAMILY_POISSON;
+        bool reach[LEVELS][LEVELS] = {{false}}, want[ROWS] = {false};
+        for (int64_t i = 15 + test_below(40); i > 0; i--)
+            append(&d, test_below(P), test_below(F), test_uniform() < 0.6 ? 0 : 1, test_normal());
+        for (int64_t i = 0; i < d.n; i++) {
+            const int64_t p = d.codes[0][i], f = P + d.codes[1][i];
+            reach[p][f] |= d.y[i] == 0 || !binary;
+            reach[f][p] |= d.y[i] != 0;
+        }
+        for (int m = 0; m < LEVELS; m++)
+            for (int a = 0; a < LEVELS; a++)
+                for (int b = 0; b < LEVELS; b++)
+                    reach[a][b] |= reach[a][m] && reach[m][b];
+        int64_t count = 0;
+        for (int64_t i = 0; i < d.n; i++) {
+            const int64_t p = d.codes[0][i], f = P + d.codes[1][i];
+            want[i] = !(reach[p][f] && reach[f][p]);
+            count += want[i];
+        }
+        compare_separated(&d, want, count);
+        found += count;
+    }
+    CHECK(found > 100);
+}
+
+/** Each level of f1 has a positive outcome in one of f2 and a zero in the next: all zeros are
+ *  separated in a chain of any length, none where the last level closes a ring. */
+static void chains(void)
+{
+    for (int64_t length = 2; length <= 52; length += 10)
+        for (int ring = 0; ring < 2; ring++) {
+            design d = pinned(FRG_FAMILY_POISSON);
+            bool want[ROWS] = {false};
+            for (int64_t i = 0; i < length; i++) {
+                append(&d, i, i, 1 + (double)(i % 3), test_normal());
+                want[d.n] = !ring;
+                if (ring || i + 1 < length)
+                    append(&d, i, (i + 1) % length, 0, test_normal());
+            }
+            compare_separated(&d, want, ring ? 0 : length - 1);
+        }
+}
+
 /** A binary outcome that a regressor decides: all rows are separated, and that is refused. */
 static void perfect(void)
 {
@@ -927,11 +1017,20 @@ static void inverse_link(void)
     frg_context_destroy(ctx);
 }
 
-static const test_case cases[] = {{"designs", designs},       {"goldens", goldens},
-                                  {"separation", separation}, {"perfect", perfect},
-                                  {"decided", decided},       {"edge", edge},
-                                  {"limit", iteration_limit}, {"precisions", precisions},
-                                  {"refusals", refusals},     {"values", values},
-                                  {"faults", faults},         {"threads", threads},
-                                  {"messages", messages},     {"inverse link", inverse_link}};
+static const test_case cases[] = {{"designs", designs},
+                                  {"goldens", goldens},
+                                  {"separation", separation},
+                                  {"separation by two effects", pairs},
+                                  {"separation along chains", chains},
+                                  {"perfect", perfect},
+                                  {"decided", decided},
+                                  {"edge", edge},
+                                  {"limit", iteration_limit},
+                                  {"precisions", precisions},
+                                  {"refusals", refusals},
+                                  {"values", values},
+                                  {"faults", faults},
+                                  {"threads", threads},
+                                  {"messages", messages},
+                                  {"inverse link", inverse_link}};
 TEST_MAIN(cases)
