@@ -463,7 +463,7 @@ static void become_vertex(frgi_descent *d, double energy)
     copy_list(&d->plan, &d->vertex);
     d->energy = energy;
     d->is_vertex = true;
-    memcpy(d->k_plan.at, d->k_vertex.at, frgi_costs_bytes(&d->k_plan));
+    frgi_costs_copy(d->s->ctx, &d->k_plan, &d->k_vertex);
 }
 
 /** plan <- vertex, if that is lower. */
@@ -510,7 +510,7 @@ static void know_costs(frgi_descent *d)
     frgi_descent_costs(d, &d->plan, 1, &d->k_plan);
     if (d->is_vertex) {
         copy_list(&d->last, &d->plan);
-        memcpy(d->k_vertex.at, d->k_plan.at, frgi_costs_bytes(&d->k_plan));
+        frgi_costs_copy(d->s->ctx, &d->k_vertex, &d->k_plan);
     }
     d->known = true;
 }

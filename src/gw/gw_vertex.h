@@ -159,9 +159,24 @@ void frgi_costs_linear(const frgi_spaces *s, frgi_costs *to);
  *  whoever asks. */
 FRG_MUST_USE frg_status frgi_linear_of(frgi_spaces *s, const float *all, int64_t ld,
                                        const int32_t *of_x, const int32_t *of_y, float **to);
-/** to <- to + scale sum_k left_k right_k' over `count` rows of both, ld as those of their side. */
-void frgi_costs_add(const frgi_products *w, frgi_costs *to, const void *left, int64_t ld_left,
-                    const void *right, int64_t ld_right, int64_t count, double scale);
+/** to <- past to + scale sum_k left_k right_k' over `count` rows of both, ld as those of their
+ *  side; what stands in `to` is not read where past is 0, and its padding becomes 0. */
+void frgi_costs_blend(const frgi_products *w, double past, frgi_costs *to, const void *left,
+                      int64_t ld_left, const void *right, int64_t ld_right, int64_t count,
+                      double scale);
+/** The same with what stands there. */
+static inline void frgi_costs_add(const frgi_products *w, frgi_costs *to, const void *left,
+                                  int64_t ld_left, const void *right, int64_t ld_right,
+                                  int64_t count, double scale)
+{
+    frgi_costs_blend(w, 1, to, left, ld_left, right, ld_right, count, scale);
+}
+/** to <- theta M + scale sum_k left_k right_k', zeros in the padding. */
+void frgi_costs_set(const frgi_products *w, const frgi_spaces *s, frgi_costs *to, const void *left,
+                    int64_t ld_left, const void *right, int64_t ld_right, int64_t count,
+                    double scale);
+/** to <- from, of the same size. */
+void frgi_costs_copy(const frg_context *ctx, frgi_costs *to, const frgi_costs *from);
 /** J of a list, exact, in double: O(count^2). */
 double frgi_sparse_energy(const frgi_spaces *s, const frgi_sparse *p);
 /** K <- the costs of a start by its number (gw_vertex_starts.c). */

@@ -16,7 +16,8 @@
 #include "linalg/blas.h"
 
 enum { STEPS = 20, PASSES = 20, STEPS_OF_MANY = 14, PASSES_OF_MANY = 10, MANY = 500 };
-#define BROAD  1.0 /* epsilon, of the spread of costs: first and last */
+enum { SEVERAL = 500, ROWS_AT_ONCE = 8 }; /* entries that are worth a team; rows of Q_x' */
+#define BROAD  1.0                        /* epsilon, of the spread of costs: first and last */
 #define NARROW 0.01
 
 #pragma GCC visibility push(hidden)
@@ -40,8 +41,7 @@ static frgi_costs floats_at(float *at, int64_t rows, int64_t columns, int64_t ld
 static void multiply(const frgi_products *w, frgi_costs to, const float *left, int64_t ld_left,
                      const float *right, int64_t ld_right, int64_t count, double scale)
 {
-    memset(to.at, 0, (size_t)(to.rows * to.ld) * sizeof(float));
-    frgi_costs_add(w, &to, left, ld_left, right, ld_right, count, scale);
+    frgi_costs_blend(w, 0, &to, left, ld_left, right, ld_right, count, scale);
 }
 
 /** to_ks <- scale_k from_sk of rank rows; scale NULL: 1 */
@@ -166,8 +166,27 @@ static void costs_of_small(const frgi_lifted l[2], float small[2][FRGI_RANK * FR
     transpose(small[1], ld, rank, rank, NULL, small[0], ld);
     multiply(w, floats_at(small[1], rank, rank, ld), small[0], ld, l[1].inner, ld, rank, 1);
     multiply(w, floats_at(turned, rank, s->n, ld_x), small[1], ld, l[0].columns, ld_x, rank, 1);
-    frgi_costs_linear(s, &d->k_plan);
-    frgi_costs_add(w, &d->k_plan, turned, ld_x, l[1].columns, s->y.ld, rank, -2 * (1 - s->theta));
+    frgi_costs_set(w, s, &d->k_plan, turned, ld_x, l[1].columns, s->y.ld, rank,
+                   -2 * (1 - s->theta));
+}
+
+/** sum <- sum + Q_x' P Q_y, some of its rows. */
+static void add_rows(const frgi_lifted l[2], const frgi_sparse *p, int64_t first, int64_t rows,
+                     double *sum)
+{
+    const int64_t rank = l->rank, ld = l->ld;
+    for (int64_t e = 0; e < p->count; e++) {
+        const frgi_entry *const at = &p->entries[e];
+        const float *const x = l[0].rows + at->i * ld + first;
+        const float *const y = l[1].rows + at->j * ld;
+        for (int64_t r = 0; r < rows; r++) {
+            const double of_x = at->mass * (double)x[r];
+            double *const to = sum + (first + r) * ld;
+            for (int64_t q = 0; q < rank; q++) {
+                to[q] += of_x * (double)y[q];
+            }
+        }
+    }
 }
 
 void frgi_lifted_costs(const frgi_lifted l[2], const frgi_sparse *p, frgi_descent *d)
@@ -175,15 +194,10 @@ void frgi_lifted_costs(const frgi_lifted l[2], const frgi_sparse *p, frgi_descen
     const int64_t rank = l->rank, ld = l->ld;
     float small[2][FRGI_RANK * FRGI_RANK] = {{0}};
     double sum[FRGI_RANK * FRGI_RANK] = {0};
-    for (int64_t e = 0; e < p->count; e++) { /* Q_x' P Q_y */
-        const frgi_entry *const at = &p->entries[e];
-        const float *const x = l[0].rows + at->i * ld, *const y = l[1].rows + at->j * ld;
-        for (int64_t r = 0; r < rank; r++) {
-            const double of_x = at->mass * (double)x[r];
-            for (int64_t q = 0; q < rank; q++) {
-                sum[r * ld + q] += of_x * (double)y[q];
-            }
-        }
+#pragma omp parallel for schedule(static)                                                          \
+    num_threads(frg_threads(d->s->ctx)) if (p->count > SEVERAL)
+    for (int64_t first = 0; first < rank; first += ROWS_AT_ONCE) {
+        add_rows(l, p, first, rank - first < ROWS_AT_ONCE ? rank - first : ROWS_AT_ONCE, sum);
     }
     for (int64_t q = 0; q < rank * ld; q++) {
         small[0][q] = (float)sum[q];

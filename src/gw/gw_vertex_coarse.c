@@ -16,6 +16,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/tree_sum.h"
+
 enum { PLACED = 512, PLACINGS = 3, AT_ONCE = 128 };
 
 /** Farthest points of a dense side, from its heaviest one; weights of what is nearest to them. */
@@ -212,7 +214,6 @@ static void placing_costs(placing *p)
     const frgi_spaces *const s = p->s;
     const int64_t ld = frgi_costs_ld(p->count), ld_y = s->y.ld;
     frgi_costs to = {p->costs.at, p->count, s->m, ld_y, true};
-    memset(to.at, 0, (size_t)(p->count * ld_y) * sizeof(float));
     memset(p->square, 0, (size_t)s->m * sizeof *p->square);
     for (int64_t first = 0; first < p->count; first += AT_ONCE) {
         const int64_t many = p->count - first < AT_ONCE ? p->count - first : AT_ONCE;
@@ -227,7 +228,7 @@ static void placing_costs(placing *p)
                 p->square[j] += (double)y[j] * (double)y[j];
             }
         }
-        frgi_costs_add(&p->products, &to, p->left, ld, p->right, ld_y, many, -2);
+        frgi_costs_blend(&p->products, first > 0, &to, p->left, ld, p->right, ld_y, many, -2);
     }
 }
 
@@ -235,6 +236,7 @@ static void placing_costs(placing *p)
 static void take_images(placing *p)
 {
     placing_costs(p);
+#pragma omp parallel for schedule(static) num_threads(frg_threads(p->s->ctx))
     for (int64_t k = 0; k < p->count; k++) {
         const float *const row = (const float *)p->costs.at + k * p->costs.ld;
         int64_t best = 0;
@@ -251,14 +253,16 @@ static void take_images(placing *p)
 /** sum_kl (C_(i_k i_l) - D_(j_k j_l))^2 / count^2 */
 static double placing_energy(const placing *p)
 {
-    double sum = 0;
-    for (int64_t k = 0; k < p->count; k++) {
+    double of_row[PLACED] = {0}, sum;
+#pragma omp parallel for schedule(static, 16) num_threads(frg_threads(p->s->ctx))
+    for (int64_t k = 0; k < p->count; k++) { /* the later, the longer */
         for (int64_t l = 0; l < k; l++) {
             const double gap = frgi_costs_get(&p->s->x, p->x[k], p->x[l]) -
                                frgi_costs_get(&p->s->y, p->y[k], p->y[l]);
-            sum += 2 * gap * gap;
+            of_row[k] += 2 * gap * gap;
         }
     }
+    frgi_tree_rows(of_row, p->count, 1, 1, &sum);
     return sum / ((double)p->count * (double)p->count);
 }
 

@@ -10,7 +10,7 @@
 #include "core/tree_sum.h"
 #include "linalg/blas.h"
 
-enum { BLOCK = 128 };
+enum { BLOCK = 128, MANY = 200000 }; /* MANY: costs that are worth a team */
 
 /* ---- dense costs ----------------------------------------------------------------------------- */
 
@@ -36,7 +36,7 @@ static void take_workspaces(frgi_products *p, frgi_arena *a)
     const frgi_product_way usual = frgi_product_way_of(p->ctx);
     /* OpenBLAS takes CPUs that are younger than itself for ones without vectors */
     const bool own = usual == PRODUCT_BLAS && frgi_context_isa(p->ctx) == ISA_V4;
-    const frgi_product_way way = own ? PRODUCT_AVX2 : usual;
+    const frgi_product_way way = own ? PRODUCT_AVX512 : usual;
     for (int t = 0; t < p->count; t++) {
         frgi_product_workspace_take(a, &p->workspaces[t], way);
     }
@@ -63,8 +63,19 @@ void frgi_products_close(frgi_products *p)
     }
 }
 
-void frgi_costs_add(const frgi_products *w, frgi_costs *to, const void *left, int64_t ld_left,
-                    const void *right, int64_t ld_right, int64_t count, double scale)
+/** Zeros from column `from` on. */
+static void clear_rows(frgi_costs *to, int64_t first, int64_t rows, int64_t from)
+{
+    const size_t size = frgi_costs_size(to->single);
+    for (int64_t i = first; i < first + rows; i++) {
+        memset((char *)frgi_costs_row(to, i) + (size_t)from * size, 0,
+               (size_t)(to->ld - from) * size);
+    }
+}
+
+void frgi_costs_blend(const frgi_products *w, double past, frgi_costs *to, const void *left,
+                      int64_t ld_left, const void *right, int64_t ld_right, int64_t count,
+                      double scale)
 {
     const frgi_blas_guard guard = frgi_blas_begin();
     const int64_t blocks = (to->rows + BLOCK - 1) / BLOCK;
@@ -73,17 +84,21 @@ void frgi_costs_add(const frgi_products *w, frgi_costs *to, const void *left, in
     for (int64_t block = 0; block < blocks; block++) {
         const int64_t first = block * BLOCK;
         const int rows = (int)(to->rows - first < BLOCK ? to->rows - first : BLOCK);
-        if (frgi_stopped(w->ctx) != FRG_OK) { /* who asked for it asks that, too */
+        const bool stopped = frgi_stopped(w->ctx) != FRG_OK; /* who asked for it asks that, too */
+        if (past == 0) {
+            clear_rows(to, first, rows, stopped ? 0 : to->columns);
+        }
+        if (stopped) {
             continue;
         }
         frgi_blas_single();
         if (to->single) { /* row-major C = A' B is column-major C' = B' A */
             frgi_product_blend(&w->workspaces[omp_get_thread_num()], 'N', 'T', to->columns, rows,
                                count, (float)scale, right, ld_right, (const float *)left + first,
-                               ld_left, 1, (float *)to->at + first * to->ld, to->ld);
+                               ld_left, (float)past, (float *)to->at + first * to->ld, to->ld);
         } else {
             frgi_dgemm('N', 'T', (int)to->columns, rows, (int)count, scale, right, (int)ld_right,
-                       (const double *)left + first, (int)ld_left, 1,
+                       (const double *)left + first, (int)ld_left, past,
                        (double *)to->at + first * to->ld, (int)to->ld);
         }
     }
@@ -113,42 +128,68 @@ frg_status frgi_linear_of(frgi_spaces *s, const float *all, int64_t ld, const in
 
 void frgi_costs_linear(const frgi_spaces *s, frgi_costs *to)
 {
-    memset(to->at, 0, frgi_costs_bytes(to));
-    for (int64_t i = 0; i < s->n && s->linear; i++) {
-        const float *const from = s->linear + i * s->ld_linear;
-        for (int64_t j = 0; j < s->m; j++) {
-            const double x = s->theta * (double)from[j];
-            if (to->single) {
-                ((float *)to->at)[i * to->ld + j] = (float)x;
-            } else {
-                ((double *)to->at)[i * to->ld + j] = x;
-            }
+    const size_t row = (size_t)to->ld * frgi_costs_size(to->single);
+#pragma omp parallel for schedule(static) num_threads(frg_threads(s->ctx)) if (s->n * s->m > MANY)
+    for (int64_t i = 0; i < s->n; i++) {
+        memset(frgi_costs_row(to, i), 0, row);
+        for (int64_t j = 0; j < s->m && s->linear; j++) {
+            frgi_costs_put(to, i, j, s->theta * (double)s->linear[i * s->ld_linear + j]);
         }
     }
 }
 
-/** sum w C^2 w, and sum w C w. */
-static void moments(const frgi_costs *c, const double *w, double *square, double *mean)
+void frgi_costs_set(const frgi_products *w, const frgi_spaces *s, frgi_costs *to, const void *left,
+                    int64_t ld_left, const void *right, int64_t ld_right, int64_t count,
+                    double scale)
 {
-    *square = *mean = 0;
-    for (int64_t i = 0; i < c->rows; i++) {
-        double of_square = 0, of_mean = 0;
-        for (int64_t k = 0; k < c->columns; k++) {
-            const double x = frgi_costs_get(c, i, k);
-            of_square += x * x * w[k];
-            of_mean += x * w[k];
-        }
-        *square += w[i] * of_square;
-        *mean += w[i] * of_mean;
+    if (s->linear) {
+        frgi_costs_linear(s, to);
     }
+    frgi_costs_blend(w, s->linear ? 1 : 0, to, left, ld_left, right, ld_right, count, scale);
+}
+
+void frgi_costs_copy(const frg_context *ctx, frgi_costs *to, const frgi_costs *from)
+{
+    const size_t row = (size_t)to->ld * frgi_costs_size(to->single);
+#pragma omp parallel for schedule(static)                                                          \
+    num_threads(frg_threads(ctx)) if (to->rows * to->columns > MANY)
+    for (int64_t i = 0; i < to->rows; i++) {
+        memcpy(frgi_costs_row(to, i), frgi_costs_row(from, i), row);
+    }
+}
+
+/** sum w C^2 w, and sum w C w. */
+static void moments(const frg_context *ctx, const frgi_costs *c, const double *w, double *square,
+                    double *mean)
+{
+    enum { PARTS = 64 };
+    double part[PARTS][2], both[2];
+#pragma omp parallel for schedule(static)                                                          \
+    num_threads(frg_threads(ctx)) if (c->rows * c->columns > MANY)
+    for (int64_t q = 0; q < PARTS; q++) {
+        part[q][0] = part[q][1] = 0;
+        for (int64_t i = q * c->rows / PARTS; i < (q + 1) * c->rows / PARTS; i++) {
+            double of_square = 0, of_mean = 0;
+            for (int64_t k = 0; k < c->columns; k++) {
+                const double x = frgi_costs_get(c, i, k);
+                of_square += x * x * w[k];
+                of_mean += x * w[k];
+            }
+            part[q][0] += w[i] * of_square;
+            part[q][1] += w[i] * of_mean;
+        }
+    }
+    frgi_tree_rows(part[0], PARTS, 2, 2, both);
+    *square = both[0];
+    *mean = both[1];
 }
 
 void frgi_spaces_finish(frgi_spaces *s)
 {
     double square_x, square_y, mean_x, mean_y, linear = 0;
     bool equal = s->n == s->m;
-    moments(&s->x, s->a, &square_x, &mean_x);
-    moments(&s->y, s->b, &square_y, &mean_y);
+    moments(s->ctx, &s->x, s->a, &square_x, &mean_x);
+    moments(s->ctx, &s->y, s->b, &square_y, &mean_y);
     for (int64_t i = 0; i < s->n && equal; i++) {
         equal = fabs(s->a[i] - s->a[0]) <= 1e-12 * s->a[0] &&
                 fabs(s->b[i] - s->a[0]) <= 1e-12 * s->a[0];

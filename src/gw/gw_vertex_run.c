@@ -444,7 +444,10 @@ static frg_status dense_side(frgi_distances *d, const int32_t *nodes, int64_t n,
     float *rows = NULL;
     double *wide = NULL;
     frg_status status = FRG_OK;
-    TRY_TO(done, frgi_costs_open(c, d->ctx, n, n, single, "distances of an alignment"));
+    char *at = NULL;
+    *c = (frgi_costs){NULL, n, n, frgi_costs_ld(n), single};
+    TRY_TO(done, NEW(d->ctx, &at, frgi_costs_bytes(c), "distances of an alignment"));
+    c->at = at;
     TRY_TO(done, NEW(d->ctx, &rows, frgi_mul(BATCH, (size_t)n), "distances of an alignment"));
     TRY_TO(done, NEW(d->ctx, &wide, exact ? BATCH * n : 1, "distances of an alignment"));
     for (int64_t first = 0; first < n; first += BATCH) {
@@ -454,10 +457,14 @@ static frg_status dense_side(frgi_distances *d, const int32_t *nodes, int64_t n,
         } else {
             TRY_TO(done, frgi_distances_cross(d, nodes + first, many, nodes, n, rows));
         }
+#pragma omp parallel for schedule(static) num_threads(frg_threads(d->ctx)) if (many * n > 10000)
         for (int64_t r = 0; r < many; r++) {
             for (int64_t k = 0; k < n; k++) {
                 const int64_t from = r * n + k;
                 frgi_costs_put(c, first + r, k, unit * (exact ? wide[from] : (double)rows[from]));
+            }
+            for (int64_t k = n; k < c->ld; k++) {
+                frgi_costs_put(c, first + r, k, 0);
             }
         }
     }

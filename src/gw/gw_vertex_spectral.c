@@ -137,8 +137,7 @@ void frgi_spectral_costs(const frgi_spectrum e[2], frgi_descent *d)
     }
     memset(half.at, 0, (size_t)(rank * half.ld) * sizeof(float));
     frgi_costs_add(&d->products, &half, pairs, rank, e[1].vectors, s->y.ld, rank, 1);
-    frgi_costs_linear(s, &d->k_plan);
-    frgi_costs_add(&d->products, &d->k_plan, e[0].vectors, s->x.ld, half.at, s->y.ld, rank, -1);
+    frgi_costs_set(&d->products, s, &d->k_plan, e[0].vectors, s->x.ld, half.at, s->y.ld, rank, -1);
 }
 
 /* ---- near distances -------------------------------------------------------------------------- */
@@ -240,8 +239,7 @@ void frgi_near_costs(const frgi_lifted l[2], frgi_descent *d)
     const frgi_spaces *const s = d->s;
     lifted_means(&l[0], s->a, s->n, d->left);
     lifted_means(&l[1], s->b, s->m, d->right);
-    frgi_costs_linear(s, &d->k_plan);
-    frgi_costs_add(&d->products, &d->k_plan, d->left, s->x.ld, d->right, s->y.ld, 1,
+    frgi_costs_set(&d->products, s, &d->k_plan, d->left, s->x.ld, d->right, s->y.ld, 1,
                    -2 * (1 - s->theta));
     frgi_annealed_costs(l, spread_of(s, &d->k_plan), 0, d);
 }

@@ -179,6 +179,26 @@ static double orthonormal(double *x, int axis, int64_t n)
     return norm;
 }
 
+/** image <- -D^2 x / 2, the squares of entries, of FRGI_AXES vectors one after another. */
+static void scale_squares(const frg_context *ctx, const frgi_costs *c, const double *x,
+                          double *image)
+{
+    const int64_t n = c->rows;
+#pragma omp parallel for schedule(static) num_threads(frg_threads(ctx)) if (n > 500)
+    for (int64_t i = 0; i < n; i++) {
+        double sum[FRGI_AXES] = {0};
+        for (int64_t k = 0; k < n; k++) {
+            const double d = frgi_costs_get(c, i, k), g = -0.5 * d * d;
+            for (int axis = 0; axis < FRGI_AXES; axis++) {
+                sum[axis] += g * x[axis * n + k];
+            }
+        }
+        for (int axis = 0; axis < FRGI_AXES; axis++) {
+            image[axis * n + i] = sum[axis];
+        }
+    }
+}
+
 /** The leading axes of classical scaling, -1/2 of the centred squared distances, by orthogonal
  *  iteration. */
 static frg_status side_axes(frgi_features *f, int side)
@@ -200,16 +220,8 @@ static frg_status side_axes(frgi_features *f, int side)
             centre(w, x + axis * n, n);
             size[axis] = orthonormal(x, axis, n);
         }
-        memset(image, 0, (size_t)(FRGI_AXES * n) * sizeof *image);
-        for (int64_t i = 0; i < n && step + 1 < SCALING_STEPS; i++) {
-            for (int64_t k = 0; k < n; k++) {
-                const double d = frgi_costs_get(c, i, k), g = -0.5 * d * d;
-                for (int axis = 0; axis < FRGI_AXES; axis++) {
-                    image[axis * n + i] += g * x[axis * n + k];
-                }
-            }
-        }
         if (step + 1 < SCALING_STEPS) {
+            scale_squares(s->ctx, c, x, image);
             memcpy(x, image, (size_t)(FRGI_AXES * n) * sizeof *x);
         }
     }
@@ -469,8 +481,7 @@ static void annealed_costs(const frgi_features *f, double spread, int held, frgi
 static void product_costs(const frgi_features *f, frgi_descent *d)
 {
     const frgi_spaces *const s = f->s;
-    frgi_costs_linear(s, &d->k_plan);
-    frgi_costs_add(&d->products, &d->k_plan, f->mean[0], s->x.ld, f->mean[1], s->y.ld, 1,
+    frgi_costs_set(&d->products, s, &d->k_plan, f->mean[0], s->x.ld, f->mean[1], s->y.ld, 1,
                    -2 * (1 - s->theta));
 }
 

@@ -50,6 +50,7 @@ void frgi_product_workspace_take(frgi_arena *arena, frgi_product_workspace *work
         size_t columns, rows;
     } packed[] = {
         [PRODUCT_AVX2] = {frgi_product_avx2_columns(), frgi_product_avx2_rows()},
+        [PRODUCT_AVX512] = {frgi_product_avx2_columns(), frgi_product_avx2_rows()},
         [PRODUCT_TILES] = {COLUMNS / BF16_TILE * bytes, BF16_BLOCK / BF16_TILE * bytes},
     };
     work->way = way;

@@ -1,5 +1,5 @@
 /* product.h - products of matrices in single precision for one thread: on the CPU's tiles where it
- * has them, by kernels of our own on AVX2; and in double precision for all threads.
+ * has them, by kernels of our own on AVX2 and AVX-512; and in double precision for all threads.
  *
  * Matrices in single precision lie by columns.  The `way` of a workspace says how; for matrices too
  * small to gain BLAS computes.  All are as exact as single precision: see product.c.
@@ -11,7 +11,12 @@
 
 #pragma GCC visibility push(hidden)
 
-typedef enum { PRODUCT_BLAS, PRODUCT_AVX2, PRODUCT_TILES } frgi_product_way;
+typedef enum {
+    PRODUCT_BLAS,
+    PRODUCT_AVX2,
+    PRODUCT_AVX512, /* the bits of PRODUCT_AVX2 */
+    PRODUCT_TILES
+} frgi_product_way;
 
 /** Packed operands of one thread. */
 typedef struct {

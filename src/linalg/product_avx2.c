@@ -1,9 +1,11 @@
 /* product_avx2.c - single-precision products by fused multiply-adds on the sixteen registers of
- * AVX2.
+ * AVX2, or the thirty-two of AVX-512.
  *
  *     C (16 x 6) += sum_k a_k b_k'     twelve registers of C, two of a_k, b_k by broadcasts: 12
  *                                      operations to 8 loads, which the two units and the two load
  *                                      ports of a core just keep up with
+ *     C (64 x 6), AVX-512              twenty-four registers of C, four of a_k, the panels of four
+ *                                      such blocks; rows that are left over go by the blocks above
  *
  * Loops: `depth` of k (at most 256, in equal pieces) for 516 columns of C, packed in panels of 6,
  * which stay in the last cache level; then 192 rows, packed in panels of 16 to 196 KB of L2; a
@@ -12,7 +14,8 @@
  * 92 (76, 85, 88); from 512 on equal.  Squares A A' stay with OpenBLAS, which is faster along the
  * diagonal.
  *
- * Bits do not depend on threads: one product, one thread; nor on `count`.
+ * Bits do not depend on threads: one product, one thread; nor on `count`; nor on the registers: an
+ * element's sum goes over k in order in both kernels.
  *
  * Reference: Goto and van de Geijn (2008), Anatomy of high-performance matrix multiplication. */
 #include "linalg/product_ways.h"
@@ -23,7 +26,8 @@ enum {
     DEPTH = 256,
     MOST_ROWS = 192,
     MOST_COLUMNS = 516,
-    SPARE = 8, /* floats past the packed columns, which are stored by eights */
+    PANELS = 4, /* of rows in the registers of AVX-512 */
+    SPARE = 8,  /* floats past the packed columns, which are stored by eights */
 };
 
 size_t frgi_product_avx2_columns(void)
@@ -40,6 +44,7 @@ size_t frgi_product_avx2_rows(void)
 #include <immintrin.h>
 
 #define ON_AVX2     __attribute__((target("avx2,fma")))
+#define ON_AVX512   __attribute__((target("avx512f")))
 #define AVX2_INLINE ON_AVX2 static inline __attribute__((always_inline))
 
 typedef frgi_product_target target;
@@ -215,6 +220,51 @@ ON_AVX2 static void block(const target *t, ptrdiff_t i, ptrdiff_t j, float past,
     }
 }
 
+/** The block of C at (i, j), all of whose rows C has, from PANELS panels of rows and one of
+ *  columns. */
+ON_AVX512 static void wide_block(const target *t, ptrdiff_t i, ptrdiff_t j, float past,
+                                 ptrdiff_t depth, const float *restrict rows,
+                                 const float *restrict columns)
+{
+    __m512 sum[WIDTH][PANELS];
+    const ptrdiff_t width = frgi_smaller(WIDTH, t->n - j), panel = ROWS * depth;
+#pragma GCC unroll 6
+    for (int q = 0; q < WIDTH; q++) {
+#pragma GCC unroll 4
+        for (int r = 0; r < PANELS; r++) {
+            sum[q][r] = _mm512_setzero_ps();
+        }
+    }
+    for (ptrdiff_t p = 0; p < depth; p++, rows += ROWS, columns += WIDTH) {
+        __m512 a[PANELS];
+#pragma GCC unroll 4
+        for (int r = 0; r < PANELS; r++) {
+            a[r] = _mm512_load_ps(rows + r * panel);
+        }
+#pragma GCC unroll 6
+        for (int q = 0; q < WIDTH; q++) {
+            const __m512 e = _mm512_set1_ps(columns[q]);
+#pragma GCC unroll 4
+            for (int r = 0; r < PANELS; r++) {
+                sum[q][r] = _mm512_fmadd_ps(a[r], e, sum[q][r]);
+            }
+        }
+    }
+    const __m512 weight = _mm512_set1_ps(t->weight), keep = _mm512_set1_ps(past);
+#pragma GCC unroll 6
+    for (int q = 0; q < WIDTH; q++) {
+        if (q >= width) {
+            break;
+        }
+#pragma GCC unroll 4
+        for (int r = 0; r < PANELS; r++) {
+            const __m512 x = _mm512_mul_ps(weight, sum[q][r]);
+            float *const at = t->c + (j + q) * t->ldc + i + r * ROWS;
+            _mm512_storeu_ps(at, past != 0 ? _mm512_fmadd_ps(keep, _mm512_loadu_ps(at), x) : x);
+        }
+    }
+}
+
 /** All rows of one C by the packed columns jc .. jc + nc, over `depth` of k. */
 static void add_slab(const frgi_product_workspace *work, const target *t, const operand *rows,
                      ptrdiff_t jc, ptrdiff_t nc, ptrdiff_t kc, ptrdiff_t depth)
@@ -224,9 +274,13 @@ static void add_slab(const frgi_product_workspace *work, const target *t, const 
     const float past = kc == 0 ? t->past : 1;
     for (ptrdiff_t ic = 0; ic < t->m; ic += MOST_ROWS) {
         const ptrdiff_t mc = frgi_smaller(t->m - ic, MOST_ROWS);
+        const ptrdiff_t wide = work->way == PRODUCT_AVX512 ? mc - mc % (PANELS * ROWS) : 0;
         pack_rows(rows, ic, mc, kc, depth, packed);
         for (ptrdiff_t j = 0; j < nc; j += WIDTH) {
-            for (ptrdiff_t i = 0; i < mc; i += ROWS) {
+            for (ptrdiff_t i = 0; i < wide; i += PANELS * ROWS) {
+                wide_block(t, ic + i, jc + j, past, depth, packed + i * depth, columns + j * depth);
+            }
+            for (ptrdiff_t i = wide; i < mc; i += ROWS) {
                 block(t, ic + i, jc + j, past, depth, packed + i * depth, columns + j * depth);
             }
         }

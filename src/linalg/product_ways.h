@@ -30,7 +30,8 @@ static inline ptrdiff_t frgi_smaller(ptrdiff_t a, ptrdiff_t b)
     return a < b ? a : b;
 }
 
-/** Bytes of packed operands, and the product itself, on AVX2: product_avx2.c. */
+/** Bytes of packed operands, and the product itself, on AVX2, or AVX-512 where the
+ *  workspace says so: product_avx2.c. */
 size_t frgi_product_avx2_columns(void);
 size_t frgi_product_avx2_rows(void);
 void frgi_product_avx2(const frgi_product_workspace *work, const frgi_product_target *t,

@@ -30,7 +30,7 @@ static void fill(float *x)
     }
 }
 
-/** The machine's own tiles or AVX2; BLAS where it has them not. */
+/** The machine's own tiles, AVX-512 or AVX2; BLAS where it has them not. */
 static frgi_product_way possible(const work *w, frgi_product_way way)
 {
 #ifdef EMULATED_TILES
@@ -38,7 +38,9 @@ static frgi_product_way possible(const work *w, frgi_product_way way)
 #else
     const bool tiles = frgi_context_tiles(w->ctx);
 #endif
-    const bool has = way == PRODUCT_TILES ? tiles : frgi_context_isa(w->ctx) >= ISA_V3;
+    const bool has = way == PRODUCT_TILES
+                         ? tiles
+                         : frgi_context_isa(w->ctx) >= (way == PRODUCT_AVX512 ? ISA_V4 : ISA_V3);
     return has ? way : PRODUCT_BLAS;
 }
 
@@ -195,6 +197,11 @@ static void on_avx2(void)
     every_way(PRODUCT_AVX2);
 }
 
+static void on_avx512(void)
+{
+    every_way(PRODUCT_AVX512);
+}
+
 static void by_blas(void)
 {
     every_way(PRODUCT_BLAS);
@@ -231,6 +238,28 @@ static void many_columns(void)
 {
     many_columns_with(PRODUCT_TILES);
     many_columns_with(PRODUCT_AVX2);
+    many_columns_with(PRODUCT_AVX512);
+}
+
+/** AVX-512 has the bits of AVX2: rows by four panels and what is left over, k in pieces, over what C
+ *  holds or not. */
+static void same_bits(void)
+{
+    enum { M = 217, N = 37, K = 301 };
+    work w;
+    if (!open_work(&w, PRODUCT_AVX512)) {
+        CHECK(false);
+        return;
+    }
+    frgi_product_workspace narrow = w.room;
+    narrow.way = PRODUCT_AVX2;
+    for (int past = 0; past < 2 && w.room.way == PRODUCT_AVX512; past++) {
+        memcpy(w.old, w.c, sizeof *w.c * M * N);
+        frgi_product_blend(&w.room, 'N', 'T', M, N, K, -2, w.a, M, w.b, N, (float)past, w.c, M);
+        frgi_product_blend(&narrow, 'N', 'T', M, N, K, -2, w.a, M, w.b, N, (float)past, w.old, M);
+        CHECK_BITS(w.c, w.old, M * N * sizeof *w.c);
+    }
+    close_work(&w);
 }
 
 /** A NaN or an infinity shows in its row and column, and nowhere else. */
@@ -280,6 +309,7 @@ static void one_thread(void)
 
 #ifndef EMULATED_TILES
 static const test_case cases[] = {{"on tiles", on_tiles},         {"on AVX2", on_avx2},
+                                  {"on AVX-512", on_avx512},      {"the bits of AVX2", same_bits},
                                   {"by BLAS", by_blas},           {"many columns", many_columns},
                                   {"several", several},           {"not finite", not_finite},
                                   {"one BLAS thread", one_thread}};

@@ -142,6 +142,7 @@ static void wide_qr(void)
 static const test_case cases[] = {{"products", products},         {"columns", columns},
                                   {"batches", batches},           {"not finite", non_finite},
                                   {"QR by wide blocks", wide_qr}, {"on AVX2", on_avx2},
+                                  {"on AVX-512", on_avx512},      {"the bits of AVX2", same_bits},
                                   {"by BLAS", by_blas},           {"one BLAS thread", one_thread}};
 TEST_MAIN(cases)
 #else
