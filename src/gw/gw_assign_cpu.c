@@ -1,5 +1,6 @@
 /* gw_assign_cpu.c - kernels of dense costs, passes of Sinkhorn's iteration over them, and
  * assignments in floats and in doubles, at one CPU level. */
+#include "core/denormals.h"
 #include "core/lanes.h"
 #include "gw/gw_assign.h"
 
@@ -9,6 +10,7 @@ static void kernel(const frgi_costs *c, const float *f, const float *g, float sc
                    frgi_costs *out)
 {
     const lanes most = lanes_all(FRGI_ANNEAL_MOST);
+    const unsigned mode = frgi_flush_denormals();
     for (int64_t i = 0; i < c->rows; i++) {
         const float *const from = (const float *)c->at + i * c->ld;
         float *const to = (float *)out->at + i * out->ld;
@@ -20,11 +22,13 @@ static void kernel(const frgi_costs *c, const float *f, const float *g, float sc
             to[j] = 0;
         }
     }
+    frgi_restore_denormals(mode);
 }
 
 static void pass(const frgi_costs *k, const float *a, const float *b, float *u, float *v,
                  float *sums)
 {
+    const unsigned mode = frgi_flush_denormals(); /* kernels are full of them */
     memset(sums, 0, (size_t)k->ld * sizeof *sums);
     for (int64_t i = 0; i < k->rows; i++) {
         const float *const row = (const float *)k->at + i * k->ld;
@@ -41,6 +45,7 @@ static void pass(const frgi_costs *k, const float *a, const float *b, float *u, 
     for (int64_t j = 0; j < k->columns; j++) {
         v[j] = sums[j] > LEAST_SUM ? b[j] / sums[j] : v[j];
     }
+    frgi_restore_denormals(mode);
 }
 
 #pragma GCC visibility push(hidden)

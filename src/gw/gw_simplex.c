@@ -14,7 +14,7 @@
  *
  * A look at all costs, by both threads, keeps of each row the least reduced cost of each of 32
  * classes of columns; the next one comes after half as many pivots as there are nodes, or where
- * these arcs are used up.  The best ones of 64 rows make a list; pivots take the best one of it
+ * these arcs are used up.  The best ones of 256 rows make a list; pivots take the best one of it
  * until none is negative any more, and the next ones come from the rows behind.  No arc of the last
  * look is negative.  The first tree is greedy by the duals of the problem of every second row and
  * column.
@@ -26,10 +26,11 @@
 
 #include "gw/gw_assign.h"
 
-enum { PIVOTS_AT_ONCE = 256, MOST_LISTED = 64, COARSENED = 512 };
+enum { PIVOTS_AT_ONCE = 256, MOST_LISTED = 256, COARSENED = 512 };
 
 typedef struct {
     int32_t i, j; /* row and column */
+    double cost;
 } frgi_arc;
 
 /** A node of the tree, half a cache line. */
@@ -55,7 +56,7 @@ struct frgi_simplex {
     const double *a, *b; /* borrowed */
     int64_t *weight;     /* integers, of all nodes */
     tree_node *node;
-    int32_t *depth, *order;  /* order: nodes of a subtree, parents first */
+    int32_t *size, *order;   /* nodes of a node's subtree; of one subtree, parents first */
     void *v;                 /* ld reals: duals of sinks, for the searches of rows */
     frgi_simplex *coarse;    /* of every second row and column; NULL: small */
     frgi_costs coarse_costs; /* its costs */
@@ -125,14 +126,14 @@ static frg_status open_level(frgi_simplex **out, frg_context *ctx, const frgi_si
     s->b = of->b;
     TRY_TO(done, NEW(ctx, &s->weight, nodes, what));
     TRY_TO(done, NEW(ctx, &s->node, nodes, what));
-    TRY_TO(done, NEW(ctx, &s->depth, 2 * nodes, what));
+    TRY_TO(done, NEW(ctx, &s->size, 2 * nodes, what));
     TRY_TO(done, NEW(ctx, &s->net, nodes, what));
     TRY_TO(done, NEW0(ctx, &v, frgi_mul((size_t)s->ld, size), what));
     s->v = v;
     TRY_TO(done, NEW(ctx, &s->near.column, frgi_mul((size_t)n, FRGI_ASSIGN_NEAR), what));
     TRY_TO(done, NEW(ctx, &near_cost, frgi_mul((size_t)n, FRGI_ASSIGN_NEAR * size), what));
     s->near.cost = near_cost;
-    s->order = s->depth + nodes;
+    s->order = s->size + nodes;
     make_weights(s);
     if (n >= COARSENED && m >= COARSENED) {
         TRY_TO(done, open_level(&s->coarse, ctx, of, 2 * every));
@@ -164,7 +165,7 @@ void frgi_simplex_close(frgi_simplex **s, frg_context *ctx)
         DROP(ctx, &costs);
         DROP(ctx, &(*s)->weight);
         DROP(ctx, &(*s)->node);
-        DROP(ctx, &(*s)->depth);
+        DROP(ctx, &(*s)->size);
         DROP(ctx, &v);
         DROP(ctx, &(*s)->near.column);
         DROP(ctx, &near_cost);
@@ -225,16 +226,19 @@ static void put_v(frgi_simplex *s, int64_t j, double v)
     }
 }
 
-/** All duals and depths from the root. */
+/** All duals from the root, and the sizes of all subtrees. */
 static void set_duals(frgi_simplex *s, const frgi_costs *c)
 {
     const int64_t count = subtree(s, 0);
     s->node[0].dual = 0;
-    s->depth[0] = 0;
+    s->size[0] = 1;
     for (int64_t q = 1; q < count; q++) {
         const int32_t w = s->order[q], p = s->node[w].parent;
         s->node[w].dual = cost_of(s, c, w, p) - s->node[p].dual;
-        s->depth[w] = s->depth[p] + 1;
+        s->size[w] = 1;
+    }
+    for (int64_t q = count - 1; q > 0; q--) {
+        s->size[s->node[s->order[q]].parent] += s->size[s->order[q]];
     }
     for (int64_t j = 0; j < s->m; j++) {
         put_v(s, j, s->node[s->n + j].dual);
@@ -259,7 +263,7 @@ static void first_duals(frgi_simplex *s, const frgi_costs *c, double *v)
 }
 
 /** Rows one after another send what they have to the nearest sinks that still want some, by costs
- *  less the first duals: arcs, the source of one in s->depth and its sink in s->order; how many.
+ *  less the first duals: arcs, the source of one in s->size and its sink in s->order; how many.
  *  An arc exhausts one of its ends, the last both: a tree. */
 static int64_t greedy_arcs(frgi_simplex *s, const frgi_costs *c)
 {
@@ -284,7 +288,7 @@ static int64_t greedy_arcs(frgi_simplex *s, const frgi_costs *c)
             if (*wants == 0) {
                 put_v(s, j, -FRGI_ASSIGN_FAR);
             }
-            s->depth[arcs] = (int32_t)i;
+            s->size[arcs] = (int32_t)i;
             s->order[arcs++] = (int32_t)(s->n + j);
         }
     }
@@ -301,8 +305,8 @@ static void walk_arcs(frgi_simplex *s, int64_t arcs)
         node[w].child = -1;
     }
     for (int64_t q = 0; q < arcs; q++) {
-        node[q].next = node[s->depth[q]].child;
-        node[s->depth[q]].child = (int32_t)q;
+        node[q].next = node[s->size[q]].child;
+        node[s->size[q]].child = (int32_t)q;
         node[q].prev = node[s->order[q]].child;
         node[s->order[q]].child = (int32_t)q;
     }
@@ -313,7 +317,7 @@ static void walk_arcs(frgi_simplex *s, int64_t arcs)
         const int32_t w = (int32_t)node[at].flow;
         const bool source = w < s->n;
         for (int32_t q = node[w].child; q >= 0; q = source ? node[q].next : node[q].prev) {
-            const int32_t other = source ? s->order[q] : s->depth[q];
+            const int32_t other = source ? s->order[q] : s->size[q];
             if (other != node[w].parent) {
                 node[other].parent = w;
                 node[count++].flow = other;
@@ -359,14 +363,70 @@ static void first_tree(frgi_simplex *s, const frgi_costs *c)
 
 /* ---- pivots ---------------------------------------------------------------------------------- */
 
-/** Flow along the cycle of the arc i -> j, and the tree without the arc whose flow becomes 0. */
+/** Duals of the nodes below `from`, without those of `without`: of sources they rise by step, of
+ *  sinks they fall by it. */
+static void move_duals(frgi_simplex *s, int32_t from, int32_t without, double step)
+{
+    int64_t count = 1;
+    s->order[0] = from;
+    for (int64_t q = 0; q < count; q++) {
+        const int32_t x = s->order[q];
+        tree_node *const node = &s->node[x];
+        node->dual += x < s->n ? step : -step;
+        if (x >= s->n) {
+            put_v(s, x - s->n, node->dual);
+        }
+        for (int32_t c = node->child; c >= 0; c = s->node[c].next) {
+            if (c != without) {
+                s->order[count++] = c;
+            }
+        }
+    }
+}
+
+/** Along a path from w up to `meet` flows change by least, those out of sources by the sign, and
+ *  subtrees by `more` nodes. */
+static void change_path(frgi_simplex *s, int32_t w, int32_t meet, int64_t of_sources, int32_t more)
+{
+    for (; w != meet; w = s->node[w].parent) {
+        s->node[w].flow += w < s->n ? of_sources : -of_sources;
+        s->size[w] += more;
+    }
+}
+
+/** The path from w to `out`, of a subtree of `all` nodes that are no longer counted in their sizes,
+ *  is turned round and hangs on `above`, by an arc of this flow. */
+static void turn_path(frgi_simplex *s, int32_t w, int32_t out, int32_t above, int32_t all,
+                      int64_t flow)
+{
+    int32_t below = 0; /* what was below the last one */
+    for (;;) {
+        const int32_t next = s->node[w].parent, had = s->size[w] + all;
+        const int64_t was = s->node[w].flow;
+        unlink_node(s, w);
+        link_node(s, w, above);
+        s->node[w].flow = flow;
+        s->size[w] = all - below;
+        if (w == out) {
+            return;
+        }
+        below = had;
+        above = w;
+        w = next;
+        flow = was;
+    }
+}
+
+/** Flow along the cycle of the arc i -> j, and the tree without the arc whose flow becomes 0.  Of
+ *  the two parts that this leaves the smaller one has its duals moved. */
 static void pivot(frgi_simplex *s, int32_t i, int32_t j, double reduced)
 {
     int32_t p = i, q = j, out = -1;
     int64_t least = INT64_MAX;
     bool out_at_i = true;
-    while (p != q) { /* to where the paths meet */
-        const bool of_i = s->depth[p] >= s->depth[q];
+    while (p !=
+           q) { /* to where the paths meet: what has fewer nodes below is not above the other */
+        const bool of_i = s->size[p] <= s->size[q];
         const int32_t w = of_i ? p : q;
         const bool falls = of_i == (w < s->n);
         if (falls && s->node[w].flow < least) {
@@ -376,57 +436,33 @@ static void pivot(frgi_simplex *s, int32_t i, int32_t j, double reduced)
         }
         *(of_i ? &p : &q) = s->node[w].parent;
     }
-    const int32_t meet = p;
-    for (int32_t w = i; w != meet; w = s->node[w].parent) {
-        s->node[w].flow += w < s->n ? -least : least;
-    }
-    for (int32_t w = j; w != meet; w = s->node[w].parent) {
-        s->node[w].flow += w < s->n ? least : -least;
-    }
-    /* the path from the end of the new arc to `out` is turned round */
-    int32_t w = out_at_i ? i : j, above = out_at_i ? j : i;
-    const int32_t root = w;
-    int64_t flow = least;
-    for (;;) {
-        const int32_t next = s->node[w].parent;
-        const int64_t was = s->node[w].flow;
-        unlink_node(s, w);
-        link_node(s, w, above);
-        s->node[w].flow = flow;
-        if (w == out) {
-            break;
-        }
-        above = w;
-        w = next;
-        flow = was;
-    }
-    const int64_t count = subtree(s, root);
+    const int32_t meet = p, all = s->size[out], root = out_at_i ? i : j;
+    change_path(s, i, meet, -least, out_at_i ? -all : all);
+    change_path(s, j, meet, least, out_at_i ? all : -all);
+    turn_path(s, root, out, out_at_i ? j : i, all, least);
     const double step = out_at_i ? reduced : -reduced; /* u_i rises by it, or v_j by -it */
-    for (int64_t k = 0; k < count; k++) {
-        const int32_t x = s->order[k];
-        s->depth[x] = s->depth[s->node[x].parent] + 1;
-        s->node[x].dual += x < s->n ? step : -step;
-        if (x >= s->n) {
-            put_v(s, x - s->n, s->node[x].dual);
-        }
+    if (2 * all <= s->nodes) {
+        move_duals(s, root, -1, step);
+    } else {
+        move_duals(s, 0, root, -step);
     }
     s->pivots++;
 }
 
 /** The reduced cost of an arc. */
-static double reduced_of(const frgi_simplex *s, const frgi_costs *c, const frgi_arc *arc)
+static double reduced_of(const frgi_simplex *s, const frgi_arc *arc)
 {
-    return frgi_costs_get(c, arc->i, arc->j) - s->node[arc->i].dual - s->node[s->n + arc->j].dual;
+    return arc->cost - s->node[arc->i].dual - s->node[s->n + arc->j].dual;
 }
 
 /** The listed arc of least reduced cost below -tol, taken off the list with those above. */
-static bool listed_arc(frgi_simplex *s, const frgi_costs *c, double tol, frgi_arc *out)
+static bool listed_arc(frgi_simplex *s, double tol, frgi_arc *out)
 {
     int64_t kept = 0;
     double best = -tol;
     for (int64_t q = 0; q < s->listed; q++) {
         const frgi_arc arc = s->list[q];
-        const double reduced = reduced_of(s, c, &arc);
+        const double reduced = reduced_of(s, &arc);
         if (reduced < best) {
             if (best < -tol) {
                 s->list[kept++] = *out;
@@ -455,15 +491,17 @@ static void look_at_rows(frgi_simplex *s, const frgi_costs *c)
 }
 
 /** The best near arcs of the next rows into the list, and of more where these have none. */
-static void list_arcs(frgi_simplex *s, const frgi_costs *c, double tol)
+static void list_arcs(frgi_simplex *s, double tol)
 {
     const size_t size = frgi_costs_size(s->single);
     for (int64_t q = 0; q < s->n && !(s->listed > 0 && q % MOST_LISTED == 0); q++) {
         const int64_t first = s->near.row * FRGI_ASSIGN_NEAR;
         const int k = s->ops->nearest(s->near.column + first,
                                       (char *)s->near.cost + (size_t)first * size, s->v);
-        const frgi_arc arc = {(int32_t)s->near.row, s->near.column[first + k]};
-        if (arc.j >= 0 && reduced_of(s, c, &arc) < -tol) {
+        const double cost = s->single ? (double)((const float *)s->near.cost)[first + k]
+                                      : ((const double *)s->near.cost)[first + k];
+        const frgi_arc arc = {(int32_t)s->near.row, s->near.column[first + k], cost};
+        if (arc.j >= 0 && reduced_of(s, &arc) < -tol) {
             s->list[s->listed++] = arc;
         }
         s->near.row = s->near.row + 1 < s->n ? s->near.row + 1 : 0;
@@ -473,15 +511,15 @@ static void list_arcs(frgi_simplex *s, const frgi_costs *c, double tol)
 /** An arc of negative reduced cost; false: there is none. */
 static bool next_arc(frgi_simplex *s, const frgi_costs *c, double tol, frgi_arc *out)
 {
-    if (listed_arc(s, c, tol, out)) {
+    if (listed_arc(s, tol, out)) {
         return true;
     }
     for (int look = 0; look < 2; look++) {
         if (look > 0 || s->pivots - s->near.looked >= s->nodes / 2) {
             look_at_rows(s, c);
         }
-        list_arcs(s, c, tol);
-        if (listed_arc(s, c, tol, out)) {
+        list_arcs(s, tol);
+        if (listed_arc(s, tol, out)) {
             return true;
         }
     }
@@ -543,7 +581,7 @@ static bool least_tree(frgi_simplex *s, const frgi_costs *c)
     bool found;
     while ((found = next_arc(s, c, tol, &arc)) && s->pivots < most &&
            (s->pivots % PIVOTS_AT_ONCE || frgi_stopped(s->ctx) == FRG_OK)) {
-        pivot(s, arc.i, (int32_t)s->n + arc.j, reduced_of(s, c, &arc));
+        pivot(s, arc.i, (int32_t)s->n + arc.j, reduced_of(s, &arc));
     }
     return !found;
 }

@@ -7,10 +7,11 @@
 #include <omp.h>
 #include <string.h>
 
+#include "core/denormals.h"
 #include "core/tree_sum.h"
 #include "linalg/blas.h"
 
-enum { BLOCK = 128, MANY = 200000 }; /* MANY: costs that are worth a team */
+enum { BLOCK = 128, WIDTH = 384, MANY = 200000 }; /* MANY: costs that are worth a team */
 
 /* ---- dense costs ----------------------------------------------------------------------------- */
 
@@ -63,13 +64,12 @@ void frgi_products_close(frgi_products *p)
     }
 }
 
-/** Zeros from column `from` on. */
-static void clear_rows(frgi_costs *to, int64_t first, int64_t rows, int64_t from)
+/** Zeros in columns from .. end-1. */
+static void clear_rows(frgi_costs *to, int64_t first, int64_t rows, int64_t from, int64_t end)
 {
     const size_t size = frgi_costs_size(to->single);
     for (int64_t i = first; i < first + rows; i++) {
-        memset((char *)frgi_costs_row(to, i) + (size_t)from * size, 0,
-               (size_t)(to->ld - from) * size);
+        memset((char *)frgi_costs_row(to, i) + (size_t)from * size, 0, (size_t)(end - from) * size);
     }
 }
 
@@ -78,29 +78,36 @@ void frgi_costs_blend(const frgi_products *w, double past, frgi_costs *to, const
                       double scale)
 {
     const frgi_blas_guard guard = frgi_blas_begin();
-    const int64_t blocks = (to->rows + BLOCK - 1) / BLOCK;
+    const int64_t down = (to->rows + BLOCK - 1) / BLOCK;
+    const int64_t width = down > 1 ? to->columns : WIDTH; /* few rows are cut the other way */
+    const int64_t across = (to->columns + width - 1) / width;
     const bool large = to->rows * to->columns * count > 1000000;
 #pragma omp parallel for schedule(static) num_threads(w->count) if (large)
-    for (int64_t block = 0; block < blocks; block++) {
-        const int64_t first = block * BLOCK;
+    for (int64_t block = 0; block < down * across; block++) {
+        const int64_t first = block / across * BLOCK, from = block % across * width;
+        const bool last = from + width >= to->columns;
+        const int64_t end = last ? to->columns : from + width;
         const int rows = (int)(to->rows - first < BLOCK ? to->rows - first : BLOCK);
         const bool stopped = frgi_stopped(w->ctx) != FRG_OK; /* who asked for it asks that, too */
         if (past == 0) {
-            clear_rows(to, first, rows, stopped ? 0 : to->columns);
+            clear_rows(to, first, rows, stopped ? from : end, last ? to->ld : end);
         }
         if (stopped) {
             continue;
         }
         frgi_blas_single();
+        const unsigned mode = frgi_flush_denormals(); /* annealed plans are full of them */
         if (to->single) { /* row-major C = A' B is column-major C' = B' A */
-            frgi_product_blend(&w->workspaces[omp_get_thread_num()], 'N', 'T', to->columns, rows,
-                               count, (float)scale, right, ld_right, (const float *)left + first,
-                               ld_left, (float)past, (float *)to->at + first * to->ld, to->ld);
+            frgi_product_blend(&w->workspaces[omp_get_thread_num()], 'N', 'T', end - from, rows,
+                               count, (float)scale, (const float *)right + from, ld_right,
+                               (const float *)left + first, ld_left, (float)past,
+                               (float *)to->at + first * to->ld + from, to->ld);
         } else {
-            frgi_dgemm('N', 'T', (int)to->columns, rows, (int)count, scale, right, (int)ld_right,
-                       (const double *)left + first, (int)ld_left, past,
-                       (double *)to->at + first * to->ld, (int)to->ld);
+            frgi_dgemm('N', 'T', (int)(end - from), rows, (int)count, scale,
+                       (const double *)right + from, (int)ld_right, (const double *)left + first,
+                       (int)ld_left, past, (double *)to->at + first * to->ld + from, (int)to->ld);
         }
+        frgi_restore_denormals(mode);
     }
     frgi_blas_end(guard);
 }
@@ -215,6 +222,32 @@ void frgi_spaces_close(frgi_spaces *s)
     }
 }
 
+/** m C D of an entry, of a row of each. */
+static inline double cross_of_entry(const void *x, const void *y, const frgi_entry *e, bool single)
+{
+    return single ? e->mass * (double)((const float *)x)[e->i] * (double)((const float *)y)[e->j]
+                  : e->mass * ((const double *)x)[e->i] * ((const double *)y)[e->j];
+}
+
+/** sum_f m_f C_f D_f, in four sums: one would wait for each of its additions. */
+static inline double cross_of_row(const void *x, const void *y, const frgi_entry *p, int64_t count,
+                                  bool single)
+{
+    enum { SUMS = 4 };
+    double sum[SUMS] = {0};
+    int64_t f = 0;
+    for (; f + SUMS <= count; f += SUMS) {
+#pragma GCC unroll 4
+        for (int k = 0; k < SUMS; k++) {
+            sum[k] += cross_of_entry(x, y, &p[f + k], single);
+        }
+    }
+    for (; f < count; f++) {
+        sum[0] += cross_of_entry(x, y, &p[f], single);
+    }
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
 /** sum over the entries e of first .. last-1, and f <= e, of m_e m_f C_ef D_ef, pairs of two
  *  entries twice: distances are symmetric. */
 static double cross_of(const frgi_spaces *s, const frgi_sparse *p, int64_t first, int64_t last)
@@ -223,15 +256,8 @@ static double cross_of(const frgi_spaces *s, const frgi_sparse *p, int64_t first
     for (int64_t e = first; e < last; e++) {
         const frgi_entry *const at = &p->entries[e];
         const void *const x = frgi_costs_row(&s->x, at->i), *const y = frgi_costs_row(&s->y, at->j);
-        double sum = 0;
-        for (int64_t f = 0; f < e && s->single; f++) {
-            const frgi_entry *const to = &p->entries[f];
-            sum += to->mass * (double)((const float *)x)[to->i] * (double)((const float *)y)[to->j];
-        }
-        for (int64_t f = 0; f < e && !s->single; f++) {
-            const frgi_entry *const to = &p->entries[f];
-            sum += to->mass * ((const double *)x)[to->i] * ((const double *)y)[to->j];
-        }
+        const double sum = s->single ? cross_of_row(x, y, p->entries, e, true)
+                                     : cross_of_row(x, y, p->entries, e, false);
         const double own =
             frgi_costs_get(&s->x, at->i, at->i) * frgi_costs_get(&s->y, at->j, at->j);
         cross += at->mass * (2 * sum + at->mass * own);

@@ -20,9 +20,10 @@
  *                       FRGI_WHOLE_COSTS points, where costs of all rows are never made, these
  *                       steps are the end, on more and more rows where the rank is not low
  *
- * Starts are shared out to the threads, which multiply alone then; what a start finds depends on it
- * alone, and of equal energies the first start's plan is kept: the bits do not depend on the
- * threads.  Whether there are more starts is decided when all before have ended.
+ * Starts are shared out to the threads, which multiply alone then unless there is one start; what
+ * a start finds depends on it alone, and of equal energies the first start's plan is kept: the bits
+ * do not depend on the threads.  Whether there are more starts is decided when all before have
+ * ended.
  */
 #include "gw/gw_align.h"
 #include "gw/gw_vertex.h"
@@ -270,11 +271,16 @@ static void take_steps(const race *r, int64_t q, frgi_descent *d)
     keep_outcome(r, q, d);
 }
 
-/** Each start of `which` by one of the team's descents, the last first: it takes the longest. */
+/** Each start of `which` by one of the team's descents, the last first: it takes the longest.  One
+ *  that is alone is the first descent's, whose steps all threads share. */
 static void share_out(const race *r, frgi_descent *d, int team, const bool *which,
                       void (*run)(const race *, int64_t, frgi_descent *))
 {
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team) if (team > 1)
+    int64_t many = 0;
+    for (int64_t q = 0; q < r->count; q++) {
+        many += which[q];
+    }
+#pragma omp parallel for schedule(dynamic, 1) num_threads(team) if (team > 1 && many > 1)
     for (int64_t last = 0; last < r->count; last++) {
         const int64_t q = r->count - 1 - last;
         if (which[q] && graph_tasks_poll(r->tasks, r->s->ctx)) {
