@@ -1,5 +1,7 @@
 /* test_gw_vertex.c - linear problems of a vertex: assignments and transport, against all
  * permutations and by duality. */
+#include <float.h>
+
 #include "gw_data.h"
 
 #include "gw/gw_assign.h"
@@ -529,6 +531,62 @@ static frgi_spaces cropped_spaces(frg_context *ctx, int64_t n, int64_t m)
     frgi_spaces_finish(&s);
     free(x);
     return s;
+}
+
+/* One product into rows that hold NaN beside sums in double, in the orders that it is cut in: few
+ * rows across, many rows down.  An entry is a sum of COUNT terms, rounded as often as
+ * test_product.c says; its padding is 0, and the caller's denormals are numbers again. */
+static void check_product(frg_context *ctx, int64_t rows, int64_t columns, bool single, double *all)
+{
+    enum { COUNT = 70 };
+    const double rounding = (COUNT + 32) * (single ? 0x1p-24 : 0x1p-53);
+    const int64_t ld_left = frgi_costs_ld(rows), ld = frgi_costs_ld(columns);
+    frgi_costs left = costs_of(COUNT, rows, single), right = costs_of(COUNT, columns, single),
+               to = costs_of(rows, columns, single);
+    frgi_products w;
+    CHECK_OK(ctx, frgi_products_open(&w, ctx, frg_threads(ctx), single));
+    for (int64_t k = 0; k < COUNT; k++)
+        for (int64_t i = 0; i < rows + columns; i++)
+            put(i < rows ? &left : &right, k, i < rows ? i : i - rows, test_uniform() - 0.5);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < ld; j++)
+            put(&to, i, j, (double)NAN);
+    frgi_costs_blend(&w, 0, &to, left.at, ld_left, right.at, ld, COUNT, -2);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < ld; j++) {
+            double sum = 0, size = 0;
+            for (int64_t k = 0; k < COUNT && j < columns; k++) {
+                const double x = -2 * frgi_costs_get(&left, k, i) * frgi_costs_get(&right, k, j);
+                sum += x;
+                size += fabs(x);
+            }
+            all[i * ld + j] = frgi_costs_get(&to, i, j);
+            CHECK_NEAR(all[i * ld + j], sum, rounding * size);
+        }
+    volatile double least = DBL_MIN;
+    CHECK(least / 2 > 0);
+    frgi_products_close(&w);
+    free(left.at);
+    free(right.at);
+    free(to.at);
+}
+
+static void products(void)
+{
+    enum { SHAPES = 2, MOST = 300 * 1008 };
+    static const int64_t shapes[SHAPES][2] = {{64, 1001}, {300, 70}};
+    double *const one = calloc(2 * MOST, sizeof *one), *const two = one + MOST;
+    for (int k = 0; k < 2 * SHAPES; k++) {
+        const uint64_t drawn = test_now.random;
+        for (int threads = 1; threads <= 2; threads++) {
+            test_now.random = drawn;
+            frg_context *ctx = test_context_with(threads, NULL, NULL);
+            check_product(ctx, shapes[k / 2][0], shapes[k / 2][1], k % 2, threads > 1 ? two : one);
+            frg_context_destroy(ctx);
+        }
+        CHECK_BITS(one, two, MOST * sizeof *one);
+    }
+    free(one);
 }
 
 /* Costs of a list with several entries to a row and to a column are the plain sum over it, more
@@ -1458,6 +1516,7 @@ static const test_case cases[] = {{"reported energies", reported},
                                   {"stationary", stationary},
                                   {"exchanges", exchanges},
                                   {"costs of lists", costs_of_lists},
+                                  {"products", products},
                                   {"low rank", low_rank},
                                   {"spread points", spread_points},
                                   {"placed among all", placed_among_all},
