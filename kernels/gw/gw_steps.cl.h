@@ -329,6 +329,61 @@ KERNEL void level_average(ITEM GLOBAL real *plan, GLOBAL wide *squares, GLOBAL c
     }
 }
 
+/* ---- the mode landmark: squared distances of both sides are U V' ----------------------------- */
+
+/** image (n x width) <- P V, V of m rows; a row a group. */
+KERNEL void level_image(ITEM GLOBAL wide *image, GLOBAL const wide *factor, GLOBAL const real *cost,
+                        GLOBAL const real *v, GLOBAL const i64 *at, i64 width)
+{
+    LOCAL_MEM(wide, weights, LV_RUNS);
+    const i64 m = at[SK_M], i = GID0;
+    for (i64 first = 0; first < m; first += LV_RUNS) {
+        const i64 last = least(first + LV_RUNS, m);
+        for (i64 j = first + LID0; j < last; j += LSIZE0) {
+            weights[j - first] = level_weight(cost, v, at, i, j);
+        }
+        BARRIER;
+        for (i64 c = LID0; c < width; c += LSIZE0) {
+            wide sum = W(0);
+            for (i64 j = first; j < last; j++) {
+                sum += weights[j - first] * factor[j * width + c];
+            }
+            image[i * width + c] = first > 0 ? image[i * width + c] + sum : sum;
+        }
+        BARRIER;
+    }
+}
+
+/** core <- (1 - alpha) core + alpha V' image, V of n rows; an entry a group. */
+KERNEL void level_core(ITEM GLOBAL wide *core, GLOBAL const wide *factor, GLOBAL const wide *image,
+                       i64 n, i64 rows, i64 columns, wide alpha)
+{
+    LOCAL_MEM(wide, room, GROUP_MOST);
+    const i64 c = GID0, b = GID1;
+    wide sum = W(0);
+    for (i64 i = LID0; i < n; i += LSIZE0) {
+        sum += factor[i * rows + c] * image[i * columns + b];
+    }
+    sum = group_sum_wide(sum, room);
+    if (LID0 == 0) {
+        core[c * columns + b] = (W(1) - alpha) * core[c * columns + b] + alpha * sum;
+    }
+}
+
+/** out (columns x n) <- (U core)', U of n rows; SK_FOLD points of one of its rows a group. */
+KERNEL void level_left(ITEM GLOBAL real *out, GLOBAL const wide *factor, GLOBAL const wide *core,
+                       i64 n, i64 rows, i64 columns)
+{
+    const i64 first = GID0 * SK_FOLD, b = GID1;
+    for (i64 i = first + LID0; i < least(first + SK_FOLD, n); i += LSIZE0) {
+        wide sum = W(0);
+        for (i64 c = 0; c < rows; c++) {
+            sum += factor[i * rows + c] * core[c * columns + b];
+        }
+        out[b * n + i] = (real)sum;
+    }
+}
+
 /** sums[i], sums[n + i] <- the sums of P_ij log P_ij and of P_ij over row i, a row a group; slot:
  *  that of the state whose shift a partial plan has. */
 KERNEL void level_entropy(ITEM GLOBAL wide *sums, GLOBAL const real *cost, GLOBAL const real *v,

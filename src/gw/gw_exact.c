@@ -227,29 +227,6 @@ const struct frgi_average_steps frgi_exact_host_steps = {.load = pack_distances,
                                                          .linearise = product_rows,
                                                          .average = average_plan};
 
-/* ---- on a device ----------------------------------------------------------------------------- */
-
-static frg_status linearise_there(frgi_average *e)
-{
-    return frgi_level_device_linearise(e->l);
-}
-
-static frg_status average_there(frgi_average *e)
-{
-    return frgi_level_device_average(e->l, &e->change, &e->norm);
-}
-
-/** The averaged plan lies on the device (gw_level_device.h). */
-static const struct frgi_average_steps device_steps = {.linearise = linearise_there,
-                                                       .average = average_there};
-
-static frg_status open_on_device(frgi_average *e)
-{
-    TRY(frgi_level_device_exact_open(e->l));
-    keep_plan(e);
-    return FRG_OK;
-}
-
 /* ---- landmark -------------------------------------------------------------------------------- */
 
 static void landmark_side(frgi_average *e, bool second, const float *all)
@@ -306,16 +283,11 @@ static void fold_core(frgi_average *e, double alpha)
     }
 }
 
-static void begin_with_image(frgi_average *e)
+/** The core of the plan to start from. */
+static void begin_core(frgi_average *e)
 {
-    frgi_level *const l = e->l;
+    const frgi_level *const l = e->l;
     const frgi_sweep *const s = &l->t.s;
-    for (int64_t j = 0; j < s->m; j++) {
-        for (int64_t c = 0; c < e->wide_y; c++) {
-            l->product.right[(j / FRGI_PANEL * l->product.rank + c) * FRGI_PANEL + j % FRGI_PANEL] =
-                (float)e->u_y[j * e->wide_y + c];
-        }
-    }
     memset(e->core, 0, (size_t)(e->wide_x * e->wide_y) * sizeof *e->core);
     memset(e->image, 0, (size_t)(s->n * e->wide_y) * sizeof *e->image);
     /* P = a b': its image is a (b' V_y) */
@@ -331,6 +303,18 @@ static void begin_with_image(frgi_average *e)
     fold_core(e, 1);
 }
 
+static void begin_with_image(frgi_average *e)
+{
+    frgi_level_product *const p = &e->l->product;
+    for (int64_t j = 0; j < e->l->t.s.m; j++) {
+        for (int64_t c = 0; c < e->wide_y; c++) {
+            p->right[(j / FRGI_PANEL * p->rank + c) * FRGI_PANEL + j % FRGI_PANEL] =
+                (float)e->u_y[j * e->wide_y + c];
+        }
+    }
+    begin_core(e);
+}
+
 static void lay_out_landmark(frgi_arena *a, frgi_average *e)
 {
     const frgi_sweep *const s = &e->l->t.s;
@@ -342,21 +326,31 @@ static void lay_out_landmark(frgi_arena *a, frgi_average *e)
     e->image = TAKE(a, double, frgi_mul((size_t)s->n, (size_t)e->wide_y));
 }
 
-static frg_status open_landmark(frgi_average *e)
+static frg_status take_landmark(frgi_average *e)
 {
     frgi_level *const l = e->l;
-    const char *const what = "landmark factors";
     e->wide_x = l->x->d + 2;
     e->wide_y = l->y->d + 2;
-    TRY(frgi_pairs_widen(l, e->wide_y, what));
+    e->norm = 1;
     lay_out_landmark(&e->memory, e);
-    TRY(l->t.steps->open(&e->memory, l->ctx, what));
+    TRY(l->t.steps->open(&e->memory, l->ctx, "landmark factors"));
     lay_out_landmark(&e->memory, e);
+    return FRG_OK;
+}
+
+static void keep_core(frgi_average *e)
+{
+    keep_in_states(e, "core", e->core, (size_t)(e->wide_x * e->wide_y) * sizeof *e->core);
+}
+
+static frg_status open_landmark(frgi_average *e)
+{
+    TRY(take_landmark(e));
+    TRY(frgi_pairs_widen(e->l, e->wide_y, "landmark factors"));
     e->steps->load(e, false, NULL);
     e->steps->load(e, true, NULL);
     e->steps->begin(e);
-    e->norm = 1;
-    keep_in_states(e, "core", e->core, (size_t)(e->wide_x * e->wide_y) * sizeof *e->core);
+    keep_core(e);
     return FRG_OK;
 }
 
@@ -389,6 +383,56 @@ const struct frgi_average_steps frgi_landmark_host_steps = {.load = landmark_sid
                                                             .begin = begin_with_image,
                                                             .linearise = landmark_left,
                                                             .average = average_image};
+
+/* ---- on a device ----------------------------------------------------------------------------- */
+
+static frg_status linearise_there(frgi_average *e)
+{
+    return frgi_level_device_linearise(e->l);
+}
+
+static frg_status average_there(frgi_average *e)
+{
+    return frgi_level_device_average(e->l, &e->change, &e->norm);
+}
+
+/** The averaged plan lies on the device (gw_level_device.h). */
+static const struct frgi_average_steps exact_there = {.linearise = linearise_there,
+                                                      .average = average_there};
+
+static frg_status open_exact_there(frgi_average *e)
+{
+    TRY(frgi_level_device_exact_open(e->l));
+    keep_plan(e);
+    return FRG_OK;
+}
+
+static frg_status left_there(frgi_average *e)
+{
+    return frgi_level_device_landmark_linearise(e->l);
+}
+
+static frg_status image_there(frgi_average *e)
+{
+    e->change = e->l->stopping.change;
+    return frgi_level_device_landmark_average(e->l);
+}
+
+static const struct frgi_average_steps landmark_there = {.linearise = left_there,
+                                                         .average = image_there};
+
+/** Factors and the core of the plan to start from are made here once. */
+static frg_status open_landmark_there(frgi_average *e)
+{
+    TRY(take_landmark(e));
+    landmark_side(e, false, NULL);
+    landmark_side(e, true, NULL);
+    begin_core(e);
+    keep_core(e);
+    return frgi_level_device_landmark_open(
+        e->l,
+        &(frgi_landmark_factors){e->wide_x, e->wide_y, e->u_x, e->v_x, e->u_y, e->v_y, e->core});
+}
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
@@ -468,19 +512,21 @@ static frg_status loop(frgi_average *e, frg_gw_reason *reason, int64_t *steps)
 
 frg_status frgi_exact_loop(frgi_level *l, bool landmark, frg_gw_reason *reason, int64_t *steps)
 {
-    frgi_average e = {.l = l,
-                      .steps = l->device  ? &device_steps
-                               : landmark ? l->t.steps->landmark
-                                          : l->t.steps->exact,
-                      .settled = landmark ? SETTLED_FAR : SETTLED};
-    frg_status status = l->device  ? open_on_device(&e)
-                        : landmark ? open_landmark(&e)
-                                   : open_exact(&e);
+    const bool there = l->device;
+    frgi_average e = {.l = l, .settled = landmark ? SETTLED_FAR : SETTLED};
+    frg_status status;
+    if (landmark) {
+        e.steps = there ? &landmark_there : l->t.steps->landmark;
+        status = there ? open_landmark_there(&e) : open_landmark(&e);
+    } else {
+        e.steps = there ? &exact_there : l->t.steps->exact;
+        status = there ? open_exact_there(&e) : open_exact(&e);
+    }
     if (status >= 0) {
         status = loop(&e, reason, steps);
     }
-    if (l->device) {
-        frgi_level_device_exact_close(l);
+    if (there) {
+        frgi_level_device_averaged_close(l);
     }
     l->saved.n_own = 0;
     if (e.memory.bytes > 0) {

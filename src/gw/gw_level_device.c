@@ -56,6 +56,13 @@ struct frgi_level_device {
         frgi_device_arena memory;
         frgi_buffer plan, middle, squares; /* n x m, m x n floats, 2 n doubles */
     } exact;
+    struct { /* of the mode landmark; doubles, but for left and right */
+        frgi_device_arena memory;
+        frgi_buffer u_x, v_x, v_y; /* n x wide_x twice, m x wide_y */
+        frgi_buffer image, core;   /* n x wide_y, wide_x x wide_y */
+        frgi_buffer left, right;   /* wide_y x n, wide_y x m */
+        int64_t wide_x, wide_y;
+    } landmark;
     frgi_stage_state state;
     float change; /* of G over the step, largest less smallest */
     bool ahead;   /* the potentials there are newer than those of the host */
@@ -75,7 +82,6 @@ frg_status frgi_level_device_check(frg_context *ctx, frgi_device *dev, const frg
         bool is;
         const char *what;
     } refused[] = {{o->mode == FRG_GW_VERTEX, "mode vertex"},
-                   {o->mode == FRG_GW_LANDMARK, "mode landmark"},
                    {o->rank > 0, "a plan of low rank"},
                    {o->scale == FRG_GW_SCALE_BATCH_MAX, "scale batch_max"},
                    {o->multiscale == FRG_GW_MULTISCALE_ON, "multiscale on"},
@@ -463,9 +469,11 @@ frg_status frgi_level_device_exact_open(frgi_level *l)
     return put_waiting(d, d->exact.plan, d->host.costs, d->exact.plan.bytes);
 }
 
-void frgi_level_device_exact_close(frgi_level *l)
+void frgi_level_device_averaged_close(frgi_level *l)
 {
-    frgi_device_arena_close(&l->device->exact.memory, l->device->place.dev);
+    frgi_level_device *const d = l->device;
+    frgi_device_arena_close(&d->exact.memory, d->place.dev);
+    frgi_device_arena_close(&d->landmark.memory, d->place.dev);
 }
 
 frg_status frgi_level_device_linearise(frgi_level *l)
@@ -496,6 +504,83 @@ frg_status frgi_level_device_average(frgi_level *l, double *change, double *norm
     *change = sqrt(squares[0]);
     *norm = sqrt(squares[1]);
     return FRG_OK;
+}
+
+/* ---- the mode landmark ----------------------------------------------------------------------- */
+
+static void layout_landmark(const frgi_level *l)
+{
+    frgi_level_device *const d = l->device;
+    frgi_device_arena *const a = &d->landmark.memory;
+    const size_t n = (size_t)l->x->n, m = (size_t)l->y->n, x = (size_t)d->landmark.wide_x,
+                 y = (size_t)d->landmark.wide_y, one = sizeof(double);
+    d->landmark.u_x = frgi_device_take(a, n * x * one);
+    d->landmark.v_x = frgi_device_take(a, n * x * one);
+    d->landmark.v_y = frgi_device_take(a, m * y * one);
+    d->landmark.image = frgi_device_take(a, n * y * one);
+    d->landmark.core = frgi_device_take(a, x * y * one);
+    d->landmark.left = frgi_device_take(a, n * y * sizeof(float));
+    d->landmark.right = frgi_device_take(a, m * y * sizeof(float));
+}
+
+/** right <- U_y', in floats. */
+static frg_status put_right(const frgi_level *l, const double *u_y)
+{
+    const frgi_level_device *const d = l->device;
+    const int64_t m = l->y->n, wide = d->landmark.wide_y;
+    float *right;
+    TRY(NEW(l->ctx, &right, wide * m, "landmark factors"));
+    for (int64_t b = 0; b < wide; b++) {
+        for (int64_t j = 0; j < m; j++) {
+            right[b * m + j] = (float)u_y[j * wide + b];
+        }
+    }
+    const frg_status status = put_waiting(d, d->landmark.right, right, d->landmark.right.bytes);
+    DROP(l->ctx, &right);
+    return status;
+}
+
+frg_status frgi_level_device_landmark_open(frgi_level *l, const frgi_landmark_factors *f)
+{
+    frgi_level_device *const d = l->device;
+    d->landmark.memory = (frgi_device_arena){.align = d->memory.align};
+    d->landmark.wide_x = f->wide_x;
+    d->landmark.wide_y = f->wide_y;
+    layout_landmark(l);
+    TRY(frgi_device_arena_open(&d->landmark.memory, d->place.dev, "landmark factors"));
+    layout_landmark(l);
+    TRY(put_waiting(d, d->landmark.u_x, f->u_x, d->landmark.u_x.bytes));
+    TRY(put_waiting(d, d->landmark.v_x, f->v_x, d->landmark.v_x.bytes));
+    TRY(put_waiting(d, d->landmark.v_y, f->v_y, d->landmark.v_y.bytes));
+    TRY(put_waiting(d, d->landmark.core, f->core, d->landmark.core.bytes));
+    return put_right(l, f->u_y);
+}
+
+frg_status frgi_level_device_landmark_linearise(frgi_level *l)
+{
+    frgi_level_device *const d = l->device;
+    const int64_t n = l->x->n, wide = d->landmark.wide_y;
+    TRY(LAUNCH(d->place.dev, d->steps, "level_left", (n + SK_FOLD - 1) / SK_FOLD, wide,
+               d->place.group, BUFFER(d->landmark.left), BUFFER(d->landmark.u_x),
+               BUFFER(d->landmark.core), INT64(n), INT64(d->landmark.wide_x), INT64(wide)));
+    d->of_cost.left = d->landmark.left;
+    d->of_cost.right = d->landmark.right;
+    d->of_cost.rank = wide;
+    d->of_cost.scale = 2;
+    d->of_cost.of_means = 0;
+    return FRG_OK;
+}
+
+frg_status frgi_level_device_landmark_average(frgi_level *l)
+{
+    frgi_level_device *const d = l->device;
+    const int64_t n = l->x->n, rows = d->landmark.wide_x, columns = d->landmark.wide_y;
+    TRY(LAUNCH(d->place.dev, d->steps, "level_image", n, 1, d->place.group,
+               BUFFER(d->landmark.image), BUFFER(d->landmark.v_y), BUFFER(d->costs),
+               BUFFER(d->loop.v), BUFFER(d->loop.at), INT64(columns)));
+    return LAUNCH(d->place.dev, d->steps, "level_core", rows, columns, d->place.group,
+                  BUFFER(d->landmark.core), BUFFER(d->landmark.v_x), BUFFER(d->landmark.image),
+                  INT64(n), INT64(rows), INT64(columns), WIDE(l->o->damping));
 }
 
 /* ---- pairs ----------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* gw_level_device.h - the outer iteration of an alignment on a device, in the modes sampled and
- * exact.
+/* gw_level_device.h - the outer iteration of an alignment on a device, in the modes sampled, exact
+ * and landmark.
  *
  * There run: the rows of distances at the sampled pairs, the cost from them and its average over
  * the steps, the passes, the draw of columns and, of plans whose marginals are relaxed or partial,
@@ -57,11 +57,25 @@ FRG_MUST_USE frg_status frgi_level_device_solve(frgi_level *l, double share, int
                                                 double tol);
 /** The mode exact: memory for the averaged plan, which is that to start from or a b'. */
 FRG_MUST_USE frg_status frgi_level_device_exact_open(frgi_level *l);
-void frgi_level_device_exact_close(frgi_level *l);
 /** The next cost is -2 C P D, by two products. */
 FRG_MUST_USE frg_status frgi_level_device_linearise(frgi_level *l);
 /** The plan into the averaged one; the norms of the change and of the plan. */
 FRG_MUST_USE frg_status frgi_level_device_average(frgi_level *l, double *change, double *norm);
+/** The mode landmark: distances squared are U V', of wide_x (wide_y) columns, and core is V_x' P V_y
+ *  of the plan to start from (gw_exact.c). */
+typedef struct {
+    int64_t wide_x, wide_y;
+    const double *u_x, *v_x, *u_y, *v_y, *core;
+} frgi_landmark_factors;
+/** Copies of f there. */
+FRG_MUST_USE frg_status frgi_level_device_landmark_open(frgi_level *l,
+                                                        const frgi_landmark_factors *f);
+/** The next cost is -2 U_x core U_y', by two products. */
+FRG_MUST_USE frg_status frgi_level_device_landmark_linearise(frgi_level *l);
+/** V_x' P V_y of the plan into the averaged one. */
+FRG_MUST_USE frg_status frgi_level_device_landmark_average(frgi_level *l);
+/** Ends what either mode has opened, or not. */
+void frgi_level_device_averaged_close(frgi_level *l);
 /** Columns of the pairs pairs[r].i, where a row's weights pass the share of their sum that
  *  frgi_level_device_uniforms holds for r; they stay there, as the pairs of that area.  pairs NULL:
  *  rows too are found there, where the plan's row sums pass the share that it holds count later. */

@@ -18,6 +18,14 @@
  * that |df| + |dg| + d <= (2 + 4 r / epsilon) d where r is the least rho: entries change by a
  * factor of at most its exponential.  A partial plan is a balanced one with a dummy row and column,
  * whose costs do not change.
+ *
+ * The mode landmark, whose cost depends on the plan: distances are at most 1, so that factors of
+ * their squares, w numbers a point, multiply to sums of absolute terms of at most 2 4 4 = 32, floats
+ * with w + 3 roundings on either side: d epsilon = 64 (w + 3) 2^-24.  Averaged plans that differ by
+ * delta, half of the sum of all differences, have costs that differ by delta more:
+ * 2 (C - 1/2) dP (D - 1/2), rows and columns of dP being 0 (20 passes at so large an epsilon).  The
+ * next plans then differ by 2 (d + delta / epsilon) at most, their averages by
+ * (1 - alpha) delta + alpha times that.
  */
 
 #include "cuda_driver.h"
@@ -109,6 +117,18 @@ static frg_gw_opts options(void)
     return o;
 }
 
+/** The same in the mode landmark, of points. */
+static frg_gw_opts landmark_options(void)
+{
+    frg_gw_opts o = options();
+    o.mode = FRG_GW_LANDMARK;
+    o.anchors = 80; /* the default, of which this mode has none */
+    o.max_inner = 20;
+    o.max_iter = o.min_iter = 2;
+    o.epsilon = 0.5;
+    return o;
+}
+
 static frg_gw *open(frg_context *ctx, frgi_gw_place where, const problem *p, const frg_gw_opts *o)
 {
     frg_gw *s = NULL;
@@ -179,6 +199,16 @@ static double energy_of(const problem *p, const double *plan)
 /** What the plans of two costs differ by at most, relative to their mass. */
 static double gap_allowed(const frg_gw_opts *o, double epsilon)
 {
+    if (o->mode == FRG_GW_LANDMARK) {
+        const bool points = o->distance == FRG_GW_DISTANCE_EUCLIDEAN;
+        const double wide = (double)(points ? D : o->landmarks) + 2;
+        double averaged = 0, last = 0;
+        for (int64_t step = 0; step < o->max_iter; step++) {
+            last = (exp(4 * (64 * (wide + 3) * 0x1p-24 + averaged) / epsilon) - 1) / 2;
+            averaged += o->damping * (last - averaged);
+        }
+        return last;
+    }
     const double d = 8.1e-5 * 0.05 / epsilon, rho = fmin(o->rho_source, o->rho_target);
     return (exp((isinf(rho) ? 4 : 2 + 4 * rho / epsilon) * d) - 1) / 2;
 }
@@ -270,17 +300,19 @@ static void compare(frg_context *ctx, frgi_gw_place where, const problem *p, con
         compare_pairs(ctx, h, d);
     read_plan(ctx, h, here);
     read_plan(ctx, d, there);
-    double gap = 0, row_error = 0;
+    double gap = 0, far = 0, row_error = 0;
     for (int64_t i = 0; i < N; i++) {
         double sum = 0;
         for (int64_t j = 0; j < M; j++) {
             gap += fabs(here[i * M + j] - there[i * M + j]) / 2;
+            far += fabs(here[i * M + j] - p->a[i] * p->b[j]) / 2;
             sum += there[i * M + j];
         }
         row_error = fmax(row_error, fabs(sum - p->a[i]));
     }
     const double allowed = gap_allowed(o, o->epsilon);
     CHECK_SAYS(gap <= allowed, "plans differ by %.3g > %.3g", gap, allowed);
+    CHECK_SAYS(far > 5 * allowed, "the plan is %.3g from the product", far);
     CHECK(row_error < 1e-13);
     double f[2][N], g[2][M];
     CHECK_OK(ctx, frg_gw_potentials(h, f[0], g[0]));
@@ -322,7 +354,10 @@ static void parity_on(frg_context *ctx, frgi_device *dev, int group)
     exact.anchors = 80; /* the default, of which this mode has none */
     exact.max_inner = 20;
     compare(ctx, where, &p, &exact);
-    exact.linear_weight = o.linear_weight = 0.3;
+    frg_gw_opts landmark = landmark_options();
+    compare(ctx, where, &p, &landmark);
+    landmark.linear_weight = exact.linear_weight = o.linear_weight = 0.3;
+    compare(ctx, where, &p, &landmark);
     compare(ctx, where, &p, &exact);
     compare(ctx, where, &p, &o);
     o.linear_weight = 0;
@@ -342,28 +377,26 @@ static void kinds_on(frg_context *ctx, frgi_device *dev, int group)
     static const struct {
         frg_gw_distance distance;
         frg_gw_landmark_metric metric;
-        int exact;
-    } kinds[] = {{FRG_GW_DISTANCE_PRECOMPUTED, FRG_GW_LANDMARK_L2, 0},
-                 {FRG_GW_DISTANCE_PRECOMPUTED, FRG_GW_LANDMARK_L2, 1},
-                 {FRG_GW_DISTANCE_DIJKSTRA, FRG_GW_LANDMARK_L2, 0},
-                 {FRG_GW_DISTANCE_LANDMARK, FRG_GW_LANDMARK_L2, 0},
-                 {FRG_GW_DISTANCE_LANDMARK, FRG_GW_LANDMARK_LOWER, 0},
-                 {FRG_GW_DISTANCE_LANDMARK, FRG_GW_LANDMARK_MID, 0},
-                 {FRG_GW_DISTANCE_LANDMARK, FRG_GW_LANDMARK_UPPER, 0}};
+        frg_gw_mode mode;
+    } kinds[] = {{FRG_GW_DISTANCE_PRECOMPUTED, FRG_GW_LANDMARK_L2, FRG_GW_SAMPLED},
+                 {FRG_GW_DISTANCE_PRECOMPUTED, FRG_GW_LANDMARK_L2, FRG_GW_EXACT},
+                 {FRG_GW_DISTANCE_DIJKSTRA, FRG_GW_LANDMARK_L2, FRG_GW_SAMPLED},
+                 {FRG_GW_DISTANCE_LANDMARK, FRG_GW_LANDMARK_L2, FRG_GW_SAMPLED},
+                 {FRG_GW_DISTANCE_LANDMARK, FRG_GW_LANDMARK_L2, FRG_GW_LANDMARK},
+                 {FRG_GW_DISTANCE_LANDMARK, FRG_GW_LANDMARK_LOWER, FRG_GW_SAMPLED},
+                 {FRG_GW_DISTANCE_LANDMARK, FRG_GW_LANDMARK_MID, FRG_GW_SAMPLED},
+                 {FRG_GW_DISTANCE_LANDMARK, FRG_GW_LANDMARK_UPPER, FRG_GW_SAMPLED}};
     const frgi_gw_place where = {.dev = dev, .group = group};
     problem p = make();
     for (size_t q = 0; q < sizeof kinds / sizeof *kinds; q++) {
-        frg_gw_opts o = options();
+        const bool sampled = kinds[q].mode == FRG_GW_SAMPLED;
+        frg_gw_opts o = sampled ? options() : landmark_options();
+        o.mode = kinds[q].mode;
         o.distance = kinds[q].distance;
         o.landmark_metric = kinds[q].metric;
         o.landmarks = 4;
         o.k = 5;
-        o.epsilon = 0.2;
-        if (kinds[q].exact) {
-            o.mode = FRG_GW_EXACT;
-            o.anchors = 80;
-            o.max_inner = 20;
-        }
+        o.epsilon = o.mode == FRG_GW_LANDMARK ? 0.5 : 0.2;
         compare(ctx, where, &p, &o);
     }
     release(&p);
@@ -515,7 +548,9 @@ static void whole_opencl(void)
 static void count_steps(frg_context *ctx, frgi_gw_place where, const problem *p, frg_gw_opts o,
                         int64_t launches, int64_t bytes)
 {
-    enum { PASSES = 3, MORE = 4 };
+    enum { MORE = 4 };
+    const bool draws = o.mode == FRG_GW_SAMPLED;
+    const int64_t passes = draws ? 3 : o.max_inner;
     frgi_device_counts at[2];
     o.polish = 0;
     int64_t drawn = 0;
@@ -528,13 +563,13 @@ static void count_steps(frg_context *ctx, frgi_gw_place where, const problem *p,
         CHECK_OK(ctx, frg_gw_run(s, NULL));
         at[q] = *frgi_device_counted(where.dev);
         drawn = s->level.sampled.drawn;
-        CHECK_INT(s->level.spent.passes, PASSES * o.max_iter);
+        CHECK_INT(s->level.spent.passes, passes * o.max_iter);
         frg_gw_destroy(s);
     }
-    CHECK_INT(at[1].launches - at[0].launches, MORE * (2 * PASSES + launches));
+    CHECK_INT(at[1].launches - at[0].launches, MORE * (2 * passes + launches));
     CHECK_INT(at[1].waits - at[0].waits, MORE);
     /* where pairs are */
-    CHECK_INT(at[1].bytes_in - at[0].bytes_in, MORE * (15 * 4 + drawn * bytes));
+    CHECK_INT(at[1].bytes_in - at[0].bytes_in, draws ? MORE * (15 * 4 + drawn * bytes) : 0);
     CHECK(at[1].bytes_out - at[0].bytes_out <= MORE * 128); /* a state */
 }
 
@@ -553,6 +588,8 @@ static void counts_on(frg_context *ctx, frgi_device *dev, int group)
     o.rho_source = (double)INFINITY;
     o.mass = 0.5; /* and the sum of the potentials' powers */
     count_steps(ctx, where, &p, o, 2 + 2 + 1 + 2 + 1 + 1 + 2, 8 + 8);
+    /* the left factor, cost, new potentials, change, state; the image of the plan, its core */
+    count_steps(ctx, where, &p, landmark_options(), 1 + 1 + 1 + 1 + 1 + 2, 0);
     release(&p);
 }
 
@@ -598,6 +635,8 @@ static void bits_on(frg_context *ctx, frgi_device *dev, int group)
     check_bits(ctx, where, &p, &o);
     o.linear_weight = 0.3;
     o.mass = 0.5;
+    check_bits(ctx, where, &p, &o);
+    o = landmark_options();
     check_bits(ctx, where, &p, &o);
     release(&p);
 }
@@ -744,9 +783,9 @@ static void refused_on(frg_context *ctx, frgi_device *dev, int group)
 {
     const frgi_gw_place where = {.dev = dev, .group = group};
     problem p = make();
-    static const char *const says[] = {
-        "mode vertex",       "mode landmark", "low rank",   "batch_max",      "multiscale",
-        "start_from vertex", "store_plan",    "diag_exact", "cost_store fly", "auto_store"};
+    static const char *const says[] = {"mode vertex", "low rank",          "batch_max",
+                                       "multiscale",  "start_from vertex", "store_plan",
+                                       "diag_exact",  "cost_store fly",    "auto_store"};
     enum { COUNT = sizeof says / sizeof *says };
     frg_gw_opts o[COUNT];
     for (int q = 0; q < COUNT; q++) {
@@ -755,15 +794,14 @@ static void refused_on(frg_context *ctx, frgi_device *dev, int group)
         o[q].distance = FRG_GW_DISTANCE_EUCLIDEAN;
     }
     o[0].mode = FRG_GW_VERTEX;
-    o[1].mode = FRG_GW_LANDMARK;
-    o[2].rank = 5;
-    o[3].scale = FRG_GW_SCALE_BATCH_MAX;
-    o[4].multiscale = FRG_GW_MULTISCALE_ON;
-    o[5].start_from = FRG_GW_START_VERTEX;
-    o[6].store_plan = 1;
-    o[7].diag_exact = 1;
-    o[8].cost_store = FRG_GW_STORE_FLY;
-    o[9].auto_store = 1;
+    o[1].rank = 5;
+    o[2].scale = FRG_GW_SCALE_BATCH_MAX;
+    o[3].multiscale = FRG_GW_MULTISCALE_ON;
+    o[4].start_from = FRG_GW_START_VERTEX;
+    o[5].store_plan = 1;
+    o[6].diag_exact = 1;
+    o[7].cost_store = FRG_GW_STORE_FLY;
+    o[8].auto_store = 1;
     for (int q = 0; q < COUNT; q++) {
         frg_gw *s = (frg_gw *)ctx;
         const frg_array x = frg_matrix(p.x, FRG_F64, N, D, D),
@@ -795,6 +833,7 @@ static void small_groups_on(frg_context *ctx, frgi_device *dev, const problem *p
     o.anchors = 5;
     o.k = 4;
     o.epsilon = 0.3; /* where the few passes at the end are enough */
+    o.max_inner = 3;
     o.polish_passes = 12;
     if (form == 1) {
         o.mass = 0.6;
@@ -806,6 +845,10 @@ static void small_groups_on(frg_context *ctx, frgi_device *dev, const problem *p
         o.distance = FRG_GW_DISTANCE_LANDMARK;
         o.landmark_metric = FRG_GW_LANDMARK_MID;
         o.landmarks = 3;
+    } else if (form == 3) {
+        o.mode = FRG_GW_LANDMARK;
+        o.anchors = 80;
+        o.epsilon = 0.5;
     }
     static double plans[2][FEW_X * FEW_Y];
     const frg_array x = frg_matrix(p->x, FRG_F64, FEW_X, D, D),
@@ -835,7 +878,7 @@ static void small_groups(void)
     frgi_device *dev = open_opencl(ctx);
     if (dev) {
         problem p = make();
-        for (int form = 0; form < 3; form++)
+        for (int form = 0; form < 4; form++)
             small_groups_on(ctx, dev, &p, form);
         release(&p);
         frgi_device_close(&dev);
