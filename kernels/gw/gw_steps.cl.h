@@ -44,9 +44,9 @@ KERNEL void level_terms(ITEM GLOBAL real *rows, i64 n, i64 rank, i32 second)
 }
 
 /** sum[4 a + b] = sum_r left[r, i0 + a] right[r, j0 + b], in runs of 64; those beyond the edge as
- *  the last. */
-FUNCTION void level_micro(GLOBAL const real *left, GLOBAL const float *right, i64 i0, i64 j0,
-                          i64 rows, i64 columns, i64 rank, real *sum)
+ *  the last.  form: of right, SK_COST_REAL or SK_COST_FLOAT. */
+FUNCTION void level_micro(GLOBAL const real *left, GLOBAL const void *right, int form, i64 i0,
+                          i64 j0, i64 rows, i64 columns, i64 rank, real *sum)
 {
     i64 i[4], j[4];
     for (int q = 0; q < 4; q++) {
@@ -60,10 +60,16 @@ FUNCTION void level_micro(GLOBAL const real *left, GLOBAL const float *right, i6
         real part[16] = {R(0)};
         const i64 last = least(first + SK_STRIP, rank);
         for (i64 r = first; r < last; r++) {
+            real y[4];
+            for (int b = 0; b < 4; b++) {
+                const i64 e = r * columns + j[b];
+                y[b] = form == SK_COST_REAL ? ((GLOBAL const real *)right)[e]
+                                            : (real)((GLOBAL const float *)right)[e];
+            }
             for (int a = 0; a < 4; a++) {
                 const real x = left[r * rows + i[a]];
                 for (int b = 0; b < 4; b++) {
-                    part[4 * a + b] += x * (real)right[r * columns + j[b]];
+                    part[4 * a + b] += x * y[b];
                 }
             }
         }
@@ -88,7 +94,7 @@ KERNEL void level_product(ITEM GLOBAL real *out, GLOBAL const real *left, GLOBAL
         if (i0 >= rows || j0 >= columns) {
             continue;
         }
-        level_micro(left, right, i0, j0, rows, columns, rank, sum);
+        level_micro(left, right, SK_COST_FLOAT, i0, j0, rows, columns, rank, sum);
         for (int q = 0; q < 16; q++) {
             const i64 i = i0 + q / 4, j = j0 + q % 4, e = i * columns + j;
             if (i < rows && j < columns) {
@@ -593,5 +599,45 @@ KERNEL void level_squares(ITEM GLOBAL real *out, GLOBAL const float *all, GLOBAL
     sum = group_sum_real(sum, room);
     if (LID0 == 0) {
         out[GID0] = sum;
+    }
+}
+
+/* ---- the mode vertex: costs of a plan that is a list ------------------------------------------ */
+
+/** Row q of out (ld long) <- sum_e mass_e all[points[e]] over the entries e = starts[q], ... before
+ *  starts[q + 1]; whole 0: the row of the first one alone, without its mass.  A row a group. */
+KERNEL void vertex_rows(ITEM GLOBAL real *out, GLOBAL const real *all, GLOBAL const i32 *points,
+                        GLOBAL const wide *mass, GLOBAL const i64 *starts, i64 first, i64 ld,
+                        i32 whole)
+{
+    const i64 q = GID0, from = starts[first + q], last = whole ? starts[first + q + 1] : from + 1;
+    for (i64 k = LID0; k < ld; k += LSIZE0) {
+        real sum = 0;
+        for (i64 e = from; e < last; e++) {
+            sum += (whole ? R(mass[e]) : R(1)) * all[(i64)points[e] * ld + k];
+        }
+        out[q * ld + k] = sum;
+    }
+}
+
+/** out (rows x columns) <- keep out + scale left' right, of `rank` rows each; keep 0: what out was is
+ *  not read.  A tile a group. */
+KERNEL void vertex_product(ITEM GLOBAL real *out, GLOBAL const real *left, GLOBAL const real *right,
+                           i64 rows, i64 columns, i64 rank, i32 keep, real scale)
+{
+    enum { EDGE = LV_TILE / 4 };
+    for (int tile = LID0; tile < EDGE * EDGE; tile += LSIZE0) {
+        const i64 i0 = GID0 * LV_TILE + tile / EDGE * 4, j0 = GID1 * LV_TILE + tile % EDGE * 4;
+        real sum[16];
+        if (i0 >= rows || j0 >= columns) {
+            continue;
+        }
+        level_micro(left, right, SK_COST_REAL, i0, j0, rows, columns, rank, sum);
+        for (int q = 0; q < 16; q++) {
+            const i64 i = i0 + q / 4, j = j0 + q % 4, e = i * columns + j;
+            if (i < rows && j < columns) {
+                out[e] = (keep ? out[e] : R(0)) + scale * sum[q];
+            }
+        }
     }
 }

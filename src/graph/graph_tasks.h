@@ -14,7 +14,7 @@
 typedef struct {
     const char
         *solver;  /* of frg_progress; NULL: the caller reports, and stops are asked for here */
-    int status;   /* of the stop; FRG_OK: go on */
+    int status;   /* of the stop, or of what failed; FRG_OK: go on */
     int64_t done; /* tasks */
 } graph_tasks;
 
@@ -26,14 +26,19 @@ static inline bool graph_tasks_go_on(graph_tasks *p)
     return now == FRG_OK;
 }
 
+/** Why it stops, a failure or not, if it does; what was said before stays. */
+static inline void graph_tasks_stop(graph_tasks *p, int why)
+{
+    if (why != FRG_OK && graph_tasks_go_on(p)) {
+#pragma omp atomic write
+        p->status = why;
+    }
+}
+
 /** Asks whether to stop, in any thread, and reports no progress; returns whether to go on. */
 static inline bool graph_tasks_poll(graph_tasks *p, const frg_context *ctx)
 {
-    const int stop = frgi_stopped(ctx);
-    if (stop != FRG_OK) {
-#pragma omp atomic write
-        p->status = stop;
-    }
+    graph_tasks_stop(p, frgi_stopped(ctx));
     return graph_tasks_go_on(p);
 }
 
@@ -55,10 +60,7 @@ static inline void graph_tasks_count(graph_tasks *p, frg_context *ctx, const cha
                               .residual = (double)NAN,
                               .target = (double)NAN};
     const int beat = p->solver ? frgi_heartbeat(ctx, &now) : frgi_stopped(ctx);
-    if (beat != FRG_OK) {
-#pragma omp atomic write
-        p->status = beat;
-    }
+    graph_tasks_stop(p, beat);
 }
 
 #endif

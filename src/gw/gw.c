@@ -231,11 +231,18 @@ static frg_status take_marginals(frg_gw *s, const double *a, const double *b)
     return FRG_OK;
 }
 
+/** Whether there are outer steps on a device: those of the mode vertex are the host's, which asks it
+ *  for products alone. */
+static bool iterates_there(const frg_gw *s)
+{
+    return s->where.dev && s->o.mode != FRG_GW_VERTEX;
+}
+
 /** Exponents are stored as asked for; left to us, where they fit into a quarter of what is
  *  allowed. */
 static frg_status choose_store(frg_gw *s, frgi_cost_storage *storage)
 {
-    if (s->where.dev) { /* the cost lies there; rows of the plan are of exponents in double */
+    if (iterates_there(s)) { /* the cost lies there; rows of the plan are of exponents in double */
         s->report.cost_store = FRG_GW_STORE_F32;
         *storage = (frgi_cost_storage){.store = FRGI_X64};
         return FRG_OK;
@@ -304,14 +311,19 @@ static void resolve_options(frg_gw_opts *o)
 static frg_status open_level(frg_gw *s)
 {
     frgi_cost_storage storage;
+    if (!iterates_there(s)) { /* lengths of paths that a device has found */
+        frgi_distances_forget_there(&s->x);
+        frgi_distances_forget_there(&s->y);
+    }
     TRY(choose_store(s, &storage));
     storage.steps = s->where.steps;
     TRY(frgi_level_open(&s->level, s->ctx, &s->o, &s->x, &s->y, s->a, s->b, s->linear, storage,
                         storage.stored && frgi_gw_is_multiscale(s)));
-    s->level.average.on = (storage.stored || s->where.dev) && s->o.mode == FRG_GW_SAMPLED;
+    s->level.average.on = (storage.stored || iterates_there(s)) && s->o.mode == FRG_GW_SAMPLED;
     s->level.saved.state = &s->state;
     s->level.trace = &s->trace;
-    return s->where.dev ? frgi_level_device_open(&s->level, s->where.dev, s->where.group) : FRG_OK;
+    return iterates_there(s) ? frgi_level_device_open(&s->level, s->where.dev, s->where.group)
+                             : FRG_OK;
 }
 
 /** A start is given, `what`: where `auto` took the mode vertex, which has its own starts, it takes

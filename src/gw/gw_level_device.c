@@ -81,16 +81,13 @@ frg_status frgi_level_device_check(frg_context *ctx, frgi_device *dev, const frg
     const struct {
         bool is;
         const char *what;
-    } refused[] = {{o->mode == FRG_GW_VERTEX, "mode vertex"},
-                   {o->rank > 0, "a plan of low rank"},
+    } refused[] = {{o->rank > 0, "a plan of low rank"},
                    {o->scale == FRG_GW_SCALE_BATCH_MAX, "scale batch_max"},
                    {o->multiscale == FRG_GW_MULTISCALE_ON, "multiscale on"},
-                   {o->start_from == FRG_GW_START_VERTEX, "start_from vertex"},
                    {o->store_plan != 0, "store_plan"},
                    {o->diag_exact != 0, "diag_exact"},
                    {o->cost_store == FRG_GW_STORE_FLY, "cost_store fly"},
                    {o->auto_store != 0, "auto_store"},
-                   {o->dtype == FRG_GW_DTYPE_F64, "dtype f64"},
                    {!frgi_device_is(dev)->f64, "an alignment, which needs doubles at its end,"}};
     for (size_t q = 0; q < sizeof refused / sizeof *refused; q++) {
         if (refused[q].is) {
@@ -224,11 +221,6 @@ void frgi_level_device_close(frgi_level *l)
     DROP(l->ctx, &d->host.costs);
     frgi_stage_place_close(&d->place);
     DROP(l->ctx, &l->device);
-}
-
-const char *frgi_level_device_name(const frgi_level *l)
-{
-    return l->device ? frgi_device_name(l->device->place.dev) : "cpu";
 }
 
 /* ---- potentials and pairs between host and device -------------------------------------------- */

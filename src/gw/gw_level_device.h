@@ -35,7 +35,6 @@ FRG_MUST_USE frg_status frgi_level_device_check(frg_context *ctx, frgi_device *d
  *  stopped. */
 FRG_MUST_USE frg_status frgi_level_device_open(frgi_level *l, frgi_device *dev, int group);
 void frgi_level_device_close(frgi_level *l);
-const char *frgi_level_device_name(const frgi_level *l);
 
 /** Potentials of l->t there; a plan is forgotten. */
 FRG_MUST_USE frg_status frgi_level_device_potentials(frgi_level *l);

@@ -1,6 +1,5 @@
 /* gw_mode.c - the mode that `auto` takes, and why.
  *
- *     on a device                                                   sampled
  *     an option is given that the mode vertex has no part in        sampled
  *     marginals are relaxed or partial                              sampled
  *     more points than the mode vertex has time or memory for       sampled
@@ -147,9 +146,7 @@ void frgi_gw_choose_mode(frg_gw *s, const char *option)
         return;
     }
     s->o.mode = FRG_GW_SAMPLED;
-    if (s->where.dev) {
-        snprintf(s->why, sizeof s->why, "auto: on a device, where the mode vertex does not run");
-    } else if (option) {
+    if (option) {
         snprintf(s->why, sizeof s->why, "auto: %s is given", option);
         choose_start(s);
     } else if (!frgi_is_balanced(&s->o)) {

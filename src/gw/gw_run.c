@@ -218,6 +218,9 @@ static frg_status start_at_vertex(frg_gw *s)
     }
     TRY(draw_from_list(l, l->t.list));
     l->t.list = NULL;
+    if (l->device) {
+        TRY(frgi_level_device_put_pairs(l));
+    }
     frgi_kept_reset(l, false);
     r->vertex_energy = s->o.linear_weight > 0 ? (double)NAN : r->energy;
     r->energy_product = r->next_energy = (double)NAN;
@@ -621,9 +624,9 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
         return FRG_BAD_ARG;
     }
     frgi_run_begins(s->ctx);
-    if (s->level.device && (s->state.save || s->state.from)) {
+    if (s->where.dev && (s->state.save || s->state.from)) {
         FAIL(s->ctx, E_DEVICE_STEP, "align: saving its state (a checkpoint) does not run on %s",
-             frgi_level_device_name(&s->level));
+             frgi_device_name(s->where.dev));
     }
     const double begin = frgi_seconds(),
                  set_up = s->report.graph_seconds + s->report.distances_seconds;
@@ -667,7 +670,7 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
                            .setup_seconds = set_up,
                            .solve_seconds = frgi_seconds() - begin,
                            .peak_bytes = frg_peak_bytes(s->ctx),
-                           .device_name = frgi_level_device_name(&s->level)};
+                           .device_name = s->where.dev ? frgi_device_name(s->where.dev) : "cpu"};
     }
     return status;
 }

@@ -19,7 +19,7 @@
  * Plans are lists: a vertex has at most n + m - 1 entries, P those of the vertices that it is made
  * of.  K(V) is kept and moved by the entries that V has changed, those of a row a product of a
  * column of C and a sum of rows of D; K(P) mixes as P does.  A step costs n m times the changed
- * rows (or columns), a linear problem and looks at n m costs.  Costs of many points are floats; the
+ * rows (or columns), on a device where there is one, a linear problem and looks at n m costs.  Costs of many points are floats; the
  * energies that decide are sums over lists in double.  Costs are used where they are only rounded
  * in floats: a step that gains less than their rounding is the last one.
  */
@@ -86,6 +86,9 @@ frg_status frgi_descent_open(frgi_descent *d, const frgi_spaces *s, int threads)
     TRY(d->steps->open(&d->memory, ctx, what));
     lay_out(&d->memory, d);
     d->steps->descent->clear(d);
+    if (s->dev) {
+        TRY(frgi_descent_device_open(d));
+    }
     TRY(frgi_products_open(&d->products, ctx, threads, s->single));
     return s->assigns ? frgi_assign_open(&d->assign, ctx, s->n, s->single)
                       : frgi_simplex_open(&d->simplex, ctx, s->a, s->n, s->b, s->m, s->single);
@@ -100,6 +103,7 @@ void frgi_descent_close(frgi_descent *d)
     if (d->memory.bytes > 0) {
         d->steps->close(&d->memory, ctx);
     }
+    frgi_descent_device_close(d);
     frgi_assign_close(&d->assign, ctx);
     frgi_simplex_close(&d->simplex, ctx);
     frgi_products_close(&d->products);
@@ -159,6 +163,23 @@ static void gather_group(frgi_descent *d, const frgi_entry *e, int64_t count, bo
     }
 }
 
+/** Entries of one row, or column, are a group: the next ones from starts[0] on, `most` at most;
+ *  returns how many, whose end is behind their starts. */
+static int64_t list_groups(const frgi_entry *e, int64_t count, bool by_column, int64_t most,
+                           int64_t *starts)
+{
+    int64_t many = 0, at = starts[0];
+    while (many < most && at < count) {
+        const int32_t key = key_of(&e[at], by_column);
+        starts[many++] = at;
+        while (at < count && key_of(&e[at], by_column) == key) {
+            at++;
+        }
+    }
+    starts[many] = at;
+    return many;
+}
+
 /** to <- to + K of the entries without the linear cost, their masses times scale: a product
  *  C_i (sum_e m_e D_je)' for all entries of a row i, or of a column where these are fewer, in whose
  *  order the list is left then. */
@@ -166,28 +187,27 @@ static void add_entries(frgi_descent *d, frgi_entry *e, int64_t count, double sc
 {
     const frgi_spaces *const s = d->s;
     const bool by_column = s->m < s->n;
+    const double share = -2 * (1 - s->theta) * scale;
     int64_t starts[GATHERED + 1] = {0};
     if (by_column) {
         frgi_sort(e, count, sizeof *e, in_columns, NULL);
     }
+    if (d->there) {
+        int64_t *const all = frgi_descent_device_starts(d);
+        all[0] = 0;
+        const int64_t groups = list_groups(e, count, by_column, count, all);
+        frgi_descent_device_add(d, e, groups, by_column, share, to);
+        return;
+    }
     while (starts[0] < count) {
-        int64_t many = 0, at = starts[0];
-        while (many < GATHERED && at < count) {
-            const int32_t key = key_of(&e[at], by_column);
-            starts[many++] = at;
-            while (at < count && key_of(&e[at], by_column) == key) {
-                at++;
-            }
-        }
-        starts[many] = at;
+        const int64_t many = list_groups(e, count, by_column, GATHERED, starts);
 #pragma omp parallel for schedule(static)                                                          \
     num_threads(frg_threads(s->ctx)) if (many * (s->n + s->m) > 100000)
         for (int64_t q = 0; q < many; q++) {
             gather_group(d, e + starts[q], starts[q + 1] - starts[q], by_column, q);
         }
-        frgi_costs_add(&d->products, to, d->left, s->x.ld, d->right, s->y.ld, many,
-                       -2 * (1 - s->theta) * scale);
-        starts[0] = at;
+        frgi_costs_add(&d->products, to, d->left, s->x.ld, d->right, s->y.ld, many, share);
+        starts[0] = starts[many];
     }
 }
 

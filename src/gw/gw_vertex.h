@@ -5,6 +5,7 @@
 #ifndef FRGI_GW_VERTEX_H
 #define FRGI_GW_VERTEX_H
 
+#include "device/device.h"
 #include "fourge/gw.h"
 #include "graph/graph_tasks.h"
 #include "gw/gw_assign.h"
@@ -28,6 +29,8 @@ typedef struct {
     double product;  /* J of a b' */
     uint64_t seed;
     const frgi_transport_steps *steps; /* of descents; NULL: the host's */
+    frgi_device *dev; /* of the products of their costs; NULL: the host (gw_vertex_device.c) */
+    int group;        /* work-items there, 0: the usual */
 } frgi_spaces;
 
 /** A list of entries of a plan, by rows. */
@@ -66,6 +69,8 @@ typedef struct {
     float *inner;     /* W; behind rows */
 } frgi_lifted;
 
+typedef struct frgi_descent_device frgi_descent_device;
+
 /** One descent: the plan P, the vertex V of least <K(P), V>, and the costs K of both.  K is half
  *  the gradient of J = (1 - theta) E + 2 theta <M, P>, M the linear cost, without its terms of rows
  *  and of columns: K(P) = -2 (1 - theta) C P D + theta M.  Whoever opens it sets tasks and, for
@@ -74,7 +79,8 @@ typedef struct frgi_descent {
     const frgi_spaces *s;
     const frgi_transport_steps *steps; /* whose memory it is */
     frgi_products products;
-    frgi_assign assign; /* one of the two */
+    frgi_descent_device *there; /* NULL: K is made here */
+    frgi_assign assign;         /* one of the two */
     frgi_simplex *simplex;
     frgi_costs k_plan, k_vertex;    /* K(P), K(V); where annealed, a dense plan is in k_vertex */
     frgi_sparse plan, vertex, last; /* P, V; last: the vertex whose costs k_vertex has */
@@ -228,6 +234,18 @@ void frgi_host_begin(frgi_descent *d);
 /** P <- V, if that is lower by more than rounding. */
 bool frgi_host_take(frgi_descent *d);
 bool frgi_host_exchange(frgi_descent *d);
+
+/* ---- products on a device (gw_vertex_device.c) ------------------------------------------------ */
+
+/** Distances of d->s on its device; one descent of a device at a time. */
+FRG_MUST_USE frg_status frgi_descent_device_open(frgi_descent *d);
+void frgi_descent_device_close(frgi_descent *d);
+/** Places for the starts of the groups of the entries that are added, and of their end. */
+int64_t *frgi_descent_device_starts(const frgi_descent *d);
+/** to <- to + scale sum over the groups q of C_i (sum_e m_e D_je)', or (sum_e m_e C_ie) D_j' by
+ *  columns; a failure stops d->tasks, and leaves `to` as it was. */
+void frgi_descent_device_add(frgi_descent *d, const frgi_entry *e, int64_t groups, bool by_column,
+                             double scale, frgi_costs *to);
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 

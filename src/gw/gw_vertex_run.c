@@ -20,10 +20,10 @@
  *                       FRGI_WHOLE_COSTS points, where costs of all rows are never made, these
  *                       steps are the end, on more and more rows where the rank is not low
  *
- * Starts are shared out to the threads, which multiply alone then unless there is one start; what
- * a start finds depends on it alone, and of equal energies the first start's plan is kept: the bits
- * do not depend on the threads.  Whether there are more starts is decided when all before have
- * ended.
+ * Starts are shared out to the threads, which multiply alone then unless there is one start, or are
+ * run one by one where a device multiplies; what a start finds depends on it alone, and of equal
+ * energies the first start's plan is kept: the bits do not depend on the threads.  Whether there
+ * are more starts is decided when all before have ended.
  */
 #include "gw/gw_align.h"
 #include "gw/gw_vertex.h"
@@ -377,7 +377,8 @@ static int64_t descents_that_fit(const frgi_spaces *s)
 static frg_status run_race(race *r)
 {
     frg_context *const ctx = r->s->ctx;
-    const bool in_turn = is_large(r->s->n, r->s->m) || !graph_tasks_poll(r->tasks, ctx);
+    const bool in_turn =
+        r->s->dev || is_large(r->s->n, r->s->m) || !graph_tasks_poll(r->tasks, ctx);
     const int64_t most = r->count + r->second + r->more, fit = descents_that_fit(r->s);
     const int64_t threads = in_turn ? 1 : frg_threads(ctx),
                   usable = threads < most ? threads : most;
@@ -573,7 +574,9 @@ static frg_status coarse_plans(const frgi_spaces *s, int64_t wanted, int64_t mos
                          .single = !few,
                          .theta = s->theta,
                          .seed = s->seed,
-                         .steps = s->steps};
+                         .steps = s->steps,
+                         .dev = s->dev,
+                         .group = s->group};
     frgi_features f = {0};
     frgi_plans given = {0};
     race r = {.s = &small,
@@ -849,9 +852,13 @@ frg_status frgi_gw_problem_open(frg_gw *g, frg_gw_dtype dtype, frgi_gw_problem *
     const double theta = g->o.linear_weight;
     double units[2]; /* the energy is that of distances in one unit */
     const double most = frgi_gw_units(g, units);
-    *p = (frgi_gw_problem){
-        .s = {.ctx = ctx, .theta = theta, .seed = g->level.seed, .steps = g->where.steps},
-        .square = most * most};
+    *p = (frgi_gw_problem){.s = {.ctx = ctx,
+                                 .theta = theta,
+                                 .seed = g->level.seed,
+                                 .steps = g->where.steps,
+                                 .dev = g->where.dev,
+                                 .group = g->where.group},
+                           .square = most * most};
     frgi_spaces *const s = &p->s;
     TRY(positive_weights(ctx, g->a, g->x.n, &p->of_x, &s->a, &s->n));
     TRY(positive_weights(ctx, g->b, g->y.n, &p->of_y, &s->b, &s->m));
@@ -944,6 +951,7 @@ frg_status frgi_gw_vertex(frg_gw *g)
         TRY_TO(done, end_in_doubles(g, &p, &tasks, &plan));
     }
     r->dtype = p.s.single ? FRG_GW_DTYPE_F32 : FRG_GW_DTYPE_F64;
+    TRY_TO(done, tasks.status < 0 ? tasks.status : FRG_OK); /* a device has failed */
     TRY_TO(done, keep_plan(g, &plan, p.of_x, p.of_y));
     convert_energies(g, &p, &plan, r);
     r->energy_product = p.s.product * p.square;
