@@ -311,7 +311,8 @@ typedef enum {
     FRG_GW_VERTEX /* no sampling and no entropy: several starts, each by conditional gradient with
                      exact line search to a plan that no vertex is lower than to first order, mostly
                      a vertex itself (n + m - 1 entries at most); the lowest one.  Memory: all
-                     distances and a few n x m arrays */
+                     distances and a few n x m arrays.  On a device the costs of plans are made,
+                     starts and linear problems are the host's */
 } frg_gw_mode;
 /** What the distances inside a side are. */
 typedef enum {

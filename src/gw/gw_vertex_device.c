@@ -11,7 +11,7 @@
 #include "gw/gw_stage_device.h"
 #include "gw/gw_vertex.h"
 
-enum { AT_ONCE = 1024 }; /* rows that are multiplied in one launch */
+enum { AT_ONCE = 256 }; /* rows that are multiplied in one launch */
 
 struct frgi_descent_device {
     frgi_device *dev;

@@ -298,6 +298,25 @@ int cuModuleUnload(cuda_object mod)
     return error;
 }
 
+/** Where `what` is in the image; looked up first where it was in the one before, which is mostly the
+ *  same: images are megabytes. */
+static const char *find_entry(const module *m, const char *what)
+{
+    static size_t places[1024];
+    const size_t bytes = strlen(what);
+    size_t slot = 0;
+    for (size_t q = 0; q < bytes; q++) {
+        slot = (31 * slot + (unsigned char)what[q]) % (sizeof places / sizeof *places);
+    }
+    const size_t before = places[slot];
+    if (before + bytes <= m->bytes && memcmp(m->image + before, what, bytes) == 0) {
+        return m->image + before;
+    }
+    const char *const at = memmem(m->image, m->bytes, what, bytes);
+    places[slot] = at ? (size_t)(at - m->image) : 0;
+    return at;
+}
+
 int cuModuleGetFunction(cuda_object *out, cuda_object mod, const char *name)
 {
     ENTER_CONTEXT();
@@ -307,8 +326,7 @@ int cuModuleGetFunction(cuda_object *out, cuda_object mod, const char *name)
     frgi_kernel_type type;
     snprintf(entry, sizeof entry, ".entry %s(", name);
     const bool elf = m->image[0] == '\x7f';
-    const char *const at =
-        memmem(m->image, m->bytes, elf ? name : entry, strlen(elf ? name : entry));
+    const char *const at = find_entry(m, elf ? name : entry);
     if (!at || !split_name(name, &kernel, &type) || m->count == FUNCTIONS) {
         return NOT_FOUND;
     }

@@ -35,6 +35,7 @@
 #include "gw/gw_align.h"
 #include "gw/gw_distances.h"
 #include "gw/gw_level_device.h"
+#include "gw/gw_vertex.h"
 #include "test.h"
 
 enum { N = 70, M = 90, D = 3 };
@@ -595,6 +596,89 @@ static void vertex_on(frg_context *ctx, frgi_device *dev, int group)
     release(&p);
 }
 
+/** Two spaces of floats or doubles, their points equally heavy, on a device. */
+static frgi_spaces spaces_of(frg_context *ctx, frgi_gw_place where, int64_t n, int64_t m,
+                             bool single)
+{
+    frgi_spaces s = {
+        .ctx = ctx, .n = n, .m = m, .single = single, .dev = where.dev, .group = where.group};
+    CHECK_OK(ctx, frgi_costs_open(&s.x, ctx, n, n, single, "distances"));
+    CHECK_OK(ctx, frgi_costs_open(&s.y, ctx, m, m, single, "distances"));
+    for (int second = 0; second < 2; second++) {
+        frgi_costs *const c = second ? &s.y : &s.x;
+        for (int64_t i = 0; i < c->rows; i++)
+            for (int64_t k = 0; k <= i; k++) {
+                const double x = test_uniform();
+                frgi_costs_put(c, i, k, x);
+                frgi_costs_put(c, k, i, x);
+            }
+    }
+    s.a = malloc((size_t)(n + m) * sizeof *s.a);
+    s.b = s.a + n;
+    for (int64_t i = 0; i < n + m; i++)
+        s.a[i] = 1 / (double)(i < n ? n : m);
+    frgi_spaces_finish(&s);
+    return s;
+}
+
+/** Costs of a list, several entries to a row or column of the fewer points, on a device: the plain
+ *  sum -2 sum_e m_e C_ie D_je of `count` terms of mass 1 / count, each below 2 m_e, added twice, in
+ *  a product and to what is there. */
+static void costs_of_list(frg_context *ctx, frgi_gw_place where, int64_t n, int64_t m, bool single)
+{
+    frgi_spaces s = spaces_of(ctx, where, n, m, single);
+    frgi_descent d;
+    graph_tasks tasks = {0};
+    const int64_t count = n + m - 1;
+    const double bound = 4 * ((double)count + 4) * (single ? 0x1p-24 : 0x1p-53);
+    if (CHECK_OK(ctx, frgi_descent_open(&d, &s, 2))) {
+        d.tasks = &tasks;
+        for (int64_t e = 0; e < count; e++)
+            d.plan.entries[e] =
+                (frgi_entry){(int32_t)(e * n / count), (int32_t)(e * 7 % m), 1 / (double)count};
+        d.plan.count = count;
+        const int64_t launches = frgi_device_counted(where.dev)->launches,
+                      waits = frgi_device_counted(where.dev)->waits, fewer = m < n ? m : n;
+        frgi_descent_costs(&d, &d.plan, 1, &d.k_plan);
+        /* rows of either side and their product, 256 at once; one wait */
+        CHECK_INT(frgi_device_counted(where.dev)->launches - launches, 3 * ((fewer + 255) / 256));
+        CHECK_INT(frgi_device_counted(where.dev)->waits - waits, 1);
+        CHECK_INT(tasks.status, FRG_OK);
+        const int64_t step = n > 100 ? 37 : 1; /* of many some rows */
+        for (int64_t i = 0; i < n; i += step)
+            for (int64_t j = 0; j < m; j++) {
+                double sum = 0;
+                for (int64_t e = 0; e < count; e++)
+                    sum -= 2 * d.plan.entries[e].mass *
+                           frgi_costs_get(&s.x, i, d.plan.entries[e].i) *
+                           frgi_costs_get(&s.y, d.plan.entries[e].j, j);
+                CHECK_NEAR(frgi_costs_get(&d.k_plan, i, j), sum, bound);
+            }
+    }
+    frgi_descent_close(&d);
+    frgi_costs_close(&s.x, ctx);
+    frgi_costs_close(&s.y, ctx);
+    free(s.a);
+}
+
+static void costs_of_lists_on(frg_context *ctx, frgi_device *dev, int group)
+{
+    const frgi_gw_place where = {.dev = dev, .group = group};
+    costs_of_list(ctx, where, 70, 90, false);
+    costs_of_list(ctx, where, 90, 66, true);
+    costs_of_list(ctx, where, 300, 290, true);
+}
+
+static void costs_of_lists(void)
+{
+    on_host(costs_of_lists_on);
+}
+
+static void costs_of_lists_opencl(void)
+{
+    on_opencl(costs_of_lists_on);
+}
+
 static void vertex(void)
 {
     on_host(vertex_on);
@@ -714,7 +798,7 @@ static void bits_opencl(void)
 }
 
 /** Starts that are given: a plan, potentials of a few epsilon, beyond which the host's exponents
- *  are too rough for the same draws. */
+ *  are too rough for the same draws, the plan of the mode vertex. */
 static void starts_on(frg_context *ctx, frgi_device *dev, int group)
 {
     const frgi_gw_place places[] = {{.dev = NULL}, {.dev = dev, .group = group}};
@@ -728,16 +812,18 @@ static void starts_on(frg_context *ctx, frgi_device *dev, int group)
         g[j] = 0.05 * p.y[j];
     for (int64_t e = 0; e < N * M; e++)
         plan[e] = p.a[e / M] * p.b[e % M] * (1 + (e / M == e % M ? 30 : 0));
-    for (int form = 0; form < 2; form++) {
+    for (int form = 0; form < 3; form++) {
+        o.start_from = form == 2 ? FRG_GW_START_VERTEX : FRG_GW_START_PRODUCT;
         for (int q = 0; q < 2; q++) {
             frg_gw *const s = open(ctx, places[q], &p, &o);
             if (!s)
                 return;
             if (form == 0)
                 CHECK_OK(ctx, frg_gw_start_plan(s, frg_matrix(plan, FRG_F64, N, M, M)));
-            else
+            else if (form == 1)
                 CHECK_OK(ctx, frg_gw_start_potentials(s, f, g));
-            CHECK_OK(ctx, frg_gw_run(s, NULL));
+            const frg_status status = frg_gw_run(s, NULL);
+            CHECK(status == FRG_OK || (q == 0 && frg_gw_get(s)->reason == FRG_GW_BEATEN));
             read_plan(ctx, s, out[q]);
             frg_gw_destroy(s);
         }
@@ -939,6 +1025,8 @@ static void small_groups(void)
         problem p = make();
         for (int form = 0; form < 4; form++)
             small_groups_on(ctx, dev, &p, form);
+        costs_of_list(ctx, (frgi_gw_place){.dev = dev, .group = 8}, 18, 68, false);
+        costs_of_list(ctx, (frgi_gw_place){.dev = dev, .group = 8}, 18, 17, true);
         release(&p);
         frgi_device_close(&dev);
     }
@@ -950,7 +1038,21 @@ typedef struct {
     const problem *p;
     bool open; /* marginals are partial, and there is a linear cost; the points' distances are
                 * paths */
+    frg_gw_mode mode;
 } small_problem;
+
+/** Options of the modes vertex and landmark, of points, with few steps. */
+static frg_gw_opts other_mode(frg_gw_mode mode)
+{
+    frg_gw_opts o = landmark_options();
+    o.polish_passes = 4;
+    if (mode == FRG_GW_VERTEX) {
+        frg_gw_defaults(&o, sizeof o);
+        o.distance = FRG_GW_DISTANCE_EUCLIDEAN;
+        o.max_iter = 1;
+    }
+    return o;
+}
 
 /** A small alignment of points with a matrix on a device of its own. */
 static frg_status small_on(frg_context *ctx, frg_device which, const small_problem *of, double g[9])
@@ -964,18 +1066,21 @@ static frg_status small_on(frg_context *ctx, frg_device which, const small_probl
                                  : frg_matrix(p->cy, FRG_F64, 9, 2, M),
                     linear = frg_matrix(p->linear, FRG_F64, 8, 9, M);
     o.max_iter = 2;
-    o.polish_passes = 12; /* each of their launches fails once */
+    o.polish_passes = 4; /* each of their launches fails once */
     o.mass = of->open ? 0.5 : 0;
     o.distance = of->open ? FRG_GW_DISTANCE_PRECOMPUTED : o.distance;
     o.k = 3;
     o.linear_weight = of->open ? 0.3 : 0;
+    o = of->mode == FRG_GW_SAMPLED ? o : other_mode(of->mode);
     frg_status status = frgi_device_open(&dev, ctx, which);
     if (status >= 0)
         status = frgi_gw_open(&s, ctx, (frgi_gw_place){.dev = dev}, (frg_gw_side){.data = &x},
                               (frg_gw_side){.data = &y}, of->open ? &linear : NULL, &o);
     if (status >= 0)
         status = frg_gw_run(s, NULL);
-    if (status >= 0)
+    if (status >= 0 && of->mode == FRG_GW_VERTEX)
+        g[0] = frg_gw_get(s)->energy;
+    else if (status >= 0)
         status = frg_gw_potentials(s, NULL, g);
     frg_gw_destroy(s);
     frgi_device_close(&dev);
@@ -995,6 +1100,28 @@ static frg_status small_body(frg_context *ctx, frg_device which, const void *use
     return small_on(ctx, which, user, out);
 }
 
+/** Calls in the middle of a run of the mode vertex, whose steps cannot fail on the host, fail: the run
+ *  says so, and makes no plan. */
+static void some_calls_fail(const problem *p)
+{
+    const small_problem of = {p, false, FRG_GW_VERTEX};
+    frg_context *ctx = test_context();
+    double energy[9] = {0};
+    driver->calls = 0;
+    CHECK_OK(ctx, small_body(ctx, cuda, &of, energy));
+    const int64_t calls = driver->calls;
+    for (int64_t quarter = 1; quarter < 4; quarter++) {
+        driver->calls = 0;
+        driver->fail_at = quarter * calls / 4;
+        driver->fail_with = 999;
+        CHECK_STATUS(small_body(ctx, cuda, &of, energy), FRG_NO_DEVICE);
+        CHECK_SAYS(strstr(frg_message(ctx), "cuda:0") != NULL, "%s", frg_message(ctx));
+        check_clean("a call failed");
+        driver->fail_at = 0;
+    }
+    frg_context_destroy(ctx);
+}
+
 /** Late, and with groups in random order. */
 static void each_call_fails(void)
 {
@@ -1002,8 +1129,9 @@ static void each_call_fails(void)
     if (!with_driver())
         return;
     problem p = make();
-    const small_problem of = {&p, true}; /* which has the more calls */
+    const small_problem of = {&p, true, FRG_GW_SAMPLED}; /* which has the more calls */
     fail_each_call(small_body, &of, 0, want, got, sizeof want);
+    some_calls_fail(&p);
     release(&p);
 }
 
@@ -1011,9 +1139,11 @@ static void faults(void)
 {
     problem p = make();
     for (int open = 0; open < 2; open++) {
-        small_problem of = {&p, open};
+        small_problem of = {&p, open, FRG_GW_SAMPLED};
         fault_sweep("alignment on a device", body, &of, 1);
     }
+    small_problem landmark = {&p, false, FRG_GW_LANDMARK};
+    fault_sweep("landmarks on a device", body, &landmark, 1);
     release(&p);
 }
 
@@ -1030,6 +1160,8 @@ static const test_case cases[] = {{"parity", parity},
                                   {"many points on OpenCL", many_points_opencl},
                                   {"whole", whole},
                                   {"whole on OpenCL", whole_opencl},
+                                  {"costs of lists", costs_of_lists},
+                                  {"costs of lists on OpenCL", costs_of_lists_opencl},
                                   {"vertex", vertex},
                                   {"vertex on OpenCL", vertex_opencl},
                                   {"counts", counts},

@@ -319,6 +319,58 @@ static void refused_opencl(void)
     on_opencl(refused_on);
 }
 
+/** Groups of eight on few points, but several groups of every kernel, for the checker of races
+ *  (tests/build/kernel_races.sh).  The plan is that of groups of one: exponents of at most 29 and
+ *  potentials of 20 more, floats, are off by 4 (29 + 20) 2^-24 a half pass, which 6 passes and the
+ *  plan's own exponents carry on (`parity_on`): 13 times that, in units of log 2, 1e-4. */
+static void small_groups_on(frg_context *ctx, frgi_device *dev, const problem *p,
+                            const frg_sinkhorn_opts *o)
+{
+    enum { FEW_X = 18, FEW_Y = 68 };
+    static double plans[2][FEW_X * FEW_Y];
+    frgi_device *plain = NULL;
+    CHECK_OK(ctx, frgi_device_open(&plain, ctx, (frg_device){FRG_CPU, 0}));
+    for (int q = 0; q < 2; q++) {
+        frg_sinkhorn *s = NULL;
+        if (CHECK_OK(ctx, frgi_sinkhorn_open(
+                              &s, ctx, (frgi_sinkhorn_place){.dev = q ? dev : plain, .group = 8},
+                              frg_matrix(p->narrow, FRG_F32, FEW_X, FEW_Y, M), NULL, NULL, o))) {
+            CHECK_STATUS(frg_sinkhorn_run(s, NULL), FRG_MAX_ITER);
+            CHECK_OK(ctx, frg_plan_rows(frg_sinkhorn_plan(s), 0, FEW_X,
+                                        frg_matrix(plans[q], FRG_F64, FEW_X, FEW_Y, FEW_Y)));
+        }
+        frg_sinkhorn_destroy(s);
+    }
+    frgi_device_close(&plain);
+    double gap = 0;
+    for (int64_t e = 0; e < FEW_X * FEW_Y; e++)
+        gap += fabs(plans[0][e] - plans[1][e]) / 2;
+    CHECK_SAYS(gap <= 1e-4, "plans differ by %.3g", gap);
+}
+
+static void small_groups(void)
+{
+    frg_context *ctx = test_context();
+    frgi_device *dev = open_opencl(ctx);
+    if (dev) {
+        problem p = make();
+        frg_sinkhorn_opts o = options();
+        o.tol = 0;
+        o.max_iter = 6;
+        static const frg_gw_store stores[] = {FRG_GW_STORE_AUTO, FRG_GW_STORE_U16,
+                                              FRG_GW_STORE_F64};
+        for (int q = 0; q < 3; q++) {
+            o.cost_store = stores[q];
+            o.mass = q == 1 ? 0.6 : 0;
+            o.rho_source = q == 2 ? 0.3 : (double)INFINITY;
+            small_groups_on(ctx, dev, &p, &o);
+        }
+        release(&p);
+        frgi_device_close(&dev);
+    }
+    frg_context_destroy(ctx);
+}
+
 static frg_status body(frg_context *ctx, void *user, uint64_t *hash)
 {
     const problem *const p = user;
@@ -359,5 +411,6 @@ static const test_case cases[] = {{"parity", parity},
                                   {"floats on OpenCL", floats_opencl},
                                   {"refused", refused},
                                   {"refused on OpenCL", refused_opencl},
+                                  {"small groups on OpenCL", small_groups},
                                   {"faults", faults}};
 TEST_MAIN(cases)
