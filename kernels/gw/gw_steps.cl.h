@@ -602,7 +602,7 @@ KERNEL void level_squares(ITEM GLOBAL real *out, GLOBAL const float *all, GLOBAL
     }
 }
 
-/* ---- the mode vertex: costs of a plan that is a list ------------------------------------------ */
+/* ---- the mode vertex: costs of a plan that is a list ----------------------------------------- */
 
 /** Row q of out (ld long) <- sum_e mass_e all[points[e]] over the entries e = starts[q], ... before
  *  starts[q + 1]; whole 0: the row of the first one alone, without its mass.  A row a group. */
@@ -620,8 +620,8 @@ KERNEL void vertex_rows(ITEM GLOBAL real *out, GLOBAL const real *all, GLOBAL co
     }
 }
 
-/** out (rows x columns) <- keep out + scale left' right, of `rank` rows each; keep 0: what out was is
- *  not read.  A tile a group. */
+/** out (rows x columns) <- keep out + scale left' right, of `rank` rows each; keep 0: what out was
+ *  is not read.  A tile a group. */
 KERNEL void vertex_product(ITEM GLOBAL real *out, GLOBAL const real *left, GLOBAL const real *right,
                            i64 rows, i64 columns, i64 rank, i32 keep, real scale)
 {

@@ -231,8 +231,8 @@ static frg_status take_marginals(frg_gw *s, const double *a, const double *b)
     return FRG_OK;
 }
 
-/** Whether there are outer steps on a device: those of the mode vertex are the host's, which asks it
- *  for products alone. */
+/** Whether there are outer steps on a device: those of the mode vertex are the host's, which asks
+ *  it for products alone. */
 static bool iterates_there(const frg_gw *s)
 {
     return s->where.dev && s->o.mode != FRG_GW_VERTEX;

@@ -60,8 +60,8 @@ FRG_MUST_USE frg_status frgi_level_device_exact_open(frgi_level *l);
 FRG_MUST_USE frg_status frgi_level_device_linearise(frgi_level *l);
 /** The plan into the averaged one; the norms of the change and of the plan. */
 FRG_MUST_USE frg_status frgi_level_device_average(frgi_level *l, double *change, double *norm);
-/** The mode landmark: distances squared are U V', of wide_x (wide_y) columns, and core is V_x' P V_y
- *  of the plan to start from (gw_exact.c). */
+/** The mode landmark: distances squared are U V', of wide_x (wide_y) columns, and core is
+ *  V_x' P V_y of the plan to start from (gw_exact.c). */
 typedef struct {
     int64_t wide_x, wide_y;
     const double *u_x, *v_x, *u_y, *v_y, *core;

@@ -19,9 +19,10 @@
  * Plans are lists: a vertex has at most n + m - 1 entries, P those of the vertices that it is made
  * of.  K(V) is kept and moved by the entries that V has changed, those of a row a product of a
  * column of C and a sum of rows of D; K(P) mixes as P does.  A step costs n m times the changed
- * rows (or columns), on a device where there is one, a linear problem and looks at n m costs.  Costs of many points are floats; the
- * energies that decide are sums over lists in double.  Costs are used where they are only rounded
- * in floats: a step that gains less than their rounding is the last one.
+ * rows (or columns), on a device where there is one, a linear problem and looks at n m costs.
+ * Costs of many points are floats; the energies that decide are sums over lists in double.
+ * Costs are used where they are only rounded in floats: a step that gains less than their
+ * rounding is the last one.
  */
 #include "gw/gw_vertex.h"
 

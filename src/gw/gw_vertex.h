@@ -235,7 +235,7 @@ void frgi_host_begin(frgi_descent *d);
 bool frgi_host_take(frgi_descent *d);
 bool frgi_host_exchange(frgi_descent *d);
 
-/* ---- products on a device (gw_vertex_device.c) ------------------------------------------------ */
+/* ---- products on a device (gw_vertex_device.c) ----------------------------------------------- */
 
 /** Distances of d->s on its device; one descent of a device at a time. */
 FRG_MUST_USE frg_status frgi_descent_device_open(frgi_descent *d);

@@ -1,10 +1,10 @@
 /* gw_vertex_device.c - the costs K of a descent on a device: its side of vertex_rows and
  * vertex_product in kernels/gw/gw_steps.cl.h.
  *
- * Distances lie there, in the type of the descent.  A list goes over, rows of distances are gathered
- * and multiplied there, and the n x m sums come back in one wait.  Starts, linear problems, line
- * searches and energies of lists are the host's (gw_vertex_run.c, gw_vertex.c), and one descent at a
- * time asks the device.
+ * Distances lie there, in the type of the descent.  A list goes over, rows of distances are
+ * gathered and multiplied there, and the n x m sums come back in one wait.  Starts, linear
+ * problems, line searches and energies of lists are the host's (gw_vertex_run.c, gw_vertex.c), and
+ * one descent at a time asks the device.
  */
 #include <math.h>
 

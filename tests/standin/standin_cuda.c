@@ -298,8 +298,8 @@ int cuModuleUnload(cuda_object mod)
     return error;
 }
 
-/** Where `what` is in the image; looked up first where it was in the one before, which is mostly the
- *  same: images are megabytes. */
+/** Where `what` is in the image; looked up first where it was in the one before, which is mostly
+ *  the same: images are megabytes. */
 static const char *find_entry(const module *m, const char *what)
 {
     static size_t places[1024];

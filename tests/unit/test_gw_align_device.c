@@ -20,8 +20,8 @@
  * whose costs do not change.
  *
  * The mode landmark, whose cost depends on the plan: distances are at most 1, so that factors of
- * their squares, w numbers a point, multiply to sums of absolute terms of at most 2 4 4 = 32, floats
- * with w + 3 roundings on either side: d epsilon = 64 (w + 3) 2^-24.  Averaged plans that differ by
+ * their squares, w numbers a point, multiply to sums of absolute terms of at most 2 4 4 = 32,
+ * floats with w + 3 roundings on either side: d epsilon = 64 (w + 3) 2^-24.  Averaged plans that differ by
  * delta, half of the sum of all differences, have costs that differ by delta more:
  * 2 (C - 1/2) dP (D - 1/2), rows and columns of dP being 0 (20 passes at so large an epsilon).  The
  * next plans then differ by 2 (d + delta / epsilon) at most, their averages by
@@ -544,9 +544,9 @@ static void whole_opencl(void)
     on_opencl(whole_on);
 }
 
-/** The mode vertex, which auto takes, with costs from there: of the same vertex the energy, which is
- *  a sum over the list, has the host's bits but for the order of the costs' sums, and floats end at
- *  another one at most where energies are within their rounding, some 1e-7 of the constant. */
+/** The mode vertex, which auto takes, with costs from there: of the same vertex the energy, a sum
+ *  over the list, is the host's, and floats end at another one at most where energies are within
+ *  their rounding, some 1e-7 of the constant. */
 static void vertex_on(frg_context *ctx, frgi_device *dev, int group)
 {
     const frgi_gw_place places[] = {{.dev = NULL}, {.dev = dev, .group = group}};
@@ -1100,8 +1100,8 @@ static frg_status small_body(frg_context *ctx, frg_device which, const void *use
     return small_on(ctx, which, user, out);
 }
 
-/** Calls in the middle of a run of the mode vertex, whose steps cannot fail on the host, fail: the run
- *  says so, and makes no plan. */
+/** Calls in the middle of a run of the mode vertex, whose steps cannot fail on the host, fail: the
+ *  run says so, and makes no plan. */
 static void some_calls_fail(const problem *p)
 {
     const small_problem of = {p, false, FRG_GW_VERTEX};
