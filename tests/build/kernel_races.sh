@@ -1,5 +1,5 @@
 #!/bin/sh
-# The kernels of gw and fe, in groups of eight, under oclgrind's checker of races: kernel_races.sh BUILD.  A race that is planted shows
+# The kernels of gw and fe, in groups of eight or 32, under oclgrind's checker of races: kernel_races.sh BUILD.  A race that is planted shows
 # that the checker sees them, asked by the same words of the environment.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)

@@ -319,7 +319,7 @@ static void refused_opencl(void)
     on_opencl(refused_on);
 }
 
-/** Groups of eight on few points, but several groups of every kernel, for the checker of races
+/** Groups of 32 on few points, but several groups of every kernel, for the checker of races
  *  (tests/build/kernel_races.sh).  The plan is that of groups of one: exponents of at most 29 and
  *  potentials of 20 more, floats, are off by 4 (29 + 20) 2^-24 a half pass, which 6 passes and the
  *  plan's own exponents carry on (`parity_on`): 13 times that, in units of log 2, 1e-4. */
@@ -333,7 +333,7 @@ static void small_groups_on(frg_context *ctx, frgi_device *dev, const problem *p
     for (int q = 0; q < 2; q++) {
         frg_sinkhorn *s = NULL;
         if (CHECK_OK(ctx, frgi_sinkhorn_open(
-                              &s, ctx, (frgi_sinkhorn_place){.dev = q ? dev : plain, .group = 8},
+                              &s, ctx, (frgi_sinkhorn_place){.dev = q ? dev : plain, .group = 32},
                               frg_matrix(p->narrow, FRG_F32, FEW_X, FEW_Y, M), NULL, NULL, o))) {
             CHECK_STATUS(frg_sinkhorn_run(s, NULL), FRG_MAX_ITER);
             CHECK_OK(ctx, frg_plan_rows(frg_sinkhorn_plan(s), 0, FEW_X,
