@@ -19,8 +19,6 @@ case $3 in
 *:*) wall=${3#*:} ;;
 *) wall=$((cpu * 30 < 900 ? cpu * 30 : 900)) ;;
 esac
-# Threads that wait sleep soon, as those of the program do: spinning beside other tests was up to nine tenths of a test's CPU time.
-export GOMP_SPINCOUNT="${GOMP_SPINCOUNT:-2000}"
 hung=$1/hung # a line for every test that ran out of WALL
 shift 3
 for _ in $(cat "$hung" 2>/dev/null); do
