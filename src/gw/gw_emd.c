@@ -4,14 +4,14 @@
  *     min <C, P>  over  P 1 = a, P' 1 = b, P >= 0       max f a + g b  over  f_i + g_j <= C_ij
  *
  * Both have one value; f_i + g_j = C_ij wherever P has mass.  As many points of one weight on both
- * sides are an assignment (gw_assign.c), others a transport problem (gw_simplex.c), all in double.
+ * sides are an assignment (assign.c), others a transport problem (simplex.c), all in double.
  * Points without weight are left out; their potentials are the largest that are feasible.
  */
 #include <math.h>
 
 #include "core/host_alone.h"
-#include "gw/gw_assign.h"
 #include "gw/gw_marginals.h"
+#include "transport/assign.h"
 
 #define FARTHEST (FRGI_ASSIGN_FAR / 1e3) /* of a cost */
 

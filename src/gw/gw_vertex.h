@@ -8,9 +8,9 @@
 #include "device/device.h"
 #include "fourge/gw.h"
 #include "graph/graph_tasks.h"
-#include "gw/gw_assign.h"
 #include "gw/gw_transport.h"
 #include "linalg/product.h"
+#include "transport/assign.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # The shape of the tree: which room may include which, unique file names, the public headers alone outside.
-#     core <- linalg, io <- sparse, formula, graph <- {fe <- regress <- treatment, gp, gw, soap};  core <- report;  core <- device <- fe, gw
+#     core <- linalg, io <- sparse, formula, graph <- {fe <- regress <- treatment, gp, gw, soap};  core <- report;  core <- device <- fe, gw;
+#     core <- transport <- gw
 # sparse, formula and graph know neither of each other nor of a solver.
 # A solver never includes another; cli, bench, examples and python include fourge/*.h and their own files only.
 set -u
@@ -35,17 +36,19 @@ check "linalg includes core, linalg" only src/linalg "core linalg"
 check "io includes core, io" only src/io "core io"
 check "report includes core, report" only src/report "core report"
 check "device includes core, device" only src/device "core device"
+check "transport includes core, transport" only src/transport "core transport"
 for room in sparse formula graph; do
     check "$room includes core, linalg, io, and $room" only "src/$room" "core linalg io $room"
 done
-for room in fe gp gw soap; do
+for room in fe gp soap; do
     check "$room includes the rooms below it, and $room" only "src/$room" "core device linalg io sparse formula graph $room"
 done
+check "gw includes the rooms below it, and gw" only src/gw "core device linalg io sparse formula graph transport gw"
 check "regress includes fe, the rooms below it, and regress" only src/regress "core device linalg io sparse formula fe regress"
 check "treatment includes regress, the rooms below it, and treatment" only src/treatment "core device linalg io sparse formula fe regress treatment"
 for folder in src/*; do
     case $folder in
-    src/core | src/device | src/linalg | src/io | src/report | src/sparse | src/formula | src/graph | src/fe | src/regress | src/treatment | src/gp | src/gw | src/soap) ;;
+    src/core | src/device | src/linalg | src/io | src/report | src/sparse | src/formula | src/graph | src/fe | src/regress | src/treatment | src/gp | src/transport | src/gw | src/soap) ;;
     *) check "the room $folder has a place in the order" false ;;
     esac
 done
@@ -75,10 +78,9 @@ found "$scratch/tiles" -vE '^src/(linalg/spd[a-z_]*|gp/gp_build)\.' "$scratch/al
 check "the tiles of a symmetric matrix are the dense core's" empty "$scratch/tiles"
 
 # What an assignment and the network simplex keep from one solve to the next is theirs.
-found "$scratch/all" -rnE 'struct frgi_simplex \{|assign(\.|->)[a-z]|(\.|->)assign\.' src/gw --include='*.[ch]'
-found "$scratch/kept" -vE '^src/gw/gw_(assign[a-z_]*|simplex)\.' "$scratch/all"
-found "$scratch/reached" -vE '#include|gw_assign\.(c|h|tmpl)' "$scratch/kept"
-check "duals and trees are reached by their solvers alone" empty "$scratch/reached"
+found "$scratch/all" -rnE 'struct frgi_simplex \{|assign(\.|->)[a-z]|(\.|->)assign\.' src --include='*.[ch]'
+found "$scratch/kept" -vE '^src/transport/|#include' "$scratch/all"
+check "duals and trees are reached by their solvers alone" empty "$scratch/kept"
 
 into "$scratch/sources" source_files
 into "$scratch/twins" awk -F/ '/\.(c|h|def|py|sh)$/ && seen[$NF]++ { print }' "$scratch/sources"

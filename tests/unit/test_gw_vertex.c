@@ -4,8 +4,8 @@
 
 #include "gw_data.h"
 
-#include "gw/gw_assign.h"
 #include "gw/gw_vertex.h"
+#include "transport/assign.h"
 
 static frgi_costs costs_of(int64_t n, int64_t m, bool single)
 {

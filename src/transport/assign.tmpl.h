@@ -1,4 +1,4 @@
-/* gw_assign.tmpl.h - the assignment of rows to columns of least cost, by shortest augmenting paths
+/* assign.tmpl.h - the assignment of rows to columns of least cost, by shortest augmenting paths
  * (Jonker and Volgenant 1987); included once for floats and once for doubles.
  *
  * Duals of columns v alone are kept; that of row i is min_j c_ij - v_j, which the columns that rows

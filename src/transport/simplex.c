@@ -1,4 +1,4 @@
-/* gw_simplex.c - transport between any two marginals at least cost, by the primal network simplex
+/* simplex.c - transport between any two marginals at least cost, by the primal network simplex
  * on a dense bipartite graph.
  *
  * Notation: sources i with weights a, sinks j with weights b, nodes 0 .. n-1 and n .. n+m-1, a
@@ -24,7 +24,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gw/gw_assign.h"
+#include "transport/assign.h"
 
 enum { PIVOTS_AT_ONCE = 256, MOST_LISTED = 256, COARSENED = 512 };
 

@@ -1,12 +1,12 @@
-/* gw_assign.h - the linear problems of a vertex: an assignment (gw_assign.c), a transport between
- * other marginals (gw_simplex.c), and what both read the costs with, per CPU level
- * (gw_assign_cpu.c).
+/* assign.h - the linear problems of a vertex: an assignment (assign.c), a transport between
+ * other marginals (simplex.c), and what both read the costs with, per CPU level
+ * (assign_cpu.c).
  *
  * Costs are n rows of ld reals, float or double, ld a multiple of FRGI_ASSIGN_PAD; what stands in
  * the padding is not read as a cost.
  */
-#ifndef FRGI_GW_ASSIGN_H
-#define FRGI_GW_ASSIGN_H
+#ifndef FRGI_ASSIGN_H
+#define FRGI_ASSIGN_H
 
 #include "core/core.h"
 
@@ -96,7 +96,7 @@ typedef struct {
 } frgi_assign_lists;
 
 /** The memory of an assignment of n rows to n columns, and the duals from which the next one
- *  begins: of gw_assign.c and its passes per CPU level alone. */
+ *  begins: of assign.c and its passes per CPU level alone. */
 struct frgi_assign {
     int64_t n, ld;
     const frg_context *ctx;

@@ -1,8 +1,8 @@
-/* gw_assign_cpu.c - kernels of dense costs, passes of Sinkhorn's iteration over them, and
+/* assign_cpu.c - kernels of dense costs, passes of Sinkhorn's iteration over them, and
  * assignments in floats and in doubles, at one CPU level. */
 #include "core/denormals.h"
 #include "core/lanes.h"
-#include "gw/gw_assign.h"
+#include "transport/assign.h"
 
 #define LEAST_SUM 1e-30F
 
@@ -62,7 +62,7 @@ const frgi_anneal_ops CAT(frgi_anneal_ops, ISA) = {kernel, pass};
 #define LANES    FLOATS
 #define AN(name) single_##name
 #define VN(name) lanes_##name
-#include "gw/gw_assign.tmpl.h"
+#include "transport/assign.tmpl.h"
 #undef real
 #undef vec
 #undef mask
@@ -77,7 +77,7 @@ const frgi_anneal_ops CAT(frgi_anneal_ops, ISA) = {kernel, pass};
 #define LANES    REALS
 #define AN(name) double_##name
 #define VN(name) reals_##name
-#include "gw/gw_assign.tmpl.h"
+#include "transport/assign.tmpl.h"
 
 #pragma GCC visibility push(hidden)
 extern const frgi_assign_ops CAT(frgi_assign_ops, ISA)[2];

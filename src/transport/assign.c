@@ -1,4 +1,4 @@
-/* gw_assign.c - assignments from coarse to fine: the duals of a problem of half the rows and
+/* assign.c - assignments from coarse to fine: the duals of a problem of half the rows and
  * columns are where a cold one begins.
  *
  * From every second row p and column the duals u_p of the smaller problem are known, and v_j =
@@ -8,9 +8,9 @@
  * 1200: 600000 looks at rows, 25000 from coarse to fine).  Costs of a plan that are summed over
  * other rows than before have other terms of rows and columns, which are nearly alike for a point
  * and its image: half of what the last assignment's entries cost more is the column's (n = 5000:
- * 400000 looks at rows without that, 20000 with it).  The work itself is in gw_assign.tmpl.h.
+ * 400000 looks at rows without that, 20000 with it).  The work itself is in assign.tmpl.h.
  */
-#include "gw/gw_assign.h"
+#include "transport/assign.h"
 
 enum {
     SMALLEST = 200, /* of a problem that begins with half of itself */
