@@ -289,16 +289,23 @@ static void set_function(function *f, const frgi_kernel *k, frgi_kernel_type typ
     }
 }
 
+/** What is behind "PART_" in a name that begins so; NULL: it does not. */
+static const char *behind(const char *name, const char *part)
+{
+    const size_t length = strlen(part);
+    return strncmp(name, part, length) == 0 && name[length] == '_' ? name + length + 1 : NULL;
+}
+
 /** The kernel of the name room_kernel_type. */
 static bool split_name(const char *name, const frgi_kernel **kernel, frgi_kernel_type *type)
 {
     static const char *const types[] = {"f32", "f64", "mixed"};
-    char own[FRGI_NAME_BYTES];
     for (const frgi_kernels *const *r = frgi_kernels_all; *r; r++) {
-        for (int i = 0; i < (*r)->count; i++) {
-            for (int t = 0; t < FRGI_TYPES; t++) {
-                snprintf(own, sizeof own, "%s_%s_%s", (*r)->room, (*r)->kernels[i].name, types[t]);
-                if (strcmp(own, name) == 0) {
+        const char *const own = behind(name, (*r)->room);
+        for (int i = 0; own && i < (*r)->count; i++) {
+            const char *const real = behind(own, (*r)->kernels[i].name);
+            for (int t = 0; real && t < FRGI_TYPES; t++) {
+                if (strcmp(real, types[t]) == 0) {
                     *kernel = &(*r)->kernels[i];
                     *type = (frgi_kernel_type)t;
                     return true;
