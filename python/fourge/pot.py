@@ -519,6 +519,15 @@ def _share(m: Any, a: np.ndarray, b: np.ndarray) -> float:
     return min(m, most)
 
 
+def _within(plan: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Rows that have more than a, and columns that have more than b, by rounding too, are scaled down to just below it."""
+    for axis, most in ((1, a), (0, b)):
+        sums = plan.sum(axis)
+        over = np.where(sums > most, most / np.maximum(sums, 1e-300) * (1 - 1e-15), 1.0)
+        plan = plan * (over[:, None] if axis else over)
+    return plan
+
+
 def _partial_emd(cost: np.ndarray, a: np.ndarray, b: np.ndarray, m: float, options: dict[str, Any]) -> tuple[np.ndarray, dict[str, Any]]:
     """P 1 <= a, P' 1 <= b, sum P = m: one dummy point a side takes what stays, at a cost of 0, and both none from each other."""
     n, k = cost.shape
@@ -526,7 +535,7 @@ def _partial_emd(cost: np.ndarray, a: np.ndarray, b: np.ndarray, m: float, optio
     wide[:n, :k] = cost
     wide[n, k] = 2 * max(float(np.abs(cost).max()), 1e-300) * (1 + n + k)
     plan, found = _emd(wide, np.append(a, b.sum() - m), np.append(b, a.sum() - m), options)
-    return np.ascontiguousarray(plan[:n, :k]), found | {"u": found["u"][:n], "v": found["v"][:k]}
+    return _within(plan[:n, :k], a, b), found | {"u": found["u"][:n], "v": found["v"][:k]}
 
 
 @_options.takes(_options.Read, "context")
@@ -579,12 +588,7 @@ def _partial_sinkhorn(cost: np.ndarray, a: np.ndarray, b: np.ndarray, reg: float
         s = log_m - _log_sum(columns + v[b > 0], 0)
         if max(np.abs(u[a > 0] - before[0]).max(), np.abs(v[b > 0] - before[1]).max()) <= tol:
             break
-    plan = np.exp(s + u[:, None] + v + kernel)
-    for axis, most in ((1, a), (0, b)):  # what is left of the passes, and rounding
-        sums = plan.sum(axis)
-        over = np.where(sums > most, most / np.maximum(sums, 1e-300) * (1 - 1e-15), 1.0)
-        plan = plan * (over[:, None] if axis else over)
-    return plan
+    return _within(np.exp(s + u[:, None] + v + kernel), a, b)  # what is left of the passes, and rounding
 
 
 def _say_missing(plan: np.ndarray, m: float) -> None:
@@ -1030,7 +1034,7 @@ def _partial_plan(M: Any, C1: Any, C2: Any, p: Any, q: Any, m: Any, loss_fun: st
     problem, mine, mass, start = _partial(M, C1, C2, p, q, m, loss_fun, symmetric, alpha, G0)
     plan, found = descend(problem, start, lambda cost: _partial_emd(cost, *mine, mass, options), _steps(numItermax, "numItermax"), tol, 0.0,
                           verbose=verbose, warn=warn)
-    return problem, plan, found
+    return problem, _within(plan, *mine), found
 
 
 @_options.takes(_options.Read, "context")
