@@ -79,22 +79,22 @@ FUNCTION void level_micro(GLOBAL const real *left, GLOBAL const void *right, int
     }
 }
 
-/** out_ij <- keep out_ij + scale sum_r left_ri right_rj + of_means u_i v_j + of_linear linear_ij;
- *  a tile a group.  keep 0: what out was is not read; of_means 0: neither are u and v; of_linear 0:
- *  neither is linear. */
-KERNEL void level_product(ITEM GLOBAL real *out, GLOBAL const real *left, GLOBAL const float *right,
-                          GLOBAL const real *u, GLOBAL const real *v, GLOBAL const float *linear,
-                          i64 rows, i64 columns, i64 rank, real keep, real scale, real of_means,
-                          real of_linear)
+/** Tile (x, y) of out_ij <- keep out_ij + scale sum_r left_ri right_rj + of_means u_i v_j + of_linear
+ *  linear_ij.  keep 0: what out was is not read; of_means 0: neither are u and v; of_linear 0:
+ *  neither is linear.  form: of right, SK_COST_REAL or SK_COST_FLOAT. */
+FUNCTION void level_tile(GLOBAL real *out, GLOBAL const real *left, GLOBAL const void *right,
+                         int form, GLOBAL const real *u, GLOBAL const real *v,
+                         GLOBAL const float *linear, i64 x, i64 y, i64 rows, i64 columns, i64 rank,
+                         real keep, real scale, real of_means, real of_linear)
 {
     enum { EDGE = LV_TILE / 4 };
     for (int tile = LID0; tile < EDGE * EDGE; tile += LSIZE0) {
-        const i64 i0 = GID0 * LV_TILE + tile / EDGE * 4, j0 = GID1 * LV_TILE + tile % EDGE * 4;
+        const i64 i0 = x * LV_TILE + tile / EDGE * 4, j0 = y * LV_TILE + tile % EDGE * 4;
         real sum[16];
         if (i0 >= rows || j0 >= columns) {
             continue;
         }
-        level_micro(left, right, SK_COST_FLOAT, i0, j0, rows, columns, rank, sum);
+        level_micro(left, right, form, i0, j0, rows, columns, rank, sum);
         for (int q = 0; q < 16; q++) {
             const i64 i = i0 + q / 4, j = j0 + q % 4, e = i * columns + j;
             if (i < rows && j < columns) {
@@ -104,6 +104,16 @@ KERNEL void level_product(ITEM GLOBAL real *out, GLOBAL const real *left, GLOBAL
             }
         }
     }
+}
+
+/** out <- keep out + scale left' right + of_means u v' + of_linear linear; a tile a group. */
+KERNEL void level_product(ITEM GLOBAL real *out, GLOBAL const real *left, GLOBAL const float *right,
+                          GLOBAL const real *u, GLOBAL const real *v, GLOBAL const float *linear,
+                          i64 rows, i64 columns, i64 rank, real keep, real scale, real of_means,
+                          real of_linear)
+{
+    level_tile(out, left, right, SK_COST_FLOAT, u, v, linear, GID0, GID1, rows, columns, rank, keep,
+               scale, of_means, of_linear);
 }
 
 /** k = log2(e) / epsilon, and the parameters that depend on it. */
@@ -625,19 +635,6 @@ KERNEL void vertex_rows(ITEM GLOBAL real *out, GLOBAL const real *all, GLOBAL co
 KERNEL void vertex_product(ITEM GLOBAL real *out, GLOBAL const real *left, GLOBAL const real *right,
                            i64 rows, i64 columns, i64 rank, i32 keep, real scale)
 {
-    enum { EDGE = LV_TILE / 4 };
-    for (int tile = LID0; tile < EDGE * EDGE; tile += LSIZE0) {
-        const i64 i0 = GID0 * LV_TILE + tile / EDGE * 4, j0 = GID1 * LV_TILE + tile % EDGE * 4;
-        real sum[16];
-        if (i0 >= rows || j0 >= columns) {
-            continue;
-        }
-        level_micro(left, right, SK_COST_REAL, i0, j0, rows, columns, rank, sum);
-        for (int q = 0; q < 16; q++) {
-            const i64 i = i0 + q / 4, j = j0 + q % 4, e = i * columns + j;
-            if (i < rows && j < columns) {
-                out[e] = (keep ? out[e] : R(0)) + scale * sum[q];
-            }
-        }
-    }
+    level_tile(out, left, right, SK_COST_REAL, left, left, (GLOBAL const float *)(GLOBAL void *)out,
+               GID0, GID1, rows, columns, rank, keep ? R(1) : R(0), scale, R(0), R(0));
 }
