@@ -74,16 +74,6 @@ static void take_sums(const audit *v, const double *plan, double *sums)
     }
 }
 
-/** sum_k c_ik^2 w_k */
-static double square_term(const double *c, int64_t n, int64_t i, const double *w)
-{
-    double sum = 0;
-    for (int64_t k = 0; k < n; k++) {
-        sum += c[i * n + k] * c[i * n + k] * w[k];
-    }
-    return sum;
-}
-
 /** cost <- L. */
 static void linearise(audit *v)
 {
@@ -95,10 +85,10 @@ static void linearise(audit *v)
     frgi_product_dense(l->ctx, 'N', 'N', n, m, m, -2 * share, v->half, v->d, 0, v->cost);
     double *const of_column = v->half; /* its first row: C P is in the cost */
     for (int64_t j = 0; j < m; j++) {
-        of_column[j] = share * square_term(v->d, m, j, v->sums + n);
+        of_column[j] = share * frgi_square_term(v->d + j * m, v->sums + n, m);
     }
     for (int64_t i = 0; i < n; i++) {
-        const double of_row = share * square_term(v->c, n, i, v->sums);
+        const double of_row = share * frgi_square_term(v->c + i * n, v->sums, n);
         for (int64_t j = 0; j < m; j++) {
             v->cost[i * m + j] += of_row + of_column[j];
             if (l->linear) {

@@ -190,27 +190,17 @@ done:
 
 /* ---- a round --------------------------------------------------------------------------------- */
 
-/** sum_k x_ik^2 w_k */
-static double square_term(const double *row, const double *w, int64_t n)
-{
-    double sum = 0;
-    for (int64_t k = 0; k < n; k++) {
-        sum += row[k] * row[k] * w[k];
-    }
-    return sum;
-}
-
 /** b->cost <- L(P); *energy <- <L, P>. */
 static void linearise(barycenter *b, const space *x, double *energy)
 {
     frgi_product_dense(b->ctx, 'N', 'N', b->size, x->n, b->size, 1, b->c, x->plan, 0, b->product);
     frgi_product_dense(b->ctx, 'N', 'N', b->size, x->n, x->n, 1, b->product, x->c, 0, b->cost);
     for (int64_t j = 0; j < x->n; j++) { /* the row of product that is not needed any more */
-        b->product[j] = square_term(x->c + j * x->n, x->w, x->n);
+        b->product[j] = frgi_square_term(x->c + j * x->n, x->w, x->n);
     }
     double sum = 0;
     for (int64_t i = 0; i < b->size; i++) {
-        const double row = square_term(b->c + i * b->size, b->p, b->size);
+        const double row = frgi_square_term(b->c + i * b->size, b->p, b->size);
         for (int64_t j = 0; j < x->n; j++) {
             double *const at = &b->cost[i * x->n + j];
             *at = row + b->product[j] - 2 * *at;

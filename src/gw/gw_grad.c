@@ -307,17 +307,10 @@ static void sums_of_t(value_work *w, const frg_context *ctx, const frg_gw_point 
     frgi_product_dense(ctx, 'N', 'N', n, m, m, -2, w->cp, w->d, 0, w->t);
     double *const square = w->square;
     for (int64_t i = 0; i < n; i++) {
-        double sum = 0;
-        for (int64_t k = 0; k < n; k++) {
-            sum += w->c[i * n + k] * w->c[i * n + k] * w->system.a[k];
-        }
-        w->u[i] = sum;
+        w->u[i] = frgi_square_term(w->c + i * n, w->system.a, n);
     }
     for (int64_t j = 0; j < m; j++) {
-        square[j] = 0;
-        for (int64_t l = 0; l < m; l++) {
-            square[j] += w->d[j * m + l] * w->d[j * m + l] * w->system.b[l];
-        }
+        square[j] = frgi_square_term(w->d + j * m, w->system.b, m);
     }
     memset(w->v, 0, (size_t)m * sizeof *w->v);
     for (int64_t i = 0; i < n; i++) {

@@ -10,6 +10,16 @@
 
 #define FRGI_LOG2_E 1.4426950408889634
 
+/** sum_k c_k^2 w_k of a row of distances: a term of L(P). */
+static inline double frgi_square_term(const double *row, const double *w, int64_t n)
+{
+    double sum = 0;
+    for (int64_t k = 0; k < n; k++) {
+        sum += row[k] * row[k] * w[k];
+    }
+    return sum;
+}
+
 /** w <- the weights given (NULL: 1/n each), checked; *sum <- their sum. */
 FRG_MUST_USE frg_status frgi_take_weights(frg_context *ctx, const double *given, int64_t n,
                                           const char *name, double *w, double *sum);
