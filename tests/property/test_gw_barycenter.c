@@ -33,9 +33,10 @@ static frg_barycenter_opts options(double epsilon)
 /* A line and the same three times as long: with matching plans the minimiser is the mean of the
  * distances, (1-s) + 3 s times the line.  Entropy blurs a plan by exp(-gap / epsilon), here below
  * 1e-6. */
-static void scaled_copies(void)
+static void copies_of(const double *w)
 {
     frg_context *ctx = test_context();
+    const double *const both[] = {w, w};
     double one[N * N], three[N * N], out[N * N] = {0};
     line(one, PLACES, N, 1);
     line(three, PLACES, N, 3);
@@ -44,16 +45,24 @@ static void scaled_copies(void)
     const double shares[] = {3, 1};
     const frg_array start = matrix(one, N);
     frg_barycenter_report r;
-    CHECK_OK(ctx,
-             frg_gw_barycenter(ctx, spaces, NULL, shares, 2, NULL, &start, &o, matrix(out, N), &r));
+    CHECK_OK(ctx, frg_gw_barycenter(ctx, spaces, w ? both : NULL, shares, 2, w, &start, &o,
+                                    matrix(out, N), &r));
     CHECK(r.converged && r.iterations >= 1 && r.change <= o.tol);
     double energy = 0;
     for (int i = 0; i < N * N; i++) {
         CHECK_NEAR(out[i], 1.5 * one[i], 1e-3);
-        energy += (0.75 * pow(0.5 * one[i], 2) + 0.25 * pow(1.5 * one[i], 2)) / N / N;
+        energy += (0.75 * pow(0.5 * one[i], 2) + 0.25 * pow(1.5 * one[i], 2)) *
+                  (w ? w[i / N] * w[i % N] : 1.0 / (N * N));
     }
     CHECK_NEAR(r.energy, energy, 1e-3);
     frg_context_destroy(ctx);
+}
+
+static void scaled_copies(void)
+{
+    static const double weights[N] = {0.02, 0.05, 0.08, 0.1, 0.11, 0.12, 0.15, 0.17, 0.2};
+    copies_of(NULL);
+    copies_of(weights);
 }
 
 /* Fewer points than the space has: distances stay symmetric, within the space's, and the energy is
