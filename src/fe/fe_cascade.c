@@ -130,12 +130,12 @@ static frg_status split_components(fe_cascade *c, frg_context *ctx)
     return FRG_OK;
 }
 
-/** Takes the factor if it costs less than `steps` CG iterations of `step` seconds. */
-static frg_status compare_factor(fe_cascade *c, frg_context *ctx, double steps, double step)
+/** Takes the factor if it costs less than `seconds`; steps: what CG is forecast to take. */
+static frg_status compare_factor(fe_cascade *c, frg_context *ctx, double seconds, double steps)
 {
     frgi_fe_solvers_drop_factor(&c->all);
-    const frg_status status = frgi_fe_solvers_analyse(&c->all, ctx, steps * step);
-    if (status == FRG_OK && frgi_fe_solvers_factor_seconds(&c->all) < steps * step) {
+    const frg_status status = frgi_fe_solvers_analyse(&c->all, ctx, seconds, steps);
+    if (status == FRG_OK && frgi_fe_solvers_factor_seconds(&c->all) < seconds) {
         c->choice = FE_SOLVER_DIRECT;
     }
     return frgi_direct_refused(ctx, status) ? FRG_OK : status;
@@ -147,7 +147,7 @@ static frg_status compare_factor(fe_cascade *c, frg_context *ctx, double steps, 
 static frg_status compare_schwarz(fe_cascade *c, frg_context *ctx, const fe_block_work *single,
                                   double steps, double step)
 {
-    frg_status status = compare_factor(c, ctx, fmin(steps, SCHWARZ_STEPS), step);
+    frg_status status = compare_factor(c, ctx, fmin(steps, SCHWARZ_STEPS) * step, steps);
     if (status != FRG_OK || c->choice != FE_SOLVER_EXPLICIT) {
         return status;
     }
@@ -158,7 +158,7 @@ static frg_status compare_schwarz(fe_cascade *c, frg_context *ctx, const fe_bloc
         return status;
     }
     c->choice = FE_SOLVER_SCHWARZ;
-    return compare_factor(c, ctx, SCHWARZ_STEPS, step);
+    return compare_factor(c, ctx, SCHWARZ_STEPS * step, steps);
 }
 
 /** Chooses between CG and a factor for the assembled S.  An envelope that costs less than FEW_STEPS
@@ -173,7 +173,7 @@ static frg_status compare_solvers(fe_cascade *c, frg_context *ctx, const fe_bloc
         c->choice = FE_SOLVER_DIRECT;
         return FRG_OK;
     }
-    frg_status status = frgi_fe_solvers_analyse(&c->all, ctx, 0);
+    frg_status status = frgi_fe_solvers_analyse(&c->all, ctx, 0, 0);
     if (status != FRG_OK && !frgi_direct_refused(ctx, status)) {
         return status;
     }
@@ -197,7 +197,7 @@ static frg_status compare_solvers(fe_cascade *c, frg_context *ctx, const fe_bloc
         return status;
     }
     return pairs ? compare_schwarz(c, ctx, single, steps, step)
-                 : compare_factor(c, ctx, steps, step);
+                 : compare_factor(c, ctx, steps * step, steps);
 }
 
 /** Do the options force a solver that needs the assembled S? */
@@ -498,7 +498,7 @@ frg_status frgi_fe_cascade_count(fe_cascade *c, frg_context *ctx, bool cheap_onl
         FAIL(ctx, E_TOO_BIG, "the exact rank needs a factor that fill_cap does not allow");
     }
     if (cheap_only) {
-        const frg_status status = frgi_fe_solvers_analyse(&c->all, ctx, 0);
+        const frg_status status = frgi_fe_solvers_analyse(&c->all, ctx, 0, 0);
         if (frgi_direct_refused(ctx, status) ||
             (status == FRG_OK &&
              frgi_fe_solvers_factor_seconds(&c->all) > SECONDS_PER_ROW * rows)) {

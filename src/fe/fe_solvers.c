@@ -16,7 +16,10 @@
 static const double NULL_PIVOT = 1e-9;
 static const double FORECAST_WORTH =
     1e8; /* entries in all steps, some tenths of a second: cheaper ones are made */
-static const double SECONDS_PER_AMD_ENTRY = 1e-7;
+/* Of minimum degree: an entry, and on graphs that mix an entry and unknown of the last front
+ * (random graphs of 1.25e4 to 2.5e6 vertices; grids and bands have small fronts). */
+static const double AMD_ENTRY = 1e-7, AMD_FRONT_ENTRY = 1.1e-11;
+static const double MIXING_STEPS = 30; /* that CG takes on a graph whose fronts are a part of all */
 
 const char *frgi_fe_solver_name(fe_solver which)
 {
@@ -113,13 +116,28 @@ static frgi_direct_opts factor_options(const fe_solvers *all)
     return o;
 }
 
-frg_status frgi_fe_solvers_analyse(fe_solvers *all, frg_context *ctx, double seconds_to_beat)
+/** Unknowns of the last front: a set of vertices that separates a graph of eigenvalue gap g has
+ *  about g n of them (Chandran, Subramanian 2003), and the gap falls as the square of the steps.
+ *  Unknowns of one neighbour or two, beside themselves, go before without any fill. */
+static double last_front(const fe_schur *s, double steps)
+{
+    const double root = MIXING_STEPS / fmax(steps, MIXING_STEPS);
+    int64_t core = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        core += s->starts[i + 1] - s->starts[i] > 3;
+    }
+    return (double)core * root * root;
+}
+
+frg_status frgi_fe_solvers_analyse(fe_solvers *all, frg_context *ctx, double seconds_to_beat,
+                                   double steps)
 {
     if (all->direct) {
         return FRG_OK;
     }
     frgi_direct_opts o = factor_options(all);
-    const double entries = seconds_to_beat / SECONDS_PER_AMD_ENTRY;
+    const double entry = AMD_ENTRY + AMD_FRONT_ENTRY * last_front(&all->schur, steps);
+    const double entries = seconds_to_beat / entry;
     o.amd_max_nnz = entries < (double)o.amd_max_nnz ? (int64_t)entries : o.amd_max_nnz;
     const frgi_symmetric s = frgi_fe_schur_view(&all->schur);
     return frgi_direct_analyse(&all->direct, ctx, &s, all->schur.border, all->schur.n_border, &o);
@@ -135,7 +153,7 @@ static frg_status build_factor(fe_solvers *all, frg_context *ctx)
     if (all->factored) {
         return FRG_OK;
     }
-    TRY(frgi_fe_solvers_analyse(all, ctx, INFINITY));
+    TRY(frgi_fe_solvers_analyse(all, ctx, INFINITY, INFINITY));
     const frgi_symmetric s = frgi_fe_schur_view(&all->schur);
     const frg_status status = frgi_direct_factor(all->direct, &s);
     if (status != FRG_OK) {

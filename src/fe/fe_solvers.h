@@ -73,9 +73,10 @@ double frgi_fe_solvers_schur_bytes(const fe_solvers *all);
 FRG_MUST_USE frg_status frgi_fe_solvers_assemble(fe_solvers *all, frg_context *ctx);
 /** Moves the small factors out of the rows' product, once. */
 FRG_MUST_USE frg_status frgi_fe_solvers_border(fe_solvers *all, frg_context *ctx);
-/** Orders S unless that is done: by AMD where that takes less than so many seconds. */
+/** Orders S unless that is done: by AMD where that is expected to take less than so many seconds;
+ *  steps: what CG is forecast to take, which tells how well the graph mixes. */
 FRG_MUST_USE frg_status frgi_fe_solvers_analyse(fe_solvers *all, frg_context *ctx,
-                                                double seconds_to_beat);
+                                                double seconds_to_beat, double steps);
 /** Of the factor of the order found. */
 double frgi_fe_solvers_factor_seconds(const fe_solvers *all);
 void frgi_fe_solvers_drop_factor(fe_solvers *all);
