@@ -3,6 +3,7 @@
 #ifndef FOURGE_DRIVER_BODIES_H
 #define FOURGE_DRIVER_BODIES_H
 
+#include "caller_bodies.h"
 #include "device_bodies.h"
 #include "driver.h"
 #include "fault.h"
@@ -168,6 +169,66 @@ static void lost(void)
     frgi_device_close(&dev);
     frg_context_destroy(ctx);
     check_clean("lost");
+}
+
+static void in_place(void)
+{
+    if (with_driver()) {
+        in_place_on(driven);
+        check_clean("in place");
+    }
+}
+
+/** One run of the caller's arrays in place whose k-th call fails; was there one? */
+static bool kth_call_in_place_fails(const caller *c, frg_array x, int64_t k, int64_t *refused)
+{
+    static const float ones[PLACED] = {1};
+    float got = 0;
+    const int64_t before = driver->objects;
+    frg_context *ctx = caller_context(c);
+    void *const py = caller_array(c, ones, sizeof ones);
+    if (!ctx)
+        return false;
+    driver->calls = 0;
+    driver->fail_at = k;
+    driver->fail_with = driver_errors[k % 2];
+    frg_status status = add_in_place(frgi_device_of(ctx), caller_vector(c, py, FRG_F32, PLACED), x);
+    if (status >= 0)
+        status = frg_context_set_stream(ctx, NULL);
+    if (status >= 0)
+        status = frg_context_set_stream(ctx, c->queue);
+    const bool reached = driver->calls >= k;
+    driver->fail_at = 0;
+    *refused += status < 0;
+    if (status < 0)
+        CHECK(strstr(frg_message(ctx), ":0: ") && frg_error_code(ctx)[0]);
+    frg_context_destroy(ctx);
+    caller_read(c, &got, py, sizeof got);
+    CHECK(status < 0 ? got == 1 || got == 1 + 2 * (SKIPPED + 1) : got == 1 + 2 * (SKIPPED + 1));
+    caller_free(c, py);
+    CHECK_INT(driver->objects, before);
+    return reached;
+}
+
+static void each_call_in_place_fails(void)
+{
+    static float in[SKIPPED + PLACED];
+    caller c;
+    int64_t k = 0, refused = 0;
+    for (int i = 0; i < SKIPPED + PLACED; i++)
+        in[i] = (float)(i + 1);
+    if (!with_driver() || !caller_open(&c, driven))
+        return;
+    void *const px = caller_array(&c, in, sizeof in);
+    frg_array x = caller_vector(&c, px, FRG_F32, PLACED);
+    x.offset = SKIPPED * sizeof(float);
+    do
+        k++;
+    while (kth_call_in_place_fails(&c, x, k, &refused));
+    CHECK_SAYS(refused > k / 2 && k > 10, "%" PRId64 " of %" PRId64 " were told", refused, k);
+    caller_free(&c, px);
+    caller_close(&c);
+    check_clean("in place, with a call that failed");
 }
 
 static void less_memory(void)

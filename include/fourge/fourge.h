@@ -129,7 +129,8 @@ typedef struct {
  *  `offset + (i * stride[0] + j * stride[1]) * frg_sizeof(dtype)` bytes after `data`.
  *  `offset` is separate because an OpenCL buffer handle has no pointer arithmetic. */
 typedef struct {
-    void *data;                  /* the caller's, or of the object that gave the view */
+    void *data;                  /* the caller's, or of the object that gave the view; on a device
+                                    the address (cuda) or the cl_mem (opencl) */
     size_t offset;               /* bytes */
     frg_dtype dtype;             /* of the elements */
     frg_device device;           /* where the elements lie */
@@ -275,8 +276,9 @@ typedef struct {
     const frg_allocator *allocator; /* NULL: the system's; copied */
     const frg_files *files;         /* NULL: the system's; copied */
     const struct frg_comm *comm;    /* reserved: FRG_UNSUPPORTED unless NULL */
-    void *stream;                   /* the CUstream of a cuda device that all work goes through;
-                                       NULL: one of its own.  FRG_UNSUPPORTED of other devices */
+    void *stream;                   /* the caller's queue that all work on the device goes through,
+                                       see frg_context_set_stream; NULL: one of its own.
+                                       FRG_UNSUPPORTED of the cpu */
     int count_from;                 /* 0 or 1: the number of the first row, column, point, member or
                                        entry in messages of gp; 1 for programs whose users see the
                                        rows of a file */
@@ -307,6 +309,16 @@ FRG_API void frg_context_defaults(frg_context_opts *o, size_t struct_size);
  *  the next below that the library was built with (FOURGE_CPU_LEVELS of CMake; plain, v3 and v4 by
  *  default). */
 FRG_API FRG_MUST_USE frg_status frg_context_create(frg_context **out, const frg_context_opts *o);
+/** The caller's queue that the device's commands go through from now on: a CUstream of cuda
+ *  ((void *)1: the default stream), a cl_command_queue of opencl; NULL: one of the context's own.
+ *  They run in order behind what the caller has put there before the call, so that an array which
+ *  the caller's commands still write can be handed over; what was put into the former queue is
+ *  waited for.  The queue has to live until another one is set or the context is destroyed.
+ *  OpenCL: it is one of the context's device that keeps the order of its commands.  Arrays on the
+ *  device (frg_array) are taken in place where they are of the context's cl_context, which is that
+ *  of the queue in its options, or else one of its own, and stays.  Errors: E_UNSUPPORTED on the
+ *  cpu, E_DEVICE_HANDLE for what is no such queue; the former one goes on then. */
+FRG_API FRG_MUST_USE frg_status frg_context_set_stream(frg_context *ctx, void *stream);
 /** NULL is fine.  Every object made from the context must have been destroyed before. */
 FRG_API void frg_context_destroy(frg_context *ctx);
 

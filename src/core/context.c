@@ -165,7 +165,7 @@ static frg_status create(frg_context **out, const frg_context_opts *o, const frg
         return FRG_NO_DEVICE;
     }
     /* who gives what is reserved or has no use here must not think that it is used */
-    if (opts.comm || (opts.stream && opts.device.kind != FRG_CUDA)) {
+    if (opts.comm || (opts.stream && opts.device.kind == FRG_CPU)) {
         return FRG_UNSUPPORTED;
     }
     const frg_allocator *allocator = opts.allocator ? opts.allocator : frg_system_allocator();

@@ -20,6 +20,7 @@ struct frgi_program {
 
 struct frgi_device {
     frg_context *ctx;
+    frg_device which;
     const frgi_device_ops *ops;
     frgi_machine *machine;
     frgi_device_setup setup;
@@ -46,6 +47,8 @@ static frg_status failed(frgi_device *dev, frg_status status, const frgi_device_
         FAIL(ctx, E_MEMORY, "%s: %s", dev->name, e->text);
     case FRG_UNSUPPORTED:
         FAIL(ctx, E_DEVICE_STEP, "%s: %s", dev->name, e->text);
+    case FRG_BAD_ARG:
+        FAIL(ctx, E_DEVICE_HANDLE, "%s: %s", dev->name, e->text);
     case FRG_NO_DEVICE:
         FAIL(ctx, E_DEVICE, "%s: %s", dev->name, e->text);
     default:
@@ -89,7 +92,9 @@ static frg_status open_machine(frgi_device *dev, frg_device which)
              count);
     }
     ASK(dev, dev->ops->properties(&dev->setup, which.index, &dev->is, &e));
-    void *const stream = dev->ctx->opts.device.kind == which.kind ? dev->ctx->opts.stream : NULL;
+    const frg_device own = dev->ctx->opts.device;
+    const bool same = own.kind == which.kind && own.index == which.index;
+    void *const stream = same ? dev->ctx->opts.stream : NULL;
     ASK(dev, dev->ops->open(&dev->setup, which.index, stream, &dev->machine, &e));
     return FRG_OK;
 }
@@ -100,6 +105,7 @@ frg_status frgi_device_open(frgi_device **out, frg_context *ctx, frg_device whic
     *out = NULL;
     TRY(NEW0(ctx, &dev, 1, "device"));
     dev->ctx = ctx;
+    dev->which = which;
     dev->setup = (frgi_device_setup){.memory = {take_memory, give_memory, ctx},
                                      .threads = frg_threads(ctx),
                                      .hide_f64 = frgi_hides_f64()};
@@ -139,6 +145,22 @@ frg_status frgi_context_open_device(frg_context *ctx)
 void frgi_context_close_device(frg_context *ctx)
 {
     frgi_device_close(&ctx->device);
+}
+
+frg_status frg_context_set_stream(frg_context *ctx, void *stream)
+{
+    if (!ctx) {
+        return FRG_BAD_ARG;
+    }
+    frgi_device *const dev = ctx->device;
+    if (!dev && stream) {
+        FAIL(ctx, E_UNSUPPORTED, "the cpu has no streams: make the context for a device");
+    }
+    if (dev && stream != ctx->opts.stream) {
+        ASK(dev, dev->ops->follow(dev->machine, stream, &e));
+        ctx->opts.stream = stream;
+    }
+    return FRG_OK;
 }
 
 frgi_device *frgi_device_of(const frg_context *ctx)
@@ -283,6 +305,64 @@ void frgi_device_free(frgi_device *dev, frgi_buffer *b)
     if (b->handle) {
         dev->ops->release(dev->machine, b->handle);
         dev->held -= b->bytes;
+    }
+    *b = (frgi_buffer){0};
+}
+
+/** Bytes from the first element of a view to the end of its last; 0: it has none. */
+static frg_status extent(frgi_device *dev, const frg_array *a, const char *what, size_t *out)
+{
+    int64_t last = 0;
+    bool empty = false, fits = a->ndim >= 0 && a->ndim <= FRG_MAX_DIM && frg_sizeof(a->dtype) > 0;
+    for (int d = 0; fits && d < a->ndim; d++) {
+        const int64_t length = a->shape[d];
+        int64_t reach = 0;
+        empty = empty || length == 0;
+        fits = length >= 0 && !__builtin_mul_overflow(length - 1, a->stride[d], &reach) &&
+               !__builtin_add_overflow(last, length > 1 ? reach : 0, &last);
+        if (length > 1 && a->stride[d] < 0) {
+            FAIL(dev->ctx, E_DEVICE_HANDLE, "%s: axis %d runs backwards; give a copy", what, d);
+        }
+    }
+    REQUIRE(dev->ctx, fits && last < INT64_MAX / 8, "%s: axes, lengths or type are none", what);
+    *out = empty ? 0 : ((size_t)last + 1) * frg_sizeof(a->dtype);
+    return FRG_OK;
+}
+
+static frg_status ask_to_adopt(frgi_device *dev, frgi_buffer asked, size_t unit, frgi_buffer *out)
+{
+    ASK(dev, dev->ops->adopt(dev->machine, asked, unit, out, &e));
+    return FRG_OK;
+}
+
+frg_status frgi_device_adopt(frgi_device *dev, const frg_array *view, const char *what,
+                             frgi_buffer *out)
+{
+    frg_context *const ctx = dev->ctx;
+    frgi_buffer asked = {view->data, view->offset, 0}, b = {0};
+    TRY(extent(dev, view, what, &asked.bytes));
+    if (view->device.kind != dev->which.kind || view->device.index != dev->which.index) {
+        char where[DEVICE_NAME];
+        frgi_plugin_name(view->device, where, sizeof where);
+        FAIL(ctx, E_DEVICE_HANDLE, "%s lies on %s, and %s computes: give an array of its own", what,
+             where, dev->name);
+    }
+    if (asked.bytes > 0) {
+        REQUIRE(ctx, asked.handle, "%s: data is NULL", what);
+        const frg_status status = ask_to_adopt(dev, asked, frg_sizeof(view->dtype), &b);
+        if (status < 0) {
+            frgi_fail_of(ctx, what);
+            return status;
+        }
+    }
+    *out = b;
+    return FRG_OK;
+}
+
+void frgi_device_disown(frgi_device *dev, frgi_buffer *b)
+{
+    if (b->handle) {
+        dev->ops->disown(dev->machine, b->handle);
     }
     *b = (frgi_buffer){0};
 }

@@ -108,13 +108,14 @@ typedef struct {
 
 typedef struct frgi_machine frgi_machine;
 
-enum { FRGI_DEVICE_ABI = 1 };
+enum { FRGI_DEVICE_ABI = 2 };
 /** The name under which a plug-in exports its table. */
 #define FRGI_DEVICE_SYMBOL "frg_device_table"
 
 /** The table of a machine.  Functions return FRG_OK or, with a text in e, FRG_NO_MEMORY,
- *  FRG_NO_DEVICE (it is not there), FRG_UNSUPPORTED (it cannot), FRG_BROKE_DOWN (it failed, and
- *  will go on failing). Outputs are set on success alone.  Those that return nothing take NULL. */
+ *  FRG_NO_DEVICE (it is not there), FRG_UNSUPPORTED (it cannot), FRG_BAD_ARG (a handle of the
+ *  caller's is none of its own), FRG_BROKE_DOWN (it failed, and will go on failing). Outputs are set
+ *  on success alone.  Those that return nothing take NULL. */
 typedef struct {
     uint32_t abi, bytes; /* FRGI_DEVICE_ABI, sizeof(frgi_device_ops) */
     const char *name;    /* "cuda" */
@@ -125,9 +126,17 @@ typedef struct {
     /** stream: the caller's queue, NULL: one of its own. */
     frg_status (*open)(const frgi_device_setup *s, int index, void *stream, frgi_machine **out,
                        frgi_device_error *e);
+    /** The queue from now on, once what is in the former one is done; NULL: one of its own. */
+    frg_status (*follow)(frgi_machine *m, void *stream, frgi_device_error *e);
     void (*close)(frgi_machine *m);
     frg_status (*allocate)(frgi_machine *m, size_t bytes, void **out, frgi_device_error *e);
     void (*release)(frgi_machine *m, void *handle);
+    /** *out <- where `asked` lies, the caller's own handle, a place in it and a length, with elements
+     *  of `unit` bytes. */
+    frg_status (*adopt)(frgi_machine *m, frgi_buffer asked, size_t unit, frgi_buffer *out,
+                        frgi_device_error *e);
+    /** Gives back what adopting took, and leaves the caller's memory alone. */
+    void (*disown)(frgi_machine *m, void *handle);
     /** Host memory that a copy to it need not wait for. */
     frg_status (*pin)(frgi_machine *m, size_t bytes, void **out, frgi_device_error *e);
     void (*unpin)(frgi_machine *m, void *p);
@@ -193,6 +202,16 @@ FRG_MUST_USE frg_status frgi_device_alloc(frgi_device *dev, size_t bytes, const 
                                           frgi_buffer *out);
 /** Of a whole block; an empty one is fine; *b becomes empty. */
 void frgi_device_free(frgi_device *dev, frgi_buffer *b);
+/** *out <- the memory of `dev` that an array of the caller's lies in, from its first element to its
+ *  last, without ownership and without a copy; strides stay with the caller.  Empty for an array
+ *  without elements.  `what` stands in the message.  E_DEVICE_HANDLE: it lies on another device, is
+ *  longer than the block behind it, begins where the device cannot begin (OpenCL: a multiple of
+ *  CL_DEVICE_MEM_BASE_ADDR_ALIGN), or has an axis that runs backwards. */
+FRG_MUST_USE frg_status frgi_device_adopt(frgi_device *dev, const frg_array *view, const char *what,
+                                          frgi_buffer *out);
+/** Of an adopted buffer, before the array's owner frees it; an empty one is fine; *b becomes
+ *  empty. */
+void frgi_device_disown(frgi_device *dev, frgi_buffer *b);
 /** `bytes` of b from `offset` on, a multiple of frgi_device_is(dev)->align. */
 frgi_buffer frgi_device_part(frgi_buffer b, size_t offset, size_t bytes);
 

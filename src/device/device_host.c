@@ -68,6 +68,16 @@ static frg_status host_open(const frgi_device_setup *s, int index, void *stream,
     return FRG_OK;
 }
 
+static frg_status host_follow(frgi_machine *m, void *stream, frgi_device_error *e)
+{
+    (void)m;
+    if (stream) {
+        snprintf(e->text, sizeof e->text, "the host has no streams");
+        return FRG_UNSUPPORTED;
+    }
+    return FRG_OK;
+}
+
 static void host_close(frgi_machine *m)
 {
     const frg_allocator memory = m->memory;
@@ -94,6 +104,25 @@ static void host_release(frgi_machine *m, void *handle)
         memcpy(&all, block, sizeof all);
         m->memory.free(block, all, m->memory.user);
     }
+}
+
+/** A handle is the address. */
+static frg_status host_adopt(frgi_machine *m, frgi_buffer asked, size_t unit, frgi_buffer *out,
+                             frgi_device_error *e)
+{
+    (void)m;
+    if (((uintptr_t)asked.handle + asked.offset) % unit != 0) {
+        snprintf(e->text, sizeof e->text, "the address is no multiple of %zu, an element's bytes",
+                 unit);
+        return FRG_BAD_ARG;
+    }
+    *out = asked;
+    return FRG_OK;
+}
+
+static void host_disown(frgi_machine *m, void *handle)
+{
+    (void)m, (void)handle; /* nothing was taken */
 }
 
 static frg_status host_load(frgi_machine *m, const frgi_kernels *k, frgi_kernel_type type,
@@ -219,9 +248,12 @@ const frgi_device_ops frgi_host_device = {
     .count = host_count,
     .properties = host_properties,
     .open = host_open,
+    .follow = host_follow,
     .close = host_close,
     .allocate = host_allocate,
     .release = host_release,
+    .adopt = host_adopt,
+    .disown = host_disown,
     .pin = host_allocate,
     .unpin = host_release,
     .load = host_load,

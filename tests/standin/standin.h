@@ -17,6 +17,7 @@ typedef struct {
     int64_t lose_at;  /* from that call on all fail: the device is lost; 0: none */
     size_t memory;    /* bytes of the device */
     int major, minor; /* compute capability */
+    int ordinal;      /* of the device that CUDA's addresses lie on */
     uint64_t random;  /* state of the order */
     /* heard */
     int64_t calls, launches, waits, copies, bytes_in, bytes_out;

@@ -75,6 +75,22 @@ int cuMemFree_v2(cuda_address p)
     return error;
 }
 
+int cuPointerGetAttribute(void *value, int key, cuda_address p)
+{
+    ENTER_CONTEXT();
+    const char *const at = (const char *)(uintptr_t)p;
+    const int device = S.ordinal, kind = CUDA_ON_DEVICE;
+    const block *b = blocks;
+    while (b && !(at >= b->at && at < b->at + b->bytes)) {
+        b = b->next;
+    }
+    if (!b || (key != CUDA_KIND_OF_MEMORY && key != CUDA_DEVICE_OF_MEMORY)) {
+        return INVALID_VALUE;
+    }
+    memcpy(value, key == CUDA_KIND_OF_MEMORY ? &kind : &device, sizeof device);
+    return 0;
+}
+
 int cuMemHostAlloc(void **p, size_t bytes, unsigned flags)
 {
     (void)flags;

@@ -37,7 +37,9 @@ struct object {
     object *parent; /* of a part of a buffer */
     char *at;       /* a buffer's memory */
     size_t bytes;
-    char *text; /* a program's */
+    cl_object context; /* of a queue or buffer */
+    uint64_t flags;    /* of a queue */
+    char *text;        /* a program's */
     bool built;
     function function; /* a kernel's */
     uint32_t given;    /* bits of the arguments that were set */
@@ -106,6 +108,13 @@ static int32_t release(cl_object handle, object_kind kind, const char *call)
     free(o);
     S.objects--;
     return error;
+}
+
+static int32_t retain(cl_object handle, object_kind kind, const char *call)
+{
+    ENTER();
+    object_of(handle, kind, call)->held++;
+    return 0;
 }
 
 static int32_t tell(const void *value, size_t bytes, size_t n, void *out, size_t *size)
@@ -199,6 +208,11 @@ cl_object clCreateContext(const intptr_t *properties, uint32_t n, const cl_objec
     return make(CONTEXT);
 }
 
+int32_t clRetainContext(cl_object c)
+{
+    return retain(c, CONTEXT, __func__);
+}
+
 /** A context that is given back takes its errors along. */
 int32_t clReleaseContext(cl_object c)
 {
@@ -211,10 +225,37 @@ cl_object clCreateCommandQueue(cl_object c, cl_object d, uint64_t flags, int32_t
 {
     object_of(c, CONTEXT, __func__);
     ENTER_MAKER();
-    if (d != &device || flags != 0) {
+    if (d != &device || flags & ~(uint64_t)OPENCL_ANY_ORDER) {
         REFUSE(OPENCL_INVALID_VALUE);
     }
-    return make(QUEUE);
+    object *const o = make(QUEUE);
+    o->context = c;
+    o->flags = flags;
+    return o;
+}
+
+int32_t clRetainCommandQueue(cl_object q)
+{
+    return retain(q, QUEUE, __func__);
+}
+
+/** What is no object of the kind is refused, as a real loader does where it can. */
+static const object *asked_of(cl_object handle, object_kind kind)
+{
+    const object *const o = handle;
+    return o && o->kind == kind && o->held > 0 ? o : NULL;
+}
+
+int32_t clGetCommandQueueInfo(cl_object q, uint32_t key, size_t n, void *out, size_t *size)
+{
+    ENTER();
+    const void *const own = &device;
+    const object *const o = asked_of(q, QUEUE);
+    return !o                               ? OPENCL_INVALID_QUEUE
+           : key == OPENCL_QUEUE_CONTEXT    ? tell(&o->context, sizeof o->context, n, out, size)
+           : key == OPENCL_QUEUE_DEVICE     ? tell(&own, sizeof own, n, out, size)
+           : key == OPENCL_QUEUE_PROPERTIES ? tell(&o->flags, sizeof o->flags, n, out, size)
+                                            : OPENCL_INVALID_VALUE;
 }
 
 int32_t clReleaseCommandQueue(cl_object q)
@@ -241,6 +282,7 @@ cl_object clCreateBuffer(cl_object c, uint64_t flags, size_t bytes, void *host, 
     object *const o = make(BUFFER);
     o->at = b->at;
     o->bytes = bytes;
+    o->context = c;
     return o;
 }
 
@@ -250,7 +292,7 @@ cl_object clCreateSubBuffer(cl_object b, uint64_t flags, uint32_t kind, const vo
     object *const whole = object_of(b, BUFFER, __func__);
     const opencl_region *const r = region;
     ENTER_MAKER();
-    if (flags != OPENCL_MEM_READ_WRITE || kind != OPENCL_BUFFER_REGION || r->size == 0 ||
+    if (flags != OPENCL_MEM_AS_WHOLE || kind != OPENCL_BUFFER_REGION || r->size == 0 ||
         r->origin > whole->bytes || r->size > whole->bytes - r->origin) {
         complain("a part of %zu bytes at %zu of a buffer of %zu", r->size, r->origin, whole->bytes);
         REFUSE(OPENCL_INVALID_VALUE);
@@ -261,10 +303,31 @@ cl_object clCreateSubBuffer(cl_object b, uint64_t flags, uint32_t kind, const vo
     }
     object *const o = make(BUFFER);
     o->parent = whole;
+    o->context = whole->context;
     o->at = whole->at + r->origin;
     o->bytes = r->size;
     whole->held++;
     return o;
+}
+
+int32_t clRetainMemObject(cl_object b)
+{
+    return retain(b, BUFFER, __func__);
+}
+
+int32_t clGetMemObjectInfo(cl_object b, uint32_t key, size_t n, void *out, size_t *size)
+{
+    ENTER();
+    const object *const o = asked_of(b, BUFFER);
+    const uint32_t kind = OPENCL_BUFFER;
+    const size_t from = o && o->parent ? (size_t)(o->at - o->parent->at) : 0;
+    return !o                          ? OPENCL_INVALID_BUFFER
+           : key == OPENCL_MEM_KIND    ? tell(&kind, sizeof kind, n, out, size)
+           : key == OPENCL_MEM_BYTES   ? tell(&o->bytes, sizeof o->bytes, n, out, size)
+           : key == OPENCL_MEM_CONTEXT ? tell(&o->context, sizeof o->context, n, out, size)
+           : key == OPENCL_MEM_WHOLE   ? tell(&o->parent, sizeof o->parent, n, out, size)
+           : key == OPENCL_MEM_OFFSET  ? tell(&from, sizeof from, n, out, size)
+                                       : OPENCL_INVALID_VALUE;
 }
 
 int32_t clReleaseMemObject(cl_object b)

@@ -1,5 +1,6 @@
 /* test_device.c - the machine under the rooms: kernels of every type on the host and on OpenCL, the
  * arena, events, refusals of what does not fit, plug-ins that are not ours. */
+#include "caller_bodies.h"
 #include "device/device_plugin.h"
 #include "device_bodies.h"
 #include "fault.h"
@@ -248,8 +249,36 @@ static void refused_by_name(void)
     CHECK_STATUS(frg_soap_create(&soap, ctx, NULL), FRG_UNSUPPORTED);
     CHECK(soap == NULL && strstr(frg_message(ctx), "SOAP"));
     frg_context_destroy(ctx);
-    o.stream = x;
+}
+
+/** The cpu has no streams. */
+static void stream_of_the_cpu(void)
+{
+    frg_context_opts o;
+    frg_context *ctx;
+    frg_context_defaults(&o, sizeof o);
+    o.stream = &o;
     CHECK_STATUS(frg_context_create(&ctx, &o), FRG_UNSUPPORTED);
+    ctx = test_context();
+    CHECK_OK(ctx, frg_context_set_stream(ctx, NULL));
+    CHECK_STATUS(frg_context_set_stream(ctx, &o), FRG_UNSUPPORTED);
+    CHECK_STATUS(frg_context_set_stream(NULL, NULL), FRG_BAD_ARG);
+    frg_context_destroy(ctx);
+}
+
+static void in_place_host(void)
+{
+    in_place_on((frg_device){FRG_CPU, 0});
+}
+
+static void in_place_opencl(void)
+{
+    frg_context *ctx = test_context();
+    frgi_device *dev = open_opencl(ctx);
+    frgi_device_close(&dev);
+    frg_context_destroy(ctx);
+    if (!test_now.skipped)
+        in_place_on((frg_device){kind_asked(), 0});
 }
 
 static const test_case cases[] = {
@@ -270,5 +299,8 @@ static const test_case cases[] = {
     {"devices_listed", devices_listed},
     {"environment", environment},
     {"refused_by_name", refused_by_name},
+    {"stream_of_the_cpu", stream_of_the_cpu},
+    {"in_place_host", in_place_host},
+    {"in_place_opencl", in_place_opencl},
 };
 TEST_MAIN(cases)

@@ -101,6 +101,34 @@ static void callers_stream(void)
     check_clean("the caller's stream");
 }
 
+/** Memory of another GPU, and of the host, is told from its own. */
+static void other_memory(void)
+{
+    caller c;
+    float here[4] = {0};
+    frgi_buffer b;
+    if (!with_driver() || !caller_open(&c, cuda))
+        return;
+    frg_context *ctx = caller_context(&c);
+    void *const array = caller_array(&c, NULL, sizeof here);
+    frg_array x = caller_vector(&c, array, FRG_F32, 4);
+    driver->ordinal = 1;
+    CHECK_STATUS(frgi_device_adopt(frgi_device_of(ctx), &x, "cost", &b), FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "cost: cuda:0: ") &&
+          strstr(frg_message(ctx), "is in memory of device 1"));
+    driver->ordinal = 0;
+    x.data = here;
+    CHECK_STATUS(frgi_device_adopt(frgi_device_of(ctx), &x, "cost", &b), FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "is in no memory of a device"));
+    x.data = array;
+    CHECK_OK(ctx, frgi_device_adopt(frgi_device_of(ctx), &x, "cost", &b));
+    frgi_device_disown(frgi_device_of(ctx), &b);
+    frg_context_destroy(ctx);
+    caller_free(&c, array);
+    caller_close(&c);
+    check_clean("other memory");
+}
+
 static void listed(void)
 {
     frg_device_info info;
@@ -128,6 +156,9 @@ static const test_case cases[] = {
     {"each_call_of_demeaning_fails", each_call_of_demeaning_fails},
     {"demeaning_in_any_order", demeaning_in_any_order},
     {"lost", lost},
+    {"in_place", in_place},
+    {"each_call_in_place_fails", each_call_in_place_fails},
+    {"other_memory", other_memory},
     {"less_memory", less_memory},
     {"stray_address", stray_address},
     {"faults", faults},

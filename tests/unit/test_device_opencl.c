@@ -59,6 +59,86 @@ static void compiler_says(void)
     check_clean("the compiler");
 }
 
+/** A queue that keeps no order, one of another cl_context and what is no queue are refused, and the
+ *  former one goes on. */
+static void other_queues(void)
+{
+    caller c, other;
+    int32_t error;
+    frg_context_opts o;
+    frg_context *none;
+    if (!with_driver() || !caller_open(&c, opencl) || !caller_open(&other, opencl))
+        return;
+    frg_context *ctx = caller_context(&c);
+    const cl_object loose =
+        c.cl.clCreateCommandQueue(c.context, c.device, OPENCL_ANY_ORDER, &error);
+    CHECK_STATUS(frg_context_set_stream(ctx, loose), FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "the caller's queue runs its commands in any order"));
+    CHECK_STATUS(frg_context_set_stream(ctx, other.queue), FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "the caller's queue is of another cl_context"));
+    CHECK_STATUS(frg_context_set_stream(ctx, c.context), FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "what was given is no cl_command_queue"));
+    CHECK_OK(ctx, frgi_device_wait(frgi_device_of(ctx)));
+    frg_context_defaults(&o, sizeof o);
+    o.device = opencl;
+    o.stream = loose;
+    CHECK_STATUS(frg_context_create(&none, &o), FRG_BAD_ARG);
+    CHECK(none == NULL);
+    frg_context_destroy(ctx);
+    CHECK_INT(c.cl.clReleaseCommandQueue(loose), 0);
+    caller_close(&c);
+    caller_close(&other);
+    check_clean("other queues");
+}
+
+/** The array is a part of a buffer: taken in place where it begins, with what is behind it refused;
+ *  buffers of another cl_context, and what is no buffer, are told from it. */
+static void parts_of_buffers(void)
+{
+    static float in[PLACED], got[PLACED];
+    caller c, other;
+    int32_t error;
+    if (!with_driver() || !caller_open(&c, opencl) || !caller_open(&other, opencl))
+        return;
+    for (int i = 0; i < PLACED; i++)
+        in[i] = (float)i;
+    frg_context *ctx = caller_context(&c);
+    void *const all = caller_array(&c, NULL, 4096 + sizeof in), *const py =
+                                                                    caller_array(&c, in, sizeof in);
+    const opencl_region behind = {4096, sizeof in};
+    const cl_object part =
+        c.cl.clCreateSubBuffer(all, OPENCL_MEM_AS_WHOLE, OPENCL_BUFFER_REGION, &behind, &error);
+    CHECK_INT(c.cl.clEnqueueWriteBuffer(c.queue, part, 0, 0, sizeof in, in, 0, NULL, NULL), 0);
+    frg_array x = caller_vector(&c, part, FRG_F32, PLACED);
+    const frg_array y = caller_vector(&c, py, FRG_F32, PLACED);
+    CHECK_OK(ctx, add_in_place(frgi_device_of(ctx), y, x));
+    x.shape[0] = PLACED / 2;
+    x.offset = 1024;
+    CHECK_OK(ctx, add_in_place(frgi_device_of(ctx), y, x));
+    x.shape[0] = PLACED + 1;
+    x.offset = 0;
+    CHECK_STATUS(add_in_place(frgi_device_of(ctx), y, x), FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "4004 bytes from byte 0 on of a cl_mem of 4000"));
+    void *const foreign = caller_array(&other, in, sizeof in);
+    x = caller_vector(&other, foreign, FRG_F32, PLACED);
+    CHECK_STATUS(add_in_place(frgi_device_of(ctx), y, x), FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "is of another cl_context"));
+    x.data = c.queue;
+    CHECK_STATUS(add_in_place(frgi_device_of(ctx), y, x), FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "what was given is no cl_mem"));
+    caller_read(&c, got, py, sizeof got);
+    for (int i = 0; i < PLACED; i++)
+        CHECK(got[i] == (float)(3 * i + (i < PLACED / 2 ? 2 * (i + 256) : 0)));
+    frg_context_destroy(ctx);
+    CHECK_INT(c.cl.clReleaseMemObject(part), 0);
+    caller_free(&c, all);
+    caller_free(&c, py);
+    caller_free(&other, foreign);
+    caller_close(&c);
+    caller_close(&other);
+    check_clean("parts of buffers");
+}
+
 static void listed(void)
 {
     frg_device_info info;
@@ -107,6 +187,10 @@ static const test_case cases[] = {
     {"each_call_of_demeaning_fails", each_call_of_demeaning_fails},
     {"demeaning_in_any_order", demeaning_in_any_order},
     {"lost", lost},
+    {"in_place", in_place},
+    {"each_call_in_place_fails", each_call_in_place_fails},
+    {"other_queues", other_queues},
+    {"parts_of_buffers", parts_of_buffers},
     {"less_memory", less_memory},
     {"past_the_end", past_the_end},
     {"compiler_says", compiler_says},

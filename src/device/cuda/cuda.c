@@ -16,8 +16,9 @@ struct frgi_machine {
     cuda_api cu;
     frg_allocator memory;
     int device, arch; /* 80: compute capability 8.0 */
-    cuda_object context, stream;
-    bool owns_stream;
+    cuda_object context;
+    cuda_object stream; /* that commands go to: the caller's, or own */
+    cuda_object own;    /* NULL: none was needed yet */
 };
 
 typedef struct {
@@ -143,13 +144,33 @@ static void cuda_close(frgi_machine *m)
         if (m->stream) {
             QUIETLY(m, cuStreamSynchronize, m->stream);
         }
-        if (m->owns_stream) {
-            QUIETLY(m, cuStreamDestroy, m->stream);
+        if (m->own) {
+            QUIETLY(m, cuStreamDestroy, m->own);
         }
         (void)m->cu.cuDevicePrimaryCtxRelease(m->device);
     }
     const frg_allocator memory = m->memory;
     memory.free(m, sizeof *m, memory.user);
+}
+
+static frg_status have_own_stream(frgi_machine *m, frgi_device_error *e)
+{
+    cuda_object own = NULL;
+    if (!m->own) {
+        CALL(m, cuStreamCreate, &own, CUDA_STREAM_ALONE);
+        m->own = own;
+    }
+    return FRG_OK;
+}
+
+static frg_status cuda_follow(frgi_machine *m, void *stream, frgi_device_error *e)
+{
+    if (!stream) {
+        TRY(have_own_stream(m, e));
+    }
+    CALL(m, cuStreamSynchronize, m->stream);
+    m->stream = stream ? stream : m->own;
+    return FRG_OK;
 }
 
 static frg_status start(frgi_machine *m, int index, void *stream, frgi_device_error *e)
@@ -167,10 +188,8 @@ static frg_status start(frgi_machine *m, int index, void *stream, frgi_device_er
     }
     m->stream = stream;
     if (!stream) {
-        cuda_object own = NULL;
-        CALL(m, cuStreamCreate, &own, CUDA_STREAM_ALONE);
-        m->stream = own;
-        m->owns_stream = true;
+        TRY(have_own_stream(m, e));
+        m->stream = m->own;
     }
     return FRG_OK;
 }
@@ -219,6 +238,52 @@ static void cuda_release(frgi_machine *m, void *handle)
     if (handle) {
         QUIETLY(m, cuMemFree, (cuda_address)(uintptr_t)handle);
     }
+}
+
+/** Does p lie in memory of the machine's device? */
+static frg_status look_at(frgi_machine *m, cuda_address p, frgi_device_error *e)
+{
+    int kind = 0, device = -1;
+    cuda_object current;
+    PLAIN(&m->cu, cuCtxPushCurrent, m->context);
+    int error = m->cu.cuPointerGetAttribute(&kind, CUDA_KIND_OF_MEMORY, p);
+    if (error == 0) {
+        error = m->cu.cuPointerGetAttribute(&device, CUDA_DEVICE_OF_MEMORY, p);
+    }
+    m->cu.cuCtxPopCurrent(&current);
+    if (error && error != CUDA_INVALID_VALUE) {
+        return said(&m->cu, e, "cuPointerGetAttribute", error);
+    }
+    if (error || kind != CUDA_ON_DEVICE) {
+        snprintf(e->text, sizeof e->text, "the address %#llx is in no memory of a device", p);
+        return FRG_BAD_ARG;
+    }
+    if (device != m->device) {
+        snprintf(e->text, sizeof e->text, "the address %#llx is in memory of device %d", p, device);
+        return FRG_BAD_ARG;
+    }
+    return FRG_OK;
+}
+
+/** The first byte and the last are looked at: allocators hand out parts of larger blocks. */
+static frg_status cuda_adopt(frgi_machine *m, frgi_buffer asked, size_t unit, frgi_buffer *out,
+                             frgi_device_error *e)
+{
+    const cuda_address begin = address(asked);
+    if (begin % unit != 0) {
+        snprintf(e->text, sizeof e->text,
+                 "the address %#llx is no multiple of %zu, an element's bytes", begin, unit);
+        return FRG_BAD_ARG;
+    }
+    TRY(look_at(m, begin, e));
+    TRY(look_at(m, begin + asked.bytes - 1, e));
+    *out = asked;
+    return FRG_OK;
+}
+
+static void cuda_disown(frgi_machine *m, void *handle)
+{
+    (void)m, (void)handle; /* nothing was taken */
 }
 
 static frg_status cuda_pin(frgi_machine *m, size_t bytes, void **out, frgi_device_error *e)
@@ -453,9 +518,12 @@ const frgi_device_ops frg_device_table = {
     .count = cuda_count,
     .properties = cuda_properties,
     .open = cuda_open,
+    .follow = cuda_follow,
     .close = cuda_close,
     .allocate = cuda_allocate,
     .release = cuda_release,
+    .adopt = cuda_adopt,
+    .disown = cuda_disown,
     .pin = cuda_pin,
     .unpin = cuda_unpin,
     .load = cuda_load,

@@ -12,13 +12,17 @@ typedef unsigned long long cuda_address;
 typedef void *cuda_object;
 
 enum {
+    CUDA_INVALID_VALUE = 1,
     CUDA_OUT_OF_MEMORY = 2,
     CUDA_NO_DEVICE = 100,
     CUDA_NO_BINARY = 209,
     CUDA_INVALID_PTX = 218,
     CUDA_UNSUPPORTED_PTX = 222,
     CUDA_NOT_READY = 600,
-    CUDA_GROUP_MOST = 1, /* CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK */
+    CUDA_KIND_OF_MEMORY = 2,   /* CU_POINTER_ATTRIBUTE_MEMORY_TYPE */
+    CUDA_DEVICE_OF_MEMORY = 9, /* CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL */
+    CUDA_ON_DEVICE = 2,        /* CU_MEMORYTYPE_DEVICE */
+    CUDA_GROUP_MOST = 1,       /* CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK */
     CUDA_LOCAL_MEMORY = 8,
     CUDA_MAJOR = 75,
     CUDA_MINOR = 76,
@@ -42,6 +46,7 @@ enum {
     X(cuCtxPopCurrent, cuCtxPopCurrent_v2, (cuda_object * context))                                \
     X(cuMemAlloc, cuMemAlloc_v2, (cuda_address * p, size_t bytes))                                 \
     X(cuMemFree, cuMemFree_v2, (cuda_address p))                                                   \
+    X(cuPointerGetAttribute, cuPointerGetAttribute, (void *value, int key, cuda_address p))        \
     X(cuMemHostAlloc, cuMemHostAlloc, (void **p, size_t bytes, unsigned flags))                    \
     X(cuMemFreeHost, cuMemFreeHost, (void *p))                                                     \
     X(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2,                                                     \

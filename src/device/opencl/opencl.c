@@ -1,7 +1,9 @@
 /* opencl.c - the plug-in for OpenCL 1.2 devices: loader by dlopen, programs built from the texts.
  *
  * A device of FOURGE_OPENCL_F64=0 has no double precision, as those of Apple have none.  A part of
- * a block that a kernel is given is a sub-buffer, made at its first use and kept with the block. */
+ * a block that a kernel is given is a sub-buffer, made at its first use and kept with the block.
+ * The context is that of the caller's queue, where there is one: the caller's buffers are used in
+ * place. */
 #include "core/version.h"
 #include "device/device.h"
 #include "opencl_api.h"
@@ -15,7 +17,10 @@ enum { DEVICES_MOST = 32, PLATFORMS_MOST = 16, LOG_BYTES = 4096 };
 struct frgi_machine {
     opencl_api cl;
     frg_allocator memory;
-    cl_object device, context, queue;
+    cl_object device, context;
+    cl_object queue; /* that commands go to: the caller's, retained, or own */
+    cl_object own;   /* NULL: none was needed yet */
+    size_t align;    /* of a sub-buffer */
 };
 
 typedef struct part part;
@@ -27,7 +32,7 @@ struct part {
 
 typedef struct {
     cl_object buffer;
-    size_t bytes;
+    size_t bytes; /* that the buffer itself is handed on for; others are parts */
     part *parts;
 } block;
 
@@ -208,7 +213,12 @@ static void opencl_close(frgi_machine *m)
 {
     if (m->queue) {
         m->cl.clFinish(m->queue);
+    }
+    if (m->queue && m->queue != m->own) {
         m->cl.clReleaseCommandQueue(m->queue);
+    }
+    if (m->own) {
+        m->cl.clReleaseCommandQueue(m->own);
     }
     if (m->context) {
         m->cl.clReleaseContext(m->context);
@@ -217,36 +227,112 @@ static void opencl_close(frgi_machine *m)
     give(&memory, m, sizeof *m);
 }
 
-static frg_status start(frgi_machine *m, int index, frgi_device_error *e)
+/** A question about a handle of the caller's. */
+#define ASK(m, name, handle, key, to, what)                                                        \
+    do {                                                                                           \
+        const int32_t error_ = (m)->cl.name((handle), (key), sizeof *(to), (to), NULL);            \
+        if (error_ == OPENCL_INVALID_QUEUE || error_ == OPENCL_INVALID_BUFFER) {                   \
+            snprintf(e->text, sizeof e->text, "what was given is no %s", (what));                  \
+            return FRG_BAD_ARG;                                                                    \
+        }                                                                                          \
+        if (error_)                                                                                \
+            return said(e, #name, error_);                                                         \
+    } while (0)
+
+/** *context <- that of the caller's queue, which has to be one that the machine can go on with. */
+static frg_status look_at_queue(const frgi_machine *m, cl_object queue, cl_object *context,
+                                frgi_device_error *e)
+{
+    cl_object device;
+    uint64_t how;
+    const char *wrong = NULL;
+    ASK(m, clGetCommandQueueInfo, queue, OPENCL_QUEUE_CONTEXT, context, "cl_command_queue");
+    ASK(m, clGetCommandQueueInfo, queue, OPENCL_QUEUE_DEVICE, &device, "cl_command_queue");
+    ASK(m, clGetCommandQueueInfo, queue, OPENCL_QUEUE_PROPERTIES, &how, "cl_command_queue");
+    wrong =
+        m->context && *context != m->context ? "is of another cl_context than this one's" : wrong;
+    wrong = how & OPENCL_ANY_ORDER ? "runs its commands in any order; give one in order" : wrong;
+    wrong = device != m->device ? "is of another device" : wrong;
+    if (wrong) {
+        snprintf(e->text, sizeof e->text, "the caller's queue %s", wrong);
+        return FRG_BAD_ARG;
+    }
+    return FRG_OK;
+}
+
+static frg_status have_own_queue(frgi_machine *m, frgi_device_error *e)
 {
     int32_t error = 0;
+    if (!m->own) {
+        m->own = m->cl.clCreateCommandQueue(m->context, m->device, 0, &error);
+    }
+    if (error) {
+        m->own = NULL;
+        return said(e, "clCreateCommandQueue", error);
+    }
+    return FRG_OK;
+}
+
+static frg_status opencl_follow(frgi_machine *m, void *stream, frgi_device_error *e)
+{
+    cl_object context;
+    if (stream) {
+        TRY(look_at_queue(m, stream, &context, e));
+    } else {
+        TRY(have_own_queue(m, e));
+    }
+    CALL(m, clFinish, m->queue);
+    if (stream) {
+        CALL(m, clRetainCommandQueue, stream);
+    }
+    if (m->queue != m->own) {
+        m->cl.clReleaseCommandQueue(m->queue);
+    }
+    m->queue = stream ? stream : m->own;
+    return FRG_OK;
+}
+
+/** The caller's queue and its context. */
+static frg_status take_queue(frgi_machine *m, cl_object queue, frgi_device_error *e)
+{
+    cl_object context;
+    TRY(look_at_queue(m, queue, &context, e));
+    CALL(m, clRetainContext, context);
+    m->context = context;
+    CALL(m, clRetainCommandQueue, queue);
+    m->queue = queue;
+    return FRG_OK;
+}
+
+static frg_status start(frgi_machine *m, int index, cl_object queue, frgi_device_error *e)
+{
+    int32_t error = 0;
+    size_t bits;
     TRY(find_device(&m->cl, index, &m->device, e));
+    TRY(number(&m->cl, m->device, OPENCL_DEVICE_ALIGN_BITS, &bits, e));
+    m->align = bits < 8 ? 1 : bits / 8;
+    if (queue) {
+        return take_queue(m, queue, e);
+    }
     m->context = m->cl.clCreateContext(NULL, 1, &m->device, NULL, NULL, &error);
     if (error) {
         m->context = NULL;
         return said(e, "clCreateContext", error);
     }
-    m->queue = m->cl.clCreateCommandQueue(m->context, m->device, 0, &error);
-    if (error) {
-        m->queue = NULL;
-        return said(e, "clCreateCommandQueue", error);
-    }
+    TRY(have_own_queue(m, e));
+    m->queue = m->own;
     return FRG_OK;
 }
 
 static frg_status opencl_open(const frgi_device_setup *s, int index, void *stream,
                               frgi_machine **out, frgi_device_error *e)
 {
-    if (stream) {
-        snprintf(e->text, sizeof e->text, "a queue of the caller's is not taken");
-        return FRG_UNSUPPORTED;
-    }
     frgi_machine *const m = take(&s->memory, sizeof *m, e);
     if (!m) {
         return FRG_NO_MEMORY;
     }
     m->memory = s->memory;
-    const frg_status status = start(m, index, e);
+    const frg_status status = start(m, index, stream, e);
     if (status < 0) {
         opencl_close(m);
         return status;
@@ -292,6 +378,58 @@ static frg_status opencl_allocate(frgi_machine *m, size_t bytes, void **out, frg
     return FRG_OK;
 }
 
+/** Where an array of the caller's lies: buffers that are parts of another are looked through, as a
+ *  part has no parts. */
+static frg_status find_array(frgi_machine *m, frgi_buffer *at, frgi_device_error *e)
+{
+    cl_object buffer = at->handle, context, whole;
+    uint32_t kind;
+    size_t size, from;
+    ASK(m, clGetMemObjectInfo, buffer, OPENCL_MEM_KIND, &kind, "cl_mem");
+    ASK(m, clGetMemObjectInfo, buffer, OPENCL_MEM_CONTEXT, &context, "cl_mem");
+    ASK(m, clGetMemObjectInfo, buffer, OPENCL_MEM_BYTES, &size, "cl_mem");
+    ASK(m, clGetMemObjectInfo, buffer, OPENCL_MEM_WHOLE, &whole, "cl_mem");
+    ASK(m, clGetMemObjectInfo, buffer, OPENCL_MEM_OFFSET, &from, "cl_mem");
+    const size_t begin = at->offset + (whole ? from : 0);
+    if (kind != OPENCL_BUFFER) {
+        snprintf(e->text, sizeof e->text, "the cl_mem is no buffer");
+    } else if (context != m->context) {
+        snprintf(e->text, sizeof e->text,
+                 "the cl_mem is of another cl_context: make the context with a queue of that one");
+    } else if (at->offset > size || at->bytes > size - at->offset) {
+        snprintf(e->text, sizeof e->text, "%zu bytes from byte %zu on of a cl_mem of %zu",
+                 at->bytes, at->offset, size);
+    } else if (begin % m->align != 0) {
+        snprintf(e->text, sizeof e->text,
+                 "it begins at byte %zu of a cl_mem, and not at a multiple of %zu", begin,
+                 m->align);
+    } else {
+        *at = (frgi_buffer){whole ? whole : buffer, begin, at->bytes};
+        return FRG_OK;
+    }
+    return FRG_BAD_ARG;
+}
+
+static frg_status opencl_adopt(frgi_machine *m, frgi_buffer asked, size_t unit, frgi_buffer *out,
+                               frgi_device_error *e)
+{
+    (void)unit; /* a buffer, and where a part may begin, are aligned to more */
+    TRY(find_array(m, &asked, e));
+    block *const b = take(&m->memory, sizeof *b, e);
+    if (!b) {
+        return FRG_NO_MEMORY;
+    }
+    const int32_t error = m->cl.clRetainMemObject(asked.handle);
+    if (error) {
+        give(&m->memory, b, sizeof *b);
+        return said(e, "clRetainMemObject", error);
+    }
+    b->buffer = asked.handle;
+    b->bytes = asked.bytes;
+    *out = (frgi_buffer){b, asked.offset, asked.bytes};
+    return FRG_OK;
+}
+
 /** What a kernel is given for b: the block's buffer, or the sub-buffer of that part. */
 static frg_status buffer_of(frgi_machine *m, frgi_buffer b, cl_object *out, frgi_device_error *e)
 {
@@ -312,7 +450,7 @@ static frg_status buffer_of(frgi_machine *m, frgi_buffer b, cl_object *out, frgi
             return FRG_NO_MEMORY;
         }
         *p = (part){.next = whole->parts, .offset = b.offset, .bytes = b.bytes};
-        p->buffer = m->cl.clCreateSubBuffer(whole->buffer, OPENCL_MEM_READ_WRITE,
+        p->buffer = m->cl.clCreateSubBuffer(whole->buffer, OPENCL_MEM_AS_WHOLE,
                                             OPENCL_BUFFER_REGION, &region, &error);
         if (error) {
             give(&m->memory, p, sizeof *p);
@@ -574,9 +712,12 @@ const frgi_device_ops frg_device_table = {
     .count = opencl_count,
     .properties = opencl_properties,
     .open = opencl_open,
+    .follow = opencl_follow,
     .close = opencl_close,
     .allocate = opencl_allocate,
     .release = opencl_release,
+    .adopt = opencl_adopt,
+    .disown = opencl_release,
     .pin = opencl_pin,
     .unpin = opencl_unpin,
     .load = opencl_load,

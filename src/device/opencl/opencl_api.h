@@ -16,9 +16,22 @@ enum {
     OPENCL_OUT_OF_HOST_MEMORY = -6,
     OPENCL_BUILD_FAILURE = -11,
     OPENCL_INVALID_VALUE = -30,
+    OPENCL_INVALID_QUEUE = -36,
+    OPENCL_INVALID_BUFFER = -38, /* CL_INVALID_MEM_OBJECT */
     OPENCL_INVALID_BUFFER_SIZE = -61,
+    OPENCL_MEM_AS_WHOLE = 0, /* a part has the rights of its buffer */
     OPENCL_MEM_READ_WRITE = 1,
     OPENCL_BUFFER_REGION = 0x1220,
+    OPENCL_BUFFER = 0x10F0, /* CL_MEM_OBJECT_BUFFER */
+    OPENCL_MEM_KIND = 0x1100,
+    OPENCL_MEM_BYTES = 0x1102,
+    OPENCL_MEM_CONTEXT = 0x1106,
+    OPENCL_MEM_WHOLE = 0x1107, /* CL_MEM_ASSOCIATED_MEMOBJECT: NULL, but of a part */
+    OPENCL_MEM_OFFSET = 0x1108,
+    OPENCL_QUEUE_CONTEXT = 0x1090,
+    OPENCL_QUEUE_DEVICE = 0x1091,
+    OPENCL_QUEUE_PROPERTIES = 0x1093,
+    OPENCL_ANY_ORDER = 1, /* CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE */
     OPENCL_BUILD_LOG = 0x1183,
     OPENCL_KERNEL_GROUP_SIZE = 0x11B0,
     OPENCL_EVENT_STATUS = 0x11D3,
@@ -52,15 +65,21 @@ typedef struct {
     X(clCreateContext, cl_object,                                                                  \
       (const intptr_t *properties, uint32_t n, const cl_object *devices,                           \
        void (*said)(const char *, const void *, size_t, void *), void *user, int32_t *error))      \
+    X(clRetainContext, int32_t, (cl_object c))                                                     \
     X(clReleaseContext, int32_t, (cl_object c))                                                    \
     X(clCreateCommandQueue, cl_object,                                                             \
       (cl_object c, cl_object d, uint64_t flags, int32_t * error))                                 \
+    X(clRetainCommandQueue, int32_t, (cl_object q))                                                \
     X(clReleaseCommandQueue, int32_t, (cl_object q))                                               \
+    X(clGetCommandQueueInfo, int32_t,                                                              \
+      (cl_object q, uint32_t key, size_t n, void *out, size_t *size))                              \
     X(clCreateBuffer, cl_object,                                                                   \
       (cl_object c, uint64_t flags, size_t bytes, void *host, int32_t *error))                     \
     X(clCreateSubBuffer, cl_object,                                                                \
       (cl_object b, uint64_t flags, uint32_t kind, const void *region, int32_t *error))            \
+    X(clRetainMemObject, int32_t, (cl_object b))                                                   \
     X(clReleaseMemObject, int32_t, (cl_object b))                                                  \
+    X(clGetMemObjectInfo, int32_t, (cl_object b, uint32_t key, size_t n, void *out, size_t *size)) \
     X(clCreateProgramWithSource, cl_object,                                                        \
       (cl_object c, uint32_t n, const char **texts, const size_t *lengths, int32_t *error))        \
     X(clBuildProgram, int32_t,                                                                     \
