@@ -131,8 +131,8 @@ typedef struct {
     void (*close)(frgi_machine *m);
     frg_status (*allocate)(frgi_machine *m, size_t bytes, void **out, frgi_device_error *e);
     void (*release)(frgi_machine *m, void *handle);
-    /** *out <- where `asked` lies, the caller's own handle, a place in it and a length, with elements
-     *  of `unit` bytes. */
+    /** *out <- where `asked` lies: the caller's own handle, a place in it and a length; `unit` bytes
+     *  an element. */
     frg_status (*adopt)(frgi_machine *m, frgi_buffer asked, size_t unit, frgi_buffer *out,
                         frgi_device_error *e);
     /** Gives back what adopting took, and leaves the caller's memory alone. */
