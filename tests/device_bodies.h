@@ -164,6 +164,52 @@ static void check_scan(frg_context *ctx, frgi_device *dev, const frgi_program *p
     frgi_device_free(dev, &chunks);
 }
 
+/** Rows of a strided matrix into an order and side by side, then into another matrix of the same
+ *  strides, whose other numbers stay. */
+static void check_moved(frg_context *ctx, frgi_device *dev, const frgi_program *p, const input *in,
+                        int size, bool ordered)
+{
+    enum {
+        M = 1500,
+        COUNT = 3,
+        K = 4,
+        ROW = 13,
+        COLUMN = 2,
+        AT = 5,
+        MOVED = (M * K + CHUNK - 1) / CHUNK
+    };
+    static double got[N], want[N];
+    int32_t order[1 + M] = {-1};
+    frgi_buffer x = {0}, y = {0}, side = {0}, w = {0};
+    const int64_t first = ordered ? 1 : -1;
+    memcpy(want, in->y, sizeof want);
+    for (int i = 0; i < M; i++)
+        order[1 + i] = i * 7 % M;
+    CHECK_OK(ctx, send(dev, in->x, N, element(in->type), &x));
+    CHECK_OK(ctx, send(dev, in->y, N, element(in->type), &y));
+    CHECK_OK(ctx, frgi_device_alloc(dev, M * K * wide_element(in->type), "rows", &side));
+    CHECK_OK(ctx, frgi_device_alloc(dev, sizeof order, "order", &w));
+    CHECK_OK(ctx, frgi_device_put(dev, w, order, sizeof order));
+    CHECK_OK(ctx, LAUNCH(dev, p, "gather_rows", MOVED, 1, size, BUFFER(side), INT64(0), BUFFER(x),
+                         INT64(AT), INT64(ROW), INT64(COLUMN), BUFFER(w), INT64(first), INT64(M),
+                         INT32(K), INT32(COUNT)));
+    CHECK_OK(ctx, fetch(dev, got, M * K, wide_element(in->type), side));
+    for (int i = 0; i < M * K; i++) {
+        const int row = ordered ? order[1 + i / K] : i / K, at = AT + row * ROW + i % K * COLUMN;
+        CHECK_SAYS(got[i] == (i % K < COUNT ? in->x[at] : 0), "row %d: %.9g", i / K, got[i]);
+        if (i % K < COUNT)
+            want[at] = in->x[at];
+    }
+    CHECK_OK(ctx, LAUNCH(dev, p, "scatter_rows", MOVED, 1, size, BUFFER(y), INT64(AT), BUFFER(side),
+                         INT64(0), INT64(ROW), INT64(COLUMN), BUFFER(w), INT64(first), INT64(M),
+                         INT32(K), INT32(COUNT)));
+    CHECK_OK(ctx, fetch(dev, got, N, element(in->type), y));
+    CHECK_BITS(got, want, sizeof want);
+    frgi_buffer *const all[] = {&x, &y, &side, &w};
+    for (int i = 0; i < 4; i++)
+        frgi_device_free(dev, all[i]);
+}
+
 TEST_UNUSED static void kernels(frg_context *ctx, frgi_device *dev, int size)
 {
     static input in;
@@ -179,6 +225,8 @@ TEST_UNUSED static void kernels(frg_context *ctx, frgi_device *dev, int size)
         check_axpy(ctx, dev, p, &in, size);
         check_sums(ctx, dev, p, &in, size);
         check_scan(ctx, dev, p, &in, size);
+        check_moved(ctx, dev, p, &in, size, false);
+        check_moved(ctx, dev, p, &in, size, true);
     }
 }
 
