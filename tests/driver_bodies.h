@@ -85,39 +85,80 @@ typedef struct {
     int rows, levels[2], slopes;
 } demeaning;
 
-/** They are demeaned on a device of their own. */
-static frg_status demean_on(frg_context *ctx, frg_device which, const void *user, double *out)
+typedef struct {
+    int32_t codes[2 * ROWS_MOST];
+    double in[2 * ROWS_MOST], weights[ROWS_MOST], z[ROWS_MOST];
+} demeaned;
+
+/** A plan of the columns on dev. */
+static frg_status plan_on(frg_context *ctx, frgi_device *dev, const demeaning *job, demeaned *d,
+                          frg_demean **plan)
 {
-    static int32_t codes[2 * ROWS_MOST];
-    static double in[2 * ROWS_MOST], weights[ROWS_MOST], z[ROWS_MOST];
-    const demeaning *const job = user;
-    const frg_slope slope = {0, z};
     const int n = job->rows;
-    frgi_device *dev = NULL;
-    frg_demean *plan = NULL;
+    const frg_slope slope = {0, d->z};
     frg_demean_opts o;
     frg_demean_defaults(&o, sizeof o);
     o.method = job->method;
     for (int i = 0; i < n; i++) {
-        codes[2 * i] = i % job->levels[0];
-        codes[2 * i + 1] = (int32_t)((int64_t)i * i % 7919 % job->levels[1]);
-        weights[i] = 1 + i % 3;
-        z[i] = i * 7 % 31;
-        in[2 * i] = i % 11;
-        in[2 * i + 1] = (double)((int64_t)i * i % 13);
+        d->codes[2 * i] = i % job->levels[0];
+        d->codes[2 * i + 1] = (int32_t)((int64_t)i * i % 7919 % job->levels[1]);
+        d->weights[i] = 1 + i % 3;
+        d->z[i] = i * 7 % 31;
+        d->in[2 * i] = i % 11;
+        d->in[2 * i + 1] = (double)((int64_t)i * i % 13);
     }
-    const frg_array w = frg_vector(weights, FRG_F64, n);
+    const frg_array w = frg_vector(d->weights, FRG_F64, n);
+    return frgi_fe_demean_open(plan, ctx, (fe_device_place){dev, 0, NULL},
+                               frg_matrix(d->codes, FRG_I32, n, 2, 2), &w,
+                               &(fe_slopes_asked){&slope, job->slopes, 0}, &o);
+}
+
+/** They are demeaned on a device of their own. */
+static frg_status demean_on(frg_context *ctx, frg_device which, const void *user, double *out)
+{
+    static demeaned d;
+    const demeaning *const job = user;
+    const int n = job->rows;
+    frgi_device *dev = NULL;
+    frg_demean *plan = NULL;
     frg_status status = frgi_device_open(&dev, ctx, which);
     if (status >= 0)
-        status = frgi_fe_demean_open(&plan, ctx, (fe_device_place){dev, 0, NULL},
-                                     frg_matrix(codes, FRG_I32, n, 2, 2), &w,
-                                     &(fe_slopes_asked){&slope, job->slopes, 0}, &o);
+        status = plan_on(ctx, dev, job, &d, &plan);
     if (status >= 0)
-        status = frg_demean_run(plan, frg_matrix(in, FRG_F64, n, 2, 2),
+        status = frg_demean_run(plan, frg_matrix(d.in, FRG_F64, n, 2, 2),
                                 frg_matrix(out, FRG_F64, n, 2, 2), NULL, NULL);
     frg_demean_destroy(plan);
     frgi_device_close(&dev);
     return status;
+}
+
+/** Columns in the caller's memory, which nobody has waited for, are demeaned in place: the bits of
+ *  the host's machine, and no column goes over. */
+static void demeaning_in_place(void)
+{
+    static const demeaning job = {FRG_FE_CG, ROWS_MOST, {900, 20}, 0};
+    static double want[2 * ROWS_MOST], got[2 * ROWS_MOST];
+    static demeaned d;
+    caller c;
+    frg_demean *plan = NULL;
+    if (!with_driver() || !caller_open(&c, driven))
+        return;
+    frg_context *ctx = caller_context(&c);
+    CHECK_OK(ctx, demean_on(ctx, (frg_device){FRG_CPU, 0}, &job, want));
+    CHECK_OK(ctx, plan_on(ctx, frgi_device_of(ctx), &job, &d, &plan));
+    void *const columns = caller_array(&c, d.in, sizeof d.in);
+    const frg_array x = caller_matrix(&c, columns, FRG_F64, ROWS_MOST, 2);
+    CHECK_OK(ctx, frg_demean_run(plan, x, x, NULL, NULL));
+    caller_read(&c, got, columns, sizeof got);
+    CHECK_BITS(got, want, sizeof want);
+    const int64_t before = frg_demean_get(plan).bytes_copied; /* the rows, too */
+    CHECK_OK(ctx, frg_demean_run(plan, x, x, NULL, NULL));
+    CHECK(frg_demean_get(plan).bytes_copied - before < ROWS_MOST * 8);
+    frg_demean_destroy(plan);
+    frg_context_destroy(ctx);
+    caller_free(&c, columns);
+    caller_close(&c);
+    check_clean("demeaned in place");
 }
 
 static void each_call_of_demeaning_fails(void)

@@ -30,7 +30,7 @@ set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 PEERS="pyfixest torchgw"
 PACK_MOST=64 # MiB
-TESTS="test_device test_fe_device test_gw_device test_gw_align_device"
+TESTS="test_device test_fe_device test_fe_device_passes test_gw_device test_gw_align_device"
 PROGRAMS="fourge $TESTS"
 TARGETS="fourge_program fourge_python fourge_opencl fourge_cuda $TESTS"
 
@@ -146,6 +146,7 @@ need_ours() {
 all_tests() {
     tests kernels 60 test_device "$device"
     tests fe 90 test_fe_device OpenCL
+    tests passes 60 test_fe_device_passes OpenCL
     tests sinkhorn 90 test_gw_device OpenCL
     tests align 120 test_gw_align_device OpenCL
 }

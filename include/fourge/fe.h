@@ -212,18 +212,21 @@ typedef struct {
 
 /** What the plan knows. */
 typedef struct {
-    int64_t n, n_factors; /* rows, factors */
-    int64_t levels;       /* sum of the levels of all factors, empty ones left out */
-    const char *method;   /* the last solver used: "closed form", "cg rows", "cg explicit", "cg
+    int64_t n, n_factors;  /* rows, factors */
+    int64_t levels;        /* sum of the levels of all factors, empty ones left out */
+    const char *method;    /* the last solver used: "closed form", "cg rows", "cg explicit", "cg
                             approximate cholesky", "cg schwarz", "direct", "direct and cg by
                             components", "lsmr", "lsmr, direct factor", "map", ... */
-    size_t plan_bytes;    /* held by the plan */
-    size_t factor_bytes;  /* of these, a built factor's */
-    int64_t n_parts;      /* that components of the graph were taken apart into
+    size_t plan_bytes;     /* held by the plan */
+    size_t factor_bytes;   /* of these, a built factor's */
+    int64_t n_parts;       /* that components of the graph were taken apart into
                             (frg_demean_get_part); 0: none */
-    double tol;           /* that columns were judged by: opts.tol, or 3.6e-7 of dtype f32, or,
+    double tol;            /* that columns were judged by: opts.tol, or 3.6e-7 of dtype f32, or,
                              where a column converged by that alone, what its type can reach (4.8e-7
                              of f32); the warning FRG-FE-105 says so */
+    const char *passes_on; /* who computes right-hand sides, residuals and their audit: a device, by
+                               its name, or "cpu" */
+    int64_t bytes_copied;  /* between host and device, in both directions, by all runs so far */
 } frg_demean_report;
 
 /** A component of the graph, or several, that was solved apart from the others, by the solver that
@@ -254,25 +257,29 @@ FRG_API const frg_option *frg_demean_options(void);
  *  E_SHAPE, E_DTYPE, E_CODES with row and factor, E_WEIGHT, E_MEMORY, E_TOO_BIG.
  *
  *  On a device (frg_context_opts.device) the steps of methods cg and lsmr run there, in double, or
- *  in float with dtype mixed and f32 and where the device has no double; their start and the
- *  audited result are computed on the host, in double, so that tol means the same.  Method auto
+ *  in float with dtype mixed and f32 and where the device has no double; right-hand sides and
+ *  audited residuals are the device's by methods auto and cg where it has double, else the host's
+ *  (frg_demean_report.passes_on), in double, so that tol means the same.  Method auto
  *  chooses as on the host, by the same thresholds of the graph, between conjugate gradients there
  *  and a factor of the host's (frg_demean_report.method says which, "direct, on the host"); it
  *  solves no components apart there.  Fewer than 2^31 rows times factors but one.  E_DEVICE_STEP
  *  for methods mlsmr, direct and map, preconds ac and schwarz, and, beside another method than
- *  lsmr, for slopes and fused on or off.  One factor is a closed form, which is the host's.
+ *  lsmr, for slopes and fused on or off.  One factor is a closed form, by the same passes.
  *  frg_info.device_name is the device where it has solved anything, else "cpu". */
 FRG_API FRG_MUST_USE frg_status frg_demean_create(frg_demean **out, frg_context *ctx,
                                                   frg_array codes, const frg_array *weights,
                                                   const frg_slope *slopes, int n_slopes,
                                                   uint64_t no_intercept, const frg_demean_opts *o);
-/** in, out: n x p, f64 or f32, any strides, out may be in.  columns: p reports or NULL.  Values may
- *  be as large as 1e150, and the largest of a column must be 0 or at least 1e-150 (over the root of
- *  the least weight beside the largest): E_NOT_FINITE names what is beyond. Returns the worst
- *  column's status.  Outputs are untouched when the status is negative.  With a spool
- *  (frg_context_opts.spool) rows whose levels are scattered are brought together by level, a block
- *  of columns at a time, and back; of a run that is stopped meanwhile the columns that it had not
- *  done are as they came, with audits that are NaN. */
+/** in, out: n x p, f64 or f32, any strides, out may be in; in host memory, or, where passes_on of
+ *  the plan is its device and there is no spool, on that device, which works on them in place and
+ *  copies no column; out is written when the call returns.  E_DEVICE_HANDLE for an array of another
+ *  device.  columns: p reports or NULL.  Values may be as large as 1e150, and the largest of a
+ *  column must be 0 or at least 1e-150 (over the root of the least weight beside the largest):
+ *  E_NOT_FINITE names what is beyond.  Returns the worst column's status.  Outputs are untouched
+ *  when the status is negative.  With a spool (frg_context_opts.spool) rows whose levels are
+ *  scattered are brought together by level, a block of columns at a time, and back; of a run that
+ *  is stopped meanwhile the columns that it had not done are as they came, with audits that are
+ *  NaN. */
 FRG_API FRG_MUST_USE frg_status frg_demean_run(frg_demean *d, frg_array in, frg_array out,
                                                frg_demean_column columns[], frg_info *info);
 /** The effects of the last run: alpha for column c as `levels` values, factor after factor in order
@@ -293,7 +300,8 @@ FRG_API FRG_MUST_USE frg_status frg_demean_save(const frg_demean *d, const char 
  *  Errors, which leave the plan as it was: E_MISMATCH, which says whether codes, weights or
  *  options are others; E_NO_INPUT, E_CHECKPOINT, E_MEMORY; E_UNSUPPORTED as frg_demean_save. */
 FRG_API FRG_MUST_USE frg_status frg_demean_load(frg_demean *d, const char *path);
-/** What the plan knows now; its text is a constant of the library.  All zeros for NULL. */
+/** What the plan knows now; its texts are constants of the library, or the context's.  All zeros
+ *  for NULL. */
 FRG_API frg_demean_report frg_demean_get(const frg_demean *d);
 /** Part i of the n_parts of the report, those with the fewest rows first.  Errors: E_ARG. */
 FRG_API FRG_MUST_USE frg_status frg_demean_get_part(const frg_demean *d, int64_t i,

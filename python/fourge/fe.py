@@ -719,7 +719,7 @@ def _result(found):
     columns, solver = found["columns"], found["solver"]
     out["solver"] = {"method": solver["method"], "converged": found["converged"], "columns": list(columns),
                      **_of_columns(columns.values(), ("iterations", "audit", "gradient", "error_bound")), "parts": found["parts"],
-                     **{k: solver[k] for k in ("levels", "plan_bytes", "factor_bytes", "tol")}}
+                     **{k: solver[k] for k in ("levels", "plan_bytes", "factor_bytes", "passes_on", "bytes_copied", "tol")}}
     return _Report({**out, "seconds": _seconds(found)}, found, _moved_result, "result")
 
 
@@ -1301,7 +1301,7 @@ def _demean_report(found, n):
     """What the library `found` of n rows under the keys of the JSON of ``fourge demean``."""
     times = _seconds(found)
     return {"n": n, "columns": len(found["columns"]), "method": found["method"], "status": found["status"],
-            **_of_columns(found["columns"], _certificates), **{k: found[k] for k in ("parts", "levels", "plan_bytes", "factor_bytes", "tol")},
+            **_of_columns(found["columns"], _certificates), **{k: found[k] for k in ("parts", "levels", "plan_bytes", "factor_bytes", "passes_on", "bytes_copied", "tol")},
             "seconds": {**times, "total": sum(times.values())}}
 
 
@@ -1334,10 +1334,11 @@ def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None, 
     (array, dict)
         The residual in x's type and shape, and the report, under the keys of the JSON of ``fourge demean``: n, columns (their
         number), method, status, the lists iterations, audit, gradient, absorbed, error_bound and converged with an entry
-        for each column, parts, levels, plan_bytes, factor_bytes, tol and seconds.  ``tol`` is the one that
-        columns were judged by: where float32 cannot reach the one asked for, what it can reach, with a warning.  With a `plan` also
-        ``plan``: its ``file``, and whether the solver was ``read`` from it, or made and ``written``.  ``parts`` is a list of the components of the
-        graph that were solved apart, with ``n`` (rows), ``levels``, ``components``, ``method``, ``iterations`` and ``audit`` of each.
+        for each column, parts, levels, plan_bytes, factor_bytes, passes_on (the device that has computed residuals and their audit, or
+        "cpu"), bytes_copied (between host and device), tol and seconds.  ``tol`` is the one that columns were judged by: where float32
+        cannot reach the one asked for, what it can reach, with a warning.  With a `plan` also ``plan``: its ``file``, and whether the
+        solver was ``read`` from it, or made and ``written``.  ``parts`` is a list of the components of the graph that were solved
+        apart, with ``n`` (rows), ``levels``, ``components``, ``method``, ``iterations`` and ``audit`` of each.
     """
     x = _array(x, "x")
     if x.ndim not in (1, 2):

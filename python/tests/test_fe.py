@@ -424,8 +424,12 @@ class Devices(unittest.TestCase):
             there = fe.fepois("y ~ x | f + g", data, device="opencl")
         except errors.NoDevice as e:
             self.skipTest(str(e))
-        self.assertIn("on a device", there.result["solver"]["method"])
-        np.testing.assert_allclose(there.coef(), fe.fepois("y ~ x | f + g", data).coef(), rtol=1e-6)
+        solver, here = there.result["solver"], fe.fepois("y ~ x | f + g", data)
+        self.assertIn("on a device", solver["method"])
+        self.assertIn(solver["passes_on"], ("opencl:0", "cpu"))
+        self.assertGreater(solver["bytes_copied"], 0)
+        self.assertEqual([here.result["solver"][k] for k in ("passes_on", "bytes_copied")], ["cpu", 0])
+        np.testing.assert_allclose(there.coef(), here.coef(), rtol=1e-6)
 
     def test_contradicted(self):
         """A name of a device beside another device, method or arithmetic is refused by both, also where there is no such device."""

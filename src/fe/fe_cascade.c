@@ -70,9 +70,14 @@ void frgi_fe_cascade_take_device(fe_cascade *c, fe_device *device)
     c->all.device = device;
 }
 
-bool frgi_fe_cascade_has_device(const fe_cascade *c)
+fe_device *frgi_fe_cascade_device(const fe_cascade *c)
 {
-    return c->all.device != NULL;
+    return c->all.device;
+}
+
+fe_device *frgi_fe_cascade_passes(const fe_cascade *c)
+{
+    return c && frgi_fe_device_has_passes(c->all.device) ? c->all.device : NULL;
 }
 
 frg_status frgi_fe_cascade_reweight_device(fe_cascade *c)
@@ -87,7 +92,8 @@ bool frgi_fe_cascade_in_float(const fe_cascade *c)
 
 const char *frgi_fe_cascade_place(const fe_cascade *c)
 {
-    return c->all.device_used ? frgi_fe_device_place(c->all.device) : "cpu";
+    return c->all.device_used || frgi_fe_cascade_passes(c) ? frgi_fe_device_place(c->all.device)
+                                                           : "cpu";
 }
 
 void frgi_fe_cascade_destroy(fe_cascade *c, frg_context *ctx)
@@ -449,7 +455,7 @@ fe_subproblems *frgi_fe_cascade_subproblems(const fe_cascade *c)
 const char *frgi_fe_cascade_method(const fe_cascade *c)
 {
     if (c->all.g->n_reduced == 0) {
-        return "closed form";
+        return frgi_fe_cascade_passes(c) ? "closed form on a device" : "closed form";
     }
     if (c->used == FE_SOLVER_SUBPROBLEMS) {
         return frgi_fe_subproblems_method(c->subproblems);

@@ -46,13 +46,16 @@ FRG_MUST_USE frg_status frgi_fe_cascade_create(fe_cascade **out, frg_context *ct
 /** Solves through the rows are the device's from now on; the cascade destroys it. */
 void frgi_fe_cascade_take_device(fe_cascade *c, fe_device *device);
 
-/** Does it solve there? */
-bool frgi_fe_cascade_has_device(const fe_cascade *c);
+/** The device where it solves; NULL: the host. */
+fe_device *frgi_fe_cascade_device(const fe_cascade *c);
+/** The device whose are right-hand sides and residuals; NULL: they are the host's, as those of no
+ *  cascade. */
+fe_device *frgi_fe_cascade_passes(const fe_cascade *c);
 /** The weights of the rows are others on the device, too, where there is one. */
 FRG_MUST_USE frg_status frgi_fe_cascade_reweight_device(fe_cascade *c);
 /** Does it, and in float alone? */
 bool frgi_fe_cascade_in_float(const fe_cascade *c);
-/** The device's name where it has solved anything, else "cpu". */
+/** The device's name where it has computed anything, else "cpu". */
 const char *frgi_fe_cascade_place(const fe_cascade *c);
 
 /** Where a solve begins. */

@@ -63,7 +63,8 @@ typedef struct {
 static frg_status update(fe_device *d, int slot, bool start)
 {
     return LAUNCH(d->dev, d->program, "fe_update", d->at[FD_UPDATES], 1, d->group, BUFFER(d->v),
-                  BUFFER(d->w), BUFFER(d->counts), BUFFER(d->places), INT32(slot), INT32(start));
+                  BUFFER(d->rows.w), BUFFER(d->counts), BUFFER(d->places), INT32(slot),
+                  INT32(start));
 }
 
 static frg_status direction(fe_device *d, int slot, bool start)
@@ -76,7 +77,7 @@ static frg_status submit(fe_device *d, int64_t steps, int *slot)
 {
     for (int64_t s = 0; s < steps; s++) {
         TRY(LAUNCH(d->dev, d->program, "fe_spread", d->at[FD_SPREADS], 1, d->group, BUFFER(d->v),
-                   BUFFER(d->w), BUFFER(d->counts), BUFFER(d->places), INT32(*slot)));
+                   BUFFER(d->rows.w), BUFFER(d->counts), BUFFER(d->places), INT32(*slot)));
         TRY(frgi_fe_device_pieces(d, *slot));
         TRY(update(d, *slot, false));
         TRY(direction(d, *slot, false));
@@ -168,8 +169,8 @@ frg_status frgi_fe_device_cg(fe_device *d, const fe_cg_work *w, int lanes, int64
     frg_status beat = FRG_OK;
     double worst;
     TRY(frgi_fe_device_prepare(d, lanes));
-    memset(w->x, 0, (size_t)length * sizeof *w->x);
-    TRY(frgi_fe_device_put(d, FD_A, w->x, length));
+    const frgi_buffer a = frgi_fe_device_range(d, FD_A, 0, length);
+    TRY(frgi_device_fill(d->dev, a, 0, a.bytes));
     TRY(frgi_fe_device_put(d, FD_RESIDUAL, w->r, length));
     TRY(put_targets(d, target, max_steps));
     TRY(update(d, p.slot, true));

@@ -43,9 +43,9 @@ typedef struct {
     double steps_forecast; /* steps, where a forecast has given it up; else 0 */
 } column_state;
 
-/** in_float: solves leave level means as large as a column's rounding in float, so that only double
- *  precision distinguishes the two. */
-static column_state study_column(const fe_moments *m, int k, double epsilon, bool in_float)
+/** in_double: level means are judged in double whatever the column's type: what is left of it is
+ *  stored so, or solves in float leave level means as large as its rounding. */
+static column_state study_column(const fe_moments *m, int k, double epsilon, bool in_double)
 {
     const double total_weight = m->weight[k];
     const double total = total_weight > 0 ? m->square[k] - m->sum[k] / total_weight * m->sum[k] : 0;
@@ -54,7 +54,7 @@ static column_state study_column(const fe_moments *m, int k, double epsilon, boo
                                .max_abs = m->max_abs[k],
                                .epsilon = epsilon},
                       .within = m->within[k],
-                      .epsilon = in_float ? DBL_EPSILON : epsilon,
+                      .epsilon = in_double ? DBL_EPSILON : epsilon,
                       .lambda = (double)NAN,
                       .lane = k};
     const double deviation = total_weight > 0 ? sqrt(c.size.total / total_weight) : 0;
@@ -122,6 +122,7 @@ typedef struct {
     int64_t given_up;   /* columns that a forecast has given up, and of the first */
     int64_t first_given_up;
     double steps_forecast;
+    fe_device *there; /* where the columns' passes run; NULL: here */
 } run;
 
 static fe_block block_of(const frg_array *a, int64_t column, int live)
@@ -141,24 +142,89 @@ static fe_block worked_on(const run *r, const frg_array *a, int64_t column, int 
                : block_of(a, column, live);
 }
 
+/** rhs of fe_steps.h for a block's columns as they came, or for what is left of its column
+ *  k >= 0. */
+static frg_status pass_rhs(const run *r, const fe_block_effects *e, int k, double *sums,
+                           fe_moments *m)
+{
+    const frg_demean *const d = r->d;
+    const int kind = k < 0 ? e->kind : 0;
+    const fe_device_block block = fe_block_on_device(e);
+    const fe_block x = k < 0 ? worked_on(r, &r->in, e->first_column, e->live)
+                             : worked_on(r, &r->out, e->first_column + k, 1);
+    return r->there ? frgi_fe_device_rhs(r->there, &block, k, sums, m)
+                    : d->rows.steps->rows.rhs(&d->rows, d->ctx, r->f32, kind, &d->work[kind].rows,
+                                              &x, sums, m);
+}
+
+/** The same of its residual; the effects of eliminated levels are kept. */
+static frg_status pass_residual(const run *r, const fe_block_effects *e, int k, const double *a,
+                                double *sums, fe_elim_audit *audit)
+{
+    const frg_demean *const d = r->d;
+    const fe_rows *const g = &d->rows;
+    const fe_device_block block = fe_block_on_device(e);
+    const int64_t first = e->first_column + (k < 0 ? 0 : k);
+    const int kind = k < 0 ? e->kind : 0, live = k < 0 ? e->live : 1;
+    if (r->there) {
+        return frgi_fe_device_residual(r->there, &block, k, a, sums, audit);
+    }
+    const fe_block x = worked_on(r, k < 0 ? &r->in : &r->out, first, live);
+    const fe_block y = worked_on(r, &r->out, first, live);
+    TRY(g->steps->rows.residual(g, d->ctx, r->f32, kind, &d->work[kind].rows, &x, &y, a, sums,
+                                k < 0 ? e->elim : d->refined_elim, audit));
+    return k < 0 ? FRG_OK
+                 : g->steps->reduced.add_column(g->n_elim, e->kind, k, d->refined_elim, e->elim);
+}
+
 /** Is a column's largest value so small that its weighted squares may underflow? */
 static bool vanishes(const frg_demean *d, double max_abs)
 {
     return max_abs > 0 && max_abs * d->rows.weight_root < FE_SMALLEST;
 }
 
-/** Refuses a column whose largest |value| is max_abs, NaN where its values are not all finite. */
-static frg_status refuse_column(const frg_demean *d, const frg_array *in, int64_t column,
-                                double max_abs)
+/** Refuses a column of `in`, the caller's column number `column`, whose largest |value| is max_abs,
+ *  NaN where its values are not all finite. */
+static frg_status refuse_values(const frg_demean *d, const frg_array *in, int64_t at,
+                                int64_t column, double max_abs)
 {
     frg_context *ctx = d->ctx;
     for (int64_t i = 0; i < in->shape[0]; i++) {
-        const double v = frgi_array_get(in, i, column);
+        const double v = frgi_array_get(in, i, at);
         if (!(fabs(v) <= FE_LARGEST) || (vanishes(d, max_abs) && fabs(v) == max_abs)) {
             return frgi_fe_refuse_value(ctx, i, column, v);
         }
     }
     FAIL(ctx, E_BUG, "column %lld has moments that are not finite", (long long)column + 1);
+}
+
+/** The same for column k of a block that has just been looked at. */
+static frg_status refuse_column(const run *r, const fe_block_effects *e, int k, double max_abs)
+{
+    const fe_device_block block = fe_block_on_device(e);
+    const int64_t n = r->in.shape[0], column = e->first_column + k;
+    double *x;
+    if (r->in.device.kind == FRG_CPU) {
+        return refuse_values(r->d, &r->in, column, column, max_abs);
+    }
+    TRY(NEW(r->d->ctx, &x, n, "a column from a device"));
+    const frg_array here = frg_matrix(x, FRG_F64, n, 1, 1);
+    frg_status status = frgi_fe_device_column(r->there, &block, k, x);
+    status = status < 0 ? status : refuse_values(r->d, &here, 0, column, max_abs);
+    DROP(r->d->ctx, &x);
+    return status;
+}
+
+/** Refuses a block with a column that cannot be squared and added, by its moments. */
+static frg_status check_moments(const run *r, const fe_block_effects *e, const fe_moments *m)
+{
+    for (int k = 0; k < e->live; k++) {
+        const double largest = m->max_abs[k];
+        if (!(largest <= FE_LARGEST) || !isfinite(m->square[k]) || vanishes(r->d, largest)) {
+            return refuse_column(r, e, k, largest);
+        }
+    }
+    return FRG_OK;
 }
 
 /** made: steps of earlier rounds */
@@ -242,8 +308,6 @@ static frg_status refine_once(run *r, const fe_block_effects *b, int k, bool esc
     frg_demean *d = r->d;
     const fe_rows *g = &d->rows;
     const fe_block_work *w = &d->work[0];
-    const fe_steps *const steps = g->steps;
-    const fe_block x = worked_on(r, &r->out, b->first_column + k, 1);
     const double before = report->audit;
     if (!(report->converged && within_tolerance(d, state, report)) && !report->absorbed) {
         /* what is subtracted now is of the size of the result, not of the input or of its
@@ -258,15 +322,13 @@ static frg_status refine_once(run *r, const fe_block_effects *b, int k, bool esc
         /* not the sums that the last pass left: their total is that of the eliminated levels'
          * roundings, and what is outside the range of S would end in one level of each component */
         fe_moments moments;
-        TRY(steps->rows.rhs(g, d->ctx, r->f32, 0, &w->rows, &x, w->cg.r, &moments));
+        TRY(pass_rhs(r, b, k, w->cg.r, &moments));
         TRY(solve_block(r, w, start, square, 1, state, report));
     }
     fe_elim_audit audit;
     *written = true;
-    TRY(steps->rows.residual(g, d->ctx, r->f32, 0, &w->rows, &x, &x, w->answer, d->left,
-                             d->refined_elim, &audit));
-    TRY(steps->reduced.add_column(g->n_reduced, b->kind, k, w->answer, b->reduced));
-    TRY(steps->reduced.add_column(g->n_elim, b->kind, k, d->refined_elim, b->elim));
+    TRY(pass_residual(r, b, k, w->answer, d->left, &audit));
+    TRY(g->steps->reduced.add_column(g->n_reduced, b->kind, k, w->answer, b->reduced));
     *square = audit.square[0];
     double error;
     TRY(frgi_fe_cascade_error(d->cascade, w, d->left, &state->lambda, false, &error));
@@ -358,19 +420,13 @@ static frg_status form_rhs(block_run *b)
 {
     run *const r = b->r;
     const frg_demean *d = r->d;
-    const int64_t first = b->effects->first_column;
-    const fe_block x = worked_on(r, &r->in, first, b->live);
-    const bool in_float = frgi_fe_cascade_in_float(d->cascade);
+    const bool in_double = r->there || frgi_fe_cascade_in_float(d->cascade);
     fe_moments moments;
-    TRY(d->rows.steps->rows.rhs(&d->rows, d->ctx, r->f32, b->kind, &b->w->rows, &x, b->w->cg.r,
-                                &moments));
+    TRY(pass_rhs(r, b->effects, -1, b->w->cg.r, &moments));
+    TRY(check_moments(r, b->effects, &moments));
     for (int k = 0; k < b->live; k++) {
-        const double largest = moments.max_abs[k];
-        if (!(largest <= FE_LARGEST) || !isfinite(moments.square[k]) || vanishes(d, largest)) {
-            return refuse_column(d, &r->in, first + k, largest);
-        }
         b->state[k] =
-            study_column(&moments, k, r->f32 ? (double)FLT_EPSILON : DBL_EPSILON, in_float);
+            study_column(&moments, k, r->f32 ? (double)FLT_EPSILON : DBL_EPSILON, in_double);
         b->columns[k] = (frg_demean_column){.status = FRG_OK, .error_bound = NAN};
     }
     return FRG_OK;
@@ -396,12 +452,9 @@ static frg_status write_residual(block_run *b)
     run *const r = b->r;
     const fe_rows *g = &r->d->rows;
     const fe_block_effects *e = b->effects;
-    const fe_block x = worked_on(r, &r->in, e->first_column, b->live);
-    const fe_block y = worked_on(r, &r->out, e->first_column, b->live);
     double max_abs[FE_MAX_LANES];
     TRY(g->steps->reduced.copy(g->n_reduced, b->kind, b->w->answer, e->reduced));
-    TRY(g->steps->rows.residual(g, r->d->ctx, r->f32, b->kind, &b->w->rows, &x, &y, b->w->answer,
-                                b->w->keep, e->elim, &b->audit));
+    TRY(pass_residual(r, e, -1, b->w->answer, b->w->keep, &b->audit));
     TRY(g->steps->reduced.largest(g->n_reduced, b->kind, b->w->answer, max_abs));
     for (int k = 0; k < b->live; k++) {
         b->state[k].size.effect = fmax(max_abs[k], b->audit.effect[k]);
@@ -474,10 +527,21 @@ static void conclude(const block_run *b)
     }
 }
 
+/** The block's columns to the device that runs their passes, or what is left of them back. */
+static frg_status move_block(const run *r, const fe_block_effects *e, bool back)
+{
+    const fe_device_block block = fe_block_on_device(e);
+    const fe_block x = worked_on(r, back ? &r->out : &r->in, e->first_column, e->live);
+    return !r->there ? FRG_OK
+           : back    ? frgi_fe_device_columns_give(r->there, &block, &x)
+                     : frgi_fe_device_columns_take(r->there, &block, &x);
+}
+
 /** The algorithm, for one block of columns. */
 static frg_status run_block(run *r, const fe_block_effects *e)
 {
     block_run b = block_run_of(r, e);
+    TRY(move_block(r, e, false));
 
     /* b = D_r' W (I - P_1) x */
     TRY(form_rhs(&b));
@@ -494,6 +558,7 @@ static frg_status run_block(run *r, const fe_block_effects *e)
 
     /* S da = s,  r <- (I - P_1)(r - D_r da), column by column where that did not hold */
     TRY(refine_block(&b));
+    TRY(move_block(r, e, true));
     conclude(&b);
     return FRG_OK;
 }
@@ -588,7 +653,7 @@ static frg_status check_values(const frg_demean *d, const frg_array *in, int64_t
         largest_of(in, c, count, frg_threads(d->ctx), largest);
         for (int k = 0; k < count; k++) {
             if (!(largest[k] <= FE_LARGEST) || vanishes(d, largest[k])) {
-                return refuse_column(d, in, c + k, largest[k]);
+                return refuse_values(d, in, c + k, c + k, largest[k]);
             }
         }
     }
@@ -646,12 +711,24 @@ static frg_status run_columns(run *r)
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
+/** An array of the host, or of the device that the passes run on, which looks at it itself. */
+static frg_status check_array(const frg_demean *d, const frg_array *a, const char *name)
+{
+    const unsigned floats = 1u << FRG_F64 | 1u << FRG_F32;
+    frg_array own = *a;
+    const bool there = a->device.kind != FRG_CPU && !d->row_lsmr && !d->detour.there &&
+                       frgi_fe_cascade_passes(d->cascade);
+    if (there) {
+        own.device = (frg_device){FRG_CPU, 0};
+    }
+    return frgi_array_check(d->ctx, &own, name, 2, floats);
+}
+
 static frg_status check_run(frg_demean *d, const frg_array *in, const frg_array *out)
 {
     frg_context *ctx = d->ctx;
-    const unsigned floats = 1u << FRG_F64 | 1u << FRG_F32;
-    TRY(frgi_array_check(ctx, in, "in", 2, floats));
-    TRY(frgi_array_check(ctx, out, "out", 2, floats));
+    TRY(check_array(d, in, "in"));
+    TRY(check_array(d, out, "out"));
     if (in->dtype != out->dtype) {
         FAIL(ctx, E_DTYPE, "in holds %s and out %s", frg_dtype_name(in->dtype),
              frg_dtype_name(out->dtype));
@@ -694,24 +771,79 @@ static void note_raised_tol(frg_demean *d, const frg_array *in, const frg_demean
     }
 }
 
+/** Memory on the device that runs the columns' passes, where there is one. */
+static frg_status open_columns(run *r)
+{
+    const frg_demean *const d = r->d;
+    fe_device_run there = {.f32 = r->f32};
+    if (d->row_lsmr || d->n_blocks == 0 || d->rows.n == 0) {
+        return FRG_OK;
+    }
+    r->there = frgi_fe_cascade_passes(d->cascade);
+    for (int i = 0; i < d->n_blocks; i++) {
+        const int lanes = 1 << d->blocks[i].kind;
+        there.lanes += lanes;
+        there.most = lanes > there.most ? lanes : there.most;
+    }
+    if (!d->detour.there) {
+        there.in = &r->in;
+        there.out = &r->out;
+    }
+    return r->there ? frgi_fe_device_columns_open(r->there, &there) : FRG_OK;
+}
+
+/** Refuses what the blocks behind the first would when those before them are written. */
+static frg_status check_blocks(run *r)
+{
+    frg_demean *const d = r->d;
+    const bool written_last = r->there && frgi_fe_device_columns_whole(r->there);
+    if (d->n_blocks < 2 || d->rows.n == 0 || written_last) {
+        return FRG_OK;
+    }
+    if (r->in.device.kind == FRG_CPU) {
+        return check_values(d, &r->in, d->blocks[1].first_column);
+    }
+    for (int i = 1; i < d->n_blocks; i++) {
+        const fe_block_effects *const e = &d->blocks[i];
+        fe_moments moments;
+        TRY(move_block(r, e, false));
+        TRY(pass_rhs(r, e, -1, d->work[e->kind].cg.r, &moments));
+        TRY(check_moments(r, e, &moments));
+    }
+    return FRG_OK;
+}
+
+/** Bytes between the host and the plan's device so far. */
+static int64_t bytes_moved(const frg_demean *d)
+{
+    const fe_device *const device =
+        d->row_lsmr ? frgi_fe_row_lsmr_device(d->row_lsmr) : frgi_fe_cascade_device(d->cascade);
+    return device ? frgi_fe_device_bytes(device) : 0;
+}
+
 /** whole: nothing is written where a value is refused, which takes a look at all but the first
- *  block. */
+ *  block, unless all columns are written together. */
 static frg_status run_all(frg_demean *d, frg_array in, frg_array out, bool whole,
                           frg_demean_column columns[], frg_info *info)
 {
     const double began = frgi_seconds();
     frg_info summary = {.objective = (double)NAN, .setup_seconds = d->setup_seconds};
     run r = {.d = d, .in = in, .out = out, .f32 = in.dtype == FRG_F32};
+    const int64_t copied = bytes_moved(d);
     frg_status status;
     TRY_TO(done, check_run(d, &in, &out));
     const int64_t p = in.shape[1];
     TRY_TO(done, frgi_fe_demean_prepare(d, p));
-    if (whole && d->n_blocks > 1) {
-        TRY_TO(done, check_values(d, &in, d->blocks[1].first_column));
+    TRY_TO(done, open_columns(&r));
+    if (whole) {
+        TRY_TO(done, check_blocks(&r));
     }
     memset(d->reports, 0, (size_t)p * sizeof *d->reports);
     frg_demean_column *reports = r.columns = d->reports;
     TRY_TO(done, run_columns(&r));
+    if (r.there) {
+        TRY_TO(done, frgi_fe_device_columns_close(r.there, &out));
+    }
     for (int64_t c = 0; c < p && d->rows.n == 0; c++) { /* nothing is left of nothing */
         reports[c] = (frg_demean_column){.status = FRG_OK, .converged = 1};
     }
@@ -730,6 +862,10 @@ static frg_status run_all(frg_demean *d, frg_array in, frg_array out, bool whole
     }
     note_raised_tol(d, &in, reports);
 done:
+    if (r.there) {
+        frgi_fe_device_columns_drop(r.there);
+    }
+    d->bytes_copied += bytes_moved(d) - copied;
     summary.status = status;
     summary.device_name =
         d->row_lsmr ? frgi_fe_row_lsmr_place(d->row_lsmr) : frgi_fe_cascade_place(d->cascade);

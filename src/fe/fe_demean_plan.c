@@ -111,7 +111,8 @@ void frgi_fe_take_tol(frg_demean *d, double tol)
 static frg_status open_device(frg_demean *d, fe_device_place where)
 {
     fe_device *device = NULL;
-    if (where.dev && d->rows.n_reduced > 0) {
+    const bool closed = d->rows.n_reduced == 0;
+    if (where.dev && !(closed && (d->row_lsmr || !frgi_device_is(where.dev)->f64))) {
         const fe_basis *const slopes = d->has_slopes ? frgi_fe_row_lsmr_basis(d->row_lsmr) : NULL;
         TRY(frgi_fe_device_create(&device, d->ctx, where, &d->rows, slopes, &d->opts));
         if (d->row_lsmr) {
@@ -411,16 +412,18 @@ static void lay_out_run(frgi_arena *lists, frgi_arena *a, frg_demean *d, int64_t
     bool used[FE_LANE_KINDS] = {[0] = true}; /* refinements go column by column */
     d->n_blocks = 0;
     d->blocks = TAKE(lists, fe_block_effects, p);
-    for (int64_t c = 0; c < p;) {
+    const int64_t n_elim = frgi_fe_cascade_passes(d->cascade) ? 0 : g->n_elim;
+    for (int64_t c = 0, lane = 0; c < p;) {
         int kind;
         const int live = next_width(p - c, widest(d), &kind);
-        double *elim = TAKE(a, double, g->n_elim << kind);
+        double *elim = TAKE(a, double, n_elim << kind);
         double *reduced = TAKE(a, double, g->n_reduced << kind);
         if (lists->base) {
-            d->blocks[d->n_blocks] = (fe_block_effects){c, live, kind, elim, reduced};
+            d->blocks[d->n_blocks] = (fe_block_effects){c, lane, live, kind, elim, reduced};
         }
         used[kind] = true;
         d->n_blocks++;
+        lane += 1 << kind;
         c += live;
     }
     for (int kind = 0; kind < FE_LANE_KINDS; kind++) {
@@ -428,7 +431,7 @@ static void lay_out_run(frgi_arena *lists, frgi_arena *a, frg_demean *d, int64_t
             frgi_fe_block_work_layout(a, g, kind, &d->work[kind]);
         }
     }
-    d->refined_elim = TAKE(a, double, g->n_elim);
+    d->refined_elim = TAKE(a, double, n_elim);
     d->left = TAKE(a, double, g->n_reduced);
 }
 
@@ -488,12 +491,33 @@ frg_status frgi_fe_demean_prepare(frg_demean *d, int64_t p)
 
 /* ---- what the plan knows --------------------------------------------------------------------- */
 
+/** The same from a device. */
+static frg_status get_effects_there(const frg_demean *d, const fe_block_effects *b, int k,
+                                    double *alpha)
+{
+    const fe_rows *const g = &d->rows;
+    const fe_device_block block = fe_block_on_device(b);
+    double *effects;
+    TRY(NEW(d->ctx, &effects, g->n_elim + 1, "effects from a device"));
+    const frg_status status =
+        frgi_fe_device_elim_effects(frgi_fe_cascade_passes(d->cascade), &block, k, effects);
+    for (int64_t u = 0; u < g->n_elim && status >= 0; u++) {
+        alpha[g->elim_level ? g->elim_level[u] : u] = effects[u];
+    }
+    DROP(d->ctx, &effects);
+    return status;
+}
+
 /** The eliminated levels' effects of column k of a block, in the order of the factor's levels. */
-static frg_status get_elim_effects(const fe_rows *g, const fe_block_effects *b, int k,
+static frg_status get_elim_effects(const frg_demean *d, const fe_block_effects *b, int k,
                                    double *alpha)
 {
     enum { PIECE = 512 };
     double piece[PIECE];
+    const fe_rows *const g = &d->rows;
+    if (frgi_fe_cascade_passes(d->cascade)) {
+        return get_effects_there(d, b, k, alpha);
+    }
     if (!g->elim_level) {
         return g->steps->reduced.get_column(g->n_elim, b->kind, k, b->elim, alpha);
     }
@@ -527,7 +551,7 @@ frg_status frg_demean_effects(const frg_demean *d, int64_t column, double *alpha
     for (int q = 0; q < g->n_factors; q++) {
         const int64_t levels = g->factor[q].levels;
         if (q == g->elim_factor) {
-            TRY(get_elim_effects(g, b, k, alpha));
+            TRY(get_elim_effects(d, b, k, alpha));
         } else {
             const double *const own = b->reduced + (g->factor[q].first << b->kind);
             TRY(g->steps->reduced.get_column(levels, b->kind, k, own, alpha));
@@ -565,7 +589,11 @@ frg_demean_report frg_demean_get(const frg_demean *d)
                                              d->lists.bytes + d->arena.bytes + detour,
                                .factor_bytes = factor,
                                .n_parts = count_subproblems(d),
-                               .tol = d->tol_used};
+                               .tol = d->tol_used,
+                               .passes_on = d->row_lsmr || !frgi_fe_cascade_passes(d->cascade)
+                                                ? "cpu"
+                                                : frgi_fe_cascade_place(d->cascade),
+                               .bytes_copied = d->bytes_copied};
 }
 
 frg_status frg_demean_get_part(const frg_demean *d, int64_t i, frg_demean_part *out)

@@ -15,9 +15,9 @@
 
 /** The effects of one block of columns, kept after the run. */
 typedef struct {
-    int64_t first_column;
+    int64_t first_column, lane; /* lane: those of the blocks before */
     int live, kind;
-    double *elim;    /* n_elim x lanes */
+    double *elim;    /* n_elim x lanes; on a device: the device's */
     double *reduced; /* n_reduced x lanes */
 } fe_block_effects;
 
@@ -50,7 +50,8 @@ struct frg_demean {
     fe_block_effects *blocks;
     frg_demean_column *reports; /* p */
     double setup_seconds;
-    double tol_used; /* the largest that a column was judged by */
+    double tol_used;      /* the largest that a column was judged by */
+    int64_t bytes_copied; /* between host and device by the runs */
 };
 
 /** frg_demean_create with another table of steps than the host's, for tests. */
@@ -78,6 +79,11 @@ FRG_MUST_USE frg_status frgi_fe_plan_put(const frg_demean *d, fe_plan_facts *fac
                                          frg_checkpoint **out);
 /** Takes the solver of a saved plan over, as frg_demean_load from its file `path`. */
 FRG_MUST_USE frg_status frgi_fe_plan_take(frg_demean *d, const frg_checkpoint *c, const char *path);
+/** A block of columns on a device. */
+static inline fe_device_block fe_block_on_device(const fe_block_effects *e)
+{
+    return (fe_device_block){e->first_column, e->lane, 1 << e->kind, e->live};
+}
 /** Lays out the memory of a run over p columns, where the last run's is not large enough. */
 FRG_MUST_USE frg_status frgi_fe_demean_prepare(frg_demean *d, int64_t p);
 

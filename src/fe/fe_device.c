@@ -1,7 +1,8 @@
 /* fe_device.c - a demeaner's rows on a device: the transposed index, memory, copies.
  *
- * Rows lie first in the blocks of the device, so that a solve of fewer columns finds them where
- * they are.
+ * Their whole numbers have a block of their own, which the passes share.  Weights and what levels
+ * have lie first in that of the vectors, so that a solve of fewer columns finds them where they
+ * are.
  */
 #include "fe/fe_device.h"
 
@@ -94,15 +95,18 @@ static frg_status index_slopes(fe_device *d)
 
 /* ---- the transposed index -------------------------------------------------------------------- */
 
-static void fill_entries(const fe_device *d, int32_t *next, int32_t *entry)
+/** row_entry: the same by rows, or NULL. */
+static void fill_entries(const fe_device *d, int32_t *next, int32_t *entry, int32_t *row_entry)
 {
     const fe_rows *const g = d->g;
     for (int64_t u = 0; u < g->n_elim; u++) {
         for (int64_t i = g->elim_start[u]; i < g->elim_start[u + 1]; i++) {
             for (int64_t e = i * d->design.width; e < (i + 1) * d->design.width; e++) {
-                entry[next[d->design.index[e]]++] = (int32_t)(d->by_level        ? u
-                                                              : d->design.slopes ? e
-                                                                                 : i);
+                const int32_t to = next[d->design.index[e]]++;
+                entry[to] = (int32_t)(d->by_level ? u : d->design.slopes ? e : i);
+                if (row_entry) {
+                    row_entry[to] = (int32_t)i;
+                }
             }
         }
     }
@@ -156,10 +160,13 @@ static frg_status transpose(fe_device *d)
         next[l] = first[l];
     }
     TRY_TO(done, NEW(d->ctx, &t->entry, t->entries + 1, "transposed index"));
+    if (d->by_level && d->passes) {
+        TRY_TO(done, NEW(d->ctx, &t->row_entry, t->entries + 1, "transposed index"));
+    }
     TRY_TO(done, NEW(d->ctx, &t->piece, 2 * t->pieces + 1, "transposed index"));
     TRY_TO(done, NEW(d->ctx, &t->piece_of, t->pieces + 1, "transposed index"));
     TRY_TO(done, NEW(d->ctx, &t->level_piece, d->design.unknowns + 1, "transposed index"));
-    fill_entries(d, next, t->entry);
+    fill_entries(d, next, t->entry, t->row_entry);
     cut_pieces(d, first);
 done:
     DROP(d->ctx, &first);
@@ -175,13 +182,13 @@ void frgi_fe_device_place_at(fe_device *d, int which, int64_t count, int64_t *us
     *used += count;
 }
 
-static void set_places(fe_device *d, int columns)
+/** Of the whole numbers, and what else does not depend on the columns. */
+static void place_rows(fe_device *d)
 {
     const fe_rows *const g = d->g;
-    int64_t *const at = d->at, k = columns, used = 0;
+    int64_t *const at = d->at, used = 0;
     at[FD_U] = g->n_elim;
     at[FD_R] = d->design.unknowns;
-    at[FD_K] = k;
     at[FD_REMAINING] = d->design.width;
     at[FD_WEIGHTED] = g->weight != NULL;
     at[FD_VALUED] = d->design.slopes != NULL;
@@ -196,8 +203,23 @@ static void set_places(fe_device *d, int columns)
         int64_t count;
     } whole[] = {{FD_ELIM_START, g->n_elim + 1}, {FD_INDEX, d->t.entries},
                  {FD_PIECE, 2 * d->t.pieces},    {FD_LEVEL_PIECE, d->design.unknowns + 1},
-                 {FD_PIECE_OF, d->t.pieces},     {FD_ENTRY, d->t.entries}},
-      levels[] = {{FD_WEIGHT, g->weight ? g->n : 0},
+                 {FD_PIECE_OF, d->t.pieces},     {FD_ENTRY, d->t.entries}};
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+        frgi_fe_device_place_at(d, whole[i].which, whole[i].count, &used);
+    }
+    frgi_fe_device_passes_place(d, &used);
+    d->rows.count = used;
+}
+
+static void set_places(fe_device *d, int columns)
+{
+    const fe_rows *const g = d->g;
+    int64_t *const at = d->at, k = columns, used = 0;
+    at[FD_K] = k;
+    const struct {
+        int which;
+        int64_t count;
+    } levels[] = {{FD_WEIGHT, g->weight ? g->n : 0},
                   {FD_VALUE, d->design.slopes ? d->t.entries : 0},
                   {FD_ELIM_VALUE, g->n * elim_width(d)},
                   {FD_ELIM_INVERSE, g->n_elim},
@@ -206,11 +228,6 @@ static void set_places(fe_device *d, int columns)
                    {FD_Z, (d->by_level ? g->n_elim : g->n) * k},
                    {FD_SUM, d->t.pieces * k},
                    {FD_OF_SPREADS, at[FD_SPREADS] * k}};
-    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
-        frgi_fe_device_place_at(d, whole[i].which, whole[i].count, &used);
-    }
-    d->whole = used;
-    used = 0;
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
         frgi_fe_device_place_at(d, levels[i].which, levels[i].count, &used);
     }
@@ -226,7 +243,6 @@ static void layout(fe_device *d)
 {
     frgi_device_arena *const a = &d->memory;
     d->v = frgi_device_take(a, (size_t)d->reals * d->real);
-    d->w = frgi_device_take(a, (size_t)d->whole * sizeof(int32_t));
     d->counts = frgi_device_take(a, (size_t)(2 * FDC_COUNT * d->at[FD_K]) * sizeof(int32_t));
     d->places = frgi_device_take(a, sizeof d->at);
 }
@@ -304,10 +320,15 @@ frg_status frgi_fe_device_get_history(fe_device *d, const int32_t *count)
     return frgi_fe_device_get(d, FD_HISTORY, second, d->history + second, known * k);
 }
 
+frg_status frgi_fe_device_put_numbers(fe_device *d, int64_t at, const int32_t *x, int64_t count)
+{
+    return frgi_device_put(d->dev, part(d->rows.w, at, count, sizeof *x), x,
+                           (size_t)count * sizeof *x);
+}
+
 static frg_status put_whole(fe_device *d, int which, const int32_t *x, int64_t count)
 {
-    return frgi_device_put(d->dev, part(d->w, d->at[which], count, sizeof *x), x,
-                           (size_t)count * sizeof *x);
+    return frgi_fe_device_put_numbers(d, d->at[which], x, count);
 }
 
 static frg_status put_starts(fe_device *d)
@@ -354,15 +375,27 @@ static frg_status put_values(fe_device *d, bool own)
     return status;
 }
 
+/** Numbers of the rows, which the passes may have there in double already. */
+static frg_status put_or_copy(fe_device *d, int which, frgi_buffer there, const double *x,
+                              int64_t count)
+{
+    if (there.bytes > 0 && d->real == sizeof(double)) {
+        return frgi_device_copy(d->dev, frgi_fe_device_range(d, which, 0, count), there,
+                                there.bytes);
+    }
+    return frgi_fe_device_put(d, which, x, count);
+}
+
 /** The weights of rows and what depends on them. */
 static frg_status put_weights(fe_device *d)
 {
     const fe_rows *const g = d->g;
     double *scratch;
     if (g->weight) {
-        TRY(frgi_fe_device_put(d, FD_WEIGHT, g->weight, g->n));
+        TRY(put_or_copy(d, FD_WEIGHT, frgi_fe_device_passes_weights(d), g->weight, g->n));
     }
-    TRY(frgi_fe_device_put(d, FD_ELIM_INVERSE, g->elim_inverse, g->n_elim));
+    TRY(put_or_copy(d, FD_ELIM_INVERSE, frgi_fe_device_passes_inverses(d), g->elim_inverse,
+                    g->n_elim));
     TRY(frgi_fe_device_put(d, FD_LEVEL_INVERSE, d->design.inverse, d->design.unknowns));
     TRY(NEW(d->ctx, &scratch, d->design.unknowns, "levels on a device"));
     const frg_status status = d->method->put_levels(d, scratch);
@@ -372,10 +405,19 @@ static frg_status put_weights(fe_device *d)
 
 frg_status frgi_fe_device_reweight(fe_device *d)
 {
+    TRY(frgi_fe_device_passes_put_weights(d));
     return d->most > 0 ? put_weights(d) : FRG_OK; /* which are put when there is memory for them */
 }
 
-/** The rows and what belongs to levels. */
+static void drop_transposed(fe_device *d)
+{
+    DROP(d->ctx, &d->t.entry);
+    DROP(d->ctx, &d->t.row_entry);
+    DROP(d->ctx, &d->t.piece);
+    DROP(d->ctx, &d->t.piece_of);
+    DROP(d->ctx, &d->t.level_piece);
+}
+
 static frg_status put_rows(fe_device *d)
 {
     TRY(put_starts(d));
@@ -384,6 +426,34 @@ static frg_status put_rows(fe_device *d)
     TRY(put_whole(d, FD_LEVEL_PIECE, d->t.level_piece, d->design.unknowns + 1));
     TRY(put_whole(d, FD_PIECE_OF, d->t.piece_of, d->t.pieces));
     TRY(put_whole(d, FD_ENTRY, d->t.entry, d->t.entries));
+    TRY(frgi_fe_device_passes_put_rows(d));
+    return frgi_device_wait(d->dev);
+}
+
+frg_status frgi_fe_device_open_rows(fe_device *d)
+{
+    fe_device_numbers *const r = &d->rows;
+    const size_t bytes = (size_t)r->count * sizeof(int32_t);
+    frg_status status;
+    if (r->w.handle) {
+        return FRG_OK;
+    }
+    r->memory = (frgi_device_arena){.align = frgi_device_is(d->dev)->align};
+    frgi_device_take(&r->memory, bytes);
+    TRY(frgi_device_arena_open(&r->memory, d->dev, "rows of fixed effects on a device"));
+    r->w = frgi_device_take(&r->memory, bytes);
+    TRY_TO(failed, put_rows(d));
+    drop_transposed(d); /* the device has it */
+    return FRG_OK;
+failed:
+    frgi_device_arena_close(&r->memory, d->dev);
+    r->w = (frgi_buffer){0};
+    return status;
+}
+
+/** What belongs to rows and levels in the type of the vectors. */
+static frg_status put_numbers(fe_device *d)
+{
     TRY(d->design.slopes ? put_values(d, false) : FRG_OK);
     TRY(elim_width(d) ? put_values(d, true) : FRG_OK);
     return put_weights(d);
@@ -411,7 +481,7 @@ static frg_status open_memory(fe_device *d, int columns)
     layout(d);
     TRY(frgi_device_arena_open(&d->memory, d->dev, "fixed effects on a device"));
     layout(d);
-    return put_rows(d);
+    return put_numbers(d);
 }
 
 frg_status frgi_fe_device_prepare(fe_device *d, int columns)
@@ -419,6 +489,7 @@ frg_status frgi_fe_device_prepare(fe_device *d, int columns)
     if (d->columns == columns) {
         return FRG_OK;
     }
+    TRY(frgi_fe_device_open_rows(d));
     frg_status status = FRG_OK;
     const bool fits = columns <= d->most;
     if (!fits) {
@@ -452,7 +523,9 @@ frg_status frgi_fe_device_create(fe_device **out, frg_context *ctx, fe_device_pl
         FAIL(ctx, E_TOO_BIG, "%.0f entries of the design on %s, which takes %d", entries,
              frgi_device_name(where.dev), INT32_MAX);
     }
-    const bool wide = frgi_device_is(where.dev)->f64 && o->dtype == FRG_FE_F64;
+    const bool f64 = frgi_device_is(where.dev)->f64;
+    const bool wide = f64 && o->dtype == FRG_FE_F64;
+    const bool passes = f64 && o->method != FRG_FE_LSMR;
     TRY(NEW0(ctx, &d, 1, "fixed effects on a device"));
     d->ctx = ctx;
     d->dev = where.dev;
@@ -471,14 +544,19 @@ frg_status frgi_fe_device_create(fe_device **out, frg_context *ctx, fe_device_pl
     while (d->group > frgi_device_is(d->dev)->group_most) {
         d->group /= 2;
     }
-    frg_status status =
-        frgi_device_load(d->dev, *d->method->kernels, wide ? FRGI_F64 : FRGI_F32, &d->program);
+    frg_status status = FRG_OK;
+    if (d->design.unknowns > 0) {
+        status =
+            frgi_device_load(d->dev, *d->method->kernels, wide ? FRGI_F64 : FRGI_F32, &d->program);
+    }
+    status = status < 0 || !passes ? status : frgi_fe_device_passes_create(d);
     status = status < 0 || !slopes ? status : index_slopes(d);
     status = status < 0 ? status : transpose(d);
     if (status < 0) {
         frgi_fe_device_destroy(d);
         return status;
     }
+    place_rows(d);
     *out = d;
     return FRG_OK;
 }
@@ -490,18 +568,23 @@ void frgi_fe_device_destroy(fe_device *d)
     }
     frg_context *const ctx = d->ctx;
     drop_memory(d);
+    frgi_fe_device_passes_destroy(d);
+    frgi_device_arena_close(&d->rows.memory, d->dev);
+    drop_transposed(d);
     DROP(ctx, &d->design.own_index);
     DROP(ctx, &d->design.own_inverse);
-    DROP(ctx, &d->t.entry);
-    DROP(ctx, &d->t.piece);
-    DROP(ctx, &d->t.piece_of);
-    DROP(ctx, &d->t.level_piece);
     DROP(ctx, &d);
 }
 
 bool frgi_fe_device_in_float(const fe_device *d)
 {
     return d->real == sizeof(float);
+}
+
+int64_t frgi_fe_device_bytes(const fe_device *d)
+{
+    const frgi_device_counts *const c = frgi_device_counted(d->dev);
+    return c->bytes_in + c->bytes_out;
 }
 
 const char *frgi_fe_device_place(const fe_device *d)
@@ -518,8 +601,8 @@ frg_status frgi_fe_device_pieces(fe_device *d, int slot)
 {
     const int64_t groups =
         (d->t.short_pieces + FD_PIECE_GROUP - 1) / FD_PIECE_GROUP + d->t.pieces - d->t.short_pieces;
-    return LAUNCH(d->dev, d->program, "fe_pieces", groups, 1, d->group, BUFFER(d->v), BUFFER(d->w),
-                  BUFFER(d->counts), BUFFER(d->places), INT32(slot));
+    return LAUNCH(d->dev, d->program, "fe_pieces", groups, 1, d->group, BUFFER(d->v),
+                  BUFFER(d->rows.w), BUFFER(d->counts), BUFFER(d->places), INT32(slot));
 }
 
 double frgi_fe_device_ritz(const fe_device *d, int c, int64_t steps)

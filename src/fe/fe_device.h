@@ -1,12 +1,16 @@
-/* fe_device.h - conjugate gradients through the rows, and LSMR in row space, on a device.
+/* fe_device.h - the passes over the columns, conjugate gradients through the rows, and LSMR in row
+ * space, on a device.
  *
  * On the device lie the rows' indices and weights, the transposed index, and the iteration with its
- * scalars.  A solve by conjugate gradients takes 2 R K numbers there (a and the residual) and as
- * many back, one by LSMR (n + 2 R) K there and R K back, and nothing else but a state every few
- * steps.  The passes over
- * the columns (right-hand side, residual with its audit) are the host's, in double.  A device
- * without double precision solves in float, and the refinement by audited residuals brings the
- * answer to tol.
+ * scalars.  A solve by conjugate gradients takes R K numbers there (the residual) and 2 R K back (a
+ * and what is left), one by LSMR (n + 2 R) K there and R K back, and nothing else but a state every
+ * few steps.
+ *
+ * Where the device has double precision the passes of a plan without slopes by another method than
+ * lsmr are its own, in double: n K numbers of the columns go there and n K come back, a right-hand
+ * side is R K numbers, a residual 2 R K, and 5 K more each.  Elsewhere they are the host's, in
+ * double.  A device without double precision solves in float, and the refinement by audited
+ * residuals brings the answer to tol.
  */
 #ifndef FRGI_FE_DEVICE_H
 #define FRGI_FE_DEVICE_H
@@ -42,6 +46,8 @@ FRG_MUST_USE frg_status frgi_fe_device_reweight(fe_device *d);
 void frgi_fe_device_destroy(fe_device *d);
 /** Does it solve in float alone? */
 bool frgi_fe_device_in_float(const fe_device *d);
+/** Bytes that have gone to its device and come from there, by all plans. */
+int64_t frgi_fe_device_bytes(const fe_device *d);
 /** The device's name. */
 const char *frgi_fe_device_place(const fe_device *d);
 /** The name of its solver. */
@@ -73,6 +79,56 @@ typedef struct {
 FRG_MUST_USE frg_status frgi_fe_device_lsmr(fe_device *d, const fe_device_system *b,
                                             const frgi_lsmr_rule *rule, double *x,
                                             fe_device_column columns[]);
+
+/* ---- passes over the columns ---- */
+
+/** A block of a run: `live` columns from `first` on, in `lanes` (1, 2, 4 or 8) side by side; `lane`
+ *  counts those of the blocks before it. */
+typedef struct {
+    int64_t first, lane;
+    int lanes, live;
+} fe_device_block;
+
+/** A run of the demeaner. */
+typedef struct {
+    int f32;                   /* the type of the columns */
+    int64_t lanes;             /* of all blocks, */
+    int most;                  /* and the most of one */
+    const frg_array *in, *out; /* NULL: blocks do not come from matrices */
+} fe_device_run;
+
+/** Are right-hand sides, residuals and audits the device's?  NULL is none. */
+bool frgi_fe_device_has_passes(const fe_device *d);
+/** Memory for the run.  Arrays of the host may go there as a whole, and `in` is the queue's until a
+ *  right-hand side is back; arrays of the device are worked on in place, until
+ *  frgi_fe_device_columns_drop, which follows also where this fails.  Errors: E_MEMORY, E_DEVICE,
+ *  E_DEVICE_HANDLE. */
+FRG_MUST_USE frg_status frgi_fe_device_columns_open(fe_device *d, const fe_device_run *r);
+/** Did it, so that `out` is written by frgi_fe_device_columns_close alone? */
+bool frgi_fe_device_columns_whole(const fe_device *d);
+/** The block's columns <- x; their residuals -> x.  What x points to is not looked into where
+ *  matrices go as a whole or lie there. */
+FRG_MUST_USE frg_status frgi_fe_device_columns_take(fe_device *d, const fe_device_block *b,
+                                                    const fe_block *x);
+FRG_MUST_USE frg_status frgi_fe_device_columns_give(fe_device *d, const fe_device_block *b,
+                                                    const fe_block *x);
+/** `out` <- the residuals, where it goes as a whole; waits until one of the device is written. */
+FRG_MUST_USE frg_status frgi_fe_device_columns_close(fe_device *d, const frg_array *out);
+void frgi_fe_device_columns_drop(fe_device *d);
+/** to (n) <- column k of a block, in the order of the caller's rows. */
+FRG_MUST_USE frg_status frgi_fe_device_column(fe_device *d, const fe_device_block *b, int k,
+                                              double *to);
+/** rhs and residual of fe_steps.h for the block's columns, or for its column k >= 0 alone; the
+ *  residual takes the columns' place.  The effects of eliminated levels stay there; those of a
+ *  column alone are added to what is there. */
+FRG_MUST_USE frg_status frgi_fe_device_rhs(fe_device *d, const fe_device_block *b, int k,
+                                           double *sums, fe_moments *m);
+FRG_MUST_USE frg_status frgi_fe_device_residual(fe_device *d, const fe_device_block *b, int k,
+                                                const double *a, double *sums,
+                                                fe_elim_audit *audit);
+/** to (n_elim) <- the effects of the eliminated levels of column k of a block of the last run. */
+FRG_MUST_USE frg_status frgi_fe_device_elim_effects(fe_device *d, const fe_device_block *b, int k,
+                                                    double *to);
 
 #pragma GCC visibility pop
 #endif

@@ -18,7 +18,15 @@ extern const double frgi_fe_gain_f32; /* a solve in float leaves this much of th
 typedef struct {
     int64_t entries, pieces, short_pieces;
     int32_t *entry, *piece, *level_piece, *piece_of;
+    int32_t *row_entry; /* entries by rows, where `entry` has levels and the passes need rows */
 } fe_transposed;
+
+/** The whole numbers of the rows, which do not depend on the columns. */
+typedef struct {
+    frgi_device_arena memory;
+    frgi_buffer w;
+    int64_t count;
+} fe_device_numbers;
 
 /** What a method adds to the rows. */
 typedef struct {
@@ -54,10 +62,12 @@ struct fe_device {
     int group;
     bool by_level, plain, eager; /* plain: no preconditioner; eager: scalars on the host */
     fe_transposed t;
-    int64_t at[FD_AT_COUNT], reals, whole;
+    int64_t at[FD_AT_COUNT], reals;
     int columns; /* K that vectors lie for; 0: no memory */
     int most;    /* that memory is there for */
-    frgi_buffer v, w, counts, places;
+    fe_device_numbers rows;
+    struct fe_device_columns *passes; /* over the columns; NULL: the host's */
+    frgi_buffer v, counts, places;
     frgi_device_arena memory;
     double *buffer;   /* of copies */
     int64_t capacity; /* numbers that it holds */
@@ -65,6 +75,24 @@ struct fe_device {
 };
 
 extern const fe_device_method frgi_fe_device_cg_method, frgi_fe_device_lsmr_method;
+
+/** Whole numbers of the rows to the device, once; waits. */
+FRG_MUST_USE frg_status frgi_fe_device_open_rows(fe_device *d);
+/** `count` whole numbers of the rows from `at` on <- x. */
+FRG_MUST_USE frg_status frgi_fe_device_put_numbers(fe_device *d, int64_t at, const int32_t *x,
+                                                   int64_t count);
+
+/* ---- passes over the columns (fe_passes_device.c) ---- */
+FRG_MUST_USE frg_status frgi_fe_device_passes_create(fe_device *d);
+void frgi_fe_device_passes_destroy(fe_device *d);
+/** Their places among the whole numbers of the rows; *used so far. */
+void frgi_fe_device_passes_place(fe_device *d, int64_t *used);
+FRG_MUST_USE frg_status frgi_fe_device_passes_put_rows(fe_device *d);
+/** The rows' weights and the inverses of the eliminated levels, in double; empty where there is no
+ *  memory for them yet. */
+frgi_buffer frgi_fe_device_passes_weights(const fe_device *d);
+frgi_buffer frgi_fe_device_passes_inverses(const fe_device *d);
+FRG_MUST_USE frg_status frgi_fe_device_passes_put_weights(fe_device *d);
 
 /** at[which] <- *used, *used += count */
 void frgi_fe_device_place_at(fe_device *d, int which, int64_t count, int64_t *used);

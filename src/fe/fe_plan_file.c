@@ -166,7 +166,7 @@ failed:
 
 frg_status frgi_fe_plan_load(frg_demean *d, const char *path)
 {
-    if (frgi_fe_cascade_has_device(d->cascade)) {
+    if (frgi_fe_cascade_device(d->cascade)) {
         FAIL(d->ctx, E_UNSUPPORTED, "a plan on a device is not read from a file: make it anew");
     }
     frg_checkpoint *c;

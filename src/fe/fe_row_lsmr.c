@@ -148,6 +148,11 @@ void frgi_fe_row_lsmr_take_device(fe_row_lsmr *f, fe_device *device)
     f->device = device;
 }
 
+fe_device *frgi_fe_row_lsmr_device(const fe_row_lsmr *f)
+{
+    return f->device;
+}
+
 const char *frgi_fe_row_lsmr_place(const fe_row_lsmr *f)
 {
     return f->device ? frgi_fe_device_place(f->device) : "cpu";

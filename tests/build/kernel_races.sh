@@ -45,6 +45,7 @@ if command -v oclgrind-kernel >/dev/null && [ -f "$library" ]; then
     check "alignments have none" clean test_gw_align_device "small groups on OpenCL"
     check "Sinkhorn of a given cost has none" clean test_gw_device "small groups on OpenCL"
     check "fixed effects have none" clean test_fe_device "small groups on OpenCL"
+    check "passes over columns have none" clean test_fe_device_passes "small groups on OpenCL"
 else
     skip "races of kernels" "no oclgrind: install oclgrind"
 fi

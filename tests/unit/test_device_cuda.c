@@ -155,6 +155,7 @@ static const test_case cases[] = {
     {"each_call_fails", each_call_fails},
     {"each_call_of_demeaning_fails", each_call_of_demeaning_fails},
     {"demeaning_in_any_order", demeaning_in_any_order},
+    {"demeaning_in_place", demeaning_in_place},
     {"lost", lost},
     {"in_place", in_place},
     {"each_call_in_place_fails", each_call_in_place_fails},
