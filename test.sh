@@ -20,6 +20,7 @@ full=
 peers=
 names=
 small=
+setting=
 for argument in "$@"; do
     case $argument in
     --full) full=1 ;;
@@ -49,13 +50,21 @@ run() {
     sh "$root/tests/run_one.sh" "$logs" "$@"
 }
 
-# run_programs FOLDER LIMIT LABEL [OPTION...]: every test program of a build, one on each core, those of $small in tiny sizes.
-run_programs() {
+# What takes the longest begins first, so that no core is left without work at the end.
+LONG_PROGRAMS="test_gw_fault test_gw test_gw_curves test_gw_align_device test_gw_vertex test_gw_verdict test_spool test_fe_many \
+    test_calls_fault test_gw_lowrank test_gp_state test_gp_terrain"
+
+# programs FOLDER LIMIT LABEL [OPTION...]: a line for `pool` of every test program of a build, those of $small in tiny sizes, all of
+# them with $setting in the environment.
+programs() {
     folder=$1
     limit=$2
     suffix=$3
     shift 3
-    for program in "$folder"/test_* "$folder"/replay_*; do
+    {
+        for name in $LONG_PROGRAMS; do echo "$folder/$name"; done
+        ls -d "$folder"/test_* "$folder"/replay_*
+    } | awk '!seen[$0]++' | while IFS= read -r program; do
         name=$(basename "$program")
         if [ -f "$program" ] && [ -x "$program" ] && asked "$name"; then
             options=" --seed $seed${*:+ $*}"
@@ -65,46 +74,61 @@ run_programs() {
             case $name in
             replay_*) options= ;;
             esac
-            case " $small " in
-            *" $name "*) echo "'$name$suffix' $limit env FOURGE_TEST_SIZE=tiny '$program'$options" ;;
-            *) echo "'$name$suffix' $limit '$program'$options" ;;
-            esac
+            tiny=
+            case " $small " in *" $name "*) tiny=FOURGE_TEST_SIZE=tiny ;; esac
+            echo "'$name$suffix' $limit env $setting $tiny '$program'$options"
         fi
-    done | xargs -r -P "$(nproc)" -L 1 sh "$root/tests/run_one.sh" "$logs"
+    done
 }
 
-# both: runs the lines of its input, "'LABEL' LIMIT COMMAND..." each, two at a time: each keeps one core busy.
-both() {
-    xargs -r -P 2 -L 1 sh "$root/tests/run_one.sh" "$logs"
+# pool: runs the lines of its input, "'LABEL' LIMIT COMMAND..." each, one on each core and at least two at a time.
+pool() {
+    xargs -r -P "$(($(cores) < 2 ? 2 : $(cores)))" -L 1 sh "$root/tests/run_one.sh" "$logs"
 }
 
-# ---- the ordinary tests ----
+# scripts PATTERN: a line for `pool` of every test of the build, in tests/build, whose name matches
+scripts() {
+    for script in "$root"/tests/build/test_*.sh; do
+        name=$(basename "$script" .sh)
+        # shellcheck disable=SC2254 # a pattern
+        case $name${full:+ --full} in
+        "test_kills --full") ;; # 60 a command, for 3
+        $1*) if asked "$name.sh"; then echo "'$name.sh' 120 sh '$script' '$root/build'"; fi ;;
+        esac
+    done
+}
+
+# ---- the ordinary tests, and what of --full keeps a core busy for as long ----
 # shellcheck disable=SC2086 # lists of words
 need_packages $BUILD_PACKAGES $TEST_PACKAGES ${full:+$FULL_PACKAGES}
-build "$root/build" all -DCMAKE_BUILD_TYPE=Release -DFOURGE_WERROR=ON -DFOURGE_TESTS=ON -DFOURGE_PYTHON=ON \
-    "-DFOURGE_CPU_LEVELS=plain;v3;v4"
 rm -rf "$logs"
 mkdir -p "$logs"
-run_programs "$root/build" 120 ""
-for script in "$root"/tests/build/test_*.sh; do
-    if asked "$(basename "$script")"; then
-        run "$(basename "$script" .sh)" 120 sh "$script" "$root/build"
-    fi
-done
+if [ -n "$peers$full" ] && asked peers; then # they come from the package index while the compiler runs; what fails is told below
+    { peers_environment "$logs/pip.log" && peers_sources "$logs/pip.log"; } >&2 &
+fi
+build "$root/build" all -DCMAKE_BUILD_TYPE=Release -DFOURGE_WERROR=ON -DFOURGE_TESTS=ON -DFOURGE_PYTHON=ON \
+    "-DFOURGE_CPU_LEVELS=plain;v3;v4"
 {
+    if [ -n "$full" ] && asked test_kills; then
+        echo "'kills, 60 a command' 60:3600 sh '$root/tests/build/test_kills.sh' '$root/build' 60"
+    fi
     if asked run_cli_tests; then
         echo "run_cli_tests 120 bash '$root/tests/cli/run_cli_tests.sh' '$root/build/fourge'"
     fi
     if asked python; then
         echo "python 300 env 'PYTHONPATH=$root/build/python' /usr/bin/python3 '$root/python/tests/run.py'"
     fi
+    programs "$root/build" 120 ""
     if asked run_option_tests; then
         echo "run_option_tests 120 /usr/bin/python3 '$root/tests/cli/run_option_tests.py' '$root/build/fourge'"
     fi
-} | both
+    scripts "test_[!w]*"
+    scripts test_waiting
+} | pool
+wait
 
 # ---- what --peers adds, and --full a part of ----
-# beside_peers LIMIT LABEL ARGUMENT...: a line for `both`: python/tests/run.py in the peers' environment.
+# beside_peers LIMIT LABEL ARGUMENT...: a line for `pool`: python/tests/run.py in the peers' environment.
 beside_peers() {
     limit=$1
     label=$2
@@ -113,71 +137,85 @@ beside_peers() {
 }
 
 # About six CPU minutes of the peers' tests: what fourge claims of each, and the own tests of scikit-learn and GPyTorch.
-PEERS_PART="test_torch. test_botorch test_gpytorch.FastMll test_gpytorch.Batches test_gpytorch_own test_sklearn_own test_sklearn. test_pot test_pyfixest"
+PEERS_PART="test_gpytorch_own test_sklearn_own test_torch. test_botorch test_gpytorch.FastMll test_gpytorch.Batches test_sklearn. test_pot test_pyfixest"
+# peers_lines: the lines for `pool` of either.
+peers_lines() {
+    if peers_sources "$logs/pip.log" >&2 && [ -n "$peers" ]; then
+        beside_peers 2400:3600 "python in peers" peers
+        beside_peers 300 "python with frames"
+    else
+        for part in $PEERS_PART; do
+            beside_peers 480 "peers, $part" peers "$part"
+        done
+        beside_peers 240 "tutorials" . test_readme.Tutorials
+    fi
+    echo "'test_readme in peers' 240 sh '$root/tests/build/test_readme.sh' '$root/build' '$peers_python'"
+}
+peers_python=
 if [ -n "$peers$full" ] && asked peers; then
     need_packages python3-venv
     if ! peers_environment "$logs/pip.log"; then
         [ -z "$peers" ] || die "$peers_missing"
         echo "SKIPPED: python in peers: $peers_missing"
         echo "0 0 1" >"$logs/peers.count"
-    else
-        {
-            if peers_sources "$logs/pip.log" >&2 && [ -n "$peers" ]; then
-                beside_peers 2400:3600 "python in peers" peers
-                beside_peers 300 "python with frames"
-            else
-                for part in $PEERS_PART; do
-                    beside_peers 480 "peers, $part" peers "$part"
-                done
-                beside_peers 240 "tutorials" . test_readme.Tutorials
-            fi
-            echo "'test_readme in peers' 240 sh '$root/tests/build/test_readme.sh' '$root/build' '$peers_python'"
-        } | both
     fi
 fi
 
-# ---- what --full adds ----
-if [ -n "$full" ]; then
-    # ---- the levels below the machine's own, one of them with OpenBLAS held to the kernels that it has for AVX2 ----
+# level_lines: the lines for `pool` of the levels below the machine's own, one of them with OpenBLAS held to the kernels that it
+# has for AVX2.
+level_lines() {
     own=$("$root/build/fourge" --version | sed -n 's/^CPU level: //p')
     missing=
     for level in plain v3 v4; do
         if [ "$level" = "$own" ]; then
             missing=1 # the levels above it; it has been run
         elif [ -n "$missing" ]; then
-            echo "level $level: skipped: this machine has $own"
+            echo "level $level: skipped: this machine has $own" >&2
             echo "0 0 1" >"$logs/level_$level.count"
         elif [ "$level" = v3 ]; then
-            OPENBLAS_CORETYPE=Haswell run_programs "$root/build" 240 " ($level, Haswell)" --isa "$level"
+            setting=OPENBLAS_CORETYPE=Haswell
+            programs "$root/build" 240 " ($level, Haswell)" --isa "$level"
+            setting=
         else
-            run_programs "$root/build" 240 " ($level)" --isa "$level"
+            programs "$root/build" 240 " ($level)" --isa "$level"
         fi
     done
+}
 
-    if asked tidy; then
-        run "tidy" 240 sh "$root/tests/build/tidy.sh"
-    fi
-    if asked browser_pages; then
-        # shellcheck disable=SC2086 # a list of words
-        need_packages $BROWSER_PACKAGES
-    fi
-    {
-        if asked test_kills; then
-            echo "'kills, 60 a command' 60:3600 sh '$root/tests/build/test_kills.sh' '$root/build' 60"
+if [ -n "$full" ] && asked browser_pages; then
+    # shellcheck disable=SC2086 # a list of words
+    need_packages $BROWSER_PACKAGES
+fi
+{
+    [ -z "$peers_python" ] || peers_lines
+    if [ -n "$full" ]; then
+        if asked r_package; then
+            echo "'R package' 240:1800 sh '$root/tests/build/r_package.sh' '$root/build'"
         fi
         if asked browser_pages; then
             echo "'pages in a browser' 300 /usr/bin/python3 '$root/tests/build/browser_pages.py' '$root/build/fourge'"
         fi
-        if asked kernel_races; then
-            echo "'races of kernels' 120 sh '$root/tests/build/kernel_races.sh' '$root/build'"
-        fi
-        if asked r_package; then
-            echo "'R package' 240:1800 sh '$root/tests/build/r_package.sh' '$root/build'"
-        fi
         if asked reference_site; then
             echo "'reference site' 120 sh '$root/tests/build/reference_site.sh' '$root/build'"
         fi
-    } | both
+        level_lines
+        if asked kernel_races; then
+            echo "'races of kernels' 120 sh '$root/tests/build/kernel_races.sh' '$root/build'"
+        fi
+        if asked tidy; then
+            echo "tidy 240 sh '$root/tests/build/tidy.sh'"
+        fi
+    fi
+} | pool
+
+# ---- the wheel, which is linked in the build tree when nothing else uses that, and what --full adds ----
+if [ -n "$full" ]; then # on what these leave of the cores; the sanitizers see the level that runs here, and plain
+    trap 'kill -s TERM 0' INT # what runs behind a shell's back ignores the key that ends the rest
+    (build "$root/build-asan" all -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=address -DFOURGE_CPU_LEVELS=native) &
+    builder=$!
+fi
+scripts test_wheel | pool
+if [ -n "$full" ]; then
     if asked arm64; then
         if ! LOGS=$logs sh "$root/tools/arm64.sh" >"$logs/arm64.log" 2>&1 && ! ls "$logs"/*_arm64.failed >/dev/null 2>&1; then
             echo "0 1 0" >"$logs/arm64_itself.count"
@@ -185,17 +223,20 @@ if [ -n "$full" ]; then
         fi
         cat "$logs/arm64.log"
     fi
-    # The sanitizers see the level that runs here, and plain.
-    build "$root/build-asan" all -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=address -DFOURGE_CPU_LEVELS=native
+    wait "$builder" || exit 1
     export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
     export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
-    if asked run_cli_tests; then
-        run "run_cli_tests (asan)" 120:1800 bash "$root/tests/cli/run_cli_tests.sh" "$root/build-asan/fourge" &
-    fi
     small="test_gw test_gw_curves" # the same code, in a third of four CPU minutes
-    run_programs "$root/build-asan" 300 " (asan)"
+    {
+        for file in "$root"/tests/cli/cases/*.case; do
+            name=$(basename "$file" .case)
+            if asked run_cli_tests; then
+                echo "'cli $name (asan)' 120:1800 bash '$root/tests/cli/run_cli_tests.sh' '$root/build-asan/fourge' $name"
+            fi
+        done
+        programs "$root/build-asan" 300 " (asan)"
+    } | pool
     small=
-    wait
 
     build "$root/build-tsan" all -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=thread \
         -DFOURGE_CPU_LEVELS=native -DCMAKE_C_COMPILER=clang-14
@@ -208,10 +249,11 @@ if [ -n "$full" ]; then
     run "planted race (tsan)" 30 sh "$root/tests/build/planted_race.sh"
     FOURGE_TEST_SIZE=tiny
     export FOURGE_TEST_SIZE
-    run_programs "$root/build-tsan" 600 " (tsan)" --threads 4
+    programs "$root/build-tsan" 600 " (tsan)" --threads 4 | pool
     unset FOURGE_TEST_SIZE OMP_TOOL_LIBRARIES
 
-    build "$root/build-fuzz" all -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=fuzzer \
+    # shellcheck disable=SC2046 # a list of words
+    build "$root/build-fuzz" "$(cd "$root/tests/fuzz" && echo fuzz_*.c | sed 's/[.]c//g')" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=fuzzer \
         -DFOURGE_CPU_LEVELS=plain -DCMAKE_C_COMPILER=clang-14
     run "fresh fuzzing" 300 sh "$root/tests/fuzz/fresh.sh" "$root/build-fuzz" 60
 fi

@@ -58,13 +58,14 @@ check "half after a test that hung" has 60 450 1
 check "at least 60 s after many" has 60 60 9
 check "or what it had before where that is less" has 1 30 9
 
-# counts COUNT LINE...: what is counted of a script that sources tap.sh.
+# counts COUNT LINE...: what is counted of a script that sources tap.sh; $patience is how long it may take by the clock.
+patience=60
 counts() {
     want=$1
     shift
     printf '%s\n' ". '$here/tap.sh'" 'scratch=$(mktemp -d)' "$@" finish >planted.sh
     rm -f logs/hung
-    ended "$want" "planted" 60:2 planted.sh
+    ended "$want" "planted" "60:$patience" planted.sh
 }
 # shellcheck disable=SC2016 # lines of scripts
 {
@@ -75,6 +76,7 @@ counts() {
     check "so does a grep that cannot read" counts "0 1 0" 'found "$scratch/a" nothing /nowhere' 'check "a" empty "$scratch/a"'
     check "a step at the end fails, too" counts "1 1 0" 'check "a" true' 'into "$scratch/a" false'
     check "what is not there is not empty" counts "0 1 0" 'check "a" empty "$scratch/a"'
-    check "a script that is told to end says no more" counts "1 1 0" 'check "a" true' 'sleep 30' 'check "b" true'
+    patience=5
+    check "a script that is told to end says no more" counts "1 1 0" 'check "a" true' 'sleep 60' 'check "b" true'
 }
 finish
