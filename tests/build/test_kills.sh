@@ -113,9 +113,9 @@ exec 4>&1
 "$fourge" simulate difficult --rows 3e4 --seed 3 --out d.csv -q
 "$fourge" simulate difficult --rows 1e5 --seed 4 --out a -q >/dev/null
 # shellcheck disable=SC2046 # lists of numbers
-"$root/tests/cli/tools/npy" '<f8' 300,2 $(awk 'BEGIN { for (i = 0; i < 300; i++) print sin(i * i), cos(3 * i) * i / 100 }') >x.npy
+"$root/tests/cli/tools/npy" '<f8' 150,2 $(awk 'BEGIN { for (i = 0; i < 150; i++) print sin(i * i), cos(3 * i) * i / 100 }') >x.npy
 # shellcheck disable=SC2046
-"$root/tests/cli/tools/npy" '<f8' 280,3 $(awk 'BEGIN { for (i = 0; i < 280; i++) print cos(i * i), sin(7 * i) * i / 90, i % 5 }') >y.npy
+"$root/tests/cli/tools/npy" '<f8' 140,3 $(awk 'BEGIN { for (i = 0; i < 140; i++) print cos(i * i), sin(7 * i) * i / 90, i % 5 }') >y.npy
 awk 'BEGIN { srand(5); print "a,b,y"; for (i = 0; i < 260; i++) { a = rand(); b = rand();
     printf "%.6f,%.6f,%.6f\n", a, b, sin(9 * a) + cos(5 * b) + 0.3 * rand() } }' >gp.csv
 
@@ -133,6 +133,6 @@ check "gp fit, one start: $kills kills" kills_of "gp fit" "gp.json" "$fourge" gp
     --output gp.json --checkpoint run.state
 check "gp fit, starts side by side: $kills kills" kills_of "gp fit, starts" "gp.json" "$fourge" gp fit gp.csv --y y \
     --kernel 'scale*matern52(ard) + noise' --starts 8 --threads 2 -q --format json --output gp.json --checkpoint run.state
-check "soap train: $kills kills" kills_of "soap train" "soap.json" "$fourge" soap train digits --steps 16 -q --format json \
+check "soap train: $kills kills" kills_of "soap train" "soap.json" "$fourge" soap train digits --steps 8 -q --format json \
     --output soap.json --checkpoint run.state
 finish
