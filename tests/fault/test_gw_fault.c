@@ -8,13 +8,14 @@
 
 typedef struct {
     double x[40 * 2], y[45 * 2];
+    int64_t n, m; /* so many of them */
     frg_gw_opts o;
     frg_sinkhorn_opts t;
 } job;
 
 static job make(void)
 {
-    job j;
+    job j = {.n = test_size(40, 20), .m = test_size(45, 22)};
     for (int i = 0; i < 80; i++)
         j.x[i] = test_normal();
     for (int i = 0; i < 90; i++)
@@ -53,8 +54,8 @@ static frg_status hash_plan(const frg_plan *p, uint64_t *hash)
 static frg_status align(frg_context *ctx, void *user, uint64_t *hash)
 {
     job *const j = user;
-    const frg_array x = frg_matrix(j->x, FRG_F64, 40, 2, 2),
-                    y = frg_matrix(j->y, FRG_F64, 45, 2, 2);
+    const frg_array x = frg_matrix(j->x, FRG_F64, j->n, 2, 2),
+                    y = frg_matrix(j->y, FRG_F64, j->m, 2, 2);
     frg_gw *s = (frg_gw *)j; /* must become NULL on failure */
     frg_status status =
         frg_gw_create(&s, ctx, (frg_gw_side){.data = &x}, (frg_gw_side){.data = &y}, NULL, &j->o);
@@ -79,14 +80,16 @@ static frg_status vertices(frg_context *ctx, void *user, uint64_t *hash)
     enum { N = 9 };
     job *const j = user;
     const double weights[N] = {1, 2, 1, 2, 1, 2, 1, 2, 0};
+    const int64_t n = test_size(N, 7); /* the last of them */
     frg_status status = FRG_OK;
     for (int way = 0; way < 2 && status >= 0; way++) {
-        const frg_array x = frg_matrix(j->x, FRG_F64, N, 2, 2),
-                        y = frg_matrix(j->y, FRG_F64, N, 2, 2);
+        const frg_array x = frg_matrix(j->x, FRG_F64, n, 2, 2),
+                        y = frg_matrix(j->y, FRG_F64, n, 2, 2);
         frg_gw *s = (frg_gw *)j;
         frg_gw_opts o = j->o;
         o.dtype = way ? FRG_GW_DTYPE_F64 : FRG_GW_DTYPE_AUTO;
-        status = frg_gw_create(&s, ctx, (frg_gw_side){.data = &x, .weights = way ? weights : NULL},
+        status = frg_gw_create(&s, ctx,
+                               (frg_gw_side){.data = &x, .weights = way ? weights + N - n : NULL},
                                (frg_gw_side){.data = &y}, NULL, &o);
         if (status < 0) {
             CHECK(s == NULL);
@@ -208,8 +211,8 @@ static frg_status keep_third(void *user, const frg_gw *s, int stopped)
 static frg_status stop_and_go_on(frg_context *ctx, void *user, uint64_t *hash)
 {
     job *const j = user;
-    const frg_array x = frg_matrix(j->x, FRG_F64, 40, 2, 2),
-                    y = frg_matrix(j->y, FRG_F64, 45, 2, 2);
+    const frg_array x = frg_matrix(j->x, FRG_F64, j->n, 2, 2),
+                    y = frg_matrix(j->y, FRG_F64, j->m, 2, 2);
     const frg_gw_side from = {.data = &x}, to = {.data = &y};
     keeper k = {0};
     frg_gw *s = NULL;

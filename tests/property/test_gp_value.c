@@ -53,7 +53,7 @@ static void kernels_by_oracle(void)
     for (int k = 0; k < EXPRESSIONS; k++) {
         if (!test_turn(k, 4))
             continue;
-        set_oracle(&b, &expressions[k], 14 + test_below(6), 1);
+        set_oracle(&b, &expressions[k], test_size(14, 8) + test_below(6), 1);
         compare(ctx, &b, &expressions[k], &o, true);
     }
     CHECK_INT(frg_warning_count(ctx), 0);
@@ -84,7 +84,7 @@ static void models_by_oracle(void)
         if (!test_turn((int64_t)k, 4))
             continue;
         frg_gp_opts o;
-        const expression *const e = set_model(&b, k, 18, &o);
+        const expression *const e = set_model(&b, k, test_size(18, 12), &o);
         compare(ctx, &b, e, &o, true);
     }
     frg_context_destroy(ctx);
