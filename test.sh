@@ -223,7 +223,7 @@ if [ -n "$full" ]; then
         fi
         cat "$logs/arm64.log"
     fi
-    wait "$builder" || exit 1
+    wait "$builder" || die "the build in build-asan failed, as told above; all of it is in $root/build-asan/build.log"
     export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
     export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
     # The same code at sizes that it takes half of the time for; the ordinary build has run the usual ones.
