@@ -114,6 +114,7 @@ export FOURGE_TEST_SIZE=tiny OMP_WAIT_POLICY=passive OPENBLAS_CORETYPE=ARMV8
 # shellcheck disable=SC2086 # lists of words
 for name in $tests; do
     chosen=$(cases "$name") # no blank ends a line: xargs would join the next one to it
+    [ -z "$chosen" ] || echo "test_$name (arm64): not all cases: $chosen" >&2
     echo "'test_$name (arm64)' 300 qemu-aarch64 -L '$FOURGE_ARM64_ROOT' '$root/build-arm64/test_$name' --seed ${FOURGE_TEST_SEED:-1}${chosen:+ $chosen}"
 done | xargs -r -P "$(cores)" -L 1 sh "$root/tests/run_one.sh" "$logs"
 cat "$logs"/*arm64.count | awk '{ p += $1; f += $2; s += $3 } END { print p + 0 " passed, " f + 0 " failed, " s + 0 " skipped"; exit f > 0 }'
