@@ -114,8 +114,8 @@ enum { FRGI_DEVICE_ABI = 2 };
 
 /** The table of a machine.  Functions return FRG_OK or, with a text in e, FRG_NO_MEMORY,
  *  FRG_NO_DEVICE (it is not there), FRG_UNSUPPORTED (it cannot), FRG_BAD_ARG (a handle of the
- *  caller's is none of its own), FRG_BROKE_DOWN (it failed, and will go on failing). Outputs are set
- *  on success alone.  Those that return nothing take NULL. */
+ *  caller's is none of its own), FRG_BROKE_DOWN (it failed, and will go on failing).  Outputs are
+ *  set on success alone.  Those that return nothing take NULL. */
 typedef struct {
     uint32_t abi, bytes; /* FRGI_DEVICE_ABI, sizeof(frgi_device_ops) */
     const char *name;    /* "cuda" */
@@ -131,8 +131,8 @@ typedef struct {
     void (*close)(frgi_machine *m);
     frg_status (*allocate)(frgi_machine *m, size_t bytes, void **out, frgi_device_error *e);
     void (*release)(frgi_machine *m, void *handle);
-    /** *out <- where `asked` lies: the caller's own handle, a place in it and a length; `unit` bytes
-     *  an element. */
+    /** *out <- where `asked` lies: the caller's own handle, a place in it, a length; elements of
+     *  `unit` bytes. */
     frg_status (*adopt)(frgi_machine *m, frgi_buffer asked, size_t unit, frgi_buffer *out,
                         frgi_device_error *e);
     /** Gives back what adopting took, and leaves the caller's memory alone. */
