@@ -8,6 +8,7 @@
 #include "driver.h"
 #include "fault.h"
 #include "fe/fe_demean.h"
+#include "sinkhorn_bodies.h"
 
 static void on_driver(device_body body, int size)
 {
@@ -270,6 +271,94 @@ static void each_call_in_place_fails(void)
     caller_free(&c, px);
     caller_close(&c);
     check_clean("in place, with a call that failed");
+}
+
+static void sinkhorn_in_place(void)
+{
+    if (with_driver()) {
+        sinkhorn_in_place_on(driven);
+        check_clean("transport in place");
+    }
+}
+
+enum { SMALL_ROWS = 5, SMALL_COLUMNS = 6, SMALL = SMALL_ROWS * SMALL_COLUMNS };
+
+/** Transport of few costs of the caller's into its array `plan`, and the potentials back. */
+static frg_status few_in_place(frg_context *ctx, frg_array cost, frg_array plan)
+{
+    frg_sinkhorn_opts o;
+    frg_sinkhorn *s = NULL;
+    double f[SMALL_ROWS];
+    frg_sinkhorn_defaults(&o, sizeof o);
+    o.max_iter = 2;
+    frg_status status = frg_sinkhorn_create(&s, ctx, cost, NULL, NULL, &o);
+    if (status >= 0)
+        status = frg_sinkhorn_run(s, NULL);
+    if (status >= 0)
+        status = frg_plan_rows(frg_sinkhorn_plan(s), 0, SMALL_ROWS, plan);
+    if (status >= 0)
+        status = frg_sinkhorn_potentials(s, f, NULL);
+    plan.ndim = 1;
+    plan.shape[0] = SMALL_ROWS;
+    plan.stride[0] = 1;
+    if (status >= 0)
+        status = frg_array_put(ctx, plan, f);
+    frg_sinkhorn_destroy(s);
+    return status;
+}
+
+/** The k-th call of that fails; was there one? */
+static bool kth_call_of_transport_fails(const caller *c, frg_array cost, int64_t k,
+                                        int64_t *refused)
+{
+    const frgi_program *p;
+    frg_context *ctx = caller_context(c);
+    if (!ctx)
+        return false;
+    frgi_device *const dev = frgi_device_of(ctx);
+    CHECK_OK(ctx, frgi_device_load(dev, &frgi_kernels_gw, FRGI_F32, &p));
+    CHECK_OK(ctx, frgi_device_load(dev, &frgi_kernels_gw, FRGI_F64, &p));
+    void *const room = caller_array(c, NULL, SMALL * sizeof(double));
+    const int64_t before = driver->objects;
+    const size_t held = driver->held, bytes = frg_bytes_held(ctx);
+    driver->calls = 0;
+    driver->fail_at = k;
+    driver->fail_with = driver_errors[k % 2];
+    const frg_status status =
+        few_in_place(ctx, cost, caller_matrix(c, room, FRG_F64, SMALL_ROWS, SMALL_COLUMNS));
+    const bool reached = driver->calls >= k;
+    driver->fail_at = 0;
+    *refused += status < 0;
+    if (status < 0)
+        CHECK(strstr(frg_message(ctx), ":0: ") && frg_error_code(ctx)[0]);
+    else
+        CHECK(status == FRG_OK || status == FRG_MAX_ITER);
+    CHECK_INT(driver->objects, before);
+    CHECK(driver->held == held && frg_bytes_held(ctx) == bytes);
+    frg_context_destroy(ctx);
+    caller_free(c, room);
+    return reached;
+}
+
+static void each_call_of_transport_fails(void)
+{
+    double costs[SMALL];
+    caller c;
+    int64_t k = 0, refused = 0;
+    for (int e = 0; e < SMALL; e++)
+        costs[e] = e * 7 % 11;
+    if (!with_driver() || !caller_open(&c, driven))
+        return;
+    void *const array = caller_array(&c, costs, sizeof costs);
+    caller_wait(&c);
+    frg_array cost = caller_matrix(&c, array, FRG_F64, SMALL_ROWS, SMALL_COLUMNS);
+    do
+        k++;
+    while (kth_call_of_transport_fails(&c, cost, k, &refused));
+    CHECK_SAYS(refused > k / 2 && k > 60, "%" PRId64 " of %" PRId64 " were told", refused, k);
+    caller_free(&c, array);
+    caller_close(&c);
+    check_clean("transport in place, with a call that failed");
 }
 
 static void less_memory(void)

@@ -319,6 +319,12 @@ FRG_API FRG_MUST_USE frg_status frg_context_create(frg_context **out, const frg_
  *  of the queue in its options, or else one of its own, and stays.  Errors: E_UNSUPPORTED on the
  *  cpu, E_DEVICE_HANDLE for what is no such queue; the former one goes on then. */
 FRG_API FRG_MUST_USE frg_status frg_context_set_stream(frg_context *ctx, void *stream);
+/** to[i] <- element i of a vector of f32 or f64 in host memory, or without gaps on the context's
+ *  device, behind what was put into its queue; waits for it.  Errors: E_SHAPE for other axes than
+ *  one, E_DTYPE, E_DEVICE_HANDLE, E_MEMORY, those of the device. */
+FRG_API FRG_MUST_USE frg_status frg_array_get(frg_context *ctx, frg_array from, double *to);
+/** The other way, to the nearest number of the vector's type. */
+FRG_API FRG_MUST_USE frg_status frg_array_put(frg_context *ctx, frg_array to, const double *from);
 /** NULL is fine.  Every object made from the context must have been destroyed before. */
 FRG_API void frg_context_destroy(frg_context *ctx);
 

@@ -125,7 +125,12 @@ typedef struct {
 /** Size and marginals; all zeros for NULL. */
 FRG_API frg_plan_report frg_plan_get(const frg_plan *p);
 /** Rows first .. last-1 into out ((last - first) x m, f64 or f32, any strides).  Errors: E_ARG for
- *  rows that are not there, E_SHAPE, E_DTYPE. */
+ *  rows that are not there, E_SHAPE, E_DTYPE.
+ *
+ *  Of a frg_sinkhorn that ran on a device with double precision out may lie there, too: it is
+ *  written in place, by the device.  Where costs lie on a device, rows for the host, and those that
+ *  the calls below go through, are made there and copied, a few at a time (E_MEMORY, E_DEVICE_LOST
+ *  are errors of these calls then). */
 FRG_API FRG_MUST_USE frg_status frg_plan_rows(const frg_plan *p, int64_t first, int64_t last,
                                               frg_array out);
 /** The k largest entries of every row, falling, ties to the lower column; index and value: n x
@@ -246,7 +251,13 @@ FRG_API const frg_option *frg_sinkhorn_options(void);
  *  until tol holds there (f64: these alone).  A device without double precision ends with the
  *  floats, and the plan's sums and its cost are the host's.  Rows of the plan are made on the host
  *  from `cost`.  Bits are equal from run to run on one device.  E_DEVICE_STEP for what does not run
- *  there: cost_store u16r and fly, domain kernel, auto_store. */
+ *  there: cost_store u16r and fly, domain kernel, auto_store.
+ *
+ *  A cost that lies on that device (frg_array.device) is read in place, and has to stay as it is
+ *  until the solver is destroyed; with gaps between its elements, or in another order than row by
+ *  row, it is copied there once.  n + m weights and potentials are the host's (frg_array_get).
+ *  E_DEVICE_HANDLE for a cost on another device; E_PRECISION where the device has no doubles, as
+ *  the plan's sums would be the host's. */
 FRG_API FRG_MUST_USE frg_status frg_sinkhorn_create(frg_sinkhorn **out, frg_context *ctx,
                                                     frg_array cost, const double *a,
                                                     const double *b, const frg_sinkhorn_opts *o);

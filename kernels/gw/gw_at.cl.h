@@ -65,6 +65,9 @@ enum {
     SKP_COUNT
 };
 
+/** Of eight rows of costs as they are given. */
+enum { SK_SEEN_LEAST, SK_SEEN_MOST, SK_SEEN_BAD, SK_SEEN_COUNT };
+
 /** Numbers of a state; slot 0 or 1. */
 enum {
     SKS_ERROR,     /* of the last pass that was looked at */

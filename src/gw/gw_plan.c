@@ -5,6 +5,7 @@
 
 #include "core/tree_sum.h"
 #include "gw/gw_marginals.h"
+#include "gw/gw_sinkhorn.h"
 
 enum { ROW_CHUNKS = 64, SUM_CHUNKS = 8 };
 
@@ -49,6 +50,17 @@ typedef struct {
     double *sums; /* by chunk */
 } consumer;
 
+/** Calls visit for the rows, as frgi_transport_rows does. */
+static frg_status visit_rows(const frg_plan *p, int64_t first, int64_t last, int64_t chunks,
+                             frgi_row_visitor visit, void *user)
+{
+    if (p->away) {
+        return frgi_sinkhorn_device_visit(p->there, first, last, chunks, visit, user);
+    }
+    frgi_transport_rows(p->t, first, last, chunks, visit, user);
+    return FRG_OK;
+}
+
 static void *element(const frg_array *a, int64_t i, int64_t j)
 {
     return frgi_array_base(a) +
@@ -79,14 +91,20 @@ frg_status frg_plan_rows(const frg_plan *p, int64_t first, int64_t last, frg_arr
     REQUIRE(p->ctx, first >= 0 && first <= last && last <= p->report.n,
             "rows %lld to %lld of a plan with %lld rows", (long long)first, (long long)last,
             (long long)p->report.n);
-    TRY(frgi_array_check(p->ctx, &out, "out", 2, 1u << FRG_F64 | 1u << FRG_F32));
+    frg_array view = out;
+    if (p->there) {
+        view.device = (frg_device){FRG_CPU, 0};
+    }
+    TRY(frgi_array_check(p->ctx, &view, "out", 2, 1u << FRG_F64 | 1u << FRG_F32));
     if (out.shape[0] != last - first || out.shape[1] != p->report.m) {
         FAIL(p->ctx, E_SHAPE, "out is %lld x %lld, %lld x %lld is needed", (long long)out.shape[0],
              (long long)out.shape[1], (long long)(last - first), (long long)p->report.m);
     }
+    if (out.device.kind != FRG_CPU) {
+        return frgi_sinkhorn_device_rows(p->there, first, last, &out);
+    }
     consumer c = {.plan = p, .first = first, .out = out};
-    frgi_transport_rows(p->t, first, last, ROW_CHUNKS, copy_row, &c);
-    return FRG_OK;
+    return visit_rows(p, first, last, ROW_CHUNKS, copy_row, &c);
 }
 
 /* ---- largest entries ------------------------------------------------------------------------- */
@@ -121,8 +139,7 @@ frg_status frg_plan_top(const frg_plan *p, int64_t k, int64_t *index, double *va
     REQUIRE(p->ctx, k >= 1 && k <= p->report.m, "k is %lld, a row has %lld entries", (long long)k,
             (long long)p->report.m);
     consumer c = {.plan = p, .k = k, .index = index, .value = value};
-    frgi_transport_rows(p->t, 0, p->report.n, ROW_CHUNKS, top_of_row, &c);
-    return FRG_OK;
+    return visit_rows(p, 0, p->report.n, ROW_CHUNKS, top_of_row, &c);
 }
 
 static void argmax_of_row(void *user, int64_t i, const double *row, int64_t chunk)
@@ -147,8 +164,7 @@ frg_status frg_plan_argmax(const frg_plan *p, int64_t *index)
     }
     REQUIRE(p->ctx, index, "index must not be NULL");
     consumer c = {.plan = p, .index = index};
-    frgi_transport_rows(p->t, 0, p->report.n, ROW_CHUNKS, argmax_of_row, &c);
-    return FRG_OK;
+    return visit_rows(p, 0, p->report.n, ROW_CHUNKS, argmax_of_row, &c);
 }
 
 /* ---- sparse ---------------------------------------------------------------------------------- */
@@ -188,10 +204,9 @@ frg_status frg_plan_sparse(const frg_plan *p, double threshold, int64_t *starts,
     consumer c = {
         .plan = p, .threshold = threshold, .starts = starts, .columns = columns, .value = values};
     if (columns) {
-        frgi_transport_rows(p->t, 0, p->report.n, ROW_CHUNKS, fill_row, &c);
-        return FRG_OK;
+        return visit_rows(p, 0, p->report.n, ROW_CHUNKS, fill_row, &c);
     }
-    frgi_transport_rows(p->t, 0, p->report.n, ROW_CHUNKS, count_row, &c);
+    TRY(visit_rows(p, 0, p->report.n, ROW_CHUNKS, count_row, &c));
     starts[0] = 0;
     for (int64_t i = 0; i < p->report.n; i++) {
         starts[i + 1] += starts[i];
@@ -243,20 +258,19 @@ frg_status frg_plan_apply(const frg_plan *p, frg_array v, int transposed, frg_ar
     }
     consumer c = {.plan = p, .v = v, .out = out};
     if (!transposed) {
-        frgi_transport_rows(p->t, 0, p->report.n, ROW_CHUNKS, apply_row, &c);
-        return FRG_OK;
+        return visit_rows(p, 0, p->report.n, ROW_CHUNKS, apply_row, &c);
     }
     const int64_t each = v.shape[1] * p->report.m;
     TRY(NEW0(p->ctx, &c.sums, frgi_mul((size_t)each, SUM_CHUNKS), "a product with a plan"));
-    frgi_transport_rows(p->t, 0, p->report.n, SUM_CHUNKS, apply_transposed, &c);
+    const frg_status status = visit_rows(p, 0, p->report.n, SUM_CHUNKS, apply_transposed, &c);
     frgi_tree_rows(c.sums, SUM_CHUNKS, each, each, c.sums);
-    for (int64_t q = 0; q < v.shape[1]; q++) {
+    for (int64_t q = 0; q < v.shape[1] && status >= 0; q++) {
         for (int64_t j = 0; j < p->report.m; j++) {
             *(double *)element(&out, j, q) = c.sums[q * p->report.m + j];
         }
     }
     DROP(p->ctx, &c.sums);
-    return FRG_OK;
+    return status;
 }
 
 /* ---- labels ---------------------------------------------------------------------------------- */
@@ -296,7 +310,7 @@ frg_status frg_plan_labels(const frg_plan *p, const int32_t *labels, int64_t n_l
     consumer c = {
         .plan = p, .labels = labels, .n_labels = n_labels, .label_out = out, .share = share};
     TRY(NEW(p->ctx, &c.sums, frgi_mul((size_t)n_labels, ROW_CHUNKS), "labels"));
-    frgi_transport_rows(p->t, 0, p->report.n, ROW_CHUNKS, label_row, &c);
+    const frg_status status = visit_rows(p, 0, p->report.n, ROW_CHUNKS, label_row, &c);
     DROP(p->ctx, &c.sums);
-    return FRG_OK;
+    return status;
 }

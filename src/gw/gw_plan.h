@@ -12,6 +12,8 @@ struct frg_plan {
     const frgi_transport *t;
     frg_plan_report report;
     bool factored; /* of low rank: its exponents come from factors, there is no cost behind them */
+    const frg_sinkhorn *there; /* that can make rows on its device; NULL: none */
+    bool away;                 /* the costs lie there: rows cannot be made on the host */
 };
 
 /** The report from the errors before and after rounding. */

@@ -262,7 +262,12 @@ static frg_status set_up(frg_sinkhorn *s, frgi_sinkhorn_place where, const doubl
     frgi_cost_storage storage;
     TRY(where.dev ? choose_device_store(s, where.dev, &storage) : choose_store(s, &storage));
     storage.steps = where.steps;
-    TRY(check_cost(ctx, &s->cost, &s->low, &s->high));
+    if (where.dev) {
+        TRY(frgi_sinkhorn_device_take(s, where));
+    }
+    if (!frgi_sinkhorn_is_away(s)) {
+        TRY(check_cost(ctx, &s->cost, &s->low, &s->high));
+    }
     REQUIRE(ctx,
             s->report.cost_store != FRG_GW_STORE_U16 || (s->high - s->low) / s->o.epsilon <= 1300,
             "the costs span %g, more than 1300 epsilon: u16r or f32 stores them", s->high - s->low);
@@ -289,7 +294,7 @@ static frg_status set_up(frg_sinkhorn *s, frgi_sinkhorn_place where, const doubl
                                 .mass = partial ? s->o.mass : 0};
     TRY(frgi_transport_open(&s->t, ctx, n, m, storage, &how));
     s->t.accelerate = s->o.accel == FRG_GW_ACCEL_MOMENTUM && !relaxed;
-    return where.dev ? frgi_sinkhorn_device_open(s, where) : FRG_OK;
+    return where.dev ? frgi_sinkhorn_device_open(s) : FRG_OK;
 }
 
 frg_status frg_sinkhorn_create(frg_sinkhorn **out, frg_context *ctx, frg_array cost,
@@ -307,7 +312,11 @@ frg_status frgi_sinkhorn_open(frg_sinkhorn **out, frg_context *ctx, frgi_sinkhor
     REQUIRE(ctx, out, "out is NULL");
     *out = NULL;
     const double begin = frgi_seconds();
-    TRY(frgi_array_check(ctx, &cost, "cost", 2, 1u << FRG_F32 | 1u << FRG_F64));
+    frg_array view = cost;
+    if (where.dev) {
+        view.device = (frg_device){FRG_CPU, 0}; /* which device it is, that one looks at */
+    }
+    TRY(frgi_array_check(ctx, &view, "cost", 2, 1u << FRG_F32 | 1u << FRG_F64));
     REQUIRE(ctx,
             cost.shape[0] >= 1 && cost.shape[1] >= 1 && cost.shape[0] < INT32_MAX &&
                 cost.shape[1] < INT32_MAX,
@@ -524,6 +533,8 @@ static frg_status finish(frg_sinkhorn *s)
     if (frgi_sinkhorn_device_finishes(s)) {
         TRY(frgi_sinkhorn_device_finish(s, &before, &after));
         frgi_plan_set(&s->plan, &s->t, before, after);
+        s->plan.there = s;
+        s->plan.away = frgi_sinkhorn_is_away(s);
         return FRG_OK;
     }
     TRY(NEW(s->ctx, &by_row, s->cost.shape[0], "costs"));

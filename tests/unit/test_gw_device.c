@@ -12,7 +12,7 @@
 #include "fault.h"
 #include "fourge/gw.h"
 #include "gw/gw_sinkhorn.h"
-#include "test.h"
+#include "sinkhorn_bodies.h"
 
 enum { N = 90, M = 151 };
 
@@ -371,6 +371,44 @@ static void small_groups(void)
     frg_context_destroy(ctx);
 }
 
+/** Costs, plans and vectors of the caller's on the device, in its queue. */
+static void in_place_opencl(void)
+{
+    frg_context *ctx = test_context();
+    frgi_device *dev = open_opencl(ctx);
+    const bool there = dev && frgi_device_is(dev)->f64;
+    frgi_device_close(&dev);
+    frg_context_destroy(ctx);
+    if (there)
+        sinkhorn_in_place_on((frg_device){kind_asked(), 0});
+}
+
+/** A device without double precision leaves the plan's sums to the host, which costs there are out of
+ *  reach for. */
+static void in_place_without_f64(void)
+{
+    static double costs[4] = {0, 1, 1, 0};
+    frg_sinkhorn *s;
+    caller c;
+    setenv("FOURGE_OPENCL_F64", "0", 1);
+    frg_context *own = test_context();
+    frgi_device *dev = open_opencl(own);
+    if (dev && kind_asked() == FRG_OPENCL && caller_open(&c, (frg_device){FRG_OPENCL, 0})) {
+        frg_context *ctx = caller_context(&c);
+        void *const array = caller_array(&c, costs, sizeof costs);
+        const frg_array cost = caller_matrix(&c, array, FRG_F64, 2, 2);
+        CHECK_STATUS(frg_sinkhorn_create(&s, ctx, cost, NULL, NULL, NULL), FRG_UNSUPPORTED);
+        CHECK_TEXT(frg_error_code(ctx), "FRG-CORE-010");
+        CHECK(!s && strstr(frg_message(ctx), "give a copy in host memory"));
+        frg_context_destroy(ctx);
+        caller_free(&c, array);
+        caller_close(&c);
+    }
+    frgi_device_close(&dev);
+    frg_context_destroy(own);
+    setenv("FOURGE_OPENCL_F64", "", 1);
+}
+
 static frg_status body(frg_context *ctx, void *user, uint64_t *hash)
 {
     const problem *const p = user;
@@ -412,5 +450,7 @@ static const test_case cases[] = {{"parity", parity},
                                   {"refused", refused},
                                   {"refused on OpenCL", refused_opencl},
                                   {"small groups on OpenCL", small_groups},
+                                  {"in place on OpenCL", in_place_opencl},
+                                  {"in place without doubles", in_place_without_f64},
                                   {"faults", faults}};
 TEST_MAIN(cases)
