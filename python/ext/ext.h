@@ -89,6 +89,8 @@ typedef struct {
     PyObject *raise; /* fourge.errors.from_status */
 } ext_state;
 ext_state *ext_state_of(PyObject *module);
+/** The tuple of an array on a device. */
+PyObject *ext_there(const frg_array *a);
 
 /** Whether a call that has all its result or none has none: it failed, was stopped, or a callback
  *  raised. */
@@ -193,8 +195,9 @@ const frg_plan *ext_gw_plan(PyObject *solver);
 /** A table as {name: (kind, bytes, labels or None)}. */
 PyObject *ext_table_dict(const frg_table *t);
 
-/** A view of an object that has a buffer; release it with PyBuffer_Release.  0, or -1 with an
- *  exception that names the argument. */
+/** A view of an object that has a buffer, or of a tuple that tells of an array on a device (as
+ *  tensor_there of the module does), which the caller keeps; release it with PyBuffer_Release.  0, or
+ *  -1 with an exception that names the argument. */
 int ext_array(PyObject *object, const char *name, int writable, Py_buffer *buffer, frg_array *out);
 
 /** The view of a DLPack capsule, which the caller keeps as long as the view is used.  0, or -1 with

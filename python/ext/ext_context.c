@@ -327,11 +327,28 @@ static void refuse_device(PyObject *module, frg_device device)
     ext_raise_text(module, FRG_NO_DEVICE, text, NULL);
 }
 
-/** Context(options, progress): the library's context; progress is a function or None. */
+/** BadArgument for options, or a queue, that no context can be made with. */
+static void refuse_options(PyObject *module, PyObject *options, const frg_context_opts *o)
+{
+    if (o->stream) {
+        ext_raise_text(
+            module, FRG_BAD_ARG,
+            "the queue of the array is none that the device can use: it has to be one of "
+            "that device, in order",
+            NULL);
+        return;
+    }
+    PyErr_Format(PyExc_ValueError,
+                 "%R: expected threads from 0 to 4096, memory_limit and time_limit >= 0", options);
+}
+
+/** Context(options, progress, stream): the library's context; progress is a function or None,
+ *  stream the handle of the caller's queue or 0. */
 static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     PyObject *options = Py_None, *progress = Py_None;
-    if (!PyArg_ParseTuple(args, "|OO", &options, &progress) ||
+    unsigned long long stream = 0;
+    if (!PyArg_ParseTuple(args, "|OOK", &options, &progress, &stream) ||
         (kwargs && PyDict_Size(kwargs) > 0)) {
         return NULL;
     }
@@ -350,6 +367,7 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     }
     frg_context_opts o;
     frg_context_defaults(&o, sizeof o);
+    o.stream = (void *)(uintptr_t)stream;
     o.on_progress = on_progress;
     o.user = c;
     if (ext_fields_set(&o, context_fields, options) < 0) {
@@ -365,9 +383,9 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
         return NULL;
     }
     if (status == FRG_BAD_ARG) {
-        PyErr_Format(PyExc_ValueError,
-                     "%R: expected threads from 0 to 4096, memory_limit and time_limit >= 0",
-                     options);
+        refuse_options(c->module, options, &o);
+        Py_DECREF(c);
+        return NULL;
     }
     if (status < 0) {
         ext_raise(c->module, status, NULL);
@@ -441,6 +459,57 @@ static PyObject *context_check_spool(PyObject *self, PyObject *unused)
     return status < 0 ? ext_raise(c->module, status, c->ctx) : Py_NewRef(Py_None);
 }
 
+/** set_stream(handle): the caller's queue, 0: the context's own. */
+static PyObject *context_set_stream(PyObject *self, PyObject *handle)
+{
+    ext_context *const c = (ext_context *)self;
+    const unsigned long long stream = PyLong_AsUnsignedLongLong(handle);
+    if (PyErr_Occurred() || ext_enter(c) < 0) {
+        return NULL;
+    }
+    frg_status status;
+    EXT_WORK(status = frg_context_set_stream(c->ctx, (void *)(uintptr_t)stream));
+    ext_exit(c);
+    return status < 0 ? ext_raise(c->module, status, c->ctx) : Py_NewRef(Py_None);
+}
+
+/** Vectors between a device and host memory: the library's call on both. */
+static PyObject *move_vector(PyObject *self, PyObject *args, int out)
+{
+    ext_context *const c = (ext_context *)self;
+    PyObject *there, *here;
+    if (!PyArg_ParseTuple(args, "OO", &there, &here) || ext_enter(c) < 0) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array view;
+    frg_status status = FRG_BAD_ARG;
+    if (ext_hold(&h, there, "the vector", out, &view) == 0) {
+        double *const x = ext_values(&h, here, "numbers", !out, FRG_F64, view.shape[0]);
+        if (x) {
+            EXT_WORK(status =
+                         out ? frg_array_put(c->ctx, view, x) : frg_array_get(c->ctx, view, x));
+        }
+    }
+    ext_release(&h);
+    ext_exit(c);
+    return status < 0 || PyErr_Occurred()
+               ? (PyErr_Occurred() ? NULL : ext_raise(c->module, status, c->ctx))
+               : Py_NewRef(Py_None);
+}
+
+/** get(vector, out): numbers of a vector on the device. */
+static PyObject *context_get(PyObject *self, PyObject *args)
+{
+    return move_vector(self, args, 0);
+}
+
+/** put(vector, numbers): the other way. */
+static PyObject *context_put(PyObject *self, PyObject *args)
+{
+    return move_vector(self, args, 1);
+}
+
 ext_context *ext_context_of(PyObject *module, PyObject *object)
 {
     if (!PyObject_TypeCheck(object, (PyTypeObject *)ext_state_of(module)->context_type)) {
@@ -459,13 +528,16 @@ int ext_types_context(PyObject *module)
         {"peak_bytes", context_peak, METH_NOARGS, "The most bytes that it held at a time."},
         {"check_spool", context_check_spool, METH_NOARGS,
          "Raises where the spool's folder cannot be used."},
+        {"set_stream", context_set_stream, METH_O, "The caller's queue of the device; 0: its own."},
+        {"get", context_get, METH_VARARGS, "get(vector, out): from the device."},
+        {"put", context_put, METH_VARARGS, "put(vector, numbers): to the device."},
         {NULL, NULL, 0, NULL}};
     static PyType_Slot slots[] = {
         {Py_tp_new, context_new},
         {Py_tp_dealloc, context_free},
         {Py_tp_traverse, context_visit},
         {Py_tp_methods, methods},
-        {Py_tp_doc, "Context(options=None, progress=None): threads, seed, limits."},
+        {Py_tp_doc, "Context(options=None, progress=None, stream=0): threads, seed, limits."},
         {0, NULL}};
     static PyType_Spec spec = {"fourge._fourge.Context", sizeof(ext_context), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};

@@ -177,7 +177,7 @@ static PyObject *sinkhorn_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     ext_gw *s = NULL;
     frg_status status = FRG_BAD_ARG;
     if (ext_hold(&h, cost, "cost", 0, &view) == 0 && (s = ext_empty(type, c)) &&
-        (s->held = PyMemoryView_FromObject(cost))) {
+        (s->held = PyTuple_Check(cost) ? Py_NewRef(cost) : PyMemoryView_FromObject(cost))) {
         s->n = view.shape[0];
         s->m = view.ndim == 2 ? view.shape[1] : 0;
         s->epsilon = o.epsilon;

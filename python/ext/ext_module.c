@@ -337,8 +337,47 @@ static int find_dtype(const char *format, Py_ssize_t bytes, frg_dtype *out)
     return -1;
 }
 
+/** The numbers of a tuple, at most FRG_MAX_DIM; how many, or -1 with an exception. */
+static int read_axes(PyObject *tuple, int64_t to[FRG_MAX_DIM])
+{
+    const Py_ssize_t n = PyTuple_Size(tuple);
+    for (Py_ssize_t k = 0; k < n && k < FRG_MAX_DIM; k++) {
+        to[k] = PyLong_AsLongLong(PyTuple_GetItem(tuple, k));
+    }
+    return PyErr_Occurred() || n > FRG_MAX_DIM ? -1 : (int)n;
+}
+
+/** An array on a device, (kind, index, handle, offset, format, shape, strides) and its owner, which
+ *  the tuple keeps: bytes to its first element, elements from one to the next. */
+static int array_there(PyObject *tuple, const char *name, frg_array *out)
+{
+    int kind, index;
+    unsigned long long handle, offset;
+    const char *format;
+    PyObject *shape, *strides, *owner;
+    if (!PyArg_ParseTuple(tuple, "iiKKsO!O!|O", &kind, &index, &handle, &offset, &format,
+                          &PyTuple_Type, &shape, &PyTuple_Type, &strides, &owner)) {
+        return -1;
+    }
+    *out = (frg_array){.data = (void *)(uintptr_t)handle,
+                       .offset = (size_t)offset,
+                       .device = {(frg_device_kind)kind, index}};
+    out->ndim = read_axes(shape, out->shape);
+    if (out->ndim < 0 || read_axes(strides, out->stride) != out->ndim ||
+        (find_dtype(format, 8, &out->dtype) < 0 && find_dtype(format, 4, &out->dtype) < 0)) {
+        PyErr_Format(PyExc_TypeError, "%s: expected an array of float32 or float64 on a device",
+                     name);
+        return -1;
+    }
+    return 0;
+}
+
 int ext_array(PyObject *object, const char *name, int writable, Py_buffer *buffer, frg_array *out)
 {
+    if (PyTuple_Check(object)) {
+        *buffer = (Py_buffer){.obj = NULL};
+        return array_there(object, name, out);
+    }
     const int flags = PyBUF_STRIDES | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
     if (PyObject_GetBuffer(object, buffer, flags) < 0) {
         PyErr_Format(PyExc_TypeError, "%s: expected %s array of numbers, got %R", name,
@@ -440,6 +479,14 @@ static PyObject *version(PyObject *module, PyObject *unused)
     return Py_BuildValue("sss", frg_version(), frg_commit(), frg_blas_name());
 }
 
+/** tensor_there(capsule) -> the tuple of an array on a device, as long as the capsule lives. */
+static PyObject *tensor_there(PyObject *module, PyObject *capsule)
+{
+    (void)module;
+    frg_array a;
+    return ext_tensor(capsule, "a tensor", &a) < 0 ? NULL : ext_there(&a);
+}
+
 static PyObject *list_of_choices(const ext_field *f)
 {
     if (f->kind != IS_CHOICE) {
@@ -500,6 +547,7 @@ static PyObject *options(PyObject *module, PyObject *unused)
 
 static PyMethodDef functions[] = {
     {"options", options, METH_NOARGS, "options() -> {call: {option: (default, choices or None)}}"},
+    {"tensor_there", tensor_there, METH_O, "What a DLPack capsule says of memory on a device."},
     {"version", version, METH_NOARGS, "version() -> (version, commit, blas)"},
     {NULL, NULL, 0, NULL},
 };

@@ -67,6 +67,24 @@ static int type_of(const dl_tensor *t, frg_dtype *out)
     return -1;
 }
 
+PyObject *ext_there(const frg_array *a)
+{
+    PyObject *const shape = PyTuple_New(a->ndim), *const strides = PyTuple_New(a->ndim);
+    for (int k = 0; shape && strides && k < a->ndim; k++) {
+        PyTuple_SetItem(shape, k, PyLong_FromLongLong(a->shape[k]));
+        PyTuple_SetItem(strides, k, PyLong_FromLongLong(a->stride[k]));
+    }
+    if (!shape || !strides || PyErr_Occurred()) {
+        Py_XDECREF(shape);
+        Py_XDECREF(strides);
+        return NULL;
+    }
+    const char *const format = a->dtype == FRG_F64 ? "d" : a->dtype == FRG_F32 ? "f" : "?";
+    return Py_BuildValue("iiKKsNN", (int)a->device.kind, a->device.index,
+                         (unsigned long long)(uintptr_t)a->data, (unsigned long long)a->offset,
+                         format, shape, strides);
+}
+
 /** Where the elements lie, by DLPack's numbers: memory of the host is the CPU's, pinned by the
  *  driver of CUDA or ROCm or not; -1 for devices that the library has no kind for. */
 static int place_of(const dl_device *d, frg_device *out)

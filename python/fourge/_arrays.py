@@ -30,13 +30,14 @@ def bytes_of(limit):
 _spelled = {"memory_limit": bytes_of, "spool": lambda folder: folder if folder is None else os.fsdecode(folder)}
 
 
-def context(options, progress=None):
+def context(options, progress=None, stream=0):
     """A context from the options that are its own; takes them out of `options`.  Progress is a function, None, or
-    True for a bar.  A negative seed raises BadArgument: the generator's key is an unsigned word."""
+    True for a bar; stream the handle of the caller's queue of the device, 0: none.  A negative seed raises BadArgument: the generator's key is an unsigned word."""
     seed = options.get("seed")
     if isinstance(seed, (int, np.integer)) and seed < 0:
         raise errors.BadArgument(f"seed: expected 0 or more, got {seed}")
-    return _fourge.Context({k: _spelled.get(k, lambda v: v)(options.pop(k)) for k in CONTEXT_OPTIONS if k in options}, _progress.of(progress))
+    return _fourge.Context({k: _spelled.get(k, lambda v: v)(options.pop(k)) for k in CONTEXT_OPTIONS if k in options}, _progress.of(progress),
+                           stream)
 
 
 def on_cpu(x, name="the array"):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from . import _fourge, _options, errors
+from . import _fourge, _options, _there, errors
 from ._arrays import Report, array, context, moved_seconds, outside, seconds, warn, warn_once
 from ._frame import is_missing
 from ._hints import hint
@@ -67,6 +67,19 @@ def _share(w: Any, name: str) -> Any:
 def _pair(potentials: tuple[Any, Any], name: str, n: int, m: int) -> tuple[np.ndarray | None, np.ndarray | None]:
     f, g = potentials
     return _vector(f, f"{name}: f", n, "potentials"), _vector(g, f"{name}: g", m, "potentials")
+
+
+def _here(context_: Any, cost: Any, v: Any, name: str, n: int, what: str) -> Any:
+    """A vector in host memory, where it may lie on the device of the cost."""
+    there = _there.find(v, name)
+    if there is None:
+        return v
+    if there.shape != (n,):
+        raise errors.BadArgument(f"{name}: expected {n} {what}, got shape {there.shape}")
+    out, view = np.empty(n), there.within(cost, name)
+    with _there.behind(context_, there):
+        context_.get(view, out)
+    return out
 
 
 def _is_tensor(x: Any) -> bool:
@@ -388,6 +401,9 @@ class Transport(_Plan):
     cost, column_error (relative to the mass, what tol is compared with) and marginal_error, ``{"source", "target"}``, of the
     plan among them; P by the methods."""
 
+    _context: Any = None
+    _there: Any = None  # the cost, where it lies on a device
+
     def __init__(self, solver: Any, report: dict[str, Any]):
         self._solver, self.report = solver, report
 
@@ -396,9 +412,43 @@ class Transport(_Plan):
         return f"Transport({r['n']} x {r['m']}, cost {r['cost']:.5g}, {r['iterations']} iterations)"
 
     @property
-    def potentials(self) -> tuple[np.ndarray, np.ndarray]:
-        """f (n,) and g (m,) of P = exp((f + g - C) / epsilon)."""
-        return self._potentials()
+    def potentials(self) -> tuple[Any, Any]:
+        """f (n,) and g (m,) of P = exp((f + g - C) / epsilon); of a cost on a device arrays of its library there."""
+        found = self._potentials()
+        if self._there is None:
+            return found
+        f, g = (self._put(x) for x in found)
+        return f, g
+
+    def _put(self, x: np.ndarray) -> Any:
+        """The numbers in the library and on the device of the cost; as they are where no empty array can be had of it."""
+        out = self._there.empty(x.shape, x.dtype)
+        if out is None:
+            return x
+        there = _there.find(out, "the potentials", True)
+        with _there.behind(self._context, there):
+            self._context.put(there.within(self._there, "the vector"), x)
+        return out
+
+    def plan(self, dtype: Any = np.float64, out: Any = None) -> Any:
+        """All of it, (n, m), in `dtype`, float64 or float32, or in the array `out`, as :meth:`rows` has them."""
+        return self.rows(0, self.shape[0], dtype, out)
+
+    def rows(self, first: int, last: int, dtype: Any = np.float64, out: Any = None) -> Any:
+        """Rows first .. last - 1, in `dtype`.  Of a cost on a device an array of its library there (torch, CuPy, pyopencl; of others
+        NumPy's); or `out`, an array of the shape and of either type, in host memory or on the device, which is written in place."""
+        if out is None and self._there is not None:
+            out = self._there.empty((max(last - first, 0), self.shape[1]), dtype)
+        if out is None:
+            return super().rows(first, last, dtype)
+        there = _there.find(out, "out", True)
+        if there is None:
+            self._solver.rows(first, last, out)
+            return out
+        view = there.within(self._there, "out")
+        with _there.behind(self._context, there):
+            self._solver.rows(first, last, view)
+        return out
 
 
 _OF_VERTEX = ("starts_agree", "next_energy", "vertex", "symmetric")  # the mode's alone
@@ -530,17 +580,33 @@ def transport(cost: Any, a: Any = None, b: Any = None, *, start: tuple[Any, Any]
     Options: epsilon 0.05 (cost units), tol 1e-6 (L1 error of the marginals relative to the mass), max_iter 1000,
     cost_store ("auto", "f32", "u16", "u16r", "fly", "f64"), domain, kernel_store, accel, rho_source, rho_target, reference,
     mass, round, auto_store (a smaller cost_store where memory has no room for it), device, and threads, memory_limit, time_limit.
+    A cost on a device (torch's CUDA tensors, CuPy, Numba, pyopencl; float32 or float64) is read there in place, in its own stream or
+    queue, and must not change while the plan is in use; a, b and start may lie there, too.  The plan and the potentials are then
+    arrays of the same library on that device.
     Fixed point (u16, u16r) and bf16 kernels end in passes over the cost as it is given, which the plan is of.  a (n,), b (m,):
     weights, uniform without.  start: potentials (f, g) to begin with.  progress: as in :func:`align`.
     """
     _options.check(transport, options)
-    cost = _matrix(cost, "cost")
-    n, m = cost.shape
-    c = context(options, progress)
-    solver = _fourge.Sinkhorn(c, cost, _weights(a, "a", n), _weights(b, "b", m), options)
-    if start is not None:
-        solver.start(*_pair(start, "start", n, m))
-    return Transport(solver, _run(solver, c))
+    there = _there.find(cost, "cost")
+    if there is None:
+        cost = _matrix(cost, "cost")
+        c = context(options, progress)
+    elif len(there.shape) == 2:
+        c = _there.context(there, "cost", options, progress)
+    else:
+        raise errors.BadArgument(f"cost: expected a matrix, got shape {there.shape}")
+    n, m = cost.shape if there is None else there.shape
+    a, b = _here(c, there, a, "a", n, "weights"), _here(c, there, b, "b", m, "weights")
+    with _there.behind(c, there):
+        solver = _fourge.Sinkhorn(c, cost if there is None else there.view, _weights(a, "a", n), _weights(b, "b", m), options)
+        if start is not None:
+            f, g = start
+            start = _here(c, there, f, "start: f", n, "potentials"), _here(c, there, g, "start: g", m, "potentials")
+            solver.start(*_pair(start, "start", n, m))
+        report = _run(solver, c)
+    found = Transport(solver, report)
+    found._context, found._there = c, there
+    return found
 
 
 @_options.takes(_options.Unseeded, "context")

@@ -201,6 +201,17 @@ of(gw.Alignment.apply, {"v": np.ones(14)}, found, v=(np.arange(14.0), plan_of), 
 of(gw.Alignment.labels, {"labels": list("aabbccddeeffgg")}, found, labels=(list("abababababcccc"), list))
 of(gw.Alignment.vjp, {"g": COST}, found, g=(2 * COST, list), grad_mode=("frozen", list))
 
+CARRIED = gw.transport(COST, epsilon=0.1, threads=1)
+
+
+def carried():
+    return CARRIED
+
+
+of(gw.Transport.plan, {}, carried, dtype=(np.float32, plan_of), out=(np.zeros((12, 14), np.float32), plan_of))
+of(gw.Transport.rows, {"first": 0, "last": 3}, carried, first=(1, len), last=(4, len), dtype=(np.float32, plan_of),
+   out=(np.zeros((3, 14), np.float32), plan_of))
+
 POINTS = {"distance_mode": "euclidean", "epsilon": 0.02}
 RENAMED = {
     "X_source": (X**3, plan_of), "X_target": (Y**3, plan_of), "p": (A, plan_of), "q": (B, plan_of),
