@@ -196,8 +196,8 @@ const frg_plan *ext_gw_plan(PyObject *solver);
 PyObject *ext_table_dict(const frg_table *t);
 
 /** A view of an object that has a buffer, or of a tuple that tells of an array on a device (as
- *  tensor_there of the module does), which the caller keeps; release it with PyBuffer_Release.  0, or
- *  -1 with an exception that names the argument. */
+ *  tensor_there of the module does), which the caller keeps; release it with PyBuffer_Release.  0,
+ *  or -1 with an exception that names the argument. */
 int ext_array(PyObject *object, const char *name, int writable, Py_buffer *buffer, frg_array *out);
 
 /** The view of a DLPack capsule, which the caller keeps as long as the view is used.  0, or -1 with
