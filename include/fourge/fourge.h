@@ -323,7 +323,7 @@ FRG_API FRG_MUST_USE frg_status frg_context_set_stream(frg_context *ctx, void *s
  *  device, behind what was put into its queue; waits for it.  Errors: E_SHAPE for other axes than
  *  one, E_DTYPE, E_DEVICE_HANDLE, E_MEMORY, those of the device. */
 FRG_API FRG_MUST_USE frg_status frg_array_get(frg_context *ctx, frg_array from, double *to);
-/** The other way, to the nearest number of the vector's type.  Errors: the same. */
+/** The other way, to the nearest number.  Errors: E_SHAPE and the others of frg_array_get. */
 FRG_API FRG_MUST_USE frg_status frg_array_put(frg_context *ctx, frg_array to, const double *from);
 /** NULL is fine.  Every object made from the context must have been destroyed before. */
 FRG_API void frg_context_destroy(frg_context *ctx);
