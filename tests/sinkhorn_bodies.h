@@ -5,7 +5,7 @@
 
 #include "caller.h"
 #include "device/device.h"
-#include "fourge/gw.h"
+#include "gw/gw_sinkhorn.h"
 
 enum {
     PLAN_ROWS = 75,
@@ -54,12 +54,15 @@ typedef struct {
     frgi_device_counts counts;
 } sinkhorn_outcome;
 
-static sinkhorn_outcome solve_sinkhorn(frg_context *ctx, frg_array cost, const frg_sinkhorn_opts *o)
+static sinkhorn_outcome solve_sinkhorn(frg_context *ctx, frg_array cost, int group,
+                                       const frg_sinkhorn_opts *o)
 {
+    const frgi_sinkhorn_place where = {.dev = frgi_device_of(ctx), .group = group};
     sinkhorn_outcome r = {.s = NULL};
     frgi_device_counts *const now = frgi_device_counted(frgi_device_of(ctx));
     *now = (frgi_device_counts){0};
-    if (CHECK_OK(ctx, frg_sinkhorn_create(&r.s, ctx, cost, sinkhorn_in.a, sinkhorn_in.b, o))) {
+    if (CHECK_OK(ctx,
+                 frgi_sinkhorn_open(&r.s, ctx, where, cost, sinkhorn_in.a, sinkhorn_in.b, o))) {
         CHECK_OK(ctx, frg_sinkhorn_run(r.s, NULL));
         CHECK_OK(ctx, frg_sinkhorn_potentials(r.s, r.f, r.g));
         r.counts = *now;
@@ -147,17 +150,17 @@ static void check_consumers(frg_context *ctx, const frg_plan *plan, const double
     }
 }
 
-/** The costs in the caller's memory and a copy of the host's: the same bits, and n m elements fewer
+/** The costs in the caller's memory and a copy of the host's, in groups of that size: the same bits, and n m elements fewer
  *  that go over. */
 static void same_as_copied(frg_context *ctx, const caller *c, frg_array here, frg_array there,
-                           frg_gw_store store)
+                           frg_gw_store store, int group)
 {
     static double want[PLAN_ROWS * PLAN_COLUMNS];
     frg_sinkhorn_opts o;
     frg_sinkhorn_defaults(&o, sizeof o);
     o.cost_store = store;
-    const sinkhorn_outcome copied = solve_sinkhorn(ctx, here, &o);
-    const sinkhorn_outcome placed = solve_sinkhorn(ctx, there, &o);
+    const sinkhorn_outcome copied = solve_sinkhorn(ctx, here, group, &o);
+    const sinkhorn_outcome placed = solve_sinkhorn(ctx, there, group, &o);
     if (!copied.s || !placed.s)
         return;
     CHECK_BITS(placed.f, copied.f, sizeof copied.f);
@@ -243,11 +246,11 @@ TEST_UNUSED static void sinkhorn_in_place_on(frg_device which)
     gaps.stride[0] = PLAN_TALL;
     if (ctx) {
         same_as_copied(ctx, &c, host, caller_matrix(&c, wide, FRG_F64, PLAN_ROWS, PLAN_COLUMNS),
-                       FRG_GW_STORE_AUTO);
-        same_as_copied(ctx, &c, host, gaps, FRG_GW_STORE_U16);
+                       FRG_GW_STORE_AUTO, 0);
+        same_as_copied(ctx, &c, host, gaps, FRG_GW_STORE_U16, 32);
         same_as_copied(
             ctx, &c, frg_matrix(in->narrow, FRG_F32, PLAN_ROWS, PLAN_COLUMNS, PLAN_COLUMNS),
-            caller_matrix(&c, narrow, FRG_F32, PLAN_ROWS, PLAN_COLUMNS), FRG_GW_STORE_F64);
+            caller_matrix(&c, narrow, FRG_F32, PLAN_ROWS, PLAN_COLUMNS), FRG_GW_STORE_F64, 256);
         refused_sinkhorn(ctx, &c);
         vectors_there(ctx, &c);
     }

@@ -17,10 +17,12 @@ def _package(x):
 
 
 class There:
-    """An array `x` on a device: `view` is what the extension takes, `stream` the handle of the queue it is in."""
+    """An array `x` on a device: `view` is what the extension takes, `stream` the handle of the queue it is in.  An index of None is not
+    told by the array, and that of what it is used with."""
 
-    def __init__(self, x, view, stream, keep=None):
-        self.x, self.view, self.stream = x, (*view, (x, keep)), stream
+    def __init__(self, x, kind, index, view, stream, keep=None):
+        self.x, self.numbered, self.stream = x, index is not None, stream
+        self.view = (kind, index or 0, *view, (x, keep))
 
     @property
     def device(self):
@@ -36,7 +38,7 @@ class There:
         if other is None or other.view[0] != self.view[0]:
             place = "in host memory" if other is None else f"on {other.device}"
             raise errors.BadArgument(f"{name} lies on {self.device}, and the cost {place}: give a copy of either beside the other")
-        return (*self.view[:1], other.view[1] if self.view[0] == _OPENCL else self.view[1], *self.view[2:])
+        return (self.view[0], self.view[1] if self.numbered else other.view[1], *self.view[2:])
 
     def empty(self, shape, dtype):
         """An array of the same library on the same device; None where that is not known how."""
@@ -79,10 +81,8 @@ def _format(dtype, name):
 
 
 def _index(x):
-    """Of the device, as far as the array tells it; the driver is asked in any case."""
-    if hasattr(x, "__dlpack_device__"):
-        return int(x.__dlpack_device__()[1])
-    return 0
+    """Of the device, None where the array does not tell; the driver is asked in any case."""
+    return int(x.__dlpack_device__()[1]) if hasattr(x, "__dlpack_device__") else None
 
 
 def _by_cuda_interface(x, name, writable):
@@ -102,7 +102,7 @@ def _by_cuda_interface(x, name, writable):
         import torch
 
         stream = torch.cuda.current_stream(x.device).cuda_stream or _DEFAULT_STREAM
-    return There(x, (_CUDA, _index(x), address or 0, 0, letter, shape, steps), stream or 0)
+    return There(x, _CUDA, _index(x), (address or 0, 0, letter, shape, steps), stream or 0)
 
 
 def _by_dlpack(x, name):
@@ -114,7 +114,7 @@ def _by_dlpack(x, name):
     view = _fourge.tensor_there(capsule)
     if view[4] == "?":
         raise TypeError(f"{name}: expected float32 or float64 on a device, got {getattr(x, 'dtype', type(x).__name__)}")
-    return There(x, view, _DEFAULT_STREAM, capsule)
+    return There(x, *view[:2], view[2:], _DEFAULT_STREAM, capsule)
 
 
 def _by_opencl_attributes(x, name):
@@ -123,7 +123,8 @@ def _by_opencl_attributes(x, name):
     steps = _steps(shape, x.strides, np.dtype(letter).itemsize, name)
     if x.queue is None:
         raise errors.BadArgument(f"{name}: the array has no queue; with_queue(queue) gives it one")
-    return There(x, (_OPENCL, 0, x.base_data.int_ptr if x.base_data is not None else 0, int(x.offset), letter, shape, steps), x.queue.int_ptr)
+    handle = x.base_data.int_ptr if x.base_data is not None else 0
+    return There(x, _OPENCL, None, (handle, int(x.offset), letter, shape, steps), x.queue.int_ptr)
 
 
 def find(x, name, writable=False):
@@ -171,7 +172,7 @@ def context(there, name, options, progress):
     """A context for the array's device, its work behind the array's own queue; takes its options out of `options`.  `there` is told
     the number of the device."""
     asked, kind = options.get("device"), _KINDS[there.view[0]]
-    known = there.device if kind == "cuda" else kind
+    known = there.device if there.numbered else kind
     if asked is not None and known not in (_whole(asked), asked.split(":")[0]):
         raise errors.BadArgument(f"{name} lies on {known}, and device={asked!r}: leave device out, or give a copy where that device takes it")
     if kind == "opencl" and asked is None:

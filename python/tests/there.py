@@ -181,6 +181,8 @@ def refused(driver, kind):
     other = "opencl" if driver.kind == "cuda" else "cuda"
     raises(errors.BadArgument, f"device='{other}'", gw.transport, there, device=other)
     raises(errors.BadArgument, "device='cpu'", gw.transport, there, device="cpu")
+    number = f"{driver.kind}:7"  # a number is taken where the array does not tell its own
+    raises(errors.BadArgument if kind is ByDlpack else errors.NoDevice, number, gw.transport, there, device=number)
     raises(errors.BadArgument, "expected a matrix", gw.transport, place(driver, cost[0], kind))
     raises(errors.BadArgument, f"a: expected {N} weights", gw.transport, there, place(driver, cost[0], kind))
     raises(TypeError, "float32 or float64", gw.transport, place(driver, np.ones((N, M), np.int32), kind) if kind is not ByDlpack else
