@@ -129,6 +129,49 @@ static void other_memory(void)
     check_clean("other memory");
 }
 
+static frg_status transport_body(frg_context *ctx, void *user, uint64_t *hash)
+{
+    const frg_array *const cost = user;
+    frgi_device *dev = NULL;
+    frg_sinkhorn *s = NULL;
+    frg_sinkhorn_opts o;
+    double plan[SMALL];
+    frg_sinkhorn_defaults(&o, sizeof o);
+    o.max_iter = 2;
+    frg_status status = frgi_device_open(&dev, ctx, cuda);
+    if (status >= 0)
+        status =
+            frgi_sinkhorn_open(&s, ctx, (frgi_sinkhorn_place){.dev = dev}, *cost, NULL, NULL, &o);
+    if (status >= 0)
+        status = frg_sinkhorn_run(s, NULL);
+    if (status >= 0)
+        status = frg_plan_rows(frg_sinkhorn_plan(s), 0, SMALL_ROWS,
+                               frg_matrix(plan, FRG_F64, SMALL_ROWS, SMALL_COLUMNS, SMALL_COLUMNS));
+    if (status >= 0)
+        fault_hash(hash, plan, sizeof plan);
+    frg_sinkhorn_destroy(s);
+    frgi_device_close(&dev);
+    return status >= 0 ? FRG_OK : status;
+}
+
+/** Memory refused, block by block, with costs that lie on the device. */
+static void faults_of_transport(void)
+{
+    double costs[SMALL];
+    caller c;
+    for (int e = 0; e < SMALL; e++)
+        costs[e] = e * 5 % 13;
+    if (!with_driver() || !caller_open(&c, cuda))
+        return;
+    void *const array = caller_array(&c, costs, sizeof costs);
+    caller_wait(&c);
+    frg_array cost = caller_matrix(&c, array, FRG_F64, SMALL_ROWS, SMALL_COLUMNS);
+    CHECK(fault_sweep("transport in place", transport_body, &cost, 1) > 10);
+    caller_free(&c, array);
+    caller_close(&c);
+    check_clean("memory refused to transport in place");
+}
+
 static void listed(void)
 {
     frg_device_info info;
@@ -165,6 +208,7 @@ static const test_case cases[] = {
     {"less_memory", less_memory},
     {"stray_address", stray_address},
     {"faults", faults},
+    {"faults_of_transport", faults_of_transport},
     {"callers_stream", callers_stream},
     {"listed", listed},
 };
