@@ -443,7 +443,7 @@ class Transport(_Plan):
             return super().rows(first, last, dtype)
         there = _there.find(out, "out", True)
         if there is None:
-            self._solver.rows(first, last, out)
+            self._solver.rows(first, last, out.detach().numpy() if _is_tensor(out) else out)
             return out
         view = there.within(self._there, "out")
         with _there.behind(self._context, there):
