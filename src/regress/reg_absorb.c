@@ -140,13 +140,17 @@ bool frgi_fe_is_scattered(const frg_fe *f)
 
 /* ---- the columns ----------------------------------------------------------------------------- */
 
-/** Columns first .. first + count - 1 demeaned in place; *lost: there is no result of them. */
+/** Columns first .. first + count - 1 demeaned, in place or into it; *lost: there is no result of
+ *  them. */
 static frg_status run_columns(frg_fe *f, int64_t first, int64_t count, bool *lost)
 {
     const int64_t n = f->data.frame.n;
-    const frg_array some = frg_matrix_columns(f->matrix.values + first * n, FRG_F64, n, count, n);
+    double *const *const x = f->matrix.columns + first;
+    const intptr_t apart = count > 1 ? ((intptr_t)x[1] - (intptr_t)x[0]) / (intptr_t)sizeof **x : n;
+    const frg_array in = frg_matrix_columns(x[0], FRG_F64, n, count, apart);
+    const frg_array out = frg_matrix_columns(f->matrix.values + first * n, FRG_F64, n, count, n);
     const frg_status status =
-        frgi_fe_demean_run(f->absorbed.plan, some, some, f->matrix.reports + first, NULL);
+        frgi_fe_demean_run(f->absorbed.plan, in, out, f->matrix.reports + first, NULL);
     *lost = frgi_fe_demean_lost(f->absorbed.plan);
     return status;
 }
@@ -182,7 +186,7 @@ static frg_status demean_blocks(frg_fe *f, frg_status *worst, bool *stopped)
     }
 }
 
-/** Demeans in place, all columns at once or in the store's blocks, by the plan or its file. */
+/** Demeans, all columns at once or in the store's blocks, by the plan or its file. */
 static frg_status demean(frg_fe *f, frg_status *worst, bool *stopped)
 {
     const frg_status read = read_plan(f);
@@ -196,6 +200,7 @@ static frg_status demean(frg_fe *f, frg_status *worst, bool *stopped)
         return demean_blocks(f, worst, stopped);
     }
     const frg_status status = run_columns(f, 0, f->data.p + 1, stopped);
+    frgi_fe_own_columns(f);
     TRY(status);
     *worst = status > 0 ? status : *worst;
     return FRG_OK;

@@ -3,7 +3,8 @@
  * Column 0 is y, then, where no effect spans the constant, a column of ones, then the terms in
  * formula order.  They are filled in blocks of FRGI_BLOCK rows, all columns of a block together,
  * with their weighted moments: runs of blocks go to the threads, and their moments are joined by
- * the tree of core/tree_sum.h.
+ * the tree of core/tree_sum.h.  Columns that all are the table's as they are wanted stay where they
+ * are: the demeaner reads them there.
  */
 #include "core/tree_sum.h"
 #include "fe/fe_verify.h"
@@ -35,11 +36,28 @@ typedef struct {
     int64_t scratch_each;
 } filler;
 
+/** m rows of a column from `begin` on. */
+static void fill_column(const filler *w, int c, int64_t begin, int64_t m, double *scratch,
+                        double *to)
+{
+    const frg_fe *const f = w->f;
+    const int64_t *const rows = f->data.frame.rows;
+    if (c == 0) {
+        frgi_program_block(&f->data.depvar, rows, begin, m, to, scratch);
+    } else if (f->data.ones && c == 1) {
+        for (ptrdiff_t i = 0; i < m; i++) {
+            to[i] = 1;
+        }
+    } else {
+        frgi_design_block(&f->data.design, f->data.variables, w->codes, c - 1 - f->data.ones, rows,
+                          begin, m, to, scratch);
+    }
+}
+
 /** One block of rows of all columns, with their moments. */
 static void fill_block(const filler *w, int64_t block, double *scratch, frgi_moments *moments)
 {
     frg_fe *const f = w->f;
-    const int64_t *const rows = f->data.frame.rows;
     const int64_t n = f->data.frame.n, begin = block * FRGI_BLOCK;
     const int64_t m = n - begin < FRGI_BLOCK ? n - begin : FRGI_BLOCK;
     const double *const weights = f->data.frame.weights ? f->data.frame.weights + begin : NULL;
@@ -48,15 +66,8 @@ static void fill_block(const filler *w, int64_t block, double *scratch, frgi_mom
         if (frgi_sample_has(f, c)) {
             continue;
         }
-        if (c == 0) {
-            frgi_program_block(&f->data.depvar, rows, begin, m, to, scratch);
-        } else if (f->data.ones && c == 1) {
-            for (ptrdiff_t i = 0; i < m; i++) {
-                to[i] = 1;
-            }
-        } else {
-            frgi_design_block(&f->data.design, f->data.variables, w->codes, c - 1 - f->data.ones,
-                              rows, begin, m, to, scratch);
+        if (!f->matrix.lent) {
+            fill_column(w, c, begin, m, scratch, to);
         }
         moments[c] = frgi_moments_join(moments[c], w->ops->moments(to, weights, m));
     }
@@ -123,6 +134,44 @@ static frg_status not_finite(const frg_fe *f, int c)
          isnan(x[i]) ? "not a number" : "infinite");
 }
 
+/** The numbers of column c in the table; NULL where it is none of the table's. */
+static double *in_the_table(const frg_fe *f, int c)
+{
+    const frgi_program *p = &f->data.depvar;
+    if (c > 0) {
+        const frgi_design_column *const d = &f->data.design.columns[c - 1];
+        const frgi_multiplicand *const m = &f->data.design.multiplicands[d->first_multiplicand];
+        const bool number = d->n_multiplicands == 1 && m->level == FRGI_MULTIPLICAND_NUMBER;
+        p = number ? &f->data.variables[m->variable].number : NULL;
+    }
+    const bool plain = p && p->column && p->column->kind == FRG_NUMBER;
+    return plain ? (double *)(uintptr_t)p->column->numbers : NULL;
+}
+
+/** Takes the table's own columns where the demeaner can read them as one array: all rows of them,
+ *  equally far apart.  What is done anew, by other weights or in a later run, needs copies. */
+static void borrow_columns(frg_fe *f)
+{
+    const bool once = !f->glm.family && !f->two_stage.text && !f->policy.options.store;
+    ptrdiff_t apart = 0;
+    f->matrix.lent = once && f->data.frame.n_effects > 0 && !f->data.frame.rows && !f->data.ones;
+    for (int c = 0; c <= f->data.p && f->matrix.lent; c++) {
+        double *const x = in_the_table(f, c);
+        f->matrix.columns[c] = x;
+        const intptr_t step = c > 0 ? (intptr_t)x - (intptr_t)f->matrix.columns[c - 1] : 0;
+        apart = c == 1 ? step : apart;
+        f->matrix.lent = x && step % (intptr_t)sizeof *x == 0 && (c == 0 || step == apart);
+    }
+}
+
+void frgi_fe_own_columns(frg_fe *f)
+{
+    f->matrix.lent = false;
+    for (int c = 0; c <= f->data.p; c++) {
+        f->matrix.columns[c] = f->matrix.values + c * f->data.frame.n;
+    }
+}
+
 /** Memory of the columns: their own, or the sample's, which may have them filled. */
 static frg_status place_columns(frg_fe *f)
 {
@@ -133,8 +182,9 @@ static frg_status place_columns(frg_fe *f)
         return frgi_sample_columns(f);
     }
     TRY(NEW(f->ctx, &f->matrix.values, columns * n, "the model matrix"));
-    for (int c = 0; c < columns; c++) {
-        f->matrix.columns[c] = f->matrix.values + c * n;
+    borrow_columns(f);
+    if (!f->matrix.lent) {
+        frgi_fe_own_columns(f);
     }
     return FRG_OK;
 }

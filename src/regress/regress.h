@@ -86,7 +86,8 @@ typedef struct {
 typedef struct {
     double *values;             /* n x (p + 1), column-major: y, then X, demeaned or centred;
                                    NULL where the sample has the columns (reg_pool.c) */
-    double **columns;           /* p + 1, each of n */
+    double **columns;           /* p + 1, each of n: those of `values`, or the table's own */
+    bool lent;                  /* the latter, which nobody writes to: until they are demeaned */
     int32_t *shared;            /* p + 1: their places in the sample; NULL without one */
     frgi_moments *moments;      /* p + 1, before demeaning */
     frg_demean_column *reports; /* p + 1; NULL without effects */
@@ -218,6 +219,8 @@ bool frgi_fe_ended(const frg_fe *f, frg_status *worst);
 /** [y X] with their moments, block of rows after block; codes: of the factors among the columns.
  *  E_NOT_FINITE for a value that cannot be squared and added. */
 FRG_MUST_USE frg_status frgi_fe_fill_matrix(frg_fe *f, frgi_factor_codes *codes);
+/** The columns of the matrix are its own from now on. */
+void frgi_fe_own_columns(frg_fe *f);
 /** Subtracts the columns' means, all but that of the ones. */
 void frgi_fe_centre(frg_fe *f);
 /** The name of column c of the matrix: that of y, "(Intercept)" or a term. */

@@ -1051,6 +1051,63 @@ static void same_bits(void)
     free(f), free(g), free(c), free(y), free(x), free(z), free(first), free(again);
 }
 
+/* ---- columns that are read where they lie ---------------------------------------------------- */
+
+/** Estimate to upper end of all coefficients under the first covariance, then the residuals. */
+static void numbers_of(frg_context *ctx, const frg_table *t, const char *formula,
+                       const frg_fe_opts *o, double *out)
+{
+    frg_fe *f = NULL;
+    if (CHECK_OK(ctx, frg_fe_fit(&f, ctx, formula, t, o))) {
+        const frg_fe_result *const r = frg_fe_get(f);
+        for (int j = 0; j < r->n_coefficients; j++, out += 6)
+            memcpy(out, &r->coefficients[j].estimate, 6 * sizeof *out);
+        CHECK_OK(ctx, frg_fe_residuals(f, out, NULL));
+    }
+    frg_fe_destroy(f);
+}
+
+/** The table's columns give what copies of them give, by all methods and in any order, and stay as
+ *  they were; a value that is infinite is named. */
+static void columns_of_the_table(void)
+{
+    static const char *const formulas[][2] = {
+        {"y ~ x1 | f1 + f2", "I(y + 0) ~ I(x1 + 0) | f1 + f2"},
+        {"x2 ~ y | f1", "I(x2 + 0) ~ I(y + 0) | f1"},
+        {"y ~ x1 + x2 + x3 | f1 + f2", "I(y + 0) ~ x1 + x2 + x3 | f1 + f2"},
+        {"x1 ~ x2 + x3 | f2 + f1[w]", "I(x1 + 0) ~ x2 + x3 | f2 + f1[w]"}};
+    static const frg_fe_method methods[] = {FRG_FE_AUTO, FRG_FE_CG, FRG_FE_LSMR};
+    for (int trial = 0; trial < test_size(12, 3); trial++) {
+        design d;
+        frg_context *const ctx = test_context();
+        draw(&d, 100 + test_below(300), 2, TERMS);
+        frg_table *const t = table_of(ctx, &d);
+        frg_fe_opts o = options_of(&d);
+        o.keep_effects = test_below(2) != 0;
+        o.demean.method = methods[trial % 3];
+        for (size_t k = 0; k < sizeof formulas / sizeof *formulas; k++) {
+            double lent[6 * TERMS + ROWS_MAX] = {0}, copied[6 * TERMS + ROWS_MAX] = {0};
+            numbers_of(ctx, t, formulas[k][0], &o, lent);
+            numbers_of(ctx, t, formulas[k][1], &o, copied);
+            CHECK_BITS(lent, copied, sizeof lent);
+        }
+        CHECK_BITS(frg_table_find(t, "y")->numbers, d.y, (size_t)d.n * sizeof *d.y);
+        for (int j = 0; j < d.k; j++)
+            CHECK_BITS(frg_table_find(t, term_names[j])->numbers, d.x[j],
+                       (size_t)d.n * sizeof *d.y);
+        frg_table_destroy(t);
+        d.x[0][d.n / 2] = (double)INFINITY;
+        frg_table *const bad = table_of(ctx, &d);
+        frg_fe *f = NULL;
+        CHECK_STATUS(frg_fe_fit(&f, ctx, "y ~ x1 | f1", bad, &o), FRG_BAD_DATA);
+        char where[32];
+        snprintf(where, sizeof where, "x1', row %lld", (long long)d.n / 2 + 1);
+        CHECK_SAYS(strstr(frg_message(ctx), where) != NULL, "%s", frg_message(ctx));
+        frg_table_destroy(bad);
+        frg_context_destroy(ctx);
+    }
+}
+
 static const test_case cases[] = {
     {"oracle_designs", oracle_designs},
     {"relabelled_and_shuffled", relabelled_and_shuffled},
@@ -1069,5 +1126,6 @@ static const test_case cases[] = {
     {"predictions_elsewhere", predictions_elsewhere},
     {"largest_connected_set", largest_connected_set},
     {"same_bits", same_bits},
+    {"columns_of_the_table", columns_of_the_table},
 };
 TEST_MAIN(cases)
