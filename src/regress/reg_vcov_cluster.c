@@ -34,18 +34,27 @@ frg_status frgi_vcov_check_complete(const frg_fe *f, const frgi_key *key)
     return FRG_OK;
 }
 
+/** The effect that is the same key; -1: none is. */
+static int effect_of(const frg_fe *f, const frgi_key *key)
+{
+    int q = f->data.frame.n_effects - 1;
+    while (q >= 0 && strcmp(f->data.frame.keys[q].name, key->name) != 0) {
+        q--;
+    }
+    return q;
+}
+
 /** Codes of key i; an effect's where it is the same key. */
 static frg_status encode_key(frgi_vcov_work *w, int i)
 {
     const frg_fe *const f = w->f;
     const frgi_key *const key = &w->v->request.keys[i];
     const int64_t n = f->data.frame.n;
-    for (int q = 0; q < f->data.frame.n_effects; q++) {
-        if (strcmp(f->data.frame.keys[q].name, key->name) == 0) {
-            w->codes[i] = f->data.frame.codes + q * n;
-            w->groups[i] = f->data.frame.levels[q];
-            return FRG_OK;
-        }
+    const int q = effect_of(f, key);
+    if (q >= 0) {
+        w->codes[i] = f->data.frame.codes + q * n;
+        w->groups[i] = f->data.frame.levels[q];
+        return FRG_OK;
     }
     TRY(frgi_vcov_check_complete(f, key));
     w->codes[i] = w->own + i * n;
@@ -59,8 +68,14 @@ frg_status frgi_vcov_encode(frgi_vcov_work *w)
     if (r->n == 0 || r->kind->rule == RULE_ROWS) {
         return FRG_OK;
     }
-    TRY(NEW(f->ctx, &w->own, r->n * f->data.frame.n, "clusters"));
     const bool panel = r->kind->rule == RULE_PERIODS || r->kind->rule == RULE_TWO_WAY;
+    bool own = panel;
+    for (int i = 0; i < r->n; i++) {
+        own = own || effect_of(f, &r->keys[i]) < 0;
+    }
+    if (own) {
+        TRY(NEW(f->ctx, &w->own, r->n * f->data.frame.n, "clusters"));
+    }
     for (int i = 0; i < r->n; i++) {
         const bool period = panel && i == r->n - 1;
         TRY(period ? frgi_vcov_periods(w, i) : encode_key(w, i));
