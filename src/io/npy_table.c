@@ -25,22 +25,39 @@ static void gather_numbers(const frg_array *v, int64_t first, int64_t step, int6
     }
 }
 
+/** Missing values among rows begin .. end-1. */
+static int64_t missing_within(const frgi_column_memory *m, frg_column_kind kind, int64_t begin,
+                              int64_t end)
+{
+    int64_t missing = 0;
+    for (int64_t i = begin; kind == FRG_NUMBER && i < end; i++) {
+        missing += ((const double *)m->values)[i] != ((const double *)m->values)[i];
+    }
+    for (int64_t i = begin; kind == FRG_INTEGER && i < end; i++) {
+        missing += ((const int64_t *)m->values)[i] == FRG_MISSING_INTEGER;
+    }
+    return missing;
+}
+
 /** Ends early where the run was stopped: who reads asks for that at the end. */
 static int64_t count_missing(const frg_context *ctx, const frgi_column_memory *m,
                              frg_column_kind kind, int64_t n)
 {
-    enum { STRETCH = 1 << 20 };
-    int64_t missing = 0;
-    for (int64_t begin = 0; begin < n && frgi_stopped(ctx) == FRG_OK; begin += STRETCH) {
-        const int64_t end = n - begin < STRETCH ? n : begin + STRETCH;
-        for (int64_t i = begin; kind == FRG_NUMBER && i < end; i++) {
-            missing += ((const double *)m->values)[i] != ((const double *)m->values)[i];
-        }
-        for (int64_t i = begin; kind == FRG_INTEGER && i < end; i++) {
-            missing += ((const int64_t *)m->values)[i] == FRG_MISSING_INTEGER;
+    enum { PARTS = 64, STRETCH = 1 << 18 };
+    int64_t missing[PARTS] = {0}, total = 0;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(frgi_pass_threads(ctx, n))
+    for (int64_t q = 0; q < PARTS; q++) {
+        const int64_t last = (q + 1) * n / PARTS;
+        for (int64_t begin = q * n / PARTS; begin < last && frgi_stopped(ctx) == FRG_OK;
+             begin += STRETCH) {
+            const int64_t end = last - begin < STRETCH ? last : begin + STRETCH;
+            missing[q] += missing_within(m, kind, begin, end);
         }
     }
-    return missing;
+    for (int q = 0; q < PARTS; q++) {
+        total += missing[q];
+    }
+    return total;
 }
 
 /** The values of one column; an array that is one column of float64 or int64 hands over its
