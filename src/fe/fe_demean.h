@@ -19,6 +19,13 @@ FRG_MUST_USE frg_status frgi_fe_demean_open(frg_demean **out, frg_context *ctx,
                                             const frg_array *weights, const fe_slopes_asked *asked,
                                             const frg_demean_opts *o);
 
+/** frg_demean_create of codes (n x q, factor behind factor) that stay as they are as long as the
+ *  plan, with FE_ROWS_AHEAD numbers behind them that can be read: it may read them where they
+ *  are. */
+FRG_MUST_USE frg_status frgi_fe_demean_lent(frg_demean **out, frg_context *ctx, frg_array codes,
+                                            const frg_array *weights, const fe_slopes_asked *asked,
+                                            const frg_demean_opts *o);
+
 /** frg_demean_run as a part of a run that has begun already: the clock of the time limit goes
  *  on. */
 frg_status frgi_fe_demean_run(frg_demean *d, frg_array in, frg_array out,

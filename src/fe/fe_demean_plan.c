@@ -151,7 +151,7 @@ frg_status frgi_fe_demean_create(frg_demean **out, frg_context *ctx, frg_array c
 typedef struct {
     frg_array codes, weights;
     fe_slopes_asked asked;
-    bool weighted;
+    bool weighted, stay; /* stay: the codes do, as long as the plan */
     int32_t *own_codes;
     double *own_weights, *own_values; /* of the slopes */
     frg_slope *own_slopes;
@@ -251,6 +251,7 @@ static frg_status make_plan(frg_demean *d, fe_device_place where, plan_rows *r)
     const fe_slopes_asked *const s = &r->asked;
     const bool by_rows = is_by_rows(&d->opts);
     TRY(bring_together(d, r));
+    d->rows.index_lent = r->stay && !r->own_codes;
     TRY(frgi_fe_rows_create(&d->rows, ctx, &r->codes, r->weighted ? &r->weights : NULL));
     TRY(frgi_fe_cascade_create(&d->cascade, ctx, &d->rows, &d->opts));
     if (by_rows || d->has_slopes) {
@@ -282,13 +283,12 @@ static frg_status check_rows(frg_context *ctx, const frg_array *codes, const frg
     return FRG_OK;
 }
 
-frg_status frgi_fe_demean_open(frg_demean **out, frg_context *ctx, fe_device_place where,
-                               frg_array codes, const frg_array *weights,
-                               const fe_slopes_asked *asked, const frg_demean_opts *o)
+static frg_status open_plan(frg_demean **out, frg_context *ctx, fe_device_place where, plan_rows r,
+                            const frg_demean_opts *o)
 {
     *out = NULL;
     const double began = frgi_seconds();
-    const bool has_slopes = asked->count != 0 || asked->no_intercept;
+    const bool has_slopes = r.asked.count != 0 || r.asked.no_intercept;
     frg_demean_opts opts;
     frg_demean_defaults(&opts, sizeof opts);
     TRY(frgi_take_opts(ctx, &opts, sizeof opts, o));
@@ -297,7 +297,7 @@ frg_status frgi_fe_demean_open(frg_demean **out, frg_context *ctx, fe_device_pla
     if (where.dev) {
         TRY(frgi_fe_device_check(ctx, where.dev, &opts, has_slopes));
     }
-    TRY(check_rows(ctx, &codes, weights));
+    TRY(check_rows(ctx, &r.codes, r.weighted ? &r.weights : NULL));
     frg_demean *d;
     TRY(NEW0(ctx, &d, 1, "plan"));
     d->ctx = ctx;
@@ -305,8 +305,6 @@ frg_status frgi_fe_demean_open(frg_demean **out, frg_context *ctx, fe_device_pla
     frgi_fe_take_tol(d, opts.tol);
     d->has_slopes = has_slopes;
     d->rows.steps = where.steps ? where.steps : &frgi_fe_host_steps;
-    plan_rows r = {.codes = codes, .asked = *asked, .weighted = weights != NULL};
-    r.weights = weights ? *weights : codes;
     const frg_status status = make_plan(d, where, &r);
     drop_rows(&r, ctx);
     if (status < 0) {
@@ -316,6 +314,31 @@ frg_status frgi_fe_demean_open(frg_demean **out, frg_context *ctx, fe_device_pla
     d->setup_seconds = frgi_seconds() - began;
     *out = d;
     return FRG_OK;
+}
+
+static plan_rows rows_of(frg_array codes, const frg_array *weights, const fe_slopes_asked *asked,
+                         bool stay)
+{
+    return (plan_rows){.codes = codes,
+                       .weights = weights ? *weights : codes,
+                       .asked = *asked,
+                       .weighted = weights != NULL,
+                       .stay = stay};
+}
+
+frg_status frgi_fe_demean_open(frg_demean **out, frg_context *ctx, fe_device_place where,
+                               frg_array codes, const frg_array *weights,
+                               const fe_slopes_asked *asked, const frg_demean_opts *o)
+{
+    return open_plan(out, ctx, where, rows_of(codes, weights, asked, false), o);
+}
+
+frg_status frgi_fe_demean_lent(frg_demean **out, frg_context *ctx, frg_array codes,
+                               const frg_array *weights, const fe_slopes_asked *asked,
+                               const frg_demean_opts *o)
+{
+    const fe_device_place where = {frgi_device_of(ctx), 0, &frgi_fe_host_steps};
+    return open_plan(out, ctx, where, rows_of(codes, weights, asked, true), o);
 }
 
 static void close_run(frg_demean *d)

@@ -228,6 +228,31 @@ static void fill_piece(const layout *b, int64_t begin, int64_t end)
     }
 }
 
+/** The remaining factor's codes where they are its reduced indices, and the caller keeps them; NULL
+ *  where these are to be filled in. */
+static int32_t *lent_index(const layout *b)
+{
+    const fe_rows *const g = b->g;
+    const int q = g->elim_factor == 0 ? 1 : 0;
+    const bool lent = g->index_lent && g->n > 0 && g->n_remaining == 1 && !g->order &&
+                      b->c->row == 1 && !b->f[q].narrow && !b->f[q].level;
+    return lent ? (int32_t *)(uintptr_t)b->c->base + q * b->c->column : NULL;
+}
+
+static frg_status open_index(const layout *b, frg_context *ctx)
+{
+    fe_rows *const g = b->g;
+    g->index = lent_index(b);
+    g->index_lent = g->index != NULL;
+    if (g->index_lent) {
+        return FRG_OK;
+    }
+    TRY(NEW(ctx, &g->index, (g->n + FE_ROWS_AHEAD) * g->n_remaining, "reduced indices"));
+    memset(g->index + g->n * g->n_remaining, 0,
+           (size_t)(FE_ROWS_AHEAD * g->n_remaining) * sizeof *g->index);
+    return FRG_OK;
+}
+
 /** One pass over the codes, piece by piece: the eliminated levels' runs, the reduced indices,
  *  the counts that are missing. */
 static void lay_rows(const layout *b, int threads)
@@ -240,7 +265,9 @@ static void lay_rows(const layout *b, int threads)
         if (b->first_elim) {
             take_runs(b, p);
         }
-        fill_piece(b, begin, end);
+        if (!g->index_lent) {
+            fill_piece(b, begin, end);
+        }
         for (int q = 0; q < g->n_factors; q++) {
             if (b->f[q].tables > 0) {
                 uint32_t *count = b->f[q].count + omp_get_thread_num() * b->f[q].apart;
@@ -284,6 +311,7 @@ static frg_status close_gaps(layout *b, frg_context *ctx)
     }
     TRY(place_factors(b->g, ctx));
     DROP(ctx, &b->first_elim);
+    TRY(b->g->index_lent ? open_index(b, ctx) : FRG_OK);
     lay_rows(b, frg_threads(ctx));
     return FRG_OK;
 }
@@ -400,9 +428,7 @@ static frg_status lay_out(layout *b, frg_context *ctx, const frg_array *weights,
     const fe_factor_codes *elim = &b->f[g->elim_factor];
     const bool grouped = g->n == 0 || elim->scan.changes + 1 == g->n_elim;
     TRY(grouped ? prepare_runs(b, ctx, &b->first_elim) : sort_rows(g, ctx, b->c, elim));
-    TRY(NEW(ctx, &g->index, (g->n + FE_ROWS_AHEAD) * g->n_remaining, "reduced indices"));
-    memset(g->index + g->n * g->n_remaining, 0,
-           (size_t)(FE_ROWS_AHEAD * g->n_remaining) * sizeof *g->index);
+    TRY(open_index(b, ctx));
     lay_rows(b, frg_threads(ctx));
     TRY(close_gaps(b, ctx));
     if (weights) {
@@ -524,7 +550,8 @@ void frgi_fe_rows_shape(fe_rows *g, int elim_factor, bool weighted)
 
 size_t frgi_fe_rows_bytes(const fe_rows *g)
 {
-    const int64_t per_row = (g->n_remaining + (g->order ? 1 : 0)) * 4 + (g->weight ? 8 : 0);
+    const int64_t numbers = (g->index_lent ? 0 : g->n_remaining) + (g->order ? 1 : 0);
+    const int64_t per_row = numbers * 4 + (g->weight ? 8 : 0);
     return (size_t)(g->n * per_row + g->n_elim * (g->elim_level ? 20 : 16) + g->n_reduced * 16);
 }
 
@@ -537,7 +564,9 @@ void frgi_fe_rows_destroy(fe_rows *g, frg_context *ctx)
     DROP(ctx, &g->elim_start);
     DROP(ctx, &g->elim_level);
     DROP(ctx, &g->elim_inverse);
-    DROP(ctx, &g->index);
+    if (!g->index_lent) {
+        DROP(ctx, &g->index);
+    }
     DROP(ctx, &g->order);
     DROP(ctx, &g->weight);
     DROP(ctx, &g->level_weight);

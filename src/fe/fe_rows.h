@@ -66,7 +66,8 @@ typedef struct {
     int64_t *elim_start;   /* U + 1 */
     int32_t *elim_level;   /* eliminated level -> level of the eliminated factor; NULL: the same */
     double *elim_inverse;  /* 1 / N_u, 0 where N_u = 0 */
-    int32_t *index;        /* (n + FE_ROWS_AHEAD) x n_remaining, zeros at the end */
+    int32_t *index;        /* (n + FE_ROWS_AHEAD) x n_remaining, any numbers at the end */
+    bool index_lent;       /* it is the caller's codes, which stay */
     uint32_t *order;       /* row -> caller's row, zeros at the end; NULL: the same */
     bool weighted;         /* rows have weights */
     double *weight;        /* n in row order, brought near 1; NULL: all 1 */
@@ -157,8 +158,9 @@ const fe_row_ops *frgi_fe_row_ops(frgi_isa isa, int f32, int kind);
 int frgi_fe_largest_factor(const fe_factor *f, int n);
 /** E_TOO_BIG where n rows are more than a plan holds. */
 FRG_MUST_USE frg_status frgi_fe_rows_fit(frg_context *ctx, int64_t n);
-/** Reads codes (n x Q int32, any strides) and weights (n or NULL) into g; g must be zeroed before.
- *  Errors: E_CODES, E_WEIGHT, E_MEMORY, E_TOO_BIG. */
+/** Reads codes (n x Q int32, any strides) and weights (n or NULL) into g; g must be zeroed before,
+ *  but for index_lent: the codes stay as long as g, with FE_ROWS_AHEAD numbers behind a factor's
+ *  that can be read.  Errors: E_CODES, E_WEIGHT, E_MEMORY, E_TOO_BIG. */
 FRG_MUST_USE frg_status frgi_fe_rows_create(fe_rows *g, frg_context *ctx, const frg_array *codes,
                                             const frg_array *weights);
 /** *level <- the eliminated level of each of the caller's rows, of *levels, where the rows of some

@@ -34,13 +34,12 @@ frg_status frgi_fe_plan(const frg_fe *f, frg_demean **out)
     const frg_array codes =
         frg_matrix_columns(frame->codes, FRG_I32, frame->n, frame->n_effects, frame->n);
     const frg_array weights = frg_vector(frame->weights, FRG_F64, frame->n);
-    uint64_t no_intercept;
+    fe_slopes_asked asked = {.count = f->data.formula.n_slopes};
     frg_slope *slopes = NULL;
-    TRY(frgi_fe_slopes(f, &slopes, &no_intercept));
-    const frg_status status =
-        frg_demean_create(out, f->ctx, codes, frame->weights ? &weights : NULL,
-                          f->data.formula.n_slopes ? slopes : NULL, f->data.formula.n_slopes,
-                          no_intercept, &f->policy.options.demean);
+    TRY(frgi_fe_slopes(f, &slopes, &asked.no_intercept));
+    asked.slopes = asked.count ? slopes : NULL;
+    const frg_status status = frgi_fe_demean_lent(
+        out, f->ctx, codes, frame->weights ? &weights : NULL, &asked, &f->policy.options.demean);
     DROP(f->ctx, &slopes);
     return status;
 }

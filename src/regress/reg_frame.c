@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fe/fe_rows.h"
 #include "fe/fe_weights.h"
 #include "formula/keys.h"
 #include "formula/mistyped.h"
@@ -635,7 +636,9 @@ static frg_status encode_effects(framer *b)
         TRY(drop_separated(b));
         return b->in->options->connected != FRG_CONNECTED_ALL ? drop_disconnected(b) : FRG_OK;
     }
-    TRY(NEW(b->ctx, &f->codes, f->n_effects * f->n, "codes of the effects"));
+    const int64_t numbers = f->n_effects * f->n; /* a plan may read some behind the last */
+    TRY(NEW(b->ctx, &f->codes, numbers + FE_ROWS_AHEAD, "codes of the effects"));
+    memset(f->codes + numbers, 0, FE_ROWS_AHEAD * sizeof *f->codes);
     TRY(frgi_key_codes(b->ctx, f->keys, f->n_effects, f->rows, f->n, f->codes, f->levels));
     TRY(drop_by_effects(b));
     for (int q = 0; q < f->n_effects; q++) {
