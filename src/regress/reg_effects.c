@@ -32,7 +32,7 @@ frg_status frg_fe_residuals(const frg_fe *f, double *residuals, double *fitted)
         return FRG_BAD_ARG;
     }
     const frgi_frame *const frame = &f->data.frame;
-    double y[FRGI_BLOCK], *scratch;
+    double y[FRGI_BLOCK], left[FRGI_BLOCK], *scratch;
     TRY(frgi_spool_check(f->ctx));
     TRY(NEW(f->ctx, &scratch, ((int64_t)f->data.depvar.stack + 1) * FRGI_BLOCK, "residuals"));
     for (int64_t i = 0; i < frame->n_rows; i++) {
@@ -47,9 +47,10 @@ frg_status frg_fe_residuals(const frg_fe *f, double *residuals, double *fitted)
     for (int64_t begin = 0; begin < frame->n; begin += FRGI_BLOCK) {
         const int64_t n = frame->n - begin < FRGI_BLOCK ? frame->n - begin : FRGI_BLOCK;
         frgi_program_block(&f->data.depvar, frame->rows, begin, n, y, scratch);
+        frgi_fe_errors(f, begin, mu ? 0 : n, left);
         for (int64_t i = 0; i < n; i++) {
             const int64_t row = frame->rows ? frame->rows[begin + i] : begin + i;
-            const double e = mu ? y[i] - mu[begin + i] : f->fit.e[begin + i];
+            const double e = mu ? y[i] - mu[begin + i] : left[i];
             if (residuals) {
                 residuals[row] = e;
             }

@@ -44,6 +44,7 @@ static frg_status solve(frgi_screen *w)
     const double y_scale = y_square > 0 ? sqrt(y_square) : 1;
     improve(w, gradient, y_scale);
     for (int pass = 0; pass < PASSES; pass++) {
+        memcpy(f->fit.b_of_e, f->fit.b, (size_t)k * sizeof *f->fit.b);
         TRY_TO(done,
                frgi_gram_residual(f->ctx, k, f->fit.x, f->matrix.columns[0], f->fit.b,
                                   f->data.frame.weights, f->data.frame.n, f->fit.e, gradient));
@@ -57,13 +58,41 @@ done:
     return status;
 }
 
-frg_status frgi_fe_allocate_estimates(frg_fe *f)
+static frg_status allocate_but_residuals(frg_fe *f)
 {
     TRY(NEW(f->ctx, &f->fit.x, f->data.p + 1, "estimates"));
     TRY(NEW(f->ctx, &f->fit.column_of, f->data.p, "estimates"));
     TRY(NEW(f->ctx, &f->fit.dropped, f->data.p, "dropped terms"));
-    TRY(NEW(f->ctx, &f->fit.b, f->data.p, "estimates"));
+    TRY(NEW(f->ctx, &f->fit.b_of_e, f->data.p, "estimates"));
+    return NEW(f->ctx, &f->fit.b, f->data.p, "estimates");
+}
+
+frg_status frgi_fe_allocate_estimates(frg_fe *f)
+{
+    TRY(allocate_but_residuals(f));
     return NEW(f->ctx, &f->fit.e, f->data.frame.n, "residuals");
+}
+
+/** Residuals of columns that stay as they are, by coefficients that do, need not be kept, but for
+ *  who looks one up. */
+static bool keeps_residuals(const frg_fe *f)
+{
+    return f->data.frame.n_effects == 0 || f->two_stage.text || f->policy.options.keep_effects;
+}
+
+frgi_errors frgi_fe_errors_of(const frg_fe *f)
+{
+    return (frgi_errors){f->fit.k, f->fit.x, f->matrix.columns[0], f->fit.b_of_e};
+}
+
+void frgi_fe_errors(const frg_fe *f, int64_t begin, int64_t n, double *out)
+{
+    if (f->fit.e) {
+        memcpy(out, f->fit.e + begin, (size_t)n * sizeof *out);
+        return;
+    }
+    const frgi_errors e = frgi_fe_errors_of(f);
+    frgi_gram_ops_of(f->ctx)->errors(e.k, e.x, e.y, e.b, begin, n, out);
 }
 
 void frgi_fe_intercept(frg_fe *f)
@@ -81,7 +110,7 @@ frg_status frgi_fe_estimate(frg_fe *f)
 {
     frgi_screen w = {.f = f};
     frg_status status;
-    TRY(frgi_fe_allocate_estimates(f));
+    TRY(keeps_residuals(f) ? frgi_fe_allocate_estimates(f) : allocate_but_residuals(f));
     TRY_TO(done, frgi_screen_create(&w, f, f->data.frame.weights));
     if (frgi_fe_gives_up(f)) {
         goto done;

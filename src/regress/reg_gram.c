@@ -223,9 +223,10 @@ frg_status frgi_gram_residual(frg_context *ctx, int k, const double *const *x, c
     TRY(NEW0(ctx, &partial, p.groups * length, "a gradient"));
 #pragma omp parallel for schedule(dynamic, 1) num_threads(frgi_pass_threads(ctx, n))
     for (int64_t r = 0; r < p.groups; r++) {
-        double scratch[FRGI_GRAM_CHUNK];
+        double scratch[FRGI_GRAM_CHUNK], unkept[FRGI_GRAM_CHUNK];
         for (int64_t c = r * p.chunks / p.groups; c < (r + 1) * p.chunks / p.groups; c++) {
-            ops->residual(k, x, y, b, w, c * FRGI_GRAM_CHUNK, chunk_rows(&p, c), e, scratch,
+            const int64_t begin = c * FRGI_GRAM_CHUNK;
+            ops->residual(k, x, y, b, w, begin, chunk_rows(&p, c), e ? e + begin : unkept, scratch,
                           partial + r * length);
         }
     }
@@ -234,10 +235,28 @@ frg_status frgi_gram_residual(frg_context *ctx, int k, const double *const *x, c
     return FRG_OK;
 }
 
+/** Four columns times s or, where that is NULL, the residuals, chunk by chunk. */
+static void sum_groups(const frgi_gram_ops *ops, const double *const x[4], const double *s,
+                       const frgi_errors *errors, const int32_t *groups, int64_t n, double *sums)
+{
+    if (s) {
+        ops->by_group(x, s, groups, n, sums);
+        return;
+    }
+    for (int64_t begin = 0; begin < n; begin += FRGI_GRAM_CHUNK) {
+        const int64_t m = n - begin < FRGI_GRAM_CHUNK ? n - begin : FRGI_GRAM_CHUNK;
+        const double *const there[4] = {x[0] + begin, x[1] + begin, x[2] + begin, x[3] + begin};
+        double e[FRGI_GRAM_CHUNK];
+        ops->errors(errors->k, errors->x, errors->y, errors->b, begin, m, e);
+        ops->by_group(there, e, groups + begin, m, sums);
+    }
+}
+
 /** Every column is summed by one thread in the order of the rows; four of them share the loads of
  *  the groups and a line of memory.  What a last bunch of fewer lacks is its last column again. */
-frg_status frgi_gram_by_group(frg_context *ctx, int k, const double *const *x, const double *s,
-                              const int32_t *groups, int64_t n, int64_t n_groups, double *sums)
+static frg_status sum_by_group(frg_context *ctx, int k, const double *const *x, const double *s,
+                               const frgi_errors *errors, const int32_t *groups, int64_t n,
+                               int64_t n_groups, double *sums)
 {
     const frgi_gram_ops *const ops = frgi_gram_ops_of(ctx);
     const int bunches = (k + 3) / 4;
@@ -250,7 +269,7 @@ frg_status frgi_gram_by_group(frg_context *ctx, int k, const double *const *x, c
         for (int j = 0; j < 4; j++) {
             columns[j] = x[4 * b + j < k ? 4 * b + j : k - 1];
         }
-        ops->by_group(columns, s, groups, n, mine);
+        sum_groups(ops, columns, s, errors, groups, n, mine);
         for (int j = 4 * b; j < k && j < 4 * b + 4; j++) {
             for (ptrdiff_t g = 0; g < n_groups; g++) {
                 sums[j * n_groups + g] = mine[4 * g + j % 4];
@@ -259,6 +278,19 @@ frg_status frgi_gram_by_group(frg_context *ctx, int k, const double *const *x, c
     }
     DROP(ctx, &four);
     return FRG_OK;
+}
+
+frg_status frgi_gram_by_group(frg_context *ctx, int k, const double *const *x, const double *s,
+                              const int32_t *groups, int64_t n, int64_t n_groups, double *sums)
+{
+    return sum_by_group(ctx, k, x, s, NULL, groups, n, n_groups, sums);
+}
+
+frg_status frgi_gram_errors_by_group(frg_context *ctx, int k, const double *const *x,
+                                     const frgi_errors *s, const int32_t *groups, int64_t n,
+                                     int64_t n_groups, double *sums)
+{
+    return sum_by_group(ctx, k, x, NULL, s, groups, n, n_groups, sums);
 }
 
 frgi_moments frgi_moments_join(frgi_moments a, frgi_moments b)

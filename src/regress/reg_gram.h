@@ -27,8 +27,10 @@ typedef struct {
     /** g[(i, j)] += sum_r w_r x_i,r x_j,r for i < k;  w may be NULL; scratch: 2 chunks */
     void (*gram)(int k, const double *const *x, const double *w, int64_t begin, int64_t n,
                  double *scratch, double *g);
-    /** e <- y - sum_j b_j x_j, g_j += sum_r w_r e_r x_j,r, g_k += sum_r w_r e_r^2; scratch: a
-     *  chunk */
+    /** e <- y - sum_j b_j x_j, into e[0 .. n-1] */
+    void (*errors)(int k, const double *const *x, const double *y, const double *b, int64_t begin,
+                   int64_t n, double *e);
+    /** The same, and g_j += sum_r w_r e_r x_j,r, g_k += sum_r w_r e_r^2; scratch: a chunk */
     void (*residual)(int k, const double *const *x, const double *y, const double *b,
                      const double *w, int64_t begin, int64_t n, double *e, double *scratch,
                      double *g);
@@ -47,7 +49,7 @@ double frgi_gram_bytes(int64_t p, int64_t n);
  *  and g spoilt (frgi_stopped says so); NULL: none. */
 FRG_MUST_USE frg_status frgi_gram(frg_context *ctx, int k, const double *const *x, const double *w,
                                   int64_t n, double *g, const frg_context *stops);
-/** e <- y - X b;  gradient[j] <- x_j' W e, gradient[k] <- e' W e. */
+/** e <- y - X b, unless e is NULL;  gradient[j] <- x_j' W e, gradient[k] <- e' W e. */
 FRG_MUST_USE frg_status frgi_gram_residual(frg_context *ctx, int k, const double *const *x,
                                            const double *y, const double *b, const double *w,
                                            int64_t n, double *e, double *gradient);
@@ -55,6 +57,15 @@ FRG_MUST_USE frg_status frgi_gram_residual(frg_context *ctx, int k, const double
 FRG_MUST_USE frg_status frgi_gram_by_group(frg_context *ctx, int k, const double *const *x,
                                            const double *s, const int32_t *groups, int64_t n,
                                            int64_t n_groups, double *sums);
+/** Residuals y - X b of k columns, which nobody keeps. */
+typedef struct {
+    int k;
+    const double *const *x, *y, *b;
+} frgi_errors;
+/** As frgi_gram_by_group, with s the residuals. */
+FRG_MUST_USE frg_status frgi_gram_errors_by_group(frg_context *ctx, int k, const double *const *x,
+                                                  const frgi_errors *s, const int32_t *groups,
+                                                  int64_t n, int64_t n_groups, double *sums);
 
 frgi_moments frgi_moments_join(frgi_moments a, frgi_moments b);
 /** Of a column of n rows, by the calling thread alone; w may be NULL. */

@@ -112,11 +112,10 @@ static frgi_moments moments(const double *x, const double *w, int64_t n)
                           .square = dot(n, wd, shifted) - error * error / weight};
 }
 
-static void residual(int k, const double *const *x, const double *y, const double *b,
-                     const double *w, int64_t begin, int64_t n, double *e, double *scratch,
-                     double *g)
+static void errors(int k, const double *const *x, const double *y, const double *b, int64_t begin,
+                   int64_t n, double *e)
 {
-    double *restrict const out = e + begin;
+    double *restrict const out = e;
     for (ptrdiff_t r = 0; r < n; r++) {
         out[r] = y[begin + r];
     }
@@ -127,11 +126,18 @@ static void residual(int k, const double *const *x, const double *y, const doubl
             out[r] -= bj * xj[r];
         }
     }
-    const double *const we = weighted(n, out, w ? w + begin : NULL, scratch);
+}
+
+static void residual(int k, const double *const *x, const double *y, const double *b,
+                     const double *w, int64_t begin, int64_t n, double *e, double *scratch,
+                     double *g)
+{
+    errors(k, x, y, b, begin, n, e);
+    const double *const we = weighted(n, e, w ? w + begin : NULL, scratch);
     for (int j = 0; j < k; j++) {
         g[j] += dot(n, we, x[j] + begin);
     }
-    g[k] += dot(n, we, out);
+    g[k] += dot(n, we, e);
 }
 
 static void by_group(const double *const x[4], const double *s, const int32_t *groups, int64_t n,
@@ -152,4 +158,4 @@ static void by_group(const double *const x[4], const double *s, const int32_t *g
 extern const frgi_gram_ops CAT(frgi_gram_ops, ISA);
 #pragma GCC visibility pop
 const frgi_gram_ops CAT(frgi_gram_ops, ISA) = {
-    .gram = gram, .residual = residual, .moments = moments, .by_group = by_group};
+    .gram = gram, .errors = errors, .residual = residual, .moments = moments, .by_group = by_group};

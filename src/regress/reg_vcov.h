@@ -57,6 +57,7 @@ struct frgi_vcov_work {
     int64_t least;        /* of the groups, or the number of periods */
     const double *scores; /* n: 2^-a w e, the factor of x in a row's score; of two stages 1 */
     double *weighted;     /* their memory where they are not e */
+    bool unkept;          /* scores, NULL, are the residuals, which nobody keeps */
     double *meat;         /* k x k */
     double *gross;        /* k x k: the same with all terms added; NULL where there is one */
     double *terms;        /* k: the variances that gross gives */

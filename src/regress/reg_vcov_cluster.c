@@ -131,12 +131,18 @@ frg_status frgi_vcov_rows_meat(frgi_vcov_work *w)
     const double *const weights = f->data.frame.weights;
     const double *const times = f->glm.family ? f->glm.prior : weights;
     const double scale = ldexp(1, -w->a);
-    TRY(NEW(f->ctx, &w->weighted, f->data.frame.n, "squares of the scores"));
-#pragma omp parallel for schedule(static) num_threads(frgi_pass_threads(f->ctx, f->data.frame.n))
-    for (int64_t i = 0; i < f->data.frame.n; i++) {
-        const double weight = weights ? weights[i] : 1;
-        const double score = f->two_stage.scores ? 1 : weight * (scale * f->fit.e[i]);
-        w->weighted[i] = score * score / (frequency && times ? times[i] : 1);
+    const int64_t n = f->data.frame.n;
+    TRY(NEW(f->ctx, &w->weighted, n, "squares of the scores"));
+    double *const squares = w->weighted;
+#pragma omp parallel for schedule(static) num_threads(frgi_pass_threads(f->ctx, n))
+    for (int64_t begin = 0; begin < n; begin += FRGI_BLOCK) {
+        const int64_t end = n - begin < FRGI_BLOCK ? n : begin + FRGI_BLOCK;
+        frgi_fe_errors(f, begin, end - begin, squares + begin);
+        for (int64_t i = begin; i < end; i++) {
+            const double weight = weights ? weights[i] : 1;
+            const double score = f->two_stage.scores ? 1 : weight * (scale * squares[i]);
+            squares[i] = score * score / (frequency && times ? times[i] : 1);
+        }
     }
     return frgi_vcov_add_gram(w, w->x, w->weighted, f->data.frame.n, 1);
 }
@@ -151,8 +157,12 @@ frg_status frgi_vcov_add_groups(const frgi_vcov_work *w, const int32_t *codes, i
     frg_status status;
     TRY_TO(done, NEW(f->ctx, &sums, f->fit.k * groups, "sums by cluster"));
     TRY_TO(done, NEW(f->ctx, &columns, f->fit.k, "sums by cluster"));
-    TRY_TO(done, frgi_gram_by_group(f->ctx, f->fit.k, w->x, w->scores, codes, f->data.frame.n,
-                                    groups, sums));
+    const frgi_errors e = frgi_fe_errors_of(f);
+    status = w->unkept ? frgi_gram_errors_by_group(f->ctx, f->fit.k, w->x, &e, codes,
+                                                   f->data.frame.n, groups, sums)
+                       : frgi_gram_by_group(f->ctx, f->fit.k, w->x, w->scores, codes,
+                                            f->data.frame.n, groups, sums);
+    TRY_TO(done, status);
     for (int j = 0; j < f->fit.k; j++) {
         columns[j] = sums + j * groups;
     }
@@ -197,19 +207,33 @@ done:
     return status;
 }
 
+/** Are the scores' factors of x the residuals themselves? */
+static bool are_residuals(const frgi_vcov_work *w)
+{
+    const frg_fe *const f = w->f;
+    return !f->two_stage.scores && !f->data.frame.weights && w->a == 0;
+}
+
 frg_status frgi_vcov_scores(frgi_vcov_work *w)
 {
     const frg_fe *const f = w->f;
     const double scale = ldexp(1, -w->a), *const weights = f->data.frame.weights;
+    const int64_t n = f->data.frame.n;
     w->scores = f->fit.e;
-    if (f->two_stage.scores || weights || w->a != 0) {
-        TRY(NEW(f->ctx, &w->weighted, f->data.frame.n, "scores"));
-#pragma omp parallel for schedule(static) num_threads(frgi_pass_threads(f->ctx, f->data.frame.n))
-        for (int64_t i = 0; i < f->data.frame.n; i++) {
-            const double score = (weights ? weights[i] : 1) * (scale * f->fit.e[i]);
-            w->weighted[i] = f->two_stage.scores ? 1 : score; /* w->x has all of it */
+    w->unkept = false;
+    if (!f->fit.e || !are_residuals(w)) {
+        TRY(NEW(f->ctx, &w->weighted, n, "scores"));
+        double *const s = w->weighted;
+#pragma omp parallel for schedule(static) num_threads(frgi_pass_threads(f->ctx, n))
+        for (int64_t begin = 0; begin < n; begin += FRGI_BLOCK) {
+            const int64_t end = n - begin < FRGI_BLOCK ? n : begin + FRGI_BLOCK;
+            frgi_fe_errors(f, begin, end - begin, s + begin);
+            for (int64_t i = begin; i < end; i++) {
+                const double score = (weights ? weights[i] : 1) * (scale * s[i]);
+                s[i] = f->two_stage.scores ? 1 : score; /* w->x has all of it */
+            }
         }
-        w->scores = w->weighted;
+        w->scores = s;
     }
     return FRG_OK;
 }
@@ -251,7 +275,9 @@ done:
 
 frg_status frgi_vcov_clusters_meat(frgi_vcov_work *w)
 {
-    TRY(frgi_vcov_scores(w));
+    enum { TOGETHER = 4 }; /* columns for which residuals are formed once, as they are summed */
+    w->unkept = !w->f->fit.e && are_residuals(w) && w->f->fit.k <= TOGETHER;
+    TRY(w->unkept ? FRG_OK : frgi_vcov_scores(w));
     if (w->v->request.n > 1) {
         TRY(frgi_vcov_gross(w));
     }

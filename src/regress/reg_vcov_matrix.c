@@ -104,11 +104,13 @@ static frg_status find_vanished(frgi_vcov_work *w)
     const int64_t k = f->fit.k;
     const double s2 = ldexp(f->fit.rss, -2 * w->a) / f->data.frame.count;
     TRY(NEW(f->ctx, &a, k, "a covariance"));
-    for (int64_t j = 0; j < k && w->scores; j++) {
+    frg_status status = FRG_OK;
+    for (int64_t j = 0; j < k && (w->scores || w->unkept); j++) {
         const double variance = w->v->matrix[j * k + j];
         if (fabs(variance) >= SUSPECT * s2 * w->bread[j * k + j]) {
             continue;
         }
+        TRY_TO(done, w->unkept ? frgi_vcov_scores(w) : FRG_OK);
         const double rows = variance_by_rows(w, j, a);
         if (fabs(variance) < VANISHED * rows) {
             w->terms[j] = fmax(w->terms[j], rows);
@@ -116,8 +118,9 @@ static frg_status find_vanished(frgi_vcov_work *w)
             w->v->v.projected = true;
         }
     }
+done:
     DROP(f->ctx, &a);
-    return FRG_OK;
+    return status;
 }
 
 /** Marks the coefficients without a variance: it is negative, or what the rounding of its terms

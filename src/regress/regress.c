@@ -666,6 +666,7 @@ void frg_fe_destroy(frg_fe *f)
     DROP(ctx, &f->fit.column_of);
     DROP(ctx, &f->fit.x);
     DROP(ctx, &f->fit.b);
+    DROP(ctx, &f->fit.b_of_e);
     DROP(ctx, &f->fit.bread);
     DROP(ctx, &f->fit.e);
     frgi_iv_destroy(f);

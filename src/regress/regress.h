@@ -115,7 +115,8 @@ typedef struct {
     const double **x;        /* k */
     double *b;               /* k, of the model as written */
     double *bread;           /* k x k, (X'WX)^-1 of the columns in the matrix */
-    double *e;               /* n */
+    double *e;               /* n; NULL: it is formed where it is wanted, */
+    double *b_of_e;          /* as y~ - X~ b_of_e, k: b but for the last step of its refinement */
     double within, rss, tss; /* y~' W y~, e' W e, and about the mean; of the frame's weights */
     bool no_variation;       /* nothing of y is left: b and e are 0 */
     const char *stage;       /* in warnings: the first stage of this variable, "": moments of the
@@ -267,6 +268,11 @@ FRG_MUST_USE frg_status frgi_separated_rows(frg_fe *f, unsigned char *gone, int6
 FRG_MUST_USE frg_status frgi_fe_estimate(frg_fe *f);
 /** Memory of the estimates of up to p columns: x, column_of, dropped, b, e. */
 FRG_MUST_USE frg_status frgi_fe_allocate_estimates(frg_fe *f);
+/** out[0 .. n-1] <- the residuals of rows begin .. begin + n - 1, the same bits whether they are
+ *  kept or formed anew. */
+void frgi_fe_errors(const frg_fe *f, int64_t begin, int64_t n, double *out);
+/** What the residuals are formed of, where they are not kept. */
+frgi_errors frgi_fe_errors_of(const frg_fe *f);
 /** b[0] <- the intercept as written, where the columns are centred. */
 void frgi_fe_intercept(frg_fe *f);
 /** The same by two-stage least squares (reg_iv.c): x holds X^, b and e belong to X.  E_IDENT where

@@ -1108,6 +1108,45 @@ static void columns_of_the_table(void)
     }
 }
 
+/** With the effects the residuals are kept, without them formed anew where they are wanted: the same
+ *  bits of all covariances, and of one that is asked for afterwards. */
+static void residuals_formed_anew(void)
+{
+    static const char *const formulas[] = {
+        "y ~ x1 | f1 + f2", "y ~ x1 + x2 + x3 + x1:x2 + x2:x3 | f1 + f2", "y ~ x2 + x3 | f2"};
+    static const char *const specs[] = {"iid", "hc1", "hc3", "cluster=group", "cluster=f1+group"};
+    for (int trial = 0; trial < test_size(20, 4); trial++) {
+        design d;
+        frg_context *const ctx = test_context();
+        draw(&d, 60 + test_below(ROWS_MAX - 60), 2, TERMS);
+        frg_table *const t = table_of(ctx, &d);
+        frg_fe_opts o = options_of(&d);
+        const char *const formula = formulas[trial % 3];
+        o.vcov[0] = specs[test_below(sizeof specs / sizeof *specs)];
+        o.n_vcov = 1;
+        double found[2][6 * 5 + 2 * ROWS_MAX + 25] = {{0}};
+        for (int keep = 0; keep < 2; keep++) {
+            frg_fe *f = NULL;
+            const frg_fe_vcov *later = NULL;
+            double *out = found[keep];
+            o.keep_effects = keep;
+            if (!CHECK_OK(ctx, frg_fe_fit(&f, ctx, formula, t, &o)))
+                continue;
+            const frg_fe_result *const r = frg_fe_get(f);
+            for (int j = 0; j < r->n_coefficients; j++, out += 6)
+                memcpy(out, &r->coefficients[j].estimate, 6 * sizeof *out);
+            CHECK_OK(ctx, frg_fe_residuals(f, out, out + d.n));
+            if (CHECK_OK(ctx, frg_fe_vcov_add(f, "cluster=group", NULL, &later)))
+                memcpy(out + 2 * d.n, later->matrix,
+                       (size_t)(r->n_coefficients * r->n_coefficients) * sizeof *out);
+            frg_fe_destroy(f);
+        }
+        CHECK_BITS(found[0], found[1], sizeof found[0]);
+        frg_table_destroy(t);
+        frg_context_destroy(ctx);
+    }
+}
+
 static const test_case cases[] = {
     {"oracle_designs", oracle_designs},
     {"relabelled_and_shuffled", relabelled_and_shuffled},
@@ -1127,5 +1166,6 @@ static const test_case cases[] = {
     {"largest_connected_set", largest_connected_set},
     {"same_bits", same_bits},
     {"columns_of_the_table", columns_of_the_table},
+    {"residuals_formed_anew", residuals_formed_anew},
 };
 TEST_MAIN(cases)
