@@ -268,7 +268,7 @@ bool frgi_gw_is_multiscale(const frg_gw *s)
     const bool possible = o->mode == FRG_GW_SAMPLED && !s->start && !s->potentials &&
                           frgi_is_balanced(o) && o->linear_weight == 0 &&
                           o->start_from < FRG_GW_START_PROFILES;
-    return possible && !s->where.dev &&
+    return possible &&
            (o->multiscale == FRG_GW_MULTISCALE_ON ||
             (o->multiscale == FRG_GW_MULTISCALE_AUTO && (double)s->x.n * (double)s->y.n > 1e6));
 }
@@ -318,7 +318,7 @@ static frg_status open_level(frg_gw *s)
     TRY(choose_store(s, &storage));
     storage.steps = s->where.steps;
     TRY(frgi_level_open(&s->level, s->ctx, &s->o, &s->x, &s->y, s->a, s->b, s->linear, storage,
-                        storage.stored && frgi_gw_is_multiscale(s)));
+                        (storage.stored || iterates_there(s)) && frgi_gw_is_multiscale(s)));
     s->level.average.on = (storage.stored || iterates_there(s)) && s->o.mode == FRG_GW_SAMPLED;
     s->level.saved.state = &s->state;
     s->level.trace = &s->trace;

@@ -31,6 +31,7 @@
 #include <string.h>
 
 #include "gw/gw_align.h"
+#include "gw/gw_sinkhorn.h"
 #include "linalg/product.h"
 
 enum { LEAST_PASSES = 200, MOST_PASSES = 5000, CHUNKS = 16 };
@@ -255,8 +256,9 @@ static frg_status blurred_step(audit *v)
     o.reference = g->o.reference;
     o.mass = g->o.mass;
     TRY(frg_gw_potentials(g, f, f + v->n));
-    frg_status status = frg_sinkhorn_create(
-        &k, g->ctx, frg_matrix(v->cost, FRG_F64, v->n, v->m, v->m), g->a, g->b, &o);
+    frg_status status = frgi_sinkhorn_open(
+        &k, g->ctx, (frgi_sinkhorn_place){.dev = g->where.dev, .group = g->where.group},
+        frg_matrix(v->cost, FRG_F64, v->n, v->m, v->m), g->a, g->b, &o);
     status = status < 0 ? status : frg_sinkhorn_start(k, f, f + v->n);
     status = status < 0 ? status : frgi_sinkhorn_solve(k, NULL);
     if (status == FRG_OK || status == FRG_MAX_ITER || status == FRG_STALLED) {

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "gw/gw_level_device.h"
 #include "gw/gw_state.h"
 
 /* Representatives at most: of 4000 and 5000 points of two spirals these many gave every one of 40
@@ -269,6 +270,7 @@ static frg_status hand_over(const coarse *c, const frgi_start *from, frgi_level 
         fine->sampled.drawn = frgi_drawn_of(fine->o, fine->sampled.count_most);
     }
     frgi_kept_reset(fine, false);
+    TRY(fine->device ? frgi_level_device_potentials(fine) : FRG_OK);
     return frgi_level_put_pairs(fine, from->drawn);
 }
 

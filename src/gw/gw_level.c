@@ -441,6 +441,13 @@ frg_status frgi_level_final_passes(frgi_level *l, double tol, int64_t most)
     return status;
 }
 
+frg_status frgi_level_finish(frgi_level *l, bool round, frgi_marginal_error *before,
+                             frgi_marginal_error *after)
+{
+    return l->device ? frgi_level_device_finish(l, round, before, after)
+                     : frgi_transport_finish(&l->t, round, before, after);
+}
+
 frg_status frgi_level_step(frgi_level *l, int64_t passes, double tol)
 {
     double begin = frgi_seconds();

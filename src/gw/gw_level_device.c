@@ -5,74 +5,19 @@
  *     Sinkhorn's iteration        frgi_level_device_solve (a pass: gw_stage_device.c)
  *     P <- (1 - alpha) P + alpha Pnew       frgi_level_device_draw, as pairs of Pnew;
  *                                 frgi_level_device_average in the mode exact
- *     E(P)                        frgi_level_device_energy from pairs; frgi_level_device_sums
- *     polish; rounding            frgi_level_device_final_passes; frgi_level_device_finish
  *
- * The passes have floats over the cost of the step; behind them `end`, in double over the same
- * cost, makes the columns of the plan exact where more is asked for than floats can tell, and adds
- * the plan's sums.  Kernels around the passes are those of the type mixed: elements float, the sums
- * that pairs and energies come from double.
+ * The passes have floats over the cost of the step.  Kernels around them are those of the type
+ * mixed: elements float, the sums that pairs and energies come from double.  What is made of the
+ * plan: gw_plan_device.c.
  */
-#include "gw/gw_level_device.h"
-
 #include <math.h>
 #include <string.h>
 
-#include "gw/gw_stage_device.h"
+#include "gw/gw_level_there.h"
 
 enum { CHECK_MOST = 1024 }; /* pairs of a set to look at */
-enum { NEAR_PASSES = 10, WIDE_PASSES = 20, AT_ONCE = 8, WIDEST = 16 };
-enum { STAGES_OF_PAIRS = 3 }; /* a draw for the lags, two to look at */
-enum { TERMS = 2 };           /* rows of the terms of rows and columns, behind those of the pairs */
-#define SETTLED    0.01
-#define FLOATS_END 2e-5
-
-/** Host memory of a draw, its own so that the queue may still read it while the next is filled. */
-typedef struct {
-    int32_t *rows;
-    double *uniforms;
-} draw_memory;
-
-struct frgi_level_device {
-    frgi_stage_place place;
-    frgi_stage loop, end;
-    const frgi_program *steps; /* the kernels around the passes, of the type mixed */
-    frgi_device_arena memory;
-    frgi_buffer x, y;               /* distances, scaled: n x n, m x m floats */
-    struct {                        /* of both sides */
-        frgi_buffer mean_x, mean_y; /* zeros where pairs are not centred */
-        frgi_buffer rows_x, rows_y; /* at the pairs of a step */
-    } of_pairs;
-    frgi_buffer costs, linear; /* n x m floats; linear: where there is such a cost */
-    frgi_buffer row, column;   /* of pairs: FRGI_AREAS x room */
-    frgi_buffer index, uniforms, sides, moments, by_row;
-    int64_t room; /* pairs of an area */
-    struct {
-        frgi_buffer left, right; /* rank x n, rank x m */
-        int64_t rank;
-        double scale, of_means; /* of their product, of that of the means */
-    } of_cost;
-    struct { /* of the mode exact */
-        frgi_device_arena memory;
-        frgi_buffer plan, middle, squares; /* n x m, m x n floats, 2 n doubles */
-    } exact;
-    struct { /* of the mode landmark; doubles, but for left and right */
-        frgi_device_arena memory;
-        frgi_buffer u_x, v_x, v_y; /* n x wide_x twice, m x wide_y */
-        frgi_buffer image, core;   /* n x wide_y, wide_x x wide_y */
-        frgi_buffer left, right;   /* wide_y x n, wide_y x m */
-        int64_t wide_x, wide_y;
-    } landmark;
-    frgi_stage_state state;
-    float change; /* of G over the step, largest less smallest */
-    bool ahead;   /* the potentials there are newer than those of the host */
-    struct {
-        double moments[LV_MOMENTS];
-        int32_t *index;
-        draw_memory drawn[STAGES_OF_PAIRS];
-        float *costs; /* n x m: the last ones, once the plan is finished */
-    } host;
-};
+enum { NEAR_PASSES = 10 };
+enum { TERMS = 2 }; /* rows of the terms of rows and columns, behind those of the pairs */
 
 /* ---- what does not run there ----------------------------------------------------------------- */
 
@@ -83,7 +28,6 @@ frg_status frgi_level_device_check(frg_context *ctx, frgi_device *dev, const frg
         const char *what;
     } refused[] = {{o->rank > 0, "a plan of low rank"},
                    {o->scale == FRG_GW_SCALE_BATCH_MAX, "scale batch_max"},
-                   {o->multiscale == FRG_GW_MULTISCALE_ON, "multiscale on"},
                    {o->store_plan != 0, "store_plan"},
                    {o->diag_exact != 0, "diag_exact"},
                    {o->cost_store == FRG_GW_STORE_FLY, "cost_store fly"},
@@ -117,7 +61,7 @@ static void layout(const frgi_level *l, frgi_device_arena *a)
     d->row = frgi_device_take(a, FRGI_AREAS * room * sizeof(int32_t));
     d->column = frgi_device_take(a, FRGI_AREAS * room * sizeof(int32_t));
     d->index = frgi_device_take(a, room * sizeof(int32_t));
-    d->uniforms = frgi_device_take(a, STAGES_OF_PAIRS * 2 * room * sizeof(double));
+    d->uniforms = frgi_device_take(a, FRGI_STAGES_OF_PAIRS * 2 * room * sizeof(double));
     d->sides = frgi_device_take(a, 2 * CHECK_MOST * sizeof(double));
     d->moments = frgi_device_take(a, LV_MOMENTS * sizeof(double));
     d->loop.costs = d->end.costs = d->costs;
@@ -132,8 +76,8 @@ static frg_status put_waiting(const frgi_level_device *d, frgi_buffer to, const 
     return frgi_device_wait(d->place.dev);
 }
 
-static frg_status put_means(const frgi_level *l, frgi_buffer to_x, frgi_buffer to_y, const float *u,
-                            const float *v)
+frg_status frgi_level_device_put_means(const frgi_level *l, frgi_buffer to_x, frgi_buffer to_y,
+                                       const float *u, const float *v)
 {
     frgi_level_device *const d = l->device;
     const size_t x = (size_t)l->x->n * sizeof(float), y = (size_t)l->y->n * sizeof(float);
@@ -164,7 +108,7 @@ static frg_status open_memory(const frgi_level *l)
 {
     frgi_level_device *const d = l->device;
     TRY(NEW(l->ctx, &d->host.index, d->room, "pairs"));
-    for (int q = 0; q < STAGES_OF_PAIRS; q++) {
+    for (int q = 0; q < FRGI_STAGES_OF_PAIRS; q++) {
         TRY(NEW(l->ctx, &d->host.drawn[q].rows, d->room, "pairs"));
         TRY(NEW(l->ctx, &d->host.drawn[q].uniforms, 2 * d->room, "pairs"));
     }
@@ -199,7 +143,28 @@ frg_status frgi_level_device_open(frgi_level *l, frgi_device *dev, int group)
     }
     TRY(put_linear(l));
     const float *const means = l->product.means;
-    return put_means(l, d->of_pairs.mean_x, d->of_pairs.mean_y, means, means ? means + n : NULL);
+    return frgi_level_device_put_means(l, d->of_pairs.mean_x, d->of_pairs.mean_y, means,
+                                       means ? means + n : NULL);
+}
+
+frg_status frgi_level_device_lend(frgi_level *l, const frgi_level *from)
+{
+    const frgi_level_device *const lender = from->device;
+    const int64_t n = l->x->n, m = l->y->n;
+    const float *const means = l->product.means;
+    frgi_level_device *d;
+    TRY(NEW0(l->ctx, &d, 1, "an alignment on a device"));
+    *d = *lender;
+    d->lent = true;
+    d->memory = d->exact.memory = d->landmark.memory = (frgi_device_arena){0};
+    memset(&d->host, 0, sizeof d->host);
+    d->place = (frgi_stage_place){0};
+    l->device = d;
+    TRY(frgi_stage_place_open(&d->place, l->ctx, lender->place.dev, lender->place.group,
+                              n > m ? n : m));
+    TRY(open_memory(l));
+    return frgi_level_device_put_means(l, d->of_pairs.mean_x, d->of_pairs.mean_y, means,
+                                       means ? means + n : NULL);
 }
 
 void frgi_level_device_close(frgi_level *l)
@@ -208,13 +173,13 @@ void frgi_level_device_close(frgi_level *l)
     if (!d) {
         return;
     }
-    if (d->memory.block.handle) { /* host memory belongs to the queue until then */
+    if (d->lent || d->memory.block.handle) { /* host memory belongs to the queue until then */
         const frg_status ended = frgi_device_wait(d->place.dev);
         (void)ended;
     }
     frgi_device_arena_close(&d->memory, d->place.dev);
     DROP(l->ctx, &d->host.index);
-    for (int q = 0; q < STAGES_OF_PAIRS; q++) {
+    for (int q = 0; q < FRGI_STAGES_OF_PAIRS; q++) {
         DROP(l->ctx, &d->host.drawn[q].rows);
         DROP(l->ctx, &d->host.drawn[q].uniforms);
     }
@@ -348,9 +313,9 @@ static int64_t tiles(int64_t points)
 }
 
 /** out (rows x columns) <- left' right, of `rank` rows each. */
-static frg_status product(const frgi_level_device *d, const frgi_program *p, frgi_buffer out,
-                          frgi_buffer left, frgi_buffer right, int64_t rows, int64_t columns,
-                          int64_t rank)
+frg_status frgi_level_device_product(const frgi_level_device *d, const frgi_program *p,
+                                     frgi_buffer out, frgi_buffer left, frgi_buffer right,
+                                     int64_t rows, int64_t columns, int64_t rank)
 {
     return LAUNCH(d->place.dev, p, "level_product", tiles(rows), tiles(columns), d->place.group,
                   BUFFER(out), BUFFER(left), BUFFER(right), BUFFER(left), BUFFER(left),
@@ -394,12 +359,12 @@ static frg_status look(frgi_level *l)
     frgi_level_device *const d = l->device;
     const frgi_buffer from = {d->loop.v.handle,
                               d->loop.v.offset + (size_t)d->loop.place[SK_CHANGE] * sizeof(float),
-                              sizeof d->change};
+                              sizeof d->host.change};
     TRY(LAUNCH(d->place.dev, d->steps, "level_change", 1, 1, d->place.group, BUFFER(d->loop.v),
                BUFFER(d->loop.at), INT32(d->loop.place[SK_ACCELERATE] != 0)));
-    TRY(frgi_device_get(d->place.dev, &d->change, from, sizeof d->change));
+    TRY(frgi_device_get(d->place.dev, &d->host.change, from, sizeof d->host.change));
     TRY(frgi_stage_poll(&d->place, &d->loop, &d->state));
-    l->stopping.change = (double)d->change / 2 / FRGI_LOG2_E;
+    l->stopping.change = (double)d->host.change / 2 / FRGI_LOG2_E;
     return FRG_OK;
 }
 
@@ -472,7 +437,8 @@ frg_status frgi_level_device_linearise(frgi_level *l)
 {
     frgi_level_device *const d = l->device;
     const int64_t n = l->x->n, m = l->y->n;
-    TRY(product(d, d->steps, d->exact.middle, d->exact.plan, d->x, m, n, n)); /* P' C */
+    TRY(frgi_level_device_product(d, d->steps, d->exact.middle, d->exact.plan, d->x, m, n,
+                                  n)); /* P' C */
     d->of_cost.left = d->exact.middle;
     d->of_cost.right = d->y;
     d->of_cost.rank = m;
@@ -611,279 +577,4 @@ frg_status frgi_level_device_draw(frgi_level *l, int area, const frgi_pair *pair
     return LAUNCH(d->place.dev, d->steps, "level_draw", count, 1, d->place.group, BUFFER(d->column),
                   BUFFER(d->row), BUFFER(d->uniforms), BUFFER(d->costs), BUFFER(d->loop.v),
                   BUFFER(d->loop.at), INT64(area * d->room), INT64(from));
-}
-
-/* ---- energies -------------------------------------------------------------------------------- */
-
-frg_status frgi_level_device_energy(frgi_level *l, int64_t count, double scale_x, double scale_y,
-                                    const frgi_means *means, frgi_pair_moments *out)
-{
-    frgi_level_device *const d = l->device;
-    const int64_t n = l->x->n, m = l->y->n, first = FRGI_AREA_CHECK * d->room;
-    frgi_buffer u = d->of_pairs.mean_x, v = d->of_pairs.mean_y;
-    double *const of = d->host.moments;
-    frg_status status = FRG_OK;
-    if (means) {
-        u = v = (frgi_buffer){0};
-        TRY_TO(done, frgi_device_alloc(d->place.dev, (size_t)n * sizeof(float), "means", &u));
-        TRY_TO(done, frgi_device_alloc(d->place.dev, (size_t)m * sizeof(float), "means", &v));
-        TRY_TO(done, put_means(l, u, v, means->u, means->v));
-    }
-    TRY_TO(done,
-           LAUNCH(d->place.dev, d->steps, "level_gaps", 2 * count, 1, d->place.group,
-                  BUFFER(d->sides), BUFFER(d->x), BUFFER(d->y), BUFFER(d->row), BUFFER(d->column),
-                  BUFFER(u), BUFFER(v), INT64(n), INT64(m), INT64(first), INT64(first + d->room),
-                  INT64(count), WIDE(scale_x), WIDE(scale_y), INT32(means != NULL),
-                  WIDE(means ? means->mean_u : 0), WIDE(means ? means->mean_v : 0)));
-    TRY_TO(done, LAUNCH(d->place.dev, d->steps, "level_moments", 1, 1, d->place.group,
-                        BUFFER(d->moments), BUFFER(d->sides), INT64(count)));
-    if (l->linear) {
-        TRY_TO(done,
-               LAUNCH(d->place.dev, d->steps, "level_linear", 1, 1, d->place.group,
-                      BUFFER(d->moments), BUFFER(d->linear), BUFFER(d->row), BUFFER(d->column),
-                      INT64(m), INT64(first), INT64(first + d->room), INT64(count)));
-    }
-    TRY_TO(done, frgi_device_get(d->place.dev, of, d->moments, LV_MOMENTS * sizeof *of));
-    TRY_TO(done, frgi_device_wait(d->place.dev));
-    *out = (frgi_pair_moments){.energy = of[LV_ENERGY],
-                               .error = of[LV_ERROR],
-                               .linear = of[LV_LINEAR],
-                               .linear_square = of[LV_LINEAR_SQUARE],
-                               .mass = of[LV_MASS]};
-done:
-    if (means) {
-        frgi_device_free(d->place.dev, &u);
-        frgi_device_free(d->place.dev, &v);
-    }
-    return status;
-}
-
-frg_status frgi_level_device_middle(frgi_level *l, double scale_x, double scale_y,
-                                    const frgi_means *means, double *middle)
-{
-    frgi_level_device *const d = l->device;
-    const frgi_stage *const g = &d->end;
-    const int64_t n = l->x->n, m = l->y->n;
-    frgi_buffer u = {0}, v = {0};
-    double *by_row = NULL;
-    frg_status status = FRG_OK;
-    TRY_TO(done, NEW(l->ctx, &by_row, n, "an energy"));
-    TRY_TO(done, frgi_device_alloc(d->place.dev, (size_t)n * sizeof(float), "means", &u));
-    TRY_TO(done, frgi_device_alloc(d->place.dev, (size_t)m * sizeof(float), "means", &v));
-    TRY_TO(done, put_means(l, u, v, means->u, means->v));
-    TRY_TO(done,
-           LAUNCH(d->place.dev, g->program, "level_middle", n, 1, d->place.group, BUFFER(g->costs),
-                  BUFFER(g->v), BUFFER(g->at), BUFFER(u), BUFFER(v), REAL(scale_x), REAL(scale_y)));
-    TRY_TO(done, frgi_stage_get(&d->place, g, SK_ROW_COST, by_row, n));
-    *middle = frgi_transport_sum(by_row, n);
-done:
-    DROP(l->ctx, &by_row);
-    frgi_device_free(d->place.dev, &u);
-    frgi_device_free(d->place.dev, &v);
-    return status;
-}
-
-frg_status frgi_level_device_entropy(frgi_level *l, double *entropy)
-{
-    frgi_level_device *const d = l->device;
-    const int64_t n = l->x->n;
-    double *const sums = d->host.moments;
-    TRY(LAUNCH(d->place.dev, d->steps, "level_entropy", n, 1, d->place.group, BUFFER(d->by_row),
-               BUFFER(d->costs), BUFFER(d->loop.v), BUFFER(d->loop.at), INT32(d->loop.slot)));
-    TRY(LAUNCH(d->place.dev, d->steps, "level_two_sums", 1, 1, d->place.group, BUFFER(d->moments),
-               BUFFER(d->by_row), INT64(n)));
-    TRY(frgi_device_get(d->place.dev, sums, d->moments, 2 * sizeof *sums));
-    TRY(frgi_device_wait(d->place.dev));
-    *entropy = sums[0] - sums[1];
-    return FRG_OK;
-}
-
-enum { SUMS_OF_ROW = 4 }; /* of level_row_sums */
-
-/** Memory of frgi_level_device_sums on the device: P, P' C and P' C D in doubles, sums. */
-typedef struct {
-    frgi_device_arena memory;
-    frgi_buffer plan, middle, product, by_row, by_column, squares;
-} sums_memory;
-
-static void layout_sums(const frgi_level *l, sums_memory *s)
-{
-    const size_t n = (size_t)l->x->n, m = (size_t)l->y->n, all = frgi_mul(n, m) * sizeof(double);
-    s->plan = frgi_device_take(&s->memory, all);
-    s->middle = frgi_device_take(&s->memory, all);
-    s->product = frgi_device_take(&s->memory, all);
-    s->by_row = frgi_device_take(&s->memory, SUMS_OF_ROW * n * sizeof(double));
-    s->by_column = frgi_device_take(&s->memory, m * sizeof(double));
-    s->squares = frgi_device_take(&s->memory, (n > m ? n : m) * sizeof(double));
-}
-
-/** *out <- sum_i w_i sum_k C_ik^2 w_k, w (n) there and here. */
-static frg_status square_sum(const frgi_level_device *d, frgi_buffer all, frgi_buffer w,
-                             frgi_buffer squares, const double *weights, double *room, int64_t n,
-                             double *out)
-{
-    TRY(LAUNCH(d->place.dev, d->end.program, "level_squares", n, 1, d->place.group, BUFFER(squares),
-               BUFFER(all), BUFFER(w), INT64(n)));
-    TRY(frgi_device_get(d->place.dev, room,
-                        (frgi_buffer){squares.handle, squares.offset, (size_t)n * sizeof *room},
-                        (size_t)n * sizeof *room));
-    TRY(frgi_device_wait(d->place.dev));
-    *out = 0;
-    for (int64_t i = 0; i < n; i++) {
-        *out += weights[i] * room[i];
-    }
-    return FRG_OK;
-}
-
-static frg_status add_sums(const frgi_level *l, const sums_memory *s, double *host,
-                           frgi_plan_sums *out)
-{
-    const frgi_level_device *const d = l->device;
-    frgi_device *const dev = d->place.dev;
-    const frgi_program *const p = d->end.program;
-    const int64_t n = l->x->n, m = l->y->n;
-    double *const by_column = host + SUMS_OF_ROW * n, *const room = by_column + m;
-    TRY(LAUNCH(dev, p, "level_plan", n, 1, d->place.group, BUFFER(s->plan), BUFFER(d->costs),
-               BUFFER(d->end.v), BUFFER(d->end.at)));
-    TRY(product(d, p, s->middle, s->plan, d->x, m, n, n)); /* P' C */
-    TRY(product(d, p, s->product, s->middle, d->y, n, m, m));
-    TRY(LAUNCH(dev, p, "level_row_sums", n, 1, d->place.group, BUFFER(s->by_row), BUFFER(s->plan),
-               BUFFER(s->product), BUFFER(d->linear), INT64(n), INT64(m),
-               INT32(l->linear != NULL)));
-    TRY(LAUNCH(dev, p, "level_column_sums", (m + SK_BLOCK_COLUMNS - 1) / SK_BLOCK_COLUMNS, 1,
-               d->place.group, BUFFER(s->by_column), BUFFER(s->plan), INT64(n), INT64(m)));
-    TRY(frgi_device_get(dev, host, s->by_row, SUMS_OF_ROW * (size_t)n * sizeof *host));
-    TRY(frgi_device_get(dev, by_column, s->by_column, (size_t)m * sizeof *host));
-    TRY(frgi_device_wait(dev));
-    out->cross = frgi_transport_sum(host + n, n);
-    out->entropy = frgi_transport_sum(host + 2 * n, n);
-    out->linear = frgi_transport_sum(host + 3 * n, n);
-    TRY(square_sum(d, d->x, s->by_row, s->squares, host, room, n, &out->x));
-    return square_sum(d, d->y, s->by_column, s->squares, by_column, room, m, &out->y);
-}
-
-frg_status frgi_level_device_sums(frgi_level *l, frgi_plan_sums *out)
-{
-    frgi_level_device *const d = l->device;
-    const int64_t n = l->x->n, m = l->y->n;
-    sums_memory s = {.memory = {.align = frgi_device_is(d->place.dev)->align}};
-    double *host = NULL;
-    frg_status status = FRG_OK;
-    *out = (frgi_plan_sums){0};
-    TRY_TO(done, NEW(l->ctx, &host, SUMS_OF_ROW * n + m + (n > m ? n : m), "an energy"));
-    layout_sums(l, &s);
-    TRY_TO(done, frgi_device_arena_open(&s.memory, d->place.dev, "an energy on a device"));
-    layout_sums(l, &s);
-    TRY_TO(done, add_sums(l, &s, host, out));
-done:
-    frgi_device_arena_close(&s.memory, d->place.dev);
-    DROP(l->ctx, &host);
-    return status;
-}
-
-/* ---- the end --------------------------------------------------------------------------------- */
-
-/** x_ij = G0_j + H0_i - k c_ij in double from the cost that came over, a frgi_fill. */
-static void fill_exponents(const frgi_sweep *s, int64_t i0, int64_t groups, void *rows)
-{
-    const frgi_level *const l = s->x.source;
-    const float *const costs = l->device->host.costs;
-    double *const out = rows;
-    for (int64_t i = i0; i < i0 + groups * FRGI_GROUP; i++) {
-        double *const row = out + (i - i0) * s->ld;
-        for (int64_t j = 0; j < s->ld; j++) {
-            const bool live = i < s->n && j < s->m;
-            row[j] =
-                live ? (s->base.G0[j] + s->base.H0[i]) - l->t.k * (double)costs[i * s->m + j] : 0;
-        }
-    }
-}
-
-/** Passes of a stage from the host's potentials at `epsilon`, which are scaled to it. */
-static frg_status passes_at(frgi_level *l, frgi_stage *g, double epsilon, double tol, int64_t most)
-{
-    frgi_level_device *const d = l->device;
-    const frgi_stage_problem of = {.epsilon = epsilon, .tol = tol};
-    const frgi_stage_run_limits limits = {.most = most,
-                                          .pass_bytes =
-                                              (double)l->x->n * (double)l->y->n * sizeof(float),
-                                          .phase = "polish",
-                                          .total = l->o->polish_passes,
-                                          .target = l->o->polish_tol};
-    frgi_transport_renew(&l->t, epsilon, fill_exponents, l);
-    TRY(frgi_stage_set(&d->place, g, &l->t, &of));
-    const frg_status status = frgi_stage_run(&d->place, g, &l->t, &limits, &d->state);
-    l->t.last.error = d->state.of[SKS_ERROR];
-    l->t.last.at_floor = d->state.count[SKC_DONE] == SKD_AT_FLOOR;
-    return status;
-}
-
-/** As final_passes of gw_level.c: mass that has a long way to go is carried at larger epsilon
- *  first. */
-static frg_status settle(frgi_level *l, int64_t *left)
-{
-    const double start = frgi_epsilon_start(l->o);
-    for (double wide = WIDEST; wide > 1; wide /= 2) {
-        if (wide * l->epsilon > start) {
-            continue;
-        }
-        const int64_t before = l->t.passes;
-        const frg_status status =
-            passes_at(l, &l->device->loop, wide * l->epsilon, SETTLED, WIDE_PASSES);
-        *left -= l->t.passes - before;
-        if (status != FRG_OK) {
-            return status;
-        }
-    }
-    return FRG_OK;
-}
-
-frg_status frgi_level_device_final_passes(frgi_level *l, double tol, int64_t most)
-{
-    frgi_level_device *const d = l->device;
-    const double goal = fmax(tol, FLOATS_END);
-    int64_t left = most;
-    frg_status status = FRG_OK;
-    TRY(frgi_level_device_fetch(l));
-    if (l->t.last.error > SETTLED && frgi_is_balanced(l->o) && most > 4 * WIDE_PASSES) {
-        status = settle(l, &left);
-        TRY(status);
-    }
-    if (status > 0) { /* stopped: one pass at the last epsilon makes rows exact */
-        TRY(passes_at(l, &d->loop, l->epsilon, tol, 1));
-        return status;
-    }
-    const int64_t before = l->t.passes;
-    status = passes_at(l, &d->loop, l->epsilon, goal, left);
-    left -= l->t.passes - before;
-    const bool told = l->t.last.error <= goal || l->t.last.at_floor;
-    if (status != FRG_OK || tol >= FLOATS_END || !told || left <= 0) {
-        return status;
-    }
-    return passes_at(l, &d->end, l->epsilon, tol, left);
-}
-
-frg_status frgi_level_device_finish(frgi_level *l, bool round, frgi_marginal_error *before,
-                                    frgi_marginal_error *after)
-{
-    frgi_level_device *const d = l->device;
-    const frgi_stage_plan plan = {&d->place, &d->end, &l->t, true};
-    const frgi_stage_problem of = {.epsilon = l->epsilon};
-    const frgi_pass_result last = l->t.last;
-    if (d->ahead) { /* no passes at the end brought the potentials over */
-        TRY(frgi_level_device_fetch(l));
-    }
-    const size_t row_x = (size_t)l->x->n * sizeof(float), row_y = (size_t)l->y->n * sizeof(float);
-    TRY(frgi_device_get(d->place.dev, d->host.costs, d->costs, d->costs.bytes));
-    if (l->o->mode == FRG_GW_SAMPLED &&
-        frgi_is_balanced(l->o)) { /* what potentials are told with */
-        const size_t R = (size_t)d->of_cost.rank;
-        TRY(frgi_device_get(d->place.dev, l->product.rows_x, d->of_pairs.rows_x, R * row_x));
-        TRY(frgi_device_get(d->place.dev, l->product.rows_y, d->of_pairs.rows_y, R * row_y));
-    }
-    TRY(frgi_device_wait(d->place.dev));
-    frgi_transport_renew(&l->t, l->epsilon, fill_exponents, l);
-    l->t.last = last;
-    TRY(frgi_stage_set(&d->place, &d->end, &l->t, &of));
-    return frgi_stage_finish(&plan, round, before, after);
 }

@@ -9,9 +9,12 @@
  *
  * On the host stay, by design: graphs of nearest neighbours and their landmarks, the rows of
  * balanced plans that are drawn (these are the weights' and the seed's alone), annealing and
- * stopping, the means and the scale of the distances, local distance distributions, rounding's
- * vectors (n + m numbers each way), the bound of the energy; and the plan's rows when they are
- * asked for, made from the last cost, which comes over once at the end.
+ * stopping, the means and the scale of the distances, local distance distributions, coarse levels
+ * (whose potentials and pairs go over once), rounding's vectors (n + m numbers each way), the bound
+ * of the energy; and the plan's rows when they are asked for, made from the last cost, which comes
+ * over once at the end.  Of the verdict behind the run a device makes what it makes of any
+ * alignment (gw_verdict.c, gw_audit.c): costs of vertices, passes on given costs, steps of the other
+ * start on all points; samples, assignments and products with a dense plan are the host's.
  *
  * A step brings back its state (some twenty numbers) in one wait; every fifth one its energy, each
  * one of the mode exact its change, in another; a start that is kept its potentials and pairs.
@@ -34,6 +37,9 @@ FRG_MUST_USE frg_status frgi_level_device_check(frg_context *ctx, frgi_device *d
 /** Distances there, and memory; l is opened but for this.  group 0: the usual one.  Positive:
  *  stopped. */
 FRG_MUST_USE frg_status frgi_level_device_open(frgi_level *l, frgi_device *dev, int group);
+/** The same in the memory of `from`, a level of the same sides whose run has come to its end: its
+ *  plan is that of the host from here on, and its next run begins anew.  Closed before `from` is. */
+FRG_MUST_USE frg_status frgi_level_device_lend(frgi_level *l, const frgi_level *from);
 void frgi_level_device_close(frgi_level *l);
 
 /** Potentials of l->t there; a plan is forgotten. */

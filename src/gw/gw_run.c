@@ -392,8 +392,7 @@ static frg_status polish(frg_gw *s, bool may_pass)
                       (long long)(l->t.passes - had), l->t.last.error);
         }
     }
-    TRY(l->device ? frgi_level_device_finish(l, s->o.round != 0, &before, &after)
-                  : frgi_transport_finish(&l->t, s->o.round != 0, &before, &after));
+    TRY(frgi_level_finish(l, s->o.round != 0, &before, &after));
     if (!isfinite(after.mass + after.source_l1 + after.target_l1)) {
         FAIL(s->ctx, E_NUMERIC, "the plan at epsilon %g has mass %g", l->epsilon, after.mass);
     }

@@ -199,6 +199,9 @@ FRG_MUST_USE frg_status frgi_level_solve(frgi_level *l, int64_t passes, double t
  *  long way to go is carried at larger epsilon first, at most that of the start, halved to
  *  l->epsilon.  Positive: stopped. */
 FRG_MUST_USE frg_status frgi_level_final_passes(frgi_level *l, double tol, int64_t most);
+/** frgi_transport_finish, where the level computes. */
+FRG_MUST_USE frg_status frgi_level_finish(frgi_level *l, bool round, frgi_marginal_error *before,
+                                          frgi_marginal_error *after);
 /** One outer step of the sampled mode: anchors, factors, passes, new anchors. */
 FRG_MUST_USE frg_status frgi_level_step(frgi_level *l, int64_t passes, double tol);
 

@@ -41,6 +41,8 @@
 #include <string.h>
 
 #include "gw/gw_align.h"
+#include "gw/gw_level_device.h"
+#include "gw/gw_sinkhorn.h"
 #include "gw/gw_vertex.h"
 
 enum { MOST_STEPS = 30, CHUNKS = 16, AT_ONCE = 256 };
@@ -239,8 +241,9 @@ static frg_status blur(verdict *v)
     o.epsilon = temperature(v) / (2 * v->p.square);
     o.tol = v->g->o.polish_tol;
     o.max_iter = PASSES;
-    frg_status status = frg_sinkhorn_create(
-        &k, s->ctx, frg_matrix(v->costs.at, dtype, s->n, s->m, v->costs.ld), s->a, s->b, &o);
+    frg_status status =
+        frgi_sinkhorn_open(&k, s->ctx, (frgi_sinkhorn_place){.dev = s->dev, .group = s->group},
+                           frg_matrix(v->costs.at, dtype, s->n, s->m, v->costs.ld), s->a, s->b, &o);
     status = status < 0 ? status : frg_sinkhorn_start(k, v->duals, v->duals + s->n);
     status = status < 0 ? status : frgi_sinkhorn_solve(k, NULL);
     if (status == FRG_OK || status == FRG_MAX_ITER || status == FRG_STALLED) {
@@ -567,13 +570,15 @@ static frg_status open_other(sampled *v)
     v->o.epsilon = g->level.epsilon;
     v->o.store_plan = v->o.diag_exact = 0;
     const double left = (double)frgi_memory_allowed(g->ctx) - (double)frg_bytes_held(g->ctx);
-    const bool stores =
-        g->level.t.storage.stored && 4.0 * (double)g->x.n * (double)g->y.n < 0.5 * left;
-    TRY(frgi_level_open(
-        &v->level, g->ctx, &v->o, &g->x, &g->y, g->a, g->b, g->linear,
-        (frgi_cost_storage){.store = FRGI_X32, .stored = stores, .steps = g->level.t.steps},
-        false));
-    v->level.average.on = stores;
+    const bool fits = 4.0 * (double)g->x.n * (double)g->y.n < 0.5 * left,
+               there = g->level.device && fits, stores = g->level.t.storage.stored && fits;
+    TRY(frgi_level_open(&v->level, g->ctx, &v->o, &g->x, &g->y, g->a, g->b, g->linear,
+                        (frgi_cost_storage){.store = there ? FRGI_X64 : FRGI_X32,
+                                            .stored = stores,
+                                            .steps = g->level.t.steps},
+                        false));
+    v->level.average.on = stores || there;
+    TRY(there ? frgi_level_device_lend(&v->level, &g->level) : FRG_OK);
     return frgi_level_reset(&v->level, OTHER_RUN);
 }
 
@@ -597,7 +602,7 @@ static frg_status run_other(sampled *v)
         status = frgi_level_final_passes(l, END_ERROR, END_PASSES);
         l->t.accelerate = false;
     }
-    return status == FRG_OK ? frgi_transport_finish(&l->t, true, &before, &after) : status;
+    return status == FRG_OK ? frgi_level_finish(l, true, &before, &after) : status;
 }
 
 /** J of a plan of all points without its entropy, caller's units (with a linear cost: scaled
@@ -618,17 +623,25 @@ static plan_value value_of(const sampled *v, const frgi_level *l, double energy,
     return (plan_value){without, (1 - theta) * error, without + temperature * entropy};
 }
 
-/** Whether the plan of the other level is lower than that of the run, entropy counted, by more than
- *  the noise of both. */
-static frg_status weigh(sampled *v)
+/** *now <- that of the run's plan.  On a device before the other plan takes its place. */
+static frg_status value_of_run(const sampled *v, plan_value *now)
 {
     frg_gw *const g = v->g;
-    frg_gw_report *const r = &g->report;
-    double energy = r->energy, error = r->energy_standard_error;
+    double energy = g->report.energy, error = g->report.energy_standard_error;
     if (g->linear) { /* the report's is in the caller's units */
         TRY(frgi_gw_estimate(g, &g->level, v->units, &energy, &error));
     }
-    const plan_value now = value_of(v, &g->level, energy, error);
+    *now = value_of(v, &g->level, energy, error);
+    return FRG_OK;
+}
+
+/** Whether the plan of the other level is lower than that of the run, entropy counted, by more than
+ *  the noise of both. */
+static frg_status weigh(sampled *v, plan_value now)
+{
+    frg_gw *const g = v->g;
+    frg_gw_report *const r = &g->report;
+    double energy, error;
     TRY(frgi_gw_estimate(g, &v->level, v->units, &energy, &error));
     const plan_value other = value_of(v, &v->level, energy, error);
     const double rounding = ROUNDING * v->unit * v->unit * fabs(v->s.product);
@@ -663,8 +676,10 @@ static frg_status look_at_sample(sampled *v)
         TRY(is_near(v, &same));
     }
     if (status == FRG_OK && !same) {
+        plan_value now;
+        TRY(value_of_run(v, &now));
         status = run_other(v);
-        status = status == FRG_OK ? weigh(v) : status;
+        status = status == FRG_OK ? weigh(v, now) : status;
     }
     return status;
 }
@@ -692,7 +707,6 @@ static bool are_few(const frg_gw *g)
 static const char *left_out(const frg_gw *g)
 {
     return g->degenerate || g->o.max_iter == 0 ? "not compared: no steps were done"
-           : g->where.dev                      ? "not compared: on a device"
            : g->o.rank > 0                     ? "not compared: the rank is bounded"
                                                : NULL;
 }

@@ -1,0 +1,73 @@
+/* gw_level_there.h - what an alignment has on a device, shared by its steps (gw_level_device.c) and
+ * what is made of its plan (gw_plan_device.c).
+ */
+#ifndef FRGI_GW_LEVEL_THERE_H
+#define FRGI_GW_LEVEL_THERE_H
+
+#include "gw/gw_level_device.h"
+#include "gw/gw_stage_device.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { FRGI_STAGES_OF_PAIRS = 3 }; /* a draw for the lags, two to look at */
+
+/** Host memory of a draw, its own so that the queue may still read it while the next is filled. */
+typedef struct {
+    int32_t *rows;
+    double *uniforms;
+} frgi_draw_memory;
+
+struct frgi_level_device {
+    frgi_stage_place place;
+    frgi_stage loop, end;
+    const frgi_program *steps; /* the kernels around the passes, of the type mixed */
+    frgi_device_arena memory;
+    bool lent;                      /* memory is another level's */
+    frgi_buffer x, y;               /* distances, scaled: n x n, m x m floats */
+    struct {                        /* of both sides */
+        frgi_buffer mean_x, mean_y; /* zeros where pairs are not centred */
+        frgi_buffer rows_x, rows_y; /* at the pairs of a step */
+    } of_pairs;
+    frgi_buffer costs, linear; /* n x m floats; linear: where there is such a cost */
+    frgi_buffer row, column;   /* of pairs: FRGI_AREAS x room */
+    frgi_buffer index, uniforms, sides, moments, by_row;
+    int64_t room; /* pairs of an area */
+    struct {
+        frgi_buffer left, right; /* rank x n, rank x m */
+        int64_t rank;
+        double scale, of_means; /* of their product, of that of the means */
+    } of_cost;
+    struct { /* of the mode exact */
+        frgi_device_arena memory;
+        frgi_buffer plan, middle, squares; /* n x m, m x n floats, 2 n doubles */
+    } exact;
+    struct { /* of the mode landmark; doubles, but for left and right */
+        frgi_device_arena memory;
+        frgi_buffer u_x, v_x, v_y; /* n x wide_x twice, m x wide_y */
+        frgi_buffer image, core;   /* n x wide_y, wide_x x wide_y */
+        frgi_buffer left, right;   /* wide_y x n, wide_y x m */
+        int64_t wide_x, wide_y;
+    } landmark;
+    frgi_stage_state state;
+    bool ahead; /* the potentials there are newer than those of the host */
+    struct {
+        float change; /* of G over the step, largest less smallest */
+        double moments[LV_MOMENTS];
+        int32_t *index;
+        frgi_draw_memory drawn[FRGI_STAGES_OF_PAIRS];
+        float *costs; /* n x m: the last ones, once the plan is finished */
+    } host;
+};
+
+/** to_x (n), to_y (m floats) <- u, v; zeros where these are NULL. */
+FRG_MUST_USE frg_status frgi_level_device_put_means(const frgi_level *l, frgi_buffer to_x,
+                                                    frgi_buffer to_y, const float *u,
+                                                    const float *v);
+/** out (rows x columns) <- left' right, of `rank` rows each; right: floats. */
+FRG_MUST_USE frg_status frgi_level_device_product(const frgi_level_device *d, const frgi_program *p,
+                                                  frgi_buffer out, frgi_buffer left,
+                                                  frgi_buffer right, int64_t rows, int64_t columns,
+                                                  int64_t rank);
+
+#pragma GCC visibility pop
+#endif
