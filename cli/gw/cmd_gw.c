@@ -225,6 +225,12 @@ static void align_json(frg_json *j, const cli *c, const void *state)
     frg_json_integer(j, "components_source", r->components_source);
     frg_json_integer(j, "components_target", r->components_target);
     frg_json_integer(j, "truncated_ages", r->truncated_ages);
+    if (r->device_launches > 0) {
+        frg_json_integer(j, "device_launches", r->device_launches);
+        frg_json_integer(j, "device_waits", r->device_waits);
+        frg_json_integer(j, "device_bytes_in", r->device_bytes_in);
+        frg_json_integer(j, "device_bytes_out", r->device_bytes_out);
+    }
     seconds_open(j);
     frg_json_number(j, "read", job->read);
     frg_json_number(j, "graph", r->graph_seconds);
@@ -309,6 +315,13 @@ static void align_text(frg_report *report, const cli *c, const void *state)
              r->outer_iterations, r->coarse_iterations, r->inner_iterations, r->epsilon_end);
     frg_report_fact(report, "Iterations", text);
     frg_report_fact(report, "Ended", frg_gw_reason_name(r->reason));
+    if (r->device_launches > 0) {
+        snprintf(text, sizeof text,
+                 "%s kernels and %s waits; %s bytes copied there, %s bytes from there",
+                 grouped(r->device_launches, a), grouped(r->device_waits, b),
+                 grouped(r->device_bytes_in, d), grouped(r->device_bytes_out, e));
+        frg_report_fact(report, "On the device", text);
+    }
     snprintf(text, sizeof text, "%s; distances %s, polish %s",
              seconds_text(median_of(job->totals, job->n_totals), a),
              seconds_text(r->graph_seconds + r->distances_seconds, b), "included");

@@ -617,7 +617,10 @@ typedef struct {
                          within 200 to 5000 passes, and where n m (n + m) <= 1e7 a plan of least
                          <L, Q>.
                          Near 0 of a stationary plan, but for noise of the pairs of a step.  As long
-                         as n m (n + m) <= 5e8, not with scale batch_max or on a device; else NaN */
+                         as n m (n + m) <= 5e8, not with scale batch_max; else NaN */
+    /** On a device, while the alignment was made and in the last run: kernels launched, waits of the
+     *  host for them, bytes copied there and from there.  0 on the cpu. */
+    int64_t device_launches, device_waits, device_bytes_in, device_bytes_out;
 } frg_gw_report;
 
 /** An alignment: distances, weights, the state of the iteration, plan and report.  Made by

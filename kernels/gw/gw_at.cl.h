@@ -107,7 +107,6 @@ enum {
     SK_FOLD = 1024, /* elements of a group */
     SK_NARROW = 16384,
     LV_TILE = 64,  /* rows and columns of a product that a group makes, four by four an item */
-    LV_RUNS = 256, /* of columns, in which a row's weights are added before one is drawn */
     LV_ENERGY = 0, /* of numbers of a plan, here to LV_MOMENTS: from its pairs */
     LV_ERROR,
     LV_LINEAR, /* the mean of a linear cost at them, squares of what they differ from it */

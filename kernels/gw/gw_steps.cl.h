@@ -229,31 +229,6 @@ FUNCTION wide level_weight(GLOBAL const real *cost, GLOBAL const real *v, GLOBAL
     return EXP2(level_exponent(cost, v, at, i, j));
 }
 
-/** The run with which sums[0], sums[1], ... pass `goal`, the last one with weight where rounding
- *  lets none do so; *below: the sum of those before it. */
-FUNCTION i64 level_run(LOCAL const wide *sums, wide goal, wide *below)
-{
-    wide sum = W(0);
-    i64 run = 0;
-    *below = W(0);
-    for (int q = 0; q < LV_RUNS && sum <= goal; q++) {
-        run = sums[q] > W(0) ? q : run;
-        *below = sums[q] > W(0) ? sum : *below;
-        sum += sums[q];
-    }
-    return run;
-}
-
-/** sums[0] + sums[1] + ... */
-FUNCTION wide level_total(LOCAL const wide *sums)
-{
-    wide total = W(0);
-    for (int run = 0; run < LV_RUNS; run++) {
-        total += sums[run];
-    }
-    return total;
-}
-
 /** Rows of the pairs first .. first + count - 1: those where the plan's row sums, added in order,
  *  pass share[from], share[from + 1], ... of their sum; of a plan without mass all rows are alike.
  *  One group. */

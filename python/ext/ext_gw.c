@@ -57,6 +57,10 @@ static const ext_field gw_report[] = {{AT(frg_gw_report, n), IS_INT64, NULL},
                                       {AT(frg_gw_report, dtype), IS_CHOICE, dtypes},
                                       {AT(frg_gw_report, verdict_points), IS_INT64, NULL},
                                       {AT(frg_gw_report, step_gain), IS_DOUBLE, NULL},
+                                      {AT(frg_gw_report, device_launches), IS_INT64, NULL},
+                                      {AT(frg_gw_report, device_waits), IS_INT64, NULL},
+                                      {AT(frg_gw_report, device_bytes_in), IS_INT64, NULL},
+                                      {AT(frg_gw_report, device_bytes_out), IS_INT64, NULL},
                                       {NULL, 0, IS_INT, NULL}};
 
 EXT_UNSET(gw)

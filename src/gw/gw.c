@@ -231,11 +231,11 @@ static frg_status take_marginals(frg_gw *s, const double *a, const double *b)
     return FRG_OK;
 }
 
-/** Whether there are outer steps on a device: those of the mode vertex are the host's, which asks
- *  it for products alone. */
+/** Whether the level is on a device: outer steps of the mode vertex are the host's, which asks it
+ *  for products alone, and those on factors have memory of their own. */
 static bool iterates_there(const frg_gw *s)
 {
-    return s->where.dev && s->o.mode != FRG_GW_VERTEX;
+    return s->where.dev && s->o.mode != FRG_GW_VERTEX && s->o.rank == 0;
 }
 
 /** Exponents are stored as asked for; left to us, where they fit into a quarter of what is
@@ -311,7 +311,7 @@ static void resolve_options(frg_gw_opts *o)
 static frg_status open_level(frg_gw *s)
 {
     frgi_cost_storage storage;
-    if (!iterates_there(s)) { /* lengths of paths that a device has found */
+    if (s->o.mode == FRG_GW_VERTEX) { /* lengths of paths that a device has found */
         frgi_distances_forget_there(&s->x);
         frgi_distances_forget_there(&s->y);
     }
@@ -322,6 +322,9 @@ static frg_status open_level(frg_gw *s)
     s->level.average.on = (storage.stored || iterates_there(s)) && s->o.mode == FRG_GW_SAMPLED;
     s->level.saved.state = &s->state;
     s->level.trace = &s->trace;
+    if (s->where.dev && s->o.rank > 0) {
+        return frgi_lowrank_device_open(&s->factors_there, &s->level, s->where.dev, s->where.group);
+    }
     return iterates_there(s) ? frgi_level_device_open(&s->level, s->where.dev, s->where.group)
                              : FRG_OK;
 }
@@ -422,6 +425,7 @@ frg_status frgi_gw_open(frg_gw **out, frg_context *ctx, frgi_gw_place where, frg
     frg_status status = frgi_take_opts(ctx, &s->o, sizeof s->o, o);
     frg_gw_apply_preset(&s->o, s->o.preset);
     frgi_run_begins(ctx);
+    const frgi_device_counts before = frgi_gw_counts(s);
     if (status >= 0) {
         status = open_all(s, &x, &y, linear);
     }
@@ -430,6 +434,11 @@ frg_status frgi_gw_open(frg_gw **out, frg_context *ctx, frgi_gw_place where, frg
         return status;
     }
     s->stopped = status;
+    const frgi_device_counts now = frgi_gw_counts(s);
+    s->opened = (frgi_device_counts){.launches = now.launches - before.launches,
+                                     .waits = now.waits - before.waits,
+                                     .bytes_in = now.bytes_in - before.bytes_in,
+                                     .bytes_out = now.bytes_out - before.bytes_out};
     s->report.total_seconds = frgi_seconds() - begin;
     *out = s;
     return status;
@@ -441,6 +450,7 @@ void frg_gw_destroy(frg_gw *s)
         return;
     }
     frg_context *const ctx = s->ctx;
+    frgi_lowrank_device_close(&s->factors_there);
     frgi_level_close(&s->level);
     frgi_state_close(&s->state);
     DROP(s->ctx, &s->trace.rows);

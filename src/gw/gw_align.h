@@ -26,13 +26,15 @@ struct frg_gw {
     float *start;       /* n x m */
     double *potentials; /* n + m to start from, without the terms that exponents leave out */
     frgi_level level;
-    frgi_factored factors; /* rank > 0 */
+    frgi_factored factors;              /* rank > 0 */
+    frgi_lowrank_device *factors_there; /* NULL: the host */
     frg_plan plan;
     frg_gw_report report;
     frgi_transport_list list; /* of the mode vertex */
     struct frgi_state state;
     frgi_trace trace;
     frg_status stopped; /* positive: while distances were made; negative: nothing can be run */
+    frgi_device_counts opened; /* by what was done there before the first run */
     bool degenerate;
     bool by_auto;  /* the mode in o was chosen by `auto`, not by the caller */
     char why[120]; /* the reason of that choice, for the report */
@@ -44,6 +46,8 @@ struct frg_gw {
 FRG_MUST_USE frg_status frgi_gw_open(frg_gw **out, frg_context *ctx, frgi_gw_place where,
                                      frg_gw_side x, frg_gw_side y, const frg_array *linear,
                                      const frg_gw_opts *o);
+/** What the device of the alignment has counted so far; 0 on the host. */
+frgi_device_counts frgi_gw_counts(const frg_gw *s);
 /** The mode vertex (gw_vertex_run.c): the plan as a list, its energy and where it comes from in the
  *  report; positive: stopped, with the best plan so far. */
 FRG_MUST_USE frg_status frgi_gw_vertex(frg_gw *s);

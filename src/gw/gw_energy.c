@@ -220,18 +220,23 @@ void frgi_join_linear(const frgi_level *l, const frgi_pair *pairs, int64_t count
     join(l, mean, square, count, mass, cost, error);
 }
 
+void frgi_join_moments(const frgi_level *l, const frgi_pair_moments *of, int64_t count, double mass,
+                       double *cost, double *error)
+{
+    *cost = of->energy;
+    *error = of->error;
+    if (l->o->linear_weight > 0) {
+        join(l, of->linear, of->linear_square, count, mass, cost, error);
+    }
+}
+
 /** frgi_cost_estimate on a device. */
 static frg_status estimate_there(frgi_level *l, int64_t count, double mass, frgi_pair *pairs,
                                  double *cost, double *error)
 {
     frgi_pair_moments of;
     TRY(look_there(l, count, 1, 1, NULL, pairs, &of));
-    *cost = of.energy;
-    *error = of.error;
-    if (l->o->linear_weight > 0) {
-        join(l, of.linear, of.linear_square, 2 * count, frgi_is_balanced(l->o) ? mass : of.mass,
-             cost, error);
-    }
+    frgi_join_moments(l, &of, 2 * count, frgi_is_balanced(l->o) ? mass : of.mass, cost, error);
     return FRG_OK;
 }
 

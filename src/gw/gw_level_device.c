@@ -26,8 +26,7 @@ frg_status frgi_level_device_check(frg_context *ctx, frgi_device *dev, const frg
     const struct {
         bool is;
         const char *what;
-    } refused[] = {{o->rank > 0, "a plan of low rank"},
-                   {o->scale == FRG_GW_SCALE_BATCH_MAX, "scale batch_max"},
+    } refused[] = {{o->scale == FRG_GW_SCALE_BATCH_MAX, "scale batch_max"},
                    {o->store_plan != 0, "store_plan"},
                    {o->diag_exact != 0, "diag_exact"},
                    {o->cost_store == FRG_GW_STORE_FLY, "cost_store fly"},

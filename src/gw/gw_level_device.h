@@ -91,9 +91,12 @@ double *frgi_level_device_uniforms(const frgi_level *l, int area);
 /** Of the two sets to look at: the energy between them and its standard error (gw_energy.c); with a
  *  linear cost its mean over both and the sum of the squares of what it differs from that; the
  *  plan's mass, where rows were drawn there. */
-typedef struct {
+typedef struct frgi_pair_moments {
     double energy, error, linear, linear_square, mass;
 } frgi_pair_moments;
+/** *cost, *error <- what frgi_cost_estimate makes of these of `count` pairs, and the plan's mass. */
+void frgi_join_moments(const frgi_level *l, const frgi_pair_moments *of, int64_t count, double mass,
+                       double *cost, double *error);
 FRG_MUST_USE frg_status frgi_level_device_energy(frgi_level *l, int64_t count, double scale_x,
                                                  double scale_y, const frgi_means *means,
                                                  frgi_pair_moments *out);

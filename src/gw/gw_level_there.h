@@ -59,6 +59,27 @@ struct frgi_level_device {
     } host;
 };
 
+/** Two sets of `count` pairs at places first and other of row and column, and what is beside them:
+ *  all distances, a linear cost where there is one, memory for their moments. */
+typedef struct {
+    frgi_buffer x, y, linear, row, column;
+    frgi_buffer sides, moments; /* 2 count, LV_MOMENTS doubles */
+    int64_t n, m, first, other, count;
+} frgi_pairs_there;
+/** Means to centre distances with. */
+typedef struct {
+    frgi_buffer u, v; /* n, m floats */
+    double mean_u, mean_v;
+} frgi_means_there;
+/** Energy and linear cost from these pairs; steps: the kernels of gw, of the type mixed.  means:
+ *  NULL, or as frgi_energy_estimate has them.  moments: LV_MOMENTS of the host, the queue's until
+ *  this returns. */
+FRG_MUST_USE frg_status frgi_pairs_there_moments(const frgi_stage_place *place,
+                                                 const frgi_program *steps,
+                                                 const frgi_pairs_there *p,
+                                                 const frgi_means_there *means, bool fused,
+                                                 const double scales[2], double *moments,
+                                                 frgi_pair_moments *out);
 /** to_x (n), to_y (m floats) <- u, v; zeros where these are NULL. */
 FRG_MUST_USE frg_status frgi_level_device_put_means(const frgi_level *l, frgi_buffer to_x,
                                                     frgi_buffer to_y, const float *u,

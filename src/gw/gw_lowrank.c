@@ -27,6 +27,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "gw/gw_level_device.h"
 #include "gw/gw_state.h"
 #include "linalg/product.h"
 
@@ -46,6 +47,7 @@ typedef struct {
 struct frgi_lowrank {
     frgi_level *l;
     frgi_factored *f;
+    frgi_lowrank_device *there; /* NULL: the host */
     frg_gw_report *report;
     double *dx, *dy;             /* R x n, R x m: centred, scaled */
     double *middle;              /* R x r: Dy W or Dx Q */
@@ -84,20 +86,31 @@ static void lay_out_factors(frgi_arena *a, frgi_factored *f)
     f->right = TAKE(a, float, frgi_mul((size_t)f->ld, (size_t)r));
 }
 
+/** What a factor is rounded with. */
+static void lay_out_scaling(frgi_arena *a, side *s, int64_t r)
+{
+    s->u = TAKE(a, double, s->n);
+    s->v = TAKE(a, double, r);
+    s->sums = TAKE(a, double, r);
+}
+
 static void lay_out_side(frgi_arena *a, side *s, int64_t r)
 {
     s->log_k = TAKE(a, double, frgi_mul((size_t)s->n, (size_t)r));
     s->k = TAKE(a, double, frgi_mul((size_t)s->n, (size_t)r));
     s->shift = TAKE(a, double, s->n);
-    s->u = TAKE(a, double, s->n);
-    s->v = TAKE(a, double, r);
-    s->sums = TAKE(a, double, r);
+    lay_out_scaling(a, s, r);
 }
 
 static void lay_out_work(frgi_arena *a, frgi_lowrank *w)
 {
     const int64_t R = w->l->o->anchors, n = w->f->n, m = w->f->m, r = w->f->rank;
     const size_t factors = frgi_mul((size_t)(n + m + 1), (size_t)r);
+    if (w->there) {
+        lay_out_scaling(a, &w->x, r);
+        lay_out_scaling(a, &w->y, r);
+        return;
+    }
     w->dx = TAKE(a, double, frgi_mul((size_t)R, (size_t)n));
     w->dy = TAKE(a, double, frgi_mul((size_t)R, (size_t)m));
     w->middle = TAKE(a, double, frgi_mul((size_t)R, (size_t)r));
@@ -221,12 +234,17 @@ static void scaled_out(const side *s, int64_t r, double *out)
     }
 }
 
+double frgi_lowrank_least(int64_t rank)
+{
+    return log(1 / (double)rank < 1e-10 ? 0.5 / (double)rank : 1e-10);
+}
+
 /** (Q, W, h) <- projection of exp(x.log_k), exp(y.log_k), exp(h_new); h_new in logarithms. */
 static frg_status project(frgi_lowrank *w, int64_t passes)
 {
     frgi_factored *const f = w->f;
     const int64_t r = f->rank;
-    const double least = log(1 / (double)r < 1e-10 ? 0.5 / (double)r : 1e-10);
+    const double least = frgi_lowrank_least(r);
     side *const sides[2] = {&w->x, &w->y};
     for (int q = 0; q < 2; q++) {
         exponentiate(sides[q], r);
@@ -297,22 +315,33 @@ static bool begins_dense(const frgi_level *l)
     return l->initial.plan || !l->linear;
 }
 
+void frgi_lowrank_random(const frgi_level *l, uint64_t run, int second, int64_t count, double *out)
+{
+    for (int64_t i = 0; i < count; i++) {
+        double z[2];
+        frgi_normals(l->seed + run * UINT64_C(0x9e3779b97f4a7c15),
+                     (uint64_t)(STREAM_FACTORS + 8 + second), (uint64_t)i, 0, z);
+        out[i] = log(fabs(z[0]) + 1);
+    }
+}
+
 static frg_status begin_random(frgi_lowrank *w, uint64_t run)
 {
     const int64_t r = w->f->rank;
     side *const sides[2] = {&w->x, &w->y};
     for (int q = 0; q < 2; q++) {
-        for (int64_t i = 0; i < sides[q]->n * r; i++) {
-            double z[2];
-            frgi_normals(w->l->seed + run * UINT64_C(0x9e3779b97f4a7c15),
-                         (uint64_t)(STREAM_FACTORS + 8 + q), (uint64_t)i, 0, z);
-            sides[q]->log_k[i] = log(fabs(z[0]) + 1);
-        }
+        frgi_lowrank_random(w->l, run, q, sides[q]->n * r, sides[q]->log_k);
     }
     for (int64_t c = 0; c < r; c++) {
         w->h_new[c] = -log((double)r);
     }
     return project(w, w->l->o->lr_dykstra_max_iter);
+}
+
+static frg_status again(frgi_lowrank *w, int64_t passes)
+{
+    return w->there ? frgi_lowrank_device_again(w->there, passes, &w->error)
+                    : steps_of(w)->again(w, passes);
 }
 
 /** Factors of a dense plan, or positive random ones, |N(0, 1)| + 1; projected.  Positive: stopped,
@@ -325,10 +354,11 @@ static frg_status start(frgi_lowrank *w, uint64_t run)
     if (run == 0 && begins_dense(l)) {
         const frg_status status = frgi_lowrank_groups(l, w->f, &w->report->coarse_iterations);
         TRY(status);
-        TRY(steps_of(w)->again(w, l->o->lr_dykstra_max_iter));
+        TRY(w->there ? frgi_lowrank_device_put(w->there, w->f) : FRG_OK);
+        TRY(again(w, l->o->lr_dykstra_max_iter));
         return status;
     }
-    return steps_of(w)->random(w, run);
+    return w->there ? frgi_lowrank_device_random(w->there, run) : steps_of(w)->random(w, run);
 }
 
 /* ---- anchors --------------------------------------------------------------------------------- */
@@ -350,6 +380,34 @@ static int64_t draw(const double *weight, int64_t n, int64_t stride, double at)
     return last;
 }
 
+/** The row in which the p-th of `count` shares of the weights begins, at *i or behind it; *below:
+ *  the weights before *i. */
+static int64_t next_row(const frgi_level *l, int64_t p, int64_t count, double shift, int64_t *i,
+                        double *below)
+{
+    const double at = ((double)p + shift) / (double)count;
+    while (*i < l->x->n - 1 && *below + l->a[*i] <= at) {
+        *below += l->a[(*i)++];
+    }
+    while (*i > 0 && !(l->a[*i] > 0)) {
+        --*i;
+    }
+    return *i;
+}
+
+void frgi_lowrank_rows(const frgi_level *l, int64_t count, uint64_t stream, int32_t *rows,
+                       double *uniforms)
+{
+    const double shift = uniform(l, stream, -1);
+    double below = 0;
+    int64_t i = 0;
+    for (int64_t p = 0; p < count; p++) {
+        rows[p] = (int32_t)next_row(l, p, count, shift, &i, &below);
+        uniforms[p] = uniform(l, stream + 1, p);
+        uniforms[count + p] = uniform(l, stream + 2, p);
+    }
+}
+
 /** count pairs from the factors; rows by a systematic draw. */
 static void draw_factored(const frgi_lowrank *w, int64_t count, uint64_t stream, frgi_pair *out)
 {
@@ -357,15 +415,9 @@ static void draw_factored(const frgi_lowrank *w, int64_t count, uint64_t stream,
     const frgi_factored *const f = w->f;
     const double shift = uniform(l, stream, -1);
     double below = 0;
-    int64_t i = 0;
+    int64_t at = 0;
     for (int64_t p = 0; p < count; p++) {
-        const double at = ((double)p + shift) / (double)count;
-        while (i < f->n - 1 && below + l->a[i] <= at) {
-            below += l->a[i++];
-        }
-        while (i > 0 && !(l->a[i] > 0)) {
-            i--;
-        }
+        const int64_t i = next_row(l, p, count, shift, &at, &below);
         const int64_t c = draw(f->q + i * f->rank, f->rank, 1, uniform(l, stream + 1, p));
         const int64_t j = draw(f->w + c, f->m, f->rank, uniform(l, stream + 2, p));
         out[p] = (frgi_pair){(int32_t)i, (int32_t)j};
@@ -393,6 +445,9 @@ static frg_status linearise(frgi_lowrank *w)
     frgi_level *const l = w->l;
     const int64_t R = l->o->anchors;
     const double share = -2 * (1 - l->o->linear_weight) / (double)R;
+    if (w->there) {
+        return frgi_lowrank_device_linearise(w->there);
+    }
     steps_of(w)->draw(w, R, 0, l->sampled.now);
     TRY(l->t.steps->pairs->distances(l, R));
     steps_of(w)->centre(w, false, l->product.rows_x, share);
@@ -508,6 +563,28 @@ static frg_status mirror_step(frgi_lowrank *w, double pace)
     return project(w, w->l->o->lr_dykstra_max_iter);
 }
 
+/** Derivatives; value NULL: not wanted. */
+static frg_status gradients(frgi_lowrank *w, double *value)
+{
+    double unwanted;
+    return w->there ? frgi_lowrank_device_derive(w->there, value)
+                    : steps_of(w)->derive(w, value ? value : &unwanted);
+}
+
+static frg_status step(frgi_lowrank *w, double pace)
+{
+    return w->there ? frgi_lowrank_device_mirror(w->there, pace) : steps_of(w)->mirror(w, pace);
+}
+
+static frg_status copy(frgi_lowrank *w, frgi_copy what)
+{
+    if (w->there) {
+        return frgi_lowrank_device_copy(w->there, what);
+    }
+    steps_of(w)->copy(w, what);
+    return FRG_OK;
+}
+
 /** Mirror steps on one linearisation.  Q and W move at once, each by its gradient at the other's
  *  old value, so that the value may rise, and both may oscillate.  With a linear cost, which is the
  *  same in all outer steps, a step that raises the value is undone and gamma divided by 8.  L(P)
@@ -515,22 +592,23 @@ static frg_status mirror_step(frgi_lowrank *w, double pace)
  *  rank. */
 static frg_status mirror_steps(frgi_lowrank *w)
 {
-    const struct frgi_lowrank_steps *const steps = steps_of(w);
     const bool falls = w->l->o->linear_weight > 0;
     double value = 0, next, pace = 1;
     for (int64_t t = 0; t < w->l->o->lr_max_iter; t++) {
-        if (t == 0 || !falls) {
-            TRY(steps->derive(w, &value));
-        }
-        steps->copy(w, FRGI_KEEP_BEFORE);
-        TRY(steps->mirror(w, pace));
         if (!falls) {
+            TRY(gradients(w, NULL));
+            TRY(step(w, pace));
             continue;
         }
-        TRY(steps->derive(w, &next));
+        if (t == 0) {
+            TRY(gradients(w, &value));
+        }
+        TRY(copy(w, FRGI_KEEP_BEFORE));
+        TRY(step(w, pace));
+        TRY(gradients(w, &next));
         if (next > value + 1e-4 * fabs(value)) { /* more than a projection is off by */
-            steps->copy(w, FRGI_RECALL_BEFORE);
-            TRY(steps->derive(w, &next));
+            TRY(copy(w, FRGI_RECALL_BEFORE));
+            TRY(gradients(w, &next));
             pace /= 8;
         }
         value = next;
@@ -562,6 +640,13 @@ static frg_status estimate(frgi_lowrank *w, double *energy, double *error)
     frgi_level *const l = w->l;
     frgi_pair pairs[2 * COUNT];
     const double begin = frgi_seconds();
+    if (w->there) {
+        frgi_pair_moments of;
+        TRY(frgi_lowrank_device_estimate(w->there, &of));
+        frgi_join_moments(l, &of, 2 * COUNT, 1, energy, error);
+        l->spent.sample += frgi_seconds() - begin;
+        return FRG_OK;
+    }
     steps_of(w)->draw(w, COUNT, 3, pairs);
     steps_of(w)->draw(w, COUNT, 6, pairs + COUNT);
     TRY(frgi_energy_of_pairs(l, COUNT, 1, 1, NULL, pairs, energy, error));
@@ -610,10 +695,10 @@ static frg_status best_start(frgi_lowrank *w, int64_t count, int64_t *steps)
         if (energy + (guarded ? 2 * error : 0) < lowest->energy) {
             lowest->energy = energy;
             lowest->run = (uint64_t)run;
-            steps_of(w)->copy(w, FRGI_KEEP_BEST);
+            TRY(copy(w, FRGI_KEEP_BEST));
         }
     }
-    steps_of(w)->copy(w, FRGI_RECALL_BEST);
+    TRY(copy(w, FRGI_RECALL_BEST));
     l->run = lowest->run;
     l->step = trial;
     return FRG_OK;
@@ -770,7 +855,8 @@ const struct frgi_lowrank_steps frgi_lowrank_host_steps = {.clear = clear,
 static frg_status final_passes(frgi_lowrank *w)
 {
     enum { PASSES = 5000 };
-    TRY(steps_of(w)->again(w, PASSES));
+    TRY(again(w, PASSES));
+    TRY(w->there ? frgi_lowrank_device_fetch(w->there, w->f) : FRG_OK);
     if (w->error > w->l->o->polish_tol && w->l->o->round) {
         frgi_warn(w->l->ctx, W_MARGINALS,
                   "after %d passes the rows of the factors were off by %.1e (L1)", PASSES,
@@ -795,23 +881,30 @@ static void hand_over(frgi_lowrank *w)
     frgi_transport_pass(&l->t);
 }
 
-frg_status frgi_lowrank_loop(frgi_level *l, frgi_factored *f, frg_gw_report *report)
+int64_t frgi_lowrank_rank(const frgi_level *l)
 {
-    frgi_lowrank w = {.l = l, .f = f, .report = report};
-    const int64_t n = l->x->n, m = l->y->n, least = n < m ? n : m;
+    const int64_t least = l->x->n < l->y->n ? l->x->n : l->y->n;
+    return l->o->rank < least ? l->o->rank : least;
+}
+
+frg_status frgi_lowrank_loop(frgi_level *l, frgi_factored *f, frgi_lowrank_device *there,
+                             frg_gw_report *report)
+{
+    frgi_lowrank w = {.l = l, .f = f, .there = there, .report = report};
+    const int64_t n = l->x->n, m = l->y->n;
     frgi_factored_close(f, l->ctx);
     f->steps = l->t.steps;
     f->n = n;
     f->m = m;
     f->ld = l->t.s.ld;
-    f->rank = l->o->rank < least ? l->o->rank : least;
+    f->rank = frgi_lowrank_rank(l);
     l->epsilon = frgi_epsilon_start(l->o);
     l->stopping.best = (double)INFINITY;
     l->stopping.ema = (double)NAN;
     l->stopping.bad = 0;
     frg_status status = open_factors(&w);
     const size_t each = (size_t)f->rank * sizeof *f->q;
-    l->saved.n_own = 4;
+    l->saved.n_own = there ? 0 : 4; /* runs on a device are not saved */
     l->saved.own[0] = (frgi_array){"q", f->q, (size_t)n * each};
     l->saved.own[1] = (frgi_array){"w", f->w, (size_t)m * each};
     l->saved.own[2] = (frgi_array){"h", f->h, each};

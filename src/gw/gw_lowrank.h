@@ -2,6 +2,7 @@
 #ifndef FRGI_GW_LOWRANK_H
 #define FRGI_GW_LOWRANK_H
 
+#include "device/device.h"
 #include "gw/gw_solver.h"
 
 #pragma GCC visibility push(hidden)
@@ -48,10 +49,46 @@ struct frgi_lowrank_steps {
     void (*pack)(frgi_lowrank *w);
 };
 
+/* ---- on a device (gw_lowrank_device.c): each does what the step of its name does ---- */
+
+typedef struct frgi_lowrank_device frgi_lowrank_device;
+/** Memory, distances, weights, a linear cost; l is borrowed until the end.  To be closed, failed or
+ *  not.  Positive: stopped. */
+FRG_MUST_USE frg_status frgi_lowrank_device_open(frgi_lowrank_device **out, const frgi_level *l,
+                                                 frgi_device *dev, int group);
+void frgi_lowrank_device_close(frgi_lowrank_device **d);
+FRG_MUST_USE frg_status frgi_lowrank_device_random(frgi_lowrank_device *d, uint64_t run);
+/** *error: as frgi_lowrank has it. */
+FRG_MUST_USE frg_status frgi_lowrank_device_again(frgi_lowrank_device *d, int64_t passes,
+                                                  double *error);
+/** Pairs, and distances to them. */
+FRG_MUST_USE frg_status frgi_lowrank_device_linearise(frgi_lowrank_device *d);
+/** value NULL: not wanted, and nothing comes back. */
+FRG_MUST_USE frg_status frgi_lowrank_device_derive(frgi_lowrank_device *d, double *value);
+FRG_MUST_USE frg_status frgi_lowrank_device_mirror(frgi_lowrank_device *d, double pace);
+FRG_MUST_USE frg_status frgi_lowrank_device_copy(const frgi_lowrank_device *d, frgi_copy what);
+/** What the estimate of the energy is made from. */
+struct frgi_pair_moments;
+FRG_MUST_USE frg_status frgi_lowrank_device_estimate(const frgi_lowrank_device *d,
+                                                     struct frgi_pair_moments *out);
+/** Q, W, h of f there, and back. */
+FRG_MUST_USE frg_status frgi_lowrank_device_put(const frgi_lowrank_device *d,
+                                                const frgi_factored *f);
+FRG_MUST_USE frg_status frgi_lowrank_device_fetch(const frgi_lowrank_device *d, frgi_factored *f);
+/** What it asks of gw_lowrank.c: rows of `count` pairs, and the random numbers (2 count) of their
+ *  components and columns; `count` logarithms of a side's random start; log h_min. */
+void frgi_lowrank_rows(const frgi_level *l, int64_t count, uint64_t stream, int32_t *rows,
+                       double *uniforms);
+void frgi_lowrank_random(const frgi_level *l, uint64_t run, int second, int64_t count, double *out);
+double frgi_lowrank_least(int64_t rank);
+/** Components of the factors: the rank asked for, or as many as a side has points. */
+int64_t frgi_lowrank_rank(const frgi_level *l);
+
 /** The outer loop on factors: anchors, linearised cost in factors, mirror steps; l's transport
  *  holds the plan at the end, made from the factors whenever rows are asked for, ready to be
- *  finished.  f is filled. */
-FRG_MUST_USE frg_status frgi_lowrank_loop(frgi_level *l, frgi_factored *f, frg_gw_report *report);
+ *  finished.  f is filled.  there: NULL, or where it computes. */
+FRG_MUST_USE frg_status frgi_lowrank_loop(frgi_level *l, frgi_factored *f,
+                                          frgi_lowrank_device *there, frg_gw_report *report);
 /** q, w, h of f <- those of a dense plan: the one that l starts from, or that of groups of points,
  *  whose outer steps are added to *steps (gw_lowrank_start.c).  Positive: stopped, with factors. */
 FRG_MUST_USE frg_status frgi_lowrank_groups(frgi_level *l, frgi_factored *f, int64_t *steps);

@@ -16,46 +16,75 @@ enum { WIDE_PASSES = 20, WIDEST = 16 };
 
 /* ---- energies -------------------------------------------------------------------------------- */
 
+frg_status frgi_pairs_there_moments(const frgi_stage_place *place, const frgi_program *steps,
+                                    const frgi_pairs_there *p, const frgi_means_there *means,
+                                    bool fused, const double scales[2], double *moments,
+                                    frgi_pair_moments *out)
+{
+    const frgi_means_there none = {p->x, p->y, 0, 0}, *const u = means ? means : &none;
+    TRY(LAUNCH(place->dev, steps, "level_gaps", 2 * p->count, 1, place->group, BUFFER(p->sides),
+               BUFFER(p->x), BUFFER(p->y), BUFFER(p->row), BUFFER(p->column), BUFFER(u->u),
+               BUFFER(u->v), INT64(p->n), INT64(p->m), INT64(p->first), INT64(p->other),
+               INT64(p->count), WIDE(scales[0]), WIDE(scales[1]), INT32(means != NULL),
+               WIDE(u->mean_u), WIDE(u->mean_v)));
+    TRY(LAUNCH(place->dev, steps, "level_moments", 1, 1, place->group, BUFFER(p->moments),
+               BUFFER(p->sides), INT64(p->count)));
+    if (fused) {
+        TRY(LAUNCH(place->dev, steps, "level_linear", 1, 1, place->group, BUFFER(p->moments),
+                   BUFFER(p->linear), BUFFER(p->row), BUFFER(p->column), INT64(p->m),
+                   INT64(p->first), INT64(p->other), INT64(p->count)));
+    }
+    TRY(frgi_device_get(place->dev, moments, p->moments, LV_MOMENTS * sizeof *moments));
+    TRY(frgi_device_wait(place->dev));
+    *out = (frgi_pair_moments){.energy = moments[LV_ENERGY],
+                               .error = moments[LV_ERROR],
+                               .linear = moments[LV_LINEAR],
+                               .linear_square = moments[LV_LINEAR_SQUARE],
+                               .mass = moments[LV_MASS]};
+    return FRG_OK;
+}
+
+/** frgi_level_device_energy with its means there, or NULL. */
+static frg_status energy_of_pairs(frgi_level *l, int64_t count, const double scales[2],
+                                  const frgi_means_there *means, frgi_pair_moments *out)
+{
+    frgi_level_device *const d = l->device;
+    const int64_t first = FRGI_AREA_CHECK * d->room;
+    const frgi_pairs_there pairs = {.x = d->x,
+                                    .y = d->y,
+                                    .linear = d->linear,
+                                    .row = d->row,
+                                    .column = d->column,
+                                    .sides = d->sides,
+                                    .moments = d->moments,
+                                    .n = l->x->n,
+                                    .m = l->y->n,
+                                    .first = first,
+                                    .other = first + d->room,
+                                    .count = count};
+    return frgi_pairs_there_moments(&d->place, d->steps, &pairs, means, l->linear != NULL, scales,
+                                    d->host.moments, out);
+}
+
 frg_status frgi_level_device_energy(frgi_level *l, int64_t count, double scale_x, double scale_y,
                                     const frgi_means *means, frgi_pair_moments *out)
 {
-    frgi_level_device *const d = l->device;
-    const int64_t n = l->x->n, m = l->y->n, first = FRGI_AREA_CHECK * d->room;
-    frgi_buffer u = d->of_pairs.mean_x, v = d->of_pairs.mean_y;
-    double *const of = d->host.moments;
+    frgi_device *const dev = l->device->place.dev;
+    const double scales[2] = {scale_x, scale_y};
+    frgi_means_there there = {.mean_u = 0};
     frg_status status = FRG_OK;
-    if (means) {
-        u = v = (frgi_buffer){0};
-        TRY_TO(done, frgi_device_alloc(d->place.dev, (size_t)n * sizeof(float), "means", &u));
-        TRY_TO(done, frgi_device_alloc(d->place.dev, (size_t)m * sizeof(float), "means", &v));
-        TRY_TO(done, frgi_level_device_put_means(l, u, v, means->u, means->v));
+    if (!means) {
+        return energy_of_pairs(l, count, scales, NULL, out);
     }
-    TRY_TO(done,
-           LAUNCH(d->place.dev, d->steps, "level_gaps", 2 * count, 1, d->place.group,
-                  BUFFER(d->sides), BUFFER(d->x), BUFFER(d->y), BUFFER(d->row), BUFFER(d->column),
-                  BUFFER(u), BUFFER(v), INT64(n), INT64(m), INT64(first), INT64(first + d->room),
-                  INT64(count), WIDE(scale_x), WIDE(scale_y), INT32(means != NULL),
-                  WIDE(means ? means->mean_u : 0), WIDE(means ? means->mean_v : 0)));
-    TRY_TO(done, LAUNCH(d->place.dev, d->steps, "level_moments", 1, 1, d->place.group,
-                        BUFFER(d->moments), BUFFER(d->sides), INT64(count)));
-    if (l->linear) {
-        TRY_TO(done,
-               LAUNCH(d->place.dev, d->steps, "level_linear", 1, 1, d->place.group,
-                      BUFFER(d->moments), BUFFER(d->linear), BUFFER(d->row), BUFFER(d->column),
-                      INT64(m), INT64(first), INT64(first + d->room), INT64(count)));
-    }
-    TRY_TO(done, frgi_device_get(d->place.dev, of, d->moments, LV_MOMENTS * sizeof *of));
-    TRY_TO(done, frgi_device_wait(d->place.dev));
-    *out = (frgi_pair_moments){.energy = of[LV_ENERGY],
-                               .error = of[LV_ERROR],
-                               .linear = of[LV_LINEAR],
-                               .linear_square = of[LV_LINEAR_SQUARE],
-                               .mass = of[LV_MASS]};
+    there.mean_u = means->mean_u;
+    there.mean_v = means->mean_v;
+    TRY_TO(done, frgi_device_alloc(dev, (size_t)l->x->n * sizeof(float), "means", &there.u));
+    TRY_TO(done, frgi_device_alloc(dev, (size_t)l->y->n * sizeof(float), "means", &there.v));
+    TRY_TO(done, frgi_level_device_put_means(l, there.u, there.v, means->u, means->v));
+    status = energy_of_pairs(l, count, scales, &there, out);
 done:
-    if (means) {
-        frgi_device_free(d->place.dev, &u);
-        frgi_device_free(d->place.dev, &v);
-    }
+    frgi_device_free(dev, &there.u);
+    frgi_device_free(dev, &there.v);
     return status;
 }
 

@@ -580,7 +580,7 @@ static frg_status run(frg_gw *s)
         status = frgi_exact_loop(l, s->o.mode == FRG_GW_LANDMARK, &s->report.reason,
                                  &s->report.outer_iterations);
     } else if (s->o.rank > 0) {
-        status = frgi_lowrank_loop(l, &s->factors, &s->report);
+        status = frgi_lowrank_loop(l, &s->factors, s->factors_there, &s->report);
     } else {
         status = sampled_loop(s);
     }
@@ -600,6 +600,22 @@ static frg_status run(frg_gw *s)
     }
     s->report.reason = status > 0 ? FRG_GW_CANCELLED : s->report.reason;
     return status;
+}
+
+frgi_device_counts frgi_gw_counts(const frg_gw *s)
+{
+    return s->where.dev ? *frgi_device_counted(s->where.dev) : (frgi_device_counts){0};
+}
+
+/** What a device has counted since `before`, and while the alignment was made. */
+static void report_counts(frg_gw *s, frgi_device_counts before)
+{
+    const frgi_device_counts now = frgi_gw_counts(s), *const opened = &s->opened;
+    frg_gw_report *const r = &s->report;
+    r->device_launches = opened->launches + now.launches - before.launches;
+    r->device_waits = opened->waits + now.waits - before.waits;
+    r->device_bytes_in = opened->bytes_in + now.bytes_in - before.bytes_in;
+    r->device_bytes_out = opened->bytes_out + now.bytes_out - before.bytes_out;
 }
 
 /** The state that stopped runs leave, and none that was waiting for another kind of run. */
@@ -627,6 +643,7 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
         FAIL(s->ctx, E_DEVICE_STEP, "align: saving its state (a checkpoint) does not run on %s",
              frgi_device_name(s->where.dev));
     }
+    const frgi_device_counts before = frgi_gw_counts(s);
     const double begin = frgi_seconds(),
                  set_up = s->report.graph_seconds + s->report.distances_seconds;
     frg_gw_report *const r = &s->report;
@@ -652,6 +669,7 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
     r->anchors = s->o.mode == FRG_GW_SAMPLED ? s->level.sampled.count : 0;
     r->epsilon_end = s->level.t.list ? 0 : s->level.epsilon;
     r->total_seconds = set_up + frgi_seconds() - begin;
+    report_counts(s, before);
     const bool at_floor = r->reason == FRG_GW_ROUNDING_FLOOR;
     r->rounding_floor = at_floor ? s->level.stopping.floor.least : (double)NAN;
     if (status == FRG_OK) {

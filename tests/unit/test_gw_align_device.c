@@ -953,8 +953,8 @@ static void refused_on(frg_context *ctx, frgi_device *dev, int group)
 {
     const frgi_gw_place where = {.dev = dev, .group = group};
     problem p = make();
-    static const char *const says[] = {"low rank",   "batch_max",      "store_plan",
-                                       "diag_exact", "cost_store fly", "auto_store"};
+    static const char *const says[] = {"batch_max", "store_plan", "diag_exact", "cost_store fly",
+                                       "auto_store"};
     enum { COUNT = sizeof says / sizeof *says };
     frg_gw_opts o[COUNT];
     for (int q = 0; q < COUNT; q++) {
@@ -962,12 +962,11 @@ static void refused_on(frg_context *ctx, frgi_device *dev, int group)
         o[q].mode = FRG_GW_SAMPLED;
         o[q].distance = FRG_GW_DISTANCE_EUCLIDEAN;
     }
-    o[0].rank = 5;
-    o[1].scale = FRG_GW_SCALE_BATCH_MAX;
-    o[2].store_plan = 1;
-    o[3].diag_exact = 1;
-    o[4].cost_store = FRG_GW_STORE_FLY;
-    o[5].auto_store = 1;
+    o[0].scale = FRG_GW_SCALE_BATCH_MAX;
+    o[1].store_plan = 1;
+    o[2].diag_exact = 1;
+    o[3].cost_store = FRG_GW_STORE_FLY;
+    o[4].auto_store = 1;
     for (int q = 0; q < COUNT; q++) {
         frg_gw *s = (frg_gw *)ctx;
         const frg_array x = frg_matrix(p.x, FRG_F64, N, D, D),
