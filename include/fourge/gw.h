@@ -618,8 +618,8 @@ typedef struct {
                          <L, Q>.
                          Near 0 of a stationary plan, but for noise of the pairs of a step.  As long
                          as n m (n + m) <= 5e8, not with scale batch_max; else NaN */
-    /** On a device, while the alignment was made and in the last run: kernels launched, waits of the
-     *  host for them, bytes copied there and from there.  0 on the cpu. */
+    /** On a device, while the alignment was made and in the last run: kernels launched, waits of
+     *  the host for them, bytes copied there and from there.  0 on the cpu. */
     int64_t device_launches, device_waits, device_bytes_in, device_bytes_out;
 } frg_gw_report;
 

@@ -13,8 +13,8 @@
  * (whose potentials and pairs go over once), rounding's vectors (n + m numbers each way), the bound
  * of the energy; and the plan's rows when they are asked for, made from the last cost, which comes
  * over once at the end.  Of the verdict behind the run a device makes what it makes of any
- * alignment (gw_verdict.c, gw_audit.c): costs of vertices, passes on given costs, steps of the other
- * start on all points; samples, assignments and products with a dense plan are the host's.
+ * alignment (gw_verdict.c, gw_audit.c): costs of vertices, passes on given costs, steps of the
+ * other start on all points; samples, assignments and products with a dense plan are the host's.
  *
  * A step brings back its state (some twenty numbers) in one wait; every fifth one its energy, each
  * one of the mode exact its change, in another; a start that is kept its potentials and pairs.
@@ -38,7 +38,7 @@ FRG_MUST_USE frg_status frgi_level_device_check(frg_context *ctx, frgi_device *d
  *  stopped. */
 FRG_MUST_USE frg_status frgi_level_device_open(frgi_level *l, frgi_device *dev, int group);
 /** The same in the memory of `from`, a level of the same sides whose run has come to its end: its
- *  plan is that of the host from here on, and its next run begins anew.  Closed before `from` is. */
+ *  plan is that of the host from here on, and its next run begins anew.  Closed before `from`. */
 FRG_MUST_USE frg_status frgi_level_device_lend(frgi_level *l, const frgi_level *from);
 void frgi_level_device_close(frgi_level *l);
 
@@ -94,7 +94,7 @@ double *frgi_level_device_uniforms(const frgi_level *l, int area);
 typedef struct frgi_pair_moments {
     double energy, error, linear, linear_square, mass;
 } frgi_pair_moments;
-/** *cost, *error <- what frgi_cost_estimate makes of these of `count` pairs, and the plan's mass. */
+/** *cost, *error <- what frgi_cost_estimate makes of these, of `count` pairs, and of the mass. */
 void frgi_join_moments(const frgi_level *l, const frgi_pair_moments *of, int64_t count, double mass,
                        double *cost, double *error);
 FRG_MUST_USE frg_status frgi_level_device_energy(frgi_level *l, int64_t count, double scale_x,

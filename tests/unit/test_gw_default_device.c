@@ -251,46 +251,42 @@ static void coarse_by_auto(void)
 
 /* ---- the verdict of a sample ----------------------------------------------------------------- */
 
-/** Points on a line in steps that grow, unequally heavy, to themselves or to their mirror image,
- *  where a run stays that begins there: too many for vertices of all of them.  The mirror image is
- *  beaten by what the best start of a sample leads to, and no device says that it has converged. */
+/** Points on a line in steps that grow, unequally heavy, to their mirror image, where a run stays
+ *  that begins there: too many for vertices of all of them.  It is beaten by what the best start of
+ *  a sample leads to, and no device says that it has converged. */
 static void sample_on(frg_context *ctx, frgi_device *dev, int group)
 {
     enum { POINTS = 176 };
-    for (int mirror = 0; mirror < 2; mirror++) {
-        problem p = {.n = POINTS, .m = POINTS, .d = 1, .x = fresh(POINTS), .y = fresh(POINTS)};
-        double *const start = fresh(POINTS * POINTS);
-        p.a = fresh(POINTS);
-        p.b = fresh(POINTS);
-        frg_gw_defaults(&p.o, sizeof p.o);
-        for (int64_t i = 0; i < POINTS; i++) {
-            p.x[i] = p.y[i] = (double)i * (1 + 4e-3 * (double)i);
-            p.a[i] = p.b[i] = (i < POINTS / 4 || i >= POINTS - POINTS / 4 ? 0.9 : 1.1) / POINTS;
-            start[i * POINTS + (mirror ? POINTS - 1 - i : i)] = p.a[i];
-        }
-        make_matrices(&p);
-        p.o.mode = FRG_GW_EXACT;
-        p.o.anneal = FRG_GW_ANNEAL_NONE;
-        p.o.epsilon = 0.001;
-        p.o.max_iter = 5;
-        p.o.min_iter = 3;
-        p.o.max_inner = 30;
-        p.o.tol = 1; /* a step is enough */
-        p.o.polish_passes = 30;
-        const frg_gw_report here = run(ctx, (frgi_gw_place){.dev = NULL}, &p, start, NULL),
-                            there = run(ctx, (frgi_gw_place){.dev = dev, .group = group}, &p, start,
-                                        NULL);
-        CHECK_TEXT(here.verdict,
-                   mirror ? "another start is lower" : "no other start is lower on a sample");
-        CHECK_TEXT(there.verdict, here.verdict);
-        CHECK_INT(here.reason, mirror ? FRG_GW_BEATEN : FRG_GW_CONVERGED_CHANGE);
-        CHECK_INT(there.reason, here.reason);
-        CHECK_INT(there.verdict_points, here.verdict_points);
-        CHECK_INT(isfinite(there.other_energy), mirror);
-        CHECK(!mirror || there.other_energy < there.energy);
-        free(start);
-        release(&p);
+    problem p = {.n = POINTS, .m = POINTS, .d = 1, .x = fresh(POINTS), .y = fresh(POINTS)};
+    double *const start = fresh(POINTS * POINTS);
+    p.a = fresh(POINTS);
+    p.b = fresh(POINTS);
+    frg_gw_defaults(&p.o, sizeof p.o);
+    for (int64_t i = 0; i < POINTS; i++) {
+        p.x[i] = p.y[i] = (double)i * (1 + 4e-3 * (double)i);
+        p.a[i] = p.b[i] = (i < POINTS / 4 || i >= POINTS - POINTS / 4 ? 0.9 : 1.1) / POINTS;
+        start[i * POINTS + POINTS - 1 - i] = p.a[i];
     }
+    make_matrices(&p);
+    p.o.mode = FRG_GW_EXACT;
+    p.o.anneal = FRG_GW_ANNEAL_NONE;
+    p.o.max_iter = 5;
+    p.o.min_iter = 3;
+    p.o.max_inner = 30;
+    p.o.tol = 1; /* a step is enough */
+    p.o.polish_passes = 30;
+    const frg_gw_report here = run(ctx, (frgi_gw_place){.dev = NULL}, &p, start, NULL),
+                        there =
+                            run(ctx, (frgi_gw_place){.dev = dev, .group = group}, &p, start, NULL);
+    CHECK_TEXT(here.verdict, "another start is lower");
+    CHECK_TEXT(there.verdict, here.verdict);
+    CHECK_INT(here.reason, FRG_GW_BEATEN);
+    CHECK_INT(there.reason, here.reason);
+    CHECK_INT(there.verdict_points, here.verdict_points);
+    CHECK_SAYS(there.other_energy < there.energy, "energy %g, of the other %g", there.energy,
+               there.other_energy);
+    free(start);
+    release(&p);
 }
 
 static void sample(void)
