@@ -30,7 +30,7 @@ set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 PEERS="pyfixest torchgw"
 PACK_MOST=64 # MiB
-TESTS="test_device test_fe_device test_fe_device_passes test_gw_device test_gw_align_device"
+TESTS="test_device test_fe_device test_fe_device_passes test_gw_device test_gw_align_device test_gw_lowrank_device test_gw_default_device"
 PROGRAMS="fourge $TESTS"
 TARGETS="fourge_program fourge_python fourge_opencl fourge_cuda $TESTS"
 
@@ -149,6 +149,8 @@ all_tests() {
     tests passes 60 test_fe_device_passes OpenCL
     tests sinkhorn 90 test_gw_device OpenCL
     tests align 120 test_gw_align_device OpenCL
+    tests lowrank 60 test_gw_lowrank_device OpenCL
+    tests defaults 60 test_gw_default_device OpenCL
 }
 
 again() {
