@@ -79,11 +79,15 @@ typedef struct {
     frg_gw_report report;
 } result;
 
-static result *solve(frg_context *ctx, frgi_gw_place where, const problem *p, const frg_gw_opts *o)
+/** start: a plan, or NULL. */
+static result *solve_from(frg_context *ctx, frgi_gw_place where, const problem *p,
+                          const frg_gw_opts *o, const double *start)
 {
     result *const r = calloc(1, sizeof *r);
     frg_gw *const s = open(ctx, where, p, o);
     if (s) {
+        if (start)
+            CHECK_OK(ctx, frg_gw_start_plan(s, matrix(start, N, M)));
         const frg_status status = frg_gw_run(s, NULL);
         CHECK_SAYS(status == FRG_OK || status == FRG_MAX_ITER, "%s: %s", frg_status_name(status),
                    frg_message(ctx));
@@ -93,6 +97,11 @@ static result *solve(frg_context *ctx, frgi_gw_place where, const problem *p, co
     }
     frg_gw_destroy(s);
     return r;
+}
+
+static result *solve(frg_context *ctx, frgi_gw_place where, const problem *p, const frg_gw_opts *o)
+{
+    return solve_from(ctx, where, p, o, NULL);
 }
 
 /** The factors have the marginals and inner marginals that they are to have. */
@@ -130,10 +139,11 @@ static double gap_of(const double *one, const double *other, int64_t count)
 }
 
 /** The host's and a device's factors and plan from the same pairs. */
-static void compare(frg_context *ctx, frgi_gw_place where, const problem *p, const frg_gw_opts *o)
+static void compare(frg_context *ctx, frgi_gw_place where, const problem *p, const frg_gw_opts *o,
+                    const double *start)
 {
-    result *const here = solve(ctx, (frgi_gw_place){.dev = NULL}, p, o), *const there = solve(
-                                                                             ctx, where, p, o);
+    result *const here = solve_from(ctx, (frgi_gw_place){.dev = NULL}, p, o, start);
+    result *const there = solve_from(ctx, where, p, o, start);
     double far = 0;
     for (int64_t e = 0; e < N * M; e++)
         far += fabs(here->plan[e] - p->a[e / M] * p->b[e % M]);
@@ -160,9 +170,15 @@ static void parity_on(frg_context *ctx, frgi_device *dev, int group)
     const frgi_gw_place where = {.dev = dev, .group = group};
     problem *const p = make();
     frg_gw_opts o = one_step();
-    compare(ctx, where, p, &o);
+    compare(ctx, where, p, &o, NULL);
     o.linear_weight = 0.3; /* random starts, the value of each step */
-    compare(ctx, where, p, &o);
+    compare(ctx, where, p, &o, NULL);
+    double *const start = malloc(sizeof *start * N * M); /* of points to those that they became */
+    for (int64_t e = 0; e < N * M; e++)
+        start[e] = p->a[e / M] * p->b[e % M] + (e / M == e % M ? 0.02 : 0);
+    o.linear_weight = 0;
+    compare(ctx, where, p, &o, start);
+    free(start);
     free(p);
 }
 
@@ -188,9 +204,8 @@ static void whole_on(frg_context *ctx, frgi_device *dev, int group)
         o.n_start = 2;
         o.max_iter = 40;
         o.linear_weight = fused ? 0.3 : 0;
-        result *const here = solve(ctx, (frgi_gw_place){.dev = NULL}, p, &o), *const there =
-                                                                                  solve(ctx, where,
-                                                                                        p, &o);
+        result *const here = solve(ctx, (frgi_gw_place){.dev = NULL}, p, &o);
+        result *const there = solve(ctx, where, p, &o);
         check_factors(p, there);
         const double product = there->report.energy_product;
         CHECK_SAYS(fused || there->report.energy < 0.9 * product, "energy %g, of the product %g",
