@@ -369,14 +369,6 @@ static char **make_words(const cli *c, char *line, int64_t length, int *count)
     return words;
 }
 
-/** Were the rows of the run of that file kept beside it? */
-static int has_rows(const char *file)
-{
-    char name[4096];
-    const int length = snprintf(name, sizeof name, "%s.rows", file);
-    return length < (int)sizeof name && access(name, F_OK) == 0;
-}
-
 static int go_on(cli *c, frg_checkpoint *state)
 {
     int64_t length = 0, folder_length = 0;
@@ -387,7 +379,7 @@ static int go_on(cli *c, frg_checkpoint *state)
         return cli_fail(c, "E_CHECKPOINT", c->arguments[0], NULL,
                         "'%s' holds no command of this program", c->arguments[0]);
     }
-    const int rows = has_rows(c->arguments[0]);
+    const int rows = kept_rows_there(c->arguments[0]);
     if (chdir(folder) != 0) {
         return cli_fail(c, "E_NO_INPUT", folder, NULL, "the folder of the run, '%s', is gone",
                         folder);

@@ -28,14 +28,28 @@ int checkpoint_begin(cli *c);
 /** The table of a resumed run, where it was kept and `path`, the file that it was read from, is
  *  what it was; *out stays NULL where it has to be read.  0 or the exit code. */
 int kept_rows_load(cli *c, const char *path, frg_table **out);
-/** Refuses what stands in the place of the rows and is none.  0 or the exit code. */
-int kept_rows_check(cli *c, const char *path);
+/** Has the run of that file rows, or what it made of them, beside it? */
+int kept_rows_there(const char *file);
+/** Refuses what stands in the place of these files and is none.  0 or the exit code. */
+int kept_rows_check(cli *c);
 /** What tells a file that was written to from the one that it was: its length and time. */
 uint64_t hash_source(const char *path);
 /** Keeps the table of a run with --checkpoint under a memory limit, read from `path`, which had
  *  that hash before.  0 or the exit code. */
 int kept_rows_save(cli *c, const char *path, uint64_t source, const frg_table *t);
-/** The run needs them no longer. */
+/** What is made of the rows, as the library keeps it. */
+typedef struct {
+    const frg_layout_files *files; /* NULL: it is not kept */
+    frg_layout_files own;
+    char *codes, *order;
+} kept_layout;
+/** source: of the data, by hash_source before they were read.  0 or the exit code; close it in any
+ *  case. */
+int kept_layout_open(kept_layout *k, cli *c, uint64_t source);
+void kept_layout_close(kept_layout *k);
+/** The exit code of a run that failed; where its data have changed it says what to do. */
+int kept_layout_failed(cli *c, const kept_layout *k, frg_status status);
+/** The run needs none of them any longer. */
 void kept_rows_remove(const cli *c);
 /** Refuses a resumed state that belongs to another run; returns 0 or the exit code.  Close it in
  *  any case. */

@@ -1,10 +1,12 @@
-/* cli_kept_rows.c - the rows of a long run beside its state, FILE.rows of --checkpoint FILE.
+/* cli_kept_rows.c - the rows of a long run beside its state, FILE.rows, FILE.codes and FILE.order of
+ * --checkpoint FILE.
  *
  * Under a memory limit (--spool, --memory-limit) the table is kept as soon as it is read: a text
- * is parsed, and its words numbered, once.  `fourge resume FILE` copies it from there, whether or
- * not there is a state of the columns yet, where the data are the file that they were: of the same
- * length, last written to at the same time.  An .npy file is used where it lies and not kept.  The
- * file goes when the run has a result, or failed.
+ * is parsed, and its words numbered, once.  So are the levels of the effects once they are numbered,
+ * and the order of the rows once they are sorted.  `fourge resume FILE` copies them from there,
+ * whether or not there is a state of the columns yet, where the data are the file that they were: of
+ * the same length, last written to at the same time.  An .npy file is used where it lies and not
+ * kept.  The files go when the run has a result, or failed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,16 +15,33 @@
 
 #include "cli_checkpoint.h"
 
-/** FILE.rows; free it.  NULL: no memory. */
-static char *name_rows(const cli *c)
+/** The files beside FILE, and their first bytes. */
+static const struct {
+    const char *end, *magic;
+} kept[] = {{".rows", "fourgeTB"}, {".codes", "fourgeCO"}, {".order", "fourgeOR"}};
+enum { ROWS, CODES, ORDER, KEPT, MAGIC = 8 };
+
+/** FILE with the end of such a file; free it.  NULL: no memory. */
+static char *name_beside(const char *file, int which)
 {
-    const size_t length = strlen(c->set.checkpoint);
-    char *const name = malloc(length + sizeof ".rows");
+    const size_t length = strlen(file), more = strlen(kept[which].end) + 1;
+    char *const name = malloc(length + more);
     if (name) {
-        memcpy(name, c->set.checkpoint, length);
-        memcpy(name + length, ".rows", sizeof ".rows");
+        memcpy(name, file, length);
+        memcpy(name + length, kept[which].end, more);
     }
     return name;
+}
+
+int kept_rows_there(const char *file)
+{
+    int there = 0;
+    for (int i = 0; i < KEPT; i++) {
+        char *const name = name_beside(file, i);
+        there = there || (name && access(name, F_OK) == 0);
+        free(name);
+    }
+    return there;
 }
 
 uint64_t hash_source(const char *path)
@@ -79,7 +98,7 @@ int kept_rows_load(cli *c, const char *path, frg_table **out)
     if (!c->origin || !c->set.checkpoint) {
         return 0;
     }
-    char *const rows = name_rows(c);
+    char *const rows = name_beside(c->set.checkpoint, ROWS);
     if (!rows) {
         return cli_fail_memory(c);
     }
@@ -94,36 +113,41 @@ int kept_rows_load(cli *c, const char *path, frg_table **out)
 }
 
 /** Is there a file at that name which is not empty and none of ours? */
-static int is_foreign(const char *rows)
+static int is_foreign(const char *name, int which)
 {
-    char head[8] = "";
-    FILE *const f = fopen(rows, "rb");
+    char head[MAGIC] = "";
+    FILE *const f = fopen(name, "rb");
     const size_t got = f ? fread(head, 1, sizeof head, f) : 0;
     if (f) {
         fclose(f);
     }
-    return got > 0 && (got < sizeof head || memcmp(head, "fourgeTB", sizeof head) != 0);
+    return got > 0 && (got < sizeof head || memcmp(head, kept[which].magic, sizeof head) != 0);
 }
 
-/** Whether this run keeps the rows of `path`. */
+/** Whether this run keeps what it makes of its rows. */
+static int keeps_layout(const cli *c)
+{
+    return c->set.checkpoint && c->set.context.spool && !c->set.dry_run;
+}
+
+/** Whether it keeps the rows of `path`. */
 static int keeps_rows(const cli *c, const char *path)
 {
-    return c->set.checkpoint && c->set.context.spool && !c->set.dry_run && !is_npy(path);
+    return keeps_layout(c) && !is_npy(path);
 }
 
-int kept_rows_check(cli *c, const char *path)
+int kept_rows_check(cli *c)
 {
-    if (!keeps_rows(c, path)) {
-        return 0;
+    int code = 0;
+    for (int i = 0; keeps_layout(c) && i < KEPT && !code; i++) {
+        char *const name = name_beside(c->set.checkpoint, i);
+        code = !name ? cli_fail_memory(c)
+               : is_foreign(name, i)
+                   ? cli_fail(c, "E_CREATE", name, "name another file, or remove this one first",
+                              "--checkpoint would replace '%s', which holds no rows of a run", name)
+                   : 0;
+        free(name);
     }
-    char *const rows = name_rows(c);
-    const int code =
-        !rows ? cli_fail_memory(c)
-        : is_foreign(rows)
-            ? cli_fail(c, "E_CREATE", rows, "name another file, or remove this one first",
-                       "--checkpoint would replace '%s', which holds no rows of a run", rows)
-            : 0;
-    free(rows);
     return code;
 }
 
@@ -132,7 +156,7 @@ int kept_rows_save(cli *c, const char *path, uint64_t source, const frg_table *t
     if (!keeps_rows(c, path)) {
         return 0;
     }
-    char *const rows = name_rows(c);
+    char *const rows = name_beside(c->set.checkpoint, ROWS);
     if (!rows) {
         return cli_fail_memory(c);
     }
@@ -141,11 +165,46 @@ int kept_rows_save(cli *c, const char *path, uint64_t source, const frg_table *t
     return cli_check(c, status, "the rows were kept");
 }
 
+int kept_layout_open(kept_layout *k, cli *c, uint64_t source)
+{
+    *k = (kept_layout){.files = NULL};
+    if (!keeps_layout(c)) {
+        return 0;
+    }
+    k->codes = name_beside(c->set.checkpoint, CODES);
+    k->order = name_beside(c->set.checkpoint, ORDER);
+    k->own = (frg_layout_files){k->codes, k->order, hash_reading(c), source};
+    k->files = &k->own;
+    return k->codes && k->order ? 0 : cli_fail_memory(c);
+}
+
+void kept_layout_close(kept_layout *k)
+{
+    free(k->codes);
+    free(k->order);
+}
+
+int kept_layout_failed(cli *c, const kept_layout *k, frg_status status)
+{
+    const char *const where = frg_error_where(c->ctx);
+    const int own = k->files && (strcmp(where, k->codes) == 0 || strcmp(where, k->order) == 0);
+    char hint[512];
+    if (!own || strcmp(frg_error_code(c->ctx), find_error("E_CHANGED")->code) != 0) {
+        return cli_fail_library(c, status);
+    }
+    snprintf(hint, sizeof hint,
+             "give the data back that they were, or remove %s and %s and start the run anew",
+             c->set.checkpoint, where);
+    return cli_fail(c, "E_CHANGED", where, hint, "%s", frg_message(c->ctx));
+}
+
 void kept_rows_remove(const cli *c)
 {
-    char *const rows = c->set.checkpoint ? name_rows(c) : NULL;
-    if (rows && !is_foreign(rows)) {
-        remove(rows);
+    for (int i = 0; c->set.checkpoint && i < KEPT; i++) {
+        char *const name = name_beside(c->set.checkpoint, i);
+        if (name && !is_foreign(name, i)) {
+            remove(name);
+        }
+        free(name);
     }
-    free(rows);
 }

@@ -27,6 +27,7 @@ typedef struct {
     char method[64];
     int64_t iterations;
     int plan_read, plan_written; /* the solver came from --plan, or is there now */
+    kept_layout layout;
 } demean_job;
 
 static void release(const cli *c, demean_job *d)
@@ -38,6 +39,7 @@ static void release(const cli *c, demean_job *d)
     frg_block_destroy(d->narrow, c->ctx);
     frg_block_destroy(d->wide, c->ctx);
     frg_block_destroy(d->out_memory, c->ctx);
+    kept_layout_close(&d->layout);
     free(d->columns);
     free(d->subproblems);
     free(d->totals);
@@ -294,8 +296,8 @@ static int has_plan(const cli *c)
 static frg_status make_plan(cli *c, demean_job *d, frg_array codes)
 {
     frg_status status =
-        frg_demean_create(&d->plan, c->ctx, codes, d->weights_file ? &d->weights : NULL, NULL, 0, 0,
-                          &c->set.fe.demean);
+        frg_demean_create_kept(&d->plan, c->ctx, codes, d->weights_file ? &d->weights : NULL, NULL,
+                               0, 0, &c->set.fe.demean, d->layout.files);
     d->plan_read = has_plan(c);
     if (status == FRG_OK && d->plan_read) {
         status = frg_demean_load(d->plan, c->set.arrays.plan);
@@ -331,6 +333,9 @@ static int run_once(cli *c, demean_job *d, double *setup, double *solve)
     if (status >= 0 && cli_signalled() &&
         !c->set.checkpoint) { /* a run would still pass over the rows twice */
         status = FRG_INTERRUPTED;
+    }
+    if (status < 0) {
+        return kept_layout_failed(c, &d->layout, status);
     }
     if (status != FRG_OK) {
         return cli_check(c, status, "there was a result");
@@ -595,10 +600,24 @@ static int estimate(cli *c, demean_job *d)
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
+/** Of all files that the run reads. */
+static uint64_t hash_sources(const cli *c)
+{
+    const char *const files[] = {c->set.arrays.columns, c->set.arrays.codes,
+                                 c->set.arrays.weights_file};
+    uint64_t h = 0;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        const uint64_t own = files[i] ? hash_source(files[i]) : 0;
+        h = frg_hash(h, &own, sizeof own);
+    }
+    return h;
+}
+
 static int job(cli *c, demean_job *d)
 {
     const double start = now_seconds();
-    int code = read_all(c, d);
+    int code = kept_layout_open(&d->layout, c, hash_sources(c));
+    code = code ? code : read_all(c, d);
     if (!code) {
         code = check_shapes(c, d);
     }
@@ -630,6 +649,9 @@ static int job(cli *c, demean_job *d)
     const int plan_code = keep_plan(c, d);
     cli_show_warnings(c);
     code = write_result(c, "Demeaned columns", demean_json, demean_text, d);
+    if (d->status != FRG_INTERRUPTED && d->status != FRG_TIME_LIMIT) {
+        kept_rows_remove(c);
+    }
     code = code ? code : plan_code;
     return code ? code : cli_ended(d->status);
 }
@@ -654,6 +676,7 @@ int command_demean(cli *c)
                         "--checkpoint does not go with --repeat");
     }
     int code = open_with_spool(c, c->set.arrays.columns);
+    code = code ? code : kept_rows_check(c);
     code = code ? code : checkpoint_begin(c);
     if (code) {
         return code;

@@ -76,11 +76,11 @@ int fe_job_read(cli *c, fe_job *job)
     const double start = now_seconds();
     const char *const others[OTHERS] = {c->set.studies.ritest.cluster, c->set.studies.ritest.strata,
                                         c->set.studies.lpdid.cohort};
-    const uint64_t source = hash_source(job->path);
+    job->source = hash_source(job->path);
     int code = kept_rows_load(c, job->path, &job->data);
     if (!code && !job->data) {
         code = read_named(c, job->formula, &job->opts, others, job->path, &job->data);
-        code = code ? code : kept_rows_save(c, job->path, source, job->data);
+        code = code ? code : kept_rows_save(c, job->path, job->source, job->data);
     }
     job->read = now_seconds() - start;
     return code;
@@ -129,7 +129,7 @@ int fe_job_fit(cli *c, fe_job *job)
             break;
         }
         if (job->status < 0) {
-            code = cli_fail_library(c, job->status);
+            code = kept_layout_failed(c, &job->layout, job->status);
             break;
         }
         const int at = i > 0 ? i - 1 : 0;
@@ -148,6 +148,7 @@ void fe_job_release(fe_job *job)
     frg_fe_destroy(job->fit);
     frg_fe_many_destroy(job->many);
     frg_lpdid_destroy(job->lpdid);
+    kept_layout_close(&job->layout);
     frg_table_destroy(job->data);
     free(job->totals);
     *job = (fe_job){0};
@@ -171,9 +172,16 @@ static frg_status save_columns(void *user, int64_t n, int64_t p, const double *v
 static int fit_kept(cli *c, fe_job *job)
 {
     keeper k;
-    const frg_column_store store = {
-        .block = job->opts.demean.block, .load = load_columns, .save = save_columns, .user = &k};
-    int code = keeper_open(&k, c, "fe", sizeof(double), hash_table(job->data));
+    int code = kept_layout_open(&job->layout, c, job->source);
+    const frg_column_store store = {.block = job->opts.demean.block,
+                                    .load = load_columns,
+                                    .save = save_columns,
+                                    .user = &k,
+                                    .layout = job->layout.files};
+    if (code) {
+        return code;
+    }
+    code = keeper_open(&k, c, "fe", sizeof(double), hash_table(job->data));
     if (!code) {
         job->opts.store = &store;
         code = fe_job_fit(c, job);
@@ -458,7 +466,7 @@ int command_fe(cli *c)
 {
     int code = model_options(c);
     code = code ? code : open_with_spool(c, c->arguments[1]);
-    code = code ? code : kept_rows_check(c, c->arguments[1]);
+    code = code ? code : kept_rows_check(c);
     code = code ? code : checkpoint_begin(c);
     if (code) {
         return code;

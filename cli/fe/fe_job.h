@@ -2,7 +2,7 @@
 #ifndef FOURGE_CLI_FE_JOB_H
 #define FOURGE_CLI_FE_JOB_H
 
-#include "cli.h"
+#include "cli_checkpoint.h"
 
 typedef struct {
     const char *formula, *path;
@@ -17,6 +17,8 @@ typedef struct {
     frg_ritest ritest;        /* term NULL: not asked for */
     frg_lpdid *lpdid;         /* local projections, whose fits are `many`; NULL: not asked for */
     int plan_written;         /* the solver is in the file of --plan now */
+    uint64_t source;          /* of the data (hash_source), before they were read */
+    kept_layout layout;       /* of a run with a checkpoint */
     double read;
     double encode, solve, vcov, total; /* medians under --repeat */
     double *totals;

@@ -249,6 +249,20 @@ typedef struct frg_demean frg_demean;
 FRG_API void frg_demean_defaults(frg_demean_opts *o, size_t struct_size);
 /** The fields of frg_demean_opts (frg_option). */
 FRG_API const frg_option *frg_demean_options(void);
+/** Files that keep what a run beyond memory makes of its rows before the first step, for a later
+ *  process that goes on with the same data and options.  A file that is there is read, and nothing
+ *  is numbered or sorted then; one that is not is written, whole or not at all, once its size was
+ *  held against the room in its folder (E_ROOM).  A damaged file, and one of other options, is of no
+ *  use (W_KEPT says so) and is replaced; E_CHANGED of another source.  The caller removes them. */
+typedef struct {
+    const char
+        *codes; /* levels of the effects of a regression, and which rows it uses (4 bytes a row
+                          and effect, 8 a row where some are left out); NULL: not kept */
+    const char *order; /* the rows by the levels of the largest factor (4 bytes a row and further
+                          factor, 5 a row that was moved); NULL: not kept */
+    uint64_t options;  /* hash (frg_hash) of what decides them: columns, formula, version */
+    uint64_t source; /* hash of what tells the data from others, such as a file's length and time */
+} frg_layout_files;
 /** codes: n x Q int32, any strides, >= 0, gaps allowed.  weights: n f64 >= 0 or NULL.  slopes:
  *  varying slopes, NULL for none; `no_intercept` has bit q set for a factor with slopes alone.
  *  codes and weights are copied in the compact form the plan needs; the caller's arrays are not
@@ -270,6 +284,14 @@ FRG_API FRG_MUST_USE frg_status frg_demean_create(frg_demean **out, frg_context 
                                                   frg_array codes, const frg_array *weights,
                                                   const frg_slope *slopes, int n_slopes,
                                                   uint64_t no_intercept, const frg_demean_opts *o);
+/** The same, with the order of the rows from files->order where it is there, else kept there.  files
+ *  may be NULL.  Beside the errors above E_ROOM, E_CHANGED, E_CREATE, E_WRITE, E_READ. */
+FRG_API FRG_MUST_USE frg_status frg_demean_create_kept(frg_demean **out, frg_context *ctx,
+                                                       frg_array codes, const frg_array *weights,
+                                                       const frg_slope *slopes, int n_slopes,
+                                                       uint64_t no_intercept,
+                                                       const frg_demean_opts *o,
+                                                       const frg_layout_files *files);
 /** in, out: n x p, f64 or f32, any strides, out may be in; in host memory, or, where passes_on of
  *  the plan is its device and there is no spool, on that device, which works on them in place and
  *  copies no column; out is written when the call returns.  E_DEVICE_HANDLE for an array of another
@@ -368,7 +390,8 @@ typedef struct {
     frg_status (*save)(void *user, int64_t n, int64_t p, const double *values,
                        const frg_demean_column *columns, int64_t done, frg_status worst,
                        int stopped);
-    void *user; /* handed to both */
+    void *user;                     /* handed to both */
+    const frg_layout_files *layout; /* of the rows; NULL: not kept */
 } frg_column_store;
 
 /** What the pivots of X'WX are compared with, below which a regressor is collinear. */
@@ -771,9 +794,10 @@ typedef struct {
     size_t plan_bytes, with_factor_bytes; /* as frg_demean_estimate; 0 without effects */
     size_t matrix_bytes;                  /* n x n_columns doubles, beside the plan */
     double seconds;                       /* NaN without effects */
-    size_t spool_bytes; /* of the data and the fit, at most, on the disk; 0 without a spool
+    size_t spool_bytes;  /* of the data and the fit, at most, on the disk; 0 without a spool
                            (frg_context_opts.spool) */
-    int passes;         /* along all rows, the file's among them, where the reduced system is
+    size_t layout_bytes; /* of both frg_layout_files, at most */
+    int passes;          /* along all rows, the file's among them, where the reduced system is
                            assembled; else one more an iteration.  An iteratively reweighted fit
                            makes those behind the file's and the codes' a step */
 } frg_fe_size;

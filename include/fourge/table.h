@@ -153,10 +153,12 @@ FRG_API FRG_MUST_USE frg_status frg_table_write(const frg_table *t, frg_context 
 /** Keeps a table in a file as it lies in memory, for a later process of the same kind of machine:
  *  each column with a checksum, the file whole or not at all.  options, source: hashes (frg_hash)
  *  of what decides what was read, and of the file that it was read from: frg_table_load compares.
- *  Errors: E_CREATE, E_WRITE, E_ARG for "-"; FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped, and there is
- *  no file. */
+ *  Errors: E_ROOM where its folder has no room for it, before anything is written; E_CREATE,
+ *  E_WRITE, E_ARG for "-"; FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped, and there is no file. */
 FRG_API FRG_MUST_USE frg_status frg_table_save(const frg_table *t, frg_context *ctx,
                                                const char *path, uint64_t options, uint64_t source);
+/** Bytes that the file will have. */
+FRG_API size_t frg_table_save_bytes(const frg_table *t);
 /** That table once more, to the bit.  Errors: E_NO_INPUT, E_READ; E_CHECKPOINT where the file is
  *  damaged or none, E_MISMATCH of other options, another format or byte order, E_CHANGED of another
  *  source; FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped, *out is NULL. */

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "core/spool.h"
@@ -72,6 +73,15 @@ static const char *folder_of(const char *path, char folder[PATH_MAX])
     memcpy(folder, path, length ? length : 1);
     folder[length ? length : 1] = '\0';
     return folder;
+}
+
+bool frgi_room_beside(const char *path, size_t *bytes)
+{
+    char folder[PATH_MAX];
+    struct statvfs v;
+    const bool known = statvfs(folder_of(path, folder), &v) == 0;
+    *bytes = known ? frgi_mul((size_t)v.f_bavail, (size_t)v.f_frsize) : 0;
+    return known;
 }
 
 /** A new temporary file under its name and locked; -EEXIST where another process has that name. */

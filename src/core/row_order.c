@@ -107,18 +107,78 @@ static void place_rows(frgi_row_order *o, const frg_context *ctx, const int32_t 
     }
 }
 
+frg_status frgi_row_order_open(frgi_row_order *o, frg_context *ctx, int64_t n, int64_t window,
+                               int buckets)
+{
+    *o = (frgi_row_order){.n = n, .window = window, .buckets = buckets};
+    TRY(NEW(ctx, &o->bucket, n, "the order of the rows"));
+    return NEW(ctx, &o->place, n, "the order of the rows");
+}
+
 frg_status frgi_row_order_create(frgi_row_order *o, frg_context *ctx, const int32_t *levels,
                                  int64_t n, int64_t n_levels)
 {
     uint32_t *next = NULL;
     *o = (frgi_row_order){.n = n};
     choose_buckets(o, ctx);
-    TRY(NEW(ctx, &o->bucket, n, "the order of the rows"));
-    TRY(NEW(ctx, &o->place, n, "the order of the rows"));
+    TRY(frgi_row_order_open(o, ctx, n, o->window, o->buckets));
     TRY(NEW(ctx, &next, n_levels, "starts of the levels"));
     count_levels(levels, n, n_levels, next);
     place_rows(o, ctx, levels, next);
     DROP(ctx, &next);
+    return FRG_OK;
+}
+
+/* ---- an order that was read ------------------------------------------------------------------ */
+
+bool frgi_row_order_fits(int64_t n, int64_t window, int64_t buckets)
+{
+    return window == 0 ? buckets == 0
+                       : window > 0 && window <= n && buckets <= MOST_BUCKETS &&
+                             buckets == 1 + (n - 1) / window;
+}
+
+/** Is each of `count` places from `first` on there once?  seen: a bit for each place. */
+static bool is_once(const uint32_t *at, int64_t first, int64_t count, unsigned char *seen)
+{
+    bool once = true;
+    for (int64_t i = 0; i < count && once; i++) {
+        const int64_t p = at[i];
+        once = p >= first && p < first + count && !(seen[p / 8] >> p % 8 & 1);
+        seen[once ? p / 8 : 0] |= (unsigned char)(1u << p % 8);
+    }
+    return once;
+}
+
+frg_status frgi_row_order_once(frg_context *ctx, const uint32_t *at, int64_t n, bool *once)
+{
+    unsigned char *seen;
+    TRY(NEW0(ctx, &seen, n / 8 + 1, "places of the rows"));
+    *once = is_once(at, 0, n, seen);
+    DROP(ctx, &seen);
+    return FRG_OK;
+}
+
+static int64_t rows_of(const frgi_row_order *o, int b)
+{
+    return b < o->buckets - 1 ? o->window : o->n - b * o->window;
+}
+
+frg_status frgi_row_order_check(const frgi_row_order *o, frg_context *ctx, bool *sound)
+{
+    int64_t rows[MOST_BUCKETS] = {0};
+    unsigned char *seen;
+    *sound = true;
+    for (int64_t i = 0; i < o->n && *sound; i++) {
+        *sound = o->bucket[i] < o->buckets;
+        rows[*sound ? o->bucket[i] : 0]++;
+    }
+    TRY(NEW0(ctx, &seen, o->n / 8 + 1, "places of the rows"));
+    for (int b = 0; b < o->buckets && *sound; b++) {
+        const int64_t first = b * o->window;
+        *sound = rows[b] == rows_of(o, b) && is_once(o->place + first, first, rows[b], seen);
+    }
+    DROP(ctx, &seen);
     return FRG_OK;
 }
 

@@ -35,6 +35,18 @@ bool frgi_row_order_is_grouped(const int32_t *levels, int64_t n, int64_t n_level
 /** o is destroyed by the caller after a failure too. */
 FRG_MUST_USE frg_status frgi_row_order_create(frgi_row_order *o, frg_context *ctx,
                                               const int32_t *levels, int64_t n, int64_t n_levels);
+/** The same of an order that is read from somewhere: a place for bucket and place, which the caller
+ *  fills. */
+FRG_MUST_USE frg_status frgi_row_order_open(frgi_row_order *o, frg_context *ctx, int64_t n,
+                                            int64_t window, int buckets);
+/** Can n rows have these buckets, or none (both 0)? */
+bool frgi_row_order_fits(int64_t n, int64_t window, int64_t buckets);
+/** Does every row have a place of its own, in its bucket? */
+FRG_MUST_USE frg_status frgi_row_order_check(const frgi_row_order *o, frg_context *ctx,
+                                             bool *sound);
+/** Has `at` each of 0 .. n-1 once? */
+FRG_MUST_USE frg_status frgi_row_order_once(frg_context *ctx, const uint32_t *at, int64_t n,
+                                            bool *once);
 void frgi_row_order_destroy(frgi_row_order *o, frg_context *ctx);
 /** Room for rows of `bytes` on their way, of those that go together. */
 FRG_MUST_USE frg_status frgi_row_order_room(frgi_row_order *o, frg_context *ctx, size_t bytes);

@@ -155,6 +155,7 @@ typedef struct {
     int32_t *own_codes;
     double *own_weights, *own_values; /* of the slopes */
     frg_slope *own_slopes;
+    const frg_layout_files *files; /* that keep the layout; NULL: it is not kept */
 } plan_rows;
 
 static void drop_rows(plan_rows *r, frg_context *ctx)
@@ -213,6 +214,18 @@ static frg_status bring_slopes(frg_demean *d, plan_rows *r)
     return FRG_OK;
 }
 
+/** Weights and slopes in the order of the levels. */
+static frg_status bring_values(frg_demean *d, plan_rows *r)
+{
+    const int64_t n = r->codes.shape[0];
+    if (r->weighted) {
+        TRY(NEW(d->ctx, &r->own_weights, n, "weights by level"));
+        TRY(bring(d, &r->weights, r->own_weights));
+        r->weights = frg_vector(r->own_weights, FRG_F64, n);
+    }
+    return r->asked.count ? bring_slopes(d, r) : FRG_OK;
+}
+
 /** The rows in the order of the eliminated levels, where they are on the disk and scattered. */
 static frg_status bring_together(frg_demean *d, plan_rows *r)
 {
@@ -234,12 +247,32 @@ static frg_status bring_together(frg_demean *d, plan_rows *r)
     TRY(NEW(ctx, &r->own_codes, frgi_mul((size_t)n, (size_t)q), "codes by level"));
     TRY(bring(d, &r->codes, r->own_codes));
     r->codes = frg_matrix(r->own_codes, FRG_I32, n, q, q);
-    if (r->weighted) {
-        TRY(NEW(ctx, &r->own_weights, n, "weights by level"));
-        TRY(bring(d, &r->weights, r->own_weights));
-        r->weights = frg_vector(r->own_weights, FRG_F64, n);
+    return bring_values(d, r);
+}
+
+/** The layout of the rows from the file that keeps it, or made, and put there. */
+static frg_status lay_out(frg_demean *d, plan_rows *r)
+{
+    const frg_layout_files *const files = r->files;
+    frg_context *const ctx = d->ctx;
+    const int64_t n = r->codes.shape[0];
+    bool read = false;
+    if (files && n > 0) {
+        TRY(frgi_fe_layout_load(d, files, n, (int)r->codes.shape[1], &read));
     }
-    return r->asked.count ? bring_slopes(d, r) : FRG_OK;
+    if (read) {
+        frgi_log(ctx, 1, "the order of the rows is that of '%s'", files->order);
+        TRY(d->detour.there ? bring_values(d, r) : FRG_OK);
+        return frgi_fe_rows_weigh(&d->rows, ctx, r->weighted ? &r->weights : NULL);
+    }
+    TRY(bring_together(d, r));
+    d->rows.index_lent = r->stay && !r->own_codes;
+    TRY(frgi_fe_rows_create(&d->rows, ctx, &r->codes, r->weighted ? &r->weights : NULL));
+    if (files && n > 0) {
+        frgi_log(ctx, 1, "the order of the rows is made");
+        return frgi_fe_layout_save(d, files);
+    }
+    return FRG_OK;
 }
 
 /* ---- a plan ---------------------------------------------------------------------------------- */
@@ -250,9 +283,7 @@ static frg_status make_plan(frg_demean *d, fe_device_place where, plan_rows *r)
     frg_context *const ctx = d->ctx;
     const fe_slopes_asked *const s = &r->asked;
     const bool by_rows = is_by_rows(&d->opts);
-    TRY(bring_together(d, r));
-    d->rows.index_lent = r->stay && !r->own_codes;
-    TRY(frgi_fe_rows_create(&d->rows, ctx, &r->codes, r->weighted ? &r->weights : NULL));
+    TRY(lay_out(d, r));
     TRY(frgi_fe_cascade_create(&d->cascade, ctx, &d->rows, &d->opts));
     if (by_rows || d->has_slopes) {
         TRY(frgi_fe_row_lsmr_create(&d->row_lsmr, ctx, &d->rows, s->slopes, s->count,
@@ -333,12 +364,29 @@ frg_status frgi_fe_demean_open(frg_demean **out, frg_context *ctx, fe_device_pla
     return open_plan(out, ctx, where, rows_of(codes, weights, asked, false), o);
 }
 
+frg_status frg_demean_create_kept(frg_demean **out, frg_context *ctx, frg_array codes,
+                                  const frg_array *weights, const frg_slope *slopes, int n_slopes,
+                                  uint64_t no_intercept, const frg_demean_opts *o,
+                                  const frg_layout_files *files)
+{
+    if (!out || !ctx) {
+        return FRG_BAD_ARG;
+    }
+    const fe_device_place where = {frgi_device_of(ctx), 0, &frgi_fe_host_steps};
+    const fe_slopes_asked asked = {slopes, n_slopes, no_intercept};
+    plan_rows r = rows_of(codes, weights, &asked, false);
+    r.files = files && files->order ? files : NULL;
+    return open_plan(out, ctx, where, r, o);
+}
+
 frg_status frgi_fe_demean_lent(frg_demean **out, frg_context *ctx, frg_array codes,
                                const frg_array *weights, const fe_slopes_asked *asked,
-                               const frg_demean_opts *o)
+                               const frg_demean_opts *o, const frg_layout_files *files)
 {
     const fe_device_place where = {frgi_device_of(ctx), 0, &frgi_fe_host_steps};
-    return open_plan(out, ctx, where, rows_of(codes, weights, asked, true), o);
+    plan_rows r = rows_of(codes, weights, asked, true);
+    r.files = files && files->order ? files : NULL;
+    return open_plan(out, ctx, where, r, o);
 }
 
 static void close_run(frg_demean *d)

@@ -84,6 +84,12 @@ static inline fe_device_block fe_block_on_device(const fe_block_effects *e)
 {
     return (fe_device_block){e->first_column, e->lane, 1 << e->kind, e->live};
 }
+/** The layout of the rows into files->order, where there is room for it, and back: *read where it
+ *  was there and of `n` rows of `factors` factors; W_KEPT where it was of no use.  Weights are left
+ *  out (frgi_fe_rows_weigh).  E_CHANGED of other data, E_ROOM, E_CREATE, E_WRITE, E_READ. */
+FRG_MUST_USE frg_status frgi_fe_layout_save(const frg_demean *d, const frg_layout_files *files);
+FRG_MUST_USE frg_status frgi_fe_layout_load(frg_demean *d, const frg_layout_files *files, int64_t n,
+                                            int factors, bool *read);
 /** Lays out the memory of a run over p columns, where the last run's is not large enough. */
 FRG_MUST_USE frg_status frgi_fe_demean_prepare(frg_demean *d, int64_t p);
 

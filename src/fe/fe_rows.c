@@ -165,14 +165,28 @@ static void take_runs(const layout *b, int64_t piece)
     }
 }
 
+frg_status frgi_fe_rows_open_order(fe_rows *g, frg_context *ctx)
+{
+    TRY(NEW(ctx, &g->order, g->n + FE_ROWS_AHEAD, "row order"));
+    memset(g->order + g->n, 0, FE_ROWS_AHEAD * sizeof *g->order);
+    return FRG_OK;
+}
+
+frg_status frgi_fe_rows_open_index(fe_rows *g, frg_context *ctx)
+{
+    TRY(NEW(ctx, &g->index, (g->n + FE_ROWS_AHEAD) * g->n_remaining, "reduced indices"));
+    memset(g->index + g->n * g->n_remaining, 0,
+           (size_t)(FE_ROWS_AHEAD * g->n_remaining) * sizeof *g->index);
+    return FRG_OK;
+}
+
 /** A stable counting sort of the rows by eliminated level. */
 static frg_status sort_rows(fe_rows *g, frg_context *ctx, const fe_codes *c,
                             const fe_factor_codes *f)
 {
     const int q = g->elim_factor;
     TRY(NEW0(ctx, &g->elim_start, g->n_elim + 1, "starts of the eliminated levels"));
-    TRY(NEW(ctx, &g->order, g->n + FE_ROWS_AHEAD, "row order"));
-    memset(g->order + g->n, 0, FE_ROWS_AHEAD * sizeof *g->order);
+    TRY(frgi_fe_rows_open_order(g, ctx));
     int64_t *next = g->elim_start;
     for (int64_t i = 0; i < g->n; i++) {
         next[fe_level_at(c, f, i, q) + 1]++;
@@ -247,10 +261,7 @@ static frg_status open_index(const layout *b, frg_context *ctx)
     if (g->index_lent) {
         return FRG_OK;
     }
-    TRY(NEW(ctx, &g->index, (g->n + FE_ROWS_AHEAD) * g->n_remaining, "reduced indices"));
-    memset(g->index + g->n * g->n_remaining, 0,
-           (size_t)(FE_ROWS_AHEAD * g->n_remaining) * sizeof *g->index);
-    return FRG_OK;
+    return frgi_fe_rows_open_index(g, ctx);
 }
 
 /** One pass over the codes, piece by piece: the eliminated levels' runs, the reduced indices,
@@ -279,8 +290,7 @@ static void lay_rows(const layout *b, int threads)
     }
 }
 
-/** Where the reduced unknowns of each factor begin. */
-static frg_status place_factors(fe_rows *g, frg_context *ctx)
+frg_status frgi_fe_rows_place_factors(fe_rows *g, frg_context *ctx)
 {
     g->n_reduced = 0;
     for (int q = 0; q < g->n_factors; q++) {
@@ -309,7 +319,7 @@ static frg_status close_gaps(layout *b, frg_context *ctx)
     if (!gaps) {
         return FRG_OK;
     }
-    TRY(place_factors(b->g, ctx));
+    TRY(frgi_fe_rows_place_factors(b->g, ctx));
     DROP(ctx, &b->first_elim);
     TRY(b->g->index_lent ? open_index(b, ctx) : FRG_OK);
     lay_rows(b, frg_threads(ctx));
@@ -419,24 +429,50 @@ frg_status frgi_fe_rows_cut(fe_rows *g, frg_context *ctx)
     return FRG_OK;
 }
 
+static frg_status open_weights(fe_rows *g, frg_context *ctx)
+{
+    if (g->weighted) {
+        TRY(NEW(ctx, &g->weight, g->n, "weights"));
+    }
+    TRY(NEW(ctx, &g->elim_inverse, g->n_elim, "weights of the eliminated levels"));
+    TRY(NEW(ctx, &g->level_weight, g->n_reduced, "level weights"));
+    return NEW(ctx, &g->level_inverse, g->n_reduced, "level weights");
+}
+
+frg_status frgi_fe_rows_weigh(fe_rows *g, frg_context *ctx, const frg_array *weights)
+{
+    frgi_weight_range range;
+    g->weighted = weights != NULL;
+    g->weight_root = 1;
+    TRY(weights ? check_weights(ctx, weights, &range) : FRG_OK);
+    TRY(open_weights(g, ctx));
+    if (weights) {
+        frgi_fe_rows_take_weights(g, (const double *)(const void *)frgi_array_base(weights),
+                                  weights->stride[0], &range, frg_threads(ctx));
+    } else {
+        sum_elim_weights(g, frg_threads(ctx));
+        memset(g->level_weight, 0, (size_t)g->n_reduced * sizeof *g->level_weight);
+        for (int64_t i = 0; i < g->n * g->n_remaining; i++) {
+            g->level_weight[g->index[i]] += 1;
+        }
+        invert_level_weights(g);
+    }
+    return frgi_fe_rows_cut(g, ctx);
+}
+
 static frg_status lay_out(layout *b, frg_context *ctx, const frg_array *weights,
                           const frgi_weight_range *range)
 {
     fe_rows *g = b->g;
     g->n_elim = g->factor[g->elim_factor].levels;
-    TRY(place_factors(g, ctx));
+    TRY(frgi_fe_rows_place_factors(g, ctx));
     const fe_factor_codes *elim = &b->f[g->elim_factor];
     const bool grouped = g->n == 0 || elim->scan.changes + 1 == g->n_elim;
     TRY(grouped ? prepare_runs(b, ctx, &b->first_elim) : sort_rows(g, ctx, b->c, elim));
     TRY(open_index(b, ctx));
     lay_rows(b, frg_threads(ctx));
     TRY(close_gaps(b, ctx));
-    if (weights) {
-        TRY(NEW(ctx, &g->weight, g->n, "weights"));
-    }
-    TRY(NEW(ctx, &g->elim_inverse, g->n_elim, "weights of the eliminated levels"));
-    TRY(NEW(ctx, &g->level_weight, g->n_reduced, "level weights"));
-    TRY(NEW(ctx, &g->level_inverse, g->n_reduced, "level weights"));
+    TRY(open_weights(g, ctx));
     if (weights) {
         frgi_fe_rows_take_weights(g, (const double *)(const void *)frgi_array_base(weights),
                                   weights->stride[0], range, frg_threads(ctx));

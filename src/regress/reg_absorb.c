@@ -38,8 +38,10 @@ frg_status frgi_fe_plan(const frg_fe *f, frg_demean **out)
     frg_slope *slopes = NULL;
     TRY(frgi_fe_slopes(f, &slopes, &asked.no_intercept));
     asked.slopes = asked.count ? slopes : NULL;
-    const frg_status status = frgi_fe_demean_lent(
-        out, f->ctx, codes, frame->weights ? &weights : NULL, &asked, &f->policy.options.demean);
+    const frg_column_store *const store = f->policy.options.store;
+    const frg_status status =
+        frgi_fe_demean_lent(out, f->ctx, codes, frame->weights ? &weights : NULL, &asked,
+                            &f->policy.options.demean, store ? store->layout : NULL);
     DROP(f->ctx, &slopes);
     return status;
 }

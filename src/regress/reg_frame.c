@@ -629,6 +629,33 @@ static frg_status find_inputs(framer *b)
     return FRG_OK;
 }
 
+/** The levels of the effects, and the rows without those that are left out by them: from the file
+ *  that keeps them, or made, and put there. */
+static frg_status number_effects(framer *b)
+{
+    frgi_frame *const f = b->f;
+    const frg_column_store *const store = b->in->options->store;
+    const frg_layout_files *const files = store ? store->layout : NULL;
+    const bool keeps = files && files->codes;
+    const int64_t before = f->n;
+    bool read = false;
+    TRY(keeps ? frgi_frame_load(f, b->ctx, b->in, files, &read) : FRG_OK);
+    if (read) {
+        frgi_log(b->ctx, 1, "the levels of the effects are those of '%s'", files->codes);
+        return FRG_OK;
+    }
+    const int64_t numbers = f->n_effects * f->n; /* a plan may read some behind the last */
+    TRY(NEW(b->ctx, &f->codes, numbers + FE_ROWS_AHEAD, "codes of the effects"));
+    memset(f->codes + numbers, 0, FE_ROWS_AHEAD * sizeof *f->codes);
+    TRY(frgi_key_codes(b->ctx, f->keys, f->n_effects, f->rows, f->n, f->codes, f->levels));
+    TRY(drop_by_effects(b));
+    if (keeps) {
+        frgi_log(b->ctx, 1, "the levels of the effects are numbered");
+        return frgi_frame_save(f, b->ctx, b->in, files, before);
+    }
+    return FRG_OK;
+}
+
 static frg_status encode_effects(framer *b)
 {
     frgi_frame *const f = b->f;
@@ -636,11 +663,7 @@ static frg_status encode_effects(framer *b)
         TRY(drop_separated(b));
         return b->in->options->connected != FRG_CONNECTED_ALL ? drop_disconnected(b) : FRG_OK;
     }
-    const int64_t numbers = f->n_effects * f->n; /* a plan may read some behind the last */
-    TRY(NEW(b->ctx, &f->codes, numbers + FE_ROWS_AHEAD, "codes of the effects"));
-    memset(f->codes + numbers, 0, FE_ROWS_AHEAD * sizeof *f->codes);
-    TRY(frgi_key_codes(b->ctx, f->keys, f->n_effects, f->rows, f->n, f->codes, f->levels));
-    TRY(drop_by_effects(b));
+    TRY(number_effects(b));
     for (int q = 0; q < f->n_effects; q++) {
         if (f->levels[q] == 1) {
             frgi_warn(b->ctx, W_ONE_LEVEL, "the effect '%s' has one level", f->keys[q].name);

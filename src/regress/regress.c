@@ -339,6 +339,8 @@ static frg_status measure(const frg_fe *f, frg_fe_size *out)
     if (frame->n_effects == 0) {
         return measure_spool(f, &shape, out);
     }
+    out->layout_bytes =
+        frgi_add(frgi_frame_save_bytes(frame, frame->n_rows), frgi_fe_layout_bytes(&shape));
     TRY(frgi_fe_slopes(f, &slopes, &shape.no_intercept));
     shape.slopes = slopes;
     frg_status status =
