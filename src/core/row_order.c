@@ -133,8 +133,9 @@ frg_status frgi_row_order_create(frgi_row_order *o, frg_context *ctx, const int3
 
 bool frgi_row_order_fits(int64_t n, int64_t window, int64_t buckets)
 {
+    const int64_t usual = WINDOW_BYTES_MOST / LONGEST_ROW, most = n > usual ? n : usual;
     return window == 0 ? buckets == 0
-                       : window > 0 && window <= n && buckets <= MOST_BUCKETS &&
+                       : window > 0 && window <= most && buckets <= MOST_BUCKETS &&
                              buckets == 1 + (n - 1) / window;
 }
 
