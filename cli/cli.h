@@ -246,8 +246,9 @@ typedef struct {
 } size_line;
 /** --dry-run: its lines as facts or as an object of that schema; the exit code. */
 int show_sizes(cli *c, const char *schema, const size_line *lines, int n);
-/** The same of n rows, factors and columns: memory and time. */
-int show_estimate(cli *c, const char *schema, const frg_fe_size *size);
+/** The same of n rows, factors and columns: memory and time.  kept: bytes that the run keeps beside
+ *  FILE of --checkpoint, 0: none. */
+int show_estimate(cli *c, const char *schema, const frg_fe_size *size, size_t kept);
 /** Columns of the terminal behind standard output; 0 where there is none. */
 int terminal_width(void);
 /* cli_sort.c */

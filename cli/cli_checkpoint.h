@@ -37,6 +37,10 @@ uint64_t hash_source(const char *path);
 /** Keeps the table of a run with --checkpoint under a memory limit, read from `path`, which had
  *  that hash before.  0 or the exit code. */
 int kept_rows_save(cli *c, const char *path, uint64_t source, const frg_table *t);
+/** Does this run keep what it makes of its rows, or would it, of a dry run? */
+int keeps_layout(const cli *c);
+/** Bytes of the table that was read from `path`, where the run keeps it; else 0. */
+size_t kept_rows_bytes(const cli *c, const char *path, const frg_table *t);
 /** What is made of the rows, as the library keeps it. */
 typedef struct {
     const frg_layout_files *files; /* NULL: it is not kept */

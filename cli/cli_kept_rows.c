@@ -1,12 +1,12 @@
-/* cli_kept_rows.c - the rows of a long run beside its state, FILE.rows, FILE.codes and FILE.order of
- * --checkpoint FILE.
+/* cli_kept_rows.c - the rows of a long run beside its state: FILE.rows, FILE.codes and FILE.order
+ * of --checkpoint FILE.
  *
  * Under a memory limit (--spool, --memory-limit) the table is kept as soon as it is read: a text
- * is parsed, and its words numbered, once.  So are the levels of the effects once they are numbered,
- * and the order of the rows once they are sorted.  `fourge resume FILE` copies them from there,
- * whether or not there is a state of the columns yet, where the data are the file that they were: of
- * the same length, last written to at the same time.  An .npy file is used where it lies and not
- * kept.  The files go when the run has a result, or failed.
+ * is parsed, and its words numbered, once.  So are the levels of the effects once they are
+ * numbered, and the order of the rows once they are sorted.  `fourge resume FILE` copies them from
+ * there, whether or not there is a state of the columns yet, where the data are the file that they
+ * were: of the same length, last written to at the same time.  An .npy file is used where it lies
+ * and not kept.  The files go when the run has a result, or failed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -124,10 +124,9 @@ static int is_foreign(const char *name, int which)
     return got > 0 && (got < sizeof head || memcmp(head, kept[which].magic, sizeof head) != 0);
 }
 
-/** Whether this run keeps what it makes of its rows. */
-static int keeps_layout(const cli *c)
+int keeps_layout(const cli *c)
 {
-    return c->set.checkpoint && c->set.context.spool && !c->set.dry_run;
+    return c->set.checkpoint && c->set.context.spool;
 }
 
 /** Whether it keeps the rows of `path`. */
@@ -136,10 +135,15 @@ static int keeps_rows(const cli *c, const char *path)
     return keeps_layout(c) && !is_npy(path);
 }
 
+size_t kept_rows_bytes(const cli *c, const char *path, const frg_table *t)
+{
+    return keeps_rows(c, path) ? frg_table_save_bytes(t) : 0;
+}
+
 int kept_rows_check(cli *c)
 {
     int code = 0;
-    for (int i = 0; keeps_layout(c) && i < KEPT && !code; i++) {
+    for (int i = 0; keeps_layout(c) && !c->set.dry_run && i < KEPT && !code; i++) {
         char *const name = name_beside(c->set.checkpoint, i);
         code = !name ? cli_fail_memory(c)
                : is_foreign(name, i)
@@ -153,7 +157,7 @@ int kept_rows_check(cli *c)
 
 int kept_rows_save(cli *c, const char *path, uint64_t source, const frg_table *t)
 {
-    if (!keeps_rows(c, path)) {
+    if (!keeps_rows(c, path) || c->set.dry_run) {
         return 0;
     }
     char *const rows = name_beside(c->set.checkpoint, ROWS);
@@ -168,7 +172,7 @@ int kept_rows_save(cli *c, const char *path, uint64_t source, const frg_table *t
 int kept_layout_open(kept_layout *k, cli *c, uint64_t source)
 {
     *k = (kept_layout){.files = NULL};
-    if (!keeps_layout(c)) {
+    if (!keeps_layout(c) || c->set.dry_run) {
         return 0;
     }
     k->codes = name_beside(c->set.checkpoint, CODES);

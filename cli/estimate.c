@@ -1,4 +1,9 @@
 /* estimate.c - --dry-run: bounds of memory and a guess of the time, before any work. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
 #include "cli.h"
 
 typedef struct {
@@ -51,9 +56,22 @@ int show_sizes(cli *c, const char *schema, const size_line *lines, int n)
     return write_result(c, "Dry run", estimate_json, estimate_text, &e);
 }
 
-int show_estimate(cli *c, const char *schema, const frg_fe_size *s)
+/** Bytes that the folder of FILE of --checkpoint has room for; NaN: nobody knows. */
+static double room_beside(const cli *c)
+{
+    const char *const slash = strrchr(c->set.checkpoint, '/');
+    const size_t length = slash == c->set.checkpoint ? 1 : (size_t)(slash - c->set.checkpoint);
+    char *const folder = slash ? strndup(c->set.checkpoint, length) : strdup(".");
+    struct statvfs v;
+    const int known = folder && statvfs(folder, &v) == 0;
+    free(folder);
+    return known ? (double)v.f_bavail * (double)v.f_frsize : (double)NAN;
+}
+
+int show_estimate(cli *c, const char *schema, const frg_fe_size *s, size_t kept)
 {
     const int effects = s->n_factors > 0, first = c->set.fe.first_stage != NULL;
+    const double beside = kept > 0 ? room_beside(c) : (double)NAN;
     char data[128], rows[32];
     snprintf(data, sizeof data, "%s rows, %lld columns, %d %s", grouped(s->n, rows),
              (long long)s->n_columns, s->n_factors, s->n_factors == 1 ? "factor" : "factors");
@@ -105,8 +123,15 @@ int show_estimate(cli *c, const char *schema, const frg_fe_size *s)
          .value = s->passes,
          .label = "Passes along the rows",
          .after = " where few steps do, else one more a step"},
+        {.key = "kept_bytes",
+         .kind = SIZE_BYTES,
+         .value = (double)kept,
+         .label = "Kept for resume",
+         .before = "at most ",
+         .after = " (--checkpoint)"},
+        {.key = "kept_free_bytes", .kind = SIZE_BYTES, .value = beside, .label = "Free there"},
     };
-    enum { OF_SPOOL = 4 }; /* the last ones */
-    const int n = sizeof lines / sizeof *lines;
+    enum { OF_KEPT = 2, OF_SPOOL = 4 }; /* the last ones, and those before */
+    const int n = sizeof lines / sizeof *lines - (kept > 0 && isfinite(beside) ? 0 : OF_KEPT);
     return show_sizes(c, schema, lines, s->spool_bytes > 0 ? n : n - OF_SPOOL);
 }

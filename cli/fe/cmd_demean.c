@@ -593,9 +593,10 @@ static int estimate(cli *c, demean_job *d)
         size.passes =
             FILES_AND_DEMEANER + shape.n_factors + (are_scattered(&codes, levels) ? ORDERS : 0);
     }
+    const size_t kept = keeps_layout(c) ? frg_demean_layout_bytes(&shape) : 0;
     free(levels);
     return status < 0 ? cli_fail_library(c, status)
-                      : show_estimate(c, "fourge.demean.estimate/1", &size);
+                      : show_estimate(c, "fourge.demean.estimate/1", &size, kept);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */

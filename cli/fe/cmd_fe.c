@@ -390,7 +390,8 @@ static int estimate(cli *c, const fe_job *job)
     if (status < 0) {
         return cli_fail_library(c, status);
     }
-    return show_estimate(c, "fourge.fe.estimate/1", &size);
+    const size_t kept = kept_rows_bytes(c, job->path, job->data) + size.layout_bytes;
+    return show_estimate(c, "fourge.fe.estimate/1", &size, keeps_layout(c) ? kept : 0);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */

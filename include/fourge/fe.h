@@ -250,10 +250,11 @@ FRG_API void frg_demean_defaults(frg_demean_opts *o, size_t struct_size);
 /** The fields of frg_demean_opts (frg_option). */
 FRG_API const frg_option *frg_demean_options(void);
 /** Files that keep what a run beyond memory makes of its rows before the first step, for a later
- *  process that goes on with the same data and options.  A file that is there is read, and nothing
- *  is numbered or sorted then; one that is not is written, whole or not at all, once its size was
- *  held against the room in its folder (E_ROOM).  A damaged file, and one of other options, is of no
- *  use (W_KEPT says so) and is replaced; E_CHANGED of another source.  The caller removes them. */
+ *  process that goes on with the same data and options.  A file that is there is read, and
+ *  nothing is numbered or sorted then; one that is not is written, whole or not at all, once its
+ *  size was held against the room in its folder (E_ROOM).  A damaged file, and one of other
+ *  options, is of no use (W_KEPT says so) and is replaced; E_CHANGED of another source.  The
+ *  caller removes them. */
 typedef struct {
     const char
         *codes; /* levels of the effects of a regression, and which rows it uses (4 bytes a row
@@ -284,8 +285,8 @@ FRG_API FRG_MUST_USE frg_status frg_demean_create(frg_demean **out, frg_context 
                                                   frg_array codes, const frg_array *weights,
                                                   const frg_slope *slopes, int n_slopes,
                                                   uint64_t no_intercept, const frg_demean_opts *o);
-/** The same, with the order of the rows from files->order where it is there, else kept there.  files
- *  may be NULL.  Beside the errors above E_ROOM, E_CHANGED, E_CREATE, E_WRITE, E_READ. */
+/** The same, with the order of the rows from files->order where it is there, else kept there.
+ *  files may be NULL.  Beside the errors above E_ROOM, E_CHANGED, E_CREATE, E_WRITE, E_READ. */
 FRG_API FRG_MUST_USE frg_status frg_demean_create_kept(frg_demean **out, frg_context *ctx,
                                                        frg_array codes, const frg_array *weights,
                                                        const frg_slope *slopes, int n_slopes,
@@ -364,6 +365,9 @@ typedef struct {
 FRG_API FRG_MUST_USE frg_status frg_demean_estimate(frg_context *ctx, const frg_demean_shape *shape,
                                                     const frg_demean_opts *o, size_t *plan_bytes,
                                                     size_t *with_factor_bytes, double *seconds);
+/** Bytes of the file that keeps the order of such rows (frg_layout_files.order), at most; 0 for
+ *  NULL. */
+FRG_API size_t frg_demean_layout_bytes(const frg_demean_shape *shape);
 
 /* ---- regression ------------------------------------------------------------------------------ */
 

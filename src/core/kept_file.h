@@ -71,8 +71,8 @@ FRG_MUST_USE frg_status frgi_keep_refuse(void *f, const char *what);
 /** Bytes that an array in the file may have at most. */
 size_t frgi_keep_most(const frgi_keep_in *f);
 void frgi_keep_close(frgi_keep_in *f);
-/** After a load: FRG_OK for what can be made anew, as the file is damaged or of other options, which
- *  W_KEPT says; else `status`. */
+/** After a load: FRG_OK for what can be made anew, as the file is damaged or of other options,
+ *  which W_KEPT says; else `status`. */
 FRG_MUST_USE frg_status frgi_keep_or_anew(frg_context *ctx, frg_status status);
 
 #pragma GCC visibility pop

@@ -18,8 +18,6 @@ FRG_MUST_USE frg_status frgi_fe_demean_open(frg_demean **out, frg_context *ctx,
                                             fe_device_place where, frg_array codes,
                                             const frg_array *weights, const fe_slopes_asked *asked,
                                             const frg_demean_opts *o);
-/** Bytes of the file that keeps the order of such rows, at most. */
-size_t frgi_fe_layout_bytes(const frg_demean_shape *s);
 
 /** frg_demean_create of codes (n x q, factor behind factor) that stay as they are as long as the
  *  plan, with FE_ROWS_AHEAD numbers behind them that can be read: it may read them where they

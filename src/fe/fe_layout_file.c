@@ -100,10 +100,13 @@ frg_status frgi_fe_layout_save(const frg_demean *d, const frg_layout_files *file
     return frgi_keep_end(&f, put_layout(d, &f));
 }
 
-size_t frgi_fe_layout_bytes(const frg_demean_shape *s)
+size_t frg_demean_layout_bytes(const frg_demean_shape *s)
 {
-    const size_t n = (size_t)s->n, factors = (size_t)s->n_factors;
+    const size_t n = s ? (size_t)s->n : 0, factors = s ? (size_t)s->n_factors : 0;
     size_t levels = 0, most = 0;
+    if (factors == 0) {
+        return 0;
+    }
     for (size_t q = 0; q < factors; q++) {
         const size_t own = s->levels ? (size_t)s->levels[q] : n;
         levels += own;

@@ -173,9 +173,9 @@ FRG_MUST_USE frg_status frgi_fe_rows_scattered(frg_context *ctx, const frg_array
  *  and N_l.  The layout is there, and memory for all of these. */
 void frgi_fe_rows_take_weights(fe_rows *g, const double *w, ptrdiff_t stride,
                                const frgi_weight_range *range, int threads);
-/** What a layout that is read from a file is made of: n, n_factors, n_remaining, elim_factor, n_elim
- *  and the factors' levels are there.  The first: where the reduced unknowns of each factor begin,
- *  E_TOO_BIG; then memory for the order and for the reduced indices. */
+/** What a layout that is read from a file is made of: n, n_factors, n_remaining, elim_factor,
+ *  n_elim and the factors' levels are there.  The first: where the reduced unknowns of each
+ *  factor begin, E_TOO_BIG; then memory for the order and for the reduced indices. */
 FRG_MUST_USE frg_status frgi_fe_rows_place_factors(fe_rows *g, frg_context *ctx);
 FRG_MUST_USE frg_status frgi_fe_rows_open_order(fe_rows *g, frg_context *ctx);
 FRG_MUST_USE frg_status frgi_fe_rows_open_index(fe_rows *g, frg_context *ctx);

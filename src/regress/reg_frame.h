@@ -55,9 +55,9 @@ FRG_MUST_USE frg_status frgi_frame_separate(frgi_frame *f, frg_context *ctx,
                                             const frgi_frame_input *in, const unsigned char *gone,
                                             int64_t count);
 /** Codes, levels and rows of a frame whose `before` rows were listed before some were left out by
- *  the effects, into files->codes, and back: *read where the file was there, W_KEPT where it was of
- *  no use (reg_layout.c).  The frame has its list and weights from before.  E_CHANGED of other data,
- *  E_ROOM, E_CREATE, E_WRITE, E_READ. */
+ *  the effects, into files->codes, and back: *read where the file was there, W_KEPT where it was
+ *  of no use (reg_layout.c).  The frame has its list and weights from before.  E_CHANGED of other
+ *  data, E_ROOM, E_CREATE, E_WRITE, E_READ. */
 FRG_MUST_USE frg_status frgi_frame_save(const frgi_frame *f, frg_context *ctx,
                                         const frgi_frame_input *in, const frg_layout_files *files,
                                         int64_t before);

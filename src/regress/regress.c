@@ -340,7 +340,7 @@ static frg_status measure(const frg_fe *f, frg_fe_size *out)
         return measure_spool(f, &shape, out);
     }
     out->layout_bytes =
-        frgi_add(frgi_frame_save_bytes(frame, frame->n_rows), frgi_fe_layout_bytes(&shape));
+        frgi_add(frgi_frame_save_bytes(frame, frame->n_rows), frg_demean_layout_bytes(&shape));
     TRY(frgi_fe_slopes(f, &slopes, &shape.no_intercept));
     shape.slopes = slopes;
     frg_status status =

@@ -42,7 +42,7 @@ killed() {
         timeout -s KILL "$delay" "$@" >/dev/null 2>&1 || code=$?
         [ "$code" = 137 ] && return 0
         delay=$(awk -v d="$delay" 'BEGIN { print d / 2 }')
-        rm -f run.state run.state~ run.state.rows
+        rm -f run.state run.state~ run.state.*
     done
     return 1
 }
@@ -70,7 +70,7 @@ same() {
 
 # once COMMAND...: one kill, or two, and the end.
 once() {
-    rm -f run.state run.state~ run.state.rows
+    rm -f run.state run.state~ run.state.*
     # shellcheck disable=SC2086 # lists of words
     rm -f $results
     killed "$@" || return 1
@@ -96,7 +96,7 @@ kills_of() {
     results=$2
     shift 2
     hits=0 anew=0 unborn=0
-    rm -f run.state run.state~ run.state.rows # of the command before, which this one would not replace
+    rm -f run.state run.state~ run.state.* # of the command before, which this one would not replace
     began=$(now)
     "$@" >/dev/null || return 1
     whole=$(since "$began")
@@ -126,6 +126,8 @@ check "fe beyond memory: $kills kills" kills_of "fe beyond memory" "kept.csv fe.
     --checkpoint run.state
 check "demean: $kills kills" kills_of demean kept.npy "$fourge" demean --columns a/columns.npy --codes a/codes.npy \
     --out kept.npy --method lsmr --block 1 -q --checkpoint run.state
+check "demean beyond memory: $kills kills" kills_of "demean beyond memory" kept.npy "$fourge" demean --columns a/columns.npy \
+    --codes a/codes.npy --out kept.npy --block 1 -q --memory-limit 4M --spool . --checkpoint run.state
 check "gw align: $kills kills" kills_of "gw align" "plan.npy kept.csv" "$fourge" gw align x.npy y.npy --distance euclidean \
     --plan plan.npy --matches kept.csv -q --checkpoint run.state
 check "gp fit, one start: $kills kills" kills_of "gp fit" "gp.json" "$fourge" gp fit gp.csv --y y \

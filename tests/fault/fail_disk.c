@@ -1,6 +1,7 @@
 /* fail_disk.c - preloaded into the program by tests/cli/tools/failing-disk: the disk under the arrays
  * beyond memory fails as FAIL_DISK says.
  *
+ *     small   every folder has room for 100000 bytes, and takes what is written all the same
  *     full    there is no room when a file asks for its place
  *     page    no place is made, so that the first page that is touched cannot be had
  *     write   a file is told, once, that one of its pages could not be written
@@ -10,6 +11,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -41,4 +44,10 @@ PUBLIC int sync_file_range(int fd, off64_t offset, off64_t bytes, unsigned flags
     told = told || fails;
     errno = fails ? EIO : 0;
     return fails ? -1 : 0;
+}
+
+PUBLIC int statvfs(const char *path, struct statvfs *v)
+{
+    *v = (struct statvfs){.f_frsize = 1, .f_bavail = is("small") ? 100000 : (fsblkcnt_t)1 << 40};
+    return access(path, F_OK);
 }
