@@ -466,8 +466,8 @@ option_spec option_table[] = {
      .field = AT(checkpoint),
      .value = "FILE",
      .group = running,
-     .help = "keep the columns that are finished in FILE, of fe under a memory limit the rows in "
-             "FILE.rows, for fourge resume FILE"},
+     .help = "keep the columns that are finished in FILE, and under a memory limit the rows "
+             "beside it (FILE.rows, FILE.codes, FILE.order), for fourge resume FILE"},
     {.name = "plan",
      .kind = KIND_OUTPUT,
      .commands = CMD_DEMEAN,
