@@ -8,11 +8,16 @@
  *     t             2e-6 relative p d(log p) = t dt, and -log p > t^2 / 2:  4e-6 (1 + |log p|)
  *     covariance    2e-6 sd_a sd_b                Wald f    4e-6 relative
  *     fitted, residual, effect     1e-8 of the largest of them in the fit
+ *
+ * Each fit is made beyond memory, too, with arrays of 32 and of 4096 numbers and more in files: the
+ * same bits.
  */
+#include "core/context.h"
 #include "fourge/fe.h"
 #include "test.h"
 
-enum { COLUMNS = 14, TABLES = 16 };
+enum { COLUMNS = 14, TABLES = 16, LIMITS = 2, LIMIT = 64 << 20 };
+static const size_t in_files[LIMITS] = {256, 1 << 15}; /* bytes, from which on arrays are */
 enum {
     ID,
     DATA,
@@ -35,7 +40,7 @@ typedef struct {
 } line;
 
 typedef struct {
-    frg_context *ctx;
+    frg_context *ctx, *disk[LIMITS];
     int n_tables;
     char *name[TABLES];
     frg_table *table[TABLES];
@@ -111,6 +116,55 @@ static void end_fit(golden *g)
     g->fitted = g->residual = NULL;
 }
 
+/** Coefficients, covariance, residuals, fitted values, effects: every bit of the fit at hand. */
+static bool is_same(const golden *g, const frg_fe *f)
+{
+    const frg_fe_result *const a = frg_fe_get(f), *const b = g->r;
+    const size_t k = (size_t)b->n_coefficients, n = (size_t)b->n_rows * sizeof(double);
+    double *const fitted = malloc(n), *const residual = malloc(n);
+    frg_table *effects = NULL;
+    bool same = frg_fe_residuals(f, residual, fitted) == FRG_OK &&
+                memcmp(residual, g->residual, n) == 0 && memcmp(fitted, g->fitted, n) == 0;
+    same = same && a->n_coefficients == b->n_coefficients && a->rank == b->rank && a->n == b->n &&
+           memcmp(&a->rss, &b->rss, sizeof a->rss) == 0 &&
+           memcmp(a->vcov[0].matrix, b->vcov[0].matrix, k * k * sizeof(double)) == 0;
+    for (size_t i = 0; same && i < k; i++)
+        same = memcmp(&a->coefficients[i].estimate, &b->coefficients[i].estimate, 8) == 0;
+    if (same && g->effects && frg_fe_effects(f, &effects) == FRG_OK) {
+        const frg_column *const e = frg_table_column(effects, 2), *const w = frg_table_column(
+                                                                      g->effects, 2);
+        same = e->n == w->n && memcmp(e->numbers, w->numbers, (size_t)w->n * sizeof(double)) == 0;
+    }
+    frg_table_destroy(effects);
+    free(fitted);
+    free(residual);
+    return same;
+}
+
+static void fit_beyond_memory(golden *g, const line *l, const frg_fe_opts *o)
+{
+    for (int k = 0; k < LIMITS; k++) {
+        frg_fe *f = NULL;
+        if (CHECK_OK(g->disk[k], frg_fe_fit(&f, g->disk[k], l->field[FORMULA], g->data, o)))
+            CHECK_SAYS(is_same(g, f), "%s: other bits with arrays of %zu bytes in files",
+                       l->field[ID], in_files[k]);
+        frg_fe_destroy(f);
+    }
+}
+
+static frg_context *open_disk(size_t from)
+{
+    frg_context_opts o;
+    frg_context *ctx = NULL;
+    frg_context_defaults(&o, sizeof o);
+    o.threads = test_now.threads;
+    o.memory_limit = LIMIT;
+    o.spool = ".";
+    if (CHECK_STATUS(frg_context_create(&ctx, &o), FRG_OK))
+        frgi_spool_from(ctx, from);
+    return ctx;
+}
+
 static void begin_fit(golden *g, const line *l)
 {
     frg_fe_opts o;
@@ -142,6 +196,7 @@ static void begin_fit(golden *g, const line *l)
         g->scale = fmax(g->scale, isnan(g->fitted[i]) ? 0 : fabs(g->fitted[i]));
     if (g->r->n_factors > 0)
         CHECK_OK(g->ctx, frg_fe_effects(g->fit, &g->effects));
+    fit_beyond_memory(g, l, &o);
 }
 
 static const frg_coefficient *coefficient(const golden *g, const char *term)
@@ -343,6 +398,8 @@ static void run_file(const char *name)
     snprintf(path, sizeof path, "%s/tests/golden/%s", FOURGE_SOURCE_DIR, name);
     char *const text = slurp(path), *next = text;
     golden g = {.ctx = test_context()};
+    for (int k = 0; k < LIMITS; k++)
+        g.disk[k] = open_disk(in_files[k]);
     if (!CHECK_SAYS(text != NULL, "%s is not there", path))
         return;
     for (bool header = true; next && *next; header = false) {
@@ -369,6 +426,8 @@ static void run_file(const char *name)
         free(g.name[i]);
     }
     frg_context_destroy(g.ctx);
+    for (int k = 0; k < LIMITS; k++)
+        frg_context_destroy(g.disk[k]);
     free(text);
 }
 
