@@ -109,7 +109,7 @@ int show_estimate(cli *c, const char *schema, const frg_fe_size *s, size_t kept)
          .value = (double)s->spool_bytes,
          .label = "On the disk",
          .before = "at most ",
-         .after = " (--spool)"},
+         .after = effects ? ", but for a factor (--spool)" : " (--spool)"},
         {.key = "free_bytes",
          .kind = SIZE_BYTES,
          .value = (double)frg_spool_room(c->ctx),

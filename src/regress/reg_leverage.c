@@ -643,7 +643,7 @@ bool frgi_vcov_takes_leverages(const frgi_vcov_request *r, bool *approx)
     return r->kind->meat == frgi_vcov_hc2_meat || r->kind->meat == frgi_vcov_hc3_meat;
 }
 
-size_t frgi_vcov_leverage_bytes(const frg_fe *f, bool approx, int64_t *columns)
+size_t frgi_vcov_leverage_bytes(const frg_fe *f, bool approx, int64_t *columns, size_t *beside)
 {
     const frgi_frame *const frame = &f->data.frame;
     const size_t codes = sizeof *frame->codes * (size_t)frame->n_effects, number = sizeof(double);
@@ -651,12 +651,14 @@ size_t frgi_vcov_leverage_bytes(const frg_fe *f, bool approx, int64_t *columns)
     reduced s = {.f = f};
     number_levels(&s);
     *columns = frame->n_effects > 0 ? BLOCK : 0;
+    *beside = 0;
     if (approx) { /* signs and their images, h and what the draws leave */
         return number * (2 * BLOCK + 2);
     }
     if (slopes || (frame->n_effects > 1 && s.m > DENSE)) { /* unit vectors, cells, h */
         return number * (BLOCK + 1) + sizeof *frame->codes + 2 * number;
     }
+    *beside = 2 * number * (size_t)(s.m * s.m); /* a system of levels, and its inverse */
     *columns = 0; /* codes, weights and g by level, what is on its way, the order, h */
     return 2 * codes + 4 * number + sizeof(uint32_t) + 1;
 }

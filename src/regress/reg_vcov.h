@@ -116,8 +116,8 @@ FRG_MUST_USE frg_status frgi_vcov_leverages(frgi_vcov_work *w, double *h);
 /** Does this covariance take leverages; *approx: by draws? */
 bool frgi_vcov_takes_leverages(const frgi_vcov_request *r, bool *approx);
 /** Bytes for each row that leverages take beside matrix and residuals, at most; *columns: of those,
- *  columns of a plan of their own. */
-size_t frgi_vcov_leverage_bytes(const frg_fe *f, bool approx, int64_t *columns);
+ *  columns of a plan of their own; *beside: bytes that do not grow with the rows. */
+size_t frgi_vcov_leverage_bytes(const frg_fe *f, bool approx, int64_t *columns, size_t *beside);
 /** w->scores. */
 FRG_MUST_USE frg_status frgi_vcov_scores(frgi_vcov_work *w);
 /** meat += scale sum_i h_i x_i x_i', h NULL: 1; gross += |scale| of the same. */

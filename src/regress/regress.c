@@ -289,20 +289,20 @@ static int64_t glm_columns(const frg_fe *f)
 static frg_status measure_spool(const frg_fe *f, frg_demean_shape *shape, frg_fe_size *out)
 {
     enum { ROW_BYTES = 8 + 8 + 4 };
-    size_t plan = 0, with_factor, row = ROW_BYTES + 8 * (size_t)glm_columns(f);
+    size_t plan = 0, with_factor, beside = 0, row = ROW_BYTES + 8 * (size_t)glm_columns(f);
     double seconds;
     out->spool_bytes = 0;
     if (!frgi_spools(f->ctx)) {
         return FRG_OK;
     }
     if (f->policy.leverages) {
-        row += frgi_vcov_leverage_bytes(f, f->policy.estimated_leverages, &shape->p);
+        row += frgi_vcov_leverage_bytes(f, f->policy.estimated_leverages, &shape->p, &beside);
     }
     if (f->policy.leverages && shape->p > 0) {
         TRY(frgi_fe_demean_estimate(f->ctx, shape, !frgi_fe_is_scattered(f),
                                     &f->policy.options.demean, &plan, &with_factor, &seconds));
     }
-    plan = plan > out->plan_bytes ? plan : out->plan_bytes;
+    plan = frgi_add(plan > out->plan_bytes ? plan : out->plan_bytes, beside);
     out->spool_bytes = frgi_add(frgi_add(frgi_spool_held(f->ctx), frgi_mul((size_t)out->n, row)),
                                 frgi_add(out->matrix_bytes, plan));
     return FRG_OK;
