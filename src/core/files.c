@@ -79,7 +79,7 @@ bool frgi_room_beside(const char *path, size_t *bytes)
 {
     char folder[PATH_MAX];
     struct statvfs v;
-    const bool known = statvfs(folder_of(path, folder), &v) == 0;
+    const bool known = statvfs(folder_of(path, folder), &v) == 0 && v.f_blocks > 0;
     *bytes = known ? frgi_mul((size_t)v.f_bavail, (size_t)v.f_frsize) : 0;
     return known;
 }

@@ -48,6 +48,7 @@ PUBLIC int sync_file_range(int fd, off64_t offset, off64_t bytes, unsigned flags
 
 PUBLIC int statvfs(const char *path, struct statvfs *v)
 {
-    *v = (struct statvfs){.f_frsize = 1, .f_bavail = is("small") ? 100000 : (fsblkcnt_t)1 << 40};
+    const fsblkcnt_t all = (fsblkcnt_t)1 << 40;
+    *v = (struct statvfs){.f_frsize = 1, .f_blocks = all, .f_bavail = is("small") ? 100000 : all};
     return access(path, F_OK);
 }

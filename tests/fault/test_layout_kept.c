@@ -16,7 +16,8 @@ static bool is_full; /* every folder has 100 bytes left */
 /** In the place of the C library's. */
 int statvfs(const char *path, struct statvfs *v)
 {
-    *v = (struct statvfs){.f_bavail = is_full ? 100 : (fsblkcnt_t)1 << 40, .f_frsize = 1};
+    const fsblkcnt_t all = (fsblkcnt_t)1 << 40;
+    *v = (struct statvfs){.f_blocks = all, .f_bavail = is_full ? 100 : all, .f_frsize = 1};
     return access(path, F_OK);
 }
 
