@@ -263,6 +263,9 @@ static frg_status lay_out(frg_demean *d, plan_rows *r)
     if (read) {
         frgi_log(ctx, 1, "the order of the rows is that of '%s'", files->order);
         TRY(d->detour.there ? bring_values(d, r) : FRG_OK);
+        if (r->stay && !d->detour.there) {
+            frgi_fe_rows_lend(&d->rows, ctx, &r->codes);
+        }
         return frgi_fe_rows_weigh(&d->rows, ctx, r->weighted ? &r->weights : NULL);
     }
     TRY(bring_together(d, r));

@@ -264,6 +264,18 @@ static frg_status open_index(const layout *b, frg_context *ctx)
     return frgi_fe_rows_open_index(g, ctx);
 }
 
+void frgi_fe_rows_lend(fe_rows *g, frg_context *ctx, const frg_array *codes)
+{
+    const ptrdiff_t column = (g->elim_factor == 0 ? 1 : 0) * codes->stride[1];
+    int32_t *const lent = (int32_t *)(void *)frgi_array_base(codes) + column;
+    if (g->n_remaining == 1 && !g->order && codes->stride[0] == 1 &&
+        memcmp(lent, g->index, (size_t)g->n * sizeof *lent) == 0) {
+        DROP(ctx, &g->index);
+        g->index = lent;
+        g->index_lent = true;
+    }
+}
+
 /** One pass over the codes, piece by piece: the eliminated levels' runs, the reduced indices,
  *  the counts that are missing. */
 static void lay_rows(const layout *b, int threads)

@@ -179,6 +179,8 @@ void frgi_fe_rows_take_weights(fe_rows *g, const double *w, ptrdiff_t stride,
 FRG_MUST_USE frg_status frgi_fe_rows_place_factors(fe_rows *g, frg_context *ctx);
 FRG_MUST_USE frg_status frgi_fe_rows_open_order(fe_rows *g, frg_context *ctx);
 FRG_MUST_USE frg_status frgi_fe_rows_open_index(fe_rows *g, frg_context *ctx);
+/** Codes that stay, in the place of reduced indices that are the same. */
+void frgi_fe_rows_lend(fe_rows *g, frg_context *ctx, const frg_array *codes);
 /** Its end: N_u and N_l from the weights (NULL: counts) of the caller's rows, and the chunks. */
 FRG_MUST_USE frg_status frgi_fe_rows_weigh(fe_rows *g, frg_context *ctx, const frg_array *weights);
 /** Cuts the rows into chunks of whole eliminated levels: the last step of any layout. */
