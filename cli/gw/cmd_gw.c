@@ -225,12 +225,10 @@ static void align_json(frg_json *j, const cli *c, const void *state)
     frg_json_integer(j, "components_source", r->components_source);
     frg_json_integer(j, "components_target", r->components_target);
     frg_json_integer(j, "truncated_ages", r->truncated_ages);
-    if (r->device_launches > 0) {
-        frg_json_integer(j, "device_launches", r->device_launches);
-        frg_json_integer(j, "device_waits", r->device_waits);
-        frg_json_integer(j, "device_bytes_in", r->device_bytes_in);
-        frg_json_integer(j, "device_bytes_out", r->device_bytes_out);
-    }
+    frg_json_integer(j, "device_launches", r->device_launches);
+    frg_json_integer(j, "device_waits", r->device_waits);
+    frg_json_integer(j, "device_bytes_in", r->device_bytes_in);
+    frg_json_integer(j, "device_bytes_out", r->device_bytes_out);
     seconds_open(j);
     frg_json_number(j, "read", job->read);
     frg_json_number(j, "graph", r->graph_seconds);
