@@ -8,6 +8,7 @@
 #include "core/context.h"
 #include "fault.h"
 #include "fourge/fe.h"
+#include "no_columns.h"
 
 enum { SMALL = 4096, LIMIT = 4 << 20, MOST = 4096 };
 
@@ -134,23 +135,6 @@ static frg_table *make_table(frg_context *ctx, int64_t n)
     CHECK_OK(ctx, frg_table_add_codes(t, "a", a, labels, people));
     CHECK_OK(ctx, frg_table_add_integers(t, "b", b));
     return t;
-}
-
-static frg_status load_none(void *user, int64_t n, int64_t p, double *values,
-                            frg_demean_column *columns, int64_t *done, frg_status *worst)
-{
-    (void)user, (void)n, (void)p, (void)values, (void)columns, (void)worst;
-    *done = 0;
-    return FRG_OK;
-}
-
-static frg_status save_none(void *user, int64_t n, int64_t p, const double *values,
-                            const frg_demean_column *columns, int64_t done, frg_status worst,
-                            int stopped)
-{
-    (void)user, (void)n, (void)p, (void)values, (void)columns, (void)done, (void)worst;
-    (void)stopped;
-    return FRG_OK;
 }
 
 typedef struct {

@@ -12,6 +12,7 @@
 #include "fourge/fe.h"
 
 #include "fuzz.h"
+#include "no_columns.h"
 
 enum { N = 90, ROOM = 1 << 14, HEAD = 48, SUM = 8 };
 
@@ -130,23 +131,6 @@ static frg_status run_plan(frg_context *ctx, int kind)
                        NULL);
     frg_demean_destroy(d);
     return s;
-}
-
-static frg_status load_none(void *user, int64_t n, int64_t p, double *values,
-                            frg_demean_column *columns, int64_t *done, frg_status *worst)
-{
-    (void)user, (void)n, (void)p, (void)values, (void)columns, (void)worst;
-    *done = 0;
-    return FRG_OK;
-}
-
-static frg_status save_none(void *user, int64_t n, int64_t p, const double *values,
-                            const frg_demean_column *columns, int64_t done, frg_status worst,
-                            int stopped)
-{
-    (void)user, (void)n, (void)p, (void)values, (void)columns, (void)done, (void)worst;
-    (void)stopped;
-    return FRG_OK;
 }
 
 /** Some rows are missing, and some singletons. */

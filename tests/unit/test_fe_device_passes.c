@@ -478,17 +478,22 @@ static void refused(void)
 
 /* ---- arrays that lie there ------------------------------------------------------------------- */
 
+static bool open_caller(caller *c)
+{
+    const frg_device which = {kind_asked(), 0};
+    if (DEVICES_SANITIZED || frg_device_count(which.kind) == 0) {
+        test_skip("no driver that is run here");
+        return false;
+    }
+    return caller_open(c, which);
+}
+
 /** Of either order, behind other numbers of their block: the bits of host arrays, and no number of a
  *  column copied. */
 static void arrays_there(void)
 {
-    frg_device which = {kind_asked(), 0};
     caller c;
-    if (DEVICES_SANITIZED || frg_device_count(which.kind) == 0) {
-        test_skip("no driver that is run here");
-        return;
-    }
-    if (!caller_open(&c, which))
+    if (!open_caller(&c))
         return;
     enum { K = 3, SKIPPED = 512 };
     frg_context *const ctx = caller_context(&c);
@@ -506,7 +511,7 @@ static void arrays_there(void)
         void *const block = caller_array(&c, sent, (size_t)(SKIPPED + ROWS * columns) * 8);
         frg_array there = q % 2 ? caller_matrix(&c, block, FRG_F64, ROWS, columns)
                                 : frg_matrix_columns(block, FRG_F64, ROWS, columns, ROWS);
-        there.device = which;
+        there.device = (frg_device){kind_asked(), 0};
         there.offset = SKIPPED * sizeof(double);
         CHECK_OK(ctx,
                  frg_demean_run(plan, frg_matrix(d->x, FRG_F64, ROWS, columns, P),
@@ -538,13 +543,8 @@ static void arrays_there(void)
  *  host's takes no array of a device. */
 static void refused_there(void)
 {
-    frg_device which = {kind_asked(), 0};
     caller c;
-    if (DEVICES_SANITIZED || frg_device_count(which.kind) == 0) {
-        test_skip("no driver that is run here");
-        return;
-    }
-    if (!caller_open(&c, which))
+    if (!open_caller(&c))
         return;
     frg_context *const ctx = caller_context(&c);
     design *const d = make(true);
