@@ -249,10 +249,12 @@ KERNEL void lowrank_mirror(ITEM GLOBAL real *v, GLOBAL i32 *counts, GLOBAL const
     }
     for (i64 c = LID0; c < rank && GID0 == 0; c += LSIZE0) {
         v[of[LR_V] + c] = 1;
+        if (GID1 == 0) {
+            v[at[LR_CORRECTION] + c] = 0;
+        }
         if (GID1 == 0 && pace >= R(0)) {
             v[at[LR_LOG_H] + c] = keep * LOG(h[c]) - gamma * v[at[LR_GRADIENT_H] + c];
         }
-        v[at[LR_CORRECTION] + c] = 0;
     }
     for (int q = LID0; q < LRC_COUNT && GID0 == 0 && GID1 == 0; q += LSIZE0) {
         counts[q] = 0;
