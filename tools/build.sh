@@ -4,12 +4,13 @@
 # Debian 12; git is there already.  libsuitesparse-dev is needed for AMD alone.
 BUILD_PACKAGES="gcc libc6-dev make cmake pkg-config libopenblas-openmp-dev libsuitesparse-dev zlib1g-dev libzstd-dev libreadstat-dev"
 # For ./test.sh --full: ThreadSanitizer needs LLVM's OpenMP runtime, which tells it of barriers; form and checks of the sources;
-# a device of OpenCL's on the CPU (39 s to install), the headers that the plug-in's numbers are held against, a checker of races.
-FULL_PACKAGES="clang-14 libclang-rt-14-dev libomp-14-dev llvm-14 clang-format-14 clang-tidy-14 pocl-opencl-icd opencl-headers oclgrind"
+# the headers that the OpenCL plug-in's numbers are held against, a checker of races.
+FULL_PACKAGES="clang-14 libclang-rt-14-dev libomp-14-dev llvm-14 clang-format-14 clang-tidy-14 opencl-headers oclgrind"
 # The browser of the same, and a face for its letters.
 BROWSER_PACKAGES="chromium fonts-liberation"
-# The tests of the installed headers and package files, and of the Python package and its wheel.
-TEST_PACKAGES="g++ python3-dev python3-numpy python3-venv"
+# The tests of the installed headers and package files, and of the Python package and its wheel; OpenCL's loader and a device of it on
+# the CPU (39 s to install).
+TEST_PACKAGES="g++ python3-dev python3-numpy python3-venv ocl-icd-libopencl1 pocl-opencl-icd"
 
 die() {
     echo "$(basename "$0"): $*" >&2
