@@ -11,6 +11,7 @@ from . import _fourge, _progress, errors
 
 CONTEXT_OPTIONS = ("threads", "seed", "memory_limit", "time_limit", "device", "spool")
 
+_HOSTS = (1, 3, 11)  # DLPack's kinds of memory of the host: the CPU's, pinned for CUDA or ROCm or not
 
 _size = re.compile(r"(\d+\.?\d*(?:e\d+)?|\.\d+)(?:([KMGT])i?)?B?", re.IGNORECASE)
 
@@ -41,9 +42,13 @@ def context(options, progress=None, stream=0):
 
 
 def on_cpu(x, name="the array"):
-    """Refuses, by its name, what says that its memory is CUDA's; some such arrays would let NumPy copy them unasked."""
-    if hasattr(x, "__cuda_array_interface__") and not hasattr(x, "__array_interface__"):
-        raise TypeError(f"{name}: {type(x).__name__} in CUDA's memory is not taken, and never copied unasked: copy it to the CPU's "
+    """Refuses, by its name, what says that its memory is a device's; some such arrays would let NumPy copy them unasked."""
+    if hasattr(x, "__array_interface__"):
+        return
+    place = ("CUDA's" if hasattr(x, "__cuda_array_interface__") else "OpenCL's" if hasattr(x, "base_data") and hasattr(x, "queue") else
+             "a device's" if hasattr(x, "__dlpack_device__") and x.__dlpack_device__()[0] not in _HOSTS else None)
+    if place:
+        raise TypeError(f"{name}: {type(x).__name__} in {place} memory is not taken, and never copied unasked: copy it to the CPU's "
                         "memory first, as .get(), .cpu() or .copy_to_host() do")
 
 

@@ -3,6 +3,8 @@
 Three ways to tell of such an array are understood: ``__cuda_array_interface__`` (CuPy, Numba, torch's CUDA tensors), DLPack of CUDA, and
 the attributes of pyopencl's arrays (``base_data``, ``offset``, ``queue``).  Nothing is copied to find out."""
 
+import math
+
 import numpy as np
 
 from . import _arrays, _fourge, errors
@@ -33,12 +35,40 @@ class There:
     def shape(self):
         return self.view[5]
 
-    def within(self, other, name):
-        """The view for a context that was made for the array `other`, which knows the number of its device."""
+    @property
+    def dtype(self):
+        return np.dtype(self.view[4])
+
+    def within(self, other, name, whose="the cost"):
+        """The view for a context that was made for the array `other` (`whose`), which knows the number of its device."""
         if other is None or other.view[0] != self.view[0]:
             place = "in host memory" if other is None else f"on {other.device}"
-            raise errors.BadArgument(f"{name} lies on {self.device}, and the cost {place}: give a copy of either beside the other")
+            raise errors.BadArgument(f"{name} lies on {self.device}, and {whose} {place}: give a copy of either beside the other")
         return (self.view[0], self.view[1] if self.numbered else other.view[1], *self.view[2:])
+
+    def repeats(self):
+        """Whether an element of a matrix stands at two places: i s = j t for 0 < |i| < n or 0 < |j| < m, strides s and t."""
+        axes = [(length, step) for length, step in zip(self.view[5], self.view[6]) if length > 1]
+        if 0 in self.view[5] or len(axes) < 2 or any(step == 0 for _, step in axes):
+            return 0 not in self.view[5] and any(step == 0 for _, step in axes)
+        (n, s), (m, t) = axes
+        return abs(t) // math.gcd(s, t) < n and abs(s) // math.gcd(s, t) < m
+
+    def clashes(self, other):
+        """Whether two arrays have elements in common and are not the same; parts of a buffer of OpenCL with handles of their own are not
+        looked into."""
+        if self.view[0] != other.view[0] or (self.view[0] == _OPENCL and self.view[2] != other.view[2]):
+            return False
+        one, two = _addresses(self), _addresses(other)
+        try:
+            return one.__array_interface__ != two.__array_interface__ and np.shares_memory(one, two, max_work=100000)
+        except RuntimeError:  # np.exceptions.TooHardError: odd strides
+            return True
+
+    def finish(self, context):
+        """What the array's queue has to do is done when this returns, and `context` goes on in a queue of its own."""
+        with behind(context, self):
+            pass
 
     def empty(self, shape, dtype):
         """An array of the same library on the same device; None where that is not known how."""
@@ -52,11 +82,36 @@ class There:
 
             with cupy.cuda.Device(self.view[1]):
                 return cupy.empty(shape, name)
+        if package == "numba":
+            from numba import cuda
+
+            with cuda.gpus[self.view[1]]:
+                return cuda.device_array(shape, dtype)
         if package == "pyopencl":
             import pyopencl.array
 
             return pyopencl.array.empty(self.x.queue, shape, name)
         return None
+
+
+def matrix(view, name):
+    """The view with two axes; a vector is a column."""
+    shape, steps = view[5], view[6]
+    for axis, (length, step) in enumerate(zip(shape, steps)):
+        if length > 1 and step < 0:
+            raise errors.BadArgument(f"{name}: axis {axis} runs backwards, which no device reads in place; give a copy")
+    return (*view[:5], (*shape, 1)[:2], (*steps, 1)[:2], view[7])
+
+
+class _addresses:
+    """What NumPy takes for an array where the view lies, to be asked about addresses: nothing can be read there."""
+
+    def __init__(self, there):
+        kind, _, handle, offset, letter, shape, steps, _ = there.view
+        begin = offset + (4096 if kind == _OPENCL else handle)  # OpenCL has no addresses: any but 0
+        size = np.dtype(letter).itemsize
+        self.__array_interface__ = {"shape": shape, "typestr": np.dtype(letter).str, "data": (begin, True), "version": 3,
+                                    "strides": tuple(size * step if length > 1 else size for length, step in zip(shape, steps))}
 
 
 def _steps(shape, strides, size, name):
@@ -133,7 +188,10 @@ def find(x, name, writable=False):
         if not getattr(x, "is_cuda", False):
             return None
         x = x.detach()
-        x = x.resolve_neg() if x.is_neg() else x
+        if x.is_neg():  # the sign is a flag, which the views of others do not tell
+            if writable:
+                raise errors.BadArgument(f"{name}: a view with a change of sign is not written to; give its resolve_neg()")
+            x = x.resolve_neg()
     if hasattr(x, "__array_interface__"):
         return None
     if hasattr(x, "__cuda_array_interface__"):
@@ -184,6 +242,19 @@ def context(there, name, options, progress):
         options.pop(key, None)
     there.view = (*there.view[:1], index, *there.view[2:])
     return made
+
+
+def here(made, base, v, name, n, what, whose="the cost"):
+    """The vector `v` of n numbers; one on the device of `base` (`whose`) is fetched, behind its own queue."""
+    there = find(v, name)
+    if there is None:
+        return v
+    if there.shape != (n,):
+        raise errors.BadArgument(f"{name}: expected {n} {what}, got shape {there.shape}")
+    out, view = np.empty(n), there.within(base, name, whose)
+    with behind(made, there):
+        made.get(view, out)
+    return out
 
 
 class behind:

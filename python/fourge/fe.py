@@ -16,7 +16,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from . import _did, _fourge, _frame, _options, errors
+from . import _did, _fourge, _frame, _options, _there, errors
 from ._arrays import CONTEXT_OPTIONS as _CONTEXT_OPTIONS
 from ._arrays import Report as _Report
 from ._arrays import array as _array
@@ -1305,9 +1305,42 @@ def _demean_report(found, n):
             "seconds": {**times, "total": sum(times.values())}}
 
 
+def _writable(out, x):
+    """`out` in host memory as an array that can take what is left of x."""
+    target = _array(out, "out")
+    if target.shape != x.shape or not target.flags.writeable or not np.may_share_memory(target, out):
+        raise errors.BadArgument(f"out: expected a writable array of shape {x.shape} and floats, got {target.shape}")
+    return target
+
+
+def _beside(x, out):
+    """`out`, or a new array of its library beside `x` on a device, and what is known of it there: None of one in host memory."""
+    if out is None:
+        out = x.empty(x.shape, x.dtype)
+    if out is None:
+        raise errors.BadArgument(f"x: how to make an array beside one of {type(x.x).__module__} on {x.device} is not known: give out=, which "
+                                 "may be x itself")
+    found = _there.find(out, "out", True)
+    if found is not None:
+        if (found.shape, found.dtype) != (x.shape, x.dtype):
+            raise errors.BadArgument(f"out: expected {x.dtype} of shape {x.shape}, as x, got {found.dtype} of shape {found.shape}")
+        if found.repeats():
+            raise errors.BadArgument("out: its strides bring several of its elements to one place; give an array without")
+        if found.clashes(x):
+            raise errors.BadArgument("out: a part of x lies in it: give x itself, or an array apart from it")
+    return out, found
+
+
+def _columns(a, x, name):
+    """(n, p) of (n,): an array of NumPy, or the view of one on the device of `x`."""
+    if isinstance(a, _there.There):
+        return _there.matrix(a.within(x, name, "x"), name)
+    return a[:, None] if a.ndim == 1 else a
+
+
 @_options.takes(_options.Demean, "context", "demean")
 def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None, plan: str | os.PathLike[str] | None = None,
-           progress: Callable[..., Any] | bool | None = None, **options: Unpack[_options.Demean]) -> tuple[np.ndarray, dict[str, Any]]:
+           progress: Callable[..., Any] | bool | None = None, **options: Unpack[_options.Demean]) -> tuple[Any, dict[str, Any]]:
     """What is left of the columns of `x` when all group means are taken out.
 
     Solves ``min || W^(1/2) (x - D alpha) ||`` for each column and returns ``x - D alpha``.
@@ -1315,11 +1348,19 @@ def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None, 
     Parameters
     ----------
     x : (n,) or (n, p) array, float64 or float32
-        A tensor of torch on the CPU works as well (it is not copied).
+        A tensor of torch on the CPU works as well (it is not copied).  An array on a device (torch's CUDA tensors, CuPy, Numba,
+        pyopencl, DLPack of CUDA) is demeaned there, in its own stream or queue, of any strides that do not run backwards, and no
+        column of it is copied: by the methods "auto" and "cg" where the device has double;
+        :class:`fourge.errors.BadArgument` or :class:`fourge.errors.Unsupported` says what else takes a copy in host memory.
     fixed_effects : (n,) or (n, Q) integer codes >= 0, or words
+        In host memory, where levels are numbered; TypeError for those on a device.
     weights : (n,) float64 >= 0, optional
+        In host memory, or beside an x on a device, without gaps: a copy goes over.
     out : array like x, optional
-        May be x itself; written when the result is there, so that an exception (Ctrl-C, too) leaves it as it was.
+        May be x itself; written when the result is there, so that an exception (Ctrl-C, too) leaves it as it was.  Beside an x on
+        a device it is written in place, has x's type and shape and is x or apart from it: what is refused leaves it as it was, but an
+        exception from Ctrl-C or `progress`, or a device that fails, leaves columns of which some are demeaned.  One in host
+        memory gets a copy.
     plan : path, optional
         A file with the solver of an earlier call for the same effects, weights, options and seed: the same bits without ordering and
         factor.  Where there is none it is written.  Of another call's: :class:`fourge.errors.Mismatch`; method "lsmr", "mlsmr" or "map",
@@ -1332,39 +1373,46 @@ def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None, 
     Returns
     -------
     (array, dict)
-        The residual in x's type and shape, and the report, under the keys of the JSON of ``fourge demean``: n, columns (their
+        The residual in x's type and shape (of an x on a device in its library and on that device; of a library other than torch, CuPy,
+        Numba and pyopencl `out` is needed), and the report, under the keys of the JSON of ``fourge demean``: n, columns (their
         number), method, status, the lists iterations, audit, gradient, absorbed, error_bound and converged with an entry
         for each column, parts, levels, plan_bytes, factor_bytes, passes_on (the device that has computed residuals and their audit, or
-        "cpu"), bytes_copied (between host and device), tol and seconds.  ``tol`` is the one that columns were judged by: where float32
+        "cpu"), bytes_copied (between host and device, by the run), tol and seconds.  ``tol`` is the one that columns were judged by: where float32
         cannot reach the one asked for, what it can reach, with a warning.  With a `plan` also ``plan``: its ``file``, and whether the
         solver was ``read`` from it, or made and ``written``.  ``parts`` is a list of the components of the graph that were solved
         apart, with ``n`` (rows), ``levels``, ``components``, ``method``, ``iterations`` and ``audit`` of each.
     """
-    x = _array(x, "x")
-    if x.ndim not in (1, 2):
+    there = _there.find(x, "x")
+    x = _array(x, "x") if there is None else there
+    if len(x.shape) not in (1, 2):
         raise errors.BadArgument(f"x: expected (n,) or (n, p), got shape {x.shape}")
-    target: Any = None if out is None else _array(out, "out")
-    if target is not None and (target.shape != x.shape or not target.flags.writeable or not np.may_share_memory(target, out)):
-        raise errors.BadArgument(f"out: expected a writable array of shape {x.shape} and floats, got {target.shape}")
     if "dof" in options:
         raise TypeError("demean() takes no dof, the rule for the rank in a regression's standard errors: it is feols'")
     _options.check(demean, options)
-    context = _context(options, progress)
-    result: Any = np.empty_like(x)
+    context = _context(options, progress) if there is None else _there.context(there, "x", options, progress)
+    result, beside = (out, None) if there is None else _beside(there, out)
+    target = _writable(out, x) if out is not None and beside is None else None
+    if beside is None:
+        result = np.empty_like(x if there is None else target, x.dtype)
+    if there is not None and weights is not None:
+        weights = _there.here(context, there, weights, "weights", x.shape[0], "values", "x")
     w = None if weights is None else np.ascontiguousarray(_array(weights, "weights"), dtype=np.float64)
     codes = _codes(fixed_effects)
-    for name, rows in (("fixed_effects", len(codes)), ("weights", len(x) if w is None else w.size)):
-        if rows != len(x):
-            raise errors.BadArgument(f"{name}: expected a row for each of the {len(x)} of x, got {rows}")
-    shape = (lambda a: a[:, None] if a.ndim == 1 else a)
-    path, there = _plan_file(plan)
-    found = _fourge.demean(context, shape(x), codes, w, shape(result), options, path, there)
+    for name, rows in (("fixed_effects", len(codes)), ("weights", x.shape[0] if w is None else w.size)):
+        if rows != x.shape[0]:
+            raise errors.BadArgument(f"{name}: expected a row for each of the {x.shape[0]} of x, got {rows}")
+    to = _columns(result if beside is None else beside, there, "out")
+    if beside is not None and beside.stream not in (0, there.stream):
+        beside.finish(context)
+    path, kept = _plan_file(plan)
+    with _there.behind(context, there):
+        found = _fourge.demean(context, _columns(x, there, "x"), codes, w, to, options, path, kept)
     _warn(context)
-    report = _demean_report(found, len(x))
-    report |= {} if plan is None else {"plan": {"file": path, "read": there, "written": found["plan_written"]}}
+    report = _demean_report(found, x.shape[0])
+    report |= {} if plan is None else {"plan": {"file": path, "read": kept, "written": found["plan_written"]}}
     if report["status"] != "FRG_OK":
         warnings.warn(f"{report['status']}: a column did not converge; see the report", errors.NotConverged, stacklevel=_outside())
-    if out is not None:
+    if target is not None:
         target[...] = result
         result = out
     return result, report

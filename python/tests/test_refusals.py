@@ -214,7 +214,7 @@ class Refused(unittest.TestCase):
     def test_arrays_on_cuda(self):
         """Nobody asks an array in CUDA's memory for a copy."""
         self.check([(f"{name}: OnCuda in CUDA's memory", call) for name, call in (
-            ("x", lambda: fe.demean(OnCuda(), F)), ("fixed_effects", lambda: fe.demean(X, OnCuda())), ("weights", lambda: fe.demean(X, F, OnCuda())),
+            ("out", lambda: fe.demean(X, F, out=OnCuda())), ("fixed_effects", lambda: fe.demean(X, OnCuda())), ("weights", lambda: fe.demean(X, F, OnCuda())),
             ("weights", lambda: gw.sinkhorn(OnCuda(), np.full(20, 0.05), np.ones((20, 20)), 0.1)),
         )])
 

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device/device.h"
 #include "fe/fe_demean_plan.h"
 #include "fe/fe_steps.h"
 #include "fe/fe_subproblems.h"
@@ -711,15 +712,26 @@ static frg_status run_columns(run *r)
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
+/** Why a plan takes the columns of host arrays alone; NULL: its passes are a device's. */
+static const char *host_columns(const frg_demean *d)
+{
+    return !frgi_device_of(d->ctx) ? "the plan is for the cpu"
+           : d->row_lsmr           ? "method lsmr (take auto or cg) has the host pass over columns"
+           : d->detour.there       ? "a spool brings rows together in host memory"
+           : !frgi_fe_cascade_passes(d->cascade) ? "passes over columns take a device with double"
+                                                 : NULL;
+}
+
 /** An array of the host, or of the device that the passes run on, which looks at it itself. */
 static frg_status check_array(const frg_demean *d, const frg_array *a, const char *name)
 {
     const unsigned floats = 1u << FRG_F64 | 1u << FRG_F32;
+    const char *const why = host_columns(d);
     frg_array own = *a;
-    const bool there = a->device.kind != FRG_CPU && !d->row_lsmr && !d->detour.there &&
-                       frgi_fe_cascade_passes(d->cascade);
-    if (there) {
-        own.device = (frg_device){FRG_CPU, 0};
+    own.device = (frg_device){FRG_CPU, 0};
+    if (a->device.kind != FRG_CPU && why) {
+        FAIL(d->ctx, E_DEVICE_HANDLE, "%s lies on a device, and %s: give a copy in host memory",
+             name, why);
     }
     return frgi_array_check(d->ctx, &own, name, 2, floats);
 }
@@ -727,15 +739,15 @@ static frg_status check_array(const frg_demean *d, const frg_array *a, const cha
 static frg_status check_run(frg_demean *d, const frg_array *in, const frg_array *out)
 {
     frg_context *ctx = d->ctx;
-    TRY(check_array(d, in, "in"));
+    TRY(check_array(d, in, "x"));
     TRY(check_array(d, out, "out"));
     if (in->dtype != out->dtype) {
-        FAIL(ctx, E_DTYPE, "in holds %s and out %s", frg_dtype_name(in->dtype),
+        FAIL(ctx, E_DTYPE, "x holds %s and out %s", frg_dtype_name(in->dtype),
              frg_dtype_name(out->dtype));
     }
     if (in->shape[0] != d->rows.n || out->shape[0] != in->shape[0] ||
         out->shape[1] != in->shape[1]) {
-        FAIL(ctx, E_SHAPE, "the plan has %lld rows, in is %lld x %lld, out is %lld x %lld",
+        FAIL(ctx, E_SHAPE, "the plan has %lld rows, x is %lld x %lld, out is %lld x %lld",
              (long long)d->rows.n, (long long)in->shape[0], (long long)in->shape[1],
              (long long)out->shape[0], (long long)out->shape[1]);
     }

@@ -365,7 +365,7 @@ static frg_status adopt(fe_device *d, const frg_array *a, bool back)
 {
     raw_matrix *const m = &d->passes->caller[back];
     *m = (raw_matrix){.row = a->stride[0], .column = a->stride[1]};
-    return frgi_device_adopt(d->dev, a, back ? "out" : "in", &m->in);
+    return frgi_device_adopt(d->dev, a, back ? "out" : "x", &m->in);
 }
 
 void frgi_fe_device_columns_drop(fe_device *d)
