@@ -293,17 +293,17 @@ FRG_API FRG_MUST_USE frg_status frg_demean_create_kept(frg_demean **out, frg_con
                                                        uint64_t no_intercept,
                                                        const frg_demean_opts *o,
                                                        const frg_layout_files *files);
-/** in, out: n x p, f64 or f32, any strides, out may be in; in host memory, or, where passes_on of
- *  the plan is its device and there is no spool, on that device, which works on them in place and
+/** x, out: n x p, f64 or f32, any strides, out may be x; in host memory, or, where passes_on of the
+ *  plan is its device and there is no spool, on that device, which works on them in place and
  *  copies no column; out is written when the call returns.  E_DEVICE_HANDLE for an array of another
- *  device.  columns: p reports or NULL.  Values may be as large as 1e150, and the largest of a
- *  column must be 0 or at least 1e-150 (over the root of the least weight beside the largest):
- *  E_NOT_FINITE names what is beyond.  Returns the worst column's status.  Outputs are untouched
- *  when the status is negative.  With a spool (frg_context_opts.spool) rows whose levels are
- *  scattered are brought together by level, a block of columns at a time, and back; of a run that
- *  is stopped meanwhile the columns that it had not done are as they came, with audits that are
- *  NaN. */
-FRG_API FRG_MUST_USE frg_status frg_demean_run(frg_demean *d, frg_array in, frg_array out,
+ *  device, and for one where the passes are the host's.  columns: p reports or NULL.  Values may be
+ *  as large as 1e150, and the largest of a column must be 0 or at least 1e-150 (over the root of
+ *  the least weight beside the largest): E_NOT_FINITE names what is beyond.  Returns the worst
+ *  column's status.  Outputs are untouched when the status is negative.  With a spool
+ *  (frg_context_opts.spool) rows whose levels are scattered are brought together by level, a block
+ *  of columns at a time, and back; of a run that is stopped meanwhile the columns that it had not
+ *  done are as they came, with audits that are NaN. */
+FRG_API FRG_MUST_USE frg_status frg_demean_run(frg_demean *d, frg_array x, frg_array out,
                                                frg_demean_column columns[], frg_info *info);
 /** The effects of the last run: alpha for column c as `levels` values, factor after factor in order
  *  of code (empty codes left out); slopes follow their factor's intercepts.  Not unique; see

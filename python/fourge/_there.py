@@ -19,11 +19,11 @@ def _package(x):
 
 
 class There:
-    """An array `x` on a device: `view` is what the extension takes, `stream` the handle of the queue it is in.  An index of None is not
-    told by the array, and that of what it is used with."""
+    """An array `x` on a device, the argument `name`: `view` is what the extension takes, `stream` the handle of the queue it is in.  An
+    index of None is not told by the array, and that of what it is used with."""
 
-    def __init__(self, x, kind, index, view, stream, keep=None):
-        self.x, self.numbered, self.stream = x, index is not None, stream
+    def __init__(self, x, name, kind, index, view, stream, keep=None):
+        self.x, self.name, self.numbered, self.stream = x, name, index is not None, stream
         self.view = (kind, index or 0, *view, (x, keep))
 
     @property
@@ -94,13 +94,9 @@ class There:
         return None
 
 
-def matrix(view, name):
+def matrix(view):
     """The view with two axes; a vector is a column."""
-    shape, steps = view[5], view[6]
-    for axis, (length, step) in enumerate(zip(shape, steps)):
-        if length > 1 and step < 0:
-            raise errors.BadArgument(f"{name}: axis {axis} runs backwards, which no device reads in place; give a copy")
-    return (*view[:5], (*shape, 1)[:2], (*steps, 1)[:2], view[7])
+    return (*view[:5], (*view[5], 1)[:2], (*view[6], 1)[:2], view[7])
 
 
 class _addresses:
@@ -157,7 +153,7 @@ def _by_cuda_interface(x, name, writable):
         import torch
 
         stream = torch.cuda.current_stream(x.device).cuda_stream or _DEFAULT_STREAM
-    return There(x, _CUDA, _index(x), (address or 0, 0, letter, shape, steps), stream or 0)
+    return There(x, name, _CUDA, _index(x), (address or 0, 0, letter, shape, steps), stream or 0)
 
 
 def _by_dlpack(x, name):
@@ -169,7 +165,7 @@ def _by_dlpack(x, name):
     view = _fourge.tensor_there(capsule)
     if view[4] == "?":
         raise TypeError(f"{name}: expected float32 or float64 on a device, got {getattr(x, 'dtype', type(x).__name__)}")
-    return There(x, *view[:2], view[2:], _DEFAULT_STREAM, capsule)
+    return There(x, name, *view[:2], view[2:], _DEFAULT_STREAM, capsule)
 
 
 def _by_opencl_attributes(x, name):
@@ -179,7 +175,7 @@ def _by_opencl_attributes(x, name):
     if x.queue is None:
         raise errors.BadArgument(f"{name}: the array has no queue; with_queue(queue) gives it one")
     handle = x.base_data.int_ptr if x.base_data is not None else 0
-    return There(x, _OPENCL, None, (handle, int(x.offset), letter, shape, steps), x.queue.int_ptr)
+    return There(x, name, _OPENCL, None, (handle, int(x.offset), letter, shape, steps), x.queue.int_ptr)
 
 
 def find(x, name, writable=False):
@@ -201,7 +197,7 @@ def find(x, name, writable=False):
     kind = x.__dlpack_device__()[0] if hasattr(x, "__dlpack_device__") else 1
     if kind in (2, 13):  # kDLCUDA, kDLCUDAManaged
         return _by_dlpack(x, name)
-    if kind == 4:  # kDLOpenCL
+    if kind == 4:  # kDLOpenCL; what __dlpack__ takes for a stream there, the standard of arrays leaves open
         raise TypeError(f"{name}: DLPack tells no queue of an OpenCL array; give one with base_data, offset and queue, as pyopencl's are")
     return None
 
@@ -265,7 +261,10 @@ class behind:
 
     def __enter__(self):
         if self._there is not None:
-            self._context.set_stream(self._there.stream)
+            try:
+                self._context.set_stream(self._there.stream)
+            except errors.BadArgument as e:
+                raise errors.BadArgument(f"{self._there.name}: {e.message}", e.code, hint=e.hint) from None
 
     def __exit__(self, failed, *_):
         try:

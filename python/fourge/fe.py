@@ -1318,8 +1318,8 @@ def _beside(x, out):
     if out is None:
         out = x.empty(x.shape, x.dtype)
     if out is None:
-        raise errors.BadArgument(f"x: how to make an array beside one of {type(x.x).__module__} on {x.device} is not known: give out=, which "
-                                 "may be x itself")
+        raise errors.BadArgument(f"x: how to make an array beside a {type(x.x).__module__}.{type(x.x).__name__} on {x.device} is not known: "
+                                 "give out=, x itself or an array of any library there")
     found = _there.find(out, "out", True)
     if found is not None:
         if (found.shape, found.dtype) != (x.shape, x.dtype):
@@ -1331,10 +1331,10 @@ def _beside(x, out):
     return out, found
 
 
-def _columns(a, x, name):
+def _columns(a, x):
     """(n, p) of (n,): an array of NumPy, or the view of one on the device of `x`."""
     if isinstance(a, _there.There):
-        return _there.matrix(a.within(x, name, "x"), name)
+        return _there.matrix(a.within(x, a.name, "x"))
     return a[:, None] if a.ndim == 1 else a
 
 
@@ -1401,12 +1401,12 @@ def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None, 
     for name, rows in (("fixed_effects", len(codes)), ("weights", x.shape[0] if w is None else w.size)):
         if rows != x.shape[0]:
             raise errors.BadArgument(f"{name}: expected a row for each of the {x.shape[0]} of x, got {rows}")
-    to = _columns(result if beside is None else beside, there, "out")
+    to = _columns(result if beside is None else beside, there)
     if beside is not None and beside.stream not in (0, there.stream):
         beside.finish(context)
     path, kept = _plan_file(plan)
     with _there.behind(context, there):
-        found = _fourge.demean(context, _columns(x, there, "x"), codes, w, to, options, path, kept)
+        found = _fourge.demean(context, _columns(x, there), codes, w, to, options, path, kept)
     _warn(context)
     report = _demean_report(found, x.shape[0])
     report |= {} if plan is None else {"plan": {"file": path, "read": kept, "written": found["plan_written"]}}

@@ -422,8 +422,8 @@ class Transport(_Plan):
         return self.rows(0, self.shape[0], dtype, out)
 
     def rows(self, first: int, last: int, dtype: Any = np.float64, out: Any = None) -> Any:
-        """Rows first .. last - 1, in `dtype`.  Of a cost on a device an array of its library there (torch, CuPy, pyopencl; of others
-        NumPy's); or `out`, an array of the shape and of either type, in host memory or on the device, which is written in place."""
+        """Rows first .. last - 1, in `dtype`.  Of a cost on a device an array of its library there (torch, CuPy, Numba, pyopencl; of
+        others NumPy's); or `out`, an array of the shape and of either type, in host memory or on the device, which is written in place."""
         if out is None and self._there is not None:
             out = self._there.empty((max(last - first, 0), self.shape[1]), dtype)
         if out is None:

@@ -237,6 +237,8 @@ def library(driver, name):
     elif name == "cupy":
         made.cuda = types.SimpleNamespace(Device=lambda index: contextlib.nullcontext())
         made.empty = empty
+    elif name == "numba":
+        made.cuda = types.SimpleNamespace(gpus=[contextlib.nullcontext()], device_array=empty)
     else:
         made.array = sys.modules["pyopencl.array"] = types.ModuleType("pyopencl.array")
         made.array.empty = lambda queue, shape, dtype: empty(shape, dtype)

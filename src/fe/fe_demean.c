@@ -895,14 +895,14 @@ frg_status frgi_fe_demean_run(frg_demean *d, frg_array in, frg_array out,
     return run_all(d, in, out, false, columns, info);
 }
 
-frg_status frg_demean_run(frg_demean *d, frg_array in, frg_array out, frg_demean_column columns[],
+frg_status frg_demean_run(frg_demean *d, frg_array x, frg_array out, frg_demean_column columns[],
                           frg_info *info)
 {
     if (!d) {
         return FRG_BAD_ARG;
     }
     frgi_run_begins(d->ctx);
-    const frg_status status = run_all(d, in, out, true, columns, info);
+    const frg_status status = run_all(d, x, out, true, columns, info);
     TRY(status);
     TRY(frgi_spool_check(d->ctx));
     return status;
