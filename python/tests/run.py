@@ -20,7 +20,7 @@ def cases(suite):
 
 
 PEERS = ("numpy", "pandas", "polars", "pyarrow", "duckdb", "pyfixest", "linearmodels", "python-docx", "torch", "gpytorch", "botorch", "pytorch_optimizer", "scikit-learn",
-         "POT", "anndata", "matplotlib", "tqdm", "abi3audit")
+         "POT", "anndata", "matplotlib", "pyopencl", "tqdm", "abi3audit")
 
 
 def versions():
