@@ -47,10 +47,13 @@ class There:
         return (self.view[0], self.view[1] if self.numbered else other.view[1], *self.view[2:])
 
     def repeats(self):
-        """Whether an element of a matrix stands at two places: i s = j t for 0 < |i| < n or 0 < |j| < m, strides s and t."""
-        axes = [(length, step) for length, step in zip(self.view[5], self.view[6]) if length > 1]
-        if 0 in self.view[5] or len(axes) < 2 or any(step == 0 for _, step in axes):
-            return 0 not in self.view[5] and any(step == 0 for _, step in axes)
+        """Whether two elements of a vector or matrix (n, m) lie at one place: with strides s and t i s = j t for 0 < i < n and 0 < |j| < m,
+        of which |t| / gcd(s, t) and |s| / gcd(s, t) are the smallest."""
+        axes = [(length, step) for length, step in zip(self.view[5], self.view[6]) if length != 1]
+        if any(length == 0 for length, _ in axes):
+            return False
+        if len(axes) < 2 or any(step == 0 for _, step in axes):
+            return any(step == 0 for _, step in axes)
         (n, s), (m, t) = axes
         return abs(t) // math.gcd(s, t) < n and abs(s) // math.gcd(s, t) < m
 
@@ -238,19 +241,6 @@ def context(there, name, options, progress):
         options.pop(key, None)
     there.view = (*there.view[:1], index, *there.view[2:])
     return made
-
-
-def here(made, base, v, name, n, what, whose="the cost"):
-    """The vector `v` of n numbers; one on the device of `base` (`whose`) is fetched, behind its own queue."""
-    there = find(v, name)
-    if there is None:
-        return v
-    if there.shape != (n,):
-        raise errors.BadArgument(f"{name}: expected {n} {what}, got shape {there.shape}")
-    out, view = np.empty(n), there.within(base, name, whose)
-    with behind(made, there):
-        made.get(view, out)
-    return out
 
 
 class behind:

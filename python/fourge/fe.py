@@ -1331,6 +1331,19 @@ def _beside(x, out):
     return out, found
 
 
+def _weights_here(context, x, weights):
+    """Weights in host memory: a copy of those on the device of x, when what their own queue has to do is done."""
+    found = _there.find(weights, "weights")
+    if found is None:
+        return weights
+    if found.shape != x.shape[:1]:
+        raise errors.BadArgument(f"weights: expected {x.shape[0]} values, got shape {found.shape}")
+    out = np.empty(found.shape)
+    with _there.behind(context, found):
+        context.get(found.within(x, "weights", "x"), out)
+    return out
+
+
 def _columns(a, x):
     """(n, p) of (n,): an array of NumPy, or the view of one on the device of `x`."""
     if isinstance(a, _there.There):
@@ -1395,7 +1408,7 @@ def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None, 
     if beside is None:
         result = np.empty_like(x if there is None else target, x.dtype)
     if there is not None and weights is not None:
-        weights = _there.here(context, there, weights, "weights", x.shape[0], "values", "x")
+        weights = _weights_here(context, there, weights)
     w = None if weights is None else np.ascontiguousarray(_array(weights, "weights"), dtype=np.float64)
     codes = _codes(fixed_effects)
     for name, rows in (("fixed_effects", len(codes)), ("weights", x.shape[0] if w is None else w.size)):

@@ -69,6 +69,19 @@ def _pair(potentials: tuple[Any, Any], name: str, n: int, m: int) -> tuple[np.nd
     return _vector(f, f"{name}: f", n, "potentials"), _vector(g, f"{name}: g", m, "potentials")
 
 
+def _here(context_: Any, cost: Any, v: Any, name: str, n: int, what: str) -> Any:
+    """A vector in host memory, where it may lie on the device of the cost."""
+    there = _there.find(v, name)
+    if there is None:
+        return v
+    if there.shape != (n,):
+        raise errors.BadArgument(f"{name}: expected {n} {what}, got shape {there.shape}")
+    out, view = np.empty(n), there.within(cost, name)
+    with _there.behind(context_, there):
+        context_.get(view, out)
+    return out
+
+
 def _is_tensor(x: Any) -> bool:
     return type(x).__module__.split(".")[0] == "torch"
 
@@ -584,12 +597,12 @@ def transport(cost: Any, a: Any = None, b: Any = None, *, start: tuple[Any, Any]
     else:
         raise errors.BadArgument(f"cost: expected a matrix, got shape {there.shape}")
     n, m = cost.shape if there is None else there.shape
-    a, b = _there.here(c, there, a, "a", n, "weights"), _there.here(c, there, b, "b", m, "weights")
+    a, b = _here(c, there, a, "a", n, "weights"), _here(c, there, b, "b", m, "weights")
     with _there.behind(c, there):
         solver = _fourge.Sinkhorn(c, cost if there is None else there.view, _weights(a, "a", n), _weights(b, "b", m), options)
         if start is not None:
             f, g = start
-            start = _there.here(c, there, f, "start: f", n, "potentials"), _there.here(c, there, g, "start: g", m, "potentials")
+            start = _here(c, there, f, "start: f", n, "potentials"), _here(c, there, g, "start: g", m, "potentials")
             solver.start(*_pair(start, "start", n, m))
         report = _run(solver, c)
     found = Transport(solver, report)
